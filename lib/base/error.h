@@ -1,0 +1,46 @@
+/* base/error.h - set and pass on the thread's error text (see searchr1/base.h). */
+#ifndef SR1__BASE_ERROR_H
+#define SR1__BASE_ERROR_H
+
+#include <searchr1/base.h>
+
+#include <stdarg.h>
+
+#define SR1__ERROR_MAX 1024
+
+#define SR1__PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+
+/* Replace this thread's text and return code. The usual last line of an error path:
+ *     return sr1__fail(SR1_E_PARSE, "%s:%zu: no 'question'", path, line); */
+sr1_status sr1__fail(sr1_status code, const char *fmt, ...) SR1__PRINTF(2, 3);
+
+/* Out of memory for `what` ("token buffer"). */
+sr1_status sr1__fail_nomem(const char *what);
+
+/* SR1_E_IO with strerror(errno): "cannot open PATH: No such file or directory". */
+sr1_status sr1__fail_errno(const char *doing, const char *path);
+
+/* Put "context: " before the text when status is a failure. Returns status. */
+sr1_status sr1__context(sr1_status status, const char *fmt, ...) SR1__PRINTF(2, 3);
+
+/* An error as a value, to carry from a worker to the thread that joins it. */
+struct sr1__error {
+    sr1_status code;
+    char text[SR1__ERROR_MAX];
+};
+
+/* Copy this thread's error into *e (code as given). */
+void sr1__error_save(struct sr1__error *e, sr1_status code);
+
+/* Make *e this thread's error; returns its code. SR1_OK passes through. */
+sr1_status sr1__error_raise(const struct sr1__error *e);
+
+/* Leave at once with a failing status. */
+#define SR1__TRY(expr)                                                                   \
+    do {                                                                                 \
+        sr1_status sr1__try_status = (expr);                                             \
+        if (sr1__try_status != SR1_OK)                                                   \
+            return sr1__try_status;                                                      \
+    } while (0)
+
+#endif

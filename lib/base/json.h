@@ -1,0 +1,30 @@
+/* base/json.h - jansson with our errors and bounds. Objects keep insertion order. */
+#ifndef SR1__BASE_JSON_H
+#define SR1__BASE_JSON_H
+
+#include "base/buf.h"
+
+#include <jansson.h>
+
+/* Parse text[0..n). `name` is what errors call it ("run.yaml", "data.jsonl:17").
+ * Embedded \u0000 is allowed; depth is bounded by jansson's own limit. *out is a new
+ * reference (json_decref). */
+sr1_status sr1__json_parse(json_t **out, const char *text, size_t n, const char *name);
+sr1_status sr1__json_load(json_t **out, const char *path, size_t max_bytes);
+/* Compact (indent 0) or pretty text appended to b. Non-finite numbers cannot occur in json_t. */
+sr1_status sr1__json_dump(const json_t *j, int indent, struct sr1__buf *b);
+sr1_status sr1__json_save(const json_t *j, int indent, const char *path); /* atomic */
+/* Typed members of an object: on absence or wrong type an error naming `key`. */
+sr1_status sr1__json_get_str(const json_t *o, const char *key, const char **out);
+sr1_status sr1__json_get_int(const json_t *o, const char *key, int64_t *out);
+sr1_status sr1__json_get_num(const json_t *o, const char *key, double *out);
+/* A new json real or integer for v; null for NaN and infinities. */
+json_t *sr1__json_number(double v);
+
+/* YAML (one document; anchors, tags and merge keys refused) to the json_t of the same shape.
+ * Plain scalars by YAML 1.2 core schema: null, true/false, integers, floats, else strings. */
+sr1_status sr1__yaml_parse(json_t **out, const char *text, size_t n, const char *name);
+/* Load .json by its ending, anything else as YAML. */
+sr1_status sr1__json_or_yaml_load(json_t **out, const char *path, size_t max_bytes);
+
+#endif
