@@ -1,0 +1,89 @@
+/* model/model.h - inside of sr1_model: a Qwen3 or Qwen2.5 decoder and its forward pass.
+ *
+ * Weights are trained in fused leaves (q, k, v rows in one matrix, gate and up in another);
+ * the Hugging Face names are views of their rows, used to load and to save. */
+#ifndef SR1__MODEL_MODEL_H
+#define SR1__MODEL_MODEL_H
+
+#include "model/hf_config.h"
+#include "tensor/nn.h"
+#include "tensor/optimizer.h"
+
+#include <searchr1/model.h>
+
+/* One decoder layer; NULL where the architecture has no such tensor. Borrowed. */
+struct sr1__layer {
+    sr1_tensor *input_norm; /* [E] */
+    sr1_tensor *qkv;        /* [(H+2Hkv)*D, E], rows q | k | v */
+    sr1_tensor *qkv_bias;   /* [(H+2Hkv)*D], Qwen2.5 */
+    sr1_tensor *q_norm;     /* [D], Qwen3 */
+    sr1_tensor *k_norm;     /* [D], Qwen3 */
+    sr1_tensor *o;          /* [E, H*D] */
+    sr1_tensor *post_norm;  /* [E] */
+    sr1_tensor *gate_up;    /* [2F, E], rows gate | up */
+    sr1_tensor *down;       /* [E, F] */
+};
+
+struct sr1_model {
+    struct sr1__model_config config;
+    int32_t dtype;
+    sr1__device device;
+    sr1_tensor *embed;        /* [V,E] */
+    sr1_tensor *final_norm;   /* [E] */
+    sr1_tensor *head;         /* [V,E]; the same handle as embed when tied */
+    struct sr1__layer *layers;
+    struct sr1__named *params; /* the leaves an optimizer trains; owns names and tensors */
+    size_t n_params;
+    struct sr1__named *views;  /* by Hugging Face name; owns names and tensors */
+    size_t n_views;
+    struct sr1__rope rope;
+    uint64_t version;          /* grows when weights change; caches of them compare it */
+    char *extra_config;        /* config.json as read, for saving; or NULL */
+};
+
+/* Tokens of several sequences end to end. All borrowed. */
+struct sr1__packed {
+    const int32_t *ids;        /* [cu_seqlens[n_seqs]] */
+    const int64_t *cu_seqlens; /* [n_seqs + 1], from 0, growing */
+    size_t n_seqs;
+};
+
+/* How a layer looks at other tokens: q [N,H,D], k, v [N,Hkv,D], rotated -> [N,H*D]. */
+struct sr1__attention {
+    sr1_tensor *(*fn)(sr1_scope *s, void *self, int32_t layer, sr1_tensor *q, sr1_tensor *k,
+                      sr1_tensor *v);
+    void *self;
+};
+
+struct sr1__forward_options {
+    int checkpoint; /* keep only each layer's input for backward */
+};
+
+/* Hidden states after the final norm [N,E] of packed sequences; opt may be NULL. */
+sr1_tensor *sr1__qwen_forward(sr1_scope *s, sr1_model *m, const struct sr1__packed *in,
+                              const struct sr1__forward_options *opt);
+
+/* The same for n tokens at given positions, with the caller's attention (the KV cache). */
+sr1_tensor *sr1__qwen_body(sr1_scope *s, sr1_model *m, const int32_t *ids,
+                           const int64_t *positions, size_t n,
+                           const struct sr1__attention *attention);
+
+/* Logits [n,V] of hidden states [n,E], in the model's dtype. */
+sr1_tensor *sr1__qwen_logits(sr1_scope *s, sr1_model *m, sr1_tensor *hidden);
+
+/* All parameters record gradients (1) or not (0; a frozen reference). New models do not. */
+sr1_status sr1__model_train(sr1_model *m, int on);
+/* To be called by whoever changed weights. */
+void sr1__model_touch(sr1_model *m);
+
+/* A copy of the weights as they are now, in dtype (-1: the same). */
+sr1_status sr1__model_clone(sr1_model **out, const sr1_model *from, int32_t dtype);
+/* Overwrite the weights of `to` with those of `from` (same shapes, converts dtype). */
+sr1_status sr1__model_copy_weights(sr1_model *to, const sr1_model *from);
+
+/* How sr1__model_random fills matrices: all sd 0.02, or scaled by fan-in. */
+enum { SR1__INIT_NORMAL = 0, SR1__INIT_FAN_IN = 1 };
+sr1_status sr1__model_random(sr1_model **out, const struct sr1__model_config *config,
+                             uint64_t seed, int32_t init, int32_t dtype, sr1__device device);
+
+#endif
