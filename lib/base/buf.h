@@ -30,7 +30,8 @@ void sr1__buf_f32(struct sr1__buf *b, float v);
 void sr1__buf_f64(struct sr1__buf *b, double v);
 /* Status with text set for `what` ("trajectory record"); SR1_OK when all went well. */
 sr1_status sr1__buf_status(const struct sr1__buf *b, const char *what);
-/* Hand the memory over (caller frees with sr1__free); never NULL for an OK buffer. */
+/* Hand the memory over (caller frees with sr1__free) and leave the buffer empty. NULL only
+ * for a failed buffer, or when even the one byte of an empty text could not be had. */
 char *sr1__buf_take(struct sr1__buf *b);
 /* data, or "" while empty. */
 const char *sr1__buf_cstr(const struct sr1__buf *b);

@@ -24,6 +24,10 @@ json_t *sr1__json_number(double v);
 /* YAML (one document; anchors, tags and merge keys refused) to the json_t of the same shape.
  * Plain scalars by YAML 1.2 core schema: null, true/false, integers, floats, else strings. */
 sr1_status sr1__yaml_parse(json_t **out, const char *text, size_t n, const char *name);
+/* The same, and lines (an object, borrowed) is given the line of each key of the outermost
+ * mapping. lines may be NULL. */
+sr1_status sr1__yaml_parse_lines(json_t **out, json_t *lines, const char *text, size_t n,
+                                 const char *name);
 /* Load .json by its ending, anything else as YAML. */
 sr1_status sr1__json_or_yaml_load(json_t **out, const char *path, size_t max_bytes);
 

@@ -18,5 +18,7 @@ void sr1__free(void *p);
 void sr1__mem_fail_at(int64_t n);
 /* Allocations made since the last sr1__mem_fail_at. */
 int64_t sr1__mem_count(void);
+/* Blocks allocated and not yet freed, process-wide; tests compare it before and after. */
+int64_t sr1__mem_live(void);
 
 #endif

@@ -1,0 +1,43 @@
+/* base/clock.c - monotonic time, resident memory (Linux: /proc/self/statm, getrusage). */
+#include "base/clock.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+double sr1__now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+int64_t sr1__rss_bytes(void)
+{
+    char text[128];
+    char *end;
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+
+    if (fd < 0)
+        return 0;
+    n = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (n <= 0)
+        return 0;
+    text[n] = '\0';
+    strtoll(text, &end, 10); /* total size; resident pages follow */
+    return strtoll(end, NULL, 10) * (int64_t)sysconf(_SC_PAGESIZE);
+}
+
+int64_t sr1__peak_rss_bytes(void)
+{
+    struct rusage usage;
+
+    if (getrusage(RUSAGE_SELF, &usage) != 0)
+        return 0;
+    return (int64_t)usage.ru_maxrss * 1024;
+}

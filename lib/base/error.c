@@ -1,0 +1,136 @@
+/* base/error.c - the thread's error text, status names, version. */
+#include "base/error.h"
+
+#include "base/mem.h"
+#include "base/utf8.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define STR_(x) #x
+#define STR(x) STR_(x)
+
+static _Thread_local char last_error[SR1__ERROR_MAX];
+
+/* A text cut by vsnprintf may end inside a character; drop that piece. */
+static void set_text(const char *text)
+{
+    size_t n = strlen(text);
+
+    n = sr1__utf8_complete(text, n < SR1__ERROR_MAX ? n : SR1__ERROR_MAX - 1);
+    memmove(last_error, text, n);
+    last_error[n] = '\0';
+}
+
+/* The arguments may point into last_error, hence the copy on the way. */
+static void set_va(const char *fmt, va_list ap)
+{
+    char text[SR1__ERROR_MAX];
+
+    if (vsnprintf(text, sizeof text, fmt, ap) < 0)
+        snprintf(text, sizeof text, "an error whose text could not be formed");
+    set_text(text);
+}
+
+sr1_status sr1__fail(sr1_status code, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    set_va(fmt, ap);
+    va_end(ap);
+    return code;
+}
+
+sr1_status sr1__fail_nomem(const char *what)
+{
+    return sr1__fail(SR1_E_NOMEM, "out of memory for %s", what);
+}
+
+sr1_status sr1__fail_errno(const char *doing, const char *path)
+{
+    int number = errno;
+    char buf[128];
+
+    return sr1__fail(SR1_E_IO, "cannot %s %s: %s", doing, path,
+                     strerror_r(number, buf, sizeof buf));
+}
+
+sr1_status sr1__context(sr1_status status, const char *fmt, ...)
+{
+    char text[2 * SR1__ERROR_MAX];
+    va_list ap;
+    int n;
+
+    if (status == SR1_OK)
+        return SR1_OK;
+    va_start(ap, fmt);
+    n = vsnprintf(text, SR1__ERROR_MAX, fmt, ap);
+    va_end(ap);
+    if (n < 0)
+        return status;
+    n = n < SR1__ERROR_MAX ? n : SR1__ERROR_MAX - 1;
+    snprintf(text + n, sizeof text - (size_t)n, ": %s", last_error);
+    set_text(text);
+    return status;
+}
+
+void sr1__error_save(struct sr1__error *e, sr1_status code)
+{
+    e->code = code;
+    memcpy(e->text, last_error, sizeof e->text);
+}
+
+sr1_status sr1__error_raise(const struct sr1__error *e)
+{
+    if (e->code != SR1_OK)
+        set_text(e->text);
+    return e->code;
+}
+
+const char *sr1_last_error(void)
+{
+    return last_error;
+}
+
+#define NAME_CASE(name, code, meaning)                                                   \
+    case code:                                                                           \
+        return #name;
+#define TEXT_CASE(name, code, meaning)                                                   \
+    case code:                                                                           \
+        return meaning;
+
+const char *sr1_status_name(sr1_status status)
+{
+    switch (status) {
+        SR1_STATUS_TABLE(NAME_CASE)
+    default:
+        return "SR1_E_?";
+    }
+}
+
+const char *sr1_status_text(sr1_status status)
+{
+    switch (status) {
+        SR1_STATUS_TABLE(TEXT_CASE)
+    default:
+        return "unknown status";
+    }
+}
+
+sr1_status sr1_set_error(sr1_status status, const char *text)
+{
+    set_text(text ? text : "");
+    return status;
+}
+
+const char *sr1_version(void)
+{
+    return STR(SR1_VERSION_MAJOR) "." STR(SR1_VERSION_MINOR) "." STR(SR1_VERSION_PATCH);
+}
+
+void sr1_free(void *memory)
+{
+    sr1__free(memory);
+}

@@ -1,0 +1,415 @@
+/* base/file.c - whole files, atomic replacement, memory maps, folders.
+ *
+ * A file is replaced by writing a temporary one beside it, making it durable, and renaming:
+ * at every moment the path names either the old bytes or all of the new ones. */
+#include "base/file.h"
+
+#include "base/mem.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define WRITE_BUFFER ((size_t)1 << 16)
+
+/* Open a regular file for reading and tell its size. The file stays closed on failure. */
+static sr1_status open_regular(const char *path, int *fd, size_t *size)
+{
+    struct stat st;
+    int f;
+
+    /* O_NONBLOCK: opening a pipe nobody writes to must not hang; regular files ignore it. */
+    f = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (f < 0)
+        return sr1__fail_errno("open", path);
+    if (fstat(f, &st) != 0) {
+        close(f);
+        return sr1__fail_errno("open", path);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        close(f);
+        return sr1__fail(SR1_E_IO, "cannot open %s: it is %s, not a file", path,
+                         S_ISDIR(st.st_mode) ? "a folder" : "a special file");
+    }
+    *fd = f;
+    *size = (size_t)st.st_size;
+    return SR1_OK;
+}
+
+static sr1_status read_all(int fd, const char *path, struct sr1__buf *b)
+{
+    char chunk[16384];
+
+    for (;;) {
+        ssize_t n = read(fd, chunk, sizeof chunk);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return sr1__fail_errno("read", path);
+        if (n == 0)
+            return SR1_OK;
+        sr1__buf_add(b, chunk, (size_t)n);
+        SR1__TRY(sr1__buf_status(b, path));
+    }
+}
+
+sr1_status sr1__file_read(const char *path, size_t max, struct sr1__buf *out)
+{
+    struct sr1__buf b;
+    size_t size;
+    int fd;
+    sr1_status status;
+
+    sr1__buf_init(out, max);
+    sr1__buf_init(&b, max);
+    SR1__TRY(open_regular(path, &fd, &size));
+    if (size > b.max)
+        status = sr1__fail(SR1_E_LIMIT, "%s: %zu bytes are more than the %zu allowed", path,
+                           size, b.max);
+    else
+        status = read_all(fd, path, &b);
+    close(fd);
+    if (status != SR1_OK)
+        sr1__buf_free(&b);
+    else
+        *out = b;
+    return status;
+}
+
+struct sr1__file_writer {
+    char *path;
+    char *temporary;
+    int fd;
+    uint64_t offset; /* bytes added so far, those still in pending included */
+    size_t n_pending;
+    char pending[WRITE_BUFFER];
+};
+
+static void writer_free(struct sr1__file_writer *w)
+{
+    sr1__free(w->temporary);
+    sr1__free(w->path);
+    sr1__free(w);
+}
+
+/* A name beside path that no other writer of this or another process uses. */
+static char *temporary_name(const char *path)
+{
+    static atomic_uint counter;
+    struct sr1__buf b;
+    char *name;
+
+    sr1__buf_init(&b, 0);
+    sr1__buf_fmt(&b, "%s.tmp-%ld-%u", path, (long)getpid(), atomic_fetch_add(&counter, 1));
+    name = sr1__buf_take(&b);
+    sr1__buf_free(&b);
+    return name;
+}
+
+sr1_status sr1__file_writer_open(struct sr1__file_writer **out, const char *path)
+{
+    struct sr1__file_writer *w = sr1__malloc(sizeof *w);
+    sr1_status status;
+
+    if (!w)
+        return sr1__fail_nomem("file writer");
+    w->fd = -1;
+    w->offset = 0;
+    w->n_pending = 0;
+    w->path = sr1__strdup(path);
+    w->temporary = temporary_name(path);
+    if (!w->path || !w->temporary) {
+        writer_free(w);
+        return sr1__fail_nomem("file writer");
+    }
+    w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (w->fd < 0) {
+        status = sr1__fail_errno("write", path);
+        writer_free(w);
+        return status;
+    }
+    *out = w;
+    return SR1_OK;
+}
+
+static sr1_status write_all(int fd, const char *path, const char *p, size_t n)
+{
+    while (n > 0) {
+        ssize_t done = write(fd, p, n);
+
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return sr1__fail_errno("write", path);
+        p += done;
+        n -= (size_t)done;
+    }
+    return SR1_OK;
+}
+
+static sr1_status flush(struct sr1__file_writer *w)
+{
+    size_t n = w->n_pending;
+
+    w->n_pending = 0;
+    return write_all(w->fd, w->path, w->pending, n);
+}
+
+sr1_status sr1__file_writer_add(struct sr1__file_writer *w, const void *bytes, size_t n)
+{
+    w->offset += n;
+    if (n > WRITE_BUFFER - w->n_pending)
+        SR1__TRY(flush(w));
+    if (n >= WRITE_BUFFER)
+        return write_all(w->fd, w->path, bytes, n);
+    if (n)
+        memcpy(w->pending + w->n_pending, bytes, n);
+    w->n_pending += n;
+    return SR1_OK;
+}
+
+uint64_t sr1__file_writer_offset(const struct sr1__file_writer *w)
+{
+    return w->offset;
+}
+
+/* Make a rename in the folder of path durable. Some file systems cannot sync a folder;
+ * on those there is nothing more to do. */
+static sr1_status sync_parent(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *parent = !slash ? sr1__strdup(".")
+                          : sr1__strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    sr1_status status = SR1_OK;
+    int fd;
+
+    if (!parent)
+        return sr1__fail_nomem("folder name");
+    fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP))
+        status = sr1__fail_errno("sync folder", parent);
+    if (fd >= 0)
+        close(fd);
+    sr1__free(parent);
+    return status;
+}
+
+sr1_status sr1__file_writer_commit(struct sr1__file_writer *w)
+{
+    sr1_status status = flush(w);
+
+    if (status == SR1_OK && fsync(w->fd) != 0)
+        status = sr1__fail_errno("write", w->path);
+    if (close(w->fd) != 0 && status == SR1_OK)
+        status = sr1__fail_errno("write", w->path);
+    w->fd = -1;
+    if (status == SR1_OK && rename(w->temporary, w->path) != 0)
+        status = sr1__fail_errno("replace", w->path);
+    if (status != SR1_OK) {
+        sr1__file_writer_abort(w);
+        return status;
+    }
+    status = sync_parent(w->path);
+    writer_free(w);
+    return status;
+}
+
+void sr1__file_writer_abort(struct sr1__file_writer *w)
+{
+    if (!w)
+        return;
+    if (w->fd >= 0)
+        close(w->fd);
+    unlink(w->temporary);
+    writer_free(w);
+}
+
+sr1_status sr1__file_replace(const char *path, const void *bytes, size_t n)
+{
+    struct sr1__file_writer *w = NULL;
+    sr1_status status;
+
+    SR1__TRY(sr1__file_writer_open(&w, path));
+    status = sr1__file_writer_add(w, bytes, n);
+    if (status != SR1_OK) {
+        sr1__file_writer_abort(w);
+        return status;
+    }
+    return sr1__file_writer_commit(w);
+}
+
+sr1_status sr1__map_open(struct sr1__map *out, const char *path)
+{
+    void *data;
+    size_t size;
+    int fd;
+    sr1_status status = SR1_OK;
+
+    SR1__TRY(open_regular(path, &fd, &size));
+    if (size == 0) {
+        out->data = (const unsigned char *)"";
+        out->size = 0;
+    } else {
+        data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (data == MAP_FAILED) {
+            status = sr1__fail_errno("map", path);
+        } else {
+            out->data = data;
+            out->size = size;
+        }
+    }
+    close(fd);
+    return status;
+}
+
+void sr1__map_close(struct sr1__map *m)
+{
+    if (m->size > 0)
+        munmap((void *)(uintptr_t)m->data, m->size);
+    m->data = NULL;
+    m->size = 0;
+}
+
+int sr1__path_exists(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0;
+}
+
+int sr1__path_is_dir(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+char *sr1__path_join(const char *a, const char *b)
+{
+    struct sr1__buf buf;
+    char *joined;
+
+    sr1__buf_init(&buf, 0);
+    if (b[0] != '/' && a[0] != '\0') {
+        sr1__buf_str(&buf, a);
+        if (a[strlen(a) - 1] != '/')
+            sr1__buf_char(&buf, '/');
+    }
+    sr1__buf_str(&buf, b);
+    joined = sr1__buf_take(&buf);
+    sr1__buf_free(&buf);
+    return joined;
+}
+
+sr1_status sr1__dir_make(const char *path)
+{
+    char *p = sr1__strdup(path);
+    sr1_status status = SR1_OK;
+
+    if (!p)
+        return sr1__fail_nomem("folder name");
+    for (char *slash = p;;) {
+        slash = strchr(slash + (*slash != '\0'), '/');
+        if (slash)
+            *slash = '\0';
+        if (mkdir(p, 0777) != 0 && !sr1__path_is_dir(p)) {
+            status = sr1__fail_errno("make folder", p);
+            break;
+        }
+        if (!slash)
+            break;
+        *slash = '/';
+    }
+    sr1__free(p);
+    return status;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
+sr1_status sr1__dir_remove(const char *path)
+{
+    if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0 && errno != ENOENT)
+        return sr1__fail_errno("remove", path);
+    return SR1_OK;
+}
+
+static void free_names(char **names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sr1__free(names[i]);
+    sr1__free(names);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Append one name; on failure the array is still the caller's. */
+static sr1_status add_name(char ***names, size_t *n, size_t *cap, const char *name)
+{
+    if (*n == *cap) {
+        size_t cap2 = *cap ? 2 * *cap : 16;
+        char **bigger = sr1__realloc(*names, cap2, sizeof **names);
+
+        if (!bigger)
+            return sr1__fail_nomem("folder listing");
+        *names = bigger;
+        *cap = cap2;
+    }
+    (*names)[*n] = sr1__strdup(name);
+    if (!(*names)[*n])
+        return sr1__fail_nomem("folder listing");
+    ++*n;
+    return SR1_OK;
+}
+
+sr1_status sr1__dir_list(const char *path, char ***names, size_t *count)
+{
+    DIR *d = opendir(path);
+    char **list = NULL;
+    size_t n = 0, cap = 0;
+    sr1_status status = SR1_OK;
+    struct dirent *e;
+
+    if (!d)
+        return sr1__fail_errno("open folder", path);
+    for (errno = 0; status == SR1_OK && (e = readdir(d)) != NULL; errno = 0) {
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            status = add_name(&list, &n, &cap, e->d_name);
+    }
+    if (status == SR1_OK && errno != 0)
+        status = sr1__fail_errno("read folder", path);
+    closedir(d);
+    if (status != SR1_OK) {
+        free_names(list, n);
+        return status;
+    }
+    if (n)
+        qsort(list, n, sizeof *list, by_name);
+    *names = list;
+    *count = n;
+    return SR1_OK;
+}
+
+sr1_status sr1__rename_dir(const char *from, const char *to)
+{
+    if (rename(from, to) != 0)
+        return sr1__fail_errno("rename folder to", to);
+    return sync_parent(to);
+}

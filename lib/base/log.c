@@ -1,0 +1,34 @@
+/* base/log.c - one sink for the process, called by one thread at a time. */
+#include "base/log.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static sr1_log_fn sink;
+static void *sink_user;
+
+void sr1_log_set(sr1_log_fn fn, void *user)
+{
+    pthread_mutex_lock(&lock);
+    sink = fn;
+    sink_user = user;
+    pthread_mutex_unlock(&lock);
+}
+
+void sr1__log(int32_t level, const char *fmt, ...)
+{
+    char text[SR1__ERROR_MAX];
+    va_list ap;
+    int n;
+
+    va_start(ap, fmt);
+    n = vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (n < 0)
+        return;
+    pthread_mutex_lock(&lock);
+    if (sink)
+        sink(sink_user, level, text);
+    pthread_mutex_unlock(&lock);
+}

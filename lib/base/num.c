@@ -1,0 +1,108 @@
+/* base/num.c - strict numbers. strtod follows the locale's decimal comma, so it is called
+ * in the "C" locale. */
+#include "base/num.h"
+
+#include <locale.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_TEXT 400 /* longer than any number worth writing */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static locale_t c_locale;
+
+static void make_locale(void)
+{
+    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
+static double to_double(const char *text)
+{
+    pthread_once(&once, make_locale);
+    return c_locale ? strtod_l(text, NULL, c_locale) : strtod(text, NULL);
+}
+
+int sr1__parse_int(const char *s, size_t n, int64_t *out)
+{
+    size_t i = n > 0 && (s[0] == '-' || s[0] == '+');
+    int negative = i && s[0] == '-';
+    int64_t v = 0;
+
+    if (i == n)
+        return 0;
+    for (; i < n; i++) {
+        int digit = s[i] - '0';
+
+        if (digit < 0 || digit > 9)
+            return 0;
+        if (__builtin_mul_overflow(v, 10, &v) ||
+            __builtin_add_overflow(v, negative ? -digit : digit, &v))
+            return 0;
+    }
+    *out = v;
+    return 1;
+}
+
+static size_t digits(const char *s, size_t n, size_t i)
+{
+    while (i < n && s[i] >= '0' && s[i] <= '9')
+        i++;
+    return i;
+}
+
+static int is_real(const char *s, size_t n)
+{
+    size_t start = n > 0 && (s[0] == '-' || s[0] == '+');
+    size_t i = digits(s, n, start);
+    size_t count = i - start;
+
+    if (i < n && s[i] == '.') {
+        start = i + 1;
+        i = digits(s, n, start);
+        count += i - start;
+    }
+    if (count == 0)
+        return 0;
+    if (i < n && (s[i] == 'e' || s[i] == 'E')) {
+        i++;
+        i += i < n && (s[i] == '-' || s[i] == '+');
+        start = i;
+        i = digits(s, n, i);
+        if (i == start)
+            return 0;
+    }
+    return i == n;
+}
+
+int sr1__parse_real(const char *s, size_t n, double *out)
+{
+    char text[MAX_TEXT + 1];
+    double v;
+
+    if (n > MAX_TEXT || !is_real(s, n))
+        return 0;
+    memcpy(text, s, n);
+    text[n] = '\0';
+    v = to_double(text);
+    if (!isfinite(v))
+        return 0;
+    *out = v;
+    return 1;
+}
+
+void sr1__format_real(double v, char out[32])
+{
+    char *comma;
+
+    for (int precision = 15; precision <= 17; precision++) {
+        snprintf(out, 32, "%.*g", precision, v);
+        comma = strchr(out, ',');
+        if (comma)
+            *comma = '.';
+        if (precision == 17 || to_double(out) == v)
+            return;
+    }
+}

@@ -1,0 +1,180 @@
+/* base/pool.c - worker threads that sleep on a condition until a loop is handed to them.
+ *
+ * Indices are handed out in rising order and none after a failure, so every index below a
+ * failed one has run: the error reported does not depend on the number of threads. */
+#include "base/pool.h"
+
+#include "base/mem.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#define MAX_THREADS 1024
+
+struct sr1__pool {
+    pthread_mutex_t run_lock; /* one loop at a time */
+    pthread_mutex_t lock;     /* guards everything below */
+    pthread_cond_t wake;      /* a loop has begun, or quit */
+    pthread_cond_t done;      /* running fell to 0 */
+    pthread_t *threads;       /* [n_threads - 1] */
+    int32_t n_threads;        /* the caller included */
+    int quit;
+
+    sr1__pool_fn fn; /* the loop under way */
+    void *arg;
+    size_t n;
+    size_t next;
+    size_t running;
+    size_t error_index;
+    struct sr1__error error;
+};
+
+/* The pool this thread is working for: a loop inside a loop runs inline. */
+static _Thread_local const struct sr1__pool *inside;
+
+static sr1_status run_inline(size_t n, sr1__pool_fn fn, void *arg)
+{
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(fn(arg, i));
+    return SR1_OK;
+}
+
+/* Called and left with the lock held. */
+static void record(struct sr1__pool *p, size_t i, sr1_status status)
+{
+    if (status == SR1_OK)
+        return;
+    p->next = p->n;
+    if (p->error.code == SR1_OK || i < p->error_index) {
+        sr1__error_save(&p->error, status);
+        p->error_index = i;
+    }
+}
+
+/* Called and left with the lock held. */
+static void take_part(struct sr1__pool *p)
+{
+    const struct sr1__pool *outer = inside;
+
+    inside = p;
+    while (p->next < p->n) {
+        size_t i = p->next++;
+        sr1_status status;
+
+        p->running++;
+        pthread_mutex_unlock(&p->lock);
+        status = p->fn(p->arg, i);
+        pthread_mutex_lock(&p->lock);
+        p->running--;
+        record(p, i, status);
+    }
+    if (p->running == 0)
+        pthread_cond_broadcast(&p->done);
+    inside = outer;
+}
+
+static void *worker(void *arg)
+{
+    struct sr1__pool *p = arg;
+
+    pthread_mutex_lock(&p->lock);
+    while (!p->quit) {
+        if (p->next < p->n)
+            take_part(p);
+        else
+            pthread_cond_wait(&p->wake, &p->lock);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+sr1_status sr1__pool_run(struct sr1__pool *p, size_t n, sr1__pool_fn fn, void *arg)
+{
+    sr1_status status;
+
+    if (!p || p->n_threads == 1 || n <= 1 || inside == p)
+        return run_inline(n, fn, arg);
+    pthread_mutex_lock(&p->run_lock);
+    pthread_mutex_lock(&p->lock);
+    p->fn = fn;
+    p->arg = arg;
+    p->n = n;
+    p->next = 0;
+    p->error.code = SR1_OK;
+    pthread_cond_broadcast(&p->wake);
+    take_part(p);
+    while (p->running > 0)
+        pthread_cond_wait(&p->done, &p->lock);
+    p->n = p->next = 0;
+    status = sr1__error_raise(&p->error);
+    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_unlock(&p->run_lock);
+    return status;
+}
+
+static int32_t processors(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : (int32_t)n;
+}
+
+/* Stop and join the first `started` workers. */
+static void stop(struct sr1__pool *p, int32_t started)
+{
+    pthread_mutex_lock(&p->lock);
+    p->quit = 1;
+    pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+    for (int32_t i = 0; i < started; i++)
+        pthread_join(p->threads[i], NULL);
+    pthread_cond_destroy(&p->done);
+    pthread_cond_destroy(&p->wake);
+    pthread_mutex_destroy(&p->lock);
+    pthread_mutex_destroy(&p->run_lock);
+    sr1__free(p->threads);
+    sr1__free(p);
+}
+
+sr1_status sr1__pool_new(struct sr1__pool **out, int32_t n_threads)
+{
+    struct sr1__pool *p;
+
+    if (n_threads < 0 || n_threads > MAX_THREADS)
+        return sr1__fail(SR1_E_INVALID, "threads: %d is not in 0..%d", (int)n_threads,
+                         MAX_THREADS);
+    p = sr1__calloc(1, sizeof *p);
+    if (!p)
+        return sr1__fail_nomem("thread pool");
+    p->n_threads = n_threads ? n_threads : processors();
+    p->threads = sr1__calloc((size_t)p->n_threads, sizeof *p->threads);
+    if (!p->threads) {
+        sr1__free(p);
+        return sr1__fail_nomem("thread pool");
+    }
+    pthread_mutex_init(&p->run_lock, NULL);
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->wake, NULL);
+    pthread_cond_init(&p->done, NULL);
+    for (int32_t i = 0; i < p->n_threads - 1; i++) {
+        if (pthread_create(&p->threads[i], NULL, worker, p) != 0) {
+            stop(p, i);
+            return sr1__fail(SR1_E_LIMIT,
+                             "thread pool: the system refused thread %d of %d; set fewer threads",
+                             (int)i + 1, (int)(n_threads ? n_threads : processors()));
+        }
+    }
+    *out = p;
+    return SR1_OK;
+}
+
+void sr1__pool_free(struct sr1__pool *p)
+{
+    if (p)
+        stop(p, p->n_threads - 1);
+}
+
+int32_t sr1__pool_threads(const struct sr1__pool *p)
+{
+    return p ? p->n_threads : 1;
+}

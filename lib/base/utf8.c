@@ -1,0 +1,104 @@
+/* base/utf8.c - UTF-8 after table 3-7 of the Unicode standard: which second byte a first
+ * byte allows is what keeps overlong forms, surrogates and values past U+10FFFF out. */
+#include "base/utf8.h"
+
+/* Length of the character a first byte opens and the bounds of its second byte; 0: none. */
+static int lead(unsigned char c, unsigned char *low, unsigned char *high)
+{
+    *low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
+    *high = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
+    if (c < 0x80)
+        return 1;
+    if (c < 0xc2)
+        return 0;
+    return c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
+}
+
+int sr1__utf8_next(const char *s, size_t n, uint32_t *cp)
+{
+    static const unsigned char first_bits[5] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    const unsigned char *p = (const unsigned char *)s;
+    unsigned char low, high;
+    uint32_t value;
+    int len;
+
+    if (n == 0)
+        return -1;
+    len = lead(p[0], &low, &high);
+    value = p[0] & first_bits[len];
+    for (int i = 1; i < len; i++) {
+        if ((size_t)i == n)
+            return -1;
+        if (p[i] < low || p[i] > high)
+            return 0;
+        value = value << 6 | (p[i] & 0x3f);
+        low = 0x80;
+        high = 0xbf;
+    }
+    if (len)
+        *cp = value;
+    return len;
+}
+
+int sr1__utf8_put(uint32_t cp, char out[4])
+{
+    if (cp > 0x10ffff || (cp >= 0xd800 && cp <= 0xdfff))
+        cp = 0xfffd;
+    if (cp < 0x80) {
+        out[0] = (char)cp;
+        return 1;
+    }
+    if (cp < 0x800) {
+        out[0] = (char)(0xc0 | cp >> 6);
+        out[1] = (char)(0x80 | (cp & 0x3f));
+        return 2;
+    }
+    if (cp < 0x10000) {
+        out[0] = (char)(0xe0 | cp >> 12);
+        out[1] = (char)(0x80 | (cp >> 6 & 0x3f));
+        out[2] = (char)(0x80 | (cp & 0x3f));
+        return 3;
+    }
+    out[0] = (char)(0xf0 | cp >> 18);
+    out[1] = (char)(0x80 | (cp >> 12 & 0x3f));
+    out[2] = (char)(0x80 | (cp >> 6 & 0x3f));
+    out[3] = (char)(0x80 | (cp & 0x3f));
+    return 4;
+}
+
+int sr1__utf8_valid(const char *s, size_t n)
+{
+    uint32_t cp;
+
+    for (size_t i = 0; i < n;) {
+        int len = sr1__utf8_next(s + i, n - i, &cp);
+
+        if (len <= 0)
+            return 0;
+        i += (size_t)len;
+    }
+    return 1;
+}
+
+size_t sr1__utf8_complete(const char *s, size_t n)
+{
+    uint32_t cp;
+
+    for (size_t back = 1; back <= 3 && back <= n; back++) {
+        unsigned char c = (unsigned char)s[n - back];
+
+        if ((c & 0xc0) == 0x80)
+            continue;
+        return sr1__utf8_next(s + n - back, back, &cp) == -1 ? n - back : n;
+    }
+    return n;
+}
+
+size_t sr1__utf8_count(const char *s, size_t n)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < n; i++)
+        count += ((unsigned char)s[i] & 0xc0) != 0x80;
+    return count;
+}
