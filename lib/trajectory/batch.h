@@ -1,0 +1,66 @@
+/* trajectory/batch.h - cut trajectories into packed micro-batches under a token budget.
+ *
+ * Only the tokens that a forward pass needs are packed: those before the last policy
+ * token, since the hidden row at p - 1 predicts the token at p. Longest first, each into
+ * the first micro-batch with room (ties by index), so equal input gives equal batches;
+ * one longer than the budget has a micro-batch of its own. The counts of the whole plan
+ * are known before the first micro-batch is made, so that a gradient does not depend on
+ * the cut. */
+#ifndef SR1__TRAJECTORY_BATCH_H
+#define SR1__TRAJECTORY_BATCH_H
+
+#include "base/error.h"
+#include "trajectory/store.h"
+
+#include <searchr1/trajectory.h>
+
+struct sr1__batch_plan {
+    size_t n_batches;
+    size_t *batch_begin;     /* [n_batches + 1] into sequences */
+    size_t *sequences;       /* [n_sequences] indices of trajectories, batch by batch */
+    int64_t *packed_tokens;  /* [n_batches] */
+    size_t n_sequences;      /* trajectories with policy tokens */
+    size_t n_skipped;        /* those without */
+    int64_t n_policy_tokens; /* over all micro-batches */
+    int64_t n_packed_tokens;
+};
+
+/* token_budget > 0, in packed tokens. Free with sr1__batch_plan_free. */
+sr1_status sr1__batch_plan_array(struct sr1__batch_plan *out,
+                                 const sr1_trajectory *const *t, size_t n,
+                                 int64_t token_budget);
+sr1_status sr1__batch_plan_store(struct sr1__batch_plan *out,
+                                 const struct sr1__trajectory_store *s,
+                                 int64_t token_budget);
+void sr1__batch_plan_free(struct sr1__batch_plan *p); /* zeroes *p; a freed one is fine */
+
+/* One micro-batch: S sequences of N tokens in all, M policy tokens to predict. */
+struct sr1__microbatch {
+    size_t n_seqs;         /* S */
+    size_t n_tokens;       /* N */
+    size_t n_targets;      /* M */
+    int32_t max_len;       /* longest sequence */
+    int32_t *ids;          /* [N] */
+    int32_t *positions;    /* [N] from 0 in each sequence */
+    int32_t *cu_seqlens;   /* [S+1] first row of each sequence, then N */
+    size_t *sequence;      /* [S] index of the trajectory */
+    int32_t *target_rows;  /* [M] rows of the hidden states that predict, rising */
+    int32_t *target_ids;   /* [M] the tokens that were sampled there */
+    int32_t *target_seqs;  /* [M] sequence within this micro-batch */
+    int32_t *target_turns; /* [M] */
+    float *old_log_probs;  /* [M] as sampled */
+    float *advantages;     /* [M] of the token, else of its trajectory; 0 if neither */
+};
+
+/* Micro-batch k of the plan. need_advantages: SR1_E_STATE names a trajectory that has
+ * none. The trajectories must be those the plan was made from. Free with
+ * sr1__microbatch_free. */
+sr1_status sr1__microbatch_array(struct sr1__microbatch *out,
+                                 const struct sr1__batch_plan *p, size_t k,
+                                 const sr1_trajectory *const *t, int need_advantages);
+sr1_status sr1__microbatch_store(struct sr1__microbatch *out,
+                                 const struct sr1__batch_plan *p, size_t k,
+                                 struct sr1__trajectory_store *s, int need_advantages);
+void sr1__microbatch_free(struct sr1__microbatch *m); /* zeroes *m; a freed one is fine */
+
+#endif

@@ -1,0 +1,76 @@
+/* trajectory/builder.h - make a trajectory token by token, in generation order.
+ *
+ * Each call validates and copies. After a failed call the builder is unchanged or,
+ * without memory for text, refuses all further text; it can be finished or freed in any
+ * state. */
+#ifndef SR1__TRAJECTORY_BUILDER_H
+#define SR1__TRAJECTORY_BUILDER_H
+
+#include "base/error.h"
+
+#include <searchr1/trajectory.h>
+
+struct sr1__trajectory_builder;
+
+/* query_id NULL: "". sample: index in the group, from 0. */
+sr1_status sr1__trajectory_builder_new(struct sr1__trajectory_builder **out,
+                                       const char *query, size_t query_len,
+                                       const char *query_id, int32_t sample);
+void sr1__trajectory_builder_free(struct sr1__trajectory_builder *b); /* NULL is fine */
+
+/* The prompt, before any other token, once. Only an empty trajectory can do without. */
+sr1_status sr1__trajectory_builder_prompt(struct sr1__trajectory_builder *b,
+                                          const int32_t *ids, size_t n);
+
+/* One sampled token. log_prob must be finite. turn never falls. text: the characters this
+ * token completed, may be empty. */
+sr1_status sr1__trajectory_builder_policy(struct sr1__trajectory_builder *b, int32_t id,
+                                          float log_prob, int32_t turn, const char *text,
+                                          size_t len);
+
+/* One inserted block, ids and text whole; n 0 only with len 0 (nothing is added then).
+ * [body_begin, body_begin + body_len) within text leaves out the block's own tags. */
+sr1_status sr1__trajectory_builder_environment(struct sr1__trajectory_builder *b,
+                                               const int32_t *ids, size_t n, int32_t turn,
+                                               const char *text, size_t len,
+                                               size_t body_begin, size_t body_len);
+
+/* The streaming decoder's rest (U+FFFD for a character that was never completed) goes to
+ * the last token, which must be the policy's: call it before a block is inserted and
+ * before finish. len 0 does nothing. */
+sr1_status sr1__trajectory_flush_text(struct sr1__trajectory_builder *b, const char *text,
+                                      size_t len);
+
+/* hit_ids[n_hits], best first (the first SR1_TRAJECTORY_MAX_HIT_IDS are kept), or NULL.
+ */
+sr1_status sr1__trajectory_builder_search(struct sr1__trajectory_builder *b, int32_t turn,
+                                          const char *query, size_t len, int32_t status,
+                                          int32_t n_hits, const char *const *hit_ids);
+
+struct sr1__trajectory_context {
+    double temperature;      /* finite, >= 0 */
+    double top_p;            /* (0, 1] */
+    int32_t top_k;           /* >= 0 */
+    int64_t weights_version; /* >= -1 */
+    const char *data_source; /* NULL: "" */
+    const char *const *ground_truths;
+    const size_t *ground_truth_lens; /* NULL: each ends at its NUL */
+    size_t n_ground_truths;
+};
+/* Copied. Without this call: temperature 1, top_p 1, top_k 0, weights_version -1. */
+sr1_status sr1__trajectory_builder_context(struct sr1__trajectory_builder *b,
+                                           const struct sr1__trajectory_context *c);
+
+/* What has been built so far; borrowed until the next call on b. */
+const int32_t *sr1__trajectory_builder_ids(const struct sr1__trajectory_builder *b,
+                                           size_t *n);
+const char *sr1__trajectory_builder_text(const struct sr1__trajectory_builder *b,
+                                         size_t *len);
+size_t sr1__trajectory_builder_policy_count(const struct sr1__trajectory_builder *b);
+
+/* Frees b in any case. answer NULL: "". */
+sr1_status sr1__trajectory_builder_finish(struct sr1__trajectory_builder *b,
+                                          int32_t stop_reason, const char *answer,
+                                          size_t answer_len, sr1_trajectory **out);
+
+#endif

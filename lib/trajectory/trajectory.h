@@ -1,0 +1,25 @@
+/* trajectory/trajectory.h - what other modules may do to a trajectory beyond the public
+ * header. */
+#ifndef SR1__TRAJECTORY_TRAJECTORY_H
+#define SR1__TRAJECTORY_TRAJECTORY_H
+
+#include "base/error.h"
+
+#include <searchr1/trajectory.h>
+
+struct sr1__reward_value {
+    const char *name; /* not NULL */
+    double value;     /* before weighting */
+    double weight;
+};
+
+/* Set the total with the n named parts it was made from (copied). The total is taken as
+ * given, it need not be the weighted sum. SR1_E_NUMERIC: a number is not finite. */
+sr1_status sr1__trajectory_set_reward(sr1_trajectory *t,
+                                      const struct sr1__reward_value *parts, size_t n,
+                                      double total);
+
+/* Bytes this trajectory holds in memory. */
+size_t sr1__trajectory_memory(const sr1_trajectory *t);
+
+#endif
