@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Write tests/golden/model/<case>/: small random models and what transformers computes with them.
+
+    python3 tests/golden/make_model_vectors.py OUT_FOLDER      (torch 2.11.0, transformers 5.23.0)
+
+A case holds the model folder itself (config.json, safetensors) and
+  expected.json         sequences [n][ids]; loss; gradient norm of each parameter;
+                        prompts [n][ids] and greedy [n][ids], the continuation of each
+  expected.safetensors  logits.<i> [T, V] of sequence i, log_probs.<i> [T-1] of its own next
+                        tokens; in some cases grad.<parameter> whole
+All in float32, also where the stored weights are narrower. The loss is
+    - sum over sequences and positions of log p(next token) / number of those positions.
+"""
+import json
+import os
+import shutil
+import sys
+
+import torch
+from safetensors.torch import save_file
+from transformers import (AutoModelForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config,
+                          Qwen3ForCausalLM)
+
+SHAPE = dict(hidden_size=32, num_hidden_layers=2, intermediate_size=48, vocab_size=128,
+             max_position_embeddings=256, bos_token_id=None, eos_token_id=1, pad_token_id=0)
+LENGTHS = (17, 1, 6)
+PROMPTS = (5, 11, 2)
+NEW_TOKENS = 20
+MIN_MARGIN = 2e-3  # greedy choices must not hang on rounding
+
+# name: config class and its departures; "dtype" of the file, "shard" size, "old" keys, "grads"
+CASES = {
+    "qwen3-tied": dict(kind="qwen3", num_attention_heads=4, num_key_value_heads=2, head_dim=8,
+                       tie_word_embeddings=True, rope_theta=1e6, grads=True),
+    "qwen3-untied-wide": dict(kind="qwen3", num_attention_heads=4, num_key_value_heads=4,
+                              head_dim=16, tie_word_embeddings=False, rope_theta=1e4),
+    "qwen3-group8-sharded": dict(kind="qwen3", num_attention_heads=8, num_key_value_heads=1,
+                                 head_dim=8, tie_word_embeddings=False, rope_theta=1e6,
+                                 shard="30KB"),
+    "qwen3-bias": dict(kind="qwen3", num_attention_heads=4, num_key_value_heads=2, head_dim=12,
+                       tie_word_embeddings=True, attention_bias=True, rope_theta=1e6),
+    "qwen3-bf16": dict(kind="qwen3", num_attention_heads=4, num_key_value_heads=2, head_dim=16,
+                       tie_word_embeddings=True, rope_theta=1e6, dtype=torch.bfloat16),
+    "qwen3-fp16": dict(kind="qwen3", num_attention_heads=2, num_key_value_heads=1, head_dim=16,
+                       tie_word_embeddings=True, rope_theta=1e6, dtype=torch.float16),
+    "qwen2-tied": dict(kind="qwen2", num_attention_heads=4, num_key_value_heads=2,
+                       tie_word_embeddings=True, rope_theta=1e6, grads=True),
+    "qwen2-untied-bf16": dict(kind="qwen2", num_attention_heads=8, num_key_value_heads=1,
+                              hidden_size=64, intermediate_size=80, tie_word_embeddings=False,
+                              rope_theta=1e6, dtype=torch.bfloat16, old=True),
+}
+
+
+def build(case):
+    own = {k: v for k, v in case.items() if k not in ("kind", "dtype", "shard", "old", "grads", "rope_theta")}
+    cfg, cls = (Qwen3Config, Qwen3ForCausalLM) if case["kind"] == "qwen3" else (Qwen2Config, Qwen2ForCausalLM)
+    cfg = cfg(**{**SHAPE, **own}, rope_parameters=dict(rope_type="default", rope_theta=case["rope_theta"]))
+    model = cls(cfg).float().eval()
+    with torch.no_grad():  # fresh norms are 1 and biases 0, which would hide mistakes
+        for name, p in model.named_parameters():
+            if name.endswith("norm.weight"):
+                p.copy_(1 + 0.2 * torch.randn_like(p))
+            elif name.endswith("bias"):
+                p.copy_(0.3 * torch.randn_like(p))
+            else:
+                p.copy_(torch.randn_like(p) * (0.5 if "embed" in name else 1.2 / p.shape[-1] ** 0.5))
+    return model
+
+
+def old_keys(path):
+    """config.json as transformers 4 wrote it."""
+    with open(path) as f:
+        c = json.load(f)
+    c["rope_theta"] = c.pop("rope_parameters")["rope_theta"]
+    c["rope_scaling"] = None
+    c["torch_dtype"] = c.pop("dtype")
+    c.pop("layer_types", None)
+    with open(path, "w") as f:
+        json.dump(c, f, indent=2)
+
+
+def greedy(model, prompt):
+    """The continuation, or None when a choice was nearly a tie."""
+    new, cache, feed = [], None, prompt
+    with torch.no_grad():
+        for _ in range(NEW_TOKENS):
+            out = model(torch.tensor([feed]), past_key_values=cache, use_cache=True)
+            cache = out.past_key_values
+            top = out.logits[0, -1].topk(2)
+            if float(top.values[0] - top.values[1]) < MIN_MARGIN:
+                return None
+            new.append(int(top.indices[0]))
+            feed = new[-1:]
+    return new
+
+
+def prompt_and_greedy(model, length):
+    while True:
+        prompt = torch.randint(2, model.config.vocab_size, (length,)).tolist()
+        new = greedy(model, prompt)
+        if new:
+            return prompt, new
+
+
+def expected(model, with_grads):
+    seqs = [torch.randint(2, model.config.vocab_size, (n,)) for n in LENGTHS]
+    tensors, terms = {}, []
+    for i, s in enumerate(seqs):
+        logits = model(s[None]).logits[0]
+        lp = logits[:-1].log_softmax(-1).gather(1, s[1:, None])[:, 0]
+        tensors["logits.%d" % i] = logits.detach()
+        if len(s) > 1:
+            tensors["log_probs.%d" % i] = lp.detach()
+            terms.append(lp)
+    loss = -torch.cat(terms).mean()
+    loss.backward()
+    grads = {n: p.grad for n, p in model.named_parameters()}
+    if with_grads:
+        tensors.update({"grad." + n: g for n, g in grads.items()})
+    prompts, continuations = zip(*(prompt_and_greedy(model, n) for n in PROMPTS))
+    facts = dict(sequences=[s.tolist() for s in seqs], loss=loss.item(),
+                 grad_norms={n: float(g.double().norm()) for n, g in sorted(grads.items())},
+                 prompts=prompts, greedy=continuations)
+    return facts, tensors
+
+
+def main():
+    root = sys.argv[1]
+    for number, (name, case) in enumerate(CASES.items()):
+        torch.manual_seed(1000 + number)
+        out = os.path.join(root, name)
+        shutil.rmtree(out, ignore_errors=True)
+        model = build(case).to(case.get("dtype", torch.float32))
+        model.save_pretrained(out, max_shard_size=case.get("shard", "50GB"))
+        if case.get("old"):
+            old_keys(os.path.join(out, "config.json"))
+        model = AutoModelForCausalLM.from_pretrained(out, dtype=torch.float32).eval()
+        facts, tensors = expected(model, case.get("grads"))
+        with open(os.path.join(out, "expected.json"), "w") as f:
+            json.dump(facts, f)
+            f.write("\n")
+        save_file({k: v.float().contiguous() for k, v in tensors.items()},
+                  os.path.join(out, "expected.safetensors"))
+        print(name, "loss %.6f" % facts["loss"], "logit sd %.3f" % tensors["logits.0"].std(), sorted(os.listdir(out)))
+
+
+main()
