@@ -16,7 +16,7 @@ struct sr1__hf_config {
     int32_t qkv_bias;   /* q_proj, k_proj, v_proj have biases: Qwen2, or attention_bias */
     int32_t o_bias;     /* o_proj has one: Qwen3 with attention_bias */
     int32_t tie_word_embeddings; /* the head is the embedding; no lm_head.weight in the file */
-    int32_t dtype;      /* enum sr1__dtype of the stored weights; float32 when not said */
+    int32_t dtype;      /* SR1__WEIGHT_F32, ... of the stored weights; float32 when not said */
     int64_t vocab_size;
     int64_t hidden_size;
     int64_t n_layers;

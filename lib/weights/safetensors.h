@@ -12,11 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Element types of weights. */
-enum sr1__dtype { SR1__DTYPE_F32 = 0, SR1__DTYPE_F16 = 1, SR1__DTYPE_BF16 = 2 };
+/* Element types of weights, numbered as in torch/shim.h. */
+enum { SR1__WEIGHT_F32 = 0, SR1__WEIGHT_BF16 = 1, SR1__WEIGHT_F16 = 2, SR1__WEIGHT_DTYPES = 3 };
 
-size_t sr1__dtype_size(int32_t dtype);          /* bytes an element: 4, 2, 2 */
-const char *sr1__dtype_name(int32_t dtype);     /* "float32", "float16", "bfloat16" */
+size_t sr1__weight_dtype_size(int32_t dtype);      /* bytes an element: 4, 2, 2 */
+const char *sr1__weight_dtype_name(int32_t dtype); /* "float32", "bfloat16", "float16" */
 
 #define SR1__WEIGHT_MAX_DIMS 4
 
@@ -24,7 +24,7 @@ const char *sr1__dtype_name(int32_t dtype);     /* "float32", "float16", "bfloat
 struct sr1__weight {
     const char *name;
     const char *file; /* the file it lies in, for messages */
-    int32_t dtype;    /* enum sr1__dtype */
+    int32_t dtype;    /* SR1__WEIGHT_F32, ... */
     int32_t n_dims;
     int64_t shape[SR1__WEIGHT_MAX_DIMS];
     uint64_t n_bytes;
