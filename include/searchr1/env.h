@@ -1,0 +1,103 @@
+/* searchr1/env.h - what answers a policy's actions.
+ *
+ * A policy acts by closing the action tag of its protocol (<search>...</search>). The
+ * environment answers all actions of one turn at once; each answer is inserted into the
+ * text between the result tags (<information>...</information>).
+ *
+ * Ownership: free an environment with sr1_env_free.
+ * Errors:    outputs are untouched on failure; a failing callback becomes an error that
+ *            names the environment.
+ * Threads:   one thread at a time per environment. */
+#ifndef SEARCHR1_ENV_H
+#define SEARCHR1_ENV_H
+
+#include <searchr1/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sr1_env sr1_env;
+typedef struct sr1_search sr1_search; /* searchr1/search.h */
+
+/* Collects what an environment answers; only valid inside the call it was given to. */
+typedef struct sr1_env_sink sr1_env_sink;
+
+/* A closed action tag. text is stripped of white space at both ends, is not
+ * NUL-terminated, and is borrowed for the call. */
+typedef struct sr1_env_action {
+    size_t struct_size; /* set by the library; later versions append fields */
+    int64_t row;        /* which trajectory of the batch */
+    int32_t turn;       /* its turn, from 0 */
+    const char *text;
+    size_t len;
+} sr1_env_action;
+
+/* An environment of the caller's. Functions may be called from any thread, one call at a
+ * time. A status other than SR1_OK ends the rollout; explain it with sr1_set_error. */
+typedef struct sr1_env_ops {
+    size_t struct_size; /* set by the caller; later versions append fields */
+    const char *name;   /* copied */
+    /* Answer actions[n] through the sink. An action that gets no answer has an empty block
+     * inserted. */
+    sr1_status (*act)(void *self, const sr1_env_action *const *actions, size_t n,
+                      sr1_env_sink *sink);
+    void (*destroy)(void *self); /* called once with self, may be NULL */
+} sr1_env_ops;
+
+/* Append to the text of the answer to action i (copied). Since 0.1. */
+SR1_API sr1_status sr1_env_sink_text(sr1_env_sink *sink, size_t i, const char *text,
+                                     size_t len);
+
+/* Record that the answer to action i used a hit of this id (copied; NULL: it has none).
+ * Since 0.1. */
+SR1_API sr1_status sr1_env_sink_hit(sr1_env_sink *sink, size_t i, const char *id);
+
+/* Record that action i failed with this status; its block is inserted all the same.
+ * Since 0.1. */
+SR1_API sr1_status sr1_env_sink_failed(sr1_env_sink *sink, size_t i, sr1_status status);
+
+/* Record that action i ends its trajectory. Since 0.1. */
+SR1_API sr1_status sr1_env_sink_done(sr1_env_sink *sink, size_t i);
+
+typedef struct sr1_env_options {
+    size_t struct_size;
+    const char *protocol;        /* tags; NULL: "search-r1" */
+    const char *document_format; /* "titled", "numbered", "plain"; NULL: "titled" */
+    int32_t top_k;               /* hits a search; 0: 3 */
+} sr1_env_options;
+
+/* Open a built-in environment: "search" (each action is a query; all of a turn are one
+ * batch to the engine, which is retained) or "none" (no action is ever carried out; search
+ * may be NULL). options NULL: defaults. SR1_E_NOT_FOUND lists the names known. Free with
+ * sr1_env_free. Since 0.1. */
+SR1_API sr1_status sr1_env_open(sr1_env **out, const char *name, sr1_search *search,
+                                const sr1_env_options *options);
+
+/* Make an environment of the caller's callbacks. On success the environment owns self
+ * (destroy is called with it at the end); on failure the caller still does. Free with
+ * sr1_env_free. Since 0.1. */
+SR1_API sr1_status sr1_env_new(sr1_env **out, const sr1_env_ops *ops, void *self,
+                               const sr1_env_options *options);
+
+/* NULL is fine. Since 0.1. */
+SR1_API void sr1_env_free(sr1_env *env);
+
+/* Borrowed until the environment is freed. Since 0.1. */
+SR1_API const char *sr1_env_name(const sr1_env *env);
+
+/* Answer one action by itself: *text receives the block as it would be inserted, tags
+ * included, NUL-terminated and *len bytes long. Caller frees with sr1_free. Since 0.1. */
+SR1_API sr1_status sr1_env_answer(sr1_env *env, const char *action, size_t action_len,
+                                  char **text, size_t *len);
+
+/* What the first event in text[0..len) is, by the tags of the protocol (NULL: "search-r1"):
+ * 0 nothing yet, 1 a closed action, 2 a closed answer. *begin, *n receive the content
+ * within text, stripped; untouched without an event. Since 0.1. */
+SR1_API sr1_status sr1_protocol_parse(const char *protocol, const char *text, size_t len,
+                                      int32_t *event, size_t *begin, size_t *n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

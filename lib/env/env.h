@@ -1,0 +1,45 @@
+/* env/env.h - what rollouts need of an environment (see searchr1/env.h). */
+#ifndef SR1__ENV_ENV_H
+#define SR1__ENV_ENV_H
+
+#include "base/buf.h"
+#include "env/protocol.h"
+
+#include <searchr1/env.h>
+
+/* One closed action tag; text is its stripped content, borrowed. */
+struct sr1__action {
+    size_t row;
+    const char *text;
+    size_t len;
+    int32_t turn;
+};
+
+/* The block to insert is head, body, tail, in this order; only the body may be cut to a
+ * token budget. All three are empty when the environment carried nothing out. */
+struct sr1__observation {
+    struct sr1__buf head, body, tail;
+    int32_t status; /* SR1_OK, or why the search failed (its body is empty then) */
+    int32_t n_hits;
+    char **hit_ids; /* [n_hit_ids], best first; a hit without id is "" */
+    int32_t n_hit_ids;
+    int32_t done; /* 1: the trajectory ends here */
+};
+
+/* Zeroed observations are empty. Both leave *o empty and reusable. */
+void sr1__observation_init(struct sr1__observation *o);
+void sr1__observation_free(struct sr1__observation *o);
+
+/* Answer actions a[n], all of one turn, as one batch; out[n] is initialised here, and free
+ * with sr1__observation_free. A search that fails is an observation with a status, not a
+ * failure of this call. On failure all of out[n] is empty. */
+sr1_status sr1__env_act(struct sr1_env *env, const struct sr1__action *a, size_t n,
+                        struct sr1__observation *out);
+
+/* The environment's protocol. Static. */
+const struct sr1__protocol *sr1__env_protocol(const struct sr1_env *env);
+
+/* 0 for an environment that carries no action out ("none"): every block is empty. */
+int32_t sr1__env_acts(const struct sr1_env *env);
+
+#endif

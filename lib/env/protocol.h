@@ -1,0 +1,117 @@
+/* env/protocol.h - the tags a policy speaks in, as a table, and the automaton that finds
+ * its actions and answers in text that arrives in pieces.
+ *
+ * All tags are "<name>" and "</name>", case-sensitive. Only text of the policy may be read
+ * with this; what the environment inserted is inert. */
+#ifndef SR1__ENV_PROTOCOL_H
+#define SR1__ENV_PROTOCOL_H
+
+#include "base/buf.h"
+
+/* Roles of a tag name, and tags: 2 * role opens it, 2 * role + 1 closes it. */
+enum {
+    SR1__ROLE_THINK,
+    SR1__ROLE_ACTION,
+    SR1__ROLE_RESULT,
+    SR1__ROLE_ANSWER,
+    SR1__ROLE_COUNT,
+    SR1__TAG_COUNT = 2 * SR1__ROLE_COUNT
+};
+
+#define SR1__TAG_OPEN(role) (2 * (role))
+#define SR1__TAG_CLOSE(role) (2 * (role) + 1)
+
+struct sr1__protocol {
+    const char *name;
+    const char *tags[SR1__TAG_COUNT]; /* "<think>", "</think>", "<search>", ... */
+};
+
+/* Row of that name (NULL: "search-r1"). NULL and SR1_E_NOT_FOUND listing the rows if there
+ * is none. Static. */
+const struct sr1__protocol *sr1__protocol_find(const char *name);
+/* Name of row i, NULL past the end. */
+const char *sr1__protocol_name(size_t i);
+
+enum { SR1__EVENT_NONE = 0, SR1__EVENT_ACTION = 1, SR1__EVENT_ANSWER = 2 };
+
+/* ---- whole text ---- */
+
+/* Recognises tags byte by byte. Zeroed is a fresh one. */
+struct sr1__tag_matcher {
+    uint32_t alive; /* bit t: the bytes since the last '<' begin tag t */
+    size_t depth;   /* how many bytes those are */
+};
+
+/* Take one byte; the tag that it completes, or -1. */
+int sr1__tag_matcher_feed(struct sr1__tag_matcher *m, const struct sr1__protocol *p,
+                          char c);
+
+struct sr1__tag {
+    int tag;
+    size_t begin, end;
+};
+
+/* The first whole tag at or after text[from]; 0 when there is none, else 1. */
+int sr1__protocol_next_tag(const struct sr1__protocol *p, const char *text, size_t len,
+                           size_t from, struct sr1__tag *out);
+
+/* A piece of text: its place within the whole. */
+struct sr1__slice {
+    size_t begin, len;
+};
+
+/* The first event in text, by the rules of struct sr1__scanner; *content is the stripped
+ * content and *end where the closing tag ends (each may be NULL). max 0: no limit. */
+int sr1__protocol_first_event(const struct sr1__protocol *p, const char *text, size_t len,
+                              size_t max, struct sr1__slice *content, size_t *end);
+
+/* What follows the last open answer tag that is not closed, stripped, without the begun
+ * closing tag at its end ("Paris</ans"). 0 when no answer is open, else 1. */
+int sr1__protocol_partial_answer(const struct sr1__protocol *p, const char *text,
+                                 size_t len, struct sr1__slice *content);
+
+/* Where the body of an inserted block lies in its whole text: between the first opening and
+ * the last closing result tag. SR1_E_PARSE when there are none. */
+sr1_status sr1__observation_split(const struct sr1__protocol *p, const char *text,
+                                  size_t len, size_t *body_begin, size_t *body_len);
+
+/* ---- text in pieces ---- */
+
+/* Content beyond this many bytes makes a tag pair plain text. */
+#define SR1__SCANNER_MAX_CONTENT 4096
+
+/* The first pair <search>...</search> or <answer>...</answer> to be closed within a turn is
+ * its event, wherever it stands (in an open think block too, as in Search-R1). A pair
+ * reaches from the first opening tag of its kind in the turn; a closing tag without one is
+ * text. A pair with too much content is text too. */
+struct sr1__scanner {
+    const struct sr1__protocol *protocol;
+    size_t max;
+    struct sr1__tag_matcher matcher;
+    int32_t event;
+    size_t seen[2]; /* bytes since the opening tag of the action, the answer */
+    int32_t open[2];
+    struct sr1__buf content[2]; /* at most max bytes and the closing tag */
+};
+
+/* max 0: SR1__SCANNER_MAX_CONTENT. Takes no memory until a tag opens. */
+void sr1__scanner_init(struct sr1__scanner *s, const struct sr1__protocol *p, size_t max);
+void sr1__scanner_free(struct sr1__scanner *s);
+/* A new turn begins: forget everything, keep memory. */
+void sr1__scanner_reset(struct sr1__scanner *s);
+
+/* Take bytes until an event is complete: *used of the n were taken (all, if *event is
+ * SR1__EVENT_NONE). After an event nothing more is taken until reset. Fails only without
+ * memory. */
+sr1_status sr1__scanner_feed(struct sr1__scanner *s, const char *bytes, size_t n,
+                             size_t *used, int32_t *event);
+
+/* After an event: the stripped query or answer. Borrowed until the next reset; not
+ * NUL-terminated. "" without an event. */
+const char *sr1__scanner_text(const struct sr1__scanner *s, size_t *len);
+
+/* Without an event, at the end of the text: as sr1__protocol_partial_answer; "" when no
+ * answer is open or it is longer than the limit. Borrowed until the next reset. */
+const char *sr1__scanner_partial_answer(const struct sr1__scanner *s, size_t *len);
+
+#endif
