@@ -1,0 +1,17 @@
+/* config/config.h - reading a configuration from inside the library, where the key is a
+ * literal: an unknown key or wrong type gives 0 or "" (a defect that tests show). */
+#ifndef SR1__CONFIG_CONFIG_H
+#define SR1__CONFIG_CONFIG_H
+
+#include <searchr1/config.h>
+
+int64_t sr1__config_int(const sr1_config *c, const char *key);
+double sr1__config_real(const sr1_config *c, const char *key); /* INT keys too */
+int32_t sr1__config_bool(const sr1_config *c, const char *key);
+const char *sr1__config_str(const sr1_config *c, const char *key);
+/* Whether a CHOICE key has this value. */
+int sr1__config_is(const sr1_config *c, const char *key, const char *choice);
+/* A SECRET key's value from its environment variable, "" when absent; never kept or logged. */
+const char *sr1__config_secret(const sr1_config *c, const char *key);
+
+#endif

@@ -1,0 +1,44 @@
+/* config/keys.h - the table of keys and one key's value; shared by the files of this module. */
+#ifndef SR1__CONFIG_KEYS_H
+#define SR1__CONFIG_KEYS_H
+
+#include "base/json.h"
+#include "config/config.h"
+
+#define KEY(name, type, default_text, min, max, choices, status, help) CONFIG_KEY_##name,
+enum {
+#include "config/config_keys.def"
+    CONFIG_N_KEYS
+};
+#undef KEY
+
+struct config_key {
+    const char *name;
+    int32_t type;
+    const char *default_text;
+    double min;
+    double max;
+    const char *choices;
+    int32_t status;
+    const char *help;
+};
+
+extern const struct config_key sr1__config_keys[CONFIG_N_KEYS];
+
+/* The key of this name; NULL with SR1_E_CONFIG's text set, nearest name included. */
+const struct config_key *sr1__config_key_find(const char *name);
+
+struct config_value {
+    int64_t i; /* INT, BOOL */
+    double r;  /* REAL, INT */
+    char *s;   /* the text types; owned */
+    int is_set;
+};
+
+/* A checked value of key from text or from a file; *out (uninitialised) on success only. */
+sr1_status sr1__config_value_text(const struct config_key *key, const char *text,
+                                  struct config_value *out);
+sr1_status sr1__config_value_json(const struct config_key *key, const json_t *j,
+                                  struct config_value *out);
+
+#endif
