@@ -1,0 +1,212 @@
+/* search/analyze.c - text to index tokens: word boundaries, then one normaliser a row.
+ *
+ *   english  Lucene's EnglishAnalyzer: possessive 's off, simple lower case, 33 stop words
+ *            out, Porter stem
+ *   plain    any language: case folded, compatibility forms replaced (NFKC), nothing out
+ *
+ * As in Lucene, a word longer than 255 UTF-16 units is cut into pieces of 255. */
+#include "search/analyze.h"
+
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "search/porter.h"
+#include "search/words.h"
+
+#include <string.h>
+#include <utf8proc.h>
+
+#define WORD_MAX_UNITS 255
+
+static const char *const stop_words[] = {
+    "a",    "an",   "and",   "are",  "as",   "at",    "be",   "but", "by",    "for",  "if",
+    "in",   "into", "is",    "it",   "no",   "not",   "of",   "on",  "or",    "such", "that",
+    "the",  "their", "then", "there", "these", "they", "this", "to", "was",   "will", "with",
+};
+
+static int is_stop_word(const char *w, size_t n)
+{
+    if (n > 5)
+        return 0;
+    for (size_t i = 0; i < sizeof(stop_words) / sizeof(stop_words[0]); i++) {
+        if (w[0] == stop_words[i][0] && strlen(stop_words[i]) == n &&
+            memcmp(w, stop_words[i], n) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+static int is_ascii(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if ((unsigned char)s[i] >= 0x80)
+            return 0;
+    }
+    return 1;
+}
+
+static void add_ascii_lower(const char *s, size_t n, struct sr1__buf *b)
+{
+    size_t at = b->len;
+
+    sr1__buf_add(b, s, n);
+    for (; b->status == SR1_OK && at < b->len; at++) {
+        if (b->data[at] >= 'A' && b->data[at] <= 'Z')
+            b->data[at] = (char)(b->data[at] + 32);
+    }
+}
+
+/* Character by character, as Java's Character.toLowerCase. */
+static void add_lower(const char *s, size_t n, struct sr1__buf *b)
+{
+    size_t i = 0;
+
+    while (i < n) {
+        uint32_t cp;
+        int width = sr1__utf8_next(s + i, n - i, &cp);
+        char out[4];
+
+        if (width <= 0) {
+            width = 1;
+            cp = 0xFFFD;
+        }
+        sr1__buf_add(b, out, (size_t)sr1__utf8_put((uint32_t)utf8proc_tolower((int32_t)cp), out));
+        i += (size_t)width;
+    }
+}
+
+/* Length without a final 's, with any of the three apostrophes. */
+static size_t without_possessive(const char *w, size_t n)
+{
+    static const char *const apostrophes[] = {"'", "\xE2\x80\x99", "\xEF\xBC\x87"};
+
+    if (n < 2 || (w[n - 1] != 's' && w[n - 1] != 'S'))
+        return n;
+    for (size_t i = 0; i < 3; i++) {
+        size_t width = strlen(apostrophes[i]);
+
+        if (n > width && memcmp(w + n - 1 - width, apostrophes[i], width) == 0)
+            return n - 1 - width;
+    }
+    return n;
+}
+
+static sr1_status normalise_english(const char *word, size_t n, struct sr1__buf *b)
+{
+    n = without_possessive(word, n);
+    if (is_ascii(word, n))
+        add_ascii_lower(word, n, b);
+    else
+        add_lower(word, n, b);
+    if (b->status != SR1_OK || b->len == 0)
+        return sr1__buf_status(b, "index token");
+    if (is_stop_word(b->data, b->len))
+        b->len = 0;
+    else
+        b->len = sr1__porter_stem(b->data, b->len);
+    return SR1_OK;
+}
+
+static sr1_status normalise_plain(const char *word, size_t n, struct sr1__buf *b)
+{
+    return sr1__text_fold(word, n, 1, b);
+}
+
+static const struct sr1__analyzer analyzers[] = {
+    {"english", normalise_english},
+    {"plain", normalise_plain},
+};
+
+const struct sr1__analyzer *sr1__analyzer_find(const char *name, const char **names)
+{
+    if (names != NULL)
+        *names = "english, plain";
+    for (size_t i = 0; i < sizeof(analyzers) / sizeof(analyzers[0]); i++) {
+        if (strcmp(analyzers[i].name, name) == 0)
+            return &analyzers[i];
+    }
+    return NULL;
+}
+
+static utf8proc_ssize_t decompose(const char *s, size_t n, int compatible, int32_t *out,
+                                  size_t cap)
+{
+    int options = UTF8PROC_CASEFOLD | UTF8PROC_COMPOSE | UTF8PROC_STABLE;
+
+    if (compatible)
+        options |= UTF8PROC_COMPAT | UTF8PROC_IGNORE;
+    return utf8proc_decompose((const utf8proc_uint8_t *)s, (utf8proc_ssize_t)n, out,
+                              (utf8proc_ssize_t)cap, (utf8proc_option_t)options);
+}
+
+sr1_status sr1__text_fold(const char *text, size_t n, int compatible, struct sr1__buf *b)
+{
+    int32_t small[64];
+    int32_t *cps = small;
+    utf8proc_ssize_t count;
+
+    if (is_ascii(text, n)) {
+        add_ascii_lower(text, n, b);
+        return sr1__buf_status(b, "folded text");
+    }
+    count = decompose(text, n, compatible, small, sizeof(small) / sizeof(small[0]));
+    if (count > (utf8proc_ssize_t)(sizeof(small) / sizeof(small[0]))) {
+        cps = sr1__realloc(NULL, (size_t)count, sizeof(*cps));
+        if (cps == NULL)
+            return sr1__fail_nomem("folded text");
+        count = decompose(text, n, compatible, cps, (size_t)count);
+    }
+    if (count >= 0)
+        count = utf8proc_normalize_utf32(cps, count, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
+    for (utf8proc_ssize_t i = 0; i < count; i++) {
+        char out[4];
+
+        sr1__buf_add(b, out, (size_t)sr1__utf8_put((uint32_t)cps[i], out));
+    }
+    if (cps != small)
+        sr1__free(cps);
+    if (count < 0)
+        return sr1__fail(SR1_E_PARSE, "text to fold: %s", utf8proc_errmsg(count));
+    return sr1__buf_status(b, "folded text");
+}
+
+/* Bytes of the longest prefix of w[0..n) with at most WORD_MAX_UNITS UTF-16 units. */
+static size_t piece(const char *w, size_t n)
+{
+    size_t units = 0;
+    size_t i = 0;
+
+    if (n <= WORD_MAX_UNITS)
+        return n;
+    while (i < n) {
+        unsigned char lead = (unsigned char)w[i];
+        size_t width = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+
+        units += width == 4 ? 2 : 1;
+        if (units > WORD_MAX_UNITS)
+            return i;
+        i += width;
+    }
+    return n;
+}
+
+sr1_status sr1__analyze(const struct sr1__analyzer *a, const char *text, size_t n,
+                        struct sr1__buf *scratch, sr1__token_fn fn, void *arg)
+{
+    struct sr1__word w = {0, 0, 0};
+
+    while (w.end < n) {
+        size_t at;
+
+        w = sr1__word_next(text, n, w.end);
+        for (at = w.start; w.indexed && at < w.end;) {
+            size_t part = piece(text + at, w.end - at);
+
+            sr1__buf_clear(scratch);
+            SR1__TRY(a->normalise(text + at, part, scratch));
+            if (scratch->len > 0)
+                SR1__TRY(fn(arg, scratch->data, scratch->len));
+            at += part;
+        }
+    }
+    return SR1_OK;
+}

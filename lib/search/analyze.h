@@ -1,0 +1,29 @@
+/* search/analyze.h - text to index tokens. */
+#ifndef SR1__SEARCH_ANALYZE_H
+#define SR1__SEARCH_ANALYZE_H
+
+#include "base/buf.h"
+
+struct sr1__analyzer {
+    const char *name; /* as users and index files write it */
+    /* Normalise one word into b (empty: drop it). Returns b's status. */
+    sr1_status (*normalise)(const char *word, size_t n, struct sr1__buf *b);
+};
+
+/* The analyser of that name; NULL if there is none, and then *names (when asked for) is
+ * "english, plain". */
+const struct sr1__analyzer *sr1__analyzer_find(const char *name, const char **names);
+
+/* Borrowed for the call. Any failing status ends the analysis and is passed on. */
+typedef sr1_status (*sr1__token_fn)(void *arg, const char *token, size_t n);
+
+/* Call fn for each token of valid UTF-8 text[0..n), in order. scratch is any initialised
+ * buffer, kept by the caller between calls so that its memory is reused. */
+sr1_status sr1__analyze(const struct sr1__analyzer *a, const char *text, size_t n,
+                        struct sr1__buf *scratch, sr1__token_fn fn, void *arg);
+
+/* Append text in Unicode's caseless form to b: case folded and composed (NFC), and when
+ * `compatible` also with compatibility characters replaced (NFKC). */
+sr1_status sr1__text_fold(const char *text, size_t n, int compatible, struct sr1__buf *b);
+
+#endif

@@ -1,0 +1,229 @@
+/* search/porter.c - M. F. Porter, "An algorithm for suffix stripping", 1980, with the three
+ * departures of the author's later C program, which Lucene shares: "bli" stands for "abli" in
+ * step 2, "logi" becomes "log" there, and words of one or two letters stay. Each step
+ * strips or replaces the longest suffix of its table that fits. Bytes of characters beyond
+ * ASCII count as consonants: a run of them has the measure that one consonant has. */
+#include "search/porter.h"
+
+#include <string.h>
+
+struct word {
+    char *s;
+    size_t n;
+};
+
+struct rule {
+    const char *suffix;
+    const char *replacement;
+};
+
+static int is_vowel(const struct word *w, size_t i)
+{
+    switch (w->s[i]) {
+    case 'a':
+    case 'e':
+    case 'i':
+    case 'o':
+    case 'u':
+        return 1;
+    case 'y':
+        return i > 0 && !is_vowel(w, i - 1);
+    default:
+        return 0;
+    }
+}
+
+/* m of s[0..n) = [C](VC)^m[V]. */
+static int measure(const struct word *w, size_t n)
+{
+    int m = 0;
+    int vowel_before = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        int vowel = w->s[i] == 'y' ? i > 0 && !vowel_before : is_vowel(w, i);
+
+        m += vowel_before && !vowel;
+        vowel_before = vowel;
+    }
+    return m;
+}
+
+static int has_vowel(const struct word *w, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (is_vowel(w, i))
+            return 1;
+    }
+    return 0;
+}
+
+static int ends(const struct word *w, const char *suffix, size_t *stem)
+{
+    size_t n = strlen(suffix);
+
+    if (n > w->n || memcmp(w->s + w->n - n, suffix, n) != 0)
+        return 0;
+    *stem = w->n - n;
+    return 1;
+}
+
+/* Bytes of the last character when it stands twice and is a consonant, else 0. */
+static size_t double_consonant(const struct word *w)
+{
+    size_t width = 1;
+
+    while (width < w->n && ((unsigned char)w->s[w->n - width] & 0xC0) == 0x80)
+        width++;
+    if (width > 3 || 2 * width > w->n || is_vowel(w, w->n - 1))
+        return 0;
+    return memcmp(w->s + w->n - width, w->s + w->n - 2 * width, width) == 0 ? width : 0;
+}
+
+/* s[0..n) ends consonant, vowel, consonant, the last not w, x or y. */
+static int ends_cvc(const struct word *w, size_t n)
+{
+    size_t last = n > 0 ? n - 1 : 0;
+
+    while (last > 0 && ((unsigned char)w->s[last] & 0xC0) == 0x80)
+        last--;
+    if (last < 2 || is_vowel(w, last) || !is_vowel(w, last - 1) || is_vowel(w, last - 2))
+        return 0;
+    return strchr("wxy", w->s[last]) == NULL;
+}
+
+static void replace(struct word *w, size_t stem, const char *with)
+{
+    size_t n = strlen(with);
+
+    memcpy(w->s + stem, with, n);
+    w->n = stem + n;
+}
+
+/* The first rule whose suffix fits decides; it acts when the measure before it is > least. */
+static void apply(struct word *w, const struct rule *rules, int least)
+{
+    size_t stem;
+
+    for (; rules->suffix != NULL; rules++) {
+        if (!ends(w, rules->suffix, &stem))
+            continue;
+        if (measure(w, stem) > least)
+            replace(w, stem, rules->replacement);
+        return;
+    }
+}
+
+static void plurals(struct word *w)
+{
+    size_t stem;
+
+    if (w->s[w->n - 1] != 's')
+        return;
+    if (ends(w, "sses", &stem) || ends(w, "ies", &stem))
+        w->n -= 2;
+    else if (w->n > 1 && w->s[w->n - 2] != 's')
+        w->n -= 1;
+}
+
+static void past_and_progressive(struct word *w)
+{
+    size_t stem;
+    size_t width;
+
+    if (ends(w, "eed", &stem)) {
+        if (measure(w, stem) > 0)
+            w->n--;
+        return;
+    }
+    if (!(ends(w, "ed", &stem) || ends(w, "ing", &stem)) || !has_vowel(w, stem))
+        return;
+    w->n = stem;
+    if (ends(w, "at", &stem) || ends(w, "bl", &stem) || ends(w, "iz", &stem)) {
+        w->s[w->n++] = 'e';
+        return;
+    }
+    width = double_consonant(w);
+    if (width > 0) {
+        if (strchr("lsz", w->s[w->n - 1]) == NULL)
+            w->n -= width;
+    } else if (measure(w, w->n) == 1 && ends_cvc(w, w->n)) {
+        w->s[w->n++] = 'e';
+    }
+}
+
+static void final_y(struct word *w)
+{
+    if (w->n > 1 && w->s[w->n - 1] == 'y' && has_vowel(w, w->n - 1))
+        w->s[w->n - 1] = 'i';
+}
+
+static const struct rule step2[] = {
+    {"ational", "ate"}, {"tional", "tion"}, {"enci", "ence"},   {"anci", "ance"},
+    {"izer", "ize"},    {"bli", "ble"},     {"alli", "al"},     {"entli", "ent"},
+    {"eli", "e"},       {"ousli", "ous"},   {"ization", "ize"}, {"ation", "ate"},
+    {"ator", "ate"},    {"alism", "al"},    {"iveness", "ive"}, {"fulness", "ful"},
+    {"ousness", "ous"}, {"aliti", "al"},    {"iviti", "ive"},   {"biliti", "ble"},
+    {"logi", "log"},    {NULL, NULL},
+};
+
+static const struct rule step3[] = {
+    {"icate", "ic"}, {"ative", ""}, {"alize", "al"}, {"iciti", "ic"},
+    {"ical", "ic"},  {"ful", ""},   {"ness", ""},    {NULL, NULL},
+};
+
+static const struct rule step4[] = {
+    {"al", ""},   {"ance", ""}, {"ence", ""},  {"er", ""},   {"ic", ""},
+    {"able", ""}, {"ible", ""}, {"ant", ""},   {"ement", ""}, {"ment", ""},
+    {"ent", ""},  {"ou", ""},   {"ism", ""},   {"ate", ""},  {"iti", ""},
+    {"ous", ""},  {"ive", ""},  {"ize", ""},   {NULL, NULL},
+};
+
+/* Step 4 with "ion", which counts the s or t before it as part of the stem. */
+static void long_suffixes(struct word *w)
+{
+    size_t stem;
+
+    if (ends(w, "ion", &stem)) {
+        if (stem > 0 && (w->s[stem - 1] == 's' || w->s[stem - 1] == 't') &&
+            measure(w, stem) > 1)
+            w->n = stem;
+        return;
+    }
+    apply(w, step4, 1);
+}
+
+static void final_e_and_l(struct word *w)
+{
+    int m = measure(w, w->n);
+
+    if (w->s[w->n - 1] == 'e' && (m > 1 || (m == 1 && !ends_cvc(w, w->n - 1))))
+        w->n--;
+    if (w->s[w->n - 1] == 'l' && double_consonant(w) && m > 1)
+        w->n--;
+}
+
+/* Letters as UTF-16 units, as far as telling 1 and 2 from more needs. */
+static int has_three_letters(const char *s, size_t n)
+{
+    size_t units = 0;
+
+    for (size_t i = 0; i < n && units < 3; i++)
+        units += ((unsigned char)s[i] & 0xC0) != 0x80 ? 1 + ((unsigned char)s[i] >= 0xF0) : 0;
+    return units >= 3;
+}
+
+size_t sr1__porter_stem(char *s, size_t n)
+{
+    struct word w = {s, n};
+
+    if (!has_three_letters(s, n))
+        return n;
+    plurals(&w);
+    past_and_progressive(&w);
+    final_y(&w);
+    apply(&w, step2, 0);
+    apply(&w, step3, 0);
+    long_suffixes(&w);
+    final_e_and_l(&w);
+    return w.n;
+}
