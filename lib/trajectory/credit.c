@@ -1,0 +1,144 @@
+/* trajectory/credit.c - what a trajectory is given after generation: the reward with its
+ * parts, and the advantage. */
+#include "trajectory/layout.h"
+
+#include "base/mem.h"
+
+#include <math.h>
+
+void sr1__reward_parts_free(struct sr1__reward_part *parts, size_t n)
+{
+    for (size_t i = 0; parts && i < n; i++)
+        sr1__free(parts[i].name);
+    sr1__free(parts);
+}
+
+int32_t sr1_trajectory_has_reward(const sr1_trajectory *t)
+{
+    return t->has_reward;
+}
+
+double sr1_trajectory_reward(const sr1_trajectory *t)
+{
+    return t->reward;
+}
+
+size_t sr1_trajectory_reward_part_count(const sr1_trajectory *t)
+{
+    return t->n_parts;
+}
+
+sr1_status sr1_trajectory_reward_part(const sr1_trajectory *t, size_t i,
+                                      const char **name, double *value, double *weight)
+{
+    if (i >= t->n_parts)
+        return sr1__fail(SR1_E_INVALID, "reward part %zu: out of range, there are %zu", i,
+                         t->n_parts);
+    if (name)
+        *name = t->parts[i].name;
+    if (value)
+        *value = t->parts[i].value;
+    if (weight)
+        *weight = t->parts[i].weight;
+    return SR1_OK;
+}
+
+static sr1_status check_parts(const struct sr1__reward_value *parts, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(parts[i].value) || !isfinite(parts[i].weight))
+            return sr1__fail(SR1_E_NUMERIC, "reward part '%s': not a finite number",
+                             parts[i].name);
+    return SR1_OK;
+}
+
+static sr1_status copy_parts(struct sr1__reward_part **out,
+                             const struct sr1__reward_value *parts, size_t n)
+{
+    struct sr1__reward_part *copy = n ? sr1__calloc(n, sizeof *copy) : NULL;
+
+    if (n && !copy)
+        return sr1__fail_nomem("reward parts");
+    for (size_t i = 0; i < n; i++) {
+        copy[i].name = sr1__strdup(parts[i].name);
+        copy[i].value = parts[i].value;
+        copy[i].weight = parts[i].weight;
+        if (!copy[i].name) {
+            sr1__reward_parts_free(copy, n);
+            return sr1__fail_nomem("reward parts");
+        }
+    }
+    *out = copy;
+    return SR1_OK;
+}
+
+sr1_status sr1__trajectory_set_reward(sr1_trajectory *t,
+                                      const struct sr1__reward_value *parts, size_t n,
+                                      double total)
+{
+    struct sr1__reward_part *copy = NULL;
+
+    if (!isfinite(total))
+        return sr1__fail(SR1_E_NUMERIC, "reward: the total is not a finite number");
+    SR1__TRY(check_parts(parts, n));
+    SR1__TRY(copy_parts(&copy, parts, n));
+    sr1__reward_parts_free(t->parts, t->n_parts);
+    t->parts = copy;
+    t->n_parts = n;
+    t->reward = total;
+    t->has_reward = 1;
+    return SR1_OK;
+}
+
+sr1_status sr1_trajectory_set_reward(sr1_trajectory *t, double total)
+{
+    return sr1__trajectory_set_reward(t, NULL, 0, total);
+}
+
+int32_t sr1_trajectory_has_advantage(const sr1_trajectory *t)
+{
+    return t->has_advantage;
+}
+
+double sr1_trajectory_advantage(const sr1_trajectory *t)
+{
+    return t->advantage;
+}
+
+sr1_status sr1_trajectory_set_advantage(sr1_trajectory *t, double advantage)
+{
+    if (!isfinite(advantage))
+        return sr1__fail(SR1_E_NUMERIC, "advantage: not a finite number");
+    t->advantage = advantage;
+    t->has_advantage = 1;
+    return SR1_OK;
+}
+
+const float *sr1_trajectory_token_advantages(const sr1_trajectory *t)
+{
+    return t->token_advantages;
+}
+
+sr1_status sr1_trajectory_set_token_advantages(sr1_trajectory *t, const float *advantages,
+                                               size_t n)
+{
+    float *copy = NULL;
+
+    if (n && n != t->n_policy)
+        return sr1__fail(
+            SR1_E_INVALID,
+            "token advantages: %zu given for %zu policy tokens; give one for each", n,
+            t->n_policy);
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(advantages[i]))
+            return sr1__fail(SR1_E_NUMERIC, "token advantage %zu: not a finite number",
+                             i);
+    if (n) {
+        copy = sr1__memdup(advantages, n * sizeof *copy);
+        if (!copy)
+            return sr1__fail_nomem("token advantages");
+    }
+    sr1__free(t->token_advantages);
+    t->token_advantages = copy;
+    return SR1_OK;
+}

@@ -1,0 +1,396 @@
+/* trajectory/trajectory.c - life, getters and comparison of a finished trajectory, and
+ * the few values that are set after generation. It is made in builder.c. */
+#include "trajectory/layout.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+#define COLUMN(member, length)                                                           \
+    {                                                                                    \
+        offsetof(struct sr1_trajectory, member),                                         \
+            sizeof *((struct sr1_trajectory *)0)->member, length                         \
+    }
+
+const struct sr1__column sr1__columns[SR1__N_COLUMNS] = {
+    COLUMN(ids, SR1__COLUMN_ALL),
+    COLUMN(sources, SR1__COLUMN_ALL),
+    COLUMN(policy_mask, SR1__COLUMN_ALL),
+    COLUMN(turns, SR1__COLUMN_ALL),
+    COLUMN(log_probs, SR1__COLUMN_ALL),
+    COLUMN(text_ends, SR1__COLUMN_GENERATED),
+    COLUMN(policy_positions, SR1__COLUMN_POLICY),
+    COLUMN(policy_log_probs, SR1__COLUMN_POLICY),
+};
+
+const size_t sr1__texts[SR1__N_TEXTS] = {
+    offsetof(struct sr1_trajectory, query),
+    offsetof(struct sr1_trajectory, query_id),
+    offsetof(struct sr1_trajectory, data_source),
+    offsetof(struct sr1_trajectory, text),
+    offsetof(struct sr1_trajectory, answer),
+};
+
+size_t sr1__column_count(const sr1_trajectory *t, const struct sr1__column *c)
+{
+    const size_t counts[] = {
+        [SR1__COLUMN_ALL] = t->n_tokens,
+        [SR1__COLUMN_GENERATED] = t->n_tokens - t->n_prompt,
+        [SR1__COLUMN_POLICY] = t->n_policy,
+    };
+
+    return counts[c->length];
+}
+
+/* The pointers are of several types, so they are moved as bytes. */
+void *sr1__column_get(const sr1_trajectory *t, const struct sr1__column *c)
+{
+    void *data;
+
+    memcpy(&data, (const char *)t + c->offset, sizeof data);
+    return data;
+}
+
+void sr1__column_set(sr1_trajectory *t, const struct sr1__column *c, void *data)
+{
+    memcpy((char *)t + c->offset, &data, sizeof data);
+}
+
+struct sr1__bytes *sr1__text_at(const sr1_trajectory *t, size_t k)
+{
+    return (struct sr1__bytes *)((char *)t + sr1__texts[k]);
+}
+
+sr1_status sr1__bytes_set(struct sr1__bytes *b, const char *data, size_t len)
+{
+    char *copy = sr1__strndup(data, len);
+
+    if (!copy)
+        return sr1__fail_nomem("trajectory text");
+    sr1__free(b->data);
+    b->data = copy;
+    b->len = len;
+    return SR1_OK;
+}
+
+void sr1__bytes_array_free(struct sr1__bytes *a, size_t n)
+{
+    for (size_t i = 0; a && i < n; i++)
+        sr1__free(a[i].data);
+    sr1__free(a);
+}
+
+sr1_status sr1__bytes_array_new(struct sr1__bytes **out, const char *const *data,
+                                const size_t *lens, size_t n)
+{
+    struct sr1__bytes *a = sr1__calloc(n, sizeof *a);
+    sr1_status status = a ? SR1_OK : sr1__fail_nomem("trajectory texts");
+
+    for (size_t i = 0; status == SR1_OK && i < n; i++)
+        status = sr1__bytes_set(&a[i], data[i], lens ? lens[i] : strlen(data[i]));
+    if (status != SR1_OK) {
+        sr1__bytes_array_free(a, n);
+        return status;
+    }
+    *out = a;
+    return SR1_OK;
+}
+
+/* ---- life ---- */
+
+void sr1__search_record_free(struct sr1__search_record *s)
+{
+    for (int32_t k = 0; k < s->n_hit_ids; k++)
+        sr1__free(s->hit_ids[k]);
+    sr1__free(s->hit_ids);
+    sr1__free(s->query.data);
+}
+
+sr1_trajectory *sr1_trajectory_retain(sr1_trajectory *t)
+{
+    if (t)
+        atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
+    return t;
+}
+
+void sr1_trajectory_free(sr1_trajectory *t)
+{
+    if (!t || atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) > 1)
+        return;
+    for (size_t k = 0; k < SR1__N_COLUMNS; k++)
+        sr1__free(sr1__column_get(t, &sr1__columns[k]));
+    for (size_t k = 0; k < SR1__N_TEXTS; k++)
+        sr1__free(sr1__text_at(t, k)->data);
+    sr1__free(t->segments);
+    for (size_t i = 0; i < t->n_searches; i++)
+        sr1__search_record_free(&t->searches[i]);
+    sr1__free(t->searches);
+    sr1__bytes_array_free(t->ground_truths, t->n_ground_truths);
+    sr1__reward_parts_free(t->parts, t->n_parts);
+    sr1__free(t->token_advantages);
+    sr1__free(t);
+}
+
+size_t sr1__trajectory_memory(const sr1_trajectory *t)
+{
+    size_t bytes = sizeof *t;
+
+    for (size_t k = 0; k < SR1__N_COLUMNS; k++)
+        bytes += sr1__columns[k].size * sr1__column_count(t, &sr1__columns[k]);
+    for (size_t k = 0; k < SR1__N_TEXTS; k++)
+        bytes += sr1__text_at(t, k)->len + 1;
+    bytes += t->n_segments * sizeof *t->segments;
+    for (size_t i = 0; i < t->n_searches; i++) {
+        bytes += sizeof *t->searches + t->searches[i].query.len + 1;
+        for (int32_t k = 0; k < t->searches[i].n_hit_ids; k++)
+            bytes += sizeof(char *) + strlen(t->searches[i].hit_ids[k]) + 1;
+    }
+    for (size_t i = 0; i < t->n_ground_truths; i++)
+        bytes += sizeof *t->ground_truths + t->ground_truths[i].len + 1;
+    for (size_t i = 0; i < t->n_parts; i++)
+        bytes += sizeof *t->parts + strlen(t->parts[i].name) + 1;
+    return bytes + (t->token_advantages ? t->n_policy * sizeof(float) : 0);
+}
+
+/* ---- getters ---- */
+
+const char *sr1_stop_reason_name(int32_t stop_reason)
+{
+#define WORD(name, code, word) [code] = word,
+    static const char *const words[] = {SR1_STOP_TABLE(WORD)};
+#undef WORD
+
+    if (stop_reason < 0 || (size_t)stop_reason >= sizeof words / sizeof *words)
+        return "?";
+    return words[stop_reason];
+}
+
+static const char *view(const struct sr1__bytes *b, size_t *len)
+{
+    if (len)
+        *len = b->len;
+    return b->data;
+}
+
+const char *sr1_trajectory_query(const sr1_trajectory *t, size_t *len)
+{
+    return view(&t->query, len);
+}
+
+const char *sr1_trajectory_query_id(const sr1_trajectory *t)
+{
+    return t->query_id.data;
+}
+
+int32_t sr1_trajectory_sample(const sr1_trajectory *t)
+{
+    return t->sample;
+}
+
+uint64_t sr1_trajectory_group_key(const sr1_trajectory *t)
+{
+    return t->group_key;
+}
+
+const char *sr1_trajectory_data_source(const sr1_trajectory *t)
+{
+    return t->data_source.data;
+}
+
+size_t sr1_trajectory_ground_truth_count(const sr1_trajectory *t)
+{
+    return t->n_ground_truths;
+}
+
+const char *sr1_trajectory_ground_truth(const sr1_trajectory *t, size_t i, size_t *len)
+{
+    return i < t->n_ground_truths ? view(&t->ground_truths[i], len) : NULL;
+}
+
+double sr1_trajectory_temperature(const sr1_trajectory *t)
+{
+    return t->temperature;
+}
+
+double sr1_trajectory_top_p(const sr1_trajectory *t)
+{
+    return t->top_p;
+}
+
+int32_t sr1_trajectory_top_k(const sr1_trajectory *t)
+{
+    return t->top_k;
+}
+
+int64_t sr1_trajectory_weights_version(const sr1_trajectory *t)
+{
+    return t->weights_version;
+}
+
+int32_t sr1_trajectory_stop_reason(const sr1_trajectory *t)
+{
+    return t->stop_reason;
+}
+
+size_t sr1_trajectory_token_count(const sr1_trajectory *t)
+{
+    return t->n_tokens;
+}
+
+size_t sr1_trajectory_prompt_count(const sr1_trajectory *t)
+{
+    return t->n_prompt;
+}
+
+size_t sr1_trajectory_policy_count(const sr1_trajectory *t)
+{
+    return t->n_policy;
+}
+
+size_t sr1_trajectory_environment_count(const sr1_trajectory *t)
+{
+    return t->n_tokens - t->n_prompt - t->n_policy;
+}
+
+int32_t sr1_trajectory_turn_count(const sr1_trajectory *t)
+{
+    return t->n_tokens > t->n_prompt ? t->turns[t->n_tokens - 1] + 1 : 0;
+}
+
+const int32_t *sr1_trajectory_ids(const sr1_trajectory *t)
+{
+    return t->ids;
+}
+
+const uint8_t *sr1_trajectory_sources(const sr1_trajectory *t)
+{
+    return t->sources;
+}
+
+const int32_t *sr1_trajectory_turns(const sr1_trajectory *t)
+{
+    return t->turns;
+}
+
+const float *sr1_trajectory_log_probs(const sr1_trajectory *t)
+{
+    return t->log_probs;
+}
+
+const uint8_t *sr1_trajectory_policy_mask(const sr1_trajectory *t)
+{
+    return t->policy_mask;
+}
+
+const int32_t *sr1_trajectory_policy_positions(const sr1_trajectory *t)
+{
+    return t->policy_positions;
+}
+
+const float *sr1_trajectory_policy_log_probs(const sr1_trajectory *t)
+{
+    return t->policy_log_probs;
+}
+
+const char *sr1_trajectory_generated_text(const sr1_trajectory *t, size_t *len)
+{
+    return view(&t->text, len);
+}
+
+const uint32_t *sr1_trajectory_text_ends(const sr1_trajectory *t)
+{
+    return t->text_ends;
+}
+
+const char *sr1_trajectory_final_answer(const sr1_trajectory *t, size_t *len)
+{
+    return view(&t->answer, len);
+}
+
+size_t sr1_trajectory_segment_count(const sr1_trajectory *t)
+{
+    return t->n_segments;
+}
+
+size_t sr1_trajectory_search_count(const sr1_trajectory *t)
+{
+    return t->n_searches;
+}
+
+/* Check item i of n and the caller's struct of `have` bytes. */
+static sr1_status check_item(const char *what, size_t i, size_t n, const size_t *have)
+{
+    if (i >= n)
+        return sr1__fail(SR1_E_INVALID, "%s %zu: out of range, there are %zu", what, i,
+                         n);
+    if (!have || *have < sizeof *have)
+        return sr1__fail(SR1_E_INVALID, "%s: set struct_size of the output first", what);
+    return SR1_OK;
+}
+
+/* Fill the caller's struct as far as its version of it goes; struct_size stays. */
+static void give(void *out, void *filled, size_t size)
+{
+    size_t have;
+
+    memcpy(&have, out, sizeof have);
+    memcpy(filled, &have, sizeof have);
+    memcpy(out, filled, have < size ? have : size);
+}
+
+sr1_status sr1_trajectory_token(const sr1_trajectory *t, size_t i, sr1_token_step *out)
+{
+    sr1_token_step step = {0};
+    size_t g = i - t->n_prompt; /* used only after the prompt */
+    uint32_t begin;
+
+    SR1__TRY(check_item("token", i, t->n_tokens, out ? &out->struct_size : NULL));
+    step.token_id = t->ids[i];
+    step.position = (int32_t)i;
+    step.turn = t->turns[i];
+    step.source = t->sources[i];
+    step.log_prob = t->log_probs[i];
+    step.text = t->text.data;
+    if (i >= t->n_prompt) {
+        begin = g ? t->text_ends[g - 1] : 0;
+        step.text = t->text.data + begin;
+        step.text_len = t->text_ends[g] - begin;
+    }
+    give(out, &step, sizeof step);
+    return SR1_OK;
+}
+
+sr1_status sr1_trajectory_step(const sr1_trajectory *t, size_t i, sr1_token_step *out)
+{
+    SR1__TRY(check_item("policy token", i, t->n_policy, out ? &out->struct_size : NULL));
+    return sr1_trajectory_token(t, (size_t)t->policy_positions[i], out);
+}
+
+sr1_status sr1_trajectory_segment(const sr1_trajectory *t, size_t i,
+                                  sr1_text_segment *out)
+{
+    sr1_text_segment segment;
+
+    SR1__TRY(check_item("segment", i, t->n_segments, out ? &out->struct_size : NULL));
+    segment = t->segments[i];
+    give(out, &segment, sizeof segment);
+    return SR1_OK;
+}
+
+sr1_status sr1_trajectory_search(const sr1_trajectory *t, size_t i, sr1_search_event *out)
+{
+    const struct sr1__search_record *s;
+    sr1_search_event event = {0};
+
+    SR1__TRY(check_item("search", i, t->n_searches, out ? &out->struct_size : NULL));
+    s = &t->searches[i];
+    event.turn = s->turn;
+    event.status = s->status;
+    event.n_hits = s->n_hits;
+    event.n_hit_ids = s->n_hit_ids;
+    event.query = s->query.data;
+    event.query_len = s->query.len;
+    event.hit_ids = (const char *const *)s->hit_ids;
+    give(out, &event, sizeof event);
+    return SR1_OK;
+}
