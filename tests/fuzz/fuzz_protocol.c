@@ -1,0 +1,88 @@
+/* fuzz_protocol.c - the scanner fed in any pieces finds what a parse of the whole text
+ * finds.
+ *
+ * The first byte seeds the cuts, the second bounds the content; the rest is the text. */
+#include "env/protocol.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void check(int ok)
+{
+    if (!ok)
+        abort();
+}
+
+static size_t next_cut(uint32_t *seed, size_t left)
+{
+    size_t n;
+
+    *seed = *seed * 1664525u + 1013904223u;
+    n = 1 + (*seed >> 24) % 7;
+    return n < left ? n : left;
+}
+
+/* Feed text in pieces; returns the event and how many bytes were taken. */
+static int32_t feed(struct sr1__scanner *s, const char *text, size_t len, uint32_t seed,
+                    size_t *taken)
+{
+    int32_t event = SR1__EVENT_NONE;
+    size_t used;
+
+    for (*taken = 0; *taken < len && event == SR1__EVENT_NONE; *taken += used) {
+        size_t n = next_cut(&seed, len - *taken);
+
+        check(sr1__scanner_feed(s, text + *taken, n, &used, &event) == SR1_OK);
+        check(used == n || event != SR1__EVENT_NONE);
+    }
+    return event;
+}
+
+static void check_partial(const struct sr1__protocol *p, const struct sr1__scanner *s,
+                          const char *text, size_t len)
+{
+    struct sr1__slice whole = {0, 0};
+    size_t n;
+    const char *answer = sr1__scanner_partial_answer(s, &n);
+
+    if (!sr1__protocol_partial_answer(p, text, len, &whole) || s->seen[1] > s->max)
+        check(n == 0);
+    else
+        check(n == whole.len && memcmp(answer, text + whole.begin, n) == 0);
+}
+
+static void check_split(const struct sr1__protocol *p, const char *text, size_t len)
+{
+    size_t begin, n;
+
+    if (sr1__observation_split(p, text, len, &begin, &n) == SR1_OK)
+        check(begin <= len && n <= len - begin);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const struct sr1__protocol *p = sr1__protocol_find(NULL);
+    struct sr1__slice content = {0, 0};
+    struct sr1__scanner s;
+    const char *text = (const char *)data + 2;
+    size_t max, len, taken, end = 0, n;
+    const char *found;
+    int32_t event;
+
+    if (size < 2)
+        return 0;
+    len = size - 2;
+    max = 1 + data[1];
+    sr1__scanner_init(&s, p, max);
+    event = feed(&s, text, len, data[0], &taken);
+    check(event == sr1__protocol_first_event(p, text, len, max, &content, &end));
+    found = sr1__scanner_text(&s, &n);
+    if (event == SR1__EVENT_NONE)
+        check_partial(p, &s, text, len);
+    else
+        check(taken == end && n == content.len &&
+              memcmp(found, text + content.begin, n) == 0);
+    check_split(p, text, len);
+    sr1__scanner_free(&s);
+    return 0;
+}

@@ -1,0 +1,348 @@
+/* The tag automaton: cases by hand, and equality with a parse of the whole text for every
+ * way to cut random texts. */
+#include "base/mem.h"
+#include "base/rng.h"
+#include "env/protocol.h"
+#include "env/text.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct sr1__protocol *protocol(void)
+{
+    return sr1__protocol_find(NULL);
+}
+
+struct event_case {
+    const char *text;
+    int32_t event;
+    const char *content;
+    const char *rest; /* what was not taken */
+};
+
+static const struct event_case event_cases[] = {
+    {"", SR1__EVENT_NONE, "", ""},
+    {"no tags at all < > </ <search", SR1__EVENT_NONE, "", ""},
+    {"<search> q one </search>", SR1__EVENT_ACTION, "q one", ""},
+    {"<search></search>tail", SR1__EVENT_ACTION, "", "tail"},
+    {"<answer> Paris </answer>\n", SR1__EVENT_ANSWER, "Paris", "\n"},
+    {"<think>x</think><search>q</search><information>", SR1__EVENT_ACTION, "q",
+     "<information>"},
+    /* inside an open think block too */
+    {"<think> I will <search>q</search> more", SR1__EVENT_ACTION, "q", " more"},
+    {"<think> <answer>a</answer> </think>", SR1__EVENT_ANSWER, "a", " </think>"},
+    /* a closing tag without an opening one is text */
+    {"</search> </answer> <search>q</search>", SR1__EVENT_ACTION, "q", ""},
+    {"</answer><answer", SR1__EVENT_NONE, "", ""},
+    /* a pair reaches from the first opening tag of its kind */
+    {"<search>a<search>b</search>", SR1__EVENT_ACTION, "a<search>b", ""},
+    /* the first pair closed wins, whichever was opened first */
+    {"<search> x <answer> y </answer> </search>", SR1__EVENT_ANSWER, "y", " </search>"},
+    {"<answer> x <search> y </search> </answer>", SR1__EVENT_ACTION, "y", " </answer>"},
+    /* other tags inside are content, broken ones too */
+    {"<search>a <information>b</information> <sear </searc> c</search>",
+     SR1__EVENT_ACTION, "a <information>b</information> <sear </searc> c", ""},
+    {"<<search>q<</search>", SR1__EVENT_ACTION, "q<", ""},
+    {"<search>q</se</search>", SR1__EVENT_ACTION, "q</se", ""},
+    {"<Search>q</Search>", SR1__EVENT_NONE, "", ""},
+    {"<search >q</search >", SR1__EVENT_NONE, "", ""},
+    /* stripped of all white space that Python strips */
+    {"<search>\n\t\xc2\xa0\xe3\x80\x80 \xe5\x8c\x97\xe4\xba\xac \xe2\x80\xa8</search>",
+     SR1__EVENT_ACTION, "\xe5\x8c\x97\xe4\xba\xac", ""},
+    {"<search> \xc0\xaf\xff </search>", SR1__EVENT_ACTION, "\xc0\xaf\xff", ""},
+};
+
+static void check_event(const struct event_case *c, size_t piece)
+{
+    struct sr1__scanner s;
+    size_t len = strlen(c->text), at = 0, n;
+    int32_t event = SR1__EVENT_NONE;
+    const char *found;
+
+    sr1__scanner_init(&s, protocol(), 0);
+    while (at < len && event == SR1__EVENT_NONE) {
+        size_t take = len - at < piece ? len - at : piece;
+        size_t used;
+
+        assert_int_equal(sr1__scanner_feed(&s, c->text + at, take, &used, &event),
+                         SR1_OK);
+        at += used;
+    }
+    found = sr1__scanner_text(&s, &n);
+    assert_int_equal(event, c->event);
+    assert_int_equal(n, strlen(c->content));
+    assert_memory_equal(found, c->content, n);
+    assert_string_equal(c->text + at, c->rest);
+    sr1__scanner_free(&s);
+}
+
+static void events_by_hand(void **state)
+{
+    size_t i, piece;
+
+    (void)state;
+    for (i = 0; i < sizeof event_cases / sizeof event_cases[0]; i++)
+        for (piece = 1; piece < 80; piece++)
+            check_event(&event_cases[i], piece);
+}
+
+/* Position of needle in hay[0..len) from `from`, or len. */
+static size_t find(const char *hay, size_t len, size_t from, const char *needle)
+{
+    size_t n = strlen(needle), i;
+
+    for (i = from; i + n <= len; i++)
+        if (memcmp(hay + i, needle, n) == 0)
+            return i;
+    return len;
+}
+
+/* The rule in its shortest form: of each kind the first opening tag and the first closing
+ * tag after it; the pair closed first is the event. */
+static int32_t plain_parse(const char *text, size_t len, size_t *begin, size_t *end)
+{
+    static const char *const open[2] = {"<search>", "<answer>"};
+    static const char *const close[2] = {"</search>", "</answer>"};
+    size_t b[2], e[2];
+    int k;
+
+    for (k = 0; k < 2; k++) {
+        b[k] = find(text, len, 0, open[k]);
+        e[k] = b[k] < len ? find(text, len, b[k] + strlen(open[k]), close[k]) : len;
+    }
+    if (e[0] == len && e[1] == len)
+        return SR1__EVENT_NONE;
+    k = e[1] < e[0];
+    *begin = b[k] + strlen(open[k]);
+    *end = e[k];
+    return k == 0 ? SR1__EVENT_ACTION : SR1__EVENT_ANSWER;
+}
+
+static size_t random_text(struct sr1__rng *r, char *text, size_t cap)
+{
+    static const char *const words[] = {
+        "<search>",  "</search>", "<answer>",      "</answer>", "<think>",  "</think>",
+        "</informa", "tion>",     "<information>", "<",         ">",        "/",
+        "<sear",     "ch>",       "</ans",         "wer>",      "a",        " ",
+        "\n",        "<answer",   "</search",      "x y",       "\xe4\xbd", "\xa0",
+    };
+    size_t n = sr1__rng_below(r, 14), len = 0;
+
+    while (n-- > 0) {
+        const char *w = words[sr1__rng_below(r, sizeof words / sizeof words[0])];
+
+        if (len + strlen(w) < cap) {
+            memcpy(text + len, w, strlen(w));
+            len += strlen(w);
+        }
+    }
+    return len;
+}
+
+/* The scanner over text cut at `cut` and then at random. */
+static void check_cut(const char *text, size_t len, size_t cut, struct sr1__rng *r)
+{
+    struct sr1__scanner s;
+    struct sr1__slice part = {0, 0};
+    size_t begin = 0, end = 0, at = 0, n;
+    int32_t expect = plain_parse(text, len, &begin, &end);
+    int32_t event = SR1__EVENT_NONE;
+    const char *found;
+
+    sr1__scanner_init(&s, protocol(), 0);
+    while (at < len && event == SR1__EVENT_NONE) {
+        size_t take = at < cut ? cut - at : 1 + sr1__rng_below(r, len - at);
+        size_t used;
+
+        assert_int_equal(sr1__scanner_feed(&s, text + at, take, &used, &event), SR1_OK);
+        at += used;
+    }
+    assert_int_equal(event, expect);
+    assert_int_equal(sr1__protocol_first_event(protocol(), text, len, 0, NULL, NULL),
+                     expect);
+    found = sr1__scanner_text(&s, &n);
+    if (event != SR1__EVENT_NONE) {
+        assert_int_equal(at, end + strlen("</search>"));
+        end -= begin;
+        sr1__strip(text, &begin, &end);
+        assert_int_equal(n, end);
+        assert_memory_equal(found, text + begin, n);
+    } else {
+        found = sr1__scanner_partial_answer(&s, &n);
+        sr1__protocol_partial_answer(protocol(), text, len, &part);
+        assert_int_equal(n, part.len);
+        assert_memory_equal(found, text + part.begin, n);
+    }
+    sr1__scanner_free(&s);
+}
+
+static void any_split_equals_the_whole(void **state)
+{
+    struct sr1__rng r;
+    char text[256];
+    int round, events[3] = {0, 0, 0};
+
+    (void)state;
+    sr1__rng_seed(&r, 7, 1);
+    for (round = 0; round < 4000; round++) {
+        size_t len = random_text(&r, text, sizeof text);
+        size_t cut, b, e;
+
+        events[plain_parse(text, len, &b, &e)]++;
+        for (cut = 0; cut <= len; cut++)
+            check_cut(text, len, cut, &r);
+    }
+    assert_true(events[0] > 100 && events[1] > 100 && events[2] > 100);
+}
+
+struct partial_case {
+    const char *text;
+    int open;
+    const char *answer;
+};
+
+static void partial_answers(void **state)
+{
+    static const struct partial_case cases[] = {
+        {"<think>x</think>", 0, ""},          {"<answer>", 1, ""},
+        {"<answer> New York", 1, "New York"}, {"<answer> Paris </ans", 1, "Paris"},
+        {"<answer> Paris <", 1, "Paris"},     {"<answer> Paris </answer", 1, "Paris"},
+        {"<answer> a < b", 1, "a < b"},       {"<answer> a <answer> b ", 1, "b"},
+        {"<think> <answer> b", 1, "b"},       {"<answer", 0, ""},
+    };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *text = cases[i].text;
+        struct sr1__slice got = {0, 0};
+        struct sr1__scanner s;
+        size_t used, n;
+        int32_t event;
+        const char *answer;
+
+        assert_int_equal(
+            sr1__protocol_partial_answer(protocol(), text, strlen(text), &got),
+            cases[i].open);
+        assert_int_equal(got.len, strlen(cases[i].answer));
+        assert_memory_equal(text + got.begin, cases[i].answer, got.len);
+        sr1__scanner_init(&s, protocol(), 0);
+        assert_int_equal(sr1__scanner_feed(&s, text, strlen(text), &used, &event),
+                         SR1_OK);
+        answer = sr1__scanner_partial_answer(&s, &n);
+        assert_int_equal(n, strlen(cases[i].answer));
+        assert_memory_equal(answer, cases[i].answer, n);
+        sr1__scanner_free(&s);
+    }
+}
+
+static int32_t scan(struct sr1__scanner *s, const char *text, size_t *n)
+{
+    int32_t event;
+    size_t used;
+
+    assert_int_equal(sr1__scanner_feed(s, text, strlen(text), &used, &event), SR1_OK);
+    sr1__scanner_text(s, n);
+    return event;
+}
+
+static void too_much_content_is_text(void **state)
+{
+    struct sr1__scanner s;
+    size_t n;
+
+    (void)state;
+    sr1__scanner_init(&s, protocol(), 4);
+    assert_int_equal(scan(&s, "<search>12345</search>", &n), SR1__EVENT_NONE);
+    assert_int_equal(scan(&s, "</search>", &n), SR1__EVENT_NONE);
+    assert_int_equal(scan(&s, "<search>1234</search>", &n), SR1__EVENT_ACTION);
+    assert_int_equal(n, 4);
+    sr1__scanner_reset(&s);
+    assert_int_equal(scan(&s, "<answer>12345", &n), SR1__EVENT_NONE);
+    sr1__scanner_partial_answer(&s, &n);
+    assert_int_equal(n, 0);
+    assert_true(s.content[1].cap < 128);
+    sr1__scanner_free(&s);
+}
+
+static void a_turn_forgets_the_one_before(void **state)
+{
+    struct sr1__scanner s;
+    size_t n;
+
+    (void)state;
+    sr1__scanner_init(&s, protocol(), 0);
+    assert_int_equal(scan(&s, "<answer> a <search>q</search>", &n), SR1__EVENT_ACTION);
+    /* nothing is taken until reset */
+    assert_int_equal(scan(&s, "</answer>", &n), SR1__EVENT_ACTION);
+    assert_int_equal(n, 1);
+    sr1__scanner_reset(&s);
+    assert_int_equal(scan(&s, "b </answer> <sea", &n), SR1__EVENT_NONE);
+    sr1__scanner_reset(&s);
+    assert_int_equal(scan(&s, "rch>x</search>", &n), SR1__EVENT_NONE);
+    sr1__scanner_free(&s);
+}
+
+static void out_of_memory_is_a_status(void **state)
+{
+    struct sr1__scanner s;
+    int32_t event;
+    size_t used;
+
+    (void)state;
+    sr1__scanner_init(&s, protocol(), 0);
+    sr1__mem_fail_at(1);
+    assert_int_equal(sr1__scanner_feed(&s, "<search>q</search>", 18, &used, &event),
+                     SR1_E_NOMEM);
+    sr1__mem_fail_at(0);
+    sr1__scanner_reset(&s);
+    assert_int_equal(sr1__scanner_feed(&s, "<search>q</search>", 18, &used, &event),
+                     SR1_OK);
+    assert_int_equal(event, SR1__EVENT_ACTION);
+    sr1__scanner_free(&s);
+}
+
+static void blocks_split(void **state)
+{
+    const char *text =
+        "\n\n<information>a <information> b </information> c</information>\n";
+    size_t begin, n;
+
+    (void)state;
+    assert_int_equal(sr1__observation_split(protocol(), text, strlen(text), &begin, &n),
+                     SR1_OK);
+    assert_int_equal(n, strlen("a <information> b </information> c"));
+    assert_int_equal(begin, strlen("\n\n<information>"));
+    assert_int_equal(
+        sr1__observation_split(protocol(), "</information><information>", 27, &begin, &n),
+        SR1_E_PARSE);
+}
+
+static void protocols_by_name(void **state)
+{
+    (void)state;
+    assert_string_equal(sr1__protocol_find("search-r1")->name, "search-r1");
+    assert_string_equal(sr1__protocol_name(0), "search-r1");
+    assert_null(sr1__protocol_find("nope"));
+    assert_non_null(strstr(sr1_last_error(), "search-r1"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(events_by_hand),
+        cmocka_unit_test(any_split_equals_the_whole),
+        cmocka_unit_test(partial_answers),
+        cmocka_unit_test(too_much_content_is_text),
+        cmocka_unit_test(a_turn_forgets_the_one_before),
+        cmocka_unit_test(out_of_memory_is_a_status),
+        cmocka_unit_test(blocks_split),
+        cmocka_unit_test(protocols_by_name),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
