@@ -17,6 +17,7 @@ enum { SR1__WEIGHT_F32 = 0, SR1__WEIGHT_BF16 = 1, SR1__WEIGHT_F16 = 2, SR1__WEIG
 
 size_t sr1__weight_dtype_size(int32_t dtype);      /* bytes an element: 4, 2, 2 */
 const char *sr1__weight_dtype_name(int32_t dtype); /* "float32", "bfloat16", "float16" */
+const char *sr1__weight_dtype_tag(int32_t dtype);  /* "F32", "BF16", "F16": in file headers */
 
 #define SR1__WEIGHT_MAX_DIMS 4
 

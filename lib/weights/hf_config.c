@@ -1,0 +1,475 @@
+/* weights/hf_config.c - reading, checking and writing config.json of dense Qwen3 and Qwen2
+ * decoders. Defaults of absent keys are those of transformers' Qwen3Config and Qwen2Config. */
+#include "weights/hf_config.h"
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#define CONFIG_MAX ((size_t)4 << 20)
+
+/* Rows in the order of enum sr1__arch. */
+static const struct arch_row {
+    const char *architecture;
+    const char *model_type;
+    int qk_norm;
+    int qkv_bias; /* always; else attention_bias decides for q, k, v and o */
+} archs[] = {
+    {"Qwen3ForCausalLM", "qwen3", 1, 0},
+    {"Qwen2ForCausalLM", "qwen2", 0, 1},
+};
+#define N_ARCHS (int32_t)(sizeof archs / sizeof *archs)
+
+/* One size of the config: where it goes and what it may be. def 0: must be there. */
+static const struct size_row {
+    const char *key;
+    size_t offset;
+    int64_t def;
+    int64_t max;
+} sizes[] = {
+#define SIZE(key, member, def, max) {key, offsetof(struct sr1__hf_config, member), def, max}
+    SIZE("vocab_size", vocab_size, 0, 1 << 22),
+    SIZE("hidden_size", hidden_size, 0, 1 << 16),
+    SIZE("num_hidden_layers", n_layers, 0, 1024),
+    SIZE("num_attention_heads", n_heads, 0, 1024),
+    SIZE("num_key_value_heads", n_kv_heads, -1, 1024), /* as many as heads */
+    SIZE("head_dim", head_dim, -1, 1024),              /* hidden_size / heads */
+    SIZE("intermediate_size", intermediate_size, 0, 1 << 20),
+    SIZE("max_position_embeddings", max_positions, 32768, 1 << 30),
+#undef SIZE
+};
+#define N_SIZES (sizeof sizes / sizeof *sizes)
+
+/* Keys of models that are not the dense decoder; any value but these is refused. */
+static const struct refused_row {
+    const char *key;
+    const char *what;
+} refused[] = {
+    {"use_sliding_window", "sliding-window attention"},
+    {"num_experts", "mixture of experts"},
+    {"num_local_experts", "mixture of experts"},
+    {"n_routed_experts", "mixture of experts"},
+    {"moe_intermediate_size", "mixture of experts"},
+    {"quantization_config", "quantised weights"},
+    {"attention_dropout", "dropout"},
+    {"is_encoder_decoder", "an encoder-decoder"},
+};
+
+static int64_t *size_at(struct sr1__hf_config *c, const struct size_row *row)
+{
+    return (int64_t *)(void *)((char *)c + row->offset);
+}
+
+/* ---- members, absent and null being the same ---- */
+
+static const json_t *given(const json_t *root, const char *key)
+{
+    const json_t *v = json_object_get(root, key);
+
+    return json_is_null(v) ? NULL : v;
+}
+
+static sr1_status read_flag(const json_t *root, const char *key, const char *name, int32_t *out)
+{
+    const json_t *v = given(root, key);
+
+    if (v && !json_is_boolean(v))
+        return sr1__fail(SR1_E_PARSE, "%s: '%s' is not true or false", name, key);
+    *out = v ? json_is_true(v) : 0;
+    return SR1_OK;
+}
+
+static sr1_status read_real(const json_t *root, const char *key, const char *name, double *out)
+{
+    const json_t *v = given(root, key);
+
+    if (v && !json_is_number(v))
+        return sr1__fail(SR1_E_PARSE, "%s: '%s' is not a number", name, key);
+    if (v)
+        *out = json_number_value(v);
+    return SR1_OK;
+}
+
+/* ---- refusals ---- */
+
+/* 0, false, null, "" and empty lists say that a feature is off. */
+static int is_off(const json_t *v)
+{
+    return !v || json_is_null(v) || json_is_false(v) ||
+           (json_is_number(v) && json_number_value(v) == 0) ||
+           ((json_is_array(v) || json_is_object(v)) && json_array_size(v) == 0 &&
+            json_object_size(v) == 0);
+}
+
+static sr1_status refuse(const char *name, const char *key, const char *what)
+{
+    return sr1__fail(SR1_E_UNSUPPORTED,
+                     "%s: '%s': %s is not supported; use a dense Qwen3 or Qwen2.5 model", name, key,
+                     what);
+}
+
+static sr1_status check_features(const json_t *root, const char *name)
+{
+    const json_t *act = given(root, "hidden_act");
+    const json_t *types = given(root, "layer_types");
+    const json_t *type;
+    size_t i;
+
+    for (i = 0; i < sizeof refused / sizeof *refused; i++)
+        if (!is_off(json_object_get(root, refused[i].key)))
+            return refuse(name, refused[i].key, refused[i].what);
+    if (act && (!json_is_string(act) || strcmp(json_string_value(act), "silu") != 0))
+        return refuse(name, "hidden_act", "an activation other than silu");
+    if (types && !json_is_array(types))
+        return sr1__fail(SR1_E_PARSE, "%s: 'layer_types' is not a list", name);
+    json_array_foreach((json_t *)(uintptr_t)types, i, type) {
+        const char *text = json_string_value(type);
+
+        if (!text || strcmp(text, "full_attention") != 0)
+            return refuse(name, "layer_types", "attention other than full_attention");
+    }
+    return SR1_OK;
+}
+
+static sr1_status read_arch(const json_t *root, const char *name, struct sr1__hf_config *c)
+{
+    const json_t *list = json_object_get(root, "architectures");
+    const char *text = json_string_value(json_array_get(list, 0));
+
+    if (!text || json_array_size(list) != 1)
+        return sr1__fail(SR1_E_PARSE, "%s: 'architectures' does not name one architecture", name);
+    for (int32_t i = 0; i < N_ARCHS; i++) {
+        if (strcmp(text, archs[i].architecture) == 0) {
+            c->arch = i;
+            return SR1_OK;
+        }
+    }
+    return sr1__fail(SR1_E_UNSUPPORTED,
+                     "%s: architecture %.100s is not supported; Qwen3ForCausalLM and "
+                     "Qwen2ForCausalLM are",
+                     name, text);
+}
+
+/* ---- numbers ---- */
+
+static sr1_status read_sizes(const json_t *root, const char *name, struct sr1__hf_config *c)
+{
+    for (size_t i = 0; i < N_SIZES; i++) {
+        const struct size_row *row = &sizes[i];
+        const json_t *v = given(root, row->key);
+
+        if (!v && row->def == 0)
+            return sr1__fail(SR1_E_PARSE, "%s: '%s' is missing", name, row->key);
+        if (v && !json_is_integer(v))
+            return sr1__fail(SR1_E_PARSE, "%s: '%s' is not an integer", name, row->key);
+        *size_at(c, row) = v ? json_integer_value(v) : row->def;
+    }
+    if (c->n_kv_heads == -1)
+        c->n_kv_heads = c->n_heads;
+    if (c->head_dim == -1)
+        c->head_dim = c->n_heads > 0 ? c->hidden_size / c->n_heads : 0;
+    return SR1_OK;
+}
+
+/* rope_scaling of older files and rope_parameters of newer ones must be of the plain type. */
+static sr1_status check_rope(const json_t *root, const char *key, const char *name)
+{
+    const json_t *o = given(root, key);
+    const json_t *type = given(o, "rope_type");
+    double partial = 1.0;
+
+    if (!o)
+        return SR1_OK;
+    if (!json_is_object(o))
+        return sr1__fail(SR1_E_PARSE, "%s: '%s' is not an object", name, key);
+    if (!type)
+        type = given(o, "type");
+    if (type && (!json_is_string(type) || strcmp(json_string_value(type), "default") != 0))
+        return refuse(name, key, "scaled rope");
+    if (!type && given(o, "factor"))
+        return refuse(name, key, "scaled rope");
+    SR1__TRY(read_real(o, "partial_rotary_factor", name, &partial));
+    if (partial != 1.0)
+        return refuse(name, "partial_rotary_factor", "partial rope");
+    return SR1_OK;
+}
+
+static sr1_status read_rope(const json_t *root, const char *name, struct sr1__hf_config *c)
+{
+    c->rope_theta = 10000.0;
+    SR1__TRY(check_rope(root, "rope_scaling", name));
+    SR1__TRY(check_rope(root, "rope_parameters", name));
+    SR1__TRY(read_real(root, "rope_theta", name, &c->rope_theta));
+    return read_real(given(root, "rope_parameters"), "rope_theta", name, &c->rope_theta);
+}
+
+static sr1_status read_dtype(const json_t *root, const char *name, struct sr1__hf_config *c)
+{
+    const char *key = given(root, "dtype") ? "dtype" : "torch_dtype";
+    const json_t *v = given(root, key);
+
+    c->dtype = SR1__WEIGHT_F32;
+    if (!v)
+        return SR1_OK;
+    for (int32_t i = 0; json_is_string(v) && i < SR1__WEIGHT_DTYPES; i++) {
+        if (strcmp(json_string_value(v), sr1__weight_dtype_name(i)) == 0) {
+            c->dtype = i;
+            return SR1_OK;
+        }
+    }
+    return sr1__fail(SR1_E_UNSUPPORTED, "%s: '%s' is not float32, bfloat16 or float16", name,
+                     key);
+}
+
+/* ---- token ids ---- */
+
+static sr1_status read_id(const json_t *v, const char *key, const char *name, int32_t *out)
+{
+    json_int_t id = json_integer_value(v);
+
+    if (!json_is_integer(v) || id < 0 || id > INT32_MAX)
+        return sr1__fail(SR1_E_PARSE, "%s: '%s' is not a token id", name, key);
+    *out = (int32_t)id;
+    return SR1_OK;
+}
+
+static sr1_status read_optional_id(const json_t *root, const char *key, const char *name,
+                                   int32_t *out)
+{
+    const json_t *v = given(root, key);
+
+    *out = -1;
+    return v ? read_id(v, key, name, out) : SR1_OK;
+}
+
+static sr1_status add_eos(struct sr1__hf_config *c, const json_t *v, const char *name)
+{
+    int32_t id = 0;
+
+    SR1__TRY(read_id(v, "eos_token_id", name, &id));
+    for (int32_t i = 0; i < c->n_eos; i++)
+        if (c->eos_ids[i] == id)
+            return SR1_OK;
+    if (c->n_eos == SR1__MAX_EOS)
+        return sr1__fail(SR1_E_LIMIT, "%s: 'eos_token_id' has more than %d ids", name,
+                         SR1__MAX_EOS);
+    c->eos_ids[c->n_eos++] = id;
+    return SR1_OK;
+}
+
+/* One id or a list of them. */
+static sr1_status read_eos(const json_t *root, const char *name, struct sr1__hf_config *c)
+{
+    const json_t *v = given(root, "eos_token_id");
+
+    if (v && !json_is_array(v))
+        return add_eos(c, v, name);
+    for (size_t i = 0; i < json_array_size(v); i++)
+        SR1__TRY(add_eos(c, json_array_get(v, i), name));
+    return SR1_OK;
+}
+
+/* ---- the whole ---- */
+
+static sr1_status read_config(const json_t *root, const char *name, struct sr1__hf_config *c)
+{
+    int32_t attention_bias = 0;
+
+    if (!json_is_object(root))
+        return sr1__fail(SR1_E_PARSE, "%s: not a JSON object", name);
+    SR1__TRY(read_arch(root, name, c));
+    SR1__TRY(check_features(root, name));
+    SR1__TRY(read_sizes(root, name, c));
+    SR1__TRY(read_rope(root, name, c));
+    SR1__TRY(read_dtype(root, name, c));
+    SR1__TRY(read_flag(root, "tie_word_embeddings", name, &c->tie_word_embeddings));
+    SR1__TRY(read_flag(root, "attention_bias", name, &attention_bias));
+    c->qk_norm = archs[c->arch].qk_norm;
+    c->qkv_bias = archs[c->arch].qkv_bias || attention_bias;
+    c->o_bias = !archs[c->arch].qkv_bias && attention_bias;
+    c->rms_norm_eps = 1e-6;
+    c->initializer_range = 0.02;
+    SR1__TRY(read_real(root, "rms_norm_eps", name, &c->rms_norm_eps));
+    SR1__TRY(read_real(root, "initializer_range", name, &c->initializer_range));
+    SR1__TRY(read_optional_id(root, "bos_token_id", name, &c->bos_id));
+    SR1__TRY(read_optional_id(root, "pad_token_id", name, &c->pad_id));
+    return read_eos(root, name, c);
+}
+
+static sr1_status check_id(const struct sr1__hf_config *c, int32_t id, const char *key,
+                           const char *name)
+{
+    if (id >= c->vocab_size)
+        return sr1__fail(SR1_E_INVALID, "%s: '%s' %" PRId32 " is not below vocab_size %" PRId64,
+                         name, key, id, c->vocab_size);
+    return SR1_OK;
+}
+
+static sr1_status check_real(double v, double max, const char *key, const char *name)
+{
+    if (!(v > 0 && v <= max))
+        return sr1__fail(SR1_E_INVALID, "%s: '%s' must be above 0 and at most %g, not %g", name,
+                         key, max, v);
+    return SR1_OK;
+}
+
+sr1_status sr1__hf_config_check(const struct sr1__hf_config *c, const char *name)
+{
+    for (size_t i = 0; i < N_SIZES; i++) {
+        int64_t v = *size_at((struct sr1__hf_config *)(uintptr_t)c, &sizes[i]);
+
+        if (v < 1 || v > sizes[i].max)
+            return sr1__fail(SR1_E_INVALID,
+                             "%s: '%s' must be from 1 to %" PRId64 ", not %" PRId64, name,
+                             sizes[i].key, sizes[i].max, v);
+    }
+    if (c->arch < 0 || c->arch >= N_ARCHS || c->dtype < 0 || c->dtype >= SR1__WEIGHT_DTYPES ||
+        c->n_eos < 0 || c->n_eos > SR1__MAX_EOS)
+        return sr1__fail(SR1_E_INVALID, "%s: not a model configuration", name);
+    if (c->n_heads % c->n_kv_heads != 0)
+        return sr1__fail(SR1_E_INVALID,
+                         "%s: 'num_key_value_heads' %" PRId64 " does not divide "
+                         "'num_attention_heads' %" PRId64,
+                         name, c->n_kv_heads, c->n_heads);
+    if (c->head_dim % 2 != 0)
+        return sr1__fail(SR1_E_INVALID, "%s: 'head_dim' %" PRId64 " is odd", name, c->head_dim);
+    SR1__TRY(check_real(c->rms_norm_eps, 0.1, "rms_norm_eps", name));
+    SR1__TRY(check_real(c->rope_theta, 1e12, "rope_theta", name));
+    SR1__TRY(check_real(c->initializer_range, 10.0, "initializer_range", name));
+    SR1__TRY(check_id(c, c->bos_id, "bos_token_id", name));
+    SR1__TRY(check_id(c, c->pad_id, "pad_token_id", name));
+    for (int32_t i = 0; i < c->n_eos; i++)
+        SR1__TRY(check_id(c, c->eos_ids[i], "eos_token_id", name));
+    return SR1_OK;
+}
+
+sr1_status sr1__hf_config_parse(struct sr1__hf_config *out, const char *text, size_t n,
+                                const char *name)
+{
+    struct sr1__hf_config c;
+    json_t *root = NULL;
+    sr1_status status;
+
+    memset(&c, 0, sizeof c);
+    SR1__TRY(sr1__json_parse(&root, text, n, name));
+    status = read_config(root, name, &c);
+    json_decref(root);
+    SR1__TRY(status);
+    SR1__TRY(sr1__hf_config_check(&c, name));
+    *out = c;
+    return SR1_OK;
+}
+
+static sr1_status parse_file(struct sr1__hf_config *out, const char *path)
+{
+    struct sr1__buf b;
+    sr1_status status;
+
+    SR1__TRY(sr1__file_read(path, CONFIG_MAX, &b));
+    status = sr1__hf_config_parse(out, sr1__buf_cstr(&b), b.len, path);
+    sr1__buf_free(&b);
+    return status;
+}
+
+/* generation_config.json of Qwen's chat models names a second end token. */
+static sr1_status add_generation_eos(struct sr1__hf_config *c, const char *path)
+{
+    json_t *root = NULL;
+    sr1_status status;
+
+    if (!sr1__path_exists(path))
+        return SR1_OK;
+    SR1__TRY(sr1__json_load(&root, path, CONFIG_MAX));
+    status = read_eos(root, path, c);
+    json_decref(root);
+    SR1__TRY(status);
+    return sr1__hf_config_check(c, path);
+}
+
+sr1_status sr1__hf_config_load(struct sr1__hf_config *out, const char *folder)
+{
+    char *config = sr1__path_join(folder, "config.json");
+    char *generation = sr1__path_join(folder, "generation_config.json");
+    struct sr1__hf_config c;
+    sr1_status status;
+
+    if (!config || !generation)
+        status = sr1__fail_nomem("file name");
+    else
+        status = parse_file(&c, config);
+    if (status == SR1_OK)
+        status = add_generation_eos(&c, generation);
+    if (status == SR1_OK)
+        *out = c;
+    sr1__free(config);
+    sr1__free(generation);
+    return status;
+}
+
+/* ---- writing ---- */
+
+static json_t *id_json(int32_t id)
+{
+    return id < 0 ? json_null() : json_integer(id);
+}
+
+/* null, one id or a list, as transformers does. */
+static json_t *eos_json(const struct sr1__hf_config *c)
+{
+    json_t *list;
+
+    if (c->n_eos <= 1)
+        return id_json(c->n_eos ? c->eos_ids[0] : -1);
+    list = json_array();
+    for (int32_t i = 0; i < c->n_eos; i++)
+        json_array_append_new(list, json_integer(c->eos_ids[i]));
+    return list;
+}
+
+/* rope_theta stands in both places: transformers 5 reads rope_parameters, 4 the plain key. */
+static json_t *config_json(const struct sr1__hf_config *c)
+{
+    const struct arch_row *arch = &archs[c->arch];
+    json_t *root = json_pack(
+        "{s:[s], s:s, s:s, s:f, s:b, s:f, s:f, s:f, s:{s:s, s:f}, s:b, s:b, s:o, s:o, s:o, s:s, "
+        "s:s}",
+        "architectures", arch->architecture, "model_type", arch->model_type, "hidden_act", "silu",
+        "attention_dropout", 0.0, "attention_bias", c->qkv_bias && !arch->qkv_bias,
+        "initializer_range", c->initializer_range, "rms_norm_eps", c->rms_norm_eps, "rope_theta",
+        c->rope_theta, "rope_parameters", "rope_type", "default", "rope_theta", c->rope_theta,
+        "tie_word_embeddings", (int)c->tie_word_embeddings, "use_sliding_window", 0, "eos_token_id",
+        eos_json(c), "bos_token_id", id_json(c->bos_id), "pad_token_id", id_json(c->pad_id),
+        "dtype", sr1__weight_dtype_name(c->dtype), "torch_dtype", sr1__weight_dtype_name(c->dtype));
+
+    for (size_t i = 0; i < N_SIZES; i++) {
+        const int64_t *v = size_at((struct sr1__hf_config *)(uintptr_t)c, &sizes[i]);
+
+        if (json_object_set_new(root, sizes[i].key, json_integer(*v)) != 0) {
+            json_decref(root);
+            return NULL;
+        }
+    }
+    return root;
+}
+
+sr1_status sr1__hf_config_save(const struct sr1__hf_config *c, const char *folder)
+{
+    char *path = sr1__path_join(folder, "config.json");
+    json_t *root;
+    sr1_status status;
+
+    if (!path)
+        return sr1__fail_nomem("file name");
+    status = sr1__hf_config_check(c, path);
+    if (status == SR1_OK) {
+        root = config_json(c);
+        status = root ? sr1__json_save(root, 2, path) : sr1__fail_nomem("config.json");
+        json_decref(root);
+    }
+    sr1__free(path);
+    return status;
+}
