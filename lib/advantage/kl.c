@@ -1,0 +1,77 @@
+/* advantage/kl.c - the k3 estimate of KL(old || new) (Schulman 2020), mean over tokens:
+ *
+ *     r = exp(d),  k3 = r - log r - 1 = exp(d) - 1 - d,  d = old - new
+ *
+ * Near 0 the three terms cancel, so its power series is summed instead. */
+#include <searchr1/advantage.h>
+
+#include "base/error.h"
+
+#include <math.h>
+
+#define LARGEST_DIFFERENCE 700.0 /* exp(709.8) overflows */
+#define SERIES_BELOW 0.05 /* where d^10 / 10! is below one part in 2^53 of d^2 / 2 */
+
+static double k3(double d)
+{
+    if (d > LARGEST_DIFFERENCE)
+        d = LARGEST_DIFFERENCE;
+    if (fabs(d) < SERIES_BELOW) {
+        double sum = 1;
+        int k;
+
+        for (k = 11; k > 2; k--) /* 1 + d/3 (1 + d/4 (1 + ...)) */
+            sum = 1 + d / k * sum;
+        return d * d / 2 * sum;
+    }
+    return expm1(d) - d;
+}
+
+/* Log-probs in either width: exactly one of f32 and f64 is set. */
+struct log_probs {
+    const double *f64;
+    const float *f32;
+};
+
+static double at(const struct log_probs *v, size_t i)
+{
+    return v->f64 != NULL ? v->f64[i] : (double)v->f32[i];
+}
+
+static sr1_status mean_k3(const struct log_probs *old, const struct log_probs *new_,
+                          size_t n, double *mean)
+{
+    double sum = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        double a = at(old, i), b = at(new_, i);
+
+        if (!isfinite(a) || !isfinite(b))
+            return sr1__fail(SR1_E_NUMERIC, "%s log-prob of token %zu is not finite (%g)",
+                             isfinite(a) ? "new" : "old", i, isfinite(a) ? b : a);
+        sum += k3(a - b) / (double)n; /* divided first: the sum cannot overflow */
+    }
+    *mean = sum;
+    return SR1_OK;
+}
+
+sr1_status sr1_kl_k3(const double *old_log_probs, const double *new_log_probs, size_t n,
+                     double *mean)
+{
+    struct log_probs old = {old_log_probs, NULL}, new_ = {new_log_probs, NULL};
+
+    if (mean == NULL || (n > 0 && (old_log_probs == NULL || new_log_probs == NULL)))
+        return sr1__fail(SR1_E_INVALID, "k3: an array or mean is NULL");
+    return mean_k3(&old, &new_, n, mean);
+}
+
+sr1_status sr1_kl_k3_f32(const float *old_log_probs, const float *new_log_probs, size_t n,
+                         double *mean)
+{
+    struct log_probs old = {NULL, old_log_probs}, new_ = {NULL, new_log_probs};
+
+    if (mean == NULL || (n > 0 && (old_log_probs == NULL || new_log_probs == NULL)))
+        return sr1__fail(SR1_E_INVALID, "k3: an array or mean is NULL");
+    return mean_k3(&old, &new_, n, mean);
+}
