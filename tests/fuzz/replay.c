@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_INPUT ((size_t)16 << 20)
+#define MAX_BYTES ((size_t)16 << 20)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -18,7 +18,7 @@ static int replay(const char *folder, const char *name)
     char path[4096];
     size_t size;
     uint8_t *exact; /* its end is the end of the allocation: overruns are seen */
-    uint8_t *bytes = malloc(MAX_INPUT);
+    uint8_t *bytes = malloc(MAX_BYTES);
     FILE *f;
 
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -28,7 +28,7 @@ static int replay(const char *folder, const char *name)
         free(bytes);
         return 1;
     }
-    size = fread(bytes, 1, MAX_INPUT, f);
+    size = fread(bytes, 1, MAX_BYTES, f);
     fclose(f);
     exact = realloc(bytes, size ? size : 1);
     LLVMFuzzerTestOneInput(exact, size);
