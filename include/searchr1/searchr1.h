@@ -58,7 +58,12 @@
 #define SEARCHR1_SEARCHR1_H
 
 #include <searchr1/base.h>
-#include <searchr1/model.h>
+#include <searchr1/config.h>
+#include <searchr1/search.h>
 #include <searchr1/trajectory.h>
+#include <searchr1/env.h>
+#include <searchr1/reward.h>
+#include <searchr1/advantage.h>
+#include <searchr1/model.h>
 
 #endif

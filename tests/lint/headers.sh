@@ -15,7 +15,7 @@ for h in $(c_files include); do
     compile c c11 "${h#include/}" -Iinclude
     compile c++ c++17 "${h#include/}" -Iinclude
 done
-for h in $(c_files lib | grep '\.h$'); do
+for h in $(c_files lib | grep '\.h$' | grep -v '_tables\{0,1\}\.h$'); do
     compile c c11 "${h#lib/}" -Iinclude -Ilib -D_GNU_SOURCE
 done
 verdict
