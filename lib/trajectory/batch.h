@@ -19,6 +19,7 @@ struct sr1__batch_plan {
     size_t *batch_begin;     /* [n_batches + 1] into sequences */
     size_t *sequences;       /* [n_sequences] indices of trajectories, batch by batch */
     int64_t *packed_tokens;  /* [n_batches] */
+    int64_t *policy_tokens;  /* [n_batches] */
     size_t n_sequences;      /* trajectories with policy tokens */
     size_t n_skipped;        /* those without */
     int64_t n_policy_tokens; /* over all micro-batches */

@@ -34,6 +34,11 @@ size_t sr1__trajectory_store_spilled(const struct sr1__trajectory_store *s);
 int64_t
 sr1__trajectory_store_memory(const struct sr1__trajectory_store *s); /* bytes held */
 
+/* What batching needs to know of number i without reading it: tokens before the last
+ * policy token, and policy tokens. */
+void sr1__trajectory_store_lengths(const struct sr1__trajectory_store *s, size_t i,
+                                   size_t *packed, size_t *policy);
+
 /* Forget all; keeps the file (emptied). */
 sr1_status sr1__trajectory_store_clear(struct sr1__trajectory_store *s);
 

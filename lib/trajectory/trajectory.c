@@ -131,6 +131,11 @@ void sr1_trajectory_free(sr1_trajectory *t)
     sr1__free(t);
 }
 
+size_t sr1__trajectory_packed_length(const sr1_trajectory *t)
+{
+    return t->n_policy ? (size_t)t->policy_positions[t->n_policy - 1] : 0;
+}
+
 size_t sr1__trajectory_memory(const sr1_trajectory *t)
 {
     size_t bytes = sizeof *t;

@@ -19,6 +19,10 @@ sr1_status sr1__trajectory_set_reward(sr1_trajectory *t,
                                       const struct sr1__reward_value *parts, size_t n,
                                       double total);
 
+/* Tokens that a forward pass over this trajectory has to read: those before the last
+ * policy token, which is only predicted. 0 without policy tokens. */
+size_t sr1__trajectory_packed_length(const sr1_trajectory *t);
+
 /* Bytes this trajectory holds in memory. */
 size_t sr1__trajectory_memory(const sr1_trajectory *t);
 

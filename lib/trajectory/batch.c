@@ -1,0 +1,329 @@
+/* trajectory/batch.c - first-fit decreasing over packed lengths, then the arrays of one
+ * micro-batch at a time, so that only its trajectories need be in memory. */
+#include "trajectory/batch.h"
+
+#include "base/mem.h"
+#include "trajectory/trajectory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the plan ---- */
+
+struct item {
+    size_t index; /* of the trajectory */
+    size_t batch; /* chosen */
+    int64_t packed;
+    int64_t policy;
+};
+
+/* Longest first; by index where lengths are equal, so the order is total. */
+static int longer_first(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+
+    if (x->packed != y->packed)
+        return x->packed > y->packed ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Items come longest first, so the one over the budget finds no room beside another. */
+static void choose_batches(struct sr1__batch_plan *p, struct item *items, int64_t budget)
+{
+    for (size_t i = 0; i < p->n_sequences; i++) {
+        size_t k = 0;
+
+        while (k < p->n_batches && items[i].packed > budget - p->packed_tokens[k])
+            k++;
+        if (k == p->n_batches)
+            p->n_batches++;
+        items[i].batch = k;
+        p->packed_tokens[k] += items[i].packed;
+        p->policy_tokens[k] += items[i].policy;
+        p->batch_begin[k + 1]++;
+    }
+}
+
+/* Counts to places, then each item to its place; within a batch, longest first. */
+static void list_batches(struct sr1__batch_plan *p, const struct item *items)
+{
+    size_t *next = p->batch_begin;
+
+    for (size_t k = 0; k < p->n_batches; k++)
+        next[k + 1] += next[k];
+    for (size_t i = 0; i < p->n_sequences; i++)
+        p->sequences[next[items[i].batch]++] = items[i].index;
+    memmove(next + 1, next, p->n_batches * sizeof *next);
+    next[0] = 0;
+}
+
+static sr1_status plan_alloc(struct sr1__batch_plan *p)
+{
+    size_t n = p->n_sequences; /* there are at most as many batches */
+
+    p->batch_begin = sr1__calloc(n + 1, sizeof *p->batch_begin);
+    p->sequences = sr1__calloc(n, sizeof *p->sequences);
+    p->packed_tokens = sr1__calloc(n, sizeof *p->packed_tokens);
+    p->policy_tokens = sr1__calloc(n, sizeof *p->policy_tokens);
+    if (p->batch_begin && p->sequences && p->packed_tokens && p->policy_tokens)
+        return SR1_OK;
+    sr1__batch_plan_free(p);
+    return sr1__fail_nomem("batch plan");
+}
+
+/* Packed length and policy tokens of trajectory i of `all`. */
+typedef void (*length_fn)(const void *all, size_t i, size_t *packed, size_t *policy);
+
+static struct item *list_items(struct sr1__batch_plan *p, const void *all, size_t n,
+                               length_fn length)
+{
+    struct item *items = sr1__calloc(n, sizeof *items);
+    size_t packed, policy;
+
+    for (size_t i = 0; items && i < n; i++) {
+        length(all, i, &packed, &policy);
+        if (policy == 0) {
+            p->n_skipped++;
+            continue;
+        }
+        items[p->n_sequences].index = i;
+        items[p->n_sequences].packed = (int64_t)packed;
+        items[p->n_sequences++].policy = (int64_t)policy;
+        p->n_packed_tokens += (int64_t)packed;
+        p->n_policy_tokens += (int64_t)policy;
+    }
+    return items;
+}
+
+static sr1_status plan(struct sr1__batch_plan *out, const void *all, size_t n,
+                       length_fn length, int64_t budget)
+{
+    struct sr1__batch_plan p = {0};
+    struct item *items;
+    sr1_status status;
+
+    if (budget <= 0 || budget > INT32_MAX)
+        return sr1__fail(SR1_E_INVALID, "token budget %lld: is not in 1..%d",
+                         (long long)budget, INT32_MAX);
+    items = list_items(&p, all, n, length);
+    if (!items)
+        return sr1__fail_nomem("batch plan");
+    status = plan_alloc(&p);
+    if (status == SR1_OK) {
+        qsort(items, p.n_sequences, sizeof *items, longer_first);
+        choose_batches(&p, items, budget);
+        list_batches(&p, items);
+        *out = p;
+    }
+    sr1__free(items);
+    return status;
+}
+
+static void array_length(const void *all, size_t i, size_t *packed, size_t *policy)
+{
+    const sr1_trajectory *t = ((const sr1_trajectory *const *)all)[i];
+
+    *packed = sr1__trajectory_packed_length(t);
+    *policy = sr1_trajectory_policy_count(t);
+}
+
+static void store_length(const void *all, size_t i, size_t *packed, size_t *policy)
+{
+    sr1__trajectory_store_lengths(all, i, packed, policy);
+}
+
+sr1_status sr1__batch_plan_array(struct sr1__batch_plan *out,
+                                 const sr1_trajectory *const *t, size_t n,
+                                 int64_t token_budget)
+{
+    return plan(out, t, n, array_length, token_budget);
+}
+
+sr1_status sr1__batch_plan_store(struct sr1__batch_plan *out,
+                                 const struct sr1__trajectory_store *s,
+                                 int64_t token_budget)
+{
+    return plan(out, s, sr1__trajectory_store_count(s), store_length, token_budget);
+}
+
+void sr1__batch_plan_free(struct sr1__batch_plan *p)
+{
+    sr1__free(p->batch_begin);
+    sr1__free(p->sequences);
+    sr1__free(p->packed_tokens);
+    sr1__free(p->policy_tokens);
+    memset(p, 0, sizeof *p);
+}
+
+/* ---- one micro-batch ---- */
+
+static sr1_status microbatch_alloc(struct sr1__microbatch *m)
+{
+    m->ids = sr1__calloc(m->n_tokens, sizeof *m->ids);
+    m->positions = sr1__calloc(m->n_tokens, sizeof *m->positions);
+    m->cu_seqlens = sr1__calloc(m->n_seqs + 1, sizeof *m->cu_seqlens);
+    m->sequence = sr1__calloc(m->n_seqs, sizeof *m->sequence);
+    m->target_rows = sr1__calloc(m->n_targets, sizeof *m->target_rows);
+    m->target_ids = sr1__calloc(m->n_targets, sizeof *m->target_ids);
+    m->target_seqs = sr1__calloc(m->n_targets, sizeof *m->target_seqs);
+    m->target_turns = sr1__calloc(m->n_targets, sizeof *m->target_turns);
+    m->old_log_probs = sr1__calloc(m->n_targets, sizeof *m->old_log_probs);
+    m->advantages = sr1__calloc(m->n_targets, sizeof *m->advantages);
+    if (m->ids && m->positions && m->cu_seqlens && m->sequence && m->target_rows &&
+        m->target_ids && m->target_seqs && m->target_turns && m->old_log_probs &&
+        m->advantages)
+        return SR1_OK;
+    sr1__microbatch_free(m);
+    return sr1__fail_nomem("micro-batch");
+}
+
+void sr1__microbatch_free(struct sr1__microbatch *m)
+{
+    sr1__free(m->ids);
+    sr1__free(m->positions);
+    sr1__free(m->cu_seqlens);
+    sr1__free(m->sequence);
+    sr1__free(m->target_rows);
+    sr1__free(m->target_ids);
+    sr1__free(m->target_seqs);
+    sr1__free(m->target_turns);
+    sr1__free(m->old_log_probs);
+    sr1__free(m->advantages);
+    memset(m, 0, sizeof *m);
+}
+
+/* How far a micro-batch is filled. */
+struct filling {
+    struct sr1__microbatch *m;
+    size_t seq;
+    size_t row;
+    size_t target;
+    int need_advantages;
+};
+
+static sr1_status check_fits(const struct filling *f, const sr1_trajectory *t)
+{
+    const struct sr1__microbatch *m = f->m;
+
+    if (sr1__trajectory_packed_length(t) > m->n_tokens - f->row ||
+        sr1_trajectory_policy_count(t) > m->n_targets - f->target)
+        return sr1__fail(SR1_E_INVALID, "trajectory %zu: is not the one that was planned",
+                         m->sequence[f->seq]);
+    if (f->need_advantages && !sr1_trajectory_has_advantage(t) &&
+        !sr1_trajectory_token_advantages(t))
+        return sr1__fail(SR1_E_STATE,
+                         "trajectory %zu (query '%s', sample %d): has no advantage yet",
+                         m->sequence[f->seq], sr1_trajectory_query_id(t),
+                         (int)sr1_trajectory_sample(t));
+    return SR1_OK;
+}
+
+static void fill_targets(struct filling *f, const sr1_trajectory *t)
+{
+    struct sr1__microbatch *m = f->m;
+    const int32_t *ids = sr1_trajectory_ids(t);
+    const int32_t *turns = sr1_trajectory_turns(t);
+    const int32_t *positions = sr1_trajectory_policy_positions(t);
+    const float *log_probs = sr1_trajectory_policy_log_probs(t);
+    const float *advantages = sr1_trajectory_token_advantages(t);
+
+    for (size_t i = 0; i < sr1_trajectory_policy_count(t); i++, f->target++) {
+        int32_t p = positions[i];
+
+        m->target_rows[f->target] = (int32_t)f->row + p - 1;
+        m->target_ids[f->target] = ids[p];
+        m->target_seqs[f->target] = (int32_t)f->seq;
+        m->target_turns[f->target] = turns[p];
+        m->old_log_probs[f->target] = log_probs[i];
+        m->advantages[f->target] =
+            advantages ? advantages[i] : (float)sr1_trajectory_advantage(t);
+    }
+}
+
+static sr1_status fill_sequence(struct filling *f, const sr1_trajectory *t)
+{
+    struct sr1__microbatch *m = f->m;
+    size_t n = sr1__trajectory_packed_length(t);
+
+    SR1__TRY(check_fits(f, t));
+    memcpy(m->ids + f->row, sr1_trajectory_ids(t), n * sizeof *m->ids);
+    for (size_t i = 0; i < n; i++)
+        m->positions[f->row + i] = (int32_t)i;
+    fill_targets(f, t);
+    m->max_len = m->max_len > (int32_t)n ? m->max_len : (int32_t)n;
+    f->row += n;
+    f->seq++;
+    m->cu_seqlens[f->seq] = (int32_t)f->row;
+    return SR1_OK;
+}
+
+/* A new reference to trajectory i of `all`. */
+typedef sr1_status (*fetch_fn)(void *all, size_t i, sr1_trajectory **out);
+
+static sr1_status fill(struct sr1__microbatch *m, void *all, fetch_fn fetch,
+                       int need_advantages)
+{
+    struct filling f = {.m = m, .need_advantages = need_advantages};
+
+    for (size_t i = 0; i < m->n_seqs; i++) {
+        sr1_trajectory *t = NULL;
+        sr1_status status;
+
+        SR1__TRY(fetch(all, m->sequence[i], &t));
+        status = fill_sequence(&f, t);
+        sr1_trajectory_free(t);
+        SR1__TRY(status);
+    }
+    if (f.row != m->n_tokens || f.target != m->n_targets)
+        return sr1__fail(SR1_E_INVALID,
+                         "micro-batch: its trajectories changed since they "
+                         "were planned");
+    return SR1_OK;
+}
+
+static sr1_status make(struct sr1__microbatch *out, const struct sr1__batch_plan *p,
+                       size_t k, void *all, fetch_fn fetch, int need_advantages)
+{
+    struct sr1__microbatch m = {0};
+    sr1_status status;
+
+    if (k >= p->n_batches)
+        return sr1__fail(SR1_E_INVALID, "micro-batch %zu: out of range, there are %zu", k,
+                         p->n_batches);
+    m.n_seqs = p->batch_begin[k + 1] - p->batch_begin[k];
+    m.n_tokens = (size_t)p->packed_tokens[k];
+    m.n_targets = (size_t)p->policy_tokens[k];
+    SR1__TRY(microbatch_alloc(&m));
+    memcpy(m.sequence, p->sequences + p->batch_begin[k], m.n_seqs * sizeof *m.sequence);
+    status = fill(&m, all, fetch, need_advantages);
+    if (status == SR1_OK)
+        *out = m;
+    else
+        sr1__microbatch_free(&m);
+    return status;
+}
+
+static sr1_status fetch_array(void *all, size_t i, sr1_trajectory **out)
+{
+    *out = sr1_trajectory_retain(((sr1_trajectory *const *)all)[i]);
+    return SR1_OK;
+}
+
+static sr1_status fetch_store(void *all, size_t i, sr1_trajectory **out)
+{
+    return sr1__trajectory_store_get(all, i, out);
+}
+
+sr1_status sr1__microbatch_array(struct sr1__microbatch *out,
+                                 const struct sr1__batch_plan *p, size_t k,
+                                 const sr1_trajectory *const *t, int need_advantages)
+{
+    return make(out, p, k, (void *)t, fetch_array, need_advantages);
+}
+
+sr1_status sr1__microbatch_store(struct sr1__microbatch *out,
+                                 const struct sr1__batch_plan *p, size_t k,
+                                 struct sr1__trajectory_store *s, int need_advantages)
+{
+    return make(out, p, k, s, fetch_store, need_advantages);
+}

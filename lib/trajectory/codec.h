@@ -1,0 +1,28 @@
+/* trajectory/codec.h - the binary form of a trajectory.
+ *
+ *     record  = "SR1T" version:u32 size:u64 check:u64 payload[size]
+ *     payload = sample:u32 query query_id sampling data_source truths text
+ *               prompt segments searches stop:u32 answer credit
+ *
+ * Numbers are little-endian. A text is its length (u32) and bytes; a name is a text that
+ * ends with its only NUL; a list is its count (u32) and items. check is the hash of the
+ * payload. Any change of this raises the version. */
+#ifndef SR1__TRAJECTORY_CODEC_H
+#define SR1__TRAJECTORY_CODEC_H
+
+#include "base/error.h"
+
+#include <searchr1/trajectory.h>
+
+#define SR1__CODEC_MAGIC "SR1T"
+#define SR1__CODEC_VERSION 1u
+#define SR1__CODEC_HEADER 24 /* bytes before the payload */
+
+/* Flags at the head of credit. */
+enum { SR1__CODEC_REWARD = 1, SR1__CODEC_ADVANTAGE = 2, SR1__CODEC_TOKEN_ADVANTAGES = 4 };
+
+/* Decode a payload whose checksum has been seen to. Errors as sr1_trajectory_decode. */
+sr1_status sr1__trajectory_decode_payload(sr1_trajectory **out, const void *bytes,
+                                          size_t n);
+
+#endif
