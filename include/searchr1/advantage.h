@@ -2,9 +2,8 @@
  * two policies are apart, as pure functions over plain arrays.
  *
  * Ownership: all arrays are the caller's, borrowed for the call.
- * Errors:    SR1_E_NUMERIC names the first entry that is not finite; outputs are untouched
- *            on failure.
- * Threads:   no shared state. */
+ * Errors:    SR1_E_NUMERIC names the first entry that is not finite; outputs are
+ * untouched on failure. Threads:   no shared state. */
 #ifndef SEARCHR1_ADVANTAGE_H
 #define SEARCHR1_ADVANTAGE_H
 
@@ -18,21 +17,21 @@ extern "C" {
 #define SR1_ADVANTAGE_EPS 1e-8
 
 /* Advantages of one group: out[i] = (rewards[i] - mean) / (std + eps), std over the
- * population (divided by n). A group of one, and a group whose rewards are all equal, gives
- * zeros. rewards[n], out[n] (may be the same array); eps >= 0. Since 0.1. */
+ * population (divided by n). A group of one, and a group whose rewards are all equal,
+ * gives zeros. rewards[n], out[n] (may be the same array); eps >= 0. Since 0.1. */
 SR1_API sr1_status sr1_advantage_group(const double *rewards, size_t n, double eps,
                                        double *out);
 
-/* What estimators compute from. Trajectories of one group share a key; a group need not be
- * contiguous. Token arrays are laid out trajectory by trajectory. */
+/* What estimators compute from. Trajectories of one group share a key; a group need not
+ * be contiguous. Token arrays are laid out trajectory by trajectory. */
 typedef struct sr1_advantage_batch {
     size_t struct_size;         /* set by the caller; later versions append fields */
     size_t n;                   /* trajectories */
     const double *rewards;      /* [n] total rewards */
     const uint64_t *groups;     /* [n] sr1_trajectory_group_key, or any key */
-    const int64_t *token_begin; /* [n + 1] rising, from 0: trajectory i has the policy tokens
-                                   [token_begin[i], token_begin[i + 1]); NULL without a
-                                   token_advantages array */
+    const int64_t *token_begin; /* [n + 1] rising, from 0: trajectory i has the policy
+                                   tokens [token_begin[i], token_begin[i + 1]); NULL
+                                   without a token_advantages array */
 } sr1_advantage_batch;
 
 typedef struct sr1_advantage_options {
@@ -42,8 +41,8 @@ typedef struct sr1_advantage_options {
 } sr1_advantage_options;
 
 /* Advantages by the named estimator ("grpo"). options NULL: eps 1e-8, divided by std.
- * advantages[n] receives one number a trajectory; token_advantages[token_begin[n]], if not
- * NULL, one a policy token. SR1_E_NOT_FOUND lists the names known. Since 0.1. */
+ * advantages[n] receives one number a trajectory; token_advantages[token_begin[n]], if
+ * not NULL, one a policy token. SR1_E_NOT_FOUND lists the names known. Since 0.1. */
 SR1_API sr1_status sr1_advantage_compute(const char *estimator,
                                          const sr1_advantage_batch *batch,
                                          const sr1_advantage_options *options,
@@ -53,8 +52,8 @@ SR1_API sr1_status sr1_advantage_compute(const char *estimator,
 SR1_API const char *sr1_advantage_name(size_t i);
 
 /* Groups that cannot teach: all rewards equal, or one member. dead[n] (may be NULL)
- * receives 1 for each trajectory of such a group, else 0; n_groups and n_dead (each may be
- * NULL) the number of groups, and of dead ones. Since 0.1. */
+ * receives 1 for each trajectory of such a group, else 0; n_groups and n_dead (each may
+ * be NULL) the number of groups, and of dead ones. Since 0.1. */
 SR1_API sr1_status sr1_advantage_dead_groups(const double *rewards,
                                              const uint64_t *groups, size_t n,
                                              uint8_t *dead, size_t *n_groups,

@@ -38,14 +38,15 @@ typedef struct sr1_env_action {
 typedef struct sr1_env_ops {
     size_t struct_size; /* set by the caller; later versions append fields */
     const char *name;   /* copied */
-    /* Answer actions[n] through the sink. An action that gets no answer has an empty block
-     * inserted. */
+    /* Answer actions[n], all of one turn, through the sink. An action that gets no text
+     * has an empty block inserted. */
     sr1_status (*act)(void *self, const sr1_env_action *const *actions, size_t n,
                       sr1_env_sink *sink);
     void (*destroy)(void *self); /* called once with self, may be NULL */
 } sr1_env_ops;
 
-/* Append to the text of the answer to action i (copied). Since 0.1. */
+/* Append to the text of the answer to action i (copied). Bytes that are not UTF-8 will be
+ * U+FFFD, and what goes beyond 1 MiB is dropped. Since 0.1. */
 SR1_API sr1_status sr1_env_sink_text(sr1_env_sink *sink, size_t i, const char *text,
                                      size_t len);
 
@@ -53,9 +54,9 @@ SR1_API sr1_status sr1_env_sink_text(sr1_env_sink *sink, size_t i, const char *t
  * Since 0.1. */
 SR1_API sr1_status sr1_env_sink_hit(sr1_env_sink *sink, size_t i, const char *id);
 
-/* Record that action i failed with this status; its block is inserted all the same.
+/* Record how action i went, one of SR1_SEARCH_*; its block is inserted in any case.
  * Since 0.1. */
-SR1_API sr1_status sr1_env_sink_failed(sr1_env_sink *sink, size_t i, sr1_status status);
+SR1_API sr1_status sr1_env_sink_status(sr1_env_sink *sink, size_t i, int32_t status);
 
 /* Record that action i ends its trajectory. Since 0.1. */
 SR1_API sr1_status sr1_env_sink_done(sr1_env_sink *sink, size_t i);
@@ -63,14 +64,22 @@ SR1_API sr1_status sr1_env_sink_done(sr1_env_sink *sink, size_t i);
 typedef struct sr1_env_options {
     size_t struct_size;
     const char *protocol;        /* tags; NULL: "search-r1" */
-    const char *document_format; /* "titled", "numbered", "plain"; NULL: "titled" */
+    const char *document_format; /* how hits are written (below); NULL: "titled" */
     int32_t top_k;               /* hits a search; 0: 3 */
 } sr1_env_options;
 
+/* Document formats, for hits i = 1, 2, ... (one without id is its contents alone):
+ *   titled    <information>Doc i(Title: first line) other lines
+ *             ...</information>, an empty line before and after (Search-R1)
+ *   numbered  the same with "Doc i: contents"
+ *   plain     <information> contents contents ... </information>, nothing around it
+ * The body of a query that found nothing is the engine's message ("No information found
+ * ..."), that of one that failed is empty. */
+
 /* Open a built-in environment: "search" (each action is a query; all of a turn are one
- * batch to the engine, which is retained) or "none" (no action is ever carried out; search
- * may be NULL). options NULL: defaults. SR1_E_NOT_FOUND lists the names known. Free with
- * sr1_env_free. Since 0.1. */
+ * batch to the engine, which is retained) or "none" (no action is ever carried out;
+ * search may be NULL). options NULL: defaults. SR1_E_NOT_FOUND lists the names known.
+ * Free with sr1_env_free. Since 0.1. */
 SR1_API sr1_status sr1_env_open(sr1_env **out, const char *name, sr1_search *search,
                                 const sr1_env_options *options);
 
@@ -91,9 +100,9 @@ SR1_API const char *sr1_env_name(const sr1_env *env);
 SR1_API sr1_status sr1_env_answer(sr1_env *env, const char *action, size_t action_len,
                                   char **text, size_t *len);
 
-/* What the first event in text[0..len) is, by the tags of the protocol (NULL: "search-r1"):
- * 0 nothing yet, 1 a closed action, 2 a closed answer. *begin, *n receive the content
- * within text, stripped; untouched without an event. Since 0.1. */
+/* What the first event in text[0..len) is, by the tags of the protocol (NULL:
+ * "search-r1"): 0 nothing yet, 1 a closed action, 2 a closed answer. *begin, *n receive
+ * the content within text, stripped; untouched without an event. Since 0.1. */
 SR1_API sr1_status sr1_protocol_parse(const char *protocol, const char *text, size_t len,
                                       int32_t *event, size_t *begin, size_t *n);
 

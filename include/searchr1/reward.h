@@ -25,13 +25,15 @@ extern "C" {
 /* What each outcome is worth. Where a function takes a pointer to it, NULL means the
  * defaults given here. */
 typedef struct sr1_reward_scales {
-    size_t struct_size;       /* set by the caller; later versions append fields */
-    double format_reward;     /* well-formed: 0.5 */
-    double format_penalty;    /* not well-formed: -1.0 */
-    double answer_reward;     /* similar to a gold answer: 1.0 */
-    double exact_match_bonus; /* equal to a gold answer, the whole reward of it: 2.0 */
-    double no_content_reward; /* the answer is no_content_text: 0.5 */
-    double similar_threshold; /* smallest ratio that is similar: 0.5 */
+    size_t struct_size;          /* set by the caller; later versions append fields */
+    double format_reward;        /* well-formed: 0.5 */
+    double format_penalty;       /* not well-formed: -1.0 */
+    double answer_reward;        /* similar to a gold answer: 1.0 */
+    double exact_match_bonus;    /* equal to a gold answer, the whole reward of it: 2.0 */
+    double no_content_reward;    /* the answer is no_content_text: 0.5 */
+    double similarity_threshold; /* smallest ratio that is similar: 0.5 */
+    const char *no_content_text; /* borrowed; NULL: U+672A U+627E U+5230 U+76F8 U+5173
+                                    U+5185 U+5BB9 ("no content found") */
 } sr1_reward_scales;
 
 /* Fill in the defaults; scales->struct_size must be set. Since 0.1. */
@@ -42,19 +44,18 @@ SR1_API sr1_status sr1_reward_scales_default(sr1_reward_scales *scales);
  * 2. nothing but white space follows </answer>,
  * 3. every <search> is closed and followed by a closed <information>,
  * 4. and there is no <information> without a search;
- * 5. <think> blocks are optional and removed with their content before the rest is judged;
- * no tag is left open or closed twice. Else format_penalty. Text inside <information> is
- * inert: tags there count as text. Since 0.1. */
+ * 5. <think> blocks are optional and removed with their content before the rest is
+ * judged; no tag is left open or closed twice. Else format_penalty. Text inside
+ * <information> is inert: tags there count as text. Since 0.1. */
 SR1_API sr1_status sr1_reward_check_format(const char *text, size_t len,
                                            const sr1_reward_scales *scales, double *out);
 
 /* Answer against gold answers, of which the best counts:
  *   0                  the answer is empty, or nothing below holds
  *   exact_match_bonus  the same bytes
- *   no_content_reward  the answer is U+672A U+627E U+5230 U+76F8 U+5173 U+5185 U+5BB9
- *                      ("no content found")
+ *   no_content_reward  the answer is no_content_text
  *   answer_reward      without white space and in lower case, the ratio of
- *                      sr1_similarity_ratio(answer, gold) reaches similar_threshold
+ *                      sr1_similarity_ratio(answer, gold) reaches similarity_threshold
  * <think> blocks in the answer are removed with their content first. An answer or gold
  * answer longer than SR1_SIMILARITY_MAX characters is never similar unless both are equal
  * then. n_truths >= 1. Since 0.1. */
@@ -111,9 +112,9 @@ SR1_API sr1_status sr1_reward_f1(const char *answer, size_t len,
  * each CJK character on its own ---- */
 
 /* Sentence BLEU-4 (Papineni et al. 2002) over all gold answers at once: counts clipped by
- * the largest count in any of them, brevity by the closest length. Orders without an n-gram in the
- * answer are left out (effective order), a zero match count is smoothed by halving
- * (sacrebleu's "exp"). Since 0.1. */
+ * the largest count in any of them, brevity by the closest length. Orders without an
+ * n-gram in the answer are left out (effective order), a zero match count is smoothed by
+ * halving (sacrebleu's "exp"). Since 0.1. */
 SR1_API sr1_status sr1_metric_bleu(const char *answer, size_t len,
                                    const char *const *truths, size_t n_truths,
                                    double *out);
@@ -147,10 +148,10 @@ typedef struct sr1_reward_set sr1_reward_set;
 
 typedef struct sr1_reward_options {
     size_t struct_size;
-    const char *rewards; /* names joined by commas; NULL: "format,answer". Known: format,
-                            answer, exact_match, sub_match, f1. "" for none */
-    const char *weights; /* as many numbers, joined by commas; NULL or "": all 1 */
-    const char *protocol;            /* tags; NULL: "search-r1" */
+    const char *rewards;  /* names joined by commas; NULL: "format,answer". Known: format,
+                             answer, exact_match, sub_match, f1. "" for none */
+    const char *weights;  /* as many numbers, joined by commas; NULL or "": all 1 */
+    const char *protocol; /* tags; NULL: "search-r1" */
     const sr1_reward_scales *scales; /* NULL: defaults */
 } sr1_reward_options;
 
@@ -172,10 +173,10 @@ SR1_API sr1_status sr1_reward_set_add(sr1_reward_set *set, const sr1_reward_ops 
 SR1_API size_t sr1_reward_set_count(const sr1_reward_set *set);
 SR1_API const char *sr1_reward_set_name(const sr1_reward_set *set, size_t i);
 
-/* Score trajectories[n] without changing them: parts[n * count] (may be NULL) receives each
- * reward before weighting, row by row; totals[n] (may be NULL) the weighted sums.
- * SR1_E_NUMERIC names a reward that is not finite. SR1_E_INVALID: a reward needs gold answers
- * and a trajectory has none. Since 0.1. */
+/* Score trajectories[n] without changing them: parts[n * count] (may be NULL) receives
+ * each reward before weighting, row by row; totals[n] (may be NULL) the weighted sums.
+ * SR1_E_NUMERIC names a reward that is not finite. SR1_E_INVALID: a reward needs gold
+ * answers and a trajectory has none. Since 0.1. */
 SR1_API sr1_status sr1_reward_set_score(sr1_reward_set *set,
                                         const sr1_trajectory *const *trajectories,
                                         size_t n, double *parts, double *totals);

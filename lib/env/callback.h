@@ -1,4 +1,5 @@
-/* env/callback.h - turn the failure of a caller's function into an error that names it. */
+/* env/callback.h - turn the failure of a caller's function into an error that names it.
+ */
 #ifndef SR1__ENV_CALLBACK_H
 #define SR1__ENV_CALLBACK_H
 

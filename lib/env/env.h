@@ -6,6 +6,7 @@
 #include "env/protocol.h"
 
 #include <searchr1/env.h>
+#include <searchr1/search.h>
 
 /* One closed action tag; text is its stripped content, borrowed. */
 struct sr1__action {
@@ -19,7 +20,7 @@ struct sr1__action {
  * token budget. All three are empty when the environment carried nothing out. */
 struct sr1__observation {
     struct sr1__buf head, body, tail;
-    int32_t status; /* SR1_OK, or why the search failed (its body is empty then) */
+    int32_t status; /* SR1_SEARCH_*; after TIMEOUT and ERROR the body is empty */
     int32_t n_hits;
     char **hit_ids; /* [n_hit_ids], best first; a hit without id is "" */
     int32_t n_hit_ids;
@@ -30,9 +31,9 @@ struct sr1__observation {
 void sr1__observation_init(struct sr1__observation *o);
 void sr1__observation_free(struct sr1__observation *o);
 
-/* Answer actions a[n], all of one turn, as one batch; out[n] is initialised here, and free
- * with sr1__observation_free. A search that fails is an observation with a status, not a
- * failure of this call. On failure all of out[n] is empty. */
+/* Answer actions a[n], all of one turn, as one batch; out[n] is initialised here, and
+ * free with sr1__observation_free. A search that fails is an observation with a status,
+ * not a failure of this call. On failure all of out[n] is empty. */
 sr1_status sr1__env_act(struct sr1_env *env, const struct sr1__action *a, size_t n,
                         struct sr1__observation *out);
 

@@ -1,8 +1,8 @@
 /* env/protocol.h - the tags a policy speaks in, as a table, and the automaton that finds
  * its actions and answers in text that arrives in pieces.
  *
- * All tags are "<name>" and "</name>", case-sensitive. Only text of the policy may be read
- * with this; what the environment inserted is inert. */
+ * All tags are "<name>" and "</name>", case-sensitive. Only text of the policy may be
+ * read with this; what the environment inserted is inert. */
 #ifndef SR1__ENV_PROTOCOL_H
 #define SR1__ENV_PROTOCOL_H
 
@@ -26,8 +26,8 @@ struct sr1__protocol {
     const char *tags[SR1__TAG_COUNT]; /* "<think>", "</think>", "<search>", ... */
 };
 
-/* Row of that name (NULL: "search-r1"). NULL and SR1_E_NOT_FOUND listing the rows if there
- * is none. Static. */
+/* Row of that name (NULL: "search-r1"). NULL and SR1_E_NOT_FOUND listing the rows if
+ * there is none. Static. */
 const struct sr1__protocol *sr1__protocol_find(const char *name);
 /* Name of row i, NULL past the end. */
 const char *sr1__protocol_name(size_t i);
@@ -70,8 +70,8 @@ int sr1__protocol_first_event(const struct sr1__protocol *p, const char *text, s
 int sr1__protocol_partial_answer(const struct sr1__protocol *p, const char *text,
                                  size_t len, struct sr1__slice *content);
 
-/* Where the body of an inserted block lies in its whole text: between the first opening and
- * the last closing result tag. SR1_E_PARSE when there are none. */
+/* Where the body of an inserted block lies in its whole text: between the first opening
+ * and the last closing result tag. SR1_E_PARSE when there are none. */
 sr1_status sr1__observation_split(const struct sr1__protocol *p, const char *text,
                                   size_t len, size_t *body_begin, size_t *body_len);
 
@@ -80,10 +80,10 @@ sr1_status sr1__observation_split(const struct sr1__protocol *p, const char *tex
 /* Content beyond this many bytes makes a tag pair plain text. */
 #define SR1__SCANNER_MAX_CONTENT 4096
 
-/* The first pair <search>...</search> or <answer>...</answer> to be closed within a turn is
- * its event, wherever it stands (in an open think block too, as in Search-R1). A pair
- * reaches from the first opening tag of its kind in the turn; a closing tag without one is
- * text. A pair with too much content is text too. */
+/* The first pair <search>...</search> or <answer>...</answer> to be closed within a turn
+ * is its event, wherever it stands (in an open think block too, as in Search-R1). A pair
+ * reaches from the first opening tag of its kind in the turn; a closing tag without one
+ * is text. A pair with too much content is text too. */
 struct sr1__scanner {
     const struct sr1__protocol *protocol;
     size_t max;

@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 int sr1__is_space(uint32_t cp);
-/* Character at s[0..n), n > 0; bytes that are not UTF-8 give U+FFFD, one each. Returns the
- * bytes taken, at least 1. */
+/* Character at s[0..n), n > 0; bytes that are not UTF-8 give U+FFFD, one each. Returns
+ * the bytes taken, at least 1. */
 size_t sr1__char_next(const char *s, size_t n, uint32_t *cp);
 /* Narrow s[*begin .. *begin + *len) to leave out white space at both ends. */
 void sr1__strip(const char *s, size_t *begin, size_t *len);

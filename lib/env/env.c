@@ -1,0 +1,280 @@
+/* env/env.c - environments by name or of the caller, and one turn of any of them:
+ * actions -> act -> observations, each framed by the protocol's result tags. */
+#include "env/env.h"
+
+#include "base/mem.h"
+#include "env/callback.h"
+#include "env/documents.h"
+#include "env/search_env.h"
+#include "env/sink.h"
+
+#include <string.h>
+
+#define DEFAULT_TOP_K 3
+
+struct sr1_env {
+    sr1_env_ops ops; /* act NULL: nothing is ever carried out */
+    void *self;
+    char *name;
+    const struct sr1__protocol *protocol;
+    const struct sr1__document_format *format;
+    int32_t top_k;
+};
+
+/* ---- making one ---- */
+
+static sr1_status read_options(struct sr1_env *e, const sr1_env_options *o)
+{
+    if (o != NULL && o->struct_size < sizeof *o)
+        return sr1__fail(SR1_E_INVALID, "environment options: struct_size is not set");
+    if (o != NULL && o->top_k < 0)
+        return sr1__fail(SR1_E_INVALID, "environment options: top_k is negative");
+    e->protocol = sr1__protocol_find(o != NULL ? o->protocol : NULL);
+    e->format = sr1__document_format_find(o != NULL ? o->document_format : NULL);
+    e->top_k = o != NULL && o->top_k > 0 ? o->top_k : DEFAULT_TOP_K;
+    return e->protocol != NULL && e->format != NULL ? SR1_OK : SR1_E_NOT_FOUND;
+}
+
+/* An environment that cannot act yet. */
+static sr1_status new_env(struct sr1_env **out, const char *name,
+                          const sr1_env_options *options)
+{
+    struct sr1_env *e = sr1__calloc(1, sizeof *e);
+    sr1_status status;
+
+    if (e == NULL)
+        return sr1__fail_nomem("environment");
+    status = read_options(e, options);
+    if (status == SR1_OK) {
+        e->name = sr1__strdup(name);
+        status = e->name != NULL ? SR1_OK : sr1__fail_nomem("environment");
+    }
+    if (status != SR1_OK) {
+        sr1_env_free(e);
+        return status;
+    }
+    *out = e;
+    return SR1_OK;
+}
+
+static sr1_status make_search(struct sr1_env *e, sr1_search *search)
+{
+    return sr1__search_env_new(&e->self, &e->ops, search, e->format, e->top_k);
+}
+
+static sr1_status make_none(struct sr1_env *e, sr1_search *search)
+{
+    (void)e;
+    (void)search;
+    return SR1_OK;
+}
+
+static const struct builtin {
+    const char *name;
+    sr1_status (*make)(struct sr1_env *e, sr1_search *search);
+} builtins[] = {
+    {"search", make_search},
+    {"none", make_none},
+};
+
+static const struct builtin *find_builtin(const char *name)
+{
+    size_t i;
+
+    for (i = 0; name != NULL && i < sizeof builtins / sizeof builtins[0]; i++)
+        if (strcmp(builtins[i].name, name) == 0)
+            return &builtins[i];
+    sr1__fail(SR1_E_NOT_FOUND, "environment '%.64s' is not known; known: search, none",
+              name != NULL ? name : "(null)");
+    return NULL;
+}
+
+sr1_status sr1_env_open(sr1_env **out, const char *name, sr1_search *search,
+                        const sr1_env_options *options)
+{
+    const struct builtin *b = find_builtin(name);
+    struct sr1_env *e = NULL;
+    sr1_status status;
+
+    if (b == NULL)
+        return SR1_E_NOT_FOUND;
+    if (out == NULL)
+        return sr1__fail(SR1_E_INVALID, "environment: out is NULL");
+    SR1__TRY(new_env(&e, b->name, options));
+    status = b->make(e, search);
+    if (status != SR1_OK) {
+        sr1_env_free(e);
+        return status;
+    }
+    *out = e;
+    return SR1_OK;
+}
+
+sr1_status sr1_env_new(sr1_env **out, const sr1_env_ops *ops, void *self,
+                       const sr1_env_options *options)
+{
+    struct sr1_env *e = NULL;
+
+    if (out == NULL || ops == NULL || ops->struct_size < sizeof *ops ||
+        ops->name == NULL || ops->act == NULL)
+        return sr1__fail(SR1_E_INVALID,
+                         "environment: out, ops with its struct_size, name and act are "
+                         "needed");
+    SR1__TRY(new_env(&e, ops->name, options));
+    e->ops = *ops;
+    e->self = self;
+    *out = e;
+    return SR1_OK;
+}
+
+void sr1_env_free(sr1_env *env)
+{
+    if (env == NULL)
+        return;
+    if (env->ops.destroy != NULL)
+        env->ops.destroy(env->self);
+    sr1__free(env->name);
+    sr1__free(env);
+}
+
+const char *sr1_env_name(const sr1_env *env)
+{
+    return env->name;
+}
+
+const struct sr1__protocol *sr1__env_protocol(const struct sr1_env *env)
+{
+    return env->protocol;
+}
+
+int32_t sr1__env_acts(const struct sr1_env *env)
+{
+    return env->ops.act != NULL;
+}
+
+/* ---- one turn ---- */
+
+/* The actions as callbacks see them: (*list)[n]. Caller frees the returned memory, NULL
+ * without memory, with sr1__free. */
+static void *publish(const struct sr1__action *a, size_t n,
+                     const sr1_env_action *const **list)
+{
+    sr1_env_action *actions = sr1__calloc(n, sizeof *actions + sizeof(sr1_env_action *));
+    const sr1_env_action **pointers;
+    size_t i;
+
+    if (actions == NULL)
+        return NULL;
+    pointers = (const sr1_env_action **)(actions + n);
+    for (i = 0; i < n; i++) {
+        actions[i].struct_size = sizeof actions[i];
+        actions[i].row = (int64_t)a[i].row;
+        actions[i].turn = a[i].turn;
+        actions[i].text = a[i].text;
+        actions[i].len = a[i].len;
+        pointers[i] = &actions[i];
+    }
+    *list = pointers;
+    return actions;
+}
+
+static sr1_status call(struct sr1_env *env, const struct sr1__action *a, size_t n,
+                       struct sr1__observation *out)
+{
+    struct sr1_env_sink sink = {out, n};
+    const sr1_env_action *const *actions = NULL;
+    void *memory = publish(a, n, &actions);
+    struct sr1__error before;
+    sr1_status status;
+
+    if (memory == NULL)
+        return sr1__fail_nomem("actions");
+    sr1__callback_begin(&before);
+    status = env->ops.act(env->self, actions, n, &sink);
+    status = sr1__callback_end(&before, status, "environment", env->name);
+    sr1__free(memory);
+    return status;
+}
+
+/* Finish the body and put the result tags around it. */
+static sr1_status frame(const struct sr1_env *env, struct sr1__observation *o)
+{
+    const struct sr1__document_format *f = env->format;
+
+    SR1__TRY(sr1__observation_finish(o));
+    sr1__buf_str(&o->head, f->around);
+    sr1__buf_str(&o->head, env->protocol->tags[SR1__TAG_OPEN(SR1__ROLE_RESULT)]);
+    sr1__buf_str(&o->head, f->inside);
+    sr1__buf_str(&o->tail, f->inside);
+    sr1__buf_str(&o->tail, env->protocol->tags[SR1__TAG_CLOSE(SR1__ROLE_RESULT)]);
+    sr1__buf_str(&o->tail, f->around);
+    SR1__TRY(sr1__buf_status(&o->head, "observation"));
+    return sr1__buf_status(&o->tail, "observation");
+}
+
+sr1_status sr1__env_act(struct sr1_env *env, const struct sr1__action *a, size_t n,
+                        struct sr1__observation *out)
+{
+    sr1_status status;
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        sr1__observation_init(&out[i]);
+    if (n == 0 || !sr1__env_acts(env))
+        return SR1_OK;
+    status = call(env, a, n, out);
+    for (i = 0; status == SR1_OK && i < n; i++)
+        status = frame(env, &out[i]);
+    for (i = 0; status != SR1_OK && i < n; i++)
+        sr1__observation_free(&out[i]);
+    return status;
+}
+
+sr1_status sr1_env_answer(sr1_env *env, const char *action, size_t action_len,
+                          char **text, size_t *len)
+{
+    struct sr1__action a = {0, action, action_len, 0};
+    struct sr1__observation o;
+    struct sr1__buf all;
+    sr1_status status;
+
+    if (env == NULL || (action == NULL && action_len > 0) || text == NULL || len == NULL)
+        return sr1__fail(SR1_E_INVALID, "environment answer: an argument is NULL");
+    a.text = action != NULL ? action : "";
+    SR1__TRY(sr1__env_act(env, &a, 1, &o));
+    sr1__buf_init(&all, 0);
+    sr1__buf_add(&all, sr1__buf_cstr(&o.head), o.head.len);
+    sr1__buf_add(&all, sr1__buf_cstr(&o.body), o.body.len);
+    sr1__buf_add(&all, sr1__buf_cstr(&o.tail), o.tail.len);
+    sr1__observation_free(&o);
+    status = sr1__buf_status(&all, "observation");
+    if (status == SR1_OK) {
+        size_t n = all.len;
+        char *made = sr1__buf_take(&all);
+
+        if (made == NULL)
+            return sr1__fail_nomem("observation");
+        *text = made;
+        *len = n;
+    }
+    sr1__buf_free(&all);
+    return status;
+}
+
+sr1_status sr1_protocol_parse(const char *protocol, const char *text, size_t len,
+                              int32_t *event, size_t *begin, size_t *n)
+{
+    const struct sr1__protocol *p = sr1__protocol_find(protocol);
+    struct sr1__slice content;
+
+    if (p == NULL)
+        return SR1_E_NOT_FOUND;
+    if ((text == NULL && len > 0) || event == NULL || begin == NULL || n == NULL)
+        return sr1__fail(SR1_E_INVALID, "protocol parse: an argument is NULL");
+    *event = sr1__protocol_first_event(p, text, len, 0, &content, NULL);
+    if (*event != SR1__EVENT_NONE) {
+        *begin = content.begin;
+        *n = content.len;
+    }
+    return SR1_OK;
+}

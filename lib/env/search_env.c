@@ -1,0 +1,162 @@
+/* env/search_env.c - the environment that answers actions by searching.
+ *
+ * All actions of a turn are one batch to the engine. A search that fails is no failure
+ * here: its block stays empty and training goes on without it. */
+#include "env/search_env.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <string.h>
+
+struct search_env {
+    sr1_search *engine;
+    const struct sr1__document_format *format;
+    int32_t top_k;
+};
+
+static void free_queries(char **queries, size_t n)
+{
+    size_t i;
+
+    for (i = 0; queries != NULL && i < n; i++)
+        sr1__free(queries[i]);
+    sr1__free(queries);
+}
+
+/* The actions as strings; a NUL byte within becomes a space. */
+static sr1_status make_queries(const sr1_env_action *const *actions, size_t n,
+                               char ***out)
+{
+    char **queries = sr1__calloc(n, sizeof *queries);
+    size_t i, k;
+
+    if (queries == NULL)
+        return sr1__fail_nomem("queries");
+    for (i = 0; i < n; i++) {
+        queries[i] = sr1__strndup(actions[i]->text, actions[i]->len);
+        if (queries[i] == NULL) {
+            free_queries(queries, n);
+            return sr1__fail_nomem("queries");
+        }
+        for (k = 0; k < actions[i]->len; k++)
+            if (queries[i][k] == '\0')
+                queries[i][k] = ' ';
+    }
+    *out = queries;
+    return SR1_OK;
+}
+
+/* The hits of query i, written one after the other. */
+static sr1_status put_hits(const struct search_env *e, const sr1_search_results *found,
+                           size_t i, sr1_env_sink *sink)
+{
+    int32_t n = sr1_search_results_hit_count(found, i), k;
+    struct sr1__buf text;
+    sr1_status status = SR1_OK;
+
+    sr1__buf_init(&text, 0);
+    for (k = 0; status == SR1_OK && k < n; k++) {
+        sr1_search_hit hit = {sizeof hit};
+
+        status = sr1_search_results_hit(found, i, k, &hit);
+        if (status != SR1_OK)
+            break;
+        e->format->write(&text, k + 1, hit.id != NULL ? hit.id : "", hit.contents);
+        status = sr1_env_sink_hit(sink, i, hit.id);
+    }
+    if (status == SR1_OK)
+        status = sr1__buf_status(&text, "text of hits");
+    if (status == SR1_OK)
+        status = sr1_env_sink_text(sink, i, sr1__buf_cstr(&text), text.len);
+    sr1__buf_free(&text);
+    return status;
+}
+
+static sr1_status put_answer(const struct search_env *e, const sr1_search_results *found,
+                             size_t i, sr1_env_sink *sink)
+{
+    int32_t how = sr1_search_results_status(found, i);
+    const char *message = sr1_search_results_message(found, i);
+
+    SR1__TRY(sr1_env_sink_status(sink, i, how));
+    if (how == SR1_SEARCH_OK)
+        return put_hits(e, found, i, sink);
+    if (how == SR1_SEARCH_EMPTY)
+        return sr1_env_sink_text(sink, i, message, strlen(message));
+    sr1__log(SR1_LOG_WARN, "a search failed and was left empty: %.200s", message);
+    return SR1_OK;
+}
+
+/* What no later search could do better either. */
+static int is_fatal(sr1_status status)
+{
+    return status == SR1_E_NOMEM || status == SR1_E_INVALID || status == SR1_E_INTERNAL ||
+           status == SR1_E_CANCELLED;
+}
+
+/* The whole batch failed. */
+static sr1_status give_up(sr1_status status, size_t n, sr1_env_sink *sink)
+{
+    size_t i;
+
+    if (is_fatal(status))
+        return status;
+    sr1__log(SR1_LOG_WARN, "%zu searches failed and were left empty: %.200s", n,
+             sr1_last_error());
+    for (i = 0; i < n; i++)
+        SR1__TRY(sr1_env_sink_status(
+            sink, i, status == SR1_E_TIMEOUT ? SR1_SEARCH_TIMEOUT : SR1_SEARCH_ERROR));
+    return SR1_OK;
+}
+
+static sr1_status search_act(void *self, const sr1_env_action *const *actions, size_t n,
+                             sr1_env_sink *sink)
+{
+    const struct search_env *e = self;
+    sr1_search_results *found = NULL;
+    char **queries = NULL;
+    sr1_status status;
+    size_t i;
+
+    SR1__TRY(make_queries(actions, n, &queries));
+    status = sr1_search_run(e->engine, (const char *const *)queries, n, e->top_k, &found);
+    if (status != SR1_OK)
+        status = give_up(status, n, sink);
+    else
+        for (i = 0; status == SR1_OK && i < n; i++)
+            status = put_answer(e, found, i, sink);
+    sr1_search_results_free(found);
+    free_queries(queries, n);
+    return status;
+}
+
+static void search_destroy(void *self)
+{
+    struct search_env *e = self;
+
+    sr1_search_free(e->engine);
+    sr1__free(e);
+}
+
+sr1_status sr1__search_env_new(void **self, sr1_env_ops *ops, sr1_search *engine,
+                               const struct sr1__document_format *format, int32_t top_k)
+{
+    struct search_env *e;
+
+    if (engine == NULL)
+        return sr1__fail(SR1_E_INVALID, "environment 'search' needs a search engine");
+    e = sr1__calloc(1, sizeof *e);
+    if (e == NULL)
+        return sr1__fail_nomem("environment");
+    e->engine = sr1_search_retain(engine);
+    e->format = format;
+    e->top_k = top_k;
+    ops->struct_size = sizeof *ops;
+    ops->name = "search";
+    ops->act = search_act;
+    ops->destroy = search_destroy;
+    *self = e;
+    return SR1_OK;
+}
