@@ -1,9 +1,9 @@
 # common.sh - sourced by the lints: the source root as working folder, lists of files, and
 # one way to report.
 set -u
-cd "${SR1_SRC:-$(dirname "$0")/../..}" || exit 2
+lint_dir=$(cd "$(dirname "$0")/../lint" && pwd)
+cd "${SR1_SRC:-$lint_dir/../..}" || exit 2
 export LC_ALL=C.UTF-8
-lint_dir=tests/lint
 findings=$(mktemp) || exit 2
 trap 'rm -f "$findings"' EXIT
 
@@ -17,7 +17,7 @@ c_files() {
 
 # stripped FILE...: their code as FILE:LINE:CODE (see strip.awk).
 stripped() {
-    awk -f $lint_dir/strip.awk "$@" /dev/null
+    awk -f "$lint_dir/strip.awk" "$@" /dev/null
 }
 
 # project_files: every file of the project, built and generated ones left out.

@@ -1,0 +1,62 @@
+#!/bin/sh
+# The lints find what they are for: each runs on a small good tree, then on the same tree
+# with one thing spoiled.
+set -u
+lints=$(cd "$(dirname "$0")" && pwd)
+top=$(mktemp -d) || exit 2
+trap 'rm -rf "$top"' EXIT
+failed=0
+
+good_tree() {
+    rm -rf "$top/tree"
+    mkdir -p "$top/tree/include/searchr1" "$top/tree/lib/base" "$top/tree/lib/env" \
+        "$top/tree/tools"
+    cd "$top/tree" || exit 2
+    echo "foreach m : ['base', 'env']" >lib/meson.build
+    printf '%s\n' '/* base.h - x. */' '#include <stdint.h>' '' '/* A call. Since 0.1. */' \
+        'SR1_API int32_t sr1_a(void);' | sed 's/SR1_API/__attribute__((unused)) extern/' \
+        >include/searchr1/base.h
+    printf '%s\n' '/* All. */' '#include <searchr1/base.h>' >include/searchr1/searchr1.h
+    echo "install_headers('base.h', 'searchr1.h')" >include/searchr1/meson.build
+    printf '%s\n' '/* A. printf( in a comment */' '#include "base/b.h"' \
+        'const char *s = "exit(1)";' >lib/env/a.c
+    printf '%s\n' '/* B. */' 'int sr1__b(void);' >lib/base/b.h
+}
+
+# run LINT: its exit status as "clean" or "found".
+run() {
+    if SR1_SRC=$top/tree sh "$lints/$1.sh" >"$top/out" 2>&1; then
+        echo clean
+    else
+        echo found
+    fi
+}
+
+# spoiled LINT FILE LINE: LINE at the end of FILE must be found.
+spoiled() {
+    good_tree
+    [ "$(run "$1")" = clean ] || { echo "$1 finds fault with a good tree:"; cat "$top/out"; failed=1; }
+    printf '%b\n' "$3" >>"$2"
+    [ "$(run "$1")" = found ] || { echo "$1 does not find in $2: $3"; failed=1; }
+}
+
+spoiled includes lib/base/b.h '#include "env/a.h"'
+spoiled includes lib/env/a.c '#include <ATen/core/Tensor.h>'
+spoiled includes tools/t.c '#include "base/b.h"'
+spoiled banned lib/env/a.c 'void f(void) { printf("x"); }'
+spoiled banned lib/env/a.c 'void *f(void) { return malloc(1); }'
+spoiled banned lib/env/a.c 'int f(const char *s) { return atoi(s); }'
+spoiled banned lib/env/a.c 'void f(void) { abort(); } /* stop */'
+spoiled layout lib/env/a.c "/* $(printf '%091d' 0) */"
+spoiled layout lib/env/a.c 'int a;\t/* tab */'
+spoiled layout lib/env/a.c 'int a; '
+spoiled layout lib/env/b.c 'int a;'
+spoiled layout lib/env/b.cpp '/* C++ */'
+spoiled names lib/env/a.c '/* see /home/''somebody/notes */'
+spoiled public include/searchr1/base.h '/* No version. */\nSR1_API int32_t sr1_b(void);'
+spoiled public include/searchr1/base.h 'typedef long sr1_count;'
+spoiled public include/searchr1/new.h '/* new.h */'
+spoiled headers include/searchr1/base.h 'extern size_t sr1_n;'
+spoiled headers include/searchr1/base.h 'extern int32_t class;'
+spoiled headers lib/base/b.h 'size_t sr1__c(void);'
+[ $failed = 0 ]
