@@ -55,7 +55,7 @@ SR1_API sr1_status sr1_config_new(sr1_config **out);
 SR1_API void sr1_config_free(sr1_config *config);
 
 /* An independent copy. Fails with SR1_E_NOMEM. Since 0.1. */
-SR1_API sr1_status sr1_config_copy(const sr1_config *config, sr1_config **out);
+SR1_API sr1_status sr1_config_copy(sr1_config **out, const sr1_config *config);
 
 /* Set the keys given in a file: JSON when its name ends in .json, else YAML; one mapping from
  * key to value, null meaning the default. All of them are set or none.

@@ -58,7 +58,7 @@ void sr1_config_free(sr1_config *config)
     sr1__free(config);
 }
 
-sr1_status sr1_config_copy(const sr1_config *config, sr1_config **out)
+sr1_status sr1_config_copy(sr1_config **out, const sr1_config *config)
 {
     sr1_config *c = sr1__calloc(1, sizeof *c);
 
@@ -162,7 +162,7 @@ static sr1_status load_object(sr1_config *config, json_t *object, const json_t *
     if (!json_is_object(object) && !json_is_null(object))
         return sr1__fail(SR1_E_CONFIG,
                          "%s: a configuration is a mapping from keys to values", path);
-    SR1__TRY(sr1_config_copy(config, &c));
+    SR1__TRY(sr1_config_copy(&c, config));
     status = set_members(c, object, lines, path);
     if (status == SR1_OK) {
         t = *config;

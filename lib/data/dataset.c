@@ -1,0 +1,419 @@
+/* data/dataset.c - rows as questions: fields by name, ids, seeded split. */
+#include "data/dataset.h"
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/rng.h"
+#include "config/config.h"
+#include "data/rows.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What the datasets of one set of files share. */
+struct source {
+    struct sr1__rows *rows;
+    char *question_field;
+    char *answer_field;
+    char *id_field;
+    char *source_field;
+    int answers_optional;
+    atomic_int references;
+};
+
+struct sr1_dataset {
+    struct source *source;
+    int64_t *rows; /* NULL: all rows of the source */
+    int64_t count;
+};
+
+struct sr1_row {
+    json_t *json;
+    char *id;
+    char *data_source;
+    const char *question; /* in json */
+    char **answers;
+    size_t n_answers;
+};
+
+static void source_drop(struct source *s)
+{
+    if (!s || atomic_fetch_sub(&s->references, 1) > 1)
+        return;
+    sr1__rows_free(s->rows);
+    sr1__free(s->question_field);
+    sr1__free(s->answer_field);
+    sr1__free(s->id_field);
+    sr1__free(s->source_field);
+    sr1__free(s);
+}
+
+void sr1_dataset_free(sr1_dataset *dataset)
+{
+    if (!dataset)
+        return;
+    source_drop(dataset->source);
+    sr1__free(dataset->rows);
+    sr1__free(dataset);
+}
+
+int64_t sr1_dataset_count(const sr1_dataset *dataset)
+{
+    return dataset->count;
+}
+
+void sr1_row_free(sr1_row *row)
+{
+    if (!row)
+        return;
+    for (size_t i = 0; i < row->n_answers; i++)
+        sr1__free(row->answers[i]);
+    sr1__free(row->answers);
+    sr1__free(row->id);
+    sr1__free(row->data_source);
+    json_decref(row->json);
+    sr1__free(row);
+}
+
+const char *sr1_row_id(const sr1_row *row)
+{
+    return row->id;
+}
+
+const char *sr1_row_question(const sr1_row *row)
+{
+    return row->question;
+}
+
+const char *sr1_row_data_source(const sr1_row *row)
+{
+    return row->data_source;
+}
+
+size_t sr1_row_answer_count(const sr1_row *row)
+{
+    return row->n_answers;
+}
+
+const char *sr1_row_answer(const sr1_row *row, size_t index)
+{
+    return index < row->n_answers ? row->answers[index] : NULL;
+}
+
+sr1_status sr1_row_json(const sr1_row *row, char **out)
+{
+    struct sr1__buf b;
+    sr1_status status;
+
+    sr1__buf_init(&b, 0);
+    status = sr1__json_dump(row->json, 0, &b);
+    if (status == SR1_OK)
+        *out = sr1__buf_take(&b);
+    sr1__buf_free(&b);
+    return status;
+}
+
+/* "no field 'question'; fields are a, b; set question_field" */
+static sr1_status no_field(const json_t *json, const char *field, const char *key)
+{
+    struct sr1__buf b;
+    const char *name;
+    json_t *v;
+    sr1_status status;
+
+    sr1__buf_init(&b, 512); /* a longer list is cut */
+    json_object_foreach((json_t *)(uintptr_t)json, name, v)
+        sr1__buf_fmt(&b, "%s%.64s", b.len ? ", " : "", name);
+    status = sr1__fail(SR1_E_PARSE, "no field '%s'; fields are %s; set %s", field,
+                       b.len ? sr1__buf_cstr(&b) : "none", key);
+    sr1__buf_free(&b);
+    return status;
+}
+
+/* The text of a member, which must be a string without NUL bytes. */
+static sr1_status text_of(const json_t *v, const char *field, const char **out)
+{
+    if (!json_is_string(v))
+        return sr1__fail(SR1_E_PARSE, "field '%s' is not text", field);
+    if (strlen(json_string_value(v)) != json_string_length(v))
+        return sr1__fail(SR1_E_PARSE, "field '%s' holds a NUL character", field);
+    *out = json_string_value(v);
+    return SR1_OK;
+}
+
+static sr1_status take_question(const struct source *s, sr1_row *row)
+{
+    const json_t *v = json_object_get(row->json, s->question_field);
+
+    if (!v)
+        return no_field(row->json, s->question_field, "question_field");
+    SR1__TRY(text_of(v, s->question_field, &row->question));
+    if (row->question[strspn(row->question, " \t\r\n")] == '\0')
+        return sr1__fail(SR1_E_PARSE, "field '%s' is empty", s->question_field);
+    return SR1_OK;
+}
+
+/* One answer: text, or a number as its text. */
+static sr1_status add_answer(const struct source *s, sr1_row *row, const json_t *v)
+{
+    char number[32];
+    const char *text = number;
+
+    if (json_is_integer(v))
+        snprintf(number, sizeof number, "%lld", (long long)json_integer_value(v));
+    else if (json_is_real(v))
+        sr1__format_real(json_real_value(v), number);
+    else
+        SR1__TRY(text_of(v, s->answer_field, &text));
+    row->answers[row->n_answers] = sr1__strdup(text);
+    if (!row->answers[row->n_answers])
+        return sr1__fail_nomem("answers");
+    row->n_answers++;
+    return SR1_OK;
+}
+
+static sr1_status add_answers(const struct source *s, sr1_row *row, const json_t *v)
+{
+    size_t n = json_is_array(v) ? json_array_size(v) : 1;
+
+    row->answers = sr1__calloc(n, sizeof *row->answers);
+    if (!row->answers)
+        return sr1__fail_nomem("answers");
+    if (!json_is_array(v))
+        return add_answer(s, row, v);
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(add_answer(s, row, json_array_get(v, i)));
+    return SR1_OK;
+}
+
+/* A CSV cell may hold a list as JSON: ["a", "b"]. *list stays NULL when this is not one. */
+static sr1_status list_in_text(const json_t *v, json_t **list)
+{
+    const char *s = json_string_value(v);
+    sr1_status status = SR1_OK;
+
+    if (s && s[0] == '[')
+        status = sr1__json_parse(list, s, json_string_length(v), "list");
+    return status == SR1_E_NOMEM ? status : SR1_OK;
+}
+
+static sr1_status take_answers(const struct source *s, sr1_row *row)
+{
+    const json_t *v = json_object_get(row->json, s->answer_field);
+    json_t *list = NULL;
+    sr1_status status = list_in_text(v, &list);
+
+    if (status == SR1_OK && v && !json_is_null(v))
+        status = add_answers(s, row, list ? list : v);
+    else if (status == SR1_OK && !s->answers_optional)
+        status = no_field(row->json, s->answer_field, "answer_field");
+    json_decref(list);
+    if (status == SR1_OK && row->n_answers == 0 && !s->answers_optional)
+        status = sr1__fail(SR1_E_PARSE, "field '%s' has no answer in it", s->answer_field);
+    return status;
+}
+
+/* The same question with the same answers has the same id wherever it stands. */
+static char *content_id(const sr1_row *row)
+{
+    char id[32];
+    uint64_t h = sr1__hash64(row->question, strlen(row->question), 0);
+
+    for (size_t i = 0; i < row->n_answers; i++)
+        h = sr1__hash64(row->answers[i], strlen(row->answers[i]), h);
+    snprintf(id, sizeof id, "%016llx", (unsigned long long)h);
+    return sr1__strdup(id);
+}
+
+static sr1_status take_id(const struct source *s, sr1_row *row)
+{
+    const json_t *v = json_object_get(row->json, s->id_field);
+    char number[32];
+    const char *text = "";
+
+    if (json_is_integer(v)) {
+        snprintf(number, sizeof number, "%lld", (long long)json_integer_value(v));
+        text = number;
+    } else if (v && !json_is_null(v)) {
+        SR1__TRY(text_of(v, s->id_field, &text));
+    }
+    row->id = text[0] ? sr1__strdup(text) : content_id(row);
+    return row->id ? SR1_OK : sr1__fail_nomem("row id");
+}
+
+static sr1_status take_data_source(const struct source *s, sr1_row *row, const char *path)
+{
+    const json_t *v = json_object_get(row->json, s->source_field);
+    const char *slash = strrchr(path, '/');
+    const char *text = slash ? slash + 1 : path;
+    size_t n = (size_t)(strrchr(text, '.') - text);
+
+    if (v && !json_is_null(v)) {
+        SR1__TRY(text_of(v, s->source_field, &text));
+        n = strlen(text);
+    }
+    row->data_source = sr1__strndup(text, n);
+    return row->data_source ? SR1_OK : sr1__fail_nomem("data source");
+}
+
+static sr1_status fill(const struct source *s, sr1_row *row, const char *path)
+{
+    SR1__TRY(take_question(s, row));
+    SR1__TRY(take_answers(s, row));
+    SR1__TRY(take_id(s, row));
+    return take_data_source(s, row, path);
+}
+
+static sr1_status read_row(const struct source *s, int64_t index, sr1_row **out)
+{
+    sr1_row *row = sr1__calloc(1, sizeof *row);
+    sr1_status status;
+
+    if (!row)
+        return sr1__fail_nomem("row");
+    status = sr1__rows_read(s->rows, index, &row->json);
+    if (status == SR1_OK)
+        status = sr1__rows_context(s->rows, index,
+                                   fill(s, row, sr1__rows_path(s->rows, index)));
+    if (status != SR1_OK) {
+        sr1_row_free(row);
+        return status;
+    }
+    *out = row;
+    return SR1_OK;
+}
+
+sr1_status sr1_dataset_read(const sr1_dataset *dataset, int64_t index, sr1_row **out)
+{
+    if (index < 0 || index >= dataset->count)
+        return sr1__fail(SR1_E_INVALID, "row %lld of %lld is asked for", (long long)index,
+                         (long long)dataset->count);
+    return read_row(dataset->source, dataset->rows ? dataset->rows[index] : index, out);
+}
+
+static sr1_status check_rows(const struct source *s)
+{
+    for (int64_t i = 0; i < sr1__rows_count(s->rows); i++) {
+        sr1_row *row = NULL;
+
+        SR1__TRY(read_row(s, i, &row));
+        sr1_row_free(row);
+    }
+    return SR1_OK;
+}
+
+static sr1_status copy_name(char **out, const char *given, const char *fallback)
+{
+    *out = sr1__strdup(given && given[0] ? given : fallback);
+    return *out ? SR1_OK : sr1__fail_nomem("field name");
+}
+
+static sr1_status source_fill(struct source *s, const char *const *paths, size_t n_paths,
+                              const sr1_dataset_options *o)
+{
+    SR1__TRY(copy_name(&s->question_field, o->question_field, "question"));
+    SR1__TRY(copy_name(&s->answer_field, o->answer_field, "golden_answers"));
+    SR1__TRY(copy_name(&s->id_field, o->id_field, "id"));
+    SR1__TRY(copy_name(&s->source_field, o->source_field, "data_source"));
+    s->answers_optional = o->answers_optional != 0;
+    SR1__TRY(sr1__rows_open(&s->rows, paths, n_paths));
+    return o->skip_check ? SR1_OK : check_rows(s);
+}
+
+sr1_status sr1_dataset_open(sr1_dataset **out, const char *const *paths, size_t n_paths,
+                            const sr1_dataset_options *options)
+{
+    sr1_dataset_options o = {0};
+    sr1_dataset *d;
+    sr1_status status;
+
+    if (options && options->struct_size < sizeof o.struct_size)
+        return sr1__fail(SR1_E_INVALID, "sr1_dataset_options: struct_size is not set");
+    if (options)
+        memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
+    d = sr1__calloc(1, sizeof *d);
+    if (!d)
+        return sr1__fail_nomem("dataset");
+    d->source = sr1__calloc(1, sizeof *d->source);
+    if (!d->source) {
+        sr1__free(d);
+        return sr1__fail_nomem("dataset");
+    }
+    atomic_init(&d->source->references, 1);
+    status = source_fill(d->source, paths, n_paths, &o);
+    if (status != SR1_OK) {
+        sr1_dataset_free(d);
+        return status;
+    }
+    d->count = sr1__rows_count(d->source->rows);
+    *out = d;
+    return SR1_OK;
+}
+
+struct split {
+    double validation;
+    double test;
+    uint64_t seed;
+    int32_t part;
+};
+
+static int32_t part_of(const struct split *split, const char *id)
+{
+    double u = (double)(sr1__hash64(id, strlen(id), split->seed) >> 11) * 0x1.0p-53;
+
+    if (u < split->validation)
+        return SR1_PART_VALIDATION;
+    return u < split->validation + split->test ? SR1_PART_TEST : SR1_PART_TRAIN;
+}
+
+static sr1_status select_rows(sr1_dataset *d, const sr1_dataset *from,
+                              const struct split *split)
+{
+    for (int64_t i = 0; i < from->count; i++) {
+        sr1_row *row = NULL;
+
+        SR1__TRY(sr1_dataset_read(from, i, &row));
+        if (part_of(split, row->id) == split->part)
+            d->rows[d->count++] = from->rows ? from->rows[i] : i;
+        sr1_row_free(row);
+    }
+    if (d->count == 0)
+        return sr1__fail(SR1_E_INVALID,
+                         "the split leaves no row of %lld for this part; change the fractions",
+                         (long long)from->count);
+    return SR1_OK;
+}
+
+static int fractions_fit(double a, double b)
+{
+    return isfinite(a) && isfinite(b) && a >= 0.0 && b >= 0.0 && a + b < 1.0;
+}
+
+sr1_status sr1_dataset_split(sr1_dataset **out, const sr1_dataset *dataset,
+                             double validation_fraction, double test_fraction, uint64_t seed,
+                             int32_t part)
+{
+    struct split split = {validation_fraction, test_fraction, seed, part};
+    sr1_dataset *d;
+    sr1_status status;
+
+    if (!fractions_fit(validation_fraction, test_fraction))
+        return sr1__fail(SR1_E_INVALID, "split fractions must be 0 or more, their sum below 1");
+    if (part < SR1_PART_TRAIN || part > SR1_PART_TEST)
+        return sr1__fail(SR1_E_INVALID, "part %d is not one of SR1_PART_...", (int)part);
+    d = sr1__calloc(1, sizeof *d);
+    if (!d)
+        return sr1__fail_nomem("dataset");
+    d->source = dataset->source;
+    atomic_fetch_add(&d->source->references, 1);
+    d->rows = sr1__calloc((size_t)dataset->count, sizeof *d->rows);
+    status = d->rows ? select_rows(d, dataset, &split) : sr1__fail_nomem("dataset");
+    if (status != SR1_OK) {
+        sr1_dataset_free(d);
+        return status;
+    }
+    *out = d;
+    return SR1_OK;
+}

@@ -1,0 +1,182 @@
+/* data/demo.c - the two forms of demonstration rows, read strictly. */
+#include "data/demo.h"
+
+#include "base/mem.h"
+#include "data/rows.h"
+
+#include <string.h>
+
+struct sr1__demos {
+    struct sr1__rows *rows;
+};
+
+/* Word -> whether the policy says it; the table ends with NULL. */
+struct speaker {
+    const char *word;
+    int is_policy;
+};
+
+static const struct speaker sources[] = {{"policy", 1}, {"environment", 0}, {NULL, 0}};
+static const struct speaker roles[] = {
+    {"assistant", 1}, {"user", 0}, {"system", 0}, {"tool", 0}, {NULL, 0}};
+
+/* How one form is written. */
+struct form {
+    const char *list_key;
+    const char *who_key;
+    const char *text_key;
+    const char *allowed;
+    const struct speaker *speakers;
+};
+
+static const struct form segments_form = {"segments", "source", "text",
+                                          "policy or environment", sources};
+static const struct form messages_form = {"messages", "role", "content",
+                                          "system, user, assistant or tool", roles};
+
+static sr1_status get_text(const json_t *o, const char *key, const char **out)
+{
+    const char *s;
+
+    SR1__TRY(sr1__json_get_str(o, key, &s));
+    if (strlen(s) != json_string_length(json_object_get(o, key)))
+        return sr1__fail(SR1_E_PARSE, "'%s' holds a NUL character", key);
+    *out = s;
+    return SR1_OK;
+}
+
+static sr1_status take_segment(const struct form *form, const json_t *o,
+                               struct sr1__demo_segment *segment)
+{
+    const struct speaker *speaker = form->speakers;
+    const char *who;
+
+    SR1__TRY(get_text(o, form->who_key, &who));
+    SR1__TRY(get_text(o, form->text_key, &segment->text));
+    while (speaker->word && strcmp(speaker->word, who) != 0)
+        speaker++;
+    if (!speaker->word)
+        return sr1__fail(SR1_E_PARSE, "'%s' is '%.40s', not %s", form->who_key, who,
+                         form->allowed);
+    segment->is_policy = speaker->is_policy;
+    segment->role = form == &messages_form ? speaker->word : NULL;
+    return SR1_OK;
+}
+
+static sr1_status take_segments(const struct form *form, const json_t *list,
+                                struct sr1__demo *demo)
+{
+    size_t n = json_array_size(list);
+    int learned = 0;
+
+    if (!json_is_array(list) || n == 0)
+        return sr1__fail(SR1_E_PARSE, "'%s' must be a list that is not empty", form->list_key);
+    demo->segments = sr1__calloc(n, sizeof *demo->segments);
+    if (!demo->segments)
+        return sr1__fail_nomem("demonstration");
+    for (size_t i = 0; i < n; i++) {
+        sr1_status status = take_segment(form, json_array_get(list, i), &demo->segments[i]);
+
+        SR1__TRY(sr1__context(status, "%s[%zu]", form->list_key, i));
+        learned |= demo->segments[i].is_policy && demo->segments[i].text[0] != '\0';
+    }
+    demo->n_segments = n;
+    if (!learned)
+        return sr1__fail(SR1_E_PARSE, "nothing to learn: no %s has text by the policy",
+                         form->list_key);
+    return SR1_OK;
+}
+
+static sr1_status first_user(struct sr1__demo *demo)
+{
+    for (size_t i = 0; i < demo->n_segments; i++) {
+        if (strcmp(demo->segments[i].role, "user") == 0) {
+            demo->question = demo->segments[i].text;
+            return SR1_OK;
+        }
+    }
+    return sr1__fail(SR1_E_PARSE, "'messages' has no message of the user");
+}
+
+static sr1_status fill(struct sr1__demo *demo)
+{
+    const json_t *segments = json_object_get(demo->json, "segments");
+    const json_t *messages = json_object_get(demo->json, "messages");
+
+    if (!segments == !messages)
+        return sr1__fail(SR1_E_PARSE, "a demonstration has either 'question' with 'segments' or "
+                                      "'messages'");
+    if (segments) {
+        SR1__TRY(get_text(demo->json, "question", &demo->question));
+        return take_segments(&segments_form, segments, demo);
+    }
+    demo->is_chat = 1;
+    SR1__TRY(take_segments(&messages_form, messages, demo));
+    return first_user(demo);
+}
+
+sr1_status sr1__demos_read(const struct sr1__demos *d, int64_t i, struct sr1__demo *out)
+{
+    struct sr1__demo demo = {0};
+    json_t *json = NULL;
+    sr1_status status;
+
+    SR1__TRY(sr1__rows_read(d->rows, i, &json));
+    demo.json = json;
+    status = sr1__rows_context(d->rows, i, fill(&demo));
+    if (status != SR1_OK) {
+        sr1__demo_clear(&demo);
+        return status;
+    }
+    *out = demo;
+    return SR1_OK;
+}
+
+void sr1__demo_clear(struct sr1__demo *demo)
+{
+    sr1__free(demo->segments);
+    json_decref(demo->json);
+    memset(demo, 0, sizeof *demo);
+}
+
+static sr1_status check(const struct sr1__demos *d)
+{
+    struct sr1__demo demo;
+
+    for (int64_t i = 0; i < sr1__rows_count(d->rows); i++) {
+        SR1__TRY(sr1__demos_read(d, i, &demo));
+        sr1__demo_clear(&demo);
+    }
+    return SR1_OK;
+}
+
+sr1_status sr1__demos_open(struct sr1__demos **out, const char *path)
+{
+    struct sr1__demos *d = sr1__calloc(1, sizeof *d);
+    sr1_status status;
+
+    if (!d)
+        return sr1__fail_nomem("demonstrations");
+    status = sr1__rows_open(&d->rows, &path, 1);
+    if (status == SR1_OK)
+        status = check(d);
+    if (status != SR1_OK) {
+        sr1__demos_free(d);
+        return status;
+    }
+    *out = d;
+    return SR1_OK;
+}
+
+void sr1__demos_free(struct sr1__demos *d)
+{
+    if (!d)
+        return;
+    sr1__rows_free(d->rows);
+    sr1__free(d);
+}
+
+int64_t sr1__demos_count(const struct sr1__demos *d)
+{
+    return sr1__rows_count(d->rows);
+}

@@ -1,0 +1,133 @@
+/* data/jsonl.c - see jsonl.h. */
+#include "data/jsonl.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct sr1__jsonl {
+    int fd;
+    uint64_t size;
+    char *path;
+    struct sr1__buf line;
+};
+
+/* *size becomes the offset behind the last line end in the file, 0 when there is none. */
+static sr1_status whole_lines(const struct sr1__jsonl *w, uint64_t *size)
+{
+    char chunk[4096];
+    uint64_t at = *size;
+
+    while (at > 0) {
+        uint64_t from = at > sizeof chunk ? at - sizeof chunk : 0;
+        ssize_t got = pread(w->fd, chunk, (size_t)(at - from), (off_t)from);
+
+        if (got != (ssize_t)(at - from))
+            return sr1__fail_errno("read", w->path);
+        for (; at > from; at--) {
+            if (chunk[at - from - 1] == '\n') {
+                *size = at;
+                return SR1_OK;
+            }
+        }
+    }
+    *size = 0;
+    return SR1_OK;
+}
+
+sr1_status sr1__jsonl_truncate(struct sr1__jsonl *w, uint64_t size)
+{
+    if (size > w->size)
+        return sr1__fail(SR1_E_CORRUPT, "%s: %llu bytes long, not the %llu it once had",
+                         w->path, (unsigned long long)w->size, (unsigned long long)size);
+    if (ftruncate(w->fd, (off_t)size) != 0)
+        return sr1__fail_errno("cut", w->path);
+    w->size = size;
+    return SR1_OK;
+}
+
+static sr1_status open_at_end(struct sr1__jsonl *w)
+{
+    struct stat st;
+    uint64_t size;
+
+    w->fd = open(w->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (w->fd < 0 || fstat(w->fd, &st) != 0)
+        return sr1__fail_errno("write", w->path);
+    if (!S_ISREG(st.st_mode))
+        return sr1__fail(SR1_E_IO, "cannot write %s: it is not a regular file", w->path);
+    w->size = size = (uint64_t)st.st_size;
+    SR1__TRY(whole_lines(w, &size));
+    return size < w->size ? sr1__jsonl_truncate(w, size) : SR1_OK;
+}
+
+sr1_status sr1__jsonl_open(struct sr1__jsonl **out, const char *path)
+{
+    struct sr1__jsonl *w = sr1__calloc(1, sizeof *w);
+    sr1_status status;
+
+    if (!w)
+        return sr1__fail_nomem("record writer");
+    w->fd = -1;
+    sr1__buf_init(&w->line, 0);
+    w->path = sr1__strdup(path);
+    status = w->path ? open_at_end(w) : sr1__fail_nomem("record writer");
+    if (status != SR1_OK) {
+        sr1__jsonl_close(w);
+        return status;
+    }
+    *out = w;
+    return SR1_OK;
+}
+
+static sr1_status write_line(struct sr1__jsonl *w)
+{
+    size_t done = 0;
+
+    while (done < w->line.len) {
+        ssize_t n = pwrite(w->fd, w->line.data + done, w->line.len - done,
+                           (off_t)(w->size + done));
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return sr1__fail_errno("write", w->path);
+        done += (size_t)n;
+    }
+    w->size += done;
+    return SR1_OK;
+}
+
+sr1_status sr1__jsonl_add(struct sr1__jsonl *w, const json_t *record)
+{
+    sr1_status status;
+
+    sr1__buf_clear(&w->line);
+    SR1__TRY(sr1__json_dump(record, 0, &w->line));
+    sr1__buf_char(&w->line, '\n');
+    SR1__TRY(sr1__buf_status(&w->line, w->path));
+    status = write_line(w);
+    if (status != SR1_OK && ftruncate(w->fd, (off_t)w->size) != 0)
+        return sr1__context(status, "%s ends in a torn line", w->path);
+    return status;
+}
+
+uint64_t sr1__jsonl_size(const struct sr1__jsonl *w)
+{
+    return w->size;
+}
+
+void sr1__jsonl_close(struct sr1__jsonl *w)
+{
+    if (!w)
+        return;
+    if (w->fd >= 0)
+        close(w->fd);
+    sr1__buf_free(&w->line);
+    sr1__free(w->path);
+    sr1__free(w);
+}

@@ -1,0 +1,179 @@
+/* data/template.c - a template is cut once into literal pieces and places. */
+#include "data/template.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+
+#include <string.h>
+
+#define MAX_FILE ((size_t)1 << 20)
+#define MAX_PIECES 1024
+
+/* A literal text[from, to), or with place >= 0 the value of that name. */
+struct piece {
+    size_t from;
+    size_t to;
+    int place;
+};
+
+struct sr1__template {
+    char *text;
+    struct piece pieces[MAX_PIECES];
+    size_t n;
+};
+
+struct parse {
+    struct sr1__template *t;
+    const char *name;
+    const char *const *names;
+    size_t n_names;
+};
+
+static size_t line_of(const struct sr1__template *t, size_t at)
+{
+    size_t line = 1;
+
+    for (size_t i = 0; i < at; i++)
+        line += t->text[i] == '\n';
+    return line;
+}
+
+static sr1_status add_piece(struct parse *p, size_t from, size_t to, int place)
+{
+    if (p->t->n == MAX_PIECES)
+        return sr1__fail(SR1_E_LIMIT, "%s: more than %d places", p->name, MAX_PIECES / 2);
+    p->t->pieces[p->t->n++] = (struct piece){from, to, place};
+    return SR1_OK;
+}
+
+static sr1_status unknown_place(const struct parse *p, size_t at, const char *name, size_t n)
+{
+    struct sr1__buf known;
+    sr1_status status;
+
+    sr1__buf_init(&known, 512);
+    for (size_t i = 0; i < p->n_names; i++)
+        sr1__buf_fmt(&known, "%s{{%s}}", i ? ", " : "", p->names[i]);
+    status = sr1__fail(SR1_E_PARSE, "%s:%zu: {{%.*s}} is not known here; known: %s", p->name,
+                       line_of(p->t, at), (int)(n < 64 ? n : 64), name,
+                       known.len ? sr1__buf_cstr(&known) : "none");
+    sr1__buf_free(&known);
+    return status;
+}
+
+/* The place that opens at `at`; *end is left behind its closing braces. */
+static sr1_status add_place(struct parse *p, size_t at, size_t *end)
+{
+    const char *name = p->t->text + at + 2;
+    const char *close = strstr(name, "}}");
+    size_t n;
+
+    if (!close)
+        return sr1__fail(SR1_E_PARSE, "%s:%zu: '{{' without '}}'", p->name, line_of(p->t, at));
+    *end = (size_t)(close - p->t->text) + 2;
+    while (name < close && *name == ' ')
+        name++;
+    while (close > name && close[-1] == ' ')
+        close--;
+    n = (size_t)(close - name);
+    for (size_t i = 0; i < p->n_names; i++) {
+        if (strlen(p->names[i]) == n && memcmp(p->names[i], name, n) == 0)
+            return add_piece(p, 0, 0, (int)i);
+    }
+    return unknown_place(p, at, name, n);
+}
+
+static sr1_status cut(struct parse *p)
+{
+    const char *text = p->t->text;
+    size_t pos = 0;
+    const char *open;
+
+    while ((open = strstr(text + pos, "{{")) != NULL) {
+        size_t at = (size_t)(open - text);
+
+        SR1__TRY(add_piece(p, pos, at, -1));
+        SR1__TRY(add_place(p, at, &pos));
+    }
+    return add_piece(p, pos, strlen(text), -1);
+}
+
+sr1_status sr1__template_parse(struct sr1__template **out, const char *text, size_t n,
+                               const char *name, const char *const *names, size_t n_names)
+{
+    struct parse p = {NULL, name, names, n_names};
+    sr1_status status;
+
+    if (!sr1__utf8_valid(text, n) || (n && memchr(text, '\0', n)))
+        return sr1__fail(SR1_E_PARSE, "%s: a template must be UTF-8 text without NUL bytes",
+                         name);
+    p.t = sr1__calloc(1, sizeof *p.t);
+    if (!p.t)
+        return sr1__fail_nomem("template");
+    p.t->text = sr1__strndup(text, n);
+    status = p.t->text ? cut(&p) : sr1__fail_nomem("template");
+    if (status != SR1_OK) {
+        sr1__template_free(p.t);
+        return status;
+    }
+    *out = p.t;
+    return SR1_OK;
+}
+
+sr1_status sr1__template_load(struct sr1__template **out, const char *path,
+                              const char *const *names, size_t n_names)
+{
+    struct sr1__buf b;
+    sr1_status status;
+
+    SR1__TRY(sr1__file_read(path, MAX_FILE, &b));
+    status = sr1__template_parse(out, sr1__buf_cstr(&b), b.len, path, names, n_names);
+    sr1__buf_free(&b);
+    return status;
+}
+
+void sr1__template_free(struct sr1__template *t)
+{
+    if (!t)
+        return;
+    sr1__free(t->text);
+    sr1__free(t);
+}
+
+sr1_status sr1__template_render(const struct sr1__template *t, const char *const *values,
+                                struct sr1__buf *out)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        const struct piece *p = &t->pieces[i];
+
+        if (p->place >= 0)
+            sr1__buf_str(out, values[p->place]);
+        else
+            sr1__buf_add(out, t->text + p->from, p->to - p->from);
+    }
+    return sr1__buf_status(out, "prompt");
+}
+
+sr1_status sr1__template_builtin(const char *name, const char **text, size_t *n)
+{
+    struct sr1__buf known;
+    sr1_status status;
+
+    sr1__buf_init(&known, 512);
+    for (size_t i = 0; i < sr1__n_builtin_templates; i++) {
+        const struct sr1__builtin_template *t = &sr1__builtin_templates[i];
+
+        if (strcmp(t->name, name) == 0) {
+            sr1__buf_free(&known);
+            *text = (const char *)t->text;
+            *n = t->n;
+            return SR1_OK;
+        }
+        sr1__buf_fmt(&known, "%s%s", i ? ", " : "", t->name);
+    }
+    status = sr1__fail(SR1_E_NOT_FOUND, "no built-in template '%.64s'; there are %s", name,
+                       sr1__buf_cstr(&known));
+    sr1__buf_free(&known);
+    return status;
+}
