@@ -128,27 +128,20 @@ static sr1_status set_members(sr1_config *c, json_t *object, const json_t *lines
     return SR1_OK;
 }
 
-/* Parse a file, and note on which line each key stands. JSON is strict here, but its lines
+/* Parse the text, and note on which line each key stands. JSON is strict here, but its lines
  * are found by reading it as YAML, of which a flat object is a part. */
-static sr1_status parse_file(const char *path, json_t **object, json_t *lines)
+static sr1_status parse_text(const char *text, size_t n, const char *name, json_t **object,
+                             json_t *lines)
 {
-    const char *dot = strrchr(path, '.');
-    int is_json = dot && strcmp(dot, ".json") == 0;
-    struct sr1__buf b;
+    const char *dot = strrchr(name, '.');
     json_t *again = NULL;
-    sr1_status status;
 
-    SR1__TRY(sr1__file_read(path, MAX_FILE, &b));
-    if (is_json) {
-        status = sr1__json_parse(object, sr1__buf_cstr(&b), b.len, path);
-        if (status == SR1_OK && sr1__yaml_parse_lines(&again, lines, sr1__buf_cstr(&b), b.len,
-                                                      path) == SR1_OK)
-            json_decref(again);
-    } else {
-        status = sr1__yaml_parse_lines(object, lines, sr1__buf_cstr(&b), b.len, path);
-    }
-    sr1__buf_free(&b);
-    return status;
+    if (!dot || strcmp(dot, ".json") != 0)
+        return sr1__yaml_parse_lines(object, lines, text, n, name);
+    SR1__TRY(sr1__json_parse(object, text, n, name));
+    if (sr1__yaml_parse_lines(&again, lines, text, n, name) == SR1_OK)
+        json_decref(again);
+    return SR1_OK;
 }
 
 /* All keys go into a copy first, so that a bad one changes nothing. */
@@ -173,19 +166,30 @@ static sr1_status load_object(sr1_config *config, json_t *object, const json_t *
     return status;
 }
 
-sr1_status sr1_config_load(sr1_config *config, const char *path)
+sr1_status sr1__config_load_text(sr1_config *c, const char *text, size_t n, const char *name)
 {
     json_t *lines = json_object();
     json_t *object = NULL;
     sr1_status status;
 
     if (!lines)
-        return sr1__fail_nomem(path);
-    status = parse_file(path, &object, lines);
+        return sr1__fail_nomem(name);
+    status = parse_text(text, n, name, &object, lines);
     if (status == SR1_OK)
-        status = load_object(config, object, lines, path);
+        status = load_object(c, object, lines, name);
     json_decref(object);
     json_decref(lines);
+    return status;
+}
+
+sr1_status sr1_config_load(sr1_config *config, const char *path)
+{
+    struct sr1__buf b;
+    sr1_status status;
+
+    SR1__TRY(sr1__file_read(path, MAX_FILE, &b));
+    status = sr1__config_load_text(config, sr1__buf_cstr(&b), b.len, path);
+    sr1__buf_free(&b);
     return status;
 }
 

@@ -5,6 +5,9 @@
 
 #include <searchr1/config.h>
 
+/* sr1_config_load from memory; name is what errors call it, its ending tells the format. */
+sr1_status sr1__config_load_text(sr1_config *c, const char *text, size_t n, const char *name);
+
 int64_t sr1__config_int(const sr1_config *c, const char *key);
 double sr1__config_real(const sr1_config *c, const char *key); /* INT keys too */
 int32_t sr1__config_bool(const sr1_config *c, const char *key);

@@ -1,0 +1,269 @@
+/* Files: whole reads, atomic replacement under failure, maps, folders. */
+#include "../../support/torture.h"
+#include "../../support/files.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void assert_holds(const char *path, const char *text)
+{
+    struct sr1__buf b;
+
+    assert_int_equal(sr1__file_read(path, 0, &b), SR1_OK);
+    assert_string_equal(sr1__buf_cstr(&b), text);
+    sr1__buf_free(&b);
+}
+
+static size_t entries(void)
+{
+    char **names = NULL;
+    size_t n = 0;
+
+    assert_int_equal(sr1__dir_list(scratch_dir, &names, &n), SR1_OK);
+    for (size_t i = 0; i < n; i++)
+        sr1__free(names[i]);
+    sr1__free(names);
+    return n;
+}
+
+static void reads_are_bounded(void **state)
+{
+    const char *path = scratch_file("ten", "0123456789", 0);
+    const char *empty = scratch_path("empty");
+    struct sr1__buf b;
+
+    (void)state;
+    assert_holds(path, "0123456789");
+    assert_int_equal(sr1__file_read(path, 10, &b), SR1_OK);
+    sr1__buf_free(&b);
+    assert_int_equal(sr1__file_read(path, 9, &b), SR1_E_LIMIT);
+    assert_non_null(strstr(sr1_last_error(), "10 bytes are more than the 9 allowed"));
+    assert_int_equal(sr1__file_replace(empty, "", 0), SR1_OK);
+    assert_holds(empty, "");
+    assert_int_equal(sr1__file_read(scratch_dir, 0, &b), SR1_E_IO);
+    assert_non_null(strstr(sr1_last_error(), "a folder"));
+    assert_int_equal(sr1__file_read(scratch_path("missing"), 0, &b), SR1_E_IO);
+    assert_non_null(strstr(sr1_last_error(), "No such file"));
+    assert_int_equal(sr1__file_read("/dev/null", 0, &b), SR1_E_IO);
+}
+
+static void a_pipe_does_not_hang(void **state)
+{
+    const char *path = scratch_path("pipe");
+    struct sr1__buf b;
+
+    (void)state;
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(sr1__file_read(path, 0, &b), SR1_E_IO);
+    unlink(path);
+}
+
+static void replacing_keeps_the_old_on_failure(void **state)
+{
+    const char *path = scratch_file("old", "old", 0);
+    struct sr1__file_writer *w = NULL;
+    size_t before = entries();
+
+    (void)state;
+    assert_int_equal(sr1__file_writer_open(&w, path), SR1_OK);
+    assert_int_equal(sr1__file_writer_add(w, "new", 3), SR1_OK);
+    assert_int_equal(sr1__file_writer_offset(w), 3);
+    assert_holds(path, "old");
+    sr1__file_writer_abort(w);
+    sr1__file_writer_abort(NULL);
+    assert_holds(path, "old");
+    assert_int_equal(entries(), before);
+    assert_int_equal(sr1__file_replace(path, "newer", 5), SR1_OK);
+    assert_holds(path, "newer");
+    assert_int_equal(entries(), before);
+}
+
+static void unwritable_places_are_named(void **state)
+{
+    struct sr1__file_writer *w = NULL;
+    const char *file = scratch_file("plain", "x", 0);
+    char below[600];
+    size_t before = entries();
+
+    (void)state;
+    snprintf(below, sizeof below, "%s/child", file);
+    assert_int_equal(sr1__file_replace(below, "x", 1), SR1_E_IO);
+    assert_non_null(strstr(sr1_last_error(), below));
+    assert_int_equal(sr1__dir_make(below), SR1_E_IO);
+    assert_int_equal(sr1__file_writer_open(&w, scratch_path("no/such")), SR1_E_IO);
+    assert_null(w);
+    assert_int_equal(sr1__dir_make(scratch_path("taken")), SR1_OK);
+    assert_int_equal(sr1__file_replace(scratch_path("taken"), "x", 1), SR1_E_IO);
+    assert_int_equal(entries(), before + 1);
+}
+
+/* A limit on the size of files fails a write as a full disk does. */
+static void a_full_disk_keeps_the_old(void **state)
+{
+    const char *path = scratch_file("disk", "old", 0);
+    struct rlimit old, small;
+    static char big[300000];
+    size_t before = entries();
+    sr1_status status;
+
+    (void)state;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    for (rlim_t limit = 0; limit <= 200000; limit += 40000) {
+        small = old;
+        small.rlim_cur = limit;
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+        status = sr1__file_replace(path, big, sizeof big);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+        assert_int_equal(status, SR1_E_IO);
+        assert_non_null(strstr(sr1_last_error(), path));
+        assert_holds(path, "old");
+        assert_int_equal(entries(), before);
+    }
+}
+
+static void big_files_arrive_whole(void **state)
+{
+    const char *path = scratch_path("big");
+    struct sr1__file_writer *w = NULL;
+    struct sr1__map m;
+    size_t total = 0;
+
+    (void)state;
+    assert_int_equal(sr1__file_writer_open(&w, path), SR1_OK);
+    for (size_t i = 0; i < 500; i++) {
+        char piece[1000];
+        size_t n = i * 37 % 1000;
+
+        memset(piece, (int)(i % 251), sizeof piece);
+        assert_int_equal(sr1__file_writer_add(w, piece, n), SR1_OK);
+        total += n;
+    }
+    assert_int_equal(sr1__file_writer_offset(w), total);
+    assert_int_equal(sr1__file_writer_commit(w), SR1_OK);
+    assert_int_equal(sr1__map_open(&m, path), SR1_OK);
+    assert_int_equal(m.size, total);
+    for (size_t i = 0, at = 0; i < 500; at += i * 37 % 1000, i++) {
+        if (i * 37 % 1000 > 0)
+            assert_int_equal(m.data[at], i % 251);
+    }
+    sr1__map_close(&m);
+    sr1__map_close(&m);
+    assert_null(m.data);
+}
+
+static void maps_of_nothing(void **state)
+{
+    const char *path = scratch_path("none");
+    struct sr1__map m = {NULL, 7};
+
+    (void)state;
+    assert_int_equal(sr1__map_open(&m, path), SR1_E_IO);
+    assert_int_equal(m.size, 7);
+    assert_int_equal(sr1__file_replace(path, NULL, 0), SR1_OK);
+    assert_int_equal(sr1__map_open(&m, path), SR1_OK);
+    assert_int_equal(m.size, 0);
+    assert_string_equal((const char *)m.data, "");
+    sr1__map_close(&m);
+}
+
+static void folders(void **state)
+{
+    const char *tree = scratch_path("tree");
+    const char *deep = scratch_path("tree//a/b/");
+    const char *outside = scratch_file("outside", "kept", 0);
+    const char *moved = scratch_path("moved");
+    char **names = NULL;
+    size_t n = 0;
+
+    (void)state;
+    assert_int_equal(sr1__dir_make(deep), SR1_OK);
+    assert_int_equal(sr1__dir_make(deep), SR1_OK);
+    assert_true(sr1__path_is_dir(deep));
+    assert_false(sr1__path_is_dir(outside));
+    assert_true(sr1__path_exists(outside));
+    scratch_file("tree/z", "", 1);
+    scratch_file("tree/b", "", 1);
+    assert_int_equal(symlink(outside, scratch_path("tree/link")), 0);
+    assert_int_equal(sr1__dir_list(tree, &names, &n), SR1_OK);
+    assert_int_equal(n, 4);
+    assert_string_equal(names[0], "a");
+    assert_string_equal(names[1], "b");
+    assert_string_equal(names[2], "link");
+    assert_string_equal(names[3], "z");
+    for (size_t i = 0; i < n; i++)
+        sr1__free(names[i]);
+    sr1__free(names);
+    assert_int_equal(sr1__rename_dir(tree, moved), SR1_OK);
+    assert_false(sr1__path_exists(tree));
+    assert_int_equal(sr1__dir_remove(moved), SR1_OK);
+    assert_int_equal(sr1__dir_remove(moved), SR1_OK);
+    assert_false(sr1__path_exists(moved));
+    assert_holds(outside, "kept");
+    assert_int_equal(sr1__dir_list(tree, &names, &n), SR1_E_IO);
+    assert_int_equal(sr1__rename_dir(tree, moved), SR1_E_IO);
+}
+
+static void joined_paths(void **state)
+{
+    static const char *const rows[][3] = {
+        {"a", "b", "a/b"}, {"a/", "b", "a/b"}, {"a", "/b", "/b"}, {"", "b", "b"}, {"/", "b", "/b"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char *joined = sr1__path_join(rows[i][0], rows[i][1]);
+
+        assert_string_equal(joined, rows[i][2]);
+        sr1__free(joined);
+    }
+}
+
+static sr1_status use_all(void *arg)
+{
+    struct sr1__buf b;
+    char **names = NULL;
+    size_t n = 0;
+
+    SR1__TRY(sr1__file_replace(arg, "text", 4));
+    SR1__TRY(sr1__file_read(arg, 0, &b));
+    sr1__buf_free(&b);
+    SR1__TRY(sr1__dir_make(scratch_dir));
+    SR1__TRY(sr1__dir_list(scratch_dir, &names, &n));
+    for (size_t i = 0; i < n; i++)
+        sr1__free(names[i]);
+    sr1__free(names);
+    return SR1_OK;
+}
+
+static void memory_may_fail(void **state)
+{
+    char *path = sr1__path_join(scratch_dir, "torture");
+    size_t before;
+
+    (void)state;
+    assert_int_equal(sr1__file_replace(path, "old", 3), SR1_OK);
+    before = entries();
+    assert_true(torture(use_all, path) > 5);
+    assert_int_equal(entries(), before);
+    sr1__free(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_are_bounded),
+        cmocka_unit_test(a_pipe_does_not_hang),
+        cmocka_unit_test(replacing_keeps_the_old_on_failure),
+        cmocka_unit_test(unwritable_places_are_named),
+        cmocka_unit_test(a_full_disk_keeps_the_old),
+        cmocka_unit_test(big_files_arrive_whole),
+        cmocka_unit_test(maps_of_nothing),
+        cmocka_unit_test(folders),
+        cmocka_unit_test(joined_paths),
+        cmocka_unit_test(memory_may_fail),
+    };
+
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}
