@@ -30,8 +30,10 @@ ask() {
 ask names | LC_ALL=C sort -u >"$work/names"
 ask functions | LC_ALL=C sort -u >"$work/functions"
 ask layouts >"$work/layouts.c"
-${CC:-cc} -std=c11 -Iinclude "$work/layouts.c" -o "$work/layouts" && "$work/layouts" \
-    >"$work/layouts.now" || echo "cannot be compiled" | report "public structs"
+${CC:-cc} -std=c11 -Iinclude "$work/layouts.c" -o "$work/layouts" 2>"$work/errors" ||
+    grep -m 1 error "$work/errors" | report "public structs"
+[ ! -x "$work/layouts" ] || "$work/layouts" >"$work/layouts.now"
+[ -s "$work/layouts.now" ] || { verdict; exit 1; }
 
 # The version script that the list asks for: one node a version, oldest first.
 wanted_map() {
