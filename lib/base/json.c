@@ -8,6 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Its lexer goes on after a failed allocation, with a character less; so failures are noted. */
+static _Thread_local int out_of_memory;
+
+static void *allocate(size_t n)
+{
+    void *p = sr1__malloc(n);
+
+    if (!p)
+        out_of_memory = 1;
+    return p;
+}
+
 /* Before main (or when the library is loaded) no other thread runs, so this needs no lock.
  * A program that has given jansson an allocator of its own keeps it. */
 __attribute__((constructor)) static void set_allocator(void)
@@ -17,7 +29,7 @@ __attribute__((constructor)) static void set_allocator(void)
 
     json_get_alloc_funcs(&m, &f);
     if (m == malloc && f == free)
-        json_set_alloc_funcs(sr1__malloc, sr1__free);
+        json_set_alloc_funcs(allocate, sr1__free);
 }
 
 /* jansson leaves the text empty when an allocation failed midway. */
@@ -39,8 +51,13 @@ sr1_status sr1__json_parse(json_t **out, const char *text, size_t n, const char 
         n -= 3;
     }
     memset(&e, 0, sizeof e);
+    out_of_memory = 0;
     j = json_loadb(n ? text : "", n, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES | JSON_DECODE_ANY,
                    &e);
+    if (out_of_memory) {
+        json_decref(j);
+        return sr1__fail_nomem(name);
+    }
     if (!j)
         return parse_error(&e, name);
     *out = j;

@@ -417,7 +417,7 @@ static json_t *id_json(int32_t id)
     return id < 0 ? json_null() : json_integer(id);
 }
 
-/* null, one id or a list, as transformers does. */
+/* null, one id or a list, as transformers does. NULL: no memory. */
 static json_t *eos_json(const struct sr1__hf_config *c)
 {
     json_t *list;
@@ -425,8 +425,12 @@ static json_t *eos_json(const struct sr1__hf_config *c)
     if (c->n_eos <= 1)
         return id_json(c->n_eos ? c->eos_ids[0] : -1);
     list = json_array();
-    for (int32_t i = 0; i < c->n_eos; i++)
-        json_array_append_new(list, json_integer(c->eos_ids[i]));
+    for (int32_t i = 0; i < c->n_eos; i++) {
+        if (json_array_append_new(list, json_integer(c->eos_ids[i])) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
     return list;
 }
 

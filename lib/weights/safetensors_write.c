@@ -100,12 +100,17 @@ static void shard_name(const struct save *s, size_t shard, char name[64])
         snprintf(name, 64, "model-%05zu-of-%05zu.safetensors", shard + 1, s->n_shards);
 }
 
+/* NULL: no memory. */
 static json_t *entry_json(const struct item *it, uint64_t begin)
 {
     json_t *shape = json_array();
 
-    for (int32_t d = 0; d < it->t->n_dims; d++)
-        json_array_append_new(shape, json_integer(it->t->shape[d]));
+    for (int32_t d = 0; d < it->t->n_dims; d++) {
+        if (json_array_append_new(shape, json_integer(it->t->shape[d])) != 0) {
+            json_decref(shape);
+            return NULL;
+        }
+    }
     return json_pack("{s:s, s:o, s:[I, I]}", "dtype", sr1__weight_dtype_tag(it->t->dtype), "shape",
                      shape, "data_offsets", (json_int_t)begin, (json_int_t)(begin + it->n_bytes));
 }

@@ -14,16 +14,18 @@
 #define LANES 16
 #define INLINE static inline __attribute__((always_inline))
 
-/* z <= 0 */
+/* Below exp(LOWEST) = 2^-126 weights are 0. */
+#define LOWEST -87.0F
+
+/* LOWEST <= z <= 0 */
 INLINE float exp_negative(float z)
 {
     const float ln2_high = 0.693359375F; /* few bits: k * ln2_high is exact */
     const float ln2_low = -2.12194440e-4F;
-    float clamped = z > -87.0F ? z : -87.0F;
-    int32_t k = (int32_t)(clamped * 1.44269504F - 0.5F);
-    float r = clamped - (float)k * ln2_high - (float)k * ln2_low;
+    int32_t k = (int32_t)(z * 1.44269504F - 0.5F);
+    float r = z - (float)k * ln2_high - (float)k * ln2_low;
     float p = 1.3888889e-3F; /* 1/6! */
-    int32_t bits = (k + 127) << 23;
+    int32_t bits = z > LOWEST ? (k + 127) << 23 : 0;
     float scale;
 
     p = p * r + 8.3333333e-3F;
@@ -32,66 +34,65 @@ INLINE float exp_negative(float z)
     p = p * r + 0.5F;
     p = p * r * r + r + 1.0F;
     memcpy(&scale, &bits, sizeof scale);
-    return z > -87.0F ? p * scale : 0.0F;
+    return p * scale;
 }
 
 INLINE int max_body(const float *x, size_t n, float *max)
 {
     float top[LANES];
-    uint32_t bad[LANES] = {0};
+    float odd[LANES] = {0};
     float best = x[0];
-    uint32_t any = 0;
+    float any = 0;
     size_t i = 0;
 
-    for (int l = 0; l < LANES; l++)
+    for (size_t l = 0; l < LANES; l++)
         top[l] = x[0];
     for (; i + LANES <= n; i += LANES) {
-        for (int l = 0; l < LANES; l++) {
-            uint32_t bits;
-
-            memcpy(&bits, &x[i + (size_t)l], sizeof bits);
-            bad[l] |= (bits & 0x7f800000U) == 0x7f800000U; /* infinities and NaN */
-            top[l] = x[i + (size_t)l] > top[l] ? x[i + (size_t)l] : top[l];
-        }
+        for (size_t l = 0; l < LANES; l++)
+            top[l] = x[i + l] > top[l] ? x[i + l] : top[l];
+        for (size_t l = 0; l < LANES; l++)
+            odd[l] += x[i + l] - x[i + l]; /* NaN from infinities and NaN */
     }
-    for (int l = 0; l < LANES; l++) {
-        any |= bad[l];
+    for (size_t l = 0; l < LANES; l++) {
+        any += odd[l];
         best = top[l] > best ? top[l] : best;
     }
     for (; i < n; i++) {
-        any |= !(x[i] - x[i] == 0.0F);
+        any += x[i] - x[i];
         best = x[i] > best ? x[i] : best;
     }
     *max = best;
-    return !any;
+    return any == 0.0F;
 }
 
-INLINE double block_body(const float *x, size_t n, float max, float inv_t, float *e, double *sum)
+/* e = exp(z) and the sums of e and e z over at most one block. */
+INLINE double block_body(const float *restrict x, size_t n, float max, float inv_t,
+                         float *restrict e, double *sum)
 {
     float total[LANES] = {0};
     float moment[LANES] = {0};
+    float z[SR1__SOFTMAX_BLOCK];
     double s = 0;
     double m = 0;
-    size_t i = 0;
+    size_t i;
 
-    for (; i + LANES <= n; i += LANES) {
-        for (int l = 0; l < LANES; l++) {
-            float z = (x[i + (size_t)l] - max) * inv_t;
-            float w = exp_negative(z);
+    for (i = 0; i < n; i++) {
+        float depth = (x[i] - max) * inv_t;
 
-            e[i + (size_t)l] = w;
-            total[l] += w;
-            moment[l] += w * (z > -87.0F ? z : 0.0F);
-        }
+        z[i] = depth > LOWEST ? depth : LOWEST;
+        e[i] = exp_negative(z[i]);
+    }
+    for (i = 0; i + LANES <= n; i += LANES) {
+        for (size_t l = 0; l < LANES; l++)
+            total[l] += e[i + l];
+        for (size_t l = 0; l < LANES; l++)
+            moment[l] += e[i + l] * z[i + l];
     }
     for (; i < n; i++) {
-        float z = (x[i] - max) * inv_t;
-
-        e[i] = exp_negative(z);
         s += (double)e[i];
-        m += e[i] > 0 ? (double)e[i] * (double)z : 0.0;
+        m += (double)e[i] * (double)z[i];
     }
-    for (int l = 0; l < LANES; l++) {
+    for (size_t l = 0; l < LANES; l++) {
         s += (double)total[l];
         m += (double)moment[l];
     }
@@ -133,7 +134,7 @@ struct kernels {
 VARIANT(portable, )
 #if defined(__x86_64__)
 VARIANT(avx2, __attribute__((target("avx2,fma"))))
-VARIANT(avx512, __attribute__((target("avx512f,avx512dq,avx2,fma,prefer-vector-width=512"))))
+VARIANT(avx512, __attribute__((target("avx512f,avx512dq,avx2,fma"))))
 #endif
 
 static const struct kernels *pick(void)

@@ -1,0 +1,246 @@
+/* config.json: the fields of real and golden files, refusals by key, and a file that reads back. */
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "weights/hf_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* As published for Qwen3-0.6B and Qwen2.5-0.5B. */
+static const char qwen3[] =
+    "{\"architectures\":[\"Qwen3ForCausalLM\"],\"attention_bias\":false,\"attention_dropout\":0.0,"
+    "\"bos_token_id\":151643,\"eos_token_id\":151645,\"head_dim\":128,\"hidden_act\":\"silu\","
+    "\"hidden_size\":1024,\"initializer_range\":0.02,\"intermediate_size\":3072,"
+    "\"max_position_embeddings\":40960,\"max_window_layers\":28,\"model_type\":\"qwen3\","
+    "\"num_attention_heads\":16,\"num_hidden_layers\":28,\"num_key_value_heads\":8,"
+    "\"rms_norm_eps\":1e-06,\"rope_scaling\":null,\"rope_theta\":1000000,\"sliding_window\":null,"
+    "\"tie_word_embeddings\":true,\"torch_dtype\":\"bfloat16\",\"use_cache\":true,"
+    "\"use_sliding_window\":false,\"vocab_size\":151936}";
+static const char qwen2[] =
+    "{\"architectures\":[\"Qwen2ForCausalLM\"],\"attention_dropout\":0.0,\"bos_token_id\":151643,"
+    "\"eos_token_id\":151645,\"hidden_act\":\"silu\",\"hidden_size\":896,"
+    "\"initializer_range\":0.02,\"intermediate_size\":4864,\"max_position_embeddings\":32768,"
+    "\"max_window_layers\":21,\"model_type\":\"qwen2\",\"num_attention_heads\":14,"
+    "\"num_hidden_layers\":24,\"num_key_value_heads\":2,\"rms_norm_eps\":1e-06,"
+    "\"rope_theta\":1000000.0,\"sliding_window\":32768,\"tie_word_embeddings\":true,"
+    "\"torch_dtype\":\"bfloat16\",\"use_sliding_window\":false,\"vocab_size\":151936}";
+
+static sr1_status parse(struct sr1__hf_config *c, const char *text)
+{
+    return sr1__hf_config_parse(c, text, strlen(text), "config.json");
+}
+
+static void test_published(void **state)
+{
+    struct sr1__hf_config c;
+
+    (void)state;
+    assert_int_equal(parse(&c, qwen3), SR1_OK);
+    assert_int_equal(c.arch, SR1__ARCH_QWEN3);
+    assert_true(c.qk_norm && !c.qkv_bias && !c.o_bias && c.tie_word_embeddings);
+    assert_int_equal(c.dtype, SR1__WEIGHT_BF16);
+    assert_int_equal(c.vocab_size, 151936);
+    assert_int_equal(c.hidden_size, 1024);
+    assert_int_equal(c.n_layers, 28);
+    assert_int_equal(c.n_heads, 16);
+    assert_int_equal(c.n_kv_heads, 8);
+    assert_int_equal(c.head_dim, 128);
+    assert_int_equal(c.intermediate_size, 3072);
+    assert_int_equal(c.max_positions, 40960);
+    assert_true(c.rms_norm_eps == 1e-6 && c.rope_theta == 1e6 && c.initializer_range == 0.02);
+    assert_int_equal(c.n_eos, 1);
+    assert_int_equal(c.eos_ids[0], 151645);
+    assert_int_equal(c.bos_id, 151643);
+    assert_int_equal(c.pad_id, -1);
+    assert_int_equal(parse(&c, qwen2), SR1_OK);
+    assert_int_equal(c.arch, SR1__ARCH_QWEN2);
+    assert_true(!c.qk_norm && c.qkv_bias && !c.o_bias);
+    assert_int_equal(c.head_dim, 64);
+}
+
+/* qwen3 with one member replaced or added. */
+static const struct bad_row {
+    const char *key;
+    const char *value; /* JSON; NULL removes the key */
+    sr1_status status;
+    const char *also; /* in the text beside the key */
+} bad[] = {
+    {"architectures", "[\"Qwen3MoeForCausalLM\"]", SR1_E_UNSUPPORTED, "Qwen3MoeForCausalLM"},
+    {"architectures", "[\"LlamaForCausalLM\"]", SR1_E_UNSUPPORTED, "LlamaForCausalLM"},
+    {"architectures", NULL, SR1_E_PARSE, "architectures"},
+    {"architectures", "\"Qwen3ForCausalLM\"", SR1_E_PARSE, "architectures"},
+    {"use_sliding_window", "true", SR1_E_UNSUPPORTED, "sliding"},
+    {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":4.0}", SR1_E_UNSUPPORTED, "rope"},
+    {"rope_scaling", "{\"type\":\"linear\",\"factor\":2.0}", SR1_E_UNSUPPORTED, "rope"},
+    {"rope_scaling", "{\"factor\":2.0}", SR1_E_UNSUPPORTED, "rope"},
+    {"rope_scaling", "3", SR1_E_PARSE, "object"},
+    {"rope_parameters", "{\"rope_type\":\"llama3\",\"rope_theta\":1e6}", SR1_E_UNSUPPORTED, "rope"},
+    {"rope_parameters", "{\"partial_rotary_factor\":0.5}", SR1_E_UNSUPPORTED, "partial"},
+    {"rope_parameters", "{\"rope_theta\":\"x\"}", SR1_E_PARSE, "rope_theta"},
+    {"layer_types", "[\"full_attention\",\"sliding_attention\"]", SR1_E_UNSUPPORTED, "layer_types"},
+    {"layer_types", "7", SR1_E_PARSE, "layer_types"},
+    {"num_experts", "128", SR1_E_UNSUPPORTED, "experts"},
+    {"num_local_experts", "8", SR1_E_UNSUPPORTED, "experts"},
+    {"moe_intermediate_size", "768", SR1_E_UNSUPPORTED, "experts"},
+    {"quantization_config", "{\"quant_method\":\"fp8\"}", SR1_E_UNSUPPORTED, "quantised"},
+    {"attention_dropout", "0.1", SR1_E_UNSUPPORTED, "dropout"},
+    {"hidden_act", "\"gelu\"", SR1_E_UNSUPPORTED, "silu"},
+    {"torch_dtype", "\"float8_e4m3fn\"", SR1_E_UNSUPPORTED, "float32"},
+    {"vocab_size", NULL, SR1_E_PARSE, "missing"},
+    {"vocab_size", "\"many\"", SR1_E_PARSE, "integer"},
+    {"vocab_size", "1e5", SR1_E_PARSE, "integer"},
+    {"vocab_size", "-1", SR1_E_INVALID, "-1"},
+    {"vocab_size", "9223372036854775807", SR1_E_INVALID, "4194304"},
+    {"vocab_size", "1000", SR1_E_INVALID, "token_id"},
+    {"hidden_size", "0", SR1_E_INVALID, "from 1"},
+    {"num_attention_heads", "0", SR1_E_INVALID, "from 1"},
+    {"num_key_value_heads", "0", SR1_E_INVALID, "from 1"},
+    {"num_key_value_heads", "3", SR1_E_INVALID, "divide"},
+    {"head_dim", "127", SR1_E_INVALID, "odd"},
+    {"rms_norm_eps", "0", SR1_E_INVALID, "above 0"},
+    {"rope_theta", "-5.0", SR1_E_INVALID, "above 0"},
+    {"tie_word_embeddings", "1", SR1_E_PARSE, "true or false"},
+    {"eos_token_id", "\"</s>\"", SR1_E_PARSE, "token id"},
+    {"eos_token_id", "[1, -2]", SR1_E_PARSE, "token id"},
+    {"eos_token_id", "[1,2,3,4,5,6,7,8,9]", SR1_E_LIMIT, "8"},
+    {"pad_token_id", "151936", SR1_E_INVALID, "vocab_size"},
+};
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct sr1__hf_config c = {.arch = 77};
+        json_t *root = NULL;
+        json_t *value = NULL;
+        struct sr1__buf b;
+        sr1_status got;
+
+        assert_int_equal(sr1__json_parse(&root, qwen3, strlen(qwen3), "x"), SR1_OK);
+        json_object_del(root, bad[i].key);
+        if (bad[i].value) {
+            assert_int_equal(
+                sr1__json_parse(&value, bad[i].value, strlen(bad[i].value), bad[i].key), SR1_OK);
+            json_object_set_new(root, bad[i].key, value);
+        }
+        sr1__buf_init(&b, 0);
+        assert_int_equal(sr1__json_dump(root, 0, &b), SR1_OK);
+        got = parse(&c, b.data);
+        if (got != bad[i].status || !strstr(sr1_last_error(), bad[i].also) ||
+            strncmp(sr1_last_error(), "config.json: ", 13) != 0)
+            fail_msg("%s = %s: %d, '%s'", bad[i].key, bad[i].value, (int)got, sr1_last_error());
+        assert_int_equal(c.arch, 77);
+        sr1__buf_free(&b);
+        json_decref(root);
+    }
+}
+
+static void test_not_json(void **state)
+{
+    struct sr1__hf_config c;
+
+    (void)state;
+    assert_int_equal(parse(&c, ""), SR1_E_PARSE);
+    assert_int_equal(parse(&c, "[1]"), SR1_E_PARSE);
+    assert_int_equal(parse(&c, "{\"a\":1,\"a\":2}"), SR1_E_PARSE);
+}
+
+static const char *const golden[] = {
+    "qwen3-tied", "qwen3-untied-wide", "qwen3-group8-sharded", "qwen3-bias",
+    "qwen3-bf16", "qwen3-fp16",        "qwen2-tied",           "qwen2-untied-bf16"};
+
+/* What transformers wrote is read, written by us, and read again the same. */
+static void test_round_trip(void **state)
+{
+    char folder[] = "/tmp/sr1-config-XXXXXX";
+    char path[600];
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    for (size_t i = 0; i < sizeof golden / sizeof *golden; i++) {
+        struct sr1__hf_config first;
+        struct sr1__hf_config second;
+
+        memset(&first, 0, sizeof first);
+        memset(&second, 0, sizeof second);
+        snprintf(path, sizeof path, "%s/tests/golden/model/%s", getenv("SR1_SRC"), golden[i]);
+        assert_int_equal(sr1__hf_config_load(&first, path), SR1_OK);
+        assert_int_equal(first.n_layers, 2);
+        assert_int_equal(first.qkv_bias, strstr(golden[i], "bias") || strstr(golden[i], "qwen2"));
+        assert_int_equal(first.eos_ids[0], 1);
+        assert_int_equal(first.pad_id, 0);
+        assert_true(first.rope_theta == (i == 1 ? 1e4 : 1e6));
+        first.n_eos = i % 3 == 0 ? 2 : 1;
+        first.eos_ids[1] = 9;
+        assert_int_equal(sr1__hf_config_save(&first, folder), SR1_OK);
+        assert_int_equal(sr1__hf_config_load(&second, folder), SR1_OK);
+        first.eos_ids[1] = i % 3 == 0 ? 9 : 0;
+        assert_memory_equal(&first, &second, sizeof first);
+    }
+    assert_int_equal(sr1__dir_remove(folder), SR1_OK);
+}
+
+/* Chat models end on either of two tokens. */
+static void test_generation_config(void **state)
+{
+    static const char list[] = "{\"eos_token_id\":[151645,151643]}";
+    char folder[] = "/tmp/sr1-config-XXXXXX";
+    char path[100];
+    struct sr1__hf_config c;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(sr1__hf_config_load(&c, folder), SR1_E_IO);
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    assert_int_equal(sr1__file_replace(path, qwen3, strlen(qwen3)), SR1_OK);
+    snprintf(path, sizeof path, "%s/generation_config.json", folder);
+    assert_int_equal(sr1__file_replace(path, list, strlen(list)), SR1_OK);
+    assert_int_equal(sr1__hf_config_load(&c, folder), SR1_OK);
+    assert_int_equal(c.n_eos, 2);
+    assert_int_equal(c.eos_ids[1], 151643);
+    assert_int_equal(sr1__file_replace(path, "{", 1), SR1_OK);
+    assert_int_equal(sr1__hf_config_load(&c, folder), SR1_E_PARSE);
+    assert_int_equal(sr1__dir_remove(folder), SR1_OK);
+}
+
+static void test_allocation_failures(void **state)
+{
+    char folder[] = "/tmp/sr1-config-XXXXXX";
+    struct sr1__hf_config c;
+    sr1_status status = SR1_E_NOMEM;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(parse(&c, qwen3), SR1_OK);
+    for (int64_t n = 1; status != SR1_OK; n++) {
+        sr1__mem_fail_at(n);
+        status = sr1__hf_config_save(&c, folder);
+    }
+    status = SR1_E_NOMEM;
+    for (int64_t n = 1; status != SR1_OK; n++) {
+        sr1__mem_fail_at(n);
+        status = sr1__hf_config_load(&c, folder);
+        assert_true(status == SR1_OK || status == SR1_E_NOMEM);
+    }
+    sr1__mem_fail_at(0);
+    assert_int_equal(c.vocab_size, 151936);
+    assert_int_equal(sr1__dir_remove(folder), SR1_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_published),  cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_not_json),   cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_generation_config), cmocka_unit_test(test_allocation_failures),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
