@@ -1,0 +1,105 @@
+/* tokenizer/chat_json.c - JSON printed as Python prints it: ", " and ": " between values,
+ * only quotes, backslashes and control characters escaped, shortest numbers. */
+#include "tokenizer/chat.h"
+
+#include "base/num.h"
+
+#include <math.h>
+#include <string.h>
+
+static void put_string(const char *s, size_t n, struct sr1__buf *out)
+{
+    static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
+
+    sr1__buf_char(out, '"');
+    for (size_t i = 0; i < n; i++) {
+        const char *known = s[i] ? strchr(from, s[i]) : NULL;
+
+        if (known) {
+            sr1__buf_char(out, '\\');
+            sr1__buf_char(out, to[known - from]);
+        } else if ((unsigned char)s[i] < 0x20) {
+            sr1__buf_fmt(out, "\\u%04x", (unsigned)s[i]);
+        } else {
+            sr1__buf_char(out, s[i]);
+        }
+    }
+    sr1__buf_char(out, '"');
+}
+
+/* Python's repr: plain digits from 1e-4 to below 1e16, always with a point or an exponent. */
+static void put_real(double v, struct sr1__buf *out)
+{
+    char text[32];
+
+    sr1__format_real(v, text);
+    if (fabs(v) >= 1e15 && fabs(v) < 1e16 && strchr(text, 'e'))
+        sr1__buf_fmt(out, "%.0f", v);
+    else
+        sr1__buf_str(out, text);
+    if (!strpbrk(text, ".e") || (fabs(v) >= 1e15 && fabs(v) < 1e16))
+        sr1__buf_str(out, ".0");
+}
+
+/* Between two values, or before the first. */
+static void put_comma(int first, struct sr1__buf *out)
+{
+    if (!first)
+        sr1__buf_str(out, ", ");
+}
+
+/* jansson bounds the depth of what it parses, and so of this recursion. */
+static void put_value(const json_t *j, struct sr1__buf *out)
+{
+    json_t *value;
+    size_t i;
+    const char *key;
+    size_t key_len;
+    int first = 1;
+
+    switch (json_typeof(j)) {
+    case JSON_OBJECT:
+        sr1__buf_char(out, '{');
+        json_object_keylen_foreach((json_t *)j, key, key_len, value) {
+            put_comma(first, out);
+            first = 0;
+            put_string(key, key_len, out);
+            sr1__buf_str(out, ": ");
+            put_value(value, out);
+        }
+        sr1__buf_char(out, '}');
+        break;
+    case JSON_ARRAY:
+        sr1__buf_char(out, '[');
+        json_array_foreach(j, i, value) {
+            put_comma(i == 0, out);
+            put_value(value, out);
+        }
+        sr1__buf_char(out, ']');
+        break;
+    case JSON_STRING:
+        put_string(json_string_value(j), json_string_length(j), out);
+        break;
+    case JSON_INTEGER:
+        sr1__buf_fmt(out, "%" JSON_INTEGER_FORMAT, json_integer_value(j));
+        break;
+    case JSON_REAL:
+        put_real(json_real_value(j), out);
+        break;
+    case JSON_TRUE:
+        sr1__buf_str(out, "true");
+        break;
+    case JSON_FALSE:
+        sr1__buf_str(out, "false");
+        break;
+    case JSON_NULL:
+        sr1__buf_str(out, "null");
+        break;
+    }
+}
+
+sr1_status sr1__json_python(const json_t *j, struct sr1__buf *out)
+{
+    put_value(j, out);
+    return out->status;
+}

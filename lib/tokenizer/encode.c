@@ -1,0 +1,280 @@
+/* tokenizer/encode.c - text to ids:
+ *
+ *     UTF-8 repaired -> cut at added tokens -> normal form C -> split by the pattern ->
+ *     each piece merged (bpe.c)
+ *
+ * Pieces repeat: in a long text the ids of a piece met before are copied from the output
+ * itself. A found place is right when its tokens spell the piece, so that no text is kept. */
+#include "tokenizer/internal.h"
+
+#include "tokenizer/nfc.h"
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/utf8.h"
+
+#include <string.h>
+
+#define SEEN_SLOTS 8192u
+#define SEEN_MIN_TEXT 2048u /* shorter texts are not worth the table */
+#define SEEN_PIECE_MAX 64u
+
+struct sr1__seen {
+    uint32_t tag;
+    uint32_t n; /* ids; 0: empty slot */
+    size_t at;  /* in the output */
+};
+
+void sr1__ids_free(struct sr1__ids *ids)
+{
+    sr1__free(ids->v);
+    memset(ids, 0, sizeof *ids);
+}
+
+sr1_status sr1__ids_add(struct sr1__ids *ids, int32_t id)
+{
+    if (ids->n == ids->cap) {
+        size_t cap = ids->cap ? 2 * ids->cap : 64;
+        int32_t *v = sr1__realloc(ids->v, cap, sizeof *v);
+
+        if (!v)
+            return sr1__fail_nomem("token ids");
+        ids->v = v;
+        ids->cap = cap;
+    }
+    ids->v[ids->n++] = id;
+    return SR1_OK;
+}
+
+/* Bytes at p that are replaced together: the longest start of a character, at least one. */
+static size_t bad_length(const char *p, size_t n)
+{
+    uint32_t cp;
+
+    for (size_t k = n < 3 ? n : 3; k > 1; k--)
+        if (sr1__utf8_next(p, k, &cp) == -1)
+            return k;
+    return 1;
+}
+
+void sr1__utf8_repair(const char *bytes, size_t n, int more, struct sr1__buf *out,
+                      size_t *used)
+{
+    size_t i = 0, good = 0;
+    uint32_t cp;
+
+    while (i < n) {
+        int len = sr1__utf8_next(bytes + i, n - i, &cp);
+
+        if (len > 0) {
+            i += (size_t)len;
+            continue;
+        }
+        if (len == -1 && more)
+            break;
+        sr1__buf_add(out, bytes + good, i - good);
+        sr1__buf_str(out, "\xef\xbf\xbd");
+        i += bad_length(bytes + i, n - i);
+        good = i;
+    }
+    sr1__buf_add(out, bytes + good, i - good);
+    if (used)
+        *used = i;
+}
+
+sr1_status sr1__utf8_checked(const char **text, size_t *n, struct sr1__buf *repaired)
+{
+    sr1__buf_init(repaired, 0);
+    if (sr1__utf8_valid(*text, *n))
+        return SR1_OK;
+    sr1__utf8_repair(*text, *n, 0, repaired, NULL);
+    SR1__TRY(sr1__buf_status(repaired, "text to encode"));
+    *text = sr1__buf_cstr(repaired);
+    *n = repaired->len;
+    return SR1_OK;
+}
+
+sr1_status sr1__encoder_begin(struct sr1__encoder *e, const sr1_tokenizer *t,
+                              struct sr1__ids *out)
+{
+    memset(e, 0, sizeof *e);
+    sr1__buf_init(&e->normal, 0);
+    e->t = t;
+    e->out = out;
+    return sr1__split_begin(&e->split, t->pattern);
+}
+
+void sr1__encoder_end(struct sr1__encoder *e)
+{
+    sr1__split_end(&e->split);
+    sr1__buf_free(&e->normal);
+    sr1__free(e->room);
+    sr1__free(e->queue);
+    sr1__free(e->seen);
+}
+
+/* Whether these ids spell the piece. */
+static int spells(const struct sr1__encoder *e, const struct sr1__seen *s,
+                  const char *piece, size_t n)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        size_t len = 0;
+        const char *bytes =
+            sr1__vocab_bytes(&e->t->vocab, (uint32_t)e->out->v[s->at + i], &len);
+
+        if (len > n || memcmp(bytes, piece, len) != 0)
+            return 0;
+        piece += len;
+        n -= len;
+    }
+    return n == 0;
+}
+
+static sr1_status add_piece(struct sr1__encoder *e, const char *piece, size_t n)
+{
+    struct sr1__seen *s;
+    uint64_t hash;
+    size_t at = e->out->n;
+
+    if (!e->seen || n == 1 || n > SEEN_PIECE_MAX)
+        return sr1__merge_piece(e, piece, n);
+    hash = sr1__hash64(piece, n, 0);
+    s = &e->seen[hash % SEEN_SLOTS];
+    if (s->n && s->tag == (uint32_t)(hash >> 32) && spells(e, s, piece, n)) {
+        for (uint32_t i = 0; i < s->n; i++)
+            SR1__TRY(sr1__ids_add(e->out, e->out->v[s->at + i]));
+        return SR1_OK;
+    }
+    SR1__TRY(sr1__merge_piece(e, piece, n));
+    *s = (struct sr1__seen){(uint32_t)(hash >> 32), (uint32_t)(e->out->n - at), at};
+    return SR1_OK;
+}
+
+static sr1_status split_and_merge(struct sr1__encoder *e, const char *text, size_t n)
+{
+    if (!e->seen && n >= SEEN_MIN_TEXT) {
+        e->seen = sr1__calloc(SEEN_SLOTS, sizeof *e->seen);
+        if (!e->seen)
+            return sr1__fail_nomem("pieces met before");
+    }
+    sr1__split_text(&e->split, text, n);
+    for (;;) {
+        const char *piece;
+        size_t len;
+
+        SR1__TRY(sr1__split_next(&e->split, &piece, &len));
+        if (len == 0)
+            return SR1_OK;
+        SR1__TRY(add_piece(e, piece, len));
+    }
+}
+
+/* Put text into normal form: *text and *n then stand for e->normal if it changed. */
+static sr1_status normalise(struct sr1__encoder *e, const char **text, size_t *n)
+{
+    if (!e->t->nfc || sr1__nfc_quick(*text, *n))
+        return SR1_OK;
+    sr1__buf_clear(&e->normal);
+    SR1__TRY(sr1__nfc(*text, *n, &e->normal));
+    *text = sr1__buf_cstr(&e->normal);
+    *n = e->normal.len;
+    return SR1_OK;
+}
+
+sr1_status sr1__encode_plain(struct sr1__encoder *e, const char *text, size_t n)
+{
+    SR1__TRY(normalise(e, &text, &n));
+    return split_and_merge(e, text, n);
+}
+
+typedef sr1_status encode_fn(struct sr1__encoder *e, const char *text, size_t n,
+                             int32_t mode);
+
+/* Cut text at the tokens of `added`, encode what lies between by `rest`. A special token
+ * that is to be text still takes its place in the search, as in the reference. */
+static sr1_status cut(struct sr1__encoder *e, const struct sr1__added *added,
+                      const char *text, size_t n, int32_t mode, encode_fn *rest)
+{
+    struct sr1__added_match m = {0};
+    size_t from = 0;
+
+    for (size_t at = 0; sr1__added_find(added, text, n, at, &m); at = m.at + m.n) {
+        if (m.special && mode == SR1_ENCODE_SPECIAL_AS_TEXT)
+            continue;
+        SR1__TRY(rest(e, text + from, m.at - from, mode));
+        SR1__TRY(sr1__ids_add(e->out, m.id));
+        from = m.at + m.n;
+    }
+    return rest(e, text + from, n - from, mode);
+}
+
+static sr1_status encode_pieces(struct sr1__encoder *e, const char *text, size_t n,
+                                int32_t mode)
+{
+    (void)mode;
+    return split_and_merge(e, text, n);
+}
+
+static sr1_status encode_normal(struct sr1__encoder *e, const char *text, size_t n,
+                                int32_t mode)
+{
+    SR1__TRY(normalise(e, &text, &n));
+    return cut(e, &e->t->added_normalised, text, n, mode, encode_pieces);
+}
+
+sr1_status sr1__encode_mixed(struct sr1__encoder *e, const char *text, size_t n,
+                             int32_t mode)
+{
+    if (mode == SR1_ENCODE_ADDED_AS_TEXT)
+        return sr1__encode_plain(e, text, n);
+    return cut(e, &e->t->added, text, n, mode, encode_normal);
+}
+
+sr1_status sr1__tokenizer_encode(const sr1_tokenizer *t, const char *text, size_t n,
+                                 int32_t mode, struct sr1__ids *ids)
+{
+    struct sr1__encoder e;
+    struct sr1__buf repaired;
+    size_t before = ids->n;
+    sr1_status status;
+
+    if (mode < SR1_ENCODE_ALL_ADDED || mode > SR1_ENCODE_ADDED_AS_TEXT)
+        return sr1__fail(SR1_E_INVALID, "encode: no mode %d; see SR1_ENCODE_...", mode);
+    if (n > SR1__TEXT_MAX)
+        return sr1__fail(SR1_E_LIMIT, "encode: text of %zu bytes; at most %zu", n,
+                         SR1__TEXT_MAX);
+    status = sr1__encoder_begin(&e, t, ids);
+    if (status == SR1_OK)
+        status = sr1__utf8_checked(&text, &n, &repaired);
+    else
+        sr1__buf_init(&repaired, 0);
+    if (status == SR1_OK)
+        status = sr1__encode_mixed(&e, text, n, mode);
+    if (status != SR1_OK)
+        ids->n = before;
+    sr1__buf_free(&repaired);
+    sr1__encoder_end(&e);
+    return status;
+}
+
+sr1_status sr1_tokenizer_encode(const sr1_tokenizer *t, const char *text, size_t n,
+                                int32_t mode, int32_t **ids, size_t *n_ids)
+{
+    struct sr1__ids found = {0};
+    sr1_status status;
+
+    if (!t || (!text && n) || !ids || !n_ids)
+        return sr1__fail(SR1_E_INVALID, "encode: tokenizer, text, ids and n_ids are needed");
+    status = sr1__tokenizer_encode(t, text ? text : "", n, mode, &found);
+    if (status == SR1_OK && !found.v) {
+        found.v = sr1__malloc(sizeof *found.v); /* never NULL, even for no ids */
+        status = found.v ? SR1_OK : sr1__fail_nomem("token ids");
+    }
+    if (status != SR1_OK) {
+        sr1__ids_free(&found);
+        return status;
+    }
+    *ids = found.v;
+    *n_ids = found.n;
+    return SR1_OK;
+}

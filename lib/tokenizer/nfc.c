@@ -1,0 +1,190 @@
+/* tokenizer/nfc.c - Unicode's canonical composition over utf8proc's tables.
+ *
+ * The text is cut before every character that no earlier one can change (most letters), so
+ * that only the short runs that hold marks are decomposed, ordered and composed. The marks
+ * of a run are ordered by a stable merge sort: a hostile run of a million marks costs
+ * n log n.
+ *
+ * The reference's tables stand at Unicode 9: marks that came later (nfc_table.h) neither
+ * move nor compose there, so they stand alone here. */
+#include "tokenizer/nfc.h"
+
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "tokenizer/nfc_table.h"
+
+#include <string.h>
+#include <utf8proc.h>
+
+static int is_newer_mark(uint32_t cp)
+{
+    size_t low = 0, high = sizeof newer_marks / sizeof newer_marks[0];
+
+    if (cp < newer_marks[0][0])
+        return 0;
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+
+        if (cp < newer_marks[mid][0])
+            high = mid;
+        else if (cp > newer_marks[mid][1])
+            low = mid + 1;
+        else
+            return 1;
+    }
+    return 0;
+}
+
+/* Characters that are normal by themselves and never change with what stands before. */
+static int starts_run(uint32_t cp)
+{
+    return cp < 0x300 || (cp >= 0x3400 && cp <= 0x4dbf) || (cp >= 0x4e00 && cp <= 0x9fff) ||
+           (cp >= 0xac00 && cp <= 0xd7a3) || (cp >= 0x3041 && cp <= 0x3096) ||
+           (cp >= 0x30a1 && cp <= 0x30fa) || (cp >= 0x2010 && cp <= 0x2027) ||
+           (cp >= 0x0400 && cp <= 0x0482) || (cp >= 0xff01 && cp <= 0xff60);
+}
+
+int sr1__nfc_quick(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        uint32_t cp = (unsigned char)text[i];
+
+        if (cp < 0xcc) { /* below U+0300 */
+            i++;
+            continue;
+        }
+        i += (size_t)sr1__utf8_next(text + i, n - i, &cp);
+        if (!starts_run(cp))
+            return 0;
+    }
+    return 1;
+}
+
+/* One run under work: code points, room for sorting. */
+struct run {
+    utf8proc_int32_t *cp;
+    utf8proc_int32_t *tmp;
+    size_t cap;
+};
+
+static unsigned combining_class(utf8proc_int32_t cp)
+{
+    return (unsigned)utf8proc_get_property(cp)->combining_class;
+}
+
+/* Stable merge sort of marks by combining class; bottom up. */
+static void sort_marks(utf8proc_int32_t *v, utf8proc_int32_t *tmp, size_t n)
+{
+    for (size_t width = 1; width < n; width *= 2) {
+        for (size_t a = 0; a + width < n; a += 2 * width) {
+            size_t mid = a + width, end = mid + width < n ? mid + width : n;
+            size_t i = a, j = mid, k = a;
+
+            while (i < mid && j < end)
+                tmp[k++] =
+                    combining_class(v[j]) < combining_class(v[i]) ? v[j++] : v[i++];
+            while (i < mid)
+                tmp[k++] = v[i++];
+            memcpy(v + a, tmp + a, (k - a) * sizeof *v);
+        }
+    }
+}
+
+static void order(struct run *r, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        size_t end = i;
+
+        while (end < n && combining_class(r->cp[end]) != 0)
+            end++;
+        sort_marks(r->cp + i, r->tmp, end - i);
+        i = end + 1;
+    }
+}
+
+static sr1_status reserve(struct run *r, size_t n)
+{
+    utf8proc_int32_t *cp, *tmp;
+
+    if (n <= r->cap)
+        return SR1_OK;
+    cp = sr1__realloc(r->cp, n, 2 * sizeof *cp);
+    r->cp = cp ? cp : r->cp;
+    tmp = cp ? sr1__realloc(r->tmp, n, 2 * sizeof *tmp) : NULL;
+    r->tmp = tmp ? tmp : r->tmp;
+    if (!cp || !tmp)
+        return sr1__fail_nomem("text in normal form");
+    r->cap = 2 * n;
+    return SR1_OK;
+}
+
+/* Decompose, order, compose one run and append it. Canonical decompositions have at most
+ * four code points. */
+static sr1_status normalise_run(struct run *r, const char *text, size_t n,
+                                struct sr1__buf *out)
+{
+    utf8proc_ssize_t count = 0;
+    char utf8[4];
+
+    SR1__TRY(reserve(r, 4 * n));
+    for (size_t i = 0; i < n;) {
+        uint32_t cp = 0;
+        int boundclass = 0;
+
+        i += (size_t)sr1__utf8_next(text + i, n - i, &cp);
+        count += utf8proc_decompose_char((utf8proc_int32_t)cp, r->cp + count, 4,
+                                         UTF8PROC_DECOMPOSE | UTF8PROC_STABLE, &boundclass);
+    }
+    order(r, (size_t)count);
+    count = utf8proc_normalize_utf32(r->cp, count, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
+    for (utf8proc_ssize_t i = 0; i < count; i++)
+        sr1__buf_add(out, utf8, (size_t)sr1__utf8_put((uint32_t)r->cp[i], utf8));
+    return SR1_OK;
+}
+
+/* The bytes of text[0..n) up to where the next run starts, the first character included. */
+static size_t run_length(const char *text, size_t n)
+{
+    uint32_t cp = 0;
+    size_t i = (size_t)sr1__utf8_next(text, n, &cp);
+
+    if (is_newer_mark(cp))
+        return i;
+    while (i < n) {
+        int len = sr1__utf8_next(text + i, n - i, &cp);
+
+        if (starts_run(cp) || is_newer_mark(cp))
+            break;
+        i += (size_t)len;
+    }
+    return i;
+}
+
+/* Whether a run of one character needs no work. */
+static int stands_alone(const char *text, size_t n)
+{
+    uint32_t cp = 0;
+
+    return (size_t)sr1__utf8_next(text, n, &cp) == n && (starts_run(cp) || is_newer_mark(cp));
+}
+
+sr1_status sr1__nfc(const char *text, size_t n, struct sr1__buf *out)
+{
+    struct run r = {0};
+    sr1_status status = SR1_OK;
+
+    for (size_t i = 0; i < n && status == SR1_OK;) {
+        size_t len = run_length(text + i, n - i);
+
+        if (stands_alone(text + i, len))
+            sr1__buf_add(out, text + i, len);
+        else
+            status = normalise_run(&r, text + i, len, out);
+        i += len;
+    }
+    if (status == SR1_OK)
+        status = sr1__buf_status(out, "text in normal form");
+    sr1__free(r.cp);
+    sr1__free(r.tmp);
+    return status;
+}

@@ -1,0 +1,171 @@
+/* tokenizer/tokenizer.c - the handle: references, look-ups, opening and saving. */
+#include "tokenizer/internal.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+
+#include <string.h>
+
+#define FILE_MAX ((size_t)256 << 20)
+
+/* A tokenizer's files, as Hugging Face folders name them. */
+static const char *const file_names[] = {
+    "tokenizer.json",          "tokenizer_config.json", "chat_template.jinja",
+    "special_tokens_map.json", "added_tokens.json",     "vocab.json",
+    "merges.txt",              "generation_config.json"};
+
+sr1_tokenizer *sr1__tokenizer_ref(sr1_tokenizer *t)
+{
+    if (t)
+        atomic_fetch_add_explicit(&t->references, 1, memory_order_relaxed);
+    return t;
+}
+
+void sr1_tokenizer_free(sr1_tokenizer *t)
+{
+    if (!t || atomic_fetch_sub_explicit(&t->references, 1, memory_order_acq_rel) > 1)
+        return;
+    sr1__vocab_free(&t->vocab);
+    sr1__merges_free(&t->merges);
+    sr1__pattern_free(t->pattern);
+    sr1__added_free(&t->added);
+    sr1__added_free(&t->added_normalised);
+    sr1__free(t->default_system);
+    sr1__free(t->folder);
+    sr1__free(t);
+}
+
+int32_t sr1_tokenizer_vocab_size(const sr1_tokenizer *t)
+{
+    return t ? (int32_t)t->vocab.n : 0;
+}
+
+/* A vocabulary entry as tokenizer.json writes it; entries longer than any real one is are
+ * not looked for. */
+static int32_t model_id(const sr1_tokenizer *t, const char *token, size_t n)
+{
+    char bytes[2048];
+    size_t len = 0;
+    uint32_t id;
+
+    for (size_t i = 0; i < n;) {
+        uint32_t cp = 0;
+        int took = sr1__utf8_next(token + i, n - i, &cp);
+        int byte = took > 0 ? sr1__char_byte(cp) : -1;
+
+        if (byte < 0 || len == sizeof bytes)
+            return -1;
+        bytes[len++] = (char)byte;
+        i += (size_t)took;
+    }
+    id = sr1__vocab_find(&t->vocab, bytes, len);
+    return id == SR1__NO_TOKEN ? -1 : (int32_t)id;
+}
+
+int32_t sr1_tokenizer_token_to_id(const sr1_tokenizer *t, const char *token)
+{
+    int32_t id;
+    size_t n;
+
+    if (!t || !token)
+        return -1;
+    n = strlen(token);
+    id = sr1__added_exact(&t->added, token, n);
+    if (id < 0)
+        id = sr1__added_exact(&t->added_normalised, token, n);
+    return id < 0 ? model_id(t, token, n) : id;
+}
+
+int32_t sr1_tokenizer_special_id(const sr1_tokenizer *t, int32_t role)
+{
+    return t && role >= 0 && role < SR1__TOKEN_ROLES ? t->role_id[role] : -1;
+}
+
+const int32_t *sr1_tokenizer_stop_ids(const sr1_tokenizer *t, size_t *count)
+{
+    if (count)
+        *count = t ? t->n_stop_ids : 0;
+    return t ? t->stop_ids : NULL;
+}
+
+static sr1_status open_file(sr1_tokenizer **out, const char *path)
+{
+    struct sr1__map map = {0};
+    sr1_status status;
+
+    SR1__TRY(sr1__map_open(&map, path));
+    if (map.size > FILE_MAX)
+        status = sr1__fail(SR1_E_LIMIT, "%s: larger than %zu MiB", path, FILE_MAX >> 20);
+    else
+        status = sr1__tokenizer_parse(out, (const char *)map.data, map.size, path);
+    sr1__map_close(&map);
+    return status;
+}
+
+static sr1_status open_folder(sr1_tokenizer **out, const char *folder)
+{
+    char *path = sr1__path_join(folder, "tokenizer.json");
+    sr1_status status;
+
+    if (!path)
+        return sr1__fail_nomem("tokenizer");
+    status = open_file(out, path);
+    sr1__free(path);
+    if (status == SR1_OK)
+        status = sr1__tokenizer_read_folder(*out, folder);
+    return status;
+}
+
+sr1_status sr1_tokenizer_open(sr1_tokenizer **out, const char *path)
+{
+    sr1_tokenizer *t = NULL;
+    int is_dir;
+    sr1_status status;
+
+    if (!out || !path)
+        return sr1__fail(SR1_E_INVALID, "tokenizer: out and path are needed");
+    is_dir = sr1__path_is_dir(path);
+    status = is_dir ? open_folder(&t, path) : open_file(&t, path);
+    if (status == SR1_OK && is_dir) {
+        t->folder = sr1__strdup(path);
+        status = t->folder ? SR1_OK : sr1__fail_nomem("tokenizer");
+    }
+    if (status != SR1_OK) {
+        sr1_tokenizer_free(t);
+        return status;
+    }
+    *out = t;
+    return SR1_OK;
+}
+
+/* Copy one file where it is there. */
+static sr1_status copy_file(const char *from_dir, const char *to_dir, const char *name)
+{
+    char *from = sr1__path_join(from_dir, name), *to = sr1__path_join(to_dir, name);
+    struct sr1__buf bytes;
+    sr1_status status = SR1_OK;
+
+    sr1__buf_init(&bytes, 0);
+    if (!from || !to)
+        status = sr1__fail_nomem("saving the tokenizer");
+    else if (sr1__path_exists(from))
+        status = sr1__file_read(from, FILE_MAX, &bytes);
+    if (status == SR1_OK && sr1__path_exists(from))
+        status = sr1__file_replace(to, sr1__buf_cstr(&bytes), bytes.len);
+    sr1__buf_free(&bytes);
+    sr1__free(from);
+    sr1__free(to);
+    return status;
+}
+
+sr1_status sr1_tokenizer_save(const sr1_tokenizer *t, const char *dir)
+{
+    if (!t || !dir)
+        return sr1__fail(SR1_E_INVALID, "tokenizer: a tokenizer and a folder are needed");
+    if (!t->folder)
+        return sr1__fail(SR1_E_STATE, "this tokenizer was not opened from a folder");
+    for (size_t i = 0; i < sizeof file_names / sizeof file_names[0]; i++)
+        SR1__TRY(copy_file(t->folder, dir, file_names[i]));
+    return SR1_OK;
+}

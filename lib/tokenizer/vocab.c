@@ -1,0 +1,226 @@
+/* tokenizer/vocab.c - see vocab.h. Tables grow by doubling and stay at most 2/3 full. */
+#include "tokenizer/vocab.h"
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/utf8.h"
+
+#include <string.h>
+
+void sr1__vocab_init(struct sr1__vocab *v)
+{
+    memset(v, 0, sizeof *v);
+    sr1__buf_init(&v->pool, 0);
+}
+
+void sr1__vocab_free(struct sr1__vocab *v)
+{
+    sr1__free(v->tokens);
+    sr1__free(v->slots);
+    sr1__buf_free(&v->pool);
+    sr1__vocab_init(v);
+}
+
+const char *sr1__vocab_bytes(const struct sr1__vocab *v, uint32_t id, size_t *n)
+{
+    if (id >= v->n || v->tokens[id].flags == 0)
+        return NULL;
+    *n = v->tokens[id].len;
+    return sr1__buf_cstr(&v->pool) + v->tokens[id].at;
+}
+
+/* The slot that holds these bytes, or the empty one where they belong. */
+static uint32_t slot_of(const struct sr1__vocab *v, const char *bytes, size_t n)
+{
+    uint32_t i = (uint32_t)sr1__hash64(bytes, n, 0) & v->mask;
+
+    for (; v->slots[i] != SR1__NO_TOKEN; i = (i + 1) & v->mask) {
+        const struct sr1__token *t = &v->tokens[v->slots[i]];
+
+        if (t->len == n && memcmp(v->pool.data + t->at, bytes, n) == 0)
+            break;
+    }
+    return i;
+}
+
+uint32_t sr1__vocab_find(const struct sr1__vocab *v, const char *bytes, size_t n)
+{
+    return v->used ? v->slots[slot_of(v, bytes, n)] : SR1__NO_TOKEN;
+}
+
+static sr1_status grow_slots(struct sr1__vocab *v)
+{
+    uint32_t *old = v->slots, old_n = old ? v->mask + 1 : 0;
+    uint32_t n = old_n ? 2 * old_n : 1024;
+    uint32_t *slots = sr1__malloc((size_t)n * sizeof *slots);
+
+    if (!slots)
+        return sr1__fail_nomem("vocabulary");
+    memset(slots, 0xff, (size_t)n * sizeof *slots);
+    v->slots = slots;
+    v->mask = n - 1;
+    for (uint32_t i = 0; i < old_n; i++) {
+        const struct sr1__token *t;
+
+        if (old[i] == SR1__NO_TOKEN)
+            continue;
+        t = &v->tokens[old[i]];
+        slots[slot_of(v, v->pool.data + t->at, t->len)] = old[i];
+    }
+    sr1__free(old);
+    return SR1_OK;
+}
+
+static sr1_status grow_tokens(struct sr1__vocab *v, uint32_t id)
+{
+    uint32_t cap = v->cap < 512 ? 1024 : 2 * v->cap;
+    struct sr1__token *tokens;
+
+    if (id < v->cap)
+        return SR1_OK;
+    cap = cap <= id ? id + 1 : cap;
+    tokens = sr1__realloc(v->tokens, cap, sizeof *tokens);
+    if (!tokens)
+        return sr1__fail_nomem("vocabulary");
+    memset(tokens + v->cap, 0, (size_t)(cap - v->cap) * sizeof *tokens);
+    v->tokens = tokens;
+    v->cap = cap;
+    return SR1_OK;
+}
+
+sr1_status sr1__vocab_add(struct sr1__vocab *v, uint32_t id, const char *bytes, size_t n,
+                          uint8_t flags)
+{
+    uint32_t *slot = NULL;
+
+    if (id > SR1__TOKEN_ID_MAX)
+        return sr1__fail(SR1_E_LIMIT, "token id %u is above %u", id, SR1__TOKEN_ID_MAX);
+    if (n > SR1__TOKEN_LEN_MAX)
+        return sr1__fail(SR1_E_LIMIT, "token %u is longer than %u bytes", id,
+                         SR1__TOKEN_LEN_MAX);
+    if (id < v->n && v->tokens[id].flags)
+        return sr1__fail(SR1_E_PARSE, "token id %u is given twice", id);
+    SR1__TRY(grow_tokens(v, id));
+    if (flags & SR1__TOKEN_MODEL) {
+        if (!v->slots || v->used >= (v->mask + 1) / 3 * 2)
+            SR1__TRY(grow_slots(v));
+        slot = &v->slots[slot_of(v, bytes, n)];
+        if (*slot != SR1__NO_TOKEN)
+            return sr1__fail(SR1_E_PARSE, "tokens %u and %u are the same bytes", *slot, id);
+    }
+    v->tokens[id] = (struct sr1__token){(uint32_t)v->pool.len, (uint16_t)n, 0};
+    sr1__buf_add(&v->pool, bytes, n);
+    SR1__TRY(sr1__buf_status(&v->pool, "vocabulary"));
+    v->tokens[id].flags = flags;
+    v->n = id >= v->n ? id + 1 : v->n;
+    if (slot) {
+        *slot = id;
+        v->used++;
+    }
+    return SR1_OK;
+}
+
+/* Printable bytes stand for themselves; the 68 others take 256, 257, ... in order. */
+static int printable(unsigned char b)
+{
+    return (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
+}
+
+uint32_t sr1__byte_char(unsigned char byte)
+{
+    if (printable(byte))
+        return byte;
+    if (byte <= 0x20)
+        return 256u + byte;
+    return byte == 0xad ? 256u + 67 : 256u + 33 + (byte - 0x7fu);
+}
+
+int sr1__char_byte(uint32_t cp)
+{
+    if (cp < 256)
+        return printable((unsigned char)cp) ? (int)cp : -1;
+    if (cp <= 256 + 0x20)
+        return (int)(cp - 256);
+    if (cp < 256 + 67)
+        return (int)(cp - 256 - 33 + 0x7f);
+    return cp == 256 + 67 ? 0xad : -1;
+}
+
+int sr1__alphabet_decode(const char *text, size_t n, struct sr1__buf *out)
+{
+    size_t before = out->len;
+
+    for (size_t i = 0; i < n;) {
+        uint32_t cp = 0;
+        int len = sr1__utf8_next(text + i, n - i, &cp);
+        int byte = len > 0 ? sr1__char_byte(cp) : -1;
+
+        if (byte < 0) {
+            out->len = before;
+            return 0;
+        }
+        sr1__buf_char(out, (char)byte);
+        i += (size_t)len;
+    }
+    return 1;
+}
+
+void sr1__alphabet_encode(const char *bytes, size_t n, struct sr1__buf *out)
+{
+    char utf8[4];
+
+    for (size_t i = 0; i < n; i++) {
+        uint32_t cp = sr1__byte_char((unsigned char)bytes[i]);
+
+        sr1__buf_add(out, utf8, (size_t)sr1__utf8_put(cp, utf8));
+    }
+}
+
+void sr1__merges_free(struct sr1__merges *m)
+{
+    sr1__free(m->slots);
+    memset(m, 0, sizeof *m);
+}
+
+static void place(struct sr1__merges *m, struct sr1__merge merge)
+{
+    uint32_t i = sr1__pair_hash(merge.left, merge.right) & m->mask;
+
+    while (m->slots[i].left != SR1__NO_TOKEN)
+        i = (i + 1) & m->mask;
+    m->slots[i] = merge;
+}
+
+static sr1_status grow_merges(struct sr1__merges *m)
+{
+    struct sr1__merges bigger = {.mask = m->slots ? 2 * m->mask + 1 : 1023,
+                                 .used = m->used};
+    size_t bytes = ((size_t)bigger.mask + 1) * sizeof *bigger.slots;
+
+    bigger.slots = sr1__malloc(bytes);
+    if (!bigger.slots)
+        return sr1__fail_nomem("merges");
+    memset(bigger.slots, 0xff, bytes);
+    for (uint32_t i = 0; m->slots && i <= m->mask; i++)
+        if (m->slots[i].left != SR1__NO_TOKEN)
+            place(&bigger, m->slots[i]);
+    sr1__free(m->slots);
+    *m = bigger;
+    return SR1_OK;
+}
+
+sr1_status sr1__merges_add(struct sr1__merges *m, struct sr1__merge merge)
+{
+    struct sr1__merge *known;
+
+    if (!m->slots || m->used >= (m->mask + 1) / 3 * 2)
+        SR1__TRY(grow_merges(m));
+    known = (struct sr1__merge *)sr1__merges_find(m, merge.left, merge.right);
+    if (known) {
+        *known = merge;
+        return SR1_OK;
+    }
+    place(m, merge);
+    m->used++;
+    return SR1_OK;
+}
