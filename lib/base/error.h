@@ -6,6 +6,10 @@
 
 #include <stdarg.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define SR1__ERROR_MAX 1024
 
 #define SR1__PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
@@ -43,4 +47,7 @@ sr1_status sr1__error_raise(const struct sr1__error *e);
             return sr1__try_status;                                                      \
     } while (0)
 
+#ifdef __cplusplus
+}
+#endif
 #endif

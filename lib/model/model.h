@@ -5,9 +5,9 @@
 #ifndef SR1__MODEL_MODEL_H
 #define SR1__MODEL_MODEL_H
 
-#include "model/hf_config.h"
 #include "tensor/nn.h"
 #include "tensor/optimizer.h"
+#include "weights/hf_config.h"
 
 #include <searchr1/model.h>
 
@@ -19,13 +19,14 @@ struct sr1__layer {
     sr1_tensor *q_norm;     /* [D], Qwen3 */
     sr1_tensor *k_norm;     /* [D], Qwen3 */
     sr1_tensor *o;          /* [E, H*D] */
+    sr1_tensor *o_bias;     /* [E], Qwen3 with attention_bias */
     sr1_tensor *post_norm;  /* [E] */
     sr1_tensor *gate_up;    /* [2F, E], rows gate | up */
     sr1_tensor *down;       /* [E, F] */
 };
 
 struct sr1_model {
-    struct sr1__model_config config;
+    struct sr1__hf_config config;
     int32_t dtype;
     sr1__device device;
     sr1_tensor *embed;        /* [V,E] */
@@ -38,7 +39,8 @@ struct sr1_model {
     size_t n_views;
     struct sr1__rope rope;
     uint64_t version;          /* grows when weights change; caches of them compare it */
-    char *extra_config;        /* config.json as read, for saving; or NULL */
+    int32_t refs;
+    const sr1_model *shares;   /* while a replica is built: where its leaves lie */
 };
 
 /* Tokens of several sequences end to end. All borrowed. */
@@ -73,6 +75,15 @@ sr1_tensor *sr1__qwen_logits(sr1_scope *s, sr1_model *m, sr1_tensor *hidden);
 
 /* All parameters record gradients (1) or not (0; a frozen reference). New models do not. */
 sr1_status sr1__model_train(sr1_model *m, int on);
+/* A model that shares the weights of another but has gradients and caches of its own, so
+ * that two threads can work with them. `of` must outlive it. */
+sr1_status sr1__model_replica(sr1_model **out, const sr1_model *of);
+/* One more reference, given back by sr1_model_free. */
+sr1_model *sr1__model_retain(sr1_model *m);
+/* Forget accumulated gradients. */
+void sr1__model_clear_grad(sr1_model *m);
+/* Add the gradients of a replica to those of `to`, and forget them there. */
+sr1_status sr1__model_add_grad(sr1_model *to, sr1_model *from);
 /* To be called by whoever changed weights. */
 void sr1__model_touch(sr1_model *m);
 
@@ -81,9 +92,13 @@ sr1_status sr1__model_clone(sr1_model **out, const sr1_model *from, int32_t dtyp
 /* Overwrite the weights of `to` with those of `from` (same shapes, converts dtype). */
 sr1_status sr1__model_copy_weights(sr1_model *to, const sr1_model *from);
 
+/* A model whose weights are not set yet. */
+sr1_status sr1__model_empty(sr1_model **out, const struct sr1__hf_config *config,
+                            int32_t dtype, sr1__device device);
+
 /* How sr1__model_random fills matrices: all sd 0.02, or scaled by fan-in. */
 enum { SR1__INIT_NORMAL = 0, SR1__INIT_FAN_IN = 1 };
-sr1_status sr1__model_random(sr1_model **out, const struct sr1__model_config *config,
+sr1_status sr1__model_random(sr1_model **out, const struct sr1__hf_config *config,
                              uint64_t seed, int32_t init, int32_t dtype, sr1__device device);
 
 #endif

@@ -122,6 +122,12 @@ void t_copy_(sr1_scope *s, sr1_tensor *a, sr1_tensor *from); /* broadcasts, conv
 void t_add_(sr1_scope *s, sr1_tensor *a, sr1_tensor *b, double scale_of_b);
 void t_mul_scalar_(sr1_scope *s, sr1_tensor *a, double v);
 void t_fill_(sr1_scope *s, sr1_tensor *a, double v);
+void t_sub_(sr1_scope *s, sr1_tensor *a, sr1_tensor *b);
+void t_mul_(sr1_scope *s, sr1_tensor *a, sr1_tensor *b);
+void t_exp_(sr1_scope *s, sr1_tensor *a);
+void t_addmm_(sr1_scope *s, sr1_tensor *a, sr1_tensor *b, sr1_tensor *c); /* a += b c */
+/* a[i, index[i,j]] += v[i,j] */
+void t_scatter_add_(sr1_scope *s, sr1_tensor *a, sr1_tensor *index, sr1_tensor *v);
 /* a[index[i], ...] = rows[i, ...] along dim 0. */
 void t_index_copy_(sr1_scope *s, sr1_tensor *a, sr1_tensor *index, sr1_tensor *rows);
 

@@ -32,14 +32,16 @@ enum {
 typedef int32_t sr1__device;
 enum { SR1__CPU = 0, SR1__CUDA = 1 };
 
-const char *sr1__dtype_name(int32_t dtype); /* "fp32", "bf16", ... */
-size_t sr1__dtype_size(int32_t dtype);      /* bytes, 0 for an unknown one */
+const char *sr1__torch_dtype_name(int32_t dtype); /* "fp32", "bf16", ... */
+size_t sr1__torch_dtype_size(int32_t dtype);      /* bytes, 0 for an unknown one */
 /* "fp32", "bf16", "fp16" or their long forms ("float32", ...). */
-sr1_status sr1__dtype_parse(const char *name, int32_t *out);
+sr1_status sr1__torch_dtype_parse(const char *name, int32_t *out);
 
 /* "cpu", "cuda", "cuda:1" or "auto" (CUDA when it can be used, else the CPU). Loads the CUDA
  * half of libtorch when asked for it: SR1_E_DEVICE says what is missing. */
 sr1_status sr1__device_resolve(const char *name, sr1__device *out);
+/* "cpu", "cuda:0", ... Static. */
+const char *sr1__device_name(sr1__device device);
 /* Tests: look for libtorch_cuda.so in this folder (NULL: beside libtorch_cpu). */
 void sr1__device_library_dir(const char *dir);
 sr1_status sr1__device_sync(sr1__device device);

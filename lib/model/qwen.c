@@ -1,0 +1,251 @@
+/* lib/model/qwen.c - the forward pass of Qwen3 and Qwen2.5 over packed tokens.
+ *
+ *     x = embed[ids]
+ *     a layer:  x += Wo attention(rope(norm(Wq h)), rope(norm(Wk h)), Wv h),  h = norm(x)
+ *               x += Wdown (silu(Wgate h) * (Wup h)),                         h = norm(x)
+ *     hidden = norm(x)
+ *
+ * Qwen3 normalises each head of q and k; Qwen2.5 has biases on q, k and v instead. What a
+ * token may look at is the caller's: packed sequences here, a KV cache in the decoder. */
+#include "model/model.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+/* What all layers of one pass share. Kept by checkpointed layers until backward has run. */
+struct pass {
+    sr1_model *m;
+    sr1_tensor *cos; /* [N,D] */
+    sr1_tensor *sin;
+    struct sr1__attention attention;
+    int64_t *cu_seqlens; /* a copy; NULL with an attention of the caller's */
+    size_t n_seqs;
+    int32_t refs;
+};
+
+struct segment {
+    struct pass *pass;
+    int32_t layer;
+};
+
+static void pass_release(struct pass *p)
+{
+    if (!p || --p->refs > 0)
+        return;
+    sr1__tensor_free(p->cos);
+    sr1__tensor_free(p->sin);
+    sr1__free(p->cu_seqlens);
+    sr1__free(p);
+}
+
+static void segment_free(void *self)
+{
+    struct segment *g = self;
+
+    pass_release(g->pass);
+    sr1__free(g);
+}
+
+static sr1_tensor *packed_attention(sr1_scope *s, void *self, int32_t layer, sr1_tensor *q,
+                                    sr1_tensor *k, sr1_tensor *v)
+{
+    const struct pass *p = self;
+
+    (void)layer;
+    return sr1__nn_attention(s, q, k, v, p->cu_seqlens, p->n_seqs);
+}
+
+/* Heads [first, first+n) of qkv [N,(H+2Hkv)*D] as [N,n,D], normalised when there is a norm. */
+static sr1_tensor *heads(sr1_scope *s, const sr1_model *m, sr1_tensor *qkv, int64_t first,
+                         int64_t n, sr1_tensor *norm)
+{
+    int64_t d = m->config.head_dim;
+    sr1_tensor *x = t_reshape(s, t_narrow(s, qkv, -1, first * d, n * d),
+                              T_SHAPE(t_size(qkv, 0), n, d));
+
+    return norm ? t_rms_norm(s, x, norm, m->config.rms_norm_eps) : x;
+}
+
+static sr1_tensor *attention_block(sr1_scope *s, const struct pass *p, int32_t layer,
+                                   sr1_tensor *x)
+{
+    const sr1_model *m = p->m;
+    const struct sr1__layer *w = &m->layers[layer];
+    int64_t h = m->config.n_heads;
+    int64_t hkv = m->config.n_kv_heads;
+    sr1_tensor *y = t_rms_norm(s, x, w->input_norm, m->config.rms_norm_eps);
+    sr1_tensor *qkv = t_linear(s, y, w->qkv, w->qkv_bias);
+    sr1_tensor *q = heads(s, m, qkv, 0, h, w->q_norm);
+    sr1_tensor *k = heads(s, m, qkv, h, hkv, w->k_norm);
+    sr1_tensor *v = heads(s, m, qkv, h + hkv, hkv, NULL);
+
+    q = sr1__nn_rope(s, q, p->cos, p->sin);
+    k = sr1__nn_rope(s, k, p->cos, p->sin);
+    y = p->attention.fn(s, p->attention.self, layer, q, k, v);
+    return t_add(s, x, t_linear(s, y, w->o, w->o_bias));
+}
+
+static sr1_tensor *mlp_block(sr1_scope *s, const struct pass *p, int32_t layer,
+                             sr1_tensor *x)
+{
+    const struct sr1__layer *w = &p->m->layers[layer];
+    sr1_tensor *y = t_rms_norm(s, x, w->post_norm, p->m->config.rms_norm_eps);
+
+    y = sr1__nn_swiglu(s, t_linear(s, y, w->gate_up, NULL));
+    return t_add(s, x, t_linear(s, y, w->down, NULL));
+}
+
+/* One layer in a scope of its own, so that its activations go as early as they can. */
+static sr1_tensor *run_layer(sr1_scope *outer, const struct pass *p, int32_t layer,
+                             sr1_tensor *x)
+{
+    sr1_scope *s = sr1__scope_nest(outer, "layer %d", layer);
+    sr1_tensor *y = mlp_block(s, p, layer, attention_block(s, p, layer, x));
+
+    y = t_keep(s, y);
+    (void)sr1__scope_close(s);
+    return y;
+}
+
+static sr1_tensor *segment_run(sr1_scope *s, void *self, sr1_tensor *x)
+{
+    const struct segment *g = self;
+
+    return run_layer(s, g->pass, g->layer, x);
+}
+
+static sr1_tensor *run_checkpointed(sr1_scope *s, struct pass *p, int32_t layer,
+                                    sr1_tensor *x)
+{
+    struct segment *g = sr1__malloc(sizeof *g);
+
+    if (!g) {
+        sr1__scope_check(s, sr1__fail_nomem("checkpointed layer"));
+        return NULL;
+    }
+    *g = (struct segment){p, layer};
+    p->refs++;
+    return t_checkpoint(s, segment_run, g, segment_free, x);
+}
+
+/* Rows of the rotary tables for these positions; the tables grow to the largest. */
+static void pick_positions(sr1_scope *s, struct pass *p, const int64_t *positions, size_t n)
+{
+    struct sr1__rope *rope = &p->m->rope;
+    sr1_tensor *index;
+    int64_t top = 0;
+
+    for (size_t i = 0; i < n; i++)
+        top = positions[i] > top ? positions[i] : top;
+    sr1__scope_check(s, sr1__rope_reserve(rope, top + 1));
+    index = t_from_i64(s, positions, T_SHAPE((int64_t)n));
+    p->cos = t_hold(s, t_to(s, t_index_select(s, rope->cos, 0, index), p->m->dtype));
+    p->sin = t_hold(s, t_to(s, t_index_select(s, rope->sin, 0, index), p->m->dtype));
+}
+
+static int ids_fit(sr1_scope *s, const sr1_model *m, const int32_t *ids, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (ids[i] >= 0 && ids[i] < m->config.vocab_size)
+            continue;
+        sr1__scope_fail(s, SR1_E_INVALID, "token %zu: id %d is not in [0, %lld)", i,
+                        (int)ids[i], (long long)m->config.vocab_size);
+        return 0;
+    }
+    if (n == 0)
+        sr1__scope_fail(s, SR1_E_INVALID, "no tokens");
+    return n > 0 && sr1__scope_status(s) == SR1_OK;
+}
+
+static sr1_tensor *run_pass(sr1_scope *s, struct pass *p, const int32_t *ids,
+                            const int64_t *positions, size_t n, int checkpoint)
+{
+    sr1_model *m = p->m;
+    sr1_tensor *x;
+
+    if (!ids_fit(s, m, ids, n))
+        return NULL;
+    pick_positions(s, p, positions, n);
+    x = t_embedding(s, m->embed, t_from_i32(s, ids, n));
+    for (int32_t i = 0; i < m->config.n_layers; i++) {
+        sr1_tensor *y = checkpoint ? run_checkpointed(s, p, i, x) : run_layer(s, p, i, x);
+
+        t_drop(s, x);
+        x = y;
+    }
+    return t_rms_norm(s, x, m->final_norm, m->config.rms_norm_eps);
+}
+
+sr1_tensor *sr1__qwen_body(sr1_scope *s, sr1_model *m, const int32_t *ids,
+                           const int64_t *positions, size_t n,
+                           const struct sr1__attention *attention)
+{
+    struct pass p = {.m = m, .attention = *attention, .refs = 1};
+    sr1_tensor *hidden = run_pass(s, &p, ids, positions, n, 0);
+
+    sr1__tensor_free(p.cos);
+    sr1__tensor_free(p.sin);
+    return hidden;
+}
+
+/* Positions of packed tokens, counted from 0 in each sequence. */
+static sr1_status packed_positions(const struct sr1__packed *in, int64_t **out)
+{
+    int64_t n = in->n_seqs ? in->cu_seqlens[in->n_seqs] : 0;
+    int64_t *pos;
+
+    for (size_t i = 0; i < in->n_seqs; i++)
+        if (in->cu_seqlens[i + 1] <= in->cu_seqlens[i] || in->cu_seqlens[0] != 0)
+            return sr1__fail(SR1_E_INVALID, "sequence %zu is empty or out of order", i);
+    pos = sr1__calloc((size_t)n + 1, sizeof *pos);
+    if (!pos)
+        return sr1__fail_nomem("token positions");
+    for (size_t i = 0; i < in->n_seqs; i++)
+        for (int64_t t = in->cu_seqlens[i]; t < in->cu_seqlens[i + 1]; t++)
+            pos[t] = t - in->cu_seqlens[i];
+    *out = pos;
+    return SR1_OK;
+}
+
+static struct pass *pass_new(sr1_scope *s, sr1_model *m, const struct sr1__packed *in)
+{
+    struct pass *p = sr1__calloc(1, sizeof *p);
+
+    if (p) {
+        p->m = m;
+        p->refs = 1;
+        p->attention = (struct sr1__attention){packed_attention, p};
+        p->n_seqs = in->n_seqs;
+        p->cu_seqlens = sr1__memdup(in->cu_seqlens, (in->n_seqs + 1) * sizeof(int64_t));
+    }
+    if (p && p->cu_seqlens)
+        return p;
+    pass_release(p);
+    sr1__scope_check(s, sr1__fail_nomem("forward pass"));
+    return NULL;
+}
+
+sr1_tensor *sr1__qwen_forward(sr1_scope *s, sr1_model *m, const struct sr1__packed *in,
+                              const struct sr1__forward_options *opt)
+{
+    int64_t *positions = NULL;
+    sr1_tensor *hidden = NULL;
+    struct pass *p;
+
+    if (sr1__scope_status(s) != SR1_OK)
+        return NULL;
+    sr1__scope_check(s, packed_positions(in, &positions));
+    p = positions ? pass_new(s, m, in) : NULL;
+    if (p)
+        hidden = run_pass(s, p, in->ids, positions, (size_t)in->cu_seqlens[in->n_seqs],
+                          opt && opt->checkpoint);
+    pass_release(p);
+    sr1__free(positions);
+    return hidden;
+}
+
+sr1_tensor *sr1__qwen_logits(sr1_scope *s, sr1_model *m, sr1_tensor *hidden)
+{
+    return t_linear(s, hidden, m->head, NULL);
+}

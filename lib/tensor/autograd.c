@@ -1,0 +1,112 @@
+/* lib/tensor/autograd.c - backward functions written in C, and activation checkpointing.
+ *
+ * Both run inside t_backward: there they open a scope of their own, and an error travels
+ * through libtorch as text. */
+#include "tensor/ops.h"
+
+#include "base/mem.h"
+
+/* ---- a backward of one's own ---- */
+
+struct custom {
+    sr1__grad_fn fn;
+    void *self;
+    void (*free_self)(void *);
+    sr1__device device;
+};
+
+static void custom_free(void *p)
+{
+    struct custom *c = p;
+
+    if (c->free_self)
+        c->free_self(c->self);
+    sr1__free(c);
+}
+
+static sr1_status custom_backward(void *p, sr1_tensor *grad, sr1_tensor **grads_in, size_t n)
+{
+    struct custom *c = p;
+    sr1_scope *g = sr1__scope_open(c->device, "backward");
+
+    sr1__scope_no_grad(g);
+    if (g)
+        c->fn(g, c->self, grad, grads_in);
+    for (size_t i = 0; i < n; i++)
+        grads_in[i] = t_hold(g, grads_in[i]);
+    return sr1__scope_close(g);
+}
+
+sr1_tensor *t_with_backward(sr1_scope *s, sr1_tensor *y, sr1_tensor *const *inputs,
+                            size_t n, sr1__grad_fn fn, void *self,
+                            void (*free_self)(void *))
+{
+    struct custom *c = sr1__scope_status(s) == SR1_OK ? sr1__malloc(sizeof *c) : NULL;
+    sr1_tensor *r = NULL;
+
+    if (!c || !y) {
+        if (free_self)
+            free_self(self);
+        sr1__free(c);
+        sr1__scope_check(s, sr1__fail_nomem("backward function"));
+        return NULL;
+    }
+    *c = (struct custom){fn, self, free_self, sr1__scope_device(s)};
+    sr1__scope_check(s, sr1__shim_with_backward(&r, y, inputs, n, custom_backward, c,
+                                                custom_free));
+    return sr1__scope_own(s, r);
+}
+
+/* ---- activation checkpointing: y = f(x), computed again in backward ---- */
+
+struct segment {
+    sr1__segment_fn fn;
+    void *self;
+    void (*free_self)(void *);
+    sr1_tensor *x;
+};
+
+static void segment_free(void *p)
+{
+    struct segment *c = p;
+
+    if (c->free_self)
+        c->free_self(c->self);
+    sr1__tensor_free(c->x);
+    sr1__free(c);
+}
+
+/* Run fn again on a leaf made of x and push grad_y through: parameters accumulate their own
+ * gradients, the leaf receives that of x. */
+static void segment_backward(sr1_scope *g, void *p, sr1_tensor *grad_y, sr1_tensor **grads)
+{
+    struct segment *c = p;
+    sr1_tensor *x = t_detach(g, c->x);
+    int mode = sr1__shim_grad_mode(1);
+
+    t_require_grad(g, x, 1);
+    t_backward_with(g, c->fn(g, c->self, x), grad_y);
+    sr1__shim_grad_mode(mode);
+    grads[0] = t_grad(g, x);
+}
+
+sr1_tensor *t_checkpoint(sr1_scope *s, sr1__segment_fn fn, void *self,
+                         void (*free_self)(void *), sr1_tensor *x)
+{
+    struct segment *c = sr1__calloc(1, sizeof *c);
+    sr1_scope *quiet;
+    sr1_tensor *y;
+
+    if (!c) {
+        if (free_self)
+            free_self(self);
+        sr1__scope_check(s, sr1__fail_nomem("checkpointed segment"));
+        return NULL;
+    }
+    *c = (struct segment){fn, self, free_self, t_hold(s, x)};
+    quiet = sr1__scope_nest(s, "segment");
+    sr1__scope_no_grad(quiet);
+    y = quiet ? t_keep(quiet, fn(quiet, self, x)) : NULL;
+    (void)sr1__scope_close(quiet);
+    return t_with_backward(s, y, &x, 1, segment_backward, c, segment_free);
+}

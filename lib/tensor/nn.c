@@ -1,0 +1,143 @@
+/* lib/tensor/nn.c - rotary positions, SwiGLU, and causal attention over packed sequences. */
+#include "tensor/nn.h"
+
+#include "base/mem.h"
+
+#include <math.h>
+
+#define ROPE_FIRST 1024
+#define ROPE_LIMIT ((int64_t)1 << 24)
+
+void sr1__rope_init(struct sr1__rope *r, double theta, int32_t dim, sr1__device device)
+{
+    *r = (struct sr1__rope){.theta = theta, .dim = dim, .device = device};
+}
+
+void sr1__rope_free(struct sr1__rope *r)
+{
+    sr1__tensor_free(r->cos);
+    sr1__tensor_free(r->sin);
+    r->cos = NULL;
+    r->sin = NULL;
+    r->n = 0;
+}
+
+/* Angles position * theta^(-2i/D), rounded where transformers rounds: the frequency and the
+ * product are fp32. */
+static void fill_angles(float *angle, int64_t n, int32_t dim, double theta)
+{
+    int32_t half = dim / 2;
+
+    for (int32_t i = 0; i < half; i++) {
+        float freq = 1.0f / powf((float)theta, (float)(2 * i) / (float)dim);
+
+        for (int64_t p = 0; p < n; p++) {
+            angle[p * dim + i] = (float)p * freq;
+            angle[p * dim + half + i] = (float)p * freq;
+        }
+    }
+}
+
+sr1_status sr1__rope_reserve(struct sr1__rope *r, int64_t n)
+{
+    int64_t want = r->n ? r->n : ROPE_FIRST;
+    float *angle;
+    sr1_tensor *cos;
+    sr1_tensor *sin;
+    sr1_scope *s;
+
+    if (n <= r->n)
+        return SR1_OK;
+    if (n > ROPE_LIMIT)
+        return sr1__fail(SR1_E_LIMIT, "position %lld is beyond %lld", (long long)n - 1,
+                         (long long)ROPE_LIMIT);
+    while (want < n)
+        want *= 2;
+    angle = sr1__realloc(NULL, (size_t)want * (size_t)r->dim, sizeof *angle);
+    if (!angle)
+        return sr1__fail_nomem("rotary table");
+    fill_angles(angle, want, r->dim, r->theta);
+    s = sr1__scope_open(r->device, "rotary table");
+    sr1__scope_no_grad(s);
+    cos = t_from_f32(s, angle, T_SHAPE(want, r->dim));
+    sin = t_hold(s, t_sin(s, cos));
+    cos = t_hold(s, t_cos(s, cos));
+    sr1__free(angle);
+    if (sr1__scope_status(s) != SR1_OK) {
+        sr1__tensor_free(cos);
+        sr1__tensor_free(sin);
+        return sr1__scope_close(s);
+    }
+    sr1__rope_free(r);
+    r->cos = cos;
+    r->sin = sin;
+    r->n = want;
+    return sr1__scope_close(s);
+}
+
+sr1_tensor *sr1__nn_rope(sr1_scope *s, sr1_tensor *x, sr1_tensor *cos, sr1_tensor *sin)
+{
+    int64_t half = t_size(x, -1) / 2;
+    sr1_tensor *halves[2] = {t_neg(s, t_narrow(s, x, -1, half, half)),
+                             t_narrow(s, x, -1, 0, half)};
+    sr1_tensor *turned = t_cat(s, halves, 2, -1);
+
+    return t_add(s, t_mul(s, x, t_unsqueeze(s, cos, 1)),
+                 t_mul(s, turned, t_unsqueeze(s, sin, 1)));
+}
+
+sr1_tensor *sr1__nn_swiglu(sr1_scope *s, sr1_tensor *gate_up)
+{
+    int64_t f = t_size(gate_up, -1) / 2;
+
+    return t_mul(s, t_silu(s, t_narrow(s, gate_up, -1, 0, f)),
+                 t_narrow(s, gate_up, -1, f, f));
+}
+
+/* Tokens from..from+b*t of x [N,H,D] as [b,H,t,D], a view. */
+static sr1_tensor *as_batch(sr1_scope *s, sr1_tensor *x, int64_t from, int64_t b, int64_t t)
+{
+    int64_t h = t_size(x, 1);
+    int64_t d = t_size(x, 2);
+
+    if (b * t != t_size(x, 0))
+        x = t_narrow(s, x, 0, from, b * t);
+    return t_transpose(s, t_reshape(s, x, T_SHAPE(b, t, h, d)), 1, 2);
+}
+
+/* b sequences of t tokens that begin at token `from` -> [b*t, H*D] */
+static sr1_tensor *attend_run(sr1_scope *s, sr1_tensor *q, sr1_tensor *k, sr1_tensor *v,
+                              int64_t from, int64_t b, int64_t t)
+{
+    sr1_tensor *y = t_sdpa(s, as_batch(s, q, from, b, t), as_batch(s, k, from, b, t),
+                           as_batch(s, v, from, b, t), NULL, 1);
+
+    return t_reshape(s, t_transpose(s, y, 1, 2),
+                     T_SHAPE(b * t, t_size(q, 1) * t_size(q, 2)));
+}
+
+sr1_tensor *sr1__nn_attention(sr1_scope *s, sr1_tensor *q, sr1_tensor *k, sr1_tensor *v,
+                              const int64_t *cu_seqlens, size_t n_seqs)
+{
+    sr1_tensor **part;
+    sr1_tensor *y = NULL;
+    size_t n = 0;
+
+    if (sr1__scope_status(s) != SR1_OK)
+        return NULL;
+    part = sr1__realloc(NULL, n_seqs + 1, sizeof(sr1_tensor *));
+    if (!part) {
+        sr1__scope_check(s, sr1__fail_nomem("attention runs"));
+        return NULL;
+    }
+    for (size_t i = 0, j; i < n_seqs; i = j) {
+        int64_t t = cu_seqlens[i + 1] - cu_seqlens[i];
+
+        for (j = i + 1; j < n_seqs && cu_seqlens[j + 1] - cu_seqlens[j] == t; j++)
+            ;
+        part[n++] = attend_run(s, q, k, v, cu_seqlens[i], (int64_t)(j - i), t);
+    }
+    y = n == 1 ? part[0] : t_cat(s, part, n, 0);
+    sr1__free(part);
+    return y;
+}

@@ -1,0 +1,126 @@
+/* lib/torch/autograd.cpp - leaves, gradients, grad mode, and a node whose backward is C. */
+#include "torch/guard.h"
+
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <memory>
+#include <new>
+#include <stdexcept>
+
+using namespace sr1;
+
+namespace {
+
+using torch::autograd::Node;
+using torch::autograd::variable_list;
+using user_data = std::unique_ptr<void, void (*)(void *)>;
+
+/* Calls fn with the gradient of its one output. The C side opens its own grad mode. */
+struct c_node : Node {
+    sr1__shim_backward_fn fn;
+    user_data self;
+    size_t n_inputs;
+
+    c_node(sr1__shim_backward_fn f, user_data u, size_t n)
+        : fn(f), self(std::move(u)), n_inputs(n)
+    {
+    }
+
+    variable_list apply(variable_list &&grads) override
+    {
+        std::vector<sr1_tensor *> in(n_inputs, nullptr);
+        variable_list out(n_inputs);
+
+        if (!self)
+            throw std::logic_error("backward a second time through a freed graph");
+        if (!grads[0].defined())
+            return out;
+        sr1_tensor *g = give(grads[0]);
+        sr1_status status = fn(self.get(), g, in.data(), n_inputs);
+        sr1__shim_release(g);
+        for (size_t i = 0; i < n_inputs; i++)
+            if (in[i]) {
+                out[i] = *borrow(in[i]);
+                sr1__shim_release(in[i]);
+            }
+        if (status != SR1_OK)
+            throw std::runtime_error(sr1_last_error());
+        return out;
+    }
+
+    void release_variables() override { self.reset(); }
+};
+
+} // namespace
+
+extern "C" {
+
+sr1_status sr1__shim_require_grad(sr1_tensor *leaf, int on)
+{
+    borrow x(leaf);
+
+    return guard([&] { x->requires_grad_(on != 0); });
+}
+
+sr1_status sr1__shim_backward(sr1_tensor *y, sr1_tensor *grad_or_null)
+{
+    borrow x(y), g(grad_or_null);
+
+    return guard([&] { x->backward(*g); });
+}
+
+sr1_status sr1__shim_grad(sr1_tensor **out, sr1_tensor *leaf)
+{
+    borrow x(leaf);
+
+    return make(out, [&] { return x->grad(); });
+}
+
+sr1_status sr1__shim_clear_grad(sr1_tensor *leaf)
+{
+    borrow x(leaf);
+
+    return guard([&] { x->mutable_grad().reset(); });
+}
+
+int sr1__shim_grad_mode(int on)
+{
+    bool was = c10::GradMode::is_enabled();
+
+    c10::GradMode::set_enabled(on != 0);
+    return was;
+}
+
+void *sr1__shim_inference_enter(void) { return new (std::nothrow) c10::InferenceMode(true); }
+
+void sr1__shim_inference_leave(void *guard)
+{
+    delete static_cast<c10::InferenceMode *>(guard);
+}
+
+sr1_status sr1__shim_with_backward(sr1_tensor **out, sr1_tensor *y,
+                                   sr1_tensor *const *inputs, size_t n,
+                                   sr1__shim_backward_fn fn, void *self,
+                                   void (*free_self)(void *))
+{
+    user_data owned(self, free_self);
+    borrow x(y);
+
+    return make(out, [&] {
+        variable_list in = list_of(inputs, n);
+        at::Tensor value = x->detach();
+
+        if (!c10::GradMode::is_enabled() || !torch::autograd::any_variable_requires_grad(in))
+            return value;
+        std::shared_ptr<Node> node(new c_node(fn, std::move(owned), n),
+                                   torch::autograd::deleteNode);
+        node->set_next_edges(torch::autograd::collect_next_edges(in));
+        torch::autograd::create_gradient_edge(value, node);
+        return value;
+    });
+}
+
+} /* extern "C" */

@@ -1,0 +1,202 @@
+/* lib/torch/device.cpp - which device computes, and the CUDA half of libtorch.
+ *
+ * The library links libtorch_cpu only. CUDA is a second shared object beside it that
+ * registers itself when it is loaded; ATen looks those hooks up once and keeps the answer, so
+ * it must be loaded before anything asks about CUDA. Until then only the registry itself may
+ * be looked at. */
+#include "torch/guard.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <torch/version.h>
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+using namespace sr1;
+
+namespace {
+
+const char cuda_library[] = "libtorch_cuda.so";
+std::mutex lock;
+std::string library_dir; /* set by tests */
+
+/* The folder libtorch_cpu was loaded from. */
+std::string torch_folder()
+{
+    Dl_info info;
+    std::string path;
+
+    if (!library_dir.empty())
+        return library_dir;
+    if (!dladdr(reinterpret_cast<void *>(&at::CUDAHooksRegistry), &info) || !info.dli_fname)
+        return ".";
+    path = info.dli_fname;
+    return path.substr(0, path.rfind('/'));
+}
+
+bool registered() { return at::CUDAHooksRegistry()->Has("CUDAHooks"); }
+
+sr1_status load_cuda()
+{
+    std::string path = torch_folder() + "/" + cuda_library;
+    const char *why;
+
+    if (registered())
+        return SR1_OK;
+    if (access(path.c_str(), R_OK) != 0)
+        return sr1__fail(SR1_E_DEVICE,
+                         "device cuda: '%s' is not there; install the CUDA build of torch %s "
+                         "and name its folder with -Dtorch_dir, or use device: cpu",
+                         path.c_str(), TORCH_VERSION);
+    if (!dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) {
+        why = dlerror();
+        return sr1__fail(SR1_E_DEVICE,
+                         "device cuda: '%s' does not load: %s; it must be torch %s with the "
+                         "NVIDIA packages that torch requires",
+                         path.c_str(), why ? why : "no reason given", TORCH_VERSION);
+    }
+    if (!registered())
+        return sr1__fail(SR1_E_DEVICE,
+                         "device cuda: '%s' is not the CUDA half of torch %s (it registered "
+                         "nothing)",
+                         path.c_str(), TORCH_VERSION);
+    return SR1_OK;
+}
+
+/* Why the CUDA runtime sees no device, in its own words. */
+const char *runtime_says()
+{
+    typedef int (*count_fn)(int *);
+    typedef const char *(*text_fn)(int);
+    void *lib = dlopen("libcudart.so.13", RTLD_NOW | RTLD_NOLOAD);
+    count_fn count = lib ? (count_fn)dlsym(lib, "cudaGetDeviceCount") : nullptr;
+    text_fn text = lib ? (text_fn)dlsym(lib, "cudaGetErrorString") : nullptr;
+    int n = 0;
+    int code = count ? count(&n) : 0;
+
+    if (!count || !text)
+        return "the CUDA runtime is not loaded";
+    return code ? text(code) : n ? nullptr : "no CUDA device";
+}
+
+sr1_status use_cuda(int index, sr1__device *out)
+{
+    int n = 0;
+    const char *why;
+
+    SR1__TRY(load_cuda());
+    SR1__TRY(guard([&] { n = at::detail::getCUDAHooks().deviceCount(); }));
+    if (n == 0) {
+        why = runtime_says();
+        return sr1__fail(SR1_E_DEVICE,
+                         "device cuda: no usable device (%s); check the driver with "
+                         "nvidia-smi, or use device: cpu",
+                         why ? why : "unknown");
+    }
+    if (index >= n)
+        return sr1__fail(SR1_E_DEVICE, "device cuda:%d: this machine has %d CUDA device%s",
+                         index, n, n == 1 ? "" : "s");
+    SR1__TRY(guard([&] { at::detail::getCUDAHooks().init(); }));
+    *out = SR1__CUDA + index;
+    return SR1_OK;
+}
+
+/* "cuda" or "cuda:N"; -1 for anything else. */
+int cuda_index(const char *name)
+{
+    char *end;
+    long v;
+
+    if (strncmp(name, "cuda", 4) != 0)
+        return -1;
+    if (name[4] == '\0')
+        return 0;
+    if (name[4] != ':' || name[5] < '0' || name[5] > '9')
+        return -1;
+    v = strtol(name + 5, &end, 10);
+    return *end == '\0' && v < 64 ? (int)v : -1;
+}
+
+} // namespace
+
+extern "C" {
+
+void sr1__device_library_dir(const char *dir)
+{
+    std::lock_guard<std::mutex> hold(lock);
+
+    library_dir = dir ? dir : "";
+}
+
+sr1_status sr1__device_resolve(const char *name, sr1__device *out)
+{
+    std::lock_guard<std::mutex> hold(lock);
+    int index = cuda_index(name);
+
+    if (strcmp(name, "cpu") == 0) {
+        *out = SR1__CPU;
+        return SR1_OK;
+    }
+    if (strcmp(name, "auto") == 0) { /* the runtime is asked first: loading takes seconds */
+        if (runtime_says() || use_cuda(0, out) != SR1_OK)
+            *out = SR1__CPU;
+        return SR1_OK;
+    }
+    if (index < 0)
+        return sr1__fail(SR1_E_INVALID,
+                         "device '%s' is not one of auto, cpu, cuda, cuda:N", name);
+    return use_cuda(index, out);
+}
+
+const char *sr1__device_name(sr1__device device)
+{
+    static const char *const name[] = {"cpu",    "cuda:0", "cuda:1", "cuda:2", "cuda:3",
+                                       "cuda:4", "cuda:5", "cuda:6", "cuda:7"};
+
+    return device >= 0 && device < (sr1__device)(sizeof name / sizeof name[0]) ? name[device]
+                                                                              : "cuda:?";
+}
+
+sr1_status sr1__device_sync(sr1__device device)
+{
+    if (device == SR1__CPU)
+        return SR1_OK;
+    return guard([&] {
+        at::detail::getCUDAHooks().deviceSynchronize((c10::DeviceIndex)(device - SR1__CUDA));
+    });
+}
+
+sr1_status sr1__device_memory(sr1__device device, int64_t *now, int64_t *peak)
+{
+    *now = 0;
+    *peak = 0;
+    if (device == SR1__CPU)
+        return SR1_OK;
+    return guard([&] {
+        auto stats = at::getDeviceAllocator(c10::DeviceType::CUDA)
+                         ->getDeviceStats((c10::DeviceIndex)(device - SR1__CUDA));
+
+        *now = stats.allocated_bytes[0].current;
+        *peak = stats.allocated_bytes[0].peak;
+    });
+}
+
+sr1_status sr1__torch_threads(int32_t n)
+{
+    if (n < 0 || n > 1024)
+        return sr1__fail(SR1_E_INVALID, "threads must be 0 to 1024, not %d", (int)n);
+    return n ? guard([&] { at::set_num_threads(n); }) : SR1_OK;
+}
+
+int32_t sr1__torch_threads_get(void) { return at::get_num_threads(); }
+
+const char *sr1__torch_version(void) { return TORCH_VERSION; }
+
+} /* extern "C" */

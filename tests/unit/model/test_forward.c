@@ -1,0 +1,220 @@
+/* Logits, log-probs and gradients of golden models against transformers'. */
+#include "golden.h"
+
+#include "model/model.h"
+
+#define MAX_IDS 512
+
+static sr1_model *open_golden(const struct golden *g)
+{
+    sr1_model_options o = {.struct_size = sizeof o, .device = "cpu", .dtype = "fp32"};
+    sr1_model *m = NULL;
+
+    OK(sr1_model_open(&m, g->dir, &o));
+    return m;
+}
+
+static void check_logits(const struct golden *g, sr1_model *m, size_t i)
+{
+    int32_t ids[MAX_IDS];
+    size_t n = golden_ids(g, "sequences", i, ids, MAX_IDS);
+    size_t cells = n * (size_t)sr1_model_info(m, SR1_MODEL_VOCAB);
+    float *got = calloc(cells, sizeof *got);
+    char name[32];
+
+    snprintf(name, sizeof name, "logits.%zu", i);
+    OK(sr1_model_logits(m, ids, n, got));
+    assert_true(largest_gap(got, golden_tensor(g, name, cells), cells) <= 1e-4);
+    free(got);
+}
+
+static void logits_equal_transformers(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < GOLDEN_COUNT; c++) {
+        struct golden g = golden_open(golden_names[c]);
+        sr1_model *m = open_golden(&g);
+
+        for (size_t i = 0; i < golden_count(&g, "sequences"); i++)
+            check_logits(&g, m, i);
+        sr1_model_free(m);
+        golden_close(&g);
+    }
+}
+
+/* All sequences of a case packed, with the rows that predict a token of their sequence. */
+struct batch {
+    int32_t ids[MAX_IDS];
+    int64_t cu_seqlens[16];
+    int64_t rows[MAX_IDS];
+    int64_t targets[MAX_IDS];
+    size_t n_seqs;
+    size_t n_rows;
+};
+
+static void pack(const struct golden *g, struct batch *b)
+{
+    memset(b, 0, sizeof *b);
+    b->n_seqs = golden_count(g, "sequences");
+    for (size_t i = 0; i < b->n_seqs; i++) {
+        int64_t from = b->cu_seqlens[i];
+        int64_t n = (int64_t)golden_ids(g, "sequences", i, b->ids + from,
+                                        (size_t)(MAX_IDS - from));
+
+        b->cu_seqlens[i + 1] = from + n;
+        for (int64_t t = 0; t + 1 < n; t++) {
+            b->rows[b->n_rows] = from + t;
+            b->targets[b->n_rows++] = b->ids[from + t + 1];
+        }
+    }
+}
+
+/* Log-probs of all rows; a scope error shows at the caller's close. */
+static sr1_tensor *batch_log_probs(sr1_scope *s, sr1_model *m, const struct batch *b,
+                                   int checkpoint, int64_t chunk)
+{
+    struct sr1__packed in = {b->ids, b->cu_seqlens, b->n_seqs};
+    struct sr1__forward_options opt = {checkpoint};
+    sr1_tensor *h = sr1__qwen_forward(s, m, &in, &opt);
+    sr1_tensor *rows = t_from_i64(s, b->rows, T_SHAPE((int64_t)b->n_rows));
+    sr1_tensor *targets = t_from_i64(s, b->targets, T_SHAPE((int64_t)b->n_rows));
+
+    return sr1__nn_token_log_probs(s, t_index_select(s, h, 0, rows), m->head, targets, 1.0,
+                                   chunk, NULL);
+}
+
+static void log_probs_equal_transformers(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < GOLDEN_COUNT; c++) {
+        struct golden g = golden_open(golden_names[c]);
+        sr1_model *m = open_golden(&g);
+        sr1_scope *s = sr1__scope_open(SR1__CPU, "log-probs");
+        float got[MAX_IDS];
+        struct batch b;
+        size_t at = 0;
+
+        pack(&g, &b);
+        t_to_host_f32(s, batch_log_probs(s, m, &b, 0, 5), got, b.n_rows);
+        OK(sr1__scope_close(s));
+        for (size_t i = 0; i < b.n_seqs; i++) {
+            size_t n = (size_t)(b.cu_seqlens[i + 1] - b.cu_seqlens[i]) - 1;
+            char name[32];
+
+            snprintf(name, sizeof name, "log_probs.%zu", i);
+            if (n)
+                assert_true(largest_gap(got + at, golden_tensor(&g, name, n), n) <= 1e-4);
+            at += n;
+        }
+        sr1_model_free(m);
+        golden_close(&g);
+    }
+}
+
+/* The gradient of the leaf rows behind a Hugging Face name, on the host. */
+static float *view_grad(sr1_model *m, const struct sr1__named *view)
+{
+    size_t n = (size_t)t_numel(view->tensor);
+    float *out = calloc(n, sizeof *out);
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "gradient of %s", view->name);
+    const char *base = sr1__shim_data(view->tensor);
+
+    for (size_t i = 0; i < m->n_params; i++) {
+        sr1_tensor *leaf = m->params[i].tensor;
+        const char *p = sr1__shim_data(leaf);
+        int64_t row = t_numel(leaf) / t_size(leaf, 0) * (int64_t)sizeof(float);
+
+        if (base < p || base >= p + t_size(leaf, 0) * row)
+            continue;
+        t_to_host_f32(s, t_narrow(s, t_grad(s, leaf), 0, (base - p) / row,
+                                  t_size(view->tensor, 0)),
+                      out, n);
+    }
+    OK(sr1__scope_close(s));
+    return out;
+}
+
+static void check_gradients(const struct golden *g, sr1_model *m)
+{
+    json_t *norms = json_object_get(g->json, "grad_norms");
+    size_t compared = 0;
+
+    assert_int_equal(json_object_size(norms), m->n_views);
+    for (size_t i = 0; i < m->n_views; i++) {
+        const struct sr1__named *v = &m->views[i];
+        size_t n = (size_t)t_numel(v->tensor);
+        double want = json_number_value(json_object_get(norms, v->name));
+        float *got = view_grad(m, v);
+        double sum = 0.0;
+        char name[200];
+
+        for (size_t k = 0; k < n; k++)
+            sum += (double)got[k] * (double)got[k];
+        assert_true(fabs(sqrt(sum) - want) <= 1e-4 * (1.0 + want));
+        snprintf(name, sizeof name, "grad.%s", v->name);
+        if (sr1__weights_find(g->expected, name)) {
+            assert_true(largest_gap(got, golden_tensor(g, name, n), n) <= 1e-4);
+            compared++;
+        }
+        free(got);
+    }
+    if (strcmp(strrchr(g->dir, '/'), "/qwen3-tied") == 0)
+        assert_true(compared > 0);
+}
+
+static void gradients_equal_transformers(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < GOLDEN_COUNT * 2; c++) {
+        struct golden g = golden_open(golden_names[c / 2]);
+        sr1_model *m = open_golden(&g);
+        sr1_scope *s = sr1__scope_open(SR1__CPU, "step");
+        sr1_tensor *loss;
+        struct batch b;
+        double value;
+
+        pack(&g, &b);
+        OK(sr1__model_train(m, 1));
+        loss = t_neg(s, t_mean(s, batch_log_probs(s, m, &b, c % 2, c % 2 ? 3 : 0)));
+        t_backward(s, loss);
+        value = t_item(s, loss);
+        OK(sr1__scope_close(s));
+        assert_true(fabs(value - json_number_value(json_object_get(g.json, "loss"))) < 1e-4);
+        check_gradients(&g, m);
+        sr1_model_free(m);
+        golden_close(&g);
+    }
+}
+
+static void saved_model_loads_equal(void **state)
+{
+    static const char dir[] = "test-forward-saved";
+
+    (void)state;
+    for (size_t c = 0; c < GOLDEN_COUNT; c++) {
+        struct golden g = golden_open(golden_names[c]);
+        sr1_model *m = open_golden(&g);
+        sr1_model *again = NULL;
+
+        OK(sr1_model_save(m, dir));
+        sr1_model_free(m);
+        OK(sr1_model_open(&again, dir, NULL));
+        for (size_t i = 0; i < golden_count(&g, "sequences"); i++)
+            check_logits(&g, again, i);
+        sr1_model_free(again);
+        OK(sr1__dir_remove(dir));
+        golden_close(&g);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(logits_equal_transformers),
+        cmocka_unit_test(log_probs_equal_transformers),
+        cmocka_unit_test(gradients_equal_transformers),
+        cmocka_unit_test(saved_model_loads_equal),
+    };
+
+    return cmocka_run_group_tests_name("forward", tests, NULL, NULL);
+}
