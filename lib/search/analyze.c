@@ -203,7 +203,7 @@ sr1_status sr1__analyze(const struct sr1__analyzer *a, const char *text, size_t 
 
             sr1__buf_clear(scratch);
             SR1__TRY(a->normalise(text + at, part, scratch));
-            if (scratch->len > 0)
+            if (scratch->len > 0 && scratch->len <= SR1__TOKEN_MAX_BYTES)
                 SR1__TRY(fn(arg, scratch->data, scratch->len));
             at += part;
         }

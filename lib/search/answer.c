@@ -1,0 +1,230 @@
+/* search/answer.c - answers to queries and the sink that engines write them through. All
+ * strings of an answer lie in one buffer; hits keep offsets into it while it grows. */
+#include "search/answer.h"
+
+#include "base/mem.h"
+#include "base/utf8.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#define ANSWER_MAX_BYTES ((size_t)64 << 20)
+#define NO_TEXT SIZE_MAX
+
+struct stored_hit {
+    size_t id;
+    size_t contents;
+    size_t row; /* NO_TEXT: none */
+    double score;
+};
+
+struct sr1__answer {
+    atomic_int references;
+    int32_t status; /* -1 until an engine or closing sets it */
+    size_t message; /* NO_TEXT: none */
+    struct stored_hit *hits;
+    int32_t n_hits;
+    int32_t capacity;
+    struct sr1__buf text;
+};
+
+sr1_status sr1__answer_new(struct sr1__answer **out)
+{
+    struct sr1__answer *a = sr1__calloc(1, sizeof(*a));
+
+    if (a == NULL)
+        return sr1__fail_nomem("search answer");
+    atomic_init(&a->references, 1);
+    a->status = -1;
+    a->message = NO_TEXT;
+    sr1__buf_init(&a->text, ANSWER_MAX_BYTES);
+    *out = a;
+    return SR1_OK;
+}
+
+struct sr1__answer *sr1__answer_retain(struct sr1__answer *a)
+{
+    atomic_fetch_add(&a->references, 1);
+    return a;
+}
+
+void sr1__answer_free(struct sr1__answer *a)
+{
+    if (a == NULL || atomic_fetch_sub(&a->references, 1) != 1)
+        return;
+    sr1__buf_free(&a->text);
+    sr1__free(a->hits);
+    sr1__free(a);
+}
+
+/* Append s as valid UTF-8 with its NUL; *at is where it begins. */
+static sr1_status add_text(struct sr1__answer *a, const char *s, size_t *at)
+{
+    size_t n = strlen(s);
+    size_t begin = a->text.len;
+
+    if (sr1__utf8_valid(s, n)) {
+        sr1__buf_add(&a->text, s, n);
+    } else {
+        for (size_t i = 0; i < n;) {
+            uint32_t cp;
+            int width = sr1__utf8_next(s + i, n - i, &cp);
+
+            if (width > 0)
+                sr1__buf_add(&a->text, s + i, (size_t)width);
+            else
+                sr1__buf_str(&a->text, "\xEF\xBF\xBD");
+            i += width > 0 ? (size_t)width : 1;
+        }
+    }
+    sr1__buf_char(&a->text, '\0');
+    SR1__TRY(sr1__buf_status(&a->text, "text of one query's hits"));
+    *at = begin;
+    return SR1_OK;
+}
+
+static sr1_status set_message(struct sr1__answer *a, const char *message)
+{
+    return message == NULL ? SR1_OK : add_text(a, message, &a->message);
+}
+
+static sr1_status grow_hits(struct sr1__answer *a)
+{
+    int32_t capacity = a->capacity == 0 ? 4 : a->capacity * 2;
+    struct stored_hit *hits;
+
+    if (a->n_hits < a->capacity)
+        return SR1_OK;
+    hits = sr1__realloc(a->hits, (size_t)capacity, sizeof(*hits));
+    if (hits == NULL)
+        return sr1__fail_nomem("search hits");
+    a->hits = hits;
+    a->capacity = capacity;
+    return SR1_OK;
+}
+
+static sr1_status not_found(struct sr1__answer *a, const char *query)
+{
+    struct sr1__buf b;
+    sr1_status status;
+
+    sr1__buf_init(&b, 0);
+    sr1__buf_str(&b, "No information found for: ");
+    sr1__buf_str(&b, query);
+    status = sr1__buf_status(&b, "search message");
+    if (status == SR1_OK)
+        status = set_message(a, sr1__buf_cstr(&b));
+    sr1__buf_free(&b);
+    return status;
+}
+
+sr1_status sr1__answer_close(struct sr1__answer *a, const char *query)
+{
+    if (a->status < 0 || a->status == SR1_SEARCH_OK || a->status == SR1_SEARCH_EMPTY)
+        a->status = a->n_hits > 0 ? SR1_SEARCH_OK : SR1_SEARCH_EMPTY;
+    else
+        a->n_hits = 0;
+    if (a->status == SR1_SEARCH_OK)
+        a->message = NO_TEXT;
+    if (a->message != NO_TEXT || a->status == SR1_SEARCH_OK)
+        return SR1_OK;
+    if (a->status == SR1_SEARCH_EMPTY)
+        return not_found(a, query);
+    return set_message(a, a->status == SR1_SEARCH_TIMEOUT ? "the search took too long"
+                                                          : "the search failed");
+}
+
+sr1_status sr1__answer_close_blank(struct sr1__answer *a)
+{
+    a->status = SR1_SEARCH_EMPTY;
+    return set_message(a, "No information found");
+}
+
+int32_t sr1__answer_status(const struct sr1__answer *a)
+{
+    return a->status;
+}
+
+const char *sr1__answer_message(const struct sr1__answer *a)
+{
+    return a->message == NO_TEXT ? "" : a->text.data + a->message;
+}
+
+int32_t sr1__answer_hit_count(const struct sr1__answer *a)
+{
+    return a->n_hits;
+}
+
+void sr1__answer_hit(const struct sr1__answer *a, int32_t k, sr1_search_hit *hit)
+{
+    const struct stored_hit *h = &a->hits[k];
+
+    hit->id = a->text.data + h->id;
+    hit->contents = a->text.data + h->contents;
+    hit->row = h->row == NO_TEXT ? NULL : a->text.data + h->row;
+    hit->score = h->score;
+}
+
+size_t sr1__answer_bytes(const struct sr1__answer *a)
+{
+    return sizeof(*a) + a->text.cap + (size_t)a->capacity * sizeof(*a->hits);
+}
+
+static sr1_status sink_answer(const sr1_search_sink *sink, size_t query,
+                              struct sr1__answer **out)
+{
+    if (sink == NULL)
+        return sr1__fail(SR1_E_INVALID, "search sink: NULL");
+    if (query >= sink->n)
+        return sr1__fail(SR1_E_INVALID, "search sink: query %zu of %zu", query, sink->n);
+    *out = sink->answers[query];
+    return SR1_OK;
+}
+
+sr1_status sr1_search_sink_hit(sr1_search_sink *sink, size_t query, const char *id,
+                               const char *contents, double score)
+{
+    struct sr1__answer *a = NULL;
+    struct stored_hit hit = {.row = NO_TEXT, .score = score};
+
+    SR1__TRY(sink_answer(sink, query, &a));
+    if (id == NULL || contents == NULL)
+        return sr1__fail(SR1_E_INVALID, "search sink: a hit without %s",
+                         id == NULL ? "id" : "contents");
+    if (!isfinite(score))
+        return sr1__fail(SR1_E_INVALID, "search sink: the score of hit '%.100s' is not finite",
+                         id);
+    if (a->n_hits >= sink->top_k)
+        return SR1_OK;
+    SR1__TRY(grow_hits(a));
+    SR1__TRY(add_text(a, id, &hit.id));
+    SR1__TRY(add_text(a, contents, &hit.contents));
+    a->hits[a->n_hits++] = hit;
+    return SR1_OK;
+}
+
+sr1_status sr1_search_sink_row(sr1_search_sink *sink, size_t query, const char *row)
+{
+    struct sr1__answer *a = NULL;
+
+    SR1__TRY(sink_answer(sink, query, &a));
+    if (row == NULL)
+        return sr1__fail(SR1_E_INVALID, "search sink: row is NULL");
+    if (a->n_hits == 0)
+        return sr1__fail(SR1_E_STATE, "search sink: a row before the first hit");
+    return add_text(a, row, &a->hits[a->n_hits - 1].row);
+}
+
+sr1_status sr1_search_sink_status(sr1_search_sink *sink, size_t query, int32_t status,
+                                  const char *message)
+{
+    struct sr1__answer *a = NULL;
+
+    SR1__TRY(sink_answer(sink, query, &a));
+    if (status < SR1_SEARCH_OK || status > SR1_SEARCH_ERROR)
+        return sr1__fail(SR1_E_INVALID, "search sink: status %d is none of SR1_SEARCH_",
+                         (int)status);
+    a->status = status;
+    return set_message(a, message);
+}

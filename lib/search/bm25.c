@@ -1,0 +1,350 @@
+/* search/bm25.c - the BM25 engine: analyse each query as the corpus was, rank, fetch rows. */
+#include "search/bm25.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "search/analyze.h"
+#include "search/engine.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#define QUERY_TERMS_MAX 1024 /* distinct; further ones are left out, as a bound on the work */
+#define QUERY_COUNT_MAX 65535 /* of one term; keeps sums of scores within 63 bits */
+
+struct bm25 {
+    struct sr1__index *ix;
+    const struct sr1__analyzer *analyzer;
+    double k1;
+    double b;
+    struct sr1__bm25_norm norm;
+    atomic_ullong scored;
+    atomic_ullong listed;
+};
+
+struct word {
+    size_t begin; /* in query.words */
+    size_t n;
+    uint32_t count;
+};
+
+/* Working memory of one call. */
+struct query {
+    struct bm25 *engine;
+    struct sr1__bm25_ranker *ranker;
+    struct sr1__row_reader *rows;
+    struct sr1__buf scratch;
+    struct sr1__buf words; /* distinct tokens, one after the other */
+    struct sr1__buf text;  /* a row or a document's contents with its NUL */
+    struct word list[QUERY_TERMS_MAX];
+    size_t n;
+    struct sr1__bm25_query_term terms[QUERY_TERMS_MAX];
+    struct sr1__bm25_work work;
+};
+
+/* sr1__token_fn */
+static sr1_status add_word(void *arg, const char *token, size_t n)
+{
+    struct query *q = arg;
+
+    for (size_t i = 0; i < q->n; i++) {
+        if (q->list[i].n == n && memcmp(q->words.data + q->list[i].begin, token, n) == 0) {
+            q->list[i].count += q->list[i].count < QUERY_COUNT_MAX;
+            return SR1_OK;
+        }
+    }
+    if (q->n < QUERY_TERMS_MAX) {
+        struct word w = {q->words.len, n, 1};
+
+        q->list[q->n++] = w;
+        sr1__buf_add(&q->words, token, n);
+    }
+    return sr1__buf_status(&q->words, "query");
+}
+
+/* The query's terms that the index has, with weights. */
+static sr1_status find_terms(struct query *q, const char *text, size_t *n)
+{
+    uint64_t documents = sr1__index_meta(q->engine->ix)->documents;
+
+    q->n = 0;
+    *n = 0;
+    sr1__buf_clear(&q->words);
+    SR1__TRY(sr1__analyze(q->engine->analyzer, text, strlen(text), &q->scratch, add_word, q));
+    for (size_t i = 0; i < q->n; i++) {
+        struct sr1__bm25_query_term *t = &q->terms[*n];
+
+        SR1__TRY(sr1__index_find(q->engine->ix, q->words.data + q->list[i].begin,
+                                 q->list[i].n, &t->term));
+        if (t->term.df == 0)
+            continue;
+        t->weight = sr1__bm25_weight(documents, t->term.df, q->list[i].count);
+        (*n)++;
+    }
+    return SR1_OK;
+}
+
+/* U+0000 cannot be in a C string: U+FFFD stands for it. */
+static const char *c_string(struct query *q, const char *s, size_t n)
+{
+    sr1__buf_clear(&q->text);
+    for (size_t i = 0; i < n;) {
+        size_t run = strnlen(s + i, n - i);
+
+        sr1__buf_add(&q->text, s + i, run);
+        i += run;
+        if (i < n) {
+            sr1__buf_str(&q->text, "\xEF\xBF\xBD");
+            i++;
+        }
+    }
+    return sr1__buf_cstr(&q->text);
+}
+
+static sr1_status give_hit(struct query *q, const json_t *row, size_t index, double score,
+                           sr1_search_sink *sink)
+{
+    const json_t *id = json_object_get(row, "id");
+    const json_t *contents = json_object_get(row, "contents");
+    char number[32];
+    const char *name = json_string_value(id);
+    const char *text;
+
+    if (!json_is_string(contents) || (!json_is_string(id) && !json_is_integer(id)))
+        return sr1__fail(SR1_E_CORRUPT, "index is damaged: a stored row without id or "
+                                        "contents; build it again");
+    if (name == NULL) {
+        snprintf(number, sizeof(number), "%" PRId64, (int64_t)json_integer_value(id));
+        name = number;
+    }
+    text = c_string(q, json_string_value(contents), json_string_length(contents));
+    SR1__TRY(sr1__buf_status(&q->text, "document"));
+    return sr1_search_sink_hit(sink, index, name, text, score);
+}
+
+static sr1_status give_doc(struct query *q, const struct sr1__bm25_doc *doc, size_t index,
+                           sr1_search_sink *sink)
+{
+    const char *bytes = NULL;
+    size_t n = 0;
+    json_t *row = NULL;
+    sr1_status status;
+
+    SR1__TRY(sr1__row_read(q->rows, doc->doc, &bytes, &n));
+    if (sr1__json_parse(&row, bytes, n, "stored row") != SR1_OK)
+        return sr1__fail(SR1_E_CORRUPT, "index is damaged: a stored row is not JSON; "
+                                        "build it again");
+    status = give_hit(q, row, index, (double)doc->score / SR1__BM25_UNIT, sink);
+    json_decref(row);
+    SR1__TRY(status);
+    bytes = c_string(q, bytes, n);
+    SR1__TRY(sr1__buf_status(&q->text, "document"));
+    return sr1_search_sink_row(sink, index, bytes);
+}
+
+static sr1_status answer(struct query *q, const char *text, size_t index, int32_t top_k,
+                         sr1_search_sink *sink)
+{
+    const struct sr1__bm25_doc *docs = NULL;
+    int32_t found = 0;
+    size_t n;
+
+    SR1__TRY(find_terms(q, text, &n));
+    SR1__TRY(sr1__bm25_rank(q->ranker, q->terms, n, top_k, &docs, &found, &q->work));
+    for (int32_t k = 0; k < found; k++)
+        SR1__TRY(give_doc(q, &docs[k], index, sink));
+    return SR1_OK;
+}
+
+static void query_free(struct query *q)
+{
+    sr1__bm25_ranker_free(q->ranker);
+    sr1__row_reader_free(q->rows);
+    sr1__buf_free(&q->scratch);
+    sr1__buf_free(&q->words);
+    sr1__buf_free(&q->text);
+    sr1__free(q);
+}
+
+static sr1_status query_new(struct query **out, struct bm25 *e)
+{
+    struct query *q = sr1__calloc(1, sizeof(*q));
+    sr1_status status;
+
+    if (q == NULL)
+        return sr1__fail_nomem("query");
+    q->engine = e;
+    sr1__buf_init(&q->scratch, 0);
+    sr1__buf_init(&q->words, 0);
+    sr1__buf_init(&q->text, 0);
+    status = sr1__bm25_ranker_new(&q->ranker, e->ix, &e->norm);
+    if (status == SR1_OK)
+        status = sr1__row_reader_new(&q->rows, e->ix);
+    if (status != SR1_OK) {
+        query_free(q);
+        return status;
+    }
+    *out = q;
+    return SR1_OK;
+}
+
+static sr1_status bm25_search(void *self, const char *const *queries, size_t n, int32_t top_k,
+                              sr1_search_sink *sink)
+{
+    struct bm25 *e = self;
+    struct query *q = NULL;
+    sr1_status status;
+
+    SR1__TRY(query_new(&q, e));
+    status = SR1_OK;
+    for (size_t i = 0; i < n && status == SR1_OK; i++)
+        status = answer(q, queries[i], i, top_k, sink);
+    atomic_fetch_add(&e->scored, q->work.scored);
+    atomic_fetch_add(&e->listed, q->work.listed);
+    query_free(q);
+    return status;
+}
+
+sr1_status sr1__bm25_numbers(const sr1_search *engine, const char *text, int32_t top_k,
+                             uint32_t *docs, double *scores, int32_t *found)
+{
+    struct bm25 *e = sr1__search_self(engine, bm25_search);
+    const struct sr1__bm25_doc *best = NULL;
+    struct query *q = NULL;
+    sr1_status status;
+    size_t n = 0;
+
+    SR1__TRY(query_new(&q, e));
+    status = find_terms(q, text, &n);
+    if (status == SR1_OK)
+        status = sr1__bm25_rank(q->ranker, q->terms, n, top_k, &best, found, &q->work);
+    for (int32_t k = 0; status == SR1_OK && k < *found; k++) {
+        docs[k] = best[k].doc;
+        scores[k] = (double)best[k].score / SR1__BM25_UNIT;
+    }
+    query_free(q);
+    return status;
+}
+
+static void bm25_destroy(void *self)
+{
+    struct bm25 *e = self;
+
+    sr1__index_close(e->ix);
+    sr1__free(e);
+}
+
+static const sr1_search_ops bm25_ops = {sizeof(sr1_search_ops), "bm25", bm25_search,
+                                        bm25_destroy,
+                                        SR1_SEARCH_CONCURRENT | SR1_SEARCH_THREADS};
+
+void sr1_bm25_options_init(sr1_bm25_options *options)
+{
+    sr1_bm25_options defaults = {sizeof(defaults), 0.9, 0.4};
+
+    if (options != NULL)
+        *options = defaults;
+}
+
+static sr1_status read_options(const sr1_bm25_options *options, sr1_bm25_options *o)
+{
+    sr1_bm25_options_init(o);
+    if (options != NULL && options->struct_size < sizeof(*o))
+        return sr1__fail(SR1_E_INVALID, "bm25: struct_size of options is not set");
+    if (options != NULL)
+        *o = *options;
+    if (!(o->k1 >= 0 && isfinite(o->k1)) || !(o->b >= 0 && o->b <= 1))
+        return sr1__fail(SR1_E_INVALID, "bm25: k1 %g, b %g: k1 is at least 0, b from 0 to 1",
+                         o->k1, o->b);
+    return SR1_OK;
+}
+
+/* Takes ix over, in any case. */
+static sr1_status open_index(sr1_search **out, struct sr1__index *ix,
+                             const sr1_bm25_options *o)
+{
+    const struct sr1__index_meta *meta = sr1__index_meta(ix);
+    struct bm25 *e = sr1__calloc(1, sizeof(*e));
+    sr1_status status;
+
+    if (e == NULL) {
+        sr1__index_close(ix);
+        return sr1__fail_nomem("bm25 engine");
+    }
+    e->ix = ix;
+    e->k1 = o->k1;
+    e->b = o->b;
+    e->analyzer = sr1__analyzer_find(meta->analyzer, NULL);
+    if (e->analyzer == NULL) {
+        status = sr1__fail(SR1_E_UNSUPPORTED, "index made with analyzer '%.31s', which this "
+                                              "library does not have",
+                           meta->analyzer);
+    } else {
+        sr1__bm25_norm_init(&e->norm, meta, e->k1, e->b);
+        status = sr1__search_new_builtin(out, &bm25_ops, e);
+    }
+    if (status != SR1_OK)
+        bm25_destroy(e);
+    return status;
+}
+
+sr1_status sr1_search_open_bm25(sr1_search **out, const char *path,
+                                const sr1_bm25_options *options)
+{
+    struct sr1__index *ix = NULL;
+    sr1_bm25_options o;
+
+    if (out == NULL || path == NULL)
+        return sr1__fail(SR1_E_INVALID, "bm25: an argument is NULL");
+    SR1__TRY(read_options(options, &o));
+    SR1__TRY(sr1__index_open(&ix, path));
+    return sr1__context(open_index(out, ix, &o), "%s", path);
+}
+
+sr1_status sr1__search_open_bm25_memory(sr1_search **out, const void *bytes, size_t n,
+                                        int check_sums, const sr1_bm25_options *options)
+{
+    struct sr1__index *ix = NULL;
+    sr1_bm25_options o;
+
+    SR1__TRY(read_options(options, &o));
+    SR1__TRY(sr1__index_open_memory(&ix, bytes, n, check_sums));
+    return open_index(out, ix, &o);
+}
+
+sr1_status sr1__bm25_stats(const sr1_search *engine, struct sr1__bm25_work *out)
+{
+    struct bm25 *e = sr1__search_self(engine, bm25_search);
+
+    if (e == NULL)
+        return sr1__fail(SR1_E_INVALID, "bm25: this engine is not a BM25 engine");
+    out->scored = atomic_load(&e->scored);
+    out->listed = atomic_load(&e->listed);
+    return SR1_OK;
+}
+
+sr1_status sr1_bm25_info_get(const sr1_search *engine, sr1_bm25_info *out)
+{
+    struct bm25 *e = sr1__search_self(engine, bm25_search);
+    const struct sr1__index_meta *meta;
+    sr1_bm25_info info = {sizeof(info)};
+
+    if (e == NULL)
+        return sr1__fail(SR1_E_INVALID, "bm25 info: this engine is not a BM25 engine");
+    meta = sr1__index_meta(e->ix);
+    info.documents = meta->documents;
+    info.terms = meta->terms;
+    info.total_terms = meta->total_terms;
+    info.postings = meta->postings;
+    info.file_bytes = meta->file_bytes;
+    info.search_bytes = meta->search_bytes;
+    info.documents_bytes = meta->documents_bytes;
+    info.contents_bytes = meta->contents_bytes;
+    info.analyzer = meta->analyzer;
+    info.k1 = e->k1;
+    info.b = e->b;
+    return sr1__search_fill(out, &info, sizeof(info), "bm25 info");
+}

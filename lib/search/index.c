@@ -1,0 +1,479 @@
+/* search/index.c - open an index file, check it, find terms and stored rows. */
+#include "search/index.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "search/analyze.h"
+#include "search/index_format.h"
+
+#include <zstd.h>
+
+struct section {
+    const unsigned char *p;
+    size_t size;
+};
+
+struct sr1__index {
+    struct sr1__map map; /* of a file; empty when the bytes are the caller's */
+    struct section sections[INDEX_SECTIONS];
+    struct sr1__index_meta meta;
+    size_t n_doc_blocks;
+    size_t n_term_blocks;
+};
+
+static sr1_status corrupt(const char *what)
+{
+    return sr1__fail(SR1_E_CORRUPT, "index is damaged: %s; build it again", what);
+}
+
+/* ---- lengths ---- */
+
+#define LENGTH_FREE 24 /* lengths that the 4-bit float leaves room for */
+
+uint8_t sr1__length_encode(uint32_t length)
+{
+    uint32_t j;
+    uint32_t shift = 0;
+
+    if (length < LENGTH_FREE)
+        return (uint8_t)length;
+    j = length - LENGTH_FREE;
+    if (j > INT32_MAX - LENGTH_FREE)
+        j = INT32_MAX - LENGTH_FREE;
+    if (j < 16)
+        return (uint8_t)(LENGTH_FREE + j);
+    while (j >> shift >= 16)
+        shift++;
+    return (uint8_t)(LENGTH_FREE + ((j >> shift & 7) | (shift + 1) << 3));
+}
+
+uint32_t sr1__length_decode(uint8_t code)
+{
+    uint32_t j;
+    uint32_t exponent;
+
+    if (code < LENGTH_FREE + 16)
+        return code;
+    j = (uint32_t)code - LENGTH_FREE;
+    exponent = j >> 3;
+    return LENGTH_FREE + (((j & 7) | 8) << (exponent - 1));
+}
+
+/* ---- open ---- */
+
+static sr1_status read_section(struct sr1__reader *r, const unsigned char *bytes, size_t end,
+                               int check_sums, struct section *out)
+{
+    uint64_t offset = sr1__read_u64(r);
+    uint64_t size = sr1__read_u64(r);
+    uint64_t sum = sr1__read_u64(r);
+
+    if (offset < INDEX_HEADER_BYTES || offset > end || size > end - offset)
+        return corrupt("a section lies outside the file");
+    out->p = bytes + offset;
+    out->size = (size_t)size;
+    if (check_sums && sum != 0 && index_checksum(out->p, out->size) != sum)
+        return corrupt("a checksum does not fit");
+    return SR1_OK;
+}
+
+static sr1_status read_footer(struct sr1__index *ix, const unsigned char *bytes, size_t n,
+                              int check_sums)
+{
+    const unsigned char *footer = bytes + n - INDEX_FOOTER_BYTES;
+    struct sr1__index_meta *m = &ix->meta;
+    struct sr1__reader r;
+    const void *name;
+
+    if (memcmp(bytes + n - 8, INDEX_MAGIC, 8) != 0)
+        return corrupt("its end is missing");
+    if (check_sums && index_checksum(footer, INDEX_FOOTER_BYTES - 16) !=
+                          index_u64(bytes + n - 16))
+        return corrupt("the checksum of its footer does not fit");
+    sr1__reader_init(&r, footer, INDEX_FOOTER_BYTES);
+    m->documents = sr1__read_u64(&r);
+    m->terms = sr1__read_u64(&r);
+    m->total_terms = sr1__read_u64(&r);
+    m->postings = sr1__read_u64(&r);
+    m->contents_bytes = sr1__read_u64(&r);
+    name = sr1__read_bytes(&r, INDEX_ANALYZER_BYTES);
+    memcpy(m->analyzer, name, INDEX_ANALYZER_BYTES);
+    if (m->analyzer[INDEX_ANALYZER_BYTES - 1] != '\0' || m->documents < 1 ||
+        m->documents > INT32_MAX || m->terms > UINT32_MAX)
+        return corrupt("its counts are out of range");
+    for (int i = 0; i < INDEX_SECTIONS; i++)
+        SR1__TRY(read_section(&r, bytes, n - INDEX_FOOTER_BYTES, check_sums,
+                              &ix->sections[i]));
+    return SR1_OK;
+}
+
+static sr1_status check_doc_dir(struct sr1__index *ix)
+{
+    const struct section *s = &ix->sections[SECTION_DOC_DIR];
+    uint64_t end = 0;
+    uint64_t docs = 0;
+
+    ix->n_doc_blocks = s->size / INDEX_DIR_ENTRY;
+    if (s->size % INDEX_DIR_ENTRY != 0)
+        return corrupt("the directory of documents has an odd size");
+    for (size_t i = 0; i < ix->n_doc_blocks; i++) {
+        const unsigned char *e = s->p + i * INDEX_DIR_ENTRY;
+
+        if (index_u64(e) < end || index_u64(e) > ix->sections[SECTION_DOCUMENTS].size ||
+            index_u32(e + 8) <= docs || index_u32(e + 12) > INDEX_RAW_MAX)
+            return corrupt("the directory of documents is out of order");
+        end = index_u64(e);
+        docs = index_u32(e + 8);
+    }
+    return docs == ix->meta.documents ? SR1_OK : corrupt("documents are missing");
+}
+
+static sr1_status check_term_dir(struct sr1__index *ix)
+{
+    const struct section *s = &ix->sections[SECTION_TERM_DIR];
+    uint64_t text = 0;
+    uint64_t postings = 0;
+
+    ix->n_term_blocks = s->size / INDEX_DIR_ENTRY;
+    if (s->size % INDEX_DIR_ENTRY != 0 ||
+        ix->n_term_blocks != (ix->meta.terms + INDEX_TERM_BLOCK - 1) / INDEX_TERM_BLOCK)
+        return corrupt("the directory of terms has a wrong size");
+    for (size_t i = 0; i < ix->n_term_blocks; i++) {
+        const unsigned char *e = s->p + i * INDEX_DIR_ENTRY;
+
+        if (index_u64(e) < text || index_u64(e) > ix->sections[SECTION_TERMS].size ||
+            index_u64(e + 8) < postings ||
+            index_u64(e + 8) > ix->sections[SECTION_POSTINGS].size - INDEX_PADDING)
+            return corrupt("the directory of terms is out of order");
+        text = index_u64(e);
+        postings = index_u64(e + 8);
+    }
+    return SR1_OK;
+}
+
+static sr1_status check(struct sr1__index *ix, const unsigned char *bytes, size_t n,
+                        int check_sums)
+{
+    struct sr1__index_meta *m = &ix->meta;
+
+    if (n < INDEX_HEADER_BYTES + INDEX_FOOTER_BYTES || memcmp(bytes, INDEX_MAGIC, 8) != 0)
+        return sr1__fail(SR1_E_CORRUPT, "not a BM25 index of this library, or cut short");
+    if (index_u32(bytes + 8) != INDEX_VERSION)
+        return sr1__fail(SR1_E_UNSUPPORTED,
+                         "index format %u, this library reads %u; build the index again",
+                         index_u32(bytes + 8), INDEX_VERSION);
+    SR1__TRY(read_footer(ix, bytes, n, check_sums));
+    if (ix->sections[SECTION_LENGTHS].size != m->documents ||
+        ix->sections[SECTION_POSTINGS].size < INDEX_PADDING)
+        return corrupt("a section has a wrong size");
+    SR1__TRY(check_doc_dir(ix));
+    SR1__TRY(check_term_dir(ix));
+    m->file_bytes = n;
+    m->documents_bytes =
+        ix->sections[SECTION_DOCUMENTS].size + ix->sections[SECTION_DOC_DIR].size;
+    m->search_bytes = n - m->documents_bytes;
+    return SR1_OK;
+}
+
+sr1_status sr1__index_open_memory(struct sr1__index **out, const void *bytes, size_t n,
+                                  int check_sums)
+{
+    struct sr1__index *ix = sr1__calloc(1, sizeof(*ix));
+    sr1_status status;
+
+    if (ix == NULL)
+        return sr1__fail_nomem("index");
+    status = check(ix, bytes, n, check_sums);
+    if (status != SR1_OK) {
+        sr1__free(ix);
+        return status;
+    }
+    *out = ix;
+    return SR1_OK;
+}
+
+sr1_status sr1__index_open(struct sr1__index **out, const char *path)
+{
+    struct sr1__index *ix = NULL;
+    struct sr1__map map;
+    sr1_status status;
+
+    SR1__TRY(sr1__map_open(&map, path));
+    status = sr1__index_open_memory(&ix, map.data, map.size, 1);
+    if (status != SR1_OK) {
+        sr1__map_close(&map);
+        return sr1__context(status, "%s", path);
+    }
+    ix->map = map;
+    *out = ix;
+    return SR1_OK;
+}
+
+void sr1__index_close(struct sr1__index *ix)
+{
+    if (ix == NULL)
+        return;
+    sr1__map_close(&ix->map);
+    sr1__free(ix);
+}
+
+const struct sr1__index_meta *sr1__index_meta(const struct sr1__index *ix)
+{
+    return &ix->meta;
+}
+
+const uint8_t *sr1__index_length_codes(const struct sr1__index *ix)
+{
+    return ix->sections[SECTION_LENGTHS].p;
+}
+
+/* ---- terms ---- */
+
+/* Bounded reading of varints; a bad one sets failed and gives 0. */
+static uint64_t read_varint(struct sr1__reader *r)
+{
+    uint64_t v = 0;
+
+    for (int shift = 0; shift < 63; shift += 7) {
+        uint8_t byte = sr1__read_u8(r);
+
+        v |= (uint64_t)(byte & 0x7F) << shift;
+        if (byte < 0x80)
+            return v;
+    }
+    r->failed = 1;
+    return 0;
+}
+
+struct term_entry {
+    char text[SR1__TOKEN_MAX_BYTES];
+    size_t n;
+    uint64_t df;
+    uint64_t size;
+};
+
+/* Turn the entry before into the next one. */
+static sr1_status next_entry(struct sr1__reader *r, struct term_entry *e)
+{
+    uint64_t shared = read_varint(r);
+    uint64_t suffix = read_varint(r);
+    const void *bytes;
+
+    if (shared > e->n || suffix > SR1__TOKEN_MAX_BYTES - shared)
+        return corrupt("a term is too long");
+    bytes = sr1__read_bytes(r, (size_t)suffix);
+    if (bytes != NULL)
+        memcpy(e->text + shared, bytes, (size_t)suffix);
+    e->n = (size_t)(shared + suffix);
+    e->df = read_varint(r);
+    e->size = read_varint(r);
+    return r->failed ? corrupt("a term is cut short") : SR1_OK;
+}
+
+static int compare(const char *a, size_t na, const char *b, size_t nb)
+{
+    int c = memcmp(a, b, na < nb ? na : nb);
+
+    return c != 0 ? c : na < nb ? -1 : na > nb;
+}
+
+static void block_reader(const struct sr1__index *ix, size_t block, struct sr1__reader *r)
+{
+    const struct section *terms = &ix->sections[SECTION_TERMS];
+    uint64_t offset =
+        index_u64(ix->sections[SECTION_TERM_DIR].p + block * INDEX_DIR_ENTRY);
+
+    sr1__reader_init(r, terms->p + offset, terms->size - (size_t)offset);
+}
+
+/* The last block whose first term is <= the term; 0 when there is none. */
+static sr1_status find_block(const struct sr1__index *ix, const char *term, size_t n,
+                             size_t *out)
+{
+    size_t low = 0;
+    size_t high = ix->n_term_blocks;
+
+    while (high - low > 1) {
+        size_t mid = low + (high - low) / 2;
+        struct sr1__reader r;
+        const char *first;
+        uint64_t size;
+
+        block_reader(ix, mid, &r);
+        (void)read_varint(&r);
+        size = read_varint(&r);
+        first = sr1__read_bytes(&r, (size_t)size);
+        if (r.failed)
+            return corrupt("a term is cut short");
+        if (compare(first, (size_t)size, term, n) <= 0)
+            low = mid;
+        else
+            high = mid;
+    }
+    *out = low;
+    return SR1_OK;
+}
+
+static sr1_status set_term(const struct sr1__index *ix, const struct term_entry *e,
+                           uint64_t offset, struct sr1__index_term *out)
+{
+    const struct section *s = &ix->sections[SECTION_POSTINGS];
+    uint64_t limit = s->size - INDEX_PADDING;
+
+    if (e->df < 1 || e->df > ix->meta.documents || offset > limit || e->size > limit - offset)
+        return corrupt("a term's postings lie outside their section");
+    out->df = (uint32_t)e->df;
+    out->bytes = s->p + offset;
+    out->size = (size_t)e->size;
+    return SR1_OK;
+}
+
+sr1_status sr1__index_find(const struct sr1__index *ix, const char *term, size_t n,
+                           struct sr1__index_term *out)
+{
+    struct sr1__index_term none = {0, NULL, 0};
+    struct term_entry e;
+    struct sr1__reader r;
+    uint64_t offset;
+    size_t block = 0;
+    size_t left;
+
+    *out = none;
+    if (ix->n_term_blocks == 0)
+        return SR1_OK;
+    SR1__TRY(find_block(ix, term, n, &block));
+    block_reader(ix, block, &r);
+    offset = index_u64(ix->sections[SECTION_TERM_DIR].p + block * INDEX_DIR_ENTRY + 8);
+    left = (size_t)ix->meta.terms - block * INDEX_TERM_BLOCK;
+    e.n = 0;
+    for (size_t i = 0; i < left && i < INDEX_TERM_BLOCK; i++) {
+        int c;
+
+        SR1__TRY(next_entry(&r, &e));
+        c = compare(e.text, e.n, term, n);
+        if (c == 0)
+            return set_term(ix, &e, offset, out);
+        if (c > 0)
+            return SR1_OK;
+        if (e.size > ix->sections[SECTION_POSTINGS].size)
+            return corrupt("a term's postings lie outside their section");
+        offset += e.size;
+    }
+    return SR1_OK;
+}
+
+/* ---- stored rows ---- */
+
+struct sr1__row_reader {
+    const struct sr1__index *ix;
+    ZSTD_DCtx *zstd;
+    unsigned char *raw; /* the block read last */
+    size_t raw_size;
+    size_t capacity;
+    size_t block; /* SIZE_MAX: none */
+};
+
+sr1_status sr1__row_reader_new(struct sr1__row_reader **out, const struct sr1__index *ix)
+{
+    struct sr1__row_reader *r = sr1__calloc(1, sizeof(*r));
+
+    if (r == NULL)
+        return sr1__fail_nomem("document reader");
+    r->ix = ix;
+    r->block = SIZE_MAX;
+    r->zstd = ZSTD_createDCtx();
+    if (r->zstd == NULL) {
+        sr1__free(r);
+        return sr1__fail_nomem("document reader");
+    }
+    *out = r;
+    return SR1_OK;
+}
+
+void sr1__row_reader_free(struct sr1__row_reader *r)
+{
+    if (r == NULL)
+        return;
+    ZSTD_freeDCtx(r->zstd);
+    sr1__free(r->raw);
+    sr1__free(r);
+}
+
+static const unsigned char *doc_dir_entry(const struct sr1__index *ix, size_t block)
+{
+    return ix->sections[SECTION_DOC_DIR].p + block * INDEX_DIR_ENTRY;
+}
+
+static size_t find_doc_block(const struct sr1__index *ix, uint32_t doc)
+{
+    size_t low = 0;
+    size_t high = ix->n_doc_blocks;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+
+        if (index_u32(doc_dir_entry(ix, mid) + 8) <= doc)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static sr1_status load_block(struct sr1__row_reader *r, size_t block)
+{
+    const unsigned char *e = doc_dir_entry(r->ix, block);
+    uint64_t begin = block > 0 ? index_u64(doc_dir_entry(r->ix, block - 1)) : 0;
+    size_t raw_size = index_u32(e + 12);
+    size_t got;
+
+    r->block = SIZE_MAX;
+    if (raw_size > r->capacity) {
+        unsigned char *raw = sr1__realloc(r->raw, raw_size, 1);
+
+        if (raw == NULL)
+            return sr1__fail_nomem("stored documents");
+        r->raw = raw;
+        r->capacity = raw_size;
+    }
+    got = ZSTD_decompressDCtx(r->zstd, r->raw, r->capacity,
+                              r->ix->sections[SECTION_DOCUMENTS].p + begin,
+                              (size_t)(index_u64(e) - begin));
+    if (ZSTD_isError(got) || got != raw_size)
+        return corrupt("stored documents do not decompress");
+    r->raw_size = raw_size;
+    r->block = block;
+    return SR1_OK;
+}
+
+sr1_status sr1__row_read(struct sr1__row_reader *r, uint32_t doc, const char **row, size_t *n)
+{
+    size_t block = find_doc_block(r->ix, doc);
+    uint32_t first;
+    uint32_t end;
+    uint64_t before = 0;
+    uint64_t size = 0;
+    struct sr1__reader lengths;
+
+    if (block == r->ix->n_doc_blocks)
+        return sr1__fail(SR1_E_NOT_FOUND, "index: no document %u", doc);
+    first = block > 0 ? index_u32(doc_dir_entry(r->ix, block - 1) + 8) : 0;
+    end = index_u32(doc_dir_entry(r->ix, block) + 8);
+    if (block != r->block)
+        SR1__TRY(load_block(r, block));
+    sr1__reader_init(&lengths, r->raw, r->raw_size);
+    for (uint32_t d = first; d < end && !lengths.failed; d++) {
+        uint64_t v = read_varint(&lengths);
+
+        if (v > r->raw_size)
+            return corrupt("a stored document is too long");
+        before += d < doc ? v : 0;
+        size = d == doc ? v : size;
+    }
+    (void)sr1__read_bytes(&lengths, (size_t)before);
+    *row = sr1__read_bytes(&lengths, (size_t)size);
+    if (lengths.failed)
+        return corrupt("a stored document is cut short");
+    *n = (size_t)size;
+    return SR1_OK;
+}

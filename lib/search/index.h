@@ -1,0 +1,94 @@
+/* search/index.h - reading a BM25 index: the one way callers see the file. Builder and layout
+ * (index_writer.c, index_format.h) can change behind it.
+ *
+ * An open index is read-only and may be used from several threads; cursors and document
+ * readers belong to one thread. Whatever the bytes of the file, calls end with a status:
+ * damage found on the way is SR1_E_CORRUPT. */
+#ifndef SR1__SEARCH_INDEX_H
+#define SR1__SEARCH_INDEX_H
+
+#include "base/error.h"
+
+#define SR1__INDEX_BLOCK 128 /* postings in a full block */
+
+struct sr1__index;
+
+struct sr1__index_meta {
+    uint64_t documents; /* 1 to 2^31 - 1 */
+    uint64_t terms;
+    uint64_t total_terms;
+    uint64_t postings;
+    uint64_t contents_bytes;
+    uint64_t file_bytes;
+    uint64_t search_bytes;
+    uint64_t documents_bytes;
+    char analyzer[32];
+};
+
+sr1_status sr1__index_open(struct sr1__index **out, const char *path);
+/* The same over bytes that the caller keeps while the index is open. check_sums 0 leaves the
+ * checksums out: for tests that damage an index on purpose. */
+sr1_status sr1__index_open_memory(struct sr1__index **out, const void *bytes, size_t n,
+                                  int check_sums);
+void sr1__index_close(struct sr1__index *ix);
+
+const struct sr1__index_meta *sr1__index_meta(const struct sr1__index *ix);
+/* [documents], borrowed until the index is closed. */
+const uint8_t *sr1__index_length_codes(const struct sr1__index *ix);
+
+/* Lucene's one-byte lengths (SmallFloat.intToByte4): below 40 as is, then 4 significant bits
+ * of length - 24. */
+uint8_t sr1__length_encode(uint32_t length);
+uint32_t sr1__length_decode(uint8_t code);
+
+/* Upper bounds by what a posting's score depends on: the best tf and shortest length in up to
+ * 4 groups of postings. tf 0: the group is empty; 255: any tf. */
+struct sr1__impacts {
+    uint8_t tf[4];
+    uint8_t length_code[4];
+};
+
+/* Where a term's postings lie; df 0 when the index does not have the term. */
+struct sr1__index_term {
+    uint32_t df;
+    const unsigned char *bytes;
+    size_t size;
+};
+sr1_status sr1__index_find(const struct sr1__index *ix, const char *term, size_t n,
+                           struct sr1__index_term *out);
+
+/* A forward cursor over the blocks of one term. block == n_blocks at the end. */
+struct sr1__postings {
+    uint32_t n_blocks;
+    uint32_t block; /* current */
+    uint32_t count; /* of docs and tfs; 0 until the current block is decoded */
+    uint32_t docs[SR1__INDEX_BLOCK];
+    uint32_t tfs[SR1__INDEX_BLOCK]; /* >= 1 */
+    uint32_t df;
+    uint32_t documents;
+    const unsigned char *dir; /* NULL for a single block */
+    const unsigned char *data;
+    size_t size;
+};
+
+sr1_status sr1__postings_open(struct sr1__postings *p, const struct sr1__index *ix,
+                              const struct sr1__index_term *term);
+/* Bounds of the whole list; 0 when there are none stored (a single block, decoded at once). */
+int sr1__postings_impacts(const struct sr1__postings *p, struct sr1__impacts *out);
+/* Bounds and last document of a block, from the directory. Not for a single block. */
+uint32_t sr1__postings_block_last(const struct sr1__postings *p, uint32_t block);
+void sr1__postings_block_impacts(const struct sr1__postings *p, uint32_t block,
+                                 struct sr1__impacts *out);
+/* Move to the first block, from the current on, whose last document is >= doc. */
+void sr1__postings_seek_block(struct sr1__postings *p, uint32_t doc);
+/* Fill docs (rising, < documents) and tfs of the current block. */
+sr1_status sr1__postings_decode(struct sr1__postings *p);
+
+/* Rows as they were in the corpus. */
+struct sr1__row_reader;
+sr1_status sr1__row_reader_new(struct sr1__row_reader **out, const struct sr1__index *ix);
+void sr1__row_reader_free(struct sr1__row_reader *r);
+/* Borrowed until the reader's next call. */
+sr1_status sr1__row_read(struct sr1__row_reader *r, uint32_t doc, const char **row, size_t *n);
+
+#endif

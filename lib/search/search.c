@@ -1,0 +1,439 @@
+/* search/search.c - engines and the one way to ask them: each distinct query of a batch is
+ * looked up in the cache, and what is missing is sent to the engine, in one call or cut into
+ * pieces over threads. */
+#include <searchr1/search.h>
+
+#include "base/mem.h"
+#include "base/pool.h"
+#include "base/rng.h"
+#include "base/utf8.h"
+#include "search/answer.h"
+#include "search/cache.h"
+#include "search/engine.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+struct sr1_search {
+    atomic_int references;
+    sr1_search_ops ops; /* name is ours */
+    void *self;
+    int builtin;
+    pthread_mutex_t call_lock; /* around ops.search without SR1_SEARCH_CONCURRENT */
+    struct sr1__search_cache *cache;
+    struct sr1__pool *pool;
+    atomic_llong queries;
+    atomic_llong blank;
+    atomic_llong duplicates;
+    atomic_llong cache_hits;
+    atomic_llong sent;
+    atomic_llong failed;
+};
+
+struct sr1_search_results {
+    size_t n;
+    struct sr1__answer *answers[];
+};
+
+/* One sr1_search_run. An answer of results that is NULL is still to be had: from the engine
+ * when its query is in ask, else from the query same_as points at. */
+struct batch {
+    sr1_search *engine;
+    const char *const *queries;
+    size_t n;
+    int32_t top_k;
+    sr1_search_results *results;
+    size_t *same_as;       /* [n] first query with the same text */
+    const char **ask;      /* [n_ask] what the engine is sent */
+    struct sr1__answer **asked; /* [n_ask] */
+    size_t n_ask;
+    size_t piece; /* queries of one call */
+};
+
+/* ---- engines ---- */
+
+static sr1_status check_ops(const sr1_search_ops *ops)
+{
+    size_t least = offsetof(sr1_search_ops, flags) + sizeof(ops->flags);
+
+    if (ops == NULL || ops->struct_size < least)
+        return sr1__fail(SR1_E_INVALID, "search engine: ops is NULL or struct_size not set");
+    if (ops->name == NULL || ops->name[0] == '\0')
+        return sr1__fail(SR1_E_INVALID, "search engine: it needs a name");
+    if (ops->search == NULL)
+        return sr1__fail(SR1_E_INVALID, "search engine '%.100s': no search function",
+                         ops->name);
+    return SR1_OK;
+}
+
+static sr1_status engine_new(sr1_search **out, const sr1_search_ops *ops, void *self,
+                             int builtin)
+{
+    sr1_search *e;
+
+    if (out == NULL)
+        return sr1__fail(SR1_E_INVALID, "search engine: out is NULL");
+    SR1__TRY(check_ops(ops));
+    e = sr1__calloc(1, sizeof(*e));
+    if (e == NULL)
+        return sr1__fail_nomem("search engine");
+    e->ops = *ops;
+    e->ops.name = sr1__strdup(ops->name);
+    if (e->ops.name == NULL) {
+        sr1__free(e);
+        return sr1__fail_nomem("search engine");
+    }
+    e->self = self;
+    e->builtin = builtin;
+    atomic_init(&e->references, 1);
+    pthread_mutex_init(&e->call_lock, NULL);
+    *out = e;
+    return SR1_OK;
+}
+
+sr1_status sr1_search_new(sr1_search **out, const sr1_search_ops *ops, void *self)
+{
+    return engine_new(out, ops, self, 0);
+}
+
+sr1_status sr1__search_new_builtin(sr1_search **out, const sr1_search_ops *ops, void *self)
+{
+    return engine_new(out, ops, self, 1);
+}
+
+void *sr1__search_self(const sr1_search *engine,
+                       sr1_status (*search)(void *, const char *const *, size_t, int32_t,
+                                            sr1_search_sink *))
+{
+    return engine != NULL && engine->ops.search == search ? engine->self : NULL;
+}
+
+sr1_search *sr1_search_retain(sr1_search *engine)
+{
+    if (engine != NULL)
+        atomic_fetch_add(&engine->references, 1);
+    return engine;
+}
+
+void sr1_search_free(sr1_search *engine)
+{
+    if (engine == NULL || atomic_fetch_sub(&engine->references, 1) != 1)
+        return;
+    if (engine->ops.destroy != NULL)
+        engine->ops.destroy(engine->self);
+    sr1__search_cache_free(engine->cache);
+    sr1__pool_free(engine->pool);
+    pthread_mutex_destroy(&engine->call_lock);
+    sr1__free((char *)engine->ops.name);
+    sr1__free(engine);
+}
+
+const char *sr1_search_name(const sr1_search *engine)
+{
+    return engine != NULL ? engine->ops.name : "";
+}
+
+sr1_status sr1_search_set_cache(sr1_search *engine, uint64_t max_bytes)
+{
+    struct sr1__search_cache *cache = NULL;
+
+    if (engine == NULL)
+        return sr1__fail(SR1_E_INVALID, "search cache: engine is NULL");
+    if (max_bytes > 0)
+        SR1__TRY(sr1__search_cache_new(&cache, max_bytes));
+    sr1__search_cache_free(engine->cache);
+    engine->cache = cache;
+    return SR1_OK;
+}
+
+sr1_status sr1_search_set_threads(sr1_search *engine, int32_t threads)
+{
+    struct sr1__pool *pool = NULL;
+
+    if (engine == NULL)
+        return sr1__fail(SR1_E_INVALID, "search threads: engine is NULL");
+    if (threads != 1)
+        SR1__TRY(sr1__pool_new(&pool, threads));
+    sr1__pool_free(engine->pool);
+    engine->pool = pool;
+    return SR1_OK;
+}
+
+sr1_status sr1__search_fill(void *out, const void *full, size_t full_size, const char *what)
+{
+    size_t size = 0;
+
+    if (out != NULL)
+        memcpy(&size, out, sizeof(size));
+    if (size < sizeof(size))
+        return sr1__fail(SR1_E_INVALID, "%s: NULL, or struct_size is not set", what);
+    if (size > full_size)
+        size = full_size;
+    memcpy((char *)out + sizeof(size), (const char *)full + sizeof(size),
+           size - sizeof(size));
+    return SR1_OK;
+}
+
+sr1_status sr1_search_counters_get(const sr1_search *engine, sr1_search_counters *out)
+{
+    sr1_search_counters c = {sizeof(c)};
+
+    if (engine == NULL)
+        return sr1__fail(SR1_E_INVALID, "search counters: engine is NULL");
+    c.queries = atomic_load(&engine->queries);
+    c.blank = atomic_load(&engine->blank);
+    c.duplicates = atomic_load(&engine->duplicates);
+    c.cache_hits = atomic_load(&engine->cache_hits);
+    c.sent = atomic_load(&engine->sent);
+    c.failed = atomic_load(&engine->failed);
+    return sr1__search_fill(out, &c, sizeof(c), "search counters");
+}
+
+/* ---- one batch ---- */
+
+static int is_blank(const char *query)
+{
+    return query == NULL || query[strspn(query, " \t\r\n\v\f")] == '\0' ||
+           !sr1__utf8_valid(query, strlen(query));
+}
+
+static sr1_status batch_init(struct batch *b)
+{
+    size_t n = b->n;
+
+    b->results = sr1__calloc(1, sizeof(*b->results) + n * sizeof(b->results->answers[0]));
+    b->same_as = sr1__calloc(n + 1, sizeof(*b->same_as));
+    b->ask = sr1__calloc(n + 1, sizeof(*b->ask));
+    b->asked = sr1__calloc(n + 1, sizeof(*b->asked));
+    if (b->results == NULL || b->same_as == NULL || b->ask == NULL || b->asked == NULL)
+        return sr1__fail_nomem("search batch");
+    b->results->n = n;
+    return SR1_OK;
+}
+
+static void batch_free(struct batch *b)
+{
+    for (size_t i = 0; b->asked != NULL && i < b->n_ask; i++)
+        sr1__answer_free(b->asked[i]);
+    sr1_search_results_free(b->results);
+    sr1__free(b->same_as);
+    sr1__free((void *)b->ask);
+    sr1__free(b->asked);
+}
+
+static sr1_status answer_blank(struct batch *b, size_t i)
+{
+    SR1__TRY(sr1__answer_new(&b->results->answers[i]));
+    atomic_fetch_add(&b->engine->blank, 1);
+    return sr1__answer_close_blank(b->results->answers[i]);
+}
+
+/* Set same_as through a table of first occurrences. Blank queries point at themselves. */
+static sr1_status find_repeats(struct batch *b)
+{
+    size_t slots = 2 * b->n + 1;
+    size_t *table = sr1__calloc(slots, sizeof(*table)); /* 1 + index, 0: free */
+
+    if (table == NULL)
+        return sr1__fail_nomem("search batch");
+    for (size_t i = 0; i < b->n; i++) {
+        const char *q = b->queries[i];
+        size_t at;
+
+        b->same_as[i] = i;
+        if (is_blank(q))
+            continue;
+        at = sr1__hash64(q, strlen(q), 0) % slots;
+        while (table[at] != 0 && strcmp(b->queries[table[at] - 1], q) != 0)
+            at = (at + 1) % slots;
+        if (table[at] == 0)
+            table[at] = i + 1;
+        b->same_as[i] = table[at] - 1;
+    }
+    sr1__free(table);
+    return SR1_OK;
+}
+
+static sr1_status plan(struct batch *b)
+{
+    SR1__TRY(find_repeats(b));
+    atomic_fetch_add(&b->engine->queries, (long long)b->n);
+    for (size_t i = 0; i < b->n; i++) {
+        const char *q = b->queries[i];
+        struct sr1__answer **answer = &b->results->answers[i];
+
+        if (is_blank(q)) {
+            SR1__TRY(answer_blank(b, i));
+            continue;
+        }
+        if (b->same_as[i] != i) {
+            atomic_fetch_add(&b->engine->duplicates, 1);
+            continue;
+        }
+        *answer = sr1__search_cache_get(b->engine->cache, q, b->top_k);
+        if (*answer != NULL) {
+            atomic_fetch_add(&b->engine->cache_hits, 1);
+            continue;
+        }
+        SR1__TRY(sr1__answer_new(answer));
+        b->asked[b->n_ask] = sr1__answer_retain(*answer);
+        b->ask[b->n_ask++] = q;
+    }
+    return SR1_OK;
+}
+
+/* The engine's status as ours. */
+static sr1_status engine_error(const sr1_search *e, sr1_status status)
+{
+    if (status == SR1_OK)
+        return SR1_OK;
+    if (!e->builtin) {
+        const char *text = sr1_last_error();
+
+        return sr1__fail(SR1_E_CALLBACK, "search engine '%s' failed with %s (%d)%s%s",
+                         e->ops.name, sr1_status_name(status), (int)status,
+                         text[0] != '\0' ? ": " : "", text);
+    }
+    return sr1__context(status, "search engine '%s'", e->ops.name);
+}
+
+static sr1_status ask_piece(void *arg, size_t piece)
+{
+    struct batch *b = arg;
+    sr1_search *e = b->engine;
+    size_t begin = piece * b->piece;
+    size_t n = b->n_ask - begin < b->piece ? b->n_ask - begin : b->piece;
+    sr1_search_sink sink = {b->asked + begin, n, b->top_k};
+    int lock = !(e->ops.flags & SR1_SEARCH_CONCURRENT);
+    sr1_status status;
+
+    if (lock)
+        pthread_mutex_lock(&e->call_lock);
+    if (!e->builtin)
+        sr1_set_error(SR1_OK, "");
+    status = e->ops.search(e->self, b->ask + begin, n, b->top_k, &sink);
+    if (lock)
+        pthread_mutex_unlock(&e->call_lock);
+    return engine_error(e, status);
+}
+
+static sr1_status ask(struct batch *b)
+{
+    sr1_search *e = b->engine;
+    int32_t both = SR1_SEARCH_CONCURRENT | SR1_SEARCH_THREADS;
+    int spread = e->pool != NULL && (e->ops.flags & both) == both;
+    size_t share = spread ? 4 * (size_t)sr1__pool_threads(e->pool) : 1;
+    sr1_status status;
+
+    if (b->n_ask == 0)
+        return SR1_OK;
+    b->piece = (b->n_ask + share - 1) / share;
+    atomic_fetch_add(&e->sent, (long long)b->n_ask);
+    status = sr1__pool_run(spread ? e->pool : NULL, (b->n_ask + b->piece - 1) / b->piece,
+                           ask_piece, b);
+    if (status != SR1_OK)
+        atomic_fetch_add(&e->failed, (long long)b->n_ask);
+    return status;
+}
+
+static sr1_status settle(struct batch *b)
+{
+    for (size_t i = 0; i < b->n_ask; i++) {
+        int32_t status;
+
+        SR1__TRY(sr1__answer_close(b->asked[i], b->ask[i]));
+        status = sr1__answer_status(b->asked[i]);
+        if (status == SR1_SEARCH_OK || status == SR1_SEARCH_EMPTY)
+            sr1__search_cache_put(b->engine->cache, b->ask[i], b->top_k, b->asked[i]);
+        else
+            atomic_fetch_add(&b->engine->failed, 1);
+    }
+    for (size_t i = 0; i < b->n; i++) {
+        if (b->results->answers[i] == NULL)
+            b->results->answers[i] = sr1__answer_retain(b->results->answers[b->same_as[i]]);
+    }
+    return SR1_OK;
+}
+
+sr1_status sr1_search_run(sr1_search *engine, const char *const *queries, size_t n,
+                          int32_t top_k, sr1_search_results **out)
+{
+    struct batch b = {engine, queries, n, top_k};
+    sr1_status status;
+
+    if (engine == NULL || out == NULL || (queries == NULL && n > 0))
+        return sr1__fail(SR1_E_INVALID, "search: engine, queries or out is NULL");
+    if (top_k < 1 || top_k > SR1_SEARCH_TOP_K_MAX)
+        return sr1__fail(SR1_E_INVALID, "search: top_k %d is not in 1..%d", (int)top_k,
+                         SR1_SEARCH_TOP_K_MAX);
+    if (n > SIZE_MAX / 64)
+        return sr1__fail(SR1_E_LIMIT, "search: %zu queries in one batch", n);
+    status = batch_init(&b);
+    if (status == SR1_OK)
+        status = plan(&b);
+    if (status == SR1_OK)
+        status = ask(&b);
+    if (status == SR1_OK)
+        status = settle(&b);
+    if (status == SR1_OK) {
+        *out = b.results;
+        b.results = NULL;
+    }
+    batch_free(&b);
+    return status;
+}
+
+/* ---- results ---- */
+
+size_t sr1_search_results_count(const sr1_search_results *results)
+{
+    return results != NULL ? results->n : 0;
+}
+
+static const struct sr1__answer *answer_of(const sr1_search_results *results, size_t query)
+{
+    return results != NULL && query < results->n ? results->answers[query] : NULL;
+}
+
+int32_t sr1_search_results_status(const sr1_search_results *results, size_t query)
+{
+    const struct sr1__answer *a = answer_of(results, query);
+
+    return a != NULL ? sr1__answer_status(a) : SR1_SEARCH_ERROR;
+}
+
+const char *sr1_search_results_message(const sr1_search_results *results, size_t query)
+{
+    const struct sr1__answer *a = answer_of(results, query);
+
+    return a != NULL ? sr1__answer_message(a) : "no such query in these results";
+}
+
+int32_t sr1_search_results_hit_count(const sr1_search_results *results, size_t query)
+{
+    const struct sr1__answer *a = answer_of(results, query);
+
+    return a != NULL ? sr1__answer_hit_count(a) : 0;
+}
+
+sr1_status sr1_search_results_hit(const sr1_search_results *results, size_t query, int32_t k,
+                                  sr1_search_hit *hit)
+{
+    sr1_search_hit full = {sizeof(full)};
+
+    if (k < 0 || k >= sr1_search_results_hit_count(results, query))
+        return sr1__fail(SR1_E_NOT_FOUND, "search results: query %zu has no hit %d", query,
+                         (int)k);
+    sr1__answer_hit(answer_of(results, query), k, &full);
+    return sr1__search_fill(hit, &full, sizeof(full), "search hit");
+}
+
+void sr1_search_results_free(sr1_search_results *results)
+{
+    if (results == NULL)
+        return;
+    for (size_t i = 0; i < results->n; i++)
+        sr1__answer_free(results->answers[i]);
+    sr1__free(results);
+}
