@@ -1,0 +1,357 @@
+/* test_trajectory_forms.c - the binary and the JSON form give back what was written, and
+ * refuse everything else. */
+#include "base/json.h"
+#include "random_trajectory.h"
+#include "trajectory/codec.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+struct form {
+    const char *name;
+    sr1_status (*write)(const sr1_trajectory *t, void **bytes, size_t *n);
+    sr1_status (*read)(sr1_trajectory **out, const void *bytes, size_t n);
+};
+
+static sr1_status write_json(const sr1_trajectory *t, void **bytes, size_t *n)
+{
+    char *text = NULL;
+    sr1_status status = sr1_trajectory_to_json(t, &text, n);
+
+    if (status == SR1_OK)
+        *bytes = text;
+    return status;
+}
+
+static sr1_status read_json(sr1_trajectory **out, const void *bytes, size_t n)
+{
+    return sr1_trajectory_from_json(out, bytes, n);
+}
+
+static const struct form forms[] = {
+    {"binary", sr1_trajectory_encode, sr1_trajectory_decode},
+    {"json", write_json, read_json},
+};
+#define N_FORMS (sizeof forms / sizeof *forms)
+
+static void check_round_trip(const struct form *f, const sr1_trajectory *t)
+{
+    sr1_trajectory *back = NULL;
+    void *bytes = NULL, *again = NULL;
+    size_t n, m;
+
+    assert_int_equal(f->write(t, &bytes, &n), SR1_OK);
+    if (f->read(&back, bytes, n) != SR1_OK)
+        fail_msg("%s: %s", f->name, sr1_last_error());
+    assert_true(sr1_trajectory_equal(t, back));
+    assert_int_equal(f->write(back, &again, &m), SR1_OK);
+    assert_int_equal(n, m);
+    assert_memory_equal(bytes, again, n);
+    sr1_free(bytes);
+    sr1_free(again);
+    sr1_trajectory_free(back);
+}
+
+static void random_ones_read_back_equal(void **state)
+{
+    struct sr1__rng r;
+    sr1_trajectory *t = NULL;
+    size_t policy = 0, blocks = 0, searches = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 1500; seed++) {
+        sr1__rng_seed(&r, seed, 0);
+        assert_int_equal(random_trajectory(&r, 12, &t), SR1_OK);
+        for (size_t f = 0; f < N_FORMS; f++)
+            check_round_trip(&forms[f], t);
+        policy += sr1_trajectory_policy_count(t);
+        blocks += sr1_trajectory_environment_count(t);
+        searches += sr1_trajectory_search_count(t);
+        sr1_trajectory_free(t);
+    }
+    assert_true(policy > 5000 && blocks > 5000 && searches > 500);
+}
+
+static void a_huge_one_reads_back_equal(void **state)
+{
+    struct sr1__trajectory_builder *b;
+    sr1_trajectory *t;
+    int32_t prompt[2] = {1, 2};
+
+    (void)state;
+    assert_int_equal(sr1__trajectory_builder_new(&b, "q", 1, "id", 0), SR1_OK);
+    assert_int_equal(sr1__trajectory_builder_prompt(b, prompt, 2), SR1_OK);
+    for (int32_t i = 0; i < 100000; i++)
+        assert_int_equal(sr1__trajectory_builder_policy(b, i, -1.0f / (float)(i + 3),
+                                                        i / 1000, "word ", 5),
+                         SR1_OK);
+    assert_int_equal(sr1__trajectory_builder_finish(b, SR1_STOP_TOKEN_LIMIT, NULL, 0, &t),
+                     SR1_OK);
+    for (size_t f = 0; f < N_FORMS; f++)
+        check_round_trip(&forms[f], t);
+    sr1_trajectory_free(t);
+}
+
+/* One with all parts filled, small enough to try every byte of. */
+static sr1_trajectory *full_one(void)
+{
+    const char *truths[] = {"Paris", "the city of Paris"}, *hits[] = {"doc1", "doc22"};
+    struct sr1__trajectory_context c = {0.7, 0.9, 40, 17, "nq", truths, NULL, 2};
+    struct sr1__reward_value parts[] = {{"format", 0.5, 1.0}, {"answer", 2.0, 1.0}};
+    const int32_t prompt[] = {9, 8, 7}, block[] = {21, 22};
+    const float advantages[] = {0.25f, -0.5f};
+    struct sr1__trajectory_builder *b;
+    sr1_trajectory *t;
+
+    assert_int_equal(sr1__trajectory_builder_new(&b, "capital?", 8, "train-3", 1),
+                     SR1_OK);
+    assert_int_equal(sr1__trajectory_builder_context(b, &c), SR1_OK);
+    assert_int_equal(sr1__trajectory_builder_prompt(b, prompt, 3), SR1_OK);
+    assert_int_equal(
+        sr1__trajectory_builder_policy(b, 11, -0.1f, 0, "<search>x</search>", 18),
+        SR1_OK);
+    assert_int_equal(sr1__trajectory_builder_search(b, 0, "x", 1, SR1_OK, 2, hits),
+                     SR1_OK);
+    assert_int_equal(sr1__trajectory_builder_environment(
+                         b, block, 2, 0, "<information>p</information>", 28, 13, 1),
+                     SR1_OK);
+    assert_int_equal(sr1__trajectory_builder_policy(b, 12, -2.5f, 1, "a\xff\0", 3),
+                     SR1_OK);
+    assert_int_equal(sr1__trajectory_builder_finish(b, SR1_STOP_ANSWER, "Paris", 5, &t),
+                     SR1_OK);
+    assert_int_equal(sr1__trajectory_set_reward(t, parts, 2, 2.5), SR1_OK);
+    assert_int_equal(sr1_trajectory_set_advantage(t, -1.25), SR1_OK);
+    assert_int_equal(sr1_trajectory_set_token_advantages(t, advantages, 2), SR1_OK);
+    return t;
+}
+
+static int is_refusal(sr1_status s)
+{
+    return s == SR1_E_CORRUPT || s == SR1_E_PARSE || s == SR1_E_UNSUPPORTED;
+}
+
+/* Each bit of the binary form matters; none is read as something else. */
+static void every_changed_bit_is_seen(void **state)
+{
+    sr1_trajectory *t = full_one(), *back = NULL;
+    void *bytes;
+    size_t n;
+
+    (void)state;
+    assert_int_equal(sr1_trajectory_encode(t, &bytes, &n), SR1_OK);
+    for (size_t i = 0; i < 8 * n; i++) {
+        ((unsigned char *)bytes)[i / 8] ^= (unsigned char)(1u << i % 8);
+        assert_true(is_refusal(sr1_trajectory_decode(&back, bytes, n)));
+        assert_null(back);
+        ((unsigned char *)bytes)[i / 8] ^= (unsigned char)(1u << i % 8);
+    }
+    assert_int_equal(sr1_trajectory_decode(&back, bytes, n), SR1_OK);
+    sr1_trajectory_free(back);
+    sr1_free(bytes);
+    sr1_trajectory_free(t);
+}
+
+static void every_cut_and_extension_is_seen(void **state)
+{
+    sr1_trajectory *t = full_one(), *back = NULL;
+    char *bytes, *longer;
+    size_t n;
+
+    (void)state;
+    for (size_t f = 0; f < N_FORMS; f++) {
+        assert_int_equal(forms[f].write(t, (void **)&bytes, &n), SR1_OK);
+        for (size_t len = 0; len < n; len++) {
+            char *cut = sr1__memdup(bytes, len);
+
+            assert_true(is_refusal(forms[f].read(&back, cut, len)));
+            assert_null(back);
+            sr1__free(cut);
+        }
+        longer = sr1__malloc(n + 1);
+        memcpy(longer, bytes, n);
+        longer[n] = 'x';
+        assert_true(is_refusal(forms[f].read(&back, longer, n + 1)));
+        sr1__free(longer);
+        sr1_free(bytes);
+    }
+    sr1_trajectory_free(t);
+}
+
+/* Below the checksum, where a record was made up: whatever is accepted must be sound. */
+static void a_changed_payload_is_refused_or_sound(void **state)
+{
+    sr1_trajectory *t = full_one();
+    char *bytes;
+    size_t n, accepted = 0;
+
+    (void)state;
+    assert_int_equal(sr1_trajectory_encode(t, (void **)&bytes, &n), SR1_OK);
+    for (size_t i = SR1__CODEC_HEADER; i < n; i++) {
+        for (int change = 1; change < 256; change++) {
+            sr1_trajectory *back = NULL;
+
+            bytes[i] = (char)(bytes[i] ^ change);
+            if (sr1__trajectory_decode_payload(&back, bytes + SR1__CODEC_HEADER,
+                                               n - SR1__CODEC_HEADER) == SR1_OK) {
+                accepted++;
+                check_round_trip(&forms[0], back);
+            } else {
+                assert_null(back);
+            }
+            sr1_trajectory_free(back);
+            bytes[i] = (char)(bytes[i] ^ change);
+        }
+    }
+    assert_true(accepted > 0); /* another answer is as good a trajectory */
+    sr1_free(bytes);
+    sr1_trajectory_free(t);
+}
+
+static void a_later_version_is_named(void **state)
+{
+    sr1_trajectory *t = full_one(), *back = NULL;
+    char *bytes;
+    size_t n;
+
+    (void)state;
+    assert_int_equal(sr1_trajectory_encode(t, (void **)&bytes, &n), SR1_OK);
+    bytes[4] = 2;
+    assert_int_equal(sr1_trajectory_decode(&back, bytes, n), SR1_E_UNSUPPORTED);
+    assert_non_null(strstr(sr1_last_error(), "version 2"));
+    sr1_free(bytes);
+    sr1_trajectory_free(t);
+}
+
+static void json_has_the_names_of_the_schema(void **state)
+{
+    static const char *const names[] = {
+        "query",        "token_steps",    "generated_text", "reward",
+        "final_answer", "full_input_ids", "advantage",      "generated_positions"};
+    sr1_trajectory *t = full_one();
+    const json_t *step;
+    json_t *o;
+    char *text;
+    size_t n;
+
+    (void)state;
+    assert_int_equal(sr1_trajectory_to_json(t, &text, &n), SR1_OK);
+    assert_null(memchr(text, '\n', n));
+    assert_int_equal(sr1__json_parse(&o, text, n, "test"), SR1_OK);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_non_null(json_object_get(o, names[i]));
+    step = json_array_get(json_object_get(o, "token_steps"), 1);
+    assert_int_equal(json_integer_value(json_object_get(step, "token_id")), 12);
+    assert_int_equal(json_integer_value(json_object_get(step, "position")), 6);
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(step, "token_text"), "hex")),
+        "61ff00");
+    assert_true(json_real_value(json_object_get(step, "log_prob")) == -2.5);
+    assert_true(json_real_value(json_object_get(o, "reward")) == 2.5);
+    json_decref(o);
+    sr1_free(text);
+    sr1_trajectory_free(t);
+}
+
+/* Change one member of the good text (value NULL: remove it); the status must be as
+ * given. */
+static void check_changed(const char *key, const char *value, sr1_status expected)
+{
+    sr1_trajectory *t = full_one(), *back = NULL;
+    json_t *o;
+    char *text;
+    size_t n;
+    struct sr1__buf b;
+    sr1_status status;
+
+    assert_int_equal(sr1_trajectory_to_json(t, &text, &n), SR1_OK);
+    assert_int_equal(sr1__json_parse(&o, text, n, "test"), SR1_OK);
+    if (value)
+        assert_int_equal(
+            json_object_set_new(
+                o, key, json_loads(value, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL)),
+            0);
+    else
+        json_object_del(o, key);
+    sr1__buf_init(&b, 0);
+    assert_int_equal(sr1__json_dump(o, 0, &b), SR1_OK);
+    status = sr1_trajectory_from_json(&back, b.data, b.len);
+    if (status != expected)
+        fail_msg("%s = %s: %s (%s)", key, value ? value : "nothing",
+                 sr1_status_name(status), sr1_last_error());
+    sr1_trajectory_free(back);
+    sr1__buf_free(&b);
+    json_decref(o);
+    sr1_free(text);
+    sr1_trajectory_free(t);
+}
+
+static void json_members_are_checked(void **state)
+{
+    static const struct {
+        const char *key, *value;
+        sr1_status expected;
+    } cases[] = {
+        {"comment", "\"not ours\"", SR1_OK},
+        {"reward", "2", SR1_OK},
+        {"query", NULL, SR1_E_PARSE},
+        {"query", "17", SR1_E_PARSE},
+        {"query", "{\"hex\": \"6\"}", SR1_E_PARSE},
+        {"query", "{\"hex\": \"6G\"}", SR1_E_PARSE},
+        {"query", "{\"hex\": \"ff00\"}", SR1_OK},
+        {"query_id", "\"a\\u0000b\"", SR1_E_PARSE},
+        {"sample", "-1", SR1_E_CORRUPT},
+        {"sample", "5000000000", SR1_E_PARSE},
+        {"temperature", "-0.5", SR1_E_CORRUPT},
+        {"top_p", "0", SR1_E_CORRUPT},
+        {"stop_reason", "\"boredom\"", SR1_E_CORRUPT},
+        {"generated_text", "\"other\"", SR1_E_CORRUPT},
+        {"generated_positions", "[3]", SR1_E_CORRUPT},
+        {"generated_positions", "[3, 5]", SR1_E_CORRUPT},
+        {"full_input_ids", "[9, 8, 7, 11, 21, 22, 13]", SR1_E_CORRUPT},
+        {"full_input_ids", "[9, 8, 7, 11, 21, 22, 12, 1]", SR1_E_CORRUPT},
+        {"full_input_ids", "[9, 8, 7, 11, 21, -2, 12]", SR1_E_PARSE},
+        {"full_input_ids", "[9, 8]", SR1_E_CORRUPT},
+        {"prompt_tokens", "4", SR1_E_CORRUPT},
+        {"prompt_tokens", "-4", SR1_E_PARSE},
+        {"token_steps", "[]", SR1_E_PARSE},
+        {"segments", "[]", SR1_E_CORRUPT},
+        {"segments", "[7]", SR1_E_PARSE},
+        {"searches",
+         "[{\"turn\":0,\"query\":\"x\",\"status\":0,\"hits\":1,\"hit_ids\":"
+         "[\"a\",\"b\"]}]",
+         SR1_E_CORRUPT},
+        {"searches",
+         "[{\"turn\":0,\"query\":\"x\",\"status\":0,\"hits\":1,\"hit_ids\":"
+         "[\"a\\u0000\"]}]",
+         SR1_E_PARSE},
+        {"reward_parts", "[{\"name\":\"a\"}]", SR1_E_PARSE},
+        {"reward", "null", SR1_E_CORRUPT},
+        {"token_advantages", "[0.5]", SR1_E_CORRUPT},
+        {"token_advantages", "[]", SR1_E_CORRUPT},
+        {"token_advantages", "[0.5, 1e300]", SR1_E_PARSE},
+        {"token_advantages", "[0.5, \"a\"]", SR1_E_PARSE},
+        {"ground_truths", "[1]", SR1_E_PARSE},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_changed(cases[i].key, cases[i].value, cases[i].expected);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_ones_read_back_equal),
+        cmocka_unit_test(a_huge_one_reads_back_equal),
+        cmocka_unit_test(every_changed_bit_is_seen),
+        cmocka_unit_test(every_cut_and_extension_is_seen),
+        cmocka_unit_test(a_changed_payload_is_refused_or_sound),
+        cmocka_unit_test(a_later_version_is_named),
+        cmocka_unit_test(json_has_the_names_of_the_schema),
+        cmocka_unit_test(json_members_are_checked),
+    };
+
+    return cmocka_run_group_tests_name("trajectory_forms", tests, NULL, NULL);
+}
