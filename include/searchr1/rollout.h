@@ -1,0 +1,128 @@
+/* searchr1/rollout.h - let a policy think, search and answer, and measure how well.
+ *
+ * Ownership: a rollout keeps its own references to model, tokenizer and search engine;
+ *            trajectories handed out are references of the caller (sr1_trajectory_free).
+ * Errors:    outputs are untouched on failure.
+ * Threads:   one thread at a time per rollout; a rollout and a trainer that share a model
+ *            must not run at once. */
+#ifndef SEARCHR1_ROLLOUT_H
+#define SEARCHR1_ROLLOUT_H
+
+#include <searchr1/base.h>
+#include <searchr1/config.h>
+#include <searchr1/data.h>
+#include <searchr1/model.h>
+#include <searchr1/search.h>
+#include <searchr1/tokenizer.h>
+#include <searchr1/trajectory.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sr1_rollout sr1_rollout;
+
+/* The search engine a configuration names (search_engine, search_index, mock_knowledge,
+ * ...). Caller frees with sr1_search_free. SR1_E_CONFIG for the engine "none". Since 0.1. */
+SR1_API sr1_status sr1_search_open(sr1_search **out, const sr1_config *config);
+
+/* Build a rollout by the configuration (model_name_or_path, tokenizer, search_engine,
+ * protocol, max_turns, ...). model, tokenizer and search may be NULL: then they are opened
+ * as the configuration says. Since 0.1. */
+SR1_API sr1_status sr1_rollout_new(sr1_rollout **out, const sr1_config *config,
+                                   sr1_model *model, sr1_tokenizer *tokenizer,
+                                   sr1_search *search);
+SR1_API void sr1_rollout_free(sr1_rollout *rollout);
+
+/* Borrowed until the rollout is freed. Since 0.1. */
+SR1_API sr1_model *sr1_rollout_model(sr1_rollout *rollout);
+SR1_API sr1_tokenizer *sr1_rollout_tokenizer(sr1_rollout *rollout);
+
+/* One question for a rollout. */
+typedef struct sr1_query {
+    size_t struct_size;
+    const char *text;
+    size_t text_len;             /* bytes; text may hold NUL */
+    const char *id;              /* identity of the prompt; NULL: derived from the text */
+    const char *const *answers;  /* gold answers, may be NULL */
+    size_t n_answers;
+    const char *data_source;     /* may be NULL */
+} sr1_query;
+
+typedef struct sr1_rollout_options {
+    size_t struct_size;
+    int32_t group_size;  /* trajectories per query, >= 1 */
+    int32_t greedy;      /* 1: the most probable token; 0: sample as configured */
+    uint64_t seed;       /* trajectory k of query q draws from (seed, q's id, k) alone */
+    int64_t max_tokens;  /* sampled tokens a trajectory; 0: the configured max_tokens */
+    int32_t no_search;   /* 1: searches find nothing (ablation) */
+    /* Called after every decode step and for every finished piece of text; may be NULL.
+     * A status other than SR1_OK ends the rollout with it. */
+    sr1_status (*progress)(void *user, int64_t finished, int64_t total, int64_t tokens);
+    void *user;
+    /* Text as it appears, for one query shown live; may be NULL. source: SR1_SOURCE_*. */
+    sr1_status (*text)(void *user, size_t index, int32_t source, const char *text,
+                       size_t len);
+} sr1_rollout_options;
+
+/* Generate n * group_size trajectories into out, ordered query by query (seed document:
+ * generate_trajectory). An empty query gives an empty trajectory. Since 0.1. */
+SR1_API sr1_status sr1_rollout_generate(sr1_rollout *rollout, const sr1_query *queries,
+                                        size_t n, const sr1_rollout_options *options,
+                                        sr1_trajectory **out);
+
+/* Log-probs of each trajectory's policy tokens under the present weights and the sampling
+ * distribution it was made with (temperature, top-p, top-k), one after the other into
+ * out[out_len]; out_len is the sum of the policy token counts. No gradient
+ * (seed document: recompute_log_probs). Since 0.1. */
+SR1_API sr1_status sr1_rollout_log_probs(sr1_rollout *rollout,
+                                         const sr1_trajectory *const *trajectories,
+                                         size_t n, float *out, size_t out_len);
+
+/* Scores of one data source, or of all rows (data_source NULL in the report). Means over
+ * rows; ratios in [0, 1]. */
+typedef struct sr1_eval_scores {
+    size_t struct_size;
+    const char *data_source; /* borrowed from the evaluation */
+    int64_t rows;
+    double exact_match;
+    double f1;
+    double sub_match;
+    double bleu;
+    double rouge1;
+    double rouge2;
+    double rougeL;
+    double format;    /* share of well-formed trajectories */
+    double answered;  /* share that closed an answer */
+    double searches;  /* per row */
+    double tokens;    /* sampled tokens per row */
+} sr1_eval_scores;
+
+typedef struct sr1_evaluation sr1_evaluation;
+
+typedef struct sr1_eval_options {
+    size_t struct_size;
+    int64_t max_rows;  /* 0: all */
+    int32_t greedy;    /* 1 by default */
+    uint64_t seed;
+    int32_t no_search;
+    sr1_status (*progress)(void *user, int64_t finished, int64_t total, int64_t tokens);
+    void *user;
+    /* Every finished trajectory in row order (borrowed for the call); may be NULL. */
+    sr1_status (*trajectory)(void *user, const sr1_trajectory *trajectory);
+} sr1_eval_options;
+
+/* Answer every row of a dataset and score the answers. Nothing is dropped. Since 0.1. */
+SR1_API sr1_status sr1_evaluate(sr1_evaluation **out, sr1_rollout *rollout,
+                                const sr1_dataset *dataset,
+                                const sr1_eval_options *options);
+SR1_API void sr1_evaluation_free(sr1_evaluation *evaluation);
+/* Entry 0 is over all rows, the others one per data source, by name. Since 0.1. */
+SR1_API size_t sr1_evaluation_count(const sr1_evaluation *evaluation);
+SR1_API sr1_status sr1_evaluation_scores(const sr1_evaluation *evaluation, size_t index,
+                                         sr1_eval_scores *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,123 @@
+/* searchr1/trainer.h - train a policy: the whole run, or one operation at a time.
+ *
+ *     query -> rollout -> trajectory -> reward -> advantage -> loss -> update -> metrics
+ *
+ * Ownership: free a trainer with sr1_trainer_free; it holds its own references.
+ * Errors:    outputs are untouched on failure; a failed update leaves the weights as they
+ *            were.
+ * Threads:   one thread at a time per trainer; sr1_trainer_stop may be called from any
+ *            thread and from a signal handler. */
+#ifndef SEARCHR1_TRAINER_H
+#define SEARCHR1_TRAINER_H
+
+#include <searchr1/reward.h>
+#include <searchr1/rollout.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sr1_trainer sr1_trainer;
+
+/* What one step did. The seed document's names first. */
+typedef struct sr1_step_report {
+    size_t struct_size;
+    int64_t step;               /* 1 for the first */
+    double loss;                /* mean over policy tokens, last update of the step */
+    double kl_div;              /* k3 to the reference, same mean */
+    double avg_reward;
+    double beta;
+    double avg_tokens;          /* sampled tokens per trajectory */
+    double search_trajectories; /* share of trajectories that searched */
+    double policy_loss;
+    double clip_fraction;
+    double approx_kl;
+    double entropy;             /* nats per policy token, at sampling */
+    double grad_norm;           /* before clipping */
+    double learning_rate;
+    double rollout_diff_max;    /* |rollout - recomputed log-prob|, first update */
+    double rollout_diff_mean;
+    int64_t trajectories;
+    int64_t trained;            /* of them in the update */
+    int64_t dead_groups;        /* groups whose rewards are all equal */
+    int64_t policy_tokens;
+    int64_t environment_tokens;
+    int64_t searches;
+    int64_t failed_searches;
+    int64_t skipped_updates;    /* a non-finite loss or gradient */
+    double seconds;             /* whole step, and its phases: */
+    double seconds_rollout;
+    double seconds_reference;
+    double seconds_update;
+    double seconds_search;      /* inside the rollout */
+} sr1_step_report;
+
+/* Build a trainer from a configuration (copied). search: the engine to use instead of the
+ * configured one, or NULL. Nothing is written until sr1_trainer_run. Since 0.1. */
+SR1_API sr1_status sr1_trainer_new(sr1_trainer **out, const sr1_config *config,
+                                   sr1_search *search);
+SR1_API void sr1_trainer_free(sr1_trainer *trainer);
+
+/* Add a reward of the caller's to the configured ones (ops copied; see reward.h). Not once
+ * a run has begun: SR1_E_STATE. Since 0.1. */
+SR1_API sr1_status sr1_trainer_add_reward(sr1_trainer *trainer,
+                                          const sr1_reward_ops *ops, void *self,
+                                          double weight);
+
+/* The rollout that shares the trainer's weights; borrowed until the trainer is freed. Since 0.1. */
+SR1_API sr1_rollout *sr1_trainer_rollout(sr1_trainer *trainer);
+
+/* Optimizer steps taken by whole steps so far (0 for a fresh trainer). Since 0.1. */
+SR1_API int64_t sr1_trainer_steps_done(const sr1_trainer *trainer);
+/* Steps the configuration asks for; 0 when it names no data. Since 0.1. */
+SR1_API int64_t sr1_trainer_steps_planned(const sr1_trainer *trainer);
+
+/* One GRPO update from trajectories that have rewards and advantages: update_times passes,
+ * clipped, with KL (seed document: update_policy). The trajectories are borrowed; those
+ * without policy tokens are skipped and counted. SR1_E_STATE names the first without an
+ * advantage. report may be NULL. Since 0.1. */
+SR1_API sr1_status sr1_trainer_update(sr1_trainer *trainer,
+                                      sr1_trajectory *const *trajectories, size_t n,
+                                      sr1_step_report *report);
+
+/* Roll out group_size trajectories per query (0: as configured), reward, compare within
+ * the group, update (seed document: train_step). out: n * group_size references for the
+ * caller, or NULL. Since 0.1. */
+SR1_API sr1_status sr1_trainer_train_step(sr1_trainer *trainer, const sr1_query *queries,
+                                          size_t n, int32_t group_size,
+                                          sr1_step_report *report, sr1_trajectory **out);
+
+typedef struct sr1_run_callbacks {
+    size_t struct_size;
+    void *user;
+    /* Each may be NULL. A status other than SR1_OK ends the run with it. */
+    sr1_status (*step)(void *user, const sr1_step_report *report, int64_t planned);
+    sr1_status (*phase)(void *user, const char *phase, int64_t done, int64_t total);
+    sr1_status (*validation)(void *user, int64_t step, const sr1_evaluation *evaluation);
+    /* One line worth showing: checkpoint written, alarm raised. */
+    void (*note)(void *user, const char *text);
+} sr1_run_callbacks;
+
+/* Run to the planned end: data, steps, validation, metrics, checkpoints in the run folder
+ * (key `out`). Returns SR1_OK when all work is done, SR1_E_CANCELLED after
+ * sr1_trainer_stop (a checkpoint is written first). Since 0.1. */
+SR1_API sr1_status sr1_trainer_run(sr1_trainer *trainer, const sr1_run_callbacks *callbacks);
+
+/* Continue the run in this folder from its newest whole checkpoint, by the config.json it
+ * holds, as if it had never stopped. Since 0.1. */
+SR1_API sr1_status sr1_trainer_resume(sr1_trainer **out, const char *run_folder,
+                                      sr1_search *search);
+
+/* Ask a running sr1_trainer_run to end after the present step. Async-signal-safe. Since 0.1. */
+SR1_API void sr1_trainer_stop(sr1_trainer *trainer);
+
+/* Write the policy as a Hugging Face folder (weights, config, tokenizer). Since 0.1. */
+SR1_API sr1_status sr1_trainer_save_model(sr1_trainer *trainer, const char *folder);
+
+/* The run folder of the configuration; borrowed until the trainer is freed. Since 0.1. */
+SR1_API const char *sr1_trainer_run_folder(const sr1_trainer *trainer);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,300 @@
+/* rollout/evaluate.c - answer every row of a dataset and score the answers, over all rows and
+ * for each data source. Rows go in chunks, so memory does not grow with the dataset. */
+#include "rollout/internal.h"
+
+#include "base/mem.h"
+
+#include <searchr1/reward.h>
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sr1_evaluation {
+    sr1_eval_scores *of; /* [n]: all rows first, then by data source */
+    size_t n;
+};
+
+struct work {
+    sr1_rollout *rollout;
+    const sr1_dataset *data;
+    const sr1_eval_options *o;
+    sr1_evaluation *e;
+    int64_t total, done, tokens;
+};
+
+/* ---- scores of one trajectory ---- */
+
+typedef sr1_status (*score_fn)(const char *answer, size_t n, const char *const *truths,
+                               size_t n_truths, double *out);
+
+static sr1_status rouge_1(const char *a, size_t n, const char *const *t, size_t k, double *out)
+{
+    return sr1_metric_rouge_n(a, n, t, k, 1, out);
+}
+
+static sr1_status rouge_2(const char *a, size_t n, const char *const *t, size_t k, double *out)
+{
+    return sr1_metric_rouge_n(a, n, t, k, 2, out);
+}
+
+/* A long answer is beyond what ROUGE-L compares; it is no answer then. */
+static sr1_status rouge_l(const char *a, size_t n, const char *const *t, size_t k, double *out)
+{
+    sr1_status st = sr1_metric_rouge_l(a, n, t, k, out);
+
+    if (st == SR1_E_LIMIT)
+        *out = 0.0;
+    return st == SR1_E_LIMIT ? SR1_OK : st;
+}
+
+static const struct {
+    size_t offset;
+    score_fn fn;
+} metrics[] = {
+    {offsetof(sr1_eval_scores, exact_match), sr1_reward_exact_match},
+    {offsetof(sr1_eval_scores, f1), sr1_reward_f1},
+    {offsetof(sr1_eval_scores, sub_match), sr1_reward_sub_match},
+    {offsetof(sr1_eval_scores, bleu), sr1_metric_bleu},
+    {offsetof(sr1_eval_scores, rouge1), rouge_1},
+    {offsetof(sr1_eval_scores, rouge2), rouge_2},
+    {offsetof(sr1_eval_scores, rougeL), rouge_l},
+};
+
+static double *field(sr1_eval_scores *s, size_t offset)
+{
+    return (double *)(void *)((char *)s + offset);
+}
+
+/* Only a closed answer counts: what was cut short is no answer. */
+static sr1_status score(const sr1_trajectory *t, sr1_row *row, sr1_eval_scores *out)
+{
+    size_t n, len, n_truths = sr1_row_answer_count(row);
+    const char *answer = sr1_trajectory_final_answer(t, &n);
+    const char **truths = sr1__calloc(n_truths + 1, sizeof(char *));
+    const char *text = sr1_trajectory_generated_text(t, &len);
+    sr1_reward_scales scales = {.struct_size = sizeof(scales)};
+    double format = 0.0;
+    sr1_status st = truths ? SR1_OK : sr1__fail_nomem("gold answers");
+
+    *out = (sr1_eval_scores){.struct_size = sizeof(*out)};
+    out->answered = sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER;
+    for (size_t i = 0; truths && i < n_truths; i++)
+        truths[i] = sr1_row_answer(row, i);
+    for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]) && st == SR1_OK; i++)
+        if (out->answered > 0 && n_truths)
+            st = metrics[i].fn(answer, n, truths, n_truths, field(out, metrics[i].offset));
+    if (st == SR1_OK)
+        st = sr1_reward_scales_default(&scales);
+    if (st == SR1_OK)
+        st = sr1_reward_check_format(text, len, &scales, &format);
+    out->format = format == scales.format_reward;
+    out->searches = (double)sr1_trajectory_search_count(t);
+    out->tokens = (double)sr1_trajectory_policy_count(t);
+    sr1__free(truths);
+    return st;
+}
+
+/* ---- sums by data source ---- */
+
+static const size_t summed[] = {
+    offsetof(sr1_eval_scores, exact_match), offsetof(sr1_eval_scores, f1),
+    offsetof(sr1_eval_scores, sub_match),   offsetof(sr1_eval_scores, bleu),
+    offsetof(sr1_eval_scores, rouge1),      offsetof(sr1_eval_scores, rouge2),
+    offsetof(sr1_eval_scores, rougeL),      offsetof(sr1_eval_scores, format),
+    offsetof(sr1_eval_scores, answered),    offsetof(sr1_eval_scores, searches),
+    offsetof(sr1_eval_scores, tokens)};
+
+#define N_SUMMED (sizeof(summed) / sizeof(summed[0]))
+
+static sr1_status entry(sr1_evaluation *e, const char *source, sr1_eval_scores **out)
+{
+    sr1_eval_scores *p;
+    char *name;
+
+    for (size_t i = 1; i < e->n; i++)
+        if (strcmp(e->of[i].data_source, source) == 0) {
+            *out = &e->of[i];
+            return SR1_OK;
+        }
+    p = sr1__realloc(e->of, e->n + 1, sizeof(*p));
+    if (!p)
+        return sr1__fail_nomem("evaluation");
+    e->of = p;
+    name = sr1__strdup(source);
+    if (!name)
+        return sr1__fail_nomem("evaluation");
+    p[e->n] = (sr1_eval_scores){.struct_size = sizeof(*p), .data_source = name};
+    *out = &p[e->n++];
+    return SR1_OK;
+}
+
+static void add(sr1_eval_scores *sum, sr1_eval_scores *one)
+{
+    for (size_t i = 0; i < N_SUMMED; i++)
+        *field(sum, summed[i]) += *field(one, summed[i]);
+    sum->rows++;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const sr1_eval_scores *)a)->data_source,
+                  ((const sr1_eval_scores *)b)->data_source);
+}
+
+static void finish(sr1_evaluation *e)
+{
+    for (size_t k = 0; k < e->n; k++)
+        for (size_t i = 0; i < N_SUMMED; i++)
+            *field(&e->of[k], summed[i]) /= e->of[k].rows ? (double)e->of[k].rows : 1.0;
+    qsort(e->of + 1, e->n - 1, sizeof(*e->of), by_name);
+}
+
+/* ---- chunks of rows ---- */
+
+struct chunk {
+    sr1_row **rows;
+    sr1_query *queries;
+    sr1_trajectory **made;
+    size_t n;
+};
+
+static void chunk_free(struct chunk *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        if (c->rows)
+            sr1_row_free(c->rows[i]);
+        if (c->made)
+            sr1_trajectory_free(c->made[i]);
+    }
+    sr1__free(c->rows);
+    sr1__free(c->queries);
+    sr1__free(c->made);
+}
+
+static sr1_status chunk_read(struct chunk *c, const struct work *w, int64_t from, size_t n)
+{
+    *c = (struct chunk){.n = n};
+    c->rows = sr1__calloc(n, sizeof(sr1_row *));
+    c->queries = sr1__calloc(n, sizeof(*c->queries));
+    c->made = sr1__calloc(n, sizeof(sr1_trajectory *));
+    if (!c->rows || !c->queries || !c->made)
+        return sr1__fail_nomem("rows");
+    for (size_t i = 0; i < n; i++) {
+        SR1__TRY(sr1_dataset_read(w->data, from + (int64_t)i, &c->rows[i]));
+        c->queries[i] = (sr1_query){.struct_size = sizeof(c->queries[i]),
+                                    .text = sr1_row_question(c->rows[i]),
+                                    .text_len = strlen(sr1_row_question(c->rows[i])),
+                                    .id = sr1_row_id(c->rows[i]),
+                                    .data_source = sr1_row_data_source(c->rows[i])};
+    }
+    return SR1_OK;
+}
+
+static sr1_status forward_progress(void *user, int64_t finished, int64_t total,
+                                   int64_t tokens)
+{
+    const struct work *w = user;
+
+    (void)total;
+    return w->o->progress(w->o->user, w->done + finished, w->total, w->tokens + tokens);
+}
+
+static sr1_status chunk_score(struct work *w, struct chunk *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        sr1_eval_scores one, *sum;
+
+        SR1__TRY(score(c->made[i], c->rows[i], &one));
+        SR1__TRY(entry(w->e, sr1_row_data_source(c->rows[i]), &sum));
+        add(sum, &one);
+        add(&w->e->of[0], &one);
+        w->tokens += (int64_t)one.tokens;
+        if (w->o->trajectory)
+            SR1__TRY(w->o->trajectory(w->o->user, c->made[i]));
+    }
+    return SR1_OK;
+}
+
+static sr1_status run_chunk(struct work *w, size_t n)
+{
+    sr1_rollout_options o = {.struct_size = sizeof(o), .group_size = 1,
+                             .greedy = w->o->greedy, .seed = w->o->seed,
+                             .no_search = w->o->no_search, .user = w,
+                             .progress = w->o->progress ? forward_progress : NULL};
+    struct chunk c = {0};
+    sr1_status st = chunk_read(&c, w, w->done, n);
+
+    if (st == SR1_OK)
+        st = sr1_rollout_generate(w->rollout, c.queries, n, &o, c.made);
+    if (st == SR1_OK)
+        st = chunk_score(w, &c);
+    chunk_free(&c);
+    w->done += (int64_t)n;
+    return st;
+}
+
+sr1_status sr1_evaluate(sr1_evaluation **out, sr1_rollout *rollout,
+                        const sr1_dataset *dataset, const sr1_eval_options *options)
+{
+    struct work w = {.rollout = rollout, .data = dataset, .o = options};
+    int64_t chunk;
+    sr1_status st = SR1_OK;
+
+    if (!out || !rollout || !dataset || !options)
+        return sr1__fail(SR1_E_INVALID,
+                         "evaluate: out, rollout, dataset and options are required");
+    chunk = 4 * (int64_t)rollout->limits.max_rows;
+    w.total = sr1_dataset_count(dataset);
+    if (options->max_rows > 0 && options->max_rows < w.total)
+        w.total = options->max_rows;
+    w.e = sr1__calloc(1, sizeof(*w.e));
+    if (w.e)
+        w.e->of = sr1__calloc(1, sizeof(*w.e->of));
+    if (!w.e || !w.e->of) {
+        sr1_evaluation_free(w.e);
+        return sr1__fail_nomem("evaluation");
+    }
+    w.e->n = 1;
+    w.e->of[0].struct_size = sizeof(*w.e->of);
+    while (st == SR1_OK && w.done < w.total)
+        st = run_chunk(&w, (size_t)(w.total - w.done < chunk ? w.total - w.done : chunk));
+    if (st != SR1_OK) {
+        sr1_evaluation_free(w.e);
+        return st;
+    }
+    finish(w.e);
+    *out = w.e;
+    return SR1_OK;
+}
+
+void sr1_evaluation_free(sr1_evaluation *e)
+{
+    if (!e)
+        return;
+    for (size_t i = 1; i < e->n; i++)
+        sr1__free((char *)(uintptr_t)e->of[i].data_source);
+    sr1__free(e->of);
+    sr1__free(e);
+}
+
+size_t sr1_evaluation_count(const sr1_evaluation *e)
+{
+    return e->n;
+}
+
+sr1_status sr1_evaluation_scores(const sr1_evaluation *e, size_t index,
+                                 sr1_eval_scores *out)
+{
+    size_t size = out ? out->struct_size : 0;
+
+    if (index >= e->n || size <= sizeof(size_t))
+        return sr1__fail(SR1_E_INVALID, "evaluation: no entry %zu, or struct_size not set",
+                         index);
+    if (size > sizeof(*out))
+        size = sizeof(*out);
+    memcpy((char *)out + sizeof(size_t), (const char *)&e->of[index] + sizeof(size_t),
+           size - sizeof(size_t));
+    return SR1_OK;
+}

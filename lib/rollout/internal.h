@@ -1,0 +1,88 @@
+/* rollout/internal.h - what the files of this module share.
+ *
+ *     sr1_rollout      model, tokenizer, environment and limits of one configuration
+ *     sr1__generation  one call of sr1_rollout_generate
+ *     row (row.h)      one trajectory in the making
+ *     lane (lane.c)    one decoder that advances many rows together */
+#ifndef SR1__ROLLOUT_INTERNAL_H
+#define SR1__ROLLOUT_INTERNAL_H
+
+#include "base/pool.h"
+#include "config/config.h"
+#include "env/env.h"
+#include "model/decoder.h"
+#include "model/model.h"
+#include "rollout/rollout.h"
+#include "weights/sampling.h"
+
+#include <searchr1/rollout.h>
+
+#include <pthread.h>
+
+struct sr1__limits {
+    int64_t max_tokens;       /* sampled, a trajectory */
+    int64_t max_turn_tokens;  /* sampled, a turn; 0: no limit of its own */
+    int64_t max_prompt;
+    int64_t max_observation;
+    int64_t max_context;      /* tokens of a whole sequence */
+    int32_t max_turns;        /* searches */
+    int32_t max_rows;         /* decoded at once, over all lanes */
+};
+
+struct sr1_rollout {
+    sr1_model *model;
+    sr1_tokenizer *tokenizer;
+    sr1_search *search;    /* NULL in the environment "none" */
+    sr1_env *env;
+    sr1_env *deaf_env;     /* searches find nothing: the no_search ablation */
+    struct sr1__limits limits;
+    struct sr1__sampling sampling;
+    int32_t thinking;      /* chat template's enable_thinking */
+    char *system;          /* system message, NULL for none */
+    int64_t score_tokens;  /* token budget of a log-prob pass */
+    int64_t logit_chunk;
+    int64_t weights_version; /* recorded in trajectories */
+    int32_t n_lanes;
+    sr1_model **replicas;           /* [n_lanes] the model, then sharers of its weights */
+    struct sr1__decoder **decoders; /* [n_lanes], made when first needed */
+    struct sr1__pool *pool;         /* [n_lanes] threads; NULL for one lane */
+    pthread_mutex_t env_lock;       /* one call into the environment at a time */
+    struct sr1__rollout_stats stats; /* of the last generate */
+};
+
+/* The prompt's token ids: system message, question, opening of the answer. Caller frees
+ * with sr1_free. */
+sr1_status sr1__rollout_prompt(const sr1_rollout *r, const sr1_query *q, int32_t **ids,
+                               size_t *n);
+
+/* What one generate call works on; borrowed by lanes. */
+struct sr1__generation {
+    sr1_rollout *rollout;
+    sr1_env *env;
+    const sr1_query *queries;
+    size_t n_queries;
+    int32_t group_size;
+    struct sr1__sampling sampling;
+    int64_t max_tokens;
+    uint64_t seed;
+    const sr1_rollout_options *options;
+    sr1_trajectory **out; /* [n_queries * group_size] */
+    pthread_mutex_t lock; /* over all below and the caller's callbacks */
+    size_t finished;
+    struct sr1__rollout_stats stats;
+};
+
+/* Rows of each lane. */
+int32_t sr1__rollout_lane_rows(const sr1_rollout *r);
+
+/* Make the trajectories of every query q with q % n_lanes == lane. */
+sr1_status sr1__lane_run(struct sr1__generation *g, int32_t lane);
+
+/* Id of a query: its own, or derived from its text into buf. */
+#define SR1__QUERY_ID_MAX 32
+const char *sr1__query_id(const sr1_query *q, char buf[SR1__QUERY_ID_MAX]);
+
+/* An empty trajectory for a query that asks nothing. */
+int sr1__query_is_empty(const sr1_query *q);
+
+#endif

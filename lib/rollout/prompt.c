@@ -1,0 +1,50 @@
+/* rollout/prompt.c - from a question to the token ids the policy continues. */
+#include "rollout/internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *sr1__query_id(const sr1_query *q, char buf[SR1__QUERY_ID_MAX])
+{
+    if (q->id && *q->id)
+        return q->id;
+    snprintf(buf, SR1__QUERY_ID_MAX, "q-%016" PRIx64,
+             sr1__hash64(q->text, q->text_len, 0));
+    return buf;
+}
+
+int sr1__query_is_empty(const sr1_query *q)
+{
+    for (size_t i = 0; i < q->text_len; i++)
+        if (!strchr(" \t\r\n\v\f", q->text[i]) || q->text[i] == '\0')
+            return 0;
+    return 1;
+}
+
+sr1_status sr1__rollout_prompt(const sr1_rollout *r, const sr1_query *q, int32_t **ids,
+                               size_t *n)
+{
+    const char *roles[2] = {"system", "user"};
+    const char *contents[2] = {r->system, q->text};
+    size_t sizes[2] = {r->system ? strlen(r->system) : 0, q->text_len};
+    size_t skip = r->system ? 0 : 1;
+    sr1_chat_options o = {.struct_size = sizeof(o),
+                          .add_generation_prompt = 1,
+                          .no_thinking = !r->thinking};
+    int32_t *made = NULL;
+    size_t n_made = 0;
+
+    SR1__TRY(sr1_tokenizer_chat(r->tokenizer, roles + skip, contents + skip, sizes + skip,
+                                2 - skip, &o, NULL, NULL, &made, &n_made));
+    if ((int64_t)n_made > r->limits.max_prompt) {
+        sr1_free(made);
+        return sr1__fail(SR1_E_LIMIT,
+                         "the prompt has %zu tokens, max_prompt_tokens is %" PRId64
+                         "; shorten the question or raise the key",
+                         n_made, r->limits.max_prompt);
+    }
+    *ids = made;
+    *n = n_made;
+    return SR1_OK;
+}

@@ -1,0 +1,359 @@
+/* rollout/rollout.c - build a rollout from a configuration, generate with it. */
+#include "rollout/internal.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "data/template.h"
+#include "tokenizer/tokenizer.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define TEMPLATE_MAX ((size_t)1 << 20)
+
+/* ---- parts by configuration ---- */
+
+static sr1_status open_mock(sr1_search **out, const sr1_config *c)
+{
+    const char *path = sr1__config_str(c, "mock_knowledge");
+
+    return *path ? sr1_search_open_mock_file(out, path)
+                 : sr1_search_open_mock(out, NULL, NULL, 0);
+}
+
+static sr1_status open_bm25(sr1_search **out, const sr1_config *c)
+{
+    sr1_bm25_options o = {.struct_size = sizeof(o)};
+    const char *path = sr1__config_str(c, "search_index");
+
+    if (!*path)
+        return sr1__fail(SR1_E_CONFIG, "search_engine is bm25 but search_index is empty; "
+                                       "make one with sr1-search index CORPUS INDEX");
+    sr1_bm25_options_init(&o);
+    o.k1 = sr1__config_real(c, "bm25_k1");
+    o.b = sr1__config_real(c, "bm25_b");
+    return sr1_search_open_bm25(out, path, &o);
+}
+
+static const struct {
+    const char *name;
+    sr1_status (*open)(sr1_search **out, const sr1_config *c);
+} engines[] = {{"mock", open_mock}, {"bm25", open_bm25}};
+
+sr1_status sr1_search_open(sr1_search **out, const sr1_config *config)
+{
+    const char *name = config ? sr1__config_str(config, "search_engine") : "";
+    sr1_search *engine = NULL;
+
+    for (size_t i = 0; i < sizeof(engines) / sizeof(engines[0]); i++) {
+        if (strcmp(engines[i].name, name) != 0)
+            continue;
+        SR1__TRY(sr1__context(engines[i].open(&engine, config), "search_engine '%s'", name));
+        (void)sr1_search_set_threads(engine,
+                                     (int32_t)sr1__config_int(config, "search_threads"));
+        *out = engine;
+        return SR1_OK;
+    }
+    return sr1__fail(SR1_E_CONFIG, "search_engine '%s' cannot be opened; use mock or bm25",
+                     name);
+}
+
+static sr1_status open_environments(sr1_rollout *r, const sr1_config *c)
+{
+    sr1_env_options o = {.struct_size = sizeof(o)};
+    const char *name = sr1__config_str(c, "environment");
+    sr1_search *nothing = NULL;
+    sr1_status st;
+
+    if (sr1__config_is(c, "search_engine", "none") && !r->search)
+        name = "none";
+    o.protocol = sr1__config_str(c, "protocol");
+    o.document_format = sr1__config_str(c, "document_format");
+    o.top_k = (int32_t)sr1__config_int(c, "search_top_k");
+    if (strcmp(name, "search") == 0 && !r->search)
+        SR1__TRY(sr1_search_open(&r->search, c));
+    SR1__TRY(sr1_env_open(&r->env, name, r->search, &o));
+    SR1__TRY(sr1_search_open_mock(&nothing, NULL, NULL, 0));
+    st = sr1_env_open(&r->deaf_env, name, nothing, &o);
+    sr1_search_free(nothing);
+    return st;
+}
+
+static sr1_status open_model(sr1_rollout *r, const sr1_config *c)
+{
+    const char *dtype = sr1__config_str(c, "dtype");
+    sr1_model_options o = {.struct_size = sizeof(o)};
+
+    if (r->model)
+        return SR1_OK;
+    o.device = sr1__config_str(c, "device");
+    o.dtype = strcmp(dtype, "auto") == 0 ? NULL : dtype;
+    o.threads = (int32_t)sr1__config_int(c, "threads");
+    return sr1_model_open(&r->model, sr1__config_str(c, "model_name_or_path"), &o);
+}
+
+static sr1_status open_tokenizer(sr1_rollout *r, const sr1_config *c)
+{
+    const char *path = sr1__config_str(c, "tokenizer");
+
+    if (!*path)
+        path = sr1__config_str(c, "model_name_or_path");
+    if (!r->tokenizer)
+        SR1__TRY(sr1_tokenizer_open(&r->tokenizer, path));
+    if (sr1_tokenizer_vocab_size(r->tokenizer) > r->model->config.vocab_size)
+        return sr1__fail(SR1_E_INVALID,
+                         "the tokenizer has %d ids but the model only %lld embeddings; "
+                         "they do not belong together",
+                         sr1_tokenizer_vocab_size(r->tokenizer),
+                         (long long)r->model->config.vocab_size);
+    return SR1_OK;
+}
+
+static sr1_status read_system(sr1_rollout *r, const sr1_config *c)
+{
+    const char *path = sr1__config_str(c, "prompt_template");
+    struct sr1__buf text;
+
+    if (strcmp(path, "none") == 0)
+        return SR1_OK;
+    if (*path) {
+        SR1__TRY(sr1__file_read(path, TEMPLATE_MAX, &text));
+        r->system = sr1__strdup(sr1__buf_cstr(&text));
+        sr1__buf_free(&text);
+    } else {
+        const char *builtin;
+
+        SR1__TRY(sr1__template_builtin(sr1__config_str(c, "protocol"), &builtin, NULL));
+        r->system = sr1__strdup(builtin);
+    }
+    return r->system ? SR1_OK : sr1__fail_nomem("system message");
+}
+
+static void read_limits(sr1_rollout *r, const sr1_config *c)
+{
+    r->limits = (struct sr1__limits){
+        .max_tokens = sr1__config_int(c, "max_tokens"),
+        .max_turn_tokens = sr1__config_int(c, "max_tokens_per_turn"),
+        .max_prompt = sr1__config_int(c, "max_prompt_tokens"),
+        .max_observation = sr1__config_int(c, "max_observation_tokens"),
+        .max_context = r->model->config.max_positions,
+        .max_turns = (int32_t)sr1__config_int(c, "max_turns"),
+        .max_rows = (int32_t)sr1__config_int(c, "max_rows"),
+    };
+    r->sampling = (struct sr1__sampling){
+        .temperature = sr1__config_real(c, "temperature"),
+        .top_k = (int32_t)sr1__config_int(c, "top_k"),
+        .top_p = sr1__config_real(c, "top_p"),
+    };
+    r->thinking = sr1__config_bool(c, "enable_thinking");
+    r->score_tokens = sr1__config_int(c, "micro_batch_tokens");
+    r->logit_chunk = sr1__config_int(c, "logit_chunk");
+}
+
+/* ---- the handle ---- */
+
+int32_t sr1__rollout_lane_rows(const sr1_rollout *r)
+{
+    int32_t n = r->limits.max_rows / r->n_lanes;
+
+    return n > 0 ? n : 1;
+}
+
+/* Below this many parameters one operation is too short to be worth cutting up. */
+#define SMALL_MODEL 32000000
+
+static int32_t cpu_threads(const sr1_config *c)
+{
+    int64_t n = sr1__config_int(c, "threads");
+
+    return n > 0 ? (int32_t)n : (int32_t)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+static int32_t choose_lanes(const sr1_config *c, const sr1_model *m)
+{
+    int64_t n = sr1__config_int(c, "workers");
+
+    if (n > 0)
+        return (int32_t)n;
+    if (m->device != SR1__CPU || sr1_model_info(m, SR1_MODEL_PARAMETERS) > SMALL_MODEL)
+        return 1;
+    return cpu_threads(c);
+}
+
+/* Lanes share the weights; threads that are left over go into single operations. */
+static sr1_status make_lanes(sr1_rollout *r, const sr1_config *c)
+{
+    size_t n = (size_t)choose_lanes(c, r->model);
+    int32_t each = cpu_threads(c) / (int32_t)n;
+
+    r->decoders = sr1__calloc(n, sizeof(struct sr1__decoder *));
+    r->replicas = sr1__calloc(n, sizeof(sr1_model *));
+    if (!r->decoders || !r->replicas)
+        return sr1__fail_nomem("rollout");
+    r->n_lanes = (int32_t)n;
+    r->replicas[0] = sr1__model_retain(r->model);
+    for (size_t i = 1; i < n; i++)
+        SR1__TRY(sr1__model_replica(&r->replicas[i], r->model));
+    SR1__TRY(sr1__torch_threads(each > 0 ? each : 1));
+    return n > 1 ? sr1__pool_new(&r->pool, (int32_t)n) : SR1_OK;
+}
+
+static sr1_status build(sr1_rollout *r, const sr1_config *c)
+{
+    SR1__TRY(open_model(r, c));
+    SR1__TRY(open_tokenizer(r, c));
+    SR1__TRY(open_environments(r, c));
+    SR1__TRY(read_system(r, c));
+    read_limits(r, c);
+    SR1__TRY(sr1__sampling_check(&r->sampling));
+    return make_lanes(r, c);
+}
+
+sr1_status sr1_rollout_new(sr1_rollout **out, const sr1_config *config, sr1_model *model,
+                           sr1_tokenizer *tokenizer, sr1_search *search)
+{
+    sr1_rollout *r;
+    sr1_status st;
+
+    if (!out || !config)
+        return sr1__fail(SR1_E_INVALID, "rollout: out and config are required");
+    SR1__TRY(sr1_config_validate(config));
+    r = sr1__calloc(1, sizeof(*r));
+    if (!r)
+        return sr1__fail_nomem("rollout");
+    pthread_mutex_init(&r->env_lock, NULL);
+    r->model = sr1__model_retain(model);
+    r->tokenizer = tokenizer ? sr1__tokenizer_ref(tokenizer) : NULL;
+    r->search = sr1_search_retain(search);
+    st = build(r, config);
+    if (st != SR1_OK) {
+        sr1_rollout_free(r);
+        return st;
+    }
+    *out = r;
+    return SR1_OK;
+}
+
+void sr1_rollout_free(sr1_rollout *r)
+{
+    if (!r)
+        return;
+    for (int32_t i = 0; r->decoders && i < r->n_lanes; i++)
+        sr1__decoder_free(r->decoders[i]);
+    for (int32_t i = 0; r->replicas && i < r->n_lanes; i++)
+        sr1_model_free(r->replicas[i]);
+    sr1__free(r->decoders);
+    sr1__free(r->replicas);
+    sr1__pool_free(r->pool);
+    sr1_env_free(r->env);
+    sr1_env_free(r->deaf_env);
+    sr1_search_free(r->search);
+    sr1_tokenizer_free(r->tokenizer);
+    sr1_model_free(r->model);
+    sr1__free(r->system);
+    pthread_mutex_destroy(&r->env_lock);
+    sr1__free(r);
+}
+
+sr1_model *sr1_rollout_model(sr1_rollout *r)
+{
+    return r->model;
+}
+
+sr1_tokenizer *sr1_rollout_tokenizer(sr1_rollout *r)
+{
+    return r->tokenizer;
+}
+
+void sr1__rollout_stats(const sr1_rollout *r, struct sr1__rollout_stats *out)
+{
+    *out = r->stats;
+}
+
+int32_t sr1__rollout_lanes(const sr1_rollout *r, sr1_model ***replicas,
+                           struct sr1__pool **pool)
+{
+    *replicas = r->replicas;
+    *pool = r->pool;
+    return r->n_lanes;
+}
+
+void sr1__rollout_set_version(sr1_rollout *r, int64_t version)
+{
+    r->weights_version = version;
+}
+
+/* ---- generating ---- */
+
+static sr1_status make_decoders(sr1_rollout *r)
+{
+    for (int32_t i = 0; i < r->n_lanes; i++)
+        if (!r->decoders[i])
+            SR1__TRY(sr1__decoder_new(&r->decoders[i], r->replicas[i], sr1__rollout_lane_rows(r),
+                                      r->limits.max_context));
+    return SR1_OK;
+}
+
+static sr1_status run_lane(void *arg, size_t lane)
+{
+    return sr1__lane_run(arg, (int32_t)lane);
+}
+
+static sr1_status check_queries(const sr1_query *q, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!q[i].text && q[i].text_len)
+            return sr1__fail(SR1_E_INVALID, "query %zu has no text", i);
+    return SR1_OK;
+}
+
+static sr1_status check_options(const sr1_rollout_options *o)
+{
+    if (o->group_size < 1)
+        return sr1__fail(SR1_E_INVALID, "rollout: group_size is %d; at least 1",
+                         o->group_size);
+    if (o->max_tokens < 0)
+        return sr1__fail(SR1_E_INVALID, "rollout: max_tokens is negative");
+    return SR1_OK;
+}
+
+static struct sr1__sampling greedy(void)
+{
+    return (struct sr1__sampling){.temperature = 0.0, .top_k = 0, .top_p = 1.0};
+}
+
+sr1_status sr1_rollout_generate(sr1_rollout *r, const sr1_query *queries, size_t n,
+                                const sr1_rollout_options *o, sr1_trajectory **out)
+{
+    struct sr1__generation g = {.rollout = r, .queries = queries, .n_queries = n,
+                                .options = o};
+    size_t total;
+    sr1_status st;
+
+    if (!r || !o || (n && (!queries || !out)))
+        return sr1__fail(SR1_E_INVALID, "rollout, queries, options and out are required");
+    SR1__TRY(check_options(o));
+    SR1__TRY(check_queries(queries, n));
+    SR1__TRY(make_decoders(r));
+    total = n * (size_t)o->group_size;
+    g.out = sr1__calloc(total + 1, sizeof(sr1_trajectory *));
+    if (!g.out)
+        return sr1__fail_nomem("trajectories");
+    g.env = o->no_search ? r->deaf_env : r->env;
+    g.group_size = o->group_size;
+    g.sampling = o->greedy ? greedy() : r->sampling;
+    g.max_tokens = o->max_tokens ? o->max_tokens : r->limits.max_tokens;
+    g.seed = o->seed;
+    pthread_mutex_init(&g.lock, NULL);
+    st = sr1__pool_run(r->pool, (size_t)r->n_lanes, run_lane, &g);
+    for (int32_t i = 0; i < r->n_lanes; i++) /* room for the update that follows */
+        sr1__decoder_reset(r->decoders[i]);
+    pthread_mutex_destroy(&g.lock);
+    if (st == SR1_OK && total)
+        memcpy(out, g.out, total * sizeof(*out));
+    for (size_t i = 0; st != SR1_OK && i < total; i++)
+        sr1_trajectory_free(g.out[i]);
+    sr1__free(g.out);
+    r->stats = g.stats;
+    return st;
+}

@@ -1,0 +1,40 @@
+/* rollout/rollout.h - rollouts as the trainer sees them (see searchr1/rollout.h). */
+#ifndef SR1__ROLLOUT_ROLLOUT_H
+#define SR1__ROLLOUT_ROLLOUT_H
+
+#include "model/model.h"
+#include "trajectory/batch.h"
+
+#include <searchr1/rollout.h>
+
+/* Lanes work side by side on trajectories of their own (key `workers`): their number, a model
+ * for each that shares the weights, and a pool of as many threads (NULL for one lane). All
+ * borrowed until the rollout is freed. */
+int32_t sr1__rollout_lanes(const sr1_rollout *r, sr1_model ***replicas,
+                           struct sr1__pool **pool);
+
+/* Sums over one sr1_rollout_generate. */
+struct sr1__rollout_stats {
+    double entropy;         /* nats, over policy tokens */
+    double search_seconds;  /* inside the environment */
+    int64_t policy_tokens;
+    int64_t decode_steps;   /* forwards of the decoders */
+    int64_t searches;
+    int64_t failed_searches;
+};
+
+/* Of the last generate. */
+void sr1__rollout_stats(const sr1_rollout *r, struct sr1__rollout_stats *out);
+/* Steps the weights have seen, recorded in trajectories. */
+void sr1__rollout_set_version(sr1_rollout *r, int64_t version);
+
+/* Log-probs [M] of a micro-batch's policy tokens by a model: the training forward. */
+struct sr1__score_options {
+    double temperature;
+    int64_t logit_chunk;
+    int checkpoint;
+};
+sr1_tensor *sr1__score(sr1_scope *s, sr1_model *m, const struct sr1__microbatch *mb,
+                       const struct sr1__score_options *o);
+
+#endif

@@ -1,0 +1,125 @@
+/* train/internal.h - the inside of sr1_trainer, shared by the files of this module.
+ *
+ *     settings.c  the configuration's numbers        trainer.c   build, one step (the spine)
+ *     update.c    trajectories -> weights            sft.c       demonstrations -> weights
+ *     run.c       all steps, run folder, validation  state.c     what a checkpoint holds */
+#ifndef SR1__TRAIN_INTERNAL_H
+#define SR1__TRAIN_INTERNAL_H
+
+#include "base/json.h"
+#include "base/pool.h"
+#include "config/config.h"
+#include "data/cursor.h"
+#include "data/dataset.h"
+#include "data/demo.h"
+#include "data/jsonl.h"
+#include "rollout/rollout.h"
+#include "train/loss.h"
+#include "train/schedule.h"
+#include "trajectory/store.h"
+
+#include <searchr1/trainer.h>
+
+#include <stdatomic.h>
+
+struct sr1__settings {
+    int64_t batch_size, num_epochs, max_steps, update_times, group_size;
+    int64_t micro_batch_tokens, logit_chunk, trajectory_memory;
+    int64_t validate_interval, validation_samples, save_interval, keep_checkpoints;
+    int64_t log_trajectories, log_interval;
+    int32_t checkpointing, skip_dead_groups, shuffle, validate_at_start, save_final_model;
+    int32_t advantage_std, frozen_reference, sequence_mean;
+    double beta, temperature, max_grad_norm;
+    uint64_t seed;
+    sr1_loss_options loss_options;
+    sr1__loss_fn loss;
+    const char *advantage; /* borrowed from the configuration */
+    struct sr1__schedule schedule;
+};
+
+/* Dynamic loss scale of fp16; 1 and inert for other types. */
+struct sr1__loss_scale {
+    double value;
+    int64_t good_steps; /* since it last changed */
+    int32_t active;
+};
+
+/* What one step of a run does; a row of the table of stages in trainer.c. */
+struct sr1__stage {
+    const char *name;
+    const char *loss; /* NULL: by the key `loss` */
+    sr1_status (*open)(sr1_trainer *tr, int64_t *rows);
+    /* Work on rows[n] of the data; keep the trajectories worth logging. */
+    sr1_status (*step)(sr1_trainer *tr, const int64_t *rows, size_t n,
+                       sr1_step_report *report, struct sr1__trajectory_store *log);
+};
+const struct sr1__stage *sr1__stage_find(const char *name);
+
+struct sr1_trainer {
+    sr1_config *config;
+    struct sr1__settings set;
+    sr1_rollout *rollout;
+    sr1_model *model;      /* the rollout's */
+    sr1_model **replicas;  /* [n_workers] share the model's weights, own their gradients;
+                              the first is the model */
+    int32_t n_workers;
+    struct sr1__pool *pool; /* NULL for one worker */
+    sr1_model *reference;  /* frozen, or NULL */
+    struct sr1__optimizer *optimizer;
+    struct sr1__loss_scale scale;
+    sr1_reward_set *rewards;
+    const struct sr1__stage *stage;
+    sr1_dataset *train;       /* NULL when the configuration names none */
+    sr1_dataset *validation;
+    struct sr1__demos *demos; /* stage sft */
+    struct sr1__cursor *cursor;
+    char *run_folder;
+    struct sr1__jsonl *metrics, *trajectories; /* journals of the run, once it has begun */
+    int64_t step;     /* whole steps done */
+    int64_t planned;
+    int64_t skipped;  /* updates left out, all steps */
+    int32_t begun;    /* sr1_trainer_run was called */
+    int32_t resumed;
+    atomic_int stop;
+};
+
+sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c);
+
+/* ---- update.c ---- */
+
+/* Where trajectories come from: one of the two. */
+struct sr1__source {
+    const sr1_trajectory *const *array;
+    size_t n;
+    struct sr1__trajectory_store *store;
+};
+
+/* All passes of one step. Fills the update's part of the report. */
+sr1_status sr1__update(sr1_trainer *tr, const struct sr1__source *from, int64_t passes,
+                       sr1_step_report *report);
+
+/* ---- sft.c ---- */
+
+/* Demonstration i as a trajectory whose policy tokens are those to imitate; each has the
+ * advantage 1. */
+sr1_status sr1__sft_example(sr1_trainer *tr, int64_t i, sr1_trajectory **out);
+
+/* ---- state.c ---- */
+
+/* Write the checkpoint of the present step. */
+sr1_status sr1__state_save(sr1_trainer *tr);
+/* Continue from the newest whole checkpoint of the run folder. */
+sr1_status sr1__state_restore(sr1_trainer *tr);
+
+/* ---- run.c ---- */
+
+/* Open the journals; after a restore at the sizes they had then. */
+sr1_status sr1__run_open_journals(sr1_trainer *tr, const json_t *state);
+
+/* ---- metrics.c ---- */
+
+/* The report as one JSON object, by the seed's, verl's and TRL's names. New reference;
+ * NULL without memory. */
+json_t *sr1__metrics_row(const sr1_trainer *tr, const sr1_step_report *r);
+
+#endif

@@ -1,0 +1,83 @@
+/* train/metrics.c - a step's report under the names people already plot: the seed
+ * document's, verl's and TRL's. One table row a name. */
+#include "train/internal.h"
+
+#include "base/clock.h"
+
+#include <stddef.h>
+
+enum { REAL, COUNT };
+
+static const struct {
+    const char *name;
+    size_t offset;
+    int kind;
+} columns[] = {
+#define ROW(name, field, kind) {name, offsetof(sr1_step_report, field), kind}
+    ROW("step", step, COUNT),
+    ROW("loss", loss, REAL),
+    ROW("kl_div", kl_div, REAL),
+    ROW("avg_reward", avg_reward, REAL),
+    ROW("beta", beta, REAL),
+    ROW("avg_tokens", avg_tokens, REAL),
+    ROW("search_trajectories", search_trajectories, REAL),
+    ROW("reward", avg_reward, REAL),
+    ROW("kl", kl_div, REAL),
+    ROW("entropy", entropy, REAL),
+    ROW("grad_norm", grad_norm, REAL),
+    ROW("learning_rate", learning_rate, REAL),
+    ROW("actor/pg_loss", policy_loss, REAL),
+    ROW("actor/kl_loss", kl_div, REAL),
+    ROW("actor/pg_clipfrac", clip_fraction, REAL),
+    ROW("actor/ppo_kl", approx_kl, REAL),
+    ROW("actor/entropy", entropy, REAL),
+    ROW("actor/grad_norm", grad_norm, REAL),
+    ROW("actor/lr", learning_rate, REAL),
+    ROW("critic/rewards/mean", avg_reward, REAL),
+    ROW("response_length/mean", avg_tokens, REAL),
+    ROW("env/number_of_searches", searches, COUNT),
+    ROW("env/number_of_failed_searches", failed_searches, COUNT),
+    ROW("env/tokens", environment_tokens, COUNT),
+    ROW("training/rollout_probs_diff_max", rollout_diff_max, REAL),
+    ROW("training/rollout_probs_diff_mean", rollout_diff_mean, REAL),
+    ROW("training/trajectories", trajectories, COUNT),
+    ROW("training/trained_trajectories", trained, COUNT),
+    ROW("training/dead_groups", dead_groups, COUNT),
+    ROW("training/skipped_updates", skipped_updates, COUNT),
+    ROW("training/policy_tokens", policy_tokens, COUNT),
+    ROW("timing_s/step", seconds, REAL),
+    ROW("timing_s/gen", seconds_rollout, REAL),
+    ROW("timing_s/search", seconds_search, REAL),
+    ROW("timing_s/ref", seconds_reference, REAL),
+    ROW("timing_s/update_actor", seconds_update, REAL),
+#undef ROW
+};
+
+json_t *sr1__metrics_row(const sr1_trainer *tr, const sr1_step_report *r)
+{
+    json_t *row = json_object();
+    int failed = row == NULL;
+
+    for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]) && !failed; i++) {
+        const char *at = (const char *)r + columns[i].offset;
+
+        failed = json_object_set_new(row, columns[i].name,
+                                     columns[i].kind == COUNT
+                                         ? json_integer(*(const int64_t *)(const void *)at)
+                                         : sr1__json_number(*(const double *)(const void *)at));
+    }
+    if (!failed && r->seconds > 0)
+        failed = json_object_set_new(
+            row, "perf/throughput",
+            sr1__json_number((double)(r->policy_tokens + r->environment_tokens) /
+                             r->seconds));
+    if (!failed)
+        failed = json_object_set_new(row, "perf/rss_bytes", json_integer(sr1__rss_bytes())) ||
+                 json_object_set_new(row, "training/skipped_updates_total",
+                                     json_integer(tr->skipped));
+    if (failed) {
+        json_decref(row);
+        return NULL;
+    }
+    return row;
+}

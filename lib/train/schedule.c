@@ -1,0 +1,50 @@
+/* train/schedule.c - warm-up and decay of the learning rate. */
+#include "train/schedule.h"
+
+#include <math.h>
+#include <string.h>
+
+static double one(double x)
+{
+    (void)x;
+    return 1.0;
+}
+
+static double linear(double x)
+{
+    return 1.0 - x;
+}
+
+static double cosine(double x)
+{
+    return 0.5 * (1.0 + cos(3.14159265358979323846 * x));
+}
+
+/* Each shape maps progress through the decay, 0..1, to a factor 1..0. */
+static const struct {
+    const char *name;
+    double (*factor)(double);
+} shapes[] = {{"constant", one}, {"linear", linear}, {"cosine", cosine}};
+
+static double decay(const struct sr1__schedule *s, int64_t step)
+{
+    double begin = s->decay_start * (double)s->total;
+    double span = (double)(s->total - 1) - begin;
+    double x = span > 0 ? ((double)step - begin) / span : 1.0;
+
+    if (s->total <= 0 || (double)step <= begin)
+        return 1.0;
+    if (x > 1.0)
+        x = 1.0;
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+        if (strcmp(shapes[i].name, s->shape) == 0)
+            return s->final_ratio + (1.0 - s->final_ratio) * shapes[i].factor(x);
+    return 1.0;
+}
+
+double sr1__schedule_rate(const struct sr1__schedule *s, int64_t step)
+{
+    if (step < s->warmup)
+        return s->rate * (double)(step + 1) / (double)(s->warmup + 1);
+    return s->rate * decay(s, step);
+}

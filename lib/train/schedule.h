@@ -1,0 +1,21 @@
+/* train/schedule.h - the learning rate of a step. */
+#ifndef SR1__TRAIN_SCHEDULE_H
+#define SR1__TRAIN_SCHEDULE_H
+
+#include <stdint.h>
+
+/* Linear warm-up over warmup steps, the full rate until decay_start (a fraction of all
+ * steps), then the shape's way down to final_ratio of the rate at the last step. */
+struct sr1__schedule {
+    const char *shape; /* "constant", "linear" or "cosine" (borrowed) */
+    double rate;
+    int64_t warmup;
+    int64_t total; /* 0: unknown, the rate does not decay */
+    double decay_start;
+    double final_ratio;
+};
+
+/* step counts from 0. */
+double sr1__schedule_rate(const struct sr1__schedule *s, int64_t step);
+
+#endif

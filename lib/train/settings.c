@@ -1,0 +1,81 @@
+/* train/settings.c - the numbers of a configuration that training uses. */
+#include "train/internal.h"
+
+static void read_loss(struct sr1__settings *s, const sr1_config *c)
+{
+    double low = sr1__config_real(c, "clip_epsilon");
+    double high = sr1__config_real(c, "clip_epsilon_high");
+
+    s->beta = sr1__config_real(c, "beta");
+    s->loss = sr1__loss_find(sr1__config_str(c, "loss"));
+    s->loss_options = (sr1_loss_options){.struct_size = sizeof(s->loss_options),
+                                         .clip_low = low,
+                                         .clip_high = high > 0 ? high : low,
+                                         .beta = s->beta};
+    s->sequence_mean = sr1__config_is(c, "loss_aggregation", "seq-mean-token-mean");
+    s->frozen_reference = sr1__config_is(c, "kl_reference", "frozen") && s->beta > 0;
+    s->advantage = sr1__config_str(c, "advantage");
+    s->advantage_std = sr1__config_bool(c, "advantage_std");
+    s->skip_dead_groups = sr1__config_bool(c, "skip_dead_groups");
+}
+
+static void read_schedule(struct sr1__settings *s, const sr1_config *c)
+{
+    s->schedule = (struct sr1__schedule){
+        .shape = sr1__config_str(c, "lr_schedule"),
+        .rate = sr1__config_real(c, "learning_rate"),
+        .warmup = sr1__config_int(c, "warmup_steps"),
+        .decay_start = sr1__config_real(c, "lr_decay_start"),
+        .final_ratio = sr1__config_real(c, "lr_final_ratio"),
+    };
+    s->max_grad_norm = sr1__config_real(c, "max_grad_norm");
+}
+
+static void read_run(struct sr1__settings *s, const sr1_config *c)
+{
+    s->validate_interval = sr1__config_int(c, "validate_interval");
+    s->validation_samples = sr1__config_int(c, "validation_samples");
+    s->validate_at_start = sr1__config_bool(c, "validate_at_start");
+    s->save_interval = sr1__config_int(c, "save_interval");
+    s->keep_checkpoints = sr1__config_int(c, "keep_checkpoints");
+    s->save_final_model = sr1__config_bool(c, "save_final_model");
+    s->log_trajectories = sr1__config_int(c, "log_trajectories");
+    s->log_interval = sr1__config_int(c, "log_interval");
+}
+
+/* Training needs log-probs of the distribution that is trained: the whole one. */
+static sr1_status check_sampling(const sr1_config *c)
+{
+    if (sr1__config_is(c, "stage", "sft"))
+        return SR1_OK;
+    if (sr1__config_real(c, "top_p") < 1.0 || sr1__config_int(c, "top_k") > 0)
+        return sr1__fail(SR1_E_CONFIG,
+                         "top_p and top_k cut the distribution that is sampled but not the "
+                         "one that is trained, which biases the update; set top_p: 1 and "
+                         "top_k: 0 for stage rl (sr1-infer and sr1-eval may use them)");
+    if (sr1__config_real(c, "temperature") <= 0)
+        return sr1__fail(SR1_E_CONFIG, "temperature is 0: a greedy policy does not explore; "
+                                       "set it above 0 for stage rl");
+    return SR1_OK;
+}
+
+sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c)
+{
+    SR1__TRY(check_sampling(c));
+    s->batch_size = sr1__config_int(c, "batch_size");
+    s->max_steps = sr1__config_int(c, "max_steps");
+    s->num_epochs = sr1__config_int(c, "num_epochs");
+    s->update_times = sr1__config_int(c, "update_times");
+    s->group_size = sr1__config_int(c, "group_size");
+    s->micro_batch_tokens = sr1__config_int(c, "micro_batch_tokens");
+    s->logit_chunk = sr1__config_int(c, "logit_chunk");
+    s->trajectory_memory = sr1__config_int(c, "trajectory_memory");
+    s->checkpointing = sr1__config_bool(c, "gradient_checkpointing");
+    s->shuffle = sr1__config_bool(c, "shuffle");
+    s->temperature = sr1__config_real(c, "temperature");
+    s->seed = (uint64_t)sr1__config_int(c, "seed");
+    read_loss(s, c);
+    read_schedule(s, c);
+    read_run(s, c);
+    return SR1_OK;
+}

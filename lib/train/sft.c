@@ -1,0 +1,178 @@
+/* train/sft.c - a demonstration as a trajectory: its policy segments are imitated, the rest
+ * is context. Tokens are cut exactly as in a rollout: each segment is encoded by itself, the
+ * tags of an inserted block apart from its body. */
+#include "train/internal.h"
+
+#include "env/protocol.h"
+#include "base/mem.h"
+#include "rollout/internal.h"
+#include "tokenizer/tokenizer.h"
+#include "trajectory/builder.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct example {
+    sr1_trainer *tr;
+    struct sr1__trajectory_builder *b;
+    int32_t turn;
+};
+
+static sr1_status add_policy(struct example *e, const char *text, size_t n)
+{
+    struct sr1__ids ids = {0};
+    sr1_status st = sr1__tokenizer_encode(e->tr->rollout->tokenizer, text, n,
+                                          SR1_ENCODE_ALL_ADDED, &ids);
+
+    for (size_t i = 0; i < ids.n && st == SR1_OK; i++) {
+        int last = i + 1 == ids.n;
+
+        st = sr1__trajectory_builder_policy(e->b, ids.v[i], 0.0f, e->turn,
+                                            last ? text : "", last ? n : 0);
+    }
+    sr1__ids_free(&ids);
+    return st;
+}
+
+static sr1_status add_environment(struct example *e, const char *text, size_t n)
+{
+    const sr1_tokenizer *t = e->tr->rollout->tokenizer;
+    struct sr1__ids ids = {0};
+    size_t begin = 0, len = n;
+    sr1_status st;
+
+    (void)sr1__observation_split(sr1__env_protocol(e->tr->rollout->env), text, n, &begin,
+                                 &len); /* a block without tags is all body */
+    st = sr1__tokenizer_encode(t, text, begin, SR1_ENCODE_ALL_ADDED, &ids);
+    if (st == SR1_OK)
+        st = sr1__tokenizer_encode(t, text + begin, len, SR1_ENCODE_ADDED_AS_TEXT, &ids);
+    if (st == SR1_OK)
+        st = sr1__tokenizer_encode(t, text + begin + len, n - begin - len,
+                                   SR1_ENCODE_ALL_ADDED, &ids);
+    if (st == SR1_OK && ids.n)
+        st = sr1__trajectory_builder_environment(e->b, ids.v, ids.n, e->turn, text, n, begin,
+                                                 len);
+    sr1__ids_free(&ids);
+    e->turn++;
+    return st;
+}
+
+/* Text that comes before anything said: the prompt. */
+static sr1_status add_prompt(struct example *e, const char *text, size_t n)
+{
+    struct sr1__ids ids = {0};
+    sr1_status st = sr1__tokenizer_encode(e->tr->rollout->tokenizer, text, n,
+                                          SR1_ENCODE_ALL_ADDED, &ids);
+
+    if (st == SR1_OK)
+        st = sr1__trajectory_builder_prompt(e->b, ids.v, ids.n);
+    sr1__ids_free(&ids);
+    return st;
+}
+
+static sr1_status add_question(struct example *e, const char *question)
+{
+    sr1_query q = {.struct_size = sizeof(q), .text = question, .text_len = strlen(question)};
+    int32_t *ids = NULL;
+    size_t n = 0;
+    sr1_status st;
+
+    SR1__TRY(sr1__rollout_prompt(e->tr->rollout, &q, &ids, &n));
+    st = sr1__trajectory_builder_prompt(e->b, ids, n);
+    sr1_free(ids);
+    return st;
+}
+
+/* A conversation: each message is rendered by the chat template after those before it; what
+ * its rendering adds is the segment. */
+static sr1_status chat_text(const sr1_rollout *r, const struct sr1__demo *d, size_t n,
+                            int open, char **text, size_t *len)
+{
+    sr1_chat_options o = {.struct_size = sizeof(o), .add_generation_prompt = open,
+                          .no_thinking = !r->thinking};
+    const char **roles = sr1__calloc(2 * n + 1, sizeof(char *));
+    sr1_status st;
+
+    if (!roles)
+        return sr1__fail_nomem("messages");
+    for (size_t i = 0; i < n; i++) {
+        roles[i] = d->segments[i].role;
+        roles[n + i] = d->segments[i].text;
+    }
+    st = sr1_tokenizer_chat(r->tokenizer, roles, roles + n, NULL, n, &o, text, len, NULL,
+                            NULL);
+    sr1__free(roles);
+    return st;
+}
+
+static sr1_status add_chat(struct example *e, const struct sr1__demo *d)
+{
+    const sr1_rollout *r = e->tr->rollout;
+    size_t done = 0;
+    sr1_status st = SR1_OK;
+
+    for (size_t i = 0; i < d->n_segments && st == SR1_OK; i++) {
+        int next_speaks = i + 1 < d->n_segments && d->segments[i + 1].is_policy;
+        char *text = NULL;
+        size_t len = 0;
+
+        if (!d->segments[i].is_policy && !next_speaks)
+            continue;
+        st = chat_text(r, d, i + 1, next_speaks, &text, &len);
+        if (st == SR1_OK && len < done)
+            st = sr1__fail(SR1_E_UNSUPPORTED, "the chat template rewrites earlier messages; "
+                                              "write the demonstration as segments");
+        if (st == SR1_OK)
+            st = done == 0 ? add_prompt(e, text, len)
+                 : d->segments[i].is_policy
+                     ? add_policy(e, text + done, len - done)
+                     : add_environment(e, text + done, len - done);
+        done = len;
+        sr1_free(text);
+    }
+    return st;
+}
+
+static sr1_status add_segments(struct example *e, const struct sr1__demo *d)
+{
+    SR1__TRY(add_question(e, d->question));
+    for (size_t i = 0; i < d->n_segments; i++) {
+        const char *text = d->segments[i].text;
+
+        SR1__TRY(d->segments[i].is_policy ? add_policy(e, text, strlen(text))
+                                          : add_environment(e, text, strlen(text)));
+    }
+    return SR1_OK;
+}
+
+static sr1_status make(struct example *e, const struct sr1__demo *d, sr1_trajectory **out)
+{
+    sr1_trajectory *t = NULL;
+    sr1_status st;
+
+    SR1__TRY(sr1__trajectory_builder_new(&e->b, d->question, strlen(d->question), NULL, 0));
+    st = d->is_chat ? add_chat(e, d) : add_segments(e, d);
+    if (st != SR1_OK) {
+        sr1__trajectory_builder_free(e->b);
+        return st;
+    }
+    SR1__TRY(sr1__trajectory_builder_finish(e->b, SR1_STOP_ANSWER, "", 0, &t));
+    st = sr1_trajectory_set_advantage(t, 1.0);
+    if (st != SR1_OK)
+        sr1_trajectory_free(t);
+    else
+        *out = t;
+    return st;
+}
+
+sr1_status sr1__sft_example(sr1_trainer *tr, int64_t i, sr1_trajectory **out)
+{
+    struct example e = {.tr = tr};
+    struct sr1__demo d;
+    sr1_status st;
+
+    SR1__TRY(sr1__demos_read(tr->demos, i, &d));
+    st = make(&e, &d, out);
+    sr1__demo_clear(&d);
+    return sr1__context(st, "demonstration %" PRId64, i + 1);
+}

@@ -1,0 +1,220 @@
+/* train/state.c - what a checkpoint holds: the policy as a Hugging Face folder, the
+ * optimizer's tensors, and the counters that the rest of a run follows from. Random numbers
+ * need no state: each draw's stream is a function of seed, step, question and sample. */
+#include "train/internal.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "train/checkpoint.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- the optimizer's tensors, as fp32 ---- */
+
+struct dump {
+    sr1_trainer *tr;
+    float *row; /* the tensor being written */
+};
+
+static sr1_status tensor_bytes(void *arg, size_t i, const void **bytes)
+{
+    struct dump *d = arg;
+    sr1_tensor *t = sr1__optimizer_state(d->tr->optimizer, i).tensor;
+    size_t n = (size_t)t_numel(t);
+    float *p = sr1__realloc(d->row, n + 1, sizeof(*p));
+    sr1_scope *s;
+
+    if (!p)
+        return sr1__fail_nomem("optimizer state");
+    d->row = p;
+    s = sr1__scope_open(d->tr->model->device, "optimizer state");
+    t_to_host_f32(s, t, p, n);
+    *bytes = p;
+    return sr1__scope_close(s);
+}
+
+static void describe(struct sr1__weight_out *w, struct sr1__named named)
+{
+    w->name = named.name;
+    w->dtype = SR1__WEIGHT_F32;
+    w->n_dims = t_ndim(named.tensor);
+    for (int32_t d = 0; d < w->n_dims && d < SR1__WEIGHT_MAX_DIMS; d++)
+        w->shape[d] = t_size(named.tensor, d);
+}
+
+static sr1_status save_optimizer(sr1_trainer *tr, const char *folder)
+{
+    size_t n = sr1__optimizer_state_count(tr->optimizer);
+    struct sr1__weight_out *out = sr1__calloc(n + 1, sizeof(*out));
+    struct dump d = {tr, NULL};
+    sr1_status st;
+
+    if (!out)
+        return sr1__fail_nomem("optimizer state");
+    for (size_t i = 0; i < n; i++)
+        describe(&out[i], sr1__optimizer_state(tr->optimizer, i));
+    st = sr1__weights_save(folder, out, n, 0, tensor_bytes, &d);
+    sr1__free(d.row);
+    sr1__free(out);
+    return st;
+}
+
+static sr1_status restore_tensor(sr1_trainer *tr, const struct sr1__weights *w,
+                                 struct sr1__named named)
+{
+    struct sr1__weight_out want;
+    const struct sr1__weight *found;
+    sr1_scope *s;
+
+    describe(&want, named);
+    SR1__TRY(sr1__weights_get(w, named.name, want.n_dims, want.shape, &found));
+    if (found->dtype != SR1__WEIGHT_F32)
+        return sr1__fail(SR1_E_CORRUPT, "%s: %s is not fp32", found->file, named.name);
+    s = sr1__scope_open(tr->model->device, "%s", named.name);
+    sr1__scope_no_grad(s);
+    t_copy_(s, named.tensor, t_from_f32(s, found->data, found->n_dims, found->shape));
+    return sr1__scope_close(s);
+}
+
+static sr1_status restore_optimizer(sr1_trainer *tr, const char *folder)
+{
+    size_t n = sr1__optimizer_state_count(tr->optimizer);
+    struct sr1__weights *w = NULL;
+    sr1_status st;
+
+    SR1__TRY(sr1__weights_open(&w, folder));
+    st = SR1_OK;
+    for (size_t i = 0; i < n && st == SR1_OK; i++)
+        st = restore_tensor(tr, w, sr1__optimizer_state(tr->optimizer, i));
+    sr1__weights_close(w);
+    return st;
+}
+
+/* ---- the whole ---- */
+
+/* folder/name, made; caller frees with sr1__free. */
+static sr1_status make_below(const char *folder, const char *name, char **out)
+{
+    char *path = sr1__path_join(folder, name);
+    sr1_status st = path ? sr1__dir_make(path) : sr1__fail_nomem("path");
+
+    if (st != SR1_OK)
+        sr1__free(path);
+    else
+        *out = path;
+    return st;
+}
+
+static sr1_status fill(void *self, const char *folder)
+{
+    sr1_trainer *tr = self;
+    char *path = NULL;
+    sr1_status st;
+
+    SR1__TRY(make_below(folder, "model", &path));
+    st = sr1_trainer_save_model(tr, path);
+    sr1__free(path);
+    SR1__TRY(st);
+    SR1__TRY(make_below(folder, "optimizer", &path));
+    st = save_optimizer(tr, path);
+    sr1__free(path);
+    return st;
+}
+
+static json_t *counters(const sr1_trainer *tr)
+{
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I}", "epoch",
+        (json_int_t)(tr->cursor ? sr1__cursor_epoch(tr->cursor) : 0), "position",
+        (json_int_t)(tr->cursor ? sr1__cursor_position(tr->cursor) : 0), "optimizer_steps",
+        (json_int_t)sr1__optimizer_steps(tr->optimizer), "skipped", (json_int_t)tr->skipped,
+        "loss_scale", json_real(tr->scale.value), "loss_scale_good_steps",
+        (json_int_t)tr->scale.good_steps, "metrics_size",
+        (json_int_t)(tr->metrics ? sr1__jsonl_size(tr->metrics) : 0), "trajectories_size",
+        (json_int_t)(tr->trajectories ? sr1__jsonl_size(tr->trajectories) : 0));
+}
+
+sr1_status sr1__state_save(sr1_trainer *tr)
+{
+    json_t *state = counters(tr);
+    sr1_status st = state ? sr1__checkpoint_write(tr->run_folder, tr->step, state,
+                                                  tr->set.keep_checkpoints, fill, tr)
+                          : sr1__fail_nomem("checkpoint state");
+
+    json_decref(state);
+    return st;
+}
+
+static sr1_status restore_counters(sr1_trainer *tr, const json_t *state)
+{
+    int64_t epoch, position, steps;
+
+    SR1__TRY(sr1__json_get_int(state, "epoch", &epoch));
+    SR1__TRY(sr1__json_get_int(state, "position", &position));
+    SR1__TRY(sr1__json_get_int(state, "optimizer_steps", &steps));
+    SR1__TRY(sr1__json_get_int(state, "skipped", &tr->skipped));
+    SR1__TRY(sr1__json_get_num(state, "loss_scale", &tr->scale.value));
+    SR1__TRY(sr1__json_get_int(state, "loss_scale_good_steps", &tr->scale.good_steps));
+    sr1__optimizer_set_steps(tr->optimizer, steps);
+    return tr->cursor ? sr1__cursor_seek(tr->cursor, epoch, position) : SR1_OK;
+}
+
+static sr1_status restore_model(sr1_trainer *tr, const char *folder)
+{
+    sr1_model_options o = {.struct_size = sizeof(o), .device = sr1_model_device(tr->model),
+                           .dtype = sr1_model_dtype(tr->model)};
+    sr1_model *loaded = NULL;
+    sr1_status st;
+
+    SR1__TRY(sr1_model_open(&loaded, folder, &o));
+    st = sr1__model_copy_weights(tr->model, loaded);
+    sr1_model_free(loaded);
+    for (int32_t i = 0; i < tr->n_workers; i++)
+        sr1__model_touch(tr->replicas[i]);
+    return st;
+}
+
+static sr1_status restore_from(sr1_trainer *tr, const char *folder, const json_t *state)
+{
+    char *model = sr1__path_join(folder, "model");
+    char *optimizer = sr1__path_join(folder, "optimizer");
+    sr1_status st = model && optimizer ? SR1_OK : sr1__fail_nomem("path");
+
+    if (st == SR1_OK)
+        st = restore_model(tr, model);
+    if (st == SR1_OK)
+        st = restore_optimizer(tr, optimizer);
+    if (st == SR1_OK)
+        st = restore_counters(tr, state);
+    sr1__free(model);
+    sr1__free(optimizer);
+    return sr1__context(st, "%s", folder);
+}
+
+sr1_status sr1__state_restore(sr1_trainer *tr)
+{
+    char *folder = NULL;
+    json_t *state = NULL;
+    int64_t step = 0;
+    sr1_status st = sr1__checkpoint_newest(tr->run_folder, &folder, &step, &state, NULL);
+
+    tr->resumed = 1;
+    if (st == SR1_E_NOT_FOUND) /* stopped before its first checkpoint: from the beginning */
+        return sr1__run_open_journals(tr, NULL);
+    SR1__TRY(st);
+    st = restore_from(tr, folder, state);
+    if (st == SR1_OK)
+        st = sr1__run_open_journals(tr, state);
+    if (st == SR1_OK)
+        tr->step = step;
+    json_decref(state);
+    sr1__free(folder);
+    return st;
+}
+
+sr1_status sr1_trainer_save_model(sr1_trainer *tr, const char *folder)
+{
+    SR1__TRY(sr1_model_save(tr->model, folder));
+    return sr1_tokenizer_save(sr1_rollout_tokenizer(tr->rollout), folder);
+}

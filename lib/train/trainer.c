@@ -1,0 +1,492 @@
+/* train/trainer.c - build a trainer; one step from questions to new weights.
+ *
+ *     query -> rollout -> trajectory -> reward -> advantage -> loss -> update */
+#include "train/internal.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/rng.h"
+
+#include <searchr1/advantage.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- building ---- */
+
+static sr1_status open_rewards(sr1_trainer *tr)
+{
+    const sr1_config *c = tr->config;
+    sr1_reward_scales scales = {.struct_size = sizeof(scales)};
+    sr1_reward_options o = {.struct_size = sizeof(o), .scales = &scales};
+
+    SR1__TRY(sr1_reward_scales_default(&scales));
+    scales.format_reward = sr1__config_real(c, "format_reward");
+    scales.format_penalty = sr1__config_real(c, "format_penalty");
+    scales.answer_reward = sr1__config_real(c, "answer_reward");
+    scales.exact_match_bonus = sr1__config_real(c, "exact_match_bonus");
+    scales.no_content_reward = sr1__config_real(c, "no_content_reward");
+    scales.similarity_threshold = sr1__config_real(c, "similarity_threshold");
+    scales.no_content_text = sr1__config_str(c, "no_content_text");
+    o.rewards = sr1__config_str(c, "rewards");
+    o.weights = sr1__config_str(c, "reward_weights");
+    o.protocol = sr1__config_str(c, "protocol");
+    return sr1_reward_set_new(&tr->rewards, &o);
+}
+
+static sr1_status open_optimizer(sr1_trainer *tr)
+{
+    const sr1_config *c = tr->config;
+    struct sr1__adamw a = {
+        .beta1 = sr1__config_real(c, "adam_beta1"),
+        .beta2 = sr1__config_real(c, "adam_beta2"),
+        .eps = sr1__config_real(c, "adam_epsilon"),
+        .weight_decay = sr1__config_real(c, "weight_decay"),
+    };
+
+    for (int32_t i = 0; i < tr->n_workers; i++)
+        SR1__TRY(sr1__model_train(tr->replicas[i], 1));
+    tr->scale.active = tr->model->dtype == SR1__F16;
+    tr->scale.value = tr->scale.active ? sr1__config_real(c, "initial_loss_scale") : 1.0;
+    return sr1__optimizer_new(&tr->optimizer, tr->model->params, tr->model->n_params, &a,
+                              tr->model->device);
+}
+
+/* The policy that training began with: the weights as loaded. */
+static sr1_status open_reference(sr1_trainer *tr)
+{
+    const char *name = sr1__config_str(tr->config, "reference_dtype");
+    int32_t dtype = -1;
+
+    if (!tr->set.frozen_reference)
+        return SR1_OK;
+    if (strcmp(name, "auto") != 0)
+        SR1__TRY(sr1__torch_dtype_parse(name, &dtype));
+    return sr1__model_clone(&tr->reference, tr->model, dtype);
+}
+
+static sr1_status open_data(sr1_trainer *tr)
+{
+    sr1_status st;
+    int64_t rows = 0;
+
+    SR1__TRY(tr->stage->open(tr, &rows));
+    if (rows > 0)
+        SR1__TRY(sr1__cursor_new(&tr->cursor, rows, tr->set.seed, tr->set.shuffle));
+    st = sr1__dataset_configured(&tr->validation, tr->config, SR1_PART_VALIDATION);
+    if (st != SR1_OK && st != SR1_E_NOT_FOUND)
+        return st;
+    if (rows > 0) {
+        int64_t per_epoch = (rows + tr->set.batch_size - 1) / tr->set.batch_size;
+
+        tr->planned = tr->set.max_steps ? tr->set.max_steps
+                                        : per_epoch * tr->set.num_epochs;
+    }
+    tr->set.schedule.total = tr->planned;
+    return SR1_OK;
+}
+
+static char *run_folder(const sr1_config *c)
+{
+    const char *out = sr1__config_str(c, "out");
+
+    return *out ? sr1__strdup(out) : sr1__path_join("runs", sr1__config_str(c, "name"));
+}
+
+static sr1_status build(sr1_trainer *tr, sr1_search *search)
+{
+    SR1__TRY(sr1_config_validate(tr->config));
+    SR1__TRY(sr1__settings_read(&tr->set, tr->config));
+    tr->stage = sr1__stage_find(sr1__config_str(tr->config, "stage"));
+    if (tr->stage->loss)
+        tr->set.loss = sr1__loss_find(tr->stage->loss);
+    tr->run_folder = run_folder(tr->config);
+    if (!tr->run_folder)
+        return sr1__fail_nomem("run folder");
+    SR1__TRY(sr1_rollout_new(&tr->rollout, tr->config, NULL, NULL, search));
+    tr->model = sr1_rollout_model(tr->rollout);
+    tr->n_workers = sr1__rollout_lanes(tr->rollout, &tr->replicas, &tr->pool);
+    SR1__TRY(open_rewards(tr));
+    SR1__TRY(open_reference(tr));
+    SR1__TRY(open_optimizer(tr));
+    return open_data(tr);
+}
+
+sr1_status sr1_trainer_new(sr1_trainer **out, const sr1_config *config, sr1_search *search)
+{
+    sr1_trainer *tr;
+    sr1_status st;
+
+    if (!out || !config)
+        return sr1__fail(SR1_E_INVALID, "trainer: out and config are required");
+    tr = sr1__calloc(1, sizeof(*tr));
+    if (!tr)
+        return sr1__fail_nomem("trainer");
+    st = sr1_config_copy(&tr->config, config);
+    if (st == SR1_OK)
+        st = build(tr, search);
+    if (st != SR1_OK) {
+        sr1_trainer_free(tr);
+        return st;
+    }
+    *out = tr;
+    return SR1_OK;
+}
+
+void sr1_trainer_free(sr1_trainer *tr)
+{
+    if (!tr)
+        return;
+    sr1__jsonl_close(tr->metrics);
+    sr1__jsonl_close(tr->trajectories);
+    sr1__optimizer_free(tr->optimizer);
+    sr1_model_free(tr->reference);
+    sr1_reward_set_free(tr->rewards);
+    sr1__cursor_free(tr->cursor);
+    sr1__demos_free(tr->demos);
+    sr1_dataset_free(tr->train);
+    sr1_dataset_free(tr->validation);
+    sr1_rollout_free(tr->rollout);
+    sr1_config_free(tr->config);
+    sr1__free(tr->run_folder);
+    sr1__free(tr);
+}
+
+sr1_status sr1_trainer_add_reward(sr1_trainer *tr, const sr1_reward_ops *ops, void *self,
+                                  double weight)
+{
+    if (tr->begun)
+        return sr1__fail(SR1_E_STATE, "the run has begun; add rewards before it");
+    return sr1_reward_set_add(tr->rewards, ops, self, weight);
+}
+
+sr1_rollout *sr1_trainer_rollout(sr1_trainer *tr)
+{
+    return tr->rollout;
+}
+
+int64_t sr1_trainer_steps_done(const sr1_trainer *tr)
+{
+    return tr->step;
+}
+
+int64_t sr1_trainer_steps_planned(const sr1_trainer *tr)
+{
+    return tr->planned;
+}
+
+const char *sr1_trainer_run_folder(const sr1_trainer *tr)
+{
+    return tr->run_folder;
+}
+
+void sr1_trainer_stop(sr1_trainer *tr)
+{
+    atomic_store(&tr->stop, 1);
+}
+
+/* ---- one step of reinforcement learning ---- */
+
+/* What a step works on. */
+struct step {
+    sr1_trainer *tr;
+    const sr1_query *queries;
+    size_t n_queries;
+    int32_t group_size;
+    sr1_trajectory **made; /* [n] */
+    size_t n;
+    uint8_t *dead;         /* [n] its group cannot teach */
+    struct sr1__trajectory_store *store;
+    sr1_step_report *report;
+};
+
+static sr1_status roll_out(struct step *s)
+{
+    struct sr1__rollout_stats stats;
+    sr1_rollout_options o = {.struct_size = sizeof(o), .group_size = s->group_size};
+    uint64_t step = (uint64_t)s->tr->step;
+    double began = sr1__now();
+
+    o.seed = sr1__hash64(&step, sizeof(step), s->tr->set.seed);
+    sr1__rollout_set_version(s->tr->rollout, s->tr->step);
+    SR1__TRY(sr1_rollout_generate(s->tr->rollout, s->queries, s->n_queries, &o, s->made));
+    sr1__rollout_stats(s->tr->rollout, &stats);
+    s->report->seconds_rollout = sr1__now() - began;
+    s->report->seconds_search = stats.search_seconds;
+    s->report->searches = stats.searches;
+    s->report->failed_searches = stats.failed_searches;
+    s->report->policy_tokens = stats.policy_tokens;
+    s->report->entropy =
+        stats.policy_tokens ? stats.entropy / (double)stats.policy_tokens : 0.0;
+    return SR1_OK;
+}
+
+static sr1_status reward(struct step *s)
+{
+    return sr1_reward_set_apply(s->tr->rewards, s->made, s->n);
+}
+
+/* Compare each trajectory with its group; groups are those of one prompt. */
+static sr1_status compare(struct step *s)
+{
+    sr1_advantage_options o = {.struct_size = sizeof(o), .eps = SR1_ADVANTAGE_EPS,
+                               .divide_by_std = s->tr->set.advantage_std};
+    sr1_advantage_batch b = {.struct_size = sizeof(b), .n = s->n};
+    double *rewards = sr1__calloc(2 * s->n + 1, sizeof(*rewards));
+    uint64_t *groups = sr1__calloc(s->n + 1, sizeof(*groups));
+    size_t dead = 0;
+    sr1_status st = rewards && groups ? SR1_OK : sr1__fail_nomem("advantages");
+
+    for (size_t i = 0; i < s->n && st == SR1_OK; i++) {
+        rewards[i] = sr1_trajectory_reward(s->made[i]);
+        groups[i] = sr1_trajectory_group_key(s->made[i]);
+    }
+    b.rewards = rewards;
+    b.groups = groups;
+    if (st == SR1_OK)
+        st = sr1_advantage_compute(s->tr->set.advantage, &b, &o, rewards + s->n, NULL);
+    if (st == SR1_OK)
+        st = sr1_advantage_dead_groups(rewards, groups, s->n, s->dead, NULL, &dead);
+    for (size_t i = 0; i < s->n && st == SR1_OK; i++)
+        st = sr1_trajectory_set_advantage(s->made[i], rewards[s->n + i]);
+    s->report->dead_groups = (int64_t)dead;
+    sr1__free(rewards);
+    sr1__free(groups);
+    return st;
+}
+
+/* Keep what the update needs, within the memory allowed. */
+static sr1_status store(struct step *s)
+{
+    int64_t limit = s->tr->set.trajectory_memory;
+    const char *folder = limit ? s->tr->run_folder : NULL;
+
+    if (folder)
+        SR1__TRY(sr1__dir_make(folder));
+    SR1__TRY(sr1__trajectory_store_new(&s->store, limit, folder));
+    for (size_t i = 0; i < s->n; i++)
+        if (!(s->tr->set.skip_dead_groups && s->dead[i]))
+            SR1__TRY(sr1__trajectory_store_add(s->store, s->made[i]));
+    return SR1_OK;
+}
+
+static sr1_status update(struct step *s)
+{
+    struct sr1__source from = {.store = s->store};
+
+    return sr1__update(s->tr, &from, s->tr->set.update_times, s->report);
+}
+
+static void describe(struct step *s)
+{
+    sr1_step_report *r = s->report;
+    double reward_sum = 0.0;
+    size_t searched = 0;
+
+    for (size_t i = 0; i < s->n; i++) {
+        reward_sum += sr1_trajectory_reward(s->made[i]);
+        searched += sr1_trajectory_search_count(s->made[i]) > 0;
+        r->environment_tokens += (int64_t)sr1_trajectory_environment_count(s->made[i]);
+    }
+    r->trajectories = (int64_t)s->n;
+    if (s->n) {
+        r->avg_reward = reward_sum / (double)s->n;
+        r->avg_tokens = (double)r->policy_tokens / (double)s->n;
+        r->search_trajectories = (double)searched / (double)s->n;
+    }
+    r->beta = s->tr->set.beta;
+}
+
+static sr1_status run_step(struct step *s)
+{
+    SR1__TRY(roll_out(s));
+    SR1__TRY(reward(s));
+    SR1__TRY(compare(s));
+    SR1__TRY(store(s));
+    SR1__TRY(update(s));
+    describe(s);
+    return SR1_OK;
+}
+
+static void copy_report(sr1_step_report *out, const sr1_step_report *r)
+{
+    size_t size = out ? out->struct_size : 0;
+
+    if (size > sizeof(*r))
+        size = sizeof(*r);
+    if (size > sizeof(size_t))
+        memcpy((char *)out + sizeof(size_t), (const char *)r + sizeof(size_t),
+               size - sizeof(size_t));
+}
+
+sr1_status sr1_trainer_train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
+                                  int32_t group_size, sr1_step_report *report,
+                                  sr1_trajectory **out)
+{
+    sr1_step_report r = {.struct_size = sizeof(r), .step = tr->step + 1};
+    struct step s = {.tr = tr, .queries = queries, .n_queries = n, .report = &r};
+    double began = sr1__now();
+    sr1_status st;
+
+    s.group_size = group_size ? group_size : (int32_t)tr->set.group_size;
+    if (s.group_size < 1 || n > SIZE_MAX / sizeof(void *) / (size_t)s.group_size)
+        return sr1__fail(SR1_E_INVALID, "train step: group_size %d", s.group_size);
+    s.n = n * (size_t)s.group_size;
+    s.made = sr1__calloc(s.n + 1, sizeof(sr1_trajectory *));
+    s.dead = sr1__calloc(s.n + 1, 1);
+    st = s.made && s.dead ? run_step(&s) : sr1__fail_nomem("trajectories of a step");
+    sr1__trajectory_store_free(s.store);
+    if (st == SR1_OK) {
+        tr->step++;
+        r.seconds = sr1__now() - began;
+        copy_report(report, &r);
+    }
+    for (size_t i = 0; s.made && i < s.n; i++) {
+        if (st == SR1_OK && out)
+            out[i] = s.made[i];
+        else
+            sr1_trajectory_free(s.made[i]);
+    }
+    sr1__free(s.made);
+    sr1__free(s.dead);
+    return sr1__context(st, "step %" PRId64, tr->step + (st != SR1_OK));
+}
+
+sr1_status sr1_trainer_update(sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
+                              sr1_step_report *report)
+{
+    sr1_step_report r = {.struct_size = sizeof(r), .step = tr->step + 1};
+    struct sr1__source from = {.array = (const sr1_trajectory *const *)t, .n = n};
+    double began = sr1__now();
+
+    SR1__TRY(sr1__context(sr1__update(tr, &from, tr->set.update_times, &r),
+                          "step %" PRId64, tr->step + 1));
+    tr->step++;
+    r.trajectories = (int64_t)n;
+    r.beta = tr->set.beta;
+    for (size_t i = 0; i < n; i++) {
+        r.avg_reward += sr1_trajectory_reward(t[i]) / (double)n;
+        r.policy_tokens += (int64_t)sr1_trajectory_policy_count(t[i]);
+    }
+    r.avg_tokens = n ? (double)r.policy_tokens / (double)n : 0.0;
+    r.seconds = sr1__now() - began;
+    copy_report(report, &r);
+    return SR1_OK;
+}
+
+/* ---- stages ---- */
+
+static sr1_status open_questions(sr1_trainer *tr, int64_t *rows)
+{
+    sr1_status st = sr1__dataset_configured(&tr->train, tr->config, SR1_PART_TRAIN);
+
+    if (st == SR1_E_NOT_FOUND) /* steps with the caller's own queries only */
+        return SR1_OK;
+    SR1__TRY(st);
+    *rows = sr1_dataset_count(tr->train);
+    return SR1_OK;
+}
+
+/* The query of a data row; pointers are borrowed from the row and answers[]. */
+static sr1_status row_query(const sr1_row *row, sr1_query *q)
+{
+    size_t n = sr1_row_answer_count(row);
+    const char **answers = sr1__calloc(n + 1, sizeof(char *));
+
+    if (!answers)
+        return sr1__fail_nomem("gold answers");
+    for (size_t i = 0; i < n; i++)
+        answers[i] = sr1_row_answer(row, i);
+    *q = (sr1_query){.struct_size = sizeof(*q),
+                     .text = sr1_row_question(row),
+                     .text_len = strlen(sr1_row_question(row)),
+                     .id = sr1_row_id(row),
+                     .answers = answers,
+                     .n_answers = n,
+                     .data_source = sr1_row_data_source(row)};
+    return SR1_OK;
+}
+
+static sr1_status step_rl(sr1_trainer *tr, const int64_t *rows, size_t n,
+                          sr1_step_report *report, struct sr1__trajectory_store *log)
+{
+    size_t total = n * (size_t)tr->set.group_size;
+    sr1_row **read = sr1__calloc(n + 1, sizeof(sr1_row *));
+    sr1_query *queries = sr1__calloc(n + 1, sizeof(*queries));
+    sr1_trajectory **made = sr1__calloc(total + 1, sizeof(sr1_trajectory *));
+    sr1_status st = read && queries && made ? SR1_OK : sr1__fail_nomem("questions");
+
+    for (size_t i = 0; i < n && st == SR1_OK; i++) {
+        st = sr1_dataset_read(tr->train, rows[i], &read[i]);
+        if (st == SR1_OK)
+            st = row_query(read[i], &queries[i]);
+    }
+    if (st == SR1_OK)
+        st = sr1_trainer_train_step(tr, queries, n, 0, report, made);
+    for (size_t i = 0; i < total && st == SR1_OK; i++)
+        st = sr1__trajectory_store_add(log, made[i]);
+    for (size_t i = 0; made && i < total; i++)
+        sr1_trajectory_free(made[i]);
+    for (size_t i = 0; read && queries && i < n; i++) {
+        sr1_row_free(read[i]);
+        sr1__free((void *)(uintptr_t)queries[i].answers);
+    }
+    sr1__free(read);
+    sr1__free(queries);
+    sr1__free(made);
+    return st;
+}
+
+static sr1_status open_demos(sr1_trainer *tr, int64_t *rows)
+{
+    const char *path = sr1__config_str(tr->config, "sft_file");
+
+    if (!*path)
+        return sr1__fail(SR1_E_CONFIG, "stage is sft but sft_file is empty; name a file of "
+                                       "demonstrations (JSON lines)");
+    tr->set.num_epochs = sr1__config_int(tr->config, "sft_epochs");
+    SR1__TRY(sr1__demos_open(&tr->demos, path));
+    *rows = sr1__demos_count(tr->demos);
+    return SR1_OK;
+}
+
+static sr1_status step_sft(sr1_trainer *tr, const int64_t *rows, size_t n,
+                           sr1_step_report *report, struct sr1__trajectory_store *log)
+{
+    sr1_trajectory **made = sr1__calloc(n + 1, sizeof(sr1_trajectory *));
+    struct sr1__source from = {.array = (const sr1_trajectory *const *)made, .n = n};
+    double began = sr1__now();
+    sr1_status st = made ? SR1_OK : sr1__fail_nomem("demonstrations");
+
+    (void)log;
+    for (size_t i = 0; i < n && st == SR1_OK; i++)
+        st = sr1__sft_example(tr, rows[i], &made[i]);
+    if (st == SR1_OK)
+        st = sr1__update(tr, &from, 1, report);
+    for (size_t i = 0; i < n && st == SR1_OK; i++)
+        report->policy_tokens += (int64_t)sr1_trajectory_policy_count(made[i]);
+    for (size_t i = 0; made && i < n; i++)
+        sr1_trajectory_free(made[i]);
+    sr1__free(made);
+    report->rollout_diff_max = report->rollout_diff_mean = 0.0; /* nothing was sampled */
+    report->trajectories = (int64_t)n;
+    report->avg_tokens = n ? (double)report->policy_tokens / (double)n : 0.0;
+    report->seconds = sr1__now() - began;
+    if (st == SR1_OK)
+        report->step = ++tr->step;
+    return st;
+}
+
+static const struct sr1__stage stages[] = {
+    {"rl", NULL, open_questions, step_rl},
+    {"sft", "nll", open_demos, step_sft},
+};
+
+const struct sr1__stage *sr1__stage_find(const char *name)
+{
+    for (size_t i = 1; i < sizeof(stages) / sizeof(stages[0]); i++)
+        if (strcmp(stages[i].name, name) == 0)
+            return &stages[i];
+    return &stages[0];
+}

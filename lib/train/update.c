@@ -1,0 +1,390 @@
+/* train/update.c - from trajectories with advantages to new weights.
+ *
+ * A pass computes the log-prob of every policy token under the present weights, asks the
+ * loss for its gradient with respect to them, sends that back through the model, and takes
+ * one optimizer step. Micro-batches bound memory; weights of tokens come from counts over
+ * all of them, so the cut does not change the gradient. Workers take micro-batches side by
+ * side, each into gradients of its own, which are added up in a fixed order. */
+#include "train/internal.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* What a worker found in its micro-batches. */
+struct tally {
+    sr1_loss_report loss;
+    double diff_sum; /* |old - new| over tokens, before any update */
+    double diff_max;
+    int32_t not_finite; /* a token's loss was not finite: the pass is skipped */
+    struct sr1__error why;
+};
+
+struct update {
+    sr1_trainer *tr;
+    const struct sr1__source *from;
+    struct sr1__batch_plan plan;
+    int64_t budget;      /* tokens of a micro-batch; halved when memory runs out */
+    float **references;  /* [n_batches] log-probs of the frozen reference, or NULL */
+    struct tally *tally; /* [n_workers] */
+};
+
+/* ---- the plan ---- */
+
+static void plan_free(struct update *u)
+{
+    for (size_t k = 0; u->references && k < u->plan.n_batches; k++)
+        sr1__free(u->references[k]);
+    sr1__free(u->references);
+    u->references = NULL;
+    sr1__batch_plan_free(&u->plan);
+}
+
+static sr1_status plan_with(struct update *u, int64_t budget)
+{
+    return u->from->store
+               ? sr1__batch_plan_store(&u->plan, u->from->store, budget)
+               : sr1__batch_plan_array(&u->plan, u->from->array, u->from->n, budget);
+}
+
+/* Cut under the budget, finer when there would be fewer micro-batches than workers. */
+static sr1_status make_plan(struct update *u)
+{
+    size_t workers = (size_t)u->tr->n_workers;
+
+    SR1__TRY(plan_with(u, u->budget));
+    if (u->plan.n_batches < workers && u->plan.n_sequences > u->plan.n_batches) {
+        int64_t share = (u->plan.n_packed_tokens + (int64_t)workers - 1) / (int64_t)workers;
+
+        sr1__batch_plan_free(&u->plan);
+        SR1__TRY(plan_with(u, share));
+    }
+    u->references = sr1__calloc(u->plan.n_batches + 1, sizeof(float *));
+    return u->references ? SR1_OK : sr1__fail_nomem("micro-batches");
+}
+
+static sr1_status get_microbatch(const struct update *u, size_t k,
+                                 struct sr1__microbatch *mb)
+{
+    return u->from->store ? sr1__microbatch_store(mb, &u->plan, k, u->from->store, 1)
+                          : sr1__microbatch_array(mb, &u->plan, k, u->from->array, 1);
+}
+
+static struct sr1__score_options score_options(const sr1_trainer *tr, int checkpoint)
+{
+    return (struct sr1__score_options){.temperature = tr->set.temperature,
+                                       .logit_chunk = tr->set.logit_chunk,
+                                       .checkpoint = checkpoint};
+}
+
+/* ---- the frozen reference ---- */
+
+static sr1_status score_reference(void *arg, size_t k)
+{
+    struct update *u = arg;
+    struct sr1__score_options o = score_options(u->tr, 0);
+    struct sr1__microbatch mb;
+    sr1_scope *s;
+    sr1_status st;
+
+    SR1__TRY(get_microbatch(u, k, &mb));
+    u->references[k] = sr1__calloc(mb.n_targets + 1, sizeof(float));
+    s = sr1__scope_open(u->tr->model->device, "reference, micro-batch %zu", k);
+    sr1__scope_no_grad(s);
+    if (u->references[k])
+        t_to_host_f32(s, sr1__score(s, u->tr->reference, &mb, &o), u->references[k],
+                      mb.n_targets);
+    else
+        sr1__scope_check(s, sr1__fail_nomem("reference log-probs"));
+    st = sr1__scope_close(s);
+    sr1__microbatch_free(&mb);
+    return st;
+}
+
+/* ---- one micro-batch ---- */
+
+/* Each token's share in the mean over tokens, or over trajectories of their means. */
+static void fill_weights(const struct update *u, const struct sr1__microbatch *mb,
+                         float *weights)
+{
+    double by_token = 1.0 / (double)u->plan.n_policy_tokens;
+
+    for (size_t i = 0, n; i < mb->n_targets; i += n) {
+        double w = by_token;
+
+        for (n = 1; i + n < mb->n_targets &&
+                    mb->target_seqs[i + n] == mb->target_seqs[i]; n++)
+            ;
+        if (u->tr->set.sequence_mean)
+            w = 1.0 / ((double)u->plan.n_sequences * (double)n);
+        for (size_t j = 0; j < n; j++)
+            weights[i + j] = (float)w;
+    }
+}
+
+static void measure_diff(struct tally *t, const struct sr1__microbatch *mb,
+                         const float *now)
+{
+    for (size_t i = 0; i < mb->n_targets; i++) {
+        double d = fabs((double)now[i] - mb->old_log_probs[i]);
+
+        t->diff_sum += d;
+        t->diff_max = fmax(t->diff_max, d);
+    }
+}
+
+/* Host arrays of one micro-batch, [M] each. */
+struct host {
+    float *now;
+    float *weights;
+    float *gradient;
+};
+
+static sr1_status host_alloc(struct host *h, size_t m)
+{
+    h->now = sr1__calloc(3 * (m + 1), sizeof(float));
+    if (!h->now)
+        return sr1__fail_nomem("log-probs of a micro-batch");
+    h->weights = h->now + m + 1;
+    h->gradient = h->weights + m + 1;
+    return SR1_OK;
+}
+
+/* The loss and its gradient; a value that is not finite ends the pass, not the run. */
+static sr1_status take_loss(struct update *u, size_t k, const struct sr1__microbatch *mb,
+                            struct host *h, struct tally *t)
+{
+    const struct sr1__settings *set = &u->tr->set;
+    sr1_loss_report part = {.struct_size = sizeof(part)};
+    sr1_loss_batch b = {.struct_size = sizeof(b),
+                        .n = mb->n_targets,
+                        .new_log_probs = h->now,
+                        .old_log_probs = mb->old_log_probs,
+                        .ref_log_probs = u->tr->reference ? u->references[k]
+                                                          : mb->old_log_probs,
+                        .advantages = mb->advantages,
+                        .weights = h->weights};
+    sr1_status st = set->loss(&b, &set->loss_options, h->gradient, &part);
+
+    if (st == SR1_E_NUMERIC) {
+        t->not_finite = 1;
+        sr1__error_save(&t->why, st);
+        return SR1_OK;
+    }
+    if (st == SR1_OK)
+        sr1__loss_report_add(&t->loss, &part);
+    for (size_t i = 0; i < mb->n_targets; i++)
+        h->gradient[i] *= (float)u->tr->scale.value;
+    return st;
+}
+
+static sr1_status backward(struct update *u, size_t k, const struct sr1__microbatch *mb,
+                           int32_t worker, int first, struct host *h)
+{
+    sr1_trainer *tr = u->tr;
+    struct tally *t = &u->tally[worker];
+    struct sr1__score_options o = score_options(tr, tr->set.checkpointing);
+    sr1_scope *s = sr1__scope_open(tr->model->device, "micro-batch %zu", k);
+    sr1_tensor *lp = sr1__score(s, tr->replicas[worker], mb, &o);
+    int64_t m = (int64_t)mb->n_targets;
+
+    t_to_host_f32(s, lp, h->now, mb->n_targets);
+    if (sr1__scope_status(s) == SR1_OK) {
+        if (first)
+            measure_diff(t, mb, h->now);
+        sr1__scope_check(s, take_loss(u, k, mb, h, t));
+    }
+    if (sr1__scope_status(s) == SR1_OK && !t->not_finite)
+        t_backward_with(s, lp, t_from_f32(s, h->gradient, T_SHAPE(m)));
+    return sr1__scope_close(s);
+}
+
+static sr1_status run_microbatch(struct update *u, size_t k, int32_t worker, int first)
+{
+    struct sr1__microbatch mb;
+    struct host h = {0};
+    sr1_status st;
+
+    SR1__TRY(get_microbatch(u, k, &mb));
+    st = host_alloc(&h, mb.n_targets);
+    if (st == SR1_OK) {
+        fill_weights(u, &mb, h.weights);
+        st = backward(u, k, &mb, worker, first, &h);
+    }
+    sr1__free(h.now);
+    sr1__microbatch_free(&mb);
+    return st;
+}
+
+/* ---- one pass ---- */
+
+struct pass {
+    struct update *u;
+    int first;
+};
+
+static sr1_status run_worker(void *arg, size_t worker)
+{
+    struct pass *p = arg;
+    size_t n = (size_t)p->u->tr->n_workers;
+
+    for (size_t k = worker; k < p->u->plan.n_batches; k += n)
+        SR1__TRY(run_microbatch(p->u, k, (int32_t)worker, p->first));
+    return SR1_OK;
+}
+
+static void clear_gradients(sr1_trainer *tr)
+{
+    for (int32_t w = 0; w < tr->n_workers; w++)
+        sr1__model_clear_grad(tr->replicas[w]);
+}
+
+static sr1_status add_up_gradients(sr1_trainer *tr)
+{
+    for (int32_t w = 1; w < tr->n_workers; w++)
+        SR1__TRY(sr1__model_add_grad(tr->model, tr->replicas[w]));
+    return SR1_OK;
+}
+
+/* fp16 only: halve after an overflow, double after a long time without one. */
+static void adapt_scale(struct sr1__loss_scale *s, int overflow)
+{
+    if (!s->active)
+        return;
+    s->good_steps = overflow ? 0 : s->good_steps + 1;
+    if (overflow && s->value > 1.0)
+        s->value *= 0.5;
+    if (s->good_steps == 2000) {
+        s->value *= 2.0;
+        s->good_steps = 0;
+    }
+}
+
+static void merge(const struct update *u, struct tally *all)
+{
+    memset(all, 0, sizeof(*all));
+    for (int32_t w = 0; w < u->tr->n_workers; w++) {
+        const struct tally *t = &u->tally[w];
+
+        sr1__loss_report_add(&all->loss, &t->loss);
+        all->diff_sum += t->diff_sum;
+        all->diff_max = fmax(all->diff_max, t->diff_max);
+        if (t->not_finite && !all->not_finite) {
+            all->not_finite = 1;
+            all->why = t->why;
+        }
+    }
+}
+
+static void skip_update(sr1_trainer *tr, sr1_step_report *report, const char *why)
+{
+    report->skipped_updates++;
+    tr->skipped++;
+    sr1__log(SR1_LOG_WARN, "step %" PRId64 ": update skipped: %s", tr->step + 1, why);
+}
+
+static sr1_status apply(struct update *u, const struct tally *t, sr1_step_report *report)
+{
+    sr1_trainer *tr = u->tr;
+    struct sr1__optim_report done = {0};
+    double rate = sr1__schedule_rate(&tr->set.schedule, tr->step);
+
+    if (t->not_finite) {
+        clear_gradients(tr);
+        skip_update(tr, report, t->why.text);
+        return SR1_OK;
+    }
+    SR1__TRY(add_up_gradients(tr));
+    SR1__TRY(sr1__optimizer_step(tr->optimizer, rate, tr->set.max_grad_norm, tr->scale.value,
+                                 &done));
+    adapt_scale(&tr->scale, done.skipped);
+    if (done.skipped) {
+        skip_update(tr, report, "a gradient is not finite");
+        return SR1_OK;
+    }
+    for (int32_t w = 0; w < tr->n_workers; w++)
+        sr1__model_touch(tr->replicas[w]);
+    report->grad_norm = done.grad_norm;
+    report->learning_rate = rate;
+    report->loss = t->loss.loss;
+    report->policy_loss = t->loss.policy_loss;
+    report->kl_div = t->loss.kl;
+    report->clip_fraction = t->loss.clip_fraction;
+    report->approx_kl = t->loss.approx_kl;
+    return SR1_OK;
+}
+
+static sr1_status score_references(struct update *u)
+{
+    return u->tr->reference
+               ? sr1__pool_run(u->tr->pool, u->plan.n_batches, score_reference, u)
+               : SR1_OK;
+}
+
+static int is_memory(sr1_status st)
+{
+    return st == SR1_E_NOMEM || st == SR1_E_DEVICE_NOMEM;
+}
+
+/* Out of memory: half the budget, as long as that cuts anything. */
+static sr1_status cut_finer(struct update *u, sr1_status st)
+{
+    if (!is_memory(st) || u->plan.n_batches >= u->plan.n_sequences)
+        return st;
+    sr1__log(SR1_LOG_WARN, "out of memory with %" PRId64 " tokens a micro-batch; trying half",
+             u->budget);
+    clear_gradients(u->tr);
+    plan_free(u);
+    u->budget /= 2;
+    SR1__TRY(make_plan(u));
+    return score_references(u);
+}
+
+static sr1_status run_pass(struct update *u, int first, sr1_step_report *report)
+{
+    struct pass p = {u, first};
+    struct tally all;
+    sr1_status st;
+
+    do {
+        memset(u->tally, 0, (size_t)u->tr->n_workers * sizeof(*u->tally));
+        st = sr1__pool_run(u->tr->pool, (size_t)u->tr->n_workers, run_worker, &p);
+    } while (is_memory(st) && (st = cut_finer(u, st)) == SR1_OK);
+    if (st != SR1_OK) {
+        clear_gradients(u->tr);
+        return st;
+    }
+    merge(u, &all);
+    if (first && u->plan.n_policy_tokens) {
+        report->rollout_diff_max = all.diff_max;
+        report->rollout_diff_mean = all.diff_sum / (double)u->plan.n_policy_tokens;
+    }
+    return apply(u, &all, report);
+}
+
+sr1_status sr1__update(sr1_trainer *tr, const struct sr1__source *from, int64_t passes,
+                       sr1_step_report *report)
+{
+    struct update u = {.tr = tr, .from = from, .budget = tr->set.micro_batch_tokens};
+    sr1_status st;
+
+    u.tally = sr1__calloc((size_t)tr->n_workers, sizeof(*u.tally));
+    st = u.tally ? make_plan(&u) : sr1__fail_nomem("update");
+    report->trained = (int64_t)u.plan.n_sequences;
+    if (st == SR1_OK && u.plan.n_policy_tokens > 0) {
+        double began = sr1__now();
+
+        st = score_references(&u);
+        report->seconds_reference = sr1__now() - began;
+        for (int64_t i = 0; i < passes && st == SR1_OK; i++)
+            st = run_pass(&u, i == 0, report);
+        report->seconds_update = sr1__now() - began - report->seconds_reference;
+    }
+    plan_free(&u);
+    sr1__free(u.tally);
+    return st;
+}
