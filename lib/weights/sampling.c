@@ -7,7 +7,7 @@
 #include "weights/sampling.h"
 
 #include "base/mem.h"
-#include "weights/softmax.h"
+#include "kernels/softmax.h"
 
 #include <math.h>
 #include <stdlib.h>

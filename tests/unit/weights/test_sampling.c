@@ -1,7 +1,7 @@
 /* Draws against a plain implementation of their definition: sort, cut, renormalise. */
 #include "base/mem.h"
 #include "weights/sampling.h"
-#include "weights/softmax.h"
+#include "kernels/softmax.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* weights/softmax.c - maximum and exponentials of a row of logits.
+/* kernels/softmax.c - maximum and exponentials of a row of logits.
  *
  *     exp(z) = 2^k exp(r),  k = round(z / ln 2),  r = z - k ln 2 in [-0.35, 0.35]
  *
@@ -6,7 +6,7 @@
  * C over LANES independent sums, which compilers turn into vectors of any width; on x86 each
  * is compiled three times. A block's sum is taken in float, of a thousand terms over 16 lanes; blocks
  * are added in double. */
-#include "weights/softmax.h"
+#include "kernels/softmax.h"
 
 #include <stdint.h>
 #include <string.h>

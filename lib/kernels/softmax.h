@@ -1,7 +1,7 @@
-/* weights/softmax.h - the two passes over a row of logits that every draw needs, compiled for
+/* kernels/softmax.h - the two passes over a row of logits that every draw needs, compiled for
  * the vector units a processor may have and chosen at run time. */
-#ifndef SR1__WEIGHTS_SOFTMAX_H
-#define SR1__WEIGHTS_SOFTMAX_H
+#ifndef SR1__KERNELS_SOFTMAX_H
+#define SR1__KERNELS_SOFTMAX_H
 
 #include <stddef.h>
 
