@@ -59,11 +59,16 @@
 
 #include <searchr1/base.h>
 #include <searchr1/config.h>
+#include <searchr1/data.h>
+#include <searchr1/tokenizer.h>
 #include <searchr1/search.h>
 #include <searchr1/trajectory.h>
 #include <searchr1/env.h>
 #include <searchr1/reward.h>
 #include <searchr1/advantage.h>
+#include <searchr1/loss.h>
 #include <searchr1/model.h>
+#include <searchr1/rollout.h>
+#include <searchr1/trainer.h>
 
 #endif
