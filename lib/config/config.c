@@ -135,13 +135,14 @@ static sr1_status parse_text(const char *text, size_t n, const char *name, json_
 {
     const char *dot = strrchr(name, '.');
     json_t *again = NULL;
+    sr1_status status;
 
     if (!dot || strcmp(dot, ".json") != 0)
         return sr1__yaml_parse_lines(object, lines, text, n, name);
     SR1__TRY(sr1__json_parse(object, text, n, name));
-    if (sr1__yaml_parse_lines(&again, lines, text, n, name) == SR1_OK)
-        json_decref(again);
-    return SR1_OK;
+    status = sr1__yaml_parse_lines(&again, lines, text, n, name);
+    json_decref(again);
+    return status == SR1_E_NOMEM ? status : SR1_OK;
 }
 
 /* All keys go into a copy first, so that a bad one changes nothing. */
