@@ -1,0 +1,215 @@
+/* reward/seed.c - the seed's two rewards: format by five rules, answer by equality and
+ * the similarity ratio of texts without white space, in lower case. */
+#include "reward/seed.h"
+
+#include "base/buf.h"
+#include "env/protocol.h"
+#include "env/text.h"
+#include "reward/chars.h"
+#include "reward/format.h"
+#include "reward/similarity.h"
+
+#include <math.h>
+#include <string.h>
+
+/* "No content found", the words the seed rewards by themselves. */
+#define NO_CONTENT                                                                       \
+    "\xe6\x9c\xaa\xe6\x89\xbe\xe5\x88\xb0\xe7\x9b\xb8\xe5\x85\xb3\xe5\x86\x85\xe5\xae"   \
+    "\xb9"
+
+static void set_defaults(sr1_reward_scales *s)
+{
+    s->struct_size = sizeof *s;
+    s->format_reward = 0.5;
+    s->format_penalty = -1.0;
+    s->answer_reward = 1.0;
+    s->exact_match_bonus = 2.0;
+    s->no_content_reward = 0.5;
+    s->similarity_threshold = 0.5;
+    s->no_content_text = NO_CONTENT;
+}
+
+sr1_status sr1_reward_scales_default(sr1_reward_scales *scales)
+{
+    if (scales == NULL || scales->struct_size < sizeof *scales)
+        return sr1__fail(SR1_E_INVALID, "reward scales: struct_size is not set");
+    set_defaults(scales);
+    return SR1_OK;
+}
+
+sr1_status sr1__scales_read(sr1_reward_scales *out, const sr1_reward_scales *given)
+{
+    set_defaults(out);
+    if (given == NULL)
+        return SR1_OK;
+    if (given->struct_size < sizeof *given)
+        return sr1__fail(SR1_E_INVALID, "reward scales: struct_size is not set");
+    if (!isfinite(given->format_reward) || !isfinite(given->format_penalty) ||
+        !isfinite(given->answer_reward) || !isfinite(given->exact_match_bonus) ||
+        !isfinite(given->no_content_reward) || !isfinite(given->similarity_threshold))
+        return sr1__fail(SR1_E_NUMERIC, "reward scales: a number is not finite");
+    *out = *given;
+    if (out->no_content_text == NULL)
+        out->no_content_text = NO_CONTENT;
+    return SR1_OK;
+}
+
+/* ---- answer ---- */
+
+/* text without its closed think blocks, and stripped if there were any; *b holds the
+ * memory then. */
+static sr1_status without_thoughts(const struct sr1__protocol *p, struct sr1__text *text,
+                                   struct sr1__buf *b)
+{
+    size_t begin = 0, at = 0, think = 0;
+    struct sr1__tag t;
+    int open = 0;
+
+    while (sr1__protocol_next_tag(p, text->s, text->n, at, &t)) {
+        if (!open && t.tag == SR1__TAG_OPEN(SR1__ROLE_THINK)) {
+            open = 1;
+            think = t.begin;
+        } else if (open && t.tag == SR1__TAG_CLOSE(SR1__ROLE_THINK)) {
+            open = 0;
+            sr1__buf_add(b, text->s + begin, think - begin);
+            begin = t.end;
+        }
+        at = t.end;
+    }
+    if (begin == 0)
+        return SR1_OK;
+    sr1__buf_add(b, text->s + begin, text->n - begin);
+    text->s = sr1__buf_cstr(b);
+    text->n = b->len;
+    begin = 0;
+    sr1__strip(text->s, &begin, &text->n);
+    text->s += begin;
+    return sr1__buf_status(b, "answer");
+}
+
+static int same(struct sr1__text a, struct sr1__text b)
+{
+    return a.n == b.n && (a.n == 0 || memcmp(a.s, b.s, a.n) == 0);
+}
+
+static sr1_status fold(struct sr1__text text, struct sr1__chars *out)
+{
+    SR1__TRY(sr1__chars_decode(out, text.s, text.n));
+    sr1__chars_drop_space(out);
+    return sr1__chars_lower(out);
+}
+
+/* Folded texts: does their ratio reach the threshold? */
+static sr1_status reaches(const struct sr1__chars *a, const struct sr1__chars *b,
+                          double threshold, int *out)
+{
+    size_t least = a->n < b->n ? a->n : b->n;
+    double ratio;
+
+    if (sr1__chars_equal(a, b)) {
+        *out = 1.0 >= threshold;
+        return SR1_OK;
+    }
+    *out = 0;
+    if (a->n > SR1_SIMILARITY_MAX || b->n > SR1_SIMILARITY_MAX)
+        return SR1_OK;
+    if (2.0 * (double)least / (double)(a->n + b->n) < threshold)
+        return SR1_OK; /* the ratio cannot be larger than this */
+    SR1__TRY(sr1__similarity_ratio(a, b, &ratio));
+    *out = ratio >= threshold;
+    return SR1_OK;
+}
+
+/* The answer has no think blocks any more. */
+static sr1_status score_similar(struct sr1__text answer, struct sr1__text truth,
+                                const sr1_reward_scales *scales, double *out)
+{
+    struct sr1__chars a = {NULL, 0}, t = {NULL, 0};
+    int similar = 0;
+    sr1_status status = fold(answer, &a);
+
+    if (status == SR1_OK)
+        status = fold(truth, &t);
+    if (status == SR1_OK && a.n > 0)
+        status = reaches(&a, &t, scales->similarity_threshold, &similar);
+    if (status == SR1_OK)
+        *out = similar ? scales->answer_reward : 0;
+    sr1__chars_free(&a);
+    sr1__chars_free(&t);
+    return status;
+}
+
+static sr1_status score_plain(struct sr1__text answer, struct sr1__text truth,
+                              const sr1_reward_scales *scales, double *out)
+{
+    struct sr1__text nothing = {scales->no_content_text, strlen(scales->no_content_text)};
+
+    if (answer.n == 0)
+        *out = 0;
+    else if (same(answer, truth))
+        *out = scales->exact_match_bonus;
+    else if (same(answer, nothing))
+        *out = scales->no_content_reward;
+    else
+        return score_similar(answer, truth, scales, out);
+    return SR1_OK;
+}
+
+sr1_status sr1__score_answer(struct sr1__text answer, struct sr1__text truth,
+                             const void *arg, double *out)
+{
+    struct sr1__buf b;
+    sr1_status status;
+
+    sr1__buf_init(&b, 0);
+    status = without_thoughts(sr1__protocol_find(NULL), &answer, &b);
+    if (status == SR1_OK)
+        status = score_plain(answer, truth, arg, out);
+    sr1__buf_free(&b);
+    return status;
+}
+
+/* ---- public ---- */
+
+sr1_status sr1_reward_check_format(const char *text, size_t len,
+                                   const sr1_reward_scales *scales, double *out)
+{
+    sr1_reward_scales s;
+
+    SR1__TRY(sr1__scales_read(&s, scales));
+    if ((text == NULL && len > 0) || out == NULL)
+        return sr1__fail(SR1_E_INVALID, "check format: text or out is NULL");
+    text = text != NULL ? text : "";
+    *out = sr1__format_of_text(sr1__protocol_find(NULL), text, len) ? s.format_reward
+                                                                    : s.format_penalty;
+    return SR1_OK;
+}
+
+sr1_status sr1_reward_check_answer(const char *answer, size_t len,
+                                   const char *const *truths, size_t n_truths,
+                                   const sr1_reward_scales *scales, double *out)
+{
+    struct sr1__truths t = {NULL, truths, n_truths};
+    struct sr1__text text = {answer, len};
+    sr1_reward_scales s;
+
+    SR1__TRY(sr1__scales_read(&s, scales));
+    SR1__TRY(sr1__check_arguments(answer, len, &t, out));
+    return sr1__best_score(sr1__score_answer, text, &t, &s, out);
+}
+
+sr1_status sr1_reward_total(const char *text, size_t len, const char *const *truths,
+                            size_t n_truths, const sr1_reward_scales *scales, double *out)
+{
+    double format, answer;
+    size_t begin, n;
+
+    if (out == NULL)
+        return sr1__fail(SR1_E_INVALID, "total reward: out is NULL");
+    SR1__TRY(sr1_reward_check_format(text, len, scales, &format));
+    SR1__TRY(sr1_reward_find_answer(text, len, &begin, &n, NULL));
+    SR1__TRY(sr1_reward_check_answer(n > 0 ? text + begin : "", n, truths, n_truths,
+                                     scales, &answer));
+    *out = format + answer;
+    return SR1_OK;
+}
