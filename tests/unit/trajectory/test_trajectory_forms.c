@@ -83,7 +83,7 @@ static void a_huge_one_reads_back_equal(void **state)
     (void)state;
     assert_int_equal(sr1__trajectory_builder_new(&b, "q", 1, "id", 0), SR1_OK);
     assert_int_equal(sr1__trajectory_builder_prompt(b, prompt, 2), SR1_OK);
-    for (int32_t i = 0; i < 100000; i++)
+    for (int32_t i = 0; i < 30000; i++)
         assert_int_equal(sr1__trajectory_builder_policy(b, i, -1.0f / (float)(i + 3),
                                                         i / 1000, "word ", 5),
                          SR1_OK);
@@ -182,6 +182,7 @@ static void every_cut_and_extension_is_seen(void **state)
 /* Below the checksum, where a record was made up: whatever is accepted must be sound. */
 static void a_changed_payload_is_refused_or_sound(void **state)
 {
+    static const unsigned char changes[] = {1, 2, 4, 8, 16, 32, 64, 128, 255};
     sr1_trajectory *t = full_one();
     char *bytes;
     size_t n, accepted = 0;
@@ -189,10 +190,10 @@ static void a_changed_payload_is_refused_or_sound(void **state)
     (void)state;
     assert_int_equal(sr1_trajectory_encode(t, (void **)&bytes, &n), SR1_OK);
     for (size_t i = SR1__CODEC_HEADER; i < n; i++) {
-        for (int change = 1; change < 256; change++) {
+        for (size_t k = 0; k < sizeof changes; k++) {
             sr1_trajectory *back = NULL;
 
-            bytes[i] = (char)(bytes[i] ^ change);
+            bytes[i] = (char)(bytes[i] ^ changes[k]);
             if (sr1__trajectory_decode_payload(&back, bytes + SR1__CODEC_HEADER,
                                                n - SR1__CODEC_HEADER) == SR1_OK) {
                 accepted++;
@@ -201,7 +202,7 @@ static void a_changed_payload_is_refused_or_sound(void **state)
                 assert_null(back);
             }
             sr1_trajectory_free(back);
-            bytes[i] = (char)(bytes[i] ^ change);
+            bytes[i] = (char)(bytes[i] ^ changes[k]);
         }
     }
     assert_true(accepted > 0); /* another answer is as good a trajectory */
