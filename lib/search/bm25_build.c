@@ -282,7 +282,7 @@ static sr1_status read_rows(struct build *b)
             SR1__TRY(report(b, b->done));
     }
     if (b->documents == 0)
-        return sr1__fail(SR1_E_INVALID, "%s: no documents; expected lines such as "
+        return sr1__fail(SR1_E_PARSE, "%s: no documents; expected lines such as "
                                         "{\"id\": \"1\", \"contents\": \"...\"}",
                          b->path);
     return SR1_OK;

@@ -1,0 +1,49 @@
+/* args.h - command lines of the tools: commands, options, help.
+ *
+ * Options are --name VALUE or --name=VALUE, anywhere on the line; "--" ends them. A wrong
+ * command line is explained on stderr with what to do. */
+#ifndef SR1_TOOLS_ARGS_H
+#define SR1_TOOLS_ARGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Exit codes of every tool. */
+enum { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_USAGE = 2, TOOL_INTERRUPTED = 130 };
+
+enum args_kind {
+    ARGS_FLAG,   /* int, set to 1 */
+    ARGS_STRING, /* const char *, borrowed from argv */
+    ARGS_INT,    /* int64_t, from min to max */
+    ARGS_REAL,   /* double, from min to max */
+};
+
+struct args_option {
+    const char *name; /* with its dashes */
+    enum args_kind kind;
+    void *target;      /* keeps its value when the option is not given */
+    const char *value; /* what help calls the value: "N"; NULL for a flag */
+    const char *help;
+    double min;
+    double max;
+    int *given; /* set to 1 when the option was there; may be NULL */
+};
+
+struct args {
+    const char *program; /* as users call it: "sr1-search" */
+    const char *help;    /* printed before the options; ends with a newline */
+    const struct args_option *options;
+    size_t n_options;
+};
+
+/* Read argv[1..argc). What is no option goes to rest[0..max) in order, *n of them. Returns -1
+ * to go on, or the exit code: TOOL_OK after --help or --version (printed to stdout),
+ * TOOL_USAGE after an error. */
+int args_read(const struct args *a, int argc, char **argv, const char **rest, size_t max,
+              size_t *n);
+
+/* "program: message" and where to find help, on stderr. Returns TOOL_USAGE. */
+int args_wrong(const struct args *a, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

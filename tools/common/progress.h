@@ -1,0 +1,32 @@
+/* progress.h - how far a long piece of work is: a bar with time left on a terminal, a plain
+ * line every few seconds otherwise. Writes to stderr. */
+#ifndef SR1_TOOLS_PROGRESS_H
+#define SR1_TOOLS_PROGRESS_H
+
+#include <stdint.h>
+
+struct progress {
+    const char *title; /* "indexing" */
+    const char *unit;  /* what is counted: "MB", "steps" */
+    double scale;      /* units for one of done and total: 1e-6 for bytes shown as MB */
+    int terminal;
+    int width;
+    int shown; /* the bar is on the screen now */
+    double begun;
+    double last;
+};
+
+/* Strings are borrowed until progress_end. */
+void progress_begin(struct progress *p, const char *title, const char *unit, double scale);
+/* Call as often as you like; drawing is limited to some times a second. note may be NULL, else
+ * it is put at the end of the line ("loss 0.31"). */
+void progress_show(struct progress *p, double done, double total, const char *note);
+/* Take the bar off the screen, to print something else; the next show draws it again. */
+void progress_clear(struct progress *p);
+/* The last line: what was done and in which time. */
+void progress_end(struct progress *p, double done, const char *note);
+
+/* "1:02:03", "4:05", "6s"; "?" for a time that is not known (negative). */
+void progress_time(double seconds, char out[24]);
+
+#endif
