@@ -55,6 +55,7 @@ sr1_status sr1__chat_render(const sr1_tokenizer *t, const struct sr1__conversati
                             struct sr1__rendered *out);
 
 /* JSON as Python's json.dumps(x, ensure_ascii=False) prints it: how templates show tools. */
+void sr1__json_python_text(const char *s, size_t n, struct sr1__buf *out); /* quoted */
 sr1_status sr1__json_python(const json_t *j, struct sr1__buf *out);
 
 #endif

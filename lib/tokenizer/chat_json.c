@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-static void put_string(const char *s, size_t n, struct sr1__buf *out)
+void sr1__json_python_text(const char *s, size_t n, struct sr1__buf *out)
 {
     static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
 
@@ -63,7 +63,7 @@ static void put_value(const json_t *j, struct sr1__buf *out)
         json_object_keylen_foreach((json_t *)j, key, key_len, value) {
             put_comma(first, out);
             first = 0;
-            put_string(key, key_len, out);
+            sr1__json_python_text(key, key_len, out);
             sr1__buf_str(out, ": ");
             put_value(value, out);
         }
@@ -78,7 +78,7 @@ static void put_value(const json_t *j, struct sr1__buf *out)
         sr1__buf_char(out, ']');
         break;
     case JSON_STRING:
-        put_string(json_string_value(j), json_string_length(j), out);
+        sr1__json_python_text(json_string_value(j), json_string_length(j), out);
         break;
     case JSON_INTEGER:
         sr1__buf_fmt(out, "%" JSON_INTEGER_FORMAT, json_integer_value(j));

@@ -16,12 +16,14 @@
 #include <string.h>
 #include <utf8proc.h>
 
-static int is_newer_mark(uint32_t cp)
+/* Characters that neither move nor compose. U+11A7 is one below the Hangul finals: some
+ * versions of utf8proc lose it after a syllable. */
+static int stands_still(uint32_t cp)
 {
     size_t low = 0, high = sizeof newer_marks / sizeof newer_marks[0];
 
-    if (cp < newer_marks[0][0])
-        return 0;
+    if (cp < newer_marks[0][0] || cp == 0x11a7)
+        return cp == 0x11a7;
     while (low < high) {
         size_t mid = (low + high) / 2;
 
@@ -148,12 +150,12 @@ static size_t run_length(const char *text, size_t n)
     uint32_t cp = 0;
     size_t i = (size_t)sr1__utf8_next(text, n, &cp);
 
-    if (is_newer_mark(cp))
+    if (stands_still(cp))
         return i;
     while (i < n) {
         int len = sr1__utf8_next(text + i, n - i, &cp);
 
-        if (starts_run(cp) || is_newer_mark(cp))
+        if (starts_run(cp) || stands_still(cp))
             break;
         i += (size_t)len;
     }
@@ -165,7 +167,7 @@ static int stands_alone(const char *text, size_t n)
 {
     uint32_t cp = 0;
 
-    return (size_t)sr1__utf8_next(text, n, &cp) == n && (starts_run(cp) || is_newer_mark(cp));
+    return (size_t)sr1__utf8_next(text, n, &cp) == n && (starts_run(cp) || stands_still(cp));
 }
 
 sr1_status sr1__nfc(const char *text, size_t n, struct sr1__buf *out)

@@ -1,0 +1,119 @@
+/* tests/unit/tokenizer/support.h - where the tokenizer's test data lies, and JSON lines. */
+#ifndef SR1__TESTS_TOKENIZER_SUPPORT_H
+#define SR1__TESTS_TOKENIZER_SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "tokenizer/tokenizer.h"
+
+#define OK(expr)                                                                         \
+    do {                                                                                 \
+        sr1_status ok_status = (expr);                                                   \
+        if (ok_status != SR1_OK)                                                         \
+            fail_msg("%s: %d: %s", #expr, ok_status, sr1_last_error());                  \
+    } while (0)
+
+/* A path below the source root; static memory of a few turns. */
+static inline const char *source_path(const char *below)
+{
+    static char paths[4][4096];
+    static int turn;
+    const char *root = getenv("SR1_SRC");
+
+    turn = (turn + 1) % 4;
+    snprintf(paths[turn], sizeof paths[0], "%s/%s", root ? root : ".", below);
+    return paths[turn];
+}
+
+/* The shared data file, or NULL when the folder is not there. */
+static inline const char *shared_path(const char *name)
+{
+    char below[512];
+
+    if (!sr1__path_exists(source_path("../shared/data/tokenizer/tokenizer.json")))
+        return NULL;
+    snprintf(below, sizeof below, "../shared/data/tokenizer/%s", name);
+    return source_path(below);
+}
+
+static inline const char *fixture_path(const char *name)
+{
+    char below[512];
+
+    snprintf(below, sizeof below, "tests/golden/tokenizer/%s", name);
+    return source_path(below);
+}
+
+/* Calls use(line, arg) for each line of a file; returns how many there were. */
+static inline size_t each_line(const char *path, void (*use)(const json_t *, void *),
+                               void *arg)
+{
+    struct sr1__buf text;
+    size_t count = 0;
+    char *line, *end;
+
+    OK(sr1__file_read(path, 0, &text));
+    for (line = text.data; line && *line; line = end + 1, count++) {
+        json_t *j = NULL;
+
+        end = strchr(line, '\n');
+        if (!end)
+            fail_msg("%s: no newline at the end", path);
+        OK(sr1__json_parse(&j, line, (size_t)(end - line), path));
+        use(j, arg);
+        json_decref(j);
+    }
+    sr1__buf_free(&text);
+    return count;
+}
+
+static inline void ids_from(const json_t *list, struct sr1__ids *ids)
+{
+    const json_t *item;
+    size_t i;
+
+    ids->n = 0;
+    json_array_foreach(list, i, item)
+        OK(sr1__ids_add(ids, (int32_t)json_integer_value(item)));
+}
+
+static inline void assert_same_ids(const int32_t *got, size_t n, const struct sr1__ids *want,
+                                   const char *what)
+{
+    if (n == want->n && (n == 0 || memcmp(got, want->v, n * sizeof *got) == 0))
+        return;
+    for (size_t i = 0; i < n && i < want->n; i++)
+        if (got[i] != want->v[i])
+            fail_msg("%s: id %zu is %d, not %d", what, i, got[i], want->v[i]);
+    fail_msg("%s: %zu ids, not %zu", what, n, want->n);
+}
+
+static inline void assert_same_text(const char *got, size_t n, const char *want,
+                                    size_t want_n, const char *what)
+{
+    if (n != want_n || memcmp(got, want, n) != 0)
+        fail_msg("%s:\n got: %.*s\nwant: %.*s", what, (int)n, got, (int)want_n, want);
+}
+
+/* The real tokenizer where it is there, else the small one kept with the tests. */
+static inline sr1_tokenizer *open_any(void)
+{
+    sr1_tokenizer *t = NULL;
+    const char *shared = shared_path("");
+
+    OK(sr1_tokenizer_open(&t, shared ? shared : fixture_path("small")));
+    return t;
+}
+
+#endif

@@ -1,0 +1,216 @@
+/* test_parity.c - ids, text and chat prompts equal to the reference's, case by case. Over the
+ * real Qwen3 vocabulary where it is there, and always over the small one of the fixtures. */
+#include "support.h"
+
+#include "base/utf8.h"
+
+static void check_ids(const sr1_tokenizer *t, const json_t *text, const json_t *want,
+                      int32_t mode)
+{
+    struct sr1__ids expected = {0};
+    int32_t *ids = NULL;
+    size_t n = 0;
+
+    ids_from(want, &expected);
+    OK(sr1_tokenizer_encode(t, json_string_value(text), json_string_length(text), mode, &ids,
+                            &n));
+    assert_same_ids(ids, n, &expected, json_string_value(text));
+    sr1_free(ids);
+    sr1__ids_free(&expected);
+}
+
+static void check_decoded(const sr1_tokenizer *t, const json_t *ids, const json_t *want,
+                          int32_t skip)
+{
+    struct sr1__ids given = {0};
+    char *text = NULL;
+    size_t n = 0;
+
+    ids_from(ids, &given);
+    OK(sr1_tokenizer_decode(t, given.v, given.n, skip, &text, &n));
+    assert_same_text(text, n, json_string_value(want), json_string_length(want), "decoded");
+    sr1_free(text);
+    sr1__ids_free(&given);
+}
+
+/* What streaming gives, piece by piece, is whole characters and adds up to the same text. */
+static void check_streamed(sr1_tokenizer *t, const json_t *ids, const json_t *want,
+                           int32_t skip)
+{
+    struct sr1__buf all;
+    sr1_token_stream *s = NULL;
+    const char *text = NULL;
+    const json_t *id;
+    size_t i, n = 0;
+
+    sr1__buf_init(&all, 0);
+    OK(sr1_token_stream_new(&s, t, skip));
+    json_array_foreach(ids, i, id) {
+        OK(sr1_token_stream_push(s, (int32_t)json_integer_value(id), &text, &n));
+        assert_int_equal(sr1__utf8_valid(text, n), 1);
+        sr1__buf_add(&all, text, n);
+    }
+    OK(sr1_token_stream_finish(s, &text, &n));
+    sr1__buf_add(&all, text, n);
+    assert_same_text(all.data ? all.data : "", all.len, json_string_value(want),
+                     json_string_length(want), "streamed");
+    sr1__buf_free(&all);
+    sr1_token_stream_free(s);
+}
+
+/* cases.jsonl: text, ids, decoded and the variants where they differ. */
+static void encode_case(const json_t *c, void *arg)
+{
+    sr1_tokenizer *t = arg;
+    const json_t *ids = json_object_get(c, "ids");
+    const json_t *as_text = json_object_get(c, "ids_special_as_text");
+    const json_t *decoded = json_object_get(c, "decoded");
+    const json_t *skipped = json_object_get(c, "decoded_skip_special");
+
+    check_ids(t, json_object_get(c, "text"), ids, SR1_ENCODE_ALL_ADDED);
+    check_ids(t, json_object_get(c, "text"), as_text ? as_text : ids,
+              SR1_ENCODE_SPECIAL_AS_TEXT);
+    if (!decoded)
+        return;
+    check_decoded(t, ids, decoded, 0);
+    check_decoded(t, ids, skipped ? skipped : decoded, 1);
+    check_streamed(t, ids, decoded, 0);
+    check_streamed(t, ids, skipped ? skipped : decoded, 1);
+}
+
+static void decode_case(const json_t *c, void *arg)
+{
+    const json_t *ids = json_object_get(c, "ids");
+
+    check_decoded(arg, ids, json_object_get(c, "text"), 0);
+    check_decoded(arg, ids, json_object_get(c, "text_skip_special"), 1);
+    check_streamed(arg, ids, json_object_get(c, "text"), 0);
+    check_streamed(arg, ids, json_object_get(c, "text_skip_special"), 1);
+}
+
+static void chat_case(const json_t *c, void *arg)
+{
+    const json_t *thinking = json_object_get(c, "enable_thinking");
+    const json_t *tools = json_object_get(c, "tools");
+    const json_t *want = json_object_get(c, "text");
+    sr1_chat_options o = {.struct_size = sizeof o, .recognise_added = 1};
+    struct sr1__ids expected = {0};
+    struct sr1__buf messages, tool_text;
+    char *text = NULL;
+    int32_t *ids = NULL;
+    size_t n_text = 0, n_ids = 0;
+
+    sr1__buf_init(&messages, 0);
+    sr1__buf_init(&tool_text, 0);
+    OK(sr1__json_dump(json_object_get(c, "messages"), 0, &messages));
+    if (tools)
+        OK(sr1__json_dump(tools, 0, &tool_text));
+    o.tools = tools ? tool_text.data : NULL;
+    o.add_generation_prompt = json_is_true(json_object_get(c, "add_generation_prompt"));
+    o.no_thinking = json_is_false(thinking);
+    OK(sr1_tokenizer_chat_json(arg, messages.data, messages.len, &o, &text, &n_text, &ids,
+                               &n_ids));
+    assert_same_text(text, n_text, json_string_value(want), json_string_length(want), "chat");
+    ids_from(json_object_get(c, "ids"), &expected);
+    assert_same_ids(ids, n_ids, &expected, text);
+    sr1_free(text);
+    sr1_free(ids);
+    sr1__ids_free(&expected);
+    sr1__buf_free(&messages);
+    sr1__buf_free(&tool_text);
+}
+
+/* A case file over the shared vocabulary; nothing to do where that is not there. */
+static void shared_cases(const char *name, size_t at_least,
+                         void (*use)(const json_t *, void *))
+{
+    sr1_tokenizer *t = NULL;
+    const char *path = shared_path(name);
+
+    if (!path)
+        return;
+    OK(sr1_tokenizer_open(&t, shared_path("")));
+    assert_true(each_line(path, use, t) >= at_least);
+    sr1_tokenizer_free(t);
+}
+
+static void fixture_cases(const char *name, size_t at_least,
+                          void (*use)(const json_t *, void *))
+{
+    sr1_tokenizer *t = NULL;
+
+    OK(sr1_tokenizer_open(&t, fixture_path("small")));
+    assert_true(each_line(fixture_path(name), use, t) >= at_least);
+    sr1_tokenizer_free(t);
+}
+
+static void encodes_as_qwen3(void **state)
+{
+    (void)state;
+    shared_cases("cases.jsonl", 330, encode_case);
+}
+
+static void encodes_as_llama_cpp_keeps(void **state)
+{
+    (void)state;
+    shared_cases("llama_cpp_qwen2.jsonl", 43, encode_case);
+}
+
+static void decodes_as_qwen3(void **state)
+{
+    (void)state;
+    shared_cases("decode_cases.jsonl", 55, decode_case);
+}
+
+static void chats_as_qwen3(void **state)
+{
+    (void)state;
+    shared_cases("chat_cases.jsonl", 33, chat_case);
+}
+
+static void encodes_random_text_as_qwen3(void **state)
+{
+    sr1_tokenizer *t = NULL;
+
+    (void)state;
+    if (!shared_path(""))
+        return;
+    OK(sr1_tokenizer_open(&t, shared_path("")));
+    assert_true(each_line(fixture_path("random_qwen3.jsonl"), encode_case, t) >= 1000);
+    sr1_tokenizer_free(t);
+}
+
+static void encodes_random_text(void **state)
+{
+    (void)state;
+    fixture_cases("random_small.jsonl", 1000, encode_case);
+}
+
+/* Any file of cases made by tests/golden/make_tokenizer_vectors.py, over any folder. */
+static void encodes_the_file_asked_for(void **state)
+{
+    const char *folder = getenv("SR1_TOKENIZER"), *cases = getenv("SR1_TOKENIZER_CASES");
+    sr1_tokenizer *t = NULL;
+
+    (void)state;
+    if (!folder || !cases)
+        return;
+    OK(sr1_tokenizer_open(&t, folder));
+    print_message("%zu cases equal\n", each_line(cases, encode_case, t));
+    sr1_tokenizer_free(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(encodes_as_qwen3),
+        cmocka_unit_test(encodes_as_llama_cpp_keeps),
+        cmocka_unit_test(decodes_as_qwen3),
+        cmocka_unit_test(chats_as_qwen3),
+        cmocka_unit_test(encodes_random_text_as_qwen3),
+        cmocka_unit_test(encodes_random_text),
+        cmocka_unit_test(encodes_the_file_asked_for),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
