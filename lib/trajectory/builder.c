@@ -327,7 +327,7 @@ static sr1_status copy_hit_ids(struct sr1__search_record *s, const char *const *
     if (!s->hit_ids)
         return sr1__fail_nomem("search hits");
     for (int32_t k = 0; k < n; k++) {
-        s->hit_ids[k] = sr1__strdup(hit_ids[k]);
+        s->hit_ids[k] = sr1__strdup(hit_ids[k] ? hit_ids[k] : "");
         if (!s->hit_ids[k])
             return sr1__fail_nomem("search hits");
         s->n_hit_ids++;

@@ -41,8 +41,8 @@ sr1_status sr1__trajectory_builder_environment(struct sr1__trajectory_builder *b
 sr1_status sr1__trajectory_flush_text(struct sr1__trajectory_builder *b, const char *text,
                                       size_t len);
 
-/* hit_ids[n_hits], best first (the first SR1_TRAJECTORY_MAX_HIT_IDS are kept), or NULL.
- */
+/* hit_ids[n_hits], best first (the first SR1_TRAJECTORY_MAX_HIT_IDS are kept), or NULL; a
+ * missing id is NULL or "". */
 sr1_status sr1__trajectory_builder_search(struct sr1__trajectory_builder *b, int32_t turn,
                                           const char *query, size_t len, int32_t status,
                                           int32_t n_hits, const char *const *hit_ids);

@@ -124,6 +124,8 @@ sr1_status sr1_trajectory_set_token_advantages(sr1_trajectory *t, const float *a
 {
     float *copy = NULL;
 
+    if (n && !advantages)
+        return sr1__fail(SR1_E_INVALID, "token advantages: none given");
     if (n && n != t->n_policy)
         return sr1__fail(
             SR1_E_INVALID,

@@ -397,6 +397,7 @@ static void reward_and_advantage_are_set_later(void **state)
     OK(sr1_trajectory_set_token_advantages(t, advantages, 5));
     REFUSED(sr1_trajectory_set_token_advantages(t, not_finite, 5), SR1_E_NUMERIC);
     REFUSED(sr1_trajectory_set_token_advantages(t, advantages, 4), SR1_E_INVALID);
+    REFUSED(sr1_trajectory_set_token_advantages(t, NULL, 5), SR1_E_INVALID);
     assert_memory_equal(sr1_trajectory_token_advantages(t), advantages,
                         sizeof advantages);
     OK(sr1_trajectory_set_token_advantages(t, NULL, 0));
