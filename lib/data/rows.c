@@ -236,6 +236,8 @@ sr1_status sr1__rows_context(const struct sr1__rows *r, int64_t i, sr1_status st
 {
     size_t f = file_of(r, i);
 
+    if (status == SR1_OK)
+        return SR1_OK; /* counting lines is for errors */
     return sr1__context(status, "%s:%llu", r->files[f].path,
                         (unsigned long long)line_at(&r->files[f],
                                                     r->offsets.at[(size_t)i + f]));

@@ -1,0 +1,495 @@
+/* Datasets: formats, errors that name the place, splits, streaming, hostile files. */
+#include "../../support/torture.h"
+#include "../../support/files.h"
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "config/config.h"
+#include "data/dataset.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+static sr1_status open_one(sr1_dataset **out, const char *path, const sr1_dataset_options *o)
+{
+    return sr1_dataset_open(out, &path, 1, o);
+}
+
+static void assert_error(sr1_status status, sr1_status expected, const char *part)
+{
+    if (status != expected || !strstr(sr1_last_error(), part))
+        fail_msg("%s: '%s', not %s: '%s'", sr1_status_name(status), sr1_last_error(),
+                 sr1_status_name(expected), part);
+}
+
+/* Three forms of the same two rows. */
+static const char *const forms[][2] = {
+    {"a.jsonl", "\n{\"id\":7,\"question\":\"Q1\",\"golden_answers\":[\"a\",2,0.5]}\r\n  \n"
+                "{\"question\":\"Q2\",\"golden_answers\":\"b\",\"data_source\":\"nq\"}"},
+    {"a.json", "[ {\"id\":7,\"question\":\"Q1\",\"golden_answers\":[\"a\",2,0.5]} ,\n"
+               "{\"question\":\"Q2\",\"golden_answers\":\"b\",\"data_source\":\"nq\"}\n]\n"},
+    {"a.json", "{\"version\": [1, {\"x\": \"]\"}], \"data\":[{\"id\":7,\"question\":\"Q1\","
+               "\"golden_answers\":[\"a\",2,0.5]},{\"question\":\"Q2\",\"golden_answers\":\"b\","
+               "\"data_source\":\"nq\"}], \"n\": 2}"},
+    {"a.csv", "id,question,golden_answers,data_source\r\n"
+              "7,Q1,\"[\"\"a\"\", 2, 0.5]\",\r\n\r\n,Q2,b,nq\r\n"},
+    {"a.jsonl", "\xef\xbb\xbf{\"id\":7,\"question\":\"Q1\",\"golden_answers\":[\"a\",2,0.5]}\n"
+                "{\"question\":\"Q2\",\"golden_answers\":\"b\",\"data_source\":\"nq\"}\n"},
+    {"a.json", "\xef\xbb\xbf[{\"id\":7,\"question\":\"Q1\",\"golden_answers\":[\"a\",2,0.5]},"
+               "{\"question\":\"Q2\",\"golden_answers\":\"b\",\"data_source\":\"nq\"}]"},
+    {"a.csv", "\xef\xbb\xbfid,question,golden_answers,data_source\n"
+              "7,Q1,\"[\"\"a\"\", 2, 0.5]\",\n,Q2,b,nq\n"},
+};
+
+static void every_form_gives_the_same_rows(void **state)
+{
+    char second_id[64] = "";
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(forms); i++) {
+        sr1_dataset *d = NULL;
+        sr1_row *row = NULL;
+        char *json = NULL;
+
+        if (open_one(&d, scratch_file(forms[i][0], forms[i][1], 0), NULL) != SR1_OK)
+            fail_msg("form %zu: %s", i, sr1_last_error());
+        assert_int_equal(sr1_dataset_count(d), 2);
+        assert_int_equal(sr1_dataset_read(d, 0, &row), SR1_OK);
+        assert_string_equal(sr1_row_id(row), "7");
+        assert_string_equal(sr1_row_question(row), "Q1");
+        assert_int_equal(sr1_row_answer_count(row), 3);
+        assert_string_equal(sr1_row_answer(row, 0), "a");
+        assert_string_equal(sr1_row_answer(row, 1), "2");
+        assert_string_equal(sr1_row_answer(row, 2), "0.5");
+        assert_null(sr1_row_answer(row, 3));
+        assert_int_equal(sr1_row_json(row, &json), SR1_OK);
+        assert_non_null(strstr(json, "\"question\":\"Q1\""));
+        sr1_free(json);
+        sr1_row_free(row);
+        assert_int_equal(sr1_dataset_read(d, 1, &row), SR1_OK);
+        assert_string_equal(sr1_row_data_source(row), "nq");
+        assert_int_equal(sr1_row_answer_count(row), 1);
+        assert_int_equal(strlen(sr1_row_id(row)), 16);
+        if (i > 0)
+            assert_string_equal(sr1_row_id(row), second_id);
+        snprintf(second_id, sizeof second_id, "%s", sr1_row_id(row));
+        sr1_row_free(row);
+        assert_error(sr1_dataset_read(d, 2, &row), SR1_E_INVALID, "row 2 of 2");
+        assert_error(sr1_dataset_read(d, -1, &row), SR1_E_INVALID, "row -1");
+        sr1_dataset_free(d);
+    }
+    sr1_dataset_free(NULL);
+    sr1_row_free(NULL);
+}
+
+static const struct {
+    const char *name, *text, *expected;
+} bad[] = {
+    {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":\"a\"}\n\n{\"query\":\"q\",\"x\":1}\n",
+     "b.jsonl:3: no field 'question'; fields are query, x; set question_field"},
+    {"b.jsonl", "{\"question\":\"q\"}\n", "b.jsonl:1: no field 'golden_answers'; fields are question; set answer_field"},
+    {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":[]}\n", "b.jsonl:1: field 'golden_answers' has no answer"},
+    {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":null}\n", "b.jsonl:1: no field 'golden_answers'"},
+    {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":[true]}\n", "is not text"},
+    {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":[[\"a\"]]}\n", "is not text"},
+    {"b.jsonl", "{\"question\":7,\"golden_answers\":\"a\"}\n", "field 'question' is not text"},
+    {"b.jsonl", "{\"question\":\" \\n\",\"golden_answers\":\"a\"}\n", "field 'question' is empty"},
+    {"b.jsonl", "{\"question\":\"a\\u0000b\",\"golden_answers\":\"a\"}\n", "field 'question' holds a NUL"},
+    {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":\"a\\u0000\"}\n", "holds a NUL"},
+    {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":\"a\",\"id\":{}}\n", "field 'id' is not text"},
+    {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":\"a\",\"data_source\":3}\n", "field 'data_source' is not text"},
+    {"b.jsonl", "\n\n{\"question\":\n", "b.jsonl:3: row: line 2"},
+    {"b.jsonl", "[1]\n", "b.jsonl:1: each row must be an object"},
+    {"b.jsonl", "{\"question\":\"\x80\"}\n", "b.jsonl:1: row"},
+    {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":\"a\"} x\n", "b.jsonl:1: row"},
+    {"b.jsonl", " \n\t\r\n", "there is no row in it"},
+    {"b.json", " ", "neither a list of rows"},
+    {"b.json", "[]", "there is no row in it"},
+    {"b.json", "{\"data\": []}", "there is no row in it"},
+    {"b.json", "7", "neither a list of rows"},
+    {"b.json", "{\"rows\": []}", "no list of rows under \"data\""},
+    {"b.json", "{\"data\": 3}", "no list of rows under \"data\""},
+    {"b.json", "[\n{\"question\":\"q\",\"golden_answers\":\"a\"}\n{}]", "b.json:3: ',' or ']' is missing"},
+    {"b.json", "[\n1]", "b.json:2: each row must be an object"},
+    {"b.json", "[{\"question\":\"q\",\"golden_answers\":\"a\"},]", "each row must be an object"},
+    {"b.json", "[{\"question\":\"q\",\"golden_answers\":\"a\"}", "',' or ']' is missing"},
+    {"b.json", "[{\"question\":\"q\"", "the file ends inside a value"},
+    {"b.json", "[{\"question\":\"q", "the file ends inside a string"},
+    {"b.json", "[{\"question\":\"q\\", "the file ends inside a string"},
+    {"b.json", "[{}] x", "text after the end"},
+    {"b.json", "{\"data\": [{}]", "not closed"},
+    {"b.json", "{\"data\" [{}]}", "':' is missing"},
+    {"b.json", "{\"data\": [{\"a\":1]}]}", "b.json:1: ',' or ']' is missing"},
+    {"b.json", "[{\"a\":1]]", "b.json:1: row: line 1"},
+    {"b.csv", "\n\n", "no header row"},
+    {"b.csv", "question,golden_answers\n", "there is no row in it"},
+    {"b.csv", "q,a\nx,y\n", "b.csv:2: no field 'question'; fields are q, a; set question_field"},
+    {"b.csv", "question,golden_answers\nx,y\nx\n", "b.csv:3: 1 fields where the header has 2"},
+    {"b.csv", "question,golden_answers\n\"x\ny\",z\na,b,c\n", "b.csv:4: 3 fields where the header has 2"},
+    {"b.csv", "question,golden_answers\nx,\"y\nz\n", "b.csv:2: a quote is opened"},
+    {"b.csv", "question,golden_answers\nx,y\"z\"\n", "b.csv:2: row: field 2 has a quote inside"},
+    {"b.csv", "question,question\nx,y\n", "two columns are named 'question'"},
+    {"b.csv", "question,golden_answers\nx,\x80\n", "b.csv:2: column 'golden_answers' is not UTF-8"},
+    {"b.csv", "question,\x80\nx,y\n", "the header is not UTF-8"},
+    {"b.csv", "question,golden_answers\n,y\n", "b.csv:2: field 'question' is empty"},
+    {"b.tsv", "question\tanswer\n", "must end in .jsonl, .json or .csv"},
+    {"noending", "x", "must end in .jsonl, .json or .csv"},
+};
+
+static void errors_name_the_place(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        sr1_dataset *d = NULL;
+        sr1_status status = open_one(&d, scratch_file(bad[i].name, bad[i].text, 0), NULL);
+
+        assert_null(d);
+        if (status == SR1_OK || !strstr(sr1_last_error(), bad[i].expected))
+            fail_msg("%s: '%s', not '%s'", bad[i].text, sr1_last_error(), bad[i].expected);
+    }
+}
+
+static void bad_files(void **state)
+{
+    const char *empty = scratch_path("empty.jsonl");
+    sr1_dataset *d = NULL;
+
+    (void)state;
+    assert_error(open_one(&d, scratch_path("gone.jsonl"), NULL), SR1_E_IO, "gone.jsonl");
+    assert_error(open_one(&d, "/tmp/.json", NULL), SR1_E_IO, "/tmp/.json");
+    assert_int_equal(sr1__dir_make(scratch_path("folder.csv")), SR1_OK);
+    assert_error(open_one(&d, scratch_path("folder.csv"), NULL), SR1_E_IO, "not a regular file");
+    assert_int_equal(sr1__file_replace(empty, "", 0), SR1_OK);
+    assert_error(open_one(&d, empty, NULL), SR1_E_PARSE, "there is no row");
+    assert_error(sr1_dataset_open(&d, NULL, 0, NULL), SR1_E_INVALID, "no file");
+    assert_error(open_one(&d, scratch_file("nul.jsonl", "{\"question\":\"a\0\"}\n", 18), NULL),
+                 SR1_E_PARSE, "nul.jsonl:1");
+    assert_error(open_one(&d, scratch_file("nul.csv", "question\na\0b\n", 13), NULL),
+                 SR1_E_PARSE, "nul.csv:2: row: field 1 holds a NUL");
+    assert_null(d);
+}
+
+static void options(void **state)
+{
+    sr1_dataset_options o = {.struct_size = sizeof o, .question_field = "q", .answer_field = "a",
+                             .id_field = "key", .source_field = "from"};
+    const char *path = scratch_file("o.jsonl", "{\"q\":\"x\",\"a\":1,\"key\":\"k\",\"from\":\"s\"}\n", 0);
+    const char *bare = scratch_file("some.set.jsonl", "{\"q\":\"x\"}\nbroken\n", 0);
+    sr1_dataset *d = NULL;
+    sr1_row *row = NULL;
+
+    (void)state;
+    assert_int_equal(open_one(&d, path, &o), SR1_OK);
+    assert_int_equal(sr1_dataset_read(d, 0, &row), SR1_OK);
+    assert_string_equal(sr1_row_id(row), "k");
+    assert_string_equal(sr1_row_data_source(row), "s");
+    assert_string_equal(sr1_row_answer(row, 0), "1");
+    sr1_row_free(row);
+    sr1_dataset_free(d);
+    d = NULL;
+    o.answers_optional = 1;
+    assert_error(open_one(&d, bare, &o), SR1_E_PARSE, "some.set.jsonl:2");
+    o.skip_check = 1;
+    assert_int_equal(open_one(&d, bare, &o), SR1_OK);
+    assert_int_equal(sr1_dataset_read(d, 0, &row), SR1_OK);
+    assert_int_equal(sr1_row_answer_count(row), 0);
+    assert_string_equal(sr1_row_data_source(row), "some.set");
+    sr1_row_free(row);
+    row = NULL;
+    assert_error(sr1_dataset_read(d, 1, &row), SR1_E_PARSE, "some.set.jsonl:2");
+    assert_null(row);
+    sr1_dataset_free(d);
+    o.struct_size = 0;
+    assert_error(open_one(&d, path, &o), SR1_E_INVALID, "struct_size");
+}
+
+static void several_files_and_a_shrinking_one(void **state)
+{
+    char a[600], b[600];
+    const char *paths[2] = {a, b};
+    sr1_dataset *d = NULL;
+    sr1_row *row = NULL;
+
+    (void)state;
+    snprintf(a, sizeof a, "%s", scratch_file("one.csv", "question,golden_answers\nq0,a\nq1,a\n", 0));
+    snprintf(b, sizeof b, "%s", scratch_file("two.jsonl", "{\"question\":\"q2\",\"golden_answers\":\"a\"}\n", 0));
+    assert_int_equal(sr1_dataset_open(&d, paths, 2, NULL), SR1_OK);
+    assert_int_equal(sr1_dataset_count(d), 3);
+    for (int64_t i = 2; i >= 0; i--) {
+        char expected[8];
+
+        snprintf(expected, sizeof expected, "q%d", (int)i);
+        assert_int_equal(sr1_dataset_read(d, i, &row), SR1_OK);
+        assert_string_equal(sr1_row_question(row), expected);
+        assert_string_equal(sr1_row_data_source(row), i == 2 ? "two" : "one");
+        sr1_row_free(row);
+    }
+    assert_int_equal(truncate(b, 5), 0);
+    assert_error(sr1_dataset_read(d, 2, &row), SR1_E_IO, "shorter");
+    sr1_dataset_free(d);
+}
+
+/* n numbered rows, from..from+n. */
+static const char *numbered(const char *name, int from, int n)
+{
+    const char *path = scratch_path(name);
+    FILE *f = fopen(path, "w");
+
+    for (int i = from; i < from + n; i++)
+        fprintf(f, "{\"id\":\"r%d\",\"question\":\"question %d\",\"golden_answers\":[\"a%d\"]}\n", i, i, i);
+    fclose(f);
+    return path;
+}
+
+static void split_parts_are_stable(void **state)
+{
+    sr1_dataset *small = NULL, *big = NULL;
+    char part_of[1000];
+    int64_t total = 0;
+
+    (void)state;
+    memset(part_of, 9, sizeof part_of);
+    assert_int_equal(open_one(&small, numbered("small.jsonl", 0, 1000), NULL), SR1_OK);
+    assert_int_equal(open_one(&big, numbered("big.jsonl", -500, 2000), NULL), SR1_OK);
+    for (int32_t part = 0; part < 3; part++) {
+        sr1_dataset *d = NULL, *b = NULL;
+        sr1_row *row = NULL;
+
+        assert_int_equal(sr1_dataset_split(&d, small, 0.1, 0.2, 42, part), SR1_OK);
+        total += sr1_dataset_count(d);
+        assert_in_range(sr1_dataset_count(d), part == 0 ? 640 : part == 1 ? 70 : 160,
+                        part == 0 ? 760 : part == 1 ? 130 : 240);
+        for (int64_t i = 0; i < sr1_dataset_count(d); i++) {
+            assert_int_equal(sr1_dataset_read(d, i, &row), SR1_OK);
+            part_of[atoi(sr1_row_id(row) + 1)] = (char)part;
+            sr1_row_free(row);
+        }
+        sr1_dataset_free(d);
+        assert_int_equal(sr1_dataset_split(&b, big, 0.1, 0.2, 42, part), SR1_OK);
+        for (int64_t i = 0; i < sr1_dataset_count(b); i++) {
+            int number;
+
+            assert_int_equal(sr1_dataset_read(b, i, &row), SR1_OK);
+            number = atoi(sr1_row_id(row) + 1);
+            if (number >= 0 && number < 1000 && part_of[number] != part)
+                assert_int_equal(part_of[number], 9); /* a later part is not known yet */
+            sr1_row_free(row);
+        }
+        sr1_dataset_free(b);
+    }
+    assert_int_equal(total, 1000);
+    sr1_dataset_free(small);
+    sr1_dataset_free(big);
+}
+
+static void splits_are_checked(void **state)
+{
+    static const double bad_pairs[][2] = {{-0.1, 0}, {0.5, 0.5}, {1.0, 0}, {0, 2}, {0.0 / 0.0, 0}};
+    sr1_dataset *d = NULL, *part = NULL;
+
+    (void)state;
+    assert_int_equal(open_one(&d, numbered("s.jsonl", 0, 3), NULL), SR1_OK);
+    for (size_t i = 0; i < COUNT(bad_pairs); i++)
+        assert_error(sr1_dataset_split(&part, d, bad_pairs[i][0], bad_pairs[i][1], 0, 0),
+                     SR1_E_INVALID, "fractions");
+    assert_error(sr1_dataset_split(&part, d, 0.1, 0.1, 0, 3), SR1_E_INVALID, "part 3");
+    assert_error(sr1_dataset_split(&part, d, 0.0, 0.1, 0, SR1_PART_VALIDATION), SR1_E_INVALID, "no row of 3");
+    assert_int_equal(sr1_dataset_split(&part, d, 0.0, 0.0, 0, SR1_PART_TRAIN), SR1_OK);
+    sr1_dataset_free(d); /* the part holds the files */
+    assert_int_equal(sr1_dataset_count(part), 3);
+    sr1_dataset_free(part);
+}
+
+static void configured_parts(void **state)
+{
+    sr1_config *c = NULL;
+    sr1_dataset *d = NULL;
+    char path[600];
+    int64_t train, validation;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s", numbered("conf.jsonl", 0, 200));
+    assert_int_equal(sr1_config_new(&c), SR1_OK);
+    assert_error(sr1__dataset_configured(&d, c, SR1_PART_TRAIN), SR1_E_NOT_FOUND, "set train_file");
+    assert_int_equal(sr1_config_set(c, "train_file", path), SR1_OK);
+    assert_error(sr1__dataset_configured(&d, c, SR1_PART_VALIDATION), SR1_E_NOT_FOUND, "set validation_file");
+    assert_int_equal(sr1__dataset_configured(&d, c, SR1_PART_TRAIN), SR1_OK);
+    assert_int_equal(sr1_dataset_count(d), 200);
+    sr1_dataset_free(d);
+    assert_int_equal(sr1_config_set(c, "validation_split", "0.25"), SR1_OK);
+    assert_int_equal(sr1__dataset_configured(&d, c, SR1_PART_TRAIN), SR1_OK);
+    train = sr1_dataset_count(d);
+    sr1_dataset_free(d);
+    assert_int_equal(sr1__dataset_configured(&d, c, SR1_PART_VALIDATION), SR1_OK);
+    validation = sr1_dataset_count(d);
+    sr1_dataset_free(d);
+    assert_int_equal(train + validation, 200);
+    assert_int_equal(sr1_config_set(c, "question_field", "query"), SR1_OK);
+    assert_error(sr1__dataset_configured(&d, c, SR1_PART_TRAIN), SR1_E_PARSE, "set question_field");
+    sr1_config_free(c);
+}
+
+/* 200,000 rows of 1 KiB: 200 MiB on disk, a few MiB in memory. */
+static void streaming_is_bounded(void **state)
+{
+    enum { ROWS = 200000 };
+    static char filler[1024];
+    const char *path = scratch_path("long.jsonl");
+    FILE *f = fopen(path, "w");
+    struct sr1__rng rng;
+    sr1_dataset *d = NULL;
+    int64_t before;
+
+    (void)state;
+    memset(filler, 'x', sizeof filler - 1);
+    for (int i = 0; i < ROWS; i++)
+        fprintf(f, "{\"id\":%d,\"question\":\"q%d\",\"golden_answers\":[\"%d\"],\"text\":\"%s\"}\n", i, i, i, filler);
+    assert_int_equal(fclose(f), 0);
+    before = sr1__rss_bytes();
+    assert_int_equal(open_one(&d, path, NULL), SR1_OK);
+    assert_int_equal(sr1_dataset_count(d), ROWS);
+    sr1__rng_seed(&rng, 1, 1);
+    for (int i = 0; i < 2000; i++) {
+        int64_t index = (int64_t)sr1__rng_below(&rng, ROWS);
+        sr1_row *row = NULL;
+
+        assert_int_equal(sr1_dataset_read(d, index, &row), SR1_OK);
+        assert_int_equal(atoi(sr1_row_id(row)), index);
+        assert_int_equal(atoi(sr1_row_answer(row, 0)), index);
+        sr1_row_free(row);
+    }
+#ifndef __SANITIZE_ADDRESS__ /* its quarantine keeps freed memory */
+    assert_true(sr1__rss_bytes() - before < 8 << 20);
+#else
+    (void)before;
+#endif
+    sr1_dataset_free(d);
+    unlink(path);
+}
+
+static void rows_are_bounded(void **state)
+{
+    size_t n = (17u << 20);
+    char *big = malloc(n);
+    sr1_dataset *d = NULL;
+
+    (void)state;
+    memset(big, 'x', n);
+    memcpy(big, "{\"question\":\"", 13);
+    assert_error(open_one(&d, scratch_file("huge.jsonl", big, n), NULL), SR1_E_LIMIT, "huge.jsonl:1: a row above 16 MiB");
+    memcpy(big, "question\n\"xxxxxxx", 17);
+    assert_error(open_one(&d, scratch_file("huge.csv", big, n), NULL), SR1_E_LIMIT, "huge.csv:2: a row above 16 MiB; is a quote");
+    memset(big, '[', n);
+    big[0] = '[';
+    big[1] = '{';
+    assert_error(open_one(&d, scratch_file("huge.json", big, n), NULL), SR1_E_PARSE, "huge.json:1");
+    free(big);
+    unlink(scratch_path("huge.jsonl"));
+    unlink(scratch_path("huge.csv"));
+    unlink(scratch_path("huge.json"));
+}
+
+static void every_truncation(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        size_t n = strlen(forms[i][1]);
+
+        for (size_t cut = 1; cut < n; cut++) {
+            sr1_dataset *d = NULL;
+            const char *path = scratch_file(forms[i][0], forms[i][1], cut);
+
+            sr1_set_error(SR1_OK, "");
+            if (open_one(&d, path, NULL) == SR1_OK)
+                assert_in_range(sr1_dataset_count(d), 1, 2);
+            else
+                assert_non_null(strstr(sr1_last_error(), path));
+            sr1_dataset_free(d);
+        }
+    }
+}
+
+static sr1_status use(void *arg)
+{
+    const char *path = arg;
+    sr1_dataset *d = NULL, *part = NULL;
+    sr1_row *row = NULL;
+    char *json = NULL;
+    sr1_status status = open_one(&d, path, NULL);
+
+    if (status == SR1_OK)
+        status = sr1_dataset_split(&part, d, 0.0, 0.0, 1, SR1_PART_TRAIN);
+    if (status == SR1_OK)
+        status = sr1_dataset_read(part, 0, &row);
+    if (status == SR1_OK)
+        status = sr1_row_json(row, &json);
+    sr1_free(json);
+    sr1_row_free(row);
+    sr1_dataset_free(part);
+    sr1_dataset_free(d);
+    return status;
+}
+
+static void memory_may_fail(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        char path[600];
+
+        snprintf(path, sizeof path, "%s", scratch_file(forms[i][0], forms[i][1], 0));
+        assert_true(torture(use, path) > 30);
+    }
+}
+
+/* The real question sets, where they are at hand; else one of ours. */
+static void real_questions(void **state)
+{
+    static const struct {
+        const char *path, *answer_field;
+        int64_t rows;
+    } sets[] = {{"squad/dev.jsonl", "golden_answers", 3892},
+                {"hotpotqa/dev500.jsonl", "golden_answers", 500},
+                {"nq/NQ-open.dev.first2406.jsonl", "answer", 2406}};
+    const char *src = getenv("SR1_SRC");
+    char path[1024];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/../shared/data", src ? src : ".");
+    if (!sr1__path_is_dir(path)) {
+        use((void *)(uintptr_t)numbered("ours.jsonl", 0, 100));
+        return;
+    }
+    for (size_t i = 0; i < COUNT(sets); i++) {
+        sr1_dataset_options o = {.struct_size = sizeof o, .answer_field = sets[i].answer_field};
+        sr1_dataset *d = NULL;
+
+        snprintf(path, sizeof path, "%s/../shared/data/%s", src ? src : ".", sets[i].path);
+        if (open_one(&d, path, &o) != SR1_OK)
+            fail_msg("%s", sr1_last_error());
+        assert_int_equal(sr1_dataset_count(d), sets[i].rows);
+        sr1_dataset_free(d);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_form_gives_the_same_rows),
+        cmocka_unit_test(errors_name_the_place),
+        cmocka_unit_test(bad_files),
+        cmocka_unit_test(options),
+        cmocka_unit_test(several_files_and_a_shrinking_one),
+        cmocka_unit_test(split_parts_are_stable),
+        cmocka_unit_test(splits_are_checked),
+        cmocka_unit_test(configured_parts),
+        cmocka_unit_test(streaming_is_bounded),
+        cmocka_unit_test(rows_are_bounded),
+        cmocka_unit_test(every_truncation),
+        cmocka_unit_test(memory_may_fail),
+        cmocka_unit_test(real_questions),
+    };
+
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}
