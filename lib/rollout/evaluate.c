@@ -204,7 +204,8 @@ static sr1_status forward_progress(void *user, int64_t finished, int64_t total,
 static sr1_status chunk_score(struct work *w, struct chunk *c)
 {
     for (size_t i = 0; i < c->n; i++) {
-        sr1_eval_scores one, *sum;
+        sr1_eval_scores *sum = NULL;
+        sr1_eval_scores one;
 
         SR1__TRY(score(c->made[i], c->rows[i], &one));
         SR1__TRY(entry(w->e, sr1_row_data_source(c->rows[i]), &sum));
