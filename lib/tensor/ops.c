@@ -2,6 +2,7 @@
  * else calls one entry of the shim and lets the scope own the result or the error. */
 #include "tensor/ops.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #define MAX_OPERANDS 5
@@ -352,7 +353,7 @@ sr1_tensor *t_sdpa(sr1_scope *s, sr1_tensor *q, sr1_tensor *k, sr1_tensor *v,
 sr1_tensor *t_masked_mean(sr1_scope *s, sr1_tensor *x, sr1_tensor *mask)
 {
     sr1_tensor *m = t_to(s, mask, t_dtype(x));
-    sr1_tensor *count = t_clamp(s, t_sum(s, m), 1.0, 1e300);
+    sr1_tensor *count = t_clamp(s, t_sum(s, m), 1.0, INFINITY);
 
     return t_div(s, t_sum(s, t_mul(s, x, m)), count);
 }

@@ -52,7 +52,7 @@ sr1_status caught() noexcept
     } catch (const c10::Error &e) {
         const char *text = e.what_without_backtrace();
 
-        if (strstr(text, "not enough memory"))
+        if (strstr(text, "DefaultCPUAllocator"))
             return say(SR1_E_NOMEM, text);
         return say(strstr(text, "CUDA error") ? SR1_E_DEVICE : SR1_E_INVALID, text);
     } catch (const std::bad_alloc &) {

@@ -1,0 +1,88 @@
+/* Names of devices and types, and the failures of loading CUDA: library missing, not a
+ * library, another library, no driver. */
+#include "base/file.h"
+#include "check.h"
+
+/* Expect "cuda" to be refused with both words in the text. */
+static void refused(const char *word, const char *other)
+{
+    sr1__device device = 77;
+
+    assert_int_equal(sr1__device_resolve("cuda", &device), SR1_E_DEVICE);
+    assert_int_equal(device, 77);
+    assert_non_null(strstr(sr1_last_error(), "device cuda"));
+    if (!strstr(sr1_last_error(), word) || !strstr(sr1_last_error(), other)) {
+        fprintf(stderr, "unexpected: %s\n", sr1_last_error());
+        fail();
+    }
+}
+
+static void names_are_parsed(void **state)
+{
+    static const char *const bad[] = {"", "gpu", "cuda:", "cuda:x", "cuda:1x", "cuda-1"};
+    sr1__device device = 77;
+    int32_t dtype = -1;
+
+    (void)state;
+    OK(sr1__device_resolve("cpu", &device));
+    assert_int_equal(device, SR1__CPU);
+    assert_string_equal(sr1__device_name(device), "cpu");
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal(sr1__device_resolve(bad[i], &device), SR1_E_INVALID);
+    OK(sr1__torch_dtype_parse("bfloat16", &dtype));
+    assert_int_equal(dtype, SR1__BF16);
+    assert_int_equal(sr1__torch_dtype_parse("int8", &dtype), SR1_E_INVALID);
+    assert_int_equal(sr1__torch_threads(-1), SR1_E_INVALID);
+}
+
+static void a_missing_library_is_named(void **state)
+{
+    (void)state;
+    OK(sr1__dir_make("test-device-dir"));
+    sr1__device_library_dir("test-device-dir");
+    refused("test-device-dir/libtorch_cuda.so", "is not there");
+}
+
+static void garbage_is_no_library(void **state)
+{
+    (void)state;
+    OK(sr1__file_replace("test-device-dir/libtorch_cuda.so", "not ELF", 7));
+    refused("does not load", "torch 2.");
+}
+
+/* A sound library that registers nothing: not the CUDA half of this torch. */
+static void another_library_is_refused(void **state)
+{
+    struct sr1__buf lib;
+
+    (void)state;
+    OK(sr1__file_read(getenv("SR1_OTHER_LIBRARY"), 0, &lib));
+    OK(sr1__file_replace("test-device-dir/libtorch_cuda.so", lib.data, lib.len));
+    sr1__buf_free(&lib);
+    refused("is not the CUDA half", "registered nothing");
+    OK(sr1__dir_remove("test-device-dir"));
+}
+
+static void automatic_is_the_cpu_without_a_device(void **state)
+{
+    sr1__device device = 77;
+
+    (void)state;
+    sr1__device_library_dir("no-such-folder");
+    OK(sr1__device_resolve("auto", &device));
+    assert_int_equal(device, SR1__CPU);
+    sr1__device_library_dir(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_are_parsed),
+        cmocka_unit_test(a_missing_library_is_named),
+        cmocka_unit_test(garbage_is_no_library),
+        cmocka_unit_test(another_library_is_refused),
+        cmocka_unit_test(automatic_is_the_cpu_without_a_device),
+    };
+
+    return cmocka_run_group_tests_name("device", tests, NULL, NULL);
+}

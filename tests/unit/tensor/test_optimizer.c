@@ -1,0 +1,239 @@
+/* AdamW against its formula in C, clipping, skipping, low-precision masters, state. */
+#include "check.h"
+#include "tensor/optimizer.h"
+
+enum { N = 12 };
+
+static const struct sr1__adamw cfg = {0.9, 0.98, 1e-8, 0.1};
+
+struct reference {
+    double w[N];
+    double m[N];
+    double v[N];
+};
+
+static void reference_step(struct reference *r, const float *g, double scale, int t,
+                           double lr, double decay)
+{
+    for (int i = 0; i < N; i++) {
+        double gi = (double)g[i] * scale;
+
+        r->m[i] = cfg.beta1 * r->m[i] + (1 - cfg.beta1) * gi;
+        r->v[i] = cfg.beta2 * r->v[i] + (1 - cfg.beta2) * gi * gi;
+        r->w[i] -= lr * (decay * r->w[i] +
+                         r->m[i] / (1 - pow(cfg.beta1, t)) /
+                             (sqrt(r->v[i] / (1 - pow(cfg.beta2, t))) + cfg.eps));
+    }
+}
+
+/* A leaf of N elements [3,4] or [N] with value from a seed. */
+static sr1_tensor *leaf(uint64_t seed, int matrix, int32_t dtype)
+{
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "leaf");
+    sr1_tensor *t = matrix ? normal_tensor(s, seed, T_SHAPE(3, 4))
+                           : normal_tensor(s, seed, T_SHAPE(N));
+
+    t = t_hold(s, t_to(s, t, dtype));
+    t_require_grad(s, t, 1);
+    OK(sr1__scope_close(s));
+    return t;
+}
+
+/* grad of sum(w * g) is g */
+static void give_grad(sr1_tensor *w, const float *g)
+{
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "grad");
+    sr1_tensor *c = t_to(s, t_from_f32(s, g, t_ndim(w), sr1__shim_sizes(w)), t_dtype(w));
+
+    t_backward(s, t_sum(s, t_mul(s, w, c)));
+    OK(sr1__scope_close(s));
+}
+
+static void read(sr1_tensor *t, float *out)
+{
+    OK(sr1__shim_to_host(t, SR1__F32, out, N));
+}
+
+static void adamw_equals_formula(void **state)
+{
+    sr1_tensor *w[2] = {leaf(1, 1, SR1__F32), leaf(2, 0, SR1__F32)};
+    struct sr1__named params[2] = {{"matrix", w[0]}, {"norm", w[1]}};
+    struct reference r[2] = {0};
+    struct sr1__optimizer *o;
+    float now[N];
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        read(w[k], now);
+        for (int i = 0; i < N; i++)
+            r[k].w[i] = (double)now[i];
+    }
+    OK(sr1__optimizer_new(&o, params, 2, &cfg, SR1__CPU));
+    for (int t = 1; t <= 20; t++) {
+        double norm = 0.0;
+        double max_norm = t % 2 ? 0.5 : 0.0;
+        struct sr1__optim_report report;
+        float *g[2];
+
+        for (int k = 0; k < 2; k++) {
+            g[k] = normals(N, (uint64_t)(10 * t + k));
+            give_grad(w[k], g[k]);
+            for (int i = 0; i < N; i++)
+                norm += (double)g[k][i] * (double)g[k][i];
+        }
+        norm = sqrt(norm) / 4.0;
+        OK(sr1__optimizer_step(o, 0.01 * t, max_norm, 4.0, &report));
+        near(report.grad_norm, norm, 1e-5 * norm);
+        assert_false(report.skipped);
+        for (int k = 0; k < 2; k++) {
+            double scale = (max_norm > 0.0 ? max_norm / norm : 1.0) / 4.0;
+
+            reference_step(&r[k], g[k], scale, t, 0.01 * t, k ? 0.0 : cfg.weight_decay);
+            read(w[k], now);
+            for (int i = 0; i < N; i++)
+                near((double)now[i], r[k].w[i], 2e-5);
+            free(g[k]);
+        }
+    }
+    assert_int_equal(sr1__optimizer_steps(o), 20);
+    sr1__optimizer_free(o);
+    sr1__tensor_free(w[0]);
+    sr1__tensor_free(w[1]);
+}
+
+static void a_gradient_that_is_not_finite_changes_nothing(void **state)
+{
+    float bad[N] = {1, 2, NAN};
+    float before[N];
+    float after[N];
+    sr1_tensor *w = leaf(1, 1, SR1__F32);
+    struct sr1__named param = {"w", w};
+    struct sr1__optim_report report;
+    struct sr1__optimizer *o;
+    sr1_scope *s;
+
+    (void)state;
+    OK(sr1__optimizer_new(&o, &param, 1, &cfg, SR1__CPU));
+    read(w, before);
+    for (int i = 0; i < 2; i++) {
+        give_grad(w, bad);
+        OK(sr1__optimizer_step(o, 0.1, 1.0, 1.0, &report));
+        assert_true(report.skipped);
+        bad[2] = INFINITY;
+    }
+    read(w, after);
+    assert_memory_equal(before, after, sizeof before);
+    read(sr1__optimizer_state(o, 0).tensor, after);
+    assert_true(after[0] == 0.0f);
+    assert_int_equal(sr1__optimizer_steps(o), 0);
+    s = sr1__scope_open(SR1__CPU, "grad");
+    assert_null(t_grad(s, w));
+    OK(sr1__scope_close(s));
+    sr1__optimizer_free(o);
+    sr1__tensor_free(w);
+}
+
+/* Steps far below bf16's resolution add up in the master. */
+static void bf16_weights_have_fp32_masters(void **state)
+{
+    float ones[N];
+    float before[N];
+    float after[N];
+    sr1_tensor *w = leaf(1, 0, SR1__BF16);
+    struct sr1__named param = {"w", w};
+    struct sr1__optimizer *o;
+
+    (void)state;
+    for (int i = 0; i < N; i++)
+        ones[i] = 1.0f;
+    OK(sr1__optimizer_new(&o, &param, 1, &cfg, SR1__CPU));
+    assert_int_equal(sr1__optimizer_state_count(o), 3);
+    assert_string_equal(sr1__optimizer_state(o, 2).name, "w.master");
+    read(w, before);
+    for (int t = 0; t < 200; t++) {
+        give_grad(w, ones);
+        OK(sr1__optimizer_step(o, 1e-4, 0.0, 1.0, NULL));
+    }
+    read(w, after);
+    for (int i = 0; i < N; i++)
+        near((double)(before[i] - after[i]), 0.02, 0.01);
+    sr1__optimizer_free(o);
+    sr1__tensor_free(w);
+}
+
+static void restored_state_continues_to_the_same_bits(void **state)
+{
+    sr1_tensor *w[2] = {leaf(1, 1, SR1__F32), leaf(1, 1, SR1__F32)};
+    struct sr1__optimizer *o[2];
+    float out[2][N];
+
+    (void)state;
+    for (int k = 0; k < 2; k++)
+        OK(sr1__optimizer_new(&o[k], &(struct sr1__named){"w", w[k]}, 1, &cfg, SR1__CPU));
+    for (int t = 0; t < 6; t++) {
+        for (int k = 0; k < 2; k++) {
+            float *g = normals(N, (uint64_t)t);
+
+            give_grad(w[k], g);
+            free(g);
+            if (k == 0 || t >= 3)
+                OK(sr1__optimizer_step(o[k], 0.01, 1.0, 1.0, NULL));
+            else
+                sr1__optimizer_clear_grad(o[k]);
+        }
+        if (t == 2) {
+            sr1_scope *s = sr1__scope_open(SR1__CPU, "restore");
+
+            sr1__scope_no_grad(s);
+            t_copy_(s, w[1], w[0]);
+            for (size_t i = 0; i < sr1__optimizer_state_count(o[0]); i++)
+                t_copy_(s, sr1__optimizer_state(o[1], i).tensor,
+                        sr1__optimizer_state(o[0], i).tensor);
+            sr1__optimizer_set_steps(o[1], sr1__optimizer_steps(o[0]));
+            OK(sr1__scope_close(s));
+        }
+    }
+    read(w[0], out[0]);
+    read(w[1], out[1]);
+    assert_memory_equal(out[0], out[1], sizeof out[0]);
+    for (int k = 0; k < 2; k++) {
+        sr1__optimizer_free(o[k]);
+        sr1__tensor_free(w[k]);
+    }
+}
+
+static void any_allocation_of_new_may_fail(void **state)
+{
+    sr1_tensor *w = leaf(1, 1, SR1__BF16);
+    struct sr1__named param = {"w", w};
+    struct sr1__optimizer *o = NULL;
+    int64_t n;
+
+    (void)state;
+    sr1__mem_fail_at(0);
+    OK(sr1__optimizer_new(&o, &param, 1, &cfg, SR1__CPU));
+    n = sr1__mem_count();
+    sr1__optimizer_free(o);
+    assert_true(n > 4);
+    for (int64_t i = 1; i <= n; i++) {
+        o = NULL;
+        sr1__mem_fail_at(i);
+        assert_int_equal(sr1__optimizer_new(&o, &param, 1, &cfg, SR1__CPU), SR1_E_NOMEM);
+        sr1__mem_fail_at(0);
+        assert_null(o);
+    }
+    sr1__tensor_free(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(adamw_equals_formula),
+        cmocka_unit_test(a_gradient_that_is_not_finite_changes_nothing),
+        cmocka_unit_test(bf16_weights_have_fp32_masters),
+        cmocka_unit_test(restored_state_continues_to_the_same_bits),
+        cmocka_unit_test(any_allocation_of_new_may_fail),
+    };
+
+    return cmocka_run_group_tests_name("optimizer", tests, NULL, NULL);
+}
