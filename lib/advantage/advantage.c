@@ -54,25 +54,33 @@ const char *sr1_advantage_name(size_t i)
     return i < N_ESTIMATORS ? estimators[i].name : NULL;
 }
 
-static sr1_status find_estimator(const char *name, const struct estimator **out)
+static sr1_status fail_unknown(const char *name)
 {
     struct sr1__buf known;
-    sr1_status status;
     size_t i;
 
     sr1__buf_init(&known, 0);
+    for (i = 0; i < N_ESTIMATORS; i++)
+        sr1__buf_fmt(&known, "%s%s", i > 0 ? ", " : "", estimators[i].name);
+    sr1__fail(SR1_E_NOT_FOUND, "advantage '%.64s' is not known; known: %s", name,
+              sr1__buf_cstr(&known));
+    sr1__buf_free(&known);
+    return SR1_E_NOT_FOUND;
+}
+
+static sr1_status find_estimator(const char *name, const struct estimator **out)
+{
+    size_t i;
+
+    if (name == NULL)
+        return sr1__fail(SR1_E_INVALID, "advantage: the name is NULL");
     for (i = 0; i < N_ESTIMATORS; i++) {
-        if (name != NULL && strcmp(estimators[i].name, name) == 0) {
+        if (strcmp(estimators[i].name, name) == 0) {
             *out = &estimators[i];
-            sr1__buf_free(&known);
             return SR1_OK;
         }
-        sr1__buf_fmt(&known, "%s%s", i > 0 ? ", " : "", estimators[i].name);
     }
-    status = sr1__fail(SR1_E_NOT_FOUND, "advantage '%.64s' is not known; known: %s",
-                       name != NULL ? name : "(null)", sr1__buf_cstr(&known));
-    sr1__buf_free(&known);
-    return status;
+    return fail_unknown(name);
 }
 
 static sr1_status check_tokens(const sr1_advantage_batch *b)

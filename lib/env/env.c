@@ -122,6 +122,7 @@ sr1_status sr1_env_new(sr1_env **out, const sr1_env_ops *ops, void *self,
                          "needed");
     SR1__TRY(new_env(&e, ops->name, options));
     e->ops = *ops;
+    e->ops.name = e->name;
     e->self = self;
     *out = e;
     return SR1_OK;

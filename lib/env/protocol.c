@@ -22,22 +22,29 @@ const char *sr1__protocol_name(size_t i)
     return i < N_PROTOCOLS ? protocols[i].name : NULL;
 }
 
-const struct sr1__protocol *sr1__protocol_find(const char *name)
+static void fail_unknown(const char *name)
 {
     struct sr1__buf known;
     size_t i;
 
-    if (name == NULL)
-        return &protocols[0];
     sr1__buf_init(&known, 0);
-    for (i = 0; i < N_PROTOCOLS; i++) {
-        if (strcmp(protocols[i].name, name) == 0)
-            return &protocols[i];
+    for (i = 0; i < N_PROTOCOLS; i++)
         sr1__buf_fmt(&known, "%s%s", i > 0 ? ", " : "", protocols[i].name);
-    }
     sr1__fail(SR1_E_NOT_FOUND, "protocol '%.64s' is not known; known: %s", name,
               sr1__buf_cstr(&known));
     sr1__buf_free(&known);
+}
+
+const struct sr1__protocol *sr1__protocol_find(const char *name)
+{
+    size_t i;
+
+    if (name == NULL)
+        return &protocols[0];
+    for (i = 0; i < N_PROTOCOLS; i++)
+        if (strcmp(protocols[i].name, name) == 0)
+            return &protocols[i];
+    fail_unknown(name);
     return NULL;
 }
 

@@ -131,26 +131,32 @@ static const sr1_reward_ops builtins[] = {
 
 /* ---- making a set ---- */
 
-static sr1_status find_builtin(struct sr1__text name, const sr1_reward_ops **out)
+static sr1_status fail_unknown(struct sr1__text name)
 {
     struct sr1__buf known;
-    sr1_status status;
     size_t i;
 
     sr1__buf_init(&known, 0);
+    for (i = 0; i < N_BUILTINS; i++)
+        sr1__buf_fmt(&known, "%s%s", i > 0 ? ", " : "", builtins[i].name);
+    sr1__fail(SR1_E_NOT_FOUND, "reward '%.*s' is not known; known: %s",
+              name.n < 64 ? (int)name.n : 64, name.s, sr1__buf_cstr(&known));
+    sr1__buf_free(&known);
+    return SR1_E_NOT_FOUND;
+}
+
+static sr1_status find_builtin(struct sr1__text name, const sr1_reward_ops **out)
+{
+    size_t i;
+
     for (i = 0; i < N_BUILTINS; i++) {
         if (strlen(builtins[i].name) == name.n &&
             memcmp(builtins[i].name, name.s, name.n) == 0) {
             *out = &builtins[i];
-            sr1__buf_free(&known);
             return SR1_OK;
         }
-        sr1__buf_fmt(&known, "%s%s", i > 0 ? ", " : "", builtins[i].name);
     }
-    status = sr1__fail(SR1_E_NOT_FOUND, "reward '%.*s' is not known; known: %s",
-                       name.n < 64 ? (int)name.n : 64, name.s, sr1__buf_cstr(&known));
-    sr1__buf_free(&known);
-    return status;
+    return fail_unknown(name);
 }
 
 /* Cut the next item off a list joined by commas, stripped; 0 at its end, else 1. */
@@ -298,6 +304,7 @@ sr1_status sr1_reward_set_add(sr1_reward_set *set, const sr1_reward_ops *ops, vo
     e->name = name;
     e->weight = weight;
     e->ops = *ops;
+    e->ops.name = name;
     e->self = self;
     return SR1_OK;
 }

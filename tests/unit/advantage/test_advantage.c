@@ -221,7 +221,7 @@ static void wrong_batches_are_refused(void **state)
     (void)state;
     assert_int_equal(sr1_advantage_compute("nope", &b, NULL, a, t), SR1_E_NOT_FOUND);
     assert_non_null(strstr(sr1_last_error(), "grpo"));
-    assert_int_equal(sr1_advantage_compute(NULL, &b, NULL, a, t), SR1_E_NOT_FOUND);
+    assert_int_equal(sr1_advantage_compute(NULL, &b, NULL, a, t), SR1_E_INVALID);
     assert_int_equal(sr1_advantage_compute("grpo", NULL, NULL, a, t), SR1_E_INVALID);
     assert_int_equal(sr1_advantage_compute("grpo", &b, &o, a, t), SR1_E_INVALID);
     b.token_begin = falling;

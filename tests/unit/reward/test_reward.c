@@ -1,0 +1,388 @@
+/* The seed's scales and totals, and sets of weighted rewards over trajectories. */
+#include "responses.h"
+
+#include "base/mem.h"
+
+#include <searchr1/reward.h>
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static const char *const paris[] = {"Paris"};
+
+static double total(const char *text, const sr1_reward_scales *scales)
+{
+    double out = 99;
+
+    assert_int_equal(sr1_reward_total(text, strlen(text), paris, 1, scales, &out),
+                     SR1_OK);
+    return out;
+}
+
+static void totals_of_the_seed(void **state)
+{
+    (void)state;
+    assert_true(total("<answer>Paris</answer>", NULL) == 2.5);
+    assert_true(total("<answer>paris</answer>", NULL) == 1.5);
+    assert_true(
+        total("<answer>\xe6\x9c\xaa\xe6\x89\xbe\xe5\x88\xb0\xe7\x9b\xb8\xe5\x85\xb3"
+              "\xe5\x86\x85\xe5\xae\xb9</answer>",
+              NULL) == 1.0);
+    assert_true(total("<answer>Rome</answer>", NULL) == 0.5);
+    assert_true(total("<answer>Paris", NULL) == 1.0); /* cut short: -1 + 2 */
+    assert_true(total("", NULL) == -1.0);
+}
+
+static void scales_come_from_the_caller(void **state)
+{
+    sr1_reward_scales s = {sizeof s};
+
+    (void)state;
+    assert_int_equal(sr1_reward_scales_default(&s), SR1_OK);
+    assert_true(total("<answer>Paris</answer>", &s) == 2.5);
+    s.format_reward = 0.25;
+    s.format_penalty = -3;
+    s.exact_match_bonus = 8;
+    s.answer_reward = 4;
+    s.no_content_reward = 16;
+    s.no_content_text = "dunno";
+    assert_true(total("<answer>Paris</answer>", &s) == 8.25);
+    assert_true(total("<answer>paris</answer> x", &s) == 1);
+    assert_true(total("<answer>dunno</answer>", &s) == 16.25);
+    s.similarity_threshold = 0.9; /* 2 * 4 / 9 is below */
+    assert_true(total("<answer>Pari</answer>", &s) == 0.25);
+    s.similarity_threshold = 0.8;
+    assert_true(total("<answer>Pari</answer>", &s) == 4.25);
+    s.answer_reward = NAN;
+    {
+        double out = 9;
+
+        assert_int_equal(sr1_reward_check_format("", 0, &s, &out), SR1_E_NUMERIC);
+        s.struct_size = 0;
+        assert_int_equal(sr1_reward_check_format("", 0, &s, &out), SR1_E_INVALID);
+        assert_int_equal(sr1_reward_scales_default(&s), SR1_E_INVALID);
+        assert_true(out == 9);
+    }
+}
+
+static void wrong_arguments_are_refused(void **state)
+{
+    const char *const holes[] = {"x", NULL};
+    double out = 9;
+
+    (void)state;
+    assert_int_equal(sr1_reward_check_answer("a", 1, NULL, 1, NULL, &out), SR1_E_INVALID);
+    assert_int_equal(sr1_reward_check_answer("a", 1, paris, 0, NULL, &out),
+                     SR1_E_INVALID);
+    assert_int_equal(sr1_reward_check_answer("a", 1, holes, 2, NULL, &out),
+                     SR1_E_INVALID);
+    assert_int_equal(sr1_reward_check_answer(NULL, 1, paris, 1, NULL, &out),
+                     SR1_E_INVALID);
+    assert_int_equal(sr1_reward_f1("a", 1, paris, 1, NULL), SR1_E_INVALID);
+    assert_int_equal(sr1_metric_rouge_n("a", 1, paris, 1, 5, &out), SR1_E_INVALID);
+    assert_int_equal(sr1_metric_bleu("a", 1, paris, 0, &out), SR1_E_INVALID);
+    assert_int_equal(sr1_reward_normalize(NULL, 1, NULL, NULL), SR1_E_INVALID);
+    assert_int_equal(sr1_similarity_ratio(NULL, 1, "", 0, &out), SR1_E_INVALID);
+    assert_true(out == 9);
+    assert_int_equal(sr1_reward_check_answer(NULL, 0, paris, 1, NULL, &out), SR1_OK);
+    assert_true(out == 0);
+}
+
+/* ---- sets ---- */
+
+static const struct response responses[] = {
+    {{"<search>q</search>", "Paris", "<answer>Paris</answer>"},
+     "Paris",
+     {"Rome", "Paris"}},
+    {{"<answer>the PARIS!</answer>"}, "the PARIS!", {"Paris"}},
+    {{"<answer>Par"}, "Par", {"Paris"}},
+    {{"<think>no idea"}, "", {"Paris"}},
+};
+
+#define N_RESPONSES (sizeof responses / sizeof responses[0])
+
+static void make_all(sr1_trajectory **t)
+{
+    size_t i;
+
+    for (i = 0; i < N_RESPONSES; i++)
+        assert_int_equal(make_trajectory(&responses[i], &t[i]), SR1_OK);
+}
+
+static void free_all(sr1_trajectory **t)
+{
+    size_t i;
+
+    for (i = 0; i < N_RESPONSES; i++)
+        sr1_trajectory_free(t[i]);
+}
+
+static void every_builtin_scores(void **state)
+{
+    static const double want[N_RESPONSES][5] = {
+        {0.5, 2, 1, 1, 1},
+        {0.5, 1, 1, 1, 1},
+        {-1, 1, 0, 0, 0}, /* the seed keeps an answer cut short, Search-R1 does not */
+        {-1, 0, 0, 0, 0},
+    };
+    sr1_reward_options o = {sizeof o, " format, answer,exact_match,sub_match ,f1",
+                            "1,1,0.5,0,-2", NULL, NULL};
+    sr1_trajectory *t[N_RESPONSES];
+    sr1_reward_set *set = NULL;
+    double parts[N_RESPONSES][5], totals[N_RESPONSES], value, weight;
+    const char *name;
+    size_t i, k;
+
+    (void)state;
+    make_all(t);
+    assert_int_equal(sr1_reward_set_new(&set, &o), SR1_OK);
+    assert_int_equal(sr1_reward_set_count(set), 5);
+    assert_string_equal(sr1_reward_set_name(set, 2), "exact_match");
+    assert_null(sr1_reward_set_name(set, 5));
+    assert_int_equal(sr1_reward_set_score(set, (const sr1_trajectory *const *)t,
+                                          N_RESPONSES, &parts[0][0], totals),
+                     SR1_OK);
+    assert_false(sr1_trajectory_has_reward(t[0]));
+    assert_int_equal(sr1_reward_set_apply(set, t, N_RESPONSES), SR1_OK);
+    for (i = 0; i < N_RESPONSES; i++) {
+        for (k = 0; k < 5; k++)
+            assert_true(parts[i][k] == want[i][k]);
+        assert_true(totals[i] ==
+                    want[i][0] + want[i][1] + 0.5 * want[i][2] - 2 * want[i][4]);
+        assert_true(sr1_trajectory_reward(t[i]) == totals[i]);
+    }
+    assert_int_equal(sr1_trajectory_reward_part_count(t[0]), 5);
+    assert_int_equal(sr1_trajectory_reward_part(t[0], 4, &name, &value, &weight), SR1_OK);
+    assert_string_equal(name, "f1");
+    assert_true(value == 1 && weight == -2);
+    sr1_reward_set_free(set);
+    free_all(t);
+}
+
+static void the_default_set_is_the_seed(void **state)
+{
+    sr1_trajectory *t[N_RESPONSES];
+    sr1_reward_set *set = NULL;
+
+    (void)state;
+    make_all(t);
+    assert_int_equal(sr1_reward_set_new(&set, NULL), SR1_OK);
+    assert_int_equal(sr1_reward_set_apply(set, t, N_RESPONSES), SR1_OK);
+    assert_true(sr1_trajectory_reward(t[0]) == 2.5);
+    assert_true(sr1_trajectory_reward(t[3]) == -1);
+    assert_int_equal(sr1_reward_set_apply(set, NULL, 0), SR1_OK);
+    sr1_reward_set_free(set);
+    free_all(t);
+}
+
+/* An empty closed answer is an answer; none is not, even where the gold answer normalises
+ * to nothing. */
+static void no_answer_is_no_match(void **state)
+{
+    static const struct response two[2] = {
+        {{"<answer></answer>"}, "", {"The"}},
+        {{"nothing"}, "", {"The"}},
+    };
+    sr1_reward_options o = {sizeof o, "exact_match", NULL, NULL, NULL};
+    sr1_reward_set *set = NULL;
+    sr1_trajectory *t[2];
+    double totals[2];
+
+    (void)state;
+    assert_int_equal(make_trajectory(&two[0], &t[0]), SR1_OK);
+    assert_int_equal(make_trajectory(&two[1], &t[1]), SR1_OK);
+    assert_int_equal(sr1_reward_set_new(&set, &o), SR1_OK);
+    assert_int_equal(
+        sr1_reward_set_score(set, (const sr1_trajectory *const *)t, 2, NULL, totals),
+        SR1_OK);
+    assert_true(totals[0] == 1 && totals[1] == 0);
+    sr1_reward_set_free(set);
+    sr1_trajectory_free(t[0]);
+    sr1_trajectory_free(t[1]);
+}
+
+static void a_missing_gold_answer_is_named(void **state)
+{
+    static const struct response lost = {{"<answer>a</answer>"}, "a", {NULL}};
+    sr1_reward_set *set = NULL;
+    sr1_trajectory *t[2];
+
+    (void)state;
+    assert_int_equal(make_trajectory(&responses[0], &t[0]), SR1_OK);
+    assert_int_equal(make_trajectory(&lost, &t[1]), SR1_OK);
+    assert_int_equal(sr1_reward_set_new(&set, NULL), SR1_OK);
+    assert_int_equal(sr1_reward_set_apply(set, t, 2), SR1_E_INVALID);
+    assert_non_null(strstr(sr1_last_error(), "reward 'answer'"));
+    assert_non_null(strstr(sr1_last_error(), "trajectory 1"));
+    assert_false(sr1_trajectory_has_reward(t[0]));
+    sr1_reward_set_free(set);
+    sr1_trajectory_free(t[0]);
+    sr1_trajectory_free(t[1]);
+}
+
+static void wrong_options_are_named(void **state)
+{
+    static const struct {
+        const char *rewards, *weights, *protocol;
+        sr1_status status;
+        const char *said;
+    } cases[] = {
+        {"format,formal", NULL, NULL, SR1_E_NOT_FOUND, "'formal'"},
+        {"format,,answer", NULL, NULL, SR1_E_NOT_FOUND, "known: format"},
+        {"format,format", NULL, NULL, SR1_E_INVALID, "already"},
+        {"format,answer", "1", NULL, SR1_E_CONFIG, "'answer'"},
+        {"format,answer", "1,2,3", NULL, SR1_E_CONFIG, "more numbers"},
+        {"format,answer", "1,x", NULL, SR1_E_CONFIG, "'x'"},
+        {"format,answer", "1,inf", NULL, SR1_E_CONFIG, "'inf'"},
+        {"format", NULL, "nope", SR1_E_NOT_FOUND, "protocol 'nope'"},
+    };
+    sr1_reward_set *set = NULL;
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        sr1_reward_options o = {sizeof o, cases[i].rewards, cases[i].weights,
+                                cases[i].protocol, NULL};
+
+        assert_int_equal(sr1_reward_set_new(&set, &o), cases[i].status);
+        assert_non_null(strstr(sr1_last_error(), cases[i].said));
+        assert_null(set);
+    }
+    assert_int_equal(sr1_reward_set_new(NULL, NULL), SR1_E_INVALID);
+    sr1_reward_set_free(NULL);
+}
+
+/* ---- a reward of the caller's ---- */
+
+struct custom {
+    int destroyed;
+    sr1_status status;
+    double score;
+};
+
+static sr1_status custom_score(void *self, const sr1_trajectory *const *t, size_t n,
+                               double *out)
+{
+    struct custom *c = self;
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        out[i] = c->score + (double)sr1_trajectory_policy_count(t[i]);
+    return c->status == SR1_OK ? SR1_OK : sr1_set_error(c->status, "on strike");
+}
+
+static void custom_destroy(void *self)
+{
+    ((struct custom *)self)->destroyed++;
+}
+
+static void callers_can_add_rewards(void **state)
+{
+    sr1_reward_ops ops = {sizeof ops, "length", custom_score, custom_destroy};
+    sr1_reward_options o = {sizeof o, "", "", NULL, NULL};
+    struct custom c = {0, SR1_OK, 0};
+    sr1_trajectory *t[N_RESPONSES];
+    sr1_reward_set *set = NULL;
+
+    (void)state;
+    make_all(t);
+    assert_int_equal(sr1_reward_set_new(&set, &o), SR1_OK);
+    assert_int_equal(sr1_reward_set_apply(set, t, N_RESPONSES), SR1_OK);
+    assert_true(sr1_trajectory_reward(t[0]) == 0);
+    assert_int_equal(sr1_reward_set_add(set, &ops, &c, 0.25), SR1_OK);
+    assert_int_equal(sr1_reward_set_add(set, &ops, &c, 1), SR1_E_INVALID);
+    assert_int_equal(sr1_reward_set_apply(set, t, N_RESPONSES), SR1_OK);
+    assert_true(sr1_trajectory_reward(t[0]) == 0.5);
+    c.status = SR1_E_NETWORK;
+    assert_int_equal(sr1_reward_set_apply(set, t, N_RESPONSES), SR1_E_NETWORK);
+    assert_string_equal(sr1_last_error(), "reward 'length': on strike");
+    c.status = SR1_OK;
+    c.score = NAN;
+    assert_int_equal(sr1_reward_set_apply(set, t, N_RESPONSES), SR1_E_NUMERIC);
+    assert_non_null(strstr(sr1_last_error(), "'length' of trajectory 0"));
+    assert_true(sr1_trajectory_reward(t[0]) == 0.5); /* as it was */
+    ops.name = "endless";
+    assert_int_equal(sr1_reward_set_add(set, &ops, &c, INFINITY), SR1_E_INVALID);
+    assert_int_equal(c.destroyed, 0);
+    sr1_reward_set_free(set);
+    assert_int_equal(c.destroyed, 1);
+    free_all(t);
+}
+
+/* Every allocation of a set's life fails once: no reward is set then, nothing leaks. */
+static void any_allocation_may_fail(void **state)
+{
+    sr1_reward_options o = {sizeof o, "format,answer,sub_match,f1", "1,1,1,1", NULL,
+                            NULL};
+    sr1_trajectory *t[N_RESPONSES];
+    sr1_status status = SR1_E_NOMEM;
+    int64_t k;
+
+    (void)state;
+    make_all(t);
+    for (k = 1; status != SR1_OK; k++) {
+        sr1_reward_set *set = NULL;
+        double totals[N_RESPONSES] = {9};
+
+        assert_int_equal(status, SR1_E_NOMEM);
+        sr1__mem_fail_at(k);
+        status = sr1_reward_set_new(&set, &o);
+        if (status == SR1_OK)
+            status = sr1_reward_set_score(set, (const sr1_trajectory *const *)t,
+                                          N_RESPONSES, NULL, totals);
+        sr1__mem_fail_at(0);
+        assert_true(status == SR1_OK || totals[0] == 9);
+        sr1_reward_set_free(set);
+    }
+    assert_true(k > 40);
+    free_all(t);
+}
+
+static sr1_status all_metrics(double *out)
+{
+    const char *s = "the city of Paris";
+    size_t n = strlen(s);
+
+    SR1__TRY(sr1_metric_bleu(s, n, paris, 1, out));
+    SR1__TRY(sr1_metric_rouge_n(s, n, paris, 1, 1, out));
+    return sr1_metric_rouge_l(s, n, paris, 1, out);
+}
+
+static void metrics_survive_no_memory(void **state)
+{
+    sr1_status status = SR1_E_NOMEM;
+    double out;
+    int64_t k;
+
+    (void)state;
+    for (k = 1; status != SR1_OK; k++) {
+        assert_int_equal(status, SR1_E_NOMEM);
+        sr1__mem_fail_at(k);
+        status = all_metrics(&out);
+    }
+    sr1__mem_fail_at(0);
+    assert_true(k > 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(totals_of_the_seed),
+        cmocka_unit_test(scales_come_from_the_caller),
+        cmocka_unit_test(wrong_arguments_are_refused),
+        cmocka_unit_test(every_builtin_scores),
+        cmocka_unit_test(the_default_set_is_the_seed),
+        cmocka_unit_test(no_answer_is_no_match),
+        cmocka_unit_test(a_missing_gold_answer_is_named),
+        cmocka_unit_test(wrong_options_are_named),
+        cmocka_unit_test(callers_can_add_rewards),
+        cmocka_unit_test(any_allocation_may_fail),
+        cmocka_unit_test(metrics_survive_no_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
