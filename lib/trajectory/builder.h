@@ -1,8 +1,7 @@
 /* trajectory/builder.h - make a trajectory token by token, in generation order.
  *
- * Each call validates and copies. After a failed call the builder is unchanged or,
- * without memory for text, refuses all further text; it can be finished or freed in any
- * state. */
+ * Each call validates and copies. A failed call leaves the builder as it was: it can go
+ * on, be finished or be freed. */
 #ifndef SR1__TRAJECTORY_BUILDER_H
 #define SR1__TRAJECTORY_BUILDER_H
 

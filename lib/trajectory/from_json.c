@@ -81,6 +81,7 @@ static sr1_status collect_texts(const json_t *a, const char *key, const char **t
     return SR1_OK;
 }
 
+/* The gold answers, and with them the context is whole. */
 static sr1_status read_truths(struct json_reader *r, struct sr1__trajectory_context *c)
 {
     const json_t *a;
