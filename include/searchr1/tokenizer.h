@@ -1,13 +1,14 @@
-/* searchr1/tokenizer.h - byte-level BPE tokenizers (Qwen2.5, Qwen3) and their chat prompts.
+/* searchr1/tokenizer.h - byte-level BPE tokenizers (Qwen2.5, Qwen3) and their chat
+ * prompts.
  *
- * Reads and writes Hugging Face folders; ids, decoded text and chat prompts equal those of
- * the reference implementation.
+ * Reads and writes Hugging Face folders; ids, decoded text and chat prompts equal those
+ * of the reference implementation.
  *
- * Ownership: free a tokenizer with sr1_tokenizer_free, a stream with sr1_token_stream_free;
- *            a stream keeps its own reference to its tokenizer.
+ * Ownership: free a tokenizer with sr1_tokenizer_free, a stream with
+ *            sr1_token_stream_free; a stream keeps its own reference to its tokenizer.
  * Errors:    a status other than SR1_OK leaves outputs as they were.
- * Threads:   a tokenizer never changes once open: any number of threads may use one at a
- *            time. A stream serves one thread at a time. */
+ * Threads:   a tokenizer never changes once open: any number of threads may use one at
+ *            a time. A stream serves one thread at a time. */
 #ifndef SEARCHR1_TOKENIZER_H
 #define SEARCHR1_TOKENIZER_H
 
@@ -29,20 +30,20 @@ SR1_API sr1_status sr1_tokenizer_open(sr1_tokenizer **out, const char *path);
 /* NULL is fine. Since 0.1. */
 SR1_API void sr1_tokenizer_free(sr1_tokenizer *tokenizer);
 
-/* Copy the tokenizer's files (not the model's) from the folder it was opened from into dir,
- * which must exist. SR1_E_STATE if it was opened from a file alone. Since 0.1. */
+/* Copy the tokenizer's files (not the model's) from the folder it was opened from into
+ * dir, which must exist. SR1_E_STATE if it was opened from a file alone. Since 0.1. */
 SR1_API sr1_status sr1_tokenizer_save(const sr1_tokenizer *tokenizer, const char *dir);
 
 /* What becomes of added tokens ("<|im_end|>", "<think>") that occur in a text. */
 enum {
-    SR1_ENCODE_ALL_ADDED = 0,      /* they are recognised */
+    SR1_ENCODE_ALL_ADDED = 0,       /* they are recognised */
     SR1_ENCODE_SPECIAL_AS_TEXT = 1, /* those marked special are plain text */
-    SR1_ENCODE_ADDED_AS_TEXT = 2   /* all are plain text: for text from outside */
+    SR1_ENCODE_ADDED_AS_TEXT = 2    /* all are plain text: for text from outside */
 };
 
 /* Encode text[0..n) (NUL bytes allowed, n below 2^28). Bytes that are not UTF-8 count as
- * U+FFFD, one for each maximal subpart, as Python's errors="replace" does. No token is put
- * in front. *ids: caller frees with sr1_free. Since 0.1. */
+ * U+FFFD, one for each maximal subpart, as Python's errors="replace" does. No token is
+ * put in front. *ids: caller frees with sr1_free. Since 0.1. */
 SR1_API sr1_status sr1_tokenizer_encode(const sr1_tokenizer *tokenizer, const char *text,
                                         size_t n, int32_t mode, int32_t **ids,
                                         size_t *n_ids);
@@ -94,8 +95,8 @@ SR1_API void sr1_token_stream_free(sr1_token_stream *stream);
 SR1_API sr1_status sr1_token_stream_push(sr1_token_stream *stream, int32_t id,
                                          const char **text, size_t *n);
 
-/* The end of the ids: a character still incomplete becomes U+FFFD. The stream is then ready
- * for another text. Borrowed until the next call on the stream. Since 0.1. */
+/* The end of the ids: a character still incomplete becomes U+FFFD. The stream is then
+ * ready for another text. Borrowed until the next call on the stream. Since 0.1. */
 SR1_API sr1_status sr1_token_stream_finish(sr1_token_stream *stream, const char **text,
                                            size_t *n);
 
@@ -121,8 +122,8 @@ SR1_API sr1_status sr1_tokenizer_chat(const sr1_tokenizer *tokenizer,
                                       const sr1_chat_options *options, char **text,
                                       size_t *text_size, int32_t **ids, size_t *n_ids);
 
-/* The same for a JSON array of messages with "role", "content" (a string or null) and, for
- * the assistant, "reasoning_content" and "tool_calls". Since 0.1. */
+/* The same for a JSON array of messages with "role", "content" (a string or null) and,
+ * for the assistant, "reasoning_content" and "tool_calls". Since 0.1. */
 SR1_API sr1_status sr1_tokenizer_chat_json(const sr1_tokenizer *tokenizer,
                                            const char *messages, size_t n,
                                            const sr1_chat_options *options, char **text,
@@ -130,26 +131,26 @@ SR1_API sr1_status sr1_tokenizer_chat_json(const sr1_tokenizer *tokenizer,
                                            size_t *n_ids);
 
 /* Which rules the chat functions follow: "qwen3", "qwen3-instruct", "qwen2.5", "chatml",
- * "chatml-think", or "unknown" (no template, or one that is none of these: rendered as plain
- * ChatML). Static. Since 0.1. */
+ * "chatml-think", or "unknown" (no template, or one that is none of these: rendered as
+ * plain ChatML). Static. Since 0.1. */
 SR1_API const char *sr1_tokenizer_chat_family(const sr1_tokenizer *tokenizer);
 
 /* Training of small vocabularies. Fill struct_size; zeros elsewhere are the defaults. */
 typedef struct sr1_tokenizer_train_options {
     size_t struct_size;
-    int32_t vocab_size;    /* all tokens counted; default 1024 */
-    int32_t min_frequency; /* of a pair to be merged; default 2 */
+    int32_t vocab_size;                /* all tokens counted; default 1024 */
+    int32_t min_frequency;             /* of a pair to be merged; default 2 */
     const char *const *special_tokens; /* NULL: <|endoftext|>, <|im_start|>, <|im_end|> */
     size_t n_special_tokens;
     const char *const *added_tokens; /* not special; NULL: <tool_call>, <think>, ... */
     size_t n_added_tokens;
 } sr1_tokenizer_train_options;
 
-/* Learn a byte-level BPE vocabulary from texts (UTF-8; sizes NULL: they end at NUL; weights
- * NULL: each counts once) and write tokenizer.json and tokenizer_config.json (ChatML with
- * the empty think form) into dir, made if missing. Qwen's split and NFC. Equal input gives
- * equal files: among pairs of one count the one with the smaller ids is merged. The
- * vocabulary is smaller than asked for when no pair is left. Since 0.1. */
+/* Learn a byte-level BPE vocabulary from texts (UTF-8; sizes NULL: they end at NUL;
+ * weights NULL: each counts once) and write tokenizer.json and tokenizer_config.json
+ * (ChatML with the empty think form) into dir, made if missing. Qwen's split and NFC.
+ * Equal input gives equal files: among pairs of one count the one with the smaller ids is
+ * merged. The vocabulary is smaller than asked for when no pair is left. Since 0.1. */
 SR1_API sr1_status sr1_tokenizer_train(const char *const *texts, const size_t *sizes,
                                        const int64_t *weights, size_t n,
                                        const sr1_tokenizer_train_options *options,

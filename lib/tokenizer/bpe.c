@@ -1,8 +1,8 @@
 /* tokenizer/bpe.c - merges the bytes of one piece into tokens.
  *
  * Of all neighbours that merge the pair of the lowest rank is merged, the leftmost among
- * equals, until none is left. Short pieces by scanning, long ones by a queue over a linked
- * list: n log n. */
+ * equals, until none is left. Short pieces by scanning, long ones by a queue over a
+ * linked list: n log n. */
 #include "tokenizer/internal.h"
 
 #include "base/mem.h"

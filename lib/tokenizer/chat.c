@@ -1,6 +1,6 @@
 /* tokenizer/chat.c - the public calls: messages from C arrays or from JSON, rendered
- * (chat_render.c) and encoded so that an added token means itself only in the template's own
- * words, unless the caller asks for the reference's behaviour. */
+ * (chat_render.c) and encoded so that an added token means itself only in the template's
+ * own words, unless the caller asks for the reference's behaviour. */
 #include "tokenizer/chat.h"
 
 #include "base/mem.h"
@@ -20,7 +20,8 @@ struct results {
 };
 
 /* Encode one stretch of the template's own words, `plain_from` before it: text not yet
- * encoded that ends where the first added token begins. Returns where the last one ends. */
+ * encoded that ends where the first added token begins. Returns where the last one ends.
+ */
 static sr1_status encode_own(struct sr1__encoder *e, const char *text, size_t begin,
                              size_t end, size_t *plain_from)
 {
@@ -152,9 +153,10 @@ static sr1_status role_of(const char *name, size_t i, int *role)
             return SR1_OK;
         }
     }
-    return sr1__fail(SR1_E_INVALID,
-                     "chat: message %zu: role '%s' is none of system, user, assistant, tool",
-                     i, name ? name : "");
+    return sr1__fail(
+        SR1_E_INVALID,
+        "chat: message %zu: role '%s' is none of system, user, assistant, tool", i,
+        name ? name : "");
 }
 
 sr1_status sr1_tokenizer_chat(const sr1_tokenizer *t, const char *const *roles,
@@ -173,7 +175,9 @@ sr1_status sr1_tokenizer_chat(const sr1_tokenizer *t, const char *const *roles,
     if (!messages)
         return sr1__fail_nomem("chat");
     for (size_t i = 0; i < n && status == SR1_OK; i++) {
-        size_t size = !contents[i] ? 0 : content_sizes ? content_sizes[i] : strlen(contents[i]);
+        size_t size = !contents[i]    ? 0
+                      : content_sizes ? content_sizes[i]
+                                      : strlen(contents[i]);
 
         status = role_of(roles[i], i, &messages[i].role);
         messages[i].content = (struct sr1__slice){contents[i] ? contents[i] : "", size};
@@ -194,7 +198,8 @@ static sr1_status text_member(const json_t *o, const char *key, size_t i,
     const json_t *value = json_object_get(o, key);
 
     if (value && !json_is_string(value) && !json_is_null(value))
-        return sr1__fail(SR1_E_INVALID, "chat: message %zu: '%s' must be a string", i, key);
+        return sr1__fail(SR1_E_INVALID, "chat: message %zu: '%s' must be a string", i,
+                         key);
     *out = (struct sr1__slice){json_string_value(value), json_string_length(value)};
     return SR1_OK;
 }
@@ -205,15 +210,17 @@ static sr1_status check_tool_calls(const json_t *calls, size_t i)
     size_t k;
 
     if (!json_is_array(calls))
-        return sr1__fail(SR1_E_INVALID, "chat: message %zu: 'tool_calls' must be an array", i);
-    json_array_foreach(calls, k, call) {
+        return sr1__fail(SR1_E_INVALID,
+                         "chat: message %zu: 'tool_calls' must be an array", i);
+    json_array_foreach(calls, k, call)
+    {
         function = json_object_get(call, "function");
         function = function ? function : call;
         if (!json_is_string(json_object_get(function, "name")) ||
             !json_object_get(function, "arguments"))
-            return sr1__fail(SR1_E_INVALID,
-                             "chat: message %zu: a tool call needs 'name' and 'arguments'",
-                             i);
+            return sr1__fail(
+                SR1_E_INVALID,
+                "chat: message %zu: a tool call needs 'name' and 'arguments'", i);
     }
     return SR1_OK;
 }

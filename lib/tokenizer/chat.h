@@ -7,7 +7,13 @@
 
 #include "base/json.h"
 
-enum { SR1__ROLE_SYSTEM, SR1__ROLE_USER, SR1__ROLE_ASSISTANT, SR1__ROLE_TOOL, SR1__ROLES };
+enum {
+    SR1__ROLE_SYSTEM,
+    SR1__ROLE_USER,
+    SR1__ROLE_ASSISTANT,
+    SR1__ROLE_TOOL,
+    SR1__ROLES
+};
 extern const char *const sr1__role_names[SR1__ROLES];
 
 struct sr1__message {
@@ -34,11 +40,12 @@ struct sr1__chat_family {
     int thinks;         /* 1: reasoning is kept after the last question only */
     int empty_think;    /* 1: no_thinking gives an empty think block */
     int tools;          /* 0: tools cannot be shown */
-    int qwen2_calls;    /* 1: each call on a new line, arguments given as text quoted again */
+    int qwen2_calls; /* 1: each call on a new line, arguments given as text quoted again
+                      */
 };
 
-/* Rendered text, and which stretches of it are the template's own words: only in those can
- * an added token be meant. */
+/* Rendered text, and which stretches of it are the template's own words: only in those
+ * can an added token be meant. */
 struct sr1__rendered {
     struct sr1__buf text;
     size_t *own; /* [2 n]: begin, end; ascending */
@@ -54,7 +61,8 @@ void sr1__put_content(struct sr1__rendered *r, struct sr1__slice text);
 sr1_status sr1__chat_render(const sr1_tokenizer *t, const struct sr1__conversation *c,
                             struct sr1__rendered *out);
 
-/* JSON as Python's json.dumps(x, ensure_ascii=False) prints it: how templates show tools. */
+/* JSON as Python's json.dumps(x, ensure_ascii=False) prints it: how templates show tools.
+ */
 void sr1__json_python_text(const char *s, size_t n, struct sr1__buf *out); /* quoted */
 sr1_status sr1__json_python(const json_t *j, struct sr1__buf *out);
 

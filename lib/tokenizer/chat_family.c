@@ -14,7 +14,8 @@ static const struct sr1__chat_family families[] = {
      .empty_think = 1,
      .tools = 1},
     {.name = "qwen3-instruct",
-     .has = {"message.content is string", "<tool_response>", "tool_call.arguments is string"},
+     .has = {"message.content is string", "<tool_response>",
+             "tool_call.arguments is string"},
      .lacks = "think",
      .tools = 1},
     {.name = "qwen2.5",
@@ -41,7 +42,8 @@ static int fits(const struct sr1__chat_family *f, const char *text, int has_defa
     return !(f->lacks && strstr(text, f->lacks)) && (has_default || !f->wants_default);
 }
 
-/* The characters of a Jinja string up to `end`: \n and \\ and quotes after a backslash. */
+/* The characters of a Jinja string up to `end`: \n and \\ and quotes after a backslash.
+ */
 static char *unquote(const char *from, const char *end)
 {
     char *out = sr1__strndup(from, (size_t)(end - from)), *to = out;
@@ -57,8 +59,20 @@ static char *unquote(const char *from, const char *end)
     return out;
 }
 
-/* The default system message of a template: '<|im_start|>system\nTEXT<|im_end|>' within one
- * string. NULL when the template has none. */
+/* Whether a Jinja string ends within from[0..end): a quote without a backslash. */
+static int string_ends(const char *from, const char *end)
+{
+    for (const char *p = from; p < end; p++) {
+        if (*p == '\'')
+            return 1;
+        if (*p == '\\')
+            p++;
+    }
+    return 0;
+}
+
+/* The default system message of a template: '<|im_start|>system\nTEXT<|im_end|>' within
+ * one string. NULL when the template has none. */
 static const char *default_system(const char *text, const char **end)
 {
     static const char open[] = "<|im_start|>system\\n";
@@ -66,8 +80,7 @@ static const char *default_system(const char *text, const char **end)
     for (const char *p = strstr(text, open); p; p = strstr(p, open)) {
         p += strlen(open);
         *end = strstr(p, "<|im_end|>");
-        if (*end && *end > p && (size_t)(*end - p) < 4096 &&
-            !memchr(p, '\'', (size_t)(*end - p)) && !memchr(p, '{', (size_t)(*end - p)))
+        if (*end && *end > p && !string_ends(p, *end))
             return p;
     }
     return NULL;

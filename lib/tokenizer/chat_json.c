@@ -27,7 +27,8 @@ void sr1__json_python_text(const char *s, size_t n, struct sr1__buf *out)
     sr1__buf_char(out, '"');
 }
 
-/* Python's repr: plain digits from 1e-4 to below 1e16, always with a point or an exponent. */
+/* Python's repr: plain digits from 1e-4 to below 1e16, always with a point or an
+ * exponent. */
 static void put_real(double v, struct sr1__buf *out)
 {
     char text[32];
@@ -60,7 +61,8 @@ static void put_value(const json_t *j, struct sr1__buf *out)
     switch (json_typeof(j)) {
     case JSON_OBJECT:
         sr1__buf_char(out, '{');
-        json_object_keylen_foreach((json_t *)j, key, key_len, value) {
+        json_object_keylen_foreach((json_t *)j, key, key_len, value)
+        {
             put_comma(first, out);
             first = 0;
             sr1__json_python_text(key, key_len, out);
@@ -71,7 +73,8 @@ static void put_value(const json_t *j, struct sr1__buf *out)
         break;
     case JSON_ARRAY:
         sr1__buf_char(out, '[');
-        json_array_foreach(j, i, value) {
+        json_array_foreach(j, i, value)
+        {
             put_comma(i == 0, out);
             put_value(value, out);
         }

@@ -2,8 +2,9 @@
  *
  *     <|im_start|>ROLE\n CONTENT <|im_end|>\n
  *
- * with the system message or its default first, tools described in it, tool results gathered
- * into one user message, and (Qwen3) thoughts before the last question forgotten. */
+ * with the system message or its default first, tools described in it, tool results
+ * gathered into one user message, and (Qwen3) thoughts before the last question
+ * forgotten. */
 #include "tokenizer/chat.h"
 
 #include "base/mem.h"
@@ -122,7 +123,8 @@ static void part_thought(struct sr1__slice *content, struct sr1__slice *reasonin
     if (!first)
         return;
     last = find(*content, think_close, 1) + strlen(think_close);
-    *reasoning = strip((struct sr1__slice){content->p, (size_t)(first - content->p)}, 0, 1);
+    *reasoning =
+        strip((struct sr1__slice){content->p, (size_t)(first - content->p)}, 0, 1);
     open = find(*reasoning, think_open, 1);
     if (open) {
         open += strlen(think_open);
@@ -180,7 +182,8 @@ static void put_tool_calls(struct sr1__rendered *r, const struct sr1__chat_famil
     const json_t *call;
     size_t i;
 
-    json_array_foreach(calls, i, call) {
+    json_array_foreach(calls, i, call)
+    {
         if (i || before_first)
             sr1__put_own(r, "\n");
         put_tool_call(r, f, call);
@@ -233,17 +236,20 @@ static void put_tools(struct sr1__rendered *r, const json_t *tools)
     const json_t *tool;
     size_t i;
 
-    sr1__put_own(r, "# Tools\n\nYou may call one or more functions to assist with the user "
-                    "query.\n\nYou are provided with function signatures within "
-                    "<tools></tools> XML tags:\n<tools>");
-    json_array_foreach(tools, i, tool) {
+    sr1__put_own(r,
+                 "# Tools\n\nYou may call one or more functions to assist with the user "
+                 "query.\n\nYou are provided with function signatures within "
+                 "<tools></tools> XML tags:\n<tools>");
+    json_array_foreach(tools, i, tool)
+    {
         sr1__put_own(r, "\n");
         put_json(r, tool);
     }
-    sr1__put_own(r, "\n</tools>\n\nFor each function call, return a json object with function "
-                    "name and arguments within <tool_call></tool_call> XML tags:\n"
-                    "<tool_call>\n{\"name\": <function-name>, \"arguments\": "
-                    "<args-json-object>}\n</tool_call>");
+    sr1__put_own(
+        r, "\n</tools>\n\nFor each function call, return a json object with function "
+           "name and arguments within <tool_call></tool_call> XML tags:\n"
+           "<tool_call>\n{\"name\": <function-name>, \"arguments\": "
+           "<args-json-object>}\n</tool_call>");
 }
 
 /* The first message when it is the system's, else the default; then the tools. */

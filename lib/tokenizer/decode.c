@@ -103,8 +103,8 @@ void sr1_token_stream_free(sr1_token_stream *s)
     sr1__free(s);
 }
 
-/* Give the whole characters of held; the bytes of an incomplete one stay unless at the end.
- * On failure held is as it was but for the last token. */
+/* Give the whole characters of held; the bytes of an incomplete one stay unless at the
+ * end. On failure held is as it was but for the last token. */
 static sr1_status give(sr1_token_stream *s, int more, size_t before, const char **text,
                        size_t *n)
 {

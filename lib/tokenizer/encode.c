@@ -4,7 +4,8 @@
  *     each piece merged (bpe.c)
  *
  * Pieces repeat: in a long text the ids of a piece met before are copied from the output
- * itself. A found place is right when its tokens spell the piece, so that no text is kept. */
+ * itself. A found place is right when its tokens spell the piece, so that no text is
+ * kept. */
 #include "tokenizer/internal.h"
 
 #include "tokenizer/nfc.h"
@@ -46,7 +47,8 @@ sr1_status sr1__ids_add(struct sr1__ids *ids, int32_t id)
     return SR1_OK;
 }
 
-/* Bytes at p that are replaced together: the longest start of a character, at least one. */
+/* Bytes at p that are replaced together: the longest start of a character, at least one.
+ */
 static size_t bad_length(const char *p, size_t n)
 {
     uint32_t cp;
@@ -264,7 +266,8 @@ sr1_status sr1_tokenizer_encode(const sr1_tokenizer *t, const char *text, size_t
     sr1_status status;
 
     if (!t || (!text && n) || !ids || !n_ids)
-        return sr1__fail(SR1_E_INVALID, "encode: tokenizer, text, ids and n_ids are needed");
+        return sr1__fail(SR1_E_INVALID,
+                         "encode: tokenizer, text, ids and n_ids are needed");
     status = sr1__tokenizer_encode(t, text ? text : "", n, mode, &found);
     if (status == SR1_OK && !found.v) {
         found.v = sr1__malloc(sizeof *found.v); /* never NULL, even for no ids */

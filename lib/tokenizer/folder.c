@@ -1,5 +1,5 @@
-/* tokenizer/folder.c - what stands beside tokenizer.json: tokenizer_config.json (tokens with
- * a role, chat template), chat_template.jinja, and the ids that end a generation. */
+/* tokenizer/folder.c - what stands beside tokenizer.json: tokenizer_config.json (tokens
+ * with a role, chat template), chat_template.jinja, and the ids that end a generation. */
 #include "tokenizer/internal.h"
 
 #include "base/file.h"
@@ -25,8 +25,8 @@ static sr1_status load_json(const char *folder, const char *name, json_t **out)
 }
 
 /* "eos_token" is a string or an object with "content". */
-static sr1_status role_from_config(sr1_tokenizer *t, const json_t *config, const char *key,
-                                   int32_t role)
+static sr1_status role_from_config(sr1_tokenizer *t, const json_t *config,
+                                   const char *key, int32_t role)
 {
     const json_t *value = json_object_get(config, key);
     const char *text;
@@ -38,9 +38,10 @@ static sr1_status role_from_config(sr1_tokenizer *t, const json_t *config, const
     text = json_string_value(value);
     t->role_id[role] = text ? sr1_tokenizer_token_to_id(t, text) : -1;
     if (t->role_id[role] < 0)
-        return sr1__fail(SR1_E_PARSE,
-                         "tokenizer_config.json: %s '%s' is not a token of tokenizer.json",
-                         key, text ? text : "?");
+        return sr1__fail(
+            SR1_E_PARSE,
+            "tokenizer_config.json: %s '%s' is not a token of tokenizer.json", key,
+            text ? text : "?");
     return SR1_OK;
 }
 
@@ -50,7 +51,8 @@ static sr1_status check_added(const sr1_tokenizer *t, const json_t *config)
     json_t *list = json_object_get(config, "added_tokens_decoder"), *o;
     const char *key;
 
-    json_object_foreach(list, key, o) {
+    json_object_foreach(list, key, o)
+    {
         const char *text = json_string_value(json_object_get(o, "content"));
         int32_t id = text ? sr1_tokenizer_token_to_id(t, text) : -1;
         struct sr1__buf number;
@@ -89,9 +91,8 @@ static void add_stops(sr1_tokenizer *t, const json_t *config)
 
     if (json_is_integer(eos))
         add_stop(t, json_integer_value(eos));
-    json_array_foreach(eos, i, item)
-        if (json_is_integer(item))
-            add_stop(t, json_integer_value(item));
+    json_array_foreach(eos, i, item) if (json_is_integer(item))
+        add_stop(t, json_integer_value(item));
 }
 
 static sr1_status read_stops(sr1_tokenizer *t, const char *folder)
@@ -116,7 +117,8 @@ static const char *template_of(const json_t *config)
     const json_t *value = json_object_get(config, "chat_template"), *o;
     size_t i;
 
-    json_array_foreach(value, i, o) {
+    json_array_foreach(value, i, o)
+    {
         const char *name = json_string_value(json_object_get(o, "name"));
 
         if (name && strcmp(name, "default") == 0)
@@ -126,7 +128,8 @@ static const char *template_of(const json_t *config)
 }
 
 /* chat_template.jinja, where it is, counts rather than the configuration's member. */
-static sr1_status read_template(sr1_tokenizer *t, const char *folder, const json_t *config)
+static sr1_status read_template(sr1_tokenizer *t, const char *folder,
+                                const json_t *config)
 {
     char *path = sr1__path_join(folder, "chat_template.jinja");
     struct sr1__buf text;
@@ -137,8 +140,8 @@ static sr1_status read_template(sr1_tokenizer *t, const char *folder, const json
     if (own_file)
         status = sr1__file_read(path, CONFIG_MAX, &text);
     if (status == SR1_OK)
-        status = sr1__chat_recognise(t, own_file ? sr1__buf_cstr(&text)
-                                                 : template_of(config));
+        status =
+            sr1__chat_recognise(t, own_file ? sr1__buf_cstr(&text) : template_of(config));
     sr1__buf_free(&text);
     sr1__free(path);
     return status;

@@ -1,7 +1,7 @@
-/* tokenizer/load.c - tokenizer.json to a tokenizer. The vocabulary and the merges are read in
- * place (scan.h), the small members as JSON trees. What the file asks for and this library
- * does not do is refused by name; truncation and padding are the caller's, as they are with
- * the reference. */
+/* tokenizer/load.c - tokenizer.json to a tokenizer. The vocabulary and the merges are
+ * read in place (scan.h), the small members as JSON trees. What the file asks for and
+ * this library does not do is refused by name; truncation and padding are the caller's,
+ * as they are with the reference. */
 #include "tokenizer/internal.h"
 
 #include "tokenizer/nfc.h"
@@ -90,8 +90,8 @@ static sr1_status check_off(struct load *l, const char *key, struct sr1__slice v
     return unsupported(l, "the model's", key);
 }
 
-/* A token as the vocabulary writes it to its bytes in l->left; one with characters outside
- * the byte alphabet cannot come from text and stays as it is written. */
+/* A token as the vocabulary writes it to its bytes in l->left; one with characters
+ * outside the byte alphabet cannot come from text and stays as it is written. */
 static sr1_status token_bytes(struct load *l, struct sr1__slice value, int *in_alphabet)
 {
     struct sr1__slice text;
@@ -213,10 +213,11 @@ static sr1_status load_merges(struct load *l, struct sr1__slice merges)
                                   : merge_from_text(l, item, &m));
         m.id = sr1__vocab_find(&l->t->vocab, l->left.data, l->left.len);
         if (m.id == SR1__NO_TOKEN)
-            return sr1__fail(SR1_E_PARSE,
-                             "%s: model.merges: merge %u makes a token that is not in the "
-                             "vocabulary",
-                             l->name, rank);
+            return sr1__fail(
+                SR1_E_PARSE,
+                "%s: model.merges: merge %u makes a token that is not in the "
+                "vocabulary",
+                l->name, rank);
         SR1__TRY(sr1__merges_add(&l->t->merges, m));
     }
 }
@@ -228,9 +229,10 @@ static sr1_status load_model(struct load *l, struct sr1__slice model)
     static const char *const off_keys[4] = {"dropout", "continuing_subword_prefix",
                                             "end_of_word_suffix", "byte_fallback"};
     const struct wanted w[] = {
-        {"type", &type},           {"vocab", &vocab},      {"merges", &merges},
-        {"ignore_merges", &ignore}, {off_keys[0], &off[0]}, {off_keys[1], &off[1]},
-        {off_keys[2], &off[2]},    {off_keys[3], &off[3]},
+        {"type", &type},        {"vocab", &vocab},
+        {"merges", &merges},    {"ignore_merges", &ignore},
+        {off_keys[0], &off[0]}, {off_keys[1], &off[1]},
+        {off_keys[2], &off[2]}, {off_keys[3], &off[3]},
     };
     char kind[64];
 
@@ -306,7 +308,8 @@ static sr1_status load_pre_tokenizer(struct load *l, const json_t *o)
         return unsupported(l, "the pre-tokenizer Sequence", "of other than two steps");
     SR1__TRY(load_split(l, json_array_get(list, 0)));
     SR1__TRY(check_byte_level(l, json_array_get(list, 1), &use_regex));
-    return use_regex ? unsupported(l, "the pre-tokenizer", "Split before use_regex") : SR1_OK;
+    return use_regex ? unsupported(l, "the pre-tokenizer", "Split before use_regex")
+                     : SR1_OK;
 }
 
 /* Nothing may be put around the text, and tokens must be turned back to bytes. */
@@ -320,12 +323,13 @@ static sr1_status check_post_processor(struct load *l, const json_t *o)
 static sr1_status check_decoder(struct load *l, const json_t *o)
 {
     if (strcmp(text_of(o, "type"), "ByteLevel") != 0)
-        return unsupported(l, "the decoder", json_is_null(o) ? "null" : text_of(o, "type"));
+        return unsupported(l, "the decoder",
+                           json_is_null(o) ? "null" : text_of(o, "type"));
     return SR1_OK;
 }
 
-/* Where an added token's bytes go: a token of the model keeps its id and gets the flags, a
- * new one is made. Its bytes follow the decoder's rule, as a vocabulary token's do. */
+/* Where an added token's bytes go: a token of the model keeps its id and gets the flags,
+ * a new one is made. Its bytes follow the decoder's rule, as a vocabulary token's do. */
 static sr1_status enter_added(struct load *l, const char *text, size_t n, uint32_t id,
                               uint8_t flags)
 {
@@ -372,8 +376,8 @@ static sr1_status load_added_token(struct load *l, const json_t *o)
 
     if (n == 0 || !json_is_integer(json_object_get(o, "id")) || id < 0 ||
         id > (json_int_t)SR1__TOKEN_ID_MAX)
-        return sr1__fail(SR1_E_PARSE, "%s: added_tokens: an entry needs 'id' and 'content'",
-                         l->name);
+        return sr1__fail(SR1_E_PARSE,
+                         "%s: added_tokens: an entry needs 'id' and 'content'", l->name);
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
         if (flag(o, refused[i]))
             return sr1__fail(SR1_E_UNSUPPORTED,
@@ -382,7 +386,8 @@ static sr1_status load_added_token(struct load *l, const json_t *o)
     SR1__TRY(sr1__context(enter_added(l, text, n, (uint32_t)id, flags),
                           "%s: added token '%s'", l->name, text));
     return sr1__context(
-        seek_added(l, text, n, (uint32_t)id, special, flag(o, "normalized")), "%s", l->name);
+        seek_added(l, text, n, (uint32_t)id, special, flag(o, "normalized")), "%s",
+        l->name);
 }
 
 static sr1_status load_added(struct load *l, const json_t *list)
@@ -392,8 +397,7 @@ static sr1_status load_added(struct load *l, const json_t *list)
 
     if (!json_is_null(list) && !json_is_array(list))
         return sr1__fail(SR1_E_PARSE, "%s: added_tokens must be an array", l->name);
-    json_array_foreach(list, i, o)
-        SR1__TRY(load_added_token(l, o));
+    json_array_foreach(list, i, o) SR1__TRY(load_added_token(l, o));
     return SR1_OK;
 }
 
@@ -417,8 +421,8 @@ static sr1_status load_file(struct load *l, struct sr1__slice file)
     struct sr1__slice model = {0}, added = {0}, normaliser = {0}, pre = {0}, post = {0},
                       decoder = {0};
     const struct wanted w[] = {
-        {"model", &model},        {"added_tokens", &added}, {"normalizer", &normaliser},
-        {"pre_tokenizer", &pre},  {"post_processor", &post}, {"decoder", &decoder},
+        {"model", &model},       {"added_tokens", &added},  {"normalizer", &normaliser},
+        {"pre_tokenizer", &pre}, {"post_processor", &post}, {"decoder", &decoder},
     };
 
     SR1__TRY(find_members(l, file, "the file", w, sizeof w / sizeof w[0]));

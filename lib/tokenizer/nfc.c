@@ -1,9 +1,9 @@
 /* tokenizer/nfc.c - Unicode's canonical composition over utf8proc's tables.
  *
- * The text is cut before every character that no earlier one can change (most letters), so
- * that only the short runs that hold marks are decomposed, ordered and composed. The marks
- * of a run are ordered by a stable merge sort: a hostile run of a million marks costs
- * n log n.
+ * The text is cut before every character that no earlier one can change (most letters),
+ * so that only the short runs that hold marks are decomposed, ordered and composed. The
+ * marks of a run are ordered by a stable merge sort: a hostile run of a million marks
+ * costs n log n.
  *
  * The reference's tables stand at Unicode 9: marks that came later (nfc_table.h) neither
  * move nor compose there, so they stand alone here. */
@@ -40,10 +40,11 @@ static int stands_still(uint32_t cp)
 /* Characters that are normal by themselves and never change with what stands before. */
 static int starts_run(uint32_t cp)
 {
-    return cp < 0x300 || (cp >= 0x3400 && cp <= 0x4dbf) || (cp >= 0x4e00 && cp <= 0x9fff) ||
-           (cp >= 0xac00 && cp <= 0xd7a3) || (cp >= 0x3041 && cp <= 0x3096) ||
-           (cp >= 0x30a1 && cp <= 0x30fa) || (cp >= 0x2010 && cp <= 0x2027) ||
-           (cp >= 0x0400 && cp <= 0x0482) || (cp >= 0xff01 && cp <= 0xff60);
+    return cp < 0x300 || (cp >= 0x3400 && cp <= 0x4dbf) ||
+           (cp >= 0x4e00 && cp <= 0x9fff) || (cp >= 0xac00 && cp <= 0xd7a3) ||
+           (cp >= 0x3041 && cp <= 0x3096) || (cp >= 0x30a1 && cp <= 0x30fa) ||
+           (cp >= 0x2010 && cp <= 0x2027) || (cp >= 0x0400 && cp <= 0x0482) ||
+           (cp >= 0xff01 && cp <= 0xff60);
 }
 
 int sr1__nfc_quick(const char *text, size_t n)
@@ -134,8 +135,9 @@ static sr1_status normalise_run(struct run *r, const char *text, size_t n,
         int boundclass = 0;
 
         i += (size_t)sr1__utf8_next(text + i, n - i, &cp);
-        count += utf8proc_decompose_char((utf8proc_int32_t)cp, r->cp + count, 4,
-                                         UTF8PROC_DECOMPOSE | UTF8PROC_STABLE, &boundclass);
+        count +=
+            utf8proc_decompose_char((utf8proc_int32_t)cp, r->cp + count, 4,
+                                    UTF8PROC_DECOMPOSE | UTF8PROC_STABLE, &boundclass);
     }
     order(r, (size_t)count);
     count = utf8proc_normalize_utf32(r->cp, count, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
@@ -144,7 +146,8 @@ static sr1_status normalise_run(struct run *r, const char *text, size_t n,
     return SR1_OK;
 }
 
-/* The bytes of text[0..n) up to where the next run starts, the first character included. */
+/* The bytes of text[0..n) up to where the next run starts, the first character included.
+ */
 static size_t run_length(const char *text, size_t n)
 {
     uint32_t cp = 0;
@@ -167,7 +170,8 @@ static int stands_alone(const char *text, size_t n)
 {
     uint32_t cp = 0;
 
-    return (size_t)sr1__utf8_next(text, n, &cp) == n && (starts_run(cp) || stands_still(cp));
+    return (size_t)sr1__utf8_next(text, n, &cp) == n &&
+           (starts_run(cp) || stands_still(cp));
 }
 
 sr1_status sr1__nfc(const char *text, size_t n, struct sr1__buf *out)

@@ -1,9 +1,9 @@
 /* tokenizer/pattern.c - tokenizer.json's regular expressions through PCRE2.
  *
- * The reference matches with Oniguruma over Unicode 16. A pattern is rewritten so that PCRE2
- * means the same: \p{L}, \p{N} and \p{M} get the characters PCRE2 may not know yet, \s is
- * spelled out (PCRE2 counts U+180E, Unicode no longer does). What is not known to mean the
- * same in both is refused. */
+ * The reference matches with Oniguruma over Unicode 16. A pattern is rewritten so that
+ * PCRE2 means the same: \p{L}, \p{N} and \p{M} get the characters PCRE2 may not know yet,
+ * \s is spelled out (PCRE2 counts U+180E, Unicode no longer does). What is not known to
+ * mean the same in both is refused. */
 #include "tokenizer/pattern.h"
 
 #include "base/buf.h"
@@ -15,7 +15,8 @@
 
 #include <string.h>
 
-/* Steps one match may take: a pattern that needs more is refused rather than waited for. */
+/* Steps one match may take: a pattern that needs more is refused rather than waited for.
+ */
 #define MATCH_LIMIT 20000000u
 #define HEAP_LIMIT_KIB 262144u
 #define REGEX_MAX 65536u
@@ -53,9 +54,10 @@ static const struct char_class classes[] = {
 
 static sr1_status refuse(const char *name, const char *regex, size_t n)
 {
-    return sr1__fail(SR1_E_UNSUPPORTED,
-                     "%s: the pre-tokenizer's pattern uses '%.*s', which is not supported",
-                     name, (int)(n < 8 ? n : 8), regex);
+    return sr1__fail(
+        SR1_E_UNSUPPORTED,
+        "%s: the pre-tokenizer's pattern uses '%.*s', which is not supported", name,
+        (int)(n < 8 ? n : 8), regex);
 }
 
 static int starts_with(const char *p, const char *end, const char *prefix)
@@ -92,8 +94,9 @@ static size_t put_escape(const char *p, const char *end, int in_brackets,
         return 0;
     if (p[1] == 's' || p[1] == 'S' || p[1] == 'p' || p[1] == 'P')
         return put_class(p, end, in_brackets, out);
-    if (strchr("rnt", p[1]) || !((p[1] >= '0' && p[1] <= '9') || (p[1] >= 'A' && p[1] <= 'Z') ||
-                                 (p[1] >= 'a' && p[1] <= 'z'))) {
+    if (strchr("rnt", p[1]) ||
+        !((p[1] >= '0' && p[1] <= '9') || (p[1] >= 'A' && p[1] <= 'Z') ||
+          (p[1] >= 'a' && p[1] <= 'z'))) {
         sr1__buf_add(out, p, 2);
         return 2;
     }
@@ -103,7 +106,8 @@ static size_t put_escape(const char *p, const char *end, int in_brackets,
 /* Groups that mean the same in both engines. */
 static int known_group(const char *p, const char *end)
 {
-    static const char *const kinds[] = {"(?:", "(?i:", "(?=", "(?!", "(?<=", "(?<!", "(?>"};
+    static const char *const kinds[] = {"(?:",  "(?i:", "(?=", "(?!",
+                                        "(?<=", "(?<!", "(?>"};
 
     if (!starts_with(p, end, "(?") && !starts_with(p, end, "(*"))
         return 1;
@@ -194,7 +198,8 @@ static sr1_status compile(struct sr1__pattern *p, const struct sr1__buf *regex,
     pcre2_set_match_limit(p->limits, MATCH_LIMIT);
     pcre2_set_heap_limit(p->limits, HEAP_LIMIT_KIB);
     /* Without a compiler for this processor matching is slower, not different. */
-    (void)pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE);
+    if (pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE) == PCRE2_ERROR_NOMEMORY)
+        return sr1__fail_nomem("pattern");
     return SR1_OK;
 }
 
@@ -239,8 +244,8 @@ void sr1__split_text(struct sr1__split *s, const char *text, size_t n)
     s->at = s->match = s->match_end = 0;
 }
 
-/* A match at or after `from`; the compiled matcher first, the slower one when its stack of
- * 32 KiB does not do. */
+/* A match at or after `from`; the compiled matcher first, the slower one when its stack
+ * of 32 KiB does not do. */
 static int find(struct sr1__split *s, size_t from)
 {
     const struct sr1__pattern *p = s->pattern;
@@ -269,8 +274,10 @@ static sr1_status next_match(struct sr1__split *s)
         if (rc == PCRE2_ERROR_NOMEMORY)
             return sr1__fail_nomem("pattern match");
         if (rc < 0)
-            return sr1__fail(SR1_E_LIMIT, "the pre-tokenizer's pattern takes too many steps "
-                                          "on this text (PCRE2 error %d)", rc);
+            return sr1__fail(SR1_E_LIMIT,
+                             "the pre-tokenizer's pattern takes too many steps "
+                             "on this text (PCRE2 error %d)",
+                             rc);
         if (span[1] > span[0] && span[0] >= s->at) {
             s->match = span[0];
             s->match_end = span[1];

@@ -1,5 +1,5 @@
-/* tokenizer/pattern.h - the split of text into pieces before merging, by a regular expression
- * as tokenizer.json has it. */
+/* tokenizer/pattern.h - the split of text into pieces before merging, by a regular
+ * expression as tokenizer.json has it. */
 #ifndef SR1__TOKENIZER_PATTERN_H
 #define SR1__TOKENIZER_PATTERN_H
 
@@ -12,20 +12,20 @@ extern const char sr1__pattern_qwen[];
 
 struct sr1__pattern;
 
-/* Constructs whose meaning differs between the reference's engine and PCRE2 are refused by
- * name (SR1_E_UNSUPPORTED). */
+/* Constructs whose meaning differs between the reference's engine and PCRE2 are refused
+ * by name (SR1_E_UNSUPPORTED). */
 sr1_status sr1__pattern_new(struct sr1__pattern **out, const char *regex, size_t n,
                             const char *name);
 void sr1__pattern_free(struct sr1__pattern *p);
 
-/* One pass over a text (valid UTF-8, not changed meanwhile). Passes of several threads may
- * share a pattern. */
+/* One pass over a text (valid UTF-8, not changed meanwhile). Passes of several threads
+ * may share a pattern. */
 struct sr1__split {
     const struct sr1__pattern *pattern;
     const char *text;
     size_t n;
-    size_t at;      /* end of the last piece */
-    size_t match;   /* a match found but not yet given: [match, match_end) */
+    size_t at;    /* end of the last piece */
+    size_t match; /* a match found but not yet given: [match, match_end) */
     size_t match_end;
     void *data;
 };

@@ -1,5 +1,5 @@
-/* tokenizer/pattern_table.h - letters, numbers and marks that came with Unicode 15 to 16, as
- * class items: PCRE2 before 10.45 does not have them, the reference does. */
+/* tokenizer/pattern_table.h - letters, numbers and marks that came with Unicode 15 to 16,
+ * as class items: PCRE2 before 10.45 does not have them, the reference does. */
 #ifndef SR1__TOKENIZER_PATTERN_TABLE_H
 #define SR1__TOKENIZER_PATTERN_TABLE_H
 

@@ -1,5 +1,5 @@
-/* tokenizer/scan.c - see scan.h. Skipping a value only pairs up brackets and quotes; what is
- * inside is checked by whoever reads the slice. */
+/* tokenizer/scan.c - see scan.h. Skipping a value only pairs up brackets and quotes; what
+ * is inside is checked by whoever reads the slice. */
 #include "tokenizer/scan.h"
 
 #include "base/utf8.h"

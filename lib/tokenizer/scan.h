@@ -1,6 +1,6 @@
-/* tokenizer/scan.h - reads a big JSON text in place: the members of an object and the items
- * of an array as slices of the text, strings decoded one at a time. A vocabulary of 150,000
- * entries is read this way in a fraction of the time and memory of a tree. */
+/* tokenizer/scan.h - reads a big JSON text in place: the members of an object and the
+ * items of an array as slices of the text, strings decoded one at a time. A vocabulary of
+ * 150,000 entries is read this way in a fraction of the time and memory of a tree. */
 #ifndef SR1__TOKENIZER_SCAN_H
 #define SR1__TOKENIZER_SCAN_H
 
@@ -29,8 +29,8 @@ sr1_status sr1__scan_open(struct sr1__scan *s, struct sr1__slice value, char kin
 sr1_status sr1__scan_next(struct sr1__scan *s, struct sr1__slice *key,
                           struct sr1__slice *value, int *more);
 
-/* The characters of a JSON string with its quotes: *out points into value, or into tmp when
- * there are escapes (valid until tmp changes). Always valid UTF-8. */
+/* The characters of a JSON string with its quotes: *out points into value, or into tmp
+ * when there are escapes (valid until tmp changes). Always valid UTF-8. */
 sr1_status sr1__scan_string(struct sr1__slice value, struct sr1__buf *tmp,
                             const char *name, struct sr1__slice *out);
 

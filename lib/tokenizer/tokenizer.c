@@ -10,10 +10,10 @@
 #define FILE_MAX ((size_t)256 << 20)
 
 /* A tokenizer's files, as Hugging Face folders name them. */
-static const char *const file_names[] = {
-    "tokenizer.json",          "tokenizer_config.json", "chat_template.jinja",
-    "special_tokens_map.json", "added_tokens.json",     "vocab.json",
-    "merges.txt",              "generation_config.json"};
+static const char *const file_names[] = {"tokenizer.json",      "tokenizer_config.json",
+                                         "chat_template.jinja", "special_tokens_map.json",
+                                         "added_tokens.json",   "vocab.json",
+                                         "merges.txt",          "generation_config.json"};
 
 sr1_tokenizer *sr1__tokenizer_ref(sr1_tokenizer *t)
 {

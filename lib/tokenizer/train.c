@@ -9,10 +9,11 @@
 #define DEFAULT_VOCAB 1024
 #define DEFAULT_MIN_COUNT 2
 
-static const char *const default_special[] = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};
-static const char *const default_other[] = {"<tool_call>",      "</tool_call>",
-                                            "<tool_response>",  "</tool_response>",
-                                            "<think>",          "</think>"};
+static const char *const default_special[] = {"<|endoftext|>", "<|im_start|>",
+                                              "<|im_end|>"};
+static const char *const default_other[] = {"<tool_call>",     "</tool_call>",
+                                            "<tool_response>", "</tool_response>",
+                                            "<think>",         "</think>"};
 
 static sr1_status add_names(struct sr1__added *a, const char *const *names, size_t n,
                             int special)
@@ -50,7 +51,8 @@ static sr1_status read_options(const sr1_tokenizer_train_options *from,
 }
 
 /* Bounds of the options; *model_size is what the byte-level vocabulary may hold. */
-static sr1_status check_options(const sr1_tokenizer_train_options *o, uint32_t *model_size)
+static sr1_status check_options(const sr1_tokenizer_train_options *o,
+                                uint32_t *model_size)
 {
     size_t added = o->n_special_tokens + o->n_added_tokens;
 
@@ -69,7 +71,8 @@ static sr1_status check_options(const sr1_tokenizer_train_options *o, uint32_t *
 
 sr1_status sr1_tokenizer_train(const char *const *texts, const size_t *sizes,
                                const int64_t *weights, size_t n,
-                               const sr1_tokenizer_train_options *options, const char *dir)
+                               const sr1_tokenizer_train_options *options,
+                               const char *dir)
 {
     const struct sr1__corpus corpus = {texts, sizes, weights, n};
     struct sr1__pieces pieces;
@@ -95,8 +98,8 @@ sr1_status sr1_tokenizer_train(const char *const *texts, const size_t *sizes,
     if (status == SR1_OK)
         status = sr1__learnt_write(
             &learnt,
-            &(struct sr1__added_names){o.special_tokens, o.n_special_tokens, o.added_tokens,
-                                       o.n_added_tokens},
+            &(struct sr1__added_names){o.special_tokens, o.n_special_tokens,
+                                       o.added_tokens, o.n_added_tokens},
             dir);
     sr1__learnt_free(&learnt);
     sr1__pieces_free(&pieces);

@@ -29,13 +29,13 @@ struct sr1__corpus {
 
 void sr1__pieces_init(struct sr1__pieces *p);
 void sr1__pieces_free(struct sr1__pieces *p);
-/* Count the pieces that encoding would merge: texts cut at the added tokens, in normal form,
- * split by Qwen's pattern. */
+/* Count the pieces that encoding would merge: texts cut at the added tokens, in normal
+ * form, split by Qwen's pattern. */
 sr1_status sr1__pieces_count(struct sr1__pieces *p, const struct sr1__corpus *corpus,
                              const struct sr1__added *added);
 
-/* What was learnt: vocab holds the 256 bytes (ids in the order of the byte alphabet) and the
- * tokens made, merges[rank] the pairs. */
+/* What was learnt: vocab holds the 256 bytes (ids in the order of the byte alphabet) and
+ * the tokens made, merges[rank] the pairs. */
 struct sr1__learnt {
     struct sr1__vocab vocab;
     struct sr1__merge *merges;
@@ -53,7 +53,7 @@ struct sr1__added_names {
     const char *const *other;
     size_t n_other;
 };
-sr1_status sr1__learnt_write(const struct sr1__learnt *l, const struct sr1__added_names *names,
-                             const char *dir);
+sr1_status sr1__learnt_write(const struct sr1__learnt *l,
+                             const struct sr1__added_names *names, const char *dir);
 
 #endif

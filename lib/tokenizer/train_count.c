@@ -56,7 +56,8 @@ static sr1_status grow(struct sr1__pieces *p)
     return SR1_OK;
 }
 
-static sr1_status count_piece(struct sr1__pieces *p, const char *s, size_t n, int64_t weight)
+static sr1_status count_piece(struct sr1__pieces *p, const char *s, size_t n,
+                              int64_t weight)
 {
     uint32_t *slot;
 
@@ -74,8 +75,8 @@ static sr1_status count_piece(struct sr1__pieces *p, const char *s, size_t n, in
 }
 
 /* A stretch of text without added tokens. */
-static sr1_status count_plain(struct sr1__pieces *p, struct sr1__split *split, const char *s,
-                              size_t n, int64_t weight)
+static sr1_status count_plain(struct sr1__pieces *p, struct sr1__split *split,
+                              const char *s, size_t n, int64_t weight)
 {
     struct sr1__buf normal;
     sr1_status status;
@@ -124,7 +125,8 @@ static sr1_status count_all(struct sr1__pieces *p, struct sr1__split *split,
 
         if ((!c->texts[i] && n) || weight < 0 || weight > WEIGHT_MAX || n > SR1__TEXT_MAX)
             return sr1__fail(SR1_E_INVALID,
-                             "tokenizer training: text %zu: weight or size out of range", i);
+                             "tokenizer training: text %zu: weight or size out of range",
+                             i);
         if (weight && n)
             SR1__TRY(count_text(p, split, added, c->texts[i], n, weight));
     }

@@ -1,9 +1,9 @@
 /* tokenizer/train_learn.c - learns merges: again and again the most frequent pair of
  * neighbours becomes a token.
  *
- * Counts of pairs are kept up to date merge by merge; a queue holds (count, pair), of which
- * those whose count has changed since are put back when they come up. Equal counts: the pair
- * with the smaller ids first. */
+ * Counts of pairs are kept up to date merge by merge; a queue holds (count, pair), of
+ * which those whose count has changed since are put back when they come up. Equal counts:
+ * the pair with the smaller ids first. */
 #include "tokenizer/train.h"
 
 #include "base/mem.h"
@@ -181,8 +181,8 @@ static sr1_status push_touched(struct learner *l)
     return SR1_OK;
 }
 
-/* Replace each (left, right) in one piece by `made`, counting what neighbours that changes.
- * The pair's own count is settled by the caller. */
+/* Replace each (left, right) in one piece by `made`, counting what neighbours that
+ * changes. The pair's own count is settled by the caller. */
 static sr1_status merge_in_piece(struct learner *l, uint32_t piece, uint32_t left,
                                  uint32_t right, uint32_t made)
 {
@@ -298,7 +298,8 @@ static sr1_status begin(struct learner *l, const struct sr1__vocab *v)
 /* Hostile texts (one letter, a million times) would make tokens without bound. */
 static int too_long(const struct sr1__vocab *v, const struct queued *q)
 {
-    return (uint32_t)v->tokens[q->left].len + v->tokens[q->right].len > SR1__TOKEN_LEN_MAX;
+    return (uint32_t)v->tokens[q->left].len + v->tokens[q->right].len >
+           SR1__TOKEN_LEN_MAX;
 }
 
 static sr1_status learn(struct learner *l, struct sr1__learnt *out, uint32_t max_tokens,

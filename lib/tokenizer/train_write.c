@@ -40,8 +40,8 @@ static sr1_status put_token(struct sr1__buf *b, const struct sr1__vocab *v, uint
     return status;
 }
 
-static void put_added_token(struct sr1__buf *b, const char *text, uint32_t id, int special,
-                            int first)
+static void put_added_token(struct sr1__buf *b, const char *text, uint32_t id,
+                            int special, int first)
 {
     sr1__buf_fmt(b, "%s\n    {\"id\": %u, \"content\": ", first ? "" : ",", id);
     put_text(b, text);
@@ -51,7 +51,8 @@ static void put_added_token(struct sr1__buf *b, const char *text, uint32_t id, i
                  special ? "true" : "false");
 }
 
-static void put_added(struct sr1__buf *b, const struct sr1__added_names *names, uint32_t id)
+static void put_added(struct sr1__buf *b, const struct sr1__added_names *names,
+                      uint32_t id)
 {
     for (size_t i = 0; i < names->n_special; i++)
         put_added_token(b, names->special[i], id++, 1, i == 0);
@@ -155,8 +156,8 @@ static sr1_status replace_in(const char *dir, const char *name, const struct sr1
     return status;
 }
 
-sr1_status sr1__learnt_write(const struct sr1__learnt *l, const struct sr1__added_names *names,
-                             const char *dir)
+sr1_status sr1__learnt_write(const struct sr1__learnt *l,
+                             const struct sr1__added_names *names, const char *dir)
 {
     struct sr1__buf tokenizer, config;
     sr1_status status;

@@ -106,7 +106,8 @@ sr1_status sr1__vocab_add(struct sr1__vocab *v, uint32_t id, const char *bytes, 
             SR1__TRY(grow_slots(v));
         slot = &v->slots[slot_of(v, bytes, n)];
         if (*slot != SR1__NO_TOKEN)
-            return sr1__fail(SR1_E_PARSE, "tokens %u and %u are the same bytes", *slot, id);
+            return sr1__fail(SR1_E_PARSE, "tokens %u and %u are the same bytes", *slot,
+                             id);
     }
     v->tokens[id] = (struct sr1__token){(uint32_t)v->pool.len, (uint16_t)n, 0};
     sr1__buf_add(&v->pool, bytes, n);

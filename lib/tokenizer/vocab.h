@@ -1,7 +1,7 @@
 /* tokenizer/vocab.h - the tokens as bytes, and the merges between them.
  *
- * Files write a byte-level token in GPT-2's byte alphabet, where each byte has a printable
- * character (0x20 is "Ġ"); here tokens are the bytes themselves. */
+ * Files write a byte-level token in GPT-2's byte alphabet, where each byte has a
+ * printable character (0x20 is "Ġ"); here tokens are the bytes themselves. */
 #ifndef SR1__TOKENIZER_VOCAB_H
 #define SR1__TOKENIZER_VOCAB_H
 
@@ -44,7 +44,8 @@ sr1_status sr1__vocab_add(struct sr1__vocab *v, uint32_t id, const char *bytes, 
 uint32_t sr1__vocab_find(const struct sr1__vocab *v, const char *bytes, size_t n);
 const char *sr1__vocab_bytes(const struct sr1__vocab *v, uint32_t id, size_t *n);
 
-/* Byte alphabet: the code point that stands for a byte, and back (-1: stands for none). */
+/* Byte alphabet: the code point that stands for a byte, and back (-1: stands for none).
+ */
 uint32_t sr1__byte_char(unsigned char byte);
 int sr1__char_byte(uint32_t cp);
 /* The bytes that text (valid UTF-8) in the byte alphabet stands for, appended to out;

@@ -1,4 +1,5 @@
-/* tests/unit/tokenizer/support.h - where the tokenizer's test data lies, and JSON lines. */
+/* tests/unit/tokenizer/support.h - where the tokenizer's test data lies, and JSON lines.
+ */
 #ifndef SR1__TESTS_TOKENIZER_SUPPORT_H
 #define SR1__TESTS_TOKENIZER_SUPPORT_H
 
@@ -88,8 +89,8 @@ static inline void ids_from(const json_t *list, struct sr1__ids *ids)
         OK(sr1__ids_add(ids, (int32_t)json_integer_value(item)));
 }
 
-static inline void assert_same_ids(const int32_t *got, size_t n, const struct sr1__ids *want,
-                                   const char *what)
+static inline void assert_same_ids(const int32_t *got, size_t n,
+                                   const struct sr1__ids *want, const char *what)
 {
     if (n == want->n && (n == 0 || memcmp(got, want->v, n * sizeof *got) == 0))
         return;

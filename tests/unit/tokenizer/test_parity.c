@@ -1,5 +1,6 @@
-/* test_parity.c - ids, text and chat prompts equal to the reference's, case by case. Over the
- * real Qwen3 vocabulary where it is there, and always over the small one of the fixtures. */
+/* test_parity.c - ids, text and chat prompts equal to the reference's, case by case. Over
+ * the real Qwen3 vocabulary where it is there, and always over the small one of the
+ * fixtures. */
 #include "support.h"
 
 #include "base/utf8.h"
@@ -12,8 +13,8 @@ static void check_ids(const sr1_tokenizer *t, const json_t *text, const json_t *
     size_t n = 0;
 
     ids_from(want, &expected);
-    OK(sr1_tokenizer_encode(t, json_string_value(text), json_string_length(text), mode, &ids,
-                            &n));
+    OK(sr1_tokenizer_encode(t, json_string_value(text), json_string_length(text), mode,
+                            &ids, &n));
     assert_same_ids(ids, n, &expected, json_string_value(text));
     sr1_free(ids);
     sr1__ids_free(&expected);
@@ -28,12 +29,14 @@ static void check_decoded(const sr1_tokenizer *t, const json_t *ids, const json_
 
     ids_from(ids, &given);
     OK(sr1_tokenizer_decode(t, given.v, given.n, skip, &text, &n));
-    assert_same_text(text, n, json_string_value(want), json_string_length(want), "decoded");
+    assert_same_text(text, n, json_string_value(want), json_string_length(want),
+                     "decoded");
     sr1_free(text);
     sr1__ids_free(&given);
 }
 
-/* What streaming gives, piece by piece, is whole characters and adds up to the same text. */
+/* What streaming gives, piece by piece, is whole characters and adds up to the same text.
+ */
 static void check_streamed(sr1_tokenizer *t, const json_t *ids, const json_t *want,
                            int32_t skip)
 {
@@ -45,7 +48,8 @@ static void check_streamed(sr1_tokenizer *t, const json_t *ids, const json_t *wa
 
     sr1__buf_init(&all, 0);
     OK(sr1_token_stream_new(&s, t, skip));
-    json_array_foreach(ids, i, id) {
+    json_array_foreach(ids, i, id)
+    {
         OK(sr1_token_stream_push(s, (int32_t)json_integer_value(id), &text, &n));
         assert_int_equal(sr1__utf8_valid(text, n), 1);
         sr1__buf_add(&all, text, n);
@@ -110,7 +114,8 @@ static void chat_case(const json_t *c, void *arg)
     o.no_thinking = json_is_false(thinking);
     OK(sr1_tokenizer_chat_json(arg, messages.data, messages.len, &o, &text, &n_text, &ids,
                                &n_ids));
-    assert_same_text(text, n_text, json_string_value(want), json_string_length(want), "chat");
+    assert_same_text(text, n_text, json_string_value(want), json_string_length(want),
+                     "chat");
     ids_from(json_object_get(c, "ids"), &expected);
     assert_same_ids(ids, n_ids, &expected, text);
     sr1_free(text);
