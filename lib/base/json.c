@@ -8,16 +8,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Its lexer goes on after a failed allocation, with a character less; so failures are noted. */
+/* jansson (2.14) lexes on when its text buffer cannot grow: a character is lost, and where
+ * that is a closing quote it reads past the end. So while it parses a reserve is held, large
+ * enough for one more growth; the first failure gives the reserve back, tries again, and is
+ * reported once the parser has returned. */
+static _Thread_local void *reserve;
 static _Thread_local int out_of_memory;
 
 static void *allocate(size_t n)
 {
     void *p = sr1__malloc(n);
 
-    if (!p)
-        out_of_memory = 1;
-    return p;
+    if (p || !reserve)
+        return p;
+    out_of_memory = 1;
+    sr1__free(reserve);
+    reserve = NULL;
+    return sr1__malloc(n);
+}
+
+static int hold_reserve(size_t text_length)
+{
+    out_of_memory = 0;
+    reserve = text_length < SIZE_MAX / 4 ? sr1__malloc(2 * text_length + 4096) : NULL;
+    return reserve != NULL;
+}
+
+static void drop_reserve(void)
+{
+    sr1__free(reserve);
+    reserve = NULL;
 }
 
 /* Before main (or when the library is loaded) no other thread runs, so this needs no lock.
@@ -52,8 +72,10 @@ sr1_status sr1__json_parse(json_t **out, const char *text, size_t n, const char 
     }
     memset(&e, 0, sizeof e);
     out_of_memory = 0;
+    parsing = 1;
     j = json_loadb(n ? text : "", n, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES | JSON_DECODE_ANY,
                    &e);
+    parsing = 0;
     if (out_of_memory) {
         json_decref(j);
         return sr1__fail_nomem(name);
