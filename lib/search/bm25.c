@@ -134,7 +134,10 @@ static sr1_status give_doc(struct query *q, const struct sr1__bm25_doc *doc, siz
     sr1_status status;
 
     SR1__TRY(sr1__row_read(q->rows, doc->doc, &bytes, &n));
-    if (sr1__json_parse(&row, bytes, n, "stored row") != SR1_OK)
+    status = sr1__json_parse(&row, bytes, n, "stored row");
+    if (status == SR1_E_NOMEM)
+        return status;
+    if (status != SR1_OK)
         return sr1__fail(SR1_E_CORRUPT, "index is damaged: a stored row is not JSON; "
                                         "build it again");
     status = give_hit(q, row, index, (double)doc->score / SR1__BM25_UNIT, sink);
