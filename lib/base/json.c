@@ -71,11 +71,11 @@ sr1_status sr1__json_parse(json_t **out, const char *text, size_t n, const char 
         n -= 3;
     }
     memset(&e, 0, sizeof e);
-    out_of_memory = 0;
-    parsing = 1;
+    if (!hold_reserve(n))
+        return sr1__fail_nomem(name);
     j = json_loadb(n ? text : "", n, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES | JSON_DECODE_ANY,
                    &e);
-    parsing = 0;
+    drop_reserve();
     if (out_of_memory) {
         json_decref(j);
         return sr1__fail_nomem(name);

@@ -260,6 +260,29 @@ static sr1_status read_yaml(void *arg)
     return SR1_OK;
 }
 
+static sr1_status read_string(void *text)
+{
+    json_t *j = NULL;
+
+    SR1__TRY(sr1__json_parse(&j, text, strlen(text), "t"));
+    json_decref(j);
+    return SR1_OK;
+}
+
+/* Strings whose closing quote makes the parser's buffer grow are among these lengths. */
+static void memory_may_fail_at_a_quote(void **state)
+{
+    char text[160];
+
+    (void)state;
+    for (size_t n = 0; n < 140; n++) {
+        memset(text, 'x', sizeof text);
+        text[0] = text[n + 1] = '"';
+        text[n + 2] = '\0';
+        assert_true(torture(read_string, text) >= 3);
+    }
+}
+
 static void memory_may_fail(void **state)
 {
     (void)state;
@@ -279,6 +302,7 @@ int main(void)
         cmocka_unit_test(files_by_ending),
         cmocka_unit_test(a_bounded_buffer_bounds_a_dump),
         cmocka_unit_test(memory_may_fail),
+        cmocka_unit_test(memory_may_fail_at_a_quote),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
