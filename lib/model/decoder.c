@@ -1,0 +1,363 @@
+/* model/decoder.c - rows of tokens under way: feeding, forking, drawing.
+ *
+ * A feed packs the new tokens of all its rows into one pass; the cache (kv.h) lets each token
+ * look at its own row. Only the last token of each row goes through the vocabulary head. */
+#include "model/decoder.h"
+
+#include "base/mem.h"
+#include "model/kv.h"
+
+#include <string.h>
+
+#define PARALLEL_LOGITS 100000 /* logits below which waking threads does not pay */
+
+struct row {
+    int64_t length;
+    uint64_t version; /* of the weights that its cache was made with */
+    float *logits;    /* [V]; meaningless while length is 0 */
+    int64_t feed;     /* number of the last feed that named this row */
+};
+
+struct sr1__decoder {
+    sr1_model *model;
+    struct sr1__kv *kv;
+    struct sr1__pool *pool;
+    struct row *rows;
+    int32_t n_rows;
+    int64_t max_tokens;
+    struct sr1__decoder_stats stats;
+    int64_t feed;
+    /* scratch of one feed */
+    struct sr1__span *spans; /* [n_rows] */
+    int64_t *last;           /* [n_rows] index of each span's last token */
+    int32_t *ids;
+    int64_t *positions;
+    size_t cap; /* of ids and positions */
+    struct sr1__sample *samples; /* [n_rows] */
+    const float **logits;        /* [n_rows] */
+};
+
+/* ---- making ---- */
+
+static sr1_status check_row(const struct sr1__decoder *d, int32_t row)
+{
+    if (row < 0 || row >= d->n_rows)
+        return sr1__fail(SR1_E_INVALID, "decoder: row %d is not in [0, %d)", (int)row,
+                         (int)d->n_rows);
+    return SR1_OK;
+}
+
+static sr1_status new_cache(struct sr1__decoder *d)
+{
+    const sr1_model *m = d->model;
+
+    if (m->device == SR1__CPU && m->dtype != SR1__F16)
+        return sr1__kv_paged_new(&d->kv, m, d->n_rows, d->pool);
+    return sr1__kv_slots_new(&d->kv, m, d->n_rows, d->max_tokens);
+}
+
+sr1_status sr1__decoder_new(struct sr1__decoder **out, sr1_model *m, int32_t max_rows,
+                            int64_t max_tokens_per_row)
+{
+    struct sr1__decoder *d;
+    size_t n = (size_t)max_rows;
+    sr1_status status;
+
+    if (max_rows < 1 || max_tokens_per_row < 1 || max_tokens_per_row > INT32_MAX)
+        return sr1__fail(SR1_E_INVALID, "decoder: %d rows of %lld tokens", (int)max_rows,
+                         (long long)max_tokens_per_row);
+    d = sr1__calloc(1, sizeof *d);
+    if (!d)
+        return sr1__fail_nomem("decoder");
+    d->model = sr1__model_retain(m);
+    d->n_rows = max_rows;
+    d->max_tokens = max_tokens_per_row;
+    d->rows = sr1__calloc(n, sizeof *d->rows);
+    d->spans = sr1__calloc(n, sizeof *d->spans);
+    d->last = sr1__calloc(n, sizeof *d->last);
+    d->samples = sr1__calloc(n, sizeof *d->samples);
+    d->logits = sr1__calloc(n, sizeof *d->logits);
+    if (!d->rows || !d->spans || !d->last || !d->samples || !d->logits)
+        status = sr1__fail_nomem("decoder");
+    else
+        status = sr1__pool_new(&d->pool, sr1__torch_threads_get());
+    if (status == SR1_OK)
+        status = new_cache(d);
+    if (status != SR1_OK) {
+        sr1__decoder_free(d);
+        return status;
+    }
+    *out = d;
+    return SR1_OK;
+}
+
+void sr1__decoder_free(struct sr1__decoder *d)
+{
+    if (!d)
+        return;
+    if (d->kv) {
+        sr1__decoder_reset(d);
+        d->kv->ops->free(d->kv);
+    }
+    sr1__pool_free(d->pool);
+    sr1__free(d->rows);
+    sr1__free(d->spans);
+    sr1__free(d->last);
+    sr1__free(d->ids);
+    sr1__free(d->positions);
+    sr1__free(d->samples);
+    sr1__free(d->logits);
+    sr1_model_free(d->model);
+    sr1__free(d);
+}
+
+/* ---- feeding ---- */
+
+static sr1_status check_feed(struct sr1__decoder *d, const struct sr1__feed *f)
+{
+    struct row *r;
+
+    SR1__TRY(check_row(d, f->row));
+    r = &d->rows[f->row];
+    if (r->feed == d->feed)
+        return sr1__fail(SR1_E_INVALID, "decoder: row %d is fed twice at once", (int)f->row);
+    r->feed = d->feed;
+    if (f->n_ids == 0)
+        return sr1__fail(SR1_E_INVALID, "decoder: row %d is fed no tokens", (int)f->row);
+    if (f->n_ids > (size_t)(d->max_tokens - r->length))
+        return sr1__fail(SR1_E_LIMIT,
+                         "decoder: row %d would have %zu tokens; its maximum is %lld", (int)f->row,
+                         (size_t)r->length + f->n_ids, (long long)d->max_tokens);
+    if (r->length > 0 && r->version != d->model->version)
+        return sr1__fail(SR1_E_STATE,
+                         "decoder: the weights have changed since row %d began; clear it",
+                         (int)f->row);
+    return SR1_OK;
+}
+
+static sr1_status grow_scratch(struct sr1__decoder *d, size_t n)
+{
+    int32_t *ids;
+    int64_t *positions;
+
+    if (n <= d->cap)
+        return SR1_OK;
+    ids = sr1__realloc(d->ids, 2 * n, sizeof *ids);
+    if (!ids)
+        return sr1__fail_nomem("decoder");
+    d->ids = ids;
+    positions = sr1__realloc(d->positions, 2 * n, sizeof *positions);
+    if (!positions)
+        return sr1__fail_nomem("decoder");
+    d->positions = positions;
+    d->cap = 2 * n;
+    return SR1_OK;
+}
+
+/* Lay the tokens end to end. *total receives their number, *top the largest position + 1. */
+static sr1_status pack(struct sr1__decoder *d, const struct sr1__feed *feeds, size_t n,
+                       int64_t *total, int64_t *top)
+{
+    int64_t at = 0;
+
+    *top = 0;
+    d->feed++;
+    for (size_t i = 0; i < n; i++) {
+        struct sr1__span *sp = &d->spans[i];
+
+        SR1__TRY(check_feed(d, &feeds[i]));
+        *sp = (struct sr1__span){feeds[i].row, at, d->rows[feeds[i].row].length,
+                                 (int64_t)feeds[i].n_ids};
+        SR1__TRY(grow_scratch(d, (size_t)(at + sp->n)));
+        memcpy(d->ids + at, feeds[i].ids, feeds[i].n_ids * sizeof *d->ids);
+        for (int64_t t = 0; t < sp->n; t++)
+            d->positions[at + t] = sp->past + t;
+        at += sp->n;
+        d->last[i] = at - 1;
+        *top = sp->past + sp->n > *top ? sp->past + sp->n : *top;
+    }
+    *total = at;
+    return SR1_OK;
+}
+
+static sr1_status reserve_logits(const struct sr1__decoder *d, struct row *r)
+{
+    if (!r->logits)
+        r->logits = sr1__calloc((size_t)d->model->config.vocab_size, sizeof *r->logits);
+    return r->logits ? SR1_OK : sr1__fail_nomem("logits");
+}
+
+/* Everything that can fail for lack of memory, before the pass. */
+static sr1_status reserve(struct sr1__decoder *d, size_t n, int64_t top)
+{
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(reserve_logits(d, &d->rows[d->spans[i].row]));
+    SR1__TRY(sr1__rope_reserve(&d->model->rope, top));
+    return d->kv->ops->reserve(d->kv, d->spans, n);
+}
+
+struct pass {
+    struct sr1__decoder *d;
+    size_t n;
+};
+
+static sr1_tensor *attend(sr1_scope *s, void *self, int32_t layer, sr1_tensor *q, sr1_tensor *k,
+                          sr1_tensor *v)
+{
+    const struct pass *p = self;
+    struct sr1__kv *kv = p->d->kv;
+
+    return kv->ops->attend(s, kv, layer, p->d->spans, p->n, q, k, v);
+}
+
+/* Logits of each span's last token into its row. */
+static void read_logits(sr1_scope *s, struct sr1__decoder *d, size_t n, int64_t total,
+                        sr1_tensor *hidden)
+{
+    size_t vocab = (size_t)d->model->config.vocab_size;
+    sr1_tensor *logits;
+    const float *v;
+
+    if ((int64_t)n < total)
+        hidden = t_index_select(s, hidden, 0, t_from_i64(s, d->last, T_SHAPE((int64_t)n)));
+    logits = sr1__qwen_logits(s, d->model, hidden);
+    logits = t_contiguous(s, t_to_device(s, t_to(s, logits, SR1__F32), SR1__CPU));
+    v = sr1__shim_data(logits);
+    for (size_t i = 0; v && i < n; i++)
+        memcpy(d->rows[d->spans[i].row].logits, v + i * vocab, vocab * sizeof *v);
+}
+
+static sr1_status run(struct sr1__decoder *d, size_t n, int64_t total)
+{
+    struct pass p = {d, n};
+    const struct sr1__attention attention = {attend, &p};
+    sr1_scope *s = sr1__scope_open(d->model->device, "decode");
+
+    sr1__scope_inference(s);
+    read_logits(s, d, n, total,
+                sr1__qwen_body(s, d->model, d->ids, d->positions, (size_t)total, &attention));
+    return sr1__scope_close(s);
+}
+
+sr1_status sr1__decoder_feed(struct sr1__decoder *d, const struct sr1__feed *feeds, size_t n)
+{
+    int64_t total;
+    int64_t top;
+
+    if (n == 0)
+        return SR1_OK;
+    if (n > (size_t)d->n_rows)
+        return sr1__fail(SR1_E_INVALID, "decoder: %zu feeds for %d rows", n, (int)d->n_rows);
+    SR1__TRY(pack(d, feeds, n, &total, &top));
+    SR1__TRY(reserve(d, n, top));
+    SR1__TRY(run(d, n, total));
+    for (size_t i = 0; i < n; i++) {
+        struct row *r = &d->rows[d->spans[i].row];
+
+        r->length += d->spans[i].n;
+        r->version = d->model->version;
+    }
+    d->stats.forwards++;
+    d->stats.tokens_fed += total;
+    return SR1_OK;
+}
+
+/* ---- rows ---- */
+
+static sr1_status fork_one(struct sr1__decoder *d, int32_t from, int32_t to)
+{
+    const struct row *a = &d->rows[from];
+    struct row *b = &d->rows[to];
+    size_t vocab = (size_t)d->model->config.vocab_size;
+
+    SR1__TRY(check_row(d, to));
+    if (to == from)
+        return sr1__fail(SR1_E_INVALID, "decoder: row %d is forked to itself", (int)from);
+    sr1__decoder_clear(d, to);
+    if (a->length == 0)
+        return SR1_OK;
+    SR1__TRY(reserve_logits(d, b));
+    memcpy(b->logits, a->logits, vocab * sizeof *b->logits);
+    SR1__TRY(d->kv->ops->fork(d->kv, from, to, a->length));
+    b->length = a->length;
+    b->version = a->version;
+    return SR1_OK;
+}
+
+sr1_status sr1__decoder_fork(struct sr1__decoder *d, int32_t from, const int32_t *to, size_t n)
+{
+    SR1__TRY(check_row(d, from));
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(fork_one(d, from, to[i]));
+    return SR1_OK;
+}
+
+void sr1__decoder_clear(struct sr1__decoder *d, int32_t row)
+{
+    if (row < 0 || row >= d->n_rows)
+        return;
+    d->kv->ops->clear(d->kv, row);
+    d->rows[row].length = 0;
+}
+
+void sr1__decoder_reset(struct sr1__decoder *d)
+{
+    for (int32_t i = 0; i < d->n_rows; i++) {
+        sr1__decoder_clear(d, i);
+        sr1__free(d->rows[i].logits);
+        d->rows[i].logits = NULL;
+    }
+    d->kv->ops->trim(d->kv);
+}
+
+const float *sr1__decoder_logits(const struct sr1__decoder *d, int32_t row)
+{
+    return row >= 0 && row < d->n_rows && d->rows[row].length > 0 ? d->rows[row].logits : NULL;
+}
+
+int64_t sr1__decoder_length(const struct sr1__decoder *d, int32_t row)
+{
+    return row >= 0 && row < d->n_rows ? d->rows[row].length : 0;
+}
+
+sr1_model *sr1__decoder_model(const struct sr1__decoder *d)
+{
+    return d->model;
+}
+
+void sr1__decoder_stats(const struct sr1__decoder *d, struct sr1__decoder_stats *out)
+{
+    *out = d->stats;
+    out->cache_bytes = d->kv->ops->bytes(d->kv);
+}
+
+/* ---- drawing ---- */
+
+sr1_status sr1__decoder_sample(struct sr1__decoder *d, const int32_t *rows, size_t n,
+                               const struct sr1__sampling *sampling,
+                               struct sr1__rng *const *rngs, int32_t *ids, float *log_probs,
+                               float *entropies)
+{
+    size_t vocab = (size_t)d->model->config.vocab_size;
+
+    if (n > (size_t)d->n_rows)
+        return sr1__fail(SR1_E_INVALID, "decoder: %zu draws from %d rows", n, (int)d->n_rows);
+    if (!rngs && sampling->temperature > 0)
+        return sr1__fail(SR1_E_INVALID, "decoder: a draw needs a random stream");
+    for (size_t i = 0; i < n; i++) {
+        SR1__TRY(check_row(d, rows[i]));
+        d->logits[i] = sr1__decoder_logits(d, rows[i]);
+        if (!d->logits[i])
+            return sr1__fail(SR1_E_STATE, "decoder: row %d has read nothing yet", (int)rows[i]);
+    }
+    SR1__TRY(sr1__sample_rows(n * vocab > PARALLEL_LOGITS ? d->pool : NULL, d->logits, n, vocab,
+                              sampling, rngs, d->samples));
+    for (size_t i = 0; i < n; i++) {
+        ids[i] = d->samples[i].id;
+        if (log_probs)
+            log_probs[i] = d->samples[i].log_prob;
+        if (entropies)
+            entropies[i] = d->samples[i].entropy;
+    }
+    return SR1_OK;
+}

@@ -1,0 +1,424 @@
+/* Decoding with a cache equals the full forward pass, however the tokens are cut into feeds and
+ * whatever other rows do; greedy continuations equal transformers'. */
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "model/decoder.h"
+#include "model/kv.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define VOCAB 128
+#define ROWS 6
+#define TOKENS 150 /* several pages of the cache */
+
+static const char *const cases[] = {
+    "qwen3-tied", "qwen3-untied-wide", "qwen3-group8-sharded", "qwen3-bias",
+    "qwen3-bf16", "qwen3-fp16",        "qwen2-tied",           "qwen2-untied-bf16"};
+#define N_CASES (sizeof cases / sizeof *cases)
+
+static char *case_path(const char *name, const char *file)
+{
+    static char path[600];
+
+    snprintf(path, sizeof path, "%s/tests/golden/model/%s/%s", getenv("SR1_SRC"), name, file);
+    return path;
+}
+
+static sr1_model *open_model(const char *name, const char *dtype)
+{
+    sr1_model_options options = {.struct_size = sizeof options, .device = "cpu", .dtype = dtype};
+    sr1_model *m = NULL;
+
+    if (sr1_model_open(&m, case_path(name, ""), &options) != SR1_OK)
+        fail_msg("%s: %s", name, sr1_last_error());
+    return m;
+}
+
+static struct sr1__decoder *new_decoder(sr1_model *m, int32_t rows, int64_t tokens)
+{
+    struct sr1__decoder *d = NULL;
+
+    assert_int_equal(sr1__decoder_new(&d, m, rows, tokens), SR1_OK);
+    return d;
+}
+
+static void feed(struct sr1__decoder *d, int32_t row, const int32_t *ids, size_t n)
+{
+    struct sr1__feed f = {row, ids, n};
+
+    if (sr1__decoder_feed(d, &f, 1) != SR1_OK)
+        fail_msg("%s", sr1_last_error());
+}
+
+/* The precision of a model, and what its cache is. */
+static const struct kind {
+    const char *name;
+    const char *dtype;
+    double tolerance;
+} kinds[] = {
+    {"qwen3-tied", "fp32", 1e-5},
+    {"qwen3-group8-sharded", "fp32", 1e-5},
+    {"qwen3-bias", "fp32", 1e-5},
+    {"qwen2-tied", "fp32", 1e-5},
+    {"qwen3-bf16", "bf16", 0.25},
+    {"qwen3-fp16", "fp16", 0.05}, /* slots */
+};
+#define N_KINDS (sizeof kinds / sizeof *kinds)
+
+static int32_t ids[ROWS][TOKENS];
+static float full[ROWS][TOKENS][VOCAB];
+
+static void make_rows(sr1_model *m, uint64_t seed)
+{
+    struct sr1__rng rng;
+
+    sr1__rng_seed(&rng, seed, 0);
+    for (size_t r = 0; r < ROWS; r++) {
+        for (size_t t = 0; t < TOKENS; t++)
+            ids[r][t] = (int32_t)sr1__rng_below(&rng, VOCAB);
+        assert_int_equal(sr1_model_logits(m, ids[r], TOKENS, full[r][0]), SR1_OK);
+    }
+}
+
+static void check_logits(const struct sr1__decoder *d, int32_t row, size_t source, double tolerance)
+{
+    int64_t n = sr1__decoder_length(d, row);
+    const float *got = sr1__decoder_logits(d, row);
+    double worst = 0;
+
+    assert_non_null(got);
+    for (size_t i = 0; i < VOCAB; i++)
+        worst = fmax(worst, fabs((double)got[i] - (double)full[source][n - 1][i]) /
+                                fmax(1, fabs((double)full[source][n - 1][i])));
+    if (!(worst <= tolerance))
+        fail_msg("row %d after %d tokens: logits differ by %g of them", (int)row, (int)n, worst);
+}
+
+/* Rows advance by random amounts, some at a time, and start anew at random. */
+static void random_feeds(const struct kind *kind)
+{
+    sr1_model *m = open_model(kind->name, kind->dtype);
+    struct sr1__decoder *d = new_decoder(m, ROWS, TOKENS);
+    struct sr1__decoder_stats stats;
+    struct sr1__rng rng;
+    int64_t fed = 0;
+    int steps = 0;
+
+    make_rows(m, 5);
+    sr1__rng_seed(&rng, 9, 0);
+    while (steps < 60) {
+        struct sr1__feed feeds[ROWS];
+        size_t n = 0;
+
+        for (int32_t r = ROWS - 1; r >= 0; r--) { /* not in the order of rows */
+            size_t at = (size_t)sr1__decoder_length(d, r);
+            size_t step = sr1__rng_below(&rng, 3) ? 1 : 1 + sr1__rng_below(&rng, 40);
+
+            if (sr1__rng_below(&rng, 4) == 0)
+                continue;
+            if (at == TOKENS || sr1__rng_below(&rng, 25) == 0) {
+                sr1__decoder_clear(d, r);
+                assert_null(sr1__decoder_logits(d, r));
+                at = 0;
+            }
+            step = step < TOKENS - at ? step : TOKENS - at;
+            feeds[n++] = (struct sr1__feed){r, ids[r] + at, step};
+            fed += (int64_t)step;
+        }
+        if (n == 0)
+            continue;
+        if (sr1__decoder_feed(d, feeds, n) != SR1_OK)
+            fail_msg("%s: %s", kind->name, sr1_last_error());
+        steps++;
+        for (size_t i = 0; i < n; i++)
+            check_logits(d, feeds[i].row, (size_t)feeds[i].row, kind->tolerance);
+    }
+    sr1__decoder_stats(d, &stats);
+    assert_int_equal(stats.forwards, steps);
+    assert_int_equal(stats.tokens_fed, fed);
+    assert_true(stats.cache_bytes > 0);
+    sr1__decoder_reset(d);
+    sr1__decoder_stats(d, &stats);
+    assert_int_equal(stats.cache_bytes, 0);
+    sr1__decoder_free(d);
+    sr1_model_free(m);
+}
+
+static void test_any_split(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_KINDS; i++)
+        random_feeds(&kinds[i]);
+}
+
+/* Forks share the prompt; what one appends is not seen by another. */
+static void test_fork(void **state)
+{
+    static const size_t cuts[] = {1, 31, 32, 33, 70};
+    const int32_t to[] = {3, 0, 5};
+
+    (void)state;
+    for (size_t k = 0; k < N_KINDS; k++) {
+        sr1_model *m = open_model(kinds[k].name, kinds[k].dtype);
+        struct sr1__decoder *d = new_decoder(m, ROWS, TOKENS);
+
+        make_rows(m, 6);
+        for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
+            size_t cut = cuts[c];
+
+            /* rows 0, 3, 5 are to continue row 2's beginning in ways of their own */
+            for (size_t i = 0; i < 3; i++)
+                memcpy(ids[to[i]], ids[2], cut * sizeof(int32_t));
+            for (size_t i = 0; i < 3; i++)
+                assert_int_equal(
+                    sr1_model_logits(m, ids[to[i]], TOKENS, full[to[i]][0]), SR1_OK);
+            sr1__decoder_clear(d, 2);
+            feed(d, 5, ids[1], 40); /* to be overwritten */
+            feed(d, 2, ids[2], cut);
+            assert_int_equal(sr1__decoder_fork(d, 2, to, 3), SR1_OK);
+            for (size_t i = 0; i < 3; i++)
+                check_logits(d, to[i], (size_t)to[i], kinds[k].tolerance);
+            feed(d, 3, ids[3] + cut, 1);
+            feed(d, 2, ids[2] + cut, 1);
+            feed(d, 0, ids[0] + cut, 50);
+            feed(d, 5, ids[5] + cut, 2);
+            feed(d, 3, ids[3] + cut + 1, 9);
+            sr1__decoder_clear(d, 2);
+            for (size_t t = cut + 2; t < cut + 40; t++)
+                feed(d, 5, ids[5] + t, 1);
+            for (size_t i = 0; i < 3; i++)
+                check_logits(d, to[i], (size_t)to[i], kinds[k].tolerance);
+        }
+        sr1__decoder_free(d);
+        sr1_model_free(m);
+    }
+}
+
+/* Forked rows share memory: eight copies of a long prompt take little more than one. */
+static void test_fork_memory(void **state)
+{
+    sr1_model *m = open_model("qwen3-tied", "fp32");
+    struct sr1__decoder *d = new_decoder(m, 8, TOKENS);
+    const int32_t to[] = {1, 2, 3, 4, 5, 6, 7};
+    struct sr1__decoder_stats one;
+    struct sr1__decoder_stats all;
+
+    (void)state;
+    make_rows(m, 6);
+    feed(d, 0, ids[0], 130);
+    sr1__decoder_stats(d, &one);
+    assert_int_equal(sr1__decoder_fork(d, 0, to, 7), SR1_OK);
+    for (int32_t r = 1; r < 8; r++)
+        feed(d, r, ids[0] + 130, 1);
+    sr1__decoder_stats(d, &all);
+    assert_true(all.cache_bytes < 3 * one.cache_bytes);
+    assert_int_equal(all.forwards, 8);
+    sr1__decoder_free(d);
+    sr1_model_free(m);
+}
+
+/* All prompts of a case together; greedy ids are those of transformers. */
+static void check_greedy(const char *name)
+{
+    enum { N = 3, NEW = 20 };
+    sr1_model *m = open_model(name, "fp32");
+    struct sr1__decoder *d = new_decoder(m, N, 64);
+    const struct sr1__sampling greedy = {0, 0, 1};
+    const int32_t rows[N] = {0, 1, 2};
+    struct sr1__feed feeds[N];
+    int32_t prompt[N][64];
+    int32_t next[N];
+    json_t *facts = NULL;
+
+    assert_int_equal(sr1__json_load(&facts, case_path(name, "expected.json"), 0), SR1_OK);
+    for (int32_t r = 0; r < N; r++) {
+        json_t *list = json_array_get(json_object_get(facts, "prompts"), (size_t)r);
+
+        for (size_t i = 0; i < json_array_size(list); i++)
+            prompt[r][i] = (int32_t)json_integer_value(json_array_get(list, i));
+        feeds[r] = (struct sr1__feed){r, prompt[r], json_array_size(list)};
+        assert_true(feeds[r].n_ids > 0);
+    }
+    for (size_t t = 0; t < NEW; t++) {
+        float log_probs[N];
+
+        assert_int_equal(sr1__decoder_feed(d, feeds, N), SR1_OK);
+        assert_int_equal(sr1__decoder_sample(d, rows, N, &greedy, NULL, next, log_probs, NULL),
+                         SR1_OK);
+        for (int32_t r = 0; r < N; r++) {
+            json_t *list = json_array_get(json_object_get(facts, "greedy"), (size_t)r);
+
+            assert_int_equal(next[r], json_integer_value(json_array_get(list, t)));
+            assert_true(log_probs[r] < 0);
+            feeds[r] = (struct sr1__feed){r, &next[r], 1};
+        }
+    }
+    json_decref(facts);
+    sr1__decoder_free(d);
+    sr1_model_free(m);
+}
+
+static void test_greedy(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_CASES; i++)
+        check_greedy(cases[i]);
+}
+
+/* Log-probs of drawn tokens equal those of the training forward at the same temperature. */
+static void test_log_probs(void **state)
+{
+    enum { N = 4, NEW = 60 };
+    sr1_model *m = open_model("qwen3-tied", "fp32");
+    struct sr1__decoder *d = new_decoder(m, N, TOKENS);
+    const struct sr1__sampling sampling = {0.7, 0, 1};
+    const int32_t rows[N] = {0, 1, 2, 3};
+    struct sr1__rng streams[N];
+    struct sr1__rng *rngs[N];
+    struct sr1__feed feeds[N];
+    float log_probs[NEW][N];
+    int32_t next[N];
+    int32_t seq[N][NEW + 1];
+
+    (void)state;
+    for (int32_t r = 0; r < N; r++) {
+        sr1__rng_seed(&streams[r], 1, (uint64_t)r);
+        rngs[r] = &streams[r];
+        seq[r][0] = 7 + r;
+        feeds[r] = (struct sr1__feed){r, &seq[r][0], 1};
+    }
+    for (size_t t = 0; t < NEW; t++) {
+        assert_int_equal(sr1__decoder_feed(d, feeds, N), SR1_OK);
+        assert_int_equal(
+            sr1__decoder_sample(d, rows, N, &sampling, rngs, next, log_probs[t], NULL), SR1_OK);
+        for (int32_t r = 0; r < N; r++) {
+            seq[r][t + 1] = next[r];
+            feeds[r].ids = &seq[r][t + 1];
+        }
+    }
+    for (int32_t r = 0; r < N; r++) {
+        const int64_t cu[2] = {0, NEW};
+        const struct sr1__packed in = {seq[r], cu, 1};
+        float got[NEW];
+        int64_t targets[NEW];
+        sr1_scope *s = sr1__scope_open(m->device, "test");
+        sr1_tensor *lp;
+
+        for (size_t t = 0; t < NEW; t++)
+            targets[t] = seq[r][t + 1];
+        lp = sr1__nn_token_log_probs(s, sr1__qwen_forward(s, m, &in, NULL), m->head,
+                                     t_from_i64(s, targets, T_SHAPE(NEW)), 0.7, 0, NULL);
+        t_to_host_f32(s, lp, got, NEW);
+        assert_int_equal(sr1__scope_close(s), SR1_OK);
+        for (size_t t = 0; t < NEW; t++)
+            assert_true(fabs((double)got[t] - (double)log_probs[t][r]) < 2e-5);
+    }
+    sr1__decoder_free(d);
+    sr1_model_free(m);
+}
+
+static void refused(struct sr1__decoder *d, const struct sr1__feed *f, size_t n, sr1_status status,
+                    const char *text)
+{
+    sr1_status got = sr1__decoder_feed(d, f, n);
+
+    if (got != status || !strstr(sr1_last_error(), text))
+        fail_msg("%d: %s; wanted %d: %s", (int)got, sr1_last_error(), (int)status, text);
+}
+
+/* Refused feeds and draws leave every row as it was. */
+static void test_refusals(void **state)
+{
+    sr1_model *m = open_model("qwen3-tied", "fp32");
+    struct sr1__decoder *d = new_decoder(m, 3, 50);
+    const int32_t bad[3] = {5, VOCAB, 5};
+    const int32_t self = 1;
+    const struct sr1__sampling warm = {1, 0, 1};
+    const int32_t rows[2] = {1, 2};
+    struct sr1__decoder *none = NULL;
+    int32_t out[2];
+
+    (void)state;
+    make_rows(m, 1);
+    feed(d, 1, ids[1], 20);
+    refused(d, &(struct sr1__feed){3, ids[0], 1}, 1, SR1_E_INVALID, "row 3");
+    refused(d, &(struct sr1__feed){-1, ids[0], 1}, 1, SR1_E_INVALID, "row -1");
+    refused(d, &(struct sr1__feed){1, ids[0], 0}, 1, SR1_E_INVALID, "no tokens");
+    refused(d, &(struct sr1__feed){1, ids[0], 31}, 1, SR1_E_LIMIT, "maximum is 50");
+    refused(d, &(struct sr1__feed){1, bad, 3}, 1, SR1_E_INVALID, "128");
+    refused(d, (const struct sr1__feed[]){{1, ids[0], 1}, {1, ids[0], 1}}, 2, SR1_E_INVALID,
+            "twice");
+    refused(d, (const struct sr1__feed[]){{1, ids[1] + 20, 5}, {2, bad, 3}}, 2, SR1_E_INVALID,
+            "128");
+    assert_int_equal(sr1__decoder_sample(d, rows, 2, &warm, NULL, out, NULL, NULL),
+                     SR1_E_INVALID);
+    assert_int_equal(
+        sr1__decoder_sample(d, rows, 2, &(struct sr1__sampling){0, 0, 1}, NULL, out, NULL, NULL),
+        SR1_E_STATE);
+    assert_int_equal(sr1__decoder_fork(d, 1, &self, 1), SR1_E_INVALID);
+    assert_int_equal(sr1__decoder_new(&none, m, 0, 5), SR1_E_INVALID);
+    assert_int_equal(sr1__decoder_length(d, 1), 20);
+    assert_int_equal(sr1__decoder_length(d, 2), 0);
+    check_logits(d, 1, 1, 1e-5);
+    feed(d, 1, ids[1] + 20, 5);
+    check_logits(d, 1, 1, 1e-5);
+    sr1__model_touch(m);
+    refused(d, &(struct sr1__feed){1, ids[1], 1}, 1, SR1_E_STATE, "weights have changed");
+    feed(d, 2, ids[2], 4);
+    sr1__decoder_clear(d, 1);
+    feed(d, 1, ids[1], 10);
+    check_logits(d, 1, 1, 1e-5);
+    sr1__decoder_free(d);
+    sr1_model_free(m);
+}
+
+/* A failed allocation anywhere leaves rows that go on as if nothing had happened. */
+static void test_allocation_failures(void **state)
+{
+    sr1_model *m = open_model("qwen3-tied", "fp32");
+    struct sr1__decoder *d = new_decoder(m, 2, TOKENS);
+    size_t at = 30;
+
+    (void)state;
+    make_rows(m, 1);
+    feed(d, 0, ids[0], at);
+    for (int64_t n = 1; at < 70; n++) {
+        struct sr1__feed f = {0, ids[0] + at, 3};
+        sr1_status status;
+
+        sr1__mem_fail_at(n);
+        status = sr1__decoder_feed(d, &f, 1);
+        sr1__mem_fail_at(0);
+        assert_true(status == SR1_OK || status == SR1_E_NOMEM);
+        at += status == SR1_OK ? 3 : 0;
+        n = status == SR1_OK ? 0 : n;
+        assert_int_equal(sr1__decoder_length(d, 0), at);
+        if (status == SR1_OK)
+            check_logits(d, 0, 0, 1e-5);
+        if (status == SR1_OK && at > 36) /* once is enough; the rest without failures */
+            break;
+    }
+    sr1__decoder_free(d);
+    sr1_model_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_any_split), cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_fork_memory), cmocka_unit_test(test_greedy),
+        cmocka_unit_test(test_log_probs), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_allocation_failures),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
