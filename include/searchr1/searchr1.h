@@ -70,5 +70,6 @@
 #include <searchr1/model.h>
 #include <searchr1/rollout.h>
 #include <searchr1/trainer.h>
+#include <searchr1/world.h>
 
 #endif

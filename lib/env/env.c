@@ -197,6 +197,22 @@ static sr1_status call(struct sr1_env *env, const struct sr1__action *a, size_t 
     return status;
 }
 
+/* What stands before the body inside the tags belongs to the body, so that its first word
+ * is encoded as it is in running text. */
+static sr1_status lead_in(struct sr1__buf *body, const char *inside)
+{
+    struct sr1__buf led;
+
+    if (inside[0] == '\0')
+        return SR1_OK;
+    sr1__buf_init(&led, body->max);
+    sr1__buf_str(&led, inside);
+    sr1__buf_add(&led, sr1__buf_cstr(body), body->len);
+    sr1__buf_free(body);
+    *body = led;
+    return sr1__buf_status(body, "observation");
+}
+
 /* Finish the body and put the result tags around it. */
 static sr1_status frame(const struct sr1_env *env, struct sr1__observation *o)
 {
@@ -205,7 +221,7 @@ static sr1_status frame(const struct sr1_env *env, struct sr1__observation *o)
     SR1__TRY(sr1__observation_finish(o));
     sr1__buf_str(&o->head, f->around);
     sr1__buf_str(&o->head, env->protocol->tags[SR1__TAG_OPEN(SR1__ROLE_RESULT)]);
-    sr1__buf_str(&o->head, f->inside);
+    SR1__TRY(lead_in(&o->body, f->inside));
     sr1__buf_str(&o->tail, f->inside);
     sr1__buf_str(&o->tail, env->protocol->tags[SR1__TAG_CLOSE(SR1__ROLE_RESULT)]);
     sr1__buf_str(&o->tail, f->around);

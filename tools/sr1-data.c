@@ -1,0 +1,138 @@
+/* sr1-data - make what training needs: worlds to learn in, models to begin with. */
+#include "common/args.h"
+#include "common/progress.h"
+
+#include <searchr1/model.h>
+#include <searchr1/tokenizer.h>
+#include <searchr1/world.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help_text[] =
+    "usage: sr1-data world FOLDER [--seed N]\n"
+    "       sr1-data model CONFIG.json FOLDER --tokenizer FOLDER [--seed N]\n"
+    "\n"
+    "world   write a made-up world: passages with their BM25 index, questions for training,\n"
+    "        validation and test, demonstrations for a warm start, and a tokenizer\n"
+    "model   write a model with random weights of the shape in a Hugging Face config.json,\n"
+    "        together with a tokenizer, as a folder that sr1-train opens\n"
+    "\n"
+    "Example:\n"
+    "  sr1-data world runs/world --seed 1\n"
+    "  sr1-data model examples/quickstart/model.json runs/start \\\n"
+    "      --tokenizer runs/world/tokenizer\n";
+
+struct options {
+    int64_t seed;
+    const char *tokenizer;
+    const char *init;
+    double scale;
+};
+
+static int failed(const char *what)
+{
+    fprintf(stderr, "sr1-data: %s: %s\n", what, sr1_last_error());
+    return TOOL_FAILED;
+}
+
+static sr1_status show(void *user, const char *phase, int64_t done, int64_t total)
+{
+    struct progress *p = user;
+
+    p->title = phase;
+    progress_show(p, (double)done, (double)total, NULL);
+    return SR1_OK;
+}
+
+static int make_world(const struct options *o, const char *folder)
+{
+    sr1_world_options w;
+    struct progress p;
+
+    sr1_world_options_init(&w);
+    w.seed = (uint64_t)o->seed;
+    w.scale = o->scale;
+    progress_begin(&p, "world", "rows", 1.0);
+    if (sr1_world_write(folder, &w, show, &p) != SR1_OK) {
+        progress_clear(&p);
+        return failed("world");
+    }
+    progress_clear(&p);
+    printf("%s: corpus.jsonl, corpus.bm25, sft.jsonl, train.jsonl, validation.jsonl, "
+           "test.jsonl, tokenizer/\n", folder);
+    return TOOL_OK;
+}
+
+static char *read_text(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    char *text = f ? calloc(1, 1 << 20) : NULL;
+    size_t n = text ? fread(text, 1, (1 << 20) - 1, f) : 0;
+
+    if (f)
+        fclose(f);
+    if (n == 0) {
+        free(text);
+        text = NULL;
+    }
+    return text;
+}
+
+static int make_model(const struct options *o, const char *config, const char *folder)
+{
+    sr1_model_options m = {.struct_size = sizeof(m), .device = "cpu", .dtype = "fp32",
+                           .init = o->init};
+    sr1_tokenizer *tokenizer = NULL;
+    sr1_model *model = NULL;
+    char *text = read_text(config);
+    int code = TOOL_OK;
+
+    if (!text) {
+        fprintf(stderr, "sr1-data: cannot read %s\n", config);
+        return TOOL_FAILED;
+    }
+    if (sr1_tokenizer_open(&tokenizer, o->tokenizer) != SR1_OK ||
+        sr1_model_new_random(&model, text, (uint64_t)o->seed, &m) != SR1_OK ||
+        sr1_model_save(model, folder) != SR1_OK ||
+        sr1_tokenizer_save(tokenizer, folder) != SR1_OK)
+        code = failed("model");
+    else
+        printf("%s: %lld parameters\n", folder,
+               (long long)sr1_model_info(model, SR1_MODEL_PARAMETERS));
+    sr1_model_free(model);
+    sr1_tokenizer_free(tokenizer);
+    free(text);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = {.init = "fan_in", .scale = 1.0};
+    const struct args_option options[] = {
+        {"--seed", ARGS_INT, &o.seed, "N", "of everything that is random (0)", 0, 1e15, NULL},
+        {"--tokenizer", ARGS_STRING, &o.tokenizer, "FOLDER", "model: the tokenizer to copy",
+         0, 0, NULL},
+        {"--init", ARGS_STRING, &o.init, "KIND",
+         "model: fan_in (the default) or normal (standard deviation 0.02)", 0, 0, NULL},
+        {"--scale", ARGS_REAL, &o.scale, "X", "world: its size, 1 is 1216 passages (1)", 0.05,
+         1.5, NULL},
+    };
+    const struct args a = {"sr1-data", help_text, options,
+                           sizeof(options) / sizeof(options[0])};
+    const char *rest[4];
+    size_t n = 0;
+    int code = args_read(&a, argc, argv, rest, 4, &n);
+
+    if (code >= 0)
+        return code;
+    if (n == 2 && strcmp(rest[0], "world") == 0)
+        return make_world(&o, rest[1]);
+    if (n == 3 && strcmp(rest[0], "model") == 0) {
+        if (!o.tokenizer)
+            return args_wrong(&a, "model needs --tokenizer FOLDER");
+        return make_model(&o, rest[1], rest[2]);
+    }
+    return args_wrong(&a, n ? "cannot make '%s' of that" : "say what to make", rest[0]);
+}

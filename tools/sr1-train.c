@@ -1,0 +1,198 @@
+/* sr1-train - train a policy by a configuration file; continue a run that was stopped. */
+#include "common/args.h"
+#include "common/progress.h"
+
+#include <searchr1/trainer.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help_text[] =
+    "usage: sr1-train CONFIG.yaml [key=value ...]\n"
+    "       sr1-train --resume RUN\n"
+    "\n"
+    "Trains as the configuration says and leaves a run folder (key `out`, else runs/<name>):\n"
+    "config.json, metrics.jsonl, trajectories.jsonl, checkpoints/, model/. Keys given on the\n"
+    "command line win over the file. Ctrl-C ends after the present step with a checkpoint; a\n"
+    "second one ends at once.\n"
+    "\n"
+    "Example:\n"
+    "  sr1-train recipe.yaml learning_rate=5e-4 out=runs/first\n"
+    "  sr1-train --resume runs/first\n"
+    "\n"
+    "sr1-train --keys lists every key with its default and meaning.\n";
+
+static sr1_trainer *running;
+static volatile sig_atomic_t interrupts;
+
+static void on_interrupt(int sig)
+{
+    (void)sig;
+    if (interrupts++ || !running)
+        _exit(TOOL_INTERRUPTED);
+    sr1_trainer_stop(running);
+}
+
+/* libgomp's threads spin at barriers unless told before it is loaded: start again with the
+ * setting made (docs/threads.md). */
+static void passive_waiting(char **argv)
+{
+    if (getenv("OMP_WAIT_POLICY"))
+        return;
+    setenv("OMP_WAIT_POLICY", "passive", 1);
+    execv("/proc/self/exe", argv);
+}
+
+struct view {
+    struct progress bar;
+    int64_t interval;
+    int validating;
+};
+
+static sr1_status on_step(void *user, const sr1_step_report *r, int64_t planned)
+{
+    struct view *v = user;
+    char note[160];
+
+    if (r->search_trajectories > 0 || r->avg_reward != 0.0)
+        snprintf(note, sizeof(note), "reward %.3f  loss %.4f  kl %.4f  searches %.0f%%",
+                 r->avg_reward, r->loss, r->kl_div, 100.0 * r->search_trajectories);
+    else
+        snprintf(note, sizeof(note), "loss %.4f  lr %.2g", r->loss, r->learning_rate);
+    progress_show(&v->bar, (double)r->step, (double)planned, note);
+    if (r->skipped_updates) {
+        progress_clear(&v->bar);
+        fprintf(stderr, "step %lld: %lld updates skipped, not finite\n", (long long)r->step,
+                (long long)r->skipped_updates);
+    }
+    return SR1_OK;
+}
+
+static sr1_status on_validation(void *user, int64_t step, const sr1_evaluation *e)
+{
+    struct view *v = user;
+    sr1_eval_scores s = {.struct_size = sizeof(s)};
+
+    if (sr1_evaluation_scores(e, 0, &s) != SR1_OK)
+        return SR1_OK;
+    progress_clear(&v->bar);
+    printf("step %lld: validation exact match %.3f  f1 %.3f  format %.3f  searches %.2f  "
+           "(%lld questions)\n", (long long)step, s.exact_match, s.f1, s.format, s.searches,
+           (long long)s.rows);
+    fflush(stdout);
+    return SR1_OK;
+}
+
+static void on_note(void *user, const char *text)
+{
+    struct view *v = user;
+
+    progress_clear(&v->bar);
+    fprintf(stderr, "%s\n", text);
+}
+
+static void on_log(void *user, int32_t level, const char *text)
+{
+    (void)user;
+    if (level >= SR1_LOG_WARN)
+        fprintf(stderr, "warning: %s\n", text);
+}
+
+static int list_keys(void)
+{
+    for (size_t i = 0; i < sr1_config_key_count(); i++) {
+        sr1_config_key_info k = {.struct_size = sizeof(k)};
+
+        if (sr1_config_key_describe(i, &k) == SR1_OK)
+            printf("%-24s %-14s %s%s%s%s%s\n", k.name, k.default_text, k.help,
+                   k.choices ? " [" : "", k.choices ? k.choices : "", k.choices ? "]" : "",
+                   k.status == SR1_CONFIG_LATER ? " (still to come)" : "");
+    }
+    return TOOL_OK;
+}
+
+static int explain(sr1_status st)
+{
+    fprintf(stderr, "sr1-train: %s\n", sr1_last_error());
+    return st == SR1_E_CONFIG || st == SR1_E_PARSE || st == SR1_E_NOT_FOUND ? TOOL_USAGE
+                                                                            : TOOL_FAILED;
+}
+
+static sr1_status configure(sr1_trainer **out, const char *const *rest, size_t n)
+{
+    sr1_config *c = NULL;
+    sr1_status st = sr1_config_new(&c);
+
+    if (st == SR1_OK)
+        st = sr1_config_load(c, rest[0]);
+    for (size_t i = 1; i < n && st == SR1_OK; i++)
+        st = sr1_config_set_pair(c, rest[i]);
+    if (st == SR1_OK)
+        st = sr1_trainer_new(out, c, NULL);
+    sr1_config_free(c);
+    return st;
+}
+
+static int run(sr1_trainer *tr)
+{
+    struct view v = {0};
+    sr1_run_callbacks cb = {.struct_size = sizeof(cb), .user = &v, .step = on_step,
+                            .validation = on_validation, .note = on_note};
+    struct sigaction act = {.sa_handler = on_interrupt};
+    sr1_status st;
+
+    running = tr;
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGTERM, &act, NULL);
+    progress_begin(&v.bar, "training", "steps", 1.0);
+    st = sr1_trainer_run(tr, &cb);
+    progress_clear(&v.bar);
+    running = NULL;
+    if (st == SR1_E_CANCELLED) {
+        fprintf(stderr, "stopped after step %lld of %lld; continue with sr1-train --resume %s\n",
+                (long long)sr1_trainer_steps_done(tr),
+                (long long)sr1_trainer_steps_planned(tr), sr1_trainer_run_folder(tr));
+        return TOOL_INTERRUPTED;
+    }
+    if (st != SR1_OK)
+        return explain(st);
+    printf("%lld steps done; the run is in %s\n", (long long)sr1_trainer_steps_done(tr),
+           sr1_trainer_run_folder(tr));
+    return TOOL_OK;
+}
+
+int main(int argc, char **argv)
+{
+    const char *resume = NULL;
+    int keys = 0;
+    const struct args_option options[] = {
+        {"--resume", ARGS_STRING, &resume, "RUN", "continue the run in this folder", 0, 0,
+         NULL},
+        {"--keys", ARGS_FLAG, &keys, NULL, "list the configuration's keys", 0, 0, NULL},
+    };
+    const struct args a = {"sr1-train", help_text, options,
+                           sizeof(options) / sizeof(options[0])};
+    const char *rest[256];
+    size_t n = 0;
+    sr1_trainer *tr = NULL;
+    sr1_status st;
+    int code = args_read(&a, argc, argv, rest, 256, &n);
+
+    if (code >= 0)
+        return code;
+    if (keys)
+        return list_keys();
+    if (!resume == (n == 0))
+        return args_wrong(&a, "give a configuration file, or --resume RUN");
+    passive_waiting(argv);
+    sr1_log_set(on_log, NULL);
+    st = resume ? sr1_trainer_resume(&tr, resume, NULL) : configure(&tr, rest, n);
+    if (st != SR1_OK)
+        return explain(st);
+    code = run(tr);
+    sr1_trainer_free(tr);
+    return code;
+}
