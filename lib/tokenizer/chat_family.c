@@ -49,10 +49,10 @@ static char *unquote(const char *from, const char *end)
     char *out = sr1__strndup(from, (size_t)(end - from)), *to = out;
 
     for (const char *p = from; out && p < end; p++) {
-        if (*p == '\\' && p + 1 < end)
-            p++, *to++ = *p == 'n' ? '\n' : *p;
-        else
-            *to++ = *p;
+        int escaped = *p == '\\' && p + 1 < end;
+
+        p += escaped;
+        *to++ = escaped && *p == 'n' ? '\n' : *p;
     }
     if (out)
         *to = '\0';
@@ -80,7 +80,9 @@ static const char *default_system(const char *text, const char **end)
     for (const char *p = strstr(text, open); p; p = strstr(p, open)) {
         p += strlen(open);
         *end = strstr(p, "<|im_end|>");
-        if (*end && *end > p && !string_ends(p, *end))
+        if (!*end)
+            return NULL;
+        if (*end > p && !string_ends(p, *end))
             return p;
     }
     return NULL;
