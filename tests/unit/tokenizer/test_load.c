@@ -1,5 +1,5 @@
-/* test_load.c - what tokenizer files are taken, what is read from their companions, and what
- * is refused, by name. */
+/* test_load.c - what tokenizer files are taken, what is read from their companions, and
+ * what is refused, by name. */
 #include "support.h"
 
 #include "../../support/files.h"
@@ -79,17 +79,19 @@ static void refuses_other_kinds(void **state)
         {"pre_tokenizer.pretokenizers.0.behavior", "\"Removed\"", SR1_E_UNSUPPORTED,
          "Removed"},
         {"pre_tokenizer.pretokenizers.0.invert", "true", SR1_E_UNSUPPORTED, "invert"},
-        {"pre_tokenizer.pretokenizers.0.pattern", "{\"String\": \" \"}", SR1_E_UNSUPPORTED,
-         "Regex"},
+        {"pre_tokenizer.pretokenizers.0.pattern", "{\"String\": \" \"}",
+         SR1_E_UNSUPPORTED, "Regex"},
         {"pre_tokenizer.pretokenizers.0.pattern.Regex", "\"\\\\h+\"", SR1_E_UNSUPPORTED,
          "\\h"},
         {"pre_tokenizer.pretokenizers.0.pattern.Regex", "\"[a-z&&b]\"", SR1_E_UNSUPPORTED,
          "&&"},
-        {"pre_tokenizer.pretokenizers.0.pattern.Regex", "\"(?R)\"", SR1_E_UNSUPPORTED, "(?R)"},
+        {"pre_tokenizer.pretokenizers.0.pattern.Regex", "\"(?R)\"", SR1_E_UNSUPPORTED,
+         "(?R)"},
         {"pre_tokenizer.pretokenizers.0.pattern.Regex", "\"(a\"", SR1_E_PARSE, "pattern"},
         {"pre_tokenizer.pretokenizers.1.add_prefix_space", "true", SR1_E_UNSUPPORTED,
          "add_prefix_space"},
-        {"pre_tokenizer.pretokenizers.1.use_regex", "true", SR1_E_UNSUPPORTED, "use_regex"},
+        {"pre_tokenizer.pretokenizers.1.use_regex", "true", SR1_E_UNSUPPORTED,
+         "use_regex"},
         {"post_processor", "{\"type\": \"TemplateProcessing\"}", SR1_E_UNSUPPORTED,
          "TemplateProcessing"},
         {"decoder", "{\"type\": \"Metaspace\"}", SR1_E_UNSUPPORTED, "Metaspace"},
@@ -124,9 +126,19 @@ static void refuses_other_kinds(void **state)
 static void refuses_broken_text(void **state)
 {
     static const char *const cases[] = {
-        "", "[]", "{", "{\"model\"", "{\"model\": ", "{\"model\": {]}", "{\"model\": {}, }",
-        "{\"model\": {\"vocab\": {\"a", "{\"model\": {\"vocab\": {\"a\": 1 \"b\": 2}}}",
-        "{\"model\": 1, \"model\": 2}", "{\"a\": \"\\", "{\"\\ud800\": 1}", "{\"\xff\": 1}",
+        "",
+        "[]",
+        "{",
+        "{\"model\"",
+        "{\"model\": ",
+        "{\"model\": {]}",
+        "{\"model\": {}, }",
+        "{\"model\": {\"vocab\": {\"a",
+        "{\"model\": {\"vocab\": {\"a\": 1 \"b\": 2}}}",
+        "{\"model\": 1, \"model\": 2}",
+        "{\"a\": \"\\",
+        "{\"\\ud800\": 1}",
+        "{\"\xff\": 1}",
     };
 
     (void)state;
@@ -171,14 +183,16 @@ static int32_t first_id(const sr1_tokenizer *t, const char *text)
 /* The older form of merges, GPT-2's pattern, no normaliser: same file otherwise. */
 static void takes_the_older_forms(void **state)
 {
-    json_t *j = small_json(), *merges = json_object_get(json_object_get(j, "model"), "merges");
+    json_t *j = small_json(),
+           *merges = json_object_get(json_object_get(j, "model"), "merges");
     sr1_tokenizer *pairs = NULL, *texts = NULL;
     json_t *m;
     size_t i;
 
     (void)state;
     OK(parse_tree(&pairs, j));
-    json_array_foreach(merges, i, m) {
+    json_array_foreach(merges, i, m)
+    {
         char text[256];
 
         snprintf(text, sizeof text, "%s %s", json_string_value(json_array_get(m, 0)),
@@ -186,8 +200,9 @@ static void takes_the_older_forms(void **state)
         json_array_set_new(merges, i, json_string(text));
     }
     set_path(j, "normalizer", "null");
-    set_path(j, "pre_tokenizer",
-             "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": true}");
+    set_path(
+        j, "pre_tokenizer",
+        "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": true}");
     OK(parse_tree(&texts, j));
     assert_int_equal(first_id(pairs, "search"), first_id(texts, "search"));
     assert_int_equal(sr1_tokenizer_vocab_size(pairs), sr1_tokenizer_vocab_size(texts));
@@ -233,7 +248,8 @@ static void whole_pieces_when_merges_are_ignored(void **state)
 static sr1_status open_folder_with(sr1_tokenizer **t, const char *config,
                                    const char *generation, const char *model)
 {
-    const char *names[] = {"tokenizer_config.json", "generation_config.json", "config.json"};
+    const char *names[] = {"tokenizer_config.json", "generation_config.json",
+                           "config.json"};
     const char *texts[] = {config, generation, model};
     struct sr1__buf bytes;
 
@@ -289,7 +305,8 @@ static void refuses_what_does_not_fit(void **state)
                      SR1_E_PARSE);
     assert_non_null(strstr(sr1_last_error(), "<eos>"));
     assert_int_equal(
-        open_folder_with(&t, "{\"added_tokens_decoder\": {\"3\": {\"content\": \"<x>\"}}}",
+        open_folder_with(&t,
+                         "{\"added_tokens_decoder\": {\"3\": {\"content\": \"<x>\"}}}",
                          NULL, NULL),
         SR1_E_PARSE);
     assert_non_null(strstr(sr1_last_error(), "<x>"));
