@@ -1,5 +1,6 @@
 /* sr1-train - train a policy by a configuration file; continue a run that was stopped. */
 #include "common/args.h"
+#include "common/policy.h"
 #include "common/progress.h"
 
 #include <searchr1/trainer.h>
@@ -34,16 +35,6 @@ static void on_interrupt(int sig)
     if (interrupts++ || !running)
         _exit(TOOL_INTERRUPTED);
     sr1_trainer_stop(running);
-}
-
-/* libgomp's threads spin at barriers unless told before it is loaded: start again with the
- * setting made (docs/threads.md). */
-static void passive_waiting(char **argv)
-{
-    if (getenv("OMP_WAIT_POLICY"))
-        return;
-    setenv("OMP_WAIT_POLICY", "passive", 1);
-    execv("/proc/self/exe", argv);
 }
 
 struct view {
@@ -187,7 +178,7 @@ int main(int argc, char **argv)
         return list_keys();
     if (!resume == (n == 0))
         return args_wrong(&a, "give a configuration file, or --resume RUN");
-    passive_waiting(argv);
+    policy_passive_waiting(argv);
     sr1_log_set(on_log, NULL);
     st = resume ? sr1_trainer_resume(&tr, resume, NULL) : configure(&tr, rest, n);
     if (st != SR1_OK)

@@ -1,0 +1,86 @@
+/* policy.c - see policy.h. */
+#include "common/policy.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PATH_SIZE 4096
+
+void policy_passive_waiting(char **argv)
+{
+    if (getenv("OMP_WAIT_POLICY"))
+        return;
+    setenv("OMP_WAIT_POLICY", "passive", 1);
+    execv("/proc/self/exe", argv);
+}
+
+static int exists(const char *folder, const char *name)
+{
+    char path[PATH_SIZE];
+    struct stat st;
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return stat(path, &st) == 0;
+}
+
+/* The checkpoint of the highest step; 0 when there is none. */
+static int newest_checkpoint(const char *run, char out[PATH_SIZE])
+{
+    char folder[PATH_SIZE];
+    long best = -1;
+    DIR *d;
+
+    snprintf(folder, sizeof(folder), "%s/checkpoints", run);
+    d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        char *end;
+        long step = strncmp(e->d_name, "step-", 5) == 0 ? strtol(e->d_name + 5, &end, 10) : -1;
+
+        if (step > best && *end == '\0')
+            best = step;
+    }
+    if (d)
+        closedir(d);
+    if (best >= 0)
+        snprintf(out, PATH_SIZE, "%s/checkpoints/step-%ld/model", run, best);
+    return best >= 0;
+}
+
+static sr1_status use_run(sr1_config *c, const char *run)
+{
+    char path[PATH_SIZE];
+    sr1_status st;
+
+    snprintf(path, sizeof(path), "%s/config.json", run);
+    st = sr1_config_load(c, path);
+    if (st != SR1_OK)
+        return st;
+    if (exists(run, "model/config.json"))
+        snprintf(path, sizeof(path), "%s/model", run);
+    else if (!newest_checkpoint(run, path))
+        return sr1_set_error(SR1_E_NOT_FOUND, "the run has neither model/ nor a checkpoint");
+    return sr1_config_set(c, "model_name_or_path", path);
+}
+
+sr1_status policy_config(sr1_config **out, const char *path, const char *const *pairs,
+                         size_t n)
+{
+    int is_run = exists(path, "metrics.jsonl");
+    sr1_config *c = NULL;
+    sr1_status st = sr1_config_new(&c);
+
+    if (st == SR1_OK)
+        st = is_run ? use_run(c, path) : sr1_config_set(c, "model_name_or_path", path);
+    for (size_t i = 0; i < n && st == SR1_OK; i++)
+        st = sr1_config_set_pair(c, pairs[i]);
+    if (st != SR1_OK) {
+        sr1_config_free(c);
+        return st;
+    }
+    *out = c;
+    return SR1_OK;
+}

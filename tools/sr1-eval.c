@@ -1,0 +1,219 @@
+/* sr1-eval - how well a policy answers a file of questions. */
+#include "common/args.h"
+#include "common/policy.h"
+#include "common/progress.h"
+#include "common/table.h"
+
+#include <searchr1/rollout.h>
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help_text[] =
+    "usage: sr1-eval POLICY QUESTIONS [key=value ...]\n"
+    "\n"
+    "POLICY is a run folder of sr1-train or a model folder; QUESTIONS a .jsonl, .json or .csv\n"
+    "file with gold answers. Each question is answered once (greedily unless --sample) and\n"
+    "scored: exact match, F1, sub-string match, BLEU, ROUGE-1/2/L, well-formed share, searches\n"
+    "and tokens per question; over all rows and for each data source.\n"
+    "\n"
+    "Example:\n"
+    "  sr1-eval runs/grpo test.jsonl search_index=corpus.bm25\n";
+
+struct options {
+    int64_t max_rows, seed;
+    int sample, no_search, json;
+    const char *trajectories;
+};
+
+struct view {
+    struct progress bar;
+    FILE *trajectories;
+};
+
+static sr1_status on_progress(void *user, int64_t done, int64_t total, int64_t tokens)
+{
+    struct view *v = user;
+    char note[64];
+
+    snprintf(note, sizeof(note), "%lld tokens", (long long)tokens);
+    progress_show(&v->bar, (double)done, (double)total, note);
+    return SR1_OK;
+}
+
+static sr1_status on_trajectory(void *user, const sr1_trajectory *t)
+{
+    struct view *v = user;
+    char *text;
+    size_t n;
+    sr1_status st = sr1_trajectory_to_json(t, &text, &n);
+
+    if (st != SR1_OK)
+        return st;
+    if (fwrite(text, 1, n, v->trajectories) != n || fputc('\n', v->trajectories) == EOF)
+        st = sr1_set_error(SR1_E_IO, "cannot write the trajectories");
+    sr1_free(text);
+    return st;
+}
+
+/* ---- output ---- */
+
+static const struct {
+    const char *name;
+    const char *heading;
+    size_t offset;
+    const char *format;
+} columns[] = {
+#define COLUMN(name, heading, format) {#name, heading, offsetof(sr1_eval_scores, name), format}
+    COLUMN(exact_match, "EM", "%.3f"), COLUMN(f1, "F1", "%.3f"),
+    COLUMN(sub_match, "sub-EM", "%.3f"), COLUMN(bleu, "BLEU", "%.3f"),
+    COLUMN(rouge1, "ROUGE-1", "%.3f"), COLUMN(rouge2, "ROUGE-2", "%.3f"),
+    COLUMN(rougeL, "ROUGE-L", "%.3f"), COLUMN(format, "format", "%.3f"),
+    COLUMN(answered, "answered", "%.3f"), COLUMN(searches, "searches", "%.2f"),
+    COLUMN(tokens, "tokens", "%.1f"),
+#undef COLUMN
+};
+#define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
+
+static double value(const sr1_eval_scores *s, size_t i)
+{
+    return *(const double *)(const void *)((const char *)s + columns[i].offset);
+}
+
+static int print_table(const sr1_evaluation *e)
+{
+    struct table_column heads[N_COLUMNS + 2] = {{"data source", TABLE_LEFT, 32},
+                                                {"rows", TABLE_RIGHT, 0}};
+    struct table t;
+
+    for (size_t i = 0; i < N_COLUMNS; i++)
+        heads[i + 2] = (struct table_column){columns[i].heading, TABLE_RIGHT, 0};
+    table_begin(&t, heads, N_COLUMNS + 2);
+    for (size_t k = 0; k < sr1_evaluation_count(e); k++) {
+        sr1_eval_scores s = {.struct_size = sizeof(s)};
+        char cells[N_COLUMNS + 1][32];
+        const char *row[N_COLUMNS + 2];
+
+        if (sr1_evaluation_scores(e, k, &s) != SR1_OK)
+            return -1;
+        row[0] = s.data_source ? s.data_source : "all";
+        snprintf(cells[0], sizeof(cells[0]), "%lld", (long long)s.rows);
+        row[1] = cells[0];
+        for (size_t i = 0; i < N_COLUMNS; i++) {
+            snprintf(cells[i + 1], sizeof(cells[0]), columns[i].format, value(&s, i));
+            row[i + 2] = cells[i + 1];
+        }
+        table_row(&t, row);
+    }
+    return table_end(&t, stdout);
+}
+
+static int print_json(const sr1_evaluation *e)
+{
+    json_t *all = json_object();
+    int code;
+
+    for (size_t k = 0; k < sr1_evaluation_count(e); k++) {
+        sr1_eval_scores s = {.struct_size = sizeof(s)};
+        json_t *one = json_object();
+
+        if (sr1_evaluation_scores(e, k, &s) != SR1_OK)
+            break;
+        json_object_set_new(one, "rows", json_integer(s.rows));
+        for (size_t i = 0; i < N_COLUMNS; i++)
+            json_object_set_new(one, columns[i].name, json_real(value(&s, i)));
+        json_object_set_new(all, s.data_source ? s.data_source : "all", one);
+    }
+    code = json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+    putchar('\n');
+    json_decref(all);
+    return code;
+}
+
+/* ---- the work ---- */
+
+static sr1_status open_questions(sr1_dataset **out, const sr1_config *c, const char *path)
+{
+    sr1_dataset_options o = {.struct_size = sizeof(o)};
+
+    if (sr1_config_get_str(c, "question_field", &o.question_field) != SR1_OK ||
+        sr1_config_get_str(c, "answer_field", &o.answer_field) != SR1_OK ||
+        sr1_config_get_str(c, "id_field", &o.id_field) != SR1_OK)
+        return SR1_E_CONFIG;
+    return sr1_dataset_open(out, &path, 1, &o);
+}
+
+static sr1_status evaluate(const struct options *o, const sr1_config *c, const char *path,
+                           sr1_evaluation **out)
+{
+    struct view v = {0};
+    sr1_eval_options e = {.struct_size = sizeof(e), .max_rows = o->max_rows,
+                          .greedy = !o->sample, .seed = (uint64_t)o->seed,
+                          .no_search = o->no_search, .progress = on_progress, .user = &v};
+    sr1_dataset *data = NULL;
+    sr1_rollout *rollout = NULL;
+    sr1_status st = open_questions(&data, c, path);
+
+    if (st == SR1_OK)
+        st = sr1_rollout_new(&rollout, c, NULL, NULL, NULL);
+    if (st == SR1_OK && o->trajectories) {
+        v.trajectories = fopen(o->trajectories, "w");
+        e.trajectory = on_trajectory;
+        if (!v.trajectories)
+            st = sr1_set_error(SR1_E_IO, "cannot create the file of --trajectories");
+    }
+    progress_begin(&v.bar, "answering", "questions", 1.0);
+    if (st == SR1_OK)
+        st = sr1_evaluate(out, rollout, data, &e);
+    progress_clear(&v.bar);
+    if (v.trajectories && fclose(v.trajectories) != 0 && st == SR1_OK)
+        st = sr1_set_error(SR1_E_IO, "cannot write the trajectories");
+    sr1_rollout_free(rollout);
+    sr1_dataset_free(data);
+    return st;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = {0};
+    const struct args_option options[] = {
+        {"--max-rows", ARGS_INT, &o.max_rows, "N", "answer only the first N questions", 0, 1e12,
+         NULL},
+        {"--sample", ARGS_FLAG, &o.sample, NULL, "sample by temperature instead of greedily",
+         0, 0, NULL},
+        {"--seed", ARGS_INT, &o.seed, "N", "of sampling (0)", 0, 1e15, NULL},
+        {"--no-search", ARGS_FLAG, &o.no_search, NULL, "searches find nothing (ablation)", 0, 0,
+         NULL},
+        {"--trajectories", ARGS_STRING, &o.trajectories, "FILE",
+         "write every trajectory as a JSON line", 0, 0, NULL},
+        {"--json", ARGS_FLAG, &o.json, NULL, "print JSON instead of a table", 0, 0, NULL},
+    };
+    const struct args a = {"sr1-eval", help_text, options,
+                           sizeof(options) / sizeof(options[0])};
+    const char *rest[256];
+    size_t n = 0;
+    sr1_config *c = NULL;
+    sr1_evaluation *e = NULL;
+    sr1_status st;
+    int code = args_read(&a, argc, argv, rest, 256, &n);
+
+    if (code >= 0)
+        return code;
+    if (n < 2)
+        return args_wrong(&a, "give a policy and a file of questions");
+    policy_passive_waiting(argv);
+    st = policy_config(&c, rest[0], rest + 2, n - 2);
+    if (st == SR1_OK)
+        st = evaluate(&o, c, rest[1], &e);
+    if (st != SR1_OK) {
+        fprintf(stderr, "sr1-eval: %s\n", sr1_last_error());
+        code = st == SR1_E_CONFIG || st == SR1_E_NOT_FOUND ? TOOL_USAGE : TOOL_FAILED;
+    } else {
+        code = (o.json ? print_json(e) : print_table(e)) == 0 ? TOOL_OK : TOOL_FAILED;
+    }
+    sr1_evaluation_free(e);
+    sr1_config_free(c);
+    return code;
+}
