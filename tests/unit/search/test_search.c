@@ -400,8 +400,7 @@ static void batches_are_cut_over_threads(void **state)
 
 /* ---- mock ---- */
 
-static const char *const keywords[] = {"Paris", "Stra\xC3\x9F"
-                                                "e", "par"};
+static const char *const keywords[] = {"Paris", ("Stra\xC3\x9F" "e"), "par"};
 static const char *const information[] = {"Paris is the capital.", "A road.", "Golf."};
 
 static void mock_finds_keywords_without_case(void **state)
