@@ -1,13 +1,14 @@
 /* searchr1/data.h - questions with their gold answers, read from files row by row.
  *
- * A dataset keeps the place of each row (8 bytes a row) and reads rows when asked, so files
- * may be larger than memory. Files: .jsonl (one object a line), .json (an array of objects, or
- * an object with such an array under "data") and .csv (RFC 4180 with a header row).
+ * A dataset keeps the place of each row (8 bytes a row) and reads rows when asked, so
+ * files may be larger than memory. Files: .jsonl (one object a line), .json (an array of
+ * objects, or an object with such an array under "data") and .csv (RFC 4180 with a header
+ * row).
  *
  * Ownership: free a dataset with sr1_dataset_free and a row with sr1_row_free; a dataset
  *            made by sr1_dataset_split holds its own reference to the files.
- * Errors:    a status other than SR1_OK leaves outputs as they were; sr1_last_error() names
- *            file, line and field.
+ * Errors:    a status other than SR1_OK leaves outputs as they were; sr1_last_error()
+ *            names file, line and field.
  * Threads:   any number of threads may read one dataset; a row belongs to one thread. */
 #ifndef SEARCHR1_DATA_H
 #define SEARCHR1_DATA_H
@@ -25,25 +26,25 @@ typedef struct sr1_row sr1_row;
 typedef struct sr1_dataset_options {
     size_t struct_size;         /* set by the caller; later versions append fields */
     const char *question_field; /* ["question"]: text */
-    const char *answer_field;   /* ["golden_answers"]: text, a number, or a list of them */
-    const char *id_field;       /* ["id"]: text or integer; absent: a hash of the content */
-    const char *source_field;   /* ["data_source"]: text; absent: the file's base name */
-    int32_t answers_optional;   /* 1: rows without answers are fine */
-    int32_t skip_check;         /* 1: do not read every row when opening */
+    const char *answer_field; /* ["golden_answers"]: text, a number, or a list of them */
+    const char *id_field;     /* ["id"]: text or integer; absent: a hash of the content */
+    const char *source_field; /* ["data_source"]: text; absent: the file's base name */
+    int32_t answers_optional; /* 1: rows without answers are fine */
+    int32_t skip_check;       /* 1: do not read every row when opening */
 } sr1_dataset_options;
 
 /* Parts of a split. */
 enum { SR1_PART_TRAIN = 0, SR1_PART_VALIDATION = 1, SR1_PART_TEST = 2 };
 
-/* Index the rows of these files, in order, and check each unless told otherwise. options may
- * be NULL. No rows at all is an error. SR1_E_IO, SR1_E_PARSE, SR1_E_INVALID (an ending that
- * is not known), SR1_E_LIMIT (a row above 16 MiB). Since 0.1. */
+/* Index the rows of these files, in order, and check each unless told otherwise. options
+ * may be NULL. No rows at all is an error. SR1_E_IO, SR1_E_PARSE, SR1_E_INVALID (an
+ * ending that is not known), SR1_E_LIMIT (a row above 16 MiB). Since 0.1. */
 SR1_API sr1_status sr1_dataset_open(sr1_dataset **out, const char *const *paths,
                                     size_t n_paths, const sr1_dataset_options *options);
 
-/* The rows of one part (SR1_PART_...) of a seeded split. Which part a row falls into depends
- * on seed and its id alone, so it stays there when rows are added. The fractions are at
- * least 0, their sum below 1. An empty part is SR1_E_INVALID. Since 0.1. */
+/* The rows of one part (SR1_PART_...) of a seeded split. Which part a row falls into
+ * depends on seed and its id alone, so it stays there when rows are added. The fractions
+ * are at least 0, their sum below 1. An empty part is SR1_E_INVALID. Since 0.1. */
 SR1_API sr1_status sr1_dataset_split(sr1_dataset **out, const sr1_dataset *dataset,
                                      double validation_fraction, double test_fraction,
                                      uint64_t seed, int32_t part);
@@ -54,9 +55,10 @@ SR1_API void sr1_dataset_free(sr1_dataset *dataset);
 /* Number of rows, at least 1. Since 0.1. */
 SR1_API int64_t sr1_dataset_count(const sr1_dataset *dataset);
 
-/* Read row index (0 <= index < count). Free it with sr1_row_free. SR1_E_INVALID for an index
- * past the end; else as sr1_dataset_open. Since 0.1. */
-SR1_API sr1_status sr1_dataset_read(const sr1_dataset *dataset, int64_t index, sr1_row **out);
+/* Read row index (0 <= index < count). Free it with sr1_row_free. SR1_E_INVALID for an
+ * index past the end; else as sr1_dataset_open. Since 0.1. */
+SR1_API sr1_status sr1_dataset_read(const sr1_dataset *dataset, int64_t index,
+                                    sr1_row **out);
 
 /* NULL is fine. Since 0.1. */
 SR1_API void sr1_row_free(sr1_row *row);
@@ -72,7 +74,8 @@ SR1_API size_t sr1_row_answer_count(const sr1_row *row);
 /* Answer index, or NULL past the end; borrowed until the row is freed. Since 0.1. */
 SR1_API const char *sr1_row_answer(const sr1_row *row, size_t index);
 
-/* The whole row as one line of JSON. Caller frees with sr1_free. SR1_E_NOMEM. Since 0.1. */
+/* The whole row as one line of JSON. Caller frees with sr1_free. SR1_E_NOMEM. Since 0.1.
+ */
 SR1_API sr1_status sr1_row_json(const sr1_row *row, char **out);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* base/buf.h - a growable byte buffer with a stated maximum and a sticky status, so that a
- * run of appends is checked once at its end. data is NUL-terminated when not NULL. */
+/* base/buf.h - a growable byte buffer with a stated maximum and a sticky status, so that
+ * a run of appends is checked once at its end. data is NUL-terminated when not NULL. */
 #ifndef SR1__BASE_BUF_H
 #define SR1__BASE_BUF_H
 
@@ -30,8 +30,9 @@ void sr1__buf_f32(struct sr1__buf *b, float v);
 void sr1__buf_f64(struct sr1__buf *b, double v);
 /* Status with text set for `what` ("trajectory record"); SR1_OK when all went well. */
 sr1_status sr1__buf_status(const struct sr1__buf *b, const char *what);
-/* Hand the memory over (caller frees with sr1__free) and leave the buffer empty. NULL only
- * for a failed buffer, or when even the one byte of an empty text could not be had. */
+/* Hand the memory over (caller frees with sr1__free) and leave the buffer empty. NULL
+ * only for a failed buffer, or when even the one byte of an empty text could not be had.
+ */
 char *sr1__buf_take(struct sr1__buf *b);
 /* data, or "" while empty. */
 const char *sr1__buf_cstr(const struct sr1__buf *b);

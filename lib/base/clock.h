@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-double sr1__now(void);           /* monotonic seconds */
-int64_t sr1__rss_bytes(void);    /* resident now, 0 when unknown */
+double sr1__now(void);        /* monotonic seconds */
+int64_t sr1__rss_bytes(void); /* resident now, 0 when unknown */
 int64_t sr1__peak_rss_bytes(void);
 
 #endif

@@ -1,7 +1,8 @@
 /* base/file.c - whole files, atomic replacement, memory maps, folders.
  *
- * A file is replaced by writing a temporary one beside it, making it durable, and renaming:
- * at every moment the path names either the old bytes or all of the new ones. */
+ * A file is replaced by writing a temporary one beside it, making it durable, and
+ * renaming: at every moment the path names either the old bytes or all of the new ones.
+ */
 #include "base/file.h"
 
 #include "base/mem.h"
@@ -26,7 +27,8 @@ static sr1_status open_regular(const char *path, int *fd, size_t *size)
     struct stat st;
     int f;
 
-    /* O_NONBLOCK: opening a pipe nobody writes to must not hang; regular files ignore it. */
+    /* O_NONBLOCK: opening a pipe nobody writes to must not hang; regular files ignore it.
+     */
     f = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (f < 0)
         return sr1__fail_errno("open", path);
@@ -73,8 +75,8 @@ sr1_status sr1__file_read(const char *path, size_t max, struct sr1__buf *out)
     sr1__buf_init(&b, max);
     SR1__TRY(open_regular(path, &fd, &size));
     if (size > b.max)
-        status = sr1__fail(SR1_E_LIMIT, "%s: %zu bytes are more than the %zu allowed", path,
-                           size, b.max);
+        status = sr1__fail(SR1_E_LIMIT, "%s: %zu bytes are more than the %zu allowed",
+                           path, size, b.max);
     else
         status = read_all(fd, path, &b);
     close(fd);
@@ -109,7 +111,8 @@ static char *temporary_name(const char *path)
     char *name;
 
     sr1__buf_init(&b, 0);
-    sr1__buf_fmt(&b, "%s.tmp-%ld-%u", path, (long)getpid(), atomic_fetch_add(&counter, 1));
+    sr1__buf_fmt(&b, "%s.tmp-%ld-%u", path, (long)getpid(),
+                 atomic_fetch_add(&counter, 1));
     name = sr1__buf_take(&b);
     sr1__buf_free(&b);
     return name;
@@ -187,8 +190,9 @@ uint64_t sr1__file_writer_offset(const struct sr1__file_writer *w)
 static sr1_status sync_parent(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char *parent = !slash ? sr1__strdup(".")
-                          : sr1__strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    char *parent = !slash
+                       ? sr1__strdup(".")
+                       : sr1__strndup(path, slash == path ? 1 : (size_t)(slash - path));
     sr1_status status = SR1_OK;
     int fd;
 

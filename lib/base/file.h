@@ -8,8 +8,8 @@
  * initialised here; free with sr1__buf_free. */
 sr1_status sr1__file_read(const char *path, size_t max, struct sr1__buf *out);
 
-/* Replace path by these bytes: temporary file beside it, fsync, rename, fsync of the folder.
- * After any failure the old file stands and no temporary is left. */
+/* Replace path by these bytes: temporary file beside it, fsync, rename, fsync of the
+ * folder. After any failure the old file stands and no temporary is left. */
 sr1_status sr1__file_replace(const char *path, const void *bytes, size_t n);
 
 /* The same in pieces, for big files. abort on a committed or NULL writer does nothing. */
@@ -28,14 +28,17 @@ struct sr1__map {
 sr1_status sr1__map_open(struct sr1__map *out, const char *path);
 void sr1__map_close(struct sr1__map *m); /* zeroes *m; a closed map is fine */
 
-sr1_status sr1__dir_make(const char *path);        /* with parents; existing is fine */
-sr1_status sr1__dir_remove(const char *path);      /* whole tree; missing is fine; never follows links */
+sr1_status sr1__dir_make(const char *path); /* with parents; existing is fine */
+/* The whole tree; missing is fine; never follows links. */
+sr1_status sr1__dir_remove(const char *path);
 /* Names in a folder, sorted, without . and ..; free each and the array with sr1__free. */
 sr1_status sr1__dir_list(const char *path, char ***names, size_t *count);
 int sr1__path_exists(const char *path);
 int sr1__path_is_dir(const char *path);
-/* "a/b" from "a" and "b"; an absolute b stays. Caller frees with sr1__free; NULL: no memory. */
+/* "a/b" from "a" and "b"; an absolute b stays. Caller frees with sr1__free; NULL: no
+ * memory. */
 char *sr1__path_join(const char *a, const char *b);
-sr1_status sr1__rename_dir(const char *from, const char *to); /* rename + fsync of the parent */
+/* rename + fsync of the parent */
+sr1_status sr1__rename_dir(const char *from, const char *to);
 
 #endif

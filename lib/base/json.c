@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* jansson (2.14) lexes on when its text buffer cannot grow: a character is lost, and where
- * that is a closing quote it reads past the end. So while it parses a reserve is held, large
- * enough for one more growth; the first failure gives the reserve back, tries again, and is
- * reported once the parser has returned. */
+/* jansson (2.14) lexes on when its text buffer cannot grow: a character is lost, and
+ * where that is a closing quote it reads past the end. So while it parses a reserve is
+ * held, large enough for one more growth; the first failure gives the reserve back, tries
+ * again, and is reported once the parser has returned. */
 static _Thread_local void *reserve;
 static _Thread_local int out_of_memory;
 
@@ -40,8 +40,8 @@ static void drop_reserve(void)
     reserve = NULL;
 }
 
-/* Before main (or when the library is loaded) no other thread runs, so this needs no lock.
- * A program that has given jansson an allocator of its own keeps it. */
+/* Before main (or when the library is loaded) no other thread runs, so this needs no
+ * lock. A program that has given jansson an allocator of its own keeps it. */
 __attribute__((constructor)) static void set_allocator(void)
 {
     json_malloc_t m;
@@ -73,8 +73,8 @@ sr1_status sr1__json_parse(json_t **out, const char *text, size_t n, const char 
     memset(&e, 0, sizeof e);
     if (!hold_reserve(n))
         return sr1__fail_nomem(name);
-    j = json_loadb(n ? text : "", n, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES | JSON_DECODE_ANY,
-                   &e);
+    j = json_loadb(n ? text : "", n,
+                   JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
     drop_reserve();
     if (out_of_memory) {
         json_decref(j);
@@ -155,8 +155,9 @@ sr1_status sr1__json_save(const json_t *j, int indent, const char *path)
 
 static const char *type_name(const json_t *j)
 {
-    static const char *const names[] = {"an object",     "a list", "a string", "an integer",
-                                        "a real number", "true",   "false",    "null"};
+    static const char *const names[] = {"an object",  "a list",        "a string",
+                                        "an integer", "a real number", "true",
+                                        "false",      "null"};
 
     return names[json_typeof(j)];
 }

@@ -11,7 +11,8 @@
  * reference (json_decref). */
 sr1_status sr1__json_parse(json_t **out, const char *text, size_t n, const char *name);
 sr1_status sr1__json_load(json_t **out, const char *path, size_t max_bytes);
-/* Compact (indent 0) or pretty text appended to b. Non-finite numbers cannot occur in json_t. */
+/* Compact (indent 0) or pretty text appended to b. Non-finite numbers cannot occur in
+ * json_t. */
 sr1_status sr1__json_dump(const json_t *j, int indent, struct sr1__buf *b);
 sr1_status sr1__json_save(const json_t *j, int indent, const char *path); /* atomic */
 /* Typed members of an object: on absence or wrong type an error naming `key`. */
@@ -21,11 +22,12 @@ sr1_status sr1__json_get_num(const json_t *o, const char *key, double *out);
 /* A new json real or integer for v; null for NaN and infinities. */
 json_t *sr1__json_number(double v);
 
-/* YAML (one document; anchors, tags and merge keys refused) to the json_t of the same shape.
- * Plain scalars by YAML 1.2 core schema: null, true/false, integers, floats, else strings. */
+/* YAML (one document; anchors, tags and merge keys refused) to the json_t of the same
+ * shape. Plain scalars by YAML 1.2 core schema: null, true/false, integers, floats, else
+ * strings. */
 sr1_status sr1__yaml_parse(json_t **out, const char *text, size_t n, const char *name);
-/* The same, and lines (an object, borrowed) is given the line of each key of the outermost
- * mapping. lines may be NULL. */
+/* The same, and lines (an object, borrowed) is given the line of each key of the
+ * outermost mapping. lines may be NULL. */
 sr1_status sr1__yaml_parse_lines(json_t **out, json_t *lines, const char *text, size_t n,
                                  const char *name);
 /* Load .json by its ending, anything else as YAML. */

@@ -5,11 +5,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The whole of s[0..n) as a decimal integer with optional sign; 0 when it is not one or does
- * not fit in 64 bits, else 1. */
+/* The whole of s[0..n) as a decimal integer with optional sign; 0 when it is not one or
+ * does not fit in 64 bits, else 1. */
 int sr1__parse_int(const char *s, size_t n, int64_t *out);
-/* The whole of s[0..n) as [+-]digits[.digits][e[+-]digits]; 0 when it is not one or is not
- * finite, else 1. No spaces, hexadecimal, inf or nan. */
+/* The whole of s[0..n) as [+-]digits[.digits][e[+-]digits]; 0 when it is not one or is
+ * not finite, else 1. No spaces, hexadecimal, inf or nan. */
 int sr1__parse_real(const char *s, size_t n, double *out);
 /* Shortest text that reads back as v ("0.1", "1e-05"); always NUL-terminated. */
 void sr1__format_real(double v, char out[32]);

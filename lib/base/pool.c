@@ -159,9 +159,10 @@ sr1_status sr1__pool_new(struct sr1__pool **out, int32_t n_threads)
     for (int32_t i = 0; i < p->n_threads - 1; i++) {
         if (pthread_create(&p->threads[i], NULL, worker, p) != 0) {
             stop(p, i);
-            return sr1__fail(SR1_E_LIMIT,
-                             "thread pool: the system refused thread %d of %d; set fewer threads",
-                             (int)i + 1, (int)(n_threads ? n_threads : processors()));
+            return sr1__fail(
+                SR1_E_LIMIT,
+                "thread pool: the system refused thread %d of %d; set fewer threads",
+                (int)i + 1, (int)(n_threads ? n_threads : processors()));
         }
     }
     *out = p;

@@ -1,4 +1,5 @@
-/* base/pool.h - a fixed pool of threads for loops whose rounds do not depend on each other. */
+/* base/pool.h - a fixed pool of threads for loops whose rounds do not depend on each
+ * other. */
 #ifndef SR1__BASE_POOL_H
 #define SR1__BASE_POOL_H
 
@@ -6,14 +7,16 @@
 
 struct sr1__pool;
 
-/* n_threads counts the calling thread; 1 makes every call run inline; 0: processors online. */
+/* n_threads counts the calling thread; 1 makes every call run inline; 0: processors
+ * online. */
 sr1_status sr1__pool_new(struct sr1__pool **out, int32_t n_threads);
 void sr1__pool_free(struct sr1__pool *p);
 int32_t sr1__pool_threads(const struct sr1__pool *p);
 
 /* Call fn(arg, i) for i in [0, n), in any order, on all threads; the caller takes part.
- * Returns when all have run or, after a failure, when those begun have ended; the status is
- * that of the failed call with the lowest i among those that ran. Waiting threads sleep. p NULL: inline. */
+ * Returns when all have run or, after a failure, when those begun have ended; the status
+ * is that of the failed call with the lowest i among those that ran. Waiting threads
+ * sleep. p NULL: inline. */
 typedef sr1_status (*sr1__pool_fn)(void *arg, size_t i);
 sr1_status sr1__pool_run(struct sr1__pool *p, size_t n, sr1__pool_fn fn, void *arg);
 

@@ -2,7 +2,8 @@
  * byte allows is what keeps overlong forms, surrogates and values past U+10FFFF out. */
 #include "base/utf8.h"
 
-/* Length of the character a first byte opens and the bounds of its second byte; 0: none. */
+/* Length of the character a first byte opens and the bounds of its second byte; 0: none.
+ */
 static int lead(unsigned char c, unsigned char *low, unsigned char *high)
 {
     *low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;

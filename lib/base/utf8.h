@@ -5,13 +5,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Decode the character at s[0..n). Returns its length 1..4 and sets *cp; 0 when the bytes are
- * not valid; -1 when they are a proper prefix of a valid character (more bytes needed). */
+/* Decode the character at s[0..n). Returns its length 1..4 and sets *cp; 0 when the bytes
+ * are not valid; -1 when they are a proper prefix of a valid character (more bytes
+ * needed). */
 int sr1__utf8_next(const char *s, size_t n, uint32_t *cp);
-/* Encode cp into out[4]; returns 1..4. Surrogates and values past U+10FFFF give U+FFFD. */
+/* Encode cp into out[4]; returns 1..4. Surrogates and values past U+10FFFF give U+FFFD.
+ */
 int sr1__utf8_put(uint32_t cp, char out[4]);
 int sr1__utf8_valid(const char *s, size_t n);
-/* Length of the longest prefix that does not end inside a character that may yet complete. */
+/* Length of the longest prefix that does not end inside a character that may yet
+ * complete. */
 size_t sr1__utf8_complete(const char *s, size_t n);
 /* Characters in valid UTF-8. */
 size_t sr1__utf8_count(const char *s, size_t n);

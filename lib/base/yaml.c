@@ -1,8 +1,8 @@
 /* base/yaml.c - libyaml's events to json_t.
  *
- * One document of mappings, lists and scalars. What would make a file mean more than it says
- * (anchors, aliases, tags, merge keys, further documents) is refused by name. Plain scalars
- * follow the core schema of YAML 1.2, section 10.3.2. */
+ * One document of mappings, lists and scalars. What would make a file mean more than it
+ * says (anchors, aliases, tags, merge keys, further documents) is refused by name. Plain
+ * scalars follow the core schema of YAML 1.2, section 10.3.2. */
 #include "base/json.h"
 
 #include "base/num.h"
@@ -30,7 +30,8 @@ struct reader {
     int ended;
 };
 
-static sr1_status fail_at(const struct reader *r, const yaml_mark_t *mark, const char *what)
+static sr1_status fail_at(const struct reader *r, const yaml_mark_t *mark,
+                          const char *what)
 {
     return sr1__fail(SR1_E_PARSE, "%s: line %zu: %s", r->name, mark->line + 1, what);
 }
@@ -100,9 +101,9 @@ static json_t *plain_value(const char *s, size_t n, const char **problem)
     static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};
     static const char *const trues[] = {"true", "True", "TRUE", NULL};
     static const char *const falses[] = {"false", "False", "FALSE", NULL};
-    static const char *const infinite[] = {".inf",  ".Inf",  ".INF",  "+.inf", "+.Inf", "+.INF",
-                                           "-.inf", "-.Inf", "-.INF", ".nan",  ".NaN",  ".NAN",
-                                           NULL};
+    static const char *const infinite[] = {".inf",  ".Inf",  ".INF",  "+.inf", "+.Inf",
+                                           "+.INF", "-.inf", "-.Inf", "-.INF", ".nan",
+                                           ".NaN",  ".NAN",  NULL};
     json_int_t i;
     int64_t v;
     double d;
@@ -142,10 +143,11 @@ static sr1_status place(struct reader *r, json_t *v)
     top = &r->levels[r->depth - 1];
     if (json_is_array(top->container))
         return json_array_append_new(top->container, v) == 0 ? SR1_OK
-                                                              : sr1__fail_nomem(r->name);
+                                                             : sr1__fail_nomem(r->name);
     top->has_key = 0;
-    return json_object_set_new(top->container, top->key, v) == 0 ? SR1_OK
-                                                                  : sr1__fail_nomem(r->name);
+    return json_object_set_new(top->container, top->key, v) == 0
+               ? SR1_OK
+               : sr1__fail_nomem(r->name);
 }
 
 static int wants_key(const struct reader *r)
@@ -163,9 +165,11 @@ static sr1_status take_key(struct reader *r, const yaml_event_t *e)
 
     if (n == 2 && memcmp(s, "<<", 2) == 0 &&
         e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
-        return fail_at(r, &e->start_mark, "merge keys (<<) are not supported; write the keys out");
+        return fail_at(r, &e->start_mark,
+                       "merge keys (<<) are not supported; write the keys out");
     if (n >= sizeof top->key || memchr(s, '\0', n))
-        return fail_at(r, &e->start_mark, "a key longer than 255 bytes, or with a NUL in it");
+        return fail_at(r, &e->start_mark,
+                       "a key longer than 255 bytes, or with a NUL in it");
     memcpy(top->key, s, n);
     top->key[n] = '\0';
     if (json_object_get(top->container, top->key))
@@ -199,13 +203,15 @@ static sr1_status scalar(struct reader *r, const yaml_event_t *e)
     return place(r, v);
 }
 
-static sr1_status open_container(struct reader *r, const yaml_event_t *e, json_t *container)
+static sr1_status open_container(struct reader *r, const yaml_event_t *e,
+                                 json_t *container)
 {
     if (!container)
         return sr1__fail_nomem(r->name);
     if (wants_key(r)) {
         json_decref(container);
-        return fail_at(r, &e->start_mark, "a key must be a plain name, not a list or mapping");
+        return fail_at(r, &e->start_mark,
+                       "a key must be a plain name, not a list or mapping");
     }
     if (r->depth == MAX_DEPTH) {
         json_decref(container);
@@ -225,7 +231,8 @@ static sr1_status refuse_extras(const struct reader *r, const yaml_event_t *e,
     if (anchor)
         return fail_at(r, &e->start_mark, "anchors (&name) are not supported");
     if (tag)
-        return fail_at(r, &e->start_mark, "tags (!type) are not supported; quote the text instead");
+        return fail_at(r, &e->start_mark,
+                       "tags (!type) are not supported; quote the text instead");
     return SR1_OK;
 }
 
@@ -246,7 +253,8 @@ static sr1_status handle(struct reader *r, const yaml_event_t *e)
                                e->data.sequence_start.tag));
         return open_container(r, e, json_array());
     case YAML_MAPPING_START_EVENT:
-        SR1__TRY(refuse_extras(r, e, e->data.mapping_start.anchor, e->data.mapping_start.tag));
+        SR1__TRY(
+            refuse_extras(r, e, e->data.mapping_start.anchor, e->data.mapping_start.tag));
         return open_container(r, e, json_object());
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:

@@ -128,10 +128,10 @@ static sr1_status set_members(sr1_config *c, json_t *object, const json_t *lines
     return SR1_OK;
 }
 
-/* Parse the text, and note on which line each key stands. JSON is strict here, but its lines
- * are found by reading it as YAML, of which a flat object is a part. */
-static sr1_status parse_text(const char *text, size_t n, const char *name, json_t **object,
-                             json_t *lines)
+/* Parse the text, and note on which line each key stands. JSON is strict here, but its
+ * lines are found by reading it as YAML, of which a flat object is a part. */
+static sr1_status parse_text(const char *text, size_t n, const char *name,
+                             json_t **object, json_t *lines)
 {
     const char *dot = strrchr(name, '.');
     json_t *again = NULL;
@@ -167,7 +167,8 @@ static sr1_status load_object(sr1_config *config, json_t *object, const json_t *
     return status;
 }
 
-sr1_status sr1__config_load_text(sr1_config *c, const char *text, size_t n, const char *name)
+sr1_status sr1__config_load_text(sr1_config *c, const char *text, size_t n,
+                                 const char *name)
 {
     json_t *lines = json_object();
     json_t *object = NULL;
@@ -303,14 +304,15 @@ const char *sr1__config_secret(const sr1_config *c, const char *key)
 }
 
 /* A path may hold bytes that JSON cannot; then the run could not be described. */
-static sr1_status add_text(const struct config_key *key, const char *s, struct sr1__buf *b)
+static sr1_status add_text(const struct config_key *key, const char *s,
+                           struct sr1__buf *b)
 {
     json_t *j = json_string(s);
     sr1_status status;
 
     if (!j)
-        return sr1__fail(SR1_E_CONFIG, "key '%s': the text is not UTF-8, or out of memory",
-                         key->name);
+        return sr1__fail(SR1_E_CONFIG,
+                         "key '%s': the text is not UTF-8, or out of memory", key->name);
     status = sr1__json_dump(j, 0, b);
     json_decref(j);
     return status;
@@ -379,7 +381,8 @@ sr1_status sr1_config_key_describe(size_t index, sr1_config_key_info *out)
     const struct config_key *key;
 
     if (index >= CONFIG_N_KEYS)
-        return sr1__fail(SR1_E_INVALID, "key %zu: there are %d", index, (int)CONFIG_N_KEYS);
+        return sr1__fail(SR1_E_INVALID, "key %zu: there are %d", index,
+                         (int)CONFIG_N_KEYS);
     if (size < sizeof info.struct_size || size > 4096)
         return sr1__fail(SR1_E_INVALID, "sr1_config_key_info: struct_size is not set");
     key = &sr1__config_keys[index];

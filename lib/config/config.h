@@ -5,8 +5,10 @@
 
 #include <searchr1/config.h>
 
-/* sr1_config_load from memory; name is what errors call it, its ending tells the format. */
-sr1_status sr1__config_load_text(sr1_config *c, const char *text, size_t n, const char *name);
+/* sr1_config_load from memory; name is what errors call it, its ending tells the format.
+ */
+sr1_status sr1__config_load_text(sr1_config *c, const char *text, size_t n,
+                                 const char *name);
 
 int64_t sr1__config_int(const sr1_config *c, const char *key);
 double sr1__config_real(const sr1_config *c, const char *key); /* INT keys too */
@@ -14,7 +16,8 @@ int32_t sr1__config_bool(const sr1_config *c, const char *key);
 const char *sr1__config_str(const sr1_config *c, const char *key);
 /* Whether a CHOICE key has this value. */
 int sr1__config_is(const sr1_config *c, const char *key, const char *choice);
-/* A SECRET key's value from its environment variable, "" when absent; never kept or logged. */
+/* A SECRET key's value from its environment variable, "" when absent; never kept or
+ * logged. */
 const char *sr1__config_secret(const sr1_config *c, const char *key);
 
 #endif

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #define KEY(name, type, default_text, min, max, choices, status, help)                   \
-    {#name, SR1_CONFIG_##type, default_text, min, max, choices, SR1_CONFIG_##status, help},
+    {#name, SR1_CONFIG_##type, default_text,        min,                                 \
+     max,   choices,           SR1_CONFIG_##status, help},
 const struct config_key sr1__config_keys[CONFIG_N_KEYS] = {
 #include "config/config_keys.def"
 };
@@ -19,7 +20,8 @@ static size_t min3(size_t a, size_t b, size_t c)
     return m < c ? m : c;
 }
 
-/* Levenshtein distance, row by row; names are compared over their first MAX_NAME bytes. */
+/* Levenshtein distance, row by row; names are compared over their first MAX_NAME bytes.
+ */
 static size_t edit_distance(const char *a, const char *b)
 {
     size_t row[MAX_NAME + 1];
@@ -63,7 +65,7 @@ const struct config_key *sr1__config_key_find(const char *name)
         if (strcmp(name, sr1__config_keys[i].name) == 0)
             return &sr1__config_keys[i];
     }
-    sr1__fail(SR1_E_CONFIG, "key '%.64s' is not known; the nearest known key is '%s'", name,
-              nearest(name));
+    sr1__fail(SR1_E_CONFIG, "key '%.64s' is not known; the nearest known key is '%s'",
+              name, nearest(name));
     return NULL;
 }

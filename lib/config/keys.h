@@ -1,4 +1,5 @@
-/* config/keys.h - the table of keys and one key's value; shared by the files of this module. */
+/* config/keys.h - the table of keys and one key's value; shared by the files of this
+ * module. */
 #ifndef SR1__CONFIG_KEYS_H
 #define SR1__CONFIG_KEYS_H
 
@@ -35,7 +36,8 @@ struct config_value {
     int is_set;
 };
 
-/* A checked value of key from text or from a file; *out (uninitialised) on success only. */
+/* A checked value of key from text or from a file; *out (uninitialised) on success only.
+ */
 sr1_status sr1__config_value_text(const struct config_key *key, const char *text,
                                   struct config_value *out);
 sr1_status sr1__config_value_json(const struct config_key *key, const json_t *j,

@@ -1,4 +1,5 @@
-/* config/validate.c - rules between keys: one small function a rule, one table of them. */
+/* config/validate.c - rules between keys: one small function a rule, one table of them.
+ */
 #include "config/config.h"
 
 #include "base/error.h"
@@ -14,8 +15,9 @@ static int given(const sr1_config *c, const char *key)
 static sr1_status turn_budget(const sr1_config *c)
 {
     if (sr1__config_int(c, "max_tokens_per_turn") > sr1__config_int(c, "max_tokens"))
-        return sr1__fail(SR1_E_CONFIG, "max_tokens_per_turn is above max_tokens; lower it or "
-                                       "set it to 0");
+        return sr1__fail(SR1_E_CONFIG,
+                         "max_tokens_per_turn is above max_tokens; lower it or "
+                         "set it to 0");
     return SR1_OK;
 }
 
@@ -34,8 +36,9 @@ static sr1_status schedule(const sr1_config *c)
         return SR1_OK;
     if (sr1__config_real(c, "lr_decay_start") > 0.0 ||
         sr1__config_real(c, "lr_final_ratio") > 0.0)
-        return sr1__fail(SR1_E_CONFIG, "lr_decay_start and lr_final_ratio mean nothing to "
-                                       "lr_schedule constant; choose linear or cosine");
+        return sr1__fail(SR1_E_CONFIG,
+                         "lr_decay_start and lr_final_ratio mean nothing to "
+                         "lr_schedule constant; choose linear or cosine");
     return SR1_OK;
 }
 
@@ -44,8 +47,9 @@ static sr1_status clipping(const sr1_config *c)
     double high = sr1__config_real(c, "clip_epsilon_high");
 
     if (high != 0.0 && high < sr1__config_real(c, "clip_epsilon"))
-        return sr1__fail(SR1_E_CONFIG, "clip_epsilon_high is below clip_epsilon; raise it or "
-                                       "set it to 0");
+        return sr1__fail(SR1_E_CONFIG,
+                         "clip_epsilon_high is below clip_epsilon; raise it or "
+                         "set it to 0");
     return SR1_OK;
 }
 
@@ -55,13 +59,16 @@ static sr1_status splits(const sr1_config *c)
     double test = sr1__config_real(c, "test_split");
 
     if (validation + test >= 1.0)
-        return sr1__fail(SR1_E_CONFIG, "validation_split and test_split leave nothing to train "
-                                       "on; their sum must be below 1");
+        return sr1__fail(SR1_E_CONFIG,
+                         "validation_split and test_split leave nothing to train "
+                         "on; their sum must be below 1");
     if (validation > 0.0 && given(c, "validation_file"))
-        return sr1__fail(SR1_E_CONFIG, "both validation_file and validation_split are set; "
-                                       "choose one");
+        return sr1__fail(SR1_E_CONFIG,
+                         "both validation_file and validation_split are set; "
+                         "choose one");
     if (test > 0.0 && given(c, "test_file"))
-        return sr1__fail(SR1_E_CONFIG, "both test_file and test_split are set; choose one");
+        return sr1__fail(SR1_E_CONFIG,
+                         "both test_file and test_split are set; choose one");
     return SR1_OK;
 }
 
@@ -81,11 +88,13 @@ static sr1_status engine(const sr1_config *c)
 {
     if (sr1__config_is(c, "environment", "search") &&
         sr1__config_is(c, "search_engine", "none"))
-        return sr1__fail(SR1_E_CONFIG, "environment search needs a search_engine; choose mock "
-                                       "or bm25, or set environment to none");
+        return sr1__fail(SR1_E_CONFIG,
+                         "environment search needs a search_engine; choose mock "
+                         "or bm25, or set environment to none");
     if (sr1__config_is(c, "search_engine", "bm25") && !given(c, "search_index"))
-        return sr1__fail(SR1_E_CONFIG, "search_engine bm25 needs search_index; make one with "
-                                       "sr1-search index");
+        return sr1__fail(SR1_E_CONFIG,
+                         "search_engine bm25 needs search_index; make one with "
+                         "sr1-search index");
     return SR1_OK;
 }
 
@@ -125,13 +134,16 @@ static sr1_status rewards(const sr1_config *c)
     size_t weights = count_items(sr1__config_str(c, "reward_weights"), 1, &bad_weights);
 
     if (names == 0 || bad_names)
-        return sr1__fail(SR1_E_CONFIG, "rewards must name at least one reward, and none may be "
-                                       "empty between commas");
+        return sr1__fail(SR1_E_CONFIG,
+                         "rewards must name at least one reward, and none may be "
+                         "empty between commas");
     if (bad_weights)
-        return sr1__fail(SR1_E_CONFIG, "reward_weights must be numbers separated by commas");
+        return sr1__fail(SR1_E_CONFIG,
+                         "reward_weights must be numbers separated by commas");
     if (weights != 0 && weights != names)
-        return sr1__fail(SR1_E_CONFIG, "reward_weights has %zu numbers for %zu rewards; give "
-                                       "one each, or none",
+        return sr1__fail(SR1_E_CONFIG,
+                         "reward_weights has %zu numbers for %zu rewards; give "
+                         "one each, or none",
                          weights, names);
     return SR1_OK;
 }
@@ -139,7 +151,8 @@ static sr1_status rewards(const sr1_config *c)
 sr1_status sr1_config_validate(const sr1_config *config)
 {
     static sr1_status (*const rules[])(const sr1_config *) = {
-        turn_budget, warmup, schedule, clipping, splits, validation, engine, stage_files, rewards};
+        turn_budget, warmup, schedule,    clipping, splits,
+        validation,  engine, stage_files, rewards};
 
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         SR1__TRY(rules[i](config));

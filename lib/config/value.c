@@ -14,16 +14,17 @@
 static sr1_status not_allowed(const struct config_key *key, const char *given,
                               const char *allowed)
 {
-    return sr1__fail(SR1_E_CONFIG, "key '%s': '%.80s' is not allowed; it takes %s", key->name,
-                     given, allowed);
+    return sr1__fail(SR1_E_CONFIG, "key '%s': '%.80s' is not allowed; it takes %s",
+                     key->name, given, allowed);
 }
 
 static sr1_status refuse_secret(const struct config_key *key)
 {
-    return sr1__fail(SR1_E_CONFIG,
-                     "key '%s' is a secret and is not taken from files or arguments; set the "
-                     "environment variable %s instead",
-                     key->name, key->choices);
+    return sr1__fail(
+        SR1_E_CONFIG,
+        "key '%s' is a secret and is not taken from files or arguments; set the "
+        "environment variable %s instead",
+        key->name, key->choices);
 }
 
 static sr1_status check_bounds(const struct config_key *key, double v, const char *given)
@@ -77,7 +78,8 @@ static sr1_status check_choice(const struct config_key *key, const char *text)
     size_t n = strlen(text);
     char allowed[256];
 
-    for (const char *c = key->choices; c; c = strchr(c, '|') ? strchr(c, '|') + 1 : NULL) {
+    for (const char *c = key->choices; c;
+         c = strchr(c, '|') ? strchr(c, '|') + 1 : NULL) {
         if (strcspn(c, "|") == n && strncmp(c, text, n) == 0)
             return SR1_OK;
     }
@@ -91,8 +93,9 @@ static sr1_status parse_text(const struct config_key *key, const char *text,
     size_t n = strlen(text);
 
     if (n > MAX_TEXT)
-        return sr1__fail(SR1_E_CONFIG, "key '%s': text of %zu bytes; at most %d are allowed",
-                         key->name, n, MAX_TEXT);
+        return sr1__fail(SR1_E_CONFIG,
+                         "key '%s': text of %zu bytes; at most %d are allowed", key->name,
+                         n, MAX_TEXT);
     /* A path is bytes to the system; every other text must be readable. */
     if (key->type != SR1_CONFIG_PATH && !sr1__utf8_valid(text, n))
         return sr1__fail(SR1_E_CONFIG, "key '%s': the text is not UTF-8", key->name);
@@ -143,9 +146,14 @@ sr1_status sr1__config_value_text(const struct config_key *key, const char *text
 
 static sr1_status wrong_shape(const struct config_key *key)
 {
-    static const char *const wanted[] = {
-        "true or false", "a whole number", "a number", "text (put it in quotes)",
-        "a list or text with commas", "text", "text (put it in quotes)", "nothing"};
+    static const char *const wanted[] = {"true or false",
+                                         "a whole number",
+                                         "a number",
+                                         "text (put it in quotes)",
+                                         "a list or text with commas",
+                                         "text",
+                                         "text (put it in quotes)",
+                                         "nothing"};
 
     return sr1__fail(SR1_E_CONFIG, "key '%s' takes %s, and the file gives something else",
                      key->name, wanted[key->type]);
@@ -174,7 +182,8 @@ static sr1_status add_item(const struct config_key *key, const json_t *item,
 }
 
 /* The text by which sr1__config_value_text would be given the same value. */
-static sr1_status json_text(const struct config_key *key, const json_t *j, struct sr1__buf *b)
+static sr1_status json_text(const struct config_key *key, const json_t *j,
+                            struct sr1__buf *b)
 {
     int is_text = key->type >= SR1_CONFIG_STRING;
 
@@ -189,8 +198,9 @@ static sr1_status json_text(const struct config_key *key, const json_t *j, struc
         if (strlen(json_string_value(j)) != json_string_length(j))
             return wrong_shape(key);
         sr1__buf_str(b, json_string_value(j));
-    } else if (json_is_number(j) && (key->type == SR1_CONFIG_INT || key->type == SR1_CONFIG_REAL ||
-                                     key->type == SR1_CONFIG_LIST)) {
+    } else if (json_is_number(j) &&
+               (key->type == SR1_CONFIG_INT || key->type == SR1_CONFIG_REAL ||
+                key->type == SR1_CONFIG_LIST)) {
         SR1__TRY(add_item(key, j, b));
     } else {
         return wrong_shape(key);

@@ -1,4 +1,5 @@
-/* data/configured.c - which rows a configuration means by "train", "validation", "test". */
+/* data/configured.c - which rows a configuration means by "train", "validation", "test".
+ */
 #include "data/dataset.h"
 
 #include "base/error.h"
@@ -17,7 +18,8 @@ static sr1_status open_file(sr1_dataset **out, const sr1_config *c, const char *
     return sr1_dataset_open(out, &path, 1, &o);
 }
 
-sr1_status sr1__dataset_configured(sr1_dataset **out, const sr1_config *config, int32_t part)
+sr1_status sr1__dataset_configured(sr1_dataset **out, const sr1_config *config,
+                                   int32_t part)
 {
     double validation = sr1__config_real(config, "validation_split");
     double test = sr1__config_real(config, "test_split");

@@ -66,9 +66,10 @@ static sr1_status plain(struct sr1__csv_record *r, const char *s, size_t n, size
 
     while (!ends_record(s, n, i) && s[i] != ',') {
         if (s[i] == '"')
-            return fail_field(r, SR1_E_PARSE, name,
-                              "has a quote inside; put the whole field in quotes and double "
-                              "those inside");
+            return fail_field(
+                r, SR1_E_PARSE, name,
+                "has a quote inside; put the whole field in quotes and double "
+                "those inside");
         if (s[i] == '\r')
             return fail_field(r, SR1_E_PARSE, name,
                               "has a carriage return inside; lines end in LF or CRLF");
@@ -79,8 +80,8 @@ static sr1_status plain(struct sr1__csv_record *r, const char *s, size_t n, size
     return SR1_OK;
 }
 
-static sr1_status one_field(struct sr1__csv_record *r, const char *s, size_t n, size_t *pos,
-                            const char *name)
+static sr1_status one_field(struct sr1__csv_record *r, const char *s, size_t n,
+                            size_t *pos, const char *name)
 {
     size_t start = r->text.len;
 
@@ -101,8 +102,8 @@ static sr1_status one_field(struct sr1__csv_record *r, const char *s, size_t n, 
     return SR1_OK;
 }
 
-sr1_status sr1__csv_parse(struct sr1__csv_record *r, const char *s, size_t n, size_t *used,
-                          const char *name)
+sr1_status sr1__csv_parse(struct sr1__csv_record *r, const char *s, size_t n,
+                          size_t *used, const char *name)
 {
     size_t pos = 0;
 
@@ -127,8 +128,8 @@ void sr1__csv_add(struct sr1__buf *b, const char *field, size_t n, int first)
     if (!first)
         sr1__buf_char(b, ',');
     for (size_t i = 0; i < n; i++)
-        needs_quotes |= field[i] == ',' || field[i] == '"' || field[i] == '\r' ||
-                        field[i] == '\n';
+        needs_quotes |=
+            field[i] == ',' || field[i] == '"' || field[i] == '\r' || field[i] == '\n';
     if (!needs_quotes) {
         sr1__buf_add(b, field, n);
         return;

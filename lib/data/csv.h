@@ -20,8 +20,8 @@ const char *sr1__csv_field(const struct sr1__csv_record *r, size_t i, size_t *le
 
 /* Read the record at s[0..n); *used is what it took, its line end included. name is what
  * errors call the place ("qa.csv:17"). */
-sr1_status sr1__csv_parse(struct sr1__csv_record *r, const char *s, size_t n, size_t *used,
-                          const char *name);
+sr1_status sr1__csv_parse(struct sr1__csv_record *r, const char *s, size_t n,
+                          size_t *used, const char *name);
 
 /* Append one field, quoted where it must be, after a comma unless it is the first. */
 void sr1__csv_add(struct sr1__buf *b, const char *field, size_t n, int first);

@@ -25,7 +25,8 @@ static void arrange(struct sr1__cursor *c)
     sr1__rng_shuffle(&rng, c->order, (size_t)c->n_rows);
 }
 
-sr1_status sr1__cursor_new(struct sr1__cursor **out, int64_t n_rows, uint64_t seed, int shuffle)
+sr1_status sr1__cursor_new(struct sr1__cursor **out, int64_t n_rows, uint64_t seed,
+                           int shuffle)
 {
     struct sr1__cursor *c;
 
@@ -55,7 +56,8 @@ void sr1__cursor_free(struct sr1__cursor *c)
     sr1__free(c);
 }
 
-sr1_status sr1__cursor_next(struct sr1__cursor *c, size_t max, int64_t *rows, size_t *count)
+sr1_status sr1__cursor_next(struct sr1__cursor *c, size_t max, int64_t *rows,
+                            size_t *count)
 {
     size_t n = 0;
 

@@ -188,7 +188,8 @@ static sr1_status add_answers(const struct source *s, sr1_row *row, const json_t
     return SR1_OK;
 }
 
-/* A CSV cell may hold a list as JSON: ["a", "b"]. *list stays NULL when this is not one. */
+/* A CSV cell may hold a list as JSON: ["a", "b"]. *list stays NULL when this is not one.
+ */
 static sr1_status list_in_text(const json_t *v, json_t **list)
 {
     const char *s = json_string_value(v);
@@ -211,7 +212,8 @@ static sr1_status take_answers(const struct source *s, sr1_row *row)
         status = no_field(row->json, s->answer_field, "answer_field");
     json_decref(list);
     if (status == SR1_OK && row->n_answers == 0 && !s->answers_optional)
-        status = sr1__fail(SR1_E_PARSE, "field '%s' has no answer in it", s->answer_field);
+        status =
+            sr1__fail(SR1_E_PARSE, "field '%s' has no answer in it", s->answer_field);
     return status;
 }
 
@@ -332,7 +334,8 @@ sr1_status sr1_dataset_open(sr1_dataset **out, const char *const *paths, size_t 
     if (options && options->struct_size < sizeof o.struct_size)
         return sr1__fail(SR1_E_INVALID, "sr1_dataset_options: struct_size is not set");
     if (options)
-        memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
+        memcpy(&o, options,
+               options->struct_size < sizeof o ? options->struct_size : sizeof o);
     d = sr1__calloc(1, sizeof *d);
     if (!d)
         return sr1__fail_nomem("dataset");
@@ -380,9 +383,10 @@ static sr1_status select_rows(sr1_dataset *d, const sr1_dataset *from,
         sr1_row_free(row);
     }
     if (d->count == 0)
-        return sr1__fail(SR1_E_INVALID,
-                         "the split leaves no row of %lld for this part; change the fractions",
-                         (long long)from->count);
+        return sr1__fail(
+            SR1_E_INVALID,
+            "the split leaves no row of %lld for this part; change the fractions",
+            (long long)from->count);
     return SR1_OK;
 }
 
@@ -392,15 +396,16 @@ static int fractions_fit(double a, double b)
 }
 
 sr1_status sr1_dataset_split(sr1_dataset **out, const sr1_dataset *dataset,
-                             double validation_fraction, double test_fraction, uint64_t seed,
-                             int32_t part)
+                             double validation_fraction, double test_fraction,
+                             uint64_t seed, int32_t part)
 {
     struct split split = {validation_fraction, test_fraction, seed, part};
     sr1_dataset *d;
     sr1_status status;
 
     if (!fractions_fit(validation_fraction, test_fraction))
-        return sr1__fail(SR1_E_INVALID, "split fractions must be 0 or more, their sum below 1");
+        return sr1__fail(SR1_E_INVALID,
+                         "split fractions must be 0 or more, their sum below 1");
     if (part < SR1_PART_TRAIN || part > SR1_PART_TEST)
         return sr1__fail(SR1_E_INVALID, "part %d is not one of SR1_PART_...", (int)part);
     d = sr1__calloc(1, sizeof *d);

@@ -8,6 +8,7 @@
 /* The rows of part (SR1_PART_...): the file of that part (train_file, validation_file,
  * test_file) or, where only a split is configured, that part of train_file.
  * SR1_E_NOT_FOUND when the configuration names no data for the part. */
-sr1_status sr1__dataset_configured(sr1_dataset **out, const sr1_config *config, int32_t part);
+sr1_status sr1__dataset_configured(sr1_dataset **out, const sr1_config *config,
+                                   int32_t part);
 
 #endif

@@ -70,12 +70,14 @@ static sr1_status take_segments(const struct form *form, const json_t *list,
     int learned = 0;
 
     if (!json_is_array(list) || n == 0)
-        return sr1__fail(SR1_E_PARSE, "'%s' must be a list that is not empty", form->list_key);
+        return sr1__fail(SR1_E_PARSE, "'%s' must be a list that is not empty",
+                         form->list_key);
     demo->segments = sr1__calloc(n, sizeof *demo->segments);
     if (!demo->segments)
         return sr1__fail_nomem("demonstration");
     for (size_t i = 0; i < n; i++) {
-        sr1_status status = take_segment(form, json_array_get(list, i), &demo->segments[i]);
+        sr1_status status =
+            take_segment(form, json_array_get(list, i), &demo->segments[i]);
 
         SR1__TRY(sr1__context(status, "%s[%zu]", form->list_key, i));
         learned |= demo->segments[i].is_policy && demo->segments[i].text[0] != '\0';
@@ -104,8 +106,9 @@ static sr1_status fill(struct sr1__demo *demo)
     const json_t *messages = json_object_get(demo->json, "messages");
 
     if (!segments == !messages)
-        return sr1__fail(SR1_E_PARSE, "a demonstration has either 'question' with 'segments' or "
-                                      "'messages'");
+        return sr1__fail(SR1_E_PARSE,
+                         "a demonstration has either 'question' with 'segments' or "
+                         "'messages'");
     if (segments) {
         SR1__TRY(get_text(demo->json, "question", &demo->question));
         return take_segments(&segments_form, segments, demo);

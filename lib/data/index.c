@@ -129,7 +129,8 @@ static sr1_status take_record(struct scan *s, int quotes, int *blank)
     }
     if (quoted) {
         s->line = line;
-        return fail_here(s, SR1_E_PARSE, "a quote is opened in this record and never closed");
+        return fail_here(s, SR1_E_PARSE,
+                         "a quote is opened in this record and never closed");
     }
     return s->status;
 }
@@ -163,7 +164,8 @@ static sr1_status index_csv(struct scan *s, uint64_t *header_end)
     return index_records(s, 1);
 }
 
-/* Take a string whose opening quote is next. Its first bytes go to text (NULL: nowhere). */
+/* Take a string whose opening quote is next. Its first bytes go to text (NULL: nowhere).
+ */
 static sr1_status take_string(struct scan *s, char *text, size_t size)
 {
     size_t n = 0;

@@ -1,5 +1,5 @@
-/* data/rows.c - row files opened, one row read. The index is offsets only, so a row is read
- * with one pread, and its line is counted again when an error must name it. */
+/* data/rows.c - row files opened, one row read. The index is offsets only, so a row is
+ * read with one pread, and its line is counted again when an error must name it. */
 #include "data/rows.h"
 
 #include "base/mem.h"
@@ -51,7 +51,8 @@ static sr1_status format_of(const char *path, int *format)
             return SR1_OK;
         }
     }
-    return sr1__fail(SR1_E_INVALID, "%s: the name must end in .jsonl, .json or .csv", path);
+    return sr1__fail(SR1_E_INVALID, "%s: the name must end in .jsonl, .json or .csv",
+                     path);
 }
 
 static sr1_status open_file(struct sr1__row_file *f, const char *path)
@@ -87,7 +88,8 @@ static sr1_status read_range(const struct sr1__row_file *f, uint64_t from, size_
         if (got < 0)
             return sr1__fail_errno("read", f->path);
         if (got == 0)
-            return sr1__fail(SR1_E_IO, "%s: the file became shorter while in use", f->path);
+            return sr1__fail(SR1_E_IO, "%s: the file became shorter while in use",
+                             f->path);
         sr1__buf_add(b, chunk, (size_t)got);
         SR1__TRY(sr1__buf_status(b, f->path));
     }
@@ -110,7 +112,8 @@ static sr1_status add_column(struct sr1__row_file *f, const char *name, size_t n
     return SR1_OK;
 }
 
-static sr1_status take_header(struct sr1__row_file *f, const struct sr1__csv_record *header)
+static sr1_status take_header(struct sr1__row_file *f,
+                              const struct sr1__csv_record *header)
 {
     sr1_status status = SR1_OK;
 
@@ -169,7 +172,8 @@ static sr1_status add_file(struct sr1__rows *r, const char *path)
     return SR1_OK;
 }
 
-sr1_status sr1__rows_open(struct sr1__rows **out, const char *const *paths, size_t n_paths)
+sr1_status sr1__rows_open(struct sr1__rows **out, const char *const *paths,
+                          size_t n_paths)
 {
     struct sr1__rows *r;
     sr1_status status = SR1_OK;
@@ -238,9 +242,9 @@ sr1_status sr1__rows_context(const struct sr1__rows *r, int64_t i, sr1_status st
 
     if (status == SR1_OK)
         return SR1_OK; /* counting lines is for errors */
-    return sr1__context(status, "%s:%llu", r->files[f].path,
-                        (unsigned long long)line_at(&r->files[f],
-                                                    r->offsets.at[(size_t)i + f]));
+    return sr1__context(
+        status, "%s:%llu", r->files[f].path,
+        (unsigned long long)line_at(&r->files[f], r->offsets.at[(size_t)i + f]));
 }
 
 static sr1_status add_cell(json_t *row, const char *column, const char *s, size_t n)
@@ -255,8 +259,8 @@ static sr1_status add_cell(json_t *row, const char *column, const char *s, size_
     return SR1_OK;
 }
 
-static sr1_status fill_row(const struct sr1__row_file *f, const struct sr1__csv_record *record,
-                           json_t *row)
+static sr1_status fill_row(const struct sr1__row_file *f,
+                           const struct sr1__csv_record *record, json_t *row)
 {
     if (record->n != f->n_columns)
         return sr1__fail(SR1_E_PARSE, "%zu fields where the header has %zu", record->n,
@@ -270,7 +274,8 @@ static sr1_status fill_row(const struct sr1__row_file *f, const struct sr1__csv_
     return SR1_OK;
 }
 
-static sr1_status csv_row(const struct sr1__row_file *f, const struct sr1__buf *b, json_t **out)
+static sr1_status csv_row(const struct sr1__row_file *f, const struct sr1__buf *b,
+                          json_t **out)
 {
     struct sr1__csv_record *record = sr1__malloc(sizeof *record);
     json_t *row = json_object();

@@ -9,11 +9,13 @@
 struct sr1__rows;
 
 /* Formats by ending: .jsonl, .json, .csv. A set without rows is an error. */
-sr1_status sr1__rows_open(struct sr1__rows **out, const char *const *paths, size_t n_paths);
+sr1_status sr1__rows_open(struct sr1__rows **out, const char *const *paths,
+                          size_t n_paths);
 void sr1__rows_free(struct sr1__rows *r);
 int64_t sr1__rows_count(const struct sr1__rows *r);
 
-/* Row i as a new object; a CSV row has a string for each column. Threads may read at once. */
+/* Row i as a new object; a CSV row has a string for each column. Threads may read at
+ * once. */
 sr1_status sr1__rows_read(const struct sr1__rows *r, int64_t i, json_t **out);
 
 /* "path" of the file that holds row i. */

@@ -47,7 +47,8 @@ static sr1_status add_piece(struct parse *p, size_t from, size_t to, int place)
     return SR1_OK;
 }
 
-static sr1_status unknown_place(const struct parse *p, size_t at, const char *name, size_t n)
+static sr1_status unknown_place(const struct parse *p, size_t at, const char *name,
+                                size_t n)
 {
     struct sr1__buf known;
     sr1_status status;
@@ -55,8 +56,8 @@ static sr1_status unknown_place(const struct parse *p, size_t at, const char *na
     sr1__buf_init(&known, 512);
     for (size_t i = 0; i < p->n_names; i++)
         sr1__buf_fmt(&known, "%s{{%s}}", i ? ", " : "", p->names[i]);
-    status = sr1__fail(SR1_E_PARSE, "%s:%zu: {{%.*s}} is not known here; known: %s", p->name,
-                       line_of(p->t, at), (int)(n < 64 ? n : 64), name,
+    status = sr1__fail(SR1_E_PARSE, "%s:%zu: {{%.*s}} is not known here; known: %s",
+                       p->name, line_of(p->t, at), (int)(n < 64 ? n : 64), name,
                        known.len ? sr1__buf_cstr(&known) : "none");
     sr1__buf_free(&known);
     return status;
@@ -70,7 +71,8 @@ static sr1_status add_place(struct parse *p, size_t at, size_t *end)
     size_t n;
 
     if (!close)
-        return sr1__fail(SR1_E_PARSE, "%s:%zu: '{{' without '}}'", p->name, line_of(p->t, at));
+        return sr1__fail(SR1_E_PARSE, "%s:%zu: '{{' without '}}'", p->name,
+                         line_of(p->t, at));
     *end = (size_t)(close - p->t->text) + 2;
     while (name < close && *name == ' ')
         name++;
@@ -106,8 +108,8 @@ sr1_status sr1__template_parse(struct sr1__template **out, const char *text, siz
     sr1_status status;
 
     if (!sr1__utf8_valid(text, n) || (n && memchr(text, '\0', n)))
-        return sr1__fail(SR1_E_PARSE, "%s: a template must be UTF-8 text without NUL bytes",
-                         name);
+        return sr1__fail(SR1_E_PARSE,
+                         "%s: a template must be UTF-8 text without NUL bytes", name);
     p.t = sr1__calloc(1, sizeof *p.t);
     if (!p.t)
         return sr1__fail_nomem("template");
@@ -172,8 +174,8 @@ sr1_status sr1__template_builtin(const char *name, const char **text, size_t *n)
         }
         sr1__buf_fmt(&known, "%s%s", i ? ", " : "", t->name);
     }
-    status = sr1__fail(SR1_E_NOT_FOUND, "no built-in template '%.64s'; there are %s", name,
-                       sr1__buf_cstr(&known));
+    status = sr1__fail(SR1_E_NOT_FOUND, "no built-in template '%.64s'; there are %s",
+                       name, sr1__buf_cstr(&known));
     sr1__buf_free(&known);
     return status;
 }

@@ -1,7 +1,7 @@
 /* data/template.h - prompt templates: text with {{name}} places.
  *
- * Values are put in as they are and never looked into again, so a value cannot add places.
- * Spaces inside the braces are allowed. */
+ * Values are put in as they are and never looked into again, so a value cannot add
+ * places. Spaces inside the braces are allowed. */
 #ifndef SR1__DATA_TEMPLATE_H
 #define SR1__DATA_TEMPLATE_H
 
@@ -12,7 +12,8 @@ struct sr1__template;
 /* names: the places a text may have; any other is an error that names line and place.
  * `name` is what errors call the text. All strings are copied. */
 sr1_status sr1__template_parse(struct sr1__template **out, const char *text, size_t n,
-                               const char *name, const char *const *names, size_t n_names);
+                               const char *name, const char *const *names,
+                               size_t n_names);
 /* From a file, at most 1 MiB. */
 sr1_status sr1__template_load(struct sr1__template **out, const char *path,
                               const char *const *names, size_t n_names);

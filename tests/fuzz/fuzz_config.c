@@ -14,7 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(sr1_config_new(&a) == SR1_OK && sr1_config_new(&b) == SR1_OK);
     if (sr1__config_load_text(a, (const char *)data, size, name) == SR1_OK &&
         sr1_config_to_json(a, &first) == SR1_OK) {
-        FUZZ_CHECK(sr1__config_load_text(b, first, strlen(first), "saved.json") == SR1_OK);
+        FUZZ_CHECK(sr1__config_load_text(b, first, strlen(first), "saved.json") ==
+                   SR1_OK);
         FUZZ_CHECK(sr1_config_to_json(b, &second) == SR1_OK);
         FUZZ_CHECK(strcmp(first, second) == 0);
         (void)sr1_config_validate(a);

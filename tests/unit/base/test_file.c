@@ -208,8 +208,11 @@ static void folders(void **state)
 
 static void joined_paths(void **state)
 {
-    static const char *const rows[][3] = {
-        {"a", "b", "a/b"}, {"a/", "b", "a/b"}, {"a", "/b", "/b"}, {"", "b", "b"}, {"/", "b", "/b"}};
+    static const char *const rows[][3] = {{"a", "b", "a/b"},
+                                          {"a/", "b", "a/b"},
+                                          {"a", "/b", "/b"},
+                                          {"", "b", "b"},
+                                          {"/", "b", "/b"}};
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

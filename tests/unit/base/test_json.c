@@ -38,7 +38,8 @@ static void check_bad(const struct fixture *f, size_t n,
         if (parse(&j, f[i].text, strlen(f[i].text), "name") != SR1_E_PARSE)
             fail_msg("accepted: %s", f[i].text);
         assert_null(j);
-        if (strncmp(sr1_last_error(), "name: ", 6) || !strstr(sr1_last_error(), f[i].expected))
+        if (strncmp(sr1_last_error(), "name: ", 6) ||
+            !strstr(sr1_last_error(), f[i].expected))
             fail_msg("'%s' instead of '%s'", sr1_last_error(), f[i].expected);
     }
 }
@@ -88,13 +89,18 @@ static void good_yaml(void **state)
     static const struct fixture rows[] = {
         {"", "null"},
         {"# only a comment\n", "null"},
-        {"a: 1\nb: [x, 'y', \"z\"]\nc:\n  d: ~\n  e:\n", "{\"a\":1,\"b\":[\"x\",\"y\",\"z\"],\"c\":{\"d\":null,\"e\":null}}"},
+        {"a: 1\nb: [x, 'y', \"z\"]\nc:\n  d: ~\n  e:\n",
+         "{\"a\":1,\"b\":[\"x\",\"y\",\"z\"],\"c\":{\"d\":null,\"e\":null}}"},
         {"lr: 1e-5", "{\"lr\":1.0000000000000001e-5}"},
-        {"- true\n- False\n- NULL\n- yes\n- 'true'\n", "[true,false,null,\"yes\",\"true\"]"},
-        {"[0x1F, 0o17, 017, +3, -4, .5, 2., 1e3, 1_000]", "[31,15,17,3,-4,0.5,2.0,1000.0,\"1_000\"]"},
+        {"- true\n- False\n- NULL\n- yes\n- 'true'\n",
+         "[true,false,null,\"yes\",\"true\"]"},
+        {"[0x1F, 0o17, 017, +3, -4, .5, 2., 1e3, 1_000]",
+         "[31,15,17,3,-4,0.5,2.0,1000.0,\"1_000\"]"},
         {"---\na: b\n...\n", "{\"a\":\"b\"}"},
         {"a: |\n  one\n  two\n", "{\"a\":\"one\\ntwo\\n\"}"},
-        {"\xef\xbb\xbf" "a: \xe6\x9c\xaa", "{\"a\":\"\xe6\x9c\xaa\"}"},
+        {"\xef\xbb\xbf"
+         "a: \xe6\x9c\xaa",
+         "{\"a\":\"\xe6\x9c\xaa\"}"},
         {"1: x", "{\"1\":\"x\"}"},
         {"\"<<\": x", "{\"<<\":\"x\"}"},
         {"a: \"x\\0y\"", "{\"a\":\"x\\u0000y\"}"},
@@ -107,7 +113,8 @@ static void good_yaml(void **state)
     (void)state;
     check_good(rows, 3, sr1__yaml_parse);
     check_good(rows + 4, COUNT(rows) - 4, sr1__yaml_parse);
-    assert_int_equal(sr1__yaml_parse(&j, exponent.text, strlen(exponent.text), "t"), SR1_OK);
+    assert_int_equal(sr1__yaml_parse(&j, exponent.text, strlen(exponent.text), "t"),
+                     SR1_OK);
     assert_true(json_real_value(json_object_get(j, "lr")) == 1e-5);
     json_decref(j);
 }
@@ -183,8 +190,8 @@ static void numbers_keep_their_kind(void **state)
     static const struct {
         double v;
         json_type type;
-    } rows[] = {{1.0, JSON_INTEGER}, {-0.5, JSON_REAL}, {NAN, JSON_NULL}, {INFINITY, JSON_NULL},
-                {1e300, JSON_REAL},  {0.0, JSON_INTEGER}};
+    } rows[] = {{1.0, JSON_INTEGER},   {-0.5, JSON_REAL},  {NAN, JSON_NULL},
+                {INFINITY, JSON_NULL}, {1e300, JSON_REAL}, {0.0, JSON_INTEGER}};
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -233,7 +240,8 @@ static void a_bounded_buffer_bounds_a_dump(void **state)
     json_decref(j);
 }
 
-static const char torture_text[] = "{\"a\": [1, 2.5, \"x\", {\"b\": null}], \"c\": \"\\u00e9\"}";
+static const char torture_text[] =
+    "{\"a\": [1, 2.5, \"x\", {\"b\": null}], \"c\": \"\\u00e9\"}";
 
 static sr1_status read_json(void *arg)
 {

@@ -30,7 +30,8 @@ static void integers(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int64_t v = 0;
 
-        assert_int_equal(sr1__parse_int(rows[i].text, strlen(rows[i].text), &v), rows[i].ok);
+        assert_int_equal(sr1__parse_int(rows[i].text, strlen(rows[i].text), &v),
+                         rows[i].ok);
         assert_true(v == rows[i].v);
     }
 }
@@ -41,25 +42,27 @@ static void reals(void **state)
         const char *text;
         int ok;
         double v;
-    } rows[] = {{"1", 1, 1.0},    {"-0.5", 1, -0.5}, {".5", 1, 0.5},  {"5.", 1, 5.0},
-                {"1e-5", 1, 1e-5}, {"1E+2", 1, 100.0}, {"1e-999", 1, 0.0}, {"1e999", 0, 0},
-                {"", 0, 0},       {".", 0, 0},       {"e5", 0, 0},    {"1e", 0, 0},
-                {"1e+", 0, 0},    {"inf", 0, 0},     {"nan", 0, 0},   {"0x10", 0, 0},
-                {"1,5", 0, 0},    {" 1", 0, 0},      {"1 ", 0, 0},    {"--1", 0, 0}};
+    } rows[] = {
+        {"1", 1, 1.0},     {"-0.5", 1, -0.5},  {".5", 1, 0.5},     {"5.", 1, 5.0},
+        {"1e-5", 1, 1e-5}, {"1E+2", 1, 100.0}, {"1e-999", 1, 0.0}, {"1e999", 0, 0},
+        {"", 0, 0},        {".", 0, 0},        {"e5", 0, 0},       {"1e", 0, 0},
+        {"1e+", 0, 0},     {"inf", 0, 0},      {"nan", 0, 0},      {"0x10", 0, 0},
+        {"1,5", 0, 0},     {" 1", 0, 0},       {"1 ", 0, 0},       {"--1", 0, 0}};
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double v = 0.0;
 
-        assert_int_equal(sr1__parse_real(rows[i].text, strlen(rows[i].text), &v), rows[i].ok);
+        assert_int_equal(sr1__parse_real(rows[i].text, strlen(rows[i].text), &v),
+                         rows[i].ok);
         assert_true(v == rows[i].v);
     }
 }
 
 static void shortest_text_reads_back(void **state)
 {
-    static const double values[] = {0.1, 1e-5, 1.0, 1.0 / 3.0, 5e-324, 1.7976931348623157e308,
-                                    -2.5, 1e22};
+    static const double values[] = {
+        0.1, 1e-5, 1.0, 1.0 / 3.0, 5e-324, 1.7976931348623157e308, -2.5, 1e22};
     char text[32];
 
     (void)state;

@@ -45,7 +45,8 @@ static void every_index_runs_once(void **state)
     w.fail_from = SIZE_MAX;
     for (int32_t threads = 0; threads <= 5; threads++) {
         assert_int_equal(sr1__pool_new(&p, threads), SR1_OK);
-        assert_true(threads ? sr1__pool_threads(p) == threads : sr1__pool_threads(p) >= 1);
+        assert_true(threads ? sr1__pool_threads(p) == threads
+                            : sr1__pool_threads(p) >= 1);
         for (int round = 0; round < 20; round++) {
             for (size_t i = 0; i < N; i++)
                 w.seen[i] = 0;

@@ -1,4 +1,5 @@
-/* Random numbers: published vectors of xoshiro256**, our own frozen ones, distributions. */
+/* Random numbers: published vectors of xoshiro256**, our own frozen ones, distributions.
+ */
 #include "../../support/torture.h"
 
 #include "base/rng.h"
@@ -139,10 +140,14 @@ static void hash_spreads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matches_the_reference), cmocka_unit_test(seeds_are_frozen),
-        cmocka_unit_test(a_copied_state_continues), cmocka_unit_test(streams_differ),
-        cmocka_unit_test(moments_fit),           cmocka_unit_test(below_is_even),
-        cmocka_unit_test(shuffle_permutes),      cmocka_unit_test(hash_spreads),
+        cmocka_unit_test(matches_the_reference),
+        cmocka_unit_test(seeds_are_frozen),
+        cmocka_unit_test(a_copied_state_continues),
+        cmocka_unit_test(streams_differ),
+        cmocka_unit_test(moments_fit),
+        cmocka_unit_test(below_is_even),
+        cmocka_unit_test(shuffle_permutes),
+        cmocka_unit_test(hash_spreads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,24 +27,32 @@ static const struct {
     {"\xe2\x82", 2, -1, 0},
     {"\xf0\x9f\x98", 3, -1, 0},
     {"\xf0", 1, -1, 0},
-    {"\x80", 1, 0, 0},                 /* a lone continuation */
+    {"\x80", 1, 0, 0}, /* a lone continuation */
     {"\xbf", 1, 0, 0},
-    {"\xc0\x80", 2, 0, 0},             /* overlong, two bytes */
+    {"\xc0\x80", 2, 0, 0}, /* overlong, two bytes */
     {"\xc1\xbf", 2, 0, 0},
-    {"\xe0\x9f\xbf", 3, 0, 0},         /* overlong, three */
-    {"\xe0\x80", 2, 0, 0},             /* cannot become valid any more */
-    {"\xf0\x8f\xbf\xbf", 4, 0, 0},     /* overlong, four */
-    {"\xed\xa0\x80", 3, 0, 0},         /* surrogates */
+    {"\xe0\x9f\xbf", 3, 0, 0},     /* overlong, three */
+    {"\xe0\x80", 2, 0, 0},         /* cannot become valid any more */
+    {"\xf0\x8f\xbf\xbf", 4, 0, 0}, /* overlong, four */
+    {"\xed\xa0\x80", 3, 0, 0},     /* surrogates */
     {"\xed\xbf\xbf", 3, 0, 0},
     {"\xed\xa0", 2, 0, 0},
-    {"\xf4\x90\x80\x80", 4, 0, 0},     /* past U+10FFFF */
+    {"\xf4\x90\x80\x80", 4, 0, 0}, /* past U+10FFFF */
     {"\xf5\x80\x80\x80", 4, 0, 0},
     {"\xfe", 1, 0, 0},
     {"\xff", 1, 0, 0},
-    {"\xc2" "a", 2, 0, 0},             /* a continuation is missing */
-    {"\xe2\x82" "a", 3, 0, 0},
-    {"\xf0\x9f\x98" "a", 4, 0, 0},
-    {"\xe2" "a\x82", 3, 0, 0},
+    {"\xc2"
+     "a",
+     2, 0, 0}, /* a continuation is missing */
+    {"\xe2\x82"
+     "a",
+     3, 0, 0},
+    {"\xf0\x9f\x98"
+     "a",
+     4, 0, 0},
+    {"\xe2"
+     "a\x82",
+     3, 0, 0},
 };
 
 static void next_on_every_class(void **state)

@@ -29,15 +29,15 @@ static void assert_error(sr1_status status, sr1_status expected, const char *par
 static void required_defaults(void **state)
 {
     static const char *const rows[][2] = {
-        {"use_openai", "false"},      {"openai_model", "gpt-4o-mini"},
-        {"device", "auto"},           {"model_name_or_path", "Qwen/Qwen2.5-0.5B-Instruct"},
-        {"max_tokens", "500"},        {"group_size", "2"},
-        {"update_times", "4"},        {"clip_epsilon", "0.2"},
-        {"beta", "0.1"},              {"learning_rate", "1e-5"},
-        {"batch_size", "1"},          {"num_epochs", "10"},
-        {"max_grad_norm", "0.5"},     {"format_reward", "0.5"},
-        {"answer_reward", "1.0"},     {"exact_match_bonus", "2.0"},
-        {"log_interval", "1"},        {"seed", "42"},
+        {"use_openai", "false"},  {"openai_model", "gpt-4o-mini"},
+        {"device", "auto"},       {"model_name_or_path", "Qwen/Qwen2.5-0.5B-Instruct"},
+        {"max_tokens", "500"},    {"group_size", "2"},
+        {"update_times", "4"},    {"clip_epsilon", "0.2"},
+        {"beta", "0.1"},          {"learning_rate", "1e-5"},
+        {"batch_size", "1"},      {"num_epochs", "10"},
+        {"max_grad_norm", "0.5"}, {"format_reward", "0.5"},
+        {"answer_reward", "1.0"}, {"exact_match_bonus", "2.0"},
+        {"log_interval", "1"},    {"seed", "42"},
         {"openai_api_key", ""},
     };
 
@@ -65,7 +65,9 @@ static void beyond(const sr1_config_key_info *info, int above, char text[64])
     if (info->type == SR1_CONFIG_INT)
         snprintf(text, 64, "%.0f", edge + (above ? 1 : -1));
     else
-        snprintf(text, 64, "%.17g", edge + (above ? 1 : -1) * (edge == 0 ? 1e-9 : 1e-3 * (edge < 0 ? -edge : edge)));
+        snprintf(text, 64, "%.17g",
+                 edge + (above ? 1 : -1) *
+                            (edge == 0 ? 1e-9 : 1e-3 * (edge < 0 ? -edge : edge)));
 }
 
 static void check_number(sr1_config *c, const sr1_config_key_info *info)
@@ -92,7 +94,8 @@ static void check_choices(sr1_config *c, const sr1_config_key_info *info)
     char *saved = NULL;
 
     snprintf(choices, sizeof choices, "%s", info->choices);
-    for (char *word = strtok_r(choices, "|", &saved); word; word = strtok_r(NULL, "|", &saved)) {
+    for (char *word = strtok_r(choices, "|", &saved); word;
+         word = strtok_r(NULL, "|", &saved)) {
         assert_int_equal(sr1_config_set(c, info->name, word), SR1_OK);
         word[strlen(word) - 1] = '\0';
         assert_error(sr1_config_set(c, info->name, word), SR1_E_CONFIG, info->choices);
@@ -128,7 +131,8 @@ static void every_key_holds_its_bounds(void **state)
         if (info.type == SR1_CONFIG_CHOICE)
             check_choices(c, &info);
         if (info.type == SR1_CONFIG_BOOL)
-            assert_error(sr1_config_set(c, info.name, "yes"), SR1_E_CONFIG, "true or false");
+            assert_error(sr1_config_set(c, info.name, "yes"), SR1_E_CONFIG,
+                         "true or false");
         if (info.status == SR1_CONFIG_LATER)
             assert_error(sr1_config_set(c, info.name,
                                         info.type == SR1_CONFIG_BOOL ? "true" : "other"),
@@ -149,7 +153,8 @@ static void descriptions_grow(void **state)
     info.struct_size = 0;
     assert_error(sr1_config_key_describe(0, &info), SR1_E_INVALID, "struct_size");
     info.struct_size = sizeof info;
-    assert_error(sr1_config_key_describe(sr1_config_key_count(), &info), SR1_E_INVALID, "key");
+    assert_error(sr1_config_key_describe(sr1_config_key_count(), &info), SR1_E_INVALID,
+                 "key");
 }
 
 static void getters_check_types(void **state)
@@ -171,7 +176,8 @@ static void getters_check_types(void **state)
     assert_error(sr1_config_get_int(c, "beta", &i), SR1_E_INVALID, "whole number");
     assert_error(sr1_config_get_bool(c, "beta", &b), SR1_E_INVALID, "beta");
     assert_error(sr1_config_get_str(c, "beta", &s), SR1_E_INVALID, "beta");
-    assert_error(sr1_config_get_str(c, "openai_api_key", &s), SR1_E_INVALID, "openai_api_key");
+    assert_error(sr1_config_get_str(c, "openai_api_key", &s), SR1_E_INVALID,
+                 "openai_api_key");
     assert_error(sr1_config_get_real(c, "betta", &r), SR1_E_CONFIG, "'beta'");
     assert_true(i == 2 && r == 2.0 && b == 1);
     assert_true(sr1__config_int(c, "seed") == 42 && sr1__config_real(c, "beta") == 0.1);
@@ -220,8 +226,9 @@ static void nearest_names(void **state)
     for (size_t i = 0; i < COUNT(rows); i++) {
         char expected[128];
 
-        snprintf(expected, sizeof expected, "key '%s' is not known; the nearest known key is '%s'",
-                 rows[i][0], rows[i][1]);
+        snprintf(expected, sizeof expected,
+                 "key '%s' is not known; the nearest known key is '%s'", rows[i][0],
+                 rows[i][1]);
         assert_error(sr1_config_set(c, rows[i][0], "1"), SR1_E_CONFIG, expected);
     }
     memset(long_name, 'g', sizeof long_name);
@@ -241,9 +248,15 @@ static const struct {
     {"a.yaml", "rewards: [format, answer]\nreward_weights: [0.5, 2]\n", NULL, SR1_OK},
     {"a.yaml", "reward_weights: 3\nrewards: format\n", NULL, SR1_OK},
     {"a.json", "{\"group_size\": 4.0, \"out\": null}", NULL, SR1_OK},
-    {"a.yaml", "beta: 1\n\ngroup_size: 1\n", "a.yaml:3: key 'group_size': '1' is not allowed; it takes a whole number from 2 to 65536", SR1_E_CONFIG},
-    {"a.json", "{\n\"beta\": 1,\n\"group_sise\": 1}", "a.json:3: key 'group_sise' is not known; the nearest known key is 'group_size'", SR1_E_CONFIG},
-    {"a.yaml", "name: 42\n", "a.yaml:1: key 'name' takes text (put it in quotes)", SR1_E_CONFIG},
+    {"a.yaml", "beta: 1\n\ngroup_size: 1\n",
+     "a.yaml:3: key 'group_size': '1' is not allowed; it takes a whole number from 2 to "
+     "65536",
+     SR1_E_CONFIG},
+    {"a.json", "{\n\"beta\": 1,\n\"group_sise\": 1}",
+     "a.json:3: key 'group_sise' is not known; the nearest known key is 'group_size'",
+     SR1_E_CONFIG},
+    {"a.yaml", "name: 42\n", "a.yaml:1: key 'name' takes text (put it in quotes)",
+     SR1_E_CONFIG},
     {"a.yaml", "shuffle: 'true'\n", "takes true or false", SR1_E_CONFIG},
     {"a.yaml", "group_size: '8'\n", "takes a whole number", SR1_E_CONFIG},
     {"a.yaml", "group_size: [8]\n", "takes a whole number", SR1_E_CONFIG},
@@ -251,11 +264,15 @@ static const struct {
     {"a.yaml", "train_file: [a, b]\n", "takes text", SR1_E_CONFIG},
     {"a.yaml", "rewards: ['a,b']\n", "takes a list", SR1_E_CONFIG},
     {"a.yaml", "name: \"a\\0b\"\n", "takes text", SR1_E_CONFIG},
-    {"a.yaml", "device: gpu\n", "a.yaml:1: key 'device': 'gpu' is not allowed; it takes one of auto|cpu|cuda", SR1_E_CONFIG},
-    {"a.yaml", "use_openai: true\n", "a.yaml:1: key 'use_openai' belongs to a feature", SR1_E_CONFIG},
+    {"a.yaml", "device: gpu\n",
+     "a.yaml:1: key 'device': 'gpu' is not allowed; it takes one of auto|cpu|cuda",
+     SR1_E_CONFIG},
+    {"a.yaml", "use_openai: true\n", "a.yaml:1: key 'use_openai' belongs to a feature",
+     SR1_E_CONFIG},
     {"a.yaml", "use_openai: false\n", NULL, SR1_OK},
     {"a.yaml", "- a\n- b\n", "a.yaml: a configuration is a mapping", SR1_E_CONFIG},
-    {"a.yaml", "beta: 1\nbeta: 2\n", "a.yaml: line 2: key 'beta' is given twice", SR1_E_PARSE},
+    {"a.yaml", "beta: 1\nbeta: 2\n", "a.yaml: line 2: key 'beta' is given twice",
+     SR1_E_PARSE},
     {"a.yaml", "beta: 1\n  x: 2\n", "a.yaml: line 2", SR1_E_PARSE},
     {"a.json", "{\"beta\": 1,}", "a.json: line 1", SR1_E_PARSE},
     {"a.json", "{\"beta\": 1, \"beta\": 2}", "duplicate", SR1_E_PARSE},
@@ -267,7 +284,8 @@ static void files_and_their_errors(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(files); i++) {
-        const char *path = scratch_file(files[i].name, files[i].text, files[i].text[0] ? 0 : 1);
+        const char *path =
+            scratch_file(files[i].name, files[i].text, files[i].text[0] ? 0 : 1);
         sr1_config *c = NULL;
         char *before = NULL, *after = NULL;
         sr1_status status;
@@ -301,15 +319,19 @@ static void missing_and_huge_files(void **state)
     assert_int_equal(sr1_config_new(&c), SR1_OK);
     assert_error(sr1_config_load(c, scratch_path("gone.yaml")), SR1_E_IO, "gone.yaml");
     assert_error(sr1_config_load(c, scratch_dir), SR1_E_IO, "a folder");
-    assert_error(sr1_config_load(c, scratch_file("big.yaml", big, sizeof big - 1)), SR1_E_LIMIT, "big.yaml");
+    assert_error(sr1_config_load(c, scratch_file("big.yaml", big, sizeof big - 1)),
+                 SR1_E_LIMIT, "big.yaml");
     sr1_config_free(c);
 }
 
 static void values_of_files(void **state)
 {
-    const char *path = scratch_file("v.yaml", "rewards: [format, answer]\nreward_weights: [0.5, 2]\n"
-                                              "learning_rate: 1e-6\nshuffle: false\nname: null\n"
-                                              "no_content_text: nichts gefunden\n", 0);
+    const char *path =
+        scratch_file("v.yaml",
+                     "rewards: [format, answer]\nreward_weights: [0.5, 2]\n"
+                     "learning_rate: 1e-6\nshuffle: false\nname: null\n"
+                     "no_content_text: nichts gefunden\n",
+                     0);
     sr1_config *c = NULL;
     int32_t set = 7;
 
@@ -360,7 +382,8 @@ static void saved_form_reads_back(void **state)
 
 static void secrets_stay_in_the_environment(void **state)
 {
-    static const char *const texts[] = {"openai_api_key: sk-secret\n", "openai_api_key: [sk-secret]\n"};
+    static const char *const texts[] = {"openai_api_key: sk-secret\n",
+                                        "openai_api_key: [sk-secret]\n"};
     sr1_config *c = NULL;
     char *json = NULL;
 
@@ -370,12 +393,13 @@ static void secrets_stay_in_the_environment(void **state)
     assert_string_equal(sr1__config_secret(c, "openai_api_key"), "sk-environment");
     assert_string_equal(sr1__config_secret(c, "name"), "");
     for (size_t i = 0; i < COUNT(texts); i++) {
-        assert_error(sr1_config_load(c, scratch_file("s.yaml", texts[i], 0)), SR1_E_CONFIG,
-                     "s.yaml:1: key 'openai_api_key' is a secret");
+        assert_error(sr1_config_load(c, scratch_file("s.yaml", texts[i], 0)),
+                     SR1_E_CONFIG, "s.yaml:1: key 'openai_api_key' is a secret");
         assert_non_null(strstr(sr1_last_error(), "OPENAI_API_KEY"));
         assert_null(strstr(sr1_last_error(), "sk-"));
     }
-    assert_error(sr1_config_set_pair(c, "openai_api_key=sk-secret"), SR1_E_CONFIG, "OPENAI_API_KEY");
+    assert_error(sr1_config_set_pair(c, "openai_api_key=sk-secret"), SR1_E_CONFIG,
+                 "OPENAI_API_KEY");
     assert_null(strstr(sr1_last_error(), "sk-"));
     assert_int_equal(sr1_config_to_json(c, &json), SR1_OK);
     assert_null(strstr(json, "sk-"));
@@ -466,8 +490,10 @@ static void memory_may_fail(void **state)
     char yaml[600], json[600];
 
     (void)state;
-    snprintf(yaml, sizeof yaml, "%s", scratch_file("t.yaml", "name: x\nbeta: 0.2\nrewards: [a, b]\n", 0));
-    snprintf(json, sizeof json, "%s", scratch_file("t.json", "{\"name\": \"x\", \"beta\": 2}", 0));
+    snprintf(yaml, sizeof yaml, "%s",
+             scratch_file("t.yaml", "name: x\nbeta: 0.2\nrewards: [a, b]\n", 0));
+    snprintf(json, sizeof json, "%s",
+             scratch_file("t.json", "{\"name\": \"x\", \"beta\": 2}", 0));
     assert_true(torture(load_and_save, yaml) > 50);
     assert_true(torture(load_and_save, json) > 50);
 }

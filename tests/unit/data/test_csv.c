@@ -45,7 +45,8 @@ static void joined(char *out, size_t size)
         size_t n;
         const char *field = sr1__csv_field(&record, i, &n);
 
-        at += (size_t)snprintf(out + at, size - at, "%s%.*s", i ? "|" : "", (int)n, field);
+        at +=
+            (size_t)snprintf(out + at, size - at, "%s%.*s", i ? "|" : "", (int)n, field);
     }
 }
 
@@ -61,7 +62,8 @@ static void records(void **state)
         sr1_status status = sr1__csv_parse(&record, cases[i].text, n, &used, "t.csv:1");
 
         if (status != cases[i].status || used != cases[i].used)
-            fail_msg("case %zu: %d, %zu used: %s", i, (int)status, used, sr1_last_error());
+            fail_msg("case %zu: %d, %zu used: %s", i, (int)status, used,
+                     sr1_last_error());
         joined(got, sizeof got);
         if (status != SR1_OK)
             assert_int_equal(strncmp(sr1_last_error(), "t.csv:1: ", 9), 0);
@@ -85,16 +87,19 @@ static void bounds(void **state)
     assert_int_equal(sr1__csv_parse(&record, big, n, &used, "t"), SR1_E_LIMIT);
     assert_non_null(strstr(sr1_last_error(), "longer than 4 MiB"));
     memset(big, ',', n);
-    assert_int_equal(sr1__csv_parse(&record, big, SR1__CSV_MAX_FIELDS - 1, &used, "t"), SR1_OK);
+    assert_int_equal(sr1__csv_parse(&record, big, SR1__CSV_MAX_FIELDS - 1, &used, "t"),
+                     SR1_OK);
     assert_int_equal(record.n, SR1__CSV_MAX_FIELDS);
-    assert_int_equal(sr1__csv_parse(&record, big, SR1__CSV_MAX_FIELDS, &used, "t"), SR1_E_LIMIT);
+    assert_int_equal(sr1__csv_parse(&record, big, SR1__CSV_MAX_FIELDS, &used, "t"),
+                     SR1_E_LIMIT);
     sr1__csv_record_free(&record);
     free(big);
 }
 
 static void writes_what_reads_back(void **state)
 {
-    static const char *const fields[] = {"plain", "", "a,b", "say \"hi\"", "two\nlines", "\"", "\r"};
+    static const char *const fields[] = {"plain",      "",   "a,b", "say \"hi\"",
+                                         "two\nlines", "\"", "\r"};
     struct sr1__buf b;
     size_t used, n;
 

@@ -63,7 +63,8 @@ static void a_sought_cursor_continues(void **state)
     assert_int_equal(sr1__cursor_new(&a, 100, 7, 1), SR1_OK);
     for (int step = 0; step < 60; step++) {
         assert_int_equal(sr1__cursor_new(&b, 100, 7, 1), SR1_OK);
-        assert_int_equal(sr1__cursor_seek(b, sr1__cursor_epoch(a), sr1__cursor_position(a)), SR1_OK);
+        assert_int_equal(
+            sr1__cursor_seek(b, sr1__cursor_epoch(a), sr1__cursor_position(a)), SR1_OK);
         assert_int_equal(sr1__cursor_next(a, 7, x, &n), SR1_OK);
         assert_int_equal(sr1__cursor_next(b, 7, y, &m), SR1_OK);
         assert_int_equal(n, m);
@@ -110,7 +111,9 @@ static void templates_render_once(void **state)
         struct sr1__template *t = NULL;
         struct sr1__buf b;
 
-        assert_int_equal(sr1__template_parse(&t, rows[i][0], strlen(rows[i][0]), "t", names, 2), SR1_OK);
+        assert_int_equal(
+            sr1__template_parse(&t, rows[i][0], strlen(rows[i][0]), "t", names, 2),
+            SR1_OK);
         sr1__buf_init(&b, 0);
         assert_int_equal(sr1__template_render(t, values, &b), SR1_OK);
         assert_string_equal(sr1__buf_cstr(&b), rows[i][1]);
@@ -123,7 +126,8 @@ static void templates_render_once(void **state)
 static void bad_templates(void **state)
 {
     static const char *const rows[][2] = {
-        {"a\n{{quest}}", "t:2: {{quest}} is not known here; known: {{question}}, {{turns}}"},
+        {"a\n{{quest}}",
+         "t:2: {{quest}} is not known here; known: {{question}}, {{turns}}"},
         {"a\n\n{{question", "t:3: '{{' without '}}'"},
         {"{{}}", "{{}} is not known"},
         {"{{ }}", "is not known"},
@@ -135,21 +139,28 @@ static void bad_templates(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
-        assert_error(sr1__template_parse(&t, rows[i][0], strlen(rows[i][0]), "t", names, 2), SR1_E_PARSE, rows[i][1]);
+        assert_error(
+            sr1__template_parse(&t, rows[i][0], strlen(rows[i][0]), "t", names, 2),
+            SR1_E_PARSE, rows[i][1]);
     assert_error(sr1__template_parse(&t, "a\0b", 3, "t", names, 2), SR1_E_PARSE, "NUL");
-    assert_error(sr1__template_parse(&t, "{{x}}", 5, "t", NULL, 0), SR1_E_PARSE, "known: none");
+    assert_error(sr1__template_parse(&t, "{{x}}", 5, "t", NULL, 0), SR1_E_PARSE,
+                 "known: none");
     for (size_t i = 0; i < 520; i++)
         memcpy(many + 9 * i, "{{turns}}", 9);
-    assert_error(sr1__template_parse(&t, many, 9 * 520, "t", names, 2), SR1_E_LIMIT, "places");
-    assert_error(sr1__template_load(&t, scratch_path("gone.txt"), names, 2), SR1_E_IO, "gone.txt");
-    assert_error(sr1__template_load(&t, scratch_file("p.txt", "x\n{{y}}", 0), names, 2), SR1_E_PARSE, "p.txt:2");
+    assert_error(sr1__template_parse(&t, many, 9 * 520, "t", names, 2), SR1_E_LIMIT,
+                 "places");
+    assert_error(sr1__template_load(&t, scratch_path("gone.txt"), names, 2), SR1_E_IO,
+                 "gone.txt");
+    assert_error(sr1__template_load(&t, scratch_file("p.txt", "x\n{{y}}", 0), names, 2),
+                 SR1_E_PARSE, "p.txt:2");
     assert_null(t);
 }
 
 static void built_in_templates(void **state)
 {
-    static const char *const tags[] = {"<think>", "</think>", "<search>", "</search>", "<information>",
-                                       "</information>", "<answer>", "</answer>"};
+    static const char *const tags[] = {"<think>",   "</think>",      "<search>",
+                                       "</search>", "<information>", "</information>",
+                                       "<answer>",  "</answer>"};
     const char *text = NULL;
     size_t n = 0;
 
@@ -163,11 +174,13 @@ static void built_in_templates(void **state)
     for (size_t i = 0; i < sr1__n_builtin_templates; i++) {
         struct sr1__template *t = NULL;
 
-        assert_int_equal(sr1__template_builtin(sr1__builtin_templates[i].name, &text, &n), SR1_OK);
+        assert_int_equal(sr1__template_builtin(sr1__builtin_templates[i].name, &text, &n),
+                         SR1_OK);
         assert_int_equal(sr1__template_parse(&t, text, n, "built-in", NULL, 0), SR1_OK);
         sr1__template_free(t);
     }
-    assert_error(sr1__template_builtin("none", &text, &n), SR1_E_NOT_FOUND, "search-r1, answer-only");
+    assert_error(sr1__template_builtin("none", &text, &n), SR1_E_NOT_FOUND,
+                 "search-r1, answer-only");
 }
 
 static sr1_status make_template(void *arg)
@@ -189,8 +202,10 @@ static sr1_status make_template(void *arg)
 
 static const char demo_rows[] =
     "{\"question\":\"Q\",\"segments\":[{\"source\":\"policy\",\"text\":\"<think>\"},"
-    "{\"source\":\"environment\",\"text\":\"E\"},{\"source\":\"policy\",\"text\":\"A\"}]}\n"
-    "{\"messages\":[{\"role\":\"system\",\"content\":\"S\"},{\"role\":\"user\",\"content\":\"U\"},"
+    "{\"source\":\"environment\",\"text\":\"E\"},{\"source\":\"policy\",\"text\":\"A\"}]}"
+    "\n"
+    "{\"messages\":[{\"role\":\"system\",\"content\":\"S\"},{\"role\":\"user\","
+    "\"content\":\"U\"},"
     "{\"role\":\"assistant\",\"content\":\"A\"}]}\n";
 
 static void both_forms_of_demonstrations(void **state)
@@ -204,14 +219,16 @@ static void both_forms_of_demonstrations(void **state)
     assert_int_equal(sr1__demos_read(d, 0, &demo), SR1_OK);
     assert_string_equal(demo.question, "Q");
     assert_int_equal(demo.n_segments, 3);
-    assert_true(!demo.is_chat && demo.segments[0].is_policy && !demo.segments[1].is_policy);
+    assert_true(!demo.is_chat && demo.segments[0].is_policy &&
+                !demo.segments[1].is_policy);
     assert_string_equal(demo.segments[1].text, "E");
     assert_null(demo.segments[1].role);
     sr1__demo_clear(&demo);
     assert_int_equal(sr1__demos_read(d, 1, &demo), SR1_OK);
     assert_string_equal(demo.question, "U");
     assert_int_equal(demo.n_segments, 3);
-    assert_true(demo.is_chat && demo.segments[2].is_policy && !demo.segments[0].is_policy);
+    assert_true(demo.is_chat && demo.segments[2].is_policy &&
+                !demo.segments[0].is_policy);
     assert_string_equal(demo.segments[2].role, "assistant");
     sr1__demo_clear(&demo);
     assert_error(sr1__demos_read(d, 2, &demo), SR1_E_INVALID, "row 2 of 2");
@@ -224,16 +241,24 @@ static void bad_demonstrations(void **state)
     static const char *const rows[][2] = {
         {"{}", "e.jsonl:1: a demonstration has either"},
         {"{\"segments\":[],\"messages\":[]}", "has either"},
-        {"{\"segments\":[{\"source\":\"policy\",\"text\":\"x\"}]}", "'question' is missing"},
-        {"{\"question\":\"q\",\"segments\":[]}", "'segments' must be a list that is not empty"},
+        {"{\"segments\":[{\"source\":\"policy\",\"text\":\"x\"}]}",
+         "'question' is missing"},
+        {"{\"question\":\"q\",\"segments\":[]}",
+         "'segments' must be a list that is not empty"},
         {"{\"question\":\"q\",\"segments\":3}", "'segments' must be a list"},
         {"{\"question\":\"q\",\"segments\":[3]}", "segments[0]"},
         {"{\"question\":\"q\",\"segments\":[{\"source\":\"me\",\"text\":\"x\"}]}",
          "segments[0]: 'source' is 'me', not policy or environment"},
-        {"{\"question\":\"q\",\"segments\":[{\"source\":\"policy\",\"text\":3}]}", "'text' is an integer"},
-        {"{\"question\":\"q\",\"segments\":[{\"source\":\"policy\",\"text\":\"a\\u0000\"}]}", "NUL"},
-        {"{\"question\":\"q\",\"segments\":[{\"source\":\"environment\",\"text\":\"x\"}]}", "nothing to learn"},
-        {"{\"messages\":[{\"role\":\"assistant\",\"content\":\"x\"}]}", "no message of the user"},
+        {"{\"question\":\"q\",\"segments\":[{\"source\":\"policy\",\"text\":3}]}",
+         "'text' is an integer"},
+        {"{\"question\":\"q\",\"segments\":[{\"source\":\"policy\",\"text\":\"a\\u0000\"}"
+         "]}",
+         "NUL"},
+        {"{\"question\":\"q\",\"segments\":[{\"source\":\"environment\",\"text\":\"x\"}]"
+         "}",
+         "nothing to learn"},
+        {"{\"messages\":[{\"role\":\"assistant\",\"content\":\"x\"}]}",
+         "no message of the user"},
         {"{\"messages\":[{\"role\":\"bot\",\"content\":\"x\"}]}", "'role' is 'bot'"},
         {"\n\n{\"messages\":", "e.jsonl:3"},
     };
@@ -241,7 +266,8 @@ static void bad_demonstrations(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
-        assert_error(sr1__demos_open(&d, scratch_file("e.jsonl", rows[i][0], 0)), SR1_E_PARSE, rows[i][1]);
+        assert_error(sr1__demos_open(&d, scratch_file("e.jsonl", rows[i][0], 0)),
+                     SR1_E_PARSE, rows[i][1]);
         assert_non_null(strstr(sr1_last_error(), "e.jsonl:"));
     }
     assert_null(d);
@@ -320,7 +346,8 @@ static void a_torn_line_longer_than_a_piece(void **state)
     assert_int_equal(sr1__jsonl_open(&w, path), SR1_OK);
     assert_int_equal(sr1__jsonl_size(w), 1);
     sr1__jsonl_close(w);
-    assert_error(sr1__jsonl_open(&w, scratch_path("no/such.jsonl")), SR1_E_IO, "such.jsonl");
+    assert_error(sr1__jsonl_open(&w, scratch_path("no/such.jsonl")), SR1_E_IO,
+                 "such.jsonl");
     assert_error(sr1__jsonl_open(&w, "/dev/null"), SR1_E_IO, "not a regular file");
 }
 
@@ -364,7 +391,8 @@ static void memory_may_fail(void **state)
     char template[600], demos[600], records[600];
 
     (void)state;
-    snprintf(template, sizeof template, "%s", scratch_file("t.txt", "{{turns}} {{question}}", 0));
+    snprintf(template, sizeof template, "%s",
+             scratch_file("t.txt", "{{turns}} {{question}}", 0));
     snprintf(demos, sizeof demos, "%s", scratch_file("d.jsonl", demo_rows, 0));
     snprintf(records, sizeof records, "%s", scratch_path("r.jsonl"));
     assert_int_equal(torture(make_cursor, NULL), 2);
