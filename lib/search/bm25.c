@@ -8,12 +8,15 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #define QUERY_TERMS_MAX 1024 /* distinct; further ones are left out, as a bound on the work */
 #define QUERY_COUNT_MAX 65535 /* of one term; keeps sums of scores within 63 bits */
+
+struct query;
 
 struct bm25 {
     struct sr1__index *ix;
@@ -23,6 +26,8 @@ struct bm25 {
     struct sr1__bm25_norm norm;
     atomic_ullong scored;
     atomic_ullong listed;
+    pthread_mutex_t lock;
+    struct query *idle; /* working memory of calls that have ended */
 };
 
 struct word {
@@ -33,6 +38,7 @@ struct word {
 
 /* Working memory of one call. */
 struct query {
+    struct query *next; /* in the engine's idle list */
     struct bm25 *engine;
     struct sr1__bm25_ranker *ranker;
     struct sr1__row_reader *rows;
@@ -194,6 +200,35 @@ static sr1_status query_new(struct query **out, struct bm25 *e)
     return SR1_OK;
 }
 
+/* An idle one if there is one: as many come to be as calls ever ran at a time. */
+static sr1_status query_take(struct query **out, struct bm25 *e)
+{
+    struct query *q;
+
+    pthread_mutex_lock(&e->lock);
+    q = e->idle;
+    if (q != NULL)
+        e->idle = q->next;
+    pthread_mutex_unlock(&e->lock);
+    if (q == NULL)
+        return query_new(out, e);
+    *out = q;
+    return SR1_OK;
+}
+
+static void query_give(struct query *q)
+{
+    struct bm25 *e = q->engine;
+
+    atomic_fetch_add(&e->scored, q->work.scored);
+    atomic_fetch_add(&e->listed, q->work.listed);
+    memset(&q->work, 0, sizeof(q->work));
+    pthread_mutex_lock(&e->lock);
+    q->next = e->idle;
+    e->idle = q;
+    pthread_mutex_unlock(&e->lock);
+}
+
 static sr1_status bm25_search(void *self, const char *const *queries, size_t n, int32_t top_k,
                               sr1_search_sink *sink)
 {
@@ -201,13 +236,11 @@ static sr1_status bm25_search(void *self, const char *const *queries, size_t n, 
     struct query *q = NULL;
     sr1_status status;
 
-    SR1__TRY(query_new(&q, e));
+    SR1__TRY(query_take(&q, e));
     status = SR1_OK;
     for (size_t i = 0; i < n && status == SR1_OK; i++)
         status = answer(q, queries[i], i, top_k, sink);
-    atomic_fetch_add(&e->scored, q->work.scored);
-    atomic_fetch_add(&e->listed, q->work.listed);
-    query_free(q);
+    query_give(q);
     return status;
 }
 
@@ -220,7 +253,7 @@ sr1_status sr1__bm25_numbers(const sr1_search *engine, const char *text, int32_t
     sr1_status status;
     size_t n = 0;
 
-    SR1__TRY(query_new(&q, e));
+    SR1__TRY(query_take(&q, e));
     status = find_terms(q, text, &n);
     if (status == SR1_OK)
         status = sr1__bm25_rank(q->ranker, q->terms, n, top_k, &best, found, &q->work);
@@ -228,7 +261,7 @@ sr1_status sr1__bm25_numbers(const sr1_search *engine, const char *text, int32_t
         docs[k] = best[k].doc;
         scores[k] = (double)best[k].score / SR1__BM25_UNIT;
     }
-    query_free(q);
+    query_give(q);
     return status;
 }
 
@@ -236,6 +269,13 @@ static void bm25_destroy(void *self)
 {
     struct bm25 *e = self;
 
+    while (e->idle != NULL) {
+        struct query *q = e->idle;
+
+        e->idle = q->next;
+        query_free(q);
+    }
+    pthread_mutex_destroy(&e->lock);
     sr1__index_close(e->ix);
     sr1__free(e);
 }
@@ -277,6 +317,7 @@ static sr1_status open_index(sr1_search **out, struct sr1__index *ix,
         sr1__index_close(ix);
         return sr1__fail_nomem("bm25 engine");
     }
+    pthread_mutex_init(&e->lock, NULL);
     e->ix = ix;
     e->k1 = o->k1;
     e->b = o->b;

@@ -14,8 +14,15 @@ struct word {
 
 struct rule {
     const char *suffix;
+    size_t n;
     const char *replacement;
 };
+
+#define RULE(suffix, replacement)                                                        \
+    {                                                                                    \
+        suffix, sizeof(suffix) - 1, replacement                                          \
+    }
+#define ENDS(w, suffix, stem) ends(w, suffix, sizeof(suffix) - 1, stem)
 
 static int is_vowel(const struct word *w, size_t i)
 {
@@ -57,11 +64,10 @@ static int has_vowel(const struct word *w, size_t n)
     return 0;
 }
 
-static int ends(const struct word *w, const char *suffix, size_t *stem)
+static int ends(const struct word *w, const char *suffix, size_t n, size_t *stem)
 {
-    size_t n = strlen(suffix);
-
-    if (n > w->n || memcmp(w->s + w->n - n, suffix, n) != 0)
+    if (n > w->n || w->s[w->n - 1] != suffix[n - 1] ||
+        memcmp(w->s + w->n - n, suffix, n) != 0)
         return 0;
     *stem = w->n - n;
     return 1;
@@ -105,7 +111,7 @@ static void apply(struct word *w, const struct rule *rules, int least)
     size_t stem;
 
     for (; rules->suffix != NULL; rules++) {
-        if (!ends(w, rules->suffix, &stem))
+        if (!ends(w, rules->suffix, rules->n, &stem))
             continue;
         if (measure(w, stem) > least)
             replace(w, stem, rules->replacement);
@@ -119,7 +125,7 @@ static void plurals(struct word *w)
 
     if (w->s[w->n - 1] != 's')
         return;
-    if (ends(w, "sses", &stem) || ends(w, "ies", &stem))
+    if (ENDS(w, "sses", &stem) || ENDS(w, "ies", &stem))
         w->n -= 2;
     else if (w->n > 1 && w->s[w->n - 2] != 's')
         w->n -= 1;
@@ -130,15 +136,15 @@ static void past_and_progressive(struct word *w)
     size_t stem;
     size_t width;
 
-    if (ends(w, "eed", &stem)) {
+    if (ENDS(w, "eed", &stem)) {
         if (measure(w, stem) > 0)
             w->n--;
         return;
     }
-    if (!(ends(w, "ed", &stem) || ends(w, "ing", &stem)) || !has_vowel(w, stem))
+    if (!(ENDS(w, "ed", &stem) || ENDS(w, "ing", &stem)) || !has_vowel(w, stem))
         return;
     w->n = stem;
-    if (ends(w, "at", &stem) || ends(w, "bl", &stem) || ends(w, "iz", &stem)) {
+    if (ENDS(w, "at", &stem) || ENDS(w, "bl", &stem) || ENDS(w, "iz", &stem)) {
         w->s[w->n++] = 'e';
         return;
     }
@@ -158,24 +164,27 @@ static void final_y(struct word *w)
 }
 
 static const struct rule step2[] = {
-    {"ational", "ate"}, {"tional", "tion"}, {"enci", "ence"},   {"anci", "ance"},
-    {"izer", "ize"},    {"bli", "ble"},     {"alli", "al"},     {"entli", "ent"},
-    {"eli", "e"},       {"ousli", "ous"},   {"ization", "ize"}, {"ation", "ate"},
-    {"ator", "ate"},    {"alism", "al"},    {"iveness", "ive"}, {"fulness", "ful"},
-    {"ousness", "ous"}, {"aliti", "al"},    {"iviti", "ive"},   {"biliti", "ble"},
-    {"logi", "log"},    {NULL, NULL},
+    RULE("ational", "ate"), RULE("tional", "tion"), RULE("enci", "ence"),
+    RULE("anci", "ance"), RULE("izer", "ize"), RULE("bli", "ble"), RULE("alli", "al"),
+    RULE("entli", "ent"), RULE("eli", "e"), RULE("ousli", "ous"), RULE("ization", "ize"),
+    RULE("ation", "ate"), RULE("ator", "ate"), RULE("alism", "al"),
+    RULE("iveness", "ive"), RULE("fulness", "ful"), RULE("ousness", "ous"),
+    RULE("aliti", "al"), RULE("iviti", "ive"), RULE("biliti", "ble"), RULE("logi", "log"),
+    {NULL, 0, NULL},
 };
 
 static const struct rule step3[] = {
-    {"icate", "ic"}, {"ative", ""}, {"alize", "al"}, {"iciti", "ic"},
-    {"ical", "ic"},  {"ful", ""},   {"ness", ""},    {NULL, NULL},
+    RULE("icate", "ic"), RULE("ative", ""), RULE("alize", "al"), RULE("iciti", "ic"),
+    RULE("ical", "ic"), RULE("ful", ""), RULE("ness", ""),
+    {NULL, 0, NULL},
 };
 
 static const struct rule step4[] = {
-    {"al", ""},   {"ance", ""}, {"ence", ""},  {"er", ""},   {"ic", ""},
-    {"able", ""}, {"ible", ""}, {"ant", ""},   {"ement", ""}, {"ment", ""},
-    {"ent", ""},  {"ou", ""},   {"ism", ""},   {"ate", ""},  {"iti", ""},
-    {"ous", ""},  {"ive", ""},  {"ize", ""},   {NULL, NULL},
+    RULE("al", ""), RULE("ance", ""), RULE("ence", ""), RULE("er", ""), RULE("ic", ""),
+    RULE("able", ""), RULE("ible", ""), RULE("ant", ""), RULE("ement", ""),
+    RULE("ment", ""), RULE("ent", ""), RULE("ou", ""), RULE("ism", ""), RULE("ate", ""),
+    RULE("iti", ""), RULE("ous", ""), RULE("ive", ""), RULE("ize", ""),
+    {NULL, 0, NULL},
 };
 
 /* Step 4 with "ion", which counts the s or t before it as part of the stem. */
@@ -183,7 +192,7 @@ static void long_suffixes(struct word *w)
 {
     size_t stem;
 
-    if (ends(w, "ion", &stem)) {
+    if (ENDS(w, "ion", &stem)) {
         if (stem > 0 && (w->s[stem - 1] == 's' || w->s[stem - 1] == 't') &&
             measure(w, stem) > 1)
             w->n = stem;
