@@ -100,9 +100,16 @@ SR1_API const char *sr1_env_name(const sr1_env *env);
 SR1_API sr1_status sr1_env_answer(sr1_env *env, const char *action, size_t action_len,
                                   char **text, size_t *len);
 
-/* What the first event in text[0..len) is, by the tags of the protocol (NULL:
- * "search-r1"): 0 nothing yet, 1 a closed action, 2 a closed answer. *begin, *n receive
- * the content within text, stripped; untouched without an event. Since 0.1. */
+/* What can happen in the text of a policy. */
+enum {
+    SR1_EVENT_NONE = 0,   /* nothing yet */
+    SR1_EVENT_ACTION = 1, /* an action tag was closed: the environment's turn */
+    SR1_EVENT_ANSWER = 2  /* an answer tag was closed: the end */
+};
+
+/* The first event in text[0..len), SR1_EVENT_*, by the tags of the protocol (NULL:
+ * "search-r1"). *begin, *n receive the content of the tag within text, stripped;
+ * untouched without an event. Since 0.1. */
 SR1_API sr1_status sr1_protocol_parse(const char *protocol, const char *text, size_t len,
                                       int32_t *event, size_t *begin, size_t *n);
 

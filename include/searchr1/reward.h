@@ -5,7 +5,7 @@
  *
  * Text:      UTF-8; bytes that are not UTF-8 count as U+FFFD. Gold answers are
  *            NUL-terminated. White space, lower case, letters and digits are those of
- *            Python's str (Unicode 14).
+ *            Python's str.
  * Ownership: all arguments are borrowed for the call unless said otherwise.
  * Errors:    outputs are untouched on failure.
  * Threads:   the functions over plain text have no shared state; one thread at a time per

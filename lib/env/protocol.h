@@ -8,6 +8,8 @@
 
 #include "base/buf.h"
 
+#include <searchr1/env.h>
+
 /* Roles of a tag name, and tags: 2 * role opens it, 2 * role + 1 closes it. */
 enum {
     SR1__ROLE_THINK,
@@ -32,7 +34,12 @@ const struct sr1__protocol *sr1__protocol_find(const char *name);
 /* Name of row i, NULL past the end. */
 const char *sr1__protocol_name(size_t i);
 
-enum { SR1__EVENT_NONE = 0, SR1__EVENT_ACTION = 1, SR1__EVENT_ANSWER = 2 };
+/* SR1_EVENT_* of searchr1/env.h. */
+enum {
+    SR1__EVENT_NONE = SR1_EVENT_NONE,
+    SR1__EVENT_ACTION = SR1_EVENT_ACTION,
+    SR1__EVENT_ANSWER = SR1_EVENT_ANSWER
+};
 
 /* ---- whole text ---- */
 
