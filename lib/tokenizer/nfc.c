@@ -165,13 +165,30 @@ static size_t run_length(const char *text, size_t n)
     return i;
 }
 
-/* Whether a run of one character needs no work. */
+/* Bytes at the start of text that are normal and that nothing behind changes: up to the
+ * last character that starts a run before one that does not. */
+static size_t settled_length(const char *text, size_t n)
+{
+    size_t last = 0;
+
+    for (size_t i = 0; i < n;) {
+        uint32_t cp = (unsigned char)text[i];
+        int len = cp < 0x80 ? 1 : sr1__utf8_next(text + i, n - i, &cp);
+
+        if (!starts_run(cp))
+            return last;
+        last = i;
+        i += (size_t)len;
+    }
+    return n;
+}
+
+/* Whether the run is one character that needs no work. */
 static int stands_alone(const char *text, size_t n)
 {
     uint32_t cp = 0;
 
-    return (size_t)sr1__utf8_next(text, n, &cp) == n &&
-           (starts_run(cp) || stands_still(cp));
+    return (size_t)sr1__utf8_next(text, n, &cp) == n && stands_still(cp);
 }
 
 sr1_status sr1__nfc(const char *text, size_t n, struct sr1__buf *out)
@@ -180,8 +197,13 @@ sr1_status sr1__nfc(const char *text, size_t n, struct sr1__buf *out)
     sr1_status status = SR1_OK;
 
     for (size_t i = 0; i < n && status == SR1_OK;) {
-        size_t len = run_length(text + i, n - i);
+        size_t len = settled_length(text + i, n - i);
 
+        sr1__buf_add(out, text + i, len);
+        i += len;
+        if (i == n)
+            break;
+        len = run_length(text + i, n - i);
         if (stands_alone(text + i, len))
             sr1__buf_add(out, text + i, len);
         else

@@ -149,19 +149,24 @@ int sr1__char_byte(uint32_t cp)
 
 int sr1__alphabet_decode(const char *text, size_t n, struct sr1__buf *out)
 {
-    size_t before = out->len;
+    size_t before = out->len, held = 0;
+    char bytes[256];
 
     for (size_t i = 0; i < n;) {
-        uint32_t cp = 0;
-        int len = sr1__utf8_next(text + i, n - i, &cp);
+        uint32_t cp = (unsigned char)text[i];
+        int len = cp < 0x80 ? 1 : sr1__utf8_next(text + i, n - i, &cp);
         int byte = len > 0 ? sr1__char_byte(cp) : -1;
 
         if (byte < 0) {
             out->len = before;
             return 0;
         }
-        sr1__buf_char(out, (char)byte);
+        bytes[held++] = (char)byte;
         i += (size_t)len;
+        if (held == sizeof bytes || i == n) {
+            sr1__buf_add(out, bytes, held);
+            held = 0;
+        }
     }
     return 1;
 }
