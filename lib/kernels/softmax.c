@@ -1,41 +1,14 @@
 /* kernels/softmax.c - maximum and exponentials of a row of logits.
  *
- *     exp(z) = 2^k exp(r),  k = round(z / ln 2),  r = z - k ln 2 in [-0.35, 0.35]
- *
- * with a polynomial of degree 6 for exp(r): within 2 units in the last place. The loops are plain
- * C over LANES independent sums, which compilers turn into vectors of any width; on x86 each
- * is compiled three times. A block's sum is taken in float, of a thousand terms over 16 lanes; blocks
- * are added in double. */
+ * The loops are plain C over LANES independent sums, which compilers turn into vectors of any
+ * width; on x86 each is compiled three times. A block's sum is taken in float, of a thousand
+ * terms over 16 lanes; blocks are added in double. */
 #include "kernels/softmax.h"
 
-#include <stdint.h>
-#include <string.h>
+#include "kernels/exp.h"
 
 #define LANES 16
-#define INLINE static inline __attribute__((always_inline))
-
-/* Below exp(LOWEST) = 2^-126 weights are 0. */
-#define LOWEST -87.0F
-
-/* LOWEST <= z <= 0 */
-INLINE float exp_negative(float z)
-{
-    const float ln2_high = 0.693359375F; /* few bits: k * ln2_high is exact */
-    const float ln2_low = -2.12194440e-4F;
-    int32_t k = (int32_t)(z * 1.44269504F - 0.5F);
-    float r = z - (float)k * ln2_high - (float)k * ln2_low;
-    float p = 1.3888889e-3F; /* 1/6! */
-    int32_t bits = z > LOWEST ? (k + 127) << 23 : 0;
-    float scale;
-
-    p = p * r + 8.3333333e-3F;
-    p = p * r + 4.1666667e-2F;
-    p = p * r + 1.6666667e-1F;
-    p = p * r + 0.5F;
-    p = p * r * r + r + 1.0F;
-    memcpy(&scale, &bits, sizeof scale);
-    return p * scale;
-}
+#define INLINE SR1__INLINE
 
 INLINE int max_body(const float *x, size_t n, float *max)
 {
@@ -79,8 +52,8 @@ INLINE double block_body(const float *restrict x, size_t n, float max, float inv
     for (i = 0; i < n; i++) {
         float depth = (x[i] - max) * inv_t;
 
-        z[i] = depth > LOWEST ? depth : LOWEST;
-        e[i] = exp_negative(z[i]);
+        z[i] = depth > SR1__EXP_LOWEST ? depth : SR1__EXP_LOWEST;
+        e[i] = sr1__exp_negative(z[i]);
     }
     for (i = 0; i + LANES <= n; i += LANES) {
         for (size_t l = 0; l < LANES; l++)

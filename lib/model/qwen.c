@@ -10,6 +10,7 @@
 #include "model/model.h"
 
 #include "base/mem.h"
+#include "tensor/fused.h"
 
 #include <string.h>
 
@@ -56,33 +57,18 @@ static sr1_tensor *packed_attention(sr1_scope *s, void *self, int32_t layer, sr1
     return sr1__nn_attention(s, q, k, v, p->cu_seqlens, p->n_seqs);
 }
 
-/* Heads [first, first+n) of qkv [N,(H+2Hkv)*D] as [N,n,D], normalised when there is a norm. */
-static sr1_tensor *heads(sr1_scope *s, const sr1_model *m, sr1_tensor *qkv, int64_t first,
-                         int64_t n, sr1_tensor *norm)
-{
-    int64_t d = m->config.head_dim;
-    sr1_tensor *x = t_reshape(s, t_narrow(s, qkv, -1, first * d, n * d),
-                              T_SHAPE(t_size(qkv, 0), n, d));
-
-    return norm ? t_rms_norm(s, x, norm, m->config.rms_norm_eps) : x;
-}
-
 static sr1_tensor *attention_block(sr1_scope *s, const struct pass *p, int32_t layer,
                                    sr1_tensor *x)
 {
-    const sr1_model *m = p->m;
-    const struct sr1__layer *w = &m->layers[layer];
-    int64_t h = m->config.n_heads;
-    int64_t hkv = m->config.n_kv_heads;
-    sr1_tensor *y = t_rms_norm(s, x, w->input_norm, m->config.rms_norm_eps);
-    sr1_tensor *qkv = t_linear(s, y, w->qkv, w->qkv_bias);
-    sr1_tensor *q = heads(s, m, qkv, 0, h, w->q_norm);
-    sr1_tensor *k = heads(s, m, qkv, h, hkv, w->k_norm);
-    sr1_tensor *v = heads(s, m, qkv, h + hkv, hkv, NULL);
+    const struct sr1__hf_config *c = &p->m->config;
+    const struct sr1__layer *w = &p->m->layers[layer];
+    struct sr1__heads_op heads = {c->n_heads,  c->n_kv_heads,   c->head_dim, w->q_norm,
+                                  w->k_norm,   c->rms_norm_eps, p->cos,      p->sin};
+    sr1_tensor *y = sr1__fused_rms_norm(s, x, w->input_norm, c->rms_norm_eps);
+    sr1_tensor *qkv[3];
 
-    q = sr1__nn_rope(s, q, p->cos, p->sin);
-    k = sr1__nn_rope(s, k, p->cos, p->sin);
-    y = p->attention.fn(s, p->attention.self, layer, q, k, v);
+    sr1__fused_heads(s, &heads, t_linear(s, y, w->qkv, w->qkv_bias), qkv);
+    y = p->attention.fn(s, p->attention.self, layer, qkv[0], qkv[1], qkv[2]);
     return t_add(s, x, t_linear(s, y, w->o, w->o_bias));
 }
 
@@ -90,9 +76,9 @@ static sr1_tensor *mlp_block(sr1_scope *s, const struct pass *p, int32_t layer,
                              sr1_tensor *x)
 {
     const struct sr1__layer *w = &p->m->layers[layer];
-    sr1_tensor *y = t_rms_norm(s, x, w->post_norm, p->m->config.rms_norm_eps);
+    sr1_tensor *y = sr1__fused_rms_norm(s, x, w->post_norm, p->m->config.rms_norm_eps);
 
-    y = sr1__nn_swiglu(s, t_linear(s, y, w->gate_up, NULL));
+    y = sr1__fused_swiglu(s, t_linear(s, y, w->gate_up, NULL));
     return t_add(s, x, t_linear(s, y, w->down, NULL));
 }
 
@@ -174,7 +160,7 @@ static sr1_tensor *run_pass(sr1_scope *s, struct pass *p, const int32_t *ids,
         t_drop(s, x);
         x = y;
     }
-    return t_rms_norm(s, x, m->final_norm, m->config.rms_norm_eps);
+    return sr1__fused_rms_norm(s, x, m->final_norm, m->config.rms_norm_eps);
 }
 
 sr1_tensor *sr1__qwen_body(sr1_scope *s, sr1_model *m, const int32_t *ids,

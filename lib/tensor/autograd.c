@@ -24,37 +24,47 @@ static void custom_free(void *p)
     sr1__free(c);
 }
 
-static sr1_status custom_backward(void *p, sr1_tensor *grad, sr1_tensor **grads_in, size_t n)
+static sr1_status custom_backward(void *p, sr1_tensor *const *grads_out, size_t n_out,
+                                  sr1_tensor **grads_in, size_t n_in)
 {
     struct custom *c = p;
     sr1_scope *g = sr1__scope_open(c->device, "backward");
 
+    (void)n_out;
     sr1__scope_no_grad(g);
     if (g)
-        c->fn(g, c->self, grad, grads_in);
-    for (size_t i = 0; i < n; i++)
+        c->fn(g, c->self, grads_out, grads_in);
+    for (size_t i = 0; i < n_in; i++)
         grads_in[i] = t_hold(g, grads_in[i]);
     return sr1__scope_close(g);
 }
 
-sr1_tensor *t_with_backward(sr1_scope *s, sr1_tensor *y, sr1_tensor *const *inputs,
-                            size_t n, sr1__grad_fn fn, void *self,
-                            void (*free_self)(void *))
+static int all_there(sr1_tensor *const *y, size_t n)
 {
-    struct custom *c = sr1__scope_status(s) == SR1_OK ? sr1__malloc(sizeof *c) : NULL;
-    sr1_tensor *r = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (!y[i])
+            return 0;
+    return n <= SR1__MAX_OUTPUTS;
+}
 
-    if (!c || !y) {
+void t_with_backward(sr1_scope *s, sr1_tensor **y, size_t n_y, sr1_tensor *const *inputs,
+                     size_t n, sr1__grad_fn fn, void *self, void (*free_self)(void *))
+{
+    int live = sr1__scope_status(s) == SR1_OK && all_there(y, n_y);
+    struct custom *c = live ? sr1__malloc(sizeof *c) : NULL;
+    sr1_tensor *r[SR1__MAX_OUTPUTS] = {NULL};
+
+    if (!c) {
         if (free_self)
             free_self(self);
-        sr1__free(c);
         sr1__scope_check(s, sr1__fail_nomem("backward function"));
-        return NULL;
+    } else {
+        *c = (struct custom){fn, self, free_self, sr1__scope_device(s)};
+        sr1__scope_check(s, sr1__shim_with_backward(r, y, n_y, inputs, n, custom_backward, c,
+                                                    custom_free));
     }
-    *c = (struct custom){fn, self, free_self, sr1__scope_device(s)};
-    sr1__scope_check(s, sr1__shim_with_backward(&r, y, inputs, n, custom_backward, c,
-                                                custom_free));
-    return sr1__scope_own(s, r);
+    for (size_t i = 0; i < n_y; i++)
+        y[i] = sr1__scope_own(s, r[i]);
 }
 
 /* ---- activation checkpointing: y = f(x), computed again in backward ---- */
@@ -78,14 +88,15 @@ static void segment_free(void *p)
 
 /* Run fn again on a leaf made of x and push grad_y through: parameters accumulate their own
  * gradients, the leaf receives that of x. */
-static void segment_backward(sr1_scope *g, void *p, sr1_tensor *grad_y, sr1_tensor **grads)
+static void segment_backward(sr1_scope *g, void *p, sr1_tensor *const *grads_y,
+                             sr1_tensor **grads)
 {
     struct segment *c = p;
     sr1_tensor *x = t_detach(g, c->x);
     int mode = sr1__shim_grad_mode(1);
 
     t_require_grad(g, x, 1);
-    t_backward_with(g, c->fn(g, c->self, x), grad_y);
+    t_backward_with(g, c->fn(g, c->self, x), grads_y[0]);
     sr1__shim_grad_mode(mode);
     grads[0] = t_grad(g, x);
 }
@@ -108,5 +119,6 @@ sr1_tensor *t_checkpoint(sr1_scope *s, sr1__segment_fn fn, void *self,
     sr1__scope_no_grad(quiet);
     y = quiet ? t_keep(quiet, fn(quiet, self, x)) : NULL;
     (void)sr1__scope_close(quiet);
-    return t_with_backward(s, y, &x, 1, segment_backward, c, segment_free);
+    t_with_backward(s, &y, 1, &x, 1, segment_backward, c, segment_free);
+    return y;
 }

@@ -97,14 +97,15 @@ static void backward_chunk(sr1_scope *outer, const struct head *c, sr1_tensor *g
     (void)sr1__scope_close(s);
 }
 
-static void head_backward(sr1_scope *s, void *p, sr1_tensor *grad_y, sr1_tensor **grads)
+static void head_backward(sr1_scope *s, void *p, sr1_tensor *const *grads_y,
+                          sr1_tensor **grads)
 {
     const struct head *c = p;
     int64_t n = t_size(c->hidden, 0);
     int64_t v = t_size(c->weight, 0);
     int64_t e = t_size(c->weight, 1);
     int32_t dtype = t_dtype(c->weight);
-    sr1_tensor *g = t_reshape(s, grad_y, T_SHAPE(n, 1));
+    sr1_tensor *g = t_reshape(s, grads_y[0], T_SHAPE(n, 1));
     sr1_tensor *dh = t_empty(s, dtype, T_SHAPE(n, e));
     sr1_tensor *dw =
         t_needs_grad(c->weight) ? t_full(s, 0.0, SR1__F32, T_SHAPE(v, e)) : NULL;
@@ -176,6 +177,7 @@ sr1_tensor *sr1__nn_token_log_probs(sr1_scope *s, sr1_tensor *hidden, sr1_tensor
     (void)sr1__scope_close(quiet);
     if (entropy_or_null)
         *entropy_or_null = t_reshape(s, entropy, T_SHAPE(n));
-    return t_with_backward(s, t_reshape(s, log_prob, T_SHAPE(n)), inputs, 2, head_backward,
-                           c, head_free);
+    log_prob = t_reshape(s, log_prob, T_SHAPE(n));
+    t_with_backward(s, &log_prob, 1, inputs, 2, head_backward, c, head_free);
+    return log_prob;
 }

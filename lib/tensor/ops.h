@@ -140,15 +140,16 @@ void t_backward_with(sr1_scope *s, sr1_tensor *y, sr1_tensor *grad);
 sr1_tensor *t_grad(sr1_scope *s, sr1_tensor *leaf); /* NULL: none (not an error) */
 void t_clear_grad(sr1_scope *s, sr1_tensor *leaf);  /* to none */
 
-/* Give y, computed without gradients, a backward of its own. fn receives the gradient of y
- * and must set grads[i] (owned by g, or NULL for none) for each of the n inputs, given again in
- * order; it runs during t_backward, maybe on another thread. self is freed with
- * free_self(self) once no longer needed, also on failure. */
-typedef void (*sr1__grad_fn)(sr1_scope *g, void *self, sr1_tensor *grad_y,
+/* Give y[0..n_y), computed without gradients, a backward of their own, in place of the
+ * handles. fn receives the gradients of the outputs (NULL where none arrived) and sets
+ * grads[i] (owned by g, or NULL for none) for each of the n inputs; it runs during
+ * t_backward, maybe on another thread. self is freed with free_self(self) once no longer
+ * needed, also on failure. */
+typedef void (*sr1__grad_fn)(sr1_scope *g, void *self, sr1_tensor *const *grads_y,
                              sr1_tensor **grads);
-sr1_tensor *t_with_backward(sr1_scope *s, sr1_tensor *y, sr1_tensor *const *inputs,
-                            size_t n, sr1__grad_fn fn, void *self,
-                            void (*free_self)(void *));
+#define SR1__MAX_OUTPUTS 4
+void t_with_backward(sr1_scope *s, sr1_tensor **y, size_t n_y, sr1_tensor *const *inputs,
+                     size_t n, sr1__grad_fn fn, void *self, void (*free_self)(void *));
 
 /* y = fn(x) without keeping fn's intermediates: backward computes them again. fn must be
  * pure; its parameters get their gradients as usual. */

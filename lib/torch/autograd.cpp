@@ -1,6 +1,8 @@
-/* lib/torch/autograd.cpp - leaves, gradients, grad mode, and a node whose backward is C. */
+/* lib/torch/autograd.cpp - leaves, gradients, grad mode, a node whose backward is C,
+ * and libtorch's threads for C loops. */
 #include "torch/guard.h"
 
+#include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/function.h>
@@ -18,33 +20,35 @@ using torch::autograd::Node;
 using torch::autograd::variable_list;
 using user_data = std::unique_ptr<void, void (*)(void *)>;
 
-/* Calls fn with the gradient of its one output. The C side opens its own grad mode. */
+/* Calls fn with the gradients of its outputs. The C side sets its own grad mode. */
 struct c_node : Node {
     sr1__shim_backward_fn fn;
     user_data self;
-    size_t n_inputs;
+    size_t n_in;
 
     c_node(sr1__shim_backward_fn f, user_data u, size_t n)
-        : fn(f), self(std::move(u)), n_inputs(n)
+        : fn(f), self(std::move(u)), n_in(n)
     {
     }
 
     variable_list apply(variable_list &&grads) override
     {
-        std::vector<sr1_tensor *> in(n_inputs, nullptr);
-        variable_list out(n_inputs);
+        std::vector<sr1_tensor *> given(grads.size());
+        std::vector<sr1_tensor *> made(n_in, nullptr);
+        variable_list out(n_in);
 
         if (!self)
             throw std::logic_error("backward a second time through a freed graph");
-        if (!grads[0].defined())
-            return out;
-        sr1_tensor *g = give(grads[0]);
-        sr1_status status = fn(self.get(), g, in.data(), n_inputs);
-        sr1__shim_release(g);
-        for (size_t i = 0; i < n_inputs; i++)
-            if (in[i]) {
-                out[i] = *borrow(in[i]);
-                sr1__shim_release(in[i]);
+        for (size_t i = 0; i < grads.size(); i++)
+            given[i] = give(grads[i]);
+        sr1_status status =
+            fn(self.get(), given.data(), given.size(), made.data(), made.size());
+        for (sr1_tensor *g : given)
+            sr1__shim_release(g);
+        for (size_t i = 0; i < n_in; i++)
+            if (made[i]) {
+                out[i] = *borrow(made[i]);
+                sr1__shim_release(made[i]);
             }
         if (status != SR1_OK)
             throw std::runtime_error(sr1_last_error());
@@ -101,25 +105,37 @@ void sr1__shim_inference_leave(void *guard)
     delete static_cast<c10::InferenceMode *>(guard);
 }
 
-sr1_status sr1__shim_with_backward(sr1_tensor **out, sr1_tensor *y,
-                                   sr1_tensor *const *inputs, size_t n,
+sr1_status sr1__shim_with_backward(sr1_tensor **out, sr1_tensor *const *y, size_t n_out,
+                                   sr1_tensor *const *inputs, size_t n_in,
                                    sr1__shim_backward_fn fn, void *self,
                                    void (*free_self)(void *))
 {
     user_data owned(self, free_self);
-    borrow x(y);
 
-    return make(out, [&] {
-        variable_list in = list_of(inputs, n);
-        at::Tensor value = x->detach();
+    return guard([&] {
+        variable_list in = list_of(inputs, n_in);
+        variable_list values;
 
-        if (!c10::GradMode::is_enabled() || !torch::autograd::any_variable_requires_grad(in))
-            return value;
-        std::shared_ptr<Node> node(new c_node(fn, std::move(owned), n),
-                                   torch::autograd::deleteNode);
-        node->set_next_edges(torch::autograd::collect_next_edges(in));
-        torch::autograd::create_gradient_edge(value, node);
-        return value;
+        for (size_t i = 0; i < n_out; i++)
+            values.push_back(borrow(y[i])->detach());
+        if (c10::GradMode::is_enabled() && torch::autograd::any_variable_requires_grad(in)) {
+            std::shared_ptr<Node> node(new c_node(fn, std::move(owned), n_in),
+                                       torch::autograd::deleteNode);
+
+            node->set_next_edges(torch::autograd::collect_next_edges(in));
+            for (at::Tensor &v : values)
+                torch::autograd::create_gradient_edge(v, node);
+        }
+        for (size_t i = 0; i < n_out; i++)
+            out[i] = give(std::move(values[i]));
+    });
+}
+
+sr1_status sr1__shim_parallel(int64_t n, int64_t grain,
+                              void (*fn)(void *arg, int64_t begin, int64_t end), void *arg)
+{
+    return guard([&] {
+        at::parallel_for(0, n, grain, [&](int64_t begin, int64_t end) { fn(arg, begin, end); });
     });
 }
 

@@ -156,15 +156,20 @@ int sr1__shim_grad_mode(int on);
 void *sr1__shim_inference_enter(void);
 void sr1__shim_inference_leave(void *guard);
 
-/* Gradients of the inputs (new references or NULL) from that of the output. */
-typedef sr1_status (*sr1__shim_backward_fn)(void *self, sr1_tensor *grad,
-                                            sr1_tensor **grads_in, size_t n);
-/* *out: the values of y with this backward. self is freed with the graph, or at once on
+/* Gradients of the inputs (new references or NULL) from those of the outputs (NULL: none). */
+typedef sr1_status (*sr1__shim_backward_fn)(void *self, sr1_tensor *const *grads_out,
+                                            size_t n_out, sr1_tensor **grads_in,
+                                            size_t n_in);
+/* out[i]: the values of y[i] with this backward. self is freed with the graph, or at once on
  * failure or when no input needs a gradient. */
-sr1_status sr1__shim_with_backward(sr1_tensor **out, sr1_tensor *y,
-                                   sr1_tensor *const *inputs, size_t n,
+sr1_status sr1__shim_with_backward(sr1_tensor **out, sr1_tensor *const *y, size_t n_out,
+                                   sr1_tensor *const *inputs, size_t n_in,
                                    sr1__shim_backward_fn fn, void *self,
                                    void (*free_self)(void *));
+
+/* fn(arg, begin, end) over parts of [0, n) on libtorch's threads, at least grain each. */
+sr1_status sr1__shim_parallel(int64_t n, int64_t grain,
+                              void (*fn)(void *arg, int64_t begin, int64_t end), void *arg);
 
 /* ---- many tensors at once (foreach.cpp) ---- */
 sr1_status sr1__shim_global_norm(sr1_tensor *const *list, size_t n, double *out);

@@ -1,0 +1,344 @@
+/* lib/tensor/fused.c - kernels of a decoder layer as operations with gradients.
+ *
+ * Rows are shared out over libtorch's threads. The gradients of norm weights are sums over all
+ * rows: they are taken in PARTS parts whose bounds do not depend on the number of threads,
+ * and the parts added in order, so that the bits do not either. */
+#include "tensor/fused.h"
+
+#include "base/mem.h"
+#include "kernels/layer.h"
+#include "tensor/nn.h"
+
+#define PARTS 16
+#define GRAIN_FLOATS 16384
+
+static int enabled = 1;
+
+void sr1__fused_enable(int on)
+{
+    enabled = on;
+}
+
+/* Dense fp32 on the CPU. */
+static int plain(const sr1_tensor *t)
+{
+    return t && t_dtype(t) == SR1__F32 && sr1__shim_data(t);
+}
+
+static float *data(const sr1_tensor *t)
+{
+    return t ? sr1__shim_data(t) : NULL;
+}
+
+static sr1_tensor *like(sr1_scope *s, const sr1_tensor *t)
+{
+    return t_empty(s, SR1__F32, t_ndim(t), sr1__shim_sizes(t));
+}
+
+/* What all kernels here work on; each uses its own part. */
+struct job {
+    struct sr1__heads heads;
+    const float *x;
+    const float *w;
+    const float *g[3];
+    const float *cos;
+    const float *sin;
+    float *y[2];
+    float *gx;
+    float *gw[2]; /* PARTS times d, NULL without norms */
+    int64_t n;
+    int64_t d;
+    double eps;
+};
+
+static void run(sr1_scope *s, struct job *job, int64_t width,
+                void (*fn)(void *, int64_t, int64_t))
+{
+    if (sr1__scope_status(s) == SR1_OK)
+        sr1__scope_check(s, sr1__shim_parallel(job->n, 1 + GRAIN_FLOATS / width, fn, job));
+}
+
+/* fn is given parts, not rows. */
+static void run_parts(sr1_scope *s, struct job *job, void (*fn)(void *, int64_t, int64_t))
+{
+    if (sr1__scope_status(s) == SR1_OK)
+        sr1__scope_check(s, sr1__shim_parallel(PARTS, 1, fn, job));
+}
+
+static sr1_tensor *parts_new(sr1_scope *s, int64_t d)
+{
+    return t_full(s, 0.0, SR1__F32, T_SHAPE(PARTS, d));
+}
+
+/* What the operations keep for backward. */
+struct kept {
+    sr1_tensor *x;
+    sr1_tensor *w; /* or NULL */
+    struct sr1__heads_op heads;
+    double eps;
+};
+
+static void kept_free(void *p)
+{
+    struct kept *k = p;
+
+    sr1__tensor_free(k->x);
+    sr1__tensor_free(k->w);
+    sr1__tensor_free(k->heads.q_norm);
+    sr1__tensor_free(k->heads.k_norm);
+    sr1__tensor_free(k->heads.cos);
+    sr1__tensor_free(k->heads.sin);
+    sr1__free(k);
+}
+
+static struct kept *keep(sr1_scope *s, sr1_tensor *x, sr1_tensor *w, double eps)
+{
+    struct kept *k = sr1__calloc(1, sizeof *k);
+
+    if (!k) {
+        sr1__scope_check(s, sr1__fail_nomem("saved tensors"));
+        return NULL;
+    }
+    k->x = t_hold(s, x);
+    k->w = t_hold(s, w);
+    k->eps = eps;
+    return k;
+}
+
+/* ---- rms norm ---- */
+
+static void norm_rows(void *arg, int64_t a, int64_t b)
+{
+    const struct job *j = arg;
+
+    sr1__rms_norm(j->x + a * j->d, j->w, j->y[0] + a * j->d, b - a, j->d, j->eps);
+}
+
+static void norm_back_parts(void *arg, int64_t a, int64_t b)
+{
+    const struct job *j = arg;
+
+    for (int64_t p = a; p < b; p++) {
+        int64_t from = j->n * p / PARTS;
+        int64_t at = from * j->d;
+
+        sr1__rms_norm_back(j->x + at, j->w, j->g[0] + at, j->gx + at, j->gw[0] + p * j->d,
+                           j->n * (p + 1) / PARTS - from, j->d, j->eps);
+    }
+}
+
+static void norm_backward(sr1_scope *s, void *p, sr1_tensor *const *grads_y,
+                          sr1_tensor **grads)
+{
+    const struct kept *k = p;
+    sr1_tensor *gy = t_contiguous(s, grads_y[0]);
+    sr1_tensor *gx = like(s, k->x);
+    int64_t d = t_size(k->x, -1);
+    sr1_tensor *gw = parts_new(s, d);
+    struct job job = {.x = data(k->x), .w = data(k->w), .g = {data(gy)}, .gx = data(gx),
+                      .gw = {data(gw)}, .n = t_numel(k->x) / d, .d = d, .eps = k->eps};
+
+    run_parts(s, &job, norm_back_parts);
+    grads[0] = gx;
+    grads[1] = t_sum_dim(s, gw, 0, 0);
+}
+
+sr1_tensor *sr1__fused_rms_norm(sr1_scope *s, sr1_tensor *x, sr1_tensor *w, double eps)
+{
+    sr1_tensor *inputs[2] = {x, w};
+    int64_t d = t_size(w, 0);
+    struct kept *k;
+    struct job job;
+    sr1_tensor *y;
+
+    if (!enabled || !plain(x) || !plain(w) || t_size(x, -1) != d || t_numel(x) == 0)
+        return t_rms_norm(s, x, w, eps);
+    y = like(s, x);
+    job = (struct job){.x = data(x), .w = data(w), .y = {data(y)}, .n = t_numel(x) / d,
+                       .d = d, .eps = eps};
+    run(s, &job, d, norm_rows);
+    k = t_needs_grad(x) || t_needs_grad(w) ? keep(s, x, w, eps) : NULL;
+    if (k)
+        t_with_backward(s, &y, 1, inputs, 2, norm_backward, k, kept_free);
+    return y;
+}
+
+/* ---- swiglu ---- */
+
+static void swiglu_rows(void *arg, int64_t a, int64_t b)
+{
+    const struct job *j = arg;
+
+    sr1__swiglu(j->x + a * 2 * j->d, j->y[0] + a * j->d, b - a, j->d);
+}
+
+static void swiglu_back_rows(void *arg, int64_t a, int64_t b)
+{
+    const struct job *j = arg;
+
+    sr1__swiglu_back(j->x + a * 2 * j->d, j->g[0] + a * j->d, j->gx + a * 2 * j->d, b - a,
+                     j->d);
+}
+
+static void swiglu_backward(sr1_scope *s, void *p, sr1_tensor *const *grads_y,
+                            sr1_tensor **grads)
+{
+    const struct kept *k = p;
+    sr1_tensor *gy = t_contiguous(s, grads_y[0]);
+    sr1_tensor *gx = like(s, k->x);
+    struct job job = {.x = data(k->x), .g = {data(gy)}, .gx = data(gx),
+                      .n = t_size(k->x, 0), .d = t_size(k->x, 1) / 2};
+
+    run(s, &job, job.d, swiglu_back_rows);
+    grads[0] = gx;
+}
+
+sr1_tensor *sr1__fused_swiglu(sr1_scope *s, sr1_tensor *gate_up)
+{
+    int64_t n = t_size(gate_up, 0);
+    int64_t f = t_size(gate_up, 1) / 2;
+    struct kept *k;
+    struct job job;
+    sr1_tensor *y;
+
+    if (!enabled || !plain(gate_up) || t_ndim(gate_up) != 2 || n * f == 0)
+        return sr1__nn_swiglu(s, gate_up);
+    y = t_empty(s, SR1__F32, T_SHAPE(n, f));
+    job = (struct job){.x = data(gate_up), .y = {data(y)}, .n = n, .d = f};
+    run(s, &job, f, swiglu_rows);
+    k = t_needs_grad(gate_up) ? keep(s, gate_up, NULL, 0.0) : NULL;
+    if (k)
+        t_with_backward(s, &y, 1, &gate_up, 1, swiglu_backward, k, kept_free);
+    return y;
+}
+
+/* ---- heads ---- */
+
+static struct sr1__heads raw_heads(const struct sr1__heads_op *op)
+{
+    return (struct sr1__heads){op->n_q, op->n_kv, op->dim, data(op->q_norm),
+                               data(op->k_norm), op->eps};
+}
+
+static void heads_rows(void *arg, int64_t a, int64_t b)
+{
+    const struct job *j = arg;
+    const struct sr1__heads *h = &j->heads;
+    int64_t d = h->dim;
+
+    sr1__heads_turn(h, j->x + a * j->d, j->cos + a * d, j->sin + a * d,
+                    j->y[0] + a * h->n_q * d, j->y[1] + a * h->n_kv * d, b - a);
+}
+
+static void heads_back_parts(void *arg, int64_t first, int64_t last)
+{
+    const struct job *j = arg;
+    const struct sr1__heads *h = &j->heads;
+    int64_t d = h->dim;
+
+    for (int64_t p = first; p < last; p++) {
+        int64_t a = j->n * p / PARTS;
+        int64_t kv = a * h->n_kv * d;
+
+        sr1__heads_turn_back(h, j->x + a * j->d, j->cos + a * d, j->sin + a * d,
+                             j->g[0] + a * h->n_q * d, j->g[1] + kv, j->g[2] + kv,
+                             j->gx + a * j->d, j->gw[0] ? j->gw[0] + p * d : NULL,
+                             j->gw[1] ? j->gw[1] + p * d : NULL,
+                             j->n * (p + 1) / PARTS - a);
+    }
+}
+
+/* The gradient that arrived, dense, or zeros. */
+static sr1_tensor *dense(sr1_scope *s, sr1_tensor *g, int64_t n, int64_t heads, int64_t d)
+{
+    return g ? t_contiguous(s, g) : t_full(s, 0.0, SR1__F32, T_SHAPE(n, heads, d));
+}
+
+static void heads_backward(sr1_scope *s, void *p, sr1_tensor *const *grads_y,
+                           sr1_tensor **grads)
+{
+    const struct kept *k = p;
+    const struct sr1__heads_op *op = &k->heads;
+    int64_t n = t_size(k->x, 0);
+    sr1_tensor *gq = dense(s, grads_y[0], n, op->n_q, op->dim);
+    sr1_tensor *gk = dense(s, grads_y[1], n, op->n_kv, op->dim);
+    sr1_tensor *gv = dense(s, grads_y[2], n, op->n_kv, op->dim);
+    sr1_tensor *gx = like(s, k->x);
+    sr1_tensor *gw[2] = {NULL, NULL};
+    struct job job;
+
+    for (int i = 0; i < 2 && op->q_norm; i++)
+        gw[i] = parts_new(s, op->dim);
+    job = (struct job){.heads = raw_heads(op), .x = data(k->x), .cos = data(op->cos),
+                       .sin = data(op->sin), .g = {data(gq), data(gk), data(gv)},
+                       .gx = data(gx), .gw = {data(gw[0]), data(gw[1])}, .n = n,
+                       .d = t_size(k->x, 1)};
+    run_parts(s, &job, heads_back_parts);
+    grads[0] = gx;
+    for (int i = 0; i < 2 && op->q_norm; i++)
+        grads[1 + i] = t_sum_dim(s, gw[i], 0, 0);
+}
+
+static void heads_keep(sr1_scope *s, const struct sr1__heads_op *op, sr1_tensor *qkv,
+                       sr1_tensor *out[3])
+{
+    sr1_tensor *inputs[3] = {qkv, op->q_norm, op->k_norm};
+    struct kept *k = keep(s, qkv, NULL, op->eps);
+
+    if (!k)
+        return;
+    k->heads = *op;
+    k->heads.q_norm = t_hold(s, op->q_norm);
+    k->heads.k_norm = t_hold(s, op->k_norm);
+    k->heads.cos = t_hold(s, op->cos);
+    k->heads.sin = t_hold(s, op->sin);
+    t_with_backward(s, out, 3, inputs, op->q_norm ? 3 : 1, heads_backward, k, kept_free);
+}
+
+/* Heads [first, first+n) by operations. */
+static sr1_tensor *some_heads(sr1_scope *s, const struct sr1__heads_op *op, sr1_tensor *qkv,
+                              int64_t first, int64_t n)
+{
+    return t_reshape(s, t_narrow(s, qkv, -1, first * op->dim, n * op->dim),
+                     T_SHAPE(t_size(qkv, 0), n, op->dim));
+}
+
+static sr1_tensor *turned_heads(sr1_scope *s, const struct sr1__heads_op *op,
+                                sr1_tensor *qkv, int64_t first, int64_t n, sr1_tensor *norm)
+{
+    sr1_tensor *x = some_heads(s, op, qkv, first, n);
+
+    return sr1__nn_rope(s, norm ? t_rms_norm(s, x, norm, op->eps) : x, op->cos, op->sin);
+}
+
+static int heads_fit(const struct sr1__heads_op *op, const sr1_tensor *qkv)
+{
+    return enabled && plain(qkv) && plain(op->cos) && plain(op->sin) &&
+           (!op->q_norm || (plain(op->q_norm) && plain(op->k_norm))) &&
+           t_ndim(qkv) == 2 && t_size(qkv, 1) == (op->n_q + 2 * op->n_kv) * op->dim &&
+           t_numel(op->cos) == t_size(qkv, 0) * op->dim && op->dim <= SR1__LAYER_DIM_MAX;
+}
+
+void sr1__fused_heads(sr1_scope *s, const struct sr1__heads_op *op, sr1_tensor *qkv,
+                      sr1_tensor *out[3])
+{
+    int64_t n = t_size(qkv, 0);
+    struct job job;
+
+    if (!heads_fit(op, qkv)) {
+        out[0] = turned_heads(s, op, qkv, 0, op->n_q, op->q_norm);
+        out[1] = turned_heads(s, op, qkv, op->n_q, op->n_kv, op->k_norm);
+        out[2] = some_heads(s, op, qkv, op->n_q + op->n_kv, op->n_kv);
+        return;
+    }
+    out[0] = t_empty(s, SR1__F32, T_SHAPE(n, op->n_q, op->dim));
+    out[1] = t_empty(s, SR1__F32, T_SHAPE(n, op->n_kv, op->dim));
+    out[2] = some_heads(s, op, t_needs_grad(qkv) ? t_detach(s, qkv) : qkv,
+                        op->n_q + op->n_kv, op->n_kv);
+    job = (struct job){.heads = raw_heads(op), .x = data(qkv), .cos = data(op->cos),
+                       .sin = data(op->sin), .y = {data(out[0]), data(out[1])}, .n = n,
+                       .d = t_size(qkv, 1)};
+    run(s, &job, job.d, heads_rows);
+    if (t_needs_grad(qkv))
+        heads_keep(s, op, qkv, out);
+}
