@@ -13,13 +13,17 @@ static const char help[] =
     "sr1-search - search engine for training and asking, in one file\n"
     "\n"
     "  sr1-search index CORPUS.jsonl INDEX      make an index of a corpus\n"
-    "  sr1-search query INDEX TEXT...           search it; the words of TEXT are one query\n"
+    "  sr1-search query INDEX TEXT...           search it; the words of TEXT are one "
+    "query\n"
     "\n"
-    "The corpus has one JSON object a line: {\"id\": \"1\", \"contents\": \"Title\\nText...\"}.\n"
+    "The corpus has one JSON object a line: {\"id\": \"1\", \"contents\": "
+    "\"Title\\nText...\"}.\n"
     "\n"
     "Example:\n"
-    "  printf '%s\\n' '{\"id\":\"1\",\"contents\":\"Paris\\nThe Eiffel Tower is in Paris.\"}' \\\n"
-    "                '{\"id\":\"2\",\"contents\":\"Rome\\nThe Colosseum is in Rome.\"}' > c.jsonl\n"
+    "  printf '%s\\n' '{\"id\":\"1\",\"contents\":\"Paris\\nThe Eiffel Tower is in "
+    "Paris.\"}' \\\n"
+    "                '{\"id\":\"2\",\"contents\":\"Rome\\nThe Colosseum is in Rome.\"}' "
+    "> c.jsonl\n"
     "  sr1-search index c.jsonl c.idx\n"
     "  sr1-search query c.idx where is the eiffel tower\n"
     "\n"
@@ -50,7 +54,8 @@ static int failed(sr1_status status)
 /* ---- index ---- */
 
 /* sr1_bm25_progress_fn */
-static int32_t show_progress(void *user, uint64_t done, uint64_t total, uint64_t documents)
+static int32_t show_progress(void *user, uint64_t done, uint64_t total,
+                             uint64_t documents)
 {
     char note[64];
 
@@ -82,8 +87,8 @@ static int describe(const char *path, struct progress *p)
     return TOOL_OK;
 }
 
-static int run_index(const struct args *a, const struct request *r, const char *const *rest,
-                     size_t n)
+static int run_index(const struct args *a, const struct request *r,
+                     const char *const *rest, size_t n)
 {
     sr1_bm25_build_options o;
     struct progress p;
@@ -148,7 +153,9 @@ static char *split_title(const char *contents, const char **rest)
 static int print_table(const sr1_search_results *found)
 {
     static const struct table_column columns[] = {
-        {"score", TABLE_RIGHT, 0}, {"id", TABLE_LEFT, 24}, {"title", TABLE_LEFT, 32},
+        {"score", TABLE_RIGHT, 0},
+        {"id", TABLE_LEFT, 24},
+        {"title", TABLE_LEFT, 32},
         {"text", TABLE_LEFT, 80},
     };
     sr1_search_hit hit = {sizeof(hit)};
@@ -223,8 +230,8 @@ static int ask(sr1_search *engine, const struct request *r, const char *text)
     return code;
 }
 
-static int run_query(const struct args *a, const struct request *r, const char *const *rest,
-                     size_t n)
+static int run_query(const struct args *a, const struct request *r,
+                     const char *const *rest, size_t n)
 {
     sr1_search *engine = NULL;
     sr1_bm25_options o;
@@ -233,10 +240,12 @@ static int run_query(const struct args *a, const struct request *r, const char *
     int code;
 
     if (n < 2)
-        return args_wrong(a, "query needs an index and words: sr1-search query INDEX TEXT...");
+        return args_wrong(
+            a, "query needs an index and words: sr1-search query INDEX TEXT...");
     if (r->analyzer_given || r->quiet_given)
-        return args_wrong(a, "--analyzer and --quiet belong to 'index'; an index keeps the "
-                             "analyzer it was made with");
+        return args_wrong(a,
+                          "--analyzer and --quiet belong to 'index'; an index keeps the "
+                          "analyzer it was made with");
     sr1_bm25_options_init(&o);
     o.k1 = r->k1;
     o.b = r->b;
@@ -255,8 +264,8 @@ static int run_query(const struct args *a, const struct request *r, const char *
     return code;
 }
 
-static int run_serve(const struct args *a, const struct request *r, const char *const *rest,
-                     size_t n)
+static int run_serve(const struct args *a, const struct request *r,
+                     const char *const *rest, size_t n)
 {
     (void)r;
     (void)rest;
@@ -280,16 +289,18 @@ int main(int argc, char **argv)
     const struct args_option options[] = {
         {"--top-k", ARGS_INT, &r.top_k, "N", "query: hits to show (3)", 1,
          SR1_SEARCH_TOP_K_MAX, &r.top_k_given},
-        {"--json", ARGS_FLAG, &r.json, NULL, "query: one JSON object a hit, with full text", 0,
-         0, &r.json_given},
+        {"--json", ARGS_FLAG, &r.json, NULL,
+         "query: one JSON object a hit, with full text", 0, 0, &r.json_given},
         {"--k1", ARGS_REAL, &r.k1, "X", "query: BM25's k1 (0.9)", 0, 1000, &r.k1_given},
-        {"--b", ARGS_REAL, &r.b, "X", "query: BM25's b, from 0 to 1 (0.4)", 0, 1, &r.b_given},
+        {"--b", ARGS_REAL, &r.b, "X", "query: BM25's b, from 0 to 1 (0.4)", 0, 1,
+         &r.b_given},
         {"--analyzer", ARGS_STRING, &r.analyzer, "NAME",
          "index: english (stems, stop words; default) or plain", 0, 0, &r.analyzer_given},
         {"--quiet", ARGS_FLAG, &r.quiet, NULL, "index: print errors only", 0, 0,
          &r.quiet_given},
     };
-    const struct args a = {"sr1-search", help, options, sizeof(options) / sizeof(options[0])};
+    const struct args a = {"sr1-search", help, options,
+                           sizeof(options) / sizeof(options[0])};
     const char **rest = malloc((size_t)(argc + 1) * sizeof(*rest));
     size_t n = 0;
     int code;
@@ -304,7 +315,8 @@ int main(int argc, char **argv)
             code = commands[i].run(&a, &r, rest + 1, n - 1);
     }
     if (code < 0)
-        code = args_wrong(&a, "there is no command '%s'; there are index and query", rest[0]);
+        code = args_wrong(&a, "there is no command '%s'; there are index and query",
+                          rest[0]);
     free((void *)rest);
     return code;
 }

@@ -1,9 +1,9 @@
 /* searchr1/search.h - search engines: ask a batch of queries, read the hits.
  *
- * An engine is a sr1_search handle. Built-in ones are opened here (mock, BM25); any other is
- * a table of functions given to sr1_search_new. All are used through sr1_search_run, which
- * asks each distinct query once, answers repeated ones from a cache where one is set, and
- * spreads a batch over threads for engines that allow it.
+ * An engine is a sr1_search handle. Built-in ones are opened here (mock, BM25); any other
+ * is a table of functions given to sr1_search_new. All are used through sr1_search_run,
+ * which asks each distinct query once, answers repeated ones from a cache where one is
+ * set, and spreads a batch over threads for engines that allow it.
  *
  *     sr1_search *engine = NULL;
  *     sr1_search_results *found = NULL;
@@ -18,13 +18,13 @@
  *     sr1_search_results_free(found);
  *     sr1_search_free(engine);
  *
- * Ownership: an engine is counted: sr1_search_retain takes a reference, sr1_search_free gives
- *            one back. Results are independent of the engine that gave them.
- * Errors:    a status other than SR1_OK leaves outputs as they were. A query that finds
- *            nothing or fails alone is no error of the call: see sr1_search_results_status.
- * Threads:   sr1_search_run, _retain, _free and _counters may be called from several threads
- *            at a time on one engine; the sr1_search_set_ functions before it is shared.
- *            Results are read-only and may be read from several threads. */
+ * Ownership: an engine is counted: sr1_search_retain takes a reference, sr1_search_free
+ * gives one back. Results are independent of the engine that gave them. Errors:    a
+ * status other than SR1_OK leaves outputs as they were. A query that finds nothing or
+ * fails alone is no error of the call: see sr1_search_results_status. Threads:
+ * sr1_search_run, _retain, _free and _counters may be called from several threads at a
+ * time on one engine; the sr1_search_set_ functions before it is shared. Results are
+ * read-only and may be read from several threads. */
 #ifndef SEARCHR1_SEARCH_H
 #define SEARCHR1_SEARCH_H
 
@@ -53,45 +53,52 @@ enum {
 
 /* Flags of sr1_search_ops. */
 enum {
-    SR1_SEARCH_CONCURRENT = 1, /* search may run in several threads at a time; without it the
-                                  library makes one call at a time */
-    SR1_SEARCH_THREADS = 2     /* queries do not depend on each other: a batch may be cut into
-                                  pieces that run on the library's threads (with CONCURRENT) */
+    SR1_SEARCH_CONCURRENT = 1, /* search may run in several threads at a time; without it
+                                  the library makes one call at a time */
+    SR1_SEARCH_THREADS =
+        2 /* queries do not depend on each other: a batch may be cut into
+             pieces that run on the library's threads (with CONCURRENT) */
 };
 
 typedef struct sr1_search_ops {
     size_t struct_size; /* sizeof(sr1_search_ops) */
     const char *name;   /* for messages; copied */
-    /* Answer queries[0..n) with at most top_k hits each, best first, through the sink. The
-     * queries are UTF-8, distinct and not blank; they and the sink are borrowed for the call.
-     * A query left without a hit and status is SR1_SEARCH_EMPTY. Anything but SR1_OK fails the
-     * whole batch; explain with sr1_set_error. May be called from any thread. */
+    /* Answer queries[0..n) with at most top_k hits each, best first, through the sink.
+     * The queries are UTF-8, distinct and not blank; they and the sink are borrowed for
+     * the call. A query left without a hit and status is SR1_SEARCH_EMPTY. Anything but
+     * SR1_OK fails the whole batch; explain with sr1_set_error. May be called from any
+     * thread. */
     sr1_status (*search)(void *self, const char *const *queries, size_t n, int32_t top_k,
                          sr1_search_sink *sink);
-    void (*destroy)(void *self); /* may be NULL; called once, when the last reference goes */
-    int32_t flags;               /* SR1_SEARCH_CONCURRENT, SR1_SEARCH_THREADS, or 0 */
+    void (*destroy)(
+        void *self); /* may be NULL; called once, when the last reference goes */
+    int32_t flags;   /* SR1_SEARCH_CONCURRENT, SR1_SEARCH_THREADS, or 0 */
 } sr1_search_ops;
 
-/* Wrap an engine of the caller. ops is copied; self is owned by the new engine from success on
- * (ops->destroy frees it). Returns SR1_E_INVALID for an incomplete table.
+/* Wrap an engine of the caller. ops is copied; self is owned by the new engine from
+ * success on (ops->destroy frees it). Returns SR1_E_INVALID for an incomplete table.
  * Caller frees with sr1_search_free. Since 0.1. */
-SR1_API sr1_status sr1_search_new(sr1_search **out, const sr1_search_ops *ops, void *self);
+SR1_API sr1_status sr1_search_new(sr1_search **out, const sr1_search_ops *ops,
+                                  void *self);
 
-/* From inside ops->search: the next hit of a query (index into that call's queries). id and
- * contents are copied; bytes that are not UTF-8 become U+FFFD. Hits beyond top_k are dropped.
- * Returns SR1_E_INVALID for an index out of range, a NULL string, or a score that is not
- * finite; SR1_E_LIMIT for more than 64 MiB of text for one query. Since 0.1. */
-SR1_API sr1_status sr1_search_sink_hit(sr1_search_sink *sink, size_t query, const char *id,
-                                       const char *contents, double score);
+/* From inside ops->search: the next hit of a query (index into that call's queries). id
+ * and contents are copied; bytes that are not UTF-8 become U+FFFD. Hits beyond top_k are
+ * dropped. Returns SR1_E_INVALID for an index out of range, a NULL string, or a score
+ * that is not finite; SR1_E_LIMIT for more than 64 MiB of text for one query. Since 0.1.
+ */
+SR1_API sr1_status sr1_search_sink_hit(sr1_search_sink *sink, size_t query,
+                                       const char *id, const char *contents,
+                                       double score);
 
 /* From inside ops->search: keep a JSON object (copied) with the query's latest hit, as
  * sr1_search_hit's row. Returns SR1_E_STATE when the query has no hit yet. Since 0.1. */
-SR1_API sr1_status sr1_search_sink_row(sr1_search_sink *sink, size_t query, const char *row);
+SR1_API sr1_status sr1_search_sink_row(sr1_search_sink *sink, size_t query,
+                                       const char *row);
 
 /* From inside ops->search: set how a query ended, with a message (copied; may be NULL).
  * TIMEOUT and ERROR drop the hits it had. Since 0.1. */
-SR1_API sr1_status sr1_search_sink_status(sr1_search_sink *sink, size_t query, int32_t status,
-                                          const char *message);
+SR1_API sr1_status sr1_search_sink_status(sr1_search_sink *sink, size_t query,
+                                          int32_t status, const char *message);
 
 /* ---- using an engine ---- */
 
@@ -104,22 +111,22 @@ SR1_API void sr1_search_free(sr1_search *engine);
 /* The engine's name. Borrowed until the engine is freed. Since 0.1. */
 SR1_API const char *sr1_search_name(const sr1_search *engine);
 
-/* Keep answers (found or empty, never failed ones) in at most max_bytes of memory, the least
- * recently used leaving first; 0, as at the start, keeps none. Forgets what is kept.
- * Since 0.1. */
+/* Keep answers (found or empty, never failed ones) in at most max_bytes of memory, the
+ * least recently used leaving first; 0, as at the start, keeps none. Forgets what is
+ * kept. Since 0.1. */
 SR1_API sr1_status sr1_search_set_cache(sr1_search *engine, uint64_t max_bytes);
 
-/* Spread batches over this many threads, the caller's included (0: one a processor; 1, as at
- * the start: none). No effect on engines without SR1_SEARCH_THREADS. Since 0.1. */
+/* Spread batches over this many threads, the caller's included (0: one a processor; 1, as
+ * at the start: none). No effect on engines without SR1_SEARCH_THREADS. Since 0.1. */
 SR1_API sr1_status sr1_search_set_threads(sr1_search *engine, int32_t threads);
 
 /* Ask n queries (UTF-8, NUL-terminated; n may be 0) for top_k hits each (1 to
  * SR1_SEARCH_TOP_K_MAX). A query that is NULL, blank or not UTF-8 is not sent: it ends
- * SR1_SEARCH_EMPTY with the message "No information found". A failing engine makes the whole
- * call fail with an error that names it (SR1_E_CALLBACK for engines from sr1_search_new).
- * Caller frees *out with sr1_search_results_free. Since 0.1. */
-SR1_API sr1_status sr1_search_run(sr1_search *engine, const char *const *queries, size_t n,
-                                  int32_t top_k, sr1_search_results **out);
+ * SR1_SEARCH_EMPTY with the message "No information found". A failing engine makes the
+ * whole call fail with an error that names it (SR1_E_CALLBACK for engines from
+ * sr1_search_new). Caller frees *out with sr1_search_results_free. Since 0.1. */
+SR1_API sr1_status sr1_search_run(sr1_search *engine, const char *const *queries,
+                                  size_t n, int32_t top_k, sr1_search_results **out);
 
 /* ---- results ---- */
 
@@ -128,8 +135,8 @@ typedef struct sr1_search_hit {
     size_t struct_size;   /* set by the caller */
     const char *id;       /* of the document */
     const char *contents; /* its text; a Search-R1 corpus has "Title", newline, text */
-    const char *row;      /* the document's JSON object where the engine has one, else NULL */
-    double score;         /* higher is better; comparable within one engine only */
+    const char *row; /* the document's JSON object where the engine has one, else NULL */
+    double score;    /* higher is better; comparable within one engine only */
 } sr1_search_hit;
 
 /* Number of queries asked. Since 0.1. */
@@ -137,7 +144,8 @@ SR1_API size_t sr1_search_results_count(const sr1_search_results *results);
 
 /* SR1_SEARCH_OK, _EMPTY, _TIMEOUT or _ERROR; SR1_SEARCH_ERROR for a query out of range.
  * Since 0.1. */
-SR1_API int32_t sr1_search_results_status(const sr1_search_results *results, size_t query);
+SR1_API int32_t sr1_search_results_status(const sr1_search_results *results,
+                                          size_t query);
 
 /* "" for SR1_SEARCH_OK; "No information found for: QUERY" (or what the engine said) for
  * _EMPTY; the cause for the others. Never NULL. Borrowed until the results are freed.
@@ -146,10 +154,11 @@ SR1_API const char *sr1_search_results_message(const sr1_search_results *results
                                                size_t query);
 
 /* Hits of a query; 0 for a query out of range. Since 0.1. */
-SR1_API int32_t sr1_search_results_hit_count(const sr1_search_results *results, size_t query);
+SR1_API int32_t sr1_search_results_hit_count(const sr1_search_results *results,
+                                             size_t query);
 
-/* Fill *hit (struct_size set) with hit k of a query, best first. Returns SR1_E_NOT_FOUND when
- * there is no such hit. Since 0.1. */
+/* Fill *hit (struct_size set) with hit k of a query, best first. Returns SR1_E_NOT_FOUND
+ * when there is no such hit. Since 0.1. */
 SR1_API sr1_status sr1_search_results_hit(const sr1_search_results *results, size_t query,
                                           int32_t k, sr1_search_hit *hit);
 
@@ -158,56 +167,58 @@ SR1_API void sr1_search_results_free(sr1_search_results *results);
 
 /* Counts since the engine was opened. */
 typedef struct sr1_search_counters {
-    size_t struct_size;   /* set by the caller */
-    int64_t queries;      /* asked of sr1_search_run */
-    int64_t blank;        /* of these: not sent, blank or not UTF-8 */
-    int64_t duplicates;   /* of these: repeated within one batch */
-    int64_t cache_hits;   /* of these: answered from the cache */
-    int64_t sent;         /* of these: sent to the engine */
-    int64_t failed;       /* of the sent: TIMEOUT, ERROR, or in a batch that failed */
+    size_t struct_size; /* set by the caller */
+    int64_t queries;    /* asked of sr1_search_run */
+    int64_t blank;      /* of these: not sent, blank or not UTF-8 */
+    int64_t duplicates; /* of these: repeated within one batch */
+    int64_t cache_hits; /* of these: answered from the cache */
+    int64_t sent;       /* of these: sent to the engine */
+    int64_t failed;     /* of the sent: TIMEOUT, ERROR, or in a batch that failed */
 } sr1_search_counters;
 
 /* Fill *out (struct_size set). Since 0.1. */
-SR1_API sr1_status sr1_search_counters_get(const sr1_search *engine, sr1_search_counters *out);
+SR1_API sr1_status sr1_search_counters_get(const sr1_search *engine,
+                                           sr1_search_counters *out);
 
 /* ---- the mock engine ---- */
 
-/* An engine over n (keyword, information) pairs, for tests: the information of the first pair
- * whose keyword occurs in the query, compared without case, is the one hit (its id is the
- * keyword, its score 1). Strings are copied. Returns SR1_E_INVALID for an empty keyword.
- * Caller frees with sr1_search_free. Since 0.1. */
+/* An engine over n (keyword, information) pairs, for tests: the information of the first
+ * pair whose keyword occurs in the query, compared without case, is the one hit (its id
+ * is the keyword, its score 1). Strings are copied. Returns SR1_E_INVALID for an empty
+ * keyword. Caller frees with sr1_search_free. Since 0.1. */
 SR1_API sr1_status sr1_search_open_mock(sr1_search **out, const char *const *keywords,
                                         const char *const *information, size_t n);
 
-/* The same from a JSON file {"keyword": "information", ...}, pairs in the order of the file.
- * Caller frees with sr1_search_free. Since 0.1. */
+/* The same from a JSON file {"keyword": "information", ...}, pairs in the order of the
+ * file. Caller frees with sr1_search_free. Since 0.1. */
 SR1_API sr1_status sr1_search_open_mock_file(sr1_search **out, const char *path);
 
 /* ---- BM25 ---- */
 
 /* score = sum over the query's distinct terms of
- *     qtf * ln(1 + (N - df + 0.5) / (df + 0.5)) * tf / (tf + k1 * (1 - b + b * len / avglen))
- * with Lucene's one-byte document lengths. Documents of equal score are in corpus order. */
+ *     qtf * ln(1 + (N - df + 0.5) / (df + 0.5)) * tf / (tf + k1 * (1 - b + b * len /
+ * avglen)) with Lucene's one-byte document lengths. Documents of equal score are in
+ * corpus order. */
 
 typedef struct sr1_bm25_build_options {
     size_t struct_size;   /* set by sr1_bm25_build_options_init */
-    const char *analyzer; /* "english" (as Lucene's EnglishAnalyzer; the default) or "plain"
-                             (words of any language, case folded) */
+    const char *analyzer; /* "english" (as Lucene's EnglishAnalyzer; the default) or
+                             "plain" (words of any language, case folded) */
     int32_t zstd_level;   /* 1 to 19, for the stored documents; default 3 */
 } sr1_bm25_build_options;
 
 /* Set every field to its default. Since 0.1. */
 SR1_API void sr1_bm25_build_options_init(sr1_bm25_build_options *options);
 
-/* Called now and then during a build: bytes of the corpus read, of all, and documents so far.
- * The last call has done == total. A value other than 0 stops the build. */
+/* Called now and then during a build: bytes of the corpus read, of all, and documents so
+ * far. The last call has done == total. A value other than 0 stops the build. */
 typedef int32_t (*sr1_bm25_progress_fn)(void *user, uint64_t done, uint64_t total,
                                         uint64_t documents);
 
 /* Index a Search-R1 corpus: one JSON object a line, {"id": string or integer, "contents":
- * string, ...}; further members are kept in the stored row. Blank lines are skipped; ids are
- * not checked for repetition. The index is one file, replaced whole at the end: after any
- * failure (SR1_E_CANCELLED when progress stopped it) an old one stands as it was.
+ * string, ...}; further members are kept in the stored row. Blank lines are skipped; ids
+ * are not checked for repetition. The index is one file, replaced whole at the end: after
+ * any failure (SR1_E_CANCELLED when progress stopped it) an old one stands as it was.
  * options and progress may be NULL. Since 0.1. */
 SR1_API sr1_status sr1_bm25_build(const char *corpus_path, const char *index_path,
                                   const sr1_bm25_build_options *options,

@@ -1,8 +1,8 @@
 /* search/analyze.c - text to index tokens: word boundaries, then one normaliser a row.
  *
- *   english  Lucene's EnglishAnalyzer: possessive 's off, simple lower case, 33 stop words
- *            out, Porter stem
- *   plain    any language: case folded, compatibility forms replaced (NFKC), nothing out
+ *   english  Lucene's EnglishAnalyzer: possessive 's off, simple lower case, 33 stop
+ * words out, Porter stem plain    any language: case folded, compatibility forms replaced
+ * (NFKC), nothing out
  *
  * As in Lucene, a word longer than 255 UTF-16 units is cut into pieces of 255. */
 #include "search/analyze.h"
@@ -18,9 +18,10 @@
 #define WORD_MAX_UNITS 255
 
 static const char *const stop_words[] = {
-    "a",    "an",   "and",   "are",  "as",   "at",    "be",   "but", "by",    "for",  "if",
-    "in",   "into", "is",    "it",   "no",   "not",   "of",   "on",  "or",    "such", "that",
-    "the",  "their", "then", "there", "these", "they", "this", "to", "was",   "will", "with",
+    "a",    "an",   "and",  "are",  "as",   "at",    "be",   "but",   "by",
+    "for",  "if",   "in",   "into", "is",   "it",    "no",   "not",   "of",
+    "on",   "or",   "such", "that", "the",  "their", "then", "there", "these",
+    "they", "this", "to",   "was",  "will", "with",
 };
 
 static int is_stop_word(const char *w, size_t n)
@@ -69,7 +70,8 @@ static void add_lower(const char *s, size_t n, struct sr1__buf *b)
             width = 1;
             cp = 0xFFFD;
         }
-        sr1__buf_add(b, out, (size_t)sr1__utf8_put((uint32_t)utf8proc_tolower((int32_t)cp), out));
+        sr1__buf_add(b, out,
+                     (size_t)sr1__utf8_put((uint32_t)utf8proc_tolower((int32_t)cp), out));
         i += (size_t)width;
     }
 }

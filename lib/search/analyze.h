@@ -4,7 +4,8 @@
 
 #include "base/buf.h"
 
-#define SR1__TOKEN_MAX_BYTES 1024 /* longer tokens (possible in "plain" only) are dropped */
+#define SR1__TOKEN_MAX_BYTES                                                             \
+    1024 /* longer tokens (possible in "plain" only) are dropped */
 
 struct sr1__analyzer {
     const char *name; /* as users and index files write it */

@@ -193,8 +193,8 @@ sr1_status sr1_search_sink_hit(sr1_search_sink *sink, size_t query, const char *
         return sr1__fail(SR1_E_INVALID, "search sink: a hit without %s",
                          id == NULL ? "id" : "contents");
     if (!isfinite(score))
-        return sr1__fail(SR1_E_INVALID, "search sink: the score of hit '%.100s' is not finite",
-                         id);
+        return sr1__fail(SR1_E_INVALID,
+                         "search sink: the score of hit '%.100s' is not finite", id);
     if (a->n_hits >= sink->top_k)
         return SR1_OK;
     SR1__TRY(grow_hits(a));

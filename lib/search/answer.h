@@ -1,5 +1,5 @@
-/* search/answer.h - the answer to one query: counted, and read-only once it is closed, so that
- * a cache, repeated queries and several results can share it. */
+/* search/answer.h - the answer to one query: counted, and read-only once it is closed, so
+ * that a cache, repeated queries and several results can share it. */
 #ifndef SR1__SEARCH_ANSWER_H
 #define SR1__SEARCH_ANSWER_H
 

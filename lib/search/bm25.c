@@ -1,4 +1,5 @@
-/* search/bm25.c - the BM25 engine: analyse each query as the corpus was, rank, fetch rows. */
+/* search/bm25.c - the BM25 engine: analyse each query as the corpus was, rank, fetch
+ * rows. */
 #include "search/bm25.h"
 
 #include "base/json.h"
@@ -13,7 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define QUERY_TERMS_MAX 1024 /* distinct; further ones are left out, as a bound on the work */
+#define QUERY_TERMS_MAX                                                                  \
+    1024 /* distinct; further ones are left out, as a bound on the work */
 #define QUERY_COUNT_MAX 65535 /* of one term; keeps sums of scores within 63 bits */
 
 struct query;
@@ -57,7 +59,8 @@ static sr1_status add_word(void *arg, const char *token, size_t n)
     struct query *q = arg;
 
     for (size_t i = 0; i < q->n; i++) {
-        if (q->list[i].n == n && memcmp(q->words.data + q->list[i].begin, token, n) == 0) {
+        if (q->list[i].n == n &&
+            memcmp(q->words.data + q->list[i].begin, token, n) == 0) {
             q->list[i].count += q->list[i].count < QUERY_COUNT_MAX;
             return SR1_OK;
         }
@@ -79,7 +82,8 @@ static sr1_status find_terms(struct query *q, const char *text, size_t *n)
     q->n = 0;
     *n = 0;
     sr1__buf_clear(&q->words);
-    SR1__TRY(sr1__analyze(q->engine->analyzer, text, strlen(text), &q->scratch, add_word, q));
+    SR1__TRY(
+        sr1__analyze(q->engine->analyzer, text, strlen(text), &q->scratch, add_word, q));
     for (size_t i = 0; i < q->n; i++) {
         struct sr1__bm25_query_term *t = &q->terms[*n];
 
@@ -229,8 +233,8 @@ static void query_give(struct query *q)
     pthread_mutex_unlock(&e->lock);
 }
 
-static sr1_status bm25_search(void *self, const char *const *queries, size_t n, int32_t top_k,
-                              sr1_search_sink *sink)
+static sr1_status bm25_search(void *self, const char *const *queries, size_t n,
+                              int32_t top_k, sr1_search_sink *sink)
 {
     struct bm25 *e = self;
     struct query *q = NULL;
@@ -300,8 +304,9 @@ static sr1_status read_options(const sr1_bm25_options *options, sr1_bm25_options
     if (options != NULL)
         *o = *options;
     if (!(o->k1 >= 0 && isfinite(o->k1)) || !(o->b >= 0 && o->b <= 1))
-        return sr1__fail(SR1_E_INVALID, "bm25: k1 %g, b %g: k1 is at least 0, b from 0 to 1",
-                         o->k1, o->b);
+        return sr1__fail(SR1_E_INVALID,
+                         "bm25: k1 %g, b %g: k1 is at least 0, b from 0 to 1", o->k1,
+                         o->b);
     return SR1_OK;
 }
 
@@ -323,8 +328,9 @@ static sr1_status open_index(sr1_search **out, struct sr1__index *ix,
     e->b = o->b;
     e->analyzer = sr1__analyzer_find(meta->analyzer, NULL);
     if (e->analyzer == NULL) {
-        status = sr1__fail(SR1_E_UNSUPPORTED, "index made with analyzer '%.31s', which this "
-                                              "library does not have",
+        status = sr1__fail(SR1_E_UNSUPPORTED,
+                           "index made with analyzer '%.31s', which this "
+                           "library does not have",
                            meta->analyzer);
     } else {
         sr1__bm25_norm_init(&e->norm, meta, e->k1, e->b);

@@ -6,14 +6,14 @@
 
 #include "search/index.h"
 
-/* Scores are whole numbers of 2^-32, so that adding them is exact in any order: pruning can
- * then neither lose a document nor change a score. */
+/* Scores are whole numbers of 2^-32, so that adding them is exact in any order: pruning
+ * can then neither lose a document nor change a score. */
 #define SR1__BM25_UNIT 4294967296.0
 
 #define SR1__BM25_TF_ROWS 8
 
-/* tf / (tf + k1 * (1 - b + b * len / avglen)) by length code, as 1 / (1 + K / tf): in this
- * form it never falls as tf rises or len falls, after rounding too. */
+/* tf / (tf + k1 * (1 - b + b * len / avglen)) by length code, as 1 / (1 + K / tf): in
+ * this form it never falls as tf rises or len falls, after rounding too. */
 struct sr1__bm25_norm {
     float saturation[SR1__BM25_TF_ROWS][256]; /* for tf 1 .. SR1__BM25_TF_ROWS */
     double k[256];
@@ -52,21 +52,23 @@ struct sr1__bm25_work {
 
 /* Memory of one ranking at a time. */
 struct sr1__bm25_ranker;
-sr1_status sr1__bm25_ranker_new(struct sr1__bm25_ranker **out, const struct sr1__index *ix,
+sr1_status sr1__bm25_ranker_new(struct sr1__bm25_ranker **out,
+                                const struct sr1__index *ix,
                                 const struct sr1__bm25_norm *norm);
 void sr1__bm25_ranker_free(struct sr1__bm25_ranker *r);
 
 /* The top_k documents by score, then by number; *found of them, borrowed until the next
  * call. work is added to. */
-sr1_status sr1__bm25_rank(struct sr1__bm25_ranker *r, const struct sr1__bm25_query_term *terms,
-                          size_t n, int32_t top_k, const struct sr1__bm25_doc **docs,
+sr1_status sr1__bm25_rank(struct sr1__bm25_ranker *r,
+                          const struct sr1__bm25_query_term *terms, size_t n,
+                          int32_t top_k, const struct sr1__bm25_doc **docs,
                           int32_t *found, struct sr1__bm25_work *work);
 
 /* Work done by a BM25 engine since it was opened. */
 sr1_status sr1__bm25_stats(const sr1_search *engine, struct sr1__bm25_work *out);
 
-/* The top_k document numbers (from 0, in corpus order) and scores for a query, without reading
- * the documents. docs and scores: [top_k]. */
+/* The top_k document numbers (from 0, in corpus order) and scores for a query, without
+ * reading the documents. docs and scores: [top_k]. */
 sr1_status sr1__bm25_numbers(const sr1_search *engine, const char *query, int32_t top_k,
                              uint32_t *docs, double *scores, int32_t *found);
 

@@ -24,8 +24,8 @@ struct build_term {
     char *text; /* [n] */
     uint32_t n;
     uint32_t hash;
-    uint32_t doc; /* of the posting under way */
-    uint32_t tf;  /* 0: none under way */
+    uint32_t doc;      /* of the posting under way */
+    uint32_t tf;       /* 0: none under way */
     uint32_t next_doc; /* gaps count from here */
     uint32_t bytes;
     uint32_t capacity;
@@ -203,8 +203,8 @@ static sr1_status add_row(struct build *b, const char *text, size_t n)
     b->length = 0;
     if (status == SR1_OK) {
         bytes = json_string_length(contents);
-        status = sr1__analyze(b->analyzer, json_string_value(contents), bytes, &b->scratch,
-                              add_token, b);
+        status = sr1__analyze(b->analyzer, json_string_value(contents), bytes,
+                              &b->scratch, add_token, b);
     }
     if (status == SR1_OK)
         status = sr1__index_writer_document(b->writer, text, n, b->length, bytes);
@@ -241,7 +241,8 @@ static sr1_status next_line(struct build *b)
     while (!ended) {
         const char *from = b->chunk + b->chunk_at;
         const char *newline = memchr(from, '\n', b->chunk_size - b->chunk_at);
-        size_t n = newline != NULL ? (size_t)(newline + 1 - from) : b->chunk_size - b->chunk_at;
+        size_t n =
+            newline != NULL ? (size_t)(newline + 1 - from) : b->chunk_size - b->chunk_at;
 
         sr1__buf_add(&b->row, from, n);
         SR1__TRY(sr1__context(sr1__buf_status(&b->row, "a row"), "%s:%zu", b->path,
@@ -282,8 +283,9 @@ static sr1_status read_rows(struct build *b)
             SR1__TRY(report(b, b->done));
     }
     if (b->documents == 0)
-        return sr1__fail(SR1_E_PARSE, "%s: no documents; expected lines such as "
-                                        "{\"id\": \"1\", \"contents\": \"...\"}",
+        return sr1__fail(SR1_E_PARSE,
+                         "%s: no documents; expected lines such as "
+                         "{\"id\": \"1\", \"contents\": \"...\"}",
                          b->path);
     return SR1_OK;
 }
@@ -364,7 +366,8 @@ static sr1_status build(struct build *b, const char *index_path, int32_t zstd_le
     sr1_status status;
 
     SR1__TRY(open_corpus(b));
-    SR1__TRY(sr1__index_writer_open(&b->writer, index_path, b->analyzer->name, zstd_level));
+    SR1__TRY(
+        sr1__index_writer_open(&b->writer, index_path, b->analyzer->name, zstd_level));
     status = read_rows(b);
     if (status == SR1_OK)
         status = write_terms(b);

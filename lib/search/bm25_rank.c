@@ -1,13 +1,14 @@
-/* search/bm25_rank.c - the best documents for a set of terms: MaxScore with block bounds, a
- * window of documents at a time.
+/* search/bm25_rank.c - the best documents for a set of terms: MaxScore with block bounds,
+ * a window of documents at a time.
  *
- * For each window every term has an upper bound of what it can add. Terms are ordered by it;
- * the longest run of low ones whose bounds together cannot lift a document above the worst of
- * the top_k found so far (the threshold) is not read at all, except to complete the score of a
- * document that another term proposes and that may still make it. A window in which no term
- * needs reading is passed over, and so is a block of 128 postings whose own bound is too low.
- * Documents come in rising order and a later one must beat the threshold: of equal scores the
- * first stays, as it would if every posting were scored. */
+ * For each window every term has an upper bound of what it can add. Terms are ordered by
+ * it; the longest run of low ones whose bounds together cannot lift a document above the
+ * worst of the top_k found so far (the threshold) is not read at all, except to complete
+ * the score of a document that another term proposes and that may still make it. A window
+ * in which no term needs reading is passed over, and so is a block of 128 postings whose
+ * own bound is too low. Documents come in rising order and a later one must beat the
+ * threshold: of equal scores the first stays, as it would if every posting were scored.
+ */
 #include "search/bm25.h"
 
 #include "base/mem.h"
@@ -55,9 +56,8 @@ struct sr1__bm25_ranker {
 void sr1__bm25_norm_init(struct sr1__bm25_norm *norm, const struct sr1__index_meta *meta,
                          double k1, double b)
 {
-    double average = meta->total_terms > 0
-                         ? (double)meta->total_terms / (double)meta->documents
-                         : 1.0;
+    double average =
+        meta->total_terms > 0 ? (double)meta->total_terms / (double)meta->documents : 1.0;
 
     for (int code = 0; code < 256; code++) {
         norm->k[code] =
@@ -157,7 +157,8 @@ static void sort_heap(struct sr1__bm25_ranker *r)
 
 /* ---- one term ---- */
 
-static int64_t posting_score(struct sr1__bm25_ranker *r, const struct term *t, uint32_t pos)
+static int64_t posting_score(struct sr1__bm25_ranker *r, const struct term *t,
+                             uint32_t pos)
 {
     r->scored++;
     return sr1__bm25_score(r->norm, t->weight, t->p.tfs[pos], r->codes[t->p.docs[pos]]);
@@ -169,7 +170,8 @@ static int64_t exact_bound(const struct sr1__bm25_ranker *r, const struct term *
     int64_t best = 0;
 
     for (uint32_t i = 0; i < t->p.count; i++) {
-        int64_t s = sr1__bm25_score(r->norm, t->weight, t->p.tfs[i], r->codes[t->p.docs[i]]);
+        int64_t s =
+            sr1__bm25_score(r->norm, t->weight, t->p.tfs[i], r->codes[t->p.docs[i]]);
 
         best = s > best ? s : best;
     }
@@ -399,7 +401,8 @@ static sr1_status reserve(struct sr1__bm25_ranker *r, size_t n, int32_t top_k)
     return SR1_OK;
 }
 
-sr1_status sr1__bm25_ranker_new(struct sr1__bm25_ranker **out, const struct sr1__index *ix,
+sr1_status sr1__bm25_ranker_new(struct sr1__bm25_ranker **out,
+                                const struct sr1__index *ix,
                                 const struct sr1__bm25_norm *norm)
 {
     struct sr1__bm25_ranker *r = sr1__calloc(1, sizeof(*r));
@@ -438,8 +441,9 @@ static void clear_window(struct sr1__bm25_ranker *r)
     memset(r->touched, 0, sizeof(r->touched));
 }
 
-sr1_status sr1__bm25_rank(struct sr1__bm25_ranker *r, const struct sr1__bm25_query_term *terms,
-                          size_t n, int32_t top_k, const struct sr1__bm25_doc **docs,
+sr1_status sr1__bm25_rank(struct sr1__bm25_ranker *r,
+                          const struct sr1__bm25_query_term *terms, size_t n,
+                          int32_t top_k, const struct sr1__bm25_doc **docs,
                           int32_t *found, struct sr1__bm25_work *work)
 {
     sr1_status status = SR1_OK;

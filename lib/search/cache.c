@@ -1,4 +1,5 @@
-/* search/cache.c - a hash table with chains for finding, a ring in order of use for leaving. */
+/* search/cache.c - a hash table with chains for finding, a ring in order of use for
+ * leaving. */
 #include "search/cache.h"
 
 #include "base/mem.h"

@@ -14,8 +14,8 @@ void sr1__search_cache_free(struct sr1__search_cache *c);
 struct sr1__answer *sr1__search_cache_get(struct sr1__search_cache *c, const char *query,
                                           int32_t top_k);
 
-/* Keep a reference to a. Does nothing when it does not fit, memory is short, or c is NULL: a
- * cache is a help, not a promise. */
+/* Keep a reference to a. Does nothing when it does not fit, memory is short, or c is
+ * NULL: a cache is a help, not a promise. */
 void sr1__search_cache_put(struct sr1__search_cache *c, const char *query, int32_t top_k,
                            struct sr1__answer *a);
 

@@ -7,15 +7,17 @@
 #include "base/error.h"
 
 /* sr1_search_new for an engine of the library: its statuses are passed on as they are. */
-sr1_status sr1__search_new_builtin(sr1_search **out, const sr1_search_ops *ops, void *self);
+sr1_status sr1__search_new_builtin(sr1_search **out, const sr1_search_ops *ops,
+                                   void *self);
 
 /* self when the engine was made with this search function, else NULL. */
 void *sr1__search_self(const sr1_search *engine,
                        sr1_status (*search)(void *, const char *const *, size_t, int32_t,
                                             sr1_search_sink *));
 
-/* Fill the struct at out (its first member a size_t that the caller set) as far as the caller
- * knows it, from full; SR1_E_INVALID when out is NULL or its size is not set. */
-sr1_status sr1__search_fill(void *out, const void *full, size_t full_size, const char *what);
+/* Fill the struct at out (its first member a size_t that the caller set) as far as the
+ * caller knows it, from full; SR1_E_INVALID when out is NULL or its size is not set. */
+sr1_status sr1__search_fill(void *out, const void *full, size_t full_size,
+                            const char *what);
 
 #endif

@@ -61,8 +61,8 @@ uint32_t sr1__length_decode(uint8_t code)
 
 /* ---- open ---- */
 
-static sr1_status read_section(struct sr1__reader *r, const unsigned char *bytes, size_t end,
-                               int check_sums, struct section *out)
+static sr1_status read_section(struct sr1__reader *r, const unsigned char *bytes,
+                               size_t end, int check_sums, struct section *out)
 {
     uint64_t offset = sr1__read_u64(r);
     uint64_t size = sr1__read_u64(r);
@@ -87,8 +87,8 @@ static sr1_status read_footer(struct sr1__index *ix, const unsigned char *bytes,
 
     if (memcmp(bytes + n - 8, INDEX_MAGIC, 8) != 0)
         return corrupt("its end is missing");
-    if (check_sums && index_checksum(footer, INDEX_FOOTER_BYTES - 16) !=
-                          index_u64(bytes + n - 16))
+    if (check_sums &&
+        index_checksum(footer, INDEX_FOOTER_BYTES - 16) != index_u64(bytes + n - 16))
         return corrupt("the checksum of its footer does not fit");
     sr1__reader_init(&r, footer, INDEX_FOOTER_BYTES);
     m->documents = sr1__read_u64(&r);
@@ -320,7 +320,8 @@ static sr1_status set_term(const struct sr1__index *ix, const struct term_entry 
     const struct section *s = &ix->sections[SECTION_POSTINGS];
     uint64_t limit = s->size - INDEX_PADDING;
 
-    if (e->df < 1 || e->df > ix->meta.documents || offset > limit || e->size > limit - offset)
+    if (e->df < 1 || e->df > ix->meta.documents || offset > limit ||
+        e->size > limit - offset)
         return corrupt("a term's postings lie outside their section");
     out->df = (uint32_t)e->df;
     out->bytes = s->p + offset;
@@ -446,7 +447,8 @@ static sr1_status load_block(struct sr1__row_reader *r, size_t block)
     return SR1_OK;
 }
 
-sr1_status sr1__row_read(struct sr1__row_reader *r, uint32_t doc, const char **row, size_t *n)
+sr1_status sr1__row_read(struct sr1__row_reader *r, uint32_t doc, const char **row,
+                         size_t *n)
 {
     size_t block = find_doc_block(r->ix, doc);
     uint32_t first;

@@ -1,5 +1,5 @@
-/* search/index.h - reading a BM25 index: the one way callers see the file. Builder and layout
- * (index_writer.c, index_format.h) can change behind it.
+/* search/index.h - reading a BM25 index: the one way callers see the file. Builder and
+ * layout (index_writer.c, index_format.h) can change behind it.
  *
  * An open index is read-only and may be used from several threads; cursors and document
  * readers belong to one thread. Whatever the bytes of the file, calls end with a status:
@@ -26,8 +26,8 @@ struct sr1__index_meta {
 };
 
 sr1_status sr1__index_open(struct sr1__index **out, const char *path);
-/* The same over bytes that the caller keeps while the index is open. check_sums 0 leaves the
- * checksums out: for tests that damage an index on purpose. */
+/* The same over bytes that the caller keeps while the index is open. check_sums 0 leaves
+ * the checksums out: for tests that damage an index on purpose. */
 sr1_status sr1__index_open_memory(struct sr1__index **out, const void *bytes, size_t n,
                                   int check_sums);
 void sr1__index_close(struct sr1__index *ix);
@@ -36,13 +36,13 @@ const struct sr1__index_meta *sr1__index_meta(const struct sr1__index *ix);
 /* [documents], borrowed until the index is closed. */
 const uint8_t *sr1__index_length_codes(const struct sr1__index *ix);
 
-/* Lucene's one-byte lengths (SmallFloat.intToByte4): below 40 as is, then 4 significant bits
- * of length - 24. */
+/* Lucene's one-byte lengths (SmallFloat.intToByte4): below 40 as is, then 4 significant
+ * bits of length - 24. */
 uint8_t sr1__length_encode(uint32_t length);
 uint32_t sr1__length_decode(uint8_t code);
 
-/* Upper bounds by what a posting's score depends on: the best tf and shortest length in up to
- * 4 groups of postings. tf 0: the group is empty; 255: any tf. */
+/* Upper bounds by what a posting's score depends on: the best tf and shortest length in
+ * up to 4 groups of postings. tf 0: the group is empty; 255: any tf. */
 struct sr1__impacts {
     uint8_t tf[4];
     uint8_t length_code[4];
@@ -73,7 +73,8 @@ struct sr1__postings {
 
 sr1_status sr1__postings_open(struct sr1__postings *p, const struct sr1__index *ix,
                               const struct sr1__index_term *term);
-/* Bounds of the whole list; 0 when there are none stored (a single block, decoded at once). */
+/* Bounds of the whole list; 0 when there are none stored (a single block, decoded at
+ * once). */
 int sr1__postings_impacts(const struct sr1__postings *p, struct sr1__impacts *out);
 /* Bounds and last document of a block, from the directory. Not for a single block. */
 uint32_t sr1__postings_block_last(const struct sr1__postings *p, uint32_t block);
@@ -89,6 +90,7 @@ struct sr1__row_reader;
 sr1_status sr1__row_reader_new(struct sr1__row_reader **out, const struct sr1__index *ix);
 void sr1__row_reader_free(struct sr1__row_reader *r);
 /* Borrowed until the reader's next call. */
-sr1_status sr1__row_read(struct sr1__row_reader *r, uint32_t doc, const char **row, size_t *n);
+sr1_status sr1__row_read(struct sr1__row_reader *r, uint32_t doc, const char **row,
+                         size_t *n);
 
 #endif

@@ -1,5 +1,5 @@
-/* search/index_writer.c - see index_format.h for the layout. Rows and postings go to the file
- * as they come; directories are kept until the end. */
+/* search/index_writer.c - see index_format.h for the layout. Rows and postings go to the
+ * file as they come; directories are kept until the end. */
 #include "search/index_writer.h"
 
 #include "base/file.h"
@@ -158,7 +158,7 @@ sr1_status sr1__index_writer_open(struct sr1__index_writer **out, const char *pa
     sr1__buf_init(&w->term_dir, DICTIONARY_MAX);
     sr1__buf_init(&w->blocks, DICTIONARY_MAX);
     sr1__buf_init(&w->block_dir, DICTIONARY_MAX);
-    strncpy(w->meta.analyzer, analyzer, INDEX_ANALYZER_BYTES - 1);
+    memcpy(w->meta.analyzer, analyzer, strnlen(analyzer, INDEX_ANALYZER_BYTES - 1));
     w->zstd_level = zstd_level;
     w->zstd = ZSTD_createCCtx();
     if (w->zstd == NULL)
@@ -188,7 +188,8 @@ static sr1_status compress(struct sr1__index_writer *w)
     n = ZSTD_compress2(w->zstd, w->packed.data, w->packed.len, w->row_lengths.data,
                        w->row_lengths.len);
     if (ZSTD_isError(n))
-        return sr1__fail(SR1_E_INTERNAL, "compressing documents: %s", ZSTD_getErrorName(n));
+        return sr1__fail(SR1_E_INTERNAL, "compressing documents: %s",
+                         ZSTD_getErrorName(n));
     w->packed.len = n;
     return SR1_OK;
 }
@@ -209,8 +210,8 @@ static sr1_status flush_rows(struct sr1__index_writer *w)
     }
     SR1__TRY(compress(w));
     SR1__TRY(sr1__file_writer_add(w->file, w->packed.data, w->packed.len));
-    sr1__buf_u64(&w->doc_dir, sr1__file_writer_offset(w->file) -
-                                  w->places[SECTION_DOCUMENTS].offset);
+    sr1__buf_u64(&w->doc_dir,
+                 sr1__file_writer_offset(w->file) - w->places[SECTION_DOCUMENTS].offset);
     sr1__buf_u32(&w->doc_dir, (uint32_t)w->meta.documents);
     sr1__buf_u32(&w->doc_dir, (uint32_t)w->row_lengths.len);
     sr1__buf_clear(&w->row_lengths);
@@ -218,11 +219,12 @@ static sr1_status flush_rows(struct sr1__index_writer *w)
     return sr1__buf_status(&w->doc_dir, "directory of documents");
 }
 
-sr1_status sr1__index_writer_document(struct sr1__index_writer *w, const char *row, size_t n,
-                                      uint32_t length, size_t contents_bytes)
+sr1_status sr1__index_writer_document(struct sr1__index_writer *w, const char *row,
+                                      size_t n, uint32_t length, size_t contents_bytes)
 {
     if (n > INDEX_ROW_MAX)
-        return sr1__fail(SR1_E_LIMIT, "a row of %zu bytes; at most %zu", n, INDEX_ROW_MAX);
+        return sr1__fail(SR1_E_LIMIT, "a row of %zu bytes; at most %zu", n,
+                         INDEX_ROW_MAX);
     if (w->meta.documents >= INT32_MAX)
         return sr1__fail(SR1_E_LIMIT, "more than %d documents", INT32_MAX);
     add_varint(&w->row_lengths, n);
@@ -381,7 +383,8 @@ sr1_status sr1__index_writer_term(struct sr1__index_writer *w, const char *term,
     return SR1_OK;
 }
 
-sr1_status sr1__index_writer_posting(struct sr1__index_writer *w, uint32_t doc, uint32_t tf)
+sr1_status sr1__index_writer_posting(struct sr1__index_writer *w, uint32_t doc,
+                                     uint32_t tf)
 {
     int64_t before = w->count > 0 ? (int64_t)w->docs[w->count - 1] : w->last_doc;
 

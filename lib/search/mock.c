@@ -1,5 +1,5 @@
-/* search/mock.c - keyword to information, for tests and first steps: the first keyword that
- * occurs in the query, both case folded, gives its information. */
+/* search/mock.c - keyword to information, for tests and first steps: the first keyword
+ * that occurs in the query, both case folded, gives its information. */
 #include <searchr1/search.h>
 
 #include "base/json.h"
@@ -48,8 +48,8 @@ static sr1_status fold(const char *s, char **out)
     return status;
 }
 
-static sr1_status mock_search(void *self, const char *const *queries, size_t n, int32_t top_k,
-                              sr1_search_sink *sink)
+static sr1_status mock_search(void *self, const char *const *queries, size_t n,
+                              int32_t top_k, sr1_search_sink *sink)
 {
     const struct mock *m = self;
 
@@ -118,10 +118,11 @@ static sr1_status read_pairs(const json_t *o, const char *path, const char **key
     const char *key;
     json_t *value;
 
-    json_object_foreach ((json_t *)o, key, value) {
+    json_object_foreach((json_t *)o, key, value)
+    {
         if (!json_is_string(value))
-            return sr1__fail(SR1_E_PARSE, "%s: the value of '%.100s' is not a string", path,
-                             key);
+            return sr1__fail(SR1_E_PARSE, "%s: the value of '%.100s' is not a string",
+                             path, key);
         keywords[i] = key;
         information[i++] = json_string_value(value);
     }
@@ -143,12 +144,14 @@ sr1_status sr1_search_open_mock_file(sr1_search **out, const char *path)
     if (keywords == NULL || information == NULL)
         status = sr1__fail_nomem("mock engine");
     else if (!json_is_object(o))
-        status = sr1__fail(SR1_E_PARSE, "%s: not an object of keyword to information", path);
+        status =
+            sr1__fail(SR1_E_PARSE, "%s: not an object of keyword to information", path);
     else
         status = read_pairs(o, path, keywords, information);
     if (status == SR1_OK)
         status = sr1__context(
-            sr1_search_open_mock(out, keywords, information, json_object_size(o)), "%s", path);
+            sr1_search_open_mock(out, keywords, information, json_object_size(o)), "%s",
+            path);
     sr1__free((void *)keywords);
     sr1__free((void *)information);
     json_decref(o);

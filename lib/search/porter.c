@@ -1,8 +1,9 @@
-/* search/porter.c - M. F. Porter, "An algorithm for suffix stripping", 1980, with the three
- * departures of the author's later C program, which Lucene shares: "bli" stands for "abli" in
- * step 2, "logi" becomes "log" there, and words of one or two letters stay. Each step
- * strips or replaces the longest suffix of its table that fits. Bytes of characters beyond
- * ASCII count as consonants: a run of them has the measure that one consonant has. */
+/* search/porter.c - M. F. Porter, "An algorithm for suffix stripping", 1980, with the
+ * three departures of the author's later C program, which Lucene shares: "bli" stands for
+ * "abli" in step 2, "logi" becomes "log" there, and words of one or two letters stay.
+ * Each step strips or replaces the longest suffix of its table that fits. Bytes of
+ * characters beyond ASCII count as consonants: a run of them has the measure that one
+ * consonant has. */
 #include "search/porter.h"
 
 #include <string.h>
@@ -105,7 +106,8 @@ static void replace(struct word *w, size_t stem, const char *with)
     w->n = stem + n;
 }
 
-/* The first rule whose suffix fits decides; it acts when the measure before it is > least. */
+/* The first rule whose suffix fits decides; it acts when the measure before it is >
+ * least. */
 static void apply(struct word *w, const struct rule *rules, int least)
 {
     size_t stem;
@@ -165,26 +167,26 @@ static void final_y(struct word *w)
 
 static const struct rule step2[] = {
     RULE("ational", "ate"), RULE("tional", "tion"), RULE("enci", "ence"),
-    RULE("anci", "ance"), RULE("izer", "ize"), RULE("bli", "ble"), RULE("alli", "al"),
-    RULE("entli", "ent"), RULE("eli", "e"), RULE("ousli", "ous"), RULE("ization", "ize"),
-    RULE("ation", "ate"), RULE("ator", "ate"), RULE("alism", "al"),
-    RULE("iveness", "ive"), RULE("fulness", "ful"), RULE("ousness", "ous"),
-    RULE("aliti", "al"), RULE("iviti", "ive"), RULE("biliti", "ble"), RULE("logi", "log"),
+    RULE("anci", "ance"),   RULE("izer", "ize"),    RULE("bli", "ble"),
+    RULE("alli", "al"),     RULE("entli", "ent"),   RULE("eli", "e"),
+    RULE("ousli", "ous"),   RULE("ization", "ize"), RULE("ation", "ate"),
+    RULE("ator", "ate"),    RULE("alism", "al"),    RULE("iveness", "ive"),
+    RULE("fulness", "ful"), RULE("ousness", "ous"), RULE("aliti", "al"),
+    RULE("iviti", "ive"),   RULE("biliti", "ble"),  RULE("logi", "log"),
     {NULL, 0, NULL},
 };
 
 static const struct rule step3[] = {
     RULE("icate", "ic"), RULE("ative", ""), RULE("alize", "al"), RULE("iciti", "ic"),
-    RULE("ical", "ic"), RULE("ful", ""), RULE("ness", ""),
-    {NULL, 0, NULL},
+    RULE("ical", "ic"),  RULE("ful", ""),   RULE("ness", ""),    {NULL, 0, NULL},
 };
 
 static const struct rule step4[] = {
-    RULE("al", ""), RULE("ance", ""), RULE("ence", ""), RULE("er", ""), RULE("ic", ""),
-    RULE("able", ""), RULE("ible", ""), RULE("ant", ""), RULE("ement", ""),
-    RULE("ment", ""), RULE("ent", ""), RULE("ou", ""), RULE("ism", ""), RULE("ate", ""),
-    RULE("iti", ""), RULE("ous", ""), RULE("ive", ""), RULE("ize", ""),
-    {NULL, 0, NULL},
+    RULE("al", ""),    RULE("ance", ""), RULE("ence", ""), RULE("er", ""),
+    RULE("ic", ""),    RULE("able", ""), RULE("ible", ""), RULE("ant", ""),
+    RULE("ement", ""), RULE("ment", ""), RULE("ent", ""),  RULE("ou", ""),
+    RULE("ism", ""),   RULE("ate", ""),  RULE("iti", ""),  RULE("ous", ""),
+    RULE("ive", ""),   RULE("ize", ""),  {NULL, 0, NULL},
 };
 
 /* Step 4 with "ion", which counts the s or t before it as part of the stem. */
@@ -217,7 +219,8 @@ static int has_three_letters(const char *s, size_t n)
     size_t units = 0;
 
     for (size_t i = 0; i < n && units < 3; i++)
-        units += ((unsigned char)s[i] & 0xC0) != 0x80 ? 1 + ((unsigned char)s[i] >= 0xF0) : 0;
+        units +=
+            ((unsigned char)s[i] & 0xC0) != 0x80 ? 1 + ((unsigned char)s[i] >= 0xF0) : 0;
     return units >= 3;
 }
 

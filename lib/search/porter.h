@@ -4,7 +4,8 @@
 
 #include <stddef.h>
 
-/* Stem the lower-case UTF-8 word w[0..n) in place; returns its new length (never longer). */
+/* Stem the lower-case UTF-8 word w[0..n) in place; returns its new length (never longer).
+ */
 size_t sr1__porter_stem(char *w, size_t n);
 
 #endif

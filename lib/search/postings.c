@@ -107,8 +107,8 @@ static void unpack(const unsigned char *bytes, unsigned bits, uint32_t *out)
     }
 }
 
-static sr1_status decode_full(struct sr1__postings *p, const unsigned char *bytes, size_t size,
-                              uint64_t next)
+static sr1_status decode_full(struct sr1__postings *p, const unsigned char *bytes,
+                              size_t size, uint64_t next)
 {
     unsigned gap_bits;
     unsigned tf_bits;
@@ -195,7 +195,8 @@ sr1_status sr1__postings_decode(struct sr1__postings *p)
         status = decode_full(p, p->data + begin, (size_t)(end - begin), next);
     else
         status = decode_short(p, p->data + begin, (size_t)(end - begin), count, next);
-    if (status == SR1_OK && p->dir != NULL && p->docs[p->count - 1] != last_of(p, p->block))
+    if (status == SR1_OK && p->dir != NULL &&
+        p->docs[p->count - 1] != last_of(p, p->block))
         status = corrupt();
     if (status != SR1_OK)
         p->count = 0;

@@ -1,6 +1,6 @@
-/* search/search.c - engines and the one way to ask them: each distinct query of a batch is
- * looked up in the cache, and what is missing is sent to the engine, in one call or cut into
- * pieces over threads. */
+/* search/search.c - engines and the one way to ask them: each distinct query of a batch
+ * is looked up in the cache, and what is missing is sent to the engine, in one call or
+ * cut into pieces over threads. */
 #include <searchr1/search.h>
 
 #include "base/mem.h"
@@ -36,16 +36,16 @@ struct sr1_search_results {
     struct sr1__answer *answers[];
 };
 
-/* One sr1_search_run. An answer of results that is NULL is still to be had: from the engine
- * when its query is in ask, else from the query same_as points at. */
+/* One sr1_search_run. An answer of results that is NULL is still to be had: from the
+ * engine when its query is in ask, else from the query same_as points at. */
 struct batch {
     sr1_search *engine;
     const char *const *queries;
     size_t n;
     int32_t top_k;
     sr1_search_results *results;
-    size_t *same_as;       /* [n] first query with the same text */
-    const char **ask;      /* [n_ask] what the engine is sent */
+    size_t *same_as;            /* [n] first query with the same text */
+    const char **ask;           /* [n_ask] what the engine is sent */
     struct sr1__answer **asked; /* [n_ask] */
     size_t n_ask;
     size_t piece; /* queries of one call */
@@ -58,7 +58,8 @@ static sr1_status check_ops(const sr1_search_ops *ops)
     size_t least = offsetof(sr1_search_ops, flags) + sizeof(ops->flags);
 
     if (ops == NULL || ops->struct_size < least)
-        return sr1__fail(SR1_E_INVALID, "search engine: ops is NULL or struct_size not set");
+        return sr1__fail(SR1_E_INVALID,
+                         "search engine: ops is NULL or struct_size not set");
     if (ops->name == NULL || ops->name[0] == '\0')
         return sr1__fail(SR1_E_INVALID, "search engine: it needs a name");
     if (ops->search == NULL)
@@ -97,7 +98,8 @@ sr1_status sr1_search_new(sr1_search **out, const sr1_search_ops *ops, void *sel
     return engine_new(out, ops, self, 0);
 }
 
-sr1_status sr1__search_new_builtin(sr1_search **out, const sr1_search_ops *ops, void *self)
+sr1_status sr1__search_new_builtin(sr1_search **out, const sr1_search_ops *ops,
+                                   void *self)
 {
     return engine_new(out, ops, self, 1);
 }
@@ -160,7 +162,8 @@ sr1_status sr1_search_set_threads(sr1_search *engine, int32_t threads)
     return SR1_OK;
 }
 
-sr1_status sr1__search_fill(void *out, const void *full, size_t full_size, const char *what)
+sr1_status sr1__search_fill(void *out, const void *full, size_t full_size,
+                            const char *what)
 {
     size_t size = 0;
 
@@ -351,7 +354,8 @@ static sr1_status settle(struct batch *b)
     }
     for (size_t i = 0; i < b->n; i++) {
         if (b->results->answers[i] == NULL)
-            b->results->answers[i] = sr1__answer_retain(b->results->answers[b->same_as[i]]);
+            b->results->answers[i] =
+                sr1__answer_retain(b->results->answers[b->same_as[i]]);
     }
     return SR1_OK;
 }
@@ -391,7 +395,8 @@ size_t sr1_search_results_count(const sr1_search_results *results)
     return results != NULL ? results->n : 0;
 }
 
-static const struct sr1__answer *answer_of(const sr1_search_results *results, size_t query)
+static const struct sr1__answer *answer_of(const sr1_search_results *results,
+                                           size_t query)
 {
     return results != NULL && query < results->n ? results->answers[query] : NULL;
 }
@@ -417,14 +422,14 @@ int32_t sr1_search_results_hit_count(const sr1_search_results *results, size_t q
     return a != NULL ? sr1__answer_hit_count(a) : 0;
 }
 
-sr1_status sr1_search_results_hit(const sr1_search_results *results, size_t query, int32_t k,
-                                  sr1_search_hit *hit)
+sr1_status sr1_search_results_hit(const sr1_search_results *results, size_t query,
+                                  int32_t k, sr1_search_hit *hit)
 {
     sr1_search_hit full = {sizeof(full)};
 
     if (k < 0 || k >= sr1_search_results_hit_count(results, query))
-        return sr1__fail(SR1_E_NOT_FOUND, "search results: query %zu has no hit %d", query,
-                         (int)k);
+        return sr1__fail(SR1_E_NOT_FOUND, "search results: query %zu has no hit %d",
+                         query, (int)k);
     sr1__answer_hit(answer_of(results, query), k, &full);
     return sr1__search_fill(hit, &full, sizeof(full), "search hit");
 }

@@ -1,7 +1,7 @@
 /* search/words.c - default word boundaries of UAX #29 (rules WB1 to WB999), with Lucene's
- * additions: a run of complex-context letters (Thai, Lao, Khmer, ...) is one segment, and a
- * segment is indexed when it holds a letter, digit, kana, ideograph, or pictograph, is a pair
- * of regional indicators, or is a key cap. */
+ * additions: a run of complex-context letters (Thai, Lao, Khmer, ...) is one segment, and
+ * a segment is indexed when it holds a letter, digit, kana, ideograph, or pictograph, is
+ * a pair of regional indicators, or is a key cap. */
 #include "search/words.h"
 
 #include "base/utf8.h"
@@ -99,12 +99,14 @@ static uint32_t class_of(uint32_t cp)
         else
             high = mid;
     }
-    if (low == sizeof(word_ranges) / sizeof(word_ranges[0]) || cp < word_ranges[low].first)
+    if (low == sizeof(word_ranges) / sizeof(word_ranges[0]) ||
+        cp < word_ranges[low].first)
         return WORD_OTHER;
     return word_ranges[low].class;
 }
 
-/* The class of the character at s[at]; *width its bytes (1 for a byte that is not UTF-8). */
+/* The class of the character at s[at]; *width its bytes (1 for a byte that is not UTF-8).
+ */
 static uint32_t class_at(const char *s, size_t n, size_t at, size_t *width, uint32_t *cp)
 {
     int w;
@@ -128,7 +130,8 @@ static int is_pictograph(uint32_t cp, uint32_t class)
            (cp >= 0x1F170 && cp <= 0x1F171) || (cp >= 0x1F17E && cp <= 0x1F17F);
 }
 
-/* Class of the first character from `at` on that WB4 does not skip, as a bit; 0 at the end. */
+/* Class of the first character from `at` on that WB4 does not skip, as a bit; 0 at the
+ * end. */
 static uint32_t next_bit(const char *s, size_t n, size_t at)
 {
     while (at < n) {
@@ -145,14 +148,16 @@ static uint32_t next_bit(const char *s, size_t n, size_t at)
 
 /* What is known of the text before a possible boundary. */
 struct state {
-    uint32_t raw;     /* class bit of the character just before */
-    uint32_t prev;    /* of the last one that WB4 does not skip */
-    uint32_t before;  /* of the one before that */
-    uint32_t ri_run;  /* regional indicators that end here */
+    uint32_t raw;    /* class bit of the character just before */
+    uint32_t prev;   /* of the last one that WB4 does not skip */
+    uint32_t before; /* of the one before that */
+    uint32_t ri_run; /* regional indicators that end here */
 };
 
-/* WB5 to WB13b and WB15, 16: does `cur` join what is before it? s[after..n) follows cur. */
-static int joins(const struct state *st, uint32_t cur, const char *s, size_t n, size_t after)
+/* WB5 to WB13b and WB15, 16: does `cur` join what is before it? s[after..n) follows cur.
+ */
+static int joins(const struct state *st, uint32_t cur, const char *s, size_t n,
+                 size_t after)
 {
     uint32_t prev = st->prev;
 
@@ -169,7 +174,8 @@ static int joins(const struct state *st, uint32_t cur, const char *s, size_t n, 
             next_bit(s, n, after) & BIT(WORD_HEBREW_LETTER))
             return 1;
     }
-    if (prev & (BIT(WORD_MIDLETTER) | MIDNUMLETQ) && st->before & AHLETTER && cur & AHLETTER)
+    if (prev & (BIT(WORD_MIDLETTER) | MIDNUMLETQ) && st->before & AHLETTER &&
+        cur & AHLETTER)
         return 1;
     if (prev & BIT(WORD_DOUBLE_QUOTE) && st->before & cur & BIT(WORD_HEBREW_LETTER))
         return 1;
@@ -184,7 +190,8 @@ static int joins(const struct state *st, uint32_t cur, const char *s, size_t n, 
         return 1;
     if (prev & BIT(WORD_KATAKANA) && cur & (BIT(WORD_KATAKANA) | BIT(WORD_EXTENDNUMLET)))
         return 1;
-    if (prev & BIT(WORD_EXTENDNUMLET) && cur & (JOINS_UNDERSCORE | BIT(WORD_EXTENDNUMLET)))
+    if (prev & BIT(WORD_EXTENDNUMLET) &&
+        cur & (JOINS_UNDERSCORE | BIT(WORD_EXTENDNUMLET)))
         return 1;
     if (prev & cur & BIT(WORD_COMPLEX))
         return 1;

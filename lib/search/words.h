@@ -1,4 +1,5 @@
-/* search/words.h - word boundaries of Unicode text (UAX #29), as a search index wants them. */
+/* search/words.h - word boundaries of Unicode text (UAX #29), as a search index wants
+ * them. */
 #ifndef SR1__SEARCH_WORDS_H
 #define SR1__SEARCH_WORDS_H
 
@@ -8,11 +9,11 @@
 struct sr1__word {
     size_t start; /* bytes s[start .. end) */
     size_t end;
-    int indexed;  /* holds a letter, digit, ideograph, kana, or pictograph */
+    int indexed; /* holds a letter, digit, ideograph, kana, or pictograph */
 };
 
-/* The segment of valid UTF-8 s[0..n) that begins at `from` (< n). Segments follow each other
- * without a gap; those with indexed 0 are spaces and punctuation. */
+/* The segment of valid UTF-8 s[0..n) that begins at `from` (< n). Segments follow each
+ * other without a gap; those with indexed 0 are spaces and punctuation. */
 struct sr1__word sr1__word_next(const char *s, size_t n, size_t from);
 
 #endif

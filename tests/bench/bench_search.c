@@ -1,8 +1,7 @@
-/* BM25 over generated passages: words by Zipf's law (exponent 1.05 over 300,000 words), 60 a
- * passage; questions of 8 words drawn alike.
- * usage: bench_search [passages] [questions]
- * Prints the build rate, sizes relative to the text, and queries a second, all by processor
- * time of one core. */
+/* BM25 over generated passages: words by Zipf's law (exponent 1.05 over 300,000 words),
+ * 60 a passage; questions of 8 words drawn alike. usage: bench_search [passages]
+ * [questions] Prints the build rate, sizes relative to the text, and queries a second,
+ * all by processor time of one core. */
 #include "base/clock.h"
 #include "base/rng.h"
 #include "search/bm25.h"
@@ -100,7 +99,8 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Ask one by one, with documents (fetch 1) or numbers only; p50 and p99 in microseconds. */
+/* Ask one by one, with documents (fetch 1) or numbers only; p50 and p99 in microseconds.
+ */
 static void ask(sr1_search *e, int questions, int fetch)
 {
     double *times = malloc((size_t)questions * sizeof(*times));

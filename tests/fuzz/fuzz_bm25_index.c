@@ -1,5 +1,6 @@
-/* fuzz_bm25_index.c - whatever the bytes of an index (checksums aside), opening it, asking it
- * and reading every row ends with a status, hits are in order, and documents exist. */
+/* fuzz_bm25_index.c - whatever the bytes of an index (checksums aside), opening it,
+ * asking it and reading every row ends with a status, hits are in order, and documents
+ * exist. */
 #include "fuzz.h"
 
 #include "search/bm25.h"
@@ -8,8 +9,8 @@
 
 static void ask(const void *data, size_t size)
 {
-    static const char *const queries[] = {"amber", "amber basalt copper delta", "topaz w1 w2",
-                                          "apples every title", "zzz"};
+    static const char *const queries[] = {"amber", "amber basalt copper delta",
+                                          "topaz w1 w2", "apples every title", "zzz"};
     sr1_search *e = NULL;
     sr1_search_results *r = NULL;
 

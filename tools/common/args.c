@@ -91,7 +91,8 @@ static int set_int(const struct args *a, const struct args_option *o, const char
     if (end == text || *end != '\0')
         return args_wrong(a, "%s: '%s' is not a whole number", o->name, text);
     if (errno != 0 || (double)v < o->min || (double)v > o->max)
-        return args_wrong(a, "%s: %s is not from %.0f to %.0f", o->name, text, o->min, o->max);
+        return args_wrong(a, "%s: %s is not from %.0f to %.0f", o->name, text, o->min,
+                          o->max);
     *(int64_t *)o->target = v;
     return -1;
 }
@@ -104,7 +105,8 @@ static int set_real(const struct args *a, const struct args_option *o, const cha
     if (end == text || *end != '\0' || !isfinite(v))
         return args_wrong(a, "%s: '%s' is not a number", o->name, text);
     if (v < o->min || v > o->max)
-        return args_wrong(a, "%s: %s is not from %g to %g", o->name, text, o->min, o->max);
+        return args_wrong(a, "%s: %s is not from %g to %g", o->name, text, o->min,
+                          o->max);
     *(double *)o->target = v;
     return -1;
 }

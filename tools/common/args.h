@@ -36,9 +36,9 @@ struct args {
     size_t n_options;
 };
 
-/* Read argv[1..argc). What is no option goes to rest[0..max) in order, *n of them. Returns -1
- * to go on, or the exit code: TOOL_OK after --help or --version (printed to stdout),
- * TOOL_USAGE after an error. */
+/* Read argv[1..argc). What is no option goes to rest[0..max) in order, *n of them.
+ * Returns -1 to go on, or the exit code: TOOL_OK after --help or --version (printed to
+ * stdout), TOOL_USAGE after an error. */
 int args_read(const struct args *a, int argc, char **argv, const char **rest, size_t max,
               size_t *n);
 

@@ -30,7 +30,8 @@ void progress_time(double seconds, char out[24])
     else if (s < 3600)
         snprintf(out, 24, "%d:%02d", (int)(s / 60), (int)(s % 60));
     else
-        snprintf(out, 24, "%d:%02d:%02d", (int)(s / 3600), (int)(s / 60 % 60), (int)(s % 60));
+        snprintf(out, 24, "%d:%02d:%02d", (int)(s / 3600), (int)(s / 60 % 60),
+                 (int)(s % 60));
 }
 
 void progress_begin(struct progress *p, const char *title, const char *unit, double scale)
@@ -88,8 +89,8 @@ void progress_show(struct progress *p, double done, double total, const char *no
     progress_time(elapsed, spent);
     progress_time(rate > 0 && total >= done ? (total - done) / rate : -1, left);
     snprintf(text, sizeof(text), "%3.0f%% %.1f/%.1f %s, %.1f %s/s, %s, %s left%s%s",
-             100 * part, done * p->scale, total * p->scale, p->unit, rate * p->scale, p->unit,
-             spent, left, note != NULL ? ", " : "", note != NULL ? note : "");
+             100 * part, done * p->scale, total * p->scale, p->unit, rate * p->scale,
+             p->unit, spent, left, note != NULL ? ", " : "", note != NULL ? note : "");
     if (p->terminal)
         draw_bar(p, part, text);
     else

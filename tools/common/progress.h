@@ -1,5 +1,5 @@
-/* progress.h - how far a long piece of work is: a bar with time left on a terminal, a plain
- * line every few seconds otherwise. Writes to stderr. */
+/* progress.h - how far a long piece of work is: a bar with time left on a terminal, a
+ * plain line every few seconds otherwise. Writes to stderr. */
 #ifndef SR1_TOOLS_PROGRESS_H
 #define SR1_TOOLS_PROGRESS_H
 
@@ -17,9 +17,10 @@ struct progress {
 };
 
 /* Strings are borrowed until progress_end. */
-void progress_begin(struct progress *p, const char *title, const char *unit, double scale);
-/* Call as often as you like; drawing is limited to some times a second. note may be NULL, else
- * it is put at the end of the line ("loss 0.31"). */
+void progress_begin(struct progress *p, const char *title, const char *unit,
+                    double scale);
+/* Call as often as you like; drawing is limited to some times a second. note may be NULL,
+ * else it is put at the end of the line ("loss 0.31"). */
 void progress_show(struct progress *p, double done, double total, const char *note);
 /* Take the bar off the screen, to print something else; the next show draws it again. */
 void progress_clear(struct progress *p);

@@ -1,4 +1,5 @@
-/* table.c - see table.h. Widths count characters: wide ones (CJK) take one place too many. */
+/* table.c - see table.h. Widths count characters: wide ones (CJK) take one place too
+ * many. */
 #include "table.h"
 
 #include <stdlib.h>
@@ -70,7 +71,8 @@ void table_row(struct table *t, const char *const *cells)
     t->n_rows++;
 }
 
-static void print_cell(const char *s, enum table_align align, int width, int last, FILE *out)
+static void print_cell(const char *s, enum table_align align, int width, int last,
+                       FILE *out)
 {
     int pad = width - width_of(s);
 
@@ -99,8 +101,8 @@ int table_end(struct table *t, FILE *out)
 {
     for (size_t r = 0; r <= t->n_rows; r++) {
         for (size_t i = 0; i < t->n_columns; i++) {
-            const char *cell = r == 0 ? t->columns[i].heading
-                                      : t->cells[(r - 1) * t->n_columns + i];
+            const char *cell =
+                r == 0 ? t->columns[i].heading : t->cells[(r - 1) * t->n_columns + i];
 
             print_cell(cell != NULL ? cell : "", t->columns[i].align, column_width(t, i),
                        i + 1 == t->n_columns, out);

@@ -105,8 +105,8 @@ static void lucene_cases(void **state)
     free(path);
 }
 
-/* One line of WordBreakTest.txt: hexadecimal code points with a division or multiplication
- * sign before, between and after. Returns 0 for a comment. */
+/* One line of WordBreakTest.txt: hexadecimal code points with a division or
+ * multiplication sign before, between and after. Returns 0 for a comment. */
 static int check_break_line(const char *line, size_t number)
 {
     char text[256];
@@ -199,13 +199,14 @@ static int departs(const char *w, size_t n)
 static size_t random_word(unsigned *seed, char *w)
 {
     static const char *const parts[] = {
-        "a",    "e",   "i",    "o",    "u",    "y",    "b",    "l",     "s",    "t",
-        "z",    "w",   "x",    "ll",   "ss",   "at",   "iz",   "ational", "tion", "enci",
-        "izer", "alli", "entli", "eli", "ousli", "ization", "ator", "alism", "iveness",
-        "fulness", "ousness", "aliti", "iviti", "biliti", "icate", "ative", "alize", "iciti",
-        "ical", "ful", "ness",  "al",   "ance", "er",   "able", "ement", "ment", "ent",
-        "ion",  "ou",  "ism",  "ate",  "ous",  "ive",  "ed",   "ing",   "eed",  "sses",
-        "ies",  "sion", "rr",  "hop",  "fil",  "tt",
+        "a",     "e",       "i",     "o",     "u",       "y",       "b",       "l",
+        "s",     "t",       "z",     "w",     "x",       "ll",      "ss",      "at",
+        "iz",    "ational", "tion",  "enci",  "izer",    "alli",    "entli",   "eli",
+        "ousli", "ization", "ator",  "alism", "iveness", "fulness", "ousness", "aliti",
+        "iviti", "biliti",  "icate", "ative", "alize",   "iciti",   "ical",    "ful",
+        "ness",  "al",      "ance",  "er",    "able",    "ement",   "ment",    "ent",
+        "ion",   "ou",      "ism",   "ate",   "ous",     "ive",     "ed",      "ing",
+        "eed",   "sses",    "ies",   "sion",  "rr",      "hop",     "fil",     "tt",
     };
     size_t n = 0;
     int count;
@@ -288,8 +289,8 @@ static void analysis_survives_lack_of_memory(void **state)
 
         sr1__buf_init(&scratch, 0);
         sr1__mem_fail_at(n);
-        status = sr1__analyze(sr1__analyzer_find("plain", NULL), text, strlen(text), &scratch,
-                              collect, out);
+        status = sr1__analyze(sr1__analyzer_find("plain", NULL), text, strlen(text),
+                              &scratch, collect, out);
         sr1__mem_fail_at(0);
         assert_true(status == SR1_OK || status == SR1_E_NOMEM);
         sr1__buf_free(&scratch);

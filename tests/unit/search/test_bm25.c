@@ -1,4 +1,5 @@
-/* test_bm25.c - building and opening indexes: rows, options, errors, damage, memory, threads. */
+/* test_bm25.c - building and opening indexes: rows, options, errors, damage, memory,
+ * threads. */
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -76,7 +77,8 @@ static sr1_search_results *ask(sr1_search *e, const char *query, int32_t k)
 }
 
 static const char rows[] =
-    "\xEF\xBB\xBF{\"id\": \"a\", \"contents\": \"Red apples\\nare tasty\", \"url\": 1}\r\n"
+    "\xEF\xBB\xBF{\"id\": \"a\", \"contents\": \"Red apples\\nare tasty\", \"url\": "
+    "1}\r\n"
     "\n"
     "  {\"id\": 7, \"contents\": \"green apple\\u0000tree\"}\n"
     "{\"id\": \"c\", \"contents\": \"the of and\"}\n"
@@ -105,15 +107,16 @@ static void rows_come_back_as_they_were(void **state)
     assert_int_equal(sr1_search_results_hit(r, 0, 1, &hit), SR1_OK);
     assert_string_equal(hit.id, "a"); /* of equal score, the first in the corpus */
     assert_string_equal(hit.contents, "Red apples\nare tasty");
-    assert_string_equal(hit.row,
-                        "{\"id\": \"a\", \"contents\": \"Red apples\\nare tasty\", \"url\": 1}");
+    assert_string_equal(
+        hit.row, "{\"id\": \"a\", \"contents\": \"Red apples\\nare tasty\", \"url\": 1}");
     assert_int_equal(sr1_search_results_hit(r, 0, 2, &hit), SR1_OK);
     assert_string_equal(hit.id, "7");
     assert_string_equal(hit.contents, "green apple\xEF\xBF\xBDtree");
     sr1_search_results_free(r);
     r = ask(e, "the of", 10);
     assert_int_equal(sr1_search_results_status(r, 0), SR1_SEARCH_EMPTY);
-    assert_string_equal(sr1_search_results_message(r, 0), "No information found for: the of");
+    assert_string_equal(sr1_search_results_message(r, 0),
+                        "No information found for: the of");
     sr1_search_results_free(r);
     sr1_search_free(e);
 }
@@ -186,7 +189,8 @@ static void bad_rows_are_named(void **state)
     assert_int_equal(build(rows, sizeof(rows) - 1, NULL), SR1_OK);
     assert_int_equal(sr1__file_read(old, 0, &before), SR1_OK);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        assert_int_equal(build(cases[i].text, strlen(cases[i].text), NULL), cases[i].status);
+        assert_int_equal(build(cases[i].text, strlen(cases[i].text), NULL),
+                         cases[i].status);
         assert_non_null(strstr(sr1_last_error(), cases[i].says));
         assert_non_null(strstr(sr1_last_error(), "corpus.jsonl"));
     }
@@ -267,7 +271,8 @@ static void progress_can_stop_a_build(void **state)
     int calls = 0;
 
     (void)state;
-    assert_int_equal(sr1_bm25_build(from, to, NULL, stop_at_once, &calls), SR1_E_CANCELLED);
+    assert_int_equal(sr1_bm25_build(from, to, NULL, stop_at_once, &calls),
+                     SR1_E_CANCELLED);
     assert_int_equal(calls, 1);
     assert_false(sr1__path_exists(to));
     free(from);
@@ -285,7 +290,8 @@ static void build_large(void)
     for (int d = 0; d < 1500; d++) {
         sr1__buf_fmt(&b, "{\"id\": %d, \"contents\": \"Title\\nevery ", d);
         for (int i = 0; i < 30; i++)
-            sr1__buf_fmt(&b, "w%u ", (unsigned)sr1__rng_below(&rng, 1 + sr1__rng_below(&rng, 200)));
+            sr1__buf_fmt(&b, "w%u ",
+                         (unsigned)sr1__rng_below(&rng, 1 + sr1__rng_below(&rng, 200)));
         sr1__buf_fmt(&b, "\"}\n");
     }
     assert_int_equal(build(b.data, b.len, NULL), SR1_OK);
@@ -295,7 +301,8 @@ static void build_large(void)
 /* Open damaged bytes and ask; any status is fine as long as it is one of these. */
 static sr1_status try_bytes(const void *bytes, size_t n, int check_sums)
 {
-    static const char *const queries[] = {"every w1 w2 w3", "w100", "w0 w7 title", "absent"};
+    static const char *const queries[] = {"every w1 w2 w3", "w100", "w0 w7 title",
+                                          "absent"};
     sr1_search *e = NULL;
     sr1_search_results *r = NULL;
     sr1_status status = sr1__search_open_bm25_memory(&e, bytes, n, check_sums, NULL);
@@ -304,7 +311,8 @@ static sr1_status try_bytes(const void *bytes, size_t n, int check_sums)
         status = sr1_search_run(e, queries, 4, 5, &r);
     sr1_search_results_free(r);
     sr1_search_free(e);
-    assert_true(status == SR1_OK || status == SR1_E_CORRUPT || status == SR1_E_UNSUPPORTED);
+    assert_true(status == SR1_OK || status == SR1_E_CORRUPT ||
+                status == SR1_E_UNSUPPORTED);
     return status;
 }
 
@@ -335,8 +343,9 @@ static void damage_is_found(void **state)
 
         memcpy(exact, b.data, b.len);
         for (size_t f = 0; f < flips; f++) {
-            size_t at = sr1__rng_below(&rng, 4) > 0 ? b.len - 1 - sr1__rng_below(&rng, 4000)
-                                                    : sr1__rng_below(&rng, b.len);
+            size_t at = sr1__rng_below(&rng, 4) > 0
+                            ? b.len - 1 - sr1__rng_below(&rng, 4000)
+                            : sr1__rng_below(&rng, b.len);
 
             exact[at] = (char)sr1__rng_u64(&rng);
         }
@@ -402,7 +411,8 @@ struct asker {
     int differs;
 };
 
-static int same(const sr1_search_results *a, size_t i, const sr1_search_results *b, size_t j)
+static int same(const sr1_search_results *a, size_t i, const sr1_search_results *b,
+                size_t j)
 {
     int32_t n = sr1_search_results_hit_count(a, i);
 

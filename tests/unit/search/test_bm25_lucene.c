@@ -1,6 +1,6 @@
-/* test_bm25_lucene.c - our ranking against Lucene's on three public sets: every top-10 score,
- * and the measures of whole runs. The sets lie in the shared test data; a small set of our
- * own, with scores worked out by the formula, stands in where they are not. */
+/* test_bm25_lucene.c - our ranking against Lucene's on three public sets: every top-10
+ * score, and the measures of whole runs. The sets lie in the shared test data; a small
+ * set of our own, with scores worked out by the formula, stands in where they are not. */
 #include "base/file.h"
 #include "base/json.h"
 #include "search/bm25.h"
@@ -38,14 +38,14 @@ struct set {
 
 static const struct set sets[] = {
     {"scifact/corpus.jsonl", "scifact/topics.test.tsv", "scifact/qrels.test.txt",
-     "bm25/scifact.top10.tsv", 5183, 28865, 838128, 0.6789, 0.9253, 0.9767, 0.6457, 0.5533,
-     0.7300},
-    {"hotpotqa/corpus.jsonl", "hotpotqa/dev500.jsonl", NULL, "bm25/hotpotqa.top10.tsv", 4937,
-     28978, 328133, 0.7723, 0.9730, -1, 0.8714, 0.8060, 0.9140},
-    {"squad/corpus.jsonl", "squad/train.jsonl", NULL, NULL, 1507, 13886, 127650, 0.8630, -1,
-     -1, 0.8318, 0.7573, 0.8956},
-    {"squad/corpus.jsonl", "squad/dev.jsonl", NULL, "bm25/squad_dev_every8th.top10.tsv", 1507,
-     13886, 127650, 0.8595, -1, -1, 0.8303, 0.7616, 0.8877},
+     "bm25/scifact.top10.tsv", 5183, 28865, 838128, 0.6789, 0.9253, 0.9767, 0.6457,
+     0.5533, 0.7300},
+    {"hotpotqa/corpus.jsonl", "hotpotqa/dev500.jsonl", NULL, "bm25/hotpotqa.top10.tsv",
+     4937, 28978, 328133, 0.7723, 0.9730, -1, 0.8714, 0.8060, 0.9140},
+    {"squad/corpus.jsonl", "squad/train.jsonl", NULL, NULL, 1507, 13886, 127650, 0.8630,
+     -1, -1, 0.8318, 0.7573, 0.8956},
+    {"squad/corpus.jsonl", "squad/dev.jsonl", NULL, "bm25/squad_dev_every8th.top10.tsv",
+     1507, 13886, 127650, 0.8595, -1, -1, 0.8303, 0.7616, 0.8877},
 };
 
 struct corpus {
@@ -111,7 +111,8 @@ struct questions {
     size_t n;
 };
 
-static struct question *new_question(struct questions *q, const char *id, const char *text)
+static struct question *new_question(struct questions *q, const char *id,
+                                     const char *text)
 {
     struct question *new;
 
@@ -141,8 +142,7 @@ static void add_json_question(void *arg, char *line)
 
     if (many == NULL)
         add_relevant(q, json_string_value(json_object_get(row, "doc_id")));
-    json_array_foreach (many, i, id)
-        add_relevant(q, json_string_value(id));
+    json_array_foreach(many, i, id) add_relevant(q, json_string_value(id));
     json_decref(row);
 }
 
@@ -206,8 +206,8 @@ static int is_relevant(const struct question *q, const char *id)
     return 0;
 }
 
-static void measure(const struct corpus *c, const struct question *q, const uint32_t *docs,
-                    int32_t n, struct measures *m)
+static void measure(const struct corpus *c, const struct question *q,
+                    const uint32_t *docs, int32_t n, struct measures *m)
 {
     double dcg = 0;
     double ideal = 0;
@@ -316,8 +316,8 @@ struct run {
     size_t compared;
 };
 
-/* Lucene's score of a document and ours, wherever in our ranking it stands, are the same; so
- * are the scores at each rank. Documents this close may change places. */
+/* Lucene's score of a document and ours, wherever in our ranking it stands, are the same;
+ * so are the scores at each rank. Documents this close may change places. */
 static void check_run_line(void *arg, char *line)
 {
     struct run *r = arg;
@@ -334,7 +334,8 @@ static void check_run_line(void *arg, char *line)
         const char *text = find_question(&r->questions, qid)->text;
 
         sr1_search_results_free(r->found);
-        assert_int_equal(sr1_search_run(r->corpus->engine, &text, 1, 20, &r->found), SR1_OK);
+        assert_int_equal(sr1_search_run(r->corpus->engine, &text, 1, 20, &r->found),
+                         SR1_OK);
         snprintf(r->qid, sizeof(r->qid), "%s", qid);
     }
     assert_int_equal(sr1_search_results_hit(r->found, 0, rank - 1, &hit), SR1_OK);
@@ -395,7 +396,8 @@ static void scores_equal_the_formula(void **state)
     assert_int_equal(sr1_search_open_bm25(&engine, index, NULL), SR1_OK);
     assert_int_equal(sr1__json_load(&all, cases, 0), SR1_OK);
     assert_true(json_array_size(all) >= 5);
-    json_array_foreach (all, i, row) {
+    json_array_foreach(all, i, row)
+    {
         const char *question = json_string_value(json_object_get(row, "question"));
         json_t *scores = json_object_get(row, "scores");
         sr1_search_results *found = NULL;
@@ -405,8 +407,10 @@ static void scores_equal_the_formula(void **state)
         int32_t k = 0;
 
         assert_int_equal(sr1_search_run(engine, &question, 1, 100, &found), SR1_OK);
-        assert_int_equal(sr1_search_results_hit_count(found, 0), json_object_size(scores));
-        json_object_foreach (scores, id, score) {
+        assert_int_equal(sr1_search_results_hit_count(found, 0),
+                         json_object_size(scores));
+        json_object_foreach(scores, id, score)
+        {
             assert_int_equal(sr1_search_results_hit(found, 0, k++, &hit), SR1_OK);
             assert_string_equal(hit.id, id);
             assert_true(fabs(hit.score - json_number_value(score)) < 1e-6);

@@ -22,7 +22,8 @@ static void index_path(char *path, size_t n)
     snprintf(path, n, "/tmp/sr1-rank-%d.idx", (int)getpid());
 }
 
-/* Term t of vocabulary v is in a document with a chance that falls with t, tf geometric. */
+/* Term t of vocabulary v is in a document with a chance that falls with t, tf geometric.
+ */
 static uint32_t random_tf(struct sr1__rng *rng, uint32_t t, double density)
 {
     uint32_t tf = 1;
@@ -110,8 +111,8 @@ static struct sr1__bm25_doc *score_all(const struct sr1__index *ix,
     return all;
 }
 
-static size_t random_query(struct sr1__rng *rng, const struct sr1__index *ix, uint32_t terms,
-                           struct sr1__bm25_query_term *out, size_t max)
+static size_t random_query(struct sr1__rng *rng, const struct sr1__index *ix,
+                           uint32_t terms, struct sr1__bm25_query_term *out, size_t max)
 {
     size_t n = 1 + sr1__rng_below(rng, max);
     size_t kept = 0;
@@ -150,7 +151,8 @@ static void check_query(struct sr1__rng *rng, const struct sr1__index *ix,
         int32_t found = 0;
         size_t want = all_n < (size_t)top_ks[i] ? all_n : (size_t)top_ks[i];
 
-        assert_int_equal(sr1__bm25_rank(r, query, n, top_ks[i], &docs, &found, &work), SR1_OK);
+        assert_int_equal(sr1__bm25_rank(r, query, n, top_ks[i], &docs, &found, &work),
+                         SR1_OK);
         assert_int_equal(found, want);
         for (size_t k = 0; k < want; k++) {
             assert_int_equal(docs[k].doc, all[k].doc);
@@ -167,8 +169,8 @@ static void pruning_changes_nothing(void **state)
         double density;
         int indexes, queries;
     } shapes[] = {
-        {1, 3, 1, 5, 5},       {128, 20, 2, 5, 20},    {129, 20, 8, 5, 20},
-        {1000, 40, 3, 4, 60},  {5000, 60, 1, 3, 60},   {20000, 60, 4, 2, 80},
+        {1, 3, 1, 5, 5},        {128, 20, 2, 5, 20},     {129, 20, 8, 5, 20},
+        {1000, 40, 3, 4, 60},   {5000, 60, 1, 3, 60},    {20000, 60, 4, 2, 80},
         {20000, 30, 20, 1, 60}, {40000, 20, 0.5, 1, 60},
     };
     struct sr1__rng rng;
@@ -183,7 +185,8 @@ static void pruning_changes_nothing(void **state)
             struct sr1__index *ix = NULL;
             struct sr1__bm25_ranker *r = NULL;
 
-            write_random_index(&rng, shapes[s].documents, shapes[s].terms, shapes[s].density);
+            write_random_index(&rng, shapes[s].documents, shapes[s].terms,
+                               shapes[s].density);
             assert_int_equal(sr1__index_open(&ix, path), SR1_OK);
             sr1__bm25_norm_init(&norm, sr1__index_meta(ix), 2 * sr1__rng_uniform(&rng),
                                 sr1__rng_uniform(&rng));
@@ -197,8 +200,8 @@ static void pruning_changes_nothing(void **state)
     unlink(path);
 }
 
-/* The score may never fall as tf rises or the length falls, after rounding too: bounds that
- * pruning takes from the best tf and length of a block rest on it. */
+/* The score may never fall as tf rises or the length falls, after rounding too: bounds
+ * that pruning takes from the best tf and length of a block rest on it. */
 static void score_is_monotone(void **state)
 {
     struct sr1__index_meta meta = {.documents = 1000, .total_terms = 61234};
@@ -210,7 +213,8 @@ static void score_is_monotone(void **state)
     for (int round = 0; round < 20; round++) {
         double weight = SR1__BM25_UNIT * 10 * sr1__rng_uniform(&rng);
 
-        sr1__bm25_norm_init(&norm, &meta, 3 * sr1__rng_uniform(&rng), sr1__rng_uniform(&rng));
+        sr1__bm25_norm_init(&norm, &meta, 3 * sr1__rng_uniform(&rng),
+                            sr1__rng_uniform(&rng));
         for (int code = 0; code < 256; code++) {
             for (uint32_t tf = 1; tf < 40; tf++) {
                 int64_t s = sr1__bm25_score(&norm, weight, tf, (uint8_t)code);
@@ -228,9 +232,9 @@ static void score_is_monotone(void **state)
 static void length_codes_are_lucenes(void **state)
 {
     static const uint32_t want[][2] = {
-        {0, 0},     {1, 1},     {23, 23},   {24, 24},   {39, 39},    {40, 40},
-        {41, 40},   {42, 42},   {55, 54},   {56, 56},   {59, 56},    {60, 60},
-        {100, 96},  {255, 248}, {1000, 984}, {4096, 3864}, {100000, 98328},
+        {0, 0},    {1, 1},     {23, 23},    {24, 24},     {39, 39},        {40, 40},
+        {41, 40},  {42, 42},   {55, 54},    {56, 56},     {59, 56},        {60, 60},
+        {100, 96}, {255, 248}, {1000, 984}, {4096, 3864}, {100000, 98328},
     };
 
     (void)state;

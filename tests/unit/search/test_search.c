@@ -1,15 +1,11 @@
-/* test_search.c - the dispatcher: plugins, repeated and blank queries, cache, threads, the
- * mock engine. */
+/* test_search.c - the dispatcher: plugins, repeated and blank queries, cache, threads. */
 #include <searchr1/search.h>
-
-#include "base/mem.h"
-
-#include "search_files.h"
 
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -89,7 +85,8 @@ static sr1_search *plugin_open(struct plugin *p, int32_t flags)
     return e;
 }
 
-static sr1_search_results *run(sr1_search *e, const char *const *queries, size_t n, int32_t k)
+static sr1_search_results *run(sr1_search *e, const char *const *queries, size_t n,
+                               int32_t k)
 {
     sr1_search_results *r = NULL;
 
@@ -103,9 +100,12 @@ static void batch_keeps_order_and_statuses(void **state)
     const char *queries[] = {"a", "nothing", "slow", "broken", "custom empty", "b"};
     static const int32_t want[] = {SR1_SEARCH_OK,    SR1_SEARCH_EMPTY, SR1_SEARCH_TIMEOUT,
                                    SR1_SEARCH_ERROR, SR1_SEARCH_EMPTY, SR1_SEARCH_OK};
-    static const char *const messages[] = {
-        "", "No information found for: nothing", "3 s passed", "the search failed",
-        "try again tomorrow", ""};
+    static const char *const messages[] = {"",
+                                           "No information found for: nothing",
+                                           "3 s passed",
+                                           "the search failed",
+                                           "try again tomorrow",
+                                           ""};
     sr1_search_hit hit = {sizeof(hit)};
     struct plugin p;
     sr1_search *e = plugin_open(&p, 0);
@@ -116,7 +116,8 @@ static void batch_keeps_order_and_statuses(void **state)
     for (size_t i = 0; i < 6; i++) {
         assert_int_equal(sr1_search_results_status(r, i), want[i]);
         assert_string_equal(sr1_search_results_message(r, i), messages[i]);
-        assert_int_equal(sr1_search_results_hit_count(r, i), want[i] == SR1_SEARCH_OK ? 3 : 0);
+        assert_int_equal(sr1_search_results_hit_count(r, i),
+                         want[i] == SR1_SEARCH_OK ? 3 : 0);
     }
     assert_int_equal(sr1_search_results_hit(r, 5, 2, &hit), SR1_OK);
     assert_string_equal(hit.contents, "echo of b");
@@ -239,8 +240,8 @@ static void failing_plugin_is_named(void **state)
     sr1_search_free(e);
 }
 
-static sr1_status bad_search(void *self, const char *const *queries, size_t n, int32_t top_k,
-                             sr1_search_sink *sink)
+static sr1_status bad_search(void *self, const char *const *queries, size_t n,
+                             int32_t top_k, sr1_search_sink *sink)
 {
     (void)self;
     (void)queries;
@@ -398,93 +399,6 @@ static void batches_are_cut_over_threads(void **state)
     sr1_search_free(e);
 }
 
-/* ---- mock ---- */
-
-static const char *const keywords[] = {"Paris", ("Stra\xC3\x9F" "e"), "par"};
-static const char *const information[] = {"Paris is the capital.", "A road.", "Golf."};
-
-static void mock_finds_keywords_without_case(void **state)
-{
-    const char *queries[] = {"where is PARIS?", "STRASSE", "Parliament", "London", "  "};
-    sr1_search_hit hit = {sizeof(hit)};
-    sr1_search *e = NULL;
-    sr1_search_results *r;
-
-    (void)state;
-    assert_int_equal(sr1_search_open_mock(&e, keywords, information, 3), SR1_OK);
-    r = run(e, queries, 5, 3);
-    for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(sr1_search_results_hit_count(r, i), 1);
-        assert_int_equal(sr1_search_results_hit(r, i, 0, &hit), SR1_OK);
-        assert_string_equal(hit.contents, information[i]);
-    }
-    assert_string_equal(sr1_search_results_message(r, 3), "No information found for: London");
-    assert_string_equal(sr1_search_results_message(r, 4), "No information found");
-    sr1_search_results_free(r);
-    sr1_search_free(e);
-}
-
-static void mock_reads_a_file(void **state)
-{
-    const char *queries[] = {"the EIFFEL tower"};
-    char *path = test_fixture("search/mock.json");
-    char *wrong = test_fixture("search/scores.json");
-    sr1_search_hit hit = {sizeof(hit)};
-    sr1_search *e = NULL;
-    sr1_search_results *r;
-
-    (void)state;
-    assert_int_equal(sr1_search_open_mock_file(&e, "/nonexistent.json"), SR1_E_IO);
-    assert_int_equal(sr1_search_open_mock_file(&e, wrong), SR1_E_PARSE);
-    assert_null(e);
-    assert_int_equal(sr1_search_open_mock_file(&e, path), SR1_OK);
-    r = run(e, queries, 1, 1);
-    assert_int_equal(sr1_search_results_hit(r, 0, 0, &hit), SR1_OK);
-    assert_string_equal(hit.contents, "The Eiffel Tower is in Paris.");
-    sr1_search_results_free(r);
-    sr1_search_free(e);
-    free(path);
-    free(wrong);
-}
-
-static void mock_refuses_empty_keywords(void **state)
-{
-    const char *empty[] = {""};
-    sr1_search *e = NULL;
-
-    (void)state;
-    assert_int_equal(sr1_search_open_mock(&e, empty, information, 1), SR1_E_INVALID);
-    assert_int_equal(sr1_search_open_mock(&e, NULL, information, 1), SR1_E_INVALID);
-    assert_null(e);
-}
-
-static void lack_of_memory_is_an_error(void **state)
-{
-    const char *queries[] = {"in paris", "nowhere", "in paris", " "};
-    sr1_status status = SR1_E_NOMEM;
-    int64_t n;
-
-    (void)state;
-    for (n = 1; status != SR1_OK; n++) {
-        sr1_search *e = NULL;
-        sr1_search_results *r = NULL;
-
-        sr1__mem_fail_at(n);
-        status = sr1_search_open_mock(&e, keywords, information, 3);
-        if (status == SR1_OK)
-            status = sr1_search_set_cache(e, 10000);
-        if (status == SR1_OK)
-            status = sr1_search_run(e, queries, 4, 2, &r);
-        if (status == SR1_OK && sr1__mem_count() >= n)
-            status = SR1_E_NOMEM; /* only the cache went without */
-        sr1__mem_fail_at(0);
-        assert_true(status == SR1_OK || status == SR1_E_NOMEM);
-        sr1_search_results_free(r);
-        sr1_search_free(e);
-    }
-    assert_true(n > 20);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -498,10 +412,6 @@ int main(void)
         cmocka_unit_test(references_are_counted),
         cmocka_unit_test(threads_share_an_engine),
         cmocka_unit_test(batches_are_cut_over_threads),
-        cmocka_unit_test(mock_finds_keywords_without_case),
-        cmocka_unit_test(mock_reads_a_file),
-        cmocka_unit_test(mock_refuses_empty_keywords),
-        cmocka_unit_test(lack_of_memory_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

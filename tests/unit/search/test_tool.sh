@@ -1,0 +1,49 @@
+#!/bin/sh
+# test_tool.sh SR1-SEARCH - the tool indexes, answers, and explains what is wrong.
+set -u
+tool=$1
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+failures=0
+
+# expect CODE TEXT ARGUMENT... : the exit code, and text somewhere in the output.
+expect() {
+    code=$1 text=$2
+    shift 2
+    out=$("$tool" "$@" 2>&1)
+    got=$?
+    case $out in
+    *"$text"*) [ "$got" = "$code" ] && return ;;
+    esac
+    echo "sr1-search $*: exit code $got, want $code with '$text'; got: $out"
+    failures=$((failures + 1))
+}
+
+printf '%s\n' '{"id":"1","contents":"\"Paris\"\nThe Eiffel Tower is in Paris."}' \
+    '{"id":2,"contents":"Rome\nThe Colosseum is in Rome."}' >"$dir/c.jsonl"
+
+expect 0 'Example:' --help
+expect 0 'sr1-search ' --version
+expect 0 '2 documents' index "$dir/c.jsonl" "$dir/c.idx"
+expect 0 'The Eiffel Tower is in Paris.' query "$dir/c.idx" eiffel towers
+expect 0 '1   Paris' query "$dir/c.idx" eiffel towers
+expect 0 '"id": "2", "contents": "Rome\u000aThe' query "$dir/c.idx" --json colosseum
+expect 0 'No information found for: zebra' query "$dir/c.idx" zebra
+expect 0 'No information found' query "$dir/c.idx" -- --json
+expect 0 '0.4514' query "$dir/c.idx" --k1=1.2 --b 0.75 rome
+expect 2 'did you mean --top-k?' query "$dir/c.idx" --topk 1 rome
+expect 2 'is not from 1 to' query "$dir/c.idx" --top-k 0 rome
+expect 2 'not a whole number' query "$dir/c.idx" --top-k=two rome
+expect 2 'needs a value' query "$dir/c.idx" rome --top-k
+expect 2 'which command' --json
+expect 2 "no command 'find'" find
+expect 2 "'serve' is not in this version" serve "$dir/c.idx"
+expect 2 'needs an index and words' query "$dir/c.idx"
+expect 2 'belong to' query "$dir/c.idx" --analyzer plain rome
+expect 2 'english, plain' index "$dir/c.jsonl" "$dir/x.idx" --analyzer klingon
+expect 1 'No such file' query "$dir/missing" rome
+expect 1 'not a BM25 index' query "$dir/c.jsonl" rome
+expect 1 'c.idx:1' index "$dir/c.idx" "$dir/x.idx"
+expect 1 'cannot write' index "$dir/c.jsonl" "$dir/missing/x.idx"
+[ ! -e "$dir/x.idx" ] || { echo "a failed index left a file"; failures=$((failures + 1)); }
+exit "$failures"
