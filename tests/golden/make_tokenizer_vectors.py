@@ -3,18 +3,22 @@
 
     python3 tests/golden/make_tokenizer_vectors.py keep   [TOKENIZER_FOLDER]
     python3 tests/golden/make_tokenizer_vectors.py random TOKENIZER_JSON COUNT SEED OUT.jsonl
+    python3 tests/golden/make_tokenizer_vectors.py merges TRAINED_FOLDER CORPUS
 
 keep writes the vectors kept in tests/golden/tokenizer: 2,000 random strings over the small
-vocabulary there (trained by this library) and, given the folder of the real Qwen3 tokenizer,
+vocabulary there (sr1_tokenizer_train over the lines of corpus.txt, vocab_size 1000) and, given the folder of the real Qwen3 tokenizer,
 2,000 over that one. random writes any number, for a longer comparison:
     SR1_TOKENIZER=FOLDER SR1_TOKENIZER_CASES=OUT.jsonl test-parity
+merges checks that the reference's trainer learns the same merges from the lines of CORPUS as
+sr1_tokenizer_train did (min_frequency 2).
 """
 import json
 import os
 import random
+import re
 import sys
 
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 FIXTURES = os.path.join(os.path.dirname(__file__), "tokenizer")
 WORDS = """the The of and to in is you that it he was for on are as with his they I at be
@@ -101,6 +105,27 @@ def write(tokenizer_json, count, seed, out, decoded=True, longest=40):
             f.write(json.dumps(record, separators=(",", ":")) + "\n")
 
 
+def same_merges(folder, corpus):
+    path = os.path.join(folder, "tokenizer.json")
+    ours = json.load(open(path))
+    added = "|".join(re.escape(t["content"]) for t in ours["added_tokens"])
+    ours = ours["model"]
+    like = Tokenizer.from_file(path)
+    peer = Tokenizer(models.BPE())
+    peer.normalizer = like.normalizer
+    peer.pre_tokenizer = like.pre_tokenizer
+    trainer = trainers.BpeTrainer(
+        vocab_size=len(ours["vocab"]), min_frequency=2, show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    lines = open(corpus, encoding="utf-8").read().split("\n")
+    parts = [part for line in lines for part in re.split(added, line)]
+    peer.train_from_iterator(parts, trainer)
+    theirs = json.loads(peer.to_str())["model"]
+    same = ours["merges"] == theirs["merges"] and ours["vocab"] == theirs["vocab"]
+    print(f"{len(ours['merges'])} merges, {'equal' if same else 'NOT equal'}")
+    return 0 if same else 1
+
+
 def main(arguments):
     if len(arguments) in (1, 2) and arguments[0] == "keep":
         write(os.path.join(FIXTURES, "small", "tokenizer.json"), 2000, 1,
@@ -112,6 +137,8 @@ def main(arguments):
     if len(arguments) == 5 and arguments[0] == "random":
         write(arguments[1], int(arguments[2]), int(arguments[3]), arguments[4])
         return 0
+    if len(arguments) == 3 and arguments[0] == "merges":
+        return same_merges(*arguments[1:])
     sys.stderr.write(__doc__)
     return 2
 
