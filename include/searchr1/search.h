@@ -18,13 +18,13 @@
  *     sr1_search_results_free(found);
  *     sr1_search_free(engine);
  *
- * Ownership: an engine is counted: sr1_search_retain takes a reference, sr1_search_free
- * gives one back. Results are independent of the engine that gave them. Errors:    a
- * status other than SR1_OK leaves outputs as they were. A query that finds nothing or
- * fails alone is no error of the call: see sr1_search_results_status. Threads:
- * sr1_search_run, _retain, _free and _counters may be called from several threads at a
- * time on one engine; the sr1_search_set_ functions before it is shared. Results are
- * read-only and may be read from several threads. */
+ * Ownership: an engine is counted: sr1_search_retain takes a reference,
+ *            sr1_search_free gives one back. Results are independent of the engine.
+ * Errors:    a status other than SR1_OK leaves outputs as they were. A query that finds
+ *            nothing or fails alone is no error of the call: sr1_search_results_status.
+ * Threads:   sr1_search_run, _retain, _free and _counters_get may be called from several
+ *            threads at a time on one engine; the sr1_search_set_ functions before it is
+ *            shared. Results are read-only and may be read from several threads. */
 #ifndef SEARCHR1_SEARCH_H
 #define SEARCHR1_SEARCH_H
 
@@ -53,11 +53,12 @@ enum {
 
 /* Flags of sr1_search_ops. */
 enum {
-    SR1_SEARCH_CONCURRENT = 1, /* search may run in several threads at a time; without it
-                                  the library makes one call at a time */
-    SR1_SEARCH_THREADS =
-        2 /* queries do not depend on each other: a batch may be cut into
-             pieces that run on the library's threads (with CONCURRENT) */
+    /* search may run in several threads at a time; without it the library makes one call
+     * at a time */
+    SR1_SEARCH_CONCURRENT = 1,
+    /* with CONCURRENT: queries do not depend on each other, so a batch may be cut into
+     * pieces that run on the library's threads */
+    SR1_SEARCH_THREADS = 2
 };
 
 typedef struct sr1_search_ops {
@@ -70,9 +71,9 @@ typedef struct sr1_search_ops {
      * thread. */
     sr1_status (*search)(void *self, const char *const *queries, size_t n, int32_t top_k,
                          sr1_search_sink *sink);
-    void (*destroy)(
-        void *self); /* may be NULL; called once, when the last reference goes */
-    int32_t flags;   /* SR1_SEARCH_CONCURRENT, SR1_SEARCH_THREADS, or 0 */
+    /* May be NULL; called once, when the last reference goes. */
+    void (*destroy)(void *self);
+    int32_t flags; /* SR1_SEARCH_CONCURRENT, SR1_SEARCH_THREADS, or 0 */
 } sr1_search_ops;
 
 /* Wrap an engine of the caller. ops is copied; self is owned by the new engine from

@@ -1,8 +1,8 @@
 /* search/analyze.c - text to index tokens: word boundaries, then one normaliser a row.
  *
  *   english  Lucene's EnglishAnalyzer: possessive 's off, simple lower case, 33 stop
- * words out, Porter stem plain    any language: case folded, compatibility forms replaced
- * (NFKC), nothing out
+ *            words out, Porter stem
+ *   plain    any language: case folded, compatibility forms replaced (NFKC)
  *
  * As in Lucene, a word longer than 255 UTF-16 units is cut into pieces of 255. */
 #include "search/analyze.h"

@@ -7,8 +7,7 @@
  * the score of a document that another term proposes and that may still make it. A window
  * in which no term needs reading is passed over, and so is a block of 128 postings whose
  * own bound is too low. Documents come in rising order and a later one must beat the
- * threshold: of equal scores the first stays, as it would if every posting were scored.
- */
+ * threshold: of equal scores the first stays, as if every posting were scored. */
 #include "search/bm25.h"
 
 #include "base/mem.h"

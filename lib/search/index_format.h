@@ -2,26 +2,25 @@
  *
  *     header    magic[8] version:u32 0:u32
  *     sections  each begins at a multiple of 8
- *     footer    counts, analyser, section table, checksum, magic[8]; fixed size, at the
- * end
+ *     footer    counts, analyser, section table, checksum, magic[8]; fixed size
  *
  * All integers are little-endian. Sections:
  *
- *   documents   zstd frames, each of whole rows up to about 64 KiB: for its documents the
- *               varint length of each row, then the rows
- *   doc_dir     a frame: end:u64 in documents, docs_end:u32 (first document after),
- * raw:u32 lengths     a byte a document: Lucene's code of its length postings    the
- * terms' postings one after the other, then 8 bytes of padding terms       blocks of 16
- * terms in byte order, a term: varint shared prefix (0 for the first), varint suffix
- * length, suffix, varint df, varint bytes of postings term_dir    a block: offset:u64 in
- * terms, offset:u64 of its first term in postings
+ *   documents  zstd frames, each of whole rows up to about 64 KiB: for its documents the
+ *              varint length of each row, then the rows
+ *   doc_dir    a frame: end:u64 in documents, docs_end:u32 (document after), raw:u32
+ *   lengths    a byte a document: Lucene's code of its length
+ *   postings   the terms' postings one after the other, then 8 bytes of padding
+ *   terms      blocks of 16 terms in byte order, a term: varint shared prefix (0 for the
+ *              first), varint suffix length, suffix, varint df, varint bytes of postings
+ *   term_dir   a block: offset:u64 in terms, offset:u64 of its first term in postings
  *
  * Postings of a term are blocks of 128 documents and a shorter last one. One block stands
  * alone; more are preceded by the term's impacts[8] and a directory with, for each block,
  * last document:u32, end:u32 counted from the first block, impacts[8]. A full block is
  * gap width:u8, tf width:u8, then 128 gaps - 1 and 128 tf - 1 packed in that many bits; a
- * shorter one holds, for each document, varint (gap - 1) * 2 + (tf == 1), and varint tf -
- * 2 where tf > 1. The document before the first is -1.
+ * shorter one holds, for each document, varint (gap - 1) * 2 + (tf == 1), and where
+ * tf > 1 varint tf - 2. The document before the first is -1.
  *
  * Impacts are 4 pairs (largest tf, smallest length code) over the postings with tf 1, 2,
  * 3 to 4, and 5 or more; tf 0: there are none; tf 255: 255 or more. For any k1 and b the
