@@ -117,6 +117,24 @@ static int known_group(const char *p, const char *end)
     return 0;
 }
 
+/* What the engines read differently, at p: classes within classes, intersections; */
+static int differs_in_brackets(const char *p, const char *end)
+{
+    return *p == '\0' || *p == '[' || starts_with(p, end, "&&");
+}
+
+/* anchors and the dot (whose line ends differ), a bracket that begins a class, and a lazy
+ * or greedy mark after a counted repeat. */
+static int differs_outside(const char *p, const char *end)
+{
+    static const char *const others[] = {"[]", "[^]", "}?", "}+", "^", "$", "."};
+
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (starts_with(p, end, others[i]))
+            return 1;
+    return *p == '\0' || (*p == '(' && !known_group(p, end));
+}
+
 static sr1_status translate(const char *p, size_t n, const char *name,
                             struct sr1__buf *out)
 {
@@ -130,9 +148,7 @@ static sr1_status translate(const char *p, size_t n, const char *name,
             took = put_escape(p, end, in_brackets, out);
             if (took == 0)
                 return refuse(name, p, (size_t)(end - p));
-        } else if ((in_brackets && (*p == '[' || starts_with(p, end, "&&"))) ||
-                   (!in_brackets && *p == '(' && !known_group(p, end)) ||
-                   (!in_brackets && strchr("^$.", *p)) || *p == '\0') {
+        } else if (in_brackets ? differs_in_brackets(p, end) : differs_outside(p, end)) {
             return refuse(name, p, (size_t)(end - p));
         } else {
             sr1__buf_char(out, *p);
