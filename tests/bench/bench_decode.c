@@ -1,0 +1,121 @@
+/* decode MODEL BATCH[,BATCH...] [PROMPT NEW REPS]: sampling at temperature 1 with fixed lengths;
+ * one JSON object a batch, the same figures as a run of transformers' generate(). */
+#include "base/clock.h"
+#include "base/mem.h"
+#include "model/decoder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(double *v, size_t n)
+{
+    qsort(v, n, sizeof *v, by_value);
+    return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+struct run {
+    struct sr1__decoder *d;
+    int32_t batch;
+    int32_t *prompts; /* [batch, prompt] */
+    size_t prompt;
+};
+
+/* Prefill and n_new - 1 decode steps; seconds, or negative after a failure. */
+static double generate(const struct run *r, size_t n_new)
+{
+    static const struct sr1__sampling sampling = {1.0, 0, 1.0};
+    struct sr1__feed feeds[256];
+    struct sr1__rng streams[256];
+    struct sr1__rng *rngs[256];
+    int32_t rows[256];
+    int32_t next[256];
+    float log_probs[256];
+    double start = sr1__now();
+
+    for (int32_t i = 0; i < r->batch; i++) {
+        sr1__decoder_clear(r->d, i);
+        sr1__rng_seed(&streams[i], 1, (uint64_t)i);
+        rngs[i] = &streams[i];
+        rows[i] = i;
+        feeds[i] = (struct sr1__feed){i, r->prompts + (size_t)i * r->prompt, r->prompt};
+    }
+    for (size_t t = 0; t < n_new; t++) {
+        if (sr1__decoder_feed(r->d, feeds, (size_t)r->batch) != SR1_OK ||
+            sr1__decoder_sample(r->d, rows, (size_t)r->batch, &sampling, rngs, next, log_probs,
+                                NULL) != SR1_OK)
+            return -1;
+        for (int32_t i = 0; i < r->batch; i++)
+            feeds[i] = (struct sr1__feed){i, &next[i], 1};
+    }
+    return sr1__now() - start;
+}
+
+static int measure(sr1_model *m, int32_t batch, size_t prompt, size_t n_new, size_t reps)
+{
+    struct run r = {.batch = batch, .prompt = prompt};
+    double one[100];
+    double full[100];
+    struct sr1__rng rng;
+    double first;
+    double all;
+
+    sr1__rng_seed(&rng, 3, 0);
+    r.prompts = malloc((size_t)batch * prompt * sizeof *r.prompts);
+    for (size_t i = 0; i < (size_t)batch * prompt; i++)
+        r.prompts[i] = (int32_t)(3 + sr1__rng_below(&rng, (uint64_t)m->config.vocab_size - 3));
+    if (sr1__decoder_new(&r.d, m, batch, (int64_t)(prompt + n_new)) != SR1_OK)
+        return 1;
+    generate(&r, 4);
+    for (size_t i = 0; i < reps; i++) {
+        one[i] = generate(&r, 1);
+        full[i] = generate(&r, n_new);
+        if (one[i] < 0 || full[i] < 0)
+            return 1;
+    }
+    first = median(one, reps);
+    all = median(full, reps);
+    printf("{\"what\": \"decode\", \"dtype\": \"%s\", \"batch\": %d, \"prompt\": %zu, \"new\": %zu, "
+           "\"tok_s\": %.2f, \"total_s\": %.4f, \"prefill_plus_1_s\": %.4f, "
+           "\"decode_tok_s\": %.2f, \"ms_per_decode_step\": %.3f, \"peak_rss_mib\": %lld}\n",
+           sr1_model_dtype(m), (int)batch, prompt, n_new, (double)batch * (double)n_new / all, all,
+           first, (double)batch * (double)(n_new - 1) / (all - first),
+           (all - first) / (double)(n_new - 1) * 1e3, (long long)(sr1__peak_rss_bytes() >> 20));
+    fflush(stdout);
+    sr1__decoder_free(r.d);
+    free(r.prompts);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    sr1_model_options options = {.struct_size = sizeof options, .device = "cpu"};
+    sr1_model *m = NULL;
+    size_t prompt = argc > 3 ? (size_t)atoi(argv[3]) : 128;
+    size_t n_new = argc > 4 ? (size_t)atoi(argv[4]) : 128;
+    size_t reps = argc > 5 ? (size_t)atoi(argv[5]) : 3;
+    int failed = 0;
+
+    if (argc < 3 || prompt < 1 || n_new < 2 || reps < 1 || reps > 100) {
+        fprintf(stderr, "usage: decode MODEL BATCH[,BATCH...] [PROMPT NEW REPS]\n");
+        return 2;
+    }
+    options.dtype = getenv("DTYPE"); /* fp32 or bf16; the default is fp32 */
+    options.threads = 2;
+    failed = sr1_model_open(&m, argv[1], &options) != SR1_OK;
+    for (char *b = failed ? NULL : strtok(argv[2], ","); b && !failed; b = strtok(NULL, ","))
+        failed = atoi(b) < 1 || atoi(b) > 256 ||
+                 measure(m, (int32_t)atoi(b), prompt, n_new, reps);
+    if (failed)
+        fprintf(stderr, "decode: %s\n", sr1_last_error());
+    sr1_model_free(m);
+    return failed;
+}
