@@ -205,7 +205,7 @@ SR1_API sr1_status sr1_trajectory_segment(const sr1_trajectory *t, size_t i,
 typedef struct sr1_search_event {
     size_t struct_size; /* set by the caller */
     int32_t turn;
-    int32_t status;    /* SR1_OK, or why the search failed */
+    int32_t status;    /* how it ended: SR1_SEARCH_OK, ... (searchr1/search.h) */
     int32_t n_hits;    /* passages found */
     int32_t n_hit_ids; /* at most SR1_TRAJECTORY_MAX_HIT_IDS */
     const char *query; /* borrowed until the trajectory is freed */

@@ -289,7 +289,8 @@ static sr1_status record_search(struct sr1__row *row, const struct sr1__observat
     row->searches++;
     pthread_mutex_lock(&row->g->lock);
     row->g->stats.searches++;
-    row->g->stats.failed_searches += o->status != SR1_OK;
+    row->g->stats.failed_searches +=
+        o->status == SR1_SEARCH_TIMEOUT || o->status == SR1_SEARCH_ERROR;
     pthread_mutex_unlock(&row->g->lock);
     return sr1__trajectory_builder_search(row->builder, row->turn, query, n, o->status,
                                           o->n_hits,

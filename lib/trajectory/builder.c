@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define MAX_TURNS (1 << 20)
+#define MAX_SEARCH_STATUS 15 /* SR1_SEARCH_* and what it may grow by */
 #define MAX_EVENTS (1 << 20) /* searches, gold answers */
 
 struct sr1__trajectory_builder {
@@ -341,7 +342,7 @@ static sr1_status check_search(const sr1_trajectory *t, int32_t turn, size_t len
     SR1__TRY(check_turn(turn));
     if (len > SR1_TRAJECTORY_MAX_TEXT || t->n_searches >= MAX_EVENTS)
         return sr1__fail(SR1_E_LIMIT, "search: too long a query or too many searches");
-    if (status > 0 || n_hits < 0)
+    if (status < 0 || status > MAX_SEARCH_STATUS || n_hits < 0)
         return sr1__fail(SR1_E_INVALID, "search: status %d with %d hits cannot be",
                          (int)status, (int)n_hits);
     return SR1_OK;

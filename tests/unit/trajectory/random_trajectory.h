@@ -115,7 +115,7 @@ static sr1_status add_search(struct sr1__rng *r, struct sr1__trajectory_builder 
 
     for (size_t i = 0; i < 20; i++)
         ids[i] = any_name(r, names[i]);
-    return sr1__trajectory_builder_search(b, turn, query, len, -(int32_t)below(r, 3),
+    return sr1__trajectory_builder_search(b, turn, query, len, (int32_t)below(r, 4),
                                           hits, below(r, 4) ? ids : NULL);
 }
 
