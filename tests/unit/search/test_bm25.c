@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -408,7 +409,7 @@ struct asker {
     sr1_search *engine;
     const sr1_search_results *want; /* of the 40 queries asked in one thread */
     char (*texts)[40];
-    int differs;
+    atomic_int differs;
 };
 
 static int same(const sr1_search_results *a, size_t i, const sr1_search_results *b,
