@@ -7,6 +7,8 @@
 
 #include <searchr1/rollout.h>
 
+struct sr1__pool;
+
 /* Lanes work side by side on trajectories of their own (key `workers`): their number, a model
  * for each that shares the weights, and a pool of as many threads (NULL for one lane). All
  * borrowed until the rollout is freed. */

@@ -22,8 +22,8 @@ stripped() {
 
 # project_files: every file of the project, built and generated ones left out.
 project_files() {
-    find . -type f ! -path './.git/*' ! -path './build*' ! -path './runs/*' \
-        ! -path './.venv/*' ! -path '*/__pycache__/*' ! -path './.cache/*' | sort
+    find . \( -path './.git' -o -path './build*' -o -path './runs' -o -path './.venv' \
+        -o -path './.cache' -o -name __pycache__ \) -prune -o -type f -print | sort
 }
 
 # report RULE: prefix each line of standard input with the rule and keep it.

@@ -31,8 +31,9 @@ grep -nE '^[[:space:]]*#[[:space:]]*include' $(c_files lib) /dev/null |
             print $1 ":" $2 ": only lib/torch, lib/faiss and lib/cuda include <" target ">"
     }' | report include-order
 
+modules=$(echo "$order" | tr -s ' \n' '||' | sed 's/^|//; s/|$//')
 # shellcheck disable=SC2046
-grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"[^"]*/' \
+grep -nE "^[[:space:]]*#[[:space:]]*include[[:space:]]*\"($modules)/" \
     $(c_files tools examples | grep -v '^tools/dev/') /dev/null |
     sed 's/$/   (only <searchr1\/...> and own headers here)/' | report public-only
 verdict
