@@ -60,8 +60,8 @@ void t_with_backward(sr1_scope *s, sr1_tensor **y, size_t n_y, sr1_tensor *const
         sr1__scope_check(s, sr1__fail_nomem("backward function"));
     } else {
         *c = (struct custom){fn, self, free_self, sr1__scope_device(s)};
-        sr1__scope_check(s, sr1__shim_with_backward(r, y, n_y, inputs, n, custom_backward, c,
-                                                    custom_free));
+        sr1__scope_check(s, sr1__shim_with_backward(r, y, n_y, inputs, n, custom_backward,
+                                                    c, custom_free));
     }
     for (size_t i = 0; i < n_y; i++)
         y[i] = sr1__scope_own(s, r[i]);
@@ -86,8 +86,8 @@ static void segment_free(void *p)
     sr1__free(c);
 }
 
-/* Run fn again on a leaf made of x and push grad_y through: parameters accumulate their own
- * gradients, the leaf receives that of x. */
+/* Run fn again on a leaf made of x and push grad_y through: parameters accumulate their
+ * own gradients, the leaf receives that of x. */
 static void segment_backward(sr1_scope *g, void *p, sr1_tensor *const *grads_y,
                              sr1_tensor **grads)
 {

@@ -295,20 +295,32 @@ static void heads_keep(sr1_scope *s, const struct sr1__heads_op *op, sr1_tensor 
     t_with_backward(s, out, 3, inputs, op->q_norm ? 3 : 1, heads_backward, k, kept_free);
 }
 
-/* Heads [first, first+n) by operations. */
-static sr1_tensor *some_heads(sr1_scope *s, const struct sr1__heads_op *op, sr1_tensor *qkv,
-                              int64_t first, int64_t n)
+/* n heads in x [N,n*D] */
+static sr1_tensor *as_heads(sr1_scope *s, const struct sr1__heads_op *op, sr1_tensor *x,
+                            int64_t n)
 {
-    return t_reshape(s, t_narrow(s, qkv, -1, first * op->dim, n * op->dim),
-                     T_SHAPE(t_size(qkv, 0), n, op->dim));
+    return t_reshape(s, x, T_SHAPE(t_size(x, 0), n, op->dim));
 }
 
-static sr1_tensor *turned_heads(sr1_scope *s, const struct sr1__heads_op *op,
-                                sr1_tensor *qkv, int64_t first, int64_t n, sr1_tensor *norm)
+static sr1_tensor *normalised(sr1_scope *s, const struct sr1__heads_op *op, sr1_tensor *x,
+                              sr1_tensor *norm)
 {
-    sr1_tensor *x = some_heads(s, op, qkv, first, n);
+    return norm ? t_rms_norm(s, x, norm, op->eps) : x;
+}
 
-    return sr1__nn_rope(s, norm ? t_rms_norm(s, x, norm, op->eps) : x, op->cos, op->sin);
+static void heads_by_operations(sr1_scope *s, const struct sr1__heads_op *op,
+                                sr1_tensor *qkv, sr1_tensor *out[3])
+{
+    int64_t width[3] = {op->n_q * op->dim, op->n_kv * op->dim, op->n_kv * op->dim};
+    sr1_tensor *q;
+    sr1_tensor *k;
+
+    t_split(s, qkv, width, 3, -1, out);
+    q = normalised(s, op, as_heads(s, op, out[0], op->n_q), op->q_norm);
+    k = normalised(s, op, as_heads(s, op, out[1], op->n_kv), op->k_norm);
+    out[0] = sr1__nn_rope(s, q, op->cos, op->sin);
+    out[1] = sr1__nn_rope(s, k, op->cos, op->sin);
+    out[2] = as_heads(s, op, out[2], op->n_kv);
 }
 
 static int heads_fit(const struct sr1__heads_op *op, const sr1_tensor *qkv)
@@ -326,15 +338,15 @@ void sr1__fused_heads(sr1_scope *s, const struct sr1__heads_op *op, sr1_tensor *
     struct job job;
 
     if (!heads_fit(op, qkv)) {
-        out[0] = turned_heads(s, op, qkv, 0, op->n_q, op->q_norm);
-        out[1] = turned_heads(s, op, qkv, op->n_q, op->n_kv, op->k_norm);
-        out[2] = some_heads(s, op, qkv, op->n_q + op->n_kv, op->n_kv);
+        heads_by_operations(s, op, qkv, out);
         return;
     }
     out[0] = t_empty(s, SR1__F32, T_SHAPE(n, op->n_q, op->dim));
     out[1] = t_empty(s, SR1__F32, T_SHAPE(n, op->n_kv, op->dim));
-    out[2] = some_heads(s, op, t_needs_grad(qkv) ? t_detach(s, qkv) : qkv,
-                        op->n_q + op->n_kv, op->n_kv);
+    out[2] = as_heads(s, op,
+                      t_narrow(s, t_detach(s, qkv), -1, (op->n_q + op->n_kv) * op->dim,
+                               op->n_kv * op->dim),
+                      op->n_kv);
     job = (struct job){.heads = raw_heads(op), .x = data(qkv), .cos = data(op->cos),
                        .sin = data(op->sin), .y = {data(out[0]), data(out[1])}, .n = n,
                        .d = t_size(qkv, 1)};

@@ -1,5 +1,6 @@
-/* tensor/fused.h - what lies between the matrices of a decoder layer, one pass over memory
- * each where kernels/layer.h can do it (fp32 on the CPU), else the same by operations. */
+/* tensor/fused.h - what lies between the matrices of a decoder layer, one pass over
+ * memory each where kernels/layer.h can do it (fp32 on the CPU), else the same by
+ * operations. */
 #ifndef SR1__TENSOR_FUSED_H
 #define SR1__TENSOR_FUSED_H
 

@@ -37,7 +37,8 @@ static sr1_tensor *rows(sr1_scope *s, sr1_tensor *x, int64_t from, int64_t n)
 }
 
 /* z of some rows, fp32 [n,V] */
-static sr1_tensor *chunk_logits(sr1_scope *s, const struct head *c, int64_t from, int64_t n)
+static sr1_tensor *chunk_logits(sr1_scope *s, const struct head *c, int64_t from,
+                                int64_t n)
 {
     sr1_tensor *z =
         t_to(s, t_linear(s, rows(s, c->hidden, from, n), c->weight, NULL), SR1__F32);
@@ -81,7 +82,8 @@ static sr1_tensor *chunk_grad_logits(sr1_scope *s, const struct head *c, sr1_ten
     return t_to(s, z, t_dtype(c->weight));
 }
 
-/* dw is fp32 whatever the weights are, so that chunks add up without rounding to their type */
+/* dw is fp32 whatever the weights are, so that chunks add up without rounding to their
+ * type */
 static void backward_chunk(sr1_scope *outer, const struct head *c, sr1_tensor *g,
                            int64_t from, int64_t n, sr1_tensor *dh, sr1_tensor *dw)
 {
@@ -130,13 +132,14 @@ static int shapes_fit(sr1_scope *s, sr1_tensor *hidden, sr1_tensor *weight,
     if (sr1__scope_status(s) != SR1_OK)
         return 0;
     if (t_ndim(hidden) == 2 && t_ndim(weight) == 2 && t_ndim(targets) == 1 &&
-        t_size(hidden, 1) == t_size(weight, 1) && t_size(hidden, 0) == t_size(targets, 0) &&
-        temperature > 0.0)
+        t_size(hidden, 1) == t_size(weight, 1) &&
+        t_size(hidden, 0) == t_size(targets, 0) && temperature > 0.0)
         return 1;
-    sr1__scope_fail(s, SR1_E_INVALID,
-                    "token log-probs: hidden [N,E], weight [V,E], targets [N] and a positive "
-                    "temperature are needed (N %lld, targets %lld, temperature %g)",
-                    (long long)t_size(hidden, 0), (long long)t_numel(targets), temperature);
+    sr1__scope_fail(
+        s, SR1_E_INVALID,
+        "token log-probs: hidden [N,E], weight [V,E], targets [N] and a positive "
+        "temperature are needed (N %lld, targets %lld, temperature %g)",
+        (long long)t_size(hidden, 0), (long long)t_numel(targets), temperature);
     return 0;
 }
 

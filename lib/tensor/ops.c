@@ -278,6 +278,19 @@ sr1_tensor *t_narrow(sr1_scope *s, sr1_tensor *a, int32_t dim, int64_t start, in
     RUN(narrow, a, dim, start, n);
 }
 
+void t_split(sr1_scope *s, sr1_tensor *a, const int64_t *sizes, size_t n, int32_t dim,
+             sr1_tensor **out)
+{
+    OPERANDS(a);
+
+    for (size_t i = 0; i < n; i++)
+        out[i] = NULL;
+    if (have(s, "split", in, n_in))
+        (void)finish(s, "split", sr1__shim_split(out, a, sizes, n, dim), &r, in, n_in);
+    for (size_t i = 0; i < n; i++)
+        out[i] = sr1__scope_own(s, out[i]);
+}
+
 sr1_tensor *t_cat(sr1_scope *s, sr1_tensor *const *parts, size_t n, int32_t dim)
 {
     sr1_tensor *r = NULL;

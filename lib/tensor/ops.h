@@ -95,6 +95,11 @@ sr1_tensor *t_transpose(sr1_scope *s, sr1_tensor *a, int32_t d0, int32_t d1);
 sr1_tensor *t_unsqueeze(sr1_scope *s, sr1_tensor *a, int32_t dim);
 sr1_tensor *t_squeeze(sr1_scope *s, sr1_tensor *a, int32_t dim);
 sr1_tensor *t_narrow(sr1_scope *s, sr1_tensor *a, int32_t dim, int64_t start, int64_t n);
+/* Views of n parts along dim; sizes add up to that of a. The gradient of all parts is put
+ * together at once, where that of n t_narrow would fill n whole tensors. out[i] are NULL on a
+ * failed scope. */
+void t_split(sr1_scope *s, sr1_tensor *a, const int64_t *sizes, size_t n, int32_t dim,
+             sr1_tensor **out);
 sr1_tensor *t_cat(sr1_scope *s, sr1_tensor *const *parts, size_t n, int32_t dim);
 sr1_tensor *t_to(sr1_scope *s, sr1_tensor *a, int32_t dtype); /* itself when it fits */
 sr1_tensor *t_to_device(sr1_scope *s, sr1_tensor *a, sr1__device device);

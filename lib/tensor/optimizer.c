@@ -1,4 +1,5 @@
-/* lib/tensor/optimizer.c - AdamW through libtorch's fused update over all leaves at once. */
+/* lib/tensor/optimizer.c - AdamW through libtorch's fused update over all leaves at once.
+ */
 #include "tensor/optimizer.h"
 
 #include "base/buf.h"
@@ -93,8 +94,9 @@ static void list_state(struct sr1__optimizer *o)
                     (struct sr1__named){o->leaf[i].name[k], o->leaf[i].slot[k]};
 }
 
-sr1_status sr1__optimizer_new(struct sr1__optimizer **out, const struct sr1__named *params,
-                              size_t n, const struct sr1__adamw *cfg, sr1__device device)
+sr1_status sr1__optimizer_new(struct sr1__optimizer **out,
+                              const struct sr1__named *params, size_t n,
+                              const struct sr1__adamw *cfg, sr1__device device)
 {
     struct sr1__optimizer *o = sr1__calloc(1, sizeof *o);
     sr1_scope *s = NULL;

@@ -1,7 +1,7 @@
 /* lib/tensor/scope.c - ownership of intermediate tensors and the sticky error.
  *
- * A scope is one block: label, first error, and an array of owned handles that starts inside
- * the block, so that a small scope costs one allocation. */
+ * A scope is one block: label, first error, and an array of owned handles that starts
+ * inside the block, so that a small scope costs one allocation. */
 #include "tensor/scope.h"
 
 #include "base/mem.h"

@@ -98,7 +98,10 @@ int sr1__shim_grad_mode(int on)
     return was;
 }
 
-void *sr1__shim_inference_enter(void) { return new (std::nothrow) c10::InferenceMode(true); }
+void *sr1__shim_inference_enter(void)
+{
+    return new (std::nothrow) c10::InferenceMode(true);
+}
 
 void sr1__shim_inference_leave(void *guard)
 {
@@ -118,7 +121,8 @@ sr1_status sr1__shim_with_backward(sr1_tensor **out, sr1_tensor *const *y, size_
 
         for (size_t i = 0; i < n_out; i++)
             values.push_back(borrow(y[i])->detach());
-        if (c10::GradMode::is_enabled() && torch::autograd::any_variable_requires_grad(in)) {
+        if (c10::GradMode::is_enabled() &&
+            torch::autograd::any_variable_requires_grad(in)) {
             std::shared_ptr<Node> node(new c_node(fn, std::move(owned), n_in),
                                        torch::autograd::deleteNode);
 
@@ -132,10 +136,12 @@ sr1_status sr1__shim_with_backward(sr1_tensor **out, sr1_tensor *const *y, size_
 }
 
 sr1_status sr1__shim_parallel(int64_t n, int64_t grain,
-                              void (*fn)(void *arg, int64_t begin, int64_t end), void *arg)
+                              void (*fn)(void *arg, int64_t begin, int64_t end),
+                              void *arg)
 {
     return guard([&] {
-        at::parallel_for(0, n, grain, [&](int64_t begin, int64_t end) { fn(arg, begin, end); });
+        at::parallel_for(0, n, grain,
+                         [&](int64_t begin, int64_t end) { fn(arg, begin, end); });
     });
 }
 

@@ -39,7 +39,8 @@ sr1_status sr1__shim_wrap(sr1_tensor **out, void *data, int32_t dtype, int32_t n
 sr1_status sr1__shim_empty(sr1_tensor **out, int32_t dtype, int32_t ndim,
                            const int64_t *shape, sr1__device device)
 {
-    return make(out, [&] { return at::empty(dims(ndim, shape), options(dtype, device)); });
+    return make(out,
+                [&] { return at::empty(dims(ndim, shape), options(dtype, device)); });
 }
 
 sr1_status sr1__shim_full(sr1_tensor **out, double v, int32_t dtype, int32_t ndim,
@@ -54,8 +55,8 @@ sr1_status sr1__shim_arange(sr1_tensor **out, int64_t n, sr1__device device)
     return make(out, [&] { return at::arange(n, options(SR1__I64, device)); });
 }
 
-sr1_status sr1__shim_to(sr1_tensor **out, sr1_tensor *a, int32_t dtype, sr1__device device,
-                        int copy)
+sr1_status sr1__shim_to(sr1_tensor **out, sr1_tensor *a, int32_t dtype,
+                        sr1__device device, int copy)
 {
     borrow x(a);
 

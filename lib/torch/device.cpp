@@ -1,9 +1,9 @@
 /* lib/torch/device.cpp - which device computes, and the CUDA half of libtorch.
  *
  * The library links libtorch_cpu only. CUDA is a second shared object beside it that
- * registers itself when it is loaded; ATen looks those hooks up once and keeps the answer, so
- * it must be loaded before anything asks about CUDA. Until then only the registry itself may
- * be looked at. */
+ * registers itself when it is loaded; ATen looks those hooks up once and keeps the
+ * answer, so it must be loaded before anything asks about CUDA. Until then only the
+ * registry itself may be looked at. */
 #include "torch/guard.h"
 
 #include <ATen/Parallel.h>
@@ -35,7 +35,8 @@ std::string torch_folder()
 
     if (!library_dir.empty())
         return library_dir;
-    if (!dladdr(reinterpret_cast<void *>(&at::CUDAHooksRegistry), &info) || !info.dli_fname)
+    if (!dladdr(reinterpret_cast<void *>(&at::CUDAHooksRegistry), &info) ||
+        !info.dli_fname)
         return ".";
     path = info.dli_fname;
     return path.substr(0, path.rfind('/'));
@@ -51,22 +52,25 @@ sr1_status load_cuda()
     if (registered())
         return SR1_OK;
     if (access(path.c_str(), R_OK) != 0)
-        return sr1__fail(SR1_E_DEVICE,
-                         "device cuda: '%s' is not there; install the CUDA build of torch %s "
-                         "and name its folder with -Dtorch_dir, or use device: cpu",
-                         path.c_str(), TORCH_VERSION);
+        return sr1__fail(
+            SR1_E_DEVICE,
+            "device cuda: '%s' is not there; install the CUDA build of torch %s "
+            "and name its folder with -Dtorch_dir, or use device: cpu",
+            path.c_str(), TORCH_VERSION);
     if (!dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) {
         why = dlerror();
-        return sr1__fail(SR1_E_DEVICE,
-                         "device cuda: '%s' does not load: %s; it must be torch %s with the "
-                         "NVIDIA packages that torch requires",
-                         path.c_str(), why ? why : "no reason given", TORCH_VERSION);
+        return sr1__fail(
+            SR1_E_DEVICE,
+            "device cuda: '%s' does not load: %s; it must be torch %s with the "
+            "NVIDIA packages that torch requires",
+            path.c_str(), why ? why : "no reason given", TORCH_VERSION);
     }
     if (!registered())
-        return sr1__fail(SR1_E_DEVICE,
-                         "device cuda: '%s' is not the CUDA half of torch %s (it registered "
-                         "nothing)",
-                         path.c_str(), TORCH_VERSION);
+        return sr1__fail(
+            SR1_E_DEVICE,
+            "device cuda: '%s' is not the CUDA half of torch %s (it registered "
+            "nothing)",
+            path.c_str(), TORCH_VERSION);
     return SR1_OK;
 }
 
@@ -101,8 +105,9 @@ sr1_status use_cuda(int index, sr1__device *out)
                          why ? why : "unknown");
     }
     if (index >= n)
-        return sr1__fail(SR1_E_DEVICE, "device cuda:%d: this machine has %d CUDA device%s",
-                         index, n, n == 1 ? "" : "s");
+        return sr1__fail(SR1_E_DEVICE,
+                         "device cuda:%d: this machine has %d CUDA device%s", index, n,
+                         n == 1 ? "" : "s");
     SR1__TRY(guard([&] { at::detail::getCUDAHooks().init(); }));
     *out = SR1__CUDA + index;
     return SR1_OK;
@@ -144,7 +149,8 @@ sr1_status sr1__device_resolve(const char *name, sr1__device *out)
         *out = SR1__CPU;
         return SR1_OK;
     }
-    if (strcmp(name, "auto") == 0) { /* the runtime is asked first: loading takes seconds */
+    if (strcmp(name, "auto") ==
+        0) { /* the runtime is asked first: loading takes seconds */
         if (runtime_says() || use_cuda(0, out) != SR1_OK)
             *out = SR1__CPU;
         return SR1_OK;
@@ -160,8 +166,9 @@ const char *sr1__device_name(sr1__device device)
     static const char *const name[] = {"cpu",    "cuda:0", "cuda:1", "cuda:2", "cuda:3",
                                        "cuda:4", "cuda:5", "cuda:6", "cuda:7"};
 
-    return device >= 0 && device < (sr1__device)(sizeof name / sizeof name[0]) ? name[device]
-                                                                              : "cuda:?";
+    return device >= 0 && device < (sr1__device)(sizeof name / sizeof name[0])
+               ? name[device]
+               : "cuda:?";
 }
 
 sr1_status sr1__device_sync(sr1__device device)
@@ -169,7 +176,8 @@ sr1_status sr1__device_sync(sr1__device device)
     if (device == SR1__CPU)
         return SR1_OK;
     return guard([&] {
-        at::detail::getCUDAHooks().deviceSynchronize((c10::DeviceIndex)(device - SR1__CUDA));
+        at::detail::getCUDAHooks().deviceSynchronize(
+            (c10::DeviceIndex)(device - SR1__CUDA));
     });
 }
 

@@ -14,7 +14,8 @@ extern "C" {
 sr1_status sr1__shim_global_norm(sr1_tensor *const *list, size_t n, double *out)
 {
     return guard([&] {
-        std::vector<at::Tensor> norms = at::_foreach_norm(list_of(list, n), 2, at::kFloat);
+        std::vector<at::Tensor> norms =
+            at::_foreach_norm(list_of(list, n), 2, at::kFloat);
 
         *out = at::linalg_vector_norm(at::stack(norms), 2).item().toDouble();
     });

@@ -1,5 +1,6 @@
-/* torch/guard.h - what every entry of the shim stands in: handles borrowed as ATen tensors
- * without touching their counts, and exceptions turned into statuses. C++ only. */
+/* torch/guard.h - what every entry of the shim stands in: handles borrowed as ATen
+ * tensors without touching their counts, and exceptions turned into statuses. C++ only.
+ */
 #ifndef SR1__TORCH_GUARD_H
 #define SR1__TORCH_GUARD_H
 

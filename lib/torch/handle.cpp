@@ -73,9 +73,9 @@ at::ScalarType scalar_type(int32_t dtype)
 
 c10::Device device_of(sr1__device device)
 {
-    return device == SR1__CPU
-               ? c10::Device(c10::DeviceType::CPU)
-               : c10::Device(c10::DeviceType::CUDA, (c10::DeviceIndex)(device - SR1__CUDA));
+    return device == SR1__CPU ? c10::Device(c10::DeviceType::CPU)
+                              : c10::Device(c10::DeviceType::CUDA,
+                                            (c10::DeviceIndex)(device - SR1__CUDA));
 }
 
 std::vector<at::Tensor> list_of(sr1_tensor *const *list, size_t n)

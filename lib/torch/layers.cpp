@@ -57,8 +57,8 @@ sr1_status sr1__shim_sdpa(sr1_tensor **out, sr1_tensor *q, sr1_tensor *k, sr1_te
     return make(out, [&] {
         return at::scaled_dot_product_attention(
             *a, *b, *c,
-            mask_or_null ? std::optional<at::Tensor>(*m) : std::optional<at::Tensor>(), 0.0,
-            is_causal != 0, std::nullopt, enable_gqa != 0);
+            mask_or_null ? std::optional<at::Tensor>(*m) : std::optional<at::Tensor>(),
+            0.0, is_causal != 0, std::nullopt, enable_gqa != 0);
     });
 }
 

@@ -73,7 +73,8 @@ sr1_status sr1__shim_clamp(sr1_tensor **out, sr1_tensor *a, double low, double h
     return make(out, [&] { return at::clamp(*x, low, high); });
 }
 
-sr1_status sr1__shim_where(sr1_tensor **out, sr1_tensor *cond, sr1_tensor *a, sr1_tensor *b)
+sr1_status sr1__shim_where(sr1_tensor **out, sr1_tensor *cond, sr1_tensor *a,
+                           sr1_tensor *b)
 {
     borrow c(cond), x(a), y(b);
 

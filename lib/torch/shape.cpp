@@ -9,6 +9,7 @@
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/split_with_sizes.h>
 #include <ATen/ops/sum.h>
 
 using namespace sr1;
@@ -100,6 +101,20 @@ sr1_status sr1__shim_narrow(sr1_tensor **out, sr1_tensor *a, int32_t dim, int64_
     borrow x(a);
 
     return make(out, [&] { return x->narrow(dim, start, n); });
+}
+
+sr1_status sr1__shim_split(sr1_tensor **out, sr1_tensor *a, const int64_t *sizes, size_t n,
+                           int32_t dim)
+{
+    borrow x(a);
+
+    return guard([&] {
+        std::vector<at::Tensor> parts =
+            at::split_with_sizes(*x, at::IntArrayRef(sizes, n), dim);
+
+        for (size_t i = 0; i < n; i++)
+            out[i] = give(std::move(parts[i]));
+    });
 }
 
 sr1_status sr1__shim_cat(sr1_tensor **out, sr1_tensor *const *parts, size_t n, int32_t dim)

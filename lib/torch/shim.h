@@ -1,9 +1,10 @@
 /* torch/shim.h - the C face of libtorch: one entry, one ATen expression.
  *
- * A tensor handle is a counted reference. Every entry returns a status (SR1_OK or a code of
- * searchr1/base.h with this thread's text set: SR1_E_NOMEM and SR1_E_DEVICE_NOMEM for
- * memory, SR1_E_INVALID for what ATen refuses) and writes *out only on success; the caller
- * releases it with sr1__shim_release. No exception leaves. Policy lives in lib/tensor. */
+ * A tensor handle is a counted reference. Every entry returns a status (SR1_OK or a code
+ * of searchr1/base.h with this thread's text set: SR1_E_NOMEM and SR1_E_DEVICE_NOMEM for
+ * memory, SR1_E_INVALID for what ATen refuses) and writes *out only on success; the
+ * caller releases it with sr1__shim_release. No exception leaves. Policy lives in
+ * lib/tensor. */
 #ifndef SR1__TORCH_SHIM_H
 #define SR1__TORCH_SHIM_H
 
@@ -37,15 +38,16 @@ size_t sr1__torch_dtype_size(int32_t dtype);      /* bytes, 0 for an unknown one
 /* "fp32", "bf16", "fp16" or their long forms ("float32", ...). */
 sr1_status sr1__torch_dtype_parse(const char *name, int32_t *out);
 
-/* "cpu", "cuda", "cuda:1" or "auto" (CUDA when it can be used, else the CPU). Loads the CUDA
- * half of libtorch when asked for it: SR1_E_DEVICE says what is missing. */
+/* "cpu", "cuda", "cuda:1" or "auto" (CUDA when it can be used, else the CPU). Loads the
+ * CUDA half of libtorch when asked for it: SR1_E_DEVICE says what is missing. */
 sr1_status sr1__device_resolve(const char *name, sr1__device *out);
 /* "cpu", "cuda:0", ... Static. */
 const char *sr1__device_name(sr1__device device);
 /* Tests: look for libtorch_cuda.so in this folder (NULL: beside libtorch_cpu). */
 void sr1__device_library_dir(const char *dir);
 sr1_status sr1__device_sync(sr1__device device);
-/* Bytes in use and highest since the last reset, of CUDA's allocator; zeros on the CPU. */
+/* Bytes in use and highest since the last reset, of CUDA's allocator; zeros on the CPU.
+ */
 sr1_status sr1__device_memory(sr1__device device, int64_t *now, int64_t *peak);
 
 /* Threads of one operation; 0 keeps libtorch's own choice. */

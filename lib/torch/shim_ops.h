@@ -110,6 +110,9 @@ sr1_status sr1__shim_unsqueeze(sr1_tensor **out, sr1_tensor *a, int32_t dim);
 sr1_status sr1__shim_squeeze(sr1_tensor **out, sr1_tensor *a, int32_t dim);
 sr1_status sr1__shim_narrow(sr1_tensor **out, sr1_tensor *a, int32_t dim, int64_t start,
                             int64_t n);
+/* Views of n parts along dim; sizes add up to that of a. */
+sr1_status sr1__shim_split(sr1_tensor **out, sr1_tensor *a, const int64_t *sizes, size_t n,
+                           int32_t dim);
 sr1_status sr1__shim_cat(sr1_tensor **out, sr1_tensor *const *parts, size_t n, int32_t dim);
 sr1_status sr1__shim_contiguous(sr1_tensor **out, sr1_tensor *a);
 sr1_status sr1__shim_index_select(sr1_tensor **out, sr1_tensor *a, int32_t dim,
