@@ -14,9 +14,11 @@ static const char help_text[] =
     "usage: sr1-data world FOLDER [--seed N]\n"
     "       sr1-data model CONFIG.json FOLDER --tokenizer FOLDER [--seed N]\n"
     "\n"
-    "world   write a made-up world: passages with their BM25 index, questions for training,\n"
+    "world   write a made-up world: passages with their BM25 index, questions for "
+    "training,\n"
     "        validation and test, demonstrations for a warm start, and a tokenizer\n"
-    "model   write a model with random weights of the shape in a Hugging Face config.json,\n"
+    "model   write a model with random weights of the shape in a Hugging Face "
+    "config.json,\n"
     "        together with a tokenizer, as a folder that sr1-train opens\n"
     "\n"
     "Example:\n"
@@ -111,13 +113,14 @@ int main(int argc, char **argv)
 {
     struct options o = {.init = "fan_in", .scale = 1.0};
     const struct args_option options[] = {
-        {"--seed", ARGS_INT, &o.seed, "N", "of everything that is random (0)", 0, 1e15, NULL},
-        {"--tokenizer", ARGS_STRING, &o.tokenizer, "FOLDER", "model: the tokenizer to copy",
-         0, 0, NULL},
+        {"--seed", ARGS_INT, &o.seed, "N", "of everything that is random (0)", 0, 1e15,
+         NULL},
+        {"--tokenizer", ARGS_STRING, &o.tokenizer, "FOLDER",
+         "model: the tokenizer to copy", 0, 0, NULL},
         {"--init", ARGS_STRING, &o.init, "KIND",
          "model: fan_in (the default) or normal (standard deviation 0.02)", 0, 0, NULL},
-        {"--scale", ARGS_REAL, &o.scale, "X", "world: its size, 1 is 1216 passages (1)", 0.05,
-         1.5, NULL},
+        {"--scale", ARGS_REAL, &o.scale, "X", "world: its size, 1 is 1216 passages (1)",
+         0.05, 1.5, NULL},
     };
     const struct args a = {"sr1-data", help_text, options,
                            sizeof(options) / sizeof(options[0])};

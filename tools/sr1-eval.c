@@ -14,9 +14,12 @@
 static const char help_text[] =
     "usage: sr1-eval POLICY QUESTIONS [key=value ...]\n"
     "\n"
-    "POLICY is a run folder of sr1-train or a model folder; QUESTIONS a .jsonl, .json or .csv\n"
-    "file with gold answers. Each question is answered once (greedily unless --sample) and\n"
-    "scored: exact match, F1, sub-string match, BLEU, ROUGE-1/2/L, well-formed share, searches\n"
+    "POLICY is a run folder of sr1-train or a model folder; QUESTIONS a .jsonl, .json or "
+    ".csv\n"
+    "file with gold answers. Each question is answered once (greedily unless --sample) "
+    "and\n"
+    "scored: exact match, F1, sub-string match, BLEU, ROUGE-1/2/L, well-formed share, "
+    "searches\n"
     "and tokens per question; over all rows and for each data source.\n"
     "\n"
     "Example:\n"
@@ -66,11 +69,14 @@ static const struct {
     size_t offset;
     const char *format;
 } columns[] = {
-#define COLUMN(name, heading, format) {#name, heading, offsetof(sr1_eval_scores, name), format}
-    COLUMN(exact_match, "EM", "%.3f"), COLUMN(f1, "F1", "%.3f"),
-    COLUMN(sub_match, "sub-EM", "%.3f"), COLUMN(bleu, "BLEU", "%.3f"),
-    COLUMN(rouge1, "ROUGE-1", "%.3f"), COLUMN(rouge2, "ROUGE-2", "%.3f"),
-    COLUMN(rougeL, "ROUGE-L", "%.3f"), COLUMN(format, "format", "%.3f"),
+#define COLUMN(name, heading, format)                                                    \
+    {                                                                                    \
+#name, heading, offsetof(sr1_eval_scores, name), format                          \
+    }
+    COLUMN(exact_match, "EM", "%.3f"),    COLUMN(f1, "F1", "%.3f"),
+    COLUMN(sub_match, "sub-EM", "%.3f"),  COLUMN(bleu, "BLEU", "%.3f"),
+    COLUMN(rouge1, "ROUGE-1", "%.3f"),    COLUMN(rouge2, "ROUGE-2", "%.3f"),
+    COLUMN(rougeL, "ROUGE-L", "%.3f"),    COLUMN(format, "format", "%.3f"),
     COLUMN(answered, "answered", "%.3f"), COLUMN(searches, "searches", "%.2f"),
     COLUMN(tokens, "tokens", "%.1f"),
 #undef COLUMN
@@ -179,13 +185,13 @@ int main(int argc, char **argv)
 {
     struct options o = {0};
     const struct args_option options[] = {
-        {"--max-rows", ARGS_INT, &o.max_rows, "N", "answer only the first N questions", 0, 1e12,
-         NULL},
-        {"--sample", ARGS_FLAG, &o.sample, NULL, "sample by temperature instead of greedily",
-         0, 0, NULL},
+        {"--max-rows", ARGS_INT, &o.max_rows, "N", "answer only the first N questions", 0,
+         1e12, NULL},
+        {"--sample", ARGS_FLAG, &o.sample, NULL,
+         "sample by temperature instead of greedily", 0, 0, NULL},
         {"--seed", ARGS_INT, &o.seed, "N", "of sampling (0)", 0, 1e15, NULL},
-        {"--no-search", ARGS_FLAG, &o.no_search, NULL, "searches find nothing (ablation)", 0, 0,
-         NULL},
+        {"--no-search", ARGS_FLAG, &o.no_search, NULL, "searches find nothing (ablation)",
+         0, 0, NULL},
         {"--trajectories", ARGS_STRING, &o.trajectories, "FILE",
          "write every trajectory as a JSON line", 0, 0, NULL},
         {"--json", ARGS_FLAG, &o.json, NULL, "print JSON instead of a table", 0, 0, NULL},

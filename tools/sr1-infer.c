@@ -13,7 +13,8 @@ static const char help_text[] =
     "usage: sr1-infer POLICY [key=value ...] --question TEXT\n"
     "       sr1-infer POLICY [key=value ...]\n"
     "\n"
-    "POLICY is a run folder of sr1-train or a model folder. Without --question, questions are\n"
+    "POLICY is a run folder of sr1-train or a model folder. Without --question, "
+    "questions are\n"
     "read line by line from the terminal. What the policy writes is shown as it comes;\n"
     "passages from searches are dimmed.\n"
     "\n"
@@ -49,9 +50,10 @@ static void print_end(const struct view *v, const sr1_trajectory *t)
 {
     if (v->color)
         fputs("\033[0m", stdout);
-    printf("\n\nanswer: %s\n(%s; %zu tokens, %zu searches)\n", sr1_trajectory_final_answer(t, NULL),
-           sr1_stop_reason_name(sr1_trajectory_stop_reason(t)), sr1_trajectory_policy_count(t),
-           sr1_trajectory_search_count(t));
+    printf("\n\nanswer: %s\n(%s; %zu tokens, %zu searches)\n",
+           sr1_trajectory_final_answer(t, NULL),
+           sr1_stop_reason_name(sr1_trajectory_stop_reason(t)),
+           sr1_trajectory_policy_count(t), sr1_trajectory_search_count(t));
 }
 
 static sr1_status print_json(const sr1_trajectory *t)
@@ -70,7 +72,8 @@ static sr1_status print_json(const sr1_trajectory *t)
 static sr1_status ask(sr1_rollout *r, const struct options *o, const char *question)
 {
     struct view v = {.color = isatty(1), .source = SR1_SOURCE_POLICY};
-    sr1_query q = {.struct_size = sizeof(q), .text = question, .text_len = strlen(question)};
+    sr1_query q = {
+        .struct_size = sizeof(q), .text = question, .text_len = strlen(question)};
     sr1_rollout_options ro = {.struct_size = sizeof(ro), .group_size = 1,
                               .greedy = !o->sample, .seed = (uint64_t)o->seed, .user = &v,
                               .text = o->json ? NULL : on_text};
@@ -118,10 +121,11 @@ int main(int argc, char **argv)
     struct options o = {0};
     const struct args_option options[] = {
         {"--question", ARGS_STRING, &o.question, "TEXT", "ask this and end", 0, 0, NULL},
-        {"--sample", ARGS_FLAG, &o.sample, NULL, "sample by temperature instead of greedily",
-         0, 0, NULL},
+        {"--sample", ARGS_FLAG, &o.sample, NULL,
+         "sample by temperature instead of greedily", 0, 0, NULL},
         {"--seed", ARGS_INT, &o.seed, "N", "of sampling (0)", 0, 1e15, NULL},
-        {"--json", ARGS_FLAG, &o.json, NULL, "print the trajectory as a JSON line", 0, 0, NULL},
+        {"--json", ARGS_FLAG, &o.json, NULL, "print the trajectory as a JSON line", 0, 0,
+         NULL},
     };
     const struct args a = {"sr1-infer", help_text, options,
                            sizeof(options) / sizeof(options[0])};

@@ -15,9 +15,12 @@ static const char help_text[] =
     "usage: sr1-train CONFIG.yaml [key=value ...]\n"
     "       sr1-train --resume RUN\n"
     "\n"
-    "Trains as the configuration says and leaves a run folder (key `out`, else runs/<name>):\n"
-    "config.json, metrics.jsonl, trajectories.jsonl, checkpoints/, model/. Keys given on the\n"
-    "command line win over the file. Ctrl-C ends after the present step with a checkpoint; a\n"
+    "Trains as the configuration says and leaves a run folder (key `out`, else "
+    "runs/<name>):\n"
+    "config.json, metrics.jsonl, trajectories.jsonl, checkpoints/, model/. Keys given on "
+    "the\n"
+    "command line win over the file. Ctrl-C ends after the present step with a "
+    "checkpoint; a\n"
     "second one ends at once.\n"
     "\n"
     "Example:\n"
@@ -56,8 +59,8 @@ static sr1_status on_step(void *user, const sr1_step_report *r, int64_t planned)
     progress_show(&v->bar, (double)r->step, (double)planned, note);
     if (r->skipped_updates) {
         progress_clear(&v->bar);
-        fprintf(stderr, "step %lld: %lld updates skipped, not finite\n", (long long)r->step,
-                (long long)r->skipped_updates);
+        fprintf(stderr, "step %lld: %lld updates skipped, not finite\n",
+                (long long)r->step, (long long)r->skipped_updates);
     }
     return SR1_OK;
 }
@@ -71,8 +74,8 @@ static sr1_status on_validation(void *user, int64_t step, const sr1_evaluation *
         return SR1_OK;
     progress_clear(&v->bar);
     printf("step %lld: validation exact match %.3f  f1 %.3f  format %.3f  searches %.2f  "
-           "(%lld questions)\n", (long long)step, s.exact_match, s.f1, s.format, s.searches,
-           (long long)s.rows);
+           "(%lld questions)\n",
+           (long long)step, s.exact_match, s.f1, s.format, s.searches, (long long)s.rows);
     fflush(stdout);
     return SR1_OK;
 }
@@ -99,7 +102,8 @@ static int list_keys(void)
 
         if (sr1_config_key_describe(i, &k) == SR1_OK)
             printf("%-24s %-14s %s%s%s%s%s\n", k.name, k.default_text, k.help,
-                   k.choices ? " [" : "", k.choices ? k.choices : "", k.choices ? "]" : "",
+                   k.choices ? " [" : "", k.choices ? k.choices : "",
+                   k.choices ? "]" : "",
                    k.status == SR1_CONFIG_LATER ? " (still to come)" : "");
     }
     return TOOL_OK;
@@ -143,7 +147,8 @@ static int run(sr1_trainer *tr)
     progress_clear(&v.bar);
     running = NULL;
     if (st == SR1_E_CANCELLED) {
-        fprintf(stderr, "stopped after step %lld of %lld; continue with sr1-train --resume %s\n",
+        fprintf(stderr,
+                "stopped after step %lld of %lld; continue with sr1-train --resume %s\n",
                 (long long)sr1_trainer_steps_done(tr),
                 (long long)sr1_trainer_steps_planned(tr), sr1_trainer_run_folder(tr));
         return TOOL_INTERRUPTED;

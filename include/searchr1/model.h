@@ -1,4 +1,5 @@
-/* searchr1/model.h - language models: Qwen3 and Qwen2.5 decoders from Hugging Face folders.
+/* searchr1/model.h - language models: Qwen3 and Qwen2.5 decoders from Hugging Face
+ * folders.
  *
  * Ownership: free a model with sr1_model_free.
  * Errors:    a status other than SR1_OK leaves outputs as they were.
@@ -19,12 +20,13 @@ typedef struct sr1_model_options {
     const char *device;  /* "auto", "cpu", "cuda", "cuda:1"; NULL: "auto" */
     const char *dtype;   /* "fp32", "bf16", "fp16"; NULL: fp32 on the CPU, bf16 on CUDA */
     int32_t threads;     /* of one tensor operation, for the process; 0: leave as it is */
-    const char *init;    /* sr1_model_new_random: "normal" (sd 0.02) or "fan_in"; NULL: "normal" */
+    const char
+        *init; /* sr1_model_new_random: "normal" (sd 0.02) or "fan_in"; NULL: "normal" */
 } sr1_model_options;
 
 /* Load a folder with config.json and *.safetensors (model.safetensors, or shards with
- * model.safetensors.index.json). options may be NULL and is copied. A folder that does not
- * exist is SR1_E_NOT_FOUND with the command that would download the model; nothing is
+ * model.safetensors.index.json). options may be NULL and is copied. A folder that does
+ * not exist is SR1_E_NOT_FOUND with the command that would download the model; nothing is
  * fetched. Weights that are not finite are refused by name (SR1_E_NUMERIC). Caller frees
  * with sr1_model_free. Since 0.1. */
 SR1_API sr1_status sr1_model_open(sr1_model **out, const char *folder,

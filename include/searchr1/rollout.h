@@ -23,12 +23,13 @@ extern "C" {
 typedef struct sr1_rollout sr1_rollout;
 
 /* The search engine a configuration names (search_engine, search_index, mock_knowledge,
- * ...). Caller frees with sr1_search_free. SR1_E_CONFIG for the engine "none". Since 0.1. */
+ * ...). Caller frees with sr1_search_free. SR1_E_CONFIG for the engine "none". Since 0.1.
+ */
 SR1_API sr1_status sr1_search_open(sr1_search **out, const sr1_config *config);
 
 /* Build a rollout by the configuration (model_name_or_path, tokenizer, search_engine,
- * protocol, max_turns, ...). model, tokenizer and search may be NULL: then they are opened
- * as the configuration says. Since 0.1. */
+ * protocol, max_turns, ...). model, tokenizer and search may be NULL: then they are
+ * opened as the configuration says. Since 0.1. */
 SR1_API sr1_status sr1_rollout_new(sr1_rollout **out, const sr1_config *config,
                                    sr1_model *model, sr1_tokenizer *tokenizer,
                                    sr1_search *search);

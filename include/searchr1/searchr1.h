@@ -39,10 +39,10 @@
  * Three contracts hold for every function, unless its comment says otherwise.
  *
  * Ownership. sr1_x_new and sr1_x_open build a handle whole or not at all; free it with
- * sr1_x_free, which accepts NULL. A call that keeps a handle takes a reference of its own,
- * so the caller still frees what it made. Pointers that getters return are borrowed from
- * their first argument until it next changes. The comments use three phrases: "caller
- * frees with", "borrowed until", "copied".
+ * sr1_x_free, which accepts NULL. A call that keeps a handle takes a reference of its
+ * own, so the caller still frees what it made. Pointers that getters return are borrowed
+ * from their first argument until it next changes. The comments use three phrases:
+ * "caller frees with", "borrowed until", "copied".
  *
  * Errors. A function that can fail returns sr1_status: SR1_OK or a negative code. On
  * failure its outputs are as they were, and sr1_last_error() on the same thread says what

@@ -58,13 +58,14 @@ SR1_API sr1_status sr1_trainer_new(sr1_trainer **out, const sr1_config *config,
                                    sr1_search *search);
 SR1_API void sr1_trainer_free(sr1_trainer *trainer);
 
-/* Add a reward of the caller's to the configured ones (ops copied; see reward.h). Not once
- * a run has begun: SR1_E_STATE. Since 0.1. */
+/* Add a reward of the caller's to the configured ones (ops copied; see reward.h). Not
+ * once a run has begun: SR1_E_STATE. Since 0.1. */
 SR1_API sr1_status sr1_trainer_add_reward(sr1_trainer *trainer,
                                           const sr1_reward_ops *ops, void *self,
                                           double weight);
 
-/* The rollout that shares the trainer's weights; borrowed until the trainer is freed. Since 0.1. */
+/* The rollout that shares the trainer's weights; borrowed until the trainer is freed.
+ * Since 0.1. */
 SR1_API sr1_rollout *sr1_trainer_rollout(sr1_trainer *trainer);
 
 /* Optimizer steps taken by whole steps so far (0 for a fresh trainer). Since 0.1. */
@@ -72,10 +73,10 @@ SR1_API int64_t sr1_trainer_steps_done(const sr1_trainer *trainer);
 /* Steps the configuration asks for; 0 when it names no data. Since 0.1. */
 SR1_API int64_t sr1_trainer_steps_planned(const sr1_trainer *trainer);
 
-/* One GRPO update from trajectories that have rewards and advantages: update_times passes,
- * clipped, with KL (seed document: update_policy). The trajectories are borrowed; those
- * without policy tokens are skipped and counted. SR1_E_STATE names the first without an
- * advantage. report may be NULL. Since 0.1. */
+/* One GRPO update from trajectories that have rewards and advantages: update_times
+ * passes, clipped, with KL (seed document: update_policy). The trajectories are borrowed;
+ * those without policy tokens are skipped and counted. SR1_E_STATE names the first
+ * without an advantage. report may be NULL. Since 0.1. */
 SR1_API sr1_status sr1_trainer_update(sr1_trainer *trainer,
                                       sr1_trajectory *const *trajectories, size_t n,
                                       sr1_step_report *report);
@@ -101,14 +102,16 @@ typedef struct sr1_run_callbacks {
 /* Run to the planned end: data, steps, validation, metrics, checkpoints in the run folder
  * (key `out`). Returns SR1_OK when all work is done, SR1_E_CANCELLED after
  * sr1_trainer_stop (a checkpoint is written first). Since 0.1. */
-SR1_API sr1_status sr1_trainer_run(sr1_trainer *trainer, const sr1_run_callbacks *callbacks);
+SR1_API sr1_status sr1_trainer_run(sr1_trainer *trainer,
+                                   const sr1_run_callbacks *callbacks);
 
 /* Continue the run in this folder from its newest whole checkpoint, by the config.json it
  * holds, as if it had never stopped. Since 0.1. */
 SR1_API sr1_status sr1_trainer_resume(sr1_trainer **out, const char *run_folder,
                                       sr1_search *search);
 
-/* Ask a running sr1_trainer_run to end after the present step. Async-signal-safe. Since 0.1. */
+/* Ask a running sr1_trainer_run to end after the present step. Async-signal-safe. Since
+ * 0.1. */
 SR1_API void sr1_trainer_stop(sr1_trainer *trainer);
 
 /* Write the policy as a Hugging Face folder (weights, config, tokenizer). Since 0.1. */

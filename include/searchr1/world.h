@@ -1,10 +1,10 @@
 /* searchr1/world.h - a made-up world to learn searching in.
  *
- * A world has countries, cities, persons, companies, hotels, books and rivers with names of
- * two made-up syllables, one fact each (who wrote a book, where a person was born, ...), one
- * passage a fact and distracting passages. Questions need one fact or two (where was the
- * writer of a book born?). Names of validation and test are never seen in training, so a
- * model cannot answer from memory: it has to search.
+ * A world has countries, cities, persons, companies, hotels, books and rivers with names
+ * of two made-up syllables, one fact each (who wrote a book, where a person was born,
+ * ...), one passage a fact and distracting passages. Questions need one fact or two
+ * (where was the writer of a book born?). Names of validation and test are never seen in
+ * training, so a model cannot answer from memory: it has to search.
  *
  * Threads: no shared state. */
 #ifndef SEARCHR1_WORLD_H
@@ -22,15 +22,17 @@ typedef struct sr1_world_options {
     double scale;         /* size of the training world; 1 has 1216 passages */
     int32_t sft_worlds;   /* worlds of half that size that demonstrations are about; 40 */
     int32_t batch;        /* demonstrations of one training step; the stages' unit; 16 */
-    int32_t stage_steps[5]; /* steps of each stage of demonstrations: repeat lists, look up,
-                               one hop, one and two hops, mixed quality; 350 200 200 400 180 */
+    int32_t stage_steps[5]; /* steps of each stage of demonstrations: repeat lists, look
+                               up, one hop, one and two hops, mixed quality; 350 200 200
+                               400 180 */
     int32_t test_questions; /* half of them need two hops; 400 */
 } sr1_world_options;
 
 /* Set every field to its default. Since 0.1. */
 SR1_API void sr1_world_options_init(sr1_world_options *options);
 
-/* Called with the name of the phase and its progress; a status other than SR1_OK stops. */
+/* Called with the name of the phase and its progress; a status other than SR1_OK stops.
+ */
 typedef sr1_status (*sr1_world_progress_fn)(void *user, const char *phase, int64_t done,
                                             int64_t total);
 

@@ -2,8 +2,8 @@
  *
  * The softmax is taken on the way: with m the largest score so far, l and o the sums of
  * exp(s - m) and exp(s - m) v, a page with a larger score first scales l and o by
- * exp(m_old - m_new). The result is o / l. Vectors of 8 are written with the compilers' vector
- * extension, which every target lowers to what it has. */
+ * exp(m_old - m_new). The result is o / l. Vectors of 8 are written with the compilers'
+ * vector extension, which every target lowers to what it has. */
 #include "kernels/attention.h"
 
 #include <math.h>
@@ -41,7 +41,8 @@ size_t sr1__page_values_bytes(int32_t dim, int bf16)
 
 /* ---- storing ---- */
 
-void sr1__page_put(const struct sr1__page_head *h, int64_t t, const void *key, const void *value)
+void sr1__page_put(const struct sr1__page_head *h, int64_t t, const void *key,
+                   const void *value)
 {
     unsigned char *page = h->pages[t / SR1__PAGE];
     size_t at = (size_t)(t % SR1__PAGE);
@@ -116,8 +117,8 @@ INLINE void exp_negative(v8f *z)
 /* ---- one page ---- */
 
 /* s[t] = q . key_t; tokens from n on get -infinity. Returns the largest. */
-INLINE float page_scores(const float *q, const unsigned char *keys, int32_t dim, int bf16, int64_t n,
-                         float *s)
+INLINE float page_scores(const float *q, const unsigned char *keys, int32_t dim, int bf16,
+                         int64_t n, float *s)
 {
     v8f sum[GROUPS] = {{0}};
     float top = -INFINITY;
@@ -178,8 +179,8 @@ INLINE float page_weights(float *s, float top)
         d += (groups) * LANES;                                                           \
     } while (0)
 
-INLINE void page_values(const float *w, float scale, const unsigned char *values, int32_t width,
-                        int bf16, int64_t n, float *o)
+INLINE void page_values(const float *w, float scale, const unsigned char *values,
+                        int32_t width, int bf16, int64_t n, float *o)
 {
     int32_t d = 0;
 
@@ -189,7 +190,8 @@ INLINE void page_values(const float *w, float scale, const unsigned char *values
         VALUES_BLOCK(1);
 }
 
-INLINE void attend_one(const struct sr1__page_head *h, int bf16, const float *q, float *out)
+INLINE void attend_one(const struct sr1__page_head *h, int bf16, const float *q,
+                       float *out)
 {
     float o[SR1__HEAD_DIM_MAX];
     float s[SR1__PAGE];
@@ -214,7 +216,8 @@ INLINE void attend_one(const struct sr1__page_head *h, int bf16, const float *q,
         out[d] = o[d] / total;
 }
 
-INLINE void attend_body(const struct sr1__page_head *h, const float *q, int32_t n_heads, float *out)
+INLINE void attend_body(const struct sr1__page_head *h, const float *q, int32_t n_heads,
+                        float *out)
 {
     for (int32_t g = 0; g < n_heads; g++) {
         if (h->bf16)
@@ -236,7 +239,8 @@ VARIANT(portable, )
 VARIANT(avx2, __attribute__((target("avx2,fma"))))
 #endif
 
-void sr1__page_attend(const struct sr1__page_head *h, const float *q, int32_t n_heads, float *out)
+void sr1__page_attend(const struct sr1__page_head *h, const float *q, int32_t n_heads,
+                      float *out)
 {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {

@@ -1,8 +1,8 @@
 /* kernels/attention.h - one new token looks back over a paged cache of keys and values.
  *
- * A page holds SR1__PAGE tokens of a row. For one key-value head it has keys turned, [D, PAGE], so
- * that the scores of neighbouring tokens are made side by side, and values [PAGE, Dp], Dp being D
- * rounded up to a multiple of 8. Elements are fp32 or bf16. */
+ * A page holds SR1__PAGE tokens of a row. For one key-value head it has keys turned, [D,
+ * PAGE], so that the scores of neighbouring tokens are made side by side, and values
+ * [PAGE, Dp], Dp being D rounded up to a multiple of 8. Elements are fp32 or bf16. */
 #ifndef SR1__KERNELS_ATTENTION_H
 #define SR1__KERNELS_ATTENTION_H
 
@@ -27,13 +27,15 @@ size_t sr1__page_keys_bytes(int32_t dim, int bf16);
 size_t sr1__page_values_bytes(int32_t dim, int bf16);
 
 /* Store key[D] and value[D], of the cache's type, as token t. */
-void sr1__page_put(const struct sr1__page_head *h, int64_t t, const void *key, const void *value);
+void sr1__page_put(const struct sr1__page_head *h, int64_t t, const void *key,
+                   const void *value);
 /* Copy all keys and values out, each as [n, D] of the cache's type. */
 void sr1__page_get(const struct sr1__page_head *h, void *keys, void *values);
 
-/* out[g] = sum_t softmax_t(q[g] . key_t) value_t for n_heads queries q [n_heads, D], already
- * scaled; n > 0. */
-void sr1__page_attend(const struct sr1__page_head *h, const float *q, int32_t n_heads, float *out);
+/* out[g] = sum_t softmax_t(q[g] . key_t) value_t for n_heads queries q [n_heads, D],
+ * already scaled; n > 0. */
+void sr1__page_attend(const struct sr1__page_head *h, const float *q, int32_t n_heads,
+                      float *out);
 
 /* n values between fp32 and bf16 (to nearest, ties to even; NaN stays NaN). */
 void sr1__bf16_to_f32(const uint16_t *in, float *out, size_t n);

@@ -4,8 +4,8 @@
  *                gx = r (w gy - x r^2 mean(w gy x)),   gw += gy x r
  *     gate:      s = sigmoid(g):  y = g s u,  gg = gy u s (1 + g (1 - s)),  gu = gy g s
  *
- * Plain loops over LANES independent sums, which compilers turn into vectors of any width; on
- * x86 each is compiled three times and chosen at run time. */
+ * Plain loops over LANES independent sums, which compilers turn into vectors of any
+ * width; on x86 each is compiled three times and chosen at run time. */
 #include "kernels/layer.h"
 
 #include "kernels/exp.h"
@@ -63,8 +63,8 @@ INLINE void norm_row(const float *restrict x, const float *restrict w, float *re
 }
 
 INLINE void norm_row_back(const float *restrict x, const float *restrict w,
-                          const float *restrict gy, float *restrict gx, float *restrict gw,
-                          int64_t d, double eps)
+                          const float *restrict gy, float *restrict gx,
+                          float *restrict gw, int64_t d, double eps)
 {
     float r = inverse_rms(x, d, eps);
     float c = dot3(w, gy, x, d) * r * r / (float)d;
@@ -94,7 +94,8 @@ INLINE float sigmoid(float x)
     float depth = x > 0 ? -x : x;
     float e = sr1__exp_negative(depth > SR1__EXP_LOWEST ? depth : SR1__EXP_LOWEST);
 
-    return (x > 0 ? 1.0F : e) / (1.0F + e); /* 0 for NaN, which every use multiplies by x */
+    return (x > 0 ? 1.0F : e) /
+           (1.0F + e); /* 0 for NaN, which every use multiplies by x */
 }
 
 INLINE void swiglu_body(const float *gate_up, float *y, int64_t n, int64_t f)
@@ -129,8 +130,8 @@ INLINE void swiglu_back_body(const float *gate_up, const float *gy, float *g_gat
 }
 
 /* out = x turned by +angle; out may not be x. */
-INLINE void turn(const float *restrict x, const float *restrict cos, const float *restrict sin,
-                 float *restrict out, int64_t half)
+INLINE void turn(const float *restrict x, const float *restrict cos,
+                 const float *restrict sin, float *restrict out, int64_t half)
 {
     for (int64_t i = 0; i < half; i++) {
         out[i] = x[i] * cos[i] - x[half + i] * sin[i];
@@ -161,9 +162,9 @@ INLINE void heads_row(const float *x, int64_t m, int64_t d, const float *w, doub
     }
 }
 
-INLINE void heads_row_back(const float *x, int64_t m, int64_t d, const float *w, double eps,
-                           const float *cos, const float *sin, const float *g, float *gx,
-                           float *gw)
+INLINE void heads_row_back(const float *x, int64_t m, int64_t d, const float *w,
+                           double eps, const float *cos, const float *sin, const float *g,
+                           float *gx, float *gw)
 {
     float gy[SR1__LAYER_DIM_MAX];
 
@@ -184,15 +185,15 @@ INLINE void turn_body(const struct sr1__heads *h, const float *qkv, const float 
 
         heads_row(row, h->n_q, d, h->q_norm, h->eps, cos + t * d, sin + t * d,
                   q + t * h->n_q * d);
-        heads_row(row + h->n_q * d, h->n_kv, d, h->k_norm, h->eps, cos + t * d, sin + t * d,
-                  k + t * h->n_kv * d);
+        heads_row(row + h->n_q * d, h->n_kv, d, h->k_norm, h->eps, cos + t * d,
+                  sin + t * d, k + t * h->n_kv * d);
     }
 }
 
 INLINE void turn_back_body(const struct sr1__heads *h, const float *qkv, const float *cos,
                            const float *sin, const float *gq, const float *gk,
-                           const float *gv, float *g_qkv, float *g_q_norm, float *g_k_norm,
-                           int64_t n)
+                           const float *gv, float *g_qkv, float *g_q_norm,
+                           float *g_k_norm, int64_t n)
 {
     int64_t d = h->dim;
     int64_t width = (h->n_q + 2 * h->n_kv) * d;
@@ -212,13 +213,15 @@ INLINE void turn_back_body(const struct sr1__heads *h, const float *qkv, const f
 
 /* X(name, parameters, arguments): every kernel, to be compiled once a variant. */
 #define KERNELS(X)                                                                       \
-    X(norm, (const float *x, const float *w, float *y, int64_t n, int64_t d, double eps),  \
+    X(norm,                                                                              \
+      (const float *x, const float *w, float *y, int64_t n, int64_t d, double eps),      \
       (x, w, y, n, d, eps))                                                              \
     X(norm_back,                                                                         \
       (const float *x, const float *w, const float *gy, float *gx, float *gw, int64_t n, \
        int64_t d, double eps),                                                           \
       (x, w, gy, gx, gw, n, d, eps))                                                     \
-    X(swiglu, (const float *gate_up, float *y, int64_t n, int64_t f), (gate_up, y, n, f))  \
+    X(swiglu, (const float *gate_up, float *y, int64_t n, int64_t f),                    \
+      (gate_up, y, n, f))                                                                \
     X(swiglu_back,                                                                       \
       (const float *gate_up, const float *gy, float *g_gate_up, int64_t n, int64_t f),   \
       (gate_up, gy, g_gate_up, n, f))                                                    \
@@ -228,7 +231,7 @@ INLINE void turn_back_body(const struct sr1__heads *h, const float *qkv, const f
       (h, qkv, cos, sin, q, k, n))                                                       \
     X(turn_back,                                                                         \
       (const struct sr1__heads *h, const float *qkv, const float *cos, const float *sin, \
-       const float *gq, const float *gk, const float *gv, float *g_qkv, float *g_q_norm,   \
+       const float *gq, const float *gk, const float *gv, float *g_qkv, float *g_q_norm, \
        float *g_k_norm, int64_t n),                                                      \
       (h, qkv, cos, sin, gq, gk, gv, g_qkv, g_q_norm, g_k_norm, n))
 
@@ -240,9 +243,13 @@ struct kernels {
 #define PORTABLE(name, params, args)                                                     \
     static void name##_portable params { name##_body args; }
 #define AVX2(name, params, args)                                                         \
-    __attribute__((target("avx2,fma"))) static void name##_avx2 params { name##_body args; }
+    __attribute__((target("avx2,fma"))) static void name##_avx2 params                   \
+    {                                                                                    \
+        name##_body args;                                                                \
+    }
 #define AVX512(name, params, args)                                                       \
-    __attribute__((target("avx512f,avx512dq,avx2,fma"))) static void name##_avx512 params  \
+    __attribute__((                                                                      \
+        target("avx512f,avx512dq,avx2,fma"))) static void name##_avx512 params           \
     {                                                                                    \
         name##_body args;                                                                \
     }
@@ -270,13 +277,14 @@ static const struct kernels *pick(void)
     return &portable;
 }
 
-void sr1__rms_norm(const float *x, const float *w, float *y, int64_t n, int64_t d, double eps)
+void sr1__rms_norm(const float *x, const float *w, float *y, int64_t n, int64_t d,
+                   double eps)
 {
     pick()->norm(x, w, y, n, d, eps);
 }
 
-void sr1__rms_norm_back(const float *x, const float *w, const float *gy, float *gx, float *gw,
-                        int64_t n, int64_t d, double eps)
+void sr1__rms_norm_back(const float *x, const float *w, const float *gy, float *gx,
+                        float *gw, int64_t n, int64_t d, double eps)
 {
     pick()->norm_back(x, w, gy, gx, gw, n, d, eps);
 }
@@ -299,8 +307,9 @@ void sr1__heads_turn(const struct sr1__heads *h, const float *qkv, const float *
 }
 
 void sr1__heads_turn_back(const struct sr1__heads *h, const float *qkv, const float *cos,
-                          const float *sin, const float *gq, const float *gk, const float *gv,
-                          float *g_qkv, float *g_q_norm, float *g_k_norm, int64_t n)
+                          const float *sin, const float *gq, const float *gk,
+                          const float *gv, float *g_qkv, float *g_q_norm, float *g_k_norm,
+                          int64_t n)
 {
     pick()->turn_back(h, qkv, cos, sin, gq, gk, gv, g_qkv, g_q_norm, g_k_norm, n);
 }

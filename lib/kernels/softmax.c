@@ -1,8 +1,8 @@
 /* kernels/softmax.c - maximum and exponentials of a row of logits.
  *
- * The loops are plain C over LANES independent sums, which compilers turn into vectors of any
- * width; on x86 each is compiled three times. A block's sum is taken in float, of a thousand
- * terms over 16 lanes; blocks are added in double. */
+ * The loops are plain C over LANES independent sums, which compilers turn into vectors of
+ * any width; on x86 each is compiled three times. A block's sum is taken in float, of a
+ * thousand terms over 16 lanes; blocks are added in double. */
 #include "kernels/softmax.h"
 
 #include "kernels/exp.h"
@@ -73,7 +73,8 @@ INLINE double block_body(const float *restrict x, size_t n, float max, float inv
     return m;
 }
 
-INLINE double weights_body(const float *x, size_t n, float max, double t, float *e, double *sums)
+INLINE double weights_body(const float *x, size_t n, float max, double t, float *e,
+                           double *sums)
 {
     float inv_t = (float)(1.0 / t);
     double moment = 0;
@@ -89,7 +90,8 @@ INLINE double weights_body(const float *x, size_t n, float max, double t, float 
 
 struct kernels {
     int (*max)(const float *x, size_t n, float *max);
-    double (*weights)(const float *x, size_t n, float max, double t, float *e, double *sums);
+    double (*weights)(const float *x, size_t n, float max, double t, float *e,
+                      double *sums);
 };
 
 #define VARIANT(name, attribute)                                                         \
@@ -97,8 +99,8 @@ struct kernels {
     {                                                                                    \
         return max_body(x, n, max);                                                      \
     }                                                                                    \
-    attribute static double weights_##name(const float *x, size_t n, float max, double t, \
-                                           float *e, double *sums)                       \
+    attribute static double weights_##name(const float *x, size_t n, float max,          \
+                                           double t, float *e, double *sums)             \
     {                                                                                    \
         return weights_body(x, n, max, t, e, sums);                                      \
     }                                                                                    \
@@ -131,7 +133,8 @@ int sr1__softmax_max(const float *x, size_t n, float *max)
     return pick()->max(x, n, max);
 }
 
-double sr1__softmax_weights(const float *x, size_t n, float max, double t, float *e, double *sums)
+double sr1__softmax_weights(const float *x, size_t n, float max, double t, float *e,
+                            double *sums)
 {
     return pick()->weights(x, n, max, t, e, sums);
 }

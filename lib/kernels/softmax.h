@@ -1,5 +1,5 @@
-/* kernels/softmax.h - the two passes over a row of logits that every draw needs, compiled for
- * the vector units a processor may have and chosen at run time. */
+/* kernels/softmax.h - the two passes over a row of logits that every draw needs, compiled
+ * for the vector units a processor may have and chosen at run time. */
 #ifndef SR1__KERNELS_SOFTMAX_H
 #define SR1__KERNELS_SOFTMAX_H
 
@@ -15,6 +15,7 @@ int sr1__softmax_max(const float *x, size_t n, float *max);
 
 /* e[i] = exp(z_i), z_i = (x[i] - max) / t; sums[b] = sum of e over block b.
  * Returns the sum of e[i] * z_i. An exponential below 2^-126 counts as 0. */
-double sr1__softmax_weights(const float *x, size_t n, float max, double t, float *e, double *sums);
+double sr1__softmax_weights(const float *x, size_t n, float max, double t, float *e,
+                            double *sums);
 
 #endif

@@ -1,7 +1,8 @@
 /* model/decoder.c - rows of tokens under way: feeding, forking, drawing.
  *
- * A feed packs the new tokens of all its rows into one pass; the cache (kv.h) lets each token
- * look at its own row. Only the last token of each row goes through the vocabulary head. */
+ * A feed packs the new tokens of all its rows into one pass; the cache (kv.h) lets each
+ * token look at its own row. Only the last token of each row goes through the vocabulary
+ * head. */
 #include "model/decoder.h"
 
 #include "base/mem.h"
@@ -120,14 +121,15 @@ static sr1_status check_feed(struct sr1__decoder *d, const struct sr1__feed *f)
     SR1__TRY(check_row(d, f->row));
     r = &d->rows[f->row];
     if (r->feed == d->feed)
-        return sr1__fail(SR1_E_INVALID, "decoder: row %d is fed twice at once", (int)f->row);
+        return sr1__fail(SR1_E_INVALID, "decoder: row %d is fed twice at once",
+                         (int)f->row);
     r->feed = d->feed;
     if (f->n_ids == 0)
         return sr1__fail(SR1_E_INVALID, "decoder: row %d is fed no tokens", (int)f->row);
     if (f->n_ids > (size_t)(d->max_tokens - r->length))
-        return sr1__fail(SR1_E_LIMIT,
-                         "decoder: row %d would have %zu tokens; its maximum is %lld", (int)f->row,
-                         (size_t)r->length + f->n_ids, (long long)d->max_tokens);
+        return sr1__fail(
+            SR1_E_LIMIT, "decoder: row %d would have %zu tokens; its maximum is %lld",
+            (int)f->row, (size_t)r->length + f->n_ids, (long long)d->max_tokens);
     if (r->length > 0 && r->version != d->model->version)
         return sr1__fail(SR1_E_STATE,
                          "decoder: the weights have changed since row %d began; clear it",
@@ -154,7 +156,8 @@ static sr1_status grow_scratch(struct sr1__decoder *d, size_t n)
     return SR1_OK;
 }
 
-/* Lay the tokens end to end. *total receives their number, *top the largest position + 1. */
+/* Lay the tokens end to end. *total receives their number, *top the largest position + 1.
+ */
 static sr1_status pack(struct sr1__decoder *d, const struct sr1__feed *feeds, size_t n,
                        int64_t *total, int64_t *top)
 {
@@ -201,8 +204,8 @@ struct pass {
     size_t n;
 };
 
-static sr1_tensor *attend(sr1_scope *s, void *self, int32_t layer, sr1_tensor *q, sr1_tensor *k,
-                          sr1_tensor *v)
+static sr1_tensor *attend(sr1_scope *s, void *self, int32_t layer, sr1_tensor *q,
+                          sr1_tensor *k, sr1_tensor *v)
 {
     const struct pass *p = self;
     struct sr1__kv *kv = p->d->kv;
@@ -219,7 +222,8 @@ static void read_logits(sr1_scope *s, struct sr1__decoder *d, size_t n, int64_t 
     const float *v;
 
     if ((int64_t)n < total)
-        hidden = t_index_select(s, hidden, 0, t_from_i64(s, d->last, T_SHAPE((int64_t)n)));
+        hidden =
+            t_index_select(s, hidden, 0, t_from_i64(s, d->last, T_SHAPE((int64_t)n)));
     logits = sr1__qwen_logits(s, d->model, hidden);
     logits = t_contiguous(s, t_to_device(s, t_to(s, logits, SR1__F32), SR1__CPU));
     v = sr1__shim_data(logits);
@@ -234,12 +238,14 @@ static sr1_status run(struct sr1__decoder *d, size_t n, int64_t total)
     sr1_scope *s = sr1__scope_open(d->model->device, "decode");
 
     sr1__scope_inference(s);
-    read_logits(s, d, n, total,
-                sr1__qwen_body(s, d->model, d->ids, d->positions, (size_t)total, &attention));
+    read_logits(
+        s, d, n, total,
+        sr1__qwen_body(s, d->model, d->ids, d->positions, (size_t)total, &attention));
     return sr1__scope_close(s);
 }
 
-sr1_status sr1__decoder_feed(struct sr1__decoder *d, const struct sr1__feed *feeds, size_t n)
+sr1_status sr1__decoder_feed(struct sr1__decoder *d, const struct sr1__feed *feeds,
+                             size_t n)
 {
     int64_t total;
     int64_t top;
@@ -247,7 +253,8 @@ sr1_status sr1__decoder_feed(struct sr1__decoder *d, const struct sr1__feed *fee
     if (n == 0)
         return SR1_OK;
     if (n > (size_t)d->n_rows)
-        return sr1__fail(SR1_E_INVALID, "decoder: %zu feeds for %d rows", n, (int)d->n_rows);
+        return sr1__fail(SR1_E_INVALID, "decoder: %zu feeds for %d rows", n,
+                         (int)d->n_rows);
     SR1__TRY(pack(d, feeds, n, &total, &top));
     SR1__TRY(reserve(d, n, top));
     SR1__TRY(run(d, n, total));
@@ -284,7 +291,8 @@ static sr1_status fork_one(struct sr1__decoder *d, int32_t from, int32_t to)
     return SR1_OK;
 }
 
-sr1_status sr1__decoder_fork(struct sr1__decoder *d, int32_t from, const int32_t *to, size_t n)
+sr1_status sr1__decoder_fork(struct sr1__decoder *d, int32_t from, const int32_t *to,
+                             size_t n)
 {
     SR1__TRY(check_row(d, from));
     for (size_t i = 0; i < n; i++)
@@ -312,7 +320,8 @@ void sr1__decoder_reset(struct sr1__decoder *d)
 
 const float *sr1__decoder_logits(const struct sr1__decoder *d, int32_t row)
 {
-    return row >= 0 && row < d->n_rows && d->rows[row].length > 0 ? d->rows[row].logits : NULL;
+    return row >= 0 && row < d->n_rows && d->rows[row].length > 0 ? d->rows[row].logits
+                                                                  : NULL;
 }
 
 int64_t sr1__decoder_length(const struct sr1__decoder *d, int32_t row)
@@ -335,23 +344,25 @@ void sr1__decoder_stats(const struct sr1__decoder *d, struct sr1__decoder_stats 
 
 sr1_status sr1__decoder_sample(struct sr1__decoder *d, const int32_t *rows, size_t n,
                                const struct sr1__sampling *sampling,
-                               struct sr1__rng *const *rngs, int32_t *ids, float *log_probs,
-                               float *entropies)
+                               struct sr1__rng *const *rngs, int32_t *ids,
+                               float *log_probs, float *entropies)
 {
     size_t vocab = (size_t)d->model->config.vocab_size;
 
     if (n > (size_t)d->n_rows)
-        return sr1__fail(SR1_E_INVALID, "decoder: %zu draws from %d rows", n, (int)d->n_rows);
+        return sr1__fail(SR1_E_INVALID, "decoder: %zu draws from %d rows", n,
+                         (int)d->n_rows);
     if (!rngs && sampling->temperature > 0)
         return sr1__fail(SR1_E_INVALID, "decoder: a draw needs a random stream");
     for (size_t i = 0; i < n; i++) {
         SR1__TRY(check_row(d, rows[i]));
         d->logits[i] = sr1__decoder_logits(d, rows[i]);
         if (!d->logits[i])
-            return sr1__fail(SR1_E_STATE, "decoder: row %d has read nothing yet", (int)rows[i]);
+            return sr1__fail(SR1_E_STATE, "decoder: row %d has read nothing yet",
+                             (int)rows[i]);
     }
-    SR1__TRY(sr1__sample_rows(n * vocab > PARALLEL_LOGITS ? d->pool : NULL, d->logits, n, vocab,
-                              sampling, rngs, d->samples));
+    SR1__TRY(sr1__sample_rows(n * vocab > PARALLEL_LOGITS ? d->pool : NULL, d->logits, n,
+                              vocab, sampling, rngs, d->samples));
     for (size_t i = 0; i < n; i++) {
         ids[i] = d->samples[i].id;
         if (log_probs)

@@ -1,9 +1,9 @@
 /* model/decoder.h - next tokens for many rows at once, each row keeping what it has read.
  *
  * A row is one sequence under way. Feeding appends tokens to any mix of rows (prompts,
- * observations, the token just drawn) in ONE forward pass; afterwards each fed row has the logits of
- * its next token. A row costs nothing while it is not fed. Rows forked from one prompt share
- * its cache.
+ * observations, the token just drawn) in ONE forward pass; afterwards each fed row has
+ * the logits of its next token. A row costs nothing while it is not fed. Rows forked from
+ * one prompt share its cache.
  *
  * Ownership: the decoder keeps a reference to the model.
  * Errors:    a failed feed leaves every row as it was.
@@ -16,8 +16,8 @@
 
 struct sr1__decoder;
 
-/* Rows 0..max_rows-1, all empty, each of at most max_tokens_per_row tokens. Memory is taken as
- * rows grow. */
+/* Rows 0..max_rows-1, all empty, each of at most max_tokens_per_row tokens. Memory is
+ * taken as rows grow. */
 sr1_status sr1__decoder_new(struct sr1__decoder **out, sr1_model *m, int32_t max_rows,
                             int64_t max_tokens_per_row);
 void sr1__decoder_free(struct sr1__decoder *d); /* NULL is fine */
@@ -29,30 +29,32 @@ struct sr1__feed {
     size_t n_ids; /* > 0 */
 };
 
-/* Append to n different rows in one forward pass. SR1_E_LIMIT when a row would grow past its
- * maximum; SR1_E_STATE when the weights have changed (sr1__model_touch) since a fed row began:
- * clear the rows or reset. */
-sr1_status sr1__decoder_feed(struct sr1__decoder *d, const struct sr1__feed *feeds, size_t n);
+/* Append to n different rows in one forward pass. SR1_E_LIMIT when a row would grow past
+ * its maximum; SR1_E_STATE when the weights have changed (sr1__model_touch) since a fed
+ * row began: clear the rows or reset. */
+sr1_status sr1__decoder_feed(struct sr1__decoder *d, const struct sr1__feed *feeds,
+                             size_t n);
 
 /* Make the rows to[0..n) copies of row `from`: its tokens, its logits. What they held is
  * cleared; `from` may not be among them. */
-sr1_status sr1__decoder_fork(struct sr1__decoder *d, int32_t from, const int32_t *to, size_t n);
+sr1_status sr1__decoder_fork(struct sr1__decoder *d, int32_t from, const int32_t *to,
+                             size_t n);
 
-/* Logits [V] of the row's next token; NULL when it was never fed. Borrowed until the row is
- * fed, cleared, or forked to. */
+/* Logits [V] of the row's next token; NULL when it was never fed. Borrowed until the row
+ * is fed, cleared, or forked to. */
 const float *sr1__decoder_logits(const struct sr1__decoder *d, int32_t row);
 
-/* Draw a token for each of n rows, row rows[i] with its stream rngs[i] (rngs NULL: greedy). The
- * token is not appended: feed it. log_probs and entropies may be NULL. */
+/* Draw a token for each of n rows, row rows[i] with its stream rngs[i] (rngs NULL:
+ * greedy). The token is not appended: feed it. log_probs and entropies may be NULL. */
 sr1_status sr1__decoder_sample(struct sr1__decoder *d, const int32_t *rows, size_t n,
                                const struct sr1__sampling *sampling,
-                               struct sr1__rng *const *rngs, int32_t *ids, float *log_probs,
-                               float *entropies);
+                               struct sr1__rng *const *rngs, int32_t *ids,
+                               float *log_probs, float *entropies);
 
 /* Forget a row; its memory is used again. */
 void sr1__decoder_clear(struct sr1__decoder *d, int32_t row);
-/* Clear all rows and give their memory back. Before an optimizer step, so that the step has the
- * room, and before the first feed after one. */
+/* Clear all rows and give their memory back. Before an optimizer step, so that the step
+ * has the room, and before the first feed after one. */
 void sr1__decoder_reset(struct sr1__decoder *d);
 
 int64_t sr1__decoder_length(const struct sr1__decoder *d, int32_t row); /* tokens read */

@@ -1,7 +1,8 @@
 /* model/kv.h - what the decoder asks of a cache of keys and values.
  *
- * Two kinds: pages in host memory, read by a kernel of our own (kv_paged.c: the CPU in fp32 and
- * bf16), and tensors with a slot for each row (kv_slots.c: any device and type). */
+ * Two kinds: pages in host memory, read by a kernel of our own (kv_paged.c: the CPU in
+ * fp32 and bf16), and tensors with a slot for each row (kv_slots.c: any device and type).
+ */
 #ifndef SR1__MODEL_KV_H
 #define SR1__MODEL_KV_H
 
@@ -23,8 +24,8 @@ struct sr1__kv_ops {
     sr1_status (*reserve)(struct sr1__kv *kv, const struct sr1__span *spans, size_t n);
     /* Store k, v [N,Hkv,D] and let q [N,H,D] look at its row so far -> [N,H*D]. */
     sr1_tensor *(*attend)(sr1_scope *s, struct sr1__kv *kv, int32_t layer,
-                          const struct sr1__span *spans, size_t n, sr1_tensor *q, sr1_tensor *k,
-                          sr1_tensor *v);
+                          const struct sr1__span *spans, size_t n, sr1_tensor *q,
+                          sr1_tensor *k, sr1_tensor *v);
     /* Row `to`, empty, becomes the first n_tokens of row `from`. */
     sr1_status (*fork)(struct sr1__kv *kv, int32_t from, int32_t to, int64_t n_tokens);
     void (*clear)(struct sr1__kv *kv, int32_t row);

@@ -1,8 +1,9 @@
 /* model/kv_paged.c - keys and values in pages of host memory (kernels/attention.h).
  *
- * A page holds SR1__PAGE tokens of a row in all layers. Forked rows share pages; a row that is
- * about to write into a shared one gets a copy first. One new token of a row is attended by the
- * kernel straight from the pages; several go through libtorch over a gathered copy. */
+ * A page holds SR1__PAGE tokens of a row in all layers. Forked rows share pages; a row
+ * that is about to write into a shared one gets a copy first. One new token of a row is
+ * attended by the kernel straight from the pages; several go through libtorch over a
+ * gathered copy. */
 #include "model/kv.h"
 
 #include "base/mem.h"
@@ -126,7 +127,8 @@ static sr1_status reserve_row(struct paged *c, const struct sr1__span *sp)
     return SR1_OK;
 }
 
-static sr1_status paged_reserve(struct sr1__kv *kv, const struct sr1__span *spans, size_t n)
+static sr1_status paged_reserve(struct sr1__kv *kv, const struct sr1__span *spans,
+                                size_t n)
 {
     for (size_t i = 0; i < n; i++)
         SR1__TRY(reserve_row((struct paged *)(void *)kv, &spans[i]));
@@ -142,7 +144,8 @@ static void paged_clear(struct sr1__kv *kv, int32_t row)
         drop_page(c, r->pages[--r->n]);
 }
 
-static sr1_status paged_fork(struct sr1__kv *kv, int32_t from, int32_t to, int64_t n_tokens)
+static sr1_status paged_fork(struct sr1__kv *kv, int32_t from, int32_t to,
+                             int64_t n_tokens)
 {
     struct paged *c = (struct paged *)(void *)kv;
     const struct row *a = &c->rows[from];
@@ -159,10 +162,11 @@ static sr1_status paged_fork(struct sr1__kv *kv, int32_t from, int32_t to, int64
 
 /* ---- attention ---- */
 
-static struct sr1__page_head head_of(const struct paged *c, int32_t layer, int32_t row, int64_t head,
-                                     int64_t n)
+static struct sr1__page_head head_of(const struct paged *c, int32_t layer, int32_t row,
+                                     int64_t head, int64_t n)
 {
-    struct sr1__page_head h = {.pages = c->rows[row].pages, .n = n, .dim = c->dim, .bf16 = c->bf16};
+    struct sr1__page_head h = {
+        .pages = c->rows[row].pages, .n = n, .dim = c->dim, .bf16 = c->bf16};
 
     h.keys = (size_t)(layer * c->kv_heads + head) * (c->keys_bytes + c->values_bytes);
     h.values = h.keys + c->keys_bytes;
@@ -195,7 +199,8 @@ static sr1_status work_on(void *arg, size_t i)
     float scale = 1.0F / sqrtf((float)c->dim);
 
     for (int64_t t = 0; t < sp->n; t++) {
-        size_t from = ((size_t)(sp->first + t) * (size_t)c->kv_heads + (size_t)head) * size;
+        size_t from =
+            ((size_t)(sp->first + t) * (size_t)c->kv_heads + (size_t)head) * size;
 
         sr1__page_put(&h, sp->past + t, w->k + from, w->v + from);
     }
@@ -206,7 +211,8 @@ static sr1_status work_on(void *arg, size_t i)
         float out[SR1__HEAD_DIM_MAX];
 
         if (c->bf16)
-            sr1__bf16_to_f32((const uint16_t *)(const void *)(w->q + at + g * size), q, d);
+            sr1__bf16_to_f32((const uint16_t *)(const void *)(w->q + at + g * size), q,
+                             d);
         else
             memcpy(q, w->q + at + g * size, size);
         for (size_t j = 0; j < d; j++)
@@ -220,14 +226,16 @@ static sr1_status work_on(void *arg, size_t i)
     return SR1_OK;
 }
 
-/* A span of several tokens that follow others, over a copy of the row's keys and values. */
-static sr1_tensor *attend_gathered(sr1_scope *s, const struct work *w, const struct sr1__span *sp,
-                                   sr1_tensor *q)
+/* A span of several tokens that follow others, over a copy of the row's keys and values.
+ */
+static sr1_tensor *attend_gathered(sr1_scope *s, const struct work *w,
+                                   const struct sr1__span *sp, sr1_tensor *q)
 {
     const struct paged *c = w->c;
     int64_t total = sp->past + sp->n;
     int32_t dtype = t_dtype(q);
-    size_t head_bytes = (size_t)(total * c->dim) * (c->bf16 ? sizeof(uint16_t) : sizeof(float));
+    size_t head_bytes =
+        (size_t)(total * c->dim) * (c->bf16 ? sizeof(uint16_t) : sizeof(float));
     sr1_tensor *k = t_empty(s, dtype, T_SHAPE(1, c->kv_heads, total, c->dim));
     sr1_tensor *v = t_empty(s, dtype, T_SHAPE(1, c->kv_heads, total, c->dim));
     unsigned char *keys = sr1__shim_data(k);
@@ -236,14 +244,16 @@ static sr1_tensor *attend_gathered(sr1_scope *s, const struct work *w, const str
     for (int64_t head = 0; keys && values && head < c->kv_heads; head++) {
         struct sr1__page_head h = head_of(c, w->layer, sp->row, head, total);
 
-        sr1__page_get(&h, keys + (size_t)head * head_bytes, values + (size_t)head * head_bytes);
+        sr1__page_get(&h, keys + (size_t)head * head_bytes,
+                      values + (size_t)head * head_bytes);
     }
     return sr1__kv_attend_span(s, q, k, v, sp->past);
 }
 
-/* Spans of several tokens: the fresh ones from i on that lie next to each other go together. */
-static size_t attend_spans(sr1_scope *outer, const struct work *w, size_t i, size_t n, sr1_tensor *q,
-                           sr1_tensor *k, sr1_tensor *v, sr1_tensor *out)
+/* Spans of several tokens: the fresh ones from i on that lie next to each other go
+ * together. */
+static size_t attend_spans(sr1_scope *outer, const struct work *w, size_t i, size_t n,
+                           sr1_tensor *q, sr1_tensor *k, sr1_tensor *v, sr1_tensor *out)
 {
     const struct sr1__span *sp = &w->spans[i];
     sr1_scope *s = sr1__scope_nest(outer, "row %d", (int)sp->row);
@@ -286,8 +296,8 @@ static sr1_tensor *paged_attend(sr1_scope *s, struct sr1__kv *kv, int32_t layer,
         return out;
     for (size_t i = 0; i < n; i++)
         cost += (spans[i].past + spans[i].n) * 2 * c->heads * c->dim;
-    sr1__scope_check(s, sr1__pool_run(cost > PARALLEL_WORK ? c->pool : NULL, n * (size_t)c->kv_heads,
-                                      work_on, &w));
+    sr1__scope_check(s, sr1__pool_run(cost > PARALLEL_WORK ? c->pool : NULL,
+                                      n * (size_t)c->kv_heads, work_on, &w));
     for (size_t i = 0; i < n;)
         i += spans[i].n > 1 ? attend_spans(s, &w, i, n, q, k, v, out) : 1;
     return out;
@@ -326,8 +336,9 @@ static void paged_free(struct sr1__kv *kv)
     sr1__free(c);
 }
 
-static const struct sr1__kv_ops paged_ops = {paged_reserve, paged_attend, paged_fork, paged_clear,
-                                             paged_trim,    paged_bytes,  paged_free};
+static const struct sr1__kv_ops paged_ops = {paged_reserve, paged_attend, paged_fork,
+                                             paged_clear,   paged_trim,   paged_bytes,
+                                             paged_free};
 
 sr1_status sr1__kv_paged_new(struct sr1__kv **out, const sr1_model *m, int32_t max_rows,
                              struct sr1__pool *pool)

@@ -1,8 +1,10 @@
-/* model/kv_slots.c - keys and values as tensors [slots, cap, Hkv, D] a layer: any device, any type.
+/* model/kv_slots.c - keys and values as tensors [slots, cap, Hkv, D] a layer: any device,
+ * any type.
  *
- * A live row has a slot; slots and cap double as they are needed. Rows with one new token are
- * attended together: query heads that share a key-value head lie along the query axis, so that
- * keys are never repeated, and a mask hides what lies beyond a row's length. */
+ * A live row has a slot; slots and cap double as they are needed. Rows with one new token
+ * are attended together: query heads that share a key-value head lie along the query
+ * axis, so that keys are never repeated, and a mask hides what lies beyond a row's
+ * length. */
 #include "model/kv.h"
 
 #include "base/mem.h"
@@ -61,9 +63,10 @@ static int64_t grown(int64_t now, int64_t want, int64_t first, int64_t max)
     return n < max ? n : max;
 }
 
-/* A zeroed cache of the new size with the old contents; zeros, as masked places are multiplied by 0. */
-static sr1_tensor *enlarged(sr1_scope *s, const struct slots *c, sr1_tensor *old, int64_t n_slots,
-                            int64_t cap)
+/* A zeroed cache of the new size with the old contents; zeros, as masked places are
+ * multiplied by 0. */
+static sr1_tensor *enlarged(sr1_scope *s, const struct slots *c, sr1_tensor *old,
+                            int64_t n_slots, int64_t cap)
 {
     const struct sr1__hf_config *config = &c->model->config;
     sr1_tensor *t = t_full(s, 0.0, c->model->dtype,
@@ -120,7 +123,8 @@ static void take_slot(struct slots *c, int32_t row)
     }
 }
 
-static sr1_status slots_reserve(struct sr1__kv *kv, const struct sr1__span *spans, size_t n)
+static sr1_status slots_reserve(struct sr1__kv *kv, const struct sr1__span *spans,
+                                size_t n)
 {
     struct slots *c = of(kv);
     int64_t n_slots = 0;
@@ -149,7 +153,8 @@ static void slots_clear(struct sr1__kv *kv, int32_t row)
     c->slot_of[row] = -1;
 }
 
-static sr1_status slots_fork(struct sr1__kv *kv, int32_t from, int32_t to, int64_t n_tokens)
+static sr1_status slots_fork(struct sr1__kv *kv, int32_t from, int32_t to,
+                             int64_t n_tokens)
 {
     struct slots *c = of(kv);
     const struct sr1__span sp = {.row = to, .n = n_tokens};
@@ -212,8 +217,8 @@ static void upload_plan(sr1_scope *s, struct plan *p, const struct plan_data *x,
     p->mask = t_hold(s, t_reshape(s, mask, T_SHAPE(m, 1, 1, p->longest)));
 }
 
-static void make_plan(sr1_scope *s, struct slots *c, const struct sr1__span *spans, size_t n,
-                      int64_t n_tokens)
+static void make_plan(sr1_scope *s, struct slots *c, const struct sr1__span *spans,
+                      size_t n, int64_t n_tokens)
 {
     struct plan *p = &c->plan;
     struct plan_data x;
@@ -242,7 +247,8 @@ static void make_plan(sr1_scope *s, struct slots *c, const struct sr1__span *spa
     sr1__free(x.mask);
 }
 
-static void store(sr1_scope *s, const struct slots *c, sr1_tensor *cache, sr1_tensor *rows)
+static void store(sr1_scope *s, const struct slots *c, sr1_tensor *cache,
+                  sr1_tensor *rows)
 {
     const struct sr1__hf_config *config = &c->model->config;
     sr1_tensor *flat = t_reshape(
@@ -259,8 +265,8 @@ static sr1_tensor *pick(sr1_scope *s, const struct slots *c, sr1_tensor *cache)
     return t_transpose(s, t_index_select(s, t, 0, c->plan.slots), 1, 2);
 }
 
-static void attend_single(sr1_scope *s, const struct slots *c, int32_t layer, sr1_tensor *q,
-                          sr1_tensor *out)
+static void attend_single(sr1_scope *s, const struct slots *c, int32_t layer,
+                          sr1_tensor *q, sr1_tensor *out)
 {
     const struct sr1__hf_config *config = &c->model->config;
     const struct plan *p = &c->plan;
@@ -269,8 +275,9 @@ static void attend_single(sr1_scope *s, const struct slots *c, int32_t layer, sr
 
     if (p->tokens)
         q = t_index_select(s, q, 0, p->tokens);
-    q = t_reshape(s, q, T_SHAPE(n, config->n_kv_heads, config->n_heads / config->n_kv_heads,
-                                config->head_dim));
+    q = t_reshape(s, q,
+                  T_SHAPE(n, config->n_kv_heads, config->n_heads / config->n_kv_heads,
+                          config->head_dim));
     y = t_sdpa(s, q, pick(s, c, c->k[layer]), pick(s, c, c->v[layer]), p->mask, 0);
     y = t_reshape(s, y, T_SHAPE(n, config->n_heads * config->head_dim));
     if (p->tokens)
@@ -308,7 +315,8 @@ static sr1_tensor *slots_attend(sr1_scope *s, struct sr1__kv *kv, int32_t layer,
         t_copy_(s, t_narrow(s, out, 0, sp->first, sp->n),
                 sr1__kv_attend_span(s, t_narrow(s, q, 0, sp->first, sp->n),
                                     row_of(s, c->k[layer], slot, sp->past + sp->n),
-                                    row_of(s, c->v[layer], slot, sp->past + sp->n), sp->past));
+                                    row_of(s, c->v[layer], slot, sp->past + sp->n),
+                                    sp->past));
     }
     return out;
 }
@@ -323,8 +331,9 @@ sr1_tensor *sr1__kv_attend_span(sr1_scope *s, sr1_tensor *q, sr1_tensor *k, sr1_
     sr1_tensor *y;
 
     if (past > 0)
-        mask = t_le(s, t_reshape(s, t_arange(s, past + n), T_SHAPE(1, past + n)),
-                    t_reshape(s, t_add_scalar(s, t_arange(s, n), (double)past), T_SHAPE(n, 1)));
+        mask = t_le(
+            s, t_reshape(s, t_arange(s, past + n), T_SHAPE(1, past + n)),
+            t_reshape(s, t_add_scalar(s, t_arange(s, n), (double)past), T_SHAPE(n, 1)));
     q = t_unsqueeze(s, t_transpose(s, q, 0, 1), 0);
     y = t_sdpa(s, q, k, v, mask, past == 0);
     return t_reshape(s, t_transpose(s, t_squeeze(s, y, 0), 0, 1), T_SHAPE(n, width));
@@ -356,8 +365,8 @@ static int64_t slots_bytes(const struct sr1__kv *kv)
     const struct slots *c = (const struct slots *)(const void *)kv;
     const struct sr1__hf_config *config = &c->model->config;
 
-    return 2 * config->n_layers * c->n_slots * c->cap * config->n_kv_heads * config->head_dim *
-           (int64_t)sr1__weight_dtype_size(c->model->dtype);
+    return 2 * config->n_layers * c->n_slots * c->cap * config->n_kv_heads *
+           config->head_dim * (int64_t)sr1__weight_dtype_size(c->model->dtype);
 }
 
 static void slots_free(struct sr1__kv *kv)
@@ -373,8 +382,9 @@ static void slots_free(struct sr1__kv *kv)
     sr1__free(c);
 }
 
-static const struct sr1__kv_ops slots_ops = {slots_reserve, slots_attend, slots_fork, slots_clear,
-                                             slots_trim,    slots_bytes,  slots_free};
+static const struct sr1__kv_ops slots_ops = {slots_reserve, slots_attend, slots_fork,
+                                             slots_clear,   slots_trim,   slots_bytes,
+                                             slots_free};
 
 sr1_status sr1__kv_slots_new(struct sr1__kv **out, const sr1_model *m, int32_t max_rows,
                              int64_t max_tokens)

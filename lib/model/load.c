@@ -19,8 +19,8 @@ static sr1_status load_view(const sr1_model *m, const struct sr1__named *v,
     sr1_tensor *stored = NULL;
     sr1_scope *s;
 
-    SR1__TRY(sr1__weights_get(file, v->name, t_ndim(v->tensor), sr1__shim_sizes(v->tensor),
-                              &w));
+    SR1__TRY(sr1__weights_get(file, v->name, t_ndim(v->tensor),
+                              sr1__shim_sizes(v->tensor), &w));
     s = sr1__scope_open(m->device, "%s: %s", w->file, v->name);
     sr1__scope_no_grad(s);
     sr1__scope_check(s, sr1__shim_wrap(&stored, (void *)(uintptr_t)w->data,
@@ -28,10 +28,11 @@ static sr1_status load_view(const sr1_model *m, const struct sr1__named *v,
     stored = sr1__scope_own(s, stored);
     t_copy_(s, v->tensor, stored);
     if (sr1__scope_status(s) == SR1_OK && !t_isfinite_all(s, v->tensor))
-        sr1__scope_fail(s, SR1_E_NUMERIC,
-                        "some weights are not finite (in %s); the file is damaged or needs "
-                        "a wider dtype",
-                        sr1__torch_dtype_name(m->dtype));
+        sr1__scope_fail(
+            s, SR1_E_NUMERIC,
+            "some weights are not finite (in %s); the file is damaged or needs "
+            "a wider dtype",
+            sr1__torch_dtype_name(m->dtype));
     return sr1__scope_close(s);
 }
 
@@ -55,10 +56,11 @@ sr1_status sr1__model_load(sr1_model **out, const char *folder, int32_t dtype,
     sr1_status status;
 
     if (!sr1__path_is_dir(folder))
-        return sr1__fail(SR1_E_NOT_FOUND,
-                         "model '%s' is not a folder; nothing is fetched: download it with "
-                         "'hf download %s --local-dir %s' and give that folder",
-                         folder, folder, folder);
+        return sr1__fail(
+            SR1_E_NOT_FOUND,
+            "model '%s' is not a folder; nothing is fetched: download it with "
+            "'hf download %s --local-dir %s' and give that folder",
+            folder, folder, folder);
     SR1__TRY(sr1__hf_config_load(&config, folder));
     SR1__TRY(sr1__model_empty(&m, &config, dtype, device));
     status = load_all(m, folder);

@@ -53,8 +53,8 @@ static sr1_tensor *leaf(sr1_scope *s, sr1_model *m, int64_t layer, const char *n
 }
 
 /* Rows [from, from+n) of a leaf under the name they have in files. */
-static void view(sr1_scope *s, sr1_model *m, int64_t layer, const char *name, sr1_tensor *t,
-                 int64_t from, int64_t n)
+static void view(sr1_scope *s, sr1_model *m, int64_t layer, const char *name,
+                 sr1_tensor *t, int64_t from, int64_t n)
 {
     append(s, m->views, &m->n_views, layer, name, t_narrow(s, t, 0, from, n));
 }
@@ -115,7 +115,8 @@ static sr1_status build(sr1_model *m)
     sr1_scope *s = sr1__scope_open(m->device, "model");
 
     sr1__scope_no_grad(s);
-    m->embed = plain(s, m, -1, "model.embed_tokens.weight", c->vocab_size, c->hidden_size);
+    m->embed =
+        plain(s, m, -1, "model.embed_tokens.weight", c->vocab_size, c->hidden_size);
     for (int64_t i = 0; i < c->n_layers; i++)
         build_layer(s, m, i);
     m->final_norm = plain(s, m, -1, "model.norm.weight", c->hidden_size, 0);
@@ -125,8 +126,8 @@ static sr1_status build(sr1_model *m)
     return sr1__scope_close(s);
 }
 
-static sr1_status make(sr1_model **out, const struct sr1__hf_config *config, int32_t dtype,
-                       sr1__device device, const sr1_model *shares)
+static sr1_status make(sr1_model **out, const struct sr1__hf_config *config,
+                       int32_t dtype, sr1__device device, const sr1_model *shares)
 {
     size_t n = (size_t)config->n_layers;
     sr1_model *m = sr1__calloc(1, sizeof *m);
@@ -287,7 +288,8 @@ static sr1_status fill_block(void *arg, size_t i)
 
     sr1__rng_seed(&rng, f->seed, (f->tensor << 32) + i);
     for (; at < end; at += 2) {
-        float r = (float)f->sd * sqrtf(-2.0f * logf(1.0f - (float)sr1__rng_uniform(&rng)));
+        float r =
+            (float)f->sd * sqrtf(-2.0f * logf(1.0f - (float)sr1__rng_uniform(&rng)));
         float a = 6.28318530718f * (float)sr1__rng_uniform(&rng);
 
         f->v[at] = r * cosf(a);
@@ -305,8 +307,8 @@ static int ends_with(const char *name, const char *end)
     return n >= k && strcmp(name + n - k, end) == 0;
 }
 
-/* Standard deviation of a matrix. The layers' outputs shrink with depth, so that the sum over
- * 2L of them keeps its size. */
+/* Standard deviation of a matrix. The layers' outputs shrink with depth, so that the sum
+ * over 2L of them keeps its size. */
 static double matrix_sd(const sr1_model *m, const struct sr1__named *p, int32_t init)
 {
     double sd = 1.0 / sqrt((double)t_size(p->tensor, 1));
@@ -350,7 +352,8 @@ static sr1_status randomize(sr1_model *m, uint64_t seed, int32_t init)
         if (t_ndim(m->params[i].tensor) > 1)
             fill_matrix(s, m, i, seed, init, pool);
         else
-            t_fill_(s, m->params[i].tensor, ends_with(m->params[i].name, "bias") ? 0.0 : 1.0);
+            t_fill_(s, m->params[i].tensor,
+                    ends_with(m->params[i].name, "bias") ? 0.0 : 1.0);
         status = sr1__scope_close(s);
     }
     sr1__pool_free(pool);
@@ -358,7 +361,8 @@ static sr1_status randomize(sr1_model *m, uint64_t seed, int32_t init)
 }
 
 sr1_status sr1__model_random(sr1_model **out, const struct sr1__hf_config *config,
-                             uint64_t seed, int32_t init, int32_t dtype, sr1__device device)
+                             uint64_t seed, int32_t init, int32_t dtype,
+                             sr1__device device)
 {
     sr1_model *m = NULL;
     sr1_status status;

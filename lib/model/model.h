@@ -1,7 +1,7 @@
 /* model/model.h - inside of sr1_model: a Qwen3 or Qwen2.5 decoder and its forward pass.
  *
- * Weights are trained in fused leaves (q, k, v rows in one matrix, gate and up in another);
- * the Hugging Face names are views of their rows, used to load and to save. */
+ * Weights are trained in fused leaves (q, k, v rows in one matrix, gate and up in
+ * another); the Hugging Face names are views of their rows, used to load and to save. */
 #ifndef SR1__MODEL_MODEL_H
 #define SR1__MODEL_MODEL_H
 
@@ -33,7 +33,8 @@ struct sr1_model {
     sr1_tensor *final_norm;   /* [E] */
     sr1_tensor *head;         /* [V,E]; the same handle as embed when tied */
     struct sr1__layer *layers;
-    struct sr1__named *params; /* the leaves an optimizer trains; owns names and tensors */
+    struct sr1__named
+        *params; /* the leaves an optimizer trains; owns names and tensors */
     size_t n_params;
     struct sr1__named *views;  /* by Hugging Face name; owns names and tensors */
     size_t n_views;
@@ -52,8 +53,8 @@ struct sr1__packed {
 
 /* How a layer looks at other tokens: q [N,H,D], k, v [N,Hkv,D], rotated -> [N,H*D]. */
 struct sr1__attention {
-    sr1_tensor *(*fn)(sr1_scope *s, void *self, int32_t layer, sr1_tensor *q, sr1_tensor *k,
-                      sr1_tensor *v);
+    sr1_tensor *(*fn)(sr1_scope *s, void *self, int32_t layer, sr1_tensor *q,
+                      sr1_tensor *k, sr1_tensor *v);
     void *self;
 };
 
@@ -65,7 +66,8 @@ struct sr1__forward_options {
 sr1_tensor *sr1__qwen_forward(sr1_scope *s, sr1_model *m, const struct sr1__packed *in,
                               const struct sr1__forward_options *opt);
 
-/* The same for n tokens at given positions, with the caller's attention (the KV cache). */
+/* The same for n tokens at given positions, with the caller's attention (the KV cache).
+ */
 sr1_tensor *sr1__qwen_body(sr1_scope *s, sr1_model *m, const int32_t *ids,
                            const int64_t *positions, size_t n,
                            const struct sr1__attention *attention);
@@ -73,7 +75,8 @@ sr1_tensor *sr1__qwen_body(sr1_scope *s, sr1_model *m, const int32_t *ids,
 /* Logits [n,V] of hidden states [n,E], in the model's dtype. */
 sr1_tensor *sr1__qwen_logits(sr1_scope *s, sr1_model *m, sr1_tensor *hidden);
 
-/* All parameters record gradients (1) or not (0; a frozen reference). New models do not. */
+/* All parameters record gradients (1) or not (0; a frozen reference). New models do not.
+ */
 sr1_status sr1__model_train(sr1_model *m, int on);
 /* A model that shares the weights of another but has gradients and caches of its own, so
  * that two threads can work with them. `of` must outlive it. */
@@ -99,6 +102,7 @@ sr1_status sr1__model_empty(sr1_model **out, const struct sr1__hf_config *config
 /* How sr1__model_random fills matrices: all sd 0.02, or scaled by fan-in. */
 enum { SR1__INIT_NORMAL = 0, SR1__INIT_FAN_IN = 1 };
 sr1_status sr1__model_random(sr1_model **out, const struct sr1__hf_config *config,
-                             uint64_t seed, int32_t init, int32_t dtype, sr1__device device);
+                             uint64_t seed, int32_t init, int32_t dtype,
+                             sr1__device device);
 
 #endif

@@ -62,7 +62,8 @@ sr1_status sr1_model_new_random(sr1_model **out, const char *config_json, uint64
     struct choice c;
 
     if (!out || !config_json)
-        return sr1__fail(SR1_E_INVALID, "sr1_model_new_random: out and config are needed");
+        return sr1__fail(SR1_E_INVALID,
+                         "sr1_model_new_random: out and config are needed");
     SR1__TRY(sr1__hf_config_parse(&config, config_json, strlen(config_json), "config"));
     SR1__TRY(choose(options, &c));
     return sr1__model_random(out, &config, seed, c.init, c.dtype, c.device);
@@ -120,7 +121,8 @@ sr1_status sr1_model_logits(sr1_model *model, const int32_t *ids, size_t n, floa
     sr1_scope *s;
 
     if (!model || !ids || !out || n == 0)
-        return sr1__fail(SR1_E_INVALID, "sr1_model_logits: model, ids and out are needed");
+        return sr1__fail(SR1_E_INVALID,
+                         "sr1_model_logits: model, ids and out are needed");
     s = sr1__scope_open(model->device, "logits");
     sr1__scope_no_grad(s);
     logits = sr1__qwen_logits(s, model, sr1__qwen_forward(s, model, &in, NULL));

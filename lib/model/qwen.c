@@ -14,7 +14,8 @@
 
 #include <string.h>
 
-/* What all layers of one pass share. Kept by checkpointed layers until backward has run. */
+/* What all layers of one pass share. Kept by checkpointed layers until backward has run.
+ */
 struct pass {
     sr1_model *m;
     sr1_tensor *cos; /* [N,D] */
@@ -48,8 +49,8 @@ static void segment_free(void *self)
     sr1__free(g);
 }
 
-static sr1_tensor *packed_attention(sr1_scope *s, void *self, int32_t layer, sr1_tensor *q,
-                                    sr1_tensor *k, sr1_tensor *v)
+static sr1_tensor *packed_attention(sr1_scope *s, void *self, int32_t layer,
+                                    sr1_tensor *q, sr1_tensor *k, sr1_tensor *v)
 {
     const struct pass *p = self;
 
@@ -116,7 +117,8 @@ static sr1_tensor *run_checkpointed(sr1_scope *s, struct pass *p, int32_t layer,
 }
 
 /* Rows of the rotary tables for these positions; the tables grow to the largest. */
-static void pick_positions(sr1_scope *s, struct pass *p, const int64_t *positions, size_t n)
+static void pick_positions(sr1_scope *s, struct pass *p, const int64_t *positions,
+                           size_t n)
 {
     struct sr1__rope *rope = &p->m->rope;
     sr1_tensor *index;

@@ -1,5 +1,6 @@
-/* rollout/evaluate.c - answer every row of a dataset and score the answers, over all rows and
- * for each data source. Rows go in chunks, so memory does not grow with the dataset. */
+/* rollout/evaluate.c - answer every row of a dataset and score the answers, over all rows
+ * and for each data source. Rows go in chunks, so memory does not grow with the dataset.
+ */
 #include "rollout/internal.h"
 
 #include "base/mem.h"
@@ -29,18 +30,21 @@ struct work {
 typedef sr1_status (*score_fn)(const char *answer, size_t n, const char *const *truths,
                                size_t n_truths, double *out);
 
-static sr1_status rouge_1(const char *a, size_t n, const char *const *t, size_t k, double *out)
+static sr1_status rouge_1(const char *a, size_t n, const char *const *t, size_t k,
+                          double *out)
 {
     return sr1_metric_rouge_n(a, n, t, k, 1, out);
 }
 
-static sr1_status rouge_2(const char *a, size_t n, const char *const *t, size_t k, double *out)
+static sr1_status rouge_2(const char *a, size_t n, const char *const *t, size_t k,
+                          double *out)
 {
     return sr1_metric_rouge_n(a, n, t, k, 2, out);
 }
 
 /* A long answer is beyond what ROUGE-L compares; it is no answer then. */
-static sr1_status rouge_l(const char *a, size_t n, const char *const *t, size_t k, double *out)
+static sr1_status rouge_l(const char *a, size_t n, const char *const *t, size_t k,
+                          double *out)
 {
     sr1_status st = sr1_metric_rouge_l(a, n, t, k, out);
 
@@ -84,7 +88,8 @@ static sr1_status score(const sr1_trajectory *t, sr1_row *row, sr1_eval_scores *
         truths[i] = sr1_row_answer(row, i);
     for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]) && st == SR1_OK; i++)
         if (out->answered > 0 && n_truths)
-            st = metrics[i].fn(answer, n, truths, n_truths, field(out, metrics[i].offset));
+            st =
+                metrics[i].fn(answer, n, truths, n_truths, field(out, metrics[i].offset));
     if (st == SR1_OK)
         st = sr1_reward_scales_default(&scales);
     if (st == SR1_OK)
@@ -173,7 +178,8 @@ static void chunk_free(struct chunk *c)
     sr1__free(c->made);
 }
 
-static sr1_status chunk_read(struct chunk *c, const struct work *w, int64_t from, size_t n)
+static sr1_status chunk_read(struct chunk *c, const struct work *w, int64_t from,
+                             size_t n)
 {
     *c = (struct chunk){.n = n};
     c->rows = sr1__calloc(n, sizeof(sr1_row *));
@@ -291,8 +297,8 @@ sr1_status sr1_evaluation_scores(const sr1_evaluation *e, size_t index,
     size_t size = out ? out->struct_size : 0;
 
     if (index >= e->n || size <= sizeof(size_t))
-        return sr1__fail(SR1_E_INVALID, "evaluation: no entry %zu, or struct_size not set",
-                         index);
+        return sr1__fail(SR1_E_INVALID,
+                         "evaluation: no entry %zu, or struct_size not set", index);
     if (size > sizeof(*out))
         size = sizeof(*out);
     memcpy((char *)out + sizeof(size_t), (const char *)&e->of[index] + sizeof(size_t),

@@ -2,9 +2,9 @@
  *
  * A round: admit new groups, feed the decoder, draw a token for every row, carry out the
  * actions that were closed. The feed is one forward for everything that is new: prompts,
- * inserted blocks and single sampled tokens side by side. A group's prompt is fed once and
- * its cache copied. A row that ends gives its place to the next group at once, and all
- * actions of a round go to the environment as one batch. */
+ * inserted blocks and single sampled tokens side by side. A group's prompt is fed once
+ * and its cache copied. A row that ends gives its place to the next group at once, and
+ * all actions of a round go to the environment as one batch. */
 #include "rollout/row.h"
 
 #include "base/clock.h"
@@ -24,7 +24,8 @@ struct lane {
     struct sr1__decoder *decoder;
     struct sr1__row *rows; /* [cap]; the index is the decoder's row */
     int32_t cap;
-    /* The group being admitted: its query, samples begun, and prompt (NULL: not yet made). */
+    /* The group being admitted: its query, samples begun, and prompt (NULL: not yet
+     * made). */
     size_t query;
     size_t query_step;
     int32_t begun;
@@ -171,7 +172,8 @@ static sr1_status admit_samples(struct lane *l, int32_t n)
     return SR1_OK;
 }
 
-/* Groups begin whole while there is room for them (in parts only if larger than the lane). */
+/* Groups begin whole while there is room for them (in parts only if larger than the
+ * lane). */
 static sr1_status admit(struct lane *l)
 {
     l->n_forks = l->n_fork_rows = 0;

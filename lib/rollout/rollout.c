@@ -48,14 +48,15 @@ sr1_status sr1_search_open(sr1_search **out, const sr1_config *config)
     for (size_t i = 0; i < sizeof(engines) / sizeof(engines[0]); i++) {
         if (strcmp(engines[i].name, name) != 0)
             continue;
-        SR1__TRY(sr1__context(engines[i].open(&engine, config), "search_engine '%s'", name));
+        SR1__TRY(
+            sr1__context(engines[i].open(&engine, config), "search_engine '%s'", name));
         (void)sr1_search_set_threads(engine,
                                      (int32_t)sr1__config_int(config, "search_threads"));
         *out = engine;
         return SR1_OK;
     }
-    return sr1__fail(SR1_E_CONFIG, "search_engine '%s' cannot be opened; use mock or bm25",
-                     name);
+    return sr1__fail(SR1_E_CONFIG,
+                     "search_engine '%s' cannot be opened; use mock or bm25", name);
 }
 
 static sr1_status open_environments(sr1_rollout *r, const sr1_config *c)
@@ -289,8 +290,8 @@ static sr1_status make_decoders(sr1_rollout *r)
 {
     for (int32_t i = 0; i < r->n_lanes; i++)
         if (!r->decoders[i])
-            SR1__TRY(sr1__decoder_new(&r->decoders[i], r->replicas[i], sr1__rollout_lane_rows(r),
-                                      r->limits.max_context));
+            SR1__TRY(sr1__decoder_new(&r->decoders[i], r->replicas[i],
+                                      sr1__rollout_lane_rows(r), r->limits.max_context));
     return SR1_OK;
 }
 

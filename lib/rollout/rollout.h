@@ -9,9 +9,9 @@
 
 struct sr1__pool;
 
-/* Lanes work side by side on trajectories of their own (key `workers`): their number, a model
- * for each that shares the weights, and a pool of as many threads (NULL for one lane). All
- * borrowed until the rollout is freed. */
+/* Lanes work side by side on trajectories of their own (key `workers`): their number, a
+ * model for each that shares the weights, and a pool of as many threads (NULL for one
+ * lane). All borrowed until the rollout is freed. */
 int32_t sr1__rollout_lanes(const sr1_rollout *r, sr1_model ***replicas,
                            struct sr1__pool **pool);
 

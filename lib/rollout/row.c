@@ -303,7 +303,8 @@ static sr1_status flush_stream(struct sr1__row *row)
     size_t n;
 
     SR1__TRY(sr1_token_stream_finish(row->stream, &text, &n));
-    return sr1__trajectory_flush_text(row->builder, text, n);
+    SR1__TRY(sr1__trajectory_flush_text(row->builder, text, n));
+    return show(row, SR1_SOURCE_POLICY, text, n);
 }
 
 sr1_status sr1__row_observe(struct sr1__row *row, struct sr1__observation *o,

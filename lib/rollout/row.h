@@ -1,4 +1,5 @@
-/* rollout/row.h - one trajectory in the making: takes sampled tokens, tells what follows. */
+/* rollout/row.h - one trajectory in the making: takes sampled tokens, tells what follows.
+ */
 #ifndef SR1__ROLLOUT_ROW_H
 #define SR1__ROLLOUT_ROW_H
 

@@ -63,7 +63,8 @@ static sr1_status microbatch_log_probs(sr1_rollout *r, const struct sr1__microba
                                        const struct sr1__sampling *how, float *out)
 {
     sr1_scope *s = sr1__scope_open(r->model->device, "recompute log-probs");
-    struct sr1__score_options o = {.temperature = how->temperature > 0 ? how->temperature : 1.0,
+    struct sr1__score_options o = {.temperature =
+                                       how->temperature > 0 ? how->temperature : 1.0,
                                    .logit_chunk = r->logit_chunk};
 
     sr1__scope_no_grad(s);
@@ -136,12 +137,14 @@ sr1_status sr1_rollout_log_probs(sr1_rollout *r, const sr1_trajectory *const *t,
     for (size_t i = 0; i < n; i++)
         total += sr1_trajectory_policy_count(t[i]);
     if (total != out_len)
-        return sr1__fail(SR1_E_INVALID, "out holds %zu log-probs, the trajectories have %zu",
-                         out_len, total);
+        return sr1__fail(SR1_E_INVALID,
+                         "out holds %zu log-probs, the trajectories have %zu", out_len,
+                         total);
     for (size_t i = 0, end; i < n; i = end) {
         size_t tokens = 0;
 
-        for (end = i; end < n && same_sampling(sampling_of(t[i]), sampling_of(t[end])); end++)
+        for (end = i; end < n && same_sampling(sampling_of(t[i]), sampling_of(t[end]));
+             end++)
             tokens += sr1_trajectory_policy_count(t[end]);
         if (tokens)
             SR1__TRY(run_log_probs(r, t + i, end - i, out + done));

@@ -2,6 +2,7 @@
 #include "train/checkpoint.h"
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
 
@@ -14,8 +15,9 @@
 #define STATE_MAX ((size_t)16 << 20)
 #define FORMAT_VERSION 1
 #define PREFIX "step-"
+#define CHECK "check" /* member of the state file */
 
-/* ---- manifest: {"path": [bytes, "hash"]} of every file below a folder but the state ---- */
+/* ---- manifest: {"path": [bytes, "hash"]} of every file but the state ---- */
 
 static sr1_status hash_file(const char *path, uint64_t *size, uint64_t *hash)
 {
@@ -95,7 +97,44 @@ static sr1_status make_manifest(json_t **out, const char *folder)
     return st;
 }
 
+/* The state file vouches for itself: the hash of all its other members, as text. */
+static sr1_status hash_members(const json_t *all, char text[17])
+{
+    json_t *rest = json_copy((json_t *)(uintptr_t)all);
+    struct sr1__buf b;
+    sr1_status st;
+
+    if (!rest)
+        return sr1__fail_nomem("checkpoint state");
+    sr1__buf_init(&b, 0);
+    (void)json_object_del(rest, CHECK);
+    st = sr1__json_dump(rest, 0, &b);
+    if (st == SR1_OK)
+        snprintf(text, 17, "%016" PRIx64, sr1__hash64(sr1__buf_cstr(&b), b.len, 0));
+    sr1__buf_free(&b);
+    json_decref(rest);
+    return st;
+}
+
 /* ---- writing ---- */
+
+static sr1_status make_state(json_t **out, json_t *manifest, int64_t step,
+                             const json_t *state)
+{
+    json_t *all = json_pack("{s:i, s:I, s:O, s:O}", "format", FORMAT_VERSION, "step",
+                            (json_int_t)step, "files", manifest, "state",
+                            (json_t *)(uintptr_t)state);
+    char text[17];
+    sr1_status st = all ? hash_members(all, text) : sr1__fail_nomem("checkpoint state");
+
+    if (st == SR1_OK && json_object_set_new(all, CHECK, json_string(text)) != 0)
+        st = sr1__fail_nomem("checkpoint state");
+    if (st == SR1_OK)
+        *out = all;
+    else
+        json_decref(all);
+    return st;
+}
 
 static sr1_status write_state(const char *folder, int64_t step, const json_t *state)
 {
@@ -104,12 +143,12 @@ static sr1_status write_state(const char *folder, int64_t step, const json_t *st
     char *path = sr1__path_join(folder, STATE_FILE);
     sr1_status st = path ? make_manifest(&manifest, folder) : sr1__fail_nomem("path");
 
-    if (st == SR1_OK) {
-        all = json_pack("{s:i, s:I, s:o, s:O}", "format", FORMAT_VERSION, "step",
-                        (json_int_t)step, "files", manifest, "state", (json_t *)state);
-        st = all ? sr1__json_save(all, 2, path) : sr1__fail_nomem("checkpoint state");
-    }
+    if (st == SR1_OK)
+        st = make_state(&all, manifest, step, state);
+    if (st == SR1_OK)
+        st = sr1__json_save(all, 2, path);
     json_decref(all);
+    json_decref(manifest);
     sr1__free(path);
     return st;
 }
@@ -127,7 +166,8 @@ static char *step_folder(const char *run, int64_t step, const char *suffix)
     return sr1__buf_take(&b);
 }
 
-/* Steps of the run's checkpoints, in rising order. Names that are not step-N are ignored. */
+/* Steps of the run's checkpoints, in rising order. Names that are not step-N are ignored.
+ */
 static int by_step(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -237,14 +277,24 @@ sr1_status sr1__checkpoint_write(const char *run, int64_t step, const json_t *st
 
 /* ---- reading ---- */
 
-/* The folder's state when every file is as its manifest says; NULL when it is not whole. */
-static json_t *whole_state(const char *folder)
+static int vouched_for(const json_t *all)
+{
+    const char *said = json_string_value(json_object_get(all, CHECK));
+    char text[17];
+
+    return said && hash_members(all, text) == SR1_OK && strcmp(said, text) == 0;
+}
+
+/* The folder's state when it is of that step and every file is as its manifest says; NULL
+ * when it is not whole. */
+static json_t *whole_state(const char *folder, int64_t step)
 {
     char *path = sr1__path_join(folder, STATE_FILE);
     json_t *all = NULL, *found = NULL, *state = NULL;
 
-    if (path && sr1__json_load(&all, path, STATE_MAX) == SR1_OK &&
+    if (path && sr1__json_load(&all, path, STATE_MAX) == SR1_OK && vouched_for(all) &&
         json_integer_value(json_object_get(all, "format")) == FORMAT_VERSION &&
+        json_integer_value(json_object_get(all, "step")) == step &&
         make_manifest(&found, folder) == SR1_OK &&
         json_equal(found, json_object_get(all, "files")))
         state = json_incref(json_object_get(all, "state"));
@@ -264,7 +314,7 @@ sr1_status sr1__checkpoint_newest(const char *run, char **folder, int64_t *step,
     SR1__TRY(list_steps(run, &steps, &n));
     while (n > 0 && st == SR1_E_NOT_FOUND) {
         char *path = step_folder(run, steps[--n], "");
-        json_t *found = path ? whole_state(path) : NULL;
+        json_t *found = path ? whole_state(path, steps[n]) : NULL;
 
         if (!path) {
             st = sr1__fail_nomem("checkpoint path");
@@ -275,6 +325,8 @@ sr1_status sr1__checkpoint_newest(const char *run, char **folder, int64_t *step,
             st = SR1_OK;
             break;
         }
+        if (path)
+            sr1__log(SR1_LOG_WARN, "%s is torn and passed over", path);
         bad += path != NULL;
         sr1__free(path);
     }
@@ -282,7 +334,7 @@ sr1_status sr1__checkpoint_newest(const char *run, char **folder, int64_t *step,
     if (torn)
         *torn = bad;
     if (st == SR1_E_NOT_FOUND)
-        return sr1__fail(st, "%s: no whole checkpoint in it (%" PRId64 " torn); start anew",
-                         run, bad);
+        return sr1__fail(
+            st, "%s: no whole checkpoint in it (%" PRId64 " torn); start anew", run, bad);
     return st;
 }

@@ -11,14 +11,14 @@
 /* Write files into an empty folder. */
 typedef sr1_status (*sr1__checkpoint_fill)(void *self, const char *folder);
 
-/* Make step-N of the run (an older one of that number is replaced), then remove all but the
- * newest `keep` (0: keep all). state is borrowed. */
+/* Make step-N of the run (an older one of that number is replaced), then remove all but
+ * the newest `keep` (0: keep all). state is borrowed. */
 sr1_status sr1__checkpoint_write(const char *run, int64_t step, const json_t *state,
                                  int64_t keep, sr1__checkpoint_fill fill, void *self);
 
-/* The newest checkpoint that matches its manifest: its folder (caller frees with sr1__free),
- * step and state (new reference). Torn ones are passed over and counted in *torn (may be
- * NULL). SR1_E_NOT_FOUND when there is none. */
+/* The newest checkpoint that matches its manifest: its folder (caller frees with
+ * sr1__free), step and state (new reference). Torn ones are passed over and counted in
+ * *torn (may be NULL). SR1_E_NOT_FOUND when there is none. */
 sr1_status sr1__checkpoint_newest(const char *run, char **folder, int64_t *step,
                                   json_t **state, int64_t *torn);
 

@@ -1,8 +1,9 @@
 /* train/internal.h - the inside of sr1_trainer, shared by the files of this module.
  *
- *     settings.c  the configuration's numbers        trainer.c   build, one step (the spine)
- *     update.c    trajectories -> weights            sft.c       demonstrations -> weights
- *     run.c       all steps, run folder, validation  state.c     what a checkpoint holds */
+ *     settings.c  the configuration's numbers        trainer.c   build, one step (the
+ * spine) update.c    trajectories -> weights            sft.c       demonstrations ->
+ * weights run.c       all steps, run folder, validation  state.c     what a checkpoint
+ * holds */
 #ifndef SR1__TRAIN_INTERNAL_H
 #define SR1__TRAIN_INTERNAL_H
 
@@ -74,7 +75,8 @@ struct sr1_trainer {
     struct sr1__demos *demos; /* stage sft */
     struct sr1__cursor *cursor;
     char *run_folder;
-    struct sr1__jsonl *metrics, *trajectories; /* journals of the run, once it has begun */
+    struct sr1__jsonl *metrics,
+        *trajectories; /* journals of the run, once it has begun */
     int64_t step;     /* whole steps done */
     int64_t planned;
     int64_t skipped;  /* updates left out, all steps */

@@ -1,4 +1,5 @@
-/* train/loss.c - policy losses and their gradients over plain buffers (searchr1/loss.h). */
+/* train/loss.c - policy losses and their gradients over plain buffers (searchr1/loss.h).
+ */
 #include "train/loss.h"
 
 #include "base/error.h"
@@ -57,8 +58,9 @@ static sr1_status check(const sr1_loss_batch *b, const sr1_loss_options *o)
     if (!b || !o)
         return sr1__fail(SR1_E_INVALID, "loss: batch and options are required");
     if (b->n && (!b->new_log_probs || !b->old_log_probs || !b->advantages))
-        return sr1__fail(SR1_E_INVALID,
-                         "loss: new_log_probs, old_log_probs and advantages are required");
+        return sr1__fail(
+            SR1_E_INVALID,
+            "loss: new_log_probs, old_log_probs and advantages are required");
     if (o->beta != 0.0 && b->n && !b->ref_log_probs)
         return sr1__fail(SR1_E_INVALID, "loss: beta is not 0 but ref_log_probs is NULL");
     for (size_t i = 0; i < b->n; i++) {
@@ -127,7 +129,8 @@ sr1_status sr1_loss_nll(const sr1_loss_batch *b, const sr1_loss_options *o,
         return sr1__fail(SR1_E_INVALID, "loss: new_log_probs is required");
     for (size_t i = 0; i < b->n; i++)
         if (!isfinite(b->new_log_probs[i]))
-            return sr1__fail(SR1_E_NUMERIC, "loss: token %zu of %zu is not finite", i, b->n);
+            return sr1__fail(SR1_E_NUMERIC, "loss: token %zu of %zu is not finite", i,
+                             b->n);
     for (size_t i = 0; i < b->n; i++) {
         double w = b->weights ? b->weights[i] : 1.0 / (double)b->n;
 

@@ -61,10 +61,11 @@ json_t *sr1__metrics_row(const sr1_trainer *tr, const sr1_step_report *r)
     for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]) && !failed; i++) {
         const char *at = (const char *)r + columns[i].offset;
 
-        failed = json_object_set_new(row, columns[i].name,
-                                     columns[i].kind == COUNT
-                                         ? json_integer(*(const int64_t *)(const void *)at)
-                                         : sr1__json_number(*(const double *)(const void *)at));
+        failed = json_object_set_new(
+            row, columns[i].name,
+            columns[i].kind == COUNT
+                ? json_integer(*(const int64_t *)(const void *)at)
+                : sr1__json_number(*(const double *)(const void *)at));
     }
     if (!failed && r->seconds > 0)
         failed = json_object_set_new(
@@ -72,9 +73,10 @@ json_t *sr1__metrics_row(const sr1_trainer *tr, const sr1_step_report *r)
             sr1__json_number((double)(r->policy_tokens + r->environment_tokens) /
                              r->seconds));
     if (!failed)
-        failed = json_object_set_new(row, "perf/rss_bytes", json_integer(sr1__rss_bytes())) ||
-                 json_object_set_new(row, "training/skipped_updates_total",
-                                     json_integer(tr->skipped));
+        failed =
+            json_object_set_new(row, "perf/rss_bytes", json_integer(sr1__rss_bytes())) ||
+            json_object_set_new(row, "training/skipped_updates_total",
+                                json_integer(tr->skipped));
     if (failed) {
         json_decref(row);
         return NULL;

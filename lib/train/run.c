@@ -64,10 +64,11 @@ static sr1_status make_folder(sr1_trainer *tr)
     sr1_status st = path ? SR1_OK : sr1__fail_nomem("path");
 
     if (st == SR1_OK && sr1__path_exists(path))
-        st = sr1__fail(SR1_E_CONFIG,
-                       "%s already holds a run; continue it with sr1-train --resume %s, or "
-                       "choose another folder with out=FOLDER",
-                       tr->run_folder, tr->run_folder);
+        st = sr1__fail(
+            SR1_E_CONFIG,
+            "%s already holds a run; continue it with sr1-train --resume %s, or "
+            "choose another folder with out=FOLDER",
+            tr->run_folder, tr->run_folder);
     if (st == SR1_OK)
         st = sr1__dir_make(tr->run_folder);
     if (st == SR1_OK)
@@ -126,7 +127,8 @@ static sr1_status log_trajectories(sr1_trainer *tr, struct sr1__trajectory_store
         st = sr1_trajectory_to_json(t, &text, &len);
         if (st == SR1_OK)
             st = sr1__json_parse(&record, text, len, "trajectory");
-        if (st == SR1_OK && json_object_set_new(record, "step", json_integer(tr->step)) != 0)
+        if (st == SR1_OK &&
+            json_object_set_new(record, "step", json_integer(tr->step)) != 0)
             st = sr1__fail_nomem("trajectory record");
         if (st == SR1_OK)
             st = sr1__jsonl_add(tr->trajectories, record);
@@ -156,8 +158,6 @@ static sr1_status eval_progress(void *user, int64_t done, int64_t total, int64_t
     const struct run *r = user;
 
     (void)tokens;
-    if (atomic_load(&r->tr->stop) > 1)
-        return sr1__fail(SR1_E_CANCELLED, "stopped during validation");
     return r->cb && r->cb->phase ? r->cb->phase(r->cb->user, "validation", done, total)
                                  : SR1_OK;
 }
@@ -234,7 +234,8 @@ static sr1_status first_validation(struct run *r)
     json_t *row;
     sr1_status st;
 
-    if (!r->tr->set.validate_at_start || !r->tr->validation || r->tr->step > 0)
+    if (!r->tr->set.validate_at_start || !r->tr->validation || r->tr->step > 0 ||
+        sr1__jsonl_size(r->tr->metrics) > 0) /* done before the run was stopped */
         return SR1_OK;
     row = json_pack("{s:i}", "step", 0);
     st = row ? validate(r, row) : sr1__fail_nomem("metrics");
@@ -287,7 +288,8 @@ sr1_status sr1_trainer_run(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
     if (tr->begun)
         return sr1__fail(SR1_E_STATE, "this trainer has run; make another to run again");
     if (!tr->cursor)
-        return sr1__fail(SR1_E_CONFIG, "train_file is empty; name the questions to train on");
+        return sr1__fail(SR1_E_CONFIG,
+                         "train_file is empty; name the questions to train on");
     tr->begun = 1;
     if (!tr->resumed)
         SR1__TRY(make_folder(tr));
@@ -295,7 +297,8 @@ sr1_status sr1_trainer_run(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
     return finish(&r);
 }
 
-sr1_status sr1_trainer_resume(sr1_trainer **out, const char *run_folder, sr1_search *search)
+sr1_status sr1_trainer_resume(sr1_trainer **out, const char *run_folder,
+                              sr1_search *search)
 {
     char *path = sr1__path_join(run_folder, "config.json");
     sr1_config *c = NULL;

@@ -1,6 +1,12 @@
 /* train/settings.c - the numbers of a configuration that training uses. */
 #include "train/internal.h"
 
+/* Imitation samples nothing: no temperature, no reference. */
+static int is_sft(const sr1_config *c)
+{
+    return sr1__config_is(c, "stage", "sft");
+}
+
 static void read_loss(struct sr1__settings *s, const sr1_config *c)
 {
     double low = sr1__config_real(c, "clip_epsilon");
@@ -13,7 +19,8 @@ static void read_loss(struct sr1__settings *s, const sr1_config *c)
                                          .clip_high = high > 0 ? high : low,
                                          .beta = s->beta};
     s->sequence_mean = sr1__config_is(c, "loss_aggregation", "seq-mean-token-mean");
-    s->frozen_reference = sr1__config_is(c, "kl_reference", "frozen") && s->beta > 0;
+    s->frozen_reference =
+        sr1__config_is(c, "kl_reference", "frozen") && s->beta > 0 && !is_sft(c);
     s->advantage = sr1__config_str(c, "advantage");
     s->advantage_std = sr1__config_bool(c, "advantage_std");
     s->skip_dead_groups = sr1__config_bool(c, "skip_dead_groups");
@@ -46,16 +53,18 @@ static void read_run(struct sr1__settings *s, const sr1_config *c)
 /* Training needs log-probs of the distribution that is trained: the whole one. */
 static sr1_status check_sampling(const sr1_config *c)
 {
-    if (sr1__config_is(c, "stage", "sft"))
+    if (is_sft(c))
         return SR1_OK;
     if (sr1__config_real(c, "top_p") < 1.0 || sr1__config_int(c, "top_k") > 0)
-        return sr1__fail(SR1_E_CONFIG,
-                         "top_p and top_k cut the distribution that is sampled but not the "
-                         "one that is trained, which biases the update; set top_p: 1 and "
-                         "top_k: 0 for stage rl (sr1-infer and sr1-eval may use them)");
+        return sr1__fail(
+            SR1_E_CONFIG,
+            "top_p and top_k cut the distribution that is sampled but not the "
+            "one that is trained, which biases the update; set top_p: 1 and "
+            "top_k: 0 for stage rl (sr1-infer and sr1-eval may use them)");
     if (sr1__config_real(c, "temperature") <= 0)
-        return sr1__fail(SR1_E_CONFIG, "temperature is 0: a greedy policy does not explore; "
-                                       "set it above 0 for stage rl");
+        return sr1__fail(SR1_E_CONFIG,
+                         "temperature is 0: a greedy policy does not explore; "
+                         "set it above 0 for stage rl");
     return SR1_OK;
 }
 
@@ -72,7 +81,7 @@ sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c)
     s->trajectory_memory = sr1__config_int(c, "trajectory_memory");
     s->checkpointing = sr1__config_bool(c, "gradient_checkpointing");
     s->shuffle = sr1__config_bool(c, "shuffle");
-    s->temperature = sr1__config_real(c, "temperature");
+    s->temperature = is_sft(c) ? 1.0 : sr1__config_real(c, "temperature");
     s->seed = (uint64_t)sr1__config_int(c, "seed");
     read_loss(s, c);
     read_schedule(s, c);

@@ -1,6 +1,6 @@
-/* train/sft.c - a demonstration as a trajectory: its policy segments are imitated, the rest
- * is context. Tokens are cut exactly as in a rollout: each segment is encoded by itself, the
- * tags of an inserted block apart from its body. */
+/* train/sft.c - a demonstration as a trajectory: its policy segments are imitated, the
+ * rest is context. Tokens are cut exactly as in a rollout: each segment is encoded by
+ * itself, the tags of an inserted block apart from its body. */
 #include "train/internal.h"
 
 #include "env/protocol.h"
@@ -50,8 +50,8 @@ static sr1_status add_environment(struct example *e, const char *text, size_t n)
         st = sr1__tokenizer_encode(t, text + begin + len, n - begin - len,
                                    SR1_ENCODE_ALL_ADDED, &ids);
     if (st == SR1_OK && ids.n)
-        st = sr1__trajectory_builder_environment(e->b, ids.v, ids.n, e->turn, text, n, begin,
-                                                 len);
+        st = sr1__trajectory_builder_environment(e->b, ids.v, ids.n, e->turn, text, n,
+                                                 begin, len);
     sr1__ids_free(&ids);
     e->turn++;
     return st;
@@ -72,7 +72,8 @@ static sr1_status add_prompt(struct example *e, const char *text, size_t n)
 
 static sr1_status add_question(struct example *e, const char *question)
 {
-    sr1_query q = {.struct_size = sizeof(q), .text = question, .text_len = strlen(question)};
+    sr1_query q = {
+        .struct_size = sizeof(q), .text = question, .text_len = strlen(question)};
     int32_t *ids = NULL;
     size_t n = 0;
     sr1_status st;
@@ -83,8 +84,8 @@ static sr1_status add_question(struct example *e, const char *question)
     return st;
 }
 
-/* A conversation: each message is rendered by the chat template after those before it; what
- * its rendering adds is the segment. */
+/* A conversation: each message is rendered by the chat template after those before it;
+ * what its rendering adds is the segment. */
 static sr1_status chat_text(const sr1_rollout *r, const struct sr1__demo *d, size_t n,
                             int open, char **text, size_t *len)
 {
@@ -120,8 +121,9 @@ static sr1_status add_chat(struct example *e, const struct sr1__demo *d)
             continue;
         st = chat_text(r, d, i + 1, next_speaks, &text, &len);
         if (st == SR1_OK && len < done)
-            st = sr1__fail(SR1_E_UNSUPPORTED, "the chat template rewrites earlier messages; "
-                                              "write the demonstration as segments");
+            st = sr1__fail(SR1_E_UNSUPPORTED,
+                           "the chat template rewrites earlier messages; "
+                           "write the demonstration as segments");
         if (st == SR1_OK)
             st = done == 0 ? add_prompt(e, text, len)
                  : d->segments[i].is_policy
@@ -150,7 +152,8 @@ static sr1_status make(struct example *e, const struct sr1__demo *d, sr1_traject
     sr1_trajectory *t = NULL;
     sr1_status st;
 
-    SR1__TRY(sr1__trajectory_builder_new(&e->b, d->question, strlen(d->question), NULL, 0));
+    SR1__TRY(
+        sr1__trajectory_builder_new(&e->b, d->question, strlen(d->question), NULL, 0));
     st = d->is_chat ? add_chat(e, d) : add_segments(e, d);
     if (st != SR1_OK) {
         sr1__trajectory_builder_free(e->b);

@@ -1,6 +1,7 @@
 /* train/state.c - what a checkpoint holds: the policy as a Hugging Face folder, the
- * optimizer's tensors, and the counters that the rest of a run follows from. Random numbers
- * need no state: each draw's stream is a function of seed, step, question and sample. */
+ * optimizer's tensors, and the counters that the rest of a run follows from. Random
+ * numbers need no state: each draw's stream is a function of seed, step, question and
+ * sample. */
 #include "train/internal.h"
 
 #include "base/file.h"
@@ -127,10 +128,10 @@ static json_t *counters(const sr1_trainer *tr)
     return json_pack(
         "{s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I}", "epoch",
         (json_int_t)(tr->cursor ? sr1__cursor_epoch(tr->cursor) : 0), "position",
-        (json_int_t)(tr->cursor ? sr1__cursor_position(tr->cursor) : 0), "optimizer_steps",
-        (json_int_t)sr1__optimizer_steps(tr->optimizer), "skipped", (json_int_t)tr->skipped,
-        "loss_scale", json_real(tr->scale.value), "loss_scale_good_steps",
-        (json_int_t)tr->scale.good_steps, "metrics_size",
+        (json_int_t)(tr->cursor ? sr1__cursor_position(tr->cursor) : 0),
+        "optimizer_steps", (json_int_t)sr1__optimizer_steps(tr->optimizer), "skipped",
+        (json_int_t)tr->skipped, "loss_scale", json_real(tr->scale.value),
+        "loss_scale_good_steps", (json_int_t)tr->scale.good_steps, "metrics_size",
         (json_int_t)(tr->metrics ? sr1__jsonl_size(tr->metrics) : 0), "trajectories_size",
         (json_int_t)(tr->trajectories ? sr1__jsonl_size(tr->trajectories) : 0));
 }
@@ -162,7 +163,8 @@ static sr1_status restore_counters(sr1_trainer *tr, const json_t *state)
 
 static sr1_status restore_model(sr1_trainer *tr, const char *folder)
 {
-    sr1_model_options o = {.struct_size = sizeof(o), .device = sr1_model_device(tr->model),
+    sr1_model_options o = {.struct_size = sizeof(o),
+                           .device = sr1_model_device(tr->model),
                            .dtype = sr1_model_dtype(tr->model)};
     sr1_model *loaded = NULL;
     sr1_status st;
@@ -200,7 +202,8 @@ sr1_status sr1__state_restore(sr1_trainer *tr)
     sr1_status st = sr1__checkpoint_newest(tr->run_folder, &folder, &step, &state, NULL);
 
     tr->resumed = 1;
-    if (st == SR1_E_NOT_FOUND) /* stopped before its first checkpoint: from the beginning */
+    if (st ==
+        SR1_E_NOT_FOUND) /* stopped before its first checkpoint: from the beginning */
         return sr1__run_open_journals(tr, NULL);
     SR1__TRY(st);
     st = restore_from(tr, folder, state);

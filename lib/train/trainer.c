@@ -113,7 +113,8 @@ static sr1_status build(sr1_trainer *tr, sr1_search *search)
     return open_data(tr);
 }
 
-sr1_status sr1_trainer_new(sr1_trainer **out, const sr1_config *config, sr1_search *search)
+sr1_status sr1_trainer_new(sr1_trainer **out, const sr1_config *config,
+                           sr1_search *search)
 {
     sr1_trainer *tr;
     sr1_status st;
@@ -443,8 +444,9 @@ static sr1_status open_demos(sr1_trainer *tr, int64_t *rows)
     const char *path = sr1__config_str(tr->config, "sft_file");
 
     if (!*path)
-        return sr1__fail(SR1_E_CONFIG, "stage is sft but sft_file is empty; name a file of "
-                                       "demonstrations (JSON lines)");
+        return sr1__fail(SR1_E_CONFIG,
+                         "stage is sft but sft_file is empty; name a file of "
+                         "demonstrations (JSON lines)");
     tr->set.num_epochs = sr1__config_int(tr->config, "sft_epochs");
     SR1__TRY(sr1__demos_open(&tr->demos, path));
     *rows = sr1__demos_count(tr->demos);

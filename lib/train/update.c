@@ -1,10 +1,11 @@
 /* train/update.c - from trajectories with advantages to new weights.
  *
  * A pass computes the log-prob of every policy token under the present weights, asks the
- * loss for its gradient with respect to them, sends that back through the model, and takes
- * one optimizer step. Micro-batches bound memory; weights of tokens come from counts over
- * all of them, so the cut does not change the gradient. Workers take micro-batches side by
- * side, each into gradients of its own, which are added up in a fixed order. */
+ * loss for its gradient with respect to them, sends that back through the model, and
+ * takes one optimizer step. Micro-batches bound memory; weights of tokens come from
+ * counts over all of them, so the cut does not change the gradient. Workers take
+ * micro-batches side by side, each into gradients of its own, which are added up in a
+ * fixed order. */
 #include "train/internal.h"
 
 #include "base/clock.h"
@@ -58,7 +59,8 @@ static sr1_status make_plan(struct update *u)
 
     SR1__TRY(plan_with(u, u->budget));
     if (u->plan.n_batches < workers && u->plan.n_sequences > u->plan.n_batches) {
-        int64_t share = (u->plan.n_packed_tokens + (int64_t)workers - 1) / (int64_t)workers;
+        int64_t share =
+            (u->plan.n_packed_tokens + (int64_t)workers - 1) / (int64_t)workers;
 
         sr1__batch_plan_free(&u->plan);
         SR1__TRY(plan_with(u, share));
@@ -299,8 +301,8 @@ static sr1_status apply(struct update *u, const struct tally *t, sr1_step_report
         return SR1_OK;
     }
     SR1__TRY(add_up_gradients(tr));
-    SR1__TRY(sr1__optimizer_step(tr->optimizer, rate, tr->set.max_grad_norm, tr->scale.value,
-                                 &done));
+    SR1__TRY(sr1__optimizer_step(tr->optimizer, rate, tr->set.max_grad_norm,
+                                 tr->scale.value, &done));
     adapt_scale(&tr->scale, done.skipped);
     if (done.skipped) {
         skip_update(tr, report, "a gradient is not finite");
@@ -335,7 +337,8 @@ static sr1_status cut_finer(struct update *u, sr1_status st)
 {
     if (!is_memory(st) || u->plan.n_batches >= u->plan.n_sequences)
         return st;
-    sr1__log(SR1_LOG_WARN, "out of memory with %" PRId64 " tokens a micro-batch; trying half",
+    sr1__log(SR1_LOG_WARN,
+             "out of memory with %" PRId64 " tokens a micro-batch; trying half",
              u->budget);
     clear_gradients(u->tr);
     plan_free(u);

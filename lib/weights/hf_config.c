@@ -1,5 +1,6 @@
-/* weights/hf_config.c - reading, checking and writing config.json of dense Qwen3 and Qwen2
- * decoders. Defaults of absent keys are those of transformers' Qwen3Config and Qwen2Config. */
+/* weights/hf_config.c - reading, checking and writing config.json of dense Qwen3 and
+ * Qwen2 decoders. Defaults of absent keys are those of transformers' Qwen3Config and
+ * Qwen2Config. */
 #include "weights/hf_config.h"
 
 #include "base/file.h"
@@ -31,7 +32,10 @@ static const struct size_row {
     int64_t def;
     int64_t max;
 } sizes[] = {
-#define SIZE(key, member, def, max) {key, offsetof(struct sr1__hf_config, member), def, max}
+#define SIZE(key, member, def, max)                                                      \
+    {                                                                                    \
+        key, offsetof(struct sr1__hf_config, member), def, max                           \
+    }
     SIZE("vocab_size", vocab_size, 0, 1 << 22),
     SIZE("hidden_size", hidden_size, 0, 1 << 16),
     SIZE("num_hidden_layers", n_layers, 0, 1024),
@@ -73,7 +77,8 @@ static const json_t *given(const json_t *root, const char *key)
     return json_is_null(v) ? NULL : v;
 }
 
-static sr1_status read_flag(const json_t *root, const char *key, const char *name, int32_t *out)
+static sr1_status read_flag(const json_t *root, const char *key, const char *name,
+                            int32_t *out)
 {
     const json_t *v = given(root, key);
 
@@ -83,7 +88,8 @@ static sr1_status read_flag(const json_t *root, const char *key, const char *nam
     return SR1_OK;
 }
 
-static sr1_status read_real(const json_t *root, const char *key, const char *name, double *out)
+static sr1_status read_real(const json_t *root, const char *key, const char *name,
+                            double *out)
 {
     const json_t *v = given(root, key);
 
@@ -108,8 +114,8 @@ static int is_off(const json_t *v)
 static sr1_status refuse(const char *name, const char *key, const char *what)
 {
     return sr1__fail(SR1_E_UNSUPPORTED,
-                     "%s: '%s': %s is not supported; use a dense Qwen3 or Qwen2.5 model", name, key,
-                     what);
+                     "%s: '%s': %s is not supported; use a dense Qwen3 or Qwen2.5 model",
+                     name, key, what);
 }
 
 static sr1_status check_features(const json_t *root, const char *name)
@@ -135,13 +141,15 @@ static sr1_status check_features(const json_t *root, const char *name)
     return SR1_OK;
 }
 
-static sr1_status read_arch(const json_t *root, const char *name, struct sr1__hf_config *c)
+static sr1_status read_arch(const json_t *root, const char *name,
+                            struct sr1__hf_config *c)
 {
     const json_t *list = json_object_get(root, "architectures");
     const char *text = json_string_value(json_array_get(list, 0));
 
     if (!text || json_array_size(list) != 1)
-        return sr1__fail(SR1_E_PARSE, "%s: 'architectures' does not name one architecture", name);
+        return sr1__fail(SR1_E_PARSE,
+                         "%s: 'architectures' does not name one architecture", name);
     for (int32_t i = 0; i < N_ARCHS; i++) {
         if (strcmp(text, archs[i].architecture) == 0) {
             c->arch = i;
@@ -156,7 +164,8 @@ static sr1_status read_arch(const json_t *root, const char *name, struct sr1__hf
 
 /* ---- numbers ---- */
 
-static sr1_status read_sizes(const json_t *root, const char *name, struct sr1__hf_config *c)
+static sr1_status read_sizes(const json_t *root, const char *name,
+                             struct sr1__hf_config *c)
 {
     for (size_t i = 0; i < N_SIZES; i++) {
         const struct size_row *row = &sizes[i];
@@ -175,7 +184,8 @@ static sr1_status read_sizes(const json_t *root, const char *name, struct sr1__h
     return SR1_OK;
 }
 
-/* rope_scaling of older files and rope_parameters of newer ones must be of the plain type. */
+/* rope_scaling of older files and rope_parameters of newer ones must be of the plain
+ * type. */
 static sr1_status check_rope(const json_t *root, const char *key, const char *name)
 {
     const json_t *o = given(root, key);
@@ -188,7 +198,8 @@ static sr1_status check_rope(const json_t *root, const char *key, const char *na
         return sr1__fail(SR1_E_PARSE, "%s: '%s' is not an object", name, key);
     if (!type)
         type = given(o, "type");
-    if (type && (!json_is_string(type) || strcmp(json_string_value(type), "default") != 0))
+    if (type &&
+        (!json_is_string(type) || strcmp(json_string_value(type), "default") != 0))
         return refuse(name, key, "scaled rope");
     if (!type && given(o, "factor"))
         return refuse(name, key, "scaled rope");
@@ -198,7 +209,8 @@ static sr1_status check_rope(const json_t *root, const char *key, const char *na
     return SR1_OK;
 }
 
-static sr1_status read_rope(const json_t *root, const char *name, struct sr1__hf_config *c)
+static sr1_status read_rope(const json_t *root, const char *name,
+                            struct sr1__hf_config *c)
 {
     c->rope_theta = 10000.0;
     SR1__TRY(check_rope(root, "rope_scaling", name));
@@ -207,7 +219,8 @@ static sr1_status read_rope(const json_t *root, const char *name, struct sr1__hf
     return read_real(given(root, "rope_parameters"), "rope_theta", name, &c->rope_theta);
 }
 
-static sr1_status read_dtype(const json_t *root, const char *name, struct sr1__hf_config *c)
+static sr1_status read_dtype(const json_t *root, const char *name,
+                             struct sr1__hf_config *c)
 {
     const char *key = given(root, "dtype") ? "dtype" : "torch_dtype";
     const json_t *v = given(root, key);
@@ -221,13 +234,14 @@ static sr1_status read_dtype(const json_t *root, const char *name, struct sr1__h
             return SR1_OK;
         }
     }
-    return sr1__fail(SR1_E_UNSUPPORTED, "%s: '%s' is not float32, bfloat16 or float16", name,
-                     key);
+    return sr1__fail(SR1_E_UNSUPPORTED, "%s: '%s' is not float32, bfloat16 or float16",
+                     name, key);
 }
 
 /* ---- token ids ---- */
 
-static sr1_status read_id(const json_t *v, const char *key, const char *name, int32_t *out)
+static sr1_status read_id(const json_t *v, const char *key, const char *name,
+                          int32_t *out)
 {
     json_int_t id = json_integer_value(v);
 
@@ -275,7 +289,8 @@ static sr1_status read_eos(const json_t *root, const char *name, struct sr1__hf_
 
 /* ---- the whole ---- */
 
-static sr1_status read_config(const json_t *root, const char *name, struct sr1__hf_config *c)
+static sr1_status read_config(const json_t *root, const char *name,
+                              struct sr1__hf_config *c)
 {
     int32_t attention_bias = 0;
 
@@ -304,16 +319,17 @@ static sr1_status check_id(const struct sr1__hf_config *c, int32_t id, const cha
                            const char *name)
 {
     if (id >= c->vocab_size)
-        return sr1__fail(SR1_E_INVALID, "%s: '%s' %" PRId32 " is not below vocab_size %" PRId64,
-                         name, key, id, c->vocab_size);
+        return sr1__fail(SR1_E_INVALID,
+                         "%s: '%s' %" PRId32 " is not below vocab_size %" PRId64, name,
+                         key, id, c->vocab_size);
     return SR1_OK;
 }
 
 static sr1_status check_real(double v, double max, const char *key, const char *name)
 {
     if (!(v > 0 && v <= max))
-        return sr1__fail(SR1_E_INVALID, "%s: '%s' must be above 0 and at most %g, not %g", name,
-                         key, max, v);
+        return sr1__fail(SR1_E_INVALID, "%s: '%s' must be above 0 and at most %g, not %g",
+                         name, key, max, v);
     return SR1_OK;
 }
 
@@ -327,8 +343,8 @@ sr1_status sr1__hf_config_check(const struct sr1__hf_config *c, const char *name
                              "%s: '%s' must be from 1 to %" PRId64 ", not %" PRId64, name,
                              sizes[i].key, sizes[i].max, v);
     }
-    if (c->arch < 0 || c->arch >= N_ARCHS || c->dtype < 0 || c->dtype >= SR1__WEIGHT_DTYPES ||
-        c->n_eos < 0 || c->n_eos > SR1__MAX_EOS)
+    if (c->arch < 0 || c->arch >= N_ARCHS || c->dtype < 0 ||
+        c->dtype >= SR1__WEIGHT_DTYPES || c->n_eos < 0 || c->n_eos > SR1__MAX_EOS)
         return sr1__fail(SR1_E_INVALID, "%s: not a model configuration", name);
     if (c->n_heads % c->n_kv_heads != 0)
         return sr1__fail(SR1_E_INVALID,
@@ -336,7 +352,8 @@ sr1_status sr1__hf_config_check(const struct sr1__hf_config *c, const char *name
                          "'num_attention_heads' %" PRId64,
                          name, c->n_kv_heads, c->n_heads);
     if (c->head_dim % 2 != 0)
-        return sr1__fail(SR1_E_INVALID, "%s: 'head_dim' %" PRId64 " is odd", name, c->head_dim);
+        return sr1__fail(SR1_E_INVALID, "%s: 'head_dim' %" PRId64 " is odd", name,
+                         c->head_dim);
     SR1__TRY(check_real(c->rms_norm_eps, 0.1, "rms_norm_eps", name));
     SR1__TRY(check_real(c->rope_theta, 1e12, "rope_theta", name));
     SR1__TRY(check_real(c->initializer_range, 10.0, "initializer_range", name));
@@ -434,20 +451,24 @@ static json_t *eos_json(const struct sr1__hf_config *c)
     return list;
 }
 
-/* rope_theta stands in both places: transformers 5 reads rope_parameters, 4 the plain key. */
+/* rope_theta stands in both places: transformers 5 reads rope_parameters, 4 the plain
+ * key. */
 static json_t *config_json(const struct sr1__hf_config *c)
 {
     const struct arch_row *arch = &archs[c->arch];
     json_t *root = json_pack(
-        "{s:[s], s:s, s:s, s:f, s:b, s:f, s:f, s:f, s:{s:s, s:f}, s:b, s:b, s:o, s:o, s:o, s:s, "
+        "{s:[s], s:s, s:s, s:f, s:b, s:f, s:f, s:f, s:{s:s, s:f}, s:b, s:b, s:o, s:o, "
+        "s:o, s:s, "
         "s:s}",
-        "architectures", arch->architecture, "model_type", arch->model_type, "hidden_act", "silu",
-        "attention_dropout", 0.0, "attention_bias", c->qkv_bias && !arch->qkv_bias,
-        "initializer_range", c->initializer_range, "rms_norm_eps", c->rms_norm_eps, "rope_theta",
-        c->rope_theta, "rope_parameters", "rope_type", "default", "rope_theta", c->rope_theta,
-        "tie_word_embeddings", (int)c->tie_word_embeddings, "use_sliding_window", 0, "eos_token_id",
-        eos_json(c), "bos_token_id", id_json(c->bos_id), "pad_token_id", id_json(c->pad_id),
-        "dtype", sr1__weight_dtype_name(c->dtype), "torch_dtype", sr1__weight_dtype_name(c->dtype));
+        "architectures", arch->architecture, "model_type", arch->model_type, "hidden_act",
+        "silu", "attention_dropout", 0.0, "attention_bias",
+        c->qkv_bias && !arch->qkv_bias, "initializer_range", c->initializer_range,
+        "rms_norm_eps", c->rms_norm_eps, "rope_theta", c->rope_theta, "rope_parameters",
+        "rope_type", "default", "rope_theta", c->rope_theta, "tie_word_embeddings",
+        (int)c->tie_word_embeddings, "use_sliding_window", 0, "eos_token_id", eos_json(c),
+        "bos_token_id", id_json(c->bos_id), "pad_token_id", id_json(c->pad_id), "dtype",
+        sr1__weight_dtype_name(c->dtype), "torch_dtype",
+        sr1__weight_dtype_name(c->dtype));
 
     for (size_t i = 0; i < N_SIZES; i++) {
         const int64_t *v = size_at((struct sr1__hf_config *)(uintptr_t)c, &sizes[i]);

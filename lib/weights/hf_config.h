@@ -1,6 +1,7 @@
-/* weights/hf_config.h - config.json of a Hugging Face model folder: the dense Qwen3 and Qwen2
- * (Qwen2.5) decoders. What this library does not compute (sliding windows, scaled rope,
- * experts, other architectures, quantised weights) is refused by the name of its key. */
+/* weights/hf_config.h - config.json of a Hugging Face model folder: the dense Qwen3 and
+ * Qwen2 (Qwen2.5) decoders. What this library does not compute (sliding windows, scaled
+ * rope, experts, other architectures, quantised weights) is refused by the name of its
+ * key. */
 #ifndef SR1__WEIGHTS_HF_CONFIG_H
 #define SR1__WEIGHTS_HF_CONFIG_H
 
@@ -15,8 +16,9 @@ struct sr1__hf_config {
     int32_t qk_norm;    /* rms norm of each query and key head: Qwen3 */
     int32_t qkv_bias;   /* q_proj, k_proj, v_proj have biases: Qwen2, or attention_bias */
     int32_t o_bias;     /* o_proj has one: Qwen3 with attention_bias */
-    int32_t tie_word_embeddings; /* the head is the embedding; no lm_head.weight in the file */
-    int32_t dtype;      /* SR1__WEIGHT_F32, ... of the stored weights; float32 when not said */
+    int32_t tie_word_embeddings; /* the head is the embedding; no lm_head.weight in the
+                                    file */
+    int32_t dtype; /* SR1__WEIGHT_F32, ... of the stored weights; float32 when not said */
     int64_t vocab_size;
     int64_t hidden_size;
     int64_t n_layers;
@@ -29,7 +31,8 @@ struct sr1__hf_config {
     double rope_theta;
     double initializer_range; /* standard deviation of fresh weights, default 0.02 */
     int32_t n_eos;            /* 0 when the folder names none */
-    int32_t eos_ids[SR1__MAX_EOS]; /* of config.json, then new ones of generation_config.json */
+    int32_t eos_ids[SR1__MAX_EOS]; /* of config.json, then new ones of
+                                      generation_config.json */
     int32_t bos_id; /* -1: none */
     int32_t pad_id; /* -1: none */
 };

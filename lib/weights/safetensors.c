@@ -1,8 +1,10 @@
-/* weights/safetensors.c - reading safetensors files and sharded folders through memory maps.
+/* weights/safetensors.c - reading safetensors files and sharded folders through memory
+ * maps.
  *
- * Nothing in a file is believed: the header's length is bounded, each tensor's bytes must be
- * exactly dtype x shape and lie inside the file, and together the tensors must cover the data
- * once, without gaps, as the format's own reader demands. After that a tensor is a pointer. */
+ * Nothing in a file is believed: the header's length is bounded, each tensor's bytes must
+ * be exactly dtype x shape and lie inside the file, and together the tensors must cover
+ * the data once, without gaps, as the format's own reader demands. After that a tensor is
+ * a pointer. */
 #include "weights/safetensors.h"
 
 #include "base/file.h"
@@ -87,8 +89,8 @@ static sr1_status read_dtype(const struct place *p, const json_t *entry, int32_t
 }
 
 /* Reads the shape into t and gives its size in bytes. */
-static sr1_status read_shape(const struct place *p, const json_t *entry, struct sr1__weight *t,
-                             uint64_t *n_bytes)
+static sr1_status read_shape(const struct place *p, const json_t *entry,
+                             struct sr1__weight *t, uint64_t *n_bytes)
 {
     const json_t *shape = json_object_get(entry, "shape");
     uint64_t bytes = dtypes[t->dtype].size;
@@ -110,7 +112,8 @@ static sr1_status read_shape(const struct place *p, const json_t *entry, struct 
     return SR1_OK;
 }
 
-static sr1_status read_offsets(const struct place *p, const json_t *entry, struct sr1__weight *t)
+static sr1_status read_offsets(const struct place *p, const json_t *entry,
+                               struct sr1__weight *t)
 {
     const json_t *offsets = json_object_get(entry, "data_offsets");
     const json_t *first = json_array_get(offsets, 0);
@@ -118,7 +121,8 @@ static sr1_status read_offsets(const struct place *p, const json_t *entry, struc
     int64_t begin = json_integer_value(first);
     int64_t end = json_integer_value(last);
 
-    if (json_array_size(offsets) != 2 || !json_is_integer(first) || !json_is_integer(last))
+    if (json_array_size(offsets) != 2 || !json_is_integer(first) ||
+        !json_is_integer(last))
         return FAIL_AT(p, SR1_E_CORRUPT, "%s", "'data_offsets' is not [begin, end]");
     if (begin < 0 || end < begin || (uint64_t)end > p->size)
         return FAIL_AT(p, SR1_E_CORRUPT,
@@ -130,7 +134,8 @@ static sr1_status read_offsets(const struct place *p, const json_t *entry, struc
     return SR1_OK;
 }
 
-static sr1_status read_tensor(const struct place *p, const json_t *entry, struct sr1__weight *t)
+static sr1_status read_tensor(const struct place *p, const json_t *entry,
+                              struct sr1__weight *t)
 {
     uint64_t n_bytes = 0;
 
@@ -139,7 +144,8 @@ static sr1_status read_tensor(const struct place *p, const json_t *entry, struct
     SR1__TRY(read_offsets(p, entry, t));
     if (n_bytes != t->n_bytes)
         return FAIL_AT(p, SR1_E_CORRUPT,
-                       "dtype and shape take %" PRIu64 " bytes, data_offsets give %" PRIu64,
+                       "dtype and shape take %" PRIu64
+                       " bytes, data_offsets give %" PRIu64,
                        n_bytes, t->n_bytes);
     if ((uintptr_t)t->data % dtypes[t->dtype].size != 0)
         return FAIL_AT(p, SR1_E_UNSUPPORTED, "%s",
@@ -186,18 +192,19 @@ static sr1_status check_cover(struct sr1__weight *t, size_t n, const struct plac
         const unsigned char *begin = t[i].data;
 
         if (begin != end)
-            return sr1__fail(SR1_E_CORRUPT, "%s: tensor '%.200s': its data %s", file->path,
-                             t[i].name,
+            return sr1__fail(SR1_E_CORRUPT, "%s: tensor '%.200s': its data %s",
+                             file->path, t[i].name,
                              begin < end ? "overlaps another's" : "begins after a gap");
         end = begin + t[i].n_bytes;
     }
     if (end != file->data + file->size)
-        return sr1__fail(SR1_E_CORRUPT, "%s: %" PRIu64 " bytes after the last tensor", file->path,
-                         (uint64_t)(file->data + file->size - end));
+        return sr1__fail(SR1_E_CORRUPT, "%s: %" PRIu64 " bytes after the last tensor",
+                         file->path, (uint64_t)(file->data + file->size - end));
     return SR1_OK;
 }
 
-static sr1_status add_tensors(struct sr1__weights *w, const json_t *header, struct place *p)
+static sr1_status add_tensors(struct sr1__weights *w, const json_t *header,
+                              struct place *p)
 {
     size_t first = w->n;
     const char *name;
@@ -233,11 +240,13 @@ static sr1_status add_file(struct sr1__weights *w, const char *path, struct file
     sr1__reader_init(&r, f->map.data, f->map.size);
     header_size = sr1__read_u64(&r);
     if (r.failed || header_size > r.left)
-        return sr1__fail(SR1_E_CORRUPT, "%s: cut short or not a safetensors file (%zu bytes)",
-                         path, f->map.size);
+        return sr1__fail(SR1_E_CORRUPT,
+                         "%s: cut short or not a safetensors file (%zu bytes)", path,
+                         f->map.size);
     if (header_size > HEADER_MAX)
-        return sr1__fail(SR1_E_LIMIT, "%s: a header of %" PRIu64 " bytes; at most %" PRIu64,
-                         path, header_size, HEADER_MAX);
+        return sr1__fail(SR1_E_LIMIT,
+                         "%s: a header of %" PRIu64 " bytes; at most %" PRIu64, path,
+                         header_size, HEADER_MAX);
     p.data = r.p + header_size;
     p.size = r.left - header_size;
     SR1__TRY(sr1__json_parse(&header, (const char *)r.p, (size_t)header_size, path));
@@ -263,7 +272,8 @@ static sr1_status sort_names(struct sr1__weights *w)
     for (size_t i = 1; i < w->n; i++)
         if (strcmp(w->tensors[i - 1].name, w->tensors[i].name) == 0)
             return sr1__fail(SR1_E_CORRUPT, "tensor '%.200s' is both in %s and in %s",
-                             w->tensors[i].name, w->tensors[i - 1].file, w->tensors[i].file);
+                             w->tensors[i].name, w->tensors[i - 1].file,
+                             w->tensors[i].file);
     return SR1_OK;
 }
 
@@ -304,8 +314,8 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The distinct file names of the map, sorted, borrowed from it; *names is freed by the caller
- * with sr1__free. */
+/* The distinct file names of the map, sorted, borrowed from it; *names is freed by the
+ * caller with sr1__free. */
 static sr1_status shard_names(const json_t *map, const char *index, const char ***names,
                               size_t *count)
 {
@@ -322,10 +332,11 @@ static sr1_status shard_names(const json_t *map, const char *index, const char *
 
         if (!name || strlen(name) != json_string_length(value) || !is_plain_name(name)) {
             sr1__free(v);
-            return sr1__fail(SR1_E_CORRUPT,
-                             "%s: tensor '%.200s': '%.200s' is not the name of a .safetensors "
-                             "file in the same folder",
-                             index, key, name ? name : "");
+            return sr1__fail(
+                SR1_E_CORRUPT,
+                "%s: tensor '%.200s': '%.200s' is not the name of a .safetensors "
+                "file in the same folder",
+                index, key, name ? name : "");
         }
         v[n++] = name;
     }
@@ -340,7 +351,8 @@ static sr1_status shard_names(const json_t *map, const char *index, const char *
 }
 
 /* Every entry of the index must be in the shard it names. */
-static sr1_status check_index(const struct sr1__weights *w, const json_t *map, const char *index)
+static sr1_status check_index(const struct sr1__weights *w, const json_t *map,
+                              const char *index)
 {
     const char *name;
     json_t *value;
@@ -351,14 +363,14 @@ static sr1_status check_index(const struct sr1__weights *w, const json_t *map, c
         const char *slash = t ? strrchr(t->file, '/') : NULL;
 
         if (!t || strcmp(slash ? slash + 1 : t->file, shard) != 0)
-            return sr1__fail(SR1_E_CORRUPT, "%s: tensor '%.200s' is not in %s", index, name,
-                             shard);
+            return sr1__fail(SR1_E_CORRUPT, "%s: tensor '%.200s' is not in %s", index,
+                             name, shard);
     }
     return SR1_OK;
 }
 
-static sr1_status open_shards(struct sr1__weights *w, const char *folder, const json_t *root,
-                              const char *index)
+static sr1_status open_shards(struct sr1__weights *w, const char *folder,
+                              const json_t *root, const char *index)
 {
     const json_t *map = json_object_get(root, "weight_map");
     const char **names = NULL;
@@ -369,8 +381,8 @@ static sr1_status open_shards(struct sr1__weights *w, const char *folder, const 
         return sr1__fail(SR1_E_CORRUPT, "%s: no object 'weight_map'", index);
     SR1__TRY(shard_names(map, index, &names, &n));
     status = n <= SHARDS_MAX ? SR1_OK
-                             : sr1__fail(SR1_E_LIMIT, "%s: %zu shards; at most %d", index, n,
-                                         SHARDS_MAX);
+                             : sr1__fail(SR1_E_LIMIT, "%s: %zu shards; at most %d", index,
+                                         n, SHARDS_MAX);
     if (status == SR1_OK && !(w->files = sr1__calloc(n + 1, sizeof *w->files)))
         status = sr1__fail_nomem("table of files");
     for (size_t i = 0; i < n && status == SR1_OK; i++)
@@ -382,7 +394,8 @@ static sr1_status open_shards(struct sr1__weights *w, const char *folder, const 
     return check_index(w, map, index);
 }
 
-static sr1_status open_index(struct sr1__weights *w, const char *folder, const char *index)
+static sr1_status open_index(struct sr1__weights *w, const char *folder,
+                             const char *index)
 {
     json_t *root = NULL;
     sr1_status status;
@@ -455,7 +468,8 @@ const struct sr1__weight *sr1__weights_at(const struct sr1__weights *w, size_t i
     return &w->tensors[i];
 }
 
-const struct sr1__weight *sr1__weights_find(const struct sr1__weights *w, const char *name)
+const struct sr1__weight *sr1__weights_find(const struct sr1__weights *w,
+                                            const char *name)
 {
     struct sr1__weight key = {.name = name};
 
@@ -466,14 +480,15 @@ static void shape_text(char text[128], int32_t n_dims, const int64_t *shape)
 {
     size_t n = 1;
 
-    strcpy(text, "[");
+    text[0] = '[';
     for (int32_t i = 0; i < n_dims && n < 100; i++)
         n += (size_t)snprintf(text + n, 128 - n, "%s%" PRId64, i ? ", " : "", shape[i]);
     snprintf(text + n, 128 - n, "]");
 }
 
-sr1_status sr1__weights_get(const struct sr1__weights *w, const char *name, int32_t n_dims,
-                            const int64_t *shape, const struct sr1__weight **out)
+sr1_status sr1__weights_get(const struct sr1__weights *w, const char *name,
+                            int32_t n_dims, const int64_t *shape,
+                            const struct sr1__weight **out)
 {
     const struct sr1__weight *t = sr1__weights_find(w, name);
     char found[128];
@@ -486,8 +501,9 @@ sr1_status sr1__weights_get(const struct sr1__weights *w, const char *name, int3
         memcmp(t->shape, shape, (size_t)n_dims * sizeof *shape) != 0) {
         shape_text(found, t->n_dims, t->shape);
         shape_text(wanted, n_dims, shape);
-        return sr1__fail(SR1_E_CORRUPT, "%s: tensor '%.200s' has shape %s; config.json says %s",
-                         t->file, name, found, wanted);
+        return sr1__fail(SR1_E_CORRUPT,
+                         "%s: tensor '%.200s' has shape %s; config.json says %s", t->file,
+                         name, found, wanted);
     }
     *out = t;
     return SR1_OK;

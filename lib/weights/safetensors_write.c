@@ -1,7 +1,7 @@
 /* weights/safetensors_write.c - writing safetensors files, whole or in shards.
  *
- * Bytes are asked for tensor by tensor, so that no copy of the model is made. A file's header
- * is padded with spaces to a multiple of 8, which aligns the data. */
+ * Bytes are asked for tensor by tensor, so that no copy of the model is made. A file's
+ * header is padded with spaces to a multiple of 8, which aligns the data. */
 #include "weights/safetensors.h"
 
 #include "base/file.h"
@@ -43,11 +43,11 @@ static sr1_status item_size(struct item *it)
 
     it->n_bytes = ok ? sr1__weight_dtype_size(t->dtype) : 0;
     for (int32_t d = 0; ok && d < t->n_dims; d++)
-        ok = t->shape[d] >= 0 && !__builtin_mul_overflow(it->n_bytes, (uint64_t)t->shape[d],
-                                                         &it->n_bytes);
+        ok = t->shape[d] >= 0 &&
+             !__builtin_mul_overflow(it->n_bytes, (uint64_t)t->shape[d], &it->n_bytes);
     if (!ok || it->n_bytes > INT64_MAX)
-        return sr1__fail(SR1_E_INVALID, "tensor '%.200s': dtype or shape cannot be stored",
-                         t->name);
+        return sr1__fail(SR1_E_INVALID,
+                         "tensor '%.200s': dtype or shape cannot be stored", t->name);
     return SR1_OK;
 }
 
@@ -67,7 +67,8 @@ static int file_order(const void *a, const void *b)
 }
 
 /* Deal the tensors out; a shard closes when the next would not fit. */
-static sr1_status plan(struct save *s, const struct sr1__weight_out *tensors, uint64_t max_bytes)
+static sr1_status plan(struct save *s, const struct sr1__weight_out *tensors,
+                       uint64_t max_bytes)
 {
     uint64_t used = 0;
     size_t shard = 0;
@@ -111,8 +112,9 @@ static json_t *entry_json(const struct item *it, uint64_t begin)
             return NULL;
         }
     }
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", sr1__weight_dtype_tag(it->t->dtype), "shape",
-                     shape, "data_offsets", (json_int_t)begin, (json_int_t)(begin + it->n_bytes));
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", sr1__weight_dtype_tag(it->t->dtype),
+                     "shape", shape, "data_offsets", (json_int_t)begin,
+                     (json_int_t)(begin + it->n_bytes));
 }
 
 /* Length, JSON and padding of items [it, it + n). */
@@ -132,9 +134,9 @@ static sr1_status header_text(struct sr1__buf *b, const struct item *it, size_t 
         bad = 2;
     sr1__buf_init(&text, 0);
     status = bad == 2 ? sr1__fail(SR1_E_INVALID, "two tensors to save have one name")
-             : bad    ? sr1__fail(SR1_E_INVALID, "a tensor to save has a name that is not "
-                                                 "UTF-8, or memory ran out")
-                      : sr1__json_dump(root, 0, &text);
+             : bad ? sr1__fail(SR1_E_INVALID, "a tensor to save has a name that is not "
+                                              "UTF-8, or memory ran out")
+                   : sr1__json_dump(root, 0, &text);
     json_decref(root);
     if (status == SR1_OK) {
         while (text.len % 8 != 0 && text.status == SR1_OK)
@@ -169,7 +171,8 @@ static sr1_status write_items(struct sr1__file_writer *w, const struct save *s,
     return status;
 }
 
-static sr1_status write_shard(const struct save *s, size_t shard, const struct item *it, size_t n)
+static sr1_status write_shard(const struct save *s, size_t shard, const struct item *it,
+                              size_t n)
 {
     char name[64];
     char *path;
@@ -206,8 +209,8 @@ static sr1_status write_index(const struct save *s)
         bad = json_object_set_new(map, s->items[i].t->name, json_string(name)) != 0;
         total += s->items[i].n_bytes;
     }
-    root = json_pack("{s:{s:I}, s:o}", "metadata", "total_size", (json_int_t)total, "weight_map",
-                     map);
+    root = json_pack("{s:{s:I}, s:o}", "metadata", "total_size", (json_int_t)total,
+                     "weight_map", map);
     path = sr1__path_join(s->folder, INDEX);
     status = bad || !root || !path ? sr1__fail_nomem("index of shards")
                                    : sr1__json_save(root, 2, path);
@@ -248,8 +251,9 @@ static sr1_status write_all(const struct save *s)
     return remove_stale(s->folder, SINGLE);
 }
 
-sr1_status sr1__weights_save(const char *folder, const struct sr1__weight_out *tensors, size_t n,
-                             uint64_t max_shard_bytes, sr1__weight_bytes_fn bytes, void *arg)
+sr1_status sr1__weights_save(const char *folder, const struct sr1__weight_out *tensors,
+                             size_t n, uint64_t max_shard_bytes,
+                             sr1__weight_bytes_fn bytes, void *arg)
 {
     struct save s = {.folder = folder, .n = n, .bytes = bytes, .arg = arg};
     sr1_status status;

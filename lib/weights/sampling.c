@@ -1,9 +1,10 @@
 /* weights/sampling.c - one draw from a row of logits.
  *
- * Let e_i = exp((x_i - max) / T). What top_k and top_p keep is a prefix of the tokens ordered by
- * logit (falling) and id (rising), so it is described by its last token: a cut. The cut is
- * found without sorting the vocabulary: tokens are counted and weighed in buckets of
- * (max - x_i) / T, and only the bucket in which a limit is reached is sorted. */
+ * Let e_i = exp((x_i - max) / T). What top_k and top_p keep is a prefix of the tokens
+ * ordered by logit (falling) and id (rising), so it is described by its last token: a
+ * cut. The cut is found without sorting the vocabulary: tokens are counted and weighed in
+ * buckets of (max - x_i) / T, and only the bucket in which a limit is reached is sorted.
+ */
 #include "weights/sampling.h"
 
 #include "base/mem.h"
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUCKETS 2816           /* to exp(-88), where weights end; the last takes the rest */
+#define BUCKETS 2816 /* to exp(-88), where weights end; the last takes the rest */
 #define BUCKETS_PER_NAT 32.0F
 
 /* A row at work. */
@@ -55,7 +56,8 @@ sr1_status sr1__sampling_check(const struct sr1__sampling *s)
         return sr1__fail(SR1_E_INVALID, "top_k must not be negative (0: all), not %d",
                          (int)s->top_k);
     if (!(s->top_p > 0 && s->top_p <= 1))
-        return sr1__fail(SR1_E_INVALID, "top_p must be above 0 and at most 1, not %g", s->top_p);
+        return sr1__fail(SR1_E_INVALID, "top_p must be above 0 and at most 1, not %g",
+                         s->top_p);
     return SR1_OK;
 }
 
@@ -69,7 +71,8 @@ static double sum(const double *v, size_t n)
 }
 
 /* Exponentials and their sums; memory is freed by the caller, also on failure. */
-static sr1_status weigh(struct row *r, const float *x, size_t n, const struct sr1__sampling *s)
+static sr1_status weigh(struct row *r, const float *x, size_t n,
+                        const struct sr1__sampling *s)
 {
     size_t blocks = sr1__softmax_blocks(n);
 
@@ -119,8 +122,8 @@ static int by_rank(const void *a, const void *b)
 }
 
 /* The tokens of bucket b that c keeps, in order; freed by the caller with sr1__free. */
-static struct cut *sorted_bucket(const struct row *r, const struct bucket *buckets, size_t b,
-                                 const struct cut *c)
+static struct cut *sorted_bucket(const struct row *r, const struct bucket *buckets,
+                                 size_t b, const struct cut *c)
 {
     struct cut *members = sr1__malloc((buckets[b].count + 1) * sizeof *members);
     size_t n = 0;
@@ -135,7 +138,8 @@ static struct cut *sorted_bucket(const struct row *r, const struct bucket *bucke
     return members;
 }
 
-/* Move the cut, which keeps all so far, to the k largest and whatever equals the last of them. */
+/* Move the cut, which keeps all so far, to the k largest and whatever equals the last of
+ * them. */
 static sr1_status cut_top_k(const struct row *r, const struct bucket *buckets, size_t k,
                             struct cut *c)
 {
@@ -206,8 +210,10 @@ static void fill_buckets(const struct row *r, struct bucket *buckets)
 static void drop_tail(struct row *r, const struct cut *c)
 {
     r->kept = 0;
-    for (size_t begin = 0, block = 0; begin < r->n; begin += SR1__SOFTMAX_BLOCK, block++) {
-        size_t end = begin + SR1__SOFTMAX_BLOCK < r->n ? begin + SR1__SOFTMAX_BLOCK : r->n;
+    for (size_t begin = 0, block = 0; begin < r->n;
+         begin += SR1__SOFTMAX_BLOCK, block++) {
+        size_t end =
+            begin + SR1__SOFTMAX_BLOCK < r->n ? begin + SR1__SOFTMAX_BLOCK : r->n;
         double total = 0;
 
         for (size_t i = begin; i < end; i++) {
@@ -245,7 +251,8 @@ static sr1_status cut_row(struct row *r)
     return status;
 }
 
-static sr1_status prepare(struct row *r, const float *x, size_t n, const struct sr1__sampling *s)
+static sr1_status prepare(struct row *r, const float *x, size_t n,
+                          const struct sr1__sampling *s)
 {
     SR1__TRY(weigh(r, x, n, s));
     return cut_row(r);
@@ -295,8 +302,9 @@ static double log_prob(const struct row *r, size_t id)
     return ((double)r->x[id] - (double)r->max) / r->t - log(r->kept);
 }
 
-sr1_status sr1__sample_row(const float *logits, size_t vocab, const struct sr1__sampling *s,
-                           struct sr1__rng *rng, struct sr1__sample *out)
+sr1_status sr1__sample_row(const float *logits, size_t vocab,
+                           const struct sr1__sampling *s, struct sr1__rng *rng,
+                           struct sr1__sample *out)
 {
     struct row r = {.memory = NULL};
     sr1_status status = prepare(&r, logits, vocab, s);
@@ -313,8 +321,8 @@ sr1_status sr1__sample_row(const float *logits, size_t vocab, const struct sr1__
     return status;
 }
 
-sr1_status sr1__sample_log_prob(const float *logits, size_t vocab, const struct sr1__sampling *s,
-                                int32_t id, float *out)
+sr1_status sr1__sample_log_prob(const float *logits, size_t vocab,
+                                const struct sr1__sampling *s, int32_t id, float *out)
 {
     struct row r = {.memory = NULL};
     sr1_status status;
@@ -342,8 +350,8 @@ static sr1_status batch_row(void *arg, size_t i)
 {
     const struct batch *b = arg;
 
-    return sr1__context(sr1__sample_row(b->logits[i], b->vocab, b->s, b->rngs ? b->rngs[i] : NULL,
-                                        &b->out[i]),
+    return sr1__context(sr1__sample_row(b->logits[i], b->vocab, b->s,
+                                        b->rngs ? b->rngs[i] : NULL, &b->out[i]),
                         "row %zu", i);
 }
 

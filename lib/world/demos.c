@@ -6,7 +6,8 @@
  *     3 two hops clean, 60 % over two facts
  *     4 mixed    good and bad ways of searching: where reinforcement learning starts
  *
- * What comes back from a search is what the engine gives over the demonstrations' worlds. */
+ * What comes back from a search is what the engine gives over the demonstrations' worlds.
+ */
 #include "world/world.h"
 
 #include "base/json.h"
@@ -26,7 +27,7 @@ struct demo {
     struct sr1__rng *rng;
     json_t *segments;
     struct sr1__buf said; /* of the policy, since the last inserted block */
-    int32_t shown;        /* the thing the last search's best passage leads to; -1: none */
+    int32_t shown; /* the thing the last search's best passage leads to; -1: none */
     sr1_status status;    /* sticky */
 };
 
@@ -38,8 +39,8 @@ static void check(struct demo *m, sr1_status st)
 
 static void add_segment(struct demo *m, const char *source, const char *text)
 {
-    if (json_array_append_new(m->segments,
-                              json_pack("{s:s, s:s}", "source", source, "text", text)) != 0)
+    if (json_array_append_new(
+            m->segments, json_pack("{s:s, s:s}", "source", source, "text", text)) != 0)
         check(m, sr1__fail_nomem("demonstration"));
 }
 
@@ -107,7 +108,8 @@ static int insert_results(struct demo *m, const char *query, int32_t thing)
     sr1__buf_str(&text, "<information>");
     check(m, sr1_search_run(m->d->engine, &query, 1, TOP_K, &found));
     m->shown = -1;
-    for (int32_t k = 0; found && sr1_search_results_hit(found, 0, k, &hit) == SR1_OK; k++) {
+    for (int32_t k = 0; found && sr1_search_results_hit(found, 0, k, &hit) == SR1_OK;
+         k++) {
         sr1__buf_fmt(&text, " %s", hit.contents);
         told |= tells(m, hit.id, thing);
         if (m->shown < 0)

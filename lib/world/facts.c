@@ -14,28 +14,46 @@ const struct sr1__kind_row sr1__kind_table[SR1__KINDS] = {
 
 /* A name always has a space on both sides, so that it is always the same tokens. */
 const struct sr1__relation sr1__relations[SR1__KINDS] = {
-    [SR1__COUNTRY] = {SR1__COUNTRY, SR1__CITY, "capital",
-                      {"The capital of {s} is {o} .", "The old capital of {s} , {o} , is large ."},
+    [SR1__COUNTRY] = {SR1__COUNTRY,
+                      SR1__CITY,
+                      "capital",
+                      {"The capital of {s} is {o} .",
+                       "The old capital of {s} , {o} , is large ."},
                       "What is the capital of {s} ?"},
-    [SR1__CITY] = {SR1__CITY, SR1__COUNTRY, "country",
+    [SR1__CITY] = {SR1__CITY,
+                   SR1__COUNTRY,
+                   "country",
                    {"The city {s} lies in the country {o} .",
                     "People in {s} love their country {o} ."},
                    "In which country is {s} ?"},
-    [SR1__PERSON] = {SR1__PERSON, SR1__CITY, "born",
-                     {"The teacher {s} was born in {o} .", "In spring {s} was born in {o} ."},
+    [SR1__PERSON] = {SR1__PERSON,
+                     SR1__CITY,
+                     "born",
+                     {"The teacher {s} was born in {o} .",
+                      "In spring {s} was born in {o} ."},
                      "Where was {s} born ?"},
-    [SR1__COMPANY] = {SR1__COMPANY, SR1__PERSON, "founded",
+    [SR1__COMPANY] = {SR1__COMPANY,
+                      SR1__PERSON,
+                      "founded",
                       {"The company {s} was founded by {o} .",
                        "Long ago {s} was founded by {o} ."},
                       "Who founded {s} ?"},
-    [SR1__HOTEL] = {SR1__HOTEL, SR1__CITY, "stands",
+    [SR1__HOTEL] = {SR1__HOTEL,
+                    SR1__CITY,
+                    "stands",
                     {"The famous {s} stands in {o} .", "The house {s} stands in {o} ."},
                     "In which city is {s} ?"},
-    [SR1__BOOK] = {SR1__BOOK, SR1__PERSON, "written",
-                   {"The book {s} was written by {o} .", "In winter {s} was written by {o} ."},
+    [SR1__BOOK] = {SR1__BOOK,
+                   SR1__PERSON,
+                   "written",
+                   {"The book {s} was written by {o} .",
+                    "In winter {s} was written by {o} ."},
                    "Who wrote {s} ?"},
-    [SR1__RIVER] = {SR1__RIVER, SR1__CITY, "flows",
-                    {"The river {s} flows through {o} .", "Slowly {s} flows through {o} ."},
+    [SR1__RIVER] = {SR1__RIVER,
+                    SR1__CITY,
+                    "flows",
+                    {"The river {s} flows through {o} .",
+                     "Slowly {s} flows through {o} ."},
                     "Through which city does {s} flow ?"},
 };
 
@@ -70,8 +88,8 @@ static int32_t pick(const struct sr1__world *w, enum sr1__kind kind, struct sr1_
     return w->begin[kind] + (int32_t)sr1__rng_below(rng, (uint64_t)n);
 }
 
-sr1_status sr1__world_make(struct sr1__world *w, double scale, struct sr1__pool_names *names,
-                           struct sr1__rng *rng)
+sr1_status sr1__world_make(struct sr1__world *w, double scale,
+                           struct sr1__pool_names *names, struct sr1__rng *rng)
 {
     memset(w, 0, sizeof(*w));
     for (int k = 0; k < SR1__KINDS; k++)
@@ -116,8 +134,8 @@ void sr1__text_name(struct sr1__buf *b, const struct sr1__world *w, int32_t thin
     sr1__buf_str(b, sr1__kind_table[t->kind].suffix);
 }
 
-static void fill(struct sr1__buf *b, const char *text, const struct sr1__world *w, int32_t s,
-                 int32_t o)
+static void fill(struct sr1__buf *b, const char *text, const struct sr1__world *w,
+                 int32_t s, int32_t o)
 {
     for (; *text; text++) {
         if (strncmp(text, "{s}", 3) == 0) {

@@ -1,7 +1,7 @@
 /* world/names.c - names that a model cannot know.
  *
- * The tokenizer is trained on the world's phrases without any name, plus each syllable alone
- * in both its forms (" Bak", "del"), so every name is two tokens in every world. */
+ * The tokenizer is trained on the world's phrases without any name, plus each syllable
+ * alone in both its forms (" Bak", "del"), so every name is two tokens in every world. */
 #include "world/world.h"
 
 #include "base/file.h"
@@ -111,7 +111,8 @@ static sr1_status train_tokenizer(const struct sr1__names *n, const char *folder
     weights[2 * SR1__SYLLABLES] = PHRASE_WEIGHT;
     st = sr1__buf_status(&phrases, "phrases");
     if (st == SR1_OK)
-        st = sr1_tokenizer_train(texts, NULL, weights, 2 * SR1__SYLLABLES + 1, &o, folder);
+        st =
+            sr1_tokenizer_train(texts, NULL, weights, 2 * SR1__SYLLABLES + 1, &o, folder);
     sr1__buf_free(&phrases);
     return st;
 }
@@ -125,7 +126,8 @@ static sr1_status is_two_tokens(const sr1_tokenizer *t, const char *name, int *y
     size_t n = 0;
 
     snprintf(text, sizeof(text), " %s", name);
-    SR1__TRY(sr1_tokenizer_encode(t, text, strlen(text), SR1_ENCODE_ADDED_AS_TEXT, &ids, &n));
+    SR1__TRY(
+        sr1_tokenizer_encode(t, text, strlen(text), SR1_ENCODE_ADDED_AS_TEXT, &ids, &n));
     sr1_free(ids);
     *yes = n == 2;
     return SR1_OK;
@@ -212,8 +214,10 @@ void sr1__names_free(struct sr1__names *n)
 const char *sr1__names_take(struct sr1__pool_names *p)
 {
     if (p->used == p->n) {
-        sr1__fail(SR1_E_LIMIT, "the %zu names there are do not suffice; ask for smaller or "
-                               "fewer worlds", p->n);
+        sr1__fail(SR1_E_LIMIT,
+                  "the %zu names there are do not suffice; ask for smaller or "
+                  "fewer worlds",
+                  p->n);
         return NULL;
     }
     return p->names[p->used++];

@@ -100,8 +100,8 @@ struct sr1__world {
 };
 
 /* A world of this scale with names from a pool. */
-sr1_status sr1__world_make(struct sr1__world *w, double scale, struct sr1__pool_names *names,
-                           struct sr1__rng *rng);
+sr1_status sr1__world_make(struct sr1__world *w, double scale,
+                           struct sr1__pool_names *names, struct sr1__rng *rng);
 void sr1__world_free(struct sr1__world *w);
 
 /* ---- text ---- */
@@ -131,8 +131,9 @@ const char *sr1__question_text(const struct sr1__question *q, const struct sr1__
 
 /* ---- demonstrations ---- */
 
-/* Worlds that demonstrations are about, with an engine over all their passages. The ids of
- * passages are "WORLD/THING" (a fact) and "WORLD/d/THING" (a distractor, about THING). */
+/* Worlds that demonstrations are about, with an engine over all their passages. The ids
+ * of passages are "WORLD/THING" (a fact) and "WORLD/d/THING" (a distractor, about THING).
+ */
 struct sr1__demo_worlds {
     struct sr1__world *worlds;
     int32_t n;

@@ -45,17 +45,19 @@ static sr1_status check(const sr1_world_options *o)
     if (!(o->scale >= 0.05 && o->scale <= 1.5))
         return sr1__fail(SR1_E_INVALID, "world: scale is %g; 0.05 to 1.5", o->scale);
     if (o->sft_worlds < 1 || o->sft_worlds > 48)
-        return sr1__fail(SR1_E_INVALID, "world: sft_worlds is %d; 1 to 48", o->sft_worlds);
+        return sr1__fail(SR1_E_INVALID, "world: sft_worlds is %d; 1 to 48",
+                         o->sft_worlds);
     if (o->batch < 1 || o->batch > 4096 || o->test_questions < 2)
         return sr1__fail(SR1_E_INVALID, "world: batch or test_questions is out of range");
     for (int i = 0; i < STAGES; i++)
         if (o->stage_steps[i] < 0 || o->stage_steps[i] > 100000)
-            return sr1__fail(SR1_E_INVALID, "world: stage_steps[%d] is %d; 0 to 100000", i,
-                             o->stage_steps[i]);
+            return sr1__fail(SR1_E_INVALID, "world: stage_steps[%d] is %d; 0 to 100000",
+                             i, o->stage_steps[i]);
     return SR1_OK;
 }
 
-static sr1_status tell(const struct writer *w, const char *phase, int64_t done, int64_t total)
+static sr1_status tell(const struct writer *w, const char *phase, int64_t done,
+                       int64_t total)
 {
     return w->progress ? w->progress(w->user, phase, done, total) : SR1_OK;
 }
@@ -96,7 +98,8 @@ static sr1_status add_passage(struct sr1__buf *b, const char *id, const char *te
 }
 
 /* All passages of a world; ids as struct sr1__demo_worlds tells. */
-static sr1_status add_world(struct sr1__buf *out, const struct sr1__world *w, int32_t number)
+static sr1_status add_world(struct sr1__buf *out, const struct sr1__world *w,
+                            int32_t number)
 {
     struct sr1__buf text;
     char id[48];
@@ -143,7 +146,8 @@ static sr1_status write_corpus(const struct writer *w, const char *name,
     if (st == SR1_OK)
         st = sr1__file_replace(sr1__buf_cstr(&corpus), sr1__buf_cstr(&rows), rows.len);
     if (st == SR1_OK)
-        st = sr1_bm25_build(sr1__buf_cstr(&corpus), sr1__buf_cstr(&index), &o, NULL, NULL);
+        st =
+            sr1_bm25_build(sr1__buf_cstr(&corpus), sr1__buf_cstr(&index), &o, NULL, NULL);
     sr1__buf_free(&rows);
     sr1__buf_free(&corpus);
     sr1__buf_free(&index);
@@ -153,7 +157,8 @@ static sr1_status write_corpus(const struct writer *w, const char *name,
 /* ---- questions ---- */
 
 static sr1_status add_question(struct sr1__buf *out, const struct sr1__world *w,
-                               const struct sr1__question *q, const char *part, size_t number)
+                               const struct sr1__question *q, const char *part,
+                               size_t number)
 {
     struct sr1__buf text, answer;
     char id[64];
@@ -176,7 +181,8 @@ static sr1_status add_question(struct sr1__buf *out, const struct sr1__world *w,
     return st;
 }
 
-/* Training: 60 % two-hop questions, each once, as far as they last. The other parts: half. */
+/* Training: 60 % two-hop questions, each once, as far as they last. The other parts:
+ * half. */
 static sr1_status write_questions(const struct writer *w, int part)
 {
     const struct sr1__world *world = &w->worlds[part];

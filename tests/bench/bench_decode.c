@@ -1,5 +1,6 @@
-/* decode MODEL BATCH[,BATCH...] [PROMPT NEW REPS]: sampling at temperature 1 with fixed lengths;
- * one JSON object a batch, the same figures as a run of transformers' generate(). */
+/* decode MODEL BATCH[,BATCH...] [PROMPT NEW REPS]: sampling at temperature 1 with fixed
+ * lengths; one JSON object a batch, the same figures as a run of transformers'
+ * generate(). */
 #include "base/clock.h"
 #include "base/mem.h"
 #include "model/decoder.h"
@@ -50,8 +51,8 @@ static double generate(const struct run *r, size_t n_new)
     }
     for (size_t t = 0; t < n_new; t++) {
         if (sr1__decoder_feed(r->d, feeds, (size_t)r->batch) != SR1_OK ||
-            sr1__decoder_sample(r->d, rows, (size_t)r->batch, &sampling, rngs, next, log_probs,
-                                NULL) != SR1_OK)
+            sr1__decoder_sample(r->d, rows, (size_t)r->batch, &sampling, rngs, next,
+                                log_probs, NULL) != SR1_OK)
             return -1;
         for (int32_t i = 0; i < r->batch; i++)
             feeds[i] = (struct sr1__feed){i, &next[i], 1};
@@ -71,7 +72,8 @@ static int measure(sr1_model *m, int32_t batch, size_t prompt, size_t n_new, siz
     sr1__rng_seed(&rng, 3, 0);
     r.prompts = malloc((size_t)batch * prompt * sizeof *r.prompts);
     for (size_t i = 0; i < (size_t)batch * prompt; i++)
-        r.prompts[i] = (int32_t)(3 + sr1__rng_below(&rng, (uint64_t)m->config.vocab_size - 3));
+        r.prompts[i] =
+            (int32_t)(3 + sr1__rng_below(&rng, (uint64_t)m->config.vocab_size - 3));
     if (sr1__decoder_new(&r.d, m, batch, (int64_t)(prompt + n_new)) != SR1_OK)
         return 1;
     generate(&r, 4);
@@ -83,12 +85,16 @@ static int measure(sr1_model *m, int32_t batch, size_t prompt, size_t n_new, siz
     }
     first = median(one, reps);
     all = median(full, reps);
-    printf("{\"what\": \"decode\", \"dtype\": \"%s\", \"batch\": %d, \"prompt\": %zu, \"new\": %zu, "
-           "\"tok_s\": %.2f, \"total_s\": %.4f, \"prefill_plus_1_s\": %.4f, "
-           "\"decode_tok_s\": %.2f, \"ms_per_decode_step\": %.3f, \"peak_rss_mib\": %lld}\n",
-           sr1_model_dtype(m), (int)batch, prompt, n_new, (double)batch * (double)n_new / all, all,
-           first, (double)batch * (double)(n_new - 1) / (all - first),
-           (all - first) / (double)(n_new - 1) * 1e3, (long long)(sr1__peak_rss_bytes() >> 20));
+    printf(
+        "{\"what\": \"decode\", \"dtype\": \"%s\", \"batch\": %d, \"prompt\": %zu, "
+        "\"new\": %zu, "
+        "\"tok_s\": %.2f, \"total_s\": %.4f, \"prefill_plus_1_s\": %.4f, "
+        "\"decode_tok_s\": %.2f, \"ms_per_decode_step\": %.3f, \"peak_rss_mib\": %lld}\n",
+        sr1_model_dtype(m), (int)batch, prompt, n_new,
+        (double)batch * (double)n_new / all, all, first,
+        (double)batch * (double)(n_new - 1) / (all - first),
+        (all - first) / (double)(n_new - 1) * 1e3,
+        (long long)(sr1__peak_rss_bytes() >> 20));
     fflush(stdout);
     sr1__decoder_free(r.d);
     free(r.prompts);
@@ -111,7 +117,8 @@ int main(int argc, char **argv)
     options.dtype = getenv("DTYPE"); /* fp32 or bf16; the default is fp32 */
     options.threads = 2;
     failed = sr1_model_open(&m, argv[1], &options) != SR1_OK;
-    for (char *b = failed ? NULL : strtok(argv[2], ","); b && !failed; b = strtok(NULL, ","))
+    for (char *b = failed ? NULL : strtok(argv[2], ","); b && !failed;
+         b = strtok(NULL, ","))
         failed = atoi(b) < 1 || atoi(b) > 256 ||
                  measure(m, (int32_t)atoi(b), prompt, n_new, reps);
     if (failed)

@@ -1,7 +1,7 @@
-/* One policy update on equal work: forward with log-probs of the completion tokens, backward,
- * clipping and AdamW, for SEQS sequences of PROMPT + NEW tokens without padding.
- * usage: bench_update [threads] [seqs] [prompt] [new] [reps] [checkpoint]
- * Prints medians in seconds; the same work in plain PyTorch is the peer. */
+/* One policy update on equal work: forward with log-probs of the completion tokens,
+ * backward, clipping and AdamW, for SEQS sequences of PROMPT + NEW tokens without
+ * padding. usage: bench_update [threads] [seqs] [prompt] [new] [reps] [checkpoint] Prints
+ * medians in seconds; the same work in plain PyTorch is the peer. */
 #include "base/clock.h"
 #include "base/rng.h"
 #include "model/model.h"
@@ -10,7 +10,8 @@
 #include <stdlib.h>
 
 static const char tiny[] =
-    "{\"model_type\":\"qwen3\",\"architectures\":[\"Qwen3ForCausalLM\"],\"hidden_size\":256,"
+    "{\"model_type\":\"qwen3\",\"architectures\":[\"Qwen3ForCausalLM\"],\"hidden_size\":"
+    "256,"
     "\"num_hidden_layers\":4,\"num_attention_heads\":4,\"num_key_value_heads\":2,"
     "\"head_dim\":64,\"intermediate_size\":768,\"vocab_size\":1024,"
     "\"max_position_embeddings\":4096,\"rms_norm_eps\":1e-6,\"rope_theta\":1000000.0,"
@@ -65,8 +66,8 @@ static sr1_status step(sr1_model *m, struct sr1__optimizer *o, const struct work
     sr1_tensor *lp;
 
     h = t_index_select(s, h, 0, t_from_i64(s, w->rows, T_SHAPE(n)));
-    lp = sr1__nn_token_log_probs(s, h, m->head, t_from_i64(s, w->targets, T_SHAPE(n)), 1.0,
-                                 0, NULL);
+    lp = sr1__nn_token_log_probs(s, h, m->head, t_from_i64(s, w->targets, T_SHAPE(n)),
+                                 1.0, 0, NULL);
     (void)t_item(s, t_sum(s, lp));
     seconds[0] = sr1__now() - t0;
     t_backward_with(s, lp, t_from_f32(s, w->grad, T_SHAPE(n)));
@@ -93,7 +94,8 @@ static double median(double *v, int n)
 
 static sr1_status run(struct work *w, int reps, int32_t threads)
 {
-    sr1_model_options mo = {.struct_size = sizeof mo, .device = "cpu", .threads = threads};
+    sr1_model_options mo = {
+        .struct_size = sizeof mo, .device = "cpu", .threads = threads};
     struct sr1__adamw adamw = {0.9, 0.999, 1e-8, 0.0};
     struct sr1__optimizer *o = NULL;
     sr1_model *m = NULL;

@@ -1,4 +1,5 @@
-/* fuzz_hf_config.c - a config.json that is accepted describes a model that can be built. */
+/* fuzz_hf_config.c - a config.json that is accepted describes a model that can be built.
+ */
 #include "fuzz.h"
 
 #include "weights/hf_config.h"

@@ -1,5 +1,5 @@
-/* fuzz_safetensors.c - in a file that opens, every tensor lies inside the file, has the size its
- * shape says, and is found by its name. */
+/* fuzz_safetensors.c - in a file that opens, every tensor lies inside the file, has the
+ * size its shape says, and is found by its name. */
 #include "fuzz.h"
 
 #include "weights/safetensors.h"
@@ -15,7 +15,8 @@ static void write_file(int fd, const uint8_t *data, size_t size)
     FUZZ_CHECK(pwrite(fd, data, size, 0) == (ssize_t)size);
 }
 
-static void check_tensor(const struct sr1__weights *w, const struct sr1__weight *t, size_t size)
+static void check_tensor(const struct sr1__weights *w, const struct sr1__weight *t,
+                         size_t size)
 {
     const unsigned char *bytes = t->data;
     uint64_t n = sr1__weight_dtype_size(t->dtype);

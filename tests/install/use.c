@@ -1,4 +1,5 @@
-/* use.c - a program of somebody else's, in C11 and C++17: it knows nothing of this tree. */
+/* use.c - a program of somebody else's, in C11 and C++17: it knows nothing of this tree.
+ */
 #include <searchr1/searchr1.h>
 
 #include <stdio.h>
@@ -16,7 +17,8 @@ int main(void)
     }
     status = sr1_config_set(config, "group_sise", "8");
     if (status != SR1_E_CONFIG || strstr(sr1_last_error(), "group_size") == NULL) {
-        fprintf(stderr, "unknown key: %s: %s\n", sr1_status_name(status), sr1_last_error());
+        fprintf(stderr, "unknown key: %s: %s\n", sr1_status_name(status),
+                sr1_last_error());
         return 1;
     }
     sr1_config_free(config);

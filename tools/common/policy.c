@@ -38,7 +38,8 @@ static int newest_checkpoint(const char *run, char out[PATH_SIZE])
     d = opendir(folder);
     for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
         char *end;
-        long step = strncmp(e->d_name, "step-", 5) == 0 ? strtol(e->d_name + 5, &end, 10) : -1;
+        long step =
+            strncmp(e->d_name, "step-", 5) == 0 ? strtol(e->d_name + 5, &end, 10) : -1;
 
         if (step > best && *end == '\0')
             best = step;
@@ -62,7 +63,8 @@ static sr1_status use_run(sr1_config *c, const char *run)
     if (exists(run, "model/config.json"))
         snprintf(path, sizeof(path), "%s/model", run);
     else if (!newest_checkpoint(run, path))
-        return sr1_set_error(SR1_E_NOT_FOUND, "the run has neither model/ nor a checkpoint");
+        return sr1_set_error(SR1_E_NOT_FOUND,
+                             "the run has neither model/ nor a checkpoint");
     return sr1_config_set(c, "model_name_or_path", path);
 }
 

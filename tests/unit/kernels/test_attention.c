@@ -42,7 +42,8 @@ static float normal(struct sr1__rng *rng, double sd, int bf16)
     return v;
 }
 
-static void fill(struct sr1__rng *rng, struct sr1__page_head *h, float *k, float *v, double sd)
+static void fill(struct sr1__rng *rng, struct sr1__page_head *h, float *k, float *v,
+                 double sd)
 {
     size_t d = (size_t)h->dim;
 

@@ -24,7 +24,8 @@ struct golden {
     struct sr1__weights *expected;
 };
 
-static inline void golden_ok(sr1_status status, const char *what, const char *file, int line)
+static inline void golden_ok(sr1_status status, const char *what, const char *file,
+                             int line)
 {
     if (status == SR1_OK)
         return;
@@ -70,7 +71,8 @@ static inline size_t golden_ids(const struct golden *g, const char *key, size_t 
     return n;
 }
 
-static inline const float *golden_tensor(const struct golden *g, const char *name, size_t n)
+static inline const float *golden_tensor(const struct golden *g, const char *name,
+                                         size_t n)
 {
     const struct sr1__weight *w = sr1__weights_find(g->expected, name);
 

@@ -1,5 +1,5 @@
-/* Decoding with a cache equals the full forward pass, however the tokens are cut into feeds and
- * whatever other rows do; greedy continuations equal transformers'. */
+/* Decoding with a cache equals the full forward pass, however the tokens are cut into
+ * feeds and whatever other rows do; greedy continuations equal transformers'. */
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -29,13 +29,15 @@ static char *case_path(const char *name, const char *file)
 {
     static char path[600];
 
-    snprintf(path, sizeof path, "%s/tests/golden/model/%s/%s", getenv("SR1_SRC"), name, file);
+    snprintf(path, sizeof path, "%s/tests/golden/model/%s/%s", getenv("SR1_SRC"), name,
+             file);
     return path;
 }
 
 static sr1_model *open_model(const char *name, const char *dtype)
 {
-    sr1_model_options options = {.struct_size = sizeof options, .device = "cpu", .dtype = dtype};
+    sr1_model_options options = {
+        .struct_size = sizeof options, .device = "cpu", .dtype = dtype};
     sr1_model *m = NULL;
 
     if (sr1_model_open(&m, case_path(name, ""), &options) != SR1_OK)
@@ -89,7 +91,8 @@ static void make_rows(sr1_model *m, uint64_t seed)
     }
 }
 
-static void check_logits(const struct sr1__decoder *d, int32_t row, size_t source, double tolerance)
+static void check_logits(const struct sr1__decoder *d, int32_t row, size_t source,
+                         double tolerance)
 {
     int64_t n = sr1__decoder_length(d, row);
     const float *got = sr1__decoder_logits(d, row);
@@ -100,7 +103,8 @@ static void check_logits(const struct sr1__decoder *d, int32_t row, size_t sourc
         worst = fmax(worst, fabs((double)got[i] - (double)full[source][n - 1][i]) /
                                 fmax(1, fabs((double)full[source][n - 1][i])));
     if (!(worst <= tolerance))
-        fail_msg("row %d after %d tokens: logits differ by %g of them", (int)row, (int)n, worst);
+        fail_msg("row %d after %d tokens: logits differ by %g of them", (int)row, (int)n,
+                 worst);
 }
 
 /* Rows advance by random amounts, some at a time, and start anew at random. */
@@ -252,8 +256,9 @@ static void check_greedy(const char *name)
         float log_probs[N];
 
         assert_int_equal(sr1__decoder_feed(d, feeds, N), SR1_OK);
-        assert_int_equal(sr1__decoder_sample(d, rows, N, &greedy, NULL, next, log_probs, NULL),
-                         SR1_OK);
+        assert_int_equal(
+            sr1__decoder_sample(d, rows, N, &greedy, NULL, next, log_probs, NULL),
+            SR1_OK);
         for (int32_t r = 0; r < N; r++) {
             json_t *list = json_array_get(json_object_get(facts, "greedy"), (size_t)r);
 
@@ -274,7 +279,8 @@ static void test_greedy(void **state)
         check_greedy(cases[i]);
 }
 
-/* Log-probs of drawn tokens equal those of the training forward at the same temperature. */
+/* Log-probs of drawn tokens equal those of the training forward at the same temperature.
+ */
 static void test_log_probs(void **state)
 {
     enum { N = 4, NEW = 60 };
@@ -299,7 +305,8 @@ static void test_log_probs(void **state)
     for (size_t t = 0; t < NEW; t++) {
         assert_int_equal(sr1__decoder_feed(d, feeds, N), SR1_OK);
         assert_int_equal(
-            sr1__decoder_sample(d, rows, N, &sampling, rngs, next, log_probs[t], NULL), SR1_OK);
+            sr1__decoder_sample(d, rows, N, &sampling, rngs, next, log_probs[t], NULL),
+            SR1_OK);
         for (int32_t r = 0; r < N; r++) {
             seq[r][t + 1] = next[r];
             feeds[r].ids = &seq[r][t + 1];
@@ -326,8 +333,8 @@ static void test_log_probs(void **state)
     sr1_model_free(m);
 }
 
-static void refused(struct sr1__decoder *d, const struct sr1__feed *f, size_t n, sr1_status status,
-                    const char *text)
+static void refused(struct sr1__decoder *d, const struct sr1__feed *f, size_t n,
+                    sr1_status status, const char *text)
 {
     sr1_status got = sr1__decoder_feed(d, f, n);
 
@@ -355,15 +362,15 @@ static void test_refusals(void **state)
     refused(d, &(struct sr1__feed){1, ids[0], 0}, 1, SR1_E_INVALID, "no tokens");
     refused(d, &(struct sr1__feed){1, ids[0], 31}, 1, SR1_E_LIMIT, "maximum is 50");
     refused(d, &(struct sr1__feed){1, bad, 3}, 1, SR1_E_INVALID, "128");
-    refused(d, (const struct sr1__feed[]){{1, ids[0], 1}, {1, ids[0], 1}}, 2, SR1_E_INVALID,
-            "twice");
-    refused(d, (const struct sr1__feed[]){{1, ids[1] + 20, 5}, {2, bad, 3}}, 2, SR1_E_INVALID,
-            "128");
+    refused(d, (const struct sr1__feed[]){{1, ids[0], 1}, {1, ids[0], 1}}, 2,
+            SR1_E_INVALID, "twice");
+    refused(d, (const struct sr1__feed[]){{1, ids[1] + 20, 5}, {2, bad, 3}}, 2,
+            SR1_E_INVALID, "128");
     assert_int_equal(sr1__decoder_sample(d, rows, 2, &warm, NULL, out, NULL, NULL),
                      SR1_E_INVALID);
-    assert_int_equal(
-        sr1__decoder_sample(d, rows, 2, &(struct sr1__sampling){0, 0, 1}, NULL, out, NULL, NULL),
-        SR1_E_STATE);
+    assert_int_equal(sr1__decoder_sample(d, rows, 2, &(struct sr1__sampling){0, 0, 1},
+                                         NULL, out, NULL, NULL),
+                     SR1_E_STATE);
     assert_int_equal(sr1__decoder_fork(d, 1, &self, 1), SR1_E_INVALID);
     assert_int_equal(sr1__decoder_new(&none, m, 0, 5), SR1_E_INVALID);
     assert_int_equal(sr1__decoder_length(d, 1), 20);

@@ -42,7 +42,8 @@ static void logits_equal_transformers(void **state)
     }
 }
 
-/* All sequences of a case packed, with the rows that predict a token of their sequence. */
+/* All sequences of a case packed, with the rows that predict a token of their sequence.
+ */
 struct batch {
     int32_t ids[MAX_IDS];
     int64_t cu_seqlens[16];
@@ -79,8 +80,8 @@ static sr1_tensor *batch_log_probs(sr1_scope *s, sr1_model *m, const struct batc
     sr1_tensor *rows = t_from_i64(s, b->rows, T_SHAPE((int64_t)b->n_rows));
     sr1_tensor *targets = t_from_i64(s, b->targets, T_SHAPE((int64_t)b->n_rows));
 
-    return sr1__nn_token_log_probs(s, t_index_select(s, h, 0, rows), m->head, targets, 1.0,
-                                   chunk, NULL);
+    return sr1__nn_token_log_probs(s, t_index_select(s, h, 0, rows), m->head, targets,
+                                   1.0, chunk, NULL);
 }
 
 static void log_probs_equal_transformers(void **state)
@@ -179,7 +180,8 @@ static void gradients_equal_transformers(void **state)
         t_backward(s, loss);
         value = t_item(s, loss);
         OK(sr1__scope_close(s));
-        assert_true(fabs(value - json_number_value(json_object_get(g.json, "loss"))) < 1e-4);
+        assert_true(fabs(value - json_number_value(json_object_get(g.json, "loss"))) <
+                    1e-4);
         check_gradients(&g, m);
         sr1_model_free(m);
         golden_close(&g);

@@ -17,7 +17,8 @@
 
 #define OK(expr) check_ok((expr), #expr, __FILE__, __LINE__)
 
-static inline void check_ok(sr1_status status, const char *what, const char *file, int line)
+static inline void check_ok(sr1_status status, const char *what, const char *file,
+                            int line)
 {
     if (status == SR1_OK)
         return;

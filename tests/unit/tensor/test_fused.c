@@ -126,7 +126,8 @@ static void heads_equal_operations(void **state)
     }
 }
 
-/* The gradient of a norm's weight sums over rows; its bits may not hang on the threads. */
+/* The gradient of a norm's weight sums over rows; its bits may not hang on the threads.
+ */
 static void bits_do_not_depend_on_threads(void **state)
 {
     int32_t threads = sr1__torch_threads_get();
@@ -157,10 +158,10 @@ static void other_types_take_the_operations(void **state)
     sr1_tensor *x = normal_tensor(s, 1, T_SHAPE(4, 8));
     sr1_tensor *w = normal_tensor(s, 2, T_SHAPE(8));
     sr1_tensor *y = sr1__fused_rms_norm(s, x, w, 1e-6);
-    sr1_tensor *z = sr1__fused_rms_norm(s, t_to(s, x, SR1__BF16), t_to(s, w, SR1__BF16), 1e-6);
-    sr1_tensor *turned =
-        sr1__fused_rms_norm(s, t_transpose(s, t_contiguous(s, t_transpose(s, x, 0, 1)), 0, 1),
-                            w, 1e-6);
+    sr1_tensor *z =
+        sr1__fused_rms_norm(s, t_to(s, x, SR1__BF16), t_to(s, w, SR1__BF16), 1e-6);
+    sr1_tensor *turned = sr1__fused_rms_norm(
+        s, t_transpose(s, t_contiguous(s, t_transpose(s, x, 0, 1)), 0, 1), w, 1e-6);
 
     (void)state;
     assert_int_equal(t_dtype(z), SR1__BF16);

@@ -32,7 +32,8 @@ static struct head head_input(sr1_scope *s)
 static sr1_tensor *plain(sr1_scope *s, const struct head *h, double temperature,
                          sr1_tensor **entropy)
 {
-    sr1_tensor *z = t_mul_scalar(s, t_linear(s, h->hidden, h->weight, NULL), 1.0 / temperature);
+    sr1_tensor *z =
+        t_mul_scalar(s, t_linear(s, h->hidden, h->weight, NULL), 1.0 / temperature);
     sr1_tensor *lp = t_log_softmax(s, z, -1);
 
     *entropy = t_neg(s, t_sum_dim(s, t_mul(s, t_exp(s, lp), lp), -1, 0));
@@ -51,8 +52,8 @@ static void head_equals_plain_formula(void **state)
         struct head a = head_input(s);
         struct head b = head_input(s);
         sr1_tensor *entropy[2];
-        sr1_tensor *got = sr1__nn_token_log_probs(s, a.hidden, a.weight, a.targets,
-                                                  temperature, chunks[c % 5], &entropy[0]);
+        sr1_tensor *got = sr1__nn_token_log_probs(
+            s, a.hidden, a.weight, a.targets, temperature, chunks[c % 5], &entropy[0]);
         sr1_tensor *want = plain(s, &b, temperature, &entropy[1]);
 
         near(gap(s, got, want), 0.0, 1e-5);
@@ -76,8 +77,8 @@ static void rows_without_gradient_give_exact_zeros(void **state)
     (void)state;
     t_fill_(s, t_narrow(s, h.grad, 0, 3, 5), 0.0);
     t_backward_with(s, lp, h.grad);
-    near(t_item(s, t_max_all(s, t_abs(s, t_narrow(s, t_grad(s, h.hidden), 0, 3, 5)))), 0.0,
-         0.0);
+    near(t_item(s, t_max_all(s, t_abs(s, t_narrow(s, t_grad(s, h.hidden), 0, 3, 5)))),
+         0.0, 0.0);
     OK(sr1__scope_close(s));
 }
 
@@ -94,8 +95,8 @@ static void logits_are_never_whole(void **state)
     t_require_grad(s, h, 1);
     t_require_grad(s, w, 1);
     before = sr1__peak_rss_bytes();
-    lp = sr1__nn_token_log_probs(s, h, w, t_full(s, 7.0, SR1__I64, T_SHAPE(24000)), 1.0, 0,
-                                 NULL);
+    lp = sr1__nn_token_log_probs(s, h, w, t_full(s, 7.0, SR1__I64, T_SHAPE(24000)), 1.0,
+                                 0, NULL);
     t_backward(s, t_sum(s, lp));
     assert_true(sr1__peak_rss_bytes() - before < (int64_t)200 << 20);
     OK(sr1__scope_close(s));

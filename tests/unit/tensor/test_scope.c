@@ -1,4 +1,5 @@
-/* Scopes: ownership, the first error and its labels, nesting, grad mode, memory failures. */
+/* Scopes: ownership, the first error and its labels, nesting, grad mode, memory failures.
+ */
 #include "base/clock.h"
 #include "check.h"
 

@@ -1,4 +1,5 @@
-/* config.json: the fields of real and golden files, refusals by key, and a file that reads back. */
+/* config.json: the fields of real and golden files, refusals by key, and a file that
+ * reads back. */
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -15,18 +16,23 @@
 
 /* As published for Qwen3-0.6B and Qwen2.5-0.5B. */
 static const char qwen3[] =
-    "{\"architectures\":[\"Qwen3ForCausalLM\"],\"attention_bias\":false,\"attention_dropout\":0.0,"
-    "\"bos_token_id\":151643,\"eos_token_id\":151645,\"head_dim\":128,\"hidden_act\":\"silu\","
+    "{\"architectures\":[\"Qwen3ForCausalLM\"],\"attention_bias\":false,\"attention_"
+    "dropout\":0.0,"
+    "\"bos_token_id\":151643,\"eos_token_id\":151645,\"head_dim\":128,\"hidden_act\":"
+    "\"silu\","
     "\"hidden_size\":1024,\"initializer_range\":0.02,\"intermediate_size\":3072,"
     "\"max_position_embeddings\":40960,\"max_window_layers\":28,\"model_type\":\"qwen3\","
     "\"num_attention_heads\":16,\"num_hidden_layers\":28,\"num_key_value_heads\":8,"
-    "\"rms_norm_eps\":1e-06,\"rope_scaling\":null,\"rope_theta\":1000000,\"sliding_window\":null,"
+    "\"rms_norm_eps\":1e-06,\"rope_scaling\":null,\"rope_theta\":1000000,\"sliding_"
+    "window\":null,"
     "\"tie_word_embeddings\":true,\"torch_dtype\":\"bfloat16\",\"use_cache\":true,"
     "\"use_sliding_window\":false,\"vocab_size\":151936}";
 static const char qwen2[] =
-    "{\"architectures\":[\"Qwen2ForCausalLM\"],\"attention_dropout\":0.0,\"bos_token_id\":151643,"
+    "{\"architectures\":[\"Qwen2ForCausalLM\"],\"attention_dropout\":0.0,\"bos_token_"
+    "id\":151643,"
     "\"eos_token_id\":151645,\"hidden_act\":\"silu\",\"hidden_size\":896,"
-    "\"initializer_range\":0.02,\"intermediate_size\":4864,\"max_position_embeddings\":32768,"
+    "\"initializer_range\":0.02,\"intermediate_size\":4864,\"max_position_embeddings\":"
+    "32768,"
     "\"max_window_layers\":21,\"model_type\":\"qwen2\",\"num_attention_heads\":14,"
     "\"num_hidden_layers\":24,\"num_key_value_heads\":2,\"rms_norm_eps\":1e-06,"
     "\"rope_theta\":1000000.0,\"sliding_window\":32768,\"tie_word_embeddings\":true,"
@@ -54,7 +60,8 @@ static void test_published(void **state)
     assert_int_equal(c.head_dim, 128);
     assert_int_equal(c.intermediate_size, 3072);
     assert_int_equal(c.max_positions, 40960);
-    assert_true(c.rms_norm_eps == 1e-6 && c.rope_theta == 1e6 && c.initializer_range == 0.02);
+    assert_true(c.rms_norm_eps == 1e-6 && c.rope_theta == 1e6 &&
+                c.initializer_range == 0.02);
     assert_int_equal(c.n_eos, 1);
     assert_int_equal(c.eos_ids[0], 151645);
     assert_int_equal(c.bos_id, 151643);
@@ -72,19 +79,23 @@ static const struct bad_row {
     sr1_status status;
     const char *also; /* in the text beside the key */
 } bad[] = {
-    {"architectures", "[\"Qwen3MoeForCausalLM\"]", SR1_E_UNSUPPORTED, "Qwen3MoeForCausalLM"},
+    {"architectures", "[\"Qwen3MoeForCausalLM\"]", SR1_E_UNSUPPORTED,
+     "Qwen3MoeForCausalLM"},
     {"architectures", "[\"LlamaForCausalLM\"]", SR1_E_UNSUPPORTED, "LlamaForCausalLM"},
     {"architectures", NULL, SR1_E_PARSE, "architectures"},
     {"architectures", "\"Qwen3ForCausalLM\"", SR1_E_PARSE, "architectures"},
     {"use_sliding_window", "true", SR1_E_UNSUPPORTED, "sliding"},
-    {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":4.0}", SR1_E_UNSUPPORTED, "rope"},
+    {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":4.0}", SR1_E_UNSUPPORTED,
+     "rope"},
     {"rope_scaling", "{\"type\":\"linear\",\"factor\":2.0}", SR1_E_UNSUPPORTED, "rope"},
     {"rope_scaling", "{\"factor\":2.0}", SR1_E_UNSUPPORTED, "rope"},
     {"rope_scaling", "3", SR1_E_PARSE, "object"},
-    {"rope_parameters", "{\"rope_type\":\"llama3\",\"rope_theta\":1e6}", SR1_E_UNSUPPORTED, "rope"},
+    {"rope_parameters", "{\"rope_type\":\"llama3\",\"rope_theta\":1e6}",
+     SR1_E_UNSUPPORTED, "rope"},
     {"rope_parameters", "{\"partial_rotary_factor\":0.5}", SR1_E_UNSUPPORTED, "partial"},
     {"rope_parameters", "{\"rope_theta\":\"x\"}", SR1_E_PARSE, "rope_theta"},
-    {"layer_types", "[\"full_attention\",\"sliding_attention\"]", SR1_E_UNSUPPORTED, "layer_types"},
+    {"layer_types", "[\"full_attention\",\"sliding_attention\"]", SR1_E_UNSUPPORTED,
+     "layer_types"},
     {"layer_types", "7", SR1_E_PARSE, "layer_types"},
     {"num_experts", "128", SR1_E_UNSUPPORTED, "experts"},
     {"num_local_experts", "8", SR1_E_UNSUPPORTED, "experts"},
@@ -127,7 +138,8 @@ static void test_refusals(void **state)
         json_object_del(root, bad[i].key);
         if (bad[i].value) {
             assert_int_equal(
-                sr1__json_parse(&value, bad[i].value, strlen(bad[i].value), bad[i].key), SR1_OK);
+                sr1__json_parse(&value, bad[i].value, strlen(bad[i].value), bad[i].key),
+                SR1_OK);
             json_object_set_new(root, bad[i].key, value);
         }
         sr1__buf_init(&b, 0);
@@ -135,7 +147,8 @@ static void test_refusals(void **state)
         got = parse(&c, b.data);
         if (got != bad[i].status || !strstr(sr1_last_error(), bad[i].also) ||
             strncmp(sr1_last_error(), "config.json: ", 13) != 0)
-            fail_msg("%s = %s: %d, '%s'", bad[i].key, bad[i].value, (int)got, sr1_last_error());
+            fail_msg("%s = %s: %d, '%s'", bad[i].key, bad[i].value, (int)got,
+                     sr1_last_error());
         assert_int_equal(c.arch, 77);
         sr1__buf_free(&b);
         json_decref(root);
@@ -170,10 +183,12 @@ static void test_round_trip(void **state)
 
         memset(&first, 0, sizeof first);
         memset(&second, 0, sizeof second);
-        snprintf(path, sizeof path, "%s/tests/golden/model/%s", getenv("SR1_SRC"), golden[i]);
+        snprintf(path, sizeof path, "%s/tests/golden/model/%s", getenv("SR1_SRC"),
+                 golden[i]);
         assert_int_equal(sr1__hf_config_load(&first, path), SR1_OK);
         assert_int_equal(first.n_layers, 2);
-        assert_int_equal(first.qkv_bias, strstr(golden[i], "bias") || strstr(golden[i], "qwen2"));
+        assert_int_equal(first.qkv_bias,
+                         strstr(golden[i], "bias") || strstr(golden[i], "qwen2"));
         assert_int_equal(first.eos_ids[0], 1);
         assert_int_equal(first.pad_id, 0);
         assert_true(first.rope_theta == (i == 1 ? 1e4 : 1e6));
@@ -237,9 +252,12 @@ static void test_allocation_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_published),  cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_not_json),   cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_generation_config), cmocka_unit_test(test_allocation_failures),
+        cmocka_unit_test(test_published),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_not_json),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_generation_config),
+        cmocka_unit_test(test_allocation_failures),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

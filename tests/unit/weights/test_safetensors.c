@@ -1,4 +1,5 @@
-/* safetensors: files read back equal, and every kind of broken file is refused by name. */
+/* safetensors: files read back equal, and every kind of broken file is refused by name.
+ */
 #include "base/file.h"
 #include "base/mem.h"
 #include "weights/safetensors.h"
@@ -63,14 +64,16 @@ static void put_text(const char *name, const char *text)
     assert_int_equal(sr1__file_replace(at(name), text, strlen(text)), SR1_OK);
 }
 
-static void refused(const char *path, sr1_status status, const char *first, const char *second)
+static void refused(const char *path, sr1_status status, const char *first,
+                    const char *second)
 {
     struct sr1__weights *w = NULL;
     sr1_status got = sr1__weights_open(&w, path);
 
-    if (got != status || !strstr(sr1_last_error(), first) || !strstr(sr1_last_error(), second))
-        fail_msg("status %d, text '%s'; wanted %d, '%s', '%s'", (int)got, sr1_last_error(),
-                 (int)status, first, second);
+    if (got != status || !strstr(sr1_last_error(), first) ||
+        !strstr(sr1_last_error(), second))
+        fail_msg("status %d, text '%s'; wanted %d, '%s', '%s'", (int)got,
+                 sr1_last_error(), (int)status, first, second);
     assert_null(w);
 }
 
@@ -90,41 +93,50 @@ static const struct bad_row {
     {"{\"a\":1} ", 0, SR1_E_CORRUPT, "'a'", "dtype"},
     {"{\"a\":{" F32_4 "}}", 16, SR1_E_CORRUPT, "'a'", "data_offsets"},
     {"{\"a\":{" F32_4 ",\"data_offsets\":[0,17]}}", 16, SR1_E_CORRUPT, "'a'", "outside"},
-    {"{\"a\":{" F32_4 ",\"data_offsets\":[0,9223372036854775807]}}", 16, SR1_E_CORRUPT, "'a'",
-     "outside"},
+    {"{\"a\":{" F32_4 ",\"data_offsets\":[0,9223372036854775807]}}", 16, SR1_E_CORRUPT,
+     "'a'", "outside"},
     {"{\"a\":{" F32_4 ",\"data_offsets\":[0,92233720368547758070]}}", 16, SR1_E_PARSE,
      "m.safetensors", "integer"},
     {"{\"a\":{" F32_4 ",\"data_offsets\":[-16,0]}}", 16, SR1_E_CORRUPT, "'a'", "outside"},
     {"{\"a\":{" F32_4 ",\"data_offsets\":[16,0]}}", 16, SR1_E_CORRUPT, "'a'", "outside"},
-    {"{\"a\":{" F32_4 ",\"data_offsets\":[0.0,16]}}", 16, SR1_E_CORRUPT, "'a'", "data_offsets"},
-    {"{\"a\":{" F32_4 ",\"data_offsets\":[0,16,16]}}", 16, SR1_E_CORRUPT, "'a'", "data_offsets"},
-    {"{\"a\":{" F32_4 ",\"data_offsets\":[0,12]}}", 16, SR1_E_CORRUPT, "'a'", "take 16 bytes"},
-    {"{\"a\":{\"dtype\":\"F16\",\"shape\":[4],\"data_offsets\":[0,16]}}", 16, SR1_E_CORRUPT, "'a'",
-     "take 8 bytes"},
-    {"{\"a\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[0,16]}}", 16, SR1_E_UNSUPPORTED,
-     "'a'", "I64"},
+    {"{\"a\":{" F32_4 ",\"data_offsets\":[0.0,16]}}", 16, SR1_E_CORRUPT, "'a'",
+     "data_offsets"},
+    {"{\"a\":{" F32_4 ",\"data_offsets\":[0,16,16]}}", 16, SR1_E_CORRUPT, "'a'",
+     "data_offsets"},
+    {"{\"a\":{" F32_4 ",\"data_offsets\":[0,12]}}", 16, SR1_E_CORRUPT, "'a'",
+     "take 16 bytes"},
+    {"{\"a\":{\"dtype\":\"F16\",\"shape\":[4],\"data_offsets\":[0,16]}}", 16,
+     SR1_E_CORRUPT, "'a'", "take 8 bytes"},
+    {"{\"a\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[0,16]}}", 16,
+     SR1_E_UNSUPPORTED, "'a'", "I64"},
     {"{\"a\":{\"dtype\":\"F8_E4M3\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2,
      SR1_E_UNSUPPORTED, "'a'", "F8_E4M3"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-4],\"data_offsets\":[0,16]}}", 16, SR1_E_CORRUPT,
-     "'a'", "shape[0]"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4.0],\"data_offsets\":[0,16]}}", 16, SR1_E_CORRUPT,
-     "'a'", "shape[0]"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-4],\"data_offsets\":[0,16]}}", 16,
+     SR1_E_CORRUPT, "'a'", "shape[0]"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4.0],\"data_offsets\":[0,16]}}", 16,
+     SR1_E_CORRUPT, "'a'", "shape[0]"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,4],\"data_offsets\":[0,16]}}", 16,
      SR1_E_CORRUPT, "'a'", "at most 4"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 0,
-     SR1_E_CORRUPT, "'a'", "overflow"},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,0]}}", 0,
-     SR1_E_CORRUPT, "'a'", "overflow"},
-    {"{\"a\":{" F32_4 ",\"data_offsets\":[0,16]},\"b\":{" F32_4 ",\"data_offsets\":[8,24]}}  ", 24,
-     SR1_E_CORRUPT, "'b'", "overlaps"},
-    {"{\"a\":{" F32_4 ",\"data_offsets\":[0,16]},\"b\":{" F32_4 ",\"data_offsets\":[0,16]}}  ", 16,
-     SR1_E_CORRUPT, "'", "overlaps"},
-    {"{\"a\":{" F32_4 ",\"data_offsets\":[0,16]},\"b\":{" F32_4 ",\"data_offsets\":[20,36]}} ",
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}"
+     "}",
+     0, SR1_E_CORRUPT, "'a'", "overflow"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,0]}"
+     "}",
+     0, SR1_E_CORRUPT, "'a'", "overflow"},
+    {"{\"a\":{" F32_4 ",\"data_offsets\":[0,16]},\"b\":{" F32_4
+     ",\"data_offsets\":[8,24]}}  ",
+     24, SR1_E_CORRUPT, "'b'", "overlaps"},
+    {"{\"a\":{" F32_4 ",\"data_offsets\":[0,16]},\"b\":{" F32_4
+     ",\"data_offsets\":[0,16]}}  ",
+     16, SR1_E_CORRUPT, "'", "overlaps"},
+    {"{\"a\":{" F32_4 ",\"data_offsets\":[0,16]},\"b\":{" F32_4
+     ",\"data_offsets\":[20,36]}} ",
      36, SR1_E_CORRUPT, "'b'", "gap"},
     {"{\"a\":{" F32_4 ",\"data_offsets\":[0,16]}}", 20, SR1_E_CORRUPT, "m.safetensors",
      "4 bytes after"},
-    {"{\"a\":{" F32_4 ",\"data_offsets\":[0,16]},\"a\":{" F32_4 ",\"data_offsets\":[16,32]}}", 32,
-     SR1_E_PARSE, "m.safetensors", "duplicate"},
+    {"{\"a\":{" F32_4 ",\"data_offsets\":[0,16]},\"a\":{" F32_4
+     ",\"data_offsets\":[16,32]}}",
+     32, SR1_E_PARSE, "m.safetensors", "duplicate"},
 };
 
 static void test_broken_headers(void **state)
@@ -135,8 +147,8 @@ static void test_broken_headers(void **state)
         char header[400];
 
         /* Padding in front, where JSON allows it, keeps the data aligned. */
-        snprintf(header, sizeof header, "%*s%s", (int)((8 - strlen(row->header) % 8) % 8), "",
-                 row->header);
+        snprintf(header, sizeof header, "%*s%s", (int)((8 - strlen(row->header) % 8) % 8),
+                 "", row->header);
         put("m.safetensors", header, row->n_data);
         refused(at("m.safetensors"), row->status, row->first, row->second);
     }
@@ -152,7 +164,8 @@ static void test_not_aligned(void **state)
 /* A file cut anywhere is refused; so is one whose header claims too much. */
 static void test_truncation(void **state)
 {
-    static const unsigned char huge[16] = {255, 255, 255, 255, 255, 255, 255, 127, '{', '}'};
+    static const unsigned char huge[16] = {255, 255, 255, 255, 255,
+                                           255, 255, 127, '{', '}'};
     struct sr1__buf b;
     struct sr1__weights *w = NULL;
 
@@ -224,14 +237,16 @@ static void check_table(const char *path)
         const void *bytes;
 
         assert_int_equal(
-            sr1__weights_get(w, table[i].name, table[i].n_dims, table[i].shape, &t), SR1_OK);
+            sr1__weights_get(w, table[i].name, table[i].n_dims, table[i].shape, &t),
+            SR1_OK);
         assert_int_equal(t->dtype, table[i].dtype);
         assert_int_equal(t->n_bytes, table_bytes(i));
         give_bytes(NULL, i, &bytes);
         assert_memory_equal(t->data, bytes, t->n_bytes);
     }
     for (size_t i = 1; i < N_TABLE; i++)
-        assert_true(strcmp(sr1__weights_at(w, i - 1)->name, sr1__weights_at(w, i)->name) < 0);
+        assert_true(strcmp(sr1__weights_at(w, i - 1)->name, sr1__weights_at(w, i)->name) <
+                    0);
     sr1__weights_close(w);
 }
 
@@ -241,11 +256,13 @@ static void test_save_single(void **state)
     struct sr1__buf second;
 
     (void)state;
-    assert_int_equal(sr1__weights_save(folder, table, N_TABLE, 0, give_bytes, NULL), SR1_OK);
+    assert_int_equal(sr1__weights_save(folder, table, N_TABLE, 0, give_bytes, NULL),
+                     SR1_OK);
     check_table(folder);
     check_table(at("model.safetensors"));
     assert_int_equal(sr1__file_read(at("model.safetensors"), 0, &first), SR1_OK);
-    assert_int_equal(sr1__weights_save(folder, table, N_TABLE, 0, give_bytes, NULL), SR1_OK);
+    assert_int_equal(sr1__weights_save(folder, table, N_TABLE, 0, give_bytes, NULL),
+                     SR1_OK);
     assert_int_equal(sr1__file_read(at("model.safetensors"), 0, &second), SR1_OK);
     assert_int_equal(first.len, second.len);
     assert_memory_equal(first.data, second.data, first.len);
@@ -257,14 +274,18 @@ static void test_save_single(void **state)
 static void test_save_shards(void **state)
 {
     (void)state;
-    assert_int_equal(sr1__weights_save(folder, table, N_TABLE, 0, give_bytes, NULL), SR1_OK);
-    assert_int_equal(sr1__weights_save(folder, table, N_TABLE, 30, give_bytes, NULL), SR1_OK);
+    assert_int_equal(sr1__weights_save(folder, table, N_TABLE, 0, give_bytes, NULL),
+                     SR1_OK);
+    assert_int_equal(sr1__weights_save(folder, table, N_TABLE, 30, give_bytes, NULL),
+                     SR1_OK);
     assert_false(sr1__path_exists(at("model.safetensors")));
     assert_true(sr1__path_exists(at("model-00003-of-00003.safetensors")));
     check_table(folder);
-    assert_int_equal(sr1__weights_save(folder, table, N_TABLE, 1, give_bytes, NULL), SR1_OK);
+    assert_int_equal(sr1__weights_save(folder, table, N_TABLE, 1, give_bytes, NULL),
+                     SR1_OK);
     check_table(folder);
-    assert_int_equal(sr1__weights_save(folder, table, N_TABLE, 1000, give_bytes, NULL), SR1_OK);
+    assert_int_equal(sr1__weights_save(folder, table, N_TABLE, 1000, give_bytes, NULL),
+                     SR1_OK);
     assert_false(sr1__path_exists(at("model.safetensors.index.json")));
     check_table(folder);
 }
@@ -277,7 +298,8 @@ static void test_save_failure(void **state)
     size_t n = 0;
 
     (void)state;
-    assert_int_equal(sr1__weights_save(folder, table, N_TABLE, 0, give_bytes, NULL), SR1_OK);
+    assert_int_equal(sr1__weights_save(folder, table, N_TABLE, 0, give_bytes, NULL),
+                     SR1_OK);
     assert_int_equal(sr1__weights_save(folder, table, N_TABLE, 0, give_bytes, &failing),
                      SR1_E_DEVICE);
     assert_string_equal(sr1_last_error(), "tensor 'scalar': no such luck");
@@ -295,9 +317,12 @@ static void test_save_refusals(void **state)
     const struct sr1__weight_out huge = {"a", 0, 2, {INT64_C(1) << 40, INT64_C(1) << 40}};
 
     (void)state;
-    assert_int_equal(sr1__weights_save(folder, twice, 2, 0, give_bytes, NULL), SR1_E_INVALID);
-    assert_int_equal(sr1__weights_save(folder, &dtype, 1, 0, give_bytes, NULL), SR1_E_INVALID);
-    assert_int_equal(sr1__weights_save(folder, &huge, 1, 0, give_bytes, NULL), SR1_E_INVALID);
+    assert_int_equal(sr1__weights_save(folder, twice, 2, 0, give_bytes, NULL),
+                     SR1_E_INVALID);
+    assert_int_equal(sr1__weights_save(folder, &dtype, 1, 0, give_bytes, NULL),
+                     SR1_E_INVALID);
+    assert_int_equal(sr1__weights_save(folder, &huge, 1, 0, give_bytes, NULL),
+                     SR1_E_INVALID);
 }
 
 #define SHARD_A "{\"a\":{" F32_4 ",\"data_offsets\":[0,16]}} "
@@ -336,7 +361,8 @@ static void test_broken_indices(void **state)
     put("m-3.safetensors", "{\"c\":{" F32_4 ",\"data_offsets\":[0,16]}} ", 16);
     for (size_t i = 0; i < sizeof bad_indices / sizeof *bad_indices; i++) {
         put_text("model.safetensors.index.json", bad_indices[i].index);
-        refused(folder, bad_indices[i].status, bad_indices[i].first, bad_indices[i].second);
+        refused(folder, bad_indices[i].status, bad_indices[i].first,
+                bad_indices[i].second);
     }
     put_text("model.safetensors.index.json", INDEX("\"a\":\"pipe.safetensors\""));
     assert_int_equal(mkfifo(at("pipe.safetensors"), 0600), 0);
@@ -352,9 +378,11 @@ static void test_missing(void **state)
     (void)state;
     refused(folder, SR1_E_NOT_FOUND, folder, "no model.safetensors");
     refused(at("nothing"), SR1_E_IO, "nothing", "");
-    assert_int_equal(sr1__weights_save(folder, table, N_TABLE, 0, give_bytes, NULL), SR1_OK);
+    assert_int_equal(sr1__weights_save(folder, table, N_TABLE, 0, give_bytes, NULL),
+                     SR1_OK);
     assert_int_equal(sr1__weights_open(&w, folder), SR1_OK);
-    assert_int_equal(sr1__weights_get(w, "lm_head.weight", 2, shape, &t), SR1_E_NOT_FOUND);
+    assert_int_equal(sr1__weights_get(w, "lm_head.weight", 2, shape, &t),
+                     SR1_E_NOT_FOUND);
     assert_non_null(strstr(sr1_last_error(), "'lm_head.weight' is missing"));
     assert_int_equal(sr1__weights_get(w, "z.weight", 2, shape, &t), SR1_E_CORRUPT);
     assert_non_null(strstr(sr1_last_error(), "[3, 4]"));

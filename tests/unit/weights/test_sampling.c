@@ -94,13 +94,15 @@ static void test_distribution(void **state)
             for (size_t id = 0; id < sizes[i]; id += sizes[i] > 1000 ? 97 : 1) {
                 float lp;
 
-                assert_int_equal(sr1__sample_log_prob(x, sizes[i], &settings[j], (int32_t)id, &lp),
-                                 SR1_OK);
+                assert_int_equal(
+                    sr1__sample_log_prob(x, sizes[i], &settings[j], (int32_t)id, &lp),
+                    SR1_OK);
                 total += exp((double)lp);
                 if (p[id] == 0)
                     assert_true(isinf(lp));
                 else
-                    assert_true(fabs((double)lp - log(p[id])) < 1e-6 * fmax(1, -log(p[id])));
+                    assert_true(fabs((double)lp - log(p[id])) <
+                                1e-6 * fmax(1, -log(p[id])));
             }
             if (sizes[i] <= 1000)
                 assert_true(fabs(total - 1) < 1e-5);
@@ -172,13 +174,15 @@ static void test_frequencies(void **state)
     }
 }
 
-/* At the true vocabulary: log-prob, entropy and kept mass within 1e-6, relative for entropy. */
+/* At the true vocabulary: log-prob, entropy and kept mass within 1e-6, relative for
+ * entropy. */
 static void test_large_vocabulary(void **state)
 {
     struct sr1__rng rng;
     float *x = malloc(QWEN_VOCAB * sizeof *x);
     double *p = malloc(QWEN_VOCAB * sizeof *p);
-    const struct sr1__sampling plain[] = {{0.7, 0, 1}, {1.0, 0, 1}, {1.0, 0, 0.9}, {1, 50, 1}};
+    const struct sr1__sampling plain[] = {
+        {0.7, 0, 1}, {1.0, 0, 1}, {1.0, 0, 0.9}, {1, 50, 1}};
 
     (void)state;
     sr1__rng_seed(&rng, 5, 0);
@@ -224,16 +228,19 @@ static void test_extreme_logits(void **state)
         flat[i] = -7;
     for (int i = 0; i < 100; i++) {
         assert_int_equal(
-            sr1__sample_row(flat, 5000, &(struct sr1__sampling){1, 3, 0.1}, &rng, &out), SR1_OK);
-        assert_in_range(out.id, 0, 499); /* all 5000 tie at top_k; a tenth of the mass stays */
+            sr1__sample_row(flat, 5000, &(struct sr1__sampling){1, 3, 0.1}, &rng, &out),
+            SR1_OK);
+        assert_in_range(out.id, 0,
+                        499); /* all 5000 tie at top_k; a tenth of the mass stays */
         assert_true(fabs((double)out.log_prob + log(500)) < 1e-6);
     }
 }
 
 static void test_refusals(void **state)
 {
-    static const struct sr1__sampling bad[] = {{-1, 0, 1},   {NAN, 0, 1}, {1e-9, 0, 1}, {1, -1, 1},
-                                               {1, 0, 0},    {1, 0, 1.5}, {1, 0, NAN},  {INFINITY, 0, 1}};
+    static const struct sr1__sampling bad[] = {{-1, 0, 1},  {NAN, 0, 1},     {1e-9, 0, 1},
+                                               {1, -1, 1},  {1, 0, 0},       {1, 0, 1.5},
+                                               {1, 0, NAN}, {INFINITY, 0, 1}};
     static const float odd[] = {NAN, INFINITY, -INFINITY};
     const struct sr1__sampling s = {1, 0, 1};
     float x[40] = {0};
@@ -289,7 +296,8 @@ static void test_rows(void **state)
     assert_int_equal(sr1__sample_rows(pool, rows, N, V, &s, rngs, together), SR1_OK);
     assert_memory_equal(alone, together, sizeof alone);
     x[4][7] = NAN;
-    assert_int_equal(sr1__sample_rows(pool, rows, N, V, &s, rngs, together), SR1_E_NUMERIC);
+    assert_int_equal(sr1__sample_rows(pool, rows, N, V, &s, rngs, together),
+                     SR1_E_NUMERIC);
     assert_non_null(strstr(sr1_last_error(), "row 4"));
     sr1__pool_free(pool);
 }
