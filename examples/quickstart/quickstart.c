@@ -1,10 +1,10 @@
 /* quickstart.c - from nothing to a model that searches before it answers, in minutes.
  *
- *     a made-up world -> demonstrations -> warm start -> GRPO with search -> held-out test
+ *     made-up world -> demonstrations -> warm start -> GRPO with search -> held-out test
  *
  * Every step is a call of the public header; the settings are in sft.yaml and grpo.yaml
- * beside this file. Questions of the test are about names that occur nowhere in training, so
- * only a model that searches can answer them. */
+ * beside this file. Questions of the test are about names that occur nowhere in training,
+ * so only a model that searches can answer them. */
 #include "common/args.h"
 #include "common/policy.h"
 #include "common/progress.h"
@@ -51,7 +51,8 @@ static double now(void)
 
 static void path_of(const struct quickstart *q, char out[PATH_SIZE], const char *name)
 {
-    snprintf(out, PATH_SIZE, "%s/%s", q->out, name);
+    if (snprintf(out, PATH_SIZE, "%s/%s", q->out, name) >= PATH_SIZE)
+        out[0] = 0; /* no such file: the call that gets it says so */
 }
 
 /* ---- progress ---- */
@@ -247,14 +248,16 @@ static sr1_status show_sample(sr1_rollout *rollout, const sr1_dataset *data)
         st = sr1_rollout_generate(rollout, &query, 1, &o, &t);
     }
     if (st == SR1_OK)
-        printf("  question: %s\n  right answer: %s\n  model: %s\n\n", sr1_row_question(row),
-               sr1_row_answer(row, 0), sr1_trajectory_generated_text(t, NULL));
+        printf("  question: %s\n  right answer: %s\n  model: %s\n\n",
+               sr1_row_question(row), sr1_row_answer(row, 0),
+               sr1_trajectory_generated_text(t, NULL));
     sr1_trajectory_free(t);
     sr1_row_free(row);
     return st;
 }
 
-static sr1_status test(struct quickstart *q, const char *model, int deaf, struct result *r)
+static sr1_status test(struct quickstart *q, const char *model, int deaf,
+                       struct result *r)
 {
     sr1_eval_options o = {.struct_size = sizeof(o), .greedy = 1, .no_search = deaf,
                           .progress = on_answers, .user = q};
@@ -331,17 +334,21 @@ static sr1_status write_summary(const struct quickstart *q, const struct result 
                                 double seconds)
 {
     json_t *searches = json_object();
-    json_t *all = json_pack("{s:I, s:b, s:f}", "seed", (json_int_t)q->seed, "brief", q->brief,
-                            "seconds", seconds);
+    json_t *all = json_pack("{s:I, s:b, s:f}", "seed", (json_int_t)q->seed, "brief",
+                            q->brief, "seconds", seconds);
     char path[PATH_SIZE];
     int failed;
 
     json_object_set_new(all, "exact_match", by_stage(r, offsetof(struct result, all)));
-    json_object_set_new(all, "exact_match_one_hop", by_stage(r, offsetof(struct result, one_hop)));
-    json_object_set_new(all, "exact_match_two_hop", by_stage(r, offsetof(struct result, two_hop)));
+    json_object_set_new(all, "exact_match_one_hop",
+                        by_stage(r, offsetof(struct result, one_hop)));
+    json_object_set_new(all, "exact_match_two_hop",
+                        by_stage(r, offsetof(struct result, two_hop)));
     json_object_set_new(all, "format", by_stage(r, offsetof(struct result, format)));
-    json_object_set_new(searches, "one_hop", by_stage(r, offsetof(struct result, searches_one)));
-    json_object_set_new(searches, "two_hop", by_stage(r, offsetof(struct result, searches_two)));
+    json_object_set_new(searches, "one_hop",
+                        by_stage(r, offsetof(struct result, searches_one)));
+    json_object_set_new(searches, "two_hop",
+                        by_stage(r, offsetof(struct result, searches_two)));
     json_object_set_new(all, "searches_per_question", searches);
     path_of(q, path, "summary.json");
     failed = json_dump_file(all, path, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
@@ -402,7 +409,8 @@ static void next_free_folder(struct quickstart *q, char folder[PATH_SIZE])
 static const char help_text[] =
     "usage: sr1-quickstart [options]\n"
     "\n"
-    "Makes a world, a model with random weights, a warm start from demonstrations and a GRPO\n"
+    "Makes a world, a model with random weights, a warm start from demonstrations and a "
+    "GRPO\n"
     "run with search, and tests each on questions about names it has never seen.\n";
 
 int main(int argc, char **argv)
@@ -411,8 +419,8 @@ int main(int argc, char **argv)
                            .seed = 11};
     int out_given = 0;
     const struct args_option options[] = {
-        {"--seed", ARGS_INT, &q.seed, "N", "of names, world, weights and sampling (11)", 0,
-         1e15, NULL},
+        {"--seed", ARGS_INT, &q.seed, "N", "of names, world, weights and sampling (11)",
+         0, 1e15, NULL},
         {"--out", ARGS_STRING, &q.out, "FOLDER", "where to write (runs/quickstart)", 0, 0,
          &out_given},
         {"--recipe", ARGS_STRING, &q.recipe, "FOLDER",
@@ -431,8 +439,10 @@ int main(int argc, char **argv)
         return code;
     policy_passive_waiting(argv);
     if (holds_run(&q) && out_given) {
-        fprintf(stderr, "sr1-quickstart: %s already holds a run; remove it or choose another "
-                        "folder with --out\n", q.out);
+        fprintf(stderr,
+                "sr1-quickstart: %s already holds a run; remove it or choose another "
+                "folder with --out\n",
+                q.out);
         return TOOL_USAGE;
     }
     next_free_folder(&q, folder);
