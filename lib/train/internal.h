@@ -1,9 +1,11 @@
 /* train/internal.h - the inside of sr1_trainer, shared by the files of this module.
  *
- *     settings.c  the configuration's numbers        trainer.c   build, one step (the
- * spine) update.c    trajectories -> weights            sft.c       demonstrations ->
- * weights run.c       all steps, run folder, validation  state.c     what a checkpoint
- * holds */
+ *     settings.c  the configuration's numbers
+ *     trainer.c   build, one step (the spine)
+ *     update.c    trajectories -> weights
+ *     sft.c       demonstrations -> weights
+ *     run.c       all steps, run folder, validation
+ *     state.c     what a checkpoint holds */
 #ifndef SR1__TRAIN_INTERNAL_H
 #define SR1__TRAIN_INTERNAL_H
 

@@ -1,7 +1,7 @@
 /* weights/sampling.h - draw next tokens from rows of logits.
  *
  *     q = softmax(logits / temperature);  keep the top_k largest, then of those,
- * renormalised, the smallest set whose mass reaches top_p;  renormalise;  draw
+ *     renormalised, the smallest set whose mass reaches top_p;  renormalise;  draw
  *
  * The order is that of transformers and vLLM. Equal logits at the top_k border are all
  * kept; at the top_p border the lower ids are. A log-prob is the one under exactly the
