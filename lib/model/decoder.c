@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "model/kv.h"
+#include "model/multiply.h"
 
 #include <string.h>
 
@@ -213,6 +214,14 @@ static sr1_tensor *attend(sr1_scope *s, void *self, int32_t layer, sr1_tensor *q
     return kv->ops->attend(s, kv, layer, p->d->spans, p->n, q, k, v);
 }
 
+static sr1_tensor *multiply(sr1_scope *s, void *self, sr1_tensor *x, sr1_tensor *w,
+                            sr1_tensor *bias)
+{
+    const struct pass *p = self;
+
+    return sr1__multiply(s, p->d->pool, x, w, bias);
+}
+
 /* Logits of each span's last token into its row. */
 static void read_logits(sr1_scope *s, struct sr1__decoder *d, size_t n, int64_t total,
                         sr1_tensor *hidden)
@@ -224,7 +233,7 @@ static void read_logits(sr1_scope *s, struct sr1__decoder *d, size_t n, int64_t 
     if ((int64_t)n < total)
         hidden =
             t_index_select(s, hidden, 0, t_from_i64(s, d->last, T_SHAPE((int64_t)n)));
-    logits = sr1__qwen_logits(s, d->model, hidden);
+    logits = sr1__multiply(s, d->pool, hidden, d->model->head, NULL);
     logits = t_contiguous(s, t_to_device(s, t_to(s, logits, SR1__F32), SR1__CPU));
     v = sr1__shim_data(logits);
     for (size_t i = 0; v && i < n; i++)
@@ -234,7 +243,7 @@ static void read_logits(sr1_scope *s, struct sr1__decoder *d, size_t n, int64_t 
 static sr1_status run(struct sr1__decoder *d, size_t n, int64_t total)
 {
     struct pass p = {d, n};
-    const struct sr1__attention attention = {attend, &p};
+    const struct sr1__attention attention = {attend, &p, multiply};
     sr1_scope *s = sr1__scope_open(d->model->device, "decode");
 
     sr1__scope_inference(s);

@@ -58,6 +58,14 @@ static sr1_tensor *packed_attention(sr1_scope *s, void *self, int32_t layer,
     return sr1__nn_attention(s, q, k, v, p->cu_seqlens, p->n_seqs);
 }
 
+static sr1_tensor *linear(sr1_scope *s, const struct pass *p, sr1_tensor *x,
+                          sr1_tensor *w, sr1_tensor *bias)
+{
+    if (p->attention.linear)
+        return p->attention.linear(s, p->attention.self, x, w, bias);
+    return t_linear(s, x, w, bias);
+}
+
 static sr1_tensor *attention_block(sr1_scope *s, const struct pass *p, int32_t layer,
                                    sr1_tensor *x)
 {
@@ -68,9 +76,9 @@ static sr1_tensor *attention_block(sr1_scope *s, const struct pass *p, int32_t l
     sr1_tensor *y = sr1__fused_rms_norm(s, x, w->input_norm, c->rms_norm_eps);
     sr1_tensor *qkv[3];
 
-    sr1__fused_heads(s, &heads, t_linear(s, y, w->qkv, w->qkv_bias), qkv);
+    sr1__fused_heads(s, &heads, linear(s, p, y, w->qkv, w->qkv_bias), qkv);
     y = p->attention.fn(s, p->attention.self, layer, qkv[0], qkv[1], qkv[2]);
-    return t_add(s, x, t_linear(s, y, w->o, w->o_bias));
+    return t_add(s, x, linear(s, p, y, w->o, w->o_bias));
 }
 
 static sr1_tensor *mlp_block(sr1_scope *s, const struct pass *p, int32_t layer,
@@ -79,8 +87,8 @@ static sr1_tensor *mlp_block(sr1_scope *s, const struct pass *p, int32_t layer,
     const struct sr1__layer *w = &p->m->layers[layer];
     sr1_tensor *y = sr1__fused_rms_norm(s, x, w->post_norm, p->m->config.rms_norm_eps);
 
-    y = sr1__fused_swiglu(s, t_linear(s, y, w->gate_up, NULL));
-    return t_add(s, x, t_linear(s, y, w->down, NULL));
+    y = sr1__fused_swiglu(s, linear(s, p, y, w->gate_up, NULL));
+    return t_add(s, x, linear(s, p, y, w->down, NULL));
 }
 
 /* One layer in a scope of its own, so that its activations go as early as they can. */
@@ -203,7 +211,7 @@ static struct pass *pass_new(sr1_scope *s, sr1_model *m, const struct sr1__packe
     if (p) {
         p->m = m;
         p->refs = 1;
-        p->attention = (struct sr1__attention){packed_attention, p};
+        p->attention = (struct sr1__attention){packed_attention, p, NULL};
         p->n_seqs = in->n_seqs;
         p->cu_seqlens = sr1__memdup(in->cu_seqlens, (in->n_seqs + 1) * sizeof(int64_t));
     }
