@@ -153,8 +153,8 @@ static int run(sr1_trainer *tr)
                 (long long)sr1_trainer_steps_planned(tr), sr1_trainer_run_folder(tr));
         return TOOL_INTERRUPTED;
     }
-    if (st != SR1_OK)
-        return explain(st);
+    if (st != SR1_OK) /* once begun, only a folder in use is wrong usage */
+        return explain(st) == TOOL_USAGE && st == SR1_E_CONFIG ? TOOL_USAGE : TOOL_FAILED;
     printf("%lld steps done; the run is in %s\n", (long long)sr1_trainer_steps_done(tr),
            sr1_trainer_run_folder(tr));
     return TOOL_OK;

@@ -3,8 +3,8 @@
  *     query -> rollout -> trajectory -> reward -> advantage -> loss -> update -> metrics
  *
  * Ownership: free a trainer with sr1_trainer_free; it holds its own references.
- * Errors:    outputs are untouched on failure; a failed update leaves the weights as they
- *            were.
+ * Errors:    outputs are untouched on failure; a pass of an update that fails leaves the
+ *            weights as they were before that pass.
  * Threads:   one thread at a time per trainer; sr1_trainer_stop may be called from any
  *            thread and from a signal handler. */
 #ifndef SEARCHR1_TRAINER_H
@@ -50,6 +50,18 @@ typedef struct sr1_step_report {
     double seconds_reference;
     double seconds_update;
     double seconds_search;      /* inside the rollout */
+    double reward_std;          /* over trajectories; 0 to 1 the shares */
+    double reward_min;
+    double reward_max;
+    double advantage_mean;
+    double advantage_min;
+    double advantage_max;
+    double tokens_min;          /* sampled tokens of the shortest and longest trajectory */
+    double tokens_max;
+    double prompt_tokens;       /* mean */
+    double cut_short;           /* share that a token limit ended */
+    double format_rate;         /* share of well-formed responses */
+    double answer_rate;         /* share that closed an answer */
 } sr1_step_report;
 
 /* Build a trainer from a configuration (copied). search: the engine to use instead of the

@@ -3,7 +3,9 @@
  *     settings.c  the configuration's numbers
  *     trainer.c   build, one step (the spine)
  *     update.c    trajectories -> weights
- *     sft.c       demonstrations -> weights
+ *     stages.c    a step of a run: reinforcement or imitation
+ *     health.c    figures of a step's trajectories, alarms
+ *     sft.c       demonstrations -> trajectories
  *     run.c       all steps, run folder, validation
  *     state.c     what a checkpoint holds */
 #ifndef SR1__TRAIN_INTERNAL_H
@@ -82,12 +84,30 @@ struct sr1_trainer {
     int64_t step;     /* whole steps done */
     int64_t planned;
     int64_t skipped;  /* updates left out, all steps */
+    uint32_t alarms;  /* that rang after the last step */
     int32_t begun;    /* sr1_trainer_run was called */
     int32_t resumed;
     atomic_int stop;
 };
 
 sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c);
+
+/* ---- trainer.c ---- */
+
+/* sr1_trainer_train_step; all trajectories are also added to log (may be NULL), and let go
+ * before the update when out is NULL. */
+sr1_status sr1__train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
+                           int32_t group_size, sr1_step_report *report,
+                           sr1_trajectory **out, struct sr1__trajectory_store *log);
+
+/* ---- health.c ---- */
+
+/* What trajectories with rewards and advantages say by themselves. */
+sr1_status sr1__describe_trajectories(const sr1_trainer *tr, sr1_trajectory *const *t,
+                                      size_t n, sr1_step_report *report);
+/* Bit i: alarm i rings after this step; its text, NULL past the last. */
+uint32_t sr1__health_alarms(const sr1_step_report *report);
+const char *sr1__health_alarm_text(size_t i);
 
 /* ---- update.c ---- */
 

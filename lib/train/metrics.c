@@ -34,7 +34,19 @@ static const struct {
     ROW("actor/grad_norm", grad_norm, REAL),
     ROW("actor/lr", learning_rate, REAL),
     ROW("critic/rewards/mean", avg_reward, REAL),
+    ROW("critic/rewards/std", reward_std, REAL),
+    ROW("critic/rewards/min", reward_min, REAL),
+    ROW("critic/rewards/max", reward_max, REAL),
+    ROW("critic/advantages/mean", advantage_mean, REAL),
+    ROW("critic/advantages/min", advantage_min, REAL),
+    ROW("critic/advantages/max", advantage_max, REAL),
     ROW("response_length/mean", avg_tokens, REAL),
+    ROW("response_length/min", tokens_min, REAL),
+    ROW("response_length/max", tokens_max, REAL),
+    ROW("response_length/clip_ratio", cut_short, REAL),
+    ROW("prompt_length/mean", prompt_tokens, REAL),
+    ROW("health/format_rate", format_rate, REAL),
+    ROW("health/answer_rate", answer_rate, REAL),
     ROW("env/number_of_searches", searches, COUNT),
     ROW("env/number_of_failed_searches", failed_searches, COUNT),
     ROW("env/tokens", environment_tokens, COUNT),
@@ -52,6 +64,15 @@ static const struct {
     ROW("timing_s/update_actor", seconds_update, REAL),
 #undef ROW
 };
+
+static json_t *count_alarms(const sr1_step_report *r)
+{
+    int n = 0;
+
+    for (uint32_t bits = sr1__health_alarms(r); bits; bits &= bits - 1)
+        n++;
+    return json_integer(n);
+}
 
 json_t *sr1__metrics_row(const sr1_trainer *tr, const sr1_step_report *r)
 {
@@ -77,6 +98,8 @@ json_t *sr1__metrics_row(const sr1_trainer *tr, const sr1_step_report *r)
             json_object_set_new(row, "perf/rss_bytes", json_integer(sr1__rss_bytes())) ||
             json_object_set_new(row, "training/skipped_updates_total",
                                 json_integer(tr->skipped));
+    if (!failed)
+        failed = json_object_set_new(row, "health/alarms", count_alarms(r));
     if (failed) {
         json_decref(row);
         return NULL;

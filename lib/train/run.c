@@ -148,6 +148,22 @@ static void note(const struct run *r, const char *text)
 
 /* ---- the parts of the loop ---- */
 
+/* Say what has begun to ring; what goes on ringing was said. */
+static void sound_alarms(struct run *r, const sr1_step_report *report)
+{
+    uint32_t now = sr1__health_alarms(report);
+    const char *text;
+    char line[256];
+
+    for (size_t i = 0; (text = sr1__health_alarm_text(i)); i++) {
+        if (!(now & ~r->tr->alarms & (1u << i)))
+            continue;
+        snprintf(line, sizeof(line), "step %" PRId64 ": %s", report->step, text);
+        note(r, line);
+    }
+    r->tr->alarms = now;
+}
+
 static int due(int64_t step, int64_t interval)
 {
     return interval > 0 && step % interval == 0;
@@ -217,11 +233,14 @@ static sr1_status take_step(struct run *r, int64_t *rows)
     sr1_status st;
 
     SR1__TRY(sr1__cursor_next(tr->cursor, (size_t)tr->set.batch_size, rows, &n));
-    SR1__TRY(sr1__trajectory_store_new(&log, 0, NULL));
+    SR1__TRY(sr1__trajectory_store_new(&log, tr->set.trajectory_memory,
+                                       tr->set.trajectory_memory ? tr->run_folder : NULL));
     st = tr->stage->step(tr, rows, n, &report, log);
     if (st == SR1_OK)
         st = record_step(r, &report, log);
     sr1__trajectory_store_free(log);
+    if (st == SR1_OK)
+        sound_alarms(r, &report);
     if (st == SR1_OK && r->cb && r->cb->step)
         st = r->cb->step(r->cb->user, &report, tr->planned);
     if (st == SR1_OK && due(tr->step, tr->set.save_interval))
@@ -283,8 +302,11 @@ static sr1_status finish(struct run *r)
 
 sr1_status sr1_trainer_run(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
 {
-    struct run r = {.tr = tr, .cb = callbacks, .saved = tr->resumed ? tr->step : -1};
+    struct run r = {.tr = tr, .cb = callbacks, .saved = -1};
 
+    if (!tr)
+        return sr1__fail(SR1_E_INVALID, "run: trainer is required");
+    r.saved = tr->resumed ? tr->step : -1;
     if (tr->begun)
         return sr1__fail(SR1_E_STATE, "this trainer has run; make another to run again");
     if (!tr->cursor)
@@ -300,10 +322,14 @@ sr1_status sr1_trainer_run(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
 sr1_status sr1_trainer_resume(sr1_trainer **out, const char *run_folder,
                               sr1_search *search)
 {
-    char *path = sr1__path_join(run_folder, "config.json");
+    char *path = run_folder ? sr1__path_join(run_folder, "config.json") : NULL;
     sr1_config *c = NULL;
     sr1_trainer *tr = NULL;
-    sr1_status st = path ? sr1_config_new(&c) : sr1__fail_nomem("path");
+    sr1_status st;
+
+    if (!out || !run_folder)
+        return sr1__fail(SR1_E_INVALID, "resume: out and run_folder are required");
+    st = path ? sr1_config_new(&c) : sr1__fail_nomem("path");
 
     if (st == SR1_OK && !sr1__path_exists(path))
         st = sr1__fail(SR1_E_NOT_FOUND, "%s holds no run (no config.json)", run_folder);

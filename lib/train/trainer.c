@@ -199,6 +199,8 @@ struct step {
     size_t n;
     uint8_t *dead;         /* [n] its group cannot teach */
     struct sr1__trajectory_store *store;
+    struct sr1__trajectory_store *log; /* takes all of them, or NULL */
+    int keep;                          /* the caller wants them */
     sr1_step_report *report;
 };
 
@@ -279,24 +281,16 @@ static sr1_status update(struct step *s)
     return sr1__update(s->tr, &from, s->tr->set.update_times, s->report);
 }
 
-static void describe(struct step *s)
+/* Let go of what the stores keep, so that the bound on memory holds during the update. */
+static sr1_status hand_over(struct step *s)
 {
-    sr1_step_report *r = s->report;
-    double reward_sum = 0.0;
-    size_t searched = 0;
-
-    for (size_t i = 0; i < s->n; i++) {
-        reward_sum += sr1_trajectory_reward(s->made[i]);
-        searched += sr1_trajectory_search_count(s->made[i]) > 0;
-        r->environment_tokens += (int64_t)sr1_trajectory_environment_count(s->made[i]);
+    for (size_t i = 0; s->log && i < s->n; i++)
+        SR1__TRY(sr1__trajectory_store_add(s->log, s->made[i]));
+    for (size_t i = 0; !s->keep && i < s->n; i++) {
+        sr1_trajectory_free(s->made[i]);
+        s->made[i] = NULL;
     }
-    r->trajectories = (int64_t)s->n;
-    if (s->n) {
-        r->avg_reward = reward_sum / (double)s->n;
-        r->avg_tokens = (double)r->policy_tokens / (double)s->n;
-        r->search_trajectories = (double)searched / (double)s->n;
-    }
-    r->beta = s->tr->set.beta;
+    return SR1_OK;
 }
 
 static sr1_status run_step(struct step *s)
@@ -304,10 +298,10 @@ static sr1_status run_step(struct step *s)
     SR1__TRY(roll_out(s));
     SR1__TRY(reward(s));
     SR1__TRY(compare(s));
+    SR1__TRY(sr1__describe_trajectories(s->tr, s->made, s->n, s->report));
     SR1__TRY(store(s));
-    SR1__TRY(update(s));
-    describe(s);
-    return SR1_OK;
+    SR1__TRY(hand_over(s));
+    return update(s);
 }
 
 static void copy_report(sr1_step_report *out, const sr1_step_report *r)
@@ -321,12 +315,13 @@ static void copy_report(sr1_step_report *out, const sr1_step_report *r)
                size - sizeof(size_t));
 }
 
-sr1_status sr1_trainer_train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
-                                  int32_t group_size, sr1_step_report *report,
-                                  sr1_trajectory **out)
+sr1_status sr1__train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
+                           int32_t group_size, sr1_step_report *report,
+                           sr1_trajectory **out, struct sr1__trajectory_store *log)
 {
     sr1_step_report r = {.struct_size = sizeof(r), .step = tr->step + 1};
-    struct step s = {.tr = tr, .queries = queries, .n_queries = n, .report = &r};
+    struct step s = {.tr = tr, .queries = queries, .n_queries = n, .report = &r,
+                     .log = log, .keep = out != NULL};
     double began = sr1__now();
     sr1_status st;
 
@@ -354,141 +349,49 @@ sr1_status sr1_trainer_train_step(sr1_trainer *tr, const sr1_query *queries, siz
     return sr1__context(st, "step %" PRId64, tr->step + (st != SR1_OK));
 }
 
+sr1_status sr1_trainer_train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
+                                  int32_t group_size, sr1_step_report *report,
+                                  sr1_trajectory **out)
+{
+    if (!tr || (n && !queries))
+        return sr1__fail(SR1_E_INVALID, "train step: trainer and queries are required");
+    return sr1__train_step(tr, queries, n, group_size, report, out, NULL);
+}
+
+/* Only log-probs of the distribution that is trained can be compared with. */
+static sr1_status check_sampling(const sr1_trainer *tr, const sr1_trajectory *t, size_t i)
+{
+    double temperature = sr1_trajectory_temperature(t);
+
+    if (sr1_trajectory_policy_count(t) == 0 ||
+        (temperature == tr->set.temperature && sr1_trajectory_top_p(t) == 1.0 &&
+         sr1_trajectory_top_k(t) == 0))
+        return SR1_OK;
+    return sr1__fail(SR1_E_INVALID,
+                     "trajectory %zu (query '%s', sample %d) was sampled at temperature %g, "
+                     "top_p %g, top_k %d; training needs temperature %g and nothing cut",
+                     i, sr1_trajectory_query_id(t), (int)sr1_trajectory_sample(t),
+                     temperature, sr1_trajectory_top_p(t), (int)sr1_trajectory_top_k(t),
+                     tr->set.temperature);
+}
+
 sr1_status sr1_trainer_update(sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
                               sr1_step_report *report)
 {
-    sr1_step_report r = {.struct_size = sizeof(r), .step = tr->step + 1};
+    sr1_step_report r = {.struct_size = sizeof(r)};
     struct sr1__source from = {.array = (const sr1_trajectory *const *)t, .n = n};
     double began = sr1__now();
 
+    if (!tr || (n && !t))
+        return sr1__fail(SR1_E_INVALID, "update: trainer and trajectories are required");
+    r.step = tr->step + 1;
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(check_sampling(tr, t[i], i));
+    SR1__TRY(sr1__describe_trajectories(tr, t, n, &r));
     SR1__TRY(sr1__context(sr1__update(tr, &from, tr->set.update_times, &r),
                           "step %" PRId64, tr->step + 1));
     tr->step++;
-    r.trajectories = (int64_t)n;
-    r.beta = tr->set.beta;
-    for (size_t i = 0; i < n; i++) {
-        r.avg_reward += sr1_trajectory_reward(t[i]) / (double)n;
-        r.policy_tokens += (int64_t)sr1_trajectory_policy_count(t[i]);
-    }
-    r.avg_tokens = n ? (double)r.policy_tokens / (double)n : 0.0;
     r.seconds = sr1__now() - began;
     copy_report(report, &r);
     return SR1_OK;
-}
-
-/* ---- stages ---- */
-
-static sr1_status open_questions(sr1_trainer *tr, int64_t *rows)
-{
-    sr1_status st = sr1__dataset_configured(&tr->train, tr->config, SR1_PART_TRAIN);
-
-    if (st == SR1_E_NOT_FOUND) /* steps with the caller's own queries only */
-        return SR1_OK;
-    SR1__TRY(st);
-    *rows = sr1_dataset_count(tr->train);
-    return SR1_OK;
-}
-
-/* The query of a data row; pointers are borrowed from the row and answers[]. */
-static sr1_status row_query(const sr1_row *row, sr1_query *q)
-{
-    size_t n = sr1_row_answer_count(row);
-    const char **answers = sr1__calloc(n + 1, sizeof(char *));
-
-    if (!answers)
-        return sr1__fail_nomem("gold answers");
-    for (size_t i = 0; i < n; i++)
-        answers[i] = sr1_row_answer(row, i);
-    *q = (sr1_query){.struct_size = sizeof(*q),
-                     .text = sr1_row_question(row),
-                     .text_len = strlen(sr1_row_question(row)),
-                     .id = sr1_row_id(row),
-                     .answers = answers,
-                     .n_answers = n,
-                     .data_source = sr1_row_data_source(row)};
-    return SR1_OK;
-}
-
-static sr1_status step_rl(sr1_trainer *tr, const int64_t *rows, size_t n,
-                          sr1_step_report *report, struct sr1__trajectory_store *log)
-{
-    size_t total = n * (size_t)tr->set.group_size;
-    sr1_row **read = sr1__calloc(n + 1, sizeof(sr1_row *));
-    sr1_query *queries = sr1__calloc(n + 1, sizeof(*queries));
-    sr1_trajectory **made = sr1__calloc(total + 1, sizeof(sr1_trajectory *));
-    sr1_status st = read && queries && made ? SR1_OK : sr1__fail_nomem("questions");
-
-    for (size_t i = 0; i < n && st == SR1_OK; i++) {
-        st = sr1_dataset_read(tr->train, rows[i], &read[i]);
-        if (st == SR1_OK)
-            st = row_query(read[i], &queries[i]);
-    }
-    if (st == SR1_OK)
-        st = sr1_trainer_train_step(tr, queries, n, 0, report, made);
-    for (size_t i = 0; i < total && st == SR1_OK; i++)
-        st = sr1__trajectory_store_add(log, made[i]);
-    for (size_t i = 0; made && i < total; i++)
-        sr1_trajectory_free(made[i]);
-    for (size_t i = 0; read && queries && i < n; i++) {
-        sr1_row_free(read[i]);
-        sr1__free((void *)(uintptr_t)queries[i].answers);
-    }
-    sr1__free(read);
-    sr1__free(queries);
-    sr1__free(made);
-    return st;
-}
-
-static sr1_status open_demos(sr1_trainer *tr, int64_t *rows)
-{
-    const char *path = sr1__config_str(tr->config, "sft_file");
-
-    if (!*path)
-        return sr1__fail(SR1_E_CONFIG,
-                         "stage is sft but sft_file is empty; name a file of "
-                         "demonstrations (JSON lines)");
-    tr->set.num_epochs = sr1__config_int(tr->config, "sft_epochs");
-    SR1__TRY(sr1__demos_open(&tr->demos, path));
-    *rows = sr1__demos_count(tr->demos);
-    return SR1_OK;
-}
-
-static sr1_status step_sft(sr1_trainer *tr, const int64_t *rows, size_t n,
-                           sr1_step_report *report, struct sr1__trajectory_store *log)
-{
-    sr1_trajectory **made = sr1__calloc(n + 1, sizeof(sr1_trajectory *));
-    struct sr1__source from = {.array = (const sr1_trajectory *const *)made, .n = n};
-    double began = sr1__now();
-    sr1_status st = made ? SR1_OK : sr1__fail_nomem("demonstrations");
-
-    (void)log;
-    for (size_t i = 0; i < n && st == SR1_OK; i++)
-        st = sr1__sft_example(tr, rows[i], &made[i]);
-    if (st == SR1_OK)
-        st = sr1__update(tr, &from, 1, report);
-    for (size_t i = 0; i < n && st == SR1_OK; i++)
-        report->policy_tokens += (int64_t)sr1_trajectory_policy_count(made[i]);
-    for (size_t i = 0; made && i < n; i++)
-        sr1_trajectory_free(made[i]);
-    sr1__free(made);
-    report->rollout_diff_max = report->rollout_diff_mean = 0.0; /* nothing was sampled */
-    report->trajectories = (int64_t)n;
-    report->avg_tokens = n ? (double)report->policy_tokens / (double)n : 0.0;
-    report->seconds = sr1__now() - began;
-    if (st == SR1_OK)
-        report->step = ++tr->step;
-    return st;
-}
-
-static const struct sr1__stage stages[] = {
-    {"rl", NULL, open_questions, step_rl},
-    {"sft", "nll", open_demos, step_sft},
-};
-
-const struct sr1__stage *sr1__stage_find(const char *name)
-{
-    for (size_t i = 1; i < sizeof(stages) / sizeof(stages[0]); i++)
-        if (strcmp(stages[i].name, name) == 0)
-            return &stages[i];
-    return &stages[0];
 }

@@ -156,6 +156,37 @@ static sr1_status host_alloc(struct host *h, size_t m)
     return SR1_OK;
 }
 
+/* Put the name of trajectory i of the source before the error in *why. */
+static void name_sample(const struct update *u, size_t i, struct sr1__error *why)
+{
+    sr1_trajectory *read = NULL;
+    const sr1_trajectory *t = u->from->store ? NULL : u->from->array[i];
+
+    if (!t && sr1__trajectory_store_get(u->from->store, i, &read) == SR1_OK)
+        t = read;
+    (void)sr1__error_raise(why);
+    (void)sr1__context(why->code, "trajectory %zu (query '%s', sample %d)", i,
+                       t ? sr1_trajectory_query_id(t) : "?",
+                       t ? (int)sr1_trajectory_sample(t) : 0);
+    sr1__error_save(why, why->code);
+    sr1_trajectory_free(read);
+}
+
+/* Which trajectory has the first value that is not finite. */
+static void blame_loss(const struct update *u, const struct sr1__microbatch *mb,
+                       const float *now, struct tally *t)
+{
+    size_t i = 0;
+
+    sr1__error_save(&t->why, SR1_E_NUMERIC);
+    while (i < mb->n_targets && isfinite(now[i]) && isfinite(mb->old_log_probs[i]) &&
+           isfinite(mb->advantages[i]))
+        i++;
+    if (i < mb->n_targets)
+        name_sample(u, mb->sequence[mb->target_seqs[i]], &t->why);
+    t->not_finite = 1;
+}
+
 /* The loss and its gradient; a value that is not finite ends the pass, not the run. */
 static sr1_status take_loss(struct update *u, size_t k, const struct sr1__microbatch *mb,
                             struct host *h, struct tally *t)
@@ -173,8 +204,7 @@ static sr1_status take_loss(struct update *u, size_t k, const struct sr1__microb
     sr1_status st = set->loss(&b, &set->loss_options, h->gradient, &part);
 
     if (st == SR1_E_NUMERIC) {
-        t->not_finite = 1;
-        sr1__error_save(&t->why, st);
+        blame_loss(u, mb, h->now, t);
         return SR1_OK;
     }
     if (st == SR1_OK)
@@ -282,6 +312,45 @@ static void merge(const struct update *u, struct tally *all)
     }
 }
 
+static int gradients_finite(sr1_model *m)
+{
+    sr1_scope *s = sr1__scope_open(m->device, "gradients");
+    int finite = 1;
+
+    for (size_t i = 0; i < m->n_params && finite; i++) {
+        sr1_tensor *g = t_grad(s, m->params[i].tensor);
+
+        finite = !g || t_isfinite_all(s, g);
+    }
+    return sr1__scope_close(s) == SR1_OK && finite;
+}
+
+/* After a gradient that is not finite: each trajectory by itself, until one has such a
+ * gradient alone. *why names it. A second pass at most, and rarely. */
+static void blame_gradient(struct update *u, struct sr1__error *why)
+{
+    struct tally scratch = {0};
+    struct update alone = {.tr = u->tr, .from = u->from, .budget = 1, .tally = &scratch};
+    sr1_status st = plan_with(&alone, 1);
+
+    alone.references = sr1__calloc(alone.plan.n_batches + 1, sizeof(float *));
+    if (!alone.references)
+        st = SR1_E_NOMEM;
+    for (size_t k = 0; k < alone.plan.n_batches && st == SR1_OK; k++) {
+        clear_gradients(u->tr);
+        if (u->tr->reference)
+            st = score_reference(&alone, k);
+        if (st == SR1_OK)
+            st = run_microbatch(&alone, k, 0, 0);
+        if (st == SR1_OK && !gradients_finite(u->tr->model)) {
+            name_sample(u, alone.plan.sequences[k], why);
+            break;
+        }
+    }
+    clear_gradients(u->tr);
+    plan_free(&alone);
+}
+
 static void skip_update(sr1_trainer *tr, sr1_step_report *report, const char *why)
 {
     report->skipped_updates++;
@@ -305,7 +374,12 @@ static sr1_status apply(struct update *u, const struct tally *t, sr1_step_report
                                  tr->scale.value, &done));
     adapt_scale(&tr->scale, done.skipped);
     if (done.skipped) {
-        skip_update(tr, report, "a gradient is not finite");
+        struct sr1__error why;
+
+        sr1__error_save(&why, sr1__fail(SR1_E_NUMERIC, "a gradient is not finite"));
+        if (!tr->scale.active) /* an overflow of fp16 is nobody's fault */
+            blame_gradient(u, &why);
+        skip_update(tr, report, why.text);
         return SR1_OK;
     }
     for (int32_t w = 0; w < tr->n_workers; w++)
@@ -335,16 +409,26 @@ static int is_memory(sr1_status st)
 /* Out of memory: half the budget, as long as that cuts anything. */
 static sr1_status cut_finer(struct update *u, sr1_status st)
 {
-    if (!is_memory(st) || u->plan.n_batches >= u->plan.n_sequences)
+    size_t batches = u->plan.n_batches;
+
+    if (!is_memory(st) || batches >= u->plan.n_sequences)
         return st;
-    sr1__log(SR1_LOG_WARN,
-             "out of memory with %" PRId64 " tokens a micro-batch; trying half",
-             u->budget);
+    sr1__log(SR1_LOG_WARN, "out of memory with %zu micro-batches; trying more", batches);
     clear_gradients(u->tr);
-    plan_free(u);
-    u->budget /= 2;
-    SR1__TRY(make_plan(u));
-    return score_references(u);
+    for (st = SR1_OK; st == SR1_OK && u->plan.n_batches <= batches;) {
+        plan_free(u);
+        u->budget = u->budget > 1 ? u->budget / 2 : 1;
+        st = make_plan(u);
+    }
+    return st;
+}
+
+/* Finer micro-batches with their reference, finer still while memory does not suffice. */
+static sr1_status replan(struct update *u, sr1_status st)
+{
+    while (is_memory(st) && (st = cut_finer(u, st)) == SR1_OK)
+        st = score_references(u);
+    return st;
 }
 
 static sr1_status run_pass(struct update *u, int first, sr1_step_report *report)
@@ -356,7 +440,7 @@ static sr1_status run_pass(struct update *u, int first, sr1_step_report *report)
     do {
         memset(u->tally, 0, (size_t)u->tr->n_workers * sizeof(*u->tally));
         st = sr1__pool_run(u->tr->pool, (size_t)u->tr->n_workers, run_worker, &p);
-    } while (is_memory(st) && (st = cut_finer(u, st)) == SR1_OK);
+    } while (is_memory(st) && (st = replan(u, st)) == SR1_OK);
     if (st != SR1_OK) {
         clear_gradients(u->tr);
         return st;
@@ -381,7 +465,7 @@ sr1_status sr1__update(sr1_trainer *tr, const struct sr1__source *from, int64_t 
     if (st == SR1_OK && u.plan.n_policy_tokens > 0) {
         double began = sr1__now();
 
-        st = score_references(&u);
+        st = replan(&u, score_references(&u));
         report->seconds_reference = sr1__now() - began;
         for (int64_t i = 0; i < passes && st == SR1_OK; i++)
             st = run_pass(&u, i == 0, report);

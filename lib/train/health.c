@@ -1,0 +1,166 @@
+/* train/health.c - figures of a step's trajectories, and the signs that a run is going wrong.
+ *
+ * Rewards and advantages are over trajectories (std over the population); lengths count what
+ * the policy sampled. */
+#include "train/internal.h"
+
+#include <math.h>
+
+/* ---- figures ---- */
+
+/* Smallest, largest and sums of what has been seen so far. */
+struct spread {
+    double min, max, sum, squares;
+    size_t n;
+};
+
+static void see(struct spread *s, double x)
+{
+    s->min = s->n && s->min < x ? s->min : x;
+    s->max = s->n && s->max > x ? s->max : x;
+    s->sum += x;
+    s->squares += x * x;
+    s->n++;
+}
+
+static double mean(const struct spread *s)
+{
+    return s->n ? s->sum / (double)s->n : 0.0;
+}
+
+static double deviation(const struct spread *s)
+{
+    double m = mean(s);
+
+    return s->n ? sqrt(fmax(s->squares / (double)s->n - m * m, 0.0)) : 0.0;
+}
+
+struct figures {
+    struct spread reward, advantage, length, prompt;
+    size_t formatted, answered, cut, searched;
+    int64_t environment;
+};
+
+static int was_cut(const sr1_trajectory *t)
+{
+    int32_t why = sr1_trajectory_stop_reason(t);
+
+    return why == SR1_STOP_TOKEN_LIMIT || why == SR1_STOP_CONTEXT_LIMIT;
+}
+
+static sr1_status look(struct figures *f, const sr1_trajectory *t,
+                       const sr1_reward_scales *scales)
+{
+    size_t n;
+    const char *text = sr1_trajectory_generated_text(t, &n);
+    double format = 0.0;
+
+    SR1__TRY(sr1_reward_check_format(text, n, scales, &format));
+    f->formatted += format == scales->format_reward;
+    f->answered += sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER;
+    f->cut += (size_t)was_cut(t);
+    f->searched += sr1_trajectory_search_count(t) > 0;
+    f->environment += (int64_t)sr1_trajectory_environment_count(t);
+    see(&f->reward, sr1_trajectory_reward(t));
+    see(&f->advantage, sr1_trajectory_advantage(t));
+    see(&f->length, (double)sr1_trajectory_policy_count(t));
+    see(&f->prompt, (double)sr1_trajectory_prompt_count(t));
+    return SR1_OK;
+}
+
+static void give(const struct figures *f, sr1_step_report *r)
+{
+    double n = f->reward.n ? (double)f->reward.n : 1.0;
+
+    r->trajectories = (int64_t)f->reward.n;
+    r->policy_tokens = (int64_t)f->length.sum;
+    r->environment_tokens = f->environment;
+    r->avg_reward = mean(&f->reward);
+    r->avg_tokens = mean(&f->length);
+    r->search_trajectories = (double)f->searched / n;
+    r->reward_std = deviation(&f->reward);
+    r->reward_min = f->reward.min;
+    r->reward_max = f->reward.max;
+    r->advantage_mean = mean(&f->advantage);
+    r->advantage_min = f->advantage.min;
+    r->advantage_max = f->advantage.max;
+    r->tokens_min = f->length.min;
+    r->tokens_max = f->length.max;
+    r->prompt_tokens = mean(&f->prompt);
+    r->cut_short = (double)f->cut / n;
+    r->format_rate = (double)f->formatted / n;
+    r->answer_rate = (double)f->answered / n;
+}
+
+sr1_status sr1__describe_trajectories(const sr1_trainer *tr, sr1_trajectory *const *t,
+                                      size_t n, sr1_step_report *report)
+{
+    sr1_reward_scales scales = {.struct_size = sizeof(scales)};
+    struct figures f = {0};
+
+    SR1__TRY(sr1_reward_scales_default(&scales));
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(look(&f, t[i], &scales));
+    give(&f, report);
+    report->beta = tr->set.beta;
+    return SR1_OK;
+}
+
+/* ---- alarms ---- */
+
+static int entropy_gone(const sr1_step_report *r)
+{
+    return r->policy_tokens > 0 && r->entropy < 0.005;
+}
+
+static int tags_broken(const sr1_step_report *r)
+{
+    return r->format_rate < 0.1;
+}
+
+static int length_at_limit(const sr1_step_report *r)
+{
+    return r->cut_short > 0.5;
+}
+
+static int kl_large(const sr1_step_report *r)
+{
+    return r->kl_div > 1.0;
+}
+
+static int log_probs_apart(const sr1_step_report *r)
+{
+    return r->rollout_diff_mean > 0.05;
+}
+
+static int searches_fail(const sr1_step_report *r)
+{
+    return r->searches > 0 && 2 * r->failed_searches > r->searches;
+}
+
+static const struct {
+    int (*rings)(const sr1_step_report *r);
+    const char *text;
+} alarms[] = {
+    {entropy_gone, "entropy is below 0.005 nats a token: the policy no longer explores"},
+    {tags_broken, "fewer than one in ten responses are well formed"},
+    {length_at_limit, "more than half of the responses were cut short by a token limit"},
+    {kl_large, "the policy is more than 1 nat a token away from its reference"},
+    {log_probs_apart, "sampled and recomputed log-probs differ by more than 0.05"},
+    {searches_fail, "more than half of the searches failed"},
+};
+
+uint32_t sr1__health_alarms(const sr1_step_report *r)
+{
+    uint32_t ringing = 0;
+
+    for (size_t i = 0; r->seconds_rollout > 0 && i < sizeof(alarms) / sizeof(alarms[0]); i++)
+        if (alarms[i].rings(r))
+            ringing |= 1u << i;
+    return ringing;
+}
+
+const char *sr1__health_alarm_text(size_t i)
+{
+    return i < sizeof(alarms) / sizeof(alarms[0]) ? alarms[i].text : NULL;
+}

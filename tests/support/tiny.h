@@ -1,0 +1,273 @@
+/* support/tiny.h - a policy small enough for tests, whose words can be foretold.
+ *
+ * A Qwen3 model of two layers over a vocabulary trained here. Its embedding is random and its
+ * head is made from it, so that a token is followed by those that a list of rules names:
+ *
+ *     {"<search>", " tower"}     after <search> comes " tower"
+ *     {"<answer>", " Paris"}, {"<answer>", " Rome"}     one or the other
+ *     {"", "<search>"}           "" is the last token of the prompt
+ *
+ * The layers between are random and small, and every weight has a gradient. */
+#ifndef SR1_TESTS_TINY_H
+#define SR1_TESTS_TINY_H
+
+#include "support/files.h"
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "model/model.h"
+
+#include <searchr1/searchr1.h>
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#define OK(expr) tiny_ok((expr), #expr, __FILE__, __LINE__)
+
+static inline void tiny_ok(sr1_status st, const char *what, const char *file, int line)
+{
+    if (st == SR1_OK)
+        return;
+    fprintf(stderr, "%s:%d: %s\n    %s: %s\n", file, line, what, sr1_status_name(st),
+            sr1_last_error());
+    fail();
+}
+
+static inline void tiny_near(double a, double b, double tolerance)
+{
+    if (!(fabs(a - b) <= tolerance))
+        fail_msg("%.9g is not within %.3g of %.9g", a, tolerance, b);
+}
+
+/* The status is `want` and the text names what is wrong. */
+#define REFUSED(expr, want, text)                                                          \
+    do {                                                                                   \
+        assert_int_equal(expr, want);                                                      \
+        if (!strstr(sr1_last_error(), text))                                               \
+            fail_msg("'%s' is not in: %s", text, sr1_last_error());                        \
+    } while (0)
+
+/* ---- the tokenizer: protocol tags, then words that rules may use ---- */
+
+static const char *const tiny_words[] = {
+    "<think>", "</think>", "<search>", "</search>", "<information>", "</information>",
+    "<answer>", "</answer>", " tower", " nothing", " Paris", " Rome", " well", " so",
+    "x<sea", "rch>", "</sear", "ch> and"};
+#define TINY_WORDS (sizeof tiny_words / sizeof *tiny_words)
+
+static inline void tiny_tokenizer(const char *folder)
+{
+    static const char *const texts[] = {
+        "user assistant system question answer The tower stands in Paris. Rome is old.",
+        "Where is the tower? What is in Rome? The tower stands in Paris."};
+    sr1_tokenizer_train_options o = {.struct_size = sizeof o, .vocab_size = 340,
+                                     .added_tokens = tiny_words,
+                                     .n_added_tokens = TINY_WORDS};
+
+    OK(sr1_tokenizer_train(texts, NULL, NULL, 2, &o, folder));
+}
+
+/* ---- the model ---- */
+
+struct tiny_rule {
+    const char *from;
+    const char *to;
+};
+
+#define TINY_HIDDEN 64
+
+static inline int32_t tiny_last_of_prompt(const sr1_tokenizer *t)
+{
+    const char *role = "user", *text = "q";
+    sr1_chat_options o = {.struct_size = sizeof o, .add_generation_prompt = 1};
+    int32_t *ids = NULL, last;
+    size_t n = 0;
+
+    OK(sr1_tokenizer_chat(t, &role, &text, NULL, 1, &o, NULL, NULL, &ids, &n));
+    last = ids[n - 1];
+    sr1_free(ids);
+    return last;
+}
+
+static inline int32_t tiny_id(const sr1_tokenizer *t, const char *word)
+{
+    int32_t *ids = NULL, id;
+    size_t n = 0;
+
+    if (!*word)
+        return tiny_last_of_prompt(t);
+    id = sr1_tokenizer_token_to_id(t, word); /* as tokenizer.json writes it, or added */
+    if (id >= 0)
+        return id;
+    OK(sr1_tokenizer_encode(t, word, strlen(word), SR1_ENCODE_ALL_ADDED, &ids, &n));
+    if (n != 1)
+        fail_msg("'%s' is %zu tokens", word, n);
+    id = ids[0];
+    sr1_free(ids);
+    return id;
+}
+
+static inline void tiny_overwrite(sr1_tensor *t, const float *v, int64_t rows)
+{
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "tiny weights");
+
+    sr1__scope_no_grad(s);
+    t_copy_(s, t, t_from_f32(s, v, T_SHAPE(rows, TINY_HIDDEN)));
+    OK(sr1__scope_close(s));
+}
+
+/* gain: logit of a rule's token; about 12 makes it almost certain. */
+static inline void tiny_teach(sr1_model *m, const sr1_tokenizer *t,
+                              const struct tiny_rule *rules, size_t n, double gain)
+{
+    int64_t vocab = m->config.vocab_size;
+    float *embed = calloc((size_t)vocab * TINY_HIDDEN, sizeof *embed);
+    float *head = calloc((size_t)vocab * TINY_HIDDEN, sizeof *head);
+    struct sr1__rng rng;
+
+    sr1__rng_seed(&rng, 3, 0);
+    for (int64_t i = 0; i < vocab * TINY_HIDDEN; i++)
+        embed[i] = (float)sr1__rng_normal(&rng);
+    for (size_t r = 0; r < n; r++) {
+        const float *from = embed + tiny_id(t, rules[r].from) * TINY_HIDDEN;
+        float *to = head + tiny_id(t, rules[r].to) * TINY_HIDDEN;
+
+        for (size_t i = 0; i < TINY_HIDDEN; i++)
+            to[i] += (float)(gain / TINY_HIDDEN) * from[i];
+    }
+    tiny_overwrite(m->embed, embed, vocab);
+    tiny_overwrite(m->head, head, vocab);
+    sr1__model_touch(m);
+    free(embed);
+    free(head);
+}
+
+static const char tiny_shape[] =
+    "{\"architectures\": [\"Qwen3ForCausalLM\"], \"model_type\": \"qwen3\", "
+    "\"hidden_size\": 64, \"num_hidden_layers\": 2, \"num_attention_heads\": 2, "
+    "\"num_key_value_heads\": 1, \"head_dim\": 32, \"intermediate_size\": 64, "
+    "\"vocab_size\": 384, \"max_position_embeddings\": 512, \"rms_norm_eps\": 1e-6, "
+    "\"rope_theta\": 10000.0, \"tie_word_embeddings\": false}";
+
+/* Write tokenizer and model into scratch_path(name). */
+static inline void tiny_model(const char *name, const struct tiny_rule *rules, size_t n,
+                              double gain)
+{
+    char folder[512];
+    sr1_model_options o = {.struct_size = sizeof o, .device = "cpu", .dtype = "fp32"};
+    sr1_tokenizer *t = NULL;
+    sr1_model *m = NULL;
+
+    snprintf(folder, sizeof folder, "%s", scratch_path(name));
+    tiny_tokenizer(folder);
+    OK(sr1_tokenizer_open(&t, folder));
+    OK(sr1_model_new_random(&m, tiny_shape, 7, &o));
+    tiny_teach(m, t, rules, n, gain);
+    OK(sr1_model_save(m, folder));
+    sr1_model_free(m);
+    sr1_tokenizer_free(t);
+}
+
+/* Searches for the tower, reads, answers right or wrong. */
+static const struct tiny_rule tiny_searcher[] = {
+    {"", "<search>"}, {"<search>", " tower"}, {" tower", "</search>"},
+    {"</information>", "<answer>"}, {"<answer>", " Paris"}, {"<answer>", " Rome"},
+    {" Paris", "</answer>"}, {" Rome", "</answer>"}};
+#define TINY_SEARCHER tiny_searcher, sizeof tiny_searcher / sizeof *tiny_searcher
+
+/* ---- a configuration ---- */
+
+/* Defaults of the tests, then key=value words up to NULL. */
+static inline sr1_config *tiny_config(const char *model, ...)
+{
+    static const char *const base[] = {
+        "device=cpu", "workers=1", "threads=1", "prompt_template=none", "search_engine=mock",
+        "document_format=plain", "max_tokens=24", "max_turns=2", "group_size=4",
+        "batch_size=2", "max_rows=16", "update_times=2", "learning_rate=1e-3", "seed=11"};
+    sr1_config *c = NULL;
+    const char *pair;
+    va_list more;
+
+    OK(sr1_config_new(&c));
+    OK(sr1_config_set(c, "model_name_or_path", scratch_path(model)));
+    for (size_t i = 0; i < sizeof base / sizeof *base; i++)
+        OK(sr1_config_set_pair(c, base[i]));
+    va_start(more, model);
+    while ((pair = va_arg(more, const char *)))
+        OK(sr1_config_set_pair(c, pair));
+    va_end(more);
+    return c;
+}
+
+/* The engine that knows where the tower is. */
+static inline sr1_search *tiny_engine(void)
+{
+    static const char *const keys[] = {"tower"};
+    static const char *const facts[] = {"The tower stands in Paris."};
+    sr1_search *e = NULL;
+
+    OK(sr1_search_open_mock(&e, keys, facts, 1));
+    return e;
+}
+
+static const char *const tiny_gold[] = {"Paris"};
+
+static inline sr1_query tiny_query(const char *text)
+{
+    return (sr1_query){.struct_size = sizeof(sr1_query), .text = text,
+                       .text_len = text ? strlen(text) : 0, .answers = tiny_gold,
+                       .n_answers = 1};
+}
+
+static inline void tiny_free_all(sr1_trajectory **t, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sr1_trajectory_free(t[i]);
+}
+
+/* Rows of questions for a run, in a file of the scratch folder. */
+static inline const char *tiny_questions(const char *name, size_t n)
+{
+    const char *path = scratch_path(name);
+    FILE *f = fopen(path, "w");
+
+    for (size_t i = 0; f && i < n; i++)
+        fprintf(f, "{\"id\": \"q%zu\", \"question\": \"Where is tower %zu?\", "
+                   "\"golden_answers\": [\"Paris\"], \"data_source\": \"towers\"}\n", i, i);
+    if (!f || fclose(f) != 0)
+        abort();
+    return path;
+}
+
+static inline const char *tiny_knowledge(const char *name)
+{
+    return scratch_file(name, "{\"tower\": \"The tower stands in Paris.\"}\n", 0);
+}
+
+/* All weights of a model, flat; *n numbers. Free with free. */
+static inline float *tiny_weights(sr1_model *m, size_t *n)
+{
+    size_t total = 0, at = 0;
+    float *v;
+
+    for (size_t i = 0; i < m->n_params; i++)
+        total += (size_t)t_numel(m->params[i].tensor);
+    v = calloc(total, sizeof *v);
+    for (size_t i = 0; i < m->n_params; i++) {
+        sr1_scope *s = sr1__scope_open(SR1__CPU, "weights");
+        size_t k = (size_t)t_numel(m->params[i].tensor);
+
+        t_to_host_f32(s, m->params[i].tensor, v + at, k);
+        OK(sr1__scope_close(s));
+        at += k;
+    }
+    *n = total;
+    return v;
+}
+
+#endif
