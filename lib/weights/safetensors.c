@@ -212,7 +212,7 @@ static sr1_status add_tensors(struct sr1__weights *w, const json_t *header,
 
     if (!json_is_object(header))
         return sr1__fail(SR1_E_CORRUPT, "%s: the header is not a JSON object", p->path);
-    SR1__TRY(reserve(w, json_object_size(header)));
+    SR1__TRY(reserve(w, json_object_size(header) + 1)); /* not NULL when there is none */
     json_object_foreach((json_t *)(uintptr_t)header, name, entry) {
         struct sr1__weight t = {.file = p->path};
 
