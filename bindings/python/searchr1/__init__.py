@@ -1,0 +1,65 @@
+"""Train a language model to think, search and answer.
+
+A thin layer over libsearchr1: what a function does, its limits and its errors are in the
+public headers. A failing call raises a class of searchr1.errors; what a callback raises
+comes out of the call that ran it. Arrays are numpy's where numpy is installed.
+
+    import searchr1
+
+    with searchr1.Trainer("train.yaml", search=my_engine) as trainer:
+        trainer.run(step=lambda report, planned: print(report.avg_reward))
+"""
+
+from . import advantage, errors, log, loss, reward, world
+from ._lib import version
+from .config import KEYS, Config, Key
+from .data import Dataset, Row
+from .env import Action, Environment
+from .errors import Error
+from .model import Model
+from .reward import RewardSet, Scales
+from .rollout import Evaluation, Query, Rollout, Scores
+from .search import Bm25, Hit, Mock, PythonSearch, Result, Search, build_bm25, open_search
+from .tokenizer import Tokenizer, TokenStream
+from .trainer import StepReport, Trainer
+from .trajectory import Trajectory
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "KEYS",
+    "Action",
+    "Bm25",
+    "Config",
+    "Dataset",
+    "Environment",
+    "Error",
+    "Evaluation",
+    "Hit",
+    "Key",
+    "Mock",
+    "Model",
+    "PythonSearch",
+    "Query",
+    "Result",
+    "RewardSet",
+    "Rollout",
+    "Row",
+    "Scales",
+    "Scores",
+    "Search",
+    "StepReport",
+    "TokenStream",
+    "Tokenizer",
+    "Trainer",
+    "Trajectory",
+    "advantage",
+    "build_bm25",
+    "errors",
+    "log",
+    "loss",
+    "open_search",
+    "reward",
+    "version",
+    "world",
+]

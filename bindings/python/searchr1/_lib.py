@@ -1,0 +1,80 @@
+"""Find libsearchr1.so, load it, and tell ctypes the type of every function.
+
+Looked for, in this order: the file that the environment variable SR1_LIBRARY names, beside
+this package, in the build folders of the checkout this package lies in, and where the
+system's loader looks.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+from typing import Any, Iterator, Tuple
+
+from . import errors
+from ._functions import FUNCTIONS, STATUS
+
+NAME = "libsearchr1.so"
+SONAME = NAME + ".0"
+
+
+def _candidates() -> Iterator[str]:
+    named = os.environ.get("SR1_LIBRARY")
+    if named:
+        yield named
+        return
+    here = Path(__file__).resolve().parent
+    yield from (str(here / name) for name in (NAME, SONAME) if (here / name).exists())
+    if len(here.parents) > 2 and (here.parents[2] / "meson.build").exists():
+        root = here.parents[2]
+        built = sorted(root.glob(f"build*/lib/abi/{NAME}"), key=os.path.getmtime, reverse=True)
+        built.sort(key=lambda path: path.parents[2].name != "build")
+        yield from map(str, built)
+    yield SONAME
+
+
+def _open() -> ctypes.CDLL:
+    # libgomp's threads would spin between operators and starve everything else. It reads
+    # this once, when it is loaded.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    tried = []
+    for path in _candidates():
+        try:
+            return ctypes.CDLL(path)
+        except OSError as error:
+            tried.append(f"  {path}: {error}")
+    raise ImportError(
+        f"{NAME} cannot be loaded; build it (tools/build), install it where the loader looks, "
+        "or name the file in SR1_LIBRARY. Tried:\n" + "\n".join(tried)
+    )
+
+
+def _declare(library: ctypes.CDLL) -> None:
+    def check(status: int, function: Any, arguments: Tuple[Any, ...]) -> int:
+        if status != 0:
+            text = library.sr1_last_error().decode("utf-8", "replace")
+            raise errors.from_status(status, text)
+        return status
+
+    for name, (result, *arguments) in FUNCTIONS.items():
+        try:
+            function = getattr(library, name)
+        except AttributeError:
+            raise ImportError(
+                f"{library._name} has no function {name}: it is older than this package; "
+                "build or install both from the same sources"
+            ) from None
+        function.argtypes = arguments
+        function.restype = ctypes.c_int32 if result is STATUS else result
+        if result is STATUS:
+            function.errcheck = check
+
+
+lib = _open()
+_declare(lib)
+
+
+def version() -> str:
+    """Version of the library, "0.1.0"."""
+    return lib.sr1_version().decode()

@@ -1,0 +1,411 @@
+"""Structs and callback types of the public headers, field by field.
+
+Class names are those of C without sr1_: SearchHit is sr1_search_hit. Text that comes with
+a length is a plain address (c_void_p): it need not end with a NUL byte.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import (
+    CFUNCTYPE,
+    POINTER,
+    c_char_p,
+    c_double,
+    c_float,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_uint64,
+    c_void_p,
+)
+from typing import Any, Dict
+
+LogFn = CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
+DestroyFn = CFUNCTYPE(None, c_void_p)
+SearchFn = CFUNCTYPE(c_int32, c_void_p, POINTER(c_char_p), c_size_t, c_int32, c_void_p)
+ActFn = CFUNCTYPE(c_int32, c_void_p, POINTER(c_void_p), c_size_t, c_void_p)
+ScoreFn = CFUNCTYPE(c_int32, c_void_p, POINTER(c_void_p), c_size_t, POINTER(c_double))
+ProgressFn = CFUNCTYPE(c_int32, c_void_p, c_int64, c_int64, c_int64)
+TextFn = CFUNCTYPE(c_int32, c_void_p, c_size_t, c_int32, c_void_p, c_size_t)
+TrajectoryFn = CFUNCTYPE(c_int32, c_void_p, c_void_p)
+PhaseFn = CFUNCTYPE(c_int32, c_void_p, c_char_p, c_int64, c_int64)
+ValidationFn = CFUNCTYPE(c_int32, c_void_p, c_int64, c_void_p)
+NoteFn = CFUNCTYPE(None, c_void_p, c_char_p)
+Bm25ProgressFn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64, c_uint64)
+WorldProgressFn = PhaseFn
+
+
+class Sized(ctypes.Structure):
+    """What every public struct begins with; struct_size is set on creation."""
+
+    _fields_ = [("struct_size", c_size_t)]
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(ctypes.sizeof(self), **fields)
+
+    def as_dict(self) -> Dict[str, Any]:
+        """The fields after struct_size, text decoded."""
+        values = {name: getattr(self, name) for name, *_ in self._fields_}
+        return {k: v.decode() if isinstance(v, bytes) else v for k, v in values.items()}
+
+
+class ConfigKeyInfo(Sized):
+    _fields_ = [
+        ("name", c_char_p),
+        ("default_text", c_char_p),
+        ("choices", c_char_p),
+        ("help", c_char_p),
+        ("min", c_double),
+        ("max", c_double),
+        ("type", c_int32),
+        ("status", c_int32),
+    ]
+
+
+class DatasetOptions(Sized):
+    _fields_ = [
+        ("question_field", c_char_p),
+        ("answer_field", c_char_p),
+        ("id_field", c_char_p),
+        ("source_field", c_char_p),
+        ("answers_optional", c_int32),
+        ("skip_check", c_int32),
+    ]
+
+
+class ChatOptions(Sized):
+    _fields_ = [
+        ("add_generation_prompt", c_int32),
+        ("no_thinking", c_int32),
+        ("recognise_added", c_int32),
+        ("tools", c_char_p),
+    ]
+
+
+class TokenizerTrainOptions(Sized):
+    _fields_ = [
+        ("vocab_size", c_int32),
+        ("min_frequency", c_int32),
+        ("special_tokens", POINTER(c_char_p)),
+        ("n_special_tokens", c_size_t),
+        ("added_tokens", POINTER(c_char_p)),
+        ("n_added_tokens", c_size_t),
+    ]
+
+
+class SearchOps(Sized):
+    _fields_ = [
+        ("name", c_char_p),
+        ("search", SearchFn),
+        ("destroy", DestroyFn),
+        ("flags", c_int32),
+    ]
+
+
+class SearchHit(Sized):
+    _fields_ = [
+        ("id", c_char_p),
+        ("contents", c_char_p),
+        ("row", c_char_p),
+        ("score", c_double),
+    ]
+
+
+class SearchCounters(Sized):
+    _fields_ = [
+        ("queries", c_int64),
+        ("blank", c_int64),
+        ("duplicates", c_int64),
+        ("cache_hits", c_int64),
+        ("sent", c_int64),
+        ("failed", c_int64),
+    ]
+
+
+class Bm25BuildOptions(Sized):
+    _fields_ = [
+        ("analyzer", c_char_p),
+        ("zstd_level", c_int32),
+    ]
+
+
+class Bm25Options(Sized):
+    _fields_ = [
+        ("k1", c_double),
+        ("b", c_double),
+    ]
+
+
+class Bm25Info(Sized):
+    _fields_ = [
+        ("documents", c_uint64),
+        ("terms", c_uint64),
+        ("total_terms", c_uint64),
+        ("postings", c_uint64),
+        ("file_bytes", c_uint64),
+        ("search_bytes", c_uint64),
+        ("documents_bytes", c_uint64),
+        ("contents_bytes", c_uint64),
+        ("analyzer", c_char_p),
+        ("k1", c_double),
+        ("b", c_double),
+    ]
+
+
+class TokenStep(Sized):
+    _fields_ = [
+        ("token_id", c_int32),
+        ("position", c_int32),
+        ("turn", c_int32),
+        ("source", c_int32),
+        ("log_prob", c_double),
+        ("text", c_void_p),
+        ("text_len", c_size_t),
+    ]
+
+
+class TextSegment(Sized):
+    _fields_ = [
+        ("source", c_int32),
+        ("turn", c_int32),
+        ("token_begin", c_size_t),
+        ("token_count", c_size_t),
+        ("text_begin", c_size_t),
+        ("text_len", c_size_t),
+        ("body_begin", c_size_t),
+        ("body_len", c_size_t),
+    ]
+
+
+class SearchEvent(Sized):
+    _fields_ = [
+        ("turn", c_int32),
+        ("status", c_int32),
+        ("n_hits", c_int32),
+        ("n_hit_ids", c_int32),
+        ("query", c_void_p),
+        ("query_len", c_size_t),
+        ("hit_ids", POINTER(c_char_p)),
+    ]
+
+
+class EnvAction(Sized):
+    _fields_ = [
+        ("row", c_int64),
+        ("turn", c_int32),
+        ("text", c_void_p),
+        ("len", c_size_t),
+    ]
+
+
+class EnvOps(Sized):
+    _fields_ = [
+        ("name", c_char_p),
+        ("act", ActFn),
+        ("destroy", DestroyFn),
+    ]
+
+
+class EnvOptions(Sized):
+    _fields_ = [
+        ("protocol", c_char_p),
+        ("document_format", c_char_p),
+        ("top_k", c_int32),
+    ]
+
+
+class RewardScales(Sized):
+    _fields_ = [
+        ("format_reward", c_double),
+        ("format_penalty", c_double),
+        ("answer_reward", c_double),
+        ("exact_match_bonus", c_double),
+        ("no_content_reward", c_double),
+        ("similarity_threshold", c_double),
+        ("no_content_text", c_char_p),
+    ]
+
+
+class RewardOps(Sized):
+    _fields_ = [
+        ("name", c_char_p),
+        ("score", ScoreFn),
+        ("destroy", DestroyFn),
+    ]
+
+
+class RewardOptions(Sized):
+    _fields_ = [
+        ("rewards", c_char_p),
+        ("weights", c_char_p),
+        ("protocol", c_char_p),
+        ("scales", POINTER(RewardScales)),
+    ]
+
+
+class AdvantageBatch(Sized):
+    _fields_ = [
+        ("n", c_size_t),
+        ("rewards", POINTER(c_double)),
+        ("groups", POINTER(c_uint64)),
+        ("token_begin", POINTER(c_int64)),
+    ]
+
+
+class AdvantageOptions(Sized):
+    _fields_ = [
+        ("eps", c_double),
+        ("divide_by_std", c_int32),
+    ]
+
+
+class LossBatch(Sized):
+    _fields_ = [
+        ("n", c_size_t),
+        ("new_log_probs", POINTER(c_float)),
+        ("old_log_probs", POINTER(c_float)),
+        ("ref_log_probs", POINTER(c_float)),
+        ("advantages", POINTER(c_float)),
+        ("weights", POINTER(c_float)),
+    ]
+
+
+class LossOptions(Sized):
+    _fields_ = [
+        ("clip_low", c_double),
+        ("clip_high", c_double),
+        ("beta", c_double),
+    ]
+
+
+class LossReport(Sized):
+    _fields_ = [
+        ("loss", c_double),
+        ("policy_loss", c_double),
+        ("kl", c_double),
+        ("clip_fraction", c_double),
+        ("approx_kl", c_double),
+        ("ratio_max", c_double),
+        ("log_ratio_max", c_double),
+    ]
+
+
+class ModelOptions(Sized):
+    _fields_ = [
+        ("device", c_char_p),
+        ("dtype", c_char_p),
+        ("threads", c_int32),
+        ("init", c_char_p),
+    ]
+
+
+class Query(Sized):
+    _fields_ = [
+        ("text", c_char_p),
+        ("text_len", c_size_t),
+        ("id", c_char_p),
+        ("answers", POINTER(c_char_p)),
+        ("n_answers", c_size_t),
+        ("data_source", c_char_p),
+    ]
+
+
+class RolloutOptions(Sized):
+    _fields_ = [
+        ("group_size", c_int32),
+        ("greedy", c_int32),
+        ("seed", c_uint64),
+        ("max_tokens", c_int64),
+        ("no_search", c_int32),
+        ("progress", ProgressFn),
+        ("user", c_void_p),
+        ("text", TextFn),
+    ]
+
+
+class EvalScores(Sized):
+    _fields_ = [
+        ("data_source", c_char_p),
+        ("rows", c_int64),
+        ("exact_match", c_double),
+        ("f1", c_double),
+        ("sub_match", c_double),
+        ("bleu", c_double),
+        ("rouge1", c_double),
+        ("rouge2", c_double),
+        ("rougeL", c_double),
+        ("format", c_double),
+        ("answered", c_double),
+        ("searches", c_double),
+        ("tokens", c_double),
+    ]
+
+
+class EvalOptions(Sized):
+    _fields_ = [
+        ("max_rows", c_int64),
+        ("greedy", c_int32),
+        ("seed", c_uint64),
+        ("no_search", c_int32),
+        ("progress", ProgressFn),
+        ("user", c_void_p),
+        ("trajectory", TrajectoryFn),
+    ]
+
+
+class StepReport(Sized):
+    _fields_ = [
+        ("step", c_int64),
+        ("loss", c_double),
+        ("kl_div", c_double),
+        ("avg_reward", c_double),
+        ("beta", c_double),
+        ("avg_tokens", c_double),
+        ("search_trajectories", c_double),
+        ("policy_loss", c_double),
+        ("clip_fraction", c_double),
+        ("approx_kl", c_double),
+        ("entropy", c_double),
+        ("grad_norm", c_double),
+        ("learning_rate", c_double),
+        ("rollout_diff_max", c_double),
+        ("rollout_diff_mean", c_double),
+        ("trajectories", c_int64),
+        ("trained", c_int64),
+        ("dead_groups", c_int64),
+        ("policy_tokens", c_int64),
+        ("environment_tokens", c_int64),
+        ("searches", c_int64),
+        ("failed_searches", c_int64),
+        ("skipped_updates", c_int64),
+        ("seconds", c_double),
+        ("seconds_rollout", c_double),
+        ("seconds_reference", c_double),
+        ("seconds_update", c_double),
+        ("seconds_search", c_double),
+    ]
+
+
+StepFn = CFUNCTYPE(c_int32, c_void_p, POINTER(StepReport), c_int64)
+
+
+class RunCallbacks(Sized):
+    _fields_ = [
+        ("user", c_void_p),
+        ("step", StepFn),
+        ("phase", PhaseFn),
+        ("validation", ValidationFn),
+        ("note", NoteFn),
+    ]
+
+
+class WorldOptions(Sized):
+    _fields_ = [
+        ("seed", c_uint64),
+        ("scale", c_double),
+        ("sft_worlds", c_int32),
+        ("batch", c_int32),
+        ("stage_steps", c_int32 * 5),
+        ("test_questions", c_int32),
+    ]

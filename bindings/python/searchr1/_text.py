@@ -1,0 +1,61 @@
+"""Text between Python and C, which wants UTF-8."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import c_char_p, c_void_p
+from typing import Any, Iterable, Optional, Union
+
+from ._lib import lib
+
+Text = Union[str, bytes]
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+def encode(text: Text) -> bytes:
+    """UTF-8 for arguments that come with a length; lone surrogates are left to the
+    library, which takes them for U+FFFD."""
+    return text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+
+
+def terminated(text: Text) -> bytes:
+    """UTF-8 for arguments that end at a NUL byte."""
+    data = encode(text)
+    if b"\0" in data:
+        raise ValueError(f"a NUL character is not allowed here: {text!r:.80}")
+    return data
+
+
+def optional(text: Optional[Text]) -> Optional[bytes]:
+    """None stays None (C's NULL)."""
+    return None if text is None else terminated(text)
+
+
+def path_bytes(path: PathLike) -> bytes:
+    """A path in the file system's encoding."""
+    return terminated(os.fsencode(path))
+
+
+def strings(texts: Iterable[Text]) -> Any:
+    """An array of char pointers that keeps its texts alive."""
+    data = [terminated(text) for text in texts]
+    return (c_char_p * len(data))(*data)
+
+
+def decode(data: Optional[bytes]) -> str:
+    """Text of the library; NULL is empty."""
+    return "" if data is None else data.decode("utf-8", "replace")
+
+
+def text_at(address: Optional[int], length: int) -> str:
+    """The text of so many bytes at an address."""
+    return decode(ctypes.string_at(address, length)) if address else ""
+
+
+def take(memory: c_void_p, length: Optional[int] = None) -> str:
+    """Copy text that the caller has to free, and free it. length in bytes; None: to NUL."""
+    try:
+        return decode(ctypes.string_at(memory, -1 if length is None else length))
+    finally:
+        lib.sr1_free(memory)

@@ -1,0 +1,174 @@
+"""Every hyper-parameter, by name."""
+
+from __future__ import annotations
+
+import math
+from ctypes import byref, c_char_p, c_double, c_int32, c_int64, c_void_p
+from dataclasses import dataclass
+from typing import Any, Dict, Iterator, List, Mapping, MutableMapping, Optional, Tuple, Union
+
+from ._handle import Handle, make
+from ._lib import lib
+from ._structs import ConfigKeyInfo
+from ._text import PathLike, decode, path_bytes, take, terminated
+from .errors import ConfigError
+
+TYPES = ("bool", "int", "real", "string", "list", "choice", "path", "secret")
+
+Value = Union[bool, int, float, str, List[str]]
+
+
+@dataclass(frozen=True)
+class Key:
+    """What there is to know about a key."""
+
+    name: str
+    type: str  # one of TYPES
+    default: str  # as text
+    help: str
+    choices: Tuple[str, ...]  # of type "choice"
+    environment: str  # the variable a "secret" comes from
+    min: float  # inclusive bounds of numbers
+    max: float
+    later: bool  # known, but only its default is taken yet
+
+
+def _key(index: int) -> Key:
+    info = ConfigKeyInfo()
+    lib.sr1_config_key_describe(index, byref(info))
+    kind = TYPES[info.type]
+    choices = decode(info.choices)
+    number = kind in ("int", "real")
+    return Key(
+        name=decode(info.name),
+        type=kind,
+        default=decode(info.default_text),
+        help=decode(info.help),
+        choices=tuple(choices.split("|")) if kind == "choice" else (),
+        environment=choices if kind == "secret" else "",
+        min=info.min if number else -math.inf,
+        max=info.max if number else math.inf,
+        later=info.status != 0,
+    )
+
+
+KEYS: Dict[str, Key] = {
+    key.name: key for key in map(_key, range(lib.sr1_config_key_count()))
+}
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(_as_text, value))
+    return str(value)
+
+
+class Config(Handle, MutableMapping[str, Value]):
+    """A value for each known key, the default until something sets it.
+
+        config = Config("train.yaml", group_size=8)
+        config["learning_rate"] = 1e-5
+
+    Deleting a key, or setting it to None, brings the default back. Secrets come from the
+    environment, and are neither read nor iterated here.
+    """
+
+    _free = "sr1_config_free"
+
+    def __init__(
+        self, source: Union[PathLike, Mapping[str, Any], None] = None, **keys: Any
+    ) -> None:
+        """source: a YAML or JSON file, or a mapping."""
+        super().__init__(make(lib.sr1_config_new))
+        if isinstance(source, Mapping):
+            self.update(source)
+        elif source is not None:
+            self.load(source)
+        self.update(keys)
+
+    def load(self, path: PathLike) -> None:
+        """Set the keys given in a YAML or JSON file: all of them or none."""
+        lib.sr1_config_load(self, path_bytes(path))
+
+    def __getitem__(self, key: str) -> Value:
+        name = terminated(key)
+        kind = KEYS[key].type if key in KEYS else "string"
+        try:
+            if kind == "int":
+                whole = c_int64()
+                lib.sr1_config_get_int(self, name, byref(whole))
+                return whole.value
+            if kind == "real":
+                real = c_double()
+                lib.sr1_config_get_real(self, name, byref(real))
+                return real.value
+            if kind == "bool":
+                flag = c_int32()
+                lib.sr1_config_get_bool(self, name, byref(flag))
+                return bool(flag.value)
+            text = c_char_p()
+            lib.sr1_config_get_str(self, name, byref(text))
+        except ConfigError as error:
+            raise KeyError(str(error)) from None
+        value = decode(text.value)
+        if kind == "list":
+            return value.split(",") if value else []
+        return value
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if value is None and key in KEYS:
+            value = KEYS[key].default
+        lib.sr1_config_set(self, terminated(key), terminated(_as_text(value)))
+
+    def __delitem__(self, key: str) -> None:
+        if key not in KEYS:
+            raise KeyError(key)
+        self[key] = None
+
+    def __iter__(self) -> Iterator[str]:
+        return (key.name for key in KEYS.values() if key.type != "secret")
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        return f"Config({ {key: self[key] for key in self if self.is_set(key)} })"
+
+    def set(self, pair: str) -> None:
+        """Set from "key=value", as on a command line."""
+        lib.sr1_config_set_pair(self, terminated(pair))
+
+    def is_set(self, key: str) -> bool:
+        """Whether something set the key."""
+        out = c_int32()
+        lib.sr1_config_is_set(self, terminated(key), byref(out))
+        return bool(out.value)
+
+    def validate(self) -> None:
+        """Check the rules between keys; ConfigError names the keys and the remedy."""
+        lib.sr1_config_validate(self)
+
+    def copy(self) -> Config:
+        """An independent copy."""
+        other = Config.__new__(Config)
+        Handle.__init__(other, make(lib.sr1_config_copy, self))
+        return other
+
+    def to_json(self) -> str:
+        """All values but secrets as a JSON object that load reads back."""
+        out = c_void_p()
+        lib.sr1_config_to_json(self, byref(out))
+        return take(out)
+
+
+def as_config(source: Union[Config, PathLike, Mapping[str, Any]]) -> Config:
+    """A Config itself, or one made from a file or a mapping."""
+    return source if isinstance(source, Config) else Config(source)
+
+
+def key_help(name: Optional[str] = None) -> str:
+    """A line of help for a key, or for all of them."""
+    keys = KEYS.values() if name is None else [KEYS[name]]
+    return "\n".join(f"{k.name} ({k.type}, {k.default or 'empty'}): {k.help}" for k in keys)

@@ -1,0 +1,102 @@
+"""Questions with their gold answers, read from files row by row."""
+
+from __future__ import annotations
+
+import json
+import operator
+from ctypes import byref, c_void_p
+from dataclasses import dataclass
+from typing import Any, Dict, Iterator, Optional, Tuple
+
+from ._handle import Handle, make
+from ._lib import lib
+from ._structs import DatasetOptions
+from ._text import PathLike, decode, optional, path_bytes, strings, take
+
+PARTS = {"train": 0, "validation": 1, "test": 2}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One question."""
+
+    id: str
+    question: str
+    answers: Tuple[str, ...]
+    data_source: str
+    fields: Dict[str, Any]  # the whole row
+
+
+def _row(pointer: int) -> Row:
+    text = c_void_p()
+    lib.sr1_row_json(pointer, byref(text))
+    count = lib.sr1_row_answer_count(pointer)
+    return Row(
+        id=decode(lib.sr1_row_id(pointer)),
+        question=decode(lib.sr1_row_question(pointer)),
+        answers=tuple(decode(lib.sr1_row_answer(pointer, i)) for i in range(count)),
+        data_source=decode(lib.sr1_row_data_source(pointer)),
+        fields=json.loads(take(text)),
+    )
+
+
+class Dataset(Handle):
+    """The rows of .jsonl, .json and .csv files, in order; they are read when asked for.
+
+        for row in Dataset("train.jsonl"):
+            print(row.question, row.answers)
+    """
+
+    _free = "sr1_dataset_free"
+
+    def __init__(
+        self,
+        *paths: PathLike,
+        question_field: Optional[str] = None,
+        answer_field: Optional[str] = None,
+        id_field: Optional[str] = None,
+        source_field: Optional[str] = None,
+        answers_optional: bool = False,
+        check: bool = True,
+    ) -> None:
+        """None: "question", "golden_answers", "id", "data_source". check: read every row
+        at once to find what is wrong with it."""
+        options = DatasetOptions(
+            question_field=optional(question_field),
+            answer_field=optional(answer_field),
+            id_field=optional(id_field),
+            source_field=optional(source_field),
+            answers_optional=answers_optional,
+            skip_check=not check,
+        )
+        names = strings(path_bytes(path) for path in paths)
+        super().__init__(make(lib.sr1_dataset_open, names, len(names), byref(options)))
+
+    def part(
+        self, name: str, validation: float = 0.0, test: float = 0.0, seed: int = 0
+    ) -> Dataset:
+        """"train", "validation" or "test" of a seeded split by these fractions. A row stays
+        in its part when others are added."""
+        other = Dataset.__new__(Dataset)
+        pointer = make(lib.sr1_dataset_split, self, validation, test, seed, PARTS[name])
+        Handle.__init__(other, pointer)
+        return other
+
+    def __len__(self) -> int:
+        return int(lib.sr1_dataset_count(self))
+
+    def __getitem__(self, index: int) -> Row:
+        index = operator.index(index)
+        if index < 0:
+            index += len(self)
+        if not 0 <= index < len(self):
+            raise IndexError(f"row {index} of {len(self)}")
+        out = c_void_p()
+        lib.sr1_dataset_read(self, index, byref(out))
+        try:
+            return _row(out.value)  # type: ignore[arg-type]
+        finally:
+            lib.sr1_row_free(out)
+
+    def __iter__(self) -> Iterator[Row]:
+        return (self[i] for i in range(len(self)))

@@ -1,0 +1,101 @@
+"""What answers a policy's actions, and the tags of its protocol."""
+
+from __future__ import annotations
+
+from ctypes import POINTER, byref, c_int32, c_size_t, c_void_p, cast
+from dataclasses import dataclass
+from typing import Any, Callable, List, Optional, Sequence, Tuple
+
+from . import _callbacks
+from ._handle import Handle, make
+from ._lib import lib
+from ._structs import ActFn, EnvAction, EnvOps, EnvOptions
+from ._text import Text, decode, encode, optional, take, terminated, text_at
+from .search import as_search
+
+EVENTS = ("none", "action", "answer")
+
+
+@dataclass(frozen=True)
+class Action:
+    """A closed action tag: its content, the trajectory of the batch, its turn from 0."""
+
+    text: str
+    row: int
+    turn: int
+
+
+ActFunction = Callable[[List[Action]], Sequence[str]]
+
+
+class Environment(Handle):
+    """"search" (each action is a query to an engine) or "none", or a Python function from
+    the actions of a turn to the text of each answer."""
+
+    _free = "sr1_env_free"
+
+    def __init__(
+        self,
+        kind: Any = "search",
+        search: Any = None,
+        protocol: Optional[str] = None,
+        document_format: Optional[str] = None,
+        top_k: int = 3,
+        name: str = "python",
+    ) -> None:
+        """document_format: "titled", "numbered" or "plain"."""
+        options = EnvOptions(
+            protocol=optional(protocol),
+            document_format=optional(document_format),
+            top_k=top_k,
+        )
+        engine = as_search(search)
+        self._carrier = _callbacks.Carrier(engine.carrier if engine else None)
+        if not callable(kind):
+            super().__init__(make(lib.sr1_env_open, terminated(kind), engine, byref(options)))
+            return
+        ops = EnvOps(name=terminated(name), act=_act, destroy=_callbacks.destroy)
+        key = _callbacks.own((kind, self._carrier))
+        try:
+            super().__init__(make(lib.sr1_env_new, byref(ops), key, byref(options)))
+        except Exception:
+            _callbacks.disown(key)
+            raise
+
+    @property
+    def name(self) -> str:
+        return decode(lib.sr1_env_name(self))
+
+    def answer(self, action: Text) -> str:
+        """The block that would be inserted after this action, tags included."""
+        data = encode(action)
+        text, n = c_void_p(), c_size_t()
+        with self._carrier.call():
+            lib.sr1_env_answer(self, data, len(data), byref(text), byref(n))
+        return take(text, n.value)
+
+
+@ActFn
+def _act(key: int, actions: Any, n: int, sink: int) -> int:
+    function, carrier = _callbacks.owned(key)
+    return int(carrier.run(_answer, function, actions[:n], sink))
+
+
+def _answer(function: ActFunction, addresses: List[int], sink: int) -> None:
+    actions = [cast(address, POINTER(EnvAction)).contents for address in addresses]
+    answers = function([Action(text_at(a.text, a.len), a.row, a.turn) for a in actions])
+    if len(answers) != len(actions):
+        raise ValueError(f"{len(answers)} answers were given to {len(actions)} actions")
+    for i, answer in enumerate(answers):
+        data = encode(answer)
+        lib.sr1_env_sink_text(sink, i, data, len(data))
+
+
+def parse(text: Text, protocol: Optional[str] = None) -> Tuple[str, str]:
+    """The first event in a policy's text, ("none" | "action" | "answer", content)."""
+    data = encode(text)
+    event, begin, n = c_int32(), c_size_t(), c_size_t()
+    lib.sr1_protocol_parse(
+        optional(protocol), data, len(data), byref(event), byref(begin), byref(n)
+    )
+    return EVENTS[event.value], decode(data[begin.value : begin.value + n.value])

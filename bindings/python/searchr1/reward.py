@@ -1,0 +1,231 @@
+"""What a trajectory is worth: rewards of texts, and weighted sums over trajectories."""
+
+from __future__ import annotations
+
+from ctypes import byref, c_double, c_int32, c_size_t, c_void_p, pointer
+from dataclasses import dataclass
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union
+
+from . import _arrays, _callbacks
+from . import _structs
+from ._handle import Handle, make
+from ._lib import lib
+from ._structs import RewardOps, RewardOptions, ScoreFn
+from ._text import Text, decode, encode, optional, strings, take, terminated
+from .trajectory import Trajectory, pointers
+
+Truths = Union[str, Sequence[str]]
+RewardFunction = Callable[[List[Trajectory]], Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Scales:
+    """What each outcome is worth."""
+
+    format_reward: float = 0.5  # well-formed
+    format_penalty: float = -1.0  # not well-formed
+    answer_reward: float = 1.0  # similar to a gold answer
+    exact_match_bonus: float = 2.0  # equal to one; the whole reward of it
+    no_content_reward: float = 0.5  # the answer is no_content_text
+    similarity_threshold: float = 0.5  # smallest ratio that is similar
+    no_content_text: Optional[str] = None  # None: the library's
+
+
+def _scales(scales: Optional[Scales]) -> Any:
+    if scales is None:
+        return None
+    fields = dict(vars(scales), no_content_text=optional(scales.no_content_text))
+    return pointer(_structs.RewardScales(**fields))
+
+
+def _truths(truths: Truths) -> Tuple[Any, int]:
+    array = strings([truths] if isinstance(truths, str) else truths)
+    return array, len(array)
+
+
+# ---- the seed's rewards ----
+
+
+def check_format(text: Text, scales: Optional[Scales] = None) -> float:
+    """format_reward for a well-formed response (prompt excluded), else format_penalty."""
+    data, out = encode(text), c_double()
+    lib.sr1_reward_check_format(data, len(data), _scales(scales), byref(out))
+    return out.value
+
+
+def check_answer(answer: Text, truths: Truths, scales: Optional[Scales] = None) -> float:
+    """0, or what an equal, similar or "no content found" answer is worth."""
+    data, out = encode(answer), c_double()
+    lib.sr1_reward_check_answer(
+        data, len(data), *_truths(truths), _scales(scales), byref(out)
+    )
+    return out.value
+
+
+def total(text: Text, truths: Truths, scales: Optional[Scales] = None) -> float:
+    """check_format of a response + check_answer of the answer in it: in [-1.0, 2.5]."""
+    data, out = encode(text), c_double()
+    lib.sr1_reward_total(data, len(data), *_truths(truths), _scales(scales), byref(out))
+    return out.value
+
+
+def find_answer(text: Text) -> Tuple[str, bool]:
+    """The final answer in a response and whether its tag was closed."""
+    data = encode(text)
+    begin, n, closed = c_size_t(), c_size_t(), c_int32()
+    lib.sr1_reward_find_answer(data, len(data), byref(begin), byref(n), byref(closed))
+    return decode(data[begin.value : begin.value + n.value]), bool(closed.value)
+
+
+def similarity_ratio(a: Text, b: Text) -> float:
+    """difflib.SequenceMatcher(None, a, b).ratio(); texts of at most 2048 characters."""
+    a, b, out = encode(a), encode(b), c_double()
+    lib.sr1_similarity_ratio(a, len(a), b, len(b), byref(out))
+    return out.value
+
+
+# ---- Search-R1's rewards and text metrics, in [0, 1] ----
+
+
+def _score(function: Any, answer: Text, truths: Truths, *more: Any) -> float:
+    data, out = encode(answer), c_double()
+    function(data, len(data), *_truths(truths), *more, byref(out))
+    return out.value
+
+
+def normalize(text: Text) -> str:
+    """Lower case, without punctuation, articles and extra spaces."""
+    data = encode(text)
+    out, n = c_void_p(), c_size_t()
+    lib.sr1_reward_normalize(data, len(data), byref(out), byref(n))
+    return take(out, n.value)
+
+
+def exact_match(answer: Text, truths: Truths) -> float:
+    """1 if the normalised answer equals a normalised gold answer."""
+    return _score(lib.sr1_reward_exact_match, answer, truths)
+
+
+def sub_match(answer: Text, truths: Truths) -> float:
+    """1 if the normalised answer contains a normalised gold answer."""
+    return _score(lib.sr1_reward_sub_match, answer, truths)
+
+
+def f1(answer: Text, truths: Truths) -> float:
+    """Over normalised words (SQuAD)."""
+    return _score(lib.sr1_reward_f1, answer, truths)
+
+
+def bleu(answer: Text, truths: Truths) -> float:
+    """Sentence BLEU-4 over all gold answers at once."""
+    return _score(lib.sr1_metric_bleu, answer, truths)
+
+
+def rouge_n(answer: Text, truths: Truths, n: int) -> float:
+    """ROUGE-n F measure, n 1 to 4."""
+    return _score(lib.sr1_metric_rouge_n, answer, truths, n)
+
+
+def rouge_l(answer: Text, truths: Truths) -> float:
+    """ROUGE-L F measure."""
+    return _score(lib.sr1_metric_rouge_l, answer, truths)
+
+
+# ---- sets of weighted rewards ----
+
+
+class RewardSet(Handle):
+    """A weighted sum of rewards: known ones by name, and Python functions.
+
+        rewards = RewardSet(["exact_match"], [1.0])
+        rewards.add("brief", lambda trajectories: [-t.policy_count for t in trajectories], 0.01)
+    """
+
+    _free = "sr1_reward_set_free"
+
+    def __init__(
+        self,
+        rewards: Sequence[str] = ("format", "answer"),
+        weights: Optional[Sequence[float]] = None,
+        protocol: Optional[str] = None,
+        scales: Optional[Scales] = None,
+    ) -> None:
+        """rewards: of format, answer, exact_match, sub_match, f1. weights: None: all 1."""
+        options = RewardOptions(
+            rewards=terminated(",".join(rewards)),
+            weights=None if weights is None else ",".join(map(repr, weights)).encode(),
+            protocol=optional(protocol),
+            scales=_scales(scales),
+        )
+        super().__init__(make(lib.sr1_reward_set_new, byref(options)))
+        self._carrier = _callbacks.Carrier()
+
+    def add(self, name: str, function: RewardFunction, weight: float = 1.0) -> None:
+        """Add a function from trajectories to one number each. What it raises comes out of
+        score and apply."""
+        add_reward(lib.sr1_reward_set_add, self, self._carrier, name, function, weight)
+
+    @property
+    def names(self) -> List[str]:
+        count = lib.sr1_reward_set_count(self)
+        return [decode(lib.sr1_reward_set_name(self, i)) for i in range(count)]
+
+    def score(self, trajectories: Sequence[Trajectory]) -> Tuple[Any, Any]:
+        """(parts, totals) without changing the trajectories: float64 [n, rewards] before
+        weighting, and float64 [n]."""
+        n, count = len(trajectories), lib.sr1_reward_set_count(self)
+        parts, totals = _arrays.empty(c_double, n, count), _arrays.empty(c_double, n)
+        with self._carrier.call():
+            lib.sr1_reward_set_score(
+                self,
+                pointers(trajectories),
+                n,
+                _arrays.pointer(parts, c_double),
+                _arrays.pointer(totals, c_double),
+            )
+        return parts, totals
+
+    def apply(self, trajectories: Sequence[Trajectory]) -> None:
+        """Score, and set the trajectories' rewards part by part."""
+        with self._carrier.call():
+            lib.sr1_reward_set_apply(self, pointers(trajectories), len(trajectories))
+
+
+def add_reward(
+    add: Any,
+    target: Handle,
+    carrier: _callbacks.Carrier,
+    name: str,
+    function: RewardFunction,
+    weight: float,
+) -> None:
+    """Give a Python reward to a set or a trainer by its function `add`."""
+    ops = RewardOps(name=terminated(name), score=_call, destroy=_callbacks.destroy)
+    key = _callbacks.own((function, carrier))
+    try:
+        add(target, byref(ops), key, weight)
+    except Exception:
+        _callbacks.disown(key)
+        raise
+
+
+@ScoreFn
+def _call(key: int, trajectories: Any, n: int, out: Any) -> int:
+    function, carrier = _callbacks.owned(key)
+    return int(carrier.run(_fill, function, trajectories[:n], out))
+
+
+def _fill(function: RewardFunction, addresses: List[int], out: Any) -> None:
+    scores = function([Trajectory._retained(address) for address in addresses])
+    if len(scores) != len(addresses):
+        raise ValueError(f"{len(scores)} rewards were given to {len(addresses)} trajectories")
+    for i, score in enumerate(scores):
+        out[i] = float(score)
+
+
+def as_rewards(
+    rewards: Mapping[str, Union[RewardFunction, Tuple[RewardFunction, float]]]
+) -> List[Tuple[str, RewardFunction, float]]:
+    """{"name": function} or {"name": (function, weight)} as (name, function, weight)."""
+    pairs = {k: v if isinstance(v, tuple) else (v, 1.0) for k, v in rewards.items()}
+    return [(name, function, weight) for name, (function, weight) in pairs.items()]

@@ -1,0 +1,223 @@
+"""Let a policy think, search and answer, and measure how well."""
+
+from __future__ import annotations
+
+from ctypes import byref, c_float, c_void_p
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
+
+from . import _arrays, _callbacks, _structs
+from ._handle import Handle, make
+from ._lib import lib
+from ._structs import EvalOptions, ProgressFn, RolloutOptions, TextFn, TrajectoryFn
+from ._text import PathLike, decode, encode, optional, strings, text_at
+from .config import Config, as_config
+from .data import Dataset, Row
+from .model import Model
+from .search import as_search
+from .tokenizer import Tokenizer
+from .trajectory import SOURCES, Trajectory, pointers
+
+Progress = Callable[[int, int, int], Any]  # finished, total, sampled tokens
+
+
+@dataclass(frozen=True)
+class Query:
+    """One question. id: identity of the prompt; None: derived from the text."""
+
+    text: str
+    answers: Sequence[str] = ()
+    id: Optional[str] = None
+    data_source: Optional[str] = None
+
+
+QueryLike = Union[Query, Row, str]
+
+
+def _as_query(query: QueryLike) -> Query:
+    if isinstance(query, Row):
+        return Query(query.question, query.answers, query.id, query.data_source)
+    return Query(query) if isinstance(query, str) else query
+
+
+def c_queries(queries: Sequence[QueryLike]) -> Any:
+    """The questions as an array of C structs, which keeps their texts alive."""
+    array = (_structs.Query * len(queries))()
+    for at, query in zip(array, map(_as_query, queries)):
+        text = encode(query.text)
+        at.__init__(
+            text=text,
+            text_len=len(text),
+            id=optional(query.id),
+            answers=strings(query.answers) if query.answers else None,
+            n_answers=len(query.answers),
+            data_source=optional(query.data_source),
+        )
+    return array
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Means over the rows of one data source, or of all ("")."""
+
+    data_source: str
+    rows: int
+    exact_match: float
+    f1: float
+    sub_match: float
+    bleu: float
+    rouge1: float
+    rouge2: float
+    rougeL: float
+    format: float  # share of well-formed trajectories
+    answered: float  # share that closed an answer
+    searches: float  # per row
+    tokens: float  # sampled tokens per row
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores over all rows, and by data source."""
+
+    total: Scores
+    by_source: Dict[str, Scores]
+
+
+def read_evaluation(pointer: Any) -> Evaluation:
+    """Copy an evaluation of the library."""
+    found = []
+    for i in range(lib.sr1_evaluation_count(pointer)):
+        scores = _structs.EvalScores()
+        lib.sr1_evaluation_scores(pointer, i, byref(scores))
+        found.append(Scores(**dict(scores.as_dict(), data_source=decode(scores.data_source))))
+    return Evaluation(found[0], {scores.data_source: scores for scores in found[1:]})
+
+
+class Rollout(Handle):
+    """A policy with its tokenizer and search engine."""
+
+    _free = "sr1_rollout_free"
+
+    def __init__(
+        self,
+        config: Union[Config, PathLike, Mapping[str, Any]],
+        model: Optional[Model] = None,
+        tokenizer: Optional[Tokenizer] = None,
+        search: Any = None,
+    ) -> None:
+        """None: opened as the configuration says. search: a Search, or a Python engine (see
+        PythonSearch)."""
+        engine = as_search(search)
+        self.carrier = _callbacks.Carrier(engine.carrier if engine else None)
+        super().__init__(
+            make(lib.sr1_rollout_new, as_config(config), model, tokenizer, engine)
+        )
+
+    @classmethod
+    def _borrow(cls, pointer: int, owner: Handle, carrier: _callbacks.Carrier) -> Rollout:
+        self = cls.__new__(cls)
+        Handle.__init__(self, pointer, owner)
+        self.carrier = carrier
+        return self
+
+    @property
+    def model(self) -> Model:
+        return Model._of(lib.sr1_rollout_model(self), self)
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return Tokenizer._borrow(lib.sr1_rollout_tokenizer(self), self)
+
+    def generate(
+        self,
+        queries: Sequence[QueryLike],
+        group_size: int = 1,
+        greedy: bool = False,
+        seed: int = 0,
+        max_tokens: int = 0,
+        no_search: bool = False,
+        progress: Optional[Progress] = None,
+        text: Optional[Callable[[int, str, str], Any]] = None,
+    ) -> List[Trajectory]:
+        """group_size trajectories for each query, query by query. max_tokens: sampled tokens
+        a trajectory (0: as configured). text(index, source, piece): the text as it appears.
+        """
+        carrier = _callbacks.Carrier(self.carrier, *self.carrier.others)
+
+        def tell(user: int, index: int, source: int, piece: int, size: int) -> int:
+            return carrier.run(text, index, SOURCES[source], text_at(piece, size))
+
+        options = RolloutOptions(
+            group_size=group_size,
+            greedy=greedy,
+            seed=seed,
+            max_tokens=max_tokens,
+            no_search=no_search,
+            progress=ProgressFn(_progress(carrier, progress)),
+            text=TextFn(tell) if text else TextFn(),
+        )
+        out = (c_void_p * (len(queries) * max(group_size, 1)))()
+        with carrier.call():
+            lib.sr1_rollout_generate(
+                self, c_queries(queries), len(queries), byref(options), out
+            )
+        return [Trajectory(pointer) for pointer in out]
+
+    def log_probs(self, trajectories: Sequence[Trajectory]) -> List[Any]:
+        """Log-probs of each trajectory's policy tokens under the present weights, nats:
+        float32 [m] each."""
+        counts = [t.policy_count for t in trajectories]
+        out = _arrays.empty(c_float, sum(counts))
+        lib.sr1_rollout_log_probs(
+            self,
+            pointers(trajectories),
+            len(trajectories),
+            _arrays.pointer(out, c_float),
+            len(out),
+        )
+        ends = [sum(counts[: i + 1]) for i in range(len(counts))]
+        return [out[end - count : end] for count, end in zip(counts, ends)]
+
+    def evaluate(
+        self,
+        dataset: Dataset,
+        max_rows: int = 0,
+        greedy: bool = True,
+        seed: int = 0,
+        no_search: bool = False,
+        progress: Optional[Progress] = None,
+        trajectory: Optional[Callable[[Trajectory], Any]] = None,
+    ) -> Evaluation:
+        """Answer the rows of a dataset (0: all) and score the answers. trajectory: called
+        with each finished one, in row order."""
+        carrier = _callbacks.Carrier(self.carrier, *self.carrier.others)
+
+        def tell(user: int, pointer: int) -> int:
+            return carrier.run(lambda: trajectory(Trajectory._retained(pointer)))
+
+        options = EvalOptions(
+            max_rows=max_rows,
+            greedy=greedy,
+            seed=seed,
+            no_search=no_search,
+            progress=ProgressFn(_progress(carrier, progress)),
+            trajectory=TrajectoryFn(tell) if trajectory else TrajectoryFn(),
+        )
+        with carrier.call():
+            pointer = make(lib.sr1_evaluate, self, dataset, byref(options))
+        try:
+            return read_evaluation(pointer)
+        finally:
+            lib.sr1_evaluation_free(pointer)
+
+
+def _progress(carrier: _callbacks.Carrier, progress: Optional[Progress]) -> Any:
+    """The caller's progress; stops the call as soon as an engine has raised."""
+
+    def tell(user: int, finished: int, total: int, tokens: int) -> int:
+        error = carrier.pending()
+        if error is not None:
+            return carrier.fail(error)
+        return carrier.run(progress, finished, total, tokens) if progress else 0
+
+    return tell

@@ -1,0 +1,253 @@
+"""Search engines: ask a batch of queries, read the hits."""
+
+from __future__ import annotations
+
+import json
+from ctypes import byref, c_void_p
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
+
+from . import _callbacks
+from ._handle import Handle, make
+from ._lib import lib
+from ._structs import (
+    Bm25BuildOptions,
+    Bm25Info,
+    Bm25Options,
+    Bm25ProgressFn,
+    SearchCounters,
+    SearchFn,
+    SearchHit,
+    SearchOps,
+)
+from ._text import PathLike, decode, encode, optional, path_bytes, strings, terminated
+from .config import Config, as_config
+
+STATUSES = ("ok", "empty", "timeout", "error")
+_CONCURRENT, _THREADS = 1, 2
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A document that was found. score: higher is better, within one engine only."""
+
+    id: str
+    contents: str  # a Search-R1 corpus has "Title", newline, text
+    score: float = 1.0
+    row: Optional[Dict[str, Any]] = None  # the document's JSON object, where there is one
+
+
+@dataclass(frozen=True)
+class Result:
+    """How one query ended. message: why there are no hits."""
+
+    query: str
+    hits: List[Hit]
+    status: str  # one of STATUSES
+    message: str
+
+
+# What a Python engine answers to one query: hits, best first, each a Hit, a mapping with
+# its fields, or the contents alone; an exception object for a query that failed by itself.
+Answer = Union[str, Exception, Sequence[Union[Hit, Mapping[str, Any], str]], None]
+SearchFunction = Callable[[List[str], int], Sequence[Answer]]
+
+
+class Search(Handle):
+    """An engine. Searching may run in several threads at a time."""
+
+    _free = "sr1_search_free"
+
+    def __init__(self, pointer: int, carrier: Optional[_callbacks.Carrier] = None) -> None:
+        super().__init__(pointer)
+        self.carrier = carrier or _callbacks.Carrier()
+
+    def run(self, queries: Sequence[str], top_k: int = 3) -> List[Result]:
+        """The results of each query, at most top_k hits (1 to 10000) for one."""
+        data, out = strings(queries), c_void_p()
+        with self.carrier.call():
+            lib.sr1_search_run(self, data, len(data), top_k, byref(out))
+        with _Results(out.value) as found:  # type: ignore[arg-type]
+            return [found.result(i, query) for i, query in enumerate(queries)]
+
+    def search(self, query: str, top_k: int = 3) -> List[Hit]:
+        """The hits of one query."""
+        return self.run([query], top_k)[0].hits
+
+    def set_cache(self, max_bytes: int) -> None:
+        """Keep answers in so much memory; 0, as at the start: none."""
+        lib.sr1_search_set_cache(self, max_bytes)
+
+    def set_threads(self, threads: int) -> None:
+        """Spread a batch over threads, where the engine allows it (0: one a processor)."""
+        lib.sr1_search_set_threads(self, threads)
+
+    @property
+    def name(self) -> str:
+        return decode(lib.sr1_search_name(self))
+
+    @property
+    def counters(self) -> Dict[str, int]:
+        """queries, blank, duplicates, cache_hits, sent, failed since it was opened."""
+        counters = SearchCounters()
+        lib.sr1_search_counters_get(self, byref(counters))
+        return counters.as_dict()
+
+
+class _Results(Handle):
+    _free = "sr1_search_results_free"
+
+    def result(self, index: int, query: str) -> Result:
+        count = lib.sr1_search_results_hit_count(self, index)
+        return Result(
+            query=query,
+            hits=[self._hit(index, k) for k in range(count)],
+            status=STATUSES[lib.sr1_search_results_status(self, index)],
+            message=decode(lib.sr1_search_results_message(self, index)),
+        )
+
+    def _hit(self, index: int, k: int) -> Hit:
+        hit = SearchHit()
+        lib.sr1_search_results_hit(self, index, k, byref(hit))
+        return Hit(
+            id=decode(hit.id),
+            contents=decode(hit.contents),
+            score=hit.score,
+            row=None if hit.row is None else json.loads(decode(hit.row)),
+        )
+
+
+# ---- built-in engines ----
+
+
+class Mock(Search):
+    """The information of the first keyword that occurs in the query, case ignored."""
+
+    def __init__(self, knowledge: Union[Mapping[str, str], PathLike]) -> None:
+        """knowledge: keyword to information, or a JSON file of it."""
+        if isinstance(knowledge, Mapping):
+            keys, values = strings(knowledge.keys()), strings(knowledge.values())
+            super().__init__(make(lib.sr1_search_open_mock, keys, values, len(keys)))
+        else:
+            super().__init__(make(lib.sr1_search_open_mock_file, path_bytes(knowledge)))
+
+
+class Bm25(Search):
+    """An index that build_bm25 wrote; the file is mapped and shared."""
+
+    def __init__(self, path: PathLike, k1: float = 0.9, b: float = 0.4) -> None:
+        options = Bm25Options(k1=k1, b=b)
+        super().__init__(make(lib.sr1_search_open_bm25, path_bytes(path), byref(options)))
+
+    @property
+    def info(self) -> Dict[str, Any]:
+        """documents, terms, total_terms, postings, sizes in bytes, analyzer, k1, b."""
+        info = Bm25Info()
+        lib.sr1_bm25_info_get(self, byref(info))
+        return info.as_dict()
+
+
+def build_bm25(
+    corpus: PathLike,
+    index: PathLike,
+    analyzer: str = "english",
+    zstd_level: int = 3,
+    progress: Optional[Callable[[int, int, int], Any]] = None,
+) -> None:
+    """Index a corpus of lines {"id", "contents"}. analyzer: "english" or "plain".
+
+    progress(done, total, documents): bytes of the corpus read, of all, documents so far.
+    If it raises, the build stops and an old index stands as it was."""
+    carrier = _callbacks.Carrier()
+
+    def tell(user: int, *figures: int) -> int:
+        return carrier.run(progress, *figures)
+
+    options = Bm25BuildOptions(analyzer=optional(analyzer), zstd_level=zstd_level)
+    thunk = Bm25ProgressFn(tell) if progress else Bm25ProgressFn()
+    with carrier.call():
+        lib.sr1_bm25_build(path_bytes(corpus), path_bytes(index), byref(options), thunk, None)
+
+
+def open_search(config: Union[Config, PathLike, Mapping[str, Any]]) -> Search:
+    """The engine that a configuration names."""
+    return Search(make(lib.sr1_search_open, as_config(config)))
+
+
+# ---- engines in Python ----
+
+
+class PythonSearch(Search):
+    """An engine from a function, or from an object with a method `search`:
+
+        def engine(queries, top_k):
+            return [[Hit("d1", "Paris\\nThe capital of France.")] for query in queries]
+
+    The library asks each distinct query once, and makes one call at a time unless
+    concurrent. An exception that the function raises fails the call that searched, rollouts
+    and training included; to fail one query alone, answer it with an exception object (a
+    TimeoutError counts as a timeout)."""
+
+    def __init__(
+        self, engine: Union[SearchFunction, Any], name: str = "python", concurrent: bool = False
+    ) -> None:
+        function = engine if callable(engine) else engine.search
+        carrier = _callbacks.Carrier()
+        ops = SearchOps(
+            name=terminated(name),
+            search=_search,
+            destroy=_callbacks.destroy,
+            flags=_CONCURRENT | _THREADS if concurrent else 0,
+        )
+        key = _callbacks.own((function, carrier))
+        try:
+            super().__init__(make(lib.sr1_search_new, byref(ops), key), carrier)
+        except Exception:
+            _callbacks.disown(key)
+            raise
+
+
+@SearchFn
+def _search(key: int, queries: Any, n: int, top_k: int, sink: int) -> int:
+    function, carrier = _callbacks.owned(key)
+    return int(carrier.run(_answer, function, queries[:n], top_k, sink))
+
+
+def _answer(function: SearchFunction, queries: List[bytes], top_k: int, sink: int) -> None:
+    answers = function([decode(query) for query in queries], top_k)
+    if len(answers) != len(queries):
+        raise ValueError(f"{len(answers)} answers were given to {len(queries)} queries")
+    for i, answer in enumerate(answers):
+        if isinstance(answer, Exception):
+            status = STATUSES.index("timeout" if isinstance(answer, TimeoutError) else "error")
+            lib.sr1_search_sink_status(sink, i, status, _message(answer))
+            continue
+        hits = [answer] if isinstance(answer, str) else answer or ()
+        for k, hit in enumerate(hits):
+            _give(sink, i, k, hit)
+
+
+def _give(sink: int, query: int, rank: int, hit: Union[Hit, Mapping[str, Any], str]) -> None:
+    if isinstance(hit, str):
+        hit = Hit(str(rank + 1), hit, 1.0 / (rank + 1))
+    elif not isinstance(hit, Hit):
+        hit = Hit(**{"id": str(rank + 1), "score": 1.0 / (rank + 1), **hit})
+    lib.sr1_search_sink_hit(
+        sink, query, terminated(str(hit.id)), _clean(hit.contents), float(hit.score)
+    )
+    if hit.row is not None:
+        lib.sr1_search_sink_row(sink, query, terminated(json.dumps(hit.row)))
+
+
+def _clean(text: str) -> bytes:
+    """Documents may hold anything; NUL characters cannot pass."""
+    return encode(text).replace(b"\0", b"\xef\xbf\xbd")
+
+
+def _message(error: Exception) -> bytes:
+    return _clean(f"{type(error).__name__}: {error}")
+
+
+def as_search(engine: Union[Search, SearchFunction, Any, None]) -> Optional[Search]:
+    """A Search itself, or an engine made from a Python function or object."""
+    return engine if engine is None or isinstance(engine, Search) else PythonSearch(engine)

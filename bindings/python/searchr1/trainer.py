@@ -1,0 +1,232 @@
+"""Train a policy: the whole run, or one operation at a time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from contextlib import contextmanager
+from ctypes import byref, c_void_p
+from dataclasses import dataclass
+from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+
+from . import _callbacks, _structs
+from ._handle import Handle, make
+from ._lib import lib
+from ._structs import NoteFn, PhaseFn, RunCallbacks, StepFn, ValidationFn
+from ._text import PathLike, decode, path_bytes
+from .config import Config, as_config
+from .reward import RewardFunction, add_reward, as_rewards
+from .rollout import Evaluation, QueryLike, Rollout, c_queries, read_evaluation
+from .search import as_search
+from .trajectory import Trajectory, pointers
+
+Rewards = Mapping[str, Union[RewardFunction, Tuple[RewardFunction, float]]]
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """What one step did."""
+
+    step: int  # 1 for the first
+    loss: float  # mean over policy tokens, last update of the step
+    kl_div: float  # k3 to the reference, nats per policy token
+    avg_reward: float
+    beta: float
+    avg_tokens: float  # sampled tokens per trajectory
+    search_trajectories: float  # share of trajectories that searched
+    policy_loss: float
+    clip_fraction: float
+    approx_kl: float
+    entropy: float  # nats per policy token, at sampling
+    grad_norm: float  # before clipping
+    learning_rate: float
+    rollout_diff_max: float  # |rollout - recomputed log-prob|, first update
+    rollout_diff_mean: float
+    trajectories: int
+    trained: int  # of them in the update
+    dead_groups: int  # groups whose rewards are all equal
+    policy_tokens: int
+    environment_tokens: int
+    searches: int
+    failed_searches: int
+    skipped_updates: int  # a non-finite loss or gradient
+    seconds: float  # whole step, and its phases
+    seconds_rollout: float
+    seconds_reference: float
+    seconds_update: float
+    seconds_search: float  # inside the rollout
+
+
+def _report(report: _structs.StepReport) -> StepReport:
+    return StepReport(**report.as_dict())
+
+
+class Trainer(Handle):
+    """A trainer built from a configuration (a Config, a file or a mapping).
+
+        with Trainer("train.yaml", search=my_engine, rewards={"brief": brief}) as trainer:
+            trainer.run(step=lambda report, planned: print(report.step, report.avg_reward))
+    """
+
+    _free = "sr1_trainer_free"
+
+    def __init__(
+        self,
+        config: Union[Config, PathLike, Mapping[str, Any]],
+        search: Any = None,
+        rewards: Optional[Rewards] = None,
+    ) -> None:
+        """search: a Search or a Python engine (see PythonSearch); None: as configured.
+        rewards: {"name": function} or {"name": (function, weight)}, added to the configured
+        ones."""
+        engine, config = as_search(search), as_config(config)
+        self._start(make(lib.sr1_trainer_new, config, engine), config, engine, rewards)
+
+    @classmethod
+    def resume(
+        cls, run_folder: PathLike, search: Any = None, rewards: Optional[Rewards] = None
+    ) -> Trainer:
+        """Continue a run from its newest checkpoint as if it had never stopped. Engines and
+        rewards in Python have to be given again."""
+        engine = as_search(search)
+        self = cls.__new__(cls)
+        pointer = make(lib.sr1_trainer_resume, path_bytes(run_folder), engine)
+        config = Config(os.path.join(run_folder, "config.json"))
+        self._start(pointer, config, engine, rewards)
+        return self
+
+    def _start(
+        self, pointer: int, config: Config, engine: Any, rewards: Optional[Rewards]
+    ) -> None:
+        Handle.__init__(self, pointer)
+        self._group_size = config["group_size"]
+        self._carrier = _callbacks.Carrier(engine.carrier if engine else None)
+        for name, function, weight in as_rewards(rewards or {}):
+            self.add_reward(name, function, weight)
+
+    def add_reward(self, name: str, function: RewardFunction, weight: float = 1.0) -> None:
+        """Add a function from trajectories to one number each; not once a run has begun."""
+        add_reward(lib.sr1_trainer_add_reward, self, self._carrier, name, function, weight)
+
+    @property
+    def rollout(self) -> Rollout:
+        """The rollout that shares the trainer's weights; usable while the trainer is open."""
+        return Rollout._borrow(lib.sr1_trainer_rollout(self), self, self._carrier)
+
+    @property
+    def steps_done(self) -> int:
+        """Whole steps so far."""
+        return int(lib.sr1_trainer_steps_done(self))
+
+    @property
+    def steps_planned(self) -> int:
+        """Steps the configuration asks for; 0 when it names no data."""
+        return int(lib.sr1_trainer_steps_planned(self))
+
+    @property
+    def run_folder(self) -> str:
+        return os.fsdecode(lib.sr1_trainer_run_folder(self))
+
+    def update(self, trajectories: Sequence[Trajectory]) -> StepReport:
+        """One GRPO update from trajectories that have rewards and advantages."""
+        report = _structs.StepReport()
+        lib.sr1_trainer_update(self, pointers(trajectories), len(trajectories), byref(report))
+        return _report(report)
+
+    def train_step(
+        self, queries: Sequence[QueryLike], group_size: Optional[int] = None
+    ) -> Tuple[StepReport, List[Trajectory]]:
+        """Roll out group_size trajectories a query (None: as configured), reward, compare
+        within the group, update."""
+        group_size = self._group_size if group_size is None else group_size
+        report = _structs.StepReport()
+        out = (c_void_p * (len(queries) * group_size))()
+        try:
+            with self._carrier.call():
+                lib.sr1_trainer_train_step(
+                    self,
+                    c_queries(queries),
+                    len(queries),
+                    group_size,
+                    byref(report),
+                    out,
+                )
+        finally:
+            trajectories = [Trajectory(pointer) for pointer in out if pointer]
+        return _report(report), trajectories
+
+    def run(
+        self,
+        step: Optional[Callable[[StepReport, int], Any]] = None,
+        phase: Optional[Callable[[str, int, int], Any]] = None,
+        validation: Optional[Callable[[int, Evaluation], Any]] = None,
+        note: Optional[Callable[[str], Any]] = None,
+    ) -> None:
+        """Run to the planned end, with metrics and checkpoints in the run folder.
+
+        step(report, planned), phase(name, done, total), validation(step, evaluation) and
+        note(line) tell how far it is; what they raise ends the run. After stop() it ends
+        with CancelledError, after Ctrl-C with KeyboardInterrupt, a checkpoint written in
+        both cases; a second Ctrl-C ends it at once."""
+        carrier = _callbacks.Carrier(self._carrier, *self._carrier.others)
+
+        def guarded(function: Any, *arguments: Any) -> int:
+            error = carrier.pending()
+            if error is not None:
+                return carrier.fail(error)
+            return carrier.run(function, *arguments) if function else 0
+
+        callbacks = RunCallbacks(
+            step=StepFn(
+                lambda user, report, planned: guarded(
+                    step and (lambda: step(_report(report.contents), planned))
+                )
+            ),
+            phase=PhaseFn(
+                lambda user, name, done, total: guarded(phase, decode(name), done, total)
+            ),
+            validation=ValidationFn(
+                lambda user, number, pointer: guarded(
+                    validation and (lambda: validation(number, read_evaluation(pointer)))
+                )
+            ),
+            # It has no result: what it raises ends the run at the next callback.
+            note=NoteFn(lambda user, text: None if guarded(note, decode(text)) else None),
+        )
+        with self._stopped_by_interrupt(), carrier.call():
+            lib.sr1_trainer_run(self, byref(callbacks))
+
+    @contextmanager
+    def _stopped_by_interrupt(self) -> Iterator[None]:
+        """Ctrl-C asks the run to end; KeyboardInterrupt comes when it has."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        seen = []
+
+        def on_interrupt(number: int, frame: Any) -> None:
+            if seen:
+                raise KeyboardInterrupt
+            seen.append(number)
+            self.stop()
+
+        before = signal.signal(signal.SIGINT, on_interrupt)
+        try:
+            yield
+        except BaseException as error:
+            if seen:
+                raise KeyboardInterrupt from error
+            raise
+        finally:
+            signal.signal(signal.SIGINT, before)
+        if seen:
+            raise KeyboardInterrupt
+
+    def stop(self) -> None:
+        """Ask run to end after the present step; from any thread."""
+        lib.sr1_trainer_stop(self)
+
+    def save_model(self, folder: PathLike) -> None:
+        """Write the policy as a Hugging Face folder: weights, config, tokenizer."""
+        lib.sr1_trainer_save_model(self, path_bytes(folder))
