@@ -56,7 +56,7 @@ typedef struct sr1_step_report {
     double advantage_mean;
     double advantage_min;
     double advantage_max;
-    double tokens_min;          /* sampled tokens of the shortest and longest trajectory */
+    double tokens_min; /* sampled tokens of the shortest and longest trajectory */
     double tokens_max;
     double prompt_tokens;       /* mean */
     double cut_short;           /* share that a token limit ended */

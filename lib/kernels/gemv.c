@@ -41,8 +41,10 @@ SR1__INLINE float element(const void *base, size_t i, int bf16)
     return v;
 }
 
-/* rows x n dot products, beginning at output o; rows and n are constants where it is used. */
-SR1__INLINE void dots(const struct sr1__gemv *g, size_t o, size_t rows, size_t n, int bf16)
+/* rows x n dot products, beginning at output o; rows and n are constants where it is
+ * used. */
+SR1__INLINE void dots(const struct sr1__gemv *g, size_t o, size_t rows, size_t n,
+                      int bf16)
 {
     v8f sum[4][SR1__GEMV_ROWS] = {{{0}}};
     size_t k = 0;
@@ -76,8 +78,8 @@ SR1__INLINE void dots(const struct sr1__gemv *g, size_t o, size_t rows, size_t n
     }
 }
 
-SR1__INLINE void run_n(const struct sr1__gemv *g, size_t from, size_t to, size_t rows, size_t n,
-                       int bf16)
+SR1__INLINE void run_n(const struct sr1__gemv *g, size_t from, size_t to, size_t rows,
+                       size_t n, int bf16)
 {
     for (; from + rows <= to; from += rows)
         dots(g, from, rows, n, bf16);

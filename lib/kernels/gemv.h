@@ -1,5 +1,5 @@
-/* kernels/gemv.h - a matrix times a few vectors, as decoding needs it: bound by reading the
- * matrix once from memory. */
+/* kernels/gemv.h - a matrix times a few vectors, as decoding needs it: bound by reading
+ * the matrix once from memory. */
 #ifndef SR1__KERNELS_GEMV_H
 #define SR1__KERNELS_GEMV_H
 

@@ -51,8 +51,8 @@ struct sr1__packed {
     size_t n_seqs;
 };
 
-/* How a layer looks at other tokens: q [N,H,D], k, v [N,Hkv,D], rotated -> [N,H*D]; and how
- * it multiplies by a weight, NULL: t_linear. */
+/* How a layer looks at other tokens: q [N,H,D], k, v [N,Hkv,D], rotated -> [N,H*D]; and
+ * how it multiplies by a weight, NULL: t_linear. */
 struct sr1__attention {
     sr1_tensor *(*fn)(sr1_scope *s, void *self, int32_t layer, sr1_tensor *q,
                       sr1_tensor *k, sr1_tensor *v);

@@ -6,7 +6,8 @@
 
 #define ROWS_MAX 8
 #define BLOCK 32              /* outputs */
-#define PARALLEL_WORK 2000000 /* multiplications below which waking threads does not pay */
+#define PARALLEL_WORK                                                                    \
+    2000000 /* multiplications below which waking threads does not pay */
 
 /* One matrix, its rows in groups of at most SR1__GEMV_ROWS. */
 struct work {
@@ -42,13 +43,18 @@ static void split(struct work *work, sr1_tensor *w, const float *x, float *y, si
     for (size_t i = 0; i < n; i += SR1__GEMV_ROWS) {
         size_t rows = n - i < SR1__GEMV_ROWS ? n - i : SR1__GEMV_ROWS;
 
-        work->groups[work->n_groups++] = (struct sr1__gemv){
-            sr1__shim_data(w), t_dtype(w) == SR1__BF16, x + i * k, y + i * n_out, rows, n_out, k};
+        work->groups[work->n_groups++] = (struct sr1__gemv){sr1__shim_data(w),
+                                                            t_dtype(w) == SR1__BF16,
+                                                            x + i * k,
+                                                            y + i * n_out,
+                                                            rows,
+                                                            n_out,
+                                                            k};
     }
 }
 
-sr1_tensor *sr1__multiply(sr1_scope *s, struct sr1__pool *pool, sr1_tensor *x, sr1_tensor *w,
-                          sr1_tensor *bias)
+sr1_tensor *sr1__multiply(sr1_scope *s, struct sr1__pool *pool, sr1_tensor *x,
+                          sr1_tensor *w, sr1_tensor *bias)
 {
     struct work work = {.n_groups = 0};
     int64_t cost = t_numel(w) * t_size(x, 0);
@@ -66,8 +72,8 @@ sr1_tensor *sr1__multiply(sr1_scope *s, struct sr1__pool *pool, sr1_tensor *x, s
     if (from && to) {
         split(&work, w, from, to, (size_t)t_size(x, 0));
         sr1__scope_check(s, sr1__pool_run(cost > PARALLEL_WORK ? pool : NULL,
-                                          ((size_t)t_size(w, 0) + BLOCK - 1) / BLOCK, run_block,
-                                          &work));
+                                          ((size_t)t_size(w, 0) + BLOCK - 1) / BLOCK,
+                                          run_block, &work));
     }
     out = t_to(s, out, t_dtype(w));
     return bias ? t_add(s, out, bias) : out;

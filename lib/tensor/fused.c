@@ -1,8 +1,8 @@
 /* lib/tensor/fused.c - kernels of a decoder layer as operations with gradients.
  *
- * Rows are shared out over libtorch's threads. The gradients of norm weights are sums over all
- * rows: they are taken in PARTS parts whose bounds do not depend on the number of threads,
- * and the parts added in order, so that the bits do not either. */
+ * Rows are shared out over libtorch's threads. The gradients of norm weights are sums
+ * over all rows: they are taken in PARTS parts whose bounds do not depend on the number
+ * of threads, and the parts added in order, so that the bits do not either. */
 #include "tensor/fused.h"
 
 #include "base/mem.h"
@@ -55,7 +55,8 @@ static void run(sr1_scope *s, struct job *job, int64_t width,
                 void (*fn)(void *, int64_t, int64_t))
 {
     if (sr1__scope_status(s) == SR1_OK)
-        sr1__scope_check(s, sr1__shim_parallel(job->n, 1 + GRAIN_FLOATS / width, fn, job));
+        sr1__scope_check(s,
+                         sr1__shim_parallel(job->n, 1 + GRAIN_FLOATS / width, fn, job));
 }
 
 /* fn is given parts, not rows. */

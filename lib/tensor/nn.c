@@ -1,4 +1,5 @@
-/* lib/tensor/nn.c - rotary positions, SwiGLU, and causal attention over packed sequences. */
+/* lib/tensor/nn.c - rotary positions, SwiGLU, and causal attention over packed sequences.
+ */
 #include "tensor/nn.h"
 
 #include "base/mem.h"
@@ -22,8 +23,8 @@ void sr1__rope_free(struct sr1__rope *r)
     r->n = 0;
 }
 
-/* Angles position * theta^(-2i/D), rounded where transformers rounds: the frequency and the
- * product are fp32. */
+/* Angles position * theta^(-2i/D), rounded where transformers rounds: the frequency and
+ * the product are fp32. */
 static void fill_angles(float *angle, int64_t n, int32_t dim, double theta)
 {
     int32_t half = dim / 2;
@@ -102,7 +103,8 @@ sr1_tensor *sr1__nn_swiglu(sr1_scope *s, sr1_tensor *gate_up)
 /* x [b*t,H,D] as [b,H,t,D], a view. */
 static sr1_tensor *as_batch(sr1_scope *s, sr1_tensor *x, int64_t b, int64_t t)
 {
-    return t_transpose(s, t_reshape(s, x, T_SHAPE(b, t, t_size(x, 1), t_size(x, 2))), 1, 2);
+    return t_transpose(s, t_reshape(s, x, T_SHAPE(b, t, t_size(x, 1), t_size(x, 2))), 1,
+                       2);
 }
 
 /* b sequences of t tokens -> [b*t, H*D] */
@@ -132,8 +134,13 @@ static sr1_status runs_find(struct runs *r, const int64_t *cu_seqlens, size_t n_
     int64_t *numbers = sr1__calloc(2 * n_seqs, sizeof *numbers);
     sr1_tensor **handles = sr1__calloc(4 * n_seqs, sizeof(sr1_tensor *));
 
-    *r = (struct runs){0, numbers,         numbers + n_seqs,     handles, handles + n_seqs,
-                       handles + 2 * n_seqs, handles + 3 * n_seqs};
+    *r = (struct runs){0,
+                       numbers,
+                       numbers + n_seqs,
+                       handles,
+                       handles + n_seqs,
+                       handles + 2 * n_seqs,
+                       handles + 3 * n_seqs};
     if (!numbers || !handles) {
         sr1__free(numbers);
         sr1__free(handles);

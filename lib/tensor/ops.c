@@ -73,7 +73,8 @@ static sr1_tensor *finish(sr1_scope *s, const char *name, sr1_status status,
     return NULL;
 }
 
-/* Operands that must be there: an absent one on a live scope is a mistake of the caller. */
+/* Operands that must be there: an absent one on a live scope is a mistake of the caller.
+ */
 static int have(sr1_scope *s, const char *name, sr1_tensor *const *in, size_t n)
 {
     if (!live(s))
@@ -204,7 +205,8 @@ sr1_tensor *t_empty(sr1_scope *s, int32_t dtype, int32_t ndim, const int64_t *sh
     if (!live(s))
         return NULL;
     return finish(s, "empty",
-                  sr1__shim_empty(&r, dtype, ndim, shape, sr1__scope_device(s)), &r, NULL, 0);
+                  sr1__shim_empty(&r, dtype, ndim, shape, sr1__scope_device(s)), &r, NULL,
+                  0);
 }
 
 sr1_tensor *t_arange(sr1_scope *s, int64_t n)
@@ -213,7 +215,8 @@ sr1_tensor *t_arange(sr1_scope *s, int64_t n)
 
     if (!live(s))
         return NULL;
-    return finish(s, "arange", sr1__shim_arange(&r, n, sr1__scope_device(s)), &r, NULL, 0);
+    return finish(s, "arange", sr1__shim_arange(&r, n, sr1__scope_device(s)), &r, NULL,
+                  0);
 }
 
 double t_item(sr1_scope *s, sr1_tensor *a)

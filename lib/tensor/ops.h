@@ -1,14 +1,18 @@
-/* tensor/ops.h - tensor operations on a scope (tensor/scope.h): scope first, result owned by
- * the scope, nothing done once the scope has failed. Shapes broadcast as in PyTorch.
+/* tensor/ops.h - tensor operations on a scope (tensor/scope.h): scope first, result owned
+ * by the scope, nothing done once the scope has failed. Shapes broadcast as in PyTorch.
  *
- * Negative dimensions count from the end. Lists of sizes are passed as T_SHAPE(a, b, c). */
+ * Negative dimensions count from the end. Lists of sizes are passed as T_SHAPE(a, b, c).
+ */
 #ifndef SR1__TENSOR_OPS_H
 #define SR1__TENSOR_OPS_H
 
 #include "tensor/scope.h"
 
 #define T_SHAPE(...)                                                                     \
-    (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__}
+    (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[])           \
+    {                                                                                    \
+        __VA_ARGS__                                                                      \
+    }
 
 /* ---- looking at a tensor (no scope; 0 for NULL) ---- */
 int32_t t_ndim(const sr1_tensor *t);
@@ -19,9 +23,10 @@ int t_needs_grad(const sr1_tensor *t);
 
 /* ---- making ---- host arrays are copied to the scope's device */
 sr1_tensor *t_from_f32(sr1_scope *s, const float *v, int32_t ndim, const int64_t *shape);
-sr1_tensor *t_from_i64(sr1_scope *s, const int64_t *v, int32_t ndim, const int64_t *shape);
+sr1_tensor *t_from_i64(sr1_scope *s, const int64_t *v, int32_t ndim,
+                       const int64_t *shape);
 sr1_tensor *t_from_i32(sr1_scope *s, const int32_t *v, size_t n); /* -> i64 [n] */
-sr1_tensor *t_from_u8(sr1_scope *s, const uint8_t *v, size_t n);  /* nonzero -> bool [n] */
+sr1_tensor *t_from_u8(sr1_scope *s, const uint8_t *v, size_t n); /* nonzero -> bool [n] */
 sr1_tensor *t_full(sr1_scope *s, double value, int32_t dtype, int32_t ndim,
                    const int64_t *shape);
 sr1_tensor *t_empty(sr1_scope *s, int32_t dtype, int32_t ndim, const int64_t *shape);
@@ -96,8 +101,8 @@ sr1_tensor *t_unsqueeze(sr1_scope *s, sr1_tensor *a, int32_t dim);
 sr1_tensor *t_squeeze(sr1_scope *s, sr1_tensor *a, int32_t dim);
 sr1_tensor *t_narrow(sr1_scope *s, sr1_tensor *a, int32_t dim, int64_t start, int64_t n);
 /* Views of n parts along dim; sizes add up to that of a. The gradient of all parts is put
- * together at once, where that of n t_narrow would fill n whole tensors. out[i] are NULL on a
- * failed scope. */
+ * together at once, where that of n t_narrow would fill n whole tensors. out[i] are NULL
+ * on a failed scope. */
 void t_split(sr1_scope *s, sr1_tensor *a, const int64_t *sizes, size_t n, int32_t dim,
              sr1_tensor **out);
 sr1_tensor *t_cat(sr1_scope *s, sr1_tensor *const *parts, size_t n, int32_t dim);
@@ -111,12 +116,14 @@ sr1_tensor *t_embedding(sr1_scope *s, sr1_tensor *table, sr1_tensor *ids);
 sr1_tensor *t_where(sr1_scope *s, sr1_tensor *cond, sr1_tensor *a, sr1_tensor *b);
 
 /* ---- layers ---- */
-sr1_tensor *t_linear(sr1_scope *s, sr1_tensor *x, sr1_tensor *w, sr1_tensor *bias_or_null);
-sr1_tensor *t_rms_norm(sr1_scope *s, sr1_tensor *x, sr1_tensor *w, double eps); /* last dim */
+sr1_tensor *t_linear(sr1_scope *s, sr1_tensor *x, sr1_tensor *w,
+                     sr1_tensor *bias_or_null);
+sr1_tensor *t_rms_norm(sr1_scope *s, sr1_tensor *x, sr1_tensor *w,
+                       double eps); /* last dim */
 sr1_tensor *t_layer_norm(sr1_scope *s, sr1_tensor *x, sr1_tensor *w, sr1_tensor *b,
                          double eps);
-/* Scaled dot product attention: q [B,H,T,D], k and v [B,Hkv,S,D] with H a multiple of Hkv.
- * mask_or_null: bool (true: may look) or added floats, broadcast to [B,H,T,S]. */
+/* Scaled dot product attention: q [B,H,T,D], k and v [B,Hkv,S,D] with H a multiple of
+ * Hkv. mask_or_null: bool (true: may look) or added floats, broadcast to [B,H,T,S]. */
 sr1_tensor *t_sdpa(sr1_scope *s, sr1_tensor *q, sr1_tensor *k, sr1_tensor *v,
                    sr1_tensor *mask_or_null, int is_causal);
 /* sum(x * mask) / max(sum(mask), 1); x and mask of one shape, mask of bool or numbers. */

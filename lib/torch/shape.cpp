@@ -103,8 +103,8 @@ sr1_status sr1__shim_narrow(sr1_tensor **out, sr1_tensor *a, int32_t dim, int64_
     return make(out, [&] { return x->narrow(dim, start, n); });
 }
 
-sr1_status sr1__shim_split(sr1_tensor **out, sr1_tensor *a, const int64_t *sizes, size_t n,
-                           int32_t dim)
+sr1_status sr1__shim_split(sr1_tensor **out, sr1_tensor *a, const int64_t *sizes,
+                           size_t n, int32_t dim)
 {
     borrow x(a);
 
@@ -117,7 +117,8 @@ sr1_status sr1__shim_split(sr1_tensor **out, sr1_tensor *a, const int64_t *sizes
     });
 }
 
-sr1_status sr1__shim_cat(sr1_tensor **out, sr1_tensor *const *parts, size_t n, int32_t dim)
+sr1_status sr1__shim_cat(sr1_tensor **out, sr1_tensor *const *parts, size_t n,
+                         int32_t dim)
 {
     return make(out, [&] { return at::cat(list_of(parts, n), dim); });
 }
@@ -137,7 +138,8 @@ sr1_status sr1__shim_index_select(sr1_tensor **out, sr1_tensor *a, int32_t dim,
     return make(out, [&] { return at::index_select(*x, dim, *i); });
 }
 
-sr1_status sr1__shim_gather(sr1_tensor **out, sr1_tensor *a, int32_t dim, sr1_tensor *index)
+sr1_status sr1__shim_gather(sr1_tensor **out, sr1_tensor *a, int32_t dim,
+                            sr1_tensor *index)
 {
     borrow x(a), i(index);
 

@@ -86,8 +86,8 @@ sr1_status sr1__shim_full(sr1_tensor **out, double v, int32_t dtype, int32_t ndi
                           const int64_t *shape, sr1__device device);
 sr1_status sr1__shim_arange(sr1_tensor **out, int64_t n, sr1__device device);
 /* On this device in this dtype; a new tensor if copy, else a itself where it fits. */
-sr1_status sr1__shim_to(sr1_tensor **out, sr1_tensor *a, int32_t dtype, sr1__device device,
-                        int copy);
+sr1_status sr1__shim_to(sr1_tensor **out, sr1_tensor *a, int32_t dtype,
+                        sr1__device device, int copy);
 /* n elements, row-major, converted to dtype. */
 sr1_status sr1__shim_to_host(sr1_tensor *a, int32_t dtype, void *out, size_t n);
 sr1_status sr1__shim_item(sr1_tensor *a, double *out);
@@ -111,14 +111,17 @@ sr1_status sr1__shim_squeeze(sr1_tensor **out, sr1_tensor *a, int32_t dim);
 sr1_status sr1__shim_narrow(sr1_tensor **out, sr1_tensor *a, int32_t dim, int64_t start,
                             int64_t n);
 /* Views of n parts along dim; sizes add up to that of a. */
-sr1_status sr1__shim_split(sr1_tensor **out, sr1_tensor *a, const int64_t *sizes, size_t n,
-                           int32_t dim);
-sr1_status sr1__shim_cat(sr1_tensor **out, sr1_tensor *const *parts, size_t n, int32_t dim);
+sr1_status sr1__shim_split(sr1_tensor **out, sr1_tensor *a, const int64_t *sizes,
+                           size_t n, int32_t dim);
+sr1_status sr1__shim_cat(sr1_tensor **out, sr1_tensor *const *parts, size_t n,
+                         int32_t dim);
 sr1_status sr1__shim_contiguous(sr1_tensor **out, sr1_tensor *a);
 sr1_status sr1__shim_index_select(sr1_tensor **out, sr1_tensor *a, int32_t dim,
                                   sr1_tensor *index);
-sr1_status sr1__shim_gather(sr1_tensor **out, sr1_tensor *a, int32_t dim, sr1_tensor *index);
-sr1_status sr1__shim_where(sr1_tensor **out, sr1_tensor *cond, sr1_tensor *a, sr1_tensor *b);
+sr1_status sr1__shim_gather(sr1_tensor **out, sr1_tensor *a, int32_t dim,
+                            sr1_tensor *index);
+sr1_status sr1__shim_where(sr1_tensor **out, sr1_tensor *cond, sr1_tensor *a,
+                           sr1_tensor *b);
 
 /* ---- layers (layers.cpp) ---- */
 sr1_status sr1__shim_embedding(sr1_tensor **out, sr1_tensor *table, sr1_tensor *ids);
@@ -159,12 +162,13 @@ int sr1__shim_grad_mode(int on);
 void *sr1__shim_inference_enter(void);
 void sr1__shim_inference_leave(void *guard);
 
-/* Gradients of the inputs (new references or NULL) from those of the outputs (NULL: none). */
+/* Gradients of the inputs (new references or NULL) from those of the outputs (NULL:
+ * none). */
 typedef sr1_status (*sr1__shim_backward_fn)(void *self, sr1_tensor *const *grads_out,
                                             size_t n_out, sr1_tensor **grads_in,
                                             size_t n_in);
-/* out[i]: the values of y[i] with this backward. self is freed with the graph, or at once on
- * failure or when no input needs a gradient. */
+/* out[i]: the values of y[i] with this backward. self is freed with the graph, or at once
+ * on failure or when no input needs a gradient. */
 sr1_status sr1__shim_with_backward(sr1_tensor **out, sr1_tensor *const *y, size_t n_out,
                                    sr1_tensor *const *inputs, size_t n_in,
                                    sr1__shim_backward_fn fn, void *self,
@@ -172,7 +176,8 @@ sr1_status sr1__shim_with_backward(sr1_tensor **out, sr1_tensor *const *y, size_
 
 /* fn(arg, begin, end) over parts of [0, n) on libtorch's threads, at least grain each. */
 sr1_status sr1__shim_parallel(int64_t n, int64_t grain,
-                              void (*fn)(void *arg, int64_t begin, int64_t end), void *arg);
+                              void (*fn)(void *arg, int64_t begin, int64_t end),
+                              void *arg);
 
 /* ---- many tensors at once (foreach.cpp) ---- */
 sr1_status sr1__shim_global_norm(sr1_tensor *const *list, size_t n, double *out);

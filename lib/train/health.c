@@ -1,7 +1,8 @@
-/* train/health.c - figures of a step's trajectories, and the signs that a run is going wrong.
+/* train/health.c - figures of a step's trajectories, and the signs that a run is going
+ * wrong.
  *
- * Rewards and advantages are over trajectories (std over the population); lengths count what
- * the policy sampled. */
+ * Rewards and advantages are over trajectories (std over the population); lengths count
+ * what the policy sampled. */
 #include "train/internal.h"
 
 #include <math.h>
@@ -154,7 +155,8 @@ uint32_t sr1__health_alarms(const sr1_step_report *r)
 {
     uint32_t ringing = 0;
 
-    for (size_t i = 0; r->seconds_rollout > 0 && i < sizeof(alarms) / sizeof(alarms[0]); i++)
+    for (size_t i = 0; r->seconds_rollout > 0 && i < sizeof(alarms) / sizeof(alarms[0]);
+         i++)
         if (alarms[i].rings(r))
             ringing |= 1u << i;
     return ringing;

@@ -94,8 +94,8 @@ sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c);
 
 /* ---- trainer.c ---- */
 
-/* sr1_trainer_train_step; all trajectories are also added to log (may be NULL), and let go
- * before the update when out is NULL. */
+/* sr1_trainer_train_step; all trajectories are also added to log (may be NULL), and let
+ * go before the update when out is NULL. */
 sr1_status sr1__train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
                            int32_t group_size, sr1_step_report *report,
                            sr1_trajectory **out, struct sr1__trajectory_store *log);

@@ -233,8 +233,9 @@ static sr1_status take_step(struct run *r, int64_t *rows)
     sr1_status st;
 
     SR1__TRY(sr1__cursor_next(tr->cursor, (size_t)tr->set.batch_size, rows, &n));
-    SR1__TRY(sr1__trajectory_store_new(&log, tr->set.trajectory_memory,
-                                       tr->set.trajectory_memory ? tr->run_folder : NULL));
+    SR1__TRY(
+        sr1__trajectory_store_new(&log, tr->set.trajectory_memory,
+                                  tr->set.trajectory_memory ? tr->run_folder : NULL));
     st = tr->stage->step(tr, rows, n, &report, log);
     if (st == SR1_OK)
         st = record_step(r, &report, log);

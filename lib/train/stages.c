@@ -1,5 +1,5 @@
-/* train/stages.c - what a step of a run does, one row of a table for each stage: questions to
- * explore, or demonstrations to imitate. */
+/* train/stages.c - what a step of a run does, one row of a table for each stage:
+ * questions to explore, or demonstrations to imitate. */
 #include "train/internal.h"
 
 #include "base/clock.h"

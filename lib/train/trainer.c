@@ -367,12 +367,12 @@ static sr1_status check_sampling(const sr1_trainer *tr, const sr1_trajectory *t,
         (temperature == tr->set.temperature && sr1_trajectory_top_p(t) == 1.0 &&
          sr1_trajectory_top_k(t) == 0))
         return SR1_OK;
-    return sr1__fail(SR1_E_INVALID,
-                     "trajectory %zu (query '%s', sample %d) was sampled at temperature %g, "
-                     "top_p %g, top_k %d; training needs temperature %g and nothing cut",
-                     i, sr1_trajectory_query_id(t), (int)sr1_trajectory_sample(t),
-                     temperature, sr1_trajectory_top_p(t), (int)sr1_trajectory_top_k(t),
-                     tr->set.temperature);
+    return sr1__fail(
+        SR1_E_INVALID,
+        "trajectory %zu (query '%s', sample %d) was sampled at temperature %g, "
+        "top_p %g, top_k %d; training needs temperature %g and nothing cut",
+        i, sr1_trajectory_query_id(t), (int)sr1_trajectory_sample(t), temperature,
+        sr1_trajectory_top_p(t), (int)sr1_trajectory_top_k(t), tr->set.temperature);
 }
 
 sr1_status sr1_trainer_update(sr1_trainer *tr, sr1_trajectory *const *t, size_t n,

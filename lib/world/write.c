@@ -198,11 +198,11 @@ static sr1_status write_questions(const struct writer *w, int part)
     want_one = part == 0 ? two * 2 / 3 : (size_t)w->o.test_questions / 2;
     sr1__buf_init(&rows, 0);
     st = SR1_OK;
-    for (size_t i = 0; i < n && st == SR1_OK; i++) {
-        size_t rank = i < one ? i : i - one;
-
-        if (rank < (i < one ? want_one : want_two))
-            st = add_question(&rows, world, &q[i], parts[part].file, i);
+    for (size_t i = 0; i < n && st == SR1_OK; i++) { /* the kinds in turn */
+        if (i < want_one && i < one)
+            st = add_question(&rows, world, &q[i], parts[part].file, 2 * i);
+        if (st == SR1_OK && i < want_two && i < two)
+            st = add_question(&rows, world, &q[one + i], parts[part].file, 2 * i + 1);
     }
     if (st == SR1_OK)
         st = save(w, parts[part].file, &rows);

@@ -13,7 +13,7 @@ awk '
     /\*\// { open = 0; next }
     open { next }
     /^SR1_API/ {
-        if (comment !~ /Since [0-9]/)
+        if (comment !~ /Since[ \n*]+[0-9]/)
             print FILENAME ":" FNR ": " $0
         next
     }

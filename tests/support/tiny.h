@@ -1,7 +1,8 @@
 /* support/tiny.h - a policy small enough for tests, whose words can be foretold.
  *
- * A Qwen3 model of two layers over a vocabulary trained here. Its embedding is random and its
- * head is made from it, so that a token is followed by those that a list of rules names:
+ * A Qwen3 model of two layers over a vocabulary trained here. Its embedding is random and
+ * its head is made from it, so that a token is followed by those that a list of rules
+ * names:
  *
  *     {"<search>", " tower"}     after <search> comes " tower"
  *     {"<answer>", " Paris"}, {"<answer>", " Rome"}     one or the other
@@ -45,11 +46,11 @@ static inline void tiny_near(double a, double b, double tolerance)
 }
 
 /* The status is `want` and the text names what is wrong. */
-#define REFUSED(expr, want, text)                                                          \
-    do {                                                                                   \
-        assert_int_equal(expr, want);                                                      \
-        if (!strstr(sr1_last_error(), text))                                               \
-            fail_msg("'%s' is not in: %s", text, sr1_last_error());                        \
+#define REFUSED(expr, want, text)                                                        \
+    do {                                                                                 \
+        assert_int_equal(expr, want);                                                    \
+        if (!strstr(sr1_last_error(), text))                                             \
+            fail_msg("'%s' is not in: %s", text, sr1_last_error());                      \
     } while (0)
 
 /* ---- the tokenizer: protocol tags, then words that rules may use ---- */
@@ -185,10 +186,13 @@ static const struct tiny_rule tiny_searcher[] = {
 /* Defaults of the tests, then key=value words up to NULL. */
 static inline sr1_config *tiny_config(const char *model, ...)
 {
-    static const char *const base[] = {
-        "device=cpu", "workers=1", "threads=1", "prompt_template=none", "search_engine=mock",
-        "document_format=plain", "max_tokens=24", "max_turns=2", "group_size=4",
-        "batch_size=2", "max_rows=16", "update_times=2", "learning_rate=1e-3", "seed=11"};
+    static const char *const base[] = {"device=cpu",         "workers=1",
+                                       "threads=1",          "prompt_template=none",
+                                       "search_engine=mock", "document_format=plain",
+                                       "max_tokens=24",      "max_turns=2",
+                                       "group_size=4",       "batch_size=2",
+                                       "max_rows=16",        "update_times=2",
+                                       "learning_rate=1e-3", "seed=11"};
     sr1_config *c = NULL;
     const char *pair;
     va_list more;
@@ -237,8 +241,10 @@ static inline const char *tiny_questions(const char *name, size_t n)
     FILE *f = fopen(path, "w");
 
     for (size_t i = 0; f && i < n; i++)
-        fprintf(f, "{\"id\": \"q%zu\", \"question\": \"Where is tower %zu?\", "
-                   "\"golden_answers\": [\"Paris\"], \"data_source\": \"towers\"}\n", i, i);
+        fprintf(f,
+                "{\"id\": \"q%zu\", \"question\": \"Where is tower %zu?\", "
+                "\"golden_answers\": [\"Paris\"], \"data_source\": \"towers\"}\n",
+                i, i);
     if (!f || fclose(f) != 0)
         abort();
     return path;

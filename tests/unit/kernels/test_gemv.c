@@ -39,7 +39,8 @@ static void check(size_t n, size_t n_out, size_t k, int bf16)
 
             for (size_t j = 0; j < k; j++)
                 want += (double)x[i * k + j] * (double)w[o * k + j];
-            assert_true(fabs((double)y[i * n_out + o] - want) < 2e-6 * sqrt((double)k) * 8);
+            assert_true(fabs((double)y[i * n_out + o] - want) <
+                        2e-6 * sqrt((double)k) * 8);
         }
     }
     free(w);

@@ -105,8 +105,8 @@ static void check_logits(const struct sr1__decoder *d, int32_t row, size_t sourc
         scale = fmax(scale, fabs((double)full[source][n - 1][i]));
     }
     if (!(worst <= tolerance * scale))
-        fail_msg("row %d after %d tokens: logits up to %g differ by %g", (int)row, (int)n, scale,
-                 worst);
+        fail_msg("row %d after %d tokens: logits up to %g differ by %g", (int)row, (int)n,
+                 scale, worst);
 }
 
 /* Rows advance by random amounts, some at a time, and start anew at random. */

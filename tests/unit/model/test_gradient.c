@@ -1,5 +1,5 @@
-/* The gradient of a whole model: by finite differences, however the batch is packed, chunked
- * or checkpointed; and that checkpointing saves memory. */
+/* The gradient of a whole model: by finite differences, however the batch is packed,
+ * chunked or checkpointed; and that checkpointing saves memory. */
 #include "golden.h"
 
 #include "base/clock.h"
@@ -7,7 +7,8 @@
 #include "model/model.h"
 
 static const char config[] =
-    "{\"model_type\":\"qwen3\",\"architectures\":[\"Qwen3ForCausalLM\"],\"hidden_size\":32,"
+    "{\"model_type\":\"qwen3\",\"architectures\":[\"Qwen3ForCausalLM\"],\"hidden_size\":"
+    "32,"
     "\"num_hidden_layers\":3,\"num_attention_heads\":4,\"num_key_value_heads\":2,"
     "\"head_dim\":16,\"intermediate_size\":64,\"vocab_size\":101,"
     "\"max_position_embeddings\":512,\"rms_norm_eps\":1e-6,\"rope_theta\":10000.0,"
@@ -17,7 +18,8 @@ enum { SEQS = 6, MAX_LEN = 24, MAX_N = SEQS * MAX_LEN };
 
 struct data {
     int32_t ids[SEQS][MAX_LEN];
-    float weight[SEQS][MAX_LEN]; /* of the log-prob of each token in the loss; [0] unused */
+    float weight[SEQS]
+                [MAX_LEN]; /* of the log-prob of each token in the loss; [0] unused */
     int64_t len[SEQS];
 };
 
@@ -86,7 +88,8 @@ static sr1_tensor *loss_of(sr1_scope *s, sr1_model *m, const struct data *d,
     return t_sum(s, t_mul(s, h, t_from_f32(s, weight, T_SHAPE(n))));
 }
 
-static double pass(sr1_model *m, const struct data *d, const struct way *way, int backward)
+static double pass(sr1_model *m, const struct data *d, const struct way *way,
+                   int backward)
 {
     sr1_scope *s = sr1__scope_open(SR1__CPU, "pass");
     sr1_tensor *loss;
@@ -167,14 +170,16 @@ static void gradient_is_the_slope(void **state)
         move(m, direction, -2.0 * step);
         down = pass(m, &d, &all, 0);
         move(m, direction, step);
-        assert_true(fabs((up - down) / (2.0 * step) - slope) <= 0.01 * (1.0 + fabs(slope)));
+        assert_true(fabs((up - down) / (2.0 * step) - slope) <=
+                    0.01 * (1.0 + fabs(slope)));
     }
     free(direction);
     free(g);
     sr1_model_free(m);
 }
 
-/* Packed otherwise, in parts, in chunks, checkpointed: the same gradient up to rounding. */
+/* Packed otherwise, in parts, in chunks, checkpointed: the same gradient up to rounding.
+ */
 static void gradient_does_not_depend_on_the_way(void **state)
 {
     static const struct way ways[][3] = {
@@ -268,8 +273,8 @@ static void checkpointing_lowers_the_peak(void **state)
     peak_of(m, 1, 1); /* code and threads are in memory from here on */
     spared = peak_of(m, 32, 1); /* first: the peak of a process never falls */
     whole = peak_of(m, 32, 0);
-    print_message("peak: %lld MiB checkpointed, %lld MiB not\n", (long long)(spared >> 20),
-                  (long long)(whole >> 20));
+    print_message("peak: %lld MiB checkpointed, %lld MiB not\n",
+                  (long long)(spared >> 20), (long long)(whole >> 20));
     assert_true((double)spared <= 0.7 * (double)whole);
     sr1_model_free(m);
 }

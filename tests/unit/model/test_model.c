@@ -4,7 +4,8 @@
 #include "model/model.h"
 
 static const char config[] =
-    "{\"model_type\":\"qwen3\",\"architectures\":[\"Qwen3ForCausalLM\"],\"hidden_size\":16,"
+    "{\"model_type\":\"qwen3\",\"architectures\":[\"Qwen3ForCausalLM\"],\"hidden_size\":"
+    "16,"
     "\"num_hidden_layers\":2,\"num_attention_heads\":2,\"num_key_value_heads\":1,"
     "\"head_dim\":12,\"intermediate_size\":24,\"vocab_size\":50,"
     "\"max_position_embeddings\":64,\"rms_norm_eps\":1e-6,\"rope_theta\":10000.0,"
@@ -31,14 +32,16 @@ static void logits_of(sr1_model *m, float out[3 * 50])
 static void figures_are_right(void **state)
 {
     sr1_model *m = random_model(1, NULL);
-    int64_t layer = 16 + 16 + 2 * 12 + (2 + 2) * 12 * 16 + 16 * 24 + 2 * 24 * 16 + 16 * 24;
+    int64_t layer =
+        16 + 16 + 2 * 12 + (2 + 2) * 12 * 16 + 16 * 24 + 2 * 24 * 16 + 16 * 24;
 
     (void)state;
     assert_int_equal(sr1_model_info(m, SR1_MODEL_VOCAB), 50);
     assert_int_equal(sr1_model_info(m, SR1_MODEL_LAYERS), 2);
     assert_int_equal(sr1_model_info(m, SR1_MODEL_HEAD_DIM), 12);
     assert_int_equal(sr1_model_info(m, SR1_MODEL_TIED), 0);
-    assert_int_equal(sr1_model_info(m, SR1_MODEL_PARAMETERS), 2 * 50 * 16 + 16 + 2 * layer);
+    assert_int_equal(sr1_model_info(m, SR1_MODEL_PARAMETERS),
+                     2 * 50 * 16 + 16 + 2 * layer);
     assert_int_equal(sr1_model_info(m, 99), -1);
     assert_int_equal(sr1_model_info(NULL, SR1_MODEL_VOCAB), -1);
     assert_string_equal(sr1_model_dtype(m), "fp32");
@@ -52,7 +55,8 @@ static void seeds_decide_weights(void **state)
     float a[150];
     float b[150];
     float c[150];
-    sr1_model *m[3] = {random_model(1, NULL), random_model(1, NULL), random_model(2, NULL)};
+    sr1_model *m[3] = {random_model(1, NULL), random_model(1, NULL),
+                       random_model(2, NULL)};
 
     (void)state;
     logits_of(m[0], a);

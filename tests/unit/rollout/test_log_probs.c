@@ -1,5 +1,5 @@
-/* Log-probs noted while sampling against those computed from the whole sequence, over more than
- * 10,000 tokens, under each distribution that can be sampled from. */
+/* Log-probs noted while sampling against those computed from the whole sequence, over
+ * more than 10,000 tokens, under each distribution that can be sampled from. */
 #include "support/tiny.h"
 
 #include "rollout/internal.h"
@@ -12,7 +12,8 @@ static int make(void **state)
 {
     if (scratch_make(state) != 0)
         return -1;
-    tiny_model("random", NULL, 0, 0); /* the head says nothing: every token is as likely ... */
+    tiny_model("random", NULL, 0,
+               0); /* the head says nothing: every token is as likely ... */
     tiny_model("searcher", TINY_SEARCHER, 8);
     return 0;
 }
@@ -58,8 +59,9 @@ static void compare(const char *model, const char *t_pair, const char *p_pair,
     for (size_t i = 0; i < N; i++)
         total += sr1_trajectory_policy_count(t[i]);
     again = calloc(total, sizeof *again);
-    REFUSED(sr1_rollout_log_probs(r, (const sr1_trajectory *const *)t, N, again, total + 1),
-            SR1_E_INVALID, "log-probs");
+    REFUSED(
+        sr1_rollout_log_probs(r, (const sr1_trajectory *const *)t, N, again, total + 1),
+        SR1_E_INVALID, "log-probs");
     OK(sr1_rollout_log_probs(r, (const sr1_trajectory *const *)t, N, again, total));
     for (size_t i = 0; i < N; i++) {
         const float *then = sr1_trajectory_policy_log_probs(t[i]);
@@ -71,8 +73,8 @@ static void compare(const char *model, const char *t_pair, const char *p_pair,
             sum += d;
         }
     }
-    printf("%s %s %s %s: %zu tokens, max %.2e, mean %.2e\n", model, t_pair, p_pair, k_pair,
-           total, worst, sum / (double)total);
+    printf("%s %s %s %s: %zu tokens, max %.2e, mean %.2e\n", model, t_pair, p_pair,
+           k_pair, total, worst, sum / (double)total);
     assert_true(total >= at_least);
     assert_true(worst <= 1e-4);
     assert_true(sum / (double)total <= 1e-6);
