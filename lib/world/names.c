@@ -15,7 +15,7 @@ static const char vowels[] = "aeiou";
 
 #define VOCAB 900
 #define SYLLABLE_WEIGHT 400
-#define PHRASE_WEIGHT 2000
+#define PHRASE_WEIGHT 1000
 
 static int has_syllable(const struct sr1__names *n, size_t count, const char *s)
 {
@@ -46,40 +46,88 @@ static void make_name(char out[SR1__NAME_MAX], const char *first, const char *se
 
 /* ---- the tokenizer ---- */
 
-/* Phrases with their places for names cut out. */
-static void add_phrase(struct sr1__buf *b, const char *text)
+/* Words as they stand in running text: each phrase begins with a space and is a text of its
+ * own, because a line end would be glued to the full stop before it. */
+struct phrases {
+    struct sr1__buf text; /* NUL between phrases */
+    size_t n;
+};
+
+/* One phrase, its places for names cut out. */
+static void add_phrase(struct phrases *p, const char *text)
 {
+    sr1__buf_char(&p->text, ' ');
     for (; *text; text++) {
         if (strncmp(text, "{s}", 3) == 0 || strncmp(text, "{o}", 3) == 0)
             text += 2;
         else
-            sr1__buf_char(b, *text);
+            sr1__buf_char(&p->text, *text);
     }
-    sr1__buf_char(b, '\n');
+    sr1__buf_char(&p->text, '\0');
+    p->n++;
 }
 
-static void all_phrases(struct sr1__buf *b)
+static void all_phrases(struct phrases *p)
 {
     static const char *const others[] = {
-        "user assistant", "Find: Next: Done. Guess.", "Repeat the list.", "Look it up.",
-        "{s} ; {o} .", " Labs", "Hotel ", "Song of ", "then ."};
+        "Find:", "Next:", "Done.", "Guess.", "Repeat the list.", "Look it up.", "then {s} ;",
+        "Labs", "Hotel", "Song of"};
     int32_t i;
 
     for (i = 0; i < SR1__KINDS; i++) {
         const struct sr1__relation *r = &sr1__relations[i];
 
-        add_phrase(b, r->passages[0]);
-        add_phrase(b, r->passages[1]);
-        add_phrase(b, r->question);
-        sr1__buf_fmt(b, "Find: %s then %s. Next: %s. ; %s\n", r->word, r->word, r->word,
-                     r->word);
+        add_phrase(p, r->passages[0]);
+        add_phrase(p, r->passages[1]);
+        add_phrase(p, r->question);
+        add_phrase(p, r->word);
     }
     for (i = 0; i < SR1__CHAINS; i++)
-        add_phrase(b, sr1__chains[i].question);
+        add_phrase(p, sr1__chains[i].question);
     for (i = 0; i < SR1__DISTRACTOR_TEXTS; i++)
-        add_phrase(b, sr1__distractor_texts[i].text);
+        add_phrase(p, sr1__distractor_texts[i].text);
     for (i = 0; i < (int32_t)(sizeof(others) / sizeof(others[0])); i++)
-        add_phrase(b, others[i]);
+        add_phrase(p, others[i]);
+}
+
+/* First words of a question stand behind a line end, not a space. */
+static const char *const starters[] = {"user",  "assistant", "In",     "Where",  "What",
+                                       "Who",   "Through",   "Repeat", "Look"};
+#define STARTERS (sizeof(starters) / sizeof(starters[0]))
+#define MAX_TEXTS (2 * SR1__SYLLABLES + STARTERS + 128)
+
+struct training_texts {
+    const char *texts[MAX_TEXTS];
+    int64_t weights[MAX_TEXTS];
+    size_t n;
+    char forms[2 * SR1__SYLLABLES][8];
+};
+
+static void add_text(struct training_texts *t, const char *text, int64_t weight)
+{
+    t->texts[t->n] = text;
+    t->weights[t->n++] = weight;
+}
+
+static void gather_texts(struct training_texts *t, const struct sr1__names *n,
+                         const struct phrases *p)
+{
+    const char *phrase = sr1__buf_cstr(&p->text);
+
+    for (int32_t i = 0; i < SR1__SYLLABLES; i++) {
+        const char *s = n->syllables[i];
+
+        snprintf(t->forms[2 * i], sizeof(t->forms[0]), " %c%s", s[0] - 'a' + 'A', s + 1);
+        snprintf(t->forms[2 * i + 1], sizeof(t->forms[0]), "%s", s);
+        add_text(t, t->forms[2 * i], SYLLABLE_WEIGHT);
+        add_text(t, t->forms[2 * i + 1], SYLLABLE_WEIGHT);
+    }
+    for (size_t i = 0; i < STARTERS; i++)
+        add_text(t, starters[i], PHRASE_WEIGHT);
+    for (size_t i = 0; i < p->n && t->n < MAX_TEXTS; i++) {
+        add_text(t, phrase, PHRASE_WEIGHT);
+        phrase += strlen(phrase) + 1;
+    }
 }
 
 static sr1_status train_tokenizer(const struct sr1__names *n, const char *folder)
@@ -90,30 +138,20 @@ static sr1_status train_tokenizer(const struct sr1__names *n, const char *folder
     sr1_tokenizer_train_options o = {.struct_size = sizeof(o), .vocab_size = VOCAB,
                                      .added_tokens = tags,
                                      .n_added_tokens = sizeof(tags) / sizeof(tags[0])};
-    const char *texts[2 * SR1__SYLLABLES + 1];
-    int64_t weights[2 * SR1__SYLLABLES + 1];
-    char forms[2 * SR1__SYLLABLES][8];
-    struct sr1__buf phrases;
-    sr1_status st;
+    struct training_texts *t = sr1__calloc(1, sizeof(*t));
+    struct phrases p = {.n = 0};
+    sr1_status st = t ? SR1_OK : sr1__fail_nomem("texts");
 
-    sr1__buf_init(&phrases, 0);
-    all_phrases(&phrases);
-    for (int32_t i = 0; i < SR1__SYLLABLES; i++) {
-        const char *s = n->syllables[i];
-
-        snprintf(forms[2 * i], sizeof(forms[0]), " %c%s", s[0] - 'a' + 'A', s + 1);
-        snprintf(forms[2 * i + 1], sizeof(forms[0]), "%s", s);
-        texts[2 * i] = forms[2 * i];
-        texts[2 * i + 1] = forms[2 * i + 1];
-        weights[2 * i] = weights[2 * i + 1] = SYLLABLE_WEIGHT;
-    }
-    texts[2 * SR1__SYLLABLES] = sr1__buf_cstr(&phrases);
-    weights[2 * SR1__SYLLABLES] = PHRASE_WEIGHT;
-    st = sr1__buf_status(&phrases, "phrases");
+    sr1__buf_init(&p.text, 0);
+    all_phrases(&p);
     if (st == SR1_OK)
-        st =
-            sr1_tokenizer_train(texts, NULL, weights, 2 * SR1__SYLLABLES + 1, &o, folder);
-    sr1__buf_free(&phrases);
+        st = sr1__buf_status(&p.text, "phrases");
+    if (st == SR1_OK) {
+        gather_texts(t, n, &p);
+        st = sr1_tokenizer_train(t->texts, NULL, t->weights, t->n, &o, folder);
+    }
+    sr1__buf_free(&p.text);
+    sr1__free(t);
     return st;
 }
 
