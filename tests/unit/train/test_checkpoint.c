@@ -1,0 +1,235 @@
+/* Checkpoint folders: whole or not at all; whatever was done to one afterwards is noticed. */
+#include "support/files.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "train/checkpoint.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const char *const names[] = {"model/weights", "optimizer/state", "state.json"};
+
+static void put(const char *folder, const char *name, const char *text)
+{
+    char path[600];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    *strrchr(path, '/') = '\0';
+    assert_int_equal(sr1__dir_make(path), SR1_OK);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0 && fclose(f) == 0);
+}
+
+static sr1_status fill(void *self, const char *folder)
+{
+    put(folder, names[0], self);
+    put(folder, names[1], "moments");
+    return SR1_OK;
+}
+
+static sr1_status fill_and_fail(void *self, const char *folder)
+{
+    put(folder, names[0], self);
+    return sr1__fail(SR1_E_IO, "no room");
+}
+
+static void write_step(const char *run, int64_t step, int64_t keep)
+{
+    json_t *state = json_pack("{s:I, s:f}", "position", (json_int_t)step * 10, "scale", 0.1);
+    char text[32];
+
+    snprintf(text, sizeof text, "weights %d", (int)step);
+    assert_int_equal(sr1__checkpoint_write(run, step, state, keep, fill, text), SR1_OK);
+    json_decref(state);
+}
+
+/* Step of the newest whole checkpoint, -1 when there is none; its state must be its own. */
+static int64_t newest(const char *run, int64_t *torn)
+{
+    char *folder = NULL;
+    json_t *state = NULL;
+    int64_t step = -1;
+    sr1_status st = sr1__checkpoint_newest(run, &folder, &step, &state, torn);
+
+    if (st != SR1_OK) {
+        assert_int_equal(st, SR1_E_NOT_FOUND);
+        assert_null(folder);
+        return -1;
+    }
+    assert_int_equal(json_integer_value(json_object_get(state, "position")), step * 10);
+    assert_true(json_real_value(json_object_get(state, "scale")) == 0.1);
+    json_decref(state);
+    sr1__free(folder);
+    return step;
+}
+
+static void the_newest_is_found_and_old_ones_go(void **state)
+{
+    const char *run = scratch_path("keep");
+    char **list = NULL;
+    size_t n = 0;
+
+    (void)state;
+    assert_int_equal(newest(run, NULL), -1);
+    for (int64_t i = 1; i <= 12; i++)
+        write_step(run, i, 3);
+    assert_int_equal(newest(run, NULL), 12);
+    assert_int_equal(sr1__dir_list(scratch_path("keep/checkpoints"), &list, &n), SR1_OK);
+    assert_int_equal(n, 3);
+    assert_string_equal(list[0], "step-10");
+    for (size_t i = 0; i < n; i++)
+        sr1__free(list[i]);
+    sr1__free(list);
+    write_step(run, 13, 0); /* 0 keeps all */
+    write_step(run, 13, 0); /* again: replaced */
+    assert_int_equal(newest(run, NULL), 13);
+}
+
+static void a_failed_write_leaves_the_old(void **state)
+{
+    const char *run = scratch_path("failed");
+    json_t *none = json_object();
+    char text[] = "x";
+
+    (void)state;
+    write_step(run, 1, 3);
+    assert_int_equal(sr1__checkpoint_write(run, 2, none, 3, fill_and_fail, text), SR1_E_IO);
+    assert_non_null(strstr(sr1_last_error(), "checkpoint of step 2: no room"));
+    assert_int_equal(newest(run, NULL), 1);
+    assert_false(sr1__path_exists(scratch_path("failed/checkpoints/step-2")));
+    assert_false(sr1__path_exists(scratch_path("failed/checkpoints/step-2.tmp")));
+    json_decref(none);
+}
+
+static long size_of(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    long n;
+
+    assert_non_null(f);
+    fseek(f, 0, SEEK_END);
+    n = ftell(f);
+    fclose(f);
+    return n;
+}
+
+static void flip(const char *path, long at, int with)
+{
+    FILE *f = fopen(path, "r+b");
+    int c;
+
+    fseek(f, at, SEEK_SET);
+    c = fgetc(f);
+    fseek(f, at, SEEK_SET);
+    fputc(c ^ with, f);
+    fclose(f);
+}
+
+static int is_space(const char *path, long at)
+{
+    FILE *f = fopen(path, "rb");
+    int c;
+
+    fseek(f, at, SEEK_SET);
+    c = fgetc(f);
+    fclose(f);
+    return c == ' ' || c == '\n';
+}
+
+static void any_changed_byte_is_noticed(void **state)
+{
+    const char *run = scratch_path("flip");
+
+    (void)state;
+    write_step(run, 4, 3);
+    write_step(run, 5, 3);
+    for (size_t k = 0; k < 3; k++) {
+        char path[600];
+        int64_t torn = 0;
+
+        snprintf(path, sizeof path, "%s/checkpoints/step-5/%s", run, names[k]);
+        for (long at = 0, n = size_of(path); at < n; at++) {
+            int with = 1 << (at % 8);
+
+            flip(path, at, with);
+            if (newest(run, &torn) == 5 && !is_space(path, at))
+                fail_msg("byte %ld of %s changed and nobody noticed", at, names[k]);
+            flip(path, at, with);
+        }
+        assert_int_equal(newest(run, &torn), 5);
+        assert_int_equal(torn, 0);
+    }
+}
+
+static void missing_short_and_added_files_are_noticed(void **state)
+{
+    const char *run = scratch_path("missing");
+    int64_t torn = 0;
+
+    (void)state;
+    write_step(run, 1, 9);
+    for (size_t k = 0; k < 3; k++) {
+        char path[600];
+
+        snprintf(path, sizeof path, "%s/checkpoints/step-2/%s", run, names[k]);
+        write_step(run, 2, 9);
+        assert_int_equal(remove(path), 0);
+        assert_int_equal(newest(run, &torn), 1);
+        write_step(run, 2, 9);
+        assert_int_equal(truncate(path, size_of(path) - 2), 0);
+        assert_int_equal(newest(run, &torn), 1);
+        assert_int_equal(torn, 1);
+    }
+    write_step(run, 2, 9);
+    put(scratch_path("missing/checkpoints/step-2"), "model/more", "x");
+    assert_int_equal(newest(run, &torn), 1);
+    write_step(run, 2, 9);
+    assert_int_equal(newest(run, &torn), 2);
+    /* under another number it is not itself */
+    assert_int_equal(rename(scratch_path("missing/checkpoints/step-2"),
+                            scratch_path("missing/checkpoints/step-7")), 0);
+    assert_int_equal(newest(run, &torn), 1);
+}
+
+static void other_names_are_ignored(void **state)
+{
+    static const char *const others[] = {"step-", "step-x", "step--1", "step-3.tmp", "step-3 ",
+                                         "other", "step-99999999999999999999"};
+    const char *run = scratch_path("names");
+    int64_t torn = -1;
+
+    (void)state;
+    write_step(run, 1, 1);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        char path[128];
+
+        snprintf(path, sizeof path, "names/checkpoints/%s", others[i]);
+        assert_int_equal(sr1__dir_make(scratch_path(path)), SR1_OK);
+    }
+    assert_int_equal(newest(run, &torn), 1);
+    assert_int_equal(torn, 0);
+    write_step(run, 2, 1);
+    assert_int_equal(newest(run, NULL), 2);
+    assert_true(sr1__path_exists(scratch_path("names/checkpoints/other")));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_newest_is_found_and_old_ones_go),
+        cmocka_unit_test(a_failed_write_leaves_the_old),
+        cmocka_unit_test(any_changed_byte_is_noticed),
+        cmocka_unit_test(missing_short_and_added_files_are_noticed),
+        cmocka_unit_test(other_names_are_ignored),
+    };
+
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}
