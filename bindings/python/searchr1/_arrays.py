@@ -52,6 +52,9 @@ def as_array(values: Iterable[Any], kind: Any) -> Any:
     """values as an array of one dimension that C can read; itself where it fits."""
     if numpy is None:
         return array.array(CODES[kind], values)
+    if not isinstance(values, numpy.ndarray) and CODES[kind] not in "df":
+        # Of a list with large numbers numpy would make floats.
+        values = numpy.array(array.array(CODES[kind], values))
     found = numpy.asarray(values if hasattr(values, "__len__") else list(values))
     if found.ndim != 1:
         raise ValueError(f"an array of one dimension is needed, not of {found.ndim}")

@@ -384,6 +384,18 @@ class StepReport(Sized):
         ("seconds_reference", c_double),
         ("seconds_update", c_double),
         ("seconds_search", c_double),
+        ("reward_std", c_double),
+        ("reward_min", c_double),
+        ("reward_max", c_double),
+        ("advantage_mean", c_double),
+        ("advantage_min", c_double),
+        ("advantage_max", c_double),
+        ("tokens_min", c_double),
+        ("tokens_max", c_double),
+        ("prompt_tokens", c_double),
+        ("cut_short", c_double),
+        ("format_rate", c_double),
+        ("answer_rate", c_double),
     ]
 
 

@@ -56,6 +56,18 @@ class StepReport:
     seconds_reference: float
     seconds_update: float
     seconds_search: float  # inside the rollout
+    reward_std: float  # over trajectories
+    reward_min: float
+    reward_max: float
+    advantage_mean: float
+    advantage_min: float
+    advantage_max: float
+    tokens_min: float  # sampled tokens of the shortest and longest trajectory
+    tokens_max: float
+    prompt_tokens: float  # mean
+    cut_short: float  # share that a token limit ended
+    format_rate: float  # share of well-formed responses
+    answer_rate: float  # share that closed an answer
 
 
 def _report(report: _structs.StepReport) -> StepReport:

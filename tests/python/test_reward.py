@@ -1,0 +1,104 @@
+"""Rewards of texts against Python's own, and sets with Python rewards."""
+
+import difflib
+import json
+import random
+
+import numpy as np
+import pytest
+
+from searchr1 import RewardSet, Scales, errors, reward
+
+GOOD = "<think>so</think><search>x</search><information>y</information><answer> Paris </answer>"
+
+
+def test_seed_rewards():
+    assert reward.check_format(GOOD) == 0.5 and reward.check_format("Paris") == -1.0
+    assert reward.check_answer("Paris", "Paris") == 2.0
+    assert reward.check_answer("paris!", ["Rome", "Paris"]) == 1.0
+    assert reward.check_answer("\u672a\u627e\u5230\u76f8\u5173\u5185\u5bb9", "Paris") == 0.5
+    assert reward.check_answer("", "Paris") == 0.0
+    assert reward.total(GOOD, "Paris") == 2.5 and reward.total("x", "Paris") == -1.0
+    assert reward.find_answer(GOOD) == ("Paris", True)
+    assert reward.find_answer("\u672a<answer>\u672a") == ("\u672a", False)
+
+
+def test_scales():
+    scales = Scales(format_reward=3.0, exact_match_bonus=7.0, no_content_text="none",
+                    no_content_reward=0.25)
+    assert reward.total(GOOD, "Paris", scales) == 10.0
+    assert reward.check_answer("none", "Paris", scales) == 0.25
+
+
+def test_similarity_is_difflibs():
+    rng = random.Random(4)
+    for _ in range(200):
+        a, b = ("".join(rng.choices("ab \u672a\U0001f600", k=rng.randrange(40))) for _ in "ab")
+        wanted = difflib.SequenceMatcher(None, a, b).ratio()
+        assert reward.similarity_ratio(a, b) == pytest.approx(wanted, abs=1e-12)
+    with pytest.raises(errors.LimitError):
+        reward.similarity_ratio("a" * 3000, "b")
+
+
+def test_search_r1_rewards_and_metrics():
+    assert reward.normalize("The  U.S. an Apple!") == "us apple"
+    assert reward.exact_match("the Paris.", ["Rome", "paris"]) == 1.0
+    assert reward.sub_match("in Paris, France", "Paris") == 1.0
+    assert reward.f1("in Paris", "Paris") == pytest.approx(2 / 3)
+    assert reward.bleu("a b c d", "a b c d") == pytest.approx(1.0)
+    assert reward.rouge_n("a b x", "a b c", 1) == pytest.approx(2 / 3)
+    assert reward.rouge_n("a b x", "a b c", 2) == pytest.approx(1 / 2)
+    assert reward.rouge_l("a x b", "a b") == pytest.approx(4 / 5)
+    with pytest.raises(errors.InvalidError):
+        reward.check_answer("x", [])
+
+
+def test_set(trajectories):
+    rewards = RewardSet(["format", "answer", "exact_match"], [1.0, 0.5, 0.0])
+    rewards.add("brief", lambda ts: [-t.policy_count for t in ts], weight=0.01)
+    assert rewards.names == ["format", "answer", "exact_match", "brief"]
+    parts, totals = rewards.score(trajectories)
+    assert parts.shape == (8, 4) and totals.shape == (8,)
+    assert totals == pytest.approx(parts @ [1.0, 0.5, 0.0, 0.01])
+    for t, (form, answer, match, brief) in zip(trajectories, parts):
+        assert form == reward.check_format(t.generated_text)
+        assert answer == reward.check_answer(t.final_answer, t.ground_truths)
+        assert match == reward.exact_match(t.final_answer, t.ground_truths)
+        assert brief == -t.policy_count
+
+
+def test_apply(trajectories):
+    rewards = RewardSet([])
+    rewards.add("one", lambda ts: np.arange(len(ts)), weight=2.0)
+    rewards.apply(trajectories)
+    assert [t.reward for t in trajectories] == [2.0 * i for i in range(8)]
+    part = trajectories[3].reward_parts[0]
+    assert (part.name, part.value, part.weight) == ("one", 3.0, 2.0)
+    assert json.loads(trajectories[3].to_json())["reward"] == 6.0
+
+
+def test_failing_rewards(trajectories):
+    class Mine(Exception):
+        pass
+
+    def fails(ts):
+        raise Mine("no")
+
+    rewards = RewardSet([])
+    rewards.add("fails", fails)
+    trajectories[0].reward = -7.0
+    with pytest.raises(Mine, match="no") as caught:
+        rewards.apply(trajectories)
+    assert "fails" in str(caught.value.__context__) and trajectories[0].reward == -7.0
+    with pytest.raises(errors.InvalidError, match="fails"):
+        rewards.add("fails", fails)
+    short = RewardSet([])
+    short.add("short", lambda ts: [1.0])
+    with pytest.raises(ValueError, match="1 rewards"):
+        short.score(trajectories)
+    with pytest.raises(errors.NotFoundError):
+        RewardSet(["no such"])
+    with pytest.raises(errors.NumericError, match="nan"):
+        bad = RewardSet([])
+        bad.add("nan", lambda ts: [float("nan")] * len(ts))
+        bad.score(trajectories)

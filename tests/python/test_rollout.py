@@ -1,0 +1,141 @@
+"""Models and rollouts: generation with Python engines, log-probs, evaluation."""
+
+import ctypes
+import math
+
+import numpy as np
+import pytest
+
+import tiny
+from searchr1 import Dataset, Model, Query, Rollout, errors
+
+
+def test_model(model_folder, tmp_path, trajectories):
+    with Model(model_folder, device="cpu", dtype="fp32") as model:
+        assert (model.vocab_size, model.layers, model.hidden_size) == (384, 2, tiny.HIDDEN)
+        assert (model.heads, model.kv_heads, model.head_dim) == (2, 1, 32)
+        assert (model.dtype, model.device, model.tied) == ("fp32", "cpu", False)
+        assert model.parameters > 2 * 384 * tiny.HIDDEN and model.max_position == 512
+        ids = trajectories[0].ids
+        logits = model.logits(ids)
+        assert logits.shape == (len(ids), 384) and logits.dtype == np.float32
+        model.save(tmp_path)
+    assert (Model(tmp_path, device="cpu").logits(ids) == logits).all()
+    steps = trajectories[0].steps
+    rows = logits[[s.position - 1 for s in steps]].astype("f8")
+    wanted = [row[s.token_id] - math.log(np.exp(row - row.max()).sum()) - row.max()
+              for row, s in zip(rows, steps)]
+    assert trajectories[0].policy_log_probs == pytest.approx(wanted, abs=1e-4)
+
+
+def test_random_models():
+    one, two, other = (Model.random(tiny.SHAPE, seed, "cpu", "fp32") for seed in (1, 1, 2))
+    assert (one.logits([1, 2]) == two.logits([1, 2])).all()
+    assert (one.logits([1, 2]) != other.logits([1, 2])).any()
+    with pytest.raises(errors.NotFoundError, match="no/such"):
+        Model("no/such")
+
+
+def test_generate(rollout):
+    asked = []
+    queries = [Query("Where is the tower?", ["Paris"]), "And this?"]
+    out = rollout.generate(queries, group_size=3, seed=1,
+                           progress=lambda *figures: asked.append(figures))
+    assert len(out) == 6 and [t.sample for t in out] == [0, 1, 2] * 2
+    assert all(t.generated_text.startswith("<search> tower</search>") for t in out)
+    assert all("The tower stands in Paris." in t.generated_text for t in out)
+    assert asked[-1][:2] == (6, 6)
+    again = rollout.generate(queries, group_size=3, seed=1)
+    assert again == out
+    greedy = rollout.generate(queries[:1], greedy=True)
+    assert greedy[0].temperature == 0.0
+    assert rollout.generate([]) == []
+
+
+def test_text_as_it_appears(rollout):
+    pieces = []
+    (t,) = rollout.generate(["Where?"], text=lambda *piece: pieces.append(piece))
+    assert "".join(text for _, _, text in pieces) == t.generated_text
+    assert {(i, source) for i, source, _ in pieces} == {(0, "policy"), (0, "environment")}
+
+
+def test_ablation_and_limits(rollout):
+    (t,) = rollout.generate(["Where?"], no_search=True)
+    assert "The tower stands" not in t.generated_text and t.searches[0].hits == 0
+    (t,) = rollout.generate(["Where?"], max_tokens=2)
+    assert t.policy_count == 2 and t.stop_reason == "token_limit"
+
+
+def test_parts_given(model_folder, tokenizer):
+    model = Model(model_folder, device="cpu", dtype="fp32")
+    with Rollout(tiny.config("nowhere"), model, tokenizer, tiny.engine) as rollout:
+        model.close()  # the rollout keeps its own references
+        assert rollout.model.vocab_size == 384
+        assert rollout.tokenizer.encode("<search>") == tokenizer.encode("<search>")
+        assert rollout.generate(["Where?"])[0].searches
+
+
+class Mine(Exception):
+    """An exception the package knows nothing of."""
+
+
+def fails(*arguments):
+    raise Mine("no")
+
+
+@pytest.mark.parametrize("callback", ["progress", "text"])
+def test_callbacks_that_raise(rollout, callback):
+    with pytest.raises(Mine):
+        rollout.generate(["Where?"], **{callback: fails})
+    assert rollout.generate(["Where?"])[0].final_answer  # still of use
+
+
+def test_engine_that_raises(model_folder):
+    with Rollout(tiny.config(model_folder), search=fails) as rollout:
+        with pytest.raises(Mine):
+            rollout.generate(["Where?"])
+        (t,) = rollout.generate(["Where?"], no_search=True)
+        assert t.searches[0].hits == 0
+
+
+def test_engine_whose_query_fails(model_folder):
+    def engine(queries, top_k):
+        return [TimeoutError("late")] * len(queries)
+
+    with Rollout(tiny.config(model_folder), search=engine) as rollout:
+        (t,) = rollout.generate(["Where?"])
+        assert t.searches[0].status == "timeout"
+
+
+def test_log_probs(rollout):
+    out = rollout.generate(["Where?", "Where is it?"], group_size=2)
+    fresh = rollout.log_probs(out)
+    assert [len(a) for a in fresh] == [t.policy_count for t in out]
+    for t, again in zip(out, fresh):
+        assert again.dtype == np.float32
+        assert again == pytest.approx(t.policy_log_probs, abs=1e-4)
+    assert rollout.log_probs([]) == []
+
+
+def test_evaluate(rollout, tmp_path):
+    data = Dataset(tiny.questions(tmp_path / "q.jsonl", 6))
+    seen, progress = [], []
+    out = rollout.evaluate(data, greedy=False, seed=3, trajectory=seen.append,
+                           progress=lambda *figures: progress.append(figures))
+    assert out.total.rows == len(seen) == 6 and list(out.by_source) == ["towers"]
+    right = sum(t.final_answer == "Paris" for t in seen) / 6
+    assert out.total.exact_match == out.by_source["towers"].exact_match == right
+    assert out.total.searches == 1.0 and out.total.answered == 1.0
+    assert [t.query for t in seen] == [row.question for row in data]
+    assert progress[-1][:2] == (6, 6)
+    assert rollout.evaluate(data, max_rows=2).total.rows == 2
+    with pytest.raises(Mine):
+        rollout.evaluate(data, trajectory=fails)
+
+
+def test_borrowed_parts_need_their_owner(model_folder):
+    rollout = Rollout(tiny.config(model_folder), search=tiny.engine)
+    model = rollout.model
+    rollout.close()
+    with pytest.raises(ctypes.ArgumentError, match="closed"):
+        model.logits([1])

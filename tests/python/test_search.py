@@ -1,0 +1,182 @@
+"""Search engines: BM25, mock, Python functions and their exceptions."""
+
+import gc
+import json
+import threading
+import weakref
+
+import pytest
+
+from searchr1 import (
+    Bm25, Config, Environment, Hit, Mock, PythonSearch, build_bm25, env, errors, open_search)
+
+
+@pytest.fixture(scope="module")
+def index(corpus, tmp_path_factory):
+    path = tmp_path_factory.mktemp("index") / "corpus.bm25"
+    build_bm25(corpus, path)
+    return path
+
+
+def test_bm25_scores(index, source):
+    cases = json.loads((source / "tests/fixtures/search/scores.json").read_text())
+    with Bm25(index) as engine:
+        for case, result in zip(cases, engine.run([c["question"] for c in cases], top_k=100)):
+            found = {hit.id: hit.score for hit in result.hits}
+            assert found == pytest.approx(case["scores"], abs=1e-4)
+        hit = engine.search(cases[0]["question"], 1)[0]
+        assert hit.row["contents"] == hit.contents
+        assert engine.info["documents"] > 30 and engine.info["analyzer"] == "english"
+    assert Bm25(index, k1=1.2, b=0.75).info["k1"] == 1.2
+
+
+def test_build_progress(corpus, tmp_path):
+    path, seen = tmp_path / "i", []
+    build_bm25(corpus, path, analyzer="plain", progress=lambda *figures: seen.append(figures))
+    done, total, documents = seen[-1]
+    assert done == total == corpus.stat().st_size
+    assert documents == Bm25(path).info["documents"]
+    before = path.read_bytes()
+
+    def stop(*figures):
+        raise ZeroDivisionError("enough")
+
+    with pytest.raises(ZeroDivisionError, match="enough"):
+        build_bm25(corpus, path, progress=stop)
+    assert path.read_bytes() == before
+    with pytest.raises(errors.FileError):
+        build_bm25(tmp_path / "none", path)
+
+
+def test_mock(tmp_path):
+    path = tmp_path / "k.json"
+    path.write_text('{"Tower": "In Paris."}')
+    for engine in (Mock({"Tower": "In Paris."}), Mock(path),
+                   open_search(Config(search_engine="mock", mock_knowledge=path))):
+        found, empty, blank = engine.run(["the TOWER?", "bridge", " "])
+        assert [hit.contents for hit in found.hits] == ["In Paris."]
+        assert empty.status == blank.status == "empty" and "bridge" in empty.message
+
+
+def test_python_function():
+    asked = []
+
+    def search(queries, top_k):
+        asked.append((queries, top_k))
+        return [[Hit("a", "A\0\u00e9", 3.0, {"x": 1}), {"contents": "B"}, "C", "D"],
+                "one", None, ValueError("broken"), TimeoutError("late")]
+
+    engine = PythonSearch(search, name="mine")
+    results = engine.run(["q1", "q2", "q1", "q3", "q4 \u672a", "q5"], top_k=3)
+    assert asked == [(["q1", "q2", "q3", "q4 \u672a", "q5"], 3)]  # each once
+    assert [h.contents for h in results[0].hits] == ["A\ufffd\u00e9", "B", "C"]
+    assert results[0].hits == results[2].hits and results[0].hits[0].row == {"x": 1}
+    assert [r.status for r in results] == ["ok", "ok", "ok", "empty", "error", "timeout"]
+    assert "broken" in results[4].message and engine.name == "mine"
+    assert engine.counters["duplicates"] == 1 and engine.counters["failed"] == 2
+
+
+def test_python_object_and_cache():
+    class Engine:
+        calls = 0
+
+        def search(self, queries, top_k):
+            self.calls += 1
+            return [query.upper() for query in queries]
+
+    mine = Engine()
+    engine = PythonSearch(mine)
+    engine.set_cache(1 << 20)
+    assert [engine.search("x")[0].contents for _ in range(3)] == ["X"] * 3
+    assert mine.calls == 1
+
+
+class Mine(Exception):
+    """An exception the package knows nothing of."""
+
+
+@pytest.mark.parametrize("error", [Mine("boom \u672a\0"), KeyboardInterrupt(), SystemExit(3)])
+def test_exception_comes_back_itself(error):
+    def search(queries, top_k):
+        raise error
+
+    engine = PythonSearch(search)
+    with pytest.raises(type(error)) as caught:
+        engine.search("x")
+    assert caught.value is error
+    assert any(entry.name == "search" for entry in caught.traceback)
+    assert isinstance(error.__context__, errors.CallbackError)
+
+
+@pytest.mark.parametrize("answer, kind", [
+    ([], ValueError), ([["a"], ["b"]], ValueError), (3, TypeError), ([[{"text": "x"}]], TypeError),
+    ([[Hit("i", "x", float("nan"))]], errors.InvalidError), ([[5]], TypeError)])
+def test_wrong_answers(answer, kind):
+    with pytest.raises(kind):
+        PythonSearch(lambda queries, top_k: answer).search("x")
+
+
+def test_functions_live_as_long_as_engines():
+    def search(queries, top_k):
+        return ["x"] * len(queries)
+
+    gone = weakref.ref(search)
+    engine = PythonSearch(search)
+    environment = Environment("search", engine)
+    del search
+    engine.close()
+    gc.collect()
+    assert gone() is not None and "x" in environment.answer("q")  # it keeps the engine
+    environment.close()
+    gc.collect()
+    assert gone() is None
+
+
+def test_threads():
+    """Called from the library's threads and from several of Python's."""
+    seen = set()
+
+    def search(queries, top_k):
+        seen.add(threading.get_ident())
+        return [query * 2 for query in queries]
+
+    engine = PythonSearch(search, concurrent=True)
+    engine.set_threads(4)
+    wrong = []
+
+    def work(number):
+        for i in range(20):
+            queries = [f"{number} {i} {k}" for k in range(64)]
+            found = [result.hits[0].contents for result in engine.run(queries)]
+            if found != [query * 2 for query in queries]:
+                wrong.append(found)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong and len(seen) > 4
+
+
+def test_environment():
+    environment = Environment("search", Mock({"tower": "In Paris."}), document_format="plain")
+    assert environment.answer(" tower ") == "<information> In Paris. </information>"
+    assert environment.name == "search"
+
+    def act(actions):
+        assert actions[0].turn == 0
+        return [action.text[::-1] for action in actions]
+
+    mine = Environment(act, document_format="plain", name="mirror")
+    assert ">cba<" in mine.answer("abc").replace(" ", "") and mine.name == "mirror"
+    with pytest.raises(ValueError, match="0 answers"):
+        Environment(lambda actions: []).answer("x")
+    with pytest.raises(errors.NotFoundError):
+        Environment("no such")
+
+
+def test_protocol():
+    assert env.parse("<think>x</think><search> a b </search> c") == ("action", "a b")
+    assert env.parse("<answer>\u672a</answer>") == ("answer", "\u672a")
+    assert env.parse("<search>open") == ("none", "")

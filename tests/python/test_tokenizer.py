@@ -1,0 +1,78 @@
+"""Tokenizers: round trips, streams, chat, training."""
+
+import json
+
+import pytest
+
+from searchr1 import Tokenizer, errors
+
+TEXTS = ["", "The tower stands in Paris.", "caf\u00e9 \u672a\u627e\u5230 \U0001f600\u200d\U0001f525",
+         "a\0b", "  x\n\n\ty ", "<search> tower</search>"]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_round_trip(tokenizer, text):
+    for added in ("recognise", "special_as_text", "as_text"):
+        assert tokenizer.decode(tokenizer.encode(text, added)) == text
+
+
+def test_added_tokens(tokenizer):
+    assert tokenizer.encode("<search>") == [tokenizer.token_id("<search>")]
+    assert len(tokenizer.encode("<search>", "as_text")) > 1
+    assert tokenizer.token_id("no such token") is None
+    assert tokenizer.special_id("im_end") in tokenizer.stop_ids
+    assert max(tokenizer.encode("<|im_end|>")) < len(tokenizer)
+
+
+def test_stream_gives_whole_characters(tokenizer):
+    text = "".join(TEXTS)
+    ids = tokenizer.encode(text)
+    stream = tokenizer.stream()
+    pieces = [stream.push(i) for i in ids]
+    assert "\ufffd" not in "".join(pieces)
+    assert "".join(pieces) + stream.finish() == text
+    assert "".join(tokenizer.stream().decode(ids)) == text
+
+
+def test_chat(tokenizer):
+    messages = [{"role": "user", "content": "Hi <|im_end|>"}]
+    text = tokenizer.chat(messages, generation_prompt=True)
+    assert text == "<|im_start|>user\nHi <|im_end|><|im_end|>\n<|im_start|>assistant\n"
+    plain = tokenizer.chat_ids(messages, generation_prompt=True)
+    end = tokenizer.special_id("im_end")
+    assert plain.count(end) == 1  # what a user writes is text
+    assert tokenizer.chat_ids(messages, added=True).count(end) == 2
+    assert "<think>\n\n</think>" in tokenizer.chat(
+        messages, generation_prompt=True, thinking=False)
+    with pytest.raises(errors.Error):
+        tokenizer.chat([{"role": "nobody", "content": "x"}])
+
+
+def test_train_with_weights(tmp_path):
+    one = Tokenizer.train(["ab ab", "cd"], tmp_path / "a", vocab_size=300, weights=[1, 5])
+    two = Tokenizer.train(["ab ab"] + ["cd"] * 5, tmp_path / "b", vocab_size=300)
+    first, second = ((tmp_path / x / "tokenizer.json").read_text() for x in "ab")
+    assert first == second and json.loads(first)["model"]["type"] == "BPE"
+    assert one.encode("cd") == two.encode("cd") and len(one.encode("cd")) == 1
+
+
+def test_arguments(tokenizer):
+    with pytest.raises(TypeError):
+        tokenizer.decode([1.5])
+    assert tokenizer.decode(i for i in tokenizer.encode("abc")) == "abc"
+    assert tokenizer.decode([10 ** 6]) == ""
+
+
+def test_save(tokenizer, tmp_path):
+    tokenizer.save(tmp_path)
+    assert Tokenizer(tmp_path).encode(TEXTS[2]) == tokenizer.encode(TEXTS[2])
+    with pytest.raises(errors.Error):
+        Tokenizer(tmp_path / "none")
+
+
+def test_real_tokenizer(source):
+    folder = source / ".." / "shared" / "data" / "tokenizer"
+    if not folder.exists():
+        folder = source / "tests" / "golden" / "tokenizer" / "small"
+    tokenizer = Tokenizer(folder)
+    assert all(tokenizer.decode(tokenizer.encode(text)) == text for text in TEXTS)
