@@ -19,8 +19,10 @@
  *                                         .step = on_step };
  *         sr1_config *config = NULL;
  *         sr1_trainer *trainer = NULL;
- *         sr1_status status = sr1_config_load(&config, "train.yaml");
+ *         sr1_status status = sr1_config_new(&config);
  *
+ *         if (status == SR1_OK)
+ *             status = sr1_config_load(config, "train.yaml");
  *         if (status == SR1_OK)
  *             status = sr1_config_set(config, "group_size", "8");
  *         if (status == SR1_OK)

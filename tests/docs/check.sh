@@ -1,0 +1,68 @@
+#!/bin/sh
+# check.sh [--set] DOC_TABLES - the pages say what the sources say.
+#
+# A table between "<!-- doc_tables NAME -->" and "<!-- end -->" is what that command prints
+# (--set writes it anew); every metric has its line in docs/run-folder.md; links and the
+# paths of files in backquotes lead somewhere.
+. "$(dirname "$0")/../lint/common.sh"
+
+set_mode=no
+if [ "${1:-}" = --set ]; then
+    set_mode=yes
+    shift
+fi
+doc_tables=${1:?usage: check.sh [--set] DOC_TABLES}
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$findings" "$work"' EXIT
+pages="README.md $(find docs -name '*.md' | sort)"
+
+# The page with every table printed anew.
+renewed() {
+    while IFS= read -r line; do
+        case $line in
+        "<!-- doc_tables "*)
+            name=${line#<!-- doc_tables }
+            printf '%s\n' "$line"
+            "$doc_tables" "${name% -->}" || echo "cannot print ${name% -->}"
+            while IFS= read -r line && [ "$line" != "<!-- end -->" ]; do :; done
+            ;;
+        esac
+        printf '%s\n' "$line"
+    done <"$1"
+}
+
+for page in $(grep -l '^<!-- doc_tables ' $pages); do
+    renewed "$page" >"$work/page"
+    if [ $set_mode = yes ]; then
+        cat "$work/page" >"$page"
+    else
+        diff "$page" "$work/page" | grep '^[<>]' |
+            report "$page differs from its source (tests/docs/check.sh --set)"
+    fi
+done
+[ $set_mode = no ] || exit 0
+[ "$(cat docs/*.md | grep -c '^<!-- doc_tables ')" -ge 2 ] ||
+    echo "the tables of docs/ are gone" | report docs
+
+sed -n 's/^ *ROW("\([^"]*\)".*/\1/p' lib/train/metrics.c >"$work/metrics"
+[ -s "$work/metrics" ] || echo "no metrics found" | report lib/train/metrics.c
+while read -r name; do
+    grep -qF "\`$name\`" docs/run-folder.md || echo "$name"
+done <"$work/metrics" | report "docs/run-folder.md lacks the metric"
+
+# Links to files of the project, from the folder of the page.
+for page in $pages; do
+    grep -o '](\([^)]*\))' "$page" | sed 's/^](//; s/)$//; s/#.*//' |
+        grep -vE '^$|^https?:' | while read -r link; do
+        [ -e "$(dirname "$page")/$link" ] || echo "$page: $link"
+    done
+done | report "link leads nowhere"
+
+# Files named in backquotes, where the name has no pattern in it.
+for page in $pages; do
+    grep -oE '`(lib|include|tools|tests|examples|docs|bindings)/[A-Za-z0-9_./-]+`' "$page" |
+        tr -d '`' | sort -u | while read -r path; do
+        [ -e "$path" ] || echo "$page: $path"
+    done
+done | report "no such file"
+verdict

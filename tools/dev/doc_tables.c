@@ -1,0 +1,93 @@
+/* doc_tables.c - the tables of docs/ that have a source: doc_tables config|statuses
+ *
+ *     config    every configuration key, from the table in lib/config
+ *     statuses  every status, from searchr1/base.h
+ *
+ * Each is printed as Markdown; tests/docs/check.sh compares it with the page. */
+#include <searchr1/config.h>
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- configuration ---- */
+
+static const char *const types[] = {"true or false", "integer", "number", "text",
+                                    "list",          "choice",  "path",   "secret"};
+
+/* A cell: '|' would end it. */
+static void put_cell(const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '|')
+            putchar('\\');
+        putchar(*text);
+    }
+}
+
+static void put_allowed(const sr1_config_key_info *k)
+{
+    if (k->type == SR1_CONFIG_INT || k->type == SR1_CONFIG_REAL)
+        printf("%.17g to %.17g", k->min, k->max);
+    else if (k->type == SR1_CONFIG_SECRET)
+        printf("environment variable `%s`", k->choices);
+    else if (k->choices)
+        put_cell(k->choices);
+}
+
+static int put_key(size_t i)
+{
+    sr1_config_key_info k = {.struct_size = sizeof(k)};
+
+    if (sr1_config_key_describe(i, &k) != SR1_OK) {
+        fprintf(stderr, "key %zu: %s\n", i, sr1_last_error());
+        return 1;
+    }
+    printf("| `%s` | %s | ", k.name, types[k.type]);
+    if (*k.default_text)
+        printf("`%s`", k.default_text);
+    printf(" | ");
+    put_allowed(&k);
+    printf(" | ");
+    put_cell(k.help);
+    puts(k.status == SR1_CONFIG_LATER ? " (not yet: refused) |" : " |");
+    return 0;
+}
+
+static int put_config(void)
+{
+    int failed = 0;
+
+    puts("| key | type | default | allowed | meaning |\n| --- | --- | --- | --- | --- |");
+    for (size_t i = 0; i < sr1_config_key_count() && !failed; i++)
+        failed = put_key(i);
+    return failed;
+}
+
+/* ---- statuses ---- */
+
+#define ROW(name, code, meaning) {#name, code, meaning},
+
+static const struct {
+    const char *name;
+    int code;
+    const char *meaning;
+} statuses[] = {SR1_STATUS_TABLE(ROW)};
+
+static int put_statuses(void)
+{
+    puts("| status | code | meaning |\n| --- | --- | --- |");
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+        printf("| `%s` | %d | %s |\n", statuses[i].name, statuses[i].code,
+               statuses[i].meaning);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "config") == 0)
+        return put_config();
+    if (argc == 2 && strcmp(argv[1], "statuses") == 0)
+        return put_statuses();
+    fprintf(stderr, "usage: doc_tables config|statuses\n");
+    return 2;
+}
