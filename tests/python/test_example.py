@@ -1,0 +1,30 @@
+"""The example works as it stands, in thirty lines."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_thirty_lines(source):
+    text = (source / "examples/python/train_in_30_lines.py").read_text()
+    lines = [line for line in text.splitlines() if line and not line.startswith('"""')]
+    assert len(lines) <= 30
+
+
+def test_it_trains(source, tmp_path):
+    script = source / "examples/python/train_in_30_lines.py"
+    done = subprocess.run([sys.executable, script, tmp_path], capture_output=True, text=True,
+                          env=dict(os.environ, PYTHONPATH=str(source / "bindings/python")))
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"^step (\d): reward -?\d", done.stdout, re.M) == list("12345")
+    assert "exact_match=" in done.stdout and "rows=20" in done.stdout
+    rows = Path(tmp_path, "grpo", "trajectories.jsonl").read_text().splitlines()
+    rows = [json.loads(row) for row in rows]
+    assert len(rows) == 5 * 4 * 4
+    for row in rows:
+        worth = {part["name"]: part["value"] for part in row["reward_parts"]}["searched"]
+        assert worth == any(search["hits"] for search in row["searches"])
+    assert any(row["searches"] for row in rows)
