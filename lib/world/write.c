@@ -36,7 +36,7 @@ struct writer {
 void sr1_world_options_init(sr1_world_options *o)
 {
     *o = (sr1_world_options){.struct_size = sizeof(*o), .scale = 1.0, .sft_worlds = 40,
-                             .batch = 16, .stage_steps = {350, 200, 200, 400, 180},
+                             .batch = 16, .stage_steps = {350, 200, 250, 800, 180},
                              .test_questions = 400};
 }
 
