@@ -1,7 +1,7 @@
 /* lib/tensor/autograd.c - backward functions written in C, and activation checkpointing.
  *
  * Both run inside t_backward: there they open a scope of their own, and an error travels
- * through libtorch as text. */
+ * through libtorch as an exception that keeps its status. */
 #include "tensor/ops.h"
 
 #include "base/mem.h"

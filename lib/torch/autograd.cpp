@@ -51,7 +51,7 @@ struct c_node : Node {
                 sr1__shim_release(made[i]);
             }
         if (status != SR1_OK)
-            throw std::runtime_error(sr1_last_error());
+            throw failure(status, sr1_last_error());
         return out;
     }
 

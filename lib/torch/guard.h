@@ -8,6 +8,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <stdexcept>
+
 namespace sr1 {
 
 /* A handle is the TensorImpl itself with one reference owned by its holder. */
@@ -34,6 +36,13 @@ inline sr1_tensor *give(at::Tensor t)
     return t.defined() ? reinterpret_cast<sr1_tensor *>(t.unsafeReleaseTensorImpl())
                        : nullptr;
 }
+
+/* A failed status on its way through libtorch. */
+struct failure : std::runtime_error {
+    sr1_status code;
+
+    failure(sr1_status c, const char *text) : std::runtime_error(text), code(c) {}
+};
 
 /* Status and text for the exception being handled. */
 sr1_status caught() noexcept;

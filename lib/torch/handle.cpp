@@ -55,6 +55,8 @@ sr1_status caught() noexcept
         if (strstr(text, "DefaultCPUAllocator"))
             return say(SR1_E_NOMEM, text);
         return say(strstr(text, "CUDA error") ? SR1_E_DEVICE : SR1_E_INVALID, text);
+    } catch (const failure &e) {
+        return say(e.code, e.what());
     } catch (const std::bad_alloc &) {
         return sr1__fail_nomem("tensor");
     } catch (const std::exception &e) {

@@ -147,6 +147,18 @@ static sr1_status add_segments(struct example *e, const struct sr1__demo *d)
     return SR1_OK;
 }
 
+static sr1_status check_length(const struct example *e, const sr1_trajectory *t)
+{
+    size_t n = sr1_trajectory_token_count(t);
+    int64_t max = e->tr->rollout->limits.max_context;
+
+    if ((int64_t)n <= max)
+        return SR1_OK;
+    return sr1__fail(SR1_E_LIMIT,
+                     "it has %zu tokens, the model reads at most %" PRId64 "; shorten it", n,
+                     max);
+}
+
 static sr1_status make(struct example *e, const struct sr1__demo *d, sr1_trajectory **out)
 {
     sr1_trajectory *t = NULL;
@@ -160,7 +172,9 @@ static sr1_status make(struct example *e, const struct sr1__demo *d, sr1_traject
         return st;
     }
     SR1__TRY(sr1__trajectory_builder_finish(e->b, SR1_STOP_ANSWER, "", 0, &t));
-    st = sr1_trajectory_set_advantage(t, 1.0);
+    st = check_length(e, t);
+    if (st == SR1_OK)
+        st = sr1_trajectory_set_advantage(t, 1.0);
     if (st != SR1_OK)
         sr1_trajectory_free(t);
     else

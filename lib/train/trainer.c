@@ -358,11 +358,17 @@ sr1_status sr1_trainer_train_step(sr1_trainer *tr, const sr1_query *queries, siz
     return sr1__train_step(tr, queries, n, group_size, report, out, NULL);
 }
 
-/* Only log-probs of the distribution that is trained can be compared with. */
-static sr1_status check_sampling(const sr1_trainer *tr, const sr1_trajectory *t, size_t i)
+/* What the model can read, with log-probs of the distribution that is trained. */
+static sr1_status check_trainable(const sr1_trainer *tr, const sr1_trajectory *t, size_t i)
 {
     double temperature = sr1_trajectory_temperature(t);
 
+    if ((int64_t)sr1_trajectory_token_count(t) > tr->model->config.max_positions)
+        return sr1__fail(SR1_E_LIMIT,
+                         "trajectory %zu (query '%s', sample %d) has %zu tokens, the model "
+                         "reads at most %" PRId64,
+                         i, sr1_trajectory_query_id(t), (int)sr1_trajectory_sample(t),
+                         sr1_trajectory_token_count(t), tr->model->config.max_positions);
     if (sr1_trajectory_policy_count(t) == 0 ||
         (temperature == tr->set.temperature && sr1_trajectory_top_p(t) == 1.0 &&
          sr1_trajectory_top_k(t) == 0))
@@ -386,7 +392,7 @@ sr1_status sr1_trainer_update(sr1_trainer *tr, sr1_trajectory *const *t, size_t 
         return sr1__fail(SR1_E_INVALID, "update: trainer and trajectories are required");
     r.step = tr->step + 1;
     for (size_t i = 0; i < n; i++)
-        SR1__TRY(check_sampling(tr, t[i], i));
+        SR1__TRY(check_trainable(tr, t[i], i));
     SR1__TRY(sr1__describe_trajectories(tr, t, n, &r));
     SR1__TRY(sr1__context(sr1__update(tr, &from, tr->set.update_times, &r),
                           "step %" PRId64, tr->step + 1));

@@ -1,0 +1,577 @@
+/* A whole run and its folder: metrics, trajectories, checkpoints, resuming, demonstrations,
+ * and what happens when the disk, the data or the engine do not play along. */
+#include "support/tiny.h"
+
+#include "base/json.h"
+#include "train/internal.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static char train_path[512], knowledge_path[512];
+
+static int make(void **state)
+{
+    if (scratch_make(state) != 0)
+        return -1;
+    tiny_model("model", TINY_SEARCHER, 9);
+    snprintf(train_path, sizeof train_path, "train_file=%s", tiny_questions("train.jsonl", 7));
+    snprintf(knowledge_path, sizeof knowledge_path, "mock_knowledge=%s",
+             tiny_knowledge("facts.json"));
+    return 0;
+}
+
+static const char *out_pair(const char *run)
+{
+    static char pairs[4][600];
+    static unsigned next;
+    char *p = pairs[next++ % 4];
+
+    snprintf(p, sizeof pairs[0], "out=%s", scratch_path(run));
+    return p;
+}
+
+#define RUN(name, ...)                                                                     \
+    tiny_config("model", train_path, knowledge_path, out_pair(name), "max_steps=6",        \
+                "save_interval=2", "kl_reference=frozen", __VA_ARGS__, NULL)
+
+static sr1_trainer *open_trainer(sr1_config *c)
+{
+    sr1_trainer *tr = NULL;
+
+    OK(sr1_trainer_new(&tr, c, NULL));
+    sr1_config_free(c);
+    return tr;
+}
+
+static void run_whole(sr1_config *c)
+{
+    sr1_trainer *tr = open_trainer(c);
+
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+}
+
+/* ---- comparing runs ---- */
+
+static char *slurp(const char *run, const char *file, size_t *n)
+{
+    char path[600];
+    struct sr1__buf b;
+
+    snprintf(path, sizeof path, "%s/%s", scratch_path(run), file);
+    OK(sr1__file_read(path, 0, &b));
+    *n = b.len;
+    return sr1__buf_take(&b);
+}
+
+static void same_file(const char *a, const char *b, const char *file)
+{
+    size_t n, m;
+    char *x = slurp(a, file, &n), *y = slurp(b, file, &m);
+
+    if (n != m || memcmp(x, y, n) != 0)
+        fail_msg("%s of %s and %s differ", file, a, b);
+    assert_true(n > 0);
+    sr1_free(x);
+    sr1_free(y);
+}
+
+/* The line without what depends on the clock. */
+static void drop_timing(json_t *row)
+{
+    const char *key;
+    json_t *v;
+    void *tmp;
+
+    json_object_foreach_safe(row, tmp, key, v) {
+        if (strncmp(key, "timing_s/", 9) == 0 || strncmp(key, "perf/", 5) == 0)
+            json_object_del(row, key);
+    }
+}
+
+static json_t *metrics(const char *run)
+{
+    size_t n;
+    char *text = slurp(run, "metrics.jsonl", &n), *at = text;
+    json_t *all = json_array();
+
+    while (*at) {
+        char *end = strchr(at, '\n');
+        json_t *row = NULL;
+
+        assert_non_null(end);
+        OK(sr1__json_parse(&row, at, (size_t)(end - at), "metrics"));
+        json_array_append_new(all, row);
+        at = end + 1;
+    }
+    sr1_free(text);
+    return all;
+}
+
+static double metric(const json_t *rows, size_t i, const char *key)
+{
+    const json_t *v = json_object_get(json_array_get(rows, i), key);
+
+    if (!json_is_number(v))
+        fail_msg("row %zu has no %s", i, key);
+    return json_number_value(v);
+}
+
+static void same_run(const char *a, const char *b)
+{
+    json_t *x = metrics(a), *y = metrics(b);
+
+    for (size_t i = 0; i < json_array_size(x); i++)
+        drop_timing(json_array_get(x, i));
+    for (size_t i = 0; i < json_array_size(y); i++)
+        drop_timing(json_array_get(y, i));
+    if (!json_equal(x, y))
+        fail_msg("metrics of %s and %s differ", a, b);
+    json_decref(x);
+    json_decref(y);
+    same_file(a, b, "trajectories.jsonl");
+    same_file(a, b, "model/model.safetensors");
+    same_file(a, b, "checkpoints/step-6/optimizer/model.safetensors");
+}
+
+/* ---- the same bits ---- */
+
+static void same_seed_same_run(void **state)
+{
+    (void)state;
+    run_whole(RUN("first", "validate_interval=3", "validation_split=0.3"));
+    run_whole(RUN("second", "validate_interval=3", "validation_split=0.3"));
+    same_run("first", "second");
+}
+
+static sr1_status stop_at(void *user, const sr1_step_report *r, int64_t planned)
+{
+    (void)planned;
+    return r->step == *(int64_t *)user ? sr1_set_error(SR1_E_IO, "pulled the plug") : SR1_OK;
+}
+
+static void resuming_equals_never_stopping(void **state)
+{
+    (void)state;
+    run_whole(RUN("whole", "validate_interval=2", "validation_split=0.3",
+                  "validate_at_start=true", "lr_schedule=cosine"));
+    for (int64_t at = 1; at <= 6; at++) {
+        sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = &at, .step = stop_at};
+        char name[32];
+        sr1_trainer *tr;
+
+        snprintf(name, sizeof name, "stopped-%d", (int)at);
+        tr = open_trainer(RUN(name, "validate_interval=2", "validation_split=0.3",
+                              "validate_at_start=true", "lr_schedule=cosine"));
+        REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "pulled the plug");
+        sr1_trainer_free(tr);
+        tr = NULL;
+        OK(sr1_trainer_resume(&tr, scratch_path(name), NULL));
+        assert_int_equal(sr1_trainer_steps_done(tr), (at - 1) / 2 * 2);
+        OK(sr1_trainer_run(tr, NULL));
+        sr1_trainer_free(tr);
+        same_run("whole", name);
+    }
+}
+
+static sr1_status stop_run(void *user, const sr1_step_report *r, int64_t planned)
+{
+    (void)planned;
+    if (r->step == 3)
+        sr1_trainer_stop(user);
+    return SR1_OK;
+}
+
+static void stopping_leaves_a_checkpoint_to_go_on_from(void **state)
+{
+    sr1_trainer *tr = open_trainer(RUN("asked", "update_times=2"));
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = tr, .step = stop_run};
+
+    (void)state;
+    run_whole(RUN("unasked", "update_times=2"));
+    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_CANCELLED, "step 3 of 6");
+    assert_true(sr1__path_is_dir(scratch_path("asked/checkpoints/step-3")));
+    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_STATE, "has run");
+    sr1_trainer_free(tr);
+    tr = NULL;
+    OK(sr1_trainer_resume(&tr, scratch_path("asked"), NULL));
+    assert_int_equal(sr1_trainer_steps_done(tr), 3);
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+    same_run("unasked", "asked");
+    /* a run that is over can be resumed: nothing is left to do */
+    tr = NULL;
+    OK(sr1_trainer_resume(&tr, scratch_path("asked"), NULL));
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+    same_run("unasked", "asked");
+}
+
+static void stopped_before_the_first_step(void **state)
+{
+    sr1_trainer *tr = open_trainer(RUN("early", "validate_interval=2", "validation_split=0.3",
+                                       "validate_at_start=true", "lr_schedule=cosine"));
+
+    (void)state;
+    sr1_trainer_stop(tr);
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_CANCELLED, "step 0 of 6");
+    sr1_trainer_free(tr);
+    tr = NULL;
+    OK(sr1_trainer_resume(&tr, scratch_path("early"), NULL));
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+    same_run("whole", "early");
+}
+
+static void a_torn_checkpoint_is_passed_over(void **state)
+{
+    sr1_trainer *tr = NULL;
+
+    (void)state;
+    run_whole(RUN("torn", "update_times=2"));
+    assert_int_equal(truncate(scratch_path("torn/checkpoints/step-6/model/model.safetensors"),
+                              1000), 0);
+    assert_int_equal(remove(scratch_path("torn/checkpoints/step-4/state.json")), 0);
+    OK(sr1_trainer_resume(&tr, scratch_path("torn"), NULL));
+    assert_int_equal(sr1_trainer_steps_done(tr), 2);
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+    same_run("unasked", "torn");
+}
+
+/* ---- what does not change the bits ---- */
+
+static void spilling_trajectories_gives_the_same_bits(void **state)
+{
+    (void)state;
+    run_whole(RUN("in-memory", "skip_dead_groups=true"));
+    run_whole(RUN("spilled", "skip_dead_groups=true", "trajectory_memory=1"));
+    same_run("in-memory", "spilled");
+}
+
+static void every_row_has_every_metric(void **state)
+{
+    static const char *const names[] = {
+        "step", "loss", "kl_div", "avg_reward", "beta", "avg_tokens", "search_trajectories",
+        "reward", "kl", "entropy", "grad_norm", "learning_rate", "actor/pg_loss",
+        "actor/pg_clipfrac", "actor/ppo_kl", "critic/rewards/mean", "critic/rewards/std",
+        "critic/rewards/min", "critic/rewards/max", "critic/advantages/mean",
+        "critic/advantages/min", "critic/advantages/max", "response_length/mean",
+        "response_length/min", "response_length/max", "response_length/clip_ratio",
+        "prompt_length/mean", "health/format_rate", "health/answer_rate", "health/alarms",
+        "env/number_of_searches", "env/number_of_failed_searches", "training/dead_groups",
+        "training/skipped_updates", "training/rollout_probs_diff_max", "timing_s/step",
+        "timing_s/gen", "timing_s/update_actor", "timing_s/search", "perf/throughput",
+        "perf/rss_bytes"};
+    json_t *rows = metrics("whole");
+
+    (void)state;
+    assert_int_equal(json_array_size(rows), 7); /* one before the first step */
+    for (size_t i = 1; i < 7; i++) {
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+            (void)metric(rows, i, names[k]);
+        assert_true(metric(rows, i, "step") == (double)i);
+        assert_true(metric(rows, i, "perf/throughput") > 0);
+        assert_true(metric(rows, i, "perf/rss_bytes") > 1e7);
+        assert_true(metric(rows, i, "critic/rewards/min") <= metric(rows, i, "reward"));
+        assert_true(metric(rows, i, "critic/rewards/max") >= metric(rows, i, "reward"));
+        assert_true(metric(rows, i, "response_length/min") > 0);
+        assert_true(metric(rows, i, "search_trajectories") > 0.5);
+        assert_true(metric(rows, i, "health/format_rate") > 0);
+        assert_true(fabs(metric(rows, i, "critic/advantages/mean")) < 1e-6);
+        assert_true(metric(rows, i, "training/rollout_probs_diff_max") < 1e-4);
+    }
+    assert_true(json_is_number(json_object_get(json_array_get(rows, 0), "val/exact_match")));
+    (void)metric(rows, 2, "val/f1/towers");
+    json_decref(rows);
+}
+
+static void trajectories_read_back_and_train_again(void **state)
+{
+    size_t n, lines = 0;
+    char *text = slurp("whole", "trajectories.jsonl", &n), *at = text;
+    sr1_trainer *tr = open_trainer(RUN("again", "update_times=1"));
+
+    (void)state;
+    while (*at) {
+        char *end = strchr(at, '\n');
+        sr1_trajectory *t = NULL;
+
+        OK(sr1_trajectory_from_json(&t, at, (size_t)(end - at)));
+        assert_true(sr1_trajectory_has_reward(t) && sr1_trajectory_has_advantage(t));
+        if (lines == 0) /* sampled by the weights that this trainer has too */
+            OK(sr1_trainer_update(tr, &t, 1, NULL));
+        sr1_trajectory_free(t);
+        lines++;
+        at = end + 1;
+    }
+    assert_true(lines >= 6 * 4);
+    sr1_free(text);
+    sr1_trainer_free(tr);
+}
+
+static char noted[4096];
+
+static void on_note(void *user, const char *text)
+{
+    (void)user;
+    snprintf(noted + strlen(noted), sizeof noted - strlen(noted), "%s\n", text);
+}
+
+static void alarms_are_raised_once(void **state)
+{
+    sr1_trainer *tr = open_trainer(RUN("alarmed", "max_tokens=3"));
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .note = on_note};
+    const char *first;
+    json_t *rows;
+
+    (void)state;
+    OK(sr1_trainer_run(tr, &cb));
+    first = strstr(noted, "cut short");
+    assert_non_null(first);
+    assert_null(strstr(first + 1, "cut short"));
+    assert_non_null(strstr(noted, "well formed"));
+    rows = metrics("alarmed");
+    assert_true(metric(rows, 5, "health/alarms") >= 2);
+    assert_true(metric(rows, 5, "response_length/clip_ratio") > 0.5);
+    json_decref(rows);
+    sr1_trainer_free(tr);
+}
+
+/* ---- groups that cannot teach ---- */
+
+static sr1_status always_one(void *self, const sr1_trajectory *const *t, size_t n, double *out)
+{
+    (void)t;
+    for (size_t i = 0; i < n; i++)
+        out[i] = *(double *)self;
+    return SR1_OK;
+}
+
+static void all_groups_dead(void **state)
+{
+    static const char *const skip[] = {"skip_dead_groups=true", "skip_dead_groups=false"};
+    static double one = 1.0;
+    sr1_reward_ops ops = {.struct_size = sizeof ops, .name = "one", .score = always_one};
+    sr1_query q = tiny_query("Where?");
+
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        sr1_trainer *tr = open_trainer(tiny_config("model", "reward_weights=0,0", skip[k],
+                                                   "beta=0", "weight_decay=0", NULL));
+        sr1_step_report r = {.struct_size = sizeof r};
+        float *before, *after;
+        size_t n;
+
+        OK(sr1_trainer_add_reward(tr, &ops, &one, 1.0));
+        before = tiny_weights(tr->model, &n);
+        OK(sr1_trainer_train_step(tr, &q, 1, 4, &r, NULL));
+        after = tiny_weights(tr->model, &n);
+        assert_memory_equal(before, after, n * sizeof *after);
+        assert_int_equal(r.dead_groups, 1);
+        assert_int_equal(r.trained, k == 0 ? 0 : 4);
+        assert_true(r.loss == 0 && r.avg_reward == 1);
+        free(before);
+        free(after);
+        sr1_trainer_free(tr);
+    }
+}
+
+static void a_reward_that_is_not_finite_ends_the_run(void **state)
+{
+    static double nan_reward;
+    sr1_reward_ops ops = {.struct_size = sizeof ops, .name = "odd", .score = always_one};
+    sr1_trainer *tr = open_trainer(RUN("odd", "update_times=1"));
+
+    (void)state;
+    nan_reward = NAN;
+    OK(sr1_trainer_add_reward(tr, &ops, &nan_reward, 1.0));
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_NUMERIC, "odd");
+    REFUSED(sr1_trainer_add_reward(tr, &ops, &nan_reward, 1.0), SR1_E_STATE, "begun");
+    sr1_trainer_free(tr);
+}
+
+/* ---- the folder ---- */
+
+static void a_folder_in_use_is_refused(void **state)
+{
+    sr1_trainer *tr = open_trainer(RUN("whole", "update_times=1"));
+    size_t n, m;
+    char *before = slurp("whole", "metrics.jsonl", &n), *after;
+
+    (void)state;
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_CONFIG, "--resume");
+    after = slurp("whole", "metrics.jsonl", &m);
+    assert_true(n == m && memcmp(before, after, n) == 0);
+    sr1_free(before);
+    sr1_free(after);
+    sr1_trainer_free(tr);
+    tr = NULL;
+    REFUSED(sr1_trainer_resume(&tr, scratch_path("nowhere"), NULL), SR1_E_NOT_FOUND,
+            "no config.json");
+}
+
+static void a_folder_that_cannot_be_made_is_an_error(void **state)
+{
+    char pair[600];
+    sr1_trainer *tr;
+    sr1_config *c = RUN("x", "update_times=1");
+
+    (void)state;
+    snprintf(pair, sizeof pair, "out=%s/below", scratch_file("a-file", "x", 0));
+    OK(sr1_config_set_pair(c, pair));
+    tr = open_trainer(c);
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_IO, "a-file");
+    sr1_trainer_free(tr);
+}
+
+static void a_full_disk_leaves_what_was_there(void **state)
+{
+    struct rlimit old, small;
+    sr1_trainer *tr = open_trainer(RUN("full", "update_times=1"));
+    sr1_status st;
+
+    (void)state;
+    getrlimit(RLIMIT_FSIZE, &old);
+    small = old;
+    small.rlim_cur = 60000; /* the model's file is larger */
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &small);
+    st = sr1_trainer_run(tr, NULL);
+    setrlimit(RLIMIT_FSIZE, &old);
+    assert_int_equal(st, SR1_E_IO);
+    assert_non_null(strstr(sr1_last_error(), "checkpoint of step 2"));
+    sr1_trainer_free(tr);
+    assert_false(sr1__path_exists(scratch_path("full/checkpoints/step-2")));
+    assert_false(sr1__path_exists(scratch_path("full/checkpoints/step-2.tmp")));
+    tr = NULL;
+    OK(sr1_trainer_resume(&tr, scratch_path("full"), NULL));
+    assert_int_equal(sr1_trainer_steps_done(tr), 0);
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+    run_whole(RUN("roomy", "update_times=1"));
+    same_run("full", "roomy");
+}
+
+/* ---- demonstrations ---- */
+
+static const char demos[] =
+    "{\"question\": \"Where?\", \"segments\": [{\"source\": \"policy\", \"text\": "
+    "\"<search> tower</search>\"}, {\"source\": \"environment\", \"text\": "
+    "\"<information> It is in Paris. </information>\"}, {\"source\": \"policy\", \"text\": "
+    "\"<answer> Paris</answer>\"}]}\n"
+    "{\"messages\": [{\"role\": \"system\", \"content\": \"Be short.\"}, {\"role\": \"user\", "
+    "\"content\": \"Where?\"}, {\"role\": \"assistant\", \"content\": \"<answer> "
+    "Rome</answer>\"}]}\n";
+
+static sr1_config *sft_config(const char *run, const char *more)
+{
+    char pair[600];
+
+    snprintf(pair, sizeof pair, "sft_file=%s", scratch_file("demos.jsonl", demos, 0));
+    return tiny_config("model", "stage=sft", pair, out_pair(run), "max_steps=6",
+                       "save_interval=2", "learning_rate=1e-2", more, NULL);
+}
+
+static void only_the_policy_of_a_demonstration_is_learned(void **state)
+{
+    sr1_trainer *tr = open_trainer(sft_config("sft-look", "beta=0"));
+    sr1_tokenizer *tok = sr1_rollout_tokenizer(sr1_trainer_rollout(tr));
+    sr1_trajectory *t = NULL;
+    char *text = NULL;
+    size_t n;
+
+    (void)state;
+    OK(sr1__sft_example(tr, 0, &t));
+    assert_int_equal(sr1_trajectory_policy_count(t), 6);
+    assert_int_equal(sr1_trajectory_segment_count(t), 3);
+    assert_string_equal(sr1_trajectory_generated_text(t, &n),
+                        "<search> tower</search><information> It is in Paris. </information>"
+                        "<answer> Paris</answer>");
+    sr1_trajectory_free(t);
+    OK(sr1__sft_example(tr, 1, &t));
+    OK(sr1_tokenizer_decode(tok, sr1_trajectory_ids(t), sr1_trajectory_prompt_count(t), 0,
+                            &text, NULL));
+    assert_string_equal(text, "<|im_start|>system\nBe short.<|im_end|>\n<|im_start|>user\n"
+                              "Where?<|im_end|>\n<|im_start|>assistant\n");
+    sr1_free(text);
+    assert_non_null(strstr(sr1_trajectory_generated_text(t, &n), "<answer> Rome</answer>"));
+    sr1_trajectory_free(t);
+    sr1_trainer_free(tr);
+}
+
+static void imitation_is_learned_and_resumed(void **state)
+{
+    sr1_trainer *tr = NULL;
+    int64_t at = 3;
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = &at, .step = stop_at};
+    json_t *a, *b;
+
+    (void)state;
+    run_whole(sft_config("sft", "beta=0"));
+    a = metrics("sft");
+    assert_true(metric(a, 5, "loss") < 0.7 * metric(a, 0, "loss"));
+    tr = open_trainer(sft_config("sft-stopped", "beta=0"));
+    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "plug");
+    sr1_trainer_free(tr);
+    tr = NULL;
+    OK(sr1_trainer_resume(&tr, scratch_path("sft-stopped"), NULL));
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+    same_file("sft", "sft-stopped", "model/model.safetensors");
+    b = metrics("sft-stopped");
+    assert_int_equal(json_array_size(a), json_array_size(b));
+    /* what is meant for sampling changes nothing here */
+    run_whole(sft_config("sft-cold", "temperature=0"));
+    run_whole(sft_config("sft-frozen", "kl_reference=frozen"));
+    same_file("sft", "sft-cold", "model/model.safetensors");
+    same_file("sft", "sft-frozen", "model/model.safetensors");
+    json_decref(a);
+    json_decref(b);
+}
+
+static void a_demonstration_too_long_for_the_model_is_named(void **state)
+{
+    static char text[4000];
+    char line[4200], pair[600];
+    sr1_trainer *tr;
+    sr1_config *c;
+
+    (void)state;
+    memset(text, 'z', sizeof text - 1);
+    snprintf(line, sizeof line,
+             "{\"question\": \"q\", \"segments\": [{\"source\": \"policy\", \"text\": "
+             "\"%s\"}]}\n", text);
+    snprintf(pair, sizeof pair, "sft_file=%s", scratch_file("long.jsonl", line, 0));
+    c = tiny_config("model", "stage=sft", pair, out_pair("sft-long"), NULL);
+    tr = open_trainer(c);
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_LIMIT, "demonstration 1");
+    sr1_trainer_free(tr);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_seed_same_run),
+        cmocka_unit_test(resuming_equals_never_stopping),
+        cmocka_unit_test(stopping_leaves_a_checkpoint_to_go_on_from),
+        cmocka_unit_test(stopped_before_the_first_step),
+        cmocka_unit_test(a_torn_checkpoint_is_passed_over),
+        cmocka_unit_test(spilling_trajectories_gives_the_same_bits),
+        cmocka_unit_test(every_row_has_every_metric),
+        cmocka_unit_test(trajectories_read_back_and_train_again),
+        cmocka_unit_test(alarms_are_raised_once),
+        cmocka_unit_test(all_groups_dead),
+        cmocka_unit_test(a_reward_that_is_not_finite_ends_the_run),
+        cmocka_unit_test(a_folder_in_use_is_refused),
+        cmocka_unit_test(a_folder_that_cannot_be_made_is_an_error),
+        cmocka_unit_test(a_full_disk_leaves_what_was_there),
+        cmocka_unit_test(only_the_policy_of_a_demonstration_is_learned),
+        cmocka_unit_test(imitation_is_learned_and_resumed),
+        cmocka_unit_test(a_demonstration_too_long_for_the_model_is_named),
+    };
+
+    return cmocka_run_group_tests(tests, make, scratch_remove);
+}

@@ -1,0 +1,577 @@
+/* From trajectories to weights: what the gradient depends on, and what it must not. */
+#include "support/tiny.h"
+
+#include "train/internal.h"
+#include "trajectory/builder.h"
+
+#define GROUP 4
+#define QUERIES 3
+#define N (GROUP * QUERIES)
+
+static int make(void **state)
+{
+    if (scratch_make(state) != 0)
+        return -1;
+    tiny_model("model", TINY_SEARCHER, 9);
+    return 0;
+}
+
+static sr1_trainer *open_trainer(sr1_config *c)
+{
+    sr1_search *e = tiny_engine();
+    sr1_trainer *tr = NULL;
+
+    OK(sr1_trainer_new(&tr, c, e));
+    sr1_config_free(c);
+    sr1_search_free(e);
+    return tr;
+}
+
+static const char *const questions[QUERIES] = {"one?", "the second, longer one?", "3?"};
+
+/* Trajectories of one model, with advantages that differ. */
+static void roll(sr1_trajectory *t[N])
+{
+    sr1_trainer *tr = open_trainer(tiny_config("model", NULL));
+    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = GROUP, .seed = 9};
+    sr1_query q[QUERIES];
+
+    for (size_t i = 0; i < QUERIES; i++)
+        q[i] = tiny_query(questions[i]);
+    OK(sr1_rollout_generate(sr1_trainer_rollout(tr), q, QUERIES, &o, t));
+    for (size_t i = 0; i < N; i++) {
+        OK(sr1_trajectory_set_reward(t[i], (double)(i % 3)));
+        OK(sr1_trajectory_set_advantage(t[i], (double)(i % 5) - 2.0));
+    }
+    sr1_trainer_free(tr);
+}
+
+/* Weights after an update of t[n] with this configuration; caller frees. */
+static float *updated(sr1_config *c, sr1_trajectory *const *t, size_t n, sr1_step_report *r,
+                      size_t *count)
+{
+    sr1_trainer *tr = open_trainer(c);
+    float *w;
+
+    OK(sr1_trainer_update(tr, t, n, r));
+    w = tiny_weights(tr->model, count);
+    sr1_trainer_free(tr);
+    return w;
+}
+
+/* Gradient of one pass as the optimizer sees it: SGD in disguise. With eps as large as 1e30 the
+ * step is lr * g / eps, so the difference of weights is the gradient but for its scale. */
+#define GRADIENT "update_times=1", "adam_epsilon=1", "adam_beta1=0", "adam_beta2=0",       \
+                 "weight_decay=0", "max_grad_norm=0", "learning_rate=1"
+
+static double worst_difference(const float *a, const float *b, size_t n)
+{
+    double worst = 0, scale = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        worst = fmax(worst, fabs((double)a[i] - b[i]));
+        scale = fmax(scale, fabs((double)a[i]));
+    }
+    return worst / fmax(scale, 1e-30);
+}
+
+static void same_seed_same_bits(void **state)
+{
+    float *a, *b;
+    size_t n;
+    sr1_trajectory *t[N], *again[N];
+    sr1_step_report ra = {.struct_size = sizeof ra}, rb = {.struct_size = sizeof rb};
+
+    (void)state;
+    roll(t);
+    roll(again);
+    for (size_t i = 0; i < N; i++)
+        assert_true(sr1_trajectory_equal(t[i], again[i]));
+    a = updated(tiny_config("model", NULL), t, N, &ra, &n);
+    b = updated(tiny_config("model", NULL), again, N, &rb, &n);
+    assert_memory_equal(a, b, n * sizeof *a);
+    assert_true(ra.loss == rb.loss && ra.grad_norm == rb.grad_norm && ra.grad_norm > 0);
+    free(a);
+    free(b);
+    tiny_free_all(t, N);
+    tiny_free_all(again, N);
+}
+
+static void same_seed_same_bits_with_two_workers(void **state)
+{
+    float *a, *b;
+    size_t n;
+    sr1_trajectory *t[N];
+
+    (void)state;
+    roll(t);
+    a = updated(tiny_config("model", "workers=2", "threads=2", NULL), t, N, NULL, &n);
+    b = updated(tiny_config("model", "workers=2", "threads=2", NULL), t, N, NULL, &n);
+    assert_memory_equal(a, b, n * sizeof *a);
+    free(a);
+    free(b);
+    tiny_free_all(t, N);
+}
+
+static void the_gradient_does_not_depend_on_the_cut(void **state)
+{
+    static const char *const cuts[] = {"micro_batch_tokens=1", "micro_batch_tokens=100",
+                                       "workers=2", "workers=5", "logit_chunk=3",
+                                       "gradient_checkpointing=true"};
+    static const char *const means[] = {"loss_aggregation=token-mean",
+                                        "loss_aggregation=seq-mean-token-mean"};
+    sr1_trajectory *t[N];
+    float *start;
+    size_t n;
+    sr1_trainer *tr;
+
+    (void)state;
+    roll(t);
+    tr = open_trainer(tiny_config("model", NULL));
+    start = tiny_weights(tr->model, &n);
+    sr1_trainer_free(tr);
+    for (size_t m = 0; m < 2; m++) {
+        sr1_step_report r0 = {.struct_size = sizeof r0};
+        float *whole = updated(tiny_config("model", GRADIENT, means[m], NULL), t, N, &r0, &n);
+
+        for (size_t i = 0; i < n; i++)
+            whole[i] -= start[i];
+        assert_true(r0.grad_norm > 1e-3);
+        for (size_t k = 0; k < sizeof cuts / sizeof *cuts; k++) {
+            sr1_step_report r = {.struct_size = sizeof r};
+            float *cut = updated(tiny_config("model", GRADIENT, means[m], cuts[k], NULL), t, N,
+                                 &r, &n);
+
+            for (size_t i = 0; i < n; i++)
+                cut[i] -= start[i];
+            if (worst_difference(whole, cut, n) > 2e-5)
+                fail_msg("%s %s: gradients differ by %.3g", means[m], cuts[k],
+                         worst_difference(whole, cut, n));
+            tiny_near(r.loss, r0.loss, 1e-6);
+            tiny_near(r.grad_norm / r0.grad_norm, 1, 1e-5);
+            tiny_near(r.kl_div, r0.kl_div, 1e-9);
+            free(cut);
+        }
+        free(whole);
+    }
+    free(start);
+    tiny_free_all(t, N);
+}
+
+static void nor_on_other_sequences_beside_it(void **state)
+{
+    sr1_trajectory *t[N], *with[N + 2];
+    sr1_trajectory *empty = NULL;
+    struct sr1__trajectory_builder *b = NULL;
+    sr1_step_report r = {.struct_size = sizeof r};
+    float *alone, *beside;
+    size_t n;
+
+    (void)state;
+    roll(t);
+    /* one without policy tokens is skipped and counted */
+    OK(sr1__trajectory_builder_new(&b, "", 0, NULL, 0));
+    OK(sr1__trajectory_builder_finish(b, SR1_STOP_EMPTY_QUERY, NULL, 0, &empty));
+    OK(sr1_trajectory_set_advantage(empty, 3.0));
+    memcpy(with, t, sizeof t);
+    with[N] = with[N + 1] = empty;
+    alone = updated(tiny_config("model", NULL), t, N, NULL, &n);
+    beside = updated(tiny_config("model", NULL), with, N + 2, &r, &n);
+    assert_memory_equal(alone, beside, n * sizeof *alone);
+    assert_int_equal(r.trajectories, N + 2);
+    assert_int_equal(r.trained, N);
+    free(alone);
+    free(beside);
+    sr1_trajectory_free(empty);
+    tiny_free_all(t, N);
+}
+
+/* A trajectory like t whose inserted tokens are followed by others: every id of the last
+ * inserted block is another, and what the policy said before is the same. */
+static sr1_trajectory *with_other_ending(const sr1_trajectory *t, int32_t id)
+{
+    const int32_t *ids = sr1_trajectory_ids(t);
+    const uint8_t *src = sr1_trajectory_sources(t);
+    const float *lp = sr1_trajectory_log_probs(t);
+    size_t n = sr1_trajectory_token_count(t), p = sr1_trajectory_prompt_count(t);
+    struct sr1__trajectory_builder *b = NULL;
+    sr1_trajectory *out = NULL;
+    int32_t block[512];
+    size_t end = p;
+
+    while (end < n && src[end] == SR1_SOURCE_POLICY)
+        end++;
+    assert_true(n < 512 && end < n); /* it searched */
+    OK(sr1__trajectory_builder_new(&b, "q", 1, NULL, 0));
+    OK(sr1__trajectory_builder_prompt(b, ids, p));
+    for (size_t i = p; i < end; i++)
+        OK(sr1__trajectory_builder_policy(b, ids[i], lp[i], 0, "", 0));
+    for (size_t i = 0; i < 20; i++)
+        block[i] = id + (int32_t)i;
+    if (id)
+        OK(sr1__trajectory_builder_environment(b, block, 20, 0, "x", 1, 0, 1));
+    OK(sr1__trajectory_builder_finish(b, SR1_STOP_EOS, NULL, 0, &out));
+    OK(sr1_trajectory_set_advantage(out, 1.5));
+    return out;
+}
+
+static void masked_tokens_have_exactly_zero_gradient(void **state)
+{
+    sr1_trajectory *t[N], *cut, *a, *b;
+    float *wc, *wa, *wb;
+    size_t n;
+
+    (void)state;
+    roll(t);
+    cut = with_other_ending(t[0], 0);
+    a = with_other_ending(t[0], 100);
+    b = with_other_ending(t[0], 200);
+    wc = updated(tiny_config("model", NULL), &cut, 1, NULL, &n);
+    wa = updated(tiny_config("model", NULL), &a, 1, NULL, &n);
+    wb = updated(tiny_config("model", NULL), &b, 1, NULL, &n);
+    assert_memory_equal(wa, wb, n * sizeof *wa); /* as targets they do not exist */
+    assert_memory_equal(wa, wc, n * sizeof *wa);
+    free(wa);
+    free(wb);
+    free(wc);
+    sr1_trajectory_free(a);
+    sr1_trajectory_free(b);
+    sr1_trajectory_free(cut);
+    tiny_free_all(t, N);
+}
+
+/* Rows of the head are pushed by policy targets only through softmax; a token whose advantage
+ * is 0 in an update without KL has no gradient at all. */
+static void a_zero_advantage_moves_nothing(void **state)
+{
+    sr1_trajectory *t[N];
+    sr1_trainer *tr;
+    sr1_step_report r = {.struct_size = sizeof r};
+    float *start, *w;
+    size_t n;
+
+    (void)state;
+    roll(t);
+    for (size_t i = 0; i < N; i++)
+        OK(sr1_trajectory_set_advantage(t[i], 0.0));
+    tr = open_trainer(tiny_config("model", NULL));
+    start = tiny_weights(tr->model, &n);
+    sr1_trainer_free(tr);
+    w = updated(tiny_config("model", "beta=0", "weight_decay=0", NULL), t, N, &r, &n);
+    assert_memory_equal(start, w, n * sizeof *w);
+    assert_true(r.grad_norm == 0 && r.loss == 0);
+    free(start);
+    free(w);
+    tiny_free_all(t, N);
+}
+
+static void nothing_to_train_on_is_no_division_by_zero(void **state)
+{
+    sr1_trainer *tr = open_trainer(tiny_config("model", NULL));
+    sr1_trajectory *empty = NULL;
+    struct sr1__trajectory_builder *b = NULL;
+    sr1_step_report r = {.struct_size = sizeof r};
+    float *before, *after;
+    size_t n;
+
+    (void)state;
+    OK(sr1__trajectory_builder_new(&b, "", 0, NULL, 0));
+    OK(sr1__trajectory_builder_finish(b, SR1_STOP_EMPTY_QUERY, NULL, 0, &empty));
+    before = tiny_weights(tr->model, &n);
+    OK(sr1_trainer_update(tr, &empty, 1, &r));
+    OK(sr1_trainer_update(tr, NULL, 0, &r));
+    assert_true(r.loss == 0 && r.avg_tokens == 0 && r.trained == 0);
+    after = tiny_weights(tr->model, &n);
+    assert_memory_equal(before, after, n * sizeof *after);
+    free(before);
+    free(after);
+    sr1_trajectory_free(empty);
+    sr1_trainer_free(tr);
+}
+
+/* ---- a value that is not finite ---- */
+
+static char logged[4096];
+
+static void log_sink(void *user, int32_t level, const char *text)
+{
+    (void)user, (void)level;
+    snprintf(logged + strlen(logged), sizeof logged - strlen(logged), "%s\n", text);
+}
+
+static void a_gradient_that_is_not_finite_skips_the_step_and_names_the_sample(void **state)
+{
+    sr1_trajectory *t[N];
+    sr1_trainer *tr = open_trainer(tiny_config("model", "update_times=3", NULL));
+    sr1_step_report r = {.struct_size = sizeof r};
+    float *before, *after;
+    size_t n;
+
+    (void)state;
+    roll(t);
+    OK(sr1_trajectory_set_advantage(t[6], 3e38)); /* finite, its gradient is not */
+    before = tiny_weights(tr->model, &n);
+    logged[0] = '\0';
+    sr1_log_set(log_sink, NULL);
+    OK(sr1_trainer_update(tr, t, N, &r));
+    sr1_log_set(NULL, NULL);
+    after = tiny_weights(tr->model, &n);
+    assert_memory_equal(before, after, n * sizeof *after);
+    assert_int_equal(r.skipped_updates, 3);
+    assert_int_equal(tr->skipped, 3);
+    if (!strstr(logged, "trajectory 6") || !strstr(logged, "sample 2"))
+        fail_msg("not named: %s", logged);
+    OK(sr1_trajectory_set_advantage(t[6], 1)); /* training goes on */
+    OK(sr1_trainer_update(tr, t, N, &r));
+    assert_int_equal(r.skipped_updates, 0);
+    assert_true(r.grad_norm > 0);
+    free(before);
+    free(after);
+    tiny_free_all(t, N);
+    sr1_trainer_free(tr);
+}
+
+static void a_log_prob_that_is_not_finite_skips_the_step_and_names_the_sample(void **state)
+{
+    sr1_trajectory *t[N];
+    sr1_trainer *tr = open_trainer(tiny_config("model", NULL));
+    sr1_step_report r = {.struct_size = sizeof r};
+    sr1_scope *s;
+    size_t n;
+    float *v;
+
+    (void)state;
+    roll(t);
+    v = calloc((size_t)tr->model->config.vocab_size * TINY_HIDDEN, sizeof *v);
+    v[sr1_trajectory_ids(t[0])[0] * TINY_HIDDEN] = NAN; /* the embedding of a prompt token */
+    s = sr1__scope_open(SR1__CPU, "poison");
+    sr1__scope_no_grad(s);
+    t_add_(s, tr->model->embed, t_from_f32(s, v, T_SHAPE(tr->model->config.vocab_size,
+                                                         TINY_HIDDEN)), 1.0);
+    OK(sr1__scope_close(s));
+    logged[0] = '\0';
+    sr1_log_set(log_sink, NULL);
+    OK(sr1_trainer_update(tr, t, N, &r));
+    sr1_log_set(NULL, NULL);
+    assert_int_equal(r.skipped_updates, 2);
+    if (!strstr(logged, "query 'q-") || !strstr(logged, "sample"))
+        fail_msg("not named: %s", logged);
+    /* and generating with such weights is an error, not noise */
+    {
+        sr1_query q = tiny_query("?");
+
+        n = 1;
+        REFUSED(sr1_trainer_train_step(tr, &q, n, 2, &r, NULL), SR1_E_NUMERIC, "step 2");
+    }
+    free(v);
+    tiny_free_all(t, N);
+    sr1_trainer_free(tr);
+}
+
+/* ---- settings of the objective ---- */
+
+static void old_reference_has_no_kl_in_the_first_pass(void **state)
+{
+    sr1_trajectory *t[N];
+    sr1_step_report one = {.struct_size = sizeof one}, four = {.struct_size = sizeof four};
+    float *w;
+    size_t n;
+
+    (void)state;
+    roll(t);
+    w = updated(tiny_config("model", "update_times=1", NULL), t, N, &one, &n);
+    free(w);
+    w = updated(tiny_config("model", "update_times=4", NULL), t, N, &four, &n);
+    free(w);
+    assert_true(one.kl_div < 1e-9);
+    assert_true(four.kl_div > 1e-8);
+    assert_true(one.rollout_diff_max < 1e-4);
+    tiny_near(four.rollout_diff_max, one.rollout_diff_max, 0); /* of the first pass */
+    tiny_free_all(t, N);
+}
+
+static void a_frozen_reference_stays_where_training_began(void **state)
+{
+    static const char *const dtypes[] = {"reference_dtype=fp32", "reference_dtype=bf16"};
+    static const double zero[] = {1e-9, 2e-2};
+    sr1_query q = tiny_query("Where?");
+
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        sr1_trainer *tr = open_trainer(tiny_config("model", "kl_reference=frozen", dtypes[k],
+                                                   "update_times=1", "learning_rate=3e-3",
+                                                   NULL));
+        sr1_step_report r = {.struct_size = sizeof r};
+        double first, last = 0;
+
+        assert_non_null(tr->reference);
+        OK(sr1_trainer_train_step(tr, &q, 1, 8, &r, NULL));
+        first = r.kl_div;
+        assert_true(first <= zero[k]);
+        for (int i = 0; i < 6; i++)
+            OK(sr1_trainer_train_step(tr, &q, 1, 8, &r, NULL));
+        last = r.kl_div;
+        assert_true(last > 10 * first && last > 1e-6);
+        sr1_trainer_free(tr);
+    }
+}
+
+static void clipping_and_aggregation_matter(void **state)
+{
+    sr1_trajectory *t[N];
+    sr1_step_report a = {.struct_size = sizeof a}, b = {.struct_size = sizeof b};
+    float *w;
+    size_t n;
+
+    (void)state;
+    roll(t);
+    w = updated(tiny_config("model", "update_times=8", "clip_epsilon=0.01", "beta=0",
+                            "learning_rate=1e-2", NULL), t, N, &a, &n);
+    free(w);
+    assert_true(a.clip_fraction > 0.02);
+    w = updated(tiny_config("model", "update_times=1", "beta=0",
+                            "loss_aggregation=seq-mean-token-mean", NULL), t, N, &b, &n);
+    free(w);
+    w = updated(tiny_config("model", "update_times=1", "beta=0", NULL), t, N, &a, &n);
+    free(w);
+    /* by hand: at ratio 1 the loss is minus the mean advantage */
+    {
+        double by_token = 0, tokens = 0, by_seq = 0;
+
+        for (size_t i = 0; i < N; i++) {
+            double m = (double)sr1_trajectory_policy_count(t[i]);
+
+            by_token += m * sr1_trajectory_advantage(t[i]);
+            by_seq += sr1_trajectory_advantage(t[i]) / N;
+            tokens += m;
+        }
+        tiny_near(a.loss, -by_token / tokens, 1e-5);
+        tiny_near(b.loss, -by_seq, 1e-5);
+        assert_true(fabs(a.loss - b.loss) > 1e-4);
+    }
+    tiny_free_all(t, N);
+}
+
+/* ---- memory ---- */
+
+static void out_of_memory_falls_back_to_smaller_micro_batches(void **state)
+{
+    sr1_trajectory *t[N];
+    float *want;
+    size_t n, saved = 0, survived = 0;
+
+    (void)state;
+    roll(t);
+    want = updated(tiny_config("model", NULL), t, N, NULL, &n);
+    for (int64_t at = 1; at < 400; at += 7) {
+        sr1_trainer *tr = open_trainer(tiny_config("model", NULL));
+        float *before = tiny_weights(tr->model, &n), *after;
+        sr1_status st;
+
+        sr1__mem_fail_at(at);
+        st = sr1_trainer_update(tr, t, N, NULL);
+        sr1__mem_fail_at(0);
+        after = tiny_weights(tr->model, &n);
+        if (st == SR1_OK) {
+            assert_true(worst_difference(want, after, n) < 1e-4);
+            survived++;
+        } else {
+            if (st != SR1_E_NOMEM)
+                fail_msg("allocation %d: %s", (int)at, sr1_last_error());
+            saved += memcmp(before, after, n * sizeof *after) == 0;
+            OK(sr1_trainer_update(tr, t, N, NULL)); /* and it can go on */
+        }
+        free(before);
+        free(after);
+        sr1_trainer_free(tr);
+    }
+    assert_true(survived > 10);
+    free(want);
+    tiny_free_all(t, N);
+    printf("survived %zu, refused unchanged %zu\n", survived, saved);
+}
+
+static void what_cannot_be_trained_on_is_refused_by_name(void **state)
+{
+    static const struct {
+        const char *pair, *word;
+    } cases[] = {{"top_p=0.9", "top_p"}, {"top_k=5", "top_k"}, {"temperature=0", "temperature"}};
+    sr1_trajectory *t[N];
+    sr1_trainer *tr = NULL;
+    sr1_step_report r = {.struct_size = sizeof r, .loss = 77};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        sr1_config *c = tiny_config("model", cases[i].pair, NULL);
+
+        REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, cases[i].word);
+        assert_null(tr);
+        sr1_config_free(c);
+    }
+    roll(t);
+    tr = open_trainer(tiny_config("model", "temperature=0.5", NULL));
+    REFUSED(sr1_trainer_update(tr, t, N, &r), SR1_E_INVALID, "temperature 1");
+    sr1_trainer_free(tr);
+    tr = open_trainer(tiny_config("model", NULL));
+    {
+        struct sr1__trajectory_builder *b = NULL;
+        sr1_trajectory *bare = NULL;
+        int32_t prompt[] = {1, 2, 3};
+
+        OK(sr1__trajectory_builder_new(&b, "q", 1, "the-one", 4));
+        OK(sr1__trajectory_builder_prompt(b, prompt, 3));
+        OK(sr1__trajectory_builder_policy(b, 5, -1, 0, "x", 1));
+        OK(sr1__trajectory_builder_finish(b, SR1_STOP_EOS, NULL, 0, &bare));
+        REFUSED(sr1_trainer_update(tr, &bare, 1, &r), SR1_E_STATE, "the-one");
+        sr1_trajectory_free(bare);
+    }
+    assert_true(r.loss == 77);
+    assert_int_equal(sr1_trainer_steps_done(tr), 0);
+    sr1_trainer_free(tr);
+    tiny_free_all(t, N);
+}
+
+static void token_advantages_are_used(void **state)
+{
+    sr1_trajectory *t[N], *one;
+    float adv[64], *a, *b;
+    size_t n;
+
+    (void)state;
+    roll(t);
+    one = t[1];
+    for (size_t i = 0; i < sr1_trajectory_policy_count(one); i++)
+        adv[i] = 2.0f;
+    OK(sr1_trajectory_set_advantage(one, 2.0));
+    a = updated(tiny_config("model", NULL), &one, 1, NULL, &n);
+    OK(sr1_trajectory_set_advantage(one, -5.0));
+    OK(sr1_trajectory_set_token_advantages(one, adv, sr1_trajectory_policy_count(one)));
+    b = updated(tiny_config("model", NULL), &one, 1, NULL, &n);
+    assert_memory_equal(a, b, n * sizeof *a);
+    free(a);
+    free(b);
+    tiny_free_all(t, N);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_seed_same_bits),
+        cmocka_unit_test(same_seed_same_bits_with_two_workers),
+        cmocka_unit_test(the_gradient_does_not_depend_on_the_cut),
+        cmocka_unit_test(nor_on_other_sequences_beside_it),
+        cmocka_unit_test(masked_tokens_have_exactly_zero_gradient),
+        cmocka_unit_test(a_zero_advantage_moves_nothing),
+        cmocka_unit_test(nothing_to_train_on_is_no_division_by_zero),
+        cmocka_unit_test(a_gradient_that_is_not_finite_skips_the_step_and_names_the_sample),
+        cmocka_unit_test(a_log_prob_that_is_not_finite_skips_the_step_and_names_the_sample),
+        cmocka_unit_test(old_reference_has_no_kl_in_the_first_pass),
+        cmocka_unit_test(a_frozen_reference_stays_where_training_began),
+        cmocka_unit_test(clipping_and_aggregation_matter),
+        cmocka_unit_test(out_of_memory_falls_back_to_smaller_micro_batches),
+        cmocka_unit_test(what_cannot_be_trained_on_is_refused_by_name),
+        cmocka_unit_test(token_advantages_are_used),
+    };
+
+    return cmocka_run_group_tests(tests, make, scratch_remove);
+}
