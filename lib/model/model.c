@@ -289,7 +289,7 @@ static sr1_status fill_block(void *arg, size_t i)
     sr1__rng_seed(&rng, f->seed, (f->tensor << 32) + i);
     for (; at < end; at += 2) {
         float r =
-            (float)f->sd * sqrtf(-2.0f * logf(1.0f - (float)sr1__rng_uniform(&rng)));
+            (float)f->sd * sqrtf(-2.0f * logf((float)(1.0 - sr1__rng_uniform(&rng))));
         float a = 6.28318530718f * (float)sr1__rng_uniform(&rng);
 
         f->v[at] = r * cosf(a);

@@ -68,6 +68,29 @@ static void seeds_decide_weights(void **state)
         sr1_model_free(m[i]);
 }
 
+/* This seed draws a uniform number that rounds to 1 in single precision. */
+static void every_random_weight_is_finite(void **state)
+{
+    static const char shape[] =
+        "{\"model_type\":\"qwen3\",\"architectures\":[\"Qwen3ForCausalLM\"],"
+        "\"hidden_size\":128,\"num_hidden_layers\":4,\"num_attention_heads\":4,"
+        "\"num_key_value_heads\":2,\"head_dim\":32,\"intermediate_size\":256,"
+        "\"vocab_size\":900,\"max_position_embeddings\":1024,\"rms_norm_eps\":1e-6,"
+        "\"rope_theta\":10000.0,\"tie_word_embeddings\":true,\"hidden_act\":\"silu\"}";
+    sr1_model_options o = {.struct_size = sizeof o, .device = "cpu", .init = "fan_in"};
+    sr1_model *m = NULL;
+    sr1_scope *s;
+
+    (void)state;
+    OK(sr1_model_new_random(&m, shape, 2, &o));
+    s = sr1__scope_open(SR1__CPU, "weights");
+    for (size_t i = 0; i < m->n_params; i++)
+        if (!t_isfinite_all(s, m->params[i].tensor))
+            fail_msg("%s is not finite", m->params[i].name);
+    OK(sr1__scope_close(s));
+    sr1_model_free(m);
+}
+
 static void a_clone_stands_on_its_own(void **state)
 {
     sr1_model *m = random_model(1, NULL);
@@ -189,6 +212,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_are_right),
         cmocka_unit_test(seeds_decide_weights),
+        cmocka_unit_test(every_random_weight_is_finite),
         cmocka_unit_test(a_clone_stands_on_its_own),
         cmocka_unit_test(a_missing_folder_names_the_download),
         cmocka_unit_test(weights_that_are_not_finite_are_named),
