@@ -109,11 +109,22 @@ static int list_keys(void)
     return TOOL_OK;
 }
 
-static int explain(sr1_status st)
+/* What the user asked for cannot be done as asked, and nothing was written. */
+static int is_usage(sr1_status st)
+{
+    static const sr1_status usage[] = {SR1_E_CONFIG, SR1_E_PARSE,   SR1_E_NOT_FOUND,
+                                       SR1_E_IO,     SR1_E_INVALID, SR1_E_UNSUPPORTED};
+
+    for (size_t i = 0; i < sizeof(usage) / sizeof(usage[0]); i++)
+        if (st == usage[i])
+            return 1;
+    return 0;
+}
+
+static int explain(int code)
 {
     fprintf(stderr, "sr1-train: %s\n", sr1_last_error());
-    return st == SR1_E_CONFIG || st == SR1_E_PARSE || st == SR1_E_NOT_FOUND ? TOOL_USAGE
-                                                                            : TOOL_FAILED;
+    return code;
 }
 
 static sr1_status configure(sr1_trainer **out, const char *const *rest, size_t n)
@@ -154,7 +165,7 @@ static int run(sr1_trainer *tr)
         return TOOL_INTERRUPTED;
     }
     if (st != SR1_OK) /* once begun, only a folder in use is wrong usage */
-        return explain(st) == TOOL_USAGE && st == SR1_E_CONFIG ? TOOL_USAGE : TOOL_FAILED;
+        return explain(st == SR1_E_CONFIG ? TOOL_USAGE : TOOL_FAILED);
     printf("%lld steps done; the run is in %s\n", (long long)sr1_trainer_steps_done(tr),
            sr1_trainer_run_folder(tr));
     return TOOL_OK;
@@ -187,7 +198,7 @@ int main(int argc, char **argv)
     sr1_log_set(on_log, NULL);
     st = resume ? sr1_trainer_resume(&tr, resume, NULL) : configure(&tr, rest, n);
     if (st != SR1_OK)
-        return explain(st);
+        return explain(is_usage(st) ? TOOL_USAGE : TOOL_FAILED);
     code = run(tr);
     sr1_trainer_free(tr);
     return code;
