@@ -12,7 +12,9 @@ import zipfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-VERSION = re.search(r'__version__ = "(.+)"', (HERE / "searchr1/__init__.py").read_text())[1]
+VERSION = re.search(r'__version__ = "(.+)"', (HERE / "searchr1/__init__.py").read_text())[
+    1
+]
 STEM = f"searchr1-{VERSION}"
 
 METADATA = f"""Metadata-Version: 2.1
@@ -32,7 +34,9 @@ Tag: py3-none-any
 
 
 def _sources():
-    names = sorted(p.name for p in (HERE / "searchr1").iterdir() if p.suffix in (".py", ".typed"))
+    names = sorted(
+        p.name for p in (HERE / "searchr1").iterdir() if p.suffix in (".py", ".typed")
+    )
     return {f"searchr1/{name}": (HERE / "searchr1" / name).read_bytes() for name in names}
 
 
@@ -43,7 +47,9 @@ def _wheel(folder, files):
     record = f"{STEM}.dist-info/RECORD"
     lines = []
     for name, data in files.items():
-        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        digest = (
+            base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        )
         lines.append(f"{name},sha256={digest},{len(data)}\n")
     files[record] = "".join([*lines, f"{record},,\n"]).encode()
     path = Path(folder) / f"{STEM}-py3-none-any.whl"

@@ -13,7 +13,8 @@ passages = [json.loads(line)["contents"] for line in open(world / "corpus.jsonl"
 
 def search(queries, top_k):  # the passages that share most words with the query
     words = [set(query.split()) for query in queries]
-    return [sorted(passages, key=lambda p: -len(w & set(p.split())))[:top_k] for w in words]
+    return [sorted(passages, key=lambda p: -len(w & set(p.split())))[:top_k]
+            for w in words]
 
 
 def searched(trajectories):  # worth something, besides a right answer
@@ -25,12 +26,15 @@ small = dict(shape, hidden_size=64, intermediate_size=128, num_hidden_layers=2)
 searchr1.Model.random(small, init="fan_in", device="cpu").save(out / "start")
 searchr1.Tokenizer(world / "tokenizer").save(out / "start")
 
-common = dict(device="cpu", prompt_template="none", max_tokens=64, document_format="plain")
-sft = dict(common, stage="sft", sft_file=world / "sft.jsonl", shuffle=False, batch_size=16,
-           learning_rate=4e-3, model_name_or_path=out / "start", out=out / "sft")
+common = dict(device="cpu", prompt_template="none", max_tokens=64,
+              document_format="plain")
+sft = dict(common, stage="sft", sft_file=world / "sft.jsonl", shuffle=False,
+           batch_size=16, learning_rate=4e-3, model_name_or_path=out / "start",
+           out=out / "sft")
 searchr1.Trainer(sft, search).run()
-grpo = dict(common, train_file=world / "train.jsonl", batch_size=4, group_size=4, max_steps=5,
-            learning_rate=5e-4, model_name_or_path=out / "sft" / "model", out=out / "grpo")
+grpo = dict(common, train_file=world / "train.jsonl", batch_size=4, group_size=4,
+            max_steps=5, learning_rate=5e-4, model_name_or_path=out / "sft" / "model",
+            out=out / "grpo")
 with searchr1.Trainer(grpo, search, rewards={"searched": (searched, 0.5)}) as trainer:
-    trainer.run(step=lambda r, planned: print(f"step {r.step}: reward {r.avg_reward:.2f}"))
+    trainer.run(step=lambda r, _: print(f"step {r.step}: reward {r.avg_reward:.2f}"))
     print(trainer.rollout.evaluate(searchr1.Dataset(world / "test.jsonl"), 20).total)

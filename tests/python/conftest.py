@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import searchr1
+
 import tiny
 
 SOURCE = Path(os.environ.get("SR1_SRC", Path(__file__).resolve().parents[2]))
@@ -45,6 +46,10 @@ def trajectories(model_folder):
     """Four samples of each of two questions."""
     with searchr1.Rollout(tiny.config(model_folder), search=tiny.engine) as rollout:
         return rollout.generate(
-            [searchr1.Query("Where is it?", ["Paris"], id="a", data_source="towers"),
-             searchr1.Query("Wo ist es? \u00e9", ["Paris", "Lutetia"])],
-            group_size=4, seed=5)
+            [
+                searchr1.Query("Where is it?", ["Paris"], id="a", data_source="towers"),
+                searchr1.Query("Wo ist es? \u00e9", ["Paris", "Lutetia"]),
+            ],
+            group_size=4,
+            seed=5,
+        )

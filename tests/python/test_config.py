@@ -49,9 +49,15 @@ def test_mapping():
     assert "group_size': 4" in repr(Config(group_size=4))
 
 
-@pytest.mark.parametrize("key, value, text", [
-    ("group_sise", 3, "group_size"), ("group_size", 1, "group_size"),
-    ("group_size", "many", "group_size"), ("device", "tpu", "auto")])
+@pytest.mark.parametrize(
+    "key, value, text",
+    [
+        ("group_sise", 3, "group_size"),
+        ("group_size", 1, "group_size"),
+        ("group_size", "many", "group_size"),
+        ("device", "tpu", "auto"),
+    ],
+)
 def test_refused(key, value, text):
     with pytest.raises(errors.ConfigError, match=text) as caught:
         Config({key: value})

@@ -10,8 +10,15 @@ from searchr1 import Dataset, errors
 @pytest.fixture()
 def path(tmp_path):
     path = tmp_path / "rows.jsonl"
-    rows = [{"id": i, "question": f"q{i} \u00e9", "golden_answers": [f"a{i}", "b"], "more": [i]}
-            for i in range(50)]
+    rows = [
+        {
+            "id": i,
+            "question": f"q{i} \u00e9",
+            "golden_answers": [f"a{i}", "b"],
+            "more": [i],
+        }
+        for i in range(50)
+    ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
@@ -37,8 +44,10 @@ def test_fields_and_several_files(tmp_path, path):
 
 def test_split_covers_everything_once(path):
     data = Dataset(path)
-    parts = [data.part(name, validation=0.3, test=0.2, seed=4)
-             for name in ("train", "validation", "test")]
+    parts = [
+        data.part(name, validation=0.3, test=0.2, seed=4)
+        for name in ("train", "validation", "test")
+    ]
     data.close()  # parts keep the files
     ids = [row.id for part in parts for row in part]
     assert sorted(ids, key=int) == [str(i) for i in range(50)]

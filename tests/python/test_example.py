@@ -16,8 +16,12 @@ def test_thirty_lines(source):
 
 def test_it_trains(source, tmp_path):
     script = source / "examples/python/train_in_30_lines.py"
-    done = subprocess.run([sys.executable, script, tmp_path], capture_output=True, text=True,
-                          env=dict(os.environ, PYTHONPATH=str(source / "bindings/python")))
+    done = subprocess.run(
+        [sys.executable, script, tmp_path],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ, PYTHONPATH=str(source / "bindings/python")),
+    )
     assert done.returncode == 0, done.stderr
     assert re.findall(r"^step (\d): reward -?\d", done.stdout, re.M) == list("12345")
     assert "exact_match=" in done.stdout and "rows=20" in done.stdout

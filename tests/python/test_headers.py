@@ -11,17 +11,28 @@ from searchr1 import _structs, errors
 from searchr1._functions import FUNCTIONS, STATUS
 from searchr1._lib import lib
 
-NUMBERS = {"double": ctypes.c_double, "float": ctypes.c_float, "size_t": c_size_t,
-           "sr1_status": c_int32}
-NUMBERS.update({f"{u}int{n}_t": getattr(ctypes, f"c_{u}int{n}")
-                for u in ("", "u") for n in (8, 32, 64)})
+NUMBERS = {
+    "double": ctypes.c_double,
+    "float": ctypes.c_float,
+    "size_t": c_size_t,
+    "sr1_status": c_int32,
+}
+NUMBERS.update(
+    {
+        f"{u}int{n}_t": getattr(ctypes, f"c_{u}int{n}")
+        for u in ("", "u")
+        for n in (8, 32, 64)
+    }
+)
 RAW = {"sr1_set_error"}  # gives back the status it is told
 
 
 @pytest.fixture(scope="module")
 def headers(source):
     """Text of all public headers without comments and preprocessor lines."""
-    text = "\n".join(p.read_text() for p in sorted((source / "include/searchr1").glob("*.h")))
+    text = "\n".join(
+        p.read_text() for p in sorted((source / "include/searchr1").glob("*.h"))
+    )
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*$", "", text, flags=re.M)
 
@@ -50,8 +61,11 @@ def python_type(declaration, result=False, sized=False):
 
 def declared(headers):
     for result, name, arguments in re.findall(
-            r"SR1_API\s+([\w\s*]+?)(sr1_\w+)\(([^)]*)\);", headers):
-        types = [re.sub(r"\w+$", "", a.strip()) for a in arguments.split(",") if a != "void"]
+        r"SR1_API\s+([\w\s*]+?)(sr1_\w+)\(([^)]*)\);", headers
+    ):
+        types = [
+            re.sub(r"\w+$", "", a.strip()) for a in arguments.split(",") if a != "void"
+        ]
         sized = any(t.replace(" ", "") == "size_t*" for t in types)
         yield name, (result, sized), types
 
@@ -67,8 +81,10 @@ def test_types_of_functions(headers):
     wrong = []
     for name, (result, sized), types in declared(headers):
         status = result.strip() == "sr1_status" and name not in RAW
-        wanted = (STATUS if status else python_type(result, True, sized),
-                  *map(python_type, types))
+        wanted = (
+            STATUS if status else python_type(result, True, sized),
+            *map(python_type, types),
+        )
         if FUNCTIONS[name] != wanted:
             wrong.append((name, FUNCTIONS[name], wanted))
     assert not wrong
@@ -82,19 +98,27 @@ def test_statuses(source):
 
 @pytest.fixture(scope="module")
 def layouts(source, tmp_path_factory):
-    """{"sr1_x": size, "sr1_x.member": (offset, size)} as agreed on, or as the compiler says."""
+    """{"sr1_x": size, "sr1_x.member": (offset, size)} as agreed or compiled."""
     stored = source / "lib/abi/layouts"
     text = stored.read_text() if stored.exists() else compiled(source, tmp_path_factory)
-    lines = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
+    lines = [
+        line.split() for line in text.splitlines() if line and not line.startswith("#")
+    ]
     return {name: tuple(map(int, numbers)) for name, *numbers in lines}
 
 
 def compiled(source, tmp_path_factory):
     program = tmp_path_factory.mktemp("layouts") / "layouts"
     subprocess.run(
-        ["sh", "-c", '. tests/lint/common.sh; stripped $(c_files include) | awk -v mode=layouts '
-         f'-f tests/abi/names.awk | cc -std=c11 -Iinclude -x c -o {program} -'],
-        cwd=source, check=True)
+        [
+            "sh",
+            "-c",
+            ". tests/lint/common.sh; stripped $(c_files include) | awk -v mode=layouts "
+            f"-f tests/abi/names.awk | cc -std=c11 -Iinclude -x c -o {program} -",
+        ],
+        cwd=source,
+        check=True,
+    )
     return subprocess.run([program], capture_output=True, text=True, check=True).stdout
 
 

@@ -32,8 +32,11 @@ def test_annotations():
     for path in sources():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef):
-                given = [a for a in (*node.args.args, *node.args.kwonlyargs)
-                         if a.arg not in ("self", "cls")]
+                given = [
+                    a
+                    for a in (*node.args.args, *node.args.kwonlyargs)
+                    if a.arg not in ("self", "cls")
+                ]
                 assert node.returns is not None, f"{path.name}: {node.name}"
                 assert all(a.annotation for a in given), f"{path.name}: {node.name}"
 
@@ -43,18 +46,28 @@ def test_everything_offered_is_there():
 
 
 def run(code, **environment):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                          env=dict(os.environ, **environment))
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ, **environment),
+    )
 
 
 def test_library_that_is_not_there():
     done = run("import searchr1", SR1_LIBRARY="/nowhere/lib.so")
-    assert done.returncode == 1 and "SR1_LIBRARY" in done.stderr and "/nowhere" in done.stderr
+    assert (
+        done.returncode == 1
+        and "SR1_LIBRARY" in done.stderr
+        and "/nowhere" in done.stderr
+    )
 
 
 def test_library_of_another_kind():
     other = Path(sysconfig.get_config_var("LIBDIR") or "/usr/lib")
-    found = sorted(Path("/usr/lib").rglob("libyaml-0.so.2")) or sorted(other.glob("libz.so*"))
+    found = sorted(Path("/usr/lib").rglob("libyaml-0.so.2")) or sorted(
+        other.glob("libz.so*")
+    )
     done = run("import searchr1", SR1_LIBRARY=str(found[0]))
     assert done.returncode == 1 and "has no function sr1_" in done.stderr
 
@@ -62,17 +75,20 @@ def test_library_of_another_kind():
 def test_threads_wait_quietly():
     code = "import os, searchr1; print(os.environ['OMP_WAIT_POLICY'])"
     environment = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                          env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment
+    )
     assert done.stdout.strip() == "passive"
     assert run(code, OMP_WAIT_POLICY="active").stdout.strip() == "active"
 
 
 def test_ends_well_with_everything_open():
-    done = run("import searchr1 as s\n"
-               "m = s.Mock({'a': 'b'}); e = s.PythonSearch(lambda q, k: ['x'] * len(q))\n"
-               "v = s.Environment('search', e); e.run(['q']); t = s.RewardSet()\n"
-               "t.add('r', lambda ts: [0.0])\n")
+    done = run(
+        "import searchr1 as s\n"
+        "m = s.Mock({'a': 'b'}); e = s.PythonSearch(lambda q, k: ['x'] * len(q))\n"
+        "v = s.Environment('search', e); e.run(['q']); t = s.RewardSet()\n"
+        "t.add('r', lambda ts: [0.0])\n"
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -95,12 +111,15 @@ def test_log(caplog, tmp_path, model_folder):
 
 def installed(python, folder, *arguments):
     """Where `import searchr1` finds the package that pip has put into an environment."""
-    subprocess.run([python, "-m", "pip", "install", "-q", "--no-index", *arguments], check=True)
+    subprocess.run(
+        [python, "-m", "pip", "install", "-q", "--no-index", *arguments], check=True
+    )
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     environment["SR1_LIBRARY"] = lib._name
     code = "import searchr1; searchr1.version(); print(searchr1.__file__)"
-    done = subprocess.run([python, "-c", code], capture_output=True, text=True, cwd=folder,
-                          env=environment)
+    done = subprocess.run(
+        [python, "-c", code], capture_output=True, text=True, cwd=folder, env=environment
+    )
     assert done.returncode == 0, done.stderr
     return Path(done.stdout.strip())
 

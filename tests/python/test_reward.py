@@ -9,14 +9,19 @@ import pytest
 
 from searchr1 import RewardSet, Scales, errors, reward
 
-GOOD = "<think>so</think><search>x</search><information>y</information><answer> Paris </answer>"
+GOOD = (
+    "<think>so</think><search>x</search><information>y</information>"
+    "<answer> Paris </answer>"
+)
 
 
 def test_seed_rewards():
     assert reward.check_format(GOOD) == 0.5 and reward.check_format("Paris") == -1.0
     assert reward.check_answer("Paris", "Paris") == 2.0
     assert reward.check_answer("paris!", ["Rome", "Paris"]) == 1.0
-    assert reward.check_answer("\u672a\u627e\u5230\u76f8\u5173\u5185\u5bb9", "Paris") == 0.5
+    assert (
+        reward.check_answer("\u672a\u627e\u5230\u76f8\u5173\u5185\u5bb9", "Paris") == 0.5
+    )
     assert reward.check_answer("", "Paris") == 0.0
     assert reward.total(GOOD, "Paris") == 2.5 and reward.total("x", "Paris") == -1.0
     assert reward.find_answer(GOOD) == ("Paris", True)
@@ -24,8 +29,12 @@ def test_seed_rewards():
 
 
 def test_scales():
-    scales = Scales(format_reward=3.0, exact_match_bonus=7.0, no_content_text="none",
-                    no_content_reward=0.25)
+    scales = Scales(
+        format_reward=3.0,
+        exact_match_bonus=7.0,
+        no_content_text="none",
+        no_content_reward=0.25,
+    )
     assert reward.total(GOOD, "Paris", scales) == 10.0
     assert reward.check_answer("none", "Paris", scales) == 0.25
 
@@ -33,7 +42,9 @@ def test_scales():
 def test_similarity_is_difflibs():
     rng = random.Random(4)
     for _ in range(200):
-        a, b = ("".join(rng.choices("ab \u672a\U0001f600", k=rng.randrange(40))) for _ in "ab")
+        a, b = (
+            "".join(rng.choices("ab \u672a\U0001f600", k=rng.randrange(40))) for _ in "ab"
+        )
         wanted = difflib.SequenceMatcher(None, a, b).ratio()
         assert reward.similarity_ratio(a, b) == pytest.approx(wanted, abs=1e-12)
     with pytest.raises(errors.LimitError):

@@ -2,17 +2,26 @@
 
 import ctypes
 import math
+import os
+import signal
+import threading
+import time
 
 import numpy as np
 import pytest
 
-import tiny
 from searchr1 import Dataset, Model, Query, Rollout, errors
+
+import tiny
 
 
 def test_model(model_folder, tmp_path, trajectories):
     with Model(model_folder, device="cpu", dtype="fp32") as model:
-        assert (model.vocab_size, model.layers, model.hidden_size) == (384, 2, tiny.HIDDEN)
+        assert (model.vocab_size, model.layers, model.hidden_size) == (
+            384,
+            2,
+            tiny.HIDDEN,
+        )
         assert (model.heads, model.kv_heads, model.head_dim) == (2, 1, 32)
         assert (model.dtype, model.device, model.tied) == ("fp32", "cpu", False)
         assert model.parameters > 2 * 384 * tiny.HIDDEN and model.max_position == 512
@@ -23,13 +32,17 @@ def test_model(model_folder, tmp_path, trajectories):
     assert (Model(tmp_path, device="cpu").logits(ids) == logits).all()
     steps = trajectories[0].steps
     rows = logits[[s.position - 1 for s in steps]].astype("f8")
-    wanted = [row[s.token_id] - math.log(np.exp(row - row.max()).sum()) - row.max()
-              for row, s in zip(rows, steps)]
+    wanted = [
+        row[s.token_id] - math.log(np.exp(row - row.max()).sum()) - row.max()
+        for row, s in zip(rows, steps)
+    ]
     assert trajectories[0].policy_log_probs == pytest.approx(wanted, abs=1e-4)
 
 
 def test_random_models():
-    one, two, other = (Model.random(tiny.SHAPE, seed, "cpu", "fp32") for seed in (1, 1, 2))
+    one, two, other = (
+        Model.random(tiny.SHAPE, seed, "cpu", "fp32") for seed in (1, 1, 2)
+    )
     assert (one.logits([1, 2]) == two.logits([1, 2])).all()
     assert (one.logits([1, 2]) != other.logits([1, 2])).any()
     with pytest.raises(errors.NotFoundError, match="no/such"):
@@ -39,8 +52,9 @@ def test_random_models():
 def test_generate(rollout):
     asked = []
     queries = [Query("Where is the tower?", ["Paris"]), "And this?"]
-    out = rollout.generate(queries, group_size=3, seed=1,
-                           progress=lambda *figures: asked.append(figures))
+    out = rollout.generate(
+        queries, group_size=3, seed=1, progress=lambda *figures: asked.append(figures)
+    )
     assert len(out) == 6 and [t.sample for t in out] == [0, 1, 2] * 2
     assert all(t.generated_text.startswith("<search> tower</search>") for t in out)
     assert all("The tower stands in Paris." in t.generated_text for t in out)
@@ -120,8 +134,13 @@ def test_log_probs(rollout):
 def test_evaluate(rollout, tmp_path):
     data = Dataset(tiny.questions(tmp_path / "q.jsonl", 6))
     seen, progress = [], []
-    out = rollout.evaluate(data, greedy=False, seed=3, trajectory=seen.append,
-                           progress=lambda *figures: progress.append(figures))
+    out = rollout.evaluate(
+        data,
+        greedy=False,
+        seed=3,
+        trajectory=seen.append,
+        progress=lambda *figures: progress.append(figures),
+    )
     assert out.total.rows == len(seen) == 6 and list(out.by_source) == ["towers"]
     right = sum(t.final_answer == "Paris" for t in seen) / 6
     assert out.total.exact_match == out.by_source["towers"].exact_match == right
@@ -139,3 +158,25 @@ def test_borrowed_parts_need_their_owner(model_folder):
     rollout.close()
     with pytest.raises(ctypes.ArgumentError, match="closed"):
         model.logits([1])
+
+
+def test_ctrl_c_ends_a_call(rollout, tmp_path):
+    """The first Ctrl-C is never lost, wherever it comes; the second comes at once."""
+
+    def interrupt(*arguments):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    for call in (
+        lambda: rollout.generate(["Where?"], group_size=8, progress=interrupt),
+        lambda: rollout.generate(["Where?"], text=interrupt),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            call()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    alarm = threading.Timer(0.3, interrupt)
+    alarm.start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        while time.monotonic() - began < 30:
+            rollout.generate(["Where?"] * 8, group_size=8)
+    assert time.monotonic() - began < 10

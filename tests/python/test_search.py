@@ -8,7 +8,17 @@ import weakref
 import pytest
 
 from searchr1 import (
-    Bm25, Config, Environment, Hit, Mock, PythonSearch, build_bm25, env, errors, open_search)
+    Bm25,
+    Config,
+    Environment,
+    Hit,
+    Mock,
+    PythonSearch,
+    build_bm25,
+    env,
+    errors,
+    open_search,
+)
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +31,9 @@ def index(corpus, tmp_path_factory):
 def test_bm25_scores(index, source):
     cases = json.loads((source / "tests/fixtures/search/scores.json").read_text())
     with Bm25(index) as engine:
-        for case, result in zip(cases, engine.run([c["question"] for c in cases], top_k=100)):
+        for case, result in zip(
+            cases, engine.run([c["question"] for c in cases], top_k=100)
+        ):
             found = {hit.id: hit.score for hit in result.hits}
             assert found == pytest.approx(case["scores"], abs=1e-4)
         hit = engine.search(cases[0]["question"], 1)[0]
@@ -32,7 +44,9 @@ def test_bm25_scores(index, source):
 
 def test_build_progress(corpus, tmp_path):
     path, seen = tmp_path / "i", []
-    build_bm25(corpus, path, analyzer="plain", progress=lambda *figures: seen.append(figures))
+    build_bm25(
+        corpus, path, analyzer="plain", progress=lambda *figures: seen.append(figures)
+    )
     done, total, documents = seen[-1]
     assert done == total == corpus.stat().st_size
     assert documents == Bm25(path).info["documents"]
@@ -51,8 +65,11 @@ def test_build_progress(corpus, tmp_path):
 def test_mock(tmp_path):
     path = tmp_path / "k.json"
     path.write_text('{"Tower": "In Paris."}')
-    for engine in (Mock({"Tower": "In Paris."}), Mock(path),
-                   open_search(Config(search_engine="mock", mock_knowledge=path))):
+    for engine in (
+        Mock({"Tower": "In Paris."}),
+        Mock(path),
+        open_search(Config(search_engine="mock", mock_knowledge=path)),
+    ):
         found, empty, blank = engine.run(["the TOWER?", "bridge", " "])
         assert [hit.contents for hit in found.hits] == ["In Paris."]
         assert empty.status == blank.status == "empty" and "bridge" in empty.message
@@ -63,8 +80,13 @@ def test_python_function():
 
     def search(queries, top_k):
         asked.append((queries, top_k))
-        return [[Hit("a", "A\0\u00e9", 3.0, {"x": 1}), {"contents": "B"}, "C", "D"],
-                "one", None, ValueError("broken"), TimeoutError("late")]
+        return [
+            [Hit("a", "A\0\u00e9", 3.0, {"x": 1}), {"contents": "B"}, "C", "D"],
+            "one",
+            None,
+            ValueError("broken"),
+            TimeoutError("late"),
+        ]
 
     engine = PythonSearch(search, name="mine")
     results = engine.run(["q1", "q2", "q1", "q3", "q4 \u672a", "q5"], top_k=3)
@@ -95,7 +117,9 @@ class Mine(Exception):
     """An exception the package knows nothing of."""
 
 
-@pytest.mark.parametrize("error", [Mine("boom \u672a\0"), KeyboardInterrupt(), SystemExit(3)])
+@pytest.mark.parametrize(
+    "error", [Mine("boom \u672a\0"), KeyboardInterrupt(), SystemExit(3)]
+)
 def test_exception_comes_back_itself(error):
     def search(queries, top_k):
         raise error
@@ -108,9 +132,17 @@ def test_exception_comes_back_itself(error):
     assert isinstance(error.__context__, errors.CallbackError)
 
 
-@pytest.mark.parametrize("answer, kind", [
-    ([], ValueError), ([["a"], ["b"]], ValueError), (3, TypeError), ([[{"text": "x"}]], TypeError),
-    ([[Hit("i", "x", float("nan"))]], errors.InvalidError), ([[5]], TypeError)])
+@pytest.mark.parametrize(
+    "answer, kind",
+    [
+        ([], ValueError),
+        ([["a"], ["b"]], ValueError),
+        (3, TypeError),
+        ([[{"text": "x"}]], TypeError),
+        ([[Hit("i", "x", float("nan"))]], errors.InvalidError),
+        ([[5]], TypeError),
+    ],
+)
 def test_wrong_answers(answer, kind):
     with pytest.raises(kind):
         PythonSearch(lambda queries, top_k: answer).search("x")
@@ -160,7 +192,9 @@ def test_threads():
 
 
 def test_environment():
-    environment = Environment("search", Mock({"tower": "In Paris."}), document_format="plain")
+    environment = Environment(
+        "search", Mock({"tower": "In Paris."}), document_format="plain"
+    )
     assert environment.answer(" tower ") == "<information> In Paris. </information>"
     assert environment.name == "search"
 

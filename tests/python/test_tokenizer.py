@@ -6,8 +6,14 @@ import pytest
 
 from searchr1 import Tokenizer, errors
 
-TEXTS = ["", "The tower stands in Paris.", "caf\u00e9 \u672a\u627e\u5230 \U0001f600\u200d\U0001f525",
-         "a\0b", "  x\n\n\ty ", "<search> tower</search>"]
+TEXTS = [
+    "",
+    "The tower stands in Paris.",
+    "caf\u00e9 \u672a\u627e\u5230 \U0001f600\u200d\U0001f525",
+    "a\0b",
+    "  x\n\n\ty ",
+    "<search> tower</search>",
+]
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -43,7 +49,8 @@ def test_chat(tokenizer):
     assert plain.count(end) == 1  # what a user writes is text
     assert tokenizer.chat_ids(messages, added=True).count(end) == 2
     assert "<think>\n\n</think>" in tokenizer.chat(
-        messages, generation_prompt=True, thinking=False)
+        messages, generation_prompt=True, thinking=False
+    )
     with pytest.raises(errors.Error):
         tokenizer.chat([{"role": "nobody", "content": "x"}])
 
@@ -60,7 +67,7 @@ def test_arguments(tokenizer):
     with pytest.raises(TypeError):
         tokenizer.decode([1.5])
     assert tokenizer.decode(i for i in tokenizer.encode("abc")) == "abc"
-    assert tokenizer.decode([10 ** 6]) == ""
+    assert tokenizer.decode([10**6]) == ""
 
 
 def test_save(tokenizer, tmp_path):

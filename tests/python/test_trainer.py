@@ -8,8 +8,9 @@ import threading
 
 import pytest
 
+from searchr1 import Model, Query, Trainer, advantage, errors, reward
+
 import tiny
-from searchr1 import Model, Query, RewardSet, Trainer, advantage, errors, reward
 
 SEED_NAMES = ["loss", "kl_div", "avg_reward", "beta", "avg_tokens", "search_trajectories"]
 
@@ -20,14 +21,21 @@ def brief(trajectories):
 
 @pytest.fixture()
 def settings(model_folder, tmp_path):
-    return tiny.config(model_folder, train_file=tiny.questions(tmp_path / "train.jsonl"),
-                       out=tmp_path / "run", max_steps=3, save_interval=1)
+    return tiny.config(
+        model_folder,
+        train_file=tiny.questions(tmp_path / "train.jsonl"),
+        out=tmp_path / "run",
+        max_steps=3,
+        save_interval=1,
+    )
 
 
 def test_seed_operations_one_by_one(settings):
     """generate -> check -> total reward -> advantages -> recompute -> K3 -> update."""
     with Trainer(settings, search=tiny.engine) as trainer:
-        group = trainer.rollout.generate([Query("Where?", ["Paris"])], group_size=8, seed=2)
+        group = trainer.rollout.generate(
+            [Query("Where?", ["Paris"])], group_size=8, seed=2
+        )
         for t in group:
             form = reward.check_format(t.generated_text)
             answer = reward.check_answer(t.final_answer, t.ground_truths)
@@ -41,7 +49,9 @@ def test_seed_operations_one_by_one(settings):
         after = trainer.rollout.log_probs(group)
         moved = [(b - a).sum() * t.advantage for t, a, b in zip(group, before, after)]
         assert sum(moved) > 0  # what was better than the group is likelier now
-        assert report.trained == 8 and report.policy_tokens == sum(t.policy_count for t in group)
+        assert report.trained == 8 and report.policy_tokens == sum(
+            t.policy_count for t in group
+        )
 
 
 def test_update_wants_advantages(settings):
@@ -52,7 +62,9 @@ def test_update_wants_advantages(settings):
 
 
 def test_train_step(settings):
-    with Trainer(settings, search=tiny.engine, rewards={"brief": (brief, 0.1)}) as trainer:
+    with Trainer(
+        settings, search=tiny.engine, rewards={"brief": (brief, 0.1)}
+    ) as trainer:
         report, group = trainer.train_step([Query("Where?", ["Paris"])], group_size=6)
         assert all(isinstance(getattr(report, name), float) for name in SEED_NAMES)
         assert len(group) == report.trajectories == 6 and report.step == 1
@@ -64,14 +76,18 @@ def test_train_step(settings):
         wanted = advantage.group([t.reward for t in group])
         assert [t.advantage for t in group] == pytest.approx(wanted)
         assert report.rollout_diff_max < 1e-4 and trainer.steps_done == 1
-        assert len(trainer.train_step([Query("Where?", ["Paris"])])[1]) == 4  # as configured
+        assert (
+            len(trainer.train_step([Query("Where?", ["Paris"])])[1]) == 4
+        )  # as configured
 
 
 def test_run_and_resume_give_the_same_bits(model_folder, tmp_path):
     questions = tiny.questions(tmp_path / "train.jsonl")
     weights = []
     for name, stop_after in (("whole", None), ("cut", 2)):
-        keys = dict(train_file=questions, out=tmp_path / name, max_steps=4, save_interval=1)
+        keys = dict(
+            train_file=questions, out=tmp_path / name, max_steps=4, save_interval=1
+        )
         seen, notes = [], []
 
         def on_step(report, planned):
@@ -79,7 +95,9 @@ def test_run_and_resume_give_the_same_bits(model_folder, tmp_path):
             if report.step == stop_after:
                 trainer.stop()
 
-        trainer = Trainer(tiny.config(model_folder, **keys), tiny.engine, {"brief": brief})
+        trainer = Trainer(
+            tiny.config(model_folder, **keys), tiny.engine, {"brief": brief}
+        )
         with trainer:
             assert (trainer.steps_done, trainer.steps_planned) == (0, 4)
             if stop_after:
@@ -89,7 +107,9 @@ def test_run_and_resume_give_the_same_bits(model_folder, tmp_path):
                 trainer.run(step=on_step, note=notes.append)
                 assert any("checkpoint" in line for line in notes)
         if stop_after:
-            with Trainer.resume(tmp_path / name, tiny.engine, {"brief": brief}) as trainer:
+            with Trainer.resume(
+                tmp_path / name, tiny.engine, {"brief": brief}
+            ) as trainer:
                 assert trainer.steps_done == stop_after
                 assert os.path.samefile(trainer.run_folder, tmp_path / name)
                 trainer.run(step=on_step)
@@ -101,10 +121,14 @@ def test_run_and_resume_give_the_same_bits(model_folder, tmp_path):
 
 
 def test_validation(settings, tmp_path):
-    settings.update(validation_file=tiny.questions(tmp_path / "v.jsonl", 4), validate_interval=2)
+    settings.update(
+        validation_file=tiny.questions(tmp_path / "v.jsonl", 4), validate_interval=2
+    )
     seen, phases = [], []
     with Trainer(settings, tiny.engine) as trainer:
-        trainer.run(validation=lambda *v: seen.append(v), phase=lambda *p: phases.append(p))
+        trainer.run(
+            validation=lambda *v: seen.append(v), phase=lambda *p: phases.append(p)
+        )
     ((step, evaluation),) = seen
     assert step == 2 and evaluation.total.rows == 4
     assert ("validation", 4, 4) in phases
@@ -129,7 +153,9 @@ def test_exceptions_end_a_run(settings, where):
 @pytest.mark.parametrize("where", ["search", "reward"])
 def test_exceptions_end_a_step(settings, where):
     rewards = {"mine": fails} if where == "reward" else None
-    with Trainer(settings, fails if where == "search" else tiny.engine, rewards) as trainer:
+    with Trainer(
+        settings, fails if where == "search" else tiny.engine, rewards
+    ) as trainer:
         with pytest.raises(Mine):
             trainer.train_step([Query("Where?", ["Paris"])])
 
@@ -161,11 +187,15 @@ def test_save_model(settings, tmp_path):
     with Trainer(settings, tiny.engine) as trainer:
         trainer.save_model(tmp_path / "out")
         rollout = trainer.rollout
-        assert Model(tmp_path / "out", device="cpu").parameters == rollout.model.parameters
+        assert (
+            Model(tmp_path / "out", device="cpu").parameters == rollout.model.parameters
+        )
 
 
 def test_engine_is_kept_by_the_trainer(settings):
-    trainer = Trainer(settings, lambda queries, k: ["The tower stands in Paris."] * len(queries))
+    trainer = Trainer(
+        settings, lambda queries, k: ["The tower stands in Paris."] * len(queries)
+    )
     gc.collect()
     with trainer:
         _, group = trainer.train_step([Query("Where?", ["Paris"])])

@@ -12,8 +12,16 @@ from searchr1.trajectory import SOURCES
 
 def test_fields(trajectories):
     t = trajectories[0]
-    assert (t.query, t.query_id, t.data_source, t.sample) == ("Where is it?", "a", "towers", 0)
-    assert trajectories[5].ground_truths == ["Paris", "Lutetia"] and trajectories[5].sample == 1
+    assert (t.query, t.query_id, t.data_source, t.sample) == (
+        "Where is it?",
+        "a",
+        "towers",
+        0,
+    )
+    assert (
+        trajectories[5].ground_truths == ["Paris", "Lutetia"]
+        and trajectories[5].sample == 1
+    )
     assert t.group_key == trajectories[3].group_key != trajectories[4].group_key
     assert t.stop_reason == "answer" and t.temperature == 1.0 and t.weights_version == 0
     assert len(t) == t.prompt_count + t.policy_count + t.environment_count
@@ -30,7 +38,9 @@ def test_views_are_right(trajectories, tokenizer):
         assert t.policy_mask.sum() == m and not t.policy_mask[:p].any()
         assert (t.policy_positions == np.flatnonzero(t.policy_mask)).all()
         assert (t.policy_log_probs == t.log_probs[t.policy_positions]).all()
-        assert (t.log_probs[t.policy_mask == 0] == 0).all() and (t.policy_log_probs <= 0).all()
+        assert (t.log_probs[t.policy_mask == 0] == 0).all() and (
+            t.policy_log_probs <= 0
+        ).all()
         assert (np.diff(t.turns) >= 0).all() and len(t.turns) == n
         assert len(t.text_ends) == n - p
         assert t.text_ends[-1] == len(t.generated_text.encode())
@@ -70,7 +80,12 @@ def test_steps_segments_searches(trajectories):
     assert [s.source for s in t.segments] == ["policy", "environment", "policy"]
     assert t.segments[1].body.strip() == "The tower stands in Paris."
     (search,) = t.searches
-    assert (search.query, search.status, search.hits, search.hit_ids) == ("tower", "ok", 1, ("1",))
+    assert (search.query, search.status, search.hits, search.hit_ids) == (
+        "tower",
+        "ok",
+        1,
+        ("1",),
+    )
     assert t.final_answer in ("Paris", "Rome")
 
 

@@ -28,20 +28,30 @@ SHAPE = {
     "rope_theta": 10000.0,
     "tie_word_embeddings": False,
 }
-TAGS = [f"<{slash}{tag}>" for tag in ("think", "search", "information", "answer")
-        for slash in ("", "/")]
+TAGS = [
+    f"<{slash}{tag}>"
+    for tag in ("think", "search", "information", "answer")
+    for slash in ("", "/")
+]
 WORDS = [*TAGS, " tower", " Paris", " Rome"]
 SEARCHER = [  # searches for the tower, reads, answers right or wrong
-    ("", "<search>"), ("<search>", " tower"), (" tower", "</search>"),
-    ("</information>", "<answer>"), ("<answer>", " Paris"), ("<answer>", " Rome"),
-    (" Paris", "</answer>"), (" Rome", "</answer>"),
+    ("", "<search>"),
+    ("<search>", " tower"),
+    (" tower", "</search>"),
+    ("</information>", "<answer>"),
+    ("<answer>", " Paris"),
+    ("<answer>", " Rome"),
+    (" Paris", "</answer>"),
+    (" Rome", "</answer>"),
 ]
 
 
 def make(folder, rules=SEARCHER, gain=12.0):
     """Write tokenizer and model into folder."""
     texts = ["user assistant question answer The tower stands in Paris. Rome is old."] * 2
-    tokenizer = searchr1.Tokenizer.train(texts, folder, vocab_size=340, added_tokens=WORDS)
+    tokenizer = searchr1.Tokenizer.train(
+        texts, folder, vocab_size=340, added_tokens=WORDS
+    )
     with searchr1.Model.random(SHAPE, seed=7, device="cpu", dtype="fp32") as model:
         model.save(folder)
     _teach(Path(folder) / "model.safetensors", tokenizer, rules, gain)
@@ -56,7 +66,10 @@ def _teach(path, tokenizer, rules, gain):
     data = bytearray(path.read_bytes())
     (header_size,) = struct.unpack("<Q", data[:8])
     header = json.loads(data[8 : 8 + header_size])
-    for name, values in (("model.embed_tokens.weight", embedding), ("lm_head.weight", head)):
+    for name, values in (
+        ("model.embed_tokens.weight", embedding),
+        ("lm_head.weight", head),
+    ):
         begin, end = (8 + header_size + at for at in header[name]["data_offsets"])
         data[begin:end] = values.tobytes()
     path.write_bytes(data)
@@ -72,12 +85,26 @@ def _id(tokenizer, word):
 
 def config(model, **keys):
     """Settings of the tests."""
-    return searchr1.Config({
-        "model_name_or_path": model, "device": "cpu", "workers": 1, "threads": 1,
-        "prompt_template": "none", "search_engine": "mock", "document_format": "plain",
-        "max_tokens": 24, "max_turns": 2, "group_size": 4, "batch_size": 2, "max_rows": 16,
-        "update_times": 2, "learning_rate": 1e-3, "seed": 11, **keys,
-    })
+    return searchr1.Config(
+        {
+            "model_name_or_path": model,
+            "device": "cpu",
+            "workers": 1,
+            "threads": 1,
+            "prompt_template": "none",
+            "search_engine": "mock",
+            "document_format": "plain",
+            "max_tokens": 24,
+            "max_turns": 2,
+            "group_size": 4,
+            "batch_size": 2,
+            "max_rows": 16,
+            "update_times": 2,
+            "learning_rate": 1e-3,
+            "seed": 11,
+            **keys,
+        }
+    )
 
 
 def engine(queries, top_k):
@@ -87,7 +114,14 @@ def engine(queries, top_k):
 
 def questions(path, n=8):
     """A file of questions for a run."""
-    rows = ({"id": f"q{i}", "question": f"Where is tower {i}?", "golden_answers": ["Paris"],
-             "data_source": "towers"} for i in range(n))
+    rows = (
+        {
+            "id": f"q{i}",
+            "question": f"Where is tower {i}?",
+            "golden_answers": ["Paris"],
+            "data_source": "towers",
+        }
+        for i in range(n)
+    )
     Path(path).write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path

@@ -1,18 +1,18 @@
-"""Arrays between Python and C: numpy's where it is installed, else array and memoryview."""
+"""Arrays between Python and C: numpy's where it is there, else array's."""
 
 from __future__ import annotations
 
 import array
 import ctypes
 from ctypes import c_double, c_float, c_int32, c_int64, c_uint8, c_uint32, c_uint64
-from typing import Any, Iterable, Optional, Tuple
+from typing import Any, Dict, Iterable, Optional, Tuple
 
 try:
     import numpy
 except ImportError:  # everything works without, on plain Python arrays
     numpy = None  # type: ignore[assignment]
 
-CODES = {
+CODES: Dict[Any, Any] = {
     c_double: "d",
     c_float: "f",
     c_int32: "i",
@@ -24,7 +24,7 @@ CODES = {
 
 
 def view(address: Optional[int], kind: Any, n: int, owner: Any) -> Any:
-    """The n numbers at an address without a copy, read-only; owner lives as long as they."""
+    """The n numbers at an address without a copy, read-only. owner is kept alive."""
     if not address or n == 0:
         return empty(kind, 0)
     buffer = (kind * n).from_address(address)
@@ -36,7 +36,7 @@ def view(address: Optional[int], kind: Any, n: int, owner: Any) -> Any:
 def copy(address: Optional[int], kind: Any, n: int) -> Any:
     """A copy of the n numbers at an address."""
     result = empty(kind, n)
-    if n:
+    if address and n:
         ctypes.memmove(pointer(result, kind), address, n * ctypes.sizeof(kind))
     return result
 
@@ -64,8 +64,10 @@ def as_array(values: Iterable[Any], kind: Any) -> Any:
 
 
 def pointer(values: Any, kind: Any) -> Any:
-    """The address of an array made here, as ctypes wants it; the array must stay alive."""
-    address = values.buffer_info()[0] if isinstance(values, array.array) else values.ctypes.data
+    """The address of an array made here, for ctypes; the array must stay alive."""
+    address = (
+        values.buffer_info()[0] if isinstance(values, array.array) else values.ctypes.data
+    )
     return ctypes.cast(address, ctypes.POINTER(kind))
 
 

@@ -1,15 +1,17 @@
 """Python functions that the library calls.
 
-The library may call from any of its threads; ctypes takes the GIL for the call. Long-lived
-functions (engines, rewards, environments) are reached through thunks that are made once
-and never go away: `self` is a key of `_owned`, which the library gives back by `destroy`.
+The library may call from any of its threads; ctypes takes the GIL for the call. Functions
+that live long (engines, rewards, environments) are reached through thunks that are made
+once and never go away: `self` is a key of `_owned`, given back by `destroy`.
 """
 
 from __future__ import annotations
 
 import itertools
+import signal
+import threading
 from contextlib import contextmanager
-from typing import Any, Dict, Iterator, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from ._lib import lib
 from ._structs import DestroyFn
@@ -27,7 +29,7 @@ def own(thing: Any) -> int:
 
 
 def disown(key: int) -> None:
-    """Forget a thing that the library did not take."""
+    """Forget a thing: the library has no more use for it, or did not take it."""
     _owned.pop(key, None)
 
 
@@ -36,17 +38,39 @@ def owned(key: int) -> Any:
     return _owned[key]
 
 
-@DestroyFn
-def destroy(key: int) -> None:
-    """ops->destroy of everything made here."""
-    _owned.pop(key, None)
+destroy = DestroyFn(disown)  # ops->destroy of everything made here
+
+
+@contextmanager
+def interrupts(first: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C calls `first`; only the second one raises KeyboardInterrupt on the spot.
+
+    Raised on the way into a callback, where ctypes drops exceptions, it would be lost.
+    """
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    seen: List[int] = []
+
+    def handle(number: int, frame: Any) -> None:
+        if seen:
+            raise KeyboardInterrupt
+        seen.append(number)
+        first()
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Carrier:
     """Brings what a callback raised back to the call that ran it.
 
     Also when the library went on without the callback's result, as it does after a failed
-    search: an exception is never lost. others: carriers whose callbacks run in such calls.
+    search: an exception is never lost. others: carriers whose callbacks run in it too.
     """
 
     def __init__(self, *others: Optional[Carrier]) -> None:
@@ -55,14 +79,23 @@ class Carrier:
 
     def fail(self, error: BaseException) -> int:
         """In a callback: keep the exception; returns the status to give the library."""
-        if self.raised is None:
-            self.raised = error
+        self._keep(error)
         text = f"{type(error).__name__}: {error}".encode("utf-8", "replace")
         return int(lib.sr1_set_error(CallbackError.status, text.replace(b"\0", b"?")))
 
+    def _keep(self, error: BaseException) -> None:
+        if self.raised is None:
+            self.raised = error
+
     def run(self, function: Any, *arguments: Any) -> int:
-        """In a callback: call function; 0, or the status for what it raised."""
+        """In a callback: call function (None: nothing), unless something was raised
+        before; 0, or the status for what was raised."""
+        before = self.pending()
+        if before is not None:
+            return self.fail(before)
         try:
+            if function is None:
+                return 0
             function(*arguments)
         except BaseException as error:  # noqa: B902 - KeyboardInterrupt too goes back
             return self.fail(error)
@@ -82,10 +115,12 @@ class Carrier:
         return error
 
     @contextmanager
-    def call(self) -> Iterator[None]:
-        """Around a call of the library: raises what its callbacks raised."""
+    def call(self, interrupted: Optional[Callable[[], None]] = None) -> Iterator[None]:
+        """Around a call of the library: raises what its callbacks raised. Ctrl-C calls
+        `interrupted`, or is a KeyboardInterrupt at the next callback or at the end."""
         try:
-            yield
+            with interrupts(interrupted or (lambda: self._keep(KeyboardInterrupt()))):
+                yield
         except Error:
             error = self._take()
             if error is None:

@@ -51,14 +51,15 @@ from ._structs import (
     SearchOps,
     StepReport,
     TextSegment,
-    TokenStep,
     TokenizerTrainOptions,
+    TokenStep,
     WorldOptions,
     WorldProgressFn,
 )
 
 STATUS = object()
 
+# fmt: off
 FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     # base.h
     "sr1_last_error": (c_char_p,),

@@ -20,7 +20,7 @@ def make(function: Callable[..., Any], *arguments: Any) -> int:
 
 
 class Handle:
-    """An object of the library: freed by close(), at the end of `with`, or when collected.
+    """An object of the library: freed by close(), at the end of `with` or when collected.
 
     ctypes takes it for the C pointer. With an owner the object is borrowed from it.
     """

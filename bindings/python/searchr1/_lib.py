@@ -1,8 +1,8 @@
 """Find libsearchr1.so, load it, and tell ctypes the type of every function.
 
-Looked for, in this order: the file that the environment variable SR1_LIBRARY names, beside
-this package, in the build folders of the checkout this package lies in, and where the
-system's loader looks.
+Looked for, in this order: the file that the environment variable SR1_LIBRARY names,
+beside this package, in the build folders of the checkout this package lies in, and
+where the system's loader looks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ def _candidates() -> Iterator[str]:
     yield from (str(here / name) for name in (NAME, SONAME) if (here / name).exists())
     if len(here.parents) > 2 and (here.parents[2] / "meson.build").exists():
         root = here.parents[2]
-        built = sorted(root.glob(f"build*/lib/abi/{NAME}"), key=os.path.getmtime, reverse=True)
+        built = sorted(
+            root.glob(f"build*/lib/abi/{NAME}"), key=os.path.getmtime, reverse=True
+        )
         built.sort(key=lambda path: path.parents[2].name != "build")
         yield from map(str, built)
     yield SONAME
@@ -45,8 +47,8 @@ def _open() -> ctypes.CDLL:
         except OSError as error:
             tried.append(f"  {path}: {error}")
     raise ImportError(
-        f"{NAME} cannot be loaded; build it (tools/build), install it where the loader looks, "
-        "or name the file in SR1_LIBRARY. Tried:\n" + "\n".join(tried)
+        f"{NAME} cannot be loaded; build it (tools/build), install it where the loader "
+        "looks, or name the file in SR1_LIBRARY. Tried:\n" + "\n".join(tried)
     )
 
 
@@ -77,4 +79,4 @@ _declare(lib)
 
 def version() -> str:
     """Version of the library, "0.1.0"."""
-    return lib.sr1_version().decode()
+    return str(lib.sr1_version().decode())

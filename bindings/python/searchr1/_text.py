@@ -54,7 +54,7 @@ def text_at(address: Optional[int], length: int) -> str:
 
 
 def take(memory: c_void_p, length: Optional[int] = None) -> str:
-    """Copy text that the caller has to free, and free it. length in bytes; None: to NUL."""
+    """Copy text that the caller frees, and free it. length in bytes; None: to NUL."""
     try:
         return decode(ctypes.string_at(memory, -1 if length is None else length))
     finally:

@@ -1,4 +1,4 @@
-"""How much better than its group each trajectory did, and how far two policies are apart."""
+"""How much better than its group each trajectory did, and how far policies are apart."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EPS = 1e-8  # added to the standard deviation
 
 
 def group(rewards: Sequence[float], eps: float = EPS) -> Any:
-    """(reward - mean) / (std + eps) of one group: float64 [n]. Zeros when all are equal."""
+    """(reward - mean) / (std + eps) of one group: float64 [n]. Equal rewards: zeros."""
     data, pointer = _arrays.given(rewards, c_double)
     out = _arrays.empty(c_double, len(data))
     lib.sr1_advantage_group(pointer, len(data), eps, _arrays.pointer(out, c_double))
@@ -60,7 +60,7 @@ def names() -> List[str]:
 
 
 def dead_groups(rewards: Sequence[float], groups: Sequence[int]) -> Tuple[Any, int, int]:
-    """(dead, groups, dead groups): uint8 [n], 1 where a trajectory's group cannot teach."""
+    """(dead, groups, dead groups): uint8 [n], 1 where a group cannot teach."""
     held, reward_pointer = _arrays.given(rewards, c_double)
     keys, key_pointer = _arrays.given(groups, c_uint64, len(held))
     dead, n_groups, n_dead = _arrays.empty(c_uint8, len(held)), c_size_t(), c_size_t()
@@ -77,7 +77,9 @@ def dead_groups(rewards: Sequence[float], groups: Sequence[int]) -> Tuple[Any, i
 
 def kl_k3(old_log_probs: Sequence[float], new_log_probs: Sequence[float]) -> float:
     """Mean k3 estimate of KL(old || new), nats per token. float32 arrays as they are."""
-    single = all(getattr(a, "dtype", None) == "float32" for a in (old_log_probs, new_log_probs))
+    single = all(
+        getattr(a, "dtype", None) == "float32" for a in (old_log_probs, new_log_probs)
+    )
     kind = c_float if single else c_double
     function = lib.sr1_kl_k3_f32 if single else lib.sr1_kl_k3
     old, old_pointer = _arrays.given(old_log_probs, kind)

@@ -5,7 +5,17 @@ from __future__ import annotations
 import math
 from ctypes import byref, c_char_p, c_double, c_int32, c_int64, c_void_p
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Mapping, MutableMapping, Optional, Tuple, Union
+from typing import (
+    Any,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    MutableMapping,
+    Optional,
+    Tuple,
+    Union,
+)
 
 from ._handle import Handle, make
 from ._lib import lib
@@ -171,4 +181,6 @@ def as_config(source: Union[Config, PathLike, Mapping[str, Any]]) -> Config:
 def key_help(name: Optional[str] = None) -> str:
     """A line of help for a key, or for all of them."""
     keys = KEYS.values() if name is None else [KEYS[name]]
-    return "\n".join(f"{k.name} ({k.type}, {k.default or 'empty'}): {k.help}" for k in keys)
+    return "\n".join(
+        f"{k.name} ({k.type}, {k.default or 'empty'}): {k.help}" for k in keys
+    )

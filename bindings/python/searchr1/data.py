@@ -43,8 +43,8 @@ def _row(pointer: int) -> Row:
 class Dataset(Handle):
     """The rows of .jsonl, .json and .csv files, in order; they are read when asked for.
 
-        for row in Dataset("train.jsonl"):
-            print(row.question, row.answers)
+    for row in Dataset("train.jsonl"):
+        print(row.question, row.answers)
     """
 
     _free = "sr1_dataset_free"
@@ -75,8 +75,8 @@ class Dataset(Handle):
     def part(
         self, name: str, validation: float = 0.0, test: float = 0.0, seed: int = 0
     ) -> Dataset:
-        """"train", "validation" or "test" of a seeded split by these fractions. A row stays
-        in its part when others are added."""
+        """A part of a seeded split by these fractions: "train", "validation" or "test".
+        A row stays in its part when others are added."""
         other = Dataset.__new__(Dataset)
         pointer = make(lib.sr1_dataset_split, self, validation, test, seed, PARTS[name])
         Handle.__init__(other, pointer)

@@ -29,8 +29,8 @@ ActFunction = Callable[[List[Action]], Sequence[str]]
 
 
 class Environment(Handle):
-    """"search" (each action is a query to an engine) or "none", or a Python function from
-    the actions of a turn to the text of each answer."""
+    """What answers actions: "search" (each is a query to an engine), "none", or a Python
+    function from the actions of a turn to the text of each answer."""
 
     _free = "sr1_env_free"
 
@@ -52,7 +52,9 @@ class Environment(Handle):
         engine = as_search(search)
         self._carrier = _callbacks.Carrier(engine.carrier if engine else None)
         if not callable(kind):
-            super().__init__(make(lib.sr1_env_open, terminated(kind), engine, byref(options)))
+            super().__init__(
+                make(lib.sr1_env_open, terminated(kind), engine, byref(options))
+            )
             return
         ops = EnvOps(name=terminated(name), act=_act, destroy=_callbacks.destroy)
         key = _callbacks.own((kind, self._carrier))
@@ -75,10 +77,12 @@ class Environment(Handle):
         return take(text, n.value)
 
 
-@ActFn
-def _act(key: int, actions: Any, n: int, sink: int) -> int:
+def _called(key: int, actions: Any, n: int, sink: int) -> int:
     function, carrier = _callbacks.owned(key)
     return int(carrier.run(_answer, function, actions[:n], sink))
+
+
+_act = ActFn(_called)
 
 
 def _answer(function: ActFunction, addresses: List[int], sink: int) -> None:

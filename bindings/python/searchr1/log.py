@@ -14,10 +14,12 @@ LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING)
 _logger: Optional[logging.Logger] = None
 
 
-@LogFn
-def _receive(user: Any, level: int, text: bytes) -> None:
+def _send(user: Any, level: int, text: bytes) -> None:
     if _logger is not None:
         _logger.log(LEVELS[level], "%s", decode(text))
+
+
+_receive = LogFn(_send)
 
 
 def send_to(logger: Optional[logging.Logger]) -> None:

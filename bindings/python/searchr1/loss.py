@@ -26,7 +26,9 @@ class Loss:
 
 def _run(function: Any, options: _structs.LossOptions, n: int, **inputs: Any) -> Loss:
     held = {k: _arrays.given(v, c_float, n) for k, v in inputs.items() if v is not None}
-    batch = _structs.LossBatch(n=n, **{name: pointer for name, (_, pointer) in held.items()})
+    batch = _structs.LossBatch(
+        n=n, **{name: pointer for name, (_, pointer) in held.items()}
+    )
     gradient, report = _arrays.empty(c_float, n), _structs.LossReport()
     pointer = _arrays.pointer(gradient, c_float)
     function(byref(batch), byref(options), pointer, byref(report))
@@ -57,7 +59,9 @@ def grpo(
     )
 
 
-def nll(new_log_probs: Sequence[float], weights: Optional[Sequence[float]] = None) -> Loss:
+def nll(
+    new_log_probs: Sequence[float], weights: Optional[Sequence[float]] = None
+) -> Loss:
     """The loss of imitation: the weighted sum of -new_log_probs [n]."""
     return _run(
         lib.sr1_loss_nll,

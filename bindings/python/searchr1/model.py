@@ -14,8 +14,8 @@ from ._text import PathLike, decode, optional, path_bytes, terminated
 
 
 class Model(Handle):
-    """A model on a device. device: "auto", "cpu", "cuda", "cuda:1"; dtype: "fp32", "bf16",
-    "fp16" or None (fp32 on the CPU, else bf16)."""
+    """A model on a device. device: "auto", "cpu", "cuda", "cuda:1"; dtype: "fp32",
+    "bf16", "fp16" or None (fp32 on the CPU, else bf16)."""
 
     _free = "sr1_model_free"
 
@@ -48,7 +48,9 @@ class Model(Handle):
         options = ModelOptions(
             device=optional(device), dtype=optional(dtype), init=optional(init)
         )
-        return cls._of(make(lib.sr1_model_new_random, terminated(text), seed, byref(options)))
+        return cls._of(
+            make(lib.sr1_model_new_random, terminated(text), seed, byref(options))
+        )
 
     @classmethod
     def _of(cls, pointer: int, owner: Optional[Handle] = None) -> Model:
@@ -108,10 +110,10 @@ class Model(Handle):
 
     @property
     def dtype(self) -> str:
-        """"fp32", "bf16" or "fp16"."""
+        """ "fp32", "bf16" or "fp16"."""
         return decode(lib.sr1_model_dtype(self))
 
     @property
     def device(self) -> str:
-        """"cpu", "cuda:0", ..."""
+        """ "cpu", "cuda:0", ..."""
         return decode(lib.sr1_model_device(self))

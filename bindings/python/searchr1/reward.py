@@ -6,8 +6,7 @@ from ctypes import byref, c_double, c_int32, c_size_t, c_void_p, pointer
 from dataclasses import dataclass
 from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _arrays, _callbacks
-from . import _structs
+from . import _arrays, _callbacks, _structs
 from ._handle import Handle, make
 from ._lib import lib
 from ._structs import RewardOps, RewardOptions, ScoreFn
@@ -137,8 +136,8 @@ def rouge_l(answer: Text, truths: Truths) -> float:
 class RewardSet(Handle):
     """A weighted sum of rewards: known ones by name, and Python functions.
 
-        rewards = RewardSet(["exact_match"], [1.0])
-        rewards.add("brief", lambda trajectories: [-t.policy_count for t in trajectories], 0.01)
+    rewards = RewardSet(["exact_match"], [1.0])
+    rewards.add("brief", lambda ts: [-t.policy_count for t in ts], 0.01)
     """
 
     _free = "sr1_reward_set_free"
@@ -150,7 +149,7 @@ class RewardSet(Handle):
         protocol: Optional[str] = None,
         scales: Optional[Scales] = None,
     ) -> None:
-        """rewards: of format, answer, exact_match, sub_match, f1. weights: None: all 1."""
+        """rewards: of format, answer, exact_match, sub_match, f1. weights None: all 1."""
         options = RewardOptions(
             rewards=terminated(",".join(rewards)),
             weights=None if weights is None else ",".join(map(repr, weights)).encode(),
@@ -161,8 +160,8 @@ class RewardSet(Handle):
         self._carrier = _callbacks.Carrier()
 
     def add(self, name: str, function: RewardFunction, weight: float = 1.0) -> None:
-        """Add a function from trajectories to one number each. What it raises comes out of
-        score and apply."""
+        """Add a function from trajectories to one number each. What it raises comes out
+        of score and apply."""
         add_reward(lib.sr1_reward_set_add, self, self._carrier, name, function, weight)
 
     @property
@@ -200,7 +199,7 @@ def add_reward(
     weight: float,
 ) -> None:
     """Give a Python reward to a set or a trainer by its function `add`."""
-    ops = RewardOps(name=terminated(name), score=_call, destroy=_callbacks.destroy)
+    ops = RewardOps(name=terminated(name), score=_score_thunk, destroy=_callbacks.destroy)
     key = _callbacks.own((function, carrier))
     try:
         add(target, byref(ops), key, weight)
@@ -209,22 +208,26 @@ def add_reward(
         raise
 
 
-@ScoreFn
-def _call(key: int, trajectories: Any, n: int, out: Any) -> int:
+def _called(key: int, trajectories: Any, n: int, out: Any) -> int:
     function, carrier = _callbacks.owned(key)
     return int(carrier.run(_fill, function, trajectories[:n], out))
+
+
+_score_thunk = ScoreFn(_called)
 
 
 def _fill(function: RewardFunction, addresses: List[int], out: Any) -> None:
     scores = function([Trajectory._retained(address) for address in addresses])
     if len(scores) != len(addresses):
-        raise ValueError(f"{len(scores)} rewards were given to {len(addresses)} trajectories")
+        raise ValueError(
+            f"{len(scores)} rewards were given to {len(addresses)} trajectories"
+        )
     for i, score in enumerate(scores):
         out[i] = float(score)
 
 
 def as_rewards(
-    rewards: Mapping[str, Union[RewardFunction, Tuple[RewardFunction, float]]]
+    rewards: Mapping[str, Union[RewardFunction, Tuple[RewardFunction, float]]],
 ) -> List[Tuple[str, RewardFunction, float]]:
     """{"name": function} or {"name": (function, weight)} as (name, function, weight)."""
     pairs = {k: v if isinstance(v, tuple) else (v, 1.0) for k, v in rewards.items()}

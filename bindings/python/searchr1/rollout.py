@@ -89,7 +89,9 @@ def read_evaluation(pointer: Any) -> Evaluation:
     for i in range(lib.sr1_evaluation_count(pointer)):
         scores = _structs.EvalScores()
         lib.sr1_evaluation_scores(pointer, i, byref(scores))
-        found.append(Scores(**dict(scores.as_dict(), data_source=decode(scores.data_source))))
+        found.append(
+            Scores(**dict(scores.as_dict(), data_source=decode(scores.data_source)))
+        )
     return Evaluation(found[0], {scores.data_source: scores for scores in found[1:]})
 
 
@@ -105,8 +107,8 @@ class Rollout(Handle):
         tokenizer: Optional[Tokenizer] = None,
         search: Any = None,
     ) -> None:
-        """None: opened as the configuration says. search: a Search, or a Python engine (see
-        PythonSearch)."""
+        """None: opened as the configuration says. search: a Search, or a Python engine
+        (see PythonSearch)."""
         engine = as_search(search)
         self.carrier = _callbacks.Carrier(engine.carrier if engine else None)
         super().__init__(
@@ -139,8 +141,8 @@ class Rollout(Handle):
         progress: Optional[Progress] = None,
         text: Optional[Callable[[int, str, str], Any]] = None,
     ) -> List[Trajectory]:
-        """group_size trajectories for each query, query by query. max_tokens: sampled tokens
-        a trajectory (0: as configured). text(index, source, piece): the text as it appears.
+        """group_size trajectories for each query, query by query. max_tokens: sampled
+        tokens a trajectory (0: as configured). text(index, source, piece): as it appears.
         """
         carrier = _callbacks.Carrier(self.carrier, *self.carrier.others)
 
@@ -161,7 +163,7 @@ class Rollout(Handle):
             lib.sr1_rollout_generate(
                 self, c_queries(queries), len(queries), byref(options), out
             )
-        return [Trajectory(pointer) for pointer in out]
+        return [Trajectory(pointer) for pointer in out if pointer]
 
     def log_probs(self, trajectories: Sequence[Trajectory]) -> List[Any]:
         """Log-probs of each trajectory's policy tokens under the present weights, nats:
@@ -193,7 +195,7 @@ class Rollout(Handle):
         carrier = _callbacks.Carrier(self.carrier, *self.carrier.others)
 
         def tell(user: int, pointer: int) -> int:
-            return carrier.run(lambda: trajectory(Trajectory._retained(pointer)))
+            return carrier.run(trajectory, Trajectory._retained(pointer))
 
         options = EvalOptions(
             max_rows=max_rows,
@@ -215,9 +217,6 @@ def _progress(carrier: _callbacks.Carrier, progress: Optional[Progress]) -> Any:
     """The caller's progress; stops the call as soon as an engine has raised."""
 
     def tell(user: int, finished: int, total: int, tokens: int) -> int:
-        error = carrier.pending()
-        if error is not None:
-            return carrier.fail(error)
-        return carrier.run(progress, finished, total, tokens) if progress else 0
+        return carrier.run(progress, finished, total, tokens)
 
     return tell

@@ -48,7 +48,7 @@ class Result:
 
 
 # What a Python engine answers to one query: hits, best first, each a Hit, a mapping with
-# its fields, or the contents alone; an exception object for a query that failed by itself.
+# its fields, or the contents alone; an exception object for a query that failed alone.
 Answer = Union[str, Exception, Sequence[Union[Hit, Mapping[str, Any], str]], None]
 SearchFunction = Callable[[List[str], int], Sequence[Answer]]
 
@@ -58,7 +58,9 @@ class Search(Handle):
 
     _free = "sr1_search_free"
 
-    def __init__(self, pointer: int, carrier: Optional[_callbacks.Carrier] = None) -> None:
+    def __init__(
+        self, pointer: int, carrier: Optional[_callbacks.Carrier] = None
+    ) -> None:
         super().__init__(pointer)
         self.carrier = carrier or _callbacks.Carrier()
 
@@ -79,7 +81,7 @@ class Search(Handle):
         lib.sr1_search_set_cache(self, max_bytes)
 
     def set_threads(self, threads: int) -> None:
-        """Spread a batch over threads, where the engine allows it (0: one a processor)."""
+        """Spread a batch over threads, where the engine allows it (0: one a core)."""
         lib.sr1_search_set_threads(self, threads)
 
     @property
@@ -166,7 +168,9 @@ def build_bm25(
     options = Bm25BuildOptions(analyzer=optional(analyzer), zstd_level=zstd_level)
     thunk = Bm25ProgressFn(tell) if progress else Bm25ProgressFn()
     with carrier.call():
-        lib.sr1_bm25_build(path_bytes(corpus), path_bytes(index), byref(options), thunk, None)
+        lib.sr1_bm25_build(
+            path_bytes(corpus), path_bytes(index), byref(options), thunk, None
+        )
 
 
 def open_search(config: Union[Config, PathLike, Mapping[str, Any]]) -> Search:
@@ -184,12 +188,15 @@ class PythonSearch(Search):
             return [[Hit("d1", "Paris\\nThe capital of France.")] for query in queries]
 
     The library asks each distinct query once, and makes one call at a time unless
-    concurrent. An exception that the function raises fails the call that searched, rollouts
-    and training included; to fail one query alone, answer it with an exception object (a
+    concurrent. An exception that the function raises fails the call that searched,
+    rollouts and training included; to fail one query alone, answer it with an exception object (a
     TimeoutError counts as a timeout)."""
 
     def __init__(
-        self, engine: Union[SearchFunction, Any], name: str = "python", concurrent: bool = False
+        self,
+        engine: Union[SearchFunction, Any],
+        name: str = "python",
+        concurrent: bool = False,
     ) -> None:
         function = engine if callable(engine) else engine.search
         carrier = _callbacks.Carrier()
@@ -207,19 +214,25 @@ class PythonSearch(Search):
             raise
 
 
-@SearchFn
-def _search(key: int, queries: Any, n: int, top_k: int, sink: int) -> int:
+def _called(key: int, queries: Any, n: int, top_k: int, sink: int) -> int:
     function, carrier = _callbacks.owned(key)
     return int(carrier.run(_answer, function, queries[:n], top_k, sink))
 
 
-def _answer(function: SearchFunction, queries: List[bytes], top_k: int, sink: int) -> None:
+_search = SearchFn(_called)
+
+
+def _answer(
+    function: SearchFunction, queries: List[bytes], top_k: int, sink: int
+) -> None:
     answers = function([decode(query) for query in queries], top_k)
     if len(answers) != len(queries):
         raise ValueError(f"{len(answers)} answers were given to {len(queries)} queries")
     for i, answer in enumerate(answers):
         if isinstance(answer, Exception):
-            status = STATUSES.index("timeout" if isinstance(answer, TimeoutError) else "error")
+            status = STATUSES.index(
+                "timeout" if isinstance(answer, TimeoutError) else "error"
+            )
             lib.sr1_search_sink_status(sink, i, status, _message(answer))
             continue
         hits = [answer] if isinstance(answer, str) else answer or ()
@@ -227,7 +240,9 @@ def _answer(function: SearchFunction, queries: List[bytes], top_k: int, sink: in
             _give(sink, i, k, hit)
 
 
-def _give(sink: int, query: int, rank: int, hit: Union[Hit, Mapping[str, Any], str]) -> None:
+def _give(
+    sink: int, query: int, rank: int, hit: Union[Hit, Mapping[str, Any], str]
+) -> None:
     if isinstance(hit, str):
         hit = Hit(str(rank + 1), hit, 1.0 / (rank + 1))
     elif not isinstance(hit, Hit):
@@ -250,4 +265,6 @@ def _message(error: Exception) -> bytes:
 
 def as_search(engine: Union[Search, SearchFunction, Any, None]) -> Optional[Search]:
     """A Search itself, or an engine made from a Python function or object."""
-    return engine if engine is None or isinstance(engine, Search) else PythonSearch(engine)
+    return (
+        engine if engine is None or isinstance(engine, Search) else PythonSearch(engine)
+    )

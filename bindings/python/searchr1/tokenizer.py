@@ -89,14 +89,18 @@ class Tokenizer(Handle):
         ("special_as_text") or all ("as_text", for text from outside) as plain text."""
         data = encode(text)
         ids, n = c_void_p(), c_size_t()
-        lib.sr1_tokenizer_encode(self, data, len(data), ADDED[added], byref(ids), byref(n))
+        lib.sr1_tokenizer_encode(
+            self, data, len(data), ADDED[added], byref(ids), byref(n)
+        )
         return _take_ids(ids, n.value)
 
     def decode(self, ids: Iterable[int], skip_special: bool = False) -> str:
         """Text of ids; bytes that are no characters give U+FFFD."""
         data, pointer = _arrays.given(ids, c_int32)
         text, n = c_void_p(), c_size_t()
-        lib.sr1_tokenizer_decode(self, pointer, len(data), skip_special, byref(text), byref(n))
+        lib.sr1_tokenizer_decode(
+            self, pointer, len(data), skip_special, byref(text), byref(n)
+        )
         return take(text, n.value)
 
     def stream(self, skip_special: bool = False) -> TokenStream:
@@ -104,8 +108,8 @@ class Tokenizer(Handle):
         return TokenStream(self, skip_special)
 
     def chat(self, messages: Messages, **options: Any) -> str:
-        """The prompt of messages {"role", "content"}. Options: generation_prompt (end with
-        the opening of an answer), thinking (False: the empty think block), added
+        """The prompt of messages {"role", "content"}. Options: generation_prompt (end
+        with the opening of an answer), thinking (False: the empty think block), added
         (recognise added tokens inside contents), tools (a list of descriptions)."""
         text, n = c_void_p(), c_size_t()
         self._chat(messages, byref(text), byref(n), None, None, **options)
@@ -130,7 +134,9 @@ class Tokenizer(Handle):
             add_generation_prompt=generation_prompt,
             no_thinking=not thinking,
             recognise_added=added,
-            tools=None if tools is None else optional(json.dumps(tools, ensure_ascii=False)),
+            tools=None
+            if tools is None
+            else optional(json.dumps(tools, ensure_ascii=False)),
         )
         data = encode(json.dumps(list(map(dict, messages)), ensure_ascii=False))
         lib.sr1_tokenizer_chat_json(self, data, len(data), byref(options), *out)

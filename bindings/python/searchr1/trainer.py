@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
-from contextlib import contextmanager
 from ctypes import byref, c_void_p
 from dataclasses import dataclass
-from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _callbacks, _structs
 from ._handle import Handle, make
@@ -16,6 +13,7 @@ from ._lib import lib
 from ._structs import NoteFn, PhaseFn, RunCallbacks, StepFn, ValidationFn
 from ._text import PathLike, decode, path_bytes
 from .config import Config, as_config
+from .errors import CancelledError
 from .reward import RewardFunction, add_reward, as_rewards
 from .rollout import Evaluation, QueryLike, Rollout, c_queries, read_evaluation
 from .search import as_search
@@ -77,8 +75,8 @@ def _report(report: _structs.StepReport) -> StepReport:
 class Trainer(Handle):
     """A trainer built from a configuration (a Config, a file or a mapping).
 
-        with Trainer("train.yaml", search=my_engine, rewards={"brief": brief}) as trainer:
-            trainer.run(step=lambda report, planned: print(report.step, report.avg_reward))
+    with Trainer("train.yaml", search=my_engine, rewards={"brief": brief}) as trainer:
+        trainer.run(step=lambda report, planned: print(report.step, report.avg_reward))
     """
 
     _free = "sr1_trainer_free"
@@ -90,8 +88,8 @@ class Trainer(Handle):
         rewards: Optional[Rewards] = None,
     ) -> None:
         """search: a Search or a Python engine (see PythonSearch); None: as configured.
-        rewards: {"name": function} or {"name": (function, weight)}, added to the configured
-        ones."""
+        rewards: {"name": function} or {"name": (function, weight)}, added to the
+        configured ones."""
         engine, config = as_search(search), as_config(config)
         self._start(make(lib.sr1_trainer_new, config, engine), config, engine, rewards)
 
@@ -99,8 +97,8 @@ class Trainer(Handle):
     def resume(
         cls, run_folder: PathLike, search: Any = None, rewards: Optional[Rewards] = None
     ) -> Trainer:
-        """Continue a run from its newest checkpoint as if it had never stopped. Engines and
-        rewards in Python have to be given again."""
+        """Continue a run from its newest checkpoint as if it had never stopped. Engines
+        and rewards in Python have to be given again."""
         engine = as_search(search)
         self = cls.__new__(cls)
         pointer = make(lib.sr1_trainer_resume, path_bytes(run_folder), engine)
@@ -112,18 +110,22 @@ class Trainer(Handle):
         self, pointer: int, config: Config, engine: Any, rewards: Optional[Rewards]
     ) -> None:
         Handle.__init__(self, pointer)
-        self._group_size = config["group_size"]
+        self._group_size = int(config["group_size"])  # type: ignore[arg-type]
         self._carrier = _callbacks.Carrier(engine.carrier if engine else None)
         for name, function, weight in as_rewards(rewards or {}):
             self.add_reward(name, function, weight)
 
-    def add_reward(self, name: str, function: RewardFunction, weight: float = 1.0) -> None:
-        """Add a function from trajectories to one number each; not once a run has begun."""
-        add_reward(lib.sr1_trainer_add_reward, self, self._carrier, name, function, weight)
+    def add_reward(
+        self, name: str, function: RewardFunction, weight: float = 1.0
+    ) -> None:
+        """Add a function from trajectories to a number each; not once a run has begun."""
+        add_reward(
+            lib.sr1_trainer_add_reward, self, self._carrier, name, function, weight
+        )
 
     @property
     def rollout(self) -> Rollout:
-        """The rollout that shares the trainer's weights; usable while the trainer is open."""
+        """The rollout with the trainer's weights; of use while the trainer is open."""
         return Rollout._borrow(lib.sr1_trainer_rollout(self), self, self._carrier)
 
     @property
@@ -143,7 +145,9 @@ class Trainer(Handle):
     def update(self, trajectories: Sequence[Trajectory]) -> StepReport:
         """One GRPO update from trajectories that have rewards and advantages."""
         report = _structs.StepReport()
-        lib.sr1_trainer_update(self, pointers(trajectories), len(trajectories), byref(report))
+        lib.sr1_trainer_update(
+            self, pointers(trajectories), len(trajectories), byref(report)
+        )
         return _report(report)
 
     def train_step(
@@ -151,16 +155,16 @@ class Trainer(Handle):
     ) -> Tuple[StepReport, List[Trajectory]]:
         """Roll out group_size trajectories a query (None: as configured), reward, compare
         within the group, update."""
-        group_size = self._group_size if group_size is None else group_size
+        size = self._group_size if group_size is None else group_size
         report = _structs.StepReport()
-        out = (c_void_p * (len(queries) * group_size))()
+        out = (c_void_p * (len(queries) * size))()
         try:
             with self._carrier.call():
                 lib.sr1_trainer_train_step(
                     self,
                     c_queries(queries),
                     len(queries),
-                    group_size,
+                    size,
                     byref(report),
                     out,
                 )
@@ -183,56 +187,39 @@ class Trainer(Handle):
         both cases; a second Ctrl-C ends it at once."""
         carrier = _callbacks.Carrier(self._carrier, *self._carrier.others)
 
-        def guarded(function: Any, *arguments: Any) -> int:
-            error = carrier.pending()
-            if error is not None:
-                return carrier.fail(error)
-            return carrier.run(function, *arguments) if function else 0
+        def on_step(user: int, report: Any, planned: int) -> int:
+            return carrier.run(step, _report(report.contents), planned)
+
+        def on_phase(user: int, name: bytes, done: int, total: int) -> int:
+            return carrier.run(phase, decode(name), done, total)
+
+        def on_validation(user: int, number: int, pointer: int) -> int:
+            return carrier.run(validation, number, read_evaluation(pointer))
+
+        def on_note(user: int, text: bytes) -> None:
+            # It has no result: what it raises ends the run at the next callback.
+            carrier.run(note, decode(text))
 
         callbacks = RunCallbacks(
-            step=StepFn(
-                lambda user, report, planned: guarded(
-                    step and (lambda: step(_report(report.contents), planned))
-                )
-            ),
-            phase=PhaseFn(
-                lambda user, name, done, total: guarded(phase, decode(name), done, total)
-            ),
-            validation=ValidationFn(
-                lambda user, number, pointer: guarded(
-                    validation and (lambda: validation(number, read_evaluation(pointer)))
-                )
-            ),
-            # It has no result: what it raises ends the run at the next callback.
-            note=NoteFn(lambda user, text: None if guarded(note, decode(text)) else None),
+            step=StepFn(on_step),
+            phase=PhaseFn(on_phase),
+            validation=ValidationFn(on_validation),
+            note=NoteFn(on_note),
         )
-        with self._stopped_by_interrupt(), carrier.call():
-            lib.sr1_trainer_run(self, byref(callbacks))
+        interrupted: List[bool] = []
 
-    @contextmanager
-    def _stopped_by_interrupt(self) -> Iterator[None]:
-        """Ctrl-C asks the run to end; KeyboardInterrupt comes when it has."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        seen = []
-
-        def on_interrupt(number: int, frame: Any) -> None:
-            if seen:
-                raise KeyboardInterrupt
-            seen.append(number)
+        def interrupt() -> None:
+            interrupted.append(True)
             self.stop()
 
-        before = signal.signal(signal.SIGINT, on_interrupt)
         try:
-            yield
-        except BaseException as error:
-            if seen:
+            with carrier.call(interrupt):
+                lib.sr1_trainer_run(self, byref(callbacks))
+        except CancelledError as error:
+            if interrupted:
                 raise KeyboardInterrupt from error
             raise
-        finally:
-            signal.signal(signal.SIGINT, before)
-        if seen:
+        if interrupted:
             raise KeyboardInterrupt
 
     def stop(self) -> None:

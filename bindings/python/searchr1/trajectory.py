@@ -8,7 +8,16 @@ and advantage can be set.
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_char_p, c_double, c_float, c_int32, c_size_t, c_uint8, c_void_p
+from ctypes import (
+    byref,
+    c_char_p,
+    c_double,
+    c_float,
+    c_int32,
+    c_size_t,
+    c_uint8,
+    c_void_p,
+)
 from dataclasses import dataclass
 from typing import Any, Iterable, List, Sequence, Tuple
 
@@ -165,7 +174,8 @@ class Trajectory(Handle):
         return int(lib.sr1_trajectory_turn_count(self))
 
     def _view(self, function: Any, kind: Any, n: int) -> Any:
-        return _arrays.view(function(self), kind, n, Trajectory._retained(self))  # type: ignore
+        holder = Trajectory(lib.sr1_trajectory_retain(self))
+        return _arrays.view(function(self), kind, n, holder)
 
     @property
     def ids(self) -> Any:
@@ -208,8 +218,8 @@ class Trajectory(Handle):
 
     @property
     def text_ends(self) -> Any:
-        """uint32 [n - prompt]: byte of the generated text's UTF-8 at which the piece of each
-        token ends."""
+        """uint32 [n - prompt]: byte of the generated text's UTF-8 at which the piece of
+        each token ends."""
         n = len(self) - self.prompt_count
         return self._view(lib.sr1_trajectory_text_ends, ctypes.c_uint32, n)
 
@@ -308,7 +318,9 @@ class Trajectory(Handle):
 
     def _reward_part(self, index: int) -> RewardPart:
         name, value, weight = c_char_p(), c_double(), c_double()
-        lib.sr1_trajectory_reward_part(self, index, byref(name), byref(value), byref(weight))
+        lib.sr1_trajectory_reward_part(
+            self, index, byref(name), byref(value), byref(weight)
+        )
         return RewardPart(decode(name.value), value.value, weight.value)
 
     @property
