@@ -1,6 +1,6 @@
 /* support/tiny.h - a policy small enough for tests, whose words can be foretold.
  *
- * A Qwen3 model of two layers over a vocabulary trained here. Its embedding is random and
+ * A Qwen3 model of few layers over a vocabulary trained here. Its embedding is random and
  * its head is made from it, so that a token is followed by those that a list of rules
  * names:
  *
@@ -150,16 +150,16 @@ static inline void tiny_teach(sr1_model *m, const sr1_tokenizer *t,
 
 static const char tiny_shape[] =
     "{\"architectures\": [\"Qwen3ForCausalLM\"], \"model_type\": \"qwen3\", "
-    "\"hidden_size\": 64, \"num_hidden_layers\": 2, \"num_attention_heads\": 2, "
+    "\"hidden_size\": 64, \"num_hidden_layers\": %d, \"num_attention_heads\": 2, "
     "\"num_key_value_heads\": 1, \"head_dim\": 32, \"intermediate_size\": 64, "
     "\"vocab_size\": 384, \"max_position_embeddings\": 512, \"rms_norm_eps\": 1e-6, "
     "\"rope_theta\": 10000.0, \"tie_word_embeddings\": false}";
 
 /* Write tokenizer and model into scratch_path(name). */
-static inline void tiny_model(const char *name, const struct tiny_rule *rules, size_t n,
-                              double gain)
+static inline void tiny_deep_model(const char *name, int layers,
+                                   const struct tiny_rule *rules, size_t n, double gain)
 {
-    char folder[512];
+    char folder[512], shape[1024];
     sr1_model_options o = {.struct_size = sizeof o, .device = "cpu", .dtype = "fp32"};
     sr1_tokenizer *t = NULL;
     sr1_model *m = NULL;
@@ -167,11 +167,18 @@ static inline void tiny_model(const char *name, const struct tiny_rule *rules, s
     snprintf(folder, sizeof folder, "%s", scratch_path(name));
     tiny_tokenizer(folder);
     OK(sr1_tokenizer_open(&t, folder));
-    OK(sr1_model_new_random(&m, tiny_shape, 7, &o));
+    snprintf(shape, sizeof shape, tiny_shape, layers);
+    OK(sr1_model_new_random(&m, shape, 7, &o));
     tiny_teach(m, t, rules, n, gain);
     OK(sr1_model_save(m, folder));
     sr1_model_free(m);
     sr1_tokenizer_free(t);
+}
+
+static inline void tiny_model(const char *name, const struct tiny_rule *rules, size_t n,
+                              double gain)
+{
+    tiny_deep_model(name, 2, rules, n, gain);
 }
 
 /* Searches for the tower, reads, answers right or wrong. */

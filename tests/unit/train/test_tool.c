@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -310,6 +311,61 @@ static void unfinished_work_never_exits_0(void **state)
     assert_true(log_says("max_prompt_tokens"));
 }
 
+/* ---- memory ---- */
+
+static void write_long_demos(const char *path)
+{
+    FILE *f = fopen(path, "w");
+
+    for (int i = 0; f && i < 32; i++) {
+        fprintf(f, "{\"question\": \"%d?\", \"segments\": [{\"source\": \"policy\", "
+                   "\"text\": \"", i);
+        for (int k = 0; k < 450; k++)
+            fputc('0' + (i * 7 + k * k) % 10, f);
+        fputs("\"}]}\n", f);
+    }
+    assert_true(f && fclose(f) == 0);
+}
+
+/* Largest resident memory, in KiB, of one step over all demonstrations. */
+static long peak(const char *run, const char *checkpointing, const char *sft)
+{
+    struct rusage use;
+    pid_t pid = START(recipe, out_pair(run), "stage=sft", sft, "batch_size=32", "max_steps=1",
+                      checkpointing, out_pair(run), "validation_split=0", "validate_interval=0",
+                      "model_name_or_path=deep");
+    int status;
+
+    assert_int_equal(wait4(pid, &status, 0, &use), pid);
+    if (status != 0)
+        show_log();
+    assert_int_equal(status, 0);
+    return use.ru_maxrss;
+}
+
+static void checkpointing_lowers_the_peak(void **state)
+{
+    char pair[600];
+    long without, with;
+    size_t n, m;
+    char *a, *b;
+
+    (void)state;
+    tiny_deep_model("deep", 16, NULL, 0, 0);
+    write_long_demos(scratch_path("long.jsonl"));
+    snprintf(pair, sizeof pair, "sft_file=%s", scratch_path("long.jsonl"));
+    assert_int_equal(chdir(scratch_dir), 0);
+    without = peak("peak-without", "gradient_checkpointing=false", pair);
+    with = peak("peak-with", "gradient_checkpointing=true", pair);
+    printf("peak %ld MiB, with checkpointing %ld MiB\n", without / 1024, with / 1024);
+    assert_true((double)with <= 0.7 * (double)without);
+    a = slurp(scratch_path("peak-without/model/model.safetensors"), &n);
+    b = slurp(scratch_path("peak-with/model/model.safetensors"), &m);
+    assert_true(n == m && memcmp(a, b, n) == 0); /* the very same gradients */
+    sr1_free(a);
+    sr1_free(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,6 +374,7 @@ int main(void)
         cmocka_unit_test(an_interrupt_ends_with_a_checkpoint),
         cmocka_unit_test(a_second_interrupt_ends_at_once),
         cmocka_unit_test(unfinished_work_never_exits_0),
+        cmocka_unit_test(checkpointing_lowers_the_peak),
     };
 
     return cmocka_run_group_tests(tests, make, scratch_remove);
