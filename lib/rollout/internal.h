@@ -65,6 +65,7 @@ struct sr1__generation {
     struct sr1__sampling sampling;
     int64_t max_tokens;
     uint64_t seed;
+    int32_t rows; /* of each lane at once */
     const sr1_rollout_options *options;
     sr1_trajectory **out; /* [n_queries * group_size] */
     pthread_mutex_t lock; /* over all below and the caller's callbacks */
@@ -72,7 +73,7 @@ struct sr1__generation {
     struct sr1__rollout_stats stats;
 };
 
-/* Rows of each lane. */
+/* Rows of each lane, as configured. */
 int32_t sr1__rollout_lane_rows(const sr1_rollout *r);
 
 /* Make the trajectories of every query q with q % n_lanes == lane. */

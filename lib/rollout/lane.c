@@ -68,7 +68,7 @@ static void lane_free(struct lane *l)
 
 static sr1_status lane_init(struct lane *l, struct sr1__generation *g, int32_t lane)
 {
-    size_t cap = (size_t)sr1__rollout_lane_rows(g->rollout);
+    size_t cap = (size_t)g->rows;
 
     memset(l, 0, sizeof(*l));
     l->g = g;

@@ -2,6 +2,7 @@
 #include "rollout/internal.h"
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "data/template.h"
 #include "tokenizer/tokenizer.h"
@@ -300,6 +301,45 @@ static sr1_status run_lane(void *arg, size_t lane)
     return sr1__lane_run(arg, (int32_t)lane);
 }
 
+static int is_memory(sr1_status st)
+{
+    return st == SR1_E_NOMEM || st == SR1_E_DEVICE_NOMEM;
+}
+
+static void drop_made(struct sr1__generation *g, size_t total)
+{
+    for (size_t i = 0; i < total; i++) {
+        sr1_trajectory_free(g->out[i]);
+        g->out[i] = NULL;
+    }
+}
+
+/* All lanes to the end. When memory runs out, again with half the rows at once: what a
+ * trajectory says does not depend on how many are made beside it. */
+static sr1_status run_lanes(struct sr1__generation *g, size_t total)
+{
+    struct sr1_rollout *r = g->rollout;
+    sr1_status st;
+
+    g->rows = sr1__rollout_lane_rows(r);
+    for (;;) {
+        st = sr1__pool_run(r->pool, (size_t)r->n_lanes, run_lane, g);
+        for (int32_t i = 0; i < r->n_lanes; i++) /* room for the update that follows */
+            sr1__decoder_reset(r->decoders[i]);
+        if (st == SR1_OK || !is_memory(st) || g->rows == 1)
+            break;
+        g->rows /= 2;
+        sr1__log(SR1_LOG_WARN, "out of memory in a rollout; trying %d rows at once",
+                 (int)(g->rows * r->n_lanes));
+        drop_made(g, total);
+        g->finished = 0;
+        g->stats = (struct sr1__rollout_stats){0};
+    }
+    if (st != SR1_OK)
+        drop_made(g, total);
+    return st;
+}
+
 static sr1_status check_queries(const sr1_query *q, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -346,14 +386,10 @@ sr1_status sr1_rollout_generate(sr1_rollout *r, const sr1_query *queries, size_t
     g.max_tokens = o->max_tokens ? o->max_tokens : r->limits.max_tokens;
     g.seed = o->seed;
     pthread_mutex_init(&g.lock, NULL);
-    st = sr1__pool_run(r->pool, (size_t)r->n_lanes, run_lane, &g);
-    for (int32_t i = 0; i < r->n_lanes; i++) /* room for the update that follows */
-        sr1__decoder_reset(r->decoders[i]);
+    st = run_lanes(&g, total);
     pthread_mutex_destroy(&g.lock);
     if (st == SR1_OK && total)
         memcpy(out, g.out, total * sizeof(*out));
-    for (size_t i = 0; st != SR1_OK && i < total; i++)
-        sr1_trajectory_free(g.out[i]);
     sr1__free(g.out);
     r->stats = g.stats;
     return st;
