@@ -3,7 +3,7 @@
 #
 # A table between "<!-- doc_tables NAME -->" and "<!-- end -->" is what that command prints
 # (--set writes it anew); every metric has its line in docs/run-folder.md; links and the
-# paths of files in backquotes lead somewhere.
+# names and paths of files in backquotes lead somewhere.
 . "$(dirname "$0")/../lint/common.sh"
 
 set_mode=no
@@ -65,4 +65,14 @@ for page in $pages; do
         [ -e "$path" ] || echo "$page: $path"
     done
 done | report "no such file"
+
+# Names of tests, keys and functions in backquotes: words with two underlines or more.
+words='[a-z][a-z0-9]*(_[a-z0-9]+){2,}'
+grep -rohwE "$words" lib include tests tools bindings examples --include='*.[ch]' \
+    --include='*.cpp' --include='*.def' --include='*.sh' --include='*.awk' --include='*.py' \
+    --include=run --include=meson.build | LC_ALL=C sort -u >"$work/words"
+for page in $pages; do
+    grep -oE "\`$words\`" "$page" | tr -d '`' | LC_ALL=C sort -u |
+        LC_ALL=C comm -23 - "$work/words" | sed "s|^|$page: |"
+done | report "no such name"
 verdict
