@@ -2,7 +2,7 @@
  *
  *     03_tokenizer FOLDER
  *
- * FOLDER holds a tokenizer.json (of Qwen2.5 or Qwen3, or one that sr1-data world made). */
+ * FOLDER holds a tokenizer.json: Qwen's, or one that sr1-data world made. */
 #include <searchr1/searchr1.h>
 
 #include <stdio.h>

@@ -3,8 +3,8 @@
  *     06_custom_engine
  *
  * An engine is a table of functions. It gets the batch of queries of one turn and gives
- * hits to a sink, which copies them. Give the handle to sr1_rollout_new or sr1_trainer_new
- * to train with it. This one answers sums. */
+ * hits to a sink, which copies them. Give the handle to sr1_rollout_new or
+ * sr1_trainer_new to train with it. This one answers sums. */
 #include <searchr1/searchr1.h>
 
 #include <stdio.h>
