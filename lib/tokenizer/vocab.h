@@ -85,6 +85,8 @@ static inline const struct sr1__merge *sr1__merges_find(const struct sr1__merges
 {
     uint32_t i = sr1__pair_hash(left, right) & m->mask;
 
+    if (!m->slots) /* a vocabulary of single bytes has no merges */
+        return NULL;
     while (m->slots[i].left != SR1__NO_TOKEN) {
         if (m->slots[i].left == left && m->slots[i].right == right)
             return &m->slots[i];

@@ -175,6 +175,22 @@ static sr1_status train_it(void *arg)
     return sr1_tokenizer_train(texts, NULL, NULL, 2, &o, arg);
 }
 
+/* Nothing is frequent enough to be merged: a token is a byte. */
+static void needs_no_merges(void **state)
+{
+    const char *texts[] = {"a"};
+    sr1_tokenizer_train_options o = {.struct_size = sizeof o, .vocab_size = 2000};
+    sr1_tokenizer *t = trained(texts, NULL, 1, &o);
+    int32_t *ids = NULL;
+    size_t n = 0;
+
+    (void)state;
+    OK(sr1_tokenizer_encode(t, "one two", 7, SR1_ENCODE_ALL_ADDED, &ids, &n));
+    assert_int_equal(n, 7);
+    sr1_free(ids);
+    sr1_tokenizer_free(t);
+}
+
 static void survives_failing_allocations(void **state)
 {
     char to[512];
@@ -193,6 +209,7 @@ int main(void)
         cmocka_unit_test(keeps_added_tokens_whole),
         cmocka_unit_test(refuses_wrong_options),
         cmocka_unit_test(bounds_tokens),
+        cmocka_unit_test(needs_no_merges),
         cmocka_unit_test(survives_failing_allocations),
     };
 
