@@ -1,9 +1,10 @@
 #!/bin/sh
-# run-examples.sh FOLDER SR1-DATA - the numbered examples do what they say, on a world and a
-# model made here.
+# run-examples.sh FOLDER SR1-DATA LIBRARY - the numbered examples in FOLDER, and the Python
+# example of README.md, do what they say, on a world and a model made here.
 set -u
 programs=$1
 data=$2
+library=$3
 cd "${SR1_SRC:?}" || exit 2
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
@@ -44,4 +45,20 @@ try "ended by" 04_generate "$work/config.yaml" "Where was the writer born?"
 try " of 4 trajectories trained" 05_train_step "$work/config.yaml" \
     "Where was the writer born?" Bakdel
 try "2 + 40: 42" 06_custom_engine
+
+# In a folder with the train.yaml that it names.
+awk '/^```python$/ { on = 1; next } /^```$/ { on = 0 } on' README.md >"$work/readme.py"
+{
+    cat "$work/config.yaml"
+    echo "train_file: $work/world/train.jsonl"
+    echo "max_steps: 2"
+} >"$work/train.yaml"
+cat >"$work/readme" <<END
+#!/bin/sh
+cd "$work" && PYTHONPATH="$SR1_SRC/bindings/python" PYTHONDONTWRITEBYTECODE=1 \\
+    SR1_LIBRARY="$library" exec /usr/bin/python3 readme.py
+END
+chmod +x "$work/readme"
+programs=$work
+try "2 -" readme
 exit $failed
