@@ -173,6 +173,11 @@ def test_ctrl_c_ends_a_call(rollout, tmp_path):
         with pytest.raises(KeyboardInterrupt):
             call()
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with pytest.raises(KeyboardInterrupt):
+        rollout.generate(
+            ["Where?"], progress=lambda *a: [interrupt(), interrupt(), time.sleep(9)]
+        )
+    assert len(rollout.generate(["Where?"])) == 1  # nothing is left over
     alarm = threading.Timer(0.3, interrupt)
     alarm.start()
     began = time.monotonic()

@@ -132,6 +132,19 @@ def test_exception_comes_back_itself(error):
     assert isinstance(error.__context__, errors.CallbackError)
 
 
+def test_exception_keeps_its_causes():
+    def search(queries, top_k):
+        try:
+            {}["x"]
+        except KeyError as error:
+            raise Mine("boom") from error
+
+    with pytest.raises(Mine) as caught:
+        PythonSearch(search).search("x")
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert isinstance(caught.value.__context__, KeyError)
+
+
 @pytest.mark.parametrize(
     "answer, kind",
     [

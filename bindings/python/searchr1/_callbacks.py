@@ -118,14 +118,18 @@ class Carrier:
     def call(self, interrupted: Optional[Callable[[], None]] = None) -> Iterator[None]:
         """Around a call of the library: raises what its callbacks raised. Ctrl-C calls
         `interrupted`, or is a KeyboardInterrupt at the next callback or at the end."""
+        failure: Optional[Error] = None
         try:
             with interrupts(interrupted or (lambda: self._keep(KeyboardInterrupt()))):
                 yield
-        except Error:
-            error = self._take()
-            if error is None:
-                raise
-            raise error
-        error = self._take()
-        if error is not None:
-            raise error
+        except Error as error:
+            failure = error
+        except BaseException:
+            self._take()
+            raise
+        raised = self._take()
+        if raised is not None:
+            raised.__context__ = raised.__context__ or failure
+            raise raised
+        if failure is not None:
+            raise failure

@@ -189,8 +189,9 @@ class PythonSearch(Search):
 
     The library asks each distinct query once, and makes one call at a time unless
     concurrent. An exception that the function raises fails the call that searched,
-    rollouts and training included; to fail one query alone, answer it with an exception object (a
-    TimeoutError counts as a timeout)."""
+    rollouts and training included (a training step may have updated the weights by then).
+    To fail one query alone, answer it with an exception object; a TimeoutError counts as
+    a timeout."""
 
     def __init__(
         self,
