@@ -521,6 +521,40 @@ static void one_forward_serves_all_rows_and_a_group_one_prefill(void **state)
     sr1_rollout_free(r);
 }
 
+static void when_memory_runs_out_fewer_rows_say_the_same(void **state)
+{
+    sr1_query q[3] = {tiny_query("one?"), tiny_query("two?"), tiny_query("three?")};
+    sr1_rollout_options o = samples(4);
+    sr1_trajectory *want[12], *got[12] = {NULL};
+    sr1_rollout *r = open_rollout(tiny_config("searcher", NULL), tiny_engine());
+    int survived = 0, refused = 0;
+
+    (void)state;
+    OK(sr1_rollout_generate(r, q, 3, &o, want));
+    for (int64_t at = 1; at < 2000; at += 41) {
+        sr1_status st;
+
+        sr1__mem_fail_at(at);
+        st = sr1_rollout_generate(r, q, 3, &o, got);
+        sr1__mem_fail_at(0);
+        refused += st != SR1_OK;
+        survived += st == SR1_OK;
+        if (st != SR1_OK && st != SR1_E_NOMEM)
+            fail_msg("allocation %d: %s", (int)at, sr1_last_error());
+        for (size_t i = 0; st == SR1_OK && i < 12; i++) {
+            size_t n;
+
+            assert_string_equal(sr1_trajectory_generated_text(got[i], &n),
+                                sr1_trajectory_generated_text(want[i], &n));
+            sr1_trajectory_free(got[i]);
+        }
+    }
+    assert_true(survived > 10);
+    printf("survived %d, refused %d\n", survived, refused);
+    tiny_free_all(want, 12);
+    sr1_rollout_free(r);
+}
+
 static void no_search_is_deaf(void **state)
 {
     sr1_rollout *r = open_rollout(tiny_config("searcher", NULL), tiny_engine());
@@ -658,6 +692,7 @@ int main(void)
         cmocka_unit_test(a_callback_ends_the_rollout),
         cmocka_unit_test(a_trajectory_depends_on_seed_query_and_sample_alone),
         cmocka_unit_test(one_forward_serves_all_rows_and_a_group_one_prefill),
+        cmocka_unit_test(when_memory_runs_out_fewer_rows_say_the_same),
         cmocka_unit_test(no_search_is_deaf),
         cmocka_unit_test(hostile_passages_are_inert),
         cmocka_unit_test(hostile_questions_are_inert),

@@ -16,8 +16,9 @@ static sr1_status on_step(void *user, const sr1_step_report *r, int64_t planned)
     if (r->step == planned)
         late = sr1__rss_bytes();
     if (r->step % 100 == 0)
-        fprintf(stderr, "step %d: %.1f MiB, %.0f ms a step\n", (int)r->step,
-                (double)sr1__rss_bytes() / 1048576, 1000 * r->seconds);
+        fprintf(stderr, "step %d: %.1f MiB, %.0f ms a step, %lld blocks\n", (int)r->step,
+                (double)sr1__rss_bytes() / 1048576, 1000 * r->seconds,
+                (long long)sr1__mem_live());
     return SR1_OK;
 }
 

@@ -1,0 +1,154 @@
+/* Answering a file of questions and scoring it: nothing is dropped, over all rows and for each
+ * data source, whatever the size of the chunks. */
+#include "support/tiny.h"
+
+#define ROWS 70 /* more than one chunk of 4 * max_rows */
+
+static int make(void **state)
+{
+    static const struct tiny_rule sure[] = {{"", "<search>"}, {"<search>", " tower"},
+                                            {" tower", "</search>"},
+                                            {"</information>", "<answer>"},
+                                            {"<answer>", " Paris"}, {" Paris", "</answer>"}};
+
+    if (scratch_make(state) != 0)
+        return -1;
+    tiny_model("sure", sure, 6, 30);
+    return 0;
+}
+
+static sr1_dataset *questions(void)
+{
+    const char *path = scratch_path("questions.jsonl");
+    FILE *f = fopen(path, "w");
+    sr1_dataset *d = NULL;
+
+    for (int i = 0; f && i < ROWS; i++) /* every third is about Rome: the policy is wrong */
+        fprintf(f, "{\"id\": \"q%d\", \"question\": \"Where is %d?\", \"golden_answers\": "
+                   "[\"%s\"], \"data_source\": \"%s\"}\n", i, i, i % 3 ? "Paris" : "Rome",
+                i % 3 ? "zz" : "aa");
+    assert_true(f && fclose(f) == 0);
+    OK(sr1_dataset_open(&d, &path, 1, NULL));
+    return d;
+}
+
+static sr1_rollout *open_rollout(const char *pair)
+{
+    sr1_config *c = tiny_config("sure", pair, NULL);
+    sr1_search *e = tiny_engine();
+    sr1_rollout *r = NULL;
+
+    OK(sr1_rollout_new(&r, c, NULL, NULL, e));
+    sr1_config_free(c);
+    sr1_search_free(e);
+    return r;
+}
+
+struct seen {
+    size_t n;
+    int64_t progress;
+};
+
+static sr1_status take(void *user, const sr1_trajectory *t)
+{
+    struct seen *s = user;
+    char id[16];
+
+    snprintf(id, sizeof id, "q%zu", s->n++);
+    assert_string_equal(sr1_trajectory_query_id(t), id);
+    return SR1_OK;
+}
+
+static sr1_status progress(void *user, int64_t finished, int64_t total, int64_t tokens)
+{
+    struct seen *s = user;
+
+    (void)tokens;
+    assert_true(finished >= s->progress && finished <= total);
+    s->progress = finished;
+    return SR1_OK;
+}
+
+static void every_row_counts(void **state)
+{
+    static const char *const rows[] = {"max_rows=16", "max_rows=3"};
+
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        sr1_rollout *r = open_rollout(rows[k]);
+        sr1_dataset *d = questions();
+        struct seen seen = {0, 0};
+        sr1_eval_options o = {.struct_size = sizeof o, .greedy = 1, .user = &seen,
+                              .progress = progress, .trajectory = take};
+        sr1_eval_scores s = {.struct_size = sizeof s};
+        sr1_evaluation *e = NULL;
+
+        OK(sr1_evaluate(&e, r, d, &o));
+        assert_int_equal(seen.n, ROWS);
+        assert_int_equal(sr1_evaluation_count(e), 3);
+        OK(sr1_evaluation_scores(e, 0, &s));
+        assert_null(s.data_source);
+        assert_int_equal(s.rows, ROWS);
+        tiny_near(s.exact_match, 46.0 / 70, 1e-12); /* 24 of 70 are about Rome */
+        tiny_near(s.f1, 46.0 / 70, 1e-12);
+        assert_true(s.format == 1 && s.answered == 1 && s.searches == 1 && s.tokens == 6);
+        OK(sr1_evaluation_scores(e, 1, &s));
+        assert_string_equal(s.data_source, "aa");
+        assert_true(s.rows == 24 && s.exact_match == 0);
+        OK(sr1_evaluation_scores(e, 2, &s));
+        assert_true(s.rows == 46 && s.exact_match == 1 && s.rouge1 == 1 && s.rougeL == 1);
+        assert_int_equal(sr1_evaluation_scores(e, 3, &s), SR1_E_INVALID);
+        sr1_evaluation_free(e);
+        sr1_dataset_free(d);
+        sr1_rollout_free(r);
+    }
+}
+
+static void cut_short_is_no_answer(void **state)
+{
+    sr1_rollout *r = open_rollout("max_tokens=5"); /* "<answer> Paris" */
+    sr1_dataset *d = questions();
+    sr1_eval_options o = {.struct_size = sizeof o, .greedy = 1, .max_rows = 9};
+    sr1_eval_scores s = {.struct_size = sizeof s};
+    sr1_evaluation *e = NULL;
+
+    (void)state;
+    OK(sr1_evaluate(&e, r, d, &o));
+    OK(sr1_evaluation_scores(e, 0, &s));
+    assert_int_equal(s.rows, 9);
+    assert_true(s.exact_match == 0 && s.answered == 0 && s.format == 0 && s.tokens == 5);
+    sr1_evaluation_free(e);
+    sr1_dataset_free(d);
+    sr1_rollout_free(r);
+}
+
+static sr1_status enough(void *user, const sr1_trajectory *t)
+{
+    (void)user, (void)t;
+    return sr1_set_error(SR1_E_CANCELLED, "enough");
+}
+
+static void a_callback_ends_it(void **state)
+{
+    sr1_rollout *r = open_rollout("max_rows=4");
+    sr1_dataset *d = questions();
+    sr1_eval_options o = {.struct_size = sizeof o, .greedy = 1, .trajectory = enough};
+    sr1_evaluation *e = NULL;
+
+    (void)state;
+    REFUSED(sr1_evaluate(&e, r, d, &o), SR1_E_CANCELLED, "enough");
+    assert_null(e);
+    sr1_dataset_free(d);
+    sr1_rollout_free(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_row_counts),
+        cmocka_unit_test(cut_short_is_no_answer),
+        cmocka_unit_test(a_callback_ends_it),
+    };
+
+    return cmocka_run_group_tests(tests, make, scratch_remove);
+}
