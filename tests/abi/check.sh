@@ -7,6 +7,7 @@
 # --set writes the three files anew from the headers; read the diff before you commit it:
 # names may be added and fields appended, nothing else, unless abi_version in the top
 # meson.build changes too.
+here=$PWD
 . "$(dirname "$0")/../lint/common.sh"
 
 set_mode=no
@@ -15,6 +16,7 @@ if [ "${1:-}" = --set ]; then
     shift
 fi
 library=${1:?usage: check.sh [--set] LIBRARY}
+case $library in /*) ;; *) library=$here/$library ;; esac
 listed=lib/abi/symbols-in-versions
 map=lib/abi/searchr1.map
 layouts=lib/abi/layouts

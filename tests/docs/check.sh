@@ -4,6 +4,7 @@
 # A table between "<!-- doc_tables NAME -->" and "<!-- end -->" is what that command prints
 # (--set writes it anew); every metric has its line in docs/run-folder.md; links and the
 # names and paths of files in backquotes lead somewhere.
+here=$PWD
 . "$(dirname "$0")/../lint/common.sh"
 
 set_mode=no
@@ -12,6 +13,7 @@ if [ "${1:-}" = --set ]; then
     shift
 fi
 doc_tables=${1:?usage: check.sh [--set] DOC_TABLES}
+case $doc_tables in /*) ;; *) doc_tables=$here/$doc_tables ;; esac
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$findings" "$work"' EXIT
 pages="README.md $(find docs -name '*.md' | sort)"
@@ -49,6 +51,11 @@ sed -n 's/^ *ROW("\([^"]*\)".*/\1/p' lib/train/metrics.c >"$work/metrics"
 while read -r name; do
     grep -qF "\`$name\`" docs/run-folder.md || echo "$name"
 done <"$work/metrics" | report "docs/run-folder.md lacks the metric"
+
+for script in tests/*/run; do
+    suite=$(basename "${script%/run}")
+    grep -q "^| \`$suite\` |" docs/testing.md || echo "$suite"
+done | report "docs/testing.md lacks the suite"
 
 # Links to files of the project, from the folder of the page.
 for page in $pages; do

@@ -1,9 +1,9 @@
 #!/bin/sh
 # examples.sh LIBRARY - the C examples in README.md and searchr1/searchr1.h compile, without
 # a warning, and link.
+library=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 . "$(dirname "$0")/../lint/common.sh"
 
-library=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$findings" "$work"' EXIT
 

@@ -2,9 +2,16 @@
 # run-examples.sh FOLDER SR1-DATA LIBRARY - the numbered examples in FOLDER, and the Python
 # example of README.md, do what they say, on a world and a model made here.
 set -u
-programs=$1
-data=$2
-library=$3
+# absolute FILE
+absolute() {
+    case $1 in
+    /*) echo "$1" ;;
+    *) echo "$PWD/$1" ;;
+    esac
+}
+programs=$(absolute "$1")
+data=$(absolute "$2")
+library=$(absolute "$3")
 cd "${SR1_SRC:?}" || exit 2
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
