@@ -118,18 +118,14 @@ class Carrier:
     def call(self, interrupted: Optional[Callable[[], None]] = None) -> Iterator[None]:
         """Around a call of the library: raises what its callbacks raised. Ctrl-C calls
         `interrupted`, or is a KeyboardInterrupt at the next callback or at the end."""
-        failure: Optional[Error] = None
         try:
             with interrupts(interrupted or (lambda: self._keep(KeyboardInterrupt()))):
                 yield
-        except Error as error:
-            failure = error
-        except BaseException:
-            self._take()
-            raise
+        except BaseException as failure:
+            raised = self._take()
+            if raised is None or not isinstance(failure, Error):
+                raise
+            raise raised  # not "from failure": its own cause stays
         raised = self._take()
         if raised is not None:
-            raised.__context__ = raised.__context__ or failure
             raise raised
-        if failure is not None:
-            raise failure
