@@ -228,8 +228,8 @@ static const struct {
     void (*way)(struct demo *m, const struct sr1__question *q);
     double one_hop, two_hops;
 } mix[] = {
-    {way_good, .40, .30}, {way_name_only, .40, .15}, {way_poor, .10, .05},
-    {way_guess, .10, .05}, {way_stop, .00, .45},
+    {way_good, .40, .25}, {way_name_only, .40, .10}, {way_poor, .10, .05},
+    {way_guess, .10, .05}, {way_stop, .00, .55},
 };
 
 static void mixed_way(struct demo *m, const struct sr1__question *q)
