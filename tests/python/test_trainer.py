@@ -79,6 +79,7 @@ def test_train_step(settings):
         assert (
             len(trainer.train_step([Query("Where?", ["Paris"])])[1]) == 4
         )  # as configured
+        assert len(trainer.train_step([Query("Where?", ["Paris"])], group_size=0)[1]) == 4
 
 
 def test_run_and_resume_give_the_same_bits(model_folder, tmp_path):

@@ -155,7 +155,7 @@ class Trainer(Handle):
     ) -> Tuple[StepReport, List[Trajectory]]:
         """Roll out group_size trajectories a query (None: as configured), reward, compare
         within the group, update."""
-        size = self._group_size if group_size is None else group_size
+        size = group_size or self._group_size  # C too takes 0 for "as configured"
         report = _structs.StepReport()
         out = (c_void_p * (len(queries) * size))()
         try:
