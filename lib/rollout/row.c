@@ -167,8 +167,8 @@ sr1_status sr1__row_take(struct sr1__row *row, int32_t id, float log_prob,
     int32_t event = SR1__EVENT_NONE;
 
     SR1__TRY(sr1_token_stream_push(row->stream, id, &text, &n));
-    SR1__TRY(sr1__trajectory_builder_policy(row->builder, id, log_prob, row->turn, text,
-                                            n));
+    SR1__TRY(
+        sr1__trajectory_builder_policy(row->builder, id, log_prob, row->turn, text, n));
     SR1__TRY(show(row, SR1_SOURCE_POLICY, text, n));
     SR1__TRY(sr1__scanner_feed(&row->scanner, text, n, &used, &event));
     if (event == SR1__EVENT_ACTION && !sr1__env_acts(row->g->env)) {

@@ -182,9 +182,12 @@ static sr1_status validate(struct run *r, json_t *row)
 {
     sr1_trainer *tr = r->tr;
     sr1_evaluation *e = NULL;
-    sr1_eval_options o = {.struct_size = sizeof(o), .greedy = 1, .seed = tr->set.seed,
+    sr1_eval_options o = {.struct_size = sizeof(o),
+                          .greedy = 1,
+                          .seed = tr->set.seed,
                           .max_rows = tr->set.validation_samples,
-                          .progress = eval_progress, .user = r};
+                          .progress = eval_progress,
+                          .user = r};
     sr1_status st = sr1_evaluate(&e, tr->rollout, tr->validation, &o);
 
     if (st == SR1_OK)

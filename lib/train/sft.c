@@ -89,7 +89,8 @@ static sr1_status add_question(struct example *e, const char *question)
 static sr1_status chat_text(const sr1_rollout *r, const struct sr1__demo *d, size_t n,
                             int open, char **text, size_t *len)
 {
-    sr1_chat_options o = {.struct_size = sizeof(o), .add_generation_prompt = open,
+    sr1_chat_options o = {.struct_size = sizeof(o),
+                          .add_generation_prompt = open,
                           .no_thinking = !r->thinking};
     const char **roles = sr1__calloc(2 * n + 1, sizeof(char *));
     sr1_status st;
@@ -125,10 +126,9 @@ static sr1_status add_chat(struct example *e, const struct sr1__demo *d)
                            "the chat template rewrites earlier messages; "
                            "write the demonstration as segments");
         if (st == SR1_OK)
-            st = done == 0 ? add_prompt(e, text, len)
-                 : d->segments[i].is_policy
-                     ? add_policy(e, text + done, len - done)
-                     : add_environment(e, text + done, len - done);
+            st = done == 0                  ? add_prompt(e, text, len)
+                 : d->segments[i].is_policy ? add_policy(e, text + done, len - done)
+                                            : add_environment(e, text + done, len - done);
         done = len;
         sr1_free(text);
     }
@@ -155,8 +155,8 @@ static sr1_status check_length(const struct example *e, const sr1_trajectory *t)
     if ((int64_t)n <= max)
         return SR1_OK;
     return sr1__fail(SR1_E_LIMIT,
-                     "it has %zu tokens, the model reads at most %" PRId64 "; shorten it", n,
-                     max);
+                     "it has %zu tokens, the model reads at most %" PRId64 "; shorten it",
+                     n, max);
 }
 
 static sr1_status make(struct example *e, const struct sr1__demo *d, sr1_trajectory **out)

@@ -80,8 +80,8 @@ static sr1_status open_data(sr1_trainer *tr)
     if (rows > 0) {
         int64_t per_epoch = (rows + tr->set.batch_size - 1) / tr->set.batch_size;
 
-        tr->planned = tr->set.max_steps ? tr->set.max_steps
-                                        : per_epoch * tr->set.num_epochs;
+        tr->planned =
+            tr->set.max_steps ? tr->set.max_steps : per_epoch * tr->set.num_epochs;
     }
     tr->set.schedule.total = tr->planned;
     return SR1_OK;
@@ -197,7 +197,7 @@ struct step {
     int32_t group_size;
     sr1_trajectory **made; /* [n] */
     size_t n;
-    uint8_t *dead;         /* [n] its group cannot teach */
+    uint8_t *dead; /* [n] its group cannot teach */
     struct sr1__trajectory_store *store;
     struct sr1__trajectory_store *log; /* takes all of them, or NULL */
     int keep;                          /* the caller wants them */
@@ -233,7 +233,8 @@ static sr1_status reward(struct step *s)
 /* Compare each trajectory with its group; groups are those of one prompt. */
 static sr1_status compare(struct step *s)
 {
-    sr1_advantage_options o = {.struct_size = sizeof(o), .eps = SR1_ADVANTAGE_EPS,
+    sr1_advantage_options o = {.struct_size = sizeof(o),
+                               .eps = SR1_ADVANTAGE_EPS,
                                .divide_by_std = s->tr->set.advantage_std};
     sr1_advantage_batch b = {.struct_size = sizeof(b), .n = s->n};
     double *rewards = sr1__calloc(2 * s->n + 1, sizeof(*rewards));
@@ -320,8 +321,12 @@ sr1_status sr1__train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
                            sr1_trajectory **out, struct sr1__trajectory_store *log)
 {
     sr1_step_report r = {.struct_size = sizeof(r), .step = tr->step + 1};
-    struct step s = {.tr = tr, .queries = queries, .n_queries = n, .report = &r,
-                     .log = log, .keep = out != NULL};
+    struct step s = {.tr = tr,
+                     .queries = queries,
+                     .n_queries = n,
+                     .report = &r,
+                     .log = log,
+                     .keep = out != NULL};
     double began = sr1__now();
     sr1_status st;
 
@@ -359,16 +364,18 @@ sr1_status sr1_trainer_train_step(sr1_trainer *tr, const sr1_query *queries, siz
 }
 
 /* What the model can read, with log-probs of the distribution that is trained. */
-static sr1_status check_trainable(const sr1_trainer *tr, const sr1_trajectory *t, size_t i)
+static sr1_status check_trainable(const sr1_trainer *tr, const sr1_trajectory *t,
+                                  size_t i)
 {
     double temperature = sr1_trajectory_temperature(t);
 
     if ((int64_t)sr1_trajectory_token_count(t) > tr->model->config.max_positions)
-        return sr1__fail(SR1_E_LIMIT,
-                         "trajectory %zu (query '%s', sample %d) has %zu tokens, the model "
-                         "reads at most %" PRId64,
-                         i, sr1_trajectory_query_id(t), (int)sr1_trajectory_sample(t),
-                         sr1_trajectory_token_count(t), tr->model->config.max_positions);
+        return sr1__fail(
+            SR1_E_LIMIT,
+            "trajectory %zu (query '%s', sample %d) has %zu tokens, the model "
+            "reads at most %" PRId64,
+            i, sr1_trajectory_query_id(t), (int)sr1_trajectory_sample(t),
+            sr1_trajectory_token_count(t), tr->model->config.max_positions);
     if (sr1_trajectory_policy_count(t) == 0 ||
         (temperature == tr->set.temperature && sr1_trajectory_top_p(t) == 1.0 &&
          sr1_trajectory_top_k(t) == 0))

@@ -118,8 +118,8 @@ static void fill_weights(const struct update *u, const struct sr1__microbatch *m
     for (size_t i = 0, n; i < mb->n_targets; i += n) {
         double w = by_token;
 
-        for (n = 1; i + n < mb->n_targets &&
-                    mb->target_seqs[i + n] == mb->target_seqs[i]; n++)
+        for (n = 1; i + n < mb->n_targets && mb->target_seqs[i + n] == mb->target_seqs[i];
+             n++)
             ;
         if (u->tr->set.sequence_mean)
             w = 1.0 / ((double)u->plan.n_sequences * (double)n);
@@ -197,8 +197,8 @@ static sr1_status take_loss(struct update *u, size_t k, const struct sr1__microb
                         .n = mb->n_targets,
                         .new_log_probs = h->now,
                         .old_log_probs = mb->old_log_probs,
-                        .ref_log_probs = u->tr->reference ? u->references[k]
-                                                          : mb->old_log_probs,
+                        .ref_log_probs =
+                            u->tr->reference ? u->references[k] : mb->old_log_probs,
                         .advantages = mb->advantages,
                         .weights = h->weights};
     sr1_status st = set->loss(&b, &set->loss_options, h->gradient, &part);

@@ -56,9 +56,9 @@ static inline void tiny_near(double a, double b, double tolerance)
 /* ---- the tokenizer: protocol tags, then words that rules may use ---- */
 
 static const char *const tiny_words[] = {
-    "<think>", "</think>", "<search>", "</search>", "<information>", "</information>",
-    "<answer>", "</answer>", " tower", " nothing", " Paris", " Rome", " well", " so",
-    "x<sea", "rch>", "</sear", "ch> and"};
+    "<think>",  "</think>",  "<search>", "</search>", "<information>", "</information>",
+    "<answer>", "</answer>", " tower",   " nothing",  " Paris",        " Rome",
+    " well",    " so",       "x<sea",    "rch>",      "</sear",        "ch> and"};
 #define TINY_WORDS (sizeof tiny_words / sizeof *tiny_words)
 
 static inline void tiny_tokenizer(const char *folder)
@@ -66,7 +66,8 @@ static inline void tiny_tokenizer(const char *folder)
     static const char *const texts[] = {
         "user assistant system question answer The tower stands in Paris. Rome is old.",
         "Where is the tower? What is in Rome? The tower stands in Paris."};
-    sr1_tokenizer_train_options o = {.struct_size = sizeof o, .vocab_size = 340,
+    sr1_tokenizer_train_options o = {.struct_size = sizeof o,
+                                     .vocab_size = 340,
                                      .added_tokens = tiny_words,
                                      .n_added_tokens = TINY_WORDS};
 
@@ -183,8 +184,9 @@ static inline void tiny_model(const char *name, const struct tiny_rule *rules, s
 
 /* Searches for the tower, reads, answers right or wrong. */
 static const struct tiny_rule tiny_searcher[] = {
-    {"", "<search>"}, {"<search>", " tower"}, {" tower", "</search>"},
-    {"</information>", "<answer>"}, {"<answer>", " Paris"}, {"<answer>", " Rome"},
+    {"", "<search>"},        {"<search>", " tower"},
+    {" tower", "</search>"}, {"</information>", "<answer>"},
+    {"<answer>", " Paris"},  {"<answer>", " Rome"},
     {" Paris", "</answer>"}, {" Rome", "</answer>"}};
 #define TINY_SEARCHER tiny_searcher, sizeof tiny_searcher / sizeof *tiny_searcher
 
@@ -230,8 +232,10 @@ static const char *const tiny_gold[] = {"Paris"};
 
 static inline sr1_query tiny_query(const char *text)
 {
-    return (sr1_query){.struct_size = sizeof(sr1_query), .text = text,
-                       .text_len = text ? strlen(text) : 0, .answers = tiny_gold,
+    return (sr1_query){.struct_size = sizeof(sr1_query),
+                       .text = text,
+                       .text_len = text ? strlen(text) : 0,
+                       .answers = tiny_gold,
                        .n_answers = 1};
 }
 
@@ -260,6 +264,13 @@ static inline const char *tiny_questions(const char *name, size_t n)
 static inline const char *tiny_knowledge(const char *name)
 {
     return scratch_file(name, "{\"tower\": \"The tower stands in Paris.\"}\n", 0);
+}
+
+/* The last test of a program: every block of memory was given back. */
+static inline void tiny_nothing_leaks(void **state)
+{
+    (void)state;
+    assert_int_equal(sr1__mem_live(), 0);
 }
 
 /* All weights of a model, flat; *n numbers. Free with free. */

@@ -1,15 +1,15 @@
-/* Answering a file of questions and scoring it: nothing is dropped, over all rows and for each
- * data source, whatever the size of the chunks. */
+/* Answering a file of questions and scoring it: nothing is dropped, over all rows and for
+ * each data source, whatever the size of the chunks. */
 #include "support/tiny.h"
 
 #define ROWS 70 /* more than one chunk of 4 * max_rows */
 
 static int make(void **state)
 {
-    static const struct tiny_rule sure[] = {{"", "<search>"}, {"<search>", " tower"},
-                                            {" tower", "</search>"},
-                                            {"</information>", "<answer>"},
-                                            {"<answer>", " Paris"}, {" Paris", "</answer>"}};
+    static const struct tiny_rule sure[] = {
+        {"", "<search>"},        {"<search>", " tower"},
+        {" tower", "</search>"}, {"</information>", "<answer>"},
+        {"<answer>", " Paris"},  {" Paris", "</answer>"}};
 
     if (scratch_make(state) != 0)
         return -1;
@@ -23,10 +23,12 @@ static sr1_dataset *questions(void)
     FILE *f = fopen(path, "w");
     sr1_dataset *d = NULL;
 
-    for (int i = 0; f && i < ROWS; i++) /* every third is about Rome: the policy is wrong */
-        fprintf(f, "{\"id\": \"q%d\", \"question\": \"Where is %d?\", \"golden_answers\": "
-                   "[\"%s\"], \"data_source\": \"%s\"}\n", i, i, i % 3 ? "Paris" : "Rome",
-                i % 3 ? "zz" : "aa");
+    for (int i = 0; f && i < ROWS;
+         i++) /* every third is about Rome: the policy is wrong */
+        fprintf(f,
+                "{\"id\": \"q%d\", \"question\": \"Where is %d?\", \"golden_answers\": "
+                "[\"%s\"], \"data_source\": \"%s\"}\n",
+                i, i, i % 3 ? "Paris" : "Rome", i % 3 ? "zz" : "aa");
     assert_true(f && fclose(f) == 0);
     OK(sr1_dataset_open(&d, &path, 1, NULL));
     return d;
@@ -78,8 +80,11 @@ static void every_row_counts(void **state)
         sr1_rollout *r = open_rollout(rows[k]);
         sr1_dataset *d = questions();
         struct seen seen = {0, 0};
-        sr1_eval_options o = {.struct_size = sizeof o, .greedy = 1, .user = &seen,
-                              .progress = progress, .trajectory = take};
+        sr1_eval_options o = {.struct_size = sizeof o,
+                              .greedy = 1,
+                              .user = &seen,
+                              .progress = progress,
+                              .trajectory = take};
         sr1_eval_scores s = {.struct_size = sizeof s};
         sr1_evaluation *e = NULL;
 

@@ -11,12 +11,12 @@ static int make(void **state)
                                              {"</information>", "<answer>"},
                                              {"<answer>", " Rome"},
                                              {" Rome", "</answer>"}};
-    static const struct tiny_rule unknown[] = {{"", "<search>"}, {"<search>", " nothing"},
-                                               {" nothing", "</search>"},
-                                               {"</information>", "<answer>"},
-                                               {"<answer>", " Rome"},
-                                               {" Rome", "</answer>"}};
-    static const struct tiny_rule endless[] = {{"", "<search>"}, {"<search>", " tower"},
+    static const struct tiny_rule unknown[] = {
+        {"", "<search>"},          {"<search>", " nothing"},
+        {" nothing", "</search>"}, {"</information>", "<answer>"},
+        {"<answer>", " Rome"},     {" Rome", "</answer>"}};
+    static const struct tiny_rule endless[] = {{"", "<search>"},
+                                               {"<search>", " tower"},
                                                {" tower", "</search>"},
                                                {"</information>", "<search>"}};
     static const struct tiny_rule open_answer[] = {{"", "<answer>"},
@@ -24,16 +24,15 @@ static int make(void **state)
                                                    {" Paris", " well"},
                                                    {" well", " so"},
                                                    {" so", " well"}};
-    static const struct tiny_rule broken[] = {{"", "</think>"}, {"</think>", "</search>"},
+    static const struct tiny_rule broken[] = {{"", "</think>"},
+                                              {"</think>", "</search>"},
                                               {"</search>", "<answer>"},
                                               {"<answer>", " Paris"},
                                               {" Paris", "</answer>"}};
-    static const struct tiny_rule pieces[] = {{"", "x<sea"}, {"x<sea", "rch>"},
-                                              {"rch>", " tower"}, {" tower", "</sear"},
-                                              {"</sear", "ch> and"},
-                                              {"</information>", "<answer>"},
-                                              {"<answer>", " Paris"},
-                                              {" Paris", "</answer>"}};
+    static const struct tiny_rule pieces[] = {
+        {"", "x<sea"},          {"x<sea", "rch>"},      {"rch>", " tower"},
+        {" tower", "</sear"},   {"</sear", "ch> and"},  {"</information>", "<answer>"},
+        {"<answer>", " Paris"}, {" Paris", "</answer>"}};
     static const struct tiny_rule quiet[] = {{"", " so"}, {" so", "<|im_end|>"}};
     static const struct tiny_rule half[] = {{"", "\xC3\xA6"}, {"\xC3\xA6", " so"}};
 
@@ -183,8 +182,10 @@ static void tags_in_odd_tokens_are_found(void **state)
     sr1_trajectory *t = say(tiny_config("pieces", NULL), tiny_engine(), "?");
 
     (void)state;
-    says(t, "x<search> tower</search> and<information> The tower stands in Paris. "
-            "</information><answer> Paris</answer>", "Paris", SR1_STOP_ANSWER);
+    says(t,
+         "x<search> tower</search> and<information> The tower stands in Paris. "
+         "</information><answer> Paris</answer>",
+         "Paris", SR1_STOP_ANSWER);
     assert_int_equal(sr1_trajectory_policy_count(t), 8);
     sr1_trajectory_free(t);
 }
@@ -287,8 +288,10 @@ static void a_failing_engine_is_gone_on_without(void **state)
     static struct {
         sr1_status (*fn)(void *, const char *const *, size_t, int32_t, sr1_search_sink *);
         int32_t how;
-    } cases[] = {{broken_search, SR1_E_IO},           {broken_search, SR1_E_NETWORK},
-                 {broken_search, SR1_E_TIMEOUT},      {each_fails, SR1_SEARCH_TIMEOUT},
+    } cases[] = {{broken_search, SR1_E_IO},
+                 {broken_search, SR1_E_NETWORK},
+                 {broken_search, SR1_E_TIMEOUT},
+                 {each_fails, SR1_SEARCH_TIMEOUT},
                  {each_fails, SR1_SEARCH_ERROR}};
 
     (void)state;
@@ -364,7 +367,8 @@ static void the_context_is_never_exceeded(void **state)
     (void)state;
     memset(text, 'z', sizeof text - 1);
     t = say(tiny_config("endless", "max_turns=100", "max_observation_tokens=5000",
-                        "max_tokens=5000", NULL), engine_saying(text), "?");
+                        "max_tokens=5000", NULL),
+            engine_saying(text), "?");
     assert_int_equal(sr1_trajectory_stop_reason(t), SR1_STOP_CONTEXT_LIMIT);
     assert_true(sr1_trajectory_token_count(t) <= 512);
     sr1_trajectory_free(t);
@@ -407,8 +411,8 @@ static void pieces_of_text_make_the_generated_text(void **state)
 
     (void)state;
     for (size_t i = 0; i < 4; i++) {
-        sr1_rollout *r = open_rollout(tiny_config(models[i], "max_tokens=5", NULL),
-                                      tiny_engine());
+        sr1_rollout *r =
+            open_rollout(tiny_config(models[i], "max_tokens=5", NULL), tiny_engine());
         sr1_query q = tiny_query("?");
         sr1_rollout_options o = samples(1);
         struct heard h = {{0}, 0, 0};
@@ -625,9 +629,9 @@ static void hostile_questions_are_inert(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++) {
-        sr1_trajectory *t = i == 5 ? refuse(hostile[i])
-                                   : say(tiny_config("searcher", NULL), tiny_engine(),
-                                         hostile[i]);
+        sr1_trajectory *t =
+            i == 5 ? refuse(hostile[i])
+                   : say(tiny_config("searcher", NULL), tiny_engine(), hostile[i]);
         const int32_t *ids;
         sr1_tokenizer *tok = NULL;
         size_t starts = 0;
@@ -697,6 +701,7 @@ int main(void)
         cmocka_unit_test(hostile_passages_are_inert),
         cmocka_unit_test(hostile_questions_are_inert),
         cmocka_unit_test(wrong_calls_are_refused),
+        cmocka_unit_test(tiny_nothing_leaks),
     };
 
     return cmocka_run_group_tests(tests, make, scratch_remove);

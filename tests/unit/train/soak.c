@@ -1,6 +1,6 @@
-/* A thousand steps of 8 completions of 32 tokens, with metrics, trajectories and checkpoints:
- * resident memory at the end is within 2% and 16 MiB of what it was after 50 steps.
- * Run by name (tests/soak/run); SR1_SOAK_STEPS for another number of steps. */
+/* A thousand steps of 8 completions of 32 tokens, with metrics, trajectories and
+ * checkpoints: resident memory at the end is within 2% and 16 MiB of what it was after 50
+ * steps. Run by name (tests/soak/run); SR1_SOAK_STEPS for another number of steps. */
 #include "support/tiny.h"
 
 #include "base/clock.h"
@@ -43,8 +43,8 @@ static void memory_stays(void **state)
     OK(sr1_trainer_run(tr, &cb));
     sr1_trainer_free(tr);
     sr1_config_free(c);
-    printf("%d steps, %d tokens a step: %.1f MiB at step 50, %.1f MiB at the end\n", (int)n,
-           (int)(tokens / n), (double)early / 1048576, (double)late / 1048576);
+    printf("%d steps, %d tokens a step: %.1f MiB at step 50, %.1f MiB at the end\n",
+           (int)n, (int)(tokens / n), (double)early / 1048576, (double)late / 1048576);
     assert_true(tokens / n >= 8 * 28);
     assert_true((double)late <= 1.02 * (double)early);
     assert_true(late <= early + 16 * 1048576);

@@ -1,4 +1,5 @@
-/* Checkpoint folders: whole or not at all; whatever was done to one afterwards is noticed. */
+/* Checkpoint folders: whole or not at all; whatever was done to one afterwards is
+ * noticed. */
 #include "support/files.h"
 
 #include "base/error.h"
@@ -43,7 +44,8 @@ static sr1_status fill_and_fail(void *self, const char *folder)
 
 static void write_step(const char *run, int64_t step, int64_t keep)
 {
-    json_t *state = json_pack("{s:I, s:f}", "position", (json_int_t)step * 10, "scale", 0.1);
+    json_t *state =
+        json_pack("{s:I, s:f}", "position", (json_int_t)step * 10, "scale", 0.1);
     char text[32];
 
     snprintf(text, sizeof text, "weights %d", (int)step);
@@ -51,7 +53,8 @@ static void write_step(const char *run, int64_t step, int64_t keep)
     json_decref(state);
 }
 
-/* Step of the newest whole checkpoint, -1 when there is none; its state must be its own. */
+/* Step of the newest whole checkpoint, -1 when there is none; its state must be its own.
+ */
 static int64_t newest(const char *run, int64_t *torn)
 {
     char *folder = NULL;
@@ -101,7 +104,8 @@ static void a_failed_write_leaves_the_old(void **state)
 
     (void)state;
     write_step(run, 1, 3);
-    assert_int_equal(sr1__checkpoint_write(run, 2, none, 3, fill_and_fail, text), SR1_E_IO);
+    assert_int_equal(sr1__checkpoint_write(run, 2, none, 3, fill_and_fail, text),
+                     SR1_E_IO);
     assert_non_null(strstr(sr1_last_error(), "checkpoint of step 2: no room"));
     assert_int_equal(newest(run, NULL), 1);
     assert_false(sr1__path_exists(scratch_path("failed/checkpoints/step-2")));
@@ -195,14 +199,20 @@ static void missing_short_and_added_files_are_noticed(void **state)
     assert_int_equal(newest(run, &torn), 2);
     /* under another number it is not itself */
     assert_int_equal(rename(scratch_path("missing/checkpoints/step-2"),
-                            scratch_path("missing/checkpoints/step-7")), 0);
+                            scratch_path("missing/checkpoints/step-7")),
+                     0);
     assert_int_equal(newest(run, &torn), 1);
 }
 
 static void other_names_are_ignored(void **state)
 {
-    static const char *const others[] = {"step-", "step-x", "step--1", "step-3.tmp", "step-3 ",
-                                         "other", "step-99999999999999999999"};
+    static const char *const others[] = {"step-",
+                                         "step-x",
+                                         "step--1",
+                                         "step-3.tmp",
+                                         "step-3 ",
+                                         "other",
+                                         "step-99999999999999999999"};
     const char *run = scratch_path("names");
     int64_t torn = -1;
 

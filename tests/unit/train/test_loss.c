@@ -142,7 +142,8 @@ static void gradient_is_the_slope(void **state)
 static void parts_add_up(void **state)
 {
     sr1_loss_options o = {sizeof o, 0.2, 0.2, 0.3};
-    sr1_loss_report whole = {.struct_size = sizeof whole}, sum = {.struct_size = sizeof sum};
+    sr1_loss_report whole = {.struct_size = sizeof whole},
+                    sum = {.struct_size = sizeof sum};
     float weights[16], g[16], part[16];
     struct batch x;
 
@@ -152,8 +153,8 @@ static void parts_add_up(void **state)
         weights[i] = 1.0f / 16;
     assert_int_equal(sr1_loss_grpo(&x.b, &o, g, &whole), SR1_OK); /* NULL: 1/n each */
     for (size_t i = 0; i < 16; i += 4) {
-        sr1_loss_batch b = {sizeof b, 4, x.now + i, x.old + i, x.ref + i, x.adv + i,
-                            weights + i};
+        sr1_loss_batch b = {sizeof b,  4,         x.now + i,  x.old + i,
+                            x.ref + i, x.adv + i, weights + i};
         sr1_loss_report r = {.struct_size = sizeof r};
 
         assert_int_equal(sr1_loss_grpo(&b, &o, part + i, &r), SR1_OK);
@@ -168,7 +169,8 @@ static void parts_add_up(void **state)
     assert_true(sum.log_ratio_max == whole.log_ratio_max);
 }
 
-/* The seed document's example by hand: r = e^0.5, A = 1 is clipped to 1.2; KL to itself 0. */
+/* The seed document's example by hand: r = e^0.5, A = 1 is clipped to 1.2; KL to itself
+ * 0. */
 static void the_seed_formula_by_hand(void **state)
 {
     float now = -0.5f, old = -1.0f, adv = 1.0f, g = 9;
@@ -249,8 +251,12 @@ static void an_older_report_is_filled_as_far_as_it_goes(void **state)
 
 static void the_rate_warms_up_and_falls(void **state)
 {
-    struct sr1__schedule s = {.shape = "linear", .rate = 1, .warmup = 3, .total = 13,
-                              .decay_start = 0.5, .final_ratio = 0.2};
+    struct sr1__schedule s = {.shape = "linear",
+                              .rate = 1,
+                              .warmup = 3,
+                              .total = 13,
+                              .decay_start = 0.5,
+                              .final_ratio = 0.2};
 
     (void)state;
     near(sr1__schedule_rate(&s, 0), 0.25, 1e-12);

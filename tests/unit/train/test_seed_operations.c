@@ -1,5 +1,5 @@
-/* Every operation of the seed document is a public call that works alone, and results carry its
- * names. Only public headers are used for what is tested. */
+/* Every operation of the seed document is a public call that works alone, and results
+ * carry its names. Only public headers are used for what is tested. */
 #include "support/tiny.h"
 
 #define GROUP 4
@@ -67,11 +67,12 @@ static void check_format_correctness(void **state)
     static const struct {
         const char *text;
         double want;
-    } cases[] = {{"<think>a</think><answer>Paris</answer>", 0.5},
-                 {"<search>t</search><information>x</information><answer>P</answer>", 0.5},
-                 {"<search>t</search><answer>P</answer>", -1.0},
-                 {"<answer>P", -1.0},
-                 {"", -1.0}};
+    } cases[] = {
+        {"<think>a</think><answer>Paris</answer>", 0.5},
+        {"<search>t</search><information>x</information><answer>P</answer>", 0.5},
+        {"<search>t</search><answer>P</answer>", -1.0},
+        {"<answer>P", -1.0},
+        {"", -1.0}};
     sr1_reward_scales scales = {.struct_size = sizeof scales};
 
     (void)state;
@@ -90,9 +91,15 @@ static void check_answer_correctness(void **state)
     static const struct {
         const char *answer;
         double want;
-    } cases[] = {{"Paris", 2.0}, {"paris ", 1.0}, {"Pariss", 1.0}, {"Rome", 0.0}, {"", 0.0},
-                 {"\xE6\x9C\xAA\xE6\x89\xBE\xE5\x88\xB0\xE7\x9B\xB8\xE5\x85\xB3\xE5\x86\x85"
-                  "\xE5\xAE\xB9", 0.5}};
+    } cases[] = {
+        {"Paris", 2.0},
+        {"paris ", 1.0},
+        {"Pariss", 1.0},
+        {"Rome", 0.0},
+        {"", 0.0},
+        {"\xE6\x9C\xAA\xE6\x89\xBE\xE5\x88\xB0\xE7\x9B\xB8\xE5\x85\xB3\xE5\x86\x85"
+         "\xE5\xAE\xB9",
+         0.5}};
     sr1_reward_scales scales = {.struct_size = sizeof scales};
 
     (void)state;
@@ -100,8 +107,8 @@ static void check_answer_correctness(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double got = -1;
 
-        OK(sr1_reward_check_answer(cases[i].answer, strlen(cases[i].answer), truth, 1, &scales,
-                                   &got));
+        OK(sr1_reward_check_answer(cases[i].answer, strlen(cases[i].answer), truth, 1,
+                                   &scales, &got));
         assert_true(got == cases[i].want);
     }
 }
@@ -153,8 +160,8 @@ static void recompute_log_probs(void **state)
     for (size_t i = 0; i < GROUP; i++)
         total += sr1_trajectory_policy_count(t[i]);
     again = calloc(total, sizeof *again);
-    OK(sr1_rollout_log_probs(sr1_trainer_rollout(trainer), (const sr1_trajectory *const *)t,
-                             GROUP, again, total));
+    OK(sr1_rollout_log_probs(sr1_trainer_rollout(trainer),
+                             (const sr1_trajectory *const *)t, GROUP, again, total));
     for (size_t i = 0; i < GROUP; i++)
         for (size_t k = 0; k < sr1_trajectory_policy_count(t[i]); k++)
             tiny_near(again[at++], sr1_trajectory_policy_log_probs(t[i])[k], 1e-4);
@@ -187,11 +194,12 @@ static void update_policy(void **state)
     }
     n = sr1_trajectory_policy_count(t[0]);
     OK(sr1_trainer_update(trainer, t, GROUP, &r));
-    assert_true(isfinite(r.loss) && r.kl_div > 0 && r.avg_reward == 0.25 && r.beta == 0.1);
+    assert_true(isfinite(r.loss) && r.kl_div > 0 && r.avg_reward == 0.25 &&
+                r.beta == 0.1);
     assert_true(r.avg_tokens > 1 && r.grad_norm > 0 && r.trained == GROUP);
     /* what did well is likelier now */
-    OK(sr1_rollout_log_probs(sr1_trainer_rollout(trainer), (const sr1_trajectory *const *)t, 1,
-                             again, n));
+    OK(sr1_rollout_log_probs(sr1_trainer_rollout(trainer),
+                             (const sr1_trajectory *const *)t, 1, again, n));
     better = sum_of(again, n) - sum_of(sr1_trajectory_policy_log_probs(t[0]), n);
     assert_true(better > 0);
     tiny_free_all(t, GROUP);
@@ -199,7 +207,8 @@ static void update_policy(void **state)
 
 static void train_step(void **state)
 {
-    sr1_query q[2] = {tiny_query("Where is the tower?"), tiny_query("Where does it stand?")};
+    sr1_query q[2] = {tiny_query("Where is the tower?"),
+                      tiny_query("Where does it stand?")};
     sr1_step_report r = {.struct_size = sizeof r};
     sr1_trajectory *t[2 * GROUP];
     int64_t before = sr1_trainer_steps_done(trainer);
@@ -210,7 +219,8 @@ static void train_step(void **state)
     assert_int_equal(sr1_trainer_steps_done(trainer), before + 1);
     assert_int_equal(r.step, before + 1);
     for (size_t i = 0; i < 2 * GROUP; i++) {
-        assert_true(sr1_trajectory_has_reward(t[i]) && sr1_trajectory_has_advantage(t[i]));
+        assert_true(sr1_trajectory_has_reward(t[i]) &&
+                    sr1_trajectory_has_advantage(t[i]));
         assert_int_equal(sr1_trajectory_reward_part_count(t[i]), 2);
         sum += sr1_trajectory_reward(t[i]);
         tokens += (double)sr1_trajectory_policy_count(t[i]);
@@ -225,7 +235,8 @@ static void train_step(void **state)
     OK(sr1_trainer_train_step(trainer, q, 1, 1, &r, t));
     assert_true(sr1_trajectory_advantage(t[0]) == 0);
     sr1_trajectory_free(t[0]);
-    REFUSED(sr1_trainer_train_step(trainer, q, 1, -1, &r, t), SR1_E_INVALID, "group_size");
+    REFUSED(sr1_trainer_train_step(trainer, q, 1, -1, &r, t), SR1_E_INVALID,
+            "group_size");
     /* the report of an older caller is filled as far as it goes */
     r = (sr1_step_report){.struct_size = offsetof(sr1_step_report, kl_div), .kl_div = 42};
     OK(sr1_trainer_train_step(trainer, q, 1, 2, &r, NULL));

@@ -1,5 +1,5 @@
-/* sr1-train as others see it: exit codes, signals, and kills at random moments, each resumed to
- * the same bits. SR1_KILLS: how many (3 here, 20 in tests/kill/run). */
+/* sr1-train as others see it: exit codes, signals, and kills at random moments, each
+ * resumed to the same bits. SR1_KILLS: how many (3 here, 20 in tests/kill/run). */
 #include "support/tiny.h"
 
 #include "base/json.h"
@@ -168,9 +168,10 @@ static void same_metrics(const char *run_a, const char *run_b)
         assert_non_null(fgets(line[1], sizeof line[1], f[1]));
         for (int k = 0; k < 2; k++) {
             OK(sr1__json_parse(&row[k], line[k], strlen(line[k]), path[k]));
-            json_object_foreach_safe(row[k], tmp, key, v)
-                if (!strncmp(key, "timing_s/", 9) || !strncmp(key, "perf/", 5))
-                    json_object_del(row[k], key);
+            json_object_foreach_safe(row[k], tmp, key,
+                                     v) if (!strncmp(key, "timing_s/", 9) ||
+                                            !strncmp(key, "perf/", 5))
+                json_object_del(row[k], key);
         }
         assert_true(json_equal(row[0], row[1]));
         json_decref(row[0]);
@@ -213,7 +214,8 @@ static void a_whole_run_exits_0(void **state)
     if (code != 0)
         show_log();
     assert_int_equal(code, 0);
-    seconds_of_whole = (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
+    seconds_of_whole =
+        (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
     assert_true(log_says("40 steps done"));
 }
 
@@ -275,7 +277,8 @@ static void a_second_interrupt_ends_at_once(void **state)
     int code;
 
     (void)state;
-    for (int i = 0; i < 1000 && !sr1__path_exists(scratch_path("twice/trajectories.jsonl")); i++)
+    for (int i = 0;
+         i < 1000 && !sr1__path_exists(scratch_path("twice/trajectories.jsonl")); i++)
         wait_ms(10);
     wait_ms(100);
     kill(pid, SIGINT);
@@ -318,8 +321,10 @@ static void write_long_demos(const char *path)
     FILE *f = fopen(path, "w");
 
     for (int i = 0; f && i < 32; i++) {
-        fprintf(f, "{\"question\": \"%d?\", \"segments\": [{\"source\": \"policy\", "
-                   "\"text\": \"", i);
+        fprintf(f,
+                "{\"question\": \"%d?\", \"segments\": [{\"source\": \"policy\", "
+                "\"text\": \"",
+                i);
         for (int k = 0; k < 450; k++)
             fputc('0' + (i * 7 + k * k) % 10, f);
         fputs("\"}]}\n", f);
@@ -331,9 +336,9 @@ static void write_long_demos(const char *path)
 static long peak(const char *run, const char *checkpointing, const char *sft)
 {
     struct rusage use;
-    pid_t pid = START(recipe, out_pair(run), "stage=sft", sft, "batch_size=32", "max_steps=1",
-                      checkpointing, out_pair(run), "validation_split=0", "validate_interval=0",
-                      "model_name_or_path=deep");
+    pid_t pid = START(recipe, out_pair(run), "stage=sft", sft, "batch_size=32",
+                      "max_steps=1", checkpointing, out_pair(run), "validation_split=0",
+                      "validate_interval=0", "model_name_or_path=deep");
     int status;
 
     assert_int_equal(wait4(pid, &status, 0, &use), pid);

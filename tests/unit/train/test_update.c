@@ -47,8 +47,8 @@ static void roll(sr1_trajectory *t[N])
 }
 
 /* Weights after an update of t[n] with this configuration; caller frees. */
-static float *updated(sr1_config *c, sr1_trajectory *const *t, size_t n, sr1_step_report *r,
-                      size_t *count)
+static float *updated(sr1_config *c, sr1_trajectory *const *t, size_t n,
+                      sr1_step_report *r, size_t *count)
 {
     sr1_trainer *tr = open_trainer(c);
     float *w;
@@ -59,10 +59,12 @@ static float *updated(sr1_config *c, sr1_trajectory *const *t, size_t n, sr1_ste
     return w;
 }
 
-/* Gradient of one pass as the optimizer sees it: SGD in disguise. With eps as large as 1e30 the
- * step is lr * g / eps, so the difference of weights is the gradient but for its scale. */
-#define GRADIENT "update_times=1", "adam_epsilon=1", "adam_beta1=0", "adam_beta2=0",       \
-                 "weight_decay=0", "max_grad_norm=0", "learning_rate=1"
+/* Gradient of one pass as the optimizer sees it: SGD in disguise. With eps as large as
+ * 1e30 the step is lr * g / eps, so the difference of weights is the gradient but for its
+ * scale. */
+#define GRADIENT                                                                         \
+    "update_times=1", "adam_epsilon=1", "adam_beta1=0", "adam_beta2=0",                  \
+        "weight_decay=0", "max_grad_norm=0", "learning_rate=1"
 
 static double worst_difference(const float *a, const float *b, size_t n)
 {
@@ -115,9 +117,9 @@ static void same_seed_same_bits_with_two_workers(void **state)
 
 static void the_gradient_does_not_depend_on_the_cut(void **state)
 {
-    static const char *const cuts[] = {"micro_batch_tokens=1", "micro_batch_tokens=100",
-                                       "workers=2", "workers=5", "logit_chunk=3",
-                                       "gradient_checkpointing=true"};
+    static const char *const cuts[] = {
+        "micro_batch_tokens=1", "micro_batch_tokens=100",     "workers=2", "workers=5",
+        "logit_chunk=3",        "gradient_checkpointing=true"};
     static const char *const means[] = {"loss_aggregation=token-mean",
                                         "loss_aggregation=seq-mean-token-mean"};
     sr1_trajectory *t[N];
@@ -132,15 +134,16 @@ static void the_gradient_does_not_depend_on_the_cut(void **state)
     sr1_trainer_free(tr);
     for (size_t m = 0; m < 2; m++) {
         sr1_step_report r0 = {.struct_size = sizeof r0};
-        float *whole = updated(tiny_config("model", GRADIENT, means[m], NULL), t, N, &r0, &n);
+        float *whole =
+            updated(tiny_config("model", GRADIENT, means[m], NULL), t, N, &r0, &n);
 
         for (size_t i = 0; i < n; i++)
             whole[i] -= start[i];
         assert_true(r0.grad_norm > 1e-3);
         for (size_t k = 0; k < sizeof cuts / sizeof *cuts; k++) {
             sr1_step_report r = {.struct_size = sizeof r};
-            float *cut = updated(tiny_config("model", GRADIENT, means[m], cuts[k], NULL), t, N,
-                                 &r, &n);
+            float *cut = updated(tiny_config("model", GRADIENT, means[m], cuts[k], NULL),
+                                 t, N, &r, &n);
 
             for (size_t i = 0; i < n; i++)
                 cut[i] -= start[i];
@@ -240,8 +243,8 @@ static void masked_tokens_have_exactly_zero_gradient(void **state)
     tiny_free_all(t, N);
 }
 
-/* Rows of the head are pushed by policy targets only through softmax; a token whose advantage
- * is 0 in an update without KL has no gradient at all. */
+/* Rows of the head are pushed by policy targets only through softmax; a token whose
+ * advantage is 0 in an update without KL has no gradient at all. */
 static void a_zero_advantage_moves_nothing(void **state)
 {
     sr1_trajectory *t[N];
@@ -299,7 +302,8 @@ static void log_sink(void *user, int32_t level, const char *text)
     snprintf(logged + strlen(logged), sizeof logged - strlen(logged), "%s\n", text);
 }
 
-static void a_gradient_that_is_not_finite_skips_the_step_and_names_the_sample(void **state)
+static void
+a_gradient_that_is_not_finite_skips_the_step_and_names_the_sample(void **state)
 {
     sr1_trajectory *t[N];
     sr1_trainer *tr = open_trainer(tiny_config("model", "update_times=3", NULL));
@@ -331,7 +335,8 @@ static void a_gradient_that_is_not_finite_skips_the_step_and_names_the_sample(vo
     sr1_trainer_free(tr);
 }
 
-static void a_log_prob_that_is_not_finite_skips_the_step_and_names_the_sample(void **state)
+static void
+a_log_prob_that_is_not_finite_skips_the_step_and_names_the_sample(void **state)
 {
     sr1_trajectory *t[N];
     sr1_trainer *tr = open_trainer(tiny_config("model", NULL));
@@ -343,11 +348,12 @@ static void a_log_prob_that_is_not_finite_skips_the_step_and_names_the_sample(vo
     (void)state;
     roll(t);
     v = calloc((size_t)tr->model->config.vocab_size * TINY_HIDDEN, sizeof *v);
-    v[sr1_trajectory_ids(t[0])[0] * TINY_HIDDEN] = NAN; /* the embedding of a prompt token */
+    v[sr1_trajectory_ids(t[0])[0] * TINY_HIDDEN] =
+        NAN; /* the embedding of a prompt token */
     s = sr1__scope_open(SR1__CPU, "poison");
     sr1__scope_no_grad(s);
-    t_add_(s, tr->model->embed, t_from_f32(s, v, T_SHAPE(tr->model->config.vocab_size,
-                                                         TINY_HIDDEN)), 1.0);
+    t_add_(s, tr->model->embed,
+           t_from_f32(s, v, T_SHAPE(tr->model->config.vocab_size, TINY_HIDDEN)), 1.0);
     OK(sr1__scope_close(s));
     logged[0] = '\0';
     sr1_log_set(log_sink, NULL);
@@ -373,7 +379,8 @@ static void a_log_prob_that_is_not_finite_skips_the_step_and_names_the_sample(vo
 static void old_reference_has_no_kl_in_the_first_pass(void **state)
 {
     sr1_trajectory *t[N];
-    sr1_step_report one = {.struct_size = sizeof one}, four = {.struct_size = sizeof four};
+    sr1_step_report one = {.struct_size = sizeof one},
+                    four = {.struct_size = sizeof four};
     float *w;
     size_t n;
 
@@ -398,9 +405,9 @@ static void a_frozen_reference_stays_where_training_began(void **state)
 
     (void)state;
     for (size_t k = 0; k < 2; k++) {
-        sr1_trainer *tr = open_trainer(tiny_config("model", "kl_reference=frozen", dtypes[k],
-                                                   "update_times=1", "learning_rate=3e-3",
-                                                   NULL));
+        sr1_trainer *tr =
+            open_trainer(tiny_config("model", "kl_reference=frozen", dtypes[k],
+                                     "update_times=1", "learning_rate=3e-3", NULL));
         sr1_step_report r = {.struct_size = sizeof r};
         double first, last = 0;
 
@@ -426,11 +433,13 @@ static void clipping_and_aggregation_matter(void **state)
     (void)state;
     roll(t);
     w = updated(tiny_config("model", "update_times=8", "clip_epsilon=0.01", "beta=0",
-                            "learning_rate=1e-2", NULL), t, N, &a, &n);
+                            "learning_rate=1e-2", NULL),
+                t, N, &a, &n);
     free(w);
     assert_true(a.clip_fraction > 0.02);
     w = updated(tiny_config("model", "update_times=1", "beta=0",
-                            "loss_aggregation=seq-mean-token-mean", NULL), t, N, &b, &n);
+                            "loss_aggregation=seq-mean-token-mean", NULL),
+                t, N, &b, &n);
     free(w);
     w = updated(tiny_config("model", "update_times=1", "beta=0", NULL), t, N, &a, &n);
     free(w);
@@ -495,7 +504,8 @@ static void what_cannot_be_trained_on_is_refused_by_name(void **state)
 {
     static const struct {
         const char *pair, *word;
-    } cases[] = {{"top_p=0.9", "top_p"}, {"top_k=5", "top_k"}, {"temperature=0", "temperature"}};
+    } cases[] = {
+        {"top_p=0.9", "top_p"}, {"top_k=5", "top_k"}, {"temperature=0", "temperature"}};
     sr1_trajectory *t[N];
     sr1_trainer *tr = NULL;
     sr1_step_report r = {.struct_size = sizeof r, .loss = 77};
@@ -563,14 +573,17 @@ int main(void)
         cmocka_unit_test(masked_tokens_have_exactly_zero_gradient),
         cmocka_unit_test(a_zero_advantage_moves_nothing),
         cmocka_unit_test(nothing_to_train_on_is_no_division_by_zero),
-        cmocka_unit_test(a_gradient_that_is_not_finite_skips_the_step_and_names_the_sample),
-        cmocka_unit_test(a_log_prob_that_is_not_finite_skips_the_step_and_names_the_sample),
+        cmocka_unit_test(
+            a_gradient_that_is_not_finite_skips_the_step_and_names_the_sample),
+        cmocka_unit_test(
+            a_log_prob_that_is_not_finite_skips_the_step_and_names_the_sample),
         cmocka_unit_test(old_reference_has_no_kl_in_the_first_pass),
         cmocka_unit_test(a_frozen_reference_stays_where_training_began),
         cmocka_unit_test(clipping_and_aggregation_matter),
         cmocka_unit_test(out_of_memory_falls_back_to_smaller_micro_batches),
         cmocka_unit_test(what_cannot_be_trained_on_is_refused_by_name),
         cmocka_unit_test(token_advantages_are_used),
+        cmocka_unit_test(tiny_nothing_leaks),
     };
 
     return cmocka_run_group_tests(tests, make, scratch_remove);
