@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <atomic>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -19,6 +20,9 @@ namespace {
 using torch::autograd::Node;
 using torch::autograd::variable_list;
 using user_data = std::unique_ptr<void, void (*)(void *)>;
+
+/* The engine makes its queues, one a device, at the first backward pass. */
+std::atomic<bool> ran_backward{false};
 
 /* Calls fn with the gradients of its outputs. The C side sets its own grad mode. */
 struct c_node : Node {
@@ -73,8 +77,11 @@ sr1_status sr1__shim_backward(sr1_tensor *y, sr1_tensor *grad_or_null)
 {
     borrow x(y), g(grad_or_null);
 
+    ran_backward = true;
     return guard([&] { x->backward(*g); });
 }
+
+int sr1__shim_ran_backward(void) { return ran_backward; }
 
 sr1_status sr1__shim_grad(sr1_tensor **out, sr1_tensor *leaf)
 {

@@ -6,6 +6,7 @@
  * registry itself may be looked at. */
 #include "torch/guard.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/CachingDeviceAllocator.h>
@@ -51,6 +52,11 @@ sr1_status load_cuda()
 
     if (registered())
         return SR1_OK;
+    if (sr1__shim_ran_backward())
+        return sr1__fail(SR1_E_STATE,
+                         "device cuda: this process has trained on the CPU already, "
+                         "which fixed the devices of its gradients; open the model on "
+                         "CUDA before, or in a process of its own");
     if (access(path.c_str(), R_OK) != 0)
         return sr1__fail(
             SR1_E_DEVICE,
@@ -102,13 +108,15 @@ sr1_status use_cuda(int index, sr1__device *out)
         return sr1__fail(SR1_E_DEVICE,
                          "device cuda: no usable device (%s); check the driver with "
                          "nvidia-smi, or use device: cpu",
-                         why ? why : "unknown");
+                         why ? why : "the CPU was used before CUDA was asked for; open "
+                                     "the model on CUDA first");
     }
     if (index >= n)
         return sr1__fail(SR1_E_DEVICE,
                          "device cuda:%d: this machine has %d CUDA device%s", index, n,
                          n == 1 ? "" : "s");
-    SR1__TRY(guard([&] { at::detail::getCUDAHooks().init(); }));
+    SR1__TRY(guard(
+        [&] { at::globalContext().lazyInitDevice(c10::DeviceType::CUDA); }));
     *out = SR1__CUDA + index;
     return SR1_OK;
 }

@@ -153,6 +153,8 @@ sr1_status sr1__shim_mul_(sr1_tensor *a, sr1_tensor *b);
 /* ---- autograd (autograd.cpp) ---- */
 sr1_status sr1__shim_require_grad(sr1_tensor *leaf, int on);
 sr1_status sr1__shim_backward(sr1_tensor *y, sr1_tensor *grad_or_null);
+/* 1 once anything went backward in this process: CUDA can no longer be loaded. */
+int sr1__shim_ran_backward(void);
 /* A new reference, or NULL with SR1_OK when there is none. */
 sr1_status sr1__shim_grad(sr1_tensor **out, sr1_tensor *leaf);
 sr1_status sr1__shim_clear_grad(sr1_tensor *leaf);

@@ -74,6 +74,26 @@ static void automatic_is_the_cpu_without_a_device(void **state)
     sr1__device_library_dir(NULL);
 }
 
+/* libtorch fixes its devices at the first backward pass. */
+static void cuda_comes_before_training(void **state)
+{
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "training");
+    sr1_tensor *x = t_full(s, 1.0, SR1__F32, T_SHAPE(2));
+    sr1__device device = 77;
+
+    (void)state;
+    t_require_grad(s, x, 1);
+    t_backward(s, t_sum(s, x));
+    OK(sr1__scope_close(s));
+    sr1__device_library_dir("no-such-folder");
+    assert_int_equal(sr1__device_resolve("cuda", &device), SR1_E_STATE);
+    assert_non_null(strstr(sr1_last_error(), "open the model on CUDA before"));
+    assert_int_equal(device, 77);
+    OK(sr1__device_resolve("auto", &device));
+    assert_int_equal(device, SR1__CPU);
+    sr1__device_library_dir(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -82,6 +102,7 @@ int main(void)
         cmocka_unit_test(garbage_is_no_library),
         cmocka_unit_test(another_library_is_refused),
         cmocka_unit_test(automatic_is_the_cpu_without_a_device),
+        cmocka_unit_test(cuda_comes_before_training),
     };
 
     return cmocka_run_group_tests_name("device", tests, NULL, NULL);

@@ -1,0 +1,145 @@
+/* Whole GRPO steps through the public header.
+ * usage: bench_step model_name_or_path=FOLDER [key=value ...] [bench.steps=6]
+ *        [bench.questions=8] [bench.prompt=64]
+ * Without train_file the questions are made up, with prompts of bench.prompt tokens, and
+ * completions have max_tokens tokens each; with it they are its first rows. Prints a line
+ * after the first step and one with medians over the steps but the first. */
+#include "bench.h"
+
+#define STEPS_MAX 100
+
+enum { WHOLE, ROLLOUT, SEARCH, REFERENCE, UPDATE, PHASES };
+
+struct run {
+    sr1_trainer *trainer;
+    struct bench_questions made;
+    sr1_dataset *data;
+    sr1_row *rows[BENCH_QUESTIONS];
+    const char *answers[BENCH_QUESTIONS];
+    int n;
+    double seconds[PHASES][STEPS_MAX];
+};
+
+/* Something that differs between the completions of a group. */
+static sr1_status score(void *self, const sr1_trajectory *const *t, size_t n, double *out)
+{
+    (void)self;
+    for (size_t i = 0; i < n; i++) {
+        const int32_t *ids = sr1_trajectory_ids(t[i]);
+        size_t from = sr1_trajectory_prompt_count(t[i]);
+
+        out[i] = 0.0;
+        for (size_t k = from; k < sr1_trajectory_token_count(t[i]); k++)
+            out[i] += ids[k] % 97 < 10;
+    }
+    return SR1_OK;
+}
+
+static sr1_status read_questions(struct run *r, const char *path)
+{
+    BENCH_TRY(sr1_dataset_open(&r->data, &path, 1, NULL));
+    for (int i = 0; i < r->n; i++) {
+        BENCH_TRY(sr1_dataset_read(r->data, i, &r->rows[i]));
+        r->answers[i] = sr1_row_answer(r->rows[i], 0);
+        r->made.query[i] = (sr1_query){.struct_size = sizeof(sr1_query),
+                                       .text = sr1_row_question(r->rows[i]),
+                                       .text_len = strlen(sr1_row_question(r->rows[i])),
+                                       .id = sr1_row_id(r->rows[i]),
+                                       .answers = &r->answers[i],
+                                       .n_answers = 1};
+    }
+    return SR1_OK;
+}
+
+static void print_report(const char *event, const sr1_step_report *s)
+{
+    printf("{\"what\": \"step\", \"event\": \"%s\", \"step_s\": %.4f, \"rollout_s\": %.4f, "
+           "\"search_s\": %.4f, \"reference_s\": %.4f, \"update_s\": %.4f, "
+           "\"trajectories\": %lld, \"prompt_tokens\": %.1f, \"policy_tokens\": %lld, "
+           "\"environment_tokens\": %lld, \"searches\": %lld, \"loss\": %.6g, "
+           "\"kl\": %.6g, \"grad_norm\": %.6g, \"diff_max\": %.3g, \"diff_mean\": %.3g}\n",
+           event, s->seconds, s->seconds_rollout, s->seconds_search, s->seconds_reference,
+           s->seconds_update, (long long)s->trajectories, s->prompt_tokens,
+           (long long)s->policy_tokens, (long long)s->environment_tokens,
+           (long long)s->searches, s->loss, s->kl_div, s->grad_norm, s->rollout_diff_max,
+           s->rollout_diff_mean);
+    fflush(stdout);
+}
+
+static sr1_status step(struct run *r, int i)
+{
+    sr1_step_report s = {.struct_size = sizeof s};
+
+    BENCH_TRY(sr1_trainer_train_step(r->trainer, r->made.query, (size_t)r->n, 0, &s,
+                                     NULL));
+    if (i == 0)
+        print_report("first", &s);
+    r->seconds[WHOLE][i] = s.seconds;
+    r->seconds[ROLLOUT][i] = s.seconds_rollout;
+    r->seconds[SEARCH][i] = s.seconds_search;
+    r->seconds[REFERENCE][i] = s.seconds_reference;
+    r->seconds[UPDATE][i] = s.seconds_update;
+    return SR1_OK;
+}
+
+static void print_medians(struct run *r, int steps)
+{
+    double median[PHASES];
+
+    for (int k = 0; k < PHASES; k++)
+        median[k] = bench_median(&r->seconds[k][1], (size_t)steps - 1);
+    printf("{\"what\": \"step\", \"event\": \"median\", \"steps\": %d, \"step_s\": %.4f, "
+           "\"rollout_s\": %.4f, \"search_s\": %.4f, \"reference_s\": %.4f, "
+           "\"update_s\": %.4f}\n",
+           steps - 1, median[WHOLE], median[ROLLOUT], median[SEARCH], median[REFERENCE],
+           median[UPDATE]);
+}
+
+static sr1_status open_all(struct run *r, char **words)
+{
+    static const sr1_reward_ops reward = {.struct_size = sizeof reward, .name = "bench",
+                                          .score = score};
+    sr1_config *c = NULL;
+    const char *file = "";
+    sr1_status st = bench_config(&c, words);
+
+    if (st == SR1_OK)
+        st = sr1_trainer_new(&r->trainer, c, NULL);
+    if (st == SR1_OK)
+        st = sr1_trainer_add_reward(r->trainer, &reward, NULL, 1.0);
+    if (st == SR1_OK)
+        st = sr1_config_get_str(c, "train_file", &file);
+    if (st == SR1_OK && *file)
+        st = read_questions(r, file);
+    else if (st == SR1_OK)
+        st = bench_make_questions(
+            &r->made, sr1_rollout_tokenizer(sr1_trainer_rollout(r->trainer)), r->n,
+            bench_number(words, "prompt", 64));
+    sr1_config_free(c);
+    return st;
+}
+
+int main(int argc, char **argv)
+{
+    static struct run r;
+    int steps = bench_number(argv + 1, "steps", 6);
+    sr1_status st;
+
+    r.n = bench_number(argv + 1, "questions", 8);
+    if (argc < 2 || steps < 1 || steps > STEPS_MAX || r.n < 1 || r.n > BENCH_QUESTIONS) {
+        fprintf(stderr, "usage: bench_step model_name_or_path=FOLDER [key=value ...]\n");
+        return 2;
+    }
+    st = open_all(&r, argv + 1);
+    for (int i = 0; i < steps && st == SR1_OK; i++)
+        st = step(&r, i);
+    if (st == SR1_OK && steps > 1)
+        print_medians(&r, steps);
+    if (st != SR1_OK)
+        fprintf(stderr, "bench_step: %s\n", sr1_last_error());
+    for (int i = 0; i < r.n; i++)
+        sr1_row_free(r.rows[i]);
+    sr1_dataset_free(r.data);
+    sr1_trainer_free(r.trainer);
+    return st != SR1_OK;
+}

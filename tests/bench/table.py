@@ -1,0 +1,94 @@
+"""The table of a benchmark run, from its JSON lines: figure, ours, peer, ratio, limit.
+
+    table.py RESULTS.jsonl
+
+A figure is the median over the run's repetitions. A row without our figure was not run, one
+without its peer has nothing to be compared with: both count as skipped. The last line is
+"N passed, N failed, N skipped"."""
+import json
+import statistics
+import sys
+
+FASTER, SMALLER, LIMIT = "times faster", "of the peer's", "at most"
+
+
+def decode(shape, dtype, batch, least):
+    which = {"what": "decode", "shape": shape, "dtype": dtype, "batch": batch}
+    return (f"decode {shape} {dtype}, batch {batch}: tokens/s", {**which, "who": "ours"},
+            {**which, "who": "transformers"}, "decode_tok_s", FASTER, least)
+
+
+def step(title, event, field, kind, limit, peer="trl"):
+    which = {"what": "step", "event": event}
+    theirs = ({**which, "who": "trl"} if peer == "trl"
+              else {"what": "update", "who": "torch"})
+    return (title, {**which, "who": "ours"}, theirs, field, kind, limit)
+
+
+def apart(dtype, temperature, top_p, field, limit):
+    which = {"event": "log-probs", "dtype": dtype, "temperature": temperature,
+             "top_p": top_p}
+    return (f"log-probs, rollout against training, {dtype}, T {temperature:g}, top-p "
+            f"{top_p:g}: {field[5:]}", which, None, field, LIMIT, limit)
+
+
+SAMPLINGS = ((0.7, 1), (1, 1), (1, 0.9))
+ROWS = [
+    *[decode("tiny", "fp32", batch, least) for batch, least in ((1, 3), (8, 2), (32, 1.3))],
+    *[decode("0.6b", dtype, batch, 1) for dtype in ("fp32", "bf16") for batch in (1, 8)],
+    step("GRPO step, tiny fp32, 64 x (64+64) tokens: s", "median", "step_s", FASTER, 1.2),
+    step("its peak resident memory: MiB", "median", "peak_rss_mib", SMALLER, 0.6),
+    step("its update alone: s", "median", "update_s", FASTER, 1, "torch"),
+    step("process start to first step done: s", "first", "at_s", SMALLER, 0.4),
+    ("process start to first sampled token: s", {"event": "first token", "who": "ours"},
+     None, "at_s", LIMIT, 0.8),
+    *[apart("fp32", t, p, "diff_max", 1e-4) for t, p in SAMPLINGS],
+    *[apart("fp32", t, p, "diff_mean", 1e-6) for t, p in SAMPLINGS],
+    *[apart("bf16", t, p, "diff_mean", 0.02) for t, p in SAMPLINGS],
+]
+
+
+def pick(lines, which, field):
+    """(median, busiest machine) of the lines that agree with which; None without any."""
+    found = [line for line in lines if field in line
+             and all(line.get(key) == value for key, value in which.items())]
+    if not found:
+        return None, 0.0
+    return (statistics.median(line[field] for line in found),
+            max(line["others_cores"] for line in found))
+
+
+def judge(kind, field, ours, peer, limit):
+    """(ratio, whether it is within the limit)."""
+    if kind == LIMIT:
+        return None, ours <= limit
+    if kind == SMALLER:
+        return ours / peer, ours / peer <= limit
+    ratio = ours / peer if field.endswith("tok_s") else peer / ours
+    return ratio, ratio >= limit
+
+
+def main(path):
+    with open(path, encoding="utf-8") as results:
+        lines = [json.loads(line) for line in results]
+    count = {"passed": 0, "failed": 0, "skipped": 0}
+    print(f"{'figure':66} {'ours':>10} {'peer':>10} {'ratio':>7} {'limit':>7}  others")
+    for title, which, theirs, field, kind, limit in ROWS:
+        ours, busy = pick(lines, which, field)
+        peer, their_busy = pick(lines, theirs, field) if theirs else (None, 0.0)
+        if ours is None or (theirs and peer is None):
+            count["skipped"] += 1
+            if ours is not None:
+                print(f"{title:66} {ours:10.4g} {'-':>10}")
+            continue
+        ratio, good = judge(kind, field, ours, peer, limit)
+        count["passed" if good else "failed"] += 1
+        print(f"{title:66} {ours:10.4g} {'' if peer is None else f'{peer:10.4g}':>10} "
+              f"{'' if ratio is None else f'{ratio:.2f}':>7} {limit:>7g}  "
+              f"{max(busy, their_busy):4.1f}{'' if good else '  MISSED'}")
+    print("others: cores that other processes took meanwhile, at the worst")
+    print(", ".join(f"{n} {name}" for name, n in count.items()))
+    return count["failed"]
+
+
+sys.exit(1 if main(sys.argv[1]) else 0)
