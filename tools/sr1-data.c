@@ -6,6 +6,7 @@
 #include <searchr1/tokenizer.h>
 #include <searchr1/world.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,8 @@ static const char help_text[] =
     "  sr1-data model examples/quickstart/model.json runs/start \\\n"
     "      --tokenizer runs/world/tokenizer\n";
 
+#define TEXT_MAX (1 << 20) /* bytes of a config.json */
+
 struct options {
     int64_t seed;
     const char *tokenizer;
@@ -33,18 +36,16 @@ struct options {
     double scale;
 };
 
-static int failed(const char *what)
-{
-    fprintf(stderr, "sr1-data: %s: %s\n", what, sr1_last_error());
-    return TOOL_FAILED;
-}
-
 static sr1_status show(void *user, const char *phase, int64_t done, int64_t total)
 {
     struct progress *p = user;
 
-    p->title = phase;
-    progress_show(p, (double)done, (double)total, NULL);
+    if (strcmp(p->title, phase) != 0) {
+        progress_clear(p);
+        progress_begin(p, phase, "rows", 1.0);
+    }
+    if (total > 1)
+        progress_show(p, (double)done, (double)total, NULL);
     return SR1_OK;
 }
 
@@ -52,61 +53,88 @@ static int make_world(const struct options *o, const char *folder)
 {
     sr1_world_options w;
     struct progress p;
+    sr1_status st;
 
     sr1_world_options_init(&w);
     w.seed = (uint64_t)o->seed;
     w.scale = o->scale;
     progress_begin(&p, "world", "rows", 1.0);
-    if (sr1_world_write(folder, &w, show, &p) != SR1_OK) {
-        progress_clear(&p);
-        return failed("world");
-    }
+    st = sr1_world_write(folder, &w, show, &p);
     progress_clear(&p);
+    if (st != SR1_OK)
+        return tool_failed("sr1-data", st);
     printf("%s: corpus.jsonl, corpus.bm25, sft.jsonl, train.jsonl, validation.jsonl, "
-           "test.jsonl, tokenizer/\n", folder);
+           "test.jsonl, tokenizer/\n",
+           folder);
     return TOOL_OK;
 }
 
-static char *read_text(const char *path)
+static sr1_status cannot_read(const char *path)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text), "cannot read %.400s: %s", path, strerror(errno));
+    return sr1_set_error(SR1_E_NOT_FOUND, text);
+}
+
+/* The text of a small file; free it. */
+static sr1_status read_text(const char *path, char **out)
 {
     FILE *f = fopen(path, "rb");
-    char *text = f ? calloc(1, 1 << 20) : NULL;
-    size_t n = text ? fread(text, 1, (1 << 20) - 1, f) : 0;
+    char *text;
+    int failed = 0;
 
-    if (f)
-        fclose(f);
-    if (n == 0) {
+    if (!f)
+        return cannot_read(path);
+    text = calloc(1, TEXT_MAX + 1);
+    if (text)
+        failed = fread(text, 1, TEXT_MAX, f) == 0 && ferror(f);
+    fclose(f);
+    if (!text)
+        return sr1_set_error(SR1_E_NOMEM, "out of memory");
+    if (failed) {
         free(text);
-        text = NULL;
+        return cannot_read(path);
     }
-    return text;
+    *out = text;
+    return SR1_OK;
+}
+
+/* Put the file's name before the error of what was read from it. */
+static sr1_status name_file(sr1_status st, const char *path)
+{
+    char text[1024];
+
+    if (st != SR1_E_PARSE && st != SR1_E_UNSUPPORTED && st != SR1_E_CONFIG)
+        return st;
+    snprintf(text, sizeof(text), "%.400s: %.600s", path, sr1_last_error());
+    return sr1_set_error(st, text);
 }
 
 static int make_model(const struct options *o, const char *config, const char *folder)
 {
-    sr1_model_options m = {.struct_size = sizeof(m), .device = "cpu", .dtype = "fp32",
-                           .init = o->init};
+    sr1_model_options m = {
+        .struct_size = sizeof(m), .device = "cpu", .dtype = "fp32", .init = o->init};
     sr1_tokenizer *tokenizer = NULL;
     sr1_model *model = NULL;
-    char *text = read_text(config);
-    int code = TOOL_OK;
+    char *text = NULL;
+    sr1_status st = read_text(config, &text);
 
-    if (!text) {
-        fprintf(stderr, "sr1-data: cannot read %s\n", config);
-        return TOOL_FAILED;
-    }
-    if (sr1_tokenizer_open(&tokenizer, o->tokenizer) != SR1_OK ||
-        sr1_model_new_random(&model, text, (uint64_t)o->seed, &m) != SR1_OK ||
-        sr1_model_save(model, folder) != SR1_OK ||
-        sr1_tokenizer_save(tokenizer, folder) != SR1_OK)
-        code = failed("model");
-    else
+    if (st == SR1_OK)
+        st = sr1_tokenizer_open(&tokenizer, o->tokenizer);
+    if (st == SR1_OK)
+        st = name_file(sr1_model_new_random(&model, text, (uint64_t)o->seed, &m), config);
+    if (st == SR1_OK)
+        st = sr1_model_save(model, folder);
+    if (st == SR1_OK)
+        st = sr1_tokenizer_save(tokenizer, folder);
+    if (st == SR1_OK)
         printf("%s: %lld parameters\n", folder,
                (long long)sr1_model_info(model, SR1_MODEL_PARAMETERS));
     sr1_model_free(model);
     sr1_tokenizer_free(tokenizer);
     free(text);
-    return code;
+    return st == SR1_OK ? TOOL_OK : tool_refused("sr1-data", st);
 }
 
 int main(int argc, char **argv)
@@ -137,5 +165,11 @@ int main(int argc, char **argv)
             return args_wrong(&a, "model needs --tokenizer FOLDER");
         return make_model(&o, rest[1], rest[2]);
     }
-    return args_wrong(&a, n ? "cannot make '%s' of that" : "say what to make", rest[0]);
+    if (n == 0)
+        return args_wrong(&a, "which command: world or model?");
+    if (strcmp(rest[0], "world") == 0)
+        return args_wrong(&a, "world needs one folder: sr1-data world FOLDER");
+    if (strcmp(rest[0], "model") == 0)
+        return args_wrong(&a, "model needs two names: sr1-data model CONFIG.json FOLDER");
+    return args_wrong(&a, "there is no command '%s'; there are world and model", rest[0]);
 }

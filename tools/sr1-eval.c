@@ -6,6 +6,7 @@
 
 #include <searchr1/rollout.h>
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,13 +152,26 @@ static sr1_status open_questions(sr1_dataset **out, const sr1_config *c, const c
     return sr1_dataset_open(out, &path, 1, &o);
 }
 
+static sr1_status cannot_write(const char *path)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text), "--trajectories: cannot write %.400s: %s", path,
+             strerror(errno));
+    return sr1_set_error(SR1_E_IO, text);
+}
+
 static sr1_status evaluate(const struct options *o, const sr1_config *c, const char *path,
                            sr1_evaluation **out)
 {
     struct view v = {0};
-    sr1_eval_options e = {.struct_size = sizeof(e), .max_rows = o->max_rows,
-                          .greedy = !o->sample, .seed = (uint64_t)o->seed,
-                          .no_search = o->no_search, .progress = on_progress, .user = &v};
+    sr1_eval_options e = {.struct_size = sizeof(e),
+                          .max_rows = o->max_rows,
+                          .greedy = !o->sample,
+                          .seed = (uint64_t)o->seed,
+                          .no_search = o->no_search,
+                          .progress = on_progress,
+                          .user = &v};
     sr1_dataset *data = NULL;
     sr1_rollout *rollout = NULL;
     sr1_status st = open_questions(&data, c, path);
@@ -168,14 +182,14 @@ static sr1_status evaluate(const struct options *o, const sr1_config *c, const c
         v.trajectories = fopen(o->trajectories, "w");
         e.trajectory = on_trajectory;
         if (!v.trajectories)
-            st = sr1_set_error(SR1_E_IO, "cannot create the file of --trajectories");
+            st = cannot_write(o->trajectories);
     }
     progress_begin(&v.bar, "answering", "questions", 1.0);
     if (st == SR1_OK)
         st = sr1_evaluate(out, rollout, data, &e);
     progress_clear(&v.bar);
     if (v.trajectories && fclose(v.trajectories) != 0 && st == SR1_OK)
-        st = sr1_set_error(SR1_E_IO, "cannot write the trajectories");
+        st = cannot_write(o->trajectories);
     sr1_rollout_free(rollout);
     sr1_dataset_free(data);
     return st;
@@ -208,14 +222,14 @@ int main(int argc, char **argv)
     if (code >= 0)
         return code;
     if (n < 2)
-        return args_wrong(&a, "give a policy and a file of questions");
+        return args_wrong(
+            &a, "give a policy and a file of questions: sr1-eval POLICY QUESTIONS");
     policy_passive_waiting(argv);
     st = policy_config(&c, rest[0], rest + 2, n - 2);
     if (st == SR1_OK)
         st = evaluate(&o, c, rest[1], &e);
     if (st != SR1_OK) {
-        fprintf(stderr, "sr1-eval: %s\n", sr1_last_error());
-        code = st == SR1_E_CONFIG || st == SR1_E_NOT_FOUND ? TOOL_USAGE : TOOL_FAILED;
+        code = tool_refused("sr1-eval", st);
     } else {
         code = (o.json ? print_json(e) : print_table(e)) == 0 ? TOOL_OK : TOOL_FAILED;
     }

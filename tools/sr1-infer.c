@@ -15,8 +15,11 @@ static const char help_text[] =
     "\n"
     "POLICY is a run folder of sr1-train or a model folder. Without --question, "
     "questions are\n"
-    "read line by line from the terminal. What the policy writes is shown as it comes;\n"
-    "passages from searches are dimmed.\n"
+    "read line by line from the terminal or a pipe. What the policy writes is shown as "
+    "it\n"
+    "comes; on a terminal thoughts are slanted, searches coloured, their results dim and "
+    "the\n"
+    "answer bold.\n"
     "\n"
     "Example:\n"
     "  sr1-infer runs/grpo --question 'Where was the writer of Song of Bakdel born?'\n";
@@ -27,10 +30,83 @@ struct options {
     int sample, json;
 };
 
+#define PLAIN "\033[0m"
+#define DIM "\033[2m"
+
+/* Tags of the policy's text and how a terminal shows what they enclose. */
+static const struct {
+    const char *tag;
+    const char *style;
+    int opens;
+} tags[] = {
+    {"<think>", "\033[3m", 1}, {"</think>", "", 0},           {"<search>", "\033[36m", 1},
+    {"</search>", "", 0},      {"<answer>", "\033[1;32m", 1}, {"</answer>", "", 0},
+};
+#define N_TAGS (sizeof(tags) / sizeof(tags[0]))
+
+/* Text as it comes. On a terminal each part has its style and begins on its own line. */
 struct view {
     int color;
     int32_t source;
+    char held[16]; /* the beginning of what may become a tag */
+    size_t n_held;
+    int in_line; /* something stands on this line */
 };
+
+/* A terminal gets no control characters from models and passages. */
+static void put(struct view *v, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)text[i];
+        int control = (c < 0x20 && c != '\n' && c != '\t') || c == 0x7F;
+
+        putchar(v->color && control ? '?' : c);
+        v->in_line = c != '\n';
+    }
+}
+
+static void put_held(struct view *v)
+{
+    put(v, v->held, v->n_held);
+    v->n_held = 0;
+}
+
+/* What is held is a whole tag. */
+static void put_tag(struct view *v, size_t i)
+{
+    if (tags[i].opens && v->in_line)
+        put(v, "\n", 1);
+    fputs(tags[i].opens ? tags[i].style : "", stdout);
+    put_held(v);
+    fputs(tags[i].opens ? "" : PLAIN, stdout);
+}
+
+/* Hold c while the held text can become a tag; else let it go. */
+static void put_policy_byte(struct view *v, char c)
+{
+    if (c == '<')
+        put_held(v);
+    if (v->n_held == 0 && c != '<') {
+        put(v, &c, 1);
+        return;
+    }
+    v->held[v->n_held++] = c;
+    for (size_t i = 0; i < N_TAGS; i++) {
+        if (strncmp(tags[i].tag, v->held, v->n_held) != 0)
+            continue;
+        if (tags[i].tag[v->n_held] == '\0')
+            put_tag(v, i);
+        return;
+    }
+    put_held(v);
+}
+
+static void put_environment(struct view *v, const char *text, size_t n)
+{
+    fputs(DIM, stdout);
+    put(v, text, n);
+    fputs(PLAIN, stdout);
+}
 
 static sr1_status on_text(void *user, size_t index, int32_t source, const char *text,
                           size_t n)
@@ -38,20 +114,26 @@ static sr1_status on_text(void *user, size_t index, int32_t source, const char *
     struct view *v = user;
 
     (void)index;
-    if (v->color && source != v->source)
-        fputs(source == SR1_SOURCE_ENVIRONMENT ? "\033[2m" : "\033[0m", stdout);
+    if (source != v->source)
+        put_held(v);
     v->source = source;
-    fwrite(text, 1, n, stdout);
+    if (!v->color)
+        put(v, text, n);
+    else if (source == SR1_SOURCE_ENVIRONMENT)
+        put_environment(v, text, n);
+    for (size_t i = 0; v->color && source != SR1_SOURCE_ENVIRONMENT && i < n; i++)
+        put_policy_byte(v, text[i]);
     fflush(stdout);
     return SR1_OK;
 }
 
-static void print_end(const struct view *v, const sr1_trajectory *t)
+static void print_end(struct view *v, const sr1_trajectory *t)
 {
-    if (v->color)
-        fputs("\033[0m", stdout);
-    printf("\n\nanswer: %s\n(%s; %zu tokens, %zu searches)\n",
-           sr1_trajectory_final_answer(t, NULL),
+    const char *answer = sr1_trajectory_final_answer(t, NULL);
+
+    put_held(v);
+    printf("%s%s\nanswer: %s\n(%s; %zu tokens, %zu searches)\n", v->color ? PLAIN : "",
+           v->in_line ? "\n" : "", answer[0] ? answer : "none",
            sr1_stop_reason_name(sr1_trajectory_stop_reason(t)),
            sr1_trajectory_policy_count(t), sr1_trajectory_search_count(t));
 }
@@ -74,8 +156,11 @@ static sr1_status ask(sr1_rollout *r, const struct options *o, const char *quest
     struct view v = {.color = isatty(1), .source = SR1_SOURCE_POLICY};
     sr1_query q = {
         .struct_size = sizeof(q), .text = question, .text_len = strlen(question)};
-    sr1_rollout_options ro = {.struct_size = sizeof(ro), .group_size = 1,
-                              .greedy = !o->sample, .seed = (uint64_t)o->seed, .user = &v,
+    sr1_rollout_options ro = {.struct_size = sizeof(ro),
+                              .group_size = 1,
+                              .greedy = !o->sample,
+                              .seed = (uint64_t)o->seed,
+                              .user = &v,
                               .text = o->json ? NULL : on_text};
     sr1_trajectory *t = NULL;
     sr1_status st = sr1_rollout_generate(r, &q, 1, &ro, &t);
@@ -90,30 +175,35 @@ static sr1_status ask(sr1_rollout *r, const struct options *o, const char *quest
     return st;
 }
 
-static sr1_status converse(sr1_rollout *r, const struct options *o)
+/* Ask what stands on each line of the input. A question that fails is explained and the
+ * next one asked. */
+static int converse(sr1_rollout *r, const struct options *o)
 {
     int prompt = isatty(0);
     char *line = NULL;
     size_t cap = 0;
-    sr1_status st = SR1_OK;
+    int code = TOOL_OK;
 
     for (;;) {
-        ssize_t n;
+        sr1_status st;
 
         if (prompt) {
             fputs("\nquestion (empty line ends): ", stdout);
             fflush(stdout);
         }
-        n = getline(&line, &cap, stdin);
-        if (n <= 0 || (prompt && line[0] == '\n'))
+        if (getline(&line, &cap, stdin) <= 0)
             break;
         line[strcspn(line, "\r\n")] = '\0';
+        if (line[0] == '\0' && prompt)
+            break;
+        if (line[0] == '\0')
+            continue;
         st = ask(r, o, line);
         if (st != SR1_OK)
-            break;
+            code = tool_failed("sr1-infer", st);
     }
     free(line);
-    return st;
+    return code;
 }
 
 int main(int argc, char **argv)
@@ -139,18 +229,20 @@ int main(int argc, char **argv)
     if (code >= 0)
         return code;
     if (n < 1)
-        return args_wrong(&a, "give a policy");
+        return args_wrong(&a, "give a policy: a run folder or a model folder");
+    if (o.question && o.question[strspn(o.question, " \t\r\n")] == '\0')
+        return args_wrong(&a, "--question: the question is empty");
     policy_passive_waiting(argv);
     st = policy_config(&c, rest[0], rest + 1, n - 1);
     if (st == SR1_OK)
         st = sr1_rollout_new(&r, c, NULL, NULL, NULL);
-    if (st == SR1_OK)
-        st = o.question ? ask(r, &o, o.question) : converse(r, &o);
+    if (st == SR1_OK && o.question)
+        st = ask(r, &o, o.question);
     code = TOOL_OK;
-    if (st != SR1_OK) {
-        fprintf(stderr, "sr1-infer: %s\n", sr1_last_error());
-        code = st == SR1_E_CONFIG || st == SR1_E_NOT_FOUND ? TOOL_USAGE : TOOL_FAILED;
-    }
+    if (st != SR1_OK)
+        code = tool_refused("sr1-infer", st);
+    else if (!o.question)
+        code = converse(r, &o);
     sr1_rollout_free(r);
     sr1_config_free(c);
     return code;

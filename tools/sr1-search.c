@@ -131,13 +131,16 @@ static char *join(const char *const *words, size_t n)
     return text;
 }
 
-/* The first line of contents without its quotes, and what follows; free the title. */
+/* The first line of contents without its quotes, and what follows; a single line has no
+ * title. Free the title. */
 static char *split_title(const char *contents, const char **rest)
 {
     size_t n = strcspn(contents, "\n");
     char *title;
 
-    *rest = contents[n] == '\0' ? "" : contents + n + 1;
+    if (contents[n] == '\0')
+        n = 0;
+    *rest = contents + n + (contents[n] == '\n');
     if (n >= 2 && contents[0] == '"' && contents[n - 1] == '"') {
         contents++;
         n -= 2;

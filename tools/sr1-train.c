@@ -27,7 +27,9 @@ static const char help_text[] =
     "  sr1-train recipe.yaml learning_rate=5e-4 out=runs/first\n"
     "  sr1-train --resume runs/first\n"
     "\n"
-    "sr1-train --keys lists every key with its default and meaning.\n";
+    "sr1-train --keys lists every key with its default, meaning and bounds; sr1-train "
+    "--keys\n"
+    "reward those with 'reward' in their names.\n";
 
 static sr1_trainer *running;
 static volatile sig_atomic_t interrupts;
@@ -95,37 +97,110 @@ static void on_log(void *user, int32_t level, const char *text)
         fprintf(stderr, "warning: %s\n", text);
 }
 
-static int list_keys(void)
+/* ---- --keys ---- */
+
+/* Where a group of keys begins, in the order of sr1_config_key_describe. */
+static const struct {
+    const char *first;
+    const char *heading;
+} groups[] = {
+    {"use_openai", "Model"},     {"max_tokens", "Generation"},
+    {"search_engine", "Search"}, {"rewards", "Reward"},
+    {"group_size", "GRPO"},      {"learning_rate", "Optimizer"},
+    {"stage", "Training loop"},  {"train_file", "Data"},
+    {"out", "Output"},
+};
+
+#define NAME_WIDTH 24
+#define HELP_COLUMN 38
+#define LINE_END 90
+
+/* Words of text from column `at` on, broken before LINE_END under HELP_COLUMN. */
+static void print_wrapped(const char *text, int at)
 {
+    while (*text != '\0') {
+        int n = (int)strcspn(text, " ");
+
+        if (at > HELP_COLUMN && at + n + 1 > LINE_END)
+            at = printf("\n%*s", HELP_COLUMN, "") - 1;
+        at += printf("%s%.*s", at > HELP_COLUMN ? " " : "", n, text);
+        text += n + strspn(text + n, " ");
+    }
+    putchar('\n');
+}
+
+/* What a value may be: "cpu | cuda", "2 to 65536", "" when anything may. */
+static void allowed_text(const sr1_config_key_info *k, char *out, size_t size)
+{
+    out[0] = '\0';
+    if (k->type == SR1_CONFIG_SECRET)
+        snprintf(out, size, " [environment variable %s]", k->choices);
+    else if (k->choices)
+        snprintf(out, size, " [%s]", k->choices);
+    else if (k->type == SR1_CONFIG_BOOL)
+        snprintf(out, size, " [true|false]");
+    else if (k->type == SR1_CONFIG_INT)
+        snprintf(out, size, " [%.0f to %.0f]", k->min, k->max);
+    else if (k->type == SR1_CONFIG_REAL)
+        snprintf(out, size, " [%.12g to %.12g]", k->min, k->max);
+}
+
+static void print_key(const sr1_config_key_info *k)
+{
+    char allowed[128];
+    char text[512];
+    int at = printf("  %-*s %s", NAME_WIDTH, k->name,
+                    k->default_text[0] ? k->default_text : "-");
+
+    allowed_text(k, allowed, sizeof(allowed));
+    snprintf(text, sizeof(text), "%s%s%s", k->help, allowed,
+             k->status == SR1_CONFIG_LATER ? " (still to come)" : "");
+    if (at >= HELP_COLUMN)
+        at = printf("\n") - 1;
+    at += printf("%*s", HELP_COLUMN - at, "");
+    print_wrapped(text, at);
+}
+
+static int is_wanted(const char *name, const char *const *parts, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strstr(name, parts[i]))
+            return 1;
+    }
+    return n == 0;
+}
+
+/* Keys with one of the parts in their names; all when there are none. */
+static int list_keys(const char *const *parts, size_t n)
+{
+    const char *heading = NULL;
+    size_t group = 0;
+    size_t listed = 0;
+
     for (size_t i = 0; i < sr1_config_key_count(); i++) {
         sr1_config_key_info k = {.struct_size = sizeof(k)};
 
-        if (sr1_config_key_describe(i, &k) == SR1_OK)
-            printf("%-24s %-14s %s%s%s%s%s\n", k.name, k.default_text, k.help,
-                   k.choices ? " [" : "", k.choices ? k.choices : "",
-                   k.choices ? "]" : "",
-                   k.status == SR1_CONFIG_LATER ? " (still to come)" : "");
+        if (sr1_config_key_describe(i, &k) != SR1_OK)
+            continue;
+        if (group < sizeof(groups) / sizeof(groups[0]) &&
+            strcmp(k.name, groups[group].first) == 0)
+            heading = groups[group++].heading;
+        if (!is_wanted(k.name, parts, n))
+            continue;
+        if (heading)
+            printf("%s%s\n", listed > 0 ? "\n" : "", heading);
+        heading = NULL;
+        print_key(&k);
+        listed++;
     }
-    return TOOL_OK;
+    if (listed > 0)
+        return TOOL_OK;
+    fprintf(stderr, "sr1-train: no key has '%s' in its name; see sr1-train --keys\n",
+            parts[0]);
+    return TOOL_USAGE;
 }
 
-/* What the user asked for cannot be done as asked, and nothing was written. */
-static int is_usage(sr1_status st)
-{
-    static const sr1_status usage[] = {SR1_E_CONFIG, SR1_E_PARSE,   SR1_E_NOT_FOUND,
-                                       SR1_E_IO,     SR1_E_INVALID, SR1_E_UNSUPPORTED};
-
-    for (size_t i = 0; i < sizeof(usage) / sizeof(usage[0]); i++)
-        if (st == usage[i])
-            return 1;
-    return 0;
-}
-
-static int explain(int code)
-{
-    fprintf(stderr, "sr1-train: %s\n", sr1_last_error());
-    return code;
-}
+/* ---- training ---- */
 
 static sr1_status configure(sr1_trainer **out, const char *const *rest, size_t n)
 {
@@ -145,8 +220,11 @@ static sr1_status configure(sr1_trainer **out, const char *const *rest, size_t n
 static int run(sr1_trainer *tr)
 {
     struct view v = {0};
-    sr1_run_callbacks cb = {.struct_size = sizeof(cb), .user = &v, .step = on_step,
-                            .validation = on_validation, .note = on_note};
+    sr1_run_callbacks cb = {.struct_size = sizeof(cb),
+                            .user = &v,
+                            .step = on_step,
+                            .validation = on_validation,
+                            .note = on_note};
     struct sigaction act = {.sa_handler = on_interrupt};
     sr1_status st;
 
@@ -154,6 +232,7 @@ static int run(sr1_trainer *tr)
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
     progress_begin(&v.bar, "training", "steps", 1.0);
+    progress_resume(&v.bar, (double)sr1_trainer_steps_done(tr));
     st = sr1_trainer_run(tr, &cb);
     progress_clear(&v.bar);
     running = NULL;
@@ -164,8 +243,11 @@ static int run(sr1_trainer *tr)
                 (long long)sr1_trainer_steps_planned(tr), sr1_trainer_run_folder(tr));
         return TOOL_INTERRUPTED;
     }
-    if (st != SR1_OK) /* once begun, only a folder in use is wrong usage */
-        return explain(st == SR1_E_CONFIG ? TOOL_USAGE : TOOL_FAILED);
+    if (st != SR1_OK) { /* once begun, only a folder in use is wrong usage */
+        int code = tool_failed("sr1-train", st);
+
+        return st == SR1_E_CONFIG ? code : TOOL_FAILED;
+    }
     printf("%lld steps done; the run is in %s\n", (long long)sr1_trainer_steps_done(tr),
            sr1_trainer_run_folder(tr));
     return TOOL_OK;
@@ -191,14 +273,18 @@ int main(int argc, char **argv)
     if (code >= 0)
         return code;
     if (keys)
-        return list_keys();
-    if (!resume == (n == 0))
+        return list_keys(rest, n);
+    if (resume && n > 0)
+        return args_wrong(&a,
+                          "--resume takes nothing beside it: the run goes on with its "
+                          "own config.json");
+    if (!resume && n == 0)
         return args_wrong(&a, "give a configuration file, or --resume RUN");
     policy_passive_waiting(argv);
     sr1_log_set(on_log, NULL);
     st = resume ? sr1_trainer_resume(&tr, resume, NULL) : configure(&tr, rest, n);
     if (st != SR1_OK)
-        return explain(is_usage(st) ? TOOL_USAGE : TOOL_FAILED);
+        return tool_refused("sr1-train", st);
     code = run(tr);
     sr1_trainer_free(tr);
     return code;

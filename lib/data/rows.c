@@ -302,9 +302,9 @@ static sr1_status csv_row(const struct sr1__row_file *f, const struct sr1__buf *
 }
 
 /* Between two rows of an array stand spaces and one comma. */
-static size_t without_tail(const char *s, size_t n)
+static size_t without_tail(const char *s, size_t n, const char *tail)
 {
-    while (n > 0 && strchr(" \t\r\n,", s[n - 1]) && s[n - 1] != '\0')
+    while (n > 0 && strchr(tail, s[n - 1]) && s[n - 1] != '\0')
         n--;
     return n;
 }
@@ -313,7 +313,7 @@ static sr1_status json_row(const struct sr1__row_file *f, const struct sr1__buf 
                            json_t **out)
 {
     const char *s = sr1__buf_cstr(b);
-    size_t n = f->format == SR1__ROWS_JSON ? without_tail(s, b->len) : b->len;
+    size_t n = without_tail(s, b->len, f->format == SR1__ROWS_JSON ? " \t\r\n," : "\r\n");
     json_t *j = NULL;
 
     SR1__TRY(sr1__json_parse(&j, s, n, "row"));

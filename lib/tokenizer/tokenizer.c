@@ -110,7 +110,11 @@ static sr1_status open_folder(sr1_tokenizer **out, const char *folder)
 
     if (!path)
         return sr1__fail_nomem("tokenizer");
-    status = open_file(out, path);
+    status = sr1__path_exists(path)
+                 ? open_file(out, path)
+                 : sr1__fail(SR1_E_NOT_FOUND,
+                             "%s holds no tokenizer.json; name its folder",
+                             folder);
     sr1__free(path);
     if (status == SR1_OK)
         status = sr1__tokenizer_read_folder(*out, folder);

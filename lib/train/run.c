@@ -315,7 +315,7 @@ sr1_status sr1_trainer_run(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
         return sr1__fail(SR1_E_STATE, "this trainer has run; make another to run again");
     if (!tr->cursor)
         return sr1__fail(SR1_E_CONFIG,
-                         "train_file is empty; name the questions to train on");
+                         "train_file is not set; name the file of questions to train on");
     tr->begun = 1;
     if (!tr->resumed)
         SR1__TRY(make_folder(tr));

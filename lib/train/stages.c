@@ -67,7 +67,7 @@ static sr1_status open_demos(sr1_trainer *tr, int64_t *rows)
 
     if (!*path)
         return sr1__fail(SR1_E_CONFIG,
-                         "stage is sft but sft_file is empty; name a file of "
+                         "stage is sft but sft_file is not set; name a file of "
                          "demonstrations (JSON lines)");
     tr->set.num_epochs = sr1__config_int(tr->config, "sft_epochs");
     SR1__TRY(sr1__demos_open(&tr->demos, path));

@@ -22,6 +22,32 @@ int args_wrong(const struct args *a, const char *format, ...)
     return TOOL_USAGE;
 }
 
+int tool_failed(const char *program, int32_t status)
+{
+    fprintf(stderr, "%s: %s\n", program, sr1_last_error());
+    switch (status) {
+    case SR1_E_INVALID:
+    case SR1_E_PARSE:
+    case SR1_E_CONFIG:
+    case SR1_E_NOT_FOUND:
+    case SR1_E_UNSUPPORTED:
+    case SR1_E_LIMIT:
+    case SR1_E_DEVICE:
+        return TOOL_USAGE;
+    case SR1_E_CANCELLED:
+        return TOOL_INTERRUPTED;
+    default:
+        return TOOL_FAILED;
+    }
+}
+
+int tool_refused(const char *program, int32_t status)
+{
+    int code = tool_failed(program, status);
+
+    return status == SR1_E_IO || status == SR1_E_CORRUPT ? TOOL_USAGE : code;
+}
+
 static void print_help(const struct args *a)
 {
     fputs(a->help, stdout);

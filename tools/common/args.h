@@ -46,4 +46,14 @@ int args_read(const struct args *a, int argc, char **argv, const char **rest, si
 int args_wrong(const struct args *a, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* "program: last error" on stderr after a failing call of the library. Returns the exit
+ * code: TOOL_USAGE for what the user can set right on the command line, in a
+ * configuration or in a file, TOOL_INTERRUPTED after a stop on request, else
+ * TOOL_FAILED. */
+int tool_failed(const char *program, int32_t status);
+
+/* The same while nothing was written yet: a file that cannot be read, or is
+ * damaged, is wrong usage too. */
+int tool_refused(const char *program, int32_t status);
+
 #endif

@@ -12,10 +12,16 @@
 
 void policy_passive_waiting(char **argv)
 {
-    if (getenv("OMP_WAIT_POLICY"))
+    char path[PATH_SIZE];
+    ssize_t n;
+
+    if (getenv("OMP_WAIT_POLICY") || setenv("OMP_WAIT_POLICY", "passive", 1) != 0)
         return;
-    setenv("OMP_WAIT_POLICY", "passive", 1);
-    execv("/proc/self/exe", argv);
+    n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    if (n < 0)
+        return;
+    path[n] = '\0';
+    execv(path, argv); /* by its own name, so that ps shows that and not "exe" */
 }
 
 static int exists(const char *folder, const char *name)

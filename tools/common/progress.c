@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 #define TERMINAL_EVERY 0.1
-#define LINES_EVERY 5.0
+#define LINES_EVERY 10.0
+#define FIRST_LINE 2.0 /* seconds after the beginning: it lives */
 #define BAR_MAX 30
 
 static double now(void)
@@ -47,7 +48,12 @@ void progress_begin(struct progress *p, const char *title, const char *unit, dou
     p->width = 80;
     if (p->terminal && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20)
         p->width = size.ws_col;
-    p->last = p->begun - LINES_EVERY + 1;
+    p->last = p->begun - (p->terminal ? TERMINAL_EVERY : LINES_EVERY - FIRST_LINE);
+}
+
+void progress_resume(struct progress *p, double done)
+{
+    p->from = done;
 }
 
 void progress_clear(struct progress *p)
@@ -73,24 +79,58 @@ static void draw_bar(struct progress *p, double part, const char *text)
     p->shown = 1;
 }
 
+/* Things are counted whole; parts of a scaled unit have a decimal. */
+static int decimals(const struct progress *p)
+{
+    return p->scale == 1.0 ? 0 : 1;
+}
+
+/* "12 rows/s", "3.4 steps/s", "7.5 steps/min", "2.0 steps/h": three digits say enough. */
+static void rate_text(const struct progress *p, double per_second, char out[64])
+{
+    static const struct {
+        double seconds;
+        const char *name;
+    } units[] = {{1, "s"}, {60, "min"}, {3600, "h"}};
+    double rate = per_second * p->scale;
+    size_t i = 0;
+
+    while (i < 2 && rate * units[i].seconds < 1.0)
+        i++;
+    rate *= units[i].seconds;
+    snprintf(out, 64, "%.*f %s/%s", rate < 10 ? 1 : 0, rate, p->unit, units[i].name);
+}
+
+/* Whether it is time to draw; without a terminal the end of the work always is, once. */
+static int is_due(struct progress *p, double t, double done, double total)
+{
+    int first_end = !p->terminal && !p->ended && total > 0 && done >= total;
+
+    p->ended |= first_end;
+    return first_end || t - p->last >= (p->terminal ? TERMINAL_EVERY : LINES_EVERY);
+}
+
 void progress_show(struct progress *p, double done, double total, const char *note)
 {
     double t = now();
     double elapsed = t - p->begun;
-    double rate = elapsed > 0 ? done / elapsed : 0;
+    double rate = elapsed > 0 ? (done - p->from) / elapsed : 0;
     double part = total > 0 ? done / total : 0;
     char left[24];
     char spent[24];
+    char speed[64];
     char text[256];
 
-    if (t - p->last < (p->terminal ? TERMINAL_EVERY : LINES_EVERY))
+    if (!is_due(p, t, done, total))
         return;
     p->last = t;
     progress_time(elapsed, spent);
     progress_time(rate > 0 && total >= done ? (total - done) / rate : -1, left);
-    snprintf(text, sizeof(text), "%3.0f%% %.1f/%.1f %s, %.1f %s/s, %s, %s left%s%s",
-             100 * part, done * p->scale, total * p->scale, p->unit, rate * p->scale,
-             p->unit, spent, left, note != NULL ? ", " : "", note != NULL ? note : "");
+    rate_text(p, rate, speed);
+    snprintf(text, sizeof(text), "%3d%% %.*f/%.*f %s, %s, %s, %s left%s%s",
+             (int)(100 * part), decimals(p), done * p->scale, decimals(p),
+             total * p->scale, p->unit, speed, spent, left, note != NULL ? ", " : "",
+             note != NULL ? note : "");
     if (p->terminal)
         draw_bar(p, part, text);
     else
@@ -102,11 +142,15 @@ void progress_end(struct progress *p, double done, const char *note)
 {
     double elapsed = now() - p->begun;
     char spent[24];
+    char speed[64];
 
     progress_clear(p);
     progress_time(elapsed, spent);
-    fprintf(stderr, "%s done: %.1f %s in %s", p->title, done * p->scale, p->unit, spent);
-    if (elapsed > 0.05)
-        fprintf(stderr, " (%.1f %s/s)", done * p->scale / elapsed, p->unit);
+    fprintf(stderr, "%s done: %.*f %s in %s", p->title, decimals(p), done * p->scale,
+            p->unit, spent);
+    if (elapsed > 0.05) {
+        rate_text(p, (done - p->from) / elapsed, speed);
+        fprintf(stderr, " (%s)", speed);
+    }
     fprintf(stderr, "%s%s\n", note != NULL ? ", " : "", note != NULL ? note : "");
 }

@@ -1,5 +1,5 @@
 /* progress.h - how far a long piece of work is: a bar with time left on a terminal, a
- * plain line every few seconds otherwise. Writes to stderr. */
+ * plain line every ten seconds or so otherwise. Writes to stderr. */
 #ifndef SR1_TOOLS_PROGRESS_H
 #define SR1_TOOLS_PROGRESS_H
 
@@ -12,13 +12,17 @@ struct progress {
     int terminal;
     int width;
     int shown; /* the bar is on the screen now */
+    int ended; /* the line of the end was printed */
     double begun;
     double last;
+    double from; /* done before this work began */
 };
 
 /* Strings are borrowed until progress_end. */
 void progress_begin(struct progress *p, const char *title, const char *unit,
                     double scale);
+/* Say that so much was done before: it counts in no rate. */
+void progress_resume(struct progress *p, double done);
 /* Call as often as you like; drawing is limited to some times a second. note may be NULL,
  * else it is put at the end of the line ("loss 0.31"). */
 void progress_show(struct progress *p, double done, double total, const char *note);
