@@ -208,7 +208,8 @@ typedef struct sr1_bm25_build_options {
     int32_t zstd_level;   /* 1 to 19, for the stored documents; default 3 */
 } sr1_bm25_build_options;
 
-/* Set every field to its default. Since 0.1. */
+/* Set the fields above to their defaults. Fields that later versions append are set by the
+ * caller, with struct_size. Since 0.1. */
 SR1_API void sr1_bm25_build_options_init(sr1_bm25_build_options *options);
 
 /* Called now and then during a build: bytes of the corpus read, of all, and documents so
@@ -231,7 +232,7 @@ typedef struct sr1_bm25_options {
     double b;           /* 0 to 1; default 0.4 */
 } sr1_bm25_options;
 
-/* Set every field to its default. Since 0.1. */
+/* As sr1_bm25_build_options_init. Since 0.1. */
 SR1_API void sr1_bm25_options_init(sr1_bm25_options *options);
 
 /* Open an index. The file is mapped, not read: many processes can share it, and it may be

@@ -28,7 +28,8 @@ typedef struct sr1_world_options {
     int32_t test_questions; /* half of them need two hops; 400 */
 } sr1_world_options;
 
-/* Set every field to its default. Since 0.1. */
+/* Set the fields above to their defaults. Fields that later versions append are set by the
+ * caller, with struct_size. Since 0.1. */
 SR1_API void sr1_world_options_init(sr1_world_options *options);
 
 /* Called with the name of the phase and its progress; a status other than SR1_OK stops.

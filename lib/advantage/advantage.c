@@ -7,6 +7,7 @@
 #include "advantage/group.h"
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/struct.h"
 
 #include <math.h>
 #include <string.h>
@@ -97,10 +98,14 @@ static sr1_status check_tokens(const sr1_advantage_batch *b)
     return SR1_OK;
 }
 
-static sr1_status check_batch(const sr1_advantage_batch *b)
+static sr1_status read_batch(const sr1_advantage_batch *given, sr1_advantage_batch *b)
 {
-    if (b == NULL || b->struct_size < sizeof *b)
-        return sr1__fail(SR1_E_INVALID, "advantage batch: struct_size is not set");
+    if (given == NULL)
+        return sr1__fail(SR1_E_INVALID, "advantage batch: NULL");
+    *b = (sr1_advantage_batch){0};
+    SR1__TRY(sr1__struct_take(b, sizeof *b, given,
+                              SR1__STRUCT_END(sr1_advantage_batch, groups),
+                              "advantage batch"));
     if (b->n > 0 && (b->rewards == NULL || b->groups == NULL))
         return sr1__fail(SR1_E_INVALID, "advantage batch: rewards or groups is NULL");
     return sr1__check_finite(b->rewards, b->n, "reward of trajectory");
@@ -109,16 +114,12 @@ static sr1_status check_batch(const sr1_advantage_batch *b)
 static sr1_status read_options(const sr1_advantage_options *given,
                                sr1_advantage_options *o)
 {
-    o->struct_size = sizeof *o;
-    o->eps = SR1_ADVANTAGE_EPS;
-    o->divide_by_std = 1;
-    if (given == NULL)
-        return SR1_OK;
-    if (given->struct_size < sizeof *o)
-        return sr1__fail(SR1_E_INVALID, "advantage options: struct_size is not set");
-    if (!isfinite(given->eps) || given->eps < 0)
+    *o = (sr1_advantage_options){.eps = SR1_ADVANTAGE_EPS, .divide_by_std = 1};
+    SR1__TRY(sr1__struct_take(o, sizeof *o, given,
+                              SR1__STRUCT_END(sr1_advantage_options, eps),
+                              "advantage options"));
+    if (!isfinite(o->eps) || o->eps < 0)
         return sr1__fail(SR1_E_INVALID, "advantage options: eps must be at least 0");
-    *o = *given;
     return SR1_OK;
 }
 
@@ -136,32 +137,33 @@ static void broadcast(const double *advantages, size_t n, const int64_t *token_b
     }
 }
 
-sr1_status sr1_advantage_compute(const char *estimator, const sr1_advantage_batch *batch,
+sr1_status sr1_advantage_compute(const char *estimator, const sr1_advantage_batch *given,
                                  const sr1_advantage_options *options, double *advantages,
                                  float *token_advantages)
 {
     const struct estimator *e = NULL;
     sr1_advantage_options o;
+    sr1_advantage_batch batch;
     double *made;
     sr1_status status;
 
     SR1__TRY(find_estimator(estimator, &e));
-    SR1__TRY(check_batch(batch));
+    SR1__TRY(read_batch(given, &batch));
     SR1__TRY(read_options(options, &o));
     if (advantages == NULL)
         return sr1__fail(SR1_E_INVALID, "advantages is NULL");
     if (token_advantages != NULL)
-        SR1__TRY(check_tokens(batch));
-    if (batch->n == 0)
+        SR1__TRY(check_tokens(&batch));
+    if (batch.n == 0)
         return SR1_OK;
-    made = sr1__calloc(batch->n, sizeof *made);
+    made = sr1__calloc(batch.n, sizeof *made);
     if (made == NULL)
         return sr1__fail_nomem("advantages");
-    status = e->compute(batch, &o, made);
+    status = e->compute(&batch, &o, made);
     if (status == SR1_OK) {
-        memcpy(advantages, made, batch->n * sizeof *made);
+        memcpy(advantages, made, batch.n * sizeof *made);
         if (token_advantages != NULL)
-            broadcast(made, batch->n, batch->token_begin, token_advantages);
+            broadcast(made, batch.n, batch.token_begin, token_advantages);
     }
     sr1__free(made);
     return status;

@@ -49,3 +49,11 @@ sr1_status sr1__struct_give(void *out, const void *from, size_t size, const char
     memcpy((char *)out + head, (const char *)from + head, have - head);
     return SR1_OK;
 }
+
+void sr1__struct_init(void *to, const void *defaults, size_t first)
+{
+    if (!to)
+        return;
+    memcpy(to, defaults, first);
+    memcpy(to, &first, sizeof first);
+}

@@ -26,4 +26,9 @@ sr1_status sr1__struct_check(const void *out, const char *what);
  * stays as it is. Errors as above. */
 sr1_status sr1__struct_give(void *out, const void *from, size_t size, const char *what);
 
+/* For init functions, which cannot know how much room an older caller has: the first
+ * `first` bytes (all that version 0.1 had) of the defaults, and struct_size = first, so that
+ * no later field is read. to NULL is fine. */
+void sr1__struct_init(void *to, const void *defaults, size_t first);
+
 #endif

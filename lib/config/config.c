@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/struct.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -377,14 +378,11 @@ size_t sr1_config_key_count(void)
 sr1_status sr1_config_key_describe(size_t index, sr1_config_key_info *out)
 {
     sr1_config_key_info info = {0};
-    size_t size = out->struct_size;
     const struct config_key *key;
 
     if (index >= CONFIG_N_KEYS)
         return sr1__fail(SR1_E_INVALID, "key %zu: there are %d", index,
                          (int)CONFIG_N_KEYS);
-    if (size < sizeof info.struct_size || size > 4096)
-        return sr1__fail(SR1_E_INVALID, "sr1_config_key_info: struct_size is not set");
     key = &sr1__config_keys[index];
     info.name = key->name;
     info.default_text = key->default_text;
@@ -394,7 +392,5 @@ sr1_status sr1_config_key_describe(size_t index, sr1_config_key_info *out)
     info.max = key->max;
     info.type = key->type;
     info.status = key->status;
-    info.struct_size = size;
-    memcpy(out, &info, size < sizeof info ? size : sizeof info);
-    return SR1_OK;
+    return sr1__struct_give(out, &info, sizeof info, "sr1_config_key_info");
 }

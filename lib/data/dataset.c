@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/rng.h"
+#include "base/struct.h"
 #include "config/config.h"
 #include "data/rows.h"
 
@@ -331,11 +332,9 @@ sr1_status sr1_dataset_open(sr1_dataset **out, const char *const *paths, size_t 
     sr1_dataset *d;
     sr1_status status;
 
-    if (options && options->struct_size < sizeof o.struct_size)
-        return sr1__fail(SR1_E_INVALID, "sr1_dataset_options: struct_size is not set");
-    if (options)
-        memcpy(&o, options,
-               options->struct_size < sizeof o ? options->struct_size : sizeof o);
+    SR1__TRY(sr1__struct_take(&o, sizeof o, options,
+                              SR1__STRUCT_END(sr1_dataset_options, question_field),
+                              "sr1_dataset_options"));
     d = sr1__calloc(1, sizeof *d);
     if (!d)
         return sr1__fail_nomem("dataset");

@@ -3,6 +3,7 @@
 #include "env/env.h"
 
 #include "base/mem.h"
+#include "base/struct.h"
 #include "env/callback.h"
 #include "env/documents.h"
 #include "env/search_env.h"
@@ -23,15 +24,18 @@ struct sr1_env {
 
 /* ---- making one ---- */
 
-static sr1_status read_options(struct sr1_env *e, const sr1_env_options *o)
+static sr1_status read_options(struct sr1_env *e, const sr1_env_options *given)
 {
-    if (o != NULL && o->struct_size < sizeof *o)
-        return sr1__fail(SR1_E_INVALID, "environment options: struct_size is not set");
-    if (o != NULL && o->top_k < 0)
+    sr1_env_options o = {0};
+
+    SR1__TRY(sr1__struct_take(&o, sizeof o, given,
+                              SR1__STRUCT_END(sr1_env_options, protocol),
+                              "environment options"));
+    if (o.top_k < 0)
         return sr1__fail(SR1_E_INVALID, "environment options: top_k is negative");
-    e->protocol = sr1__protocol_find(o != NULL ? o->protocol : NULL);
-    e->format = sr1__document_format_find(o != NULL ? o->document_format : NULL);
-    e->top_k = o != NULL && o->top_k > 0 ? o->top_k : DEFAULT_TOP_K;
+    e->protocol = sr1__protocol_find(o.protocol);
+    e->format = sr1__document_format_find(o.document_format);
+    e->top_k = o.top_k > 0 ? o.top_k : DEFAULT_TOP_K;
     return e->protocol != NULL && e->format != NULL ? SR1_OK : SR1_E_NOT_FOUND;
 }
 
@@ -110,18 +114,19 @@ sr1_status sr1_env_open(sr1_env **out, const char *name, sr1_search *search,
     return SR1_OK;
 }
 
-sr1_status sr1_env_new(sr1_env **out, const sr1_env_ops *ops, void *self,
+sr1_status sr1_env_new(sr1_env **out, const sr1_env_ops *given, void *self,
                        const sr1_env_options *options)
 {
+    sr1_env_ops ops = {0};
     struct sr1_env *e = NULL;
 
-    if (out == NULL || ops == NULL || ops->struct_size < sizeof *ops ||
-        ops->name == NULL || ops->act == NULL)
+    SR1__TRY(sr1__struct_take(&ops, sizeof ops, given, SR1__STRUCT_END(sr1_env_ops, act),
+                              "environment: ops"));
+    if (out == NULL || ops.name == NULL || ops.act == NULL)
         return sr1__fail(SR1_E_INVALID,
-                         "environment: out, ops with its struct_size, name and act are "
-                         "needed");
-    SR1__TRY(new_env(&e, ops->name, options));
-    e->ops = *ops;
+                         "environment: out, ops with name and act are needed");
+    SR1__TRY(new_env(&e, ops.name, options));
+    e->ops = ops;
     e->ops.name = e->name;
     e->self = self;
     *out = e;

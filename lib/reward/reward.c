@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/struct.h"
 #include "env/callback.h"
 #include "env/protocol.h"
 #include "env/text.h"
@@ -225,21 +226,22 @@ static sr1_status make_context(struct context *c, const sr1_reward_options *o)
 
 sr1_status sr1_reward_set_new(sr1_reward_set **out, const sr1_reward_options *options)
 {
-    static const sr1_reward_options defaults = {sizeof defaults, NULL, NULL, NULL, NULL};
-    const sr1_reward_options *o = options != NULL ? options : &defaults;
+    sr1_reward_options o = {0};
     sr1_reward_set *set;
     sr1_status status;
 
-    if (out == NULL || o->struct_size < sizeof *o)
-        return sr1__fail(SR1_E_INVALID,
-                         "reward set: out is NULL or struct_size is not set");
+    if (out == NULL)
+        return sr1__fail(SR1_E_INVALID, "reward set: out is NULL");
+    SR1__TRY(sr1__struct_take(&o, sizeof o, options,
+                              SR1__STRUCT_END(sr1_reward_options, rewards),
+                              "reward set: options"));
     set = sr1__calloc(1, sizeof *set);
     if (set == NULL)
         return sr1__fail_nomem("rewards");
-    status = make_context(&set->context, o);
+    status = make_context(&set->context, &o);
     if (status == SR1_OK)
         status =
-            add_named(set, o->rewards != NULL ? o->rewards : "format,answer", o->weights);
+            add_named(set, o.rewards != NULL ? o.rewards : "format,answer", o.weights);
     if (status != SR1_OK) {
         sr1_reward_set_free(set);
         return status;
@@ -271,11 +273,9 @@ static sr1_status check_new(const sr1_reward_set *set, const sr1_reward_ops *ops
 {
     size_t i;
 
-    if (set == NULL || ops == NULL || ops->struct_size < sizeof *ops ||
-        ops->name == NULL || ops->score == NULL)
-        return sr1__fail(
-            SR1_E_INVALID,
-            "reward: set, ops with its struct_size, name and score are needed");
+    if (set == NULL || ops->name == NULL || ops->score == NULL)
+        return sr1__fail(SR1_E_INVALID,
+                         "reward: set, ops with name and score are needed");
     if (!isfinite(weight))
         return sr1__fail(SR1_E_INVALID, "reward '%s': its weight is not finite",
                          ops->name);
@@ -286,24 +286,27 @@ static sr1_status check_new(const sr1_reward_set *set, const sr1_reward_ops *ops
     return SR1_OK;
 }
 
-sr1_status sr1_reward_set_add(sr1_reward_set *set, const sr1_reward_ops *ops, void *self,
-                              double weight)
+sr1_status sr1_reward_set_add(sr1_reward_set *set, const sr1_reward_ops *given,
+                              void *self, double weight)
 {
+    sr1_reward_ops ops = {0};
     struct entry *entries, *e;
     char *name;
 
-    SR1__TRY(check_new(set, ops, weight));
+    SR1__TRY(sr1__struct_take(&ops, sizeof ops, given,
+                              SR1__STRUCT_END(sr1_reward_ops, score), "reward: ops"));
+    SR1__TRY(check_new(set, &ops, weight));
     entries = sr1__realloc(set->entries, set->n + 1, sizeof *entries);
     if (entries == NULL)
         return sr1__fail_nomem("rewards");
     set->entries = entries;
-    name = sr1__strdup(ops->name);
+    name = sr1__strdup(ops.name);
     if (name == NULL)
         return sr1__fail_nomem("rewards");
     e = &set->entries[set->n++];
     e->name = name;
     e->weight = weight;
-    e->ops = *ops;
+    e->ops = ops;
     e->ops.name = name;
     e->self = self;
     return SR1_OK;

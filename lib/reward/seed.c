@@ -3,6 +3,7 @@
 #include "reward/seed.h"
 
 #include "base/buf.h"
+#include "base/struct.h"
 #include "env/protocol.h"
 #include "env/text.h"
 #include "reward/chars.h"
@@ -31,24 +32,22 @@ static void set_defaults(sr1_reward_scales *s)
 
 sr1_status sr1_reward_scales_default(sr1_reward_scales *scales)
 {
-    if (scales == NULL || scales->struct_size < sizeof *scales)
-        return sr1__fail(SR1_E_INVALID, "reward scales: struct_size is not set");
-    set_defaults(scales);
-    return SR1_OK;
+    sr1_reward_scales defaults;
+
+    set_defaults(&defaults);
+    return sr1__struct_give(scales, &defaults, sizeof defaults, "reward scales");
 }
 
 sr1_status sr1__scales_read(sr1_reward_scales *out, const sr1_reward_scales *given)
 {
     set_defaults(out);
-    if (given == NULL)
-        return SR1_OK;
-    if (given->struct_size < sizeof *given)
-        return sr1__fail(SR1_E_INVALID, "reward scales: struct_size is not set");
-    if (!isfinite(given->format_reward) || !isfinite(given->format_penalty) ||
-        !isfinite(given->answer_reward) || !isfinite(given->exact_match_bonus) ||
-        !isfinite(given->no_content_reward) || !isfinite(given->similarity_threshold))
+    SR1__TRY(sr1__struct_take(out, sizeof *out, given,
+                              SR1__STRUCT_END(sr1_reward_scales, format_reward),
+                              "reward scales"));
+    if (!isfinite(out->format_reward) || !isfinite(out->format_penalty) ||
+        !isfinite(out->answer_reward) || !isfinite(out->exact_match_bonus) ||
+        !isfinite(out->no_content_reward) || !isfinite(out->similarity_threshold))
         return sr1__fail(SR1_E_NUMERIC, "reward scales: a number is not finite");
-    *out = *given;
     if (out->no_content_text == NULL)
         out->no_content_text = NO_CONTENT;
     return SR1_OK;

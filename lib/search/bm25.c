@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/struct.h"
 #include "search/analyze.h"
 #include "search/engine.h"
 
@@ -288,21 +289,18 @@ static const sr1_search_ops bm25_ops = {sizeof(sr1_search_ops), "bm25", bm25_sea
                                         bm25_destroy,
                                         SR1_SEARCH_CONCURRENT | SR1_SEARCH_THREADS};
 
+static const sr1_bm25_options defaults = {sizeof(defaults), 0.9, 0.4};
+
 void sr1_bm25_options_init(sr1_bm25_options *options)
 {
-    sr1_bm25_options defaults = {sizeof(defaults), 0.9, 0.4};
-
-    if (options != NULL)
-        *options = defaults;
+    sr1__struct_init(options, &defaults, SR1__STRUCT_END(sr1_bm25_options, b));
 }
 
 static sr1_status read_options(const sr1_bm25_options *options, sr1_bm25_options *o)
 {
-    sr1_bm25_options_init(o);
-    if (options != NULL && options->struct_size < sizeof(*o))
-        return sr1__fail(SR1_E_INVALID, "bm25: struct_size of options is not set");
-    if (options != NULL)
-        *o = *options;
+    *o = defaults;
+    SR1__TRY(sr1__struct_take(o, sizeof(*o), options,
+                              SR1__STRUCT_END(sr1_bm25_options, k1), "bm25 options"));
     if (!(o->k1 >= 0 && isfinite(o->k1)) || !(o->b >= 0 && o->b <= 1))
         return sr1__fail(SR1_E_INVALID,
                          "bm25: k1 %g, b %g: k1 is at least 0, b from 0 to 1", o->k1,
@@ -396,5 +394,5 @@ sr1_status sr1_bm25_info_get(const sr1_search *engine, sr1_bm25_info *out)
     info.analyzer = meta->analyzer;
     info.k1 = e->k1;
     info.b = e->b;
-    return sr1__search_fill(out, &info, sizeof(info), "bm25 info");
+    return sr1__struct_give(out, &info, sizeof(info), "bm25 info");
 }

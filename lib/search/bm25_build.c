@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/struct.h"
 #include "search/analyze.h"
 #include "search/index_format.h"
 #include "search/index_writer.h"
@@ -397,12 +398,12 @@ static void build_free(struct build *b)
         fclose(b->file);
 }
 
+static const sr1_bm25_build_options defaults = {sizeof(defaults), "english", 3};
+
 void sr1_bm25_build_options_init(sr1_bm25_build_options *options)
 {
-    sr1_bm25_build_options defaults = {sizeof(defaults), "english", 3};
-
-    if (options != NULL)
-        *options = defaults;
+    sr1__struct_init(options, &defaults,
+                     SR1__STRUCT_END(sr1_bm25_build_options, zstd_level));
 }
 
 sr1_status sr1_bm25_build(const char *corpus_path, const char *index_path,
@@ -410,17 +411,15 @@ sr1_status sr1_bm25_build(const char *corpus_path, const char *index_path,
                           sr1_bm25_progress_fn progress, void *user)
 {
     struct build b = {.path = corpus_path, .progress = progress, .user = user};
-    sr1_bm25_build_options o;
+    sr1_bm25_build_options o = defaults;
     const char *names;
     sr1_status status;
 
-    sr1_bm25_build_options_init(&o);
     if (corpus_path == NULL || index_path == NULL)
         return sr1__fail(SR1_E_INVALID, "bm25 build: a path is NULL");
-    if (options != NULL && options->struct_size < sizeof(o))
-        return sr1__fail(SR1_E_INVALID, "bm25 build: struct_size of options is not set");
-    if (options != NULL)
-        o = *options;
+    SR1__TRY(sr1__struct_take(&o, sizeof(o), options,
+                              SR1__STRUCT_END(sr1_bm25_build_options, analyzer),
+                              "bm25 build options"));
     if (o.zstd_level < 1 || o.zstd_level > 19)
         return sr1__fail(SR1_E_INVALID, "bm25 build: zstd_level %d is not in 1..19",
                          (int)o.zstd_level);

@@ -15,9 +15,4 @@ void *sr1__search_self(const sr1_search *engine,
                        sr1_status (*search)(void *, const char *const *, size_t, int32_t,
                                             sr1_search_sink *));
 
-/* Fill the struct at out (its first member a size_t that the caller set) as far as the
- * caller knows it, from full; SR1_E_INVALID when out is NULL or its size is not set. */
-sr1_status sr1__search_fill(void *out, const void *full, size_t full_size,
-                            const char *what);
-
 #endif

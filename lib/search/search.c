@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/rng.h"
+#include "base/struct.h"
 #include "base/utf8.h"
 #include "search/answer.h"
 #include "search/cache.h"
@@ -53,13 +54,13 @@ struct batch {
 
 /* ---- engines ---- */
 
-static sr1_status check_ops(const sr1_search_ops *ops)
+static sr1_status read_ops(sr1_search_ops *ops, const sr1_search_ops *given)
 {
-    size_t least = offsetof(sr1_search_ops, flags) + sizeof(ops->flags);
-
-    if (ops == NULL || ops->struct_size < least)
-        return sr1__fail(SR1_E_INVALID,
-                         "search engine: ops is NULL or struct_size not set");
+    if (given == NULL)
+        return sr1__fail(SR1_E_INVALID, "search engine: ops is NULL");
+    SR1__TRY(sr1__struct_take(ops, sizeof(*ops), given,
+                              SR1__STRUCT_END(sr1_search_ops, search),
+                              "search engine: ops"));
     if (ops->name == NULL || ops->name[0] == '\0')
         return sr1__fail(SR1_E_INVALID, "search engine: it needs a name");
     if (ops->search == NULL)
@@ -68,19 +69,20 @@ static sr1_status check_ops(const sr1_search_ops *ops)
     return SR1_OK;
 }
 
-static sr1_status engine_new(sr1_search **out, const sr1_search_ops *ops, void *self,
+static sr1_status engine_new(sr1_search **out, const sr1_search_ops *given, void *self,
                              int builtin)
 {
+    sr1_search_ops ops = {0};
     sr1_search *e;
 
     if (out == NULL)
         return sr1__fail(SR1_E_INVALID, "search engine: out is NULL");
-    SR1__TRY(check_ops(ops));
+    SR1__TRY(read_ops(&ops, given));
     e = sr1__calloc(1, sizeof(*e));
     if (e == NULL)
         return sr1__fail_nomem("search engine");
-    e->ops = *ops;
-    e->ops.name = sr1__strdup(ops->name);
+    e->ops = ops;
+    e->ops.name = sr1__strdup(ops.name);
     if (e->ops.name == NULL) {
         sr1__free(e);
         return sr1__fail_nomem("search engine");
@@ -162,22 +164,6 @@ sr1_status sr1_search_set_threads(sr1_search *engine, int32_t threads)
     return SR1_OK;
 }
 
-sr1_status sr1__search_fill(void *out, const void *full, size_t full_size,
-                            const char *what)
-{
-    size_t size = 0;
-
-    if (out != NULL)
-        memcpy(&size, out, sizeof(size));
-    if (size < sizeof(size))
-        return sr1__fail(SR1_E_INVALID, "%s: NULL, or struct_size is not set", what);
-    if (size > full_size)
-        size = full_size;
-    memcpy((char *)out + sizeof(size), (const char *)full + sizeof(size),
-           size - sizeof(size));
-    return SR1_OK;
-}
-
 sr1_status sr1_search_counters_get(const sr1_search *engine, sr1_search_counters *out)
 {
     sr1_search_counters c = {sizeof(c)};
@@ -190,7 +176,7 @@ sr1_status sr1_search_counters_get(const sr1_search *engine, sr1_search_counters
     c.cache_hits = atomic_load(&engine->cache_hits);
     c.sent = atomic_load(&engine->sent);
     c.failed = atomic_load(&engine->failed);
-    return sr1__search_fill(out, &c, sizeof(c), "search counters");
+    return sr1__struct_give(out, &c, sizeof(c), "search counters");
 }
 
 /* ---- one batch ---- */
@@ -431,7 +417,7 @@ sr1_status sr1_search_results_hit(const sr1_search_results *results, size_t quer
         return sr1__fail(SR1_E_NOT_FOUND, "search results: query %zu has no hit %d",
                          query, (int)k);
     sr1__answer_hit(answer_of(results, query), k, &full);
-    return sr1__search_fill(hit, &full, sizeof(full), "search hit");
+    return sr1__struct_give(hit, &full, sizeof(full), "search hit");
 }
 
 void sr1_search_results_free(sr1_search_results *results)

@@ -4,6 +4,7 @@
 #include "tokenizer/chat.h"
 
 #include "base/mem.h"
+#include "base/struct.h"
 #include "base/utf8.h"
 
 #include <stddef.h>
@@ -96,16 +97,12 @@ static sr1_status render_and_encode(const sr1_tokenizer *t,
     return status;
 }
 
-/* The caller's options, zeros where its structure is an older, shorter one. */
 static sr1_status read_options(const sr1_chat_options *from, sr1_chat_options *to)
 {
     memset(to, 0, sizeof *to);
-    if (!from)
-        return SR1_OK;
-    if (from->struct_size < offsetof(sr1_chat_options, tools))
-        return sr1__fail(SR1_E_INVALID, "chat: options.struct_size is not set");
-    memcpy(to, from, from->struct_size < sizeof *to ? from->struct_size : sizeof *to);
-    return SR1_OK;
+    return sr1__struct_take(to, sizeof *to, from,
+                            SR1__STRUCT_END(sr1_chat_options, add_generation_prompt),
+                            "chat: options");
 }
 
 /* Tools are an array; an empty one counts as none. */

@@ -1,6 +1,7 @@
 /* tokenizer/train.c - sr1_tokenizer_train: options, then count, learn and write. */
 #include "tokenizer/train.h"
 
+#include "base/struct.h"
 #include "base/utf8.h"
 
 #include <stddef.h>
@@ -31,12 +32,9 @@ static sr1_status read_options(const sr1_tokenizer_train_options *from,
                                sr1_tokenizer_train_options *o)
 {
     memset(o, 0, sizeof *o);
-    if (from) {
-        if (from->struct_size < offsetof(sr1_tokenizer_train_options, special_tokens))
-            return sr1__fail(SR1_E_INVALID,
-                             "tokenizer training: options.struct_size is not set");
-        memcpy(o, from, from->struct_size < sizeof *o ? from->struct_size : sizeof *o);
-    }
+    SR1__TRY(sr1__struct_take(o, sizeof *o, from,
+                              SR1__STRUCT_END(sr1_tokenizer_train_options, vocab_size),
+                              "tokenizer training: options"));
     o->vocab_size = o->vocab_size ? o->vocab_size : DEFAULT_VOCAB;
     o->min_frequency = o->min_frequency ? o->min_frequency : DEFAULT_MIN_COUNT;
     if (!o->special_tokens) {

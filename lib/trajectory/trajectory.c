@@ -3,6 +3,7 @@
 #include "trajectory/layout.h"
 
 #include "base/mem.h"
+#include "base/struct.h"
 
 #include <string.h>
 
@@ -322,25 +323,11 @@ size_t sr1_trajectory_search_count(const sr1_trajectory *t)
     return t->n_searches;
 }
 
-/* Check item i of n and the caller's struct of `have` bytes. */
-static sr1_status check_item(const char *what, size_t i, size_t n, const size_t *have)
+static sr1_status check_index(const char *what, size_t i, size_t n)
 {
-    if (i >= n)
-        return sr1__fail(SR1_E_INVALID, "%s %zu: out of range, there are %zu", what, i,
-                         n);
-    if (!have || *have < sizeof *have)
-        return sr1__fail(SR1_E_INVALID, "%s: set struct_size of the output first", what);
-    return SR1_OK;
-}
-
-/* Fill the caller's struct as far as its version of it goes; struct_size stays. */
-static void give(void *out, void *filled, size_t size)
-{
-    size_t have;
-
-    memcpy(&have, out, sizeof have);
-    memcpy(filled, &have, sizeof have);
-    memcpy(out, filled, have < size ? have : size);
+    return i < n ? SR1_OK
+                 : sr1__fail(SR1_E_INVALID, "%s %zu: out of range, there are %zu", what,
+                             i, n);
 }
 
 sr1_status sr1_trajectory_token(const sr1_trajectory *t, size_t i, sr1_token_step *out)
@@ -349,7 +336,7 @@ sr1_status sr1_trajectory_token(const sr1_trajectory *t, size_t i, sr1_token_ste
     size_t g = i - t->n_prompt; /* used only after the prompt */
     uint32_t begin;
 
-    SR1__TRY(check_item("token", i, t->n_tokens, out ? &out->struct_size : NULL));
+    SR1__TRY(check_index("token", i, t->n_tokens));
     step.token_id = t->ids[i];
     step.position = (int32_t)i;
     step.turn = t->turns[i];
@@ -361,25 +348,20 @@ sr1_status sr1_trajectory_token(const sr1_trajectory *t, size_t i, sr1_token_ste
         step.text = t->text.data + begin;
         step.text_len = t->text_ends[g] - begin;
     }
-    give(out, &step, sizeof step);
-    return SR1_OK;
+    return sr1__struct_give(out, &step, sizeof step, "token");
 }
 
 sr1_status sr1_trajectory_step(const sr1_trajectory *t, size_t i, sr1_token_step *out)
 {
-    SR1__TRY(check_item("policy token", i, t->n_policy, out ? &out->struct_size : NULL));
+    SR1__TRY(check_index("policy token", i, t->n_policy));
     return sr1_trajectory_token(t, (size_t)t->policy_positions[i], out);
 }
 
 sr1_status sr1_trajectory_segment(const sr1_trajectory *t, size_t i,
                                   sr1_text_segment *out)
 {
-    sr1_text_segment segment;
-
-    SR1__TRY(check_item("segment", i, t->n_segments, out ? &out->struct_size : NULL));
-    segment = t->segments[i];
-    give(out, &segment, sizeof segment);
-    return SR1_OK;
+    SR1__TRY(check_index("segment", i, t->n_segments));
+    return sr1__struct_give(out, &t->segments[i], sizeof t->segments[i], "segment");
 }
 
 sr1_status sr1_trajectory_search(const sr1_trajectory *t, size_t i, sr1_search_event *out)
@@ -387,7 +369,7 @@ sr1_status sr1_trajectory_search(const sr1_trajectory *t, size_t i, sr1_search_e
     const struct sr1__search_record *s;
     sr1_search_event event = {0};
 
-    SR1__TRY(check_item("search", i, t->n_searches, out ? &out->struct_size : NULL));
+    SR1__TRY(check_index("search", i, t->n_searches));
     s = &t->searches[i];
     event.turn = s->turn;
     event.status = s->status;
@@ -396,6 +378,5 @@ sr1_status sr1_trajectory_search(const sr1_trajectory *t, size_t i, sr1_search_e
     event.query = s->query.data;
     event.query_len = s->query.len;
     event.hit_ids = (const char *const *)s->hit_ids;
-    give(out, &event, sizeof event);
-    return SR1_OK;
+    return sr1__struct_give(out, &event, sizeof event, "search");
 }

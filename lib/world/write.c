@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/struct.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,11 +34,13 @@ struct writer {
     struct sr1__world worlds[PARTS];
 };
 
+static const sr1_world_options defaults = {.scale = 1.0, .sft_worlds = 40, .batch = 16,
+                                           .stage_steps = {350, 200, 250, 800, 180},
+                                           .test_questions = 400};
+
 void sr1_world_options_init(sr1_world_options *o)
 {
-    *o = (sr1_world_options){.struct_size = sizeof(*o), .scale = 1.0, .sft_worlds = 40,
-                             .batch = 16, .stage_steps = {350, 200, 250, 800, 180},
-                             .test_questions = 400};
+    sr1__struct_init(o, &defaults, SR1__STRUCT_END(sr1_world_options, test_questions));
 }
 
 static sr1_status check(const sr1_world_options *o)
@@ -280,15 +283,15 @@ static sr1_status write_demos(struct writer *w)
 sr1_status sr1_world_write(const char *folder, const sr1_world_options *options,
                            sr1_world_progress_fn progress, void *user)
 {
-    struct writer w = {.folder = folder, .progress = progress, .user = user};
+    struct writer w = {
+        .folder = folder, .o = defaults, .progress = progress, .user = user};
     struct sr1__rng rng;
     sr1_status st;
 
     if (!folder)
         return sr1__fail(SR1_E_INVALID, "world: folder is required");
-    sr1_world_options_init(&w.o);
-    if (options)
-        w.o = *options;
+    SR1__TRY(sr1__struct_take(&w.o, sizeof(w.o), options,
+                              SR1__STRUCT_END(sr1_world_options, seed), "world options"));
     SR1__TRY(check(&w.o));
     SR1__TRY(sr1__dir_make(folder));
     rng = stream(&w, STREAM_NAMES);

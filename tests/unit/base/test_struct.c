@@ -138,6 +138,17 @@ static void a_result_that_cannot_be_filled_is_refused(void **state)
     assert_int_equal(sr1__struct_give(NULL, &from, sizeof from, "result"), SR1_E_INVALID);
 }
 
+static void an_init_function_fills_the_first_version(void **state)
+{
+    struct options o = {0, 5, 6, 7.0};
+
+    (void)state;
+    sr1__struct_init(&o, &defaults, SR1__STRUCT_END(struct options, second));
+    assert_int_equal(o.struct_size, SR1__STRUCT_END(struct options, second));
+    assert_true(o.needed == 1 && o.second == 2 && o.third == 7.0);
+    sr1__struct_init(NULL, &defaults, sizeof o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +158,7 @@ int main(void)
         cmocka_unit_test(a_size_that_was_not_set_is_refused),
         cmocka_unit_test(a_result_fills_the_callers_part_only),
         cmocka_unit_test(a_result_that_cannot_be_filled_is_refused),
+        cmocka_unit_test(an_init_function_fills_the_first_version),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
