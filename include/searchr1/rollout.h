@@ -39,7 +39,8 @@ SR1_API void sr1_rollout_free(sr1_rollout *rollout);
 SR1_API sr1_model *sr1_rollout_model(sr1_rollout *rollout);
 SR1_API sr1_tokenizer *sr1_rollout_tokenizer(sr1_rollout *rollout);
 
-/* One question for a rollout. */
+/* One question for a rollout. In an array all have the same struct_size, and it is the
+ * distance between them: that of the caller's version. */
 typedef struct sr1_query {
     size_t struct_size;
     const char *text;

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/struct.h"
 
 #include <string.h>
 
@@ -11,10 +12,6 @@ struct choice {
     sr1__device device;
     int32_t init;
 };
-
-/* A field that an older caller's struct may end before. */
-#define HAS(o, field)                                                                    \
-    ((o) && (o)->struct_size >= offsetof(sr1_model_options, field) + sizeof((o)->field))
 
 static sr1_status choose_init(const char *name, int32_t *out)
 {
@@ -30,18 +27,19 @@ static sr1_status choose_init(const char *name, int32_t *out)
     return sr1__fail(SR1_E_INVALID, "init '%s' is not one of normal, fan_in", name);
 }
 
-static sr1_status choose(const sr1_model_options *o, struct choice *c)
+static sr1_status choose(const sr1_model_options *given, struct choice *c)
 {
-    const char *device = HAS(o, device) && o->device ? o->device : "auto";
-    const char *dtype = HAS(o, dtype) ? o->dtype : NULL;
-    const char *init = HAS(o, init) && o->init ? o->init : "normal";
+    sr1_model_options o = {0};
 
-    SR1__TRY(choose_init(init, &c->init));
-    SR1__TRY(sr1__device_resolve(device, &c->device));
+    SR1__TRY(sr1__struct_take(&o, sizeof o, given,
+                              SR1__STRUCT_END(sr1_model_options, device),
+                              "model options"));
+    SR1__TRY(choose_init(o.init ? o.init : "normal", &c->init));
+    SR1__TRY(sr1__device_resolve(o.device ? o.device : "auto", &c->device));
     c->dtype = c->device == SR1__CPU ? SR1__F32 : SR1__BF16;
-    if (dtype)
-        SR1__TRY(sr1__torch_dtype_parse(dtype, &c->dtype));
-    return HAS(o, threads) ? sr1__torch_threads(o->threads) : SR1_OK;
+    if (o.dtype)
+        SR1__TRY(sr1__torch_dtype_parse(o.dtype, &c->dtype));
+    return sr1__torch_threads(o.threads);
 }
 
 sr1_status sr1_model_open(sr1_model **out, const char *folder,

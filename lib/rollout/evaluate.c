@@ -4,6 +4,7 @@
 #include "rollout/internal.h"
 
 #include "base/mem.h"
+#include "base/struct.h"
 
 #include <searchr1/reward.h>
 
@@ -245,17 +246,21 @@ static sr1_status run_chunk(struct work *w, size_t n)
 sr1_status sr1_evaluate(sr1_evaluation **out, sr1_rollout *rollout,
                         const sr1_dataset *dataset, const sr1_eval_options *options)
 {
-    struct work w = {.rollout = rollout, .data = dataset, .o = options};
+    sr1_eval_options o = {.greedy = 1};
+    struct work w = {.rollout = rollout, .data = dataset, .o = &o};
     int64_t chunk;
     sr1_status st = SR1_OK;
 
     if (!out || !rollout || !dataset || !options)
         return sr1__fail(SR1_E_INVALID,
                          "evaluate: out, rollout, dataset and options are required");
+    SR1__TRY(sr1__struct_take(&o, sizeof(o), options,
+                              SR1__STRUCT_END(sr1_eval_options, max_rows),
+                              "evaluate: options"));
     chunk = 4 * (int64_t)rollout->limits.max_rows;
     w.total = sr1_dataset_count(dataset);
-    if (options->max_rows > 0 && options->max_rows < w.total)
-        w.total = options->max_rows;
+    if (o.max_rows > 0 && o.max_rows < w.total)
+        w.total = o.max_rows;
     w.e = sr1__calloc(1, sizeof(*w.e));
     if (w.e)
         w.e->of = sr1__calloc(1, sizeof(*w.e->of));
@@ -294,14 +299,8 @@ size_t sr1_evaluation_count(const sr1_evaluation *e)
 sr1_status sr1_evaluation_scores(const sr1_evaluation *e, size_t index,
                                  sr1_eval_scores *out)
 {
-    size_t size = out ? out->struct_size : 0;
-
-    if (index >= e->n || size <= sizeof(size_t))
-        return sr1__fail(SR1_E_INVALID,
-                         "evaluation: no entry %zu, or struct_size not set", index);
-    if (size > sizeof(*out))
-        size = sizeof(*out);
-    memcpy((char *)out + sizeof(size_t), (const char *)&e->of[index] + sizeof(size_t),
-           size - sizeof(size_t));
-    return SR1_OK;
+    if (index >= e->n)
+        return sr1__fail(SR1_E_INVALID, "evaluation: no entry %zu", index);
+    return sr1__struct_give(out, &e->of[index], sizeof(e->of[index]),
+                            "evaluation scores");
 }

@@ -79,6 +79,10 @@ int32_t sr1__rollout_lane_rows(const sr1_rollout *r);
 /* Make the trajectories of every query q with q % n_lanes == lane. */
 sr1_status sr1__lane_run(struct sr1__generation *g, int32_t lane);
 
+/* Query i of a caller's array, whose elements lie queries[0].struct_size apart; 0 for the
+ * fields that an older caller's struct lacks. */
+sr1_query sr1__query_at(const sr1_query *queries, size_t i);
+
 /* Id of a query: its own, or derived from its text into buf. */
 #define SR1__QUERY_ID_MAX 32
 const char *sr1__query_id(const sr1_query *q, char buf[SR1__QUERY_ID_MAX]);

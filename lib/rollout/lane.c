@@ -178,6 +178,7 @@ static sr1_status admit(struct lane *l)
 {
     l->n_forks = l->n_fork_rows = 0;
     while (l->query < l->g->n_queries) {
+        sr1_query query = sr1__query_at(l->g->queries, l->query);
         int32_t room = l->cap - count_active(l);
         int32_t wanted = l->g->group_size - l->begun;
 
@@ -185,15 +186,14 @@ static sr1_status admit(struct lane *l)
             wanted = l->cap;
         if (room < wanted || room == 0)
             return SR1_OK;
-        if (sr1__query_is_empty(&l->g->queries[l->query])) {
+        if (sr1__query_is_empty(&query)) {
             SR1__TRY(admit_empty(l));
             continue;
         }
         if (!l->prompt)
-            SR1__TRY(sr1__context(sr1__rollout_prompt(l->g->rollout,
-                                                      &l->g->queries[l->query],
-                                                      &l->prompt, &l->n_prompt),
-                                  "query %zu", l->query));
+            SR1__TRY(sr1__context(
+                sr1__rollout_prompt(l->g->rollout, &query, &l->prompt, &l->n_prompt),
+                "query %zu", l->query));
         SR1__TRY(admit_samples(l, wanted));
     }
     return SR1_OK;

@@ -1,9 +1,20 @@
 /* rollout/prompt.c - from a question to the token ids the policy continues. */
 #include "rollout/internal.h"
 
+#include "base/struct.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+sr1_query sr1__query_at(const sr1_query *queries, size_t i)
+{
+    sr1_query q = {0};
+
+    (void)sr1__struct_take(&q, sizeof(q),
+                           (const char *)queries + i * queries->struct_size, 0, "query");
+    return q;
+}
 
 const char *sr1__query_id(const sr1_query *q, char buf[SR1__QUERY_ID_MAX])
 {

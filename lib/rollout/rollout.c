@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/struct.h"
 #include "data/template.h"
 #include "tokenizer/tokenizer.h"
 
@@ -340,16 +341,39 @@ static sr1_status run_lanes(struct sr1__generation *g, size_t total)
     return st;
 }
 
-static sr1_status check_queries(const sr1_query *q, size_t n)
+#define QUERY_MOST 4096 /* a larger struct_size was never set */
+
+/* Query i of an array with elements of `size` bytes. */
+static sr1_status check_query(const sr1_query *queries, size_t i, size_t size)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!q[i].text && q[i].text_len)
-            return sr1__fail(SR1_E_INVALID, "query %zu has no text", i);
+    const sr1_query *q = (const void *)((const char *)queries + i * size);
+
+    if (q->struct_size != size)
+        return sr1__fail(SR1_E_INVALID,
+                         "query %zu: its struct_size is %zu, the first query's %zu", i,
+                         q->struct_size, size);
+    if (!q->text && q->text_len)
+        return sr1__fail(SR1_E_INVALID, "query %zu has no text", i);
     return SR1_OK;
 }
 
-static sr1_status check_options(const sr1_rollout_options *o)
+static sr1_status check_queries(const sr1_query *queries, size_t n)
 {
+    size_t size = n ? queries->struct_size : 0;
+
+    if (n && (size < SR1__STRUCT_END(sr1_query, text_len) || size > QUERY_MOST ||
+              size % _Alignof(sr1_query)))
+        return sr1__fail(SR1_E_INVALID, "query: struct_size is not set");
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(check_query(queries, i, size));
+    return SR1_OK;
+}
+
+static sr1_status read_options(sr1_rollout_options *o, const sr1_rollout_options *given)
+{
+    SR1__TRY(sr1__struct_take(o, sizeof(*o), given,
+                              SR1__STRUCT_END(sr1_rollout_options, group_size),
+                              "rollout options"));
     if (o->group_size < 1)
         return sr1__fail(SR1_E_INVALID, "rollout: group_size is %d; at least 1",
                          o->group_size);
@@ -364,27 +388,29 @@ static struct sr1__sampling greedy(void)
 }
 
 sr1_status sr1_rollout_generate(sr1_rollout *r, const sr1_query *queries, size_t n,
-                                const sr1_rollout_options *o, sr1_trajectory **out)
+                                const sr1_rollout_options *options,
+                                sr1_trajectory **out)
 {
+    sr1_rollout_options o = {0};
     struct sr1__generation g = {.rollout = r, .queries = queries, .n_queries = n,
-                                .options = o};
+                                .options = &o};
     size_t total;
     sr1_status st;
 
-    if (!r || !o || (n && (!queries || !out)))
+    if (!r || !options || (n && (!queries || !out)))
         return sr1__fail(SR1_E_INVALID, "rollout, queries, options and out are required");
-    SR1__TRY(check_options(o));
+    SR1__TRY(read_options(&o, options));
     SR1__TRY(check_queries(queries, n));
     SR1__TRY(make_decoders(r));
-    total = n * (size_t)o->group_size;
+    total = n * (size_t)o.group_size;
     g.out = sr1__calloc(total + 1, sizeof(sr1_trajectory *));
     if (!g.out)
         return sr1__fail_nomem("trajectories");
-    g.env = o->no_search ? r->deaf_env : r->env;
-    g.group_size = o->group_size;
-    g.sampling = o->greedy ? greedy() : r->sampling;
-    g.max_tokens = o->max_tokens ? o->max_tokens : r->limits.max_tokens;
-    g.seed = o->seed;
+    g.env = o.no_search ? r->deaf_env : r->env;
+    g.group_size = o.group_size;
+    g.sampling = o.greedy ? greedy() : r->sampling;
+    g.max_tokens = o.max_tokens ? o.max_tokens : r->limits.max_tokens;
+    g.seed = o.seed;
     pthread_mutex_init(&g.lock, NULL);
     st = run_lanes(&g, total);
     pthread_mutex_destroy(&g.lock);

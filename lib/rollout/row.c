@@ -20,14 +20,14 @@ static int64_t context_used(const struct sr1__row *row)
 static void seed_row(struct sr1__row *row, int32_t sample)
 {
     char buf[SR1__QUERY_ID_MAX];
-    const char *id = sr1__query_id(row->query, buf);
+    const char *id = sr1__query_id(&row->query, buf);
 
     sr1__rng_seed(&row->rng, sr1__hash64(id, strlen(id), row->g->seed), (uint64_t)sample);
 }
 
 static sr1_status record_context(struct sr1__row *row)
 {
-    const sr1_query *q = row->query;
+    const sr1_query *q = &row->query;
     const struct sr1__sampling *s = &row->g->sampling;
     struct sr1__trajectory_context c = {
         .temperature = s->temperature,
@@ -45,12 +45,12 @@ static sr1_status record_context(struct sr1__row *row)
 sr1_status sr1__row_begin(struct sr1__row *row, struct sr1__generation *g, size_t query,
                           int32_t sample, const int32_t *prompt, size_t n)
 {
-    const sr1_query *q = &g->queries[query];
+    const sr1_query *q = &row->query;
     char buf[SR1__QUERY_ID_MAX];
     sr1_status st;
 
     row->g = g;
-    row->query = q;
+    row->query = sr1__query_at(g->queries, query);
     row->index = query * (size_t)g->group_size + (size_t)sample;
     row->active = 1;
     row->stop = SR1_STOP_ERROR;

@@ -15,7 +15,7 @@ enum sr1__row_want {
 
 struct sr1__row {
     struct sr1__generation *g;
-    const sr1_query *query;
+    sr1_query query;
     size_t index;  /* of the trajectory in g->out */
     int32_t active;
     int32_t stop;  /* SR1_STOP_*, once done */

@@ -3,6 +3,7 @@
 #include "train/loss.h"
 
 #include "base/error.h"
+#include "base/struct.h"
 
 #include <math.h>
 #include <string.h>
@@ -53,10 +54,26 @@ static struct term kl_k3(double ref, double now)
     return t;
 }
 
+static sr1_status read_batch(const sr1_loss_batch *given, sr1_loss_batch *b)
+{
+    if (!given)
+        return sr1__fail(SR1_E_INVALID, "loss: batch is required");
+    return sr1__struct_take(b, sizeof(*b), given,
+                            SR1__STRUCT_END(sr1_loss_batch, new_log_probs),
+                            "loss batch");
+}
+
+static sr1_status read_options(const sr1_loss_options *given, sr1_loss_options *o)
+{
+    if (!given)
+        return sr1__fail(SR1_E_INVALID, "loss: options are required");
+    return sr1__struct_take(o, sizeof(*o), given,
+                            SR1__STRUCT_END(sr1_loss_options, clip_high),
+                            "loss options");
+}
+
 static sr1_status check(const sr1_loss_batch *b, const sr1_loss_options *o)
 {
-    if (!b || !o)
-        return sr1__fail(SR1_E_INVALID, "loss: batch and options are required");
     if (b->n && (!b->new_log_probs || !b->old_log_probs || !b->advantages))
         return sr1__fail(
             SR1_E_INVALID,
@@ -77,24 +94,27 @@ static sr1_status check(const sr1_loss_batch *b, const sr1_loss_options *o)
     return SR1_OK;
 }
 
-/* Fill as much of the caller's struct as the caller knows. */
-static void give_report(sr1_loss_report *out, const sr1_loss_report *sum)
+static sr1_status check_report(const sr1_loss_report *report)
 {
-    size_t size = out ? out->struct_size : 0;
-
-    if (size > sizeof(*sum))
-        size = sizeof(*sum);
-    if (size > sizeof(size_t))
-        memcpy((char *)out + sizeof(size_t), (const char *)sum + sizeof(size_t),
-               size - sizeof(size_t));
+    return report ? sr1__struct_check(report, "loss report") : SR1_OK;
 }
 
-sr1_status sr1_loss_grpo(const sr1_loss_batch *b, const sr1_loss_options *o,
+static sr1_status give_report(sr1_loss_report *out, const sr1_loss_report *sum)
+{
+    return out ? sr1__struct_give(out, sum, sizeof(*sum), "loss report") : SR1_OK;
+}
+
+sr1_status sr1_loss_grpo(const sr1_loss_batch *batch, const sr1_loss_options *options,
                          float *gradient, sr1_loss_report *report)
 {
     sr1_loss_report sum = {.struct_size = sizeof(sum)};
+    sr1_loss_batch given = {0}, *b = &given;
+    sr1_loss_options chosen = {0}, *o = &chosen;
 
+    SR1__TRY(read_batch(batch, b));
+    SR1__TRY(read_options(options, o));
     SR1__TRY(check(b, o));
+    SR1__TRY(check_report(report));
     for (size_t i = 0; i < b->n; i++) {
         double w = b->weights ? b->weights[i] : 1.0 / (double)b->n;
         double d = (double)b->new_log_probs[i] - b->old_log_probs[i];
@@ -115,18 +135,20 @@ sr1_status sr1_loss_grpo(const sr1_loss_batch *b, const sr1_loss_options *o,
         sum.ratio_max = fmax(sum.ratio_max, r);
         sum.log_ratio_max = fmax(sum.log_ratio_max, fabs(d));
     }
-    give_report(report, &sum);
-    return SR1_OK;
+    return give_report(report, &sum);
 }
 
-sr1_status sr1_loss_nll(const sr1_loss_batch *b, const sr1_loss_options *o,
+sr1_status sr1_loss_nll(const sr1_loss_batch *batch, const sr1_loss_options *options,
                         float *gradient, sr1_loss_report *report)
 {
     sr1_loss_report sum = {.struct_size = sizeof(sum)};
+    sr1_loss_batch given = {0}, *b = &given;
 
-    (void)o;
-    if (!b || (b->n && !b->new_log_probs))
+    (void)options;
+    SR1__TRY(read_batch(batch, b));
+    if (b->n && !b->new_log_probs)
         return sr1__fail(SR1_E_INVALID, "loss: new_log_probs is required");
+    SR1__TRY(check_report(report));
     for (size_t i = 0; i < b->n; i++)
         if (!isfinite(b->new_log_probs[i]))
             return sr1__fail(SR1_E_NUMERIC, "loss: token %zu of %zu is not finite", i,

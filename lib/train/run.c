@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/struct.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -17,7 +18,7 @@
 
 struct run {
     sr1_trainer *tr;
-    const sr1_run_callbacks *cb;
+    sr1_run_callbacks cb;
     int64_t saved; /* step of the last checkpoint */
 };
 
@@ -142,8 +143,8 @@ static sr1_status log_trajectories(sr1_trainer *tr, struct sr1__trajectory_store
 
 static void note(const struct run *r, const char *text)
 {
-    if (r->cb && r->cb->note)
-        r->cb->note(r->cb->user, text);
+    if (r->cb.note)
+        r->cb.note(r->cb.user, text);
 }
 
 /* ---- the parts of the loop ---- */
@@ -174,8 +175,7 @@ static sr1_status eval_progress(void *user, int64_t done, int64_t total, int64_t
     const struct run *r = user;
 
     (void)tokens;
-    return r->cb && r->cb->phase ? r->cb->phase(r->cb->user, "validation", done, total)
-                                 : SR1_OK;
+    return r->cb.phase ? r->cb.phase(r->cb.user, "validation", done, total) : SR1_OK;
 }
 
 static sr1_status validate(struct run *r, json_t *row)
@@ -192,8 +192,8 @@ static sr1_status validate(struct run *r, json_t *row)
 
     if (st == SR1_OK)
         st = add_scores(row, e);
-    if (st == SR1_OK && r->cb && r->cb->validation)
-        st = r->cb->validation(r->cb->user, tr->step, e);
+    if (st == SR1_OK && r->cb.validation)
+        st = r->cb.validation(r->cb.user, tr->step, e);
     sr1_evaluation_free(e);
     return sr1__context(st, "validation after step %" PRId64, tr->step);
 }
@@ -245,8 +245,8 @@ static sr1_status take_step(struct run *r, int64_t *rows)
     sr1__trajectory_store_free(log);
     if (st == SR1_OK)
         sound_alarms(r, &report);
-    if (st == SR1_OK && r->cb && r->cb->step)
-        st = r->cb->step(r->cb->user, &report, tr->planned);
+    if (st == SR1_OK && r->cb.step)
+        st = r->cb.step(r->cb.user, &report, tr->planned);
     if (st == SR1_OK && due(tr->step, tr->set.save_interval))
         st = save(r);
     return st;
@@ -306,10 +306,13 @@ static sr1_status finish(struct run *r)
 
 sr1_status sr1_trainer_run(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
 {
-    struct run r = {.tr = tr, .cb = callbacks, .saved = -1};
+    struct run r = {.tr = tr, .saved = -1};
 
     if (!tr)
         return sr1__fail(SR1_E_INVALID, "run: trainer is required");
+    SR1__TRY(sr1__struct_take(&r.cb, sizeof(r.cb), callbacks,
+                              SR1__STRUCT_END(sr1_run_callbacks, user),
+                              "run callbacks"));
     r.saved = tr->resumed ? tr->step : -1;
     if (tr->begun)
         return sr1__fail(SR1_E_STATE, "this trainer has run; make another to run again");

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/struct.h"
 
 #include <searchr1/advantage.h>
 
@@ -305,15 +306,14 @@ static sr1_status run_step(struct step *s)
     return update(s);
 }
 
-static void copy_report(sr1_step_report *out, const sr1_step_report *r)
+static sr1_status check_report(const sr1_step_report *report)
 {
-    size_t size = out ? out->struct_size : 0;
+    return report ? sr1__struct_check(report, "step report") : SR1_OK;
+}
 
-    if (size > sizeof(*r))
-        size = sizeof(*r);
-    if (size > sizeof(size_t))
-        memcpy((char *)out + sizeof(size_t), (const char *)r + sizeof(size_t),
-               size - sizeof(size_t));
+static sr1_status give_report(sr1_step_report *out, const sr1_step_report *r)
+{
+    return out ? sr1__struct_give(out, r, sizeof(*r), "step report") : SR1_OK;
 }
 
 sr1_status sr1__train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
@@ -330,6 +330,7 @@ sr1_status sr1__train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
     double began = sr1__now();
     sr1_status st;
 
+    SR1__TRY(check_report(report));
     s.group_size = group_size ? group_size : (int32_t)tr->set.group_size;
     if (s.group_size < 1 || n > SIZE_MAX / sizeof(void *) / (size_t)s.group_size)
         return sr1__fail(SR1_E_INVALID, "train step: group_size %d", s.group_size);
@@ -341,7 +342,7 @@ sr1_status sr1__train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
     if (st == SR1_OK) {
         tr->step++;
         r.seconds = sr1__now() - began;
-        copy_report(report, &r);
+        st = give_report(report, &r);
     }
     for (size_t i = 0; s.made && i < s.n; i++) {
         if (st == SR1_OK && out)
@@ -397,6 +398,7 @@ sr1_status sr1_trainer_update(sr1_trainer *tr, sr1_trajectory *const *t, size_t 
 
     if (!tr || (n && !t))
         return sr1__fail(SR1_E_INVALID, "update: trainer and trajectories are required");
+    SR1__TRY(check_report(report));
     r.step = tr->step + 1;
     for (size_t i = 0; i < n; i++)
         SR1__TRY(check_trainable(tr, t[i], i));
@@ -405,6 +407,5 @@ sr1_status sr1_trainer_update(sr1_trainer *tr, sr1_trajectory *const *t, size_t 
                           "step %" PRId64, tr->step + 1));
     tr->step++;
     r.seconds = sr1__now() - began;
-    copy_report(report, &r);
-    return SR1_OK;
+    return give_report(report, &r);
 }
