@@ -29,7 +29,7 @@ static inline double bench_now(void)
 }
 
 /* The number of the last word "bench.NAME=...", else otherwise. */
-static inline int bench_number(char **words, const char *name, int otherwise)
+static inline int bench_number(const char *const *words, const char *name, int otherwise)
 {
     size_t n = strlen(name);
 
@@ -41,7 +41,7 @@ static inline int bench_number(char **words, const char *name, int otherwise)
 }
 
 /* Fixed lengths and nothing to search, then the words. */
-static inline sr1_status bench_config(sr1_config **out, char **words)
+static inline sr1_status bench_config(sr1_config **out, const char *const *words)
 {
     static const char *const base[] = {"device=cpu", "environment=none",
                                        "search_engine=none", "prompt_template=none",
@@ -74,6 +74,32 @@ static inline double bench_median(double *v, size_t n)
 {
     qsort(v, n, sizeof *v, bench_by_value);
     return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+/* ---- a reward ---- */
+
+/* Something that differs between the completions of a group. */
+static inline sr1_status bench_score(void *self, const sr1_trajectory *const *t, size_t n,
+                                     double *out)
+{
+    (void)self;
+    for (size_t i = 0; i < n; i++) {
+        const int32_t *ids = sr1_trajectory_ids(t[i]);
+        size_t from = sr1_trajectory_prompt_count(t[i]);
+
+        out[i] = 0.0;
+        for (size_t k = from; k < sr1_trajectory_token_count(t[i]); k++)
+            out[i] += ids[k] % 97 < 10;
+    }
+    return SR1_OK;
+}
+
+static inline sr1_status bench_add_reward(sr1_trainer *tr)
+{
+    static const sr1_reward_ops ops = {.struct_size = sizeof ops, .name = "bench",
+                                       .score = bench_score};
+
+    return sr1_trainer_add_reward(tr, &ops, NULL, 1.0);
 }
 
 /* ---- questions ---- */

@@ -114,7 +114,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: decode MODEL BATCH[,BATCH...] [PROMPT NEW REPS]\n");
         return 2;
     }
-    options.dtype = getenv("DTYPE"); /* fp32 or bf16; the default is fp32 */
+    if (getenv("DEVICE"))
+        options.device = getenv("DEVICE"); /* cpu or cuda; the default is cpu */
+    options.dtype = getenv("DTYPE");       /* fp32 or bf16; the default is fp32 */
     options.threads = 2;
     failed = sr1_model_open(&m, argv[1], &options) != SR1_OK;
     for (char *b = failed ? NULL : strtok(argv[2], ","); b && !failed;

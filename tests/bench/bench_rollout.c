@@ -62,7 +62,7 @@ static sr1_status compare(sr1_rollout *r, sr1_trajectory **t, size_t n,
     return st;
 }
 
-static sr1_status measure(sr1_rollout *r, char **words)
+static sr1_status measure(sr1_rollout *r, const char *const *words)
 {
     static struct bench_questions q;
     static sr1_trajectory *t[BENCH_QUESTIONS * 256];
@@ -98,6 +98,7 @@ static sr1_status measure(sr1_rollout *r, char **words)
 
 int main(int argc, char **argv)
 {
+    const char *const *words = (const char *const *)argv + 1;
     sr1_config *c = NULL;
     sr1_rollout *r = NULL;
     sr1_status st;
@@ -107,11 +108,11 @@ int main(int argc, char **argv)
                         "[key=value ...]\n");
         return 2;
     }
-    st = bench_config(&c, argv + 1);
+    st = bench_config(&c, words);
     if (st == SR1_OK)
         st = sr1_rollout_new(&r, c, NULL, NULL, NULL);
     if (st == SR1_OK)
-        st = measure(r, argv + 1);
+        st = measure(r, words);
     if (st != SR1_OK)
         fprintf(stderr, "bench_rollout: %s\n", sr1_last_error());
     sr1_rollout_free(r);

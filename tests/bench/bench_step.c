@@ -20,21 +20,6 @@ struct run {
     double seconds[PHASES][STEPS_MAX];
 };
 
-/* Something that differs between the completions of a group. */
-static sr1_status score(void *self, const sr1_trajectory *const *t, size_t n, double *out)
-{
-    (void)self;
-    for (size_t i = 0; i < n; i++) {
-        const int32_t *ids = sr1_trajectory_ids(t[i]);
-        size_t from = sr1_trajectory_prompt_count(t[i]);
-
-        out[i] = 0.0;
-        for (size_t k = from; k < sr1_trajectory_token_count(t[i]); k++)
-            out[i] += ids[k] % 97 < 10;
-    }
-    return SR1_OK;
-}
-
 static sr1_status read_questions(struct run *r, const char *path)
 {
     BENCH_TRY(sr1_dataset_open(&r->data, &path, 1, NULL));
@@ -95,10 +80,8 @@ static void print_medians(struct run *r, int steps)
            median[UPDATE]);
 }
 
-static sr1_status open_all(struct run *r, char **words)
+static sr1_status open_all(struct run *r, const char *const *words)
 {
-    static const sr1_reward_ops reward = {.struct_size = sizeof reward, .name = "bench",
-                                          .score = score};
     sr1_config *c = NULL;
     const char *file = "";
     sr1_status st = bench_config(&c, words);
@@ -106,7 +89,7 @@ static sr1_status open_all(struct run *r, char **words)
     if (st == SR1_OK)
         st = sr1_trainer_new(&r->trainer, c, NULL);
     if (st == SR1_OK)
-        st = sr1_trainer_add_reward(r->trainer, &reward, NULL, 1.0);
+        st = bench_add_reward(r->trainer);
     if (st == SR1_OK)
         st = sr1_config_get_str(c, "train_file", &file);
     if (st == SR1_OK && *file)
@@ -121,16 +104,17 @@ static sr1_status open_all(struct run *r, char **words)
 
 int main(int argc, char **argv)
 {
+    const char *const *words = (const char *const *)argv + 1;
     static struct run r;
-    int steps = bench_number(argv + 1, "steps", 6);
+    int steps = bench_number(words, "steps", 6);
     sr1_status st;
 
-    r.n = bench_number(argv + 1, "questions", 8);
+    r.n = bench_number(words, "questions", 8);
     if (argc < 2 || steps < 1 || steps > STEPS_MAX || r.n < 1 || r.n > BENCH_QUESTIONS) {
         fprintf(stderr, "usage: bench_step model_name_or_path=FOLDER [key=value ...]\n");
         return 2;
     }
-    st = open_all(&r, argv + 1);
+    st = open_all(&r, words);
     for (int i = 0; i < steps && st == SR1_OK; i++)
         st = step(&r, i);
     if (st == SR1_OK && steps > 1)

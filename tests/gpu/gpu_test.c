@@ -1,0 +1,433 @@
+/* The library on another device against the library on the CPU: logits, rollouts, one
+ * update, mixed precision, resuming. usage: gpu_test MODEL_FOLDER SCRATCH_FOLDER [DEVICE]
+ *
+ * DEVICE is cuda; with cpu the program checks itself. The model is one that bench_model
+ * wrote. Exit status: 0 passed, 1 something failed, 77 there is no such device. */
+#include "bench/bench.h"
+
+#include <math.h>
+#include <stdarg.h>
+
+#define GROUP 4
+#define QUESTIONS 4
+#define ALL (GROUP * QUESTIONS)
+#define NEW "32"
+
+struct bed {
+    const char *model;
+    const char *scratch;
+    const char *device;
+    char out[512];
+    struct bench_questions q;
+};
+
+/* ---- reports ---- */
+
+static int passed, failed;
+
+static void check(int good, const char *what, const char *fmt, ...)
+{
+    va_list ap;
+
+    passed += good;
+    failed += !good;
+    printf("%s %s: ", good ? "ok    " : "FAILED", what);
+    va_start(ap, fmt);
+    vprintf(fmt, ap);
+    va_end(ap);
+    printf("\n");
+    fflush(stdout);
+}
+
+static void check_status(sr1_status st, const char *what)
+{
+    if (st != SR1_OK)
+        check(0, what, "%s: %s", sr1_status_name(st), sr1_last_error());
+}
+
+/* ---- pieces ---- */
+
+/* A configuration on a device, then more words up to NULL. */
+static sr1_status configure(sr1_config **out, const struct bed *b, const char *device,
+                            const char *dtype, const char *const *more)
+{
+    char model[1024], on[64], in[64], to[600];
+    const char *words[16] = {model, on, in, to, "max_tokens=" NEW, "group_size=4",
+                       "learning_rate=1e-4", "beta=0.04"};
+    size_t n = 8;
+
+    snprintf(model, sizeof model, "model_name_or_path=%s", b->model);
+    snprintf(on, sizeof on, "device=%s", device);
+    snprintf(in, sizeof in, "dtype=%s", dtype);
+    snprintf(to, sizeof to, "out=%s", b->out);
+    for (; more && *more && n < 15; more++)
+        words[n++] = *more;
+    return bench_config(out, words);
+}
+
+static sr1_status open_trainer(sr1_trainer **out, const struct bed *b, const char *device,
+                               const char *dtype, const char *const *more)
+{
+    sr1_config *c = NULL;
+    sr1_status st = configure(&c, b, device, dtype, more);
+
+    if (st == SR1_OK)
+        st = sr1_trainer_new(out, c, NULL);
+    sr1_config_free(c);
+    return st;
+}
+
+#define PROBE 48
+
+/* Logits after PROBE fixed tokens; *out is the caller's. */
+static sr1_status probe(sr1_model *m, float **out, size_t *n)
+{
+    int32_t ids[PROBE];
+
+    for (int32_t i = 0; i < PROBE; i++)
+        ids[i] = (i * 37 + 11) % 256;
+    *n = PROBE * (size_t)sr1_model_info(m, SR1_MODEL_VOCAB);
+    *out = calloc(*n, sizeof **out);
+    return *out ? sr1_model_logits(m, ids, PROBE, *out)
+                : sr1_set_error(SR1_E_NOMEM, "logits");
+}
+
+struct apart {
+    double max;
+    double mean;
+};
+
+static struct apart compare(const float *a, const float *b, size_t n)
+{
+    struct apart d = {0};
+
+    for (size_t i = 0; i < n; i++) {
+        double x = fabs((double)a[i] - b[i]);
+
+        d.max = x <= d.max ? d.max : x; /* NaN stays */
+        d.mean += x / (double)n;
+    }
+    return d;
+}
+
+static void free_all(sr1_trajectory **t)
+{
+    for (size_t i = 0; i < ALL; i++)
+        sr1_trajectory_free(t[i]);
+}
+
+/* ---- logits ---- */
+
+static sr1_status logits_of(const struct bed *b, const char *device, const char *dtype,
+                            float **out, size_t *n)
+{
+    sr1_model_options o = {.struct_size = sizeof o, .device = device, .dtype = dtype};
+    sr1_model *m = NULL;
+    sr1_status st = sr1_model_open(&m, b->model, &o);
+
+    if (st == SR1_OK)
+        st = probe(m, out, n);
+    sr1_model_free(m);
+    return st;
+}
+
+static void test_logits(struct bed *b, const char *dtype, double limit)
+{
+    float *here = NULL, *there = NULL;
+    char what[64];
+    size_t n = 0;
+    sr1_status st = logits_of(b, b->device, dtype, &there, &n);
+
+    snprintf(what, sizeof what, "logits %s, fp32 CPU", dtype);
+    if (st == SR1_OK)
+        st = logits_of(b, "cpu", "fp32", &here, &n);
+    check_status(st, what);
+    if (st == SR1_OK) {
+        struct apart d = compare(here, there, n);
+
+        check(d.max <= limit, what, "largest difference %.3g (at most %g), mean %.3g",
+              d.max, limit, d.mean);
+    }
+    free(here);
+    free(there);
+}
+
+/* ---- rollouts against the training forward, on the device ---- */
+
+static sr1_status differences(struct bed *b, const char *dtype, struct apart *d)
+{
+    sr1_config *c = NULL;
+    sr1_rollout *r = NULL;
+    sr1_trajectory *t[ALL] = {NULL};
+    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = GROUP, .seed = 5};
+    float then[ALL * 64], now[ALL * 64];
+    size_t total = 0;
+    sr1_status st = configure(&c, b, b->device, dtype, NULL);
+
+    if (st == SR1_OK)
+        st = sr1_rollout_new(&r, c, NULL, NULL, NULL);
+    if (st == SR1_OK)
+        st = bench_make_questions(&b->q, sr1_rollout_tokenizer(r), QUESTIONS, 64);
+    if (st == SR1_OK)
+        st = sr1_rollout_generate(r, b->q.query, QUESTIONS, &o, t);
+    for (size_t i = 0; st == SR1_OK && i < ALL; i++) {
+        size_t n = sr1_trajectory_policy_count(t[i]);
+
+        memcpy(then + total, sr1_trajectory_policy_log_probs(t[i]), n * sizeof *then);
+        total += n;
+    }
+    if (st == SR1_OK)
+        st = sr1_rollout_log_probs(r, (const sr1_trajectory *const *)t, ALL, now, total);
+    if (st == SR1_OK)
+        *d = compare(then, now, total);
+    free_all(t);
+    sr1_rollout_free(r);
+    sr1_config_free(c);
+    return st;
+}
+
+static void test_log_probs(struct bed *b, const char *dtype, double max, double mean)
+{
+    struct apart d = {0};
+    char what[64];
+    sr1_status st = differences(b, dtype, &d);
+
+    snprintf(what, sizeof what, "rollout log-probs %s", dtype);
+    check_status(st, what);
+    if (st == SR1_OK)
+        check(d.max <= max && d.mean <= mean, what,
+              "against the training forward: largest %.3g, mean %.3g", d.max, d.mean);
+}
+
+/* ---- one update from the same trajectories ---- */
+
+static sr1_status rewarded(sr1_trainer *tr, struct bed *b, sr1_trajectory **t)
+{
+    sr1_rollout *r = sr1_trainer_rollout(tr);
+    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = GROUP, .seed = 9};
+
+    BENCH_TRY(bench_make_questions(&b->q, sr1_rollout_tokenizer(r), QUESTIONS, 64));
+    BENCH_TRY(sr1_rollout_generate(r, b->q.query, QUESTIONS, &o, t));
+    for (size_t i = 0; i < ALL; i++) {
+        BENCH_TRY(sr1_trajectory_set_reward(t[i], (double)(i % GROUP)));
+        BENCH_TRY(sr1_trajectory_set_advantage(t[i], (double)(i % GROUP) - 1.5));
+    }
+    return SR1_OK;
+}
+
+static sr1_status both_update(struct bed *b, sr1_step_report report[2], struct apart *d)
+{
+    sr1_trainer *tr[2] = {NULL, NULL}; /* the device's first: it comes before training */
+    const char *device[2] = {b->device, "cpu"};
+    sr1_trajectory *t[ALL] = {NULL};
+    float *logits[2] = {NULL, NULL};
+    size_t n = 0;
+    sr1_status st = SR1_OK;
+
+    for (int i = 0; i < 2 && st == SR1_OK; i++)
+        st = open_trainer(&tr[i], b, device[i], "fp32", NULL);
+    if (st == SR1_OK)
+        st = rewarded(tr[1], b, t);
+    for (int i = 0; i < 2 && st == SR1_OK; i++) {
+        report[i] = (sr1_step_report){.struct_size = sizeof report[i]};
+        st = sr1_trainer_update(tr[i], t, ALL, &report[i]);
+        if (st == SR1_OK)
+            st = probe(sr1_rollout_model(sr1_trainer_rollout(tr[i])), &logits[i], &n);
+    }
+    if (st == SR1_OK)
+        *d = compare(logits[0], logits[1], n);
+    free_all(t);
+    for (int i = 0; i < 2; i++) {
+        free(logits[i]);
+        sr1_trainer_free(tr[i]);
+    }
+    return st;
+}
+
+static void test_update(struct bed *b)
+{
+    sr1_step_report r[2];
+    struct apart d = {0};
+    sr1_status st = both_update(b, r, &d);
+
+    check_status(st, "one update fp32");
+    if (st != SR1_OK)
+        return;
+    check(fabs(r[0].grad_norm - r[1].grad_norm) <= 1e-3 * r[1].grad_norm,
+          "gradient norm fp32", "%.6g, on the CPU %.6g", r[0].grad_norm, r[1].grad_norm);
+    check(d.max <= 0.02, "logits after one update fp32",
+          "largest difference %.3g, mean %.3g", d.max, d.mean);
+}
+
+/* ---- whole steps in mixed precision ---- */
+
+static sr1_status steps(struct bed *b, const char *dtype, const char *const *more, int n,
+                        int64_t *skipped_updates, sr1_step_report *last)
+{
+    sr1_trainer *tr = NULL;
+    sr1_status st = open_trainer(&tr, b, b->device, dtype, more);
+
+    if (st == SR1_OK)
+        st = bench_add_reward(tr);
+    if (st == SR1_OK)
+        st = bench_make_questions(&b->q,
+                                  sr1_rollout_tokenizer(sr1_trainer_rollout(tr)),
+                                  QUESTIONS, 64);
+    *skipped_updates = 0;
+    for (int i = 0; i < n && st == SR1_OK; i++) {
+        *last = (sr1_step_report){.struct_size = sizeof *last};
+        st = sr1_trainer_train_step(tr, b->q.query, QUESTIONS, 0, last, NULL);
+        *skipped_updates += last->skipped_updates;
+    }
+    sr1_trainer_free(tr);
+    return st;
+}
+
+static void test_steps(struct bed *b, const char *dtype, const char *const *more, int n, int overflows)
+{
+    int64_t skips = 0;
+    sr1_step_report r = {0};
+    char what[64];
+    sr1_status st = steps(b, dtype, more, n, &skips, &r);
+
+    snprintf(what, sizeof what, "%d steps %s%s", n, dtype, overflows ? ", overflowing" : "");
+    check_status(st, what);
+    if (st == SR1_OK)
+        check(isfinite(r.loss) && r.skipped_updates == 0 && (skips > 0) == overflows,
+              what, "loss %.3g, gradient norm %.3g, %lld skipped, log-probs apart %.2g",
+              r.loss, r.grad_norm, (long long)skips, r.rollout_diff_mean);
+}
+
+/* ---- resuming ---- */
+
+struct stopper {
+    sr1_trainer *trainer;
+    int64_t at; /* 0: never */
+};
+
+static sr1_status stop_at(void *user, const sr1_step_report *r, int64_t planned)
+{
+    struct stopper *s = user;
+
+    (void)planned;
+    if (r->step == s->at)
+        sr1_trainer_stop(s->trainer);
+    return SR1_OK;
+}
+
+static sr1_status run(sr1_trainer *tr, int64_t stop)
+{
+    struct stopper s = {tr, stop};
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = &s, .step = stop_at};
+    sr1_status st = sr1_trainer_run(tr, &cb);
+
+    return stop && st == SR1_E_CANCELLED ? SR1_OK : st;
+}
+
+/* Four steps, stopped and resumed after the second if asked; the logits at the end. */
+static sr1_status four_steps(struct bed *b, const char *name, const char *dtype,
+                             const char *const *data, int64_t stop, float **out, size_t *n)
+{
+    sr1_trainer *tr = NULL;
+    sr1_status st;
+
+    snprintf(b->out, sizeof b->out, "%s/%s-%s", b->scratch, name, dtype);
+    st = open_trainer(&tr, b, b->device, dtype, data);
+    if (st == SR1_OK)
+        st = run(tr, stop);
+    if (st == SR1_OK && stop) {
+        sr1_trainer_free(tr);
+        tr = NULL;
+        st = sr1_trainer_resume(&tr, b->out, NULL);
+        if (st == SR1_OK)
+            st = run(tr, 0);
+    }
+    if (st == SR1_OK)
+        st = probe(sr1_rollout_model(sr1_trainer_rollout(tr)), out, n);
+    sr1_trainer_free(tr);
+    return st;
+}
+
+static sr1_status write_questions(const char *path)
+{
+    FILE *f = fopen(path, "w");
+
+    for (int i = 0; f && i < 16; i++)
+        fprintf(f, "{\"question\": \"what is %d?\", \"golden_answers\": [\"%d\"]}\n", i,
+                i * i);
+    return f && fclose(f) == 0 ? SR1_OK : sr1_set_error(SR1_E_IO, path);
+}
+
+static void test_resume(struct bed *b, const char *dtype)
+{
+    char file[600], path[512], what[64];
+    const char *data[] = {file, "max_steps=4", "batch_size=2", "save_final_model=false", NULL};
+    float *whole = NULL, *parts = NULL;
+    size_t n = 0;
+    sr1_status st;
+
+    snprintf(what, sizeof what, "resumed %s, bit for bit", dtype);
+    snprintf(path, sizeof path, "%s/questions.jsonl", b->scratch);
+    snprintf(file, sizeof file, "train_file=%s", path);
+    st = write_questions(path);
+    if (st == SR1_OK)
+        st = four_steps(b, "whole", dtype, data, 0, &whole, &n);
+    if (st == SR1_OK)
+        st = four_steps(b, "parts", dtype, data, 2, &parts, &n);
+    check_status(st, what);
+    if (st == SR1_OK) {
+        struct apart d = compare(whole, parts, n);
+
+        check(memcmp(whole, parts, n * sizeof *whole) == 0, what,
+              "logits after four steps differ by at most %.3g", d.max);
+    }
+    free(whole);
+    free(parts);
+}
+
+/* ---- all ---- */
+
+static int device_is_there(const struct bed *b)
+{
+    sr1_model_options o = {.struct_size = sizeof o, .device = b->device};
+    sr1_model *m = NULL;
+    sr1_status st = sr1_model_open(&m, b->model, &o);
+
+    if (st == SR1_OK)
+        printf("device %s\n", sr1_model_device(m));
+    else
+        printf("%s\n", sr1_last_error());
+    sr1_model_free(m);
+    return st == SR1_OK;
+}
+
+int main(int argc, char **argv)
+{
+    static struct bed b;
+    static const char *const high[] = {"initial_loss_scale=16777216", NULL};
+
+    if (argc < 3) {
+        fprintf(stderr, "usage: gpu_test MODEL_FOLDER SCRATCH_FOLDER [DEVICE]\n");
+        return 2;
+    }
+    b.model = argv[1];
+    b.scratch = argv[2];
+    b.device = argc > 3 ? argv[3] : "cuda";
+    if (!device_is_there(&b))
+        return 77;
+    test_logits(&b, "fp32", 1e-3);
+    test_logits(&b, "bf16", 0.1);
+    test_logits(&b, "fp16", 0.02);
+    test_log_probs(&b, "fp32", 1e-3, 1e-5);
+    test_log_probs(&b, "bf16", 0.5, 0.02);
+    test_log_probs(&b, "fp16", 0.1, 0.005);
+    test_update(&b);
+    test_steps(&b, "bf16", NULL, 3, 0);
+    test_steps(&b, "fp16", NULL, 3, 0);
+    test_steps(&b, "fp16", high, 12, 1);
+    test_resume(&b, "fp32");
+    test_resume(&b, "bf16");
+    test_resume(&b, "fp16");
+    printf("%d passed, %d failed, 0 skipped\n", passed, failed);
+    return failed > 0;
+}
