@@ -52,19 +52,32 @@ static sr1_status plan_with(struct update *u, int64_t budget)
                : sr1__batch_plan_array(&u->plan, u->from->array, u->from->n, budget);
 }
 
-/* Cut under the budget, finer when there would be fewer micro-batches than workers. */
-static sr1_status make_plan(struct update *u)
+/* Micro-batches of about equal size, the same number for every worker: the smallest budget
+ * (in sixteenths above an equal share) that gets by with that number. */
+static sr1_status plan_for_workers(struct update *u)
 {
     size_t workers = (size_t)u->tr->n_workers;
+    size_t wanted = (u->plan.n_batches + workers - 1) / workers * workers;
+    int64_t share = (u->plan.n_packed_tokens + (int64_t)wanted - 1) / (int64_t)wanted;
 
-    SR1__TRY(plan_with(u, u->budget));
-    if (u->plan.n_batches < workers && u->plan.n_sequences > u->plan.n_batches) {
-        int64_t share =
-            (u->plan.n_packed_tokens + (int64_t)workers - 1) / (int64_t)workers;
+    if (u->plan.n_sequences < wanted)
+        return SR1_OK;
+    for (int64_t k = 0; k <= 16; k++) {
+        int64_t budget = share + share * k / 16;
 
         sr1__batch_plan_free(&u->plan);
-        SR1__TRY(plan_with(u, share));
+        SR1__TRY(plan_with(u, budget < u->budget ? budget : u->budget));
+        if (u->plan.n_batches <= wanted || budget >= u->budget)
+            break;
     }
+    return SR1_OK;
+}
+
+static sr1_status make_plan(struct update *u)
+{
+    SR1__TRY(plan_with(u, u->budget));
+    if (u->tr->n_workers > 1 && u->plan.n_batches > 0)
+        SR1__TRY(plan_for_workers(u));
     u->references = sr1__calloc(u->plan.n_batches + 1, sizeof(float *));
     return u->references ? SR1_OK : sr1__fail_nomem("micro-batches");
 }
