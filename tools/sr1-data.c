@@ -118,12 +118,14 @@ static int make_model(const struct options *o, const char *config, const char *f
     sr1_tokenizer *tokenizer = NULL;
     sr1_model *model = NULL;
     char *text = NULL;
+    int ready; /* what follows writes */
     sr1_status st = read_text(config, &text);
 
     if (st == SR1_OK)
         st = sr1_tokenizer_open(&tokenizer, o->tokenizer);
     if (st == SR1_OK)
         st = name_file(sr1_model_new_random(&model, text, (uint64_t)o->seed, &m), config);
+    ready = st == SR1_OK;
     if (st == SR1_OK)
         st = sr1_model_save(model, folder);
     if (st == SR1_OK)
@@ -134,7 +136,9 @@ static int make_model(const struct options *o, const char *config, const char *f
     sr1_model_free(model);
     sr1_tokenizer_free(tokenizer);
     free(text);
-    return st == SR1_OK ? TOOL_OK : tool_refused("sr1-data", st);
+    if (st == SR1_OK)
+        return TOOL_OK;
+    return ready ? tool_failed("sr1-data", st) : tool_refused("sr1-data", st);
 }
 
 int main(int argc, char **argv)

@@ -35,6 +35,7 @@ struct options {
 struct view {
     struct progress bar;
     FILE *trajectories;
+    const char *path; /* of trajectories */
 };
 
 static sr1_status on_progress(void *user, int64_t done, int64_t total, int64_t tokens)
@@ -47,6 +48,15 @@ static sr1_status on_progress(void *user, int64_t done, int64_t total, int64_t t
     return SR1_OK;
 }
 
+static sr1_status cannot_write(const char *path)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text), "--trajectories: cannot write %.400s: %s", path,
+             strerror(errno));
+    return sr1_set_error(SR1_E_IO, text);
+}
+
 static sr1_status on_trajectory(void *user, const sr1_trajectory *t)
 {
     struct view *v = user;
@@ -57,7 +67,7 @@ static sr1_status on_trajectory(void *user, const sr1_trajectory *t)
     if (st != SR1_OK)
         return st;
     if (fwrite(text, 1, n, v->trajectories) != n || fputc('\n', v->trajectories) == EOF)
-        st = sr1_set_error(SR1_E_IO, "cannot write the trajectories");
+        st = cannot_write(v->path);
     sr1_free(text);
     return st;
 }
@@ -152,17 +162,8 @@ static sr1_status open_questions(sr1_dataset **out, const sr1_config *c, const c
     return sr1_dataset_open(out, &path, 1, &o);
 }
 
-static sr1_status cannot_write(const char *path)
-{
-    char text[512];
-
-    snprintf(text, sizeof(text), "--trajectories: cannot write %.400s: %s", path,
-             strerror(errno));
-    return sr1_set_error(SR1_E_IO, text);
-}
-
 static sr1_status evaluate(const struct options *o, const sr1_config *c, const char *path,
-                           sr1_evaluation **out)
+                           int *begun, sr1_evaluation **out)
 {
     struct view v = {0};
     sr1_eval_options e = {.struct_size = sizeof(e),
@@ -180,11 +181,13 @@ static sr1_status evaluate(const struct options *o, const sr1_config *c, const c
         st = sr1_rollout_new(&rollout, c, NULL, NULL, NULL);
     if (st == SR1_OK && o->trajectories) {
         v.trajectories = fopen(o->trajectories, "w");
+        v.path = o->trajectories;
         e.trajectory = on_trajectory;
         if (!v.trajectories)
             st = cannot_write(o->trajectories);
     }
     progress_begin(&v.bar, "answering", "questions", 1.0);
+    *begun = st == SR1_OK;
     if (st == SR1_OK)
         st = sr1_evaluate(out, rollout, data, &e);
     progress_clear(&v.bar);
@@ -214,6 +217,7 @@ int main(int argc, char **argv)
                            sizeof(options) / sizeof(options[0])};
     const char *rest[256];
     size_t n = 0;
+    int begun = 0;
     sr1_config *c = NULL;
     sr1_evaluation *e = NULL;
     sr1_status st;
@@ -227,9 +231,9 @@ int main(int argc, char **argv)
     policy_passive_waiting(argv);
     st = policy_config(&c, rest[0], rest + 2, n - 2);
     if (st == SR1_OK)
-        st = evaluate(&o, c, rest[1], &e);
+        st = evaluate(&o, c, rest[1], &begun, &e);
     if (st != SR1_OK) {
-        code = tool_refused("sr1-eval", st);
+        code = begun ? tool_failed("sr1-eval", st) : tool_refused("sr1-eval", st);
     } else {
         code = (o.json ? print_json(e) : print_table(e)) == 0 ? TOOL_OK : TOOL_FAILED;
     }

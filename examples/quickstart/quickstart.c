@@ -68,7 +68,8 @@ static sr1_status on_world(void *user, const char *phase, int64_t done, int64_t 
     struct quickstart *q = user;
 
     (void)phase;
-    progress_show(&q->bar, (double)done, (double)total, NULL);
+    if (total > 1)
+        progress_show(&q->bar, (double)done, (double)total, NULL);
     return SR1_OK;
 }
 
@@ -142,7 +143,8 @@ static sr1_status make_model(struct quickstart *q)
     path_of(q, tokens, "world/tokenizer");
     text = read_text(config);
     st = text ? sr1_tokenizer_open(&tokenizer, tokens)
-              : sr1_set_error(SR1_E_IO, "cannot read model.json of the recipe");
+              : sr1_set_error(SR1_E_IO, "cannot read model.json of the recipe; run this from the "
+                              "source folder, or say --recipe FOLDER");
     if (st == SR1_OK)
         st = sr1_model_new_random(&model, text, (uint64_t)q->seed, &o);
     if (st == SR1_OK)

@@ -44,8 +44,10 @@ int tool_failed(const char *program, int32_t status)
 int tool_refused(const char *program, int32_t status)
 {
     int code = tool_failed(program, status);
+    int bad_file =
+        status == SR1_E_IO || status == SR1_E_CORRUPT || status == SR1_E_NUMERIC;
 
-    return status == SR1_E_IO || status == SR1_E_CORRUPT ? TOOL_USAGE : code;
+    return bad_file ? TOOL_USAGE : code;
 }
 
 static void print_help(const struct args *a)

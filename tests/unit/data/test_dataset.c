@@ -115,7 +115,7 @@ static const struct {
      "field 'id' is not text"},
     {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":\"a\",\"data_source\":3}\n",
      "field 'data_source' is not text"},
-    {"b.jsonl", "\n\n{\"question\":\n", "b.jsonl:3: row: line 2"},
+    {"b.jsonl", "\n\n{\"question\":\n", "b.jsonl:3: row: line 1"},
     {"b.jsonl", "[1]\n", "b.jsonl:1: each row must be an object"},
     {"b.jsonl", "{\"question\":\"\x80\"}\n", "b.jsonl:1: row"},
     {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":\"a\"} x\n", "b.jsonl:1: row"},

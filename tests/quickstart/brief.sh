@@ -1,0 +1,19 @@
+#!/bin/sh
+# brief.sh SR1-QUICKSTART - the cut of the quick start, from end to end.
+set -u
+tool=$1
+cd "${SR1_SRC:?}" || exit 2
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+
+"$tool" --brief --seed 5 --out "$work/run" || exit 1
+python3 tests/quickstart/check.py brief "$work/run" || exit 1
+
+# A folder that holds a run is left alone.
+"$tool" --brief --out "$work/run" 2>"$work/refused" >/dev/null
+[ $? = 2 ] && grep -q "already holds a run" "$work/refused" || {
+    echo "FAILED: a folder that holds a run was not refused:"
+    cat "$work/refused"
+    exit 1
+}
