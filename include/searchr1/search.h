@@ -208,8 +208,8 @@ typedef struct sr1_bm25_build_options {
     int32_t zstd_level;   /* 1 to 19, for the stored documents; default 3 */
 } sr1_bm25_build_options;
 
-/* Set the fields above to their defaults. Fields that later versions append are set by the
- * caller, with struct_size. Since 0.1. */
+/* Set the fields above to their defaults. Fields that later versions append are set by
+ * the caller, with struct_size. Since 0.1. */
 SR1_API void sr1_bm25_build_options_init(sr1_bm25_build_options *options);
 
 /* Called now and then during a build: bytes of the corpus read, of all, and documents so

@@ -23,13 +23,13 @@ typedef struct sr1_world_options {
     int32_t sft_worlds;   /* worlds of half that size that demonstrations are about; 40 */
     int32_t batch;        /* demonstrations of one training step; the stages' unit; 16 */
     int32_t stage_steps[5]; /* steps of each stage of demonstrations: repeat lists, look
-                               up, one hop, one and two hops, mixed quality; 350 200 200
-                               400 180 */
+                               up, one hop, one and two hops, mixed quality; 350 300 250
+                               1500 180 */
     int32_t test_questions; /* half of them need two hops; 400 */
 } sr1_world_options;
 
-/* Set the fields above to their defaults. Fields that later versions append are set by the
- * caller, with struct_size. Since 0.1. */
+/* Set the fields above to their defaults. Fields that later versions append are set by
+ * the caller, with struct_size. Since 0.1. */
 SR1_API void sr1_world_options_init(sr1_world_options *options);
 
 /* Called with the name of the phase and its progress; a status other than SR1_OK stops.
@@ -42,7 +42,8 @@ typedef sr1_status (*sr1_world_progress_fn)(void *user, const char *phase, int64
  *     tokenizer/         a byte-level BPE tokenizer that has seen no name
  *     corpus.jsonl       passages of the training, validation and test worlds
  *     corpus.bm25        their index
- *     sft.jsonl          demonstrations, stage after stage, in the order to train on
+ *     sft.jsonl          clean demonstrations, stage after stage, in the order to train on
+ *     mix.jsonl          demonstrations of mixed quality, to train on after them
  *     train.jsonl validation.jsonl test.jsonl   questions with gold answers
  *
  * options and progress may be NULL. Equal options give equal files. Since 0.1. */

@@ -1,8 +1,8 @@
-/* base/struct.h - public structs that grow: read and filled as far as the caller's version.
+/* base/struct.h - public structs that grow: read and filled as far as the caller's goes.
  *
- * Option, vtable and result structs begin with `size_t struct_size`, which the caller sets
- * to its own sizeof, and are only ever appended to. A caller built against an older header
- * passes a smaller size than ours, one against a newer header a larger one. */
+ * Option, vtable and result structs begin with `size_t struct_size`, which the caller
+ * sets to its own sizeof, and are only ever appended to. A caller built against an older
+ * header passes a smaller size than ours, one against a newer header a larger one. */
 #ifndef SR1__BASE_STRUCT_H
 #define SR1__BASE_STRUCT_H
 
@@ -27,8 +27,8 @@ sr1_status sr1__struct_check(const void *out, const char *what);
 sr1_status sr1__struct_give(void *out, const void *from, size_t size, const char *what);
 
 /* For init functions, which cannot know how much room an older caller has: the first
- * `first` bytes (all that version 0.1 had) of the defaults, and struct_size = first, so that
- * no later field is read. to NULL is fine. */
+ * `first` bytes (all that version 0.1 had) of the defaults, and struct_size = first, so
+ * that no later field is read. to NULL is fine. */
 void sr1__struct_init(void *to, const void *defaults, size_t first);
 
 #endif

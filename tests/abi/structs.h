@@ -2,7 +2,7 @@
  *
  * An older caller's struct ends after some field; what it lacks must count as the
  * default. A newer caller's goes on; what follows must be neither read nor written. Older
- * ones lie in blocks of just their size, so that a sanitizer sees any byte read beyond. */
+ * ones lie in blocks of just their size: a sanitizer sees any byte read beyond. */
 #ifndef SR1_TESTS_STRUCTS_H
 #define SR1_TESTS_STRUCTS_H
 
@@ -46,8 +46,8 @@ struct input {
     size_t ends[8]; /* sizes of older callers, the shortest first */
 };
 
-/* A block of `size` bytes that says so at its start, filled from `from` as far as `copied`,
- * else with guards. Caller frees. */
+/* A block of `size` bytes that says so at its start, filled from `from` as far as
+ * `copied`, else with guards. Caller frees. */
 static inline void *sized(const void *from, size_t copied, size_t size)
 {
     unsigned char *p = malloc(size);
