@@ -91,7 +91,7 @@ static void a_size_that_was_not_set_is_refused(void **state)
     }
 }
 
-/* The bytes of a caller's struct of n bytes, in a field of guards, after it was filled. */
+/* The bytes of a caller's struct of n bytes, once filled, in a field of guards. */
 static void filled(unsigned char bytes[64], size_t n)
 {
     const struct options from = {77, 11, 12, 13.0};
