@@ -63,8 +63,8 @@ static int make_world(const struct options *o, const char *folder)
     progress_clear(&p);
     if (st != SR1_OK)
         return tool_failed("sr1-data", st);
-    printf("%s: corpus.jsonl, corpus.bm25, sft.jsonl, train.jsonl, validation.jsonl, "
-           "test.jsonl, tokenizer/\n",
+    printf("%s: corpus.jsonl, corpus.bm25, sft.jsonl, mix.jsonl, train.jsonl, "
+           "validation.jsonl, test.jsonl, tokenizer/\n",
            folder);
     return TOOL_OK;
 }

@@ -2,8 +2,8 @@
  *
  *     made-up world -> demonstrations -> warm start -> GRPO with search -> held-out test
  *
- * Every step is a call of the public header; the settings are in sft.yaml and grpo.yaml
- * beside this file. Questions of the test are about names that occur nowhere in training,
+ * Every step is a call of the public header; the settings are in sft.yaml, mix.yaml and
+ * grpo.yaml beside this file. Questions of the test are about names that occur nowhere in training,
  * so only a model that searches can answer them. */
 #include "common/args.h"
 #include "common/policy.h"
@@ -100,7 +100,7 @@ static sr1_status on_answers(void *user, int64_t done, int64_t total, int64_t to
 
 static sr1_status make_world(struct quickstart *q)
 {
-    static const int32_t brief_steps[5] = {150, 80, 170, 0, 60};
+    static const int32_t brief_steps[5] = {120, 80, 160, 0, 40};
     sr1_world_options o;
     char folder[PATH_SIZE];
     sr1_status st;
@@ -157,49 +157,66 @@ static sr1_status make_model(struct quickstart *q)
     return st;
 }
 
+/* One training run: a recipe, the model it begins with, its folder. */
+struct stage {
+    const char *phase; /* as people read it */
+    const char *recipe;
+    const char *demos; /* of a warm start, else NULL */
+    const char *model;
+    const char *out;
+};
+
+static const struct stage clean = {"warm start: clean demonstrations", "sft.yaml",
+                                   "world/sft.jsonl", "start", "clean"};
+static const struct stage mixed = {"warm start: mixed demonstrations", "mix.yaml",
+                                   "world/mix.jsonl", "clean/model", "sft"};
+static const struct stage grpo = {"GRPO", "grpo.yaml", NULL, "sft/model", "grpo"};
+
 /* A recipe with this run's files. */
-static sr1_status configure(const struct quickstart *q, const char *recipe,
-                            const char *model, const char *out, sr1_config **c)
+static sr1_status configure(const struct quickstart *q, const struct stage *stage,
+                            sr1_config **c)
 {
     static const struct {
         const char *key, *file;
-    } files[] = {{"sft_file", "world/sft.jsonl"},
-                 {"train_file", "world/train.jsonl"},
+    } files[] = {{"train_file", "world/train.jsonl"},
                  {"validation_file", "world/validation.jsonl"},
                  {"search_index", "world/corpus.bm25"}};
     char path[PATH_SIZE];
     sr1_status st = sr1_config_new(c);
 
-    snprintf(path, sizeof(path), "%s/%s", q->recipe, recipe);
+    snprintf(path, sizeof(path), "%s/%s", q->recipe, stage->recipe);
     if (st == SR1_OK)
         st = sr1_config_load(*c, path);
+    if (st == SR1_OK && stage->demos) {
+        path_of(q, path, stage->demos);
+        st = sr1_config_set(*c, "sft_file", path);
+    }
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]) && st == SR1_OK; i++) {
         path_of(q, path, files[i].file);
         st = sr1_config_set(*c, files[i].key, path);
     }
-    path_of(q, path, model);
+    path_of(q, path, stage->model);
     if (st == SR1_OK)
         st = sr1_config_set(*c, "model_name_or_path", path);
-    path_of(q, path, out);
+    path_of(q, path, stage->out);
     if (st == SR1_OK)
         st = sr1_config_set(*c, "out", path);
     snprintf(path, sizeof(path), "%lld", (long long)q->seed);
     if (st == SR1_OK)
         st = sr1_config_set(*c, "seed", path);
-    if (st == SR1_OK && q->brief && strcmp(recipe, "grpo.yaml") == 0)
+    if (st == SR1_OK && q->brief && stage == &grpo)
         st = sr1_config_set(*c, "max_steps", "5");
     return st;
 }
 
-static sr1_status train(struct quickstart *q, const char *phase, const char *recipe,
-                        const char *model, const char *out)
+static sr1_status train(struct quickstart *q, const struct stage *stage)
 {
     sr1_run_callbacks cb = {.struct_size = sizeof(cb), .user = q, .step = on_step};
     sr1_config *c = NULL;
     sr1_trainer *tr = NULL;
-    sr1_status st = configure(q, recipe, model, out, &c);
+    sr1_status st = configure(q, stage, &c);
 
-    begin(q, phase, "steps");
+    begin(q, stage->phase, "steps");
     if (st == SR1_OK)
         st = sr1_trainer_new(&tr, c, NULL);
     if (st == SR1_OK)
@@ -269,7 +286,8 @@ static sr1_status test(struct quickstart *q, const char *model, int deaf,
     sr1_rollout *rollout = NULL;
     sr1_dataset *data = NULL;
     sr1_evaluation *e = NULL;
-    sr1_status st = configure(q, "grpo.yaml", model, "test", &c);
+    const struct stage asked = {"test", "grpo.yaml", NULL, model, "test"};
+    sr1_status st = configure(q, &asked, &c);
 
     path_of(q, path, "world/test.jsonl");
     begin(q, "answering held-out questions", "questions");
@@ -375,11 +393,13 @@ static sr1_status run(struct quickstart *q)
         st = test(q, "start", 0, &r[START]);
     began = now();
     if (st == SR1_OK)
-        st = train(q, "warm start", "sft.yaml", "start", "sft");
+        st = train(q, &clean);
+    if (st == SR1_OK)
+        st = train(q, &mixed);
     if (st == SR1_OK)
         st = test(q, "sft/model", 0, &r[SFT]);
     if (st == SR1_OK)
-        st = train(q, "GRPO", "grpo.yaml", "sft/model", "grpo");
+        st = train(q, &grpo);
     if (st == SR1_OK)
         st = test(q, "grpo/model", 0, &r[GRPO]);
     if (st == SR1_OK)
@@ -395,7 +415,7 @@ static int holds_run(const struct quickstart *q)
     struct stat info;
     char path[PATH_SIZE];
 
-    path_of(q, path, "sft");
+    path_of(q, path, "clean");
     return stat(path, &info) == 0;
 }
 

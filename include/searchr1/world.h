@@ -23,8 +23,8 @@ typedef struct sr1_world_options {
     int32_t sft_worlds;   /* worlds of half that size that demonstrations are about; 40 */
     int32_t batch;        /* demonstrations of one training step; the stages' unit; 16 */
     int32_t stage_steps[5]; /* steps of each stage of demonstrations: repeat lists, look
-                               up, one hop, one and two hops, mixed quality; 350 300 250
-                               1500 180 */
+                               up, one hop, one and two hops, mixed quality; 350 800 150
+                               1200 180 */
     int32_t test_questions; /* half of them need two hops; 400 */
 } sr1_world_options;
 

@@ -34,7 +34,7 @@ struct sr1__settings {
     int64_t log_trajectories, log_interval;
     int32_t checkpointing, skip_dead_groups, shuffle, validate_at_start, save_final_model;
     int32_t advantage_std, frozen_reference, sequence_mean;
-    double beta, temperature, max_grad_norm;
+    double beta, temperature, max_grad_norm, stop_at_exact_match;
     uint64_t seed;
     sr1_loss_options loss_options;
     sr1__loss_fn loss;

@@ -178,6 +178,25 @@ static sr1_status eval_progress(void *user, int64_t done, int64_t total, int64_t
     return r->cb.phase ? r->cb.phase(r->cb.user, "validation", done, total) : SR1_OK;
 }
 
+/* Good enough (stop_at_exact_match): the present step is the last one planned. */
+static sr1_status stop_when_good(struct run *r, const sr1_evaluation *e)
+{
+    sr1_trainer *tr = r->tr;
+    sr1_eval_scores all = {.struct_size = sizeof(all)};
+    double enough = tr->set.stop_at_exact_match;
+    char text[128];
+
+    SR1__TRY(sr1_evaluation_scores(e, 0, &all));
+    if (enough <= 0 || all.exact_match < enough || tr->step >= tr->planned)
+        return SR1_OK;
+    tr->planned = tr->step;
+    snprintf(text, sizeof(text),
+             "step %" PRId64 ": exact match %.3f reaches stop_at_exact_match", tr->step,
+             all.exact_match);
+    note(r, text);
+    return SR1_OK;
+}
+
 static sr1_status validate(struct run *r, json_t *row)
 {
     sr1_trainer *tr = r->tr;
@@ -194,6 +213,8 @@ static sr1_status validate(struct run *r, json_t *row)
         st = add_scores(row, e);
     if (st == SR1_OK && r->cb.validation)
         st = r->cb.validation(r->cb.user, tr->step, e);
+    if (st == SR1_OK)
+        st = stop_when_good(r, e);
     sr1_evaluation_free(e);
     return sr1__context(st, "validation after step %" PRId64, tr->step);
 }
@@ -214,12 +235,12 @@ static sr1_status record_step(struct run *r, const sr1_step_report *report,
 {
     sr1_trainer *tr = r->tr;
     json_t *row = sr1__metrics_row(tr, report);
-    int last = tr->step == tr->planned;
     sr1_status st = row ? SR1_OK : sr1__fail_nomem("metrics");
 
     if (st == SR1_OK && tr->validation && due(tr->step, tr->set.validate_interval))
         st = validate(r, row);
-    if (st == SR1_OK && (due(tr->step, tr->set.log_interval) || last))
+    if (st == SR1_OK &&
+        (due(tr->step, tr->set.log_interval) || tr->step == tr->planned))
         st = sr1__jsonl_add(tr->metrics, row);
     if (st == SR1_OK)
         st = log_trajectories(tr, log);

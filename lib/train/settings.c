@@ -42,6 +42,7 @@ static void read_run(struct sr1__settings *s, const sr1_config *c)
 {
     s->validate_interval = sr1__config_int(c, "validate_interval");
     s->validation_samples = sr1__config_int(c, "validation_samples");
+    s->stop_at_exact_match = sr1__config_real(c, "stop_at_exact_match");
     s->validate_at_start = sr1__config_bool(c, "validate_at_start");
     s->save_interval = sr1__config_int(c, "save_interval");
     s->keep_checkpoints = sr1__config_int(c, "keep_checkpoints");

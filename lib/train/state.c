@@ -126,7 +126,8 @@ static sr1_status fill(void *self, const char *folder)
 static json_t *counters(const sr1_trainer *tr)
 {
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I}", "epoch",
+        "{s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I}", "planned",
+        (json_int_t)tr->planned, "epoch",
         (json_int_t)(tr->cursor ? sr1__cursor_epoch(tr->cursor) : 0), "position",
         (json_int_t)(tr->cursor ? sr1__cursor_position(tr->cursor) : 0),
         "optimizer_steps", (json_int_t)sr1__optimizer_steps(tr->optimizer), "skipped",
@@ -151,6 +152,7 @@ static sr1_status restore_counters(sr1_trainer *tr, const json_t *state)
 {
     int64_t epoch, position, steps;
 
+    SR1__TRY(sr1__json_get_int(state, "planned", &tr->planned));
     SR1__TRY(sr1__json_get_int(state, "epoch", &epoch));
     SR1__TRY(sr1__json_get_int(state, "position", &position));
     SR1__TRY(sr1__json_get_int(state, "optimizer_steps", &steps));

@@ -35,7 +35,7 @@ struct writer {
 };
 
 static const sr1_world_options defaults = {.scale = 1.0, .sft_worlds = 40, .batch = 16,
-                                           .stage_steps = {350, 200, 250, 800, 180},
+                                           .stage_steps = {350, 800, 150, 1200, 180},
                                            .test_questions = 400};
 
 void sr1_world_options_init(sr1_world_options *o)
@@ -229,17 +229,24 @@ static sr1_status write_parts(struct writer *w)
 
 /* ---- demonstrations ---- */
 
-static sr1_status write_stages(const struct writer *w, const struct sr1__demo_worlds *d)
+/* The mixed stage has a file of its own: it is trained on once the clean ones are mastered. */
+static const struct {
+    const char *file;
+    int32_t begin, end; /* stages */
+} demo_files[] = {{"sft.jsonl", 0, STAGES - 1}, {"mix.jsonl", STAGES - 1, STAGES}};
+
+static sr1_status write_stages(const struct writer *w, const struct sr1__demo_worlds *d,
+                               size_t file)
 {
-    struct sr1__rng rng = stream(w, STREAM_SFT + 1024);
+    struct sr1__rng rng = stream(w, STREAM_SFT + 1024 * (uint64_t)(file + 1));
     struct sr1__buf rows;
     int64_t total = 0, done = 0;
     sr1_status st = SR1_OK;
 
     sr1__buf_init(&rows, 0);
-    for (int i = 0; i < STAGES; i++)
+    for (int32_t i = demo_files[file].begin; i < demo_files[file].end; i++)
         total += (int64_t)w->o.stage_steps[i] * w->o.batch;
-    for (int32_t stage = 0; stage < STAGES; stage++)
+    for (int32_t stage = demo_files[file].begin; stage < demo_files[file].end; stage++)
         for (int64_t i = 0; i < (int64_t)w->o.stage_steps[stage] * w->o.batch; i++) {
             if (st == SR1_OK)
                 st = sr1__demo_write(&rows, stage, &rng, d);
@@ -247,7 +254,7 @@ static sr1_status write_stages(const struct writer *w, const struct sr1__demo_wo
                 st = tell(w, "demonstrations", done, total);
         }
     if (st == SR1_OK)
-        st = save(w, "sft.jsonl", &rows);
+        st = save(w, demo_files[file].file, &rows);
     sr1__buf_free(&rows);
     return st;
 }
@@ -270,8 +277,8 @@ static sr1_status write_demos(struct writer *w)
     if (st == SR1_OK)
         st = sr1_search_open_bm25(&d.engine, index, NULL);
     d.fresh = (struct sr1__pool_names){pool->names, pool->n, 0};
-    if (st == SR1_OK)
-        st = write_stages(w, &d);
+    for (size_t i = 0; i < sizeof(demo_files) / sizeof(demo_files[0]) && st == SR1_OK; i++)
+        st = write_stages(w, &d, i);
     sr1_search_free(d.engine);
     for (int32_t i = 0; d.worlds && i < d.n; i++)
         sr1__world_free(&d.worlds[i]);

@@ -21,7 +21,7 @@ def write(
     test_questions: Optional[int] = None,
     progress: Optional[Callable[[str, int, int], Any]] = None,
 ) -> None:
-    """Write tokenizer/, corpus.jsonl, corpus.bm25, sft.jsonl, train.jsonl,
+    """Write tokenizer/, corpus.jsonl, corpus.bm25, sft.jsonl, mix.jsonl, train.jsonl,
     validation.jsonl and test.jsonl into folder. None: the defaults (scale 1
     has 1216 passages; stage_steps are five). progress(phase, done, total)."""
     options = WorldOptions()
