@@ -3,8 +3,8 @@
  *     made-up world -> demonstrations -> warm start -> GRPO with search -> held-out test
  *
  * Every step is a call of the public header; the settings are in sft.yaml, mix.yaml and
- * grpo.yaml beside this file. Questions of the test are about names that occur nowhere in training,
- * so only a model that searches can answer them. */
+ * grpo.yaml beside this file. Questions of the test are about names that occur nowhere in
+ * training, so only a model that searches can answer them. */
 #include "common/args.h"
 #include "common/policy.h"
 #include "common/progress.h"
@@ -143,8 +143,8 @@ static sr1_status make_model(struct quickstart *q)
     path_of(q, tokens, "world/tokenizer");
     text = read_text(config);
     st = text ? sr1_tokenizer_open(&tokenizer, tokens)
-              : sr1_set_error(SR1_E_IO, "cannot read model.json of the recipe; run this from the "
-                              "source folder, or say --recipe FOLDER");
+              : sr1_set_error(SR1_E_IO, "cannot read model.json of the recipe; run this "
+                                       "from the source folder, or say --recipe FOLDER");
     if (st == SR1_OK)
         st = sr1_model_new_random(&model, text, (uint64_t)q->seed, &o);
     if (st == SR1_OK)
