@@ -169,7 +169,8 @@ sr1_status sr1__template_builtin(const char *name, const char **text, size_t *n)
         if (strcmp(t->name, name) == 0) {
             sr1__buf_free(&known);
             *text = (const char *)t->text;
-            *n = t->n;
+            if (n)
+                *n = t->n;
             return SR1_OK;
         }
         sr1__buf_fmt(&known, "%s%s", i ? ", " : "", t->name);

@@ -171,6 +171,7 @@ static void built_in_templates(void **state)
         assert_non_null(strstr(text, tags[i]));
     assert_int_equal(sr1__template_builtin("answer-only", &text, &n), SR1_OK);
     assert_null(strstr(text, "<search>"));
+    assert_int_equal(sr1__template_builtin("search-r1", &text, NULL), SR1_OK);
     for (size_t i = 0; i < sr1__n_builtin_templates; i++) {
         struct sr1__template *t = NULL;
 

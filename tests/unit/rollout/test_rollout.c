@@ -677,10 +677,27 @@ static void wrong_calls_are_refused(void **state)
     sr1_rollout_free(r);
 }
 
+/* The message that explains the tags is longer than all this model can read. */
+static void the_protocol_is_explained_by_default(void **state)
+{
+    sr1_config *c = tiny_config("searcher", "prompt_template=", NULL);
+    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = 1};
+    sr1_query q = tiny_query("?");
+    sr1_rollout *r = NULL;
+    sr1_trajectory *t = NULL;
+
+    (void)state;
+    OK(sr1_rollout_new(&r, c, NULL, NULL, NULL));
+    REFUSED(sr1_rollout_generate(r, &q, 1, &o, &t), SR1_E_LIMIT, "the model reads at most");
+    sr1_rollout_free(r);
+    sr1_config_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(searches_reads_and_answers),
+        cmocka_unit_test(the_protocol_is_explained_by_default),
         cmocka_unit_test(empty_query_gives_an_empty_trajectory),
         cmocka_unit_test(token_limit_keeps_the_partial_answer),
         cmocka_unit_test(broken_tags_earn_the_penalty),
