@@ -33,7 +33,7 @@ def check_summary(summary):
 
 
 def check_brief(folder, summary):
-    with open(os.path.join(folder, "sft", "metrics.jsonl")) as lines:
+    with open(os.path.join(folder, "clean", "metrics.jsonl")) as lines:
         losses = [json.loads(line)["loss"] for line in lines]
     tenth = max(1, len(losses) // 10)
     first, last = mean(losses[:tenth]), mean(losses[-tenth:])
