@@ -43,9 +43,13 @@ static inline int bench_number(const char *const *words, const char *name, int o
 /* Fixed lengths and nothing to search, then the words. */
 static inline sr1_status bench_config(sr1_config **out, const char *const *words)
 {
-    static const char *const base[] = {"device=cpu", "environment=none",
-                                       "search_engine=none", "prompt_template=none",
-                                       "rewards=format", "update_times=1", "max_prompt_tokens=4096"};
+    static const char *const base[] = {"device=cpu",
+                                       "environment=none",
+                                       "search_engine=none",
+                                       "prompt_template=none",
+                                       "rewards=format",
+                                       "update_times=1",
+                                       "max_prompt_tokens=4096"};
     sr1_config *c = NULL;
     sr1_status st = sr1_config_new(&c);
 
@@ -96,8 +100,8 @@ static inline sr1_status bench_score(void *self, const sr1_trajectory *const *t,
 
 static inline sr1_status bench_add_reward(sr1_trainer *tr)
 {
-    static const sr1_reward_ops ops = {.struct_size = sizeof ops, .name = "bench",
-                                       .score = bench_score};
+    static const sr1_reward_ops ops = {
+        .struct_size = sizeof ops, .name = "bench", .score = bench_score};
 
     return sr1_trainer_add_reward(tr, &ops, NULL, 1.0);
 }
@@ -141,8 +145,8 @@ static inline sr1_status bench_make_questions(struct bench_questions *q,
         for (size_t k = 0; k < len; k++)
             q->text[i][k] = (char)('a' + (k * 7 + (size_t)i * (k + 3)) % 26);
         q->text[i][len] = '\0';
-        q->query[i] = (sr1_query){.struct_size = sizeof(sr1_query), .text = q->text[i],
-                                  .text_len = len};
+        q->query[i] = (sr1_query){
+            .struct_size = sizeof(sr1_query), .text = q->text[i], .text_len = len};
     }
     return SR1_OK;
 }

@@ -40,8 +40,8 @@ static sr1_status write_tokenizer(const char *folder)
     static const char config[] = "{\"eos_token\": null, \"pad_token\": "
                                  "\"<|endoftext|>\", \"tokenizer_class\": "
                                  "\"PreTrainedTokenizerFast\"}\n";
-    sr1_tokenizer_train_options o = {.struct_size = sizeof o, .vocab_size = 259,
-                                     .added_tokens = text};
+    sr1_tokenizer_train_options o = {
+        .struct_size = sizeof o, .vocab_size = 259, .added_tokens = text};
     char path[4096];
     FILE *f;
     size_t written;

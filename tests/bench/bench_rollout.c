@@ -68,9 +68,11 @@ static sr1_status measure(sr1_rollout *r, const char *const *words)
     static sr1_trajectory *t[BENCH_QUESTIONS * 256];
     int n = bench_number(words, "questions", 8);
     int seen = 0;
-    sr1_rollout_options o = {.struct_size = sizeof o, .seed = 3,
+    sr1_rollout_options o = {.struct_size = sizeof o,
+                             .seed = 3,
                              .group_size = bench_number(words, "group", 8),
-                             .progress = on_progress, .user = &seen};
+                             .progress = on_progress,
+                             .user = &seen};
     size_t all = (size_t)n * (size_t)o.group_size;
     struct difference d;
     double began, seconds;
@@ -89,8 +91,7 @@ static sr1_status measure(sr1_rollout *r, const char *const *words)
                "\"temperature\": %g, \"top_p\": %g, \"tokens\": %zu, \"seconds\": %.4f, "
                "\"outside\": %zu, \"diff_max\": %.3g, \"diff_mean\": %.3g}\n",
                sr1_model_dtype(sr1_rollout_model(r)), sr1_trajectory_temperature(t[0]),
-               sr1_trajectory_top_p(t[0]), d.tokens, seconds,
-               d.outside, d.max, d.mean);
+               sr1_trajectory_top_p(t[0]), d.tokens, seconds, d.outside, d.max, d.mean);
     for (size_t i = 0; i < all; i++)
         sr1_trajectory_free(t[i]);
     return st == SR1_E_CANCELLED ? SR1_OK : st;

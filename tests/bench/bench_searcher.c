@@ -1,7 +1,7 @@
-/* A model of the Qwen3-0.6B shape that searches whatever it is asked: its head is made from
- * its embedding so that each token is followed by the next one of a text that ends in a
- * search, and its layers, random as ever, add too little to disturb that. Rollouts then have
- * the inserted passages of real ones. The head cannot share the embedding.
+/* A model of the Qwen3-0.6B shape that searches whatever it is asked: its head is made
+ * from its embedding so that each token is followed by the next one of a text that ends
+ * in a search, and its layers, random as ever, add too little to disturb that. Rollouts
+ * then have the inserted passages of real ones. The head cannot share the embedding.
  * usage: bench_searcher TOKENIZER_FOLDER FOLDER [fp32|bf16] */
 #include "base/rng.h"
 #include "model/model.h"
@@ -116,8 +116,8 @@ static sr1_status teach(sr1_model *m, const sr1_tokenizer *t)
 {
     size_t rows = (size_t)m->config.vocab_size;
     float *embed = calloc(rows * HIDDEN, sizeof *embed);
-    struct rules r = {.tokenizer = t, .embed = embed,
-                      .head = calloc(rows * HIDDEN, sizeof *embed)};
+    struct rules r = {
+        .tokenizer = t, .embed = embed, .head = calloc(rows * HIDDEN, sizeof *embed)};
     struct sr1__rng rng;
     sr1_status st = embed && r.head ? SR1_OK : sr1_set_error(SR1_E_NOMEM, "embedding");
 

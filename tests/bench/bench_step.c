@@ -38,16 +38,17 @@ static sr1_status read_questions(struct run *r, const char *path)
 
 static void print_report(const char *event, const sr1_step_report *s)
 {
-    printf("{\"what\": \"step\", \"event\": \"%s\", \"step_s\": %.4f, \"rollout_s\": %.4f, "
-           "\"search_s\": %.4f, \"reference_s\": %.4f, \"update_s\": %.4f, "
-           "\"trajectories\": %lld, \"prompt_tokens\": %.1f, \"policy_tokens\": %lld, "
-           "\"environment_tokens\": %lld, \"searches\": %lld, \"loss\": %.6g, "
-           "\"kl\": %.6g, \"grad_norm\": %.6g, \"diff_max\": %.3g, \"diff_mean\": %.3g}\n",
-           event, s->seconds, s->seconds_rollout, s->seconds_search, s->seconds_reference,
-           s->seconds_update, (long long)s->trajectories, s->prompt_tokens,
-           (long long)s->policy_tokens, (long long)s->environment_tokens,
-           (long long)s->searches, s->loss, s->kl_div, s->grad_norm, s->rollout_diff_max,
-           s->rollout_diff_mean);
+    printf(
+        "{\"what\": \"step\", \"event\": \"%s\", \"step_s\": %.4f, \"rollout_s\": %.4f, "
+        "\"search_s\": %.4f, \"reference_s\": %.4f, \"update_s\": %.4f, "
+        "\"trajectories\": %lld, \"prompt_tokens\": %.1f, \"policy_tokens\": %lld, "
+        "\"environment_tokens\": %lld, \"searches\": %lld, \"loss\": %.6g, "
+        "\"kl\": %.6g, \"grad_norm\": %.6g, \"diff_max\": %.3g, \"diff_mean\": %.3g}\n",
+        event, s->seconds, s->seconds_rollout, s->seconds_search, s->seconds_reference,
+        s->seconds_update, (long long)s->trajectories, s->prompt_tokens,
+        (long long)s->policy_tokens, (long long)s->environment_tokens,
+        (long long)s->searches, s->loss, s->kl_div, s->grad_norm, s->rollout_diff_max,
+        s->rollout_diff_mean);
     fflush(stdout);
 }
 
@@ -55,8 +56,8 @@ static sr1_status step(struct run *r, int i)
 {
     sr1_step_report s = {.struct_size = sizeof s};
 
-    BENCH_TRY(sr1_trainer_train_step(r->trainer, r->made.query, (size_t)r->n, 0, &s,
-                                     NULL));
+    BENCH_TRY(
+        sr1_trainer_train_step(r->trainer, r->made.query, (size_t)r->n, 0, &s, NULL));
     if (i == 0)
         print_report("first", &s);
     r->seconds[WHOLE][i] = s.seconds;
@@ -95,9 +96,9 @@ static sr1_status open_all(struct run *r, const char *const *words)
     if (st == SR1_OK && *file)
         st = read_questions(r, file);
     else if (st == SR1_OK)
-        st = bench_make_questions(
-            &r->made, sr1_rollout_tokenizer(sr1_trainer_rollout(r->trainer)), r->n,
-            bench_number(words, "prompt", 64));
+        st = bench_make_questions(&r->made,
+                                  sr1_rollout_tokenizer(sr1_trainer_rollout(r->trainer)),
+                                  r->n, bench_number(words, "prompt", 64));
     sr1_config_free(c);
     return st;
 }

@@ -52,8 +52,9 @@ static sr1_status configure(sr1_config **out, const struct bed *b, const char *d
                             const char *dtype, const char *const *more)
 {
     char model[1024], on[64], in[64], to[600];
-    const char *words[16] = {model, on, in, to, "max_tokens=" NEW, "group_size=4",
-                       "learning_rate=1e-4", "beta=0.04"};
+    const char *words[16] = {
+        model,      on, in, to, "max_tokens=" NEW, "group_size=4", "learning_rate=1e-4",
+        "beta=0.04"};
     size_t n = 8;
 
     snprintf(model, sizeof model, "model_name_or_path=%s", b->model);
@@ -270,8 +271,7 @@ static sr1_status steps(struct bed *b, const char *dtype, const char *const *mor
     if (st == SR1_OK)
         st = bench_add_reward(tr);
     if (st == SR1_OK)
-        st = bench_make_questions(&b->q,
-                                  sr1_rollout_tokenizer(sr1_trainer_rollout(tr)),
+        st = bench_make_questions(&b->q, sr1_rollout_tokenizer(sr1_trainer_rollout(tr)),
                                   QUESTIONS, 64);
     *skipped_updates = 0;
     for (int i = 0; i < n && st == SR1_OK; i++) {
@@ -283,14 +283,16 @@ static sr1_status steps(struct bed *b, const char *dtype, const char *const *mor
     return st;
 }
 
-static void test_steps(struct bed *b, const char *dtype, const char *const *more, int n, int overflows)
+static void test_steps(struct bed *b, const char *dtype, const char *const *more, int n,
+                       int overflows)
 {
     int64_t skips = 0;
     sr1_step_report r = {0};
     char what[64];
     sr1_status st = steps(b, dtype, more, n, &skips, &r);
 
-    snprintf(what, sizeof what, "%d steps %s%s", n, dtype, overflows ? ", overflowing" : "");
+    snprintf(what, sizeof what, "%d steps %s%s", n, dtype,
+             overflows ? ", overflowing" : "");
     check_status(st, what);
     if (st == SR1_OK)
         check(isfinite(r.loss) && r.skipped_updates == 0 && (skips > 0) == overflows,
@@ -326,7 +328,8 @@ static sr1_status run(sr1_trainer *tr, int64_t stop)
 
 /* Four steps, stopped and resumed after the second if asked; the logits at the end. */
 static sr1_status four_steps(struct bed *b, const char *name, const char *dtype,
-                             const char *const *data, int64_t stop, float **out, size_t *n)
+                             const char *const *data, int64_t stop, float **out,
+                             size_t *n)
 {
     sr1_trainer *tr = NULL;
     sr1_status st;
@@ -361,7 +364,8 @@ static sr1_status write_questions(const char *path)
 static void test_resume(struct bed *b, const char *dtype)
 {
     char file[600], path[512], what[64];
-    const char *data[] = {file, "max_steps=4", "batch_size=2", "save_final_model=false", NULL};
+    const char *data[] = {file, "max_steps=4", "batch_size=2", "save_final_model=false",
+                          NULL};
     float *whole = NULL, *parts = NULL;
     size_t n = 0;
     sr1_status st;

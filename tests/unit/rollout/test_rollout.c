@@ -688,7 +688,8 @@ static void the_protocol_is_explained_by_default(void **state)
 
     (void)state;
     OK(sr1_rollout_new(&r, c, NULL, NULL, NULL));
-    REFUSED(sr1_rollout_generate(r, &q, 1, &o, &t), SR1_E_LIMIT, "the model reads at most");
+    REFUSED(sr1_rollout_generate(r, &q, 1, &o, &t), SR1_E_LIMIT,
+            "the model reads at most");
     sr1_rollout_free(r);
     sr1_config_free(c);
 }
