@@ -85,11 +85,11 @@ SR1_API int64_t sr1_trainer_steps_done(const sr1_trainer *trainer);
 /* Steps the configuration asks for; 0 when it names no data. Since 0.1. */
 SR1_API int64_t sr1_trainer_steps_planned(const sr1_trainer *trainer);
 
-/* One GRPO update from trajectories that have rewards and advantages: update_times passes,
- * clipped, with KL (seed document: update_policy). The trajectories are borrowed; those
- * without policy tokens are skipped and counted. SR1_E_STATE names the first without an
- * advantage, SR1_E_INVALID one sampled at another temperature or with top-p or top-k,
- * SR1_E_LIMIT one longer than the model reads. report may be NULL. Since 0.1. */
+/* One GRPO update from trajectories that have rewards and advantages: update_times
+ * passes, clipped, with KL (seed document: update_policy). The trajectories are borrowed;
+ * those without policy tokens are skipped and counted. SR1_E_STATE names the first
+ * without an advantage, SR1_E_INVALID one sampled at another temperature or with top-p or
+ * top-k, SR1_E_LIMIT one longer than the model reads. report may be NULL. Since 0.1. */
 SR1_API sr1_status sr1_trainer_update(sr1_trainer *trainer,
                                       sr1_trajectory *const *trajectories, size_t n,
                                       sr1_step_report *report);

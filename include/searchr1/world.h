@@ -42,8 +42,8 @@ typedef sr1_status (*sr1_world_progress_fn)(void *user, const char *phase, int64
  *     tokenizer/         a byte-level BPE tokenizer that has seen no name
  *     corpus.jsonl       passages of the training, validation and test worlds
  *     corpus.bm25        their index
- *     sft.jsonl          clean demonstrations, stage after stage, in the order to train on
- *     mix.jsonl          demonstrations of mixed quality, to train on after them
+ *     sft.jsonl          clean demonstrations, in the order to train on
+ *     mix.jsonl          demonstrations of mixed quality, for after them
  *     train.jsonl validation.jsonl test.jsonl   questions with gold answers
  *
  * options and progress may be NULL. Equal options give equal files. Since 0.1. */

@@ -52,8 +52,8 @@ static sr1_status plan_with(struct update *u, int64_t budget)
                : sr1__batch_plan_array(&u->plan, u->from->array, u->from->n, budget);
 }
 
-/* Micro-batches of about equal size, the same number for every worker: the smallest budget
- * (in sixteenths above an equal share) that gets by with that number. */
+/* Micro-batches of about equal size, the same number for every worker: the smallest
+ * budget (in sixteenths above an equal share) that gets by with that number. */
 static sr1_status plan_for_workers(struct update *u)
 {
     size_t workers = (size_t)u->tr->n_workers;

@@ -46,8 +46,8 @@ static void make_name(char out[SR1__NAME_MAX], const char *first, const char *se
 
 /* ---- the tokenizer ---- */
 
-/* Words as they stand in running text: each phrase begins with a space and is a text of its
- * own, because a line end would be glued to the full stop before it. */
+/* Words as they stand in running text: each phrase begins with a space and is a text of
+ * its own, because a line end would be glued to the full stop before it. */
 struct phrases {
     struct sr1__buf text; /* NUL between phrases */
     size_t n;
@@ -70,8 +70,8 @@ static void add_phrase(struct phrases *p, const char *text)
 static void all_phrases(struct phrases *p)
 {
     static const char *const others[] = {
-        "Find:", "Next:", "Done.", "Guess.", "Repeat the list.", "Look it up.", "then {s} ;",
-        "Labs", "Hotel", "Song of"};
+        "Find:",       "Next:",      "Done.", "Guess.", "Repeat the list.",
+        "Look it up.", "then {s} ;", "Labs",  "Hotel",  "Song of"};
     int32_t i;
 
     for (i = 0; i < SR1__KINDS; i++) {

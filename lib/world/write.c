@@ -229,7 +229,8 @@ static sr1_status write_parts(struct writer *w)
 
 /* ---- demonstrations ---- */
 
-/* The mixed stage has a file of its own: it is trained on once the clean ones are mastered. */
+/* The mixed stage has a file of its own: it is trained on once the clean ones are
+ * mastered. */
 static const struct {
     const char *file;
     int32_t begin, end; /* stages */
@@ -277,7 +278,8 @@ static sr1_status write_demos(struct writer *w)
     if (st == SR1_OK)
         st = sr1_search_open_bm25(&d.engine, index, NULL);
     d.fresh = (struct sr1__pool_names){pool->names, pool->n, 0};
-    for (size_t i = 0; i < sizeof(demo_files) / sizeof(demo_files[0]) && st == SR1_OK; i++)
+    for (size_t i = 0; i < sizeof(demo_files) / sizeof(demo_files[0]) && st == SR1_OK;
+         i++)
         st = write_stages(w, &d, i);
     sr1_search_free(d.engine);
     for (int32_t i = 0; d.worlds && i < d.n; i++)
