@@ -251,11 +251,11 @@ static void read_scores(const sr1_evaluation *e, struct result *r)
 }
 
 /* Show what the model does with one two-hop question. */
-static sr1_status show_sample(sr1_rollout *rollout, const sr1_dataset *data)
+static sr1_status show_sample(sr1_rollout *rollout, const sr1_dataset *data, int deaf)
 {
     int64_t last = sr1_dataset_count(data) - 1;
     sr1_rollout_options o = {.struct_size = sizeof(o), .group_size = 1, .greedy = 1,
-                             .max_tokens = 60};
+                             .max_tokens = 60, .no_search = deaf};
     sr1_trajectory *t = NULL;
     sr1_row *row = NULL;
     sr1_status st = sr1_dataset_read(data, last, &row);
@@ -302,7 +302,7 @@ static sr1_status test(struct quickstart *q, const char *model, int deaf,
         read_scores(e, r);
         printf("%s: exact match %.3f on %lld held-out questions\n", r->name, r->all,
                (long long)sr1_dataset_count(data));
-        st = show_sample(rollout, data);
+        st = show_sample(rollout, data, deaf);
     }
     fflush(stdout);
     sr1_evaluation_free(e);
