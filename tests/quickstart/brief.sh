@@ -1,7 +1,7 @@
 #!/bin/sh
 # brief.sh SR1-QUICKSTART - the cut of the quick start, from end to end.
 set -u
-tool=$1
+case $1 in /*) tool=$1 ;; *) tool=$PWD/$1 ;; esac
 cd "${SR1_SRC:?}" || exit 2
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
