@@ -12,6 +12,14 @@
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED
+#endif
+#endif
+
 static sr1_status open_one(sr1_dataset **out, const char *path,
                            const sr1_dataset_options *o)
 {
@@ -408,7 +416,7 @@ static void streaming_is_bounded(void **state)
         assert_int_equal(atoi(sr1_row_answer(row, 0)), index);
         sr1_row_free(row);
     }
-#ifndef __SANITIZE_ADDRESS__ /* its quarantine keeps freed memory */
+#ifndef SANITIZED /* its quarantine keeps freed memory */
     assert_true(sr1__rss_bytes() - before < 8 << 20);
 #else
     (void)before;
