@@ -11,6 +11,8 @@
 
 #include <searchr1/model.h>
 
+#include <stdatomic.h>
+
 /* One decoder layer; NULL where the architecture has no such tensor. Borrowed. */
 struct sr1__layer {
     sr1_tensor *input_norm; /* [E] */
@@ -41,6 +43,7 @@ struct sr1_model {
     struct sr1__rope rope;
     uint64_t version;          /* grows when weights change; caches of them compare it */
     int32_t refs;
+    atomic_int busy;           /* a forward pass is under way */
     const sr1_model *shares;   /* while a replica is built: where its leaves lie */
 };
 

@@ -154,14 +154,12 @@ static int ids_fit(sr1_scope *s, const sr1_model *m, const int32_t *ids, size_t 
     return n > 0 && sr1__scope_status(s) == SR1_OK;
 }
 
-static sr1_tensor *run_pass(sr1_scope *s, struct pass *p, const int32_t *ids,
-                            const int64_t *positions, size_t n, int checkpoint)
+static sr1_tensor *run_layers(sr1_scope *s, struct pass *p, const int32_t *ids,
+                              const int64_t *positions, size_t n, int checkpoint)
 {
     sr1_model *m = p->m;
     sr1_tensor *x;
 
-    if (!ids_fit(s, m, ids, n))
-        return NULL;
     pick_positions(s, p, positions, n);
     x = t_embedding(s, m->embed, t_from_i32(s, ids, n));
     for (int32_t i = 0; i < m->config.n_layers; i++) {
@@ -171,6 +169,24 @@ static sr1_tensor *run_pass(sr1_scope *s, struct pass *p, const int32_t *ids,
         x = y;
     }
     return sr1__fused_rms_norm(s, x, m->final_norm, m->config.rms_norm_eps);
+}
+
+/* A pass may replace the rotary tables, so a second thread in one model is refused. */
+static sr1_tensor *run_pass(sr1_scope *s, struct pass *p, const int32_t *ids,
+                            const int64_t *positions, size_t n, int checkpoint)
+{
+    sr1_tensor *hidden;
+
+    if (!ids_fit(s, p->m, ids, n))
+        return NULL;
+    if (atomic_exchange(&p->m->busy, 1)) {
+        sr1__scope_fail(s, SR1_E_STATE,
+                        "another thread is using this model; one thread at a time may");
+        return NULL;
+    }
+    hidden = run_layers(s, p, ids, positions, n, checkpoint);
+    atomic_store(&p->m->busy, 0);
+    return hidden;
 }
 
 sr1_tensor *sr1__qwen_body(sr1_scope *s, sr1_model *m, const int32_t *ids,

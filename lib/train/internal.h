@@ -69,7 +69,7 @@ struct sr1_trainer {
                               the first is the model */
     int32_t n_workers;
     struct sr1__pool *pool; /* NULL for one worker */
-    sr1_model *reference;  /* frozen, or NULL */
+    sr1_model **references; /* [n_workers] share the frozen weights; NULL without them */
     struct sr1__optimizer *optimizer;
     struct sr1__loss_scale scale;
     sr1_reward_set *rewards;

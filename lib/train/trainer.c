@@ -64,7 +64,20 @@ static sr1_status open_reference(sr1_trainer *tr)
         return SR1_OK;
     if (strcmp(name, "auto") != 0)
         SR1__TRY(sr1__torch_dtype_parse(name, &dtype));
-    return sr1__model_clone(&tr->reference, tr->model, dtype);
+    tr->references = sr1__calloc((size_t)tr->n_workers, sizeof(sr1_model *));
+    if (!tr->references)
+        return sr1__fail_nomem("reference");
+    SR1__TRY(sr1__model_clone(&tr->references[0], tr->model, dtype));
+    for (int32_t w = 1; w < tr->n_workers; w++)
+        SR1__TRY(sr1__model_replica(&tr->references[w], tr->references[0]));
+    return SR1_OK;
+}
+
+static void close_reference(sr1_trainer *tr)
+{
+    for (int32_t w = tr->references ? tr->n_workers : 0; w-- > 0;)
+        sr1_model_free(tr->references[w]);
+    sr1__free(tr->references);
 }
 
 static sr1_status open_data(sr1_trainer *tr)
@@ -143,7 +156,7 @@ void sr1_trainer_free(sr1_trainer *tr)
     sr1__jsonl_close(tr->metrics);
     sr1__jsonl_close(tr->trajectories);
     sr1__optimizer_free(tr->optimizer);
-    sr1_model_free(tr->reference);
+    close_reference(tr);
     sr1_reward_set_free(tr->rewards);
     sr1__cursor_free(tr->cursor);
     sr1__demos_free(tr->demos);

@@ -98,9 +98,8 @@ static struct sr1__score_options score_options(const sr1_trainer *tr, int checkp
 
 /* ---- the frozen reference ---- */
 
-static sr1_status score_reference(void *arg, size_t k)
+static sr1_status score_reference(struct update *u, size_t k, int32_t worker)
 {
-    struct update *u = arg;
     struct sr1__score_options o = score_options(u->tr, 0);
     struct sr1__microbatch mb;
     sr1_scope *s;
@@ -111,13 +110,30 @@ static sr1_status score_reference(void *arg, size_t k)
     s = sr1__scope_open(u->tr->model->device, "reference, micro-batch %zu", k);
     sr1__scope_no_grad(s);
     if (u->references[k])
-        t_to_host_f32(s, sr1__score(s, u->tr->reference, &mb, &o), u->references[k],
+        t_to_host_f32(s, sr1__score(s, u->tr->references[worker], &mb, &o), u->references[k],
                       mb.n_targets);
     else
         sr1__scope_check(s, sr1__fail_nomem("reference log-probs"));
     st = sr1__scope_close(s);
     sr1__microbatch_free(&mb);
     return st;
+}
+
+static sr1_status score_share(void *arg, size_t worker)
+{
+    struct update *u = arg;
+    size_t n = (size_t)u->tr->n_workers;
+
+    for (size_t k = worker; k < u->plan.n_batches; k += n)
+        SR1__TRY(score_reference(u, k, (int32_t)worker));
+    return SR1_OK;
+}
+
+static sr1_status score_references(struct update *u)
+{
+    return u->tr->references
+               ? sr1__pool_run(u->tr->pool, (size_t)u->tr->n_workers, score_share, u)
+               : SR1_OK;
 }
 
 /* ---- one micro-batch ---- */
@@ -211,7 +227,7 @@ static sr1_status take_loss(struct update *u, size_t k, const struct sr1__microb
                         .new_log_probs = h->now,
                         .old_log_probs = mb->old_log_probs,
                         .ref_log_probs =
-                            u->tr->reference ? u->references[k] : mb->old_log_probs,
+                            u->tr->references ? u->references[k] : mb->old_log_probs,
                         .advantages = mb->advantages,
                         .weights = h->weights};
     sr1_status st = set->loss(&b, &set->loss_options, h->gradient, &part);
@@ -352,8 +368,8 @@ static void blame_gradient(struct update *u, struct sr1__error *why)
         st = SR1_E_NOMEM;
     for (size_t k = 0; k < alone.plan.n_batches && st == SR1_OK; k++) {
         clear_gradients(u->tr);
-        if (u->tr->reference)
-            st = score_reference(&alone, k);
+        if (u->tr->references)
+            st = score_reference(&alone, k, 0);
         if (st == SR1_OK)
             st = run_microbatch(&alone, k, 0, 0);
         if (st == SR1_OK && !gradients_finite(u->tr->model)) {
@@ -406,13 +422,6 @@ static sr1_status apply(struct update *u, const struct tally *t, sr1_step_report
     report->clip_fraction = t->loss.clip_fraction;
     report->approx_kl = t->loss.approx_kl;
     return SR1_OK;
-}
-
-static sr1_status score_references(struct update *u)
-{
-    return u->tr->reference
-               ? sr1__pool_run(u->tr->pool, u->plan.n_batches, score_reference, u)
-               : SR1_OK;
 }
 
 static int is_memory(sr1_status st)

@@ -411,7 +411,7 @@ static void a_frozen_reference_stays_where_training_began(void **state)
         sr1_step_report r = {.struct_size = sizeof r};
         double first, last = 0;
 
-        assert_non_null(tr->reference);
+        assert_non_null(tr->references);
         OK(sr1_trainer_train_step(tr, &q, 1, 8, &r, NULL));
         first = r.kl_div;
         assert_true(first <= zero[k]);
@@ -421,6 +421,29 @@ static void a_frozen_reference_stays_where_training_began(void **state)
         assert_true(last > 10 * first && last > 1e-6);
         sr1_trainer_free(tr);
     }
+}
+
+static void workers_score_the_reference_side_by_side(void **state)
+{
+    sr1_query q = tiny_query("Where?");
+    double kl[2] = {0, 0};
+
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        sr1_trainer *tr = open_trainer(tiny_config(
+            "model", "kl_reference=frozen", "micro_batch_tokens=100", "learning_rate=3e-3",
+            "update_times=3", k ? "workers=4" : "workers=1", "threads=4", NULL));
+
+        for (int i = 0; i < 4; i++) {
+            sr1_step_report r = {.struct_size = sizeof r};
+
+            OK(sr1_trainer_train_step(tr, &q, 1, 16, &r, NULL));
+            kl[k] += r.kl_div;
+        }
+        sr1_trainer_free(tr);
+    }
+    assert_true(kl[0] > 1e-6);
+    tiny_near(kl[1], kl[0], 1e-3);
 }
 
 static void clipping_and_aggregation_matter(void **state)
@@ -579,6 +602,7 @@ int main(void)
             a_log_prob_that_is_not_finite_skips_the_step_and_names_the_sample),
         cmocka_unit_test(old_reference_has_no_kl_in_the_first_pass),
         cmocka_unit_test(a_frozen_reference_stays_where_training_began),
+        cmocka_unit_test(workers_score_the_reference_side_by_side),
         cmocka_unit_test(clipping_and_aggregation_matter),
         cmocka_unit_test(out_of_memory_falls_back_to_smaller_micro_batches),
         cmocka_unit_test(what_cannot_be_trained_on_is_refused_by_name),
