@@ -1,9 +1,10 @@
-/* sr1-search - index a corpus for BM25 and ask it, from the command line. */
+/* sr1-search - index a corpus for BM25 and ask it, from the command line or over HTTP. */
 #include <searchr1/search.h>
 
 #include "common/args.h"
 #include "common/progress.h"
 #include "common/table.h"
+#include "search_serve.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,9 @@ static const char help[] =
     "  sr1-search index CORPUS.jsonl INDEX      make an index of a corpus\n"
     "  sr1-search query INDEX TEXT...           search it; the words of TEXT are one "
     "query\n"
+    "  sr1-search serve INDEX                   answer POST /retrieve over HTTP, as "
+    "Search-R1's\n"
+    "                                           servers do, until Ctrl-C\n"
     "\n"
     "The corpus has one JSON object a line: {\"id\": \"1\", \"contents\": "
     "\"Title\\nText...\"}.\n"
@@ -26,16 +30,34 @@ static const char help[] =
     "> c.jsonl\n"
     "  sr1-search index c.jsonl c.idx\n"
     "  sr1-search query c.idx where is the eiffel tower\n"
+    "  sr1-search serve c.idx --port 8000 &\n"
+    "  curl -s http://127.0.0.1:8000/retrieve \\\n"
+    "       -d '{\"queries\": [\"eiffel tower\"], \"topk\": 1, \"return_scores\": "
+    "true}'\n"
     "\n"
-    "Exit codes: 0 done (also when nothing is found), 1 failed, 2 wrong usage.\n";
+    "Other machines reach a server only with --host 0.0.0.0 and --token-env NAME; "
+    "clients "
+    "then\n"
+    "send the value of that variable as 'Authorization: Bearer VALUE'. GET /health and "
+    "GET\n"
+    "/metrics (Prometheus) say how it is.\n"
+    "\n"
+    "Exit codes: 0 done (also when nothing is found, or SIGTERM stopped a server), 1 "
+    "failed,\n"
+    "2 wrong usage, 130 after Ctrl-C.\n";
 
 struct request {
     int64_t top_k;
     const char *analyzer;
     double k1;
     double b;
+    const char *host;
+    const char *token_env;
+    int64_t port;
+    int64_t threads;
     int json;
     int quiet;
+    int serve_given;
     int top_k_given;
     int analyzer_given;
     int k1_given;
@@ -99,6 +121,9 @@ static int run_index(const struct args *a, const struct request *r,
                              "sr1-search index CORPUS.jsonl INDEX");
     if (r->top_k_given || r->k1_given || r->b_given || r->json_given)
         return args_wrong(a, "--top-k, --k1, --b and --json belong to 'query'");
+    if (r->serve_given)
+        return args_wrong(a, "--host, --port, --threads and --token-env belong to "
+                             "'serve'");
     sr1_bm25_build_options_init(&o);
     o.analyzer = r->analyzer;
     progress_begin(&p, "indexing", "MB", 1e-6);
@@ -233,18 +258,13 @@ static int ask(sr1_search *engine, const struct request *r, const char *text)
     return code;
 }
 
-static int run_query(const struct args *a, const struct request *r,
-                     const char *const *rest, size_t n)
+/* Free *out; the exit code, or -1 to go on. */
+static int open_engine(const struct args *a, const struct request *r, const char *path,
+                       sr1_search **out)
 {
-    sr1_search *engine = NULL;
     sr1_bm25_options o;
     sr1_status status;
-    char *text;
-    int code;
 
-    if (n < 2)
-        return args_wrong(
-            a, "query needs an index and words: sr1-search query INDEX TEXT...");
     if (r->analyzer_given || r->quiet_given)
         return args_wrong(a,
                           "--analyzer and --quiet belong to 'index'; an index keeps the "
@@ -252,9 +272,26 @@ static int run_query(const struct args *a, const struct request *r,
     sr1_bm25_options_init(&o);
     o.k1 = r->k1;
     o.b = r->b;
-    status = sr1_search_open_bm25(&engine, rest[0], &o);
-    if (status != SR1_OK)
-        return failed(status);
+    status = sr1_search_open_bm25(out, path, &o);
+    return status == SR1_OK ? -1 : failed(status);
+}
+
+static int run_query(const struct args *a, const struct request *r,
+                     const char *const *rest, size_t n)
+{
+    sr1_search *engine = NULL;
+    char *text;
+    int code;
+
+    if (n < 2)
+        return args_wrong(
+            a, "query needs an index and words: sr1-search query INDEX TEXT...");
+    if (r->serve_given)
+        return args_wrong(a, "--host, --port, --threads and --token-env belong to "
+                             "'serve'");
+    code = open_engine(a, r, rest[0], &engine);
+    if (code >= 0)
+        return code;
     text = join(rest + 1, n - 1);
     if (text == NULL) {
         fprintf(stderr, "sr1-search: out of memory\n");
@@ -267,13 +304,32 @@ static int run_query(const struct args *a, const struct request *r,
     return code;
 }
 
+/* ---- serve ---- */
+
 static int run_serve(const struct args *a, const struct request *r,
                      const char *const *rest, size_t n)
 {
-    (void)r;
-    (void)rest;
-    (void)n;
-    return args_wrong(a, "'serve' is not in this version; 'index' and 'query' are");
+    sr1_search *engine = NULL;
+    sr1_server_options o;
+    int code;
+
+    if (n != 1)
+        return args_wrong(a, "serve needs an index: sr1-search serve INDEX");
+    if (r->json_given)
+        return args_wrong(a, "--json belongs to 'query'");
+    code = open_engine(a, r, rest[0], &engine);
+    if (code >= 0)
+        return code;
+    sr1_server_options_init(&o);
+    o.address = r->host;
+    o.token_env = r->token_env;
+    o.port = (int32_t)r->port;
+    o.threads = (int32_t)r->threads;
+    o.top_k = (int32_t)r->top_k;
+    o.max_top_k = o.top_k > o.max_top_k ? o.top_k : o.max_top_k;
+    code = serve_engine(engine, rest[0], &o);
+    sr1_search_free(engine);
+    return code;
 }
 
 static const struct {
@@ -288,17 +344,29 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-    struct request r = {.top_k = 3, .analyzer = "english", .k1 = 0.9, .b = 0.4};
+    struct request r = {
+        .top_k = 3, .analyzer = "english", .k1 = 0.9, .b = 0.4, .port = 8000};
     const struct args_option options[] = {
-        {"--top-k", ARGS_INT, &r.top_k, "N", "query: hits to show (3)", 1,
+        {"--top-k", ARGS_INT, &r.top_k, "N", "query, serve: hits of a query (3)", 1,
          SR1_SEARCH_TOP_K_MAX, &r.top_k_given},
         {"--json", ARGS_FLAG, &r.json, NULL,
          "query: one JSON object a hit, with full text", 0, 0, &r.json_given},
-        {"--k1", ARGS_REAL, &r.k1, "X", "query: BM25's k1 (0.9)", 0, 1000, &r.k1_given},
-        {"--b", ARGS_REAL, &r.b, "X", "query: BM25's b, from 0 to 1 (0.4)", 0, 1,
+        {"--k1", ARGS_REAL, &r.k1, "X", "query, serve: BM25's k1 (0.9)", 0, 1000,
+         &r.k1_given},
+        {"--b", ARGS_REAL, &r.b, "X", "query, serve: BM25's b, from 0 to 1 (0.4)", 0, 1,
          &r.b_given},
         {"--analyzer", ARGS_STRING, &r.analyzer, "NAME",
          "index: english (stems, stop words; default) or plain", 0, 0, &r.analyzer_given},
+        {"--host", ARGS_STRING, &r.host, "ADDRESS",
+         "serve: address to listen on (127.0.0.1)", 0, 0, &r.serve_given},
+        {"--port", ARGS_INT, &r.port, "N", "serve: port, 0 for any that is free (8000)",
+         0, 65535, &r.serve_given},
+        {"--threads", ARGS_INT, &r.threads, "N",
+         "serve: threads that search, 0 for one a processor (0)", 0, 1024,
+         &r.serve_given},
+        {"--token-env", ARGS_STRING, &r.token_env, "NAME",
+         "serve: environment variable with the token that clients send", 0, 0,
+         &r.serve_given},
         {"--quiet", ARGS_FLAG, &r.quiet, NULL, "index: print errors only", 0, 0,
          &r.quiet_given},
     };
@@ -312,14 +380,14 @@ int main(int argc, char **argv)
         return TOOL_FAILED;
     code = args_read(&a, argc, argv, rest, (size_t)argc, &n);
     if (code < 0 && n == 0)
-        code = args_wrong(&a, "which command: index or query?");
+        code = args_wrong(&a, "which command: index, query or serve?");
     for (size_t i = 0; code < 0 && i < sizeof(commands) / sizeof(commands[0]); i++) {
         if (strcmp(rest[0], commands[i].name) == 0)
             code = commands[i].run(&a, &r, rest + 1, n - 1);
     }
     if (code < 0)
-        code = args_wrong(&a, "there is no command '%s'; there are index and query",
-                          rest[0]);
+        code = args_wrong(
+            &a, "there is no command '%s'; there are index, query and serve", rest[0]);
     free((void *)rest);
     return code;
 }

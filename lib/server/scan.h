@@ -1,0 +1,59 @@
+/* server/scan.h - a pull reader over JSON text where it stands: no memory is taken, and
+ * strings are decoded in place.
+ *
+ * Requests are short and come by the ten thousand a second, so no tree is built for them.
+ * What the JSON writers of clients let through is taken as Python's reader takes it: of a
+ * member that is repeated the last counts, half a surrogate pair becomes U+FFFD. So does
+ * \u0000, since texts end with a NUL. */
+#ifndef SR1__SERVER_SCAN_H
+#define SR1__SERVER_SCAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SR1__SCAN_DEPTH 256 /* objects and lists within each other */
+
+enum sr1__scan_type {
+    SR1__SCAN_NONE, /* no value begins here */
+    SR1__SCAN_OBJECT,
+    SR1__SCAN_LIST,
+    SR1__SCAN_STRING,
+    SR1__SCAN_NUMBER,
+    SR1__SCAN_TRUE,
+    SR1__SCAN_FALSE,
+    SR1__SCAN_NULL
+};
+
+struct sr1__scan {
+    char *begin;
+    char *at;
+    const char *error; /* first failure, as Python words it; later calls do nothing */
+    int32_t depth;
+    int32_t first; /* nothing was read yet from the innermost object or list */
+    uint64_t objects[SR1__SCAN_DEPTH / 64]; /* bit a depth: object, not list */
+};
+
+struct sr1__slice {
+    char *p; /* NULL: none */
+    size_t n;
+};
+
+/* text[n] must be '\0'. */
+void sr1__scan_init(struct sr1__scan *s, char *text);
+/* The type of the value that comes next. */
+enum sr1__scan_type sr1__scan_peek(struct sr1__scan *s);
+/* Enter the object or list that comes next. */
+void sr1__scan_open(struct sr1__scan *s);
+/* Is there one more member or element? 0 also leaves the object or list. */
+int sr1__scan_more(struct sr1__scan *s);
+/* The name of a member with its escapes, after sr1__scan_more. */
+void sr1__scan_name(struct sr1__scan *s, struct sr1__slice *name);
+int sr1__scan_name_is(const struct sr1__slice *name, const char *text);
+/* Pass over any value; *raw (may be NULL) is its text. */
+void sr1__scan_skip(struct sr1__scan *s, struct sr1__slice *raw);
+/* A string: decoded in place and given a NUL, which destroys its JSON text. */
+void sr1__scan_string(struct sr1__scan *s, struct sr1__slice *text);
+/* Nothing may follow but space up to text + n. */
+void sr1__scan_end(struct sr1__scan *s, const char *end);
+
+#endif
