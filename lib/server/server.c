@@ -233,12 +233,14 @@ static sr1_status finish(struct sr1_server *sv)
     listener = MHD_quiesce_daemon(sv->daemon);
     if (listener >= 0) {
         take_last_connections(sv, listener);
-        close(listener);
+        shutdown(listener, SHUT_RDWR);
     }
     quiet = settle(sv);
     sr1__batcher_close(sv->batcher);
     MHD_stop_daemon(sv->daemon);
     sv->daemon = NULL;
+    if (listener >= 0)
+        close(listener); /* the daemon's threads knew it */
     if (!quiet)
         return sr1__fail(SR1_E_TIMEOUT,
                          "server: clients that did not read their answers within %d "

@@ -20,6 +20,7 @@ from .model import Model
 from .reward import RewardSet, Scales
 from .rollout import Evaluation, Query, Rollout, Scores
 from .search import Bm25, Hit, Mock, PythonSearch, Result, Search, build_bm25, open_search
+from .server import Server
 from .tokenizer import Tokenizer, TokenStream
 from .trainer import StepReport, Trainer
 from .trajectory import Trajectory
@@ -48,6 +49,7 @@ __all__ = [
     "Scales",
     "Scores",
     "Search",
+    "Server",
     "StepReport",
     "TokenStream",
     "Tokenizer",
