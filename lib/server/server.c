@@ -112,7 +112,9 @@ static sr1_status read_token(const char *name, char **out)
 
 static sr1_status start_daemon(struct sr1_server *sv)
 {
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
+    /* Not epoll: libmicrohttpd 0.9.75 watches edges there, and misses the end of a
+     * connection that comes together with its last bytes until the time-out. */
+    unsigned flags = MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
     unsigned threads = (unsigned)(sv->o.threads < 4 ? sv->o.threads : 4);
     struct MHD_OptionItem pool[] = {
         {MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)threads, NULL},
