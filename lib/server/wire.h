@@ -6,7 +6,7 @@
 #include <searchr1/search.h>
 
 #include "base/buf.h"
-#include "server/scan.h"
+#include "server/pull.h"
 
 /* HTTP statuses that this server gives. */
 enum {

@@ -21,7 +21,7 @@
 
 struct member {
     const char *name;
-    struct sr1__slice value; /* p NULL: not there, or null */
+    struct sr1__span value; /* p NULL: not there, or null */
 };
 
 struct reading {
@@ -47,7 +47,7 @@ static int refuse(struct reading *r, int status, const char *text)
 
 /* The value of a member, or a part of it, has the wrong type. */
 static int mistyped(struct reading *r, const char *type, const char *text,
-                    const struct member *m, int64_t index, const struct sr1__slice *input)
+                    const struct member *m, int64_t index, const struct sr1__span *input)
 {
     struct sr1__wire_problem p = nothing;
 
@@ -60,7 +60,7 @@ static int mistyped(struct reading *r, const char *type, const char *text,
     return invalid(r, &p);
 }
 
-static int not_json(struct reading *r, const struct sr1__scan *s)
+static int not_json(struct reading *r, const struct sr1__pull *s)
 {
     struct sr1__wire_problem p = nothing;
     char context[96];
@@ -100,17 +100,17 @@ static void skip_mark(char **body, size_t *n)
 static int check_json(struct reading *r, char *body, size_t n)
 {
     struct sr1__wire_problem p = nothing;
-    struct sr1__scan s;
-    struct sr1__slice all = {NULL, 0};
+    struct sr1__pull s;
+    struct sr1__span all = {NULL, 0};
 
     if (n == 0)
         return missing(r, NULL, NULL, 0);
     if (!sr1__utf8_valid(body, n))
         return refuse(r, SR1__HTTP_BAD_REQUEST,
                       "There was an error parsing the body: it is not UTF-8");
-    sr1__scan_init(&s, body);
-    sr1__scan_skip(&s, &all);
-    sr1__scan_end(&s, body + n);
+    sr1__pull_init(&s, body);
+    sr1__pull_skip(&s, &all);
+    sr1__pull_end(&s, body + n);
     if (s.error != NULL)
         return not_json(r, &s);
     if (all.p[0] == '{')
@@ -125,17 +125,17 @@ static int check_json(struct reading *r, char *body, size_t n)
 /* The members of a body that check_json has passed; of repeated ones the last. */
 static void find_members(char *body, struct member *m, size_t n)
 {
-    struct sr1__scan s;
-    struct sr1__slice name;
-    struct sr1__slice value;
+    struct sr1__pull s;
+    struct sr1__span name;
+    struct sr1__span value;
 
-    sr1__scan_init(&s, body);
-    sr1__scan_open(&s);
-    while (sr1__scan_more(&s)) {
-        sr1__scan_name(&s, &name);
-        sr1__scan_skip(&s, &value);
+    sr1__pull_init(&s, body);
+    sr1__pull_open(&s);
+    while (sr1__pull_more(&s)) {
+        sr1__pull_name(&s, &name);
+        sr1__pull_skip(&s, &value);
         for (size_t i = 0; i < n; i++) {
-            if (sr1__scan_name_is(&name, m[i].name))
+            if (sr1__pull_name_is(&name, m[i].name))
                 m[i].value = value;
         }
     }
@@ -148,9 +148,9 @@ static void find_members(char *body, struct member *m, size_t n)
 /* ---- numbers and truth ---- */
 
 /* What lies between the quotes where the value is a string, else the value. */
-static struct sr1__slice unquoted(const struct sr1__slice *value)
+static struct sr1__span unquoted(const struct sr1__span *value)
 {
-    struct sr1__slice v = *value;
+    struct sr1__span v = *value;
 
     if (v.p[0] == '"') {
         v.p++;
@@ -182,7 +182,7 @@ static int out_of_bounds(struct reading *r, const struct member *m, int32_t max)
 static int read_top_k(struct reading *r, const struct member *m,
                       const struct sr1__wire_limits *limits, int32_t *out)
 {
-    struct sr1__slice v;
+    struct sr1__span v;
     double number;
 
     *out = limits->top_k;
@@ -222,7 +222,7 @@ static const struct {
 
 static int read_truth(struct reading *r, const struct member *m, int32_t *out)
 {
-    struct sr1__slice v;
+    struct sr1__span v;
 
     *out = 0;
     if (m->value.p == NULL)
@@ -271,29 +271,29 @@ static int add_text(struct reading *r, struct texts *t, const struct member *m,
     return SR1__HTTP_OK;
 }
 
-static int read_text(struct reading *r, struct sr1__scan *s, const struct member *m,
+static int read_text(struct reading *r, struct sr1__pull *s, const struct member *m,
                      int64_t index, struct texts *t)
 {
-    struct sr1__slice text = {NULL, 0};
+    struct sr1__span text = {NULL, 0};
 
-    if (sr1__scan_peek(s) != SR1__SCAN_STRING) {
-        sr1__scan_skip(s, &text);
+    if (sr1__pull_peek(s) != SR1__PULL_STRING) {
+        sr1__pull_skip(s, &text);
         return mistyped(r, "string_type", "Input should be a valid string", m, index,
                         &text);
     }
-    sr1__scan_string(s, &text);
+    sr1__pull_string(s, &text);
     return add_text(r, t, m, text.p);
 }
 
 static int read_list(struct reading *r, const struct member *m, struct texts *t)
 {
-    struct sr1__scan s;
+    struct sr1__pull s;
 
     if (m->value.p[0] != '[')
         return mistyped(r, "list_type", "Input should be a valid list", m, -1, &m->value);
-    sr1__scan_init(&s, m->value.p);
-    sr1__scan_open(&s);
-    for (int64_t i = 0; sr1__scan_more(&s); i++) {
+    sr1__pull_init(&s, m->value.p);
+    sr1__pull_open(&s);
+    for (int64_t i = 0; sr1__pull_more(&s); i++) {
         if (read_text(r, &s, m, i, t) != SR1__HTTP_OK)
             return r->status;
     }
@@ -311,7 +311,7 @@ int sr1__retrieve_read(struct sr1__retrieve *out, char *body, size_t n,
                          {.name = "return_scores"}};
     struct reading r = {error, SR1__HTTP_OK};
     struct texts t = {NULL, 0, 0, (size_t)limits->max_queries};
-    struct sr1__scan s;
+    struct sr1__pull s;
 
     memset(out, 0, sizeof(*out));
     skip_mark(&body, &n);
@@ -326,7 +326,7 @@ int sr1__retrieve_read(struct sr1__retrieve *out, char *body, size_t n,
     if (m[0].value.p != NULL) {
         read_list(&r, &m[0], &t);
     } else {
-        sr1__scan_init(&s, m[1].value.p);
+        sr1__pull_init(&s, m[1].value.p);
         read_text(&r, &s, &m[1], -1, &t);
     }
     out->queries = t.p;
@@ -343,16 +343,16 @@ void sr1__retrieve_free(struct sr1__retrieve *r)
 /* ---- /rerank ---- */
 
 /* {"contents": text} or {"document": {"contents": text}}, given as what it holds. */
-static int read_document(struct reading *r, struct sr1__scan *s, const struct member *m,
+static int read_document(struct reading *r, struct sr1__pull *s, const struct member *m,
                          int64_t i, int64_t k, struct texts *t)
 {
     struct member in[] = {{.name = "contents"}, {.name = "document"}};
     struct sr1__wire_problem p = nothing;
-    struct sr1__slice whole = {NULL, 0};
-    struct sr1__slice text = {NULL, 0};
-    struct sr1__scan inner;
+    struct sr1__span whole = {NULL, 0};
+    struct sr1__span text = {NULL, 0};
+    struct sr1__pull inner;
 
-    sr1__scan_skip(s, &whole);
+    sr1__pull_skip(s, &whole);
     p.field = m->name;
     p.index = i;
     p.inner = k;
@@ -372,30 +372,30 @@ static int read_document(struct reading *r, struct sr1__scan *s, const struct me
     p.member = "contents";
     if (in[0].value.p == NULL || in[0].value.p[0] != '"')
         return invalid(r, &p);
-    sr1__scan_init(&inner, in[0].value.p);
-    sr1__scan_string(&inner, &text);
+    sr1__pull_init(&inner, in[0].value.p);
+    sr1__pull_string(&inner, &text);
     return add_text(r, t, m, text.p);
 }
 
 static int read_documents(struct reading *r, const struct member *m,
                           struct sr1__rerank *out, struct texts *t)
 {
-    struct sr1__scan s;
-    struct sr1__slice list = {NULL, 0};
+    struct sr1__pull s;
+    struct sr1__span list = {NULL, 0};
     size_t i = 0;
 
     if (m->value.p[0] != '[')
         return mistyped(r, "list_type", "Input should be a valid list", m, -1, &m->value);
-    sr1__scan_init(&s, m->value.p);
-    sr1__scan_open(&s);
-    for (; sr1__scan_more(&s); i++) {
-        if (sr1__scan_peek(&s) != SR1__SCAN_LIST) {
-            sr1__scan_skip(&s, &list);
+    sr1__pull_init(&s, m->value.p);
+    sr1__pull_open(&s);
+    for (; sr1__pull_more(&s); i++) {
+        if (sr1__pull_peek(&s) != SR1__PULL_LIST) {
+            sr1__pull_skip(&s, &list);
             return mistyped(r, "list_type", "Input should be a valid list", m, (int64_t)i,
                             &list);
         }
-        sr1__scan_open(&s);
-        for (int64_t k = 0; sr1__scan_more(&s); k++) {
+        sr1__pull_open(&s);
+        for (int64_t k = 0; sr1__pull_more(&s); k++) {
             if (read_document(r, &s, m, (int64_t)i, k, t) != SR1__HTTP_OK)
                 return r->status;
         }

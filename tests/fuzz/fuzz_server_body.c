@@ -25,12 +25,12 @@ static char *body_of(const void *data, size_t size)
 /* {"detail": ...}, by our own reader: an echo may hold what jansson refuses. */
 static void check_error(struct sr1__buf *error)
 {
-    struct sr1__scan s;
+    struct sr1__pull s;
 
     FUZZ_CHECK(error->len > 0 && error->data[0] == '{');
-    sr1__scan_init(&s, error->data);
-    sr1__scan_skip(&s, NULL);
-    sr1__scan_end(&s, error->data + error->len);
+    sr1__pull_init(&s, error->data);
+    sr1__pull_skip(&s, NULL);
+    sr1__pull_end(&s, error->data + error->len);
     FUZZ_CHECK(s.error == NULL);
 }
 

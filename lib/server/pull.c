@@ -1,6 +1,6 @@
-/* server/scan.c - the JSON grammar of RFC 8259, read value by value. The NUL behind the
+/* server/pull.c - the JSON grammar of RFC 8259, read value by value. The NUL behind the
  * text is no character of that grammar, so it ends every loop. */
-#include "server/scan.h"
+#include "server/pull.h"
 
 #include "base/utf8.h"
 
@@ -8,7 +8,7 @@
 
 #define NAME_MAX_BYTES 64 /* longer names with escapes are none that we know */
 
-void sr1__scan_init(struct sr1__scan *s, char *text)
+void sr1__pull_init(struct sr1__pull *s, char *text)
 {
     s->begin = text;
     s->at = text;
@@ -17,70 +17,70 @@ void sr1__scan_init(struct sr1__scan *s, char *text)
     s->first = 0;
 }
 
-static void wrong(struct sr1__scan *s, const char *error)
+static void wrong(struct sr1__pull *s, const char *error)
 {
     if (s->error == NULL)
         s->error = error;
 }
 
-static void skip_space(struct sr1__scan *s)
+static void skip_space(struct sr1__pull *s)
 {
     while (*s->at == ' ' || *s->at == '\n' || *s->at == '\t' || *s->at == '\r')
         s->at++;
 }
 
-static int in_object(const struct sr1__scan *s)
+static int in_object(const struct sr1__pull *s)
 {
     int32_t level = s->depth - 1;
 
     return (int)(s->objects[level / 64] >> (level % 64) & 1);
 }
 
-enum sr1__scan_type sr1__scan_peek(struct sr1__scan *s)
+enum sr1__pull_type sr1__pull_peek(struct sr1__pull *s)
 {
     skip_space(s);
     switch (*s->at) {
     case '{':
-        return SR1__SCAN_OBJECT;
+        return SR1__PULL_OBJECT;
     case '[':
-        return SR1__SCAN_LIST;
+        return SR1__PULL_LIST;
     case '"':
-        return SR1__SCAN_STRING;
+        return SR1__PULL_STRING;
     case 't':
-        return SR1__SCAN_TRUE;
+        return SR1__PULL_TRUE;
     case 'f':
-        return SR1__SCAN_FALSE;
+        return SR1__PULL_FALSE;
     case 'n':
-        return SR1__SCAN_NULL;
+        return SR1__PULL_NULL;
     default:
-        return *s->at == '-' || (*s->at >= '0' && *s->at <= '9') ? SR1__SCAN_NUMBER
-                                                                 : SR1__SCAN_NONE;
+        return *s->at == '-' || (*s->at >= '0' && *s->at <= '9') ? SR1__PULL_NUMBER
+                                                                 : SR1__PULL_NONE;
     }
 }
 
-void sr1__scan_open(struct sr1__scan *s)
+void sr1__pull_open(struct sr1__pull *s)
 {
-    enum sr1__scan_type type = sr1__scan_peek(s);
+    enum sr1__pull_type type = sr1__pull_peek(s);
     uint64_t bit = (uint64_t)1 << (s->depth % 64);
 
     if (s->error != NULL)
         return;
-    if (type != SR1__SCAN_OBJECT && type != SR1__SCAN_LIST) {
+    if (type != SR1__PULL_OBJECT && type != SR1__PULL_LIST) {
         wrong(s, "Expecting value");
         return;
     }
-    if (s->depth == SR1__SCAN_DEPTH) {
+    if (s->depth == SR1__PULL_DEPTH) {
         wrong(s, "Nested too deeply");
         return;
     }
     s->objects[s->depth / 64] &= ~bit;
-    s->objects[s->depth / 64] |= type == SR1__SCAN_OBJECT ? bit : 0;
+    s->objects[s->depth / 64] |= type == SR1__PULL_OBJECT ? bit : 0;
     s->depth++;
     s->at++;
     s->first = 1;
 }
 
-int sr1__scan_more(struct sr1__scan *s)
+int sr1__pull_more(struct sr1__pull *s)
 {
     if (s->error != NULL || s->depth == 0)
         return 0;
@@ -134,7 +134,7 @@ static char *pass_escape(char *p)
 }
 
 /* Between the quotes; moves behind the closing one. */
-static void raw_string(struct sr1__scan *s, struct sr1__slice *raw)
+static void raw_string(struct sr1__pull *s, struct sr1__span *raw)
 {
     char *p = s->at + 1;
 
@@ -216,11 +216,11 @@ static size_t unescape(char *to, const char *from, size_t n)
     return (size_t)(to - begin);
 }
 
-void sr1__scan_string(struct sr1__scan *s, struct sr1__slice *text)
+void sr1__pull_string(struct sr1__pull *s, struct sr1__span *text)
 {
-    struct sr1__slice raw = {NULL, 0};
+    struct sr1__span raw = {NULL, 0};
 
-    if (sr1__scan_peek(s) != SR1__SCAN_STRING)
+    if (sr1__pull_peek(s) != SR1__PULL_STRING)
         wrong(s, "Expecting value");
     if (s->error == NULL)
         raw_string(s, &raw);
@@ -231,11 +231,11 @@ void sr1__scan_string(struct sr1__scan *s, struct sr1__slice *text)
     text->p[text->n] = '\0';
 }
 
-void sr1__scan_name(struct sr1__scan *s, struct sr1__slice *name)
+void sr1__pull_name(struct sr1__pull *s, struct sr1__span *name)
 {
     if (s->error != NULL)
         return;
-    if (sr1__scan_peek(s) != SR1__SCAN_STRING) {
+    if (sr1__pull_peek(s) != SR1__PULL_STRING) {
         wrong(s, "Expecting property name enclosed in double quotes");
         return;
     }
@@ -249,7 +249,7 @@ void sr1__scan_name(struct sr1__scan *s, struct sr1__slice *name)
         s->at++;
 }
 
-int sr1__scan_name_is(const struct sr1__slice *name, const char *text)
+int sr1__pull_name_is(const struct sr1__span *name, const char *text)
 {
     char plain[NAME_MAX_BYTES];
     size_t n = strlen(text);
@@ -269,7 +269,7 @@ static char *digits(char *p)
 }
 
 /* -? (0 | 1-9 digits) (. digits)? (e sign? digits)? */
-static void skip_number(struct sr1__scan *s)
+static void skip_number(struct sr1__pull *s)
 {
     char *p = s->at + (*s->at == '-');
     char *from = p;
@@ -288,7 +288,7 @@ static void skip_number(struct sr1__scan *s)
         s->at = p;
 }
 
-static void skip_word(struct sr1__scan *s, const char *word)
+static void skip_word(struct sr1__pull *s, const char *word)
 {
     size_t n = strlen(word);
 
@@ -299,40 +299,40 @@ static void skip_word(struct sr1__scan *s, const char *word)
 }
 
 /* Pass over a value without parts, enter one with. */
-static void begin_value(struct sr1__scan *s)
+static void begin_value(struct sr1__pull *s)
 {
-    struct sr1__slice raw;
+    struct sr1__span raw;
 
-    switch (sr1__scan_peek(s)) {
-    case SR1__SCAN_OBJECT:
-    case SR1__SCAN_LIST:
-        sr1__scan_open(s);
+    switch (sr1__pull_peek(s)) {
+    case SR1__PULL_OBJECT:
+    case SR1__PULL_LIST:
+        sr1__pull_open(s);
         break;
-    case SR1__SCAN_STRING:
+    case SR1__PULL_STRING:
         raw_string(s, &raw);
         break;
-    case SR1__SCAN_NUMBER:
+    case SR1__PULL_NUMBER:
         skip_number(s);
         break;
-    case SR1__SCAN_TRUE:
+    case SR1__PULL_TRUE:
         skip_word(s, "true");
         break;
-    case SR1__SCAN_FALSE:
+    case SR1__PULL_FALSE:
         skip_word(s, "false");
         break;
-    case SR1__SCAN_NULL:
+    case SR1__PULL_NULL:
         skip_word(s, "null");
         break;
-    case SR1__SCAN_NONE:
+    case SR1__PULL_NONE:
         wrong(s, "Expecting value");
         break;
     }
 }
 
-void sr1__scan_skip(struct sr1__scan *s, struct sr1__slice *raw)
+void sr1__pull_skip(struct sr1__pull *s, struct sr1__span *raw)
 {
     int32_t outside = s->depth;
-    struct sr1__slice name;
+    struct sr1__span name;
     char *from;
 
     if (s->error != NULL)
@@ -341,10 +341,10 @@ void sr1__scan_skip(struct sr1__scan *s, struct sr1__slice *raw)
     from = s->at;
     begin_value(s);
     while (s->error == NULL && s->depth > outside) {
-        if (!sr1__scan_more(s))
+        if (!sr1__pull_more(s))
             continue;
         if (in_object(s))
-            sr1__scan_name(s, &name);
+            sr1__pull_name(s, &name);
         if (s->error == NULL)
             begin_value(s);
     }
@@ -354,7 +354,7 @@ void sr1__scan_skip(struct sr1__scan *s, struct sr1__slice *raw)
     }
 }
 
-void sr1__scan_end(struct sr1__scan *s, const char *end)
+void sr1__pull_end(struct sr1__pull *s, const char *end)
 {
     if (s->error != NULL)
         return;
