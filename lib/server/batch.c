@@ -117,7 +117,10 @@ static void write_task(struct sr1__batcher *b, struct sr1__task *t,
         }
         if (i > 0)
             sr1__buf_char(&t->text, ',');
-        sr1__wire_hits(&t->text, found, at + i, t->job->scores);
+        if (sr1__wire_hits(&t->text, found, at + i, t->job->scores) != SR1_OK) {
+            fail_job(b, t->job, SR1__HTTP_UNAVAILABLE, sr1_last_error());
+            return;
+        }
     }
     if (t->text.status != SR1_OK)
         fail_job(b, t->job, SR1__HTTP_UNAVAILABLE,

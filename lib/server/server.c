@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CONNECTION_MEMORY (32 * 1024) /* headers and pieces of the body of one */
+#define CONNECTION_MEMORY (16 * 1024) /* headers and pieces of the body of one */
 #define SETTLE_MS 20 /* so long nothing must be under way before all is closed */
 
 static const sr1_server_options defaults = {.struct_size = sizeof(defaults),

@@ -39,6 +39,8 @@ static inline sr1_status echo_search(void *self, const char *const *queries, siz
             continue;
         else
             status = sr1_search_sink_hit(sink, i, queries[i], "plain", 1.5);
+        if (status == SR1_OK && strncmp(queries[i], "raw ", 4) == 0)
+            status = sr1_search_sink_row(sink, i, queries[i] + 4);
         if (status == SR1_OK && strncmp(queries[i], "row ", 4) == 0) {
             snprintf(row, sizeof row,
                      "{\"id\": \"%s\", \"contents\": \"T\\n%s\", \"more\": [1.50, {}]}",
