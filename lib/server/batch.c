@@ -1,4 +1,4 @@
-/* server/batch.c - a queue of tasks and the threads that empty it.
+/* server/batch.c - a queue of jobs and the threads that empty it.
  *
  * A worker takes its share of what waits, at least one task: while the engine is busy
  * requests gather, so batches grow with the load and nobody waits without one. */
@@ -16,7 +16,7 @@
 
 /* Queries begin .. begin + n of a job. */
 struct sr1__task {
-    struct sr1__task *next;
+    struct sr1__task *next; /* in one call of the engine */
     struct sr1__job *job;
     size_t begin;
     size_t n;
@@ -33,8 +33,8 @@ struct sr1__batcher {
     struct sr1__batch_options o;
     pthread_mutex_t lock; /* guards everything below, and the failures of jobs */
     pthread_cond_t wake;
-    struct sr1__task *first;
-    struct sr1__task **last;
+    struct sr1__job *first;
+    struct sr1__job **last;
     size_t waiting; /* queries of the tasks in the queue; a rerank job counts 1 */
     int closed;
     struct worker *workers; /* [o.threads] */
@@ -208,26 +208,47 @@ static void wait_window(struct sr1__batcher *b)
         ;
 }
 
-/* Called with the lock held and a task waiting: a worker's share of the queue, as a chain
- * of *n queries. */
+/* These three are called with the lock held. */
+
+static void push(struct sr1__batcher *b, struct sr1__job *job)
+{
+    job->next = NULL;
+    *b->last = job;
+    b->last = &job->next;
+}
+
+/* The next task of the first job, which goes to the end if it has more. */
+static struct sr1__task *pop(struct sr1__batcher *b)
+{
+    struct sr1__job *job = b->first;
+    struct sr1__task *t = &job->tasks[job->taken++];
+
+    b->first = job->next;
+    if (b->first == NULL)
+        b->last = &b->first;
+    if (job->taken < job->n_tasks)
+        push(b, job);
+    b->waiting -= t->n;
+    return t;
+}
+
+/* A worker's share of the queue, as a chain of *n queries; there is a job. */
 static struct sr1__task *take(struct sr1__batcher *b, size_t *n)
 {
     size_t share = (b->waiting + (size_t)b->o.threads - 1) / (size_t)b->o.threads;
     size_t most = share < (size_t)b->o.batch ? share : (size_t)b->o.batch;
-    struct sr1__task *chain = b->first;
+    const struct sr1__job *job = b->first;
+    struct sr1__task *chain = pop(b);
     struct sr1__task *end = chain;
 
     *n = chain->n;
-    while (chain->job->run == NULL && end->next != NULL && end->next->job->run == NULL &&
-           end->next->job->top_k == chain->job->top_k && *n + end->next->n <= most) {
+    while (job->run == NULL && b->first != NULL && b->first->run == NULL &&
+           b->first->top_k == job->top_k &&
+           *n + b->first->tasks[b->first->taken].n <= most) {
+        end->next = pop(b);
         end = end->next;
         *n += end->n;
     }
-    b->first = end->next;
-    if (b->first == NULL)
-        b->last = &b->first;
-    end->next = NULL;
-    b->waiting -= *n;
     atomic_store(&b->o.metrics->waiting, (long long)b->waiting);
     return chain;
 }
@@ -275,9 +296,9 @@ static sr1_status cut(struct sr1__batcher *b, struct sr1__job *job)
         t->begin = i * batch;
         t->n = job->n - t->begin < batch ? job->n - t->begin : batch;
         t->n = job->run != NULL ? 1 : t->n;
-        t->next = i + 1 < job->n_tasks ? t + 1 : NULL;
         sr1__buf_init(&t->text, ANSWER_MAX);
     }
+    job->taken = 0;
     job->status = SR1__HTTP_OK;
     atomic_init(&job->left, job->n_tasks);
     return SR1_OK;
@@ -293,8 +314,7 @@ sr1_status sr1__batcher_submit(struct sr1__batcher *b, struct sr1__job *job)
     if (b->closed) {
         status = sr1__fail(SR1_E_STATE, "the server is stopping");
     } else {
-        *b->last = job->tasks;
-        b->last = &job->tasks[job->n_tasks - 1].next;
+        push(b, job);
         b->waiting += job->run != NULL ? 1 : job->n;
         atomic_store(&b->o.metrics->waiting, (long long)b->waiting);
         pthread_cond_signal(&b->wake);

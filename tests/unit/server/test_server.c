@@ -209,6 +209,40 @@ static void a_request_with_many_queries_is_answered_in_order(void **state)
     sr1_server_free(server);
 }
 
+static void a_large_request_lets_small_ones_through(void **state)
+{
+    sr1_server_options o;
+    sr1_server *server;
+    struct sr1__buf body;
+    int fd;
+
+    (void)state;
+    sr1_server_options_init(&o);
+    o.batch_queries = 1;
+    o.threads = 1;
+    server = serve_with(&o);
+    sr1__buf_init(&body, 0);
+    for (int i = 0; i < 400; i++)
+        sr1__buf_fmt(&body, "%s\"q%d\"", i > 0 ? "," : "{\"queries\":[", i);
+    sr1__buf_str(&body, "]}");
+    atomic_store(&echo.delay_ms, 2);
+    fd = http_connect(sr1_server_port(server));
+    http_post(fd, "/retrieve", "", body.data);
+    nap(30);
+    for (int i = 0; i < 3; i++)
+        expect(http_ask(sr1_server_port(server), "/retrieve", "", "{\"query\":\"a\"}"),
+               200, NULL);
+    for (int i = 0; i < 100 && stats_of(server).answered < 3; i++)
+        nap(1);
+    assert_int_equal(stats_of(server).answered, 3);
+    assert_int_equal(stats_of(server).in_flight, 1); /* the large one */
+    atomic_store(&echo.delay_ms, 0);
+    expect(http_read(fd), 200, NULL);
+    close(fd);
+    sr1__buf_free(&body);
+    sr1_server_free(server);
+}
+
 static void rerank_and_health_answer(void **state)
 {
     sr1_server *server = serve();
@@ -995,6 +1029,7 @@ int main(void)
         cmocka_unit_test(both_answers_are_search_r1s),
         cmocka_unit_test(recorded_answers_come_out_as_they_were),
         cmocka_unit_test(a_request_with_many_queries_is_answered_in_order),
+        cmocka_unit_test(a_large_request_lets_small_ones_through),
         cmocka_unit_test(rerank_and_health_answer),
         cmocka_unit_test(a_failing_engine_is_no_empty_result),
         cmocka_unit_test(rows_that_are_no_objects_are_not_sent),
