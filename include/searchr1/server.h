@@ -51,6 +51,7 @@ typedef struct sr1_server_options {
     int32_t batch_wait_us;   /* microseconds that a call waits for more queries; default
                                 0: waiting queries gather while the engine is busy */
     int64_t max_body;        /* bytes of one request; default 16 MiB */
+    int64_t max_answer;      /* bytes of its answer; default 256 MiB */
 } sr1_server_options;
 
 /* Set the fields above to their defaults. Since 0.1. */

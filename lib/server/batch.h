@@ -36,8 +36,9 @@ struct sr1__job {
     struct sr1__job *next;   /* in the queue */
     struct sr1__task *tasks; /* [n_tasks] */
     size_t n_tasks;
-    size_t taken;       /* tasks that workers have */
-    atomic_size_t left; /* tasks not done */
+    size_t taken;        /* tasks that workers have */
+    atomic_size_t left;  /* tasks not done */
+    atomic_size_t bytes; /* of answer, in all tasks */
     char failure[256];
 };
 
@@ -49,6 +50,7 @@ struct sr1__batch_options {
     int32_t threads;
     int32_t batch;     /* most queries of one call */
     int32_t window_us; /* how long a call waits for more queries */
+    size_t max_answer; /* bytes */
 };
 
 sr1_status sr1__batcher_open(struct sr1__batcher **out,

@@ -70,7 +70,7 @@ struct sr1__wire_problem {
 
 /* {"detail": [{"type", "loc", "msg", "input"}]} */
 void sr1__wire_problem(struct sr1__buf *b, const struct sr1__wire_problem *p);
-/* {"detail": "text"} */
+/* {"detail": "text"}; bytes that are not UTF-8 become U+FFFD. */
 void sr1__wire_detail(struct sr1__buf *b, const char *text);
 
 /* A JSON string of valid UTF-8. */

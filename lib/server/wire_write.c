@@ -3,6 +3,7 @@
 #include "server/wire.h"
 
 #include "base/num.h"
+#include "base/utf8.h"
 
 #include <math.h>
 #include <string.h>
@@ -34,9 +35,9 @@ static void add_escape(struct sr1__buf *b, char c)
     }
 }
 
-void sr1__wire_text(struct sr1__buf *b, const char *text, size_t n)
+/* Without the quotes around. */
+static void add_text(struct sr1__buf *b, const char *text, size_t n)
 {
-    sr1__buf_char(b, '"');
     while (n > 0) {
         size_t run = plain_run(text, n);
 
@@ -46,6 +47,12 @@ void sr1__wire_text(struct sr1__buf *b, const char *text, size_t n)
         text += run;
         n -= run;
     }
+}
+
+void sr1__wire_text(struct sr1__buf *b, const char *text, size_t n)
+{
+    sr1__buf_char(b, '"');
+    add_text(b, text, n);
     sr1__buf_char(b, '"');
 }
 
@@ -159,7 +166,18 @@ void sr1__wire_problem(struct sr1__buf *b, const struct sr1__wire_problem *p)
 
 void sr1__wire_detail(struct sr1__buf *b, const char *text)
 {
-    sr1__buf_str(b, "{\"detail\":");
-    sr1__wire_text(b, text, strlen(text));
-    sr1__buf_char(b, '}');
+    size_t n = strlen(text);
+
+    sr1__buf_str(b, "{\"detail\":\"");
+    for (size_t i = 0; i < n;) {
+        uint32_t cp;
+        int width = sr1__utf8_next(text + i, n - i, &cp);
+
+        if (width > 0)
+            add_text(b, text + i, (size_t)width);
+        else
+            sr1__buf_str(b, "\xEF\xBF\xBD");
+        i += width > 0 ? (size_t)width : 1;
+    }
+    sr1__buf_str(b, "\"}");
 }

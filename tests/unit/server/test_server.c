@@ -273,8 +273,12 @@ static void a_failing_engine_is_no_empty_result(void **state)
     expect(http_ask(port, "/retrieve", "", "{\"queries\":[\"boom\"]}"), 503,
            "{\"detail\":\"search engine 'echo' failed with SR1_E_IO (-3): the disk is on "
            "fire\"}");
-    settled(server, 3);
-    assert_int_equal(stats_of(server).failed, 3);
+    expect(
+        http_ask(port, "/retrieve", "", "{\"queries\":[\"bytes\"]}"), 503,
+        "{\"detail\":\"search engine 'echo' failed with SR1_E_IO (-3): odd \xef\xbf\xbd "
+        "\\\"bytes\\\"\"}");
+    settled(server, 4);
+    assert_int_equal(stats_of(server).failed, 4);
     sr1_server_free(server);
 }
 
@@ -531,6 +535,26 @@ static void a_body_has_to_arrive_in_time(void **state)
     sr1_server_free(server);
 }
 
+static void long_answers_are_refused(void **state)
+{
+    sr1_server_options o;
+    sr1_server *server;
+
+    (void)state;
+    sr1_server_options_init(&o);
+    o.max_answer = 70; /* two hits, not three */
+    o.batch_queries = 1;
+    server = serve_with(&o);
+    expect(
+        http_ask(sr1_server_port(server), "/retrieve", "", "{\"queries\":[\"a\",\"b\"]}"),
+        200, NULL);
+    expect(http_ask(sr1_server_port(server), "/retrieve", "",
+                    "{\"queries\":[\"a\",\"b\",\"c\"]}"),
+           422,
+           "{\"detail\":\"the answer is longer than 70 bytes: ask for less at a time\"}");
+    sr1_server_free(server);
+}
+
 static void junk_is_answered_or_closed(void **state)
 {
     static const char *const junk[] = {"\r\n\r\n\r\n",
@@ -728,6 +752,7 @@ static void options_are_checked(void **state)
     CASE(batch_queries, 0);
     CASE(batch_wait_us, -1);
     CASE(max_body, 1);
+    CASE(max_answer, 0);
     o.struct_size = 0;
     refused(&o, SR1_E_INVALID, "struct_size");
     assert_int_equal(sr1_server_open(&server, NULL, NULL), SR1_E_INVALID);
@@ -812,8 +837,9 @@ static void metrics_add_up(void **state)
         "sr1_server_request_seconds_count{path=\"/retrieve\"} 3\n",
         "sr1_server_in_flight 1\n", /* this one */
         "sr1_server_batch_queries_bucket{le=\"2\"} 2\n",
-        "sr1_server_batch_queries_sum 3\n",
-        "sr1_server_batch_queries_count 2\n",
+        "sr1_server_batch_queries_sum{} 3\n",
+        "sr1_server_batch_queries_count{} 2\n",
+        "sr1_server_request_seconds_bucket{path=\"/retrieve\",le=\"0.00025\"} ",
         "sr1_search_queries_total 3\n",
         "# TYPE sr1_server_request_seconds histogram\n"};
     sr1_server *server = serve();
@@ -1042,6 +1068,7 @@ int main(void)
         cmocka_unit_test(large_bodies_are_refused),
         cmocka_unit_test(bodies_under_way_have_a_bound_together),
         cmocka_unit_test(a_body_has_to_arrive_in_time),
+        cmocka_unit_test(long_answers_are_refused),
         cmocka_unit_test(junk_is_answered_or_closed),
         cmocka_unit_test(clients_that_go_are_counted),
         cmocka_unit_test(silent_connections_are_closed),
