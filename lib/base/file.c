@@ -89,6 +89,7 @@ sr1_status sr1__file_read(const char *path, size_t max, struct sr1__buf *out)
 
 struct sr1__file_writer {
     char *path;
+    char *folder; /* of path */
     char *temporary;
     int fd;
     uint64_t offset; /* bytes added so far, those still in pending included */
@@ -99,8 +100,18 @@ struct sr1__file_writer {
 static void writer_free(struct sr1__file_writer *w)
 {
     sr1__free(w->temporary);
+    sr1__free(w->folder);
     sr1__free(w->path);
     sr1__free(w);
+}
+
+static char *parent_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    if (!slash)
+        return sr1__strdup(".");
+    return sr1__strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
 /* A name beside path that no other writer of this or another process uses. */
@@ -129,8 +140,9 @@ sr1_status sr1__file_writer_open(struct sr1__file_writer **out, const char *path
     w->offset = 0;
     w->n_pending = 0;
     w->path = sr1__strdup(path);
+    w->folder = parent_of(path);
     w->temporary = temporary_name(path);
-    if (!w->path || !w->temporary) {
+    if (!w->path || !w->folder || !w->temporary) {
         writer_free(w);
         return sr1__fail_nomem("file writer");
     }
@@ -185,25 +197,17 @@ uint64_t sr1__file_writer_offset(const struct sr1__file_writer *w)
     return w->offset;
 }
 
-/* Make a rename in the folder of path durable. Some file systems cannot sync a folder;
- * on those there is nothing more to do. */
-static sr1_status sync_parent(const char *path)
+/* Make a rename in a folder durable. Some file systems cannot sync a folder; on those
+ * there is nothing more to do. */
+static sr1_status sync_folder(const char *folder)
 {
-    const char *slash = strrchr(path, '/');
-    char *parent = !slash
-                       ? sr1__strdup(".")
-                       : sr1__strndup(path, slash == path ? 1 : (size_t)(slash - path));
     sr1_status status = SR1_OK;
-    int fd;
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    if (!parent)
-        return sr1__fail_nomem("folder name");
-    fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP))
-        status = sr1__fail_errno("sync folder", parent);
+        status = sr1__fail_errno("sync folder", folder);
     if (fd >= 0)
         close(fd);
-    sr1__free(parent);
     return status;
 }
 
@@ -222,7 +226,7 @@ sr1_status sr1__file_writer_commit(struct sr1__file_writer *w)
         sr1__file_writer_abort(w);
         return status;
     }
-    status = sync_parent(w->path);
+    status = sync_folder(w->folder);
     writer_free(w);
     return status;
 }
@@ -413,7 +417,13 @@ sr1_status sr1__dir_list(const char *path, char ***names, size_t *count)
 
 sr1_status sr1__rename_dir(const char *from, const char *to)
 {
-    if (rename(from, to) != 0)
-        return sr1__fail_errno("rename folder to", to);
-    return sync_parent(to);
+    char *folder = parent_of(to);
+    sr1_status status;
+
+    if (!folder)
+        return sr1__fail_nomem("folder name");
+    status = rename(from, to) == 0 ? sync_folder(folder)
+                                   : sr1__fail_errno("rename folder to", to);
+    sr1__free(folder);
+    return status;
 }

@@ -492,6 +492,8 @@ sr1_status sr1__update(sr1_trainer *tr, const struct sr1__source *from, int64_t 
         report->seconds_reference = sr1__now() - began;
         for (int64_t i = 0; i < passes && st == SR1_OK; i++)
             st = run_pass(&u, i == 0, report);
+        if (st == SR1_OK) /* room for the next rollout */
+            st = sr1__device_release(tr->model->device);
         report->seconds_update = sr1__now() - began - report->seconds_reference;
     }
     plan_free(&u);
