@@ -58,7 +58,12 @@ enum {
     SR1_SEARCH_CONCURRENT = 1,
     /* with CONCURRENT: queries do not depend on each other, so a batch may be cut into
      * pieces that run on the library's threads */
-    SR1_SEARCH_THREADS = 2
+    SR1_SEARCH_THREADS = 2,
+    /* an answer takes long but little work here (a network): rollouts go on with the rows
+     * that need no answer meanwhile. With CONCURRENT several calls are under way at a
+     * time, each with some of the queries. A call that passes the configuration's
+     * search_deadline is given up and its queries end SR1_SEARCH_TIMEOUT */
+    SR1_SEARCH_WAITS = 4
 };
 
 typedef struct sr1_search_ops {
@@ -73,7 +78,7 @@ typedef struct sr1_search_ops {
                          sr1_search_sink *sink);
     /* May be NULL; called once, when the last reference goes. */
     void (*destroy)(void *self);
-    int32_t flags; /* SR1_SEARCH_CONCURRENT, SR1_SEARCH_THREADS, or 0 */
+    int32_t flags; /* SR1_SEARCH_CONCURRENT, _THREADS, _WAITS together, or 0 */
 } sr1_search_ops;
 
 /* Wrap an engine of the caller. ops is copied; self is owned by the new engine from

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "search/engine.h"
 
 #include <string.h>
 
@@ -140,6 +141,15 @@ static void search_destroy(void *self)
     sr1__free(e);
 }
 
+/* This environment has no state of its own, so the engine's word holds for it. */
+static int32_t flags_of(const sr1_search *engine)
+{
+    int32_t flags = sr1__search_flags(engine);
+
+    return (flags & SR1_SEARCH_WAITS ? SR1_ENV_WAITS : 0) |
+           (flags & SR1_SEARCH_CONCURRENT ? SR1_ENV_CONCURRENT : 0);
+}
+
 sr1_status sr1__search_env_new(void **self, sr1_env_ops *ops, sr1_search *engine,
                                const struct sr1__document_format *format, int32_t top_k)
 {
@@ -156,6 +166,7 @@ sr1_status sr1__search_env_new(void **self, sr1_env_ops *ops, sr1_search *engine
     ops->struct_size = sizeof *ops;
     ops->name = "search";
     ops->act = search_act;
+    ops->flags = flags_of(engine);
     ops->destroy = search_destroy;
     *self = e;
     return SR1_OK;

@@ -10,6 +10,9 @@
 sr1_status sr1__search_new_builtin(sr1_search **out, const sr1_search_ops *ops,
                                    void *self);
 
+/* What its ops say: SR1_SEARCH_CONCURRENT, ... */
+int32_t sr1__search_flags(const sr1_search *engine);
+
 /* self when the engine was made with this search function, else NULL. */
 void *sr1__search_self(const sr1_search *engine,
                        sr1_status (*search)(void *, const char *const *, size_t, int32_t,

@@ -204,6 +204,7 @@ class EnvOps(Sized):
         ("name", c_char_p),
         ("act", ActFn),
         ("destroy", DestroyFn),
+        ("flags", c_int32),
     ]
 
 

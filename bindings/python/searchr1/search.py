@@ -24,7 +24,7 @@ from ._text import PathLike, decode, encode, optional, path_bytes, strings, term
 from .config import Config, as_config
 
 STATUSES = ("ok", "empty", "timeout", "error")
-_CONCURRENT, _THREADS = 1, 2
+_CONCURRENT, _THREADS, _WAITS = 1, 2, 4
 
 
 @dataclass(frozen=True)
@@ -190,6 +190,9 @@ class PythonSearch(Search):
     The library asks each distinct query once, and makes one call at a time unless
     concurrent. An exception that the function raises fails the call that searched,
     rollouts and training included (a training step may have updated the weights by then).
+    With waits an answer is known to take long but little work here, such as one over a
+    network: rollouts go on with the rows that need no answer, and what takes longer than
+    the configuration's search_deadline is given up as a timeout.
     To fail one query alone, answer it with an exception object; a TimeoutError counts as
     a timeout."""
 
@@ -198,6 +201,7 @@ class PythonSearch(Search):
         engine: Union[SearchFunction, Any],
         name: str = "python",
         concurrent: bool = False,
+        waits: bool = False,
     ) -> None:
         function = engine if callable(engine) else engine.search
         carrier = _callbacks.Carrier()
@@ -205,7 +209,8 @@ class PythonSearch(Search):
             name=terminated(name),
             search=_search,
             destroy=_callbacks.destroy,
-            flags=_CONCURRENT | _THREADS if concurrent else 0,
+            flags=(_CONCURRENT | _THREADS if concurrent else 0)
+            | (_WAITS if waits else 0),
         )
         key = _callbacks.own((function, carrier))
         try:
