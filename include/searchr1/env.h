@@ -45,7 +45,8 @@ enum {
 };
 
 /* An environment of the caller's. Functions may be called from any thread, one call at a
- * time unless flags say otherwise. A status other than SR1_OK ends the rollout; explain it with sr1_set_error. */
+ * time unless flags say otherwise. A status other than SR1_OK ends the rollout; explain
+ * it with sr1_set_error. */
 typedef struct sr1_env_ops {
     size_t struct_size; /* set by the caller; later versions append fields */
     const char *name;   /* copied */

@@ -1,5 +1,5 @@
-/* rollout/asker_parts.h - what asker.c (threads, calls) and box.c (lanes) share. Guarded by
- * the asker's lock. */
+/* rollout/asker_parts.h - what asker.c (threads, calls) and box.c (lanes) share. Guarded
+ * by the asker's lock. */
 #ifndef SR1__ROLLOUT_ASKER_PARTS_H
 #define SR1__ROLLOUT_ASKER_PARTS_H
 
@@ -9,7 +9,12 @@
 
 #include <pthread.h>
 
-enum sr1__ask_state { SR1__ASK_NOTHING, SR1__ASK_QUEUED, SR1__ASK_RUNNING, SR1__ASK_ANSWERED };
+enum sr1__ask_state {
+    SR1__ASK_NOTHING,
+    SR1__ASK_QUEUED,
+    SR1__ASK_RUNNING,
+    SR1__ASK_ANSWERED
+};
 
 /* The action of one row of a box. */
 struct sr1__ask {

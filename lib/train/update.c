@@ -110,8 +110,8 @@ static sr1_status score_reference(struct update *u, size_t k, int32_t worker)
     s = sr1__scope_open(u->tr->model->device, "reference, micro-batch %zu", k);
     sr1__scope_no_grad(s);
     if (u->references[k])
-        t_to_host_f32(s, sr1__score(s, u->tr->references[worker], &mb, &o), u->references[k],
-                      mb.n_targets);
+        t_to_host_f32(s, sr1__score(s, u->tr->references[worker], &mb, &o),
+                      u->references[k], mb.n_targets);
     else
         sr1__scope_check(s, sr1__fail_nomem("reference log-probs"));
     st = sr1__scope_close(s);

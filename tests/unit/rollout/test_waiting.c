@@ -1,5 +1,5 @@
-/* Environments that let one wait: only the rows that asked wait, a call that hangs is given
- * up, and nothing is lost or leaked on the way. */
+/* Environments that let one wait: only the rows that asked wait, a call that hangs is
+ * given up, and nothing is lost or leaked on the way. */
 #include "support/tiny.h"
 
 #include "rollout/asker.h"
