@@ -86,16 +86,6 @@ static sr1_search *gated_engine(struct gate *g, int32_t flags)
 
 #define SLOW (SR1_SEARCH_WAITS | SR1_SEARCH_CONCURRENT)
 
-static sr1_rollout *open_rollout(sr1_config *c, sr1_search *e)
-{
-    sr1_rollout *r = NULL;
-
-    OK(sr1_rollout_new(&r, c, NULL, NULL, e));
-    sr1_config_free(c);
-    sr1_search_free(e);
-    return r;
-}
-
 enum { N = 8 };
 
 /* Opens the gate when all trajectories but one are done. */
@@ -132,7 +122,7 @@ static void a_slow_search_delays_its_own_row_only(void **state)
         sr1_rollout *r;
 
         gate_init(&g);
-        r = open_rollout(tiny_config("searcher", lanes[w], "search_in_flight=16", NULL),
+        r = tiny_rollout(tiny_config("searcher", lanes[w], "search_in_flight=16", NULL),
                          gated_engine(&g, SLOW));
         /* would hang here if the others waited for the slow one */
         OK(sr1_rollout_generate(r, &q, 1, &o, slow));
@@ -143,7 +133,7 @@ static void a_slow_search_delays_its_own_row_only(void **state)
         assert_true(g.destroyed);
 
         o.progress = NULL;
-        r = open_rollout(tiny_config("searcher", lanes[w], NULL), tiny_engine());
+        r = tiny_rollout(tiny_config("searcher", lanes[w], NULL), tiny_engine());
         OK(sr1_rollout_generate(r, &q, 1, &o, quick));
         sr1_rollout_free(r);
         for (size_t i = 0; i < N; i++) {
@@ -173,7 +163,7 @@ static void a_search_that_hangs_is_given_up(void **state)
         int lost = 0;
 
         gate_init(&g);
-        r = open_rollout(tiny_config("searcher", "search_deadline=0.2", NULL),
+        r = tiny_rollout(tiny_config("searcher", "search_deadline=0.2", NULL),
                          gated_engine(&g, flags[f]));
         OK(sr1_rollout_generate(r, &q, 1, &o, t));
         sr1__rollout_stats(r, &stats);
@@ -213,7 +203,7 @@ static void a_rollout_that_only_waits_can_be_stopped(void **state)
 
     (void)state;
     gate_init(&g);
-    r = open_rollout(tiny_config("searcher", "search_deadline=0", NULL),
+    r = tiny_rollout(tiny_config("searcher", "search_deadline=0", NULL),
                      gated_engine(&g, SLOW));
     assert_int_equal(sr1_rollout_generate(r, &q, 1, &o, &t), SR1_E_CANCELLED);
     assert_null(t);
