@@ -42,6 +42,8 @@ ROWS = [
     step("process start to first step done: s", "first", "at_s", SMALLER, 0.4),
     ("process start to first sampled token: s", {"event": "first token", "part": "start"},
      None, "at_s", LIMIT, 0.8),
+    ("rollout, 1 search of 64 takes 1 s, the others done: s",
+     {"what": "waiting", "waits": 1}, None, "others_s", LIMIT, 0.5),
     *[apart("fp32", t, p, "diff_max", 1e-4) for t, p in SAMPLINGS],
     *[apart("fp32", t, p, "diff_mean", 1e-6) for t, p in SAMPLINGS],
     *[apart("bf16", t, p, "diff_mean", 0.02) for t, p in SAMPLINGS],
