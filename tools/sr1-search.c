@@ -1,4 +1,4 @@
-/* sr1-search - index a corpus for BM25 and ask it, from the command line. */
+/* sr1-search - index a corpus for BM25 and ask it, or a service. */
 #include <searchr1/search.h>
 
 #include "common/args.h"
@@ -15,6 +15,10 @@ static const char help[] =
     "  sr1-search index CORPUS.jsonl INDEX      make an index of a corpus\n"
     "  sr1-search query INDEX TEXT...           search it; the words of TEXT are one "
     "query\n"
+    "  sr1-search query --remote URL TEXT...    ask a retrieval server (POST /retrieve)\n"
+    "  sr1-search query --web PROVIDER TEXT...  ask a web search service: serper, "
+    "serpapi,\n"
+    "                                           brave, google, searxng, tavily\n"
     "\n"
     "The corpus has one JSON object a line: {\"id\": \"1\", \"contents\": "
     "\"Title\\nText...\"}.\n"
@@ -27,6 +31,11 @@ static const char help[] =
     "  sr1-search index c.jsonl c.idx\n"
     "  sr1-search query c.idx where is the eiffel tower\n"
     "\n"
+    "A web search service needs a key in the environment: SERPER_API_KEY, "
+    "SERPAPI_API_KEY,\n"
+    "BRAVE_API_KEY, GOOGLE_API_KEY (and --google-cx), TAVILY_API_KEY; searxng needs "
+    "--web-url.\n"
+    "\n"
     "Exit codes: 0 done (also when nothing is found), 1 failed, 2 wrong usage.\n";
 
 struct request {
@@ -34,8 +43,15 @@ struct request {
     const char *analyzer;
     double k1;
     double b;
+    const char *remote;
+    const char *web;
+    const char *web_url;
+    const char *google_cx;
+    const char *key_env;
+    double timeout;
     int json;
     int quiet;
+    int http_given; /* any of the six above */
     int top_k_given;
     int analyzer_given;
     int k1_given;
@@ -97,8 +113,9 @@ static int run_index(const struct args *a, const struct request *r,
     if (n != 2)
         return args_wrong(a, "index needs a corpus and an index file: "
                              "sr1-search index CORPUS.jsonl INDEX");
-    if (r->top_k_given || r->k1_given || r->b_given || r->json_given)
-        return args_wrong(a, "--top-k, --k1, --b and --json belong to 'query'");
+    if (r->top_k_given || r->k1_given || r->b_given || r->json_given || r->http_given)
+        return args_wrong(a, "options other than --analyzer and --quiet belong to "
+                             "'query'");
     sr1_bm25_build_options_init(&o);
     o.analyzer = r->analyzer;
     progress_begin(&p, "indexing", "MB", 1e-6);
@@ -220,8 +237,10 @@ static int ask(sr1_search *engine, const struct request *r, const char *text)
     if (status != SR1_OK)
         return failed(status);
     if (sr1_search_results_hit_count(found, 0) == 0) {
+        int32_t how = sr1_search_results_status(found, 0);
+
         fprintf(stderr, "%s\n", sr1_search_results_message(found, 0));
-        code = TOOL_OK;
+        code = how == SR1_SEARCH_EMPTY ? TOOL_OK : TOOL_FAILED;
     } else {
         code = r->json ? print_json(found) : print_table(found);
     }
@@ -233,29 +252,56 @@ static int ask(sr1_search *engine, const struct request *r, const char *text)
     return code;
 }
 
+static sr1_status open_engine(sr1_search **engine, const struct request *r,
+                              const char *index)
+{
+    sr1_search_http_options h;
+    sr1_bm25_options o;
+
+    sr1_search_http_options_init(&h);
+    h.struct_size = sizeof(h);
+    h.timeout_s = r->timeout;
+    h.key_env = r->key_env;
+    h.url = r->web_url;
+    h.engine_id = r->google_cx;
+    h.probe = 0; /* the query itself tells */
+    if (r->remote != NULL)
+        return sr1_search_open_remote(engine, r->remote, &h);
+    if (r->web != NULL)
+        return sr1_search_open_web(engine, r->web, &h);
+    sr1_bm25_options_init(&o);
+    o.k1 = r->k1;
+    o.b = r->b;
+    return sr1_search_open_bm25(engine, index, &o);
+}
+
 static int run_query(const struct args *a, const struct request *r,
                      const char *const *rest, size_t n)
 {
     sr1_search *engine = NULL;
-    sr1_bm25_options o;
+    size_t first = r->remote == NULL && r->web == NULL; /* word of the query */
     sr1_status status;
     char *text;
     int code;
 
-    if (n < 2)
-        return args_wrong(
-            a, "query needs an index and words: sr1-search query INDEX TEXT...");
+    if (r->remote != NULL && r->web != NULL)
+        return args_wrong(a, "--remote and --web: give one of them");
+    if (n < first + 1)
+        return args_wrong(a, "query needs %s: sr1-search query %s TEXT...",
+                          first ? "an index and words" : "words",
+                          first             ? "INDEX"
+                          : r->remote != NULL ? "--remote URL"
+                                              : "--web PROVIDER");
     if (r->analyzer_given || r->quiet_given)
         return args_wrong(a,
                           "--analyzer and --quiet belong to 'index'; an index keeps the "
                           "analyzer it was made with");
-    sr1_bm25_options_init(&o);
-    o.k1 = r->k1;
-    o.b = r->b;
-    status = sr1_search_open_bm25(&engine, rest[0], &o);
+    status = open_engine(&engine, r, rest[0]);
     if (status != SR1_OK)
-        return failed(status);
-    text = join(rest + 1, n - 1);
+        return status == SR1_E_CONFIG || status == SR1_E_NOT_FOUND
+                   ? tool_failed("sr1-search", status)
+                   : failed(status);
+    text = join(rest + first, n - first);
     if (text == NULL) {
         fprintf(stderr, "sr1-search: out of memory\n");
         code = TOOL_FAILED;
@@ -288,7 +334,8 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-    struct request r = {.top_k = 3, .analyzer = "english", .k1 = 0.9, .b = 0.4};
+    struct request r = {
+        .top_k = 3, .analyzer = "english", .k1 = 0.9, .b = 0.4, .timeout = 30};
     const struct args_option options[] = {
         {"--top-k", ARGS_INT, &r.top_k, "N", "query: hits to show (3)", 1,
          SR1_SEARCH_TOP_K_MAX, &r.top_k_given},
@@ -297,6 +344,18 @@ int main(int argc, char **argv)
         {"--k1", ARGS_REAL, &r.k1, "X", "query: BM25's k1 (0.9)", 0, 1000, &r.k1_given},
         {"--b", ARGS_REAL, &r.b, "X", "query: BM25's b, from 0 to 1 (0.4)", 0, 1,
          &r.b_given},
+        {"--remote", ARGS_STRING, &r.remote, "URL",
+         "query: ask the retrieval server there", 0, 0, &r.http_given},
+        {"--web", ARGS_STRING, &r.web, "PROVIDER", "query: ask this web search service",
+         0, 0, &r.http_given},
+        {"--web-url", ARGS_STRING, &r.web_url, "URL",
+         "query: address to ask in place of the provider's own", 0, 0, &r.http_given},
+        {"--google-cx", ARGS_STRING, &r.google_cx, "ID",
+         "query: Google's search engine id", 0, 0, &r.http_given},
+        {"--key-env", ARGS_STRING, &r.key_env, "NAME",
+         "query: environment variable that holds the key", 0, 0, &r.http_given},
+        {"--timeout", ARGS_REAL, &r.timeout, "S",
+         "query: seconds one attempt may take (30)", 0.001, 86400, &r.http_given},
         {"--analyzer", ARGS_STRING, &r.analyzer, "NAME",
          "index: english (stems, stop words; default) or plain", 0, 0, &r.analyzer_given},
         {"--quiet", ARGS_FLAG, &r.quiet, NULL, "index: print errors only", 0, 0,

@@ -68,8 +68,9 @@ SR1_API sr1_status sr1_env_sink_text(sr1_env_sink *sink, size_t i, const char *t
  * Since 0.1. */
 SR1_API sr1_status sr1_env_sink_hit(sr1_env_sink *sink, size_t i, const char *id);
 
-/* Record how action i went, one of SR1_SEARCH_*; its block is inserted in any case.
- * Since 0.1. */
+/* Record how action i went, one of SR1_SEARCH_*. After TIMEOUT and ERROR the trajectory
+ * ends there, to be left out (SR1_STOP_SEARCH_FAILED), unless the key search_failure is
+ * "continue": then its block is inserted as ever. Since 0.1. */
 SR1_API sr1_status sr1_env_sink_status(sr1_env_sink *sink, size_t i, int32_t status);
 
 /* Record that action i ends its trajectory. Since 0.1. */
@@ -88,7 +89,7 @@ typedef struct sr1_env_options {
  *   numbered  the same with "Doc i: contents"
  *   plain     <information> contents contents ... </information>, nothing around it
  * The body of a query that found nothing is the engine's message ("No information found
- * ..."), that of one that failed is empty. */
+ * ..."), that of one that failed (key search_failure: continue) is empty. */
 
 /* Open a built-in environment: "search" (each action is a query; all of a turn are one
  * batch to the engine, which is retained) or "none" (no action is ever carried out;

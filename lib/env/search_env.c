@@ -1,7 +1,8 @@
 /* env/search_env.c - the environment that answers actions by searching.
  *
  * All actions of a turn are one batch to the engine. A search that fails is no failure
- * here: its block stays empty and training goes on without it. */
+ * here: its action gets that status and an empty text, and the rollout decides whether
+ * its row goes on. */
 #include "env/search_env.h"
 
 #include "base/error.h"
@@ -86,7 +87,7 @@ static sr1_status put_answer(const struct search_env *e, const sr1_search_result
         return put_hits(e, found, i, sink);
     if (how == SR1_SEARCH_EMPTY)
         return sr1_env_sink_text(sink, i, message, strlen(message));
-    sr1__log(SR1_LOG_WARN, "a search failed and was left empty: %.200s", message);
+    sr1__log(SR1_LOG_WARN, "a search failed: %.200s", message);
     return SR1_OK;
 }
 
@@ -104,7 +105,7 @@ static sr1_status give_up(sr1_status status, size_t n, sr1_env_sink *sink)
 
     if (is_fatal(status))
         return status;
-    sr1__log(SR1_LOG_WARN, "%zu searches failed and were left empty: %.200s", n,
+    sr1__log(SR1_LOG_WARN, "%zu searches failed: %.200s", n,
              sr1_last_error());
     for (i = 0; i < n; i++)
         SR1__TRY(sr1_env_sink_status(

@@ -214,7 +214,7 @@ static sr1_status start(struct sr1__asker *a, struct sr1__ask_worker *w)
     w->asker = a;
     if (pthread_create(&w->thread, NULL, thread_main, w) != 0)
         return sr1__fail(SR1_E_LIMIT, "the system refused a thread for searches; lower "
-                                      "search_in_flight");
+                                      "search_concurrency");
     w->live = 1;
     a->n_live++;
     a->n_idle++;

@@ -28,6 +28,7 @@ struct sr1__limits {
     int64_t max_observation;
     int64_t max_context;      /* tokens of a whole sequence */
     int32_t max_turns;        /* searches */
+    int32_t go_on;            /* without the answer of a search that failed */
     int32_t max_rows;         /* decoded at once, over all lanes */
 };
 

@@ -56,7 +56,7 @@ static void measure(int32_t rows, int32_t flags)
 
     snprintf(max_rows, sizeof max_rows, "max_rows=%d", (int)rows);
     OK(sr1_search_new(&engine, &ops, &calls));
-    r = tiny_rollout(tiny_config("searcher", "search_in_flight=64", max_rows, NULL),
+    r = tiny_rollout(tiny_config("searcher", "search_concurrency=64", max_rows, NULL),
                      engine);
     began = now();
     OK(sr1_rollout_generate(r, &q, 1, &o, t));

@@ -19,7 +19,21 @@ from .errors import Error
 from .model import Model
 from .reward import RewardSet, Scales
 from .rollout import Evaluation, Query, Rollout, Scores
-from .search import Bm25, Hit, Mock, PythonSearch, Result, Search, build_bm25, open_search
+from .search import (
+    Bm25,
+    Chain,
+    DiskCache,
+    Hit,
+    Mock,
+    PythonSearch,
+    Remote,
+    Result,
+    Search,
+    Web,
+    build_bm25,
+    open_search,
+    web_providers,
+)
 from .tokenizer import Tokenizer, TokenStream
 from .trainer import StepReport, Trainer
 from .trajectory import Trajectory
@@ -30,8 +44,10 @@ __all__ = [
     "KEYS",
     "Action",
     "Bm25",
+    "Chain",
     "Config",
     "Dataset",
+    "DiskCache",
     "Environment",
     "Error",
     "Evaluation",
@@ -41,6 +57,7 @@ __all__ = [
     "Model",
     "PythonSearch",
     "Query",
+    "Remote",
     "Result",
     "RewardSet",
     "Rollout",
@@ -53,6 +70,7 @@ __all__ = [
     "Tokenizer",
     "Trainer",
     "Trajectory",
+    "Web",
     "advantage",
     "build_bm25",
     "errors",
@@ -61,5 +79,6 @@ __all__ = [
     "open_search",
     "reward",
     "version",
+    "web_providers",
     "world",
 ]

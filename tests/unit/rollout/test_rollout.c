@@ -286,8 +286,9 @@ static void a_failing_engine_is_gone_on_without(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        sr1_rollout *r = tiny_rollout(tiny_config("searcher", NULL),
-                                      failing(cases[i].fn, &cases[i].how));
+        sr1_rollout *r =
+            tiny_rollout(tiny_config("searcher", "search_failure=continue", NULL),
+                         failing(cases[i].fn, &cases[i].how));
         sr1_query q = tiny_query("?");
         sr1_rollout_options o = samples(1);
         struct sr1__rollout_stats stats;
@@ -303,6 +304,18 @@ static void a_failing_engine_is_gone_on_without(void **state)
         sr1_trajectory_free(t);
         sr1_rollout_free(r);
     }
+}
+
+static void or_ends_the_trajectory(void **state)
+{
+    int32_t how = SR1_SEARCH_TIMEOUT;
+    sr1_trajectory *t;
+
+    (void)state;
+    t = say(tiny_config("searcher", NULL), failing(each_fails, &how), "?");
+    says(t, "<search> tower</search>", "", SR1_STOP_SEARCH_FAILED);
+    assert_int_equal(sr1_trajectory_search_count(t), 1);
+    sr1_trajectory_free(t);
 }
 
 /* ---- observations ---- */
@@ -698,6 +711,7 @@ int main(void)
         cmocka_unit_test(environment_none_never_acts),
         cmocka_unit_test(blank_and_unknown_queries_say_nothing_was_found),
         cmocka_unit_test(a_failing_engine_is_gone_on_without),
+        cmocka_unit_test(or_ends_the_trajectory),
         cmocka_unit_test(long_observations_are_cut_with_their_tag_closed),
         cmocka_unit_test(the_context_is_never_exceeded),
         cmocka_unit_test(pieces_of_text_make_the_generated_text),

@@ -39,6 +39,13 @@ expect 2 'which command' --json
 expect 2 "no command 'find'" find
 expect 2 "'serve' is not in this version" serve "$dir/c.idx"
 expect 2 'needs an index and words' query "$dir/c.idx"
+expect 2 'needs words' query --web serper
+expect 2 'give one of them' query --web serper --remote http://127.0.0.1:9/retrieve x
+expect 2 'serper, serpapi' query --web altavista x
+expect 2 'not an http' query --remote ftp://127.0.0.1/x x
+expect 2 'SR1_TEST_NO_SUCH_KEY' query --web serper --key-env SR1_TEST_NO_SUCH_KEY x
+expect 2 'belong to' index "$dir/c.jsonl" "$dir/x.idx" --web serper
+expect 1 '127.0.0.1:9' query --remote http://127.0.0.1:9/retrieve tower
 expect 2 'belong to' query "$dir/c.idx" --analyzer plain rome
 expect 2 'english, plain' index "$dir/c.jsonl" "$dir/x.idx" --analyzer klingon
 expect 1 'No such file' query "$dir/missing" rome

@@ -302,6 +302,8 @@ static void every_row_has_every_metric(void **state)
                                         "env/number_of_searches",
                                         "env/number_of_failed_searches",
                                         "training/dead_groups",
+                                        "training/excluded_trajectories",
+                                        "training/excluded_groups",
                                         "training/skipped_updates",
                                         "training/rollout_probs_diff_max",
                                         "timing_s/step",
