@@ -47,6 +47,12 @@ ROWS = [
     *[apart("fp32", t, p, "diff_max", 1e-4) for t, p in SAMPLINGS],
     *[apart("fp32", t, p, "diff_mean", 1e-6) for t, p in SAMPLINGS],
     *[apart("bf16", t, p, "diff_mean", 0.02) for t, p in SAMPLINGS],
+    ("POST /retrieve, SQuAD, 64 connections; FastAPI's constant: requests/s",
+     {"what": "server", "who": "ours"}, {"what": "server", "who": "fastapi"},
+     "requests_s", FASTER, 3),
+    ("the same searches without HTTP; over HTTP: queries/s",
+     {"what": "in-process", "who": "ours"}, {"what": "server", "who": "ours"},
+     "requests_s", FASTER, 1),
 ]
 
 
@@ -66,7 +72,7 @@ def judge(kind, field, ours, peer, limit):
         return None, ours <= limit
     if kind == SMALLER:
         return ours / peer, ours / peer <= limit
-    ratio = ours / peer if field.endswith("tok_s") else peer / ours
+    ratio = ours / peer if field.endswith(("tok_s", "requests_s")) else peer / ours
     return ratio, ratio >= limit
 
 

@@ -34,6 +34,7 @@ from .search import (
     open_search,
     web_providers,
 )
+from .server import Server
 from .tokenizer import Tokenizer, TokenStream
 from .trainer import StepReport, Trainer
 from .trajectory import Trajectory
@@ -65,6 +66,7 @@ __all__ = [
     "Scales",
     "Scores",
     "Search",
+    "Server",
     "StepReport",
     "TokenStream",
     "Tokenizer",

@@ -191,6 +191,40 @@ class Bm25Info(Sized):
     ]
 
 
+class ServerOptions(Sized):
+    _fields_ = [
+        ("address", c_char_p),
+        ("token_env", c_char_p),
+        ("port", c_int32),
+        ("top_k", c_int32),
+        ("max_top_k", c_int32),
+        ("max_queries", c_int32),
+        ("threads", c_int32),
+        ("max_connections", c_int32),
+        ("idle_seconds", c_int32),
+        ("body_seconds", c_int32),
+        ("stop_seconds", c_int32),
+        ("batch_queries", c_int32),
+        ("batch_wait_us", c_int32),
+        ("max_body", c_int64),
+    ]
+
+
+class ServerStats(Sized):
+    _fields_ = [
+        ("accepted", c_int64),
+        ("answered", c_int64),
+        ("dropped", c_int64),
+        ("in_flight", c_int64),
+        ("refused", c_int64),
+        ("failed", c_int64),
+        ("batches", c_int64),
+        ("queries", c_int64),
+        ("waiting", c_int64),
+        ("connections", c_int64),
+    ]
+
+
 class TokenStep(Sized):
     _fields_ = [
         ("token_id", c_int32),

@@ -37,7 +37,11 @@ expect 2 'not a whole number' query "$dir/c.idx" --top-k=two rome
 expect 2 'needs a value' query "$dir/c.idx" rome --top-k
 expect 2 'which command' --json
 expect 2 "no command 'find'" find
-expect 2 "'serve' is not in this version" serve "$dir/c.idx"
+expect 2 'serve needs an index' serve
+expect 2 'can reach address' serve "$dir/c.idx" --host 0.0.0.0
+expect 2 "'NO_SUCH_TOKEN' is not set" serve "$dir/c.idx" --token-env NO_SUCH_TOKEN
+expect 2 "belong to 'serve'" query "$dir/c.idx" --port 80 rome
+expect 1 'not a BM25 index' serve "$dir/c.jsonl"
 expect 2 'needs an index and words' query "$dir/c.idx"
 expect 2 'needs words' query --web serper
 expect 2 'give one of them' query --web serper --remote http://127.0.0.1:9/retrieve x
