@@ -75,6 +75,6 @@ sr1_status sr1__bm25_numbers(const sr1_search *engine, const char *query, int32_
 /* sr1_search_open_bm25 over bytes that stay while the engine lives (see
  * sr1__index_open_memory). options may be NULL. */
 sr1_status sr1__search_open_bm25_memory(sr1_search **out, const void *bytes, size_t n,
-                                        int check_sums, const sr1_bm25_options *options);
+                                        const sr1_bm25_options *options);
 
 #endif

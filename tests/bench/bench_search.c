@@ -1,8 +1,8 @@
 /* BM25 over the folder that bench_passages wrote: build, sizes, queries top-3 one by one
  * on one thread. usage: bench_search FOLDER
  * Every line is a JSON object. build_s and queries_s are by processor time of the
- * process, build_wall_s by the clock; stored_ratio compares the stored documents with zstd
- * level 3 over the same rows cut into 64 KiB blocks. */
+ * process, build_wall_s by the clock; stored_ratio compares the stored documents with
+ * zstd level 3 over the same rows cut into 64 KiB blocks. */
 #include "base/clock.h"
 #include "base/file.h"
 #include "search/bm25.h"

@@ -19,7 +19,9 @@ from .errors import Error
 from .model import Model
 from .reward import RewardSet, Scales
 from .rollout import Evaluation, Query, Rollout, Scores
-from .search import Bm25, Hit, Mock, PythonSearch, Result, Search, build_bm25, open_search
+from .search import (
+    Bm25, Hit, Mock, PythonSearch, Result, Search, build_bm25, open_search, verify_bm25
+)
 from .tokenizer import Tokenizer, TokenStream
 from .trainer import StepReport, Trainer
 from .trajectory import Trajectory
@@ -60,6 +62,7 @@ __all__ = [
     "loss",
     "open_search",
     "reward",
+    "verify_bm25",
     "version",
     "world",
 ]

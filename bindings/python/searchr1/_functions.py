@@ -170,6 +170,7 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     ),
     "sr1_bm25_options_init": (None, POINTER(Bm25Options)),
     "sr1_search_open_bm25": (STATUS, POINTER(c_void_p), c_char_p, POINTER(Bm25Options)),
+    "sr1_bm25_verify": (STATUS, c_char_p),
     "sr1_bm25_info_get": (STATUS, c_void_p, POINTER(Bm25Info)),
     # trajectory.h
     "sr1_stop_reason_name": (c_char_p, c_int32),
