@@ -15,6 +15,8 @@ static const char help[] =
     "  sr1-search index CORPUS.jsonl INDEX      make an index of a corpus\n"
     "  sr1-search query INDEX TEXT...           search it; the words of TEXT are one "
     "query\n"
+    "  sr1-search verify INDEX                  read all of it and compare its "
+    "checksums\n"
     "\n"
     "The corpus has one JSON object a line: {\"id\": \"1\", \"contents\": "
     "\"Title\\nText...\"}.\n"
@@ -32,12 +34,18 @@ static const char help[] =
 struct request {
     int64_t top_k;
     const char *analyzer;
+    const char *text_format;
+    int64_t threads;
+    int64_t memory;
     double k1;
     double b;
     int json;
     int quiet;
     int top_k_given;
     int analyzer_given;
+    int text_format_given;
+    int threads_given;
+    int memory_given;
     int k1_given;
     int b_given;
     int json_given;
@@ -100,13 +108,47 @@ static int run_index(const struct args *a, const struct request *r,
     if (r->top_k_given || r->k1_given || r->b_given || r->json_given)
         return args_wrong(a, "--top-k, --k1, --b and --json belong to 'query'");
     sr1_bm25_build_options_init(&o);
+    o.struct_size = sizeof(o);
     o.analyzer = r->analyzer;
+    o.memory_bytes = (uint64_t)r->memory << 20;
+    o.text_format = r->text_format;
+    o.threads = (int32_t)r->threads;
     progress_begin(&p, "indexing", "MB", 1e-6);
     status = sr1_bm25_build(rest[0], rest[1], &o, r->quiet ? NULL : show_progress, &p);
     progress_clear(&p);
     if (status != SR1_OK)
         return failed(status);
     return describe(rest[1], r->quiet ? NULL : &p);
+}
+
+static const char of_index[] =
+    "--analyzer, --text-format, --threads, --memory and --quiet belong to 'index'; an "
+    "index keeps the analyzer it was made with";
+
+static int index_options_given(const struct request *r)
+{
+    return r->analyzer_given || r->text_format_given || r->threads_given ||
+           r->memory_given || r->quiet_given;
+}
+
+/* ---- verify ---- */
+
+static int run_verify(const struct args *a, const struct request *r,
+                      const char *const *rest, size_t n)
+{
+    sr1_status status;
+
+    if (n != 1)
+        return args_wrong(a, "verify needs an index: sr1-search verify INDEX");
+    if (index_options_given(r))
+        return args_wrong(a, "%s", of_index);
+    if (r->top_k_given || r->k1_given || r->b_given || r->json_given)
+        return args_wrong(a, "--top-k, --k1, --b and --json belong to 'query'");
+    status = sr1_bm25_verify(rest[0]);
+    if (status != SR1_OK)
+        return failed(status);
+    printf("%s: whole\n", rest[0]);
+    return TOOL_OK;
 }
 
 /* ---- query ---- */
@@ -245,10 +287,8 @@ static int run_query(const struct args *a, const struct request *r,
     if (n < 2)
         return args_wrong(
             a, "query needs an index and words: sr1-search query INDEX TEXT...");
-    if (r->analyzer_given || r->quiet_given)
-        return args_wrong(a,
-                          "--analyzer and --quiet belong to 'index'; an index keeps the "
-                          "analyzer it was made with");
+    if (index_options_given(r))
+        return args_wrong(a, "%s", of_index);
     sr1_bm25_options_init(&o);
     o.k1 = r->k1;
     o.b = r->b;
@@ -273,7 +313,8 @@ static int run_serve(const struct args *a, const struct request *r,
     (void)r;
     (void)rest;
     (void)n;
-    return args_wrong(a, "'serve' is not in this version; 'index' and 'query' are");
+    return args_wrong(
+        a, "'serve' is not in this version; 'index', 'query' and 'verify' are");
 }
 
 static const struct {
@@ -283,12 +324,18 @@ static const struct {
 } commands[] = {
     {"index", run_index},
     {"query", run_query},
+    {"verify", run_verify},
     {"serve", run_serve},
 };
 
 int main(int argc, char **argv)
 {
-    struct request r = {.top_k = 3, .analyzer = "english", .k1 = 0.9, .b = 0.4};
+    struct request r = {.top_k = 3,
+                        .analyzer = "english",
+                        .text_format = "plain",
+                        .memory = 512,
+                        .k1 = 0.9,
+                        .b = 0.4};
     const struct args_option options[] = {
         {"--top-k", ARGS_INT, &r.top_k, "N", "query: hits to show (3)", 1,
          SR1_SEARCH_TOP_K_MAX, &r.top_k_given},
@@ -298,7 +345,15 @@ int main(int argc, char **argv)
         {"--b", ARGS_REAL, &r.b, "X", "query: BM25's b, from 0 to 1 (0.4)", 0, 1,
          &r.b_given},
         {"--analyzer", ARGS_STRING, &r.analyzer, "NAME",
-         "index: english (stems, stop words; default) or plain", 0, 0, &r.analyzer_given},
+         "index: english (stems, stop words; default), plain or cjk", 0, 0,
+         &r.analyzer_given},
+        {"--text-format", ARGS_STRING, &r.text_format, "NAME",
+         "index: contents are plain (default), html, markdown, or auto", 0, 0,
+         &r.text_format_given},
+        {"--threads", ARGS_INT, &r.threads, "N", "index: threads (0: one a processor)", 0,
+         1024, &r.threads_given},
+        {"--memory", ARGS_INT, &r.memory, "MIB",
+         "index: for postings, before they go to disk (512)", 1, 3072, &r.memory_given},
         {"--quiet", ARGS_FLAG, &r.quiet, NULL, "index: print errors only", 0, 0,
          &r.quiet_given},
     };
@@ -312,14 +367,14 @@ int main(int argc, char **argv)
         return TOOL_FAILED;
     code = args_read(&a, argc, argv, rest, (size_t)argc, &n);
     if (code < 0 && n == 0)
-        code = args_wrong(&a, "which command: index or query?");
+        code = args_wrong(&a, "which command: index, query or verify?");
     for (size_t i = 0; code < 0 && i < sizeof(commands) / sizeof(commands[0]); i++) {
         if (strcmp(rest[0], commands[i].name) == 0)
             code = commands[i].run(&a, &r, rest + 1, n - 1);
     }
     if (code < 0)
-        code = args_wrong(&a, "there is no command '%s'; there are index and query",
-                          rest[0]);
+        code = args_wrong(
+            &a, "there is no command '%s'; there are index, query and verify", rest[0]);
     free((void *)rest);
     return code;
 }

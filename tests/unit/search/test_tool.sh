@@ -28,6 +28,16 @@ expect 0 '2 documents' index "$dir/c.jsonl" "$dir/c.idx"
 expect 0 'The Eiffel Tower is in Paris.' query "$dir/c.idx" eiffel towers
 expect 0 '1   Paris' query "$dir/c.idx" eiffel towers
 expect 0 '"id": "2", "contents": "Rome\u000aThe' query "$dir/c.idx" --json colosseum
+expect 0 'c.idx: whole' verify "$dir/c.idx"
+expect 0 '2 documents' index "$dir/c.jsonl" "$dir/t.idx" --threads 2 --memory 1
+cmp "$dir/c.idx" "$dir/t.idx" || failures=$((failures + 1))
+head -c 30 "$dir/c.idx" >"$dir/d.idx"
+printf 'x' >>"$dir/d.idx"
+tail -c +32 "$dir/c.idx" >>"$dir/d.idx"
+expect 1 'checksum of its documents' verify "$dir/d.idx"
+expect 2 'verify needs an index' verify
+expect 2 'belong to' verify "$dir/c.idx" --threads 2
+expect 2 'plain, html, markdown, auto' index "$dir/c.jsonl" "$dir/x.idx" --text-format pdf
 expect 0 'No information found for: zebra' query "$dir/c.idx" zebra
 expect 0 'No information found' query "$dir/c.idx" -- --json
 expect 0 '0.4514' query "$dir/c.idx" --k1=1.2 --b 0.75 rome
