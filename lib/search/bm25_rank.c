@@ -3,9 +3,10 @@
  *
  * For each window every term has an upper bound of what it can add. Terms are ordered by
  * it; the longest run of low ones whose bounds together cannot lift a document above the
- * worst of the top_k found so far (the threshold) is not read at all, except to complete
- * the score of a document that another term proposes and that may still make it. Where no
- * term needs reading, as many documents are passed over as the bounds hold for, and so is
+ * worst of the top_k found so far (the threshold) is not read, except to complete the
+ * scores of documents that the other terms propose: from the highest bound down, and
+ * after each term the documents that can no longer make it are dropped. Where no term
+ * needs reading, as many documents are passed over as the bounds hold for, and so is
  * a block of 128 postings whose own bound is too low. The threshold does not begin at
  * nothing: what the top_k best postings of one block score alone is a lower bound of it.
  * Documents come in rising order and a later one must beat the threshold: of equal scores
@@ -23,9 +24,13 @@
 #include <string.h>
 
 #define WINDOW 4096
-#define DENSE_TERMS 8  /* terms that memory is kept for from the start */
-#define DENSE_BLOCKS 4 /* with more blocks to a window, bounds are of groups of blocks   \
-                        */
+#define DENSE_TERMS 8 /* terms that memory is kept for from the start */
+#define SEEK_COST 24  /* seeking one document, in postings that could be read meanwhile  \
+                       */
+#define FEW 16        /* candidates that are sorted by insertion */
+#define DENSE_BLOCKS                                                                     \
+    4 /* with more blocks to a window, bounds are of groups of blocks                    \
+       */
 
 struct term {
     struct sr1__postings p;
@@ -35,6 +40,7 @@ struct term {
     int64_t bound; /* of documents before `until` */
     uint32_t until;
     int64_t list_bound;
+    uint32_t per_window;  /* postings in a window, on average */
     uint32_t bound_block; /* block that block_bound is of; UINT32_MAX: none */
     int64_t block_bound;
 };
@@ -52,8 +58,10 @@ struct sr1__bm25_ranker {
 
     struct sr1__best best;
 
-    int64_t scores[WINDOW];
-    uint64_t touched[WINDOW / 64];
+    int64_t scores[WINDOW];      /* 0: not a candidate */
+    uint16_t candidates[WINDOW]; /* [n_candidates], counted in the window */
+    uint32_t n_candidates;
+    uint64_t marks[WINDOW / 64]; /* all 0 between uses */
     uint64_t scored;
 };
 
@@ -85,14 +93,16 @@ static int64_t impact_bound(const struct sr1__bm25_norm *norm, double weight,
 {
     float best = norm->saturation[0][impacts->length1];
     float two = norm->saturation[1][impacts->length2];
-    int64_t s = 0;
+    int64_t three = 0;
+    int64_t s;
 
     if (impacts->tf3 == 255)
-        return (int64_t)weight;
+        return (int64_t)weight + 1;
     best = two > best ? two : best;
     if (impacts->tf3 > 0)
-        s = sr1__bm25_score(norm, weight, impacts->tf3, impacts->length3);
-    return s > (int64_t)(weight * (double)best) ? s : (int64_t)(weight * (double)best);
+        three = sr1__bm25_score(norm, weight, impacts->tf3, impacts->length3);
+    s = (int64_t)(weight * (double)best) + 1;
+    return s > three ? s : three;
 }
 
 /* ---- one term ---- */
@@ -138,6 +148,7 @@ static sr1_status term_open(struct sr1__bm25_ranker *r, struct term *t,
     t->bound = 0;
     t->until = 0;
     t->bound_block = UINT32_MAX;
+    t->per_window = (uint32_t)((uint64_t)q->term.df * WINDOW / r->documents);
     t->by_group = t->p.groups != NULL && (uint64_t)t->p.n_blocks * WINDOW >
                                              (uint64_t)DENSE_BLOCKS * r->documents;
     if (!sr1__postings_impacts(&t->p, &impacts))
@@ -183,24 +194,15 @@ static void seek_block(struct term *t, uint32_t doc)
         t->pos = 0;
 }
 
-/* The first position from t->pos on whose document is >= doc. */
+/* The first position in the decoded block whose document is >= doc: halving without a
+ * branch that could be guessed wrong. Behind the last document there is UINT32_MAX. */
 static uint32_t find_doc(const struct term *t, uint32_t doc)
 {
-    const uint32_t *docs = t->p.docs;
-    uint32_t low = t->pos;
-    uint32_t step = 1;
+    const uint32_t *from = t->p.docs;
 
-    if (low == t->p.count || docs[low] >= doc)
-        return low;
-    while (low + step < t->p.count && docs[low + step] < doc) {
-        low += step;
-        step *= 2;
-    }
-    for (step /= 2; step > 0; step /= 2) { /* docs[low] < doc */
-        if (low + step < t->p.count && docs[low + step] < doc)
-            low += step;
-    }
-    return low + 1;
+    for (uint32_t half = SR1__INDEX_BLOCK / 2; half > 0; half /= 2)
+        from += from[half - 1] < doc ? half : 0;
+    return (uint32_t)(from - t->p.docs) + (*from < doc);
 }
 
 /* The first document the term may have from `base` on; UINT32_MAX at its end. */
@@ -306,16 +308,27 @@ static uint32_t order_terms(struct sr1__bm25_ranker *r, uint32_t base, uint32_t 
     return until;
 }
 
+/* The decoded block's postings in [base, end): from t->pos to the result. */
+static uint32_t window_part(struct term *t, uint32_t base, uint32_t end)
+{
+    t->pos = find_doc(t, base);
+    return t->p.docs[t->p.count - 1] < end ? t->p.count : find_doc(t, end);
+}
+
 /* Add postings [pos, stop) of the decoded block to the window's scores. */
 static void add_postings(struct sr1__bm25_ranker *r, const struct term *t, uint32_t stop,
                          uint32_t base)
 {
+    uint32_t n = r->n_candidates;
+
     for (uint32_t i = t->pos; i < stop; i++) {
         uint32_t at = t->p.docs[i] - base;
 
+        r->candidates[n] = (uint16_t)at;
+        n += r->scores[at] == 0;
         r->scores[at] += posting_score(r, t, i);
-        r->touched[at / 64] |= (uint64_t)1 << at % 64;
     }
+    r->n_candidates = n;
     r->scored += stop - t->pos;
 }
 
@@ -334,14 +347,7 @@ static sr1_status add_term(struct sr1__bm25_ranker *r, struct term *t, uint32_t 
 
             SR1__TRY(need_docs(t));
             SR1__TRY(sr1__postings_decode_tfs(&t->p));
-            t->pos = find_doc(t, base);
-            stop = t->p.count;
-            if (t->p.docs[stop - 1] >= end) {
-                uint32_t from = t->pos;
-
-                stop = find_doc(t, end);
-                t->pos = from;
-            }
+            stop = window_part(t, base, end);
             add_postings(r, t, stop, base);
             t->pos = stop;
         }
@@ -352,48 +358,129 @@ static sr1_status add_term(struct sr1__bm25_ranker *r, struct term *t, uint32_t 
     return SR1_OK;
 }
 
-/* Add what the terms that were not read give `doc`, as long as it may make it. */
-static sr1_status complete(struct sr1__bm25_ranker *r, size_t first_read, uint32_t doc,
-                           int64_t *score)
+/* Drop the candidates that cannot make it with `rest` more. */
+static void keep_candidates(struct sr1__bm25_ranker *r, int64_t rest)
 {
-    for (size_t i = first_read; i-- > 0;) {
-        struct term *t = r->terms[i];
-        int64_t rest = i > 0 ? r->sums[i - 1] : 0;
+    uint32_t n = 0;
 
-        if (t->bound == 0 || *score + r->sums[i] <= r->best.threshold)
-            return SR1_OK;
-        seek_block(t, doc);
-        if (t->p.block == t->p.n_blocks ||
-            *score + rest + block_bound(r, t, t->p.block) <= r->best.threshold)
-            continue;
+    for (uint32_t i = 0; i < r->n_candidates; i++) {
+        uint16_t at = r->candidates[i];
+        int64_t score = r->scores[at];
+        int64_t keep = score + rest > r->best.threshold;
+
+        r->candidates[n] = at;
+        r->scores[at] = score & -keep;
+        n += (uint32_t)keep;
+    }
+    r->n_candidates = n;
+}
+
+static void sort_candidates(struct sr1__bm25_ranker *r)
+{
+    uint16_t *c = r->candidates;
+    uint32_t n = 0;
+
+    if (r->n_candidates <= FEW) {
+        for (uint32_t i = 1; i < r->n_candidates; i++) {
+            uint16_t moving = c[i];
+            uint32_t at = i;
+
+            for (; at > 0 && c[at - 1] > moving; at--)
+                c[at] = c[at - 1];
+            c[at] = moving;
+        }
+        return;
+    }
+    for (uint32_t i = 0; i < r->n_candidates; i++)
+        r->marks[c[i] / 64] |= (uint64_t)1 << c[i] % 64;
+    for (uint32_t word = 0; word < WINDOW / 64; word++) {
+        for (; r->marks[word] != 0; r->marks[word] &= r->marks[word] - 1)
+            c[n++] = (uint16_t)(word * 64 + (uint32_t)__builtin_ctzll(r->marks[word]));
+    }
+}
+
+/* Complete the candidates by reading the term's postings in [base, end). */
+static sr1_status complete_by_reading(struct sr1__bm25_ranker *r, struct term *t,
+                                      uint32_t base, uint32_t end)
+{
+    seek_block(t, base);
+    while (t->p.block < t->p.n_blocks) {
+        uint32_t stop;
+
         SR1__TRY(need_docs(t));
-        t->pos = find_doc(t, doc);
-        if (t->pos < t->p.count && t->p.docs[t->pos] == doc) {
+        stop = window_part(t, base, end);
+        for (uint32_t i = t->pos; i < stop; i++) {
+            uint32_t at = t->p.docs[i] - base;
+
+            if (r->scores[at] == 0)
+                continue;
             SR1__TRY(sr1__postings_decode_tfs(&t->p));
-            *score += posting_score(r, t, t->pos);
+            r->scores[at] += posting_score(r, t, i);
+            r->scored++;
+        }
+        t->pos = stop;
+        if (block_last(t, t->p.block) >= end - 1)
+            break;
+        next_block(t);
+    }
+    return SR1_OK;
+}
+
+/* Complete the candidates, sorted, one by one. rest: what the terms below may add. */
+static sr1_status complete_by_seeking(struct sr1__bm25_ranker *r, struct term *t,
+                                      int64_t rest, uint32_t base)
+{
+    for (uint32_t i = 0; i < r->n_candidates; i++) {
+        uint32_t at = r->candidates[i];
+
+        seek_block(t, base + at);
+        if (t->p.block == t->p.n_blocks)
+            break;
+        if (r->scores[at] + rest + block_bound(r, t, t->p.block) <= r->best.threshold)
+            continue; /* it will be dropped without */
+        SR1__TRY(need_docs(t));
+        t->pos = find_doc(t, base + at);
+        if (t->pos < t->p.count && t->p.docs[t->pos] == base + at) {
+            SR1__TRY(sr1__postings_decode_tfs(&t->p));
+            r->scores[at] += posting_score(r, t, t->pos);
             r->scored++;
         }
     }
     return SR1_OK;
 }
 
-static sr1_status collect(struct sr1__bm25_ranker *r, size_t first_read, uint32_t base)
+/* Complete the candidates with the terms that were not read, and offer what is left. */
+static sr1_status collect(struct sr1__bm25_ranker *r, size_t first_read, uint32_t base,
+                          uint32_t end)
 {
-    int64_t rest = first_read > 0 ? r->sums[first_read - 1] : 0;
+    int sorted = 0;
 
-    for (uint32_t word = 0; word < WINDOW / 64; word++) {
-        while (r->touched[word] != 0) {
-            uint32_t at = word * 64 + (uint32_t)__builtin_ctzll(r->touched[word]);
-            int64_t score = r->scores[at];
+    for (size_t i = first_read; i-- > 0 && r->n_candidates > 0;) {
+        struct term *t = r->terms[i];
+        int64_t rest = i > 0 ? r->sums[i - 1] : 0;
 
-            r->touched[word] &= r->touched[word] - 1;
-            r->scores[at] = 0;
-            if (score + rest <= r->best.threshold)
-                continue;
-            SR1__TRY(complete(r, first_read, base + at, &score));
-            sr1__best_offer(&r->best, base + at, score);
+        keep_candidates(r, r->sums[i]);
+        if (t->bound == 0)
+            break;
+        if (t->per_window < r->n_candidates * SEEK_COST) {
+            SR1__TRY(complete_by_reading(r, t, base, end));
+            continue;
         }
+        if (!sorted)
+            sort_candidates(r);
+        sorted = 1;
+        SR1__TRY(complete_by_seeking(r, t, rest, base));
     }
+    keep_candidates(r, 0);
+    if (!sorted)
+        sort_candidates(r);
+    for (uint32_t i = 0; i < r->n_candidates; i++) {
+        uint32_t at = r->candidates[i];
+
+        sr1__best_offer(&r->best, base + at, r->scores[at]);
+        r->scores[at] = 0;
+    }
+    r->n_candidates = 0;
     return SR1_OK;
 }
 
@@ -415,7 +502,7 @@ static sr1_status rank_window(struct sr1__bm25_ranker *r, uint32_t base, uint32_
         if (r->terms[i]->bound > 0)
             SR1__TRY(add_term(r, r->terms[i], base, end));
     }
-    return collect(r, first_read, base);
+    return collect(r, first_read, base, end);
 }
 
 /* ---- the whole ---- */
@@ -481,7 +568,7 @@ void sr1__bm25_ranker_free(struct sr1__bm25_ranker *r)
 static void clear_window(struct sr1__bm25_ranker *r)
 {
     memset(r->scores, 0, sizeof(r->scores));
-    memset(r->touched, 0, sizeof(r->touched));
+    r->n_candidates = 0;
 }
 
 /* The first block of a long list of a heavy term may raise the threshold too. */

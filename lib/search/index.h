@@ -94,7 +94,8 @@ void sr1__postings_group_impacts(const struct sr1__postings *p, uint32_t group,
                                  struct sr1__impacts *out);
 /* Move to the first block, from the current on, whose last document is >= doc. */
 void sr1__postings_seek_block(struct sr1__postings *p, uint32_t doc);
-/* Fill docs (rising, < documents) of the current block, count of them. */
+/* Fill docs (rising, < documents) of the current block, count of them, and UINT32_MAX
+ * behind them. */
 sr1_status sr1__postings_decode(struct sr1__postings *p);
 /* Then its tfs; when they are there already nothing happens. */
 sr1_status sr1__postings_decode_tfs(struct sr1__postings *p);

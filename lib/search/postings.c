@@ -175,6 +175,8 @@ sr1_status sr1__postings_decode(struct sr1__postings *p)
     if (took == 0 || next > p->documents || !add_gaps(p, n, next, all) ||
         (p->dir != NULL && p->docs[n - 1] != last_of(p, p->block)))
         return corrupt();
+    for (uint32_t i = n; i < SR1__INDEX_BLOCK; i++)
+        p->docs[i] = UINT32_MAX;
     p->count = n;
     p->n_tfs = 0;
     p->tf_bytes = p->data + begin + took;

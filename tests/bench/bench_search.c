@@ -1,5 +1,6 @@
 /* BM25 over the folder that bench_passages wrote: build, sizes, queries top-3 one by one
- * on one thread. usage: bench_search FOLDER
+ * on one thread. usage: bench_search FOLDER [ask]
+ * With `ask` the index that is there is asked.
  * Every line is a JSON object. build_s and queries_s are by processor time of the
  * process, build_wall_s by the clock; stored_ratio compares the stored documents with
  * zstd level 3 over the same rows cut into 64 KiB blocks. */
@@ -133,7 +134,7 @@ static sr1_status ask(sr1_search *e, const struct questions *q, int fetch)
     return SR1_OK;
 }
 
-static sr1_status run(const char *folder)
+static sr1_status run(const char *folder, int built)
 {
     char corpus[4096];
     char index[4096];
@@ -145,7 +146,8 @@ static sr1_status run(const char *folder)
     snprintf(index, sizeof(index), "%s/ours.idx", folder);
     snprintf(questions, sizeof(questions), "%s/questions.txt", folder);
     SR1__TRY(read_questions(questions, &q));
-    SR1__TRY(build(corpus, index));
+    if (!built)
+        SR1__TRY(build(corpus, index));
     SR1__TRY(sr1_search_open_bm25(&e, index, NULL));
     SR1__TRY(ask(e, &q, 0));
     SR1__TRY(ask(e, &q, 1));
@@ -156,11 +158,13 @@ static sr1_status run(const char *folder)
 
 int main(int argc, char **argv)
 {
-    if (argc != 2) {
-        fprintf(stderr, "usage: bench_search FOLDER\n");
+    int built = argc == 3 && strcmp(argv[2], "ask") == 0;
+
+    if (argc != 2 + built) {
+        fprintf(stderr, "usage: bench_search FOLDER [ask]\n");
         return 2;
     }
-    if (run(argv[1]) == SR1_OK)
+    if (run(argv[1], built) == SR1_OK)
         return 0;
     fprintf(stderr, "bench_search: %s\n", sr1_last_error());
     return 1;
