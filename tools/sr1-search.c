@@ -15,6 +15,8 @@ static const char help[] =
     "  sr1-search query --web PROVIDER TEXT...  ask a web search service: serper, "
     "serpapi,\n"
     "                                           brave, google, searxng, tavily\n"
+    "  sr1-search verify INDEX                  read all of it and compare its "
+    "checksums\n"
     "  sr1-search serve INDEX                   answer POST /retrieve over HTTP, as "
     "Search-R1's\n"
     "                                           servers do, until Ctrl-C\n"
@@ -67,7 +69,7 @@ sr1_status open_index(sr1_search **out, const struct request *r, const char *pat
 
 /* ---- commands and their options ---- */
 
-enum { INDEX = 1, QUERY = 2, SERVE = 4 };
+enum { INDEX = 1, VERIFY = 2, QUERY = 4, SERVE = 8 };
 
 static const struct {
     const char *name;
@@ -76,6 +78,7 @@ static const struct {
                size_t n);
 } commands[] = {
     {"index", INDEX, run_index},
+    {"verify", VERIFY, run_verify},
     {"query", QUERY, run_query},
     {"serve", SERVE, run_serve},
 };
@@ -83,6 +86,8 @@ static const struct {
 
 static struct request request = {.top_k = 3,
                                  .analyzer = "english",
+                                 .text_format = "plain",
+                                 .memory = 512,
                                  .k1 = 0.9,
                                  .b = 0.4,
                                  .timeout = 30,
@@ -111,13 +116,17 @@ static struct request request = {.top_k = 3,
     X(QUERY, "--timeout", ARGS_REAL, timeout, "S",                                       \
       "query: seconds one attempt may take (30)", 0.001, 86400)                          \
     X(INDEX, "--analyzer", ARGS_STRING, analyzer, "NAME",                                \
-      "index: english (stems, stop words; default) or plain", 0, 0)                      \
+      "index: english (stems, stop words; default), plain or cjk", 0, 0)                 \
+    X(INDEX, "--text-format", ARGS_STRING, text_format, "NAME",                          \
+      "index: contents are plain (default), html, markdown, or auto", 0, 0)              \
+    X(INDEX, "--memory", ARGS_INT, memory, "MIB",                                        \
+      "index: for postings, before they go to disk (512)", 1, 3072)                      \
     X(SERVE, "--host", ARGS_STRING, host, "ADDRESS",                                     \
       "serve: address to listen on (127.0.0.1)", 0, 0)                                   \
     X(SERVE, "--port", ARGS_INT, port, "N",                                              \
       "serve: port, 0 for any that is free (8000)", 0, 65535)                            \
-    X(SERVE, "--threads", ARGS_INT, threads, "N",                                        \
-      "serve: threads that search, 0 for one a processor (0)", 0, 1024)                  \
+    X(INDEX | SERVE, "--threads", ARGS_INT, threads, "N",                                \
+      "index, serve: threads, 0 for one a processor (0)", 0, 1024)                       \
     X(SERVE, "--token-env", ARGS_STRING, token_env, "NAME",                              \
       "serve: environment variable with the token that clients send", 0, 0)              \
     X(INDEX, "--quiet", ARGS_FLAG, quiet, NULL, "index: print errors only", 0, 0)

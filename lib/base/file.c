@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -129,6 +130,35 @@ static char *temporary_name(const char *path)
     return name;
 }
 
+/* Lock a new file, as a sign that somebody writes it. A cleaner may have come between its
+ * making and its lock, and have taken it for a leftover; 0 then. */
+static int lock_new(int fd)
+{
+    struct stat st;
+
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+        return errno != EWOULDBLOCK; /* without locks nobody cleans either */
+    return fstat(fd, &st) != 0 || st.st_nlink > 0;
+}
+
+static sr1_status open_temporary(struct sr1__file_writer *w)
+{
+    for (;;) {
+        w->temporary = temporary_name(w->path);
+        if (!w->temporary)
+            return sr1__fail_nomem("file writer");
+        w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (w->fd < 0)
+            return sr1__fail_errno("write", w->path);
+        if (lock_new(w->fd))
+            return SR1_OK;
+        close(w->fd);
+        w->fd = -1;
+        sr1__free(w->temporary);
+        w->temporary = NULL;
+    }
+}
+
 sr1_status sr1__file_writer_open(struct sr1__file_writer **out, const char *path)
 {
     struct sr1__file_writer *w = sr1__malloc(sizeof *w);
@@ -139,16 +169,11 @@ sr1_status sr1__file_writer_open(struct sr1__file_writer **out, const char *path
     w->fd = -1;
     w->offset = 0;
     w->n_pending = 0;
+    w->temporary = NULL;
     w->path = sr1__strdup(path);
     w->folder = parent_of(path);
-    w->temporary = temporary_name(path);
-    if (!w->path || !w->folder || !w->temporary) {
-        writer_free(w);
-        return sr1__fail_nomem("file writer");
-    }
-    w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (w->fd < 0) {
-        status = sr1__fail_errno("write", path);
+    status = w->path && w->folder ? open_temporary(w) : sr1__fail_nomem("file writer");
+    if (status != SR1_OK) {
         writer_free(w);
         return status;
     }
@@ -425,5 +450,64 @@ sr1_status sr1__rename_dir(const char *from, const char *to)
     status = rename(from, to) == 0 ? sync_folder(folder)
                                    : sr1__fail_errno("rename folder to", to);
     sr1__free(folder);
+    return status;
+}
+
+/* ---- leftovers ---- */
+
+/* Remove a temporary file unless somebody has locked it. */
+static void remove_unlocked(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct stat st;
+
+    if (fd < 0)
+        return;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        unlink(path);
+    close(fd);
+}
+
+/* Is it "BASE.tmp-" and then digits, '-', a name? */
+static int is_leftover(const char *name, const char *base)
+{
+    static const char mark[] = ".tmp-";
+    size_t n = strlen(base);
+    size_t digits;
+
+    if (strncmp(name, base, n) != 0 || strncmp(name + n, mark, sizeof mark - 1) != 0)
+        return 0;
+    name += n + sizeof mark - 1;
+    digits = strspn(name, "0123456789");
+    return digits > 0 && name[digits] == '-';
+}
+
+sr1_status sr1__file_clean(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *parent = parent_of(path);
+    char **names = NULL;
+    size_t n = 0;
+    sr1_status status;
+
+    if (!parent)
+        return sr1__fail_nomem("folder name");
+    status = sr1__dir_list(parent, &names, &n);
+    if (status != SR1_OK && status != SR1_E_NOMEM)
+        status = SR1_OK; /* a folder that cannot be read: the writer will say so */
+    for (size_t i = 0; status == SR1_OK && i < n; i++) {
+        char *full;
+
+        if (!is_leftover(names[i], slash ? slash + 1 : path))
+            continue;
+        full = sr1__path_join(parent, names[i]);
+        if (full)
+            remove_unlocked(full);
+        else
+            status = sr1__fail_nomem("file name");
+        sr1__free(full);
+    }
+    free_names(names, n);
+    sr1__free(parent);
     return status;
 }

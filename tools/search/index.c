@@ -1,4 +1,5 @@
-/* search/index.c - `sr1-search index`: a corpus becomes an index file. */
+/* search/index.c - `sr1-search index`: a corpus becomes an index file; `verify` reads one
+ * again. */
 #include "search/search.h"
 
 #include "common/progress.h"
@@ -50,11 +51,30 @@ int run_index(const struct args *a, const struct request *r, const char *const *
         return args_wrong(a, "index needs a corpus and an index file: "
                              "sr1-search index CORPUS.jsonl INDEX");
     sr1_bm25_build_options_init(&o);
+    o.struct_size = sizeof(o);
     o.analyzer = r->analyzer;
+    o.text_format = r->text_format;
+    o.memory_bytes = (uint64_t)r->memory << 20;
+    o.threads = (int32_t)r->threads;
     progress_begin(&p, "indexing", "MB", 1e-6);
     status = sr1_bm25_build(rest[0], rest[1], &o, r->quiet ? NULL : show_progress, &p);
     progress_clear(&p);
     if (status != SR1_OK)
         return search_failed(status);
     return describe(rest[1], r->quiet ? NULL : &p);
+}
+
+int run_verify(const struct args *a, const struct request *r, const char *const *rest,
+               size_t n)
+{
+    sr1_status status;
+
+    (void)r;
+    if (n != 1)
+        return args_wrong(a, "verify needs an index: sr1-search verify INDEX");
+    status = sr1_bm25_verify(rest[0]);
+    if (status != SR1_OK)
+        return search_failed(status);
+    printf("%s: whole\n", rest[0]);
+    return TOOL_OK;
 }

@@ -10,6 +10,8 @@
 struct request {
     /* index */
     const char *analyzer;
+    const char *text_format;
+    int64_t memory; /* MiB */
     int quiet;
     /* engines */
     double k1;
@@ -27,12 +29,15 @@ struct request {
     const char *host;
     const char *token_env;
     int64_t port;
+    /* index, serve */
     int64_t threads;
 };
 
 /* A command: rest[n] are the words behind its name. Returns the exit code. */
 int run_index(const struct args *a, const struct request *r, const char *const *rest,
               size_t n);
+int run_verify(const struct args *a, const struct request *r, const char *const *rest,
+               size_t n);
 int run_query(const struct args *a, const struct request *r, const char *const *rest,
               size_t n);
 int run_serve(const struct args *a, const struct request *r, const char *const *rest,

@@ -32,6 +32,7 @@ from .search import (
     Web,
     build_bm25,
     open_search,
+    verify_bm25,
     web_providers,
 )
 from .server import Server
@@ -80,6 +81,7 @@ __all__ = [
     "loss",
     "open_search",
     "reward",
+    "verify_bm25",
     "version",
     "web_providers",
     "world",

@@ -174,6 +174,7 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     ),
     "sr1_bm25_options_init": (None, POINTER(Bm25Options)),
     "sr1_search_open_bm25": (STATUS, POINTER(c_void_p), c_char_p, POINTER(Bm25Options)),
+    "sr1_bm25_verify": (STATUS, c_char_p),
     "sr1_search_http_options_init": (None, POINTER(SearchHttpOptions)),
     "sr1_search_open_remote": (
         STATUS, POINTER(c_void_p), c_char_p, POINTER(SearchHttpOptions),

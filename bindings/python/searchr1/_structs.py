@@ -165,6 +165,10 @@ class Bm25BuildOptions(Sized):
     _fields_ = [
         ("analyzer", c_char_p),
         ("zstd_level", c_int32),
+        ("reserved", c_int32),
+        ("memory_bytes", c_uint64),
+        ("text_format", c_char_p),
+        ("threads", c_int32),
     ]
 
 

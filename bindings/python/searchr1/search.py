@@ -260,8 +260,15 @@ def build_bm25(
     analyzer: str = "english",
     zstd_level: int = 3,
     progress: Optional[Callable[[int, int, int], Any]] = None,
+    memory_bytes: int = 0,
+    threads: int = 0,
+    text_format: str = "plain",
 ) -> None:
-    """Index a corpus of lines {"id", "contents"}. analyzer: "english" or "plain".
+    """Index a corpus of lines {"id", "contents"}. analyzer: "english", "plain" or "cjk";
+    text_format: "plain", "html", "markdown" or "auto".
+
+    Postings gather in memory_bytes (0: 512 MiB), then wait in temporary files beside the
+    index. threads 0: one a processor.
 
     progress(done, total, documents): bytes of the corpus read, of all, documents so far.
     If it raises, the build stops and an old index stands as it was."""
@@ -270,12 +277,20 @@ def build_bm25(
     def tell(user: int, *figures: int) -> int:
         return carrier.run(progress, *figures)
 
-    options = Bm25BuildOptions(analyzer=optional(analyzer), zstd_level=zstd_level)
+    options = Bm25BuildOptions(
+        analyzer=optional(analyzer), zstd_level=zstd_level, memory_bytes=memory_bytes,
+        text_format=optional(text_format), threads=threads
+    )
     thunk = Bm25ProgressFn(tell) if progress else Bm25ProgressFn()
     with carrier.call():
         lib.sr1_bm25_build(
             path_bytes(corpus), path_bytes(index), byref(options), thunk, None
         )
+
+
+def verify_bm25(path: PathLike) -> None:
+    """Read a whole index and compare its checksums; raises when a byte has changed."""
+    lib.sr1_bm25_verify(path_bytes(path))
 
 
 def open_search(config: Union[Config, PathLike, Mapping[str, Any]]) -> Search:
