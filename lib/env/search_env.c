@@ -148,7 +148,8 @@ static int32_t flags_of(const sr1_search *engine)
     int32_t flags = sr1__search_flags(engine);
 
     return (flags & SR1_SEARCH_WAITS ? SR1_ENV_WAITS : 0) |
-           (flags & SR1_SEARCH_CONCURRENT ? SR1_ENV_CONCURRENT : 0);
+           (flags & SR1_SEARCH_CONCURRENT ? SR1_ENV_CONCURRENT : 0) |
+           (flags & SR1_SEARCH_THREADS ? SR1_ENV_SEPARATE : 0);
 }
 
 sr1_status sr1__search_env_new(void **self, sr1_env_ops *ops, sr1_search *engine,

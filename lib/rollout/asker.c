@@ -66,7 +66,8 @@ void sr1__ask_drop_text(struct sr1__ask *k)
 /* This thread's share of the queue; NULL without memory. */
 static struct sr1__ask_call *begin_call(struct sr1__asker *a, struct sr1__ask_worker *w)
 {
-    size_t share = (a->n_queued + (size_t)a->n_idle - 1) / (size_t)a->n_idle;
+    size_t takers = a->separate ? (size_t)a->n_idle : 1;
+    size_t share = (a->n_queued + takers - 1) / takers;
     struct sr1__ask_call *c = call_new(share);
 
     if (!c)
@@ -247,6 +248,7 @@ sr1_status sr1__asker_new(struct sr1__asker **out, sr1_env *env, int32_t threads
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->wake, NULL);
     a->env = sr1__env_retain(env);
+    a->separate = (sr1__env_flags(env) & SR1_ENV_SEPARATE) != 0;
     a->deadline = deadline;
     st = start_all(a, threads);
     if (st != SR1_OK) {

@@ -1,7 +1,7 @@
 /* rollout/asker.h - carries actions to an environment that lets one wait, so that the
  * rows of a lane which do not wait go on.
  *
- * Threads of the asker take what is queued, each its share as one batch; answers come
+ * Threads of the asker take what is queued, all of it or each its share; answers come
  * into the box of the lane that asked. A call that takes longer than the deadline is
  * given up: its rows get SR1_SEARCH_TIMEOUT, another thread takes its place, and the
  * answer, should it ever come, is thrown away. */

@@ -58,6 +58,7 @@ struct sr1__asker {
     pthread_cond_t wake; /* something is queued, or quit */
     sr1_env *env;
     double deadline;
+    int separate; /* a call may carry some of what is queued, else all of it */
     struct sr1__ask *first, *last; /* the queue */
     size_t n_queued;
     struct sr1__ask_call *calls;     /* under way, not lost */

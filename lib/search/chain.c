@@ -92,8 +92,9 @@ static sr1_status wrap(sr1_search **out, struct chain *c)
     sr1_search_ops ops = {sizeof(ops), "chain", chain_search, chain_destroy,
                           SR1_SEARCH_CONCURRENT};
 
-    for (size_t i = 0; i < c->n; i++)
-        ops.flags |= sr1__search_waits(c->engines[i]);
+    ops.flags |= sr1__search_waits(c->engines[0]); /* batches are made for the first */
+    for (size_t i = 1; i < c->n; i++)
+        ops.flags |= sr1__search_waits(c->engines[i]) & SR1_SEARCH_WAITS;
     SR1__TRY(sr1__search_new_builtin(out, &ops, c));
     sr1__search_set_count(*out, chain_count);
     return SR1_OK;

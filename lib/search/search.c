@@ -115,7 +115,7 @@ int32_t sr1__search_flags(const sr1_search *engine)
 
 int32_t sr1__search_waits(const sr1_search *engine)
 {
-    return engine->ops.flags & SR1_SEARCH_WAITS;
+    return engine->ops.flags & (SR1_SEARCH_WAITS | SR1_SEARCH_THREADS);
 }
 
 void *sr1__search_self(const sr1_search *engine,

@@ -45,7 +45,7 @@ static void measure(int32_t rows, int32_t flags)
     atomic_int calls = 0;
     char max_rows[32];
     sr1_search_ops ops = {.struct_size = sizeof ops, .name = "slow", .search = search,
-                          .flags = flags | SR1_SEARCH_CONCURRENT};
+                          .flags = flags | SR1_SEARCH_CONCURRENT | SR1_SEARCH_THREADS};
     sr1_trajectory **t = calloc((size_t)rows, sizeof *t);
     sr1_query q = tiny_query("Where?");
     sr1_search *engine = NULL;
