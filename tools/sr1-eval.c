@@ -139,6 +139,7 @@ static int print_json(const sr1_evaluation *e)
         if (sr1_evaluation_scores(e, k, &s) != SR1_OK)
             break;
         json_object_set_new(one, "rows", json_integer(s.rows));
+        json_object_set_new(one, "excluded", json_integer(s.excluded));
         for (size_t i = 0; i < N_COLUMNS; i++)
             json_object_set_new(one, columns[i].name, json_real(value(&s, i)));
         json_object_set_new(all, s.data_source ? s.data_source : "all", one);
@@ -147,6 +148,20 @@ static int print_json(const sr1_evaluation *e)
     putchar('\n');
     json_decref(all);
     return code;
+}
+
+/* Rows that could not be scored leave the work unfinished. */
+static int check_excluded(const sr1_evaluation *e)
+{
+    sr1_eval_scores all = {.struct_size = sizeof(all)};
+
+    if (sr1_evaluation_scores(e, 0, &all) != SR1_OK || all.excluded == 0)
+        return TOOL_OK;
+    fprintf(stderr,
+            "sr1-eval: %lld questions are not among the rows: a search of theirs failed; "
+            "see to the search engine and run it again\n",
+            (long long)all.excluded);
+    return TOOL_FAILED;
 }
 
 /* ---- the work ---- */
@@ -235,7 +250,8 @@ int main(int argc, char **argv)
     if (st != SR1_OK) {
         code = begun ? tool_failed("sr1-eval", st) : tool_refused("sr1-eval", st);
     } else {
-        code = (o.json ? print_json(e) : print_table(e)) == 0 ? TOOL_OK : TOOL_FAILED;
+        code = (o.json ? print_json(e) : print_table(e)) == 0 ? check_excluded(e)
+                                                              : TOOL_FAILED;
     }
     sr1_evaluation_free(e);
     sr1_config_free(c);

@@ -171,6 +171,9 @@ static sr1_status ask(sr1_rollout *r, const struct options *o, const char *quest
         st = print_json(t);
     else
         print_end(&v, t);
+    if (st == SR1_OK && sr1_trajectory_stop_reason(t) == SR1_STOP_SEARCH_FAILED)
+        st = sr1_set_error(SR1_E_NETWORK, "a search failed, so there is no answer; with "
+                                          "search_failure=continue it goes on without");
     sr1_trajectory_free(t);
     return st;
 }

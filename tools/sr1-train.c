@@ -59,6 +59,13 @@ static sr1_status on_step(void *user, const sr1_step_report *r, int64_t planned)
     else
         snprintf(note, sizeof(note), "loss %.4f  lr %.2g", r->loss, r->learning_rate);
     progress_show(&v->bar, (double)r->step, (double)planned, note);
+    if (r->excluded) {
+        progress_clear(&v->bar);
+        fprintf(stderr,
+                "step %lld: %lld of %lld trajectories left out, searches failed\n",
+                (long long)r->step, (long long)r->excluded,
+                (long long)r->trajectories);
+    }
     if (r->skipped_updates) {
         progress_clear(&v->bar);
         fprintf(stderr, "step %lld: %lld updates skipped, not finite\n",

@@ -98,6 +98,8 @@ typedef struct sr1_eval_scores {
     double answered;  /* share that closed an answer */
     double searches;  /* per row */
     double tokens;    /* sampled tokens per row */
+    int64_t excluded; /* further rows that could not be scored: a search of theirs failed
+                         (key search_failure) */
 } sr1_eval_scores;
 
 typedef struct sr1_evaluation sr1_evaluation;
@@ -114,7 +116,8 @@ typedef struct sr1_eval_options {
     sr1_status (*trajectory)(void *user, const sr1_trajectory *trajectory);
 } sr1_eval_options;
 
-/* Answer every row of a dataset and score the answers. Nothing is dropped. Since 0.1. */
+/* Answer every row of a dataset and score the answers. Nothing is dropped, except that
+ * rows whose search failed are counted in `excluded`. Since 0.1. */
 SR1_API sr1_status sr1_evaluate(sr1_evaluation **out, sr1_rollout *rollout,
                                 const sr1_dataset *dataset,
                                 const sr1_eval_options *options);

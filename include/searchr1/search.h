@@ -58,7 +58,12 @@ enum {
     SR1_SEARCH_CONCURRENT = 1,
     /* with CONCURRENT: queries do not depend on each other, so a batch may be cut into
      * pieces that run on the library's threads */
-    SR1_SEARCH_THREADS = 2
+    SR1_SEARCH_THREADS = 2,
+    /* an answer takes long but little work here (a network): rollouts go on with the rows
+     * that need no answer meanwhile. With CONCURRENT several calls are under way at a
+     * time, with THREADS each with a share of the queries. A call that passes the configuration's
+     * search_deadline is given up and its queries end SR1_SEARCH_TIMEOUT */
+    SR1_SEARCH_WAITS = 4
 };
 
 typedef struct sr1_search_ops {
@@ -73,7 +78,7 @@ typedef struct sr1_search_ops {
                          sr1_search_sink *sink);
     /* May be NULL; called once, when the last reference goes. */
     void (*destroy)(void *self);
-    int32_t flags; /* SR1_SEARCH_CONCURRENT, SR1_SEARCH_THREADS, or 0 */
+    int32_t flags; /* SR1_SEARCH_CONCURRENT, _THREADS, _WAITS together, or 0 */
 } sr1_search_ops;
 
 /* Wrap an engine of the caller. ops is copied; self is owned by the new engine from
@@ -175,6 +180,13 @@ typedef struct sr1_search_counters {
     int64_t cache_hits; /* of these: answered from the cache */
     int64_t sent;       /* of these: sent to the engine */
     int64_t failed;     /* of the sent: TIMEOUT, ERROR, or in a batch that failed */
+    int64_t requests;   /* HTTP requests made, retries among them */
+    int64_t retries;    /* of these: made again after a failure */
+    int64_t rate_waits; /* of these: had to wait for the rate limit */
+    int64_t refused;    /* requests not made: the service had failed too often in a row */
+    int64_t disk_hits;  /* queries answered from a disk cache */
+    int64_t disk_stale; /* of these: with an answer past its time, the search failed */
+    int64_t fallbacks;  /* queries a chain passed on to its next engine */
 } sr1_search_counters;
 
 /* Fill *out (struct_size set). Since 0.1. */
@@ -203,9 +215,21 @@ SR1_API sr1_status sr1_search_open_mock_file(sr1_search **out, const char *path)
 
 typedef struct sr1_bm25_build_options {
     size_t struct_size;   /* set by sr1_bm25_build_options_init */
-    const char *analyzer; /* "english" (as Lucene's EnglishAnalyzer; the default) or
-                             "plain" (words of any language, case folded) */
+    const char *analyzer; /* "english" (as Lucene's EnglishAnalyzer; the default), "plain"
+                             (words of any language, case folded) or "cjk" (as plain, but
+                             pairs of characters of Chinese, Japanese and Korean) */
     int32_t zstd_level;   /* 1 to 19, for the stored documents; default 3 */
+    int32_t reserved;     /* not read */
+    /* Postings gather in at most this many bytes, then wait in temporary files beside the
+     * index; 0: the default, 512 MiB; from 1 MiB to 3 GiB. Each thread takes some 8 MiB
+     * besides. */
+    uint64_t memory_bytes;
+    /* What contents are: "plain" (NULL; the default), "html", "markdown", or "auto": HTML
+     * where it looks like that. Markup is cut off before indexing, and the stored row has
+     * the text that is left. */
+    const char *text_format;
+    int32_t threads; /* 1 to 1024, the caller's included; 0, the default: one a
+                        processor. The index has the same bytes whatever their number */
 } sr1_bm25_build_options;
 
 /* Set the fields above to their defaults. Fields that later versions append are set by
@@ -236,11 +260,16 @@ typedef struct sr1_bm25_options {
 SR1_API void sr1_bm25_options_init(sr1_bm25_options *options);
 
 /* Open an index. The file is mapped, not read: many processes can share it, and it may be
- * replaced while open. Returns SR1_E_CORRUPT for a file that is damaged or no index,
- * SR1_E_UNSUPPORTED for one of another format version. options may be NULL.
+ * replaced while open. Returns SR1_E_CORRUPT for no index or one that was cut,
+ * SR1_E_UNSUPPORTED for one of another format version. Damage further in is found when a
+ * search comes upon it (SR1_E_CORRUPT), or by sr1_bm25_verify. options may be NULL.
  * Caller frees with sr1_search_free. Since 0.1. */
 SR1_API sr1_status sr1_search_open_bm25(sr1_search **out, const char *path,
                                         const sr1_bm25_options *options);
+
+/* Read a whole index once and compare its checksums: SR1_OK, or SR1_E_CORRUPT with the
+ * section that any changed byte is in. Since 0.1. */
+SR1_API sr1_status sr1_bm25_verify(const char *path);
 
 typedef struct sr1_bm25_info {
     size_t struct_size; /* set by the caller */
@@ -260,6 +289,100 @@ typedef struct sr1_bm25_info {
 /* Fill *out (struct_size set). Returns SR1_E_INVALID when engine is not a BM25 engine.
  * Since 0.1. */
 SR1_API sr1_status sr1_bm25_info_get(const sr1_search *engine, sr1_bm25_info *out);
+
+/* ---- engines behind HTTP ---- */
+
+/* For remote and web engines alike. Requests wait for their turn (concurrency, rate),
+ * are tried again after failures that may pass (no connection, no answer in time, HTTP
+ * 408, 425, 429, 500, 502, 503, 504), after a wait that doubles from retry_first_s to
+ * retry_max_s, or as long as a server's Retry-After asks for. After breaker_failures
+ * failures in a row the service is left alone for breaker_rest_s, then tried with one
+ * request. Certificates are verified; redirects are refused; proxies of the environment
+ * are not used.
+ *
+ * A query whose request fails in the end is SR1_SEARCH_TIMEOUT or SR1_SEARCH_ERROR with
+ * the cause as its message, never SR1_SEARCH_EMPTY. */
+typedef struct sr1_search_http_options {
+    size_t struct_size;       /* set by sr1_search_http_options_init */
+    double timeout_s;         /* of one attempt; default 30 */
+    double connect_timeout_s; /* default 5 */
+    int32_t retries;          /* after the first attempt; default 3 */
+    double retry_first_s;     /* default 0.5 */
+    double retry_max_s;       /* default 20 */
+    double retry_after_max_s; /* longer Retry-After: no retry; default 60 */
+    int32_t concurrency;      /* requests under way at once; default 16 */
+    double rate_limit;        /* attempts a second, evenly spaced; default 0: no limit */
+    int32_t breaker_failures; /* default 10; 0: no breaker */
+    double breaker_rest_s;    /* default 10 */
+    uint64_t max_body_bytes;  /* of one answer; default 64 MiB */
+    const char *key_env;      /* the environment variable with the key; NULL, the default:
+                                 the provider's own (web), no key (remote) */
+    const char *ca_file;      /* PEM file of certificates to trust in place of the
+                                 system's; NULL, the default: the system's */
+    uint64_t seed;            /* of the jitter of waits; default 0 */
+    int32_t probe;            /* remote: 1, the default: ask once at opening */
+    const char *url;          /* web: the address to ask in place of the provider's own;
+                                 needed for searxng ("http://localhost:8888/search") */
+    const char *engine_id;    /* web: Google's "cx", needed for google */
+} sr1_search_http_options;
+
+/* As sr1_bm25_build_options_init. Since 0.1. */
+SR1_API void sr1_search_http_options_init(sr1_search_http_options *options);
+
+/* An engine over a server of Search-R1's protocol: POST url {"queries": [...], "topk": k,
+ * "return_scores": true}; a batch is one request. All answers known of such servers are
+ * read: documents with and without scores, as objects or as texts (docs/search.md). A
+ * key is sent as "Authorization: Bearer". options may be NULL. Returns what the probe met
+ * (SR1_E_NETWORK, SR1_E_TIMEOUT, SR1_E_PARSE), SR1_E_INVALID for what is no http or https
+ * URL, SR1_E_CONFIG for a key_env that is not set. url is copied. Caller frees with
+ * sr1_search_free. Since 0.1. */
+SR1_API sr1_status sr1_search_open_remote(sr1_search **out, const char *url,
+                                          const sr1_search_http_options *options);
+
+/* An engine over a web search service: "serper", "serpapi", "brave", "google" (Custom
+ * Search), "searxng" or "tavily". A query is one request. A hit's id is its URL, its
+ * contents "title" in quotes, newline, what the service shows of the page; an answer box
+ * comes first. The key is read from options->key_env, by default SERPER_API_KEY,
+ * SERPAPI_API_KEY, BRAVE_API_KEY, GOOGLE_API_KEY, TAVILY_API_KEY; it appears in no
+ * message. options may be NULL. Returns SR1_E_NOT_FOUND for another provider,
+ * SR1_E_CONFIG for a key, url or engine_id that is missing. Nothing is sent at opening.
+ * Caller frees with sr1_search_free. Since 0.1. */
+SR1_API sr1_status sr1_search_open_web(sr1_search **out, const char *provider,
+                                       const sr1_search_http_options *options);
+
+/* Name of web provider i, NULL past the last. Static. Since 0.1. */
+SR1_API const char *sr1_search_web_provider(size_t i);
+
+/* ---- engines over other engines ---- */
+
+/* Ask engines[0]; the queries that end TIMEOUT or ERROR there are asked of engines[1],
+ * and so on; a query keeps what the last of them said. An answer without hits is an
+ * answer. The engines (n >= 1) are retained. Caller frees with sr1_search_free.
+ * Since 0.1. */
+SR1_API sr1_status sr1_search_open_chain(sr1_search **out, sr1_search *const *engines,
+                                         size_t n);
+
+typedef struct sr1_disk_cache_options {
+    size_t struct_size; /* set by sr1_disk_cache_options_init */
+    double ttl_s;       /* answers younger than this are given without asking; default
+                           86400 (a day) */
+    uint64_t max_bytes; /* of the file; the oldest answers leave; default 1 GiB */
+    const char *scope;  /* answers are shared by engines of equal name and scope; NULL,
+                           the default: "" */
+    int32_t use_stale;  /* 1, the default: an older answer is given when the engine
+                           fails */
+} sr1_disk_cache_options;
+
+/* As sr1_bm25_build_options_init. Since 0.1. */
+SR1_API void sr1_disk_cache_options_init(sr1_disk_cache_options *options);
+
+/* Put a cache in front of an engine (retained): answers, found or empty, never failures,
+ * are kept in a file in this folder (made where it is missing). Several processes may
+ * share a folder. A damaged entry counts as missing. options may be NULL. Caller frees
+ * with sr1_search_free. Since 0.1. */
+SR1_API sr1_status sr1_search_open_disk_cache(sr1_search **out, sr1_search *engine,
+                                              const char *folder,
+                                              const sr1_disk_cache_options *options);
 
 #ifdef __cplusplus
 }

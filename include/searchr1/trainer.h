@@ -62,6 +62,9 @@ typedef struct sr1_step_report {
     double cut_short;           /* share that a token limit ended */
     double format_rate;         /* share of well-formed responses */
     double answer_rate;         /* share that closed an answer */
+    int64_t excluded;           /* trajectories left out of all means and of the update: a
+                                   search of theirs failed (key search_failure) */
+    int64_t excluded_groups;    /* groups of which nothing was left */
 } sr1_step_report;
 
 /* Build a trainer from a configuration (copied). search: the engine to use instead of the
@@ -87,7 +90,8 @@ SR1_API int64_t sr1_trainer_steps_planned(const sr1_trainer *trainer);
 
 /* One GRPO update from trajectories that have rewards and advantages: update_times
  * passes, clipped, with KL (seed document: update_policy). The trajectories are borrowed;
- * those without policy tokens are skipped and counted. SR1_E_STATE names the first
+ * those without policy tokens, or with SR1_STOP_SEARCH_FAILED, are skipped and counted.
+ * SR1_E_STATE names the first
  * without an advantage, SR1_E_INVALID one sampled at another temperature or with top-p or
  * top-k, SR1_E_LIMIT one longer than the model reads. report may be NULL. Since 0.1. */
 SR1_API sr1_status sr1_trainer_update(sr1_trainer *trainer,

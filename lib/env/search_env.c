@@ -1,12 +1,14 @@
 /* env/search_env.c - the environment that answers actions by searching.
  *
  * All actions of a turn are one batch to the engine. A search that fails is no failure
- * here: its block stays empty and training goes on without it. */
+ * here: its action gets that status and an empty text, and the rollout decides whether
+ * its row goes on. */
 #include "env/search_env.h"
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "search/engine.h"
 
 #include <string.h>
 
@@ -85,7 +87,7 @@ static sr1_status put_answer(const struct search_env *e, const sr1_search_result
         return put_hits(e, found, i, sink);
     if (how == SR1_SEARCH_EMPTY)
         return sr1_env_sink_text(sink, i, message, strlen(message));
-    sr1__log(SR1_LOG_WARN, "a search failed and was left empty: %.200s", message);
+    sr1__log(SR1_LOG_WARN, "a search failed: %.200s", message);
     return SR1_OK;
 }
 
@@ -103,7 +105,7 @@ static sr1_status give_up(sr1_status status, size_t n, sr1_env_sink *sink)
 
     if (is_fatal(status))
         return status;
-    sr1__log(SR1_LOG_WARN, "%zu searches failed and were left empty: %.200s", n,
+    sr1__log(SR1_LOG_WARN, "%zu searches failed: %.200s", n,
              sr1_last_error());
     for (i = 0; i < n; i++)
         SR1__TRY(sr1_env_sink_status(
@@ -140,6 +142,16 @@ static void search_destroy(void *self)
     sr1__free(e);
 }
 
+/* This environment has no state of its own, so the engine's word holds for it. */
+static int32_t flags_of(const sr1_search *engine)
+{
+    int32_t flags = sr1__search_flags(engine);
+
+    return (flags & SR1_SEARCH_WAITS ? SR1_ENV_WAITS : 0) |
+           (flags & SR1_SEARCH_CONCURRENT ? SR1_ENV_CONCURRENT : 0) |
+           (flags & SR1_SEARCH_THREADS ? SR1_ENV_SEPARATE : 0);
+}
+
 sr1_status sr1__search_env_new(void **self, sr1_env_ops *ops, sr1_search *engine,
                                const struct sr1__document_format *format, int32_t top_k)
 {
@@ -156,6 +168,7 @@ sr1_status sr1__search_env_new(void **self, sr1_env_ops *ops, sr1_search *engine
     ops->struct_size = sizeof *ops;
     ops->name = "search";
     ops->act = search_act;
+    ops->flags = flags_of(engine);
     ops->destroy = search_destroy;
     *self = e;
     return SR1_OK;

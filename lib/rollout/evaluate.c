@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/struct.h"
+#include "trajectory/trajectory.h"
 
 #include <searchr1/reward.h>
 
@@ -216,8 +217,13 @@ static sr1_status chunk_score(struct work *w, struct chunk *c)
 
         SR1__TRY(score(c->made[i], c->rows[i], &one));
         SR1__TRY(entry(w->e, sr1_row_data_source(c->rows[i]), &sum));
-        add(sum, &one);
-        add(&w->e->of[0], &one);
+        if (sr1__trajectory_excluded(c->made[i])) {
+            sum->excluded++;
+            w->e->of[0].excluded++;
+        } else {
+            add(sum, &one);
+            add(&w->e->of[0], &one);
+        }
         w->tokens += (int64_t)one.tokens;
         if (w->o->trajectory)
             SR1__TRY(w->o->trajectory(w->o->user, c->made[i]));

@@ -19,6 +19,8 @@
 
 #include <pthread.h>
 
+struct sr1__asker;
+
 struct sr1__limits {
     int64_t max_tokens;       /* sampled, a trajectory */
     int64_t max_turn_tokens;  /* sampled, a turn; 0: no limit of its own */
@@ -26,6 +28,7 @@ struct sr1__limits {
     int64_t max_observation;
     int64_t max_context;      /* tokens of a whole sequence */
     int32_t max_turns;        /* searches */
+    int32_t go_on;            /* without the answer of a search that failed */
     int32_t max_rows;         /* decoded at once, over all lanes */
 };
 
@@ -34,6 +37,7 @@ struct sr1_rollout {
     sr1_tokenizer *tokenizer;
     sr1_search *search;    /* NULL in the environment "none" */
     sr1_env *env;
+    struct sr1__asker *asker; /* of env when it lets one wait, else NULL */
     sr1_env *deaf_env;     /* searches find nothing: the no_search ablation */
     struct sr1__limits limits;
     struct sr1__sampling sampling;

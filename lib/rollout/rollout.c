@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/struct.h"
 #include "data/template.h"
+#include "rollout/asker.h"
 #include "tokenizer/tokenizer.h"
 
 #include <string.h>
@@ -14,52 +15,6 @@
 #define TEMPLATE_MAX ((size_t)1 << 20)
 
 /* ---- parts by configuration ---- */
-
-static sr1_status open_mock(sr1_search **out, const sr1_config *c)
-{
-    const char *path = sr1__config_str(c, "mock_knowledge");
-
-    return *path ? sr1_search_open_mock_file(out, path)
-                 : sr1_search_open_mock(out, NULL, NULL, 0);
-}
-
-static sr1_status open_bm25(sr1_search **out, const sr1_config *c)
-{
-    sr1_bm25_options o = {.struct_size = sizeof(o)};
-    const char *path = sr1__config_str(c, "search_index");
-
-    if (!*path)
-        return sr1__fail(SR1_E_CONFIG, "search_engine is bm25 but search_index is empty; "
-                                       "make one with sr1-search index CORPUS INDEX");
-    sr1_bm25_options_init(&o);
-    o.k1 = sr1__config_real(c, "bm25_k1");
-    o.b = sr1__config_real(c, "bm25_b");
-    return sr1_search_open_bm25(out, path, &o);
-}
-
-static const struct {
-    const char *name;
-    sr1_status (*open)(sr1_search **out, const sr1_config *c);
-} engines[] = {{"mock", open_mock}, {"bm25", open_bm25}};
-
-sr1_status sr1_search_open(sr1_search **out, const sr1_config *config)
-{
-    const char *name = config ? sr1__config_str(config, "search_engine") : "";
-    sr1_search *engine = NULL;
-
-    for (size_t i = 0; i < sizeof(engines) / sizeof(engines[0]); i++) {
-        if (strcmp(engines[i].name, name) != 0)
-            continue;
-        SR1__TRY(
-            sr1__context(engines[i].open(&engine, config), "search_engine '%s'", name));
-        (void)sr1_search_set_threads(engine,
-                                     (int32_t)sr1__config_int(config, "search_threads"));
-        *out = engine;
-        return SR1_OK;
-    }
-    return sr1__fail(SR1_E_CONFIG,
-                     "search_engine '%s' cannot be opened; use mock or bm25", name);
-}
 
 static sr1_status open_environments(sr1_rollout *r, const sr1_config *c)
 {
@@ -80,6 +35,20 @@ static sr1_status open_environments(sr1_rollout *r, const sr1_config *c)
     st = sr1_env_open(&r->deaf_env, name, nothing, &o);
     sr1_search_free(nothing);
     return st;
+}
+
+/* An environment that lets one wait gets threads to do so. */
+static sr1_status open_asker(sr1_rollout *r, const sr1_config *c)
+{
+    int32_t flags = sr1__env_flags(r->env);
+    int32_t threads = 1;
+
+    if (!(flags & SR1_ENV_WAITS))
+        return SR1_OK;
+    if (flags & SR1_ENV_CONCURRENT)
+        threads = (int32_t)sr1__config_int(c, "search_concurrency");
+    return sr1__asker_new(&r->asker, r->env, threads,
+                          sr1__config_real(c, "search_deadline"));
 }
 
 static sr1_status open_model(sr1_rollout *r, const sr1_config *c)
@@ -141,6 +110,7 @@ static void read_limits(sr1_rollout *r, const sr1_config *c)
         .max_observation = sr1__config_int(c, "max_observation_tokens"),
         .max_context = r->model->config.max_positions,
         .max_turns = (int32_t)sr1__config_int(c, "max_turns"),
+        .go_on = sr1__config_is(c, "search_failure", "continue"),
         .max_rows = (int32_t)sr1__config_int(c, "max_rows"),
     };
     r->sampling = (struct sr1__sampling){
@@ -206,6 +176,7 @@ static sr1_status build(sr1_rollout *r, const sr1_config *c)
     SR1__TRY(open_model(r, c));
     SR1__TRY(open_tokenizer(r, c));
     SR1__TRY(open_environments(r, c));
+    SR1__TRY(open_asker(r, c));
     SR1__TRY(read_system(r, c));
     read_limits(r, c);
     SR1__TRY(sr1__sampling_check(&r->sampling));
@@ -248,6 +219,7 @@ void sr1_rollout_free(sr1_rollout *r)
     sr1__free(r->decoders);
     sr1__free(r->replicas);
     sr1__pool_free(r->pool);
+    sr1__asker_free(r->asker);
     sr1_env_free(r->env);
     sr1_env_free(r->deaf_env);
     sr1_search_free(r->search);

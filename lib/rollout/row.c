@@ -53,6 +53,7 @@ sr1_status sr1__row_begin(struct sr1__row *row, struct sr1__generation *g, size_
     row->query = sr1__query_at(g->queries, query);
     row->index = query * (size_t)g->group_size + (size_t)sample;
     row->active = 1;
+    row->waiting = 0;
     row->stop = SR1_STOP_ERROR;
     row->turn = row->searches = 0;
     row->tokens = row->turn_tokens = 0;
@@ -280,6 +281,12 @@ static int64_t block_room(const struct sr1__row *row)
     return left < limits->max_observation ? left : limits->max_observation;
 }
 
+/* Nothing is known of what was asked. */
+static int32_t failed(const struct sr1__observation *o)
+{
+    return o->status == SR1_SEARCH_TIMEOUT || o->status == SR1_SEARCH_ERROR;
+}
+
 static sr1_status record_search(struct sr1__row *row, const struct sr1__observation *o)
 {
     int whole = o->n_hit_ids == o->n_hits || o->n_hit_ids >= SR1_TRAJECTORY_MAX_HIT_IDS;
@@ -289,8 +296,7 @@ static sr1_status record_search(struct sr1__row *row, const struct sr1__observat
     row->searches++;
     pthread_mutex_lock(&row->g->lock);
     row->g->stats.searches++;
-    row->g->stats.failed_searches +=
-        o->status == SR1_SEARCH_TIMEOUT || o->status == SR1_SEARCH_ERROR;
+    row->g->stats.failed_searches += failed(o);
     pthread_mutex_unlock(&row->g->lock);
     return sr1__trajectory_builder_search(row->builder, row->turn, query, n, o->status,
                                           o->n_hits,
@@ -319,6 +325,11 @@ sr1_status sr1__row_observe(struct sr1__row *row, struct sr1__observation *o,
         st = flush_stream(row);
     if (st == SR1_OK)
         st = record_search(row, o);
+    if (st == SR1_OK && failed(o) && !row->g->rollout->limits.go_on) {
+        *want = stop_with(row, SR1_STOP_SEARCH_FAILED);
+        block_free(&b);
+        return SR1_OK;
+    }
     if (st == SR1_OK && tags > room) {
         *want = stop_with(row, SR1_STOP_CONTEXT_LIMIT);
         block_free(&b);
@@ -331,6 +342,7 @@ sr1_status sr1__row_observe(struct sr1__row *row, struct sr1__observation *o,
     block_free(&b);
     if (st != SR1_OK)
         return st;
+    row->waiting = 0;
     row->turn++;
     row->turn_tokens = 0;
     sr1__scanner_reset(&row->scanner);

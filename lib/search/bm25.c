@@ -49,7 +49,7 @@ struct query {
     struct bm25 *engine;
     struct sr1__bm25_ranker *ranker;
     struct sr1__row_reader *rows;
-    struct sr1__buf scratch;
+    struct sr1__analysis analysis;
     struct sr1__buf words; /* distinct tokens, one after the other */
     struct word list[QUERY_TERMS_MAX];
     size_t n;
@@ -87,7 +87,7 @@ static sr1_status find_terms(struct query *q, const char *text, size_t *n)
     *n = 0;
     sr1__buf_clear(&q->words);
     SR1__TRY(
-        sr1__analyze(q->engine->analyzer, text, strlen(text), &q->scratch, add_word, q));
+        sr1__analyze(q->engine->analyzer, text, strlen(text), &q->analysis, add_word, q));
     for (size_t i = 0; i < q->n; i++) {
         struct sr1__bm25_query_term *t = &q->terms[*n];
 
@@ -174,7 +174,7 @@ static void query_free(struct query *q)
 {
     sr1__bm25_ranker_free(q->ranker);
     sr1__row_reader_free(q->rows);
-    sr1__buf_free(&q->scratch);
+    sr1__analysis_free(&q->analysis);
     sr1__buf_free(&q->words);
     sr1__free(q);
 }
@@ -187,7 +187,7 @@ static sr1_status query_new(struct query **out, struct bm25 *e)
     if (q == NULL)
         return sr1__fail_nomem("query");
     q->engine = e;
-    sr1__buf_init(&q->scratch, 0);
+    sr1__analysis_init(&q->analysis);
     sr1__buf_init(&q->words, 0);
     status = sr1__bm25_ranker_new(&q->ranker, e->ix, &e->norm);
     if (status == SR1_OK)
@@ -350,14 +350,27 @@ sr1_status sr1_search_open_bm25(sr1_search **out, const char *path,
     return sr1__context(open_index(out, ix, &o), "%s", path);
 }
 
+sr1_status sr1_bm25_verify(const char *path)
+{
+    struct sr1__index *ix = NULL;
+    sr1_status status;
+
+    if (path == NULL)
+        return sr1__fail(SR1_E_INVALID, "bm25 verify: the path is NULL");
+    SR1__TRY(sr1__index_open(&ix, path));
+    status = sr1__context(sr1__index_verify(ix), "%s", path);
+    sr1__index_close(ix);
+    return status;
+}
+
 sr1_status sr1__search_open_bm25_memory(sr1_search **out, const void *bytes, size_t n,
-                                        int check_sums, const sr1_bm25_options *options)
+                                        const sr1_bm25_options *options)
 {
     struct sr1__index *ix = NULL;
     sr1_bm25_options o;
 
     SR1__TRY(read_options(options, &o));
-    SR1__TRY(sr1__index_open_memory(&ix, bytes, n, check_sums));
+    SR1__TRY(sr1__index_open_memory(&ix, bytes, n));
     return open_index(out, ix, &o);
 }
 

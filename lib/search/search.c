@@ -14,6 +14,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 struct sr1_search {
@@ -21,7 +22,8 @@ struct sr1_search {
     sr1_search_ops ops; /* name is ours */
     void *self;
     int builtin;
-    pthread_mutex_t call_lock; /* around ops.search without SR1_SEARCH_CONCURRENT */
+    sr1__search_count_fn *count; /* of a built-in engine with counts of its own */
+    pthread_mutex_t call_lock;   /* around ops.search without SR1_SEARCH_CONCURRENT */
     struct sr1__search_cache *cache;
     struct sr1__pool *pool;
     atomic_llong queries;
@@ -106,11 +108,26 @@ sr1_status sr1__search_new_builtin(sr1_search **out, const sr1_search_ops *ops,
     return engine_new(out, ops, self, 1);
 }
 
+int32_t sr1__search_flags(const sr1_search *engine)
+{
+    return engine->ops.flags;
+}
+
+int32_t sr1__search_waits(const sr1_search *engine)
+{
+    return engine->ops.flags & (SR1_SEARCH_WAITS | SR1_SEARCH_THREADS);
+}
+
 void *sr1__search_self(const sr1_search *engine,
                        sr1_status (*search)(void *, const char *const *, size_t, int32_t,
                                             sr1_search_sink *))
 {
     return engine != NULL && engine->ops.search == search ? engine->self : NULL;
+}
+
+void sr1__search_set_count(sr1_search *engine, sr1__search_count_fn *count)
+{
+    engine->count = count;
 }
 
 sr1_search *sr1_search_retain(sr1_search *engine)
@@ -176,7 +193,24 @@ sr1_status sr1_search_counters_get(const sr1_search *engine, sr1_search_counters
     c.cache_hits = atomic_load(&engine->cache_hits);
     c.sent = atomic_load(&engine->sent);
     c.failed = atomic_load(&engine->failed);
+    if (engine->count != NULL)
+        engine->count(engine->self, &c);
     return sr1__struct_give(out, &c, sizeof(c), "search counters");
+}
+
+void sr1__search_count_inner(const sr1_search *inner, sr1_search_counters *counters)
+{
+    sr1_search_counters c = {sizeof(c)};
+
+    if (sr1_search_counters_get(inner, &c) != SR1_OK)
+        return;
+    counters->requests += c.requests;
+    counters->retries += c.retries;
+    counters->rate_waits += c.rate_waits;
+    counters->refused += c.refused;
+    counters->disk_hits += c.disk_hits;
+    counters->disk_stale += c.disk_stale;
+    counters->fallbacks += c.fallbacks;
 }
 
 /* ---- one batch ---- */
@@ -374,6 +408,48 @@ sr1_status sr1_search_run(sr1_search *engine, const char *const *queries, size_t
     return status;
 }
 
+/* No engine's failure: another attempt or another engine would not help. */
+static int is_fatal(sr1_status status)
+{
+    return status == SR1_E_NOMEM || status == SR1_E_INVALID || status == SR1_E_INTERNAL ||
+           status == SR1_E_LIMIT || status == SR1_E_CANCELLED;
+}
+
+static sr1_status fail_each(struct batch *b, sr1_status why)
+{
+    struct sr1_search_sink sink = {b->results->answers, b->n, b->top_k};
+    char message[SR1__ERROR_MAX];
+
+    snprintf(message, sizeof(message), "%s", sr1_last_error());
+    for (size_t i = 0; i < b->n; i++) {
+        SR1__TRY(sr1__answer_new(&b->results->answers[i]));
+        SR1__TRY(sr1_search_sink_status(
+            &sink, i, why == SR1_E_TIMEOUT ? SR1_SEARCH_TIMEOUT : SR1_SEARCH_ERROR,
+            message));
+    }
+    return SR1_OK;
+}
+
+sr1_status sr1__search_run_each(sr1_search *engine, const char *const *queries, size_t n,
+                                int32_t top_k, sr1_search_results **out)
+{
+    struct batch b = {engine, queries, n, top_k};
+    sr1_status status = sr1_search_run(engine, queries, n, top_k, out);
+
+    if (status == SR1_OK || is_fatal(status))
+        return status;
+    b.results = sr1__calloc(1, sizeof(*b.results) + n * sizeof(b.results->answers[0]));
+    if (b.results == NULL)
+        return sr1__fail_nomem("search batch");
+    b.results->n = n;
+    status = fail_each(&b, status);
+    if (status == SR1_OK)
+        *out = b.results;
+    else
+        sr1_search_results_free(b.results);
+    return status;
+}
+
 /* ---- results ---- */
 
 size_t sr1_search_results_count(const sr1_search_results *results)
@@ -418,6 +494,29 @@ sr1_status sr1_search_results_hit(const sr1_search_results *results, size_t quer
                          query, (int)k);
     sr1__answer_hit(answer_of(results, query), k, &full);
     return sr1__struct_give(hit, &full, sizeof(full), "search hit");
+}
+
+int32_t sr1__search_failed(const sr1_search_results *results, size_t query)
+{
+    int32_t how = sr1_search_results_status(results, query);
+
+    return how == SR1_SEARCH_TIMEOUT || how == SR1_SEARCH_ERROR;
+}
+
+sr1_status sr1__search_pass_on(sr1_search_sink *sink, size_t i,
+                               const sr1_search_results *results, size_t j)
+{
+    const struct sr1__answer *a = answer_of(results, j);
+
+    for (int32_t k = 0; k < sr1__answer_hit_count(a); k++) {
+        sr1_search_hit hit = {sizeof(hit)};
+
+        sr1__answer_hit(a, k, &hit);
+        SR1__TRY(sr1_search_sink_hit(sink, i, hit.id, hit.contents, hit.score));
+        if (hit.row != NULL)
+            SR1__TRY(sr1_search_sink_row(sink, i, hit.row));
+    }
+    return sr1_search_sink_status(sink, i, sr1__answer_status(a), sr1__answer_message(a));
 }
 
 void sr1_search_results_free(sr1_search_results *results)

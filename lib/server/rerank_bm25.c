@@ -32,7 +32,7 @@ struct posting {
 
 struct scoring {
     const struct sr1__analyzer *analyzer;
-    struct sr1__buf scratch;
+    struct sr1__analysis scratch;
     struct sr1__buf words;
     struct sr1__buf postings; /* of struct posting */
     struct term terms[TERMS_MAX];
@@ -131,7 +131,7 @@ static sr1_status score(void *self, const char *query, const char *const *docume
     if (s == NULL)
         return sr1__fail_nomem("scoring");
     s->analyzer = sr1__analyzer_find("english", NULL);
-    sr1__buf_init(&s->scratch, 0);
+    sr1__analysis_init(&s->scratch);
     sr1__buf_init(&s->words, 0);
     sr1__buf_init(&s->postings, 0);
     s->lengths = sr1__calloc(n, sizeof(*s->lengths));
@@ -144,7 +144,7 @@ static sr1_status score(void *self, const char *query, const char *const *docume
         status = read_document(s, (uint32_t)i, documents[i]);
     if (status == SR1_OK)
         add_up(s, n, scores);
-    sr1__buf_free(&s->scratch);
+    sr1__analysis_free(&s->scratch);
     sr1__buf_free(&s->words);
     sr1__buf_free(&s->postings);
     sr1__free(s->lengths);

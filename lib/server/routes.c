@@ -37,7 +37,7 @@ static int retrieve(struct sr1__exchange *x)
     struct sr1__retrieve *r = &x->retrieve;
 
     x->status =
-        sr1__retrieve_read(r, x->body.data, x->body.len, &x->server->limits, &x->answer);
+        sr1__wire_retrieve(r, x->body.data, x->body.len, &x->server->limits, &x->answer);
     if (x->status != SR1__HTTP_OK)
         return 1;
     if (r->n == 0) {
@@ -67,7 +67,7 @@ static int run_rerank(struct sr1__job *job)
 
 static int rerank(struct sr1__exchange *x)
 {
-    x->status = sr1__rerank_read(&x->rerank, x->body.data, x->body.len,
+    x->status = sr1__wire_rerank(&x->rerank, x->body.data, x->body.len,
                                  &x->server->limits, &x->answer);
     if (x->status != SR1__HTTP_OK)
         return 1;

@@ -48,10 +48,10 @@ struct sr1__rerank {
 
 /* Read body[0..n) (body[n] is '\0'; texts are decoded in place). Returns an HTTP status:
  * SR1__HTTP_OK, or another with the JSON of the error in `error`. Free in both cases. */
-int sr1__retrieve_read(struct sr1__retrieve *out, char *body, size_t n,
+int sr1__wire_retrieve(struct sr1__retrieve *out, char *body, size_t n,
                        const struct sr1__wire_limits *limits, struct sr1__buf *error);
 void sr1__retrieve_free(struct sr1__retrieve *r);
-int sr1__rerank_read(struct sr1__rerank *out, char *body, size_t n,
+int sr1__wire_rerank(struct sr1__rerank *out, char *body, size_t n,
                      const struct sr1__wire_limits *limits, struct sr1__buf *error);
 void sr1__rerank_free(struct sr1__rerank *r);
 

@@ -299,7 +299,7 @@ static int read_list(struct reading *r, const struct member *m, struct texts *t)
 
 /* ---- /retrieve ---- */
 
-int sr1__retrieve_read(struct sr1__retrieve *out, char *body, size_t n,
+int sr1__wire_retrieve(struct sr1__retrieve *out, char *body, size_t n,
                        const struct sr1__wire_limits *limits, struct sr1__buf *error)
 {
     struct member m[] = {{.name = "queries"},
@@ -405,7 +405,7 @@ static int read_documents(struct reading *r, const struct member *m,
     return SR1__HTTP_OK;
 }
 
-int sr1__rerank_read(struct sr1__rerank *out, char *body, size_t n,
+int sr1__wire_rerank(struct sr1__rerank *out, char *body, size_t n,
                      const struct sr1__wire_limits *limits, struct sr1__buf *error)
 {
     struct member m[] = {{.name = "queries"},

@@ -5,6 +5,8 @@
  * what the policy sampled. */
 #include "train/internal.h"
 
+#include "trajectory/trajectory.h"
+
 #include <math.h>
 
 /* ---- figures ---- */
@@ -38,8 +40,8 @@ static double deviation(const struct spread *s)
 
 struct figures {
     struct spread reward, advantage, length, prompt;
-    size_t formatted, answered, cut, searched;
-    int64_t environment;
+    size_t formatted, answered, cut, searched, excluded;
+    int64_t policy, environment;
 };
 
 static int was_cut(const sr1_trajectory *t)
@@ -56,12 +58,17 @@ static sr1_status look(struct figures *f, const sr1_trajectory *t,
     const char *text = sr1_trajectory_generated_text(t, &n);
     double format = 0.0;
 
+    f->policy += (int64_t)sr1_trajectory_policy_count(t);
+    f->environment += (int64_t)sr1_trajectory_environment_count(t);
+    if (sr1__trajectory_excluded(t)) {
+        f->excluded++;
+        return SR1_OK;
+    }
     SR1__TRY(sr1_reward_check_format(text, n, scales, &format));
     f->formatted += format == scales->format_reward;
     f->answered += sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER;
     f->cut += (size_t)was_cut(t);
     f->searched += sr1_trajectory_search_count(t) > 0;
-    f->environment += (int64_t)sr1_trajectory_environment_count(t);
     see(&f->reward, sr1_trajectory_reward(t));
     see(&f->advantage, sr1_trajectory_advantage(t));
     see(&f->length, (double)sr1_trajectory_policy_count(t));
@@ -73,8 +80,9 @@ static void give(const struct figures *f, sr1_step_report *r)
 {
     double n = f->reward.n ? (double)f->reward.n : 1.0;
 
-    r->trajectories = (int64_t)f->reward.n;
-    r->policy_tokens = (int64_t)f->length.sum;
+    r->trajectories = (int64_t)(f->reward.n + f->excluded);
+    r->excluded = (int64_t)f->excluded;
+    r->policy_tokens = f->policy;
     r->environment_tokens = f->environment;
     r->avg_reward = mean(&f->reward);
     r->avg_tokens = mean(&f->length);

@@ -55,6 +55,8 @@ static const struct {
     ROW("training/trajectories", trajectories, COUNT),
     ROW("training/trained_trajectories", trained, COUNT),
     ROW("training/dead_groups", dead_groups, COUNT),
+    ROW("training/excluded_trajectories", excluded, COUNT),
+    ROW("training/excluded_groups", excluded_groups, COUNT),
     ROW("training/skipped_updates", skipped_updates, COUNT),
     ROW("training/policy_tokens", policy_tokens, COUNT),
     ROW("timing_s/step", seconds, REAL),

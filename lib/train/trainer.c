@@ -5,9 +5,11 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/struct.h"
+#include "trajectory/trajectory.h"
 
 #include <searchr1/advantage.h>
 
@@ -211,7 +213,9 @@ struct step {
     int32_t group_size;
     sr1_trajectory **made; /* [n] */
     size_t n;
-    uint8_t *dead; /* [n] its group cannot teach */
+    sr1_trajectory **kept; /* [n_kept] of made: those that can be scored; borrowed */
+    size_t n_kept;
+    uint8_t *dead; /* [n_kept] its group cannot teach */
     struct sr1__trajectory_store *store;
     struct sr1__trajectory_store *log; /* takes all of them, or NULL */
     int keep;                          /* the caller wants them */
@@ -239,9 +243,30 @@ static sr1_status roll_out(struct step *s)
     return SR1_OK;
 }
 
+/* An outage is not the policy's failure: trajectories whose search had no answer are
+ * neither scored nor compared nor trained on, only logged and counted. */
+static void leave_out(struct step *s)
+{
+    size_t group = (size_t)s->group_size;
+
+    for (size_t i = 0; i < s->n; i += group) {
+        size_t before = s->n_kept;
+
+        for (size_t k = i; k < i + group; k++)
+            if (!sr1__trajectory_excluded(s->made[k]))
+                s->kept[s->n_kept++] = s->made[k];
+        s->report->excluded_groups += s->n_kept == before;
+    }
+    if (s->n_kept < s->n)
+        sr1__log(SR1_LOG_WARN,
+                 "step %" PRId64 ": %zu of %zu trajectories are left out: a search of "
+                 "theirs failed",
+                 s->tr->step + 1, s->n - s->n_kept, s->n);
+}
+
 static sr1_status reward(struct step *s)
 {
-    return sr1_reward_set_apply(s->tr->rewards, s->made, s->n);
+    return sr1_reward_set_apply(s->tr->rewards, s->kept, s->n_kept);
 }
 
 /* Compare each trajectory with its group; groups are those of one prompt. */
@@ -250,24 +275,25 @@ static sr1_status compare(struct step *s)
     sr1_advantage_options o = {.struct_size = sizeof(o),
                                .eps = SR1_ADVANTAGE_EPS,
                                .divide_by_std = s->tr->set.advantage_std};
-    sr1_advantage_batch b = {.struct_size = sizeof(b), .n = s->n};
-    double *rewards = sr1__calloc(2 * s->n + 1, sizeof(*rewards));
-    uint64_t *groups = sr1__calloc(s->n + 1, sizeof(*groups));
+    sr1_advantage_batch b = {.struct_size = sizeof(b), .n = s->n_kept};
+    double *rewards = sr1__calloc(2 * s->n_kept + 1, sizeof(*rewards));
+    uint64_t *groups = sr1__calloc(s->n_kept + 1, sizeof(*groups));
     size_t dead = 0;
     sr1_status st = rewards && groups ? SR1_OK : sr1__fail_nomem("advantages");
 
-    for (size_t i = 0; i < s->n && st == SR1_OK; i++) {
-        rewards[i] = sr1_trajectory_reward(s->made[i]);
-        groups[i] = sr1_trajectory_group_key(s->made[i]);
+    for (size_t i = 0; i < s->n_kept && st == SR1_OK; i++) {
+        rewards[i] = sr1_trajectory_reward(s->kept[i]);
+        groups[i] = sr1_trajectory_group_key(s->kept[i]);
     }
     b.rewards = rewards;
     b.groups = groups;
     if (st == SR1_OK)
-        st = sr1_advantage_compute(s->tr->set.advantage, &b, &o, rewards + s->n, NULL);
+        st = sr1_advantage_compute(s->tr->set.advantage, &b, &o, rewards + s->n_kept,
+                                   NULL);
     if (st == SR1_OK)
-        st = sr1_advantage_dead_groups(rewards, groups, s->n, s->dead, NULL, &dead);
-    for (size_t i = 0; i < s->n && st == SR1_OK; i++)
-        st = sr1_trajectory_set_advantage(s->made[i], rewards[s->n + i]);
+        st = sr1_advantage_dead_groups(rewards, groups, s->n_kept, s->dead, NULL, &dead);
+    for (size_t i = 0; i < s->n_kept && st == SR1_OK; i++)
+        st = sr1_trajectory_set_advantage(s->kept[i], rewards[s->n_kept + i]);
     s->report->dead_groups = (int64_t)dead;
     sr1__free(rewards);
     sr1__free(groups);
@@ -283,9 +309,9 @@ static sr1_status store(struct step *s)
     if (folder)
         SR1__TRY(sr1__dir_make(folder));
     SR1__TRY(sr1__trajectory_store_new(&s->store, limit, folder));
-    for (size_t i = 0; i < s->n; i++)
+    for (size_t i = 0; i < s->n_kept; i++)
         if (!(s->tr->set.skip_dead_groups && s->dead[i]))
-            SR1__TRY(sr1__trajectory_store_add(s->store, s->made[i]));
+            SR1__TRY(sr1__trajectory_store_add(s->store, s->kept[i]));
     return SR1_OK;
 }
 
@@ -311,6 +337,7 @@ static sr1_status hand_over(struct step *s)
 static sr1_status run_step(struct step *s)
 {
     SR1__TRY(roll_out(s));
+    leave_out(s);
     SR1__TRY(reward(s));
     SR1__TRY(compare(s));
     SR1__TRY(sr1__describe_trajectories(s->tr, s->made, s->n, s->report));
@@ -349,8 +376,10 @@ sr1_status sr1__train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
         return sr1__fail(SR1_E_INVALID, "train step: group_size %d", s.group_size);
     s.n = n * (size_t)s.group_size;
     s.made = sr1__calloc(s.n + 1, sizeof(sr1_trajectory *));
+    s.kept = sr1__calloc(s.n + 1, sizeof(sr1_trajectory *));
     s.dead = sr1__calloc(s.n + 1, 1);
-    st = s.made && s.dead ? run_step(&s) : sr1__fail_nomem("trajectories of a step");
+    st = s.made && s.kept && s.dead ? run_step(&s)
+                                    : sr1__fail_nomem("trajectories of a step");
     sr1__trajectory_store_free(s.store);
     if (st == SR1_OK) {
         tr->step++;
@@ -364,6 +393,7 @@ sr1_status sr1__train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
             sr1_trajectory_free(s.made[i]);
     }
     sr1__free(s.made);
+    sr1__free(s.kept);
     sr1__free(s.dead);
     return sr1__context(st, "step %" PRId64, tr->step + (st != SR1_OK));
 }
@@ -390,7 +420,7 @@ static sr1_status check_trainable(const sr1_trainer *tr, const sr1_trajectory *t
             "reads at most %" PRId64,
             i, sr1_trajectory_query_id(t), (int)sr1_trajectory_sample(t),
             sr1_trajectory_token_count(t), tr->model->config.max_positions);
-    if (sr1_trajectory_policy_count(t) == 0 ||
+    if (sr1_trajectory_policy_count(t) == 0 || sr1__trajectory_excluded(t) ||
         (temperature == tr->set.temperature && sr1_trajectory_top_p(t) == 1.0 &&
          sr1_trajectory_top_k(t) == 0))
         return SR1_OK;

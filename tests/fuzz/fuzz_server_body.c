@@ -61,7 +61,7 @@ static void same_again(const struct sr1__retrieve *r)
         sr1__wire_text(&b, r->queries[i], strlen(r->queries[i]));
     }
     sr1__buf_str(&b, "]}");
-    FUZZ_CHECK(sr1__retrieve_read(&again, b.data, b.len, &limits, &error) == 200);
+    FUZZ_CHECK(sr1__wire_retrieve(&again, b.data, b.len, &limits, &error) == 200);
     FUZZ_CHECK(again.n == r->n && again.top_k == r->top_k && again.scores == r->scores);
     for (size_t i = 0; i < r->n; i++)
         FUZZ_CHECK(strcmp(again.queries[i], r->queries[i]) == 0);
@@ -77,7 +77,7 @@ static void try_retrieve(const uint8_t *data, size_t size)
     struct sr1__buf error;
 
     sr1__buf_init(&error, 0);
-    if (sr1__retrieve_read(&r, body, size, &limits, &error) == 200)
+    if (sr1__wire_retrieve(&r, body, size, &limits, &error) == 200)
         same_again(&r);
     else
         check_refusal(data, size, &error);
@@ -93,7 +93,7 @@ static void try_rerank(const uint8_t *data, size_t size)
     struct sr1__buf error;
 
     sr1__buf_init(&error, 0);
-    if (sr1__rerank_read(&r, body, size, &limits, &error) == 200) {
+    if (sr1__wire_rerank(&r, body, size, &limits, &error) == 200) {
         size_t last = 0;
 
         for (size_t i = 0; i < r.n; i++) {

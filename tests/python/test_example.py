@@ -32,3 +32,16 @@ def test_it_trains(source, tmp_path):
         worth = {part["name"]: part["value"] for part in row["reward_parts"]}["searched"]
         assert worth == any(search["hits"] for search in row["searches"])
     assert any(row["searches"] for row in rows)
+
+
+def test_an_engine_of_ones_own(source):
+    done = subprocess.run(
+        [sys.executable, source / "examples/python/custom_engine.py"],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ, PYTHONPATH=str(source / "bindings/python")),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Where is Rome? -> ['Rome\\nRome is the capital" in done.stdout
+    assert "Atlantis? -> No information found" in done.stdout
+    assert done.stdout.endswith("1 batch\n")

@@ -19,7 +19,22 @@ from .errors import Error
 from .model import Model
 from .reward import RewardSet, Scales
 from .rollout import Evaluation, Query, Rollout, Scores
-from .search import Bm25, Hit, Mock, PythonSearch, Result, Search, build_bm25, open_search
+from .search import (
+    Bm25,
+    Chain,
+    DiskCache,
+    Hit,
+    Mock,
+    PythonSearch,
+    Remote,
+    Result,
+    Search,
+    Web,
+    build_bm25,
+    open_search,
+    verify_bm25,
+    web_providers,
+)
 from .server import Server
 from .tokenizer import Tokenizer, TokenStream
 from .trainer import StepReport, Trainer
@@ -31,8 +46,10 @@ __all__ = [
     "KEYS",
     "Action",
     "Bm25",
+    "Chain",
     "Config",
     "Dataset",
+    "DiskCache",
     "Environment",
     "Error",
     "Evaluation",
@@ -42,6 +59,7 @@ __all__ = [
     "Model",
     "PythonSearch",
     "Query",
+    "Remote",
     "Result",
     "RewardSet",
     "Rollout",
@@ -55,6 +73,7 @@ __all__ = [
     "Tokenizer",
     "Trainer",
     "Trajectory",
+    "Web",
     "advantage",
     "build_bm25",
     "errors",
@@ -62,6 +81,8 @@ __all__ = [
     "loss",
     "open_search",
     "reward",
+    "verify_bm25",
     "version",
+    "web_providers",
     "world",
 ]

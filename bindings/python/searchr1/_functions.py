@@ -30,6 +30,7 @@ from ._structs import (
     ChatOptions,
     ConfigKeyInfo,
     DatasetOptions,
+    DiskCacheOptions,
     EnvOps,
     EnvOptions,
     EvalOptions,
@@ -48,6 +49,7 @@ from ._structs import (
     SearchCounters,
     SearchEvent,
     SearchHit,
+    SearchHttpOptions,
     SearchOps,
     ServerOptions,
     ServerStats,
@@ -172,6 +174,20 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     ),
     "sr1_bm25_options_init": (None, POINTER(Bm25Options)),
     "sr1_search_open_bm25": (STATUS, POINTER(c_void_p), c_char_p, POINTER(Bm25Options)),
+    "sr1_bm25_verify": (STATUS, c_char_p),
+    "sr1_search_http_options_init": (None, POINTER(SearchHttpOptions)),
+    "sr1_search_open_remote": (
+        STATUS, POINTER(c_void_p), c_char_p, POINTER(SearchHttpOptions),
+    ),
+    "sr1_search_open_web": (
+        STATUS, POINTER(c_void_p), c_char_p, POINTER(SearchHttpOptions),
+    ),
+    "sr1_search_web_provider": (c_char_p, c_size_t),
+    "sr1_search_open_chain": (STATUS, POINTER(c_void_p), POINTER(c_void_p), c_size_t),
+    "sr1_disk_cache_options_init": (None, POINTER(DiskCacheOptions)),
+    "sr1_search_open_disk_cache": (
+        STATUS, POINTER(c_void_p), c_void_p, c_char_p, POINTER(DiskCacheOptions),
+    ),
     "sr1_bm25_info_get": (STATUS, c_void_p, POINTER(Bm25Info)),
     # server.h
     "sr1_server_options_init": (None, POINTER(ServerOptions)),

@@ -120,6 +120,44 @@ class SearchCounters(Sized):
         ("cache_hits", c_int64),
         ("sent", c_int64),
         ("failed", c_int64),
+        ("requests", c_int64),
+        ("retries", c_int64),
+        ("rate_waits", c_int64),
+        ("refused", c_int64),
+        ("disk_hits", c_int64),
+        ("disk_stale", c_int64),
+        ("fallbacks", c_int64),
+    ]
+
+
+class SearchHttpOptions(Sized):
+    _fields_ = [
+        ("timeout_s", c_double),
+        ("connect_timeout_s", c_double),
+        ("retries", c_int32),
+        ("retry_first_s", c_double),
+        ("retry_max_s", c_double),
+        ("retry_after_max_s", c_double),
+        ("concurrency", c_int32),
+        ("rate_limit", c_double),
+        ("breaker_failures", c_int32),
+        ("breaker_rest_s", c_double),
+        ("max_body_bytes", c_uint64),
+        ("key_env", c_char_p),
+        ("ca_file", c_char_p),
+        ("seed", c_uint64),
+        ("probe", c_int32),
+        ("url", c_char_p),
+        ("engine_id", c_char_p),
+    ]
+
+
+class DiskCacheOptions(Sized):
+    _fields_ = [
+        ("ttl_s", c_double),
+        ("max_bytes", c_uint64),
+        ("scope", c_char_p),
+        ("use_stale", c_int32),
     ]
 
 
@@ -127,6 +165,10 @@ class Bm25BuildOptions(Sized):
     _fields_ = [
         ("analyzer", c_char_p),
         ("zstd_level", c_int32),
+        ("reserved", c_int32),
+        ("memory_bytes", c_uint64),
+        ("text_format", c_char_p),
+        ("threads", c_int32),
     ]
 
 
@@ -239,6 +281,7 @@ class EnvOps(Sized):
         ("name", c_char_p),
         ("act", ActFn),
         ("destroy", DestroyFn),
+        ("flags", c_int32),
     ]
 
 
@@ -374,6 +417,7 @@ class EvalScores(Sized):
         ("answered", c_double),
         ("searches", c_double),
         ("tokens", c_double),
+        ("excluded", c_int64),
     ]
 
 
@@ -431,6 +475,8 @@ class StepReport(Sized):
         ("cut_short", c_double),
         ("format_rate", c_double),
         ("answer_rate", c_double),
+        ("excluded", c_int64),
+        ("excluded_groups", c_int64),
     ]
 
 

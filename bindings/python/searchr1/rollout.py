@@ -73,6 +73,7 @@ class Scores:
     answered: float  # share that closed an answer
     searches: float  # per row
     tokens: float  # sampled tokens per row
+    excluded: int = 0  # further rows, not scored: a search of theirs failed
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from ctypes import byref, c_void_p
+from ctypes import byref, c_void_p, sizeof
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
@@ -15,16 +15,18 @@ from ._structs import (
     Bm25Info,
     Bm25Options,
     Bm25ProgressFn,
+    DiskCacheOptions,
     SearchCounters,
     SearchFn,
     SearchHit,
+    SearchHttpOptions,
     SearchOps,
 )
 from ._text import PathLike, decode, encode, optional, path_bytes, strings, terminated
 from .config import Config, as_config
 
 STATUSES = ("ok", "empty", "timeout", "error")
-_CONCURRENT, _THREADS = 1, 2
+_CONCURRENT, _THREADS, _WAITS = 1, 2, 4
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,9 @@ class Search(Handle):
 
     @property
     def counters(self) -> Dict[str, int]:
-        """queries, blank, duplicates, cache_hits, sent, failed since it was opened."""
+        """Counts since it was opened: queries (of them blank, duplicates, cache_hits,
+        sent), failed; of engines behind HTTP requests, retries, rate_waits, refused; of
+        disk caches disk_hits, disk_stale; of chains fallbacks."""
         counters = SearchCounters()
         lib.sr1_search_counters_get(self, byref(counters))
         return counters.as_dict()
@@ -149,14 +153,122 @@ class Bm25(Search):
         return info.as_dict()
 
 
+def _http_options(**given: Any) -> SearchHttpOptions:
+    """The library's defaults, and over them what is not None."""
+    options = SearchHttpOptions()
+    lib.sr1_search_http_options_init(byref(options))
+    options.struct_size = sizeof(options)
+    for name, value in given.items():
+        if name not in _HTTP_OPTIONS:
+            raise TypeError(f"'{name}' is no option; there are {', '.join(_HTTP_OPTIONS)}")
+        if value is not None:
+            setattr(options, name, terminated(value) if isinstance(value, str) else value)
+    return options
+
+
+_HTTP_OPTIONS = [name for name, _ in SearchHttpOptions._fields_]
+
+
+class Remote(Search):
+    """A server of Search-R1's POST /retrieve; a batch is one request.
+
+    options: timeout_s, connect_timeout_s, retries, retry_first_s, retry_max_s,
+    retry_after_max_s, concurrency, rate_limit, breaker_failures, breaker_rest_s,
+    max_body_bytes, key_env, ca_file, seed, probe (see sr1_search_http_options). A query
+    whose request fails in the end has the status "timeout" or "error"."""
+
+    def __init__(self, url: str, **options: Any) -> None:
+        super().__init__(
+            make(
+                lib.sr1_search_open_remote,
+                terminated(url),
+                byref(_http_options(**options)),
+            )
+        )
+
+
+class Web(Search):
+    """A web search service: one of web_providers(). The key is read from the environment
+    variable key_env, by default the provider's own (SERPER_API_KEY, ...).
+
+    options: those of Remote, and url (in place of the provider's own; needed for
+    searxng), engine_id (Google's cx)."""
+
+    def __init__(self, provider: str, **options: Any) -> None:
+        super().__init__(
+            make(
+                lib.sr1_search_open_web,
+                terminated(provider),
+                byref(_http_options(**options)),
+            )
+        )
+
+
+def web_providers() -> List[str]:
+    """The names that Web knows."""
+    names: List[str] = []
+    while True:
+        name = lib.sr1_search_web_provider(len(names))
+        if name is None:
+            return names
+        names.append(decode(name))
+
+
+class Chain(Search):
+    """Engines in order: what ends "timeout" or "error" at one is asked of the next."""
+
+    def __init__(self, engines: Sequence[Union[Search, SearchFunction, Any]]) -> None:
+        opened = [_search_of(engine) for engine in engines]
+        pointers = (c_void_p * len(opened))(*[e._as_parameter_.value for e in opened])
+        super().__init__(
+            make(lib.sr1_search_open_chain, pointers, len(opened)),
+            _callbacks.Carrier(*[engine.carrier for engine in opened]),
+        )
+
+
+class DiskCache(Search):
+    """Keeps an engine's answers, never its failures, in a folder that processes may share.
+
+    Answers younger than ttl_s seconds are given without asking; older ones, unless
+    use_stale is false, when the engine fails. scope: engines of equal name and scope
+    share answers."""
+
+    def __init__(
+        self,
+        engine: Union[Search, SearchFunction, Any],
+        folder: PathLike,
+        ttl_s: float = 86400.0,
+        max_bytes: int = 1 << 30,
+        scope: str = "",
+        use_stale: bool = True,
+    ) -> None:
+        options = DiskCacheOptions(
+            ttl_s=ttl_s, max_bytes=max_bytes, scope=terminated(scope), use_stale=use_stale
+        )
+        inner = _search_of(engine)
+        super().__init__(
+            make(
+                lib.sr1_search_open_disk_cache, inner, path_bytes(folder), byref(options)
+            ),
+            _callbacks.Carrier(inner.carrier),
+        )
+
+
 def build_bm25(
     corpus: PathLike,
     index: PathLike,
     analyzer: str = "english",
     zstd_level: int = 3,
     progress: Optional[Callable[[int, int, int], Any]] = None,
+    memory_bytes: int = 0,
+    threads: int = 0,
+    text_format: str = "plain",
 ) -> None:
-    """Index a corpus of lines {"id", "contents"}. analyzer: "english" or "plain".
+    """Index a corpus of lines {"id", "contents"}. analyzer: "english", "plain" or "cjk";
+    text_format: "plain", "html", "markdown" or "auto".
+
+    Postings gather in memory_bytes (0: 512 MiB), then wait in temporary files beside the
+    index. threads 0: one a processor.
 
     progress(done, total, documents): bytes of the corpus read, of all, documents so far.
     If it raises, the build stops and an old index stands as it was."""
@@ -165,12 +277,20 @@ def build_bm25(
     def tell(user: int, *figures: int) -> int:
         return carrier.run(progress, *figures)
 
-    options = Bm25BuildOptions(analyzer=optional(analyzer), zstd_level=zstd_level)
+    options = Bm25BuildOptions(
+        analyzer=optional(analyzer), zstd_level=zstd_level, memory_bytes=memory_bytes,
+        text_format=optional(text_format), threads=threads
+    )
     thunk = Bm25ProgressFn(tell) if progress else Bm25ProgressFn()
     with carrier.call():
         lib.sr1_bm25_build(
             path_bytes(corpus), path_bytes(index), byref(options), thunk, None
         )
+
+
+def verify_bm25(path: PathLike) -> None:
+    """Read a whole index and compare its checksums; raises when a byte has changed."""
+    lib.sr1_bm25_verify(path_bytes(path))
 
 
 def open_search(config: Union[Config, PathLike, Mapping[str, Any]]) -> Search:
@@ -190,6 +310,9 @@ class PythonSearch(Search):
     The library asks each distinct query once, and makes one call at a time unless
     concurrent. An exception that the function raises fails the call that searched,
     rollouts and training included (a training step may have updated the weights by then).
+    With waits an answer is known to take long but little work here, such as one over a
+    network: rollouts go on with the rows that need no answer, and what takes longer than
+    the configuration's search_deadline is given up as a timeout.
     To fail one query alone, answer it with an exception object; a TimeoutError counts as
     a timeout."""
 
@@ -198,6 +321,7 @@ class PythonSearch(Search):
         engine: Union[SearchFunction, Any],
         name: str = "python",
         concurrent: bool = False,
+        waits: bool = False,
     ) -> None:
         function = engine if callable(engine) else engine.search
         carrier = _callbacks.Carrier()
@@ -205,7 +329,8 @@ class PythonSearch(Search):
             name=terminated(name),
             search=_search,
             destroy=_callbacks.destroy,
-            flags=_CONCURRENT | _THREADS if concurrent else 0,
+            flags=(_CONCURRENT | _THREADS if concurrent else 0)
+            | (_WAITS if waits else 0),
         )
         key = _callbacks.own((function, carrier))
         try:
@@ -264,8 +389,10 @@ def _message(error: Exception) -> bytes:
     return _clean(f"{type(error).__name__}: {error}")
 
 
+def _search_of(engine: Union[Search, SearchFunction, Any]) -> Search:
+    return engine if isinstance(engine, Search) else PythonSearch(engine)
+
+
 def as_search(engine: Union[Search, SearchFunction, Any, None]) -> Optional[Search]:
     """A Search itself, or an engine made from a Python function or object."""
-    return (
-        engine if engine is None or isinstance(engine, Search) else PythonSearch(engine)
-    )
+    return None if engine is None else _search_of(engine)

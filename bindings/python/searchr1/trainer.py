@@ -66,6 +66,8 @@ class StepReport:
     cut_short: float  # share that a token limit ended
     format_rate: float  # share of well-formed responses
     answer_rate: float  # share that closed an answer
+    excluded: int  # trajectories left out of all means and of the update: a search failed
+    excluded_groups: int  # groups of which nothing was left
 
 
 def _report(report: _structs.StepReport) -> StepReport:

@@ -77,7 +77,7 @@ static void every_dialect_is_read(void **state)
         struct sr1__buf error;
 
         sr1__buf_init(&error, 0);
-        if (sr1__retrieve_read(&r, body, n, &limits, &error) != 200)
+        if (sr1__wire_retrieve(&r, body, n, &limits, &error) != 200)
             fail_msg("%s: %s", accepted[i].body, sr1__buf_cstr(&error));
         for (size_t k = 0; k < r.n; k++) {
             strcat(joined, k > 0 ? "|" : "");
@@ -167,7 +167,7 @@ static void what_does_not_fit_is_named(void **state)
         int status;
 
         sr1__buf_init(&error, 0);
-        status = sr1__retrieve_read(&r, body, n, &limits, &error);
+        status = sr1__wire_retrieve(&r, body, n, &limits, &error);
         if (status != refused[i].status)
             fail_msg("%s: %d", refused[i].body, status);
         expect_json(&error, refused[i].answer != NULL ? refused[i].answer : error.data);
@@ -185,7 +185,7 @@ static int read_bytes(const char *text, size_t n)
     int status;
 
     sr1__buf_init(&error, 0);
-    status = sr1__retrieve_read(&r, body, n, &limits, &error);
+    status = sr1__wire_retrieve(&r, body, n, &limits, &error);
     sr1__retrieve_free(&r);
     sr1__buf_free(&error);
     sr1__free(body);
@@ -225,7 +225,7 @@ static void the_validation_error_is_theirs(void **state)
     if (sr1__json_load(&want, path, 1 << 20) != SR1_OK)
         skip();
     sr1__buf_init(&error, 0);
-    assert_int_equal(sr1__rerank_read(&r, body, strlen(body), &limits, &error), 422);
+    assert_int_equal(sr1__wire_rerank(&r, body, strlen(body), &limits, &error), 422);
     text = json_dumps(want, 0);
     expect_json(&error, text);
     sr1__free(text);
@@ -248,10 +248,10 @@ static sr1_status read_any(void *arg)
     (void)arg;
     memcpy(body, text, sizeof text);
     sr1__buf_init(&error, 0);
-    status = sr1__rerank_read(&r, body, sizeof text - 1, &limits, &error);
+    status = sr1__wire_rerank(&r, body, sizeof text - 1, &limits, &error);
     sr1__rerank_free(&r);
     memcpy(body, text, sizeof text);
-    other = sr1__retrieve_read(&t, body, sizeof text - 1, &limits, &error);
+    other = sr1__wire_retrieve(&t, body, sizeof text - 1, &limits, &error);
     sr1__retrieve_free(&t);
     sr1__buf_free(&error);
     return status == 200 && other == 200 ? SR1_OK : SR1_E_NOMEM;
@@ -273,7 +273,7 @@ static int rerank(const char *text, struct sr1__buf *out)
     int status;
 
     sr1__buf_init(out, 0);
-    status = sr1__rerank_read(&r, body, n, &limits, out);
+    status = sr1__wire_rerank(&r, body, n, &limits, out);
     if (status == 200)
         assert_int_equal(sr1__rerank(&r, &sr1__scorer_bm25, out), SR1_OK);
     sr1__rerank_free(&r);
@@ -362,7 +362,7 @@ static sr1_status rerank_any(void *arg)
 
     (void)arg;
     sr1__buf_init(&b, 0);
-    if (sr1__rerank_read(&r, body, strlen(body), &limits, &b) == 200)
+    if (sr1__wire_rerank(&r, body, strlen(body), &limits, &b) == 200)
         status = sr1__rerank(&r, &sr1__scorer_bm25, &b);
     sr1__rerank_free(&r);
     sr1__buf_free(&b);

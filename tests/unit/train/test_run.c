@@ -245,6 +245,16 @@ static void a_torn_checkpoint_is_passed_over(void **state)
     OK(sr1_trainer_run(tr, NULL));
     sr1_trainer_free(tr);
     same_run("unasked", "torn");
+    /* with none left the journals are not begun anew */
+    for (int step = 2; step <= 6; step += 2) {
+        char path[64];
+
+        snprintf(path, sizeof path, "torn/checkpoints/step-%d/state.json", step);
+        assert_int_equal(remove(scratch_path(path)), 0);
+    }
+    REFUSED(sr1_trainer_resume(&tr, scratch_path("torn"), NULL), SR1_E_NOT_FOUND,
+            "no whole checkpoint");
+    same_run("unasked", "torn");
 }
 
 /* ---- what does not change the bits ---- */
@@ -292,6 +302,8 @@ static void every_row_has_every_metric(void **state)
                                         "env/number_of_searches",
                                         "env/number_of_failed_searches",
                                         "training/dead_groups",
+                                        "training/excluded_trajectories",
+                                        "training/excluded_groups",
                                         "training/skipped_updates",
                                         "training/rollout_probs_diff_max",
                                         "timing_s/step",

@@ -1,8 +1,8 @@
-/* search_serve.c - `sr1-search serve`: one line when requests are answered, one when the
+/* search/serve.c - `sr1-search serve`: one line when requests are answered, one when the
  * last has been. */
-#include "search_serve.h"
+#include "search/search.h"
 
-#include "common/args.h"
+#include <searchr1/server.h>
 
 #include <signal.h>
 #include <stdio.h>
@@ -50,9 +50,10 @@ static void say_counts(void)
     fflush(stdout);
 }
 
-int serve_engine(sr1_search *engine, const char *path, const sr1_server_options *options)
+static int serve(sr1_search *engine, const char *path, const sr1_server_options *options)
 {
     sr1_status status = sr1_server_open(&running, engine, options);
+    int code;
 
     if (status == SR1_OK) {
         catch_signals();
@@ -60,10 +61,34 @@ int serve_engine(sr1_search *engine, const char *path, const sr1_server_options 
         status = sr1_server_run(running);
         say_counts();
     }
-    if (status != SR1_OK)
-        fprintf(stderr, "sr1-search: %s\n", sr1_last_error());
+    code = status != SR1_OK       ? search_failed(status)
+           : stopped_by == SIGINT ? TOOL_INTERRUPTED
+                                  : TOOL_OK;
     sr1_server_free(running);
+    return code;
+}
+
+int run_serve(const struct args *a, const struct request *r, const char *const *rest,
+              size_t n)
+{
+    sr1_search *engine = NULL;
+    sr1_server_options o;
+    sr1_status status;
+    int code;
+
+    if (n != 1)
+        return args_wrong(a, "serve needs an index: sr1-search serve INDEX");
+    status = open_index(&engine, r, rest[0]);
     if (status != SR1_OK)
-        return status == SR1_E_INVALID ? TOOL_USAGE : TOOL_FAILED;
-    return stopped_by == SIGINT ? TOOL_INTERRUPTED : TOOL_OK;
+        return search_failed(status);
+    sr1_server_options_init(&o);
+    o.address = r->host;
+    o.token_env = r->token_env;
+    o.port = (int32_t)r->port;
+    o.threads = (int32_t)r->threads;
+    o.top_k = (int32_t)r->top_k;
+    o.max_top_k = o.top_k > o.max_top_k ? o.top_k : o.max_top_k;
+    code = serve(engine, rest[0], &o);
+    sr1_search_free(engine);
+    return code;
 }

@@ -1,0 +1,466 @@
+/* net/http.c - the thread that moves the bytes of all requests of a client.
+ *
+ *     callers  --queue-->  waiting  --due, breaker, slot, token-->  under way
+ *                             ^                                         |
+ *                             +------------- to be retried -------------+--> done
+ *
+ * A caller hands a batch over and sleeps until the last of it is done. Everything from
+ * `waiting` on belongs to the thread alone, so it needs no lock. */
+#include "net/http.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "net/breaker.h"
+#include "net/bucket.h"
+#include "net/transfer.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#define IDLE_S 60.0 /* wake up this often for nothing; any number would do */
+
+/* The requests of one call. */
+struct batch {
+    size_t left;
+    pthread_cond_t done; /* left fell to 0 */
+};
+
+struct job {
+    struct job *next;
+    struct batch *batch;
+    const struct sr1__http_request *request;
+    struct sr1__http_response *response;
+    struct sr1__transfer *transfer; /* NULL unless under way */
+    double due;                     /* not before this time */
+    int32_t attempts;               /* made so far */
+    int32_t rate_waited;
+};
+
+/* First in, first out. */
+struct queue {
+    struct job *first;
+    struct job **end;
+};
+
+struct sr1__http {
+    struct sr1__http_options o;
+    char *ca_file;
+    CURLM *multi;
+    pthread_t thread;
+    pthread_mutex_t lock; /* over the next three and every batch */
+    struct queue queue;
+    int cancel;
+    int quit;
+    struct queue waiting;
+    struct queue active;
+    int32_t n_active;
+    struct sr1__bucket bucket;
+    struct sr1__breaker breaker;
+    struct sr1__rng rng;
+    atomic_llong attempts;
+    atomic_llong retries;
+    atomic_llong rate_waits;
+    atomic_llong refused;
+    atomic_llong connections;
+};
+
+/* ---- queues ---- */
+
+static void queue_init(struct queue *q)
+{
+    q->first = NULL;
+    q->end = &q->first;
+}
+
+static void queue_add(struct queue *q, struct job *j)
+{
+    j->next = NULL;
+    *q->end = j;
+    q->end = &j->next;
+}
+
+/* Take out the job at *p. */
+static struct job *queue_take(struct queue *q, struct job **p)
+{
+    struct job *j = *p;
+
+    *p = j->next;
+    if (q->end == &j->next)
+        q->end = p;
+    return j;
+}
+
+static void queue_move(struct queue *to, struct queue *from)
+{
+    if (!from->first)
+        return;
+    *to->end = from->first;
+    to->end = from->end;
+    queue_init(from);
+}
+
+/* ---- the end of a job ---- */
+
+/* j and its response are the caller's again. */
+static void finish(struct sr1__http *h, struct job *j)
+{
+    struct batch *b = j->batch;
+
+    pthread_mutex_lock(&h->lock);
+    if (--b->left == 0)
+        pthread_cond_signal(&b->done);
+    pthread_mutex_unlock(&h->lock);
+}
+
+static void finish_with(struct sr1__http *h, struct job *j, sr1_status status,
+                        const char *message)
+{
+    j->response->status = status;
+    snprintf(j->response->message, sizeof j->response->message, "%s", message);
+    finish(h, j);
+}
+
+static void drop_transfer(struct sr1__http *h, struct job *j)
+{
+    (void)curl_multi_remove_handle(h->multi, sr1__transfer_handle(j->transfer));
+    sr1__transfer_free(j->transfer);
+    j->transfer = NULL;
+    h->n_active--;
+}
+
+static void cancel_all(struct sr1__http *h)
+{
+    while (h->active.first) {
+        drop_transfer(h, h->active.first);
+        sr1__breaker_forget(&h->breaker);
+        finish_with(h, queue_take(&h->active, &h->active.first), SR1_E_CANCELLED,
+                    "the request was stopped");
+    }
+    while (h->waiting.first)
+        finish_with(h, queue_take(&h->waiting, &h->waiting.first), SR1_E_CANCELLED,
+                    "the request was stopped");
+}
+
+/* ---- from waiting to under way ---- */
+
+static void refuse(struct sr1__http *h, struct job *j, double now)
+{
+    char origin[SR1__ORIGIN_MAX] = "the service";
+
+    atomic_fetch_add(&h->refused, 1);
+    (void)sr1__url_origin(j->request->url, "request", origin);
+    j->response->status = SR1_E_NETWORK;
+    snprintf(j->response->message, sizeof j->response->message,
+             "%.120s failed %d times in a row; it is asked again in %.1f s", origin,
+             (int)h->breaker.failures, fmax(0, h->breaker.open_until - now));
+    finish(h, j);
+}
+
+static void launch(struct sr1__http *h, struct job *j)
+{
+    sr1_status st = sr1__transfer_new(&j->transfer, &h->o, j->request, j->response, j);
+
+    if (st == SR1_OK &&
+        curl_multi_add_handle(h->multi, sr1__transfer_handle(j->transfer)) != CURLM_OK) {
+        sr1__transfer_free(j->transfer);
+        j->transfer = NULL;
+        st = sr1__fail_nomem("request");
+    }
+    if (st != SR1_OK) {
+        sr1__breaker_forget(&h->breaker);
+        finish_with(h, j, st, sr1_last_error());
+        return;
+    }
+    atomic_fetch_add(&h->attempts, 1);
+    if (j->attempts++ > 0)
+        atomic_fetch_add(&h->retries, 1);
+    h->n_active++;
+    queue_add(&h->active, j);
+}
+
+/* Seconds until the job at hand may start, 0 when it may now. */
+static double rate_wait(struct sr1__http *h, struct job *j, double now)
+{
+    double wait = sr1__bucket_take(&h->bucket, now);
+
+    if (wait > 0 && !j->rate_waited) {
+        j->rate_waited = 1;
+        atomic_fetch_add(&h->rate_waits, 1);
+    }
+    return wait;
+}
+
+/* Start what may start. Returns the seconds until more may. */
+static double start_due(struct sr1__http *h, double now)
+{
+    double wake = IDLE_S;
+    struct job **p = &h->waiting.first;
+
+    while (*p && h->n_active < h->o.concurrency) {
+        enum sr1__breaker_answer answer;
+        double wait = (*p)->due - now;
+
+        if (wait > 0) {
+            wake = fmin(wake, wait);
+            p = &(*p)->next;
+            continue;
+        }
+        answer = sr1__breaker_ask(&h->breaker, now);
+        if (answer == SR1__BREAKER_REFUSE) {
+            refuse(h, queue_take(&h->waiting, p), now);
+            continue;
+        }
+        if (answer == SR1__BREAKER_WAIT)
+            break;
+        wait = rate_wait(h, *p, now);
+        if (wait > 0) {
+            sr1__breaker_forget(&h->breaker);
+            return fmin(wake, wait);
+        }
+        launch(h, queue_take(&h->waiting, p));
+    }
+    return wake;
+}
+
+/* ---- from under way to done ---- */
+
+static void unlink_active(struct sr1__http *h, const struct job *j)
+{
+    struct job **p = &h->active.first;
+
+    while (*p != j)
+        p = &(*p)->next;
+    (void)queue_take(&h->active, p);
+}
+
+static void settle(struct sr1__http *h, struct job *j, CURLcode code)
+{
+    const struct sr1__http_response *r = j->response;
+    double now = sr1__now();
+    double wait = -1;
+
+    sr1__transfer_end(j->transfer, code);
+    atomic_fetch_add(&h->connections, sr1__transfer_connections(j->transfer));
+    drop_transfer(h, j);
+    unlink_active(h, j);
+    sr1__breaker_report(&h->breaker, r->outage, now);
+    if (r->again)
+        wait = sr1__retry_wait(&h->o.retry, j->attempts - 1, r->retry_after, &h->rng);
+    if (r->code == 429 && wait >= 0) /* the others would be refused as well */
+        sr1__bucket_pause(&h->bucket, now + wait);
+    if (wait < 0) {
+        finish(h, j);
+        return;
+    }
+    j->due = now + wait;
+    j->rate_waited = 0;
+    queue_add(&h->waiting, j);
+}
+
+static void settle_ended(struct sr1__http *h)
+{
+    CURLMsg *m;
+    int left;
+
+    while ((m = curl_multi_info_read(h->multi, &left))) {
+        CURLcode code = m->data.result;
+        char *tag = NULL;
+
+        if (m->msg != CURLMSG_DONE)
+            continue;
+        (void)curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &tag);
+        settle(h, (struct job *)(void *)tag, code);
+    }
+}
+
+/* ---- the thread ---- */
+
+/* 0 when the client is to end. */
+static int take_orders(struct sr1__http *h)
+{
+    int cancel, quit;
+
+    pthread_mutex_lock(&h->lock);
+    queue_move(&h->waiting, &h->queue);
+    cancel = h->cancel;
+    quit = h->quit;
+    h->cancel = 0;
+    pthread_mutex_unlock(&h->lock);
+    if (cancel || quit)
+        cancel_all(h);
+    return !quit;
+}
+
+static void *work(void *arg)
+{
+    struct sr1__http *h = arg;
+    sigset_t all;
+
+    /* Signals are the program's; and TLS may write to a closed connection (SIGPIPE). */
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+    while (take_orders(h)) {
+        int running = 0;
+        double wake;
+
+        (void)curl_multi_perform(h->multi, &running);
+        settle_ended(h);
+        wake = start_due(h, sr1__now());
+        /* What was just started needs a perform at once; curl's timers see to that. */
+        (void)curl_multi_poll(h->multi, NULL, 0, (int)ceil(1000 * wake), NULL);
+    }
+    return NULL;
+}
+
+/* ---- the handle ---- */
+
+static CURLcode curl_started = CURLE_FAILED_INIT;
+
+static void start_curl(void)
+{
+    curl_started = curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+static sr1_status check_options(const struct sr1__http_options *o)
+{
+    int ok = o->timeout_s > 0 && o->connect_timeout_s > 0 && o->max_body > 0 &&
+             o->concurrency > 0 && o->rate >= 0 && o->retry.retries >= 0 &&
+             o->retry.first_s >= 0 && o->retry.max_s >= 0 &&
+             o->retry.max_retry_after_s >= 0 && o->breaker_failures >= 0 &&
+             o->breaker_rest_s >= 0;
+
+    return ok ? SR1_OK
+              : sr1__fail(SR1_E_INVALID,
+                          "HTTP client: a time-out, limit or count is out of range");
+}
+
+static sr1_status start(struct sr1__http *h)
+{
+    h->multi = curl_multi_init();
+    if (!h->multi)
+        return sr1__fail_nomem("HTTP client");
+    (void)curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)h->o.concurrency);
+    if (pthread_create(&h->thread, NULL, work, h) != 0)
+        return sr1__fail(SR1_E_LIMIT, "HTTP client: the system refused a thread");
+    return SR1_OK;
+}
+
+static void destroy(struct sr1__http *h)
+{
+    if (h->multi)
+        (void)curl_multi_cleanup(h->multi);
+    pthread_mutex_destroy(&h->lock);
+    sr1__free(h->ca_file);
+    sr1__free(h);
+}
+
+sr1_status sr1__http_new(struct sr1__http **out, const struct sr1__http_options *options)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct sr1__http *h;
+    sr1_status st = SR1_OK;
+
+    SR1__TRY(check_options(options));
+    pthread_once(&once, start_curl);
+    if (curl_started != CURLE_OK)
+        return sr1__fail(SR1_E_NETWORK, "libcurl cannot start: %s",
+                         curl_easy_strerror(curl_started));
+    h = sr1__calloc(1, sizeof(*h));
+    if (!h)
+        return sr1__fail_nomem("HTTP client");
+    h->o = *options;
+    pthread_mutex_init(&h->lock, NULL);
+    queue_init(&h->queue);
+    queue_init(&h->waiting);
+    queue_init(&h->active);
+    sr1__bucket_init(&h->bucket, options->rate);
+    sr1__breaker_init(&h->breaker, options->breaker_failures, options->breaker_rest_s);
+    sr1__rng_seed(&h->rng, options->seed, 0);
+    if (options->ca_file) {
+        h->ca_file = sr1__strdup(options->ca_file);
+        st = h->ca_file ? SR1_OK : sr1__fail_nomem("HTTP client");
+        h->o.ca_file = h->ca_file;
+    }
+    if (st == SR1_OK)
+        st = start(h);
+    if (st != SR1_OK) {
+        destroy(h);
+        return st;
+    }
+    *out = h;
+    return SR1_OK;
+}
+
+void sr1__http_free(struct sr1__http *h)
+{
+    if (!h)
+        return;
+    pthread_mutex_lock(&h->lock);
+    h->quit = 1;
+    pthread_mutex_unlock(&h->lock);
+    (void)curl_multi_wakeup(h->multi);
+    pthread_join(h->thread, NULL);
+    destroy(h);
+}
+
+static void hand_over(struct sr1__http *h, struct job *jobs, size_t n, struct batch *b)
+{
+    pthread_mutex_lock(&h->lock);
+    for (size_t i = 0; i < n; i++)
+        queue_add(&h->queue, &jobs[i]);
+    pthread_mutex_unlock(&h->lock);
+    (void)curl_multi_wakeup(h->multi);
+    pthread_mutex_lock(&h->lock);
+    while (b->left > 0)
+        pthread_cond_wait(&b->done, &h->lock);
+    pthread_mutex_unlock(&h->lock);
+}
+
+sr1_status sr1__http_run(struct sr1__http *h, const struct sr1__http_request *requests,
+                         size_t n, struct sr1__http_response *responses)
+{
+    struct batch b = {.left = n};
+    struct job *jobs;
+
+    memset(responses, 0, n * sizeof(*responses));
+    jobs = sr1__calloc(n + 1, sizeof(*jobs));
+    if (!jobs)
+        return sr1__fail_nomem("requests");
+    for (size_t i = 0; i < n; i++) {
+        sr1__buf_init(&responses[i].body, h->o.max_body);
+        jobs[i].batch = &b;
+        jobs[i].request = &requests[i];
+        jobs[i].response = &responses[i];
+    }
+    pthread_cond_init(&b.done, NULL);
+    hand_over(h, jobs, n, &b);
+    pthread_cond_destroy(&b.done);
+    sr1__free(jobs);
+    return SR1_OK;
+}
+
+void sr1__http_response_free(struct sr1__http_response *r)
+{
+    sr1__buf_free(&r->body);
+}
+
+void sr1__http_cancel(struct sr1__http *h)
+{
+    pthread_mutex_lock(&h->lock);
+    h->cancel = 1;
+    pthread_mutex_unlock(&h->lock);
+    (void)curl_multi_wakeup(h->multi);
+}
+
+void sr1__http_counts_get(const struct sr1__http *h, struct sr1__http_counts *out)
+{
+    out->attempts = atomic_load(&h->attempts);
+    out->retries = atomic_load(&h->retries);
+    out->rate_waits = atomic_load(&h->rate_waits);
+    out->refused = atomic_load(&h->refused);
+    out->connections = atomic_load(&h->connections);
+}

@@ -1,0 +1,57 @@
+/* fuzz_search_answers.c - what servers of others answer to a search.
+ *
+ * The first byte chooses the reader: a web provider, or past them /retrieve for one or
+ * two queries; the second bounds the hits; the rest is the body. */
+#include "base/error.h"
+#include "fuzz.h"
+#include "search/answer.h"
+#include "search/retrieve.h"
+#include "search/web_providers.h"
+
+#include <math.h>
+#include <string.h>
+
+#define N_PROVIDERS 6
+
+static void check_answer(struct sr1__answer *a, int32_t top_k)
+{
+    sr1_search_hit hit = {sizeof(hit)};
+
+    FUZZ_CHECK(sr1__answer_close(a, "q") == SR1_OK);
+    FUZZ_CHECK(sr1__answer_hit_count(a) <= top_k);
+    for (int32_t k = 0; k < sr1__answer_hit_count(a); k++) {
+        sr1__answer_hit(a, k, &hit);
+        FUZZ_CHECK(hit.id != NULL && hit.id[0] != '\0' && isfinite(hit.score));
+        FUZZ_CHECK(hit.contents != NULL);
+    }
+    if (sr1__answer_status(a) != SR1_SEARCH_OK)
+        FUZZ_CHECK(sr1__answer_hit_count(a) == 0 && sr1__answer_message(a)[0] != '\0');
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct sr1__answer *answers[2] = {NULL, NULL};
+    struct sr1_search_sink sink = {answers, 2, 1};
+    const struct sr1__web_provider *p;
+    const char *text = (const char *)data + 2;
+    sr1_status status;
+
+    if (size < 2)
+        return 0;
+    sink.top_k = 1 + data[1] % 8;
+    p = sr1__web_provider_at(data[0] % (N_PROVIDERS + 2));
+    for (int i = 0; i < 2; i++)
+        FUZZ_CHECK(sr1__answer_new(&answers[i]) == SR1_OK);
+    if (p != NULL)
+        status = sr1__web_read(p, text, size - 2, 0, &sink);
+    else
+        status = sr1__retrieve_read(text, size - 2, 1 + data[0] % 2, &sink);
+    FUZZ_CHECK(status == SR1_OK || sr1_last_error()[0] != '\0');
+    for (int i = 0; i < 2; i++) {
+        if (status == SR1_E_PARSE)
+            FUZZ_CHECK(sr1__answer_hit_count(answers[i]) == 0);
+        check_answer(answers[i], sink.top_k);
+        sr1__answer_free(answers[i]);
+    }
+    return 0;
+}

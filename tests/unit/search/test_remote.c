@@ -1,0 +1,471 @@
+/* The remote engine: Search-R1's /retrieve, as servers answer it and as they fail. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "search/answer.h"
+#include "search/retrieve.h"
+#include "support/files.h"
+#include "support/http_server.h"
+#include "support/torture.h"
+
+#include <searchr1/search.h>
+
+static const char *const queries[] = {"who built the lighthouse at port alder",
+                                      "lighthouse height"};
+
+static const char with_scores[] =
+    "{\"result\": [[{\"document\": {\"id\": \"0\", \"contents\": \"\\\"A\\\"\\nOne.\"}, "
+    "\"score\": 9.5}, {\"document\": {\"id\": 7, \"contents\": \"\\\"B\\\"\\nTwo.\"}, "
+    "\"score\": 7}], [{\"document\": {\"id\": \"0\", \"contents\": \"Three.\"}, "
+    "\"score\": 4.25}]]}";
+
+static sr1_search_http_options quick(void)
+{
+    sr1_search_http_options o;
+
+    sr1_search_http_options_init(&o);
+    o.retries = 2;
+    o.retry_first_s = o.retry_max_s = 0.01;
+    o.probe = 0;
+    return o;
+}
+
+static sr1_search *open_at(const struct server *s, const sr1_search_http_options *o)
+{
+    sr1_search *e = NULL;
+    char url[128];
+
+    snprintf(url, sizeof url, "%s/retrieve", s->url);
+    if (sr1_search_open_remote(&e, url, o) != SR1_OK)
+        fail_msg("%s", sr1_last_error());
+    return e;
+}
+
+static void say(void *user, int nth, const char *request, struct reply *r)
+{
+    (void)nth;
+    (void)request;
+    *r = *(const struct reply *)user;
+}
+
+/* Ask both queries of a server that answers like this. */
+static sr1_search_results *ask(const struct reply *reply, sr1_search **engine,
+                               struct server *s)
+{
+    sr1_search_http_options o = quick();
+    sr1_search_results *found = NULL;
+
+    server_start(s, say, (void *)reply);
+    *engine = open_at(s, &o);
+    assert_int_equal(sr1_search_run(*engine, queries, 2, 3, &found), SR1_OK);
+    return found;
+}
+
+static void end(sr1_search_results *found, sr1_search *engine, struct server *s)
+{
+    sr1_search_results_free(found);
+    sr1_search_free(engine);
+    server_stop(s);
+}
+
+static void expect_hit(const sr1_search_results *found, size_t query, int32_t k,
+                       const char *id, const char *contents, double score)
+{
+    sr1_search_hit hit = {sizeof(hit)};
+
+    assert_int_equal(sr1_search_results_hit(found, query, k, &hit), SR1_OK);
+    assert_string_equal(hit.id, id);
+    assert_string_equal(hit.contents, contents);
+    assert_true(hit.score == score);
+}
+
+/* ---- requests ---- */
+
+static void a_batch_is_one_request(void **state)
+{
+    struct reply reply = {.code = 200, .headers = "", .body = with_scores};
+    sr1_search *e = NULL;
+    struct server s;
+    sr1_search_results *found = ask(&reply, &e, &s);
+    sr1_search_counters c = {sizeof(c)};
+    const char *list[4] = {queries[1], queries[1], "  ", NULL};
+    json_t *sent = NULL;
+
+    (void)state;
+    assert_int_equal(atomic_load(&s.requests), 1);
+    assert_non_null(strstr(s.last, "POST /retrieve HTTP/1.1\r\n"));
+    assert_non_null(strstr(s.last, "Content-Type: application/json\r\n"));
+    assert_null(strcasestr(s.last, "authorization"));
+    assert_int_equal(sr1__json_parse(&sent, request_body(s.last),
+                                     strlen(request_body(s.last)), "sent"),
+                     SR1_OK);
+    assert_int_equal(json_array_size(json_object_get(sent, "queries")), 2);
+    assert_string_equal(
+        json_string_value(json_array_get(json_object_get(sent, "queries"), 0)),
+        queries[0]);
+    assert_int_equal(json_integer_value(json_object_get(sent, "topk")), 3);
+    assert_true(json_is_true(json_object_get(sent, "return_scores")));
+    json_decref(sent);
+    sr1_search_results_free(found);
+    found = NULL;
+    /* a repeated query and blank ones make a batch of one, whose answer is for two */
+    assert_int_equal(sr1_search_run(e, list, 4, 3, &found), SR1_OK);
+    assert_int_equal(sr1_search_results_status(found, 0), SR1_SEARCH_ERROR);
+    assert_int_equal(sr1_search_results_status(found, 2), SR1_SEARCH_EMPTY);
+    assert_int_equal(atomic_load(&s.requests), 2);
+    assert_int_equal(sr1_search_counters_get(e, &c), SR1_OK);
+    assert_int_equal(c.requests, 2);
+    assert_int_equal(c.sent, 3);
+    end(found, e, &s);
+}
+
+static void a_key_travels_in_its_header_only(void **state)
+{
+    struct reply reply = {.code = 401,
+                          .headers = "",
+                          .body = "{\"detail\": \"bad key k-123-secret, sorry\"}"};
+    sr1_search_http_options o = quick();
+    sr1_search_results *found = NULL;
+    sr1_search *e;
+    struct server s;
+
+    (void)state;
+    setenv("SR1_TEST_KEY", "k-123-secret", 1);
+    o.key_env = "SR1_TEST_KEY";
+    server_start(&s, say, &reply);
+    e = open_at(&s, &o);
+    assert_int_equal(sr1_search_run(e, queries, 2, 3, &found), SR1_OK);
+    assert_non_null(strstr(s.last, "\r\nAuthorization: Bearer k-123-secret\r\n"));
+    assert_null(strstr(request_body(s.last), "secret"));
+    assert_int_equal(sr1_search_results_status(found, 1), SR1_SEARCH_ERROR);
+    assert_non_null(strstr(sr1_search_results_message(found, 1), "HTTP 401"));
+    assert_non_null(strstr(sr1_search_results_message(found, 1), "bad key ***, sorry"));
+    end(found, e, &s);
+    unsetenv("SR1_TEST_KEY");
+}
+
+static void options_are_checked(void **state)
+{
+    sr1_search_http_options o = quick();
+    sr1_search *e = NULL;
+
+    (void)state;
+    assert_int_equal(sr1_search_open_remote(&e, NULL, &o), SR1_E_INVALID);
+    assert_int_equal(sr1_search_open_remote(&e, "localhost/retrieve", &o), SR1_E_INVALID);
+    assert_int_equal(sr1_search_open_remote(NULL, "http://localhost/", &o),
+                     SR1_E_INVALID);
+    o.key_env = "SR1_TEST_NOT_SET";
+    assert_int_equal(sr1_search_open_remote(&e, "http://localhost/", &o), SR1_E_CONFIG);
+    assert_non_null(strstr(sr1_last_error(), "SR1_TEST_NOT_SET"));
+    o = quick();
+    o.timeout_s = -1;
+    assert_int_equal(sr1_search_open_remote(&e, "http://localhost/", &o), SR1_E_INVALID);
+    o = quick();
+    o.struct_size = 1;
+    assert_int_equal(sr1_search_open_remote(&e, "http://localhost/", &o), SR1_E_INVALID);
+    assert_null(e);
+}
+
+static void the_probe_finds_a_missing_server(void **state)
+{
+    struct reply reply = {.code = 200, .headers = "", .body = "{\"result\": [[]]}"};
+    sr1_search_http_options o = quick();
+    sr1_search *e = NULL;
+    struct server s;
+    char url[128];
+
+    (void)state;
+    o.probe = 1;
+    server_start(&s, say, &reply);
+    e = open_at(&s, &o);
+    assert_int_equal(atomic_load(&s.requests), 1);
+    sr1_search_free(e);
+    e = NULL;
+    reply.body = "<html>";
+    snprintf(url, sizeof url, "%s/retrieve", s.url);
+    assert_int_equal(sr1_search_open_remote(&e, url, &o), SR1_E_NETWORK);
+    assert_non_null(strstr(sr1_last_error(), s.url));
+    server_stop(&s);
+    assert_int_equal(sr1_search_open_remote(&e, url, &o), SR1_E_NETWORK);
+    assert_null(e);
+}
+
+/* ---- answers ---- */
+
+static void documents_with_scores(void **state)
+{
+    struct reply reply = {.code = 200, .headers = "", .body = with_scores};
+    sr1_search_hit hit = {sizeof(hit)};
+    sr1_search *e = NULL;
+    struct server s;
+    sr1_search_results *found = ask(&reply, &e, &s);
+
+    (void)state;
+    assert_int_equal(sr1_search_results_hit_count(found, 0), 2);
+    expect_hit(found, 0, 0, "0", "\"A\"\nOne.", 9.5);
+    expect_hit(found, 0, 1, "7", "\"B\"\nTwo.", 7.0);
+    expect_hit(found, 1, 0, "0", "Three.", 4.25);
+    assert_int_equal(sr1_search_results_hit(found, 0, 1, &hit), SR1_OK);
+    assert_string_equal(hit.row, "{\"id\":7,\"contents\":\"\\\"B\\\"\\nTwo.\"}");
+    end(found, e, &s);
+}
+
+static void documents_in_every_shape(void **state)
+{
+    struct reply reply = {
+        .code = 200,
+        .headers = "",
+        .body = "{\"result\": [["
+                "{\"id\": \"a\", \"contents\": \"bare\"},"
+                "{\"document\": {\"contents\": \"no id\"}},"
+                "{\"document\": \"\\\"T\\\"\\ntext\", \"score\": 0.5}], ["
+                "\"only text\","
+                "{\"document\": {\"id\": 3, \"title\": \"T\", \"text\": \"x\"}, "
+                "\"score\": null},"
+                "{\"id\": \"n\", \"contents\": \"a\\u0000b\", \"extra\": [1]}]]}"};
+    sr1_search *e = NULL;
+    struct server s;
+    sr1_search_results *found = ask(&reply, &e, &s);
+
+    (void)state;
+    expect_hit(found, 0, 0, "a", "bare", 1.0);
+    expect_hit(found, 0, 1, "2", "no id", 0.5);
+    expect_hit(found, 0, 2, "3", "\"T\"\ntext", 0.5);
+    expect_hit(found, 1, 0, "1", "only text", 1.0);
+    expect_hit(found, 1, 1, "3", "T\nx", 0.5);
+    expect_hit(found, 1, 2, "n",
+               "a\xEF\xBF\xBD"
+               "b",
+               1.0 / 3);
+    end(found, e, &s);
+}
+
+static void nothing_found_is_empty(void **state)
+{
+    struct reply reply = {.code = 200, .headers = "", .body = "{\"result\": [[], []]}"};
+    sr1_search *e = NULL;
+    struct server s;
+    sr1_search_results *found = ask(&reply, &e, &s);
+
+    (void)state;
+    assert_int_equal(sr1_search_results_status(found, 0), SR1_SEARCH_EMPTY);
+    assert_string_equal(sr1_search_results_message(found, 1),
+                        "No information found for: lighthouse height");
+    end(found, e, &s);
+}
+
+/* The answers a real server gives, as they were kept. */
+static void stored_answers_are_read(void **state)
+{
+    static const struct {
+        const char *name;
+        size_t queries;
+        double first, last;
+    } files[] = {{"searchr1_retrieve_response_scores.json", 2, 9.1, 4.25},
+                 {"searchr1_retrieve_response_noscores.json", 2, 1.0, 1.0},
+                 {"searchr1_serp_proxy_response.json", 1, 1.0, 1.0 / 3}};
+    const char *src = getenv("SR1_SRC");
+    char path[1024];
+    int read = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        struct sr1__answer *answers[2];
+        struct sr1_search_sink sink = {answers, files[i].queries, 3};
+        sr1_search_hit hit = {sizeof(hit)};
+        struct sr1__buf b;
+        size_t last = files[i].queries - 1;
+
+        snprintf(path, sizeof path, "%s/../shared/data/web_search_shapes/%s",
+                 src ? src : ".", files[i].name);
+        if (!sr1__path_exists(path))
+            continue;
+        assert_int_equal(sr1__file_read(path, 0, &b), SR1_OK);
+        assert_int_equal(sr1__answer_new(&answers[0]), SR1_OK);
+        assert_int_equal(sr1__answer_new(&answers[1]), SR1_OK);
+        assert_int_equal(sr1__retrieve_read(b.data, b.len, files[i].queries, &sink),
+                         SR1_OK);
+        assert_int_equal(sr1__answer_hit_count(answers[0]), 3);
+        sr1__answer_hit(answers[0], 0, &hit);
+        assert_true(hit.score == files[i].first);
+        assert_memory_equal(hit.contents, "\"Port Alder Lighthouse - History\"\n", 34);
+        sr1__answer_hit(answers[last], sr1__answer_hit_count(answers[last]) - 1, &hit);
+        assert_true(hit.score == files[i].last);
+        sr1__answer_free(answers[0]);
+        sr1__answer_free(answers[1]);
+        sr1__buf_free(&b);
+        read++;
+    }
+    if (read == 0)
+        skip();
+}
+
+/* ---- failures ---- */
+
+static void expect_failed(const struct reply *reply, int32_t status, const char *says,
+                          int requests)
+{
+    sr1_search *e = NULL;
+    struct server s;
+    sr1_search_results *found = ask(reply, &e, &s);
+    sr1_search_counters c = {sizeof(c)};
+
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(sr1_search_results_status(found, i), status);
+        assert_int_equal(sr1_search_results_hit_count(found, i), 0);
+        if (!strstr(sr1_search_results_message(found, i), says))
+            fail_msg("'%s' is not in '%s'", says, sr1_search_results_message(found, i));
+        assert_null(strstr(sr1_search_results_message(found, i), "No information"));
+    }
+    assert_int_equal(atomic_load(&s.requests), requests);
+    assert_int_equal(sr1_search_counters_get(e, &c), SR1_OK);
+    assert_int_equal(c.failed, 2);
+    assert_int_equal(c.retries, requests - 1);
+    end(found, e, &s);
+}
+
+static void what_is_no_answer_is_an_error(void **state)
+{
+    static const struct {
+        struct reply reply;
+        const char *says;
+        int requests;
+    } cases[] = {
+        {{.code = 200, .body = "<html>busy</html>"}, "line 1", 1},
+        {{.code = 200, .body = ""}, "line 1", 1},
+        {{.code = 200, .body = "{\"result\": [[]"}, "line 1", 1},
+        {{.code = 200, .body = "[]"}, "no list 'result'", 1},
+        {{.code = 200, .body = "{\"result\": {}}"}, "no list 'result'", 1},
+        {{.code = 200, .body = "{\"result\": [[]]}"}, "1 lists of hits for 2", 1},
+        {{.code = 200, .body = "{\"result\": [[], [], []]}"}, "3 lists of hits for 2", 1},
+        {{.code = 200, .body = "{\"result\": [7, null]}"}, "no list", 1},
+        {{.code = 200, .body = "{\"result\": [[{\"id\": 1}], [[]]]}"}, "no contents", 1},
+        {{.code = 200, .body = "{\"result", .declared = 500}, "", 3},
+        {{.code = 200, .body = "", .drop = 1}, "", 3},
+        {{.code = 500, .body = "Internal Server Error"}, "HTTP 500", 3},
+        {{.code = 429, .body = "{\"error\": {\"detail\": \"slow down\"}}"},
+         "HTTP 429: slow down",
+         3},
+        {{.code = 422,
+          .body = "{\"detail\": [{\"loc\": [\"body\"], \"msg\": \"Field required\"}]}"},
+         "HTTP 422: Field required",
+         1},
+        {{.code = 404, .body = "{\"detail\": \"Not Found\"}"}, "HTTP 404: Not Found", 1},
+        {{.code = 307, .body = ""}, "redirects are not followed", 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct reply reply = cases[i].reply;
+
+        reply.headers = "";
+        expect_failed(&reply, SR1_SEARCH_ERROR, cases[i].says, cases[i].requests);
+    }
+}
+
+static void one_bad_list_fails_its_query_only(void **state)
+{
+    struct reply reply = {.code = 200,
+                          .headers = "",
+                          .body = "{\"result\": [[\"fine\"], [\"fine\", {\"id\": 1}]]}"};
+    sr1_search *e = NULL;
+    struct server s;
+    sr1_search_results *found = ask(&reply, &e, &s);
+
+    (void)state;
+    assert_int_equal(sr1_search_results_status(found, 0), SR1_SEARCH_OK);
+    assert_int_equal(sr1_search_results_status(found, 1), SR1_SEARCH_ERROR);
+    assert_int_equal(sr1_search_results_hit_count(found, 1), 0);
+    assert_non_null(strstr(sr1_search_results_message(found, 1), "hit 2"));
+    end(found, e, &s);
+}
+
+static void a_late_answer_is_a_timeout(void **state)
+{
+    struct reply reply = {.code = 200, .headers = "", .body = with_scores, .delay_s = 30};
+    sr1_search_http_options o = quick();
+    sr1_search_results *found = NULL;
+    sr1_search *e;
+    struct server s;
+
+    (void)state;
+    o.timeout_s = 0.1;
+    server_start(&s, say, &reply);
+    e = open_at(&s, &o);
+    assert_int_equal(sr1_search_run(e, queries, 2, 3, &found), SR1_OK);
+    assert_int_equal(sr1_search_results_status(found, 0), SR1_SEARCH_TIMEOUT);
+    assert_int_equal(atomic_load(&s.requests), 3);
+    end(found, e, &s);
+}
+
+static void a_huge_answer_is_refused(void **state)
+{
+    struct reply reply = {.code = 200, .headers = "", .body = "", .huge = 1 << 22};
+    sr1_search_http_options o = quick();
+    sr1_search_results *found = NULL;
+    sr1_search *e;
+    struct server s;
+
+    (void)state;
+    o.max_body_bytes = 1 << 20;
+    server_start(&s, say, &reply);
+    e = open_at(&s, &o);
+    assert_int_equal(sr1_search_run(e, queries, 2, 3, &found), SR1_OK);
+    assert_int_equal(sr1_search_results_status(found, 0), SR1_SEARCH_ERROR);
+    assert_non_null(strstr(sr1_search_results_message(found, 0), "longer than 1048576"));
+    assert_int_equal(atomic_load(&s.requests), 1);
+    end(found, e, &s);
+}
+
+static sr1_status read_it(void *arg)
+{
+    struct sr1__answer *answers[2] = {NULL};
+    struct sr1_search_sink sink = {answers, 2, 3};
+    struct sr1__buf b;
+    sr1_status status = SR1_OK;
+
+    sr1__buf_init(&b, 0);
+    for (int i = 0; i < 2 && status == SR1_OK; i++)
+        status = sr1__answer_new(&answers[i]);
+    if (status == SR1_OK)
+        status = sr1__retrieve_write(&b, queries, 2, 3);
+    if (status == SR1_OK)
+        status = sr1__retrieve_read(arg, strlen(arg), 2, &sink);
+    for (int i = 0; i < 2; i++)
+        sr1__answer_free(answers[i]);
+    sr1__buf_free(&b);
+    return status;
+}
+
+static void any_allocation_may_fail(void **state)
+{
+    (void)state;
+    assert_true(torture(read_it, (void *)(uintptr_t)with_scores) > 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_batch_is_one_request),
+        cmocka_unit_test(a_key_travels_in_its_header_only),
+        cmocka_unit_test(options_are_checked),
+        cmocka_unit_test(the_probe_finds_a_missing_server),
+        cmocka_unit_test(documents_with_scores),
+        cmocka_unit_test(documents_in_every_shape),
+        cmocka_unit_test(nothing_found_is_empty),
+        cmocka_unit_test(stored_answers_are_read),
+        cmocka_unit_test(what_is_no_answer_is_an_error),
+        cmocka_unit_test(one_bad_list_fails_its_query_only),
+        cmocka_unit_test(a_late_answer_is_a_timeout),
+        cmocka_unit_test(a_huge_answer_is_refused),
+        cmocka_unit_test(any_allocation_may_fail),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,283 @@
+/* Searches that fail: what an outage of the engine may and may not do to training. */
+#include "support/tiny.h"
+
+#include "train/internal.h"
+
+#define GROUP 4
+#define N (2 * GROUP)
+
+/* Answers like the mock, except in the calls whose bit is set. */
+struct engine {
+    uint32_t fails; /* bit i: call i */
+    int32_t how;
+    int calls;
+};
+
+static sr1_status engine_search(void *self, const char *const *queries, size_t n,
+                                int32_t k, sr1_search_sink *sink)
+{
+    struct engine *e = self;
+    int fail = e->fails >> e->calls++ & 1;
+
+    (void)queries, (void)k;
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(fail ? sr1_search_sink_status(sink, i, e->how, "out of order")
+                      : sr1_search_sink_hit(sink, i, "t", "The tower is in Paris.", 1));
+    return SR1_OK;
+}
+
+static sr1_trainer *open_trainer(struct engine *e, const char *failure)
+{
+    /* one row at a time: each search is a call of its own, in the order of samples */
+    sr1_config *c = tiny_config("searcher", "max_rows=1", failure, NULL);
+    sr1_search_ops ops = {
+        .struct_size = sizeof ops, .name = "failing", .search = engine_search};
+    sr1_search *search = NULL;
+    sr1_trainer *tr = NULL;
+
+    OK(sr1_search_new(&search, &ops, e));
+    OK(sr1_trainer_new(&tr, c, search));
+    sr1_search_free(search);
+    sr1_config_free(c);
+    return tr;
+}
+
+static void step(sr1_trainer *tr, sr1_step_report *r, sr1_trajectory **t)
+{
+    sr1_query q[2] = {tiny_query("Where is the tower?"),
+                      tiny_query("Where does it stand?")};
+
+    *r = (sr1_step_report){.struct_size = sizeof *r};
+    OK(sr1_trainer_train_step(tr, q, 2, GROUP, r, t));
+}
+
+static void same_weights(sr1_trainer *a, sr1_trainer *b, int same)
+{
+    size_t n, m;
+    float *x = tiny_weights(sr1_rollout_model(sr1_trainer_rollout(a)), &n);
+    float *y = tiny_weights(sr1_rollout_model(sr1_trainer_rollout(b)), &m);
+
+    assert_int_equal(n, m);
+    assert_int_equal(memcmp(x, y, n * sizeof *x) == 0, same);
+    free(x);
+    free(y);
+}
+
+#define FAILS 0xf2u /* sample 1 of the first group, all of the second */
+
+static int is_left_out(size_t i)
+{
+    return FAILS >> i & 1;
+}
+
+static void check_left_out(const sr1_trajectory *t)
+{
+    size_t n;
+
+    assert_int_equal(sr1_trajectory_stop_reason(t), SR1_STOP_SEARCH_FAILED);
+    assert_string_equal(sr1_stop_reason_name(SR1_STOP_SEARCH_FAILED), "search_failed");
+    assert_false(sr1_trajectory_has_reward(t));
+    assert_false(sr1_trajectory_has_advantage(t));
+    assert_int_equal(sr1_trajectory_environment_count(t), 0);
+    assert_null(strstr(sr1_trajectory_generated_text(t, &n), "No information"));
+    assert_null(strstr(sr1_trajectory_generated_text(t, &n), "<information>"));
+    assert_int_equal(sr1_trajectory_search_count(t), 1); /* it is on record */
+}
+
+static void an_outage_is_not_the_policys_failure(void **state)
+{
+    static const int32_t hows[] = {SR1_SEARCH_TIMEOUT, SR1_SEARCH_ERROR};
+
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        struct engine e = {FAILS, hows[k], 0};
+        sr1_trainer *tr = open_trainer(&e, "search_failure=exclude");
+        sr1_trajectory *t[N];
+        sr1_step_report r;
+        double rewards[GROUP], advantages[GROUP], sum = 0;
+        size_t kept = 0;
+
+        step(tr, &r, t);
+        assert_int_equal(e.calls, N);
+        for (size_t i = 0; i < N; i++) {
+            if (is_left_out(i)) {
+                check_left_out(t[i]);
+                continue;
+            }
+            assert_int_equal(sr1_trajectory_stop_reason(t[i]), SR1_STOP_ANSWER);
+            rewards[kept++] = sr1_trajectory_reward(t[i]);
+            sum += sr1_trajectory_reward(t[i]);
+        }
+        /* as if the others had never been asked */
+        assert_int_equal(kept, 3);
+        OK(sr1_advantage_group(rewards, kept, SR1_ADVANTAGE_EPS, advantages));
+        for (size_t i = 0, j = 0; i < N; i++)
+            if (!is_left_out(i))
+                assert_true(sr1_trajectory_advantage(t[i]) == advantages[j++]);
+        tiny_near(r.avg_reward, sum / 3, 1e-12);
+        assert_int_equal(r.trajectories, N);
+        assert_int_equal(r.excluded, 5);
+        assert_int_equal(r.excluded_groups, 1);
+        assert_int_equal(r.trained, 3);
+        assert_int_equal(r.searches, N);
+        assert_int_equal(r.failed_searches, 5);
+        assert_true(r.answer_rate == 1.0);
+        tiny_free_all(t, N);
+        sr1_trainer_free(tr);
+    }
+}
+
+static void the_update_is_that_of_the_others_alone(void **state)
+{
+    struct engine e = {FAILS, SR1_SEARCH_ERROR, 0}, none = {0, 0, 0};
+    sr1_trainer *a = open_trainer(&e, "search_failure=exclude");
+    sr1_trainer *b = open_trainer(&none, "search_failure=exclude");
+    sr1_trainer *c = open_trainer(&none, "search_failure=exclude");
+    sr1_trajectory *t[N], *kept[N];
+    sr1_step_report r;
+    size_t n = 0;
+
+    (void)state;
+    same_weights(a, b, 1);
+    step(a, &r, t);
+    same_weights(a, b, 0);
+    for (size_t i = 0; i < N; i++)
+        if (!is_left_out(i))
+            kept[n++] = t[i];
+    OK(sr1_trainer_update(b, kept, n, NULL));
+    same_weights(a, b, 1);
+    r = (sr1_step_report){.struct_size = sizeof r};
+    OK(sr1_trainer_update(c, t, N, &r)); /* as a log of the step would be read back */
+    same_weights(a, c, 1);
+    assert_int_equal(r.excluded, 5);
+    assert_int_equal(r.trained, 3);
+    tiny_free_all(t, N);
+    sr1_trainer_free(a);
+    sr1_trainer_free(b);
+    sr1_trainer_free(c);
+}
+
+static void when_nothing_is_left_nothing_changes(void **state)
+{
+    struct engine down = {UINT32_MAX, SR1_SEARCH_TIMEOUT, 0}, none = {0, 0, 0};
+    sr1_trainer *a = open_trainer(&down, "search_failure=exclude");
+    sr1_trainer *b = open_trainer(&none, "search_failure=exclude");
+    sr1_trajectory *t[N];
+    sr1_step_report r;
+
+    (void)state;
+    step(a, &r, t);
+    same_weights(a, b, 1);
+    assert_int_equal(r.excluded, N);
+    assert_int_equal(r.excluded_groups, 2);
+    assert_int_equal(r.trained, 0);
+    assert_true(r.loss == 0 && r.avg_reward == 0);
+    tiny_free_all(t, N);
+    sr1_trainer_free(a);
+    sr1_trainer_free(b);
+}
+
+static void going_on_without_is_a_choice(void **state)
+{
+    struct engine e = {FAILS, SR1_SEARCH_ERROR, 0};
+    sr1_trainer *tr = open_trainer(&e, "search_failure=continue");
+    sr1_trajectory *t[N];
+    sr1_step_report r;
+    size_t n;
+
+    (void)state;
+    step(tr, &r, t);
+    for (size_t i = 0; i < N; i++) {
+        assert_int_equal(sr1_trajectory_stop_reason(t[i]), SR1_STOP_ANSWER);
+        assert_true(sr1_trajectory_has_reward(t[i]));
+        if (is_left_out(i))
+            assert_non_null(strstr(sr1_trajectory_generated_text(t[i], &n),
+                                   "</search><information>  </information><answer>"));
+    }
+    assert_int_equal(r.excluded, 0);
+    assert_int_equal(r.excluded_groups, 0);
+    assert_int_equal(r.trained, N);
+    assert_int_equal(r.failed_searches, 5);
+    tiny_free_all(t, N);
+    sr1_trainer_free(tr);
+}
+
+static void such_a_trajectory_survives_being_stored(void **state)
+{
+    struct engine e = {UINT32_MAX, SR1_SEARCH_ERROR, 0};
+    sr1_trainer *tr = open_trainer(&e, "search_failure=exclude");
+    sr1_trajectory *t[N], *back = NULL;
+    sr1_step_report r;
+    char *text = NULL;
+    size_t n = 0;
+
+    (void)state;
+    step(tr, &r, t);
+    OK(sr1_trajectory_to_json(t[0], &text, &n));
+    assert_non_null(strstr(text, "\"search_failed\""));
+    OK(sr1_trajectory_from_json(&back, text, n));
+    check_left_out(back);
+    sr1_free(text);
+    sr1_trajectory_free(back);
+    tiny_free_all(t, N);
+    sr1_trainer_free(tr);
+}
+
+/* ---- evaluation ---- */
+
+static void rows_without_a_search_are_no_wrong_answers(void **state)
+{
+    struct engine e = {0x5, SR1_SEARCH_TIMEOUT, 0};
+    sr1_config *c = tiny_config("searcher", "max_rows=1", NULL);
+    sr1_search_ops ops = {
+        .struct_size = sizeof ops, .name = "failing", .search = engine_search};
+    sr1_eval_options o = {.struct_size = sizeof o, .greedy = 1};
+    sr1_eval_scores s = {.struct_size = sizeof s};
+    sr1_dataset_options d = {.struct_size = sizeof d};
+    const char *path = tiny_questions("questions.jsonl", 5);
+    sr1_evaluation *found = NULL;
+    sr1_dataset *data = NULL;
+    sr1_rollout *rollout = NULL;
+    sr1_search *search = NULL;
+
+    (void)state;
+    OK(sr1_search_new(&search, &ops, &e));
+    OK(sr1_rollout_new(&rollout, c, NULL, NULL, search));
+    OK(sr1_dataset_open(&data, &path, 1, &d));
+    OK(sr1_evaluate(&found, rollout, data, &o));
+    for (size_t i = 0; i < 2; i++) {
+        OK(sr1_evaluation_scores(found, i, &s));
+        assert_int_equal(s.rows, 3);
+        assert_int_equal(s.excluded, 2);
+        assert_true(s.answered == 1.0);
+        assert_true(s.searches == 1.0);
+    }
+    sr1_evaluation_free(found);
+    sr1_dataset_free(data);
+    sr1_rollout_free(rollout);
+    sr1_search_free(search);
+    sr1_config_free(c);
+}
+
+static int make(void **state)
+{
+    if (scratch_make(state) != 0)
+        return -1;
+    tiny_model("searcher", TINY_SEARCHER, 40.0); /* certain: every sample searches */
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_outage_is_not_the_policys_failure),
+        cmocka_unit_test(the_update_is_that_of_the_others_alone),
+        cmocka_unit_test(when_nothing_is_left_nothing_changes),
+        cmocka_unit_test(going_on_without_is_a_choice),
+        cmocka_unit_test(such_a_trajectory_survives_being_stored),
+        cmocka_unit_test(rows_without_a_search_are_no_wrong_answers),
+        cmocka_unit_test(tiny_nothing_leaks),
+    };
+
+    return cmocka_run_group_tests(tests, make, scratch_remove);
+}
