@@ -402,7 +402,7 @@ sr1_status sr1_search_run(sr1_search *engine, const char *const *queries, size_t
 static int is_fatal(sr1_status status)
 {
     return status == SR1_E_NOMEM || status == SR1_E_INVALID || status == SR1_E_INTERNAL ||
-           status == SR1_E_LIMIT || status == SR1_E_CANCELLED;
+           status == SR1_E_CANCELLED;
 }
 
 static sr1_status fail_each(struct batch *b, sr1_status why)
