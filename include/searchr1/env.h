@@ -33,8 +33,23 @@ typedef struct sr1_env_action {
     size_t len;
 } sr1_env_action;
 
+/* Flags of sr1_env_ops. */
+enum {
+    /* an answer takes long but little work here (a network, a sandbox): rollouts go on
+     * with the rows that need no answer meanwhile, and a call that passes the
+     * configuration's search_deadline is given up, its actions recorded as
+     * SR1_SEARCH_TIMEOUT */
+    SR1_ENV_WAITS = 1,
+    /* act may run in several threads at a time */
+    SR1_ENV_CONCURRENT = 2,
+    /* with both: actions do not depend on each other, so a call may carry some of those of
+     * a turn, and a slow one delays fewer rows; else all that wait go into one call */
+    SR1_ENV_SEPARATE = 4
+};
+
 /* An environment of the caller's. Functions may be called from any thread, one call at a
- * time. A status other than SR1_OK ends the rollout; explain it with sr1_set_error. */
+ * time unless flags say otherwise. A status other than SR1_OK ends the rollout; explain
+ * it with sr1_set_error. */
 typedef struct sr1_env_ops {
     size_t struct_size; /* set by the caller; later versions append fields */
     const char *name;   /* copied */
@@ -42,7 +57,9 @@ typedef struct sr1_env_ops {
      * has an empty block inserted. */
     sr1_status (*act)(void *self, const sr1_env_action *const *actions, size_t n,
                       sr1_env_sink *sink);
-    void (*destroy)(void *self); /* called once with self, may be NULL */
+    void (*destroy)(void *self); /* called once with self, may be NULL; after a call that
+                                    was given up, when that call has returned */
+    int32_t flags;               /* SR1_ENV_WAITS, _CONCURRENT, _SEPARATE together, or 0 */
 } sr1_env_ops;
 
 /* Append to the text of the answer to action i (copied). Bytes that are not UTF-8 will be

@@ -58,7 +58,12 @@ enum {
     SR1_SEARCH_CONCURRENT = 1,
     /* with CONCURRENT: queries do not depend on each other, so a batch may be cut into
      * pieces that run on the library's threads */
-    SR1_SEARCH_THREADS = 2
+    SR1_SEARCH_THREADS = 2,
+    /* an answer takes long but little work here (a network): rollouts go on with the rows
+     * that need no answer meanwhile. With CONCURRENT several calls are under way at a
+     * time, with THREADS each with a share of the queries. A call that passes the configuration's
+     * search_deadline is given up and its queries end SR1_SEARCH_TIMEOUT */
+    SR1_SEARCH_WAITS = 4
 };
 
 typedef struct sr1_search_ops {
@@ -73,7 +78,7 @@ typedef struct sr1_search_ops {
                          sr1_search_sink *sink);
     /* May be NULL; called once, when the last reference goes. */
     void (*destroy)(void *self);
-    int32_t flags; /* SR1_SEARCH_CONCURRENT, SR1_SEARCH_THREADS, or 0 */
+    int32_t flags; /* SR1_SEARCH_CONCURRENT, _THREADS, _WAITS together, or 0 */
 } sr1_search_ops;
 
 /* Wrap an engine of the caller. ops is copied; self is owned by the new engine from
@@ -210,9 +215,21 @@ SR1_API sr1_status sr1_search_open_mock_file(sr1_search **out, const char *path)
 
 typedef struct sr1_bm25_build_options {
     size_t struct_size;   /* set by sr1_bm25_build_options_init */
-    const char *analyzer; /* "english" (as Lucene's EnglishAnalyzer; the default) or
-                             "plain" (words of any language, case folded) */
+    const char *analyzer; /* "english" (as Lucene's EnglishAnalyzer; the default), "plain"
+                             (words of any language, case folded) or "cjk" (as plain, but
+                             pairs of characters of Chinese, Japanese and Korean) */
     int32_t zstd_level;   /* 1 to 19, for the stored documents; default 3 */
+    int32_t reserved;     /* not read */
+    /* Postings gather in at most this many bytes, then wait in temporary files beside the
+     * index; 0: the default, 512 MiB; from 1 MiB to 3 GiB. Each thread takes some 8 MiB
+     * besides. */
+    uint64_t memory_bytes;
+    /* What contents are: "plain" (NULL; the default), "html", "markdown", or "auto": HTML
+     * where it looks like that. Markup is cut off before indexing, and the stored row has
+     * the text that is left. */
+    const char *text_format;
+    int32_t threads; /* 1 to 1024, the caller's included; 0, the default: one a
+                        processor. The index has the same bytes whatever their number */
 } sr1_bm25_build_options;
 
 /* Set the fields above to their defaults. Fields that later versions append are set by
@@ -243,11 +260,16 @@ typedef struct sr1_bm25_options {
 SR1_API void sr1_bm25_options_init(sr1_bm25_options *options);
 
 /* Open an index. The file is mapped, not read: many processes can share it, and it may be
- * replaced while open. Returns SR1_E_CORRUPT for a file that is damaged or no index,
- * SR1_E_UNSUPPORTED for one of another format version. options may be NULL.
+ * replaced while open. Returns SR1_E_CORRUPT for no index or one that was cut,
+ * SR1_E_UNSUPPORTED for one of another format version. Damage further in is found when a
+ * search comes upon it (SR1_E_CORRUPT), or by sr1_bm25_verify. options may be NULL.
  * Caller frees with sr1_search_free. Since 0.1. */
 SR1_API sr1_status sr1_search_open_bm25(sr1_search **out, const char *path,
                                         const sr1_bm25_options *options);
+
+/* Read a whole index once and compare its checksums: SR1_OK, or SR1_E_CORRUPT with the
+ * section that any changed byte is in. Since 0.1. */
+SR1_API sr1_status sr1_bm25_verify(const char *path);
 
 typedef struct sr1_bm25_info {
     size_t struct_size; /* set by the caller */

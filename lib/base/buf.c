@@ -66,6 +66,11 @@ void sr1__buf_add(struct sr1__buf *b, const void *bytes, size_t n)
     b->data[b->len] = '\0';
 }
 
+void sr1__buf_room(struct sr1__buf *b, size_t n)
+{
+    (void)reserve(b, n);
+}
+
 void sr1__buf_str(struct sr1__buf *b, const char *s)
 {
     sr1__buf_add(b, s, strlen(s));

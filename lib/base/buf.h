@@ -19,6 +19,7 @@ void sr1__buf_init(struct sr1__buf *b, size_t max); /* max 0: SR1__BUF_DEFAULT_M
 void sr1__buf_free(struct sr1__buf *b);             /* leaves it empty, reusable */
 void sr1__buf_clear(struct sr1__buf *b);            /* len 0, keeps memory, status OK */
 void sr1__buf_add(struct sr1__buf *b, const void *bytes, size_t n);
+void sr1__buf_room(struct sr1__buf *b, size_t n); /* for n more bytes; len stays */
 void sr1__buf_str(struct sr1__buf *b, const char *s);
 void sr1__buf_char(struct sr1__buf *b, char c);
 void sr1__buf_fmt(struct sr1__buf *b, const char *fmt, ...) SR1__PRINTF(2, 3);

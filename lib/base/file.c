@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -89,6 +90,7 @@ sr1_status sr1__file_read(const char *path, size_t max, struct sr1__buf *out)
 
 struct sr1__file_writer {
     char *path;
+    char *folder; /* of path */
     char *temporary;
     int fd;
     uint64_t offset; /* bytes added so far, those still in pending included */
@@ -99,8 +101,18 @@ struct sr1__file_writer {
 static void writer_free(struct sr1__file_writer *w)
 {
     sr1__free(w->temporary);
+    sr1__free(w->folder);
     sr1__free(w->path);
     sr1__free(w);
+}
+
+static char *parent_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    if (!slash)
+        return sr1__strdup(".");
+    return sr1__strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
 /* A name beside path that no other writer of this or another process uses. */
@@ -118,6 +130,35 @@ static char *temporary_name(const char *path)
     return name;
 }
 
+/* Lock a new file, as a sign that somebody writes it. A cleaner may have come between its
+ * making and its lock, and have taken it for a leftover; 0 then. */
+static int lock_new(int fd)
+{
+    struct stat st;
+
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+        return errno != EWOULDBLOCK; /* without locks nobody cleans either */
+    return fstat(fd, &st) != 0 || st.st_nlink > 0;
+}
+
+static sr1_status open_temporary(struct sr1__file_writer *w)
+{
+    for (;;) {
+        w->temporary = temporary_name(w->path);
+        if (!w->temporary)
+            return sr1__fail_nomem("file writer");
+        w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (w->fd < 0)
+            return sr1__fail_errno("write", w->path);
+        if (lock_new(w->fd))
+            return SR1_OK;
+        close(w->fd);
+        w->fd = -1;
+        sr1__free(w->temporary);
+        w->temporary = NULL;
+    }
+}
+
 sr1_status sr1__file_writer_open(struct sr1__file_writer **out, const char *path)
 {
     struct sr1__file_writer *w = sr1__malloc(sizeof *w);
@@ -128,15 +169,11 @@ sr1_status sr1__file_writer_open(struct sr1__file_writer **out, const char *path
     w->fd = -1;
     w->offset = 0;
     w->n_pending = 0;
+    w->temporary = NULL;
     w->path = sr1__strdup(path);
-    w->temporary = temporary_name(path);
-    if (!w->path || !w->temporary) {
-        writer_free(w);
-        return sr1__fail_nomem("file writer");
-    }
-    w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (w->fd < 0) {
-        status = sr1__fail_errno("write", path);
+    w->folder = parent_of(path);
+    status = w->path && w->folder ? open_temporary(w) : sr1__fail_nomem("file writer");
+    if (status != SR1_OK) {
         writer_free(w);
         return status;
     }
@@ -185,25 +222,17 @@ uint64_t sr1__file_writer_offset(const struct sr1__file_writer *w)
     return w->offset;
 }
 
-/* Make a rename in the folder of path durable. Some file systems cannot sync a folder;
- * on those there is nothing more to do. */
-static sr1_status sync_parent(const char *path)
+/* Make a rename in a folder durable. Some file systems cannot sync a folder; on those
+ * there is nothing more to do. */
+static sr1_status sync_folder(const char *folder)
 {
-    const char *slash = strrchr(path, '/');
-    char *parent = !slash
-                       ? sr1__strdup(".")
-                       : sr1__strndup(path, slash == path ? 1 : (size_t)(slash - path));
     sr1_status status = SR1_OK;
-    int fd;
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    if (!parent)
-        return sr1__fail_nomem("folder name");
-    fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP))
-        status = sr1__fail_errno("sync folder", parent);
+        status = sr1__fail_errno("sync folder", folder);
     if (fd >= 0)
         close(fd);
-    sr1__free(parent);
     return status;
 }
 
@@ -222,7 +251,7 @@ sr1_status sr1__file_writer_commit(struct sr1__file_writer *w)
         sr1__file_writer_abort(w);
         return status;
     }
-    status = sync_parent(w->path);
+    status = sync_folder(w->folder);
     writer_free(w);
     return status;
 }
@@ -413,7 +442,72 @@ sr1_status sr1__dir_list(const char *path, char ***names, size_t *count)
 
 sr1_status sr1__rename_dir(const char *from, const char *to)
 {
-    if (rename(from, to) != 0)
-        return sr1__fail_errno("rename folder to", to);
-    return sync_parent(to);
+    char *folder = parent_of(to);
+    sr1_status status;
+
+    if (!folder)
+        return sr1__fail_nomem("folder name");
+    status = rename(from, to) == 0 ? sync_folder(folder)
+                                   : sr1__fail_errno("rename folder to", to);
+    sr1__free(folder);
+    return status;
+}
+
+/* ---- leftovers ---- */
+
+/* Remove a temporary file unless somebody has locked it. */
+static void remove_unlocked(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct stat st;
+
+    if (fd < 0)
+        return;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        unlink(path);
+    close(fd);
+}
+
+/* Is it "BASE.tmp-" and then digits, '-', a name? */
+static int is_leftover(const char *name, const char *base)
+{
+    static const char mark[] = ".tmp-";
+    size_t n = strlen(base);
+    size_t digits;
+
+    if (strncmp(name, base, n) != 0 || strncmp(name + n, mark, sizeof mark - 1) != 0)
+        return 0;
+    name += n + sizeof mark - 1;
+    digits = strspn(name, "0123456789");
+    return digits > 0 && name[digits] == '-';
+}
+
+sr1_status sr1__file_clean(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *parent = parent_of(path);
+    char **names = NULL;
+    size_t n = 0;
+    sr1_status status;
+
+    if (!parent)
+        return sr1__fail_nomem("folder name");
+    status = sr1__dir_list(parent, &names, &n);
+    if (status != SR1_OK && status != SR1_E_NOMEM)
+        status = SR1_OK; /* a folder that cannot be read: the writer will say so */
+    for (size_t i = 0; status == SR1_OK && i < n; i++) {
+        char *full;
+
+        if (!is_leftover(names[i], slash ? slash + 1 : path))
+            continue;
+        full = sr1__path_join(parent, names[i]);
+        if (full)
+            remove_unlocked(full);
+        else
+            status = sr1__fail_nomem("file name");
+        sr1__free(full);
+    }
+    free_names(names, n);
+    sr1__free(parent);
+    return status;
 }

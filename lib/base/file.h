@@ -12,13 +12,16 @@ sr1_status sr1__file_read(const char *path, size_t max, struct sr1__buf *out);
  * folder. After any failure the old file stands and no temporary is left. */
 sr1_status sr1__file_replace(const char *path, const void *bytes, size_t n);
 
-/* The same in pieces, for big files. abort on a committed or NULL writer does nothing. */
+/* The same in pieces, for big files. abort on a NULL writer does nothing. */
 struct sr1__file_writer;
 sr1_status sr1__file_writer_open(struct sr1__file_writer **out, const char *path);
 sr1_status sr1__file_writer_add(struct sr1__file_writer *w, const void *bytes, size_t n);
 uint64_t sr1__file_writer_offset(const struct sr1__file_writer *w);
 sr1_status sr1__file_writer_commit(struct sr1__file_writer *w); /* frees w in any case */
 void sr1__file_writer_abort(struct sr1__file_writer *w);        /* frees w */
+/* Remove what writers of path left that were killed; those still at work hold a lock.
+ * What cannot be removed stays: the only error is SR1_E_NOMEM. */
+sr1_status sr1__file_clean(const char *path);
 
 /* Read-only map. An empty file gives data = "", size 0. */
 struct sr1__map {

@@ -9,11 +9,13 @@
 #include "env/search_env.h"
 #include "env/sink.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #define DEFAULT_TOP_K 3
 
 struct sr1_env {
+    atomic_int references;
     sr1_env_ops ops; /* act NULL: nothing is ever carried out */
     void *self;
     char *name;
@@ -48,6 +50,7 @@ static sr1_status new_env(struct sr1_env **out, const char *name,
 
     if (e == NULL)
         return sr1__fail_nomem("environment");
+    e->references = 1;
     status = read_options(e, options);
     if (status == SR1_OK) {
         e->name = sr1__strdup(name);
@@ -133,9 +136,15 @@ sr1_status sr1_env_new(sr1_env **out, const sr1_env_ops *given, void *self,
     return SR1_OK;
 }
 
+sr1_env *sr1__env_retain(sr1_env *env)
+{
+    atomic_fetch_add(&env->references, 1);
+    return env;
+}
+
 void sr1_env_free(sr1_env *env)
 {
-    if (env == NULL)
+    if (env == NULL || atomic_fetch_sub(&env->references, 1) > 1)
         return;
     if (env->ops.destroy != NULL)
         env->ops.destroy(env->self);
@@ -156,6 +165,11 @@ const struct sr1__protocol *sr1__env_protocol(const struct sr1_env *env)
 int32_t sr1__env_acts(const struct sr1_env *env)
 {
     return env->ops.act != NULL;
+}
+
+int32_t sr1__env_flags(const sr1_env *env)
+{
+    return env->ops.flags;
 }
 
 /* ---- one turn ---- */
@@ -250,6 +264,21 @@ sr1_status sr1__env_act(struct sr1_env *env, const struct sr1__action *a, size_t
     for (i = 0; status != SR1_OK && i < n; i++)
         sr1__observation_free(&out[i]);
     return status;
+}
+
+sr1_status sr1__env_no_answer(const sr1_env *env, int32_t status,
+                              struct sr1__observation *out)
+{
+    sr1_status st;
+
+    sr1__observation_init(out);
+    out->status = status;
+    st = frame(env, out);
+    if (st != SR1_OK) {
+        sr1__observation_free(out);
+        out->status = status;
+    }
+    return st;
 }
 
 sr1_status sr1_env_answer(sr1_env *env, const char *action, size_t action_len,

@@ -31,6 +31,18 @@ struct sr1__observation {
 void sr1__observation_init(struct sr1__observation *o);
 void sr1__observation_free(struct sr1__observation *o);
 
+/* One more reference, given back by sr1_env_free; from any thread. */
+sr1_env *sr1__env_retain(sr1_env *env);
+
+/* SR1_ENV_WAITS, SR1_ENV_CONCURRENT: with CONCURRENT sr1__env_act may run in several
+ * threads at a time. */
+int32_t sr1__env_flags(const sr1_env *env);
+
+/* The observation of an action that was not answered (SR1_SEARCH_TIMEOUT, ...): an empty
+ * block. On failure *out is empty, with the status set. */
+sr1_status sr1__env_no_answer(const sr1_env *env, int32_t status,
+                              struct sr1__observation *out);
+
 /* Answer actions a[n], all of one turn, as one batch; out[n] is initialised here, and
  * free with sr1__observation_free. A search that fails is an observation with a status,
  * not a failure of this call. On failure all of out[n] is empty. */

@@ -135,6 +135,16 @@ static void search_destroy(void *self)
     sr1__free(e);
 }
 
+/* This environment has no state of its own, so the engine's word holds for it. */
+static int32_t flags_of(const sr1_search *engine)
+{
+    int32_t flags = sr1__search_flags(engine);
+
+    return (flags & SR1_SEARCH_WAITS ? SR1_ENV_WAITS : 0) |
+           (flags & SR1_SEARCH_CONCURRENT ? SR1_ENV_CONCURRENT : 0) |
+           (flags & SR1_SEARCH_THREADS ? SR1_ENV_SEPARATE : 0);
+}
+
 sr1_status sr1__search_env_new(void **self, sr1_env_ops *ops, sr1_search *engine,
                                const struct sr1__document_format *format, int32_t top_k)
 {
@@ -151,6 +161,7 @@ sr1_status sr1__search_env_new(void **self, sr1_env_ops *ops, sr1_search *engine
     ops->struct_size = sizeof *ops;
     ops->name = "search";
     ops->act = search_act;
+    ops->flags = flags_of(engine);
     ops->destroy = search_destroy;
     *self = e;
     return SR1_OK;

@@ -19,6 +19,8 @@
 
 #include <pthread.h>
 
+struct sr1__asker;
+
 struct sr1__limits {
     int64_t max_tokens;       /* sampled, a trajectory */
     int64_t max_turn_tokens;  /* sampled, a turn; 0: no limit of its own */
@@ -35,6 +37,7 @@ struct sr1_rollout {
     sr1_tokenizer *tokenizer;
     sr1_search *search;    /* NULL in the environment "none" */
     sr1_env *env;
+    struct sr1__asker *asker; /* of env when it lets one wait, else NULL */
     sr1_env *deaf_env;     /* searches find nothing: the no_search ablation */
     struct sr1__limits limits;
     struct sr1__sampling sampling;

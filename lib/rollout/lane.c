@@ -4,7 +4,9 @@
  * actions that were closed. The feed is one forward for everything that is new: prompts,
  * inserted blocks and single sampled tokens side by side. A group's prompt is fed once
  * and its cache copied. A row that ends gives its place to the next group at once, and
- * all actions of a round go to the environment as one batch. */
+ * all actions of a round go to the environment as one batch. Where the environment lets
+ * one wait (asker.h), only the rows that acted wait for it. */
+#include "rollout/asker.h"
 #include "rollout/row.h"
 
 #include "base/clock.h"
@@ -44,10 +46,13 @@ struct lane {
     float *entropies;
     struct sr1__action *actions;
     struct sr1__observation *answers;
+    struct sr1__reply *replies;
+    struct sr1__box *box; /* NULL: actions are carried out between two rounds */
 };
 
 static void lane_free(struct lane *l)
 {
+    sr1__box_free(l->box);
     for (int32_t i = 0; l->rows && i < l->cap; i++) {
         sr1__decoder_clear(l->decoder, i);
         sr1__row_free(&l->rows[i]);
@@ -63,6 +68,7 @@ static void lane_free(struct lane *l)
     sr1__free(l->entropies);
     sr1__free(l->actions);
     sr1__free(l->answers);
+    sr1__free(l->replies);
     sr1_free(l->prompt);
 }
 
@@ -87,9 +93,13 @@ static sr1_status lane_init(struct lane *l, struct sr1__generation *g, int32_t l
     l->entropies = sr1__calloc(cap, sizeof(*l->entropies));
     l->actions = sr1__calloc(cap, sizeof(*l->actions));
     l->answers = sr1__calloc(cap, sizeof(*l->answers));
+    l->replies = sr1__calloc(cap, sizeof(*l->replies));
     if (!l->rows || !l->forks || !l->fork_rows || !l->feeds || !l->drawn || !l->rngs ||
-        !l->ids || !l->log_probs || !l->entropies || !l->actions || !l->answers)
+        !l->ids || !l->log_probs || !l->entropies || !l->actions || !l->answers ||
+        !l->replies)
         return sr1__fail_nomem("rollout rows");
+    if (g->env == g->rollout->env && g->rollout->asker)
+        return sr1__box_new(&l->box, g->rollout->asker, l->cap);
     return SR1_OK;
 }
 
@@ -208,7 +218,7 @@ static sr1_status feed(struct lane *l)
     for (int32_t i = 0; i < l->cap; i++) {
         struct sr1__row *row = &l->rows[i];
 
-        if (!row->active || row->n_pending == 0)
+        if (!row->active || row->waiting || row->n_pending == 0)
             continue;
         l->feeds[n++] = (struct sr1__feed){i, row->pending, row->n_pending};
         row->n_pending = 0; /* the ids stay where they are until the next queue call */
@@ -252,7 +262,7 @@ static sr1_status draw(struct lane *l, size_t *n_acting)
 
     *n_acting = 0;
     for (int32_t i = 0; i < l->cap; i++) {
-        if (!l->rows[i].active)
+        if (!l->rows[i].active || l->rows[i].waiting)
             continue;
         l->drawn[n] = i;
         l->rngs[n++] = &l->rows[i].rng;
@@ -290,24 +300,75 @@ static sr1_status ask(struct lane *l, size_t n)
     return st;
 }
 
+/* Row i gets its answer; the observation is freed. */
+static sr1_status observe(struct lane *l, int32_t i, struct sr1__observation *o)
+{
+    enum sr1__row_want want = SR1__ROW_TOKEN;
+    sr1_status st = sr1__row_observe(&l->rows[i], o, &want);
+
+    sr1__observation_free(o);
+    return st == SR1_OK && want == SR1__ROW_DONE ? finish(l, i) : st;
+}
+
+/* The rows in drawn[n] act. */
 static sr1_status act(struct lane *l, size_t n)
 {
-    sr1_status st;
+    sr1_status st = SR1_OK;
 
     if (n == 0)
         return SR1_OK;
     for (size_t k = 0; k < n; k++)
         l->actions[k] = sr1__row_action(&l->rows[l->drawn[k]]);
+    if (l->box) {
+        for (size_t k = 0; k < n; k++)
+            l->rows[l->drawn[k]].waiting = 1;
+        return sr1__box_ask(l->box, l->drawn, l->actions, n);
+    }
     SR1__TRY(ask(l, n));
-    st = SR1_OK;
     for (size_t k = 0; k < n; k++) {
-        enum sr1__row_want want = SR1__ROW_TOKEN;
-
         if (st == SR1_OK)
-            st = sr1__row_observe(&l->rows[l->drawn[k]], &l->answers[k], &want);
-        if (st == SR1_OK && want == SR1__ROW_DONE)
-            st = finish(l, l->drawn[k]);
-        sr1__observation_free(&l->answers[k]);
+            st = observe(l, l->drawn[k], &l->answers[k]);
+        else
+            sr1__observation_free(&l->answers[k]);
+    }
+    return st;
+}
+
+static int all_wait(const struct lane *l)
+{
+    for (int32_t i = 0; i < l->cap; i++)
+        if (l->rows[i].active && !l->rows[i].waiting)
+            return 0;
+    return 1;
+}
+
+/* How long to wait before the caller's progress function is asked again. */
+#define PATIENCE 0.2
+
+/* What has been answered meanwhile; when no row can go on, wait. */
+static sr1_status collect(struct lane *l)
+{
+    size_t n = 0;
+    sr1_status st = SR1_OK;
+
+    while (st == SR1_OK && n == 0 && sr1__box_waiting(l->box) > 0) {
+        int idle = all_wait(l);
+        double began = sr1__now();
+
+        st = sr1__box_collect(l->box, idle ? PATIENCE : 0.0, l->replies, &n);
+        if (!idle)
+            break;
+        pthread_mutex_lock(&l->g->lock);
+        l->g->stats.search_seconds += sr1__now() - began;
+        pthread_mutex_unlock(&l->g->lock);
+        if (st == SR1_OK && n == 0)
+            st = report(l, 0.0);
+    }
+    for (size_t k = 0; k < n; k++) {
+        if (st == SR1_OK)
+            st = observe(l, l->replies[k].row, &l->replies[k].observation);
+        else
+            sr1__observation_free(&l->replies[k].observation);
     }
     return st;
 }
@@ -323,7 +384,10 @@ sr1_status sr1__lane_run(struct sr1__generation *g, int32_t lane)
         st = admit(&l);
         if (st != SR1_OK || count_active(&l) == 0)
             break;
-        st = feed(&l);
+        if (l.box)
+            st = collect(&l);
+        if (st == SR1_OK)
+            st = feed(&l);
         if (st == SR1_OK)
             st = draw(&l, &acting);
         if (st == SR1_OK)

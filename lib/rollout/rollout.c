@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/struct.h"
 #include "data/template.h"
+#include "rollout/asker.h"
 #include "tokenizer/tokenizer.h"
 
 #include <string.h>
@@ -34,6 +35,20 @@ static sr1_status open_environments(sr1_rollout *r, const sr1_config *c)
     st = sr1_env_open(&r->deaf_env, name, nothing, &o);
     sr1_search_free(nothing);
     return st;
+}
+
+/* An environment that lets one wait gets threads to do so. */
+static sr1_status open_asker(sr1_rollout *r, const sr1_config *c)
+{
+    int32_t flags = sr1__env_flags(r->env);
+    int32_t threads = 1;
+
+    if (!(flags & SR1_ENV_WAITS))
+        return SR1_OK;
+    if (flags & SR1_ENV_CONCURRENT)
+        threads = (int32_t)sr1__config_int(c, "search_concurrency");
+    return sr1__asker_new(&r->asker, r->env, threads,
+                          sr1__config_real(c, "search_deadline"));
 }
 
 static sr1_status open_model(sr1_rollout *r, const sr1_config *c)
@@ -161,6 +176,7 @@ static sr1_status build(sr1_rollout *r, const sr1_config *c)
     SR1__TRY(open_model(r, c));
     SR1__TRY(open_tokenizer(r, c));
     SR1__TRY(open_environments(r, c));
+    SR1__TRY(open_asker(r, c));
     SR1__TRY(read_system(r, c));
     read_limits(r, c);
     SR1__TRY(sr1__sampling_check(&r->sampling));
@@ -203,6 +219,7 @@ void sr1_rollout_free(sr1_rollout *r)
     sr1__free(r->decoders);
     sr1__free(r->replicas);
     sr1__pool_free(r->pool);
+    sr1__asker_free(r->asker);
     sr1_env_free(r->env);
     sr1_env_free(r->deaf_env);
     sr1_search_free(r->search);

@@ -18,7 +18,7 @@ int32_t sr1__rollout_lanes(const sr1_rollout *r, sr1_model ***replicas,
 /* Sums over one sr1_rollout_generate. */
 struct sr1__rollout_stats {
     double entropy;         /* nats, over policy tokens */
-    double search_seconds;  /* inside the environment */
+    double search_seconds;  /* in which a lane could do nothing but wait for answers */
     int64_t policy_tokens;
     int64_t decode_steps;   /* forwards of the decoders */
     int64_t searches;

@@ -53,6 +53,7 @@ sr1_status sr1__row_begin(struct sr1__row *row, struct sr1__generation *g, size_
     row->query = sr1__query_at(g->queries, query);
     row->index = query * (size_t)g->group_size + (size_t)sample;
     row->active = 1;
+    row->waiting = 0;
     row->stop = SR1_STOP_ERROR;
     row->turn = row->searches = 0;
     row->tokens = row->turn_tokens = 0;
@@ -341,6 +342,7 @@ sr1_status sr1__row_observe(struct sr1__row *row, struct sr1__observation *o,
     block_free(&b);
     if (st != SR1_OK)
         return st;
+    row->waiting = 0;
     row->turn++;
     row->turn_tokens = 0;
     sr1__scanner_reset(&row->scanner);

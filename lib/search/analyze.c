@@ -3,6 +3,9 @@
  *   english  Lucene's EnglishAnalyzer: possessive 's off, simple lower case, 33 stop
  *            words out, Porter stem
  *   plain    any language: case folded, compatibility forms replaced (NFKC)
+ *   cjk      as plain, but runs of Han, kana and Hangul become overlapping pairs of
+ *            characters; a character that stands alone is a token (as Lucene's
+ *            CJKAnalyzer, without its stop words)
  *
  * As in Lucene, a word longer than 255 UTF-16 units is cut into pieces of 255. */
 #include "search/analyze.h"
@@ -113,22 +116,6 @@ static sr1_status normalise_plain(const char *word, size_t n, struct sr1__buf *b
     return sr1__text_fold(word, n, 1, b);
 }
 
-static const struct sr1__analyzer analyzers[] = {
-    {"english", normalise_english},
-    {"plain", normalise_plain},
-};
-
-const struct sr1__analyzer *sr1__analyzer_find(const char *name, const char **names)
-{
-    if (names != NULL)
-        *names = "english, plain";
-    for (size_t i = 0; i < sizeof(analyzers) / sizeof(analyzers[0]); i++) {
-        if (strcmp(analyzers[i].name, name) == 0)
-            return &analyzers[i];
-    }
-    return NULL;
-}
-
 static utf8proc_ssize_t decompose(const char *s, size_t n, int compatible, int32_t *out,
                                   size_t cap)
 {
@@ -191,24 +178,177 @@ static size_t piece(const char *w, size_t n)
     return n;
 }
 
-sr1_status sr1__analyze(const struct sr1__analyzer *a, const char *text, size_t n,
-                        struct sr1__buf *scratch, sr1__token_fn fn, void *arg)
+static sr1_status split_words(const char *text, size_t n, struct sr1__buf *scratch,
+                              sr1__token_fn word, void *arg)
 {
     struct sr1__word w = {0, 0, 0};
 
+    (void)scratch;
     while (w.end < n) {
-        size_t at;
-
         w = sr1__word_next(text, n, w.end);
-        for (at = w.start; w.indexed && at < w.end;) {
+        for (size_t at = w.start; w.indexed && at < w.end;) {
             size_t part = piece(text + at, w.end - at);
 
-            sr1__buf_clear(scratch);
-            SR1__TRY(a->normalise(text + at, part, scratch));
-            if (scratch->len > 0 && scratch->len <= SR1__TOKEN_MAX_BYTES)
-                SR1__TRY(fn(arg, scratch->data, scratch->len));
+            SR1__TRY(word(arg, text + at, part));
             at += part;
         }
     }
     return SR1_OK;
+}
+
+/* ---- pairs of characters ---- */
+
+static int is_cjk(uint32_t cp)
+{
+    static const uint32_t ranges[][2] = {
+        {0x1100, 0x11FF},   {0x2E80, 0x2FDF}, {0x3005, 0x3007}, {0x3021, 0x3029},
+        {0x3031, 0x3035},   {0x3038, 0x303C}, {0x3041, 0x30FF}, {0x3105, 0x31BF},
+        {0x31F0, 0x31FF},   {0x3400, 0x4DBF}, {0x4E00, 0x9FFF}, {0xA960, 0xA97F},
+        {0xAC00, 0xD7FF},   {0xF900, 0xFAFF}, {0xFF66, 0xFFDC}, {0x1AFF0, 0x1B16F},
+        {0x20000, 0x3FFFD},
+    };
+
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]) && cp >= ranges[i][0];
+         i++) {
+        if (cp <= ranges[i][1])
+            return 1;
+    }
+    return 0;
+}
+
+/* A run of such characters, its last one at the front of pair. */
+struct pairs {
+    sr1__token_fn word;
+    void *arg;
+    char pair[8];
+    size_t width; /* of the last one */
+    size_t run;   /* characters; 0: none */
+};
+
+static sr1_status end_run(struct pairs *p)
+{
+    size_t run = p->run;
+
+    p->run = 0;
+    return run == 1 ? p->word(p->arg, p->pair, p->width) : SR1_OK;
+}
+
+static sr1_status add_character(struct pairs *p, const char *c, size_t width)
+{
+    size_t before = p->run++ > 0 ? p->width : 0;
+
+    memcpy(p->pair + before, c, width);
+    p->width = width;
+    if (before == 0)
+        return SR1_OK;
+    SR1__TRY(p->word(p->arg, p->pair, before + width));
+    memmove(p->pair, p->pair + before, width);
+    return SR1_OK;
+}
+
+/* One folded word: its pairs, and what lies between runs. */
+static sr1_status pair_word(struct pairs *p, const char *s, size_t n)
+{
+    size_t other = 0; /* since here: no such characters */
+
+    for (size_t i = 0; i < n;) {
+        uint32_t cp;
+        int width = sr1__utf8_next(s + i, n - i, &cp);
+        size_t end = i + (width > 0 ? (size_t)width : 1);
+
+        if (width > 0 && is_cjk(cp)) {
+            if (other < i)
+                SR1__TRY(p->word(p->arg, s + other, i - other));
+            SR1__TRY(add_character(p, s + i, end - i));
+            other = end;
+        } else {
+            SR1__TRY(end_run(p));
+        }
+        i = end;
+    }
+    return other < n ? p->word(p->arg, s + other, n - other) : SR1_OK;
+}
+
+/* A run goes on from word to word as long as nothing lies between. */
+static sr1_status split_pairs(const char *text, size_t n, struct sr1__buf *scratch,
+                              sr1__token_fn word, void *arg)
+{
+    struct pairs p = {.word = word, .arg = arg};
+    struct sr1__word w = {0, 0, 0};
+
+    while (w.end < n) {
+        w = sr1__word_next(text, n, w.end);
+        if (!w.indexed) {
+            SR1__TRY(end_run(&p));
+            continue;
+        }
+        sr1__buf_clear(scratch);
+        SR1__TRY(sr1__text_fold(text + w.start, w.end - w.start, 1, scratch));
+        SR1__TRY(pair_word(&p, sr1__buf_cstr(scratch), scratch->len));
+    }
+    return end_run(&p);
+}
+
+static sr1_status keep(const char *word, size_t n, struct sr1__buf *b)
+{
+    sr1__buf_add(b, word, n);
+    return sr1__buf_status(b, "index token");
+}
+
+/* ---- all ---- */
+
+static const struct sr1__analyzer analyzers[] = {
+    {"english", split_words, normalise_english},
+    {"plain", split_words, normalise_plain},
+    {"cjk", split_pairs, keep},
+};
+
+const struct sr1__analyzer *sr1__analyzer_find(const char *name, const char **names)
+{
+    if (names != NULL)
+        *names = "english, plain, cjk";
+    for (size_t i = 0; i < sizeof(analyzers) / sizeof(analyzers[0]); i++) {
+        if (strcmp(analyzers[i].name, name) == 0)
+            return &analyzers[i];
+    }
+    return NULL;
+}
+
+struct normaliser {
+    const struct sr1__analyzer *analyzer;
+    struct sr1__buf *token;
+    sr1__token_fn fn;
+    void *arg;
+};
+
+/* sr1__token_fn */
+static sr1_status normalise(void *arg, const char *word, size_t n)
+{
+    struct normaliser *m = arg;
+
+    sr1__buf_clear(m->token);
+    SR1__TRY(m->analyzer->normalise(word, n, m->token));
+    if (m->token->len == 0 || m->token->len > SR1__TOKEN_MAX_BYTES)
+        return SR1_OK;
+    return m->fn(m->arg, m->token->data, m->token->len);
+}
+
+sr1_status sr1__analyze(const struct sr1__analyzer *a, const char *text, size_t n,
+                        struct sr1__analysis *memory, sr1__token_fn fn, void *arg)
+{
+    struct normaliser m = {a, &memory->token, fn, arg};
+
+    return a->split(text, n, &memory->word, normalise, &m);
+}
+
+void sr1__analysis_init(struct sr1__analysis *memory)
+{
+    sr1__buf_init(&memory->token, 0);
+    sr1__buf_init(&memory->word, 0);
+}
+
+void sr1__analysis_free(struct sr1__analysis *memory)
+{
+    sr1__buf_free(&memory->token);
+    sr1__buf_free(&memory->word);
 }

@@ -204,6 +204,33 @@ sr1_status sr1_search_sink_hit(sr1_search_sink *sink, size_t query, const char *
     return SR1_OK;
 }
 
+/* Append s, which is valid, with its NUL; returns where it begins. */
+static size_t add_valid(struct sr1__answer *a, const char *s)
+{
+    size_t begin = a->text.len;
+
+    sr1__buf_add(&a->text, s, strlen(s) + 1);
+    return begin;
+}
+
+sr1_status sr1__sink_valid_hit(sr1_search_sink *sink, size_t query, const char *id,
+                               const char *contents, const char *row, double score)
+{
+    struct sr1__answer *a = NULL;
+    struct stored_hit hit = {.score = score};
+
+    SR1__TRY(sink_answer(sink, query, &a));
+    if (a->n_hits >= sink->top_k)
+        return SR1_OK;
+    SR1__TRY(grow_hits(a));
+    hit.id = add_valid(a, id);
+    hit.contents = add_valid(a, contents);
+    hit.row = add_valid(a, row);
+    SR1__TRY(sr1__buf_status(&a->text, "text of one query's hits"));
+    a->hits[a->n_hits++] = hit;
+    return SR1_OK;
+}
+
 sr1_status sr1_search_sink_row(sr1_search_sink *sink, size_t query, const char *row)
 {
     struct sr1__answer *a = NULL;

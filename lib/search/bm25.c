@@ -6,6 +6,8 @@
 #include "base/mem.h"
 #include "base/struct.h"
 #include "search/analyze.h"
+#include "search/answer.h"
+#include "search/doc_cache.h"
 #include "search/engine.h"
 
 #include <inttypes.h>
@@ -17,6 +19,7 @@
 
 #define QUERY_TERMS_MAX                                                                  \
     1024 /* distinct; further ones are left out, as a bound on the work */
+#define DOC_CACHE_BYTES ((uint64_t)64 << 20)
 #define QUERY_COUNT_MAX 65535 /* of one term; keeps sums of scores within 63 bits */
 
 struct query;
@@ -27,6 +30,7 @@ struct bm25 {
     double k1;
     double b;
     struct sr1__bm25_norm norm;
+    struct sr1__doc_cache *docs;
     atomic_ullong scored;
     atomic_ullong listed;
     pthread_mutex_t lock;
@@ -45,9 +49,8 @@ struct query {
     struct bm25 *engine;
     struct sr1__bm25_ranker *ranker;
     struct sr1__row_reader *rows;
-    struct sr1__buf scratch;
+    struct sr1__analysis analysis;
     struct sr1__buf words; /* distinct tokens, one after the other */
-    struct sr1__buf text;  /* a row or a document's contents with its NUL */
     struct word list[QUERY_TERMS_MAX];
     size_t n;
     struct sr1__bm25_query_term terms[QUERY_TERMS_MAX];
@@ -84,7 +87,7 @@ static sr1_status find_terms(struct query *q, const char *text, size_t *n)
     *n = 0;
     sr1__buf_clear(&q->words);
     SR1__TRY(
-        sr1__analyze(q->engine->analyzer, text, strlen(text), &q->scratch, add_word, q));
+        sr1__analyze(q->engine->analyzer, text, strlen(text), &q->analysis, add_word, q));
     for (size_t i = 0; i < q->n; i++) {
         struct sr1__bm25_query_term *t = &q->terms[*n];
 
@@ -98,65 +101,59 @@ static sr1_status find_terms(struct query *q, const char *text, size_t *n)
     return SR1_OK;
 }
 
-/* U+0000 cannot be in a C string: U+FFFD stands for it. */
-static const char *c_string(struct query *q, const char *s, size_t n)
-{
-    sr1__buf_clear(&q->text);
-    for (size_t i = 0; i < n;) {
-        size_t run = strnlen(s + i, n - i);
-
-        sr1__buf_add(&q->text, s + i, run);
-        i += run;
-        if (i < n) {
-            sr1__buf_str(&q->text, "\xEF\xBF\xBD");
-            i++;
-        }
-    }
-    return sr1__buf_cstr(&q->text);
-}
-
-static sr1_status give_hit(struct query *q, const json_t *row, size_t index, double score,
-                           sr1_search_sink *sink)
+static sr1_status read_doc(const json_t *row, uint32_t number, const char *bytes,
+                           size_t n, struct sr1__doc **out)
 {
     const json_t *id = json_object_get(row, "id");
     const json_t *contents = json_object_get(row, "contents");
-    char number[32];
-    const char *name = json_string_value(id);
-    const char *text;
+    char name[32];
 
     if (!json_is_string(contents) || (!json_is_string(id) && !json_is_integer(id)))
         return sr1__fail(SR1_E_CORRUPT, "index is damaged: a stored row without id or "
                                         "contents; build it again");
-    if (name == NULL) {
-        snprintf(number, sizeof(number), "%" PRId64, (int64_t)json_integer_value(id));
-        name = number;
-    }
-    text = c_string(q, json_string_value(contents), json_string_length(contents));
-    SR1__TRY(sr1__buf_status(&q->text, "document"));
-    return sr1_search_sink_hit(sink, index, name, text, score);
+    if (json_is_integer(id))
+        snprintf(name, sizeof(name), "%" PRId64, (int64_t)json_integer_value(id));
+    return sr1__doc_new(out, number, json_is_string(id) ? json_string_value(id) : name,
+                        json_string_value(contents), json_string_length(contents), bytes,
+                        n);
 }
 
-static sr1_status give_doc(struct query *q, const struct sr1__bm25_doc *doc, size_t index,
-                           sr1_search_sink *sink)
+/* A reference to a document, which stays in the cache. */
+static sr1_status fetch_doc(struct query *q, uint32_t number, struct sr1__doc **out)
 {
     const char *bytes = NULL;
     size_t n = 0;
     json_t *row = NULL;
     sr1_status status;
 
-    SR1__TRY(sr1__row_read(q->rows, doc->doc, &bytes, &n));
+    *out = sr1__doc_cache_get(q->engine->docs, number);
+    if (*out != NULL)
+        return SR1_OK;
+    SR1__TRY(sr1__row_read(q->rows, number, &bytes, &n));
     status = sr1__json_parse(&row, bytes, n, "stored row");
     if (status == SR1_E_NOMEM)
         return status;
     if (status != SR1_OK)
         return sr1__fail(SR1_E_CORRUPT, "index is damaged: a stored row is not JSON; "
                                         "build it again");
-    status = give_hit(q, row, index, (double)doc->score / SR1__BM25_UNIT, sink);
+    status = read_doc(row, number, bytes, n, out);
     json_decref(row);
     SR1__TRY(status);
-    bytes = c_string(q, bytes, n);
-    SR1__TRY(sr1__buf_status(&q->text, "document"));
-    return sr1_search_sink_row(sink, index, bytes);
+    sr1__doc_cache_put(q->engine->docs, *out);
+    return SR1_OK;
+}
+
+static sr1_status give_doc(struct query *q, const struct sr1__bm25_doc *doc, size_t index,
+                           sr1_search_sink *sink)
+{
+    struct sr1__doc *d = NULL;
+    sr1_status status;
+
+    SR1__TRY(fetch_doc(q, doc->doc, &d));
+    status = sr1__sink_valid_hit(sink, index, sr1__doc_id(d), sr1__doc_contents(d),
+                                 sr1__doc_row(d), (double)doc->score / SR1__BM25_UNIT);
+    sr1__doc_release(d);
+    return status;
 }
 
 static sr1_status answer(struct query *q, const char *text, size_t index, int32_t top_k,
@@ -177,9 +174,8 @@ static void query_free(struct query *q)
 {
     sr1__bm25_ranker_free(q->ranker);
     sr1__row_reader_free(q->rows);
-    sr1__buf_free(&q->scratch);
+    sr1__analysis_free(&q->analysis);
     sr1__buf_free(&q->words);
-    sr1__buf_free(&q->text);
     sr1__free(q);
 }
 
@@ -191,9 +187,8 @@ static sr1_status query_new(struct query **out, struct bm25 *e)
     if (q == NULL)
         return sr1__fail_nomem("query");
     q->engine = e;
-    sr1__buf_init(&q->scratch, 0);
+    sr1__analysis_init(&q->analysis);
     sr1__buf_init(&q->words, 0);
-    sr1__buf_init(&q->text, 0);
     status = sr1__bm25_ranker_new(&q->ranker, e->ix, &e->norm);
     if (status == SR1_OK)
         status = sr1__row_reader_new(&q->rows, e->ix);
@@ -281,6 +276,7 @@ static void bm25_destroy(void *self)
         query_free(q);
     }
     pthread_mutex_destroy(&e->lock);
+    sr1__doc_cache_free(e->docs);
     sr1__index_close(e->ix);
     sr1__free(e);
 }
@@ -332,8 +328,10 @@ static sr1_status open_index(sr1_search **out, struct sr1__index *ix,
                            meta->analyzer);
     } else {
         sr1__bm25_norm_init(&e->norm, meta, e->k1, e->b);
-        status = sr1__search_new_builtin(out, &bm25_ops, e);
+        status = sr1__doc_cache_new(&e->docs, DOC_CACHE_BYTES);
     }
+    if (status == SR1_OK)
+        status = sr1__search_new_builtin(out, &bm25_ops, e);
     if (status != SR1_OK)
         bm25_destroy(e);
     return status;
@@ -352,14 +350,27 @@ sr1_status sr1_search_open_bm25(sr1_search **out, const char *path,
     return sr1__context(open_index(out, ix, &o), "%s", path);
 }
 
+sr1_status sr1_bm25_verify(const char *path)
+{
+    struct sr1__index *ix = NULL;
+    sr1_status status;
+
+    if (path == NULL)
+        return sr1__fail(SR1_E_INVALID, "bm25 verify: the path is NULL");
+    SR1__TRY(sr1__index_open(&ix, path));
+    status = sr1__context(sr1__index_verify(ix), "%s", path);
+    sr1__index_close(ix);
+    return status;
+}
+
 sr1_status sr1__search_open_bm25_memory(sr1_search **out, const void *bytes, size_t n,
-                                        int check_sums, const sr1_bm25_options *options)
+                                        const sr1_bm25_options *options)
 {
     struct sr1__index *ix = NULL;
     sr1_bm25_options o;
 
     SR1__TRY(read_options(options, &o));
-    SR1__TRY(sr1__index_open_memory(&ix, bytes, n, check_sums));
+    SR1__TRY(sr1__index_open_memory(&ix, bytes, n));
     return open_index(out, ix, &o);
 }
 

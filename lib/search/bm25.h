@@ -22,14 +22,15 @@ struct sr1__bm25_norm {
 void sr1__bm25_norm_init(struct sr1__bm25_norm *norm, const struct sr1__index_meta *meta,
                          double k1, double b);
 
-/* What one posting adds to its document's score; weight from sr1__bm25_weight. */
+/* What one posting adds to its document's score; weight from sr1__bm25_weight. At least 1:
+ * a document that was found never scores 0. */
 static inline int64_t sr1__bm25_score(const struct sr1__bm25_norm *norm, double weight,
                                       uint32_t tf, uint8_t length_code)
 {
     float s = tf <= SR1__BM25_TF_ROWS ? norm->saturation[tf - 1][length_code]
                                       : (float)(1.0 / (1.0 + norm->k[length_code] / tf));
 
-    return (int64_t)(weight * (double)s);
+    return (int64_t)(weight * (double)s) + 1;
 }
 
 /* qtf * ln(1 + (N - df + 0.5) / (df + 0.5)) in units. */
@@ -75,6 +76,6 @@ sr1_status sr1__bm25_numbers(const sr1_search *engine, const char *query, int32_
 /* sr1_search_open_bm25 over bytes that stay while the engine lives (see
  * sr1__index_open_memory). options may be NULL. */
 sr1_status sr1__search_open_bm25_memory(sr1_search **out, const void *bytes, size_t n,
-                                        int check_sums, const sr1_bm25_options *options);
+                                        const sr1_bm25_options *options);
 
 #endif

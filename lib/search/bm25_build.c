@@ -1,404 +1,377 @@
-/* search/bm25_build.c - a corpus (JSON lines) to an index file.
+/* search/bm25_build.c - a corpus (JSON lines) to an index file, in bounded memory.
  *
- * Rows go straight to the index; postings gather in memory by term, each as a string of
- * varints (gap, tf), and are written in term order at the end. Memory: about 3 bytes a
- * posting and 100 a distinct term. */
+ *     read    the calling thread cuts the corpus into items of whole rows, numbered
+ *     work    any thread parses the rows of an item, inverts their texts (inverter.c) and
+ *             compresses them (row_packer.c)
+ *     take    the calling thread takes the items in order: blocks of documents go to the
+ *             index, postings to the segment (segment.c), which spills when it is full
+ *     merge   the runs, by term, to the index
+ *
+ * What an item is depends on the corpus alone, items are taken in order and runs follow
+ * each other, so that the index has the same bytes whatever the memory and the number of
+ * threads. */
 #include <searchr1/search.h>
 
 #include "base/file.h"
-#include "base/json.h"
 #include "base/mem.h"
-#include "base/rng.h"
 #include "base/struct.h"
-#include "search/analyze.h"
+#include "search/build_item.h"
+#include "search/corpus_reader.h"
 #include "search/index_format.h"
-#include "search/index_writer.h"
+#include "search/segment.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
+#include <pthread.h>
+#include <unistd.h>
 
+#define MEMORY_DEFAULT ((uint64_t)512 << 20)
+#define MEMORY_LEAST ((uint64_t)1 << 20)
+#define SEGMENT_MOST ((uint64_t)3 << 30) /* places in a segment are 32 bits */
+#define RUNS_MOST 64                     /* then they are joined into one */
+#define THREADS_MOST 1024
 #define PROGRESS_EVERY ((uint64_t)1 << 20) /* bytes of corpus */
 
-struct build_term {
-    char *text; /* [n] */
-    uint32_t n;
-    uint32_t hash;
-    uint32_t doc;      /* of the posting under way */
-    uint32_t tf;       /* 0: none under way */
-    uint32_t next_doc; /* gaps count from here */
-    uint32_t bytes;
-    uint32_t capacity;
-    unsigned char *postings;
+enum item_state {
+    ITEM_FREE,
+    ITEM_FILLED,
+    ITEM_WORKING,
+    ITEM_DONE,
+};
+
+struct slot {
+    enum item_state state;
+    struct sr1__build_item item;
+    struct sr1__error error;
+};
+
+/* The items under way, a ring: filled and taken in order by the caller's thread. */
+struct line {
+    pthread_mutex_t lock; /* guards states, next_work and quit */
+    pthread_cond_t filled;
+    pthread_cond_t done;
+    struct slot *slots;
+    size_t n_slots;
+    uint64_t next_fill;
+    uint64_t next_work;
+    uint64_t next_take;
+    int quit;
+};
+
+struct worker {
+    struct build *build;
+    struct sr1__build_worker *tools;
+    pthread_t thread;
+    int started;
 };
 
 struct build {
-    const char *path;
-    FILE *file;
-    char chunk[1 << 16]; /* [chunk_at, chunk_size) is not read yet */
-    size_t chunk_at;
-    size_t chunk_size;
-    struct sr1__buf row;
-    uint64_t total;
-    uint64_t done;
-    uint64_t reported;
-    size_t line;
+    const char *index_path;
+    struct sr1__build_plan plan;
+    uint64_t memory;
+    struct sr1__corpus_reader *reader;
+    struct line line;
+    struct worker *workers; /* the first is the caller's thread */
+    size_t n_workers;
+
+    struct sr1__index_writer *writer;
+    struct sr1__segment *segment;
+    struct sr1__spool *runs[RUNS_MOST];
+    size_t n_runs;
+    uint64_t documents;
+
     sr1_bm25_progress_fn progress;
     void *user;
-
-    const struct sr1__analyzer *analyzer;
-    struct sr1__index_writer *writer;
-    struct sr1__buf scratch;
-    uint32_t documents;
-    uint32_t length; /* of the document under way */
-
-    struct build_term *terms;
-    size_t n_terms;
-    size_t capacity;
-    uint32_t *table; /* 1 + term, 0: free */
-    size_t slots;    /* a power of two */
+    uint64_t reported;
 };
 
-/* ---- terms in memory ---- */
+/* ---- work ---- */
 
-static unsigned char *put_varint(unsigned char *p, uint32_t v)
+/* The next filled item, or NULL. Called with the lock held. */
+static struct slot *claim(struct line *l)
 {
-    for (; v >= 0x80; v >>= 7)
-        *p++ = (unsigned char)(v | 0x80);
-    *p++ = (unsigned char)v;
-    return p;
+    struct slot *s = &l->slots[l->next_work % l->n_slots];
+
+    if (l->next_work == l->next_fill || s->state != ITEM_FILLED)
+        return NULL;
+    l->next_work++;
+    s->state = ITEM_WORKING;
+    return s;
 }
 
-/* Move the posting under way to the string. */
-static sr1_status flush_posting(struct build_term *t)
+/* Called and left with the lock held. */
+static void work(struct line *l, struct slot *s, struct sr1__build_worker *tools)
 {
-    unsigned char *p;
-
-    if (t->tf == 0)
-        return SR1_OK;
-    if (t->capacity - t->bytes < 10) {
-        uint32_t capacity = t->capacity + t->capacity / 2 + 16;
-        unsigned char *grown;
-
-        if (capacity < t->capacity)
-            return sr1__fail(SR1_E_LIMIT, "postings of one term: more than 4 GiB");
-        grown = sr1__realloc(t->postings, capacity, 1);
-        if (grown == NULL)
-            return sr1__fail_nomem("postings");
-        t->postings = grown;
-        t->capacity = capacity;
-    }
-    p = put_varint(t->postings + t->bytes, t->doc - t->next_doc);
-    p = put_varint(p, t->tf);
-    t->bytes = (uint32_t)(p - t->postings);
-    t->next_doc = t->doc + 1;
-    t->tf = 0;
-    return SR1_OK;
-}
-
-static sr1_status grow_table(struct build *b)
-{
-    size_t slots = b->slots == 0 ? 1024 : b->slots * 2;
-    uint32_t *table = sr1__calloc(slots, sizeof(*table));
-
-    if (table == NULL)
-        return sr1__fail_nomem("terms");
-    for (size_t i = 0; i < b->n_terms; i++) {
-        size_t at = b->terms[i].hash & (slots - 1);
-
-        while (table[at] != 0)
-            at = (at + 1) & (slots - 1);
-        table[at] = (uint32_t)i + 1;
-    }
-    sr1__free(b->table);
-    b->table = table;
-    b->slots = slots;
-    return SR1_OK;
-}
-
-static sr1_status new_term(struct build *b, const char *text, size_t n, uint32_t hash)
-{
-    struct build_term t = {.n = (uint32_t)n, .hash = hash};
-
-    if (b->n_terms == UINT32_MAX - 1)
-        return sr1__fail(SR1_E_LIMIT, "more than 2^32 distinct terms");
-    if (b->n_terms == b->capacity) {
-        size_t capacity = b->capacity == 0 ? 1024 : b->capacity * 2;
-        struct build_term *terms = sr1__realloc(b->terms, capacity, sizeof(*terms));
-
-        if (terms == NULL)
-            return sr1__fail_nomem("terms");
-        b->terms = terms;
-        b->capacity = capacity;
-    }
-    t.text = sr1__strndup(text, n);
-    if (t.text == NULL)
-        return sr1__fail_nomem("terms");
-    b->terms[b->n_terms++] = t;
-    return SR1_OK;
-}
-
-static sr1_status find_term(struct build *b, const char *text, size_t n,
-                            struct build_term **out)
-{
-    uint32_t hash = (uint32_t)sr1__hash64(text, n, 0);
-    size_t at;
-
-    if (2 * (b->n_terms + 1) > b->slots)
-        SR1__TRY(grow_table(b));
-    for (at = hash & (b->slots - 1); b->table[at] != 0; at = (at + 1) & (b->slots - 1)) {
-        struct build_term *t = &b->terms[b->table[at] - 1];
-
-        if (t->hash == hash && t->n == n && memcmp(t->text, text, n) == 0) {
-            *out = t;
-            return SR1_OK;
-        }
-    }
-    SR1__TRY(new_term(b, text, n, hash));
-    b->table[at] = (uint32_t)b->n_terms;
-    *out = &b->terms[b->n_terms - 1];
-    return SR1_OK;
-}
-
-/* sr1__token_fn */
-static sr1_status add_token(void *arg, const char *token, size_t n)
-{
-    struct build *b = arg;
-    struct build_term *t = NULL;
-
-    SR1__TRY(find_term(b, token, n, &t));
-    if (t->tf > 0 && t->doc != b->documents)
-        SR1__TRY(flush_posting(t));
-    t->doc = b->documents;
-    t->tf++;
-    b->length++;
-    return SR1_OK;
-}
-
-/* ---- rows ---- */
-
-static sr1_status check_row(const json_t *row, const json_t **contents)
-{
-    const json_t *id = json_object_get(row, "id");
-
-    *contents = json_object_get(row, "contents");
-    if (!json_is_object(row))
-        return sr1__fail(SR1_E_PARSE, "not a JSON object");
-    if (!json_is_string(id) && !json_is_integer(id))
-        return sr1__fail(SR1_E_PARSE, "'id' is missing or neither string nor integer");
-    if (!json_is_string(*contents))
-        return sr1__fail(SR1_E_PARSE, "'contents' is missing or not a string");
-    return SR1_OK;
-}
-
-static sr1_status add_row(struct build *b, const char *text, size_t n)
-{
-    json_t *row = NULL;
-    const json_t *contents = NULL;
-    size_t bytes = 0;
     sr1_status status;
 
-    SR1__TRY(sr1__json_parse(&row, text, n, "row"));
-    status = check_row(row, &contents);
-    b->length = 0;
-    if (status == SR1_OK) {
-        bytes = json_string_length(contents);
-        status = sr1__analyze(b->analyzer, json_string_value(contents), bytes,
-                              &b->scratch, add_token, b);
-    }
-    if (status == SR1_OK)
-        status = sr1__index_writer_document(b->writer, text, n, b->length, bytes);
-    json_decref(row);
-    b->documents++;
-    return status;
+    pthread_mutex_unlock(&l->lock);
+    status = sr1__build_item_work(&s->item, tools);
+    if (status != SR1_OK)
+        sr1__error_save(&s->error, status);
+    pthread_mutex_lock(&l->lock);
+    s->state = ITEM_DONE;
+    pthread_cond_signal(&l->done);
 }
 
-static size_t trimmed(const char **text, size_t n)
+static void *work_on(void *arg)
 {
-    while (n > 0 && strchr(" \t\r\n", (*text)[n - 1]) != NULL && (*text)[n - 1] != '\0')
-        n--;
-    while (n > 0 && strchr(" \t\r\n", **text) != NULL && **text != '\0') {
-        (*text)++;
-        n--;
+    struct worker *w = arg;
+    struct line *l = &w->build->line;
+
+    pthread_mutex_lock(&l->lock);
+    while (!l->quit) {
+        struct slot *s = claim(l);
+
+        if (s != NULL)
+            work(l, s, w->tools);
+        else
+            pthread_cond_wait(&l->filled, &l->lock);
     }
-    return n;
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
 }
 
-static sr1_status report(struct build *b, uint64_t done)
+/* ---- runs ---- */
+
+static sr1_status join_runs(struct build *b)
+{
+    struct sr1__spool *joined = NULL;
+    sr1_status status;
+
+    SR1__TRY(sr1__spool_open(&joined, b->index_path));
+    status = sr1__runs_join(b->runs, b->n_runs, (size_t)b->memory / 2, joined);
+    if (status != SR1_OK) {
+        sr1__spool_close(joined);
+        return status;
+    }
+    while (b->n_runs > 0)
+        sr1__spool_close(b->runs[--b->n_runs]);
+    b->runs[b->n_runs++] = joined;
+    return SR1_OK;
+}
+
+static sr1_status spill(struct build *b)
+{
+    if (b->n_runs == RUNS_MOST)
+        SR1__TRY(join_runs(b));
+    SR1__TRY(sr1__spool_open(&b->runs[b->n_runs], b->index_path));
+    b->n_runs++;
+    return sr1__segment_spill(b->segment, b->runs[b->n_runs - 1]);
+}
+
+static sr1_status write_term(void *self, const char *text, size_t n)
+{
+    return sr1__index_writer_term(self, text, n);
+}
+
+static sr1_status write_posting(void *self, uint32_t doc, uint32_t tf)
+{
+    return sr1__index_writer_posting(self, doc, tf);
+}
+
+static sr1_status merge(struct build *b)
+{
+    const struct sr1__term_sink sink = {write_term, write_posting, b->writer};
+
+    SR1__TRY(spill(b));
+    sr1__segment_free(b->segment);
+    b->segment = NULL;
+    return sr1__runs_merge(b->runs, b->n_runs, (size_t)b->memory / 2, &sink);
+}
+
+/* ---- take ---- */
+
+static sr1_status report(struct build *b, uint64_t done, uint64_t total)
 {
     b->reported = done;
-    if (b->progress != NULL && b->progress(b->user, done, b->total, b->documents) != 0)
-        return sr1__fail(SR1_E_CANCELLED, "indexing %s: stopped on request", b->path);
+    if (b->progress != NULL && b->progress(b->user, done, total, b->documents) != 0)
+        return sr1__fail(SR1_E_CANCELLED, "indexing %s: stopped on request",
+                         b->plan.corpus_path);
     return SR1_OK;
 }
 
-/* Make b->row the next line with its end, empty at the end of the file. */
-static sr1_status next_line(struct build *b)
+static sr1_status take_item(struct build *b, const struct sr1__build_item *item)
 {
+    uint64_t total = sr1__corpus_reader_total(b->reader);
+
+    for (size_t i = 0; i < item->n_blocks; i++)
+        SR1__TRY(sr1__index_writer_block(b->writer, &item->blocks[i]));
+    SR1__TRY(sr1__segment_add(b->segment, &item->batch, (uint32_t)b->documents));
+    b->documents += item->n_rows;
+    if (sr1__segment_bytes(b->segment) >= b->memory)
+        SR1__TRY(spill(b));
+    if (item->corpus_end - b->reported >= PROGRESS_EVERY && item->corpus_end < total)
+        SR1__TRY(report(b, item->corpus_end, total));
+    return SR1_OK;
+}
+
+/* Fill free slots, as far as the corpus goes. Called without the lock. */
+static sr1_status fill_slots(struct build *b, int *ended)
+{
+    struct line *l = &b->line;
+
+    while (!*ended && l->next_fill - l->next_take < l->n_slots) {
+        struct slot *s = &l->slots[l->next_fill % l->n_slots];
+
+        SR1__TRY(sr1__corpus_reader_next(b->reader, &s->item, ended));
+        if (s->item.n_rows == 0)
+            continue;
+        pthread_mutex_lock(&l->lock);
+        s->state = ITEM_FILLED;
+        l->next_fill++;
+        pthread_cond_signal(&l->filled);
+        pthread_mutex_unlock(&l->lock);
+    }
+    return SR1_OK;
+}
+
+/* Wait for the next item in order, working meanwhile. */
+static struct slot *next_done(struct build *b)
+{
+    struct line *l = &b->line;
+    struct slot *s = &l->slots[l->next_take % l->n_slots];
+
+    pthread_mutex_lock(&l->lock);
+    while (s->state != ITEM_DONE) {
+        struct slot *other = claim(l);
+
+        if (other != NULL)
+            work(l, other, b->workers[0].tools);
+        else
+            pthread_cond_wait(&l->done, &l->lock);
+    }
+    s->state = ITEM_FREE;
+    pthread_mutex_unlock(&l->lock);
+    l->next_take++;
+    return s;
+}
+
+/* An error of the reader comes after those of the rows before it. */
+static sr1_status take_all(struct build *b)
+{
+    struct sr1__error reading = {.code = SR1_OK};
+    struct line *l = &b->line;
     int ended = 0;
 
-    sr1__buf_clear(&b->row);
-    while (!ended) {
-        const char *from = b->chunk + b->chunk_at;
-        const char *newline = memchr(from, '\n', b->chunk_size - b->chunk_at);
-        size_t n =
-            newline != NULL ? (size_t)(newline + 1 - from) : b->chunk_size - b->chunk_at;
-
-        sr1__buf_add(&b->row, from, n);
-        SR1__TRY(sr1__context(sr1__buf_status(&b->row, "a row"), "%s:%zu", b->path,
-                              b->line + 1));
-        b->chunk_at += n;
-        if (newline != NULL)
-            break;
-        b->chunk_size = fread(b->chunk, 1, sizeof(b->chunk), b->file);
-        b->chunk_at = 0;
-        ended = b->chunk_size == 0;
-    }
-    if (ferror(b->file))
-        return sr1__fail_errno("read", b->path);
-    b->line++;
-    b->done += b->row.len;
-    return SR1_OK;
-}
-
-static sr1_status read_rows(struct build *b)
-{
     for (;;) {
-        const char *text;
-        size_t n;
+        struct slot *s;
 
-        SR1__TRY(next_line(b));
-        text = sr1__buf_cstr(&b->row);
-        n = b->row.len;
-        if (n == 0)
-            break;
-        if (b->line == 1 && n >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) {
-            text += 3;
-            n -= 3;
+        if (!ended) {
+            sr1_status status = fill_slots(b, &ended);
+
+            if (status != SR1_OK) {
+                sr1__error_save(&reading, status);
+                ended = 1;
+            }
         }
-        n = trimmed(&text, n);
-        if (n > 0)
-            SR1__TRY(sr1__context(add_row(b, text, n), "%s:%zu", b->path, b->line));
-        if (b->done - b->reported >= PROGRESS_EVERY && b->done < b->total)
-            SR1__TRY(report(b, b->done));
+        if (l->next_take == l->next_fill)
+            break;
+        s = next_done(b);
+        SR1__TRY(sr1__error_raise(&s->error));
+        SR1__TRY(take_item(b, &s->item));
     }
+    SR1__TRY(sr1__error_raise(&reading));
     if (b->documents == 0)
         return sr1__fail(SR1_E_PARSE,
                          "%s: no documents; expected lines such as "
                          "{\"id\": \"1\", \"contents\": \"...\"}",
-                         b->path);
+                         b->plan.corpus_path);
     return SR1_OK;
 }
 
-/* ---- from memory to the file ---- */
+/* ---- threads ---- */
 
-static int compare_terms(const void *pa, const void *pb)
+static void line_init(struct line *l)
 {
-    const struct build_term *a = pa;
-    const struct build_term *b = pb;
-    int c = memcmp(a->text, b->text, a->n < b->n ? a->n : b->n);
-
-    return c != 0 ? c : a->n < b->n ? -1 : a->n > b->n;
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->filled, NULL);
+    pthread_cond_init(&l->done, NULL);
 }
 
-static const unsigned char *get_varint(const unsigned char *p, uint32_t *v)
+static void stop_workers(struct build *b)
 {
-    *v = 0;
-    for (int shift = 0;; shift += 7) {
-        *v |= (uint32_t)(*p & 0x7F) << shift;
-        if (*p++ < 0x80)
-            return p;
+    struct line *l = &b->line;
+
+    pthread_mutex_lock(&l->lock);
+    l->quit = 1;
+    pthread_cond_broadcast(&l->filled);
+    pthread_mutex_unlock(&l->lock);
+    for (size_t i = 0; b->workers != NULL && i < b->n_workers; i++) {
+        if (b->workers[i].started)
+            pthread_join(b->workers[i].thread, NULL);
+        b->workers[i].started = 0;
     }
 }
 
-static sr1_status write_term(struct build *b, struct build_term *t)
+static sr1_status start_workers(struct build *b)
 {
-    const unsigned char *p;
-    const unsigned char *end;
-    uint32_t next = 0;
+    struct line *l = &b->line;
 
-    SR1__TRY(flush_posting(t));
-    SR1__TRY(sr1__index_writer_term(b->writer, t->text, t->n));
-    p = t->postings;
-    end = p + t->bytes;
-    while (p < end) {
-        uint32_t gap;
-        uint32_t tf;
+    l->n_slots = b->n_workers == 1 ? 1 : 2 * b->n_workers;
+    l->slots = sr1__calloc(l->n_slots, sizeof(*l->slots));
+    b->workers = sr1__calloc(b->n_workers, sizeof(*b->workers));
+    if (l->slots == NULL || b->workers == NULL)
+        return sr1__fail_nomem("index build");
+    for (size_t i = 0; i < l->n_slots; i++)
+        sr1__build_item_init(&l->slots[i].item);
+    for (size_t i = 0; i < b->n_workers; i++) {
+        struct worker *w = &b->workers[i];
 
-        p = get_varint(p, &gap);
-        p = get_varint(p, &tf);
-        next += gap;
-        SR1__TRY(sr1__index_writer_posting(b->writer, next++, tf));
+        w->build = b;
+        SR1__TRY(sr1__build_worker_new(&w->tools, &b->plan));
+        if (i == 0)
+            continue;
+        if (pthread_create(&w->thread, NULL, work_on, w) != 0)
+            return sr1__fail(SR1_E_LIMIT,
+                             "index build: the system refused thread %zu of %zu; set "
+                             "fewer threads",
+                             i + 1, b->n_workers);
+        w->started = 1;
     }
-    sr1__free(t->postings);
-    t->postings = NULL;
     return SR1_OK;
-}
-
-static sr1_status write_terms(struct build *b)
-{
-    sr1__free(b->table);
-    b->table = NULL;
-    if (b->n_terms > 0)
-        qsort(b->terms, b->n_terms, sizeof(*b->terms), compare_terms);
-    for (size_t i = 0; i < b->n_terms; i++)
-        SR1__TRY(write_term(b, &b->terms[i]));
-    return SR1_OK;
-}
-
-static sr1_status open_corpus(struct build *b)
-{
-    struct stat st;
-
-    b->file = fopen(b->path, "rb");
-    if (b->file == NULL)
-        return sr1__fail_errno("open", b->path);
-    if (fstat(fileno(b->file), &st) != 0)
-        return sr1__fail_errno("read", b->path);
-    if (S_ISDIR(st.st_mode))
-        return sr1__fail(SR1_E_IO, "%s is a folder, not a file", b->path);
-    b->total = (uint64_t)st.st_size;
-    return SR1_OK;
-}
-
-static sr1_status build(struct build *b, const char *index_path, int32_t zstd_level)
-{
-    sr1_status status;
-
-    SR1__TRY(open_corpus(b));
-    SR1__TRY(
-        sr1__index_writer_open(&b->writer, index_path, b->analyzer->name, zstd_level));
-    status = read_rows(b);
-    if (status == SR1_OK)
-        status = write_terms(b);
-    if (status == SR1_OK) {
-        b->total = b->done;
-        status = report(b, b->done);
-    }
-    if (status == SR1_OK) {
-        status = sr1__index_writer_commit(b->writer);
-        b->writer = NULL;
-    }
-    return status;
 }
 
 static void build_free(struct build *b)
 {
+    stop_workers(b);
+    for (size_t i = 0; b->workers != NULL && i < b->n_workers; i++)
+        sr1__build_worker_free(b->workers[i].tools);
+    for (size_t i = 0; b->line.slots != NULL && i < b->line.n_slots; i++)
+        sr1__build_item_free(&b->line.slots[i].item);
+    sr1__free(b->workers);
+    sr1__free(b->line.slots);
+    while (b->n_runs > 0)
+        sr1__spool_close(b->runs[--b->n_runs]);
+    sr1__segment_free(b->segment);
     sr1__index_writer_abort(b->writer);
-    for (size_t i = 0; i < b->n_terms; i++) {
-        sr1__free(b->terms[i].text);
-        sr1__free(b->terms[i].postings);
-    }
-    sr1__free(b->terms);
-    sr1__free(b->table);
-    sr1__buf_free(&b->scratch);
-    sr1__buf_free(&b->row);
-    if (b->file != NULL)
-        fclose(b->file);
+    sr1__corpus_reader_free(b->reader);
+    pthread_cond_destroy(&b->line.done);
+    pthread_cond_destroy(&b->line.filled);
+    pthread_mutex_destroy(&b->line.lock);
 }
 
-static const sr1_bm25_build_options defaults = {sizeof(defaults), "english", 3};
+/* ---- the whole ---- */
+
+static sr1_status build(struct build *b)
+{
+    sr1_status status;
+
+    SR1__TRY(sr1__corpus_reader_open(&b->reader, b->plan.corpus_path));
+    SR1__TRY(sr1__file_clean(b->index_path));
+    SR1__TRY(sr1__index_writer_open(&b->writer, b->index_path, b->plan.analyzer->name));
+    SR1__TRY(sr1__segment_new(&b->segment));
+    SR1__TRY(start_workers(b));
+    status = take_all(b);
+    stop_workers(b);
+    SR1__TRY(status);
+    SR1__TRY(merge(b));
+    SR1__TRY(report(b, sr1__corpus_reader_done(b->reader),
+                    sr1__corpus_reader_done(b->reader)));
+    status = sr1__index_writer_commit(b->writer);
+    b->writer = NULL;
+    return status;
+}
+
+static const sr1_bm25_build_options defaults = {
+    .struct_size = sizeof(defaults), .analyzer = "english", .zstd_level = 3};
 
 void sr1_bm25_build_options_init(sr1_bm25_build_options *options)
 {
@@ -406,30 +379,59 @@ void sr1_bm25_build_options_init(sr1_bm25_build_options *options)
                      SR1__STRUCT_END(sr1_bm25_build_options, zstd_level));
 }
 
-sr1_status sr1_bm25_build(const char *corpus_path, const char *index_path,
-                          const sr1_bm25_build_options *options,
-                          sr1_bm25_progress_fn progress, void *user)
+static size_t processors(void)
 {
-    struct build b = {.path = corpus_path, .progress = progress, .user = user};
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return n < 1 ? 1 : n > THREADS_MOST ? THREADS_MOST : (size_t)n;
+}
+
+static sr1_status read_options(struct build *b, const sr1_bm25_build_options *options)
+{
     sr1_bm25_build_options o = defaults;
     const char *names;
-    sr1_status status;
 
-    if (corpus_path == NULL || index_path == NULL)
-        return sr1__fail(SR1_E_INVALID, "bm25 build: a path is NULL");
     SR1__TRY(sr1__struct_take(&o, sizeof(o), options,
                               SR1__STRUCT_END(sr1_bm25_build_options, analyzer),
                               "bm25 build options"));
     if (o.zstd_level < 1 || o.zstd_level > 19)
         return sr1__fail(SR1_E_INVALID, "bm25 build: zstd_level %d is not in 1..19",
                          (int)o.zstd_level);
-    b.analyzer = sr1__analyzer_find(o.analyzer != NULL ? o.analyzer : "english", &names);
-    if (b.analyzer == NULL)
+    if (o.threads < 0 || o.threads > THREADS_MOST)
+        return sr1__fail(SR1_E_INVALID, "bm25 build: threads %d is not in 0..%d",
+                         (int)o.threads, THREADS_MOST);
+    b->plan.zstd_level = o.zstd_level;
+    b->plan.analyzer =
+        sr1__analyzer_find(o.analyzer != NULL ? o.analyzer : "english", &names);
+    if (b->plan.analyzer == NULL)
         return sr1__fail(SR1_E_INVALID, "bm25 build: no analyzer '%.100s'; there are: %s",
                          o.analyzer, names);
-    sr1__buf_init(&b.scratch, 0);
-    sr1__buf_init(&b.row, INDEX_ROW_MAX);
-    status = build(&b, index_path, o.zstd_level);
+    b->plan.format =
+        sr1__text_format_find(o.text_format != NULL ? o.text_format : "plain", &names);
+    if (b->plan.format == NULL)
+        return sr1__fail(SR1_E_INVALID,
+                         "bm25 build: no text_format '%.100s'; there are: %s",
+                         o.text_format, names);
+    b->memory = o.memory_bytes == 0 ? MEMORY_DEFAULT : o.memory_bytes;
+    b->memory = b->memory < MEMORY_LEAST ? MEMORY_LEAST : b->memory;
+    b->memory = b->memory > SEGMENT_MOST ? SEGMENT_MOST : b->memory;
+    b->n_workers = o.threads == 0 ? processors() : (size_t)o.threads;
+    return SR1_OK;
+}
+
+sr1_status sr1_bm25_build(const char *corpus_path, const char *index_path,
+                          const sr1_bm25_build_options *options,
+                          sr1_bm25_progress_fn progress, void *user)
+{
+    struct build b = {.index_path = index_path, .progress = progress, .user = user};
+    sr1_status status;
+
+    if (corpus_path == NULL || index_path == NULL)
+        return sr1__fail(SR1_E_INVALID, "bm25 build: a path is NULL");
+    b.plan.corpus_path = corpus_path;
+    SR1__TRY(read_options(&b, options));
+    line_init(&b.line);
+    status = build(&b);
     build_free(&b);
     return status;
 }

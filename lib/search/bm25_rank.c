@@ -3,27 +3,44 @@
  *
  * For each window every term has an upper bound of what it can add. Terms are ordered by
  * it; the longest run of low ones whose bounds together cannot lift a document above the
- * worst of the top_k found so far (the threshold) is not read at all, except to complete
- * the score of a document that another term proposes and that may still make it. A window
- * in which no term needs reading is passed over, and so is a block of 128 postings whose
- * own bound is too low. Documents come in rising order and a later one must beat the
- * threshold: of equal scores the first stays, as if every posting were scored. */
+ * worst of the top_k found so far (the threshold) is not read, except to complete the
+ * scores of documents that the other terms propose: from the highest bound down, and
+ * after each term the documents that can no longer make it are dropped. Where no term
+ * needs reading, as many documents are passed over as the bounds hold for, and so is
+ * a block of 128 postings whose own bound is too low. The threshold does not begin at
+ * nothing: what the top_k best postings of one block score alone is a lower bound of it.
+ * Documents come in rising order and a later one must beat the threshold: of equal scores
+ * the first stays, as if every posting were scored.
+ *
+ * Sources: Turtle and Flood, "Query evaluation: strategies and optimizations", 1995;
+ * Chakrabarti, Chaudhuri and Ganti, "Interval-based pruning for top-k processing over
+ * compressed lists", 2011. */
 #include "search/bm25.h"
 
 #include "base/mem.h"
+#include "search/best.h"
 
 #include <math.h>
 #include <string.h>
 
-#define WINDOW 2048
+#define WINDOW 4096
 #define DENSE_TERMS 8 /* terms that memory is kept for from the start */
+#define SEEK_COST 24  /* seeking one document, in postings that could be read meanwhile  \
+                       */
+#define FEW 16        /* candidates that are sorted by insertion */
+#define DENSE_BLOCKS                                                                     \
+    4 /* with more blocks to a window, bounds are of groups of blocks                    \
+       */
 
 struct term {
     struct sr1__postings p;
     double weight;
     uint32_t pos;  /* in the decoded block */
-    int64_t bound; /* of the current window */
+    int by_group;  /* bounds are of groups of blocks */
+    int64_t bound; /* of documents before `until` */
+    uint32_t until;
     int64_t list_bound;
+    uint32_t per_window;  /* postings in a window, on average */
     uint32_t bound_block; /* block that block_bound is of; UINT32_MAX: none */
     int64_t block_bound;
 };
@@ -39,14 +56,12 @@ struct sr1__bm25_ranker {
     size_t n;
     size_t capacity; /* of terms, all allocated */
 
-    struct sr1__bm25_doc *heap; /* the worst on top */
-    int32_t found;
-    int32_t top_k;
-    int32_t heap_capacity;
-    int64_t threshold; /* a document must score more; -1 until top_k are found */
+    struct sr1__best best;
 
-    int64_t scores[WINDOW];
-    uint64_t touched[WINDOW / 64];
+    int64_t scores[WINDOW];      /* 0: not a candidate */
+    uint16_t candidates[WINDOW]; /* [n_candidates], counted in the window */
+    uint32_t n_candidates;
+    uint64_t marks[WINDOW / 64]; /* all 0 between uses */
     uint64_t scored;
 };
 
@@ -76,105 +91,50 @@ double sr1__bm25_weight(uint64_t documents, uint32_t df, uint32_t qtf)
 static int64_t impact_bound(const struct sr1__bm25_norm *norm, double weight,
                             const struct sr1__impacts *impacts)
 {
-    int64_t best = 0;
+    float best = norm->saturation[0][impacts->length1];
+    float two = norm->saturation[1][impacts->length2];
+    int64_t three = 0;
+    int64_t s;
 
-    for (int i = 0; i < 4; i++) {
-        uint32_t tf = impacts->tf[i];
-        int64_t s = 0;
-
-        if (tf == 255)
-            s = (int64_t)weight;
-        else if (tf > 0)
-            s = sr1__bm25_score(norm, weight, tf, impacts->length_code[i]);
-        best = s > best ? s : best;
-    }
-    return best;
-}
-
-/* ---- the best so far ---- */
-
-static int worse(const struct sr1__bm25_doc *a, const struct sr1__bm25_doc *b)
-{
-    return a->score != b->score ? a->score < b->score : a->doc > b->doc;
-}
-
-static void sift_down(struct sr1__bm25_doc *heap, int32_t n)
-{
-    struct sr1__bm25_doc moving = heap[0];
-    int32_t at = 0;
-
-    for (int32_t child = 1; child < n; child = 2 * at + 1) {
-        if (child + 1 < n && worse(&heap[child + 1], &heap[child]))
-            child++;
-        if (!worse(&heap[child], &moving))
-            break;
-        heap[at] = heap[child];
-        at = child;
-    }
-    heap[at] = moving;
-}
-
-static void sift_up(struct sr1__bm25_doc *heap, int32_t at)
-{
-    struct sr1__bm25_doc moving = heap[at];
-
-    while (at > 0 && worse(&moving, &heap[(at - 1) / 2])) {
-        heap[at] = heap[(at - 1) / 2];
-        at = (at - 1) / 2;
-    }
-    heap[at] = moving;
-}
-
-static void offer(struct sr1__bm25_ranker *r, uint32_t doc, int64_t score)
-{
-    struct sr1__bm25_doc d = {score, doc};
-
-    if (score <= r->threshold)
-        return;
-    if (r->found < r->top_k) {
-        r->heap[r->found] = d;
-        sift_up(r->heap, r->found++);
-    } else {
-        r->heap[0] = d;
-        sift_down(r->heap, r->found);
-    }
-    if (r->found == r->top_k)
-        r->threshold = r->heap[0].score;
-}
-
-/* Best first, in place. */
-static void sort_heap(struct sr1__bm25_ranker *r)
-{
-    for (int32_t n = r->found - 1; n > 0; n--) {
-        struct sr1__bm25_doc worst = r->heap[0];
-
-        r->heap[0] = r->heap[n];
-        sift_down(r->heap, n);
-        r->heap[n] = worst;
-    }
+    if (impacts->tf3 == 255)
+        return (int64_t)weight + 1;
+    best = two > best ? two : best;
+    if (impacts->tf3 > 0)
+        three = sr1__bm25_score(norm, weight, impacts->tf3, impacts->length3);
+    s = (int64_t)(weight * (double)best) + 1;
+    return s > three ? s : three;
 }
 
 /* ---- one term ---- */
 
-static int64_t posting_score(struct sr1__bm25_ranker *r, const struct term *t,
+static int64_t posting_score(const struct sr1__bm25_ranker *r, const struct term *t,
                              uint32_t pos)
 {
-    r->scored++;
     return sr1__bm25_score(r->norm, t->weight, t->p.tfs[pos], r->codes[t->p.docs[pos]]);
 }
 
-/* Over a single, decoded block; these are not counted as scored. */
-static int64_t exact_bound(const struct sr1__bm25_ranker *r, const struct term *t)
+/* Decode the current block if it is not yet. */
+static sr1_status need_docs(struct term *t)
 {
-    int64_t best = 0;
+    return t->p.count > 0 ? SR1_OK : sr1__postings_decode(&t->p);
+}
 
+/* What the postings of the current block score alone: the best, and the top_k-th best as
+ * a lower bound of the threshold. These are not counted as scored. */
+static sr1_status score_block(struct sr1__bm25_ranker *r, struct term *t, int64_t *best)
+{
+    SR1__TRY(need_docs(t));
+    SR1__TRY(sr1__postings_decode_tfs(&t->p));
+    *best = 0;
     for (uint32_t i = 0; i < t->p.count; i++) {
-        int64_t s =
-            sr1__bm25_score(r->norm, t->weight, t->p.tfs[i], r->codes[t->p.docs[i]]);
+        int64_t s = posting_score(r, t, i);
 
-        best = s > best ? s : best;
+        *best = s > *best ? s : *best;
+        if ((int32_t)t->p.count >= r->best.top_k)
+            sr1__best_offer(&r->best, t->p.docs[i], s);
     }
-    return best;
+    sr1__best_restart(&r->best);
+    return SR1_OK;
 }
 
 static sr1_status term_open(struct sr1__bm25_ranker *r, struct term *t,
@@ -185,10 +145,15 @@ static sr1_status term_open(struct sr1__bm25_ranker *r, struct term *t,
     SR1__TRY(sr1__postings_open(&t->p, r->ix, &q->term));
     t->weight = q->weight;
     t->pos = 0;
+    t->bound = 0;
+    t->until = 0;
     t->bound_block = UINT32_MAX;
-    t->list_bound = sr1__postings_impacts(&t->p, &impacts)
-                        ? impact_bound(r->norm, t->weight, &impacts)
-                        : exact_bound(r, t);
+    t->per_window = (uint32_t)((uint64_t)q->term.df * WINDOW / r->documents);
+    t->by_group = t->p.groups != NULL && (uint64_t)t->p.n_blocks * WINDOW >
+                                             (uint64_t)DENSE_BLOCKS * r->documents;
+    if (!sr1__postings_impacts(&t->p, &impacts))
+        return score_block(r, t, &t->list_bound);
+    t->list_bound = impact_bound(r->norm, t->weight, &impacts);
     return SR1_OK;
 }
 
@@ -212,6 +177,14 @@ static int64_t block_bound(struct sr1__bm25_ranker *r, struct term *t, uint32_t 
     return t->block_bound;
 }
 
+static void next_block(struct term *t)
+{
+    t->p.block++;
+    t->pos = 0;
+    if (t->p.dir != NULL)
+        t->p.count = t->p.n_tfs = 0;
+}
+
 static void seek_block(struct term *t, uint32_t doc)
 {
     uint32_t before = t->p.block;
@@ -219,6 +192,17 @@ static void seek_block(struct term *t, uint32_t doc)
     sr1__postings_seek_block(&t->p, doc);
     if (t->p.block != before)
         t->pos = 0;
+}
+
+/* The first position in the decoded block whose document is >= doc: halving without a
+ * branch that could be guessed wrong. Behind the last document there is UINT32_MAX. */
+static uint32_t find_doc(const struct term *t, uint32_t doc)
+{
+    const uint32_t *from = t->p.docs;
+
+    for (uint32_t half = SR1__INDEX_BLOCK / 2; half > 0; half /= 2)
+        from += from[half - 1] < doc ? half : 0;
+    return (uint32_t)(from - t->p.docs) + (*from < doc);
 }
 
 /* The first document the term may have from `base` on; UINT32_MAX at its end. */
@@ -230,8 +214,7 @@ static uint32_t next_possible(struct term *t, uint32_t base)
     if (t->p.block == t->p.n_blocks)
         return UINT32_MAX;
     if (t->p.count > 0) {
-        while (t->pos < t->p.count && t->p.docs[t->pos] < base)
-            t->pos++;
+        t->pos = find_doc(t, base);
         if (t->pos < t->p.count)
             return t->p.docs[t->pos];
     }
@@ -239,36 +222,81 @@ static uint32_t next_possible(struct term *t, uint32_t base)
     return first > base ? first : base;
 }
 
-/* What the term can add in [base, end). */
-static int64_t window_bound(struct sr1__bm25_ranker *r, struct term *t, uint32_t base,
-                            uint32_t end)
+static void bound_by_blocks(struct sr1__bm25_ranker *r, struct term *t, uint32_t end)
 {
-    int64_t best = 0;
+    uint32_t block = t->p.block;
 
-    if (next_possible(t, base) >= end)
-        return 0;
-    for (uint32_t block = t->p.block; block < t->p.n_blocks; block++) {
-        int64_t s = block_bound(r, t, block);
+    t->bound = block_bound(r, t, block);
+    while (block_last(t, block) < end - 1 && block + 1 < t->p.n_blocks) {
+        int64_t s = block_bound(r, t, ++block);
 
-        best = s > best ? s : best;
-        if (best == t->list_bound || block_last(t, block) >= end - 1)
-            break;
+        t->bound = s > t->bound ? s : t->bound;
     }
-    return best;
+    t->until = block + 1 < t->p.n_blocks ? block_last(t, block) + 1 : UINT32_MAX;
+}
+
+static void bound_by_groups(struct sr1__bm25_ranker *r, struct term *t, uint32_t end)
+{
+    uint32_t n_groups = (t->p.n_blocks + SR1__INDEX_GROUP - 1) / SR1__INDEX_GROUP;
+    uint32_t group = t->p.block / SR1__INDEX_GROUP;
+
+    t->bound = 0;
+    for (;; group++) {
+        struct sr1__impacts impacts;
+        int64_t s;
+
+        sr1__postings_group_impacts(&t->p, group, &impacts);
+        s = impact_bound(r->norm, t->weight, &impacts);
+        t->bound = s > t->bound ? s : t->bound;
+        t->until = UINT32_MAX;
+        if (group + 1 == n_groups)
+            return;
+        t->until = sr1__postings_group_last(&t->p, group) + 1;
+        if (t->until >= end)
+            return;
+    }
+}
+
+/* Make bound hold for [base, end) at least; 1 when it changed. */
+static int window_bound(struct sr1__bm25_ranker *r, struct term *t, uint32_t base,
+                        uint32_t end)
+{
+    uint32_t first;
+
+    if (t->until >= end)
+        return 0;
+    first = next_possible(t, base);
+    if (first >= end) {
+        t->bound = 0;
+        t->until = first;
+    } else if (t->by_group) {
+        bound_by_groups(r, t, end);
+    } else {
+        bound_by_blocks(r, t, end);
+    }
+    return 1;
 }
 
 /* ---- one window ---- */
 
-/* Order the terms by bound and add the bounds up. */
-static void order_terms(struct sr1__bm25_ranker *r, uint32_t base, uint32_t end)
+/* Order the terms by bound and add the bounds up. Returns the document before which all
+ * bounds hold. */
+static uint32_t order_terms(struct sr1__bm25_ranker *r, uint32_t base, uint32_t end)
 {
+    uint32_t until = UINT32_MAX;
     int64_t sum = 0;
+    int changed = 0;
 
     for (size_t i = 0; i < r->n; i++) {
+        changed |= window_bound(r, r->terms[i], base, end);
+        until = r->terms[i]->until < until ? r->terms[i]->until : until;
+    }
+    if (!changed)
+        return until;
+    for (size_t i = 1; i < r->n; i++) {
         struct term *t = r->terms[i];
         size_t at = i;
 
-        t->bound = window_bound(r, t, base, end);
         for (; at > 0 && r->terms[at - 1]->bound > t->bound; at--)
             r->terms[at] = r->terms[at - 1];
         r->terms[at] = t;
@@ -277,6 +305,31 @@ static void order_terms(struct sr1__bm25_ranker *r, uint32_t base, uint32_t end)
         sum += r->terms[i]->bound;
         r->sums[i] = sum;
     }
+    return until;
+}
+
+/* The decoded block's postings in [base, end): from t->pos to the result. */
+static uint32_t window_part(struct term *t, uint32_t base, uint32_t end)
+{
+    t->pos = find_doc(t, base);
+    return t->p.docs[t->p.count - 1] < end ? t->p.count : find_doc(t, end);
+}
+
+/* Add postings [pos, stop) of the decoded block to the window's scores. */
+static void add_postings(struct sr1__bm25_ranker *r, const struct term *t, uint32_t stop,
+                         uint32_t base)
+{
+    uint32_t n = r->n_candidates;
+
+    for (uint32_t i = t->pos; i < stop; i++) {
+        uint32_t at = t->p.docs[i] - base;
+
+        r->candidates[n] = (uint16_t)at;
+        n += r->scores[at] == 0;
+        r->scores[at] += posting_score(r, t, i);
+    }
+    r->n_candidates = n;
+    r->scored += stop - t->pos;
 }
 
 /* Add a term's postings in [base, end) to the window's scores. A block whose bound leaves
@@ -287,88 +340,174 @@ static sr1_status add_term(struct sr1__bm25_ranker *r, struct term *t, uint32_t 
 {
     int64_t others = r->sums[r->n - 1] - t->bound;
 
+    seek_block(t, base);
     while (t->p.block < t->p.n_blocks) {
-        if (others + block_bound(r, t, t->p.block) > r->threshold) {
-            if (t->p.count == 0)
-                SR1__TRY(sr1__postings_decode(&t->p));
-            while (t->pos < t->p.count && t->p.docs[t->pos] < base)
-                t->pos++;
-            for (; t->pos < t->p.count && t->p.docs[t->pos] < end; t->pos++) {
-                uint32_t at = t->p.docs[t->pos] - base;
+        if (others + block_bound(r, t, t->p.block) > r->best.threshold) {
+            uint32_t stop;
 
-                r->scores[at] += posting_score(r, t, t->pos);
-                r->touched[at / 64] |= (uint64_t)1 << at % 64;
-            }
+            SR1__TRY(need_docs(t));
+            SR1__TRY(sr1__postings_decode_tfs(&t->p));
+            stop = window_part(t, base, end);
+            add_postings(r, t, stop, base);
+            t->pos = stop;
         }
-        if (block_last(t, t->p.block) >= end)
+        if (block_last(t, t->p.block) >= end - 1)
             break;
-        t->p.block++;
-        if (t->p.dir != NULL)
-            t->p.count = 0;
-        t->pos = 0;
+        next_block(t);
     }
     return SR1_OK;
 }
 
-/* Add what the terms that were not read give `doc`, as long as it may make it. */
-static sr1_status complete(struct sr1__bm25_ranker *r, size_t first_read, uint32_t doc,
-                           int64_t *score)
+/* Drop the candidates that cannot make it with `rest` more. */
+static void keep_candidates(struct sr1__bm25_ranker *r, int64_t rest)
 {
-    for (size_t i = first_read; i-- > 0;) {
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < r->n_candidates; i++) {
+        uint16_t at = r->candidates[i];
+        int64_t score = r->scores[at];
+        int64_t keep = score + rest > r->best.threshold;
+
+        r->candidates[n] = at;
+        r->scores[at] = score & -keep;
+        n += (uint32_t)keep;
+    }
+    r->n_candidates = n;
+}
+
+static void sort_candidates(struct sr1__bm25_ranker *r)
+{
+    uint16_t *c = r->candidates;
+    uint32_t n = 0;
+
+    if (r->n_candidates <= FEW) {
+        for (uint32_t i = 1; i < r->n_candidates; i++) {
+            uint16_t moving = c[i];
+            uint32_t at = i;
+
+            for (; at > 0 && c[at - 1] > moving; at--)
+                c[at] = c[at - 1];
+            c[at] = moving;
+        }
+        return;
+    }
+    for (uint32_t i = 0; i < r->n_candidates; i++)
+        r->marks[c[i] / 64] |= (uint64_t)1 << c[i] % 64;
+    for (uint32_t word = 0; word < WINDOW / 64; word++) {
+        for (; r->marks[word] != 0; r->marks[word] &= r->marks[word] - 1)
+            c[n++] = (uint16_t)(word * 64 + (uint32_t)__builtin_ctzll(r->marks[word]));
+    }
+}
+
+/* Complete the candidates by reading the term's postings in [base, end). */
+static sr1_status complete_by_reading(struct sr1__bm25_ranker *r, struct term *t,
+                                      uint32_t base, uint32_t end)
+{
+    seek_block(t, base);
+    while (t->p.block < t->p.n_blocks) {
+        uint32_t stop;
+
+        SR1__TRY(need_docs(t));
+        stop = window_part(t, base, end);
+        for (uint32_t i = t->pos; i < stop; i++) {
+            uint32_t at = t->p.docs[i] - base;
+
+            if (r->scores[at] == 0)
+                continue;
+            SR1__TRY(sr1__postings_decode_tfs(&t->p));
+            r->scores[at] += posting_score(r, t, i);
+            r->scored++;
+        }
+        t->pos = stop;
+        if (block_last(t, t->p.block) >= end - 1)
+            break;
+        next_block(t);
+    }
+    return SR1_OK;
+}
+
+/* Complete the candidates, sorted, one by one. rest: what the terms below may add. */
+static sr1_status complete_by_seeking(struct sr1__bm25_ranker *r, struct term *t,
+                                      int64_t rest, uint32_t base)
+{
+    for (uint32_t i = 0; i < r->n_candidates; i++) {
+        uint32_t at = r->candidates[i];
+
+        seek_block(t, base + at);
+        if (t->p.block == t->p.n_blocks)
+            break;
+        if (r->scores[at] + rest + block_bound(r, t, t->p.block) <= r->best.threshold)
+            continue; /* it will be dropped without */
+        SR1__TRY(need_docs(t));
+        t->pos = find_doc(t, base + at);
+        if (t->pos < t->p.count && t->p.docs[t->pos] == base + at) {
+            SR1__TRY(sr1__postings_decode_tfs(&t->p));
+            r->scores[at] += posting_score(r, t, t->pos);
+            r->scored++;
+        }
+    }
+    return SR1_OK;
+}
+
+/* Complete the candidates with the terms that were not read, and offer what is left. */
+static sr1_status collect(struct sr1__bm25_ranker *r, size_t first_read, uint32_t base,
+                          uint32_t end)
+{
+    int sorted = 0;
+
+    for (size_t i = first_read; i-- > 0 && r->n_candidates > 0;) {
         struct term *t = r->terms[i];
         int64_t rest = i > 0 ? r->sums[i - 1] : 0;
 
-        if (t->bound == 0 || *score + r->sums[i] <= r->threshold)
-            return SR1_OK;
-        seek_block(t, doc);
-        if (t->p.block == t->p.n_blocks ||
-            *score + rest + block_bound(r, t, t->p.block) <= r->threshold)
+        keep_candidates(r, r->sums[i]);
+        if (t->bound == 0)
+            break;
+        if (t->per_window < r->n_candidates * SEEK_COST) {
+            SR1__TRY(complete_by_reading(r, t, base, end));
             continue;
-        if (t->p.count == 0)
-            SR1__TRY(sr1__postings_decode(&t->p));
-        while (t->pos < t->p.count && t->p.docs[t->pos] < doc)
-            t->pos++;
-        if (t->pos < t->p.count && t->p.docs[t->pos] == doc)
-            *score += posting_score(r, t, t->pos);
-    }
-    return SR1_OK;
-}
-
-static sr1_status collect(struct sr1__bm25_ranker *r, size_t first_read, uint32_t base)
-{
-    for (uint32_t word = 0; word < WINDOW / 64; word++) {
-        while (r->touched[word] != 0) {
-            uint32_t at = word * 64 + (uint32_t)__builtin_ctzll(r->touched[word]);
-            int64_t score = r->scores[at];
-
-            r->touched[word] &= r->touched[word] - 1;
-            r->scores[at] = 0;
-            SR1__TRY(complete(r, first_read, base + at, &score));
-            offer(r, base + at, score);
         }
+        if (!sorted)
+            sort_candidates(r);
+        sorted = 1;
+        SR1__TRY(complete_by_seeking(r, t, rest, base));
     }
+    keep_candidates(r, 0);
+    if (!sorted)
+        sort_candidates(r);
+    for (uint32_t i = 0; i < r->n_candidates; i++) {
+        uint32_t at = r->candidates[i];
+
+        sr1__best_offer(&r->best, base + at, r->scores[at]);
+        r->scores[at] = 0;
+    }
+    r->n_candidates = 0;
     return SR1_OK;
 }
 
-static sr1_status rank_window(struct sr1__bm25_ranker *r, uint32_t base, uint32_t end)
+/* Rank documents from base on; *next is the first one not looked at. */
+static sr1_status rank_window(struct sr1__bm25_ranker *r, uint32_t base, uint32_t *next)
 {
+    uint32_t end = r->documents - base > WINDOW ? base + WINDOW : r->documents;
+    uint32_t until = order_terms(r, base, end);
     size_t first_read = 0;
 
-    order_terms(r, base, end);
-    while (first_read < r->n && r->sums[first_read] <= r->threshold)
+    while (first_read < r->n && r->sums[first_read] <= r->best.threshold)
         first_read++;
-    if (first_read == r->n || r->sums[r->n - 1] == 0)
+    if (first_read == r->n || r->sums[r->n - 1] == 0) {
+        *next = until < end ? end : until < r->documents ? until : r->documents;
         return SR1_OK;
+    }
+    *next = end;
     for (size_t i = first_read; i < r->n; i++) {
         if (r->terms[i]->bound > 0)
             SR1__TRY(add_term(r, r->terms[i], base, end));
     }
-    return collect(r, first_read, base);
+    return collect(r, first_read, base, end);
 }
 
 /* ---- the whole ---- */
 
-static sr1_status reserve(struct sr1__bm25_ranker *r, size_t n, int32_t top_k)
+static sr1_status reserve(struct sr1__bm25_ranker *r, size_t n)
 {
     if (n > r->capacity) {
         struct term **terms = sr1__realloc(r->terms, n, sizeof(*terms));
@@ -389,14 +528,6 @@ static sr1_status reserve(struct sr1__bm25_ranker *r, size_t n, int32_t top_k)
             r->terms[r->capacity++] = t;
         }
     }
-    if (top_k > r->heap_capacity) {
-        struct sr1__bm25_doc *heap = sr1__realloc(r->heap, (size_t)top_k, sizeof(*heap));
-
-        if (heap == NULL)
-            return sr1__fail_nomem("best documents");
-        r->heap = heap;
-        r->heap_capacity = top_k;
-    }
     return SR1_OK;
 }
 
@@ -413,7 +544,7 @@ sr1_status sr1__bm25_ranker_new(struct sr1__bm25_ranker **out,
     r->norm = norm;
     r->codes = sr1__index_length_codes(ix);
     r->documents = (uint32_t)sr1__index_meta(ix)->documents;
-    status = reserve(r, DENSE_TERMS, 1);
+    status = reserve(r, DENSE_TERMS);
     if (status != SR1_OK) {
         sr1__bm25_ranker_free(r);
         return status;
@@ -430,14 +561,45 @@ void sr1__bm25_ranker_free(struct sr1__bm25_ranker *r)
         sr1__free(r->terms[i]);
     sr1__free(r->terms);
     sr1__free(r->sums);
-    sr1__free(r->heap);
+    sr1__best_free(&r->best);
     sr1__free(r);
 }
 
 static void clear_window(struct sr1__bm25_ranker *r)
 {
     memset(r->scores, 0, sizeof(r->scores));
-    memset(r->touched, 0, sizeof(r->touched));
+    r->n_candidates = 0;
+}
+
+/* The first block of a long list of a heavy term may raise the threshold too. */
+static sr1_status raise_threshold(struct sr1__bm25_ranker *r)
+{
+    struct term *heaviest = NULL;
+    int64_t best;
+
+    for (size_t i = 0; i < r->n; i++) {
+        if (heaviest == NULL || r->terms[i]->weight > heaviest->weight)
+            heaviest = r->terms[i];
+    }
+    if (heaviest == NULL || heaviest->p.dir == NULL ||
+        heaviest->list_bound <= r->best.threshold)
+        return SR1_OK;
+    return score_block(r, heaviest, &best);
+}
+
+static sr1_status begin(struct sr1__bm25_ranker *r,
+                        const struct sr1__bm25_query_term *terms, size_t n, int32_t top_k,
+                        struct sr1__bm25_work *work)
+{
+    SR1__TRY(reserve(r, n));
+    SR1__TRY(sr1__best_begin(&r->best, top_k));
+    r->n = n;
+    r->scored = 0;
+    for (size_t i = 0; i < n; i++) {
+        SR1__TRY(term_open(r, r->terms[i], &terms[i]));
+        work->listed += terms[i].term.df;
+    }
+    return raise_threshold(r);
 }
 
 sr1_status sr1__bm25_rank(struct sr1__bm25_ranker *r,
@@ -445,33 +607,18 @@ sr1_status sr1__bm25_rank(struct sr1__bm25_ranker *r,
                           int32_t top_k, const struct sr1__bm25_doc **docs,
                           int32_t *found, struct sr1__bm25_work *work)
 {
-    sr1_status status = SR1_OK;
+    sr1_status status = begin(r, terms, n, top_k, work);
     uint32_t base = 0;
 
-    SR1__TRY(reserve(r, n, top_k));
-    r->n = n;
-    r->top_k = top_k;
-    r->found = 0;
-    r->threshold = -1;
-    r->scored = 0;
-    for (size_t i = 0; i < n; i++) {
-        SR1__TRY(term_open(r, r->terms[i], &terms[i]));
-        work->listed += terms[i].term.df;
-    }
-    while (n > 0 && base < r->documents && status == SR1_OK) {
-        uint32_t left = r->documents - base;
-        uint32_t end = base + (left < WINDOW ? left : WINDOW);
-
-        status = rank_window(r, base, end);
-        base = end;
-    }
+    while (status == SR1_OK && n > 0 && base < r->documents)
+        status = rank_window(r, base, &base);
     if (status != SR1_OK) {
         clear_window(r);
         return status;
     }
-    sort_heap(r);
+    sr1__best_sort(&r->best);
     work->scored += r->scored;
-    *docs = r->heap;
-    *found = r->found;
+    *docs = r->best.docs;
+    *found = r->best.n;
     return SR1_OK;
 }

@@ -87,8 +87,18 @@ static void chain_count(const void *self, sr1_search_counters *counters)
     counters->fallbacks += atomic_load(&c->fallbacks);
 }
 
-static const sr1_search_ops chain_ops = {sizeof(sr1_search_ops), "chain", chain_search,
-                                         chain_destroy, SR1_SEARCH_CONCURRENT};
+static sr1_status wrap(sr1_search **out, struct chain *c)
+{
+    sr1_search_ops ops = {sizeof(ops), "chain", chain_search, chain_destroy,
+                          SR1_SEARCH_CONCURRENT};
+
+    ops.flags |= sr1__search_waits(c->engines[0]); /* batches are made for the first */
+    for (size_t i = 1; i < c->n; i++)
+        ops.flags |= sr1__search_waits(c->engines[i]) & SR1_SEARCH_WAITS;
+    SR1__TRY(sr1__search_new_builtin(out, &ops, c));
+    sr1__search_set_count(*out, chain_count);
+    return SR1_OK;
+}
 
 static sr1_status set_up(struct chain *c, sr1_search *const *engines, size_t n)
 {
@@ -117,10 +127,8 @@ sr1_status sr1_search_open_chain(sr1_search **out, sr1_search *const *engines, s
         return sr1__fail_nomem("search chain");
     status = set_up(c, engines, n);
     if (status == SR1_OK)
-        status = sr1__search_new_builtin(out, &chain_ops, c);
-    if (status == SR1_OK)
-        sr1__search_set_count(*out, chain_count);
-    else
+        status = wrap(out, c);
+    if (status != SR1_OK)
         chain_destroy(c);
     return status;
 }

@@ -290,7 +290,7 @@ static sr1_status wrap(sr1_search **out, struct disk_cache *c)
 {
     const sr1_search_ops ops = {sizeof(ops), sr1_search_name(c->engine),
                                 disk_cache_search, disk_cache_destroy,
-                                SR1_SEARCH_CONCURRENT};
+                                SR1_SEARCH_CONCURRENT | sr1__search_waits(c->engine)};
 
     SR1__TRY(sr1__search_new_builtin(out, &ops, c));
     sr1__search_set_count(*out, disk_cache_count);

@@ -6,11 +6,10 @@
 #include "search/analyze.h"
 #include "search/index_format.h"
 
-#include <zstd.h>
-
 struct section {
     const unsigned char *p;
     size_t size;
+    uint64_t checksum;
 };
 
 struct sr1__index {
@@ -62,23 +61,28 @@ uint32_t sr1__length_decode(uint8_t code)
 /* ---- open ---- */
 
 static sr1_status read_section(struct sr1__reader *r, const unsigned char *bytes,
-                               size_t end, int check_sums, struct section *out)
+                               size_t end, struct section *out)
 {
     uint64_t offset = sr1__read_u64(r);
     uint64_t size = sr1__read_u64(r);
-    uint64_t sum = sr1__read_u64(r);
 
+    out->checksum = sr1__read_u64(r);
     if (offset < INDEX_HEADER_BYTES || offset > end || size > end - offset)
         return corrupt("a section lies outside the file");
     out->p = bytes + offset;
     out->size = (size_t)size;
-    if (check_sums && sum != 0 && index_checksum(out->p, out->size) != sum)
-        return corrupt("a checksum does not fit");
     return SR1_OK;
 }
 
-static sr1_status read_footer(struct sr1__index *ix, const unsigned char *bytes, size_t n,
-                              int check_sums)
+static uint64_t sum_of(const unsigned char *p, size_t n)
+{
+    struct index_sum sum = {0};
+
+    index_sum_add(&sum, p, n);
+    return index_sum_end(&sum);
+}
+
+static sr1_status read_footer(struct sr1__index *ix, const unsigned char *bytes, size_t n)
 {
     const unsigned char *footer = bytes + n - INDEX_FOOTER_BYTES;
     struct sr1__index_meta *m = &ix->meta;
@@ -87,8 +91,7 @@ static sr1_status read_footer(struct sr1__index *ix, const unsigned char *bytes,
 
     if (memcmp(bytes + n - 8, INDEX_MAGIC, 8) != 0)
         return corrupt("its end is missing");
-    if (check_sums &&
-        index_checksum(footer, INDEX_FOOTER_BYTES - 16) != index_u64(bytes + n - 16))
+    if (sum_of(footer, INDEX_FOOTER_BYTES - 16) != index_u64(bytes + n - 16))
         return corrupt("the checksum of its footer does not fit");
     sr1__reader_init(&r, footer, INDEX_FOOTER_BYTES);
     m->documents = sr1__read_u64(&r);
@@ -102,57 +105,27 @@ static sr1_status read_footer(struct sr1__index *ix, const unsigned char *bytes,
         m->documents > INT32_MAX || m->terms > UINT32_MAX)
         return corrupt("its counts are out of range");
     for (int i = 0; i < INDEX_SECTIONS; i++)
-        SR1__TRY(read_section(&r, bytes, n - INDEX_FOOTER_BYTES, check_sums,
-                              &ix->sections[i]));
+        SR1__TRY(read_section(&r, bytes, n - INDEX_FOOTER_BYTES, &ix->sections[i]));
     return SR1_OK;
 }
 
-static sr1_status check_doc_dir(struct sr1__index *ix)
+/* Sizes only: entries are checked where they are used. */
+static sr1_status check_sizes(struct sr1__index *ix)
 {
-    const struct section *s = &ix->sections[SECTION_DOC_DIR];
-    uint64_t end = 0;
-    uint64_t docs = 0;
+    size_t doc_dir = ix->sections[SECTION_DOC_DIR].size;
+    size_t term_dir = ix->sections[SECTION_TERM_DIR].size;
 
-    ix->n_doc_blocks = s->size / INDEX_DIR_ENTRY;
-    if (s->size % INDEX_DIR_ENTRY != 0)
-        return corrupt("the directory of documents has an odd size");
-    for (size_t i = 0; i < ix->n_doc_blocks; i++) {
-        const unsigned char *e = s->p + i * INDEX_DIR_ENTRY;
-
-        if (index_u64(e) < end || index_u64(e) > ix->sections[SECTION_DOCUMENTS].size ||
-            index_u32(e + 8) <= docs || index_u32(e + 12) > INDEX_RAW_MAX)
-            return corrupt("the directory of documents is out of order");
-        end = index_u64(e);
-        docs = index_u32(e + 8);
-    }
-    return docs == ix->meta.documents ? SR1_OK : corrupt("documents are missing");
-}
-
-static sr1_status check_term_dir(struct sr1__index *ix)
-{
-    const struct section *s = &ix->sections[SECTION_TERM_DIR];
-    uint64_t text = 0;
-    uint64_t postings = 0;
-
-    ix->n_term_blocks = s->size / INDEX_DIR_ENTRY;
-    if (s->size % INDEX_DIR_ENTRY != 0 ||
+    ix->n_doc_blocks = doc_dir / INDEX_DIR_ENTRY;
+    ix->n_term_blocks = term_dir / INDEX_DIR_ENTRY;
+    if (ix->sections[SECTION_LENGTHS].size != ix->meta.documents ||
+        ix->sections[SECTION_POSTINGS].size < INDEX_PADDING ||
+        doc_dir % INDEX_DIR_ENTRY != 0 || term_dir % INDEX_DIR_ENTRY != 0 ||
         ix->n_term_blocks != (ix->meta.terms + INDEX_TERM_BLOCK - 1) / INDEX_TERM_BLOCK)
-        return corrupt("the directory of terms has a wrong size");
-    for (size_t i = 0; i < ix->n_term_blocks; i++) {
-        const unsigned char *e = s->p + i * INDEX_DIR_ENTRY;
-
-        if (index_u64(e) < text || index_u64(e) > ix->sections[SECTION_TERMS].size ||
-            index_u64(e + 8) < postings ||
-            index_u64(e + 8) > ix->sections[SECTION_POSTINGS].size - INDEX_PADDING)
-            return corrupt("the directory of terms is out of order");
-        text = index_u64(e);
-        postings = index_u64(e + 8);
-    }
+        return corrupt("a section has a wrong size");
     return SR1_OK;
 }
 
-static sr1_status check(struct sr1__index *ix, const unsigned char *bytes, size_t n,
-                        int check_sums)
+static sr1_status check(struct sr1__index *ix, const unsigned char *bytes, size_t n)
 {
     struct sr1__index_meta *m = &ix->meta;
 
@@ -162,12 +135,8 @@ static sr1_status check(struct sr1__index *ix, const unsigned char *bytes, size_
         return sr1__fail(SR1_E_UNSUPPORTED,
                          "index format %u, this library reads %u; build the index again",
                          index_u32(bytes + 8), INDEX_VERSION);
-    SR1__TRY(read_footer(ix, bytes, n, check_sums));
-    if (ix->sections[SECTION_LENGTHS].size != m->documents ||
-        ix->sections[SECTION_POSTINGS].size < INDEX_PADDING)
-        return corrupt("a section has a wrong size");
-    SR1__TRY(check_doc_dir(ix));
-    SR1__TRY(check_term_dir(ix));
+    SR1__TRY(read_footer(ix, bytes, n));
+    SR1__TRY(check_sizes(ix));
     m->file_bytes = n;
     m->documents_bytes =
         ix->sections[SECTION_DOCUMENTS].size + ix->sections[SECTION_DOC_DIR].size;
@@ -175,15 +144,14 @@ static sr1_status check(struct sr1__index *ix, const unsigned char *bytes, size_
     return SR1_OK;
 }
 
-sr1_status sr1__index_open_memory(struct sr1__index **out, const void *bytes, size_t n,
-                                  int check_sums)
+sr1_status sr1__index_open_memory(struct sr1__index **out, const void *bytes, size_t n)
 {
     struct sr1__index *ix = sr1__calloc(1, sizeof(*ix));
     sr1_status status;
 
     if (ix == NULL)
         return sr1__fail_nomem("index");
-    status = check(ix, bytes, n, check_sums);
+    status = check(ix, bytes, n);
     if (status != SR1_OK) {
         sr1__free(ix);
         return status;
@@ -199,7 +167,7 @@ sr1_status sr1__index_open(struct sr1__index **out, const char *path)
     sr1_status status;
 
     SR1__TRY(sr1__map_open(&map, path));
-    status = sr1__index_open_memory(&ix, map.data, map.size, 1);
+    status = sr1__index_open_memory(&ix, map.data, map.size);
     if (status != SR1_OK) {
         sr1__map_close(&map);
         return sr1__context(status, "%s", path);
@@ -217,9 +185,47 @@ void sr1__index_close(struct sr1__index *ix)
     sr1__free(ix);
 }
 
+sr1_status sr1__index_verify(const struct sr1__index *ix)
+{
+    static const char *const names[INDEX_SECTIONS] = {
+        "documents", "lengths",           "postings", "directory of documents",
+        "terms",     "directory of terms"};
+
+    for (int i = 0; i < INDEX_SECTIONS; i++) {
+        const struct section *s = &ix->sections[i];
+
+        if (sum_of(s->p, s->size) != s->checksum)
+            return sr1__fail(SR1_E_CORRUPT,
+                             "index is damaged: the checksum of its %s does not fit; "
+                             "build it again",
+                             names[i]);
+    }
+    return SR1_OK;
+}
+
 const struct sr1__index_meta *sr1__index_meta(const struct sr1__index *ix)
 {
     return &ix->meta;
+}
+
+struct sr1__index_frame sr1__index_frame(const struct sr1__index *ix, size_t i)
+{
+    const unsigned char *e = ix->sections[SECTION_DOC_DIR].p + i * INDEX_DIR_ENTRY;
+    struct sr1__index_frame f = {.end = index_u32(e + 8), .raw = index_u32(e + 12)};
+    uint64_t begin = i > 0 ? index_u64(e - INDEX_DIR_ENTRY) : 0;
+    uint64_t end = index_u64(e);
+
+    f.first = i > 0 ? index_u32(e - INDEX_DIR_ENTRY + 8) : 0;
+    if (begin <= end && end <= ix->sections[SECTION_DOCUMENTS].size) {
+        f.bytes = ix->sections[SECTION_DOCUMENTS].p + begin;
+        f.size = (size_t)(end - begin);
+    }
+    return f;
+}
+
+size_t sr1__index_frames(const struct sr1__index *ix)
+{
+    return ix->n_doc_blocks;
 }
 
 const uint8_t *sr1__index_length_codes(const struct sr1__index *ix)
@@ -229,8 +235,7 @@ const uint8_t *sr1__index_length_codes(const struct sr1__index *ix)
 
 /* ---- terms ---- */
 
-/* Bounded reading of varints; a bad one sets failed and gives 0. */
-static uint64_t read_varint(struct sr1__reader *r)
+uint64_t sr1__index_varint(struct sr1__reader *r)
 {
     uint64_t v = 0;
 
@@ -255,8 +260,8 @@ struct term_entry {
 /* Turn the entry before into the next one. */
 static sr1_status next_entry(struct sr1__reader *r, struct term_entry *e)
 {
-    uint64_t shared = read_varint(r);
-    uint64_t suffix = read_varint(r);
+    uint64_t shared = sr1__index_varint(r);
+    uint64_t suffix = sr1__index_varint(r);
     const void *bytes;
 
     if (shared > e->n || suffix > SR1__TOKEN_MAX_BYTES - shared)
@@ -265,8 +270,8 @@ static sr1_status next_entry(struct sr1__reader *r, struct term_entry *e)
     if (bytes != NULL)
         memcpy(e->text + shared, bytes, (size_t)suffix);
     e->n = (size_t)(shared + suffix);
-    e->df = read_varint(r);
-    e->size = read_varint(r);
+    e->df = sr1__index_varint(r);
+    e->size = sr1__index_varint(r);
     return r->failed ? corrupt("a term is cut short") : SR1_OK;
 }
 
@@ -277,12 +282,15 @@ static int compare(const char *a, size_t na, const char *b, size_t nb)
     return c != 0 ? c : na < nb ? -1 : na > nb;
 }
 
+/* An offset out of range gives a reader of nothing. */
 static void block_reader(const struct sr1__index *ix, size_t block, struct sr1__reader *r)
 {
     const struct section *terms = &ix->sections[SECTION_TERMS];
     uint64_t offset =
         index_u64(ix->sections[SECTION_TERM_DIR].p + block * INDEX_DIR_ENTRY);
 
+    if (offset > terms->size)
+        offset = terms->size;
     sr1__reader_init(r, terms->p + offset, terms->size - (size_t)offset);
 }
 
@@ -300,8 +308,8 @@ static sr1_status find_block(const struct sr1__index *ix, const char *term, size
         uint64_t size;
 
         block_reader(ix, mid, &r);
-        (void)read_varint(&r);
-        size = read_varint(&r);
+        (void)sr1__index_varint(&r);
+        size = sr1__index_varint(&r);
         first = sr1__read_bytes(&r, (size_t)size);
         if (r.failed)
             return corrupt("a term is cut short");
@@ -360,122 +368,5 @@ sr1_status sr1__index_find(const struct sr1__index *ix, const char *term, size_t
             return corrupt("a term's postings lie outside their section");
         offset += e.size;
     }
-    return SR1_OK;
-}
-
-/* ---- stored rows ---- */
-
-struct sr1__row_reader {
-    const struct sr1__index *ix;
-    ZSTD_DCtx *zstd;
-    unsigned char *raw; /* the block read last */
-    size_t raw_size;
-    size_t capacity;
-    size_t block; /* SIZE_MAX: none */
-};
-
-sr1_status sr1__row_reader_new(struct sr1__row_reader **out, const struct sr1__index *ix)
-{
-    struct sr1__row_reader *r = sr1__calloc(1, sizeof(*r));
-
-    if (r == NULL)
-        return sr1__fail_nomem("document reader");
-    r->ix = ix;
-    r->block = SIZE_MAX;
-    r->zstd = ZSTD_createDCtx();
-    if (r->zstd == NULL) {
-        sr1__free(r);
-        return sr1__fail_nomem("document reader");
-    }
-    *out = r;
-    return SR1_OK;
-}
-
-void sr1__row_reader_free(struct sr1__row_reader *r)
-{
-    if (r == NULL)
-        return;
-    ZSTD_freeDCtx(r->zstd);
-    sr1__free(r->raw);
-    sr1__free(r);
-}
-
-static const unsigned char *doc_dir_entry(const struct sr1__index *ix, size_t block)
-{
-    return ix->sections[SECTION_DOC_DIR].p + block * INDEX_DIR_ENTRY;
-}
-
-static size_t find_doc_block(const struct sr1__index *ix, uint32_t doc)
-{
-    size_t low = 0;
-    size_t high = ix->n_doc_blocks;
-
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-
-        if (index_u32(doc_dir_entry(ix, mid) + 8) <= doc)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
-static sr1_status load_block(struct sr1__row_reader *r, size_t block)
-{
-    const unsigned char *e = doc_dir_entry(r->ix, block);
-    uint64_t begin = block > 0 ? index_u64(doc_dir_entry(r->ix, block - 1)) : 0;
-    size_t raw_size = index_u32(e + 12);
-    size_t got;
-
-    r->block = SIZE_MAX;
-    if (raw_size > r->capacity) {
-        unsigned char *raw = sr1__realloc(r->raw, raw_size, 1);
-
-        if (raw == NULL)
-            return sr1__fail_nomem("stored documents");
-        r->raw = raw;
-        r->capacity = raw_size;
-    }
-    got = ZSTD_decompressDCtx(r->zstd, r->raw, r->capacity,
-                              r->ix->sections[SECTION_DOCUMENTS].p + begin,
-                              (size_t)(index_u64(e) - begin));
-    if (ZSTD_isError(got) || got != raw_size)
-        return corrupt("stored documents do not decompress");
-    r->raw_size = raw_size;
-    r->block = block;
-    return SR1_OK;
-}
-
-sr1_status sr1__row_read(struct sr1__row_reader *r, uint32_t doc, const char **row,
-                         size_t *n)
-{
-    size_t block = find_doc_block(r->ix, doc);
-    uint32_t first;
-    uint32_t end;
-    uint64_t before = 0;
-    uint64_t size = 0;
-    struct sr1__reader lengths;
-
-    if (block == r->ix->n_doc_blocks)
-        return sr1__fail(SR1_E_NOT_FOUND, "index: no document %u", doc);
-    first = block > 0 ? index_u32(doc_dir_entry(r->ix, block - 1) + 8) : 0;
-    end = index_u32(doc_dir_entry(r->ix, block) + 8);
-    if (block != r->block)
-        SR1__TRY(load_block(r, block));
-    sr1__reader_init(&lengths, r->raw, r->raw_size);
-    for (uint32_t d = first; d < end && !lengths.failed; d++) {
-        uint64_t v = read_varint(&lengths);
-
-        if (v > r->raw_size)
-            return corrupt("a stored document is too long");
-        before += d < doc ? v : 0;
-        size = d == doc ? v : size;
-    }
-    (void)sr1__read_bytes(&lengths, (size_t)before);
-    *row = sr1__read_bytes(&lengths, (size_t)size);
-    if (lengths.failed)
-        return corrupt("a stored document is cut short");
-    *n = (size_t)size;
     return SR1_OK;
 }

@@ -7,9 +7,10 @@
 #ifndef SR1__SEARCH_INDEX_H
 #define SR1__SEARCH_INDEX_H
 
-#include "base/error.h"
+#include "base/buf.h"
+#include "search/block_codec.h"
 
-#define SR1__INDEX_BLOCK 128 /* postings in a full block */
+#define SR1__INDEX_BLOCK SR1__BLOCK /* postings in a full block */
 
 struct sr1__index;
 
@@ -25,12 +26,13 @@ struct sr1__index_meta {
     char analyzer[32];
 };
 
+/* Reads header and footer only. */
 sr1_status sr1__index_open(struct sr1__index **out, const char *path);
-/* The same over bytes that the caller keeps while the index is open. check_sums 0 leaves
- * the checksums out: for tests that damage an index on purpose. */
-sr1_status sr1__index_open_memory(struct sr1__index **out, const void *bytes, size_t n,
-                                  int check_sums);
+/* The same over bytes that the caller keeps while the index is open. */
+sr1_status sr1__index_open_memory(struct sr1__index **out, const void *bytes, size_t n);
 void sr1__index_close(struct sr1__index *ix);
+/* Read everything once and compare the checksums: SR1_E_CORRUPT names the section. */
+sr1_status sr1__index_verify(const struct sr1__index *ix);
 
 const struct sr1__index_meta *sr1__index_meta(const struct sr1__index *ix);
 /* [documents], borrowed until the index is closed. */
@@ -41,11 +43,12 @@ const uint8_t *sr1__index_length_codes(const struct sr1__index *ix);
 uint8_t sr1__length_encode(uint32_t length);
 uint32_t sr1__length_decode(uint8_t code);
 
-/* Upper bounds by what a posting's score depends on: the best tf and shortest length in
- * up to 4 groups of postings. tf 0: the group is empty; 255: any tf. */
+/* Upper bounds by what a posting's score depends on; see index_format.h. */
 struct sr1__impacts {
-    uint8_t tf[4];
-    uint8_t length_code[4];
+    uint8_t length1; /* shortest of those with tf 1 */
+    uint8_t length2; /* tf 2 */
+    uint8_t tf3;     /* the largest tf from 3 on; 0: none, 255: any */
+    uint8_t length3;
 };
 
 /* Where a term's postings lie; df 0 when the index does not have the term. */
@@ -61,14 +64,18 @@ sr1_status sr1__index_find(const struct sr1__index *ix, const char *term, size_t
 struct sr1__postings {
     uint32_t n_blocks;
     uint32_t block; /* current */
-    uint32_t count; /* of docs and tfs; 0 until the current block is decoded */
+    uint32_t count; /* of docs; 0 until the current block is decoded */
+    uint32_t n_tfs; /* of tfs; 0 until they are decoded too */
     uint32_t docs[SR1__INDEX_BLOCK];
     uint32_t tfs[SR1__INDEX_BLOCK]; /* >= 1 */
     uint32_t df;
     uint32_t documents;
-    const unsigned char *dir; /* NULL for a single block */
+    const unsigned char *groups; /* NULL for one group of blocks */
+    const unsigned char *dir;    /* NULL for a single block */
     const unsigned char *data;
     size_t size;
+    const unsigned char *tf_bytes; /* of the decoded block */
+    size_t tf_size;
 };
 
 sr1_status sr1__postings_open(struct sr1__postings *p, const struct sr1__index *ix,
@@ -76,14 +83,37 @@ sr1_status sr1__postings_open(struct sr1__postings *p, const struct sr1__index *
 /* Bounds of the whole list; 0 when there are none stored (a single block, decoded at
  * once). */
 int sr1__postings_impacts(const struct sr1__postings *p, struct sr1__impacts *out);
-/* Bounds and last document of a block, from the directory. Not for a single block. */
+/* Last document and bounds of a block, from the directory. Not for a single block. */
 uint32_t sr1__postings_block_last(const struct sr1__postings *p, uint32_t block);
 void sr1__postings_block_impacts(const struct sr1__postings *p, uint32_t block,
                                  struct sr1__impacts *out);
+/* The same of SR1__INDEX_GROUP blocks from a multiple of that on. Not for one group. */
+#define SR1__INDEX_GROUP 32
+uint32_t sr1__postings_group_last(const struct sr1__postings *p, uint32_t group);
+void sr1__postings_group_impacts(const struct sr1__postings *p, uint32_t group,
+                                 struct sr1__impacts *out);
 /* Move to the first block, from the current on, whose last document is >= doc. */
 void sr1__postings_seek_block(struct sr1__postings *p, uint32_t doc);
-/* Fill docs (rising, < documents) and tfs of the current block. */
+/* Fill docs (rising, < documents) of the current block, count of them, and UINT32_MAX
+ * behind them. */
 sr1_status sr1__postings_decode(struct sr1__postings *p);
+/* Then its tfs; when they are there already nothing happens. */
+sr1_status sr1__postings_decode_tfs(struct sr1__postings *p);
+
+/* Where the rows of documents [first, end) lie; bytes NULL when that is nowhere. Not
+ * checked further. */
+struct sr1__index_frame {
+    const unsigned char *bytes;
+    size_t size;
+    uint32_t first;
+    uint32_t end;
+    uint32_t raw; /* bytes when unpacked */
+};
+size_t sr1__index_frames(const struct sr1__index *ix);
+struct sr1__index_frame sr1__index_frame(const struct sr1__index *ix, size_t i);
+
+/* Bounded reading of varints; a bad one sets failed and gives 0. */
+uint64_t sr1__index_varint(struct sr1__reader *r);
 
 /* Rows as they were in the corpus. */
 struct sr1__row_reader;

@@ -8,23 +8,30 @@
  *
  *   documents  zstd frames, each of whole rows up to about 64 KiB: for its documents the
  *              varint length of each row, then the rows
- *   doc_dir    a frame: end:u64 in documents, docs_end:u32 (document after), raw:u32
  *   lengths    a byte a document: Lucene's code of its length
- *   postings   the terms' postings one after the other, then 8 bytes of padding
+ *   postings   the terms' postings one after the other, then 16 bytes of padding
+ *   doc_dir    a frame: end:u64 in documents, docs_end:u32 (document after), raw:u32
  *   terms      blocks of 16 terms in byte order, a term: varint shared prefix (0 for the
  *              first), varint suffix length, suffix, varint df, varint bytes of postings
  *   term_dir   a block: offset:u64 in terms, offset:u64 of its first term in postings
  *
  * Postings of a term are blocks of 128 documents and a shorter last one. One block stands
- * alone; more are preceded by the term's impacts[8] and a directory with, for each block,
- * last document:u32, end:u32 counted from the first block, impacts[8]. A full block is
- * gap width:u8, tf width:u8, then 128 gaps - 1 and 128 tf - 1 packed in that many bits; a
- * shorter one holds, for each document, varint (gap - 1) * 2 + (tf == 1), and where
- * tf > 1 varint tf - 2. The document before the first is -1.
+ * alone; more are preceded by
  *
- * Impacts are 4 pairs (largest tf, smallest length code) over the postings with tf 1, 2,
- * 3 to 4, and 5 or more; tf 0: there are none; tf 255: 255 or more. For any k1 and b the
- * best of the 4 scores is an upper bound of the block's. */
+ *   impacts[4]                          of the whole list
+ *   offset:u32 impacts[4]               for each group of 32 blocks, where there is more
+ *                                       than one: where it begins, counted from the first
+ *                                       block, and its impacts
+ *   last:u32 end:u16 impacts[4]         for each block: its last document, its end
+ * counted from the beginning of its group
+ *
+ * A block is its gaps (document - document before - 1; the one before the first is -1),
+ * then its tf - 1, each as block_codec.h packs numbers.
+ *
+ * Impacts bound what a posting can score: the smallest length code of the postings with
+ * tf 1, then of those with tf 2 (255: none, or as long as that), then the largest tf from
+ * 3 on (0: none; 255: 255 or more) and the smallest length code of those. For any k1 and
+ * b the best of the 3 scores is an upper bound. */
 #ifndef SR1__SEARCH_INDEX_FORMAT_H
 #define SR1__SEARCH_INDEX_FORMAT_H
 
@@ -34,7 +41,7 @@
 #include <string.h>
 
 #define INDEX_MAGIC "SR1BM25\n"
-#define INDEX_VERSION 1
+#define INDEX_VERSION 2
 #define INDEX_HEADER_BYTES 16
 #define INDEX_ANALYZER_BYTES 32
 #define INDEX_SECTIONS 6
@@ -43,20 +50,28 @@
 #define INDEX_FOOTER_BYTES                                                               \
     (INDEX_COUNTS * 8 + INDEX_ANALYZER_BYTES + INDEX_SECTIONS * 24 + 8 + 8)
 #define INDEX_TERM_BLOCK 16
-#define INDEX_DIR_ENTRY 16 /* of doc_dir, term_dir, and a term's blocks */
-#define INDEX_PADDING 8
+#define INDEX_DIR_ENTRY 16 /* of doc_dir and term_dir */
+#define INDEX_IMPACTS 4
+#define INDEX_GROUP_ENTRY 8
+#define INDEX_BLOCK_ENTRY 10
+#define INDEX_PADDING 16
 #define INDEX_DOC_BLOCK ((size_t)64 << 10)
 #define INDEX_ROW_MAX ((size_t)16 << 20)
-#define INDEX_RAW_MAX (INDEX_DOC_BLOCK + 2 * INDEX_ROW_MAX)
+#define INDEX_RAW_MAX (4 * INDEX_DOC_BLOCK + 2 * INDEX_ROW_MAX) /* of a frame */
 
 enum index_section {
     SECTION_DOCUMENTS,
-    SECTION_DOC_DIR,
     SECTION_LENGTHS,
     SECTION_POSTINGS,
+    SECTION_DOC_DIR,
     SECTION_TERMS,
     SECTION_TERM_DIR,
 };
+
+static inline uint32_t index_u16(const unsigned char *p)
+{
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8;
+}
 
 static inline uint32_t index_u32(const unsigned char *p)
 {
@@ -69,24 +84,48 @@ static inline uint64_t index_u64(const unsigned char *p)
     return (uint64_t)index_u32(p) | (uint64_t)index_u32(p + 4) << 32;
 }
 
-static inline int impact_bucket(uint32_t tf)
+/* A checksum taken in pieces. Eight bytes a step: a mixing of FNV's kind. */
+struct index_sum {
+    uint64_t h;
+    uint64_t n;
+    unsigned char rest[8]; /* [n % 8] */
+};
+
+static inline void index_sum_add(struct index_sum *s, const void *bytes, size_t n)
 {
-    return tf <= 2 ? (int)tf - 1 : tf <= 4 ? 2 : 3;
+    const unsigned char *p = bytes;
+    size_t have = (size_t)(s->n % 8);
+
+    if (n == 0)
+        return;
+    s->n += n;
+    if (have > 0) {
+        size_t take = n < 8 - have ? n : 8 - have;
+
+        memcpy(s->rest + have, p, take);
+        p += take;
+        n -= take;
+        if (have + take < 8)
+            return;
+        s->h = (s->h ^ index_u64(s->rest)) * 0xFF51AFD7ED558CCDu;
+        s->h ^= s->h >> 32;
+    }
+    for (; n >= 8; n -= 8, p += 8) {
+        s->h = (s->h ^ index_u64(p)) * 0xFF51AFD7ED558CCDu;
+        s->h ^= s->h >> 32;
+    }
+    if (n > 0)
+        memcpy(s->rest, p, n);
 }
 
-/* Of the sections that an open reads whole. Eight bytes a step: a mixing of FNV's kind.
- */
-static inline uint64_t index_checksum(const unsigned char *p, size_t n)
+static inline uint64_t index_sum_end(const struct index_sum *s)
 {
-    uint64_t h = 0x9E3779B97F4A7C15u ^ n;
+    uint64_t h = s->h ^ 0x9E3779B97F4A7C15u ^ s->n;
 
-    for (; n >= 8; n -= 8, p += 8) {
-        h = (h ^ index_u64(p)) * 0xFF51AFD7ED558CCDu;
-        h ^= h >> 32;
-    }
-    for (; n > 0; n--, p++)
-        h = (h ^ *p) * 0x100000001B3u;
-    return h ^ h >> 29;
+    for (size_t i = 0; i < s->n % 8; i++)
+        h = (h ^ s->rest[i]) * 0x100000001B3u;
+    h = (h ^ h >> 29) * 0xFF51AFD7ED558CCDu;
+    return h ^ h >> 32;
 }
 
 #endif

@@ -3,6 +3,8 @@
 
 #include "search/index_format.h"
 
+#include <string.h>
+
 static sr1_status corrupt(void)
 {
     return sr1__fail(SR1_E_CORRUPT, "index is damaged: postings do not decode; "
@@ -11,20 +13,19 @@ static sr1_status corrupt(void)
 
 static const unsigned char *dir_entry(const struct sr1__postings *p, uint32_t block)
 {
-    return p->dir + (size_t)block * INDEX_DIR_ENTRY;
+    return p->dir + (size_t)block * INDEX_BLOCK_ENTRY;
 }
 
 static void read_impacts(const unsigned char *bytes, struct sr1__impacts *out)
 {
-    for (int i = 0; i < 4; i++) {
-        out->tf[i] = bytes[2 * i];
-        out->length_code[i] = bytes[2 * i + 1];
-    }
+    memcpy(out, bytes, INDEX_IMPACTS);
 }
 
 sr1_status sr1__postings_open(struct sr1__postings *p, const struct sr1__index *ix,
                               const struct sr1__index_term *term)
 {
+    uint32_t n_groups;
+    size_t groups;
     size_t head;
 
     p->df = term->df;
@@ -32,15 +33,21 @@ sr1_status sr1__postings_open(struct sr1__postings *p, const struct sr1__index *
     p->n_blocks = (term->df + SR1__INDEX_BLOCK - 1) / SR1__INDEX_BLOCK;
     p->block = 0;
     p->count = 0;
+    p->n_tfs = 0;
+    p->groups = NULL;
     p->dir = NULL;
     p->data = term->bytes;
     p->size = term->size;
     if (p->n_blocks == 1)
         return sr1__postings_decode(p);
-    head = sizeof(struct sr1__impacts) + (size_t)p->n_blocks * INDEX_DIR_ENTRY;
+    n_groups = (p->n_blocks + SR1__INDEX_GROUP - 1) / SR1__INDEX_GROUP;
+    groups = n_groups > 1 ? (size_t)n_groups * INDEX_GROUP_ENTRY : 0;
+    head = INDEX_IMPACTS + groups + (size_t)p->n_blocks * INDEX_BLOCK_ENTRY;
     if (term->size < head)
         return corrupt();
-    p->dir = term->bytes + sizeof(struct sr1__impacts);
+    if (n_groups > 1)
+        p->groups = term->bytes + INDEX_IMPACTS;
+    p->dir = term->bytes + INDEX_IMPACTS + groups;
     p->data = term->bytes + head;
     p->size = term->size - head;
     return SR1_OK;
@@ -50,7 +57,7 @@ int sr1__postings_impacts(const struct sr1__postings *p, struct sr1__impacts *ou
 {
     if (p->dir == NULL)
         return 0;
-    read_impacts(p->dir - sizeof(struct sr1__impacts), out);
+    read_impacts((p->groups != NULL ? p->groups : p->dir) - INDEX_IMPACTS, out);
     return 1;
 }
 
@@ -62,7 +69,20 @@ uint32_t sr1__postings_block_last(const struct sr1__postings *p, uint32_t block)
 void sr1__postings_block_impacts(const struct sr1__postings *p, uint32_t block,
                                  struct sr1__impacts *out)
 {
-    read_impacts(dir_entry(p, block) + 8, out);
+    read_impacts(dir_entry(p, block) + 6, out);
+}
+
+uint32_t sr1__postings_group_last(const struct sr1__postings *p, uint32_t group)
+{
+    uint32_t after = (group + 1) * SR1__INDEX_GROUP;
+
+    return sr1__postings_block_last(p, (after < p->n_blocks ? after : p->n_blocks) - 1);
+}
+
+void sr1__postings_group_impacts(const struct sr1__postings *p, uint32_t group,
+                                 struct sr1__impacts *out)
+{
+    read_impacts(p->groups + (size_t)group * INDEX_GROUP_ENTRY + 4, out);
 }
 
 static uint32_t last_of(const struct sr1__postings *p, uint32_t block)
@@ -93,112 +113,87 @@ void sr1__postings_seek_block(struct sr1__postings *p, uint32_t doc)
     }
     p->block = high;
     p->count = 0;
+    p->n_tfs = 0;
 }
 
-/* 128 values of `bits` bits; reads up to 8 bytes past them (the section's padding). */
-static void unpack(const unsigned char *bytes, unsigned bits, uint32_t *out)
+/* Where the current block lies in data: [*begin, *end), not checked yet. */
+static void block_place(const struct sr1__postings *p, uint64_t *begin, uint64_t *end)
 {
-    uint64_t mask = ((uint64_t)1 << bits) - 1;
+    uint32_t group = p->block / SR1__INDEX_GROUP;
+    uint64_t base = 0;
 
-    for (unsigned i = 0; i < SR1__INDEX_BLOCK; i++) {
-        unsigned bit = i * bits;
-
-        out[i] = (uint32_t)(index_u64(bytes + (bit >> 3)) >> (bit & 7) & mask);
-    }
+    *begin = 0;
+    *end = p->size;
+    if (p->dir == NULL)
+        return;
+    if (p->groups != NULL)
+        base = index_u32(p->groups + (size_t)group * INDEX_GROUP_ENTRY);
+    *begin = base;
+    if (p->block % SR1__INDEX_GROUP > 0)
+        *begin += index_u16(dir_entry(p, p->block - 1) + 4);
+    *end = base + index_u16(dir_entry(p, p->block) + 4);
 }
 
-static sr1_status decode_full(struct sr1__postings *p, const unsigned char *bytes,
-                              size_t size, uint64_t next)
+/* Documents from gaps, one by one, for gaps that may add up to more than 32 bits. */
+static int add_wide_gaps(struct sr1__postings *p, uint32_t n, uint64_t before)
 {
-    unsigned gap_bits;
-    unsigned tf_bits;
-
-    if (size < 2)
-        return corrupt();
-    gap_bits = bytes[0];
-    tf_bits = bytes[1];
-    if (gap_bits > 31 || tf_bits > 31 ||
-        size != 2 + (size_t)(gap_bits + tf_bits) * SR1__INDEX_BLOCK / 8)
-        return corrupt();
-    unpack(bytes + 2, gap_bits, p->docs);
-    unpack(bytes + 2 + (size_t)gap_bits * SR1__INDEX_BLOCK / 8, tf_bits, p->tfs);
-    for (unsigned i = 0; i < SR1__INDEX_BLOCK; i++) {
-        next += p->docs[i];
-        p->docs[i] = (uint32_t)next;
-        p->tfs[i]++;
-        next++;
-    }
-    p->count = SR1__INDEX_BLOCK;
-    return next <= p->documents ? SR1_OK : corrupt();
-}
-
-/* Values of more than 32 bits are damage. */
-static int varint(const unsigned char **bytes, const unsigned char *end, uint32_t *out)
-{
-    uint64_t v = 0;
-
-    for (int shift = 0; shift < 35; shift += 7) {
-        unsigned char byte;
-
-        if (*bytes == end)
+    for (uint32_t i = 0; i < n; i++) {
+        before += (uint64_t)p->docs[i] + 1;
+        if (before > p->documents)
             return 0;
-        byte = *(*bytes)++;
-        v |= (uint64_t)(byte & 0x7F) << shift;
-        if (byte < 0x80) {
-            *out = (uint32_t)v;
-            return v <= UINT32_MAX;
-        }
+        p->docs[i] = (uint32_t)(before - 1);
     }
-    return 0;
+    return 1;
 }
 
-static sr1_status decode_short(struct sr1__postings *p, const unsigned char *bytes,
-                               size_t size, uint32_t count, uint64_t next)
+/* docs holds gaps; next is the first document that may come. */
+static int add_gaps(struct sr1__postings *p, uint32_t n, uint32_t next, uint32_t all)
 {
-    const unsigned char *end = bytes + size;
-
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t gap;
-        uint32_t more = 0;
-
-        if (!varint(&bytes, end, &gap) || (!(gap & 1) && !varint(&bytes, end, &more)) ||
-            more > INT32_MAX)
-            return corrupt();
-        next += gap >> 1;
-        if (next >= p->documents)
-            return corrupt();
-        p->docs[i] = (uint32_t)next++;
-        p->tfs[i] = gap & 1 ? 1 : more + 2;
-    }
-    p->count = count;
-    return bytes == end ? SR1_OK : corrupt();
+    if (all >> 23 != 0)
+        return add_wide_gaps(p, n, next);
+    /* 128 * 2^23 and next are below 2^31: the sums rise */
+    sr1__block_sums(p->docs, n, next - 1);
+    return p->docs[n - 1] < p->documents;
 }
 
 sr1_status sr1__postings_decode(struct sr1__postings *p)
 {
-    uint64_t begin = 0;
-    uint64_t end = p->size;
-    uint64_t next = 0;
-    uint32_t count = p->df - p->block * SR1__INDEX_BLOCK;
-    sr1_status status;
+    uint32_t left = p->df - p->block * SR1__INDEX_BLOCK;
+    uint32_t n = left < SR1__INDEX_BLOCK ? left : SR1__INDEX_BLOCK;
+    uint32_t next = 0;
+    uint64_t begin;
+    uint64_t end;
+    uint32_t all;
+    size_t took;
 
-    if (p->dir != NULL) {
-        end = index_u32(dir_entry(p, p->block) + 4);
-        if (p->block > 0) {
-            begin = index_u32(dir_entry(p, p->block - 1) + 4);
-            next = (uint64_t)last_of(p, p->block - 1) + 1;
-        }
-    }
+    block_place(p, &begin, &end);
     if (begin > end || end > p->size)
         return corrupt();
-    if (count >= SR1__INDEX_BLOCK)
-        status = decode_full(p, p->data + begin, (size_t)(end - begin), next);
-    else
-        status = decode_short(p, p->data + begin, (size_t)(end - begin), count, next);
-    if (status == SR1_OK && p->dir != NULL &&
-        p->docs[p->count - 1] != last_of(p, p->block))
-        status = corrupt();
-    if (status != SR1_OK)
-        p->count = 0;
-    return status;
+    if (p->block > 0)
+        next = last_of(p, p->block - 1) + 1;
+    took = sr1__block_unpack(p->data + begin, (size_t)(end - begin), n, p->docs, &all);
+    if (took == 0 || next > p->documents || !add_gaps(p, n, next, all) ||
+        (p->dir != NULL && p->docs[n - 1] != last_of(p, p->block)))
+        return corrupt();
+    for (uint32_t i = n; i < SR1__INDEX_BLOCK; i++)
+        p->docs[i] = UINT32_MAX;
+    p->count = n;
+    p->n_tfs = 0;
+    p->tf_bytes = p->data + begin + took;
+    p->tf_size = (size_t)(end - begin) - took;
+    return SR1_OK;
+}
+
+sr1_status sr1__postings_decode_tfs(struct sr1__postings *p)
+{
+    uint32_t all;
+
+    if (p->n_tfs == p->count)
+        return SR1_OK;
+    if (sr1__block_unpack(p->tf_bytes, p->tf_size, p->count, p->tfs, &all) != p->tf_size)
+        return corrupt();
+    for (uint32_t i = 0; i < SR1__INDEX_BLOCK; i++)
+        p->tfs[i]++;
+    p->n_tfs = p->count;
+    return SR1_OK;
 }

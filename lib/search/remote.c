@@ -86,7 +86,8 @@ static void remote_count(const void *self, sr1_search_counters *counters)
 }
 
 static const sr1_search_ops remote_ops = {sizeof(sr1_search_ops), "remote", remote_search,
-                                          remote_destroy, SR1_SEARCH_CONCURRENT};
+                                          remote_destroy,
+                                          SR1_SEARCH_CONCURRENT | SR1_SEARCH_WAITS};
 
 /* ---- opening ---- */
 

@@ -108,6 +108,16 @@ sr1_status sr1__search_new_builtin(sr1_search **out, const sr1_search_ops *ops,
     return engine_new(out, ops, self, 1);
 }
 
+int32_t sr1__search_flags(const sr1_search *engine)
+{
+    return engine->ops.flags;
+}
+
+int32_t sr1__search_waits(const sr1_search *engine)
+{
+    return engine->ops.flags & (SR1_SEARCH_WAITS | SR1_SEARCH_THREADS);
+}
+
 void *sr1__search_self(const sr1_search *engine,
                        sr1_status (*search)(void *, const char *const *, size_t, int32_t,
                                             sr1_search_sink *))

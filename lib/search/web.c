@@ -211,7 +211,8 @@ static sr1_status set_up(struct web *w, const sr1_search_http_options *o)
 static sr1_status wrap(sr1_search **out, struct web *w)
 {
     const sr1_search_ops ops = {sizeof(ops), w->provider->name, web_search, web_destroy,
-                                SR1_SEARCH_CONCURRENT};
+                                SR1_SEARCH_CONCURRENT | SR1_SEARCH_THREADS |
+                                    SR1_SEARCH_WAITS};
 
     SR1__TRY(sr1__search_new_builtin(out, &ops, w));
     sr1__search_set_count(*out, web_count);

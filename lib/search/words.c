@@ -227,7 +227,44 @@ static void advance(struct state *st, uint32_t bit)
     st->ri_run = bit & BIT(WORD_REGIONAL_INDICATOR) ? st->ri_run + 1 : 0;
 }
 
-struct sr1__word sr1__word_next(const char *s, size_t n, size_t from)
+/* What ends a word of ASCII letters and digits for certain, whatever follows: classes
+ * that no rule joins to them. */
+static int is_divider(unsigned char c)
+{
+    return c < 0x80 && !(BIT(ascii_class(c)) &
+                         (JOINS_UNDERSCORE | MIDNUMLETQ | BIT(WORD_EXTENDNUMLET) |
+                          BIT(WORD_MIDLETTER) | BIT(WORD_MIDNUM)));
+}
+
+static int is_ascii_word(unsigned char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/* Most words of most texts: letters and digits of ASCII up to a divider, or punctuation
+ * with a divider behind it, which joins nothing. A space before ASCII other than a space
+ * is alone too. Returns the end, or 0 when the rules must be asked. */
+static size_t ascii_end(const char *s, size_t n, size_t from)
+{
+    size_t at = from;
+
+    if (s[from] == ' ')
+        return from + 1 == n || (s[from + 1] != ' ' && (unsigned char)s[from + 1] < 0x80)
+                   ? from + 1
+                   : 0;
+    while (at < n && is_ascii_word((unsigned char)s[at]))
+        at++;
+    if (at == from)
+        return 0;
+    if (at == n || is_divider((unsigned char)s[at]))
+        return at;
+    if ((unsigned char)s[at] < 0x80 && s[at] != '_' &&
+        (at + 1 == n || is_divider((unsigned char)s[at + 1])))
+        return at;
+    return 0;
+}
+
+static struct sr1__word next_by_rules(const char *s, size_t n, size_t from)
 {
     struct sr1__word w = {from, from, 0};
     struct state st = {0};
@@ -249,4 +286,12 @@ struct sr1__word sr1__word_next(const char *s, size_t n, size_t from)
     } while (no_break(&st, cp, class, s, n, w.end + width));
     w.indexed = (seen & INDEXED) != 0 || st.ri_run == 2 || (key_base && key_cap);
     return w;
+}
+
+struct sr1__word sr1__word_next(const char *s, size_t n, size_t from)
+{
+    size_t end = ascii_end(s, n, from);
+    struct sr1__word w = {from, end, s[from] != ' '};
+
+    return end > 0 ? w : next_by_rules(s, n, from);
 }

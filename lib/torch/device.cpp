@@ -189,6 +189,13 @@ sr1_status sr1__device_sync(sr1__device device)
     });
 }
 
+sr1_status sr1__device_release(sr1__device device)
+{
+    if (device == SR1__CPU)
+        return SR1_OK;
+    return guard([] { at::getDeviceAllocator(c10::DeviceType::CUDA)->emptyCache(); });
+}
+
 sr1_status sr1__device_memory(sr1__device device, int64_t *now, int64_t *peak)
 {
     *now = 0;

@@ -46,6 +46,9 @@ const char *sr1__device_name(sr1__device device);
 /* Tests: look for libtorch_cuda.so in this folder (NULL: beside libtorch_cpu). */
 void sr1__device_library_dir(const char *dir);
 sr1_status sr1__device_sync(sr1__device device);
+/* Give the memory that CUDA's allocator holds but nobody uses back to the device; nothing
+ * on the CPU. */
+sr1_status sr1__device_release(sr1__device device);
 /* Bytes in use and highest since the last reset, of CUDA's allocator; zeros on the CPU.
  */
 sr1_status sr1__device_memory(sr1__device device, int64_t *now, int64_t *peak);

@@ -335,6 +335,9 @@ sr1_status sr1__checkpoint_newest(const char *run, char **folder, int64_t *step,
         *torn = bad;
     if (st == SR1_E_NOT_FOUND)
         return sr1__fail(
-            st, "%s: no whole checkpoint in it (%" PRId64 " torn); start anew", run, bad);
+            st,
+            "%s: no whole checkpoint in it (%" PRId64 " torn); to begin again remove "
+            "%s/checkpoints, or train into another folder",
+            run, bad, run);
     return st;
 }

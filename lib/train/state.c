@@ -200,12 +200,13 @@ sr1_status sr1__state_restore(sr1_trainer *tr)
 {
     char *folder = NULL;
     json_t *state = NULL;
-    int64_t step = 0;
-    sr1_status st = sr1__checkpoint_newest(tr->run_folder, &folder, &step, &state, NULL);
+    int64_t step = 0, torn = 0;
+    sr1_status st = sr1__checkpoint_newest(tr->run_folder, &folder, &step, &state, &torn);
 
     tr->resumed = 1;
-    if (st ==
-        SR1_E_NOT_FOUND) /* stopped before its first checkpoint: from the beginning */
+    /* Stopped before its first checkpoint: from the beginning. Damaged ones are no reason
+     * to throw away what the journals hold. */
+    if (st == SR1_E_NOT_FOUND && torn == 0)
         return sr1__run_open_journals(tr, NULL);
     SR1__TRY(st);
     st = restore_from(tr, folder, state);

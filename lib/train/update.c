@@ -110,8 +110,8 @@ static sr1_status score_reference(struct update *u, size_t k, int32_t worker)
     s = sr1__scope_open(u->tr->model->device, "reference, micro-batch %zu", k);
     sr1__scope_no_grad(s);
     if (u->references[k])
-        t_to_host_f32(s, sr1__score(s, u->tr->references[worker], &mb, &o), u->references[k],
-                      mb.n_targets);
+        t_to_host_f32(s, sr1__score(s, u->tr->references[worker], &mb, &o),
+                      u->references[k], mb.n_targets);
     else
         sr1__scope_check(s, sr1__fail_nomem("reference log-probs"));
     st = sr1__scope_close(s);
@@ -492,6 +492,8 @@ sr1_status sr1__update(sr1_trainer *tr, const struct sr1__source *from, int64_t 
         report->seconds_reference = sr1__now() - began;
         for (int64_t i = 0; i < passes && st == SR1_OK; i++)
             st = run_pass(&u, i == 0, report);
+        if (st == SR1_OK) /* room for the next rollout */
+            st = sr1__device_release(tr->model->device);
         report->seconds_update = sr1__now() - began - report->seconds_reference;
     }
     plan_free(&u);

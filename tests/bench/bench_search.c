@@ -1,94 +1,34 @@
-/* BM25 over generated passages: words by Zipf's law (exponent 1.05 over 300,000 words),
- * 60 a passage; questions of 8 words drawn alike. usage: bench_search [passages]
- * [questions] Prints the build rate, sizes relative to the text, and queries a second,
- * all by processor time of one core. */
+/* BM25 over the folder that bench_passages wrote: build, sizes, queries top-3 one by one
+ * on one thread. usage: bench_search FOLDER [ask]
+ * With `ask` the index that is there is asked.
+ * Every line is a JSON object. build_s and queries_s are by processor time of the
+ * process, build_wall_s by the clock; stored_ratio compares the stored documents with
+ * zstd level 3 over the same rows cut into 64 KiB blocks. */
 #include "base/clock.h"
-#include "base/rng.h"
+#include "base/file.h"
 #include "search/bm25.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
+#include <zstd.h>
 
-#define WORDS 300000
-#define EXPONENT 1.05
-#define PASSAGE_WORDS 60
-#define QUESTION_WORDS 8
+#define BLOCK ((size_t)64 << 10)
+#define TOP_K 3
+#define ASKED_BEFORE 50 /* not timed: pages of the index are read in */
 
-/* Processor seconds of this process: other work on the machine does not count. */
+struct questions {
+    char **text;
+    size_t n;
+};
+
 static double cpu(void)
 {
     struct timespec t;
 
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* Inverts the integral of x^-EXPONENT over [1, WORDS + 1). */
-static uint32_t zipf(struct sr1__rng *rng)
-{
-    double e = 1.0 - EXPONENT;
-    double u = sr1__rng_uniform(rng);
-    double x = pow(1.0 + u * (pow(WORDS + 1.0, e) - 1.0), 1.0 / e);
-
-    return x < WORDS ? (uint32_t)x - 1 : WORDS - 1;
-}
-
-/* A made-up word: frequent ones short, as in language. */
-static const char *word(uint32_t rank, char out[16])
-{
-    static const char consonants[] = "bcdfghklmnprtvz";
-    static const char vowels[] = "aeiou";
-    size_t n = 0;
-
-    rank++;
-    while (rank > 0) {
-        out[n++] = consonants[rank % 15];
-        rank /= 15;
-        out[n++] = vowels[rank % 5];
-        rank /= 5;
-    }
-    out[n++] = 'k';
-    out[n] = '\0';
-    return out;
-}
-
-static void write_words(FILE *f, struct sr1__rng *rng, int n)
-{
-    char w[16];
-
-    for (int i = 0; i < n; i++)
-        fprintf(f, "%s%s", i > 0 ? " " : "", word(zipf(rng), w));
-}
-
-static void write_corpus(const char *path, int passages)
-{
-    FILE *f = fopen(path, "w");
-    struct sr1__rng rng;
-
-    if (f == NULL)
-        exit(1);
-    sr1__rng_seed(&rng, 1, 0);
-    for (int d = 0; d < passages; d++) {
-        fprintf(f, "{\"id\": \"%d\", \"contents\": \"", d);
-        write_words(f, &rng, PASSAGE_WORDS);
-        fprintf(f, "\"}\n");
-    }
-    fclose(f);
-}
-
-static void question(struct sr1__rng *rng, char *text, size_t size)
-{
-    char w[16];
-
-    text[0] = '\0';
-    for (int i = 0; i < QUESTION_WORDS; i++) {
-        strncat(text, word(zipf(rng), w), size - strlen(text) - 1);
-        strncat(text, " ", size - strlen(text) - 1);
-    }
 }
 
 static int by_size(const void *a, const void *b)
@@ -99,80 +39,133 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Ask one by one, with documents (fetch 1) or numbers only; p50 and p99 in microseconds.
- */
-static void ask(sr1_search *e, int questions, int fetch)
+static sr1_status read_questions(const char *path, struct questions *out)
 {
-    double *times = malloc((size_t)questions * sizeof(*times));
+    struct sr1__buf b;
+    char *rest;
+    char *line;
+
+    SR1__TRY(sr1__file_read(path, 0, &b));
+    out->text = calloc(b.len + 1, sizeof(*out->text));
+    for (line = strtok_r(b.data, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest))
+        out->text[out->n++] = line;
+    return SR1_OK;
+}
+
+/* What zstd level 3 makes of the corpus in blocks. */
+static uint64_t zstd_size(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    char *block = malloc(BLOCK);
+    char *packed = malloc(ZSTD_compressBound(BLOCK));
+    uint64_t size = 0;
+    size_t n;
+
+    while (f != NULL && (n = fread(block, 1, BLOCK, f)) > 0)
+        size += ZSTD_compress(packed, ZSTD_compressBound(BLOCK), block, n, 3);
+    if (f != NULL)
+        fclose(f);
+    free(packed);
+    free(block);
+    return size;
+}
+
+static sr1_status build(const char *corpus, const char *index)
+{
+    double wall = sr1__now();
+    double begun = cpu();
+    sr1_search *e = NULL;
+    sr1_bm25_info info = {sizeof(info)};
+    double built;
+    double opened;
+
+    SR1__TRY(sr1_bm25_build(corpus, index, NULL, NULL, NULL));
+    built = cpu() - begun;
+    wall = sr1__now() - wall;
+    opened = sr1__now();
+    SR1__TRY(sr1_search_open_bm25(&e, index, NULL));
+    opened = sr1__now() - opened;
+    SR1__TRY(sr1_bm25_info_get(e, &info));
+    printf("{\"what\": \"search\", \"event\": \"build\", \"passages\": %llu, "
+           "\"text_mb\": %.1f, \"terms\": %llu, \"postings\": %llu, \"build_s\": %.2f, "
+           "\"build_wall_s\": %.2f, \"mb_min\": %.0f, \"peak_mb\": %.0f, \"open_ms\": "
+           "%.2f, \"text_share\": %.4f, \"stored_ratio\": %.4f}\n",
+           (unsigned long long)info.documents, 1e-6 * (double)info.contents_bytes,
+           (unsigned long long)info.terms, (unsigned long long)info.postings, built, wall,
+           60e-6 * (double)info.contents_bytes / built,
+           1e-6 * (double)sr1__peak_rss_bytes(), 1e3 * opened,
+           (double)info.search_bytes / (double)info.contents_bytes,
+           (double)info.documents_bytes / (double)zstd_size(corpus));
+    sr1_search_free(e);
+    return SR1_OK;
+}
+
+/* One by one, with documents (fetch 1) or numbers only. */
+static sr1_status ask(sr1_search *e, const struct questions *q, int fetch)
+{
+    double *times = calloc(q->n, sizeof(*times));
     struct sr1__bm25_work work = {0, 0};
-    struct sr1__rng rng;
     double total = 0;
 
-    sr1__rng_seed(&rng, 2, 0);
-    for (int i = 0; i < questions; i++) {
-        char text[256];
-        const char *queries[] = {text};
-        uint32_t docs[3];
-        double scores[3];
-        int32_t found;
+    for (size_t i = 0; i < q->n + ASKED_BEFORE; i++) {
+        const char *text = q->text[i % q->n];
         sr1_search_results *r = NULL;
-        double begun;
+        uint32_t docs[TOP_K];
+        double scores[TOP_K];
+        int32_t found;
+        double begun = cpu();
 
-        question(&rng, text, sizeof(text));
-        begun = cpu();
-        if ((fetch ? sr1_search_run(e, queries, 1, 3, &r)
-                   : sr1__bm25_numbers(e, text, 3, docs, scores, &found)) != SR1_OK)
-            exit(1);
-        times[i] = cpu() - begun;
-        total += times[i];
+        SR1__TRY(fetch ? sr1_search_run(e, &text, 1, TOP_K, &r)
+                       : sr1__bm25_numbers(e, text, TOP_K, docs, scores, &found));
+        if (i >= ASKED_BEFORE) {
+            times[i - ASKED_BEFORE] = cpu() - begun;
+            total += times[i - ASKED_BEFORE];
+        }
         sr1_search_results_free(r);
     }
-    qsort(times, (size_t)questions, sizeof(*times), by_size);
-    printf("%s: %.0f queries/s on one core, p50 %.0f us, p99 %.0f us\n",
-           fetch ? "top-3 with documents" : "top-3, numbers only", questions / total,
-           1e6 * times[questions / 2], 1e6 * times[questions * 99 / 100]);
-    sr1__bm25_stats(e, &work);
-    if (fetch)
-        printf("postings scored: %.1f%% of those in the lists\n",
-               100.0 * (double)work.scored / (double)work.listed);
+    qsort(times, q->n, sizeof(*times), by_size);
+    SR1__TRY(sr1__bm25_stats(e, &work));
+    printf("{\"what\": \"search\", \"event\": \"%s\", \"questions\": %zu, \"queries_s\": "
+           "%.0f, \"p50_us\": %.0f, \"p99_us\": %.0f, \"scored_share\": %.4f}\n",
+           fetch ? "fetch" : "ask", q->n, (double)q->n / total, 1e6 * times[q->n / 2],
+           1e6 * times[q->n * 99 / 100], (double)work.scored / (double)work.listed);
     free(times);
+    return SR1_OK;
+}
+
+static sr1_status run(const char *folder, int built)
+{
+    char corpus[4096];
+    char index[4096];
+    char questions[4096];
+    struct questions q = {NULL, 0};
+    sr1_search *e = NULL;
+
+    snprintf(corpus, sizeof(corpus), "%s/corpus.jsonl", folder);
+    snprintf(index, sizeof(index), "%s/ours.idx", folder);
+    snprintf(questions, sizeof(questions), "%s/questions.txt", folder);
+    SR1__TRY(read_questions(questions, &q));
+    if (!built)
+        SR1__TRY(build(corpus, index));
+    SR1__TRY(sr1_search_open_bm25(&e, index, NULL));
+    SR1__TRY(ask(e, &q, 0));
+    SR1__TRY(ask(e, &q, 1));
+    sr1_search_free(e);
+    free(q.text);
+    return SR1_OK;
 }
 
 int main(int argc, char **argv)
 {
-    int passages = argc > 1 ? atoi(argv[1]) : 200000;
-    int questions = argc > 2 ? atoi(argv[2]) : 2000;
-    sr1_bm25_info info = {sizeof(info)};
-    sr1_search *e = NULL;
-    char corpus[64];
-    char index[64];
-    double begun;
-    double seconds;
+    int built = argc == 3 && strcmp(argv[2], "ask") == 0;
 
-    snprintf(corpus, sizeof(corpus), "/tmp/sr1-bench-%d.jsonl", (int)getpid());
-    snprintf(index, sizeof(index), "/tmp/sr1-bench-%d.idx", (int)getpid());
-    write_corpus(corpus, passages);
-    begun = cpu();
-    if (sr1_bm25_build(corpus, index, NULL, NULL, NULL) != SR1_OK ||
-        sr1_search_open_bm25(&e, index, NULL) != SR1_OK) {
-        fprintf(stderr, "%s\n", sr1_last_error());
-        return 1;
+    if (argc != 2 + built) {
+        fprintf(stderr, "usage: bench_search FOLDER [ask]\n");
+        return 2;
     }
-    seconds = cpu() - begun;
-    unlink(corpus);
-    unlink(index);
-    sr1_bm25_info_get(e, &info);
-    printf("%llu passages, %.1f MB of text, %llu terms, %llu postings\n",
-           (unsigned long long)info.documents, 1e-6 * (double)info.contents_bytes,
-           (unsigned long long)info.terms, (unsigned long long)info.postings);
-    printf("build: %.1f s, %.0f MB a minute, peak memory %.0f MB\n", seconds,
-           60e-6 * (double)info.contents_bytes / seconds,
-           1e-6 * (double)sr1__peak_rss_bytes());
-    printf("postings, dictionary and lengths: %.1f%% of the text; stored rows %.1f%%\n",
-           100.0 * (double)info.search_bytes / (double)info.contents_bytes,
-           100.0 * (double)info.documents_bytes / (double)info.contents_bytes);
-    ask(e, questions, 0);
-    ask(e, questions, 1);
-    sr1_search_free(e);
-    return 0;
+    if (run(argv[1], built) == SR1_OK)
+        return 0;
+    fprintf(stderr, "bench_search: %s\n", sr1_last_error());
+    return 1;
 }

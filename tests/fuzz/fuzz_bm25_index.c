@@ -14,7 +14,7 @@ static void ask(const void *data, size_t size)
     sr1_search *e = NULL;
     sr1_search_results *r = NULL;
 
-    if (sr1__search_open_bm25_memory(&e, data, size, 0, NULL) != SR1_OK)
+    if (sr1__search_open_bm25_memory(&e, data, size, NULL) != SR1_OK)
         return;
     if (sr1_search_run(e, queries, 5, 4, &r) == SR1_OK) {
         for (size_t i = 0; i < 5; i++) {
@@ -42,7 +42,9 @@ static void read_lists(const struct sr1__index *ix)
         if (sr1__index_find(ix, terms[i], strlen(terms[i]), &t) != SR1_OK || t.df == 0 ||
             sr1__postings_open(&p, ix, &t) != SR1_OK)
             continue;
-        for (; p.block < p.n_blocks && sr1__postings_decode(&p) == SR1_OK; p.block++) {
+        for (; p.block < p.n_blocks && sr1__postings_decode(&p) == SR1_OK &&
+               sr1__postings_decode_tfs(&p) == SR1_OK;
+             p.block++) {
             for (uint32_t k = 0; k < p.count; k++)
                 FUZZ_CHECK(p.docs[k] < sr1__index_meta(ix)->documents && p.tfs[k] >= 1);
         }
@@ -70,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sr1__index *ix = NULL;
 
     ask(data, size);
-    if (sr1__index_open_memory(&ix, data, size, 0) != SR1_OK)
+    if (sr1__index_open_memory(&ix, data, size) != SR1_OK)
         return 0;
     read_lists(ix);
     read_rows(ix);

@@ -1,6 +1,7 @@
 """What several tests need: a small model, a corpus, rolled-out trajectories."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,9 @@ import pytest
 import searchr1
 
 import tiny
+
+# A shell that starts the tests in the background has them ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SOURCE = Path(os.environ.get("SR1_SRC", Path(__file__).resolve().parents[2]))
 

@@ -1,6 +1,7 @@
 """The package as others get it: installed, loaded, typed."""
 
 import ast
+import importlib.util
 import os
 import subprocess
 import sys
@@ -124,6 +125,9 @@ def installed(python, folder, *arguments):
     return Path(done.stdout.strip())
 
 
+@pytest.mark.skipif(
+    importlib.util.find_spec("ensurepip") is None, reason="needs python3-venv"
+)
 def test_installs_into_a_virtual_environment(source, tmp_path):
     """Nothing is fetched, whichever tools the environment has."""
     subprocess.run([sys.executable, "-m", "venv", tmp_path], check=True)

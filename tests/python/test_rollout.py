@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from searchr1 import Dataset, Model, Query, Rollout, errors
+from searchr1 import Dataset, Model, PythonSearch, Query, Rollout, errors
 
 import tiny
 
@@ -119,6 +119,25 @@ def test_engine_whose_query_fails(model_folder):
     with Rollout(tiny.config(model_folder), search=engine) as rollout:
         (t,) = rollout.generate(["Where?"])
         assert t.searches[0].status == "timeout"
+
+
+def test_engine_that_hangs_once(model_folder):
+    released, calls = threading.Event(), []
+
+    def engine(queries, top_k):
+        calls.append(len(queries))
+        if len(calls) == 1:
+            released.wait(30)
+        return ["The tower stands in Paris." for _ in queries]
+
+    search = PythonSearch(engine, concurrent=True, waits=True)
+    config = tiny.config(model_folder)
+    config["search_deadline"] = 0.3
+    with Rollout(config, search=search) as rollout:
+        out = rollout.generate(["Where?"], group_size=4, seed=1)
+    released.set()
+    found = sorted(t.searches[0].status for t in out)
+    assert found == ["ok", "ok", "ok", "timeout"]
 
 
 def test_log_probs(rollout):

@@ -18,6 +18,7 @@ from searchr1 import (
     env,
     errors,
     open_search,
+    verify_bm25,
 )
 
 
@@ -60,6 +61,24 @@ def test_build_progress(corpus, tmp_path):
     assert path.read_bytes() == before
     with pytest.raises(errors.FileError):
         build_bm25(tmp_path / "none", path)
+
+
+def test_build_options(corpus, index, tmp_path):
+    path = tmp_path / "i"
+    build_bm25(corpus, path, memory_bytes=1 << 20, threads=3)
+    assert path.read_bytes() == index.read_bytes()
+    verify_bm25(path)
+    whole = bytearray(path.read_bytes())
+    whole[100] ^= 1
+    path.write_bytes(whole)
+    with pytest.raises(errors.CorruptError, match="checksum"):
+        verify_bm25(path)
+    page = tmp_path / "page.jsonl"
+    page.write_text('{"id": 1, "contents": "<p>the <b>tower</b> of&nbsp;Paris</p>"}\n')
+    build_bm25(page, path, text_format="html")
+    assert Bm25(path).search("tower", 1)[0].contents == "the tower of Paris"
+    with pytest.raises(errors.InvalidError, match="text_format"):
+        build_bm25(page, path, text_format="pdf")
 
 
 def test_mock(tmp_path):

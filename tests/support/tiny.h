@@ -228,6 +228,17 @@ static inline sr1_search *tiny_engine(void)
     return e;
 }
 
+/* Of a configuration and an engine, both taken over. */
+static inline sr1_rollout *tiny_rollout(sr1_config *c, sr1_search *e)
+{
+    sr1_rollout *r = NULL;
+
+    OK(sr1_rollout_new(&r, c, NULL, NULL, e));
+    sr1_config_free(c);
+    sr1_search_free(e);
+    return r;
+}
+
 static const char *const tiny_gold[] = {"Paris"};
 
 static inline sr1_query tiny_query(const char *text)

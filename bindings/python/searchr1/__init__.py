@@ -32,8 +32,10 @@ from .search import (
     Web,
     build_bm25,
     open_search,
+    verify_bm25,
     web_providers,
 )
+from .server import Server
 from .tokenizer import Tokenizer, TokenStream
 from .trainer import StepReport, Trainer
 from .trajectory import Trajectory
@@ -65,6 +67,7 @@ __all__ = [
     "Scales",
     "Scores",
     "Search",
+    "Server",
     "StepReport",
     "TokenStream",
     "Tokenizer",
@@ -78,6 +81,7 @@ __all__ = [
     "loss",
     "open_search",
     "reward",
+    "verify_bm25",
     "version",
     "web_providers",
     "world",

@@ -18,6 +18,7 @@ from ._structs import DestroyFn
 from .errors import CallbackError, Error
 
 _owned: Dict[int, Any] = {}
+_counting = threading.Lock()
 _keys = itertools.count(1)
 
 
@@ -70,11 +71,13 @@ class Carrier:
     """Brings what a callback raised back to the call that ran it.
 
     Also when the library went on without the callback's result, as it does after a failed
-    search: an exception is never lost. others: carriers whose callbacks run in it too.
+    search: an exception is never lost. Where no call is under way, as in a server, it is
+    only told to the library. others: carriers whose callbacks run in it too.
     """
 
     def __init__(self, *others: Optional[Carrier]) -> None:
         self.raised: Optional[BaseException] = None
+        self.calls = 0  # under way, through which an exception can go back
         self.others = [other for other in others if other is not None]
 
     def fail(self, error: BaseException) -> int:
@@ -84,7 +87,7 @@ class Carrier:
         return int(lib.sr1_set_error(CallbackError.status, text.replace(b"\0", b"?")))
 
     def _keep(self, error: BaseException) -> None:
-        if self.raised is None:
+        if self.raised is None and self.calls > 0:
             self.raised = error
 
     def run(self, function: Any, *arguments: Any) -> int:
@@ -108,16 +111,23 @@ class Carrier:
                 return carrier.raised
         return None
 
+    def _count(self, more: int) -> None:
+        with _counting:
+            for carrier in (self, *self.others):
+                carrier.calls += more
+
     def _take(self) -> Optional[BaseException]:
         error = self.pending()
         for carrier in (self, *self.others):
             carrier.raised = None
+        self._count(-1)
         return error
 
     @contextmanager
     def call(self, interrupted: Optional[Callable[[], None]] = None) -> Iterator[None]:
         """Around a call of the library: raises what its callbacks raised. Ctrl-C calls
         `interrupted`, or is a KeyboardInterrupt at the next callback or at the end."""
+        self._count(1)
         try:
             with interrupts(interrupted or (lambda: self._keep(KeyboardInterrupt()))):
                 yield

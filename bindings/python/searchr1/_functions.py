@@ -51,6 +51,8 @@ from ._structs import (
     SearchHit,
     SearchHttpOptions,
     SearchOps,
+    ServerOptions,
+    ServerStats,
     StepReport,
     TextSegment,
     TokenizerTrainOptions,
@@ -172,6 +174,7 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     ),
     "sr1_bm25_options_init": (None, POINTER(Bm25Options)),
     "sr1_search_open_bm25": (STATUS, POINTER(c_void_p), c_char_p, POINTER(Bm25Options)),
+    "sr1_bm25_verify": (STATUS, c_char_p),
     "sr1_search_http_options_init": (None, POINTER(SearchHttpOptions)),
     "sr1_search_open_remote": (
         STATUS, POINTER(c_void_p), c_char_p, POINTER(SearchHttpOptions),
@@ -186,6 +189,15 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
         STATUS, POINTER(c_void_p), c_void_p, c_char_p, POINTER(DiskCacheOptions),
     ),
     "sr1_bm25_info_get": (STATUS, c_void_p, POINTER(Bm25Info)),
+    # server.h
+    "sr1_server_options_init": (None, POINTER(ServerOptions)),
+    "sr1_server_open": (STATUS, POINTER(c_void_p), c_void_p, POINTER(ServerOptions)),
+    "sr1_server_port": (c_int32, c_void_p),
+    "sr1_server_url": (c_char_p, c_void_p),
+    "sr1_server_run": (STATUS, c_void_p),
+    "sr1_server_stop": (None, c_void_p),
+    "sr1_server_stats_get": (STATUS, c_void_p, POINTER(ServerStats)),
+    "sr1_server_free": (None, c_void_p),
     # trajectory.h
     "sr1_stop_reason_name": (c_char_p, c_int32),
     "sr1_trajectory_retain": (c_void_p, c_void_p),

@@ -165,6 +165,10 @@ class Bm25BuildOptions(Sized):
     _fields_ = [
         ("analyzer", c_char_p),
         ("zstd_level", c_int32),
+        ("reserved", c_int32),
+        ("memory_bytes", c_uint64),
+        ("text_format", c_char_p),
+        ("threads", c_int32),
     ]
 
 
@@ -188,6 +192,40 @@ class Bm25Info(Sized):
         ("analyzer", c_char_p),
         ("k1", c_double),
         ("b", c_double),
+    ]
+
+
+class ServerOptions(Sized):
+    _fields_ = [
+        ("address", c_char_p),
+        ("token_env", c_char_p),
+        ("port", c_int32),
+        ("top_k", c_int32),
+        ("max_top_k", c_int32),
+        ("max_queries", c_int32),
+        ("threads", c_int32),
+        ("max_connections", c_int32),
+        ("idle_seconds", c_int32),
+        ("body_seconds", c_int32),
+        ("stop_seconds", c_int32),
+        ("batch_queries", c_int32),
+        ("batch_wait_us", c_int32),
+        ("max_body", c_int64),
+    ]
+
+
+class ServerStats(Sized):
+    _fields_ = [
+        ("accepted", c_int64),
+        ("answered", c_int64),
+        ("dropped", c_int64),
+        ("in_flight", c_int64),
+        ("refused", c_int64),
+        ("failed", c_int64),
+        ("batches", c_int64),
+        ("queries", c_int64),
+        ("waiting", c_int64),
+        ("connections", c_int64),
     ]
 
 
@@ -242,6 +280,7 @@ class EnvOps(Sized):
         ("name", c_char_p),
         ("act", ActFn),
         ("destroy", DestroyFn),
+        ("flags", c_int32),
     ]
 
 

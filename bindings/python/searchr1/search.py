@@ -26,7 +26,7 @@ from ._text import PathLike, decode, encode, optional, path_bytes, strings, term
 from .config import Config, as_config
 
 STATUSES = ("ok", "empty", "timeout", "error")
-_CONCURRENT, _THREADS = 1, 2
+_CONCURRENT, _THREADS, _WAITS = 1, 2, 4
 
 
 @dataclass(frozen=True)
@@ -260,8 +260,15 @@ def build_bm25(
     analyzer: str = "english",
     zstd_level: int = 3,
     progress: Optional[Callable[[int, int, int], Any]] = None,
+    memory_bytes: int = 0,
+    threads: int = 0,
+    text_format: str = "plain",
 ) -> None:
-    """Index a corpus of lines {"id", "contents"}. analyzer: "english" or "plain".
+    """Index a corpus of lines {"id", "contents"}. analyzer: "english", "plain" or "cjk";
+    text_format: "plain", "html", "markdown" or "auto".
+
+    Postings gather in memory_bytes (0: 512 MiB), then wait in temporary files beside the
+    index. threads 0: one a processor.
 
     progress(done, total, documents): bytes of the corpus read, of all, documents so far.
     If it raises, the build stops and an old index stands as it was."""
@@ -270,12 +277,20 @@ def build_bm25(
     def tell(user: int, *figures: int) -> int:
         return carrier.run(progress, *figures)
 
-    options = Bm25BuildOptions(analyzer=optional(analyzer), zstd_level=zstd_level)
+    options = Bm25BuildOptions(
+        analyzer=optional(analyzer), zstd_level=zstd_level, memory_bytes=memory_bytes,
+        text_format=optional(text_format), threads=threads
+    )
     thunk = Bm25ProgressFn(tell) if progress else Bm25ProgressFn()
     with carrier.call():
         lib.sr1_bm25_build(
             path_bytes(corpus), path_bytes(index), byref(options), thunk, None
         )
+
+
+def verify_bm25(path: PathLike) -> None:
+    """Read a whole index and compare its checksums; raises when a byte has changed."""
+    lib.sr1_bm25_verify(path_bytes(path))
 
 
 def open_search(config: Union[Config, PathLike, Mapping[str, Any]]) -> Search:
@@ -295,6 +310,9 @@ class PythonSearch(Search):
     The library asks each distinct query once, and makes one call at a time unless
     concurrent. An exception that the function raises fails the call that searched,
     rollouts and training included (a training step may have updated the weights by then).
+    With waits an answer is known to take long but little work here, such as one over a
+    network: rollouts go on with the rows that need no answer, and what takes longer than
+    the configuration's search_deadline is given up as a timeout.
     To fail one query alone, answer it with an exception object; a TimeoutError counts as
     a timeout."""
 
@@ -303,6 +321,7 @@ class PythonSearch(Search):
         engine: Union[SearchFunction, Any],
         name: str = "python",
         concurrent: bool = False,
+        waits: bool = False,
     ) -> None:
         function = engine if callable(engine) else engine.search
         carrier = _callbacks.Carrier()
@@ -310,7 +329,8 @@ class PythonSearch(Search):
             name=terminated(name),
             search=_search,
             destroy=_callbacks.destroy,
-            flags=_CONCURRENT | _THREADS if concurrent else 0,
+            flags=(_CONCURRENT | _THREADS if concurrent else 0)
+            | (_WAITS if waits else 0),
         )
         key = _callbacks.own((function, carrier))
         try:

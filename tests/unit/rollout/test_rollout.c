@@ -50,16 +50,6 @@ static int make(void **state)
     return 0;
 }
 
-static sr1_rollout *open_rollout(sr1_config *c, sr1_search *e)
-{
-    sr1_rollout *r = NULL;
-
-    OK(sr1_rollout_new(&r, c, NULL, NULL, e));
-    sr1_config_free(c);
-    sr1_search_free(e);
-    return r;
-}
-
 static sr1_rollout_options samples(int32_t n)
 {
     return (sr1_rollout_options){
@@ -69,7 +59,7 @@ static sr1_rollout_options samples(int32_t n)
 /* One greedy trajectory by the model of that name. */
 static sr1_trajectory *say(sr1_config *c, sr1_search *e, const char *question)
 {
-    sr1_rollout *r = open_rollout(c, e);
+    sr1_rollout *r = tiny_rollout(c, e);
     sr1_query q = tiny_query(question);
     sr1_rollout_options o = samples(1);
     sr1_trajectory *t = NULL;
@@ -231,7 +221,7 @@ static void blank_and_unknown_queries_say_nothing_was_found(void **state)
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        sr1_rollout *r = open_rollout(tiny_config(models[i], NULL), tiny_engine());
+        sr1_rollout *r = tiny_rollout(tiny_config(models[i], NULL), tiny_engine());
         sr1_query q = tiny_query("?");
         sr1_rollout_options o = samples(1);
         struct sr1__rollout_stats stats;
@@ -297,7 +287,7 @@ static void a_failing_engine_is_gone_on_without(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sr1_rollout *r =
-            open_rollout(tiny_config("searcher", "search_failure=continue", NULL),
+            tiny_rollout(tiny_config("searcher", "search_failure=continue", NULL),
                          failing(cases[i].fn, &cases[i].how));
         sr1_query q = tiny_query("?");
         sr1_rollout_options o = samples(1);
@@ -387,12 +377,12 @@ static void the_context_is_never_exceeded(void **state)
     sr1_trajectory_free(t);
     /* a prompt that does not fit is refused by name */
     memset(question, 'q', sizeof question - 1);
-    r = open_rollout(tiny_config("searcher", "max_prompt_tokens=4000", NULL),
+    r = tiny_rollout(tiny_config("searcher", "max_prompt_tokens=4000", NULL),
                      tiny_engine());
     q = tiny_query(question);
     REFUSED(sr1_rollout_generate(r, &q, 1, &o, &made), SR1_E_LIMIT, "query 0");
     sr1_rollout_free(r);
-    r = open_rollout(tiny_config("searcher", "max_prompt_tokens=40", NULL),
+    r = tiny_rollout(tiny_config("searcher", "max_prompt_tokens=40", NULL),
                      tiny_engine());
     REFUSED(sr1_rollout_generate(r, &q, 1, &o, &made), SR1_E_LIMIT, "max_prompt_tokens");
     sr1_rollout_free(r);
@@ -425,7 +415,7 @@ static void pieces_of_text_make_the_generated_text(void **state)
     (void)state;
     for (size_t i = 0; i < 4; i++) {
         sr1_rollout *r =
-            open_rollout(tiny_config(models[i], "max_tokens=5", NULL), tiny_engine());
+            tiny_rollout(tiny_config(models[i], "max_tokens=5", NULL), tiny_engine());
         sr1_query q = tiny_query("?");
         sr1_rollout_options o = samples(1);
         struct heard h = {{0}, 0, 0};
@@ -452,7 +442,7 @@ static sr1_status give_up(void *user, int64_t finished, int64_t total, int64_t t
 
 static void a_callback_ends_the_rollout(void **state)
 {
-    sr1_rollout *r = open_rollout(tiny_config("searcher", NULL), tiny_engine());
+    sr1_rollout *r = tiny_rollout(tiny_config("searcher", NULL), tiny_engine());
     sr1_query q = tiny_query("?");
     sr1_rollout_options o = samples(4);
     sr1_trajectory *t[4] = {NULL};
@@ -481,7 +471,7 @@ static void a_trajectory_depends_on_seed_query_and_sample_alone(void **state)
     (void)state;
     for (size_t w = 0; w < 2; w++)
         for (size_t i = 0; i < 3; i++) {
-            sr1_rollout *r = open_rollout(
+            sr1_rollout *r = tiny_rollout(
                 tiny_config("searcher", rows[i], w ? "workers=2" : "workers=1", NULL),
                 tiny_engine());
 
@@ -510,7 +500,7 @@ static void a_trajectory_depends_on_seed_query_and_sample_alone(void **state)
 
 static void one_forward_serves_all_rows_and_a_group_one_prefill(void **state)
 {
-    sr1_rollout *r = open_rollout(tiny_config("quiet", NULL), tiny_engine());
+    sr1_rollout *r = tiny_rollout(tiny_config("quiet", NULL), tiny_engine());
     sr1_query q[2] = {tiny_query("one?"), tiny_query("another?")};
     sr1_rollout_options o = samples(8);
     struct sr1__decoder_stats d;
@@ -543,7 +533,7 @@ static void when_memory_runs_out_fewer_rows_say_the_same(void **state)
     sr1_query q[3] = {tiny_query("one?"), tiny_query("two?"), tiny_query("three?")};
     sr1_rollout_options o = samples(4);
     sr1_trajectory *want[12], *got[12] = {NULL};
-    sr1_rollout *r = open_rollout(tiny_config("searcher", NULL), tiny_engine());
+    sr1_rollout *r = tiny_rollout(tiny_config("searcher", NULL), tiny_engine());
     int survived = 0, refused = 0;
 
     (void)state;
@@ -574,7 +564,7 @@ static void when_memory_runs_out_fewer_rows_say_the_same(void **state)
 
 static void no_search_is_deaf(void **state)
 {
-    sr1_rollout *r = open_rollout(tiny_config("searcher", NULL), tiny_engine());
+    sr1_rollout *r = tiny_rollout(tiny_config("searcher", NULL), tiny_engine());
     sr1_query q = tiny_query("?");
     sr1_rollout_options o = samples(1);
     sr1_trajectory *t = NULL;
@@ -628,7 +618,7 @@ static void hostile_passages_are_inert(void **state)
 
 static sr1_trajectory *refuse(const char *question)
 {
-    sr1_rollout *r = open_rollout(tiny_config("searcher", NULL), tiny_engine());
+    sr1_rollout *r = tiny_rollout(tiny_config("searcher", NULL), tiny_engine());
     sr1_query q = tiny_query(question);
     sr1_rollout_options o = samples(1);
     sr1_trajectory *t = NULL;
@@ -667,7 +657,7 @@ static void hostile_questions_are_inert(void **state)
 
 static void wrong_calls_are_refused(void **state)
 {
-    sr1_rollout *r = open_rollout(tiny_config("searcher", NULL), tiny_engine());
+    sr1_rollout *r = tiny_rollout(tiny_config("searcher", NULL), tiny_engine());
     sr1_query q = tiny_query("?");
     sr1_rollout_options o = samples(0);
     sr1_config *c = tiny_config("searcher", "search_engine=bm25", NULL);

@@ -29,14 +29,14 @@ static sr1_status collect(void *arg, const char *token, size_t n)
 
 static json_t *tokens_of(const char *analyzer, const char *text, size_t n)
 {
-    struct sr1__buf scratch;
+    struct sr1__analysis scratch;
     json_t *out = json_array();
 
-    sr1__buf_init(&scratch, 0);
+    sr1__analysis_init(&scratch);
     assert_int_equal(
         sr1__analyze(sr1__analyzer_find(analyzer, NULL), text, n, &scratch, collect, out),
         SR1_OK);
-    sr1__buf_free(&scratch);
+    sr1__analysis_free(&scratch);
     return out;
 }
 
@@ -272,7 +272,7 @@ static void unknown_analyzer_is_null(void **state)
 
     (void)state;
     assert_null(sr1__analyzer_find("klingon", &names));
-    assert_string_equal(names, "english, plain");
+    assert_string_equal(names, "english, plain, cjk");
 }
 
 static void analysis_survives_lack_of_memory(void **state)
@@ -284,16 +284,16 @@ static void analysis_survives_lack_of_memory(void **state)
 
     (void)state;
     do {
-        struct sr1__buf scratch;
+        struct sr1__analysis scratch;
         json_t *out = json_array();
 
-        sr1__buf_init(&scratch, 0);
+        sr1__analysis_init(&scratch);
         sr1__mem_fail_at(n);
         status = sr1__analyze(sr1__analyzer_find("plain", NULL), text, strlen(text),
                               &scratch, collect, out);
         sr1__mem_fail_at(0);
         assert_true(status == SR1_OK || status == SR1_E_NOMEM);
-        sr1__buf_free(&scratch);
+        sr1__analysis_free(&scratch);
         json_decref(out);
         n++;
     } while (status != SR1_OK);

@@ -28,6 +28,16 @@ expect 0 '2 documents' index "$dir/c.jsonl" "$dir/c.idx"
 expect 0 'The Eiffel Tower is in Paris.' query "$dir/c.idx" eiffel towers
 expect 0 '1   Paris' query "$dir/c.idx" eiffel towers
 expect 0 '"id": "2", "contents": "Rome\u000aThe' query "$dir/c.idx" --json colosseum
+expect 0 'c.idx: whole' verify "$dir/c.idx"
+expect 0 '2 documents' index "$dir/c.jsonl" "$dir/t.idx" --threads 2 --memory 1
+cmp "$dir/c.idx" "$dir/t.idx" || failures=$((failures + 1))
+head -c 30 "$dir/c.idx" >"$dir/d.idx"
+printf 'x' >>"$dir/d.idx"
+tail -c +32 "$dir/c.idx" >>"$dir/d.idx"
+expect 1 'checksum of its documents' verify "$dir/d.idx"
+expect 2 'verify needs an index' verify
+expect 2 'belongs to' verify "$dir/c.idx" --threads 2
+expect 2 'plain, html, markdown, auto' index "$dir/c.jsonl" "$dir/x.idx" --text-format pdf
 expect 0 'No information found for: zebra' query "$dir/c.idx" zebra
 expect 0 'No information found' query "$dir/c.idx" -- --json
 expect 0 '0.4514' query "$dir/c.idx" --k1=1.2 --b 0.75 rome
@@ -37,16 +47,20 @@ expect 2 'not a whole number' query "$dir/c.idx" --top-k=two rome
 expect 2 'needs a value' query "$dir/c.idx" rome --top-k
 expect 2 'which command' --json
 expect 2 "no command 'find'" find
-expect 2 "'serve' is not in this version" serve "$dir/c.idx"
+expect 2 'serve needs an index' serve
+expect 2 'can reach address' serve "$dir/c.idx" --host 0.0.0.0
+expect 2 "'NO_SUCH_TOKEN' is not set" serve "$dir/c.idx" --token-env NO_SUCH_TOKEN
+expect 2 "belongs to 'serve'" query "$dir/c.idx" --port 80 rome
+expect 1 'not a BM25 index' serve "$dir/c.jsonl"
 expect 2 'needs an index and words' query "$dir/c.idx"
 expect 2 'needs words' query --web serper
 expect 2 'give one of them' query --web serper --remote http://127.0.0.1:9/retrieve x
 expect 2 'serper, serpapi' query --web altavista x
 expect 2 'not an http' query --remote ftp://127.0.0.1/x x
 expect 2 'SR1_TEST_NO_SUCH_KEY' query --web serper --key-env SR1_TEST_NO_SUCH_KEY x
-expect 2 'belong to' index "$dir/c.jsonl" "$dir/x.idx" --web serper
+expect 2 'belongs to' index "$dir/c.jsonl" "$dir/x.idx" --web serper
 expect 1 '127.0.0.1:9' query --remote http://127.0.0.1:9/retrieve tower
-expect 2 'belong to' query "$dir/c.idx" --analyzer plain rome
+expect 2 'belongs to' query "$dir/c.idx" --analyzer plain rome
 expect 2 'english, plain' index "$dir/c.jsonl" "$dir/x.idx" --analyzer klingon
 expect 1 'No such file' query "$dir/missing" rome
 expect 1 'not a BM25 index' query "$dir/c.jsonl" rome

@@ -245,6 +245,16 @@ static void a_torn_checkpoint_is_passed_over(void **state)
     OK(sr1_trainer_run(tr, NULL));
     sr1_trainer_free(tr);
     same_run("unasked", "torn");
+    /* with none left the journals are not begun anew */
+    for (int step = 2; step <= 6; step += 2) {
+        char path[64];
+
+        snprintf(path, sizeof path, "torn/checkpoints/step-%d/state.json", step);
+        assert_int_equal(remove(scratch_path(path)), 0);
+    }
+    REFUSED(sr1_trainer_resume(&tr, scratch_path("torn"), NULL), SR1_E_NOT_FOUND,
+            "no whole checkpoint");
+    same_run("unasked", "torn");
 }
 
 /* ---- what does not change the bits ---- */

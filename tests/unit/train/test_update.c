@@ -430,9 +430,10 @@ static void workers_score_the_reference_side_by_side(void **state)
 
     (void)state;
     for (size_t k = 0; k < 2; k++) {
-        sr1_trainer *tr = open_trainer(tiny_config(
-            "model", "kl_reference=frozen", "micro_batch_tokens=100", "learning_rate=3e-3",
-            "update_times=3", k ? "workers=4" : "workers=1", "threads=4", NULL));
+        sr1_trainer *tr = open_trainer(
+            tiny_config("model", "kl_reference=frozen", "micro_batch_tokens=100",
+                        "learning_rate=3e-3", "update_times=3",
+                        k ? "workers=4" : "workers=1", "threads=4", NULL));
 
         for (int i = 0; i < 4; i++) {
             sr1_step_report r = {.struct_size = sizeof r};

@@ -326,7 +326,7 @@ static void an_unknown_stop_reason_frees_the_builder(void **state)
     sr1_trajectory *t = NULL;
 
     (void)state;
-    REFUSED(sr1__trajectory_builder_finish(begin(), 9, NULL, 0, &t), SR1_E_INVALID);
+    REFUSED(sr1__trajectory_builder_finish(begin(), 99, NULL, 0, &t), SR1_E_INVALID);
     REFUSED(sr1__trajectory_builder_finish(begin(), -1, NULL, 0, &t), SR1_E_INVALID);
     assert_null(t);
     assert_string_equal(sr1_stop_reason_name(SR1_STOP_CONTEXT_LIMIT), "context_limit");

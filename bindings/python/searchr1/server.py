@@ -1,0 +1,80 @@
+"""Serve an engine over HTTP, as Search-R1's retrieval servers do."""
+
+from __future__ import annotations
+
+import threading
+from ctypes import byref
+from typing import Any, Dict, Optional, Union
+
+from . import _callbacks
+from ._handle import Handle, make
+from ._lib import lib
+from ._structs import ServerOptions, ServerStats
+from ._text import decode, optional
+from .search import Search, SearchFunction, as_search
+
+
+class Server(Handle):
+    """Answers POST /retrieve and /rerank, GET /health and /metrics, until it is closed:
+
+        with Server(Bm25("wiki.idx"), port=8000) as server:
+            print(server.url)   # for the trainer: server.url + "/retrieve"
+            server.run()        # until Ctrl-C, or stop() from another thread
+
+    Requests that were accepted are answered before it closes."""
+
+    _free = "sr1_server_free"
+
+    def __init__(
+        self,
+        engine: Union[Search, SearchFunction, Any],
+        port: int = 0,
+        address: str = "127.0.0.1",
+        top_k: int = 3,
+        token_env: Optional[str] = None,
+        **options: int,
+    ) -> None:
+        """engine: a Search, or what PythonSearch takes. port 0: any that is free. top_k:
+        hits where a request asks for none. token_env: the environment variable with the
+        token that clients send; needed where other machines can reach the address.
+        options: further fields of sr1_server_options (searchr1/server.h)."""
+        o = ServerOptions()
+        lib.sr1_server_options_init(byref(o))
+        known = {name for name, *_ in ServerOptions._fields_}
+        for name, value in options.items():
+            if name not in known:
+                raise TypeError(f"Server has no option {name!r}")
+            setattr(o, name, value)
+        o.address, o.token_env = optional(address), optional(token_env)
+        o.port, o.top_k = port, top_k
+        self.engine = as_search(engine)
+        self._stopped = threading.Event()
+        super().__init__(make(lib.sr1_server_open, self.engine, byref(o)))
+
+    @property
+    def port(self) -> int:
+        return int(lib.sr1_server_port(self))
+
+    @property
+    def url(self) -> str:
+        """http://127.0.0.1:8000"""
+        return decode(lib.sr1_server_url(self))
+
+    @property
+    def stats(self) -> Dict[str, int]:
+        """accepted = answered + dropped + in_flight, and more (searchr1/server.h)."""
+        stats = ServerStats()
+        lib.sr1_server_stats_get(self, byref(stats))
+        return stats.as_dict()
+
+    def run(self) -> None:
+        """Wait for stop() or Ctrl-C, then answer what was accepted and close the port."""
+        with _callbacks.interrupts(self.stop):
+            while not self._stopped.wait(1.0):
+                pass
+        lib.sr1_server_run(self)
+
+    def stop(self) -> None:
+        """Make run() return."""
+        self._stopped.set()
+        lib.sr1_server_stop(self)

@@ -1,0 +1,221 @@
+/* search/doc_cache.c - unpacking a block and reading a row's JSON takes longer than the
+ * ranking that found it, so documents that are found again and again stay taken apart.
+ *
+ * Shards by number, each a hash table with chains and a ring in order of use. A document
+ * carries its own links, so that keeping it takes no memory and cannot fail. */
+#include "search/doc_cache.h"
+
+#include "base/mem.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#define SHARDS 16
+#define SLOTS 1024 /* of a shard */
+
+struct sr1__doc {
+    atomic_int references;
+    uint32_t number;
+    struct sr1__doc *chain; /* these three: under the lock of its shard */
+    struct sr1__doc *newer;
+    struct sr1__doc *older;
+    size_t bytes;
+    size_t contents; /* where they begin in text; the id at 0 */
+    size_t row;
+    char text[];
+};
+
+struct shard {
+    pthread_mutex_t lock;
+    struct sr1__doc *slots[SLOTS];
+    struct sr1__doc *newest;
+    struct sr1__doc *oldest;
+    uint64_t bytes;
+};
+
+struct sr1__doc_cache {
+    uint64_t max_bytes; /* of a shard */
+    struct shard shards[SHARDS];
+};
+
+/* ---- documents ---- */
+
+/* Bytes of s[0..n) and a NUL once each NUL within is U+FFFD. */
+static size_t room_for(const char *s, size_t n)
+{
+    size_t room = n + 1;
+
+    for (const char *p = s; (p = memchr(p, '\0', n - (size_t)(p - s))) != NULL; p++)
+        room += 2;
+    return room;
+}
+
+static void put_text(char *to, const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] != '\0') {
+            *to++ = s[i];
+        } else {
+            memcpy(to, "\xEF\xBF\xBD", 3);
+            to += 3;
+        }
+    }
+    *to = '\0';
+}
+
+sr1_status sr1__doc_new(struct sr1__doc **out, uint32_t number, const char *id,
+                        const char *contents, size_t contents_size, const char *row,
+                        size_t row_size)
+{
+    size_t id_size = strlen(id) + 1;
+    size_t contents_room = room_for(contents, contents_size);
+    size_t bytes =
+        sizeof(struct sr1__doc) + id_size + contents_room + room_for(row, row_size);
+    struct sr1__doc *d = sr1__calloc(1, bytes);
+
+    if (d == NULL)
+        return sr1__fail_nomem("document");
+    atomic_init(&d->references, 1);
+    d->number = number;
+    d->bytes = bytes;
+    d->contents = id_size;
+    d->row = id_size + contents_room;
+    memcpy(d->text, id, id_size);
+    put_text(d->text + d->contents, contents, contents_size);
+    put_text(d->text + d->row, row, row_size);
+    *out = d;
+    return SR1_OK;
+}
+
+void sr1__doc_release(struct sr1__doc *d)
+{
+    if (d != NULL && atomic_fetch_sub(&d->references, 1) == 1)
+        sr1__free(d);
+}
+
+const char *sr1__doc_id(const struct sr1__doc *d)
+{
+    return d->text;
+}
+
+const char *sr1__doc_contents(const struct sr1__doc *d)
+{
+    return d->text + d->contents;
+}
+
+const char *sr1__doc_row(const struct sr1__doc *d)
+{
+    return d->text + d->row;
+}
+
+/* ---- the cache ---- */
+
+sr1_status sr1__doc_cache_new(struct sr1__doc_cache **out, uint64_t max_bytes)
+{
+    struct sr1__doc_cache *c = sr1__calloc(1, sizeof(*c));
+
+    if (c == NULL)
+        return sr1__fail_nomem("document cache");
+    c->max_bytes = max_bytes / SHARDS;
+    for (int i = 0; i < SHARDS; i++)
+        pthread_mutex_init(&c->shards[i].lock, NULL);
+    *out = c;
+    return SR1_OK;
+}
+
+/* Neighbours in the corpus are in different shards. */
+static struct shard *shard_of(struct sr1__doc_cache *c, uint32_t number)
+{
+    return &c->shards[number % SHARDS];
+}
+
+static struct sr1__doc **slot_of(struct shard *s, uint32_t number)
+{
+    return &s->slots[number / SHARDS % SLOTS];
+}
+
+static void unlink_use(struct shard *s, struct sr1__doc *d)
+{
+    *(d->newer != NULL ? &d->newer->older : &s->newest) = d->older;
+    *(d->older != NULL ? &d->older->newer : &s->oldest) = d->newer;
+}
+
+static void link_newest(struct shard *s, struct sr1__doc *d)
+{
+    d->newer = NULL;
+    d->older = s->newest;
+    *(s->newest != NULL ? &s->newest->newer : &s->oldest) = d;
+    s->newest = d;
+}
+
+static void drop_oldest(struct shard *s)
+{
+    struct sr1__doc *d = s->oldest;
+    struct sr1__doc **p = slot_of(s, d->number);
+
+    while (*p != d)
+        p = &(*p)->chain;
+    *p = d->chain;
+    unlink_use(s, d);
+    s->bytes -= d->bytes;
+    sr1__doc_release(d);
+}
+
+static struct sr1__doc *find(struct shard *s, uint32_t number)
+{
+    struct sr1__doc *d = *slot_of(s, number);
+
+    while (d != NULL && d->number != number)
+        d = d->chain;
+    return d;
+}
+
+struct sr1__doc *sr1__doc_cache_get(struct sr1__doc_cache *c, uint32_t number)
+{
+    struct shard *s = shard_of(c, number);
+    struct sr1__doc *d;
+
+    pthread_mutex_lock(&s->lock);
+    d = find(s, number);
+    if (d != NULL) {
+        unlink_use(s, d);
+        link_newest(s, d);
+        atomic_fetch_add(&d->references, 1);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return d;
+}
+
+void sr1__doc_cache_put(struct sr1__doc_cache *c, struct sr1__doc *d)
+{
+    struct shard *s = shard_of(c, d->number);
+
+    if (d->bytes > c->max_bytes)
+        return;
+    pthread_mutex_lock(&s->lock);
+    if (find(s, d->number) == NULL) {
+        struct sr1__doc **slot = slot_of(s, d->number);
+
+        atomic_fetch_add(&d->references, 1);
+        d->chain = *slot;
+        *slot = d;
+        link_newest(s, d);
+        s->bytes += d->bytes;
+        while (s->bytes > c->max_bytes)
+            drop_oldest(s);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+void sr1__doc_cache_free(struct sr1__doc_cache *c)
+{
+    if (c == NULL)
+        return;
+    for (int i = 0; i < SHARDS; i++) {
+        while (c->shards[i].oldest != NULL)
+            drop_oldest(&c->shards[i]);
+        pthread_mutex_destroy(&c->shards[i].lock);
+    }
+    sr1__free(c);
+}

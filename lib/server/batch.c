@@ -1,0 +1,388 @@
+/* server/batch.c - a queue of tasks and the threads that empty it.
+ *
+ * A worker takes its share of what waits, at least one task: while the engine is busy
+ * requests gather, so batches grow with the load and nobody waits without one. */
+#include "server/batch.h"
+
+#include "base/mem.h"
+#include "server/wire.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define ANSWER_MAX ((size_t)256 << 20)
+
+/* Queries begin .. begin + n of a job. */
+struct sr1__task {
+    struct sr1__task *next;
+    struct sr1__job *job;
+    size_t begin;
+    size_t n;
+    struct sr1__buf text; /* the lists of hits, with commas between */
+};
+
+struct worker {
+    struct sr1__batcher *batcher;
+    pthread_t thread;
+    const char **queries; /* [o.batch] of one call */
+};
+
+struct sr1__batcher {
+    struct sr1__batch_options o;
+    pthread_mutex_t lock; /* guards everything below, and the failures of jobs */
+    pthread_cond_t wake;
+    struct sr1__task *first;
+    struct sr1__task **last;
+    size_t waiting; /* queries of the tasks in the queue; a rerank job counts 1 */
+    int closed;
+    struct worker *workers; /* [o.threads] */
+    int32_t started;
+};
+
+/* ---- jobs ---- */
+
+static void fail_job(struct sr1__batcher *b, struct sr1__job *job, int status,
+                     const char *text)
+{
+    pthread_mutex_lock(&b->lock);
+    if (job->status == SR1__HTTP_OK) {
+        job->status = status;
+        snprintf(job->failure, sizeof(job->failure), "%s", text);
+    }
+    pthread_mutex_unlock(&b->lock);
+}
+
+static int http_status(sr1_status status)
+{
+    return status == SR1_E_TIMEOUT ? SR1__HTTP_TIMEOUT : SR1__HTTP_UNAVAILABLE;
+}
+
+/* The answer is task 0's text with that of the others behind it. */
+static void join_texts(struct sr1__job *job)
+{
+    for (size_t i = 0; i < job->n_tasks; i++) {
+        struct sr1__buf *text = &job->tasks[i].text;
+
+        if (i == 0) {
+            sr1__buf_free(&job->answer);
+            job->answer = *text;
+            sr1__buf_init(text, 0);
+            continue;
+        }
+        sr1__buf_char(&job->answer, ',');
+        sr1__buf_add(&job->answer, text->data, text->len);
+        sr1__buf_free(text);
+    }
+    sr1__buf_str(&job->answer, "]}");
+}
+
+/* One task of the job less; the last settles it and tells its owner. */
+static void task_done(struct sr1__batcher *b, struct sr1__job *job)
+{
+    if (atomic_fetch_sub(&job->left, 1) != 1)
+        return;
+    if (job->run == NULL && job->status == SR1__HTTP_OK) {
+        join_texts(job);
+        if (job->answer.status != SR1_OK)
+            fail_job(b, job, SR1__HTTP_UNAVAILABLE,
+                     "the answer is too long: ask for less at a time");
+    }
+    if (job->run == NULL && job->status != SR1__HTTP_OK) {
+        sr1__buf_clear(&job->answer);
+        sr1__wire_detail(&job->answer, job->failure);
+    }
+    job->done(job);
+}
+
+/* ---- one call of the engine ---- */
+
+/* The lists of a task whose queries are found[at ...]; a query that failed fails its
+ * job. */
+static void write_task(struct sr1__batcher *b, struct sr1__task *t,
+                       const sr1_search_results *found, size_t at)
+{
+    if (t->begin == 0)
+        sr1__buf_str(&t->text, "{\"result\":[");
+    for (size_t i = 0; i < t->n; i++) {
+        int32_t status = sr1_search_results_status(found, at + i);
+
+        if (status == SR1_SEARCH_TIMEOUT || status == SR1_SEARCH_ERROR) {
+            fail_job(b, t->job,
+                     status == SR1_SEARCH_TIMEOUT ? SR1__HTTP_TIMEOUT
+                                                  : SR1__HTTP_UNAVAILABLE,
+                     sr1_search_results_message(found, at + i));
+            return;
+        }
+        if (i > 0)
+            sr1__buf_char(&t->text, ',');
+        sr1__wire_hits(&t->text, found, at + i, t->job->scores);
+    }
+    if (t->text.status != SR1_OK)
+        fail_job(b, t->job, SR1__HTTP_UNAVAILABLE,
+                 "the answer is too long: ask for less at a time");
+}
+
+/* Ask for the queries of a chain of tasks, all with one top_k. */
+static sr1_status ask(struct sr1__batcher *b, struct sr1__task *chain, size_t n,
+                      const char **queries)
+{
+    sr1_search_results *found = NULL;
+    size_t at = 0;
+
+    for (struct sr1__task *t = chain; t != NULL; t = t->next) {
+        memcpy(queries + at, t->job->queries + t->begin, t->n * sizeof(*queries));
+        at += t->n;
+    }
+    sr1__metrics_batch(b->o.metrics, n);
+    SR1__TRY(sr1_search_run(b->o.engine, queries, n, chain->job->top_k, &found));
+    at = 0;
+    for (struct sr1__task *t = chain; t != NULL; t = t->next) {
+        write_task(b, t, found, at);
+        at += t->n;
+    }
+    sr1_search_results_free(found);
+    return SR1_OK;
+}
+
+/* A call that failed says nothing about each of its tasks, so they are asked again one by
+ * one; but a service that is away is away for all. */
+static void ask_all(struct sr1__batcher *b, struct sr1__task *chain, size_t n,
+                    const char **queries)
+{
+    sr1_status status = ask(b, chain, n, queries);
+    int again = chain->next != NULL && status != SR1_E_TIMEOUT && status != SR1_E_NETWORK;
+    struct sr1__task *next;
+
+    if (status == SR1_OK)
+        return;
+    for (struct sr1__task *t = chain; t != NULL; t = next) {
+        next = t->next;
+        t->next = NULL;
+        if (again)
+            status = ask(b, t, t->n, queries);
+        if (status != SR1_OK)
+            fail_job(b, t->job, http_status(status), sr1_last_error());
+        t->next = next;
+    }
+}
+
+static void run_chain(struct sr1__batcher *b, struct sr1__task *chain, size_t n,
+                      const char **queries)
+{
+    struct sr1__job *job = chain->job;
+
+    if (job->run != NULL)
+        job->status = job->run(job);
+    else
+        ask_all(b, chain, n, queries);
+    while (chain != NULL) {
+        struct sr1__task *next = chain->next; /* the job may free chain */
+
+        task_done(b, chain->job);
+        chain = next;
+    }
+}
+
+/* ---- the queue ---- */
+
+/* Called with the lock held: let more queries come for a while, once there is one. */
+static void wait_window(struct sr1__batcher *b)
+{
+    struct timespec until;
+    int64_t ns;
+
+    if (b->o.window_us == 0 || b->closed || b->first == NULL ||
+        b->waiting >= (size_t)b->o.batch)
+        return;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    ns = until.tv_nsec + (int64_t)b->o.window_us * 1000;
+    until.tv_sec += ns / 1000000000;
+    until.tv_nsec = ns % 1000000000;
+    while (!b->closed && b->first != NULL && b->waiting < (size_t)b->o.batch &&
+           pthread_cond_timedwait(&b->wake, &b->lock, &until) == 0)
+        ;
+}
+
+/* Called with the lock held and a task waiting: a worker's share of the queue, as a chain
+ * of *n queries. */
+static struct sr1__task *take(struct sr1__batcher *b, size_t *n)
+{
+    size_t share = (b->waiting + (size_t)b->o.threads - 1) / (size_t)b->o.threads;
+    size_t most = share < (size_t)b->o.batch ? share : (size_t)b->o.batch;
+    struct sr1__task *chain = b->first;
+    struct sr1__task *end = chain;
+
+    *n = chain->n;
+    while (chain->job->run == NULL && end->next != NULL && end->next->job->run == NULL &&
+           end->next->job->top_k == chain->job->top_k && *n + end->next->n <= most) {
+        end = end->next;
+        *n += end->n;
+    }
+    b->first = end->next;
+    if (b->first == NULL)
+        b->last = &b->first;
+    end->next = NULL;
+    b->waiting -= *n;
+    atomic_store(&b->o.metrics->waiting, (long long)b->waiting);
+    return chain;
+}
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    struct sr1__batcher *b = w->batcher;
+
+    pthread_mutex_lock(&b->lock);
+    for (;;) {
+        struct sr1__task *chain;
+        size_t n;
+
+        while (b->first == NULL && !b->closed)
+            pthread_cond_wait(&b->wake, &b->lock);
+        wait_window(b);
+        if (b->first == NULL && b->closed)
+            break;
+        if (b->first == NULL)
+            continue;
+        chain = take(b, &n);
+        if (b->first != NULL)
+            pthread_cond_signal(&b->wake);
+        pthread_mutex_unlock(&b->lock);
+        run_chain(b, chain, n, w->queries);
+        pthread_mutex_lock(&b->lock);
+    }
+    pthread_mutex_unlock(&b->lock);
+    return NULL;
+}
+
+static sr1_status cut(struct sr1__batcher *b, struct sr1__job *job)
+{
+    size_t batch = (size_t)b->o.batch;
+
+    job->n_tasks = job->run != NULL ? 1 : (job->n + batch - 1) / batch;
+    job->tasks = sr1__calloc(job->n_tasks, sizeof(*job->tasks));
+    if (job->tasks == NULL)
+        return sr1__fail_nomem("request");
+    for (size_t i = 0; i < job->n_tasks; i++) {
+        struct sr1__task *t = &job->tasks[i];
+
+        t->job = job;
+        t->begin = i * batch;
+        t->n = job->n - t->begin < batch ? job->n - t->begin : batch;
+        t->n = job->run != NULL ? 1 : t->n;
+        t->next = i + 1 < job->n_tasks ? t + 1 : NULL;
+        sr1__buf_init(&t->text, ANSWER_MAX);
+    }
+    job->status = SR1__HTTP_OK;
+    atomic_init(&job->left, job->n_tasks);
+    return SR1_OK;
+}
+
+sr1_status sr1__batcher_submit(struct sr1__batcher *b, struct sr1__job *job)
+{
+    sr1_status status = cut(b, job);
+
+    if (status != SR1_OK)
+        return status;
+    pthread_mutex_lock(&b->lock);
+    if (b->closed) {
+        status = sr1__fail(SR1_E_STATE, "the server is stopping");
+    } else {
+        *b->last = job->tasks;
+        b->last = &job->tasks[job->n_tasks - 1].next;
+        b->waiting += job->run != NULL ? 1 : job->n;
+        atomic_store(&b->o.metrics->waiting, (long long)b->waiting);
+        pthread_cond_signal(&b->wake);
+    }
+    pthread_mutex_unlock(&b->lock);
+    return status;
+}
+
+void sr1__job_free(struct sr1__job *job)
+{
+    for (size_t i = 0; job->tasks != NULL && i < job->n_tasks; i++)
+        sr1__buf_free(&job->tasks[i].text);
+    sr1__free(job->tasks);
+    job->tasks = NULL;
+}
+
+/* ---- opening and closing ---- */
+
+static void make_lock(struct sr1__batcher *b)
+{
+    pthread_condattr_t monotonic;
+
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&b->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&b->lock, NULL);
+}
+
+static sr1_status start(struct sr1__batcher *b, struct worker *w)
+{
+    w->batcher = b;
+    w->queries = sr1__calloc((size_t)b->o.batch, sizeof(*w->queries));
+    if (w->queries == NULL)
+        return sr1__fail_nomem("server threads");
+    if (pthread_create(&w->thread, NULL, work, w) != 0) {
+        sr1__free((void *)w->queries);
+        return sr1__fail(SR1_E_LIMIT,
+                         "server: the system refused a thread; set fewer threads");
+    }
+    return SR1_OK;
+}
+
+sr1_status sr1__batcher_open(struct sr1__batcher **out,
+                             const struct sr1__batch_options *options)
+{
+    struct sr1__batcher *b = sr1__calloc(1, sizeof(*b));
+
+    if (b == NULL)
+        return sr1__fail_nomem("server");
+    b->o = *options;
+    b->last = &b->first;
+    make_lock(b);
+    b->workers = sr1__calloc((size_t)b->o.threads, sizeof(*b->workers));
+    if (b->workers == NULL) {
+        sr1__batcher_free(b);
+        return sr1__fail_nomem("server threads");
+    }
+    for (; b->started < b->o.threads; b->started++) {
+        sr1_status status = start(b, &b->workers[b->started]);
+
+        if (status != SR1_OK) {
+            sr1__batcher_free(b);
+            return status;
+        }
+    }
+    *out = b;
+    return SR1_OK;
+}
+
+void sr1__batcher_close(struct sr1__batcher *b)
+{
+    pthread_mutex_lock(&b->lock);
+    b->closed = 1;
+    pthread_cond_broadcast(&b->wake);
+    pthread_mutex_unlock(&b->lock);
+    for (; b->started > 0; b->started--) {
+        struct worker *w = &b->workers[b->started - 1];
+
+        pthread_join(w->thread, NULL);
+        sr1__free((void *)w->queries);
+    }
+}
+
+void sr1__batcher_free(struct sr1__batcher *b)
+{
+    if (b == NULL)
+        return;
+    sr1__batcher_close(b);
+    pthread_cond_destroy(&b->wake);
+    pthread_mutex_destroy(&b->lock);
+    sr1__free(b->workers);
+    sr1__free(b);
+}

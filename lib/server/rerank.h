@@ -1,0 +1,25 @@
+/* server/rerank.h - order documents that a request brings. */
+#ifndef SR1__SERVER_RERANK_H
+#define SR1__SERVER_RERANK_H
+
+#include "server/wire.h"
+
+/* What gives a pair of query and document its score; a cross-encoder fits in here. */
+struct sr1__scorer {
+    const char *name;
+    /* scores[i] of documents[i], finite, higher is better. From several threads at a
+     * time. */
+    sr1_status (*score)(void *self, const char *query, const char *const *documents,
+                        size_t n, double *scores);
+    void *self;
+};
+
+/* BM25 with the statistics of the given documents alone. */
+extern const struct sr1__scorer sr1__scorer_bm25;
+
+/* Append {"result": [[document, ...], ...]} for each query's own documents, best first;
+ * a document is written "(Title: first line) rest", as a cross-encoder reads it. */
+sr1_status sr1__rerank(const struct sr1__rerank *r, const struct sr1__scorer *scorer,
+                       struct sr1__buf *answer);
+
+#endif

@@ -1,0 +1,116 @@
+/* server/routes.c - what each path answers. */
+#include "server/inside.h"
+
+#include <string.h>
+
+/* ---- jobs ---- */
+
+/* From a worker: the answer is there. The connection's thread goes on with it. */
+static void job_done(struct sr1__job *job)
+{
+    struct sr1__exchange *x = job->owner;
+
+    x->status = job->status;
+    x->answer = job->answer;
+    sr1__buf_init(&job->answer, 0);
+    MHD_resume_connection(x->connection);
+}
+
+/* The connection sleeps until job_done. */
+static int submit(struct sr1__exchange *x)
+{
+    x->job.done = job_done;
+    x->job.owner = x;
+    sr1__buf_init(&x->job.answer, 0);
+    MHD_suspend_connection(x->connection);
+    if (sr1__batcher_submit(x->server->batcher, &x->job) == SR1_OK)
+        return 0;
+    sr1__exchange_refuse(x, SR1__HTTP_UNAVAILABLE, sr1_last_error());
+    MHD_resume_connection(x->connection);
+    return 0;
+}
+
+/* ---- /retrieve ---- */
+
+static int retrieve(struct sr1__exchange *x)
+{
+    struct sr1__retrieve *r = &x->retrieve;
+
+    x->status =
+        sr1__wire_retrieve(r, x->body.data, x->body.len, &x->server->limits, &x->answer);
+    if (x->status != SR1__HTTP_OK)
+        return 1;
+    if (r->n == 0) {
+        sr1__buf_str(&x->answer, "{\"result\":[]}");
+        return 1;
+    }
+    x->status = 0;
+    x->job.queries = r->queries;
+    x->job.n = r->n;
+    x->job.top_k = r->top_k;
+    x->job.scores = r->scores;
+    return submit(x);
+}
+
+/* ---- /rerank ---- */
+
+static int run_rerank(struct sr1__job *job)
+{
+    const struct sr1__exchange *x = job->owner;
+
+    if (sr1__rerank(&x->rerank, x->server->scorer, &job->answer) == SR1_OK)
+        return SR1__HTTP_OK;
+    sr1__buf_clear(&job->answer);
+    sr1__wire_detail(&job->answer, sr1_last_error());
+    return SR1__HTTP_UNAVAILABLE;
+}
+
+static int rerank(struct sr1__exchange *x)
+{
+    x->status = sr1__wire_rerank(&x->rerank, x->body.data, x->body.len,
+                                 &x->server->limits, &x->answer);
+    if (x->status != SR1__HTTP_OK)
+        return 1;
+    x->status = 0;
+    x->job.run = run_rerank;
+    return submit(x);
+}
+
+/* ---- /health and /metrics ---- */
+
+static int health(struct sr1__exchange *x)
+{
+    const char *name = sr1_search_name(x->server->engine);
+    int stopping = atomic_load(&x->server->stopping);
+
+    sr1__buf_fmt(&x->answer, "{\"status\":\"%s\",\"version\":\"%s\",\"engine\":",
+                 stopping ? "stopping" : "ok", sr1_version());
+    sr1__wire_text(&x->answer, name, strlen(name));
+    sr1__buf_char(&x->answer, '}');
+    x->status = stopping ? SR1__HTTP_UNAVAILABLE : SR1__HTTP_OK;
+    return 1;
+}
+
+static int metrics(struct sr1__exchange *x)
+{
+    sr1__metrics_text(&x->server->metrics, x->server->engine, &x->answer);
+    x->type = "text/plain; version=0.0.4; charset=utf-8";
+    x->status = SR1__HTTP_OK;
+    return 1;
+}
+
+static const struct sr1__route routes[] = {
+    {"/retrieve", "POST", SR1__PATH_RETRIEVE, 0, retrieve},
+    {"/rerank", "POST", SR1__PATH_RERANK, 0, rerank},
+    {"/health", "GET", SR1__PATH_HEALTH, 1, health},
+    {"/metrics", "GET", SR1__PATH_METRICS, 0, metrics},
+};
+
+const struct sr1__route *sr1__route_find(const char *url)
+{
+    for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+        if (strcmp(url, routes[i].url) == 0)
+            return &routes[i];
+    }
+    return NULL;
+}

@@ -1,0 +1,85 @@
+/* server/wire.h - the bodies of /retrieve and /rerank: requests read as Search-R1's
+ * servers (FastAPI) read them, answers and errors written in their shapes. */
+#ifndef SR1__SERVER_WIRE_H
+#define SR1__SERVER_WIRE_H
+
+#include <searchr1/search.h>
+
+#include "base/buf.h"
+#include "server/pull.h"
+
+/* HTTP statuses that this server gives. */
+enum {
+    SR1__HTTP_OK = 200,
+    SR1__HTTP_BAD_REQUEST = 400,
+    SR1__HTTP_UNAUTHORIZED = 401,
+    SR1__HTTP_NOT_FOUND = 404,
+    SR1__HTTP_METHOD = 405,
+    SR1__HTTP_TOO_LARGE = 413,
+    SR1__HTTP_INVALID = 422,
+    SR1__HTTP_FAILED = 500,
+    SR1__HTTP_UNAVAILABLE = 503,
+    SR1__HTTP_TIMEOUT = 504
+};
+
+struct sr1__wire_limits {
+    int32_t top_k; /* where a request names none */
+    int32_t max_top_k;
+    int32_t max_queries; /* of one request; of /rerank also documents */
+};
+
+/* Texts lie in the body that was read. */
+struct sr1__retrieve {
+    const char **queries; /* [n] */
+    size_t n;
+    int32_t top_k;
+    int32_t scores;
+};
+
+struct sr1__rerank {
+    const char **queries; /* [n] */
+    size_t n;
+    size_t *ends;           /* [n] documents of query i end there */
+    const char **documents; /* contents, those of query 0 first */
+    size_t n_documents;
+    int32_t top_k;
+    int32_t scores;
+};
+
+/* Read body[0..n) (body[n] is '\0'; texts are decoded in place). Returns an HTTP status:
+ * SR1__HTTP_OK, or another with the JSON of the error in `error`. Free in both cases. */
+int sr1__wire_retrieve(struct sr1__retrieve *out, char *body, size_t n,
+                       const struct sr1__wire_limits *limits, struct sr1__buf *error);
+void sr1__retrieve_free(struct sr1__retrieve *r);
+int sr1__wire_rerank(struct sr1__rerank *out, char *body, size_t n,
+                     const struct sr1__wire_limits *limits, struct sr1__buf *error);
+void sr1__rerank_free(struct sr1__rerank *r);
+
+/* What is wrong with a request, as FastAPI says it. */
+struct sr1__wire_problem {
+    const char *type; /* "int_type" */
+    const char *text; /* "Input should be a valid integer" */
+    const char *field;
+    int64_t index;      /* in the field; -1: none */
+    int64_t inner;      /* in that; -1: none */
+    const char *member; /* in that; NULL: none */
+    const char *input;  /* JSON text that is wrong; NULL: null */
+    size_t input_size;
+    const char *context; /* JSON text; NULL: none */
+};
+
+/* {"detail": [{"type", "loc", "msg", "input"}]} */
+void sr1__wire_problem(struct sr1__buf *b, const struct sr1__wire_problem *p);
+/* {"detail": "text"} */
+void sr1__wire_detail(struct sr1__buf *b, const char *text);
+
+/* A JSON string of valid UTF-8. */
+void sr1__wire_text(struct sr1__buf *b, const char *text, size_t n);
+/* A finite number, to 10 decimals at least. */
+void sr1__wire_number(struct sr1__buf *b, double v);
+
+/* The hits of one query: [row, ...], or [{"document": row, "score": s}, ...]. */
+void sr1__wire_hits(struct sr1__buf *b, const sr1_search_results *found, size_t query,
+                    int scores);
+
+#endif

@@ -1,0 +1,144 @@
+/* server/wire_write.c - answers as Search-R1's servers give them. A row is emitted as it
+ * is stored: it is JSON text already. */
+#include "server/wire.h"
+
+#include "base/num.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ECHO_MAX 1024 /* bytes of a wrong value that are shown again */
+
+/* Length of text[0..n) up to the first character that JSON escapes. */
+static size_t plain_run(const char *text, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && (unsigned char)text[i] >= 0x20 && text[i] != '"' && text[i] != '\\')
+        i++;
+    return i;
+}
+
+static void add_escape(struct sr1__buf *b, char c)
+{
+    static const char from[] = "\"\\\b\f\n\r\t";
+    static const char to[] = "\"\\bfnrt";
+    const char *at = c != '\0' ? strchr(from, c) : NULL;
+
+    if (at != NULL) {
+        char pair[2] = {'\\', to[at - from]};
+
+        sr1__buf_add(b, pair, 2);
+    } else {
+        sr1__buf_fmt(b, "\\u%04x", (unsigned)(unsigned char)c);
+    }
+}
+
+void sr1__wire_text(struct sr1__buf *b, const char *text, size_t n)
+{
+    sr1__buf_char(b, '"');
+    while (n > 0) {
+        size_t run = plain_run(text, n);
+
+        sr1__buf_add(b, text, run);
+        if (run < n)
+            add_escape(b, text[run++]);
+        text += run;
+        n -= run;
+    }
+    sr1__buf_char(b, '"');
+}
+
+/* Ten decimals keep units of 2^-32 apart, of which BM25 scores are made. Shortest digits
+ * (sr1__format_real) take some microseconds a number. */
+void sr1__wire_number(struct sr1__buf *b, double v)
+{
+    double size = fabs(v);
+    char text[32];
+    char *p = text + sizeof(text);
+    uint64_t units;
+    int decimals = 10;
+
+    if (size != 0 && !(size >= 1e-3 && size < 1e5)) {
+        sr1__format_real(v, text);
+        sr1__buf_str(b, text);
+        return;
+    }
+    units = (uint64_t)(size * 1e10 + 0.5);
+    for (; decimals > 1 && units % 10 == 0; decimals--)
+        units /= 10;
+    for (int i = 0; i < decimals; i++, units /= 10)
+        *--p = (char)('0' + units % 10);
+    *--p = '.';
+    do {
+        *--p = (char)('0' + units % 10);
+        units /= 10;
+    } while (units > 0);
+    if (v < 0)
+        *--p = '-';
+    sr1__buf_add(b, p, (size_t)(text + sizeof(text) - p));
+}
+
+static void add_row(struct sr1__buf *b, const sr1_search_hit *hit)
+{
+    if (hit->row != NULL) {
+        sr1__buf_str(b, hit->row);
+        return;
+    }
+    sr1__buf_str(b, "{\"id\":");
+    sr1__wire_text(b, hit->id, strlen(hit->id));
+    sr1__buf_str(b, ",\"contents\":");
+    sr1__wire_text(b, hit->contents, strlen(hit->contents));
+    sr1__buf_char(b, '}');
+}
+
+void sr1__wire_hits(struct sr1__buf *b, const sr1_search_results *found, size_t query,
+                    int scores)
+{
+    int32_t n = sr1_search_results_hit_count(found, query);
+    sr1_search_hit hit = {sizeof(hit)};
+
+    sr1__buf_char(b, '[');
+    for (int32_t k = 0; k < n && sr1_search_results_hit(found, query, k, &hit) == SR1_OK;
+         k++) {
+        if (k > 0)
+            sr1__buf_char(b, ',');
+        if (scores)
+            sr1__buf_str(b, "{\"document\":");
+        add_row(b, &hit);
+        if (scores) {
+            sr1__buf_str(b, ",\"score\":");
+            sr1__wire_number(b, hit.score);
+            sr1__buf_char(b, '}');
+        }
+    }
+    sr1__buf_char(b, ']');
+}
+
+void sr1__wire_problem(struct sr1__buf *b, const struct sr1__wire_problem *p)
+{
+    sr1__buf_fmt(b, "{\"detail\":[{\"type\":\"%s\",\"loc\":[\"body\"", p->type);
+    if (p->field != NULL)
+        sr1__buf_fmt(b, ",\"%s\"", p->field);
+    if (p->index >= 0)
+        sr1__buf_fmt(b, ",%lld", (long long)p->index);
+    if (p->inner >= 0)
+        sr1__buf_fmt(b, ",%lld", (long long)p->inner);
+    if (p->member != NULL)
+        sr1__buf_fmt(b, ",\"%s\"", p->member);
+    sr1__buf_fmt(b, "],\"msg\":\"%s\",\"input\":", p->text);
+    if (p->input != NULL && p->input_size <= ECHO_MAX)
+        sr1__buf_add(b, p->input, p->input_size);
+    else
+        sr1__buf_str(b, "null");
+    if (p->context != NULL)
+        sr1__buf_fmt(b, ",\"ctx\":%s", p->context);
+    sr1__buf_str(b, "}]}");
+}
+
+void sr1__wire_detail(struct sr1__buf *b, const char *text)
+{
+    sr1__buf_str(b, "{\"detail\":");
+    sr1__wire_text(b, text, strlen(text));
+    sr1__buf_char(b, '}');
+}

@@ -1,0 +1,329 @@
+/* Environments that let one wait: only the rows that asked wait, a call that hangs is
+ * given up, and nothing is lost or leaked on the way. */
+#include "support/tiny.h"
+
+#include "rollout/asker.h"
+#include "rollout/internal.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+static int make(void **state)
+{
+    if (scratch_make(state) != 0)
+        return -1;
+    tiny_model("searcher", TINY_SEARCHER, 16);
+    return 0;
+}
+
+/* ---- an engine whose first call lasts until the gate is opened ---- */
+
+struct gate {
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    int open;
+    int calls;
+    int destroyed;
+};
+
+static void gate_init(struct gate *g)
+{
+    *g = (struct gate){.open = 0};
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_cond_init(&g->moved, NULL);
+}
+
+static void gate_set(struct gate *g, int *what)
+{
+    pthread_mutex_lock(&g->lock);
+    *what = 1;
+    pthread_cond_broadcast(&g->moved);
+    pthread_mutex_unlock(&g->lock);
+}
+
+static sr1_status gated_search(void *self, const char *const *queries, size_t n,
+                               int32_t k, sr1_search_sink *sink)
+{
+    struct gate *g = self;
+
+    (void)queries, (void)k;
+    pthread_mutex_lock(&g->lock);
+    if (g->calls++ == 0)
+        while (!g->open)
+            pthread_cond_wait(&g->moved, &g->lock);
+    pthread_mutex_unlock(&g->lock);
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(sr1_search_sink_hit(sink, i, "tower", "The tower stands in Paris.", 1));
+    return SR1_OK;
+}
+
+static void gate_destroyed(void *self)
+{
+    struct gate *g = self;
+
+    gate_set(g, &g->destroyed);
+}
+
+static void wait_for(struct gate *g, const int *what)
+{
+    pthread_mutex_lock(&g->lock);
+    while (!*what)
+        pthread_cond_wait(&g->moved, &g->lock);
+    pthread_mutex_unlock(&g->lock);
+}
+
+static sr1_search *gated_engine(struct gate *g, int32_t flags)
+{
+    sr1_search_ops ops = {.struct_size = sizeof ops, .name = "gated",
+                          .search = gated_search, .destroy = gate_destroyed,
+                          .flags = flags};
+    sr1_search *e = NULL;
+
+    OK(sr1_search_new(&e, &ops, g));
+    return e;
+}
+
+#define SLOW (SR1_SEARCH_WAITS | SR1_SEARCH_CONCURRENT | SR1_SEARCH_THREADS)
+
+enum { N = 8 };
+
+/* Opens the gate when all trajectories but one are done. */
+static sr1_status open_at_last(void *user, int64_t done, int64_t total, int64_t tokens)
+{
+    struct gate *g = user;
+
+    (void)tokens;
+    if (done == total - 1)
+        gate_set(g, &g->open);
+    return SR1_OK;
+}
+
+static int32_t search_status(const sr1_trajectory *t)
+{
+    sr1_search_event event = {sizeof event};
+
+    OK(sr1_trajectory_search(t, 0, &event));
+    return event.status;
+}
+
+static void a_slow_search_delays_its_own_row_only(void **state)
+{
+    static const char *const lanes[] = {"workers=1", "workers=2"};
+    sr1_query q = tiny_query("Where?");
+
+    (void)state;
+    for (size_t w = 0; w < 2; w++) {
+        struct gate g;
+        sr1_rollout_options o = {.struct_size = sizeof o, .group_size = N, .seed = 5,
+                                 .progress = open_at_last, .user = &g};
+        sr1_trajectory *slow[N], *quick[N];
+        struct sr1__rollout_stats stats;
+        sr1_rollout *r;
+
+        gate_init(&g);
+        r = tiny_rollout(tiny_config("searcher", lanes[w], "search_concurrency=16", NULL),
+                         gated_engine(&g, SLOW));
+        /* would hang here if the others waited for the slow one */
+        OK(sr1_rollout_generate(r, &q, 1, &o, slow));
+        sr1__rollout_stats(r, &stats);
+        assert_int_equal(stats.searches, N);
+        assert_int_equal(stats.failed_searches, 0);
+        sr1_rollout_free(r);
+        assert_true(g.destroyed);
+
+        o.progress = NULL;
+        r = tiny_rollout(tiny_config("searcher", lanes[w], NULL), tiny_engine());
+        OK(sr1_rollout_generate(r, &q, 1, &o, quick));
+        sr1_rollout_free(r);
+        for (size_t i = 0; i < N; i++) {
+            size_t n;
+
+            assert_int_equal(search_status(slow[i]), SR1_SEARCH_OK);
+            assert_string_equal(sr1_trajectory_generated_text(slow[i], &n),
+                                sr1_trajectory_generated_text(quick[i], &n));
+        }
+        tiny_free_all(slow, N);
+        tiny_free_all(quick, N);
+    }
+}
+
+static void a_search_that_hangs_is_given_up(void **state)
+{
+    static const int32_t flags[] = {SLOW, SR1_SEARCH_WAITS,
+                                    SR1_SEARCH_WAITS | SR1_SEARCH_CONCURRENT};
+    sr1_query q = tiny_query("Where?");
+
+    (void)state;
+    for (size_t f = 0; f < 3; f++) {
+        struct gate g;
+        sr1_rollout_options o = {.struct_size = sizeof o, .group_size = N, .seed = 5};
+        struct sr1__rollout_stats stats;
+        sr1_trajectory *t[N];
+        sr1_rollout *r;
+        int lost = 0;
+
+        gate_init(&g);
+        r = tiny_rollout(tiny_config("searcher", "search_deadline=0.2", NULL),
+                         gated_engine(&g, flags[f]));
+        OK(sr1_rollout_generate(r, &q, 1, &o, t));
+        sr1__rollout_stats(r, &stats);
+        for (size_t i = 0; i < N; i++) {
+            int late = search_status(t[i]) == SR1_SEARCH_TIMEOUT;
+
+            assert_int_equal(sr1_trajectory_stop_reason(t[i]),
+                             late ? SR1_STOP_SEARCH_FAILED : SR1_STOP_ANSWER);
+            lost += late;
+        }
+        assert_true(lost >= 1);
+        assert_int_equal(stats.failed_searches, lost);
+        /* all that wait go to an engine whose queries do not stand alone as one call */
+        assert_int_equal(lost, flags[f] == SLOW ? 1 : N);
+        tiny_free_all(t, N);
+        sr1_rollout_free(r); /* while the call still hangs */
+        assert_false(g.destroyed);
+        gate_set(&g, &g.open);
+        wait_for(&g, &g.destroyed);
+    }
+}
+
+static sr1_status give_up(void *user, int64_t done, int64_t total, int64_t tokens)
+{
+    int *asked = user;
+
+    (void)done, (void)total, (void)tokens;
+    return ++*asked > 5 ? sr1_set_error(SR1_E_CANCELLED, "enough") : SR1_OK;
+}
+
+static void a_rollout_that_only_waits_can_be_stopped(void **state)
+{
+    struct gate g;
+    int asked = 0;
+    sr1_query q = tiny_query("Where?");
+    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = 1,
+                             .progress = give_up, .user = &asked};
+    sr1_trajectory *t = NULL;
+    sr1_rollout *r;
+
+    (void)state;
+    gate_init(&g);
+    r = tiny_rollout(tiny_config("searcher", "search_deadline=0", NULL),
+                     gated_engine(&g, SLOW));
+    assert_int_equal(sr1_rollout_generate(r, &q, 1, &o, &t), SR1_E_CANCELLED);
+    assert_null(t);
+    sr1_rollout_free(r); /* does not wait either */
+    assert_false(g.destroyed);
+    gate_set(&g, &g.open);
+    wait_for(&g, &g.destroyed);
+}
+
+/* ---- the asker by itself ---- */
+
+struct echo {
+    atomic_int calls;
+    atomic_int fails;
+};
+
+static sr1_status echo_act(void *self, const sr1_env_action *const *actions, size_t n,
+                           sr1_env_sink *sink)
+{
+    struct echo *e = self;
+
+    e->calls++;
+    if (e->fails)
+        return sr1_set_error(SR1_E_IO, "the room is empty");
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(sr1_env_sink_text(sink, i, actions[i]->text, actions[i]->len));
+    return SR1_OK;
+}
+
+static sr1_env *echo_env(struct echo *e)
+{
+    sr1_env_ops ops = {.struct_size = sizeof ops, .name = "echo", .act = echo_act,
+                       .flags = SR1_ENV_WAITS | SR1_ENV_CONCURRENT | SR1_ENV_SEPARATE};
+    sr1_env *env = NULL;
+
+    OK(sr1_env_new(&env, &ops, e, NULL));
+    return env;
+}
+
+enum { ROWS = 50, ROUNDS = 40 };
+
+static void every_row_gets_its_own_answer(void **state)
+{
+    struct echo e = {0};
+    sr1_env *env = echo_env(&e);
+    struct sr1__asker *a = NULL;
+    struct sr1__box *b = NULL;
+
+    (void)state;
+    OK(sr1__asker_new(&a, env, 4, 0));
+    sr1_env_free(env);
+    OK(sr1__box_new(&b, a, ROWS));
+    for (int round = 0; round < ROUNDS; round++) {
+        struct sr1__action actions[ROWS];
+        struct sr1__reply replies[ROWS];
+        char texts[ROWS][32];
+        int32_t rows[ROWS];
+        size_t got = 0, n;
+
+        for (int i = 0; i < ROWS; i++) {
+            snprintf(texts[i], sizeof texts[i], "row %d round %d", i, round);
+            actions[i] = (struct sr1__action){(size_t)i, texts[i], strlen(texts[i]), 0};
+            rows[i] = i;
+        }
+        OK(sr1__box_ask(b, rows, actions, ROWS));
+        while (got < ROWS) {
+            OK(sr1__box_collect(b, 5.0, replies, &n));
+            assert_true(n > 0);
+            for (size_t i = 0; i < n; i++) {
+                assert_non_null(strstr(sr1__buf_cstr(&replies[i].observation.body),
+                                       texts[replies[i].row]));
+                sr1__observation_free(&replies[i].observation);
+            }
+            got += n;
+        }
+        assert_int_equal(sr1__box_waiting(b), 0);
+    }
+    sr1__box_free(b);
+    sr1__asker_free(a);
+    assert_true(e.calls <= ROWS * ROUNDS);
+}
+
+static void an_environment_that_fails_fails_the_lane(void **state)
+{
+    struct echo e = {0};
+    sr1_env *env = echo_env(&e);
+    struct sr1__asker *a = NULL;
+    struct sr1__box *b = NULL;
+    struct sr1__action actions[2] = {{0, "a", 1, 0}, {1, "b", 1, 0}};
+    struct sr1__reply replies[2];
+    size_t n;
+
+    (void)state;
+    e.fails = 1;
+    OK(sr1__asker_new(&a, env, 2, 0));
+    sr1_env_free(env);
+    OK(sr1__box_new(&b, a, 2));
+    OK(sr1__box_ask(b, (const int32_t[]){0, 1}, actions, 2));
+    REFUSED(sr1__box_collect(b, 5.0, replies, &n), SR1_E_IO, "the room is empty");
+    assert_int_equal(n, 0);
+    sr1__box_free(b); /* the other's failure may still be under way */
+    while (e.calls < 2)
+        usleep(1000);
+    sr1__asker_free(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_slow_search_delays_its_own_row_only),
+        cmocka_unit_test(a_search_that_hangs_is_given_up),
+        cmocka_unit_test(a_rollout_that_only_waits_can_be_stopped),
+        cmocka_unit_test(every_row_gets_its_own_answer),
+        cmocka_unit_test(an_environment_that_fails_fails_the_lane),
+        cmocka_unit_test(tiny_nothing_leaks),
+    };
+
+    return cmocka_run_group_tests_name("waiting", tests, make, scratch_remove);
+}

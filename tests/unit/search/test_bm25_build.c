@@ -1,0 +1,259 @@
+/* test_bm25_build.c - builds in bounded memory: the same bytes whatever memory and
+ * threads, full disks, killed builds. */
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "../../support/files.h"
+
+#include <searchr1/search.h>
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define KILLS_DEFAULT 12
+#define DOCUMENTS 8000
+
+/* scratch_path for good; there are few of them. */
+static const char *path_of(const char *name)
+{
+    return strdup(scratch_path(name));
+}
+
+/* Words of a vocabulary that grows, so that runs differ in their terms. */
+static const char *make_corpus(const char *name, uint32_t documents, uint64_t seed)
+{
+    const char *path = path_of(name);
+    FILE *f = fopen(path, "w");
+    struct sr1__rng rng;
+
+    assert_non_null(f);
+    sr1__rng_seed(&rng, seed, 0);
+    for (uint32_t d = 0; d < documents; d++) {
+        fprintf(f, "%s{\"id\": %u, \"contents\": \"Title %u\\neverywhere ",
+                d % 100 == 7 ? "\n" : "", d, d);
+        for (int i = 0; i < 60; i++)
+            fprintf(f, "w%ux ",
+                    (unsigned)sr1__rng_below(&rng, 1 + sr1__rng_below(&rng, 10 + d)));
+        fprintf(f, "\"}\n");
+    }
+    assert_int_equal(fclose(f), 0);
+    return path;
+}
+
+static sr1_status build(const char *corpus, const char *index, uint64_t memory,
+                        int32_t threads)
+{
+    sr1_bm25_build_options o;
+
+    sr1_bm25_build_options_init(&o);
+    o.struct_size = sizeof(o);
+    o.memory_bytes = memory;
+    o.threads = threads;
+    o.text_format = NULL;
+    return sr1_bm25_build(corpus, index, &o, NULL, NULL);
+}
+
+static struct sr1__buf bytes_of(const char *path)
+{
+    struct sr1__buf b;
+
+    assert_int_equal(sr1__file_read(path, 0, &b), SR1_OK);
+    return b;
+}
+
+static void assert_same(const char *a, const char *b)
+{
+    struct sr1__buf x = bytes_of(a);
+    struct sr1__buf y = bytes_of(b);
+
+    assert_int_equal(x.len, y.len);
+    assert_memory_equal(x.data, y.data, x.len);
+    sr1__buf_free(&x);
+    sr1__buf_free(&y);
+}
+
+/* Names in the scratch folder that begin with `index` and go on. */
+static size_t leftovers(const char *index)
+{
+    char **names = NULL;
+    size_t n = 0;
+    size_t found = 0;
+
+    assert_int_equal(sr1__dir_list(scratch_dir, &names, &n), SR1_OK);
+    for (size_t i = 0; i < n; i++) {
+        found += strncmp(names[i], index, strlen(index)) == 0 &&
+                 names[i][strlen(index)] != '\0';
+        sr1__free(names[i]);
+    }
+    sr1__free(names);
+    return found;
+}
+
+/* 1 MiB of memory makes several runs of this corpus, and 90 threads are more than it has
+ * items. */
+static void memory_and_threads_change_nothing(void **state)
+{
+    static const struct {
+        uint64_t memory;
+        int32_t threads;
+    } ways[] = {{1, 1}, {1, 3}, {4 << 20, 2}, {0, 0}, {0, 90}};
+    const char *corpus = make_corpus("corpus.jsonl", DOCUMENTS, 1);
+
+    (void)state;
+    assert_int_equal(build(corpus, path_of("want.idx"), 0, 1), SR1_OK);
+    assert_int_equal(sr1_bm25_verify(path_of("want.idx")), SR1_OK);
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        assert_int_equal(
+            build(corpus, path_of("got.idx"), ways[i].memory, ways[i].threads), SR1_OK);
+        assert_same(path_of("want.idx"), path_of("got.idx"));
+    }
+    assert_int_equal(leftovers("got.idx"), 0);
+}
+
+/* In a process of its own: what the build adds to the largest resident size. */
+static int64_t memory_of_build(const char *corpus, uint64_t memory)
+{
+    int64_t grown = -1;
+    int ends[2];
+    pid_t child;
+
+    assert_int_equal(pipe(ends), 0);
+    child = fork();
+    if (child == 0) {
+        int64_t before = sr1__rss_bytes();
+
+        if (build(corpus, path_of("small.idx"), memory, 1) == SR1_OK)
+            grown = sr1__peak_rss_bytes() - before;
+        if (write(ends[1], &grown, sizeof(grown)) != sizeof(grown))
+            _exit(1);
+        _exit(0);
+    }
+    close(ends[1]);
+    assert_int_equal(read(ends[0], &grown, sizeof(grown)), sizeof(grown));
+    close(ends[0]);
+    waitpid(child, NULL, 0);
+    return grown;
+}
+
+/* A corpus of 20 MB, whose postings take more than 10 MB in memory, with 1 MiB for them.
+ */
+static void a_corpus_may_be_larger_than_memory(void **state)
+{
+    const char *corpus = make_corpus("large.jsonl", 50000, 2);
+    int64_t tight = memory_of_build(corpus, 1 << 20);
+    int64_t ample = memory_of_build(corpus, (uint64_t)1 << 30);
+
+    (void)state;
+    print_message("grown by %.1f MB with 1 MiB, %.1f MB with 1 GiB\n",
+                  1e-6 * (double)tight, 1e-6 * (double)ample);
+    assert_true(tight > 0 && ample > 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    assert_true(tight < 24 << 20);
+    assert_true(ample > tight + (6 << 20));
+#endif
+    unlink(corpus);
+}
+
+static void a_full_disk_is_an_error_that_names_the_file(void **state)
+{
+    static const rlim_t limits[] = {4096, 200000, 400000, 600000};
+    const char *corpus = make_corpus("corpus.jsonl", DOCUMENTS, 1);
+    struct rlimit old;
+
+    (void)state;
+    assert_int_equal(build(corpus, path_of("want.idx"), 0, 1), SR1_OK);
+    assert_int_equal(build(corpus, path_of("full.idx"), 0, 1), SR1_OK);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        struct rlimit now = {limits[i], old.rlim_max};
+        sr1_status status;
+
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &now), 0);
+        status = build(corpus, path_of("full.idx"), 1, 2);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+        assert_int_equal(status, SR1_E_IO);
+        assert_non_null(strstr(sr1_last_error(), "full.idx"));
+        assert_same(path_of("want.idx"), path_of("full.idx"));
+        assert_int_equal(leftovers("full.idx"), 0);
+    }
+    signal(SIGXFSZ, SIG_DFL);
+}
+
+/* The index of seed 1 stands; builds of seed 2 over it are killed at moments all through
+ * their time. */
+static void a_killed_build_leaves_the_old_index(void **state)
+{
+    const char *kills_text = getenv("SR1_KILLS");
+    int kills = kills_text != NULL ? atoi(kills_text) : KILLS_DEFAULT;
+    const char *first = make_corpus("corpus.jsonl", DOCUMENTS, 1);
+    const char *second = make_corpus("second.jsonl", DOCUMENTS, 2);
+    const char *index = path_of("killed.idx");
+    int killed = 0;
+    double whole;
+
+    (void)state;
+    assert_int_equal(build(first, path_of("want.idx"), 0, 1), SR1_OK);
+    assert_int_equal(build(first, index, 0, 1), SR1_OK);
+    whole = sr1__now();
+    assert_int_equal(build(second, path_of("other.idx"), 1, 2), SR1_OK);
+    whole = sr1__now() - whole;
+    for (int i = 0; i < kills; i++) {
+        pid_t child = fork();
+        int how = 0;
+
+        if (child == 0)
+            _exit(build(second, index, 1, 2) != SR1_OK);
+        usleep((useconds_t)(1e6 * whole * (i + 0.5) / kills));
+        kill(child, SIGKILL);
+        assert_int_equal(waitpid(child, &how, 0), child);
+        killed += WIFSIGNALED(how) ? 1 : 0;
+        if (WIFEXITED(how)) { /* it was faster than the clock */
+            assert_same(path_of("other.idx"), index);
+            assert_int_equal(build(first, index, 0, 1), SR1_OK);
+        }
+        assert_same(path_of("want.idx"), index);
+        assert_true(leftovers("killed.idx") <= 2);
+    }
+    assert_true(killed > 0);
+    assert_int_equal(build(second, index, 0, 1), SR1_OK); /* cleans up */
+    assert_same(path_of("other.idx"), index);
+    assert_int_equal(leftovers("killed.idx"), 0);
+}
+
+/* Files of another program, and of a build that is still at work, stay. */
+static void only_leftovers_are_removed(void **state)
+{
+    const char *corpus = make_corpus("corpus.jsonl", 10, 1);
+    struct sr1__file_writer *other = NULL;
+
+    (void)state;
+    scratch_file("kept.idx.tmp-12-3", "left", 0);
+    scratch_file("kept.idx.tmp-12-s3", "left", 0);
+    scratch_file("kept.idx.tmp-x", "not ours", 0);
+    scratch_file("kept.idx.txt", "not ours", 0);
+    assert_int_equal(sr1__file_writer_open(&other, path_of("kept.idx")), SR1_OK);
+    assert_int_equal(build(corpus, path_of("kept.idx"), 0, 1), SR1_OK);
+    assert_int_equal(leftovers("kept.idx"), 3);
+    sr1__file_writer_abort(other);
+    assert_int_equal(leftovers("kept.idx"), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_and_threads_change_nothing),
+        cmocka_unit_test(a_corpus_may_be_larger_than_memory),
+        cmocka_unit_test(a_full_disk_is_an_error_that_names_the_file),
+        cmocka_unit_test(a_killed_build_leaves_the_old_index),
+        cmocka_unit_test(only_leftovers_are_removed),
+    };
+
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}

@@ -1,0 +1,186 @@
+/* search/query.c - `sr1-search query`: ask an index, a retrieval server or a web search
+ * service, print what is found. */
+#include "search/search.h"
+
+#include "common/table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The arguments with single spaces between; free it. */
+static char *join(const char *const *words, size_t n)
+{
+    size_t size = 1;
+    char *text;
+
+    for (size_t i = 0; i < n; i++)
+        size += strlen(words[i]) + 1;
+    text = malloc(size);
+    if (text == NULL)
+        return NULL;
+    text[0] = '\0';
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0)
+            strcat(text, " ");
+        strcat(text, words[i]);
+    }
+    return text;
+}
+
+/* The first line of contents without its quotes, and what follows; a single line has no
+ * title. Free the title. */
+static char *split_title(const char *contents, const char **rest)
+{
+    size_t n = strcspn(contents, "\n");
+    char *title;
+
+    if (contents[n] == '\0')
+        n = 0;
+    *rest = contents + n + (contents[n] == '\n');
+    if (n >= 2 && contents[0] == '"' && contents[n - 1] == '"') {
+        contents++;
+        n -= 2;
+    }
+    title = malloc(n + 1);
+    if (title == NULL)
+        return NULL;
+    memcpy(title, contents, n);
+    title[n] = '\0';
+    return title;
+}
+
+static int print_table(const sr1_search_results *found)
+{
+    static const struct table_column columns[] = {
+        {"score", TABLE_RIGHT, 0},
+        {"id", TABLE_LEFT, 24},
+        {"title", TABLE_LEFT, 32},
+        {"text", TABLE_LEFT, 80},
+    };
+    sr1_search_hit hit = {sizeof(hit)};
+    struct table t;
+
+    table_begin(&t, columns, 4);
+    for (int32_t k = 0; sr1_search_results_hit(found, 0, k, &hit) == SR1_OK; k++) {
+        const char *text;
+        char *title = split_title(hit.contents, &text);
+        char score[32];
+        const char *cells[] = {score, hit.id, title, text};
+
+        snprintf(score, sizeof(score), "%.4f", hit.score);
+        table_row(&t, cells);
+        t.failed |= title == NULL;
+        free(title);
+    }
+    if (table_end(&t, stdout) == 0)
+        return TOOL_OK;
+    fprintf(stderr, "sr1-search: out of memory\n");
+    return TOOL_FAILED;
+}
+
+static void print_json_string(const char *s)
+{
+    putchar('"');
+    for (; *s != '\0'; s++) {
+        if (*s == '"' || *s == '\\')
+            printf("\\%c", *s);
+        else if ((unsigned char)*s < 0x20)
+            printf("\\u%04x", (unsigned)*s);
+        else
+            putchar(*s);
+    }
+    putchar('"');
+}
+
+/* One object a line, best first. */
+static int print_json(const sr1_search_results *found)
+{
+    sr1_search_hit hit = {sizeof(hit)};
+
+    for (int32_t k = 0; sr1_search_results_hit(found, 0, k, &hit) == SR1_OK; k++) {
+        printf("{\"rank\": %d, \"score\": %.6f, \"id\": ", (int)k + 1, hit.score);
+        print_json_string(hit.id);
+        printf(", \"contents\": ");
+        print_json_string(hit.contents);
+        printf("}\n");
+    }
+    return TOOL_OK;
+}
+
+static int ask(sr1_search *engine, const struct request *r, const char *text)
+{
+    sr1_search_results *found = NULL;
+    sr1_status status = sr1_search_run(engine, &text, 1, (int32_t)r->top_k, &found);
+    int code;
+
+    if (status != SR1_OK)
+        return search_failed(status);
+    if (sr1_search_results_hit_count(found, 0) == 0) {
+        int32_t how = sr1_search_results_status(found, 0);
+
+        fprintf(stderr, "%s\n", sr1_search_results_message(found, 0));
+        code = how == SR1_SEARCH_EMPTY ? TOOL_OK : TOOL_FAILED;
+    } else {
+        code = r->json ? print_json(found) : print_table(found);
+    }
+    sr1_search_results_free(found);
+    if (fflush(stdout) != 0) {
+        perror("sr1-search: standard output");
+        code = TOOL_FAILED;
+    }
+    return code;
+}
+
+static sr1_status open_engine(sr1_search **engine, const struct request *r,
+                              const char *index)
+{
+    sr1_search_http_options h;
+
+    sr1_search_http_options_init(&h);
+    h.struct_size = sizeof(h);
+    h.timeout_s = r->timeout;
+    h.key_env = r->key_env;
+    h.url = r->web_url;
+    h.engine_id = r->google_cx;
+    h.probe = 0; /* the query itself tells */
+    if (r->remote != NULL)
+        return sr1_search_open_remote(engine, r->remote, &h);
+    if (r->web != NULL)
+        return sr1_search_open_web(engine, r->web, &h);
+    return open_index(engine, r, index);
+}
+
+int run_query(const struct args *a, const struct request *r, const char *const *rest,
+              size_t n)
+{
+    sr1_search *engine = NULL;
+    size_t first = r->remote == NULL && r->web == NULL; /* word of the query */
+    sr1_status status;
+    char *text;
+    int code;
+
+    if (r->remote != NULL && r->web != NULL)
+        return args_wrong(a, "--remote and --web: give one of them");
+    if (n < first + 1)
+        return args_wrong(a, "query needs %s: sr1-search query %s TEXT...",
+                          first ? "an index and words" : "words",
+                          first ? "INDEX"
+                          : r->remote != NULL ? "--remote URL"
+                                              : "--web PROVIDER");
+    status = open_engine(&engine, r, rest[0]);
+    if (status != SR1_OK)
+        return status == SR1_E_CONFIG || status == SR1_E_NOT_FOUND
+                   ? tool_failed("sr1-search", status)
+                   : search_failed(status);
+    text = join(rest + first, n - first);
+    if (text == NULL) {
+        fprintf(stderr, "sr1-search: out of memory\n");
+        code = TOOL_FAILED;
+    } else {
+        code = ask(engine, r, text);
+    }
+    free(text);
+    sr1_search_free(engine);
+    return code;
+}

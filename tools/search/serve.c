@@ -1,0 +1,94 @@
+/* search/serve.c - `sr1-search serve`: one line when requests are answered, one when the
+ * last has been. */
+#include "search/search.h"
+
+#include <searchr1/server.h>
+
+#include <signal.h>
+#include <stdio.h>
+
+static sr1_server *running;
+static volatile sig_atomic_t stopped_by;
+
+static void on_signal(int number)
+{
+    stopped_by = number;
+    sr1_server_stop(running);
+}
+
+/* A second signal ends the process at once. */
+static void catch_signals(void)
+{
+    struct sigaction act = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+
+    sigemptyset(&act.sa_mask);
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGTERM, &act, NULL);
+}
+
+static void announce(sr1_search *engine, const char *path)
+{
+    sr1_bm25_info info = {sizeof(info)};
+
+    printf("serving %s", path);
+    if (sr1_bm25_info_get(engine, &info) == SR1_OK)
+        printf(" (%llu documents)", (unsigned long long)info.documents);
+    printf(" at %s/retrieve; Ctrl-C stops\n", sr1_server_url(running));
+    fflush(stdout);
+}
+
+static void say_counts(void)
+{
+    sr1_server_stats s = {sizeof(s)};
+
+    if (sr1_server_stats_get(running, &s) == SR1_OK)
+        printf(
+            "stopped: %lld requests answered (%lld refused, %lld failed), %lld dropped "
+            "by their clients\n",
+            (long long)s.answered, (long long)s.refused, (long long)s.failed,
+            (long long)s.dropped);
+    fflush(stdout);
+}
+
+static int serve(sr1_search *engine, const char *path, const sr1_server_options *options)
+{
+    sr1_status status = sr1_server_open(&running, engine, options);
+    int code;
+
+    if (status == SR1_OK) {
+        catch_signals();
+        announce(engine, path);
+        status = sr1_server_run(running);
+        say_counts();
+    }
+    code = status != SR1_OK       ? search_failed(status)
+           : stopped_by == SIGINT ? TOOL_INTERRUPTED
+                                  : TOOL_OK;
+    sr1_server_free(running);
+    return code;
+}
+
+int run_serve(const struct args *a, const struct request *r, const char *const *rest,
+              size_t n)
+{
+    sr1_search *engine = NULL;
+    sr1_server_options o;
+    sr1_status status;
+    int code;
+
+    if (n != 1)
+        return args_wrong(a, "serve needs an index: sr1-search serve INDEX");
+    status = open_index(&engine, r, rest[0]);
+    if (status != SR1_OK)
+        return search_failed(status);
+    sr1_server_options_init(&o);
+    o.address = r->host;
+    o.token_env = r->token_env;
+    o.port = (int32_t)r->port;
+    o.threads = (int32_t)r->threads;
+    o.top_k = (int32_t)r->top_k;
+    o.max_top_k = o.top_k > o.max_top_k ? o.top_k : o.max_top_k;
+    code = serve(engine, rest[0], &o);
+    sr1_search_free(engine);
+    return code;
+}
