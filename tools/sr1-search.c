@@ -1,5 +1,5 @@
 /* sr1-search - index a corpus for BM25, ask it or a service, serve it over HTTP. */
-#include "search/search.h"
+#include "sr1_search/commands.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,8 @@ static const char help[] =
     "BRAVE_API_KEY, GOOGLE_API_KEY (and --google-cx), TAVILY_API_KEY; searxng needs "
     "--web-url.\n"
     "\n"
-    "Other machines reach a server only with --host 0.0.0.0 and --token-env NAME; clients "
+    "Other machines reach a server only with --host 0.0.0.0 and --token-env NAME; "
+    "clients "
     "then\n"
     "send the value of that variable as 'Authorization: Bearer VALUE'. GET /health and "
     "GET\n"
@@ -95,8 +96,8 @@ static struct request request = {.top_k = 3,
 
 /* X(commands, name, kind, field, value, help, min, max) */
 #define OPTIONS(X)                                                                       \
-    X(QUERY | SERVE, "--top-k", ARGS_INT, top_k, "N", "query, serve: hits of a query (3)",\
-      1, SR1_SEARCH_TOP_K_MAX)                                                           \
+    X(QUERY | SERVE, "--top-k", ARGS_INT, top_k, "N",                                    \
+      "query, serve: hits of a query (3)", 1, SR1_SEARCH_TOP_K_MAX)                      \
     X(QUERY, "--json", ARGS_FLAG, json, NULL,                                            \
       "query: one JSON object a hit, with full text", 0, 0)                              \
     X(QUERY | SERVE, "--k1", ARGS_REAL, k1, "X", "query, serve: BM25's k1 (0.9)", 0,     \
@@ -105,8 +106,8 @@ static struct request request = {.top_k = 3,
       "query, serve: BM25's b, from 0 to 1 (0.4)", 0, 1)                                 \
     X(QUERY, "--remote", ARGS_STRING, remote, "URL",                                     \
       "query: ask the retrieval server there", 0, 0)                                     \
-    X(QUERY, "--web", ARGS_STRING, web, "PROVIDER", "query: ask this web search service",\
-      0, 0)                                                                              \
+    X(QUERY, "--web", ARGS_STRING, web, "PROVIDER",                                      \
+      "query: ask this web search service", 0, 0)                                        \
     X(QUERY, "--web-url", ARGS_STRING, web_url, "URL",                                   \
       "query: address to ask in place of the provider's own", 0, 0)                      \
     X(QUERY, "--google-cx", ARGS_STRING, google_cx, "ID",                                \

@@ -42,8 +42,8 @@ enum {
     SR1_ENV_WAITS = 1,
     /* act may run in several threads at a time */
     SR1_ENV_CONCURRENT = 2,
-    /* with both: actions do not depend on each other, so a call may carry some of those of
-     * a turn, and a slow one delays fewer rows; else all that wait go into one call */
+    /* with both: actions do not depend on each other, so a call may carry some of those
+     * of a turn, and a slow one delays fewer rows; else all that wait go into one call */
     SR1_ENV_SEPARATE = 4
 };
 
@@ -59,7 +59,7 @@ typedef struct sr1_env_ops {
                       sr1_env_sink *sink);
     void (*destroy)(void *self); /* called once with self, may be NULL; after a call that
                                     was given up, when that call has returned */
-    int32_t flags;               /* SR1_ENV_WAITS, _CONCURRENT, _SEPARATE together, or 0 */
+    int32_t flags; /* SR1_ENV_WAITS, _CONCURRENT, _SEPARATE together, or 0 */
 } sr1_env_ops;
 
 /* Append to the text of the answer to action i (copied). Bytes that are not UTF-8 will be

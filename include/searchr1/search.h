@@ -61,8 +61,9 @@ enum {
     SR1_SEARCH_THREADS = 2,
     /* an answer takes long but little work here (a network): rollouts go on with the rows
      * that need no answer meanwhile. With CONCURRENT several calls are under way at a
-     * time, with THREADS each with a share of the queries. A call that passes the configuration's
-     * search_deadline is given up and its queries end SR1_SEARCH_TIMEOUT */
+     * time, with THREADS each with a share of the queries. A call that passes the
+     * configuration's search_deadline is given up and its queries end SR1_SEARCH_TIMEOUT
+     */
     SR1_SEARCH_WAITS = 4
 };
 

@@ -87,30 +87,23 @@ static sr1_status put_answer(const struct search_env *e, const sr1_search_result
         return put_hits(e, found, i, sink);
     if (how == SR1_SEARCH_EMPTY)
         return sr1_env_sink_text(sink, i, message, strlen(message));
-    sr1__log(SR1_LOG_WARN, "a search failed: %.200s", message);
     return SR1_OK;
 }
 
-/* What no later search could do better either. */
-static int is_fatal(sr1_status status)
+/* One line for all failures of a batch. */
+static void warn(const sr1_search_results *found, size_t n)
 {
-    return status == SR1_E_NOMEM || status == SR1_E_INVALID || status == SR1_E_INTERNAL ||
-           status == SR1_E_CANCELLED;
-}
+    size_t failed = 0, last = 0;
 
-/* The whole batch failed. */
-static sr1_status give_up(sr1_status status, size_t n, sr1_env_sink *sink)
-{
-    size_t i;
-
-    if (is_fatal(status))
-        return status;
-    sr1__log(SR1_LOG_WARN, "%zu searches failed: %.200s", n,
-             sr1_last_error());
-    for (i = 0; i < n; i++)
-        SR1__TRY(sr1_env_sink_status(
-            sink, i, status == SR1_E_TIMEOUT ? SR1_SEARCH_TIMEOUT : SR1_SEARCH_ERROR));
-    return SR1_OK;
+    for (size_t i = 0; i < n; i++) {
+        if (!sr1__search_failed(found, i))
+            continue;
+        failed++;
+        last = i;
+    }
+    if (failed > 0)
+        sr1__log(SR1_LOG_WARN, "%zu of %zu searches failed: %.300s", failed, n,
+                 sr1_search_results_message(found, last));
 }
 
 static sr1_status search_act(void *self, const sr1_env_action *const *actions, size_t n,
@@ -123,12 +116,12 @@ static sr1_status search_act(void *self, const sr1_env_action *const *actions, s
     size_t i;
 
     SR1__TRY(make_queries(actions, n, &queries));
-    status = sr1_search_run(e->engine, (const char *const *)queries, n, e->top_k, &found);
-    if (status != SR1_OK)
-        status = give_up(status, n, sink);
-    else
-        for (i = 0; status == SR1_OK && i < n; i++)
-            status = put_answer(e, found, i, sink);
+    status = sr1__search_run_each(e->engine, (const char *const *)queries, n, e->top_k,
+                                  &found);
+    for (i = 0; status == SR1_OK && i < n; i++)
+        status = put_answer(e, found, i, sink);
+    if (status == SR1_OK)
+        warn(found, n);
     sr1_search_results_free(found);
     free_queries(queries, n);
     return status;

@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #define IDLE_S 60.0 /* wake up this often for nothing; any number would do */
 
@@ -295,6 +296,13 @@ static int take_orders(struct sr1__http *h)
     return !quit;
 }
 
+static void nap(void)
+{
+    const struct timespec t = {0, 10000000};
+
+    nanosleep(&t, NULL);
+}
+
 static void *work(void *arg)
 {
     struct sr1__http *h = arg;
@@ -311,7 +319,8 @@ static void *work(void *arg)
         settle_ended(h);
         wake = start_due(h, sr1__now());
         /* What was just started needs a perform at once; curl's timers see to that. */
-        (void)curl_multi_poll(h->multi, NULL, 0, (int)ceil(1000 * wake), NULL);
+        if (curl_multi_poll(h->multi, NULL, 0, (int)ceil(1000 * wake), NULL) != CURLM_OK)
+            nap(); /* no memory for it: do not spin */
     }
     return NULL;
 }

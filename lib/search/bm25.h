@@ -22,8 +22,8 @@ struct sr1__bm25_norm {
 void sr1__bm25_norm_init(struct sr1__bm25_norm *norm, const struct sr1__index_meta *meta,
                          double k1, double b);
 
-/* What one posting adds to its document's score; weight from sr1__bm25_weight. At least 1:
- * a document that was found never scores 0. */
+/* What one posting adds to its document's score; weight from sr1__bm25_weight. At least
+ * 1: a document that was found never scores 0. */
 static inline int64_t sr1__bm25_score(const struct sr1__bm25_norm *norm, double weight,
                                       uint32_t tf, uint8_t length_code)
 {

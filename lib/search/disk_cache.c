@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/struct.h"
+#include "search/disk_cache.h"
 #include "search/disk_store.h"
 #include "search/engine.h"
 
@@ -122,9 +123,8 @@ static sr1_status read_answer(const struct sr1__buf *value, sr1_search_sink *sin
                                   NULL);
 }
 
-/* All of it or, when any of it cannot be read, nothing. */
-static sr1_status give_answer(const struct sr1__buf *value, sr1_search_sink *sink,
-                              size_t i)
+sr1_status sr1__disk_answer_read(const struct sr1__buf *value, sr1_search_sink *sink,
+                                 size_t i)
 {
     SR1__TRY(read_answer(value, NULL, i));
     return read_answer(value, sink, i);
@@ -149,7 +149,7 @@ static sr1_status look_up(struct ask *a, const char *query, size_t i, double max
     if (status == SR1_OK &&
         sr1__disk_store_get(a->c->store, key.data, key.len, &value, &time) &&
         (double)(now_ms() - time) <= max_age_ms) {
-        status = give_answer(&value, a->sink, i);
+        status = sr1__disk_answer_read(&value, a->sink, i);
         *given = status == SR1_OK;
     }
     sr1__buf_free(&key);

@@ -12,8 +12,8 @@ sr1_status sr1__search_new_builtin(sr1_search **out, const sr1_search_ops *ops,
 
 /* What its ops say: SR1_SEARCH_CONCURRENT, ... */
 int32_t sr1__search_flags(const sr1_search *engine);
-/* SR1_SEARCH_WAITS and _THREADS if it has them: what an engine over this one has to say of
- * itself. */
+/* SR1_SEARCH_WAITS and _THREADS if it has them: what an engine over this one has to say
+ * of itself. */
 int32_t sr1__search_waits(const sr1_search *engine);
 
 /* What the engine adds to sr1_search_counters_get. Before the engine is shared. */

@@ -341,11 +341,20 @@ static sr1_status ask_piece(void *arg, size_t piece)
     return engine_error(e, status);
 }
 
+/* Is a batch cut up over the pool? Built-in engines that wait are not: they have all of a
+ * batch under way at once without it. */
+static int spreads(const sr1_search *e)
+{
+    int32_t both = SR1_SEARCH_CONCURRENT | SR1_SEARCH_THREADS;
+
+    return e->pool != NULL && (e->ops.flags & both) == both &&
+           !(e->builtin && (e->ops.flags & SR1_SEARCH_WAITS));
+}
+
 static sr1_status ask(struct batch *b)
 {
     sr1_search *e = b->engine;
-    int32_t both = SR1_SEARCH_CONCURRENT | SR1_SEARCH_THREADS;
-    int spread = e->pool != NULL && (e->ops.flags & both) == both;
+    int spread = spreads(e);
     size_t share = spread ? 4 * (size_t)sr1__pool_threads(e->pool) : 1;
     sr1_status status;
 
@@ -412,7 +421,7 @@ sr1_status sr1_search_run(sr1_search *engine, const char *const *queries, size_t
 static int is_fatal(sr1_status status)
 {
     return status == SR1_E_NOMEM || status == SR1_E_INVALID || status == SR1_E_INTERNAL ||
-           status == SR1_E_LIMIT || status == SR1_E_CANCELLED;
+           status == SR1_E_CANCELLED;
 }
 
 static sr1_status fail_each(struct batch *b, sr1_status why)

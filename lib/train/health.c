@@ -124,7 +124,7 @@ static int entropy_gone(const sr1_step_report *r)
 
 static int tags_broken(const sr1_step_report *r)
 {
-    return r->format_rate < 0.1;
+    return r->trajectories > r->excluded && r->format_rate < 0.1;
 }
 
 static int length_at_limit(const sr1_step_report *r)

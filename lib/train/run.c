@@ -107,6 +107,9 @@ static sr1_status add_scores(json_t *row, const sr1_evaluation *e)
                     row, name, sr1__json_number(*(const double *)(const void *)at)) != 0)
                 return sr1__fail_nomem("metrics");
         }
+        if (!s.data_source &&
+            json_object_set_new(row, "val/excluded", json_integer(s.excluded)) != 0)
+            return sr1__fail_nomem("metrics");
     }
     return SR1_OK;
 }
@@ -178,7 +181,8 @@ static sr1_status eval_progress(void *user, int64_t done, int64_t total, int64_t
     return r->cb.phase ? r->cb.phase(r->cb.user, "validation", done, total) : SR1_OK;
 }
 
-/* Good enough (stop_at_exact_match): the present step is the last one planned. */
+/* Good enough (stop_at_exact_match), on all rows: the present step is the last one
+ * planned. */
 static sr1_status stop_when_good(struct run *r, const sr1_evaluation *e)
 {
     sr1_trainer *tr = r->tr;
@@ -187,7 +191,8 @@ static sr1_status stop_when_good(struct run *r, const sr1_evaluation *e)
     char text[128];
 
     SR1__TRY(sr1_evaluation_scores(e, 0, &all));
-    if (enough <= 0 || all.exact_match < enough || tr->step >= tr->planned)
+    if (enough <= 0 || all.exact_match < enough || all.excluded > 0 ||
+        tr->step >= tr->planned)
         return SR1_OK;
     tr->planned = tr->step;
     snprintf(text, sizeof(text),

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "fuzz.h"
 #include "search/answer.h"
+#include "search/disk_cache.h"
 #include "search/retrieve.h"
 #include "search/web_providers.h"
 
@@ -13,7 +14,7 @@
 
 #define N_PROVIDERS 6
 
-static void check_answer(struct sr1__answer *a, int32_t top_k)
+static void check_answer(struct sr1__answer *a, int32_t top_k, int may_lack_id)
 {
     sr1_search_hit hit = {sizeof(hit)};
 
@@ -21,7 +22,8 @@ static void check_answer(struct sr1__answer *a, int32_t top_k)
     FUZZ_CHECK(sr1__answer_hit_count(a) <= top_k);
     for (int32_t k = 0; k < sr1__answer_hit_count(a); k++) {
         sr1__answer_hit(a, k, &hit);
-        FUZZ_CHECK(hit.id != NULL && hit.id[0] != '\0' && isfinite(hit.score));
+        FUZZ_CHECK(hit.id != NULL && isfinite(hit.score));
+        FUZZ_CHECK(hit.id[0] != '\0' || may_lack_id);
         FUZZ_CHECK(hit.contents != NULL);
     }
     if (sr1__answer_status(a) != SR1_SEARCH_OK)
@@ -34,23 +36,30 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sr1_search_sink sink = {answers, 2, 1};
     const struct sr1__web_provider *p;
     const char *text = (const char *)data + 2;
+    struct sr1__buf kept = {0};
     sr1_status status;
 
     if (size < 2)
         return 0;
     sink.top_k = 1 + data[1] % 8;
-    p = sr1__web_provider_at(data[0] % (N_PROVIDERS + 2));
+    p = sr1__web_provider_at(data[0] % (N_PROVIDERS + 3));
+    kept.data = (char *)(uintptr_t)text;
+    kept.len = size - 2;
     for (int i = 0; i < 2; i++)
         FUZZ_CHECK(sr1__answer_new(&answers[i]) == SR1_OK);
     if (p != NULL)
         status = sr1__web_read(p, text, size - 2, 0, &sink);
+    else if (data[0] % (N_PROVIDERS + 3) == N_PROVIDERS + 2)
+        status = sr1__disk_answer_read(&kept, &sink, 0);
     else
-        status = sr1__retrieve_read(text, size - 2, 1 + data[0] % 2, &sink);
+        status = sr1__retrieve_read(text, size - 2, 1 + data[0] % (N_PROVIDERS + 3) % 2,
+                                    &sink);
     FUZZ_CHECK(status == SR1_OK || sr1_last_error()[0] != '\0');
     for (int i = 0; i < 2; i++) {
-        if (status == SR1_E_PARSE)
+        if (status == SR1_E_PARSE || status == SR1_E_CORRUPT)
             FUZZ_CHECK(sr1__answer_hit_count(answers[i]) == 0);
-        check_answer(answers[i], sink.top_k);
+        check_answer(answers[i], sink.top_k,
+                     data[0] % (N_PROVIDERS + 3) == N_PROVIDERS + 2);
         sr1__answer_free(answers[i]);
     }
     return 0;

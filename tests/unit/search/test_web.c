@@ -397,6 +397,27 @@ static void limits_queue_a_batch(void **state)
     server_stop(&s);
 }
 
+/* A pool of threads would let fewer queries wait side by side. */
+static void all_of_a_batch_is_under_way(void **state)
+{
+    struct reply reply = {
+        .code = 200, .headers = "", .body = providers[0].found, .delay_s = 0.2};
+    const char *queries[] = {"1", "2", "3", "4", "5", "6", "7", "8", "9"};
+    sr1_search_results *found = NULL;
+    struct server s;
+    sr1_search *e;
+
+    (void)state;
+    server_start(&s, say, &reply);
+    e = open_at(&s, "serper", quick());
+    assert_int_equal(sr1_search_set_threads(e, 2), SR1_OK);
+    assert_int_equal(sr1_search_run(e, queries, 9, 3, &found), SR1_OK);
+    assert_int_equal(atomic_load(&s.peak), 9);
+    sr1_search_results_free(found);
+    sr1_search_free(e);
+    server_stop(&s);
+}
+
 /* ---- opening ---- */
 
 static void what_is_missing_is_named(void **state)
@@ -474,6 +495,7 @@ int main(void)
         cmocka_unit_test(what_is_no_answer_is_an_error),
         cmocka_unit_test(a_query_fails_alone),
         cmocka_unit_test(limits_queue_a_batch),
+        cmocka_unit_test(all_of_a_batch_is_under_way),
         cmocka_unit_test(what_is_missing_is_named),
         cmocka_unit_test(providers_are_listed),
         cmocka_unit_test(any_allocation_may_fail),

@@ -332,6 +332,7 @@ static void every_row_has_every_metric(void **state)
     }
     assert_true(
         json_is_number(json_object_get(json_array_get(rows, 0), "val/exact_match")));
+    assert_true(metric(rows, 2, "val/excluded") == 0);
     (void)metric(rows, 2, "val/f1/towers");
     json_decref(rows);
 }

@@ -1,6 +1,6 @@
-/* search/serve.c - `sr1-search serve`: one line when requests are answered, one when the
- * last has been. */
-#include "search/search.h"
+/* sr1_search/serve.c - `sr1-search serve`: one line when requests are answered, one when
+ * the last has been. */
+#include "sr1_search/commands.h"
 
 #include <searchr1/server.h>
 

@@ -1,6 +1,6 @@
-/* search/index.c - `sr1-search index`: a corpus becomes an index file; `verify` reads one
- * again. */
-#include "search/search.h"
+/* sr1_search/index.c - `sr1-search index`: a corpus becomes an index file; `verify` reads
+ * one again. */
+#include "sr1_search/commands.h"
 
 #include "common/progress.h"
 

@@ -1,6 +1,6 @@
-/* search/query.c - `sr1-search query`: ask an index, a retrieval server or a web search
- * service, print what is found. */
-#include "search/search.h"
+/* sr1_search/query.c - `sr1-search query`: ask an index, a retrieval server or a web
+ * search service, print what is found. */
+#include "sr1_search/commands.h"
 
 #include "common/table.h"
 

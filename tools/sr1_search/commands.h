@@ -1,6 +1,6 @@
-/* search/search.h - what the commands of sr1-search share. */
-#ifndef SR1_TOOLS_SEARCH_H
-#define SR1_TOOLS_SEARCH_H
+/* sr1_search/commands.h - what the commands of sr1-search share. */
+#ifndef SR1_TOOLS_SR1_SEARCH_COMMANDS_H
+#define SR1_TOOLS_SR1_SEARCH_COMMANDS_H
 
 #include "common/args.h"
 
