@@ -75,7 +75,7 @@ void sr1__wire_detail(struct sr1__buf *b, const char *text);
 
 /* A JSON string of valid UTF-8. */
 void sr1__wire_text(struct sr1__buf *b, const char *text, size_t n);
-/* A finite number, to 10 decimals at least. */
+/* A finite number; it reads back as the same bits. */
 void sr1__wire_number(struct sr1__buf *b, double v);
 
 /* The hits of one query: [row, ...], or [{"document": row, "score": s}, ...]. Returns

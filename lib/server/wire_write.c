@@ -56,22 +56,21 @@ void sr1__wire_text(struct sr1__buf *b, const char *text, size_t n)
     sr1__buf_char(b, '"');
 }
 
-/* Ten decimals keep units of 2^-32 apart, of which BM25 scores are made. Shortest digits
- * (sr1__format_real) take some microseconds a number. */
+/* Ten decimals where they are exact: both numbers of the division are, so it rounds as
+ * reading does. Else the shortest digits, which take a microsecond. */
 void sr1__wire_number(struct sr1__buf *b, double v)
 {
     double size = fabs(v);
     char text[32];
     char *p = text + sizeof(text);
-    uint64_t units;
+    uint64_t units = size < 1e5 ? (uint64_t)(size * 1e10 + 0.5) : 0;
     int decimals = 10;
 
-    if (size != 0 && !(size >= 1e-3 && size < 1e5)) {
+    if ((double)units / 1e10 != size) {
         sr1__format_real(v, text);
         sr1__buf_str(b, text);
         return;
     }
-    units = (uint64_t)(size * 1e10 + 0.5);
     for (; decimals > 1 && units % 10 == 0; decimals--)
         units /= 10;
     for (int i = 0; i < decimals; i++, units /= 10)
