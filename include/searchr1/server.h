@@ -51,6 +51,7 @@ typedef struct sr1_server_options {
     int32_t batch_wait_us;   /* microseconds that a call waits for more queries; default
                                 0: waiting queries gather while the engine is busy */
     int64_t max_body;        /* bytes of one request; default 16 MiB */
+    int64_t max_answer;      /* bytes of its answer; default 256 MiB */
 } sr1_server_options;
 
 /* Set the fields above to their defaults. Since 0.1. */
@@ -71,14 +72,16 @@ SR1_API const char *sr1_server_url(const sr1_server *server);
 
 /* Wait for sr1_server_stop; then take no more connections, answer every request that was
  * accepted, and close. One thread at a time. Returns SR1_E_TIMEOUT when clients did not
- * read their answers within stop_seconds. Since 0.1. */
+ * read their answers within stop_seconds; searches under way are waited for in any case.
+ * Since 0.1. */
 SR1_API sr1_status sr1_server_run(sr1_server *server);
 
 /* Make sr1_server_run return. From any thread, and from a signal handler. NULL is fine.
  * Since 0.1. */
 SR1_API void sr1_server_stop(sr1_server *server);
 
-/* Counts since the server was opened. accepted = answered + dropped + in_flight. */
+/* Counts since the server was opened. accepted = answered + dropped + in_flight, once
+ * nothing changes. */
 typedef struct sr1_server_stats {
     size_t struct_size;  /* set by the caller */
     int64_t accepted;    /* requests whose headers were read */

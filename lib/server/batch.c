@@ -1,4 +1,4 @@
-/* server/batch.c - a queue of tasks and the threads that empty it.
+/* server/batch.c - a queue of jobs and the threads that empty it.
  *
  * A worker takes its share of what waits, at least one task: while the engine is busy
  * requests gather, so batches grow with the load and nobody waits without one. */
@@ -12,11 +12,9 @@
 #include <string.h>
 #include <time.h>
 
-#define ANSWER_MAX ((size_t)256 << 20)
-
 /* Queries begin .. begin + n of a job. */
 struct sr1__task {
-    struct sr1__task *next;
+    struct sr1__task *next; /* in one call of the engine */
     struct sr1__job *job;
     size_t begin;
     size_t n;
@@ -33,8 +31,8 @@ struct sr1__batcher {
     struct sr1__batch_options o;
     pthread_mutex_t lock; /* guards everything below, and the failures of jobs */
     pthread_cond_t wake;
-    struct sr1__task *first;
-    struct sr1__task **last;
+    struct sr1__job *first;
+    struct sr1__job **last;
     size_t waiting; /* queries of the tasks in the queue; a rerank job counts 1 */
     int closed;
     struct worker *workers; /* [o.threads] */
@@ -54,9 +52,14 @@ static void fail_job(struct sr1__batcher *b, struct sr1__job *job, int status,
     pthread_mutex_unlock(&b->lock);
 }
 
-static int http_status(sr1_status status)
+/* As this thread's error says. */
+static void fail_with(struct sr1__batcher *b, struct sr1__job *job, sr1_status status)
 {
-    return status == SR1_E_TIMEOUT ? SR1__HTTP_TIMEOUT : SR1__HTTP_UNAVAILABLE;
+    int http = status == SR1_E_TIMEOUT ? SR1__HTTP_TIMEOUT
+               : status == SR1_E_LIMIT ? SR1__HTTP_INVALID
+                                       : SR1__HTTP_UNAVAILABLE;
+
+    fail_job(b, job, http, sr1_last_error());
 }
 
 /* The answer is task 0's text with that of the others behind it. */
@@ -84,10 +87,12 @@ static void task_done(struct sr1__batcher *b, struct sr1__job *job)
     if (atomic_fetch_sub(&job->left, 1) != 1)
         return;
     if (job->run == NULL && job->status == SR1__HTTP_OK) {
+        sr1_status status;
+
         join_texts(job);
-        if (job->answer.status != SR1_OK)
-            fail_job(b, job, SR1__HTTP_UNAVAILABLE,
-                     "the answer is too long: ask for less at a time");
+        status = sr1__buf_status(&job->answer, "the answer");
+        if (status != SR1_OK)
+            fail_with(b, job, status);
     }
     if (job->run == NULL && job->status != SR1__HTTP_OK) {
         sr1__buf_clear(&job->answer);
@@ -98,30 +103,47 @@ static void task_done(struct sr1__batcher *b, struct sr1__job *job)
 
 /* ---- one call of the engine ---- */
 
-/* The lists of a task whose queries are found[at ...]; a query that failed fails its
- * job. */
+/* The list of one query; a failure of the query is one of the call. */
+static sr1_status write_list(struct sr1__batcher *b, struct sr1__task *t,
+                             const sr1_search_results *found, size_t query)
+{
+    size_t before = t->text.len;
+    size_t all;
+
+    switch (sr1_search_results_status(found, query)) {
+    case SR1_SEARCH_TIMEOUT:
+        return sr1__fail(SR1_E_TIMEOUT, "%s", sr1_search_results_message(found, query));
+    case SR1_SEARCH_ERROR:
+        return sr1__fail(SR1_E_NETWORK, "%s", sr1_search_results_message(found, query));
+    default:
+        break;
+    }
+    SR1__TRY(sr1__wire_hits(&t->text, found, query, t->job->scores));
+    SR1__TRY(sr1__buf_status(&t->text, "the answer"));
+    all = t->text.len - before;
+    all += atomic_fetch_add(&t->job->bytes, all);
+    if (all > b->o.max_answer)
+        return sr1__fail(SR1_E_LIMIT,
+                         "the answer is longer than %zu bytes: ask for less at a time",
+                         b->o.max_answer);
+    return SR1_OK;
+}
+
+/* The lists of a task whose queries are found[at ...]. */
 static void write_task(struct sr1__batcher *b, struct sr1__task *t,
                        const sr1_search_results *found, size_t at)
 {
-    if (t->begin == 0)
-        sr1__buf_str(&t->text, "{\"result\":[");
-    for (size_t i = 0; i < t->n; i++) {
-        int32_t status = sr1_search_results_status(found, at + i);
+    sr1_status status = SR1_OK;
 
-        if (status == SR1_SEARCH_TIMEOUT || status == SR1_SEARCH_ERROR) {
-            fail_job(b, t->job,
-                     status == SR1_SEARCH_TIMEOUT ? SR1__HTTP_TIMEOUT
-                                                  : SR1__HTTP_UNAVAILABLE,
-                     sr1_search_results_message(found, at + i));
-            return;
-        }
-        if (i > 0)
-            sr1__buf_char(&t->text, ',');
-        sr1__wire_hits(&t->text, found, at + i, t->job->scores);
+    sr1__buf_str(&t->text, t->begin == 0 ? "{\"result\":[" : "");
+    for (size_t i = 0; i < t->n && status == SR1_OK; i++) {
+        sr1__buf_str(&t->text, i > 0 ? "," : "");
+        status = write_list(b, t, found, at + i);
     }
-    if (t->text.status != SR1_OK)
-        fail_job(b, t->job, SR1__HTTP_UNAVAILABLE,
-                 "the answer is too long: ask for less at a time");
+    if (status == SR1_OK)
+        return;
+    sr1__buf_free(&t->text);
+    fail_with(b, t->job, status);
 }
 
 /* Ask for the queries of a chain of tasks, all with one top_k. */
@@ -163,7 +185,7 @@ static void ask_all(struct sr1__batcher *b, struct sr1__task *chain, size_t n,
         if (again)
             status = ask(b, t, t->n, queries);
         if (status != SR1_OK)
-            fail_job(b, t->job, http_status(status), sr1_last_error());
+            fail_with(b, t->job, status);
         t->next = next;
     }
 }
@@ -205,26 +227,47 @@ static void wait_window(struct sr1__batcher *b)
         ;
 }
 
-/* Called with the lock held and a task waiting: a worker's share of the queue, as a chain
- * of *n queries. */
+/* These three are called with the lock held. */
+
+static void push(struct sr1__batcher *b, struct sr1__job *job)
+{
+    job->next = NULL;
+    *b->last = job;
+    b->last = &job->next;
+}
+
+/* The next task of the first job, which goes to the end if it has more. */
+static struct sr1__task *pop(struct sr1__batcher *b)
+{
+    struct sr1__job *job = b->first;
+    struct sr1__task *t = &job->tasks[job->taken++];
+
+    b->first = job->next;
+    if (b->first == NULL)
+        b->last = &b->first;
+    if (job->taken < job->n_tasks)
+        push(b, job);
+    b->waiting -= t->n;
+    return t;
+}
+
+/* A worker's share of the queue, as a chain of *n queries; there is a job. */
 static struct sr1__task *take(struct sr1__batcher *b, size_t *n)
 {
     size_t share = (b->waiting + (size_t)b->o.threads - 1) / (size_t)b->o.threads;
     size_t most = share < (size_t)b->o.batch ? share : (size_t)b->o.batch;
-    struct sr1__task *chain = b->first;
+    const struct sr1__job *job = b->first;
+    struct sr1__task *chain = pop(b);
     struct sr1__task *end = chain;
 
     *n = chain->n;
-    while (chain->job->run == NULL && end->next != NULL && end->next->job->run == NULL &&
-           end->next->job->top_k == chain->job->top_k && *n + end->next->n <= most) {
+    while (job->run == NULL && b->first != NULL && b->first->run == NULL &&
+           b->first->top_k == job->top_k &&
+           *n + b->first->tasks[b->first->taken].n <= most) {
+        end->next = pop(b);
         end = end->next;
         *n += end->n;
     }
-    b->first = end->next;
-    if (b->first == NULL)
-        b->last = &b->first;
-    end->next = NULL;
-    b->waiting -= *n;
     atomic_store(&b->o.metrics->waiting, (long long)b->waiting);
     return chain;
 }
@@ -272,11 +315,12 @@ static sr1_status cut(struct sr1__batcher *b, struct sr1__job *job)
         t->begin = i * batch;
         t->n = job->n - t->begin < batch ? job->n - t->begin : batch;
         t->n = job->run != NULL ? 1 : t->n;
-        t->next = i + 1 < job->n_tasks ? t + 1 : NULL;
-        sr1__buf_init(&t->text, ANSWER_MAX);
+        sr1__buf_init(&t->text, 0);
     }
+    job->taken = 0;
     job->status = SR1__HTTP_OK;
     atomic_init(&job->left, job->n_tasks);
+    atomic_init(&job->bytes, 0);
     return SR1_OK;
 }
 
@@ -290,8 +334,7 @@ sr1_status sr1__batcher_submit(struct sr1__batcher *b, struct sr1__job *job)
     if (b->closed) {
         status = sr1__fail(SR1_E_STATE, "the server is stopping");
     } else {
-        *b->last = job->tasks;
-        b->last = &job->tasks[job->n_tasks - 1].next;
+        push(b, job);
         b->waiting += job->run != NULL ? 1 : job->n;
         atomic_store(&b->o.metrics->waiting, (long long)b->waiting);
         pthread_cond_signal(&b->wake);

@@ -1,8 +1,9 @@
 /* server/batch.h - jobs of many requests, carried out by a few threads.
  *
  * A search job is cut into tasks of at most `batch` queries, so that a request with many
- * queries is spread over all threads and does not hold up small ones; tasks that wait are
- * put together, up to the same number, into one call of the engine. What was accepted is
+ * queries is spread over all threads; jobs take turns, so that it does not hold up small
+ * ones; tasks that wait are put together, up to the same number, into one call of the
+ * engine. What was accepted is
  * finished: closing waits for it. */
 #ifndef SR1__SERVER_BATCH_H
 #define SR1__SERVER_BATCH_H
@@ -32,9 +33,12 @@ struct sr1__job {
     struct sr1__buf answer; /* JSON; initialised by who hands the job over */
 
     /* Inside. */
+    struct sr1__job *next;   /* in the queue */
     struct sr1__task *tasks; /* [n_tasks] */
     size_t n_tasks;
-    atomic_size_t left; /* tasks not done */
+    size_t taken;        /* tasks that workers have */
+    atomic_size_t left;  /* tasks not done */
+    atomic_size_t bytes; /* of answer, in all tasks */
     char failure[256];
 };
 
@@ -46,6 +50,7 @@ struct sr1__batch_options {
     int32_t threads;
     int32_t batch;     /* most queries of one call */
     int32_t window_us; /* how long a call waits for more queries */
+    size_t max_answer; /* bytes */
 };
 
 sr1_status sr1__batcher_open(struct sr1__batcher **out,

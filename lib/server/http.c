@@ -168,8 +168,11 @@ static void keep_body(struct sr1__exchange *x, const char *data, size_t n)
     else if (all / BODIES_MAX > sv->o.max_body)
         sr1__exchange_refuse(x, SR1__HTTP_UNAVAILABLE,
                              "too many large requests at a time");
-    if (x->status != 0)
+    if (x->status != 0) {
         sr1__buf_free(&x->body);
+        atomic_fetch_sub(&sv->body_bytes, (long long)x->counted);
+        x->counted = 0;
+    }
 }
 
 /* MHD_NO closes the connection: in the middle of a body nothing can be answered. */

@@ -2,6 +2,7 @@
 #include "server/metrics.h"
 
 #include "base/clock.h"
+#include "base/num.h"
 #include "server/wire.h"
 
 #include <stdio.h>
@@ -67,24 +68,24 @@ static void single(struct sr1__buf *b, const char *name, const char *type,
     sr1__buf_fmt(b, "%s %lld\n", name, (long long)value);
 }
 
-/* One histogram; `label` is "" or ends with a comma. Bounds are multiplied by scale. */
+/* One histogram of units that are 1/per of what is shown; label may be "". */
 static void series(struct sr1__buf *b, const char *name, const char *label,
-                   const struct sr1__histogram *h, const int64_t *bounds, double scale)
+                   const struct sr1__histogram *h, const int64_t *bounds, double per)
 {
-    int n = label[0] != '\0' ? (int)strlen(label) - 1 : 0;
+    const char *comma = label[0] != '\0' ? "," : "";
     long long total = 0;
+    char number[32];
 
-    for (size_t i = 0; i < SR1__METRICS_BOUNDS; i++) {
+    for (size_t i = 0; i <= SR1__METRICS_BOUNDS; i++) {
         total += atomic_load(&h->counts[i]);
-        sr1__buf_fmt(b, "%s_bucket{%sle=\"%g\"} %lld\n", name, label,
-                     scale * (double)bounds[i], total);
+        if (i < SR1__METRICS_BOUNDS)
+            sr1__format_real((double)bounds[i] / per, number);
+        sr1__buf_fmt(b, "%s_bucket{%s%sle=\"%s\"} %lld\n", name, label, comma,
+                     i < SR1__METRICS_BOUNDS ? number : "+Inf", total);
     }
-    total += atomic_load(&h->counts[SR1__METRICS_BOUNDS]);
-    sr1__buf_fmt(b, "%s_bucket{%sle=\"+Inf\"} %lld\n", name, label, total);
-    sr1__buf_fmt(b, n > 0 ? "%s_sum{%.*s} %.9g\n" : "%s_sum%.*s %.9g\n", name, n, label,
-                 scale * (double)atomic_load(&h->sum));
-    sr1__buf_fmt(b, n > 0 ? "%s_count{%.*s} %lld\n" : "%s_count%.*s %lld\n", name, n,
-                 label, total);
+    sr1__format_real((double)atomic_load(&h->sum) / per, number);
+    sr1__buf_fmt(b, "%s_sum{%s} %s\n", name, label, number);
+    sr1__buf_fmt(b, "%s_count{%s} %lld\n", name, label, total);
 }
 
 static void requests_text(const struct sr1__metrics *m, struct sr1__buf *b)
@@ -106,8 +107,8 @@ static void requests_text(const struct sr1__metrics *m, struct sr1__buf *b)
     for (size_t p = 0; p < SR1__PATHS; p++) {
         char label[64];
 
-        snprintf(label, sizeof(label), "path=\"%s\",", paths[p]);
-        series(b, "sr1_server_request_seconds", label, &m->seconds[p], micros, 1e-6);
+        snprintf(label, sizeof(label), "path=\"%s\"", paths[p]);
+        series(b, "sr1_server_request_seconds", label, &m->seconds[p], micros, 1e6);
     }
 }
 

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SR1__PULL_DEPTH 256 /* objects and lists within each other */
+#define SR1__PULL_DEPTH 2048 /* objects and lists within each other, as in jansson */
 
 enum sr1__pull_type {
     SR1__PULL_NONE, /* no value begins here */

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CONNECTION_MEMORY (32 * 1024) /* headers and pieces of the body of one */
+#define CONNECTION_MEMORY (16 * 1024) /* headers and pieces of the body of one */
 #define SETTLE_MS 20 /* so long nothing must be under way before all is closed */
 
 static const sr1_server_options defaults = {.struct_size = sizeof(defaults),
@@ -27,11 +27,12 @@ static const sr1_server_options defaults = {.struct_size = sizeof(defaults),
                                             .body_seconds = 60,
                                             .stop_seconds = 10,
                                             .batch_queries = 64,
-                                            .max_body = (int64_t)16 << 20};
+                                            .max_body = (int64_t)16 << 20,
+                                            .max_answer = (int64_t)256 << 20};
 
 void sr1_server_options_init(sr1_server_options *options)
 {
-    sr1__struct_init(options, &defaults, SR1__STRUCT_END(sr1_server_options, max_body));
+    sr1__struct_init(options, &defaults, SR1__STRUCT_END(sr1_server_options, max_answer));
 }
 
 /* ---- options ---- */
@@ -56,7 +57,8 @@ static sr1_status check_bounds(const sr1_server_options *o)
                                    {"stop_seconds", o->stop_seconds, 0, 86400},
                                    {"batch_queries", o->batch_queries, 1, 1 << 16},
                                    {"batch_wait_us", o->batch_wait_us, 0, 1000000},
-                                   {"max_body", o->max_body, 2, (int64_t)1 << 30}};
+                                   {"max_body", o->max_body, 2, (int64_t)1 << 30},
+                                   {"max_answer", o->max_answer, 2, (int64_t)1 << 30}};
 
     for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
         const struct bound *b = &bounds[i];
@@ -141,8 +143,9 @@ static sr1_status start_daemon(struct sr1_server *sv)
 
 static sr1_status open_parts(struct sr1_server *sv)
 {
-    struct sr1__batch_options batch = {sv->engine, &sv->metrics, sv->o.threads,
-                                       sv->o.batch_queries, sv->o.batch_wait_us};
+    struct sr1__batch_options batch = {sv->engine,          &sv->metrics,
+                                       sv->o.threads,       sv->o.batch_queries,
+                                       sv->o.batch_wait_us, (size_t)sv->o.max_answer};
 
     SR1__TRY(read_token(sv->o.token_env, &sv->token));
     SR1__TRY(sr1__listen(&sv->listener, sv->o.address, sv->o.port, sv->token != NULL));

@@ -70,7 +70,7 @@ struct sr1__wire_problem {
 
 /* {"detail": [{"type", "loc", "msg", "input"}]} */
 void sr1__wire_problem(struct sr1__buf *b, const struct sr1__wire_problem *p);
-/* {"detail": "text"} */
+/* {"detail": "text"}; bytes that are not UTF-8 become U+FFFD. */
 void sr1__wire_detail(struct sr1__buf *b, const char *text);
 
 /* A JSON string of valid UTF-8. */
@@ -78,8 +78,9 @@ void sr1__wire_text(struct sr1__buf *b, const char *text, size_t n);
 /* A finite number, to 10 decimals at least. */
 void sr1__wire_number(struct sr1__buf *b, double v);
 
-/* The hits of one query: [row, ...], or [{"document": row, "score": s}, ...]. */
-void sr1__wire_hits(struct sr1__buf *b, const sr1_search_results *found, size_t query,
-                    int scores);
+/* The hits of one query: [row, ...], or [{"document": row, "score": s}, ...]. Returns
+ * SR1_E_CALLBACK for a row that is no JSON object: it would spoil the answer. */
+sr1_status sr1__wire_hits(struct sr1__buf *b, const sr1_search_results *found,
+                          size_t query, int scores);
 
 #endif

@@ -161,22 +161,19 @@ static struct sr1__span unquoted(const struct sr1__span *value)
 
 static int out_of_bounds(struct reading *r, const struct member *m, int32_t max)
 {
+    struct sr1__wire_problem p = nothing;
     char text[80];
     char context[32];
 
     snprintf(text, sizeof(text), "Input should be between 0 and %d", (int)max);
     snprintf(context, sizeof(context), "{\"ge\":0,\"le\":%d}", (int)max);
-    {
-        struct sr1__wire_problem p = nothing;
-
-        p.type = "out_of_range";
-        p.text = text;
-        p.field = m->name;
-        p.input = m->value.p;
-        p.input_size = m->value.n;
-        p.context = context;
-        return invalid(r, &p);
-    }
+    p.type = "out_of_range";
+    p.text = text;
+    p.field = m->name;
+    p.input = m->value.p;
+    p.input_size = m->value.n;
+    p.context = context;
+    return invalid(r, &p);
 }
 
 static int read_top_k(struct reading *r, const struct member *m,

@@ -3,6 +3,7 @@
 #include "server/wire.h"
 
 #include "base/num.h"
+#include "base/utf8.h"
 
 #include <math.h>
 #include <string.h>
@@ -34,9 +35,9 @@ static void add_escape(struct sr1__buf *b, char c)
     }
 }
 
-void sr1__wire_text(struct sr1__buf *b, const char *text, size_t n)
+/* Without the quotes around. */
+static void add_text(struct sr1__buf *b, const char *text, size_t n)
 {
-    sr1__buf_char(b, '"');
     while (n > 0) {
         size_t run = plain_run(text, n);
 
@@ -46,6 +47,12 @@ void sr1__wire_text(struct sr1__buf *b, const char *text, size_t n)
         text += run;
         n -= run;
     }
+}
+
+void sr1__wire_text(struct sr1__buf *b, const char *text, size_t n)
+{
+    sr1__buf_char(b, '"');
+    add_text(b, text, n);
     sr1__buf_char(b, '"');
 }
 
@@ -79,21 +86,41 @@ void sr1__wire_number(struct sr1__buf *b, double v)
     sr1__buf_add(b, p, (size_t)(text + sizeof(text) - p));
 }
 
-static void add_row(struct sr1__buf *b, const sr1_search_hit *hit)
+/* An engine of the caller's may give anything. */
+static sr1_status check_row(const sr1_search_hit *hit, size_t n)
+{
+    struct sr1__pull s;
+
+    sr1__pull_init(&s, (char *)hit->row); /* skipping changes nothing */
+    if (sr1__pull_peek(&s) == SR1__PULL_OBJECT) {
+        sr1__pull_skip(&s, NULL);
+        sr1__pull_end(&s, hit->row + n);
+        if (s.error == NULL)
+            return SR1_OK;
+    }
+    return sr1__fail(SR1_E_CALLBACK, "the row of hit '%.100s' is no JSON object",
+                     hit->id);
+}
+
+static sr1_status add_row(struct sr1__buf *b, const sr1_search_hit *hit)
 {
     if (hit->row != NULL) {
-        sr1__buf_str(b, hit->row);
-        return;
+        size_t n = strlen(hit->row);
+
+        SR1__TRY(check_row(hit, n));
+        sr1__buf_add(b, hit->row, n);
+        return SR1_OK;
     }
     sr1__buf_str(b, "{\"id\":");
     sr1__wire_text(b, hit->id, strlen(hit->id));
     sr1__buf_str(b, ",\"contents\":");
     sr1__wire_text(b, hit->contents, strlen(hit->contents));
     sr1__buf_char(b, '}');
+    return SR1_OK;
 }
 
-void sr1__wire_hits(struct sr1__buf *b, const sr1_search_results *found, size_t query,
-                    int scores)
+sr1_status sr1__wire_hits(struct sr1__buf *b, const sr1_search_results *found,
+                          size_t query, int scores)
 {
     int32_t n = sr1_search_results_hit_count(found, query);
     sr1_search_hit hit = {sizeof(hit)};
@@ -105,7 +132,7 @@ void sr1__wire_hits(struct sr1__buf *b, const sr1_search_results *found, size_t 
             sr1__buf_char(b, ',');
         if (scores)
             sr1__buf_str(b, "{\"document\":");
-        add_row(b, &hit);
+        SR1__TRY(add_row(b, &hit));
         if (scores) {
             sr1__buf_str(b, ",\"score\":");
             sr1__wire_number(b, hit.score);
@@ -113,6 +140,7 @@ void sr1__wire_hits(struct sr1__buf *b, const sr1_search_results *found, size_t 
         }
     }
     sr1__buf_char(b, ']');
+    return SR1_OK;
 }
 
 void sr1__wire_problem(struct sr1__buf *b, const struct sr1__wire_problem *p)
@@ -138,7 +166,18 @@ void sr1__wire_problem(struct sr1__buf *b, const struct sr1__wire_problem *p)
 
 void sr1__wire_detail(struct sr1__buf *b, const char *text)
 {
-    sr1__buf_str(b, "{\"detail\":");
-    sr1__wire_text(b, text, strlen(text));
-    sr1__buf_char(b, '}');
+    size_t n = strlen(text);
+
+    sr1__buf_str(b, "{\"detail\":\"");
+    for (size_t i = 0; i < n;) {
+        uint32_t cp;
+        int width = sr1__utf8_next(text + i, n - i, &cp);
+
+        if (width > 0)
+            add_text(b, text + i, (size_t)width);
+        else
+            sr1__buf_str(b, "\xEF\xBF\xBD");
+        i += width > 0 ? (size_t)width : 1;
+    }
+    sr1__buf_str(b, "\"}");
 }

@@ -211,6 +211,7 @@ class ServerOptions(Sized):
         ("batch_queries", c_int32),
         ("batch_wait_us", c_int32),
         ("max_body", c_int64),
+        ("max_answer", c_int64),
     ]
 
 

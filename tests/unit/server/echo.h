@@ -33,12 +33,16 @@ static inline sr1_status echo_search(void *self, const char *const *queries, siz
             return sr1_set_error(SR1_E_IO, "the disk is on fire");
         if (strcmp(queries[i], "gone") == 0)
             status = sr1_search_sink_status(sink, i, SR1_SEARCH_ERROR, "it is away");
+        else if (strcmp(queries[i], "bytes") == 0)
+            return sr1_set_error(SR1_E_IO, "odd \xff \"bytes\"");
         else if (strcmp(queries[i], "late") == 0)
             status = sr1_search_sink_status(sink, i, SR1_SEARCH_TIMEOUT, NULL);
         else if (strcmp(queries[i], "nothing") == 0)
             continue;
         else
             status = sr1_search_sink_hit(sink, i, queries[i], "plain", 1.5);
+        if (status == SR1_OK && strncmp(queries[i], "raw ", 4) == 0)
+            status = sr1_search_sink_row(sink, i, queries[i] + 4);
         if (status == SR1_OK && strncmp(queries[i], "row ", 4) == 0) {
             snprintf(row, sizeof row,
                      "{\"id\": \"%s\", \"contents\": \"T\\n%s\", \"more\": [1.50, {}]}",

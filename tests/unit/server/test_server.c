@@ -2,6 +2,7 @@
  * gone, limits, tokens, batches, stopping. */
 #include "../../support/torture.h"
 
+#include "base/file.h"
 #include "base/json.h"
 #include "echo.h"
 #include "../../support/http.h"
@@ -11,6 +12,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <time.h>
 
 static struct echo echo;
@@ -207,6 +209,40 @@ static void a_request_with_many_queries_is_answered_in_order(void **state)
     sr1_server_free(server);
 }
 
+static void a_large_request_lets_small_ones_through(void **state)
+{
+    sr1_server_options o;
+    sr1_server *server;
+    struct sr1__buf body;
+    int fd;
+
+    (void)state;
+    sr1_server_options_init(&o);
+    o.batch_queries = 1;
+    o.threads = 1;
+    server = serve_with(&o);
+    sr1__buf_init(&body, 0);
+    for (int i = 0; i < 400; i++)
+        sr1__buf_fmt(&body, "%s\"q%d\"", i > 0 ? "," : "{\"queries\":[", i);
+    sr1__buf_str(&body, "]}");
+    atomic_store(&echo.delay_ms, 2);
+    fd = http_connect(sr1_server_port(server));
+    http_post(fd, "/retrieve", "", body.data);
+    nap(30);
+    for (int i = 0; i < 3; i++)
+        expect(http_ask(sr1_server_port(server), "/retrieve", "", "{\"query\":\"a\"}"),
+               200, NULL);
+    for (int i = 0; i < 100 && stats_of(server).answered < 3; i++)
+        nap(1);
+    assert_int_equal(stats_of(server).answered, 3);
+    assert_int_equal(stats_of(server).in_flight, 1); /* the large one */
+    atomic_store(&echo.delay_ms, 0);
+    expect(http_read(fd), 200, NULL);
+    close(fd);
+    sr1__buf_free(&body);
+    sr1_server_free(server);
+}
+
 static void rerank_and_health_answer(void **state)
 {
     sr1_server *server = serve();
@@ -237,8 +273,33 @@ static void a_failing_engine_is_no_empty_result(void **state)
     expect(http_ask(port, "/retrieve", "", "{\"queries\":[\"boom\"]}"), 503,
            "{\"detail\":\"search engine 'echo' failed with SR1_E_IO (-3): the disk is on "
            "fire\"}");
-    settled(server, 3);
-    assert_int_equal(stats_of(server).failed, 3);
+    expect(
+        http_ask(port, "/retrieve", "", "{\"queries\":[\"bytes\"]}"), 503,
+        "{\"detail\":\"search engine 'echo' failed with SR1_E_IO (-3): odd \xef\xbf\xbd "
+        "\\\"bytes\\\"\"}");
+    settled(server, 4);
+    assert_int_equal(stats_of(server).failed, 4);
+    sr1_server_free(server);
+}
+
+static void rows_that_are_no_objects_are_not_sent(void **state)
+{
+    static const char *const rows[] = {"{", "[1]", "{}}", "", "{\\\"a\\\": nul}"};
+    sr1_server *server = serve();
+    int port = sr1_server_port(server);
+
+    (void)state;
+    expect(http_ask(port, "/retrieve", "", "{\"query\":\"raw  {\\\"a\\\": [1] } \"}"),
+           200, "{\"result\":[[ {\"a\": [1] } ]]}");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char body[128];
+        struct http_answer a;
+
+        snprintf(body, sizeof body, "{\"query\":\"raw %s\"}", rows[i]);
+        a = http_ask(port, "/retrieve", "", body);
+        assert_non_null(strstr(a.body, "is no JSON object"));
+        expect(a, 503, NULL);
+    }
     sr1_server_free(server);
 }
 
@@ -414,6 +475,83 @@ static void large_bodies_are_refused(void **state)
     }
     assert_int_equal(http_read(fd).status, 0);
     close(fd);
+    sr1_server_free(server);
+}
+
+static void bodies_under_way_have_a_bound_together(void **state)
+{
+    sr1_server_options o;
+    sr1_server *server;
+    char body[1000];
+    int fd[20];
+    int taken = 0;
+
+    (void)state;
+    sr1_server_options_init(&o);
+    o.max_body = 1000;
+    server = serve_with(&o);
+    memset(body, ' ', sizeof body);
+    memcpy(body, ASK_A, 17);
+    for (int i = 0; i < 20; i++) {
+        fd[i] = http_connect(sr1_server_port(server));
+        http_say(fd[i],
+                 "POST /retrieve HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n");
+        http_send(fd[i], body, 999);
+    }
+    nap(200); /* all of it is read */
+    for (int i = 0; i < 20; i++)
+        http_send(fd[i], body + 999, 1);
+    for (int i = 0; i < 20; i++) {
+        struct http_answer a = http_read(fd[i]);
+
+        assert_true(a.status == 200 || a.status == 503);
+        taken += a.status == 200;
+        free(a.body);
+        close(fd[i]);
+    }
+    assert_int_equal(taken, 16);
+    expect(http_ask(sr1_server_port(server), "/retrieve", "", ASK_A), 200, ANSWER_A);
+    sr1_server_free(server);
+}
+
+static void a_body_has_to_arrive_in_time(void **state)
+{
+    sr1_server_options o;
+    sr1_server *server;
+    int fd;
+
+    (void)state;
+    sr1_server_options_init(&o);
+    o.body_seconds = 1;
+    server = serve_with(&o);
+    fd = http_connect(sr1_server_port(server));
+    http_say(fd, "POST /retrieve HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n");
+    for (int i = 0; i < 40 && http_say(fd, " ") == 0; i++)
+        nap(50);
+    assert_true(http_closed(fd, 2000));
+    close(fd);
+    settled(server, 1);
+    assert_int_equal(stats_of(server).dropped, 1);
+    sr1_server_free(server);
+}
+
+static void long_answers_are_refused(void **state)
+{
+    sr1_server_options o;
+    sr1_server *server;
+
+    (void)state;
+    sr1_server_options_init(&o);
+    o.max_answer = 70; /* two hits, not three */
+    o.batch_queries = 1;
+    server = serve_with(&o);
+    expect(
+        http_ask(sr1_server_port(server), "/retrieve", "", "{\"queries\":[\"a\",\"b\"]}"),
+        200, NULL);
+    expect(http_ask(sr1_server_port(server), "/retrieve", "",
+                    "{\"queries\":[\"a\",\"b\",\"c\"]}"),
+           422,
+           "{\"detail\":\"the answer is longer than 70 bytes: ask for less at a time\"}");
     sr1_server_free(server);
 }
 
@@ -614,6 +752,7 @@ static void options_are_checked(void **state)
     CASE(batch_queries, 0);
     CASE(batch_wait_us, -1);
     CASE(max_body, 1);
+    CASE(max_answer, 0);
     o.struct_size = 0;
     refused(&o, SR1_E_INVALID, "struct_size");
     assert_int_equal(sr1_server_open(&server, NULL, NULL), SR1_E_INVALID);
@@ -698,8 +837,9 @@ static void metrics_add_up(void **state)
         "sr1_server_request_seconds_count{path=\"/retrieve\"} 3\n",
         "sr1_server_in_flight 1\n", /* this one */
         "sr1_server_batch_queries_bucket{le=\"2\"} 2\n",
-        "sr1_server_batch_queries_sum 3\n",
-        "sr1_server_batch_queries_count 2\n",
+        "sr1_server_batch_queries_sum{} 3\n",
+        "sr1_server_batch_queries_count{} 2\n",
+        "sr1_server_request_seconds_bucket{path=\"/retrieve\",le=\"0.00025\"} ",
         "sr1_search_queries_total 3\n",
         "# TYPE sr1_server_request_seconds histogram\n"};
     sr1_server *server = serve();
@@ -794,6 +934,63 @@ static void a_client_that_never_ends_is_cut_off(void **state)
     sr1_server_free(server);
 }
 
+static int open_files(void)
+{
+    char **names = NULL;
+    size_t n = 0;
+
+    assert_int_equal(sr1__dir_list("/proc/self/fd", &names, &n), SR1_OK);
+    for (size_t i = 0; i < n; i++)
+        sr1__free(names[i]);
+    sr1__free(names);
+    return (int)n;
+}
+
+/* With k more files allowed, for each k until it works: no file stays open. */
+static void files_may_run_out(void **state)
+{
+    struct rlimit before, few;
+    sr1_search *engine = NULL;
+    sr1_status status = SR1_E_IO;
+    int files = open_files() - 1; /* one of them was the folder's */
+
+    (void)state;
+    assert_int_equal(echo_open(&engine, &echo), SR1_OK);
+    getrlimit(RLIMIT_NOFILE, &before);
+    for (int k = 0; k < 40 && status != SR1_OK; k++) {
+        sr1_server *server = NULL;
+
+        few = before;
+        few.rlim_cur = (rlim_t)(files + k);
+        setrlimit(RLIMIT_NOFILE, &few);
+        status = sr1_server_open(&server, engine, NULL);
+        setrlimit(RLIMIT_NOFILE, &before);
+        sr1_server_free(server);
+        assert_int_equal(open_files() - 1, files);
+    }
+    assert_int_equal(status, SR1_OK);
+    sr1_search_free(engine);
+}
+
+static void version_6_addresses_are_served(void **state)
+{
+    sr1_server_options o;
+    sr1_search *engine = NULL;
+    sr1_server *server = NULL;
+    sr1_status status;
+
+    (void)state;
+    sr1_server_options_init(&o);
+    o.address = "::1";
+    assert_int_equal(echo_open(&engine, &echo), SR1_OK);
+    status = sr1_server_open(&server, engine, &o);
+    sr1_search_free(engine);
+    if (status == SR1_E_IO || status == SR1_E_INVALID)
+        skip();
+    assert_memory_equal(sr1_server_url(server), "http://[::1]:", 13);
+    sr1_server_free(server);
+}
+
 static sr1_status open_and_free(void *arg)
 {
     sr1_server_options o;
@@ -858,8 +1055,10 @@ int main(void)
         cmocka_unit_test(both_answers_are_search_r1s),
         cmocka_unit_test(recorded_answers_come_out_as_they_were),
         cmocka_unit_test(a_request_with_many_queries_is_answered_in_order),
+        cmocka_unit_test(a_large_request_lets_small_ones_through),
         cmocka_unit_test(rerank_and_health_answer),
         cmocka_unit_test(a_failing_engine_is_no_empty_result),
+        cmocka_unit_test(rows_that_are_no_objects_are_not_sent),
         cmocka_unit_test(a_request_fails_alone),
         cmocka_unit_test(connections_are_kept_and_pipelines_drained),
         cmocka_unit_test(http_1_0_and_close_end_the_connection),
@@ -867,6 +1066,9 @@ int main(void)
         cmocka_unit_test(content_types_do_not_matter),
         cmocka_unit_test(wrong_paths_and_methods_are_named),
         cmocka_unit_test(large_bodies_are_refused),
+        cmocka_unit_test(bodies_under_way_have_a_bound_together),
+        cmocka_unit_test(a_body_has_to_arrive_in_time),
+        cmocka_unit_test(long_answers_are_refused),
         cmocka_unit_test(junk_is_answered_or_closed),
         cmocka_unit_test(clients_that_go_are_counted),
         cmocka_unit_test(silent_connections_are_closed),
@@ -878,6 +1080,8 @@ int main(void)
         cmocka_unit_test(metrics_add_up),
         cmocka_unit_test(what_was_accepted_is_finished),
         cmocka_unit_test(a_client_that_never_ends_is_cut_off),
+        cmocka_unit_test(files_may_run_out),
+        cmocka_unit_test(version_6_addresses_are_served),
         cmocka_unit_test(any_allocation_may_fail),
         cmocka_unit_test(requests_may_run_out_of_memory),
         cmocka_unit_test(nothing_leaks),

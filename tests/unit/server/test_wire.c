@@ -203,9 +203,9 @@ static void nul_bytes_and_depth_are_refused(void **state)
     memset(deep, '[', sizeof deep);
     assert_int_equal(read_bytes(deep, sizeof deep), 422);
     memcpy(deep, "{\"queries\":[],\"x\":", 18);
-    memset(deep + 18 + 255, ']', 255);
-    deep[18 + 510] = '}';
-    assert_int_equal(read_bytes(deep, 18 + 511), 200);
+    memset(deep + 18 + 2047, ']', 2047);
+    deep[18 + 4094] = '}';
+    assert_int_equal(read_bytes(deep, 18 + 4095), 200);
 }
 
 /* Search-R1's own error, word for word. */
