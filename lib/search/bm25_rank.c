@@ -91,23 +91,19 @@ double sr1__bm25_weight(uint64_t documents, uint32_t df, uint32_t qtf)
 static int64_t impact_bound(const struct sr1__bm25_norm *norm, double weight,
                             const struct sr1__impacts *impacts)
 {
-    float best = norm->saturation[0][impacts->length1];
-    float two = norm->saturation[1][impacts->length2];
-    int64_t three = 0;
-    int64_t s;
+    int64_t one = sr1__bm25_score(norm, weight, 1, impacts->length1);
+    int64_t more = 0;
 
-    if (impacts->tf3 == 255)
-        return (int64_t)weight + 1;
-    best = two > best ? two : best;
-    if (impacts->tf3 > 0)
-        three = sr1__bm25_score(norm, weight, impacts->tf3, impacts->length3);
-    s = (int64_t)(weight * (double)best) + 1;
-    return s > three ? s : three;
+    if (impacts->tf2 == 255)
+        more = (int64_t)weight + 1;
+    else if (impacts->tf2 > 0)
+        more = sr1__bm25_score(norm, weight, impacts->tf2, impacts->length2);
+    return one > more ? one : more;
 }
 
 /* ---- one term ---- */
 
-static int64_t posting_score(const struct sr1__bm25_ranker *r, const struct term *t,
+static inline int64_t posting_score(const struct sr1__bm25_ranker *r, const struct term *t,
                              uint32_t pos)
 {
     return sr1__bm25_score(r->norm, t->weight, t->p.tfs[pos], r->codes[t->p.docs[pos]]);
@@ -201,7 +197,7 @@ static uint32_t find_doc(const struct term *t, uint32_t doc)
     const uint32_t *from = t->p.docs;
 
     for (uint32_t half = SR1__INDEX_BLOCK / 2; half > 0; half /= 2)
-        from += from[half - 1] < doc ? half : 0;
+        from += half & (0 - (uint32_t)(from[half - 1] < doc));
     return (uint32_t)(from - t->p.docs) + (*from < doc);
 }
 
