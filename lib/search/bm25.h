@@ -22,8 +22,8 @@ struct sr1__bm25_norm {
 void sr1__bm25_norm_init(struct sr1__bm25_norm *norm, const struct sr1__index_meta *meta,
                          double k1, double b);
 
-/* What one posting adds to its document's score; weight from sr1__bm25_weight. At least 1:
- * a document that was found never scores 0. */
+/* What one posting adds to its document's score; weight from sr1__bm25_weight. At least
+ * 1: a document that was found never scores 0. */
 static inline int64_t sr1__bm25_score(const struct sr1__bm25_norm *norm, double weight,
                                       uint32_t tf, uint8_t length_code)
 {
@@ -35,6 +35,10 @@ static inline int64_t sr1__bm25_score(const struct sr1__bm25_norm *norm, double 
 
 /* qtf * ln(1 + (N - df + 0.5) / (df + 0.5)) in units. */
 double sr1__bm25_weight(uint64_t documents, uint32_t df, uint32_t qtf);
+
+/* The most that a posting within these impacts can add. */
+int64_t sr1__bm25_bound(const struct sr1__bm25_norm *norm, double weight,
+                        const struct sr1__impacts *impacts);
 
 struct sr1__bm25_query_term {
     struct sr1__index_term term; /* df > 0 */

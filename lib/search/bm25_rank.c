@@ -20,14 +20,14 @@
 #include "base/mem.h"
 #include "search/best.h"
 
-#include <math.h>
 #include <string.h>
 
 #define WINDOW 4096
 #define DENSE_TERMS 8 /* terms that memory is kept for from the start */
-#define SEEK_COST 24  /* seeking one document, in postings that could be read meanwhile  \
-                       */
-#define FEW 16        /* candidates that are sorted by insertion */
+#define SEEK_COST                                                                        \
+    24         /* seeking one document, in postings that could be read meanwhile         \
+                */
+#define FEW 16 /* candidates that are sorted by insertion */
 #define DENSE_BLOCKS                                                                     \
     4 /* with more blocks to a window, bounds are of groups of blocks                    \
        */
@@ -58,53 +58,18 @@ struct sr1__bm25_ranker {
 
     struct sr1__best best;
 
-    int64_t scores[WINDOW];      /* 0: not a candidate */
-    uint16_t candidates[WINDOW]; /* [n_candidates], counted in the window */
+    int64_t scores[WINDOW];          /* 0: not a candidate */
+    uint16_t candidates[WINDOW + 1]; /* [n_candidates], counted in the window; one more
+                                        may be written */
     uint32_t n_candidates;
     uint64_t marks[WINDOW / 64]; /* all 0 between uses */
     uint64_t scored;
 };
 
-/* ---- the formula ---- */
-
-void sr1__bm25_norm_init(struct sr1__bm25_norm *norm, const struct sr1__index_meta *meta,
-                         double k1, double b)
-{
-    double average =
-        meta->total_terms > 0 ? (double)meta->total_terms / (double)meta->documents : 1.0;
-
-    for (int code = 0; code < 256; code++) {
-        norm->k[code] =
-            k1 * (1.0 - b + b * (double)sr1__length_decode((uint8_t)code) / average);
-        for (int tf = 1; tf <= SR1__BM25_TF_ROWS; tf++)
-            norm->saturation[tf - 1][code] = (float)(1.0 / (1.0 + norm->k[code] / tf));
-    }
-}
-
-double sr1__bm25_weight(uint64_t documents, uint32_t df, uint32_t qtf)
-{
-    double idf = log1p(((double)documents - df + 0.5) / (df + 0.5));
-
-    return SR1__BM25_UNIT * qtf * idf;
-}
-
-static int64_t impact_bound(const struct sr1__bm25_norm *norm, double weight,
-                            const struct sr1__impacts *impacts)
-{
-    int64_t one = sr1__bm25_score(norm, weight, 1, impacts->length1);
-    int64_t more = 0;
-
-    if (impacts->tf2 == 255)
-        more = (int64_t)weight + 1;
-    else if (impacts->tf2 > 0)
-        more = sr1__bm25_score(norm, weight, impacts->tf2, impacts->length2);
-    return one > more ? one : more;
-}
-
 /* ---- one term ---- */
 
-static inline int64_t posting_score(const struct sr1__bm25_ranker *r, const struct term *t,
-                             uint32_t pos)
+static inline int64_t posting_score(const struct sr1__bm25_ranker *r,
+                                    const struct term *t, uint32_t pos)
 {
     return sr1__bm25_score(r->norm, t->weight, t->p.tfs[pos], r->codes[t->p.docs[pos]]);
 }
@@ -149,7 +114,7 @@ static sr1_status term_open(struct sr1__bm25_ranker *r, struct term *t,
                                              (uint64_t)DENSE_BLOCKS * r->documents;
     if (!sr1__postings_impacts(&t->p, &impacts))
         return score_block(r, t, &t->list_bound);
-    t->list_bound = impact_bound(r->norm, t->weight, &impacts);
+    t->list_bound = sr1__bm25_bound(r->norm, t->weight, &impacts);
     return SR1_OK;
 }
 
@@ -167,7 +132,7 @@ static int64_t block_bound(struct sr1__bm25_ranker *r, struct term *t, uint32_t 
         return t->list_bound;
     if (t->bound_block != block) {
         sr1__postings_block_impacts(&t->p, block, &impacts);
-        t->block_bound = impact_bound(r->norm, t->weight, &impacts);
+        t->block_bound = sr1__bm25_bound(r->norm, t->weight, &impacts);
         t->bound_block = block;
     }
     return t->block_bound;
@@ -242,7 +207,7 @@ static void bound_by_groups(struct sr1__bm25_ranker *r, struct term *t, uint32_t
         int64_t s;
 
         sr1__postings_group_impacts(&t->p, group, &impacts);
-        s = impact_bound(r->norm, t->weight, &impacts);
+        s = sr1__bm25_bound(r->norm, t->weight, &impacts);
         t->bound = s > t->bound ? s : t->bound;
         t->until = UINT32_MAX;
         if (group + 1 == n_groups)

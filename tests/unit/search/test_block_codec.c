@@ -93,7 +93,8 @@ static void hostile_bytes_end(void **state)
         size_t took;
 
         for (size_t i = 0; i < size; i++)
-            bytes[i] = (unsigned char)sr1__rng_below(&rng, i < 2 && round % 3 > 0 ? 40 : 256);
+            bytes[i] =
+                (unsigned char)sr1__rng_below(&rng, i < 2 && round % 3 > 0 ? 40 : 256);
         copy = exact(bytes, size);
         took = sr1__block_unpack(copy, size, n, got[0], &all[0]);
         assert_true(took <= size);
