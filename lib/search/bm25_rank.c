@@ -155,17 +155,6 @@ static void seek_block(struct term *t, uint32_t doc)
         t->pos = 0;
 }
 
-/* The first position in the decoded block whose document is >= doc: halving without a
- * branch that could be guessed wrong. Behind the last document there is UINT32_MAX. */
-static uint32_t find_doc(const struct term *t, uint32_t doc)
-{
-    const uint32_t *from = t->p.docs;
-
-    for (uint32_t half = SR1__INDEX_BLOCK / 2; half > 0; half /= 2)
-        from += half & (0 - (uint32_t)(from[half - 1] < doc));
-    return (uint32_t)(from - t->p.docs) + (*from < doc);
-}
-
 /* The first document the term may have from `base` on; UINT32_MAX at its end. */
 static uint32_t next_possible(struct term *t, uint32_t base)
 {
@@ -175,7 +164,7 @@ static uint32_t next_possible(struct term *t, uint32_t base)
     if (t->p.block == t->p.n_blocks)
         return UINT32_MAX;
     if (t->p.count > 0) {
-        t->pos = find_doc(t, base);
+        t->pos = sr1__postings_find(&t->p, base);
         if (t->pos < t->p.count)
             return t->p.docs[t->pos];
     }
@@ -272,8 +261,8 @@ static uint32_t order_terms(struct sr1__bm25_ranker *r, uint32_t base, uint32_t 
 /* The decoded block's postings in [base, end): from t->pos to the result. */
 static uint32_t window_part(struct term *t, uint32_t base, uint32_t end)
 {
-    t->pos = find_doc(t, base);
-    return t->p.docs[t->p.count - 1] < end ? t->p.count : find_doc(t, end);
+    t->pos = sr1__postings_find(&t->p, base);
+    return t->p.docs[t->p.count - 1] < end ? t->p.count : sr1__postings_find(&t->p, end);
 }
 
 /* Add postings [pos, stop) of the decoded block to the window's scores. */
@@ -400,7 +389,7 @@ static sr1_status complete_by_seeking(struct sr1__bm25_ranker *r, struct term *t
         if (r->scores[at] + rest + block_bound(r, t, t->p.block) <= r->best.threshold)
             continue; /* it will be dropped without */
         SR1__TRY(need_docs(t));
-        t->pos = find_doc(t, base + at);
+        t->pos = sr1__postings_find(&t->p, base + at);
         if (t->pos < t->p.count && t->p.docs[t->pos] == base + at) {
             SR1__TRY(sr1__postings_decode_tfs(&t->p));
             r->scores[at] += posting_score(r, t, t->pos);
@@ -526,12 +515,6 @@ void sr1__bm25_ranker_free(struct sr1__bm25_ranker *r)
     sr1__free(r);
 }
 
-static void clear_window(struct sr1__bm25_ranker *r)
-{
-    memset(r->scores, 0, sizeof(r->scores));
-    r->n_candidates = 0;
-}
-
 /* The first block of a long list of a heavy term may raise the threshold too. */
 static sr1_status raise_threshold(struct sr1__bm25_ranker *r)
 {
@@ -574,7 +557,8 @@ sr1_status sr1__bm25_rank(struct sr1__bm25_ranker *r,
     while (status == SR1_OK && n > 0 && base < r->documents)
         status = rank_window(r, base, &base);
     if (status != SR1_OK) {
-        clear_window(r);
+        memset(r->scores, 0, sizeof(r->scores));
+        r->n_candidates = 0;
         return status;
     }
     sr1__best_sort(&r->best);

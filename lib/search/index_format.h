@@ -11,10 +11,10 @@
  *   lengths    a byte a document: Lucene's code of its length
  *   postings   the terms' postings one after the other, then 16 bytes of padding
  *   doc_dir    a frame: end:u64 in documents, docs_end:u32 (document after), raw:u32
- *   terms      blocks of 32 terms in byte order, a term: shared:4 suffix:4 bits, the bytes
- *              it has in common with the one before (0 for the first) and those it adds, 15
- *              for 15 or more with a varint of the excess behind; suffix, varint df, varint
- *              bytes of postings
+ *   terms      blocks of 32 terms in byte order, a term: a byte with two lengths, what it
+ *              shares with the term before (0 for the first) in the upper 4 bits, what it
+ *              adds in the lower; 15 stands for 15 or more, with a varint of the excess
+ *              behind; then the bytes it adds, varint df, varint bytes of postings
  *   term_dir   a block: offset:u64 in terms, offset:u64 of its first term in postings
  *
  * Postings of a term are blocks of 128 documents and a shorter last one. One block stands
@@ -32,8 +32,8 @@
  *
  * Impacts bound what a posting can score: the smallest length code of the postings with
  * tf 1 (255: none, or as long as that), the largest tf from 2 on (0: none; 255: 255 or
- * more) and the smallest length code of those. For any k1 and b the better of the 2 scores
- * is an upper bound. */
+ * more) and the smallest length code of those. For any k1 and b the better of the 2
+ * scores is an upper bound. */
 #ifndef SR1__SEARCH_INDEX_FORMAT_H
 #define SR1__SEARCH_INDEX_FORMAT_H
 
