@@ -16,6 +16,14 @@
 
 #include <cmocka.h>
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#endif
+
 #define KILLS_DEFAULT 12
 #define DOCUMENTS 8000
 
@@ -160,7 +168,7 @@ static void a_corpus_may_be_larger_than_memory(void **state)
     print_message("grown by %.1f MB with 1 MiB, %.1f MB with 1 GiB\n",
                   1e-6 * (double)tight, 1e-6 * (double)ample);
     assert_true(tight > 0 && ample > 0);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef SANITIZED
     assert_true(tight < 24 << 20);
     assert_true(ample > tight + (6 << 20));
 #endif
