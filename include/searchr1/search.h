@@ -222,7 +222,7 @@ typedef struct sr1_bm25_build_options {
     int32_t zstd_level;   /* 1 to 19, for the stored documents; default 3 */
     int32_t reserved;     /* not read */
     /* Postings gather in at most this many bytes, then wait in temporary files beside the
-     * index; 0: the default, 512 MiB; from 1 MiB to 3 GiB. Each thread takes some 8 MiB
+     * index; 0: the default, 512 MiB; from 1 MiB to 3 GiB. Each thread takes some 16 MiB
      * besides. */
     uint64_t memory_bytes;
     /* What contents are: "plain" (NULL; the default), "html", "markdown", or "auto": HTML

@@ -9,7 +9,9 @@
 #define LANES 4
 #define ROWS (SR1__BLOCK / LANES)
 #define WIDTH_MAX 31
-#define PATCHED 32
+#define WIDTH_BITS 5
+#define COUNT_APART 7 /* exceptions whose count has a byte of its own */
+#define REST_IS_1 128
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -33,7 +35,8 @@ static size_t packed_size(uint32_t n, unsigned width)
     return ((size_t)n * width + 7) / 8;
 }
 
-/* What width costs, exceptions included. counts[w]: numbers of w bits. */
+/* What width costs, exceptions included. counts[w]: numbers of w bits; those of width + 1
+ * bits are the ones whose rest is 1. */
 static size_t cost(const uint32_t counts[WIDTH_MAX + 1], uint32_t n, unsigned width)
 {
     size_t size = 1 + packed_size(n, width);
@@ -41,9 +44,9 @@ static size_t cost(const uint32_t counts[WIDTH_MAX + 1], uint32_t n, unsigned wi
 
     for (unsigned w = width + 1; w <= WIDTH_MAX; w++) {
         exceptions += counts[w];
-        size += counts[w] * (1 + (size_t)(w - width + 6) / 7);
+        size += counts[w] * (w == width + 1 ? 1 : 1 + (size_t)(w - width + 6) / 7);
     }
-    return exceptions > 0 ? size + 1 : size;
+    return exceptions >= COUNT_APART ? size + 1 : size;
 }
 
 static unsigned best_width(const uint32_t *v, uint32_t n)
@@ -108,12 +111,12 @@ static size_t pack_exceptions(const uint32_t *v, uint32_t n, unsigned width,
 
     for (uint32_t i = 0; i < n; i++) {
         if (v[i] >> width != 0)
-            *p++ = (unsigned char)i;
+            *p++ = (unsigned char)(i | (v[i] >> width == 1 ? REST_IS_1 : 0));
     }
     for (uint32_t i = 0; i < n; i++) {
         uint32_t rest = v[i] >> width;
 
-        if (rest == 0)
+        if (rest <= 1)
             continue;
         for (; rest >= 0x80; rest >>= 7)
             *p++ = (unsigned char)(rest | 0x80);
@@ -130,8 +133,9 @@ size_t sr1__block_pack(const uint32_t *v, uint32_t n, unsigned char out[SR1__BLO
 
     for (uint32_t i = 0; i < n; i++)
         exceptions += v[i] >> width != 0;
-    *p++ = (unsigned char)(width | (exceptions > 0 ? PATCHED : 0));
-    if (exceptions > 0)
+    *p++ = (unsigned char)(width | (exceptions < COUNT_APART ? exceptions : COUNT_APART)
+                                       << WIDTH_BITS);
+    if (exceptions >= COUNT_APART)
         *p++ = (unsigned char)exceptions;
     if (n == SR1__BLOCK)
         pack_lanes(v, width, p);
@@ -207,8 +211,10 @@ INLINE void unpack_rows(const unsigned char *p, unsigned width, uint32_t *v)
 
 #define WIDTHS(X)                                                                        \
     X(1)                                                                                 \
-    X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16)    \
-        X(17) X(18) X(19) X(20)
+    X(2)                                                                                 \
+    X(3)                                                                                 \
+    X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18)  \
+        X(19) X(20)
 #define WIDTH_CASE(w)                                                                    \
     case w:                                                                              \
         unpack_rows(p, w, v);                                                            \
@@ -226,32 +232,40 @@ static void unpack_lanes(const unsigned char *p, unsigned width, uint32_t *v)
     }
 }
 
+/* A varint of up to 5 bytes at *p; 0 when it does not end before `end`. */
+static uint64_t read_rest(const unsigned char **p, const unsigned char *end)
+{
+    uint64_t rest = 0;
+
+    for (unsigned shift = 0; shift <= 28 && *p < end; shift += 7) {
+        unsigned char byte = *(*p)++;
+
+        rest |= (uint64_t)(byte & 0x7F) << shift;
+        if (byte < 0x80)
+            return rest;
+    }
+    return 0;
+}
+
 /* Exceptions lie at p[0..size). Returns the bytes they took, 0 for nonsense. */
 static size_t patch(const unsigned char *p, size_t size, uint32_t n, uint32_t count,
                     unsigned width, uint32_t *v, uint32_t *all)
 {
-    const unsigned char *positions = p;
     const unsigned char *end = p + size;
+    const unsigned char *rests = p + count;
 
     if (count > size)
         return 0;
-    p += count;
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t rest = 0;
-        unsigned shift = 0;
+        uint32_t at = p[i] & (REST_IS_1 - 1);
+        uint64_t rest = p[i] & REST_IS_1 ? 1 : read_rest(&rests, end);
 
-        do {
-            if (p == end || shift > 28)
-                return 0;
-            rest |= (uint64_t)(*p & 0x7F) << shift;
-            shift += 7;
-        } while (*p++ >= 0x80);
-        if (positions[i] >= n || rest >> (WIDTH_MAX - width) != 0)
+        if (at >= n || rest == 0 || rest >> (WIDTH_MAX - width) != 0)
             return 0;
-        v[positions[i]] |= (uint32_t)rest << width;
+        v[at] |= (uint32_t)rest << width;
         *all |= (uint32_t)rest << width;
     }
-    return (size_t)(p - positions);
+    return (size_t)(rests - p);
 }
 
 typedef void (*lanes_fn)(const unsigned char *p, unsigned width, uint32_t *v);
@@ -260,14 +274,15 @@ INLINE size_t unpack(const unsigned char *p, size_t size, uint32_t n, uint32_t *
                      uint32_t *all, lanes_fn lanes)
 {
     unsigned width;
-    uint32_t count = 0;
+    uint32_t count;
     size_t head = 1;
     size_t took;
 
-    if (size == 0 || p[0] >= 2 * PATCHED)
+    if (size == 0)
         return 0;
-    width = p[0] & (PATCHED - 1);
-    if (p[0] & PATCHED)
+    width = p[0] & (((unsigned)1 << WIDTH_BITS) - 1);
+    count = p[0] >> WIDTH_BITS;
+    if (count == COUNT_APART)
         count = p[head++];
     took = head + packed_size(n, width);
     if (took > size)

@@ -1,9 +1,10 @@
 /* search/block_codec.h - up to 128 numbers below 2^31 as bits, most of them in one width.
  *
- *     head:u8      width b in its low 5 bits; 32 is added when there are exceptions
- *     count:u8     of exceptions, where there are any
+ *     head:u8      width b in its low 5 bits, above them the count of exceptions
+ *     count:u8     that count where it is 7 or more (head has 7)
  *     numbers      the low b bits of each
- *     exceptions   position:u8 of each, then the rest of each (number >> b) as a varint
+ *     exceptions   position:u8 of each, 128 added where the rest of the number (number >>
+ *                  b) is 1; then the other rests as varints
  *
  * The width is the one that needs least bytes; b = 0 with few exceptions is what counts
  * of words mostly are. 128 numbers lie in 4 lanes of 32-bit words, number i in lane i %

@@ -36,6 +36,10 @@ static inline int64_t sr1__bm25_score(const struct sr1__bm25_norm *norm, double 
 /* qtf * ln(1 + (N - df + 0.5) / (df + 0.5)) in units. */
 double sr1__bm25_weight(uint64_t documents, uint32_t df, uint32_t qtf);
 
+/* The most that a posting within these impacts can add. */
+int64_t sr1__bm25_bound(const struct sr1__bm25_norm *norm, double weight,
+                        const struct sr1__impacts *impacts);
+
 struct sr1__bm25_query_term {
     struct sr1__index_term term; /* df > 0 */
     double weight;

@@ -20,14 +20,14 @@
 #include "base/mem.h"
 #include "search/best.h"
 
-#include <math.h>
 #include <string.h>
 
 #define WINDOW 4096
 #define DENSE_TERMS 8 /* terms that memory is kept for from the start */
-#define SEEK_COST 24  /* seeking one document, in postings that could be read meanwhile  \
-                       */
-#define FEW 16        /* candidates that are sorted by insertion */
+#define SEEK_COST                                                                        \
+    24         /* seeking one document, in postings that could be read meanwhile         \
+                */
+#define FEW 16 /* candidates that are sorted by insertion */
 #define DENSE_BLOCKS                                                                     \
     4 /* with more blocks to a window, bounds are of groups of blocks                    \
        */
@@ -58,57 +58,18 @@ struct sr1__bm25_ranker {
 
     struct sr1__best best;
 
-    int64_t scores[WINDOW];      /* 0: not a candidate */
-    uint16_t candidates[WINDOW]; /* [n_candidates], counted in the window */
+    int64_t scores[WINDOW];          /* 0: not a candidate */
+    uint16_t candidates[WINDOW + 1]; /* [n_candidates], counted in the window; one more
+                                        may be written */
     uint32_t n_candidates;
     uint64_t marks[WINDOW / 64]; /* all 0 between uses */
     uint64_t scored;
 };
 
-/* ---- the formula ---- */
-
-void sr1__bm25_norm_init(struct sr1__bm25_norm *norm, const struct sr1__index_meta *meta,
-                         double k1, double b)
-{
-    double average =
-        meta->total_terms > 0 ? (double)meta->total_terms / (double)meta->documents : 1.0;
-
-    for (int code = 0; code < 256; code++) {
-        norm->k[code] =
-            k1 * (1.0 - b + b * (double)sr1__length_decode((uint8_t)code) / average);
-        for (int tf = 1; tf <= SR1__BM25_TF_ROWS; tf++)
-            norm->saturation[tf - 1][code] = (float)(1.0 / (1.0 + norm->k[code] / tf));
-    }
-}
-
-double sr1__bm25_weight(uint64_t documents, uint32_t df, uint32_t qtf)
-{
-    double idf = log1p(((double)documents - df + 0.5) / (df + 0.5));
-
-    return SR1__BM25_UNIT * qtf * idf;
-}
-
-static int64_t impact_bound(const struct sr1__bm25_norm *norm, double weight,
-                            const struct sr1__impacts *impacts)
-{
-    float best = norm->saturation[0][impacts->length1];
-    float two = norm->saturation[1][impacts->length2];
-    int64_t three = 0;
-    int64_t s;
-
-    if (impacts->tf3 == 255)
-        return (int64_t)weight + 1;
-    best = two > best ? two : best;
-    if (impacts->tf3 > 0)
-        three = sr1__bm25_score(norm, weight, impacts->tf3, impacts->length3);
-    s = (int64_t)(weight * (double)best) + 1;
-    return s > three ? s : three;
-}
-
 /* ---- one term ---- */
 
-static int64_t posting_score(const struct sr1__bm25_ranker *r, const struct term *t,
-                             uint32_t pos)
+static inline int64_t posting_score(const struct sr1__bm25_ranker *r,
+                                    const struct term *t, uint32_t pos)
 {
     return sr1__bm25_score(r->norm, t->weight, t->p.tfs[pos], r->codes[t->p.docs[pos]]);
 }
@@ -153,7 +114,7 @@ static sr1_status term_open(struct sr1__bm25_ranker *r, struct term *t,
                                              (uint64_t)DENSE_BLOCKS * r->documents;
     if (!sr1__postings_impacts(&t->p, &impacts))
         return score_block(r, t, &t->list_bound);
-    t->list_bound = impact_bound(r->norm, t->weight, &impacts);
+    t->list_bound = sr1__bm25_bound(r->norm, t->weight, &impacts);
     return SR1_OK;
 }
 
@@ -171,7 +132,7 @@ static int64_t block_bound(struct sr1__bm25_ranker *r, struct term *t, uint32_t 
         return t->list_bound;
     if (t->bound_block != block) {
         sr1__postings_block_impacts(&t->p, block, &impacts);
-        t->block_bound = impact_bound(r->norm, t->weight, &impacts);
+        t->block_bound = sr1__bm25_bound(r->norm, t->weight, &impacts);
         t->bound_block = block;
     }
     return t->block_bound;
@@ -194,17 +155,6 @@ static void seek_block(struct term *t, uint32_t doc)
         t->pos = 0;
 }
 
-/* The first position in the decoded block whose document is >= doc: halving without a
- * branch that could be guessed wrong. Behind the last document there is UINT32_MAX. */
-static uint32_t find_doc(const struct term *t, uint32_t doc)
-{
-    const uint32_t *from = t->p.docs;
-
-    for (uint32_t half = SR1__INDEX_BLOCK / 2; half > 0; half /= 2)
-        from += from[half - 1] < doc ? half : 0;
-    return (uint32_t)(from - t->p.docs) + (*from < doc);
-}
-
 /* The first document the term may have from `base` on; UINT32_MAX at its end. */
 static uint32_t next_possible(struct term *t, uint32_t base)
 {
@@ -214,7 +164,7 @@ static uint32_t next_possible(struct term *t, uint32_t base)
     if (t->p.block == t->p.n_blocks)
         return UINT32_MAX;
     if (t->p.count > 0) {
-        t->pos = find_doc(t, base);
+        t->pos = sr1__postings_find(&t->p, base);
         if (t->pos < t->p.count)
             return t->p.docs[t->pos];
     }
@@ -246,7 +196,7 @@ static void bound_by_groups(struct sr1__bm25_ranker *r, struct term *t, uint32_t
         int64_t s;
 
         sr1__postings_group_impacts(&t->p, group, &impacts);
-        s = impact_bound(r->norm, t->weight, &impacts);
+        s = sr1__bm25_bound(r->norm, t->weight, &impacts);
         t->bound = s > t->bound ? s : t->bound;
         t->until = UINT32_MAX;
         if (group + 1 == n_groups)
@@ -311,8 +261,8 @@ static uint32_t order_terms(struct sr1__bm25_ranker *r, uint32_t base, uint32_t 
 /* The decoded block's postings in [base, end): from t->pos to the result. */
 static uint32_t window_part(struct term *t, uint32_t base, uint32_t end)
 {
-    t->pos = find_doc(t, base);
-    return t->p.docs[t->p.count - 1] < end ? t->p.count : find_doc(t, end);
+    t->pos = sr1__postings_find(&t->p, base);
+    return t->p.docs[t->p.count - 1] < end ? t->p.count : sr1__postings_find(&t->p, end);
 }
 
 /* Add postings [pos, stop) of the decoded block to the window's scores. */
@@ -439,7 +389,7 @@ static sr1_status complete_by_seeking(struct sr1__bm25_ranker *r, struct term *t
         if (r->scores[at] + rest + block_bound(r, t, t->p.block) <= r->best.threshold)
             continue; /* it will be dropped without */
         SR1__TRY(need_docs(t));
-        t->pos = find_doc(t, base + at);
+        t->pos = sr1__postings_find(&t->p, base + at);
         if (t->pos < t->p.count && t->p.docs[t->pos] == base + at) {
             SR1__TRY(sr1__postings_decode_tfs(&t->p));
             r->scores[at] += posting_score(r, t, t->pos);
@@ -565,12 +515,6 @@ void sr1__bm25_ranker_free(struct sr1__bm25_ranker *r)
     sr1__free(r);
 }
 
-static void clear_window(struct sr1__bm25_ranker *r)
-{
-    memset(r->scores, 0, sizeof(r->scores));
-    r->n_candidates = 0;
-}
-
 /* The first block of a long list of a heavy term may raise the threshold too. */
 static sr1_status raise_threshold(struct sr1__bm25_ranker *r)
 {
@@ -613,7 +557,8 @@ sr1_status sr1__bm25_rank(struct sr1__bm25_ranker *r,
     while (status == SR1_OK && n > 0 && base < r->documents)
         status = rank_window(r, base, &base);
     if (status != SR1_OK) {
-        clear_window(r);
+        memset(r->scores, 0, sizeof(r->scores));
+        r->n_candidates = 0;
         return status;
     }
     sr1__best_sort(&r->best);

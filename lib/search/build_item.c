@@ -4,12 +4,13 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "search/index_format.h"
+#include "search/row_scan.h"
 
 struct sr1__build_worker {
     const struct sr1__build_plan *plan;
     struct sr1__inverter *inverter;
     struct sr1__row_packer *packer;
-    struct sr1__buf cut; /* contents without markup */
+    struct sr1__buf cut; /* contents without markup, or without escapes */
     struct sr1__buf row; /* the row with those */
 };
 
@@ -99,6 +100,15 @@ static sr1_status add_row(struct sr1__build_worker *w, const char *text, size_t 
     const json_t *contents = NULL;
     sr1_status status;
 
+    if (w->plan->format->cut == NULL) {
+        const char *found = NULL;
+        size_t size = 0;
+        int known = 0;
+
+        SR1__TRY(sr1__row_scan(text, n, &w->cut, &known, &found, &size));
+        if (known)
+            return store(w, text, n, found, size);
+    }
     SR1__TRY(sr1__json_parse(&row, text, n, "row"));
     status = check_row(row, &contents);
     if (status == SR1_OK && w->plan->format->cut == NULL) {

@@ -257,13 +257,26 @@ struct term_entry {
     uint64_t size;
 };
 
+static void read_lengths(struct sr1__reader *r, uint64_t *shared, uint64_t *suffix)
+{
+    uint8_t both = sr1__read_u8(r);
+
+    *shared = both >> 4;
+    *suffix = both & INDEX_NIBBLE;
+    if (*shared == INDEX_NIBBLE)
+        *shared += sr1__index_varint(r);
+    if (*suffix == INDEX_NIBBLE)
+        *suffix += sr1__index_varint(r);
+}
+
 /* Turn the entry before into the next one. */
 static sr1_status next_entry(struct sr1__reader *r, struct term_entry *e)
 {
-    uint64_t shared = sr1__index_varint(r);
-    uint64_t suffix = sr1__index_varint(r);
+    uint64_t shared;
+    uint64_t suffix;
     const void *bytes;
 
+    read_lengths(r, &shared, &suffix);
     if (shared > e->n || suffix > SR1__TOKEN_MAX_BYTES - shared)
         return corrupt("a term is too long");
     bytes = sr1__read_bytes(r, (size_t)suffix);
@@ -305,11 +318,11 @@ static sr1_status find_block(const struct sr1__index *ix, const char *term, size
         size_t mid = low + (high - low) / 2;
         struct sr1__reader r;
         const char *first;
+        uint64_t shared;
         uint64_t size;
 
         block_reader(ix, mid, &r);
-        (void)sr1__index_varint(&r);
-        size = sr1__index_varint(&r);
+        read_lengths(&r, &shared, &size);
         first = sr1__read_bytes(&r, (size_t)size);
         if (r.failed)
             return corrupt("a term is cut short");

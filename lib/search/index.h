@@ -46,9 +46,8 @@ uint32_t sr1__length_decode(uint8_t code);
 /* Upper bounds by what a posting's score depends on; see index_format.h. */
 struct sr1__impacts {
     uint8_t length1; /* shortest of those with tf 1 */
-    uint8_t length2; /* tf 2 */
-    uint8_t tf3;     /* the largest tf from 3 on; 0: none, 255: any */
-    uint8_t length3;
+    uint8_t tf2;     /* the largest tf from 2 on; 0: none, 255: any */
+    uint8_t length2; /* shortest of those */
 };
 
 /* Where a term's postings lie; df 0 when the index does not have the term. */
@@ -70,6 +69,7 @@ struct sr1__postings {
     uint32_t tfs[SR1__INDEX_BLOCK]; /* >= 1 */
     uint32_t df;
     uint32_t documents;
+    uint32_t last_bytes;         /* of a document's number in dir */
     const unsigned char *groups; /* NULL for one group of blocks */
     const unsigned char *dir;    /* NULL for a single block */
     const unsigned char *data;
@@ -97,6 +97,17 @@ void sr1__postings_seek_block(struct sr1__postings *p, uint32_t doc);
 /* Fill docs (rising, < documents) of the current block, count of them, and UINT32_MAX
  * behind them. */
 sr1_status sr1__postings_decode(struct sr1__postings *p);
+/* The first position in the decoded block whose document is >= doc: halving without a
+ * branch that could be guessed wrong. */
+static inline uint32_t sr1__postings_find(const struct sr1__postings *p, uint32_t doc)
+{
+    const uint32_t *from = p->docs;
+
+    for (uint32_t half = SR1__INDEX_BLOCK / 2; half > 0; half /= 2)
+        from += half & (0 - (uint32_t)(from[half - 1] < doc));
+    return (uint32_t)(from - p->docs) + (*from < doc);
+}
+
 /* Then its tfs; when they are there already nothing happens. */
 sr1_status sr1__postings_decode_tfs(struct sr1__postings *p);
 

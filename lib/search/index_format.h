@@ -11,27 +11,29 @@
  *   lengths    a byte a document: Lucene's code of its length
  *   postings   the terms' postings one after the other, then 16 bytes of padding
  *   doc_dir    a frame: end:u64 in documents, docs_end:u32 (document after), raw:u32
- *   terms      blocks of 16 terms in byte order, a term: varint shared prefix (0 for the
- *              first), varint suffix length, suffix, varint df, varint bytes of postings
+ *   terms      blocks of 32 terms in byte order, a term: a byte with two lengths, what it
+ *              shares with the term before (0 for the first) in the upper 4 bits, what it
+ *              adds in the lower; 15 stands for 15 or more, with a varint of the excess
+ *              behind; then the bytes it adds, varint df, varint bytes of postings
  *   term_dir   a block: offset:u64 in terms, offset:u64 of its first term in postings
  *
  * Postings of a term are blocks of 128 documents and a shorter last one. One block stands
  * alone; more are preceded by
  *
- *   impacts[4]                          of the whole list
- *   offset:u32 impacts[4]               for each group of 32 blocks, where there is more
+ *   impacts[3]                          of the whole list
+ *   offset:u32 impacts[3]               for each group of 32 blocks, where there is more
  *                                       than one: where it begins, counted from the first
  *                                       block, and its impacts
- *   last:u32 end:u16 impacts[4]         for each block: its last document, its end
+ *   last:u32 end:u16 impacts[3]         for each block: its last document, its end
  * counted from the beginning of its group
  *
  * A block is its gaps (document - document before - 1; the one before the first is -1),
- * then its tf - 1, each as block_codec.h packs numbers.
+ * then, unless all are 0, its tf - 1, each as block_codec.h packs numbers.
  *
  * Impacts bound what a posting can score: the smallest length code of the postings with
- * tf 1, then of those with tf 2 (255: none, or as long as that), then the largest tf from
- * 3 on (0: none; 255: 255 or more) and the smallest length code of those. For any k1 and
- * b the best of the 3 scores is an upper bound. */
+ * tf 1 (255: none, or as long as that), the largest tf from 2 on (0: none; 255: 255 or
+ * more) and the smallest length code of those. For any k1 and b the better of the 2
+ * scores is an upper bound. */
 #ifndef SR1__SEARCH_INDEX_FORMAT_H
 #define SR1__SEARCH_INDEX_FORMAT_H
 
@@ -49,11 +51,12 @@
 /* counts, analyser, (offset, size, checksum) a section, checksum, magic */
 #define INDEX_FOOTER_BYTES                                                               \
     (INDEX_COUNTS * 8 + INDEX_ANALYZER_BYTES + INDEX_SECTIONS * 24 + 8 + 8)
-#define INDEX_TERM_BLOCK 16
+#define INDEX_TERM_BLOCK 32
 #define INDEX_DIR_ENTRY 16 /* of doc_dir and term_dir */
-#define INDEX_IMPACTS 4
-#define INDEX_GROUP_ENTRY 8
-#define INDEX_BLOCK_ENTRY 10
+#define INDEX_IMPACTS 3
+#define INDEX_GROUP_ENTRY 7
+#define INDEX_BLOCK_ENTRY(last_bytes) ((last_bytes) + 5)
+#define INDEX_NIBBLE 15 /* or more */
 #define INDEX_PADDING 16
 #define INDEX_DOC_BLOCK ((size_t)64 << 10)
 #define INDEX_ROW_MAX ((size_t)16 << 20)
@@ -77,6 +80,17 @@ static inline uint32_t index_u32(const unsigned char *p)
 {
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
            (uint32_t)p[3] << 24;
+}
+
+static inline uint32_t index_u24(const unsigned char *p)
+{
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16;
+}
+
+/* Bytes of a document's number in a directory of blocks. */
+static inline uint32_t index_last_bytes(uint64_t documents)
+{
+    return documents <= (uint64_t)1 << 24 ? 3 : 4;
 }
 
 static inline uint64_t index_u64(const unsigned char *p)

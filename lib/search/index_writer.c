@@ -45,7 +45,7 @@ struct sr1__index_writer {
     struct sr1__impacts list;
 };
 
-static const struct sr1__impacts no_impacts = {255, 255, 0, 255};
+static const struct sr1__impacts no_impacts = {255, 0, 255};
 
 /* ---- sections ---- */
 
@@ -187,9 +187,8 @@ static uint8_t shorter(uint8_t a, uint8_t b)
 static void widen(struct sr1__impacts *a, const struct sr1__impacts *b)
 {
     a->length1 = shorter(a->length1, b->length1);
+    a->tf2 = a->tf2 > b->tf2 ? a->tf2 : b->tf2;
     a->length2 = shorter(a->length2, b->length2);
-    a->tf3 = a->tf3 > b->tf3 ? a->tf3 : b->tf3;
-    a->length3 = shorter(a->length3, b->length3);
 }
 
 static struct sr1__impacts block_impacts(const struct sr1__index_writer *w)
@@ -202,11 +201,9 @@ static struct sr1__impacts block_impacts(const struct sr1__index_writer *w)
 
         if (w->tfs[i] == 1) {
             one.length1 = code;
-        } else if (w->tfs[i] == 2) {
-            one.length2 = code;
         } else {
-            one.tf3 = w->tfs[i] < 255 ? (uint8_t)w->tfs[i] : 255;
-            one.length3 = code;
+            one.tf2 = w->tfs[i] < 255 ? (uint8_t)w->tfs[i] : 255;
+            one.length2 = code;
         }
         widen(&all, &one);
     }
@@ -216,22 +213,25 @@ static struct sr1__impacts block_impacts(const struct sr1__index_writer *w)
 static void pack_block(struct sr1__index_writer *w)
 {
     unsigned char packed[SR1__BLOCK_BYTES];
-    uint32_t gaps[SR1__INDEX_BLOCK];
-    uint32_t more[SR1__INDEX_BLOCK];
+    uint32_t gaps[SR1__INDEX_BLOCK] = {0};
+    uint32_t more[SR1__INDEX_BLOCK] = {0};
     int64_t before = w->last_doc;
+    uint32_t any = 0;
 
     for (uint32_t i = 0; i < w->count; i++) {
         gaps[i] = (uint32_t)((int64_t)w->docs[i] - before - 1);
         more[i] = w->tfs[i] - 1;
+        any |= more[i];
         before = w->docs[i];
     }
     sr1__buf_add(&w->blocks, packed, sr1__block_pack(gaps, w->count, packed));
-    sr1__buf_add(&w->blocks, packed, sr1__block_pack(more, w->count, packed));
+    if (any > 0)
+        sr1__buf_add(&w->blocks, packed, sr1__block_pack(more, w->count, packed));
 }
 
 static void add_impacts(struct sr1__buf *b, const struct sr1__impacts *i)
 {
-    const uint8_t bytes[INDEX_IMPACTS] = {i->length1, i->length2, i->tf3, i->length3};
+    const uint8_t bytes[INDEX_IMPACTS] = {i->length1, i->tf2, i->length2};
 
     sr1__buf_add(b, bytes, sizeof(bytes));
 }
@@ -263,7 +263,8 @@ static sr1_status flush_block(struct sr1__index_writer *w)
     pack_block(w);
     w->last_doc = w->docs[w->count - 1];
     w->count = 0;
-    sr1__buf_u32(&w->block_dir, (uint32_t)w->last_doc);
+    for (uint32_t i = 0; i < index_last_bytes(w->meta.documents); i++)
+        sr1__buf_u8(&w->block_dir, (uint8_t)(w->last_doc >> (8 * i)));
     add_u16(&w->block_dir, w->blocks.len - w->group_begin);
     add_impacts(&w->block_dir, &impacts);
     if (++w->n_blocks % SR1__INDEX_GROUP == 0)
@@ -280,6 +281,18 @@ static void add_varint(struct sr1__buf *b, uint64_t v)
     for (; v >= 0x80; v >>= 7)
         sr1__buf_u8(b, (uint8_t)(v | 0x80));
     sr1__buf_u8(b, (uint8_t)v);
+}
+
+static void add_lengths(struct sr1__buf *b, size_t shared, size_t suffix)
+{
+    size_t high = shared < INDEX_NIBBLE ? shared : INDEX_NIBBLE;
+    size_t low = suffix < INDEX_NIBBLE ? suffix : INDEX_NIBBLE;
+
+    sr1__buf_u8(b, (uint8_t)(high << 4 | low));
+    if (high == INDEX_NIBBLE)
+        add_varint(b, shared - INDEX_NIBBLE);
+    if (low == INDEX_NIBBLE)
+        add_varint(b, suffix - INDEX_NIBBLE);
 }
 
 static sr1_status add_term_block(struct sr1__index_writer *w, uint64_t offset)
@@ -303,8 +316,7 @@ static sr1_status add_entry(struct sr1__index_writer *w, uint64_t offset, uint64
             shared++;
     }
     sr1__buf_clear(&w->entry);
-    add_varint(&w->entry, shared);
-    add_varint(&w->entry, w->term_bytes - shared);
+    add_lengths(&w->entry, shared, w->term_bytes - shared);
     sr1__buf_add(&w->entry, w->term + shared, w->term_bytes - shared);
     add_varint(&w->entry, w->df);
     add_varint(&w->entry, size);
@@ -318,7 +330,7 @@ static sr1_status add_entry(struct sr1__index_writer *w, uint64_t offset, uint64
 static sr1_status put_list(struct sr1__index_writer *w)
 {
     const struct sr1__impacts *i = &w->list;
-    const uint8_t impacts[INDEX_IMPACTS] = {i->length1, i->length2, i->tf3, i->length3};
+    const uint8_t impacts[INDEX_IMPACTS] = {i->length1, i->tf2, i->length2};
 
     if (w->n_blocks > 1) {
         SR1__TRY(put(w, SECTION_POSTINGS, impacts, sizeof(impacts)));

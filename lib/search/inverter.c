@@ -10,10 +10,11 @@
 
 #include <string.h>
 
-#define MEMO_SLOTS ((size_t)1 << 14)
+#define MEMO_SLOTS ((size_t)1 << 16)
 #define MEMO_WORD 23                /* longest word in the table */
 #define TERMS_MAX ((size_t)1 << 17) /* then the dictionary begins anew */
 #define TEXT_MAX ((size_t)4 << 20)
+#define AHEAD ((size_t)16)
 #define NO_TERM UINT32_MAX /* a word that is dropped */
 
 /* A short word and what became of it. The last byte of key is the word's length; 0: free.
@@ -27,6 +28,16 @@ struct known_term {
     size_t text;
     uint32_t n;
     uint32_t hash;
+};
+
+/* A short word that waits while memory brings its slot. */
+struct ahead {
+    uint64_t key[3];
+    size_t slot;
+};
+
+/* Apart from the rest, as every word of every text asks for it. */
+struct place_in_batch {
     uint32_t batch; /* in which `local` is valid */
     uint32_t local;
 };
@@ -39,7 +50,8 @@ struct record {
 
 struct local_term {
     uint32_t term;
-    uint32_t record; /* of the document under way */
+    uint32_t doc;    /* the last one; UINT32_MAX: none */
+    uint32_t record; /* of that document */
     uint32_t df;
 };
 
@@ -47,11 +59,16 @@ struct sr1__inverter {
     const struct sr1__analyzer *analyzer;
     struct sr1__buf scratch;
     struct sr1__buf token;
-    struct memo *memo; /* [MEMO_SLOTS] */
+    struct memo *memo;         /* [MEMO_SLOTS] */
+    struct ahead ahead[AHEAD]; /* a ring */
+    size_t n_ahead;            /* words that ever went in */
+    size_t n_taken;            /* and out */
 
     struct known_term *terms;
+    struct place_in_batch *places; /* of each term */
     size_t n_terms;
     size_t capacity;
+    size_t places_capacity;
     struct sr1__buf text;
     uint32_t *table; /* 1 + term, 0: free */
     size_t slots;    /* a power of two */
@@ -151,7 +168,7 @@ static sr1_status find_term(struct sr1__inverter *v, const char *text, size_t n,
                             uint32_t *out)
 {
     uint32_t hash = (uint32_t)sr1__hash64(text, n, 0);
-    struct known_term t = {v->text.len, (uint32_t)n, hash, 0, 0};
+    struct known_term t = {v->text.len, (uint32_t)n, hash};
     size_t at;
 
     if (2 * (v->n_terms + 1) > v->slots)
@@ -168,6 +185,9 @@ static sr1_status find_term(struct sr1__inverter *v, const char *text, size_t n,
     sr1__buf_add(&v->text, text, n);
     SR1__TRY(sr1__buf_status(&v->text, "terms"));
     SR1__TRY(grow((void **)&v->terms, &v->capacity, v->n_terms, sizeof(*v->terms)));
+    SR1__TRY(
+        grow((void **)&v->places, &v->places_capacity, v->n_terms, sizeof(*v->places)));
+    v->places[v->n_terms] = (struct place_in_batch){0, 0};
     v->terms[v->n_terms++] = t;
     v->table[at] = (uint32_t)v->n_terms;
     *out = (uint32_t)v->n_terms - 1;
@@ -194,25 +214,29 @@ static sr1_status analyse(struct sr1__inverter *v, const char *word, size_t n,
     return find_term(v, v->token.data, v->token.len, term);
 }
 
-static sr1_status recall(struct sr1__inverter *v, const char *word, size_t n,
-                         uint32_t *term)
+static int is_word(const struct memo *m, const struct ahead *w)
 {
-    struct memo m = {{0, 0, 0}, 0};
-    struct memo *slot;
-    uint64_t h;
+    return m->key[0] == w->key[0] && m->key[1] == w->key[1] && m->key[2] == w->key[2];
+}
 
-    if (n > MEMO_WORD)
-        return analyse(v, word, n, term);
-    memcpy(m.key, word, n);
-    ((unsigned char *)m.key)[MEMO_WORD] = (unsigned char)n;
-    h = (m.key[0] ^ m.key[1] * 0x9E3779B97F4A7C15u ^ m.key[2]) * 0xFF51AFD7ED558CCDu;
-    slot = &v->memo[h >> 40 & (MEMO_SLOTS - 1)];
-    if (slot->key[0] != m.key[0] || slot->key[1] != m.key[1] ||
-        slot->key[2] != m.key[2]) {
-        SR1__TRY(analyse(v, word, n, &m.term));
-        *slot = m;
+/* A word may be in either slot of its pair; the later one drives the earlier on. */
+static sr1_status recall(struct sr1__inverter *v, const struct ahead *w, uint32_t *term)
+{
+    struct memo *pair = &v->memo[w->slot];
+    const char *word = (const char *)w->key;
+
+    if (is_word(&pair[0], w)) {
+        *term = pair[0].term;
+        return SR1_OK;
     }
-    *term = slot->term;
+    if (is_word(&pair[1], w)) {
+        *term = pair[1].term;
+        return SR1_OK;
+    }
+    SR1__TRY(analyse(v, word, (size_t)(unsigned char)word[MEMO_WORD], term));
+    pair[1] = pair[0];
+    memcpy(pair[0].key, w->key, sizeof(pair[0].key));
+    pair[0].term = *term;
     return SR1_OK;
 }
 
@@ -220,39 +244,69 @@ static sr1_status recall(struct sr1__inverter *v, const char *word, size_t n,
 
 static sr1_status new_local(struct sr1__inverter *v, uint32_t term)
 {
-    struct local_term l = {term, 0, 0};
+    struct local_term l = {term, UINT32_MAX, 0, 0};
 
     SR1__TRY(
         grow((void **)&v->locals, &v->locals_capacity, v->n_locals, sizeof(*v->locals)));
-    v->terms[term].batch = v->batch;
-    v->terms[term].local = (uint32_t)v->n_locals;
+    v->places[term] = (struct place_in_batch){v->batch, (uint32_t)v->n_locals};
     v->locals[v->n_locals++] = l;
     return SR1_OK;
 }
 
-/* sr1__token_fn: a word before normalising */
-static sr1_status add_word(void *arg, const char *word, size_t n)
+static sr1_status count_term(struct sr1__inverter *v, uint32_t term)
 {
-    struct sr1__inverter *v = arg;
     struct local_term *l;
-    uint32_t term;
 
-    SR1__TRY(recall(v, word, n, &term));
     if (term == NO_TERM)
         return SR1_OK;
     v->length++;
-    if (v->terms[term].batch != v->batch)
+    if (v->places[term].batch != v->batch)
         SR1__TRY(new_local(v, term));
-    l = &v->locals[v->terms[term].local];
-    if (l->df > 0 && v->records[l->record].doc == v->doc) {
+    l = &v->locals[v->places[term].local];
+    if (l->doc == v->doc) {
         v->records[l->record].tf++;
         return SR1_OK;
     }
     SR1__TRY(grow((void **)&v->records, &v->records_capacity, v->n_records,
                   sizeof(*v->records)));
+    l->doc = v->doc;
     l->record = (uint32_t)v->n_records;
     l->df++;
-    v->records[v->n_records++] = (struct record){v->terms[term].local, v->doc, 1};
+    v->records[v->n_records++] = (struct record){v->places[term].local, v->doc, 1};
+    return SR1_OK;
+}
+
+/* The word that has waited longest. */
+static sr1_status take_ahead(struct sr1__inverter *v)
+{
+    uint32_t term;
+
+    SR1__TRY(recall(v, &v->ahead[v->n_taken++ % AHEAD], &term));
+    return count_term(v, term);
+}
+
+/* sr1__token_fn: a word before normalising. The order within a document does not matter.
+ */
+static sr1_status add_word(void *arg, const char *word, size_t n)
+{
+    struct sr1__inverter *v = arg;
+    struct ahead *w;
+    uint32_t term;
+    uint64_t h;
+
+    if (n > MEMO_WORD) {
+        SR1__TRY(analyse(v, word, n, &term));
+        return count_term(v, term);
+    }
+    if (v->n_ahead - v->n_taken == AHEAD)
+        SR1__TRY(take_ahead(v));
+    w = &v->ahead[v->n_ahead++ % AHEAD];
+    memset(w->key, 0, sizeof(w->key));
+    memcpy(w->key, word, n);
+    ((unsigned char *)w->key)[MEMO_WORD] = (unsigned char)n;
+    h = (w->key[0] ^ w->key[1] * 0x9E3779B97F4A7C15u ^ w->key[2]) * 0xFF51AFD7ED558CCDu;
+    w->slot = (size_t)(h >> 40) & (MEMO_SLOTS - 2);
+    __builtin_prefetch(&v->memo[w->slot]);
     return SR1_OK;
 }
 
@@ -261,6 +315,8 @@ sr1_status sr1__inverter_add(struct sr1__inverter *v, const char *text, size_t n
 {
     v->length = 0;
     SR1__TRY(v->analyzer->split(text, n, &v->scratch, add_word, v));
+    while (v->n_taken < v->n_ahead)
+        SR1__TRY(take_ahead(v));
     v->doc++;
     *length = v->length;
     return SR1_OK;
@@ -381,6 +437,7 @@ void sr1__inverter_free(struct sr1__inverter *v)
         return;
     sr1__free(v->memo);
     sr1__free(v->terms);
+    sr1__free(v->places);
     sr1__free(v->table);
     sr1__free(v->locals);
     sr1__free(v->records);

@@ -13,7 +13,7 @@ static sr1_status corrupt(void)
 
 static const unsigned char *dir_entry(const struct sr1__postings *p, uint32_t block)
 {
-    return p->dir + (size_t)block * INDEX_BLOCK_ENTRY;
+    return p->dir + (size_t)block * INDEX_BLOCK_ENTRY(p->last_bytes);
 }
 
 static void read_impacts(const unsigned char *bytes, struct sr1__impacts *out)
@@ -30,6 +30,7 @@ sr1_status sr1__postings_open(struct sr1__postings *p, const struct sr1__index *
 
     p->df = term->df;
     p->documents = (uint32_t)sr1__index_meta(ix)->documents;
+    p->last_bytes = index_last_bytes(p->documents);
     p->n_blocks = (term->df + SR1__INDEX_BLOCK - 1) / SR1__INDEX_BLOCK;
     p->block = 0;
     p->count = 0;
@@ -42,7 +43,8 @@ sr1_status sr1__postings_open(struct sr1__postings *p, const struct sr1__index *
         return sr1__postings_decode(p);
     n_groups = (p->n_blocks + SR1__INDEX_GROUP - 1) / SR1__INDEX_GROUP;
     groups = n_groups > 1 ? (size_t)n_groups * INDEX_GROUP_ENTRY : 0;
-    head = INDEX_IMPACTS + groups + (size_t)p->n_blocks * INDEX_BLOCK_ENTRY;
+    head =
+        INDEX_IMPACTS + groups + (size_t)p->n_blocks * INDEX_BLOCK_ENTRY(p->last_bytes);
     if (term->size < head)
         return corrupt();
     if (n_groups > 1)
@@ -63,13 +65,15 @@ int sr1__postings_impacts(const struct sr1__postings *p, struct sr1__impacts *ou
 
 uint32_t sr1__postings_block_last(const struct sr1__postings *p, uint32_t block)
 {
-    return index_u32(dir_entry(p, block));
+    const unsigned char *e = dir_entry(p, block);
+
+    return p->last_bytes == 3 ? index_u24(e) : index_u32(e);
 }
 
 void sr1__postings_block_impacts(const struct sr1__postings *p, uint32_t block,
                                  struct sr1__impacts *out)
 {
-    read_impacts(dir_entry(p, block) + 6, out);
+    read_impacts(dir_entry(p, block) + p->last_bytes + 2, out);
 }
 
 uint32_t sr1__postings_group_last(const struct sr1__postings *p, uint32_t group)
@@ -87,7 +91,7 @@ void sr1__postings_group_impacts(const struct sr1__postings *p, uint32_t group,
 
 static uint32_t last_of(const struct sr1__postings *p, uint32_t block)
 {
-    return p->dir != NULL ? index_u32(dir_entry(p, block)) : p->docs[p->count - 1];
+    return p->dir != NULL ? sr1__postings_block_last(p, block) : p->docs[p->count - 1];
 }
 
 void sr1__postings_seek_block(struct sr1__postings *p, uint32_t doc)
@@ -130,8 +134,8 @@ static void block_place(const struct sr1__postings *p, uint64_t *begin, uint64_t
         base = index_u32(p->groups + (size_t)group * INDEX_GROUP_ENTRY);
     *begin = base;
     if (p->block % SR1__INDEX_GROUP > 0)
-        *begin += index_u16(dir_entry(p, p->block - 1) + 4);
-    *end = base + index_u16(dir_entry(p, p->block) + 4);
+        *begin += index_u16(dir_entry(p, p->block - 1) + p->last_bytes);
+    *end = base + index_u16(dir_entry(p, p->block) + p->last_bytes);
 }
 
 /* Documents from gaps, one by one, for gaps that may add up to more than 32 bits. */
@@ -190,7 +194,10 @@ sr1_status sr1__postings_decode_tfs(struct sr1__postings *p)
 
     if (p->n_tfs == p->count)
         return SR1_OK;
-    if (sr1__block_unpack(p->tf_bytes, p->tf_size, p->count, p->tfs, &all) != p->tf_size)
+    if (p->tf_size == 0)
+        memset(p->tfs, 0, sizeof(p->tfs));
+    else if (sr1__block_unpack(p->tf_bytes, p->tf_size, p->count, p->tfs, &all) !=
+             p->tf_size)
         return corrupt();
     for (uint32_t i = 0; i < SR1__INDEX_BLOCK; i++)
         p->tfs[i]++;

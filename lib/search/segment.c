@@ -16,6 +16,7 @@
 #define PIECE_LEAST 16
 #define PIECE_MOST 4096
 #define LINK 4 /* bytes at a piece's end */
+#define AHEAD ((size_t)8)
 
 struct segment_term {
     uint32_t text; /* place, n bytes */
@@ -182,6 +183,17 @@ static sr1_status find_term(struct sr1__segment *s, const char *text, uint32_t n
     return SR1_OK;
 }
 
+/* Have memory bring what a later term will ask for: its slot, then its term. */
+static void look_ahead(const struct sr1__segment *s, const struct sr1__batch *b, size_t i)
+{
+    if (s->slots == 0 || i + 2 * AHEAD >= b->n_terms)
+        return;
+    __builtin_prefetch(&s->table[b->terms[i + 2 * AHEAD].hash & (s->slots - 1)]);
+    i = s->table[b->terms[i + AHEAD].hash & (s->slots - 1)];
+    if (i > 0)
+        __builtin_prefetch(&s->terms[i - 1]);
+}
+
 sr1_status sr1__segment_add(struct sr1__segment *s, const struct sr1__batch *b,
                             uint32_t base)
 {
@@ -191,6 +203,7 @@ sr1_status sr1__segment_add(struct sr1__segment *s, const struct sr1__batch *b,
         unsigned char *end;
         struct segment_term *t = NULL;
 
+        look_ahead(s, b, i);
         SR1__TRY(find_term(s, b->text.data + from->text, from->n, from->hash, &t));
         end = sr1__posting_put(first, base + from->first - t->next_doc, from->tf);
         SR1__TRY(append(s, t, first, (size_t)(end - first)));

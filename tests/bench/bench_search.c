@@ -77,10 +77,16 @@ static sr1_status build(const char *corpus, const char *index)
     double begun = cpu();
     sr1_search *e = NULL;
     sr1_bm25_info info = {sizeof(info)};
+    sr1_bm25_build_options o;
     double built;
     double opened;
 
-    SR1__TRY(sr1_bm25_build(corpus, index, NULL, NULL, NULL));
+    sr1_bm25_build_options_init(&o);
+    o.struct_size = sizeof(o);
+    o.memory_bytes = 0;
+    o.text_format = NULL;
+    o.threads = 1;
+    SR1__TRY(sr1_bm25_build(corpus, index, &o, NULL, NULL));
     built = cpu() - begun;
     wall = sr1__now() - wall;
     opened = sr1__now();

@@ -63,15 +63,17 @@ static void numbers_come_back(void **state)
     }
 }
 
-static void equal_numbers_take_two_bytes(void **state)
+static void equal_numbers_take_next_to_nothing(void **state)
 {
     uint32_t v[SR1__BLOCK] = {0};
     unsigned char packed[SR1__BLOCK_BYTES];
 
     (void)state;
     assert_int_equal(sr1__block_pack(v, SR1__BLOCK, packed), 1);
-    v[77] = 3; /* head, count, position, number */
-    assert_int_equal(sr1__block_pack(v, SR1__BLOCK, packed), 4);
+    v[77] = 1; /* head, position */
+    assert_int_equal(sr1__block_pack(v, SR1__BLOCK, packed), 2);
+    v[77] = 3; /* and the number */
+    assert_int_equal(sr1__block_pack(v, SR1__BLOCK, packed), 3);
 }
 
 static void hostile_bytes_end(void **state)
@@ -91,7 +93,8 @@ static void hostile_bytes_end(void **state)
         size_t took;
 
         for (size_t i = 0; i < size; i++)
-            bytes[i] = (unsigned char)sr1__rng_below(&rng, i < 2 ? 40 : 256);
+            bytes[i] =
+                (unsigned char)sr1__rng_below(&rng, i < 2 && round % 3 > 0 ? 40 : 256);
         copy = exact(bytes, size);
         took = sr1__block_unpack(copy, size, n, got[0], &all[0]);
         assert_true(took <= size);
@@ -131,7 +134,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_come_back),
-        cmocka_unit_test(equal_numbers_take_two_bytes),
+        cmocka_unit_test(equal_numbers_take_next_to_nothing),
         cmocka_unit_test(hostile_bytes_end),
         cmocka_unit_test(sums_are_documents),
     };

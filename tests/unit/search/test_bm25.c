@@ -122,6 +122,30 @@ static void rows_come_back_as_they_were(void **state)
     sr1_search_free(e);
 }
 
+/* A reference beside its caption: the caption is found, the reference comes along. */
+static void images_come_with_their_caption(void **state)
+{
+    static const char text[] =
+        "{\"id\": 1, \"contents\": \"A heron by the lake\", \"image\": "
+        "\"photos/17.jpg\"}\n{\"id\": 2, \"contents\": \"A lake\"}";
+    sr1_search_hit hit = {sizeof(hit)};
+    sr1_search_results *r;
+    sr1_search *e;
+
+    (void)state;
+    assert_int_equal(build(text, sizeof(text) - 1, NULL), SR1_OK);
+    e = open_index();
+    r = ask(e, "herons", 3);
+    assert_int_equal(sr1_search_results_hit(r, 0, 0, &hit), SR1_OK);
+    assert_string_equal(hit.contents, "A heron by the lake");
+    assert_non_null(strstr(hit.row, "\"image\": \"photos/17.jpg\""));
+    sr1_search_results_free(r);
+    r = ask(e, "photos", 3);
+    assert_int_equal(sr1_search_results_hit_count(r, 0), 0);
+    sr1_search_results_free(r);
+    sr1_search_free(e);
+}
+
 static void only_words_without_meaning(void **state)
 {
     static const char text[] = "{\"id\": 1, \"contents\": \"the\"}";
@@ -203,6 +227,37 @@ static void bad_rows_are_named(void **state)
     free(old);
 }
 
+/* What is stored is what is left of the markup; everything else of the row stays. */
+static void markup_is_cut_before_indexing(void **state)
+{
+    static const char text[] =
+        "{\"id\": 1, \"url\": [1], \"contents\": \"<p>red <b>apples</b>&amp;pears</p>"
+        "<script>hidden</script>\"}";
+    sr1_bm25_build_options o;
+    sr1_search_hit hit = {sizeof(hit)};
+    sr1_search_results *r;
+    sr1_search *e;
+
+    (void)state;
+    sr1_bm25_build_options_init(&o);
+    o.struct_size = sizeof(o);
+    o.memory_bytes = 0;
+    o.text_format = "html";
+    o.threads = 1;
+    assert_int_equal(build(text, sizeof(text) - 1, &o), SR1_OK);
+    e = open_index();
+    r = ask(e, "hidden b p", 3);
+    assert_int_equal(sr1_search_results_hit_count(r, 0), 0);
+    sr1_search_results_free(r);
+    r = ask(e, "pear", 3);
+    assert_int_equal(sr1_search_results_hit(r, 0, 0, &hit), SR1_OK);
+    assert_string_equal(hit.contents, "red apples&pears");
+    assert_string_equal(hit.row,
+                        "{\"id\":1,\"url\":[1],\"contents\":\"red apples&pears\"}");
+    sr1_search_results_free(r);
+    sr1_search_free(e);
+}
+
 static void arguments_are_checked(void **state)
 {
     char *index = in_folder("index");
@@ -218,6 +273,15 @@ static void arguments_are_checked(void **state)
     build_options.analyzer = "klingon";
     assert_int_equal(build(rows, sizeof(rows) - 1, &build_options), SR1_E_INVALID);
     assert_non_null(strstr(sr1_last_error(), "english, plain, cjk"));
+    sr1_bm25_build_options_init(&build_options);
+    build_options.struct_size = sizeof(build_options);
+    build_options.memory_bytes = 0;
+    build_options.text_format = "pdf";
+    build_options.threads = 0;
+    assert_int_equal(build(rows, sizeof(rows) - 1, &build_options), SR1_E_INVALID);
+    build_options.text_format = NULL;
+    build_options.threads = -1;
+    assert_int_equal(build(rows, sizeof(rows) - 1, &build_options), SR1_E_INVALID);
     assert_int_equal(build(rows, sizeof(rows) - 1, NULL), SR1_OK);
     sr1_bm25_options_init(&o);
     o.b = 1.5;
@@ -521,9 +585,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_come_back_as_they_were),
+        cmocka_unit_test(images_come_with_their_caption),
         cmocka_unit_test(only_words_without_meaning),
         cmocka_unit_test(plain_analysis_keeps_every_word),
         cmocka_unit_test(bad_rows_are_named),
+        cmocka_unit_test(markup_is_cut_before_indexing),
         cmocka_unit_test(arguments_are_checked),
         cmocka_unit_test(k1_and_b_change_scores),
         cmocka_unit_test(progress_can_stop_a_build),

@@ -1,0 +1,210 @@
+/* search/row_scan.c - see row_scan.h. What is not understood at once is left to the
+ * parser. */
+#include "search/row_scan.h"
+
+#include "base/utf8.h"
+
+#include <string.h>
+
+#define KEYS_MAX 8    /* of one row */
+#define DIGITS_MAX 18 /* surely within 64 bits */
+
+struct scan {
+    const char *s;
+    size_t n;
+    size_t at;
+};
+
+/* Bytes of a string with what is between its quotes as it stands. */
+struct raw {
+    const char *s;
+    size_t n;
+    int escapes;
+};
+
+static void skip_blanks(struct scan *c)
+{
+    while (c->at < c->n && (c->s[c->at] == ' ' || c->s[c->at] == '\t'))
+        c->at++;
+}
+
+/* The next character that is not blank must be this one. */
+static int expect(struct scan *c, char ch)
+{
+    skip_blanks(c);
+    if (c->at == c->n || c->s[c->at] != ch)
+        return 0;
+    c->at++;
+    return 1;
+}
+
+static int plain_byte(unsigned char ch)
+{
+    return ch >= 0x20 && ch != '"' && ch != '\\';
+}
+
+#define EACH_BYTE(b) (0x0101010101010101u * (b))
+
+/* Are 8 bytes all plain? x - n borrows into the top bit of a byte below n. */
+static int plain_bytes(const char *s)
+{
+    uint64_t x;
+    uint64_t quote;
+    uint64_t slash;
+
+    memcpy(&x, s, 8);
+    quote = x ^ EACH_BYTE('"');
+    slash = x ^ EACH_BYTE('\\');
+    return (((x - EACH_BYTE(0x20)) & ~x) | ((quote - EACH_BYTE(1)) & ~quote) |
+            ((slash - EACH_BYTE(1)) & ~slash)) &
+                   EACH_BYTE(0x80)
+               ? 0
+               : 1;
+}
+
+/* A string; its escapes are simple ones. UTF-8 is not checked. */
+static int read_string(struct scan *c, struct raw *out)
+{
+    size_t begin;
+
+    if (!expect(c, '"'))
+        return 0;
+    begin = c->at;
+    out->escapes = 0;
+    for (;;) {
+        while (c->at + 8 <= c->n && plain_bytes(c->s + c->at))
+            c->at += 8;
+        while (c->at < c->n && plain_byte((unsigned char)c->s[c->at]))
+            c->at++;
+        if (c->at == c->n || (unsigned char)c->s[c->at] < 0x20)
+            return 0;
+        if (c->s[c->at] == '"')
+            break;
+        if (c->at + 1 == c->n || strchr("\"\\/bfnrt", c->s[c->at + 1]) == NULL ||
+            c->s[c->at + 1] == '\0')
+            return 0;
+        out->escapes = 1;
+        c->at += 2;
+    }
+    out->s = c->s + begin;
+    out->n = c->at++ - begin;
+    return 1;
+}
+
+/* A whole number as JSON writes it. */
+static int read_integer(struct scan *c)
+{
+    size_t begin;
+
+    skip_blanks(c);
+    if (c->at < c->n && c->s[c->at] == '-')
+        c->at++;
+    begin = c->at;
+    while (c->at < c->n && c->s[c->at] >= '0' && c->s[c->at] <= '9')
+        c->at++;
+    if (c->at == begin || c->at - begin > DIGITS_MAX ||
+        (c->s[begin] == '0' && c->at - begin > 1))
+        return 0;
+    return c->at == c->n || strchr(".eE", c->s[c->at]) == NULL || c->s[c->at] == '\0';
+}
+
+static void unescape(const struct raw *r, struct sr1__buf *out)
+{
+    static const char from[] = "bfnrt";
+    static const char to[] = "\b\f\n\r\t";
+
+    for (size_t i = 0; i < r->n;) {
+        const char *next = memchr(r->s + i, '\\', r->n - i);
+        size_t run = next != NULL ? (size_t)(next - r->s) - i : r->n - i;
+        const char *named;
+
+        sr1__buf_add(out, r->s + i, run);
+        i += run;
+        if (next == NULL)
+            return;
+        named = strchr(from, r->s[i + 1]);
+        sr1__buf_char(out, named != NULL ? to[named - from] : r->s[i + 1]);
+        i += 2;
+    }
+}
+
+static int is_key(const struct raw *key, const char *name)
+{
+    return key->n == strlen(name) && memcmp(key->s, name, key->n) == 0;
+}
+
+/* One member; what it was goes into the caller's flags. */
+static int read_member(struct scan *c, struct raw *key, struct raw *contents,
+                       int *has_contents, int *has_id)
+{
+    struct raw value;
+    int is_string;
+
+    if (!read_string(c, key) || key->escapes || !expect(c, ':'))
+        return 0;
+    skip_blanks(c);
+    is_string = c->at < c->n && c->s[c->at] == '"';
+    if (is_string ? !read_string(c, &value) : !read_integer(c))
+        return 0;
+    if (is_key(key, "id"))
+        *has_id = 1;
+    if (!is_key(key, "contents"))
+        return 1;
+    *has_contents = 1;
+    *contents = value;
+    return is_string;
+}
+
+static int read_object(struct scan *c, struct raw *contents)
+{
+    struct raw keys[KEYS_MAX];
+    size_t n = 0;
+    int has_contents = 0;
+    int has_id = 0;
+
+    if (!expect(c, '{'))
+        return 0;
+    do {
+        if (n == KEYS_MAX || !read_member(c, &keys[n], contents, &has_contents, &has_id))
+            return 0;
+        for (size_t i = 0; i < n; i++) {
+            if (keys[i].n == keys[n].n && memcmp(keys[i].s, keys[n].s, keys[n].n) == 0)
+                return 0;
+        }
+        n++;
+    } while (expect(c, ','));
+    return expect(c, '}') && c->at == c->n && has_contents && has_id;
+}
+
+static int is_ascii(const char *s, size_t n)
+{
+    uint64_t any = 0;
+
+    for (; n >= 8; s += 8, n -= 8) {
+        uint64_t x;
+
+        memcpy(&x, s, 8);
+        any |= x;
+    }
+    for (; n > 0; s++, n--)
+        any |= (unsigned char)*s;
+    return (any & 0x8080808080808080u) == 0;
+}
+
+sr1_status sr1__row_scan(const char *text, size_t n, struct sr1__buf *scratch, int *known,
+                         const char **contents, size_t *size)
+{
+    struct scan c = {text, n, 0};
+    struct raw found = {NULL, 0, 0};
+
+    *known = read_object(&c, &found) && (is_ascii(text, n) || sr1__utf8_valid(text, n));
+    *contents = found.s;
+    *size = found.n;
+    if (!*known || !found.escapes)
+        return SR1_OK;
+    sr1__buf_clear(scratch);
+    unescape(&found, scratch);
+    *contents = sr1__buf_cstr(scratch);
+    *size = scratch->len;
+    return sr1__buf_status(scratch, "row");
+}
