@@ -557,13 +557,13 @@ static void long_answers_are_refused(void **state)
 
 static void junk_is_answered_or_closed(void **state)
 {
-    static const char *const junk[] = {"\r\n\r\n\r\n",
-                                       "GET\r\n\r\n",
-                                       "\x16\x03\x01\x02",
-                                       "POST /retrieve HTTP/1.1\r\nContent-Length: "
-                                       "x\r\n\r\n",
-                                       "POST /retrieve HTTP/9.9\r\n\r\n",
-                                       "\xff\xff\xff"};
+    static const char *const junk[] = {
+        "\r\n\r\n\r\n",
+        "GET\r\n\r\n",
+        "\x16\x03\x01\x02",
+        "POST /retrieve HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+        "POST /retrieve HTTP/9.9\r\n\r\n",
+        "\xff\xff\xff"};
     sr1_server *server = serve();
 
     (void)state;
