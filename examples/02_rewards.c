@@ -10,8 +10,8 @@
 #include <string.h>
 
 static const char *const responses[] = {
-    "<search>Eiffel Tower</search><information>It is in Paris.</information>"
-    "<answer>Paris</answer>",
+    ("<search>Eiffel Tower</search><information>It is in Paris.</information>"
+     "<answer>Paris</answer>"),
     "<answer>paris, France</answer>",
     "<answer>Rome</answer>",
     "<search>Eiffel Tower", /* broken off */
