@@ -34,8 +34,8 @@ void sr1__observation_free(struct sr1__observation *o);
 /* One more reference, given back by sr1_env_free; from any thread. */
 sr1_env *sr1__env_retain(sr1_env *env);
 
-/* SR1_ENV_WAITS, SR1_ENV_CONCURRENT: with CONCURRENT sr1__env_act may run in several
- * threads at a time. */
+/* SR1_ENV_WAITS, _CONCURRENT, _SEPARATE: with CONCURRENT sr1__env_act may run in several
+ * threads at a time, with SEPARATE on some of a turn's actions. */
 int32_t sr1__env_flags(const sr1_env *env);
 
 /* The observation of an action that was not answered (SR1_SEARCH_TIMEOUT, ...): an empty
@@ -43,7 +43,7 @@ int32_t sr1__env_flags(const sr1_env *env);
 sr1_status sr1__env_no_answer(const sr1_env *env, int32_t status,
                               struct sr1__observation *out);
 
-/* Answer actions a[n], all of one turn, as one batch; out[n] is initialised here, and
+/* Answer actions a[n] as one batch; out[n] is initialised here, and
  * free with sr1__observation_free. A search that fails is an observation with a status,
  * not a failure of this call. On failure all of out[n] is empty. */
 sr1_status sr1__env_act(struct sr1_env *env, const struct sr1__action *a, size_t n,

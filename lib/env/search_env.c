@@ -1,6 +1,6 @@
 /* env/search_env.c - the environment that answers actions by searching.
  *
- * All actions of a turn are one batch to the engine. A search that fails is no failure
+ * The actions of a call are one batch to the engine. A search that fails is no failure
  * here: its action gets that status and an empty text, and the rollout decides whether
  * its row goes on. */
 #include "env/search_env.h"

@@ -5,6 +5,7 @@
 #include "rollout/row.h"
 
 #include "base/mem.h"
+#include "search/engine.h"
 
 #include <string.h>
 
@@ -281,12 +282,6 @@ static int64_t block_room(const struct sr1__row *row)
     return left < limits->max_observation ? left : limits->max_observation;
 }
 
-/* Nothing is known of what was asked. */
-static int32_t failed(const struct sr1__observation *o)
-{
-    return o->status == SR1_SEARCH_TIMEOUT || o->status == SR1_SEARCH_ERROR;
-}
-
 static sr1_status record_search(struct sr1__row *row, const struct sr1__observation *o)
 {
     int whole = o->n_hit_ids == o->n_hits || o->n_hit_ids >= SR1_TRAJECTORY_MAX_HIT_IDS;
@@ -296,7 +291,7 @@ static sr1_status record_search(struct sr1__row *row, const struct sr1__observat
     row->searches++;
     pthread_mutex_lock(&row->g->lock);
     row->g->stats.searches++;
-    row->g->stats.failed_searches += failed(o);
+    row->g->stats.failed_searches += sr1__search_is_failure(o->status);
     pthread_mutex_unlock(&row->g->lock);
     return sr1__trajectory_builder_search(row->builder, row->turn, query, n, o->status,
                                           o->n_hits,
@@ -325,7 +320,8 @@ sr1_status sr1__row_observe(struct sr1__row *row, struct sr1__observation *o,
         st = flush_stream(row);
     if (st == SR1_OK)
         st = record_search(row, o);
-    if (st == SR1_OK && failed(o) && !row->g->rollout->limits.go_on) {
+    if (st == SR1_OK && sr1__search_is_failure(o->status) &&
+        !row->g->rollout->limits.go_on) {
         *want = stop_with(row, SR1_STOP_SEARCH_FAILED);
         block_free(&b);
         return SR1_OK;

@@ -29,7 +29,12 @@ void sr1__search_count_inner(const sr1_search *inner, sr1_search_counters *count
 sr1_status sr1__search_run_each(sr1_search *engine, const char *const *queries, size_t n,
                                 int32_t top_k, sr1_search_results **out);
 
-/* Did the query end TIMEOUT or ERROR? */
+/* Is it SR1_SEARCH_TIMEOUT or _ERROR: is nothing known of what was asked? */
+static inline int32_t sr1__search_is_failure(int32_t status)
+{
+    return status == SR1_SEARCH_TIMEOUT || status == SR1_SEARCH_ERROR;
+}
+/* Did the query end so? */
 int32_t sr1__search_failed(const sr1_search_results *results, size_t query);
 
 /* Give the sink's query i what query j of these results has: hits, status, message. */

@@ -101,7 +101,7 @@ static sr1_status probe(sr1_search *engine, const struct remote *m)
 
     SR1__TRY(sr1_search_run(engine, &query, 1, 1, &found));
     how = sr1_search_results_status(found, 0);
-    if (how == SR1_SEARCH_TIMEOUT || how == SR1_SEARCH_ERROR)
+    if (sr1__search_is_failure(how))
         status = sr1__fail(how == SR1_SEARCH_TIMEOUT ? SR1_E_TIMEOUT : SR1_E_NETWORK,
                            "%.600s; is a retrieval server running at %.200s?",
                            sr1_search_results_message(found, 0), m->origin);

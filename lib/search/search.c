@@ -507,9 +507,7 @@ sr1_status sr1_search_results_hit(const sr1_search_results *results, size_t quer
 
 int32_t sr1__search_failed(const sr1_search_results *results, size_t query)
 {
-    int32_t how = sr1_search_results_status(results, query);
-
-    return how == SR1_SEARCH_TIMEOUT || how == SR1_SEARCH_ERROR;
+    return sr1__search_is_failure(sr1_search_results_status(results, query));
 }
 
 sr1_status sr1__search_pass_on(sr1_search_sink *sink, size_t i,
