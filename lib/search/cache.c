@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "search/use_ring.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -11,9 +12,8 @@
 #define SLOTS 4096 /* chains stay short up to some ten thousand answers */
 
 struct entry {
+    struct sr1__use use;
     struct entry *chain;
-    struct entry *newer;
-    struct entry *older;
     struct sr1__answer *answer;
     size_t bytes;
     size_t slot;
@@ -24,8 +24,7 @@ struct entry {
 struct sr1__search_cache {
     pthread_mutex_t lock;
     struct entry *slots[SLOTS];
-    struct entry *newest;
-    struct entry *oldest;
+    struct sr1__use_ring ring;
     uint64_t bytes;
     uint64_t max_bytes;
 };
@@ -42,20 +41,6 @@ sr1_status sr1__search_cache_new(struct sr1__search_cache **out, uint64_t max_by
     return SR1_OK;
 }
 
-static void unlink_use(struct sr1__search_cache *c, struct entry *e)
-{
-    *(e->newer != NULL ? &e->newer->older : &c->newest) = e->older;
-    *(e->older != NULL ? &e->older->newer : &c->oldest) = e->newer;
-}
-
-static void link_newest(struct sr1__search_cache *c, struct entry *e)
-{
-    e->newer = NULL;
-    e->older = c->newest;
-    *(c->newest != NULL ? &c->newest->newer : &c->oldest) = e;
-    c->newest = e;
-}
-
 static void drop(struct sr1__search_cache *c, struct entry *e)
 {
     struct entry **p = &c->slots[e->slot];
@@ -63,7 +48,7 @@ static void drop(struct sr1__search_cache *c, struct entry *e)
     while (*p != e)
         p = &(*p)->chain;
     *p = e->chain;
-    unlink_use(c, e);
+    sr1__use_unlink(&c->ring, &e->use);
     c->bytes -= e->bytes;
     sr1__answer_free(e->answer);
     sr1__free(e);
@@ -73,8 +58,8 @@ void sr1__search_cache_free(struct sr1__search_cache *c)
 {
     if (c == NULL)
         return;
-    while (c->oldest != NULL)
-        drop(c, c->oldest);
+    while (c->ring.oldest != NULL)
+        drop(c, (struct entry *)c->ring.oldest);
     pthread_mutex_destroy(&c->lock);
     sr1__free(c);
 }
@@ -104,8 +89,8 @@ struct sr1__answer *sr1__search_cache_get(struct sr1__search_cache *c, const cha
     pthread_mutex_lock(&c->lock);
     e = find(c, query, top_k);
     if (e != NULL) {
-        unlink_use(c, e);
-        link_newest(c, e);
+        sr1__use_unlink(&c->ring, &e->use);
+        sr1__use_link(&c->ring, &e->use);
         a = sr1__answer_retain(e->answer);
     }
     pthread_mutex_unlock(&c->lock);
@@ -144,10 +129,10 @@ void sr1__search_cache_put(struct sr1__search_cache *c, const char *query, int32
     } else {
         e->chain = c->slots[e->slot];
         c->slots[e->slot] = e;
-        link_newest(c, e);
+        sr1__use_link(&c->ring, &e->use);
         c->bytes += e->bytes;
         while (c->bytes > c->max_bytes)
-            drop(c, c->oldest);
+            drop(c, (struct entry *)c->ring.oldest);
     }
     pthread_mutex_unlock(&c->lock);
 }

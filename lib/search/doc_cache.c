@@ -6,6 +6,7 @@
 #include "search/doc_cache.h"
 
 #include "base/mem.h"
+#include "search/use_ring.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,11 +16,10 @@
 #define SLOTS 1024 /* of a shard */
 
 struct sr1__doc {
+    struct sr1__use use;    /* this and chain: under the lock of its shard */
+    struct sr1__doc *chain;
     atomic_int references;
     uint32_t number;
-    struct sr1__doc *chain; /* these three: under the lock of its shard */
-    struct sr1__doc *newer;
-    struct sr1__doc *older;
     size_t bytes;
     size_t contents; /* where they begin in text; the id at 0 */
     size_t row;
@@ -29,8 +29,7 @@ struct sr1__doc {
 struct shard {
     pthread_mutex_t lock;
     struct sr1__doc *slots[SLOTS];
-    struct sr1__doc *newest;
-    struct sr1__doc *oldest;
+    struct sr1__use_ring ring;
     uint64_t bytes;
 };
 
@@ -135,29 +134,15 @@ static struct sr1__doc **slot_of(struct shard *s, uint32_t number)
     return &s->slots[number / SHARDS % SLOTS];
 }
 
-static void unlink_use(struct shard *s, struct sr1__doc *d)
-{
-    *(d->newer != NULL ? &d->newer->older : &s->newest) = d->older;
-    *(d->older != NULL ? &d->older->newer : &s->oldest) = d->newer;
-}
-
-static void link_newest(struct shard *s, struct sr1__doc *d)
-{
-    d->newer = NULL;
-    d->older = s->newest;
-    *(s->newest != NULL ? &s->newest->newer : &s->oldest) = d;
-    s->newest = d;
-}
-
 static void drop_oldest(struct shard *s)
 {
-    struct sr1__doc *d = s->oldest;
+    struct sr1__doc *d = (struct sr1__doc *)s->ring.oldest;
     struct sr1__doc **p = slot_of(s, d->number);
 
     while (*p != d)
         p = &(*p)->chain;
     *p = d->chain;
-    unlink_use(s, d);
+    sr1__use_unlink(&s->ring, &d->use);
     s->bytes -= d->bytes;
     sr1__doc_release(d);
 }
@@ -179,8 +164,8 @@ struct sr1__doc *sr1__doc_cache_get(struct sr1__doc_cache *c, uint32_t number)
     pthread_mutex_lock(&s->lock);
     d = find(s, number);
     if (d != NULL) {
-        unlink_use(s, d);
-        link_newest(s, d);
+        sr1__use_unlink(&s->ring, &d->use);
+        sr1__use_link(&s->ring, &d->use);
         atomic_fetch_add(&d->references, 1);
     }
     pthread_mutex_unlock(&s->lock);
@@ -200,7 +185,7 @@ void sr1__doc_cache_put(struct sr1__doc_cache *c, struct sr1__doc *d)
         atomic_fetch_add(&d->references, 1);
         d->chain = *slot;
         *slot = d;
-        link_newest(s, d);
+        sr1__use_link(&s->ring, &d->use);
         s->bytes += d->bytes;
         while (s->bytes > c->max_bytes)
             drop_oldest(s);
@@ -213,7 +198,7 @@ void sr1__doc_cache_free(struct sr1__doc_cache *c)
     if (c == NULL)
         return;
     for (int i = 0; i < SHARDS; i++) {
-        while (c->shards[i].oldest != NULL)
+        while (c->shards[i].ring.oldest != NULL)
             drop_oldest(&c->shards[i]);
         pthread_mutex_destroy(&c->shards[i].lock);
     }
