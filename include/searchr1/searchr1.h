@@ -64,6 +64,7 @@
 #include <searchr1/data.h>
 #include <searchr1/tokenizer.h>
 #include <searchr1/search.h>
+#include <searchr1/embed.h>
 #include <searchr1/server.h>
 #include <searchr1/trajectory.h>
 #include <searchr1/env.h>

@@ -2,6 +2,7 @@
 #include "base/buf.h"
 
 #include "base/mem.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -79,6 +80,24 @@ void sr1__buf_str(struct sr1__buf *b, const char *s)
 void sr1__buf_char(struct sr1__buf *b, char c)
 {
     sr1__buf_add(b, &c, 1);
+}
+
+void sr1__buf_utf8(struct sr1__buf *b, const char *s, size_t n)
+{
+    if (sr1__utf8_valid(s, n)) {
+        sr1__buf_add(b, s, n);
+        return;
+    }
+    for (size_t i = 0; i < n;) {
+        uint32_t cp;
+        int width = sr1__utf8_next(s + i, n - i, &cp);
+
+        if (width > 0)
+            sr1__buf_add(b, s + i, (size_t)width);
+        else
+            sr1__buf_str(b, "\xEF\xBF\xBD");
+        i += width > 0 ? (size_t)width : 1;
+    }
 }
 
 void sr1__buf_fmt(struct sr1__buf *b, const char *fmt, ...)

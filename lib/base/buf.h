@@ -22,6 +22,8 @@ void sr1__buf_add(struct sr1__buf *b, const void *bytes, size_t n);
 void sr1__buf_room(struct sr1__buf *b, size_t n); /* for n more bytes; len stays */
 void sr1__buf_str(struct sr1__buf *b, const char *s);
 void sr1__buf_char(struct sr1__buf *b, char c);
+/* s[0..n) with each byte that is not UTF-8 replaced by U+FFFD. */
+void sr1__buf_utf8(struct sr1__buf *b, const char *s, size_t n);
 void sr1__buf_fmt(struct sr1__buf *b, const char *fmt, ...) SR1__PRINTF(2, 3);
 /* Fixed little-endian integers, for file formats. */
 void sr1__buf_u8(struct sr1__buf *b, uint8_t v);

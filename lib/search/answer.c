@@ -3,7 +3,6 @@
 #include "search/answer.h"
 
 #include "base/mem.h"
-#include "base/utf8.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -61,23 +60,9 @@ void sr1__answer_free(struct sr1__answer *a)
 /* Append s as valid UTF-8 with its NUL; *at is where it begins. */
 static sr1_status add_text(struct sr1__answer *a, const char *s, size_t *at)
 {
-    size_t n = strlen(s);
     size_t begin = a->text.len;
 
-    if (sr1__utf8_valid(s, n)) {
-        sr1__buf_add(&a->text, s, n);
-    } else {
-        for (size_t i = 0; i < n;) {
-            uint32_t cp;
-            int width = sr1__utf8_next(s + i, n - i, &cp);
-
-            if (width > 0)
-                sr1__buf_add(&a->text, s + i, (size_t)width);
-            else
-                sr1__buf_str(&a->text, "\xEF\xBF\xBD");
-            i += width > 0 ? (size_t)width : 1;
-        }
-    }
+    sr1__buf_utf8(&a->text, s, strlen(s));
     sr1__buf_char(&a->text, '\0');
     SR1__TRY(sr1__buf_status(&a->text, "text of one query's hits"));
     *at = begin;
