@@ -255,7 +255,7 @@ SR1_API sr1_status sr1_trajectory_set_advantage(sr1_trajectory *t, double advant
 #define SR1_COLUMN_TABLE(X)                                                              \
     X(SR1_COLUMN_ADVANTAGE, 0, "token_advantages") /* used in place of the one above */  \
     X(SR1_COLUMN_REFERENCE, 1, "reference_log_probs")   /* under the frozen reference */ \
-    X(SR1_COLUMN_REWARD, 2, "token_rewards")       /* earned at the token; KL taken off */ \
+    X(SR1_COLUMN_REWARD, 2, "token_rewards") /* earned at the token, KL taken off */     \
     X(SR1_COLUMN_VALUE, 3, "values")               /* the critic's, before the token */  \
     X(SR1_COLUMN_RETURN, 4, "returns")             /* what the critic is to predict */   \
     X(SR1_COLUMN_LEVEL_ENTROPY, 5, "thinking_level_entropies")                           \

@@ -2,6 +2,7 @@
  *
  *     settings.c  the configuration's numbers
  *     trainer.c   build, one step (the spine)
+ *     judge.c     what the frozen reference says of trajectories
  *     update.c    trajectories -> weights
  *     stages.c    a step of a run: reinforcement or imitation
  *     health.c    figures of a step's trajectories, alarms
@@ -34,6 +35,7 @@ struct sr1__settings {
     int64_t log_trajectories, log_interval;
     int32_t checkpointing, skip_dead_groups, shuffle, validate_at_start, save_final_model;
     int32_t advantage_std, frozen_reference, sequence_mean;
+    uint32_t update_columns; /* what an update reads of trajectories: 1 << SR1_COLUMN_* */
     double beta, temperature, max_grad_norm, stop_at_exact_match;
     uint64_t seed;
     sr1_loss_options loss_options;
@@ -92,6 +94,12 @@ struct sr1_trainer {
 
 sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c);
 
+/* A failure that smaller micro-batches may avoid. */
+static inline int sr1__is_memory(sr1_status st)
+{
+    return st == SR1_E_NOMEM || st == SR1_E_DEVICE_NOMEM;
+}
+
 /* ---- trainer.c ---- */
 
 /* sr1_trainer_train_step; all trajectories are also added to log (may be NULL), and let
@@ -108,6 +116,13 @@ sr1_status sr1__describe_trajectories(const sr1_trainer *tr, sr1_trajectory *con
 /* Bit i: alarm i rings after this step; its text, NULL past the last. */
 uint32_t sr1__health_alarms(const sr1_step_report *report);
 const char *sr1__health_alarm_text(size_t i);
+
+/* ---- judge.c ---- */
+
+/* Set columns (bits 1 << SR1_COLUMN_REFERENCE) of t[n]; those without policy tokens, or
+ * left out, get none. */
+sr1_status sr1__judge(const sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
+                      uint32_t columns);
 
 /* ---- update.c ---- */
 

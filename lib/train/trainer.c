@@ -215,7 +215,8 @@ struct step {
     size_t n;
     sr1_trajectory **kept; /* [n_kept] of made: those that can be scored; borrowed */
     size_t n_kept;
-    uint8_t *dead; /* [n_kept] its group cannot teach */
+    uint8_t *dead;   /* [n_kept] its group cannot teach */
+    size_t n_taught; /* the first of kept, once the dead are dropped */
     struct sr1__trajectory_store *store;
     struct sr1__trajectory_store *log; /* takes all of them, or NULL */
     int keep;                          /* the caller wants them */
@@ -300,6 +301,26 @@ static sr1_status compare(struct step *s)
     return st;
 }
 
+/* Groups that cannot teach are kept from the update, and from what leads up to it. */
+static void drop_dead(struct step *s)
+{
+    s->n_taught = 0;
+    for (size_t i = 0; i < s->n_kept; i++)
+        if (!(s->tr->set.skip_dead_groups && s->dead[i]))
+            s->kept[s->n_taught++] = s->kept[i];
+}
+
+/* The frozen reference's log-probs. */
+static sr1_status judge(sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
+                        sr1_step_report *report)
+{
+    double began = sr1__now();
+
+    SR1__TRY(sr1__judge(tr, t, n, tr->set.update_columns));
+    report->seconds_reference += sr1__now() - began;
+    return SR1_OK;
+}
+
 /* Keep what the update needs, within the memory allowed. */
 static sr1_status store(struct step *s)
 {
@@ -309,9 +330,8 @@ static sr1_status store(struct step *s)
     if (folder)
         SR1__TRY(sr1__dir_make(folder));
     SR1__TRY(sr1__trajectory_store_new(&s->store, limit, folder));
-    for (size_t i = 0; i < s->n_kept; i++)
-        if (!(s->tr->set.skip_dead_groups && s->dead[i]))
-            SR1__TRY(sr1__trajectory_store_add(s->store, s->kept[i]));
+    for (size_t i = 0; i < s->n_taught; i++)
+        SR1__TRY(sr1__trajectory_store_add(s->store, s->kept[i]));
     return SR1_OK;
 }
 
@@ -341,6 +361,8 @@ static sr1_status run_step(struct step *s)
     SR1__TRY(reward(s));
     SR1__TRY(compare(s));
     SR1__TRY(sr1__describe_trajectories(s->tr, s->made, s->n, s->report));
+    drop_dead(s);
+    SR1__TRY(judge(s->tr, s->kept, s->n_taught, s->report));
     SR1__TRY(store(s));
     SR1__TRY(hand_over(s));
     return update(s);
@@ -446,6 +468,7 @@ sr1_status sr1_trainer_update(sr1_trainer *tr, sr1_trajectory *const *t, size_t 
     for (size_t i = 0; i < n; i++)
         SR1__TRY(check_trainable(tr, t[i], i));
     SR1__TRY(sr1__describe_trajectories(tr, t, n, &r));
+    SR1__TRY(judge(tr, t, n, &r));
     SR1__TRY(sr1__context(sr1__update(tr, &from, tr->set.update_times, &r),
                           "step %" PRId64, tr->step + 1));
     tr->step++;

@@ -30,20 +30,10 @@ struct update {
     const struct sr1__source *from;
     struct sr1__batch_plan plan;
     int64_t budget;      /* tokens of a micro-batch; halved when memory runs out */
-    float **references;  /* [n_batches] log-probs of the frozen reference, or NULL */
     struct tally *tally; /* [n_workers] */
 };
 
 /* ---- the plan ---- */
-
-static void plan_free(struct update *u)
-{
-    for (size_t k = 0; u->references && k < u->plan.n_batches; k++)
-        sr1__free(u->references[k]);
-    sr1__free(u->references);
-    u->references = NULL;
-    sr1__batch_plan_free(&u->plan);
-}
 
 static sr1_status plan_with(struct update *u, int64_t budget)
 {
@@ -77,63 +67,18 @@ static sr1_status make_plan(struct update *u)
 {
     SR1__TRY(plan_with(u, u->budget));
     if (u->tr->n_workers > 1 && u->plan.n_batches > 0)
-        SR1__TRY(plan_for_workers(u));
-    u->references = sr1__calloc(u->plan.n_batches + 1, sizeof(float *));
-    return u->references ? SR1_OK : sr1__fail_nomem("micro-batches");
+        return plan_for_workers(u);
+    return SR1_OK;
 }
 
 static sr1_status get_microbatch(const struct update *u, size_t k,
                                  struct sr1__microbatch *mb)
 {
-    return u->from->store ? sr1__microbatch_store(mb, &u->plan, k, u->from->store, 1)
-                          : sr1__microbatch_array(mb, &u->plan, k, u->from->array, 1);
-}
+    uint32_t columns = u->tr->set.update_columns;
 
-static struct sr1__score_options score_options(const sr1_trainer *tr, int checkpoint)
-{
-    return (struct sr1__score_options){.temperature = tr->set.temperature,
-                                       .logit_chunk = tr->set.logit_chunk,
-                                       .checkpoint = checkpoint};
-}
-
-/* ---- the frozen reference ---- */
-
-static sr1_status score_reference(struct update *u, size_t k, int32_t worker)
-{
-    struct sr1__score_options o = score_options(u->tr, 0);
-    struct sr1__microbatch mb;
-    sr1_scope *s;
-    sr1_status st;
-
-    SR1__TRY(get_microbatch(u, k, &mb));
-    u->references[k] = sr1__calloc(mb.n_targets + 1, sizeof(float));
-    s = sr1__scope_open(u->tr->model->device, "reference, micro-batch %zu", k);
-    sr1__scope_no_grad(s);
-    if (u->references[k])
-        t_to_host_f32(s, sr1__score(s, u->tr->references[worker], &mb, &o),
-                      u->references[k], mb.n_targets);
-    else
-        sr1__scope_check(s, sr1__fail_nomem("reference log-probs"));
-    st = sr1__scope_close(s);
-    sr1__microbatch_free(&mb);
-    return st;
-}
-
-static sr1_status score_share(void *arg, size_t worker)
-{
-    struct update *u = arg;
-    size_t n = (size_t)u->tr->n_workers;
-
-    for (size_t k = worker; k < u->plan.n_batches; k += n)
-        SR1__TRY(score_reference(u, k, (int32_t)worker));
-    return SR1_OK;
-}
-
-static sr1_status score_references(struct update *u)
-{
-    return u->tr->references
-               ? sr1__pool_run(u->tr->pool, (size_t)u->tr->n_workers, score_share, u)
-               : SR1_OK;
+    return u->from->store
+               ? sr1__microbatch_store(mb, &u->plan, k, u->from->store, columns)
+               : sr1__microbatch_array(mb, &u->plan, k, u->from->array, columns);
 }
 
 /* ---- one micro-batch ---- */
@@ -209,7 +154,7 @@ static void blame_loss(const struct update *u, const struct sr1__microbatch *mb,
 
     sr1__error_save(&t->why, SR1_E_NUMERIC);
     while (i < mb->n_targets && isfinite(now[i]) && isfinite(mb->old_log_probs[i]) &&
-           isfinite(mb->advantages[i]))
+           isfinite(mb->columns[SR1_COLUMN_ADVANTAGE][i]))
         i++;
     if (i < mb->n_targets)
         name_sample(u, mb->sequence[mb->target_seqs[i]], &t->why);
@@ -217,18 +162,18 @@ static void blame_loss(const struct update *u, const struct sr1__microbatch *mb,
 }
 
 /* The loss and its gradient; a value that is not finite ends the pass, not the run. */
-static sr1_status take_loss(struct update *u, size_t k, const struct sr1__microbatch *mb,
+static sr1_status take_loss(struct update *u, const struct sr1__microbatch *mb,
                             struct host *h, struct tally *t)
 {
     const struct sr1__settings *set = &u->tr->set;
     sr1_loss_report part = {.struct_size = sizeof(part)};
+    const float *reference = mb->columns[SR1_COLUMN_REFERENCE];
     sr1_loss_batch b = {.struct_size = sizeof(b),
                         .n = mb->n_targets,
                         .new_log_probs = h->now,
                         .old_log_probs = mb->old_log_probs,
-                        .ref_log_probs =
-                            u->tr->references ? u->references[k] : mb->old_log_probs,
-                        .advantages = mb->advantages,
+                        .ref_log_probs = reference ? reference : mb->old_log_probs,
+                        .advantages = mb->columns[SR1_COLUMN_ADVANTAGE],
                         .weights = h->weights};
     sr1_status st = set->loss(&b, &set->loss_options, h->gradient, &part);
 
@@ -248,7 +193,9 @@ static sr1_status backward(struct update *u, size_t k, const struct sr1__microba
 {
     sr1_trainer *tr = u->tr;
     struct tally *t = &u->tally[worker];
-    struct sr1__score_options o = score_options(tr, tr->set.checkpointing);
+    struct sr1__score_options o = {.temperature = tr->set.temperature,
+                                   .logit_chunk = tr->set.logit_chunk,
+                                   .checkpoint = tr->set.checkpointing};
     sr1_scope *s = sr1__scope_open(tr->model->device, "micro-batch %zu", k);
     sr1_tensor *lp = sr1__score(s, tr->replicas[worker], mb, &o);
     int64_t m = (int64_t)mb->n_targets;
@@ -257,7 +204,7 @@ static sr1_status backward(struct update *u, size_t k, const struct sr1__microba
     if (sr1__scope_status(s) == SR1_OK) {
         if (first)
             measure_diff(t, mb, h->now);
-        sr1__scope_check(s, take_loss(u, k, mb, h, t));
+        sr1__scope_check(s, take_loss(u, mb, h, t));
     }
     if (sr1__scope_status(s) == SR1_OK && !t->not_finite)
         t_backward_with(s, lp, t_from_f32(s, h->gradient, T_SHAPE(m)));
@@ -363,22 +310,16 @@ static void blame_gradient(struct update *u, struct sr1__error *why)
     struct update alone = {.tr = u->tr, .from = u->from, .budget = 1, .tally = &scratch};
     sr1_status st = plan_with(&alone, 1);
 
-    alone.references = sr1__calloc(alone.plan.n_batches + 1, sizeof(float *));
-    if (!alone.references)
-        st = SR1_E_NOMEM;
     for (size_t k = 0; k < alone.plan.n_batches && st == SR1_OK; k++) {
         clear_gradients(u->tr);
-        if (u->tr->references)
-            st = score_reference(&alone, k, 0);
-        if (st == SR1_OK)
-            st = run_microbatch(&alone, k, 0, 0);
+        st = run_microbatch(&alone, k, 0, 0);
         if (st == SR1_OK && !gradients_finite(u->tr->model)) {
             name_sample(u, alone.plan.sequences[k], why);
             break;
         }
     }
     clear_gradients(u->tr);
-    plan_free(&alone);
+    sr1__batch_plan_free(&alone.plan);
 }
 
 static void skip_update(sr1_trainer *tr, sr1_step_report *report, const char *why)
@@ -424,33 +365,20 @@ static sr1_status apply(struct update *u, const struct tally *t, sr1_step_report
     return SR1_OK;
 }
 
-static int is_memory(sr1_status st)
-{
-    return st == SR1_E_NOMEM || st == SR1_E_DEVICE_NOMEM;
-}
-
 /* Out of memory: half the budget, as long as that cuts anything. */
 static sr1_status cut_finer(struct update *u, sr1_status st)
 {
     size_t batches = u->plan.n_batches;
 
-    if (!is_memory(st) || batches >= u->plan.n_sequences)
+    if (!sr1__is_memory(st) || batches >= u->plan.n_sequences)
         return st;
     sr1__log(SR1_LOG_WARN, "out of memory with %zu micro-batches; trying more", batches);
     clear_gradients(u->tr);
     for (st = SR1_OK; st == SR1_OK && u->plan.n_batches <= batches;) {
-        plan_free(u);
+        sr1__batch_plan_free(&u->plan);
         u->budget = u->budget > 1 ? u->budget / 2 : 1;
         st = make_plan(u);
     }
-    return st;
-}
-
-/* Finer micro-batches with their reference, finer still while memory does not suffice. */
-static sr1_status replan(struct update *u, sr1_status st)
-{
-    while (is_memory(st) && (st = cut_finer(u, st)) == SR1_OK)
-        st = score_references(u);
     return st;
 }
 
@@ -463,7 +391,7 @@ static sr1_status run_pass(struct update *u, int first, sr1_step_report *report)
     do {
         memset(u->tally, 0, (size_t)u->tr->n_workers * sizeof(*u->tally));
         st = sr1__pool_run(u->tr->pool, (size_t)u->tr->n_workers, run_worker, &p);
-    } while (is_memory(st) && (st = replan(u, st)) == SR1_OK);
+    } while (sr1__is_memory(st) && (st = cut_finer(u, st)) == SR1_OK);
     if (st != SR1_OK) {
         clear_gradients(u->tr);
         return st;
@@ -488,15 +416,13 @@ sr1_status sr1__update(sr1_trainer *tr, const struct sr1__source *from, int64_t 
     if (st == SR1_OK && u.plan.n_policy_tokens > 0) {
         double began = sr1__now();
 
-        st = replan(&u, score_references(&u));
-        report->seconds_reference = sr1__now() - began;
         for (int64_t i = 0; i < passes && st == SR1_OK; i++)
             st = run_pass(&u, i == 0, report);
         if (st == SR1_OK) /* room for the next rollout */
             st = sr1__device_release(tr->model->device);
-        report->seconds_update = sr1__now() - began - report->seconds_reference;
+        report->seconds_update = sr1__now() - began;
     }
-    plan_free(&u);
+    sr1__batch_plan_free(&u.plan);
     sr1__free(u.tally);
     return st;
 }

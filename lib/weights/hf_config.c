@@ -145,7 +145,7 @@ static sr1_status read_arch(const json_t *root, const char *name,
     }
     return sr1__fail(SR1_E_UNSUPPORTED,
                      "%s: architecture %.100s is not supported; Qwen3ForCausalLM and "
-                     "Qwen2ForCausalLM are, and ...ForTokenClassification for critics",
+                     "Qwen2ForCausalLM are",
                      name, text);
 }
 
