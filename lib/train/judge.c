@@ -1,6 +1,6 @@
-/* train/judge.c - what frozen weights say of trajectories: the reference's log-prob of each
- * policy token, the critic's value before it. Kept in the trajectories' columns, so that
- * estimators, the update and reports read one and the same number. */
+/* train/judge.c - what frozen weights say of trajectories: the reference's log-prob of
+ * each policy token, the critic's value before it. Kept in the trajectories' columns, so
+ * that estimators, the update and reports read one and the same number. */
 #include "train/internal.h"
 
 #include "base/log.h"
@@ -92,7 +92,8 @@ static sr1_status judge_share(void *arg, size_t worker)
     return SR1_OK;
 }
 
-/* Micro-batches of half the size, while memory does not suffice and that cuts anything. */
+/* Micro-batches of half the size, while memory does not suffice and that cuts anything.
+ */
 static sr1_status judge_all(struct judge *j, size_t n)
 {
     int64_t budget = j->tr->set.micro_batch_tokens;

@@ -219,10 +219,11 @@ static sr1_status check_columns(const struct filling *f, const sr1_trajectory *t
 {
     for (int32_t c = 0; c < SR1_COLUMN_COUNT; c++)
         if (f->m->columns[c] && !has_column(t, c))
-            return sr1__fail(SR1_E_STATE, "trajectory %zu (query '%s', sample %d): has no %s yet",
-                             f->m->sequence[f->seq], sr1_trajectory_query_id(t),
-                             (int)sr1_trajectory_sample(t),
-                             c == SR1_COLUMN_ADVANTAGE ? "advantage" : sr1_column_name(c));
+            return sr1__fail(
+                SR1_E_STATE, "trajectory %zu (query '%s', sample %d): has no %s yet",
+                f->m->sequence[f->seq], sr1_trajectory_query_id(t),
+                (int)sr1_trajectory_sample(t),
+                c == SR1_COLUMN_ADVANTAGE ? "advantage" : sr1_column_name(c));
     return SR1_OK;
 }
 
