@@ -3,7 +3,8 @@
  *     settings.c  the configuration's numbers
  *     trainer.c   build, one step (the spine)
  *     judge.c     what the frozen reference says of trajectories
- *     update.c    trajectories -> weights
+ *     update.c    trajectories -> gradients -> weights
+ *     learner.c   weights with their optimizer, replicas for workers
  *     stages.c    a step of a run: reinforcement or imitation
  *     health.c    figures of a step's trajectories, alarms
  *     sft.c       demonstrations -> trajectories
@@ -20,8 +21,8 @@
 #include "data/demo.h"
 #include "data/jsonl.h"
 #include "rollout/rollout.h"
+#include "train/learner.h"
 #include "train/loss.h"
-#include "train/schedule.h"
 #include "trajectory/store.h"
 
 #include <searchr1/trainer.h>
@@ -44,13 +45,6 @@ struct sr1__settings {
     struct sr1__schedule schedule;
 };
 
-/* Dynamic loss scale of fp16; 1 and inert for other types. */
-struct sr1__loss_scale {
-    double value;
-    int64_t good_steps; /* since it last changed */
-    int32_t active;
-};
-
 /* What one step of a run does; a row of the table of stages in trainer.c. */
 struct sr1__stage {
     const char *name;
@@ -67,13 +61,10 @@ struct sr1_trainer {
     struct sr1__settings set;
     sr1_rollout *rollout;
     sr1_model *model;      /* the rollout's */
-    sr1_model **replicas;  /* [n_workers] share the model's weights, own their gradients;
-                              the first is the model */
+    struct sr1__learner policy; /* of the model; its replicas are the rollout's */
     int32_t n_workers;
     struct sr1__pool *pool; /* NULL for one worker */
     sr1_model **references; /* [n_workers] share the frozen weights; NULL without them */
-    struct sr1__optimizer *optimizer;
-    struct sr1__loss_scale scale;
     sr1_reward_set *rewards;
     const struct sr1__stage *stage;
     sr1_dataset *train;       /* NULL when the configuration names none */

@@ -184,7 +184,7 @@ static sr1_status take_loss(struct update *u, const struct sr1__microbatch *mb,
     if (st == SR1_OK)
         sr1__loss_report_add(&t->loss, &part);
     for (size_t i = 0; i < mb->n_targets; i++)
-        h->gradient[i] *= (float)u->tr->scale.value;
+        h->gradient[i] *= (float)u->tr->policy.scale.value;
     return st;
 }
 
@@ -197,7 +197,7 @@ static sr1_status backward(struct update *u, size_t k, const struct sr1__microba
                                    .logit_chunk = tr->set.logit_chunk,
                                    .checkpoint = tr->set.checkpointing};
     sr1_scope *s = sr1__scope_open(tr->model->device, "micro-batch %zu", k);
-    sr1_tensor *lp = sr1__score(s, tr->replicas[worker], mb, &o);
+    sr1_tensor *lp = sr1__score(s, tr->policy.replicas[worker], mb, &o);
     int64_t m = (int64_t)mb->n_targets;
 
     t_to_host_f32(s, lp, h->now, mb->n_targets);
@@ -245,33 +245,6 @@ static sr1_status run_worker(void *arg, size_t worker)
     return SR1_OK;
 }
 
-static void clear_gradients(sr1_trainer *tr)
-{
-    for (int32_t w = 0; w < tr->n_workers; w++)
-        sr1__model_clear_grad(tr->replicas[w]);
-}
-
-static sr1_status add_up_gradients(sr1_trainer *tr)
-{
-    for (int32_t w = 1; w < tr->n_workers; w++)
-        SR1__TRY(sr1__model_add_grad(tr->model, tr->replicas[w]));
-    return SR1_OK;
-}
-
-/* fp16 only: halve after an overflow, double after a long time without one. */
-static void adapt_scale(struct sr1__loss_scale *s, int overflow)
-{
-    if (!s->active)
-        return;
-    s->good_steps = overflow ? 0 : s->good_steps + 1;
-    if (overflow && s->value > 1.0)
-        s->value *= 0.5;
-    if (s->good_steps == 2000) {
-        s->value *= 2.0;
-        s->good_steps = 0;
-    }
-}
-
 static void merge(const struct update *u, struct tally *all)
 {
     memset(all, 0, sizeof(*all));
@@ -311,14 +284,14 @@ static void blame_gradient(struct update *u, struct sr1__error *why)
     sr1_status st = plan_with(&alone, 1);
 
     for (size_t k = 0; k < alone.plan.n_batches && st == SR1_OK; k++) {
-        clear_gradients(u->tr);
+        sr1__learner_clear_grad(&u->tr->policy);
         st = run_microbatch(&alone, k, 0, 0);
         if (st == SR1_OK && !gradients_finite(u->tr->model)) {
             name_sample(u, alone.plan.sequences[k], why);
             break;
         }
     }
-    clear_gradients(u->tr);
+    sr1__learner_clear_grad(&u->tr->policy);
     sr1__batch_plan_free(&alone.plan);
 }
 
@@ -333,28 +306,23 @@ static sr1_status apply(struct update *u, const struct tally *t, sr1_step_report
 {
     sr1_trainer *tr = u->tr;
     struct sr1__optim_report done = {0};
-    double rate = sr1__schedule_rate(&tr->set.schedule, tr->step);
+    double rate;
 
     if (t->not_finite) {
-        clear_gradients(tr);
+        sr1__learner_clear_grad(&tr->policy);
         skip_update(tr, report, t->why.text);
         return SR1_OK;
     }
-    SR1__TRY(add_up_gradients(tr));
-    SR1__TRY(sr1__optimizer_step(tr->optimizer, rate, tr->set.max_grad_norm,
-                                 tr->scale.value, &done));
-    adapt_scale(&tr->scale, done.skipped);
+    SR1__TRY(sr1__learner_step(&tr->policy, tr->step, &rate, &done));
     if (done.skipped) {
         struct sr1__error why;
 
         sr1__error_save(&why, sr1__fail(SR1_E_NUMERIC, "a gradient is not finite"));
-        if (!tr->scale.active) /* an overflow of fp16 is nobody's fault */
+        if (!tr->policy.scale.active) /* an overflow of fp16 is nobody's fault */
             blame_gradient(u, &why);
         skip_update(tr, report, why.text);
         return SR1_OK;
     }
-    for (int32_t w = 0; w < tr->n_workers; w++)
-        sr1__model_touch(tr->replicas[w]);
     report->grad_norm = done.grad_norm;
     report->learning_rate = rate;
     report->loss = t->loss.loss;
@@ -373,7 +341,7 @@ static sr1_status cut_finer(struct update *u, sr1_status st)
     if (!sr1__is_memory(st) || batches >= u->plan.n_sequences)
         return st;
     sr1__log(SR1_LOG_WARN, "out of memory with %zu micro-batches; trying more", batches);
-    clear_gradients(u->tr);
+    sr1__learner_clear_grad(&u->tr->policy);
     for (st = SR1_OK; st == SR1_OK && u->plan.n_batches <= batches;) {
         sr1__batch_plan_free(&u->plan);
         u->budget = u->budget > 1 ? u->budget / 2 : 1;
@@ -393,7 +361,7 @@ static sr1_status run_pass(struct update *u, int first, sr1_step_report *report)
         st = sr1__pool_run(u->tr->pool, (size_t)u->tr->n_workers, run_worker, &p);
     } while (sr1__is_memory(st) && (st = cut_finer(u, st)) == SR1_OK);
     if (st != SR1_OK) {
-        clear_gradients(u->tr);
+        sr1__learner_clear_grad(&u->tr->policy);
         return st;
     }
     merge(u, &all);
