@@ -61,8 +61,8 @@ static sr1_status save_optimizer(const struct sr1__learner *l, const char *folde
     return st;
 }
 
-static sr1_status restore_tensor(const struct sr1__learner *l, const struct sr1__weights *w,
-                                 struct sr1__named named)
+static sr1_status restore_tensor(const struct sr1__learner *l,
+                                 const struct sr1__weights *w, struct sr1__named named)
 {
     struct sr1__weight_out want;
     const struct sr1__weight *found;
@@ -130,9 +130,10 @@ static json_t *counters(const sr1_trainer *tr)
         (json_int_t)tr->planned, "epoch",
         (json_int_t)(tr->cursor ? sr1__cursor_epoch(tr->cursor) : 0), "position",
         (json_int_t)(tr->cursor ? sr1__cursor_position(tr->cursor) : 0),
-        "optimizer_steps", (json_int_t)sr1__optimizer_steps(tr->policy.optimizer), "skipped",
-        (json_int_t)tr->skipped, "loss_scale", json_real(tr->policy.scale.value),
-        "loss_scale_good_steps", (json_int_t)tr->policy.scale.good_steps, "metrics_size",
+        "optimizer_steps", (json_int_t)sr1__optimizer_steps(tr->policy.optimizer),
+        "skipped", (json_int_t)tr->skipped, "loss_scale",
+        json_real(tr->policy.scale.value), "loss_scale_good_steps",
+        (json_int_t)tr->policy.scale.good_steps, "metrics_size",
         (json_int_t)(tr->metrics ? sr1__jsonl_size(tr->metrics) : 0), "trajectories_size",
         (json_int_t)(tr->trajectories ? sr1__jsonl_size(tr->trajectories) : 0));
 }
@@ -158,7 +159,8 @@ static sr1_status restore_counters(sr1_trainer *tr, const json_t *state)
     SR1__TRY(sr1__json_get_int(state, "optimizer_steps", &steps));
     SR1__TRY(sr1__json_get_int(state, "skipped", &tr->skipped));
     SR1__TRY(sr1__json_get_num(state, "loss_scale", &tr->policy.scale.value));
-    SR1__TRY(sr1__json_get_int(state, "loss_scale_good_steps", &tr->policy.scale.good_steps));
+    SR1__TRY(
+        sr1__json_get_int(state, "loss_scale_good_steps", &tr->policy.scale.good_steps));
     sr1__optimizer_set_steps(tr->policy.optimizer, steps);
     return tr->cursor ? sr1__cursor_seek(tr->cursor, epoch, position) : SR1_OK;
 }
