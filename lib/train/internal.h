@@ -4,6 +4,7 @@
  *     trainer.c   build, one step (the spine)
  *     judge.c     what the frozen reference says of trajectories
  *     update.c    trajectories -> gradients -> weights
+ *     lesson_*.c  what a pass asks of weights, and the loss of what they say
  *     learner.c   weights with their optimizer, replicas for workers
  *     stages.c    a step of a run: reinforcement or imitation
  *     health.c    figures of a step's trajectories, alarms
@@ -36,7 +37,7 @@ struct sr1__settings {
     int64_t log_trajectories, log_interval;
     int32_t checkpointing, skip_dead_groups, shuffle, validate_at_start, save_final_model;
     int32_t advantage_std, frozen_reference, sequence_mean;
-    uint32_t update_columns; /* what an update reads of trajectories: 1 << SR1_COLUMN_* */
+    uint32_t policy_columns; /* what the policy's update reads: 1 << SR1_COLUMN_* */
     double beta, temperature, max_grad_norm, stop_at_exact_match;
     uint64_t seed;
     sr1_loss_options loss_options;
@@ -124,9 +125,16 @@ struct sr1__source {
     struct sr1__trajectory_store *store;
 };
 
+struct sr1__lesson;
+
 /* All passes of one step. Fills the update's part of the report. */
-sr1_status sr1__update(sr1_trainer *tr, const struct sr1__source *from, int64_t passes,
-                       sr1_step_report *report);
+sr1_status sr1__update(sr1_trainer *tr, struct sr1__learner *learner,
+                       const struct sr1__lesson *lesson, const struct sr1__source *from,
+                       int64_t passes, sr1_step_report *report);
+
+/* The passes of the policy, timed; then room is made for the next rollout. */
+sr1_status sr1__trainer_learn(sr1_trainer *tr, const struct sr1__source *from, int64_t passes,
+                      sr1_step_report *report);
 
 /* ---- sft.c ---- */
 

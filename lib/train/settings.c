@@ -21,7 +21,7 @@ static void read_loss(struct sr1__settings *s, const sr1_config *c)
     s->sequence_mean = sr1__config_is(c, "loss_aggregation", "seq-mean-token-mean");
     s->frozen_reference =
         sr1__config_is(c, "kl_reference", "frozen") && s->beta > 0 && !is_sft(c);
-    s->update_columns = 1u << SR1_COLUMN_ADVANTAGE |
+    s->policy_columns = 1u << SR1_COLUMN_ADVANTAGE |
                         (s->frozen_reference ? 1u << SR1_COLUMN_REFERENCE : 0);
     s->advantage = sr1__config_str(c, "advantage");
     s->advantage_std = sr1__config_bool(c, "advantage_std");

@@ -309,7 +309,7 @@ static sr1_status judge(sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
 {
     double began = sr1__now();
 
-    SR1__TRY(sr1__judge(tr, t, n, tr->set.update_columns));
+    SR1__TRY(sr1__judge(tr, t, n, tr->set.policy_columns));
     report->seconds_reference += sr1__now() - began;
     return SR1_OK;
 }
@@ -332,7 +332,7 @@ static sr1_status update(struct step *s)
 {
     struct sr1__source from = {.store = s->store};
 
-    return sr1__update(s->tr, &from, s->tr->set.update_times, s->report);
+    return sr1__trainer_learn(s->tr, &from, s->tr->set.update_times, s->report);
 }
 
 /* Let go of what the stores keep, so that the bound on memory holds during the update. */
@@ -462,7 +462,7 @@ sr1_status sr1_trainer_update(sr1_trainer *tr, sr1_trajectory *const *t, size_t 
         SR1__TRY(check_trainable(tr, t[i], i));
     SR1__TRY(sr1__describe_trajectories(tr, t, n, &r));
     SR1__TRY(judge(tr, t, n, &r));
-    SR1__TRY(sr1__context(sr1__update(tr, &from, tr->set.update_times, &r),
+    SR1__TRY(sr1__context(sr1__trainer_learn(tr, &from, tr->set.update_times, &r),
                           "step %" PRId64, tr->step + 1));
     tr->step++;
     r.seconds = sr1__now() - began;
