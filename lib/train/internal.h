@@ -133,8 +133,8 @@ sr1_status sr1__update(sr1_trainer *tr, struct sr1__learner *learner,
                        int64_t passes, sr1_step_report *report);
 
 /* The passes of the policy, timed; then room is made for the next rollout. */
-sr1_status sr1__trainer_learn(sr1_trainer *tr, const struct sr1__source *from, int64_t passes,
-                      sr1_step_report *report);
+sr1_status sr1__trainer_learn(sr1_trainer *tr, const struct sr1__source *from,
+                              int64_t passes, sr1_step_report *report);
 
 /* ---- sft.c ---- */
 

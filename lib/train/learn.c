@@ -3,8 +3,8 @@
 
 #include "base/clock.h"
 
-sr1_status sr1__trainer_learn(sr1_trainer *tr, const struct sr1__source *from, int64_t passes,
-                      sr1_step_report *report)
+sr1_status sr1__trainer_learn(sr1_trainer *tr, const struct sr1__source *from,
+                              int64_t passes, sr1_step_report *report)
 {
     double began = sr1__now();
     sr1_status st =
