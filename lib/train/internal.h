@@ -3,6 +3,7 @@
  *     settings.c  the configuration's numbers
  *     trainer.c   build, one step (the spine)
  *     update.c    trajectories -> weights
+ *     host.c      a micro-batch's log-probs, weights and loss
  *     stages.c    a step of a run: reinforcement or imitation
  *     health.c    figures of a step's trajectories, alarms
  *     sft.c       demonstrations -> trajectories
@@ -18,9 +19,10 @@
 #include "data/dataset.h"
 #include "data/demo.h"
 #include "data/jsonl.h"
+#include "loss/loss.h"
 #include "rollout/rollout.h"
-#include "train/loss.h"
 #include "train/schedule.h"
+#include "trajectory/batch.h"
 #include "trajectory/store.h"
 
 #include <searchr1/trainer.h>
@@ -33,11 +35,13 @@ struct sr1__settings {
     int64_t validate_interval, validation_samples, save_interval, keep_checkpoints;
     int64_t log_trajectories, log_interval;
     int32_t checkpointing, skip_dead_groups, shuffle, validate_at_start, save_final_model;
-    int32_t advantage_std, frozen_reference, sequence_mean;
+    int32_t advantage_std, frozen_reference;
     double beta, temperature, max_grad_norm, stop_at_exact_match;
     uint64_t seed;
-    sr1_loss_options loss_options;
-    sr1__loss_fn loss;
+    double loss_length;
+    const struct sr1__loss_row *loss;
+    const struct sr1__aggregation *aggregation;
+    sr1_loss_options loss_options; /* its texts: the configuration's */
     const char *advantage; /* borrowed from the configuration */
     struct sr1__schedule schedule;
 };
@@ -90,6 +94,8 @@ struct sr1_trainer {
     atomic_int stop;
 };
 
+/* Give keys of the loss that were not set the numbers it was published with. */
+sr1_status sr1__settings_resolve(sr1_config *c);
 sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c);
 
 /* ---- trainer.c ---- */
@@ -121,6 +127,36 @@ struct sr1__source {
 /* All passes of one step. Fills the update's part of the report. */
 sr1_status sr1__update(sr1_trainer *tr, const struct sr1__source *from, int64_t passes,
                        sr1_step_report *report);
+
+/* ---- host.c ---- */
+
+/* Log-probs before the update, by trajectory. */
+struct sr1__olds;
+sr1_status sr1__olds_new(struct sr1__olds **out, size_t n);
+void sr1__olds_free(struct sr1__olds *o); /* NULL is fine */
+
+/* Arrays of one micro-batch, [M] each. */
+struct sr1__host {
+    float *now; /* under the present weights; filled by the caller */
+    float *old; /* the ratio's denominator */
+    float *weights;
+    float *gradient;
+    int64_t *seq_begin; /* [S + 1] */
+};
+
+/* Allocate, and fill weights and seq_begin. Free with sr1__host_free, on failure too. */
+sr1_status sr1__host_make(struct sr1__host *h, const struct sr1__settings *set,
+                          const struct sr1__batch_plan *plan,
+                          const struct sr1__microbatch *mb);
+void sr1__host_free(struct sr1__host *h);
+/* Fill old: the sampler's, or where there are olds those of the first pass, which notes
+ * them. */
+sr1_status sr1__host_old(struct sr1__host *h, struct sr1__olds *olds,
+                         const struct sr1__microbatch *mb, int first);
+/* The loss and its gradient; reference NULL: old. */
+sr1_status sr1__host_loss(struct sr1__host *h, const struct sr1__settings *set,
+                          const struct sr1__microbatch *mb, const float *reference,
+                          sr1_loss_report *report);
 
 /* ---- sft.c ---- */
 

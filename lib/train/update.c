@@ -31,6 +31,7 @@ struct update {
     struct sr1__batch_plan plan;
     int64_t budget;      /* tokens of a micro-batch; halved when memory runs out */
     float **references;  /* [n_batches] log-probs of the frozen reference, or NULL */
+    struct sr1__olds *olds; /* log-probs before the update, or NULL */
     struct tally *tally; /* [n_workers] */
 };
 
@@ -138,25 +139,6 @@ static sr1_status score_references(struct update *u)
 
 /* ---- one micro-batch ---- */
 
-/* Each token's share in the mean over tokens, or over trajectories of their means. */
-static void fill_weights(const struct update *u, const struct sr1__microbatch *mb,
-                         float *weights)
-{
-    double by_token = 1.0 / (double)u->plan.n_policy_tokens;
-
-    for (size_t i = 0, n; i < mb->n_targets; i += n) {
-        double w = by_token;
-
-        for (n = 1; i + n < mb->n_targets && mb->target_seqs[i + n] == mb->target_seqs[i];
-             n++)
-            ;
-        if (u->tr->set.sequence_mean)
-            w = 1.0 / ((double)u->plan.n_sequences * (double)n);
-        for (size_t j = 0; j < n; j++)
-            weights[i + j] = (float)w;
-    }
-}
-
 static void measure_diff(struct tally *t, const struct sr1__microbatch *mb,
                          const float *now)
 {
@@ -166,23 +148,6 @@ static void measure_diff(struct tally *t, const struct sr1__microbatch *mb,
         t->diff_sum += d;
         t->diff_max = fmax(t->diff_max, d);
     }
-}
-
-/* Host arrays of one micro-batch, [M] each. */
-struct host {
-    float *now;
-    float *weights;
-    float *gradient;
-};
-
-static sr1_status host_alloc(struct host *h, size_t m)
-{
-    h->now = sr1__calloc(3 * (m + 1), sizeof(float));
-    if (!h->now)
-        return sr1__fail_nomem("log-probs of a micro-batch");
-    h->weights = h->now + m + 1;
-    h->gradient = h->weights + m + 1;
-    return SR1_OK;
 }
 
 /* Put the name of trajectory i of the source before the error in *why. */
@@ -218,19 +183,11 @@ static void blame_loss(const struct update *u, const struct sr1__microbatch *mb,
 
 /* The loss and its gradient; a value that is not finite ends the pass, not the run. */
 static sr1_status take_loss(struct update *u, size_t k, const struct sr1__microbatch *mb,
-                            struct host *h, struct tally *t)
+                            struct sr1__host *h, struct tally *t)
 {
-    const struct sr1__settings *set = &u->tr->set;
     sr1_loss_report part = {.struct_size = sizeof(part)};
-    sr1_loss_batch b = {.struct_size = sizeof(b),
-                        .n = mb->n_targets,
-                        .new_log_probs = h->now,
-                        .old_log_probs = mb->old_log_probs,
-                        .ref_log_probs =
-                            u->tr->references ? u->references[k] : mb->old_log_probs,
-                        .advantages = mb->advantages,
-                        .weights = h->weights};
-    sr1_status st = set->loss(&b, &set->loss_options, h->gradient, &part);
+    sr1_status st = sr1__host_loss(
+        h, &u->tr->set, mb, u->tr->references ? u->references[k] : NULL, &part);
 
     if (st == SR1_E_NUMERIC) {
         blame_loss(u, mb, h->now, t);
@@ -244,7 +201,7 @@ static sr1_status take_loss(struct update *u, size_t k, const struct sr1__microb
 }
 
 static sr1_status backward(struct update *u, size_t k, const struct sr1__microbatch *mb,
-                           int32_t worker, int first, struct host *h)
+                           int32_t worker, int first, struct sr1__host *h)
 {
     sr1_trainer *tr = u->tr;
     struct tally *t = &u->tally[worker];
@@ -257,8 +214,10 @@ static sr1_status backward(struct update *u, size_t k, const struct sr1__microba
     if (sr1__scope_status(s) == SR1_OK) {
         if (first)
             measure_diff(t, mb, h->now);
-        sr1__scope_check(s, take_loss(u, k, mb, h, t));
+        sr1__scope_check(s, sr1__host_old(h, u->olds, mb, first));
     }
+    if (sr1__scope_status(s) == SR1_OK)
+        sr1__scope_check(s, take_loss(u, k, mb, h, t));
     if (sr1__scope_status(s) == SR1_OK && !t->not_finite)
         t_backward_with(s, lp, t_from_f32(s, h->gradient, T_SHAPE(m)));
     return sr1__scope_close(s);
@@ -267,16 +226,14 @@ static sr1_status backward(struct update *u, size_t k, const struct sr1__microba
 static sr1_status run_microbatch(struct update *u, size_t k, int32_t worker, int first)
 {
     struct sr1__microbatch mb;
-    struct host h = {0};
+    struct sr1__host h = {0};
     sr1_status st;
 
     SR1__TRY(get_microbatch(u, k, &mb));
-    st = host_alloc(&h, mb.n_targets);
-    if (st == SR1_OK) {
-        fill_weights(u, &mb, h.weights);
+    st = sr1__host_make(&h, &u->tr->set, &u->plan, &mb);
+    if (st == SR1_OK)
         st = backward(u, k, &mb, worker, first, &h);
-    }
-    sr1__free(h.now);
+    sr1__host_free(&h);
     sr1__microbatch_free(&mb);
     return st;
 }
@@ -393,6 +350,7 @@ static sr1_status apply(struct update *u, const struct tally *t, sr1_step_report
     sr1_trainer *tr = u->tr;
     struct sr1__optim_report done = {0};
     double rate = sr1__schedule_rate(&tr->set.schedule, tr->step);
+    double whole = sr1__aggregation_is_mean(tr->set.aggregation) ? 1.0 : t->loss.weight;
 
     if (t->not_finite) {
         clear_gradients(tr);
@@ -418,9 +376,9 @@ static sr1_status apply(struct update *u, const struct tally *t, sr1_step_report
     report->learning_rate = rate;
     report->loss = t->loss.loss;
     report->policy_loss = t->loss.policy_loss;
-    report->kl_div = t->loss.kl;
-    report->clip_fraction = t->loss.clip_fraction;
-    report->approx_kl = t->loss.approx_kl;
+    report->kl_div = t->loss.kl / whole;
+    report->clip_fraction = t->loss.clip_fraction / whole;
+    report->approx_kl = t->loss.approx_kl / whole;
     return SR1_OK;
 }
 
@@ -484,6 +442,8 @@ sr1_status sr1__update(sr1_trainer *tr, const struct sr1__source *from, int64_t 
 
     u.tally = sr1__calloc((size_t)tr->n_workers, sizeof(*u.tally));
     st = u.tally ? make_plan(&u) : sr1__fail_nomem("update");
+    if (st == SR1_OK && tr->set.loss_options.correction)
+        st = sr1__olds_new(&u.olds, u.plan.n_sequences + u.plan.n_skipped);
     report->trained = (int64_t)u.plan.n_sequences;
     if (st == SR1_OK && u.plan.n_policy_tokens > 0) {
         double began = sr1__now();
@@ -497,6 +457,7 @@ sr1_status sr1__update(sr1_trainer *tr, const struct sr1__source *from, int64_t 
         report->seconds_update = sr1__now() - began - report->seconds_reference;
     }
     plan_free(&u);
+    sr1__olds_free(u.olds);
     sr1__free(u.tally);
     return st;
 }
