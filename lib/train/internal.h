@@ -5,6 +5,7 @@
  *     judge.c     what the frozen reference says of trajectories
  *     update.c    trajectories -> gradients -> weights
  *     lesson_*.c  what a pass asks of weights, and the loss of what they say
+ *     memo.c      what they said before the update
  *     learner.c   weights with their optimizer, replicas for workers
  *     stages.c    a step of a run: reinforcement or imitation
  *     health.c    figures of a step's trajectories, alarms
@@ -21,9 +22,9 @@
 #include "data/dataset.h"
 #include "data/demo.h"
 #include "data/jsonl.h"
+#include "loss/loss.h"
 #include "rollout/rollout.h"
 #include "train/learner.h"
-#include "train/loss.h"
 #include "trajectory/store.h"
 
 #include <searchr1/trainer.h>
@@ -36,12 +37,14 @@ struct sr1__settings {
     int64_t validate_interval, validation_samples, save_interval, keep_checkpoints;
     int64_t log_trajectories, log_interval;
     int32_t checkpointing, skip_dead_groups, shuffle, validate_at_start, save_final_model;
-    int32_t advantage_std, frozen_reference, sequence_mean;
+    int32_t advantage_std, frozen_reference;
     uint32_t policy_columns; /* what the policy's update reads: 1 << SR1_COLUMN_* */
     double beta, temperature, max_grad_norm, stop_at_exact_match;
     uint64_t seed;
-    sr1_loss_options loss_options;
-    sr1__loss_fn loss;
+    double loss_length;
+    const struct sr1__loss_row *loss;
+    const struct sr1__aggregation *aggregation;
+    sr1_loss_options loss_options; /* its texts: the configuration's */
     const char *advantage; /* borrowed from the configuration */
     struct sr1__schedule schedule;
 };
@@ -84,6 +87,8 @@ struct sr1_trainer {
     atomic_int stop;
 };
 
+/* Give keys of the loss that were not set the numbers it was published with. */
+sr1_status sr1__settings_resolve(sr1_config *c);
 sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c);
 
 /* A failure that smaller micro-batches may avoid. */

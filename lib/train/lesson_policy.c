@@ -34,15 +34,31 @@ static sr1_status grade(const sr1_trainer *tr, const struct sr1__microbatch *mb,
     sr1_loss_batch b = {.struct_size = sizeof(b),
                         .n = mb->n_targets,
                         .new_log_probs = g->said,
-                        .old_log_probs = mb->old_log_probs,
-                        .ref_log_probs = reference ? reference : mb->old_log_probs,
+                        .old_log_probs = g->before,
+                        .ref_log_probs = reference ? reference : g->before,
                         .advantages = mb->columns[SR1_COLUMN_ADVANTAGE],
-                        .weights = g->weights};
+                        .weights = g->weights,
+                        .rollout_log_probs = mb->old_log_probs,
+                        .n_seqs = mb->n_seqs,
+                        .seq_begin = g->seq_begin};
 
     measure_diff(t, mb, g->said);
-    SR1__TRY(set->loss(&b, &set->loss_options, g->gradient, &part));
+    SR1__TRY(
+        sr1__loss_run(set->loss, &b, &set->loss_options, g->gradient, NULL, &part));
     sr1__loss_report_add(&t->loss, &part);
     return SR1_OK;
+}
+
+static const struct sr1__aggregation *aggregation(const sr1_trainer *tr)
+{
+    return tr->set.aggregation;
+}
+
+/* Where tokens are corrected for the policy that sampled them, the ratio's denominator is
+ * the present weights before the update. */
+static int keeps_first(const sr1_trainer *tr)
+{
+    return tr->set.loss_options.correction != NULL;
 }
 
 static uint32_t columns(const sr1_trainer *tr)
@@ -69,8 +85,8 @@ static void give(const struct sr1__tally *t, const struct sr1__optim_report *don
     report->approx_kl = t->loss.approx_kl;
 }
 
-const struct sr1__lesson sr1__lesson_policy = {"policy", ask, grade, columns, first_pass,
-                                               give};
+const struct sr1__lesson sr1__lesson_policy = {
+    "policy", ask, grade, aggregation, keeps_first, columns, first_pass, give};
 
 void sr1__tally_add(struct sr1__tally *total, const struct sr1__tally *part)
 {

@@ -105,6 +105,7 @@ static char *run_folder(const sr1_config *c)
 
 static sr1_status build(sr1_trainer *tr, sr1_search *search)
 {
+    SR1__TRY(sr1__settings_resolve(tr->config));
     SR1__TRY(sr1_config_validate(tr->config));
     SR1__TRY(sr1__settings_read(&tr->set, tr->config));
     tr->stage = sr1__stage_find(sr1__config_str(tr->config, "stage"));

@@ -8,6 +8,8 @@
  * fixed order. */
 #include "train/lesson.h"
 
+#include "train/memo.h"
+
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -29,7 +31,9 @@ struct update {
     const struct sr1__source *from;
     struct sr1__batch_plan plan;
     int64_t budget;         /* tokens of a micro-batch; halved when memory runs out */
+    struct sr1__memo *memo; /* what was said in the first pass, or NULL */
     struct worker *workers; /* [n_workers] */
+    int first;              /* this is the first pass */
 };
 
 /* ---- the plan ---- */
@@ -116,31 +120,59 @@ static void blame_loss(const struct update *u, const struct sr1__microbatch *mb,
         name_sample(u, mb->sequence[mb->target_seqs[i]], &w->why);
 }
 
-/* Each token's share in the mean over tokens, or over trajectories of their means. */
-static void fill_weights(const struct update *u, const struct sr1__microbatch *mb,
-                         float *weights)
+/* Room for a micro-batch's numbers, with the share of each token in the loss by counts
+ * over all micro-batches. */
+static sr1_status grading_make(struct sr1__grading *g, const struct update *u,
+                               const struct sr1__microbatch *mb)
 {
-    double by_token = 1.0 / (double)u->plan.n_policy_tokens;
+    size_t m = mb->n_targets + 1;
+    sr1_loss_maps maps = {.struct_size = sizeof(maps),
+                          .n_seqs = mb->n_seqs,
+                          .total_tokens = u->plan.n_policy_tokens,
+                          .total_seqs = (int64_t)u->plan.n_sequences,
+                          .length = u->tr->set.loss_length};
 
-    for (size_t i = 0, n; i < mb->n_targets; i += n) {
-        double w = by_token;
+    memset(g, 0, sizeof(*g));
+    g->said = sr1__calloc(4 * m, sizeof(float));
+    g->seq_begin = sr1__calloc(mb->n_seqs + 1, sizeof(int64_t));
+    if (!g->said || !g->seq_begin)
+        return sr1__fail_nomem("numbers of a micro-batch");
+    g->before = g->said + m;
+    g->weights = g->before + m;
+    g->gradient = g->weights + m;
+    for (size_t i = 0; i < mb->n_targets; i++)
+        g->seq_begin[mb->target_seqs[i] + 1] = (int64_t)i + 1;
+    maps.seq_begin = g->seq_begin;
+    return sr1__aggregation_weights(u->lesson->aggregation(u->tr), &maps, g->weights);
+}
 
-        for (n = 1; i + n < mb->n_targets && mb->target_seqs[i + n] == mb->target_seqs[i];
-             n++)
-            ;
-        if (u->tr->set.sequence_mean)
-            w = 1.0 / ((double)u->plan.n_sequences * (double)n);
-        for (size_t j = 0; j < n; j++)
-            weights[i + j] = (float)w;
+static void grading_free(struct sr1__grading *g)
+{
+    sr1__free(g->said);
+    sr1__free(g->seq_begin);
+}
+
+/* Fill g->before. */
+static sr1_status remember(struct update *u, const struct sr1__microbatch *mb,
+                           const struct sr1__grading *g)
+{
+    if (!u->memo) {
+        memcpy(g->before, mb->old_log_probs, mb->n_targets * sizeof(float));
+        return SR1_OK;
     }
+    if (u->first)
+        SR1__TRY(sr1__memo_keep(u->memo, mb, g->said));
+    return sr1__memo_recall(u->memo, mb, g->before);
 }
 
 /* A loss that is not finite ends the pass, not the run. */
 static sr1_status grade(struct update *u, const struct sr1__microbatch *mb,
                         const struct sr1__grading *g, struct worker *w)
 {
-    sr1_status st = u->lesson->grade(u->tr, mb, g, &w->tally);
+    sr1_status st;
 
+    SR1__TRY(remember(u, mb, g));
+    st = u->lesson->grade(u->tr, mb, g, &w->tally);
     if (st == SR1_E_NUMERIC) {
         blame_loss(u, mb, g->said, w);
         return SR1_OK;
@@ -172,20 +204,13 @@ static sr1_status run_microbatch(struct update *u, size_t k, int32_t worker)
 {
     struct sr1__microbatch mb;
     struct sr1__grading g;
-    float *host;
     sr1_status st;
 
     SR1__TRY(get_microbatch(u, k, &mb));
-    host = sr1__calloc(3 * (mb.n_targets + 1), sizeof(*host));
-    if (host) {
-        g = (struct sr1__grading){host, host + mb.n_targets + 1,
-                                  host + 2 * (mb.n_targets + 1)};
-        fill_weights(u, &mb, g.weights);
+    st = grading_make(&g, u, &mb);
+    if (st == SR1_OK)
         st = backward(u, k, &mb, worker, &g);
-    } else {
-        st = sr1__fail_nomem("numbers of a micro-batch");
-    }
-    sr1__free(host);
+    grading_free(&g);
     sr1__microbatch_free(&mb);
     return st;
 }
@@ -305,7 +330,7 @@ static sr1_status cut_finer(struct update *u, sr1_status st)
     return st;
 }
 
-static sr1_status run_pass(struct update *u, int first, sr1_step_report *report)
+static sr1_status run_pass(struct update *u, sr1_step_report *report)
 {
     size_t n = (size_t)u->tr->n_workers;
     struct worker all;
@@ -320,7 +345,7 @@ static sr1_status run_pass(struct update *u, int first, sr1_step_report *report)
         return st;
     }
     merge(u, &all);
-    if (first && u->lesson->first_pass)
+    if (u->first && u->lesson->first_pass)
         u->lesson->first_pass(&all.tally, u->plan.n_policy_tokens, report);
     return apply(u, &all, report);
 }
@@ -339,9 +364,13 @@ sr1_status sr1__update(sr1_trainer *tr, struct sr1__learner *learner,
     u.workers = sr1__calloc((size_t)tr->n_workers, sizeof(*u.workers));
     st = u.workers ? make_plan(&u) : sr1__fail_nomem("update");
     report->trained = (int64_t)u.plan.n_sequences;
-    if (u.plan.n_policy_tokens > 0)
-        for (int64_t i = 0; i < passes && st == SR1_OK; i++)
-            st = run_pass(&u, i == 0, report);
+    if (st == SR1_OK && lesson->keeps_first(tr))
+        st = sr1__memo_new(&u.memo, u.plan.n_sequences + u.plan.n_skipped);
+    for (int64_t i = 0; i < passes && st == SR1_OK && u.plan.n_policy_tokens; i++) {
+        u.first = i == 0;
+        st = run_pass(&u, report);
+    }
+    sr1__memo_free(u.memo);
     sr1__batch_plan_free(&u.plan);
     sr1__free(u.workers);
     return st;
