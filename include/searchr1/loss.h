@@ -41,10 +41,12 @@ typedef struct sr1_loss_batch {
     const float *entropies; /* of the distribution at each token; may be NULL when
                                entropy_coef is 0 */
     size_t n_seqs;
-    const int64_t *seq_begin;  /* [n_seqs + 1] rising from 0 to n: sequence i has the tokens
-                                  [seq_begin[i], seq_begin[i + 1]); NULL: not known */
-    const int64_t *seq_tokens; /* [n_seqs] tokens that each sequence has in the whole
-                                  batch; one that was cut is then refused; NULL: none is */
+    const int64_t
+        *seq_begin; /* [n_seqs + 1] rising from 0 to n: sequence i has the tokens
+                       [seq_begin[i], seq_begin[i + 1]); NULL: not known */
+    const int64_t
+        *seq_tokens; /* [n_seqs] tokens that each sequence has in the whole
+                        batch; one that was cut is then refused; NULL: none is */
 } sr1_loss_batch;
 
 /* What is 0 or NULL is off; begin with sr1_loss_options_default for published numbers.

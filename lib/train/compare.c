@@ -231,7 +231,8 @@ static sr1_status compare(struct sr1__step *s, struct layout *l)
     SR1__TRY(layout_alloc(l));
     SR1__TRY(fill(l));
     SR1__TRY(estimate(s, l));
-    SR1__TRY(sr1_advantage_dead_groups(l->rewards, l->groups, l->n, s->dead, NULL, &dead));
+    SR1__TRY(
+        sr1_advantage_dead_groups(l->rewards, l->groups, l->n, s->dead, NULL, &dead));
     s->report->dead_groups = (int64_t)dead;
     return hand_out(l, s->tr->set.estimator.gives);
 }

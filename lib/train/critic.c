@@ -1,5 +1,5 @@
-/* train/critic.c - the critic: weights of its own, from the policy's or from a folder, that
- * say what a state is worth. */
+/* train/critic.c - the critic: weights of its own, from the policy's or from a folder,
+ * that say what a state is worth. */
 #include "train/internal.h"
 
 #include "model/load.h"

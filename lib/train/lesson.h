@@ -16,8 +16,8 @@ struct sr1__tally {
 /* Host arrays of one micro-batch, [M] each. */
 struct sr1__grading {
     float *said;        /* by the weights being trained */
-    float *before;      /* log-probs before the update: as sampled, or as said in its first
-                           pass (keeps_first) */
+    float *before; /* log-probs before the update: as sampled, or as said in its first
+                      pass (keeps_first) */
     float *weights;     /* share of each token in the loss */
     float *gradient;    /* d loss / d said, to be filled */
     int64_t *seq_begin; /* [S + 1] of a sequence's targets, which stand together */
