@@ -64,26 +64,45 @@ static int print_json(const struct run *runs, size_t n)
     return TOOL_OK;
 }
 
-/* Two folders of one name are told apart by their whole paths. */
-static int tell_apart(struct run *runs, size_t n)
+/* The last `parts` parts of a path, without slashes at its end. */
+static char *path_end(const char *path, int parts)
 {
-    int twice[REPORT_RUNS] = {0};
+    size_t end = strlen(path), begin;
 
-    for (size_t i = 0; i < n; i++) {
-        for (size_t j = 0; j < n; j++)
-            twice[i] |= i != j && strcmp(runs[i].label, runs[j].label) == 0;
+    while (end > 1 && path[end - 1] == '/')
+        end--;
+    for (begin = end; begin > 0; begin--) {
+        if (path[begin - 1] == '/' && --parts == 0)
+            break;
     }
-    for (size_t i = 0; i < n; i++) {
-        char *whole = twice[i] ? strdup(runs[i].folder) : NULL;
+    return strndup(path + begin, end - begin);
+}
 
-        if (!twice[i])
-            continue;
-        if (whole == NULL) {
-            fprintf(stderr, "sr1-report: out of memory\n");
-            return TOOL_FAILED;
+static int all_differ(const struct run *runs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < i; j++) {
+            if (strcmp(runs[i].label, runs[j].label) == 0)
+                return 0;
         }
-        free(runs[i].label);
-        runs[i].label = whole;
+    }
+    return 1;
+}
+
+/* As much of the ends of their paths as tells them apart. */
+static int name_runs(struct run *runs, size_t n)
+{
+    for (int parts = 1; parts <= 8; parts++) {
+        for (size_t i = 0; i < n; i++) {
+            free(runs[i].label);
+            runs[i].label = path_end(runs[i].folder, parts);
+            if (runs[i].label == NULL) {
+                fprintf(stderr, "sr1-report: out of memory\n");
+                return TOOL_FAILED;
+            }
+        }
+        if (all_differ(runs, n))
+            break;
     }
     return TOOL_OK;
 }
@@ -113,7 +132,7 @@ static int report(const char *const *folders, size_t n, const struct page_option
         n_read++;
     }
     if (code == TOOL_OK)
-        code = tell_apart(runs, n);
+        code = name_runs(runs, n);
     if (code == TOOL_OK && json)
         code = print_json(runs, n);
     if (code == TOOL_OK && o->path != NULL)

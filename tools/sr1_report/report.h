@@ -31,7 +31,7 @@ struct skipped {
 
 struct run {
     char *folder; /* as given */
-    char *label;  /* the last part of its path; all of it where two are alike */
+    char *label;    /* the end of its path, given once all runs are read */
     json_t *config;  /* NULL: missing or broken */
     struct series series;
     struct skipped rows;

@@ -149,18 +149,6 @@ static void read_checkpoint(struct run *r)
 
 /* ---- the whole ---- */
 
-/* The last part of the folder's path. */
-static char *label_of(const char *folder)
-{
-    size_t end = strlen(folder), begin;
-
-    while (end > 1 && folder[end - 1] == '/')
-        end--;
-    for (begin = end; begin > 0 && folder[begin - 1] != '/'; begin--)
-        ;
-    return strndup(folder + begin, end - begin);
-}
-
 static int nothing_there(const struct run *r)
 {
     struct stat st;
@@ -183,8 +171,7 @@ int run_read(struct run *r, const char *folder)
 
     memset(r, 0, sizeof(*r));
     r->folder = strdup(folder);
-    r->label = label_of(folder);
-    if (r->folder == NULL || r->label == NULL) {
+    if (r->folder == NULL) {
         fprintf(stderr, "sr1-report: out of memory\n");
         return TOOL_FAILED;
     }

@@ -45,7 +45,8 @@ function plain(v) {
         return minus(`${Number(m)}e${Number(e)}`);
     }
     if (Number.isInteger(v) || size >= 1e4) {
-        const digits = String(Math.round(size)).replace(/\B(?=(\d{3})+$)/g, '\u2009');
+        const whole = String(Math.round(size));
+        const digits = size < 1e4 ? whole : whole.replace(/\B(?=(\d{3})+$)/g, '\u2009');
         return (v < 0 ? '\u2212' : '') + digits;
     }
     return minus(String(Number(v.toPrecision(4))));

@@ -9,6 +9,9 @@ function ratio(run, above, below) {
     return a && b ? a.map((v, i) => isNumber(v) && b[i] > 0 ? v / b[i] : null) : null;
 }
 
+/* More bands than these hide each other. */
+const MOST_BANDS = 2;
+
 /* What people look at first. low, high: edges of a band. */
 const shown = [
     { title: 'Reward', metric: 'avg_reward', low: 'critic/rewards/min',
@@ -24,7 +27,7 @@ const shown = [
     { title: 'Entropy', metric: 'entropy', note: 'nats a token' },
     { title: 'Clip fraction', metric: 'actor/pg_clipfrac', kind: 'share' },
     { title: 'Gradient norm', metric: 'grad_norm', note: 'before clipping' },
-    { title: 'Learning rate', metric: 'learning_rate' },
+    { title: 'Learning rate', metric: 'learning_rate', exact: true },
     { title: 'Rollout against training', metric: 'training/rollout_probs_diff_mean',
         note: 'log-prob, mean absolute difference' },
     { title: 'Value loss', metric: 'critic/vf_loss' },
@@ -99,6 +102,7 @@ function linesOf(spec) {
         const n = y.filter(isNumber).length;
         out.push({
             run, index, x: run.steps, y, sparse: n < y.length / 2 || n === 1,
+            exact: spec.exact,
             low: spec.low ? column(run, spec.low) : null,
             high: spec.high ? column(run, spec.high) : null,
         });
@@ -109,7 +113,8 @@ function linesOf(spec) {
 function range(lines, log, share) {
     let low = Infinity, high = -Infinity, left = Infinity, right = -Infinity, unseen = 0;
     for (const l of lines) {
-        for (const list of [l.y, l.low, l.high].filter(Boolean)) {
+        const bands = lines.length <= MOST_BANDS ? [l.low, l.high] : [];
+        for (const list of [l.y, ...bands].filter(Boolean)) {
             list.forEach(v => {
                 if (!isNumber(v)) return;
                 if (log && v <= 0) { unseen += list === l.y; return; }
@@ -132,7 +137,7 @@ function range(lines, log, share) {
         low = low >= 0 && low - room < 0 ? 0 : low - room;
         high += room;
     }
-    if (share && !log && most <= 1) { low = Math.max(0, low); high = Math.min(1, high); }
+    if (share && most <= 1) { low = log ? low : Math.max(0, low); high = Math.min(1, high); }
     return { low, high, left, right: right > left ? right : left + 1, unseen };
 }
 
@@ -176,11 +181,13 @@ function drawAxes(chart, box, r) {
     add(svg('line', { class: 'axis', x1: left, x2: right, y1: bottom, y2: bottom }));
 }
 
+const smooths = l => view.smooth > 0 && !l.sparse && !l.exact;
+
 function drawLine(chart, l) {
-    const g = svg('g', { class: runClass(l.index) });
+    const g = svg('g', { class: runClass(l.index), 'clip-path': `url(#${chart.id})` });
     const put = (name, d) => d && g.append(svg('path', { class: name, d }));
-    if (l.low && l.high) put('band', bandPath(chart, l));
-    if (view.smooth > 0 && !l.sparse) {
+    if (l.low && l.high && chart.lines.length <= MOST_BANDS) put('band', bandPath(chart, l));
+    if (smooths(l)) {
         put('line raw', path(chart, l.x, l.y, false));
         put('line', path(chart, l.x, smoothed(l.y, view.smooth), false));
     } else {
@@ -209,7 +216,8 @@ function drawAlarms(chart, bottom) {
 }
 
 function draw(chart) {
-    const width = Math.max(220, chart.svg.clientWidth), height = 190;
+    chart.width = chart.svg.clientWidth;
+    const width = Math.max(220, chart.width), height = 190;
     const lines = chart.lines = chart.all.filter(l => !view.hidden.has(l.index));
     const r = range(lines, view.log, chart.spec.kind === 'share');
     chart.svg.setAttribute('viewBox', `0 0 ${width} ${height}`);
@@ -232,13 +240,20 @@ function draw(chart) {
     chart.px = x => box.left + (x - r.left) / (r.right - r.left) * (box.right - box.left);
     chart.py = y => log && y <= 0 ? NaN : box.bottom - (to(y) - to(r.low)) /
         (to(r.high) - to(r.low)) * (box.bottom - box.top);
+    const clip = svg('clipPath', { id: chart.id });
+    clip.append(svg('rect', { x: box.left - 4, y: box.top - 5, height: box.bottom -
+        box.top + 6, width: box.right - box.left + 8 }));
+    chart.svg.append(clip);
     drawAxes(chart, box, r);
     lines.forEach(l => drawLine(chart, l));
     drawAlarms(chart, box.bottom);
     chart.cross = svg('line', { class: 'cross', y1: box.top, y2: box.bottom, x1: -9,
         x2: -9 });
     chart.svg.append(chart.cross);
-    chart.also.textContent = [chart.spec.note,
+    const bands = !chart.spec.low ||
+        lines.length <= MOST_BANDS && lines.some(l => l.low && l.high);
+    chart.also.textContent = [bands ? chart.spec.note
+        : chart.spec.note.replace(/;? ?band:.*/, ''),
         r.unseen ? `${plural(r.unseen, 'number')} not above 0 not shown` : '']
         .filter(Boolean).join('; ');
 }
@@ -270,7 +285,7 @@ function readAt(chart, step, where) {
         rows.push([several ? l.run.label : chart.spec.title, write(l.y[i]), l.index]);
         if (l.low && l.high)
             rows.push(['least to greatest', `${write(l.low[i])} to ${write(l.high[i])}`]);
-        if (view.smooth > 0 && !l.sparse)
+        if (smooths(l))
             rows.push(['smoothed', write(smoothed(l.y.slice(0, i + 1), view.smooth)[i])]);
         const alarms = column(l.run, 'health/alarms');
         if (alarms && alarms[i] > 0)
@@ -324,16 +339,20 @@ function latest(spec, lines) {
     return kinds[spec.kind || 'plain'](numbers[numbers.length - 1]);
 }
 
+/* A name that may go on to the next line behind its separators. */
+const breakable = name => name.split(/(?<=[/_])/).flatMap(part => [part, el('wbr')]);
+
 /* A figure for the spec; null when no run has numbers. */
 function makeChart(spec, names) {
     const all = linesOf(spec);
     if (!all.length) return null;
-    const chart = { spec, all, lines: all, step: null };
+    const chart = { spec, all, lines: all, step: null, id: `plot${charts.length}-${spec.title}`
+        .replace(/[^A-Za-z0-9-]/g, '-') };
     chart.svg = svg('svg', { tabindex: 0, role: 'img', 'aria-label':
         `${spec.title} by step; arrow keys read it` });
     chart.also = el('div', { class: 'also' });
     chart.figure = el('figure', {},
-        el('figcaption', {}, el('b', {}, spec.title),
+        el('figcaption', {}, el('b', {}, ...breakable(spec.title)),
             el('span', { class: 'latest' }, latest(spec, all))),
         names ? el('div', { class: 'also' }, names) : null, chart.also, chart.svg);
     const listen = (type, f) => chart.svg.addEventListener(type, f);
@@ -350,7 +369,7 @@ function makeChart(spec, names) {
 const widths = new ResizeObserver(entries => {
     for (const e of entries) {
         const chart = charts.find(c => c.svg === e.target);
-        if (chart && e.contentRect.width > 0) draw(chart);
+        if (chart && e.contentRect.width > 0 && e.contentRect.width !== chart.width) draw(chart);
     }
 });
 

@@ -31,8 +31,9 @@ function facts(run) {
 }
 
 /* The same in a line. */
-const inShort = run => [progress(run), `begun ${when(run.begun)}`, ...['protocol',
-    'environment', 'advantage', 'loss'].filter(k => setting(run, k)).map(k =>
+const inShort = run => [progress(run), `begun ${when(run.begun)}`,
+    ...(setting(run, 'stage') === 'sft' ? ['stage']
+        : ['protocol', 'environment', 'advantage', 'loss']).filter(k => setting(run, k)).map(k =>
     `${k} ${setting(run, k)}`), `model ${setting(run, 'model_name_or_path') || 'not known'}`]
     .join(', ');
 
@@ -164,32 +165,29 @@ function addCharts(place, specs) {
         if (isFlat(chart)) {
             widths.unobserve(chart.svg);
             charts.splice(charts.indexOf(chart), 1);
-            flat.push(spec.title);
+            flat.push(spec.title, ...(spec.names || '').split(/^also |, /).filter(Boolean));
         } else grid.append(chart.figure);
     }
     place.append(grid);
+    redraw();
     if (flat.length)
         place.append(el('p', { class: 'note' }, `Always 0: ${flat.join(', ')}.`));
 }
 
 /* Metrics that no curve above shows, each with the other names of the same numbers. */
 function otherMetrics() {
-    const others = new Map(), known = new Set();
-    for (const run of runs) {
-        const same = name => typeof run.columns[name] === 'string' ? run.columns[name] : name;
-        for (const name of Object.keys(run.columns)) {
-            if (name === 'step' || known.has(name)) continue;
-            known.add(name);
-            const first = same(name);
-            const of = drawn.has(name) ? name : drawn.has(first) ? first : first;
-            if (!others.has(of)) others.set(of, []);
-            if (of !== name) others.get(of).push(name);
-        }
+    const groups = new Map();
+    const same = (run, name) =>
+        typeof run.columns[name] === 'string' ? run.columns[name] : name;
+    for (const name of new Set(runs.flatMap(r => Object.keys(r.columns)))) {
+        const key = runs.map(r => name in r.columns ? same(r, name) : '').join('\n');
+        groups.set(key, [...groups.get(key) || [], name]);
     }
-    return [...others].filter(([name]) => !drawn.has(name)).map(([name, names]) => ({
-        title: name, metric: name,
-        kind: name.startsWith('timing_s/') ? 'seconds' : 'plain',
-        names: names.length ? `also ${names.join(', ')}` : '',
+    return [...groups.values()].filter(names => !names.includes('step') &&
+        !names.some(n => drawn.has(n))).map(names => ({
+        title: names[0], metric: names[0],
+        kind: names[0].startsWith('timing_s/') ? 'seconds' : 'plain',
+        names: names.length > 1 ? `also ${names.slice(1).join(', ')}` : '',
     }));
 }
 
