@@ -25,8 +25,9 @@ sr1_status sr1__loss_finite(const char *array, const float *v, size_t n)
 {
     for (size_t i = 0; v && i < n; i++)
         if (!isfinite(v[i]))
-            return sr1__fail(SR1_E_NUMERIC, "loss: token %zu of %zu: %s is not finite (%g)",
-                             i, n, array, (double)v[i]);
+            return sr1__fail(SR1_E_NUMERIC,
+                             "loss: token %zu of %zu: %s is not finite (%g)", i, n, array,
+                             (double)v[i]);
     return SR1_OK;
 }
 
@@ -36,7 +37,8 @@ sr1_status sr1__loss_check_begin(const int64_t *begin, size_t n)
         return sr1__fail(SR1_E_INVALID, "loss: seq_begin must start at 0");
     for (size_t s = 0; s < n; s++)
         if (begin[s + 1] < begin[s])
-            return sr1__fail(SR1_E_INVALID, "loss: seq_begin falls after sequence %zu", s);
+            return sr1__fail(SR1_E_INVALID, "loss: seq_begin falls after sequence %zu",
+                             s);
     return SR1_OK;
 }
 
@@ -157,7 +159,8 @@ static sr1_status check_options(const struct sr1__loss_call *c)
          o->correction_low >= 0.0 &&
              (!c->correction || o->correction_low <= o->correction_high),
          "from 0 to correction_high"},
-        {"off_policy_delta", o->off_policy_delta, o->off_policy_delta >= 0.0, "0 or more"},
+        {"off_policy_delta", o->off_policy_delta, o->off_policy_delta >= 0.0,
+         "0 or more"},
     };
 
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)

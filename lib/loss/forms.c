@@ -1,6 +1,6 @@
-/* loss/forms.c - the loss of one token and its slope, as a function of the ratio r = exp(d)
- * and the advantage A. Which d, and whose log-prob the slope is by, a row of losses.def
- * says; what a form holds constant (sg) has no slope. */
+/* loss/forms.c - the loss of one token and its slope, as a function of the ratio r =
+ * exp(d) and the advantage A. Which d, and whose log-prob the slope is by, a row of
+ * losses.def says; what a form holds constant (sg) has no slope. */
 #include "loss/loss.h"
 
 #include <math.h>

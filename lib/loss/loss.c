@@ -226,9 +226,10 @@ static sr1_status check_gradient(const struct sr1__loss_call *c)
 {
     for (size_t i = 0; i < c->b.n; i++)
         if (fabs(c->gradient[i]) > FLT_MAX)
-            return sr1__fail(SR1_E_NUMERIC,
-                             "loss: token %zu of %zu: its gradient %g does not fit a float",
-                             i, c->b.n, c->gradient[i]);
+            return sr1__fail(
+                SR1_E_NUMERIC,
+                "loss: token %zu of %zu: its gradient %g does not fit a float", i, c->b.n,
+                c->gradient[i]);
     return SR1_OK;
 }
 

@@ -1,5 +1,5 @@
-/* loss/loss.h - the inside of the losses, shared by the files of this module and called by
- * the trainer.
+/* loss/loss.h - the inside of the losses, shared by the files of this module and called
+ * by the trainer.
  *
  *     losses.def   every policy loss
  *     forms.c      the loss of a token as a function of ratio and advantage
@@ -84,7 +84,12 @@ sr1_status sr1__correction_find(const char *name, const struct sr1__correction *
 
 /* ---- the table ---- */
 
-enum sr1__ratio { SR1__RATIO_TOKEN, SR1__RATIO_SEQUENCE, SR1__RATIO_OWN, SR1__RATIO_PRODUCT };
+enum sr1__ratio {
+    SR1__RATIO_TOKEN,
+    SR1__RATIO_SEQUENCE,
+    SR1__RATIO_OWN,
+    SR1__RATIO_PRODUCT
+};
 
 struct sr1__loss_row {
     const char *name, *formula, *source, *options, *aggregation;
@@ -150,7 +155,7 @@ int sr1__aggregation_is_mean(const struct sr1__aggregation *a);
 sr1_status sr1__aggregation_weights(const struct sr1__aggregation *a,
                                     const sr1_loss_maps *maps, float *weights);
 
-/* "THING 'name' is not known; known: a, b, c" from name_of(0), name_of(1), ... to NULL. */
+/* "THING 'name' is not known; known: a, b", from name_of(0), name_of(1), ... to NULL. */
 sr1_status sr1__loss_unknown(const char *thing, const char *name,
                              const char *(*name_of)(size_t i));
 

@@ -2,7 +2,7 @@
  *
  *     w max((v - R)^2, (u - R)^2) / 2,  u = clip(v, v_old - c, v_old + c)
  *
- * Its slope is w (v - R), or 0 where u is the further from R: there u does not follow v. */
+ * Its slope is w (v - R), or 0 where u is the further from R, as u does not follow v. */
 #include "loss/loss.h"
 
 #include "base/mem.h"
@@ -150,7 +150,8 @@ sr1_status sr1_value_explained_variance(const sr1_value_report *report, double *
     double of_returns;
 
     if (!report || !out)
-        return sr1__fail(SR1_E_INVALID, "explained variance: report and out are required");
+        return sr1__fail(SR1_E_INVALID,
+                         "explained variance: report and out are required");
     SR1__TRY(sr1__struct_take(&r, sizeof(r), report,
                               SR1__STRUCT_END(sr1_value_report, weight), "value report"));
     of_returns = r.weight > 0.0 ? variance(r.returns, r.returns_square, r.weight) : 0.0;
