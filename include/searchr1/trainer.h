@@ -91,9 +91,10 @@ SR1_API int64_t sr1_trainer_steps_planned(const sr1_trainer *trainer);
 /* One GRPO update from trajectories that have rewards and advantages: update_times
  * passes, clipped, with KL (seed document: update_policy). The trajectories are borrowed;
  * those without policy tokens, or with SR1_STOP_SEARCH_FAILED, are skipped and counted.
- * SR1_E_STATE names the first
- * without an advantage, SR1_E_INVALID one sampled at another temperature or with top-p or
- * top-k, SR1_E_LIMIT one longer than the model reads. report may be NULL. Since 0.1. */
+ * With a frozen reference its log-probs are set in their column. SR1_E_STATE names the
+ * first without an advantage, SR1_E_INVALID one sampled at another temperature or with
+ * top-p or top-k, SR1_E_LIMIT one longer than the model reads. report may be NULL. Since
+ * 0.1. */
 SR1_API sr1_status sr1_trainer_update(sr1_trainer *trainer,
                                       sr1_trajectory *const *trajectories, size_t n,
                                       sr1_step_report *report);

@@ -2,8 +2,11 @@
  *
  *     settings.c  the configuration's numbers
  *     trainer.c   build, one step (the spine)
- *     update.c    trajectories -> weights
- *     host.c      a micro-batch's log-probs, weights and loss
+ *     judge.c     what the frozen reference says of trajectories
+ *     update.c    trajectories -> gradients -> weights
+ *     lesson_*.c  what a pass asks of weights, and the loss of what they say
+ *     memo.c      what they said before the update
+ *     learner.c   weights with their optimizer, replicas for workers
  *     stages.c    a step of a run: reinforcement or imitation
  *     health.c    figures of a step's trajectories, alarms
  *     sft.c       demonstrations -> trajectories
@@ -21,8 +24,7 @@
 #include "data/jsonl.h"
 #include "loss/loss.h"
 #include "rollout/rollout.h"
-#include "train/schedule.h"
-#include "trajectory/batch.h"
+#include "train/learner.h"
 #include "trajectory/store.h"
 
 #include <searchr1/trainer.h>
@@ -36,6 +38,7 @@ struct sr1__settings {
     int64_t log_trajectories, log_interval;
     int32_t checkpointing, skip_dead_groups, shuffle, validate_at_start, save_final_model;
     int32_t advantage_std, frozen_reference;
+    uint32_t policy_columns; /* what the policy's update reads: 1 << SR1_COLUMN_* */
     double beta, temperature, max_grad_norm, stop_at_exact_match;
     uint64_t seed;
     double loss_length;
@@ -44,13 +47,6 @@ struct sr1__settings {
     sr1_loss_options loss_options; /* its texts: the configuration's */
     const char *advantage; /* borrowed from the configuration */
     struct sr1__schedule schedule;
-};
-
-/* Dynamic loss scale of fp16; 1 and inert for other types. */
-struct sr1__loss_scale {
-    double value;
-    int64_t good_steps; /* since it last changed */
-    int32_t active;
 };
 
 /* What one step of a run does; a row of the table of stages in trainer.c. */
@@ -69,13 +65,10 @@ struct sr1_trainer {
     struct sr1__settings set;
     sr1_rollout *rollout;
     sr1_model *model;      /* the rollout's */
-    sr1_model **replicas;  /* [n_workers] share the model's weights, own their gradients;
-                              the first is the model */
+    struct sr1__learner policy; /* of the model; its replicas are the rollout's */
     int32_t n_workers;
     struct sr1__pool *pool; /* NULL for one worker */
     sr1_model **references; /* [n_workers] share the frozen weights; NULL without them */
-    struct sr1__optimizer *optimizer;
-    struct sr1__loss_scale scale;
     sr1_reward_set *rewards;
     const struct sr1__stage *stage;
     sr1_dataset *train;       /* NULL when the configuration names none */
@@ -98,6 +91,12 @@ struct sr1_trainer {
 sr1_status sr1__settings_resolve(sr1_config *c);
 sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c);
 
+/* A failure that smaller micro-batches may avoid. */
+static inline int sr1__is_memory(sr1_status st)
+{
+    return st == SR1_E_NOMEM || st == SR1_E_DEVICE_NOMEM;
+}
+
 /* ---- trainer.c ---- */
 
 /* sr1_trainer_train_step; all trajectories are also added to log (may be NULL), and let
@@ -115,6 +114,13 @@ sr1_status sr1__describe_trajectories(const sr1_trainer *tr, sr1_trajectory *con
 uint32_t sr1__health_alarms(const sr1_step_report *report);
 const char *sr1__health_alarm_text(size_t i);
 
+/* ---- judge.c ---- */
+
+/* Set columns (bits 1 << SR1_COLUMN_REFERENCE) of t[n]; those without policy tokens, or
+ * left out, get none. */
+sr1_status sr1__judge(const sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
+                      uint32_t columns);
+
 /* ---- update.c ---- */
 
 /* Where trajectories come from: one of the two. */
@@ -124,39 +130,16 @@ struct sr1__source {
     struct sr1__trajectory_store *store;
 };
 
+struct sr1__lesson;
+
 /* All passes of one step. Fills the update's part of the report. */
-sr1_status sr1__update(sr1_trainer *tr, const struct sr1__source *from, int64_t passes,
-                       sr1_step_report *report);
+sr1_status sr1__update(sr1_trainer *tr, struct sr1__learner *learner,
+                       const struct sr1__lesson *lesson, const struct sr1__source *from,
+                       int64_t passes, sr1_step_report *report);
 
-/* ---- host.c ---- */
-
-/* Log-probs before the update, by trajectory. */
-struct sr1__olds;
-sr1_status sr1__olds_new(struct sr1__olds **out, size_t n);
-void sr1__olds_free(struct sr1__olds *o); /* NULL is fine */
-
-/* Arrays of one micro-batch, [M] each. */
-struct sr1__host {
-    float *now; /* under the present weights; filled by the caller */
-    float *old; /* the ratio's denominator */
-    float *weights;
-    float *gradient;
-    int64_t *seq_begin; /* [S + 1] */
-};
-
-/* Allocate, and fill weights and seq_begin. Free with sr1__host_free, on failure too. */
-sr1_status sr1__host_make(struct sr1__host *h, const struct sr1__settings *set,
-                          const struct sr1__batch_plan *plan,
-                          const struct sr1__microbatch *mb);
-void sr1__host_free(struct sr1__host *h);
-/* Fill old: the sampler's, or where there are olds those of the first pass, which notes
- * them. */
-sr1_status sr1__host_old(struct sr1__host *h, struct sr1__olds *olds,
-                         const struct sr1__microbatch *mb, int first);
-/* The loss and its gradient; reference NULL: old. */
-sr1_status sr1__host_loss(struct sr1__host *h, const struct sr1__settings *set,
-                          const struct sr1__microbatch *mb, const float *reference,
-                          sr1_loss_report *report);
+/* The passes of the policy, timed; then room is made for the next rollout. */
+sr1_status sr1__trainer_learn(sr1_trainer *tr, const struct sr1__source *from,
+                              int64_t passes, sr1_step_report *report);
 
 /* ---- sft.c ---- */
 

@@ -86,6 +86,8 @@ static sr1_status read_loss(struct sr1__settings *s, const sr1_config *c)
     read_loss_options(s, c);
     s->frozen_reference =
         sr1__config_is(c, "kl_reference", "frozen") && s->beta > 0 && !is_sft(c);
+    s->policy_columns = 1u << SR1_COLUMN_ADVANTAGE |
+                        (s->frozen_reference ? 1u << SR1_COLUMN_REFERENCE : 0);
     s->advantage = sr1__config_str(c, "advantage");
     s->advantage_std = sr1__config_bool(c, "advantage_std");
     s->skip_dead_groups = sr1__config_bool(c, "skip_dead_groups");

@@ -14,14 +14,14 @@
 /* ---- the optimizer's tensors, as fp32 ---- */
 
 struct dump {
-    sr1_trainer *tr;
+    const struct sr1__learner *l;
     float *row; /* the tensor being written */
 };
 
 static sr1_status tensor_bytes(void *arg, size_t i, const void **bytes)
 {
     struct dump *d = arg;
-    sr1_tensor *t = sr1__optimizer_state(d->tr->optimizer, i).tensor;
+    sr1_tensor *t = sr1__optimizer_state(d->l->optimizer, i).tensor;
     size_t n = (size_t)t_numel(t);
     float *p = sr1__realloc(d->row, n + 1, sizeof(*p));
     sr1_scope *s;
@@ -29,7 +29,7 @@ static sr1_status tensor_bytes(void *arg, size_t i, const void **bytes)
     if (!p)
         return sr1__fail_nomem("optimizer state");
     d->row = p;
-    s = sr1__scope_open(d->tr->model->device, "optimizer state");
+    s = sr1__scope_open(d->l->replicas[0]->device, "optimizer state");
     t_to_host_f32(s, t, p, n);
     *bytes = p;
     return sr1__scope_close(s);
@@ -44,25 +44,25 @@ static void describe(struct sr1__weight_out *w, struct sr1__named named)
         w->shape[d] = t_size(named.tensor, d);
 }
 
-static sr1_status save_optimizer(sr1_trainer *tr, const char *folder)
+static sr1_status save_optimizer(const struct sr1__learner *l, const char *folder)
 {
-    size_t n = sr1__optimizer_state_count(tr->optimizer);
+    size_t n = sr1__optimizer_state_count(l->optimizer);
     struct sr1__weight_out *out = sr1__calloc(n + 1, sizeof(*out));
-    struct dump d = {tr, NULL};
+    struct dump d = {l, NULL};
     sr1_status st;
 
     if (!out)
         return sr1__fail_nomem("optimizer state");
     for (size_t i = 0; i < n; i++)
-        describe(&out[i], sr1__optimizer_state(tr->optimizer, i));
+        describe(&out[i], sr1__optimizer_state(l->optimizer, i));
     st = sr1__weights_save(folder, out, n, 0, tensor_bytes, &d);
     sr1__free(d.row);
     sr1__free(out);
     return st;
 }
 
-static sr1_status restore_tensor(sr1_trainer *tr, const struct sr1__weights *w,
-                                 struct sr1__named named)
+static sr1_status restore_tensor(const struct sr1__learner *l,
+                                 const struct sr1__weights *w, struct sr1__named named)
 {
     struct sr1__weight_out want;
     const struct sr1__weight *found;
@@ -72,22 +72,22 @@ static sr1_status restore_tensor(sr1_trainer *tr, const struct sr1__weights *w,
     SR1__TRY(sr1__weights_get(w, named.name, want.n_dims, want.shape, &found));
     if (found->dtype != SR1__WEIGHT_F32)
         return sr1__fail(SR1_E_CORRUPT, "%s: %s is not fp32", found->file, named.name);
-    s = sr1__scope_open(tr->model->device, "%s", named.name);
+    s = sr1__scope_open(l->replicas[0]->device, "%s", named.name);
     sr1__scope_no_grad(s);
     t_copy_(s, named.tensor, t_from_f32(s, found->data, found->n_dims, found->shape));
     return sr1__scope_close(s);
 }
 
-static sr1_status restore_optimizer(sr1_trainer *tr, const char *folder)
+static sr1_status restore_optimizer(struct sr1__learner *l, const char *folder)
 {
-    size_t n = sr1__optimizer_state_count(tr->optimizer);
+    size_t n = sr1__optimizer_state_count(l->optimizer);
     struct sr1__weights *w = NULL;
     sr1_status st;
 
     SR1__TRY(sr1__weights_open(&w, folder));
     st = SR1_OK;
     for (size_t i = 0; i < n && st == SR1_OK; i++)
-        st = restore_tensor(tr, w, sr1__optimizer_state(tr->optimizer, i));
+        st = restore_tensor(l, w, sr1__optimizer_state(l->optimizer, i));
     sr1__weights_close(w);
     return st;
 }
@@ -118,7 +118,7 @@ static sr1_status fill(void *self, const char *folder)
     sr1__free(path);
     SR1__TRY(st);
     SR1__TRY(make_below(folder, "optimizer", &path));
-    st = save_optimizer(tr, path);
+    st = save_optimizer(&tr->policy, path);
     sr1__free(path);
     return st;
 }
@@ -130,9 +130,10 @@ static json_t *counters(const sr1_trainer *tr)
         (json_int_t)tr->planned, "epoch",
         (json_int_t)(tr->cursor ? sr1__cursor_epoch(tr->cursor) : 0), "position",
         (json_int_t)(tr->cursor ? sr1__cursor_position(tr->cursor) : 0),
-        "optimizer_steps", (json_int_t)sr1__optimizer_steps(tr->optimizer), "skipped",
-        (json_int_t)tr->skipped, "loss_scale", json_real(tr->scale.value),
-        "loss_scale_good_steps", (json_int_t)tr->scale.good_steps, "metrics_size",
+        "optimizer_steps", (json_int_t)sr1__optimizer_steps(tr->policy.optimizer),
+        "skipped", (json_int_t)tr->skipped, "loss_scale",
+        json_real(tr->policy.scale.value), "loss_scale_good_steps",
+        (json_int_t)tr->policy.scale.good_steps, "metrics_size",
         (json_int_t)(tr->metrics ? sr1__jsonl_size(tr->metrics) : 0), "trajectories_size",
         (json_int_t)(tr->trajectories ? sr1__jsonl_size(tr->trajectories) : 0));
 }
@@ -157,9 +158,10 @@ static sr1_status restore_counters(sr1_trainer *tr, const json_t *state)
     SR1__TRY(sr1__json_get_int(state, "position", &position));
     SR1__TRY(sr1__json_get_int(state, "optimizer_steps", &steps));
     SR1__TRY(sr1__json_get_int(state, "skipped", &tr->skipped));
-    SR1__TRY(sr1__json_get_num(state, "loss_scale", &tr->scale.value));
-    SR1__TRY(sr1__json_get_int(state, "loss_scale_good_steps", &tr->scale.good_steps));
-    sr1__optimizer_set_steps(tr->optimizer, steps);
+    SR1__TRY(sr1__json_get_num(state, "loss_scale", &tr->policy.scale.value));
+    SR1__TRY(
+        sr1__json_get_int(state, "loss_scale_good_steps", &tr->policy.scale.good_steps));
+    sr1__optimizer_set_steps(tr->policy.optimizer, steps);
     return tr->cursor ? sr1__cursor_seek(tr->cursor, epoch, position) : SR1_OK;
 }
 
@@ -175,7 +177,7 @@ static sr1_status restore_model(sr1_trainer *tr, const char *folder)
     st = sr1__model_copy_weights(tr->model, loaded);
     sr1_model_free(loaded);
     for (int32_t i = 0; i < tr->n_workers; i++)
-        sr1__model_touch(tr->replicas[i]);
+        sr1__model_touch(tr->policy.replicas[i]);
     return st;
 }
 
@@ -188,7 +190,7 @@ static sr1_status restore_from(sr1_trainer *tr, const char *folder, const json_t
     if (st == SR1_OK)
         st = restore_model(tr, model);
     if (st == SR1_OK)
-        st = restore_optimizer(tr, optimizer);
+        st = restore_optimizer(&tr->policy, optimizer);
     if (st == SR1_OK)
         st = restore_counters(tr, state);
     sr1__free(model);

@@ -38,48 +38,41 @@ static sr1_status open_rewards(sr1_trainer *tr)
     return sr1_reward_set_new(&tr->rewards, &o);
 }
 
-static sr1_status open_optimizer(sr1_trainer *tr)
+static struct sr1__adamw adamw(const sr1_config *c)
 {
-    const sr1_config *c = tr->config;
-    struct sr1__adamw a = {
+    return (struct sr1__adamw){
         .beta1 = sr1__config_real(c, "adam_beta1"),
         .beta2 = sr1__config_real(c, "adam_beta2"),
         .eps = sr1__config_real(c, "adam_epsilon"),
         .weight_decay = sr1__config_real(c, "weight_decay"),
     };
+}
 
-    for (int32_t i = 0; i < tr->n_workers; i++)
-        SR1__TRY(sr1__model_train(tr->replicas[i], 1));
-    tr->scale.active = tr->model->dtype == SR1__F16;
-    tr->scale.value = tr->scale.active ? sr1__config_real(c, "initial_loss_scale") : 1.0;
-    return sr1__optimizer_new(&tr->optimizer, tr->model->params, tr->model->n_params, &a,
-                              tr->model->device);
+static sr1_status open_policy(sr1_trainer *tr)
+{
+    struct sr1__adamw how = adamw(tr->config);
+
+    tr->policy.name = "policy";
+    tr->policy.n = tr->n_workers;
+    tr->policy.schedule = tr->set.schedule;
+    tr->policy.max_grad_norm = tr->set.max_grad_norm;
+    return sr1__learner_open(&tr->policy, &how,
+                             sr1__config_real(tr->config, "initial_loss_scale"));
 }
 
 /* The policy that training began with: the weights as loaded. */
 static sr1_status open_reference(sr1_trainer *tr)
 {
     const char *name = sr1__config_str(tr->config, "reference_dtype");
+    sr1_model *frozen = NULL;
     int32_t dtype = -1;
 
     if (!tr->set.frozen_reference)
         return SR1_OK;
     if (strcmp(name, "auto") != 0)
         SR1__TRY(sr1__torch_dtype_parse(name, &dtype));
-    tr->references = sr1__calloc((size_t)tr->n_workers, sizeof(sr1_model *));
-    if (!tr->references)
-        return sr1__fail_nomem("reference");
-    SR1__TRY(sr1__model_clone(&tr->references[0], tr->model, dtype));
-    for (int32_t w = 1; w < tr->n_workers; w++)
-        SR1__TRY(sr1__model_replica(&tr->references[w], tr->references[0]));
-    return SR1_OK;
-}
-
-static void close_reference(sr1_trainer *tr)
-{
-    for (int32_t w = tr->references ? tr->n_workers : 0; w-- > 0;)
-        sr1_model_free(tr->references[w]);
-    sr1__free(tr->references);
+    SR1__TRY(sr1__model_clone(&frozen, tr->model, dtype));
+    return sr1__replicas_new(&tr->references, frozen, tr->n_workers);
 }
 
 static sr1_status open_data(sr1_trainer *tr)
@@ -99,7 +92,7 @@ static sr1_status open_data(sr1_trainer *tr)
         tr->planned =
             tr->set.max_steps ? tr->set.max_steps : per_epoch * tr->set.num_epochs;
     }
-    tr->set.schedule.total = tr->planned;
+    tr->policy.schedule.total = tr->planned;
     return SR1_OK;
 }
 
@@ -123,10 +116,10 @@ static sr1_status build(sr1_trainer *tr, sr1_search *search)
         return sr1__fail_nomem("run folder");
     SR1__TRY(sr1_rollout_new(&tr->rollout, tr->config, NULL, NULL, search));
     tr->model = sr1_rollout_model(tr->rollout);
-    tr->n_workers = sr1__rollout_lanes(tr->rollout, &tr->replicas, &tr->pool);
+    tr->n_workers = sr1__rollout_lanes(tr->rollout, &tr->policy.replicas, &tr->pool);
     SR1__TRY(open_rewards(tr));
     SR1__TRY(open_reference(tr));
-    SR1__TRY(open_optimizer(tr));
+    SR1__TRY(open_policy(tr));
     return open_data(tr);
 }
 
@@ -158,8 +151,8 @@ void sr1_trainer_free(sr1_trainer *tr)
         return;
     sr1__jsonl_close(tr->metrics);
     sr1__jsonl_close(tr->trajectories);
-    sr1__optimizer_free(tr->optimizer);
-    close_reference(tr);
+    sr1__learner_close(&tr->policy);
+    sr1__replicas_free(tr->references, tr->n_workers);
     sr1_reward_set_free(tr->rewards);
     sr1__cursor_free(tr->cursor);
     sr1__demos_free(tr->demos);
@@ -216,7 +209,8 @@ struct step {
     size_t n;
     sr1_trajectory **kept; /* [n_kept] of made: those that can be scored; borrowed */
     size_t n_kept;
-    uint8_t *dead; /* [n_kept] its group cannot teach */
+    uint8_t *dead;   /* [n_kept] its group cannot teach */
+    size_t n_taught; /* the first of kept, once the dead are dropped */
     struct sr1__trajectory_store *store;
     struct sr1__trajectory_store *log; /* takes all of them, or NULL */
     int keep;                          /* the caller wants them */
@@ -301,6 +295,26 @@ static sr1_status compare(struct step *s)
     return st;
 }
 
+/* Groups that cannot teach are kept from the update, and from what leads up to it. */
+static void drop_dead(struct step *s)
+{
+    s->n_taught = 0;
+    for (size_t i = 0; i < s->n_kept; i++)
+        if (!(s->tr->set.skip_dead_groups && s->dead[i]))
+            s->kept[s->n_taught++] = s->kept[i];
+}
+
+/* The frozen reference's log-probs. */
+static sr1_status judge(sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
+                        sr1_step_report *report)
+{
+    double began = sr1__now();
+
+    SR1__TRY(sr1__judge(tr, t, n, tr->set.policy_columns));
+    report->seconds_reference += sr1__now() - began;
+    return SR1_OK;
+}
+
 /* Keep what the update needs, within the memory allowed. */
 static sr1_status store(struct step *s)
 {
@@ -310,9 +324,8 @@ static sr1_status store(struct step *s)
     if (folder)
         SR1__TRY(sr1__dir_make(folder));
     SR1__TRY(sr1__trajectory_store_new(&s->store, limit, folder));
-    for (size_t i = 0; i < s->n_kept; i++)
-        if (!(s->tr->set.skip_dead_groups && s->dead[i]))
-            SR1__TRY(sr1__trajectory_store_add(s->store, s->kept[i]));
+    for (size_t i = 0; i < s->n_taught; i++)
+        SR1__TRY(sr1__trajectory_store_add(s->store, s->kept[i]));
     return SR1_OK;
 }
 
@@ -320,7 +333,7 @@ static sr1_status update(struct step *s)
 {
     struct sr1__source from = {.store = s->store};
 
-    return sr1__update(s->tr, &from, s->tr->set.update_times, s->report);
+    return sr1__trainer_learn(s->tr, &from, s->tr->set.update_times, s->report);
 }
 
 /* Let go of what the stores keep, so that the bound on memory holds during the update. */
@@ -342,6 +355,8 @@ static sr1_status run_step(struct step *s)
     SR1__TRY(reward(s));
     SR1__TRY(compare(s));
     SR1__TRY(sr1__describe_trajectories(s->tr, s->made, s->n, s->report));
+    drop_dead(s);
+    SR1__TRY(judge(s->tr, s->kept, s->n_taught, s->report));
     SR1__TRY(store(s));
     SR1__TRY(hand_over(s));
     return update(s);
@@ -447,7 +462,8 @@ sr1_status sr1_trainer_update(sr1_trainer *tr, sr1_trajectory *const *t, size_t 
     for (size_t i = 0; i < n; i++)
         SR1__TRY(check_trainable(tr, t[i], i));
     SR1__TRY(sr1__describe_trajectories(tr, t, n, &r));
-    SR1__TRY(sr1__context(sr1__update(tr, &from, tr->set.update_times, &r),
+    SR1__TRY(judge(tr, t, n, &r));
+    SR1__TRY(sr1__context(sr1__trainer_learn(tr, &from, tr->set.update_times, &r),
                           "step %" PRId64, tr->step + 1));
     tr->step++;
     r.seconds = sr1__now() - began;

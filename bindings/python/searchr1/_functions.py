@@ -253,6 +253,11 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_trajectory_set_advantage": (STATUS, c_void_p, c_double),
     "sr1_trajectory_token_advantages": (c_void_p, c_void_p),
     "sr1_trajectory_set_token_advantages": (STATUS, c_void_p, POINTER(c_float), c_size_t),
+    "sr1_column_name": (c_char_p, c_int32),
+    "sr1_trajectory_column": (c_void_p, c_void_p, c_int32),
+    "sr1_trajectory_set_column": (
+        STATUS, c_void_p, c_int32, POINTER(c_float), c_size_t,
+    ),
     "sr1_trajectory_encode": (STATUS, c_void_p, POINTER(c_void_p), POINTER(c_size_t)),
     "sr1_trajectory_decode": (STATUS, POINTER(c_void_p), c_void_p, c_size_t),
     "sr1_trajectory_to_json": (STATUS, c_void_p, POINTER(c_void_p), POINTER(c_size_t)),

@@ -452,7 +452,7 @@ static void low_precision_resumes_with_its_loss_scale(void **state)
         tr = NULL;
         OK(sr1_trainer_resume(&tr, scratch_path(cut), NULL));
         if (k == 0)
-            assert_true(tr->scale.value <
+            assert_true(tr->policy.scale.value <
                         16777216); /* it overflowed, and that was kept */
         OK(sr1_trainer_run(tr, NULL));
         sr1_trainer_free(tr);
