@@ -1,4 +1,4 @@
-/* doc_tables.c - the tables of docs/ that have a source: doc_tables config|losses|statuses
+/* doc_tables.c - the tables of docs/ that have a source:
  *
  *     config    every configuration key, from the table in lib/config
  *     losses    every loss, from the table in lib/loss

@@ -191,7 +191,7 @@ static void refused(const char *why, const char *a, const char *b)
 static void pairs_that_contradict_are_refused(void **state)
 {
     (void)state;
-    refused("vespo weighs trajectories", "loss=vespo", "importance_correction=token_mask");
+    refused("vespo weighs", "loss=vespo", "importance_correction=token_mask");
     refused("dual_clip is 0.5", "loss=ppo", "dual_clip=0.5");
     refused("ratio_cap is 1", "loss=ppo", "ratio_cap=1");
 }
