@@ -65,6 +65,16 @@ typedef struct sr1_step_report {
     int64_t excluded;           /* trajectories left out of all means and of the update: a
                                    search of theirs failed (key search_failure) */
     int64_t excluded_groups;    /* groups of which nothing was left */
+    double reward_kl;           /* KL taken off the rewards (key kl_in), before beta; mean
+                                   over policy tokens */
+    double value_loss;          /* the critic's, last update of the step; 0 without one */
+    double value_clip_fraction;
+    double value_mean;          /* over policy tokens, as the batch was compared */
+    double return_mean;         /* what they should have been */
+    double explained_variance;  /* 1 - var(returns - values) / var(returns) */
+    double critic_grad_norm;    /* before clipping */
+    double critic_learning_rate;
+    double seconds_critic;
 } sr1_step_report;
 
 /* Build a trainer from a configuration (copied). search: the engine to use instead of the

@@ -1,8 +1,11 @@
 /* train/internal.h - the inside of sr1_trainer, shared by the files of this module.
  *
- *     settings.c  the configuration's numbers
+ *     settings*.c the configuration's numbers
  *     trainer.c   build, one step (the spine)
- *     judge.c     what the frozen reference says of trajectories
+ *     explore.c   the rollouts of a step
+ *     judge.c     what reference and critic say of trajectories
+ *     compare.c   trajectories -> advantages
+ *     critic.c    the critic's weights
  *     update.c    trajectories -> gradients -> weights
  *     lesson_*.c  what a pass asks of weights, and the loss of what they say
  *     memo.c      what they said before the update
@@ -27,6 +30,7 @@
 #include "train/learner.h"
 #include "trajectory/store.h"
 
+#include <searchr1/advantage.h>
 #include <searchr1/trainer.h>
 
 #include <stdatomic.h>
@@ -37,15 +41,23 @@ struct sr1__settings {
     int64_t validate_interval, validation_samples, save_interval, keep_checkpoints;
     int64_t log_trajectories, log_interval;
     int32_t checkpointing, skip_dead_groups, shuffle, validate_at_start, save_final_model;
-    int32_t advantage_std, frozen_reference;
-    uint32_t policy_columns; /* what the policy's update reads: 1 << SR1_COLUMN_* */
+    int32_t frozen_reference, kl_in_reward;
+    int64_t critic_update_times, critic_warmup;
+    /* What trajectories must hold, as bits 1 << SR1_COLUMN_*: */
+    uint32_t compare_columns; /* before they are compared, */
+    uint32_t update_columns;  /* before the update: of these, what frozen weights give; */
+    uint32_t policy_columns;  /* all that the policy's update reads */
     double beta, temperature, max_grad_norm, stop_at_exact_match;
     uint64_t seed;
     double loss_length;
     const struct sr1__loss_row *loss;
     const struct sr1__aggregation *aggregation;
     sr1_loss_options loss_options; /* its texts: the configuration's */
-    const char *advantage; /* borrowed from the configuration */
+    sr1_value_options value_options;
+    sr1_advantage_info estimator; /* its row of the table */
+    sr1_advantage_options advantage_options;
+    const char *kl_kind;  /* borrowed from the configuration */
+    sr1_kl_controller kl; /* as a run begins */
     struct sr1__schedule schedule;
 };
 
@@ -66,6 +78,9 @@ struct sr1_trainer {
     sr1_rollout *rollout;
     sr1_model *model;      /* the rollout's */
     struct sr1__learner policy; /* of the model; its replicas are the rollout's */
+    struct sr1__learner critic; /* of critics */
+    sr1_model **critics;        /* [n_workers]; NULL: the estimator needs none */
+    sr1_kl_controller kl;       /* of the KL in the reward */
     int32_t n_workers;
     struct sr1__pool *pool; /* NULL for one worker */
     sr1_model **references; /* [n_workers] share the frozen weights; NULL without them */
@@ -90,6 +105,8 @@ struct sr1_trainer {
 /* Give keys of the loss that were not set the numbers it was published with. */
 sr1_status sr1__settings_resolve(sr1_config *c);
 sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c);
+/* Of these the part about advantages; once the rest is read. */
+sr1_status sr1__settings_read_advantage(struct sr1__settings *s, const sr1_config *c);
 
 /* A failure that smaller micro-batches may avoid. */
 static inline int sr1__is_memory(sr1_status st)
@@ -104,6 +121,16 @@ static inline int sr1__is_memory(sr1_status st)
 sr1_status sr1__train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
                            int32_t group_size, sr1_step_report *report,
                            sr1_trajectory **out, struct sr1__trajectory_store *log);
+
+/* AdamW as configured, for every learner. */
+struct sr1__adamw sr1__adamw_configured(const sr1_config *c);
+
+/* ---- critic.c ---- */
+
+/* The critic and its learner, where the estimator needs values; once the policy is there.
+ */
+sr1_status sr1__critic_open(sr1_trainer *tr);
+void sr1__critic_close(sr1_trainer *tr);
 
 /* ---- health.c ---- */
 

@@ -25,8 +25,15 @@ static sr1_tensor *ask_reference(sr1_scope *s, const sr1_trainer *tr, int32_t wo
     return sr1__score(s, tr->references[worker], mb, &o);
 }
 
+static sr1_tensor *ask_critic(sr1_scope *s, const sr1_trainer *tr, int32_t worker,
+                              const struct sr1__microbatch *mb)
+{
+    return sr1__score_values(s, tr->critics[worker], mb, 0);
+}
+
 static const struct question questions[] = {
     {SR1_COLUMN_REFERENCE, "reference", ask_reference},
+    {SR1_COLUMN_VALUE, "critic", ask_critic},
 };
 
 struct judge {

@@ -1,5 +1,5 @@
-/* train/lesson.h - what a pass over micro-batches teaches: the policy, to make what did
- * well likelier. */
+/* train/lesson.h - what a pass over micro-batches teaches: the policy to make what did
+ * well likelier, the critic to foresee returns. */
 #ifndef SR1__TRAIN_LESSON_H
 #define SR1__TRAIN_LESSON_H
 
@@ -8,6 +8,7 @@
 /* What was found in micro-batches; those of several workers add up. */
 struct sr1__tally {
     sr1_loss_report loss;
+    sr1_value_report value;
     double diff_sum; /* |sampled - recomputed log-prob| over tokens */
     double diff_max;
 };
@@ -15,8 +16,8 @@ struct sr1__tally {
 /* Host arrays of one micro-batch, [M] each. */
 struct sr1__grading {
     float *said;        /* by the weights being trained */
-    float *before;      /* log-probs before the update: as sampled, or as said in its first
-                           pass (keeps_first) */
+    float *before; /* log-probs before the update: as sampled, or as said in its first
+                      pass (keeps_first) */
     float *weights;     /* share of each token in the loss */
     float *gradient;    /* d loss / d said, to be filled */
     int64_t *seq_begin; /* [S + 1] of a sequence's targets, which stand together */
@@ -45,6 +46,7 @@ struct sr1__lesson {
 };
 
 extern const struct sr1__lesson sr1__lesson_policy;
+extern const struct sr1__lesson sr1__lesson_critic;
 
 void sr1__tally_add(struct sr1__tally *total, const struct sr1__tally *part);
 

@@ -91,6 +91,7 @@ const struct sr1__lesson sr1__lesson_policy = {
 void sr1__tally_add(struct sr1__tally *total, const struct sr1__tally *part)
 {
     sr1__loss_report_add(&total->loss, &part->loss);
+    sr1__value_report_add(&total->value, &part->value);
     total->diff_sum += part->diff_sum;
     total->diff_max = fmax(total->diff_max, part->diff_max);
 }

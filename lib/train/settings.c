@@ -86,10 +86,6 @@ static sr1_status read_loss(struct sr1__settings *s, const sr1_config *c)
     read_loss_options(s, c);
     s->frozen_reference =
         sr1__config_is(c, "kl_reference", "frozen") && s->beta > 0 && !is_sft(c);
-    s->policy_columns = 1u << SR1_COLUMN_ADVANTAGE |
-                        (s->frozen_reference ? 1u << SR1_COLUMN_REFERENCE : 0);
-    s->advantage = sr1__config_str(c, "advantage");
-    s->advantage_std = sr1__config_bool(c, "advantage_std");
     s->skip_dead_groups = sr1__config_bool(c, "skip_dead_groups");
     return SR1_OK;
 }
@@ -153,6 +149,7 @@ sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c)
     s->temperature = is_sft(c) ? 1.0 : sr1__config_real(c, "temperature");
     s->seed = (uint64_t)sr1__config_int(c, "seed");
     SR1__TRY(read_loss(s, c));
+    SR1__TRY(sr1__settings_read_advantage(s, c));
     read_schedule(s, c);
     read_run(s, c);
     return SR1_OK;

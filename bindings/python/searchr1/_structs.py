@@ -563,6 +563,15 @@ class StepReport(Sized):
         ("answer_rate", c_double),
         ("excluded", c_int64),
         ("excluded_groups", c_int64),
+        ("reward_kl", c_double),
+        ("value_loss", c_double),
+        ("value_clip_fraction", c_double),
+        ("value_mean", c_double),
+        ("return_mean", c_double),
+        ("explained_variance", c_double),
+        ("critic_grad_norm", c_double),
+        ("critic_learning_rate", c_double),
+        ("seconds_critic", c_double),
     ]
 
 
