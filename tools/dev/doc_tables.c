@@ -1,10 +1,12 @@
-/* doc_tables.c - the tables of docs/ that have a source: doc_tables config|statuses
+/* doc_tables.c - the tables of docs/ that have a source:
  *
  *     config    every configuration key, from the table in lib/config
+ *     losses    every loss, from the table in lib/loss
  *     statuses  every status, from searchr1/base.h
  *
  * Each is printed as Markdown; tests/docs/check.sh compares it with the page. */
 #include <searchr1/config.h>
+#include <searchr1/loss.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -63,6 +65,34 @@ static int put_config(void)
     return failed;
 }
 
+/* ---- losses ---- */
+
+static int put_loss(size_t i)
+{
+    sr1_loss_info info = {.struct_size = sizeof(info)};
+
+    if (sr1_loss_describe(i, &info) != SR1_OK) {
+        fprintf(stderr, "loss %zu: %s\n", i, sr1_last_error());
+        return 1;
+    }
+    printf("| `%s` | ", info.name);
+    put_cell(info.formula);
+    printf(" | %s | %s | `%s` | ", info.source, info.options, info.aggregation);
+    puts(info.needs & SR1_LOSS_NEEDS_SEQUENCES ? "sequence |" : "token |");
+    return 0;
+}
+
+static int put_losses(void)
+{
+    int failed = 0;
+
+    puts("| loss | of one token | source | options of its own | weights | by |\n"
+         "| --- | --- | --- | --- | --- | --- |");
+    for (size_t i = 0; sr1_loss_name(i) && !failed; i++)
+        failed = put_loss(i);
+    return failed;
+}
+
 /* ---- statuses ---- */
 
 #define ROW(name, code, meaning) {#name, code, meaning},
@@ -86,8 +116,10 @@ int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "config") == 0)
         return put_config();
+    if (argc == 2 && strcmp(argv[1], "losses") == 0)
+        return put_losses();
     if (argc == 2 && strcmp(argv[1], "statuses") == 0)
         return put_statuses();
-    fprintf(stderr, "usage: doc_tables config|statuses\n");
+    fprintf(stderr, "usage: doc_tables config|losses|statuses\n");
     return 2;
 }

@@ -37,6 +37,8 @@ from ._structs import (
     EvalScores,
     LogFn,
     LossBatch,
+    LossInfo,
+    LossMaps,
     LossOptions,
     LossReport,
     ModelOptions,
@@ -57,6 +59,9 @@ from ._structs import (
     TextSegment,
     TokenizerTrainOptions,
     TokenStep,
+    ValueBatch,
+    ValueOptions,
+    ValueReport,
     WorldOptions,
     WorldProgressFn,
 )
@@ -356,6 +361,22 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
         STATUS, POINTER(LossBatch), POINTER(LossOptions), POINTER(c_float),
         POINTER(LossReport),
     ),
+    "sr1_loss_name": (c_char_p, c_size_t),
+    "sr1_loss_describe": (STATUS, c_size_t, POINTER(LossInfo)),
+    "sr1_loss_options_default": (STATUS, c_char_p, POINTER(LossOptions)),
+    "sr1_loss_compute": (
+        STATUS, c_char_p, POINTER(LossBatch), POINTER(LossOptions), POINTER(c_float),
+        POINTER(c_float), POINTER(LossReport),
+    ),
+    "sr1_loss_kl_name": (c_char_p, c_size_t),
+    "sr1_loss_correction_name": (c_char_p, c_size_t),
+    "sr1_loss_weights": (STATUS, c_char_p, POINTER(LossMaps), POINTER(c_float)),
+    "sr1_loss_aggregation_name": (c_char_p, c_size_t),
+    "sr1_value_loss": (
+        STATUS, POINTER(ValueBatch), POINTER(ValueOptions), POINTER(c_float),
+        POINTER(ValueReport),
+    ),
+    "sr1_value_explained_variance": (STATUS, POINTER(ValueReport), POINTER(c_double)),
     # model.h
     "sr1_model_open": (STATUS, POINTER(c_void_p), c_char_p, POINTER(ModelOptions)),
     "sr1_model_new_random": (

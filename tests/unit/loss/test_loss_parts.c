@@ -101,8 +101,7 @@ static void every_row_is_whole(void **state)
 
 /* ---- slopes ---- */
 
-/* Smooth everywhere but where an odd form is by its name: the gradient is the slope of
- * the value, for the new log-probs and for the entropies. */
+/* The gradient is the slope of the value, by the new log-probs and by the entropies. */
 static void check_slope(const char *name, struct batch *x, const sr1_loss_options *o)
 {
     float g[N], h[N];
