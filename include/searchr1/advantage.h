@@ -57,8 +57,8 @@ typedef struct sr1_advantage_batch {
     const double *channels;           /* [n * n_channels] trajectory by trajectory, before
                                          their weights */
     const double *channel_weights;    /* [n_channels]; NULL: 1 each */
-    const uint64_t *turn_states;      /* [U] key of the state each turn began in (GiGPO) */
-    const int32_t *turn_tags; /* [U] kind of step (RLVMR), level 0 to 3 (RLVCR); -1: none */
+    const uint64_t *turn_states; /* [U] key of the state each turn began in (GiGPO) */
+    const int32_t *turn_tags; /* [U] kind of step (RLVMR), level 0 to 3 (RLVCR), or -1 */
     const double *confidences;    /* [U * 4] of the turn's action after thinking at each
                                      of the four levels (RLVCR); NaN: was not made */
     const double *thinking_costs; /* [U * 4] tokens of that thinking; NaN: not known */
@@ -106,13 +106,13 @@ typedef struct sr1_advantage_options {
                               by turn */
     double lam;            /* of GAE, 0 to 1 */
     double turn_advantage_coef;  /* weight of the turn's advantage (MT-GRPO) */
-    double step_advantage_w;     /* weight of the step's advantage (GiGPO, RLVMR, RLVCR) */
+    double step_advantage_w; /* weight of the step's advantage (GiGPO, RLVMR, RLVCR) */
     int32_t step_mode;           /* SR1_ADVANTAGE_MEAN_NORM or MEAN_STD_NORM */
     int32_t multiplicative;      /* RLVCR: 1 takes the form of the published code */
     double thinking_diversity_w; /* RLVCR: more for a level the group seldom used */
     double thinking_cost_w;      /* RLVCR: alpha of alpha (0.5 - cost / cost_max) */
     double thinking_cost_max;    /* RLVCR: > 0, tokens */
-    int32_t pass_k;              /* pass_at_k: 0: the size of the group, else at least 2 */
+    int32_t pass_k; /* pass_at_k: 0: the size of the group, else at least 2 */
     int32_t gpg_nonzero;         /* gpg: 1 scales by the rewards that are not 0 (verl) */
 } sr1_advantage_options;
 
@@ -260,7 +260,7 @@ typedef struct sr1_kl_controller {
     double last_kl;   /* what the last call was told */
 } sr1_kl_controller;
 
-/* After n samples with a mean KL of current (Ziegler et al. 2019, section 2.2; verl's
+/* After n samples with a mean KL of current (Ziegler et al. 2019; verl's
  * AdaptiveKLController):
  *
  *     coef <- coef (1 + clip(current / target - 1, -0.2, 0.2) n / horizon)

@@ -1,10 +1,11 @@
 /* advantage/gae.c - generalised advantage estimation (Schulman et al. 2016, eq. 16):
  *
- *     d_t = r_t + gamma V_{t+1} - V_t,  A_t = d_t + gamma lam A_{t+1},  return_t = A_t + V_t
+ *     d_t = r_t + gamma V_{t+1} - V_t
+ *     A_t = d_t + gamma lam A_{t+1},  return_t = A_t + V_t
  *
- * over policy tokens only: what the environment inserted is no step, the value of the next
- * policy token follows directly. Behind the last token stands the bootstrap value of a
- * trajectory that was cut short, else 0. Whitening over the batch's policy tokens comes
+ * over policy tokens only: what the environment inserted is no step, the value of the
+ * next policy token follows directly. Behind the last token stands the bootstrap value of
+ * a trajectory that was cut short, else 0. Whitening over the batch's policy tokens comes
  * last (verl's masked_whiten) and leaves returns alone. */
 #include "advantage/internal.h"
 

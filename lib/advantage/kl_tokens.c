@@ -192,7 +192,8 @@ sr1_status sr1_kl_full(const double *log_probs, const double *ref_log_probs, siz
     if (vocab > 0 && n > SIZE_MAX / vocab)
         return sr1__fail(SR1_E_INVALID, "KL: n * vocab is too large");
     for (i = 0; i < n; i++)
-        SR1__TRY(full(log_probs + i * vocab, ref_log_probs + i * vocab, vocab, i, &value));
+        SR1__TRY(full(log_probs + i * vocab, ref_log_probs + i * vocab, vocab, i,
+                      &value));
     for (i = 0; i < n; i++) {
         const double *p = log_probs + i * vocab, *q = ref_log_probs + i * vocab;
 

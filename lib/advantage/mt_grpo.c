@@ -5,8 +5,8 @@
  *     T of the turns' rewards, O of the outcome's, C of both,
  *
  * and by place: A_t = O + coef T for tokens up to the turn that the first tool's result
- * followed, O behind it; C everywhere in a trajectory without a result. The baselines take
- * O, or C, everywhere. */
+ * followed, O behind it; C everywhere in a trajectory without a result. The baselines
+ * take O, or C, everywhere. */
 #include "advantage/internal.h"
 
 #include "base/mem.h"
@@ -132,10 +132,11 @@ static sr1_status normalise_by_number(struct sr1__advantage *a)
 
 /* Per turn, for any number of turns (ours):
  *
- *     A_iu = O_i + coef (R_iu - mean) / (std + 1e-4),  R_iu = sum_{v >= u} gamma^(v-u) r_iv
+ *     A_iu = O_i + coef (R_iu - mean) / (std + 1e-4)
+ *     R_iu = sum_{v >= u} gamma^(v - u) r_iv
  *
- * over the group's trajectories that have a turn u. A turn is credited with its own reward
- * and later turns', never with earlier ones'. */
+ * over the group's trajectories that have a turn u. A turn is credited with its own
+ * reward and later turns', never with earlier ones'. */
 sr1_status sr1__advantage_mt_grpo_turns(struct sr1__advantage *a)
 {
     sr1_status status = sr1__advantage_mt_grpo_outcome(a);

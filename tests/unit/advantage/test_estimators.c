@@ -519,7 +519,8 @@ static void any_allocation_may_fail(void **state)
         for (k = 1; status != SR1_OK; k++) {
             got.advantages[0] = 1234;
             sr1__mem_fail_at(k);
-            status = sr1_advantage_estimate(sr1_advantage_name(i), &a.b, NULL, &out, NULL);
+            status =
+                sr1_advantage_estimate(sr1_advantage_name(i), &a.b, NULL, &out, NULL);
             sr1__mem_fail_at(0);
             assert_true(status == SR1_OK || status == SR1_E_NOMEM);
             assert_true((got.advantages[0] == 1234) == (status != SR1_OK));
