@@ -1,4 +1,4 @@
-/* Divergences by token and over a vocabulary against numpy, the penalty, the controller. */
+/* Divergences by token and over a vocabulary against numpy; penalty and controller. */
 #include "base/file.h"
 #include "base/json.h"
 

@@ -78,7 +78,8 @@ static void everything_is_accepted_by_all(void **state)
 
     (void)state;
     for (size_t i = 0; sr1_advantage_name(i) != NULL; i++)
-        if (sr1_advantage_compute(sr1_advantage_name(i), &b, NULL, each, tokens) != SR1_OK)
+        if (sr1_advantage_compute(sr1_advantage_name(i), &b, NULL, each, tokens) !=
+            SR1_OK)
             fail_msg("%s: %s", sr1_advantage_name(i), sr1_last_error());
 }
 

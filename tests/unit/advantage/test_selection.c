@@ -89,12 +89,14 @@ static void rules_take_what_they_want_first(void **state)
 
     (void)state;
     for (uint64_t stream = 0; stream < 50; stream++) {
-        assert_int_equal(sr1_query_select("reward_variance", &s, 6, 1, stream, c), SR1_OK);
+        assert_int_equal(sr1_query_select("reward_variance", &s, 6, 1, stream, c),
+                         SR1_OK);
         assert_true(among(c[0], 1, 5) && among(c[1], 1, 5) && among(c[2], 0, 3) &&
                     among(c[3], 0, 3) && c[4] == 2 && c[5] == 4);
         other[c[2] == 0]++;
         assert_int_equal(sr1_query_select("success_half", &s, 6, 1, stream, c), SR1_OK);
-        assert_true(among(c[0], 1, 5) && c[2] == 0 && c[3] == 3 && c[4] == 2 && c[5] == 4);
+        assert_true(among(c[0], 1, 5) && c[2] == 0 && c[3] == 3 && c[4] == 2 &&
+                    c[5] == 4);
         assert_int_equal(sr1_query_select("least_seen", &s, 4, 1, stream, c), SR1_OK);
         assert_true(among(c[0], 1, 5) && among(c[1], 1, 5) && among(c[2], 2, 4) &&
                     among(c[3], 2, 4) && c[2] != c[3]);
