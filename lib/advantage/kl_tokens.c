@@ -39,10 +39,9 @@ static struct estimate k3(double d)
 
 static struct estimate low_var(double d)
 {
-    double e = fmin(fmax(-d, -20), 20), kl = sr1__k3(e);
-    int live = fabs(d) <= 20 && kl <= 10;
+    double e = fmin(fmax(-d, -20), 20), kl = sr1__k3(e); /* above 10 at either bound */
 
-    return (struct estimate){fmin(kl, 10), live ? -expm1(e) : 0};
+    return (struct estimate){fmin(kl, 10), kl <= 10 ? -expm1(e) : 0};
 }
 
 static const struct kind {

@@ -116,7 +116,7 @@ static void gpg_by_hand(void **state)
 {
     /* 4 of 5 are in a group that teaches; verl: 4 of 5 rewards are not 0 */
     static const double want[5] = {-2.5, -1.25, 0, 0, 3.75};
-    static const double three[5] = {0, 0, 3, 2, 6}, odd[5] = {-10.0 / 3, -10.0 / 3, 0, 0,
+    static const double three[5] = {0, 0, 3, 2, 6}, one[5] = {0, 0, 0, 0, 8}, odd[5] = {-10.0 / 3, -10.0 / 3, 0, 0,
                                                               20.0 / 3};
     sr1_advantage_options o = defaults("gpg");
     sr1_advantage_batch b = five();
@@ -126,6 +126,8 @@ static void gpg_by_hand(void **state)
     b.rewards = three; /* 3 of 5 are not 0: 5/3 of -2, -2, 0, 4 */
     o.gpg_nonzero = 1;
     check_each("gpg", &b, &o, odd);
+    b.rewards = one; /* 5/1 of -2, -2, -2, 6 */
+    check_each("gpg", &b, &o, (const double[5]){-10, -10, 0, -10, 30});
 }
 
 static void pass_at_k_by_hand(void **state)
@@ -169,6 +171,8 @@ static void gdpo_by_hand(void **state)
     check_each("gdpo", &b, &o, want);
     o.whiten = 0;
     check_each("gdpo", &b, &o, sum);
+    b.channel_weights = NULL; /* 1 each */
+    check_each("gdpo", &b, &o, (const double[4]){-h, h, -h, h});
 }
 
 static void reinforce_plus_plus_baseline_by_hand(void **state)
@@ -306,11 +310,19 @@ static void mt_grpo_by_hand(void **state)
 
 static void mt_grpo_outcome_by_hand(void **state)
 {
-    double o = 1 / 1.0001;
+    /* 0.3 left in each, but for rounding */
+    static const double turns[6] = {0.1, 0, 0.7, 0.2, 0, 0};
+    double o = 1 / 1.0001, rounded[3] = {0.1 + 0.3, 0.7 + 0.3, 0.2 + 0.3};
+    sr1_advantage_options options = defaults("mt_grpo_outcome");
     sr1_advantage_batch b = tools();
 
     (void)state;
     check_each("mt_grpo_outcome", &b, NULL, (const double[3]){0, -o, o});
+    assert_true(rounded[2] - 0.2 != rounded[0] - 0.1);
+    b.rewards = rounded;
+    b.turn_rewards = turns;
+    options.eps = 0;
+    check_each("mt_grpo_outcome", &b, &options, (const double[3]){0, 0, 0});
 }
 
 static void mt_grpo_merged_by_hand(void **state)

@@ -96,6 +96,12 @@ static void clamps_have_no_slope(void **state)
     assert_true(kl[1] == 10 && slope[1] == 0); /* so is e^5 - 6 */
     near_to(kl[2], 10, 0, 1e-12);              /* e^-20 - 1 + 20 = 19 */
     assert_true(slope[2] == 0);
+    now[0] = -2.65; /* 14.15 - 3.65 = 10.5 */
+    now[1] = -2.6;  /* 13.46 - 3.6 = 9.86 */
+    assert_int_equal(sr1_kl_tokens("low_var_kl", now, ref, 2, kl, slope), SR1_OK);
+    assert_true(kl[0] == 10 && slope[0] == 0);
+    near_to(kl[1], 9.863738035, 1e-9, 0);
+    near_to(slope[1], -12.463738035, 1e-9, 0);
     assert_int_equal(sr1_kl_tokens("k3", (const double[1]){-1000}, ref, 1, kl, slope),
                      SR1_OK);
     assert_true(isfinite(kl[0]) && slope[0] == 0);

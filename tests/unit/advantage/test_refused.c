@@ -273,6 +273,42 @@ static void older_callers_have_the_defaults_behind_their_fields(void **state)
     refused_as("gae", &old, NULL, SR1_E_INVALID, "gae: the batch lacks values");
 }
 
+/* 0 in a field of kinds is the estimator's own; the report counts groups. */
+static void no_kind_is_the_published_one(void **state)
+{
+    static double scores[2] = {1, 0};
+    double want[2], got[2];
+    sr1_advantage_outputs out = {.struct_size = sizeof out, .advantages = got};
+    sr1_advantage_report report = {.struct_size = sizeof report};
+    sr1_advantage_options o = {.struct_size = sizeof o};
+
+    (void)state;
+    b.rewards = scores;
+    turn_rewards[0] = 0.5;
+    for (size_t i = 0; sr1_advantage_name(i) != NULL; i++) {
+        const char *name = sr1_advantage_name(i);
+
+        assert_int_equal(sr1_advantage_options_default(name, &o), SR1_OK);
+        o.std_kind = o.step_mode = 0;
+        assert_int_equal(sr1_advantage_compute(name, &b, NULL, want, NULL), SR1_OK);
+        assert_int_equal(sr1_advantage_estimate(name, &b, &o, &out, &report), SR1_OK);
+        assert_memory_equal(got, want, sizeof got);
+        assert_int_equal(report.groups, 1);
+        assert_int_equal(report.dead_groups, 0);
+        assert_int_equal(report.trajectories, 2);
+        assert_int_equal(report.tokens, 3);
+        assert_int_equal(report.turns, 3);
+    }
+    scores[1] = 1;
+    groups[1] = 5;
+    assert_int_equal(sr1_advantage_estimate("grpo", &b, NULL, &out, &report), SR1_OK);
+    assert_true(report.groups == 2 && report.dead_groups == 2);
+    groups[1] = 0;
+    assert_int_equal(sr1_advantage_estimate("grpo", &b, NULL, &out, &report), SR1_OK);
+    assert_true(report.groups == 1 && report.dead_groups == 1);
+    turn_rewards[0] = 0;
+}
+
 static void the_table_describes_itself(void **state)
 {
     sr1_advantage_info info = {.struct_size = sizeof info};
@@ -309,6 +345,7 @@ int main(void)
         cmocka_unit_test_setup(outputs_that_are_not_given_are_refused, make),
         cmocka_unit_test_setup(results_out_of_range_are_refused, make),
         cmocka_unit_test_setup(older_callers_have_the_defaults_behind_their_fields, make),
+        cmocka_unit_test_setup(no_kind_is_the_published_one, make),
         cmocka_unit_test_setup(the_table_describes_itself, make),
     };
 
