@@ -37,6 +37,91 @@ def test_estimators(reference, name):
         assert got.report["trajectories"] == len(batch)
 
 
+def gapped(rng):
+    """A row of the padded layout: mask over model and observation tokens, the turn of each
+    token, and whether an observation was a result."""
+    mask, turns, results = [], [], []
+    for turn in range(int(rng.integers(1, 5))):
+        for kind in (1, 0):
+            n = int(rng.integers(1, 4))
+            mask += [kind] * n
+            turns += [turn] * n
+        results.append(bool(rng.random() < 0.5))
+    drop = mask[::-1].index(1)  # the last word is the model's
+    return np.array(mask[: len(mask) - drop]), np.array(turns), results[:-1]
+
+
+def test_gae_carries_over_observations():
+    """Against the masked loop over padded rows: a masked token passes on what is behind
+    it; whitening counts masked tokens only."""
+    for _ in range(20):
+        gamma, lam = RNG.uniform(0.5, 1, size=2)
+        counts, values, rewards, wanted, returns = [], [], [], [], []
+        for _ in range(int(RNG.integers(2, 6))):
+            mask = gapped(RNG)[0]
+            v, r = RNG.normal(size=(2, len(mask))).astype("f4").astype("f8")
+            r *= mask
+            a, ahead, after = np.zeros(len(mask)), 0.0, 0.0
+            for t in reversed(range(len(mask))):
+                if mask[t]:
+                    a[t] = r[t] + gamma * after - v[t] + gamma * lam * ahead
+                    ahead, after = a[t], v[t]
+            live = mask == 1
+            counts.append(int(live.sum()))
+            values += v[live].tolist()
+            rewards += r[live].tolist()
+            wanted += a[live].tolist()
+            returns += (a + v)[live].tolist()
+        n = len(counts)
+        arrays = dict(token_counts=counts, values=values, token_rewards=rewards)
+        got = advantage.estimate(
+            "gae", np.zeros(n), np.zeros(n, int), gamma=gamma, lam=lam, **arrays
+        )
+        white = (np.array(wanted) - np.mean(wanted)) / np.sqrt(
+            np.var(wanted, ddof=1) + 1e-8
+        )
+        assert got.token_advantages == pytest.approx(white, rel=1e-5, abs=1e-6)
+        assert got.returns == pytest.approx(returns, rel=1e-5, abs=1e-6)
+
+
+def test_mt_grpo_by_the_edges_of_the_mask():
+    """Against the published rule: the split is the edge of the mask where the first
+    result begins."""
+    for _ in range(30):
+        rows = [gapped(RNG) for _ in range(int(RNG.integers(2, 6)))]
+        turn, outcome = RNG.normal(size=(2, len(rows)))
+
+        def normal(x):
+            return (x - x.mean()) / (x.std(ddof=1) + 1e-4)
+
+        wanted, firsts, per_turn = [], [], []
+        for i, (mask, turns, results) in enumerate(rows):
+            edges = [0, *(np.flatnonzero(np.diff(mask)) + 1), len(mask)]
+            first = results.index(True) if True in results else -1
+            split = edges[2 * first + 1]
+            early = (np.arange(len(mask)) < split) * mask
+            a = normal(outcome)[i] + 0.7 * normal(turn)[i] * early
+            wanted += (a if first >= 0 else a * 0 + normal(turn + outcome)[i])[
+                mask == 1
+            ].tolist()
+            firsts.append(first)
+            share = RNG.dirichlet(np.ones(len(results) + 1))
+            per_turn += (share * turn[i]).tolist()
+        got = advantage.estimate(
+            "mt_grpo",
+            turn + outcome,
+            [4] * len(rows),
+            token_counts=[int(mask.sum()) for mask, _, _ in rows],
+            token_turns=[k for mask, t, _ in rows for k in t[: len(mask)][mask == 1]],
+            turn_counts=[len(results) + 1 for _, _, results in rows],
+            turn_rewards=per_turn,
+            result_turn=firsts,
+            turn_advantage_coef=0.7,
+        )
+        assert got.token_advantages == pytest.approx(wanted, rel=1e-5, abs=1e-6)
+        assert got.report["no_result"] == firsts.count(-1)
+
+
 def test_table():
     rows = {row.name: row for row in advantage.table()}
     assert list(rows) == advantage.names()

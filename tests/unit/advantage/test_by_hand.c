@@ -116,7 +116,8 @@ static void gpg_by_hand(void **state)
 {
     /* 4 of 5 are in a group that teaches; verl: 4 of 5 rewards are not 0 */
     static const double want[5] = {-2.5, -1.25, 0, 0, 3.75};
-    static const double three[5] = {0, 0, 3, 2, 6}, one[5] = {0, 0, 0, 0, 8}, odd[5] = {-10.0 / 3, -10.0 / 3, 0, 0,
+    static const double three[5] = {0, 0, 3, 2, 6}, one[5] = {0, 0, 0, 0, 8};
+    static const double odd[5] = {-10.0 / 3, -10.0 / 3, 0, 0,
                                                               20.0 / 3};
     sr1_advantage_options o = defaults("gpg");
     sr1_advantage_batch b = five();
