@@ -259,12 +259,13 @@ SR1_API sr1_status sr1_trajectory_set_advantage(sr1_trajectory *t, double advant
     X(SR1_COLUMN_VALUE, 3, "values")               /* the critic's, before the token */  \
     X(SR1_COLUMN_RETURN, 4, "returns")             /* what the critic is to predict */   \
     X(SR1_COLUMN_LEVEL_ENTROPY, 5, "thinking_level_entropies")                           \
-    X(SR1_COLUMN_THINKING_COST, 6, "thinking_token_costs")
+    X(SR1_COLUMN_THINKING_COST, 6, "thinking_token_costs")                               \
+    X(SR1_COLUMN_OLD, 7, "old_log_probs")          /* before the update, computed anew */
 
 #define SR1_COLUMN_ENUM(name, code, word) name = code,
 enum { SR1_COLUMN_TABLE(SR1_COLUMN_ENUM) };
 #undef SR1_COLUMN_ENUM
-#define SR1_COLUMN_COUNT 7
+#define SR1_COLUMN_COUNT 8
 
 /* "values" for SR1_COLUMN_VALUE; NULL for an unknown code. Static. Since 0.1. */
 SR1_API const char *sr1_column_name(int32_t column);

@@ -30,12 +30,14 @@ static sr1_status grade(const sr1_trainer *tr, const struct sr1__microbatch *mb,
 {
     const struct sr1__settings *set = &tr->set;
     const float *reference = mb->columns[SR1_COLUMN_REFERENCE];
+    const float *anew = mb->columns[SR1_COLUMN_OLD];
+    const float *old = anew ? anew : mb->old_log_probs;
     sr1_loss_report part = {.struct_size = sizeof(part)};
     sr1_loss_batch b = {.struct_size = sizeof(b),
                         .n = mb->n_targets,
                         .new_log_probs = g->said,
-                        .old_log_probs = g->before,
-                        .ref_log_probs = reference ? reference : g->before,
+                        .old_log_probs = old,
+                        .ref_log_probs = reference ? reference : old,
                         .advantages = mb->columns[SR1_COLUMN_ADVANTAGE],
                         .weights = g->weights,
                         .rollout_log_probs = mb->old_log_probs,
@@ -52,13 +54,6 @@ static sr1_status grade(const sr1_trainer *tr, const struct sr1__microbatch *mb,
 static const struct sr1__aggregation *aggregation(const sr1_trainer *tr)
 {
     return tr->set.aggregation;
-}
-
-/* Where tokens are corrected for the policy that sampled them, the ratio's denominator is
- * the present weights before the update. */
-static int keeps_first(const sr1_trainer *tr)
-{
-    return tr->set.loss_options.correction != NULL;
 }
 
 static uint32_t columns(const sr1_trainer *tr)
@@ -86,7 +81,7 @@ static void give(const struct sr1__tally *t, const struct sr1__optim_report *don
 }
 
 const struct sr1__lesson sr1__lesson_policy = {
-    "policy", ask, grade, aggregation, keeps_first, columns, first_pass, give};
+    "policy", ask, grade, aggregation, columns, first_pass, give};
 
 void sr1__tally_add(struct sr1__tally *total, const struct sr1__tally *part)
 {
