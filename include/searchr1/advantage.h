@@ -41,7 +41,8 @@ typedef struct sr1_advantage_batch {
                                    tokens [token_begin[i], token_begin[i + 1]); may be
                                    NULL where no array by token is given or asked for */
     const int32_t *token_turns; /* [T] turn of each policy token within its trajectory,
-                                   from 0, never falling; NULL: all 0 */
+                                   from 0, never falling; NULL: all 0, where each
+                                   trajectory has one turn */
     const int64_t *turn_begin;  /* [n + 1] rising, from 0: trajectory i has the turns
                                    [turn_begin[i], turn_begin[i + 1]) */
     const double *turn_rewards; /* [U] parts of rewards that belong to a turn; what is
