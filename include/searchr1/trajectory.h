@@ -250,12 +250,39 @@ SR1_API double sr1_trajectory_advantage(const sr1_trajectory *t);
 /* SR1_E_NUMERIC: not finite. Since 0.1. */
 SR1_API sr1_status sr1_trajectory_set_advantage(sr1_trajectory *t, double advantage);
 
-/* float[m]: an advantage for each policy token, used instead of the one above; NULL if
- * none were set. Since 0.1. */
+/* X(name, code, word): what a trajectory can hold for each of its policy tokens once it
+ * was generated. Codes are never reused. */
+#define SR1_COLUMN_TABLE(X)                                                              \
+    X(SR1_COLUMN_ADVANTAGE, 0, "token_advantages") /* used in place of the one above */  \
+    X(SR1_COLUMN_REFERENCE, 1, "reference_log_probs")   /* under the frozen reference */ \
+    X(SR1_COLUMN_REWARD, 2, "token_rewards") /* earned at the token, KL taken off */     \
+    X(SR1_COLUMN_VALUE, 3, "values")               /* the critic's, before the token */  \
+    X(SR1_COLUMN_RETURN, 4, "returns")             /* what the critic is to predict */   \
+    X(SR1_COLUMN_LEVEL_ENTROPY, 5, "thinking_level_entropies")                           \
+    X(SR1_COLUMN_THINKING_COST, 6, "thinking_token_costs")
+
+#define SR1_COLUMN_ENUM(name, code, word) name = code,
+enum { SR1_COLUMN_TABLE(SR1_COLUMN_ENUM) };
+#undef SR1_COLUMN_ENUM
+#define SR1_COLUMN_COUNT 7
+
+/* "values" for SR1_COLUMN_VALUE; NULL for an unknown code. Static. Since 0.1. */
+SR1_API const char *sr1_column_name(int32_t column);
+
+/* float[m]: the column, one number for each policy token; NULL if it was not set, or for
+ * an unknown code. Since 0.1. */
+SR1_API const float *sr1_trajectory_column(const sr1_trajectory *t, int32_t column);
+
+/* Copy n numbers into a column, one for each policy token; n 0 removes it. SR1_E_INVALID:
+ * an unknown code, or n is neither 0 nor m. SR1_E_NUMERIC: one is not finite. Since 0.1.
+ */
+SR1_API sr1_status sr1_trajectory_set_column(sr1_trajectory *t, int32_t column,
+                                             const float *values, size_t n);
+
+/* The column SR1_COLUMN_ADVANTAGE. Since 0.1. */
 SR1_API const float *sr1_trajectory_token_advantages(const sr1_trajectory *t);
 
-/* Copy n advantages, one for each policy token; n 0 removes them. SR1_E_INVALID: n is
- * neither 0 nor m. SR1_E_NUMERIC: one is not finite. Since 0.1. */
+/* sr1_trajectory_set_column of the same. Since 0.1. */
 SR1_API sr1_status sr1_trajectory_set_token_advantages(sr1_trajectory *t,
                                                        const float *advantages, size_t n);
 

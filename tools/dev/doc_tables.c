@@ -1,12 +1,14 @@
 /* doc_tables.c - the tables of docs/ that have a source: doc_tables NAME
  *
  *     config    every configuration key, from the table in lib/config
+ *     losses    every loss, from the table in lib/loss
  *     statuses  every status, from searchr1/base.h
  *     advantages  every estimator, from the table in lib/advantage
  *
  * Each is printed as Markdown; tests/docs/check.sh compares it with the page. */
 #include <searchr1/advantage.h>
 #include <searchr1/config.h>
+#include <searchr1/loss.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -62,6 +64,34 @@ static int put_config(void)
     puts("| key | type | default | allowed | meaning |\n| --- | --- | --- | --- | --- |");
     for (size_t i = 0; i < sr1_config_key_count() && !failed; i++)
         failed = put_key(i);
+    return failed;
+}
+
+/* ---- losses ---- */
+
+static int put_loss(size_t i)
+{
+    sr1_loss_info info = {.struct_size = sizeof(info)};
+
+    if (sr1_loss_describe(i, &info) != SR1_OK) {
+        fprintf(stderr, "loss %zu: %s\n", i, sr1_last_error());
+        return 1;
+    }
+    printf("| `%s` | ", info.name);
+    put_cell(info.formula);
+    printf(" | %s | %s | `%s` | ", info.source, info.options, info.aggregation);
+    puts(info.needs & SR1_LOSS_NEEDS_SEQUENCES ? "sequence |" : "token |");
+    return 0;
+}
+
+static int put_losses(void)
+{
+    int failed = 0;
+
+    puts("| loss | of one token | source | options of its own | weights | by |\n"
+         "| --- | --- | --- | --- | --- | --- |");
+    for (size_t i = 0; sr1_loss_name(i) && !failed; i++)
+        failed = put_loss(i);
     return failed;
 }
 
@@ -122,13 +152,17 @@ static const struct {
     const char *name;
     int (*put)(void);
 } tables[] = {
-    {"config", put_config}, {"statuses", put_statuses}, {"advantages", put_advantages}};
+    {"config", put_config},
+    {"losses", put_losses},
+    {"statuses", put_statuses},
+    {"advantages", put_advantages},
+};
 
 int main(int argc, char **argv)
 {
     for (size_t i = 0; argc == 2 && i < sizeof(tables) / sizeof(tables[0]); i++)
         if (strcmp(argv[1], tables[i].name) == 0)
             return tables[i].put();
-    fprintf(stderr, "usage: doc_tables config|statuses|advantages\n");
+    fprintf(stderr, "usage: doc_tables config|losses|statuses|advantages\n");
     return 2;
 }

@@ -42,6 +42,8 @@ from ._structs import (
     KlController,
     LogFn,
     LossBatch,
+    LossInfo,
+    LossMaps,
     LossOptions,
     LossReport,
     ModelOptions,
@@ -63,6 +65,9 @@ from ._structs import (
     TextSegment,
     TokenizerTrainOptions,
     TokenStep,
+    ValueBatch,
+    ValueOptions,
+    ValueReport,
     WorldOptions,
     WorldProgressFn,
 )
@@ -254,6 +259,11 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_trajectory_set_advantage": (STATUS, c_void_p, c_double),
     "sr1_trajectory_token_advantages": (c_void_p, c_void_p),
     "sr1_trajectory_set_token_advantages": (STATUS, c_void_p, POINTER(c_float), c_size_t),
+    "sr1_column_name": (c_char_p, c_int32),
+    "sr1_trajectory_column": (c_void_p, c_void_p, c_int32),
+    "sr1_trajectory_set_column": (
+        STATUS, c_void_p, c_int32, POINTER(c_float), c_size_t,
+    ),
     "sr1_balance": (
         STATUS, POINTER(c_int64), c_size_t, c_size_t, c_int32, POINTER(c_int32),
         POINTER(BalanceReport),
@@ -397,6 +407,22 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
         STATUS, POINTER(LossBatch), POINTER(LossOptions), POINTER(c_float),
         POINTER(LossReport),
     ),
+    "sr1_loss_name": (c_char_p, c_size_t),
+    "sr1_loss_describe": (STATUS, c_size_t, POINTER(LossInfo)),
+    "sr1_loss_options_default": (STATUS, c_char_p, POINTER(LossOptions)),
+    "sr1_loss_compute": (
+        STATUS, c_char_p, POINTER(LossBatch), POINTER(LossOptions), POINTER(c_float),
+        POINTER(c_float), POINTER(LossReport),
+    ),
+    "sr1_loss_kl_name": (c_char_p, c_size_t),
+    "sr1_loss_correction_name": (c_char_p, c_size_t),
+    "sr1_loss_weights": (STATUS, c_char_p, POINTER(LossMaps), POINTER(c_float)),
+    "sr1_loss_aggregation_name": (c_char_p, c_size_t),
+    "sr1_value_loss": (
+        STATUS, POINTER(ValueBatch), POINTER(ValueOptions), POINTER(c_float),
+        POINTER(ValueReport),
+    ),
+    "sr1_value_explained_variance": (STATUS, POINTER(ValueReport), POINTER(c_double)),
     # model.h
     "sr1_model_open": (STATUS, POINTER(c_void_p), c_char_p, POINTER(ModelOptions)),
     "sr1_model_new_random": (

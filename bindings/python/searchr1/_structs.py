@@ -441,6 +441,11 @@ class LossBatch(Sized):
         ("ref_log_probs", POINTER(c_float)),
         ("advantages", POINTER(c_float)),
         ("weights", POINTER(c_float)),
+        ("rollout_log_probs", POINTER(c_float)),
+        ("entropies", POINTER(c_float)),
+        ("n_seqs", c_size_t),
+        ("seq_begin", POINTER(c_int64)),
+        ("seq_tokens", POINTER(c_int64)),
     ]
 
 
@@ -449,6 +454,21 @@ class LossOptions(Sized):
         ("clip_low", c_double),
         ("clip_high", c_double),
         ("beta", c_double),
+        ("dual_clip", c_double),
+        ("ratio_cap", c_double),
+        ("tau_positive", c_double),
+        ("tau_negative", c_double),
+        ("k_positive", c_double),
+        ("lambda_positive", c_double),
+        ("k_negative", c_double),
+        ("lambda_negative", c_double),
+        ("kl_kind", c_char_p),
+        ("kl_weighted", c_int32),
+        ("entropy_coef", c_double),
+        ("correction", c_char_p),
+        ("correction_low", c_double),
+        ("correction_high", c_double),
+        ("off_policy_delta", c_double),
     ]
 
 
@@ -461,6 +481,72 @@ class LossReport(Sized):
         ("approx_kl", c_double),
         ("ratio_max", c_double),
         ("log_ratio_max", c_double),
+        ("clip_low_fraction", c_double),
+        ("clip_high_fraction", c_double),
+        ("dual_clip_fraction", c_double),
+        ("ratio_mean", c_double),
+        ("entropy", c_double),
+        ("importance_mean", c_double),
+        ("importance_square", c_double),
+        ("importance_max", c_double),
+        ("importance_cut", c_double),
+        ("off_policy_cut", c_double),
+        ("weight", c_double),
+        ("tokens", c_int64),
+    ]
+
+
+class LossInfo(Sized):
+    _fields_ = [
+        ("name", c_char_p),
+        ("formula", c_char_p),
+        ("source", c_char_p),
+        ("options", c_char_p),
+        ("aggregation", c_char_p),
+        ("needs", c_int64),
+    ]
+
+
+class LossMaps(Sized):
+    _fields_ = [
+        ("n_seqs", c_size_t),
+        ("seq_begin", POINTER(c_int64)),
+        ("total_tokens", c_int64),
+        ("total_seqs", c_int64),
+        ("length", c_double),
+        ("groups", POINTER(c_uint64)),
+        ("group_tokens", POINTER(c_int64)),
+        ("total_groups", c_int64),
+    ]
+
+
+class ValueBatch(Sized):
+    _fields_ = [
+        ("n", c_size_t),
+        ("values", POINTER(c_float)),
+        ("returns", POINTER(c_float)),
+        ("old_values", POINTER(c_float)),
+        ("weights", POINTER(c_float)),
+    ]
+
+
+class ValueOptions(Sized):
+    _fields_ = [
+        ("clip_range", c_double),
+    ]
+
+
+class ValueReport(Sized):
+    _fields_ = [
+        ("loss", c_double),
+        ("clip_fraction", c_double),
+        ("value", c_double),
+        ("returns", c_double),
+        ("returns_square", c_double),
+        ("error", c_double),
+        ("error_square", c_double),
+        ("weight", c_double),
+        ("tokens", c_int64),
     ]
 
 
@@ -572,6 +658,15 @@ class StepReport(Sized):
         ("answer_rate", c_double),
         ("excluded", c_int64),
         ("excluded_groups", c_int64),
+        ("reward_kl", c_double),
+        ("value_loss", c_double),
+        ("value_clip_fraction", c_double),
+        ("value_mean", c_double),
+        ("return_mean", c_double),
+        ("explained_variance", c_double),
+        ("critic_grad_norm", c_double),
+        ("critic_learning_rate", c_double),
+        ("seconds_critic", c_double),
     ]
 
 

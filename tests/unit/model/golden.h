@@ -34,17 +34,23 @@ static inline void golden_ok(sr1_status status, const char *what, const char *fi
     fail();
 }
 
-static inline struct golden golden_open(const char *name)
+/* kind: a folder of tests/golden. */
+static inline struct golden golden_open_kind(const char *kind, const char *name)
 {
     struct golden g;
     char path[1100];
 
-    snprintf(g.dir, sizeof g.dir, "%s/tests/golden/model/%s", getenv("SR1_SRC"), name);
+    snprintf(g.dir, sizeof g.dir, "%s/tests/golden/%s/%s", getenv("SR1_SRC"), kind, name);
     snprintf(path, sizeof path, "%s/expected.json", g.dir);
     OK(sr1__json_load(&g.json, path, 0));
     snprintf(path, sizeof path, "%s/expected.safetensors", g.dir);
     OK(sr1__weights_open(&g.expected, path));
     return g;
+}
+
+static inline struct golden golden_open(const char *name)
+{
+    return golden_open_kind("model", name);
 }
 
 static inline void golden_close(struct golden *g)
