@@ -333,7 +333,7 @@ typedef struct sr1_balance_report {
  * Karmarkar and Karp (1982): part[n] receives 0 .. parts - 1, numbered in the order in
  * which they first occur. equal_sizes 1: sizes differ by one at most, whatever n is;
  * nothing is dropped or doubled. report may be NULL. SR1_E_INVALID for a negative length,
- * no parts, or a sum beyond int64. Since 0.1. */
+ * no parts, or a sum beyond int64, SR1_E_LIMIT for too many of both. Since 0.1. */
 SR1_API sr1_status sr1_balance(const int64_t *lengths, size_t n, size_t parts,
                                int32_t equal_sizes, int32_t *part,
                                sr1_balance_report *report);

@@ -278,6 +278,8 @@ void sr1__whiten(double *v, const double *weights, size_t n, double eps)
     for (i = 0; i < n; i++)
         squares += (weights != NULL ? weights[i] : 1) * (v[i] - mean) * (v[i] - mean);
     scale = sqrt(squares / (total - 1) + eps);
+    if (isinf(scale))
+        scale = NAN; /* to be refused, not taken for 0 */
     for (i = 0; i < n; i++)
-        v[i] = scale > 0 ? (v[i] - mean) / scale : 0;
+        v[i] = scale == 0 ? 0 : (v[i] - mean) / scale;
 }

@@ -83,7 +83,8 @@ sr1_status sr1__turn_groups(const struct sr1__advantage *a, const uint64_t *keys
                             const uint8_t *use, struct sr1__member **out, size_t *count);
 
 /* v[0..n) to mean 0 and variance 1: (v - mean) / sqrt(var + eps), var unbiased (verl's
- * masked_whiten); weights: how often each counts, NULL: once. Equal values give 0. */
+ * masked_whiten); weights: how often each counts, NULL: once. Equal values give 0, too
+ * large ones NaN. */
 void sr1__whiten(double *v, const double *weights, size_t n, double eps);
 
 #endif

@@ -42,7 +42,7 @@ static void chances(size_t n, size_t k, double *p)
         p[m - 1] = m + 2 > k ? p[m] * (double)(m + 2 - k) / (double)m : 0;
 }
 
-/* Standard deviation that divides, 1 where none does. */
+/* What divides: standard deviation + eps, or 1. */
 static double scale_of(const struct sr1__advantage *a, const struct ranked *r, size_t n)
 {
     double mean = 0, squares = 0, scale;
@@ -56,7 +56,9 @@ static double scale_of(const struct sr1__advantage *a, const struct ranked *r, s
     for (i = 0; i < n; i++)
         squares += (r[i].score - mean) * (r[i].score - mean);
     scale = sqrt(squares / (double)(unbiased ? n - 1 : n)) + a->o->eps;
-    return scale > 0 ? scale : 1;
+    if (isinf(scale))
+        return NAN; /* to be refused, not taken for no gain */
+    return scale == 0 ? 1 : scale;
 }
 
 /* One group of n > 1, sorted; p has room for n. */

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define NONE SIZE_MAX
+#define MOST_SETS ((size_t)1 << 26) /* 1.5 GiB */
 
 struct set {
     int64_t sum;
@@ -136,8 +137,9 @@ static int shorter_first(const void *a, const void *b)
 
 static sr1_status make_room(struct work *w, size_t n, size_t partitions)
 {
-    if (partitions > SIZE_MAX / sizeof(struct set) / w->k)
-        return sr1__fail_nomem("partitions");
+    if (partitions > MOST_SETS / w->k)
+        return sr1__fail(SR1_E_LIMIT, "balance: %zu lengths over %zu parts are too many",
+                         n, w->k);
     w->sets = sr1__calloc(partitions * w->k, sizeof *w->sets);
     w->heap = sr1__calloc(partitions, sizeof *w->heap);
     w->next = sr1__calloc(n, sizeof *w->next);
@@ -217,7 +219,8 @@ static void see(int64_t sum, int first, int64_t *min, int64_t *max)
     *max = first || sum > *max ? sum : *max;
 }
 
-static sr1_balance_report describe(const struct work *w, const int64_t *lengths, size_t n)
+static sr1_balance_report describe(const struct work *w, const int64_t *lengths, size_t n,
+                                   size_t parts)
 {
     sr1_balance_report r = {.struct_size = sizeof r};
     const struct set *sets = n > 0 ? w->sets + w->heap[0] * w->k : NULL;
@@ -230,9 +233,11 @@ static sr1_balance_report describe(const struct work *w, const int64_t *lengths,
         for (; i < end; i++)
             sum += lengths[i];
         see(sum, p == 0, &r.min, &r.max);
-        see(sets != NULL ? sets[p].sum : 0, p == 0, &r.balanced_min, &r.balanced_max);
-        r.mean += (double)sum / (double)w->k;
+        see(sets[p].sum, p == 0, &r.balanced_min, &r.balanced_max);
+        r.mean += (double)sum / (double)parts;
     }
+    if (parts > w->k) /* the others are empty */
+        r.min = r.balanced_min = 0;
     return r;
 }
 
@@ -261,7 +266,7 @@ static sr1_status check(const int64_t *lengths, size_t n, size_t parts,
 sr1_status sr1_balance(const int64_t *lengths, size_t n, size_t parts,
                        int32_t equal_sizes, int32_t *part, sr1_balance_report *report)
 {
-    struct work w = {.k = parts};
+    struct work w = {.k = parts < n ? parts : n};
     sr1_balance_report made;
     sr1_status status = SR1_OK;
 
@@ -273,7 +278,7 @@ sr1_status sr1_balance(const int64_t *lengths, size_t n, size_t parts,
             merge_all(&w);
             give_parts(&w, n, part);
         }
-        made = describe(&w, lengths, n);
+        made = describe(&w, lengths, n, parts);
         if (report != NULL)
             status = sr1__struct_give(report, &made, sizeof made, "balance report");
     }

@@ -125,6 +125,8 @@ static void maps_that_contradict_themselves_are_named(void **state)
     BAD(token_turns, 1, 1, SR1_E_INVALID, "token 1 is of turn 1, but trajectory 0 has 1");
     BAD(result_turn, 1, 2, SR1_E_INVALID, "result_turn of trajectory 1 is 2");
     BAD(result_turn, 0, -2, SR1_E_INVALID, "result_turn of trajectory 0 is -2");
+    b.token_turns = NULL;
+    refused("token_turns is NULL, but trajectory 1 has 2 turns", SR1_E_INVALID);
 }
 
 static void turns_that_fall_are_named(void **state)
@@ -251,8 +253,11 @@ static void results_out_of_range_are_refused(void **state)
     for (size_t i = 0; sr1_advantage_name(i) != NULL; i++)
         if (strcmp(sr1_advantage_name(i), "gdpo") != 0) /* reads channels only */
             refused_as(sr1_advantage_name(i), &b, NULL, SR1_E_NUMERIC, "large");
-    rewards[0] = 1e200; /* a double, but no float */
+    rewards[0] = 1e200; /* its square is none; it is no float */
     rewards[1] = 0;
+    for (size_t i = 0; sr1_advantage_name(i) != NULL; i++)
+        if (strcmp(sr1_advantage_name(i), "gdpo") != 0)
+            refused_as(sr1_advantage_name(i), &b, NULL, SR1_E_NUMERIC, "large");
     refused_as("dr_grpo", &b, NULL, SR1_E_NUMERIC, "dr_grpo: that of token 0 is out of");
     rewards[0] = rewards[1] = 0;
 }

@@ -42,6 +42,8 @@ static const uint64_t groups[8] = {5, 6, 7, 7, 5, 6, 7, UINT64_MAX};
 static void groups_all_right_or_all_wrong_are_left_out(void **state)
 {
     static const uint8_t want[8] = {0, 0, 1, 1, 0, 0, 1, 0};
+    double ones[10];
+    uint64_t same[10];
     uint8_t keep[8];
     size_t all, kept;
 
@@ -51,6 +53,13 @@ static void groups_all_right_or_all_wrong_are_left_out(void **state)
     assert_memory_equal(keep, want, 8);
     assert_int_equal(all, 4);
     assert_int_equal(kept, 1);
+    for (int i = 0; i < 10; i++) { /* ten tenths must be one */
+        ones[i] = 1;
+        same[i] = 3;
+    }
+    assert_int_equal(sr1_dynamic_sampling(ones, same, 10, 0, 1, NULL, NULL, &kept),
+                     SR1_OK);
+    assert_int_equal(kept, 0);
     /* bounds of their own: a third right is too few */
     assert_int_equal(sr1_dynamic_sampling(scores, groups, 8, 0.4, 2, keep, NULL, &kept),
                      SR1_OK);

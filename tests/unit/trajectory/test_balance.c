@@ -161,6 +161,21 @@ static void wrong_lengths_are_refused(void **state)
     assert_int_equal(sr1_balance(one, 1, 1, 0, part, &r), SR1_E_INVALID);
     assert_true(part[0] == 9);
     assert_int_equal(sr1_balance(NULL, 0, 3, 1, NULL, NULL), SR1_OK);
+    assert_int_equal(sr1_balance(one, 1, INT32_MAX, 0, part, NULL), SR1_E_INVALID);
+}
+
+static void many_parts_cost_nothing_and_too_much_is_refused(void **state)
+{
+    static int64_t lengths[20000];
+    static int32_t part[20000];
+    sr1_balance_report r = balance(lengths, 2, INT32_MAX - 2, 0, part);
+
+    (void)state;
+    assert_true(part[0] == 0 && part[1] == 1 && r.balanced_min == 0);
+    r = balance(lengths, 2, INT32_MAX - 2, 1, part);
+    assert_true(part[0] == 0 && part[1] == 1 && r.min == 0);
+    balance(lengths, 20000, 20000, 1, part);
+    assert_int_equal(sr1_balance(lengths, 20000, 20000, 0, part, NULL), SR1_E_LIMIT);
 }
 
 static sr1_status balance_some(void *arg)
@@ -189,6 +204,7 @@ int main(void)
         cmocka_unit_test(near_the_best_there_is),
         cmocka_unit_test(balancing_narrows_the_spread),
         cmocka_unit_test(wrong_lengths_are_refused),
+        cmocka_unit_test(many_parts_cost_nothing_and_too_much_is_refused),
         cmocka_unit_test(any_allocation_may_fail),
     };
 
