@@ -73,6 +73,13 @@ static void first_pass(const struct sr1__tally *t, int64_t policy_tokens,
     report->rollout_diff_mean = t->diff_sum / (double)policy_tokens;
 }
 
+/* What figures by token are divided by: weights of a mean sum to 1 but for rounding,
+ * those of a sum to something else. */
+static double whole(const struct sr1__tally *t)
+{
+    return fabs(t->loss.weight - 1.0) < 1e-3 ? 1.0 : t->loss.weight;
+}
+
 static void give(const struct sr1__tally *t, const struct sr1__optim_report *done,
                  double rate, sr1_step_report *report)
 {
@@ -80,9 +87,9 @@ static void give(const struct sr1__tally *t, const struct sr1__optim_report *don
     report->learning_rate = rate;
     report->loss = t->loss.loss;
     report->policy_loss = t->loss.policy_loss;
-    report->kl_div = t->loss.kl;
-    report->clip_fraction = t->loss.clip_fraction;
-    report->approx_kl = t->loss.approx_kl;
+    report->kl_div = t->loss.kl / whole(t);
+    report->clip_fraction = t->loss.clip_fraction / whole(t);
+    report->approx_kl = t->loss.approx_kl / whole(t);
 }
 
 const struct sr1__lesson sr1__lesson_policy = {
