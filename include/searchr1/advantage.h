@@ -58,8 +58,7 @@ typedef struct sr1_advantage_batch {
                                          their weights */
     const double *channel_weights;    /* [n_channels]; NULL: 1 each */
     const uint64_t *turn_states; /* [U] key of the state each turn began in (GiGPO) */
-    const int32_t
-        *turn_tags; /* [U] kind of step (RLVMR), level 0 to 3 (RLVCR); -1: none */
+    const int32_t *turn_tags; /* [U] kind of step (RLVMR), level 0 to 3 (RLVCR), or -1 */
     const double *confidences;    /* [U * 4] of the turn's action after thinking at each
                                      of the four levels (RLVCR); NaN: was not made */
     const double *thinking_costs; /* [U * 4] tokens of that thinking; NaN: not known */
@@ -261,7 +260,7 @@ typedef struct sr1_kl_controller {
     double last_kl;   /* what the last call was told */
 } sr1_kl_controller;
 
-/* After n samples with a mean KL of current (Ziegler et al. 2019, section 2.2; verl's
+/* After n samples with a mean KL of current (Ziegler et al. 2019; verl's
  * AdaptiveKLController):
  *
  *     coef <- coef (1 + clip(current / target - 1, -0.2, 0.2) n / horizon)

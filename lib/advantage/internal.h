@@ -60,8 +60,7 @@ void sr1__turn_returns(const struct sr1__advantage *a, int outcome, double *out)
 /* v[T] becomes v_t + gamma v_{t+1} + ... within each trajectory. */
 void sr1__discount_tokens(const struct sr1__advantage *a, double gamma, double *v);
 
-/* tokens[t] = each[i] + w * turns[u] for the trajectory i and the turn u of each token.
- */
+/* tokens[t] = each[i] + w * turns[u] of each token's trajectory i and turn u. */
 void sr1__turns_to_tokens(struct sr1__advantage *a, double w);
 
 /* ---- group.c ---- */

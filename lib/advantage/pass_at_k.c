@@ -2,13 +2,14 @@
  *
  *     A_i = mean over the sets S of k with i in S of (max_S - max_{S - i}) / (std + eps)
  *
- * Walder and Karkhanis 2025 (PKPO), the leave-one-out form of eq. 33, as a mean. With k
+ * Walder and Karkhanis 2025 (PKPO), the leave-one-out form, as a mean. With k
  * the whole group only the best has one, best minus second best (Tang et al. 2025; verl
  * grpo_passk). With the group sorted, r_0 <= r_1 <= ..., i at rank j gains r_j - r_m
  * where r_m is the best of the k - 1 others, which has the chance
  *
- *     p_m = C(m, k - 2) / C(n - 1, k - 1),  so  A_j = A_{j-1} + (r_j - r_{j-1}) sum_{m<j}
- * p_m
+ *     p_m = C(m, k - 2) / C(n - 1, k - 1)
+ *
+ *     so  A_j = A_{j-1} + (r_j - r_{j-1}) sum_{m < j} p_m
  */
 #include "advantage/internal.h"
 

@@ -179,7 +179,9 @@ static void call_reward_ops(const void *given, struct said *said)
 
 static const double rewards[] = {1, 4, 9};
 static const uint64_t groups[] = {5, 5, 5};
-static const int64_t token_begin[] = {0, 1, 3, 4};
+static const int64_t token_begin[] = {0, 1, 3, 4}, turn_begin[] = {0, 2, 3, 4};
+static const int32_t token_turns[] = {1, 0, 0, 0};
+static const double token_rewards[] = {1, 0, 2, -1};
 
 static void compare(const sr1_advantage_batch *b, const sr1_advantage_options *o,
                     struct said *said)
@@ -203,6 +205,18 @@ static void call_advantage_batch(const void *given, struct said *said)
 static void call_advantage_options(const void *given, struct said *said)
 {
     compare(&batch, given, said);
+}
+
+static const int64_t seen[] = {2, 2, 2};
+static const double variance[] = {0, 2, 1};
+
+static void call_query_stats(const void *given, struct said *said)
+{
+    int64_t chosen[3];
+
+    if (say_status(said, sr1_query_select("reward_variance", given, 3, 1, 1, chosen)) ==
+        SR1_OK)
+        say(said, "%d %d %d", (int)chosen[0], (int)chosen[1], (int)chosen[2]);
 }
 
 /* ---- data, tokenizer, model ---- */
@@ -358,8 +372,10 @@ VALUE(sr1_env_ops, "mine", act, on_destroy);
 VALUE(sr1_reward_scales, 5, -6, 7, 8, 9, 0.25, "none");
 VALUE(sr1_reward_options, "format,f1", "2,3", "search-r1", &full_sr1_reward_scales);
 VALUE(sr1_reward_ops, "seven", seven, on_destroy);
-VALUE(sr1_advantage_batch, 3, rewards, groups, token_begin);
-VALUE(sr1_advantage_options, 0.5, 0);
+VALUE(sr1_advantage_batch, 3, rewards, groups, token_begin, token_turns, turn_begin, NULL,
+      token_rewards);
+VALUE(sr1_advantage_options, 0.5, 0, SR1_ADVANTAGE_STD_UNBIASED);
+VALUE(sr1_query_stats, 3, seen, variance);
 VALUE(sr1_dataset_options, "q", "a", "k", "s", 1, 1);
 VALUE(sr1_chat_options, 1, 1, 1, "[{\"type\": \"function\"}]");
 VALUE(sr1_tokenizer_train_options, 280, 1, special, 4, added, 1);
@@ -382,6 +398,7 @@ static const sr1_reward_ops default_sr1_reward_ops;
 static const sr1_advantage_batch default_sr1_advantage_batch;
 static const sr1_advantage_options default_sr1_advantage_options = {
     0, SR1_ADVANTAGE_EPS, 1};
+static const sr1_query_stats default_sr1_query_stats;
 static const sr1_dataset_options default_sr1_dataset_options;
 static const sr1_chat_options default_sr1_chat_options;
 static const sr1_tokenizer_train_options default_sr1_tokenizer_train_options;
@@ -413,9 +430,12 @@ static const struct input inputs[] = {
     INPUT(sr1_reward_options, call_reward_options, E(reward_options, rewards),
           E(reward_options, weights), E(reward_options, protocol)),
     INPUT(sr1_reward_ops, call_reward_ops, E(reward_ops, score)),
-    INPUT(sr1_advantage_batch, call_advantage_batch, E(advantage_batch, groups)),
+    INPUT(sr1_advantage_batch, call_advantage_batch, E(advantage_batch, groups),
+          E(advantage_batch, token_begin), E(advantage_batch, token_turns),
+          E(advantage_batch, turn_begin), E(advantage_batch, token_rewards)),
     INPUT(sr1_advantage_options, call_advantage_options, E(advantage_options, eps),
-          E(advantage_options, divide_by_std)),
+          E(advantage_options, divide_by_std), E(advantage_options, std_kind)),
+    INPUT(sr1_query_stats, call_query_stats, E(query_stats, n), E(query_stats, seen)),
     INPUT(sr1_dataset_options, call_dataset, E(dataset_options, question_field),
           E(dataset_options, answer_field), E(dataset_options, id_field),
           E(dataset_options, source_field), E(dataset_options, answers_optional)),

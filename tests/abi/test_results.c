@@ -105,6 +105,34 @@ static sr1_status value_loss(void *out)
     return sr1_value_loss(&b, NULL, NULL, out);
 }
 
+static sr1_status advantage_info(void *out)
+{
+    return sr1_advantage_describe(0, out);
+}
+
+static sr1_status advantage_options(void *out)
+{
+    return sr1_advantage_options_default("rlvcr", out);
+}
+
+static sr1_status advantage_report(void *out)
+{
+    static const double rewards[] = {1, 4, 9};
+    static const uint64_t groups[] = {5, 5, 6};
+    sr1_advantage_batch b = {sizeof b, 3, rewards, groups, NULL};
+    sr1_advantage_outputs o = {.struct_size = sizeof o};
+
+    return sr1_advantage_estimate("grpo", &b, NULL, &o, out);
+}
+
+static sr1_status balance_report(void *out)
+{
+    static const int64_t lengths[] = {1, 4, 9};
+    int32_t part[3];
+
+    return sr1_balance(lengths, 3, 2, 0, part, out);
+}
+
 static const struct result results[] = {
     {"config key", key, sizeof(sr1_config_key_info)},
     {"hit", hit, sizeof(sr1_search_hit)},
@@ -121,6 +149,10 @@ static const struct result results[] = {
     {"loss info", loss_info, sizeof(sr1_loss_info)},
     {"loss options", loss_options, sizeof(sr1_loss_options)},
     {"value loss", value_loss, sizeof(sr1_value_report)},
+    {"advantage info", advantage_info, sizeof(sr1_advantage_info)},
+    {"advantage options", advantage_options, sizeof(sr1_advantage_options)},
+    {"advantage report", advantage_report, sizeof(sr1_advantage_report)},
+    {"balance report", balance_report, sizeof(sr1_balance_report)},
 };
 
 /* ---- all of one kind ---- */
