@@ -667,6 +667,15 @@ class StepReport(Sized):
         ("critic_grad_norm", c_double),
         ("critic_learning_rate", c_double),
         ("seconds_critic", c_double),
+        ("clip_low_fraction", c_double),
+        ("clip_high_fraction", c_double),
+        ("dual_clip_fraction", c_double),
+        ("ratio_max", c_double),
+        ("importance_mean", c_double),
+        ("importance_max", c_double),
+        ("importance_ess", c_double),
+        ("importance_cut", c_double),
+        ("off_policy_cut", c_double),
     ]
 
 

@@ -279,6 +279,48 @@ static void no_loss_depends_on_the_cut(void **state)
     assert_int_equal(each_loss(cut), 11);
 }
 
+/* Summed losses have the figures by token of a mean of the same weights. */
+static void figures_are_means_whatever_the_weights(void **state)
+{
+    sr1_step_report mean = {.struct_size = sizeof mean};
+    sr1_step_report sum = {.struct_size = sizeof sum};
+    size_t n;
+
+    (void)state;
+    free(updated(tiny_config("other", GRADIENT, NULL), &mean, &n));
+    free(updated(tiny_config("other", GRADIENT, "loss_aggregation=token-sum", NULL), &sum,
+                 &n));
+    assert_true(sum.loss != mean.loss && mean.approx_kl != 0);
+    tiny_near(sum.approx_kl, mean.approx_kl, 1e-6);
+    tiny_near(sum.clip_fraction, mean.clip_fraction, 1e-6);
+    tiny_near(sum.kl_div, mean.kl_div, 1e-6);
+}
+
+/* Of another policy's tokens: what was bounded is seen in the report. */
+static void bounds_are_reported(void **state)
+{
+    sr1_step_report r = {.struct_size = sizeof r};
+    size_t n;
+
+    (void)state;
+    free(updated(tiny_config("other", GRADIENT, "loss=ppo", "clip_epsilon=0.01",
+                             "dual_clip=1.02", NULL),
+                 &r, &n));
+    assert_true(r.clip_low_fraction > 0 && r.clip_high_fraction > 0);
+    tiny_near(r.clip_low_fraction + r.clip_high_fraction, r.clip_fraction, 1e-12);
+    assert_true(r.dual_clip_fraction > 0 && r.ratio_max > 1.02);
+    assert_true(r.importance_max == 1 && r.importance_cut == 0 && r.off_policy_cut == 0);
+    tiny_near(r.importance_ess, 1, 1e-6);
+    r = (sr1_step_report){.struct_size = sizeof r};
+    free(updated(tiny_config("other", GRADIENT, "importance_correction=token_truncate",
+                             "importance_high=1.02", "off_policy_delta=0.01", NULL),
+                 &r, &n));
+    assert_true(r.ratio_max == 1); /* of the weights before the update */
+    assert_true(r.importance_max > 1.02 && r.importance_cut > 0 && r.importance_cut < 1);
+    assert_true(r.importance_ess > 0 && r.importance_ess < 1);
+    assert_true(r.off_policy_cut > 0 && r.off_policy_cut < 1);
+}
+
 /* The sampler is the policy, but for rounding: its weights are 1. */
 static void a_correction_of_nothing_changes_nothing(void **state)
 {
@@ -328,6 +370,8 @@ int main(void)
         cmocka_unit_test(pairs_that_contradict_are_refused),
         cmocka_unit_test(every_loss_takes_two_passes),
         cmocka_unit_test(no_loss_depends_on_the_cut),
+        cmocka_unit_test(figures_are_means_whatever_the_weights),
+        cmocka_unit_test(bounds_are_reported),
         cmocka_unit_test(a_correction_of_nothing_changes_nothing),
         cmocka_unit_test(a_mask_may_drop_everything),
     };
