@@ -41,7 +41,8 @@ typedef struct sr1_advantage_batch {
                                    tokens [token_begin[i], token_begin[i + 1]); may be
                                    NULL where no array by token is given or asked for */
     const int32_t *token_turns; /* [T] turn of each policy token within its trajectory,
-                                   from 0, never falling; NULL: all 0 */
+                                   from 0, never falling; NULL: all 0, where each
+                                   trajectory has one turn */
     const int64_t *turn_begin;  /* [n + 1] rising, from 0: trajectory i has the turns
                                    [turn_begin[i], turn_begin[i + 1]) */
     const double *turn_rewards; /* [U] parts of rewards that belong to a turn; what is
@@ -57,9 +58,9 @@ typedef struct sr1_advantage_batch {
     const double *channels;           /* [n * n_channels] trajectory by trajectory, before
                                          their weights */
     const double *channel_weights;    /* [n_channels]; NULL: 1 each */
-    const uint64_t *turn_states; /* [U] key of the state each turn began in (GiGPO) */
-    const int32_t
-        *turn_tags; /* [U] kind of step (RLVMR), level 0 to 3 (RLVCR); -1: none */
+    const uint64_t *turn_states;      /* [U] key of the state a turn began in (GiGPO) */
+    const int32_t *turn_tags;     /* [U] kind of step from 0 (RLVMR), level 0 to 3
+                                     (RLVCR), -1: none */
     const double *confidences;    /* [U * 4] of the turn's action after thinking at each
                                      of the four levels (RLVCR); NaN: was not made */
     const double *thinking_costs; /* [U * 4] tokens of that thinking; NaN: not known */
@@ -103,17 +104,17 @@ typedef struct sr1_advantage_options {
     int32_t single_raw;    /* a group of one: 0 gives 0; 1 lets its reward through, as if
                               mean 0 and std 1 (verl) */
     int32_t whiten;        /* 1: afterwards to mean 0, std 1 over the batch */
-    double gamma;          /* discount, 0 to 1: by policy token, in mt_grpo_turns, gigpo
-                              by turn */
+    double gamma;          /* discount, 0 to 1: by policy token; in mt_grpo_turns and
+                              gigpo by turn */
     double lam;            /* of GAE, 0 to 1 */
-    double turn_advantage_coef;  /* weight of the turn's advantage (MT-GRPO) */
-    double step_advantage_w; /* weight of the step's advantage (GiGPO, RLVMR, RLVCR) */
+    double turn_advantage_coef;  /* weight of the turn's part (MT-GRPO) */
+    double step_advantage_w;     /* weight of the step's part (GiGPO, RLVMR, RLVCR) */
     int32_t step_mode;           /* SR1_ADVANTAGE_MEAN_NORM or MEAN_STD_NORM */
     int32_t multiplicative;      /* RLVCR: 1 takes the form of the published code */
     double thinking_diversity_w; /* RLVCR: more for a level the group seldom used */
     double thinking_cost_w;      /* RLVCR: alpha of alpha (0.5 - cost / cost_max) */
     double thinking_cost_max;    /* RLVCR: > 0, tokens */
-    int32_t pass_k; /* pass_at_k: 0: the size of the group, else at least 2 */
+    int32_t pass_k;              /* pass_at_k: at least 2; 0: the size of the group */
     int32_t gpg_nonzero;         /* gpg: 1 scales by the rewards that are not 0 (verl) */
 } sr1_advantage_options;
 
@@ -254,14 +255,14 @@ SR1_API sr1_status sr1_kl_penalty(const char *kind, double beta,
 /* A controller of beta. Copying the struct saves it. */
 typedef struct sr1_kl_controller {
     size_t struct_size;
-    double coef;      /* beta, now; >= 0 */
-    double target;    /* KL to hold, > 0 */
-    double horizon;   /* samples over which coef moves; 0: coef is fixed */
-    int64_t updates;  /* calls so far */
-    double last_kl;   /* what the last call was told */
+    double coef;     /* beta, now; >= 0 */
+    double target;   /* KL to hold, > 0 */
+    double horizon;  /* samples over which coef moves; 0: coef is fixed */
+    int64_t updates; /* calls so far */
+    double last_kl;  /* what the last call was told */
 } sr1_kl_controller;
 
-/* After n samples with a mean KL of current (Ziegler et al. 2019, section 2.2; verl's
+/* After n samples with a mean KL of current (Ziegler et al. 2019; verl's
  * AdaptiveKLController):
  *
  *     coef <- coef (1 + clip(current / target - 1, -0.2, 0.2) n / horizon)

@@ -41,12 +41,10 @@ typedef struct sr1_loss_batch {
     const float *entropies; /* of the distribution at each token; may be NULL when
                                entropy_coef is 0 */
     size_t n_seqs;
-    const int64_t
-        *seq_begin; /* [n_seqs + 1] rising from 0 to n: sequence i has the tokens
-                       [seq_begin[i], seq_begin[i + 1]); NULL: not known */
-    const int64_t
-        *seq_tokens; /* [n_seqs] tokens that each sequence has in the whole
-                        batch; one that was cut is then refused; NULL: none is */
+    const int64_t *seq_begin;  /* [n_seqs + 1] rising from 0 to n: sequence i has tokens
+                                  [seq_begin[i], seq_begin[i + 1]); NULL: not known */
+    const int64_t *seq_tokens; /* [n_seqs] tokens each sequence has in the whole batch;
+                                  one that was cut is then refused; NULL: none is */
 } sr1_loss_batch;
 
 /* What is 0 or NULL is off; begin with sr1_loss_options_default for published numbers.
@@ -117,7 +115,7 @@ typedef struct sr1_loss_info {
     const char *source;
     const char *options;     /* fields of sr1_loss_options of its own, with commas */
     const char *aggregation; /* the weights it was published with */
-    int32_t needs;           /* SR1_LOSS_NEEDS_* */
+    int64_t needs;           /* SR1_LOSS_NEEDS_* */
 } sr1_loss_info;
 
 /* Name of loss i of the table, NULL past its end. Static. Since 0.1. */

@@ -24,7 +24,7 @@ typedef struct sr1_step_report {
     size_t struct_size;
     int64_t step;               /* 1 for the first */
     double loss;                /* mean over policy tokens, last update of the step */
-    double kl_div;              /* k3 to the reference, same mean */
+    double kl_div;              /* to the reference (key kl_kind), same mean */
     double avg_reward;
     double beta;
     double avg_tokens;          /* sampled tokens per trajectory */
@@ -75,6 +75,16 @@ typedef struct sr1_step_report {
     double critic_grad_norm;    /* before clipping */
     double critic_learning_rate;
     double seconds_critic;
+    double clip_low_fraction;   /* parts of clip_fraction, by the bound that holds */
+    double clip_high_fraction;
+    double dual_clip_fraction;  /* tokens that dual_clip or ratio_cap bounds */
+    double ratio_max;           /* largest probability ratio of the last update */
+    double importance_mean;     /* importance weights before their cut; 1 without a
+                                   correction */
+    double importance_max;
+    double importance_ess;      /* effective share of the sample: mean^2 / mean square */
+    double importance_cut;      /* share of tokens whose weight was cut or dropped */
+    double off_policy_cut;      /* share of tokens that off_policy_delta left out */
 } sr1_step_report;
 
 /* Build a trainer from a configuration (copied). search: the engine to use instead of the

@@ -259,12 +259,13 @@ SR1_API sr1_status sr1_trajectory_set_advantage(sr1_trajectory *t, double advant
     X(SR1_COLUMN_VALUE, 3, "values")               /* the critic's, before the token */  \
     X(SR1_COLUMN_RETURN, 4, "returns")             /* what the critic is to predict */   \
     X(SR1_COLUMN_LEVEL_ENTROPY, 5, "thinking_level_entropies")                           \
-    X(SR1_COLUMN_THINKING_COST, 6, "thinking_token_costs")
+    X(SR1_COLUMN_THINKING_COST, 6, "thinking_token_costs")                               \
+    X(SR1_COLUMN_OLD, 7, "old_log_probs")          /* before the update, computed anew */
 
 #define SR1_COLUMN_ENUM(name, code, word) name = code,
 enum { SR1_COLUMN_TABLE(SR1_COLUMN_ENUM) };
 #undef SR1_COLUMN_ENUM
-#define SR1_COLUMN_COUNT 7
+#define SR1_COLUMN_COUNT 8
 
 /* "values" for SR1_COLUMN_VALUE; NULL for an unknown code. Static. Since 0.1. */
 SR1_API const char *sr1_column_name(int32_t column);
@@ -315,6 +316,27 @@ SR1_API sr1_status sr1_trajectory_from_json(sr1_trajectory **out, const char *te
 
 /* 1 if every field of both is equal, bit for bit. Since 0.1. */
 SR1_API int32_t sr1_trajectory_equal(const sr1_trajectory *a, const sr1_trajectory *b);
+
+/* ---- balance ---- */
+
+/* What balancing brought, in the unit of the lengths, over the sums of the parts. */
+typedef struct sr1_balance_report {
+    size_t struct_size; /* set by the caller; later versions append fields */
+    int64_t min;        /* cut in the order given, n / parts items each */
+    int64_t max;
+    int64_t balanced_min; /* as balanced */
+    int64_t balanced_max;
+    double mean;
+} sr1_balance_report;
+
+/* n lengths (>= 0) over parts of nearly equal sums, by the largest differencing method of
+ * Karmarkar and Karp (1982): part[n] receives 0 .. parts - 1, numbered in the order in
+ * which they first occur. equal_sizes 1: sizes differ by one at most, whatever n is;
+ * nothing is dropped or doubled. report may be NULL. SR1_E_INVALID for a negative length,
+ * no parts, or a sum beyond int64, SR1_E_LIMIT for too many of both. Since 0.1. */
+SR1_API sr1_status sr1_balance(const int64_t *lengths, size_t n, size_t parts,
+                               int32_t equal_sizes, int32_t *part,
+                               sr1_balance_report *report);
 
 #ifdef __cplusplus
 }

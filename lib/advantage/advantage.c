@@ -220,7 +220,7 @@ static void spread(struct sr1__advantage *a, int by_token)
 {
     size_t i;
 
-    for (i = 0; a->b->token_begin != NULL && i < a->n; i++) {
+    for (i = 0; a->n_tokens > 0 && i < a->n; i++) {
         int64_t from = a->b->token_begin[i], to = a->b->token_begin[i + 1], t;
         double sum = 0;
 
@@ -334,6 +334,7 @@ sr1_status sr1_advantage_compute(const char *estimator, const sr1_advantage_batc
 {
     sr1_advantage_outputs out = {sizeof out, advantages, token_advantages, NULL, NULL};
 
-    SR1__TRY(sr1_advantage_estimate(estimator, batch, options, &out, NULL));
-    return SR1_OK;
+    if (advantages == NULL)
+        return sr1__fail(SR1_E_INVALID, "advantages is NULL");
+    return sr1_advantage_estimate(estimator, batch, options, &out, NULL);
 }

@@ -20,10 +20,22 @@ static sr1_status check_rising(const int64_t *v, size_t n, const char *what)
     return SR1_OK;
 }
 
+/* Tokens without a turn are of the first, so there can be no other. */
+static sr1_status check_one_turn(const sr1_advantage_batch *b, size_t i)
+{
+    int64_t turns = b->turn_begin[i + 1] - b->turn_begin[i];
+
+    if (turns != 1 && b->token_begin[i] < b->token_begin[i + 1])
+        return sr1__fail(SR1_E_INVALID,
+                         "token_turns is NULL, but trajectory %zu has %lld turns", i,
+                         (long long)turns);
+    return SR1_OK;
+}
+
 static sr1_status check_turn_of(const sr1_advantage_batch *b, size_t i, int64_t t,
                                 int32_t before)
 {
-    int32_t turn = b->token_turns != NULL ? b->token_turns[t] : 0;
+    int32_t turn = b->token_turns[t];
 
     if (turn < before)
         return sr1__fail(SR1_E_INVALID, "token_turns falls to %d at token %lld",
@@ -46,9 +58,13 @@ static sr1_status check_token_turns(const sr1_advantage_batch *b)
         int32_t before = 0;
         int64_t t;
 
+        if (b->token_turns == NULL) {
+            SR1__TRY(check_one_turn(b, i));
+            continue;
+        }
         for (t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) {
             SR1__TRY(check_turn_of(b, i, t, before));
-            before = b->token_turns != NULL ? b->token_turns[t] : 0;
+            before = b->token_turns[t];
         }
     }
     return SR1_OK;

@@ -1,5 +1,5 @@
 /* advantage/controller.c - the coefficient of the KL penalty, fixed or proportional
- * (Ziegler et al. 2019, section 2.2):
+ * (Ziegler et al. 2019; verl's AdaptiveKLController):
  *
  *     coef <- coef (1 + clip(kl / target - 1, -0.2, 0.2) n / horizon) */
 #include "base/struct.h"

@@ -26,12 +26,12 @@ static int any_difference(const double *rewards, const struct sr1__member *m, si
 static int mean_between(const double *scores, const struct sr1__member *m, size_t at,
                         size_t end, const double *bounds)
 {
-    double mean = 0;
+    double sum = 0, n = (double)(end - at); /* a sum of ones is exact */
     size_t i;
 
     for (i = at; i < end; i++)
-        mean += scores[m[i].index] / (double)(end - at);
-    return mean > bounds[0] && mean < bounds[1];
+        sum += scores[m[i].index];
+    return sum / n > bounds[0] && sum / n < bounds[1];
 }
 
 /* Mark the trajectories of groups that teach, or of those that do not. */

@@ -1,7 +1,7 @@
 /* advantage/gae.c - generalised advantage estimation (Schulman et al. 2016, eq. 16):
  *
- *     d_t = r_t + gamma V_{t+1} - V_t,  A_t = d_t + gamma lam A_{t+1},  return_t = A_t +
- * V_t
+ *     d_t = r_t + gamma V_{t+1} - V_t
+ *     A_t = d_t + gamma lam A_{t+1},  return_t = A_t + V_t
  *
  * over policy tokens only: what the environment inserted is no step, the value of the
  * next policy token follows directly. Behind the last token stands the bootstrap value of

@@ -1,5 +1,4 @@
-/* advantage/gpg.c - the reward against its group's mean, larger the fewer groups teach.
- */
+/* advantage/gpg.c - the reward against its group's mean, more where few groups teach. */
 #include "advantage/internal.h"
 
 /* Trajectories of groups whose rewards differ, or those whose reward is not 0. */

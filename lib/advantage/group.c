@@ -70,7 +70,7 @@ sr1_status sr1__normalise(const double *v, size_t n, const struct sr1__norm *how
         return SR1_OK;
     }
     mean_std(v, n, how->unbiased, &mean, &std);
-    if (!isfinite(mean) || !isfinite(std))
+    if (!isfinite(mean) || (how->divide && !isfinite(std)))
         return sr1__fail(SR1_E_NUMERIC, "rewards of a group are too large to average");
     scale = how->divide ? std + how->eps : 1;
     if (scale == 0) { /* all differences below the smallest square */
@@ -278,6 +278,8 @@ void sr1__whiten(double *v, const double *weights, size_t n, double eps)
     for (i = 0; i < n; i++)
         squares += (weights != NULL ? weights[i] : 1) * (v[i] - mean) * (v[i] - mean);
     scale = sqrt(squares / (total - 1) + eps);
+    if (isinf(scale))
+        scale = NAN; /* to be refused, not taken for 0 */
     for (i = 0; i < n; i++)
-        v[i] = scale > 0 ? (v[i] - mean) / scale : 0;
+        v[i] = scale == 0 ? 0 : (v[i] - mean) / scale;
 }

@@ -1,5 +1,4 @@
-/* advantage/group.h - things sorted into their groups, and a group's values normalised.
- */
+/* advantage/group.h - things sorted into groups, and a group's values normalised. */
 #ifndef SR1__ADVANTAGE_GROUP_H
 #define SR1__ADVANTAGE_GROUP_H
 

@@ -10,7 +10,7 @@ sr1_status sr1__advantage_grpo(struct sr1__advantage *a)
     return sr1__normalise_groups(a, a->scores, &how, a->each);
 }
 
-/* A_i = s_i - mean   Liu et al. 2025 (Dr. GRPO), eq. 3 */
+/* A_i = s_i - mean   Liu et al. 2025 (Dr. GRPO) */
 sr1_status sr1__advantage_dr_grpo(struct sr1__advantage *a)
 {
     struct sr1__norm how = sr1__norm_of(a->o, 0);

@@ -60,8 +60,7 @@ void sr1__turn_returns(const struct sr1__advantage *a, int outcome, double *out)
 /* v[T] becomes v_t + gamma v_{t+1} + ... within each trajectory. */
 void sr1__discount_tokens(const struct sr1__advantage *a, double gamma, double *v);
 
-/* tokens[t] = each[i] + w * turns[u] for the trajectory i and the turn u of each token.
- */
+/* tokens[t] = each[i] + w * turns[u] of each token's trajectory i and turn u. */
 void sr1__turns_to_tokens(struct sr1__advantage *a, double w);
 
 /* ---- group.c ---- */
@@ -84,7 +83,8 @@ sr1_status sr1__turn_groups(const struct sr1__advantage *a, const uint64_t *keys
                             const uint8_t *use, struct sr1__member **out, size_t *count);
 
 /* v[0..n) to mean 0 and variance 1: (v - mean) / sqrt(var + eps), var unbiased (verl's
- * masked_whiten); weights: how often each counts, NULL: once. Equal values give 0. */
+ * masked_whiten); weights: how often each counts, NULL: once. Equal values give 0, too
+ * large ones NaN. */
 void sr1__whiten(double *v, const double *weights, size_t n, double eps);
 
 #endif

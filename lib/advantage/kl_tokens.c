@@ -39,10 +39,9 @@ static struct estimate k3(double d)
 
 static struct estimate low_var(double d)
 {
-    double e = fmin(fmax(-d, -20), 20), kl = sr1__k3(e);
-    int live = fabs(d) <= 20 && kl <= 10;
+    double e = fmin(fmax(-d, -20), 20), kl = sr1__k3(e); /* above 10 at either bound */
 
-    return (struct estimate){fmin(kl, 10), live ? -expm1(e) : 0};
+    return (struct estimate){fmin(kl, 10), kl <= 10 ? -expm1(e) : 0};
 }
 
 static const struct kind {
@@ -192,8 +191,8 @@ sr1_status sr1_kl_full(const double *log_probs, const double *ref_log_probs, siz
     if (vocab > 0 && n > SIZE_MAX / vocab)
         return sr1__fail(SR1_E_INVALID, "KL: n * vocab is too large");
     for (i = 0; i < n; i++)
-        SR1__TRY(
-            full(log_probs + i * vocab, ref_log_probs + i * vocab, vocab, i, &value));
+        SR1__TRY(full(log_probs + i * vocab, ref_log_probs + i * vocab, vocab, i,
+                      &value));
     for (i = 0; i < n; i++) {
         const double *p = log_probs + i * vocab, *q = ref_log_probs + i * vocab;
 

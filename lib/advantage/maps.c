@@ -56,7 +56,7 @@ void sr1__advantage_outcomes(const struct sr1__advantage *a, double *out, double
         double rounding = 64 * DBL_EPSILON * (fabs(a->scores[i]) + fabs(turns));
 
         out[i] = a->scores[i] - turns;
-        *flat = turns != 0 && rounding > *flat ? rounding : *flat;
+        *flat = rounding > *flat ? rounding : *flat;
     }
 }
 

@@ -132,8 +132,8 @@ static sr1_status normalise_by_number(struct sr1__advantage *a)
 
 /* Per turn, for any number of turns (ours):
  *
- *     A_iu = O_i + coef (R_iu - mean) / (std + 1e-4),  R_iu = sum_{v >= u} gamma^(v-u)
- * r_iv
+ *     A_iu = O_i + coef (R_iu - mean) / (std + 1e-4)
+ *     R_iu = sum_{v >= u} gamma^(v - u) r_iv
  *
  * over the group's trajectories that have a turn u. A turn is credited with its own
  * reward and later turns', never with earlier ones'. */

@@ -19,8 +19,8 @@ static double baseline(const struct sr1__advantage *a, size_t at, size_t end)
     return total > 0 ? weighted / total : sum / (double)(end - at);
 }
 
-/* A_i = s_i - sum_j l_j s_j / sum_j l_j, l: policy tokens   Hao et al. 2025 (OPO), eq. 7
- */
+/* A_i = s_i - sum_j l_j s_j / sum_j l_j, l: policy tokens
+ * Hao et al. 2025 (OPO). */
 static void one_group(struct sr1__advantage *a, size_t at, size_t end)
 {
     double b = baseline(a, at, end), first = a->scores[a->members[at].index];

@@ -1,5 +1,5 @@
-/* advantage/overlong.c - soft punishment of long answers (Yu et al. 2025, DAPO, eq. 13).
- */
+/* advantage/overlong.c - soft punishment of long answers (DAPO, Yu et al. 2025,
+ * eq. 13). */
 #include "base/error.h"
 
 #include <searchr1/advantage.h>

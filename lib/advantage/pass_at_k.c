@@ -2,13 +2,14 @@
  *
  *     A_i = mean over the sets S of k with i in S of (max_S - max_{S - i}) / (std + eps)
  *
- * Walder and Karkhanis 2025 (PKPO), the leave-one-out form of eq. 33, as a mean. With k
+ * Walder and Karkhanis 2025 (PKPO), the leave-one-out form, as a mean. With k
  * the whole group only the best has one, best minus second best (Tang et al. 2025; verl
  * grpo_passk). With the group sorted, r_0 <= r_1 <= ..., i at rank j gains r_j - r_m
  * where r_m is the best of the k - 1 others, which has the chance
  *
- *     p_m = C(m, k - 2) / C(n - 1, k - 1),  so  A_j = A_{j-1} + (r_j - r_{j-1}) sum_{m<j}
- * p_m
+ *     p_m = C(m, k - 2) / C(n - 1, k - 1)
+ *
+ *     so  A_j = A_{j-1} + (r_j - r_{j-1}) sum_{m < j} p_m
  */
 #include "advantage/internal.h"
 
@@ -41,7 +42,7 @@ static void chances(size_t n, size_t k, double *p)
         p[m - 1] = m + 2 > k ? p[m] * (double)(m + 2 - k) / (double)m : 0;
 }
 
-/* Standard deviation that divides, 1 where none does. */
+/* What divides: standard deviation + eps, or 1. */
 static double scale_of(const struct sr1__advantage *a, const struct ranked *r, size_t n)
 {
     double mean = 0, squares = 0, scale;
@@ -55,7 +56,9 @@ static double scale_of(const struct sr1__advantage *a, const struct ranked *r, s
     for (i = 0; i < n; i++)
         squares += (r[i].score - mean) * (r[i].score - mean);
     scale = sqrt(squares / (double)(unbiased ? n - 1 : n)) + a->o->eps;
-    return scale > 0 ? scale : 1;
+    if (isinf(scale))
+        return NAN; /* to be refused, not taken for no gain */
+    return scale == 0 ? 1 : scale;
 }
 
 /* One group of n > 1, sorted; p has room for n. */

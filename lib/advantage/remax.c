@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* A_t = G_t - b_i, G_t = r_t + gamma G_{t+1}   Li et al. 2023 (ReMax), eq. 6; by token as
+/* A_t = G_t - b_i, G_t = r_t + gamma G_{t+1}   Li et al. 2023 (ReMax); by token as
  * in verl, for dense rewards and penalties */
 sr1_status sr1__advantage_remax(struct sr1__advantage *a)
 {

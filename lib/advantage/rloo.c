@@ -2,7 +2,7 @@
 #include "advantage/internal.h"
 
 /* A_i = s_i - sum_{j != i} s_j / (n - 1) = n / (n - 1) (s_i - mean)
- * Kool et al. 2019; Ahmadian et al. 2024, section 3.2. */
+ * Kool et al. 2019; Ahmadian et al. 2024. */
 sr1_status sr1__advantage_rloo(struct sr1__advantage *a)
 {
     struct sr1__norm how = sr1__norm_of(a->o, 0);

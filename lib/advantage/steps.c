@@ -3,7 +3,7 @@
  *     A_iu = A_episode,i + w A_step,iu
  *
  * where a step is compared with the steps that began in the same state (GiGPO, Feng et
- * al. 2025, eq. 6 to 8) or that are of the same kind (RLVMR, Zhang et al. 2025). Each
+ * al. 2025) or that are of the same kind (RLVMR, Zhang et al. 2025). Each
  * trajectory counts once in its episode group, however many steps it has. A step alone
  * gets 0 (RLVMR with single_raw: its reward). */
 #include "advantage/internal.h"

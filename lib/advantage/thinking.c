@@ -1,6 +1,5 @@
 /* advantage/thinking.c - how sure the policy was of an action, from what was measured at
- * its tokens (RLVCR): the document's entropy, or one of the forms of the published code.
- */
+ * its tokens (RLVCR): the document's entropy, or a form of the published code. */
 #include "base/error.h"
 
 #include <searchr1/advantage.h>

@@ -155,8 +155,7 @@ int sr1__aggregation_is_mean(const struct sr1__aggregation *a);
 sr1_status sr1__aggregation_weights(const struct sr1__aggregation *a,
                                     const sr1_loss_maps *maps, float *weights);
 
-/* "THING 'name' is not known; known: a, b, c" from name_of(0), name_of(1), ... to NULL.
- */
+/* "THING 'name' is not known; known: a, b", from name_of(0), name_of(1), ... to NULL. */
 sr1_status sr1__loss_unknown(const char *thing, const char *name,
                              const char *(*name_of)(size_t i));
 

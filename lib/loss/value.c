@@ -2,8 +2,7 @@
  *
  *     w max((v - R)^2, (u - R)^2) / 2,  u = clip(v, v_old - c, v_old + c)
  *
- * Its slope is w (v - R), or 0 where u is the further from R: there u does not follow v.
- */
+ * Its slope is w (v - R), or 0 where u is the further from R, as u does not follow v. */
 #include "loss/loss.h"
 
 #include "base/mem.h"

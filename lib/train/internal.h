@@ -8,7 +8,6 @@
  *     critic.c    the critic's weights
  *     update.c    trajectories -> gradients -> weights
  *     lesson_*.c  what a pass asks of weights, and the loss of what they say
- *     memo.c      what they said before the update
  *     learner.c   weights with their optimizer, replicas for workers
  *     stages.c    a step of a run: reinforcement or imitation
  *     health.c    figures of a step's trajectories, alarms
@@ -43,7 +42,7 @@ struct sr1__settings {
     int64_t log_trajectories, log_interval;
     int32_t checkpointing, skip_dead_groups, shuffle, validate_at_start, save_final_model;
     int32_t frozen_reference, kl_in_reward;
-    int64_t critic_update_times, critic_warmup;
+    int64_t critic_update_times, critic_warmup, mini_batch_size;
     /* What trajectories must hold, as bits 1 << SR1_COLUMN_*: */
     uint32_t compare_columns; /* before they are compared, */
     uint32_t update_columns;  /* before the update: of these, what frozen weights give; */

@@ -1,6 +1,7 @@
-/* train/judge.c - what frozen weights say of trajectories: the reference's log-prob of
- * each policy token, the critic's value before it. Kept in the trajectories' columns, so
- * that estimators, the update and reports read one and the same number. */
+/* train/judge.c - what weights that stand still say of trajectories: the log-prob of each
+ * policy token under the reference, or under the policy as an update begins; the critic's
+ * value before it. Kept in the trajectories' columns, so that estimators, the update and
+ * reports read one and the same number. */
 #include "train/internal.h"
 
 #include "base/log.h"
@@ -16,13 +17,25 @@ struct question {
                        const struct sr1__microbatch *mb);
 };
 
-static sr1_tensor *ask_reference(sr1_scope *s, const sr1_trainer *tr, int32_t worker,
-                                 const struct sr1__microbatch *mb)
+static sr1_tensor *ask_model(sr1_scope *s, const sr1_trainer *tr, sr1_model *m,
+                             const struct sr1__microbatch *mb)
 {
     struct sr1__score_options o = {.temperature = tr->set.temperature,
                                    .logit_chunk = tr->set.logit_chunk};
 
-    return sr1__score(s, tr->references[worker], mb, &o);
+    return sr1__score(s, m, mb, &o);
+}
+
+static sr1_tensor *ask_reference(sr1_scope *s, const sr1_trainer *tr, int32_t worker,
+                                 const struct sr1__microbatch *mb)
+{
+    return ask_model(s, tr, tr->references[worker], mb);
+}
+
+static sr1_tensor *ask_policy(sr1_scope *s, const sr1_trainer *tr, int32_t worker,
+                              const struct sr1__microbatch *mb)
+{
+    return ask_model(s, tr, tr->policy.replicas[worker], mb);
 }
 
 static sr1_tensor *ask_critic(sr1_scope *s, const sr1_trainer *tr, int32_t worker,
@@ -34,6 +47,7 @@ static sr1_tensor *ask_critic(sr1_scope *s, const sr1_trainer *tr, int32_t worke
 static const struct question questions[] = {
     {SR1_COLUMN_REFERENCE, "reference", ask_reference},
     {SR1_COLUMN_VALUE, "critic", ask_critic},
+    {SR1_COLUMN_OLD, "policy before the update", ask_policy},
 };
 
 struct judge {

@@ -16,8 +16,6 @@ struct sr1__tally {
 /* Host arrays of one micro-batch, [M] each. */
 struct sr1__grading {
     float *said;        /* by the weights being trained */
-    float *before; /* log-probs before the update: as sampled, or as said in its first
-                      pass (keeps_first) */
     float *weights;     /* share of each token in the loss */
     float *gradient;    /* d loss / d said, to be filled */
     int64_t *seq_begin; /* [S + 1] of a sequence's targets, which stand together */
@@ -31,9 +29,8 @@ struct sr1__lesson {
     /* The loss's gradient; its figures are added to *t. SR1_E_NUMERIC: not finite. */
     sr1_status (*grade)(const sr1_trainer *tr, const struct sr1__microbatch *mb,
                         const struct sr1__grading *g, struct sr1__tally *t);
-    /* How tokens are weighed, and whether the first pass is kept. */
+    /* How tokens are weighed. */
     const struct sr1__aggregation *(*aggregation)(const sr1_trainer *tr);
-    int (*keeps_first)(const sr1_trainer *tr);
     /* Trajectory columns it reads: 1 << SR1_COLUMN_*. */
     uint32_t (*columns)(const sr1_trainer *tr);
     /* Figures of the first pass, of weights that are still those of the rollout; may be

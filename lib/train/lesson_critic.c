@@ -34,12 +34,6 @@ static const struct sr1__aggregation *aggregation(const sr1_trainer *tr)
     return mean;
 }
 
-static int keeps_first(const sr1_trainer *tr)
-{
-    (void)tr;
-    return 0;
-}
-
 static uint32_t columns(const sr1_trainer *tr)
 {
     (void)tr;
@@ -66,4 +60,4 @@ static void give(const struct sr1__tally *t, const struct sr1__optim_report *don
 }
 
 const struct sr1__lesson sr1__lesson_critic = {
-    "critic", ask, grade, aggregation, keeps_first, columns, first_pass, give};
+    "critic", ask, grade, aggregation, columns, first_pass, give};

@@ -30,12 +30,14 @@ static sr1_status grade(const sr1_trainer *tr, const struct sr1__microbatch *mb,
 {
     const struct sr1__settings *set = &tr->set;
     const float *reference = mb->columns[SR1_COLUMN_REFERENCE];
+    const float *anew = mb->columns[SR1_COLUMN_OLD];
+    const float *old = anew ? anew : mb->old_log_probs;
     sr1_loss_report part = {.struct_size = sizeof(part)};
     sr1_loss_batch b = {.struct_size = sizeof(b),
                         .n = mb->n_targets,
                         .new_log_probs = g->said,
-                        .old_log_probs = g->before,
-                        .ref_log_probs = reference ? reference : g->before,
+                        .old_log_probs = old,
+                        .ref_log_probs = reference ? reference : old,
                         .advantages = mb->columns[SR1_COLUMN_ADVANTAGE],
                         .weights = g->weights,
                         .rollout_log_probs = mb->old_log_probs,
@@ -54,13 +56,6 @@ static const struct sr1__aggregation *aggregation(const sr1_trainer *tr)
     return tr->set.aggregation;
 }
 
-/* Where tokens are corrected for the policy that sampled them, the ratio's denominator is
- * the present weights before the update. */
-static int keeps_first(const sr1_trainer *tr)
-{
-    return tr->set.loss_options.correction != NULL;
-}
-
 static uint32_t columns(const sr1_trainer *tr)
 {
     return tr->set.policy_columns;
@@ -73,6 +68,29 @@ static void first_pass(const struct sr1__tally *t, int64_t policy_tokens,
     report->rollout_diff_mean = t->diff_sum / (double)policy_tokens;
 }
 
+/* What figures by token are divided by: weights of a mean sum to 1 but for rounding,
+ * those of a sum to something else. */
+static double whole(const struct sr1__tally *t)
+{
+    return fabs(t->loss.weight - 1.0) < 1e-3 ? 1.0 : t->loss.weight;
+}
+
+static void give_bounds(const sr1_loss_report *r, double whole, sr1_step_report *report)
+{
+    double square = r->importance_square / whole;
+
+    report->clip_low_fraction = r->clip_low_fraction / whole;
+    report->clip_high_fraction = r->clip_high_fraction / whole;
+    report->dual_clip_fraction = r->dual_clip_fraction / whole;
+    report->ratio_max = r->ratio_max;
+    report->importance_mean = r->importance_mean / whole;
+    report->importance_max = r->importance_max;
+    report->importance_ess =
+        square > 0.0 ? report->importance_mean * report->importance_mean / square : 0.0;
+    report->importance_cut = r->importance_cut / whole;
+    report->off_policy_cut = r->off_policy_cut / whole;
+}
+
 static void give(const struct sr1__tally *t, const struct sr1__optim_report *done,
                  double rate, sr1_step_report *report)
 {
@@ -80,13 +98,14 @@ static void give(const struct sr1__tally *t, const struct sr1__optim_report *don
     report->learning_rate = rate;
     report->loss = t->loss.loss;
     report->policy_loss = t->loss.policy_loss;
-    report->kl_div = t->loss.kl;
-    report->clip_fraction = t->loss.clip_fraction;
-    report->approx_kl = t->loss.approx_kl;
+    report->kl_div = t->loss.kl / whole(t);
+    report->clip_fraction = t->loss.clip_fraction / whole(t);
+    report->approx_kl = t->loss.approx_kl / whole(t);
+    give_bounds(&t->loss, whole(t), report);
 }
 
 const struct sr1__lesson sr1__lesson_policy = {
-    "policy", ask, grade, aggregation, keeps_first, columns, first_pass, give};
+    "policy", ask, grade, aggregation, columns, first_pass, give};
 
 void sr1__tally_add(struct sr1__tally *total, const struct sr1__tally *part)
 {

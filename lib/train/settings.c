@@ -141,6 +141,7 @@ sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c)
     s->num_epochs = sr1__config_int(c, "num_epochs");
     s->update_times = sr1__config_int(c, "update_times");
     s->group_size = sr1__config_int(c, "group_size");
+    s->mini_batch_size = sr1__config_int(c, "mini_batch_size");
     s->micro_batch_tokens = sr1__config_int(c, "micro_batch_tokens");
     s->logit_chunk = sr1__config_int(c, "logit_chunk");
     s->trajectory_memory = sr1__config_int(c, "trajectory_memory");

@@ -118,12 +118,15 @@ static void read_critic(struct sr1__settings *s, const sr1_config *c)
 static void plan_columns(struct sr1__settings *s)
 {
     uint32_t reference = s->frozen_reference ? 1u << SR1_COLUMN_REFERENCE : 0;
+    /* Where tokens are corrected for the policy that sampled them, the ratio's denominator
+     * is the present weights before the update. */
+    uint32_t old = s->loss_options.correction ? 1u << SR1_COLUMN_OLD : 0;
     int values = s->estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES;
 
     s->compare_columns = (s->kl_in_reward ? reference : 0) |
                          (values ? 1u << SR1_COLUMN_VALUE : 0);
-    s->update_columns = reference & ~s->compare_columns;
-    s->policy_columns = 1u << SR1_COLUMN_ADVANTAGE | reference;
+    s->update_columns = old | (reference & ~s->compare_columns);
+    s->policy_columns = 1u << SR1_COLUMN_ADVANTAGE | reference | old;
 }
 
 sr1_status sr1__settings_read_advantage(struct sr1__settings *s, const sr1_config *c)

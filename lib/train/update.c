@@ -8,8 +8,6 @@
  * fixed order. */
 #include "train/lesson.h"
 
-#include "train/memo.h"
-
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -29,11 +27,10 @@ struct update {
     struct sr1__learner *learner;
     const struct sr1__lesson *lesson;
     const struct sr1__source *from;
+    size_t begin, end;      /* trajectories of the mini-batch */
     struct sr1__batch_plan plan;
     int64_t budget;         /* tokens of a micro-batch; halved when memory runs out */
-    struct sr1__memo *memo; /* what was said in the first pass, or NULL */
     struct worker *workers; /* [n_workers] */
-    int first;              /* this is the first pass */
 };
 
 /* ---- the plan ---- */
@@ -41,8 +38,10 @@ struct update {
 static sr1_status plan_with(struct update *u, int64_t budget)
 {
     return u->from->store
-               ? sr1__batch_plan_store(&u->plan, u->from->store, budget)
-               : sr1__batch_plan_array(&u->plan, u->from->array, u->from->n, budget);
+               ? sr1__batch_plan_store_part(&u->plan, u->from->store, u->begin, u->end,
+                                            budget)
+               : sr1__batch_plan_array_part(&u->plan, u->from->array, u->begin, u->end,
+                                            budget);
 }
 
 /* Micro-batches of about equal size, the same number for every worker: the smallest
@@ -133,12 +132,11 @@ static sr1_status grading_make(struct sr1__grading *g, const struct update *u,
                           .length = u->tr->set.loss_length};
 
     memset(g, 0, sizeof(*g));
-    g->said = sr1__calloc(4 * m, sizeof(float));
+    g->said = sr1__calloc(3 * m, sizeof(float));
     g->seq_begin = sr1__calloc(mb->n_seqs + 1, sizeof(int64_t));
     if (!g->said || !g->seq_begin)
         return sr1__fail_nomem("numbers of a micro-batch");
-    g->before = g->said + m;
-    g->weights = g->before + m;
+    g->weights = g->said + m;
     g->gradient = g->weights + m;
     for (size_t i = 0; i < mb->n_targets; i++)
         g->seq_begin[mb->target_seqs[i] + 1] = (int64_t)i + 1;
@@ -152,27 +150,12 @@ static void grading_free(struct sr1__grading *g)
     sr1__free(g->seq_begin);
 }
 
-/* Fill g->before. */
-static sr1_status remember(struct update *u, const struct sr1__microbatch *mb,
-                           const struct sr1__grading *g)
-{
-    if (!u->memo) {
-        memcpy(g->before, mb->old_log_probs, mb->n_targets * sizeof(float));
-        return SR1_OK;
-    }
-    if (u->first)
-        SR1__TRY(sr1__memo_keep(u->memo, mb, g->said));
-    return sr1__memo_recall(u->memo, mb, g->before);
-}
-
 /* A loss that is not finite ends the pass, not the run. */
 static sr1_status grade(struct update *u, const struct sr1__microbatch *mb,
                         const struct sr1__grading *g, struct worker *w)
 {
-    sr1_status st;
+    sr1_status st = u->lesson->grade(u->tr, mb, g, &w->tally);
 
-    SR1__TRY(remember(u, mb, g));
-    st = u->lesson->grade(u->tr, mb, g, &w->tally);
     if (st == SR1_E_NUMERIC) {
         blame_loss(u, mb, g->said, w);
         return SR1_OK;
@@ -330,7 +313,7 @@ static sr1_status cut_finer(struct update *u, sr1_status st)
     return st;
 }
 
-static sr1_status run_pass(struct update *u, sr1_step_report *report)
+static sr1_status run_pass(struct update *u, int first, sr1_step_report *report)
 {
     size_t n = (size_t)u->tr->n_workers;
     struct worker all;
@@ -345,9 +328,31 @@ static sr1_status run_pass(struct update *u, sr1_step_report *report)
         return st;
     }
     merge(u, &all);
-    if (u->first && u->lesson->first_pass)
+    if (first && u->lesson->first_pass)
         u->lesson->first_pass(&all.tally, u->plan.n_policy_tokens, report);
     return apply(u, &all, report);
+}
+
+/* One pass over the trajectories, a mini-batch of them for each optimizer step. */
+static sr1_status run_mini_batches(struct update *u, size_t n, int first,
+                                   sr1_step_report *report)
+{
+    size_t size = (size_t)u->tr->set.mini_batch_size;
+    int64_t trained = 0;
+    sr1_status st = SR1_OK;
+
+    if (size == 0 || size > n)
+        size = n;
+    for (u->begin = 0; u->begin < n && st == SR1_OK; u->begin = u->end) {
+        u->end = n - u->begin < size ? n : u->begin + size;
+        st = make_plan(u);
+        trained += (int64_t)u->plan.n_sequences;
+        if (st == SR1_OK && u->plan.n_policy_tokens > 0)
+            st = run_pass(u, first && u->begin == 0, report);
+        sr1__batch_plan_free(&u->plan);
+    }
+    report->trained = trained;
+    return st;
 }
 
 sr1_status sr1__update(sr1_trainer *tr, struct sr1__learner *learner,
@@ -359,19 +364,14 @@ sr1_status sr1__update(sr1_trainer *tr, struct sr1__learner *learner,
                        .lesson = lesson,
                        .from = from,
                        .budget = tr->set.micro_batch_tokens};
-    sr1_status st;
+    size_t n = from->store ? sr1__trajectory_store_count(from->store) : from->n;
+    sr1_status st = SR1_OK;
 
     u.workers = sr1__calloc((size_t)tr->n_workers, sizeof(*u.workers));
-    st = u.workers ? make_plan(&u) : sr1__fail_nomem("update");
-    report->trained = (int64_t)u.plan.n_sequences;
-    if (st == SR1_OK && lesson->keeps_first(tr))
-        st = sr1__memo_new(&u.memo, u.plan.n_sequences + u.plan.n_skipped);
-    for (int64_t i = 0; i < passes && st == SR1_OK && u.plan.n_policy_tokens; i++) {
-        u.first = i == 0;
-        st = run_pass(&u, report);
-    }
-    sr1__memo_free(u.memo);
-    sr1__batch_plan_free(&u.plan);
+    if (!u.workers)
+        return sr1__fail_nomem("update");
+    for (int64_t i = 0; i < passes && st == SR1_OK; i++)
+        st = run_mini_batches(&u, n, i == 0, report);
     sr1__free(u.workers);
     return st;
 }

@@ -74,13 +74,13 @@ static sr1_status plan_alloc(struct sr1__batch_plan *p)
 /* Packed length and policy tokens of trajectory i of `all`. */
 typedef void (*length_fn)(const void *all, size_t i, size_t *packed, size_t *policy);
 
-static struct item *list_items(struct sr1__batch_plan *p, const void *all, size_t n,
-                               length_fn length)
+static struct item *list_items(struct sr1__batch_plan *p, const void *all, size_t begin,
+                               size_t end, length_fn length)
 {
-    struct item *items = sr1__calloc(n, sizeof *items);
+    struct item *items = sr1__calloc(end - begin, sizeof *items);
     size_t packed, policy;
 
-    for (size_t i = 0; items && i < n; i++) {
+    for (size_t i = begin; items && i < end; i++) {
         length(all, i, &packed, &policy);
         if (policy == 0) {
             p->n_skipped++;
@@ -95,8 +95,8 @@ static struct item *list_items(struct sr1__batch_plan *p, const void *all, size_
     return items;
 }
 
-static sr1_status plan(struct sr1__batch_plan *out, const void *all, size_t n,
-                       length_fn length, int64_t budget)
+static sr1_status plan(struct sr1__batch_plan *out, const void *all, size_t begin,
+                       size_t end, length_fn length, int64_t budget)
 {
     struct sr1__batch_plan p = {0};
     struct item *items;
@@ -105,7 +105,7 @@ static sr1_status plan(struct sr1__batch_plan *out, const void *all, size_t n,
     if (budget <= 0 || budget > INT32_MAX)
         return sr1__fail(SR1_E_INVALID, "token budget %lld: is not in 1..%d",
                          (long long)budget, INT32_MAX);
-    items = list_items(&p, all, n, length);
+    items = list_items(&p, all, begin, end, length);
     if (!items)
         return sr1__fail_nomem("batch plan");
     status = plan_alloc(&p);
@@ -136,14 +136,28 @@ sr1_status sr1__batch_plan_array(struct sr1__batch_plan *out,
                                  const sr1_trajectory *const *t, size_t n,
                                  int64_t token_budget)
 {
-    return plan(out, t, n, array_length, token_budget);
+    return plan(out, t, 0, n, array_length, token_budget);
+}
+
+sr1_status sr1__batch_plan_array_part(struct sr1__batch_plan *out,
+                                      const sr1_trajectory *const *t, size_t begin,
+                                      size_t end, int64_t token_budget)
+{
+    return plan(out, t, begin, end, array_length, token_budget);
 }
 
 sr1_status sr1__batch_plan_store(struct sr1__batch_plan *out,
                                  const struct sr1__trajectory_store *s,
                                  int64_t token_budget)
 {
-    return plan(out, s, sr1__trajectory_store_count(s), store_length, token_budget);
+    return plan(out, s, 0, sr1__trajectory_store_count(s), store_length, token_budget);
+}
+
+sr1_status sr1__batch_plan_store_part(struct sr1__batch_plan *out,
+                                      const struct sr1__trajectory_store *s,
+                                      size_t begin, size_t end, int64_t token_budget)
+{
+    return plan(out, s, begin, end, store_length, token_budget);
 }
 
 void sr1__batch_plan_free(struct sr1__batch_plan *p)

@@ -33,6 +33,13 @@ sr1_status sr1__batch_plan_array(struct sr1__batch_plan *out,
 sr1_status sr1__batch_plan_store(struct sr1__batch_plan *out,
                                  const struct sr1__trajectory_store *s,
                                  int64_t token_budget);
+/* The same for trajectories [begin, end) alone. */
+sr1_status sr1__batch_plan_array_part(struct sr1__batch_plan *out,
+                                      const sr1_trajectory *const *t, size_t begin,
+                                      size_t end, int64_t token_budget);
+sr1_status sr1__batch_plan_store_part(struct sr1__batch_plan *out,
+                                      const struct sr1__trajectory_store *s,
+                                      size_t begin, size_t end, int64_t token_budget);
 void sr1__batch_plan_free(struct sr1__batch_plan *p); /* zeroes *p; a freed one is fine */
 
 /* One micro-batch: S sequences of N tokens in all, M policy tokens to predict. */

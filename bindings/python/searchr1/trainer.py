@@ -77,6 +77,15 @@ class StepReport:
     critic_grad_norm: float
     critic_learning_rate: float
     seconds_critic: float
+    clip_low_fraction: float
+    clip_high_fraction: float
+    dual_clip_fraction: float
+    ratio_max: float
+    importance_mean: float
+    importance_max: float
+    importance_ess: float
+    importance_cut: float
+    off_policy_cut: float
 
 
 def _report(report: _structs.StepReport) -> StepReport:

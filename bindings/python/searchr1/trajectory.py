@@ -39,6 +39,7 @@ COLUMNS = (
     "returns",
     "thinking_level_entropies",
     "thinking_token_costs",
+    "old_log_probs",
 )
 
 

@@ -5,7 +5,10 @@
 #include "base/rng.h"
 #include "support/torture.h"
 
+#include <searchr1/advantage.h>
+
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define N 12
@@ -101,8 +104,7 @@ static void every_row_is_whole(void **state)
 
 /* ---- slopes ---- */
 
-/* Smooth everywhere but where an odd form is by its name: the gradient is the slope of
- * the value, for the new log-probs and for the entropies. */
+/* The gradient is the slope of the value, by the new log-probs and by the entropies. */
 static void check_slope(const char *name, struct batch *x, const sr1_loss_options *o)
 {
     float g[N], h[N];
@@ -213,6 +215,36 @@ static void on_policy_the_first_step_is_reinforce(void **state)
         assert_int_equal(sr1_loss_compute(names[k], &x.b, &o, g, NULL, NULL), SR1_OK);
         for (int i = 0; i < N; i++)
             near(g[i], -(double)x.weights[i] * x.adv[i], 1e-6);
+    }
+}
+
+/* The KL of a loss is that which a reward would be given, where no bound holds. */
+static void kinds_of_kl_are_those_of_rewards(void **state)
+{
+    static const char *const ends[] = {"", "+"};
+    char kind[32];
+    struct batch x;
+
+    (void)state;
+    fill(&x, 17);
+    for (size_t k = 0; sr1_loss_kl_name(k / 2); k++) {
+        sr1_loss_options o = {.struct_size = sizeof o, .beta = 1, .kl_kind = kind};
+        double now[N], ref[N], kl[N], slope[N], sum = 0;
+        float g[N];
+
+        snprintf(kind, sizeof kind, "%s%s", sr1_loss_kl_name(k / 2), ends[k % 2]);
+        for (int i = 0; i < N; i++) {
+            now[i] = x.now[i];
+            ref[i] = x.ref[i];
+            x.adv[i] = 0;
+        }
+        assert_int_equal(sr1_kl_tokens(kind, now, ref, N, kl, slope), SR1_OK);
+        assert_int_equal(sr1_loss_compute("reinforce", &x.b, &o, g, NULL, NULL), SR1_OK);
+        for (int i = 0; i < N; i++) {
+            near(g[i], x.weights[i] * slope[i], 1e-6);
+            sum += x.weights[i] * kl[i];
+        }
+        near(value("reinforce", &x, &o), sum, 1e-12);
     }
 }
 
@@ -512,6 +544,7 @@ int main(void)
         cmocka_unit_test(gspo_token_is_gspo_where_advantages_are_equal),
         cmocka_unit_test(luspo_is_gspo_times_the_length),
         cmocka_unit_test(on_policy_the_first_step_is_reinforce),
+        cmocka_unit_test(kinds_of_kl_are_those_of_rewards),
         cmocka_unit_test(parts_weigh_as_in_the_whole),
         cmocka_unit_test(bad_maps_are_refused),
         cmocka_unit_test(unknown_names_list_the_known),
