@@ -189,7 +189,7 @@ def steps(kind, *parts):
     return {kind: {"type": "Sequence", key: list(parts)}}
 
 
-def variants(map_text):
+def variants(map_text, n_unigram):
     precompiled = {"type": "Precompiled", "precompiled_charsmap": map_text}
     for form in ("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Nmt"):
         yield "unigram", {"normalizer": {"type": form}}
@@ -217,7 +217,8 @@ def variants(map_text):
                                            "cls": ["[CLS]", 2], "trim_offsets": True,
                                            "add_prefix_space": False}}
     yield "wordpiece", {"added_tokens.4.lstrip": True, "added_tokens.4.rstrip": True}
-    yield "wordpiece", {"added_tokens.3.normalized": True, "added_tokens.3.rstrip": True}
+    yield "wordpiece", {"normalizer": {**BERT, "lowercase": False},
+                        "added_tokens.3.normalized": True, "added_tokens.3.rstrip": True}
     yield "wordpiece", {"model.type": None}
     yield "unigram", {"normalizer": None, "pre_tokenizer": None, "decoder": None}
     yield "unigram", steps("normalizer", precompiled, SPACES)
@@ -235,7 +236,8 @@ def variants(map_text):
     yield "unigram", {"pre_tokenizer": old, "decoder": old}
     yield "unigram", {"model.byte_fallback": True}
     yield "unigram", {"model.byte_fallback": True, "model.vocab.+": [
-        [f"<0x{b:02X}>", -20.0] for b in range(256)]}
+        [f"<0x{b:02X}>", -20.0] for b in range(256)],
+        "added_tokens.3.id": n_unigram + 256, "added_tokens.4.id": n_unigram + 257}
     yield "unigram", {"post_processor": {"type": "Sequence", "processors": [
         {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True,
          "use_regex": True},
@@ -267,7 +269,7 @@ def write_parts(files, out):
     rng = random.Random(3)
     map_text = files["unigram"]["normalizer"]["precompiled_charsmap"]
     with open(out, "w") as f:
-        for folder, patch in variants(map_text):
+        for folder, patch in variants(map_text, len(files["unigram"]["model"]["vocab"])):
             tokenizer = Tokenizer.from_str(json.dumps(patched(files[folder], patch)))
             cases = [case(tokenizer, rng, 6) for _ in range(12)]
             f.write(json.dumps({"folder": folder, "set": patch, "cases": cases},
