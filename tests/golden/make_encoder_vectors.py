@@ -58,7 +58,7 @@ CASES = {
 def wordpiece():
     letters = "abcdefghijklmnopqrstuvwxyz"
     vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *("##" + c for c in letters),
-             *",.?!", *(w for w in WORDS if len(w) > 1), "##er", "##s", "##ed"]
+             *",.?!", *(w for w in WORDS if len(w) > 1), "##er", "##ed"]
     tok = Tokenizer(models.WordPiece({w: i for i, w in enumerate(vocab)}, unk_token="[UNK]"))
     tok.normalizer = normalizers.BertNormalizer(lowercase=True)
     tok.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

@@ -44,7 +44,7 @@ static const char *copy_case(const char *name, const char *as)
     static const char *const files[] = {"config.json", "tokenizer.json",
                                         "model.safetensors"};
     char from[600];
-    char to[300];
+    char to[200];
     struct sr1__buf b;
 
     OK(sr1__dir_make(scratch_path(as)));
@@ -61,7 +61,7 @@ static const char *copy_case(const char *name, const char *as)
 /* Set a key of a copied case's config.json; value NULL: take it out. */
 static void edit_config(const char *as, const char *key, const char *value)
 {
-    char path[300];
+    char path[200];
     json_t *root = NULL;
 
     snprintf(path, sizeof path, "%s/config.json", as);
@@ -400,7 +400,7 @@ static void folders_that_lack_a_file_are_refused(void **state)
 {
     static const char *const files[] = {"config.json", "tokenizer.json",
                                         "model.safetensors"};
-    char path[300];
+    char path[200];
 
     (void)state;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {

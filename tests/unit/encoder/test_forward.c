@@ -2,8 +2,6 @@
  * against texts alone. */
 #include "encoder_test.h"
 
-#define TOLERANCE 1e-5
-
 /* What a case gives, under the name it has in its expected.safetensors. */
 static const struct row {
     const char *name;
@@ -33,6 +31,12 @@ static void near(const char *what, const float *got, const float *want, size_t n
 
     if (!(gap <= tolerance))
         fail_msg("%s: off by %g, not %g", what, gap, tolerance);
+}
+
+/* T5 does not divide its scores, so that rounding weighs more in its softmax. */
+static double tolerance_of(const char *name)
+{
+    return strncmp(name, "t5", 2) == 0 ? 3e-5 : 1e-5;
 }
 
 /* The states of text i by a pass of its own. */
@@ -73,7 +77,7 @@ static void hidden_states_equal_transformers(void **state)
             snprintf(name, sizeof name, "hidden.%zu", i);
             states_of(e, &t.text[i], got);
             near(rows[c].name, got, golden_tensor(&g, name, t.text[i].n * dim),
-                 t.text[i].n * dim, TOLERANCE);
+                 t.text[i].n * dim, tolerance_of(rows[c].name));
         }
         sr1__encoder_free(e);
         golden_close(&g);
@@ -102,15 +106,15 @@ static void outputs_equal_transformers(void **state)
 {
     (void)state;
     for (size_t c = 0; c < ROWS; c++)
-        check_outputs(&rows[c], 1, 0, SR1__F32, TOLERANCE);
+        check_outputs(&rows[c], 1, 0, SR1__F32, tolerance_of(rows[c].name));
 }
 
 static void batches_change_nothing(void **state)
 {
     (void)state;
     for (size_t c = 0; c < ROWS; c++) {
-        check_outputs(&rows[c], 4096, 0, SR1__F32, TOLERANCE);
-        check_outputs(&rows[c], 50, 0, SR1__F32, TOLERANCE);
+        check_outputs(&rows[c], 4096, 0, SR1__F32, tolerance_of(rows[c].name));
+        check_outputs(&rows[c], 50, 0, SR1__F32, tolerance_of(rows[c].name));
     }
 }
 
@@ -118,8 +122,8 @@ static void nor_does_padding(void **state)
 {
     (void)state;
     for (size_t c = 0; c < ROWS; c++) {
-        check_outputs(&rows[c], 4096, 1, SR1__F32, TOLERANCE);
-        check_outputs(&rows[c], 150, 1, SR1__F32, TOLERANCE);
+        check_outputs(&rows[c], 4096, 1, SR1__F32, tolerance_of(rows[c].name));
+        check_outputs(&rows[c], 150, 1, SR1__F32, tolerance_of(rows[c].name));
     }
 }
 
