@@ -31,6 +31,8 @@ from ._structs import (
     ConfigKeyInfo,
     DatasetOptions,
     DiskCacheOptions,
+    EmbedderOps,
+    EncoderOptions,
     EnvOps,
     EnvOptions,
     EvalOptions,
@@ -41,6 +43,7 @@ from ._structs import (
     LossReport,
     ModelOptions,
     Query,
+    RerankerOps,
     RewardOps,
     RewardOptions,
     RewardScales,
@@ -142,6 +145,32 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_tokenizer_train": (
         STATUS, POINTER(c_char_p), POINTER(c_size_t), POINTER(c_int64), c_size_t,
         POINTER(TokenizerTrainOptions), c_char_p,
+    ),
+    # embed.h
+    "sr1_embedder_new": (STATUS, POINTER(c_void_p), POINTER(EmbedderOps), c_void_p),
+    "sr1_embedder_retain": (c_void_p, c_void_p),
+    "sr1_embedder_free": (None, c_void_p),
+    "sr1_embedder_name": (c_char_p, c_void_p),
+    "sr1_embedder_dim": (c_int32, c_void_p),
+    "sr1_embedder_embed": (
+        STATUS, c_void_p, POINTER(c_char_p), c_size_t, c_int32, POINTER(c_float),
+    ),
+    "sr1_embedder_similarity": (
+        STATUS, c_void_p, c_char_p, c_char_p, POINTER(c_double),
+    ),
+    "sr1_reranker_new": (STATUS, POINTER(c_void_p), POINTER(RerankerOps), c_void_p),
+    "sr1_reranker_retain": (c_void_p, c_void_p),
+    "sr1_reranker_free": (None, c_void_p),
+    "sr1_reranker_name": (c_char_p, c_void_p),
+    "sr1_reranker_score": (
+        STATUS, c_void_p, c_char_p, POINTER(c_char_p), c_size_t, POINTER(c_double),
+    ),
+    "sr1_encoder_options_init": (None, POINTER(EncoderOptions)),
+    "sr1_embedder_open": (
+        STATUS, POINTER(c_void_p), c_char_p, POINTER(EncoderOptions),
+    ),
+    "sr1_reranker_open": (
+        STATUS, POINTER(c_void_p), c_char_p, POINTER(EncoderOptions),
     ),
     # search.h
     "sr1_search_new": (STATUS, POINTER(c_void_p), POINTER(SearchOps), c_void_p),
