@@ -460,15 +460,17 @@ struct sr1__step *sr1__normaliser_bert(struct sr1__normaliser *n)
     return NULL;
 }
 
-sr1_status sr1__normalise(const struct sr1__normaliser *steps, struct sr1__buf room[2],
-                          const char **text, size_t *n)
+/* last: the step that came last, or that left nothing. */
+static sr1_status run_steps(const struct sr1__normaliser *steps, struct sr1__buf room[2],
+                            const char **text, size_t *n, const struct sr1__step **last)
 {
     int turn = 0;
 
-    for (size_t i = 0; i < steps->n; i++) {
+    for (size_t i = 0; i < steps->n && *n; i++) {
         const struct sr1__step *s = &steps->steps[i];
         struct sr1__buf *out = &room[turn];
 
+        *last = s;
         if (s->kind->same && s->kind->same(*text, *n))
             continue;
         sr1__buf_clear(out);
@@ -477,5 +479,25 @@ sr1_status sr1__normalise(const struct sr1__normaliser *steps, struct sr1__buf r
         *n = out->len;
         turn = !turn;
     }
+    return SR1_OK;
+}
+
+sr1_status sr1__normalise(const struct sr1__normaliser *steps, struct sr1__buf room[2],
+                          const char **text, size_t *n)
+{
+    const struct sr1__step *last = NULL;
+
+    return run_steps(steps, room, text, n, &last);
+}
+
+sr1_status sr1__normalise_first(const struct sr1__normaliser *steps,
+                                struct sr1__buf room[2], const char *text, size_t n,
+                                int *first)
+{
+    const struct sr1__step *last = NULL;
+
+    n = sr1__grapheme_length(text, n);
+    SR1__TRY(run_steps(steps, room, &text, &n, &last));
+    *first = n > 0 || (last && last->kind->run == run_precompiled);
     return SR1_OK;
 }

@@ -47,4 +47,10 @@ struct sr1__step *sr1__normaliser_bert(struct sr1__normaliser *n);
 sr1_status sr1__normalise(const struct sr1__normaliser *steps, struct sr1__buf room[2],
                           const char **text, size_t *n);
 
+/* Whether what text (n > 0) becomes counts as its beginning in the reference: not where a
+ * step removes the first character, but for Precompiled, which keeps the place of one. */
+sr1_status sr1__normalise_first(const struct sr1__normaliser *steps,
+                                struct sr1__buf room[2], const char *text, size_t n,
+                                int *first);
+
 #endif
