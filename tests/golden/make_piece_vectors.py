@@ -2,14 +2,15 @@
 """Makes small WordPiece and Unigram tokenizers and their test vectors with the reference
 libraries (PyPI tokenizers 0.23.3, transformers 5.23.0, sentencepiece 0.2.3).
 
+    python3 tests/golden/make_piece_vectors.py train
     python3 tests/golden/make_piece_vectors.py keep
     python3 tests/golden/make_piece_vectors.py random FOLDER COUNT SEED OUT.jsonl
 
-keep writes into tests/golden/tokenizer: the folders wordpiece (uncased, tokenizer.json),
-bert_vocab (cased, vocab.txt only) and unigram (T5's parts, with a character map compiled by
-sentencepiece from rules below), trained on the lines of corpus.txt; their vectors
-wordpiece.jsonl, bert_vocab.jsonl and unigram.jsonl; and parts.jsonl: one line a variant of
-one of these tokenizers, with what is set in its file and a few vectors. random writes any
+train writes folders into tests/golden/tokenizer, new ones each time: wordpiece (uncased,
+tokenizer.json), bert_vocab (cased, vocab.txt only) and unigram (T5's parts, with a character
+map compiled by sentencepiece from rules below), trained on the lines of corpus.txt. keep
+writes their vectors wordpiece.jsonl, bert_vocab.jsonl and unigram.jsonl; and parts.jsonl: one
+line a variant of one of these tokenizers, with what is set in its file and a few vectors. random writes any
 number of vectors over any folder, for a longer comparison:
     SR1_TOKENIZER=FOLDER SR1_TOKENIZER_CASES=OUT.jsonl test-pieces
 A vector: text, pair (where there are two), max_tokens, ids, types, decoded, and
@@ -217,8 +218,9 @@ def variants(map_text, n_unigram):
                                            "cls": ["[CLS]", 2], "trim_offsets": True,
                                            "add_prefix_space": False}}
     yield "wordpiece", {"added_tokens.4.lstrip": True, "added_tokens.4.rstrip": True}
-    yield "wordpiece", {"normalizer": {**BERT, "lowercase": False},
-                        "added_tokens.3.normalized": True, "added_tokens.3.rstrip": True}
+    for lower in (True, False):
+        yield "wordpiece", {"normalizer": {**BERT, "lowercase": lower},
+                            "added_tokens.3.normalized": True, "added_tokens.3.rstrip": True}
     yield "wordpiece", {"model.type": None}
     yield "unigram", {"normalizer": None, "pre_tokenizer": None, "decoder": None}
     yield "unigram", steps("normalizer", precompiled, SPACES)
@@ -276,30 +278,34 @@ def write_parts(files, out):
                                separators=(",", ":")) + "\n")
 
 
+def train():
+    save("wordpiece", wordpiece(True), {"tokenizer_class": "BertTokenizer",
+                                        "do_lower_case": True})
+    save("bert_vocab", wordpiece(False), {"tokenizer_class": "BertTokenizer",
+                                          "do_lower_case": False}, vocab_only=True)
+    save("unigram", unigram(), {"tokenizer_class": "PreTrainedTokenizerFast",
+                                "eos_token": "</s>", "pad_token": "<pad>",
+                                "unk_token": "<unk>"})
+
+
 def keep():
     from transformers import AutoTokenizer
 
-    made = {
-        "wordpiece": (wordpiece(True), {"tokenizer_class": "BertTokenizer",
-                                        "do_lower_case": True}, False),
-        "bert_vocab": (wordpiece(False), {"tokenizer_class": "BertTokenizer",
-                                          "do_lower_case": False}, True),
-        "unigram": (unigram(), {"tokenizer_class": "PreTrainedTokenizerFast",
-                                "eos_token": "</s>", "pad_token": "<pad>",
-                                "unk_token": "<unk>"}, False),
-    }
     files = {}
-    for seed, (name, (tokenizer, config, vocab_only)) in enumerate(made.items()):
-        folder = save(name, tokenizer, config, vocab_only)
-        files[name] = json.loads(tokenizer.to_str())
-        write(tokenizer, 400, 100 + seed, os.path.join(FIXTURES, name + ".jsonl"),
-              AutoTokenizer.from_pretrained(folder))
+    for seed, name in enumerate(("wordpiece", "bert_vocab", "unigram")):
+        transformer = AutoTokenizer.from_pretrained(os.path.join(FIXTURES, name))
+        files[name] = json.loads(transformer.backend_tokenizer.to_str())
+        write(transformer.backend_tokenizer, 400, 100 + seed,
+              os.path.join(FIXTURES, name + ".jsonl"), transformer)
+        path = os.path.join(FIXTURES, name, "tokenizer.json")
+        if os.path.exists(path):
+            files[name] = json.load(open(path))
     write_parts(files, os.path.join(FIXTURES, "parts.jsonl"))
 
 
 def main(arguments):
-    if arguments == ["keep"]:
-        keep()
+    if arguments in (["train"], ["keep"]):
+        train() if arguments == ["train"] else keep()
         return 0
     if len(arguments) == 5 and arguments[0] == "random":
         folder, count, seed, out = arguments[1:]
