@@ -4,6 +4,7 @@
 #define SR1__WEIGHTS_HF_CONFIG_TABLES_H
 
 #include "weights/hf_config.h"
+#include "weights/hf_keys.h"
 
 /* Rows in the order of enum sr1__arch. */
 #define SR1__N_ARCHS 2
@@ -15,16 +16,8 @@ struct sr1__arch_row {
 };
 extern const struct sr1__arch_row sr1__archs[SR1__N_ARCHS];
 
-/* One size of the config: where it goes and what it may be. def 0: must be there. */
+/* The numbers that say how large a model is. */
 #define SR1__N_SIZES 8
-struct sr1__size_row {
-    const char *key;
-    size_t offset;
-    int64_t def;
-    int64_t max;
-};
-extern const struct sr1__size_row sr1__sizes[SR1__N_SIZES];
-
-int64_t *sr1__size_at(const struct sr1__hf_config *c, const struct sr1__size_row *row);
+extern const struct sr1__hf_size sr1__sizes[SR1__N_SIZES];
 
 #endif

@@ -14,6 +14,7 @@ from . import advantage, errors, log, loss, reward, world
 from ._lib import version
 from .config import KEYS, Config, Key
 from .data import Dataset, Row
+from .embed import Embedder, PythonEmbedder, PythonReranker, Reranker
 from .env import Action, Environment
 from .errors import Error
 from .model import Model
@@ -50,6 +51,7 @@ __all__ = [
     "Config",
     "Dataset",
     "DiskCache",
+    "Embedder",
     "Environment",
     "Error",
     "Evaluation",
@@ -57,9 +59,12 @@ __all__ = [
     "Key",
     "Mock",
     "Model",
+    "PythonEmbedder",
+    "PythonReranker",
     "PythonSearch",
     "Query",
     "Remote",
+    "Reranker",
     "Result",
     "RewardSet",
     "Rollout",

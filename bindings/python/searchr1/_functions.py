@@ -35,6 +35,8 @@ from ._structs import (
     ConfigKeyInfo,
     DatasetOptions,
     DiskCacheOptions,
+    EmbedderOps,
+    EncoderOptions,
     EnvOps,
     EnvOptions,
     EvalOptions,
@@ -49,6 +51,7 @@ from ._structs import (
     ModelOptions,
     Query,
     QueryStats,
+    RerankerOps,
     RewardOps,
     RewardOptions,
     RewardScales,
@@ -126,6 +129,10 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
         STATUS, c_void_p, c_char_p, c_size_t, c_int32, POINTER(c_void_p),
         POINTER(c_size_t),
     ),
+    "sr1_tokenizer_encode_input": (
+        STATUS, c_void_p, c_char_p, c_char_p, c_size_t, POINTER(c_void_p),
+        POINTER(c_void_p), POINTER(c_size_t),
+    ),
     "sr1_tokenizer_decode": (
         STATUS, c_void_p, POINTER(c_int32), c_size_t, c_int32, POINTER(c_void_p),
         POINTER(c_size_t),
@@ -153,6 +160,32 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_tokenizer_train": (
         STATUS, POINTER(c_char_p), POINTER(c_size_t), POINTER(c_int64), c_size_t,
         POINTER(TokenizerTrainOptions), c_char_p,
+    ),
+    # embed.h
+    "sr1_embedder_new": (STATUS, POINTER(c_void_p), POINTER(EmbedderOps), c_void_p),
+    "sr1_embedder_retain": (c_void_p, c_void_p),
+    "sr1_embedder_free": (None, c_void_p),
+    "sr1_embedder_name": (c_char_p, c_void_p),
+    "sr1_embedder_dim": (c_int32, c_void_p),
+    "sr1_embedder_embed": (
+        STATUS, c_void_p, POINTER(c_char_p), c_size_t, c_int32, POINTER(c_float),
+    ),
+    "sr1_embedder_similarity": (
+        STATUS, c_void_p, c_char_p, c_char_p, POINTER(c_double),
+    ),
+    "sr1_reranker_new": (STATUS, POINTER(c_void_p), POINTER(RerankerOps), c_void_p),
+    "sr1_reranker_retain": (c_void_p, c_void_p),
+    "sr1_reranker_free": (None, c_void_p),
+    "sr1_reranker_name": (c_char_p, c_void_p),
+    "sr1_reranker_score": (
+        STATUS, c_void_p, c_char_p, POINTER(c_char_p), c_size_t, POINTER(c_double),
+    ),
+    "sr1_encoder_options_init": (None, POINTER(EncoderOptions)),
+    "sr1_embedder_open": (
+        STATUS, POINTER(c_void_p), c_char_p, POINTER(EncoderOptions),
+    ),
+    "sr1_reranker_open": (
+        STATUS, POINTER(c_void_p), c_char_p, POINTER(EncoderOptions),
     ),
     # search.h
     "sr1_search_new": (STATUS, POINTER(c_void_p), POINTER(SearchOps), c_void_p),
