@@ -25,7 +25,7 @@ struct sr1__events {
 
 /* ---- records ---- */
 
-/* Bit by bit, with the polynomial 0x1EDC6F41 in reversed order: a row is some kilobytes. */
+/* Bit by bit, the polynomial 0x1EDC6F41 in reversed order: a row is some kilobytes. */
 uint32_t sr1__crc32c(const void *bytes, size_t n)
 {
     const unsigned char *p = bytes;

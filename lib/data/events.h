@@ -1,4 +1,5 @@
-/* data/events.h - numbers by step for TensorBoard: files events.out.tfevents.* in a folder.
+/* data/events.h - numbers by step for TensorBoard: files events.out.tfevents.* in a
+ * folder.
  *
  * A file is a row of records (TFRecord): length, its check, bytes, their check; the
  * checks are masked CRC-32C. Each record is an Event in protocol buffers' form; the first

@@ -146,7 +146,7 @@ def test_the_page_stands_alone(tmp_path, run):
     assert "http" not in page.source.replace("http://www.w3.org/2000/svg", "").replace(
         "http-equiv", ""
     ).split('<script type="application/json"')[0]
-    assert not any(name in ("src", "href", "style", "onclick") for name, _ in page.attributes)
+    assert not {"src", "href", "style", "onclick"} & {name for name, _ in page.attributes}
     assert data["runs"][0]["label"] == "first"
 
 
@@ -192,7 +192,10 @@ def test_hostile_text_is_inert(tmp_path):
 
 
 def test_figures_equal_python(tmp_path):
-    rows = [metrics(s, **{"perf/rss_bytes": 100 * s, "kl_div": 0.01 * s}) for s in range(1, 21)]
+    rows = [
+        metrics(s, **{"perf/rss_bytes": 100 * s, "kl_div": 0.01 * s})
+        for s in range(1, 21)
+    ]
     rows[4]["val/exact_match"] = 0.25
     rows[19]["val/exact_match"] = 0.75
     rows[2]["health/alarms"] = 2
@@ -246,7 +249,7 @@ def test_not_a_number_is_a_gap(tmp_path):
 def test_long_runs_are_put_together(tmp_path):
     n = 5000
     rows = [
-        {"step": s, "loss": s * s / 2, "x/min": s, "x/max": s, "health/alarms": int(s == 17)}
+        {"step": s, "loss": s * s / 2, "x/min": s, "x/max": s, "health/alarms": +(s == 17)}
         for s in range(1, n + 1)
     ]
     data = report(tmp_path, make_run(tmp_path / "r", rows))[1]["runs"][0]
@@ -254,7 +257,8 @@ def test_long_runs_are_put_together(tmp_path):
     assert merge == 8 and data["rows"] == n and len(data["steps"]) == n // 8
     parts = [range(i * 8 + 1, i * 8 + 9) for i in range(n // 8)]
     assert data["steps"] == [p[-1] for p in parts]
-    assert columns["loss"] == pytest.approx([statistics.mean(s * s / 2 for s in p) for p in parts], rel=1e-5)
+    means = [statistics.mean(s * s / 2 for s in p) for p in parts]
+    assert columns["loss"] == pytest.approx(means, rel=1e-5)
     assert columns["x/min"] == [p[0] for p in parts]
     assert columns["x/max"] == [p[-1] for p in parts]
     assert columns["health/alarms"] == [0, 0, 1] + [0] * (n // 8 - 3)
@@ -383,7 +387,7 @@ def test_runs_are_told_apart(tmp_path):
 
 # ---- in a browser ----
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chrome"))), None)
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
@@ -394,7 +398,12 @@ def test_the_script_runs_without_errors(tmp_path, run, kind):
     empty = tmp_path / "empty"
     empty.mkdir()
     (empty / "config.json").write_text("{}")
-    runs = {"one": [run], "several": [run, other, empty], "empty": [empty], "hostile": [other]}
+    runs = {
+        "one": [run],
+        "several": [run, other, empty],
+        "empty": [empty],
+        "hostile": [other],
+    }
     report(tmp_path, *runs[kind])
     done = subprocess.run(
         [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=3000",

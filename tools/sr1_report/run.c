@@ -61,7 +61,7 @@ double run_steps_done(const struct run *r)
 
 /* ---- metrics.jsonl ---- */
 
-/* A row as an object with a step above the last one's; else counted. NULL: passed over. */
+/* A row as an object with a step above the last one's; else NULL, and counted. */
 static json_t *read_row(struct run *r, const struct line *l, double *step)
 {
     json_t *row = NULL;

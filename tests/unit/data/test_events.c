@@ -1,4 +1,4 @@
-/* TensorBoard's event files, read back here by hand from the description of the format. */
+/* TensorBoard's event files, read back by hand from the description of the format. */
 #include "../../support/torture.h"
 #include "../../support/files.h"
 
