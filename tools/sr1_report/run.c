@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #define SMALL_FILE ((size_t)4 << 20)
+#define ROW_MAX_BYTES ((size_t)1 << 20)
 
 const char *run_path(const struct run *r, const char *name, char out[4096])
 {
@@ -64,16 +65,17 @@ double run_steps_done(const struct run *r)
 /* A row as an object with a step above the last one's; else NULL, and counted. */
 static json_t *read_row(struct run *r, const struct line *l, double *step)
 {
-    json_t *row = NULL;
+    json_t *row;
 
-    if (l->whole)
-        row = json_loadb(l->text, l->len, JSON_ALLOW_NUL, NULL);
-    else if (l->len == 0)
+    if (l->len > ROW_MAX_BYTES || (!l->whole && l->len == 0)) {
         r->rows.too_long++;
-    else
-        r->rows.cut++;
-    if (!l->whole)
         return NULL;
+    }
+    if (!l->whole) {
+        r->rows.cut++;
+        return NULL;
+    }
+    row = json_loadb(l->text, l->len, JSON_ALLOW_NUL, NULL);
     if (!json_is_number(json_object_get(row, "step"))) {
         r->rows.broken++;
         json_decref(row);

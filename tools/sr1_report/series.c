@@ -59,6 +59,18 @@ const struct column *series_find(const struct series *s, const char *name)
     return NULL;
 }
 
+/* The same, looked for first at *next: rows name their columns in one order. */
+static struct column *find_next(struct series *s, const char *name, size_t *next)
+{
+    const struct column *c;
+
+    if (*next >= s->n_columns || strcmp(s->columns[*next].name, name) != 0) {
+        c = series_find(s, name);
+        *next = c != NULL ? (size_t)(c - s->columns) : s->n_columns;
+    }
+    return *next < s->n_columns ? &s->columns[(*next)++] : NULL;
+}
+
 /* a (of na rows) and b (of nb) as one. */
 static double together(enum merge_kind kind, double a, double na, double b, double nb)
 {
@@ -126,6 +138,7 @@ int series_add(struct series *s, double step, const json_t *row)
 {
     double before;
     size_t at = next_point(s, &before);
+    size_t next = 0;
     const char *name;
     json_t *value;
 
@@ -134,8 +147,8 @@ int series_add(struct series *s, double step, const json_t *row)
     s->n_rows++;
     json_object_foreach((json_t *)row, name, value)
     {
-        struct column *c = (struct column *)series_find(s, name);
         double v = json_is_number(value) ? json_number_value(value) : NAN;
+        struct column *c = find_next(s, name, &next);
 
         if (!json_is_number(value) && !json_is_null(value))
             continue;
@@ -144,7 +157,11 @@ int series_add(struct series *s, double step, const json_t *row)
             s->names_left_out++;
             continue;
         }
-        if (c == NULL && (c = new_column(s, name)) == NULL)
+        if (c == NULL) {
+            c = new_column(s, name);
+            next = s->n_columns;
+        }
+        if (c == NULL)
             return -1;
         note(c, step, v);
         c->values[at] = together(c->kind, c->values[at], before, v, 1);

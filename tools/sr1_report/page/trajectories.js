@@ -45,10 +45,9 @@ function background(shade, i) {
     if (!shade || !isNumber(shade[1][i])) return '';
     const v = shade[1][i];
     const most = shade[2] ? greatest.get(shade[0]) || 1 : -LOW;
-    const strength = Math.min(1, Math.abs(v) / most) *
-        Number(getComputedStyle(root).getPropertyValue('--strength'));
-    return strength < .01 ? '' : `rgba(var(--${shade[2] && v > 0 ? 'plus' : 'minus'}), ` +
-        `${strength.toFixed(3)})`;
+    const part = Math.min(1, Math.abs(v) / most);
+    return part < .02 ? '' : `rgba(var(--${shade[2] && v > 0 ? 'plus' : 'minus'}), ` +
+        `calc(${part.toFixed(3)} * var(--strength)))`;
 }
 
 function scaleOf(shade) {
