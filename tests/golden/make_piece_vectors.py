@@ -10,8 +10,8 @@ train writes folders into tests/golden/tokenizer, new ones each time: wordpiece 
 tokenizer.json), bert_vocab (cased, vocab.txt only) and unigram (T5's parts, with a character
 map compiled by sentencepiece from rules below), trained on the lines of corpus.txt. keep
 writes their vectors wordpiece.jsonl, bert_vocab.jsonl and unigram.jsonl; and parts.jsonl: one
-line a variant of one of these tokenizers, with what is set in its file and a few vectors. random writes any
-number of vectors over any folder, for a longer comparison:
+line a variant of one of these tokenizers, with what is set in its file and a few vectors.
+random writes any number of vectors over any folder, for a longer comparison:
     SR1_TOKENIZER=FOLDER SR1_TOKENIZER_CASES=OUT.jsonl test-pieces
 A vector: text, pair (where there are two), max_tokens, ids, types, decoded, and
 decoded_skip_special where it differs.
