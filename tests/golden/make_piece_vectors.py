@@ -197,8 +197,13 @@ def steps(kind, *parts):
 
 def variants(map_text, n_unigram):
     precompiled = {"type": "Precompiled", "precompiled_charsmap": map_text}
+    # Over bytes nothing is unknown: ids and decoded text show the normal form itself.
     for form in ("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Nmt"):
-        yield "unigram", {"normalizer": {"type": form}}
+        yield "small", {"normalizer": {"type": form}}
+    yield "small", {"normalizer": precompiled}
+    yield "small", {"normalizer": BERT}
+    yield "small", {"post_processor": {"type": "BertProcessing", "sep": ["a", 64],
+                                       "cls": ["b", 65]}}
     for form in ("NFD", "NFKD"):
         yield "wordpiece", steps("normalizer", {"type": form}, {"type": "Lowercase"},
                                  {"type": "StripAccents"})
@@ -296,7 +301,7 @@ def train():
 def keep():
     from transformers import AutoTokenizer
 
-    files = {}
+    files = {"small": json.load(open(os.path.join(FIXTURES, "small", "tokenizer.json")))}
     for seed, name in enumerate(("wordpiece", "bert_vocab", "unigram")):
         transformer = AutoTokenizer.from_pretrained(os.path.join(FIXTURES, name))
         files[name] = json.loads(transformer.backend_tokenizer.to_str())
