@@ -114,18 +114,15 @@ sr1_status sr1__load_wordpiece(struct sr1__load *l, const struct sr1__slice *mod
     return SR1_OK;
 }
 
-/* A score as the reference reads it: all digits as one integer of at most 64 bits, then
- * one product with or quotient by a power of ten. That is not always the nearest double,
- * and sums of scores that differ by such a rounding are told apart. 0: not a number. */
-static int read_score(struct sr1__slice text, double *score)
+/* The digits of a number as one integer, those beyond 64 bits left out, and the power of
+ * ten that goes with them; returns where they end. */
+static size_t read_digits(struct sr1__slice text, uint64_t *digits, int64_t *power)
 {
-    uint64_t digits = 0;
-    int64_t exponent = 0;
+    size_t i = text.p[0] == '-';
     int fraction = 0, full = 0;
-    size_t i = text.n && text.p[0] == '-';
 
-    if (!sr1__parse_real(text.p, text.n, score))
-        return 0;
+    *digits = 0;
+    *power = 0;
     for (; i < text.n && (text.p[i] | 32) != 'e'; i++) {
         unsigned digit = (unsigned)(text.p[i] - '0');
 
@@ -133,21 +130,32 @@ static int read_score(struct sr1__slice text, double *score)
             fraction = 1;
             continue;
         }
-        full |= digits > (UINT64_MAX - digit) / 10;
-        digits = full ? digits : digits * 10 + digit;
-        exponent += full ? !fraction : -fraction;
+        full |= *digits > (UINT64_MAX - digit) / 10;
+        *digits = full ? *digits : *digits * 10 + digit;
+        *power += full ? !fraction : -fraction;
     }
-    if (i < text.n) {
-        int64_t written = 0;
+    return i;
+}
 
-        if (!sr1__parse_int(text.p + i + 1, text.n - i - 1, &written))
-            return 0;
-        exponent += written;
-    }
-    if (exponent < -POWER_MAX || exponent > POWER_MAX)
+/* A score as the reference reads it: all digits as one integer, then one product with or
+ * quotient by a power of ten. That is not always the nearest double, and sums of scores
+ * that differ by such a rounding are told apart. 0: not a number. */
+static int read_score(struct sr1__slice text, double *score)
+{
+    uint64_t digits;
+    int64_t power, written = 0;
+    size_t i;
+
+    if (!sr1__parse_real(text.p, text.n, score) || text.p[0] == '+')
+        return 0;
+    i = read_digits(text, &digits, &power);
+    if (i < text.n && (!sr1__parse_int(text.p + i + 1, text.n - i - 1, &written) ||
+                       written < -POWER_MAX || written > POWER_MAX))
         return 1;
-    *score = exponent < 0 ? (double)digits / powers[-exponent]
-                          : (double)digits * powers[exponent];
+    power += written;
+    if (power < -POWER_MAX || power > POWER_MAX)
+        return 1;
+    *score = power < 0 ? (double)digits / powers[-power] : (double)digits * powers[power];
     if (text.p[0] == '-')
         *score = -*score;
     return 1;
