@@ -120,8 +120,8 @@ static sr1_status load_decoder(struct sr1__load *l, const json_t *o)
 
 /* Where an added token's bytes go: a token of the model keeps its id and gets the flags,
  * a new one is made. Its bytes follow the decoder's rule, as a vocabulary token's do. */
-static sr1_status enter_added(struct sr1__load *l, const char *text, size_t n, uint32_t id,
-                              uint8_t flags)
+static sr1_status enter_added(struct sr1__load *l, const char *text, size_t n,
+                              uint32_t id, uint8_t flags)
 {
     struct sr1__vocab *v = &l->t->vocab;
     size_t len = 0;

@@ -30,9 +30,8 @@ static sr1_status add_token(struct sr1__load *l, struct sr1__slice text, uint32_
 {
     sr1_tokenizer *t = l->t;
 
-    SR1__TRY(sr1__context(
-        sr1__vocab_add(&t->vocab, id, text.p, text.n, SR1__TOKEN_MODEL),
-        "%s: model.vocab", l->name));
+    SR1__TRY(sr1__context(sr1__vocab_add(&t->vocab, id, text.p, text.n, SR1__TOKEN_MODEL),
+                          "%s: model.vocab", l->name));
     if (text.n)
         SR1__TRY(sr1__trie_add(&t->trie, SR1__TRIE_ROOT, text.p, text.n, (int32_t)id));
     if (!prefix || text.n <= prefix->len ||
@@ -108,8 +107,7 @@ sr1_status sr1__load_wordpiece(struct sr1__load *l, const struct sr1__slice *mod
         SR1__TRY(sr1__scan_uint(longest, UINT32_MAX - 1, l->name, &most));
     l->t->piece_max = most;
     SR1__TRY(load_words(l, vocab, unknown, prefix));
-    l->t->unknown =
-        sr1__vocab_find(&l->t->vocab, sr1__buf_cstr(&l->left), l->left.len);
+    l->t->unknown = sr1__vocab_find(&l->t->vocab, sr1__buf_cstr(&l->left), l->left.len);
     if (l->t->unknown == SR1__NO_TOKEN || !l->t->trie.edges)
         return sr1__fail(SR1_E_PARSE, "%s: unk_token '%s' is not in model.vocab", l->name,
                          sr1__buf_cstr(&l->left));
@@ -194,8 +192,8 @@ static sr1_status load_scores(struct sr1__load *l, struct sr1__slice vocab)
         if (!more)
             break;
         if (id == room) {
-            double *scores = sr1__realloc(l->t->scores, room = 2 * room + 1024,
-                                          sizeof *scores);
+            double *scores =
+                sr1__realloc(l->t->scores, room = 2 * room + 1024, sizeof *scores);
 
             if (!scores)
                 return sr1__fail_nomem("vocabulary");
@@ -204,9 +202,9 @@ static sr1_status load_scores(struct sr1__load *l, struct sr1__slice vocab)
         SR1__TRY(load_scored(l, entry, id));
     }
     l->t->unknown_score -= UNKNOWN_PENALTY;
-    return l->t->trie.edges ? SR1_OK
-                            : sr1__fail(SR1_E_PARSE, "%s: model.vocab has no token",
-                                        l->name);
+    return l->t->trie.edges
+               ? SR1_OK
+               : sr1__fail(SR1_E_PARSE, "%s: model.vocab has no token", l->name);
 }
 
 /* Byte tokens "<0x00>" to "<0xFF>", as many as there are. */

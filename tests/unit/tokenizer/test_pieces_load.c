@@ -1,5 +1,5 @@
-/* test_pieces_load.c - which WordPiece and Unigram files are taken and what is refused, by
- * name; folders of BERT and SentencePiece; what is not served; failing allocations. */
+/* test_pieces_load.c - which WordPiece and Unigram files are taken and what is refused,
+ * by name; folders of BERT and SentencePiece; what is not served; failing allocations. */
 #include "support.h"
 
 #include "../../support/files.h"
@@ -150,7 +150,8 @@ static void bounds_of_inputs(void **state)
     const int32_t sep = sr1_tokenizer_token_to_id(t, "[SEP]");
     const int32_t the = sr1_tokenizer_token_to_id(t, "the");
     const int32_t unknown = sr1_tokenizer_token_to_id(t, "[UNK]");
-    const int32_t none[] = {cls, sep}, one[] = {cls, the, sep}, odd[] = {cls, unknown, sep};
+    const int32_t none[] = {cls, sep}, one[] = {cls, the, sep},
+                  odd[] = {cls, unknown, sep};
     int32_t *ids = NULL, *types = NULL;
     size_t n = 7;
 
@@ -213,9 +214,9 @@ static void generation_is_not_served(void **state)
         assert_int_equal(sr1_tokenizer_chat(t, roles, contents, NULL, 1, NULL, &text,
                                             NULL, NULL, NULL),
                          SR1_E_UNSUPPORTED);
-        assert_int_equal(sr1_tokenizer_chat_json(t, "[]", 2, NULL, &text, NULL, NULL,
-                                                 NULL),
-                         SR1_E_UNSUPPORTED);
+        assert_int_equal(
+            sr1_tokenizer_chat_json(t, "[]", 2, NULL, &text, NULL, NULL, NULL),
+            SR1_E_UNSUPPORTED);
         assert_null(stream);
         assert_null(text);
         assert_string_equal(sr1_tokenizer_chat_family(t), "unknown");
@@ -298,7 +299,10 @@ static void configuration_counts(void **state)
         int32_t ids[16];
 
         scratch_file("tokenizer_config.json", cases[i].config, 0);
-        assert_int_equal(scratch_ids("A \xc3\xa4 \xe4\xb8\xad" "a", ids), cases[i].n);
+        assert_int_equal(scratch_ids("A \xc3\xa4 \xe4\xb8\xad"
+                                     "a",
+                                     ids),
+                         cases[i].n);
         assert_memory_equal(ids, cases[i].want, cases[i].n * sizeof ids[0]);
     }
     remove(scratch_path("vocab.txt"));
@@ -376,13 +380,13 @@ static sr1_status open_it(void *folder)
 /* Texts that take every way through the parts. */
 static sr1_status use_it(void *arg)
 {
-    static const char text[] = "The  \xc3\xa4\xcc\xa3 caf\xc3\xa9 \xe4\xb8\xad\xe6\x96\x87 "
-                               "\xe2\x98\x83\xe2\x98\x83 <mask> [SEP] wordless";
+    static const char text[] =
+        "The  \xc3\xa4\xcc\xa3 caf\xc3\xa9 \xe4\xb8\xad\xe6\x96\x87 "
+        "\xe2\x98\x83\xe2\x98\x83 <mask> [SEP] wordless";
     int32_t *ids = NULL, *types = NULL;
     char *decoded = NULL;
     size_t n = 0;
-    sr1_status status =
-        sr1_tokenizer_encode_input(arg, text, "b", 512, &ids, &types, &n);
+    sr1_status status = sr1_tokenizer_encode_input(arg, text, "b", 512, &ids, &types, &n);
 
     if (status == SR1_OK)
         status = sr1_tokenizer_decode(arg, ids, n, 1, &decoded, NULL);
