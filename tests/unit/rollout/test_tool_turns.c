@@ -14,8 +14,8 @@ static int make(void **state)
     static const struct tiny_rule stumbler[] = {
         {"", "<tool>"}, {"<tool>", "{oops"}, {"{oops", "</tool>"}};
     static const struct tiny_rule either[] = {
-        {"", "<tool>"},          {"<tool>", TINY_CALL},  {TINY_CALL, "</tool>"},
-        {"", "<answer>"},        {"<answer>", " Paris"}, {" Paris", "</answer>"}};
+        {"", "<tool>"},   {"<tool>", TINY_CALL},  {TINY_CALL, "</tool>"},
+        {"", "<answer>"}, {"<answer>", " Paris"}, {" Paris", "</answer>"}};
     static const struct tiny_rule quiet[] = {{"", " so"}, {" so", "<|im_end|>"}};
 
     if (scratch_make(state) != 0)
@@ -177,7 +177,8 @@ static void only_executed_calls_count(void **state)
     sr1_trajectory *t = say("stumbler", "max_env_steps=1", "max_turns=3");
 
     (void)state;
-    said(t, OOPS CLOSE NOT_JSON OPEN OOPS CLOSE NOT_JSON OPEN OOPS CLOSE NOT_JSON OPEN OOPS,
+    said(t,
+         OOPS CLOSE NOT_JSON OPEN OOPS CLOSE NOT_JSON OPEN OOPS CLOSE NOT_JSON OPEN OOPS,
          SR1_STOP_SEARCH_LIMIT);
     assert_int_equal(sr1_trajectory_search_count(t), 3);
     sr1_trajectory_free(t);
@@ -216,7 +217,8 @@ static void neither_a_call_nor_an_answer(void **state)
     const char *text = sr1_trajectory_generated_text(t, NULL);
 
     (void)state;
-    assert_int_equal(strncmp(text, " so\n<|im_start|>user\nError: there is neither", 43), 0);
+    assert_int_equal(strncmp(text, " so\n<|im_start|>user\nError: there is neither", 43),
+                     0);
     assert_int_equal(sr1_trajectory_stop_reason(t), SR1_STOP_EOS);
     assert_int_equal(sr1_trajectory_turn_count(t), 3);
     assert_int_equal(sr1_trajectory_search_count(t), 0);
@@ -270,7 +272,8 @@ static sr1_env *tool_env(struct slow_tool *s, const char *protocol, double deadl
 {
     sr1_tool_ops ops = {.struct_size = sizeof ops,
                         .name = "wiki_search",
-                        .schema = "{\"type\": \"object\", \"additionalProperties\": true}",
+                        .schema =
+                            "{\"type\": \"object\", \"additionalProperties\": true}",
                         .call = answer,
                         .flags = SR1_TOOL_CONCURRENT,
                         .deadline_s = deadline};
@@ -321,8 +324,10 @@ static void a_late_tool_delays_its_own_row_only(void **state)
 /* A group in which some call and some answer is fit for both levels of reward. */
 static void conversations_are_rewarded(void **state)
 {
-    sr1_reward_options ro = {.struct_size = sizeof ro, .protocol = "mt-grpo",
-                             .rewards = "tool_execution,answer_in_results,mt_exact_match"};
+    sr1_reward_options ro = {.struct_size = sizeof ro,
+                             .protocol = "mt-grpo",
+                             .rewards =
+                                 "tool_execution,answer_in_results,mt_exact_match"};
     sr1_rollout *r =
         tiny_rollout(tools_config("either", "max_env_steps=2", NULL), tiny_engine());
     sr1_query q = tiny_query("Where?");
@@ -335,7 +340,8 @@ static void conversations_are_rewarded(void **state)
     (void)state;
     OK(sr1_rollout_generate(r, &q, 1, &o, t));
     OK(sr1_reward_set_new(&set, &ro));
-    OK(sr1_reward_set_score(set, (const sr1_trajectory *const *)t, 16, &parts[0][0], NULL));
+    OK(sr1_reward_set_score(set, (const sr1_trajectory *const *)t, 16, &parts[0][0],
+                            NULL));
     for (size_t i = 0; i < 16; i++) {
         int calls = sr1_trajectory_search_count(t[i]) > 0;
         int answers = sr1_trajectory_stop_reason(t[i]) == SR1_STOP_ANSWER;
