@@ -149,7 +149,8 @@ static void clean_demonstrations_act_without_errors(void **state)
 static void is_one_hop(const json_t *row, void *arg)
 {
     (void)arg;
-    assert_string_equal(json_string_value(json_object_get(row, "data_source")), "one-hop");
+    assert_string_equal(json_string_value(json_object_get(row, "data_source")),
+                        "one-hop");
 }
 
 static void one_hop_needs_one_call(void **state)
@@ -181,16 +182,18 @@ static void a_name_is_the_same_tokens_in_a_call(void **state)
     (void)state;
     OK(sr1_world_write(scratch_path("tokens"), &o, NULL, NULL));
     OK(sr1__file_read(scratch_path("tokens/test.jsonl"), 0, &row));
-    sscanf(strstr(row.data, "golden_answers") + strlen("golden_answers\":[\""), "%6[A-Za-z]",
-           name);
+    sscanf(strstr(row.data, "golden_answers") + strlen("golden_answers\":[\""),
+           "%6[A-Za-z]", name);
     sr1__buf_free(&row);
     snprintf(folder, sizeof folder, "%s", scratch_path("tokens/tokenizer"));
     OK(sr1_tokenizer_open(&t, folder));
     snprintf(text, sizeof text, " %s", name);
     OK(sr1_tokenizer_encode(t, text, strlen(text), SR1_ENCODE_ALL_ADDED, &alone, &n));
     assert_int_equal(n, 2);
-    snprintf(text, sizeof text, "<tool>{\"name\": \"wiki_search\", \"args\": {\"query\": "
-             "\" %s born \"}}</tool>", name);
+    snprintf(text, sizeof text,
+             "<tool>{\"name\": \"wiki_search\", \"args\": {\"query\": "
+             "\" %s born \"}}</tool>",
+             name);
     OK(sr1_tokenizer_encode(t, text, strlen(text), SR1_ENCODE_ALL_ADDED, &quoted, &m));
     while (at + 1 < m && (quoted[at] != alone[0] || quoted[at + 1] != alone[1]))
         at++;
