@@ -279,8 +279,7 @@ static void an_engine_that_breaks_is_left_out(void **state)
 
 static void engines_that_wait_are_asked_side_by_side(void **state)
 {
-    const int32_t waits =
-        SR1_SEARCH_CONCURRENT | SR1_SEARCH_THREADS | SR1_SEARCH_WAITS;
+    const int32_t waits = SR1_SEARCH_CONCURRENT | SR1_SEARCH_THREADS | SR1_SEARCH_WAITS;
     const int32_t works = SR1_SEARCH_CONCURRENT;
     atomic_int first = 0, second = 0;
     struct stub stubs[] = {{.docs = "ab", .flags = waits, .inside = &first},
