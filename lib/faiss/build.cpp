@@ -52,11 +52,13 @@ bool prepare(faiss::Index *index)
         return prepare(graph->storage);
     if (ivf)
         hush(ivf->cp);
-    if (ivf_pq)
+    if (ivf_pq) {
         hush(ivf_pq->pq.cp);
+        ivf_pq->do_polysemous_training = false; /* it is for Hamming distances */
+    }
     if (pq) {
         hush(pq->pq.cp);
-        pq->do_polysemous_training = false; /* it is for Hamming distances */
+        pq->do_polysemous_training = false;
     }
     return ivf_pq || pq || dynamic_cast<faiss::IndexFlat *>(index) ||
            dynamic_cast<faiss::IndexIVFFlat *>(index) ||
