@@ -7,7 +7,8 @@
  *
  *     row . query = row_scale * query_scale * sum_k q8[k] * q16[k]
  *
- * Against the fp32 query it is off by at most query_scale / 2 * row_scale * sum_k |q8[k]|.
+ * Against the fp32 query it is off by at most query_scale / 2 * row_scale * sum_k
+ * |q8[k]|.
  *
  * A score depends on its row and its query alone: not on the others of the call, not on
  * how rows are cut over threads. */

@@ -116,10 +116,11 @@ static sr1_status read_options(const sr1_dense_options *options, sr1_dense_optio
                               SR1__STRUCT_END(sr1_dense_options, threads),
                               "dense options"));
     if (o->device != NULL && strcmp(o->device, "cpu") != 0)
-        return sr1__fail(SR1_E_UNSUPPORTED,
-                         "dense search runs on the CPU, not on '%.32s': leave device (key "
-                         "search_device) at cpu; the encoder has a device of its own",
-                         o->device);
+        return sr1__fail(
+            SR1_E_UNSUPPORTED,
+            "dense search runs on the CPU, not on '%.32s': leave device (key "
+            "search_device) at cpu; the encoder has a device of its own",
+            o->device);
     return SR1_OK;
 }
 
@@ -137,7 +138,8 @@ static sr1_status check_embedder(const struct sr1__dense_meta *m,
     return SR1_OK;
 }
 
-static sr1_status fill(struct dense *e, sr1_embedder *embedder, const sr1_dense_options *o)
+static sr1_status fill(struct dense *e, sr1_embedder *embedder,
+                       const sr1_dense_options *o)
 {
     SR1__TRY(check_embedder(sr1__dense_meta(e->ix), embedder));
     SR1__TRY(sr1__pool_new(&e->pool, o->threads));

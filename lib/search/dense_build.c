@@ -106,10 +106,10 @@ static sr1_status open_part(struct build *b)
     size_t n;
 
     sr1__buf_init(&key, 0);
-    sr1__buf_fmt(&key, "dtype %s, dim %zu, text_format %s, corpus of %llu bytes, embedder %s",
-                 b->plan.type->name, b->plan.dim, b->plan.format->name,
-                 (unsigned long long)sr1__corpus_reader_total(b->writer.reader),
-                 b->plan.embedder);
+    sr1__buf_fmt(
+        &key, "dtype %s, dim %zu, text_format %s, corpus of %llu bytes, embedder %s",
+        b->plan.type->name, b->plan.dim, b->plan.format->name,
+        (unsigned long long)sr1__corpus_reader_total(b->writer.reader), b->plan.embedder);
     status = sr1__buf_status(&key, "key of a build");
     if (status == SR1_OK)
         status = sr1__dense_part_open(&b->part, b->plan.index_path, key.data,
@@ -181,8 +181,9 @@ sr1_status sr1_dense_build(const char *corpus_path, const char *index_path,
     sr1_status status;
 
     if (corpus_path == NULL || index_path == NULL || embedder == NULL)
-        return sr1__fail(SR1_E_INVALID,
-                         "dense build: corpus_path, index_path and embedder are required");
+        return sr1__fail(
+            SR1_E_INVALID,
+            "dense build: corpus_path, index_path and embedder are required");
     SR1__TRY(sr1__dense_plan_read(&b.plan, options, sr1_embedder_name(embedder),
                                   "dense build"));
     b.plan.corpus_path = corpus_path;

@@ -57,7 +57,8 @@ static sr1_status time_embedder(const struct sample *s, sr1_embedder *e, double 
         status = sr1_embedder_embed(e, texts, first, SR1_EMBED_DOCUMENT, v);
     begun = sr1__now();
     if (status == SR1_OK)
-        status = sr1_embedder_embed(e, texts + first, s->n - first, SR1_EMBED_DOCUMENT, v);
+        status =
+            sr1_embedder_embed(e, texts + first, s->n - first, SR1_EMBED_DOCUMENT, v);
     *out = (sr1__now() - begun) / (double)(s->n - first);
     sr1__free(v);
     return status;
@@ -78,9 +79,10 @@ static sr1_status estimate(struct sample *s, const struct sr1__dense_plan *plan,
                               0.5);
     e->search_bytes = (uint64_t)((double)e->documents * row_bytes);
     e->index_bytes = e->search_bytes + (uint64_t)(STORED_SHARE * total);
-    e->build_bytes = (uint64_t)(BUILD_FIXED + TEXTS_MOST +
-                                (double)plan->batch *
-                                    (2.0 * (double)plan->dim * sizeof(float) + row_bytes));
+    e->build_bytes =
+        (uint64_t)(BUILD_FIXED + TEXTS_MOST +
+                   (double)plan->batch *
+                       (2.0 * (double)plan->dim * sizeof(float) + row_bytes));
     if (embedder != NULL)
         SR1__TRY(time_embedder(s, embedder, &seconds));
     e->embed_seconds = seconds * (double)e->documents;
@@ -101,8 +103,8 @@ sr1_status sr1_dense_estimate_get(const char *corpus_path, sr1_embedder *embedde
     if (embedder != NULL)
         dim = sr1_embedder_dim(embedder);
     if (dim < 1 || dim > SR1_EMBED_DIM_MAX)
-        return sr1__fail(SR1_E_INVALID, "dense estimate: dim %d is not in 1..%d", (int)dim,
-                         SR1_EMBED_DIM_MAX);
+        return sr1__fail(SR1_E_INVALID, "dense estimate: dim %d is not in 1..%d",
+                         (int)dim, SR1_EMBED_DIM_MAX);
     SR1__TRY(sr1__dense_plan_read(&plan, options, NULL, "dense estimate"));
     plan.corpus_path = corpus_path;
     plan.dim = (size_t)dim;

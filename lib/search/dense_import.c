@@ -22,10 +22,11 @@ static sr1_status open_vectors(struct import *m)
 
     SR1__TRY(sr1__map_open(&m->map, m->vectors_path));
     if (m->map.size % bytes != 0)
-        return sr1__fail(SR1_E_PARSE,
-                         "%s: %zu bytes are not rows of %zu fp32 numbers; is --dim right, "
-                         "is it raw fp32?",
-                         m->vectors_path, m->map.size, m->plan.dim);
+        return sr1__fail(
+            SR1_E_PARSE,
+            "%s: %zu bytes are not rows of %zu fp32 numbers; is --dim right, "
+            "is it raw fp32?",
+            m->vectors_path, m->map.size, m->plan.dim);
     m->rows = m->map.size / bytes;
     return SR1_OK;
 }
@@ -40,9 +41,10 @@ static sr1_status count_row(void *self, const char *line, size_t n,
     (void)n;
     (void)row;
     if (m->writer.documents > m->rows)
-        return sr1__fail(SR1_E_PARSE,
-                         "%s has %llu vectors of %zu numbers, the corpus has more documents",
-                         m->vectors_path, (unsigned long long)m->rows, m->plan.dim);
+        return sr1__fail(
+            SR1_E_PARSE,
+            "%s has %llu vectors of %zu numbers, the corpus has more documents",
+            m->vectors_path, (unsigned long long)m->rows, m->plan.dim);
     if (m->writer.documents % 65536 == 0)
         return sr1__dense_writer_report(&m->writer, 0);
     return SR1_OK;

@@ -1,5 +1,5 @@
-/* search/dense_scan.h - the top_k vectors of a dense index for a few queries: all rows are
- * scored, blocks of them on several threads. */
+/* search/dense_scan.h - the top_k vectors of a dense index for a few queries: all rows
+ * are scored, blocks of them on several threads. */
 #ifndef SR1__SEARCH_DENSE_SCAN_H
 #define SR1__SEARCH_DENSE_SCAN_H
 

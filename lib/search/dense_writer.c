@@ -20,8 +20,9 @@ void sr1_dense_build_options_init(sr1_dense_build_options *options)
 static sr1_status check_name(const char *name, const char *what)
 {
     if (strlen(name) > DENSE_NAME_MAX)
-        return sr1__fail(SR1_E_INVALID, "%s: the embedder's name is longer than %zu bytes",
-                         what, DENSE_NAME_MAX);
+        return sr1__fail(SR1_E_INVALID,
+                         "%s: the embedder's name is longer than %zu bytes", what,
+                         DENSE_NAME_MAX);
     return SR1_OK;
 }
 
@@ -50,8 +51,8 @@ sr1_status sr1__dense_plan_read(struct sr1__dense_plan *plan,
     plan->format =
         sr1__text_format_find(o.text_format != NULL ? o.text_format : "plain", &names);
     if (plan->format == NULL)
-        return sr1__fail(SR1_E_INVALID, "%s: no text_format '%.100s'; there are: %s", what,
-                         o.text_format, names);
+        return sr1__fail(SR1_E_INVALID, "%s: no text_format '%.100s'; there are: %s",
+                         what, o.text_format, names);
     plan->embedder = embedder != NULL          ? embedder
                      : o.embedder_name != NULL ? o.embedder_name
                                                : "";
@@ -126,7 +127,8 @@ static sr1_status take_row(struct sr1__dense_writer *w, const char *line, size_t
     return fn(self, line, n, &row);
 }
 
-static sr1_status take_item(struct sr1__dense_writer *w, sr1__dense_row_fn *fn, void *self)
+static sr1_status take_item(struct sr1__dense_writer *w, sr1__dense_row_fn *fn,
+                            void *self)
 {
     size_t bytes = 0;
 

@@ -144,6 +144,7 @@ sr1_status sr1__section_put_spool(struct sr1__section_writer *w, size_t s,
                                   struct sr1__spool *spool);
 /* The footer, behind counts (counts_bytes of them). */
 sr1_status sr1__section_footer(struct sr1__section_writer *w,
-                               const struct sr1__index_kind *kind, struct sr1__buf *counts);
+                               const struct sr1__index_kind *kind,
+                               struct sr1__buf *counts);
 
 #endif

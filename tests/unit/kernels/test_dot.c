@@ -80,7 +80,8 @@ static void make_queries(struct data *d, struct sr1__rng *rng)
     d->dot.query_scales = d->query_scales;
 }
 
-static void make(struct data *d, enum sr1__dot_type type, size_t rows, size_t n, size_t dim)
+static void make(struct data *d, enum sr1__dot_type type, size_t rows, size_t n,
+                 size_t dim)
 {
     struct sr1__rng rng;
 
@@ -229,7 +230,8 @@ static double half_value(uint16_t h)
 {
     int exponent = h >> 10 & 31;
     double mantissa = h & 1023;
-    double v = exponent > 0 ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24);
+    double v =
+        exponent > 0 ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24);
 
     return h & 0x8000 ? -v : v;
 }

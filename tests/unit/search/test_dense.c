@@ -100,8 +100,9 @@ static const char *write_corpus(const char *name, size_t n)
 
     sr1__buf_init(&b, 0);
     for (size_t i = 0; i < n; i++)
-        sr1__buf_fmt(&b, "{\"id\": \"%zu\", \"contents\": \"d%zu\\ntext %zu\"%s}\n%s", i, i,
-                     i % 7, i % 5 == 0 ? ", \"url\": \"u\"" : "", i % 11 == 3 ? "\n" : "");
+        sr1__buf_fmt(&b, "{\"id\": \"%zu\", \"contents\": \"d%zu\\ntext %zu\"%s}\n%s", i,
+                     i, i % 7, i % 5 == 0 ? ", \"url\": \"u\"" : "",
+                     i % 11 == 3 ? "\n" : "");
     path = scratch_file(name, b.data, b.len);
     sr1__buf_free(&b);
     return path;
@@ -209,7 +210,8 @@ static void check_hits(const char *dtype, const struct world *w, sr1_search *eng
     double *want = malloc(w->n * sizeof(*want));
     double *kept = malloc(w->n * w->dim * sizeof(*kept));
     /* int8: the query's scale / 2 (kernels/dot.h) for each number of up to 4 */
-    double slack = strcmp(dtype, "int8") == 0 ? 4.5 / 32767 / 2 * 4 * (double)w->dim : 3e-5;
+    double slack =
+        strcmp(dtype, "int8") == 0 ? 4.5 / 32767 / 2 * 4 * (double)w->dim : 3e-5;
     sr1_search_results *r = NULL;
 
     for (size_t i = 0; i < n_queries; i++) {
@@ -720,7 +722,8 @@ static void progress_tells_and_stops(void **state)
 }
 
 /* A process that builds, killed at some moment. */
-static void killed_build(const char *corpus, const char *index, struct world *w, long after)
+static void killed_build(const char *corpus, const char *index, struct world *w,
+                         long after)
 {
     pid_t child = fork();
 
