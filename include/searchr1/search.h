@@ -188,7 +188,8 @@ typedef struct sr1_search_counters {
     int64_t refused;    /* requests not made: the service had failed too often in a row */
     int64_t disk_hits;  /* queries answered from a disk cache */
     int64_t disk_stale; /* of these: with an answer past its time, the search failed */
-    int64_t fallbacks;  /* queries a chain passed on to its next engine */
+    int64_t fallbacks;  /* queries a chain passed on to its next engine, or a hybrid
+                           answered without one of its engines */
 } sr1_search_counters;
 
 /* Fill *out (struct_size set). Since 0.1. */
@@ -385,6 +386,51 @@ SR1_API void sr1_disk_cache_options_init(sr1_disk_cache_options *options);
 SR1_API sr1_status sr1_search_open_disk_cache(sr1_search **out, sr1_search *engine,
                                               const char *folder,
                                               const sr1_disk_cache_options *options);
+
+typedef struct sr1_hybrid_options {
+    size_t struct_size; /* set by sr1_hybrid_options_init */
+    double rrf_k;       /* >= 0; the larger, the less the first ranks count; default 60 */
+    int32_t depth;      /* hits taken of each engine, or top_k where that is more; default
+                           100 */
+    int32_t reserved;   /* not read */
+} sr1_hybrid_options;
+
+/* As sr1_bm25_build_options_init. Since 0.1. */
+SR1_API void sr1_hybrid_options_init(sr1_hybrid_options *options);
+
+/* Several engines (1 to 16, retained) as one, by reciprocal-rank fusion (Cormack, Clarke,
+ * Buettcher 2009):
+ *
+ *     score(d) = sum over the engines i that found d of  weights[i] / (rrf_k + rank_i(d))
+ *
+ * Ranks begin at 1. Documents are the same when their ids are; contents and row are those
+ * of the first engine that found one. Equal scores: as met, engine by engine. weights[n]
+ * (above 0; copied) may be NULL: all 1. Engines with SR1_SEARCH_WAITS are asked side by
+ * side, the others meanwhile one after another. A query that fails in one engine is
+ * answered from the others (counted in fallbacks, logged); it fails where no engine found
+ * anything and one failed, for then nothing is known. Caller frees with sr1_search_free.
+ * Since 0.1. */
+SR1_API sr1_status sr1_search_open_hybrid(sr1_search **out, sr1_search *const *engines,
+                                          const double *weights, size_t n,
+                                          const sr1_hybrid_options *options);
+
+typedef struct sr1_rerank_options {
+    size_t struct_size; /* set by sr1_rerank_options_init */
+    int32_t depth;      /* hits taken of the engine, or top_k where that is more; default
+                           50 */
+    int32_t reserved;   /* not read */
+} sr1_rerank_options;
+
+/* As sr1_bm25_build_options_init. Since 0.1. */
+SR1_API void sr1_rerank_options_init(sr1_rerank_options *options);
+
+/* Put the best hits of an engine in the order of a reranker (both retained), which reads
+ * query and contents together; the scores are the reranker's. Equal scores stay in the
+ * engine's order. A query that the reranker fails on ends SR1_SEARCH_ERROR. Caller frees
+ * with sr1_search_free. Since 0.1. */
+SR1_API sr1_status sr1_search_open_rerank(sr1_search **out, sr1_search *engine,
+                                          sr1_reranker *reranker,
+                                          const sr1_rerank_options *options);
 
 /* ---- dense vectors ---- */
 

@@ -13,6 +13,8 @@
 
 #define SR1__INDEX_BLOCK SR1__BLOCK /* postings in a full block */
 
+extern const struct sr1__index_kind sr1__bm25_kind;
+
 struct sr1__index;
 
 struct sr1__index_meta {

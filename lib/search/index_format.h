@@ -57,8 +57,6 @@ enum index_section {
     SECTION_TERM_DIR,
 };
 
-extern const struct sr1__index_kind sr1__bm25_kind;
-
 /* Bytes of a document's number in a directory of blocks. */
 static inline uint32_t index_last_bytes(uint64_t documents)
 {

@@ -1,11 +1,8 @@
 /* search/rows.c - stored rows: find the frame, unpack it, find the row in it. */
 #include "search/rows.h"
 
-#include "base/json.h"
 #include "base/mem.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <zstd.h>
 
 /* Where the rows of documents [first, end) lie; bytes NULL when that is nowhere. Not
@@ -154,41 +151,20 @@ sr1_status sr1__row_read(struct sr1__row_reader *r, uint32_t doc, const char **r
     return SR1_OK;
 }
 
-static sr1_status take_apart(const json_t *row, uint32_t number, const char *bytes,
-                             size_t n, struct sr1__doc **out)
-{
-    const json_t *id = json_object_get(row, "id");
-    const json_t *contents = json_object_get(row, "contents");
-    char name[32];
-
-    if (!json_is_string(contents) || (!json_is_string(id) && !json_is_integer(id)))
-        return sr1__index_corrupt("a stored row without id or contents");
-    if (json_is_integer(id))
-        snprintf(name, sizeof(name), "%" PRId64, (int64_t)json_integer_value(id));
-    return sr1__doc_new(out, number, json_is_string(id) ? json_string_value(id) : name,
-                        json_string_value(contents), json_string_length(contents), bytes,
-                        n);
-}
-
 sr1_status sr1__row_fetch(struct sr1__row_reader *r, struct sr1__doc_cache *cache,
                           uint32_t doc, struct sr1__doc **out)
 {
     const char *bytes = NULL;
     size_t n = 0;
-    json_t *row = NULL;
     sr1_status status;
 
     *out = sr1__doc_cache_get(cache, doc);
     if (*out != NULL)
         return SR1_OK;
     SR1__TRY(sr1__row_read(r, doc, &bytes, &n));
-    status = sr1__json_parse(&row, bytes, n, "stored row");
-    if (status == SR1_E_NOMEM)
-        return status;
-    if (status != SR1_OK)
-        return sr1__index_corrupt("a stored row is not JSON");
-    status = take_apart(row, doc, bytes, n, out);
-    json_decref(row);
+    status = sr1__doc_parse(out, doc, bytes, n);
+    if (status == SR1_E_PARSE)
+        return sr1__index_corrupt("a stored row is not JSON with id and contents");
     SR1__TRY(status);
     sr1__doc_cache_put(cache, *out);
     return SR1_OK;

@@ -35,12 +35,14 @@ from ._structs import (
     EnvOptions,
     EvalOptions,
     EvalScores,
+    HybridOptions,
     LogFn,
     LossBatch,
     LossOptions,
     LossReport,
     ModelOptions,
     Query,
+    RerankOptions,
     RewardOps,
     RewardOptions,
     RewardScales,
@@ -187,6 +189,15 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_disk_cache_options_init": (None, POINTER(DiskCacheOptions)),
     "sr1_search_open_disk_cache": (
         STATUS, POINTER(c_void_p), c_void_p, c_char_p, POINTER(DiskCacheOptions),
+    ),
+    "sr1_hybrid_options_init": (None, POINTER(HybridOptions)),
+    "sr1_search_open_hybrid": (
+        STATUS, POINTER(c_void_p), POINTER(c_void_p), POINTER(c_double), c_size_t,
+        POINTER(HybridOptions),
+    ),
+    "sr1_rerank_options_init": (None, POINTER(RerankOptions)),
+    "sr1_search_open_rerank": (
+        STATUS, POINTER(c_void_p), c_void_p, c_void_p, POINTER(RerankOptions),
     ),
     "sr1_bm25_info_get": (STATUS, c_void_p, POINTER(Bm25Info)),
     # server.h

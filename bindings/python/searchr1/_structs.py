@@ -161,6 +161,14 @@ class DiskCacheOptions(Sized):
     ]
 
 
+class HybridOptions(Sized):
+    _fields_ = [("rrf_k", c_double), ("depth", c_int32), ("reserved", c_int32)]
+
+
+class RerankOptions(Sized):
+    _fields_ = [("depth", c_int32), ("reserved", c_int32)]
+
+
 class Bm25BuildOptions(Sized):
     _fields_ = [
         ("analyzer", c_char_p),
