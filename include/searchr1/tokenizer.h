@@ -48,6 +48,19 @@ SR1_API sr1_status sr1_tokenizer_encode(const sr1_tokenizer *tokenizer, const ch
                                         size_t n, int32_t mode, int32_t **ids,
                                         size_t *n_ids);
 
+/* What an encoder reads: text, or with pair (NULL: none) both, with the special tokens of
+ * the file's post-processor ("[CLS] a [SEP] b [SEP]", "a </s>"), cut to max_tokens as
+ * transformers does with truncation=True: special tokens counted, of two texts the longer
+ * one first ("longest_first"). Texts are UTF-8 and end at NUL, invalid bytes count as
+ * U+FFFD; added tokens within them are recognised, as transformers does by default.
+ * *ids and *type_ids [n_ids] (type_ids may be NULL: not wanted): caller frees with
+ * sr1_free. SR1_E_INVALID if the special tokens alone are more than max_tokens.
+ * Since 0.1. */
+SR1_API sr1_status sr1_tokenizer_encode_input(const sr1_tokenizer *tokenizer,
+                                              const char *text, const char *pair,
+                                              size_t max_tokens, int32_t **ids,
+                                              int32_t **type_ids, size_t *n_ids);
+
 /* Text of ids; ids without a token add nothing, bytes that are not UTF-8 give U+FFFD.
  * skip_special: 1 leaves out tokens marked special. *text is UTF-8 with a NUL behind its
  * *n bytes (n may be NULL): caller frees with sr1_free. Since 0.1. */

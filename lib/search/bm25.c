@@ -98,33 +98,13 @@ static sr1_status find_terms(struct query *q, const char *text, size_t *n)
     return SR1_OK;
 }
 
-/* A reference to a document, which stays in the cache. */
-static sr1_status fetch_doc(struct query *q, uint32_t number, struct sr1__doc **out)
-{
-    const char *bytes = NULL;
-    size_t n = 0;
-    sr1_status status;
-
-    *out = sr1__doc_cache_get(q->engine->docs, number);
-    if (*out != NULL)
-        return SR1_OK;
-    SR1__TRY(sr1__row_read(q->rows, number, &bytes, &n));
-    status = sr1__doc_parse(out, number, bytes, n);
-    if (status == SR1_E_PARSE)
-        return sr1__fail(SR1_E_CORRUPT, "index is damaged: a stored row is not JSON with "
-                                        "id and contents; build it again");
-    SR1__TRY(status);
-    sr1__doc_cache_put(q->engine->docs, *out);
-    return SR1_OK;
-}
-
 static sr1_status give_doc(struct query *q, const struct sr1__bm25_doc *doc, size_t index,
                            sr1_search_sink *sink)
 {
     struct sr1__doc *d = NULL;
     sr1_status status;
 
-    SR1__TRY(fetch_doc(q, doc->doc, &d));
+    SR1__TRY(sr1__row_fetch(q->rows, q->engine->docs, doc->doc, &d));
     status = sr1__sink_valid_hit(sink, index, sr1__doc_id(d), sr1__doc_contents(d),
                                  sr1__doc_row(d), (double)doc->score / SR1__BM25_UNIT);
     sr1__doc_release(d);
@@ -166,7 +146,7 @@ static sr1_status query_new(struct query **out, struct bm25 *e)
     sr1__buf_init(&q->words, 0);
     status = sr1__bm25_ranker_new(&q->ranker, e->ix, &e->norm);
     if (status == SR1_OK)
-        status = sr1__row_reader_new(&q->rows, e->ix);
+        status = sr1__row_reader_new(&q->rows, sr1__index_rows(e->ix));
     if (status != SR1_OK) {
         query_free(q);
         return status;

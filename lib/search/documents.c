@@ -3,8 +3,8 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "search/dense_index.h"
 #include "search/index.h"
-#include "search/index_format.h"
 #include "search/line_offsets.h"
 
 #include <inttypes.h>
@@ -13,14 +13,9 @@
 
 #define CACHE_BYTES ((uint64_t)64 << 20)
 
-struct bm25_rows {
-    struct sr1__index *ix;
-    struct sr1__row_reader *reader;
-};
-
 /* A kind of file with rows. read: borrowed until its next call, one call at a time. */
 struct kind {
-    const char *magic; /* its first 8 bytes; NULL: any */
+    const struct sr1__index_kind *index; /* NULL: no index */
     sr1_status (*open)(struct sr1__documents *d, const char *path);
     sr1_status (*read)(struct sr1__documents *d, uint64_t row, const char **text,
                        size_t *n);
@@ -30,25 +25,34 @@ struct sr1__documents {
     const struct kind *kind;
     char *path;
     uint64_t count;
-    struct bm25_rows bm25;
+    struct sr1__index *bm25;        /* one of these three */
+    struct sr1__dense_index *dense;
     struct sr1__line_offsets *lines;
+    struct sr1__row_reader *reader; /* of an index */
     struct sr1__doc_cache *cache;
     pthread_mutex_t lock; /* around kind->read and what it gave */
 };
 
-/* ---- a BM25 index ---- */
+/* ---- an index ---- */
 
 static sr1_status bm25_open(struct sr1__documents *d, const char *path)
 {
-    SR1__TRY(sr1__index_open(&d->bm25.ix, path));
-    d->count = sr1__index_meta(d->bm25.ix)->documents;
-    return sr1__row_reader_new(&d->bm25.reader, d->bm25.ix);
+    SR1__TRY(sr1__index_open(&d->bm25, path));
+    d->count = sr1__index_meta(d->bm25)->documents;
+    return sr1__row_reader_new(&d->reader, sr1__index_rows(d->bm25));
 }
 
-static sr1_status bm25_read(struct sr1__documents *d, uint64_t row, const char **text,
-                            size_t *n)
+static sr1_status dense_open(struct sr1__documents *d, const char *path)
 {
-    return sr1__row_read(d->bm25.reader, (uint32_t)row, text, n);
+    SR1__TRY(sr1__dense_open(&d->dense, path));
+    d->count = sr1__dense_meta(d->dense)->documents;
+    return sr1__row_reader_new(&d->reader, sr1__dense_rows(d->dense));
+}
+
+static sr1_status index_read(struct sr1__documents *d, uint64_t row, const char **text,
+                             size_t *n)
+{
+    return sr1__row_read(d->reader, (uint32_t)row, text, n);
 }
 
 /* ---- a corpus ---- */
@@ -64,16 +68,17 @@ static sr1_status lines_read(struct sr1__documents *d, uint64_t row, const char 
                              size_t *n)
 {
     SR1__TRY(sr1__line_offsets_row(d->lines, row, text, n));
-    if (*n > INDEX_ROW_MAX)
+    if (*n > ROWS_ROW_MAX)
         return sr1__fail(SR1_E_LIMIT, "row %" PRIu64 " is longer than %zu bytes", row,
-                         INDEX_ROW_MAX);
+                         ROWS_ROW_MAX);
     return SR1_OK;
 }
 
 /* ---- any of them ---- */
 
 static const struct kind kinds[] = {
-    {INDEX_MAGIC, bm25_open, bm25_read},
+    {&sr1__bm25_kind, bm25_open, index_read},
+    {&sr1__dense_kind, dense_open, index_read},
     {NULL, lines_open, lines_read},
 };
 
@@ -83,8 +88,8 @@ static sr1_status find_kind(const struct kind **out, const char *path)
     size_t k = 0;
 
     SR1__TRY(sr1__map_open(&m, path));
-    while (kinds[k].magic != NULL &&
-           (m.size < 8 || memcmp(m.data, kinds[k].magic, 8) != 0))
+    while (kinds[k].index != NULL &&
+           (m.size < 8 || memcmp(m.data, kinds[k].index->magic, 8) != 0))
         k++;
     sr1__map_close(&m);
     *out = &kinds[k];
@@ -125,8 +130,9 @@ void sr1__documents_close(struct sr1__documents *d)
 {
     if (d == NULL)
         return;
-    sr1__row_reader_free(d->bm25.reader);
-    sr1__index_close(d->bm25.ix);
+    sr1__row_reader_free(d->reader);
+    sr1__index_close(d->bm25);
+    sr1__dense_close(d->dense);
     sr1__line_offsets_close(d->lines);
     sr1__doc_cache_free(d->cache);
     pthread_mutex_destroy(&d->lock);

@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "search/faiss_graph.h"
-#include "search/index_format.h"
+#include "search/sections.h"
 
 #include <string.h>
 

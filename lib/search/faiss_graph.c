@@ -3,7 +3,7 @@
  * a link on level l has to lead to a vector that has such a level. */
 #include "search/faiss_graph.h"
 
-#include "search/index_format.h"
+#include "search/sections.h"
 
 #define LEVELS_MAX 1024
 #define EF_SEARCH_MAX (1 << 20)
