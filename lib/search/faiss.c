@@ -1,6 +1,6 @@
 /* search/faiss.c - the engine over a FAISS index: embed the queries, let FAISS find the
  * numbers of the nearest vectors, give the documents of those rows. */
-#include <searchr1/search.h>
+#include <searchr1/faiss.h>
 
 #include "base/file.h"
 #include "base/mem.h"

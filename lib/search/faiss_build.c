@@ -1,12 +1,12 @@
 /* search/faiss_build.c - vectors in a file become a FAISS index in a file. */
-#include <searchr1/search.h>
+#include <searchr1/faiss.h>
 
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/struct.h"
 #include "search/faiss_bridge.h"
+#include "search/faiss_vectors.h"
 
-#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -17,9 +17,7 @@
 struct build {
     const struct sr1__faiss_table *table;
     sr1__faiss_index *index;
-    struct sr1__map map;
-    const float *vectors; /* [n, dim] */
-    size_t n;
+    struct sr1__faiss_vectors vectors;
     sr1_faiss_build_options o;
     int32_t metric;
     sr1_faiss_progress_fn progress;
@@ -58,81 +56,63 @@ static sr1_status read_options(struct build *b, const sr1_faiss_build_options *o
     return SR1_OK;
 }
 
-/* ---- vectors ---- */
-
-static sr1_status check_finite(const float *v, size_t n, size_t dim, const char *path)
-{
-    for (size_t i = 0; i < n * dim; i++)
-        if (!isfinite(v[i]))
-            return sr1__fail(SR1_E_NUMERIC, "%s: vector %zu is not finite", path,
-                             i / dim);
-    return SR1_OK;
-}
-
-static sr1_status open_vectors(struct build *b, const char *path)
-{
-    size_t row = (size_t)b->o.dim * sizeof(float);
-
-    if (b->o.dim < 1 || b->o.dim > SR1_EMBED_DIM_MAX)
-        return sr1__fail(SR1_E_INVALID, "faiss build: dim %d is not in 1..%d",
-                         (int)b->o.dim, SR1_EMBED_DIM_MAX);
-    SR1__TRY(sr1__map_open(&b->map, path));
-    b->n = b->map.size / row;
-    if (b->n == 0 || b->map.size % row != 0 || b->n > INT32_MAX)
-        return sr1__fail(SR1_E_INVALID, "%s: %zu bytes are not fp32 vectors of %d", path,
-                         b->map.size, (int)b->o.dim);
-    b->vectors = (const float *)(const void *)b->map.data;
-    return check_finite(b->vectors, b->n, (size_t)b->o.dim, path);
-}
-
 /* ---- building ---- */
 
 /* Rows i * n / sample. */
+static sr1_status read_sample(struct build *b, size_t n, float *out)
+{
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(sr1__faiss_vectors_read(&b->vectors, i * b->vectors.n / n, 1,
+                                         out + i * (size_t)b->vectors.dim));
+    return SR1_OK;
+}
+
 static sr1_status train(struct build *b)
 {
-    size_t dim = (size_t)b->o.dim;
-    size_t n = b->o.train_sample == 0 || b->o.train_sample > b->n
-                   ? b->n
-                   : (size_t)b->o.train_sample;
+    uint64_t most = b->o.train_sample;
+    size_t n = most == 0 || most > b->vectors.n ? b->vectors.n : (size_t)most;
+    float *sample = sr1__calloc(n, (size_t)b->vectors.dim * sizeof(*sample));
     struct sr1__faiss_error error = {""};
-    float *sample = NULL;
     sr1_status status;
 
-    if (n < b->n) {
-        sample = sr1__calloc(n, dim * sizeof(*sample));
-        if (sample == NULL)
-            return sr1__fail_nomem("vectors to train on");
-        for (size_t i = 0; i < n; i++)
-            memcpy(sample + i * dim, b->vectors + i * b->n / n * dim,
-                   dim * sizeof(*sample));
-    }
-    status = b->table->train(b->index, sample != NULL ? sample : b->vectors, (int64_t)n,
-                             &error);
+    if (sample == NULL)
+        return sr1__fail_nomem("vectors to train on");
+    status = read_sample(b, n, sample);
+    if (status == SR1_OK)
+        status = sr1__faiss_status(b->table->train(b->index, sample, (int64_t)n, &error),
+                                   &error, "train");
     sr1__free(sample);
-    return sr1__faiss_status(status, &error, "train");
+    return status;
 }
 
 static sr1_status tell(const struct build *b, size_t done)
 {
-    if (b->progress != NULL && b->progress(b->user, done, b->n) != 0)
+    if (b->progress != NULL && b->progress(b->user, done, b->vectors.n) != 0)
         return sr1__fail(SR1_E_CANCELLED, "faiss build: stopped on request");
     return SR1_OK;
 }
 
-static sr1_status add(struct build *b)
+static sr1_status add_chunk(struct build *b, size_t at, float *chunk)
 {
+    size_t n = b->vectors.n - at < CHUNK ? b->vectors.n - at : CHUNK;
     struct sr1__faiss_error error = {""};
 
-    for (size_t at = 0; at < b->n; at += CHUNK) {
-        size_t n = b->n - at < CHUNK ? b->n - at : CHUNK;
-        sr1_status status;
+    SR1__TRY(tell(b, at));
+    SR1__TRY(sr1__faiss_vectors_read(&b->vectors, at, n, chunk));
+    return sr1__faiss_status(b->table->add(b->index, chunk, (int64_t)n, &error), &error,
+                             "add");
+}
 
-        SR1__TRY(tell(b, at));
-        status = b->table->add(b->index, b->vectors + at * (size_t)b->o.dim, (int64_t)n,
-                               &error);
-        SR1__TRY(sr1__faiss_status(status, &error, "add"));
-    }
-    return tell(b, b->n);
+static sr1_status add(struct build *b)
+{
+    size_t room = b->vectors.n < CHUNK ? b->vectors.n : CHUNK;
+    float *chunk = sr1__calloc(room, (size_t)b->vectors.dim * sizeof(*chunk));
+    sr1_status status = chunk != NULL ? SR1_OK : sr1__fail_nomem("vectors to add");
+
+    for (size_t at = 0; status == SR1_OK && at < b->vectors.n; at += CHUNK)
+        status = add_chunk(b, at, chunk);
+    sr1__free(chunk);
+    return status == SR1_OK ? tell(b, b->vectors.n) : status;
 }
 
 /* What FAISS's writer calls; the error travels beside it. */
@@ -170,9 +150,9 @@ static sr1_status build_on_threads(struct build *b, const char *factory, const c
 {
     struct sr1__faiss_error error = {""};
 
-    SR1__TRY(
-        sr1__faiss_status(b->table->make(&b->index, b->o.dim, factory, b->metric, &error),
-                          &error, factory));
+    SR1__TRY(sr1__faiss_status(
+        b->table->make(&b->index, b->vectors.dim, factory, b->metric, &error), &error,
+        factory));
     SR1__TRY(train(b));
     SR1__TRY(add(b));
     return write_index(b, path);
@@ -198,7 +178,7 @@ sr1_status sr1_faiss_build(const char *vectors, const char *faiss_path,
                          "faiss build: vectors, path and factory are needed");
     SR1__TRY(read_options(&b, options));
     SR1__TRY(sr1__faiss_bridge(&b.table));
-    status = open_vectors(&b, vectors);
+    status = sr1__faiss_vectors_open(&b.vectors, vectors, b.o.dim);
     if (status == SR1_OK) {
         threads = b.table->threads(threads_of(&b));
         status =
@@ -207,6 +187,6 @@ sr1_status sr1_faiss_build(const char *vectors, const char *faiss_path,
     }
     if (b.index != NULL)
         b.table->release(b.index);
-    sr1__map_close(&b.map);
+    sr1__faiss_vectors_close(&b.vectors);
     return status;
 }

@@ -19,7 +19,7 @@
 #include "support/files.h"
 #include "support/torture.h"
 
-#include <searchr1/search.h>
+#include <searchr1/faiss.h>
 
 #define DIM 8
 #define VECTORS 40
@@ -289,6 +289,30 @@ static void what_is_built_is_read_again(void **state)
     free(vectors);
 }
 
+/* The same vectors by way of a dense index, which has the documents too. */
+static void a_dense_index_brings_vectors_and_documents(void **state)
+{
+    const char *corpus = make_corpus("dense.jsonl", VECTORS);
+    char *vectors = golden_path("vectors.f32");
+    sr1_faiss_build_options o;
+    char dense[512], path[512];
+
+    (void)state;
+    if (no_bridge())
+        skip();
+    snprintf(dense, sizeof dense, "%s", scratch_path("dense.idx"));
+    snprintf(path, sizeof path, "%s", scratch_path("dense-IVF.faiss"));
+    if (sr1_dense_import(corpus, vectors, DIM, dense, NULL, NULL, NULL) != SR1_OK)
+        fail_msg("%s", sr1_last_error());
+    if (sr1_faiss_build(dense, path, "IVF4,Flat", NULL, NULL, NULL) != SR1_OK)
+        fail_msg("%s", sr1_last_error());
+    check_built(path, dense, 0, 1e-5);
+    sr1_faiss_build_options_init(&o);
+    o.dim = DIM + 1;
+    assert_int_equal(sr1_faiss_build(dense, path, "Flat", &o, NULL, NULL), SR1_E_INVALID);
+    free(vectors);
+}
+
 static int32_t stop_at_end(void *user, uint64_t done, uint64_t total)
 {
     uint64_t *seen = user;
@@ -505,6 +529,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(indexes_of_the_python_package_answer_as_faiss),
         cmocka_unit_test(other_kinds_are_refused),
         cmocka_unit_test(what_is_built_is_read_again),
+        cmocka_unit_test(a_dense_index_brings_vectors_and_documents),
         cmocka_unit_test(a_build_that_fails_leaves_the_old_file),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(damage_does_no_harm),
