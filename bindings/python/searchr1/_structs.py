@@ -327,6 +327,7 @@ class RewardOptions(Sized):
         ("weights", c_char_p),
         ("protocol", c_char_p),
         ("scales", POINTER(RewardScales)),
+        ("embedder", c_void_p),
     ]
 
 
@@ -426,6 +427,7 @@ class EvalScores(Sized):
         ("searches", c_double),
         ("tokens", c_double),
         ("excluded", c_int64),
+        ("embedding", c_double),
     ]
 
 
@@ -438,6 +440,7 @@ class EvalOptions(Sized):
         ("progress", ProgressFn),
         ("user", c_void_p),
         ("trajectory", TrajectoryFn),
+        ("embedder", c_void_p),
     ]
 
 
