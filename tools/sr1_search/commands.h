@@ -75,7 +75,7 @@ sr1_status open_encoder(sr1_embedder **out, const struct request *r, const char 
 /* NULL when the request names none. */
 sr1_status open_reranker(sr1_reranker **out, const struct request *r);
 
-/* Before the first model: may start the program again. */
+/* Before the first model: may start another program, or this one again. */
 void before_models(char **argv);
 
 #endif

@@ -1,4 +1,4 @@
-/* sr1_search/with_torch.c - before models are opened, in builds that have libtorch. */
+/* sr1_search/models.c - sr1-search-models: the program with libtorch (see light.c). */
 #include "sr1_search/commands.h"
 
 #include "common/policy.h"
