@@ -242,22 +242,11 @@ static sr1_status encode_pieces(struct sr1__encoder *e, const char *text, size_t
     return e->t->model->text(e, text, n);
 }
 
-/* Whether the beginning of text is still there in normal form: where it is removed, what
- * follows does not count as the beginning in the reference. */
-static sr1_status check_first(struct sr1__encoder *e, const char *text, size_t n)
-{
-    if (!e->first || !e->t->cuts.needs_first || n == 0)
-        return SR1_OK;
-    n = sr1__grapheme_length(text, n);
-    SR1__TRY(normalise(e, &text, &n));
-    e->first = n > 0;
-    return SR1_OK;
-}
-
 static sr1_status encode_normal(struct sr1__encoder *e, const char *text, size_t n,
                                 int32_t mode)
 {
-    SR1__TRY(check_first(e, text, n));
+    if (e->first && e->t->cuts.needs_first && n)
+        SR1__TRY(sr1__normalise_first(&e->t->normaliser, e->normal, text, n, &e->first));
     SR1__TRY(normalise(e, &text, &n));
     return cut(e, &e->t->added_normalised, text, n, mode, encode_pieces);
 }

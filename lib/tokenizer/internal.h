@@ -117,9 +117,6 @@ sr1_status sr1__decoder_run(const sr1_tokenizer *t, const int32_t *ids, size_t n
 const char *sr1__decoded_token(const sr1_tokenizer *t, int32_t id, int skip_special,
                                size_t *n);
 
-/* SR1_E_UNSUPPORTED unless the tokenizer is byte-level BPE; `what` cannot do without. */
-sr1_status sr1__needs_byte_level(const sr1_tokenizer *t, const char *what);
-
 /* BERT's vocab.txt and the tokenizer_config.json beside it (bert_vocab.c). */
 sr1_status sr1__bert_vocab_open(sr1_tokenizer **out, const char *vocab_path);
 

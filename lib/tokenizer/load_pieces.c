@@ -11,6 +11,13 @@
 #define PIECE_MAX_DEFAULT 100u
 #define UNKNOWN_PENALTY 10.0 /* below the lowest score */
 
+/* Powers of ten, each the nearest double. */
+#define POWER_MAX 40
+static const double powers[POWER_MAX + 1] = {
+    1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11, 1e12, 1e13,
+    1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22, 1e23, 1e24, 1e25, 1e26, 1e27,
+    1e28, 1e29, 1e30, 1e31, 1e32, 1e33, 1e34, 1e35, 1e36, 1e37, 1e38, 1e39, 1e40};
+
 sr1_status sr1__load_cuts(struct sr1__load *l, const json_t *o)
 {
     return sr1__cuts_load(&l->t->cuts, o, l->name);
@@ -109,6 +116,45 @@ sr1_status sr1__load_wordpiece(struct sr1__load *l, const struct sr1__slice *mod
     return SR1_OK;
 }
 
+/* A score as the reference reads it: all digits as one integer of at most 64 bits, then
+ * one product with or quotient by a power of ten. That is not always the nearest double,
+ * and sums of scores that differ by such a rounding are told apart. 0: not a number. */
+static int read_score(struct sr1__slice text, double *score)
+{
+    uint64_t digits = 0;
+    int64_t exponent = 0;
+    int fraction = 0, full = 0;
+    size_t i = text.n && text.p[0] == '-';
+
+    if (!sr1__parse_real(text.p, text.n, score))
+        return 0;
+    for (; i < text.n && (text.p[i] | 32) != 'e'; i++) {
+        unsigned digit = (unsigned)(text.p[i] - '0');
+
+        if (text.p[i] == '.') {
+            fraction = 1;
+            continue;
+        }
+        full |= digits > (UINT64_MAX - digit) / 10;
+        digits = full ? digits : digits * 10 + digit;
+        exponent += full ? !fraction : -fraction;
+    }
+    if (i < text.n) {
+        int64_t written = 0;
+
+        if (!sr1__parse_int(text.p + i + 1, text.n - i - 1, &written))
+            return 0;
+        exponent += written;
+    }
+    if (exponent < -POWER_MAX || exponent > POWER_MAX)
+        return 1;
+    *score = exponent < 0 ? (double)digits / powers[-exponent]
+                          : (double)digits * powers[exponent];
+    if (text.p[0] == '-')
+        *score = -*score;
+    return 1;
+}
+
 /* ["token", score]. */
 static sr1_status load_scored(struct sr1__load *l, struct sr1__slice entry, uint32_t id)
 {
@@ -125,7 +171,7 @@ static sr1_status load_scored(struct sr1__load *l, struct sr1__slice entry, uint
                              "%s: model.vocab: entry %u is not a token and its score",
                              l->name, id);
     }
-    if (!sr1__parse_real(part[1].p, part[1].n, &score))
+    if (!read_score(part[1], &score))
         return sr1__fail(SR1_E_PARSE, "%s: model.vocab: the score of entry %u is '%.*s'",
                          l->name, id, (int)(part[1].n < 40 ? part[1].n : 40), part[1].p);
     SR1__TRY(sr1__load_string(l, part[0], &text));

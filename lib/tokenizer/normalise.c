@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "tokenizer/bert_normalise.h"
 #include "tokenizer/charsmap.h"
 #include "tokenizer/nfc.h"
 #include "tokenizer/pattern.h"
@@ -36,26 +37,7 @@ static sr1_status finish(const struct sr1__buf *out)
     return sr1__buf_status(out, "text in normal form");
 }
 
-static void put_char(struct sr1__buf *out, uint32_t cp)
-{
-    char utf8[4];
-
-    if (cp < 0x80)
-        sr1__buf_char(out, (char)cp);
-    else
-        sr1__buf_add(out, utf8, (size_t)sr1__utf8_put(cp, utf8));
-}
-
-static void put_lower(struct sr1__buf *out, uint32_t cp)
-{
-    uint32_t lower[2];
-    size_t n = sr1__char_lower(cp, lower);
-
-    for (size_t i = 0; i < n; i++)
-        put_char(out, lower[i]);
-}
-
-/* Calls put for each character of text. */
+/* Calls use for each character of text. */
 static void each_char(const char *text, size_t n, struct sr1__buf *out,
                       void (*use)(struct sr1__buf *out, uint32_t cp))
 {
@@ -107,14 +89,14 @@ static sr1_status run_lowercase(const struct sr1__step *s, const char *text, siz
                                 struct sr1__buf *out)
 {
     (void)s;
-    each_char(text, n, out, put_lower);
+    each_char(text, n, out, sr1__put_lower);
     return finish(out);
 }
 
 static void put_without_accents(struct sr1__buf *out, uint32_t cp)
 {
     if (!sr1__char_is_accent(cp))
-        put_char(out, cp);
+        sr1__put_char(out, cp);
 }
 
 static sr1_status run_strip_accents(const struct sr1__step *s, const char *text, size_t n,
@@ -135,7 +117,7 @@ static void put_nmt(struct sr1__buf *out, uint32_t cp)
         (cp >= 0x200b && cp <= 0x200f) || cp == 0x2028 || cp == 0x2029 || cp == 0x2581 ||
         cp == 0xfeff || cp == 0xfffd)
         cp = ' ';
-    put_char(out, cp);
+    sr1__put_char(out, cp);
 }
 
 static sr1_status run_nmt(const struct sr1__step *s, const char *text, size_t n,
@@ -273,124 +255,30 @@ static sr1_status run_replace(const struct sr1__step *s, const char *text, size_
     return finish(out);
 }
 
+/* The flag under a key, where it is one, sets a part. */
+static void set_part(struct sr1__step *s, const json_t *flag, uint32_t part)
+{
+    if (json_is_boolean(flag))
+        s->parts = json_is_true(flag) ? s->parts | part : s->parts & ~part;
+}
+
 static sr1_status load_bert(struct sr1__step *s, const json_t *o, const char *name)
 {
     const json_t *strip = json_object_get(o, "strip_accents");
-    int lower = json_is_true(json_object_get(o, "lowercase"));
-    int strips = json_is_boolean(strip) ? json_is_true(strip) : lower;
+    const json_t *lower = json_object_get(o, "lowercase");
 
     (void)name;
-    s->parts = (json_is_true(json_object_get(o, "clean_text")) ? SR1__BERT_CLEAN : 0) |
-               (json_is_true(json_object_get(o, "handle_chinese_chars")) ? SR1__BERT_HAN
-                                                                         : 0) |
-               (strips ? SR1__BERT_STRIP_MARKS : 0) | (lower ? SR1__BERT_LOWER : 0);
+    set_part(s, json_object_get(o, "clean_text"), SR1__BERT_CLEAN);
+    set_part(s, json_object_get(o, "handle_chinese_chars"), SR1__BERT_HAN);
+    set_part(s, lower, SR1__BERT_LOWER);
+    set_part(s, json_is_boolean(strip) ? strip : lower, SR1__BERT_STRIP_MARKS);
     return SR1_OK;
 }
 
-/* Spaces and Han of one character that is not ASCII; what is removed adds nothing. */
-static void clean_char(const struct sr1__step *s, uint32_t cp, struct sr1__buf *out)
-{
-    int han = (s->parts & SR1__BERT_HAN) && sr1__char_is_han(cp);
-
-    if (s->parts & SR1__BERT_CLEAN) {
-        if (cp == 0xfffd || sr1__char_is_bert_removed(cp))
-            return;
-        cp = sr1__char_is_space(cp) ? ' ' : cp;
-    }
-    if (han)
-        sr1__buf_char(out, ' ');
-    put_char(out, cp);
-    if (han)
-        sr1__buf_char(out, ' ');
-}
-
-/* Buffers of one run. */
-struct bert_room {
-    struct sr1__buf clean;
-    struct sr1__buf form;
-};
-
-/* A stretch without ASCII: cleaned, decomposed, without marks, in lower case. */
-static sr1_status bert_stretch(const struct sr1__step *s, const char *text, size_t n,
-                               struct bert_room *room, struct sr1__buf *out)
-{
-    struct sr1__buf *from = &room->clean;
-    int strip = (s->parts & SR1__BERT_STRIP_MARKS) != 0;
-
-    sr1__buf_clear(&room->clean);
-    sr1__buf_clear(&room->form);
-    for (size_t i = 0; i < n;) {
-        uint32_t cp = 0;
-
-        i += (size_t)sr1__utf8_next(text + i, n - i, &cp);
-        clean_char(s, cp, from);
-    }
-    SR1__TRY(finish(from));
-    if (strip) {
-        SR1__TRY(sr1__normal_form(SR1__NFD, sr1__buf_cstr(from), from->len, &room->form));
-        from = &room->form;
-    }
-    for (size_t i = 0; i < from->len;) {
-        uint32_t cp = 0;
-
-        i += (size_t)sr1__utf8_next(from->data + i, from->len - i, &cp);
-        if (strip && sr1__char_is_bert_mark(cp))
-            continue;
-        if (s->parts & SR1__BERT_LOWER)
-            put_lower(out, cp);
-        else
-            put_char(out, cp);
-    }
-    return SR1_OK;
-}
-
-/* ASCII up to the first other character; returns how many bytes it was. */
-static size_t bert_ascii(const struct sr1__step *s, const char *text, size_t n,
-                         struct sr1__buf *out)
-{
-    int clean = (s->parts & SR1__BERT_CLEAN) != 0,
-        lower = (s->parts & SR1__BERT_LOWER) != 0;
-    size_t i = 0;
-    char *to;
-
-    sr1__buf_room(out, n);
-    if (out->status != SR1_OK)
-        return n;
-    to = out->data + out->len;
-    for (; i < n && (unsigned char)text[i] < 0x80; i++) {
-        char c = text[i];
-
-        if (clean && (c < ' ' || c == 0x7f)) {
-            if (c != '\t' && c != '\n' && c != '\r')
-                continue;
-            c = ' ';
-        }
-        *to++ = lower && c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
-    }
-    out->len = (size_t)(to - out->data);
-    *to = '\0';
-    return i;
-}
-
-/* No ASCII character changes with what stands beside it, nor the other way round. */
 static sr1_status run_bert(const struct sr1__step *s, const char *text, size_t n,
                            struct sr1__buf *out)
 {
-    struct bert_room room;
-    sr1_status status = SR1_OK;
-
-    sr1__buf_init(&room.clean, 0);
-    sr1__buf_init(&room.form, 0);
-    for (size_t i = 0, end; i < n && status == SR1_OK; i = end) {
-        i += bert_ascii(s, text + i, n - i, out);
-        for (end = i; end < n && (unsigned char)text[end] >= 0x80;)
-            end++;
-        if (end > i)
-            status = bert_stretch(s, text + i, end - i, &room, out);
-    }
-    sr1__buf_free(&room.clean);
-    sr1__buf_free(&room.form);
-    return status == SR1_OK ? finish(out) : status;
+    return sr1__bert_normalise(s->parts, text, n, out);
 }
 
 static const struct sr1__step_kind kinds[] = {
@@ -452,23 +340,33 @@ void sr1__normaliser_free(struct sr1__normaliser *n)
     memset(n, 0, sizeof *n);
 }
 
-struct sr1__step *sr1__normaliser_bert(struct sr1__normaliser *n)
+void sr1__normaliser_configure(struct sr1__normaliser *n, const json_t *config)
 {
-    for (size_t i = 0; i < n->n; i++)
-        if (n->steps[i].kind->run == run_bert)
-            return &n->steps[i];
-    return NULL;
+    const json_t *strip = json_object_get(config, "strip_accents");
+    const json_t *lower = json_object_get(config, "do_lower_case");
+
+    for (size_t i = 0; i < n->n; i++) {
+        struct sr1__step *s = &n->steps[i];
+
+        if (s->kind->run != run_bert)
+            continue;
+        set_part(s, json_object_get(config, "tokenize_chinese_chars"), SR1__BERT_HAN);
+        set_part(s, lower, SR1__BERT_LOWER);
+        set_part(s, json_is_boolean(strip) ? strip : lower, SR1__BERT_STRIP_MARKS);
+    }
 }
 
-sr1_status sr1__normalise(const struct sr1__normaliser *steps, struct sr1__buf room[2],
-                          const char **text, size_t *n)
+/* last: the step that came last, or that left nothing. */
+static sr1_status run_steps(const struct sr1__normaliser *steps, struct sr1__buf room[2],
+                            const char **text, size_t *n, const struct sr1__step **last)
 {
     int turn = 0;
 
-    for (size_t i = 0; i < steps->n; i++) {
+    for (size_t i = 0; i < steps->n && *n; i++) {
         const struct sr1__step *s = &steps->steps[i];
         struct sr1__buf *out = &room[turn];
 
+        *last = s;
         if (s->kind->same && s->kind->same(*text, *n))
             continue;
         sr1__buf_clear(out);
@@ -477,5 +375,25 @@ sr1_status sr1__normalise(const struct sr1__normaliser *steps, struct sr1__buf r
         *n = out->len;
         turn = !turn;
     }
+    return SR1_OK;
+}
+
+sr1_status sr1__normalise(const struct sr1__normaliser *steps, struct sr1__buf room[2],
+                          const char **text, size_t *n)
+{
+    const struct sr1__step *last = NULL;
+
+    return run_steps(steps, room, text, n, &last);
+}
+
+sr1_status sr1__normalise_first(const struct sr1__normaliser *steps,
+                                struct sr1__buf room[2], const char *text, size_t n,
+                                int *first)
+{
+    const struct sr1__step *last = NULL;
+
+    n = sr1__grapheme_length(text, n);
+    SR1__TRY(run_steps(steps, room, &text, &n, &last));
+    *first = n > 0 || (last && last->kind->run == run_precompiled);
     return SR1_OK;
 }

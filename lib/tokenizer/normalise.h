@@ -13,7 +13,7 @@ struct sr1__pattern;
 
 struct sr1__step {
     const struct sr1__step_kind *kind;
-    uint32_t parts; /* SR1__BERT_... or sides to strip */
+    uint32_t parts; /* BertNormalizer's, or sides to strip */
     char *find;     /* Replace: a text, or a pattern */
     struct sr1__pattern *pattern;
     char *put; /* what it is replaced by */
@@ -25,26 +25,25 @@ struct sr1__normaliser {
     size_t n;
 };
 
-/* Parts of BertNormalizer. */
-enum {
-    SR1__BERT_CLEAN = 1,
-    SR1__BERT_HAN = 2,
-    SR1__BERT_STRIP_MARKS = 4,
-    SR1__BERT_LOWER = 8
-};
-
 /* A file's "normalizer" (null: no step); name is the file's, for errors. What it has to
  * be freed of is in *to also on failure. */
 sr1_status sr1__normaliser_load(struct sr1__normaliser *to, const json_t *o,
                                 const char *name);
 void sr1__normaliser_free(struct sr1__normaliser *n);
 
-/* The step that is BertNormalizer; NULL: there is none. */
-struct sr1__step *sr1__normaliser_bert(struct sr1__normaliser *n);
+/* do_lower_case, strip_accents and tokenize_chinese_chars of tokenizer_config.json, where
+ * they are, count rather than what BertNormalizer says, as in transformers. */
+void sr1__normaliser_configure(struct sr1__normaliser *n, const json_t *config);
 
 /* Take text (valid UTF-8) through all steps: *text and *n then stand in one of the two
  * buffers if anything changed. */
 sr1_status sr1__normalise(const struct sr1__normaliser *steps, struct sr1__buf room[2],
                           const char **text, size_t *n);
+
+/* Whether what text (n > 0) becomes counts as its beginning in the reference: not where a
+ * step removes the first character, but for Precompiled, which keeps the place of one. */
+sr1_status sr1__normalise_first(const struct sr1__normaliser *steps,
+                                struct sr1__buf room[2], const char *text, size_t n,
+                                int *first);
 
 #endif

@@ -72,7 +72,8 @@ int sr1__char_is_older_form(uint32_t cp)
     return cp >= older_forms[0][0] && in_ranges(older_forms, COUNT(older_forms), cp);
 }
 
-size_t sr1__char_lower(uint32_t cp, uint32_t out[2])
+/* Lower case of one character: returns how many code points are in out. */
+static size_t lower_of(uint32_t cp, uint32_t out[2])
 {
     if (cp < 0x80) {
         out[0] = cp >= 'A' && cp <= 'Z' ? cp + 32 : cp;
@@ -88,6 +89,25 @@ size_t sr1__char_lower(uint32_t cp, uint32_t out[2])
         if (cp <= newer_lower[i][1])
             out[0] = newer_lower[i][2] + (cp - newer_lower[i][0]);
     return 1;
+}
+
+void sr1__put_char(struct sr1__buf *out, uint32_t cp)
+{
+    char utf8[4];
+
+    if (cp < 0x80)
+        sr1__buf_char(out, (char)cp);
+    else
+        sr1__buf_add(out, utf8, (size_t)sr1__utf8_put(cp, utf8));
+}
+
+void sr1__put_lower(struct sr1__buf *out, uint32_t cp)
+{
+    uint32_t lower[2];
+    size_t n = lower_of(cp, lower);
+
+    for (size_t i = 0; i < n; i++)
+        sr1__put_char(out, lower[i]);
 }
 
 size_t sr1__grapheme_length(const char *text, size_t n)

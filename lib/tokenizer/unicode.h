@@ -2,8 +2,7 @@
 #ifndef SR1__TOKENIZER_UNICODE_H
 #define SR1__TOKENIZER_UNICODE_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "base/buf.h"
 
 int sr1__char_is_space(uint32_t cp); /* Unicode's White_Space */
 int sr1__char_is_han(uint32_t cp);   /* the blocks BERT puts spaces around */
@@ -16,8 +15,9 @@ int sr1__char_is_accent(uint32_t cp); /* what StripAccents removes */
 /* Characters that stand as they are in the reference's forms NFD, NFKC and NFKD. */
 int sr1__char_is_older_form(uint32_t cp);
 
-/* Lower case of one character: returns how many code points are in out. */
-size_t sr1__char_lower(uint32_t cp, uint32_t out[2]);
+/* Append a character, as it is or in lower case. */
+void sr1__put_char(struct sr1__buf *out, uint32_t cp);
+void sr1__put_lower(struct sr1__buf *out, uint32_t cp);
 
 /* Bytes of the first grapheme cluster of text[0..n), n > 0. */
 size_t sr1__grapheme_length(const char *text, size_t n);

@@ -14,6 +14,15 @@ from . import advantage, errors, log, loss, reward, world
 from ._lib import version
 from .config import KEYS, Config, Key
 from .data import Dataset, Row
+from .dense import (
+    Dense,
+    build_dense,
+    dense_estimate,
+    dense_info,
+    import_dense,
+    verify_dense,
+)
+from .embed import Embedder, PythonEmbedder, PythonReranker, Reranker
 from .env import Action, Environment
 from .errors import Error
 from .model import Model
@@ -51,7 +60,9 @@ __all__ = [
     "Chain",
     "Config",
     "Dataset",
+    "Dense",
     "DiskCache",
+    "Embedder",
     "Environment",
     "Error",
     "Evaluation",
@@ -60,10 +71,13 @@ __all__ = [
     "Key",
     "Mock",
     "Model",
+    "PythonEmbedder",
+    "PythonReranker",
     "PythonSearch",
     "Query",
     "Remote",
     "Rerank",
+    "Reranker",
     "Result",
     "RewardSet",
     "Rollout",
@@ -80,12 +94,17 @@ __all__ = [
     "Web",
     "advantage",
     "build_bm25",
+    "build_dense",
+    "dense_estimate",
+    "dense_info",
     "errors",
+    "import_dense",
     "log",
     "loss",
     "open_search",
     "reward",
     "verify_bm25",
+    "verify_dense",
     "version",
     "web_providers",
     "world",

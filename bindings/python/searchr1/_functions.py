@@ -30,7 +30,14 @@ from ._structs import (
     ChatOptions,
     ConfigKeyInfo,
     DatasetOptions,
+    DenseBuildOptions,
+    DenseEstimate,
+    DenseInfo,
+    DenseOptions,
+    DenseProgressFn,
     DiskCacheOptions,
+    EmbedderOps,
+    EncoderOptions,
     EnvOps,
     EnvOptions,
     EvalOptions,
@@ -43,6 +50,7 @@ from ._structs import (
     ModelOptions,
     Query,
     RerankOptions,
+    RerankerOps,
     RewardOps,
     RewardOptions,
     RewardScales,
@@ -145,6 +153,32 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
         STATUS, POINTER(c_char_p), POINTER(c_size_t), POINTER(c_int64), c_size_t,
         POINTER(TokenizerTrainOptions), c_char_p,
     ),
+    # embed.h
+    "sr1_embedder_new": (STATUS, POINTER(c_void_p), POINTER(EmbedderOps), c_void_p),
+    "sr1_embedder_retain": (c_void_p, c_void_p),
+    "sr1_embedder_free": (None, c_void_p),
+    "sr1_embedder_name": (c_char_p, c_void_p),
+    "sr1_embedder_dim": (c_int32, c_void_p),
+    "sr1_embedder_embed": (
+        STATUS, c_void_p, POINTER(c_char_p), c_size_t, c_int32, POINTER(c_float),
+    ),
+    "sr1_embedder_similarity": (
+        STATUS, c_void_p, c_char_p, c_char_p, POINTER(c_double),
+    ),
+    "sr1_reranker_new": (STATUS, POINTER(c_void_p), POINTER(RerankerOps), c_void_p),
+    "sr1_reranker_retain": (c_void_p, c_void_p),
+    "sr1_reranker_free": (None, c_void_p),
+    "sr1_reranker_name": (c_char_p, c_void_p),
+    "sr1_reranker_score": (
+        STATUS, c_void_p, c_char_p, POINTER(c_char_p), c_size_t, POINTER(c_double),
+    ),
+    "sr1_encoder_options_init": (None, POINTER(EncoderOptions)),
+    "sr1_embedder_open": (
+        STATUS, POINTER(c_void_p), c_char_p, POINTER(EncoderOptions),
+    ),
+    "sr1_reranker_open": (
+        STATUS, POINTER(c_void_p), c_char_p, POINTER(EncoderOptions),
+    ),
     # search.h
     "sr1_search_new": (STATUS, POINTER(c_void_p), POINTER(SearchOps), c_void_p),
     "sr1_search_sink_hit": (STATUS, c_void_p, c_size_t, c_char_p, c_char_p, c_double),
@@ -200,6 +234,27 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
         STATUS, POINTER(c_void_p), c_void_p, c_void_p, POINTER(RerankOptions),
     ),
     "sr1_bm25_info_get": (STATUS, c_void_p, POINTER(Bm25Info)),
+    "sr1_dense_build_options_init": (None, POINTER(DenseBuildOptions)),
+    "sr1_dense_build": (
+        STATUS, c_char_p, c_char_p, c_void_p, POINTER(DenseBuildOptions),
+        DenseProgressFn, c_void_p,
+    ),
+    "sr1_dense_import": (
+        STATUS, c_char_p, c_char_p, c_int32, c_char_p, POINTER(DenseBuildOptions),
+        DenseProgressFn, c_void_p,
+    ),
+    "sr1_dense_estimate_get": (
+        STATUS, c_char_p, c_void_p, c_int32, POINTER(DenseBuildOptions),
+        POINTER(DenseEstimate),
+    ),
+    "sr1_dense_options_init": (None, POINTER(DenseOptions)),
+    "sr1_search_open_dense": (
+        STATUS, POINTER(c_void_p), c_char_p, c_void_p, POINTER(DenseOptions),
+    ),
+    "sr1_dense_verify": (STATUS, c_char_p),
+    "sr1_dense_info_get": (STATUS, c_void_p, POINTER(DenseInfo)),
+    "sr1_dense_info_read": (STATUS, c_char_p, POINTER(DenseInfo)),
+    "sr1_dense_embedder_name": (STATUS, c_char_p, POINTER(c_void_p)),
     # server.h
     "sr1_server_options_init": (None, POINTER(ServerOptions)),
     "sr1_server_open": (STATUS, POINTER(c_void_p), c_void_p, POINTER(ServerOptions)),

@@ -32,7 +32,14 @@ TrajectoryFn = CFUNCTYPE(c_int32, c_void_p, c_void_p)
 PhaseFn = CFUNCTYPE(c_int32, c_void_p, c_char_p, c_int64, c_int64)
 ValidationFn = CFUNCTYPE(c_int32, c_void_p, c_int64, c_void_p)
 NoteFn = CFUNCTYPE(None, c_void_p, c_char_p)
+EmbedFn = CFUNCTYPE(
+    c_int32, c_void_p, POINTER(c_char_p), c_size_t, c_int32, POINTER(c_float)
+)
+RerankFn = CFUNCTYPE(
+    c_int32, c_void_p, c_char_p, POINTER(c_char_p), c_size_t, POINTER(c_double)
+)
 Bm25ProgressFn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64, c_uint64)
+DenseProgressFn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64, c_uint64, c_uint64)
 WorldProgressFn = PhaseFn
 
 
@@ -91,6 +98,41 @@ class TokenizerTrainOptions(Sized):
         ("n_special_tokens", c_size_t),
         ("added_tokens", POINTER(c_char_p)),
         ("n_added_tokens", c_size_t),
+    ]
+
+
+class EmbedderOps(Sized):
+    _fields_ = [
+        ("name", c_char_p),
+        ("embed", EmbedFn),
+        ("destroy", DestroyFn),
+        ("dim", c_int32),
+        ("flags", c_int32),
+    ]
+
+
+class RerankerOps(Sized):
+    _fields_ = [
+        ("name", c_char_p),
+        ("score", RerankFn),
+        ("destroy", DestroyFn),
+        ("flags", c_int32),
+    ]
+
+
+class EncoderOptions(Sized):
+    _fields_ = [
+        ("pooling", c_char_p),
+        ("query_prefix", c_char_p),
+        ("document_prefix", c_char_p),
+        ("normalize", c_int32),
+        ("query_tokens", c_int32),
+        ("document_tokens", c_int32),
+        ("document_folder", c_char_p),
+        ("device", c_char_p),
+        ("dtype", c_char_p),
+        ("threads", c_int32),
+        ("batch_tokens", c_int32),
     ]
 
 
@@ -203,6 +245,43 @@ class Bm25Info(Sized):
     ]
 
 
+class DenseBuildOptions(Sized):
+    _fields_ = [
+        ("dtype", c_char_p),
+        ("text_format", c_char_p),
+        ("zstd_level", c_int32),
+        ("batch", c_int32),
+        ("embedder_name", c_char_p),
+    ]
+
+
+class DenseEstimate(Sized):
+    _fields_ = [
+        ("documents", c_uint64),
+        ("index_bytes", c_uint64),
+        ("search_bytes", c_uint64),
+        ("build_bytes", c_uint64),
+        ("embed_seconds", c_double),
+    ]
+
+
+class DenseOptions(Sized):
+    _fields_ = [("threads", c_int32), ("device", c_char_p)]
+
+
+class DenseInfo(Sized):
+    _fields_ = [
+        ("documents", c_uint64),
+        ("file_bytes", c_uint64),
+        ("search_bytes", c_uint64),
+        ("documents_bytes", c_uint64),
+        ("contents_bytes", c_uint64),
+        ("dtype", c_char_p),
+        ("embedder", c_char_p),
+        ("dim", c_int32),
+    ]
+
+
 class ServerOptions(Sized):
     _fields_ = [
         ("address", c_char_p),
@@ -220,6 +299,7 @@ class ServerOptions(Sized):
         ("batch_wait_us", c_int32),
         ("max_body", c_int64),
         ("max_answer", c_int64),
+        ("reranker", c_void_p),
     ]
 
 
