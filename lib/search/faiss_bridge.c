@@ -11,9 +11,11 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct sr1__faiss_table *loaded;
 
+/* From where this code is: a library or a tool, installed or in a build folder. */
 static const char *const places[] = {
     "/" SR1__FAISS_LIBRARY,
     "/../faiss/" SR1__FAISS_LIBRARY,
+    "/../lib/faiss/" SR1__FAISS_LIBRARY,
 };
 
 static void *open_beside(void)

@@ -25,6 +25,7 @@ from .dense import (
 from .embed import Embedder, PythonEmbedder, PythonReranker, Reranker
 from .env import Action, Environment
 from .errors import Error
+from .faiss import Faiss, build_faiss
 from .model import Model
 from .reward import RewardSet, Scales
 from .rollout import Evaluation, Query, Rollout, Scores
@@ -66,6 +67,7 @@ __all__ = [
     "Environment",
     "Error",
     "Evaluation",
+    "Faiss",
     "Hit",
     "Hybrid",
     "Key",
@@ -95,6 +97,7 @@ __all__ = [
     "advantage",
     "build_bm25",
     "build_dense",
+    "build_faiss",
     "dense_estimate",
     "dense_info",
     "errors",

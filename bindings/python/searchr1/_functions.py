@@ -42,6 +42,9 @@ from ._structs import (
     EnvOptions,
     EvalOptions,
     EvalScores,
+    FaissBuildOptions,
+    FaissOptions,
+    FaissProgressFn,
     HybridOptions,
     LogFn,
     LossBatch,
@@ -255,6 +258,16 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_dense_info_get": (STATUS, c_void_p, POINTER(DenseInfo)),
     "sr1_dense_info_read": (STATUS, c_char_p, POINTER(DenseInfo)),
     "sr1_dense_embedder_name": (STATUS, c_char_p, POINTER(c_void_p)),
+    # faiss.h
+    "sr1_faiss_options_init": (None, POINTER(FaissOptions)),
+    "sr1_search_open_faiss": (
+        STATUS, POINTER(c_void_p), c_char_p, c_char_p, c_void_p, POINTER(FaissOptions),
+    ),
+    "sr1_faiss_build_options_init": (None, POINTER(FaissBuildOptions)),
+    "sr1_faiss_build": (
+        STATUS, c_char_p, c_char_p, c_char_p, POINTER(FaissBuildOptions), FaissProgressFn,
+        c_void_p,
+    ),
     # server.h
     "sr1_server_options_init": (None, POINTER(ServerOptions)),
     "sr1_server_open": (STATUS, POINTER(c_void_p), c_void_p, POINTER(ServerOptions)),

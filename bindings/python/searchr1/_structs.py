@@ -40,6 +40,7 @@ RerankFn = CFUNCTYPE(
 )
 Bm25ProgressFn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64, c_uint64)
 DenseProgressFn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64, c_uint64, c_uint64)
+FaissProgressFn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64)
 WorldProgressFn = PhaseFn
 
 
@@ -205,6 +206,19 @@ class DiskCacheOptions(Sized):
 
 class HybridOptions(Sized):
     _fields_ = [("rrf_k", c_double), ("depth", c_int32), ("reserved", c_int32)]
+
+
+class FaissOptions(Sized):
+    _fields_ = [("nprobe", c_int32), ("ef_search", c_int32)]
+
+
+class FaissBuildOptions(Sized):
+    _fields_ = [
+        ("dim", c_int32),
+        ("threads", c_int32),
+        ("metric", c_char_p),
+        ("train_sample", c_uint64),
+    ]
 
 
 class RerankOptions(Sized):
