@@ -202,7 +202,7 @@ sr1_status sr1__sink_valid_hit(sr1_search_sink *sink, size_t query, const char *
                                const char *contents, const char *row, double score)
 {
     struct sr1__answer *a = NULL;
-    struct stored_hit hit = {.score = score};
+    struct stored_hit hit = {.row = NO_TEXT, .score = score};
 
     SR1__TRY(sink_answer(sink, query, &a));
     if (a->n_hits >= sink->top_k)
