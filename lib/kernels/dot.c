@@ -9,9 +9,11 @@
 #include "kernels/exp.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -393,10 +395,29 @@ RUN(run_f32_avx2, SR1__DOT_FP32)
 RUN(run_f16_avx2, SR1__DOT_FP16)
 RUN(run_i8_avx2, SR1__DOT_INT8)
 
+/* Not every compiler knows "f16c" as a name. */
+static int have_f16c(void)
+{
+    unsigned a;
+    unsigned b;
+    unsigned c = 0;
+    unsigned d;
+
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+
+/* Asked once: asking takes longer than a few rows. */
 static int have_avx2(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("f16c");
+    static atomic_int known; /* 0: not yet; 1: no; 2: yes */
+    int have = atomic_load_explicit(&known, memory_order_relaxed);
+
+    if (have == 0) {
+        have = 1 + (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                    have_f16c());
+        atomic_store_explicit(&known, have, memory_order_relaxed);
+    }
+    return have == 2;
 }
 
 #endif
