@@ -362,7 +362,7 @@ AVX2 void rows_avx2(const struct sr1__dot *d, size_t row, size_t rows, float *y,
 
     t.ahead = (const char *)d->rows + row * d->dim * element_size(type) + distance;
     t.lines = (rows + tiles - 1) / tiles;
-    for (; t.query < d->n; t.query += most, t.y += most * stride) {
+    for (size_t asked = 0; t.query < d->n; t.query += most, t.y += most * stride) {
         if (d->n - t.query >= most)
             tile_avx2(d, &t, rows, most, type);
         else if (most > 2 && d->n - t.query == 2)
@@ -370,6 +370,9 @@ AVX2 void rows_avx2(const struct sr1__dot *d, size_t row, size_t rows, float *y,
         else
             tile_avx2(d, &t, rows, 1, type);
         t.ahead += t.lines * (bytes / rows);
+        asked += t.lines;
+        if (asked >= rows)
+            t.lines = 0;
     }
 }
 
