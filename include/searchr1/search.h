@@ -483,13 +483,13 @@ SR1_API sr1_status sr1_dense_import(const char *corpus_path, const char *vectors
 
 /* What a build will take: guessed from the first rows of the corpus. */
 typedef struct sr1_dense_estimate {
-    size_t struct_size;      /* set by the caller */
-    uint64_t documents;      /* about */
-    uint64_t index_bytes;    /* about: the file */
-    uint64_t search_bytes;   /* about: memory that a search goes through */
-    uint64_t build_bytes;    /* at most: memory of the build, the embedder's aside */
-    double embed_seconds;    /* about; 0 without an embedder. Half of a small batch is
-                                embedded to tell */
+    size_t struct_size;    /* set by the caller */
+    uint64_t documents;    /* about */
+    uint64_t index_bytes;  /* about: the file */
+    uint64_t search_bytes; /* about: memory that a search goes through */
+    uint64_t build_bytes;  /* at most: memory of the build, the embedder's aside */
+    double embed_seconds;  /* about; 0 without an embedder. Up to 32 texts are embedded to
+                              tell */
 } sr1_dense_estimate;
 
 /* embedder may be NULL: then dim says how long vectors are. options may be NULL. Since

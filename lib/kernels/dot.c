@@ -9,9 +9,11 @@
 #include "kernels/exp.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -360,7 +362,7 @@ AVX2 void rows_avx2(const struct sr1__dot *d, size_t row, size_t rows, float *y,
 
     t.ahead = (const char *)d->rows + row * d->dim * element_size(type) + distance;
     t.lines = (rows + tiles - 1) / tiles;
-    for (; t.query < d->n; t.query += most, t.y += most * stride) {
+    for (size_t asked = 0; t.query < d->n; t.query += most, t.y += most * stride) {
         if (d->n - t.query >= most)
             tile_avx2(d, &t, rows, most, type);
         else if (most > 2 && d->n - t.query == 2)
@@ -368,6 +370,9 @@ AVX2 void rows_avx2(const struct sr1__dot *d, size_t row, size_t rows, float *y,
         else
             tile_avx2(d, &t, rows, 1, type);
         t.ahead += t.lines * (bytes / rows);
+        asked += t.lines;
+        if (asked >= rows)
+            t.lines = 0;
     }
 }
 
@@ -393,10 +398,29 @@ RUN(run_f32_avx2, SR1__DOT_FP32)
 RUN(run_f16_avx2, SR1__DOT_FP16)
 RUN(run_i8_avx2, SR1__DOT_INT8)
 
+/* Not every compiler knows "f16c" as a name. */
+static int have_f16c(void)
+{
+    unsigned a;
+    unsigned b;
+    unsigned c = 0;
+    unsigned d;
+
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+
+/* Asked once: asking takes longer than a few rows. */
 static int have_avx2(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("f16c");
+    static atomic_int known; /* 0: not yet; 1: no; 2: yes */
+    int have = atomic_load_explicit(&known, memory_order_relaxed);
+
+    if (have == 0) {
+        have = 1 + (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                    have_f16c());
+        atomic_store_explicit(&known, have, memory_order_relaxed);
+    }
+    return have == 2;
 }
 
 #endif

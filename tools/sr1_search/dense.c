@@ -33,10 +33,16 @@ static int32_t show_progress(void *user, uint64_t done, uint64_t total,
 
 static void size_text(uint64_t bytes, char out[32])
 {
-    if (bytes < 1000000000)
-        snprintf(out, 32, "%.1f MB", 1e-6 * (double)bytes);
-    else
-        snprintf(out, 32, "%.1f GB", 1e-9 * (double)bytes);
+    static const struct {
+        uint64_t bytes;
+        const char *unit;
+    } units[] = {{1000000000, "GB"}, {1000000, "MB"}, {1000, "kB"}, {1, "bytes"}};
+    size_t i = 0;
+
+    while (bytes < units[i].bytes && i < 3)
+        i++;
+    snprintf(out, 32, i < 3 ? "%.1f %s" : "%.0f %s",
+             (double)bytes / (double)units[i].bytes, units[i].unit);
 }
 
 static sr1_status say_what_it_takes(const struct request *r, const char *corpus,
@@ -72,15 +78,19 @@ static sr1_status say_what_it_takes(const struct request *r, const char *corpus,
 static int describe(const char *path, struct progress *p)
 {
     sr1_dense_info info = {sizeof(info)};
+    char vectors[32];
+    char documents[32];
     char note[160];
     sr1_status status = sr1_dense_info_read(path, &info);
 
     if (status != SR1_OK)
         return search_failed(status);
+    size_text(info.search_bytes, vectors);
+    size_text(info.documents_bytes, documents);
     snprintf(note, sizeof(note),
-             "%llu documents, %d numbers each as %s; vectors %.1f MB + documents %.1f MB",
-             (unsigned long long)info.documents, (int)info.dim, info.dtype,
-             1e-6 * (double)info.search_bytes, 1e-6 * (double)info.documents_bytes);
+             "%llu documents, %d numbers each as %s; vectors %s + documents %s",
+             (unsigned long long)info.documents, (int)info.dim, info.dtype, vectors,
+             documents);
     if (p != NULL)
         progress_end(p, (double)info.contents_bytes, note);
     return TOOL_OK;

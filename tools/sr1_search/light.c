@@ -10,9 +10,17 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char reason[] =
-    "encoders and rerankers need sr1-search-models beside sr1-search, which builds "
-    "without libtorch do not have: build with libtorch (tools/build build)";
+static sr1_status no_models(const char *folder)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text),
+             "%.200s: encoders and rerankers need sr1-search-models beside sr1-search, "
+             "which builds without libtorch do not have: build with libtorch (tools/build "
+             "build)",
+             folder);
+    return sr1_set_error(SR1_E_UNSUPPORTED, text);
+}
 
 void before_models(char **argv)
 {
@@ -40,16 +48,14 @@ sr1_status sr1_embedder_open(sr1_embedder **out, const char *folder,
                              const sr1_encoder_options *options)
 {
     (void)out;
-    (void)folder;
     (void)options;
-    return sr1_set_error(SR1_E_UNSUPPORTED, reason);
+    return no_models(folder);
 }
 
 sr1_status sr1_reranker_open(sr1_reranker **out, const char *folder,
                              const sr1_encoder_options *options)
 {
     (void)out;
-    (void)folder;
     (void)options;
-    return sr1_set_error(SR1_E_UNSUPPORTED, reason);
+    return no_models(folder);
 }
