@@ -154,9 +154,8 @@ static sr1_status make_message(struct sr1__block *b,
         *fits = over <= 0;
         if (*fits || body->len == 0)
             return SR1_OK;
-        SR1__TRY(body_cut(body, over < (int64_t)body->ids.n
-                                    ? body->ids.n - (size_t)over
-                                    : 0));
+        SR1__TRY(
+            body_cut(body, over < (int64_t)body->ids.n ? body->ids.n - (size_t)over : 0));
     }
 }
 

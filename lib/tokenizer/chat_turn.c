@@ -59,9 +59,8 @@ sr1_status sr1__chat_border_make(struct sr1__chat_border *out, const sr1_tokeniz
                                  int no_thinking)
 {
     static const char *const roles[3] = {"user", "assistant", "user"};
-    sr1_chat_options o = {.struct_size = sizeof o,
-                          .add_generation_prompt = 1,
-                          .no_thinking = no_thinking};
+    sr1_chat_options o = {
+        .struct_size = sizeof o, .add_generation_prompt = 1, .no_thinking = no_thinking};
     struct sr1__chat_border b = {0};
     char *text = NULL;
     sr1_status st;

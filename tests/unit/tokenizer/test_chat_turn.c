@@ -97,12 +97,14 @@ static void a_growing_conversation_has_the_ids_of_the_whole(void **state)
     const char *full = shared_path("");
 
     (void)state;
-    assert_true(each_line(fixture_path("turns_small.jsonl"), conversation_case, t) >= 100);
+    assert_true(each_line(fixture_path("turns_small.jsonl"), conversation_case, t) >=
+                100);
     sr1_tokenizer_free(t);
     if (!full)
         return;
     OK(sr1_tokenizer_open(&t, full));
-    assert_true(each_line(fixture_path("turns_qwen3.jsonl"), conversation_case, t) >= 100);
+    assert_true(each_line(fixture_path("turns_qwen3.jsonl"), conversation_case, t) >=
+                100);
     sr1_tokenizer_free(t);
 }
 
