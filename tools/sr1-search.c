@@ -11,15 +11,20 @@ static const char help[] =
     "\n"
     "  sr1-search index CORPUS.jsonl INDEX      make a BM25 index of a corpus\n"
     "  sr1-search index --dense MODEL CORPUS.jsonl INDEX\n"
-    "                                           make a dense index: each text as a vector of\n"
-    "                                           an encoder (a Hugging Face folder: E5, BGE,\n"
+    "                                           make a dense index: each text as a "
+    "vector of\n"
+    "                                           an encoder (a Hugging Face folder: E5, "
+    "BGE,\n"
     "                                           MiniLM, Contriever, DPR, ...)\n"
     "  sr1-search index --vectors FILE --dim N CORPUS.jsonl INDEX\n"
-    "                                           the same from vectors made elsewhere: raw\n"
+    "                                           the same from vectors made elsewhere: "
+    "raw\n"
     "                                           fp32 rows, as Search-R1's emb_*.memmap\n"
     "  sr1-search index --factory KIND VECTORS INDEX\n"
-    "                                           a FAISS index (IVF256,Flat, HNSW32, ...) of a\n"
-    "                                           dense index's vectors, or of raw ones (--dim)\n"
+    "                                           a FAISS index (IVF256,Flat, HNSW32, ...) "
+    "of a\n"
+    "                                           dense index's vectors, or of raw ones "
+    "(--dim)\n"
     "  sr1-search query INDEX TEXT...           search it; the words of TEXT are one "
     "query\n"
     "  sr1-search query --remote URL TEXT...    ask a retrieval server (POST /retrieve)\n"
@@ -27,7 +32,8 @@ static const char help[] =
     "serpapi,\n"
     "                                           brave, google, searxng, tavily\n"
     "  sr1-search query CORPUS.jsonl --faiss FILE --encoder MODEL TEXT...\n"
-    "                                           search a FAISS index, as Search-R1's builder\n"
+    "                                           search a FAISS index, as Search-R1's "
+    "builder\n"
     "                                           writes it; serve the same way\n"
     "  sr1-search verify INDEX                  read all of it and compare its "
     "checksums\n"
@@ -53,7 +59,8 @@ static const char help[] =
     "Vectors find what is meant, words what is said; both together find most:\n"
     "  sr1-search index --dense models/e5-base-v2 --dtype fp16 c.jsonl c.dense\n"
     "  sr1-search query c.dense which landmark is in france\n"
-    "  sr1-search query c.idx --dense-index c.dense --reranker models/ms-marco-MiniLM \\\n"
+    "  sr1-search query c.idx --dense-index c.dense --reranker models/ms-marco-MiniLM "
+    "\\\n"
     "                   which landmark is in france\n"
     "\n"
     "A web search service needs a key in the environment: SERPER_API_KEY, "
@@ -156,8 +163,8 @@ static struct request request = {.top_k = 3,
       "index: vectors, by this encoder, in place of BM25", 0, 0)                         \
     X(INDEX, "--vectors", ARGS_STRING, vectors, "FILE",                                  \
       "index: vectors from this file, in the order of the corpus", 0, 0)                 \
-    X(INDEX, "--dim", ARGS_INT, dim, "N", "index --vectors, --factory: numbers of one vector", 1,   \
-      SR1_EMBED_DIM_MAX)                                                                 \
+    X(INDEX, "--dim", ARGS_INT, dim, "N",                                                \
+      "index --vectors, --factory: numbers of one vector", 1, SR1_EMBED_DIM_MAX)         \
     X(INDEX, "--dtype", ARGS_STRING, dtype, "NAME",                                      \
       "index: keep vectors as fp32 (default), fp16 or int8", 0, 0)                       \
     X(INDEX, "--batch", ARGS_INT, batch, "N",                                            \

@@ -94,8 +94,8 @@ static sr1_status open_faiss(sr1_search **out, const struct request *r, const ch
     sr1_status status;
 
     if (r->encoder == NULL)
-        return sr1_set_error(SR1_E_INVALID,
-                             "--faiss needs --encoder MODEL, the one its vectors are from");
+        return sr1_set_error(
+            SR1_E_INVALID, "--faiss needs --encoder MODEL, the one its vectors are from");
     status = open_encoder(&encoder, r, r->encoder);
     if (status != SR1_OK)
         return status;
