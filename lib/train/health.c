@@ -158,7 +158,8 @@ static const struct {
     {length_at_limit, "length",
      "more than half of the responses were cut short by a token limit"},
     {kl_large, "kl", "the policy is more than 1 nat a token away from its reference"},
-    {log_probs_apart, "log_probs", "sampled and recomputed log-probs differ by more than 0.05"},
+    {log_probs_apart, "log_probs",
+     "sampled and recomputed log-probs differ by more than 0.05"},
     {searches_fail, "searches", "more than half of the searches failed"},
 };
 
