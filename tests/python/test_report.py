@@ -375,6 +375,16 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
 # ---- several runs ----
 
 
+def test_names_of_any_bytes(tmp_path):
+    run = make_run(tmp_path / "plain", [metrics(1)])
+    odd = os.fsencode(tmp_path) + b"/r\xff\xc3\xa9"
+    os.rename(run, odd)
+    done = subprocess.run([TOOL, odd, "--json"], capture_output=True, check=True)
+    assert json.loads(done.stdout)[0]["run"] == "r???"
+    subprocess.run([TOOL, odd, "-o", tmp_path / "page.html"], check=True)
+    assert Page(tmp_path / "page.html").data["runs"][0]["label"] == "r\ufffd\u00e9"
+
+
 def test_runs_are_told_apart(tmp_path):
     a = make_run(tmp_path / "x" / "grpo", [metrics(1)], [trajectory()])
     b = make_run(tmp_path / "y" / "grpo", [metrics(1)], [trajectory()])

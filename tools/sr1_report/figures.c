@@ -6,38 +6,40 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define CLEAR_CHANGE 3.0
 
 /* ---- the table ---- */
 
-enum which { FIRST_FIFTH, LAST_FIFTH, FIRST, LAST, LEAST, GREATEST, SUM };
+enum which { FIRST_FIFTH, LAST_FIFTH, FIRST, LAST, GREATEST, SUM };
 
 static const struct {
     const char *name;
     const char *metric;
     enum which which;
+    int sft; /* supervised training has it too: no rollouts, so the others are 0 there */
 } figures[] = {
-    {"reward_first", "avg_reward", FIRST_FIFTH},
-    {"reward_last", "avg_reward", LAST_FIFTH},
-    {"exact_match_first", "val/exact_match", FIRST},
-    {"exact_match_last", "val/exact_match", LAST},
-    {"exact_match_best", "val/exact_match", GREATEST},
-    {"loss_first", "loss", FIRST_FIFTH},
-    {"loss_last", "loss", LAST_FIFTH},
-    {"kl_last", "kl_div", LAST_FIFTH},
-    {"entropy_last", "entropy", LAST_FIFTH},
-    {"clip_fraction_last", "actor/pg_clipfrac", LAST_FIFTH},
-    {"grad_norm_last", "grad_norm", LAST_FIFTH},
-    {"response_length_last", "response_length/mean", LAST_FIFTH},
-    {"format_rate_last", "health/format_rate", LAST_FIFTH},
-    {"rollout_difference_greatest", "training/rollout_probs_diff_mean", GREATEST},
-    {"value_loss_last", "critic/vf_loss", LAST_FIFTH},
-    {"tokens_per_second_last", "perf/throughput", LAST_FIFTH},
-    {"memory_bytes_greatest", "perf/rss_bytes", GREATEST},
-    {"skipped_updates", "training/skipped_updates_total", LAST},
-    {"seconds", "timing_s/step", SUM},
+    {"reward_first", "avg_reward", FIRST_FIFTH, 0},
+    {"reward_last", "avg_reward", LAST_FIFTH, 0},
+    {"exact_match_first", "val/exact_match", FIRST, 1},
+    {"exact_match_last", "val/exact_match", LAST, 1},
+    {"exact_match_best", "val/exact_match", GREATEST, 1},
+    {"loss_first", "loss", FIRST_FIFTH, 1},
+    {"loss_last", "loss", LAST_FIFTH, 1},
+    {"kl_last", "kl_div", LAST_FIFTH, 0},
+    {"entropy_last", "entropy", LAST_FIFTH, 0},
+    {"clip_fraction_last", "actor/pg_clipfrac", LAST_FIFTH, 0},
+    {"grad_norm_last", "grad_norm", LAST_FIFTH, 1},
+    {"response_length_last", "response_length/mean", LAST_FIFTH, 0},
+    {"format_rate_last", "health/format_rate", LAST_FIFTH, 0},
+    {"rollout_difference_greatest", "training/rollout_probs_diff_mean", GREATEST, 0},
+    {"value_loss_last", "critic/vf_loss", LAST_FIFTH, 0},
+    {"tokens_per_second_last", "perf/throughput", LAST_FIFTH, 1},
+    {"memory_bytes_greatest", "perf/rss_bytes", GREATEST, 1},
+    {"skipped_updates", "training/skipped_updates_total", LAST, 1},
+    {"seconds", "timing_s/step", SUM, 1},
 };
 
 static double pick_fact(const struct series *s, const struct column *c, enum which which)
@@ -52,8 +54,6 @@ static double pick_fact(const struct series *s, const struct column *c, enum whi
         return c->first;
     case LAST:
         return c->last;
-    case LEAST:
-        return c->least;
     case GREATEST:
         return c->greatest;
     case SUM:
@@ -83,21 +83,27 @@ static int is_finished(const struct run *r)
     return r->has_model || (r->planned > 0 && run_steps_done(r) >= (double)r->planned);
 }
 
-/* Figures of what this kind of run does not do are left out: supervised training makes
- * no rollouts, and their figures are 0 there. */
-static int belongs(const struct run *r, const char *name)
+json_t *path_as_json(const char *path)
 {
-    return !run_is_sft(r) || strncmp(name, "loss", 4) == 0 ||
-           strncmp(name, "exact", 5) == 0 || strncmp(name, "grad", 4) == 0 ||
-           strncmp(name, "tokens", 6) == 0 || strncmp(name, "memory", 6) == 0 ||
-           strncmp(name, "skipped", 7) == 0 || strcmp(name, "seconds") == 0;
+    json_t *v = json_string(path);
+    char *ascii = v == NULL ? strdup(path) : NULL;
+
+    if (ascii == NULL)
+        return v;
+    for (char *p = ascii; *p != '\0'; p++) {
+        if ((unsigned char)*p >= 0x80)
+            *p = '?';
+    }
+    v = json_string(ascii);
+    free(ascii);
+    return v;
 }
 
 json_t *figures_of(const struct run *r)
 {
     const struct series *s = &r->series;
-    json_t *o = json_pack("{s:s, s:b, s:I}", "run", r->label, "finished", is_finished(r),
-                          "steps_done", (json_int_t)run_steps_done(r));
+    json_t *o = json_pack("{s:o, s:b, s:I}", "run", path_as_json(r->label), "finished",
+                          is_finished(r), "steps_done", (json_int_t)run_steps_done(r));
     int bad = o == NULL;
     double searches = run_is_sft(r) ? NAN : searches_last(r);
 
@@ -106,7 +112,7 @@ json_t *figures_of(const struct run *r)
     for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]) && !bad; i++) {
         double v = pick_fact(s, series_find(s, figures[i].metric), figures[i].which);
 
-        if (isfinite(v) && belongs(r, figures[i].name))
+        if (isfinite(v) && (figures[i].sft || !run_is_sft(r)))
             bad = json_object_set_new(o, figures[i].name, json_real(v));
     }
     if (!bad && isfinite(searches))
