@@ -1,8 +1,8 @@
 /* kernels/dot.c - see dot.h.
  *
  * Four rows at a time meet all queries, two or three of these at a time (a tile): its
- * sums stay in registers, and each row comes from memory once. The next rows are asked for
- * in the order of their addresses, whatever the order that a tile reads its own in:
+ * sums stay in registers, and each row comes from memory once. The next rows are asked
+ * for in the order of their addresses, whatever the order that a tile reads its own in:
  * memory is fastest so. */
 #include "kernels/dot.h"
 

@@ -57,8 +57,10 @@ static sr1_status make_index(const char *folder, const char *index, const char *
                              size_t rows)
 {
     uint64_t state = 1;
-    const sr1_embedder_ops ops = {
-        .struct_size = sizeof(ops), .name = "random", .embed = random_vectors, .dim = DIM};
+    const sr1_embedder_ops ops = {.struct_size = sizeof(ops),
+                                  .name = "random",
+                                  .embed = random_vectors,
+                                  .dim = DIM};
     sr1_dense_build_options o;
     sr1_embedder *e = NULL;
     char corpus[1024];

@@ -53,7 +53,8 @@ int run_index(const struct args *a, const struct request *r, const char *const *
     if (r->dense != NULL || r->vectors != NULL)
         return run_index_dense(a, r, rest);
     if (r->dtype != NULL || r->dim > 0)
-        return args_wrong(a, "--dtype and --dim belong to --dense MODEL or --vectors FILE");
+        return args_wrong(a,
+                          "--dtype and --dim belong to --dense MODEL or --vectors FILE");
     sr1_bm25_build_options_init(&o);
     o.struct_size = sizeof(o);
     o.analyzer = r->analyzer;
