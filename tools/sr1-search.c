@@ -20,12 +20,18 @@ static const char help[] =
     "                                           the same from vectors made elsewhere: "
     "raw\n"
     "                                           fp32 rows, as Search-R1's emb_*.memmap\n"
+    "  sr1-search index --factory KIND VECTORS INDEX\n"
+    "                                           a FAISS index (IVF256,Flat, HNSW32, ...) of a\n"
+    "                                           dense index's vectors, or of raw ones (--dim)\n"
     "  sr1-search query INDEX TEXT...           search it; the words of TEXT are one "
     "query\n"
     "  sr1-search query --remote URL TEXT...    ask a retrieval server (POST /retrieve)\n"
     "  sr1-search query --web PROVIDER TEXT...  ask a web search service: serper, "
     "serpapi,\n"
     "                                           brave, google, searxng, tavily\n"
+    "  sr1-search query CORPUS.jsonl --faiss FILE --encoder MODEL TEXT...\n"
+    "                                           search a FAISS index, as Search-R1's builder\n"
+    "                                           writes it; serve the same way\n"
     "  sr1-search verify INDEX                  read all of it and compare its "
     "checksums\n"
     "  sr1-search serve INDEX                   answer POST /retrieve over HTTP, as "
@@ -118,6 +124,14 @@ static struct request request = {.top_k = 3,
       "query, serve: BM25's b, from 0 to 1 (0.4)", 0, 1)                                 \
     X(QUERY | SERVE, "--dense-index", ARGS_STRING, dense_index, "FILE",                  \
       "query, serve: ask this index too, and fuse the ranks", 0, 0)                      \
+    X(QUERY | SERVE, "--faiss", ARGS_STRING, faiss, "FILE",                              \
+      "query, serve: search this FAISS index; INDEX, or a corpus in its place, has the " \
+      "documents",                                                                       \
+      0, 0)                                                                              \
+    X(QUERY | SERVE, "--nprobe", ARGS_INT, nprobe, "N",                                  \
+      "query, serve --faiss: lists visited of an IVF index", 1, 1000000000)              \
+    X(QUERY | SERVE, "--ef", ARGS_INT, ef, "N",                                          \
+      "query, serve --faiss: candidates kept in a HNSW index", 1, 1048576)               \
     X(QUERY | SERVE, "--rrf-k", ARGS_REAL, rrf_k, "X",                                   \
       "query, serve: a rank r is worth 1 / (X + r) then (60)", 0, 1000000)               \
     X(QUERY | SERVE, "--reranker", ARGS_STRING, reranker, "MODEL",                       \
@@ -146,12 +160,16 @@ static struct request request = {.top_k = 3,
       "index: vectors, by this encoder, in place of BM25", 0, 0)                         \
     X(INDEX, "--vectors", ARGS_STRING, vectors, "FILE",                                  \
       "index: vectors from this file, in the order of the corpus", 0, 0)                 \
-    X(INDEX, "--dim", ARGS_INT, dim, "N", "index --vectors: numbers of one vector", 1,   \
+    X(INDEX, "--dim", ARGS_INT, dim, "N", "index --vectors, --factory: numbers of one vector", 1,   \
       SR1_EMBED_DIM_MAX)                                                                 \
     X(INDEX, "--dtype", ARGS_STRING, dtype, "NAME",                                      \
       "index: keep vectors as fp32 (default), fp16 or int8", 0, 0)                       \
     X(INDEX, "--batch", ARGS_INT, batch, "N",                                            \
       "index --dense: texts embedded at a time (256)", 1, 65536)                         \
+    X(INDEX, "--factory", ARGS_STRING, factory, "KIND",                                  \
+      "index: a FAISS index of this kind, from vectors", 0, 0)                           \
+    X(INDEX, "--metric", ARGS_STRING, metric, "NAME",                                    \
+      "index --factory: inner_product (default) or l2", 0, 0)                            \
     X(INDEX, "--analyzer", ARGS_STRING, analyzer, "NAME",                                \
       "index: english (stems, stop words; default), plain or cjk", 0, 0)                 \
     X(INDEX, "--text-format", ARGS_STRING, text_format, "NAME",                          \

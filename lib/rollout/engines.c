@@ -4,6 +4,7 @@
 #include "rollout/internal.h"
 
 #include <searchr1/embed.h>
+#include <searchr1/faiss.h>
 
 #include "base/mem.h"
 
@@ -43,7 +44,7 @@ static void read_encoder(sr1_encoder_options *o, const sr1_config *c)
     o->threads = (int32_t)sr1__config_int(c, "search_threads");
 }
 
-/* The encoder of the configuration, or the one that an index was made with. */
+/* The encoder of the configuration, or the one that a dense index was made with. */
 static sr1_status open_encoder(sr1_embedder **out, const char *index, const sr1_config *c)
 {
     const char *folder = sr1__config_str(c, "search_encoder");
@@ -81,6 +82,31 @@ static sr1_status open_dense(sr1_search **out, const sr1_config *c)
     sr1_dense_options_init(&o);
     o.threads = (int32_t)sr1__config_int(c, "search_threads");
     st = sr1_search_open_dense(out, path, embedder, &o);
+    sr1_embedder_free(embedder);
+    return st;
+}
+
+static sr1_status open_faiss(sr1_search **out, const sr1_config *c)
+{
+    const char *path = sr1__config_str(c, "search_faiss_index");
+    const char *documents = sr1__config_str(c, "search_documents");
+    const char *folder = sr1__config_str(c, "search_encoder");
+    sr1_encoder_options encoder;
+    sr1_embedder *embedder = NULL;
+    sr1_faiss_options o;
+    sr1_status st;
+
+    if (!*path || !*documents || !*folder)
+        return sr1__fail(SR1_E_CONFIG,
+                         "search_engine is faiss: it needs search_faiss_index, "
+                         "search_documents (the corpus) and search_encoder");
+    read_encoder(&encoder, c);
+    SR1__TRY(sr1__context(sr1_embedder_open(&embedder, folder, &encoder),
+                          "search_encoder"));
+    sr1_faiss_options_init(&o);
+    o.nprobe = (int32_t)sr1__config_int(c, "search_nprobe");
+    o.ef_search = (int32_t)sr1__config_int(c, "search_ef");
+    st = sr1_search_open_faiss(out, path, documents, embedder, &o);
     sr1_embedder_free(embedder);
     return st;
 }
@@ -187,7 +213,8 @@ static const struct {
     sr1_status (*open)(sr1_search **out, const sr1_config *c);
 } engines[] = {
     {"mock", open_mock},     {"bm25", open_bm25},     {"dense", open_dense},
-    {"hybrid", open_hybrid}, {"remote", open_remote}, {"web", open_web},
+    {"faiss", open_faiss},   {"hybrid", open_hybrid}, {"remote", open_remote},
+    {"web", open_web},
 };
 
 static sr1_status open_named(sr1_search **out, const char *name, const char *key,
@@ -205,8 +232,8 @@ static sr1_status open_named(sr1_search **out, const char *name, const char *key
         return SR1_OK;
     }
     return sr1__fail(SR1_E_CONFIG,
-                     "%s '%.64s' cannot be opened; use mock, bm25, dense, hybrid, remote "
-                     "or web",
+                     "%s '%.64s' cannot be opened; use mock, bm25, dense, faiss, hybrid, "
+                     "remote or web",
                      key, name);
 }
 

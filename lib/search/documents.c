@@ -1,4 +1,4 @@
-/* search/documents.c - see documents.h. Documents that are read often stay taken apart. */
+/* search/documents.c - see documents.h. What is read often stays taken apart. */
 #include "search/documents.h"
 
 #include "base/file.h"

@@ -199,8 +199,8 @@ static sr1_status give(const struct pile *p, const struct ask *asks, size_t quer
         sr1_search_hit hit;
 
         hit_of(&asks[d->engine], query, d->hit, &hit);
-        SR1__TRY(sr1__sink_valid_hit(sink, query, hit.id, hit.contents, hit.row,
-                                     d->score));
+        SR1__TRY(
+            sr1__sink_valid_hit(sink, query, hit.id, hit.contents, hit.row, d->score));
     }
     return SR1_OK;
 }
@@ -237,9 +237,8 @@ static sr1_status answer(struct hybrid *h, const struct ask *asks, size_t query,
         hits += (size_t)sr1_search_results_hit_count(asks[e].found, query);
     }
     if (hits == 0)
-        return failed < h->n
-                   ? sr1__search_pass_on(sink, query, asks[failed].found, query)
-                   : SR1_OK;
+        return failed < h->n ? sr1__search_pass_on(sink, query, asks[failed].found, query)
+                             : SR1_OK;
     if (failed < h->n) {
         atomic_fetch_add(&h->fallbacks, 1);
         sr1__log(SR1_LOG_WARN, "search engine '%s' failed: %.200s; the others answer",

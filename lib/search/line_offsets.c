@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "search/index_format.h"
+#include "search/sections.h"
 
 #include <errno.h>
 #include <string.h>

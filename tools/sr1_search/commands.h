@@ -18,11 +18,16 @@ struct request {
     const char *dtype;
     int64_t dim;
     int64_t batch;
+    const char *factory; /* FAISS's description of an index */
+    const char *metric;
     /* engines */
     double k1;
     double b;
     int64_t top_k;
     const char *dense_index;
+    const char *faiss; /* index file */
+    int64_t nprobe;
+    int64_t ef;
     double rrf_k;
     const char *reranker;
     int64_t rerank_depth;
@@ -63,12 +68,17 @@ int search_failed(sr1_status status);
 int run_index_dense(const struct args *a, const struct request *r,
                     const char *const *rest);
 
+/* `index` with --factory; rest[2]. */
+int run_index_faiss(const struct args *a, const struct request *r,
+                    const char *const *rest);
+
 /* ---- engines ---- */
 
 /* By its first bytes. */
 int is_dense(const char *path);
-/* Open an index of either kind as the request says, the dense index of the request beside
- * it, the reranker (may be NULL) behind. */
+/* Open an index of either kind as the request says, or the FAISS index of the request
+ * over its documents; the dense index of the request beside it, the reranker (may be
+ * NULL) behind. */
 sr1_status open_index(sr1_search **out, const struct request *r, sr1_reranker *reranker,
                       const char *path);
 sr1_status open_encoder(sr1_embedder **out, const struct request *r, const char *folder);

@@ -2,6 +2,8 @@
  * kind, two of them together, and a reranker behind. */
 #include "sr1_search/commands.h"
 
+#include <searchr1/faiss.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -84,6 +86,27 @@ static sr1_status open_dense(sr1_search **out, const struct request *r, const ch
     return status;
 }
 
+/* path: where the documents are. */
+static sr1_status open_faiss(sr1_search **out, const struct request *r, const char *path)
+{
+    sr1_embedder *encoder = NULL;
+    sr1_faiss_options o;
+    sr1_status status;
+
+    if (r->encoder == NULL)
+        return sr1_set_error(SR1_E_INVALID,
+                             "--faiss needs --encoder MODEL, the one its vectors are from");
+    status = open_encoder(&encoder, r, r->encoder);
+    if (status != SR1_OK)
+        return status;
+    sr1_faiss_options_init(&o);
+    o.nprobe = (int32_t)r->nprobe;
+    o.ef_search = (int32_t)r->ef;
+    status = sr1_search_open_faiss(out, r->faiss, path, encoder, &o);
+    sr1_embedder_free(encoder);
+    return status;
+}
+
 static sr1_status open_file(sr1_search **out, const struct request *r, const char *path)
 {
     return is_dense(path) ? open_dense(out, r, path) : open_bm25(out, r, path);
@@ -127,7 +150,8 @@ sr1_status open_index(sr1_search **out, const struct request *r, sr1_reranker *r
 {
     sr1_search *engine = NULL;
     sr1_search *other = NULL;
-    sr1_status status = open_file(&engine, r, path);
+    sr1_status status = r->faiss != NULL ? open_faiss(&engine, r, path)
+                                         : open_file(&engine, r, path);
 
     if (status == SR1_OK && r->dense_index != NULL) {
         status = open_file(&other, r, r->dense_index);

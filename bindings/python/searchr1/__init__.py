@@ -10,7 +10,7 @@ comes out of the call that ran it. Arrays are numpy's where numpy is installed.
         trainer.run(step=lambda report, planned: print(report.avg_reward))
 """
 
-from . import advantage, errors, log, loss, reward, world
+from . import advantage, errors, log, loss, reward, tools, world
 from ._lib import version
 from .config import KEYS, Config, Key
 from .data import Dataset, Row
@@ -25,6 +25,7 @@ from .dense import (
 from .embed import Embedder, PythonEmbedder, PythonReranker, Reranker
 from .env import Action, Environment
 from .errors import Error
+from .faiss import Faiss, build_faiss
 from .model import Model
 from .reward import RewardSet, Scales
 from .rollout import Evaluation, Query, Rollout, Scores
@@ -48,6 +49,7 @@ from .search import (
 )
 from .server import Server
 from .tokenizer import Tokenizer, TokenStream
+from .tools import Tool
 from .trainer import StepReport, Trainer
 from .trajectory import Trajectory
 
@@ -66,6 +68,7 @@ __all__ = [
     "Environment",
     "Error",
     "Evaluation",
+    "Faiss",
     "Hit",
     "Hybrid",
     "Key",
@@ -89,12 +92,14 @@ __all__ = [
     "StepReport",
     "TokenStream",
     "Tokenizer",
+    "Tool",
     "Trainer",
     "Trajectory",
     "Web",
     "advantage",
     "build_bm25",
     "build_dense",
+    "build_faiss",
     "dense_estimate",
     "dense_info",
     "errors",
@@ -103,6 +108,7 @@ __all__ = [
     "loss",
     "open_search",
     "reward",
+    "tools",
     "verify_bm25",
     "verify_dense",
     "version",

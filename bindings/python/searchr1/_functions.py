@@ -42,6 +42,9 @@ from ._structs import (
     EnvOptions,
     EvalOptions,
     EvalScores,
+    FaissBuildOptions,
+    FaissOptions,
+    FaissProgressFn,
     HybridOptions,
     LogFn,
     LossBatch,
@@ -67,6 +70,7 @@ from ._structs import (
     TextSegment,
     TokenizerTrainOptions,
     TokenStep,
+    ToolOps,
     WorldOptions,
     WorldProgressFn,
 )
@@ -255,6 +259,16 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_dense_info_get": (STATUS, c_void_p, POINTER(DenseInfo)),
     "sr1_dense_info_read": (STATUS, c_char_p, POINTER(DenseInfo)),
     "sr1_dense_embedder_name": (STATUS, c_char_p, POINTER(c_void_p)),
+    # faiss.h
+    "sr1_faiss_options_init": (None, POINTER(FaissOptions)),
+    "sr1_search_open_faiss": (
+        STATUS, POINTER(c_void_p), c_char_p, c_char_p, c_void_p, POINTER(FaissOptions),
+    ),
+    "sr1_faiss_build_options_init": (None, POINTER(FaissBuildOptions)),
+    "sr1_faiss_build": (
+        STATUS, c_char_p, c_char_p, c_char_p, POINTER(FaissBuildOptions), FaissProgressFn,
+        c_void_p,
+    ),
     # server.h
     "sr1_server_options_init": (None, POINTER(ServerOptions)),
     "sr1_server_open": (STATUS, POINTER(c_void_p), c_void_p, POINTER(ServerOptions)),
@@ -328,6 +342,13 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_env_new": (
         STATUS, POINTER(c_void_p), POINTER(EnvOps), c_void_p, POINTER(EnvOptions),
     ),
+    "sr1_env_sink_flags": (STATUS, c_void_p, c_size_t, c_int32),
+    "sr1_env_add_tool": (STATUS, c_void_p, POINTER(ToolOps), c_void_p),
+    "sr1_env_tools": (c_char_p, c_void_p),
+    "sr1_tool_sink_text": (STATUS, c_void_p, c_char_p, c_size_t),
+    "sr1_tool_sink_hit": (STATUS, c_void_p, c_char_p),
+    "sr1_tool_sink_status": (STATUS, c_void_p, c_int32),
+    "sr1_protocol_result_turn": (STATUS, c_char_p, c_void_p, POINTER(c_int32)),
     "sr1_env_free": (None, c_void_p),
     "sr1_env_name": (c_char_p, c_void_p),
     "sr1_env_answer": (
@@ -384,6 +405,11 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_reward_set_add": (STATUS, c_void_p, POINTER(RewardOps), c_void_p, c_double),
     "sr1_reward_set_count": (c_size_t, c_void_p),
     "sr1_reward_set_name": (c_char_p, c_void_p, c_size_t),
+    "sr1_reward_set_level": (c_int32, c_void_p, c_size_t),
+    "sr1_reward_set_score_turns": (
+        STATUS, c_void_p, POINTER(c_void_p), c_size_t, POINTER(c_int64),
+        POINTER(c_double), POINTER(c_double),
+    ),
     "sr1_reward_set_score": (
         STATUS, c_void_p, POINTER(c_void_p), c_size_t, POINTER(c_double),
         POINTER(c_double),
@@ -436,6 +462,7 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_rollout_free": (None, c_void_p),
     "sr1_rollout_model": (c_void_p, c_void_p),
     "sr1_rollout_tokenizer": (c_void_p, c_void_p),
+    "sr1_rollout_set_env": (STATUS, c_void_p, c_void_p),
     "sr1_rollout_generate": (
         STATUS, c_void_p, POINTER(Query), c_size_t, POINTER(RolloutOptions),
         POINTER(c_void_p),

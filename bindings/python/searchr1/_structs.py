@@ -25,6 +25,8 @@ LogFn = CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
 DestroyFn = CFUNCTYPE(None, c_void_p)
 SearchFn = CFUNCTYPE(c_int32, c_void_p, POINTER(c_char_p), c_size_t, c_int32, c_void_p)
 ActFn = CFUNCTYPE(c_int32, c_void_p, POINTER(c_void_p), c_size_t, c_void_p)
+TurnsFn = CFUNCTYPE(c_int32, c_void_p, c_void_p, POINTER(c_double))
+ToolFn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t, c_void_p)
 ScoreFn = CFUNCTYPE(c_int32, c_void_p, POINTER(c_void_p), c_size_t, POINTER(c_double))
 ProgressFn = CFUNCTYPE(c_int32, c_void_p, c_int64, c_int64, c_int64)
 TextFn = CFUNCTYPE(c_int32, c_void_p, c_size_t, c_int32, c_void_p, c_size_t)
@@ -40,6 +42,7 @@ RerankFn = CFUNCTYPE(
 )
 Bm25ProgressFn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64, c_uint64)
 DenseProgressFn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64, c_uint64, c_uint64)
+FaissProgressFn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64)
 WorldProgressFn = PhaseFn
 
 
@@ -205,6 +208,19 @@ class DiskCacheOptions(Sized):
 
 class HybridOptions(Sized):
     _fields_ = [("rrf_k", c_double), ("depth", c_int32), ("reserved", c_int32)]
+
+
+class FaissOptions(Sized):
+    _fields_ = [("nprobe", c_int32), ("ef_search", c_int32)]
+
+
+class FaissBuildOptions(Sized):
+    _fields_ = [
+        ("dim", c_int32),
+        ("threads", c_int32),
+        ("metric", c_char_p),
+        ("train_sample", c_uint64),
+    ]
 
 
 class RerankOptions(Sized):
@@ -381,6 +397,18 @@ class EnvOptions(Sized):
     ]
 
 
+class ToolOps(Sized):
+    _fields_ = [
+        ("name", c_char_p),
+        ("description", c_char_p),
+        ("schema", c_char_p),
+        ("call", ToolFn),
+        ("destroy", DestroyFn),
+        ("flags", c_int32),
+        ("deadline_s", c_double),
+    ]
+
+
 class RewardScales(Sized):
     _fields_ = [
         ("format_reward", c_double),
@@ -398,6 +426,8 @@ class RewardOps(Sized):
         ("name", c_char_p),
         ("score", ScoreFn),
         ("destroy", DestroyFn),
+        ("level", c_int32),
+        ("score_turns", TurnsFn),
     ]
 
 
@@ -407,6 +437,7 @@ class RewardOptions(Sized):
         ("weights", c_char_p),
         ("protocol", c_char_p),
         ("scales", POINTER(RewardScales)),
+        ("embedder", c_void_p),
     ]
 
 
@@ -506,6 +537,7 @@ class EvalScores(Sized):
         ("searches", c_double),
         ("tokens", c_double),
         ("excluded", c_int64),
+        ("embedding", c_double),
     ]
 
 
@@ -518,6 +550,7 @@ class EvalOptions(Sized):
         ("progress", ProgressFn),
         ("user", c_void_p),
         ("trajectory", TrajectoryFn),
+        ("embedder", c_void_p),
     ]
 
 
@@ -589,4 +622,6 @@ class WorldOptions(Sized):
         ("batch", c_int32),
         ("stage_steps", c_int32 * 5),
         ("test_questions", c_int32),
+        ("protocol", c_char_p),
+        ("hops", c_int32),
     ]

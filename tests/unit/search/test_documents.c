@@ -58,7 +58,8 @@ static void check_all(const char *path)
     for (int again = 0; again < 2; again++) {
         check_row(d, 2, "c", "\xC3\xA9t\xC3\xA9",
                   "{\"id\": \"c\", \"contents\": \"\xC3\xA9t\xC3\xA9\"}");
-        check_row(d, 0, "a", "first\none", "{\"id\": \"a\", \"contents\": \"first\\none\"}");
+        check_row(d, 0, "a", "first\none",
+                  "{\"id\": \"a\", \"contents\": \"first\\none\"}");
         check_row(d, 1, "2", "second",
                   "{\"id\": 2, \"contents\": \"second\", \"url\": \"u\"}");
     }
@@ -150,9 +151,11 @@ static void damaged_offsets_do_no_harm(void **state)
 
 static void what_is_no_document_is_refused(void **state)
 {
-    const char *path = scratch_file(
-        "bad.jsonl", "{\"id\": 1}\n{\"id\": 1, \"contents\"\n[]\n{\"id\":[],"
-                     "\"contents\":\"\"}\n", 0);
+    const char *path =
+        scratch_file("bad.jsonl",
+                     "{\"id\": 1}\n{\"id\": 1, \"contents\"\n[]\n{\"id\":[],"
+                     "\"contents\":\"\"}\n",
+                     0);
     struct sr1__documents *d = open_documents(path), *none = NULL;
     struct sr1__doc *doc = NULL;
 

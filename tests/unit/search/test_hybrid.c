@@ -25,6 +25,7 @@ struct stub {
     sr1_status whole;
     int32_t flags;
     int32_t asked_k;
+    int bare; /* its documents have no rows */
     atomic_int *inside; /* where it waits, a while, for another to come in too */
 };
 
@@ -38,7 +39,7 @@ static sr1_status give(struct stub *s, sr1_search_sink *sink, size_t i)
         snprintf(text, sizeof text, "%s of %s", id, s->docs);
         snprintf(row, sizeof row, "{\"from\": \"%s\"}", s->docs);
         st = sr1_search_sink_hit(sink, i, id, text, 100.0 - (double)k);
-        if (st == SR1_OK)
+        if (st == SR1_OK && !s->bare)
             st = sr1_search_sink_row(sink, i, row);
         if (st != SR1_OK)
             return st;
@@ -218,6 +219,23 @@ static void a_document_listed_twice_counts_once(void **state)
     sr1_search_free(e);
 }
 
+static void documents_may_have_no_rows(void **state)
+{
+    struct stub stubs[] = {{.docs = "ab", .bare = 1}, {.docs = "bc"}};
+    sr1_search *e = hybrid(stubs, 2, NULL, NULL);
+    sr1_search_results *found = run(e, "q", 5);
+    sr1_search_hit hit = {sizeof(hit)};
+
+    (void)state;
+    (void)sr1_search_results_hit(found, 0, 0, &hit);
+    assert_string_equal(hit.contents, "b of ab");
+    assert_null(hit.row);
+    (void)sr1_search_results_hit(found, 0, 2, &hit);
+    assert_string_equal(hit.row, "{\"from\": \"bc\"}");
+    sr1_search_results_free(found);
+    sr1_search_free(e);
+}
+
 static void fewer_hits_than_asked(void **state)
 {
     struct stub stubs[] = {{.docs = ""}, {.docs = "ab"}};
@@ -279,8 +297,7 @@ static void an_engine_that_breaks_is_left_out(void **state)
 
 static void engines_that_wait_are_asked_side_by_side(void **state)
 {
-    const int32_t waits =
-        SR1_SEARCH_CONCURRENT | SR1_SEARCH_THREADS | SR1_SEARCH_WAITS;
+    const int32_t waits = SR1_SEARCH_CONCURRENT | SR1_SEARCH_THREADS | SR1_SEARCH_WAITS;
     const int32_t works = SR1_SEARCH_CONCURRENT;
     atomic_int first = 0, second = 0;
     struct stub stubs[] = {{.docs = "ab", .flags = waits, .inside = &first},
@@ -444,6 +461,7 @@ int main(void)
         cmocka_unit_test(weights_and_k_count),
         cmocka_unit_test(equal_scores_stay_as_met),
         cmocka_unit_test(a_document_listed_twice_counts_once),
+        cmocka_unit_test(documents_may_have_no_rows),
         cmocka_unit_test(fewer_hits_than_asked),
         cmocka_unit_test(what_fails_in_one_is_answered_by_others),
         cmocka_unit_test(an_engine_that_breaks_is_left_out),

@@ -66,6 +66,17 @@ expect 1 'No such file' query "$dir/missing" rome
 expect 1 'not a BM25 index' query "$dir/c.jsonl" rome
 expect 1 'c.idx:1' index "$dir/c.idx" "$dir/x.idx"
 expect 1 'cannot write' index "$dir/c.jsonl" "$dir/missing/x.idx"
+expect 2 'needs --encoder MODEL' query "$dir/c.idx" --faiss "$dir/x.faiss" rome
+expect 2 'or raw vectors and --dim' index --factory Flat "$dir/c.idx" "$dir/x.idx"
+expect 2 'belongs to' query "$dir/c.idx" --factory Flat rome
+printf 'abcdefgh' >"$dir/v.f32"
+out=$("$tool" index --quiet --factory Flat --dim 1 "$dir/v.f32" "$dir/v.faiss" 2>&1)
+case $?$out in
+0) expect 2 'not fp32 vectors of 3' index --factory Flat --dim 3 "$dir/v.f32" "$dir/x.idx"
+    expect 2 'Nonsense' index --factory Nonsense --dim 1 "$dir/v.f32" "$dir/x.idx" ;;
+1*libfaiss-dev*) ;;
+*) echo "index --factory: $out"; failures=$((failures + 1)) ;;
+esac
 [ ! -e "$dir/x.idx" ] || { echo "a failed index left a file"; failures=$((failures + 1)); }
 
 # Dense indexes; models need sr1-search-models, which tests with libtorch ask.
