@@ -21,8 +21,10 @@ static const char help[] =
     "raw\n"
     "                                           fp32 rows, as Search-R1's emb_*.memmap\n"
     "  sr1-search index --factory KIND VECTORS INDEX\n"
-    "                                           a FAISS index (IVF256,Flat, HNSW32, ...) of a\n"
-    "                                           dense index's vectors, or of raw ones (--dim)\n"
+    "                                           a FAISS index (IVF256,Flat, HNSW32, ...) "
+    "of a\n"
+    "                                           dense index's vectors, or of raw ones "
+    "(--dim)\n"
     "  sr1-search query INDEX TEXT...           search it; the words of TEXT are one "
     "query\n"
     "  sr1-search query --remote URL TEXT...    ask a retrieval server (POST /retrieve)\n"
@@ -30,7 +32,8 @@ static const char help[] =
     "serpapi,\n"
     "                                           brave, google, searxng, tavily\n"
     "  sr1-search query CORPUS.jsonl --faiss FILE --encoder MODEL TEXT...\n"
-    "                                           search a FAISS index, as Search-R1's builder\n"
+    "                                           search a FAISS index, as Search-R1's "
+    "builder\n"
     "                                           writes it; serve the same way\n"
     "  sr1-search verify INDEX                  read all of it and compare its "
     "checksums\n"
@@ -137,7 +140,7 @@ static struct request request = {.top_k = 3,
     X(QUERY | SERVE, "--rerank-depth", ARGS_INT, rerank_depth, "N",                      \
       "query, serve: hits it reads for a query (50)", 1, SR1_SEARCH_TOP_K_MAX)           \
     X(INDEX | QUERY | SERVE, "--encoder", ARGS_STRING, encoder, "MODEL",                 \
-      "query, serve: the model for queries; index --vectors: whose they are", 0, 0)       \
+      "query, serve: the model for queries; index --vectors: whose they are", 0, 0)      \
     X(INDEX | QUERY | SERVE, "--device", ARGS_STRING, device, "NAME",                    \
       "where encoder and reranker run: cpu (default), cuda or auto", 0, 0)               \
     X(QUERY, "--remote", ARGS_STRING, remote, "URL",                                     \
@@ -156,8 +159,8 @@ static struct request request = {.top_k = 3,
       "index: vectors, by this encoder, in place of BM25", 0, 0)                         \
     X(INDEX, "--vectors", ARGS_STRING, vectors, "FILE",                                  \
       "index: vectors from this file, in the order of the corpus", 0, 0)                 \
-    X(INDEX, "--dim", ARGS_INT, dim, "N", "index --vectors, --factory: numbers of one vector", 1,   \
-      SR1_EMBED_DIM_MAX)                                                                 \
+    X(INDEX, "--dim", ARGS_INT, dim, "N",                                                \
+      "index --vectors, --factory: numbers of one vector", 1, SR1_EMBED_DIM_MAX)         \
     X(INDEX, "--dtype", ARGS_STRING, dtype, "NAME",                                      \
       "index: keep vectors as fp32 (default), fp16 or int8", 0, 0)                       \
     X(INDEX, "--batch", ARGS_INT, batch, "N",                                            \

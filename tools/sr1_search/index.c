@@ -55,8 +55,9 @@ int run_index(const struct args *a, const struct request *r, const char *const *
     if (r->factory != NULL)
         return run_index_faiss(a, r, rest);
     if (r->dtype != NULL || r->dim > 0)
-        return args_wrong(a, "--dtype and --dim belong to --dense MODEL, --vectors FILE or "
-                             "--factory KIND");
+        return args_wrong(a,
+                          "--dtype and --dim belong to --dense MODEL, --vectors FILE or "
+                          "--factory KIND");
     sr1_bm25_build_options_init(&o);
     o.struct_size = sizeof(o);
     o.analyzer = r->analyzer;
