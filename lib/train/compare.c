@@ -68,7 +68,8 @@ static sr1_status layout_alloc(struct layout *l)
         TAKE(l->turn_begin, l->n) && TAKE(l->completed, l->n) &&
         TAKE(l->result_turn, l->n) && TAKE(l->token_turns, l->n_tokens) &&
         TAKE(l->token_rewards, l->n_tokens) && TAKE(l->values, l->n_tokens) &&
-        TAKE(l->turn_states, l->n_turns) && TAKE(l->turn_rewards, l->n_turns) && TAKE(l->channels, l->n * l->n_channels) &&
+        TAKE(l->turn_states, l->n_turns) && TAKE(l->turn_rewards, l->n_turns) &&
+        TAKE(l->channels, l->n * l->n_channels) &&
         TAKE(l->channel_weights, l->n_channels) &&
         TAKE(l->channel_names, l->n_channels) && TAKE(l->advantages, l->n) &&
         TAKE(l->token_advantages, l->n_tokens) && TAKE(l->returns, l->n_tokens))

@@ -119,8 +119,8 @@ static void read_critic(struct sr1__settings *s, const sr1_config *c)
 static void plan_columns(struct sr1__settings *s)
 {
     uint32_t reference = s->frozen_reference ? 1u << SR1_COLUMN_REFERENCE : 0;
-    /* Where tokens are corrected for the policy that sampled them, the ratio's denominator
-     * is the present weights before the update. */
+    /* Where tokens are corrected for the policy that sampled them, the ratio's
+     * denominator is the present weights before the update. */
     uint32_t old = s->loss_options.correction ? 1u << SR1_COLUMN_OLD : 0;
     int values = s->estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES;
 
