@@ -1,5 +1,6 @@
 /* searchr1/tokenizer.h - byte-level BPE tokenizers (Qwen2.5, Qwen3) and their chat
- * prompts.
+ * prompts; WordPiece (BERT, E5, BGE, MiniLM, DPR) and Unigram (T5, XLM-R) tokenizers of
+ * text encoders.
  *
  * Reads and writes Hugging Face folders; ids, decoded text and chat prompts equal those
  * of the reference implementation.
@@ -22,9 +23,10 @@ typedef struct sr1_tokenizer sr1_tokenizer;
 typedef struct sr1_token_stream sr1_token_stream;
 
 /* Open a Hugging Face folder (tokenizer.json; tokenizer_config.json, chat_template.jinja,
- * generation_config.json and config.json where they are) or a tokenizer.json alone.
- * Byte-level BPE only: SR1_E_UNSUPPORTED names whatever else a file asks for.
- * Since 0.1. */
+ * generation_config.json and config.json where they are) or a tokenizer.json alone; of
+ * BERT also a folder with vocab.txt only. Byte-level BPE, WordPiece or Unigram:
+ * SR1_E_UNSUPPORTED names whatever else a file asks for. Chat prompts and streams are for
+ * byte-level BPE: they give SR1_E_UNSUPPORTED for the others. Since 0.1. */
 SR1_API sr1_status sr1_tokenizer_open(sr1_tokenizer **out, const char *path);
 
 /* NULL is fine. Since 0.1. */
@@ -48,6 +50,19 @@ SR1_API sr1_status sr1_tokenizer_encode(const sr1_tokenizer *tokenizer, const ch
                                         size_t n, int32_t mode, int32_t **ids,
                                         size_t *n_ids);
 
+/* What an encoder reads: text, or with pair (NULL: none) both, with the special tokens of
+ * the file's post-processor ("[CLS] a [SEP] b [SEP]", "a </s>"), cut to max_tokens as
+ * transformers does with truncation=True: special tokens counted, of two texts the longer
+ * one first ("longest_first"). Texts are UTF-8 and end at NUL, invalid bytes count as
+ * U+FFFD; added tokens within them are recognised, as transformers does by default.
+ * *ids and *type_ids [n_ids] (type_ids may be NULL: not wanted): caller frees with
+ * sr1_free. SR1_E_INVALID if the special tokens alone are more than max_tokens.
+ * Since 0.1. */
+SR1_API sr1_status sr1_tokenizer_encode_input(const sr1_tokenizer *tokenizer,
+                                              const char *text, const char *pair,
+                                              size_t max_tokens, int32_t **ids,
+                                              int32_t **type_ids, size_t *n_ids);
+
 /* Text of ids; ids without a token add nothing, bytes that are not UTF-8 give U+FFFD.
  * skip_special: 1 leaves out tokens marked special. *text is UTF-8 with a NUL behind its
  * *n bytes (n may be NULL): caller frees with sr1_free. Since 0.1. */
@@ -66,7 +81,8 @@ SR1_API int32_t sr1_tokenizer_token_to_id(const sr1_tokenizer *tokenizer,
 /* Tokens with a role. */
 enum {
     SR1_TOKEN_EOS = 0, /* tokenizer_config's eos_token, else the first of the stop ids */
-    SR1_TOKEN_PAD = 1, /* tokenizer_config's pad_token, else <|endoftext|>, else eos */
+    SR1_TOKEN_PAD = 1, /* tokenizer_config's pad_token, else <|endoftext|>, [PAD] or
+                          <pad>, else eos */
     SR1_TOKEN_BOS = 2,
     SR1_TOKEN_IM_START = 3,
     SR1_TOKEN_IM_END = 4,

@@ -11,29 +11,35 @@ _Static_assert((int)SR1__WEIGHT_F32 == (int)SR1__F32 &&
                    (int)SR1__WEIGHT_F16 == (int)SR1__F16,
                "element types have one number in files and in memory");
 
-/* Copy one stored tensor into its view; refuse what is not finite. */
-static sr1_status load_view(const sr1_model *m, const struct sr1__named *v,
-                            const struct sr1__weights *file)
+sr1_status sr1__weight_load(const struct sr1__weight *w, sr1_tensor *to,
+                            sr1__device device)
 {
-    const struct sr1__weight *w = NULL;
+    sr1_scope *s = sr1__scope_open(device, "%s: %s", w->file, w->name);
     sr1_tensor *stored = NULL;
-    sr1_scope *s;
 
-    SR1__TRY(sr1__weights_get(file, v->name, t_ndim(v->tensor),
-                              sr1__shim_sizes(v->tensor), &w));
-    s = sr1__scope_open(m->device, "%s: %s", w->file, v->name);
     sr1__scope_no_grad(s);
-    sr1__scope_check(s, sr1__shim_wrap(&stored, (void *)(uintptr_t)w->data,
-                                       w->dtype, w->n_dims, w->shape));
+    sr1__scope_check(s, sr1__shim_wrap(&stored, (void *)(uintptr_t)w->data, w->dtype,
+                                       w->n_dims, w->shape));
     stored = sr1__scope_own(s, stored);
-    t_copy_(s, v->tensor, stored);
-    if (sr1__scope_status(s) == SR1_OK && !t_isfinite_all(s, v->tensor))
+    t_copy_(s, to, stored);
+    if (sr1__scope_status(s) == SR1_OK && !t_isfinite_all(s, to))
         sr1__scope_fail(
             s, SR1_E_NUMERIC,
             "some weights are not finite (in %s); the file is damaged or needs "
             "a wider dtype",
-            sr1__torch_dtype_name(m->dtype));
+            sr1__torch_dtype_name(t_dtype(to)));
     return sr1__scope_close(s);
+}
+
+/* Copy one stored tensor into its view. */
+static sr1_status load_view(const sr1_model *m, const struct sr1__named *v,
+                            const struct sr1__weights *file)
+{
+    const struct sr1__weight *w = NULL;
+
+    SR1__TRY(sr1__weights_get(file, v->name, t_ndim(v->tensor),
+                              sr1__shim_sizes(v->tensor), &w));
+    return sr1__weight_load(w, v->tensor, m->device);
 }
 
 static sr1_status load_all(sr1_model *m, const char *folder)
@@ -48,6 +54,16 @@ static sr1_status load_all(sr1_model *m, const char *folder)
     return status;
 }
 
+sr1_status sr1__model_folder_check(const char *kind, const char *folder)
+{
+    if (sr1__path_is_dir(folder))
+        return SR1_OK;
+    return sr1__fail(SR1_E_NOT_FOUND,
+                     "%s '%s' is not a folder; nothing is fetched: download it with "
+                     "'hf download %s --local-dir %s' and give that folder",
+                     kind, folder, folder, folder);
+}
+
 sr1_status sr1__model_load(sr1_model **out, const char *folder, int32_t dtype,
                            sr1__device device)
 {
@@ -55,12 +71,7 @@ sr1_status sr1__model_load(sr1_model **out, const char *folder, int32_t dtype,
     sr1_model *m = NULL;
     sr1_status status;
 
-    if (!sr1__path_is_dir(folder))
-        return sr1__fail(
-            SR1_E_NOT_FOUND,
-            "model '%s' is not a folder; nothing is fetched: download it with "
-            "'hf download %s --local-dir %s' and give that folder",
-            folder, folder, folder);
+    SR1__TRY(sr1__model_folder_check("model", folder));
     SR1__TRY(sr1__hf_config_load(&config, folder));
     SR1__TRY(sr1__model_empty(&m, &config, dtype, device));
     status = load_all(m, folder);

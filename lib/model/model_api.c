@@ -8,10 +8,23 @@
 #include <string.h>
 
 struct choice {
-    int32_t dtype;
-    sr1__device device;
+    struct sr1__model_place place;
     int32_t init;
 };
+
+sr1_status sr1__model_place(struct sr1__model_place *out, const char *device,
+                            const char *dtype, int32_t threads)
+{
+    struct sr1__model_place p = {0};
+
+    SR1__TRY(sr1__device_resolve(device ? device : "auto", &p.device));
+    p.dtype = p.device == SR1__CPU ? SR1__F32 : SR1__BF16;
+    if (dtype)
+        SR1__TRY(sr1__torch_dtype_parse(dtype, &p.dtype));
+    SR1__TRY(sr1__torch_threads(threads));
+    *out = p;
+    return SR1_OK;
+}
 
 static sr1_status choose_init(const char *name, int32_t *out)
 {
@@ -35,11 +48,7 @@ static sr1_status choose(const sr1_model_options *given, struct choice *c)
                               SR1__STRUCT_END(sr1_model_options, device),
                               "model options"));
     SR1__TRY(choose_init(o.init ? o.init : "normal", &c->init));
-    SR1__TRY(sr1__device_resolve(o.device ? o.device : "auto", &c->device));
-    c->dtype = c->device == SR1__CPU ? SR1__F32 : SR1__BF16;
-    if (o.dtype)
-        SR1__TRY(sr1__torch_dtype_parse(o.dtype, &c->dtype));
-    return sr1__torch_threads(o.threads);
+    return sr1__model_place(&c->place, o.device, o.dtype, o.threads);
 }
 
 sr1_status sr1_model_open(sr1_model **out, const char *folder,
@@ -50,7 +59,7 @@ sr1_status sr1_model_open(sr1_model **out, const char *folder,
     if (!out || !folder)
         return sr1__fail(SR1_E_INVALID, "sr1_model_open: out and folder are needed");
     SR1__TRY(choose(options, &c));
-    return sr1__model_load(out, folder, c.dtype, c.device);
+    return sr1__model_load(out, folder, c.place.dtype, c.place.device);
 }
 
 sr1_status sr1_model_new_random(sr1_model **out, const char *config_json, uint64_t seed,
@@ -64,7 +73,7 @@ sr1_status sr1_model_new_random(sr1_model **out, const char *config_json, uint64
                          "sr1_model_new_random: out and config are needed");
     SR1__TRY(sr1__hf_config_parse(&config, config_json, strlen(config_json), "config"));
     SR1__TRY(choose(options, &c));
-    return sr1__model_random(out, &config, seed, c.init, c.dtype, c.device);
+    return sr1__model_random(out, &config, seed, c.init, c.place.dtype, c.place.device);
 }
 
 sr1_status sr1_model_save(const sr1_model *model, const char *folder)

@@ -72,6 +72,7 @@ static sr1_status open_tokenizer(sr1_rollout *r, const sr1_config *c)
         path = sr1__config_str(c, "model_name_or_path");
     if (!r->tokenizer)
         SR1__TRY(sr1__context(sr1_tokenizer_open(&r->tokenizer, path), "tokenizer"));
+    SR1__TRY(sr1__needs_byte_level(r->tokenizer, "tokenizer"));
     if (sr1_tokenizer_vocab_size(r->tokenizer) > r->model->config.vocab_size)
         return sr1__fail(SR1_E_INVALID,
                          "the tokenizer has %d ids but the model only %lld embeddings; "

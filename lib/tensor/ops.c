@@ -110,6 +110,7 @@ static int have(sr1_scope *s, const char *name, sr1_tensor *const *in, size_t n)
     }
 SR1__SHIM_UNARY(UNARY)
 UNARY(contiguous, contiguous)
+UNARY(gelu_tanh, gelu_tanh)
 
 #define BINARY(name, at_name)                                                            \
     sr1_tensor *t_##name(sr1_scope *s, sr1_tensor *a, sr1_tensor *b)                     \

@@ -54,8 +54,10 @@ sr1_tensor *t_sin(sr1_scope *s, sr1_tensor *a);
 sr1_tensor *t_tanh(sr1_scope *s, sr1_tensor *a);
 sr1_tensor *t_sigmoid(sr1_scope *s, sr1_tensor *a);
 sr1_tensor *t_silu(sr1_scope *s, sr1_tensor *a);
-sr1_tensor *t_gelu(sr1_scope *s, sr1_tensor *a); /* the erf form */
-sr1_tensor *t_not(sr1_scope *s, sr1_tensor *a);  /* bool */
+sr1_tensor *t_gelu(sr1_scope *s, sr1_tensor *a);      /* the erf form */
+sr1_tensor *t_gelu_tanh(sr1_scope *s, sr1_tensor *a); /* approximated by tanh */
+sr1_tensor *t_relu(sr1_scope *s, sr1_tensor *a);
+sr1_tensor *t_not(sr1_scope *s, sr1_tensor *a); /* bool */
 sr1_tensor *t_contiguous(sr1_scope *s, sr1_tensor *a);
 sr1_tensor *t_clone(sr1_scope *s, sr1_tensor *a);
 sr1_tensor *t_detach(sr1_scope *s, sr1_tensor *a);

@@ -36,7 +36,7 @@ static uint32_t child_of(const struct sr1__added *a, uint32_t node, unsigned cha
 }
 
 sr1_status sr1__added_insert(struct sr1__added *a, const char *text, size_t n, int32_t id,
-                             int special)
+                             int flags)
 {
     uint32_t node = 0;
 
@@ -59,7 +59,7 @@ sr1_status sr1__added_insert(struct sr1__added *a, const char *text, size_t n, i
     if (a->nodes[node].id >= 0)
         return sr1__fail(SR1_E_PARSE, "added token '%.*s' is given twice", (int)n, text);
     a->nodes[node].id = id;
-    a->nodes[node].special = special != 0;
+    a->nodes[node].flags = (unsigned char)flags;
     a->first[(unsigned char)text[0]] = 1;
     a->longest = n > a->longest ? (uint32_t)n : a->longest;
     return SR1_OK;
@@ -93,7 +93,7 @@ static size_t longest_at(const struct sr1__added *a, const char *text, size_t n,
         if (a->nodes[node].id >= 0) {
             found = i + 1;
             m->id = a->nodes[node].id;
-            m->special = a->nodes[node].special;
+            m->flags = a->nodes[node].flags;
         }
     }
     return found;

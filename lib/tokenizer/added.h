@@ -6,13 +6,16 @@
 
 #define SR1__ADDED_LEN_MAX 1024
 
+/* How a token is found: it may be special, and take the white space beside it. */
+enum { SR1__ADDED_SPECIAL = 1, SR1__ADDED_LSTRIP = 2, SR1__ADDED_RSTRIP = 4 };
+
 /* A trie over bytes; node 0 is the root, 0 also means "none". */
 struct sr1__added_node {
     uint32_t child;   /* first */
     uint32_t sibling; /* next */
     int32_t id;       /* of the token that ends here; -1 */
     unsigned char byte;
-    unsigned char special;
+    unsigned char flags; /* SR1__ADDED_... of that token */
 };
 
 struct sr1__added {
@@ -26,7 +29,7 @@ struct sr1__added {
 void sr1__added_free(struct sr1__added *a);
 /* text[0..n) not empty; the same text twice is refused. */
 sr1_status sr1__added_insert(struct sr1__added *a, const char *text, size_t n, int32_t id,
-                             int special);
+                             int flags);
 /* The token that is exactly text[0..n), or -1. */
 int32_t sr1__added_exact(const struct sr1__added *a, const char *text, size_t n);
 
@@ -34,7 +37,7 @@ struct sr1__added_match {
     size_t at;
     size_t n;
     int32_t id;
-    int special;
+    int flags;
 };
 /* The first match in text[from..n); 0 when there is none. */
 int sr1__added_find(const struct sr1__added *a, const char *text, size_t n, size_t from,

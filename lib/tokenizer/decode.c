@@ -1,4 +1,5 @@
-/* tokenizer/decode.c - ids to text: the tokens' bytes end to end, then UTF-8 repaired. */
+/* tokenizer/decode.c - ids to text: what each token adds (decoder.c), then UTF-8
+ * repaired; and the same piece by piece for byte-level BPE. */
 #include "tokenizer/internal.h"
 
 #include "base/mem.h"
@@ -16,14 +17,17 @@ int sr1__tokenizer_is_special(const sr1_tokenizer *t, int32_t id)
            (t->vocab.tokens[id].flags & SR1__TOKEN_SPECIAL) != 0;
 }
 
-static void add_bytes(const sr1_tokenizer *t, int32_t id, int skip_special,
-                      struct sr1__buf *out)
+const char *sr1__decoded_token(const sr1_tokenizer *t, int32_t id, int skip_special,
+                               size_t *n)
 {
-    size_t n = 0;
-    const char *bytes = sr1__tokenizer_token_bytes(t, id, &n);
+    const char *shown = id < 0 ? NULL : sr1__vocab_bytes(&t->shown, (uint32_t)id, n);
 
-    if (bytes && !(skip_special && sr1__tokenizer_is_special(t, id)))
-        sr1__buf_add(out, bytes, n);
+    /* In its normal form a token is not known as special, as in the reference. */
+    if (shown)
+        return shown;
+    return skip_special && sr1__tokenizer_is_special(t, id)
+               ? NULL
+               : sr1__tokenizer_token_bytes(t, id, n);
 }
 
 sr1_status sr1__tokenizer_decode(const sr1_tokenizer *t, const int32_t *ids, size_t n,
@@ -33,9 +37,7 @@ sr1_status sr1__tokenizer_decode(const sr1_tokenizer *t, const int32_t *ids, siz
     sr1_status status;
 
     sr1__buf_init(&bytes, 0);
-    for (size_t i = 0; i < n; i++)
-        add_bytes(t, ids[i], skip_special, &bytes);
-    status = sr1__buf_status(&bytes, "decoded text");
+    status = sr1__decoder_run(t, ids, n, skip_special, &bytes);
     if (status == SR1_OK) {
         sr1__utf8_repair(sr1__buf_cstr(&bytes), bytes.len, 0, out, NULL);
         status = sr1__buf_status(out, "decoded text");
@@ -82,6 +84,7 @@ sr1_status sr1_token_stream_new(sr1_token_stream **out, sr1_tokenizer *t,
 
     if (!out || !t)
         return sr1__fail(SR1_E_INVALID, "token stream: out and tokenizer are needed");
+    SR1__TRY(sr1__needs_byte_level(t, "token stream"));
     s = sr1__calloc(1, sizeof *s);
     if (!s)
         return sr1__fail_nomem("token stream");
@@ -133,12 +136,15 @@ static sr1_status give(sr1_token_stream *s, int more, size_t before, const char 
 sr1_status sr1_token_stream_push(sr1_token_stream *s, int32_t id, const char **text,
                                  size_t *n)
 {
-    size_t before;
+    const char *bytes;
+    size_t before, len = 0;
 
     if (!s || !text || !n)
         return sr1__fail(SR1_E_INVALID, "token stream: stream, text and n are needed");
     before = s->held.len;
-    add_bytes(s->t, id, s->skip_special, &s->held);
+    bytes = sr1__decoded_token(s->t, id, s->skip_special, &len);
+    if (bytes)
+        sr1__buf_add(&s->held, bytes, len);
     return give(s, 1, before, text, n);
 }
 

@@ -1,14 +1,15 @@
 /* tokenizer/encode.c - text to ids:
  *
- *     UTF-8 repaired -> cut at added tokens -> normal form C -> split by the pattern ->
- *     each piece merged (bpe.c)
+ *     UTF-8 repaired -> cut at added tokens -> normalised (normalise.c) -> cut at added
+ *     tokens that are looked for in that form -> cut into pieces, by the pattern or by
+ *     the file's cuts (cuts.c) -> each piece by the model (bpe.c, wordpiece.c, unigram.c)
  *
  * Pieces repeat: in a long text the ids of a piece met before are copied from the output
  * itself. A found place is right when its tokens spell the piece, so that no text is
  * kept. */
 #include "tokenizer/internal.h"
 
-#include "tokenizer/nfc.h"
+#include "tokenizer/unicode.h"
 
 #include "base/mem.h"
 #include "base/rng.h"
@@ -100,16 +101,24 @@ sr1_status sr1__encoder_begin(struct sr1__encoder *e, const sr1_tokenizer *t,
                               struct sr1__ids *out)
 {
     memset(e, 0, sizeof *e);
-    sr1__buf_init(&e->normal, 0);
+    sr1__buf_init(&e->normal[0], 0);
+    sr1__buf_init(&e->normal[1], 0);
+    for (size_t i = 0; i < t->cuts.n; i++)
+        sr1__buf_init(&e->marked[i], 0);
     e->t = t;
     e->out = out;
-    return sr1__split_begin(&e->split, t->pattern);
+    return t->pattern ? sr1__split_begin(&e->split, t->pattern) : SR1_OK;
 }
 
 void sr1__encoder_end(struct sr1__encoder *e)
 {
-    sr1__split_end(&e->split);
-    sr1__buf_free(&e->normal);
+    if (e->split.data)
+        sr1__split_end(&e->split);
+    sr1__buf_free(&e->normal[0]);
+    sr1__buf_free(&e->normal[1]);
+    for (size_t i = 0; i < e->t->cuts.n; i++)
+        sr1__buf_free(&e->marked[i]);
+    sr1__free(e->best);
     sr1__free(e->room);
     sr1__free(e->queue);
     sr1__free(e->seen);
@@ -152,7 +161,7 @@ static sr1_status add_piece(struct sr1__encoder *e, const char *piece, size_t n)
     return SR1_OK;
 }
 
-static sr1_status split_and_merge(struct sr1__encoder *e, const char *text, size_t n)
+sr1_status sr1__encode_split(struct sr1__encoder *e, const char *text, size_t n)
 {
     if (!e->seen && n >= SEEN_MIN_TEXT) {
         e->seen = sr1__calloc(SEEN_SLOTS, sizeof *e->seen);
@@ -171,26 +180,38 @@ static sr1_status split_and_merge(struct sr1__encoder *e, const char *text, size
     }
 }
 
-/* Put text into normal form: *text and *n then stand for e->normal if it changed. */
+sr1_status sr1__encode_cuts(struct sr1__encoder *e, const char *text, size_t n)
+{
+    return sr1__cut_text(e, 0, text, n, e->first);
+}
+
+/* Put text into normal form: *text and *n then stand in a buffer if it changed. */
 static sr1_status normalise(struct sr1__encoder *e, const char **text, size_t *n)
 {
-    if (!e->t->nfc || sr1__nfc_quick(*text, *n))
-        return SR1_OK;
-    sr1__buf_clear(&e->normal);
-    SR1__TRY(sr1__nfc(*text, *n, &e->normal));
-    *text = sr1__buf_cstr(&e->normal);
-    *n = e->normal.len;
-    return SR1_OK;
+    return sr1__normaliser_run(&e->t->normaliser, e->normal, text, n);
 }
 
 sr1_status sr1__encode_plain(struct sr1__encoder *e, const char *text, size_t n)
 {
+    e->first = 1;
     SR1__TRY(normalise(e, &text, &n));
-    return split_and_merge(e, text, n);
+    return e->t->model->text(e, text, n);
 }
 
 typedef sr1_status encode_fn(struct sr1__encoder *e, const char *text, size_t n,
                              int32_t mode);
+
+/* A token may take the white space beside it. */
+static void widen(struct sr1__added_match *m, const char *text, size_t n, size_t from)
+{
+    size_t end = m->at + m->n;
+
+    if (m->flags & SR1__ADDED_LSTRIP)
+        m->at -= sr1__space_before(text + from, m->at - from);
+    if (m->flags & SR1__ADDED_RSTRIP)
+        end += sr1__space_after(text + end, n - end);
+    m->n = end - m->at;
+}
 
 /* Cut text at the tokens of `added`, encode what lies between by `rest`. A special token
  * that is to be text still takes its place in the search, as in the reference. */
@@ -199,14 +220,18 @@ static sr1_status cut(struct sr1__encoder *e, const struct sr1__added *added,
 {
     struct sr1__added_match m = {0};
     size_t from = 0;
+    size_t first = e->first;
 
     for (size_t at = 0; sr1__added_find(added, text, n, at, &m); at = m.at + m.n) {
-        if (m.special && mode == SR1_ENCODE_SPECIAL_AS_TEXT)
+        if ((m.flags & SR1__ADDED_SPECIAL) && mode == SR1_ENCODE_SPECIAL_AS_TEXT)
             continue;
+        widen(&m, text, n, from);
+        e->first = first > from ? first - from : 0;
         SR1__TRY(rest(e, text + from, m.at - from, mode));
         SR1__TRY(sr1__ids_add(e->out, m.id));
         from = m.at + m.n;
     }
+    e->first = first > from ? first - from : 0;
     return rest(e, text + from, n - from, mode);
 }
 
@@ -214,12 +239,14 @@ static sr1_status encode_pieces(struct sr1__encoder *e, const char *text, size_t
                                 int32_t mode)
 {
     (void)mode;
-    return split_and_merge(e, text, n);
+    return e->t->model->text(e, text, n);
 }
 
 static sr1_status encode_normal(struct sr1__encoder *e, const char *text, size_t n,
                                 int32_t mode)
 {
+    if (e->first && e->t->cuts.needs_first && n)
+        SR1__TRY(sr1__normalise_first(&e->t->normaliser, e->normal, text, n, &e->first));
     SR1__TRY(normalise(e, &text, &n));
     return cut(e, &e->t->added_normalised, text, n, mode, encode_pieces);
 }
@@ -229,6 +256,7 @@ sr1_status sr1__encode_mixed(struct sr1__encoder *e, const char *text, size_t n,
 {
     if (mode == SR1_ENCODE_ADDED_AS_TEXT)
         return sr1__encode_plain(e, text, n);
+    e->first = 1;
     return cut(e, &e->t->added, text, n, mode, encode_normal);
 }
 

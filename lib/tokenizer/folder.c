@@ -147,17 +147,36 @@ static sr1_status read_template(sr1_tokenizer *t, const char *folder,
     return status;
 }
 
+/* What else the configuration says about encoding. */
+static void use_input_keys(sr1_tokenizer *t, const json_t *config)
+{
+    const char *side = json_string_value(json_object_get(config, "truncation_side"));
+
+    t->cut_left = side && strcmp(side, "left") == 0;
+    sr1__normaliser_configure(&t->normaliser, config);
+}
+
+/* Without a pad_token: the names that Qwen, BERT and T5 give it, then the end token. */
+static void choose_pad(sr1_tokenizer *t)
+{
+    static const char *const names[] = {"<|endoftext|>", "[PAD]", "<pad>"};
+    int32_t *pad = &t->role_id[SR1_TOKEN_PAD];
+
+    for (size_t i = 0; *pad < 0 && i < sizeof names / sizeof names[0]; i++)
+        *pad = sr1_tokenizer_token_to_id(t, names[i]);
+    if (*pad < 0)
+        *pad = t->role_id[SR1_TOKEN_EOS];
+}
+
 static sr1_status use_config(sr1_tokenizer *t, const char *folder, const json_t *config)
 {
     SR1__TRY(role_from_config(t, config, "eos_token", SR1_TOKEN_EOS));
     SR1__TRY(role_from_config(t, config, "pad_token", SR1_TOKEN_PAD));
     SR1__TRY(role_from_config(t, config, "bos_token", SR1_TOKEN_BOS));
     SR1__TRY(check_added(t, config));
+    use_input_keys(t, config);
     SR1__TRY(read_stops(t, folder));
-    if (t->role_id[SR1_TOKEN_PAD] < 0)
-        t->role_id[SR1_TOKEN_PAD] = t->role_id[SR1_TOKEN_ENDOFTEXT];
-    if (t->role_id[SR1_TOKEN_PAD] < 0)
-        t->role_id[SR1_TOKEN_PAD] = t->role_id[SR1_TOKEN_EOS];
+    choose_pad(t);
     return read_template(t, folder, config);
 }
 

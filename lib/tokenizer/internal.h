@@ -3,8 +3,12 @@
 #define SR1__TOKENIZER_INTERNAL_H
 
 #include "tokenizer/added.h"
+#include "tokenizer/cuts.h"
+#include "tokenizer/normalise.h"
 #include "tokenizer/pattern.h"
+#include "tokenizer/template.h"
 #include "tokenizer/tokenizer.h"
+#include "tokenizer/trie.h"
 #include "tokenizer/vocab.h"
 
 #include <stdatomic.h>
@@ -14,18 +18,55 @@
 #define SR1__TOKEN_ROLES 6
 
 struct sr1__chat_family;
+struct sr1__decoder_kind;
+struct sr1__load;
+struct sr1__slice;
+
+/* One kind of model: a row of the table in load.c. */
+struct sr1__model {
+    const char *type;
+    int byte_level; /* tokens are bytes: texts are generated with it */
+    sr1_status (*load_pre)(struct sr1__load *l, const json_t *o);
+    sr1_status (*load)(struct sr1__load *l, const struct sr1__slice *model);
+    /* Text between added tokens, in normal form. */
+    sr1_status (*text)(struct sr1__encoder *e, const char *text, size_t n);
+    /* One piece of the pre-tokenizer's. */
+    sr1_status (*piece)(struct sr1__encoder *e, const char *piece, size_t n);
+};
+
+/* How tokens become text again (decoder.c). */
+struct sr1__decoder {
+    const struct sr1__decoder_kind *kind;
+    char *prefix; /* WordPiece: of tokens that continue a word */
+    int cleanup;  /* WordPiece: no spaces before punctuation */
+    struct sr1__metaspace metaspace;
+};
 
 struct sr1_tokenizer {
     atomic_int references;
+    const struct sr1__model *model;
     struct sr1__vocab vocab;
+    struct sr1__normaliser normaliser;
+    struct sr1__cuts cuts;
+    struct sr1__decoder decoder;
+    struct sr1__templates templates;
+    int cut_left; /* inputs that are too long lose their beginning */
+    /* BPE */
     struct sr1__merges merges;
-    uint32_t byte_id[256];
+    uint32_t byte_id[256]; /* also Unigram with byte_fallback */
     struct sr1__pattern *pattern;
-    int nfc;
     int ignore_merges;
+    /* WordPiece and Unigram */
+    struct sr1__trie trie;
+    uint32_t unknown; /* SR1__NO_TOKEN: there is none */
+    size_t piece_max; /* WordPiece: characters of a piece */
+    double *scores;   /* Unigram: [vocabulary of the model] */
+    double unknown_score;
+    int byte_fallback;
     /* Added tokens looked for in the text as given, and in its normal form. */
     struct sr1__added added;
     struct sr1__added added_normalised;
+    struct sr1__vocab shown; /* added tokens that are decoded in their normal form */
     int32_t role_id[SR1__TOKEN_ROLES];
     int32_t stop_ids[SR1__STOP_IDS_MAX];
     size_t n_stop_ids;
@@ -38,11 +79,15 @@ struct sr1_tokenizer {
 struct sr1__encoder {
     const sr1_tokenizer *t;
     struct sr1__split split;
-    struct sr1__buf normal;
+    struct sr1__buf normal[2];
+    size_t first; /* bytes of the next text that the first character of all became */
     struct sr1__merge_room *room; /* for long pieces */
     size_t room_n;
     uint64_t *queue;
     struct sr1__seen *seen; /* pieces of this text met before; NULL: not kept */
+    struct sr1__buf marked[SR1__CUTS_MAX]; /* text of Metaspace */
+    struct sr1__best *best;                /* Unigram's paths */
+    size_t best_n;
     struct sr1__ids *out;
 };
 
@@ -54,11 +99,27 @@ sr1_status sr1__encode_plain(struct sr1__encoder *e, const char *text, size_t n)
 /* Text with added tokens by mode (valid UTF-8). */
 sr1_status sr1__encode_mixed(struct sr1__encoder *e, const char *text, size_t n,
                              int32_t mode);
-/* One piece of the split (bpe.c). */
+/* What the models do, by the rows of their table. */
+sr1_status sr1__encode_split(struct sr1__encoder *e, const char *text, size_t n);
+sr1_status sr1__encode_cuts(struct sr1__encoder *e, const char *text, size_t n);
 sr1_status sr1__merge_piece(struct sr1__encoder *e, const char *piece, size_t n);
+sr1_status sr1__wordpiece_piece(struct sr1__encoder *e, const char *piece, size_t n);
+sr1_status sr1__unigram_piece(struct sr1__encoder *e, const char *piece, size_t n);
 
 /* Whether all of text is UTF-8; if not, *repaired holds it repaired. */
 sr1_status sr1__utf8_checked(const char **text, size_t *n, struct sr1__buf *repaired);
+
+/* A file's "decoder" into t->decoder (decoder.c). */
+sr1_status sr1__decoder_load(sr1_tokenizer *t, const json_t *o, const char *name);
+/* Appends the text of ids. */
+sr1_status sr1__decoder_run(const sr1_tokenizer *t, const int32_t *ids, size_t n,
+                            int skip_special, struct sr1__buf *out);
+/* The bytes of a token that is to be decoded; NULL: it is left out. */
+const char *sr1__decoded_token(const sr1_tokenizer *t, int32_t id, int skip_special,
+                               size_t *n);
+
+/* BERT's vocab.txt and the tokenizer_config.json beside it (bert_vocab.c). */
+sr1_status sr1__bert_vocab_open(sr1_tokenizer **out, const char *vocab_path);
 
 /* tokenizer_config.json and its companions in a folder (folder.c). */
 sr1_status sr1__tokenizer_read_folder(sr1_tokenizer *t, const char *folder);

@@ -1,4 +1,4 @@
-/* tokenizer/nfc.c - Unicode's canonical composition over utf8proc's tables.
+/* tokenizer/nfc.c - Unicode's normal forms over utf8proc's tables.
  *
  * The text is cut before every character that no earlier one can change (most letters),
  * so that only the short runs that hold marks are decomposed, ordered and composed. The
@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "tokenizer/nfc_table.h"
+#include "tokenizer/unicode.h"
 
 #include <string.h>
 #include <utf8proc.h>
@@ -37,7 +38,14 @@ static int stands_still(uint32_t cp)
     return 0;
 }
 
-/* Characters that are normal by themselves and never change with what stands before. */
+/* The same where characters are decomposed, and what the reference does not take apart. */
+static int stands_apart(uint32_t cp)
+{
+    return stands_still(cp) || sr1__char_is_older_form(cp);
+}
+
+/* Characters that are normal in form C by themselves and never change with what stands
+ * before. */
 static int starts_run(uint32_t cp)
 {
     return cp < 0x300 || (cp >= 0x3400 && cp <= 0x4dbf) ||
@@ -46,6 +54,33 @@ static int starts_run(uint32_t cp)
            (cp >= 0x2010 && cp <= 0x2027) || (cp >= 0x0400 && cp <= 0x0482) ||
            (cp >= 0xff01 && cp <= 0xff60);
 }
+
+/* The same for every form. */
+static int starts_any_run(uint32_t cp)
+{
+    return cp < 0x80 || (cp >= 0x3400 && cp <= 0x4dbf) || (cp >= 0x4e00 && cp <= 0x9fff);
+}
+
+enum {
+    CANONICAL = UTF8PROC_DECOMPOSE | UTF8PROC_STABLE,
+    COMPATIBLE = UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT,
+    COMPOSE = UTF8PROC_COMPOSE | UTF8PROC_STABLE
+};
+
+/* What differs between the forms, by enum sr1__form. */
+struct form {
+    int decompose; /* options of utf8proc's decomposition */
+    int compose;   /* options of its composition; 0: none */
+    int (*starts_run)(uint32_t cp);
+    int (*stands_still)(uint32_t cp);
+};
+
+static const struct form forms[] = {
+    [SR1__NFC] = {CANONICAL, COMPOSE, starts_run, stands_still},
+    [SR1__NFD] = {CANONICAL, 0, starts_any_run, stands_apart},
+    [SR1__NFKC] = {COMPATIBLE, COMPOSE, starts_any_run, stands_apart},
+    [SR1__NFKD] = {COMPATIBLE, 0, starts_any_run, stands_apart},
+};
 
 int sr1__nfc_quick(const char *text, size_t n)
 {
@@ -65,6 +100,7 @@ int sr1__nfc_quick(const char *text, size_t n)
 
 /* One run under work: code points, room for sorting. */
 struct run {
+    const struct form *form;
     utf8proc_int32_t *cp;
     utf8proc_int32_t *tmp;
     size_t cap;
@@ -121,26 +157,27 @@ static sr1_status reserve(struct run *r, size_t n)
     return SR1_OK;
 }
 
-/* Decompose, order, compose one run and append it. Canonical decompositions have at most
- * four code points. */
+/* Decompose, order, compose one run and append it. A decomposition has at most six code
+ * points for each byte of its character: 18 for U+FDFA. */
 static sr1_status normalise_run(struct run *r, const char *text, size_t n,
                                 struct sr1__buf *out)
 {
     utf8proc_ssize_t count = 0;
     char utf8[4];
 
-    SR1__TRY(reserve(r, 4 * n));
+    SR1__TRY(reserve(r, 6 * n));
     for (size_t i = 0; i < n;) {
         uint32_t cp = 0;
         int boundclass = 0;
 
         i += (size_t)sr1__utf8_next(text + i, n - i, &cp);
-        count +=
-            utf8proc_decompose_char((utf8proc_int32_t)cp, r->cp + count, 4,
-                                    UTF8PROC_DECOMPOSE | UTF8PROC_STABLE, &boundclass);
+        count += utf8proc_decompose_char((utf8proc_int32_t)cp, r->cp + count,
+                                         (utf8proc_ssize_t)r->cap - count,
+                                         r->form->decompose, &boundclass);
     }
     order(r, (size_t)count);
-    count = utf8proc_normalize_utf32(r->cp, count, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
+    if (r->form->compose)
+        count = utf8proc_normalize_utf32(r->cp, count, r->form->compose);
     for (utf8proc_ssize_t i = 0; i < count; i++)
         sr1__buf_add(out, utf8, (size_t)sr1__utf8_put((uint32_t)r->cp[i], utf8));
     return SR1_OK;
@@ -148,17 +185,17 @@ static sr1_status normalise_run(struct run *r, const char *text, size_t n,
 
 /* The bytes of text[0..n) up to where the next run starts, the first character included.
  */
-static size_t run_length(const char *text, size_t n)
+static size_t run_length(const struct form *f, const char *text, size_t n)
 {
     uint32_t cp = 0;
     size_t i = (size_t)sr1__utf8_next(text, n, &cp);
 
-    if (stands_still(cp))
+    if (f->stands_still(cp))
         return i;
     while (i < n) {
         int len = sr1__utf8_next(text + i, n - i, &cp);
 
-        if (starts_run(cp) || stands_still(cp))
+        if (f->starts_run(cp) || f->stands_still(cp))
             break;
         i += (size_t)len;
     }
@@ -167,7 +204,7 @@ static size_t run_length(const char *text, size_t n)
 
 /* Bytes at the start of text that are normal and that nothing behind changes: up to the
  * last character that starts a run before one that does not. */
-static size_t settled_length(const char *text, size_t n)
+static size_t settled_length(const struct form *f, const char *text, size_t n)
 {
     size_t last = 0;
 
@@ -175,7 +212,7 @@ static size_t settled_length(const char *text, size_t n)
         uint32_t cp = (unsigned char)text[i];
         int len = cp < 0x80 ? 1 : sr1__utf8_next(text + i, n - i, &cp);
 
-        if (!starts_run(cp))
+        if (!f->starts_run(cp))
             return last;
         last = i;
         i += (size_t)len;
@@ -184,27 +221,29 @@ static size_t settled_length(const char *text, size_t n)
 }
 
 /* Whether the run is one character that needs no work. */
-static int stands_alone(const char *text, size_t n)
+static int stands_alone(const struct form *f, const char *text, size_t n)
 {
     uint32_t cp = 0;
 
-    return (size_t)sr1__utf8_next(text, n, &cp) == n && stands_still(cp);
+    return (size_t)sr1__utf8_next(text, n, &cp) == n && f->stands_still(cp);
 }
 
-sr1_status sr1__nfc(const char *text, size_t n, struct sr1__buf *out)
+sr1_status sr1__normal_form(enum sr1__form form, const char *text, size_t n,
+                            struct sr1__buf *out)
 {
-    struct run r = {0};
+    const struct form *f = &forms[form];
+    struct run r = {.form = f};
     sr1_status status = SR1_OK;
 
     for (size_t i = 0; i < n && status == SR1_OK;) {
-        size_t len = settled_length(text + i, n - i);
+        size_t len = settled_length(f, text + i, n - i);
 
         sr1__buf_add(out, text + i, len);
         i += len;
         if (i == n)
             break;
-        len = run_length(text + i, n - i);
-        if (stands_alone(text + i, len))
+        len = run_length(f, text + i, n - i);
+        if (stands_alone(f, text + i, len))
             sr1__buf_add(out, text + i, len);
         else
             status = normalise_run(&r, text + i, len, out);
@@ -215,4 +254,9 @@ sr1_status sr1__nfc(const char *text, size_t n, struct sr1__buf *out)
     sr1__free(r.cp);
     sr1__free(r.tmp);
     return status;
+}
+
+sr1_status sr1__nfc(const char *text, size_t n, struct sr1__buf *out)
+{
+    return sr1__normal_form(SR1__NFC, text, n, out);
 }

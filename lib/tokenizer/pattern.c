@@ -56,7 +56,7 @@ static sr1_status refuse(const char *name, const char *regex, size_t n)
 {
     return sr1__fail(
         SR1_E_UNSUPPORTED,
-        "%s: the pre-tokenizer's pattern uses '%.*s', which is not supported", name,
+        "%s: the pattern uses '%.*s', which is not supported", name,
         (int)(n < 8 ? n : 8), regex);
 }
 
@@ -208,7 +208,7 @@ static sr1_status compile(struct sr1__pattern *p, const struct sr1__buf *regex,
         if (code == PCRE2_ERROR_HEAP_FAILED)
             return sr1__fail_nomem("pattern");
         pcre2_get_error_message(code, text, sizeof text);
-        return sr1__fail(SR1_E_PARSE, "%s: the pre-tokenizer's pattern: %s", name,
+        return sr1__fail(SR1_E_PARSE, "%s: the pattern: %s", name,
                          (const char *)text);
     }
     pcre2_set_match_limit(p->limits, MATCH_LIMIT);
@@ -291,7 +291,7 @@ static sr1_status next_match(struct sr1__split *s)
             return sr1__fail_nomem("pattern match");
         if (rc < 0)
             return sr1__fail(SR1_E_LIMIT,
-                             "the pre-tokenizer's pattern takes too many steps "
+                             "the pattern takes too many steps "
                              "on this text (PCRE2 error %d)",
                              rc);
         if (span[1] > span[0] && span[0] >= s->at) {
@@ -321,5 +321,21 @@ sr1_status sr1__split_next(struct sr1__split *s, const char **piece, size_t *n)
     *piece = s->text + s->at;
     *n = s->at < s->n ? end - s->at : 0;
     s->at += *n;
+    return SR1_OK;
+}
+
+int sr1__split_at_match(const struct sr1__split *s)
+{
+    return s->match_end > s->match && s->at == s->match_end;
+}
+
+sr1_status sr1__pattern_matches_empty(const struct sr1__pattern *p, int *matches)
+{
+    struct sr1__split s;
+
+    SR1__TRY(sr1__split_begin(&s, p));
+    sr1__split_text(&s, "", 0);
+    *matches = find(&s, 0) != PCRE2_ERROR_NOMATCH;
+    sr1__split_end(&s);
     return SR1_OK;
 }

@@ -34,6 +34,11 @@ sr1_status sr1__split_begin(struct sr1__split *s, const struct sr1__pattern *p);
 void sr1__split_text(struct sr1__split *s, const char *text, size_t n);
 /* The next match or gap between matches, never empty; *n 0 at the end of the text. */
 sr1_status sr1__split_next(struct sr1__split *s, const char **piece, size_t *n);
+/* Whether the piece just given was a match, not a gap. */
+int sr1__split_at_match(const struct sr1__split *s);
 void sr1__split_end(struct sr1__split *s);
+
+/* Whether the pattern matches the empty text. */
+sr1_status sr1__pattern_matches_empty(const struct sr1__pattern *p, int *matches);
 
 #endif

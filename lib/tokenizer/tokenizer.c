@@ -13,7 +13,8 @@
 static const char *const file_names[] = {"tokenizer.json",      "tokenizer_config.json",
                                          "chat_template.jinja", "special_tokens_map.json",
                                          "added_tokens.json",   "vocab.json",
-                                         "merges.txt",          "generation_config.json"};
+                                         "merges.txt",          "generation_config.json",
+                                         "vocab.txt",           "spiece.model"};
 
 sr1_tokenizer *sr1__tokenizer_ref(sr1_tokenizer *t)
 {
@@ -27,6 +28,11 @@ void sr1_tokenizer_free(sr1_tokenizer *t)
     if (!t || atomic_fetch_sub_explicit(&t->references, 1, memory_order_acq_rel) > 1)
         return;
     sr1__vocab_free(&t->vocab);
+    sr1__vocab_free(&t->shown);
+    sr1__normaliser_free(&t->normaliser);
+    sr1__free(t->decoder.prefix);
+    sr1__trie_free(&t->trie);
+    sr1__free(t->scores);
     sr1__merges_free(&t->merges);
     sr1__pattern_free(t->pattern);
     sr1__added_free(&t->added);
@@ -41,14 +47,30 @@ int32_t sr1_tokenizer_vocab_size(const sr1_tokenizer *t)
     return t ? (int32_t)t->vocab.n : 0;
 }
 
+sr1_status sr1__needs_byte_level(const sr1_tokenizer *t, const char *what)
+{
+    return t->model->byte_level
+               ? SR1_OK
+               : sr1__fail(SR1_E_UNSUPPORTED,
+                           "%s: needs a byte-level BPE tokenizer (Qwen2.5, Qwen3); this "
+                           "one is %s, which encodes and decodes whole texts only",
+                           what, t->model->type);
+}
+
+static int32_t found_id(uint32_t id)
+{
+    return id == SR1__NO_TOKEN ? -1 : (int32_t)id;
+}
+
 /* A vocabulary entry as tokenizer.json writes it; entries longer than any real one is are
  * not looked for. */
 static int32_t model_id(const sr1_tokenizer *t, const char *token, size_t n)
 {
     char bytes[2048];
     size_t len = 0;
-    uint32_t id;
 
+    if (!t->model->byte_level)
+        return found_id(sr1__vocab_find(&t->vocab, token, n));
     for (size_t i = 0; i < n;) {
         uint32_t cp = 0;
         int took = sr1__utf8_next(token + i, n - i, &cp);
@@ -59,8 +81,7 @@ static int32_t model_id(const sr1_tokenizer *t, const char *token, size_t n)
         bytes[len++] = (char)byte;
         i += (size_t)took;
     }
-    id = sr1__vocab_find(&t->vocab, bytes, len);
-    return id == SR1__NO_TOKEN ? -1 : (int32_t)id;
+    return found_id(sr1__vocab_find(&t->vocab, bytes, len));
 }
 
 int32_t sr1_tokenizer_token_to_id(const sr1_tokenizer *t, const char *token)
@@ -103,22 +124,51 @@ static sr1_status open_file(sr1_tokenizer **out, const char *path)
     return status;
 }
 
+/* SentencePiece's own file: its vocabulary is there, how Hugging Face uses it is not. */
+static sr1_status refuse_sentencepiece(sr1_tokenizer **out, const char *path)
+{
+    (void)out;
+    return sr1__fail(SR1_E_UNSUPPORTED,
+                     "%s is SentencePiece's own format; write tokenizer.json beside it: "
+                     "python3 -c 'from transformers import AutoTokenizer as A; "
+                     "A.from_pretrained(\"FOLDER\").save_pretrained(\"FOLDER\")'",
+                     path);
+}
+
+/* What a folder's tokenizer is read from: the first of these that is there. */
+static const struct {
+    const char *name;
+    sr1_status (*open)(sr1_tokenizer **out, const char *path);
+} sources[] = {
+    {"tokenizer.json", open_file},
+    {"vocab.txt", sr1__bert_vocab_open},
+    {"spiece.model", refuse_sentencepiece},
+    {"sentencepiece.bpe.model", refuse_sentencepiece},
+    {"tokenizer.model", refuse_sentencepiece},
+};
+
+static sr1_status open_source(sr1_tokenizer **out, const char *folder)
+{
+    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
+        char *path = sr1__path_join(folder, sources[i].name);
+        int there = path && sr1__path_exists(path);
+        sr1_status status = path ? SR1_OK : sr1__fail_nomem("tokenizer");
+
+        if (there)
+            status = sources[i].open(out, path);
+        sr1__free(path);
+        if (there || status != SR1_OK)
+            return status;
+    }
+    return sr1__fail(SR1_E_NOT_FOUND,
+                     "%s holds no tokenizer.json; name its folder",
+                     folder);
+}
+
 static sr1_status open_folder(sr1_tokenizer **out, const char *folder)
 {
-    char *path = sr1__path_join(folder, "tokenizer.json");
-    sr1_status status;
-
-    if (!path)
-        return sr1__fail_nomem("tokenizer");
-    status = sr1__path_exists(path)
-                 ? open_file(out, path)
-                 : sr1__fail(SR1_E_NOT_FOUND,
-                             "%s holds no tokenizer.json; name its folder",
-                             folder);
-    sr1__free(path);
-    if (status == SR1_OK)
-        status = sr1__tokenizer_read_folder(*out, folder);
-    return status;
+    SR1__TRY(open_source(out, folder));
+    return sr1__tokenizer_read_folder(*out, folder);
 }
 
 sr1_status sr1_tokenizer_open(sr1_tokenizer **out, const char *path)

@@ -22,6 +22,9 @@ sr1_status sr1__tokenizer_parse(sr1_tokenizer **out, const char *json, size_t n,
 /* Another reference, given back with sr1_tokenizer_free. */
 sr1_tokenizer *sr1__tokenizer_ref(sr1_tokenizer *t);
 
+/* SR1_E_UNSUPPORTED unless the tokenizer is byte-level BPE; `what` cannot do without. */
+sr1_status sr1__needs_byte_level(const sr1_tokenizer *t, const char *what);
+
 /* Appends the ids of text; on failure ids holds what it held before. */
 sr1_status sr1__tokenizer_encode(const sr1_tokenizer *t, const char *text, size_t n,
                                  int32_t mode, struct sr1__ids *ids);

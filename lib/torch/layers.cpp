@@ -2,6 +2,7 @@
 #include "torch/guard.h"
 
 #include <ATen/ops/embedding.h>
+#include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/rms_norm.h>
@@ -40,6 +41,13 @@ sr1_status sr1__shim_layer_norm(sr1_tensor **out, sr1_tensor *x, sr1_tensor *w,
     borrow a(x), c(w), d(b);
 
     return make(out, [&] { return at::layer_norm(*a, {a->size(-1)}, *c, *d, eps); });
+}
+
+sr1_status sr1__shim_gelu_tanh(sr1_tensor **out, sr1_tensor *a)
+{
+    borrow x(a);
+
+    return make(out, [&] { return at::gelu(*x, "tanh"); });
 }
 
 sr1_status sr1__shim_silu_backward(sr1_tensor **out, sr1_tensor *grad, sr1_tensor *x)

@@ -18,6 +18,7 @@
     X(sigmoid, sigmoid)                                                                  \
     X(silu, silu)                                                                        \
     X(gelu, gelu)                                                                        \
+    X(relu, relu)                                                                        \
     X(not, logical_not)                                                                  \
     X(clone, clone)                                                                      \
     X(detach, detach)                                                                    \
@@ -130,6 +131,7 @@ sr1_status sr1__shim_linear(sr1_tensor **out, sr1_tensor *x, sr1_tensor *w,
 sr1_status sr1__shim_rms_norm(sr1_tensor **out, sr1_tensor *x, sr1_tensor *w, double eps);
 sr1_status sr1__shim_layer_norm(sr1_tensor **out, sr1_tensor *x, sr1_tensor *w,
                                 sr1_tensor *b, double eps);
+sr1_status sr1__shim_gelu_tanh(sr1_tensor **out, sr1_tensor *a);
 sr1_status sr1__shim_silu_backward(sr1_tensor **out, sr1_tensor *grad, sr1_tensor *x);
 sr1_status sr1__shim_sdpa(sr1_tensor **out, sr1_tensor *q, sr1_tensor *k, sr1_tensor *v,
                           sr1_tensor *mask_or_null, int is_causal, int enable_gqa);

@@ -1,7 +1,7 @@
-/* weights/hf_config.c - reading, checking and writing config.json of dense Qwen3 and
+/* weights/hf_config.c - reading and checking config.json of dense Qwen3 and
  * Qwen2 decoders. Defaults of absent keys are those of transformers' Qwen3Config and
  * Qwen2Config. */
-#include "weights/hf_config.h"
+#include "weights/hf_config_tables.h"
 
 #include "base/file.h"
 #include "base/json.h"
@@ -11,48 +11,29 @@
 #include <math.h>
 #include <string.h>
 
-#define CONFIG_MAX ((size_t)4 << 20)
-
-/* Rows in the order of enum sr1__arch. */
-static const struct arch_row {
-    const char *architecture;
-    const char *model_type;
-    int qk_norm;
-    int qkv_bias; /* always; else attention_bias decides for q, k, v and o */
-} archs[] = {
-    {"Qwen3ForCausalLM", "qwen3", 1, 0},
-    {"Qwen2ForCausalLM", "qwen2", 0, 1},
+const struct sr1__arch_row sr1__archs[SR1__N_ARCHS] = {
+    {{"Qwen3ForCausalLM", "Qwen3ForTokenClassification"}, "qwen3", 1, 0},
+    {{"Qwen2ForCausalLM", "Qwen2ForTokenClassification"}, "qwen2", 0, 1},
 };
-#define N_ARCHS (int32_t)(sizeof archs / sizeof *archs)
 
-/* One size of the config: where it goes and what it may be. def 0: must be there. */
-static const struct size_row {
-    const char *key;
-    size_t offset;
-    int64_t def;
-    int64_t max;
-} sizes[] = {
+const struct sr1__hf_size sr1__sizes[SR1__N_SIZES] = {
 #define SIZE(key, member, def, max)                                                      \
     {                                                                                    \
-        key, offsetof(struct sr1__hf_config, member), def, max                           \
+        key, offsetof(struct sr1__hf_config, member), def, 1, max                        \
     }
-    SIZE("vocab_size", vocab_size, 0, 1 << 22),
-    SIZE("hidden_size", hidden_size, 0, 1 << 16),
-    SIZE("num_hidden_layers", n_layers, 0, 1024),
-    SIZE("num_attention_heads", n_heads, 0, 1024),
+    SIZE("vocab_size", vocab_size, SR1__HF_NEEDED, 1 << 22),
+    SIZE("hidden_size", hidden_size, SR1__HF_NEEDED, 1 << 16),
+    SIZE("num_hidden_layers", n_layers, SR1__HF_NEEDED, 1024),
+    SIZE("num_attention_heads", n_heads, SR1__HF_NEEDED, 1024),
     SIZE("num_key_value_heads", n_kv_heads, -1, 1024), /* as many as heads */
     SIZE("head_dim", head_dim, -1, 1024),              /* hidden_size / heads */
-    SIZE("intermediate_size", intermediate_size, 0, 1 << 20),
+    SIZE("intermediate_size", intermediate_size, SR1__HF_NEEDED, 1 << 20),
     SIZE("max_position_embeddings", max_positions, 32768, 1 << 30),
 #undef SIZE
 };
-#define N_SIZES (sizeof sizes / sizeof *sizes)
 
 /* Keys of models that are not the dense decoder; any value but these is refused. */
-static const struct refused_row {
-    const char *key;
-    const char *what;
-} refused[] = {
+static const struct sr1__hf_refused refused[] = {
     {"use_sliding_window", "sliding-window attention"},
     {"num_experts", "mixture of experts"},
     {"num_local_experts", "mixture of experts"},
@@ -63,71 +44,24 @@ static const struct refused_row {
     {"is_encoder_decoder", "an encoder-decoder"},
 };
 
-static int64_t *size_at(struct sr1__hf_config *c, const struct size_row *row)
-{
-    return (int64_t *)(void *)((char *)c + row->offset);
-}
-
-/* ---- members, absent and null being the same ---- */
-
-static const json_t *given(const json_t *root, const char *key)
-{
-    const json_t *v = json_object_get(root, key);
-
-    return json_is_null(v) ? NULL : v;
-}
-
-static sr1_status read_flag(const json_t *root, const char *key, const char *name,
-                            int32_t *out)
-{
-    const json_t *v = given(root, key);
-
-    if (v && !json_is_boolean(v))
-        return sr1__fail(SR1_E_PARSE, "%s: '%s' is not true or false", name, key);
-    *out = v ? json_is_true(v) : 0;
-    return SR1_OK;
-}
-
-static sr1_status read_real(const json_t *root, const char *key, const char *name,
-                            double *out)
-{
-    const json_t *v = given(root, key);
-
-    if (v && !json_is_number(v))
-        return sr1__fail(SR1_E_PARSE, "%s: '%s' is not a number", name, key);
-    if (v)
-        *out = json_number_value(v);
-    return SR1_OK;
-}
+#define REMEDY "use a dense Qwen3 or Qwen2.5 model"
 
 /* ---- refusals ---- */
 
-/* 0, false, null, "" and empty lists say that a feature is off. */
-static int is_off(const json_t *v)
-{
-    return !v || json_is_null(v) || json_is_false(v) ||
-           (json_is_number(v) && json_number_value(v) == 0) ||
-           ((json_is_array(v) || json_is_object(v)) && json_array_size(v) == 0 &&
-            json_object_size(v) == 0);
-}
-
 static sr1_status refuse(const char *name, const char *key, const char *what)
 {
-    return sr1__fail(SR1_E_UNSUPPORTED,
-                     "%s: '%s': %s is not supported; use a dense Qwen3 or Qwen2.5 model",
-                     name, key, what);
+    return sr1__hf_refuse(name, key, what, REMEDY);
 }
 
 static sr1_status check_features(const json_t *root, const char *name)
 {
-    const json_t *act = given(root, "hidden_act");
-    const json_t *types = given(root, "layer_types");
+    const json_t *act = sr1__hf_given(root, "hidden_act");
+    const json_t *types = sr1__hf_given(root, "layer_types");
     const json_t *type;
     size_t i;
 
-    for (i = 0; i < sizeof refused / sizeof *refused; i++)
-        if (!is_off(json_object_get(root, refused[i].key)))
-            return refuse(name, refused[i].key, refused[i].what);
+    SR1__TRY(sr1__hf_refuse_all(root, refused, sizeof refused / sizeof *refused, REMEDY,
+                                name));
     if (act && (!json_is_string(act) || strcmp(json_string_value(act), "silu") != 0))
         return refuse(name, "hidden_act", "an activation other than silu");
     if (types && !json_is_array(types))
@@ -150,9 +84,10 @@ static sr1_status read_arch(const json_t *root, const char *name,
     if (!text || json_array_size(list) != 1)
         return sr1__fail(SR1_E_PARSE,
                          "%s: 'architectures' does not name one architecture", name);
-    for (int32_t i = 0; i < N_ARCHS; i++) {
-        if (strcmp(text, archs[i].architecture) == 0) {
-            c->arch = i;
+    for (int32_t i = 0; i < 2 * SR1__N_ARCHS; i++) {
+        if (strcmp(text, sr1__archs[i / 2].architectures[i % 2]) == 0) {
+            c->arch = i / 2;
+            c->value_head = i % 2;
             return SR1_OK;
         }
     }
@@ -167,16 +102,7 @@ static sr1_status read_arch(const json_t *root, const char *name,
 static sr1_status read_sizes(const json_t *root, const char *name,
                              struct sr1__hf_config *c)
 {
-    for (size_t i = 0; i < N_SIZES; i++) {
-        const struct size_row *row = &sizes[i];
-        const json_t *v = given(root, row->key);
-
-        if (!v && row->def == 0)
-            return sr1__fail(SR1_E_PARSE, "%s: '%s' is missing", name, row->key);
-        if (v && !json_is_integer(v))
-            return sr1__fail(SR1_E_PARSE, "%s: '%s' is not an integer", name, row->key);
-        *size_at(c, row) = v ? json_integer_value(v) : row->def;
-    }
+    SR1__TRY(sr1__hf_sizes_read(root, sr1__sizes, SR1__N_SIZES, name, c));
     if (c->n_kv_heads == -1)
         c->n_kv_heads = c->n_heads;
     if (c->head_dim == -1)
@@ -188,8 +114,8 @@ static sr1_status read_sizes(const json_t *root, const char *name,
  * type. */
 static sr1_status check_rope(const json_t *root, const char *key, const char *name)
 {
-    const json_t *o = given(root, key);
-    const json_t *type = given(o, "rope_type");
+    const json_t *o = sr1__hf_given(root, key);
+    const json_t *type = sr1__hf_given(o, "rope_type");
     double partial = 1.0;
 
     if (!o)
@@ -197,13 +123,13 @@ static sr1_status check_rope(const json_t *root, const char *key, const char *na
     if (!json_is_object(o))
         return sr1__fail(SR1_E_PARSE, "%s: '%s' is not an object", name, key);
     if (!type)
-        type = given(o, "type");
+        type = sr1__hf_given(o, "type");
     if (type &&
         (!json_is_string(type) || strcmp(json_string_value(type), "default") != 0))
         return refuse(name, key, "scaled rope");
-    if (!type && given(o, "factor"))
+    if (!type && sr1__hf_given(o, "factor"))
         return refuse(name, key, "scaled rope");
-    SR1__TRY(read_real(o, "partial_rotary_factor", name, &partial));
+    SR1__TRY(sr1__hf_real(o, "partial_rotary_factor", name, &partial));
     if (partial != 1.0)
         return refuse(name, "partial_rotary_factor", "partial rope");
     return SR1_OK;
@@ -215,15 +141,16 @@ static sr1_status read_rope(const json_t *root, const char *name,
     c->rope_theta = 10000.0;
     SR1__TRY(check_rope(root, "rope_scaling", name));
     SR1__TRY(check_rope(root, "rope_parameters", name));
-    SR1__TRY(read_real(root, "rope_theta", name, &c->rope_theta));
-    return read_real(given(root, "rope_parameters"), "rope_theta", name, &c->rope_theta);
+    SR1__TRY(sr1__hf_real(root, "rope_theta", name, &c->rope_theta));
+    return sr1__hf_real(sr1__hf_given(root, "rope_parameters"), "rope_theta", name,
+                        &c->rope_theta);
 }
 
 static sr1_status read_dtype(const json_t *root, const char *name,
                              struct sr1__hf_config *c)
 {
-    const char *key = given(root, "dtype") ? "dtype" : "torch_dtype";
-    const json_t *v = given(root, key);
+    const char *key = sr1__hf_given(root, "dtype") ? "dtype" : "torch_dtype";
+    const json_t *v = sr1__hf_given(root, key);
 
     c->dtype = SR1__WEIGHT_F32;
     if (!v)
@@ -254,7 +181,7 @@ static sr1_status read_id(const json_t *v, const char *key, const char *name,
 static sr1_status read_optional_id(const json_t *root, const char *key, const char *name,
                                    int32_t *out)
 {
-    const json_t *v = given(root, key);
+    const json_t *v = sr1__hf_given(root, key);
 
     *out = -1;
     return v ? read_id(v, key, name, out) : SR1_OK;
@@ -278,7 +205,7 @@ static sr1_status add_eos(struct sr1__hf_config *c, const json_t *v, const char 
 /* One id or a list of them. */
 static sr1_status read_eos(const json_t *root, const char *name, struct sr1__hf_config *c)
 {
-    const json_t *v = given(root, "eos_token_id");
+    const json_t *v = sr1__hf_given(root, "eos_token_id");
 
     if (v && !json_is_array(v))
         return add_eos(c, v, name);
@@ -301,15 +228,15 @@ static sr1_status read_config(const json_t *root, const char *name,
     SR1__TRY(read_sizes(root, name, c));
     SR1__TRY(read_rope(root, name, c));
     SR1__TRY(read_dtype(root, name, c));
-    SR1__TRY(read_flag(root, "tie_word_embeddings", name, &c->tie_word_embeddings));
-    SR1__TRY(read_flag(root, "attention_bias", name, &attention_bias));
-    c->qk_norm = archs[c->arch].qk_norm;
-    c->qkv_bias = archs[c->arch].qkv_bias || attention_bias;
-    c->o_bias = !archs[c->arch].qkv_bias && attention_bias;
+    SR1__TRY(sr1__hf_flag(root, "tie_word_embeddings", name, &c->tie_word_embeddings));
+    SR1__TRY(sr1__hf_flag(root, "attention_bias", name, &attention_bias));
+    c->qk_norm = sr1__archs[c->arch].qk_norm;
+    c->qkv_bias = sr1__archs[c->arch].qkv_bias || attention_bias;
+    c->o_bias = !sr1__archs[c->arch].qkv_bias && attention_bias;
     c->rms_norm_eps = 1e-6;
     c->initializer_range = 0.02;
-    SR1__TRY(read_real(root, "rms_norm_eps", name, &c->rms_norm_eps));
-    SR1__TRY(read_real(root, "initializer_range", name, &c->initializer_range));
+    SR1__TRY(sr1__hf_real(root, "rms_norm_eps", name, &c->rms_norm_eps));
+    SR1__TRY(sr1__hf_real(root, "initializer_range", name, &c->initializer_range));
     SR1__TRY(read_optional_id(root, "bos_token_id", name, &c->bos_id));
     SR1__TRY(read_optional_id(root, "pad_token_id", name, &c->pad_id));
     return read_eos(root, name, c);
@@ -325,25 +252,10 @@ static sr1_status check_id(const struct sr1__hf_config *c, int32_t id, const cha
     return SR1_OK;
 }
 
-static sr1_status check_real(double v, double max, const char *key, const char *name)
-{
-    if (!(v > 0 && v <= max))
-        return sr1__fail(SR1_E_INVALID, "%s: '%s' must be above 0 and at most %g, not %g",
-                         name, key, max, v);
-    return SR1_OK;
-}
-
 sr1_status sr1__hf_config_check(const struct sr1__hf_config *c, const char *name)
 {
-    for (size_t i = 0; i < N_SIZES; i++) {
-        int64_t v = *size_at((struct sr1__hf_config *)(uintptr_t)c, &sizes[i]);
-
-        if (v < 1 || v > sizes[i].max)
-            return sr1__fail(SR1_E_INVALID,
-                             "%s: '%s' must be from 1 to %" PRId64 ", not %" PRId64, name,
-                             sizes[i].key, sizes[i].max, v);
-    }
-    if (c->arch < 0 || c->arch >= N_ARCHS || c->dtype < 0 ||
+    SR1__TRY(sr1__hf_sizes_check(c, sr1__sizes, SR1__N_SIZES, name));
+    if (c->arch < 0 || c->arch >= SR1__N_ARCHS || c->dtype < 0 ||
         c->dtype >= SR1__WEIGHT_DTYPES || c->n_eos < 0 || c->n_eos > SR1__MAX_EOS)
         return sr1__fail(SR1_E_INVALID, "%s: not a model configuration", name);
     if (c->n_heads % c->n_kv_heads != 0)
@@ -354,9 +266,9 @@ sr1_status sr1__hf_config_check(const struct sr1__hf_config *c, const char *name
     if (c->head_dim % 2 != 0)
         return sr1__fail(SR1_E_INVALID, "%s: 'head_dim' %" PRId64 " is odd", name,
                          c->head_dim);
-    SR1__TRY(check_real(c->rms_norm_eps, 0.1, "rms_norm_eps", name));
-    SR1__TRY(check_real(c->rope_theta, 1e12, "rope_theta", name));
-    SR1__TRY(check_real(c->initializer_range, 10.0, "initializer_range", name));
+    SR1__TRY(sr1__hf_real_check(c->rms_norm_eps, 0.1, "rms_norm_eps", name));
+    SR1__TRY(sr1__hf_real_check(c->rope_theta, 1e12, "rope_theta", name));
+    SR1__TRY(sr1__hf_real_check(c->initializer_range, 10.0, "initializer_range", name));
     SR1__TRY(check_id(c, c->bos_id, "bos_token_id", name));
     SR1__TRY(check_id(c, c->pad_id, "pad_token_id", name));
     for (int32_t i = 0; i < c->n_eos; i++)
@@ -386,7 +298,7 @@ static sr1_status parse_file(struct sr1__hf_config *out, const char *path)
     struct sr1__buf b;
     sr1_status status;
 
-    SR1__TRY(sr1__file_read(path, CONFIG_MAX, &b));
+    SR1__TRY(sr1__file_read(path, SR1__HF_FILE_MAX, &b));
     status = sr1__hf_config_parse(out, sr1__buf_cstr(&b), b.len, path);
     sr1__buf_free(&b);
     return status;
@@ -400,7 +312,7 @@ static sr1_status add_generation_eos(struct sr1__hf_config *c, const char *path)
 
     if (!sr1__path_exists(path))
         return SR1_OK;
-    SR1__TRY(sr1__json_load(&root, path, CONFIG_MAX));
+    SR1__TRY(sr1__json_load(&root, path, SR1__HF_FILE_MAX));
     status = read_eos(root, path, c);
     json_decref(root);
     SR1__TRY(status);
@@ -424,77 +336,5 @@ sr1_status sr1__hf_config_load(struct sr1__hf_config *out, const char *folder)
         *out = c;
     sr1__free(config);
     sr1__free(generation);
-    return status;
-}
-
-/* ---- writing ---- */
-
-static json_t *id_json(int32_t id)
-{
-    return id < 0 ? json_null() : json_integer(id);
-}
-
-/* null, one id or a list, as transformers does. NULL: no memory. */
-static json_t *eos_json(const struct sr1__hf_config *c)
-{
-    json_t *list;
-
-    if (c->n_eos <= 1)
-        return id_json(c->n_eos ? c->eos_ids[0] : -1);
-    list = json_array();
-    for (int32_t i = 0; i < c->n_eos; i++) {
-        if (json_array_append_new(list, json_integer(c->eos_ids[i])) != 0) {
-            json_decref(list);
-            return NULL;
-        }
-    }
-    return list;
-}
-
-/* rope_theta stands in both places: transformers 5 reads rope_parameters, 4 the plain
- * key. */
-static json_t *config_json(const struct sr1__hf_config *c)
-{
-    const struct arch_row *arch = &archs[c->arch];
-    json_t *root = json_pack(
-        "{s:[s], s:s, s:s, s:f, s:b, s:f, s:f, s:f, s:{s:s, s:f}, s:b, s:b, s:o, s:o, "
-        "s:o, s:s, "
-        "s:s}",
-        "architectures", arch->architecture, "model_type", arch->model_type, "hidden_act",
-        "silu", "attention_dropout", 0.0, "attention_bias",
-        c->qkv_bias && !arch->qkv_bias, "initializer_range", c->initializer_range,
-        "rms_norm_eps", c->rms_norm_eps, "rope_theta", c->rope_theta, "rope_parameters",
-        "rope_type", "default", "rope_theta", c->rope_theta, "tie_word_embeddings",
-        (int)c->tie_word_embeddings, "use_sliding_window", 0, "eos_token_id", eos_json(c),
-        "bos_token_id", id_json(c->bos_id), "pad_token_id", id_json(c->pad_id), "dtype",
-        sr1__weight_dtype_name(c->dtype), "torch_dtype",
-        sr1__weight_dtype_name(c->dtype));
-
-    for (size_t i = 0; i < N_SIZES; i++) {
-        const int64_t *v = size_at((struct sr1__hf_config *)(uintptr_t)c, &sizes[i]);
-
-        if (json_object_set_new(root, sizes[i].key, json_integer(*v)) != 0) {
-            json_decref(root);
-            return NULL;
-        }
-    }
-    return root;
-}
-
-sr1_status sr1__hf_config_save(const struct sr1__hf_config *c, const char *folder)
-{
-    char *path = sr1__path_join(folder, "config.json");
-    json_t *root;
-    sr1_status status;
-
-    if (!path)
-        return sr1__fail_nomem("file name");
-    status = sr1__hf_config_check(c, path);
-    if (status == SR1_OK) {
-        root = config_json(c);
-        status = root ? sr1__json_save(root, 2, path) : sr1__fail_nomem("config.json");
-        json_decref(root);
-    }
-    sr1__free(path);
     return status;
 }

@@ -19,16 +19,17 @@
 #define HEADER_MAX UINT64_C(100000000) /* the bound of the format's own reader */
 #define INDEX_MAX ((size_t)64 << 20)
 #define SHARDS_MAX 10000
+#define STORE_AS "is not supported; store it as F32, BF16 or F16"
 
 /* Rows in the order of SR1__WEIGHT_F32, ... */
 static const struct dtype_row {
     const char *tag; /* in the header */
     const char *name;
     size_t size;
-} dtypes[SR1__WEIGHT_DTYPES] = {
-    {"F32", "float32", 4},
-    {"BF16", "bfloat16", 2},
-    {"F16", "float16", 2},
+} dtypes[SR1__WEIGHT_STORED] = {
+    {"F32", "float32", 4}, {"BF16", "bfloat16", 2}, {"F16", "float16", 2},
+    {"I64", "int64", 8},   {"I32", "int32", 4},     {"U8", "uint8", 1},
+    {"BOOL", "bool", 1},
 };
 
 size_t sr1__weight_dtype_size(int32_t dtype)
@@ -78,14 +79,13 @@ static sr1_status read_dtype(const struct place *p, const json_t *entry, int32_t
 
     if (!tag)
         return FAIL_AT(p, SR1_E_CORRUPT, "%s", "'dtype' is missing or not a string");
-    for (int32_t i = 0; i < SR1__WEIGHT_DTYPES; i++) {
+    for (int32_t i = 0; i < SR1__WEIGHT_STORED; i++) {
         if (strcmp(tag, dtypes[i].tag) == 0) {
             *dtype = i;
             return SR1_OK;
         }
     }
-    return FAIL_AT(p, SR1_E_UNSUPPORTED,
-                   "dtype %.40s is not supported; store it as F32, BF16 or F16", tag);
+    return FAIL_AT(p, SR1_E_UNSUPPORTED, "dtype %.40s " STORE_AS, tag);
 }
 
 /* Reads the shape into t and gives its size in bytes. */
@@ -147,7 +147,8 @@ static sr1_status read_tensor(const struct place *p, const json_t *entry,
                        "dtype and shape take %" PRIu64
                        " bytes, data_offsets give %" PRIu64,
                        n_bytes, t->n_bytes);
-    if ((uintptr_t)t->data % dtypes[t->dtype].size != 0)
+    if (t->dtype < SR1__WEIGHT_DTYPES &&
+        (uintptr_t)t->data % dtypes[t->dtype].size != 0)
         return FAIL_AT(p, SR1_E_UNSUPPORTED, "%s",
                        "its data is not aligned; save the file again with a current "
                        "safetensors");
@@ -497,6 +498,9 @@ sr1_status sr1__weights_get(const struct sr1__weights *w, const char *name,
     if (!t)
         return sr1__fail(SR1_E_NOT_FOUND, "%s: tensor '%.200s' is missing",
                          w->n_files ? w->files[0].path : "weights", name);
+    if (t->dtype >= SR1__WEIGHT_DTYPES)
+        return sr1__fail(SR1_E_UNSUPPORTED, "%s: tensor '%.200s': dtype %s " STORE_AS,
+                         t->file, name, dtypes[t->dtype].tag);
     if (t->n_dims != n_dims ||
         memcmp(t->shape, shape, (size_t)n_dims * sizeof *shape) != 0) {
         shape_text(found, t->n_dims, t->shape);

@@ -17,11 +17,17 @@ enum {
     SR1__WEIGHT_F32 = 0,
     SR1__WEIGHT_BF16 = 1,
     SR1__WEIGHT_F16 = 2,
-    SR1__WEIGHT_DTYPES = 3
+    SR1__WEIGHT_DTYPES = 3,
+    /* Not weights: buffers that lie in files beside them ("position_ids"). */
+    SR1__WEIGHT_I64 = 3,
+    SR1__WEIGHT_I32 = 4,
+    SR1__WEIGHT_U8 = 5,
+    SR1__WEIGHT_BOOL = 6,
+    SR1__WEIGHT_STORED = 7
 };
 
-size_t sr1__weight_dtype_size(int32_t dtype);      /* bytes an element: 4, 2, 2 */
-const char *sr1__weight_dtype_name(int32_t dtype); /* "float32", "bfloat16", "float16" */
+size_t sr1__weight_dtype_size(int32_t dtype);      /* bytes an element: 4, 2, 2, ... */
+const char *sr1__weight_dtype_name(int32_t dtype); /* "float32", "bfloat16", ... */
 const char *
 sr1__weight_dtype_tag(int32_t dtype); /* "F32", "BF16", "F16": in file headers */
 
@@ -54,7 +60,7 @@ const struct sr1__weight *sr1__weights_at(const struct sr1__weights *w, size_t i
 /* NULL when there is none. */
 const struct sr1__weight *sr1__weights_find(const struct sr1__weights *w,
                                             const char *name);
-/* The tensor of this name and shape; errors name the file and what was found or expected.
+/* The weight of this name and shape; errors name the file and what was found or expected.
  */
 sr1_status sr1__weights_get(const struct sr1__weights *w, const char *name,
                             int32_t n_dims, const int64_t *shape,

@@ -38,6 +38,12 @@ def search(title, event, field, kind, limit, peer=None):
             {**which, "who": peer} if peer else None, field, kind, limit)
 
 
+def encoder(texts, batch):
+    which = {"what": "encoder", "texts": texts, "batch": batch}
+    return (f"encoder MiniLM, {texts}, batch {batch}: texts/s", {**which, "who": "ours"},
+            {**which, "who": "transformers"}, "texts_s", FASTER, 1)
+
+
 SAMPLINGS = ((0.7, 1), (1, 1), (1, 0.9))
 ROWS = [
     *[decode("tiny", "fp32", batch, least) for batch, least in ((1, 3), (8, 2), (32, 1.3))],
@@ -69,6 +75,7 @@ ROWS = [
     search("stored documents over zstd -3", "build", "stored_ratio", LIMIT, 1.05),
     search("open the index: ms", "build", "open_ms", LIMIT, 10),
     search("99th percentile of a query: us", "ask", "p99_us", LIMIT, 5000),
+    *[encoder(texts, batch) for texts in ("documents", "questions") for batch in (32, 1)],
 ]
 
 
@@ -88,7 +95,7 @@ def judge(kind, field, ours, peer, limit):
         return None, ours <= limit if kind == LIMIT else ours >= limit
     if kind == SMALLER:
         return ours / peer, ours / peer <= limit
-    rate = field.endswith(("tok_s", "queries_s", "requests_s"))
+    rate = field.endswith(("tok_s", "queries_s", "requests_s", "texts_s"))
     ratio = ours / peer if rate else peer / ours
     return ratio, ratio >= limit
 

@@ -14,6 +14,7 @@ from . import advantage, errors, log, loss, reward, tools, world
 from ._lib import version
 from .config import KEYS, Config, Key
 from .data import Dataset, Row
+from .embed import Embedder, PythonEmbedder, PythonReranker, Reranker
 from .env import Action, Environment
 from .errors import Error
 from .model import Model
@@ -51,6 +52,7 @@ __all__ = [
     "Config",
     "Dataset",
     "DiskCache",
+    "Embedder",
     "Environment",
     "Error",
     "Evaluation",
@@ -58,9 +60,12 @@ __all__ = [
     "Key",
     "Mock",
     "Model",
+    "PythonEmbedder",
+    "PythonReranker",
     "PythonSearch",
     "Query",
     "Remote",
+    "Reranker",
     "Result",
     "RewardSet",
     "Rollout",
