@@ -14,9 +14,18 @@ from . import advantage, errors, log, loss, reward, tools, world
 from ._lib import version
 from .config import KEYS, Config, Key
 from .data import Dataset, Row
+from .dense import (
+    Dense,
+    build_dense,
+    dense_estimate,
+    dense_info,
+    import_dense,
+    verify_dense,
+)
 from .embed import Embedder, PythonEmbedder, PythonReranker, Reranker
 from .env import Action, Environment
 from .errors import Error
+from .faiss import Faiss, build_faiss
 from .model import Model
 from .reward import RewardSet, Scales
 from .rollout import Evaluation, Query, Rollout, Scores
@@ -25,9 +34,11 @@ from .search import (
     Chain,
     DiskCache,
     Hit,
+    Hybrid,
     Mock,
     PythonSearch,
     Remote,
+    Rerank,
     Result,
     Search,
     Web,
@@ -51,12 +62,15 @@ __all__ = [
     "Chain",
     "Config",
     "Dataset",
+    "Dense",
     "DiskCache",
     "Embedder",
     "Environment",
     "Error",
     "Evaluation",
+    "Faiss",
     "Hit",
+    "Hybrid",
     "Key",
     "Mock",
     "Model",
@@ -65,6 +79,7 @@ __all__ = [
     "PythonSearch",
     "Query",
     "Remote",
+    "Rerank",
     "Reranker",
     "Result",
     "RewardSet",
@@ -83,13 +98,19 @@ __all__ = [
     "Web",
     "advantage",
     "build_bm25",
+    "build_dense",
+    "build_faiss",
+    "dense_estimate",
+    "dense_info",
     "errors",
+    "import_dense",
     "log",
     "loss",
     "open_search",
     "reward",
     "tools",
     "verify_bm25",
+    "verify_dense",
     "version",
     "web_providers",
     "world",

@@ -34,6 +34,11 @@ from ._structs import (
     ChatOptions,
     ConfigKeyInfo,
     DatasetOptions,
+    DenseBuildOptions,
+    DenseEstimate,
+    DenseInfo,
+    DenseOptions,
+    DenseProgressFn,
     DiskCacheOptions,
     EmbedderOps,
     EncoderOptions,
@@ -41,6 +46,10 @@ from ._structs import (
     EnvOptions,
     EvalOptions,
     EvalScores,
+    FaissBuildOptions,
+    FaissOptions,
+    FaissProgressFn,
+    HybridOptions,
     KlController,
     LogFn,
     LossBatch,
@@ -50,6 +59,7 @@ from ._structs import (
     LossReport,
     ModelOptions,
     Query,
+    RerankOptions,
     RerankerOps,
     QueryStats,
     RewardOps,
@@ -233,7 +243,47 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_search_open_disk_cache": (
         STATUS, POINTER(c_void_p), c_void_p, c_char_p, POINTER(DiskCacheOptions),
     ),
+    "sr1_hybrid_options_init": (None, POINTER(HybridOptions)),
+    "sr1_search_open_hybrid": (
+        STATUS, POINTER(c_void_p), POINTER(c_void_p), POINTER(c_double), c_size_t,
+        POINTER(HybridOptions),
+    ),
+    "sr1_rerank_options_init": (None, POINTER(RerankOptions)),
+    "sr1_search_open_rerank": (
+        STATUS, POINTER(c_void_p), c_void_p, c_void_p, POINTER(RerankOptions),
+    ),
     "sr1_bm25_info_get": (STATUS, c_void_p, POINTER(Bm25Info)),
+    "sr1_dense_build_options_init": (None, POINTER(DenseBuildOptions)),
+    "sr1_dense_build": (
+        STATUS, c_char_p, c_char_p, c_void_p, POINTER(DenseBuildOptions),
+        DenseProgressFn, c_void_p,
+    ),
+    "sr1_dense_import": (
+        STATUS, c_char_p, c_char_p, c_int32, c_char_p, POINTER(DenseBuildOptions),
+        DenseProgressFn, c_void_p,
+    ),
+    "sr1_dense_estimate_get": (
+        STATUS, c_char_p, c_void_p, c_int32, POINTER(DenseBuildOptions),
+        POINTER(DenseEstimate),
+    ),
+    "sr1_dense_options_init": (None, POINTER(DenseOptions)),
+    "sr1_search_open_dense": (
+        STATUS, POINTER(c_void_p), c_char_p, c_void_p, POINTER(DenseOptions),
+    ),
+    "sr1_dense_verify": (STATUS, c_char_p),
+    "sr1_dense_info_get": (STATUS, c_void_p, POINTER(DenseInfo)),
+    "sr1_dense_info_read": (STATUS, c_char_p, POINTER(DenseInfo)),
+    "sr1_dense_embedder_name": (STATUS, c_char_p, POINTER(c_void_p)),
+    # faiss.h
+    "sr1_faiss_options_init": (None, POINTER(FaissOptions)),
+    "sr1_search_open_faiss": (
+        STATUS, POINTER(c_void_p), c_char_p, c_char_p, c_void_p, POINTER(FaissOptions),
+    ),
+    "sr1_faiss_build_options_init": (None, POINTER(FaissBuildOptions)),
+    "sr1_faiss_build": (
+        STATUS, c_char_p, c_char_p, c_char_p, POINTER(FaissBuildOptions), FaissProgressFn,
+        c_void_p,
+    ),
     # server.h
     "sr1_server_options_init": (None, POINTER(ServerOptions)),
     "sr1_server_open": (STATUS, POINTER(c_void_p), c_void_p, POINTER(ServerOptions)),
