@@ -50,6 +50,7 @@ static sr1_status find_estimator(sr1_advantage_info *out, const char *name)
     (SR1_ADVANTAGE_NEEDS_TOKENS | SR1_ADVANTAGE_NEEDS_TURNS |                            \
      SR1_ADVANTAGE_NEEDS_VALUES | SR1_ADVANTAGE_NEEDS_CHANNELS |                         \
      SR1_ADVANTAGE_NEEDS_TURN_STATES | SR1_ADVANTAGE_NEEDS_RESULT_TURN |                 \
+     SR1_ADVANTAGE_NEEDS_TURN_REWARDS |                                                  \
      SR1_ADVANTAGE_NEEDS_BASELINES)
 
 static sr1_status read_estimator(struct sr1__settings *s, const sr1_config *c)
