@@ -224,6 +224,7 @@ def test_figures_equal_python(tmp_path):
     [
         ([0.1 * (i % 3) for i in range(30)], "plain", "No clear change of the mean reward yet"),
         ([3 - i / 10 for i in range(30)], "bad", "Getting worse: the mean reward fell"),
+        ([0.0] * 4 + [9.0] * 5, "plain", "Too few steps to judge: the mean reward was 0"),
     ],
 )
 def test_the_verdict_is_no_flatterer(tmp_path, rewards, tone, words):

@@ -1,7 +1,8 @@
 /* figures.c - a run in numbers and in words.
  *
  * "First" and "last" are means over the first and the last fifth of the rows. A change of
- * the reward counts as one when it exceeds three standard errors of the difference. */
+ * the reward counts as one when it exceeds three standard errors of the difference; fewer
+ * than ten rows are too few to estimate these from. */
 #include "sr1_report/report.h"
 
 #include <math.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #define CLEAR_CHANGE 3.0
+#define ENOUGH_ROWS 10
 
 /* ---- the table ---- */
 
@@ -146,17 +148,16 @@ static void judge_change(json_t **list, const struct run *r, const char *metric,
     char text[256];
     int better;
 
-    if (c == NULL || c->n < 4)
+    if (c == NULL || c->n < 2)
         return;
     from = series_edge(&r->series, c, 0, &e1);
     to = series_edge(&r->series, c, 1, &e2);
     error = CLEAR_CHANGE * sqrt(e1 * e1 + e2 * e2);
-    if (r->series.n < 10) /* too few to estimate an error from: half of the range */
-        error = (c->greatest - c->least) / 2;
     better = (to > from) == rising;
-    if (fabs(to - from) <= error) {
-        snprintf(text, sizeof(text), "No clear change of the %s yet: %.3g, then %.3g.",
-                 what, from, to);
+    if (c->n < ENOUGH_ROWS || fabs(to - from) <= error) {
+        snprintf(text, sizeof(text), "%s the %s%s %.3g, then %.3g.",
+                 c->n < ENOUGH_ROWS ? "Too few steps to judge:" : "No clear change of",
+                 what, c->n < ENOUGH_ROWS ? " was" : " yet:", from, to);
         say(list, "plain", text);
         return;
     }
