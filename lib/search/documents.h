@@ -1,5 +1,5 @@
 /* search/documents.h - the documents of a corpus by the number of their row, for engines
- * that find numbers: from a BM25 index of ours, or from the corpus itself.
+ * that find numbers: from a BM25 or dense index of ours, or from the corpus itself.
  *
  * Of a corpus (JSON lines, as sr1_bm25_build reads it) the rows' offsets are found by one
  * scan and kept in CORPUS.offsets beside it, which is made again when the corpus has

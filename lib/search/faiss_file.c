@@ -466,10 +466,10 @@ static sr1_status read_transform(struct walk *w, int32_t *dim)
     uint32_t in, out;
 
     SR1__TRY(read_array(w, 4, 1, (const void **)&name));
-    if (memcmp(name, "VNrm", 4) == 0)
-        (void)sr1__read_u32(&w->r);
-    else if (!is_matrix(name))
+    if (!is_matrix(name) && memcmp(name, "VNrm", 4) != 0)
         return unsupported("a transform is of a kind not known");
+    if (!is_matrix(name) && sr1__read_f32(&w->r) != 2.0F)
+        return unsupported("it normalises by another norm than L2's");
     if (memcmp(name, "PcAm", 4) == 0 || memcmp(name, "Pcam", 4) == 0)
         SR1__TRY(read_pca(w, name[1] == 'c' && name[2] == 'a'));
     if (is_matrix(name))

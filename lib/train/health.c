@@ -111,7 +111,7 @@ sr1_status sr1__describe_trajectories(const sr1_trainer *tr, sr1_trajectory *con
     for (size_t i = 0; i < n; i++)
         SR1__TRY(look(&f, t[i], &scales));
     give(&f, report);
-    report->beta = tr->set.beta;
+    report->beta = tr->set.kl_in_reward ? tr->kl.coef : tr->set.beta;
     return SR1_OK;
 }
 

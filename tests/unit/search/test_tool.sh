@@ -72,8 +72,7 @@ expect 2 'belongs to' query "$dir/c.idx" --factory Flat rome
 printf 'abcdefgh' >"$dir/v.f32"
 out=$("$tool" index --quiet --factory Flat --dim 1 "$dir/v.f32" "$dir/v.faiss" 2>&1)
 case $?$out in
-0) expect 2 'not fp32 vectors of 3' index --factory Flat --dim 3 "$dir/v.f32" "$dir/x.idx"
-    expect 2 'Nonsense' index --factory Nonsense --dim 1 "$dir/v.f32" "$dir/x.idx" ;;
+0) expect 2 'not fp32 vectors of 3' index --factory Flat --dim 3 "$dir/v.f32" "$dir/x.idx" ;;
 1*libfaiss-dev*) ;;
 *) echo "index --factory: $out"; failures=$((failures + 1)) ;;
 esac
