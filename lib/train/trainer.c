@@ -172,6 +172,7 @@ void sr1_trainer_free(sr1_trainer *tr)
         return;
     sr1__jsonl_close(tr->metrics);
     sr1__jsonl_close(tr->trajectories);
+    sr1__events_close(tr->events);
     sr1__learner_close(&tr->policy);
     sr1__critic_close(tr);
     sr1__replicas_free(tr->references, tr->n_workers);
