@@ -626,8 +626,8 @@ static void mini_batches_are_updates_in_a_row(void **state)
     OK(sr1_trainer_update(tr, t + 8, 4, NULL));
     apart = tiny_weights(tr->model, &n);
     sr1_trainer_free(tr);
-    together = updated(tiny_config("model", "update_times=1", "mini_batch_size=8", NULL), t,
-                       N, NULL, &m);
+    together = updated(tiny_config("model", "update_times=1", "mini_batch_size=8", NULL),
+                       t, N, NULL, &m);
     assert_int_equal(n, m);
     assert_memory_equal(apart, together, n * sizeof *apart);
     free(apart);
