@@ -128,9 +128,7 @@ static struct request request = {.top_k = 3,
     X(QUERY | SERVE, "--dense-index", ARGS_STRING, dense_index, "FILE",                  \
       "query, serve: ask this index too, and fuse the ranks", 0, 0)                      \
     X(QUERY | SERVE, "--faiss", ARGS_STRING, faiss, "FILE",                              \
-      "query, serve: search this FAISS index; INDEX, or a corpus in its place, has the " \
-      "documents",                                                                       \
-      0, 0)                                                                              \
+      "query, serve: search this FAISS index; INDEX or a corpus has its texts", 0, 0)    \
     X(QUERY | SERVE, "--nprobe", ARGS_INT, nprobe, "N",                                  \
       "query, serve --faiss: lists visited of an IVF index", 1, 1000000000)              \
     X(QUERY | SERVE, "--ef", ARGS_INT, ef, "N",                                          \
@@ -142,9 +140,7 @@ static struct request request = {.top_k = 3,
     X(QUERY | SERVE, "--rerank-depth", ARGS_INT, rerank_depth, "N",                      \
       "query, serve: hits it reads for a query (50)", 1, SR1_SEARCH_TOP_K_MAX)           \
     X(INDEX | QUERY | SERVE, "--encoder", ARGS_STRING, encoder, "MODEL",                 \
-      "query, serve: embed with this, not with what the index was made with; index "     \
-      "--vectors: what they were made with",                                             \
-      0, 0)                                                                              \
+      "query, serve: the model for queries; index --vectors: whose they are", 0, 0)       \
     X(INDEX | QUERY | SERVE, "--device", ARGS_STRING, device, "NAME",                    \
       "where encoder and reranker run: cpu (default), cuda or auto", 0, 0)               \
     X(QUERY, "--remote", ARGS_STRING, remote, "URL",                                     \

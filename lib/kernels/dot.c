@@ -1,8 +1,8 @@
 /* kernels/dot.c - see dot.h.
  *
  * Four rows at a time meet all queries, two or three of these at a time (a tile): its
- * sums stay in registers, and each row comes from memory once. Rows to come are asked for
- * in the order of their addresses, whatever the order that a tile reads its own in:
+ * sums stay in registers, and each row comes from memory once. The next rows are asked
+ * for in the order of their addresses, whatever the order that a tile reads its own in:
  * memory is fastest so. */
 #include "kernels/dot.h"
 
@@ -22,8 +22,7 @@
 /* Elements whose int8 x int16 products an int32 holds, 16 lanes in pairs:
  * 4096 / 16 * 2 * 128 * 32767 < 2^31. */
 #define INT8_RUN ((size_t)4096)
-#define LINE ((size_t)64)    /* bytes that memory is read by */
-#define AHEAD ((size_t)4096) /* rows are asked for at least so many bytes before */
+#define LINE ((size_t)64) /* bytes that memory is read by */
 
 static size_t element_size(enum sr1__dot_type type)
 {
@@ -357,10 +356,9 @@ AVX2 void rows_avx2(const struct sr1__dot *d, size_t row, size_t rows, float *y,
     size_t most = type == SR1__DOT_INT8 ? 2 : QUERIES;
     size_t tiles = (d->n + most - 1) / most;
     size_t bytes = rows * d->dim * element_size(type);
-    size_t distance = (AHEAD + bytes - 1) / bytes * bytes;
     struct tile t = {.row = row, .y = y, .stride = stride};
 
-    t.ahead = (const char *)d->rows + row * d->dim * element_size(type) + distance;
+    t.ahead = (const char *)d->rows + row * (bytes / rows) + bytes;
     t.lines = (rows + tiles - 1) / tiles;
     for (size_t asked = 0; t.query < d->n; t.query += most, t.y += most * stride) {
         if (d->n - t.query >= most)

@@ -1,6 +1,6 @@
 /* fuzz_dense_index.c - whatever the bytes of a dense index (its footer's checksum is set
- * right), opening it, asking it, reading every vector and row ends with a status, and hits
- * are in order. */
+ * right), opening it, asking it, reading every vector and row ends with a status, and
+ * hits are in order. */
 #include "fuzz.h"
 
 #include "base/mem.h"
@@ -37,8 +37,10 @@ static void ask(const void *data, size_t size)
     sr1_dense_options_init(&o);
     o.threads = 1;
     {
-        const sr1_embedder_ops ops = {
-            .struct_size = sizeof(ops), .name = "ones", .embed = ones, .dim = (int32_t)dim};
+        const sr1_embedder_ops ops = {.struct_size = sizeof(ops),
+                                      .name = "ones",
+                                      .embed = ones,
+                                      .dim = (int32_t)dim};
 
         FUZZ_CHECK(sr1_embedder_new(&e, &ops, &dim) == SR1_OK);
     }

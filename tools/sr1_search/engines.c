@@ -63,20 +63,36 @@ static sr1_status open_bm25(sr1_search **out, const struct request *r, const cha
     return sr1_search_open_bm25(out, path, &o);
 }
 
+/* The encoder of the request, or the one that a dense index was made with. */
+static sr1_status open_query_encoder(sr1_embedder **out, const struct request *r,
+                                     const char *path)
+{
+    char *kept = NULL;
+    sr1_status status;
+
+    if (r->encoder != NULL)
+        return open_encoder(out, r, r->encoder);
+    if (is_dense(path)) {
+        status = sr1_dense_embedder_name(path, &kept);
+        if (status != SR1_OK)
+            return status;
+    }
+    if (kept != NULL && kept[0] != '\0')
+        status = open_encoder(out, r, kept);
+    else
+        status = sr1_set_error(SR1_E_INVALID,
+                               "the index does not say which model its vectors are from; "
+                               "name it with --encoder MODEL");
+    sr1_free(kept);
+    return status;
+}
+
 static sr1_status open_dense(sr1_search **out, const struct request *r, const char *path)
 {
     sr1_embedder *encoder = NULL;
     sr1_dense_options o;
-    char *kept = NULL;
-    sr1_status status = sr1_dense_embedder_name(path, &kept);
+    sr1_status status = open_query_encoder(&encoder, r, path);
 
-    if (status == SR1_OK && r->encoder == NULL && kept[0] == '\0')
-        status = sr1_set_error(SR1_E_INVALID,
-                               "the index does not say which model its vectors are from; "
-                               "name it with --encoder MODEL");
-    if (status == SR1_OK)
-        status = open_encoder(&encoder, r, r->encoder != NULL ? r->encoder : kept);
-    sr1_free(kept);
     if (status != SR1_OK)
         return status;
     sr1_dense_options_init(&o);
@@ -91,12 +107,8 @@ static sr1_status open_faiss(sr1_search **out, const struct request *r, const ch
 {
     sr1_embedder *encoder = NULL;
     sr1_faiss_options o;
-    sr1_status status;
+    sr1_status status = open_query_encoder(&encoder, r, path);
 
-    if (r->encoder == NULL)
-        return sr1_set_error(
-            SR1_E_INVALID, "--faiss needs --encoder MODEL, the one its vectors are from");
-    status = open_encoder(&encoder, r, r->encoder);
     if (status != SR1_OK)
         return status;
     sr1_faiss_options_init(&o);

@@ -14,11 +14,12 @@ static sr1_status no_models(const char *folder)
 {
     char text[512];
 
-    snprintf(text, sizeof(text),
-             "%.200s: encoders and rerankers need sr1-search-models beside sr1-search, "
-             "which builds without libtorch do not have: build with libtorch (tools/build "
-             "build)",
-             folder);
+    snprintf(
+        text, sizeof(text),
+        "%.200s: encoders and rerankers need sr1-search-models beside sr1-search, "
+        "which builds without libtorch do not have: build with libtorch (tools/build "
+        "build)",
+        folder);
     return sr1_set_error(SR1_E_UNSUPPORTED, text);
 }
 
@@ -32,7 +33,8 @@ void before_models(char **argv)
         return;
     path[n] = '\0';
     slash = strrchr(path, '/');
-    if (slash == NULL || (size_t)(slash - path) + sizeof("/sr1-search-models") > sizeof(path))
+    if (slash == NULL ||
+        (size_t)(slash - path) + sizeof("/sr1-search-models") > sizeof(path))
         return;
     snprintf(slash, sizeof("/sr1-search-models"), "/sr1-search-models");
     setenv("OMP_WAIT_POLICY", "passive", 0); /* docs/threads.md */

@@ -424,7 +424,8 @@ static void threads_may_ask_one_engine(void **state)
     alone.engine = open_with(index, w, 2);
     for (size_t i = 0; i < 4; i++) {
         askers[i] = (struct asker){.engine = alone.engine, .first = 10 * i};
-        assert_int_equal(pthread_create(&askers[i].thread, NULL, ask_some, &askers[i]), 0);
+        assert_int_equal(pthread_create(&askers[i].thread, NULL, ask_some, &askers[i]),
+                         0);
     }
     for (size_t i = 0; i < 4; i++)
         pthread_join(askers[i].thread, NULL);

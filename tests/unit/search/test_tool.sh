@@ -66,7 +66,7 @@ expect 1 'No such file' query "$dir/missing" rome
 expect 1 'not a BM25 index' query "$dir/c.jsonl" rome
 expect 1 'c.idx:1' index "$dir/c.idx" "$dir/x.idx"
 expect 1 'cannot write' index "$dir/c.jsonl" "$dir/missing/x.idx"
-expect 2 'needs --encoder MODEL' query "$dir/c.idx" --faiss "$dir/x.faiss" rome
+expect 2 'name it with --encoder MODEL' query "$dir/c.idx" --faiss "$dir/x.faiss" rome
 expect 2 'or raw vectors and --dim' index --factory Flat "$dir/c.idx" "$dir/x.idx"
 expect 2 'belongs to' query "$dir/c.idx" --factory Flat rome
 printf 'abcdefgh' >"$dir/v.f32"

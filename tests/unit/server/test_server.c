@@ -275,12 +275,13 @@ static void a_reranker_of_the_options_scores(void **state)
     sr1_reranker_free(reranker); /* retained */
     sr1_search_free(engine);
     port = sr1_server_port(server);
-    expect(http_ask(port, "/rerank", "",
-                    "{\"queries\":[\"tower\"],\"documents\":[[{\"contents\":\"A\\ntower\"},"
-                    "{\"contents\":\"B\\nlonger one\"}]],\"return_scores\":true}"),
-           200,
-           "{\"result\":[[{\"document\":\"(Title: B) longer one\",\"score\":21.0},"
-           "{\"document\":\"(Title: A) tower\",\"score\":16.0}]]}");
+    expect(
+        http_ask(port, "/rerank", "",
+                 "{\"queries\":[\"tower\"],\"documents\":[[{\"contents\":\"A\\ntower\"},"
+                 "{\"contents\":\"B\\nlonger one\"}]],\"return_scores\":true}"),
+        200,
+        "{\"result\":[[{\"document\":\"(Title: B) longer one\",\"score\":21.0},"
+        "{\"document\":\"(Title: A) tower\",\"score\":16.0}]]}");
     expect(http_ask(port, "/rerank", "",
                     "{\"queries\":[\"fail\"],\"documents\":[[{\"contents\":\"A\"}]]}"),
            503, NULL);
