@@ -46,7 +46,8 @@ int main(void)
         "{\"name\": \"tower_year\", \"args\": {}}",
         "{\"name\": \"wiki_search\", \"args\": {\"query\": \"louvre\", \"k\": 1}}",
     };
-    sr1_env_options options = {.struct_size = sizeof(options), .protocol = "mt-grpo",
+    sr1_env_options options = {.struct_size = sizeof(options),
+                               .protocol = "mt-grpo",
                                .document_format = "plain"};
     sr1_search *engine = NULL;
     sr1_env *env = NULL;

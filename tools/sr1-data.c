@@ -159,7 +159,8 @@ int main(int argc, char **argv)
         {"--scale", ARGS_REAL, &o.scale, "X", "world: its size, 1 is 1216 passages (1)",
          0.05, 1.5, NULL},
         {"--protocol", ARGS_STRING, &o.protocol, "NAME",
-         "world: how demonstrations speak, search-r1 (the default) or mt-grpo", 0, 0, NULL},
+         "world: how demonstrations speak, search-r1 (the default) or mt-grpo", 0, 0,
+         NULL},
         {"--hops", ARGS_INT, &o.hops, "N", "world: facts a question needs, 1 or 2 (2)", 1,
          2, NULL},
     };

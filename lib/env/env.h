@@ -18,8 +18,9 @@ struct sr1__action {
 
 /* The block to insert is head, body, tail, in this order; only the body may be cut to a
  * token budget. All three are empty when the environment carried nothing out. */
-#define SR1__ANSWER_NOTICE 0x10000 /* no action was there to answer; joins SR1_ANSWER_*  \
-                                    */
+#define SR1__ANSWER_NOTICE                                                               \
+    0x10000 /* no action was there to answer; joins SR1_ANSWER_*                         \
+             */
 
 struct sr1__observation {
     struct sr1__buf head, body, tail;

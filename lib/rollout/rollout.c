@@ -119,7 +119,8 @@ static sr1_status show_tools(const sr1_rollout *r, const sr1_env *env, char **ou
         *out = sr1__strdup(source);
         return *out ? SR1_OK : sr1__fail_nomem("system message");
     }
-    SR1__TRY(sr1__template_parse(&t, source, strlen(source), "prompt_template", places, 1));
+    SR1__TRY(
+        sr1__template_parse(&t, source, strlen(source), "prompt_template", places, 1));
     sr1__buf_init(&text, 0);
     values[0] = sr1_env_tools(env);
     st = sr1__template_render(t, values, &text);

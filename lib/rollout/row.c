@@ -260,8 +260,8 @@ static sr1_status insert(struct sr1__row *row, const struct sr1__observation *o,
     struct sr1__block b;
     sr1_status st;
 
-    SR1__TRY(sr1__block_make(&b, r->tokenizer, border, o, has_ended(row),
-                             block_room(row), fits));
+    SR1__TRY(sr1__block_make(&b, r->tokenizer, border, o, has_ended(row), block_room(row),
+                             fits));
     st = *fits ? record_block(row, &b) : SR1_OK;
     sr1__block_free(&b);
     return st;

@@ -285,9 +285,9 @@ static const struct {
     void (*way)(struct demo *m, const struct sr1__question *q);
     double share[3];
 } mix[] = {
-    {way_good, {.40, .25, .25}},  {way_name_only, {.40, .10, .15}},
-    {way_poor, {.10, .05, .10}},  {way_guess, {.10, .05, .20}},
-    {way_stop, {.00, .55, .00}},  {way_broken, {.00, .00, .30}},
+    {way_good, {.40, .25, .25}}, {way_name_only, {.40, .10, .15}},
+    {way_poor, {.10, .05, .10}}, {way_guess, {.10, .05, .20}},
+    {way_stop, {.00, .55, .00}}, {way_broken, {.00, .00, .30}},
 };
 
 static void mixed_way(struct demo *m, const struct sr1__question *q)

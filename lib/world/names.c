@@ -136,11 +136,11 @@ static void gather_texts(struct training_texts *t, const struct sr1__names *n,
 static sr1_status train_tokenizer(const struct sr1__names *n,
                                   const struct sr1__speech *speech, const char *folder)
 {
-    sr1_tokenizer_train_options o = {
-        .struct_size = sizeof(o),
-        .vocab_size = speech->vocab,
-        .added_tokens = speech->tags,
-        .n_added_tokens = sizeof(speech->tags) / sizeof(speech->tags[0])};
+    sr1_tokenizer_train_options o = {.struct_size = sizeof(o),
+                                     .vocab_size = speech->vocab,
+                                     .added_tokens = speech->tags,
+                                     .n_added_tokens =
+                                         sizeof(speech->tags) / sizeof(speech->tags[0])};
     struct training_texts *t = sr1__calloc(1, sizeof(*t));
     struct phrases p = {.n = 0};
     sr1_status st = t ? SR1_OK : sr1__fail_nomem("texts");

@@ -18,11 +18,13 @@ static const struct sr1__speech speeches[] = {
      .environment = "tools",
      .tags = {"<reasoning>", "</reasoning>", "<tool>", "</tool>", "<result>", "</result>",
               "<answer>", "</answer>"},
-     .call = {"<tool>{\"name\": \"wiki_search\", \"args\": {\"query\": \"", "\"}}</tool>"},
+     .call = {"<tool>{\"name\": \"wiki_search\", \"args\": {\"query\": \"",
+              "\"}}</tool>"},
      .broken = {"<tool>{\"name\": \"wiki_search\", \"query\": \"", "\"</tool>"},
-     .phrases = {"{\"name\": \"wiki_search\", \"args\": {\"query\": \" x \"}}",
-                 "Error: the tool call is not valid JSON; write {\"name\": ..., \"args\": "
-                 "{...}}"},
+     .phrases =
+         {"{\"name\": \"wiki_search\", \"args\": {\"query\": \" x \"}}",
+          "Error: the tool call is not valid JSON; write {\"name\": ..., \"args\": "
+          "{...}}"},
      .starters = {"The", "People", "Long", "Slowly", "One", "Later", "A", "As", "Error",
                   "name", "args", "query", "wiki"},
      .vocab = 1000},

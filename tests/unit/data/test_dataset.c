@@ -60,23 +60,34 @@ static const char *const forms[][2] = {
 /* Rows of TriviaQA and SQuAD as they are published (made up here). */
 static const struct {
     const char *row;
-    const char *field;       /* answer_field; NULL: the default */
-    const char *answers[5];  /* up to the first NULL */
+    const char *field;      /* answer_field; NULL: the default */
+    const char *answers[5]; /* up to the first NULL */
 } nested[] = {
-    {"{\"question\":\"q\",\"question_id\":\"tc_1\",\"answer\":{\"aliases\":[\"Paris\",\"City "
+    {"{\"question\":\"q\",\"question_id\":\"tc_1\",\"answer\":{\"aliases\":[\"Paris\","
+     "\"City "
      "of Light\",\"\"],\"normalized_aliases\":[\"paris\",\"city of light\"],\"value\":"
      "\"Paris\",\"type\":\"WikipediaEntity\",\"matched_wiki_entity_name\":\"\"}}",
-     NULL, {"Paris", "City of Light", "paris", "city of light"}},
+     NULL,
+     {"Paris", "City of Light", "paris", "city of light"}},
     {"{\"question\":\"q\",\"answer\":{\"aliases\":[\"A\",\"B\"],\"normalized_aliases\":"
-     "[\"a\"],\"value\":\"A\"}}", "answer", {"A", "B", "a"}},
+     "[\"a\"],\"value\":\"A\"}}",
+     "answer",
+     {"A", "B", "a"}},
     {"{\"question\":\"q\",\"answer\":{\"aliases\":[\"A\",\"B\"],\"normalized_aliases\":"
-     "[\"a\"],\"value\":\"A\"}}", "answer.normalized_aliases", {"a"}},
-    {"{\"question\":\"q\",\"x\":{\"y\":{\"z\":7}},\"x.y.z\":\"plain\"}", "x.y.z",
+     "[\"a\"],\"value\":\"A\"}}",
+     "answer.normalized_aliases",
+     {"a"}},
+    {"{\"question\":\"q\",\"x\":{\"y\":{\"z\":7}},\"x.y.z\":\"plain\"}",
+     "x.y.z",
      {"plain"}},
     {"{\"question\":\"q\",\"x\":{\"y\":{\"z\":7}}}", "x.y.z", {"7"}},
-    {"{\"question\":\"q\",\"answers\":{\"text\":[\"a\",\"b\",\"a\"],\"answer_start\":[1,2,"
-     "1]}}", "answers", {"a", "b"}},
-    {"{\"question\":\"q\",\"golden_answers\":[\"g\"],\"answer\":{\"value\":\"v\"}}", NULL,
+    {"{\"question\":\"q\",\"answers\":{\"text\":[\"a\",\"b\",\"a\"],\"answer_start\":[1,"
+     "2,"
+     "1]}}",
+     "answers",
+     {"a", "b"}},
+    {"{\"question\":\"q\",\"golden_answers\":[\"g\"],\"answer\":{\"value\":\"v\"}}",
+     NULL,
      {"g"}},
 };
 
