@@ -45,6 +45,7 @@ struct sr1__faiss_table {
      * inner product, 1 squared L2 distance. */
     sr1_status (*make)(sr1__faiss_index **out, int32_t dim, const char *factory,
                        int32_t metric, struct sr1__faiss_error *error);
+    int32_t (*trained)(const sr1__faiss_index *index); /* is there nothing to train? */
     sr1_status (*train)(sr1__faiss_index *index, const float *vectors, int64_t n,
                         struct sr1__faiss_error *error);
     sr1_status (*add)(sr1__faiss_index *index, const float *vectors, int64_t n,
