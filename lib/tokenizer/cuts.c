@@ -12,7 +12,7 @@ struct sr1__cut_kind {
     const char *type;
     sr1_status (*load)(struct sr1__cut *c, const json_t *o, const char *name);
     sr1_status (*run)(struct sr1__encoder *e, size_t level, const char *text, size_t n,
-                      int first);
+                      size_t first);
 };
 
 static sr1_status load_nothing(struct sr1__cut *c, const json_t *o, const char *name)
@@ -21,6 +21,12 @@ static sr1_status load_nothing(struct sr1__cut *c, const json_t *o, const char *
     (void)o;
     (void)name;
     return SR1_OK;
+}
+
+/* How much of `first` is left behind a place. */
+static size_t behind(size_t first, size_t from)
+{
+    return first > from ? first - from : 0;
 }
 
 static uint32_t next_char(const char *text, size_t n, size_t *len)
@@ -53,7 +59,8 @@ static enum char_class word_class(uint32_t cp)
 }
 
 static sr1_status cut_by_class(struct sr1__encoder *e, size_t level, const char *text,
-                               size_t n, int first, enum char_class (*class_of)(uint32_t cp))
+                               size_t n, size_t first,
+                               enum char_class (*class_of)(uint32_t cp))
 {
     size_t from = 0, i = 0;
     enum char_class before = SPACE;
@@ -63,32 +70,32 @@ static sr1_status cut_by_class(struct sr1__encoder *e, size_t level, const char 
         enum char_class now = class_of(next_char(text + i, n - i, &len));
 
         if ((now != before || now == ALONE) && before != SPACE)
-            SR1__TRY(sr1__cut_text(e, level + 1, text + from, i - from,
-                                   first && from == 0));
+            SR1__TRY(
+                sr1__cut_text(e, level + 1, text + from, i - from, behind(first, from)));
         if (now != before || now == ALONE)
             from = i;
         before = now;
         i += len;
     }
-    return before == SPACE ? SR1_OK
-                           : sr1__cut_text(e, level + 1, text + from, n - from,
-                                           first && from == 0);
+    return before == SPACE
+               ? SR1_OK
+               : sr1__cut_text(e, level + 1, text + from, n - from, behind(first, from));
 }
 
 static sr1_status run_bert(struct sr1__encoder *e, size_t level, const char *text,
-                           size_t n, int first)
+                           size_t n, size_t first)
 {
     return cut_by_class(e, level, text, n, first, bert_class);
 }
 
 static sr1_status run_whitespace_split(struct sr1__encoder *e, size_t level,
-                                       const char *text, size_t n, int first)
+                                       const char *text, size_t n, size_t first)
 {
     return cut_by_class(e, level, text, n, first, space_class);
 }
 
 static sr1_status run_whitespace(struct sr1__encoder *e, size_t level, const char *text,
-                                 size_t n, int first)
+                                 size_t n, size_t first)
 {
     return cut_by_class(e, level, text, n, first, word_class);
 }
@@ -145,7 +152,7 @@ static sr1_status load_metaspace(struct sr1__cut *c, const json_t *o, const char
 
 /* Text with marks for spaces, one in front if the scheme wants it and none is there. */
 static void mark_spaces(const struct sr1__metaspace *m, const char *text, size_t n,
-                        int first, struct sr1__buf *out)
+                        size_t first, struct sr1__buf *out)
 {
     size_t mark = strlen(m->mark), from = 0;
     int there = text[0] == ' ' || (n >= mark && memcmp(text, m->mark, mark) == 0);
@@ -183,7 +190,7 @@ static size_t find_mark(const char *mark, const char *text, size_t n, size_t fro
 
 /* Each piece but perhaps the first begins with a mark. */
 static sr1_status run_metaspace(struct sr1__encoder *e, size_t level, const char *text,
-                                size_t n, int first)
+                                size_t n, size_t first)
 {
     const struct sr1__metaspace *m = &e->t->cuts.list[level].metaspace;
     struct sr1__buf *marked = &e->marked[level];
@@ -198,7 +205,7 @@ static sr1_status run_metaspace(struct sr1__encoder *e, size_t level, const char
         size_t end = find_mark(m->mark, marked->data, marked->len, from + 1);
 
         SR1__TRY(sr1__cut_text(e, level + 1, marked->data + from, end - from,
-                               first && from == 0));
+                               from ? 0 : first));
         from = end;
     }
     return SR1_OK;
@@ -247,7 +254,7 @@ sr1_status sr1__cuts_load(struct sr1__cuts *to, const json_t *o, const char *nam
 }
 
 sr1_status sr1__cut_text(struct sr1__encoder *e, size_t level, const char *text, size_t n,
-                         int first)
+                         size_t first)
 {
     if (n == 0)
         return SR1_OK;

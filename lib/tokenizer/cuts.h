@@ -39,8 +39,8 @@ sr1_status sr1__metaspace_load(struct sr1__metaspace *to, const json_t *o,
                                const char *name);
 
 /* Cut text by the cuts from `level` on and give the pieces to the tokenizer's model.
- * first: whether text begins the whole text. */
+ * first: bytes of text that the first character of all became; 0: it is not in text. */
 sr1_status sr1__cut_text(struct sr1__encoder *e, size_t level, const char *text, size_t n,
-                         int first);
+                         size_t first);
 
 #endif

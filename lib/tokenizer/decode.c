@@ -1,5 +1,5 @@
-/* tokenizer/decode.c - ids to text: what each token adds (decoder.c), then UTF-8 repaired;
- * and the same piece by piece for byte-level BPE. */
+/* tokenizer/decode.c - ids to text: what each token adds (decoder.c), then UTF-8
+ * repaired; and the same piece by piece for byte-level BPE. */
 #include "tokenizer/internal.h"
 
 #include "base/mem.h"
@@ -20,6 +20,11 @@ int sr1__tokenizer_is_special(const sr1_tokenizer *t, int32_t id)
 const char *sr1__decoded_token(const sr1_tokenizer *t, int32_t id, int skip_special,
                                size_t *n)
 {
+    const char *shown = id < 0 ? NULL : sr1__vocab_bytes(&t->shown, (uint32_t)id, n);
+
+    /* In its normal form a token is not known as special, as in the reference. */
+    if (shown)
+        return shown;
     return skip_special && sr1__tokenizer_is_special(t, id)
                ? NULL
                : sr1__tokenizer_token_bytes(t, id, n);

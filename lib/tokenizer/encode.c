@@ -220,18 +220,18 @@ static sr1_status cut(struct sr1__encoder *e, const struct sr1__added *added,
 {
     struct sr1__added_match m = {0};
     size_t from = 0;
-    int first = e->first;
+    size_t first = e->first;
 
     for (size_t at = 0; sr1__added_find(added, text, n, at, &m); at = m.at + m.n) {
         if ((m.flags & SR1__ADDED_SPECIAL) && mode == SR1_ENCODE_SPECIAL_AS_TEXT)
             continue;
         widen(&m, text, n, from);
-        e->first = first && from == 0;
+        e->first = first > from ? first - from : 0;
         SR1__TRY(rest(e, text + from, m.at - from, mode));
         SR1__TRY(sr1__ids_add(e->out, m.id));
         from = m.at + m.n;
     }
-    e->first = first && from == 0;
+    e->first = first > from ? first - from : 0;
     return rest(e, text + from, n - from, mode);
 }
 

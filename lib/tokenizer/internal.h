@@ -66,6 +66,7 @@ struct sr1_tokenizer {
     /* Added tokens looked for in the text as given, and in its normal form. */
     struct sr1__added added;
     struct sr1__added added_normalised;
+    struct sr1__vocab shown; /* added tokens that are decoded in their normal form */
     int32_t role_id[SR1__TOKEN_ROLES];
     int32_t stop_ids[SR1__STOP_IDS_MAX];
     size_t n_stop_ids;
@@ -79,7 +80,7 @@ struct sr1__encoder {
     const sr1_tokenizer *t;
     struct sr1__split split;
     struct sr1__buf normal[2];
-    int first;                    /* the next text begins what is encoded */
+    size_t first; /* bytes of the next text that the first character of all became */
     struct sr1__merge_room *room; /* for long pieces */
     size_t room_n;
     uint64_t *queue;

@@ -120,8 +120,8 @@ static sr1_status load_decoder(struct sr1__load *l, const json_t *o)
 
 /* Where an added token's bytes go: a token of the model keeps its id and gets the flags,
  * a new one is made. Its bytes follow the decoder's rule, as a vocabulary token's do. */
-static sr1_status enter_added(struct sr1__load *l, const char *text, size_t n, uint32_t id,
-                              uint8_t flags)
+static sr1_status enter_added(struct sr1__load *l, const char *text, size_t n,
+                              uint32_t id, uint8_t flags)
 {
     struct sr1__vocab *v = &l->t->vocab;
     size_t len = 0;
@@ -139,22 +139,27 @@ static sr1_status enter_added(struct sr1__load *l, const char *text, size_t n, u
     return SR1_OK;
 }
 
-/* One that is looked for in normalised text is looked for in its own normal form; one of
- * which nothing is left is not found. */
+/* One that is looked for in normalised text is looked for in its own normal form, and
+ * decoded in it; one of which nothing is left is not found. */
 static sr1_status seek_added(struct sr1__load *l, const char *text, size_t n, uint32_t id,
                              int flags, int normalised)
 {
+    sr1_tokenizer *t = l->t;
     struct sr1__buf room[2];
-    sr1_status status = SR1_OK;
+    const char *form = text;
+    size_t len = n;
+    sr1_status status;
 
     if (!normalised)
-        return sr1__added_insert(&l->t->added, text, n, (int32_t)id, flags);
+        return sr1__added_insert(&t->added, text, n, (int32_t)id, flags);
     sr1__buf_init(&room[0], 0);
     sr1__buf_init(&room[1], 0);
-    status = sr1__normalise(&l->t->normaliser, room, &text, &n);
-    if (status == SR1_OK && n)
-        status =
-            sr1__added_insert(&l->t->added_normalised, text, n, (int32_t)id, flags);
+    status = sr1__normalise(&t->normaliser, room, &form, &len);
+    if (status == SR1_OK && len)
+        status = sr1__added_insert(&t->added_normalised, form, len, (int32_t)id, flags);
+    if (status == SR1_OK && !t->model->byte_level &&
+        (len != n || memcmp(form, text, n) != 0))
+        status = sr1__vocab_add(&t->shown, id, form, len, SR1__TOKEN_ADDED);
     sr1__buf_free(&room[0]);
     sr1__buf_free(&room[1]);
     return status;
@@ -242,6 +247,7 @@ static sr1_tokenizer *new_tokenizer(void)
         return NULL;
     atomic_init(&t->references, 1);
     sr1__vocab_init(&t->vocab);
+    sr1__vocab_init(&t->shown);
     t->unknown = SR1__NO_TOKEN;
     for (int i = 0; i < SR1__TOKEN_ROLES; i++)
         t->role_id[i] = -1;

@@ -388,12 +388,13 @@ sr1_status sr1__normalise(const struct sr1__normaliser *steps, struct sr1__buf r
 
 sr1_status sr1__normalise_first(const struct sr1__normaliser *steps,
                                 struct sr1__buf room[2], const char *text, size_t n,
-                                int *first)
+                                size_t *first)
 {
     const struct sr1__step *last = NULL;
+    uint32_t cp;
 
-    n = sr1__grapheme_length(text, n);
+    n = (size_t)sr1__utf8_next(text, n, &cp);
     SR1__TRY(run_steps(steps, room, &text, &n, &last));
-    *first = n > 0 || (last && last->kind->run == run_precompiled);
+    *first = n == 0 && last && last->kind->run == run_precompiled ? 1 : n;
     return SR1_OK;
 }

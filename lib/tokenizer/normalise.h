@@ -40,10 +40,10 @@ void sr1__normaliser_configure(struct sr1__normaliser *n, const json_t *config);
 sr1_status sr1__normalise(const struct sr1__normaliser *steps, struct sr1__buf room[2],
                           const char **text, size_t *n);
 
-/* Whether what text (n > 0) becomes counts as its beginning in the reference: not where a
- * step removes the first character, but for Precompiled, which keeps the place of one. */
+/* How many bytes the first character of text (n > 0) becomes; 0 where a step removes it,
+ * but for Precompiled: in the reference the next character then has its place. */
 sr1_status sr1__normalise_first(const struct sr1__normaliser *steps,
                                 struct sr1__buf room[2], const char *text, size_t n,
-                                int *first);
+                                size_t *first);
 
 #endif

@@ -28,6 +28,7 @@ void sr1_tokenizer_free(sr1_tokenizer *t)
     if (!t || atomic_fetch_sub_explicit(&t->references, 1, memory_order_acq_rel) > 1)
         return;
     sr1__vocab_free(&t->vocab);
+    sr1__vocab_free(&t->shown);
     sr1__normaliser_free(&t->normaliser);
     sr1__free(t->decoder.prefix);
     sr1__trie_free(&t->trie);

@@ -13,6 +13,8 @@ from tokenizers import Tokenizer  # noqa: E402
 def main(folder, path):
     start = time.process_time()
     tokenizer = Tokenizer.from_file(os.path.join(folder, "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
     print(f"open     {1e3 * (time.process_time() - start):6.1f} ms")
     lines = open(path, encoding="utf-8").read().split("\n")
     size = os.path.getsize(path)

@@ -2,15 +2,16 @@
 """Makes small WordPiece and Unigram tokenizers and their test vectors with the reference
 libraries (PyPI tokenizers 0.23.3, transformers 5.23.0, sentencepiece 0.2.3).
 
+    python3 tests/golden/make_piece_vectors.py train
     python3 tests/golden/make_piece_vectors.py keep
     python3 tests/golden/make_piece_vectors.py random FOLDER COUNT SEED OUT.jsonl
 
-keep writes into tests/golden/tokenizer: the folders wordpiece (uncased, tokenizer.json),
-bert_vocab (cased, vocab.txt only) and unigram (T5's parts, with a character map compiled by
-sentencepiece from rules below), trained on the lines of corpus.txt; their vectors
-wordpiece.jsonl, bert_vocab.jsonl and unigram.jsonl; and parts.jsonl: one line a variant of
-one of these tokenizers, with what is set in its file and a few vectors. random writes any
-number of vectors over any folder, for a longer comparison:
+train writes folders into tests/golden/tokenizer, new ones each time: wordpiece (uncased,
+tokenizer.json), bert_vocab (cased, vocab.txt only) and unigram (T5's parts, with a character
+map compiled by sentencepiece from rules below), trained on the lines of corpus.txt. keep
+writes their vectors wordpiece.jsonl, bert_vocab.jsonl and unigram.jsonl; and parts.jsonl: one
+line a variant of one of these tokenizers, with what is set in its file and a few vectors.
+random writes any number of vectors over any folder, for a longer comparison:
     SR1_TOKENIZER=FOLDER SR1_TOKENIZER_CASES=OUT.jsonl test-pieces
 A vector: text, pair (where there are two), max_tokens, ids, types, decoded, and
 decoded_skip_special where it differs.
@@ -32,17 +33,22 @@ BERT_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 T5_SPECIAL = ["<pad>", "</s>", "<unk>"]
 # What random texts hold besides those of make_tokenizer_vectors.py.
 PIECES = ["[SEP]", "[MASK]", "[CLS", "[UNK]", " [MASK] ", "</s>", "<mask>", " <mask>", "<unk>",
-          "<pad>", "<extra_id_0>", "\u2581", "\u2581\u2581", " \u2581 ", "##", "##s", "#", "don't",
-          "isn't", "caf\u00e9", "cafe\u0301", "\u00c5ngstr\u00f6m", "\u0130stanbul", "\u03a3\u03af\u03c3\u03c5\u03c6\u03bf\u03c2", "na\u00efve",
-          "\u4e2d\u6587\u5b57", "\u6771\u4eac", "\u3053\u3093\u306b\u3061\u306f", "\ud55c\uad6d\uc5b4", "\u1112\u1161\u11ab", "\U0001f600", "\U0001f468\u200d\U0001f469\u200d\U0001f467",
-          "\U0001f1e9\U0001f1ea", "\u0e20\u0e32\u0e29\u0e32\u0e44\u0e17\u0e22", "\u0939\u093f\u0928\u094d\u0926\u0940", "\u0645\u0631\u062d\u0628\u0627", "\ufb01ne", "\uff21\uff22\uff23", "\u2460",
-          "\ufdfa", "\x00", "\x01", "\x7f", "\u200b", "\u200d", "\u202e", "\ufeff", "\r\n", "e\u0301\u0323",
-          "e\u0323\u0301", "x" * 101, "a" * 100, "ab" * 90, "\u00e9" * 101, "the" * 40]
+          "<pad>", "<extra_id_0>", "\u2581", "\u2581\u2581", " \u2581 ", "##", "##s", "#",
+          "don't", "isn't", "caf\u00e9", "cafe\u0301", "\u00c5ngstr\u00f6m", "\u0130stanbul",
+          "\u03a3\u03af\u03c3\u03c5\u03c6\u03bf\u03c2", "na\u00efve", "\u4e2d\u6587\u5b57",
+          "\u6771\u4eac", "\u3053\u3093\u306b\u3061\u306f", "\ud55c\uad6d\uc5b4",
+          "\u1112\u1161\u11ab", "\U0001f600", "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+          "\U0001f1e9\U0001f1ea", "\u0e20\u0e32\u0e29\u0e32\u0e44\u0e17\u0e22",
+          "\u0939\u093f\u0928\u094d\u0926\u0940", "\u0645\u0631\u062d\u0628\u0627", "\ufb01ne",
+          "\uff21\uff22\uff23", "\u2460", "\ufdfa", "\x00", "\x01", "\x7f", "\u200b", "\u200d",
+          "\u202e", "\ufeff", "\r\n", "e\u0301\u0323", "e\u0323\u0301", "x" * 101, "a" * 100,
+          "ab" * 90, "\u00e9" * 101, "the" * 40]
 RULES = [("\u00e9", "e"), ("\u00c9", "E"), ("e\u0301", "e"), ("\ufb01", "fi"), ("\uff21", "A"),
-         ("\uff22", "B"), ("\t", " "), ("\n", " "), ("\r", " "), ("\u00a0", " "), ("\u3000", " "),
-         ("\u200b", " "), ("\x01", ""), ("\x7f", ""), ("\u2460", "1"), ("\u0130", "I\u0307"),
-         ("\u03b1", "a"), ("\u03b1\u0301", "aa"), ("\u03af", "\u03b9"), ("\ufdfa", "\u0635\u0644\u0649 \u0627\u0644\u0644\u0647"),
-         ("\u1112", "h"), ("Q", "K"), ("gh", "G"), ("\u4e2d\u6587", "Z"), ("\ud55c", "HAN")]
+         ("\uff22", "B"), ("\t", " "), ("\n", " "), ("\r", " "), ("\u00a0", " "),
+         ("\u3000", " "), ("\u200b", " "), ("\x01", ""), ("\x7f", ""), ("\u2460", "1"),
+         ("\u0130", "I\u0307"), ("\u03b1", "a"), ("\u03b1\u0301", "aa"), ("\u03af", "\u03b9"),
+         ("\ufdfa", "\u0635\u0644\u0649 \u0627\u0644\u0644\u0647"), ("\u1112", "h"), ("Q", "K"),
+         ("gh", "G"), ("\u4e2d\u6587", "Z"), ("\ud55c", "HAN")]
 
 
 def charsmap(rules):
@@ -191,8 +197,13 @@ def steps(kind, *parts):
 
 def variants(map_text, n_unigram):
     precompiled = {"type": "Precompiled", "precompiled_charsmap": map_text}
+    # Over bytes nothing is unknown: ids and decoded text show the normal form itself.
     for form in ("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Nmt"):
-        yield "unigram", {"normalizer": {"type": form}}
+        yield "small", {"normalizer": {"type": form}}
+    yield "small", {"normalizer": precompiled}
+    yield "small", {"normalizer": BERT}
+    yield "small", {"post_processor": {"type": "BertProcessing", "sep": ["a", 64],
+                                       "cls": ["b", 65]}}
     for form in ("NFD", "NFKD"):
         yield "wordpiece", steps("normalizer", {"type": form}, {"type": "Lowercase"},
                                  {"type": "StripAccents"})
@@ -217,8 +228,9 @@ def variants(map_text, n_unigram):
                                            "cls": ["[CLS]", 2], "trim_offsets": True,
                                            "add_prefix_space": False}}
     yield "wordpiece", {"added_tokens.4.lstrip": True, "added_tokens.4.rstrip": True}
-    yield "wordpiece", {"normalizer": {**BERT, "lowercase": False},
-                        "added_tokens.3.normalized": True, "added_tokens.3.rstrip": True}
+    for lower in (True, False):
+        yield "wordpiece", {"normalizer": {**BERT, "lowercase": lower},
+                            "added_tokens.3.normalized": True, "added_tokens.3.rstrip": True}
     yield "wordpiece", {"model.type": None}
     yield "unigram", {"normalizer": None, "pre_tokenizer": None, "decoder": None}
     yield "unigram", steps("normalizer", precompiled, SPACES)
@@ -276,30 +288,34 @@ def write_parts(files, out):
                                separators=(",", ":")) + "\n")
 
 
+def train():
+    save("wordpiece", wordpiece(True), {"tokenizer_class": "BertTokenizer",
+                                        "do_lower_case": True})
+    save("bert_vocab", wordpiece(False), {"tokenizer_class": "BertTokenizer",
+                                          "do_lower_case": False}, vocab_only=True)
+    save("unigram", unigram(), {"tokenizer_class": "PreTrainedTokenizerFast",
+                                "eos_token": "</s>", "pad_token": "<pad>",
+                                "unk_token": "<unk>"})
+
+
 def keep():
     from transformers import AutoTokenizer
 
-    made = {
-        "wordpiece": (wordpiece(True), {"tokenizer_class": "BertTokenizer",
-                                        "do_lower_case": True}, False),
-        "bert_vocab": (wordpiece(False), {"tokenizer_class": "BertTokenizer",
-                                          "do_lower_case": False}, True),
-        "unigram": (unigram(), {"tokenizer_class": "PreTrainedTokenizerFast",
-                                "eos_token": "</s>", "pad_token": "<pad>",
-                                "unk_token": "<unk>"}, False),
-    }
-    files = {}
-    for seed, (name, (tokenizer, config, vocab_only)) in enumerate(made.items()):
-        folder = save(name, tokenizer, config, vocab_only)
-        files[name] = json.loads(tokenizer.to_str())
-        write(tokenizer, 400, 100 + seed, os.path.join(FIXTURES, name + ".jsonl"),
-              AutoTokenizer.from_pretrained(folder))
+    files = {"small": json.load(open(os.path.join(FIXTURES, "small", "tokenizer.json")))}
+    for seed, name in enumerate(("wordpiece", "bert_vocab", "unigram")):
+        transformer = AutoTokenizer.from_pretrained(os.path.join(FIXTURES, name))
+        files[name] = json.loads(transformer.backend_tokenizer.to_str())
+        write(transformer.backend_tokenizer, 400, 100 + seed,
+              os.path.join(FIXTURES, name + ".jsonl"), transformer)
+        path = os.path.join(FIXTURES, name, "tokenizer.json")
+        if os.path.exists(path):
+            files[name] = json.load(open(path))
     write_parts(files, os.path.join(FIXTURES, "parts.jsonl"))
 
 
 def main(arguments):
-    if arguments == ["keep"]:
-        keep()
+    if arguments in (["train"], ["keep"]):
+        train() if arguments == ["train"] else keep()
         return 0
     if len(arguments) == 5 and arguments[0] == "random":
         folder, count, seed, out = arguments[1:]

@@ -1,6 +1,7 @@
 """Tokenizers: round trips, streams, chat, training."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -53,6 +54,25 @@ def test_chat(tokenizer):
     )
     with pytest.raises(errors.Error):
         tokenizer.chat([{"role": "nobody", "content": "x"}])
+
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "tokenizer"
+
+
+@pytest.mark.parametrize("name", ["wordpiece", "bert_vocab", "unigram"])
+def test_inputs_of_encoders(name):
+    tokenizer = Tokenizer(GOLDEN / name)
+    for line in (GOLDEN / f"{name}.jsonl").read_text().splitlines()[:100]:
+        case = json.loads(line)
+        ids, types = tokenizer.encode_input(
+            case["text"], case.get("pair"), case["max_tokens"]
+        )
+        assert (ids, types) == (case["ids"], case["types"])
+        assert tokenizer.decode(ids) == case["decoded"]
+    with pytest.raises(errors.Error):
+        tokenizer.encode_input("a", max_tokens=0)
+    with pytest.raises(errors.Error):
+        tokenizer.chat([{"role": "user", "content": "x"}])
 
 
 def test_train_with_weights(tmp_path):

@@ -129,6 +129,10 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
         STATUS, c_void_p, c_char_p, c_size_t, c_int32, POINTER(c_void_p),
         POINTER(c_size_t),
     ),
+    "sr1_tokenizer_encode_input": (
+        STATUS, c_void_p, c_char_p, c_char_p, c_size_t, POINTER(c_void_p),
+        POINTER(c_void_p), POINTER(c_size_t),
+    ),
     "sr1_tokenizer_decode": (
         STATUS, c_void_p, POINTER(c_int32), c_size_t, c_int32, POINTER(c_void_p),
         POINTER(c_size_t),

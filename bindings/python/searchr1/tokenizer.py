@@ -1,11 +1,12 @@
-"""Byte-level BPE tokenizers (Qwen2.5, Qwen3) and their chat prompts."""
+"""Byte-level BPE tokenizers (Qwen2.5, Qwen3) and their chat prompts; WordPiece and Unigram
+tokenizers of text encoders (BERT, T5)."""
 
 from __future__ import annotations
 
 import ctypes
 import json
 from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_size_t, c_void_p
-from typing import Any, Iterable, Iterator, List, Mapping, Optional, Sequence
+from typing import Any, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from . import _arrays
 from ._handle import Handle, make
@@ -93,6 +94,18 @@ class Tokenizer(Handle):
             self, data, len(data), ADDED[added], byref(ids), byref(n)
         )
         return _take_ids(ids, n.value)
+
+    def encode_input(
+        self, text: Text, pair: Optional[Text] = None, max_tokens: int = 512
+    ) -> Tuple[List[int], List[int]]:
+        """Ids and type ids of what an encoder reads: a text, or two, with the special
+        tokens around them, cut to max_tokens as transformers does with truncation=True."""
+        ids, types, n = c_void_p(), c_void_p(), c_size_t()
+        lib.sr1_tokenizer_encode_input(
+            self, terminated(text), optional(pair), max_tokens,
+            byref(ids), byref(types), byref(n),
+        )
+        return _take_ids(ids, n.value), _take_ids(types, n.value)
 
     def decode(self, ids: Iterable[int], skip_special: bool = False) -> str:
         """Text of ids; bytes that are no characters give U+FFFD."""

@@ -107,6 +107,66 @@ static inline void assert_same_text(const char *got, size_t n, const char *want,
         fail_msg("%s:\n got: %.*s\nwant: %.*s", what, (int)n, got, (int)want_n, want);
 }
 
+/* The tree of a kept tokenizer.json. */
+static inline json_t *file_of(const char *folder)
+{
+    char name[256];
+    json_t *j = NULL;
+
+    snprintf(name, sizeof name, "%s/tokenizer.json", folder);
+    OK(sr1__json_load(&j, fixture_path(name), 0));
+    return j;
+}
+
+static inline json_t *member(json_t *j, const char *key)
+{
+    return json_is_array(j) ? json_array_get(j, strtoul(key, NULL, 10))
+                            : json_object_get(j, key);
+}
+
+/* Set a member by its path; "+" at its end appends; a type that is null is left out. */
+static inline void set_member(json_t *j, const char *path, json_t *value)
+{
+    char key[64];
+    const char *dot;
+
+    while ((dot = strchr(path, '.')) != NULL) {
+        snprintf(key, sizeof key, "%.*s", (int)(dot - path), path);
+        j = member(j, key);
+        path = dot + 1;
+    }
+    if (strcmp(path, "+") == 0)
+        json_array_extend(j, value);
+    else if (json_is_array(j))
+        json_array_set(j, strtoul(path, NULL, 10), value);
+    else if (json_is_null(value) && strcmp(path, "type") == 0)
+        json_object_del(j, path);
+    else
+        json_object_set(j, path, value);
+}
+
+static inline sr1_status parse_tree(sr1_tokenizer **t, const json_t *j)
+{
+    struct sr1__buf text;
+    sr1_status status;
+
+    sr1__buf_init(&text, 0);
+    OK(sr1__json_dump(j, 0, &text));
+    status = sr1__tokenizer_parse(t, text.data, text.len, "t.json");
+    sr1__buf_free(&text);
+    return status;
+}
+
+/* Set a member from JSON text. */
+static inline void set_path(json_t *j, const char *path, const char *value)
+{
+    json_t *v = NULL;
+
+    OK(sr1__json_parse(&v, value, strlen(value), path));
+    set_member(j, path, v);
+    json_decref(v);
+}
+
 /* The real tokenizer where it is there, else the small one kept with the tests. */
 static inline sr1_tokenizer *open_any(void)
 {

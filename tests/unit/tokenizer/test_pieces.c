@@ -4,6 +4,17 @@
  * folder the real MiniLM. */
 #include "support.h"
 
+#include "../../support/files.h"
+
+/* "folder/name"; static memory. */
+static const char *join(const char *folder, const char *name)
+{
+    static char path[4096];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
 static void check_input(const sr1_tokenizer *t, const json_t *c)
 {
     const json_t *max = json_object_get(c, "max_tokens");
@@ -81,80 +92,78 @@ static void unigram_is_the_references(void **state)
     same_as_reference(fixture_path("unigram"), fixture_path("unigram.jsonl"), 400);
 }
 
-/* The tree of a kept tokenizer.json. */
-static json_t *file_of(const char *folder)
-{
-    char name[256];
-    json_t *j = NULL;
-
-    snprintf(name, sizeof name, "%s/tokenizer.json", folder);
-    OK(sr1__json_load(&j, fixture_path(name), 0));
-    return j;
-}
-
-static json_t *member(json_t *j, const char *key)
-{
-    return json_is_array(j) ? json_array_get(j, strtoul(key, NULL, 10))
-                            : json_object_get(j, key);
-}
-
-/* Set a member by its path; "+" at its end appends; a type that is null is left out. */
-static void set_member(json_t *j, const char *path, json_t *value)
-{
-    char key[64];
-    const char *dot;
-
-    while ((dot = strchr(path, '.')) != NULL) {
-        snprintf(key, sizeof key, "%.*s", (int)(dot - path), path);
-        j = member(j, key);
-        path = dot + 1;
-    }
-    if (strcmp(path, "+") == 0)
-        json_array_extend(j, value);
-    else if (json_is_array(j))
-        json_array_set(j, strtoul(path, NULL, 10), value);
-    else if (json_is_null(value) && strcmp(path, "type") == 0)
-        json_object_del(j, path);
-    else
-        json_object_set(j, path, value);
-}
-
 static sr1_tokenizer *variant(const json_t *v)
 {
     json_t *file = file_of(json_string_value(json_object_get(v, "folder")));
-    struct sr1__buf text;
     sr1_tokenizer *t = NULL;
     const char *path;
     json_t *value;
 
     json_object_foreach(json_object_get(v, "set"), path, value)
         set_member(file, path, value);
-    sr1__buf_init(&text, 0);
-    OK(sr1__json_dump(file, 0, &text));
-    OK(sr1__tokenizer_parse(&t, text.data, text.len, "variant"));
-    sr1__buf_free(&text);
+    OK(parse_tree(&t, file));
     json_decref(file);
     return t;
 }
 
 static void one_variant(const json_t *v, void *arg)
 {
-    char *what = json_dumps(json_object_get(v, "set"), JSON_COMPACT);
     sr1_tokenizer *t = variant(v);
     const json_t *c;
     size_t i;
 
     (void)arg;
-    print_message("%.100s\n", what);
     json_array_foreach(json_object_get(v, "cases"), i, c) one_case(c, t);
     sr1_tokenizer_free(t);
-    free(what);
 }
 
 static void each_part_is_the_references(void **state)
 {
     (void)state;
     assert_true(each_line(fixture_path("parts.jsonl"), one_variant, NULL) >= 40);
+}
+
+static void each_text(const json_t *c, void *arg)
+{
+    sr1_tokenizer *const *both = arg;
+    const char *text = json_string_value(json_object_get(c, "text"));
+    int32_t *one = NULL, *other = NULL;
+    size_t n_one = 0, n_other = 0;
+
+    OK(sr1_tokenizer_encode_input(both[0], text, NULL, 512, &one, NULL, &n_one));
+    OK(sr1_tokenizer_encode_input(both[1], text, NULL, 512, &other, NULL, &n_other));
+    assert_int_equal(n_one, n_other);
+    assert_memory_equal(one, other, n_one * sizeof *one);
+    sr1_free(one);
+    sr1_free(other);
+}
+
+/* The real MiniLM where SR1_MINILM names its folder: its two forms, tokenizer.json and
+ * vocab.txt, agree, and known ids (of "hello world", of BERT's papers) are there. */
+static void minilm_in_both_forms(void **state)
+{
+    static const int32_t hello[] = {101, 7592, 2088, 102};
+    const char *folder = getenv("SR1_MINILM");
+    sr1_tokenizer *t[2] = {NULL, NULL};
+    struct sr1__buf bytes;
+    int32_t *ids = NULL;
+    size_t n = 0;
+
+    (void)state;
+    if (!folder)
+        skip();
+    OK(sr1_tokenizer_open(&t[0], folder));
+    OK(sr1__file_read(join(folder, "vocab.txt"), 0, &bytes));
+    scratch_file("vocab.txt", bytes.data, bytes.len);
+    sr1__buf_free(&bytes);
+    OK(sr1_tokenizer_open(&t[1], scratch_dir));
+    OK(sr1_tokenizer_encode_input(t[0], "Hello world", NULL, 512, &ids, NULL, &n));
+    assert_int_equal(n, 4);
+    assert_memory_equal(ids, hello, sizeof hello);
+    sr1_free(ids);
+    assert_true(each_line(fixture_path("wordpiece.jsonl"), each_text, t) >= 400);
+    sr1_tokenizer_free(t[0]);
+    sr1_tokenizer_free(t[1]);
 }
 
 /* A longer comparison: any folder, any cases. */
@@ -175,8 +184,9 @@ int main(void)
         cmocka_unit_test(bert_vocab_is_the_references),
         cmocka_unit_test(unigram_is_the_references),
         cmocka_unit_test(each_part_is_the_references),
+        cmocka_unit_test(minilm_in_both_forms),
         cmocka_unit_test(given_cases_are_the_references),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
