@@ -26,6 +26,7 @@ struct sr1__faiss_error {
 typedef int32_t (*sr1__faiss_put)(void *arg, const void *bytes, size_t n);
 
 struct sr1__faiss_table {
+    size_t size;     /* sizeof(struct sr1__faiss_table): a stale bridge is noticed */
     int32_t version; /* SR1__FAISS_VERSION */
 
     /* An index from the bytes of a file, which are not needed afterwards. */

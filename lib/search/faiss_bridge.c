@@ -58,7 +58,8 @@ static sr1_status load(void)
                          why != NULL ? why : "no " SR1__FAISS_LIBRARY);
     }
     table = dlsym(library, SR1__FAISS_TABLE);
-    if (table == NULL || table->version != SR1__FAISS_VERSION) {
+    if (table == NULL || table->size != sizeof(*table) ||
+        table->version != SR1__FAISS_VERSION) {
         dlclose(library);
         return sr1__fail(SR1_E_UNSUPPORTED,
                          "FAISS cannot be used: " SR1__FAISS_LIBRARY
