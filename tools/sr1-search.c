@@ -140,7 +140,7 @@ static struct request request = {.top_k = 3,
     X(QUERY | SERVE, "--rerank-depth", ARGS_INT, rerank_depth, "N",                      \
       "query, serve: hits it reads for a query (50)", 1, SR1_SEARCH_TOP_K_MAX)           \
     X(INDEX | QUERY | SERVE, "--encoder", ARGS_STRING, encoder, "MODEL",                 \
-      "query, serve: the model for queries; index --vectors: whose they are", 0, 0)       \
+      "query, serve: the model for queries; index --vectors: whose they are", 0, 0)      \
     X(INDEX | QUERY | SERVE, "--device", ARGS_STRING, device, "NAME",                    \
       "where encoder and reranker run: cpu (default), cuda or auto", 0, 0)               \
     X(QUERY, "--remote", ARGS_STRING, remote, "URL",                                     \

@@ -24,7 +24,7 @@ typedef struct sr1_step_report {
     size_t struct_size;
     int64_t step;               /* 1 for the first */
     double loss;                /* mean over policy tokens, last update of the step */
-    double kl_div;              /* k3 to the reference, same mean */
+    double kl_div;              /* to the reference (key kl_kind), same mean */
     double avg_reward;
     double beta;
     double avg_tokens;          /* sampled tokens per trajectory */
@@ -65,6 +65,26 @@ typedef struct sr1_step_report {
     int64_t excluded;           /* trajectories left out of all means and of the update: a
                                    search of theirs failed (key search_failure) */
     int64_t excluded_groups;    /* groups of which nothing was left */
+    double reward_kl;           /* KL taken off the rewards (key kl_in), before beta; mean
+                                   over policy tokens */
+    double value_loss;          /* the critic's, last update of the step; 0 without one */
+    double value_clip_fraction;
+    double value_mean;          /* over policy tokens, as the batch was compared */
+    double return_mean;         /* what they should have been */
+    double explained_variance;  /* 1 - var(returns - values) / var(returns) */
+    double critic_grad_norm;    /* before clipping */
+    double critic_learning_rate;
+    double seconds_critic;
+    double clip_low_fraction;   /* parts of clip_fraction, by the bound that holds */
+    double clip_high_fraction;
+    double dual_clip_fraction;  /* tokens that dual_clip or ratio_cap bounds */
+    double ratio_max;           /* largest probability ratio of the last update */
+    double importance_mean;     /* importance weights before their cut; 1 without a
+                                   correction */
+    double importance_max;
+    double importance_ess;      /* effective share of the sample: mean^2 / mean square */
+    double importance_cut;      /* share of tokens whose weight was cut or dropped */
+    double off_policy_cut;      /* share of tokens that off_policy_delta left out */
 } sr1_step_report;
 
 /* Build a trainer from a configuration (copied). search: the engine to use instead of the
@@ -91,9 +111,10 @@ SR1_API int64_t sr1_trainer_steps_planned(const sr1_trainer *trainer);
 /* One GRPO update from trajectories that have rewards and advantages: update_times
  * passes, clipped, with KL (seed document: update_policy). The trajectories are borrowed;
  * those without policy tokens, or with SR1_STOP_SEARCH_FAILED, are skipped and counted.
- * SR1_E_STATE names the first
- * without an advantage, SR1_E_INVALID one sampled at another temperature or with top-p or
- * top-k, SR1_E_LIMIT one longer than the model reads. report may be NULL. Since 0.1. */
+ * With a frozen reference its log-probs are set in their column. SR1_E_STATE names the
+ * first without an advantage, SR1_E_INVALID one sampled at another temperature or with
+ * top-p or top-k, SR1_E_LIMIT one longer than the model reads. report may be NULL. Since
+ * 0.1. */
 SR1_API sr1_status sr1_trainer_update(sr1_trainer *trainer,
                                       sr1_trajectory *const *trajectories, size_t n,
                                       sr1_step_report *report);

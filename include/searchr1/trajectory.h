@@ -250,12 +250,40 @@ SR1_API double sr1_trajectory_advantage(const sr1_trajectory *t);
 /* SR1_E_NUMERIC: not finite. Since 0.1. */
 SR1_API sr1_status sr1_trajectory_set_advantage(sr1_trajectory *t, double advantage);
 
-/* float[m]: an advantage for each policy token, used instead of the one above; NULL if
- * none were set. Since 0.1. */
+/* X(name, code, word): what a trajectory can hold for each of its policy tokens once it
+ * was generated. Codes are never reused. */
+#define SR1_COLUMN_TABLE(X)                                                              \
+    X(SR1_COLUMN_ADVANTAGE, 0, "token_advantages") /* used in place of the one above */  \
+    X(SR1_COLUMN_REFERENCE, 1, "reference_log_probs")   /* under the frozen reference */ \
+    X(SR1_COLUMN_REWARD, 2, "token_rewards") /* earned at the token, KL taken off */     \
+    X(SR1_COLUMN_VALUE, 3, "values")               /* the critic's, before the token */  \
+    X(SR1_COLUMN_RETURN, 4, "returns")             /* what the critic is to predict */   \
+    X(SR1_COLUMN_LEVEL_ENTROPY, 5, "thinking_level_entropies")                           \
+    X(SR1_COLUMN_THINKING_COST, 6, "thinking_token_costs")                               \
+    X(SR1_COLUMN_OLD, 7, "old_log_probs")          /* before the update, computed anew */
+
+#define SR1_COLUMN_ENUM(name, code, word) name = code,
+enum { SR1_COLUMN_TABLE(SR1_COLUMN_ENUM) };
+#undef SR1_COLUMN_ENUM
+#define SR1_COLUMN_COUNT 8
+
+/* "values" for SR1_COLUMN_VALUE; NULL for an unknown code. Static. Since 0.1. */
+SR1_API const char *sr1_column_name(int32_t column);
+
+/* float[m]: the column, one number for each policy token; NULL if it was not set, or for
+ * an unknown code. Since 0.1. */
+SR1_API const float *sr1_trajectory_column(const sr1_trajectory *t, int32_t column);
+
+/* Copy n numbers into a column, one for each policy token; n 0 removes it. SR1_E_INVALID:
+ * an unknown code, or n is neither 0 nor m. SR1_E_NUMERIC: one is not finite. Since 0.1.
+ */
+SR1_API sr1_status sr1_trajectory_set_column(sr1_trajectory *t, int32_t column,
+                                             const float *values, size_t n);
+
+/* The column SR1_COLUMN_ADVANTAGE. Since 0.1. */
 SR1_API const float *sr1_trajectory_token_advantages(const sr1_trajectory *t);
 
-/* Copy n advantages, one for each policy token; n 0 removes them. SR1_E_INVALID: n is
- * neither 0 nor m. SR1_E_NUMERIC: one is not finite. Since 0.1. */
+/* sr1_trajectory_set_column of the same. Since 0.1. */
 SR1_API sr1_status sr1_trajectory_set_token_advantages(sr1_trajectory *t,
                                                        const float *advantages, size_t n);
 
@@ -288,6 +316,27 @@ SR1_API sr1_status sr1_trajectory_from_json(sr1_trajectory **out, const char *te
 
 /* 1 if every field of both is equal, bit for bit. Since 0.1. */
 SR1_API int32_t sr1_trajectory_equal(const sr1_trajectory *a, const sr1_trajectory *b);
+
+/* ---- balance ---- */
+
+/* What balancing brought, in the unit of the lengths, over the sums of the parts. */
+typedef struct sr1_balance_report {
+    size_t struct_size; /* set by the caller; later versions append fields */
+    int64_t min;        /* cut in the order given, n / parts items each */
+    int64_t max;
+    int64_t balanced_min; /* as balanced */
+    int64_t balanced_max;
+    double mean;
+} sr1_balance_report;
+
+/* n lengths (>= 0) over parts of nearly equal sums, by the largest differencing method of
+ * Karmarkar and Karp (1982): part[n] receives 0 .. parts - 1, numbered in the order in
+ * which they first occur. equal_sizes 1: sizes differ by one at most, whatever n is;
+ * nothing is dropped or doubled. report may be NULL. SR1_E_INVALID for a negative length,
+ * no parts, or a sum beyond int64, SR1_E_LIMIT for too many of both. Since 0.1. */
+SR1_API sr1_status sr1_balance(const int64_t *lengths, size_t n, size_t parts,
+                               int32_t equal_sizes, int32_t *part,
+                               sr1_balance_report *report);
 
 #ifdef __cplusplus
 }

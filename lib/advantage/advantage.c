@@ -1,58 +1,60 @@
-/* advantage/advantage.c - the table of advantage estimators.
- *
- * An estimator gives one number a trajectory; every policy token of the trajectory gets
- * the same. */
-#include <searchr1/advantage.h>
+/* advantage/advantage.c - the table of advantage estimators, and one call of one of them:
+ * read, check, estimate, spread over tokens, copy out. */
+#include "advantage/internal.h"
 
-#include "advantage/group.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/struct.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
-struct estimator {
-    const char *name;
-    /* Rewards are finite, out[n] may be left half written on failure. */
-    sr1_status (*compute)(const sr1_advantage_batch *b, const sr1_advantage_options *o,
-                          double *out);
+/* ---- the table ---- */
+
+struct row {
+    sr1_advantage_info info;
+    sr1_status (*estimate)(struct sr1__advantage *a);
+    sr1_advantage_options published;
 };
 
-static sr1_status grpo(const sr1_advantage_batch *b, const sr1_advantage_options *o,
-                       double *out)
-{
-    struct sr1__member *m = NULL;
-    double *group = sr1__calloc(b->n, sizeof *group);
-    sr1_status status = SR1_OK;
-    size_t at, end, i;
-
-    if (group == NULL)
-        return sr1__fail_nomem("rewards of a group");
-    status = sr1__group_sort(b->groups, b->n, &m);
-    for (at = 0; status == SR1_OK && at < b->n; at = end) {
-        end = sr1__group_end(m, b->n, at);
-        for (i = at; i < end; i++)
-            group[i - at] = b->rewards[m[i].index];
-        status = sr1__group_advantages(group, end - at, o->eps, o->divide_by_std, group);
-        sr1__context(status, "group of trajectory %zu", m[at].index);
-        for (i = at; i < end; i++)
-            out[m[i].index] = group[i - at];
-    }
-    sr1__free(m);
-    sr1__free(group);
-    return status;
-}
-
-static const struct estimator estimators[] = {
-    {"grpo", grpo},
+enum {
+    NEEDS_TOKENS = SR1_ADVANTAGE_NEEDS_TOKENS,
+    NEEDS_TURNS = SR1_ADVANTAGE_NEEDS_TURNS,
+    NEEDS_TURN_REWARDS = SR1_ADVANTAGE_NEEDS_TURN_REWARDS,
+    NEEDS_VALUES = SR1_ADVANTAGE_NEEDS_VALUES,
+    NEEDS_CHANNELS = SR1_ADVANTAGE_NEEDS_CHANNELS,
+    NEEDS_TURN_STATES = SR1_ADVANTAGE_NEEDS_TURN_STATES,
+    NEEDS_TURN_TAGS = SR1_ADVANTAGE_NEEDS_TURN_TAGS,
+    NEEDS_CONFIDENCES = SR1_ADVANTAGE_NEEDS_CONFIDENCES,
+    NEEDS_RESULT_TURN = SR1_ADVANTAGE_NEEDS_RESULT_TURN,
+    NEEDS_BASELINES = SR1_ADVANTAGE_NEEDS_BASELINES,
+    GIVES_TOKENS = SR1_ADVANTAGE_GIVES_TOKENS,
+    GIVES_RETURNS = SR1_ADVANTAGE_GIVES_RETURNS,
+    GIVES_TURNS = SR1_ADVANTAGE_GIVES_TURNS
 };
 
-#define N_ESTIMATORS (sizeof estimators / sizeof estimators[0])
+#define ADVANTAGE(name, needs, gives, options, formula, source, ...)                     \
+    {{sizeof(sr1_advantage_info), #name, formula, source, options, needs, gives},        \
+     sr1__advantage_##name,                                                              \
+     {.struct_size = sizeof(sr1_advantage_options), __VA_ARGS__}},
+
+static const struct row rows[] = {
+#include "advantage/estimators.def"
+};
+
+#define N_ROWS (sizeof rows / sizeof rows[0])
 
 const char *sr1_advantage_name(size_t i)
 {
-    return i < N_ESTIMATORS ? estimators[i].name : NULL;
+    return i < N_ROWS ? rows[i].info.name : NULL;
+}
+
+sr1_status sr1_advantage_describe(size_t i, sr1_advantage_info *out)
+{
+    if (i >= N_ROWS)
+        return sr1__fail(SR1_E_INVALID, "advantage %zu: there are %zu", i, N_ROWS);
+    return sr1__struct_give(out, &rows[i].info, sizeof rows[i].info, "advantage info");
 }
 
 static sr1_status fail_unknown(const char *name)
@@ -61,149 +63,278 @@ static sr1_status fail_unknown(const char *name)
     size_t i;
 
     sr1__buf_init(&known, 0);
-    for (i = 0; i < N_ESTIMATORS; i++)
-        sr1__buf_fmt(&known, "%s%s", i > 0 ? ", " : "", estimators[i].name);
+    for (i = 0; i < N_ROWS; i++)
+        sr1__buf_fmt(&known, "%s%s", i > 0 ? ", " : "", rows[i].info.name);
     sr1__fail(SR1_E_NOT_FOUND, "advantage '%.64s' is not known; known: %s", name,
               sr1__buf_cstr(&known));
     sr1__buf_free(&known);
     return SR1_E_NOT_FOUND;
 }
 
-static sr1_status find_estimator(const char *name, const struct estimator **out)
+static sr1_status find_row(const char *name, const struct row **out)
 {
     size_t i;
 
     if (name == NULL)
         return sr1__fail(SR1_E_INVALID, "advantage: the name is NULL");
-    for (i = 0; i < N_ESTIMATORS; i++) {
-        if (strcmp(estimators[i].name, name) == 0) {
-            *out = &estimators[i];
+    for (i = 0; i < N_ROWS; i++) {
+        if (strcmp(rows[i].info.name, name) == 0) {
+            *out = &rows[i];
             return SR1_OK;
         }
     }
     return fail_unknown(name);
 }
 
-static sr1_status check_tokens(const sr1_advantage_batch *b)
-{
-    size_t i;
+/* ---- options ---- */
 
-    if (b->token_begin == NULL)
-        return sr1__fail(SR1_E_INVALID, "token advantages need token_begin");
-    if (b->token_begin[0] != 0)
-        return sr1__fail(SR1_E_INVALID, "token_begin must start at 0");
-    for (i = 0; i < b->n; i++)
-        if (b->token_begin[i + 1] < b->token_begin[i])
-            return sr1__fail(SR1_E_INVALID, "token_begin falls after trajectory %zu", i);
+sr1_status sr1_advantage_options_default(const char *estimator,
+                                         sr1_advantage_options *options)
+{
+    const struct row *row = NULL;
+
+    SR1__TRY(find_row(estimator, &row));
+    return sr1__struct_give(options, &row->published, sizeof row->published,
+                            "advantage options");
+}
+
+static sr1_status check_least(double v, const char *what)
+{
+    if (!isfinite(v) || v < 0)
+        return sr1__fail(SR1_E_INVALID,
+                         "advantage options: %s must be at least 0, got %g", what, v);
     return SR1_OK;
 }
 
-static sr1_status read_batch(const sr1_advantage_batch *given, sr1_advantage_batch *b)
+static sr1_status check_share(double v, const char *what)
 {
-    if (given == NULL)
-        return sr1__fail(SR1_E_INVALID, "advantage batch: NULL");
-    *b = (sr1_advantage_batch){0};
-    SR1__TRY(sr1__struct_take(b, sizeof *b, given,
-                              SR1__STRUCT_END(sr1_advantage_batch, groups),
-                              "advantage batch"));
-    if (b->n > 0 && (b->rewards == NULL || b->groups == NULL))
-        return sr1__fail(SR1_E_INVALID, "advantage batch: rewards or groups is NULL");
-    return sr1__check_finite(b->rewards, b->n, "reward of trajectory");
+    if (!(v >= 0 && v <= 1))
+        return sr1__fail(SR1_E_INVALID, "advantage options: %s must be in 0..1, got %g",
+                         what, v);
+    return SR1_OK;
 }
 
-static sr1_status read_options(const sr1_advantage_options *given,
+static sr1_status check_kinds(const sr1_advantage_options *o)
+{
+    if (o->std_kind < 0 || o->std_kind > SR1_ADVANTAGE_STD_UNBIASED)
+        return sr1__fail(SR1_E_INVALID, "advantage options: std_kind %d is not known",
+                         (int)o->std_kind);
+    if (o->step_mode < 0 || o->step_mode > SR1_ADVANTAGE_MEAN_STD_NORM)
+        return sr1__fail(SR1_E_INVALID, "advantage options: step_mode %d is not known",
+                         (int)o->step_mode);
+    if (o->pass_k < 0 || o->pass_k == 1)
+        return sr1__fail(SR1_E_INVALID,
+                         "advantage options: pass_k must be 0 or at least 2, got %d; "
+                         "dr_grpo is the one of k = 1",
+                         (int)o->pass_k);
+    return SR1_OK;
+}
+
+static sr1_status read_options(const struct row *row, const sr1_advantage_options *given,
                                sr1_advantage_options *o)
 {
-    *o = (sr1_advantage_options){.eps = SR1_ADVANTAGE_EPS, .divide_by_std = 1};
+    *o = row->published;
     SR1__TRY(sr1__struct_take(o, sizeof *o, given,
                               SR1__STRUCT_END(sr1_advantage_options, eps),
                               "advantage options"));
-    if (!isfinite(o->eps) || o->eps < 0)
-        return sr1__fail(SR1_E_INVALID, "advantage options: eps must be at least 0");
+    SR1__TRY(check_least(o->eps, "eps"));
+    SR1__TRY(check_share(o->gamma, "gamma"));
+    SR1__TRY(check_share(o->lam, "lam"));
+    SR1__TRY(check_least(o->turn_advantage_coef, "turn_advantage_coef"));
+    SR1__TRY(check_least(o->step_advantage_w, "step_advantage_w"));
+    SR1__TRY(check_least(o->thinking_diversity_w, "thinking_diversity_w"));
+    SR1__TRY(check_least(o->thinking_cost_w, "thinking_cost_w"));
+    SR1__TRY(check_least(o->thinking_cost_max, "thinking_cost_max"));
+    SR1__TRY(check_kinds(o));
+    if (o->std_kind == SR1_ADVANTAGE_STD_DEFAULT)
+        o->std_kind = row->published.std_kind;
+    if (o->step_mode == 0)
+        o->step_mode = row->published.step_mode;
     return SR1_OK;
 }
 
-/* The advantage of each trajectory to all of its policy tokens. */
-static void broadcast(const double *advantages, size_t n, const int64_t *token_begin,
-                      float *out)
+/* ---- one call ---- */
+
+static sr1_status check_outputs(const struct row *row, const sr1_advantage_outputs *out,
+                                const sr1_advantage_batch *b)
 {
-    size_t i;
+    const sr1_advantage_info *info = &row->info;
+    const char *missing;
 
-    for (i = 0; i < n; i++) {
-        int64_t t;
+    if (b->n == 0)
+        return SR1_OK;
+    missing = sr1__advantage_missing(b, info->needs);
+    if (missing != NULL)
+        return sr1__fail(SR1_E_INVALID, "advantage %s: the batch lacks %s", info->name,
+                         missing);
+    if (out->token_advantages != NULL && b->token_begin == NULL)
+        return sr1__fail(SR1_E_INVALID, "token advantages need token_begin");
+    if (out->returns != NULL && !(info->gives & SR1_ADVANTAGE_GIVES_RETURNS))
+        return sr1__fail(SR1_E_INVALID, "advantage %s: gives no returns", info->name);
+    if (out->turn_advantages != NULL && !(info->gives & SR1_ADVANTAGE_GIVES_TURNS))
+        return sr1__fail(SR1_E_INVALID, "advantage %s: gives nothing by turn",
+                         info->name);
+    return SR1_OK;
+}
 
-        for (t = token_begin[i]; t < token_begin[i + 1]; t++)
-            out[t] = (float)advantages[i];
+/* The memory of a call, in one piece of which a->each is the beginning. */
+static sr1_status make_room(struct sr1__advantage *a)
+{
+    double *room;
+
+    if (a->n_tokens > SIZE_MAX / 32 || a->n_turns > SIZE_MAX / 32 ||
+        a->n > SIZE_MAX / 32)
+        return sr1__fail_nomem("advantages");
+    room = sr1__calloc(2 * a->n + 2 * a->n_tokens + a->n_turns + 1, sizeof *room);
+    if (room == NULL)
+        return sr1__fail_nomem("advantages");
+    a->each = room;
+    a->tokens = room + 2 * a->n;
+    a->returns = a->tokens + a->n_tokens;
+    a->turns = a->returns + a->n_tokens;
+    sr1__advantage_scores(a->b, room + a->n);
+    a->scores = room + a->n;
+    return SR1_OK;
+}
+
+static void count(struct sr1__advantage *a)
+{
+    size_t at, end, i;
+
+    a->report.struct_size = sizeof a->report;
+    a->report.trajectories = (int64_t)a->n;
+    a->report.tokens = (int64_t)a->n_tokens;
+    a->report.turns = (int64_t)a->n_turns;
+    for (at = 0; at < a->n; at = end) {
+        end = sr1__group_end(a->members, a->n, at);
+        for (i = at + 1; i < end; i++)
+            if (a->scores[a->members[i].index] != a->scores[a->members[at].index])
+                break;
+        a->report.groups++;
+        a->report.dead_groups += i == end;
     }
 }
 
-sr1_status sr1_advantage_compute(const char *estimator, const sr1_advantage_batch *given,
-                                 const sr1_advantage_options *options, double *advantages,
-                                 float *token_advantages)
+/* One number a trajectory to its tokens, or the tokens' mean to the trajectory. */
+static void spread(struct sr1__advantage *a, int by_token)
 {
-    const struct estimator *e = NULL;
-    sr1_advantage_options o;
-    sr1_advantage_batch batch;
-    double *made;
-    sr1_status status;
+    size_t i;
 
-    SR1__TRY(find_estimator(estimator, &e));
-    SR1__TRY(read_batch(given, &batch));
-    SR1__TRY(read_options(options, &o));
-    if (advantages == NULL)
-        return sr1__fail(SR1_E_INVALID, "advantages is NULL");
-    if (token_advantages != NULL)
-        SR1__TRY(check_tokens(&batch));
-    if (batch.n == 0)
-        return SR1_OK;
-    made = sr1__calloc(batch.n, sizeof *made);
-    if (made == NULL)
-        return sr1__fail_nomem("advantages");
-    status = e->compute(&batch, &o, made);
-    if (status == SR1_OK) {
-        memcpy(advantages, made, batch.n * sizeof *made);
-        if (token_advantages != NULL)
-            broadcast(made, batch.n, batch.token_begin, token_advantages);
+    for (i = 0; a->n_tokens > 0 && i < a->n; i++) {
+        int64_t from = a->b->token_begin[i], to = a->b->token_begin[i + 1], t;
+        double sum = 0;
+
+        for (t = from; t < to; t++) {
+            if (!by_token)
+                a->tokens[t] = a->each[i];
+            sum += a->tokens[t] / (double)(to - from);
+        }
+        if (by_token)
+            a->each[i] = sum;
     }
-    sr1__free(made);
+}
+
+static sr1_status check_range(const struct row *row, const double *v, size_t n,
+                              double limit, const char *what)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        if (!(fabs(v[i]) <= limit))
+            return sr1__fail(SR1_E_NUMERIC,
+                             "advantage %s: that of %s %zu is out of range (%g); the "
+                             "rewards are too large",
+                             row->info.name, what, i, v[i]);
+    return SR1_OK;
+}
+
+static sr1_status estimate(const struct row *row, struct sr1__advantage *a)
+{
+    SR1__TRY(make_room(a));
+    SR1__TRY(check_range(row, a->scores, a->n, DBL_MAX, "trajectory"));
+    count(a);
+    SR1__TRY(row->estimate(a));
+    spread(a, row->info.gives & SR1_ADVANTAGE_GIVES_TOKENS);
+    SR1__TRY(check_range(row, a->each, a->n, DBL_MAX, "trajectory"));
+    SR1__TRY(check_range(row, a->tokens, a->n_tokens, FLT_MAX, "token"));
+    SR1__TRY(check_range(row, a->returns, a->n_tokens, FLT_MAX, "token"));
+    return check_range(row, a->turns, a->n_turns, DBL_MAX, "turn");
+}
+
+static void to_floats(const double *v, size_t n, float *out)
+{
+    size_t i;
+
+    for (i = 0; out != NULL && i < n; i++)
+        out[i] = (float)v[i];
+}
+
+static void give(const struct sr1__advantage *a, const sr1_advantage_outputs *out)
+{
+    if (out->advantages != NULL && a->n > 0)
+        memcpy(out->advantages, a->each, a->n * sizeof *a->each);
+    to_floats(a->tokens, a->n_tokens, out->token_advantages);
+    to_floats(a->returns, a->n_tokens, out->returns);
+    if (out->turn_advantages != NULL && a->n_turns > 0)
+        memcpy(out->turn_advantages, a->turns, a->n_turns * sizeof *a->turns);
+}
+
+/* Everything is read and fits. */
+static sr1_status run(const struct row *row, const sr1_advantage_batch *b,
+                      const sr1_advantage_options *o, const sr1_advantage_outputs *out,
+                      sr1_advantage_report *report)
+{
+    struct sr1__advantage a = {.b = b, .o = o, .n = b->n};
+    struct sr1__member *members = NULL;
+    sr1_status status = sr1__group_sort(b->groups, b->n, &members);
+
+    a.members = members;
+    if (b->n > 0 && b->token_begin != NULL)
+        a.n_tokens = (size_t)b->token_begin[b->n];
+    if (b->n > 0 && b->turn_begin != NULL)
+        a.n_turns = (size_t)b->turn_begin[b->n];
+    if (status == SR1_OK)
+        status = estimate(row, &a);
+    if (status == SR1_OK && report != NULL)
+        status = sr1__struct_give(report, &a.report, sizeof a.report, "advantage report");
+    if (status == SR1_OK)
+        give(&a, out);
+    sr1__free(a.each);
+    sr1__free(members);
     return status;
 }
 
-/* Is the group m[at..end) without any difference in reward? */
-static int is_dead(const double *rewards, const struct sr1__member *m, size_t at,
-                   size_t end)
+sr1_status sr1_advantage_estimate(const char *estimator, const sr1_advantage_batch *batch,
+                                  const sr1_advantage_options *options,
+                                  const sr1_advantage_outputs *outputs,
+                                  sr1_advantage_report *report)
 {
-    size_t i;
+    const struct row *row = NULL;
+    sr1_advantage_outputs out = {0};
+    sr1_advantage_options o;
+    sr1_advantage_batch b;
 
-    for (i = at + 1; i < end; i++)
-        if (rewards[m[i].index] != rewards[m[at].index])
-            return 0;
-    return 1;
+    SR1__TRY(find_row(estimator, &row));
+    SR1__TRY(sr1__advantage_read(batch, &b));
+    SR1__TRY(read_options(row, options, &o));
+    if (outputs == NULL)
+        return sr1__fail(SR1_E_INVALID, "advantage outputs: NULL");
+    SR1__TRY(sr1__struct_take(&out, sizeof out, outputs,
+                              SR1__STRUCT_END(sr1_advantage_outputs, advantages),
+                              "advantage outputs"));
+    if (report != NULL)
+        SR1__TRY(sr1__struct_check(report, "advantage report"));
+    SR1__TRY(check_outputs(row, &out, &b));
+    return run(row, &b, &o, &out, report);
 }
 
-sr1_status sr1_advantage_dead_groups(const double *rewards, const uint64_t *groups,
-                                     size_t n, uint8_t *dead, size_t *n_groups,
-                                     size_t *n_dead)
+sr1_status sr1_advantage_compute(const char *estimator, const sr1_advantage_batch *batch,
+                                 const sr1_advantage_options *options, double *advantages,
+                                 float *token_advantages)
 {
-    struct sr1__member *m = NULL;
-    size_t at, end, i, all = 0, lost = 0;
+    sr1_advantage_outputs out = {sizeof out, advantages, token_advantages, NULL, NULL};
 
-    if (n > 0 && (rewards == NULL || groups == NULL))
-        return sr1__fail(SR1_E_INVALID, "dead groups: rewards or groups is NULL");
-    SR1__TRY(sr1__check_finite(rewards, n, "reward of trajectory"));
-    SR1__TRY(sr1__group_sort(groups, n, &m));
-    for (at = 0; at < n; at = end) {
-        int is = is_dead(rewards, m, at, end = sr1__group_end(m, n, at));
-
-        all++;
-        lost += (size_t)is;
-        for (i = at; dead != NULL && i < end; i++)
-            dead[m[i].index] = (uint8_t)is;
-    }
-    if (n_groups != NULL)
-        *n_groups = all;
-    if (n_dead != NULL)
-        *n_dead = lost;
-    sr1__free(m);
-    return SR1_OK;
+    if (advantages == NULL)
+        return sr1__fail(SR1_E_INVALID, "advantages is NULL");
+    return sr1_advantage_estimate(estimator, batch, options, &out, NULL);
 }

@@ -3,19 +3,18 @@
  *     r = exp(d),  k3 = r - log r - 1 = exp(d) - 1 - d,  d = old - new
  *
  * Near 0 the three terms cancel, so its power series is summed instead. */
-#include <searchr1/advantage.h>
+#include "advantage/kl.h"
 
-#include "base/error.h"
+#include <searchr1/advantage.h>
 
 #include <math.h>
 
-#define LARGEST_DIFFERENCE 700.0 /* exp(709.8) overflows */
 #define SERIES_BELOW 0.05 /* where d^10 / 10! is below one part in 2^53 of d^2 / 2 */
 
-static double k3(double d)
+double sr1__k3(double d)
 {
-    if (d > LARGEST_DIFFERENCE)
-        d = LARGEST_DIFFERENCE;
+    if (d > SR1__K3_LARGEST)
+        d = SR1__K3_LARGEST;
     if (fabs(d) < SERIES_BELOW) {
         double sum = 1;
         int k;
@@ -50,7 +49,7 @@ static sr1_status mean_k3(const struct log_probs *old, const struct log_probs *n
         if (!isfinite(a) || !isfinite(b))
             return sr1__fail(SR1_E_NUMERIC, "%s log-prob of token %zu is not finite (%g)",
                              isfinite(a) ? "new" : "old", i, isfinite(a) ? b : a);
-        sum += k3(a - b) / (double)n; /* divided first: the sum cannot overflow */
+        sum += sr1__k3(a - b) / (double)n; /* divided first: the sum cannot overflow */
     }
     *mean = sum;
     return SR1_OK;

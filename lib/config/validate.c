@@ -53,6 +53,35 @@ static sr1_status clipping(const sr1_config *c)
     return SR1_OK;
 }
 
+/* Bounds of the ratio lie above 1. */
+static sr1_status ratio_bounds(const sr1_config *c)
+{
+    static const char *const keys[] = {"dual_clip", "ratio_cap"};
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        double v = sr1__config_real(c, keys[i]);
+
+        if (v > 0.0 && v <= 1.0)
+            return sr1__fail(SR1_E_CONFIG, "%s is %g; set it above 1, or to 0 for none",
+                             keys[i], v);
+    }
+    return SR1_OK;
+}
+
+static sr1_status correction(const sr1_config *c)
+{
+    if (sr1__config_is(c, "importance_correction", "none"))
+        return SR1_OK;
+    if (sr1__config_is(c, "loss", "vespo"))
+        return sr1__fail(SR1_E_CONFIG,
+                         "loss vespo weighs trajectories by their importance itself; set "
+                         "importance_correction to none");
+    if (sr1__config_real(c, "importance_low") > sr1__config_real(c, "importance_high"))
+        return sr1__fail(SR1_E_CONFIG,
+                         "importance_low is above importance_high; lower it");
+    return SR1_OK;
+}
+
 static sr1_status splits(const sr1_config *c)
 {
     double validation = sr1__config_real(c, "validation_split");
@@ -155,8 +184,8 @@ static sr1_status rewards(const sr1_config *c)
 sr1_status sr1_config_validate(const sr1_config *config)
 {
     static sr1_status (*const rules[])(const sr1_config *) = {
-        turn_budget, warmup, schedule,    clipping, splits,
-        validation,  engine, stage_files, rewards};
+        turn_budget, warmup,     schedule, clipping,    ratio_bounds, correction,
+        splits,      validation, engine,   stage_files, rewards};
 
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         SR1__TRY(rules[i](config));

@@ -71,14 +71,24 @@ void sr1__text_model_close(struct sr1__text_model *m)
     *m = (struct sr1__text_model){0};
 }
 
-static sr1_status choose_output(struct sr1__encoder_use *use,
-                                const sr1_encoder_options *options, int32_t *out)
+/* The folder's way, and over it what the options say. A T5 that is not asked for its
+ * decoder is used as if it had none. */
+static sr1_status choose_use(struct sr1__encoder_use *use,
+                             const struct sr1__encoder_files *f, const char *folder,
+                             const sr1_encoder_options *options)
 {
-    if (options->pooling && strcmp(options->pooling, "auto") != 0)
-        SR1__TRY(sr1__pooling_parse(options->pooling, &use->pooling));
+    int32_t pooling = SR1__POOL_DECODER;
+    int asked = options->pooling && strcmp(options->pooling, "auto") != 0;
+    int has_decoder = sr1__encoder_files_have_decoder(f);
+
+    if (asked)
+        SR1__TRY(sr1__pooling_parse(options->pooling, &pooling));
+    SR1__TRY(sr1__encoder_use_load(use, folder, &f->config,
+                                   has_decoder && pooling == SR1__POOL_DECODER));
+    if (asked)
+        use->pooling = pooling;
     if (options->normalize >= 0)
         use->normalize = options->normalize;
-    *out = use->pooling;
     return SR1_OK;
 }
 
@@ -86,20 +96,18 @@ static sr1_status load(struct sr1__text_model *m, const struct sr1__encoder_file
                        const char *folder, const sr1_encoder_options *options,
                        const struct sr1__model_place *place, int score)
 {
-    int32_t output = SR1__OUTPUT_SCORE;
     int32_t ids;
 
-    SR1__TRY(sr1__encoder_use_load(&m->use, folder, &f->config,
-                                   sr1__encoder_files_have_decoder(f)));
     if (!score)
-        SR1__TRY(choose_output(&m->use, options, &output));
+        SR1__TRY(choose_use(&m->use, f, folder, options));
     SR1__TRY(sr1_tokenizer_open(&m->tokenizer, folder));
     ids = sr1_tokenizer_vocab_size(m->tokenizer);
     if (ids > f->config.vocab_size)
         return sr1__fail(SR1_E_INVALID,
                          "its tokenizer has %d ids, its embedding only %lld", (int)ids,
                          (long long)f->config.vocab_size);
-    return sr1__encoder_load(&m->encoder, f, output, place->dtype, place->device);
+    return sr1__encoder_load(&m->encoder, f, score ? SR1__OUTPUT_SCORE : m->use.pooling,
+                             place->dtype, place->device);
 }
 
 sr1_status sr1__text_model_open(struct sr1__text_model *out, const char *kind,

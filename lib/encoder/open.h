@@ -12,7 +12,7 @@
 struct sr1__text_model {
     struct sr1__encoder *encoder;
     sr1_tokenizer *tokenizer;
-    struct sr1__encoder_use use;
+    struct sr1__encoder_use use; /* empty for a cross-encoder */
 };
 
 /* The caller's options over the defaults, checked; and what they say about the device. */

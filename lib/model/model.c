@@ -120,9 +120,14 @@ static sr1_status build(sr1_model *m)
     for (int64_t i = 0; i < c->n_layers; i++)
         build_layer(s, m, i);
     m->final_norm = plain(s, m, -1, "model.norm.weight", c->hidden_size, 0);
-    m->head = c->tie_word_embeddings
-                  ? m->embed
-                  : plain(s, m, -1, "lm_head.weight", c->vocab_size, c->hidden_size);
+    if (c->value_head) {
+        m->value_head = plain(s, m, -1, "score.weight", 1, c->hidden_size);
+        m->value_bias = plain(s, m, -1, "score.bias", 1, 0);
+    } else {
+        m->head = c->tie_word_embeddings
+                      ? m->embed
+                      : plain(s, m, -1, "lm_head.weight", c->vocab_size, c->hidden_size);
+    }
     return sr1__scope_close(s);
 }
 
@@ -142,8 +147,8 @@ static sr1_status make(sr1_model **out, const struct sr1__hf_config *config,
     m->shares = shares;
     sr1__rope_init(&m->rope, config->rope_theta, (int32_t)config->head_dim, device);
     m->layers = sr1__calloc(n, sizeof *m->layers);
-    m->params = sr1__calloc(n * LEAVES_PER_LAYER + 3, sizeof *m->params);
-    m->views = sr1__calloc(n * VIEWS_PER_LAYER + 3, sizeof *m->views);
+    m->params = sr1__calloc(n * LEAVES_PER_LAYER + 4, sizeof *m->params);
+    m->views = sr1__calloc(n * VIEWS_PER_LAYER + 4, sizeof *m->views);
     if (m->layers && m->params && m->views)
         status = build(m);
     else
@@ -260,6 +265,49 @@ sr1_status sr1__model_clone(sr1_model **out, const sr1_model *from, int32_t dtyp
     SR1__TRY(sr1__model_empty(&m, &from->config, dtype < 0 ? from->dtype : dtype,
                               from->device));
     status = sr1__model_copy_weights(m, from);
+    if (status != SR1_OK) {
+        sr1_model_free(m);
+        return status;
+    }
+    *out = m;
+    return SR1_OK;
+}
+
+/* Leaves before the head have the same names, in the same order. */
+static size_t body_leaves(const sr1_model *m)
+{
+    size_t head = m->value_head ? 2 : m->head != m->embed;
+
+    return m->n_params - head;
+}
+
+static sr1_status fill_critic(sr1_model *m, const sr1_model *from)
+{
+    sr1_scope *s = sr1__scope_open(m->device, "critic");
+
+    sr1__scope_no_grad(s);
+    for (size_t i = 0; i < body_leaves(from); i++)
+        t_copy_(s, m->params[i].tensor, from->params[i].tensor);
+    if (from->value_head) {
+        t_copy_(s, m->value_head, from->value_head);
+        t_copy_(s, m->value_bias, from->value_bias);
+    } else {
+        t_fill_(s, m->value_head, 0.0);
+        t_fill_(s, m->value_bias, 0.0);
+    }
+    return sr1__scope_close(s);
+}
+
+sr1_status sr1__model_critic(sr1_model **out, const sr1_model *from, int32_t dtype)
+{
+    struct sr1__hf_config config = from->config;
+    sr1_model *m = NULL;
+    sr1_status status;
+
+    config.value_head = 1;
+    SR1__TRY(sr1__model_empty(&m, &config, dtype < 0 ? from->dtype : dtype,
+                              from->device));
+    status = fill_critic(m, from);
     if (status != SR1_OK) {
         sr1_model_free(m);
         return status;

@@ -33,7 +33,10 @@ struct sr1_model {
     sr1__device device;
     sr1_tensor *embed;        /* [V,E] */
     sr1_tensor *final_norm;   /* [E] */
-    sr1_tensor *head;         /* [V,E]; the same handle as embed when tied */
+    sr1_tensor *head;         /* [V,E]; the same handle as embed when tied; NULL in a
+                                 critic */
+    sr1_tensor *value_head;   /* [1,E], and */
+    sr1_tensor *value_bias;   /* [1]: a critic's; NULL otherwise */
     struct sr1__layer *layers;
     struct sr1__named
         *params; /* the leaves an optimizer trains; owns names and tensors */
@@ -80,6 +83,13 @@ sr1_tensor *sr1__qwen_body(sr1_scope *s, sr1_model *m, const int32_t *ids,
 
 /* Logits [n,V] of hidden states [n,E], in the model's dtype. */
 sr1_tensor *sr1__qwen_logits(sr1_scope *s, sr1_model *m, sr1_tensor *hidden);
+
+/* A critic's values [n] of hidden states [n,E], in the model's dtype. */
+sr1_tensor *sr1__qwen_values(sr1_scope *s, sr1_model *m, sr1_tensor *hidden);
+
+/* A critic with the body of a language model or critic. Its value head is that of `from`,
+ * or zero: every state is worth 0 at first. dtype as sr1__model_clone. */
+sr1_status sr1__model_critic(sr1_model **out, const sr1_model *from, int32_t dtype);
 
 /* All parameters record gradients (1) or not (0; a frozen reference). New models do not.
  */

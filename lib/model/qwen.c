@@ -259,5 +259,16 @@ sr1_tensor *sr1__qwen_forward(sr1_scope *s, sr1_model *m, const struct sr1__pack
 
 sr1_tensor *sr1__qwen_logits(sr1_scope *s, sr1_model *m, sr1_tensor *hidden)
 {
+    if (!m->head)
+        sr1__scope_fail(s, SR1_E_STATE,
+                        "this model is a critic: it gives values, not logits");
     return t_linear(s, hidden, m->head, NULL);
+}
+
+sr1_tensor *sr1__qwen_values(sr1_scope *s, sr1_model *m, sr1_tensor *hidden)
+{
+    if (!m->value_head)
+        sr1__scope_fail(s, SR1_E_STATE,
+                        "this model is no critic: it gives logits, not values");
+    return t_squeeze(s, t_linear(s, hidden, m->value_head, m->value_bias), -1);
 }

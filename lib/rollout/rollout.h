@@ -38,5 +38,8 @@ struct sr1__score_options {
 };
 sr1_tensor *sr1__score(sr1_scope *s, sr1_model *m, const struct sr1__microbatch *mb,
                        const struct sr1__score_options *o);
+/* A critic's values [M] of the states before these tokens, fp32. */
+sr1_tensor *sr1__score_values(sr1_scope *s, sr1_model *critic,
+                              const struct sr1__microbatch *mb, int checkpoint);
 
 #endif

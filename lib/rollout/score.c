@@ -34,6 +34,14 @@ sr1_tensor *sr1__score(sr1_scope *s, sr1_model *m, const struct sr1__microbatch 
                                    o->logit_chunk, NULL);
 }
 
+sr1_tensor *sr1__score_values(sr1_scope *s, sr1_model *critic,
+                              const struct sr1__microbatch *mb, int checkpoint)
+{
+    sr1_tensor *hidden = forward(s, critic, mb, checkpoint);
+
+    return t_to(s, sr1__qwen_values(s, critic, hidden), SR1__F32);
+}
+
 /* ---- public recomputation, by each trajectory's own sampling distribution ---- */
 
 /* Where top-p or top-k cut the distribution, its mass has to be found row by row. */

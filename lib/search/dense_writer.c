@@ -130,11 +130,13 @@ static sr1_status take_row(struct sr1__dense_writer *w, const char *line, size_t
 static sr1_status take_item(struct sr1__dense_writer *w, sr1__dense_row_fn *fn,
                             void *self)
 {
+    uint64_t begin = w->corpus_done;
     size_t bytes = 0;
 
     for (size_t i = 0; i < w->item.n_rows; i++) {
         const struct sr1__build_row *row = &w->item.rows[i];
 
+        w->corpus_done = begin + row->at + row->n; /* blank lines come at the end */
         SR1__TRY(sr1__context(take_row(w, w->item.text.data + row->at, row->n, fn, self),
                               "%s:%zu", w->plan->corpus_path, row->line));
         bytes += row->n;

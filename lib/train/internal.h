@@ -1,8 +1,14 @@
 /* train/internal.h - the inside of sr1_trainer, shared by the files of this module.
  *
- *     settings.c  the configuration's numbers
+ *     settings*.c the configuration's numbers
  *     trainer.c   build, one step (the spine)
- *     update.c    trajectories -> weights
+ *     explore.c   the rollouts of a step
+ *     judge.c     what reference and critic say of trajectories
+ *     compare.c   trajectories -> advantages
+ *     critic.c    the critic's weights
+ *     update.c    trajectories -> gradients -> weights
+ *     lesson_*.c  what a pass asks of weights, and the loss of what they say
+ *     learner.c   weights with their optimizer, replicas for workers
  *     stages.c    a step of a run: reinforcement or imitation
  *     health.c    figures of a step's trajectories, alarms
  *     sft.c       demonstrations -> trajectories
@@ -17,12 +23,14 @@
 #include "data/cursor.h"
 #include "data/dataset.h"
 #include "data/demo.h"
+#include "data/events.h"
 #include "data/jsonl.h"
+#include "loss/loss.h"
 #include "rollout/rollout.h"
-#include "train/loss.h"
-#include "train/schedule.h"
+#include "train/learner.h"
 #include "trajectory/store.h"
 
+#include <searchr1/advantage.h>
 #include <searchr1/trainer.h>
 
 #include <stdatomic.h>
@@ -33,20 +41,24 @@ struct sr1__settings {
     int64_t validate_interval, validation_samples, save_interval, keep_checkpoints;
     int64_t log_trajectories, log_interval;
     int32_t checkpointing, skip_dead_groups, shuffle, validate_at_start, save_final_model;
-    int32_t advantage_std, frozen_reference, sequence_mean;
+    int32_t frozen_reference, kl_in_reward;
+    int64_t critic_update_times, critic_warmup, mini_batch_size;
+    /* What trajectories must hold, as bits 1 << SR1_COLUMN_*: */
+    uint32_t compare_columns; /* before they are compared, */
+    uint32_t update_columns;  /* before the update: of these, what frozen weights give; */
+    uint32_t policy_columns;  /* all that the policy's update reads */
     double beta, temperature, max_grad_norm, stop_at_exact_match;
     uint64_t seed;
-    sr1_loss_options loss_options;
-    sr1__loss_fn loss;
-    const char *advantage; /* borrowed from the configuration */
+    double loss_length;
+    const struct sr1__loss_row *loss;
+    const struct sr1__aggregation *aggregation;
+    sr1_loss_options loss_options; /* its texts: the configuration's */
+    sr1_value_options value_options;
+    sr1_advantage_info estimator; /* its row of the table */
+    sr1_advantage_options advantage_options;
+    const char *kl_kind;  /* borrowed from the configuration */
+    sr1_kl_controller kl; /* as a run begins */
     struct sr1__schedule schedule;
-};
-
-/* Dynamic loss scale of fp16; 1 and inert for other types. */
-struct sr1__loss_scale {
-    double value;
-    int64_t good_steps; /* since it last changed */
-    int32_t active;
 };
 
 /* What one step of a run does; a row of the table of stages in trainer.c. */
@@ -65,13 +77,13 @@ struct sr1_trainer {
     struct sr1__settings set;
     sr1_rollout *rollout;
     sr1_model *model;      /* the rollout's */
-    sr1_model **replicas;  /* [n_workers] share the model's weights, own their gradients;
-                              the first is the model */
+    struct sr1__learner policy; /* of the model; its replicas are the rollout's */
+    struct sr1__learner critic; /* of critics */
+    sr1_model **critics;        /* [n_workers]; NULL: the estimator needs none */
+    sr1_kl_controller kl;       /* of the KL in the reward */
     int32_t n_workers;
     struct sr1__pool *pool; /* NULL for one worker */
     sr1_model **references; /* [n_workers] share the frozen weights; NULL without them */
-    struct sr1__optimizer *optimizer;
-    struct sr1__loss_scale scale;
     sr1_reward_set *rewards;
     const struct sr1__stage *stage;
     sr1_dataset *train;       /* NULL when the configuration names none */
@@ -81,6 +93,7 @@ struct sr1_trainer {
     char *run_folder;
     struct sr1__jsonl *metrics,
         *trajectories; /* journals of the run, once it has begun */
+    struct sr1__events *events; /* NULL unless the key tensorboard is set */
     int64_t step;     /* whole steps done */
     int64_t planned;
     int64_t skipped;  /* updates left out, all steps */
@@ -90,7 +103,17 @@ struct sr1_trainer {
     atomic_int stop;
 };
 
+/* Give keys of the loss that were not set the numbers it was published with. */
+sr1_status sr1__settings_resolve(sr1_config *c);
 sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c);
+/* Of these the part about advantages; once the rest is read. */
+sr1_status sr1__settings_read_advantage(struct sr1__settings *s, const sr1_config *c);
+
+/* A failure that smaller micro-batches may avoid. */
+static inline int sr1__is_memory(sr1_status st)
+{
+    return st == SR1_E_NOMEM || st == SR1_E_DEVICE_NOMEM;
+}
 
 /* ---- trainer.c ---- */
 
@@ -100,14 +123,32 @@ sr1_status sr1__train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
                            int32_t group_size, sr1_step_report *report,
                            sr1_trajectory **out, struct sr1__trajectory_store *log);
 
+/* AdamW as configured, for every learner. */
+struct sr1__adamw sr1__adamw_configured(const sr1_config *c);
+
+/* ---- critic.c ---- */
+
+/* The critic and its learner, where the estimator needs values; once the policy is there.
+ */
+sr1_status sr1__critic_open(sr1_trainer *tr);
+void sr1__critic_close(sr1_trainer *tr);
+
 /* ---- health.c ---- */
 
 /* What trajectories with rewards and advantages say by themselves. */
 sr1_status sr1__describe_trajectories(const sr1_trainer *tr, sr1_trajectory *const *t,
                                       size_t n, sr1_step_report *report);
-/* Bit i: alarm i rings after this step; its text, NULL past the last. */
+/* Bit i: alarm i rings after this step; its name and text, NULL past the last. */
 uint32_t sr1__health_alarms(const sr1_step_report *report);
+const char *sr1__health_alarm_name(size_t i);
 const char *sr1__health_alarm_text(size_t i);
+
+/* ---- judge.c ---- */
+
+/* Set columns (bits 1 << SR1_COLUMN_REFERENCE) of t[n]; those without policy tokens, or
+ * left out, get none. */
+sr1_status sr1__judge(const sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
+                      uint32_t columns);
 
 /* ---- update.c ---- */
 
@@ -118,9 +159,16 @@ struct sr1__source {
     struct sr1__trajectory_store *store;
 };
 
+struct sr1__lesson;
+
 /* All passes of one step. Fills the update's part of the report. */
-sr1_status sr1__update(sr1_trainer *tr, const struct sr1__source *from, int64_t passes,
-                       sr1_step_report *report);
+sr1_status sr1__update(sr1_trainer *tr, struct sr1__learner *learner,
+                       const struct sr1__lesson *lesson, const struct sr1__source *from,
+                       int64_t passes, sr1_step_report *report);
+
+/* The passes of the policy, timed; then room is made for the next rollout. */
+sr1_status sr1__trainer_learn(sr1_trainer *tr, const struct sr1__source *from,
+                              int64_t passes, sr1_step_report *report);
 
 /* ---- sft.c ---- */
 

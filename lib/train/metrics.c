@@ -5,6 +5,7 @@
 #include "base/clock.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 enum { REAL, COUNT };
 
@@ -29,7 +30,11 @@ static const struct {
     ROW("actor/pg_loss", policy_loss, REAL),
     ROW("actor/kl_loss", kl_div, REAL),
     ROW("actor/pg_clipfrac", clip_fraction, REAL),
+    ROW("actor/pg_clipfrac_lower", dual_clip_fraction, REAL),
+    ROW("actor/ratio_max", ratio_max, REAL),
     ROW("actor/ppo_kl", approx_kl, REAL),
+    ROW("clip_ratio/low_mean", clip_low_fraction, REAL),
+    ROW("clip_ratio/high_mean", clip_high_fraction, REAL),
     ROW("actor/entropy", entropy, REAL),
     ROW("actor/grad_norm", grad_norm, REAL),
     ROW("actor/lr", learning_rate, REAL),
@@ -52,6 +57,11 @@ static const struct {
     ROW("env/tokens", environment_tokens, COUNT),
     ROW("training/rollout_probs_diff_max", rollout_diff_max, REAL),
     ROW("training/rollout_probs_diff_mean", rollout_diff_mean, REAL),
+    ROW("rollout_corr/rollout_is_mean", importance_mean, REAL),
+    ROW("rollout_corr/rollout_is_max", importance_max, REAL),
+    ROW("rollout_corr/rollout_is_eff_sample_size", importance_ess, REAL),
+    ROW("rollout_corr/rollout_is_cut", importance_cut, REAL),
+    ROW("rollout_corr/off_policy_cut", off_policy_cut, REAL),
     ROW("training/trajectories", trajectories, COUNT),
     ROW("training/trained_trajectories", trained, COUNT),
     ROW("training/dead_groups", dead_groups, COUNT),
@@ -59,21 +69,40 @@ static const struct {
     ROW("training/excluded_groups", excluded_groups, COUNT),
     ROW("training/skipped_updates", skipped_updates, COUNT),
     ROW("training/policy_tokens", policy_tokens, COUNT),
+    ROW("critic/kl", reward_kl, REAL),
+    ROW("critic/kl_coeff", beta, REAL),
+    ROW("critic/vf_loss", value_loss, REAL),
+    ROW("critic/vf_clipfrac", value_clip_fraction, REAL),
+    ROW("critic/vf_explained_var", explained_variance, REAL),
+    ROW("critic/values/mean", value_mean, REAL),
+    ROW("critic/returns/mean", return_mean, REAL),
+    ROW("critic/grad_norm", critic_grad_norm, REAL),
+    ROW("critic/lr", critic_learning_rate, REAL),
     ROW("timing_s/step", seconds, REAL),
     ROW("timing_s/gen", seconds_rollout, REAL),
     ROW("timing_s/search", seconds_search, REAL),
     ROW("timing_s/ref", seconds_reference, REAL),
+    ROW("timing_s/update_critic", seconds_critic, REAL),
     ROW("timing_s/update_actor", seconds_update, REAL),
 #undef ROW
 };
 
-static json_t *count_alarms(const sr1_step_report *r)
+/* How many ring, and for each 1 or 0. */
+static int add_alarms(json_t *row, const sr1_step_report *r)
 {
-    int n = 0;
+    uint32_t ringing = sr1__health_alarms(r);
+    const char *name;
+    int n = 0, failed = 0;
 
-    for (uint32_t bits = sr1__health_alarms(r); bits; bits &= bits - 1)
-        n++;
-    return json_integer(n);
+    for (size_t i = 0; (name = sr1__health_alarm_name(i)) && !failed; i++) {
+        char key[64];
+        int rings = (ringing >> i) & 1;
+
+        snprintf(key, sizeof(key), "health/alarm_%s", name);
+        failed = json_object_set_new(row, key, json_integer(rings));
+        n += rings;
+    }
+    return failed || json_object_set_new(row, "health/alarms", json_integer(n));
 }
 
 json_t *sr1__metrics_row(const sr1_trainer *tr, const sr1_step_report *r)
@@ -101,7 +130,7 @@ json_t *sr1__metrics_row(const sr1_trainer *tr, const sr1_step_report *r)
             json_object_set_new(row, "training/skipped_updates_total",
                                 json_integer(tr->skipped));
     if (!failed)
-        failed = json_object_set_new(row, "health/alarms", count_alarms(r));
+        failed = add_alarms(row, r);
     if (failed) {
         json_decref(row);
         return NULL;

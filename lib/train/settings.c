@@ -1,29 +1,93 @@
 /* train/settings.c - the numbers of a configuration that training uses. */
 #include "train/internal.h"
 
+#include <stdio.h>
+
 /* Imitation samples nothing: no temperature, no reference. */
 static int is_sft(const sr1_config *c)
 {
     return sr1__config_is(c, "stage", "sft");
 }
 
-static void read_loss(struct sr1__settings *s, const sr1_config *c)
+/* ---- the loss ---- */
+
+static int is_set(const sr1_config *c, const char *key)
 {
-    double low = sr1__config_real(c, "clip_epsilon");
+    int32_t set = 0;
+
+    (void)sr1_config_is_set(c, key, &set);
+    return set;
+}
+
+static sr1_status preset_real(sr1_config *c, const char *key, double v)
+{
+    char text[40];
+
+    if (is_set(c, key) || sr1__config_real(c, key) == v)
+        return SR1_OK;
+    snprintf(text, sizeof(text), "%.17g", v);
+    return sr1_config_set(c, key, text);
+}
+
+/* Low and high belong together: one that was given leaves the other as it is. */
+static sr1_status preset_clip(sr1_config *c, const sr1_loss_options *o)
+{
+    if (is_set(c, "clip_epsilon") || is_set(c, "clip_epsilon_high") || o->clip_low == 0.0)
+        return SR1_OK;
+    SR1__TRY(preset_real(c, "clip_epsilon", o->clip_low));
+    return preset_real(c, "clip_epsilon_high",
+                       o->clip_high > o->clip_low ? o->clip_high : 0.0);
+}
+
+sr1_status sr1__settings_resolve(sr1_config *c)
+{
+    const struct sr1__loss_row *row = sr1__loss_find(sr1__config_str(c, "loss"));
+
+    if (is_sft(c))
+        return SR1_OK;
+    SR1__TRY(preset_clip(c, &row->defaults));
+    SR1__TRY(preset_real(c, "beta", row->defaults.beta));
+    SR1__TRY(preset_real(c, "dual_clip", row->defaults.dual_clip));
+    if (is_set(c, "loss_aggregation") ||
+        sr1__config_is(c, "loss_aggregation", row->aggregation))
+        return SR1_OK;
+    return sr1_config_set(c, "loss_aggregation", row->aggregation);
+}
+
+static void read_loss_options(struct sr1__settings *s, const sr1_config *c)
+{
+    sr1_loss_options *o = &s->loss_options;
     double high = sr1__config_real(c, "clip_epsilon_high");
+
+    *o = s->loss->defaults;
+    o->clip_low = sr1__config_real(c, "clip_epsilon");
+    o->clip_high = high > 0 ? high : o->clip_low;
+    o->dual_clip = sr1__config_real(c, "dual_clip");
+    o->ratio_cap = sr1__config_real(c, "ratio_cap");
+    o->beta = s->beta;
+    o->kl_kind = sr1__config_str(c, "kl_kind");
+    o->kl_weighted = sr1__config_bool(c, "kl_weighted");
+    if (!sr1__config_is(c, "importance_correction", "none"))
+        o->correction = sr1__config_str(c, "importance_correction");
+    o->correction_low = sr1__config_real(c, "importance_low");
+    o->correction_high = sr1__config_real(c, "importance_high");
+    o->off_policy_delta = sr1__config_real(c, "off_policy_delta");
+}
+
+static sr1_status read_loss(struct sr1__settings *s, const sr1_config *c)
+{
+    int64_t length = sr1__config_int(c, "loss_length");
 
     s->beta = sr1__config_real(c, "beta");
     s->loss = sr1__loss_find(sr1__config_str(c, "loss"));
-    s->loss_options = (sr1_loss_options){.struct_size = sizeof(s->loss_options),
-                                         .clip_low = low,
-                                         .clip_high = high > 0 ? high : low,
-                                         .beta = s->beta};
-    s->sequence_mean = sr1__config_is(c, "loss_aggregation", "seq-mean-token-mean");
+    s->loss_length = (double)(length ? length : sr1__config_int(c, "max_tokens"));
+    SR1__TRY(sr1__aggregation_find(sr1__config_str(c, "loss_aggregation"),
+                                   &s->aggregation));
+    read_loss_options(s, c);
     s->frozen_reference =
         sr1__config_is(c, "kl_reference", "frozen") && s->beta > 0 && !is_sft(c);
-    s->advantage = sr1__config_str(c, "advantage");
-    s->advantage_std = sr1__config_bool(c, "advantage_std");
     s->skip_dead_groups = sr1__config_bool(c, "skip_dead_groups");
+    return SR1_OK;
 }
 
 static void read_schedule(struct sr1__settings *s, const sr1_config *c)
@@ -77,6 +141,7 @@ sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c)
     s->num_epochs = sr1__config_int(c, "num_epochs");
     s->update_times = sr1__config_int(c, "update_times");
     s->group_size = sr1__config_int(c, "group_size");
+    s->mini_batch_size = sr1__config_int(c, "mini_batch_size");
     s->micro_batch_tokens = sr1__config_int(c, "micro_batch_tokens");
     s->logit_chunk = sr1__config_int(c, "logit_chunk");
     s->trajectory_memory = sr1__config_int(c, "trajectory_memory");
@@ -84,7 +149,8 @@ sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c)
     s->shuffle = sr1__config_bool(c, "shuffle");
     s->temperature = is_sft(c) ? 1.0 : sr1__config_real(c, "temperature");
     s->seed = (uint64_t)sr1__config_int(c, "seed");
-    read_loss(s, c);
+    SR1__TRY(read_loss(s, c));
+    SR1__TRY(sr1__settings_read_advantage(s, c));
     read_schedule(s, c);
     read_run(s, c);
     return SR1_OK;

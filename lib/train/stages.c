@@ -87,7 +87,7 @@ static sr1_status step_sft(sr1_trainer *tr, const int64_t *rows, size_t n,
     for (size_t i = 0; i < n && st == SR1_OK; i++)
         st = sr1__sft_example(tr, rows[i], &made[i]);
     if (st == SR1_OK)
-        st = sr1__update(tr, &from, 1, report);
+        st = sr1__trainer_learn(tr, &from, 1, report);
     for (size_t i = 0; i < n && st == SR1_OK; i++)
         report->policy_tokens += (int64_t)sr1_trajectory_policy_count(made[i]);
     for (size_t i = 0; made && i < n; i++)

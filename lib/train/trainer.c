@@ -1,7 +1,7 @@
 /* train/trainer.c - build a trainer; one step from questions to new weights.
  *
  *     query -> rollout -> trajectory -> reward -> advantage -> loss -> update */
-#include "train/internal.h"
+#include "train/step.h"
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -57,48 +57,41 @@ static sr1_status open_rewards(sr1_trainer *tr)
     return st;
 }
 
-static sr1_status open_optimizer(sr1_trainer *tr)
+struct sr1__adamw sr1__adamw_configured(const sr1_config *c)
 {
-    const sr1_config *c = tr->config;
-    struct sr1__adamw a = {
+    return (struct sr1__adamw){
         .beta1 = sr1__config_real(c, "adam_beta1"),
         .beta2 = sr1__config_real(c, "adam_beta2"),
         .eps = sr1__config_real(c, "adam_epsilon"),
         .weight_decay = sr1__config_real(c, "weight_decay"),
     };
+}
 
-    for (int32_t i = 0; i < tr->n_workers; i++)
-        SR1__TRY(sr1__model_train(tr->replicas[i], 1));
-    tr->scale.active = tr->model->dtype == SR1__F16;
-    tr->scale.value = tr->scale.active ? sr1__config_real(c, "initial_loss_scale") : 1.0;
-    return sr1__optimizer_new(&tr->optimizer, tr->model->params, tr->model->n_params, &a,
-                              tr->model->device);
+static sr1_status open_policy(sr1_trainer *tr)
+{
+    struct sr1__adamw how = sr1__adamw_configured(tr->config);
+
+    tr->policy.name = "policy";
+    tr->policy.n = tr->n_workers;
+    tr->policy.schedule = tr->set.schedule;
+    tr->policy.max_grad_norm = tr->set.max_grad_norm;
+    return sr1__learner_open(&tr->policy, &how,
+                             sr1__config_real(tr->config, "initial_loss_scale"));
 }
 
 /* The policy that training began with: the weights as loaded. */
 static sr1_status open_reference(sr1_trainer *tr)
 {
     const char *name = sr1__config_str(tr->config, "reference_dtype");
+    sr1_model *frozen = NULL;
     int32_t dtype = -1;
 
     if (!tr->set.frozen_reference)
         return SR1_OK;
     if (strcmp(name, "auto") != 0)
         SR1__TRY(sr1__torch_dtype_parse(name, &dtype));
-    tr->references = sr1__calloc((size_t)tr->n_workers, sizeof(sr1_model *));
-    if (!tr->references)
-        return sr1__fail_nomem("reference");
-    SR1__TRY(sr1__model_clone(&tr->references[0], tr->model, dtype));
-    for (int32_t w = 1; w < tr->n_workers; w++)
-        SR1__TRY(sr1__model_replica(&tr->references[w], tr->references[0]));
-    return SR1_OK;
-}
-
-static void close_reference(sr1_trainer *tr)
-{
-    for (int32_t w = tr->references ? tr->n_workers : 0; w-- > 0;)
-        sr1_model_free(tr->references[w]);
-    sr1__free(tr->references);
+    SR1__TRY(sr1__model_clone(&frozen, tr->model, dtype));
+    return sr1__replicas_new(&tr->references, frozen, tr->n_workers);
 }
 
 static sr1_status open_data(sr1_trainer *tr)
@@ -118,7 +111,7 @@ static sr1_status open_data(sr1_trainer *tr)
         tr->planned =
             tr->set.max_steps ? tr->set.max_steps : per_epoch * tr->set.num_epochs;
     }
-    tr->set.schedule.total = tr->planned;
+    tr->policy.schedule.total = tr->critic.schedule.total = tr->planned;
     return SR1_OK;
 }
 
@@ -131,8 +124,10 @@ static char *run_folder(const sr1_config *c)
 
 static sr1_status build(sr1_trainer *tr, sr1_search *search)
 {
+    SR1__TRY(sr1__settings_resolve(tr->config));
     SR1__TRY(sr1_config_validate(tr->config));
     SR1__TRY(sr1__settings_read(&tr->set, tr->config));
+    tr->kl = tr->set.kl;
     tr->stage = sr1__stage_find(sr1__config_str(tr->config, "stage"));
     if (tr->stage->loss)
         tr->set.loss = sr1__loss_find(tr->stage->loss);
@@ -141,10 +136,11 @@ static sr1_status build(sr1_trainer *tr, sr1_search *search)
         return sr1__fail_nomem("run folder");
     SR1__TRY(sr1_rollout_new(&tr->rollout, tr->config, NULL, NULL, search));
     tr->model = sr1_rollout_model(tr->rollout);
-    tr->n_workers = sr1__rollout_lanes(tr->rollout, &tr->replicas, &tr->pool);
+    tr->n_workers = sr1__rollout_lanes(tr->rollout, &tr->policy.replicas, &tr->pool);
     SR1__TRY(open_rewards(tr));
     SR1__TRY(open_reference(tr));
-    SR1__TRY(open_optimizer(tr));
+    SR1__TRY(open_policy(tr));
+    SR1__TRY(sr1__critic_open(tr));
     return open_data(tr);
 }
 
@@ -176,8 +172,10 @@ void sr1_trainer_free(sr1_trainer *tr)
         return;
     sr1__jsonl_close(tr->metrics);
     sr1__jsonl_close(tr->trajectories);
-    sr1__optimizer_free(tr->optimizer);
-    close_reference(tr);
+    sr1__events_close(tr->events);
+    sr1__learner_close(&tr->policy);
+    sr1__critic_close(tr);
+    sr1__replicas_free(tr->references, tr->n_workers);
     sr1_reward_set_free(tr->rewards);
     sr1__cursor_free(tr->cursor);
     sr1__demos_free(tr->demos);
@@ -224,103 +222,33 @@ void sr1_trainer_stop(sr1_trainer *tr)
 
 /* ---- one step of reinforcement learning ---- */
 
-/* What a step works on. */
-struct step {
-    sr1_trainer *tr;
-    const sr1_query *queries;
-    size_t n_queries;
-    int32_t group_size;
-    sr1_trajectory **made; /* [n] */
-    size_t n;
-    sr1_trajectory **kept; /* [n_kept] of made: those that can be scored; borrowed */
-    size_t n_kept;
-    uint8_t *dead; /* [n_kept] its group cannot teach */
-    struct sr1__trajectory_store *store;
-    struct sr1__trajectory_store *log; /* takes all of them, or NULL */
-    int keep;                          /* the caller wants them */
-    sr1_step_report *report;
-};
-
-static sr1_status roll_out(struct step *s)
-{
-    struct sr1__rollout_stats stats;
-    sr1_rollout_options o = {.struct_size = sizeof(o), .group_size = s->group_size};
-    uint64_t step = (uint64_t)s->tr->step;
-    double began = sr1__now();
-
-    o.seed = sr1__hash64(&step, sizeof(step), s->tr->set.seed);
-    sr1__rollout_set_version(s->tr->rollout, s->tr->step);
-    SR1__TRY(sr1_rollout_generate(s->tr->rollout, s->queries, s->n_queries, &o, s->made));
-    sr1__rollout_stats(s->tr->rollout, &stats);
-    s->report->seconds_rollout = sr1__now() - began;
-    s->report->seconds_search = stats.search_seconds;
-    s->report->searches = stats.searches;
-    s->report->failed_searches = stats.failed_searches;
-    s->report->policy_tokens = stats.policy_tokens;
-    s->report->entropy =
-        stats.policy_tokens ? stats.entropy / (double)stats.policy_tokens : 0.0;
-    return SR1_OK;
-}
-
-/* An outage is not the policy's failure: trajectories whose search had no answer are
- * neither scored nor compared nor trained on, only logged and counted. */
-static void leave_out(struct step *s)
-{
-    size_t group = (size_t)s->group_size;
-
-    for (size_t i = 0; i < s->n; i += group) {
-        size_t before = s->n_kept;
-
-        for (size_t k = i; k < i + group; k++)
-            if (!sr1__trajectory_excluded(s->made[k]))
-                s->kept[s->n_kept++] = s->made[k];
-        s->report->excluded_groups += s->n_kept == before;
-    }
-    if (s->n_kept < s->n)
-        sr1__log(SR1_LOG_WARN,
-                 "step %" PRId64 ": %zu of %zu trajectories are left out: a search of "
-                 "theirs failed",
-                 s->tr->step + 1, s->n - s->n_kept, s->n);
-}
-
-static sr1_status reward(struct step *s)
+static sr1_status reward(struct sr1__step *s)
 {
     return sr1_reward_set_apply(s->tr->rewards, s->kept, s->n_kept);
 }
 
-/* Compare each trajectory with its group; groups are those of one prompt. */
-static sr1_status compare(struct step *s)
+/* Groups that cannot teach are kept from the update, and from what leads up to it. */
+static void drop_dead(struct sr1__step *s)
 {
-    sr1_advantage_options o = {.struct_size = sizeof(o),
-                               .eps = SR1_ADVANTAGE_EPS,
-                               .divide_by_std = s->tr->set.advantage_std};
-    sr1_advantage_batch b = {.struct_size = sizeof(b), .n = s->n_kept};
-    double *rewards = sr1__calloc(2 * s->n_kept + 1, sizeof(*rewards));
-    uint64_t *groups = sr1__calloc(s->n_kept + 1, sizeof(*groups));
-    size_t dead = 0;
-    sr1_status st = rewards && groups ? SR1_OK : sr1__fail_nomem("advantages");
+    s->n_taught = 0;
+    for (size_t i = 0; i < s->n_kept; i++)
+        if (!(s->tr->set.skip_dead_groups && s->dead[i]))
+            s->kept[s->n_taught++] = s->kept[i];
+}
 
-    for (size_t i = 0; i < s->n_kept && st == SR1_OK; i++) {
-        rewards[i] = sr1_trajectory_reward(s->kept[i]);
-        groups[i] = sr1_trajectory_group_key(s->kept[i]);
-    }
-    b.rewards = rewards;
-    b.groups = groups;
-    if (st == SR1_OK)
-        st = sr1_advantage_compute(s->tr->set.advantage, &b, &o, rewards + s->n_kept,
-                                   NULL);
-    if (st == SR1_OK)
-        st = sr1_advantage_dead_groups(rewards, groups, s->n_kept, s->dead, NULL, &dead);
-    for (size_t i = 0; i < s->n_kept && st == SR1_OK; i++)
-        st = sr1_trajectory_set_advantage(s->kept[i], rewards[s->n_kept + i]);
-    s->report->dead_groups = (int64_t)dead;
-    sr1__free(rewards);
-    sr1__free(groups);
-    return st;
+/* Columns that frozen weights give. */
+static sr1_status judge(sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
+                        uint32_t columns, sr1_step_report *report)
+{
+    double began = sr1__now();
+
+    SR1__TRY(sr1__judge(tr, t, n, columns));
+    report->seconds_reference += sr1__now() - began;
+    return SR1_OK;
 }
 
 /* Keep what the update needs, within the memory allowed. */
-static sr1_status store(struct step *s)
+static sr1_status store(struct sr1__step *s)
 {
     int64_t limit = s->tr->set.trajectory_memory;
     const char *folder = limit ? s->tr->run_folder : NULL;
@@ -328,21 +256,20 @@ static sr1_status store(struct step *s)
     if (folder)
         SR1__TRY(sr1__dir_make(folder));
     SR1__TRY(sr1__trajectory_store_new(&s->store, limit, folder));
-    for (size_t i = 0; i < s->n_kept; i++)
-        if (!(s->tr->set.skip_dead_groups && s->dead[i]))
-            SR1__TRY(sr1__trajectory_store_add(s->store, s->kept[i]));
+    for (size_t i = 0; i < s->n_taught; i++)
+        SR1__TRY(sr1__trajectory_store_add(s->store, s->kept[i]));
     return SR1_OK;
 }
 
-static sr1_status update(struct step *s)
+static sr1_status update(struct sr1__step *s)
 {
     struct sr1__source from = {.store = s->store};
 
-    return sr1__update(s->tr, &from, s->tr->set.update_times, s->report);
+    return sr1__trainer_learn(s->tr, &from, s->tr->set.update_times, s->report);
 }
 
 /* Let go of what the stores keep, so that the bound on memory holds during the update. */
-static sr1_status hand_over(struct step *s)
+static sr1_status hand_over(struct sr1__step *s)
 {
     for (size_t i = 0; s->log && i < s->n; i++)
         SR1__TRY(sr1__trajectory_store_add(s->log, s->made[i]));
@@ -353,16 +280,30 @@ static sr1_status hand_over(struct step *s)
     return SR1_OK;
 }
 
-static sr1_status run_step(struct step *s)
+/* The adaptive controller learns how far the policy went. */
+static sr1_status steer_kl(struct sr1__step *s)
 {
-    SR1__TRY(roll_out(s));
-    leave_out(s);
+    if (!s->tr->set.kl_in_reward || s->n_kept == 0)
+        return SR1_OK;
+    return sr1_kl_controller_update(&s->tr->kl, s->report->reward_kl,
+                                    (int64_t)s->n_kept);
+}
+
+static sr1_status run_step(struct sr1__step *s)
+{
+    const struct sr1__settings *set = &s->tr->set;
+
+    SR1__TRY(sr1__step_explore(s));
     SR1__TRY(reward(s));
-    SR1__TRY(compare(s));
+    SR1__TRY(judge(s->tr, s->kept, s->n_kept, set->compare_columns, s->report));
+    SR1__TRY(sr1__step_compare(s));
     SR1__TRY(sr1__describe_trajectories(s->tr, s->made, s->n, s->report));
+    drop_dead(s);
+    SR1__TRY(judge(s->tr, s->kept, s->n_taught, set->update_columns, s->report));
     SR1__TRY(store(s));
     SR1__TRY(hand_over(s));
-    return update(s);
+    SR1__TRY(update(s));
+    return steer_kl(s);
 }
 
 static sr1_status check_report(const sr1_step_report *report)
@@ -380,7 +321,7 @@ sr1_status sr1__train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
                            sr1_trajectory **out, struct sr1__trajectory_store *log)
 {
     sr1_step_report r = {.struct_size = sizeof(r), .step = tr->step + 1};
-    struct step s = {.tr = tr,
+    struct sr1__step s = {.tr = tr,
                      .queries = queries,
                      .n_queries = n,
                      .report = &r,
@@ -414,6 +355,7 @@ sr1_status sr1__train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
     sr1__free(s.made);
     sr1__free(s.kept);
     sr1__free(s.dead);
+    sr1__free(s.baselines);
     return sr1__context(st, "step %" PRId64, tr->step + (st != SR1_OK));
 }
 
@@ -465,7 +407,8 @@ sr1_status sr1_trainer_update(sr1_trainer *tr, sr1_trajectory *const *t, size_t 
     for (size_t i = 0; i < n; i++)
         SR1__TRY(check_trainable(tr, t[i], i));
     SR1__TRY(sr1__describe_trajectories(tr, t, n, &r));
-    SR1__TRY(sr1__context(sr1__update(tr, &from, tr->set.update_times, &r),
+    SR1__TRY(judge(tr, t, n, tr->set.compare_columns | tr->set.update_columns, &r));
+    SR1__TRY(sr1__context(sr1__trainer_learn(tr, &from, tr->set.update_times, &r),
                           "step %" PRId64, tr->step + 1));
     tr->step++;
     r.seconds = sr1__now() - began;

@@ -1,14 +1,13 @@
-/* train/update.c - from trajectories with advantages to new weights.
+/* train/update.c - from trajectories to new weights of a learner.
  *
- * A pass computes the log-prob of every policy token under the present weights, asks the
- * loss for its gradient with respect to them, sends that back through the model, and
- * takes one optimizer step. Micro-batches bound memory; weights of tokens come from
- * counts over all of them, so the cut does not change the gradient. Workers take
+ * A pass asks the weights what they say of every policy token (its log-prob, its value),
+ * asks the lesson for the loss's gradient with respect to that, sends it back through the
+ * model, and takes one optimizer step. Micro-batches bound memory; weights of tokens come
+ * from counts over all of them, so the cut does not change the gradient. Workers take
  * micro-batches side by side, each into gradients of its own, which are added up in a
  * fixed order. */
-#include "train/internal.h"
+#include "train/lesson.h"
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -17,39 +16,32 @@
 #include <string.h>
 
 /* What a worker found in its micro-batches. */
-struct tally {
-    sr1_loss_report loss;
-    double diff_sum; /* |old - new| over tokens, before any update */
-    double diff_max;
+struct worker {
+    struct sr1__tally tally;
     int32_t not_finite; /* a token's loss was not finite: the pass is skipped */
     struct sr1__error why;
 };
 
 struct update {
     sr1_trainer *tr;
+    struct sr1__learner *learner;
+    const struct sr1__lesson *lesson;
     const struct sr1__source *from;
+    size_t begin, end;      /* trajectories of the mini-batch */
     struct sr1__batch_plan plan;
-    int64_t budget;      /* tokens of a micro-batch; halved when memory runs out */
-    float **references;  /* [n_batches] log-probs of the frozen reference, or NULL */
-    struct tally *tally; /* [n_workers] */
+    int64_t budget;         /* tokens of a micro-batch; halved when memory runs out */
+    struct worker *workers; /* [n_workers] */
 };
 
 /* ---- the plan ---- */
 
-static void plan_free(struct update *u)
-{
-    for (size_t k = 0; u->references && k < u->plan.n_batches; k++)
-        sr1__free(u->references[k]);
-    sr1__free(u->references);
-    u->references = NULL;
-    sr1__batch_plan_free(&u->plan);
-}
-
 static sr1_status plan_with(struct update *u, int64_t budget)
 {
     return u->from->store
-               ? sr1__batch_plan_store(&u->plan, u->from->store, budget)
-               : sr1__batch_plan_array(&u->plan, u->from->array, u->from->n, budget);
+               ? sr1__batch_plan_store_part(&u->plan, u->from->store, u->begin, u->end,
+                                            budget)
+               : sr1__batch_plan_array_part(&u->plan, u->from->array, u->begin, u->end,
+                                            budget);
 }
 
 /* Micro-batches of about equal size, the same number for every worker: the smallest
@@ -77,113 +69,21 @@ static sr1_status make_plan(struct update *u)
 {
     SR1__TRY(plan_with(u, u->budget));
     if (u->tr->n_workers > 1 && u->plan.n_batches > 0)
-        SR1__TRY(plan_for_workers(u));
-    u->references = sr1__calloc(u->plan.n_batches + 1, sizeof(float *));
-    return u->references ? SR1_OK : sr1__fail_nomem("micro-batches");
+        return plan_for_workers(u);
+    return SR1_OK;
 }
 
 static sr1_status get_microbatch(const struct update *u, size_t k,
                                  struct sr1__microbatch *mb)
 {
-    return u->from->store ? sr1__microbatch_store(mb, &u->plan, k, u->from->store, 1)
-                          : sr1__microbatch_array(mb, &u->plan, k, u->from->array, 1);
-}
+    uint32_t columns = u->lesson->columns(u->tr);
 
-static struct sr1__score_options score_options(const sr1_trainer *tr, int checkpoint)
-{
-    return (struct sr1__score_options){.temperature = tr->set.temperature,
-                                       .logit_chunk = tr->set.logit_chunk,
-                                       .checkpoint = checkpoint};
-}
-
-/* ---- the frozen reference ---- */
-
-static sr1_status score_reference(struct update *u, size_t k, int32_t worker)
-{
-    struct sr1__score_options o = score_options(u->tr, 0);
-    struct sr1__microbatch mb;
-    sr1_scope *s;
-    sr1_status st;
-
-    SR1__TRY(get_microbatch(u, k, &mb));
-    u->references[k] = sr1__calloc(mb.n_targets + 1, sizeof(float));
-    s = sr1__scope_open(u->tr->model->device, "reference, micro-batch %zu", k);
-    sr1__scope_no_grad(s);
-    if (u->references[k])
-        t_to_host_f32(s, sr1__score(s, u->tr->references[worker], &mb, &o),
-                      u->references[k], mb.n_targets);
-    else
-        sr1__scope_check(s, sr1__fail_nomem("reference log-probs"));
-    st = sr1__scope_close(s);
-    sr1__microbatch_free(&mb);
-    return st;
-}
-
-static sr1_status score_share(void *arg, size_t worker)
-{
-    struct update *u = arg;
-    size_t n = (size_t)u->tr->n_workers;
-
-    for (size_t k = worker; k < u->plan.n_batches; k += n)
-        SR1__TRY(score_reference(u, k, (int32_t)worker));
-    return SR1_OK;
-}
-
-static sr1_status score_references(struct update *u)
-{
-    return u->tr->references
-               ? sr1__pool_run(u->tr->pool, (size_t)u->tr->n_workers, score_share, u)
-               : SR1_OK;
+    return u->from->store
+               ? sr1__microbatch_store(mb, &u->plan, k, u->from->store, columns)
+               : sr1__microbatch_array(mb, &u->plan, k, u->from->array, columns);
 }
 
 /* ---- one micro-batch ---- */
-
-/* Each token's share in the mean over tokens, or over trajectories of their means. */
-static void fill_weights(const struct update *u, const struct sr1__microbatch *mb,
-                         float *weights)
-{
-    double by_token = 1.0 / (double)u->plan.n_policy_tokens;
-
-    for (size_t i = 0, n; i < mb->n_targets; i += n) {
-        double w = by_token;
-
-        for (n = 1; i + n < mb->n_targets && mb->target_seqs[i + n] == mb->target_seqs[i];
-             n++)
-            ;
-        if (u->tr->set.sequence_mean)
-            w = 1.0 / ((double)u->plan.n_sequences * (double)n);
-        for (size_t j = 0; j < n; j++)
-            weights[i + j] = (float)w;
-    }
-}
-
-static void measure_diff(struct tally *t, const struct sr1__microbatch *mb,
-                         const float *now)
-{
-    for (size_t i = 0; i < mb->n_targets; i++) {
-        double d = fabs((double)now[i] - mb->old_log_probs[i]);
-
-        t->diff_sum += d;
-        t->diff_max = fmax(t->diff_max, d);
-    }
-}
-
-/* Host arrays of one micro-batch, [M] each. */
-struct host {
-    float *now;
-    float *weights;
-    float *gradient;
-};
-
-static sr1_status host_alloc(struct host *h, size_t m)
-{
-    h->now = sr1__calloc(3 * (m + 1), sizeof(float));
-    if (!h->now)
-        return sr1__fail_nomem("log-probs of a micro-batch");
-    h->weights = h->now + m + 1;
-    h->gradient = h->weights + m + 1;
-    return SR1_OK;
-}
 
 /* Put the name of trajectory i of the source before the error in *why. */
 static void name_sample(const struct update *u, size_t i, struct sr1__error *why)
@@ -201,142 +101,124 @@ static void name_sample(const struct update *u, size_t i, struct sr1__error *why
     sr1_trajectory_free(read);
 }
 
-/* Which trajectory has the first value that is not finite. */
+/* Name the trajectory with the first number that is not finite. */
 static void blame_loss(const struct update *u, const struct sr1__microbatch *mb,
-                       const float *now, struct tally *t)
+                       const float *said, struct worker *w)
 {
     size_t i = 0;
+    int finite = 1;
 
-    sr1__error_save(&t->why, SR1_E_NUMERIC);
-    while (i < mb->n_targets && isfinite(now[i]) && isfinite(mb->old_log_probs[i]) &&
-           isfinite(mb->advantages[i]))
-        i++;
+    sr1__error_save(&w->why, SR1_E_NUMERIC);
+    w->not_finite = 1;
+    for (; i < mb->n_targets && finite; i += finite) {
+        finite = isfinite(said[i]) && isfinite(mb->old_log_probs[i]);
+        for (int32_t c = 0; c < SR1_COLUMN_COUNT; c++)
+            finite = finite && (!mb->columns[c] || isfinite(mb->columns[c][i]));
+    }
     if (i < mb->n_targets)
-        name_sample(u, mb->sequence[mb->target_seqs[i]], &t->why);
-    t->not_finite = 1;
+        name_sample(u, mb->sequence[mb->target_seqs[i]], &w->why);
 }
 
-/* The loss and its gradient; a value that is not finite ends the pass, not the run. */
-static sr1_status take_loss(struct update *u, size_t k, const struct sr1__microbatch *mb,
-                            struct host *h, struct tally *t)
+/* Room for a micro-batch's numbers, with the share of each token in the loss by counts
+ * over all micro-batches. */
+static sr1_status grading_make(struct sr1__grading *g, const struct update *u,
+                               const struct sr1__microbatch *mb)
 {
-    const struct sr1__settings *set = &u->tr->set;
-    sr1_loss_report part = {.struct_size = sizeof(part)};
-    sr1_loss_batch b = {.struct_size = sizeof(b),
-                        .n = mb->n_targets,
-                        .new_log_probs = h->now,
-                        .old_log_probs = mb->old_log_probs,
-                        .ref_log_probs =
-                            u->tr->references ? u->references[k] : mb->old_log_probs,
-                        .advantages = mb->advantages,
-                        .weights = h->weights};
-    sr1_status st = set->loss(&b, &set->loss_options, h->gradient, &part);
+    size_t m = mb->n_targets + 1;
+    sr1_loss_maps maps = {.struct_size = sizeof(maps),
+                          .n_seqs = mb->n_seqs,
+                          .total_tokens = u->plan.n_policy_tokens,
+                          .total_seqs = (int64_t)u->plan.n_sequences,
+                          .length = u->tr->set.loss_length};
+
+    memset(g, 0, sizeof(*g));
+    g->said = sr1__calloc(3 * m, sizeof(float));
+    g->seq_begin = sr1__calloc(mb->n_seqs + 1, sizeof(int64_t));
+    if (!g->said || !g->seq_begin)
+        return sr1__fail_nomem("numbers of a micro-batch");
+    g->weights = g->said + m;
+    g->gradient = g->weights + m;
+    for (size_t i = 0; i < mb->n_targets; i++)
+        g->seq_begin[mb->target_seqs[i] + 1] = (int64_t)i + 1;
+    maps.seq_begin = g->seq_begin;
+    return sr1__aggregation_weights(u->lesson->aggregation(u->tr), &maps, g->weights);
+}
+
+static void grading_free(struct sr1__grading *g)
+{
+    sr1__free(g->said);
+    sr1__free(g->seq_begin);
+}
+
+/* A loss that is not finite ends the pass, not the run. */
+static sr1_status grade(struct update *u, const struct sr1__microbatch *mb,
+                        const struct sr1__grading *g, struct worker *w)
+{
+    sr1_status st = u->lesson->grade(u->tr, mb, g, &w->tally);
 
     if (st == SR1_E_NUMERIC) {
-        blame_loss(u, mb, h->now, t);
+        blame_loss(u, mb, g->said, w);
         return SR1_OK;
     }
-    if (st == SR1_OK)
-        sr1__loss_report_add(&t->loss, &part);
     for (size_t i = 0; i < mb->n_targets; i++)
-        h->gradient[i] *= (float)u->tr->scale.value;
+        g->gradient[i] *= (float)u->learner->scale.value;
     return st;
 }
 
 static sr1_status backward(struct update *u, size_t k, const struct sr1__microbatch *mb,
-                           int32_t worker, int first, struct host *h)
+                           int32_t worker, const struct sr1__grading *g)
 {
-    sr1_trainer *tr = u->tr;
-    struct tally *t = &u->tally[worker];
-    struct sr1__score_options o = score_options(tr, tr->set.checkpointing);
-    sr1_scope *s = sr1__scope_open(tr->model->device, "micro-batch %zu", k);
-    sr1_tensor *lp = sr1__score(s, tr->replicas[worker], mb, &o);
-    int64_t m = (int64_t)mb->n_targets;
+    struct worker *w = &u->workers[worker];
+    sr1_model *m = u->learner->replicas[worker];
+    sr1_scope *s =
+        sr1__scope_open(m->device, "%s, micro-batch %zu", u->lesson->name, k);
+    sr1_tensor *said = u->lesson->ask(s, u->tr, m, mb);
 
-    t_to_host_f32(s, lp, h->now, mb->n_targets);
-    if (sr1__scope_status(s) == SR1_OK) {
-        if (first)
-            measure_diff(t, mb, h->now);
-        sr1__scope_check(s, take_loss(u, k, mb, h, t));
-    }
-    if (sr1__scope_status(s) == SR1_OK && !t->not_finite)
-        t_backward_with(s, lp, t_from_f32(s, h->gradient, T_SHAPE(m)));
+    t_to_host_f32(s, said, g->said, mb->n_targets);
+    if (sr1__scope_status(s) == SR1_OK)
+        sr1__scope_check(s, grade(u, mb, g, w));
+    if (sr1__scope_status(s) == SR1_OK && !w->not_finite)
+        t_backward_with(s, said,
+                        t_from_f32(s, g->gradient, T_SHAPE((int64_t)mb->n_targets)));
     return sr1__scope_close(s);
 }
 
-static sr1_status run_microbatch(struct update *u, size_t k, int32_t worker, int first)
+static sr1_status run_microbatch(struct update *u, size_t k, int32_t worker)
 {
     struct sr1__microbatch mb;
-    struct host h = {0};
+    struct sr1__grading g;
     sr1_status st;
 
     SR1__TRY(get_microbatch(u, k, &mb));
-    st = host_alloc(&h, mb.n_targets);
-    if (st == SR1_OK) {
-        fill_weights(u, &mb, h.weights);
-        st = backward(u, k, &mb, worker, first, &h);
-    }
-    sr1__free(h.now);
+    st = grading_make(&g, u, &mb);
+    if (st == SR1_OK)
+        st = backward(u, k, &mb, worker, &g);
+    grading_free(&g);
     sr1__microbatch_free(&mb);
     return st;
 }
 
 /* ---- one pass ---- */
 
-struct pass {
-    struct update *u;
-    int first;
-};
-
 static sr1_status run_worker(void *arg, size_t worker)
 {
-    struct pass *p = arg;
-    size_t n = (size_t)p->u->tr->n_workers;
+    struct update *u = arg;
 
-    for (size_t k = worker; k < p->u->plan.n_batches; k += n)
-        SR1__TRY(run_microbatch(p->u, k, (int32_t)worker, p->first));
+    for (size_t k = worker; k < u->plan.n_batches; k += (size_t)u->tr->n_workers)
+        SR1__TRY(run_microbatch(u, k, (int32_t)worker));
     return SR1_OK;
 }
 
-static void clear_gradients(sr1_trainer *tr)
-{
-    for (int32_t w = 0; w < tr->n_workers; w++)
-        sr1__model_clear_grad(tr->replicas[w]);
-}
-
-static sr1_status add_up_gradients(sr1_trainer *tr)
-{
-    for (int32_t w = 1; w < tr->n_workers; w++)
-        SR1__TRY(sr1__model_add_grad(tr->model, tr->replicas[w]));
-    return SR1_OK;
-}
-
-/* fp16 only: halve after an overflow, double after a long time without one. */
-static void adapt_scale(struct sr1__loss_scale *s, int overflow)
-{
-    if (!s->active)
-        return;
-    s->good_steps = overflow ? 0 : s->good_steps + 1;
-    if (overflow && s->value > 1.0)
-        s->value *= 0.5;
-    if (s->good_steps == 2000) {
-        s->value *= 2.0;
-        s->good_steps = 0;
-    }
-}
-
-static void merge(const struct update *u, struct tally *all)
+static void merge(const struct update *u, struct worker *all)
 {
     memset(all, 0, sizeof(*all));
-    for (int32_t w = 0; w < u->tr->n_workers; w++) {
-        const struct tally *t = &u->tally[w];
+    for (int32_t i = 0; i < u->tr->n_workers; i++) {
+        const struct worker *w = &u->workers[i];
 
-        sr1__loss_report_add(&all->loss, &t->loss);
-        all->diff_sum += t->diff_sum;
-        all->diff_max = fmax(all->diff_max, t->diff_max);
-        if (t->not_finite && !all->not_finite) {
+        sr1__tally_add(&all->tally, &w->tally);
+        if (w->not_finite && !all->not_finite) {
             all->not_finite = 1;
-            all->why = t->why;
+            all->why = w->why;
         }
     }
 }
@@ -359,74 +241,59 @@ static int gradients_finite(sr1_model *m)
  * gradient alone. *why names it. A second pass at most, and rarely. */
 static void blame_gradient(struct update *u, struct sr1__error *why)
 {
-    struct tally scratch = {0};
-    struct update alone = {.tr = u->tr, .from = u->from, .budget = 1, .tally = &scratch};
-    sr1_status st = plan_with(&alone, 1);
+    struct worker scratch = {0};
+    struct update alone = *u;
+    sr1_status st;
 
-    alone.references = sr1__calloc(alone.plan.n_batches + 1, sizeof(float *));
-    if (!alone.references)
-        st = SR1_E_NOMEM;
+    alone.budget = 1;
+    alone.workers = &scratch;
+    memset(&alone.plan, 0, sizeof(alone.plan));
+    st = plan_with(&alone, 1);
     for (size_t k = 0; k < alone.plan.n_batches && st == SR1_OK; k++) {
-        clear_gradients(u->tr);
-        if (u->tr->references)
-            st = score_reference(&alone, k, 0);
-        if (st == SR1_OK)
-            st = run_microbatch(&alone, k, 0, 0);
-        if (st == SR1_OK && !gradients_finite(u->tr->model)) {
+        sr1__learner_clear_grad(u->learner);
+        st = run_microbatch(&alone, k, 0);
+        if (st == SR1_OK && !gradients_finite(u->learner->replicas[0])) {
             name_sample(u, alone.plan.sequences[k], why);
             break;
         }
     }
-    clear_gradients(u->tr);
-    plan_free(&alone);
+    sr1__learner_clear_grad(u->learner);
+    sr1__batch_plan_free(&alone.plan);
 }
 
-static void skip_update(sr1_trainer *tr, sr1_step_report *report, const char *why)
-{
-    report->skipped_updates++;
-    tr->skipped++;
-    sr1__log(SR1_LOG_WARN, "step %" PRId64 ": update skipped: %s", tr->step + 1, why);
-}
-
-static sr1_status apply(struct update *u, const struct tally *t, sr1_step_report *report)
+static void skip_update(const struct update *u, sr1_step_report *report, const char *why)
 {
     sr1_trainer *tr = u->tr;
-    struct sr1__optim_report done = {0};
-    double rate = sr1__schedule_rate(&tr->set.schedule, tr->step);
 
-    if (t->not_finite) {
-        clear_gradients(tr);
-        skip_update(tr, report, t->why.text);
+    report->skipped_updates++;
+    tr->skipped++;
+    sr1__log(SR1_LOG_WARN, "step %" PRId64 ": update of the %s skipped: %s", tr->step + 1,
+             u->lesson->name, why);
+}
+
+static sr1_status apply(struct update *u, const struct worker *all,
+                        sr1_step_report *report)
+{
+    struct sr1__optim_report done = {0};
+    double rate;
+
+    if (all->not_finite) {
+        sr1__learner_clear_grad(u->learner);
+        skip_update(u, report, all->why.text);
         return SR1_OK;
     }
-    SR1__TRY(add_up_gradients(tr));
-    SR1__TRY(sr1__optimizer_step(tr->optimizer, rate, tr->set.max_grad_norm,
-                                 tr->scale.value, &done));
-    adapt_scale(&tr->scale, done.skipped);
+    SR1__TRY(sr1__learner_step(u->learner, u->tr->step, &rate, &done));
     if (done.skipped) {
         struct sr1__error why;
 
         sr1__error_save(&why, sr1__fail(SR1_E_NUMERIC, "a gradient is not finite"));
-        if (!tr->scale.active) /* an overflow of fp16 is nobody's fault */
+        if (!u->learner->scale.active) /* an overflow of fp16 is nobody's fault */
             blame_gradient(u, &why);
-        skip_update(tr, report, why.text);
+        skip_update(u, report, why.text);
         return SR1_OK;
     }
-    for (int32_t w = 0; w < tr->n_workers; w++)
-        sr1__model_touch(tr->replicas[w]);
-    report->grad_norm = done.grad_norm;
-    report->learning_rate = rate;
-    report->loss = t->loss.loss;
-    report->policy_loss = t->loss.policy_loss;
-    report->kl_div = t->loss.kl;
-    report->clip_fraction = t->loss.clip_fraction;
-    report->approx_kl = t->loss.approx_kl;
+    u->lesson->report(&all->tally, &done, rate, report);
     return SR1_OK;
-}
-
-static int is_memory(sr1_status st)
-{
-    return st == SR1_E_NOMEM || st == SR1_E_DEVICE_NOMEM;
 }
 
 /* Out of memory: half the budget, as long as that cuts anything. */
@@ -434,69 +301,77 @@ static sr1_status cut_finer(struct update *u, sr1_status st)
 {
     size_t batches = u->plan.n_batches;
 
-    if (!is_memory(st) || batches >= u->plan.n_sequences)
+    if (!sr1__is_memory(st) || batches >= u->plan.n_sequences)
         return st;
     sr1__log(SR1_LOG_WARN, "out of memory with %zu micro-batches; trying more", batches);
-    clear_gradients(u->tr);
+    sr1__learner_clear_grad(u->learner);
     for (st = SR1_OK; st == SR1_OK && u->plan.n_batches <= batches;) {
-        plan_free(u);
+        sr1__batch_plan_free(&u->plan);
         u->budget = u->budget > 1 ? u->budget / 2 : 1;
         st = make_plan(u);
     }
     return st;
 }
 
-/* Finer micro-batches with their reference, finer still while memory does not suffice. */
-static sr1_status replan(struct update *u, sr1_status st)
-{
-    while (is_memory(st) && (st = cut_finer(u, st)) == SR1_OK)
-        st = score_references(u);
-    return st;
-}
-
 static sr1_status run_pass(struct update *u, int first, sr1_step_report *report)
 {
-    struct pass p = {u, first};
-    struct tally all;
+    size_t n = (size_t)u->tr->n_workers;
+    struct worker all;
     sr1_status st;
 
     do {
-        memset(u->tally, 0, (size_t)u->tr->n_workers * sizeof(*u->tally));
-        st = sr1__pool_run(u->tr->pool, (size_t)u->tr->n_workers, run_worker, &p);
-    } while (is_memory(st) && (st = replan(u, st)) == SR1_OK);
+        memset(u->workers, 0, n * sizeof(*u->workers));
+        st = sr1__pool_run(u->tr->pool, n, run_worker, u);
+    } while (sr1__is_memory(st) && (st = cut_finer(u, st)) == SR1_OK);
     if (st != SR1_OK) {
-        clear_gradients(u->tr);
+        sr1__learner_clear_grad(u->learner);
         return st;
     }
     merge(u, &all);
-    if (first && u->plan.n_policy_tokens) {
-        report->rollout_diff_max = all.diff_max;
-        report->rollout_diff_mean = all.diff_sum / (double)u->plan.n_policy_tokens;
-    }
+    if (first && u->lesson->first_pass)
+        u->lesson->first_pass(&all.tally, u->plan.n_policy_tokens, report);
     return apply(u, &all, report);
 }
 
-sr1_status sr1__update(sr1_trainer *tr, const struct sr1__source *from, int64_t passes,
-                       sr1_step_report *report)
+/* One pass over the trajectories, a mini-batch of them for each optimizer step. */
+static sr1_status run_mini_batches(struct update *u, size_t n, int first,
+                                   sr1_step_report *report)
 {
-    struct update u = {.tr = tr, .from = from, .budget = tr->set.micro_batch_tokens};
-    sr1_status st;
+    size_t size = (size_t)u->tr->set.mini_batch_size;
+    int64_t trained = 0;
+    sr1_status st = SR1_OK;
 
-    u.tally = sr1__calloc((size_t)tr->n_workers, sizeof(*u.tally));
-    st = u.tally ? make_plan(&u) : sr1__fail_nomem("update");
-    report->trained = (int64_t)u.plan.n_sequences;
-    if (st == SR1_OK && u.plan.n_policy_tokens > 0) {
-        double began = sr1__now();
-
-        st = replan(&u, score_references(&u));
-        report->seconds_reference = sr1__now() - began;
-        for (int64_t i = 0; i < passes && st == SR1_OK; i++)
-            st = run_pass(&u, i == 0, report);
-        if (st == SR1_OK) /* room for the next rollout */
-            st = sr1__device_release(tr->model->device);
-        report->seconds_update = sr1__now() - began - report->seconds_reference;
+    if (size == 0 || size > n)
+        size = n;
+    for (u->begin = 0; u->begin < n && st == SR1_OK; u->begin = u->end) {
+        u->end = n - u->begin < size ? n : u->begin + size;
+        st = make_plan(u);
+        trained += (int64_t)u->plan.n_sequences;
+        if (st == SR1_OK && u->plan.n_policy_tokens > 0)
+            st = run_pass(u, first && u->begin == 0, report);
+        sr1__batch_plan_free(&u->plan);
     }
-    plan_free(&u);
-    sr1__free(u.tally);
+    report->trained = trained;
+    return st;
+}
+
+sr1_status sr1__update(sr1_trainer *tr, struct sr1__learner *learner,
+                       const struct sr1__lesson *lesson, const struct sr1__source *from,
+                       int64_t passes, sr1_step_report *report)
+{
+    struct update u = {.tr = tr,
+                       .learner = learner,
+                       .lesson = lesson,
+                       .from = from,
+                       .budget = tr->set.micro_batch_tokens};
+    size_t n = from->store ? sr1__trajectory_store_count(from->store) : from->n;
+    sr1_status st = SR1_OK;
+
+    u.workers = sr1__calloc((size_t)tr->n_workers, sizeof(*u.workers));
+    if (!u.workers)
+        return sr1__fail_nomem("update");
+    for (int64_t i = 0; i < passes && st == SR1_OK; i++)
+        st = run_mini_batches(&u, n, i == 0, report);
+    sr1__free(u.workers);
     return st;
 }

@@ -74,13 +74,13 @@ static sr1_status plan_alloc(struct sr1__batch_plan *p)
 /* Packed length and policy tokens of trajectory i of `all`. */
 typedef void (*length_fn)(const void *all, size_t i, size_t *packed, size_t *policy);
 
-static struct item *list_items(struct sr1__batch_plan *p, const void *all, size_t n,
-                               length_fn length)
+static struct item *list_items(struct sr1__batch_plan *p, const void *all, size_t begin,
+                               size_t end, length_fn length)
 {
-    struct item *items = sr1__calloc(n, sizeof *items);
+    struct item *items = sr1__calloc(end - begin, sizeof *items);
     size_t packed, policy;
 
-    for (size_t i = 0; items && i < n; i++) {
+    for (size_t i = begin; items && i < end; i++) {
         length(all, i, &packed, &policy);
         if (policy == 0) {
             p->n_skipped++;
@@ -95,8 +95,8 @@ static struct item *list_items(struct sr1__batch_plan *p, const void *all, size_
     return items;
 }
 
-static sr1_status plan(struct sr1__batch_plan *out, const void *all, size_t n,
-                       length_fn length, int64_t budget)
+static sr1_status plan(struct sr1__batch_plan *out, const void *all, size_t begin,
+                       size_t end, length_fn length, int64_t budget)
 {
     struct sr1__batch_plan p = {0};
     struct item *items;
@@ -105,7 +105,7 @@ static sr1_status plan(struct sr1__batch_plan *out, const void *all, size_t n,
     if (budget <= 0 || budget > INT32_MAX)
         return sr1__fail(SR1_E_INVALID, "token budget %lld: is not in 1..%d",
                          (long long)budget, INT32_MAX);
-    items = list_items(&p, all, n, length);
+    items = list_items(&p, all, begin, end, length);
     if (!items)
         return sr1__fail_nomem("batch plan");
     status = plan_alloc(&p);
@@ -136,14 +136,28 @@ sr1_status sr1__batch_plan_array(struct sr1__batch_plan *out,
                                  const sr1_trajectory *const *t, size_t n,
                                  int64_t token_budget)
 {
-    return plan(out, t, n, array_length, token_budget);
+    return plan(out, t, 0, n, array_length, token_budget);
+}
+
+sr1_status sr1__batch_plan_array_part(struct sr1__batch_plan *out,
+                                      const sr1_trajectory *const *t, size_t begin,
+                                      size_t end, int64_t token_budget)
+{
+    return plan(out, t, begin, end, array_length, token_budget);
 }
 
 sr1_status sr1__batch_plan_store(struct sr1__batch_plan *out,
                                  const struct sr1__trajectory_store *s,
                                  int64_t token_budget)
 {
-    return plan(out, s, sr1__trajectory_store_count(s), store_length, token_budget);
+    return plan(out, s, 0, sr1__trajectory_store_count(s), store_length, token_budget);
+}
+
+sr1_status sr1__batch_plan_store_part(struct sr1__batch_plan *out,
+                                      const struct sr1__trajectory_store *s,
+                                      size_t begin, size_t end, int64_t token_budget)
+{
+    return plan(out, s, begin, end, store_length, token_budget);
 }
 
 void sr1__batch_plan_free(struct sr1__batch_plan *p)
@@ -157,8 +171,16 @@ void sr1__batch_plan_free(struct sr1__batch_plan *p)
 
 /* ---- one micro-batch ---- */
 
-static sr1_status microbatch_alloc(struct sr1__microbatch *m)
+static sr1_status microbatch_alloc(struct sr1__microbatch *m, uint32_t columns)
 {
+    int whole = 1;
+
+    for (int32_t c = 0; c < SR1_COLUMN_COUNT; c++) {
+        if (!(columns >> c & 1))
+            continue;
+        m->columns[c] = sr1__calloc(m->n_targets, sizeof *m->columns[c]);
+        whole = whole && m->columns[c];
+    }
     m->ids = sr1__calloc(m->n_tokens, sizeof *m->ids);
     m->positions = sr1__calloc(m->n_tokens, sizeof *m->positions);
     m->cu_seqlens = sr1__calloc(m->n_seqs + 1, sizeof *m->cu_seqlens);
@@ -168,10 +190,9 @@ static sr1_status microbatch_alloc(struct sr1__microbatch *m)
     m->target_seqs = sr1__calloc(m->n_targets, sizeof *m->target_seqs);
     m->target_turns = sr1__calloc(m->n_targets, sizeof *m->target_turns);
     m->old_log_probs = sr1__calloc(m->n_targets, sizeof *m->old_log_probs);
-    m->advantages = sr1__calloc(m->n_targets, sizeof *m->advantages);
-    if (m->ids && m->positions && m->cu_seqlens && m->sequence && m->target_rows &&
-        m->target_ids && m->target_seqs && m->target_turns && m->old_log_probs &&
-        m->advantages)
+    if (whole && m->ids && m->positions && m->cu_seqlens && m->sequence &&
+        m->target_rows && m->target_ids && m->target_seqs && m->target_turns &&
+        m->old_log_probs)
         return SR1_OK;
     sr1__microbatch_free(m);
     return sr1__fail_nomem("micro-batch");
@@ -188,7 +209,8 @@ void sr1__microbatch_free(struct sr1__microbatch *m)
     sr1__free(m->target_seqs);
     sr1__free(m->target_turns);
     sr1__free(m->old_log_probs);
-    sr1__free(m->advantages);
+    for (int32_t c = 0; c < SR1_COLUMN_COUNT; c++)
+        sr1__free(m->columns[c]);
     memset(m, 0, sizeof *m);
 }
 
@@ -198,8 +220,26 @@ struct filling {
     size_t seq;
     size_t row;
     size_t target;
-    int need_advantages;
 };
+
+/* The trajectory's own column, or its one advantage as good as a column. */
+static int has_column(const sr1_trajectory *t, int32_t c)
+{
+    return sr1_trajectory_column(t, c) ||
+           (c == SR1_COLUMN_ADVANTAGE && sr1_trajectory_has_advantage(t));
+}
+
+static sr1_status check_columns(const struct filling *f, const sr1_trajectory *t)
+{
+    for (int32_t c = 0; c < SR1_COLUMN_COUNT; c++)
+        if (f->m->columns[c] && !has_column(t, c))
+            return sr1__fail(
+                SR1_E_STATE, "trajectory %zu (query '%s', sample %d): has no %s yet",
+                f->m->sequence[f->seq], sr1_trajectory_query_id(t),
+                (int)sr1_trajectory_sample(t),
+                c == SR1_COLUMN_ADVANTAGE ? "advantage" : sr1_column_name(c));
+    return SR1_OK;
+}
 
 static sr1_status check_fits(const struct filling *f, const sr1_trajectory *t)
 {
@@ -209,13 +249,20 @@ static sr1_status check_fits(const struct filling *f, const sr1_trajectory *t)
         sr1_trajectory_policy_count(t) > m->n_targets - f->target)
         return sr1__fail(SR1_E_INVALID, "trajectory %zu: is not the one that was planned",
                          m->sequence[f->seq]);
-    if (f->need_advantages && !sr1_trajectory_has_advantage(t) &&
-        !sr1_trajectory_token_advantages(t))
-        return sr1__fail(SR1_E_STATE,
-                         "trajectory %zu (query '%s', sample %d): has no advantage yet",
-                         m->sequence[f->seq], sr1_trajectory_query_id(t),
-                         (int)sr1_trajectory_sample(t));
-    return SR1_OK;
+    return check_columns(f, t);
+}
+
+static void fill_columns(const struct filling *f, const sr1_trajectory *t)
+{
+    size_t n = sr1_trajectory_policy_count(t);
+
+    for (int32_t c = 0; c < SR1_COLUMN_COUNT; c++) {
+        const float *from = sr1_trajectory_column(t, c);
+        float *to = f->m->columns[c];
+
+        for (size_t i = 0; to && i < n; i++)
+            to[f->target + i] = from ? from[i] : (float)sr1_trajectory_advantage(t);
+    }
 }
 
 static void fill_targets(struct filling *f, const sr1_trajectory *t)
@@ -225,8 +272,8 @@ static void fill_targets(struct filling *f, const sr1_trajectory *t)
     const int32_t *turns = sr1_trajectory_turns(t);
     const int32_t *positions = sr1_trajectory_policy_positions(t);
     const float *log_probs = sr1_trajectory_policy_log_probs(t);
-    const float *advantages = sr1_trajectory_token_advantages(t);
 
+    fill_columns(f, t);
     for (size_t i = 0; i < sr1_trajectory_policy_count(t); i++, f->target++) {
         int32_t p = positions[i];
 
@@ -235,8 +282,6 @@ static void fill_targets(struct filling *f, const sr1_trajectory *t)
         m->target_seqs[f->target] = (int32_t)f->seq;
         m->target_turns[f->target] = turns[p];
         m->old_log_probs[f->target] = log_probs[i];
-        m->advantages[f->target] =
-            advantages ? advantages[i] : (float)sr1_trajectory_advantage(t);
     }
 }
 
@@ -260,10 +305,9 @@ static sr1_status fill_sequence(struct filling *f, const sr1_trajectory *t)
 /* A new reference to trajectory i of `all`. */
 typedef sr1_status (*fetch_fn)(void *all, size_t i, sr1_trajectory **out);
 
-static sr1_status fill(struct sr1__microbatch *m, void *all, fetch_fn fetch,
-                       int need_advantages)
+static sr1_status fill(struct sr1__microbatch *m, void *all, fetch_fn fetch)
 {
-    struct filling f = {.m = m, .need_advantages = need_advantages};
+    struct filling f = {.m = m};
 
     for (size_t i = 0; i < m->n_seqs; i++) {
         sr1_trajectory *t = NULL;
@@ -282,7 +326,7 @@ static sr1_status fill(struct sr1__microbatch *m, void *all, fetch_fn fetch,
 }
 
 static sr1_status make(struct sr1__microbatch *out, const struct sr1__batch_plan *p,
-                       size_t k, void *all, fetch_fn fetch, int need_advantages)
+                       size_t k, void *all, fetch_fn fetch, uint32_t columns)
 {
     struct sr1__microbatch m = {0};
     sr1_status status;
@@ -293,9 +337,9 @@ static sr1_status make(struct sr1__microbatch *out, const struct sr1__batch_plan
     m.n_seqs = p->batch_begin[k + 1] - p->batch_begin[k];
     m.n_tokens = (size_t)p->packed_tokens[k];
     m.n_targets = (size_t)p->policy_tokens[k];
-    SR1__TRY(microbatch_alloc(&m));
+    SR1__TRY(microbatch_alloc(&m, columns));
     memcpy(m.sequence, p->sequences + p->batch_begin[k], m.n_seqs * sizeof *m.sequence);
-    status = fill(&m, all, fetch, need_advantages);
+    status = fill(&m, all, fetch);
     if (status == SR1_OK)
         *out = m;
     else
@@ -316,14 +360,14 @@ static sr1_status fetch_store(void *all, size_t i, sr1_trajectory **out)
 
 sr1_status sr1__microbatch_array(struct sr1__microbatch *out,
                                  const struct sr1__batch_plan *p, size_t k,
-                                 const sr1_trajectory *const *t, int need_advantages)
+                                 const sr1_trajectory *const *t, uint32_t columns)
 {
-    return make(out, p, k, (void *)t, fetch_array, need_advantages);
+    return make(out, p, k, (void *)t, fetch_array, columns);
 }
 
 sr1_status sr1__microbatch_store(struct sr1__microbatch *out,
                                  const struct sr1__batch_plan *p, size_t k,
-                                 struct sr1__trajectory_store *s, int need_advantages)
+                                 struct sr1__trajectory_store *s, uint32_t columns)
 {
-    return make(out, p, k, s, fetch_store, need_advantages);
+    return make(out, p, k, s, fetch_store, columns);
 }

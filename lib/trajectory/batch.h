@@ -33,6 +33,13 @@ sr1_status sr1__batch_plan_array(struct sr1__batch_plan *out,
 sr1_status sr1__batch_plan_store(struct sr1__batch_plan *out,
                                  const struct sr1__trajectory_store *s,
                                  int64_t token_budget);
+/* The same for trajectories [begin, end) alone. */
+sr1_status sr1__batch_plan_array_part(struct sr1__batch_plan *out,
+                                      const sr1_trajectory *const *t, size_t begin,
+                                      size_t end, int64_t token_budget);
+sr1_status sr1__batch_plan_store_part(struct sr1__batch_plan *out,
+                                      const struct sr1__trajectory_store *s,
+                                      size_t begin, size_t end, int64_t token_budget);
 void sr1__batch_plan_free(struct sr1__batch_plan *p); /* zeroes *p; a freed one is fine */
 
 /* One micro-batch: S sequences of N tokens in all, M policy tokens to predict. */
@@ -50,18 +57,20 @@ struct sr1__microbatch {
     int32_t *target_seqs;  /* [M] sequence within this micro-batch */
     int32_t *target_turns; /* [M] */
     float *old_log_probs;  /* [M] as sampled */
-    float *advantages;     /* [M] of the token, else of its trajectory; 0 if neither */
+    /* [M] each by SR1_COLUMN_*, of those asked for, else NULL. The advantage of a token
+     * is its own, else its trajectory's. */
+    float *columns[SR1_COLUMN_COUNT];
 };
 
-/* Micro-batch k of the plan. need_advantages: SR1_E_STATE names a trajectory that has
- * none. The trajectories must be those the plan was made from. Free with
- * sr1__microbatch_free. */
+/* Micro-batch k of the plan, with the columns whose bits (1 << SR1_COLUMN_*) are set:
+ * SR1_E_STATE names a trajectory that lacks one. The trajectories must be those the plan
+ * was made from. Free with sr1__microbatch_free. */
 sr1_status sr1__microbatch_array(struct sr1__microbatch *out,
                                  const struct sr1__batch_plan *p, size_t k,
-                                 const sr1_trajectory *const *t, int need_advantages);
+                                 const sr1_trajectory *const *t, uint32_t columns);
 sr1_status sr1__microbatch_store(struct sr1__microbatch *out,
                                  const struct sr1__batch_plan *p, size_t k,
-                                 struct sr1__trajectory_store *s, int need_advantages);
+                                 struct sr1__trajectory_store *s, uint32_t columns);
 void sr1__microbatch_free(struct sr1__microbatch *m); /* zeroes *m; a freed one is fine */
 
 #endif

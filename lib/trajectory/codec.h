@@ -15,11 +15,12 @@
 #include <searchr1/trajectory.h>
 
 #define SR1__CODEC_MAGIC "SR1T"
-#define SR1__CODEC_VERSION 1u
+#define SR1__CODEC_VERSION 2u
 #define SR1__CODEC_HEADER 24 /* bytes before the payload */
 
-/* Flags at the head of credit. */
-enum { SR1__CODEC_REWARD = 1, SR1__CODEC_ADVANTAGE = 2, SR1__CODEC_TOKEN_ADVANTAGES = 4 };
+/* Flags at the head of credit. It ends with a mask (u32) of the columns that are set, bit
+ * SR1_COLUMN_*, and these columns. */
+enum { SR1__CODEC_REWARD = 1, SR1__CODEC_ADVANTAGE = 2 };
 
 /* Decode a payload whose checksum has been seen to. Errors as sr1_trajectory_decode. */
 sr1_status sr1__trajectory_decode_payload(sr1_trajectory **out, const void *bytes,

@@ -1,5 +1,5 @@
 /* trajectory/credit.c - what a trajectory is given after generation: the reward with its
- * parts, and the advantage. */
+ * parts, the advantage, and columns of one number for each policy token. */
 #include "trajectory/layout.h"
 
 #include "base/mem.h"
@@ -114,33 +114,61 @@ sr1_status sr1_trajectory_set_advantage(sr1_trajectory *t, double advantage)
     return SR1_OK;
 }
 
+/* ---- columns ---- */
+
+const char *sr1_column_name(int32_t column)
+{
+#define WORD(name, code, word) [code] = word,
+    static const char *const words[] = {SR1_COLUMN_TABLE(WORD)};
+#undef WORD
+
+    return column >= 0 && column < SR1_COLUMN_COUNT ? words[column] : NULL;
+}
+
+const float *sr1_trajectory_column(const sr1_trajectory *t, int32_t column)
+{
+    return sr1_column_name(column) ? t->credit[column] : NULL;
+}
+
+static sr1_status check_column(const sr1_trajectory *t, const char *name,
+                               const float *values, size_t n)
+{
+    if (n && !values)
+        return sr1__fail(SR1_E_INVALID, "%s: none given", name);
+    if (n && n != t->n_policy)
+        return sr1__fail(SR1_E_INVALID,
+                         "%s: %zu given for %zu policy tokens; give one for each", name,
+                         n, t->n_policy);
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(values[i]))
+            return sr1__fail(SR1_E_NUMERIC, "%s: number %zu is not finite", name, i);
+    return SR1_OK;
+}
+
+sr1_status sr1_trajectory_set_column(sr1_trajectory *t, int32_t column,
+                                     const float *values, size_t n)
+{
+    const char *name = sr1_column_name(column);
+    float *copy = NULL;
+
+    if (!name)
+        return sr1__fail(SR1_E_INVALID, "column %d: there is none; 0 to %d are known",
+                         (int)column, SR1_COLUMN_COUNT - 1);
+    SR1__TRY(check_column(t, name, values, n));
+    if (n && !(copy = sr1__memdup(values, n * sizeof *copy)))
+        return sr1__fail_nomem(name);
+    sr1__free(t->credit[column]);
+    t->credit[column] = copy;
+    return SR1_OK;
+}
+
 const float *sr1_trajectory_token_advantages(const sr1_trajectory *t)
 {
-    return t->token_advantages;
+    return t->credit[SR1_COLUMN_ADVANTAGE];
 }
 
 sr1_status sr1_trajectory_set_token_advantages(sr1_trajectory *t, const float *advantages,
                                                size_t n)
 {
-    float *copy = NULL;
-
-    if (n && !advantages)
-        return sr1__fail(SR1_E_INVALID, "token advantages: none given");
-    if (n && n != t->n_policy)
-        return sr1__fail(
-            SR1_E_INVALID,
-            "token advantages: %zu given for %zu policy tokens; give one for each", n,
-            t->n_policy);
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(advantages[i]))
-            return sr1__fail(SR1_E_NUMERIC, "token advantage %zu: not a finite number",
-                             i);
-    if (n) {
-        copy = sr1__memdup(advantages, n * sizeof *copy);
-        if (!copy)
-            return sr1__fail_nomem("token advantages");
-    }
-    sr1__free(t->token_advantages);
-    t->token_advantages = copy;
-    return SR1_OK;
+    return sr1_trajectory_set_column(t, SR1_COLUMN_ADVANTAGE, advantages, n);
 }

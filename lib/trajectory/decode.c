@@ -235,21 +235,33 @@ static sr1_status get_reward(struct sr1__reader *r, sr1_trajectory *t, double to
     return status;
 }
 
-static sr1_status get_token_advantages(struct sr1__reader *r, sr1_trajectory *t)
+static sr1_status get_column(struct sr1__reader *r, sr1_trajectory *t, int32_t column)
 {
     float *v;
     sr1_status status;
 
     if (t->n_policy == 0 || t->n_policy > r->left / 4)
-        return broken("token advantages");
+        return broken(sr1_column_name(column));
     v = sr1__malloc(t->n_policy * sizeof *v);
     if (!v)
-        return sr1__fail_nomem("token advantages");
+        return sr1__fail_nomem(sr1_column_name(column));
     for (size_t i = 0; i < t->n_policy; i++)
         v[i] = sr1__read_f32(r);
-    status = sr1_trajectory_set_token_advantages(t, v, t->n_policy);
+    status = sr1_trajectory_set_column(t, column, v, t->n_policy);
     sr1__free(v);
     return status;
+}
+
+static sr1_status get_columns(struct sr1__reader *r, sr1_trajectory *t)
+{
+    uint32_t columns = sr1__read_u32(r);
+
+    if (columns >> SR1_COLUMN_COUNT)
+        return broken("columns");
+    for (int32_t c = 0; c < SR1_COLUMN_COUNT; c++)
+        if (columns >> c & 1)
+            SR1__TRY(get_column(r, t, c));
+    return SR1_OK;
 }
 
 static sr1_status get_credit(struct sr1__reader *r, sr1_trajectory *t)
@@ -258,8 +270,7 @@ static sr1_status get_credit(struct sr1__reader *r, sr1_trajectory *t)
     double reward = sr1__read_f64(r);
     double advantage = sr1__read_f64(r);
 
-    if (r->failed ||
-        flags > (SR1__CODEC_REWARD | SR1__CODEC_ADVANTAGE | SR1__CODEC_TOKEN_ADVANTAGES))
+    if (r->failed || flags > (SR1__CODEC_REWARD | SR1__CODEC_ADVANTAGE))
         return broken("reward");
     if (flags & SR1__CODEC_REWARD)
         SR1__TRY(get_reward(r, t, reward));
@@ -267,8 +278,7 @@ static sr1_status get_credit(struct sr1__reader *r, sr1_trajectory *t)
         return broken("reward");
     if (flags & SR1__CODEC_ADVANTAGE)
         SR1__TRY(sr1_trajectory_set_advantage(t, advantage));
-    if (flags & SR1__CODEC_TOKEN_ADVANTAGES)
-        SR1__TRY(get_token_advantages(r, t));
+    SR1__TRY(get_columns(r, t));
     return r->failed || r->left ? broken("end") : SR1_OK;
 }
 

@@ -80,9 +80,12 @@ static void put_search(struct sr1__buf *b, const struct sr1__search_record *s)
 
 static void put_credit(struct sr1__buf *b, const sr1_trajectory *t)
 {
+    uint32_t columns = 0;
+
+    for (int32_t c = 0; c < SR1_COLUMN_COUNT; c++)
+        columns |= t->credit[c] ? 1u << c : 0;
     sr1__buf_u8(b, (uint8_t)((t->has_reward ? SR1__CODEC_REWARD : 0) |
-                             (t->has_advantage ? SR1__CODEC_ADVANTAGE : 0) |
-                             (t->token_advantages ? SR1__CODEC_TOKEN_ADVANTAGES : 0)));
+                             (t->has_advantage ? SR1__CODEC_ADVANTAGE : 0)));
     sr1__buf_f64(b, t->reward);
     sr1__buf_f64(b, t->advantage);
     sr1__buf_u32(b, (uint32_t)t->n_parts);
@@ -91,8 +94,10 @@ static void put_credit(struct sr1__buf *b, const sr1_trajectory *t)
         sr1__buf_f64(b, t->parts[i].value);
         sr1__buf_f64(b, t->parts[i].weight);
     }
-    for (size_t i = 0; t->token_advantages && i < t->n_policy; i++)
-        sr1__buf_f32(b, t->token_advantages[i]);
+    sr1__buf_u32(b, columns);
+    for (int32_t c = 0; c < SR1_COLUMN_COUNT; c++)
+        for (size_t i = 0; t->credit[c] && i < t->n_policy; i++)
+            sr1__buf_f32(b, t->credit[c][i]);
 }
 
 static void put_payload(struct sr1__buf *b, const sr1_trajectory *t)

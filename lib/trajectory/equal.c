@@ -85,10 +85,13 @@ static int same_credit(const sr1_trajectory *a, const sr1_trajectory *b)
             !same_double(a->parts[i].value, b->parts[i].value) ||
             !same_double(a->parts[i].weight, b->parts[i].weight))
             return 0;
-    if (!a->token_advantages || !b->token_advantages)
-        return a->token_advantages == b->token_advantages;
-    return memcmp(a->token_advantages, b->token_advantages,
-                  a->n_policy * sizeof *a->token_advantages) == 0;
+    for (size_t c = 0; c < SR1_COLUMN_COUNT; c++) {
+        const float *x = a->credit[c], *y = b->credit[c];
+
+        if (!x != !y || (x && memcmp(x, y, a->n_policy * sizeof *x) != 0))
+            return 0;
+    }
+    return 1;
 }
 
 int32_t sr1_trajectory_equal(const sr1_trajectory *a, const sr1_trajectory *b)

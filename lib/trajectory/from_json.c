@@ -381,23 +381,24 @@ static sr1_status read_floats(const json_t *a, const char *key, float *v)
     return SR1_OK;
 }
 
-static sr1_status read_token_advantages(const json_t *o, sr1_trajectory *t)
+static sr1_status read_column(const json_t *o, int32_t column, sr1_trajectory *t)
 {
-    const json_t *a;
+    const char *name = sr1_column_name(column);
+    const json_t *a = json_object_get(o, name);
     float *v;
     sr1_status status;
 
-    if (json_is_null(json_object_get(o, "token_advantages")))
+    if (!a || json_is_null(a))
         return SR1_OK;
-    SR1__TRY(sr1__form_get_array(o, "token_advantages", &a));
+    SR1__TRY(sr1__form_get_array(o, name, &a));
     if (json_array_size(a) == 0)
-        return sr1__fail(SR1_E_CORRUPT, "'token_advantages' is empty");
+        return sr1__fail(SR1_E_CORRUPT, "'%s' is empty", name);
     v = sr1__calloc(json_array_size(a), sizeof *v);
     if (!v)
-        return sr1__fail_nomem("token advantages");
-    status = read_floats(a, "token_advantages", v);
+        return sr1__fail_nomem(name);
+    status = read_floats(a, name, v);
     if (status == SR1_OK)
-        status = sr1_trajectory_set_token_advantages(t, v, json_array_size(a));
+        status = sr1_trajectory_set_column(t, column, v, json_array_size(a));
     sr1__free(v);
     return status;
 }
@@ -411,7 +412,9 @@ static sr1_status read_credit(const json_t *o, sr1_trajectory *t)
     SR1__TRY(get_optional(o, "advantage", &has, &advantage));
     if (has)
         SR1__TRY(sr1_trajectory_set_advantage(t, advantage));
-    return read_token_advantages(o, t);
+    for (int32_t c = 0; c < SR1_COLUMN_COUNT; c++)
+        SR1__TRY(read_column(o, c, t));
+    return SR1_OK;
 }
 
 static sr1_status from_json(json_t *o, sr1_trajectory **out)

@@ -70,7 +70,7 @@ struct sr1_trajectory {
     double advantage;
     struct sr1__reward_part *parts;
     size_t n_parts;
-    float *token_advantages; /* [n_policy] or NULL */
+    float *credit[SR1_COLUMN_COUNT]; /* by SR1_COLUMN_*: [n_policy] or NULL */
 };
 
 /* The per-token arrays as a table: everything done to all of them is one loop. */

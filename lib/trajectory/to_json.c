@@ -171,10 +171,17 @@ static int set_tokens(json_t *o, const sr1_trajectory *t)
            set_list(o, "segments", t, t->n_segments, fill_segment) ||
            set_ints(o, "full_input_ids", t->ids, t->n_tokens) ||
            set_ints(o, "generated_positions", t->policy_positions, t->n_policy) ||
-           set_list(o, "token_steps", t, t->n_policy, fill_step) ||
-           (t->token_advantages
-                ? set_floats(o, "token_advantages", t->token_advantages, t->n_policy)
-                : json_object_set_new(o, "token_advantages", json_null()));
+           set_list(o, "token_steps", t, t->n_policy, fill_step);
+}
+
+static int set_columns(json_t *o, const sr1_trajectory *t)
+{
+    int bad = 0;
+
+    for (int32_t c = 0; c < SR1_COLUMN_COUNT && !bad; c++)
+        if (t->credit[c])
+            bad = set_floats(o, sr1_column_name(c), t->credit[c], t->n_policy);
+    return bad;
 }
 
 sr1_status sr1_trajectory_to_json(const sr1_trajectory *t, char **text, size_t *n)
@@ -184,7 +191,8 @@ sr1_status sr1_trajectory_to_json(const sr1_trajectory *t, char **text, size_t *
     sr1_status status;
 
     sr1__buf_init(&b, 0);
-    if (set_identity(o, t) || set_outcome(o, t) || set_sampling(o, t) || set_tokens(o, t))
+    if (set_identity(o, t) || set_outcome(o, t) || set_sampling(o, t) ||
+        set_tokens(o, t) || set_columns(o, t))
         status = sr1__fail_nomem("trajectory as JSON");
     else
         status = sr1__json_dump(o, 0, &b);

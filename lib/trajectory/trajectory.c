@@ -128,7 +128,8 @@ void sr1_trajectory_free(sr1_trajectory *t)
     sr1__free(t->searches);
     sr1__bytes_array_free(t->ground_truths, t->n_ground_truths);
     sr1__reward_parts_free(t->parts, t->n_parts);
-    sr1__free(t->token_advantages);
+    for (size_t c = 0; c < SR1_COLUMN_COUNT; c++)
+        sr1__free(t->credit[c]);
     sr1__free(t);
 }
 
@@ -155,7 +156,9 @@ size_t sr1__trajectory_memory(const sr1_trajectory *t)
         bytes += sizeof *t->ground_truths + t->ground_truths[i].len + 1;
     for (size_t i = 0; i < t->n_parts; i++)
         bytes += sizeof *t->parts + strlen(t->parts[i].name) + 1;
-    return bytes + (t->token_advantages ? t->n_policy * sizeof(float) : 0);
+    for (size_t c = 0; c < SR1_COLUMN_COUNT; c++)
+        bytes += t->credit[c] ? t->n_policy * sizeof(float) : 0;
+    return bytes;
 }
 
 /* ---- getters ---- */

@@ -1,30 +1,22 @@
-/* weights/hf_config.c - reading, checking and writing config.json of dense Qwen3 and
+/* weights/hf_config.c - reading and checking config.json of dense Qwen3 and
  * Qwen2 decoders. Defaults of absent keys are those of transformers' Qwen3Config and
  * Qwen2Config. */
-#include "weights/hf_config.h"
+#include "weights/hf_config_tables.h"
 
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "weights/hf_keys.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-/* Rows in the order of enum sr1__arch. */
-static const struct arch_row {
-    const char *architecture;
-    const char *model_type;
-    int qk_norm;
-    int qkv_bias; /* always; else attention_bias decides for q, k, v and o */
-} archs[] = {
-    {"Qwen3ForCausalLM", "qwen3", 1, 0},
-    {"Qwen2ForCausalLM", "qwen2", 0, 1},
+const struct sr1__arch_row sr1__archs[SR1__N_ARCHS] = {
+    {{"Qwen3ForCausalLM", "Qwen3ForTokenClassification"}, "qwen3", 1, 0},
+    {{"Qwen2ForCausalLM", "Qwen2ForTokenClassification"}, "qwen2", 0, 1},
 };
-#define N_ARCHS (int32_t)(sizeof archs / sizeof *archs)
 
-static const struct sr1__hf_size sizes[] = {
+const struct sr1__hf_size sr1__sizes[SR1__N_SIZES] = {
 #define SIZE(key, member, def, max)                                                      \
     {                                                                                    \
         key, offsetof(struct sr1__hf_config, member), def, 1, max                        \
@@ -39,7 +31,6 @@ static const struct sr1__hf_size sizes[] = {
     SIZE("max_position_embeddings", max_positions, 32768, 1 << 30),
 #undef SIZE
 };
-#define N_SIZES (sizeof sizes / sizeof *sizes)
 
 /* Keys of models that are not the dense decoder; any value but these is refused. */
 static const struct sr1__hf_refused refused[] = {
@@ -93,9 +84,10 @@ static sr1_status read_arch(const json_t *root, const char *name,
     if (!text || json_array_size(list) != 1)
         return sr1__fail(SR1_E_PARSE,
                          "%s: 'architectures' does not name one architecture", name);
-    for (int32_t i = 0; i < N_ARCHS; i++) {
-        if (strcmp(text, archs[i].architecture) == 0) {
-            c->arch = i;
+    for (int32_t i = 0; i < 2 * SR1__N_ARCHS; i++) {
+        if (strcmp(text, sr1__archs[i / 2].architectures[i % 2]) == 0) {
+            c->arch = i / 2;
+            c->value_head = i % 2;
             return SR1_OK;
         }
     }
@@ -110,7 +102,7 @@ static sr1_status read_arch(const json_t *root, const char *name,
 static sr1_status read_sizes(const json_t *root, const char *name,
                              struct sr1__hf_config *c)
 {
-    SR1__TRY(sr1__hf_sizes_read(root, sizes, N_SIZES, name, c));
+    SR1__TRY(sr1__hf_sizes_read(root, sr1__sizes, SR1__N_SIZES, name, c));
     if (c->n_kv_heads == -1)
         c->n_kv_heads = c->n_heads;
     if (c->head_dim == -1)
@@ -238,9 +230,9 @@ static sr1_status read_config(const json_t *root, const char *name,
     SR1__TRY(read_dtype(root, name, c));
     SR1__TRY(sr1__hf_flag(root, "tie_word_embeddings", name, &c->tie_word_embeddings));
     SR1__TRY(sr1__hf_flag(root, "attention_bias", name, &attention_bias));
-    c->qk_norm = archs[c->arch].qk_norm;
-    c->qkv_bias = archs[c->arch].qkv_bias || attention_bias;
-    c->o_bias = !archs[c->arch].qkv_bias && attention_bias;
+    c->qk_norm = sr1__archs[c->arch].qk_norm;
+    c->qkv_bias = sr1__archs[c->arch].qkv_bias || attention_bias;
+    c->o_bias = !sr1__archs[c->arch].qkv_bias && attention_bias;
     c->rms_norm_eps = 1e-6;
     c->initializer_range = 0.02;
     SR1__TRY(sr1__hf_real(root, "rms_norm_eps", name, &c->rms_norm_eps));
@@ -262,8 +254,8 @@ static sr1_status check_id(const struct sr1__hf_config *c, int32_t id, const cha
 
 sr1_status sr1__hf_config_check(const struct sr1__hf_config *c, const char *name)
 {
-    SR1__TRY(sr1__hf_sizes_check(c, sizes, N_SIZES, name));
-    if (c->arch < 0 || c->arch >= N_ARCHS || c->dtype < 0 ||
+    SR1__TRY(sr1__hf_sizes_check(c, sr1__sizes, SR1__N_SIZES, name));
+    if (c->arch < 0 || c->arch >= SR1__N_ARCHS || c->dtype < 0 ||
         c->dtype >= SR1__WEIGHT_DTYPES || c->n_eos < 0 || c->n_eos > SR1__MAX_EOS)
         return sr1__fail(SR1_E_INVALID, "%s: not a model configuration", name);
     if (c->n_heads % c->n_kv_heads != 0)
@@ -344,77 +336,5 @@ sr1_status sr1__hf_config_load(struct sr1__hf_config *out, const char *folder)
         *out = c;
     sr1__free(config);
     sr1__free(generation);
-    return status;
-}
-
-/* ---- writing ---- */
-
-static json_t *id_json(int32_t id)
-{
-    return id < 0 ? json_null() : json_integer(id);
-}
-
-/* null, one id or a list, as transformers does. NULL: no memory. */
-static json_t *eos_json(const struct sr1__hf_config *c)
-{
-    json_t *list;
-
-    if (c->n_eos <= 1)
-        return id_json(c->n_eos ? c->eos_ids[0] : -1);
-    list = json_array();
-    for (int32_t i = 0; i < c->n_eos; i++) {
-        if (json_array_append_new(list, json_integer(c->eos_ids[i])) != 0) {
-            json_decref(list);
-            return NULL;
-        }
-    }
-    return list;
-}
-
-/* rope_theta stands in both places: transformers 5 reads rope_parameters, 4 the plain
- * key. */
-static json_t *config_json(const struct sr1__hf_config *c)
-{
-    const struct arch_row *arch = &archs[c->arch];
-    json_t *root = json_pack(
-        "{s:[s], s:s, s:s, s:f, s:b, s:f, s:f, s:f, s:{s:s, s:f}, s:b, s:b, s:o, s:o, "
-        "s:o, s:s, "
-        "s:s}",
-        "architectures", arch->architecture, "model_type", arch->model_type, "hidden_act",
-        "silu", "attention_dropout", 0.0, "attention_bias",
-        c->qkv_bias && !arch->qkv_bias, "initializer_range", c->initializer_range,
-        "rms_norm_eps", c->rms_norm_eps, "rope_theta", c->rope_theta, "rope_parameters",
-        "rope_type", "default", "rope_theta", c->rope_theta, "tie_word_embeddings",
-        (int)c->tie_word_embeddings, "use_sliding_window", 0, "eos_token_id", eos_json(c),
-        "bos_token_id", id_json(c->bos_id), "pad_token_id", id_json(c->pad_id), "dtype",
-        sr1__weight_dtype_name(c->dtype), "torch_dtype",
-        sr1__weight_dtype_name(c->dtype));
-
-    for (size_t i = 0; i < N_SIZES; i++) {
-        const int64_t *v = sr1__hf_size_at((void *)(uintptr_t)c, &sizes[i]);
-
-        if (json_object_set_new(root, sizes[i].key, json_integer(*v)) != 0) {
-            json_decref(root);
-            return NULL;
-        }
-    }
-    return root;
-}
-
-sr1_status sr1__hf_config_save(const struct sr1__hf_config *c, const char *folder)
-{
-    char *path = sr1__path_join(folder, "config.json");
-    json_t *root;
-    sr1_status status;
-
-    if (!path)
-        return sr1__fail_nomem("file name");
-    status = sr1__hf_config_check(c, path);
-    if (status == SR1_OK) {
-        root = config_json(c);
-        status = root ? sr1__json_save(root, 2, path) : sr1__fail_nomem("config.json");
-        json_decref(root);
-    }
-    sr1__free(path);
     return status;
 }

@@ -16,6 +16,8 @@ struct sr1__hf_config {
     int32_t qk_norm;    /* rms norm of each query and key head: Qwen3 */
     int32_t qkv_bias;   /* q_proj, k_proj, v_proj have biases: Qwen2, or attention_bias */
     int32_t o_bias;     /* o_proj has one: Qwen3 with attention_bias */
+    int32_t value_head; /* a critic: score.weight, score.bias give a number for each token
+                           (...ForTokenClassification with one label), no lm_head */
     int32_t tie_word_embeddings; /* the head is the embedding; no lm_head.weight in the
                                     file */
     int32_t dtype; /* SR1__WEIGHT_F32, ... of the stored weights; float32 when not said */

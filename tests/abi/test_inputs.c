@@ -204,7 +204,9 @@ static void call_reward_ops(const void *given, struct said *said)
 
 static const double rewards[] = {1, 4, 9};
 static const uint64_t groups[] = {5, 5, 5};
-static const int64_t token_begin[] = {0, 1, 3, 4};
+static const int64_t token_begin[] = {0, 1, 3, 4}, turn_begin[] = {0, 2, 3, 4};
+static const int32_t token_turns[] = {1, 0, 0, 0};
+static const double token_rewards[] = {1, 0, 2, -1};
 
 static void compare(const sr1_advantage_batch *b, const sr1_advantage_options *o,
                     struct said *said)
@@ -228,6 +230,18 @@ static void call_advantage_batch(const void *given, struct said *said)
 static void call_advantage_options(const void *given, struct said *said)
 {
     compare(&batch, given, said);
+}
+
+static const int64_t seen[] = {2, 2, 2};
+static const double variance[] = {0, 2, 1};
+
+static void call_query_stats(const void *given, struct said *said)
+{
+    int64_t chosen[3];
+
+    if (say_status(said, sr1_query_select("reward_variance", given, 3, 1, 1, chosen)) ==
+        SR1_OK)
+        say(said, "%d %d %d", (int)chosen[0], (int)chosen[1], (int)chosen[2]);
 }
 
 /* ---- data, tokenizer, model ---- */
@@ -304,32 +318,67 @@ static void call_world(const void *given, struct said *said)
 /* ---- losses ---- */
 
 static const float now[] = {-1, -2}, old[] = {-1.5f, -1.5f}, ref[] = {-1.2f, -2.2f},
-                   advantages[] = {1, -1}, weights[] = {0.75f, 0.25f};
-static const sr1_loss_batch loss_batch = {sizeof loss_batch, 2, now, old, ref, advantages,
-                                          weights};
+                   advantages[] = {1, -1}, weights[] = {0.75f, 0.25f},
+                   rollout[] = {-1.25f, -1.75f}, entropies[] = {0.5f, 1.5f};
+static const int64_t seq_begin[] = {0, 2}, seq_tokens[] = {2};
+static const sr1_loss_batch loss_batch = {
+    sizeof loss_batch, 2,         now, old,       ref,       advantages, weights,
+    rollout,           entropies, 1,   seq_begin, seq_tokens};
 
-static void lose(const sr1_loss_batch *b, const sr1_loss_options *o, struct said *said)
+static void lose(const char *name, const sr1_loss_batch *b, const sr1_loss_options *o,
+                 struct said *said)
 {
     sr1_loss_report r = {.struct_size = sizeof r};
 
-    if (say_status(said, sr1_loss_grpo(b, o, NULL, &r)) == SR1_OK)
-        say(said, "%g %g ", r.loss, r.kl);
+    if (say_status(said, sr1_loss_compute(name, b, o, NULL, NULL, &r)) == SR1_OK)
+        say(said, "%g %g %g ", r.loss, r.kl, r.importance_mean);
 }
 
 static void call_loss_batch(const void *given, struct said *said)
 {
     sr1_loss_options o = {sizeof o, 0.2, 0.2, 0.0};
-    sr1_loss_report r = {.struct_size = sizeof r};
 
-    lose(given, &o, said);
-    if (say_status(said, sr1_loss_nll(given, NULL, NULL, &r)) == SR1_OK)
-        say(said, "%g", r.loss);
+    lose("grpo", given, &o, said);
+    lose("nll", given, NULL, said);
+    lose("gspo", given, NULL, said);
+    o.correction = "token_truncate";
+    o.correction_high = 9;
+    lose("grpo", given, &o, said);
+    o.entropy_coef = 0.5;
+    lose("grpo", given, &o, said);
 }
 
 static void call_loss_options(const void *given, struct said *said)
 {
-    lose(&loss_batch, given, said);
+    lose("grpo", &loss_batch, given, said);
+    lose("sapo", &loss_batch, given, said);
 }
+
+static void call_loss_maps(const void *given, struct said *said)
+{
+    static const char *const names[] = {"token-mean", "seq-mean-token-sum",
+                                        "seq-mean-token-sum-norm",
+                                        "group-mean-token-mean"};
+    float w[3];
+
+    for (size_t i = 0; i < 4; i++)
+        if (say_status(said, sr1_loss_weights(names[i], given, w)) == SR1_OK)
+            say(said, "%g %g ", (double)w[0], (double)w[2]);
+}
+
+static void call_value_batch(const void *given, struct said *said)
+{
+    sr1_value_options o = {sizeof o, 0.0};
+    sr1_value_report r = {.struct_size = sizeof r};
+
+    if (say_status(said, sr1_value_loss(given, &o, NULL, &r)) == SR1_OK)
+        say(said, "%g", r.loss);
+    if (say_status(said, sr1_value_loss(given, NULL, NULL, &r)) == SR1_OK)
+        say(said, "%g", r.loss);
+}
+
+static const int64_t map_begin[] = {0, 1, 3}, group_tokens[] = {5, 6};
+static const uint64_t map_groups[] = {1, 1};
 
 /* ---- the table ---- */
 
@@ -351,15 +400,21 @@ VALUE(sr1_tool_ops, "mine", "does",
 VALUE(sr1_reward_scales, 5, -6, 7, 8, 9, 0.25, "none");
 VALUE(sr1_reward_options, "format,f1", "2,3", "search-r1", &full_sr1_reward_scales);
 VALUE(sr1_reward_ops, "seven", seven, on_destroy, SR1_REWARD_TURN);
-VALUE(sr1_advantage_batch, 3, rewards, groups, token_begin);
-VALUE(sr1_advantage_options, 0.5, 0);
+VALUE(sr1_advantage_batch, 3, rewards, groups, token_begin, token_turns, turn_begin, NULL,
+      token_rewards);
+VALUE(sr1_advantage_options, 0.5, 0, SR1_ADVANTAGE_STD_UNBIASED);
+VALUE(sr1_query_stats, 3, seen, variance);
 VALUE(sr1_dataset_options, "q", "a", "k", "s", 1, 1);
 VALUE(sr1_chat_options, 1, 1, 1, "[{\"type\": \"function\"}]");
 VALUE(sr1_tokenizer_train_options, 280, 1, special, 4, added, 1);
 VALUE(sr1_model_options, "cpu", "bf16", 1, "zeros");
 VALUE(sr1_world_options, 1, 0.5, 2, 16, {1, 2, 3, 4, -5}, 1);
-VALUE(sr1_loss_batch, 2, now, old, ref, advantages, weights);
-VALUE(sr1_loss_options, 0.1, 0.3, 0.5);
+VALUE(sr1_loss_batch, 2, now, old, ref, advantages, weights, rollout, entropies, 1,
+      seq_begin, seq_tokens);
+VALUE(sr1_loss_options, 0.1, 0.3, 0.5, 1.05, 1.5, 1, 2, 3, 4, 5, 6, "k2", 1, 0.25,
+      "token_truncate", 0.5, 0.9, 0.125);
+VALUE(sr1_loss_maps, 2, map_begin, 11, 4, 6, map_groups, group_tokens, 3);
+VALUE(sr1_value_batch, 2, now, ref, old, weights);
 
 static const sr1_search_ops default_sr1_search_ops;
 static const sr1_bm25_build_options default_sr1_bm25_build_options = {0, "english", 3};
@@ -372,12 +427,15 @@ static const sr1_reward_ops default_sr1_reward_ops;
 static const sr1_advantage_batch default_sr1_advantage_batch;
 static const sr1_advantage_options default_sr1_advantage_options = {
     0, SR1_ADVANTAGE_EPS, 1};
+static const sr1_query_stats default_sr1_query_stats;
 static const sr1_dataset_options default_sr1_dataset_options;
 static const sr1_chat_options default_sr1_chat_options;
 static const sr1_tokenizer_train_options default_sr1_tokenizer_train_options;
 static const sr1_model_options default_sr1_model_options;
 static const sr1_loss_batch default_sr1_loss_batch;
 static const sr1_loss_options default_sr1_loss_options;
+static const sr1_loss_maps default_sr1_loss_maps;
+static const sr1_value_batch default_sr1_value_batch;
 /* filled by the library's own functions */
 static sr1_reward_scales default_sr1_reward_scales;
 static sr1_world_options default_sr1_world_options;
@@ -404,9 +462,12 @@ static const struct input inputs[] = {
           E(reward_options, weights), E(reward_options, protocol)),
     INPUT(sr1_reward_ops, call_reward_ops, E(reward_ops, score),
           E(reward_ops, destroy), E(reward_ops, level)),
-    INPUT(sr1_advantage_batch, call_advantage_batch, E(advantage_batch, groups)),
+    INPUT(sr1_advantage_batch, call_advantage_batch, E(advantage_batch, groups),
+          E(advantage_batch, token_begin), E(advantage_batch, token_turns),
+          E(advantage_batch, turn_begin), E(advantage_batch, token_rewards)),
     INPUT(sr1_advantage_options, call_advantage_options, E(advantage_options, eps),
-          E(advantage_options, divide_by_std)),
+          E(advantage_options, divide_by_std), E(advantage_options, std_kind)),
+    INPUT(sr1_query_stats, call_query_stats, E(query_stats, n), E(query_stats, seen)),
     INPUT(sr1_dataset_options, call_dataset, E(dataset_options, question_field),
           E(dataset_options, answer_field), E(dataset_options, id_field),
           E(dataset_options, source_field), E(dataset_options, answers_optional)),
@@ -423,8 +484,17 @@ static const struct input inputs[] = {
           E(world_options, batch), E(world_options, stage_steps)),
     INPUT(sr1_loss_batch, call_loss_batch, E(loss_batch, new_log_probs),
           E(loss_batch, old_log_probs), E(loss_batch, ref_log_probs),
-          E(loss_batch, advantages)),
-    INPUT(sr1_loss_options, call_loss_options, E(loss_options, clip_high)),
+          E(loss_batch, advantages), E(loss_batch, weights),
+          E(loss_batch, rollout_log_probs)),
+    INPUT(sr1_loss_options, call_loss_options, E(loss_options, clip_high),
+          E(loss_options, beta), E(loss_options, dual_clip),
+          E(loss_options, tau_negative), E(loss_options, kl_weighted),
+          E(loss_options, entropy_coef)),
+    INPUT(sr1_loss_maps, call_loss_maps, E(loss_maps, seq_begin),
+          E(loss_maps, total_tokens), E(loss_maps, total_seqs), E(loss_maps, length),
+          E(loss_maps, groups), E(loss_maps, group_tokens)),
+    INPUT(sr1_value_batch, call_value_batch, E(value_batch, returns),
+          E(value_batch, old_values)),
 };
 
 static void options_and_vtables(void **state)

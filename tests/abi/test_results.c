@@ -70,7 +70,12 @@ static const float now[] = {-1, -2}, old[] = {-1.5f, -1.5f}, advantages[] = {1, 
 
 static sr1_status loss(void *out)
 {
-    sr1_loss_batch b = {sizeof b, 2, now, old, old, advantages, NULL};
+    sr1_loss_batch b = {.struct_size = sizeof b,
+                        .n = 2,
+                        .new_log_probs = now,
+                        .old_log_probs = old,
+                        .ref_log_probs = old,
+                        .advantages = advantages};
     sr1_loss_options o = {sizeof o, 0.2, 0.2, 0.5};
 
     return sr1_loss_grpo(&b, &o, NULL, out);
@@ -78,9 +83,54 @@ static sr1_status loss(void *out)
 
 static sr1_status nll(void *out)
 {
-    sr1_loss_batch b = {sizeof b, 2, now, NULL, NULL, NULL, NULL};
+    sr1_loss_batch b = {.struct_size = sizeof b, .n = 2, .new_log_probs = now};
 
     return sr1_loss_nll(&b, NULL, NULL, out);
+}
+
+static sr1_status loss_info(void *out)
+{
+    return sr1_loss_describe(1, out);
+}
+
+static sr1_status loss_options(void *out)
+{
+    return sr1_loss_options_default("vespo", out);
+}
+
+static sr1_status value_loss(void *out)
+{
+    sr1_value_batch b = {sizeof b, 2, now, advantages, old, NULL};
+
+    return sr1_value_loss(&b, NULL, NULL, out);
+}
+
+static sr1_status advantage_info(void *out)
+{
+    return sr1_advantage_describe(0, out);
+}
+
+static sr1_status advantage_options(void *out)
+{
+    return sr1_advantage_options_default("rlvcr", out);
+}
+
+static sr1_status advantage_report(void *out)
+{
+    static const double rewards[] = {1, 4, 9};
+    static const uint64_t groups[] = {5, 5, 6};
+    sr1_advantage_batch b = {sizeof b, 3, rewards, groups, NULL};
+    sr1_advantage_outputs o = {.struct_size = sizeof o};
+
+    return sr1_advantage_estimate("grpo", &b, NULL, &o, out);
+}
+
+static sr1_status balance_report(void *out)
+{
+    static const int64_t lengths[] = {1, 4, 9};
+    int32_t part[3];
+
+    return sr1_balance(lengths, 3, 2, 0, part, out);
 }
 
 static const struct result results[] = {
@@ -96,6 +146,13 @@ static const struct result results[] = {
     {"scores", scores, sizeof(sr1_eval_scores)},
     {"loss", loss, sizeof(sr1_loss_report)},
     {"nll", nll, sizeof(sr1_loss_report)},
+    {"loss info", loss_info, sizeof(sr1_loss_info)},
+    {"loss options", loss_options, sizeof(sr1_loss_options)},
+    {"value loss", value_loss, sizeof(sr1_value_report)},
+    {"advantage info", advantage_info, sizeof(sr1_advantage_info)},
+    {"advantage options", advantage_options, sizeof(sr1_advantage_options)},
+    {"advantage report", advantage_report, sizeof(sr1_advantage_report)},
+    {"balance report", balance_report, sizeof(sr1_balance_report)},
 };
 
 /* ---- all of one kind ---- */

@@ -1,8 +1,10 @@
 /* The library on another device against the library on the CPU: logits, rollouts, one
- * update, mixed precision, resuming. usage: gpu_test MODEL_FOLDER SCRATCH_FOLDER [DEVICE]
+ * update, mixed precision, resuming, text encoders.
+ * usage: gpu_test MODEL_FOLDER SCRATCH_FOLDER [DEVICE [ENCODERS_FOLDER]]
  *
  * DEVICE is cuda; with cpu the program checks itself. The model is one that bench_model
- * wrote. Exit status: 0 passed, 1 something failed, 77 there is no such device. */
+ * wrote; the encoders are those of tests/golden/encoder. Exit status: 0 passed, 1
+ * something failed, 77 there is no such device. */
 #include "bench/bench.h"
 
 #include <math.h>
@@ -17,6 +19,7 @@ struct bed {
     const char *model;
     const char *scratch;
     const char *device;
+    const char *encoders; /* NULL: none */
     char out[512];
     struct bench_questions q;
 };
@@ -389,6 +392,65 @@ static void test_resume(struct bed *b, const char *dtype)
     free(parts);
 }
 
+/* ---- encoders: padded batches there, none here ---- */
+
+#define TEXTS 5
+#define DIM_MAX 64
+
+static sr1_status vectors_of(const struct bed *b, const char *name, const char *device,
+                             const char *dtype, float *out, size_t *n)
+{
+    static const char *const texts[TEXTS] = {
+        "who built the tower", "rome", "the river stands in paris and rome is old",
+        "what is the river of paris?", "the tower"};
+    sr1_encoder_options o;
+    sr1_embedder *e = NULL;
+    char folder[600];
+    sr1_status st;
+
+    snprintf(folder, sizeof folder, "%s/%s", b->encoders, name);
+    sr1_encoder_options_init(&o);
+    o.device = device;
+    o.dtype = dtype;
+    st = sr1_embedder_open(&e, folder, &o);
+    *n = TEXTS * (size_t)sr1_embedder_dim(e);
+    if (st == SR1_OK)
+        st = sr1_embedder_embed(e, texts, TEXTS, SR1_EMBED_QUERY, out);
+    sr1_embedder_free(e);
+    return st;
+}
+
+static void test_encoder(struct bed *b, const char *name, const char *dtype, double limit)
+{
+    float here[TEXTS * DIM_MAX], there[TEXTS * DIM_MAX];
+    char what[64];
+    size_t n = 0;
+    sr1_status st = vectors_of(b, name, b->device, dtype, there, &n);
+
+    snprintf(what, sizeof what, "encoder %s %s, fp32 CPU", name, dtype);
+    if (st == SR1_OK)
+        st = vectors_of(b, name, "cpu", "fp32", here, &n);
+    check_status(st, what);
+    if (st == SR1_OK) {
+        struct apart d = compare(here, there, n);
+
+        check(d.max <= limit, what, "largest difference %.3g (at most %g), mean %.3g",
+              d.max, limit, d.mean);
+    }
+}
+
+static void test_encoders(struct bed *b)
+{
+    static const char *const names[] = {"bert-gelu", "dpr-context", "t5-relu",
+                                        "t5-encoder"};
+
+    for (size_t i = 0; b->encoders && i < sizeof names / sizeof *names; i++) {
+        test_encoder(b, names[i], "fp32", 1e-3);
+        test_encoder(b, names[i], "bf16", 0.3);
+        test_encoder(b, names[i], "fp16", 0.04);
+    }
+}
+
 /* ---- all ---- */
 
 static int device_is_there(const struct bed *b)
@@ -411,12 +473,14 @@ int main(int argc, char **argv)
     static const char *const high[] = {"initial_loss_scale=16777216", NULL};
 
     if (argc < 3) {
-        fprintf(stderr, "usage: gpu_test MODEL_FOLDER SCRATCH_FOLDER [DEVICE]\n");
+        fprintf(stderr, "usage: gpu_test MODEL_FOLDER SCRATCH_FOLDER [DEVICE "
+                        "[ENCODERS_FOLDER]]\n");
         return 2;
     }
     b.model = argv[1];
     b.scratch = argv[2];
     b.device = argc > 3 ? argv[3] : "cuda";
+    b.encoders = argc > 4 ? argv[4] : NULL;
     if (!device_is_there(&b))
         return 77;
     test_logits(&b, "fp32", 1e-3);
@@ -432,6 +496,7 @@ int main(int argc, char **argv)
     test_resume(&b, "fp32");
     test_resume(&b, "bf16");
     test_resume(&b, "fp16");
+    test_encoders(&b);
     printf("%d passed, %d failed, 0 skipped\n", passed, failed);
     return failed > 0;
 }

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from searchr1 import Trajectory, errors
-from searchr1.trajectory import SOURCES
+from searchr1._lib import lib
+from searchr1.trajectory import COLUMNS, SOURCES
 
 
 def test_fields(trajectories):
@@ -99,10 +100,18 @@ def test_reward_and_advantage(trajectories):
     held = t.token_advantages
     t.token_advantages = []
     assert t.advantage == -0.5 and held[-1] == 1.0 and len(t.token_advantages) == 0
+    t.set_column("values", np.arange(t.policy_count))
+    assert Trajectory.decode(t.encode()).column("values")[-1] == t.policy_count - 1
+    assert len(t.column("returns")) == 0 and "thinking_token_costs" in COLUMNS
     with pytest.raises(errors.NumericError):
         t.reward = float("inf")
     with pytest.raises(errors.InvalidError):
         t.token_advantages = [1.0] * (t.policy_count + 1)
+
+
+def test_columns_have_the_librarys_names():
+    names = [lib.sr1_column_name(i) for i in range(len(COLUMNS) + 1)]
+    assert names == [name.encode() for name in COLUMNS] + [None]
 
 
 def test_storage(trajectories):

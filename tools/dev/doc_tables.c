@@ -1,10 +1,14 @@
-/* doc_tables.c - the tables of docs/ that have a source: doc_tables config|statuses
+/* doc_tables.c - the tables of docs/ that have a source: doc_tables NAME
  *
  *     config    every configuration key, from the table in lib/config
+ *     losses    every loss, from the table in lib/loss
  *     statuses  every status, from searchr1/base.h
+ *     advantages  every estimator, from the table in lib/advantage
  *
  * Each is printed as Markdown; tests/docs/check.sh compares it with the page. */
+#include <searchr1/advantage.h>
 #include <searchr1/config.h>
+#include <searchr1/loss.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -63,6 +67,34 @@ static int put_config(void)
     return failed;
 }
 
+/* ---- losses ---- */
+
+static int put_loss(size_t i)
+{
+    sr1_loss_info info = {.struct_size = sizeof(info)};
+
+    if (sr1_loss_describe(i, &info) != SR1_OK) {
+        fprintf(stderr, "loss %zu: %s\n", i, sr1_last_error());
+        return 1;
+    }
+    printf("| `%s` | ", info.name);
+    put_cell(info.formula);
+    printf(" | %s | %s | `%s` | ", info.source, info.options, info.aggregation);
+    puts(info.needs & SR1_LOSS_NEEDS_SEQUENCES ? "sequence |" : "token |");
+    return 0;
+}
+
+static int put_losses(void)
+{
+    int failed = 0;
+
+    puts("| loss | of one token | source | options of its own | weights | by |\n"
+         "| --- | --- | --- | --- | --- | --- |");
+    for (size_t i = 0; sr1_loss_name(i) && !failed; i++)
+        failed = put_loss(i);
+    return failed;
+}
+
 /* ---- statuses ---- */
 
 #define ROW(name, code, meaning) {#name, code, meaning},
@@ -82,12 +114,55 @@ static int put_statuses(void)
     return 0;
 }
 
+/* ---- estimators ---- */
+
+static void put_needs(int32_t needs)
+{
+    const char *separator = "";
+
+    for (size_t i = 0; sr1_advantage_need(i); i++) {
+        if (!(needs >> i & 1))
+            continue;
+        printf("%s`%s`", separator, sr1_advantage_need(i));
+        separator = ", ";
+    }
+}
+
+static int put_advantages(void)
+{
+    sr1_advantage_info a = {.struct_size = sizeof(a)};
+
+    puts("| estimator | formula | source | needs | options | test |\n"
+         "| --- | --- | --- | --- | --- | --- |");
+    for (size_t i = 0; sr1_advantage_name(i); i++) {
+        if (sr1_advantage_describe(i, &a) != SR1_OK)
+            return 1;
+        printf("| `%s` | ", a.name);
+        put_cell(a.formula);
+        printf(" | ");
+        put_cell(a.source);
+        printf(" | ");
+        put_needs(a.needs);
+        printf(" | %s | `%s_by_hand` |\n", a.options, a.name);
+    }
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    int (*put)(void);
+} tables[] = {
+    {"config", put_config},
+    {"losses", put_losses},
+    {"statuses", put_statuses},
+    {"advantages", put_advantages},
+};
+
 int main(int argc, char **argv)
 {
-    if (argc == 2 && strcmp(argv[1], "config") == 0)
-        return put_config();
-    if (argc == 2 && strcmp(argv[1], "statuses") == 0)
-        return put_statuses();
-    fprintf(stderr, "usage: doc_tables config|statuses\n");
+    for (size_t i = 0; argc == 2 && i < sizeof(tables) / sizeof(tables[0]); i++)
+        if (strcmp(argv[1], tables[i].name) == 0)
+            return tables[i].put();
+    fprintf(stderr, "usage: doc_tables config|losses|statuses|advantages\n");
     return 2;
 }

@@ -22,7 +22,11 @@ from typing import Any, Dict, Tuple
 
 from ._structs import (
     AdvantageBatch,
+    AdvantageInfo,
     AdvantageOptions,
+    AdvantageOutputs,
+    AdvantageReport,
+    BalanceReport,
     Bm25BuildOptions,
     Bm25Info,
     Bm25Options,
@@ -46,14 +50,18 @@ from ._structs import (
     FaissOptions,
     FaissProgressFn,
     HybridOptions,
+    KlController,
     LogFn,
     LossBatch,
+    LossInfo,
+    LossMaps,
     LossOptions,
     LossReport,
     ModelOptions,
     Query,
     RerankOptions,
     RerankerOps,
+    QueryStats,
     RewardOps,
     RewardOptions,
     RewardScales,
@@ -71,6 +79,9 @@ from ._structs import (
     TokenizerTrainOptions,
     TokenStep,
     ToolOps,
+    ValueBatch,
+    ValueOptions,
+    ValueReport,
     WorldOptions,
     WorldProgressFn,
 )
@@ -332,6 +343,15 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_trajectory_set_advantage": (STATUS, c_void_p, c_double),
     "sr1_trajectory_token_advantages": (c_void_p, c_void_p),
     "sr1_trajectory_set_token_advantages": (STATUS, c_void_p, POINTER(c_float), c_size_t),
+    "sr1_column_name": (c_char_p, c_int32),
+    "sr1_trajectory_column": (c_void_p, c_void_p, c_int32),
+    "sr1_trajectory_set_column": (
+        STATUS, c_void_p, c_int32, POINTER(c_float), c_size_t,
+    ),
+    "sr1_balance": (
+        STATUS, POINTER(c_int64), c_size_t, c_size_t, c_int32, POINTER(c_int32),
+        POINTER(BalanceReport),
+    ),
     "sr1_trajectory_encode": (STATUS, c_void_p, POINTER(c_void_p), POINTER(c_size_t)),
     "sr1_trajectory_decode": (STATUS, POINTER(c_void_p), c_void_p, c_size_t),
     "sr1_trajectory_to_json": (STATUS, c_void_p, POINTER(c_void_p), POINTER(c_size_t)),
@@ -427,6 +447,13 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
         STATUS, c_char_p, POINTER(AdvantageBatch), POINTER(AdvantageOptions),
         POINTER(c_double), POINTER(c_float),
     ),
+    "sr1_advantage_estimate": (
+        STATUS, c_char_p, POINTER(AdvantageBatch), POINTER(AdvantageOptions),
+        POINTER(AdvantageOutputs), POINTER(AdvantageReport),
+    ),
+    "sr1_advantage_options_default": (STATUS, c_char_p, POINTER(AdvantageOptions)),
+    "sr1_advantage_describe": (STATUS, c_size_t, POINTER(AdvantageInfo)),
+    "sr1_advantage_need": (c_char_p, c_size_t),
     "sr1_advantage_name": (c_char_p, c_size_t),
     "sr1_advantage_dead_groups": (
         STATUS, POINTER(c_double), POINTER(c_uint64), c_size_t, POINTER(c_uint8),
@@ -438,6 +465,35 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_kl_k3_f32": (
         STATUS, POINTER(c_float), POINTER(c_float), c_size_t, POINTER(c_double),
     ),
+    "sr1_thinking_confidence": (
+        STATUS, c_char_p, POINTER(c_float), POINTER(c_float), POINTER(c_uint8), c_size_t,
+        POINTER(c_double),
+    ),
+    "sr1_kl_tokens": (
+        STATUS, c_char_p, POINTER(c_double), POINTER(c_double), c_size_t,
+        POINTER(c_double), POINTER(c_double),
+    ),
+    "sr1_kl_full": (
+        STATUS, POINTER(c_double), POINTER(c_double), c_size_t, c_size_t,
+        POINTER(c_double), POINTER(c_double),
+    ),
+    "sr1_kl_penalty": (
+        STATUS, c_char_p, c_double, POINTER(c_float), POINTER(c_float), c_size_t,
+        POINTER(c_double), POINTER(c_double),
+    ),
+    "sr1_kl_controller_update": (STATUS, POINTER(KlController), c_double, c_int64),
+    "sr1_overlong_penalty": (
+        STATUS, POINTER(c_int64), c_size_t, c_int64, c_int64, c_double,
+        POINTER(c_double),
+    ),
+    "sr1_dynamic_sampling": (
+        STATUS, POINTER(c_double), POINTER(c_uint64), c_size_t, c_double, c_double,
+        POINTER(c_uint8), POINTER(c_size_t), POINTER(c_size_t),
+    ),
+    "sr1_query_select": (
+        STATUS, c_char_p, POINTER(QueryStats), c_size_t, c_uint64, c_uint64,
+        POINTER(c_int64),
+    ),
     # loss.h
     "sr1_loss_grpo": (
         STATUS, POINTER(LossBatch), POINTER(LossOptions), POINTER(c_float),
@@ -447,6 +503,22 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
         STATUS, POINTER(LossBatch), POINTER(LossOptions), POINTER(c_float),
         POINTER(LossReport),
     ),
+    "sr1_loss_name": (c_char_p, c_size_t),
+    "sr1_loss_describe": (STATUS, c_size_t, POINTER(LossInfo)),
+    "sr1_loss_options_default": (STATUS, c_char_p, POINTER(LossOptions)),
+    "sr1_loss_compute": (
+        STATUS, c_char_p, POINTER(LossBatch), POINTER(LossOptions), POINTER(c_float),
+        POINTER(c_float), POINTER(LossReport),
+    ),
+    "sr1_loss_kl_name": (c_char_p, c_size_t),
+    "sr1_loss_correction_name": (c_char_p, c_size_t),
+    "sr1_loss_weights": (STATUS, c_char_p, POINTER(LossMaps), POINTER(c_float)),
+    "sr1_loss_aggregation_name": (c_char_p, c_size_t),
+    "sr1_value_loss": (
+        STATUS, POINTER(ValueBatch), POINTER(ValueOptions), POINTER(c_float),
+        POINTER(ValueReport),
+    ),
+    "sr1_value_explained_variance": (STATUS, POINTER(ValueReport), POINTER(c_double)),
     # model.h
     "sr1_model_open": (STATUS, POINTER(c_void_p), c_char_p, POINTER(ModelOptions)),
     "sr1_model_new_random": (

@@ -16,6 +16,7 @@ from ctypes import (
     c_int32,
     c_int64,
     c_size_t,
+    c_uint8,
     c_uint64,
     c_void_p,
 )
@@ -447,6 +448,23 @@ class AdvantageBatch(Sized):
         ("rewards", POINTER(c_double)),
         ("groups", POINTER(c_uint64)),
         ("token_begin", POINTER(c_int64)),
+        ("token_turns", POINTER(c_int32)),
+        ("turn_begin", POINTER(c_int64)),
+        ("turn_rewards", POINTER(c_double)),
+        ("token_rewards", POINTER(c_double)),
+        ("values", POINTER(c_float)),
+        ("bootstrap", POINTER(c_double)),
+        ("completed", POINTER(c_uint8)),
+        ("n_channels", c_size_t),
+        ("channel_names", POINTER(c_char_p)),
+        ("channels", POINTER(c_double)),
+        ("channel_weights", POINTER(c_double)),
+        ("turn_states", POINTER(c_uint64)),
+        ("turn_tags", POINTER(c_int32)),
+        ("confidences", POINTER(c_double)),
+        ("thinking_costs", POINTER(c_double)),
+        ("result_turn", POINTER(c_int32)),
+        ("baselines", POINTER(c_double)),
     ]
 
 
@@ -454,6 +472,83 @@ class AdvantageOptions(Sized):
     _fields_ = [
         ("eps", c_double),
         ("divide_by_std", c_int32),
+        ("std_kind", c_int32),
+        ("single_raw", c_int32),
+        ("whiten", c_int32),
+        ("gamma", c_double),
+        ("lam", c_double),
+        ("turn_advantage_coef", c_double),
+        ("step_advantage_w", c_double),
+        ("step_mode", c_int32),
+        ("multiplicative", c_int32),
+        ("thinking_diversity_w", c_double),
+        ("thinking_cost_w", c_double),
+        ("thinking_cost_max", c_double),
+        ("pass_k", c_int32),
+        ("gpg_nonzero", c_int32),
+    ]
+
+
+class AdvantageOutputs(Sized):
+    _fields_ = [
+        ("advantages", POINTER(c_double)),
+        ("token_advantages", POINTER(c_float)),
+        ("returns", POINTER(c_float)),
+        ("turn_advantages", POINTER(c_double)),
+    ]
+
+
+class AdvantageReport(Sized):
+    _fields_ = [
+        ("trajectories", c_int64),
+        ("tokens", c_int64),
+        ("turns", c_int64),
+        ("groups", c_int64),
+        ("dead_groups", c_int64),
+        ("turns_compared", c_int64),
+        ("turns_alone", c_int64),
+        ("turns_unscored", c_int64),
+        ("no_result", c_int64),
+    ]
+
+
+class AdvantageInfo(Sized):
+    _fields_ = [
+        ("name", c_char_p),
+        ("formula", c_char_p),
+        ("source", c_char_p),
+        ("options", c_char_p),
+        ("needs", c_int32),
+        ("gives", c_int32),
+    ]
+
+
+class KlController(Sized):
+    _fields_ = [
+        ("coef", c_double),
+        ("target", c_double),
+        ("horizon", c_double),
+        ("updates", c_int64),
+        ("last_kl", c_double),
+    ]
+
+
+class QueryStats(Sized):
+    _fields_ = [
+        ("n", c_size_t),
+        ("seen", POINTER(c_int64)),
+        ("reward_variance", POINTER(c_double)),
+        ("success", POINTER(c_double)),
+    ]
+
+
+class BalanceReport(Sized):
+    _fields_ = [
+        ("min", c_int64),
+        ("max", c_int64),
+        ("balanced_min", c_int64),
+        ("balanced_max", c_int64),
+        ("mean", c_double),
     ]
 
 
@@ -465,6 +560,11 @@ class LossBatch(Sized):
         ("ref_log_probs", POINTER(c_float)),
         ("advantages", POINTER(c_float)),
         ("weights", POINTER(c_float)),
+        ("rollout_log_probs", POINTER(c_float)),
+        ("entropies", POINTER(c_float)),
+        ("n_seqs", c_size_t),
+        ("seq_begin", POINTER(c_int64)),
+        ("seq_tokens", POINTER(c_int64)),
     ]
 
 
@@ -473,6 +573,21 @@ class LossOptions(Sized):
         ("clip_low", c_double),
         ("clip_high", c_double),
         ("beta", c_double),
+        ("dual_clip", c_double),
+        ("ratio_cap", c_double),
+        ("tau_positive", c_double),
+        ("tau_negative", c_double),
+        ("k_positive", c_double),
+        ("lambda_positive", c_double),
+        ("k_negative", c_double),
+        ("lambda_negative", c_double),
+        ("kl_kind", c_char_p),
+        ("kl_weighted", c_int32),
+        ("entropy_coef", c_double),
+        ("correction", c_char_p),
+        ("correction_low", c_double),
+        ("correction_high", c_double),
+        ("off_policy_delta", c_double),
     ]
 
 
@@ -485,6 +600,72 @@ class LossReport(Sized):
         ("approx_kl", c_double),
         ("ratio_max", c_double),
         ("log_ratio_max", c_double),
+        ("clip_low_fraction", c_double),
+        ("clip_high_fraction", c_double),
+        ("dual_clip_fraction", c_double),
+        ("ratio_mean", c_double),
+        ("entropy", c_double),
+        ("importance_mean", c_double),
+        ("importance_square", c_double),
+        ("importance_max", c_double),
+        ("importance_cut", c_double),
+        ("off_policy_cut", c_double),
+        ("weight", c_double),
+        ("tokens", c_int64),
+    ]
+
+
+class LossInfo(Sized):
+    _fields_ = [
+        ("name", c_char_p),
+        ("formula", c_char_p),
+        ("source", c_char_p),
+        ("options", c_char_p),
+        ("aggregation", c_char_p),
+        ("needs", c_int64),
+    ]
+
+
+class LossMaps(Sized):
+    _fields_ = [
+        ("n_seqs", c_size_t),
+        ("seq_begin", POINTER(c_int64)),
+        ("total_tokens", c_int64),
+        ("total_seqs", c_int64),
+        ("length", c_double),
+        ("groups", POINTER(c_uint64)),
+        ("group_tokens", POINTER(c_int64)),
+        ("total_groups", c_int64),
+    ]
+
+
+class ValueBatch(Sized):
+    _fields_ = [
+        ("n", c_size_t),
+        ("values", POINTER(c_float)),
+        ("returns", POINTER(c_float)),
+        ("old_values", POINTER(c_float)),
+        ("weights", POINTER(c_float)),
+    ]
+
+
+class ValueOptions(Sized):
+    _fields_ = [
+        ("clip_range", c_double),
+    ]
+
+
+class ValueReport(Sized):
+    _fields_ = [
+        ("loss", c_double),
+        ("clip_fraction", c_double),
+        ("value", c_double),
+        ("returns", c_double),
+        ("returns_square", c_double),
+        ("error", c_double),
+        ("error_square", c_double),
+        ("weight", c_double),
+        ("tokens", c_int64),
     ]
 
 
@@ -598,6 +779,24 @@ class StepReport(Sized):
         ("answer_rate", c_double),
         ("excluded", c_int64),
         ("excluded_groups", c_int64),
+        ("reward_kl", c_double),
+        ("value_loss", c_double),
+        ("value_clip_fraction", c_double),
+        ("value_mean", c_double),
+        ("return_mean", c_double),
+        ("explained_variance", c_double),
+        ("critic_grad_norm", c_double),
+        ("critic_learning_rate", c_double),
+        ("seconds_critic", c_double),
+        ("clip_low_fraction", c_double),
+        ("clip_high_fraction", c_double),
+        ("dual_clip_fraction", c_double),
+        ("ratio_max", c_double),
+        ("importance_mean", c_double),
+        ("importance_max", c_double),
+        ("importance_ess", c_double),
+        ("importance_cut", c_double),
+        ("off_policy_cut", c_double),
     ]
 
 

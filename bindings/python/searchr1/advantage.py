@@ -1,17 +1,51 @@
-"""How much better than its group each trajectory did, and how far policies are apart."""
+"""How much better than its group each trajectory, turn or token did, how far policies are
+apart, and which groups and queries teach.
+
+    made = advantage.estimate("mt_grpo", rewards, groups, token_counts=[5, 9],
+                              token_turns=turns, turn_counts=[2, 3],
+                              turn_rewards=by_turn, result_turn=[0, -1],
+                              turn_advantage_coef=0.5)
+    made.token_advantages
+"""
 
 from __future__ import annotations
 
 import itertools
-from ctypes import byref, c_double, c_float, c_int64, c_size_t, c_uint8, c_uint64
-from typing import Any, List, Optional, Sequence, Tuple
+from ctypes import (
+    byref,
+    c_double,
+    c_float,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_uint8,
+    c_uint64,
+)
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _arrays
 from ._lib import lib
-from ._structs import AdvantageBatch, AdvantageOptions
-from ._text import decode, terminated
+from ._structs import (
+    AdvantageBatch,
+    AdvantageInfo,
+    AdvantageOptions,
+    AdvantageOutputs,
+    AdvantageReport,
+    BalanceReport,
+    KlController,
+    QueryStats,
+)
+from ._text import decode, strings, terminated
 
 EPS = 1e-8  # added to the standard deviation
+
+# Of the options std_kind and step_mode.
+_WORDS = {"population": 1, "unbiased": 2, "mean_norm": 1, "mean_std_norm": 2}
+_GIVES = {"tokens": 1, "returns": 2, "turns": 4}
+
+
+# ---- estimators ----
 
 
 def group(rewards: Sequence[float], eps: float = EPS) -> Any:
@@ -22,6 +56,191 @@ def group(rewards: Sequence[float], eps: float = EPS) -> Any:
     return out
 
 
+@dataclass(frozen=True)
+class Info:
+    """A row of the table of estimators."""
+
+    name: str
+    formula: str
+    source: str
+    options: Tuple[str, ...]  # keywords of estimate that it reads
+    needs: Tuple[str, ...]  # fields of the batch
+    gives: Tuple[str, ...]  # "tokens", "returns", "turns"
+
+
+def _info(i: int) -> Info:
+    row = AdvantageInfo()
+    lib.sr1_advantage_describe(i, byref(row))
+    fields = itertools.takewhile(bool, map(lib.sr1_advantage_need, itertools.count()))
+    return Info(
+        name=decode(row.name),
+        formula=decode(row.formula),
+        source=decode(row.source),
+        options=tuple(decode(row.options).split(", ")),
+        needs=tuple(decode(f) for k, f in enumerate(fields) if row.needs >> k & 1),
+        gives=tuple(name for name, bit in _GIVES.items() if row.gives & bit),
+    )
+
+
+def names() -> List[str]:
+    """The estimators known."""
+    found = map(lib.sr1_advantage_name, itertools.count())
+    return [decode(name) for name in itertools.takewhile(lambda name: name, found)]
+
+
+def table() -> List[Info]:
+    """Every estimator with its formula, its source and what it needs."""
+    return [_info(i) for i in range(len(names()))]
+
+
+def defaults(estimator: str) -> Dict[str, Any]:
+    """The published numbers of an estimator."""
+    options = AdvantageOptions()
+    lib.sr1_advantage_options_default(terminated(estimator), byref(options))
+    return options.as_dict()
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What an estimator gave. Arrays it does not give are None."""
+
+    advantages: Any  # float64 [n]; where tokens differ, their mean
+    token_advantages: Any  # float32 [T], where token_counts were given
+    returns: Any  # float32 [T], for a critic
+    turn_advantages: Any  # float64 [U], the part of a turn before its weight
+    report: Dict[str, int]  # what was counted
+
+
+def _flat(rows: Any) -> Any:
+    """Rows of numbers end to end; None in them is NaN."""
+    if hasattr(rows, "reshape"):
+        return rows.reshape(-1)
+    nested = [r if hasattr(r, "__len__") else [r] for r in rows]
+    return [float("nan") if v is None else v for row in nested for v in row]
+
+
+_BY_TOKEN = {"token_turns": c_int32, "token_rewards": c_double, "values": c_float}
+_BY_TURN = {"turn_rewards": c_double, "turn_states": c_uint64, "turn_tags": c_int32}
+_BY_LEVEL = {"confidences": c_double, "thinking_costs": c_double}
+_BY_TRAJECTORY = {
+    "bootstrap": c_double,
+    "completed": c_uint8,
+    "result_turn": c_int32,
+    "baselines": c_double,
+}
+
+
+class _Batch:
+    """The C struct of a batch, and the arrays it points to."""
+
+    def __init__(self, rewards: Any, groups: Any, arrays: Mapping[str, Any]) -> None:
+        self.held: List[Any] = []
+        self.c = AdvantageBatch()
+        self.c.rewards = self._keep(rewards, c_double)
+        self.c.n = self.n = len(self.held[0])
+        self.c.groups = self._keep(groups, c_uint64, self.n)
+        self.tokens = self._begins("token_begin", arrays.get("token_counts"))
+        self.turns = self._begins("turn_begin", arrays.get("turn_counts"))
+        self._fill(arrays, _BY_TOKEN, self.tokens)
+        self._fill(arrays, _BY_TURN, self.turns)
+        self._fill(arrays, _BY_TRAJECTORY, self.n)
+        for name, kind in _BY_LEVEL.items():
+            if arrays.get(name) is not None:
+                n = 4 * (self.turns or 0)
+                setattr(self.c, name, self._keep(_flat(arrays[name]), kind, n))
+        self._channels(arrays)
+
+    def _keep(self, values: Any, kind: Any, n: Optional[int] = None) -> Any:
+        data, pointer = _arrays.given(values, kind, n)
+        self.held.append(data)
+        return pointer
+
+    def _begins(self, name: str, counts: Optional[Sequence[int]]) -> Optional[int]:
+        if counts is None:
+            return None
+        ends = list(itertools.accumulate(counts, initial=0))
+        setattr(self.c, name, self._keep(ends, c_int64, self.n + 1))
+        return int(ends[-1])
+
+    def _fill(self, arrays: Mapping[str, Any], kinds: Any, n: Optional[int]) -> None:
+        for name, kind in kinds.items():
+            if arrays.get(name) is not None:
+                setattr(self.c, name, self._keep(arrays[name], kind, n))
+
+    def _channels(self, arrays: Mapping[str, Any]) -> None:
+        if arrays.get("channels") is None:
+            return
+        flat = _flat(arrays["channels"])
+        width = len(flat) // max(self.n, 1)
+        self.c.n_channels = width
+        self.c.channels = self._keep(flat, c_double, width * self.n)
+        if arrays.get("channel_weights") is not None:
+            self.c.channel_weights = self._keep(
+                arrays["channel_weights"], c_double, width
+            )
+        if arrays.get("channel_names") is not None:
+            names = strings(arrays["channel_names"])
+            if len(names) != width:
+                raise ValueError(f"{width} channel names are needed, not {len(names)}")
+            self.held.append(names)
+            self.c.channel_names = names
+
+
+_ARRAYS = {"token_counts", "turn_counts", "channels", "channel_weights", "channel_names"}
+_ARRAYS.update(_BY_TOKEN, _BY_TURN, _BY_LEVEL, _BY_TRAJECTORY)
+
+
+def _options(estimator: str, given: Mapping[str, Any]) -> AdvantageOptions:
+    options = AdvantageOptions()
+    lib.sr1_advantage_options_default(terminated(estimator), byref(options))
+    known = {name for name, *_ in AdvantageOptions._fields_}
+    for name, value in given.items():
+        if name not in known:
+            raise TypeError(f"no array and no option of an estimator: {name}")
+        setattr(options, name, _WORDS[value] if isinstance(value, str) else value)
+    return options
+
+
+def estimate(
+    estimator: str,
+    rewards: Sequence[float],
+    groups: Sequence[int],
+    **given: Any,
+) -> Estimate:
+    """Advantages by the named estimator.
+
+    rewards, groups [n]: total reward and key of the group of each trajectory. Arrays by
+    name, as far as the estimator needs them (table(), searchr1/advantage.h):
+    token_counts, turn_counts [n]; token_turns, token_rewards, values [T]; turn_rewards,
+    turn_states, turn_tags [U]; confidences, thinking_costs [U, 4] (None: not made);
+    bootstrap, completed, result_turn, baselines [n]; channels [n, c], channel_weights,
+    channel_names [c]. Any other keyword is an option (defaults()); std_kind is
+    "population" or "unbiased", step_mode "mean_norm" or "mean_std_norm"."""
+    batch = _Batch(rewards, groups, {k: v for k, v in given.items() if k in _ARRAYS})
+    options = _options(estimator, {k: v for k, v in given.items() if k not in _ARRAYS})
+    gives = _info(names().index(estimator)).gives
+    sizes = {
+        "advantages": (c_double, batch.n),
+        "token_advantages": (c_float, batch.tokens),
+        "returns": (c_float, batch.tokens if "returns" in gives else None),
+        "turn_advantages": (c_double, batch.turns if "turns" in gives else None),
+    }
+    outputs, report = AdvantageOutputs(), AdvantageReport()
+    made: Dict[str, Any] = dict.fromkeys(sizes)
+    for name, (kind, size) in sizes.items():
+        if size is not None:
+            made[name] = _arrays.empty(kind, size)
+            setattr(outputs, name, _arrays.pointer(made[name], kind))
+    lib.sr1_advantage_estimate(
+        terminated(estimator),
+        byref(batch.c),
+        byref(options),
+        byref(outputs),
+        byref(report),
+    )
+    return Estimate(report=report.as_dict(), **made)
+
+
 def compute(
     rewards: Sequence[float],
     groups: Sequence[int],
@@ -30,33 +249,12 @@ def compute(
     divide_by_std: bool = True,
     token_counts: Optional[Sequence[int]] = None,
 ) -> Tuple[Any, Any]:
-    """(advantages, token_advantages): float64 [n] by trajectory and, where the numbers of
-    policy tokens are given, float32 [their sum] (else None). groups [n]: a key each."""
-    held, reward_pointer = _arrays.given(rewards, c_double)
-    n = len(held)
-    keys, key_pointer = _arrays.given(groups, c_uint64, n)
-    batch = AdvantageBatch(n=n, rewards=reward_pointer, groups=key_pointer)
-    options = AdvantageOptions(eps=eps, divide_by_std=divide_by_std)
-    out, by_token, token_pointer = _arrays.empty(c_double, n), None, None
-    if token_counts is not None:
-        ends = list(itertools.accumulate(token_counts, initial=0))
-        begins, batch.token_begin = _arrays.given(ends, c_int64, n + 1)
-        by_token = _arrays.empty(c_float, ends[-1])
-        token_pointer = _arrays.pointer(by_token, c_float)
-    lib.sr1_advantage_compute(
-        terminated(estimator),
-        byref(batch),
-        byref(options),
-        _arrays.pointer(out, c_double),
-        token_pointer,
-    )
-    return out, by_token
-
-
-def names() -> List[str]:
-    """The estimators known."""
-    found = map(lib.sr1_advantage_name, itertools.count())
-    return [decode(name) for name in itertools.takewhile(lambda name: name, found)]
+    """(advantages, token_advantages) of an estimator that needs rewards and groups only:
+    float64 [n] by trajectory and, where the numbers of policy tokens are given, float32
+    [their sum] (else None)."""
+    options = {"eps": eps, "divide_by_std": divide_by_std}
+    made = estimate(estimator, rewards, groups, token_counts=token_counts, **options)
+    return made.advantages, made.token_advantages
 
 
 def dead_groups(rewards: Sequence[float], groups: Sequence[int]) -> Tuple[Any, int, int]:
@@ -75,6 +273,49 @@ def dead_groups(rewards: Sequence[float], groups: Sequence[int]) -> Tuple[Any, i
     return dead, n_groups.value, n_dead.value
 
 
+def dynamic_sampling(
+    scores: Sequence[float], groups: Sequence[int], low: float = 0.0, high: float = 1.0
+) -> Tuple[Any, int, int]:
+    """(keep, groups, kept groups): uint8 [n], 1 where the group's mean score lies strictly
+    between low and high (DAPO)."""
+    held, score_pointer = _arrays.given(scores, c_double)
+    keys, key_pointer = _arrays.given(groups, c_uint64, len(held))
+    keep, n_groups, n_kept = _arrays.empty(c_uint8, len(held)), c_size_t(), c_size_t()
+    lib.sr1_dynamic_sampling(
+        score_pointer,
+        key_pointer,
+        len(held),
+        low,
+        high,
+        _arrays.pointer(keep, c_uint8),
+        byref(n_groups),
+        byref(n_kept),
+    )
+    return keep, n_groups.value, n_kept.value
+
+
+def thinking_confidence(
+    kind: str, values: Sequence[float], include: Optional[Sequence[int]] = None
+) -> float:
+    """RLVCR's confidence in an action: values are its tokens' entropies for "entropy",
+    their log-probs for "mean" and "min". include: 0 leaves a token out."""
+    held, pointer = _arrays.given(values, c_float)
+    mask = None if include is None else _arrays.given(include, c_uint8, len(held))
+    out = c_double()
+    lib.sr1_thinking_confidence(
+        terminated(kind),
+        None if kind == "entropy" else pointer,
+        pointer if kind == "entropy" else None,
+        mask and mask[1],
+        len(held),
+        byref(out),
+    )
+    return out.value
+
+
+# ---- divergence ----
+
+
 def kl_k3(old_log_probs: Sequence[float], new_log_probs: Sequence[float]) -> float:
     """Mean k3 estimate of KL(old || new), nats per token. float32 arrays as they are."""
     single = all(
@@ -87,3 +328,161 @@ def kl_k3(old_log_probs: Sequence[float], new_log_probs: Sequence[float]) -> flo
     out = c_double()
     function(old_pointer, new_pointer, len(old), byref(out))
     return out.value
+
+
+def kl_tokens(
+    kind: str, new_log_probs: Sequence[float], ref_log_probs: Sequence[float]
+) -> Tuple[Any, Any]:
+    """(kl, derivative by the new log-prob) by token: float64 [n]. kind: k1, kl, abs, k2,
+    mse, k3, low_var_kl, each also with '+'."""
+    new, new_pointer = _arrays.given(new_log_probs, c_double)
+    ref, ref_pointer = _arrays.given(ref_log_probs, c_double, len(new))
+    kl, slope = _arrays.empty(c_double, len(new)), _arrays.empty(c_double, len(new))
+    lib.sr1_kl_tokens(
+        terminated(kind),
+        new_pointer,
+        ref_pointer,
+        len(new),
+        _arrays.pointer(kl, c_double),
+        _arrays.pointer(slope, c_double),
+    )
+    return kl, slope
+
+
+def kl_full(
+    log_probs: Sequence[Any], ref_log_probs: Sequence[Any], vocab: int
+) -> Tuple[Any, Any]:
+    """(kl [n], derivative by the logits [n * vocab]) of n whole distributions."""
+    new, new_pointer = _arrays.given(_flat(log_probs), c_double)
+    ref, ref_pointer = _arrays.given(_flat(ref_log_probs), c_double, len(new))
+    n = len(new) // vocab
+    if n * vocab != len(new):
+        raise ValueError(f"{len(new)} log-probs are no rows of {vocab}")
+    kl, slope = _arrays.empty(c_double, n), _arrays.empty(c_double, n * vocab)
+    lib.sr1_kl_full(
+        new_pointer,
+        ref_pointer,
+        n,
+        vocab,
+        _arrays.pointer(kl, c_double),
+        _arrays.pointer(slope, c_double),
+    )
+    return kl, slope
+
+
+def kl_penalty(
+    kind: str,
+    beta: float,
+    old_log_probs: Sequence[float],
+    ref_log_probs: Sequence[float],
+    token_rewards: Optional[Sequence[float]] = None,
+) -> Tuple[Any, float]:
+    """(token_rewards - beta * kl, mean kl): float64 [n]; None: from zeros."""
+    old, old_pointer = _arrays.given(old_log_probs, c_float)
+    ref, ref_pointer = _arrays.given(ref_log_probs, c_float, len(old))
+    out, mean = _arrays.empty(c_double, len(old)), c_double()
+    if token_rewards is not None:
+        given, _ = _arrays.given(token_rewards, c_double, len(old))
+        out[:] = given
+    lib.sr1_kl_penalty(
+        terminated(kind),
+        beta,
+        old_pointer,
+        ref_pointer,
+        len(old),
+        _arrays.pointer(out, c_double),
+        byref(mean),
+    )
+    return out, mean.value
+
+
+class Controller:
+    """The coefficient of the KL penalty: fixed, or held near a target (horizon > 0).
+
+    state() and Controller(**state) carry it over a restart."""
+
+    def __init__(
+        self,
+        coef: float,
+        target: float = 0.0,
+        horizon: float = 0.0,
+        updates: int = 0,
+        last_kl: float = 0.0,
+    ) -> None:
+        self._c = KlController(
+            coef=coef, target=target, horizon=horizon, updates=updates, last_kl=last_kl
+        )
+
+    @property
+    def coef(self) -> float:
+        return float(self._c.coef)
+
+    def update(self, kl: float, n: int) -> float:
+        """Tell it the mean KL over n samples; gives the new coefficient."""
+        lib.sr1_kl_controller_update(byref(self._c), kl, n)
+        return self.coef
+
+    def state(self) -> Dict[str, Union[int, float]]:
+        return self._c.as_dict()
+
+
+# ---- lengths and queries ----
+
+
+def overlong_penalty(
+    lengths: Sequence[int], max_length: int, cache: int, factor: float = 1.0
+) -> Any:
+    """DAPO's soft punishment: float64 [n], 0 to -factor."""
+    held, pointer = _arrays.given(lengths, c_int64)
+    out = _arrays.empty(c_double, len(held))
+    lib.sr1_overlong_penalty(
+        pointer, len(held), max_length, cache, factor, _arrays.pointer(out, c_double)
+    )
+    return out
+
+
+def select_queries(
+    rule: str,
+    n: int,
+    k: int,
+    seed: int = 0,
+    stream: int = 0,
+    seen: Optional[Sequence[int]] = None,
+    reward_variance: Optional[Sequence[float]] = None,
+    success: Optional[Sequence[float]] = None,
+) -> Any:
+    """Indices of the k of n queries to roll out next, most wanted first: int64 [k]. rule:
+    uniform, reward_variance, success_half, least_seen."""
+    stats = QueryStats(n=n)
+    held = []
+    for name, values, kind in (
+        ("seen", seen, c_int64),
+        ("reward_variance", reward_variance, c_double),
+        ("success", success, c_double),
+    ):
+        if values is not None:
+            data, pointer = _arrays.given(values, kind, n)
+            held.append(data)
+            setattr(stats, name, pointer)
+    out = _arrays.empty(c_int64, k)
+    lib.sr1_query_select(
+        terminated(rule), byref(stats), k, seed, stream, _arrays.pointer(out, c_int64)
+    )
+    return out
+
+
+def balance(
+    lengths: Sequence[int], parts: int, equal_sizes: bool = False
+) -> Tuple[Any, Dict[str, Any]]:
+    """(part of each item int32 [n], report): sums nearly equal (Karmarkar-Karp)."""
+    held, pointer = _arrays.given(lengths, c_int64)
+    part, report = _arrays.empty(c_int32, len(held)), BalanceReport()
+    lib.sr1_balance(
+        pointer,
+        len(held),
+        parts,
+        equal_sizes,
+        _arrays.pointer(part, c_int32),
+        byref(report),
+    )
+    return part, report.as_dict()

@@ -1,38 +1,162 @@
-"""Policy losses over n policy tokens, with their gradients."""
+"""Losses of n policy tokens and of their critic, with gradients."""
 
 from __future__ import annotations
 
-from ctypes import byref, c_float
+import itertools
+from ctypes import byref, c_double, c_float, c_int64, c_uint64
 from dataclasses import dataclass
-from typing import Any, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from . import _arrays, _structs
 from ._lib import lib
+from ._text import decode, terminated
 
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss. Figures but the maxima are means over the tokens."""
+    """A loss. Figures but the maxima are sums of weight times value over the tokens, which
+    are means where the weights sum to 1."""
 
-    loss: float  # policy_loss + beta * kl
+    loss: float  # policy_loss + beta * kl - entropy_coef * entropy
     policy_loss: float
-    kl: float  # k3 between new and reference
+    kl: float  # of kl_kind between new and reference
     clip_fraction: float  # tokens whose clipped branch is the smaller
     approx_kl: float  # old - new
     ratio_max: float
     log_ratio_max: float
+    clip_low_fraction: float
+    clip_high_fraction: float
+    dual_clip_fraction: float
+    ratio_mean: float
+    entropy: float
+    importance_mean: float  # before the cut
+    importance_square: float
+    importance_max: float
+    importance_cut: float  # tokens whose importance weight was cut or dropped
+    off_policy_cut: float  # tokens dropped by off_policy_delta
+    weight: float  # sum of the weights
+    tokens: int
     gradient: Any  # float32 [n]: d loss / d new_log_probs
+    entropy_gradient: Any  # float32 [n]: d loss / d entropies
 
 
-def _run(function: Any, options: _structs.LossOptions, n: int, **inputs: Any) -> Loss:
+@dataclass(frozen=True)
+class ValueLoss:
+    """The loss of a critic; figures as in Loss."""
+
+    loss: float
+    clip_fraction: float
+    value: float
+    returns: float
+    returns_square: float
+    error: float  # returns - value
+    error_square: float
+    weight: float
+    tokens: int
+    explained_variance: float  # 1 - var(error) / var(returns); 0 where returns are equal
+    gradient: Any  # float32 [n]: d loss / d values
+
+
+def _listed(function: Callable[[int], Optional[bytes]]) -> List[str]:
+    found = map(function, itertools.count())
+    return [decode(name) for name in itertools.takewhile(lambda name: name, found)]
+
+
+def names() -> List[str]:
+    """The losses known."""
+    return _listed(lib.sr1_loss_name)
+
+
+def aggregations() -> List[str]:
+    """What weights() knows."""
+    return _listed(lib.sr1_loss_aggregation_name)
+
+
+def kl_kinds() -> List[str]:
+    """What kl_kind may be; with a '+' behind it, too."""
+    return _listed(lib.sr1_loss_kl_name)
+
+
+def corrections() -> List[str]:
+    """What correction may be."""
+    return _listed(lib.sr1_loss_correction_name)
+
+
+def describe() -> List[Dict[str, Any]]:
+    """The table: name, formula, source, options, aggregation, needs of every loss."""
+    rows = []
+    for i in range(len(names())):
+        info = _structs.LossInfo()
+        lib.sr1_loss_describe(i, byref(info))
+        rows.append(info.as_dict())
+    return rows
+
+
+def options(name: str) -> Dict[str, Any]:
+    """The published numbers of a loss: what compute() takes where nothing is given."""
+    found = _structs.LossOptions()
+    lib.sr1_loss_options_default(terminated(name), byref(found))
+    return found.as_dict()
+
+
+def _begins(counts: Sequence[int]) -> List[int]:
+    return list(itertools.accumulate(counts, initial=0))
+
+
+def _chosen(name: str, changes: Dict[str, Any]) -> _structs.LossOptions:
+    """The published numbers with changes."""
+    values = options(name)
+    unknown = sorted(set(changes) - set(values))
+    if unknown:
+        raise TypeError(f"no such option: {', '.join(unknown)}")
+    values.update(changes)
+    for key in ("kl_kind", "correction"):
+        if values[key] is not None:
+            values[key] = terminated(values[key])
+    return _structs.LossOptions(**values)
+
+
+def compute(
+    name: str,
+    new_log_probs: Sequence[float],
+    old_log_probs: Optional[Sequence[float]] = None,
+    advantages: Optional[Sequence[float]] = None,
+    ref_log_probs: Optional[Sequence[float]] = None,
+    weights: Optional[Sequence[float]] = None,
+    rollout_log_probs: Optional[Sequence[float]] = None,
+    entropies: Optional[Sequence[float]] = None,
+    seq_lengths: Optional[Sequence[int]] = None,
+    **changes: Any,
+) -> Loss:
+    """The named loss; every array [n]. weights: share of each token, as weights() makes
+    them (None: 1/n). seq_lengths: tokens of each sequence, in order, for losses by
+    sequence. Further arguments change the published numbers, as options() shows them."""
+    n = len(new_log_probs)
+    inputs = {
+        "new_log_probs": new_log_probs,
+        "old_log_probs": old_log_probs,
+        "ref_log_probs": ref_log_probs,
+        "advantages": advantages,
+        "weights": weights,
+        "rollout_log_probs": rollout_log_probs,
+        "entropies": entropies,
+    }
     held = {k: _arrays.given(v, c_float, n) for k, v in inputs.items() if v is not None}
-    batch = _structs.LossBatch(
-        n=n, **{name: pointer for name, (_, pointer) in held.items()}
+    batch = _structs.LossBatch(n=n, **{k: pointer for k, (_, pointer) in held.items()})
+    if seq_lengths is not None:
+        batch.n_seqs = len(seq_lengths)
+        begins, batch.seq_begin = _arrays.given(_begins(seq_lengths), c_int64)
+    gradient, of_entropy = _arrays.empty(c_float, n), _arrays.empty(c_float, n)
+    report = _structs.LossReport()
+    lib.sr1_loss_compute(
+        terminated(name),
+        byref(batch),
+        byref(_chosen(name, changes)),
+        _arrays.pointer(gradient, c_float),
+        _arrays.pointer(of_entropy, c_float),
+        byref(report),
     )
-    gradient, report = _arrays.empty(c_float, n), _structs.LossReport()
-    pointer = _arrays.pointer(gradient, c_float)
-    function(byref(batch), byref(options), pointer, byref(report))
-    return Loss(gradient=gradient, **report.as_dict())
+    return Loss(gradient=gradient, entropy_gradient=of_entropy, **report.as_dict())
 
 
 def grpo(
@@ -47,15 +171,16 @@ def grpo(
 ) -> Loss:
     """The GRPO objective; every array [n]. weights: share of each token (None: 1/n).
     ref_log_probs may be None when beta is 0."""
-    return _run(
-        lib.sr1_loss_grpo,
-        _structs.LossOptions(clip_low=clip_low, clip_high=clip_high, beta=beta),
-        len(new_log_probs),
-        new_log_probs=new_log_probs,
-        old_log_probs=old_log_probs,
-        ref_log_probs=ref_log_probs,
-        advantages=advantages,
-        weights=weights,
+    return compute(
+        "grpo",
+        new_log_probs,
+        old_log_probs,
+        advantages,
+        ref_log_probs,
+        weights,
+        clip_low=clip_low,
+        clip_high=clip_high,
+        beta=beta,
     )
 
 
@@ -63,10 +188,72 @@ def nll(
     new_log_probs: Sequence[float], weights: Optional[Sequence[float]] = None
 ) -> Loss:
     """The loss of imitation: the weighted sum of -new_log_probs [n]."""
-    return _run(
-        lib.sr1_loss_nll,
-        _structs.LossOptions(),
-        len(new_log_probs),
-        new_log_probs=new_log_probs,
-        weights=weights,
+    return compute("nll", new_log_probs, weights=weights)
+
+
+def weights(
+    aggregation: str,
+    seq_lengths: Sequence[int],
+    groups: Optional[Sequence[int]] = None,
+    length: float = 0.0,
+    total_tokens: int = 0,
+    total_seqs: int = 0,
+    group_tokens: Optional[Sequence[int]] = None,
+    total_groups: int = 0,
+) -> Any:
+    """Each token's share in the mean: float32 [sum of seq_lengths]. Totals are those of the
+    whole batch where these sequences are a part of it (0: they are the whole)."""
+    n = len(seq_lengths)
+    begins = _begins(seq_lengths)
+    held = [_arrays.given(begins, c_int64)]
+    maps = _structs.LossMaps(
+        n_seqs=n,
+        seq_begin=held[0][1],
+        total_tokens=total_tokens,
+        total_seqs=total_seqs,
+        length=length,
+        total_groups=total_groups,
+    )
+    if groups is not None:
+        held.append(_arrays.given(groups, c_uint64, n))
+        maps.groups = held[-1][1]
+    if group_tokens is not None:
+        held.append(_arrays.given(group_tokens, c_int64, n))
+        maps.group_tokens = held[-1][1]
+    out = _arrays.empty(c_float, max(begins[-1], 0))
+    lib.sr1_loss_weights(
+        terminated(aggregation), byref(maps), _arrays.pointer(out, c_float)
+    )
+    return out
+
+
+def value(
+    values: Sequence[float],
+    returns: Sequence[float],
+    old_values: Optional[Sequence[float]] = None,
+    weights: Optional[Sequence[float]] = None,
+    clip_range: float = 0.5,
+) -> ValueLoss:
+    """The critic's clipped loss; every array [n]. old_values may be None when clip_range is
+    0."""
+    n = len(values)
+    inputs = {
+        "values": values,
+        "returns": returns,
+        "old_values": old_values,
+        "weights": weights,
+    }
+    held = {k: _arrays.given(v, c_float, n) for k, v in inputs.items() if v is not None}
+    batch = _structs.ValueBatch(n=n, **{k: pointer for k, (_, pointer) in held.items()})
+    gradient, report = _arrays.empty(c_float, n), _structs.ValueReport()
+    explained = c_double()
+    lib.sr1_value_loss(
+        byref(batch),
+        byref(_structs.ValueOptions(clip_range=clip_range)),
+        _arrays.pointer(gradient, c_float),
+        byref(report),
+    )
+    lib.sr1_value_explained_variance(byref(report), byref(explained))
+    return ValueLoss(
+        explained_variance=explained.value, gradient=gradient, **report.as_dict()
     )

@@ -68,6 +68,24 @@ class StepReport:
     answer_rate: float  # share that closed an answer
     excluded: int  # trajectories left out of all means and of the update: a search failed
     excluded_groups: int  # groups of which nothing was left
+    reward_kl: float  # KL taken off the rewards, before beta; mean over policy tokens
+    value_loss: float  # the critic's, last update of the step; 0 without one
+    value_clip_fraction: float
+    value_mean: float  # over policy tokens, as the batch was compared
+    return_mean: float  # what they should have been
+    explained_variance: float
+    critic_grad_norm: float
+    critic_learning_rate: float
+    seconds_critic: float
+    clip_low_fraction: float
+    clip_high_fraction: float
+    dual_clip_fraction: float
+    ratio_max: float
+    importance_mean: float
+    importance_max: float
+    importance_ess: float
+    importance_cut: float
+    off_policy_cut: float
 
 
 def _report(report: _structs.StepReport) -> StepReport:

@@ -30,6 +30,18 @@ from .search import STATUSES
 
 SOURCES = ("prompt", "policy", "environment")
 
+# Names for Trajectory.column, by their number in the library.
+COLUMNS = (
+    "token_advantages",
+    "reference_log_probs",
+    "token_rewards",
+    "values",
+    "returns",
+    "thinking_level_entropies",
+    "thinking_token_costs",
+    "old_log_probs",
+)
+
 
 @dataclass(frozen=True)
 class Step:
@@ -346,6 +358,16 @@ class Trajectory(Handle):
     def token_advantages(self, values: Iterable[float]) -> None:
         data, pointer = _arrays.given(values, c_float)
         lib.sr1_trajectory_set_token_advantages(self, pointer, len(data))
+
+    def column(self, name: str) -> Any:
+        """float32 [m], a copy: one of COLUMNS; empty if it was not set."""
+        address = lib.sr1_trajectory_column(self, COLUMNS.index(name))
+        return _arrays.copy(address, c_float, self.policy_count if address else 0)
+
+    def set_column(self, name: str, values: Iterable[float]) -> None:
+        """One number for each policy token; none removes the column."""
+        data, pointer = _arrays.given(values, c_float)
+        lib.sr1_trajectory_set_column(self, COLUMNS.index(name), pointer, len(data))
 
     # ---- storage and exchange ----
 

@@ -1,143 +1,11 @@
 /* A whole run and its folder: metrics, trajectories, checkpoints, resuming,
  * demonstrations, and what happens when the disk, the data or the engine do not play
  * along. */
-#include "support/tiny.h"
-
-#include "base/json.h"
-#include "train/internal.h"
+#include "runs.h"
 
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-static char train_path[512], knowledge_path[512];
-
-static int make(void **state)
-{
-    if (scratch_make(state) != 0)
-        return -1;
-    tiny_model("model", TINY_SEARCHER, 9);
-    snprintf(train_path, sizeof train_path, "train_file=%s",
-             tiny_questions("train.jsonl", 7));
-    snprintf(knowledge_path, sizeof knowledge_path, "mock_knowledge=%s",
-             tiny_knowledge("facts.json"));
-    return 0;
-}
-
-static const char *out_pair(const char *run)
-{
-    static char pairs[4][600];
-    static unsigned next;
-    char *p = pairs[next++ % 4];
-
-    snprintf(p, sizeof pairs[0], "out=%s", scratch_path(run));
-    return p;
-}
-
-#define RUN(name, ...)                                                                   \
-    tiny_config("model", train_path, knowledge_path, out_pair(name), "max_steps=6",      \
-                "save_interval=2", "kl_reference=frozen", __VA_ARGS__, NULL)
-
-static sr1_trainer *open_trainer(sr1_config *c)
-{
-    sr1_trainer *tr = NULL;
-
-    OK(sr1_trainer_new(&tr, c, NULL));
-    sr1_config_free(c);
-    return tr;
-}
-
-static void run_whole(sr1_config *c)
-{
-    sr1_trainer *tr = open_trainer(c);
-
-    OK(sr1_trainer_run(tr, NULL));
-    sr1_trainer_free(tr);
-}
-
-/* ---- comparing runs ---- */
-
-static char *slurp(const char *run, const char *file, size_t *n)
-{
-    char path[600];
-    struct sr1__buf b;
-
-    snprintf(path, sizeof path, "%s/%s", scratch_path(run), file);
-    OK(sr1__file_read(path, 0, &b));
-    *n = b.len;
-    return sr1__buf_take(&b);
-}
-
-static void same_file(const char *a, const char *b, const char *file)
-{
-    size_t n, m;
-    char *x = slurp(a, file, &n), *y = slurp(b, file, &m);
-
-    if (n != m || memcmp(x, y, n) != 0)
-        fail_msg("%s of %s and %s differ", file, a, b);
-    assert_true(n > 0);
-    sr1_free(x);
-    sr1_free(y);
-}
-
-/* The line without what depends on the clock. */
-static void drop_timing(json_t *row)
-{
-    const char *key;
-    json_t *v;
-    void *tmp;
-
-    json_object_foreach_safe(row, tmp, key, v)
-    {
-        if (strncmp(key, "timing_s/", 9) == 0 || strncmp(key, "perf/", 5) == 0)
-            json_object_del(row, key);
-    }
-}
-
-static json_t *metrics(const char *run)
-{
-    size_t n;
-    char *text = slurp(run, "metrics.jsonl", &n), *at = text;
-    json_t *all = json_array();
-
-    while (*at) {
-        char *end = strchr(at, '\n');
-        json_t *row = NULL;
-
-        assert_non_null(end);
-        OK(sr1__json_parse(&row, at, (size_t)(end - at), "metrics"));
-        json_array_append_new(all, row);
-        at = end + 1;
-    }
-    sr1_free(text);
-    return all;
-}
-
-static double metric(const json_t *rows, size_t i, const char *key)
-{
-    const json_t *v = json_object_get(json_array_get(rows, i), key);
-
-    if (!json_is_number(v))
-        fail_msg("row %zu has no %s", i, key);
-    return json_number_value(v);
-}
-
-static void same_run(const char *a, const char *b)
-{
-    json_t *x = metrics(a), *y = metrics(b);
-
-    for (size_t i = 0; i < json_array_size(x); i++)
-        drop_timing(json_array_get(x, i));
-    for (size_t i = 0; i < json_array_size(y); i++)
-        drop_timing(json_array_get(y, i));
-    if (!json_equal(x, y))
-        fail_msg("metrics of %s and %s differ", a, b);
-    json_decref(x);
-    json_decref(y);
-    same_file(a, b, "trajectories.jsonl");
-    same_file(a, b, "model/model.safetensors");
-    same_file(a, b, "checkpoints/step-6/optimizer/model.safetensors");
-}
 
 /* ---- the same bits ---- */
 
@@ -283,7 +151,12 @@ static void every_row_has_every_metric(void **state)
                                         "learning_rate",
                                         "actor/pg_loss",
                                         "actor/pg_clipfrac",
+                                        "actor/pg_clipfrac_lower",
+                                        "actor/ratio_max",
                                         "actor/ppo_kl",
+                                        "clip_ratio/low_mean",
+                                        "clip_ratio/high_mean",
+                                        "rollout_corr/rollout_is_mean",
                                         "critic/rewards/mean",
                                         "critic/rewards/std",
                                         "critic/rewards/min",
@@ -452,7 +325,7 @@ static void low_precision_resumes_with_its_loss_scale(void **state)
         tr = NULL;
         OK(sr1_trainer_resume(&tr, scratch_path(cut), NULL));
         if (k == 0)
-            assert_true(tr->scale.value <
+            assert_true(tr->policy.scale.value <
                         16777216); /* it overflowed, and that was kept */
         OK(sr1_trainer_run(tr, NULL));
         sr1_trainer_free(tr);
@@ -708,5 +581,5 @@ int main(void)
         cmocka_unit_test(tiny_nothing_leaks),
     };
 
-    return cmocka_run_group_tests(tests, make, scratch_remove);
+    return cmocka_run_group_tests(tests, runs_make, scratch_remove);
 }

@@ -587,9 +587,59 @@ static void token_advantages_are_used(void **state)
     tiny_free_all(t, N);
 }
 
+/* ---- mini-batches ---- */
+
+static int64_t steps_taken(const char *size, const char *times)
+{
+    sr1_trajectory *t[N];
+    sr1_trainer *tr = open_trainer(tiny_config("model", size, times, NULL));
+    int64_t steps;
+
+    roll(t);
+    OK(sr1_trainer_update(tr, t, N, NULL));
+    steps = sr1__optimizer_steps(tr->policy.optimizer);
+    sr1_trainer_free(tr);
+    tiny_free_all(t, N);
+    return steps;
+}
+
+static void mini_batches_are_a_step_each(void **state)
+{
+    (void)state;
+    assert_int_equal(steps_taken("mini_batch_size=0", "update_times=2"), 2);
+    assert_int_equal(steps_taken("mini_batch_size=4", "update_times=2"), 6);
+    assert_int_equal(steps_taken("mini_batch_size=5", "update_times=1"), 3); /* 5, 5, 2 */
+    assert_int_equal(steps_taken("mini_batch_size=100", "update_times=1"), 1);
+}
+
+/* One mini-batch after the other is one update after the other. */
+static void mini_batches_are_updates_in_a_row(void **state)
+{
+    sr1_trajectory *t[N];
+    sr1_trainer *tr = open_trainer(tiny_config("model", "update_times=1", NULL));
+    float *apart, *together;
+    size_t n, m;
+
+    (void)state;
+    roll(t);
+    OK(sr1_trainer_update(tr, t, 8, NULL));
+    OK(sr1_trainer_update(tr, t + 8, 4, NULL));
+    apart = tiny_weights(tr->model, &n);
+    sr1_trainer_free(tr);
+    together = updated(tiny_config("model", "update_times=1", "mini_batch_size=8", NULL), t,
+                       N, NULL, &m);
+    assert_int_equal(n, m);
+    assert_memory_equal(apart, together, n * sizeof *apart);
+    free(apart);
+    free(together);
+    tiny_free_all(t, N);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mini_batches_are_a_step_each),
+        cmocka_unit_test(mini_batches_are_updates_in_a_row),
         cmocka_unit_test(same_seed_same_bits),
         cmocka_unit_test(same_seed_same_bits_with_two_workers),
         cmocka_unit_test(the_gradient_does_not_depend_on_the_cut),

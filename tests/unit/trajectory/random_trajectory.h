@@ -172,7 +172,7 @@ static sr1_status add_credit(struct sr1__rng *r, sr1_trajectory *t)
 {
     char names[2][RANDOM_TEXT_MAX];
     struct sr1__reward_value parts[2];
-    float advantages[512];
+    float numbers[512];
     size_t n = sr1_trajectory_policy_count(t);
 
     for (size_t i = 0; i < 2; i++)
@@ -182,11 +182,14 @@ static sr1_status add_credit(struct sr1__rng *r, sr1_trajectory *t)
         SR1__TRY(sr1__trajectory_set_reward(t, parts, below(r, 3), any_double(r)));
     if (below(r, 2))
         SR1__TRY(sr1_trajectory_set_advantage(t, any_double(r)));
-    if (n > sizeof advantages / sizeof *advantages || below(r, 2))
-        return SR1_OK;
-    for (size_t i = 0; i < n; i++)
-        advantages[i] = any_float(r);
-    return sr1_trajectory_set_token_advantages(t, advantages, n);
+    for (int32_t c = 0; c < SR1_COLUMN_COUNT; c++) {
+        if (n > sizeof numbers / sizeof *numbers || below(r, 2))
+            continue;
+        for (size_t i = 0; i < n; i++)
+            numbers[i] = any_float(r);
+        SR1__TRY(sr1_trajectory_set_column(t, c, numbers, n));
+    }
+    return SR1_OK;
 }
 
 /* At most `most` policy tokens a turn. The whole is a function of *r; *out is touched

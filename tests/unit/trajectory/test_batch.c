@@ -27,6 +27,8 @@ static void setup(struct fixture *f, uint64_t seed)
     OK(sr1__trajectory_store_new(&f->store, 0, "/tmp"));
     for (size_t i = 0; i < f->n; i++) {
         OK(random_trajectory(&r, 10, &f->t[i]));
+        if (!sr1_trajectory_token_advantages(f->t[i]))
+            OK(sr1_trajectory_set_advantage(f->t[i], 0.25 * (double)i));
         OK(sr1__trajectory_store_add(f->store, f->t[i]));
     }
 }
@@ -117,7 +119,8 @@ static void check_sequence(const struct sr1__microbatch *m, size_t s,
         assert_int_equal(m->target_seqs[*target], s);
         assert_int_equal(m->target_turns[*target], step.turn);
         assert_memory_equal(&m->old_log_probs[*target], &lp, sizeof lp);
-        assert_memory_equal(&m->advantages[*target], &adv, sizeof adv);
+        assert_memory_equal(&m->columns[SR1_COLUMN_ADVANTAGE][*target], &adv, sizeof adv);
+        assert_null(m->columns[SR1_COLUMN_VALUE]);
     }
 }
 
@@ -148,7 +151,8 @@ static void check_same(const struct sr1__microbatch *a, const struct sr1__microb
     assert_memory_equal(a->target_rows, b->target_rows,
                         a->n_targets * sizeof *a->target_rows);
     assert_memory_equal(a->old_log_probs, b->old_log_probs, a->n_targets * sizeof(float));
-    assert_memory_equal(a->advantages, b->advantages, a->n_targets * sizeof(float));
+    assert_memory_equal(a->columns[SR1_COLUMN_ADVANTAGE],
+                        b->columns[SR1_COLUMN_ADVANTAGE], a->n_targets * sizeof(float));
 }
 
 static void check_cut(const struct fixture *f, int64_t budget)
@@ -162,8 +166,8 @@ static void check_cut(const struct fixture *f, int64_t budget)
     check_plan(&q, f, budget);
     assert_int_equal(p.n_batches, q.n_batches);
     for (size_t k = 0; k < p.n_batches; k++) {
-        OK(sr1__microbatch_array(&m, &p, k, all(f), 0));
-        OK(sr1__microbatch_store(&n, &q, k, f->store, 0));
+        OK(sr1__microbatch_array(&m, &p, k, all(f), 1u << SR1_COLUMN_ADVANTAGE));
+        OK(sr1__microbatch_store(&n, &q, k, f->store, 1u << SR1_COLUMN_ADVANTAGE));
         check_microbatch(&m, f);
         check_same(&m, &n);
         sr1__microbatch_free(&m);
@@ -230,24 +234,37 @@ static void the_longest_go_first(void **state)
         sr1_trajectory_free(t[i]);
 }
 
-static void a_missing_advantage_is_named(void **state)
+static void a_missing_column_is_named(void **state)
 {
     sr1_trajectory *t[2] = {of_lengths(3, 2), of_lengths(3, 2)};
     const sr1_trajectory *const *array = (const sr1_trajectory *const *)t;
     const float each[] = {0.5f, -0.5f};
     struct sr1__batch_plan p;
     struct sr1__microbatch m = {0};
+    const float *got;
 
     (void)state;
     OK(sr1_trajectory_set_advantage(t[0], 1.5));
     OK(sr1__batch_plan_array(&p, array, 2, 100));
-    assert_int_equal(sr1__microbatch_array(&m, &p, 0, array, 1), SR1_E_STATE);
+    assert_int_equal(sr1__microbatch_array(&m, &p, 0, array, 1u << SR1_COLUMN_ADVANTAGE),
+                     SR1_E_STATE);
     assert_non_null(strstr(sr1_last_error(), "trajectory 1 (query 'id-5', sample 3)"));
     assert_null(m.ids);
     OK(sr1_trajectory_set_token_advantages(t[1], each, 2));
-    OK(sr1__microbatch_array(&m, &p, 0, array, 1));
-    assert_true(m.advantages[0] == 1.5f && m.advantages[1] == 1.5f);
-    assert_true(m.advantages[2] == 0.5f && m.advantages[3] == -0.5f);
+    OK(sr1__microbatch_array(&m, &p, 0, array, 1u << SR1_COLUMN_ADVANTAGE));
+    got = m.columns[SR1_COLUMN_ADVANTAGE];
+    assert_true(got[0] == 1.5f && got[1] == 1.5f);
+    assert_true(got[2] == 0.5f && got[3] == -0.5f);
+    sr1__microbatch_free(&m);
+    OK(sr1_trajectory_set_column(t[1], SR1_COLUMN_VALUE, each, 2));
+    assert_int_equal(sr1__microbatch_array(&m, &p, 0, array, 1u << SR1_COLUMN_VALUE),
+                     SR1_E_STATE);
+    assert_non_null(strstr(sr1_last_error(), "trajectory 0"));
+    assert_non_null(strstr(sr1_last_error(), "has no values yet"));
+    OK(sr1_trajectory_set_column(t[0], SR1_COLUMN_VALUE, each, 2));
+    OK(sr1__microbatch_array(&m, &p, 0, array, 1u << SR1_COLUMN_VALUE));
+    got = m.columns[SR1_COLUMN_VALUE];
+    assert_true(got[1] == -0.5f && got[2] == 0.5f && !m.columns[SR1_COLUMN_ADVANTAGE]);
     sr1__microbatch_free(&m);
     sr1__batch_plan_free(&p);
     sr1_trajectory_free(t[0]);
@@ -288,7 +305,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_policy_token_is_in_one_batch),
         cmocka_unit_test(the_longest_go_first),
-        cmocka_unit_test(a_missing_advantage_is_named),
+        cmocka_unit_test(a_missing_column_is_named),
         cmocka_unit_test(other_trajectories_than_planned_are_refused),
         cmocka_unit_test(a_budget_must_be_positive),
     };

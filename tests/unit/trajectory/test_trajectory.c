@@ -402,6 +402,15 @@ static void reward_and_advantage_are_set_later(void **state)
                         sizeof advantages);
     OK(sr1_trajectory_set_token_advantages(t, NULL, 0));
     assert_null(sr1_trajectory_token_advantages(t));
+    OK(sr1_trajectory_set_column(t, SR1_COLUMN_VALUE, advantages, 5));
+    assert_memory_equal(sr1_trajectory_column(t, SR1_COLUMN_VALUE), advantages,
+                        sizeof advantages);
+    assert_null(sr1_trajectory_column(t, SR1_COLUMN_RETURN));
+    assert_null(sr1_trajectory_column(t, SR1_COLUMN_COUNT));
+    REFUSED(sr1_trajectory_set_column(t, SR1_COLUMN_COUNT, advantages, 5), SR1_E_INVALID);
+    REFUSED(sr1_trajectory_set_column(t, -1, advantages, 5), SR1_E_INVALID);
+    assert_string_equal(sr1_column_name(SR1_COLUMN_THINKING_COST),
+                        "thinking_token_costs");
     sr1_trajectory_free(t);
 }
 

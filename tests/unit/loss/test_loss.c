@@ -1,10 +1,9 @@
-/* Losses as pure functions, against numpy and finite differences; the learning rate. */
+/* The two losses with functions of their own: against numpy and finite differences. */
 #include "support/files.h"
 
 #include "base/json.h"
 #include "base/rng.h"
-#include "train/loss.h"
-#include "train/schedule.h"
+#include "loss/loss.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -249,37 +248,6 @@ static void an_older_report_is_filled_as_far_as_it_goes(void **state)
     assert_true(r.loss == 1 && r.kl == 42);
 }
 
-static void the_rate_warms_up_and_falls(void **state)
-{
-    struct sr1__schedule s = {.shape = "linear",
-                              .rate = 1,
-                              .warmup = 3,
-                              .total = 13,
-                              .decay_start = 0.5,
-                              .final_ratio = 0.2};
-
-    (void)state;
-    near(sr1__schedule_rate(&s, 0), 0.25, 1e-12);
-    near(sr1__schedule_rate(&s, 2), 0.75, 1e-12);
-    near(sr1__schedule_rate(&s, 3), 1, 1e-12);
-    near(sr1__schedule_rate(&s, 6), 1, 1e-12);
-    near(sr1__schedule_rate(&s, 12), 0.2, 1e-12);
-    near(sr1__schedule_rate(&s, 99), 0.2, 1e-12);
-    for (int i = 7; i < 12; i++)
-        assert_true(sr1__schedule_rate(&s, i) < sr1__schedule_rate(&s, i - 1));
-    s.shape = "cosine";
-    s.decay_start = 0;
-    near(sr1__schedule_rate(&s, 6), 0.2 + 0.8 * 0.5, 1e-12);
-    s.shape = "constant";
-    near(sr1__schedule_rate(&s, 12), 1, 1e-12);
-    s.shape = "linear";
-    s.total = 0; /* not known: it does not fall */
-    near(sr1__schedule_rate(&s, 1000), 1, 1e-12);
-    s.total = 1;
-    s.warmup = 0;
-    near(sr1__schedule_rate(&s, 0), 1, 1e-12);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,7 +258,6 @@ int main(void)
         cmocka_unit_test(bad_input_is_refused_and_outputs_kept),
         cmocka_unit_test(nll_is_the_mean),
         cmocka_unit_test(an_older_report_is_filled_as_far_as_it_goes),
-        cmocka_unit_test(the_rate_warms_up_and_falls),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

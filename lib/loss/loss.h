@@ -1,0 +1,162 @@
+/* loss/loss.h - the inside of the losses, shared by the files of this module and called
+ * by the trainer.
+ *
+ *     losses.def   every policy loss
+ *     forms.c      the loss of a token as a function of ratio and advantage
+ *     kl.c         kinds of KL
+ *     correct.c    importance weights of tokens that another policy sampled
+ *     check.c      what callers give
+ *     loss.c       the table; one loss over a batch
+ *     weights.c    each token's share in the mean
+ *     value.c      the critic's loss */
+#ifndef SR1__LOSS_LOSS_H
+#define SR1__LOSS_LOSS_H
+
+#include "base/error.h"
+
+#include <searchr1/loss.h>
+
+/* ---- what one token costs ---- */
+
+struct sr1__loss_term {
+    double value;
+    double slope; /* d value / d new log-prob, or d log r */
+    int bound;    /* what holds it, SR1__BOUND_* */
+};
+
+#define SR1__BOUND_NONE 0
+#define SR1__BOUND_LOW 1  /* the ratio's lower bound */
+#define SR1__BOUND_HIGH 2
+#define SR1__BOUND_DUAL 3 /* dual_clip or ratio_cap */
+
+struct sr1__loss_token {
+    double log_ratio; /* d, as the loss's row says */
+    double ratio;     /* exp(d), bounded */
+    int live;         /* 0: the bound holds, gradient 0 */
+    double advantage;
+    double now; /* new log-prob */
+};
+
+typedef struct sr1__loss_term (*sr1__loss_form)(const struct sr1__loss_token *t,
+                                                const sr1_loss_options *o);
+
+struct sr1__loss_term sr1__form_clip(const struct sr1__loss_token *t,
+                                     const sr1_loss_options *o);
+struct sr1__loss_term sr1__form_bounded_weight(const struct sr1__loss_token *t,
+                                               const sr1_loss_options *o);
+struct sr1__loss_term sr1__form_soft_gate(const struct sr1__loss_token *t,
+                                          const sr1_loss_options *o);
+struct sr1__loss_term sr1__form_gamma_weight(const struct sr1__loss_token *t,
+                                             const sr1_loss_options *o);
+struct sr1__loss_term sr1__form_log_prob(const struct sr1__loss_token *t,
+                                         const sr1_loss_options *o);
+struct sr1__loss_term sr1__form_imitation(const struct sr1__loss_token *t,
+                                          const sr1_loss_options *o);
+
+/* exp of x within +-20; *live is 0 where that bound holds. */
+double sr1__bounded_exp(double x, int *live);
+
+/* ---- kl.c ---- */
+
+typedef struct sr1__loss_term (*sr1__kl_fn)(double ref, double now);
+
+/* A row of the table and the '+' behind its name. */
+struct sr1__kl {
+    sr1__kl_fn fn;
+    int straight; /* the gradient of k2 */
+};
+
+/* name NULL: k3. SR1_E_NOT_FOUND lists the names. */
+sr1_status sr1__kl_find(const char *name, struct sr1__kl *out);
+struct sr1__loss_term sr1__kl_token(const struct sr1__kl *kl, double ref, double now);
+
+/* ---- correct.c ---- */
+
+/* A row of the table of corrections. */
+struct sr1__correction {
+    const char *name;
+    int by_sequence;
+    int masks; /* drops what is out of bounds instead of cutting it */
+};
+
+/* name NULL: none. SR1_E_NOT_FOUND lists the names. */
+sr1_status sr1__correction_find(const char *name, const struct sr1__correction **out);
+
+/* ---- the table ---- */
+
+enum sr1__ratio {
+    SR1__RATIO_TOKEN,
+    SR1__RATIO_SEQUENCE,
+    SR1__RATIO_OWN,
+    SR1__RATIO_PRODUCT
+};
+
+struct sr1__loss_row {
+    const char *name, *formula, *source, *options, *aggregation;
+    int32_t needs;
+    enum sr1__ratio ratio;
+    sr1__loss_form form;
+    sr1_loss_options defaults;
+};
+
+/* The loss of that name, or NULL. */
+const struct sr1__loss_row *sr1__loss_find(const char *name);
+
+/* One call: what was given, read whole and checked, and what it leads to. */
+struct sr1__loss_call {
+    const struct sr1__loss_row *row;
+    sr1_loss_batch b;
+    sr1_loss_options o;
+    struct sr1__kl kl;
+    const struct sr1__correction *correction;
+    double *log_ratios; /* [n] d */
+    double *factors;    /* [n] importance weights, 0 for what is dropped */
+    double *gradient;   /* [n] */
+    sr1_loss_report sum;
+};
+
+/* Token i's share. */
+static inline double sr1__loss_weight(const sr1_loss_batch *b, size_t i)
+{
+    return b->weights ? b->weights[i] : 1.0 / (double)b->n;
+}
+
+/* Factors of all tokens and what the report says of them. */
+void sr1__loss_correct(struct sr1__loss_call *c);
+
+/* sr1_loss_compute of a row of the table; options NULL: its defaults. */
+sr1_status sr1__loss_run(const struct sr1__loss_row *row, const sr1_loss_batch *batch,
+                         const sr1_loss_options *options, float *gradient,
+                         float *entropy_gradient, sr1_loss_report *report);
+
+/* Add the report of one part of a batch to the running total. */
+void sr1__loss_report_add(sr1_loss_report *total, const sr1_loss_report *part);
+void sr1__value_report_add(sr1_value_report *total, const sr1_value_report *part);
+
+/* ---- check.c ---- */
+
+/* Fill c->b, c->o, c->kl and c->correction from what the caller gave. */
+sr1_status sr1__loss_read(struct sr1__loss_call *c, const sr1_loss_batch *batch,
+                          const sr1_loss_options *options);
+/* SR1_E_NUMERIC names the first of v[n] (may be NULL) that is not finite. */
+sr1_status sr1__loss_finite(const char *array, const float *v, size_t n);
+/* begin[n + 1] rises from 0. */
+sr1_status sr1__loss_check_begin(const int64_t *begin, size_t n);
+
+/* ---- weights.c ---- */
+
+struct sr1__aggregation;
+
+/* The aggregation of that name; SR1_E_NOT_FOUND lists the names. */
+sr1_status sr1__aggregation_find(const char *name, const struct sr1__aggregation **out);
+/* 1 where the weights of a whole batch sum to 1. */
+int sr1__aggregation_is_mean(const struct sr1__aggregation *a);
+/* sr1_loss_weights of a row of the table. */
+sr1_status sr1__aggregation_weights(const struct sr1__aggregation *a,
+                                    const sr1_loss_maps *maps, float *weights);
+
+/* "THING 'name' is not known; known: a, b", from name_of(0), name_of(1), ... to NULL. */
+sr1_status sr1__loss_unknown(const char *thing, const char *name,
+                             const char *(*name_of)(size_t i));
+
+#endif

@@ -1,0 +1,90 @@
+/* train/learner.c - one optimizer over the gradients of several workers. */
+#include "train/learner.h"
+
+#include "base/mem.h"
+
+/* ---- replicas ---- */
+
+sr1_status sr1__replicas_new(sr1_model ***out, sr1_model *first, int32_t n)
+{
+    sr1_model **r = sr1__calloc((size_t)n, sizeof(*r));
+    sr1_status st = SR1_OK;
+
+    if (!r) {
+        sr1_model_free(first);
+        return sr1__fail_nomem("replicas of a model");
+    }
+    r[0] = first;
+    for (int32_t i = 1; i < n && st == SR1_OK; i++)
+        st = sr1__model_replica(&r[i], first);
+    if (st != SR1_OK) {
+        sr1__replicas_free(r, n);
+        return st;
+    }
+    *out = r;
+    return SR1_OK;
+}
+
+void sr1__replicas_free(sr1_model **replicas, int32_t n)
+{
+    for (int32_t i = replicas ? n : 0;
+         i-- > 0;) /* the first, which the others share, last */
+        sr1_model_free(replicas[i]);
+    sr1__free(replicas);
+}
+
+/* ---- learning ---- */
+
+sr1_status sr1__learner_open(struct sr1__learner *l, const struct sr1__adamw *how,
+                             double loss_scale)
+{
+    sr1_model *m = l->replicas[0];
+
+    for (int32_t i = 0; i < l->n; i++)
+        SR1__TRY(sr1__model_train(l->replicas[i], 1));
+    l->scale.active = m->dtype == SR1__F16;
+    l->scale.value = l->scale.active ? loss_scale : 1.0;
+    return sr1__context(sr1__optimizer_new(&l->optimizer, m->params, m->n_params, how,
+                                           m->device),
+                        "%s", l->name);
+}
+
+void sr1__learner_close(struct sr1__learner *l)
+{
+    sr1__optimizer_free(l->optimizer);
+    l->optimizer = NULL;
+}
+
+void sr1__learner_clear_grad(struct sr1__learner *l)
+{
+    for (int32_t i = 0; i < l->n; i++)
+        sr1__model_clear_grad(l->replicas[i]);
+}
+
+/* fp16 only: halve after an overflow, double after a long time without one. */
+static void adapt_scale(struct sr1__loss_scale *s, int overflow)
+{
+    if (!s->active)
+        return;
+    s->good_steps = overflow ? 0 : s->good_steps + 1;
+    if (overflow && s->value > 1.0)
+        s->value *= 0.5;
+    if (s->good_steps == 2000) {
+        s->value *= 2.0;
+        s->good_steps = 0;
+    }
+}
+
+sr1_status sr1__learner_step(struct sr1__learner *l, int64_t step, double *rate,
+                             struct sr1__optim_report *done)
+{
+    for (int32_t i = 1; i < l->n; i++)
+        SR1__TRY(sr1__model_add_grad(l->replicas[0], l->replicas[i]));
+    *rate = sr1__schedule_rate(&l->schedule, step);
+    SR1__TRY(sr1__optimizer_step(l->optimizer, *rate, l->max_grad_norm, l->scale.value,
+                                 done));
+    adapt_scale(&l->scale, done->skipped);
+    for (int32_t i = 0; i < l->n && !done->skipped; i++)
+        sr1__model_touch(l->replicas[i]);
+    return SR1_OK;
+}

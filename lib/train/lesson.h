@@ -1,0 +1,50 @@
+/* train/lesson.h - what a pass over micro-batches teaches: the policy to make what did
+ * well likelier, the critic to foresee returns. */
+#ifndef SR1__TRAIN_LESSON_H
+#define SR1__TRAIN_LESSON_H
+
+#include "train/internal.h"
+
+/* What was found in micro-batches; those of several workers add up. */
+struct sr1__tally {
+    sr1_loss_report loss;
+    sr1_value_report value;
+    double diff_sum; /* |sampled - recomputed log-prob| over tokens */
+    double diff_max;
+};
+
+/* Host arrays of one micro-batch, [M] each. */
+struct sr1__grading {
+    float *said;        /* by the weights being trained */
+    float *weights;     /* share of each token in the loss */
+    float *gradient;    /* d loss / d said, to be filled */
+    int64_t *seq_begin; /* [S + 1] of a sequence's targets, which stand together */
+};
+
+struct sr1__lesson {
+    const char *name;
+    /* What the model says of each policy token: [M], fp32. */
+    sr1_tensor *(*ask)(sr1_scope *s, const sr1_trainer *tr, sr1_model *m,
+                       const struct sr1__microbatch *mb);
+    /* The loss's gradient; its figures are added to *t. SR1_E_NUMERIC: not finite. */
+    sr1_status (*grade)(const sr1_trainer *tr, const struct sr1__microbatch *mb,
+                        const struct sr1__grading *g, struct sr1__tally *t);
+    /* How tokens are weighed. */
+    const struct sr1__aggregation *(*aggregation)(const sr1_trainer *tr);
+    /* Trajectory columns it reads: 1 << SR1_COLUMN_*. */
+    uint32_t (*columns)(const sr1_trainer *tr);
+    /* Figures of the first pass, of weights that are still those of the rollout; may be
+     * NULL. */
+    void (*first_pass)(const struct sr1__tally *t, int64_t policy_tokens,
+                       sr1_step_report *report);
+    /* Figures of a pass that was applied. */
+    void (*report)(const struct sr1__tally *t, const struct sr1__optim_report *done,
+                   double rate, sr1_step_report *report);
+};
+
+extern const struct sr1__lesson sr1__lesson_policy;
+extern const struct sr1__lesson sr1__lesson_critic;
+
+void sr1__tally_add(struct sr1__tally *total, const struct sr1__tally *part);
+
+#endif

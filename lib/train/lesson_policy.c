@@ -1,0 +1,116 @@
+/* train/lesson_policy.c - the policy's lesson: the configured loss over the log-probs of
+ * its tokens. */
+#include "train/lesson.h"
+
+#include <math.h>
+
+static sr1_tensor *ask(sr1_scope *s, const sr1_trainer *tr, sr1_model *m,
+                       const struct sr1__microbatch *mb)
+{
+    struct sr1__score_options o = {.temperature = tr->set.temperature,
+                                   .logit_chunk = tr->set.logit_chunk,
+                                   .checkpoint = tr->set.checkpointing};
+
+    return sr1__score(s, m, mb, &o);
+}
+
+static void measure_diff(struct sr1__tally *t, const struct sr1__microbatch *mb,
+                         const float *now)
+{
+    for (size_t i = 0; i < mb->n_targets; i++) {
+        double d = fabs((double)now[i] - mb->old_log_probs[i]);
+
+        t->diff_sum += d;
+        t->diff_max = fmax(t->diff_max, d);
+    }
+}
+
+static sr1_status grade(const sr1_trainer *tr, const struct sr1__microbatch *mb,
+                        const struct sr1__grading *g, struct sr1__tally *t)
+{
+    const struct sr1__settings *set = &tr->set;
+    const float *reference = mb->columns[SR1_COLUMN_REFERENCE];
+    const float *anew = mb->columns[SR1_COLUMN_OLD];
+    const float *old = anew ? anew : mb->old_log_probs;
+    sr1_loss_report part = {.struct_size = sizeof(part)};
+    sr1_loss_batch b = {.struct_size = sizeof(b),
+                        .n = mb->n_targets,
+                        .new_log_probs = g->said,
+                        .old_log_probs = old,
+                        .ref_log_probs = reference ? reference : old,
+                        .advantages = mb->columns[SR1_COLUMN_ADVANTAGE],
+                        .weights = g->weights,
+                        .rollout_log_probs = mb->old_log_probs,
+                        .n_seqs = mb->n_seqs,
+                        .seq_begin = g->seq_begin};
+
+    measure_diff(t, mb, g->said);
+    SR1__TRY(
+        sr1__loss_run(set->loss, &b, &set->loss_options, g->gradient, NULL, &part));
+    sr1__loss_report_add(&t->loss, &part);
+    return SR1_OK;
+}
+
+static const struct sr1__aggregation *aggregation(const sr1_trainer *tr)
+{
+    return tr->set.aggregation;
+}
+
+static uint32_t columns(const sr1_trainer *tr)
+{
+    return tr->set.policy_columns;
+}
+
+static void first_pass(const struct sr1__tally *t, int64_t policy_tokens,
+                       sr1_step_report *report)
+{
+    report->rollout_diff_max = t->diff_max;
+    report->rollout_diff_mean = t->diff_sum / (double)policy_tokens;
+}
+
+/* What figures by token are divided by: weights of a mean sum to 1 but for rounding,
+ * those of a sum to something else. */
+static double whole(const struct sr1__tally *t)
+{
+    return fabs(t->loss.weight - 1.0) < 1e-3 ? 1.0 : t->loss.weight;
+}
+
+static void give_bounds(const sr1_loss_report *r, double whole, sr1_step_report *report)
+{
+    double square = r->importance_square / whole;
+
+    report->clip_low_fraction = r->clip_low_fraction / whole;
+    report->clip_high_fraction = r->clip_high_fraction / whole;
+    report->dual_clip_fraction = r->dual_clip_fraction / whole;
+    report->ratio_max = r->ratio_max;
+    report->importance_mean = r->importance_mean / whole;
+    report->importance_max = r->importance_max;
+    report->importance_ess =
+        square > 0.0 ? report->importance_mean * report->importance_mean / square : 0.0;
+    report->importance_cut = r->importance_cut / whole;
+    report->off_policy_cut = r->off_policy_cut / whole;
+}
+
+static void give(const struct sr1__tally *t, const struct sr1__optim_report *done,
+                 double rate, sr1_step_report *report)
+{
+    report->grad_norm = done->grad_norm;
+    report->learning_rate = rate;
+    report->loss = t->loss.loss;
+    report->policy_loss = t->loss.policy_loss;
+    report->kl_div = t->loss.kl / whole(t);
+    report->clip_fraction = t->loss.clip_fraction / whole(t);
+    report->approx_kl = t->loss.approx_kl / whole(t);
+    give_bounds(&t->loss, whole(t), report);
+}
+
+const struct sr1__lesson sr1__lesson_policy = {
+    "policy", ask, grade, aggregation, columns, first_pass, give};
+
+void sr1__tally_add(struct sr1__tally *total, const struct sr1__tally *part)
+{
+    sr1__loss_report_add(&total->loss, &part->loss);
+    sr1__value_report_add(&total->value, &part->value);
+    total->diff_sum += part->diff_sum;
+    total->diff_max = fmax(total->diff_max, part->diff_max);
+}

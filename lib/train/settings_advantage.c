@@ -1,0 +1,144 @@
+/* train/settings_advantage.c - how trajectories are compared: the estimator and its
+ * numbers, KL in the reward, the critic. */
+#include "train/internal.h"
+
+#include <string.h>
+
+/* ---- the estimator ---- */
+
+/* Keys that set a field of the estimator's options; -1 leaves its own number. */
+static const struct {
+    const char *key;
+    size_t offset;
+} numbers[] = {
+    {"advantage_eps", offsetof(sr1_advantage_options, eps)},
+    {"gamma", offsetof(sr1_advantage_options, gamma)},
+    {"gae_lambda", offsetof(sr1_advantage_options, lam)},
+    {"turn_advantage_coef", offsetof(sr1_advantage_options, turn_advantage_coef)},
+    {"step_advantage_w", offsetof(sr1_advantage_options, step_advantage_w)},
+};
+
+/* Keys whose choices are numbers of a field; others leave its own. */
+static const struct {
+    const char *key;
+    const char *choice;
+    size_t offset;
+    int32_t value;
+} choices[] = {
+    {"advantage_whiten", "on", offsetof(sr1_advantage_options, whiten), 1},
+    {"advantage_whiten", "off", offsetof(sr1_advantage_options, whiten), 0},
+    {"step_advantage_mode", "mean_norm", offsetof(sr1_advantage_options, step_mode),
+     SR1_ADVANTAGE_MEAN_NORM},
+    {"step_advantage_mode", "mean_std_norm", offsetof(sr1_advantage_options, step_mode),
+     SR1_ADVANTAGE_MEAN_STD_NORM},
+};
+
+static sr1_status find_estimator(sr1_advantage_info *out, const char *name)
+{
+    const char *at;
+
+    out->struct_size = sizeof(*out);
+    for (size_t i = 0; (at = sr1_advantage_name(i)) != NULL; i++)
+        if (strcmp(at, name) == 0)
+            return sr1_advantage_describe(i, out);
+    return sr1__fail(SR1_E_INTERNAL, "advantage '%s' is a key's choice but no estimator",
+                     name);
+}
+
+/* What the trainer can lay out for estimators. */
+#define CAN_GIVE                                                                         \
+    (SR1_ADVANTAGE_NEEDS_TOKENS | SR1_ADVANTAGE_NEEDS_TURNS |                            \
+     SR1_ADVANTAGE_NEEDS_VALUES | SR1_ADVANTAGE_NEEDS_CHANNELS |                         \
+     SR1_ADVANTAGE_NEEDS_TURN_STATES | SR1_ADVANTAGE_NEEDS_RESULT_TURN |                 \
+     SR1_ADVANTAGE_NEEDS_TURN_REWARDS |                                                  \
+     SR1_ADVANTAGE_NEEDS_BASELINES)
+
+static sr1_status read_estimator(struct sr1__settings *s, const sr1_config *c)
+{
+    const char *name = sr1__config_str(c, "advantage");
+    sr1_advantage_options *o = &s->advantage_options;
+    int32_t missing;
+
+    SR1__TRY(find_estimator(&s->estimator, name));
+    missing = s->estimator.needs & ~CAN_GIVE;
+    for (size_t i = 0; missing && sr1_advantage_need(i); i++)
+        if (missing >> i & 1)
+            return sr1__fail(SR1_E_CONFIG,
+                             "advantage %s needs %s, which no environment here gives yet",
+                             name, sr1_advantage_need(i));
+    o->struct_size = sizeof(*o);
+    SR1__TRY(sr1_advantage_options_default(name, o));
+    o->divide_by_std = o->divide_by_std && sr1__config_bool(c, "advantage_std");
+    o->pass_k = (int32_t)sr1__config_int(c, "pass_k");
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        double v = sr1__config_real(c, numbers[i].key);
+
+        if (v >= 0)
+            memcpy((char *)o + numbers[i].offset, &v, sizeof(v));
+    }
+    for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++)
+        if (sr1__config_is(c, choices[i].key, choices[i].choice))
+            memcpy((char *)o + choices[i].offset, &choices[i].value, sizeof(int32_t));
+    return SR1_OK;
+}
+
+/* ---- KL in the reward, critic ---- */
+
+static sr1_status read_kl(struct sr1__settings *s, const sr1_config *c)
+{
+    s->kl_in_reward = sr1__config_is(c, "kl_in", "reward") && s->beta > 0;
+    if (s->kl_in_reward && !s->frozen_reference)
+        return sr1__fail(SR1_E_CONFIG,
+                         "kl_in reward needs kl_reference frozen: at sampling the policy "
+                         "and the old one are the same");
+    if (s->kl_in_reward)
+        s->loss_options.beta = 0.0;
+    s->kl_kind = sr1__config_str(c, "kl_kind");
+    s->kl = (sr1_kl_controller){
+        .struct_size = sizeof(s->kl),
+        .coef = s->beta,
+        .target = sr1__config_real(c, "kl_target"),
+        .horizon = sr1__config_is(c, "kl_controller", "adaptive")
+                       ? sr1__config_real(c, "kl_horizon")
+                       : 0.0};
+    return SR1_OK;
+}
+
+static void read_critic(struct sr1__settings *s, const sr1_config *c)
+{
+    s->critic_update_times = sr1__config_int(c, "critic_update_times");
+    if (s->critic_update_times == 0)
+        s->critic_update_times = s->update_times;
+    s->critic_warmup = sr1__config_int(c, "critic_warmup");
+    s->value_options =
+        (sr1_value_options){.struct_size = sizeof(s->value_options),
+                            .clip_range = sr1__config_real(c, "value_clip")};
+}
+
+/* Which columns are asked for, and when. */
+static void plan_columns(struct sr1__settings *s)
+{
+    uint32_t reference = s->frozen_reference ? 1u << SR1_COLUMN_REFERENCE : 0;
+    /* Where tokens are corrected for the policy that sampled them, the ratio's denominator
+     * is the present weights before the update. */
+    uint32_t old = s->loss_options.correction ? 1u << SR1_COLUMN_OLD : 0;
+    int values = s->estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES;
+
+    s->compare_columns = (s->kl_in_reward ? reference : 0) |
+                         (values ? 1u << SR1_COLUMN_VALUE : 0);
+    s->update_columns = old | (reference & ~s->compare_columns);
+    s->policy_columns = 1u << SR1_COLUMN_ADVANTAGE | reference | old;
+}
+
+sr1_status sr1__settings_read_advantage(struct sr1__settings *s, const sr1_config *c)
+{
+    if (sr1__config_is(c, "stage", "sft")) {
+        s->policy_columns = 1u << SR1_COLUMN_ADVANTAGE;
+        return SR1_OK;
+    }
+    SR1__TRY(read_estimator(s, c));
+    SR1__TRY(read_kl(s, c));
+    read_critic(s, c);
+    plan_columns(s);
+    return SR1_OK;
+}

@@ -1,0 +1,380 @@
+/* Every loss in training: its published numbers, two passes, no dependence on the cut. */
+#include "support/tiny.h"
+
+#include "train/internal.h"
+
+#define GROUP 4
+#define QUERIES 3
+#define N (GROUP * QUERIES)
+
+/* SGD in disguise: the step is lr * g / (|g| + 1). */
+#define GRADIENT                                                                         \
+    "update_times=1", "adam_epsilon=1", "adam_beta1=0", "adam_beta2=0",                  \
+        "weight_decay=0", "max_grad_norm=0", "learning_rate=1"
+
+static sr1_trajectory *rolled[N];
+
+static sr1_trainer *open_trainer(sr1_config *c)
+{
+    sr1_search *e = tiny_engine();
+    sr1_trainer *tr = NULL;
+
+    OK(sr1_trainer_new(&tr, c, e));
+    sr1_config_free(c);
+    sr1_search_free(e);
+    return tr;
+}
+
+/* Two models, and trajectories of the first with advantages that differ. */
+static int make(void **state)
+{
+    static const char *const questions[QUERIES] = {"one?", "the second, longer one?",
+                                                   "3?"};
+    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = GROUP, .seed = 9};
+    sr1_query q[QUERIES];
+    sr1_trainer *tr;
+
+    if (scratch_make(state) != 0)
+        return -1;
+    tiny_model("model", TINY_SEARCHER, 9);
+    tiny_model("other", TINY_SEARCHER, 10);
+    tr = open_trainer(tiny_config("model", NULL));
+    for (size_t i = 0; i < QUERIES; i++)
+        q[i] = tiny_query(questions[i]);
+    OK(sr1_rollout_generate(sr1_trainer_rollout(tr), q, QUERIES, &o, rolled));
+    for (size_t i = 0; i < N; i++) {
+        OK(sr1_trajectory_set_reward(rolled[i], (double)(i % 3)));
+        OK(sr1_trajectory_set_advantage(rolled[i], (double)(i % 5) - 2.0));
+    }
+    sr1_trainer_free(tr);
+    return 0;
+}
+
+static int clean(void **state)
+{
+    tiny_free_all(rolled, N);
+    return scratch_remove(state);
+}
+
+/* Weights after an update; caller frees. */
+static float *updated(sr1_config *c, sr1_step_report *r, size_t *count)
+{
+    sr1_trainer *tr = open_trainer(c);
+    float *w;
+
+    OK(sr1_trainer_update(tr, rolled, N, r));
+    w = tiny_weights(tr->model, count);
+    sr1_trainer_free(tr);
+    return w;
+}
+
+static const char *key_of(const char *name)
+{
+    static char pair[64];
+
+    snprintf(pair, sizeof pair, "loss=%s", name);
+    return pair;
+}
+
+/* Calls fn with every loss that training offers; how many. */
+static size_t each_loss(void (*fn)(const char *name))
+{
+    size_t n = 0;
+
+    for (size_t i = 0; sr1_loss_name(i); i++) {
+        if (strcmp(sr1_loss_name(i), "nll") == 0)
+            continue;
+        fn(sr1_loss_name(i));
+        n++;
+    }
+    return n;
+}
+
+/* ---- names ---- */
+
+static sr1_config_key_info key_info(const char *name)
+{
+    sr1_config_key_info k = {.struct_size = sizeof k};
+
+    for (size_t i = 0; i < sr1_config_key_count(); i++) {
+        OK(sr1_config_key_describe(i, &k));
+        if (strcmp(k.name, name) == 0)
+            return k;
+    }
+    fail_msg("no key %s", name);
+    return k;
+}
+
+/* Every choice of the key is a name of the table; how many there are. */
+static size_t choices_are_names(const char *key, const char *(*name_of)(size_t i))
+{
+    const char *at = key_info(key).choices;
+    size_t n = 0;
+
+    for (; *at; at += strcspn(at, "|"), at += *at == '|', n++) {
+        size_t len = strcspn(at, "|"), i = 0;
+
+        len -= at[len - 1] == '+';
+        while (name_of(i) && (strlen(name_of(i)) != len || memcmp(name_of(i), at, len)))
+            i++;
+        if (!name_of(i))
+            fail_msg("%s: %s is no name of the table", key, at);
+    }
+    return n;
+}
+
+static void keys_offer_what_the_tables_hold(void **state)
+{
+    size_t n = 0;
+
+    (void)state;
+    while (sr1_loss_name(n))
+        n++;
+    assert_int_equal(choices_are_names("loss", sr1_loss_name), n - 1); /* but nll */
+    assert_int_equal(choices_are_names("loss_aggregation", sr1_loss_aggregation_name), 5);
+    assert_int_equal(choices_are_names("kl_kind", sr1_loss_kl_name), 9);
+    assert_int_equal(
+        choices_are_names("importance_correction", sr1_loss_correction_name), 5);
+}
+
+/* ---- published numbers ---- */
+
+static void a_loss_brings_its_numbers(void **state)
+{
+    sr1_trainer *tr = open_trainer(tiny_config("model", "loss=gspo", NULL));
+    const sr1_loss_options *o = &tr->set.loss_options;
+
+    (void)state;
+    assert_true(o->clip_low == 3e-4 && o->clip_high == 4e-4 && o->beta == 0);
+    assert_string_equal(sr1__config_str(tr->config, "loss_aggregation"),
+                        "seq-mean-token-mean"); /* as config.json will say */
+    assert_true(sr1__config_real(tr->config, "clip_epsilon_high") == 4e-4);
+    sr1_trainer_free(tr);
+    tr = open_trainer(tiny_config("model", "loss=ppo", "clip_epsilon=0.1", "beta=0.5",
+                                  "loss_aggregation=token-sum", NULL));
+    o = &tr->set.loss_options;
+    assert_true(o->clip_low == 0.1 && o->clip_high == 0.1 && o->beta == 0.5);
+    assert_true(o->dual_clip == 3);
+    assert_string_equal(sr1__config_str(tr->config, "loss_aggregation"), "token-sum");
+    sr1_trainer_free(tr);
+}
+
+static void the_first_system_keeps_its_defaults(void **state)
+{
+    static const char *const keys[] = {"clip_epsilon", "clip_epsilon_high", "beta",
+                                       "dual_clip", "loss_aggregation"};
+    sr1_trainer *tr = open_trainer(tiny_config("model", NULL));
+    const sr1_loss_options *o = &tr->set.loss_options;
+    int32_t set = 7;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        OK(sr1_config_is_set(tr->config, keys[i], &set));
+        assert_int_equal(set, 0);
+    }
+    assert_true(o->clip_low == 0.2 && o->clip_high == 0.2 && o->beta == 0.1);
+    assert_true(o->dual_clip == 0 && o->correction == NULL && o->off_policy_delta == 0);
+    sr1_trainer_free(tr);
+}
+
+static void refused(const char *why, const char *a, const char *b)
+{
+    sr1_config *c = tiny_config("model", a, b, NULL);
+    sr1_trainer *tr = NULL;
+
+    assert_int_equal(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG);
+    if (!strstr(sr1_last_error(), why))
+        fail_msg("'%s' does not say '%s'", sr1_last_error(), why);
+    sr1_config_free(c);
+}
+
+static void pairs_that_contradict_are_refused(void **state)
+{
+    (void)state;
+    refused("vespo weighs", "loss=vespo", "importance_correction=token_mask");
+    refused("dual_clip is 0.5", "loss=ppo", "dual_clip=0.5");
+    refused("ratio_cap is 1", "loss=ppo", "ratio_cap=1");
+}
+
+/* ---- updates ---- */
+
+static void take_two_passes(const char *name)
+{
+    sr1_step_report r = {.struct_size = sizeof r};
+    sr1_trainer *tr = open_trainer(tiny_config("model", NULL));
+    size_t n, changed = 0;
+    float *start = tiny_weights(tr->model, &n);
+    float *end = updated(tiny_config("model", key_of(name), NULL), &r, &n);
+
+    for (size_t i = 0; i < n; i++) {
+        assert_true(isfinite(end[i]));
+        changed += start[i] != end[i];
+    }
+    assert_true(changed > 0 && isfinite(r.loss) && r.grad_norm > 0);
+    assert_int_equal(r.skipped_updates, 0);
+    sr1_trainer_free(tr);
+    free(start);
+    free(end);
+}
+
+static void every_loss_takes_two_passes(void **state)
+{
+    (void)state;
+    assert_int_equal(each_loss(take_two_passes), 11);
+}
+
+static double worst_difference(const float *a, const float *b, const float *start,
+                               size_t n)
+{
+    double worst = 0, scale = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        worst = fmax(worst, fabs((double)a[i] - b[i]));
+        scale = fmax(scale, fabs((double)a[i] - start[i]));
+    }
+    assert_true(scale > 0);
+    return worst / scale;
+}
+
+/* Of another model's trajectories: ratios are far from 1. */
+static void cut(const char *name)
+{
+    static const char *const cuts[] = {"micro_batch_tokens=1", "workers=2", "workers=3"};
+    static const char *const corrections[] = {"importance_correction=none",
+                                              "importance_correction=sequence_truncate"};
+    sr1_trainer *tr = open_trainer(tiny_config("other", NULL));
+    size_t n;
+    float *start = tiny_weights(tr->model, &n);
+
+    sr1_trainer_free(tr);
+    for (size_t c = 0; c < (strcmp(name, "vespo") == 0 ? 1 : 2); c++) {
+        sr1_step_report r = {.struct_size = sizeof r};
+        float *whole = updated(tiny_config("other", GRADIENT, key_of(name), "beta=0.1",
+                                           "clip_epsilon=1", "clip_epsilon_high=50",
+                                           "dual_clip=0", corrections[c], NULL),
+                               &r, &n);
+
+        for (size_t k = 0; k < sizeof cuts / sizeof *cuts; k++) {
+            sr1_step_report rc = {.struct_size = sizeof rc};
+            float *part = updated(tiny_config("other", GRADIENT, key_of(name), "beta=0.1",
+                                              "clip_epsilon=1", "clip_epsilon_high=50",
+                                              "dual_clip=0", corrections[c], cuts[k],
+                                              NULL),
+                                  &rc, &n);
+
+            if (worst_difference(whole, part, start, n) > 1e-4)
+                fail_msg("%s %s %s: gradients differ by %.3g", name, corrections[c],
+                         cuts[k], worst_difference(whole, part, start, n));
+            tiny_near(rc.loss, r.loss, 1e-5 * fmax(1, fabs(r.loss)));
+            free(part);
+        }
+        free(whole);
+    }
+    free(start);
+}
+
+static void no_loss_depends_on_the_cut(void **state)
+{
+    (void)state;
+    assert_int_equal(each_loss(cut), 11);
+}
+
+/* Summed losses have the figures by token of a mean of the same weights. */
+static void figures_are_means_whatever_the_weights(void **state)
+{
+    sr1_step_report mean = {.struct_size = sizeof mean};
+    sr1_step_report sum = {.struct_size = sizeof sum};
+    size_t n;
+
+    (void)state;
+    free(updated(tiny_config("other", GRADIENT, NULL), &mean, &n));
+    free(updated(tiny_config("other", GRADIENT, "loss_aggregation=token-sum", NULL), &sum,
+                 &n));
+    assert_true(sum.loss != mean.loss && mean.approx_kl != 0);
+    tiny_near(sum.approx_kl, mean.approx_kl, 1e-6);
+    tiny_near(sum.clip_fraction, mean.clip_fraction, 1e-6);
+    tiny_near(sum.kl_div, mean.kl_div, 1e-6);
+}
+
+/* Of another policy's tokens: what was bounded is seen in the report. */
+static void bounds_are_reported(void **state)
+{
+    sr1_step_report r = {.struct_size = sizeof r};
+    size_t n;
+
+    (void)state;
+    free(updated(tiny_config("other", GRADIENT, "loss=ppo", "clip_epsilon=0.01",
+                             "dual_clip=1.02", NULL),
+                 &r, &n));
+    assert_true(r.clip_low_fraction > 0 && r.clip_high_fraction > 0);
+    tiny_near(r.clip_low_fraction + r.clip_high_fraction, r.clip_fraction, 1e-12);
+    assert_true(r.dual_clip_fraction > 0 && r.ratio_max > 1.02);
+    assert_true(r.importance_max == 1 && r.importance_cut == 0 && r.off_policy_cut == 0);
+    tiny_near(r.importance_ess, 1, 1e-6);
+    r = (sr1_step_report){.struct_size = sizeof r};
+    free(updated(tiny_config("other", GRADIENT, "importance_correction=token_truncate",
+                             "importance_high=1.02", "off_policy_delta=0.01", NULL),
+                 &r, &n));
+    assert_true(r.ratio_max == 1); /* of the weights before the update */
+    assert_true(r.importance_max > 1.02 && r.importance_cut > 0 && r.importance_cut < 1);
+    assert_true(r.importance_ess > 0 && r.importance_ess < 1);
+    assert_true(r.off_policy_cut > 0 && r.off_policy_cut < 1);
+}
+
+/* The sampler is the policy, but for rounding: its weights are 1. */
+static void a_correction_of_nothing_changes_nothing(void **state)
+{
+    static const char *const pairs[] = {
+        "importance_correction=token_mask", "importance_correction=token_truncate",
+        "importance_correction=sequence_mask", "importance_correction=sequence_truncate"};
+    sr1_trainer *tr = open_trainer(tiny_config("model", NULL));
+    size_t n;
+    float *start = tiny_weights(tr->model, &n);
+    float *none = updated(tiny_config("model", GRADIENT, NULL), NULL, &n);
+
+    (void)state;
+    for (size_t k = 0; k < 4; k++) {
+        float *with = updated(tiny_config("model", GRADIENT, pairs[k], NULL), NULL, &n);
+
+        assert_true(worst_difference(none, with, start, n) < 1e-3);
+        free(with);
+    }
+    sr1_trainer_free(tr);
+    free(start);
+    free(none);
+}
+
+/* Of another policy's tokens those of small weight are dropped: nothing is left. */
+static void a_mask_may_drop_everything(void **state)
+{
+    sr1_trainer *tr = open_trainer(tiny_config("other", NULL));
+    size_t n;
+    float *start = tiny_weights(tr->model, &n);
+    float *end = updated(tiny_config("other", GRADIENT, "beta=0", "importance_high=1e-6",
+                                     "importance_correction=token_mask", NULL),
+                         NULL, &n);
+
+    (void)state;
+    assert_memory_equal(start, end, n * sizeof *end);
+    sr1_trainer_free(tr);
+    free(start);
+    free(end);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keys_offer_what_the_tables_hold),
+        cmocka_unit_test(a_loss_brings_its_numbers),
+        cmocka_unit_test(the_first_system_keeps_its_defaults),
+        cmocka_unit_test(pairs_that_contradict_are_refused),
+        cmocka_unit_test(every_loss_takes_two_passes),
+        cmocka_unit_test(no_loss_depends_on_the_cut),
+        cmocka_unit_test(figures_are_means_whatever_the_weights),
+        cmocka_unit_test(bounds_are_reported),
+        cmocka_unit_test(a_correction_of_nothing_changes_nothing),
+        cmocka_unit_test(a_mask_may_drop_everything),
+    };
+
+    return cmocka_run_group_tests(tests, make, clean);
+}

@@ -1,0 +1,56 @@
+/* The learning rate over the steps of a run. */
+#include "train/schedule.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static void near(double a, double b, double tolerance)
+{
+    if (!(fabs(a - b) <= tolerance * fmax(1.0, fabs(b))))
+        fail_msg("%.12g is not %.12g", a, b);
+}
+
+static void the_rate_warms_up_and_falls(void **state)
+{
+    struct sr1__schedule s = {.shape = "linear",
+                              .rate = 1,
+                              .warmup = 3,
+                              .total = 13,
+                              .decay_start = 0.5,
+                              .final_ratio = 0.2};
+
+    (void)state;
+    near(sr1__schedule_rate(&s, 0), 0.25, 1e-12);
+    near(sr1__schedule_rate(&s, 2), 0.75, 1e-12);
+    near(sr1__schedule_rate(&s, 3), 1, 1e-12);
+    near(sr1__schedule_rate(&s, 6), 1, 1e-12);
+    near(sr1__schedule_rate(&s, 12), 0.2, 1e-12);
+    near(sr1__schedule_rate(&s, 99), 0.2, 1e-12);
+    for (int i = 7; i < 12; i++)
+        assert_true(sr1__schedule_rate(&s, i) < sr1__schedule_rate(&s, i - 1));
+    s.shape = "cosine";
+    s.decay_start = 0;
+    near(sr1__schedule_rate(&s, 6), 0.2 + 0.8 * 0.5, 1e-12);
+    s.shape = "constant";
+    near(sr1__schedule_rate(&s, 12), 1, 1e-12);
+    s.shape = "linear";
+    s.total = 0; /* not known: it does not fall */
+    near(sr1__schedule_rate(&s, 1000), 1, 1e-12);
+    s.total = 1;
+    s.warmup = 0;
+    near(sr1__schedule_rate(&s, 0), 1, 1e-12);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_rate_warms_up_and_falls),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
