@@ -44,7 +44,7 @@ static int print_json(const struct run *runs, size_t n)
     for (size_t i = 0; i < n && all != NULL; i++) {
         json_t *o = figures_of(&runs[i]);
 
-        if (o == NULL || json_object_set_new(o, "folder", json_string(runs[i].folder)) ||
+        if (o == NULL || json_object_set_new(o, "folder", path_as_json(runs[i].folder)) ||
             json_object_set_new(o, "verdict", verdict_of(&runs[i])) ||
             json_array_append(all, o) != 0) {
             json_decref(all);

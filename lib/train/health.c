@@ -154,16 +154,13 @@ static const struct {
 } alarms[] = {
     {entropy_gone, "entropy",
      "entropy is below 0.005 nats a token: the policy no longer explores"},
-    {tags_broken, "format",
-     "fewer than one in ten responses are well formed"},
+    {tags_broken, "format", "fewer than one in ten responses are well formed"},
     {length_at_limit, "length",
      "more than half of the responses were cut short by a token limit"},
-    {kl_large, "kl",
-     "the policy is more than 1 nat a token away from its reference"},
+    {kl_large, "kl", "the policy is more than 1 nat a token away from its reference"},
     {log_probs_apart, "log_probs",
      "sampled and recomputed log-probs differ by more than 0.05"},
-    {searches_fail, "searches",
-     "more than half of the searches failed"},
+    {searches_fail, "searches", "more than half of the searches failed"},
 };
 
 uint32_t sr1__health_alarms(const sr1_step_report *r)

@@ -224,6 +224,7 @@ def test_figures_equal_python(tmp_path):
     [
         ([0.1 * (i % 3) for i in range(30)], "plain", "No clear change of the mean reward yet"),
         ([3 - i / 10 for i in range(30)], "bad", "Getting worse: the mean reward fell"),
+        ([0.0] * 4 + [9.0] * 5, "plain", "Too few steps to judge: the mean reward was 0"),
     ],
 )
 def test_the_verdict_is_no_flatterer(tmp_path, rewards, tone, words):
@@ -373,6 +374,16 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
 
 
 # ---- several runs ----
+
+
+def test_names_of_any_bytes(tmp_path):
+    run = make_run(tmp_path / "plain", [metrics(1)])
+    odd = os.fsencode(tmp_path) + b"/r\xff\xc3\xa9"
+    os.rename(run, odd)
+    done = subprocess.run([TOOL, odd, "--json"], capture_output=True, check=True)
+    assert json.loads(done.stdout)[0]["run"] == "r???"
+    subprocess.run([TOOL, odd, "-o", tmp_path / "page.html"], check=True)
+    assert Page(tmp_path / "page.html").data["runs"][0]["label"] == "r\ufffd\u00e9"
 
 
 def test_runs_are_told_apart(tmp_path):

@@ -1,43 +1,47 @@
 /* figures.c - a run in numbers and in words.
  *
  * "First" and "last" are means over the first and the last fifth of the rows. A change of
- * the reward counts as one when it exceeds three standard errors of the difference. */
+ * the reward counts as one when it exceeds three standard errors of the difference; fewer
+ * than ten rows are too few to estimate these from. */
 #include "sr1_report/report.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define CLEAR_CHANGE 3.0
+#define ENOUGH_ROWS 10
 
 /* ---- the table ---- */
 
-enum which { FIRST_FIFTH, LAST_FIFTH, FIRST, LAST, LEAST, GREATEST, SUM };
+enum which { FIRST_FIFTH, LAST_FIFTH, FIRST, LAST, GREATEST, SUM };
 
 static const struct {
     const char *name;
     const char *metric;
     enum which which;
+    int sft; /* supervised training has it too: no rollouts, so the others are 0 there */
 } figures[] = {
-    {"reward_first", "avg_reward", FIRST_FIFTH},
-    {"reward_last", "avg_reward", LAST_FIFTH},
-    {"exact_match_first", "val/exact_match", FIRST},
-    {"exact_match_last", "val/exact_match", LAST},
-    {"exact_match_best", "val/exact_match", GREATEST},
-    {"loss_first", "loss", FIRST_FIFTH},
-    {"loss_last", "loss", LAST_FIFTH},
-    {"kl_last", "kl_div", LAST_FIFTH},
-    {"entropy_last", "entropy", LAST_FIFTH},
-    {"clip_fraction_last", "actor/pg_clipfrac", LAST_FIFTH},
-    {"grad_norm_last", "grad_norm", LAST_FIFTH},
-    {"response_length_last", "response_length/mean", LAST_FIFTH},
-    {"format_rate_last", "health/format_rate", LAST_FIFTH},
-    {"rollout_difference_greatest", "training/rollout_probs_diff_mean", GREATEST},
-    {"value_loss_last", "critic/vf_loss", LAST_FIFTH},
-    {"tokens_per_second_last", "perf/throughput", LAST_FIFTH},
-    {"memory_bytes_greatest", "perf/rss_bytes", GREATEST},
-    {"skipped_updates", "training/skipped_updates_total", LAST},
-    {"seconds", "timing_s/step", SUM},
+    {"reward_first", "avg_reward", FIRST_FIFTH, 0},
+    {"reward_last", "avg_reward", LAST_FIFTH, 0},
+    {"exact_match_first", "val/exact_match", FIRST, 1},
+    {"exact_match_last", "val/exact_match", LAST, 1},
+    {"exact_match_best", "val/exact_match", GREATEST, 1},
+    {"loss_first", "loss", FIRST_FIFTH, 1},
+    {"loss_last", "loss", LAST_FIFTH, 1},
+    {"kl_last", "kl_div", LAST_FIFTH, 0},
+    {"entropy_last", "entropy", LAST_FIFTH, 0},
+    {"clip_fraction_last", "actor/pg_clipfrac", LAST_FIFTH, 0},
+    {"grad_norm_last", "grad_norm", LAST_FIFTH, 1},
+    {"response_length_last", "response_length/mean", LAST_FIFTH, 0},
+    {"format_rate_last", "health/format_rate", LAST_FIFTH, 0},
+    {"rollout_difference_greatest", "training/rollout_probs_diff_mean", GREATEST, 0},
+    {"value_loss_last", "critic/vf_loss", LAST_FIFTH, 0},
+    {"tokens_per_second_last", "perf/throughput", LAST_FIFTH, 1},
+    {"memory_bytes_greatest", "perf/rss_bytes", GREATEST, 1},
+    {"skipped_updates", "training/skipped_updates_total", LAST, 1},
+    {"seconds", "timing_s/step", SUM, 1},
 };
 
 static double pick_fact(const struct series *s, const struct column *c, enum which which)
@@ -52,8 +56,6 @@ static double pick_fact(const struct series *s, const struct column *c, enum whi
         return c->first;
     case LAST:
         return c->last;
-    case LEAST:
-        return c->least;
     case GREATEST:
         return c->greatest;
     case SUM:
@@ -83,21 +85,27 @@ static int is_finished(const struct run *r)
     return r->has_model || (r->planned > 0 && run_steps_done(r) >= (double)r->planned);
 }
 
-/* Figures of what this kind of run does not do are left out: supervised training makes
- * no rollouts, and their figures are 0 there. */
-static int belongs(const struct run *r, const char *name)
+json_t *path_as_json(const char *path)
 {
-    return !run_is_sft(r) || strncmp(name, "loss", 4) == 0 ||
-           strncmp(name, "exact", 5) == 0 || strncmp(name, "grad", 4) == 0 ||
-           strncmp(name, "tokens", 6) == 0 || strncmp(name, "memory", 6) == 0 ||
-           strncmp(name, "skipped", 7) == 0 || strcmp(name, "seconds") == 0;
+    json_t *v = json_string(path);
+    char *ascii = v == NULL ? strdup(path) : NULL;
+
+    if (ascii == NULL)
+        return v;
+    for (char *p = ascii; *p != '\0'; p++) {
+        if ((unsigned char)*p >= 0x80)
+            *p = '?';
+    }
+    v = json_string(ascii);
+    free(ascii);
+    return v;
 }
 
 json_t *figures_of(const struct run *r)
 {
     const struct series *s = &r->series;
-    json_t *o = json_pack("{s:s, s:b, s:I}", "run", r->label, "finished", is_finished(r),
-                          "steps_done", (json_int_t)run_steps_done(r));
+    json_t *o = json_pack("{s:o, s:b, s:I}", "run", path_as_json(r->label), "finished",
+                          is_finished(r), "steps_done", (json_int_t)run_steps_done(r));
     int bad = o == NULL;
     double searches = run_is_sft(r) ? NAN : searches_last(r);
 
@@ -106,7 +114,7 @@ json_t *figures_of(const struct run *r)
     for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]) && !bad; i++) {
         double v = pick_fact(s, series_find(s, figures[i].metric), figures[i].which);
 
-        if (isfinite(v) && belongs(r, figures[i].name))
+        if (isfinite(v) && (figures[i].sft || !run_is_sft(r)))
             bad = json_object_set_new(o, figures[i].name, json_real(v));
     }
     if (!bad && isfinite(searches))
@@ -140,17 +148,16 @@ static void judge_change(json_t **list, const struct run *r, const char *metric,
     char text[256];
     int better;
 
-    if (c == NULL || c->n < 4)
+    if (c == NULL || c->n < 2)
         return;
     from = series_edge(&r->series, c, 0, &e1);
     to = series_edge(&r->series, c, 1, &e2);
     error = CLEAR_CHANGE * sqrt(e1 * e1 + e2 * e2);
-    if (r->series.n < 10) /* too few to estimate an error from: half of the range */
-        error = (c->greatest - c->least) / 2;
     better = (to > from) == rising;
-    if (fabs(to - from) <= error) {
-        snprintf(text, sizeof(text), "No clear change of the %s yet: %.3g, then %.3g.",
-                 what, from, to);
+    if (c->n < ENOUGH_ROWS || fabs(to - from) <= error) {
+        snprintf(text, sizeof(text), "%s the %s%s %.3g, then %.3g.",
+                 c->n < ENOUGH_ROWS ? "Too few steps to judge:" : "No clear change of",
+                 what, c->n < ENOUGH_ROWS ? " was" : " yet:", from, to);
         say(list, "plain", text);
         return;
     }

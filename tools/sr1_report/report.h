@@ -30,9 +30,9 @@ struct skipped {
 };
 
 struct run {
-    char *folder; /* as given */
+    char *folder;   /* as given */
     char *label;    /* the end of its path, given once all runs are read */
-    json_t *config;  /* NULL: missing or broken */
+    json_t *config; /* NULL: missing or broken */
     struct series series;
     struct skipped rows;
     int64_t planned; /* steps, 0: not known */
@@ -54,6 +54,8 @@ const char *run_path(const struct run *r, const char *name, char out[4096]);
 
 /* ---- figures.c ---- */
 
+/* A file's name as JSON; bytes that are not UTF-8 become '?'. NULL without memory. */
+json_t *path_as_json(const char *path);
 /* Final figures of a run as a JSON object: {"steps_done": 20, ...}; what is not known is
  * left out. NULL without memory. */
 json_t *figures_of(const struct run *r);
@@ -62,7 +64,7 @@ json_t *verdict_of(const struct run *r);
 
 /* ---- pick.c ---- */
 
-/* A trajectory that was chosen, and why. */
+/* Where a trajectory stands in its file, and what it was chosen by. */
 struct pick {
     uint64_t offset;
     size_t len;
@@ -74,12 +76,11 @@ struct picks {
     size_t n;
     int64_t seen; /* whole lines */
     struct skipped lines;
-    int missing;   /* no such file */
-    int error;     /* errno of a failed read */
+    int missing; /* no such file */
+    int error;   /* errno of a failed read */
 };
 
-/* Choose at most max of the trajectories in path, spread over the file; `size` is its
- * length. -1: no memory. */
+/* Choose at most max of the trajectories in path, spread over the file. -1: no memory. */
 int picks_make(struct picks *p, const char *path, size_t max);
 void picks_free(struct picks *p);
 

@@ -45,7 +45,7 @@ int series_add(struct series *s, double step, const json_t *row);
 /* NULL when the name did not occur. */
 const struct column *series_find(const struct series *s, const char *name);
 /* Mean of the first or last fifth of the points, at least one; NaN without numbers.
- * *deviation (may be NULL) is the standard error of that mean. */
+ * *error (may be NULL) is the standard error of that mean. */
 double series_edge(const struct series *s, const struct column *c, int last,
                    double *error);
 

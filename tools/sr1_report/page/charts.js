@@ -101,7 +101,7 @@ function linesOf(spec) {
         if (!y || !y.some(isNumber)) return;
         const n = y.filter(isNumber).length;
         out.push({
-            run, index, x: run.steps, y, sparse: n < y.length / 2 || n === 1,
+            run, index, x: run.steps, y, sparse: n < .7 * y.length || n === 1,
             exact: spec.exact,
             low: spec.low ? column(run, spec.low) : null,
             high: spec.high ? column(run, spec.high) : null,
