@@ -26,6 +26,7 @@ struct sr1__faiss_error {
 typedef int32_t (*sr1__faiss_put)(void *arg, const void *bytes, size_t n);
 
 struct sr1__faiss_table {
+    size_t size;     /* sizeof(struct sr1__faiss_table): a stale bridge is noticed */
     int32_t version; /* SR1__FAISS_VERSION */
 
     /* An index from the bytes of a file, which are not needed afterwards. */
@@ -45,6 +46,7 @@ struct sr1__faiss_table {
      * inner product, 1 squared L2 distance. */
     sr1_status (*make)(sr1__faiss_index **out, int32_t dim, const char *factory,
                        int32_t metric, struct sr1__faiss_error *error);
+    int32_t (*trained)(const sr1__faiss_index *index); /* is there nothing to train? */
     sr1_status (*train)(sr1__faiss_index *index, const float *vectors, int64_t n,
                         struct sr1__faiss_error *error);
     sr1_status (*add)(sr1__faiss_index *index, const float *vectors, int64_t n,

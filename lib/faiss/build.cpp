@@ -82,6 +82,11 @@ extern "C" sr1_status bridge_make(sr1__faiss_index **out, int32_t dim,
     });
 }
 
+extern "C" int32_t bridge_trained(const sr1__faiss_index *index) noexcept
+{
+    return of(index)->is_trained;
+}
+
 extern "C" sr1_status bridge_train(sr1__faiss_index *index, const float *vectors,
                                    int64_t n, sr1__faiss_error *error) noexcept
 {

@@ -51,6 +51,7 @@ sr1_status bridge_search(const sr1__faiss_index *index, const float *queries, in
                          sr1__faiss_error *error) noexcept;
 sr1_status bridge_make(sr1__faiss_index **out, int32_t dim, const char *factory,
                        int32_t metric, sr1__faiss_error *error) noexcept;
+int32_t bridge_trained(const sr1__faiss_index *index) noexcept;
 sr1_status bridge_train(sr1__faiss_index *index, const float *vectors, int64_t n,
                         sr1__faiss_error *error) noexcept;
 sr1_status bridge_add(sr1__faiss_index *index, const float *vectors, int64_t n,

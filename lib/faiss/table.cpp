@@ -46,7 +46,15 @@ extern "C" int32_t bridge_threads(int32_t n) noexcept
 } // namespace sr1
 
 extern "C" __attribute__((visibility("default")))
-const struct sr1__faiss_table sr1__faiss_table = {
-    SR1__FAISS_VERSION, sr1::bridge_read,   sr1::bridge_release, sr1::bridge_tune,
-    sr1::bridge_search, sr1::bridge_make,   sr1::bridge_train,   sr1::bridge_add,
-    sr1::bridge_write,  sr1::bridge_threads};
+const struct sr1__faiss_table sr1__faiss_table = {sizeof(struct sr1__faiss_table),
+                                                  SR1__FAISS_VERSION,
+                                                  sr1::bridge_read,
+                                                  sr1::bridge_release,
+                                                  sr1::bridge_tune,
+                                                  sr1::bridge_search,
+                                                  sr1::bridge_make,
+                                                  sr1::bridge_trained,
+                                                  sr1::bridge_train,
+                                                  sr1::bridge_add,
+                                                  sr1::bridge_write,
+                                                  sr1::bridge_threads};

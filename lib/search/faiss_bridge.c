@@ -18,6 +18,8 @@ static const char *const places[] = {
     "/../lib/faiss/" SR1__FAISS_LIBRARY,
 };
 
+#define N_PLACES (sizeof(places) / sizeof(places[0]))
+
 static void *open_beside(void)
 {
     Dl_info info;
@@ -27,11 +29,9 @@ static void *open_beside(void)
     if (dladdr((const void *)&lock, &info) == 0 || info.dli_fname == NULL)
         return NULL;
     slash = strrchr(info.dli_fname, '/');
-    for (size_t i = 0; slash != NULL && found == NULL; i++) {
+    for (size_t i = 0; slash != NULL && found == NULL && i < N_PLACES; i++) {
         struct sr1__buf path;
 
-        if (i == sizeof(places) / sizeof(places[0]))
-            break;
         sr1__buf_init(&path, 0);
         sr1__buf_add(&path, info.dli_fname, (size_t)(slash - info.dli_fname));
         sr1__buf_str(&path, places[i]);
@@ -58,7 +58,8 @@ static sr1_status load(void)
                          why != NULL ? why : "no " SR1__FAISS_LIBRARY);
     }
     table = dlsym(library, SR1__FAISS_TABLE);
-    if (table == NULL || table->version != SR1__FAISS_VERSION) {
+    if (table == NULL || table->size != sizeof(*table) ||
+        table->version != SR1__FAISS_VERSION) {
         dlclose(library);
         return sr1__fail(SR1_E_UNSUPPORTED,
                          "FAISS cannot be used: " SR1__FAISS_LIBRARY

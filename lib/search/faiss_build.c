@@ -153,7 +153,8 @@ static sr1_status build_on_threads(struct build *b, const char *factory, const c
     SR1__TRY(sr1__faiss_status(
         b->table->make(&b->index, b->vectors.dim, factory, b->metric, &error), &error,
         factory));
-    SR1__TRY(train(b));
+    if (!b->table->trained(b->index))
+        SR1__TRY(train(b));
     SR1__TRY(add(b));
     return write_index(b, path);
 }

@@ -38,8 +38,7 @@ static int stands_still(uint32_t cp)
     return 0;
 }
 
-/* The same where characters are decomposed, and what the reference does not take apart.
- */
+/* The same where characters are decomposed, and what the reference leaves whole. */
 static int stands_apart(uint32_t cp)
 {
     return stands_still(cp) || sr1__char_is_older_form(cp);
