@@ -2,9 +2,9 @@
 #include "data/events.h"
 
 #include "base/file.h"
+#include "base/append.h"
 #include "base/mem.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
@@ -191,28 +191,9 @@ static sr1_status begin_file(struct sr1__events *w)
     return SR1_E_IO;
 }
 
-static sr1_status write_out(struct sr1__events *w)
-{
-    size_t done = 0;
-
-    while (done < w->out.len) {
-        ssize_t n = pwrite(w->fd, w->out.data + done, w->out.len - done,
-                           (off_t)(w->size + done));
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return sr1__fail_errno("write", w->path);
-        done += (size_t)n;
-    }
-    w->size += done;
-    return SR1_OK;
-}
-
 sr1_status sr1__events_add(struct sr1__events *w, const json_t *row)
 {
     int64_t step = 0;
-    sr1_status st;
 
     SR1__TRY(sr1__json_get_int(row, "step", &step));
     sr1__buf_clear(&w->out);
@@ -222,10 +203,7 @@ sr1_status sr1__events_add(struct sr1__events *w, const json_t *row)
     SR1__TRY(sr1__buf_status(&w->out, "TensorBoard record"));
     if (!w->path)
         SR1__TRY(begin_file(w));
-    st = write_out(w);
-    if (st != SR1_OK && ftruncate(w->fd, (off_t)w->size) != 0)
-        return sr1__context(st, "%s ends in a torn record", w->path);
-    return st;
+    return sr1__append(w->fd, w->path, &w->size, w->out.data, w->out.len);
 }
 
 sr1_status sr1__events_open(struct sr1__events **out, const char *folder)

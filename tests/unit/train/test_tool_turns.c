@@ -17,17 +17,6 @@ static int make(void **state)
     return 0;
 }
 
-static sr1_trainer *open_trainer(sr1_config *c)
-{
-    sr1_search *e = tiny_engine();
-    sr1_trainer *tr = NULL;
-
-    OK(sr1_trainer_new(&tr, c, e));
-    sr1_config_free(c);
-    sr1_search_free(e);
-    return tr;
-}
-
 static sr1_config *config(const char *more, const char *and)
 {
     return tiny_config("model", "protocol=mt-grpo", "environment=tools",
@@ -89,7 +78,7 @@ static sr1_trajectory *roll(void)
 static void a_demonstration_has_the_tokens_of_a_rollout(void **state)
 {
     sr1_trajectory *said = roll(), *shown = NULL;
-    sr1_trainer *tr = open_trainer(config("stage=sft", write_demo(said)));
+    sr1_trainer *tr = tiny_trainer(config("stage=sft", write_demo(said)));
     size_t n = sr1_trajectory_token_count(said);
 
     (void)state;
@@ -110,7 +99,7 @@ static void a_demonstration_has_the_tokens_of_a_rollout(void **state)
 
 static void steps_are_made(void **state)
 {
-    sr1_trainer *tr = open_trainer(
+    sr1_trainer *tr = tiny_trainer(
         config("rewards=tool_execution,answer_in_results,mt_exact_match,mt_format,xml",
                "skip_dead_groups=false"));
     sr1_query q = tiny_query("Where?");
@@ -129,7 +118,7 @@ static void steps_are_made(void **state)
 /* The turn's advantage is on the tokens up to the result, not behind it. */
 static void turns_have_credit_of_their_own(void **state)
 {
-    sr1_trainer *tr = open_trainer(
+    sr1_trainer *tr = tiny_trainer(
         config("rewards=tool_execution,mt_exact_match", "advantage=mt_grpo"));
     sr1_query q = tiny_query("Where?");
     sr1_trajectory *t[16] = {NULL};
