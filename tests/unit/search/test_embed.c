@@ -86,7 +86,7 @@ static void texts_become_vectors(void **state)
 {
     struct letters l = {0};
     sr1_embedder *e = open_embedder(&l);
-    const char *texts[] = {"aab", "b", "x\xff" "a"};
+    const char *texts[] = {"aab", "b", ("x\xff" "a")};
     float v[6] = {0};
 
     (void)state;
