@@ -358,6 +358,9 @@ class RewardScales(Sized):
         ("no_content_reward", c_double),
         ("similarity_threshold", c_double),
         ("no_content_text", c_char_p),
+        ("structure_format_score", c_double),
+        ("final_format_score", c_double),
+        ("retrieval_score", c_double),
     ]
 
 
