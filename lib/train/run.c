@@ -92,6 +92,17 @@ static const struct {
               {"searches", offsetof(sr1_eval_scores, searches)},
               {"tokens", offsetof(sr1_eval_scores, tokens)}};
 
+/* Exact match under the name that Search-R1's published code gives it. */
+static sr1_status add_test_score(json_t *row, const sr1_eval_scores *s)
+{
+    char name[256];
+
+    snprintf(name, sizeof(name), "val/test_score/%s", s->data_source);
+    return json_object_set_new(row, name, sr1__json_number(s->exact_match)) == 0
+               ? SR1_OK
+               : sr1__fail_nomem("metrics");
+}
+
 static sr1_status add_scores(json_t *row, const sr1_evaluation *e)
 {
     for (size_t i = 0; i < sr1_evaluation_count(e); i++) {
@@ -107,6 +118,8 @@ static sr1_status add_scores(json_t *row, const sr1_evaluation *e)
                     row, name, sr1__json_number(*(const double *)(const void *)at)) != 0)
                 return sr1__fail_nomem("metrics");
         }
+        if (s.data_source)
+            SR1__TRY(add_test_score(row, &s));
         if (!s.data_source &&
             json_object_set_new(row, "val/excluded", json_integer(s.excluded)) != 0)
             return sr1__fail_nomem("metrics");

@@ -83,6 +83,13 @@ class DatasetOptions(Sized):
     ]
 
 
+class RecordOptions(Sized):
+    _fields_ = [
+        ("data_source", c_char_p),
+        ("split", c_char_p),
+    ]
+
+
 class ChatOptions(Sized):
     _fields_ = [
         ("add_generation_prompt", c_int32),
