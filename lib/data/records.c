@@ -60,19 +60,19 @@ static sr1_status make_record(struct writer *w, const sr1_row *row, int64_t inde
     json_t *targets;
 
     sr1__buf_clear(&w->content);
-    SR1__TRY(
-        sr1__question_render(w->prompt, question, strlen(question), &w->content));
+    SR1__TRY(sr1__question_render(w->prompt, question, strlen(question), &w->content));
     targets = targets_of(row);
     /* "o" takes the reference, also on failure */
-    *out = targets ? json_pack(
-                         "{s:s, s:[{s:s, s:s}], s:s, s:{s:s, s:{s:o}}, s:{s:s, s:I}}",
-                         "data_source", source ? source : sr1_row_data_source(row),
-                         "prompt", "role", "user", "content", sr1__buf_cstr(&w->content),
-                         "ability", "fact-reasoning", "reward_model", "style", "rule",
-                         "ground_truth", "target", targets, "extra_info", "split",
-                         w->options.split ? w->options.split : "train", "index",
-                         (json_int_t)index)
-                   : NULL;
+    *out =
+        targets
+            ? json_pack("{s:s, s:[{s:s, s:s}], s:s, s:{s:s, s:{s:o}}, s:{s:s, s:I}}",
+                        "data_source", source ? source : sr1_row_data_source(row),
+                        "prompt", "role", "user", "content", sr1__buf_cstr(&w->content),
+                        "ability", "fact-reasoning", "reward_model", "style", "rule",
+                        "ground_truth", "target", targets, "extra_info", "split",
+                        w->options.split ? w->options.split : "train", "index",
+                        (json_int_t)index)
+            : NULL;
     return *out ? SR1_OK : sr1__fail_nomem("record");
 }
 

@@ -36,8 +36,7 @@ static int next_pair(const char *text, size_t len, const char *opening,
     if (open == NULL)
         return 0;
     inside->s = open + strlen(opening);
-    close =
-        memmem(inside->s, (size_t)(text + len - inside->s), closing, strlen(closing));
+    close = memmem(inside->s, (size_t)(text + len - inside->s), closing, strlen(closing));
     if (close == NULL)
         return 0;
     inside->n = (size_t)(close - inside->s);

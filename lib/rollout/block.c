@@ -125,8 +125,7 @@ static sr1_status encode_whole(struct body *all, const struct sr1__observation *
 
 /* Of a block that was cut, all behind the head counts as outside text. */
 static sr1_status make_verbatim(struct sr1__block *b, const sr1_tokenizer *t,
-                                const struct sr1__observation *o, int64_t room,
-                                int *fits)
+                                const struct sr1__observation *o, int64_t room, int *fits)
 {
     struct body all = {.t = t};
     struct sr1__buf text;

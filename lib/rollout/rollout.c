@@ -458,12 +458,11 @@ static struct sr1__sampling greedy(void)
 }
 
 sr1_status sr1_rollout_generate(sr1_rollout *r, const sr1_query *queries, size_t n,
-                                const sr1_rollout_options *options,
-                                sr1_trajectory **out)
+                                const sr1_rollout_options *options, sr1_trajectory **out)
 {
     sr1_rollout_options o = {0};
-    struct sr1__generation g = {.rollout = r, .queries = queries, .n_queries = n,
-                                .options = &o};
+    struct sr1__generation g = {
+        .rollout = r, .queries = queries, .n_queries = n, .options = &o};
     size_t total;
     sr1_status st;
 

@@ -191,8 +191,7 @@ static enum sr1__row_want decide(struct sr1__row *row, int32_t id, int32_t event
 
     if (event == SR1__EVENT_ANSWER)
         return stop_with(row, SR1_STOP_ANSWER);
-    if (!told &&
-        (event == SR1__EVENT_VOID || is_stop_id(row->g->rollout->tokenizer, id)))
+    if (!told && (event == SR1__EVENT_VOID || is_stop_id(row->g->rollout->tokenizer, id)))
         return stop_with(row, SR1_STOP_EOS);
     if (event == SR1__EVENT_ACTION && !may_act(row))
         return stop_with(row, SR1_STOP_SEARCH_LIMIT);

@@ -257,8 +257,7 @@ static sr1_status record_step(struct run *r, const sr1_step_report *report,
 
     if (st == SR1_OK && tr->validation && due(tr->step, tr->set.validate_interval))
         st = validate(r, row);
-    if (st == SR1_OK &&
-        (due(tr->step, tr->set.log_interval) || tr->step == tr->planned))
+    if (st == SR1_OK && (due(tr->step, tr->set.log_interval) || tr->step == tr->planned))
         st = sr1__jsonl_add(tr->metrics, row);
     if (st == SR1_OK)
         st = log_trajectories(tr, log);
@@ -350,8 +349,7 @@ sr1_status sr1_trainer_run(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
     if (!tr)
         return sr1__fail(SR1_E_INVALID, "run: trainer is required");
     SR1__TRY(sr1__struct_take(&r.cb, sizeof(r.cb), callbacks,
-                              SR1__STRUCT_END(sr1_run_callbacks, user),
-                              "run callbacks"));
+                              SR1__STRUCT_END(sr1_run_callbacks, user), "run callbacks"));
     r.saved = tr->resumed ? tr->step : -1;
     if (tr->begun)
         return sr1__fail(SR1_E_STATE, "this trainer has run; make another to run again");

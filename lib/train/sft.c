@@ -78,8 +78,8 @@ static sr1_status add_block(struct example *e, const char *text, size_t begin, s
         sr1__observation_free(&o);
         return sr1__fail_nomem("inserted text");
     }
-    st = sr1__block_make(&b, r->tokenizer, p->chat ? &r->border : NULL, p->verbatim, &o, 0,
-                         INT64_MAX, &fits);
+    st = sr1__block_make(&b, r->tokenizer, p->chat ? &r->border : NULL, p->verbatim, &o,
+                         0, INT64_MAX, &fits);
     sr1__observation_free(&o);
     SR1__TRY(st);
     st = sr1__trajectory_builder_environment(e->b, b.ids.v, b.ids.n, e->turn,

@@ -630,9 +630,9 @@ static void records_are_written(void **state)
     static const char begins[] =
         "{\"data_source\":\"nq\",\"prompt\":[{\"role\":\"user\",\"content\":\"Answer the";
     static const char ends[] =
-        "Question: who \\\"is\\\" it?\\n\"}],\"ability\":\"fact-reasoning\",\"reward_model\":"
-        "{\"style\":\"rule\",\"ground_truth\":{\"target\":[\"Ann\",\"B\"]}},"
-        "\"extra_info\":{\"split\":\"test\",\"index\":0}}\n{\"data_source\"";
+        "Question: who \\\"is\\\" it?\\n\"}],\"ability\":\"fact-reasoning\","
+        "\"reward_model\":{\"style\":\"rule\",\"ground_truth\":{\"target\":[\"Ann\","
+        "\"B\"]}},\"extra_info\":{\"split\":\"test\",\"index\":0}}\n{\"data_source\"";
     struct paths p;
     struct sr1__buf b;
 

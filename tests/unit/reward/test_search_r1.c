@@ -282,9 +282,9 @@ static void check_score(const json_t *row)
     assert_int_equal(build(text_of(row, "question"), text_of(row, "text"),
                            json_object_get(row, "truths"), &t),
                      SR1_OK);
-    assert_int_equal(sr1_reward_set_score(set, (const sr1_trajectory *const *)&t, 1,
-                                          parts, NULL),
-                     SR1_OK);
+    assert_int_equal(
+        sr1_reward_set_score(set, (const sr1_trajectory *const *)&t, 1, parts, NULL),
+        SR1_OK);
     for (k = 0; k < 3; k++) {
         double expected = json_number_value(json_object_get(row, keys[k]));
 

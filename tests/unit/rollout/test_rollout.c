@@ -731,8 +731,8 @@ static sr1_trajectory *say_verbatim(const char *model, ...)
 
 static void a_turn_without_action_is_told(void **state)
 {
-    sr1_trajectory *t = say_verbatim("quiet", COMPAT, "max_turns=1", "max_tokens=4096",
-                                     NULL);
+    sr1_trajectory *t =
+        say_verbatim("quiet", COMPAT, "max_turns=1", "max_tokens=4096", NULL);
     size_t n;
     const char *text = sr1_trajectory_generated_text(t, &n);
 
@@ -749,8 +749,8 @@ static void a_turn_without_action_is_told(void **state)
 
 static void a_closing_tag_alone_ends_the_turn(void **state)
 {
-    sr1_trajectory *t = say_verbatim("broken", COMPAT, "max_turns=1", "max_tokens=4096",
-                                     NULL);
+    sr1_trajectory *t =
+        say_verbatim("broken", COMPAT, "max_turns=1", "max_tokens=4096", NULL);
     size_t n;
     const char *text = sr1_trajectory_generated_text(t, &n);
 
@@ -778,8 +778,8 @@ static void a_full_turn_is_told(void **state)
 /* At most max_turns searches, and one generation more. */
 static void searches_are_as_many_as_turns(void **state)
 {
-    sr1_trajectory *t = say_verbatim("endless", COMPAT, "max_turns=2", "max_tokens=4096",
-                                     NULL);
+    sr1_trajectory *t =
+        say_verbatim("endless", COMPAT, "max_turns=2", "max_tokens=4096", NULL);
     size_t n;
     const char *text = sr1_trajectory_generated_text(t, &n);
 
@@ -795,8 +795,8 @@ static void searches_are_as_many_as_turns(void **state)
 /* A block that is too long loses its end, tag and all, and no more. */
 static void a_long_block_is_left_open(void **state)
 {
-    sr1_trajectory *whole = say_verbatim("searcher", COMPAT, "max_turns=1",
-                                         "max_tokens=4096", NULL);
+    sr1_trajectory *whole =
+        say_verbatim("searcher", COMPAT, "max_turns=1", "max_tokens=4096", NULL);
     int64_t n_whole = (int64_t)sr1_trajectory_environment_count(whole);
     const char *all = strstr(sr1_trajectory_generated_text(whole, NULL), "\n\n<info");
     char budget[64];
@@ -832,12 +832,12 @@ static void the_question_is_put_into_its_template(void **state)
     snprintf(pair, sizeof pair, "question_template=%s",
              scratch_file("question.txt", "Tell. Question: {{marked_question}}\n", 0));
     OK(sr1_config_set_pair(c, "compat=search-r1"));
+    OK(sr1_config_set_pair(c, "max_tokens=4096"));
     OK(sr1_config_set_pair(c, pair));
     r = tiny_rollout(c, tiny_engine());
     OK(sr1__rollout_prompt(r, &q, &ids, &n));
     OK(sr1_tokenizer_decode(sr1_rollout_tokenizer(r), ids, n, 0, &text, &len));
-    assert_non_null(
-        strstr(text, "<|im_start|>user\nTell. Question: Where?\n<|im_end|>"));
+    assert_non_null(strstr(text, "<|im_start|>user\nTell. Question: Where?\n<|im_end|>"));
     sr1_free(text);
     sr1_free(ids);
     sr1_rollout_free(r);
