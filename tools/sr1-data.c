@@ -2,6 +2,7 @@
 #include "common/args.h"
 #include "common/progress.h"
 
+#include <searchr1/data.h>
 #include <searchr1/model.h>
 #include <searchr1/tokenizer.h>
 #include <searchr1/world.h>
@@ -14,6 +15,7 @@
 static const char help_text[] =
     "usage: sr1-data world FOLDER [--seed N] [--protocol NAME] [--hops N]\n"
     "       sr1-data model CONFIG.json FOLDER --tokenizer FOLDER [--seed N]\n"
+    "       sr1-data nq QUESTIONS OUT.jsonl [--source NAME] [--split NAME]\n"
     "\n"
     "world   write a made-up world: passages with their BM25 index, questions for "
     "training,\n"
@@ -21,6 +23,9 @@ static const char help_text[] =
     "model   write a model with random weights of the shape in a Hugging Face "
     "config.json,\n"
     "        together with a tokenizer, as a folder that sr1-train opens\n"
+    "nq      write questions with gold answers (.jsonl, .json, .csv) as the records of "
+    "Search-R1's\n"
+    "        published code: prompt, data_source, reward_model, extra_info\n"
     "\n"
     "Example:\n"
     "  sr1-data world runs/world --seed 1\n"
@@ -36,6 +41,8 @@ struct options {
     double scale;
     const char *protocol;
     int64_t hops;
+    const char *source;
+    const char *split;
 };
 
 static sr1_status show(void *user, const char *phase, int64_t done, int64_t total)
@@ -146,6 +153,22 @@ static int make_model(const struct options *o, const char *config, const char *f
     return ready ? tool_failed("sr1-data", st) : tool_refused("sr1-data", st);
 }
 
+static int make_records(const struct options *o, const char *from, const char *to)
+{
+    sr1_record_options r = {
+        .struct_size = sizeof(r), .data_source = o->source, .split = o->split};
+    sr1_dataset *dataset = NULL;
+    sr1_status st = sr1_dataset_open(&dataset, &from, 1, NULL);
+
+    if (st != SR1_OK)
+        return tool_refused("sr1-data", st);
+    st = sr1_dataset_write_records(dataset, to, &r);
+    if (st == SR1_OK)
+        printf("%s: %lld records\n", to, (long long)sr1_dataset_count(dataset));
+    sr1_dataset_free(dataset);
+    return st == SR1_OK ? TOOL_OK : tool_failed("sr1-data", st);
+}
+
 int main(int argc, char **argv)
 {
     struct options o = {.init = "fan_in", .scale = 1.0, .hops = 2};
@@ -163,6 +186,10 @@ int main(int argc, char **argv)
          NULL},
         {"--hops", ARGS_INT, &o.hops, "N", "world: facts a question needs, 1 or 2 (2)", 1,
          2, NULL},
+        {"--source", ARGS_STRING, &o.source, "NAME",
+         "nq: data_source of all records (each row's own)", 0, 0, NULL},
+        {"--split", ARGS_STRING, &o.split, "NAME", "nq: split of all records (train)", 0,
+         0, NULL},
     };
     const struct args a = {"sr1-data", help_text, options,
                            sizeof(options) / sizeof(options[0])};
@@ -179,11 +206,16 @@ int main(int argc, char **argv)
             return args_wrong(&a, "model needs --tokenizer FOLDER");
         return make_model(&o, rest[1], rest[2]);
     }
+    if (n == 3 && strcmp(rest[0], "nq") == 0)
+        return make_records(&o, rest[1], rest[2]);
     if (n == 0)
-        return args_wrong(&a, "which command: world or model?");
+        return args_wrong(&a, "which command: world, model or nq?");
     if (strcmp(rest[0], "world") == 0)
         return args_wrong(&a, "world needs one folder: sr1-data world FOLDER");
     if (strcmp(rest[0], "model") == 0)
         return args_wrong(&a, "model needs two names: sr1-data model CONFIG.json FOLDER");
-    return args_wrong(&a, "there is no command '%s'; there are world and model", rest[0]);
+    if (strcmp(rest[0], "nq") == 0)
+        return args_wrong(&a, "nq needs two names: sr1-data nq QUESTIONS OUT.jsonl");
+    return args_wrong(&a, "there is no command '%s'; there are world, model and nq",
+                      rest[0]);
 }

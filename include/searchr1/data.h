@@ -24,12 +24,16 @@ typedef struct sr1_row sr1_row;
 
 /* How rows are read. A NULL name means the default in brackets. Strings are copied. */
 typedef struct sr1_dataset_options {
-    size_t struct_size;         /* set by the caller; later versions append fields */
-    const char *question_field; /* ["question"]: text */
+    size_t struct_size; /* set by the caller; later versions append fields */
+    /* ["question"]: text. Where the default is missing, the first message's content in
+     * "prompt", a list as in sr1_dataset_write_records, is taken: what follows its last
+     * "Question: ", else all of it. */
+    const char *question_field;
     /* ["golden_answers"]: text, a number, or a list of them; or an object with value,
      * aliases and normalized_aliases (TriviaQA) or text (SQuAD), all of whose answers
      * count, each once. A name with dots is a path into objects: "answer.aliases". Where
-     * the default is missing, an object "answer" is taken. */
+     * the default is missing, an object "answer" is taken, or else the target in
+     * "reward_model", as in sr1_dataset_write_records. */
     const char *answer_field;
     const char *id_field;     /* ["id"]: text or integer; absent: a hash of the content */
     const char *source_field; /* ["data_source"]: text; absent: the file's base name */
@@ -81,6 +85,26 @@ SR1_API const char *sr1_row_answer(const sr1_row *row, size_t index);
 /* The whole row as one line of JSON. Caller frees with sr1_free. SR1_E_NOMEM. Since 0.1.
  */
 SR1_API sr1_status sr1_row_json(const sr1_row *row, char **out);
+
+/* What all records of a file say. Strings are borrowed for the call. */
+typedef struct sr1_record_options {
+    size_t struct_size;      /* set by the caller; later versions append fields */
+    const char *data_source; /* "nq", ...; NULL: each row's own */
+    const char *split;       /* NULL: "train" */
+} sr1_record_options;
+
+/* Write all rows to a file of JSON lines, which is replaced when all went well, as the
+ * records that Search-R1's published code and its relatives read (its nq_search):
+ *
+ *     {"data_source", "prompt": [{"role": "user", "content"}], "ability":
+ *      "fact-reasoning", "reward_model": {"style": "rule", "ground_truth": {"target":
+ *      [answers]}}, "extra_info": {"split", "index": from 0}}
+ *
+ * content is the published prompt with the question, a question mark at its end.
+ * sr1_dataset_open reads such a file back. options may be NULL. As sr1_dataset_read, and
+ * SR1_E_IO. Since 0.1. */
+SR1_API sr1_status sr1_dataset_write_records(const sr1_dataset *dataset, const char *path,
+                                             const sr1_record_options *options);
 
 #ifdef __cplusplus
 }

@@ -35,6 +35,9 @@ typedef struct sr1_reward_scales {
     double similarity_threshold; /* smallest ratio that is similar: 0.5 */
     const char *no_content_text; /* borrowed; NULL: U+672A U+627E U+5230 U+76F8 U+5173
                                     U+5185 U+5BB9 ("no content found") */
+    double structure_format_score; /* search_r1_format below: 0.2 */
+    double final_format_score;     /* 0.1 */
+    double retrieval_score;        /* 0 */
 } sr1_reward_scales;
 
 /* Fill in the defaults; scales->struct_size must be set. Since 0.1. */
@@ -163,6 +166,21 @@ typedef struct sr1_reward_set sr1_reward_set;
  *     embedding    cosine of the embeddings of the closed answer and of the gold answer
  *                  nearest to it, not below 0; 0 without an answer. All texts of a call,
  *                  each distinct one once, are one call of the embedder.
+ *
+ * Those of Search-R1's published code (Jin et al. 2025), over the whole sequence as that
+ * has it: its prompt with the question, then everything generated and inserted. The
+ * answer is the last pair <answer>...</answer> anywhere, stripped; where there is no pair
+ * but those of the prompt it is the prompt's last one, "Beijing":
+ *
+ *     search_r1_em      1 if the answer is a gold answer, both normalised
+ *     search_r1_sub_em  1 if it contains one
+ *     search_r1_format  by what is generated and inserted: as many opening as closing
+ *                       tags of each kind, and think (search information think)* answer,
+ *                       only white space between the pairs, is a valid sequence.
+ *                       valid: 1 for search_r1_em, else structure_format_score, and
+ *                       retrieval_score if a block <information> holds a gold answer,
+ *                       normalised. Not valid: 1 - structure_format_score, else
+ *                       final_format_score
  *
  * Those of multi-turn GRPO (Zeng et al. 2025), over messages: a message is what the
  * policy said in one turn, and a tag pair in it reaches from the first opening tag to the

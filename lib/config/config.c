@@ -79,6 +79,79 @@ sr1_status sr1_config_copy(sr1_config **out, const sr1_config *config)
     return SR1_OK;
 }
 
+/* ---- presets ---- */
+
+/* What a value of `compat` makes of the defaults of other keys. */
+static const struct preset {
+    const char *compat, *key, *value;
+} presets[] = {
+#define PRESET(compat, key, value) {compat, key, value},
+#include "config/compat.def"
+#undef PRESET
+};
+
+#define N_PRESETS (sizeof presets / sizeof presets[0])
+
+/* The default of a key that some preset names, under this value of compat. */
+static const char *default_under(const char *compat, const struct config_key *key)
+{
+    for (size_t i = 0; i < N_PRESETS; i++)
+        if (strcmp(presets[i].compat, compat) == 0 &&
+            strcmp(presets[i].key, key->name) == 0)
+            return presets[i].value;
+    return key->default_text;
+}
+
+/* New defaults for what the user has not set. */
+static sr1_status apply_presets(sr1_config *c)
+{
+    const char *compat = c->values[CONFIG_KEY_compat].s;
+
+    for (size_t i = 0; i < N_PRESETS; i++) {
+        const struct config_key *key = sr1__config_key_find(presets[i].key);
+        struct config_value v;
+
+        if (!key)
+            return SR1_E_CONFIG;
+        if (value_of(c, key)->is_set)
+            continue;
+        SR1__TRY(sr1__config_value_text(key, default_under(compat, key), &v));
+        v.is_set = 0;
+        put(c, key, &v);
+    }
+    return SR1_OK;
+}
+
+/* Let *c, a changed copy of config, take its place, presets applied; frees the other. */
+static sr1_status adopt(sr1_config *config, sr1_config *c, sr1_status status)
+{
+    if (status == SR1_OK)
+        status = apply_presets(c);
+    if (status == SR1_OK) {
+        sr1_config t = *config;
+
+        *config = *c;
+        *c = t;
+    }
+    sr1_config_free(c);
+    return status;
+}
+
+/* ---- setting ---- */
+
+static sr1_status set_compat(sr1_config *config, const struct config_value *v)
+{
+    sr1_config *c = NULL;
+    sr1_status status = sr1_config_copy(&c, config);
+
+    if (status != SR1_OK) {
+        sr1__free(v->s);
+        return status;
+    }
+    put(c, &sr1__config_keys[CONFIG_KEY_compat], v);
+    return adopt(config, c, SR1_OK);
+}
+
 sr1_status sr1_config_set(sr1_config *config, const char *key, const char *text)
 {
     const struct config_key *k = sr1__config_key_find(key);
@@ -87,6 +160,8 @@ sr1_status sr1_config_set(sr1_config *config, const char *key, const char *text)
     if (!k)
         return SR1_E_CONFIG;
     SR1__TRY(sr1__config_value_text(k, text, &v));
+    if (k == &sr1__config_keys[CONFIG_KEY_compat])
+        return set_compat(config, &v);
     put(config, k, &v);
     return SR1_OK;
 }
@@ -151,21 +226,12 @@ static sr1_status load_object(sr1_config *config, json_t *object, const json_t *
                               const char *path)
 {
     sr1_config *c = NULL;
-    sr1_config t;
-    sr1_status status;
 
     if (!json_is_object(object) && !json_is_null(object))
         return sr1__fail(SR1_E_CONFIG,
                          "%s: a configuration is a mapping from keys to values", path);
     SR1__TRY(sr1_config_copy(&c, config));
-    status = set_members(c, object, lines, path);
-    if (status == SR1_OK) {
-        t = *config;
-        *config = *c;
-        *c = t;
-    }
-    sr1_config_free(c);
-    return status;
+    return adopt(config, c, set_members(c, object, lines, path));
 }
 
 sr1_status sr1__config_load_text(sr1_config *c, const char *text, size_t n,

@@ -6,6 +6,8 @@
 #include "base/rng.h"
 #include "base/struct.h"
 #include "config/config.h"
+#include "data/question.h"
+#include "data/records.h"
 #include "data/rows.h"
 
 #include <math.h>
@@ -13,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define DEFAULT_QUESTION "question"
 #define DEFAULT_ANSWERS "golden_answers"
 
 /* What the datasets of one set of files share. */
@@ -36,7 +39,8 @@ struct sr1_row {
     json_t *json;
     char *id;
     char *data_source;
-    const char *question; /* in json */
+    const char *question; /* in json, or */
+    char *inner;          /* cut out of it */
     char **answers;
     size_t n_answers;
 };
@@ -76,6 +80,7 @@ void sr1_row_free(sr1_row *row)
     sr1__free(row->answers);
     sr1__free(row->id);
     sr1__free(row->data_source);
+    sr1__free(row->inner);
     json_decref(row->json);
     sr1__free(row);
 }
@@ -149,10 +154,18 @@ static sr1_status text_of(const json_t *v, const char *field, const char **out)
 static sr1_status take_question(const struct source *s, sr1_row *row)
 {
     const json_t *v = json_object_get(row->json, s->question_field);
+    int may_be_record = strcmp(s->question_field, DEFAULT_QUESTION) == 0;
+    const json_t *prompt = v || !may_be_record ? NULL : sr1__record_prompt(row->json);
 
-    if (!v)
+    if (!v && !prompt)
         return no_field(row->json, s->question_field, "question_field");
-    SR1__TRY(text_of(v, s->question_field, &row->question));
+    SR1__TRY(text_of(v ? v : prompt, v ? s->question_field : "prompt", &row->question));
+    if (prompt) {
+        row->inner = sr1__question_within(row->question);
+        if (!row->inner)
+            return sr1__fail_nomem("question");
+        row->question = row->inner;
+    }
     if (row->question[strspn(row->question, " \t\r\n")] == '\0')
         return sr1__fail(SR1_E_PARSE, "field '%s' is empty", s->question_field);
     return SR1_OK;
@@ -241,7 +254,8 @@ static sr1_status add_answers(const struct source *s, sr1_row *row, const json_t
 }
 
 /* The answer field: a member of that name, or else by its path, "answer.aliases". Where
- * the default is asked for and missing, an "answer" that is an object will do. */
+ * the default is asked for and missing, an "answer" that is an object will do, or the
+ * target of a record. */
 static const json_t *find_answers(const struct source *s, const json_t *row)
 {
     const json_t *v = json_object_get(row, s->answer_field), *answer;
@@ -251,7 +265,7 @@ static const json_t *find_answers(const struct source *s, const json_t *row)
         return v;
     answer = json_object_get(row, "answer");
     if (strcmp(s->answer_field, DEFAULT_ANSWERS) == 0)
-        return json_is_object(answer) ? answer : NULL;
+        return json_is_object(answer) ? answer : sr1__record_target(row);
     for (v = row; v && at; at = at[strcspn(at, ".")] ? at + strcspn(at, ".") + 1 : NULL)
         v = json_object_getn(v, at, strcspn(at, "."));
     return v;
@@ -384,7 +398,7 @@ static sr1_status copy_name(char **out, const char *given, const char *fallback)
 static sr1_status source_fill(struct source *s, const char *const *paths, size_t n_paths,
                               const sr1_dataset_options *o)
 {
-    SR1__TRY(copy_name(&s->question_field, o->question_field, "question"));
+    SR1__TRY(copy_name(&s->question_field, o->question_field, DEFAULT_QUESTION));
     SR1__TRY(copy_name(&s->answer_field, o->answer_field, DEFAULT_ANSWERS));
     SR1__TRY(copy_name(&s->id_field, o->id_field, "id"));
     SR1__TRY(copy_name(&s->source_field, o->source_field, "data_source"));

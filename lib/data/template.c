@@ -157,26 +157,31 @@ sr1_status sr1__template_render(const struct sr1__template *t, const char *const
     return sr1__buf_status(out, "prompt");
 }
 
-sr1_status sr1__template_builtin(const char *name, const char **text, size_t *n)
+static sr1_status no_builtin(const char *name)
 {
     struct sr1__buf known;
     sr1_status status;
 
     sr1__buf_init(&known, 512);
-    for (size_t i = 0; i < sr1__n_builtin_templates; i++) {
-        const struct sr1__builtin_template *t = &sr1__builtin_templates[i];
-
-        if (strcmp(t->name, name) == 0) {
-            sr1__buf_free(&known);
-            *text = (const char *)t->text;
-            if (n)
-                *n = t->n;
-            return SR1_OK;
-        }
-        sr1__buf_fmt(&known, "%s%s", i ? ", " : "", t->name);
-    }
+    for (size_t i = 0; i < sr1__n_builtin_templates; i++)
+        sr1__buf_fmt(&known, "%s%s", i ? ", " : "", sr1__builtin_templates[i].name);
     status = sr1__fail(SR1_E_NOT_FOUND, "no built-in template '%.64s'; there are %s",
                        name, sr1__buf_cstr(&known));
     sr1__buf_free(&known);
     return status;
+}
+
+sr1_status sr1__template_builtin(const char *name, const char **text, size_t *n)
+{
+    for (size_t i = 0; i < sr1__n_builtin_templates; i++) {
+        const struct sr1__builtin_template *t = &sr1__builtin_templates[i];
+
+        if (strcmp(t->name, name) != 0)
+            continue;
+        *text = (const char *)t->text;
+        if (n)
+            *n = t->n;
+        return SR1_OK;
+    }
+    return no_builtin(name);
 }

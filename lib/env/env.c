@@ -278,15 +278,24 @@ static void add_tag(struct sr1__buf *b, const struct sr1_env *env, int tag)
     sr1__buf_str(b, env->protocol->tags[tag]);
 }
 
+static const char *around_of(const struct sr1_env *env, int32_t flags)
+{
+    if (env->protocol->verbatim && (flags & SR1__ANSWER_NOTICE))
+        return "\n";
+    return env->protocol->around != NULL ? env->protocol->around : env->format->around;
+}
+
 /* Finish the body and put the result tags around it, unless it stands without. */
 static sr1_status frame(const struct sr1_env *env, struct sr1__observation *o)
 {
     const struct sr1__protocol *p = env->protocol;
-    const char *around = p->around != NULL ? p->around : env->format->around;
+    const char *around = around_of(env, o->flags);
     const char *inside = p->inside != NULL ? p->inside : env->format->inside;
     int tagged = (o->flags & SR1_ANSWER_PLAIN) == 0;
 
     SR1__TRY(sr1__observation_finish(o));
+    if (p->verbatim && o->status == SR1_SEARCH_EMPTY)
+        sr1__buf_clear(&o->body);
     sr1__buf_str(&o->head, around);
     if (tagged) {
         add_tag(&o->head, env, SR1__TAG_OPEN(SR1__ROLE_RESULT));

@@ -4,7 +4,7 @@
  * tags agree with the bytes since the last '<'. */
 #include "env/protocol.h"
 
-#include "env/text.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -15,6 +15,14 @@
 static const struct sr1__protocol protocols[] = {
     {.name = "search-r1",
      .tags = {PAIR("think"), PAIR("search"), PAIR("information"), PAIR("answer")}},
+    {.name = "search-r1-verbatim",
+     .tags = {PAIR("think"), PAIR("search"), PAIR("information"), PAIR("answer")},
+     .verbatim = 1,
+     .prompt = "search-r1",
+     .notice =
+         "My previous action is invalid. If I want to search, I should put the query "
+         "between <search> and </search>. If I want to give the final answer, I should "
+         "put the answer between <answer> and </answer>. Let me try again."},
     {.name = "mt-grpo",
      .tags = {PAIR("reasoning"), PAIR("tool"), PAIR("result"), PAIR("answer")},
      .chat = 1,
@@ -127,6 +135,9 @@ int sr1__protocol_first_event(const struct sr1__protocol *p, const char *text, s
     struct sr1__tag t;
     size_t at;
 
+    if (p->verbatim)
+        return sr1__verbatim_event(p, text, sr1__verbatim_cut(p, text, len), content,
+                                   end);
     for (at = 0; sr1__protocol_next_tag(p, text, len, at, &t); at = t.end) {
         int opens = event_kind(t.tag, 0);
         int closes = event_kind(t.tag, 1);
@@ -243,6 +254,8 @@ void sr1__scanner_reset(struct sr1__scanner *s)
 
     memset(&s->matcher, 0, sizeof s->matcher);
     s->event = SR1__EVENT_NONE;
+    s->answers = 0;
+    s->found = (struct sr1__slice){0, 0};
     for (k = 0; k < 2; k++) {
         s->open[k] = 0;
         s->seen[k] = 0;
@@ -284,6 +297,21 @@ static void take_tag(struct sr1__scanner *s, int tag)
     s->event = event_code[closes];
 }
 
+/* The whole turn is looked at where a published cut may lie. */
+static void take_verbatim(struct sr1__scanner *s, char c, int tag)
+{
+    int searched = tag == SR1__TAG_CLOSE(SR1__ROLE_ACTION);
+    int answered = tag == SR1__TAG_CLOSE(SR1__ROLE_ANSWER) && s->answers++ == 0;
+
+    sr1__buf_char(&s->content[0], c);
+    if (!searched && !answered)
+        return;
+    s->event = sr1__verbatim_event(s->protocol, sr1__buf_cstr(&s->content[0]),
+                                   s->content[0].len, &s->found, NULL);
+    if (searched && s->event == SR1__EVENT_NONE)
+        s->event = SR1__EVENT_VOID;
+}
+
 sr1_status sr1__scanner_feed(struct sr1__scanner *s, const char *bytes, size_t n,
                              size_t *used, int32_t *event)
 {
@@ -293,6 +321,10 @@ sr1_status sr1__scanner_feed(struct sr1__scanner *s, const char *bytes, size_t n
     for (i = 0; i < n && s->event == SR1__EVENT_NONE; i++) {
         int tag = sr1__tag_matcher_feed(&s->matcher, s->protocol, bytes[i]);
 
+        if (s->protocol->verbatim) {
+            take_verbatim(s, bytes[i], tag);
+            continue;
+        }
         collect(s, 0, bytes[i]);
         collect(s, 1, bytes[i]);
         if (tag >= 0)
@@ -310,6 +342,10 @@ const char *sr1__scanner_text(const struct sr1__scanner *s, size_t *len)
     const struct sr1__buf *content = &s->content[s->event == SR1__EVENT_ANSWER];
     size_t begin = 0;
 
+    if (s->protocol->verbatim) {
+        *len = s->found.len;
+        return sr1__buf_cstr(&s->content[0]) + s->found.begin;
+    }
     *len = s->event == SR1__EVENT_NONE ? 0 : content->len;
     sr1__strip(sr1__buf_cstr(content), &begin, len);
     return sr1__buf_cstr(content) + begin;

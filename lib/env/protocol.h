@@ -34,6 +34,11 @@ struct sr1__protocol {
     /* chat: told to a policy that ended a message with neither an action nor an answer;
      * NULL: that ends the trajectory */
     const char *notice;
+    /* 1: Search-R1's published rules (verbatim.c): a turn ends with </search>, whatever
+     * it closes; one without an action or answer is told so, and a block that is too long
+     * loses its end, closing tag and all */
+    int32_t verbatim;
+    const char *prompt; /* built-in system message; NULL: the one of this name */
 };
 
 /* Row of that name (NULL: "search-r1"). NULL and SR1_E_NOT_FOUND listing the rows if
@@ -46,7 +51,8 @@ const char *sr1__protocol_name(size_t i);
 enum {
     SR1__EVENT_NONE = SR1_EVENT_NONE,
     SR1__EVENT_ACTION = SR1_EVENT_ACTION,
-    SR1__EVENT_ANSWER = SR1_EVENT_ANSWER
+    SR1__EVENT_ANSWER = SR1_EVENT_ANSWER,
+    SR1__EVENT_VOID /* verbatim: the turn ended with neither */
 };
 
 /* ---- whole text ---- */
@@ -80,6 +86,14 @@ struct sr1__slice {
 int sr1__protocol_first_event(const struct sr1__protocol *p, const char *text, size_t len,
                               size_t max, struct sr1__slice *content, size_t *end);
 
+/* Search-R1's published cut of a whole turn: through the first </search>, else through
+ * the first </answer>, else all. Bytes kept. */
+size_t sr1__verbatim_cut(const struct sr1__protocol *p, const char *text, size_t len);
+/* And its action: the first <search> or <answer> that is closed by a tag of its own kind.
+ * An event, with its stripped content and where its closing tag ends. */
+int sr1__verbatim_event(const struct sr1__protocol *p, const char *text, size_t len,
+                        struct sr1__slice *content, size_t *end);
+
 /* What follows the last open answer tag that is not closed, stripped, without the begun
  * closing tag at its end ("Paris</ans"). 0 when no answer is open, else 1. */
 int sr1__protocol_partial_answer(const struct sr1__protocol *p, const char *text,
@@ -95,7 +109,10 @@ sr1_status sr1__observation_split(const struct sr1__protocol *p, const char *tex
 /* Content beyond this many bytes makes a tag pair plain text. */
 #define SR1__SCANNER_MAX_CONTENT 4096
 
-/* The first pair <search>...</search> or <answer>...</answer> to be closed within a turn
+/* Protocol verbatim: see sr1__verbatim_event, asked at each </search> and at the first
+ * </answer>; a </search> that makes no event is SR1__EVENT_VOID. Else:
+ *
+ * The first pair <search>...</search> or <answer>...</answer> to be closed within a turn
  * is its event, wherever it stands (in an open think block too, as in Search-R1). A pair
  * reaches from the first opening tag of its kind in the turn; a closing tag without one
  * is text. A pair with too much content is text too. */
@@ -107,6 +124,8 @@ struct sr1__scanner {
     size_t seen[2]; /* bytes since the opening tag of the action, the answer */
     int32_t open[2];
     struct sr1__buf content[2]; /* at most max bytes and the closing tag */
+    struct sr1__slice found;    /* verbatim: content[0] is the whole turn, this within */
+    int32_t answers;            /* verbatim: </answer> so far */
 };
 
 /* max 0: SR1__SCANNER_MAX_CONTENT. Takes no memory until a tag opens. */

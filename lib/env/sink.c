@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "env/text.h"
+#include "base/text.h"
 
 #include <string.h>
 

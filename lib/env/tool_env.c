@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "env/schema.h"
-#include "env/text.h"
+#include "base/text.h"
 #include "env/tool.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "env/turns.h"
 
 #include "base/error.h"
-#include "env/text.h"
+#include "base/text.h"
 
 #include <string.h>
 

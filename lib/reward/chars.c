@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "env/text.h"
+#include "base/text.h"
 
 #include <string.h>
 #include <utf8proc.h>

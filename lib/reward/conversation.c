@@ -6,7 +6,7 @@
  * behind it. Comparisons are on lower-case text, as Python's str.lower gives it. */
 #include "reward/conversation.h"
 
-#include "env/text.h"
+#include "base/text.h"
 #include "env/turns.h"
 #include "reward/chars.h"
 #include "reward/truths.h"

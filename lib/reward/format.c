@@ -8,7 +8,7 @@
  * A think block may stand anywhere outside of results and is skipped with its content. */
 #include "reward/format.h"
 
-#include "env/text.h"
+#include "base/text.h"
 
 #include <searchr1/reward.h>
 

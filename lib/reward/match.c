@@ -8,7 +8,7 @@
 #include "reward/match.h"
 
 #include "base/mem.h"
-#include "env/text.h"
+#include "base/text.h"
 #include "reward/chars.h"
 
 #include <searchr1/reward.h>

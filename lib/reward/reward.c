@@ -6,13 +6,14 @@
 #include "base/num.h"
 #include "base/struct.h"
 #include "env/protocol.h"
-#include "env/text.h"
+#include "base/text.h"
 #include "reward/conversation.h"
 #include "reward/embedding.h"
 #include "reward/format.h"
 #include "reward/match.h"
 #include "reward/seed.h"
 #include "reward/set.h"
+#include "reward/verbatim.h"
 
 #include <searchr1/reward.h>
 
@@ -133,6 +134,9 @@ static const sr1_reward_ops builtins[] = {
     {sizeof(sr1_reward_ops), "mt_exact_match", .score = sr1__score_mt_exact_match},
     {sizeof(sr1_reward_ops), "mt_format", .score = sr1__score_mt_format},
     {sizeof(sr1_reward_ops), "xml", .score = sr1__score_xml},
+    {sizeof(sr1_reward_ops), "search_r1_em", .score = sr1__score_verbatim_em},
+    {sizeof(sr1_reward_ops), "search_r1_sub_em", .score = sr1__score_verbatim_sub},
+    {sizeof(sr1_reward_ops), "search_r1_format", .score = sr1__score_verbatim_format},
 };
 
 #define N_BUILTINS (sizeof builtins / sizeof builtins[0])

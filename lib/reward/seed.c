@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/struct.h"
 #include "env/protocol.h"
-#include "env/text.h"
+#include "base/text.h"
 #include "reward/chars.h"
 #include "reward/format.h"
 #include "reward/similarity.h"
@@ -28,6 +28,9 @@ static void set_defaults(sr1_reward_scales *s)
     s->no_content_reward = 0.5;
     s->similarity_threshold = 0.5;
     s->no_content_text = NO_CONTENT;
+    s->structure_format_score = 0.2;
+    s->final_format_score = 0.1;
+    s->retrieval_score = 0.0;
 }
 
 sr1_status sr1_reward_scales_default(sr1_reward_scales *scales)
@@ -46,7 +49,9 @@ sr1_status sr1__scales_read(sr1_reward_scales *out, const sr1_reward_scales *giv
                               "reward scales"));
     if (!isfinite(out->format_reward) || !isfinite(out->format_penalty) ||
         !isfinite(out->answer_reward) || !isfinite(out->exact_match_bonus) ||
-        !isfinite(out->no_content_reward) || !isfinite(out->similarity_threshold))
+        !isfinite(out->no_content_reward) || !isfinite(out->similarity_threshold) ||
+        !isfinite(out->structure_format_score) || !isfinite(out->final_format_score) ||
+        !isfinite(out->retrieval_score))
         return sr1__fail(SR1_E_NUMERIC, "reward scales: a number is not finite");
     if (out->no_content_text == NULL)
         out->no_content_text = NO_CONTENT;

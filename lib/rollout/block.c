@@ -17,7 +17,7 @@ void sr1__block_free(struct sr1__block *b)
     b->body_begin = b->body_len = 0;
 }
 
-/* A piece of the body: its first n ids, and their text. */
+/* Outside text, or all of a block: its first n ids, and their text. */
 struct body {
     const sr1_tokenizer *t;
     struct sr1__ids ids;
@@ -109,6 +109,48 @@ static sr1_status make_inline(struct sr1__block *b, const struct sr1__observatio
     return st;
 }
 
+/* ---- in running text, in the way of Search-R1's published code ---- */
+
+static sr1_status encode_whole(struct body *all, const struct sr1__observation *o,
+                               const struct sr1__buf *text)
+{
+    size_t body_end = o->head.len + o->body.len;
+    size_t own[4] = {0, o->head.len, body_end, text->len};
+
+    SR1__TRY(sr1__buf_status(text, "inserted text"));
+    all->text = sr1__buf_cstr(text);
+    all->len = text->len;
+    return sr1__tokenizer_encode_own(all->t, all->text, all->len, own, 2, &all->ids);
+}
+
+/* Of a block that was cut, all behind the head counts as outside text. */
+static sr1_status make_verbatim(struct sr1__block *b, const sr1_tokenizer *t,
+                                const struct sr1__observation *o, int64_t room, int *fits)
+{
+    struct body all = {.t = t};
+    struct sr1__buf text;
+    int cut = 0;
+    sr1_status st;
+
+    sr1__buf_init(&text, 0);
+    sr1__buf_add(&text, sr1__buf_cstr(&o->head), o->head.len);
+    sr1__buf_add(&text, sr1__buf_cstr(&o->body), o->body.len);
+    sr1__buf_add(&text, sr1__buf_cstr(&o->tail), o->tail.len);
+    st = encode_whole(&all, o, &text);
+    if (st == SR1_OK && (cut = (int64_t)all.ids.n > room))
+        st = body_cut(&all, room > 0 ? (size_t)room : 0);
+    *fits = all.len >= o->head.len;
+    if (st == SR1_OK && *fits) {
+        sr1__buf_add(&b->text, all.text, all.len);
+        b->body_begin = o->head.len;
+        b->body_len = cut ? all.len - o->head.len : o->body.len;
+        st = add_ids(&b->ids, &all.ids, 0);
+    }
+    body_free(&all);
+    sr1__buf_free(&text);
+    return st;
+}
+
 /* ---- as a message ---- */
 
 /* Head and tail are the protocol's own words. */
@@ -159,22 +201,34 @@ static sr1_status make_message(struct sr1__block *b,
     }
 }
 
-sr1_status sr1__block_make(struct sr1__block *b, const sr1_tokenizer *t,
-                           const struct sr1__chat_border *border,
-                           const struct sr1__observation *o, int ended, int64_t room,
-                           int *fits)
+static sr1_status make_pieces(struct sr1__block *b, const sr1_tokenizer *t,
+                              const struct sr1__chat_border *border,
+                              const struct sr1__observation *o, int ended, int64_t room,
+                              int *fits)
 {
     struct body body;
     sr1_status st = body_begin(&body, t, o);
 
-    memset(b, 0, sizeof(*b));
-    sr1__buf_init(&b->text, 0);
     if (st == SR1_OK)
         st = border ? make_message(b, border, o, &body, ended, room, fits)
                     : make_inline(b, o, &body, room, fits);
+    body_free(&body);
+    return st;
+}
+
+sr1_status sr1__block_make(struct sr1__block *b, const sr1_tokenizer *t,
+                           const struct sr1__chat_border *border, int verbatim,
+                           const struct sr1__observation *o, int ended, int64_t room,
+                           int *fits)
+{
+    sr1_status st;
+
+    memset(b, 0, sizeof(*b));
+    sr1__buf_init(&b->text, 0);
+    st = verbatim ? make_verbatim(b, t, o, room, fits)
+                  : make_pieces(b, t, border, o, ended, room, fits);
     if (st == SR1_OK)
         st = sr1__buf_status(&b->text, "inserted text");
-    body_free(&body);
     if (st != SR1_OK || !*fits)
         sr1__block_free(b);
     return st;

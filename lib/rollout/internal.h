@@ -21,6 +21,7 @@
 #include <pthread.h>
 
 struct sr1__asker;
+struct sr1__template;
 
 struct sr1__limits {
     int64_t max_tokens;       /* sampled, a trajectory */
@@ -49,6 +50,7 @@ struct sr1_rollout {
     int32_t thinking;      /* chat template's enable_thinking */
     char *system_source;   /* system message as given, NULL for none */
     char *system;          /* with the tools in it */
+    struct sr1__template *question; /* the user's message; NULL: the question itself */
     struct sr1__chat_border border; /* of messages, where the protocol has them */
     int64_t score_tokens;  /* token budget of a log-prob pass */
     int64_t logit_chunk;

@@ -2,6 +2,7 @@
 #include "rollout/internal.h"
 
 #include "base/struct.h"
+#include "data/question.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,21 +34,44 @@ int sr1__query_is_empty(const sr1_query *q)
     return 1;
 }
 
-sr1_status sr1__rollout_prompt(const sr1_rollout *r, const sr1_query *q, int32_t **ids,
-                               size_t *n)
+static sr1_status chat(const sr1_rollout *r, const char *user, size_t user_len,
+                       int32_t **ids, size_t *n)
 {
     const char *roles[2] = {"system", "user"};
-    const char *contents[2] = {r->system, q->text};
-    size_t sizes[2] = {r->system ? strlen(r->system) : 0, q->text_len};
+    const char *contents[2] = {r->system, user};
+    size_t sizes[2] = {r->system ? strlen(r->system) : 0, user_len};
     size_t skip = r->system ? 0 : 1;
     sr1_chat_options o = {.struct_size = sizeof(o),
                           .add_generation_prompt = 1,
                           .no_thinking = !r->thinking};
+
+    return sr1_tokenizer_chat(r->tokenizer, roles + skip, contents + skip, sizes + skip,
+                              2 - skip, &o, NULL, NULL, ids, n);
+}
+
+/* The question as the user's message has it. */
+static sr1_status ask(const sr1_rollout *r, const sr1_query *q, int32_t **ids, size_t *n)
+{
+    struct sr1__buf user;
+    sr1_status st;
+
+    if (!r->question)
+        return chat(r, q->text, q->text_len, ids, n);
+    sr1__buf_init(&user, 0);
+    st = sr1__question_render(r->question, q->text, q->text_len, &user);
+    if (st == SR1_OK)
+        st = chat(r, sr1__buf_cstr(&user), user.len, ids, n);
+    sr1__buf_free(&user);
+    return st;
+}
+
+sr1_status sr1__rollout_prompt(const sr1_rollout *r, const sr1_query *q, int32_t **ids,
+                               size_t *n)
+{
     int32_t *made = NULL;
     size_t n_made = 0;
 
-    SR1__TRY(sr1_tokenizer_chat(r->tokenizer, roles + skip, contents + skip, sizes + skip,
-                                2 - skip, &o, NULL, NULL, &made, &n_made));
+    SR1__TRY(ask(r, q, &made, &n_made));
     if ((int64_t)n_made > r->limits.max_prompt) {
         sr1_free(made);
         return sr1__fail(SR1_E_LIMIT,

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/struct.h"
-#include "data/template.h"
+#include "data/question.h"
 #include "rollout/asker.h"
 #include "tokenizer/tokenizer.h"
 
@@ -84,6 +84,7 @@ static sr1_status open_tokenizer(sr1_rollout *r, const sr1_config *c)
 
 static sr1_status read_system(sr1_rollout *r, const sr1_config *c)
 {
+    const struct sr1__protocol *p = sr1__env_protocol(r->env);
     const char *path = sr1__config_str(c, "prompt_template");
     struct sr1__buf text;
 
@@ -96,10 +97,17 @@ static sr1_status read_system(sr1_rollout *r, const sr1_config *c)
     } else {
         const char *builtin;
 
-        SR1__TRY(sr1__template_builtin(sr1__config_str(c, "protocol"), &builtin, NULL));
+        SR1__TRY(sr1__template_builtin(p->prompt ? p->prompt : p->name, &builtin, NULL));
         r->system_source = sr1__strdup(builtin);
     }
     return r->system_source ? SR1_OK : sr1__fail_nomem("system message");
+}
+
+static sr1_status read_question(sr1_rollout *r, const sr1_config *c)
+{
+    const char *name = sr1__config_str(c, "question_template");
+
+    return *name ? sr1__question_template(&r->question, name) : SR1_OK;
 }
 
 /* The system message with the tools of env in their place; *out NULL without one. A text
@@ -214,6 +222,7 @@ static sr1_status build(sr1_rollout *r, const sr1_config *c)
     SR1__TRY(open_tokenizer(r, c));
     SR1__TRY(open_environments(r, c));
     SR1__TRY(read_system(r, c));
+    SR1__TRY(read_question(r, c));
     SR1__TRY(show_tools(r, r->env, &r->system));
     read_limits(r, c);
     SR1__TRY(open_asker(r, r->env, &r->asker));
@@ -268,6 +277,7 @@ void sr1_rollout_free(sr1_rollout *r)
     sr1__free(r->system);
     sr1__free(r->system_source);
     sr1__chat_border_free(&r->border);
+    sr1__template_free(r->question);
     pthread_mutex_destroy(&r->env_lock);
     sr1__free(r);
 }
@@ -448,12 +458,11 @@ static struct sr1__sampling greedy(void)
 }
 
 sr1_status sr1_rollout_generate(sr1_rollout *r, const sr1_query *queries, size_t n,
-                                const sr1_rollout_options *options,
-                                sr1_trajectory **out)
+                                const sr1_rollout_options *options, sr1_trajectory **out)
 {
     sr1_rollout_options o = {0};
-    struct sr1__generation g = {.rollout = r, .queries = queries, .n_queries = n,
-                                .options = &o};
+    struct sr1__generation g = {
+        .rollout = r, .queries = queries, .n_queries = n, .options = &o};
     size_t total;
     sr1_status st;
 

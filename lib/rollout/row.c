@@ -153,14 +153,33 @@ static int may_act(const struct sr1__row *row)
                                     : row->executed < limits->max_calls;
 }
 
-/* Is this the end of a message that the protocol has a word on? */
-static int is_told(const struct sr1__row *row, int32_t id)
+/* Has the turn used up its own budget of tokens? */
+static int turn_is_full(const struct sr1__row *row)
+{
+    int64_t most = row->g->rollout->limits.max_turn_tokens;
+
+    return most > 0 && row->turn_tokens >= most;
+}
+
+/* A turn ends without action or answer: with its message, in a protocol of messages;
+ * verbatim, with the policy's end, a void </search> or its last token. */
+static int is_void(const struct sr1__row *row, int32_t id, int32_t event)
+{
+    const sr1_tokenizer *t = row->g->rollout->tokenizer;
+
+    if (!sr1__env_protocol(row->g->env)->verbatim)
+        return id == sr1_tokenizer_special_id(t, SR1_TOKEN_IM_END);
+    return event == SR1__EVENT_VOID ||
+           (event == SR1__EVENT_NONE && (is_stop_id(t, id) || turn_is_full(row)));
+}
+
+/* Is this the end of a turn that the protocol has a word on? */
+static int is_told(const struct sr1__row *row, int32_t id, int32_t event)
 {
     const struct sr1__protocol *p = sr1__env_protocol(row->g->env);
 
     return p->notice && row->turn < row->g->rollout->limits.max_turns &&
-           sr1__env_acts(row->g->env) &&
-           id == sr1_tokenizer_special_id(row->g->rollout->tokenizer, SR1_TOKEN_IM_END);
+           sr1__env_acts(row->g->env) && is_void(row, id, event);
 }
 
 /* What follows a token, first reason first. */
@@ -168,16 +187,15 @@ static enum sr1__row_want decide(struct sr1__row *row, int32_t id, int32_t event
 {
     const struct sr1__limits *limits = &row->g->rollout->limits;
     int out_of_tokens = row->tokens >= row->g->max_tokens;
+    int told = is_told(row, id, event);
 
     if (event == SR1__EVENT_ANSWER)
         return stop_with(row, SR1_STOP_ANSWER);
-    if (is_stop_id(row->g->rollout->tokenizer, id) && !is_told(row, id))
+    if (!told && (event == SR1__EVENT_VOID || is_stop_id(row->g->rollout->tokenizer, id)))
         return stop_with(row, SR1_STOP_EOS);
     if (event == SR1__EVENT_ACTION && !may_act(row))
         return stop_with(row, SR1_STOP_SEARCH_LIMIT);
-    if (out_of_tokens ||
-        (limits->max_turn_tokens > 0 && row->turn_tokens >= limits->max_turn_tokens &&
-         event == SR1__EVENT_NONE))
+    if (out_of_tokens || (turn_is_full(row) && event == SR1__EVENT_NONE && !told))
         return stop_with(row, SR1_STOP_TOKEN_LIMIT);
     if (context_used(row) >= limits->max_context)
         return stop_with(row, SR1_STOP_CONTEXT_LIMIT);
@@ -255,13 +273,13 @@ static sr1_status insert(struct sr1__row *row, const struct sr1__observation *o,
                          int *fits)
 {
     const sr1_rollout *r = row->g->rollout;
-    const struct sr1__chat_border *border =
-        sr1__env_protocol(row->g->env)->chat ? &r->border : NULL;
+    const struct sr1__protocol *p = sr1__env_protocol(row->g->env);
+    const struct sr1__chat_border *border = p->chat ? &r->border : NULL;
     struct sr1__block b;
     sr1_status st;
 
-    SR1__TRY(sr1__block_make(&b, r->tokenizer, border, o, has_ended(row), block_room(row),
-                             fits));
+    SR1__TRY(sr1__block_make(&b, r->tokenizer, border, p->verbatim, o, has_ended(row),
+                             block_room(row), fits));
     st = *fits ? record_block(row, &b) : SR1_OK;
     sr1__block_free(&b);
     return st;
@@ -316,7 +334,8 @@ sr1_status sr1__row_take(struct sr1__row *row, int32_t id, float log_prob,
         sr1__trajectory_builder_policy(row->builder, id, log_prob, row->turn, text, n));
     SR1__TRY(show(row, SR1_SOURCE_POLICY, text, n));
     SR1__TRY(sr1__scanner_feed(&row->scanner, text, n, &used, &event));
-    if (event == SR1__EVENT_ACTION && !sr1__env_acts(row->g->env)) {
+    if ((event == SR1__EVENT_ACTION || event == SR1__EVENT_VOID) &&
+        !sr1__env_acts(row->g->env)) {
         sr1__scanner_reset(&row->scanner);
         event = SR1__EVENT_NONE;
     }
@@ -324,7 +343,7 @@ sr1_status sr1__row_take(struct sr1__row *row, int32_t id, float log_prob,
     row->tokens++;
     row->turn_tokens++;
     *want = decide(row, id, event);
-    return *want == SR1__ROW_TOKEN && is_told(row, id) ? tell(row, want) : SR1_OK;
+    return *want == SR1__ROW_TOKEN && is_told(row, id, event) ? tell(row, want) : SR1_OK;
 }
 
 sr1_status sr1__row_finish(struct sr1__row *row, sr1_trajectory **out)

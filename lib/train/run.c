@@ -104,6 +104,17 @@ static const struct {
               {"searches", offsetof(sr1_eval_scores, searches)},
               {"tokens", offsetof(sr1_eval_scores, tokens)}};
 
+/* Exact match under the name that Search-R1's published code gives it. */
+static sr1_status add_test_score(json_t *row, const sr1_eval_scores *s)
+{
+    char name[256];
+
+    snprintf(name, sizeof(name), "val/test_score/%s", s->data_source);
+    return json_object_set_new(row, name, sr1__json_number(s->exact_match)) == 0
+               ? SR1_OK
+               : sr1__fail_nomem("metrics");
+}
+
 static sr1_status add_scores(json_t *row, const sr1_evaluation *e)
 {
     for (size_t i = 0; i < sr1_evaluation_count(e); i++) {
@@ -119,6 +130,8 @@ static sr1_status add_scores(json_t *row, const sr1_evaluation *e)
                     row, name, sr1__json_number(*(const double *)(const void *)at)) != 0)
                 return sr1__fail_nomem("metrics");
         }
+        if (s.data_source)
+            SR1__TRY(add_test_score(row, &s));
         if (!s.data_source &&
             json_object_set_new(row, "val/excluded", json_integer(s.excluded)) != 0)
             return sr1__fail_nomem("metrics");
@@ -355,8 +368,7 @@ sr1_status sr1_trainer_run(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
     if (!tr)
         return sr1__fail(SR1_E_INVALID, "run: trainer is required");
     SR1__TRY(sr1__struct_take(&r.cb, sizeof(r.cb), callbacks,
-                              SR1__STRUCT_END(sr1_run_callbacks, user),
-                              "run callbacks"));
+                              SR1__STRUCT_END(sr1_run_callbacks, user), "run callbacks"));
     r.saved = tr->resumed ? tr->step : -1;
     if (tr->begun)
         return sr1__fail(SR1_E_STATE, "this trainer has run; make another to run again");

@@ -59,11 +59,12 @@ static sr1_status add_environment(struct example *e, const char *text, size_t n)
     return st;
 }
 
-/* A result of a protocol whose results are messages: made as a rollout makes it. */
-static sr1_status add_message(struct example *e, const char *text, size_t begin,
-                              size_t len, size_t n)
+/* A result of a protocol with rules of its own for blocks: made as a rollout makes it. */
+static sr1_status add_block(struct example *e, const char *text, size_t begin, size_t len,
+                            size_t n)
 {
     const sr1_rollout *r = e->tr->rollout;
+    const struct sr1__protocol *p = sr1__env_protocol(r->env);
     struct sr1__observation o;
     struct sr1__block b;
     int fits;
@@ -77,7 +78,8 @@ static sr1_status add_message(struct example *e, const char *text, size_t begin,
         sr1__observation_free(&o);
         return sr1__fail_nomem("inserted text");
     }
-    st = sr1__block_make(&b, r->tokenizer, &r->border, &o, 0, INT64_MAX, &fits);
+    st = sr1__block_make(&b, r->tokenizer, p->chat ? &r->border : NULL, p->verbatim, &o,
+                         0, INT64_MAX, &fits);
     sr1__observation_free(&o);
     SR1__TRY(st);
     st = sr1__trajectory_builder_environment(e->b, b.ids.v, b.ids.n, e->turn,
@@ -95,8 +97,9 @@ static sr1_status add_inserted(struct example *e, const char *text)
     const struct sr1__protocol *p = sr1__env_protocol(e->tr->rollout->env);
     size_t n = strlen(text), begin = 0, len = 0;
 
-    if (p->chat && sr1__observation_split(p, text, n, &begin, &len) == SR1_OK)
-        return add_message(e, text, begin, len, n);
+    if ((p->chat || p->verbatim) &&
+        sr1__observation_split(p, text, n, &begin, &len) == SR1_OK)
+        return add_block(e, text, begin, len, n);
     return add_environment(e, text, n);
 }
 

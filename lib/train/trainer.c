@@ -47,6 +47,9 @@ static sr1_status open_rewards(sr1_trainer *tr)
     scales.exact_match_bonus = sr1__config_real(c, "exact_match_bonus");
     scales.no_content_reward = sr1__config_real(c, "no_content_reward");
     scales.similarity_threshold = sr1__config_real(c, "similarity_threshold");
+    scales.structure_format_score = sr1__config_real(c, "structure_format_score");
+    scales.final_format_score = sr1__config_real(c, "final_format_score");
+    scales.retrieval_score = sr1__config_real(c, "retrieval_score");
     scales.no_content_text = sr1__config_str(c, "no_content_text");
     o.rewards = sr1__config_str(c, "rewards");
     o.weights = sr1__config_str(c, "reward_weights");

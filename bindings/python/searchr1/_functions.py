@@ -60,6 +60,7 @@ from ._structs import (
     ModelOptions,
     Query,
     RerankOptions,
+    RecordOptions,
     RerankerOps,
     QueryStats,
     RewardOps,
@@ -122,6 +123,7 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_dataset_split": (
         STATUS, POINTER(c_void_p), c_void_p, c_double, c_double, c_uint64, c_int32,
     ),
+    "sr1_dataset_write_records": (STATUS, c_void_p, c_char_p, POINTER(RecordOptions)),
     "sr1_dataset_free": (None, c_void_p),
     "sr1_dataset_count": (c_int64, c_void_p),
     "sr1_dataset_read": (STATUS, c_void_p, c_int64, POINTER(c_void_p)),

@@ -85,6 +85,13 @@ class DatasetOptions(Sized):
     ]
 
 
+class RecordOptions(Sized):
+    _fields_ = [
+        ("data_source", c_char_p),
+        ("split", c_char_p),
+    ]
+
+
 class ChatOptions(Sized):
     _fields_ = [
         ("add_generation_prompt", c_int32),
@@ -419,6 +426,9 @@ class RewardScales(Sized):
         ("no_content_reward", c_double),
         ("similarity_threshold", c_double),
         ("no_content_text", c_char_p),
+        ("structure_format_score", c_double),
+        ("final_format_score", c_double),
+        ("retrieval_score", c_double),
     ]
 
 

@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterator, Optional, Tuple
 
 from ._handle import Handle, make
 from ._lib import lib
-from ._structs import DatasetOptions
+from ._structs import DatasetOptions, RecordOptions
 from ._text import PathLike, decode, optional, path_bytes, strings, take
 
 PARTS = {"train": 0, "validation": 1, "test": 2}
@@ -71,6 +71,18 @@ class Dataset(Handle):
         )
         names = strings(path_bytes(path) for path in paths)
         super().__init__(make(lib.sr1_dataset_open, names, len(names), byref(options)))
+
+    def write_records(
+        self,
+        path: PathLike,
+        data_source: Optional[str] = None,
+        split: Optional[str] = None,
+    ) -> None:
+        """Write all rows as the records of Search-R1's published code (prompt,
+        data_source, reward_model, extra_info), which Dataset reads back. None: each row's
+        own data source, "train"."""
+        options = RecordOptions(data_source=optional(data_source), split=optional(split))
+        lib.sr1_dataset_write_records(self, path_bytes(path), byref(options))
 
     def part(
         self, name: str, validation: float = 0.0, test: float = 0.0, seed: int = 0

@@ -105,6 +105,13 @@ static void check_choices(sr1_config *c, const sr1_config_key_info *info)
                  strchr(info->choices, '|') ? SR1_E_CONFIG : SR1_OK, "");
 }
 
+static const char *not_the_default(const sr1_config_key_info *info)
+{
+    if (info->type != SR1_CONFIG_BOOL)
+        return "other";
+    return strcmp(info->default_text, "true") == 0 ? "false" : "true";
+}
+
 static void every_key_holds_its_bounds(void **state)
 {
     sr1_config *c = NULL;
@@ -134,8 +141,7 @@ static void every_key_holds_its_bounds(void **state)
             assert_error(sr1_config_set(c, info.name, "yes"), SR1_E_CONFIG,
                          "true or false");
         if (info.status == SR1_CONFIG_LATER)
-            assert_error(sr1_config_set(c, info.name,
-                                        info.type == SR1_CONFIG_BOOL ? "true" : "other"),
+            assert_error(sr1_config_set(c, info.name, not_the_default(&info)),
                          SR1_E_CONFIG, "does not have yet");
         sr1_config_free(c);
     }
@@ -465,6 +471,74 @@ static void rules_between_keys(void **state)
     }
 }
 
+/* ---- presets ---- */
+
+static void assert_text(const sr1_config *c, const char *key, const char *expected)
+{
+    assert_string_equal(sr1__config_str(c, key), expected);
+}
+
+static int is_set(const sr1_config *c, const char *key)
+{
+    int32_t set = -1;
+
+    assert_int_equal(sr1_config_is_set(c, key, &set), SR1_OK);
+    return set;
+}
+
+static void compat_moves_defaults_only(void **state)
+{
+    sr1_config *c = NULL;
+
+    (void)state;
+    assert_int_equal(sr1_config_new(&c), SR1_OK);
+    assert_int_equal(sr1_config_set_pair(c, "max_turns=7"), SR1_OK);
+    assert_int_equal(sr1_config_set_pair(c, "compat=search-r1"), SR1_OK);
+    assert_int_equal(sr1_config_set_pair(c, "rewards=f1"), SR1_OK);
+    assert_int_equal(sr1__config_int(c, "max_turns"), 7);
+    assert_int_equal(sr1__config_int(c, "max_tokens_per_turn"), 500);
+    assert_int_equal(sr1__config_int(c, "max_tokens"), 4096);
+    assert_text(c, "protocol", "search-r1-verbatim");
+    assert_text(c, "prompt_template", "none");
+    assert_text(c, "question_template", "search-r1");
+    assert_text(c, "rewards", "f1");
+    assert_true(is_set(c, "max_turns") && is_set(c, "compat") && !is_set(c, "protocol"));
+    assert_int_equal(sr1_config_validate(c), SR1_OK);
+    assert_int_equal(sr1_config_set_pair(c, "compat=search-r2"), SR1_E_CONFIG);
+    assert_text(c, "protocol", "search-r1-verbatim");
+    assert_int_equal(sr1_config_set_pair(c, "compat=none"), SR1_OK);
+    assert_text(c, "protocol", "search-r1");
+    assert_int_equal(sr1__config_int(c, "max_tokens"), 500);
+    assert_int_equal(sr1__config_int(c, "max_turns"), 7);
+    sr1_config_free(c);
+}
+
+/* In a file the order of keys does not matter, and what is saved reads back. */
+static void compat_in_files(void **state)
+{
+    sr1_config *c = NULL, *again = NULL;
+    char *json = NULL;
+
+    (void)state;
+    assert_int_equal(sr1_config_new(&c), SR1_OK);
+    assert_int_equal(sr1_config_load(c, scratch_file("p.yaml",
+                                                     "max_turns: 1\ncompat: search-r1\n"
+                                                     "search_top_k: 5\n",
+                                                     0)),
+                     SR1_OK);
+    assert_int_equal(sr1__config_int(c, "max_turns"), 1);
+    assert_int_equal(sr1__config_int(c, "search_top_k"), 5);
+    assert_text(c, "rewards", "search_r1_em");
+    assert_int_equal(sr1_config_to_json(c, &json), SR1_OK);
+    assert_int_equal(sr1_config_new(&again), SR1_OK);
+    assert_int_equal(sr1_config_load(again, scratch_file("p.json", json, 0)), SR1_OK);
+    assert_text(again, "rewards", "search_r1_em");
+    assert_int_equal(sr1__config_int(again, "search_top_k"), 5);
+    sr1_free(json);
+    sr1_config_free(c);
+    sr1_config_free(again);
+}
+
 static sr1_status load_and_save(void *path)
 {
     sr1_config *c = NULL, *copy = NULL;
@@ -475,6 +549,8 @@ static sr1_status load_and_save(void *path)
         status = sr1_config_load(c, path);
     if (status == SR1_OK)
         status = sr1_config_set_pair(c, "name=second");
+    if (status == SR1_OK)
+        status = sr1_config_set_pair(c, "compat=search-r1");
     if (status == SR1_OK)
         status = sr1_config_copy(&copy, c);
     if (status == SR1_OK)
@@ -513,6 +589,8 @@ int main(void)
         cmocka_unit_test(saved_form_reads_back),
         cmocka_unit_test(secrets_stay_in_the_environment),
         cmocka_unit_test(rules_between_keys),
+        cmocka_unit_test(compat_moves_defaults_only),
+        cmocka_unit_test(compat_in_files),
         cmocka_unit_test(memory_may_fail),
     };
 

@@ -581,6 +581,117 @@ static void memory_may_fail(void **state)
     }
 }
 
+/* ---- records of Search-R1's published code ---- */
+
+struct paths {
+    char from[1024], to[1024];
+};
+
+static sr1_status write_records(void *arg)
+{
+    sr1_record_options o = {sizeof o, "nq", "test"};
+    const struct paths *p = arg;
+    sr1_dataset *d = NULL;
+    sr1_status status = open_one(&d, p->from, NULL);
+
+    if (status == SR1_OK)
+        status = sr1_dataset_write_records(d, p->to, &o);
+    sr1_dataset_free(d);
+    return status;
+}
+
+static sr1_status read_records(void *arg)
+{
+    const struct paths *p = arg;
+    sr1_dataset *d = NULL;
+    sr1_row *row = NULL;
+    sr1_status status = open_one(&d, p->to, NULL);
+
+    if (status == SR1_OK)
+        status = sr1_dataset_read(d, 0, &row);
+    sr1_row_free(row);
+    sr1_dataset_free(d);
+    return status;
+}
+
+static void make_paths(struct paths *p)
+{
+    snprintf(p->to, sizeof p->to, "%s", scratch_file("records.jsonl", "old", 0));
+    snprintf(p->from, sizeof p->from, "%s",
+             scratch_file("plain.jsonl",
+                          "{\"question\": \" who \\\"is\\\" it \", "
+                          "\"golden_answers\": [\"Ann\", \"B\"]}\n"
+                          "{\"question\": \"and this?\", \"golden_answers\": \"C\"}\n",
+                          0));
+}
+
+static void records_are_written(void **state)
+{
+    static const char begins[] =
+        "{\"data_source\":\"nq\",\"prompt\":[{\"role\":\"user\",\"content\":\"Answer the";
+    static const char ends[] =
+        "Question: who \\\"is\\\" it?\\n\"}],\"ability\":\"fact-reasoning\","
+        "\"reward_model\":{\"style\":\"rule\",\"ground_truth\":{\"target\":[\"Ann\","
+        "\"B\"]}},\"extra_info\":{\"split\":\"test\",\"index\":0}}\n{\"data_source\"";
+    struct paths p;
+    struct sr1__buf b;
+
+    (void)state;
+    make_paths(&p);
+    if (write_records(&p) != SR1_OK)
+        fail_msg("%s", sr1_last_error());
+    assert_int_equal(sr1__file_read(p.to, 1 << 20, &b), SR1_OK);
+    assert_memory_equal(sr1__buf_cstr(&b), begins, strlen(begins));
+    assert_non_null(strstr(sr1__buf_cstr(&b), ends));
+    assert_non_null(strstr(sr1__buf_cstr(&b), "\"target\":[\"C\"]"));
+    assert_non_null(strstr(sr1__buf_cstr(&b), "\"index\":1}}\n"));
+    for (int64_t n = 1; n < 200; n++) { /* all of it, or an error */
+        struct sr1__buf again;
+        sr1_status status;
+
+        sr1__mem_fail_at(n);
+        status = write_records(&p);
+        sr1__mem_fail_at(0);
+        assert_true(status == SR1_OK || status == SR1_E_NOMEM);
+        assert_int_equal(sr1__file_read(p.to, 1 << 20, &again), SR1_OK);
+        assert_int_equal(again.len, b.len);
+        assert_memory_equal(again.data, b.data, b.len);
+        sr1__buf_free(&again);
+    }
+    sr1__buf_free(&b);
+    snprintf(p.to, sizeof p.to, "/no/such/folder/records.jsonl");
+    assert_error(write_records(&p), SR1_E_IO, "/no/such/folder");
+}
+
+static void records_are_read(void **state)
+{
+    static const char other[] =
+        "{\"prompt\": [{\"role\": \"user\", \"content\": \"just ask\"}], "
+        "\"reward_model\": {\"ground_truth\": {\"target\": \"one\"}}}\n";
+    sr1_dataset *d = NULL;
+    sr1_row *row = NULL;
+    struct paths p;
+
+    (void)state;
+    make_paths(&p);
+    assert_int_equal(write_records(&p), SR1_OK);
+    assert_int_equal(open_one(&d, p.to, NULL), SR1_OK);
+    assert_int_equal(sr1_dataset_read(d, 0, &row), SR1_OK);
+    assert_string_equal(sr1_row_question(row), "who \"is\" it?");
+    assert_string_equal(sr1_row_data_source(row), "nq");
+    assert_int_equal(sr1_row_answer_count(row), 2);
+    assert_string_equal(sr1_row_answer(row, 1), "B");
+    sr1_row_free(row);
+    sr1_dataset_free(d);
+    assert_true(torture(read_records, &p) > 30);
+    assert_int_equal(open_one(&d, scratch_file("other.jsonl", other, 0), NULL), SR1_OK);
+    assert_int_equal(sr1_dataset_read(d, 0, &row), SR1_OK);
+    assert_string_equal(sr1_row_question(row), "just ask");
+    assert_string_equal(sr1_row_answer(row, 0), "one");
+    sr1_row_free(row);
+    sr1_dataset_free(d);
+}
+
 /* The real question sets, where they are at hand; else one of ours. */
 static void real_questions(void **state)
 {
@@ -630,6 +741,8 @@ int main(void)
         cmocka_unit_test(rows_are_bounded),
         cmocka_unit_test(every_truncation),
         cmocka_unit_test(memory_may_fail),
+        cmocka_unit_test(records_are_written),
+        cmocka_unit_test(records_are_read),
         cmocka_unit_test(real_questions),
     };
 

@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "env/protocol.h"
-#include "env/text.h"
+#include "base/text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

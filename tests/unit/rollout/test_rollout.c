@@ -697,6 +697,152 @@ static void the_protocol_is_explained_by_default(void **state)
     sr1_config_free(c);
 }
 
+/* ---- compat: search-r1 ---- */
+
+#define NOTICE                                                                           \
+    "\nMy previous action is invalid. If I want to search, I should put the query "      \
+    "between <search> and </search>. If I want to give the final answer, I should put "  \
+    "the answer between <answer> and </answer>. Let me try again.\n"
+
+/* How often part occurs in text. */
+static int count(const char *text, const char *part)
+{
+    int n = 0;
+
+    for (; (text = strstr(text, part)); text += strlen(part))
+        n++;
+    return n;
+}
+
+static sr1_trajectory *say_verbatim(const char *model, ...)
+{
+    sr1_config *c = tiny_config(model, NULL);
+    const char *pair;
+    va_list pairs;
+
+    va_start(pairs, model);
+    while ((pair = va_arg(pairs, const char *)) != NULL)
+        OK(sr1_config_set_pair(c, pair));
+    va_end(pairs);
+    return say(c, tiny_engine(), "Where");
+}
+
+#define COMPAT "compat=search-r1", "document_format=titled", "question_template="
+
+static void a_turn_without_action_is_told(void **state)
+{
+    sr1_trajectory *t =
+        say_verbatim("quiet", COMPAT, "max_turns=1", "max_tokens=4096", NULL);
+    size_t n;
+    const char *text = sr1_trajectory_generated_text(t, &n);
+
+    (void)state;
+    assert_memory_equal(text, " so" NOTICE, strlen(" so" NOTICE));
+    assert_int_equal(count(text, NOTICE), 1); /* the second turn may only answer */
+    assert_int_equal(sr1_trajectory_stop_reason(t), SR1_STOP_EOS);
+    assert_int_equal(sr1_trajectory_search_count(t), 0);
+    sr1_trajectory_free(t);
+    t = say_verbatim("quiet", COMPAT, "max_turns=0", "max_tokens=4096", NULL);
+    says(t, " so", "", SR1_STOP_EOS);
+    sr1_trajectory_free(t);
+}
+
+static void a_closing_tag_alone_ends_the_turn(void **state)
+{
+    sr1_trajectory *t =
+        say_verbatim("broken", COMPAT, "max_turns=1", "max_tokens=4096", NULL);
+    size_t n;
+    const char *text = sr1_trajectory_generated_text(t, &n);
+
+    (void)state;
+    assert_memory_equal(text, "</think></search>" NOTICE,
+                        strlen("</think></search>" NOTICE));
+    sr1_trajectory_free(t);
+}
+
+static void a_full_turn_is_told(void **state)
+{
+    sr1_trajectory *t = say_verbatim("open", COMPAT, "max_turns=1", "max_tokens=4096",
+                                     "max_tokens_per_turn=4", NULL);
+    size_t n;
+    const char *text = sr1_trajectory_generated_text(t, &n);
+
+    (void)state;
+    assert_memory_equal(text, "<answer> Paris well so" NOTICE,
+                        strlen("<answer> Paris well so" NOTICE));
+    assert_int_equal(count(text, NOTICE), 1);
+    assert_int_equal(sr1_trajectory_stop_reason(t), SR1_STOP_TOKEN_LIMIT);
+    sr1_trajectory_free(t);
+}
+
+/* At most max_turns searches, and one generation more. */
+static void searches_are_as_many_as_turns(void **state)
+{
+    sr1_trajectory *t =
+        say_verbatim("endless", COMPAT, "max_turns=2", "max_tokens=4096", NULL);
+    size_t n;
+    const char *text = sr1_trajectory_generated_text(t, &n);
+
+    (void)state;
+    assert_int_equal(count(text, "</search>\n\n<information>"), 2);
+    assert_int_equal(count(text, "</information>\n\n<search>"), 2);
+    assert_int_equal(count(text, "</search>"), 3);
+    assert_int_equal(sr1_trajectory_search_count(t), 2);
+    assert_int_equal(sr1_trajectory_stop_reason(t), SR1_STOP_SEARCH_LIMIT);
+    sr1_trajectory_free(t);
+}
+
+/* A block that is too long loses its end, tag and all, and no more. */
+static void a_long_block_is_left_open(void **state)
+{
+    sr1_trajectory *whole =
+        say_verbatim("searcher", COMPAT, "max_turns=1", "max_tokens=4096", NULL);
+    int64_t n_whole = (int64_t)sr1_trajectory_environment_count(whole);
+    const char *all = strstr(sr1_trajectory_generated_text(whole, NULL), "\n\n<info");
+    char budget[64];
+    sr1_trajectory *t;
+    const char *text, *block;
+
+    (void)state;
+    assert_non_null(all);
+    snprintf(budget, sizeof budget, "max_observation_tokens=%d", (int)n_whole - 2);
+    t = say_verbatim("searcher", COMPAT, "max_turns=1", "max_tokens=4096", budget, NULL);
+    text = sr1_trajectory_generated_text(t, NULL);
+    block = strstr(text, "\n\n<info");
+    assert_int_equal(sr1_trajectory_environment_count(t), n_whole - 2);
+    assert_non_null(block);
+    assert_memory_equal(block, all, strcspn(block + 2, "\n") + 2 < 20 ? 2 : 20);
+    assert_null(strstr(text, "</information>\n\n"));
+    sr1_trajectory_free(t);
+    sr1_trajectory_free(whole);
+}
+
+/* The template is the user's message, with the question in it, and there is no other. */
+static void the_question_is_put_into_its_template(void **state)
+{
+    char pair[1200];
+    sr1_config *c = tiny_config("quiet", NULL);
+    sr1_rollout *r;
+    sr1_query q = tiny_query(" Where ");
+    int32_t *ids = NULL;
+    char *text = NULL;
+    size_t n = 0, len = 0;
+
+    (void)state;
+    snprintf(pair, sizeof pair, "question_template=%s",
+             scratch_file("question.txt", "Tell. Question: {{marked_question}}\n", 0));
+    OK(sr1_config_set_pair(c, "compat=search-r1"));
+    OK(sr1_config_set_pair(c, "max_tokens=4096"));
+    OK(sr1_config_set_pair(c, pair));
+    r = tiny_rollout(c, tiny_engine());
+    OK(sr1__rollout_prompt(r, &q, &ids, &n));
+    OK(sr1_tokenizer_decode(sr1_rollout_tokenizer(r), ids, n, 0, &text, &len));
+    assert_non_null(strstr(text, "<|im_start|>user\nTell. Question: Where?\n<|im_end|>"));
+    sr1_free(text);
+    sr1_free(ids);
+    sr1_rollout_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -724,6 +870,12 @@ int main(void)
         cmocka_unit_test(hostile_questions_are_inert),
         cmocka_unit_test(wrong_calls_are_refused),
         cmocka_unit_test(tiny_nothing_leaks),
+        cmocka_unit_test(a_turn_without_action_is_told),
+        cmocka_unit_test(a_closing_tag_alone_ends_the_turn),
+        cmocka_unit_test(a_full_turn_is_told),
+        cmocka_unit_test(searches_are_as_many_as_turns),
+        cmocka_unit_test(a_long_block_is_left_open),
+        cmocka_unit_test(the_question_is_put_into_its_template),
     };
 
     return cmocka_run_group_tests(tests, make, scratch_remove);

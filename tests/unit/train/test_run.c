@@ -207,6 +207,8 @@ static void every_row_has_every_metric(void **state)
         json_is_number(json_object_get(json_array_get(rows, 0), "val/exact_match")));
     assert_true(metric(rows, 2, "val/excluded") == 0);
     (void)metric(rows, 2, "val/f1/towers");
+    assert_true(metric(rows, 2, "val/test_score/towers") ==
+                metric(rows, 2, "val/exact_match/towers"));
     json_decref(rows);
 }
 

@@ -1,6 +1,6 @@
-/* env/text.h - white space as Python's str.isspace sees it. */
-#ifndef SR1__ENV_TEXT_H
-#define SR1__ENV_TEXT_H
+/* base/text.h - white space as Python's str.isspace sees it. */
+#ifndef SR1__BASE_TEXT_H
+#define SR1__BASE_TEXT_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
-/* env/text.c - white space as Python's str.isspace sees it: bidirectional type WS, B or
+/* base/text.c - white space as Python's str.isspace sees it: bidirectional type WS, B or
  * S, or category Zs. */
-#include "env/text.h"
+#include "base/text.h"
 
 #include "base/utf8.h"
 

@@ -1,0 +1,137 @@
+/* data/records.c - questions as the records that Search-R1's published code trains on
+ * (its nq_search):
+ *
+ *     {"data_source": "nq", "prompt": [{"role": "user", "content": "..."}],
+ *      "ability": "fact-reasoning",
+ *      "reward_model": {"style": "rule", "ground_truth": {"target": ["..."]}},
+ *      "extra_info": {"split": "train", "index": 0}} */
+#include "data/records.h"
+
+#include "base/struct.h"
+#include "data/jsonl.h"
+#include "data/question.h"
+
+#include <searchr1/data.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+const json_t *sr1__record_prompt(const json_t *row)
+{
+    const json_t *messages = json_object_get(row, "prompt");
+
+    return json_object_get(json_array_get(messages, 0), "content");
+}
+
+const json_t *sr1__record_target(const json_t *row)
+{
+    const json_t *model = json_object_get(row, "reward_model");
+
+    return json_object_get(json_object_get(model, "ground_truth"), "target");
+}
+
+/* ---- writing ---- */
+
+struct writer {
+    const sr1_dataset *dataset;
+    sr1_record_options options;
+    struct sr1__template *prompt;
+    struct sr1__buf content;
+};
+
+static json_t *targets_of(const sr1_row *row)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; list && i < sr1_row_answer_count(row); i++)
+        if (json_array_append_new(list, json_string(sr1_row_answer(row, i))) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
+static sr1_status make_record(struct writer *w, const sr1_row *row, int64_t index,
+                              json_t **out)
+{
+    const char *question = sr1_row_question(row);
+    const char *source = w->options.data_source;
+    json_t *targets;
+
+    sr1__buf_clear(&w->content);
+    SR1__TRY(sr1__question_render(w->prompt, question, strlen(question), &w->content));
+    targets = targets_of(row);
+    /* "o" takes the reference, also on failure */
+    *out =
+        targets
+            ? json_pack("{s:s, s:[{s:s, s:s}], s:s, s:{s:s, s:{s:o}}, s:{s:s, s:I}}",
+                        "data_source", source ? source : sr1_row_data_source(row),
+                        "prompt", "role", "user", "content", sr1__buf_cstr(&w->content),
+                        "ability", "fact-reasoning", "reward_model", "style", "rule",
+                        "ground_truth", "target", targets, "extra_info", "split",
+                        w->options.split ? w->options.split : "train", "index",
+                        (json_int_t)index)
+            : NULL;
+    return *out ? SR1_OK : sr1__fail_nomem("record");
+}
+
+static sr1_status write_all(struct writer *w, struct sr1__jsonl *to)
+{
+    sr1_status status = SR1_OK;
+
+    for (int64_t i = 0; i < sr1_dataset_count(w->dataset) && status == SR1_OK; i++) {
+        sr1_row *row = NULL;
+        json_t *record = NULL;
+
+        SR1__TRY(sr1_dataset_read(w->dataset, i, &row));
+        status = make_record(w, row, i, &record);
+        if (status == SR1_OK)
+            status = sr1__jsonl_add(to, record);
+        json_decref(record);
+        sr1_row_free(row);
+    }
+    return status;
+}
+
+/* Into a file beside it, which then takes its place. */
+static sr1_status replace(struct writer *w, const char *path, const char *part)
+{
+    struct sr1__jsonl *to = NULL;
+    sr1_status status;
+
+    (void)unlink(part); /* of a run that was killed */
+    SR1__TRY(sr1__jsonl_open(&to, part));
+    status = write_all(w, to);
+    sr1__jsonl_close(to);
+    if (status == SR1_OK && rename(part, path) != 0)
+        status = sr1__fail_errno("write", path);
+    if (status != SR1_OK)
+        (void)unlink(part);
+    return status;
+}
+
+sr1_status sr1_dataset_write_records(const sr1_dataset *dataset, const char *path,
+                                     const sr1_record_options *options)
+{
+    struct writer w = {.dataset = dataset};
+    struct sr1__buf part;
+    sr1_status status;
+
+    if (!dataset || !path)
+        return sr1__fail(SR1_E_INVALID, "records: dataset and path are required");
+    SR1__TRY(sr1__struct_take(&w.options, sizeof w.options, options,
+                              SR1__STRUCT_END(sr1_record_options, struct_size),
+                              "record options"));
+    SR1__TRY(sr1__question_template(&w.prompt, SR1__QUESTION_SEARCH_R1));
+    sr1__buf_init(&w.content, 0);
+    sr1__buf_init(&part, 0);
+    sr1__buf_fmt(&part, "%s.part", path);
+    status = sr1__buf_status(&part, "file name");
+    if (status == SR1_OK)
+        status = replace(&w, path, sr1__buf_cstr(&part));
+    sr1__buf_free(&part);
+    sr1__buf_free(&w.content);
+    sr1__template_free(w.prompt);
+    return status;
+}

@@ -1,0 +1,12 @@
+/* data/records.h - where the records of records.c keep what a row has. */
+#ifndef SR1__DATA_RECORDS_H
+#define SR1__DATA_RECORDS_H
+
+#include "base/json.h"
+
+/* The first message's content in "prompt"; NULL where there is none. Borrowed. */
+const json_t *sr1__record_prompt(const json_t *row);
+/* The gold answers in "reward_model"; NULL where there are none. Borrowed. */
+const json_t *sr1__record_target(const json_t *row);
+
+#endif

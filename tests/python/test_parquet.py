@@ -1,0 +1,78 @@
+"""Parquet to JSON lines and back; the round trip is skipped only without pyarrow."""
+
+import json
+import sys
+
+import pytest
+
+from searchr1 import Dataset, parquet
+
+RECORDS = [
+    {
+        "data_source": "nq",
+        "prompt": [{"role": "user", "content": "Say it. Question: who wrote é?\n"}],
+        "ability": "fact-reasoning",
+        "reward_model": {"style": "rule", "ground_truth": {"target": ["Ann", "B"]}},
+        "extra_info": {"split": "test", "index": i},
+    }
+    for i in range(3000)
+]
+
+
+def write(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def test_there_and_back(tmp_path):
+    pytest.importorskip("pyarrow")
+    source = write(tmp_path / "a.jsonl", RECORDS)
+    table, back = str(tmp_path / "a.parquet"), str(tmp_path / "b.jsonl")
+    assert parquet.main([source, table]) == 0
+    assert parquet.main([table, back]) == 0
+    with open(back, encoding="utf-8") as lines:
+        assert [json.loads(line) for line in lines] == RECORDS
+    row = next(iter(Dataset(back)))
+    assert (row.question, row.answers, row.data_source) == (
+        "who wrote é?",
+        ("Ann", "B"),
+        "nq",
+    )
+
+
+def test_errors_are_told(tmp_path, capsys):
+    pytest.importorskip("pyarrow")
+    bad = tmp_path / "bad.parquet"
+    bad.write_bytes(b"no parquet")
+    out = tmp_path / "out.jsonl"
+    out.write_text("old")
+    assert parquet.main([str(bad), str(out)]) == 1
+    assert "bad.parquet" in capsys.readouterr().err
+    assert out.read_text() == "old" and not (tmp_path / "out.jsonl.part").exists()
+    ragged = write(tmp_path / "r.jsonl", [{"a": 1}, {"a": 1, "b": 2}])
+    assert parquet.main([ragged, str(tmp_path / "r.parquet")]) == 1
+    assert "lacks b" in capsys.readouterr().err
+
+
+def test_names_and_usage(capsys):
+    assert parquet.main(["one"]) == 2
+    assert parquet.main(["a.txt", "b.jsonl"]) == 1
+    assert ".parquet" in capsys.readouterr().err
+
+
+def test_without_pyarrow(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert parquet.main(["a.parquet", "b.jsonl"]) == 1
+    assert "pyarrow is needed" in capsys.readouterr().err
+
+
+def test_records(tmp_path):
+    rows = [{"question": "who", "golden_answers": ["x"]}]
+    source = write(tmp_path / "q.jsonl", rows)
+    out = tmp_path / "records.jsonl"
+    Dataset(source).write_records(out, data_source="nq", split="test")
+    record = json.loads(out.read_text())
+    assert record["data_source"] == "nq"
+    assert record["prompt"][0]["content"].endswith("Question: who?\n")
+    assert record["extra_info"] == {"split": "test", "index": 0}
+    assert next(iter(Dataset(out))).answers == ("x",)
