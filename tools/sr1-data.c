@@ -12,7 +12,7 @@
 #include <string.h>
 
 static const char help_text[] =
-    "usage: sr1-data world FOLDER [--seed N]\n"
+    "usage: sr1-data world FOLDER [--seed N] [--protocol NAME] [--hops N]\n"
     "       sr1-data model CONFIG.json FOLDER --tokenizer FOLDER [--seed N]\n"
     "\n"
     "world   write a made-up world: passages with their BM25 index, questions for "
@@ -34,6 +34,8 @@ struct options {
     const char *tokenizer;
     const char *init;
     double scale;
+    const char *protocol;
+    int64_t hops;
 };
 
 static sr1_status show(void *user, const char *phase, int64_t done, int64_t total)
@@ -51,13 +53,16 @@ static sr1_status show(void *user, const char *phase, int64_t done, int64_t tota
 
 static int make_world(const struct options *o, const char *folder)
 {
-    sr1_world_options w;
+    sr1_world_options w = {0};
     struct progress p;
     sr1_status st;
 
     sr1_world_options_init(&w);
     w.seed = (uint64_t)o->seed;
     w.scale = o->scale;
+    w.struct_size = sizeof(w); /* what follows came later */
+    w.protocol = o->protocol;
+    w.hops = (int32_t)o->hops;
     progress_begin(&p, "world", "rows", 1.0);
     st = sr1_world_write(folder, &w, show, &p);
     progress_clear(&p);
@@ -143,7 +148,7 @@ static int make_model(const struct options *o, const char *config, const char *f
 
 int main(int argc, char **argv)
 {
-    struct options o = {.init = "fan_in", .scale = 1.0};
+    struct options o = {.init = "fan_in", .scale = 1.0, .hops = 2};
     const struct args_option options[] = {
         {"--seed", ARGS_INT, &o.seed, "N", "of everything that is random (0)", 0, 1e15,
          NULL},
@@ -153,6 +158,11 @@ int main(int argc, char **argv)
          "model: fan_in (the default) or normal (standard deviation 0.02)", 0, 0, NULL},
         {"--scale", ARGS_REAL, &o.scale, "X", "world: its size, 1 is 1216 passages (1)",
          0.05, 1.5, NULL},
+        {"--protocol", ARGS_STRING, &o.protocol, "NAME",
+         "world: how demonstrations speak, search-r1 (the default) or mt-grpo", 0, 0,
+         NULL},
+        {"--hops", ARGS_INT, &o.hops, "N", "world: facts a question needs, 1 or 2 (2)", 1,
+         2, NULL},
     };
     const struct args a = {"sr1-data", help_text, options,
                            sizeof(options) / sizeof(options[0])};

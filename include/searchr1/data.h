@@ -26,7 +26,11 @@ typedef struct sr1_row sr1_row;
 typedef struct sr1_dataset_options {
     size_t struct_size;         /* set by the caller; later versions append fields */
     const char *question_field; /* ["question"]: text */
-    const char *answer_field; /* ["golden_answers"]: text, a number, or a list of them */
+    /* ["golden_answers"]: text, a number, or a list of them; or an object with value,
+     * aliases and normalized_aliases (TriviaQA) or text (SQuAD), all of whose answers
+     * count, each once. A name with dots is a path into objects: "answer.aliases". Where
+     * the default is missing, an object "answer" is taken. */
+    const char *answer_field;
     const char *id_field;     /* ["id"]: text or integer; absent: a hash of the content */
     const char *source_field; /* ["data_source"]: text; absent: the file's base name */
     int32_t answers_optional; /* 1: rows without answers are fine */

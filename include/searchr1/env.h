@@ -4,9 +4,14 @@
  * environment answers all actions of one turn at once; each answer is inserted into the
  * text between the result tags (<information>...</information>).
  *
+ * Protocols:  search-r1   <think>, <search>, <information>, <answer>; answers run on in
+ *                         the text
+ *             mt-grpo     <reasoning>, <tool>, <result>, <answer>; an answer is a message
+ *                         of the user, after which the policy begins a new message
+ *
  * Ownership: free an environment with sr1_env_free.
  * Errors:    outputs are untouched on failure; a failing callback becomes an error that
- *            names the environment.
+ *            names the environment or tool.
  * Threads:   one thread at a time per environment. */
 #ifndef SEARCHR1_ENV_H
 #define SEARCHR1_ENV_H
@@ -19,6 +24,7 @@ extern "C" {
 
 typedef struct sr1_env sr1_env;
 typedef struct sr1_search sr1_search; /* searchr1/search.h */
+typedef struct sr1_trajectory sr1_trajectory; /* searchr1/trajectory.h */
 
 /* Collects what an environment answers; only valid inside the call it was given to. */
 typedef struct sr1_env_sink sr1_env_sink;
@@ -44,7 +50,9 @@ enum {
     SR1_ENV_CONCURRENT = 2,
     /* with both: actions do not depend on each other, so a call may carry some of those
      * of a turn, and a slow one delays fewer rows; else all that wait go into one call */
-    SR1_ENV_SEPARATE = 4
+    SR1_ENV_SEPARATE = 4,
+    /* with SEPARATE: a call carries one action, so that a slow one delays its own row */
+    SR1_ENV_SINGLE = 8
 };
 
 /* An environment of the caller's. Functions may be called from any thread, one call at a
@@ -59,7 +67,7 @@ typedef struct sr1_env_ops {
                       sr1_env_sink *sink);
     void (*destroy)(void *self); /* called once with self, may be NULL; after a call that
                                     was given up, when that call has returned */
-    int32_t flags; /* SR1_ENV_WAITS, _CONCURRENT, _SEPARATE together, or 0 */
+    int32_t flags; /* SR1_ENV_WAITS, _CONCURRENT, _SEPARATE, _SINGLE together, or 0 */
 } sr1_env_ops;
 
 /* Append to the text of the answer to action i (copied). Bytes that are not UTF-8 will be
@@ -79,6 +87,17 @@ SR1_API sr1_status sr1_env_sink_status(sr1_env_sink *sink, size_t i, int32_t sta
 /* Record that action i ends its trajectory. Since 0.1. */
 SR1_API sr1_status sr1_env_sink_done(sr1_env_sink *sink, size_t i);
 
+/* What kind of answer it is. */
+enum {
+    SR1_ANSWER_PLAIN = 1,     /* it stands without result tags */
+    SR1_ANSWER_UNEXECUTED = 2 /* nothing was carried out: the action itself was wrong. It
+                                 does not count against max_env_steps, unless the key
+                                 count_unexecuted says so */
+};
+
+/* Say so of the answer to action i: SR1_ANSWER_* together. Since 0.1. */
+SR1_API sr1_status sr1_env_sink_flags(sr1_env_sink *sink, size_t i, int32_t flags);
+
 typedef struct sr1_env_options {
     size_t struct_size;
     const char *protocol;        /* tags; NULL: "search-r1" */
@@ -95,9 +114,10 @@ typedef struct sr1_env_options {
  * ..."), that of one that failed (key search_failure: continue) is empty. */
 
 /* Open a built-in environment: "search" (each action is a query; all of a turn are one
- * batch to the engine, which is retained) or "none" (no action is ever carried out;
- * search may be NULL). options NULL: defaults. SR1_E_NOT_FOUND lists the names known.
- * Free with sr1_env_free. Since 0.1. */
+ * batch to the engine, which is retained), "tools" (each action calls a tool, see below;
+ * with an engine there is the tool wiki_search) or "none" (no action is ever carried
+ * out). search may be NULL but for "search". options NULL: defaults. SR1_E_NOT_FOUND
+ * lists the names known. Free with sr1_env_free. Since 0.1. */
 SR1_API sr1_status sr1_env_open(sr1_env **out, const char *name, sr1_search *search,
                                 const sr1_env_options *options);
 
@@ -118,6 +138,82 @@ SR1_API const char *sr1_env_name(const sr1_env *env);
 SR1_API sr1_status sr1_env_answer(sr1_env *env, const char *action, size_t action_len,
                                   char **text, size_t *len);
 
+/* ---- tools ----
+ *
+ * In the environment "tools" an action is a JSON object {"name": "...", "args": {...}}.
+ * The arguments are checked against the tool's schema before it is called. What goes
+ * wrong is told to the policy by a text that begins with "Error: ":
+ *
+ *     not JSON, no object, no name, an unknown tool, wrong arguments   (not executed)
+ *     the tool said SR1_TOOL_FAILED: its text                          (executed)
+ *     the tool gave no text                                 (executed, no result tags)
+ *
+ * A tool that is late or broken is nothing the policy did: its row is treated as the key
+ * search_failure says (sr1_env_sink_status). */
+
+/* Takes what a tool gives; only valid inside the call it was given to. */
+typedef struct sr1_tool_sink sr1_tool_sink;
+
+/* How a call of a tool went. */
+enum {
+    SR1_TOOL_OK = 0,      /* its text is the result */
+    SR1_TOOL_FAILED = 1,  /* it cannot do this; its text says why, for the policy */
+    SR1_TOOL_TIMEOUT = 2, /* no result in time */
+    SR1_TOOL_BROKEN = 3   /* the tool or the way to it failed; nothing is known */
+};
+
+/* Flags of sr1_tool_ops. */
+enum {
+    SR1_TOOL_WAITS = 1, /* as SR1_ENV_WAITS; a tool with a deadline waits in any case */
+    SR1_TOOL_CONCURRENT = 2 /* call may run in several threads at a time */
+};
+
+/* A tool of the caller's. Functions may be called from any thread. */
+typedef struct sr1_tool_ops {
+    size_t struct_size;      /* set by the caller; later versions append fields */
+    const char *name;        /* of letters, digits, '_', '-', '.', at most 64; copied */
+    const char *description; /* shown to the policy; NULL: none; copied */
+    /* JSON schema of the arguments, an object; NULL: there are none; copied. Known are
+     * type (one name), properties, required, enum, minimum, maximum, items and
+     * additionalProperties (true or false), and for the reader description, title and
+     * default. Any other keyword is refused by name. An integer is written without a
+     * point; an argument that is not in properties is refused unless
+     * additionalProperties is true. */
+    const char *schema;
+    /* Do it and put the result into the sink. args: the arguments as JSON, they fit the
+     * schema; NUL-terminated, borrowed for the call. A status other than SR1_OK is
+     * SR1_TOOL_BROKEN; explain it with sr1_set_error. */
+    sr1_status (*call)(void *self, const char *args, size_t len, sr1_tool_sink *sink);
+    void (*destroy)(void *self); /* called once with self, may be NULL; after a call that
+                                    was given up, when that call has returned */
+    int32_t flags;               /* SR1_TOOL_* flags together, or 0 */
+    double deadline_s; /* seconds from when it is wanted, other calls before it included,
+                          after which a call is given up (SR1_TOOL_TIMEOUT); 0: only the
+                          key search_deadline */
+} sr1_tool_ops;
+
+/* Append to the text of the result (copied), bounded as in sr1_env_sink_text. Since 0.1.
+ */
+SR1_API sr1_status sr1_tool_sink_text(sr1_tool_sink *sink, const char *text, size_t len);
+
+/* Record that the result used a hit of this id (copied; NULL: it has none). Since 0.1. */
+SR1_API sr1_status sr1_tool_sink_hit(sr1_tool_sink *sink, const char *id);
+
+/* Say how the call went, SR1_TOOL_* (at first SR1_TOOL_OK). Since 0.1. */
+SR1_API sr1_status sr1_tool_sink_status(sr1_tool_sink *sink, int32_t status);
+
+/* Add a tool to an environment "tools" before anything else holds it. On success the
+ * environment owns self; on failure the caller still does. SR1_E_INVALID: the name is
+ * taken or not a name; SR1_E_UNSUPPORTED names a keyword of the schema; SR1_E_STATE: it
+ * is no such environment, or is in use. Since 0.1. */
+SR1_API sr1_status sr1_env_add_tool(sr1_env *env, const sr1_tool_ops *ops, void *self);
+
+/* The tools as a prompt shows them: name, description, arguments; "" without tools.
+ * Borrowed until a tool is added or the environment is freed. Since 0.1. */
+SR1_API const char *sr1_env_tools(const sr1_env *env);
+
+/* ---- protocols ---- */
+
 /* What can happen in the text of a policy. */
 enum {
     SR1_EVENT_NONE = 0,   /* nothing yet */
@@ -130,6 +226,14 @@ enum {
  * untouched without an event. Since 0.1. */
 SR1_API sr1_status sr1_protocol_parse(const char *protocol, const char *text, size_t len,
                                       int32_t *event, size_t *begin, size_t *n);
+
+/* The first turn that is followed by a result, an inserted block with the protocol's
+ * result tags around it (what stands inside does not matter); *turn -1: there is none.
+ * Multi-turn GRPO adds its turn advantage to the policy's tokens up to the end of this
+ * turn. Since 0.1. */
+SR1_API sr1_status sr1_protocol_result_turn(const char *protocol,
+                                            const sr1_trajectory *trajectory,
+                                            int32_t *turn);
 
 #ifdef __cplusplus
 }

@@ -132,6 +132,9 @@ SR1_API sr1_status sr1_metric_rouge_l(const char *answer, size_t len,
 
 /* ---- sets of weighted rewards over trajectories ---- */
 
+/* What a reward is about: the whole answer, or what the turns before it did. */
+enum { SR1_REWARD_OUTCOME = 0, SR1_REWARD_TURN = 1 };
+
 /* A reward of the caller's. */
 typedef struct sr1_reward_ops {
     size_t struct_size; /* set by the caller; later versions append fields */
@@ -142,14 +145,43 @@ typedef struct sr1_reward_ops {
     sr1_status (*score)(void *self, const sr1_trajectory *const *trajectories, size_t n,
                         double *out);
     void (*destroy)(void *self); /* called once with self, may be NULL */
+    int32_t level;               /* SR1_REWARD_OUTCOME or _TURN */
+    /* Of a reward of level turn: write how much each turn did for it to out[turn], 0 or
+     * more, of sr1_trajectory_turn_count turns, 0 at first. NULL: all did the same. */
+    sr1_status (*score_turns)(void *self, const sr1_trajectory *trajectory, double *out);
 } sr1_reward_ops;
 
 typedef struct sr1_reward_set sr1_reward_set;
 
+/* Rewards by name. Those of the seed and of Search-R1:
+ *
+ *     format, answer, exact_match, sub_match, f1           as the functions above
+ *
+ * Those of multi-turn GRPO (Zeng et al. 2025), over messages: a message is what the
+ * policy said in one turn, and a tag pair in it reaches from the first opening tag to the
+ * first closing tag behind it. Gold answers and texts are compared in lower case.
+ *
+ *     tool_execution    turn: 0.2 * successes / attempts. An attempt is a message with an
+ *                       action that something came back to; a success, when that has
+ *                       result tags and does not begin with "Error:". A call that timed
+ *                       out or whose tool was broken is no attempt. Turn by turn: 1 for a
+ *                       success.
+ *     answer_in_results turn: 0.5 if the first result holds a gold answer. Turn by turn:
+ *                       1 in the turn before that result.
+ *     answer_present    0.5 if the answer holds a gold answer. The answer is that of the
+ *                       last message that has one.
+ *     mt_exact_match    1 if it is a gold answer, both stripped
+ *     mt_format         0.2 * mean over messages of: 0.4 * (thinking, and an action or
+ *                       answer: half each) if a pair is whole, + 0.2, + 0.2 if it begins
+ *                       with thinking, + 0.2 if it ends with an action or answer
+ *     xml               0.2 * mean over messages of the mean over the tags of those pairs
+ *                       that occur at all of 1 - |occurrences - 1|; at least 0
+ */
+
 typedef struct sr1_reward_options {
     size_t struct_size;
-    const char *rewards;  /* names joined by commas; NULL: "format,answer". Known: format,
-                             answer, exact_match, sub_match, f1. "" for none */
+    const char *rewards;  /* names joined by commas (above); NULL: "format,answer"; "" for
+                             none */
     const char *weights;  /* as many numbers, joined by commas; NULL or "": all 1 */
     const char *protocol; /* tags; NULL: "search-r1" */
     const sr1_reward_scales *scales; /* NULL: defaults */
@@ -173,6 +205,9 @@ SR1_API sr1_status sr1_reward_set_add(sr1_reward_set *set, const sr1_reward_ops 
 SR1_API size_t sr1_reward_set_count(const sr1_reward_set *set);
 SR1_API const char *sr1_reward_set_name(const sr1_reward_set *set, size_t i);
 
+/* SR1_REWARD_OUTCOME or _TURN of reward i; -1 past the end. Since 0.1. */
+SR1_API int32_t sr1_reward_set_level(const sr1_reward_set *set, size_t i);
+
 /* Score trajectories[n] without changing them: parts[n * count] (may be NULL) receives
  * each reward before weighting, row by row; totals[n] (may be NULL) the weighted sums.
  * SR1_E_NUMERIC names a reward that is not finite. SR1_E_INVALID: a reward needs gold
@@ -180,6 +215,20 @@ SR1_API const char *sr1_reward_set_name(const sr1_reward_set *set, size_t i);
 SR1_API sr1_status sr1_reward_set_score(sr1_reward_set *set,
                                         const sr1_trajectory *const *trajectories,
                                         size_t n, double *parts, double *totals);
+
+/* Score trajectories[n] turn by turn. The turns of trajectory i are
+ * [turn_begin[i], turn_begin[i + 1]), turn_begin[0] is 0; there are as many as
+ * sr1_trajectory_turn_count says, else SR1_E_INVALID. parts[turn_begin[n] * count] (may
+ * be NULL) receives what the score_turns of each reward of level turn said, row by row; 0
+ * for the others. totals[turn_begin[n]] (may be NULL): weight * score of each reward of
+ * level turn, split over the turns in proportion to its parts (evenly where all are 0),
+ * summed. So the totals of a trajectory add up to its turn-level reward, and what is left
+ * of its total reward is the outcome's (turn_rewards of sr1_advantage_batch). Since 0.1.
+ */
+SR1_API sr1_status sr1_reward_set_score_turns(sr1_reward_set *set,
+                                              const sr1_trajectory *const *trajectories,
+                                              size_t n, const int64_t *turn_begin,
+                                              double *parts, double *totals);
 
 /* Score trajectories[n] and set their rewards, part by part; none is set on failure of
  * scoring. Since 0.1. */

@@ -11,6 +11,7 @@
 #include <searchr1/base.h>
 #include <searchr1/config.h>
 #include <searchr1/data.h>
+#include <searchr1/env.h>
 #include <searchr1/model.h>
 #include <searchr1/search.h>
 #include <searchr1/tokenizer.h>
@@ -38,6 +39,12 @@ SR1_API void sr1_rollout_free(sr1_rollout *rollout);
 /* Borrowed until the rollout is freed. Since 0.1. */
 SR1_API sr1_model *sr1_rollout_model(sr1_rollout *rollout);
 SR1_API sr1_tokenizer *sr1_rollout_tokenizer(sr1_rollout *rollout);
+
+/* Let another environment (retained) answer actions instead of the configured one: tools
+ * or an environment of the caller's. It must speak the configured protocol. Its tools are
+ * put into the system message. With no_search nothing answers. Not while the rollout
+ * works. Since 0.1. */
+SR1_API sr1_status sr1_rollout_set_env(sr1_rollout *rollout, sr1_env *env);
 
 /* One question for a rollout. In an array all have the same struct_size, and it is the
  * distance between them: that of the caller's version. */

@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define DEFAULT_ANSWERS "golden_answers"
+
 /* What the datasets of one set of files share. */
 struct source {
     struct sr1__rows *rows;
@@ -156,11 +158,20 @@ static sr1_status take_question(const struct source *s, sr1_row *row)
     return SR1_OK;
 }
 
+static int is_known(const sr1_row *row, const char *text)
+{
+    for (size_t i = 0; i < row->n_answers; i++)
+        if (strcmp(row->answers[i], text) == 0)
+            return 1;
+    return 0;
+}
+
 /* One answer: text, or a number as its text. */
 static sr1_status add_answer(const struct source *s, sr1_row *row, const json_t *v)
 {
     char number[32];
     const char *text = number;
+    char **answers;
 
     if (json_is_integer(v))
         snprintf(number, sizeof number, "%lld", (long long)json_integer_value(v));
@@ -168,25 +179,82 @@ static sr1_status add_answer(const struct source *s, sr1_row *row, const json_t 
         sr1__format_real(json_real_value(v), number);
     else
         SR1__TRY(text_of(v, s->answer_field, &text));
-    row->answers[row->n_answers] = sr1__strdup(text);
-    if (!row->answers[row->n_answers])
+    answers = sr1__realloc(row->answers, row->n_answers + 1, sizeof *answers);
+    if (!answers)
+        return sr1__fail_nomem("answers");
+    row->answers = answers;
+    answers[row->n_answers] = sr1__strdup(text);
+    if (!answers[row->n_answers])
         return sr1__fail_nomem("answers");
     row->n_answers++;
     return SR1_OK;
 }
 
-static sr1_status add_answers(const struct source *s, sr1_row *row, const json_t *v)
+static sr1_status add_list(const struct source *s, sr1_row *row, const json_t *v)
 {
-    size_t n = json_is_array(v) ? json_array_size(v) : 1;
-
-    row->answers = sr1__calloc(n, sizeof *row->answers);
-    if (!row->answers)
-        return sr1__fail_nomem("answers");
     if (!json_is_array(v))
         return add_answer(s, row, v);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < json_array_size(v); i++)
         SR1__TRY(add_answer(s, row, json_array_get(v, i)));
     return SR1_OK;
+}
+
+/* Members of an answer object that hold answers: TriviaQA's, SQuAD's. */
+static const char *const answer_members[] = {"value", "aliases", "normalized_aliases",
+                                             "text"};
+#define MAX_ALIASES 4096 /* each is compared with those before it */
+#define ANSWER_MEMBERS (sizeof answer_members / sizeof answer_members[0])
+
+/* Those of its answers that are not empty, each once. */
+static sr1_status add_object(const struct source *s, sr1_row *row, const json_t *v)
+{
+    size_t found = 0;
+
+    for (size_t m = 0; m < ANSWER_MEMBERS; m++) {
+        const json_t *list = json_object_get(v, answer_members[m]);
+        size_t n = json_is_array(list) ? json_array_size(list) : list != NULL;
+
+        found += list != NULL;
+        for (size_t i = 0; i < n; i++) {
+            const json_t *one = json_is_array(list) ? json_array_get(list, i) : list;
+            const char *text = json_string_value(one);
+
+            if (text && (text[0] == '\0' || is_known(row, text)))
+                continue;
+            if (row->n_answers == MAX_ALIASES)
+                return sr1__fail(SR1_E_LIMIT, "field '%s' has more than %d answers",
+                                 s->answer_field, MAX_ALIASES);
+            SR1__TRY(add_answer(s, row, one));
+        }
+    }
+    if (found == 0)
+        return sr1__fail(SR1_E_PARSE,
+                         "field '%s' is an object without value, aliases, "
+                         "normalized_aliases or text",
+                         s->answer_field);
+    return SR1_OK;
+}
+
+static sr1_status add_answers(const struct source *s, sr1_row *row, const json_t *v)
+{
+    return json_is_object(v) ? add_object(s, row, v) : add_list(s, row, v);
+}
+
+/* The answer field: a member of that name, or else by its path, "answer.aliases". Where
+ * the default is asked for and missing, an "answer" that is an object will do. */
+static const json_t *find_answers(const struct source *s, const json_t *row)
+{
+    const json_t *v = json_object_get(row, s->answer_field), *answer;
+    const char *at = s->answer_field;
+
+    if (v)
+        return v;
+    answer = json_object_get(row, "answer");
+    if (strcmp(s->answer_field, DEFAULT_ANSWERS) == 0)
+        return json_is_object(answer) ? answer : NULL;
+    for (v = row; v && at; at = at[strcspn(at, ".")] ? at + strcspn(at, ".") + 1 : NULL)
+        v = json_object_getn(v, at, strcspn(at, "."));
+    return v;
 }
 
 /* A CSV cell may hold a list as JSON: ["a", "b"]. *list stays NULL when this is not one.
@@ -203,7 +271,7 @@ static sr1_status list_in_text(const json_t *v, json_t **list)
 
 static sr1_status take_answers(const struct source *s, sr1_row *row)
 {
-    const json_t *v = json_object_get(row->json, s->answer_field);
+    const json_t *v = find_answers(s, row->json);
     json_t *list = NULL;
     sr1_status status = list_in_text(v, &list);
 
@@ -317,7 +385,7 @@ static sr1_status source_fill(struct source *s, const char *const *paths, size_t
                               const sr1_dataset_options *o)
 {
     SR1__TRY(copy_name(&s->question_field, o->question_field, "question"));
-    SR1__TRY(copy_name(&s->answer_field, o->answer_field, "golden_answers"));
+    SR1__TRY(copy_name(&s->answer_field, o->answer_field, DEFAULT_ANSWERS));
     SR1__TRY(copy_name(&s->id_field, o->id_field, "id"));
     SR1__TRY(copy_name(&s->source_field, o->source_field, "data_source"));
     s->answers_optional = o->answers_optional != 0;

@@ -8,6 +8,7 @@
 #include "env/documents.h"
 #include "env/search_env.h"
 #include "env/sink.h"
+#include "env/tool_env.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -69,6 +70,18 @@ static sr1_status make_search(struct sr1_env *e, sr1_search *search)
     return sr1__search_env_new(&e->self, &e->ops, search, e->format, e->top_k);
 }
 
+static sr1_status make_tools(struct sr1_env *e, sr1_search *search)
+{
+    struct sr1__tool_env *tools = NULL;
+
+    SR1__TRY(sr1__tool_env_new(&tools, &e->ops));
+    e->self = tools;
+    if (search != NULL)
+        SR1__TRY(sr1__tool_env_add_search(tools, search, e->format, e->top_k));
+    e->ops.flags = sr1__tool_env_flags(tools);
+    return SR1_OK;
+}
+
 static sr1_status make_none(struct sr1_env *e, sr1_search *search)
 {
     (void)e;
@@ -81,6 +94,7 @@ static const struct builtin {
     sr1_status (*make)(struct sr1_env *e, sr1_search *search);
 } builtins[] = {
     {"search", make_search},
+    {"tools", make_tools},
     {"none", make_none},
 };
 
@@ -91,7 +105,8 @@ static const struct builtin *find_builtin(const char *name)
     for (i = 0; name != NULL && i < sizeof builtins / sizeof builtins[0]; i++)
         if (strcmp(builtins[i].name, name) == 0)
             return &builtins[i];
-    sr1__fail(SR1_E_NOT_FOUND, "environment '%.64s' is not known; known: search, none",
+    sr1__fail(SR1_E_NOT_FOUND,
+              "environment '%.64s' is not known; known: search, tools, none",
               name != NULL ? name : "(null)");
     return NULL;
 }
@@ -155,6 +170,32 @@ void sr1_env_free(sr1_env *env)
 const char *sr1_env_name(const sr1_env *env)
 {
     return env->name;
+}
+
+sr1_status sr1_env_add_tool(sr1_env *env, const sr1_tool_ops *ops, void *self)
+{
+    struct sr1__tool_env *tools;
+
+    if (env == NULL || ops == NULL)
+        return sr1__fail(SR1_E_INVALID, "add tool: environment or ops is NULL");
+    tools = sr1__tool_env_of(&env->ops, env->self);
+    if (tools == NULL)
+        return sr1__fail(SR1_E_STATE, "environment '%s' takes no tools; open 'tools'",
+                         env->name);
+    if (atomic_load(&env->references) > 1)
+        return sr1__fail(SR1_E_STATE,
+                         "environment '%s' is in use; add tools before it is given away",
+                         env->name);
+    SR1__TRY(sr1__tool_env_add(tools, ops, self));
+    env->ops.flags = sr1__tool_env_flags(tools);
+    return SR1_OK;
+}
+
+const char *sr1_env_tools(const sr1_env *env)
+{
+    const struct sr1__tool_env *tools = sr1__tool_env_of(&env->ops, env->self);
+
+    return tools != NULL ? sr1__tool_env_text(tools) : "";
 }
 
 const struct sr1__protocol *sr1__env_protocol(const struct sr1_env *env)
@@ -232,18 +273,28 @@ static sr1_status lead_in(struct sr1__buf *body, const char *inside)
     return sr1__buf_status(body, "observation");
 }
 
-/* Finish the body and put the result tags around it. */
+static void add_tag(struct sr1__buf *b, const struct sr1_env *env, int tag)
+{
+    sr1__buf_str(b, env->protocol->tags[tag]);
+}
+
+/* Finish the body and put the result tags around it, unless it stands without. */
 static sr1_status frame(const struct sr1_env *env, struct sr1__observation *o)
 {
-    const struct sr1__document_format *f = env->format;
+    const struct sr1__protocol *p = env->protocol;
+    const char *around = p->around != NULL ? p->around : env->format->around;
+    const char *inside = p->inside != NULL ? p->inside : env->format->inside;
+    int tagged = (o->flags & SR1_ANSWER_PLAIN) == 0;
 
     SR1__TRY(sr1__observation_finish(o));
-    sr1__buf_str(&o->head, f->around);
-    sr1__buf_str(&o->head, env->protocol->tags[SR1__TAG_OPEN(SR1__ROLE_RESULT)]);
-    SR1__TRY(lead_in(&o->body, f->inside));
-    sr1__buf_str(&o->tail, f->inside);
-    sr1__buf_str(&o->tail, env->protocol->tags[SR1__TAG_CLOSE(SR1__ROLE_RESULT)]);
-    sr1__buf_str(&o->tail, f->around);
+    sr1__buf_str(&o->head, around);
+    if (tagged) {
+        add_tag(&o->head, env, SR1__TAG_OPEN(SR1__ROLE_RESULT));
+        SR1__TRY(lead_in(&o->body, inside));
+        sr1__buf_str(&o->tail, inside);
+        add_tag(&o->tail, env, SR1__TAG_CLOSE(SR1__ROLE_RESULT));
+    }
+    sr1__buf_str(&o->tail, around);
     SR1__TRY(sr1__buf_status(&o->head, "observation"));
     return sr1__buf_status(&o->tail, "observation");
 }
@@ -279,6 +330,21 @@ sr1_status sr1__env_no_answer(const sr1_env *env, int32_t status,
         out->status = status;
     }
     return st;
+}
+
+sr1_status sr1__env_notice(const sr1_env *env, struct sr1__observation *out)
+{
+    sr1_status status;
+
+    sr1__observation_init(out);
+    out->flags = SR1_ANSWER_PLAIN | SR1_ANSWER_UNEXECUTED | SR1__ANSWER_NOTICE;
+    sr1__buf_str(&out->body, env->protocol->notice);
+    status = sr1__buf_status(&out->body, "notice");
+    if (status == SR1_OK)
+        status = frame(env, out);
+    if (status != SR1_OK)
+        sr1__observation_free(out);
+    return status;
 }
 
 sr1_status sr1_env_answer(sr1_env *env, const char *action, size_t action_len,

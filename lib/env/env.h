@@ -18,6 +18,10 @@ struct sr1__action {
 
 /* The block to insert is head, body, tail, in this order; only the body may be cut to a
  * token budget. All three are empty when the environment carried nothing out. */
+#define SR1__ANSWER_NOTICE                                                               \
+    0x10000 /* no action was there to answer; joins SR1_ANSWER_*                         \
+             */
+
 struct sr1__observation {
     struct sr1__buf head, body, tail;
     int32_t status; /* SR1_SEARCH_*; after TIMEOUT and ERROR the body is empty */
@@ -25,6 +29,7 @@ struct sr1__observation {
     char **hit_ids; /* [n_hit_ids], best first; a hit without id is "" */
     int32_t n_hit_ids;
     int32_t done; /* 1: the trajectory ends here */
+    int32_t flags; /* SR1_ANSWER_*, SR1__ANSWER_NOTICE */
 };
 
 /* Zeroed observations are empty. Both leave *o empty and reusable. */
@@ -42,6 +47,10 @@ int32_t sr1__env_flags(const sr1_env *env);
  * block. On failure *out is empty, with the status set. */
 sr1_status sr1__env_no_answer(const sr1_env *env, int32_t status,
                               struct sr1__observation *out);
+
+/* What the protocol tells a message with neither an action nor an answer; the protocol
+ * must have such a notice. On failure *out is empty. */
+sr1_status sr1__env_notice(const sr1_env *env, struct sr1__observation *out);
 
 /* Answer actions a[n] as one batch; out[n] is initialised here, and
  * free with sr1__observation_free. A search that fails is an observation with a status,

@@ -10,9 +10,20 @@
 
 #define PAIR(tag) "<" tag ">", "</" tag ">"
 
-/* The table: name, then the tags of thinking, acting, results, answering. */
+/* The table: name, the tags of thinking, acting, results, answering, then what differs
+ * from text that runs on. */
 static const struct sr1__protocol protocols[] = {
-    {"search-r1", {PAIR("think"), PAIR("search"), PAIR("information"), PAIR("answer")}},
+    {.name = "search-r1",
+     .tags = {PAIR("think"), PAIR("search"), PAIR("information"), PAIR("answer")}},
+    {.name = "mt-grpo",
+     .tags = {PAIR("reasoning"), PAIR("tool"), PAIR("result"), PAIR("answer")},
+     .chat = 1,
+     .around = "",
+     .inside = "\n",
+     .notice =
+         "Error: there is neither a tool call nor an answer in this message. Call a "
+         "tool between <tool> and </tool>, or answer between <answer> and "
+         "</answer>."},
 };
 
 #define N_PROTOCOLS (sizeof protocols / sizeof protocols[0])

@@ -26,6 +26,14 @@ enum {
 struct sr1__protocol {
     const char *name;
     const char *tags[SR1__TAG_COUNT]; /* "<think>", "</think>", "<search>", ... */
+    /* 1: an answer to an action is a message of the user, after which the policy begins a
+     * new message of its own; 0: it is inserted into the running text */
+    int32_t chat;
+    const char *around; /* stands before and after a result block, and between its tags */
+    const char *inside; /* and its body; NULL: as the document format says */
+    /* chat: told to a policy that ended a message with neither an action nor an answer;
+     * NULL: that ends the trajectory */
+    const char *notice;
 };
 
 /* Row of that name (NULL: "search-r1"). NULL and SR1_E_NOT_FOUND listing the rows if

@@ -50,9 +50,9 @@ static sr1_status make_queries(const sr1_env_action *const *actions, size_t n,
     return SR1_OK;
 }
 
-/* The hits of query i, written one after the other. */
-static sr1_status put_hits(const struct search_env *e, const sr1_search_results *found,
-                           size_t i, sr1_env_sink *sink)
+sr1_status sr1__search_put_hits(const struct sr1__document_format *format,
+                                const sr1_search_results *found, size_t i,
+                                sr1_env_sink *sink, size_t at)
 {
     int32_t n = sr1_search_results_hit_count(found, i), k;
     struct sr1__buf text;
@@ -65,13 +65,13 @@ static sr1_status put_hits(const struct search_env *e, const sr1_search_results 
         status = sr1_search_results_hit(found, i, k, &hit);
         if (status != SR1_OK)
             break;
-        e->format->write(&text, k + 1, hit.id != NULL ? hit.id : "", hit.contents);
-        status = sr1_env_sink_hit(sink, i, hit.id);
+        format->write(&text, k + 1, hit.id != NULL ? hit.id : "", hit.contents);
+        status = sr1_env_sink_hit(sink, at, hit.id);
     }
     if (status == SR1_OK)
         status = sr1__buf_status(&text, "text of hits");
     if (status == SR1_OK)
-        status = sr1_env_sink_text(sink, i, sr1__buf_cstr(&text), text.len);
+        status = sr1_env_sink_text(sink, at, sr1__buf_cstr(&text), text.len);
     sr1__buf_free(&text);
     return status;
 }
@@ -84,7 +84,7 @@ static sr1_status put_answer(const struct search_env *e, const sr1_search_result
 
     SR1__TRY(sr1_env_sink_status(sink, i, how));
     if (how == SR1_SEARCH_OK)
-        return put_hits(e, found, i, sink);
+        return sr1__search_put_hits(e->format, found, i, sink, i);
     if (how == SR1_SEARCH_EMPTY)
         return sr1_env_sink_text(sink, i, message, strlen(message));
     return SR1_OK;

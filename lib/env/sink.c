@@ -91,6 +91,16 @@ sr1_status sr1_env_sink_done(sr1_env_sink *sink, size_t i)
     return SR1_OK;
 }
 
+sr1_status sr1_env_sink_flags(sr1_env_sink *sink, size_t i, int32_t flags)
+{
+    SR1__TRY(check_index(sink, i));
+    if (flags & ~(SR1_ANSWER_PLAIN | SR1_ANSWER_UNEXECUTED))
+        return sr1__fail(SR1_E_INVALID, "environment sink: %d is no SR1_ANSWER_*",
+                         (int)flags);
+    sink->out[i].flags = flags;
+    return SR1_OK;
+}
+
 /* Replace bytes that are not UTF-8 by U+FFFD. */
 static sr1_status repair(struct sr1__buf *body)
 {

@@ -1,51 +1,29 @@
-/* reward/reward.c - sets of weighted rewards over trajectories:
- *
- *     total = sum over rewards of weight * score
+/* reward/reward.c - the rewards there are, and sets of them (score.c scores by them).
  *
  * Built-in rewards are rows of a table and go through the same calls as the caller's. */
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/struct.h"
-#include "env/callback.h"
 #include "env/protocol.h"
 #include "env/text.h"
+#include "reward/conversation.h"
 #include "reward/format.h"
 #include "reward/match.h"
 #include "reward/seed.h"
-#include "trajectory/trajectory.h"
+#include "reward/set.h"
 
 #include <searchr1/reward.h>
 
 #include <math.h>
 #include <string.h>
 
-/* What built-in rewards are computed by; their self. */
-struct context {
-    const struct sr1__protocol *protocol;
-    sr1_reward_scales scales;
-    char *no_content_text;
-};
-
-struct entry {
-    char *name;
-    double weight;
-    sr1_reward_ops ops;
-    void *self;
-};
-
-struct sr1_reward_set {
-    struct context context;
-    struct entry *entries;
-    size_t n;
-};
-
 /* ---- built-in rewards ---- */
 
 static sr1_status score_format(void *self, const sr1_trajectory *const *t, size_t n,
                                double *out)
 {
-    const struct context *c = self;
+    const struct sr1__reward_context *c = self;
     size_t i;
 
     for (i = 0; i < n; i++)
@@ -69,7 +47,7 @@ static sr1_status truths_of(const sr1_trajectory *t, size_t i, struct sr1__truth
 static sr1_status score_answer(void *self, const sr1_trajectory *const *t, size_t n,
                                double *out)
 {
-    const struct context *c = self;
+    const struct sr1__reward_context *c = self;
     size_t i;
 
     for (i = 0; i < n; i++) {
@@ -85,7 +63,7 @@ static sr1_status score_answer(void *self, const sr1_trajectory *const *t, size_
 }
 
 /* Search-R1 compares answers that were closed; without one the score is 0. */
-static sr1_status score_closed(const struct context *c, sr1__score_fn score,
+static sr1_status score_closed(const struct sr1__reward_context *c, sr1__score_fn score,
                                const sr1_trajectory *const *t, size_t n, double *out)
 {
     size_t i;
@@ -121,11 +99,19 @@ static sr1_status score_f1(void *self, const sr1_trajectory *const *t, size_t n,
 }
 
 static const sr1_reward_ops builtins[] = {
-    {sizeof(sr1_reward_ops), "format", score_format, NULL},
-    {sizeof(sr1_reward_ops), "answer", score_answer, NULL},
-    {sizeof(sr1_reward_ops), "exact_match", score_exact, NULL},
-    {sizeof(sr1_reward_ops), "sub_match", score_sub, NULL},
-    {sizeof(sr1_reward_ops), "f1", score_f1, NULL},
+    {sizeof(sr1_reward_ops), "format", .score = score_format},
+    {sizeof(sr1_reward_ops), "answer", .score = score_answer},
+    {sizeof(sr1_reward_ops), "exact_match", .score = score_exact},
+    {sizeof(sr1_reward_ops), "sub_match", .score = score_sub},
+    {sizeof(sr1_reward_ops), "f1", .score = score_f1},
+    {sizeof(sr1_reward_ops), "tool_execution", .score = sr1__score_tool_execution,
+     .level = SR1_REWARD_TURN, .score_turns = sr1__turns_tool_execution},
+    {sizeof(sr1_reward_ops), "answer_in_results", .score = sr1__score_answer_in_results,
+     .level = SR1_REWARD_TURN, .score_turns = sr1__turns_answer_in_results},
+    {sizeof(sr1_reward_ops), "answer_present", .score = sr1__score_answer_present},
+    {sizeof(sr1_reward_ops), "mt_exact_match", .score = sr1__score_mt_exact_match},
+    {sizeof(sr1_reward_ops), "mt_format", .score = sr1__score_mt_format},
+    {sizeof(sr1_reward_ops), "xml", .score = sr1__score_xml},
 };
 
 #define N_BUILTINS (sizeof builtins / sizeof builtins[0])
@@ -211,7 +197,7 @@ static sr1_status add_named(sr1_reward_set *set, const char *names, const char *
     return SR1_OK;
 }
 
-static sr1_status make_context(struct context *c, const sr1_reward_options *o)
+static sr1_status make_context(struct sr1__reward_context *c, const sr1_reward_options *o)
 {
     SR1__TRY(sr1__scales_read(&c->scales, o->scales));
     c->protocol = sr1__protocol_find(o->protocol);
@@ -257,7 +243,7 @@ void sr1_reward_set_free(sr1_reward_set *set)
     if (set == NULL)
         return;
     for (i = 0; i < set->n; i++) {
-        struct entry *e = &set->entries[i];
+        struct sr1__reward_entry *e = &set->entries[i];
 
         if (e->ops.destroy != NULL)
             e->ops.destroy(e->self);
@@ -279,6 +265,9 @@ static sr1_status check_new(const sr1_reward_set *set, const sr1_reward_ops *ops
     if (!isfinite(weight))
         return sr1__fail(SR1_E_INVALID, "reward '%s': its weight is not finite",
                          ops->name);
+    if (ops->level != SR1_REWARD_OUTCOME && ops->level != SR1_REWARD_TURN)
+        return sr1__fail(SR1_E_INVALID, "reward '%s': level %d is no SR1_REWARD_*",
+                         ops->name, (int)ops->level);
     for (i = 0; i < set->n; i++)
         if (strcmp(set->entries[i].name, ops->name) == 0)
             return sr1__fail(SR1_E_INVALID, "reward '%s' is in the set already",
@@ -290,7 +279,7 @@ sr1_status sr1_reward_set_add(sr1_reward_set *set, const sr1_reward_ops *given,
                               void *self, double weight)
 {
     sr1_reward_ops ops = {0};
-    struct entry *entries, *e;
+    struct sr1__reward_entry *entries, *e;
     char *name;
 
     SR1__TRY(sr1__struct_take(&ops, sizeof ops, given,
@@ -322,131 +311,7 @@ const char *sr1_reward_set_name(const sr1_reward_set *set, size_t i)
     return i < set->n ? set->entries[i].name : NULL;
 }
 
-/* ---- scoring ---- */
-
-/* One reward over all trajectories; scores[n]. */
-static sr1_status run_entry(const struct entry *e, const sr1_trajectory *const *t,
-                            size_t n, double *scores)
+int32_t sr1_reward_set_level(const sr1_reward_set *set, size_t i)
 {
-    struct sr1__error before;
-    size_t i;
-
-    memset(scores, 0, n * sizeof *scores);
-    sr1__callback_begin(&before);
-    SR1__TRY(sr1__callback_end(&before, e->ops.score(e->self, t, n, scores), "reward",
-                               e->name));
-    for (i = 0; i < n; i++)
-        if (!isfinite(scores[i]))
-            return sr1__fail(SR1_E_NUMERIC,
-                             "reward '%s' of trajectory %zu is not finite (%g)", e->name,
-                             i, scores[i]);
-    return SR1_OK;
-}
-
-/* Every reward and the total of every trajectory, in memory of its own. */
-struct scores {
-    double *parts;  /* [n * count], row by row */
-    double *totals; /* [n] */
-    double *column; /* [n] */
-};
-
-static void scores_free(struct scores *s)
-{
-    sr1__free(s->parts);
-    sr1__free(s->totals);
-    sr1__free(s->column);
-}
-
-static sr1_status run_all(const sr1_reward_set *set, const sr1_trajectory *const *t,
-                          size_t n, struct scores *s)
-{
-    size_t i, k;
-
-    s->parts = sr1__calloc(n, (set->n + 1) * sizeof *s->parts);
-    s->totals = sr1__calloc(n, sizeof *s->totals);
-    s->column = sr1__calloc(n, sizeof *s->column);
-    if (s->parts == NULL || s->totals == NULL || s->column == NULL)
-        return sr1__fail_nomem("scores of trajectories");
-    for (k = 0; k < set->n; k++) {
-        SR1__TRY(run_entry(&set->entries[k], t, n, s->column));
-        for (i = 0; i < n; i++) {
-            s->parts[i * set->n + k] = s->column[i];
-            s->totals[i] += set->entries[k].weight * s->column[i];
-        }
-    }
-    for (i = 0; i < n; i++)
-        if (!isfinite(s->totals[i]))
-            return sr1__fail(SR1_E_NUMERIC,
-                             "total reward of trajectory %zu is not finite", i);
-    return SR1_OK;
-}
-
-static sr1_status check_trajectories(const sr1_reward_set *set,
-                                     const sr1_trajectory *const *t, size_t n)
-{
-    size_t i;
-
-    if (set == NULL || (t == NULL && n > 0))
-        return sr1__fail(SR1_E_INVALID, "rewards: set or trajectories is NULL");
-    for (i = 0; i < n; i++)
-        if (t[i] == NULL)
-            return sr1__fail(SR1_E_INVALID, "rewards: trajectory %zu is NULL", i);
-    return SR1_OK;
-}
-
-sr1_status sr1_reward_set_score(sr1_reward_set *set,
-                                const sr1_trajectory *const *trajectories, size_t n,
-                                double *parts, double *totals)
-{
-    struct scores s = {NULL, NULL, NULL};
-    sr1_status status;
-
-    SR1__TRY(check_trajectories(set, trajectories, n));
-    if (n == 0)
-        return SR1_OK;
-    status = run_all(set, trajectories, n, &s);
-    if (status == SR1_OK && parts != NULL)
-        memcpy(parts, s.parts, n * set->n * sizeof *parts);
-    if (status == SR1_OK && totals != NULL)
-        memcpy(totals, s.totals, n * sizeof *totals);
-    scores_free(&s);
-    return status;
-}
-
-static sr1_status set_rewards(const sr1_reward_set *set, sr1_trajectory *const *t,
-                              size_t n, const struct scores *s)
-{
-    struct sr1__reward_value *values = sr1__calloc(set->n + 1, sizeof *values);
-    sr1_status status = SR1_OK;
-    size_t i, k;
-
-    if (values == NULL)
-        return sr1__fail_nomem("rewards of a trajectory");
-    for (i = 0; status == SR1_OK && i < n; i++) {
-        for (k = 0; k < set->n; k++) {
-            values[k].name = set->entries[k].name;
-            values[k].value = s->parts[i * set->n + k];
-            values[k].weight = set->entries[k].weight;
-        }
-        status = sr1__trajectory_set_reward(t[i], values, set->n, s->totals[i]);
-    }
-    sr1__free(values);
-    return status;
-}
-
-sr1_status sr1_reward_set_apply(sr1_reward_set *set, sr1_trajectory *const *trajectories,
-                                size_t n)
-{
-    const sr1_trajectory *const *t = (const sr1_trajectory *const *)trajectories;
-    struct scores s = {NULL, NULL, NULL};
-    sr1_status status;
-
-    SR1__TRY(check_trajectories(set, t, n));
-    if (n == 0)
-        return SR1_OK;
-    status = run_all(set, t, n, &s);
-    if (status == SR1_OK)
-        status = set_rewards(set, trajectories, n, &s);
-    scores_free(&s);
-    return status;
+    return i < set->n ? set->entries[i].ops.level : -1;
 }

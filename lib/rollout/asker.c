@@ -67,7 +67,7 @@ void sr1__ask_drop_text(struct sr1__ask *k)
 static struct sr1__ask_call *begin_call(struct sr1__asker *a, struct sr1__ask_worker *w)
 {
     size_t takers = a->separate ? (size_t)a->n_idle : 1;
-    size_t share = (a->n_queued + takers - 1) / takers;
+    size_t share = a->single ? 1 : (a->n_queued + takers - 1) / takers;
     struct sr1__ask_call *c = call_new(share);
 
     if (!c)
@@ -249,6 +249,7 @@ sr1_status sr1__asker_new(struct sr1__asker **out, sr1_env *env, int32_t threads
     pthread_cond_init(&a->wake, NULL);
     a->env = sr1__env_retain(env);
     a->separate = (sr1__env_flags(env) & SR1_ENV_SEPARATE) != 0;
+    a->single = a->separate && (sr1__env_flags(env) & SR1_ENV_SINGLE) != 0;
     a->deadline = deadline;
     st = start_all(a, threads);
     if (st != SR1_OK) {

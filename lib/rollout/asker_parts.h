@@ -59,6 +59,7 @@ struct sr1__asker {
     sr1_env *env;
     double deadline;
     int separate; /* a call may carry some of what is queued, else all of it */
+    int single;   /* a call carries one */
     struct sr1__ask *first, *last; /* the queue */
     size_t n_queued;
     struct sr1__ask_call *calls;     /* under way, not lost */

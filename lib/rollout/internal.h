@@ -13,6 +13,7 @@
 #include "model/decoder.h"
 #include "model/model.h"
 #include "rollout/rollout.h"
+#include "tokenizer/chat_turn.h"
 #include "weights/sampling.h"
 
 #include <searchr1/rollout.h>
@@ -27,9 +28,13 @@ struct sr1__limits {
     int64_t max_prompt;
     int64_t max_observation;
     int64_t max_context;      /* tokens of a whole sequence */
-    int32_t max_turns;        /* searches */
+    int32_t max_turns;        /* blocks inserted */
+    int32_t max_calls;        /* actions carried out */
+    int32_t count_unexecuted; /* max_calls counts every action */
     int32_t go_on;            /* without the answer of a search that failed */
     int32_t max_rows;         /* decoded at once, over all lanes */
+    int32_t ask_threads;      /* calls of an environment that lets one wait */
+    double ask_deadline;      /* seconds; 0: none */
 };
 
 struct sr1_rollout {
@@ -42,7 +47,9 @@ struct sr1_rollout {
     struct sr1__limits limits;
     struct sr1__sampling sampling;
     int32_t thinking;      /* chat template's enable_thinking */
-    char *system;          /* system message, NULL for none */
+    char *system_source;   /* system message as given, NULL for none */
+    char *system;          /* with the tools in it */
+    struct sr1__chat_border border; /* of messages, where the protocol has them */
     int64_t score_tokens;  /* token budget of a log-prob pass */
     int64_t logit_chunk;
     int64_t weights_version; /* recorded in trajectories */

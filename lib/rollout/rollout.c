@@ -20,15 +20,16 @@ static sr1_status open_environments(sr1_rollout *r, const sr1_config *c)
 {
     sr1_env_options o = {.struct_size = sizeof(o)};
     const char *name = sr1__config_str(c, "environment");
+    int no_engine = sr1__config_is(c, "search_engine", "none") && !r->search;
     sr1_search *nothing = NULL;
     sr1_status st;
 
-    if (sr1__config_is(c, "search_engine", "none") && !r->search)
+    if (no_engine && strcmp(name, "search") == 0)
         name = "none";
     o.protocol = sr1__config_str(c, "protocol");
     o.document_format = sr1__config_str(c, "document_format");
     o.top_k = (int32_t)sr1__config_int(c, "search_top_k");
-    if (strcmp(name, "search") == 0 && !r->search)
+    if (strcmp(name, "none") != 0 && !r->search && !no_engine)
         SR1__TRY(sr1_search_open(&r->search, c));
     SR1__TRY(sr1_env_open(&r->env, name, r->search, &o));
     SR1__TRY(sr1_search_open_mock(&nothing, NULL, NULL, 0));
@@ -37,18 +38,17 @@ static sr1_status open_environments(sr1_rollout *r, const sr1_config *c)
     return st;
 }
 
-/* An environment that lets one wait gets threads to do so. */
-static sr1_status open_asker(sr1_rollout *r, const sr1_config *c)
+/* An environment that lets one wait gets threads to do so; *out NULL for another. */
+static sr1_status open_asker(const sr1_rollout *r, sr1_env *env, struct sr1__asker **out)
 {
-    int32_t flags = sr1__env_flags(r->env);
-    int32_t threads = 1;
+    int32_t flags = sr1__env_flags(env);
 
+    *out = NULL;
     if (!(flags & SR1_ENV_WAITS))
         return SR1_OK;
-    if (flags & SR1_ENV_CONCURRENT)
-        threads = (int32_t)sr1__config_int(c, "search_concurrency");
-    return sr1__asker_new(&r->asker, r->env, threads,
-                          sr1__config_real(c, "search_deadline"));
+    return sr1__asker_new(out, env,
+                          flags & SR1_ENV_CONCURRENT ? r->limits.ask_threads : 1,
+                          r->limits.ask_deadline);
 }
 
 static sr1_status open_model(sr1_rollout *r, const sr1_config *c)
@@ -91,26 +91,62 @@ static sr1_status read_system(sr1_rollout *r, const sr1_config *c)
         return SR1_OK;
     if (*path) {
         SR1__TRY(sr1__file_read(path, TEMPLATE_MAX, &text));
-        r->system = sr1__strdup(sr1__buf_cstr(&text));
+        r->system_source = sr1__strdup(sr1__buf_cstr(&text));
         sr1__buf_free(&text);
     } else {
         const char *builtin;
 
         SR1__TRY(sr1__template_builtin(sr1__config_str(c, "protocol"), &builtin, NULL));
-        r->system = sr1__strdup(builtin);
+        r->system_source = sr1__strdup(builtin);
     }
-    return r->system ? SR1_OK : sr1__fail_nomem("system message");
+    return r->system_source ? SR1_OK : sr1__fail_nomem("system message");
+}
+
+/* The system message with the tools of env in their place; *out NULL without one. A text
+ * without such a place is taken as it is, braces and all. */
+static sr1_status show_tools(const sr1_rollout *r, const sr1_env *env, char **out)
+{
+    static const char *const places[] = {"tools"};
+    const char *source = r->system_source, *values[1];
+    struct sr1__template *t = NULL;
+    struct sr1__buf text;
+    sr1_status st;
+
+    *out = NULL;
+    if (!source)
+        return SR1_OK;
+    if (!strstr(source, "{{tools}}")) {
+        *out = sr1__strdup(source);
+        return *out ? SR1_OK : sr1__fail_nomem("system message");
+    }
+    SR1__TRY(
+        sr1__template_parse(&t, source, strlen(source), "prompt_template", places, 1));
+    sr1__buf_init(&text, 0);
+    values[0] = sr1_env_tools(env);
+    st = sr1__template_render(t, values, &text);
+    if (st == SR1_OK && !(*out = sr1__buf_take(&text)))
+        st = sr1__fail_nomem("system message");
+    sr1__buf_free(&text);
+    sr1__template_free(t);
+    return st;
 }
 
 static void read_limits(sr1_rollout *r, const sr1_config *c)
 {
+    int32_t turns = (int32_t)sr1__config_int(c, "max_turns");
+    int32_t calls = (int32_t)sr1__config_int(c, "max_env_steps");
+
     r->limits = (struct sr1__limits){
         .max_tokens = sr1__config_int(c, "max_tokens"),
         .max_turn_tokens = sr1__config_int(c, "max_tokens_per_turn"),
         .max_prompt = sr1__config_int(c, "max_prompt_tokens"),
         .max_observation = sr1__config_int(c, "max_observation_tokens"),
         .max_context = r->model->config.max_positions,
-        .max_turns = (int32_t)sr1__config_int(c, "max_turns"),
+        .max_turns = turns > calls ? turns : calls,
+        .max_calls = calls > 0 ? calls : turns,
+        .count_unexecuted = sr1__config_bool(c, "count_unexecuted"),
+        .ask_threads = (int32_t)sr1__config_int(c, "search_concurrency"),
+        .ask_deadline = sr1__config_real(c, "search_deadline"),
         .go_on = sr1__config_is(c, "search_failure", "continue"),
         .max_rows = (int32_t)sr1__config_int(c, "max_rows"),
     };
@@ -177,9 +213,12 @@ static sr1_status build(sr1_rollout *r, const sr1_config *c)
     SR1__TRY(open_model(r, c));
     SR1__TRY(open_tokenizer(r, c));
     SR1__TRY(open_environments(r, c));
-    SR1__TRY(open_asker(r, c));
     SR1__TRY(read_system(r, c));
+    SR1__TRY(show_tools(r, r->env, &r->system));
     read_limits(r, c);
+    SR1__TRY(open_asker(r, r->env, &r->asker));
+    if (sr1__env_protocol(r->env)->chat)
+        SR1__TRY(sr1__chat_border_make(&r->border, r->tokenizer, !r->thinking));
     SR1__TRY(sr1__sampling_check(&r->sampling));
     return make_lanes(r, c);
 }
@@ -227,8 +266,56 @@ void sr1_rollout_free(sr1_rollout *r)
     sr1_tokenizer_free(r->tokenizer);
     sr1_model_free(r->model);
     sr1__free(r->system);
+    sr1__free(r->system_source);
+    sr1__chat_border_free(&r->border);
     pthread_mutex_destroy(&r->env_lock);
     sr1__free(r);
+}
+
+static sr1_status check_env(const sr1_rollout *r, const sr1_env *env)
+{
+    const struct sr1__protocol *ours, *theirs;
+
+    if (!r || !env)
+        return sr1__fail(SR1_E_INVALID, "rollout: rollout and environment are required");
+    ours = sr1__env_protocol(r->env);
+    theirs = sr1__env_protocol(env);
+    if (ours != theirs)
+        return sr1__fail(SR1_E_INVALID,
+                         "environment '%s' speaks the protocol %s, the configuration "
+                         "says %s; open it with that one",
+                         sr1_env_name(env), theirs->name, ours->name);
+    return SR1_OK;
+}
+
+sr1_status sr1_rollout_set_env(sr1_rollout *r, sr1_env *env)
+{
+    sr1_env_options o = {.struct_size = sizeof(o)};
+    struct sr1__asker *asker = NULL;
+    sr1_env *deaf = NULL;
+    char *system = NULL;
+    sr1_status st;
+
+    SR1__TRY(check_env(r, env));
+    o.protocol = sr1__env_protocol(env)->name;
+    SR1__TRY(sr1_env_open(&deaf, "none", NULL, &o));
+    st = show_tools(r, env, &system);
+    if (st == SR1_OK)
+        st = open_asker(r, env, &asker);
+    if (st != SR1_OK) {
+        sr1_env_free(deaf);
+        sr1__free(system);
+        return st;
+    }
+    sr1__asker_free(r->asker);
+    sr1_env_free(r->env);
+    sr1_env_free(r->deaf_env);
+    sr1__free(r->system);
+    r->asker = asker;
+    r->env = sr1__env_retain(env);
+    r->deaf_env = deaf;
+    r->system = system;
+    return SR1_OK;
 }
 
 sr1_model *sr1_rollout_model(sr1_rollout *r)

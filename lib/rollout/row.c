@@ -5,6 +5,7 @@
 #include "rollout/row.h"
 
 #include "base/mem.h"
+#include "rollout/block.h"
 #include "search/engine.h"
 
 #include <string.h>
@@ -56,7 +57,7 @@ sr1_status sr1__row_begin(struct sr1__row *row, struct sr1__generation *g, size_
     row->active = 1;
     row->waiting = 0;
     row->stop = SR1_STOP_ERROR;
-    row->turn = row->searches = 0;
+    row->turn = row->searches = row->executed = 0;
     row->tokens = row->turn_tokens = 0;
     row->n_pending = 0;
     seed_row(row, sample);
@@ -140,6 +141,28 @@ static enum sr1__row_want stop_with(struct sr1__row *row, int32_t reason)
     return SR1__ROW_DONE;
 }
 
+/* May one more action be carried out? In the way of the reference's count, which takes
+ * every call, the last one allowed ends the trajectory before it is carried out. */
+static int may_act(const struct sr1__row *row)
+{
+    const struct sr1__limits *limits = &row->g->rollout->limits;
+
+    if (row->turn >= limits->max_turns)
+        return 0;
+    return limits->count_unexecuted ? row->searches + 1 < limits->max_calls
+                                    : row->executed < limits->max_calls;
+}
+
+/* Is this the end of a message that the protocol has a word on? */
+static int is_told(const struct sr1__row *row, int32_t id)
+{
+    const struct sr1__protocol *p = sr1__env_protocol(row->g->env);
+
+    return p->notice && row->turn < row->g->rollout->limits.max_turns &&
+           sr1__env_acts(row->g->env) &&
+           id == sr1_tokenizer_special_id(row->g->rollout->tokenizer, SR1_TOKEN_IM_END);
+}
+
 /* What follows a token, first reason first. */
 static enum sr1__row_want decide(struct sr1__row *row, int32_t id, int32_t event)
 {
@@ -148,9 +171,9 @@ static enum sr1__row_want decide(struct sr1__row *row, int32_t id, int32_t event
 
     if (event == SR1__EVENT_ANSWER)
         return stop_with(row, SR1_STOP_ANSWER);
-    if (is_stop_id(row->g->rollout->tokenizer, id))
+    if (is_stop_id(row->g->rollout->tokenizer, id) && !is_told(row, id))
         return stop_with(row, SR1_STOP_EOS);
-    if (event == SR1__EVENT_ACTION && row->searches >= limits->max_turns)
+    if (event == SR1__EVENT_ACTION && !may_act(row))
         return stop_with(row, SR1_STOP_SEARCH_LIMIT);
     if (out_of_tokens ||
         (limits->max_turn_tokens > 0 && row->turn_tokens >= limits->max_turn_tokens &&
@@ -159,6 +182,126 @@ static enum sr1__row_want decide(struct sr1__row *row, int32_t id, int32_t event
     if (context_used(row) >= limits->max_context)
         return stop_with(row, SR1_STOP_CONTEXT_LIMIT);
     return event == SR1__EVENT_ACTION ? SR1__ROW_ACTION : SR1__ROW_TOKEN;
+}
+
+struct sr1__action sr1__row_action(const struct sr1__row *row)
+{
+    struct sr1__action a = {.row = row->index, .turn = row->turn};
+
+    a.text = sr1__scanner_text(&row->scanner, &a.len);
+    return a;
+}
+
+/* ---- inserting what the environment answered ---- */
+
+static sr1_status record_block(struct sr1__row *row, const struct sr1__block *b)
+{
+    SR1__TRY(sr1__row_queue(row, b->ids.v, b->ids.n));
+    SR1__TRY(sr1__trajectory_builder_environment(
+        row->builder, b->ids.v, b->ids.n, row->turn, sr1__buf_cstr(&b->text), b->text.len,
+        b->body_begin, b->body_len));
+    return show(row, SR1_SOURCE_ENVIRONMENT, sr1__buf_cstr(&b->text), b->text.len);
+}
+
+/* Tokens an inserted block may take: the configured budget, less when the context ends.
+ * One place must remain for the token after it. */
+static int64_t block_room(const struct sr1__row *row)
+{
+    const struct sr1__limits *limits = &row->g->rollout->limits;
+    int64_t left = limits->max_context - context_used(row) - 1;
+
+    return left < limits->max_observation ? left : limits->max_observation;
+}
+
+static sr1_status record_search(struct sr1__row *row, const struct sr1__observation *o)
+{
+    int whole = o->n_hit_ids == o->n_hits || o->n_hit_ids >= SR1_TRAJECTORY_MAX_HIT_IDS;
+    size_t n;
+    const char *query = sr1__scanner_text(&row->scanner, &n);
+
+    row->searches++;
+    row->executed += !(o->flags & SR1_ANSWER_UNEXECUTED);
+    pthread_mutex_lock(&row->g->lock);
+    row->g->stats.searches++;
+    row->g->stats.failed_searches += sr1__search_is_failure(o->status);
+    pthread_mutex_unlock(&row->g->lock);
+    return sr1__trajectory_builder_search(row->builder, row->turn, query, n, o->status,
+                                          o->n_hits,
+                                          whole ? (const char *const *)o->hit_ids : NULL);
+}
+
+static sr1_status flush_stream(struct sr1__row *row)
+{
+    const char *text;
+    size_t n;
+
+    SR1__TRY(sr1_token_stream_finish(row->stream, &text, &n));
+    SR1__TRY(sr1__trajectory_flush_text(row->builder, text, n));
+    return show(row, SR1_SOURCE_POLICY, text, n);
+}
+
+/* Has the policy ended its message itself? */
+static int has_ended(const struct sr1__row *row)
+{
+    size_t n;
+    const int32_t *ids = sr1__trajectory_builder_ids(row->builder, &n);
+
+    return n > 0 && ids[n - 1] == sr1_tokenizer_special_id(row->g->rollout->tokenizer,
+                                                           SR1_TOKEN_IM_END);
+}
+
+/* The block of an answer goes in, if there is room for it. */
+static sr1_status insert(struct sr1__row *row, const struct sr1__observation *o,
+                         int *fits)
+{
+    const sr1_rollout *r = row->g->rollout;
+    const struct sr1__chat_border *border =
+        sr1__env_protocol(row->g->env)->chat ? &r->border : NULL;
+    struct sr1__block b;
+    sr1_status st;
+
+    SR1__TRY(sr1__block_make(&b, r->tokenizer, border, o, has_ended(row), block_room(row),
+                             fits));
+    st = *fits ? record_block(row, &b) : SR1_OK;
+    sr1__block_free(&b);
+    return st;
+}
+
+sr1_status sr1__row_observe(struct sr1__row *row, struct sr1__observation *o,
+                            enum sr1__row_want *want)
+{
+    int fits = 1;
+
+    SR1__TRY(flush_stream(row));
+    if (!(o->flags & SR1__ANSWER_NOTICE))
+        SR1__TRY(record_search(row, o));
+    if (sr1__search_is_failure(o->status) && !row->g->rollout->limits.go_on) {
+        *want = stop_with(row, SR1_STOP_SEARCH_FAILED);
+        return SR1_OK;
+    }
+    SR1__TRY(insert(row, o, &fits));
+    if (!fits) {
+        *want = stop_with(row, SR1_STOP_CONTEXT_LIMIT);
+        return SR1_OK;
+    }
+    row->waiting = 0;
+    row->turn++;
+    row->turn_tokens = 0;
+    sr1__scanner_reset(&row->scanner);
+    *want = o->done ? stop_with(row, SR1_STOP_EOS) : SR1__ROW_TOKEN;
+    return SR1_OK;
+}
+
+/* The message was neither an action nor an answer. */
+static sr1_status tell(struct sr1__row *row, enum sr1__row_want *want)
+{
+    struct sr1__observation o;
+    sr1_status st;
+
+    SR1__TRY(sr1__env_notice(row->g->env, &o));
+    st = sr1__row_observe(row, &o, want);
+    sr1__observation_free(&o);
+    return st;
 }
 
 sr1_status sr1__row_take(struct sr1__row *row, int32_t id, float log_prob,
@@ -181,169 +324,7 @@ sr1_status sr1__row_take(struct sr1__row *row, int32_t id, float log_prob,
     row->tokens++;
     row->turn_tokens++;
     *want = decide(row, id, event);
-    return SR1_OK;
-}
-
-struct sr1__action sr1__row_action(const struct sr1__row *row)
-{
-    struct sr1__action a = {.row = row->index, .turn = row->turn};
-
-    a.text = sr1__scanner_text(&row->scanner, &a.len);
-    return a;
-}
-
-/* ---- inserting what the environment answered ---- */
-
-struct block {
-    int32_t *head, *body, *tail;
-    size_t n_head, n_body, n_tail;
-    char *cut_text; /* the body's text when it was cut, else NULL */
-    size_t cut_len;
-};
-
-static void block_free(struct block *b)
-{
-    sr1_free(b->head);
-    sr1_free(b->body);
-    sr1_free(b->tail);
-    sr1_free(b->cut_text);
-}
-
-/* The tags are ours; the body is outside text, in which no added token is recognised. */
-static sr1_status encode_block(const sr1_tokenizer *t, const struct sr1__observation *o,
-                               struct block *b)
-{
-    SR1__TRY(sr1_tokenizer_encode(t, sr1__buf_cstr(&o->head), o->head.len,
-                                  SR1_ENCODE_ALL_ADDED, &b->head, &b->n_head));
-    SR1__TRY(sr1_tokenizer_encode(t, sr1__buf_cstr(&o->body), o->body.len,
-                                  SR1_ENCODE_ADDED_AS_TEXT, &b->body, &b->n_body));
-    return sr1_tokenizer_encode(t, sr1__buf_cstr(&o->tail), o->tail.len,
-                                SR1_ENCODE_ALL_ADDED, &b->tail, &b->n_tail);
-}
-
-/* Shorten the body to at most `room` tokens, ending on a whole character. */
-static sr1_status cut_body(const sr1_tokenizer *t, struct block *b, size_t room)
-{
-    static const char incomplete[] = "\xEF\xBF\xBD";
-    size_t n = room, len;
-    char *text = NULL;
-
-    for (;;) {
-        SR1__TRY(sr1_tokenizer_decode(t, b->body, n, 0, &text, &len));
-        if (n == 0 || room - n >= 4 || len < 3 ||
-            memcmp(text + len - 3, incomplete, 3) != 0)
-            break;
-        sr1_free(text);
-        n--;
-    }
-    b->n_body = n;
-    b->cut_text = text;
-    b->cut_len = len;
-    return SR1_OK;
-}
-
-static sr1_status record_block(struct sr1__row *row, const struct sr1__observation *o,
-                               const struct block *b)
-{
-    const char *body = b->cut_text ? b->cut_text : sr1__buf_cstr(&o->body);
-    size_t body_len = b->cut_text ? b->cut_len : o->body.len;
-    size_t n = row->n_pending;
-    struct sr1__buf text;
-    sr1_status st;
-
-    sr1__buf_init(&text, 0);
-    sr1__buf_add(&text, sr1__buf_cstr(&o->head), o->head.len);
-    sr1__buf_add(&text, body, body_len);
-    sr1__buf_add(&text, sr1__buf_cstr(&o->tail), o->tail.len);
-    st = sr1__buf_status(&text, "inserted text");
-    if (st == SR1_OK)
-        st = sr1__row_queue(row, b->head, b->n_head);
-    if (st == SR1_OK)
-        st = sr1__row_queue(row, b->body, b->n_body);
-    if (st == SR1_OK)
-        st = sr1__row_queue(row, b->tail, b->n_tail);
-    if (st == SR1_OK)
-        st = sr1__trajectory_builder_environment(
-            row->builder, row->pending + n, row->n_pending - n, row->turn,
-            sr1__buf_cstr(&text), text.len, o->head.len, body_len);
-    if (st == SR1_OK)
-        st = show(row, SR1_SOURCE_ENVIRONMENT, sr1__buf_cstr(&text), text.len);
-    sr1__buf_free(&text);
-    return st;
-}
-
-/* Tokens an inserted block may take: the configured budget, less when the context ends.
- * One place must remain for the token after it. */
-static int64_t block_room(const struct sr1__row *row)
-{
-    const struct sr1__limits *limits = &row->g->rollout->limits;
-    int64_t left = limits->max_context - context_used(row) - 1;
-
-    return left < limits->max_observation ? left : limits->max_observation;
-}
-
-static sr1_status record_search(struct sr1__row *row, const struct sr1__observation *o)
-{
-    int whole = o->n_hit_ids == o->n_hits || o->n_hit_ids >= SR1_TRAJECTORY_MAX_HIT_IDS;
-    size_t n;
-    const char *query = sr1__scanner_text(&row->scanner, &n);
-
-    row->searches++;
-    pthread_mutex_lock(&row->g->lock);
-    row->g->stats.searches++;
-    row->g->stats.failed_searches += sr1__search_is_failure(o->status);
-    pthread_mutex_unlock(&row->g->lock);
-    return sr1__trajectory_builder_search(row->builder, row->turn, query, n, o->status,
-                                          o->n_hits,
-                                          whole ? (const char *const *)o->hit_ids : NULL);
-}
-
-static sr1_status flush_stream(struct sr1__row *row)
-{
-    const char *text;
-    size_t n;
-
-    SR1__TRY(sr1_token_stream_finish(row->stream, &text, &n));
-    SR1__TRY(sr1__trajectory_flush_text(row->builder, text, n));
-    return show(row, SR1_SOURCE_POLICY, text, n);
-}
-
-sr1_status sr1__row_observe(struct sr1__row *row, struct sr1__observation *o,
-                            enum sr1__row_want *want)
-{
-    struct block b = {0};
-    int64_t room = block_room(row);
-    sr1_status st = encode_block(row->g->rollout->tokenizer, o, &b);
-    int64_t tags = (int64_t)(b.n_head + b.n_tail);
-
-    if (st == SR1_OK)
-        st = flush_stream(row);
-    if (st == SR1_OK)
-        st = record_search(row, o);
-    if (st == SR1_OK && sr1__search_is_failure(o->status) &&
-        !row->g->rollout->limits.go_on) {
-        *want = stop_with(row, SR1_STOP_SEARCH_FAILED);
-        block_free(&b);
-        return SR1_OK;
-    }
-    if (st == SR1_OK && tags > room) {
-        *want = stop_with(row, SR1_STOP_CONTEXT_LIMIT);
-        block_free(&b);
-        return SR1_OK;
-    }
-    if (st == SR1_OK && tags + (int64_t)b.n_body > room)
-        st = cut_body(row->g->rollout->tokenizer, &b, (size_t)(room - tags));
-    if (st == SR1_OK)
-        st = record_block(row, o, &b);
-    block_free(&b);
-    if (st != SR1_OK)
-        return st;
-    row->waiting = 0;
-    row->turn++;
-    row->turn_tokens = 0;
-    sr1__scanner_reset(&row->scanner);
-    *want = o->done ? stop_with(row, SR1_STOP_EOS) : SR1__ROW_TOKEN;
-    return SR1_OK;
+    return *want == SR1__ROW_TOKEN && is_told(row, id) ? tell(row, want) : SR1_OK;
 }
 
 sr1_status sr1__row_finish(struct sr1__row *row, sr1_trajectory **out)

@@ -21,7 +21,8 @@ struct sr1__row {
     int32_t waiting; /* for the answer to its action; draws nothing meanwhile */
     int32_t stop;  /* SR1_STOP_*, once done */
     int32_t turn;
-    int32_t searches;
+    int32_t searches;    /* actions that were answered */
+    int32_t executed;    /* of them carried out */
     int64_t tokens;      /* sampled */
     int64_t turn_tokens; /* sampled in this turn */
     struct sr1__rng rng;

@@ -2,6 +2,7 @@
  * (chat_render.c) and encoded so that an added token means itself only in the template's
  * own words, unless the caller asks for the reference's behaviour. */
 #include "tokenizer/chat.h"
+#include "tokenizer/chat_turn.h"
 
 #include "base/mem.h"
 #include "base/struct.h"
@@ -38,14 +39,33 @@ static sr1_status encode_own(struct sr1__encoder *e, const char *text, size_t be
     return SR1_OK;
 }
 
-static sr1_status encode_parts(struct sr1__encoder *e, const struct sr1__rendered *r)
+static sr1_status encode_parts(struct sr1__encoder *e, const char *text, size_t n,
+                               const size_t *own, size_t n_own)
 {
-    const char *text = sr1__buf_cstr(&r->text);
     size_t plain_from = 0;
 
-    for (size_t i = 0; i < r->n_own; i++)
-        SR1__TRY(encode_own(e, text, r->own[2 * i], r->own[2 * i + 1], &plain_from));
-    return sr1__encode_plain(e, text + plain_from, r->text.len - plain_from);
+    for (size_t i = 0; i < n_own; i++)
+        SR1__TRY(encode_own(e, text, own[2 * i], own[2 * i + 1], &plain_from));
+    return sr1__encode_plain(e, text + plain_from, n - plain_from);
+}
+
+sr1_status sr1__tokenizer_encode_own(const sr1_tokenizer *t, const char *text, size_t n,
+                                     const size_t *own, size_t n_own,
+                                     struct sr1__ids *ids)
+{
+    struct sr1__encoder e;
+    size_t before = ids->n;
+    sr1_status status;
+
+    if (!sr1__utf8_valid(text, n))
+        return sr1__fail(SR1_E_INVALID, "encode: the text is not UTF-8");
+    status = sr1__encoder_begin(&e, t, ids);
+    if (status == SR1_OK)
+        status = encode_parts(&e, text, n, own, n_own);
+    sr1__encoder_end(&e);
+    if (status != SR1_OK)
+        ids->n = before;
+    return status;
 }
 
 static sr1_status encode_rendered(const sr1_tokenizer *t, const struct sr1__rendered *r,
@@ -57,7 +77,8 @@ static sr1_status encode_rendered(const sr1_tokenizer *t, const struct sr1__rend
     if (status == SR1_OK)
         status = recognise ? sr1__encode_mixed(&e, sr1__buf_cstr(&r->text), r->text.len,
                                                SR1_ENCODE_ALL_ADDED)
-                           : encode_parts(&e, r);
+                           : encode_parts(&e, sr1__buf_cstr(&r->text), r->text.len,
+                                          r->own, r->n_own);
     sr1__encoder_end(&e);
     return status;
 }

@@ -1,10 +1,12 @@
 /* train/sft.c - a demonstration as a trajectory: its policy segments are imitated, the
  * rest is context. Tokens are cut exactly as in a rollout: each segment is encoded by
- * itself, the tags of an inserted block apart from its body. */
+ * itself, the tags of an inserted block apart from its body; where the protocol has
+ * messages, a result is one. */
 #include "train/internal.h"
 
 #include "env/protocol.h"
 #include "base/mem.h"
+#include "rollout/block.h"
 #include "rollout/internal.h"
 #include "tokenizer/tokenizer.h"
 #include "trajectory/builder.h"
@@ -55,6 +57,47 @@ static sr1_status add_environment(struct example *e, const char *text, size_t n)
     sr1__ids_free(&ids);
     e->turn++;
     return st;
+}
+
+/* A result of a protocol whose results are messages: made as a rollout makes it. */
+static sr1_status add_message(struct example *e, const char *text, size_t begin,
+                              size_t len, size_t n)
+{
+    const sr1_rollout *r = e->tr->rollout;
+    struct sr1__observation o;
+    struct sr1__block b;
+    int fits;
+    sr1_status st;
+
+    sr1__observation_init(&o);
+    sr1__buf_add(&o.head, text, begin);
+    sr1__buf_add(&o.body, text + begin, len);
+    sr1__buf_add(&o.tail, text + begin + len, n - begin - len);
+    if (o.head.status != SR1_OK || o.body.status != SR1_OK || o.tail.status != SR1_OK) {
+        sr1__observation_free(&o);
+        return sr1__fail_nomem("inserted text");
+    }
+    st = sr1__block_make(&b, r->tokenizer, &r->border, &o, 0, INT64_MAX, &fits);
+    sr1__observation_free(&o);
+    SR1__TRY(st);
+    st = sr1__trajectory_builder_environment(e->b, b.ids.v, b.ids.n, e->turn,
+                                             sr1__buf_cstr(&b.text), b.text.len,
+                                             b.body_begin, b.body_len);
+    sr1__block_free(&b);
+    e->turn++;
+    return st;
+}
+
+/* An inserted segment; in a protocol with messages one without result tags runs on in the
+ * text. */
+static sr1_status add_inserted(struct example *e, const char *text)
+{
+    const struct sr1__protocol *p = sr1__env_protocol(e->tr->rollout->env);
+    size_t n = strlen(text), begin = 0, len = 0;
+
+    if (p->chat && sr1__observation_split(p, text, n, &begin, &len) == SR1_OK)
+        return add_message(e, text, begin, len, n);
+    return add_environment(e, text, n);
 }
 
 /* Text that comes before anything said: the prompt. */
@@ -142,7 +185,7 @@ static sr1_status add_segments(struct example *e, const struct sr1__demo *d)
         const char *text = d->segments[i].text;
 
         SR1__TRY(d->segments[i].is_policy ? add_policy(e, text, strlen(text))
-                                          : add_environment(e, text, strlen(text)));
+                                          : add_inserted(e, text));
     }
     return SR1_OK;
 }

@@ -20,8 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOP_K 2
-
 /* One demonstration under way. */
 struct demo {
     const struct sr1__demo_worlds *d;
@@ -57,6 +55,20 @@ static void flush(struct demo *m)
 static void say(struct demo *m, const char *text)
 {
     sr1__buf_str(&m->said, text);
+}
+
+enum { THINK, ACT, RESULT, ANSWER };
+
+static void say_tag(struct demo *m, int role, int closes)
+{
+    say(m, m->d->speech->tags[2 * role + closes]);
+}
+
+static void say_thought(struct demo *m, const char *text)
+{
+    say_tag(m, THINK, 0);
+    say(m, text);
+    say_tag(m, THINK, 1);
 }
 
 static void say_name(struct demo *m, int32_t thing)
@@ -98,33 +110,49 @@ static int32_t leads_to(const struct demo *m, const char *id)
     return m->w->things[strtol(end + 1, NULL, 10)].object;
 }
 
-/* Ask the engine what was just said to be searched; insert the passages. Returns whether
- * they tell the fact of `thing`. */
-static int insert_results(struct demo *m, const char *query, int32_t thing)
+/* What a search for the query finds: whether it tells the fact of `thing`, and what the
+ * best passage leads to. */
+static int look_at_hits(struct demo *m, const char *query, int32_t thing)
 {
     sr1_search_results *found = NULL;
     sr1_search_hit hit = {.struct_size = sizeof(hit)};
-    struct sr1__buf text;
     int told = 0;
 
-    sr1__buf_init(&text, 0);
-    sr1__buf_str(&text, "<information>");
-    check(m, sr1_search_run(m->d->engine, &query, 1, TOP_K, &found));
+    check(m, sr1_search_run(m->d->engine, &query, 1, SR1__DEMO_TOP_K, &found));
     m->shown = -1;
     for (int32_t k = 0; found && sr1_search_results_hit(found, 0, k, &hit) == SR1_OK;
          k++) {
-        sr1__buf_fmt(&text, " %s", hit.contents);
         told |= tells(m, hit.id, thing);
         if (m->shown < 0)
             m->shown = leads_to(m, hit.id);
     }
-    sr1__buf_str(&text, " </information>");
-    check(m, sr1__buf_status(&text, "demonstration"));
-    flush(m);
-    add_segment(m, "environment", sr1__buf_cstr(&text));
-    sr1__buf_free(&text);
     sr1_search_results_free(found);
     return told;
+}
+
+/* Say an action, its query between two texts, and insert the environment's answer. */
+static void act(struct demo *m, const char *const around[2], const char *query)
+{
+    const char *open = m->d->speech->tags[2 * ACT], *action;
+    size_t begin = m->said.len + strlen(open), len = 0;
+    char *text = NULL;
+
+    say(m, around[0]);
+    say(m, " ");
+    say(m, query);
+    say(m, " ");
+    say(m, around[1]);
+    check(m, sr1__buf_status(&m->said, "demonstration"));
+    if (m->status != SR1_OK)
+        return;
+    action = m->said.data + begin;
+    check(m, sr1_env_answer(m->d->env, action,
+                            m->said.len - begin - strlen(m->d->speech->tags[2 * ACT + 1]),
+                            &text, &len));
+    flush(m);
+    if (text)
+        add_segment(m, "environment", text);
+    sr1_free(text);
 }
 
 /* Search by name and relation (with_name, with_word choose which) for thing's fact. */
@@ -139,19 +167,25 @@ static int search(struct demo *m, int32_t thing, int with_name, int with_word)
     if (with_word)
         sr1__buf_fmt(&query, "%s%s", with_name ? " " : "", word_of(m, thing));
     check(m, sr1__buf_status(&query, "query"));
-    say(m, "<search> ");
-    say(m, sr1__buf_cstr(&query));
-    say(m, " </search>");
-    told = insert_results(m, sr1__buf_cstr(&query), thing);
+    act(m, m->d->speech->call, sr1__buf_cstr(&query));
+    told = look_at_hits(m, sr1__buf_cstr(&query), thing);
     sr1__buf_free(&query);
     return told;
 }
 
+static void say_answer(struct demo *m, int32_t thing)
+{
+    say_tag(m, ANSWER, 0);
+    say(m, " ");
+    say_name(m, thing);
+    say(m, " ");
+    say_tag(m, ANSWER, 1);
+}
+
 static void answer(struct demo *m, int32_t thing)
 {
-    say(m, "<think> Done. </think><answer> ");
-    say_name(m, thing);
-    say(m, " </answer>");
+    say_thought(m, " Done. ");
+    say_answer(m, thing);
 }
 
 /* The thing that was found, else the one the best passage leads to, else any. */
@@ -170,13 +204,15 @@ struct way {
 
 static void plan(struct demo *m, int32_t thing, int two)
 {
-    say(m, "<think> Find: ");
+    say_tag(m, THINK, 0);
+    say(m, " Find: ");
     say(m, word_of(m, thing));
     if (two) {
         say(m, " then ");
         say(m, word_of(m, m->w->things[thing].object));
     }
-    say(m, ". </think>");
+    say(m, ". ");
+    say_tag(m, THINK, 1);
 }
 
 static void go(struct demo *m, const struct sr1__question *q, struct way how)
@@ -189,9 +225,11 @@ static void go(struct demo *m, const struct sr1__question *q, struct way how)
     told = search(m, at, how.with_name, how.with_word);
     at = found_or_shown(m, told, at);
     if (two) {
-        say(m, "<think> Next: ");
+        say_tag(m, THINK, 0);
+        say(m, " Next: ");
         say(m, word_of(m, m->w->things[q->thing].object));
-        say(m, ". </think>");
+        say(m, ". ");
+        say_tag(m, THINK, 1);
         told = search(m, at, how.with_name, how.with_word);
         at = found_or_shown(m, told, at);
     }
@@ -221,26 +259,45 @@ static void way_stop(struct demo *m, const struct sr1__question *q)
 static void way_guess(struct demo *m, const struct sr1__question *q)
 {
     (void)q;
-    say(m, "<think> Guess. </think><answer> ");
-    say_name(m, random_thing(m));
-    say(m, " </answer>");
+    say_thought(m, " Guess. ");
+    say_answer(m, random_thing(m));
 }
 
-/* Shares of the ways in the mixed stage, by hops. */
+/* The call is not what the environment understands; what remains is a guess. */
+static void way_broken(struct demo *m, const struct sr1__question *q)
+{
+    struct sr1__buf query;
+
+    plan(m, q->thing, 0);
+    sr1__buf_init(&query, 0);
+    sr1__text_name(&query, m->w, q->thing);
+    sr1__buf_fmt(&query, " %s", word_of(m, q->thing));
+    check(m, sr1__buf_status(&query, "query"));
+    act(m, m->d->speech->broken, sr1__buf_cstr(&query));
+    sr1__buf_free(&query);
+    way_guess(m, q);
+}
+
+/* Shares of the ways in the mixed stage, by hops, and where calls can be broken. */
+enum { ONE_HOP, TWO_HOPS, BREAKABLE };
+
 static const struct {
     void (*way)(struct demo *m, const struct sr1__question *q);
-    double one_hop, two_hops;
+    double share[3];
 } mix[] = {
-    {way_good, .40, .25}, {way_name_only, .40, .10}, {way_poor, .10, .05},
-    {way_guess, .10, .05}, {way_stop, .00, .55},
+    {way_good, {.40, .25, .25}}, {way_name_only, {.40, .10, .15}},
+    {way_poor, {.10, .05, .10}}, {way_guess, {.10, .05, .20}},
+    {way_stop, {.00, .55, .00}}, {way_broken, {.00, .00, .30}},
 };
 
 static void mixed_way(struct demo *m, const struct sr1__question *q)
 {
+    int breakable = q->chain < 0 && m->d->speech->broken[0] != NULL;
+    int column = breakable ? BREAKABLE : q->chain < 0 ? ONE_HOP : TWO_HOPS;
     double u = sr1__rng_uniform(m->rng);
 
     for (size_t i = 0; i < sizeof(mix) / sizeof(mix[0]); i++) {
-        u -= q->chain < 0 ? mix[i].one_hop : mix[i].two_hops;
+        u -= mix[i].share[column];
         if (u < 0) {
             mix[i].way(m, q);
             return;
@@ -339,12 +396,12 @@ static void stage_one_hop(struct demo *m, struct sr1__buf *question)
 
 static void stage_two_hops(struct demo *m, struct sr1__buf *question)
 {
-    ask(m, question, 0.6, way_good);
+    ask(m, question, m->d->two_hops, way_good);
 }
 
 static void stage_mixed(struct demo *m, struct sr1__buf *question)
 {
-    ask(m, question, 0.6, mixed_way);
+    ask(m, question, m->d->two_hops, mixed_way);
 }
 
 static void (*const stages[])(struct demo *m, struct sr1__buf *question) = {

@@ -13,7 +13,6 @@
 static const char consonants[] = "bdfgklmnprstvz";
 static const char vowels[] = "aeiou";
 
-#define VOCAB 900
 #define SYLLABLE_WEIGHT 400
 #define PHRASE_WEIGHT 1000
 
@@ -67,7 +66,7 @@ static void add_phrase(struct phrases *p, const char *text)
     p->n++;
 }
 
-static void all_phrases(struct phrases *p)
+static void all_phrases(struct phrases *p, const struct sr1__speech *speech)
 {
     static const char *const others[] = {
         "Find:",       "Next:",      "Done.", "Guess.", "Repeat the list.",
@@ -88,13 +87,15 @@ static void all_phrases(struct phrases *p)
         add_phrase(p, sr1__distractor_texts[i].text);
     for (i = 0; i < (int32_t)(sizeof(others) / sizeof(others[0])); i++)
         add_phrase(p, others[i]);
+    for (i = 0; i < SR1__SPEECH_MAX && speech->phrases[i] != NULL; i++)
+        add_phrase(p, speech->phrases[i]);
 }
 
 /* First words of a question stand behind a line end, not a space. */
 static const char *const starters[] = {"user",  "assistant", "In",     "Where",  "What",
                                        "Who",   "Through",   "Repeat", "Look"};
 #define STARTERS (sizeof(starters) / sizeof(starters[0]))
-#define MAX_TEXTS (2 * SR1__SYLLABLES + STARTERS + 128)
+#define MAX_TEXTS (2 * SR1__SYLLABLES + STARTERS + SR1__SPEECH_MAX + 128)
 
 struct training_texts {
     const char *texts[MAX_TEXTS];
@@ -110,7 +111,7 @@ static void add_text(struct training_texts *t, const char *text, int64_t weight)
 }
 
 static void gather_texts(struct training_texts *t, const struct sr1__names *n,
-                         const struct phrases *p)
+                         const struct phrases *p, const struct sr1__speech *speech)
 {
     const char *phrase = sr1__buf_cstr(&p->text);
 
@@ -124,30 +125,32 @@ static void gather_texts(struct training_texts *t, const struct sr1__names *n,
     }
     for (size_t i = 0; i < STARTERS; i++)
         add_text(t, starters[i], PHRASE_WEIGHT);
+    for (size_t i = 0; i < SR1__SPEECH_MAX && speech->starters[i] != NULL; i++)
+        add_text(t, speech->starters[i], PHRASE_WEIGHT);
     for (size_t i = 0; i < p->n && t->n < MAX_TEXTS; i++) {
         add_text(t, phrase, PHRASE_WEIGHT);
         phrase += strlen(phrase) + 1;
     }
 }
 
-static sr1_status train_tokenizer(const struct sr1__names *n, const char *folder)
+static sr1_status train_tokenizer(const struct sr1__names *n,
+                                  const struct sr1__speech *speech, const char *folder)
 {
-    static const char *const tags[] = {"<think>", "</think>", "<search>", "</search>",
-                                       "<information>", "</information>", "<answer>",
-                                       "</answer>"};
-    sr1_tokenizer_train_options o = {.struct_size = sizeof(o), .vocab_size = VOCAB,
-                                     .added_tokens = tags,
-                                     .n_added_tokens = sizeof(tags) / sizeof(tags[0])};
+    sr1_tokenizer_train_options o = {.struct_size = sizeof(o),
+                                     .vocab_size = speech->vocab,
+                                     .added_tokens = speech->tags,
+                                     .n_added_tokens =
+                                         sizeof(speech->tags) / sizeof(speech->tags[0])};
     struct training_texts *t = sr1__calloc(1, sizeof(*t));
     struct phrases p = {.n = 0};
     sr1_status st = t ? SR1_OK : sr1__fail_nomem("texts");
 
     sr1__buf_init(&p.text, 0);
-    all_phrases(&p);
+    all_phrases(&p, speech);
     if (st == SR1_OK)
         st = sr1__buf_status(&p.text, "phrases");
     if (st == SR1_OK) {
-        gather_texts(t, n, &p);
+        gather_texts(t, n, &p, speech);
         st = sr1_tokenizer_train(t->texts, NULL, t->weights, t->n, &o, folder);
     }
     sr1__buf_free(&p.text);
@@ -211,7 +214,8 @@ static sr1_status fill_pools(struct sr1__names *n, const sr1_tokenizer *t,
     return SR1_OK;
 }
 
-sr1_status sr1__names_make(struct sr1__names *n, struct sr1__rng *rng, const char *folder,
+sr1_status sr1__names_make(struct sr1__names *n, const struct sr1__speech *speech,
+                           struct sr1__rng *rng, const char *folder,
                            sr1_tokenizer **tokenizer)
 {
     char *path = sr1__path_join(folder, "tokenizer");
@@ -226,7 +230,7 @@ sr1_status sr1__names_make(struct sr1__names *n, struct sr1__rng *rng, const cha
             st = sr1__fail_nomem("names");
     }
     if (st == SR1_OK)
-        st = train_tokenizer(n, path);
+        st = train_tokenizer(n, speech, path);
     if (st == SR1_OK)
         st = sr1_tokenizer_open(&t, path);
     if (st == SR1_OK)

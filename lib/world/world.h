@@ -2,16 +2,36 @@
  *
  *     names.c   syllables, the tokenizer, pools of names    facts.c  things and facts
  *     text.c    passages, questions                          demos.c  demonstrations
- *     write.c   the files */
+ *     write.c   the files                                    speech.c protocols */
 #ifndef SR1__WORLD_WORLD_H
 #define SR1__WORLD_WORLD_H
 
 #include "base/buf.h"
 #include "base/rng.h"
 
+#include <searchr1/env.h>
 #include <searchr1/search.h>
 #include <searchr1/tokenizer.h>
 #include <searchr1/world.h>
+
+/* ---- protocols ---- */
+
+#define SR1__SPEECH_MAX 16
+
+/* How demonstrations in one protocol are written. */
+struct sr1__speech {
+    const char *protocol;
+    const char *environment; /* that carries its actions out */
+    const char *tags[8];     /* think, act, result, answer: open and close each */
+    const char *call[2];     /* what stands before and after a query in an action */
+    const char *broken[2];   /* the same, gone wrong; NULL: an action cannot be wrong */
+    const char *phrases[SR1__SPEECH_MAX];  /* the tokenizer sees them too, up to NULL */
+    const char *starters[SR1__SPEECH_MAX]; /* words that stand behind a line end */
+    int32_t vocab;                         /* of the tokenizer */
+};
+
+/* NULL: "search-r1". NULL and SR1_E_NOT_FOUND for a protocol without demonstrations. */
+const struct sr1__speech *sr1__speech_find(const char *protocol);
 
 /* ---- names ---- */
 
@@ -33,7 +53,8 @@ struct sr1__names {
 };
 
 /* Draw syllables, train the tokenizer into folder/tokenizer, open it, fill the pools. */
-sr1_status sr1__names_make(struct sr1__names *n, struct sr1__rng *rng, const char *folder,
+sr1_status sr1__names_make(struct sr1__names *n, const struct sr1__speech *speech,
+                           struct sr1__rng *rng, const char *folder,
                            sr1_tokenizer **tokenizer);
 void sr1__names_free(struct sr1__names *n);
 /* The next unused name; NULL and SR1_E_LIMIT when the pool is empty. */
@@ -134,10 +155,15 @@ const char *sr1__question_text(const struct sr1__question *q, const struct sr1__
 /* Worlds that demonstrations are about, with an engine over all their passages. The ids
  * of passages are "WORLD/THING" (a fact) and "WORLD/d/THING" (a distractor, about THING).
  */
+#define SR1__DEMO_TOP_K 2
+
 struct sr1__demo_worlds {
     struct sr1__world *worlds;
     int32_t n;
     sr1_search *engine;
+    sr1_env *env; /* answers actions with what the engine finds */
+    const struct sr1__speech *speech;
+    double two_hops;              /* share of questions over two facts */
     struct sr1__pool_names fresh; /* names for lists, not those of any world */
 };
 

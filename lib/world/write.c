@@ -26,6 +26,7 @@ static const struct {
 
 struct writer {
     const char *folder;
+    const struct sr1__speech *speech;
     sr1_world_options o;
     sr1_world_progress_fn progress;
     void *user;
@@ -52,6 +53,8 @@ static sr1_status check(const sr1_world_options *o)
                          o->sft_worlds);
     if (o->batch < 1 || o->batch > 4096 || o->test_questions < 2)
         return sr1__fail(SR1_E_INVALID, "world: batch or test_questions is out of range");
+    if (o->hops < 0 || o->hops > 2)
+        return sr1__fail(SR1_E_INVALID, "world: hops is %d; 1 or 2", o->hops);
     for (int i = 0; i < STAGES; i++)
         if (o->stage_steps[i] < 0 || o->stage_steps[i] > 100000)
             return sr1__fail(SR1_E_INVALID, "world: stage_steps[%d] is %d; 0 to 100000",
@@ -185,7 +188,7 @@ static sr1_status add_question(struct sr1__buf *out, const struct sr1__world *w,
 }
 
 /* Training: 60 % two-hop questions, each once, as far as they last. The other parts:
- * half. */
+ * half. As many of one hop in place of them where only those are wanted. */
 static sr1_status write_questions(const struct writer *w, int part)
 {
     const struct sr1__world *world = &w->worlds[part];
@@ -199,6 +202,10 @@ static sr1_status write_questions(const struct writer *w, int part)
     two = n - one;
     want_two = part == 0 ? two : (size_t)w->o.test_questions / 2;
     want_one = part == 0 ? two * 2 / 3 : (size_t)w->o.test_questions / 2;
+    if (w->o.hops == 1) {
+        want_one += want_two;
+        want_two = 0;
+    }
     sr1__buf_init(&rows, 0);
     st = SR1_OK;
     for (size_t i = 0; i < n && st == SR1_OK; i++) { /* the kinds in turn */
@@ -264,7 +271,13 @@ static sr1_status write_demos(struct writer *w)
 {
     struct sr1__pool_names *pool = &w->names.pools[SR1__POOL_TRAIN];
     struct sr1__rng rng = stream(w, STREAM_SFT);
-    struct sr1__demo_worlds d = {.n = w->o.sft_worlds};
+    struct sr1__demo_worlds d = {.n = w->o.sft_worlds,
+                                 .speech = w->speech,
+                                 .two_hops = w->o.hops == 1 ? 0.0 : 0.6};
+    sr1_env_options e = {.struct_size = sizeof(e),
+                         .protocol = w->speech->protocol,
+                         .document_format = "plain",
+                         .top_k = SR1__DEMO_TOP_K};
     char *index = sr1__path_join(w->folder, "sft-corpus.bm25");
     sr1_status st = index ? SR1_OK : sr1__fail_nomem("path");
 
@@ -277,10 +290,13 @@ static sr1_status write_demos(struct writer *w)
         st = write_corpus(w, "sft-corpus", d.worlds, d.n);
     if (st == SR1_OK)
         st = sr1_search_open_bm25(&d.engine, index, NULL);
+    if (st == SR1_OK)
+        st = sr1_env_open(&d.env, w->speech->environment, d.engine, &e);
     d.fresh = (struct sr1__pool_names){pool->names, pool->n, 0};
     for (size_t i = 0; i < sizeof(demo_files) / sizeof(demo_files[0]) && st == SR1_OK;
          i++)
         st = write_stages(w, &d, i);
+    sr1_env_free(d.env);
     sr1_search_free(d.engine);
     for (int32_t i = 0; d.worlds && i < d.n; i++)
         sr1__world_free(&d.worlds[i]);
@@ -302,9 +318,12 @@ sr1_status sr1_world_write(const char *folder, const sr1_world_options *options,
     SR1__TRY(sr1__struct_take(&w.o, sizeof(w.o), options,
                               SR1__STRUCT_END(sr1_world_options, seed), "world options"));
     SR1__TRY(check(&w.o));
+    w.speech = sr1__speech_find(w.o.protocol);
+    if (!w.speech)
+        return SR1_E_NOT_FOUND;
     SR1__TRY(sr1__dir_make(folder));
     rng = stream(&w, STREAM_NAMES);
-    st = sr1__names_make(&w.names, &rng, folder, &w.tokenizer);
+    st = sr1__names_make(&w.names, w.speech, &rng, folder, &w.tokenizer);
     if (st == SR1_OK)
         st = tell(&w, "names", 1, 1);
     if (st == SR1_OK)

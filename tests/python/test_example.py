@@ -45,3 +45,18 @@ def test_an_engine_of_ones_own(source):
     assert "Where is Rome? -> ['Rome\\nRome is the capital" in done.stdout
     assert "Atlantis? -> No information found" in done.stdout
     assert done.stdout.endswith("1 batch\n")
+
+
+def test_tools_of_ones_own(source):
+    done = subprocess.run(
+        [sys.executable, source / "examples/python/tools.py"],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ, PYTHONPATH=str(source / "bindings/python")),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "- tower (string, required): its name" in done.stdout
+    assert "-> <result> 1889 </result>" in done.stdout
+    assert "argument 'tower' must be a string, not an integer" in done.stdout
+    assert "-> <result> Error: 'Babel' </result>" in done.stdout
+    assert done.stdout.endswith("-> <result> The Louvre: Paris. </result>\n")

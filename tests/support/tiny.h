@@ -55,10 +55,13 @@ static inline void tiny_near(double a, double b, double tolerance)
 
 /* ---- the tokenizer: protocol tags, then words that rules may use ---- */
 
+#define TINY_CALL "{\"name\": \"wiki_search\", \"args\": {\"query\": \"tower\"}}"
+
 static const char *const tiny_words[] = {
     "<think>",  "</think>",  "<search>", "</search>", "<information>", "</information>",
     "<answer>", "</answer>", " tower",   " nothing",  " Paris",        " Rome",
-    " well",    " so",       "x<sea",    "rch>",      "</sear",        "ch> and"};
+    " well",    " so",       "x<sea",    "rch>",      "</sear",        "ch> and",
+    "<tool>",   "</tool>",   "<result>", "</result>", TINY_CALL,       "{oops"};
 #define TINY_WORDS (sizeof tiny_words / sizeof *tiny_words)
 
 static inline void tiny_tokenizer(const char *folder)

@@ -10,7 +10,7 @@ comes out of the call that ran it. Arrays are numpy's where numpy is installed.
         trainer.run(step=lambda report, planned: print(report.avg_reward))
 """
 
-from . import advantage, errors, log, loss, reward, world
+from . import advantage, errors, log, loss, reward, tools, world
 from ._lib import version
 from .config import KEYS, Config, Key
 from .data import Dataset, Row
@@ -38,6 +38,7 @@ from .search import (
 )
 from .server import Server
 from .tokenizer import Tokenizer, TokenStream
+from .tools import Tool
 from .trainer import StepReport, Trainer
 from .trajectory import Trajectory
 
@@ -76,6 +77,7 @@ __all__ = [
     "StepReport",
     "TokenStream",
     "Tokenizer",
+    "Tool",
     "Trainer",
     "Trajectory",
     "Web",
@@ -86,6 +88,7 @@ __all__ = [
     "loss",
     "open_search",
     "reward",
+    "tools",
     "verify_bm25",
     "version",
     "web_providers",

@@ -68,6 +68,7 @@ from ._structs import (
     TextSegment,
     TokenizerTrainOptions,
     TokenStep,
+    ToolOps,
     ValueBatch,
     ValueOptions,
     ValueReport,
@@ -315,6 +316,13 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_env_new": (
         STATUS, POINTER(c_void_p), POINTER(EnvOps), c_void_p, POINTER(EnvOptions),
     ),
+    "sr1_env_sink_flags": (STATUS, c_void_p, c_size_t, c_int32),
+    "sr1_env_add_tool": (STATUS, c_void_p, POINTER(ToolOps), c_void_p),
+    "sr1_env_tools": (c_char_p, c_void_p),
+    "sr1_tool_sink_text": (STATUS, c_void_p, c_char_p, c_size_t),
+    "sr1_tool_sink_hit": (STATUS, c_void_p, c_char_p),
+    "sr1_tool_sink_status": (STATUS, c_void_p, c_int32),
+    "sr1_protocol_result_turn": (STATUS, c_char_p, c_void_p, POINTER(c_int32)),
     "sr1_env_free": (None, c_void_p),
     "sr1_env_name": (c_char_p, c_void_p),
     "sr1_env_answer": (
@@ -371,6 +379,11 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_reward_set_add": (STATUS, c_void_p, POINTER(RewardOps), c_void_p, c_double),
     "sr1_reward_set_count": (c_size_t, c_void_p),
     "sr1_reward_set_name": (c_char_p, c_void_p, c_size_t),
+    "sr1_reward_set_level": (c_int32, c_void_p, c_size_t),
+    "sr1_reward_set_score_turns": (
+        STATUS, c_void_p, POINTER(c_void_p), c_size_t, POINTER(c_int64),
+        POINTER(c_double), POINTER(c_double),
+    ),
     "sr1_reward_set_score": (
         STATUS, c_void_p, POINTER(c_void_p), c_size_t, POINTER(c_double),
         POINTER(c_double),
@@ -475,6 +488,7 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_rollout_free": (None, c_void_p),
     "sr1_rollout_model": (c_void_p, c_void_p),
     "sr1_rollout_tokenizer": (c_void_p, c_void_p),
+    "sr1_rollout_set_env": (STATUS, c_void_p, c_void_p),
     "sr1_rollout_generate": (
         STATUS, c_void_p, POINTER(Query), c_size_t, POINTER(RolloutOptions),
         POINTER(c_void_p),

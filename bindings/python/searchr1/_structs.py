@@ -26,6 +26,8 @@ LogFn = CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
 DestroyFn = CFUNCTYPE(None, c_void_p)
 SearchFn = CFUNCTYPE(c_int32, c_void_p, POINTER(c_char_p), c_size_t, c_int32, c_void_p)
 ActFn = CFUNCTYPE(c_int32, c_void_p, POINTER(c_void_p), c_size_t, c_void_p)
+TurnsFn = CFUNCTYPE(c_int32, c_void_p, c_void_p, POINTER(c_double))
+ToolFn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t, c_void_p)
 ScoreFn = CFUNCTYPE(c_int32, c_void_p, POINTER(c_void_p), c_size_t, POINTER(c_double))
 ProgressFn = CFUNCTYPE(c_int32, c_void_p, c_int64, c_int64, c_int64)
 TextFn = CFUNCTYPE(c_int32, c_void_p, c_size_t, c_int32, c_void_p, c_size_t)
@@ -335,6 +337,18 @@ class EnvOptions(Sized):
     ]
 
 
+class ToolOps(Sized):
+    _fields_ = [
+        ("name", c_char_p),
+        ("description", c_char_p),
+        ("schema", c_char_p),
+        ("call", ToolFn),
+        ("destroy", DestroyFn),
+        ("flags", c_int32),
+        ("deadline_s", c_double),
+    ]
+
+
 class RewardScales(Sized):
     _fields_ = [
         ("format_reward", c_double),
@@ -352,6 +366,8 @@ class RewardOps(Sized):
         ("name", c_char_p),
         ("score", ScoreFn),
         ("destroy", DestroyFn),
+        ("level", c_int32),
+        ("score_turns", TurnsFn),
     ]
 
 
@@ -741,4 +757,6 @@ class WorldOptions(Sized):
         ("batch", c_int32),
         ("stage_steps", c_int32 * 5),
         ("test_questions", c_int32),
+        ("protocol", c_char_p),
+        ("hops", c_int32),
     ]

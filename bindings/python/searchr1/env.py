@@ -12,6 +12,8 @@ from ._lib import lib
 from ._structs import ActFn, EnvAction, EnvOps, EnvOptions
 from ._text import Text, decode, encode, optional, take, terminated, text_at
 from .search import as_search
+from .tools import add, as_tool
+from .trajectory import Trajectory
 
 EVENTS = ("none", "action", "answer")
 
@@ -29,7 +31,8 @@ ActFunction = Callable[[List[Action]], Sequence[str]]
 
 
 class Environment(Handle):
-    """What answers actions: "search" (each is a query to an engine), "none", or a Python
+    """What answers actions: "search" (each is a query to an engine), "tools" (each calls
+    a tool: wiki_search on the engine, if there is one, and your own), "none", or a Python
     function from the actions of a turn to the text of each answer."""
 
     _free = "sr1_env_free"
@@ -42,27 +45,40 @@ class Environment(Handle):
         document_format: Optional[str] = None,
         top_k: int = 3,
         name: str = "python",
+        tools: Sequence[Any] = (),
     ) -> None:
-        """document_format: "titled", "numbered" or "plain"."""
+        """document_format: "titled", "numbered" or "plain". tools: functions or Tools, of
+        the kind "tools"."""
         options = EnvOptions(
             protocol=optional(protocol),
             document_format=optional(document_format),
             top_k=top_k,
         )
         engine = as_search(search)
-        self._carrier = _callbacks.Carrier(engine.carrier if engine else None)
+        self.carrier = _callbacks.Carrier(engine.carrier if engine else None)
         if not callable(kind):
             super().__init__(
                 make(lib.sr1_env_open, terminated(kind), engine, byref(options))
             )
+            for tool in tools:
+                self.add_tool(tool)
             return
         ops = EnvOps(name=terminated(name), act=_act, destroy=_callbacks.destroy)
-        key = _callbacks.own((kind, self._carrier))
+        key = _callbacks.own((kind, self.carrier))
         try:
             super().__init__(make(lib.sr1_env_new, byref(ops), key, byref(options)))
         except Exception:
             _callbacks.disown(key)
             raise
+
+    def add_tool(self, tool: Any) -> None:
+        """Add a function or a Tool, before anything else uses the environment."""
+        add(self, as_tool(tool), self.carrier)
+
+    @property
+    def tools(self) -> str:
+        """The tools as a prompt shows them."""
+        return decode(lib.sr1_env_tools(self))
 
     @property
     def name(self) -> str:
@@ -72,7 +88,7 @@ class Environment(Handle):
         """The block that would be inserted after this action, tags included."""
         data = encode(action)
         text, n = c_void_p(), c_size_t()
-        with self._carrier.call():
+        with self.carrier.call():
             lib.sr1_env_answer(self, data, len(data), byref(text), byref(n))
         return take(text, n.value)
 
@@ -103,3 +119,10 @@ def parse(text: Text, protocol: Optional[str] = None) -> Tuple[str, str]:
         optional(protocol), data, len(data), byref(event), byref(begin), byref(n)
     )
     return EVENTS[event.value], decode(data[begin.value : begin.value + n.value])
+
+
+def result_turn(trajectory: Trajectory, protocol: Optional[str] = None) -> Optional[int]:
+    """The first turn that a result follows, None without one."""
+    turn = c_int32()
+    lib.sr1_protocol_result_turn(optional(protocol), trajectory, byref(turn))
+    return turn.value if turn.value >= 0 else None

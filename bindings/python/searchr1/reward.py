@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from ctypes import byref, c_double, c_int32, c_size_t, c_void_p, pointer
+from ctypes import byref, c_double, c_int32, c_int64, c_size_t, c_void_p, pointer
 from dataclasses import dataclass
 from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _arrays, _callbacks, _structs
 from ._handle import Handle, make
 from ._lib import lib
-from ._structs import RewardOps, RewardOptions, ScoreFn
+from ._structs import RewardOps, RewardOptions, ScoreFn, TurnsFn
 from ._text import Text, decode, encode, optional, strings, take, terminated
 from .trajectory import Trajectory, pointers
 
 Truths = Union[str, Sequence[str]]
 RewardFunction = Callable[[List[Trajectory]], Sequence[float]]
+TurnsFunction = Callable[[Trajectory], Sequence[float]]
+LEVELS = ("outcome", "turn")
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ class RewardSet(Handle):
         protocol: Optional[str] = None,
         scales: Optional[Scales] = None,
     ) -> None:
-        """rewards: of format, answer, exact_match, sub_match, f1. weights None: all 1."""
+        """rewards: names of searchr1/reward.h. weights None: all 1."""
         options = RewardOptions(
             rewards=terminated(",".join(rewards)),
             weights=None if weights is None else ",".join(map(repr, weights)).encode(),
@@ -159,15 +161,60 @@ class RewardSet(Handle):
         super().__init__(make(lib.sr1_reward_set_new, byref(options)))
         self._carrier = _callbacks.Carrier()
 
-    def add(self, name: str, function: RewardFunction, weight: float = 1.0) -> None:
+    def add(
+        self,
+        name: str,
+        function: RewardFunction,
+        weight: float = 1.0,
+        level: str = "outcome",
+        turns: Optional[TurnsFunction] = None,
+    ) -> None:
         """Add a function from trajectories to one number each. What it raises comes out
-        of score and apply."""
-        add_reward(lib.sr1_reward_set_add, self, self._carrier, name, function, weight)
+        of score and apply. level: "outcome" or "turn"; turns: from a trajectory to how
+        much each of its turns did for the reward."""
+        add_reward(
+            lib.sr1_reward_set_add,
+            self,
+            self._carrier,
+            name,
+            function,
+            weight,
+            LEVELS.index(level),
+            turns,
+        )
 
     @property
     def names(self) -> List[str]:
         count = lib.sr1_reward_set_count(self)
         return [decode(lib.sr1_reward_set_name(self, i)) for i in range(count)]
+
+    @property
+    def levels(self) -> List[str]:
+        """ "outcome" or "turn" for each reward."""
+        count = lib.sr1_reward_set_count(self)
+        return [LEVELS[lib.sr1_reward_set_level(self, i)] for i in range(count)]
+
+    def score_turns(self, trajectories: Sequence[Trajectory]) -> Tuple[Any, Any, Any]:
+        """(parts, totals, begin): the rewards of level turn, turn by turn. Trajectory i
+        has the rows begin[i] to begin[i + 1] of parts [turns, rewards] and totals
+        [turns]."""
+        begin = [0]
+        for trajectory in trajectories:
+            begin.append(begin[-1] + trajectory.turn_count)
+        count = lib.sr1_reward_set_count(self)
+        parts, totals = _arrays.empty(c_double, begin[-1], count), _arrays.empty(
+            c_double, begin[-1]
+        )
+        with self._carrier.call():
+            lib.sr1_reward_set_score_turns(
+                self,
+                pointers(trajectories),
+                len(trajectories),
+                (c_int64 * len(begin))(*begin),
+                _arrays.pointer(parts, c_double),
+                _arrays.pointer(totals, c_double),
+            )
+        return parts, totals, begin
 
     def score(self, trajectories: Sequence[Trajectory]) -> Tuple[Any, Any]:
         """(parts, totals) without changing the trajectories: float64 [n, rewards] before
@@ -197,10 +244,18 @@ def add_reward(
     name: str,
     function: RewardFunction,
     weight: float,
+    level: int = 0,
+    turns: Optional[TurnsFunction] = None,
 ) -> None:
     """Give a Python reward to a set or a trainer by its function `add`."""
-    ops = RewardOps(name=terminated(name), score=_score_thunk, destroy=_callbacks.destroy)
-    key = _callbacks.own((function, carrier))
+    ops = RewardOps(
+        name=terminated(name),
+        score=_score_thunk,
+        destroy=_callbacks.destroy,
+        level=level,
+        score_turns=_turns_thunk if turns else TurnsFn(),
+    )
+    key = _callbacks.own((function, carrier, turns))
     try:
         add(target, byref(ops), key, weight)
     except Exception:
@@ -209,11 +264,28 @@ def add_reward(
 
 
 def _called(key: int, trajectories: Any, n: int, out: Any) -> int:
-    function, carrier = _callbacks.owned(key)
+    function, carrier, _ = _callbacks.owned(key)
     return int(carrier.run(_fill, function, trajectories[:n], out))
 
 
 _score_thunk = ScoreFn(_called)
+
+
+def _turns_called(key: int, trajectory: int, out: Any) -> int:
+    _, carrier, turns = _callbacks.owned(key)
+    return int(carrier.run(_fill_turns, turns, trajectory, out))
+
+
+_turns_thunk = TurnsFn(_turns_called)
+
+
+def _fill_turns(function: TurnsFunction, address: int, out: Any) -> None:
+    trajectory = Trajectory._retained(address)
+    values = function(trajectory)
+    if len(values) != trajectory.turn_count:
+        raise ValueError(f"{len(values)} values for {trajectory.turn_count} turns")
+    for i, value in enumerate(values):
+        out[i] = float(value)
 
 
 def _fill(function: RewardFunction, addresses: List[int], out: Any) -> None:

@@ -13,6 +13,7 @@ from ._structs import EvalOptions, ProgressFn, RolloutOptions, TextFn, Trajector
 from ._text import PathLike, decode, encode, optional, strings, text_at
 from .config import Config, as_config
 from .data import Dataset, Row
+from .env import Environment
 from .model import Model
 from .search import as_search
 from .tokenizer import Tokenizer
@@ -122,6 +123,12 @@ class Rollout(Handle):
         Handle.__init__(self, pointer, owner)
         self.carrier = carrier
         return self
+
+    def set_env(self, env: Environment) -> None:
+        """Let another environment answer actions: tools, or a Python function. It must
+        speak the configured protocol."""
+        lib.sr1_rollout_set_env(self, env)
+        self.carrier.others.append(env.carrier)
 
     @property
     def model(self) -> Model:

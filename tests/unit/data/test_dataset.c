@@ -57,6 +57,80 @@ static const char *const forms[][2] = {
               "7,Q1,\"[\"\"a\"\", 2, 0.5]\",\n,Q2,b,nq\n"},
 };
 
+/* Rows of TriviaQA and SQuAD as they are published (made up here). */
+static const struct {
+    const char *row;
+    const char *field;      /* answer_field; NULL: the default */
+    const char *answers[5]; /* up to the first NULL */
+} nested[] = {
+    {"{\"question\":\"q\",\"question_id\":\"tc_1\",\"answer\":{\"aliases\":[\"Paris\","
+     "\"City "
+     "of Light\",\"\"],\"normalized_aliases\":[\"paris\",\"city of light\"],\"value\":"
+     "\"Paris\",\"type\":\"WikipediaEntity\",\"matched_wiki_entity_name\":\"\"}}",
+     NULL,
+     {"Paris", "City of Light", "paris", "city of light"}},
+    {"{\"question\":\"q\",\"answer\":{\"aliases\":[\"A\",\"B\"],\"normalized_aliases\":"
+     "[\"a\"],\"value\":\"A\"}}",
+     "answer",
+     {"A", "B", "a"}},
+    {"{\"question\":\"q\",\"answer\":{\"aliases\":[\"A\",\"B\"],\"normalized_aliases\":"
+     "[\"a\"],\"value\":\"A\"}}",
+     "answer.normalized_aliases",
+     {"a"}},
+    {"{\"question\":\"q\",\"x\":{\"y\":{\"z\":7}},\"x.y.z\":\"plain\"}",
+     "x.y.z",
+     {"plain"}},
+    {"{\"question\":\"q\",\"x\":{\"y\":{\"z\":7}}}", "x.y.z", {"7"}},
+    {"{\"question\":\"q\",\"answers\":{\"text\":[\"a\",\"b\",\"a\"],\"answer_start\":[1,"
+     "2,"
+     "1]}}",
+     "answers",
+     {"a", "b"}},
+    {"{\"question\":\"q\",\"golden_answers\":[\"g\"],\"answer\":{\"value\":\"v\"}}",
+     NULL,
+     {"g"}},
+};
+
+static void nested_answers_are_found(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(nested); i++) {
+        sr1_dataset_options o = {.struct_size = sizeof o,
+                                 .answer_field = nested[i].field};
+        sr1_dataset *d = NULL;
+        sr1_row *row = NULL;
+        size_t n = 0;
+
+        while (nested[i].answers[n])
+            n++;
+        assert_int_equal(open_one(&d, scratch_file("n.jsonl", nested[i].row, 0), &o),
+                         SR1_OK);
+        assert_int_equal(sr1_dataset_read(d, 0, &row), SR1_OK);
+        assert_int_equal(sr1_row_answer_count(row), n);
+        for (size_t k = 0; k < n; k++)
+            assert_string_equal(sr1_row_answer(row, k), nested[i].answers[k]);
+        sr1_row_free(row);
+        sr1_dataset_free(d);
+    }
+}
+
+/* 5000 different aliases. */
+static void too_many_aliases_are_refused(void **state)
+{
+    struct sr1__buf b;
+    sr1_dataset *d = NULL;
+
+    (void)state;
+    sr1__buf_init(&b, 0);
+    sr1__buf_str(&b, "{\"question\":\"q\",\"answer\":{\"aliases\":[\"a\"");
+    for (int i = 0; i < 5000; i++)
+        sr1__buf_fmt(&b, ",\"%d\"", i);
+    sr1__buf_str(&b, "]}}");
+    assert_error(open_one(&d, scratch_file("n.jsonl", b.data, b.len), NULL), SR1_E_LIMIT,
+                 "more than 4096 answers");
+    sr1__buf_free(&b);
+}
+
 static void every_form_gives_the_same_rows(void **state)
 {
     char second_id[64] = "";
@@ -111,6 +185,11 @@ static const struct {
     {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":null}\n",
      "b.jsonl:1: no field 'golden_answers'"},
     {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":[true]}\n", "is not text"},
+    {"b.jsonl", "{\"question\":\"q\",\"answer\":{\"type\":\"x\"}}\n",
+     "is an object without value"},
+    {"b.jsonl", "{\"question\":\"q\",\"answer\":{\"aliases\":[\"\"]}}\n",
+     "has no answer in it"},
+    {"b.jsonl", "{\"question\":\"q\",\"answer\":{\"aliases\":[{}]}}\n", "is not text"},
     {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":[[\"a\"]]}\n", "is not text"},
     {"b.jsonl", "{\"question\":7,\"golden_answers\":\"a\"}\n",
      "field 'question' is not text"},
@@ -538,6 +617,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_form_gives_the_same_rows),
+        cmocka_unit_test(nested_answers_are_found),
+        cmocka_unit_test(too_many_aliases_are_refused),
         cmocka_unit_test(errors_name_the_place),
         cmocka_unit_test(bad_files),
         cmocka_unit_test(options),

@@ -1,0 +1,176 @@
+"""Tools: Python functions that a policy calls by name with JSON arguments.
+
+    def population(city: str, year: int = 2020) -> int:
+        \"\"\"How many people live in a city.
+
+        Args:
+            city: its name
+        \"\"\"
+        return ask_a_database(city, year)
+
+    env = Environment("tools", tools=[population], protocol="mt-grpo")
+
+What a tool raises is told to the policy as an error of its own making; Unavailable,
+TimeoutError and ConnectionError are not: the trajectory is left out, as after a failed
+search.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import inspect
+import json
+import re
+import typing
+from typing import Any, Callable, Dict, Literal, Mapping, Optional, Tuple, Union
+
+from . import _callbacks
+from ._lib import lib
+from ._structs import ToolFn, ToolOps
+from ._text import encode, optional, terminated, text_at
+
+FAILED, TIMEOUT, BROKEN = 1, 2, 3  # SR1_TOOL_*
+WAITS, CONCURRENT = 1, 2
+
+_NAMES = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+class Unavailable(Exception):
+    """Raised in a tool: it, or the way to it, is broken, which says nothing about the
+    policy."""
+
+
+class Tool:
+    """A tool: something to call, and how it is described.
+
+    The name, the description (the docstring's first paragraph) and the schema (from
+    annotations, defaults and the docstring's list of arguments) are the function's own
+    unless given. An object with a method `call` is fine too.
+    """
+
+    def __init__(
+        self,
+        function: Any,
+        name: Optional[str] = None,
+        description: Optional[str] = None,
+        schema: Optional[Mapping[str, Any]] = None,
+        deadline: float = 0.0,
+        waits: bool = False,
+        concurrent: bool = False,
+    ) -> None:
+        """deadline: seconds after which a call is given up; 0: never. waits: it takes
+        long but little work here. concurrent: several threads may call it at a time."""
+        called = function if callable(function) else function.call
+        text = inspect.getdoc(called) or inspect.getdoc(function) or ""
+        own_name = getattr(function, "name", None) or getattr(called, "__name__", "")
+        self.function: Callable[..., Any] = called
+        self.name = name or own_name or type(function).__name__
+        self.description = description or text.split("\n\n")[0].replace("\n", " ")
+        self.schema = dict(schema) if schema is not None else schema_of(called)
+        self.deadline = float(deadline)
+        self.flags = (WAITS if waits else 0) | (CONCURRENT if concurrent else 0)
+
+
+def as_tool(tool: Any) -> Tool:
+    """A Tool of a function or object, or the Tool itself."""
+    return tool if isinstance(tool, Tool) else Tool(tool)
+
+
+# ---- schemas ----
+
+
+def schema_of(function: Callable[..., Any]) -> Dict[str, Any]:
+    """The JSON schema of a function's arguments."""
+    hints = typing.get_type_hints(function)
+    texts = _argument_texts(inspect.getdoc(function) or "")
+    properties, required = {}, []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise TypeError(
+                f"the argument {parameter.name!r} of a tool cannot be given by name"
+            )
+        schema = _schema_of_type(hints.get(parameter.name, Any), parameter.name)
+        if parameter.name in texts:
+            schema["description"] = texts[parameter.name]
+        if parameter.default is parameter.empty:
+            required.append(parameter.name)
+        elif parameter.default is not None:
+            schema["default"] = parameter.default
+        properties[parameter.name] = schema
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _schema_of_type(hint: Any, name: str) -> Dict[str, Any]:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return {}
+    if hint in _NAMES:
+        return {"type": _NAMES[hint]}
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if origin is Union and len(arguments) == 2 and type(None) in arguments:
+        return _schema_of_type(next(a for a in arguments if a is not type(None)), name)
+    if hint is list or origin in (list, collections.abc.Sequence):
+        items = _schema_of_type(arguments[0], name) if arguments else {}
+        return {"type": "array", "items": items}
+    if hint is dict or origin in (dict, collections.abc.Mapping):
+        return {"type": "object", "additionalProperties": True}
+    raise TypeError(f"no schema is known for {name}: {hint}; give the tool a schema")
+
+
+def _argument_texts(doc: str) -> Dict[str, str]:
+    """The lines "name: text" under "Args:"."""
+    found = re.search(r"^(?:Args|Arguments|Parameters):\n((?:[ \t]+.*\n?)+)", doc, re.M)
+    lines = found.group(1).splitlines() if found else []
+    pairs = [re.match(r"\s+(\w+)(?: \([^)]*\))?: (.+)", line) for line in lines]
+    return {pair.group(1): pair.group(2).strip() for pair in pairs if pair}
+
+
+# ---- calls ----
+
+
+def add(env: Any, tool: Tool, carrier: _callbacks.Carrier) -> None:
+    """Add a tool to an environment of the library."""
+    ops = ToolOps(
+        name=terminated(tool.name),
+        description=optional(tool.description or None),
+        schema=terminated(json.dumps(tool.schema, ensure_ascii=False)),
+        call=_call,
+        destroy=_callbacks.destroy,
+        flags=tool.flags,
+        deadline_s=tool.deadline,
+    )
+    key = _callbacks.own((tool.function, carrier))
+    try:
+        lib.sr1_env_add_tool(env, ops, key)
+    except Exception:
+        _callbacks.disown(key)
+        raise
+
+
+def _called(key: int, args: int, n: int, sink: int) -> int:
+    function, carrier = _callbacks.owned(key)
+    return int(carrier.run(_answer, function, text_at(args, n), sink))
+
+
+_call = ToolFn(_called)
+
+
+def _outcome(function: Callable[..., Any], args: str) -> Tuple[int, str]:
+    try:
+        result = function(**json.loads(args))
+    except TimeoutError as error:
+        return TIMEOUT, str(error)
+    except (Unavailable, ConnectionError) as error:
+        return BROKEN, str(error)
+    except Exception as error:
+        return FAILED, str(error) or type(error).__name__
+    return 0, "" if result is None else str(result)
+
+
+def _answer(function: Callable[..., Any], args: str, sink: int) -> None:
+    status, text = _outcome(function, args)
+    data = encode(text)
+    lib.sr1_tool_sink_text(sink, data, len(data))
+    lib.sr1_tool_sink_status(sink, status)
+

@@ -1,0 +1,25 @@
+/* env/turns.h - the turns of a trajectory as a conversation: what the policy said, and
+ * whether a result came back. */
+#ifndef SR1__ENV_TURNS_H
+#define SR1__ENV_TURNS_H
+
+#include "env/protocol.h"
+
+#include <searchr1/trajectory.h>
+
+/* What the policy said in one turn, and what was inserted after it. */
+struct sr1__turn {
+    int32_t turn;
+    const char *said; /* borrowed from the trajectory */
+    size_t said_len;
+    int answered;       /* a block follows */
+    const char *result; /* its body, stripped; NULL: no block with result tags follows */
+    size_t result_len;
+    size_t next; /* for sr1__turn_next: 0 at first */
+};
+
+/* Step to the next message of the policy; 0 when there is none, else 1. */
+int sr1__turn_next(const struct sr1__protocol *p, const sr1_trajectory *t,
+                   struct sr1__turn *turn);
+
+#endif

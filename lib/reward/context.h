@@ -1,0 +1,15 @@
+/* reward/context.h - what built-in rewards are computed by: their self. */
+#ifndef SR1__REWARD_CONTEXT_H
+#define SR1__REWARD_CONTEXT_H
+
+#include "env/protocol.h"
+
+#include <searchr1/reward.h>
+
+struct sr1__reward_context {
+    const struct sr1__protocol *protocol;
+    sr1_reward_scales scales;
+    char *no_content_text;
+};
+
+#endif

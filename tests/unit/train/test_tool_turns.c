@@ -1,0 +1,138 @@
+/* Training on conversations with tools: a demonstration has the tokens of a rollout that
+ * said the same, and steps with turn rewards are made. */
+#include "support/tiny.h"
+
+#include "train/internal.h"
+
+static int make(void **state)
+{
+    static const struct tiny_rule either[] = {
+        {"", "<tool>"},          {"<tool>", TINY_CALL},  {TINY_CALL, "</tool>"},
+        {"", "<answer>"},        {"<answer>", " Paris"}, {"<answer>", " Rome"},
+        {" Paris", "</answer>"}, {" Rome", "</answer>"}};
+
+    if (scratch_make(state) != 0)
+        return -1;
+    tiny_model("model", either, 8, 12);
+    return 0;
+}
+
+static sr1_trainer *open_trainer(sr1_config *c)
+{
+    sr1_search *e = tiny_engine();
+    sr1_trainer *tr = NULL;
+
+    OK(sr1_trainer_new(&tr, c, e));
+    sr1_config_free(c);
+    sr1_search_free(e);
+    return tr;
+}
+
+static sr1_config *config(const char *more, const char *and)
+{
+    return tiny_config("model", "protocol=mt-grpo", "environment=tools",
+                       "max_env_steps=1", "max_tokens=40", more, and, NULL);
+}
+
+/* Segment i of a trajectory as one of a demonstration; of a message without its border.
+ */
+static json_t *segment(const sr1_trajectory *t, size_t i)
+{
+    const char *text = sr1_trajectory_generated_text(t, NULL), *begin, *end;
+    sr1_text_segment s = {sizeof s};
+    int policy;
+
+    OK(sr1_trajectory_segment(t, i, &s));
+    policy = s.source == SR1_SOURCE_POLICY;
+    begin = policy ? text + s.text_begin : strstr(text + s.text_begin, "<result>");
+    end = policy ? begin + s.text_len : strstr(begin, "</result>") + strlen("</result>");
+    return json_pack("{s:s, s:s%}", "source", policy ? "policy" : "environment", "text",
+                     begin, (size_t)(end - begin));
+}
+
+static const char *write_demo(const sr1_trajectory *t)
+{
+    json_t *segments = json_array(),
+           *row = json_pack("{s:s, s:o}", "question", "Where?", "segments", segments);
+    struct sr1__buf line;
+    static char pair[600];
+
+    for (size_t i = 0; i < sr1_trajectory_segment_count(t); i++)
+        json_array_append_new(segments, segment(t, i));
+    sr1__buf_init(&line, 0);
+    OK(sr1__json_dump(row, 0, &line));
+    snprintf(pair, sizeof pair, "sft_file=%s", scratch_file("demo.jsonl", line.data, 0));
+    sr1__buf_free(&line);
+    json_decref(row);
+    return pair;
+}
+
+/* One that calls the tool and then answers. */
+static sr1_trajectory *roll(void)
+{
+    sr1_rollout *r = tiny_rollout(config("seed=11", "seed=11"), tiny_engine());
+    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = 16, .seed = 3};
+    sr1_query q = tiny_query("Where?");
+    sr1_trajectory *t[16] = {NULL}, *found = NULL;
+
+    OK(sr1_rollout_generate(r, &q, 1, &o, t));
+    for (size_t i = 0; i < 16 && !found; i++)
+        if (sr1_trajectory_search_count(t[i]) == 1 &&
+            sr1_trajectory_stop_reason(t[i]) == SR1_STOP_ANSWER)
+            found = sr1_trajectory_retain(t[i]);
+    tiny_free_all(t, 16);
+    sr1_rollout_free(r);
+    assert_non_null(found);
+    return found;
+}
+
+static void a_demonstration_has_the_tokens_of_a_rollout(void **state)
+{
+    sr1_trajectory *said = roll(), *shown = NULL;
+    sr1_trainer *tr = open_trainer(config("stage=sft", write_demo(said)));
+    size_t n = sr1_trajectory_token_count(said);
+
+    (void)state;
+    OK(sr1__sft_example(tr, 0, &shown));
+    assert_int_equal(sr1_trajectory_token_count(shown), n);
+    assert_memory_equal(sr1_trajectory_ids(shown), sr1_trajectory_ids(said),
+                        n * sizeof(int32_t));
+    assert_memory_equal(sr1_trajectory_policy_mask(shown),
+                        sr1_trajectory_policy_mask(said), n);
+    assert_memory_equal(sr1_trajectory_turns(shown), sr1_trajectory_turns(said),
+                        n * sizeof(int32_t));
+    assert_string_equal(sr1_trajectory_generated_text(shown, NULL),
+                        sr1_trajectory_generated_text(said, NULL));
+    sr1_trajectory_free(shown);
+    sr1_trajectory_free(said);
+    sr1_trainer_free(tr);
+}
+
+static void steps_are_made(void **state)
+{
+    sr1_trainer *tr = open_trainer(
+        config("rewards=tool_execution,answer_in_results,mt_exact_match,mt_format,xml",
+               "skip_dead_groups=false"));
+    sr1_query q = tiny_query("Where?");
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        sr1_step_report r = {.struct_size = sizeof r};
+
+        OK(sr1_trainer_train_step(tr, &q, 1, 0, &r, NULL));
+        assert_int_equal(r.excluded, 0);
+        assert_true(r.avg_reward > 0 && r.avg_reward < 2.6);
+    }
+    sr1_trainer_free(tr);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_demonstration_has_the_tokens_of_a_rollout),
+        cmocka_unit_test(steps_are_made),
+        cmocka_unit_test(tiny_nothing_leaks),
+    };
+
+    return cmocka_run_group_tests(tests, make, scratch_remove);
+}
