@@ -308,6 +308,8 @@ class SearchEvent(Sized):
         ("query", c_void_p),
         ("query_len", c_size_t),
         ("hit_ids", POINTER(c_char_p)),
+        ("reward", c_double),
+        ("success", c_int32),
     ]
 
 
