@@ -139,6 +139,7 @@ static sr1_status reach_goal(sr1_env_sink *sink, size_t i)
 static sr1_status act_one(struct episode *e, const sr1_env_action *a, size_t i,
                           sr1_env_sink *sink)
 {
+    int over = sr1__rooms_solved(&e->world, &e->state);
     struct sr1__rooms_state next;
     struct sr1__rooms_action action;
     struct sr1__buf text;
@@ -153,7 +154,7 @@ static sr1_status act_one(struct episode *e, const sr1_env_action *a, size_t i,
     sr1__rooms_say_result(&text, &e->world, &next, action);
     SR1__TRY(say(sink, i, &text));
     e->state = next;
-    return sr1__rooms_solved(&e->world, &next) ? reach_goal(sink, i) : SR1_OK;
+    return !over && sr1__rooms_solved(&e->world, &next) ? reach_goal(sink, i) : SR1_OK;
 }
 
 static sr1_status act(void *self, const sr1_env_action *const *actions, size_t n,

@@ -114,6 +114,7 @@ static sr1_trajectory *full_one(void)
         SR1_OK);
     assert_int_equal(sr1__trajectory_builder_search(b, 0, "x", 1, SR1_OK, 2, hits),
                      SR1_OK);
+    assert_int_equal(sr1__trajectory_builder_earned(b, -0.125, 1), SR1_OK);
     assert_int_equal(sr1__trajectory_builder_environment(
                          b, block, 2, 0, "<information>p</information>", 28, 13, 1),
                      SR1_OK);
