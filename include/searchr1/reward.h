@@ -157,6 +157,9 @@ typedef struct sr1_reward_set sr1_reward_set;
  *
  *     format, answer, exact_match, sub_match, f1           as the functions above
  *
+ *     environment       what the environment gave for the actions, together; 0 from one
+ *                       that gives nothing (sr1_env_sink_reward)
+ *
  * Those of multi-turn GRPO (Zeng et al. 2025), over messages: a message is what the
  * policy said in one turn, and a tag pair in it reaches from the first opening tag to the
  * first closing tag behind it. Gold answers and texts are compared in lower case.

@@ -10,12 +10,12 @@ comes out of the call that ran it. Arrays are numpy's where numpy is installed.
         trainer.run(step=lambda report, planned: print(report.avg_reward))
 """
 
-from . import advantage, errors, log, loss, reward, tools, world
+from . import advantage, errors, log, loss, reward, thinking, tools, world
 from ._lib import version
 from .config import KEYS, Config, Key
 from .data import Dataset, Row
 from .embed import Embedder, PythonEmbedder, PythonReranker, Reranker
-from .env import Action, Environment
+from .env import Action, Environment, Episode, Reply
 from .errors import Error
 from .model import Model
 from .reward import RewardSet, Scales
@@ -54,6 +54,7 @@ __all__ = [
     "DiskCache",
     "Embedder",
     "Environment",
+    "Episode",
     "Error",
     "Evaluation",
     "Hit",
@@ -65,6 +66,7 @@ __all__ = [
     "PythonSearch",
     "Query",
     "Remote",
+    "Reply",
     "Reranker",
     "Result",
     "RewardSet",
@@ -88,6 +90,7 @@ __all__ = [
     "loss",
     "open_search",
     "reward",
+    "thinking",
     "tools",
     "verify_bm25",
     "version",
