@@ -211,5 +211,6 @@ int main(int argc, char **argv)
         return args_wrong(&a, "rooms needs one folder: sr1-data rooms FOLDER");
     if (strcmp(rest[0], "model") == 0)
         return args_wrong(&a, "model needs two names: sr1-data model CONFIG.json FOLDER");
-    return args_wrong(&a, "there is no command '%s'; there are world, rooms and model", rest[0]);
+    return args_wrong(&a, "there is no command '%s'; there are world, rooms and model",
+                      rest[0]);
 }

@@ -6,8 +6,8 @@
  * (where was the writer of a book born?). Names of validation and test are never seen in
  * training, so a model cannot answer from memory: it has to search.
  *
- * And worlds to act in: two or three rooms with doors, containers and objects, and a task,
- * such as to put the red key into the green box in the kitchen, that takes 4 to 12
+ * And worlds to act in: two or three rooms with doors, containers and objects, and a
+ * task, such as to put the red key into the green box in the kitchen, that takes 4 to 12
  * actions. Each is made from a seed alone and answers always the same.
  *
  * Threads: no shared state. */
@@ -63,11 +63,12 @@ SR1_API sr1_status sr1_world_write(const char *folder, const sr1_world_options *
 
 /* Open the environment "rooms". The world of a trajectory is named by the id of its
  * question, "rooms-SPLIT-SEED" (train, validation or test, and a number), as the rows of
- * sr1_rooms_write are; SR1_E_INVALID for another question. Actions, "the" left out or not:
+ * sr1_rooms_write are; SR1_E_INVALID for another question. Actions, "the" left out or
+ * not:
  *
  *     look, inventory, go to the ROOM, open the door to the ROOM, close the door to the
- *     ROOM, open the CONTAINER, close the CONTAINER, take the OBJECT, drop the OBJECT, put
- *     the OBJECT into the CONTAINER, examine the THING
+ *     ROOM, open the CONTAINER, close the CONTAINER, take the OBJECT, drop the OBJECT,
+ *     put the OBJECT into the CONTAINER, examine the THING
  *
  * The answer lists those that are possible; any other text is told "Nothing happens.",
  * changes nothing, and is not executed. The action that reaches the goal earns reward 1
@@ -108,8 +109,8 @@ SR1_API void sr1_rooms_options_init(sr1_rooms_options *options);
  *
  * Each step of a demonstration thinks at a level: half of them at the level that fits the
  * step (4 to begin with, 3 after entering a room, 1 when the action before uncovered what
- * is now used, else 2), the others at any. Level 1 has no thoughts; 2 says where one is; 3
- * the goal too; 4 also the actions that remain. Options and progress may be NULL. Equal
+ * is now used, else 2), the others at any. Level 1 has no thoughts; 2 says where one is;
+ * 3 the goal too; 4 also the actions that remain. Options and progress may be NULL. Equal
  * options give equal files. Since 0.1. */
 SR1_API sr1_status sr1_rooms_write(const char *folder, const sr1_rooms_options *options,
                                    sr1_world_progress_fn progress, void *user);

@@ -320,7 +320,8 @@ static void add_words(struct sr1__buf *b, const char *(*word)(size_t), size_t *n
 static sr1_status gather(struct words *t)
 {
     static const char *const sentences[] = {
-        "Your task: put into in. You know that is in the. You are in the. Here is the. It "
+        "Your task: put into in. You know that is in the. You are in the. Here is the. "
+        "It "
         "is closed. In it: nothing. On the floor: nothing, the. In your hand: nothing.",
         "You can: open the door to the, close the door to the, go to the, take the, drop "
         "the, put the into the, look, inventory, examine a thing.",

@@ -48,7 +48,7 @@ static sr1_status act(void *self, const sr1_env_action *const *a, size_t n,
     for (size_t i = 0; i < n; i++) {
         int64_t count = ++c->of[a[i]->episode];
 
-        assert_int_equal(sr1_env_sink_text(sink, i, "123456789" + count - 1, 1), SR1_OK);
+        assert_int_equal(sr1_env_sink_text(sink, i, &"123456789"[count - 1], 1), SR1_OK);
         assert_int_equal(sr1_env_sink_reward(sink, i, -0.25), SR1_OK);
         if (count == 3) {
             assert_int_equal(sr1_env_sink_reward(sink, i, 1.25), SR1_OK);
