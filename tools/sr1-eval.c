@@ -21,7 +21,9 @@ static const char help_text[] =
     "and\n"
     "scored: exact match, F1, sub-string match, BLEU, ROUGE-1/2/L, well-formed share, "
     "searches\n"
-    "and tokens per question; over all rows and for each data source.\n"
+    "and tokens per question; over all rows and for each data source. With "
+    "reward_embedder=FOLDER\n"
+    "also the mean cosine of the embeddings of answer and gold answer.\n"
     "\n"
     "Example:\n"
     "  sr1-eval runs/grpo test.jsonl search_index=corpus.bm25\n";
@@ -89,10 +91,13 @@ static const struct {
     COLUMN(rouge1, "ROUGE-1", "%.3f"),    COLUMN(rouge2, "ROUGE-2", "%.3f"),
     COLUMN(rougeL, "ROUGE-L", "%.3f"),    COLUMN(format, "format", "%.3f"),
     COLUMN(answered, "answered", "%.3f"), COLUMN(searches, "searches", "%.2f"),
-    COLUMN(tokens, "tokens", "%.1f"),
+    COLUMN(tokens, "tokens", "%.1f"),     COLUMN(embedding, "embedding", "%.3f"),
 #undef COLUMN
 };
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
+
+/* How many of them are shown: the last only where an embedder was named. */
+static size_t shown = N_COLUMNS - 1;
 
 static double value(const sr1_eval_scores *s, size_t i)
 {
@@ -105,9 +110,9 @@ static int print_table(const sr1_evaluation *e)
                                                 {"rows", TABLE_RIGHT, 0}};
     struct table t;
 
-    for (size_t i = 0; i < N_COLUMNS; i++)
+    for (size_t i = 0; i < shown; i++)
         heads[i + 2] = (struct table_column){columns[i].heading, TABLE_RIGHT, 0};
-    table_begin(&t, heads, N_COLUMNS + 2);
+    table_begin(&t, heads, shown + 2);
     for (size_t k = 0; k < sr1_evaluation_count(e); k++) {
         sr1_eval_scores s = {.struct_size = sizeof(s)};
         char cells[N_COLUMNS + 1][32];
@@ -118,7 +123,7 @@ static int print_table(const sr1_evaluation *e)
         row[0] = s.data_source ? s.data_source : "all";
         snprintf(cells[0], sizeof(cells[0]), "%lld", (long long)s.rows);
         row[1] = cells[0];
-        for (size_t i = 0; i < N_COLUMNS; i++) {
+        for (size_t i = 0; i < shown; i++) {
             snprintf(cells[i + 1], sizeof(cells[0]), columns[i].format, value(&s, i));
             row[i + 2] = cells[i + 1];
         }
@@ -140,7 +145,7 @@ static int print_json(const sr1_evaluation *e)
             break;
         json_object_set_new(one, "rows", json_integer(s.rows));
         json_object_set_new(one, "excluded", json_integer(s.excluded));
-        for (size_t i = 0; i < N_COLUMNS; i++)
+        for (size_t i = 0; i < shown; i++)
             json_object_set_new(one, columns[i].name, json_real(value(&s, i)));
         json_object_set_new(all, s.data_source ? s.data_source : "all", one);
     }
@@ -177,6 +182,22 @@ static sr1_status open_questions(sr1_dataset **out, const sr1_config *c, const c
     return sr1_dataset_open(out, &path, 1, &o);
 }
 
+/* NULL where the configuration names none. */
+static sr1_status open_embedder(sr1_embedder **out, const sr1_config *c)
+{
+    const char *folder = NULL;
+    sr1_encoder_options o;
+
+    sr1_encoder_options_init(&o);
+    if (sr1_config_get_str(c, "reward_embedder", &folder) != SR1_OK ||
+        sr1_config_get_str(c, "device", &o.device) != SR1_OK)
+        return SR1_E_CONFIG;
+    if (!*folder)
+        return SR1_OK;
+    shown = N_COLUMNS;
+    return sr1_embedder_open(out, folder, &o);
+}
+
 static sr1_status evaluate(const struct options *o, const sr1_config *c, const char *path,
                            int *begun, sr1_evaluation **out)
 {
@@ -192,6 +213,8 @@ static sr1_status evaluate(const struct options *o, const sr1_config *c, const c
     sr1_rollout *rollout = NULL;
     sr1_status st = open_questions(&data, c, path);
 
+    if (st == SR1_OK)
+        st = open_embedder(&e.embedder, c);
     if (st == SR1_OK)
         st = sr1_rollout_new(&rollout, c, NULL, NULL, NULL);
     if (st == SR1_OK && o->trajectories) {
@@ -210,6 +233,7 @@ static sr1_status evaluate(const struct options *o, const sr1_config *c, const c
         st = cannot_write(o->trajectories);
     sr1_rollout_free(rollout);
     sr1_dataset_free(data);
+    sr1_embedder_free(e.embedder);
     return st;
 }
 

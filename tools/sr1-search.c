@@ -1,4 +1,5 @@
-/* sr1-search - index a corpus for BM25, ask it or a service, serve it over HTTP. */
+/* sr1-search - index a corpus for BM25 or by vectors, ask it or a service, serve it over
+ * HTTP. */
 #include "sr1_search/commands.h"
 
 #include <stdio.h>
@@ -8,13 +9,32 @@
 static const char help[] =
     "sr1-search - search engine for training and asking, in one file\n"
     "\n"
-    "  sr1-search index CORPUS.jsonl INDEX      make an index of a corpus\n"
+    "  sr1-search index CORPUS.jsonl INDEX      make a BM25 index of a corpus\n"
+    "  sr1-search index --dense MODEL CORPUS.jsonl INDEX\n"
+    "                                           make a dense index: each text as a "
+    "vector of\n"
+    "                                           an encoder (a Hugging Face folder: E5, "
+    "BGE,\n"
+    "                                           MiniLM, Contriever, DPR, ...)\n"
+    "  sr1-search index --vectors FILE --dim N CORPUS.jsonl INDEX\n"
+    "                                           the same from vectors made elsewhere: "
+    "raw\n"
+    "                                           fp32 rows, as Search-R1's emb_*.memmap\n"
+    "  sr1-search index --factory KIND VECTORS INDEX\n"
+    "                                           a FAISS index (IVF256,Flat, HNSW32, ...) "
+    "of a\n"
+    "                                           dense index's vectors, or of raw ones "
+    "(--dim)\n"
     "  sr1-search query INDEX TEXT...           search it; the words of TEXT are one "
     "query\n"
     "  sr1-search query --remote URL TEXT...    ask a retrieval server (POST /retrieve)\n"
     "  sr1-search query --web PROVIDER TEXT...  ask a web search service: serper, "
     "serpapi,\n"
     "                                           brave, google, searxng, tavily\n"
+    "  sr1-search query CORPUS.jsonl --faiss FILE --encoder MODEL TEXT...\n"
+    "                                           search a FAISS index, as Search-R1's "
+    "builder\n"
+    "                                           writes it; serve the same way\n"
     "  sr1-search verify INDEX                  read all of it and compare its "
     "checksums\n"
     "  sr1-search serve INDEX                   answer POST /retrieve over HTTP, as "
@@ -36,6 +56,13 @@ static const char help[] =
     "       -d '{\"queries\": [\"eiffel tower\"], \"topk\": 1, \"return_scores\": "
     "true}'\n"
     "\n"
+    "Vectors find what is meant, words what is said; both together find most:\n"
+    "  sr1-search index --dense models/e5-base-v2 --dtype fp16 c.jsonl c.dense\n"
+    "  sr1-search query c.dense which landmark is in france\n"
+    "  sr1-search query c.idx --dense-index c.dense --reranker models/ms-marco-MiniLM "
+    "\\\n"
+    "                   which landmark is in france\n"
+    "\n"
     "A web search service needs a key in the environment: SERPER_API_KEY, "
     "SERPAPI_API_KEY,\n"
     "BRAVE_API_KEY, GOOGLE_API_KEY (and --google-cx), TAVILY_API_KEY; searxng needs "
@@ -56,16 +83,6 @@ int search_failed(sr1_status status)
 {
     fprintf(stderr, "sr1-search: %s\n", sr1_last_error());
     return status == SR1_E_INVALID ? TOOL_USAGE : TOOL_FAILED;
-}
-
-sr1_status open_index(sr1_search **out, const struct request *r, const char *path)
-{
-    sr1_bm25_options o;
-
-    sr1_bm25_options_init(&o);
-    o.k1 = r->k1;
-    o.b = r->b;
-    return sr1_search_open_bm25(out, path, &o);
 }
 
 /* ---- commands and their options ---- */
@@ -91,6 +108,10 @@ static struct request request = {.top_k = 3,
                                  .memory = 512,
                                  .k1 = 0.9,
                                  .b = 0.4,
+                                 .rrf_k = 60,
+                                 .rerank_depth = 50,
+                                 .batch = 256,
+                                 .device = "cpu",
                                  .timeout = 30,
                                  .port = 8000};
 
@@ -104,6 +125,24 @@ static struct request request = {.top_k = 3,
       1000)                                                                              \
     X(QUERY | SERVE, "--b", ARGS_REAL, b, "X",                                           \
       "query, serve: BM25's b, from 0 to 1 (0.4)", 0, 1)                                 \
+    X(QUERY | SERVE, "--dense-index", ARGS_STRING, dense_index, "FILE",                  \
+      "query, serve: ask this index too, and fuse the ranks", 0, 0)                      \
+    X(QUERY | SERVE, "--faiss", ARGS_STRING, faiss, "FILE",                              \
+      "query, serve: search this FAISS index; INDEX or a corpus has its texts", 0, 0)    \
+    X(QUERY | SERVE, "--nprobe", ARGS_INT, nprobe, "N",                                  \
+      "query, serve --faiss: lists visited of an IVF index", 1, 1000000000)              \
+    X(QUERY | SERVE, "--ef", ARGS_INT, ef, "N",                                          \
+      "query, serve --faiss: candidates kept in a HNSW index", 1, 1048576)               \
+    X(QUERY | SERVE, "--rrf-k", ARGS_REAL, rrf_k, "X",                                   \
+      "query, serve: a rank r is worth 1 / (X + r) then (60)", 0, 1000000)               \
+    X(QUERY | SERVE, "--reranker", ARGS_STRING, reranker, "MODEL",                       \
+      "query, serve: a cross-encoder that orders the hits", 0, 0)                        \
+    X(QUERY | SERVE, "--rerank-depth", ARGS_INT, rerank_depth, "N",                      \
+      "query, serve: hits it reads for a query (50)", 1, SR1_SEARCH_TOP_K_MAX)           \
+    X(INDEX | QUERY | SERVE, "--encoder", ARGS_STRING, encoder, "MODEL",                 \
+      "query, serve: the model for queries; index --vectors: whose they are", 0, 0)      \
+    X(INDEX | QUERY | SERVE, "--device", ARGS_STRING, device, "NAME",                    \
+      "where encoder and reranker run: cpu (default), cuda or auto", 0, 0)               \
     X(QUERY, "--remote", ARGS_STRING, remote, "URL",                                     \
       "query: ask the retrieval server there", 0, 0)                                     \
     X(QUERY, "--web", ARGS_STRING, web, "PROVIDER",                                      \
@@ -116,6 +155,20 @@ static struct request request = {.top_k = 3,
       "query: environment variable that holds the key", 0, 0)                            \
     X(QUERY, "--timeout", ARGS_REAL, timeout, "S",                                       \
       "query: seconds one attempt may take (30)", 0.001, 86400)                          \
+    X(INDEX, "--dense", ARGS_STRING, dense, "MODEL",                                     \
+      "index: vectors, by this encoder, in place of BM25", 0, 0)                         \
+    X(INDEX, "--vectors", ARGS_STRING, vectors, "FILE",                                  \
+      "index: vectors from this file, in the order of the corpus", 0, 0)                 \
+    X(INDEX, "--dim", ARGS_INT, dim, "N",                                                \
+      "index --vectors, --factory: numbers of one vector", 1, SR1_EMBED_DIM_MAX)         \
+    X(INDEX, "--dtype", ARGS_STRING, dtype, "NAME",                                      \
+      "index: keep vectors as fp32 (default), fp16 or int8", 0, 0)                       \
+    X(INDEX, "--batch", ARGS_INT, batch, "N",                                            \
+      "index --dense: texts embedded at a time (256)", 1, 65536)                         \
+    X(INDEX, "--factory", ARGS_STRING, factory, "KIND",                                  \
+      "index: a FAISS index of this kind, from vectors", 0, 0)                           \
+    X(INDEX, "--metric", ARGS_STRING, metric, "NAME",                                    \
+      "index --factory: inner_product (default) or l2", 0, 0)                            \
     X(INDEX, "--analyzer", ARGS_STRING, analyzer, "NAME",                                \
       "index: english (stems, stop words; default), plain or cjk", 0, 0)                 \
     X(INDEX, "--text-format", ARGS_STRING, text_format, "NAME",                          \
@@ -190,6 +243,7 @@ int main(int argc, char **argv)
 
     if (rest == NULL)
         return TOOL_FAILED;
+    request.argv = argv;
     for (size_t i = 0; i < N_OPTIONS; i++)
         options[i].given = &given[i];
     code = args_read(&a, argc, argv, rest, (size_t)argc, &n);

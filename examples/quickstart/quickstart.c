@@ -13,11 +13,14 @@
 #include <searchr1/searchr1.h>
 
 #include <jansson.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define PATH_SIZE 1024
 
@@ -410,6 +413,30 @@ static sr1_status run(struct quickstart *q)
     return write_summary(q, r, now() - began);
 }
 
+/* The page about the GRPO run, by the tool of the same build; it says where the page
+ * lies. Where that tool is not there, nothing happens. */
+static void write_report(const struct quickstart *q)
+{
+    char tool[PATH_SIZE + 32], folder[PATH_SIZE], page[PATH_SIZE];
+    char option[] = "-o";
+    char *const words[] = {tool, folder, option, page, NULL};
+    ssize_t n = readlink("/proc/self/exe", tool, PATH_SIZE - 1);
+    pid_t child;
+
+    tool[n > 0 ? n : 0] = '\0';
+    if (strrchr(tool, '/') == NULL)
+        return;
+    strcpy(strrchr(tool, '/'), "/../../tools/sr1-report");
+    path_of(q, folder, "grpo");
+    path_of(q, page, "report.html");
+    if (access(tool, X_OK) != 0)
+        return;
+    printf("report, for a browser: ");
+    fflush(stdout);
+    if (posix_spawn(&child, tool, NULL, NULL, words, environ) == 0)
+        waitpid(child, NULL, 0);
+}
+
 static int holds_run(const struct quickstart *q)
 {
     struct stat info;
@@ -474,5 +501,6 @@ int main(int argc, char **argv)
                 sr1_last_error());
         return TOOL_FAILED;
     }
+    write_report(&q);
     return TOOL_OK;
 }

@@ -236,7 +236,8 @@ typedef struct sr1_tool_ops {
     const char *schema;
     /* Do it and put the result into the sink. args: the arguments as JSON, they fit the
      * schema; NUL-terminated, borrowed for the call. A status other than SR1_OK is
-     * SR1_TOOL_BROKEN; explain it with sr1_set_error. */
+     * SR1_TOOL_BROKEN; explain it with sr1_set_error. Only SR1_E_NOMEM and
+     * SR1_E_CANCELLED fail the environment. */
     sr1_status (*call)(void *self, const char *args, size_t len, sr1_tool_sink *sink);
     void (*destroy)(void *self); /* called once with self, may be NULL; after a call that
                                     was given up, when that call has returned */

@@ -14,6 +14,7 @@
 #define SEARCHR1_REWARD_H
 
 #include <searchr1/base.h>
+#include <searchr1/embed.h>
 #include <searchr1/trajectory.h>
 
 #ifdef __cplusplus
@@ -160,6 +161,12 @@ typedef struct sr1_reward_set sr1_reward_set;
  *     environment       what the environment gave for the actions, together; 0 from one
  *                       that gives nothing (sr1_env_sink_reward)
  *
+ * By meaning:
+ *
+ *     embedding    cosine of the embeddings of the closed answer and of the gold answer
+ *                  nearest to it, not below 0; 0 without an answer. All texts of a call,
+ *                  each distinct one once, are one call of the embedder.
+ *
  * Those of multi-turn GRPO (Zeng et al. 2025), over messages: a message is what the
  * policy said in one turn, and a tag pair in it reaches from the first opening tag to the
  * first closing tag behind it. Gold answers and texts are compared in lower case.
@@ -188,9 +195,11 @@ typedef struct sr1_reward_options {
     const char *weights;  /* as many numbers, joined by commas; NULL or "": all 1 */
     const char *protocol; /* tags; NULL: "search-r1" */
     const sr1_reward_scales *scales; /* NULL: defaults */
+    sr1_embedder *embedder; /* retained; for the reward "embedding", else NULL */
 } sr1_reward_options;
 
-/* options NULL: defaults; all copied. SR1_E_NOT_FOUND names a reward that is not known.
+/* options NULL: defaults; all copied, the embedder retained. SR1_E_NOT_FOUND names a
+ * reward that is not known; SR1_E_CONFIG: "embedding" without an embedder.
  * Free with sr1_reward_set_free. Since 0.1. */
 SR1_API sr1_status sr1_reward_set_new(sr1_reward_set **out,
                                       const sr1_reward_options *options);

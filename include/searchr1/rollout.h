@@ -11,6 +11,7 @@
 #include <searchr1/base.h>
 #include <searchr1/config.h>
 #include <searchr1/data.h>
+#include <searchr1/embed.h>
 #include <searchr1/env.h>
 #include <searchr1/model.h>
 #include <searchr1/search.h>
@@ -107,6 +108,7 @@ typedef struct sr1_eval_scores {
     double tokens;    /* sampled tokens per row */
     int64_t excluded; /* further rows that could not be scored: a search of theirs failed
                          (key search_failure) */
+    double embedding; /* as the reward "embedding"; 0 without an embedder */
 } sr1_eval_scores;
 
 typedef struct sr1_evaluation sr1_evaluation;
@@ -121,6 +123,8 @@ typedef struct sr1_eval_options {
     void *user;
     /* Every finished trajectory in row order (borrowed for the call); may be NULL. */
     sr1_status (*trajectory)(void *user, const sr1_trajectory *trajectory);
+    sr1_embedder *embedder; /* for the score "embedding"; borrowed for the call; NULL:
+                               that is 0 */
 } sr1_eval_options;
 
 /* Answer every row of a dataset and score the answers. Nothing is dropped, except that

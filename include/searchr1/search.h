@@ -29,6 +29,7 @@
 #define SEARCHR1_SEARCH_H
 
 #include <searchr1/base.h>
+#include <searchr1/embed.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -187,7 +188,8 @@ typedef struct sr1_search_counters {
     int64_t refused;    /* requests not made: the service had failed too often in a row */
     int64_t disk_hits;  /* queries answered from a disk cache */
     int64_t disk_stale; /* of these: with an answer past its time, the search failed */
-    int64_t fallbacks;  /* queries a chain passed on to its next engine */
+    int64_t fallbacks;  /* queries a chain passed on to its next engine, or a hybrid
+                           answered without one of its engines */
 } sr1_search_counters;
 
 /* Fill *out (struct_size set). Since 0.1. */
@@ -384,6 +386,168 @@ SR1_API void sr1_disk_cache_options_init(sr1_disk_cache_options *options);
 SR1_API sr1_status sr1_search_open_disk_cache(sr1_search **out, sr1_search *engine,
                                               const char *folder,
                                               const sr1_disk_cache_options *options);
+
+typedef struct sr1_hybrid_options {
+    size_t struct_size; /* set by sr1_hybrid_options_init */
+    double rrf_k;       /* >= 0; the larger, the less the first ranks count; default 60 */
+    int32_t depth;      /* hits taken of each engine, or top_k where that is more; default
+                           100 */
+    int32_t reserved;   /* not read */
+} sr1_hybrid_options;
+
+/* As sr1_bm25_build_options_init. Since 0.1. */
+SR1_API void sr1_hybrid_options_init(sr1_hybrid_options *options);
+
+/* Several engines (1 to 16, retained) as one, by reciprocal-rank fusion (Cormack, Clarke,
+ * Buettcher 2009):
+ *
+ *     score(d) = sum over the engines i that found d of  weights[i] / (rrf_k + rank_i(d))
+ *
+ * Ranks begin at 1. Documents are the same when their ids are; contents and row are those
+ * of the first engine that found one. Equal scores: as met, engine by engine. weights[n]
+ * (above 0; copied) may be NULL: all 1. Engines with SR1_SEARCH_WAITS are asked side by
+ * side, the others meanwhile one after another. A query that fails in one engine is
+ * answered from the others (counted in fallbacks, logged); it fails where no engine found
+ * anything and one failed, for then nothing is known. Caller frees with sr1_search_free.
+ * Since 0.1. */
+SR1_API sr1_status sr1_search_open_hybrid(sr1_search **out, sr1_search *const *engines,
+                                          const double *weights, size_t n,
+                                          const sr1_hybrid_options *options);
+
+typedef struct sr1_rerank_options {
+    size_t struct_size; /* set by sr1_rerank_options_init */
+    int32_t depth;      /* hits taken of the engine, or top_k where that is more; default
+                           50 */
+    int32_t reserved;   /* not read */
+} sr1_rerank_options;
+
+/* As sr1_bm25_build_options_init. Since 0.1. */
+SR1_API void sr1_rerank_options_init(sr1_rerank_options *options);
+
+/* Put the best hits of an engine in the order of a reranker (both retained), which reads
+ * query and contents together; the scores are the reranker's. Equal scores stay in the
+ * engine's order. A query that the reranker fails on ends SR1_SEARCH_ERROR. Caller frees
+ * with sr1_search_free. Since 0.1. */
+SR1_API sr1_status sr1_search_open_rerank(sr1_search **out, sr1_search *engine,
+                                          sr1_reranker *reranker,
+                                          const sr1_rerank_options *options);
+
+/* ---- dense vectors ---- */
+
+/* A dense index holds a vector for each document. A search embeds its queries and takes
+ * the inner product with every vector: the top_k are exact, those of equal score in the
+ * order of the corpus. */
+
+typedef struct sr1_dense_build_options {
+    size_t struct_size; /* set by sr1_dense_build_options_init */
+    /* How vectors are kept: "fp32" (NULL; the default), "fp16", or "int8": v = q * scale
+     * with scale = max |v| / 127 of the row and q = round(v / scale). */
+    const char *dtype;
+    const char *text_format; /* as sr1_bm25_build_options */
+    int32_t zstd_level;      /* of stored rows, 1 to 19; default 3 */
+    int32_t batch; /* texts of one call of the embedder, 1 to 65536; default 256 */
+    /* sr1_dense_import: the embedder that the vectors are from, kept for those who open
+     * the index; NULL: "" */
+    const char *embedder_name;
+} sr1_dense_build_options;
+
+/* As sr1_bm25_build_options_init. Since 0.1. */
+SR1_API void sr1_dense_build_options_init(sr1_dense_build_options *options);
+
+/* Called after each batch: bytes of the corpus read, of all, documents so far, and how
+ * many of them had their vectors from a build that was stopped. The last call has done ==
+ * total. A value other than 0 stops the build. */
+typedef int32_t (*sr1_dense_progress_fn)(void *user, uint64_t done, uint64_t total,
+                                         uint64_t documents, uint64_t resumed);
+
+/* Embed a Search-R1 corpus (as sr1_bm25_build reads it), contents by contents, as
+ * SR1_EMBED_DOCUMENT. The index is one file, replaced whole at the end. Vectors that are
+ * done wait in INDEX.part: after a failure, a kill or SR1_E_CANCELLED the same call goes
+ * on after the last whole batch; with another corpus, embedder name, dim, dtype or
+ * text_format it begins anew. Memory: a batch of texts (at most 8 MiB and one row) and of
+ * vectors, and some 2 MiB. Disk: the vectors once besides the index. SR1_E_STATE: another
+ * process builds this index. options and progress may be NULL. Since 0.1. */
+SR1_API sr1_status sr1_dense_build(const char *corpus_path, const char *index_path,
+                                   sr1_embedder *embedder,
+                                   const sr1_dense_build_options *options,
+                                   sr1_dense_progress_fn progress, void *user);
+
+/* The same from vectors that were made elsewhere: a file of n rows of dim little-endian
+ * fp32 numbers and nothing else, in the order of the corpus (Search-R1's emb_*.memmap).
+ * Returns SR1_E_PARSE when its size does not fit the corpus, SR1_E_NUMERIC for a number
+ * that is not finite. It is not resumed. Since 0.1. */
+SR1_API sr1_status sr1_dense_import(const char *corpus_path, const char *vectors_path,
+                                    int32_t dim, const char *index_path,
+                                    const sr1_dense_build_options *options,
+                                    sr1_dense_progress_fn progress, void *user);
+
+/* What a build will take: guessed from the first rows of the corpus. */
+typedef struct sr1_dense_estimate {
+    size_t struct_size;    /* set by the caller */
+    uint64_t documents;    /* about */
+    uint64_t index_bytes;  /* about: the file */
+    uint64_t search_bytes; /* about: memory that a search goes through */
+    uint64_t build_bytes;  /* at most: memory of the build, the embedder's aside */
+    double embed_seconds;  /* about; 0 without an embedder. Up to 32 texts are embedded to
+                              tell */
+} sr1_dense_estimate;
+
+/* embedder may be NULL: then dim says how long vectors are. options may be NULL. Since
+ * 0.1. */
+SR1_API sr1_status sr1_dense_estimate_get(const char *corpus_path, sr1_embedder *embedder,
+                                          int32_t dim,
+                                          const sr1_dense_build_options *options,
+                                          sr1_dense_estimate *out);
+
+typedef struct sr1_dense_options {
+    size_t struct_size; /* set by sr1_dense_options_init */
+    int32_t threads;    /* that go through the vectors, the caller's included; 0, the
+                           default: one a processor. Results do not depend on it */
+    const char *device; /* "cpu" (NULL; the default) */
+} sr1_dense_options;
+
+/* As sr1_bm25_build_options_init. Since 0.1. */
+SR1_API void sr1_dense_options_init(sr1_dense_options *options);
+
+/* Open an index. The file is mapped, not read: many processes can share it, and it may be
+ * replaced while open; a search goes through all its vectors, so they should fit in
+ * memory (sr1_dense_info_read). embedder is retained; a batch of queries is one call of
+ * it. Returns SR1_E_INVALID when its vectors have another length, SR1_E_CORRUPT for no
+ * index or one that was cut, SR1_E_UNSUPPORTED for one of another format version or a
+ * device that is not there. Damage further in is found when a search comes upon it
+ * (SR1_E_CORRUPT), or by sr1_dense_verify. options may be NULL. Caller frees with
+ * sr1_search_free. Since 0.1. */
+SR1_API sr1_status sr1_search_open_dense(sr1_search **out, const char *path,
+                                         sr1_embedder *embedder,
+                                         const sr1_dense_options *options);
+
+/* As sr1_bm25_verify. Since 0.1. */
+SR1_API sr1_status sr1_dense_verify(const char *path);
+
+typedef struct sr1_dense_info {
+    size_t struct_size; /* set by the caller */
+    uint64_t documents;
+    uint64_t file_bytes;      /* the index file */
+    uint64_t search_bytes;    /* of it: vectors, all read by every search */
+    uint64_t documents_bytes; /* of it: stored rows, compressed; read for hits only */
+    uint64_t contents_bytes;  /* text that was embedded */
+    const char *dtype;        /* static */
+    const char *embedder;     /* name of the one the vectors are from; borrowed until the
+                                 engine is freed; NULL from sr1_dense_info_read */
+    int32_t dim;
+} sr1_dense_info;
+
+/* Fill *out (struct_size set). Returns SR1_E_INVALID when engine is not a dense engine.
+ * Since 0.1. */
+SR1_API sr1_status sr1_dense_info_get(const sr1_search *engine, sr1_dense_info *out);
+
+/* The same of a file, without loading it: its first and last bytes alone are read.
+ * Since 0.1. */
+SR1_API sr1_status sr1_dense_info_read(const char *path, sr1_dense_info *out);
+
+/* The name of the embedder that an index was made with: what to open for its queries. ""
+ * when it is not known. Caller frees with sr1_free. Since 0.1. */
+SR1_API sr1_status sr1_dense_embedder_name(const char *path, char **out);
 
 #ifdef __cplusplus
 }

@@ -65,6 +65,7 @@
 #include <searchr1/tokenizer.h>
 #include <searchr1/search.h>
 #include <searchr1/embed.h>
+#include <searchr1/faiss.h>
 #include <searchr1/server.h>
 #include <searchr1/trajectory.h>
 #include <searchr1/env.h>

@@ -24,6 +24,7 @@
 #define SEARCHR1_SERVER_H
 
 #include <searchr1/base.h>
+#include <searchr1/embed.h>
 #include <searchr1/search.h>
 
 #ifdef __cplusplus
@@ -52,6 +53,8 @@ typedef struct sr1_server_options {
                                 0: waiting queries gather while the engine is busy */
     int64_t max_body;        /* bytes of one request; default 16 MiB */
     int64_t max_answer;      /* bytes of its answer; default 256 MiB */
+    sr1_reranker *reranker;  /* scores what POST /rerank brings; retained; NULL, the
+                                default: BM25 over those documents */
 } sr1_server_options;
 
 /* Set the fields above to their defaults. Since 0.1. */

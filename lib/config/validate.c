@@ -124,6 +124,10 @@ static sr1_status engine(const sr1_config *c)
         return sr1__fail(SR1_E_CONFIG,
                          "search_engine bm25 needs search_index; make one with "
                          "sr1-search index");
+    if (sr1__config_is(c, "search_engine", "dense") && !given(c, "search_dense_index"))
+        return sr1__fail(SR1_E_CONFIG,
+                         "search_engine dense needs search_dense_index; make one with "
+                         "sr1-search index --dense MODEL");
     return SR1_OK;
 }
 

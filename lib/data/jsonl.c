@@ -1,9 +1,9 @@
 /* data/jsonl.c - see jsonl.h. */
 #include "data/jsonl.h"
 
+#include "base/append.h"
 #include "base/mem.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -84,36 +84,13 @@ sr1_status sr1__jsonl_open(struct sr1__jsonl **out, const char *path)
     return SR1_OK;
 }
 
-static sr1_status write_line(struct sr1__jsonl *w)
-{
-    size_t done = 0;
-
-    while (done < w->line.len) {
-        ssize_t n = pwrite(w->fd, w->line.data + done, w->line.len - done,
-                           (off_t)(w->size + done));
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return sr1__fail_errno("write", w->path);
-        done += (size_t)n;
-    }
-    w->size += done;
-    return SR1_OK;
-}
-
 sr1_status sr1__jsonl_add(struct sr1__jsonl *w, const json_t *record)
 {
-    sr1_status status;
-
     sr1__buf_clear(&w->line);
     SR1__TRY(sr1__json_dump(record, 0, &w->line));
     sr1__buf_char(&w->line, '\n');
     SR1__TRY(sr1__buf_status(&w->line, w->path));
-    status = write_line(w);
-    if (status != SR1_OK && ftruncate(w->fd, (off_t)w->size) != 0)
-        return sr1__context(status, "%s ends in a torn line", w->path);
-    return status;
+    return sr1__append(w->fd, w->path, &w->size, w->line.data, w->line.len);
 }
 
 uint64_t sr1__jsonl_size(const struct sr1__jsonl *w)

@@ -4,12 +4,14 @@
 
 #include "env/protocol.h"
 
+#include <searchr1/embed.h>
 #include <searchr1/reward.h>
 
 struct sr1__reward_context {
     const struct sr1__protocol *protocol;
     sr1_reward_scales scales;
     char *no_content_text;
+    sr1_embedder *embedder; /* NULL: none */
 };
 
 #endif

@@ -8,6 +8,7 @@
 #include "env/protocol.h"
 #include "env/text.h"
 #include "reward/conversation.h"
+#include "reward/embedding.h"
 #include "reward/format.h"
 #include "reward/match.h"
 #include "reward/seed.h"
@@ -114,6 +115,25 @@ static sr1_status score_environment(void *self, const sr1_trajectory *const *t, 
     return SR1_OK;
 }
 
+/* As score_closed, all trajectories at once. */
+static sr1_status score_embedding(void *self, const sr1_trajectory *const *t, size_t n,
+                                  double *out)
+{
+    const struct sr1__reward_context *c = self;
+    struct sr1__answered *items = sr1__calloc(n, sizeof *items);
+    sr1_status status = items != NULL ? SR1_OK : sr1__fail_nomem("answers");
+    size_t i;
+
+    for (i = 0; status == SR1_OK && i < n; i++) {
+        items[i].answer = sr1__closed_answer(c->protocol, t[i]);
+        status = truths_of(t[i], i, &items[i].truths);
+    }
+    if (status == SR1_OK)
+        status = sr1__embedding_scores(c->embedder, items, n, out);
+    sr1__free(items);
+    return status;
+}
+
 static const sr1_reward_ops builtins[] = {
     {sizeof(sr1_reward_ops), "format", .score = score_format},
     {sizeof(sr1_reward_ops), "answer", .score = score_answer},
@@ -121,6 +141,7 @@ static const sr1_reward_ops builtins[] = {
     {sizeof(sr1_reward_ops), "sub_match", .score = score_sub},
     {sizeof(sr1_reward_ops), "f1", .score = score_f1},
     {sizeof(sr1_reward_ops), "environment", .score = score_environment},
+    {sizeof(sr1_reward_ops), "embedding", .score = score_embedding},
     {sizeof(sr1_reward_ops), "tool_execution", .score = sr1__score_tool_execution,
      .level = SR1_REWARD_TURN, .score_turns = sr1__turns_tool_execution},
     {sizeof(sr1_reward_ops), "answer_in_results", .score = sr1__score_answer_in_results,
@@ -204,6 +225,9 @@ static sr1_status add_named(sr1_reward_set *set, const char *names, const char *
         double weight = 1;
 
         SR1__TRY(find_builtin(name, &ops));
+        if (ops->score == score_embedding && set->context.embedder == NULL)
+            return sr1__fail(SR1_E_CONFIG, "reward 'embedding' needs an embedder; set "
+                                           "reward_embedder to the folder of one");
         if (weighted)
             SR1__TRY(next_weight(&weights, name, &weight));
         SR1__TRY(sr1_reward_set_add(set, ops, &set->context, weight));
@@ -224,6 +248,7 @@ static sr1_status make_context(struct sr1__reward_context *c, const sr1_reward_o
     if (c->no_content_text == NULL)
         return sr1__fail_nomem("rewards");
     c->scales.no_content_text = c->no_content_text;
+    c->embedder = sr1_embedder_retain(o->embedder);
     return SR1_OK;
 }
 
@@ -268,6 +293,7 @@ void sr1_reward_set_free(sr1_reward_set *set)
     }
     sr1__free(set->entries);
     sr1__free(set->context.no_content_text);
+    sr1_embedder_free(set->context.embedder);
     sr1__free(set);
 }
 

@@ -1,6 +1,12 @@
 /* rollout/engines.c - the search engine that a configuration names: one row of a table,
- * a disk cache before those that ask a service, and a chain when there are fallbacks. */
+ * a disk cache before those that ask a service, a chain when there are fallbacks, and a
+ * reranker behind all where one is named. */
 #include "rollout/internal.h"
+
+#include <searchr1/embed.h>
+#include <searchr1/faiss.h>
+
+#include "base/mem.h"
 
 #include <string.h>
 
@@ -27,6 +33,106 @@ static sr1_status open_bm25(sr1_search **out, const sr1_config *c)
     o.k1 = sr1__config_real(c, "bm25_k1");
     o.b = sr1__config_real(c, "bm25_b");
     return sr1_search_open_bm25(out, path, &o);
+}
+
+/* ---- engines with a model ---- */
+
+static void read_encoder(sr1_encoder_options *o, const sr1_config *c)
+{
+    sr1_encoder_options_init(o);
+    o->device = sr1__config_str(c, "search_device");
+    o->threads = (int32_t)sr1__config_int(c, "search_threads");
+}
+
+/* The encoder of the configuration, or the one that a dense index was made with. */
+static sr1_status open_encoder(sr1_embedder **out, const char *index, const sr1_config *c)
+{
+    const char *folder = sr1__config_str(c, "search_encoder");
+    sr1_encoder_options o;
+    char *kept = NULL;
+    sr1_status st = SR1_OK;
+
+    read_encoder(&o, c);
+    if (!*folder)
+        st = sr1_dense_embedder_name(index, &kept);
+    if (st == SR1_OK && kept && !*kept)
+        st = sr1__fail(SR1_E_CONFIG,
+                       "%s does not say which model its vectors are from; set "
+                       "search_encoder",
+                       index);
+    if (st == SR1_OK)
+        st = sr1__context(sr1_embedder_open(out, kept ? kept : folder, &o),
+                          "search_encoder");
+    sr1__free(kept);
+    return st;
+}
+
+static sr1_status open_dense(sr1_search **out, const sr1_config *c)
+{
+    const char *path = sr1__config_str(c, "search_dense_index");
+    sr1_embedder *embedder = NULL;
+    sr1_dense_options o;
+    sr1_status st;
+
+    if (!*path)
+        return sr1__fail(SR1_E_CONFIG,
+                         "search_dense_index is empty; make one with sr1-search index "
+                         "--dense MODEL CORPUS INDEX");
+    SR1__TRY(open_encoder(&embedder, path, c));
+    sr1_dense_options_init(&o);
+    o.threads = (int32_t)sr1__config_int(c, "search_threads");
+    st = sr1_search_open_dense(out, path, embedder, &o);
+    sr1_embedder_free(embedder);
+    return st;
+}
+
+static sr1_status open_faiss(sr1_search **out, const sr1_config *c)
+{
+    const char *path = sr1__config_str(c, "search_faiss_index");
+    const char *documents = sr1__config_str(c, "search_documents");
+    const char *folder = sr1__config_str(c, "search_encoder");
+    sr1_encoder_options encoder;
+    sr1_embedder *embedder = NULL;
+    sr1_faiss_options o;
+    sr1_status st;
+
+    if (!*path || !*documents || !*folder)
+        return sr1__fail(SR1_E_CONFIG,
+                         "search_engine is faiss: it needs search_faiss_index, "
+                         "search_documents (the corpus) and search_encoder");
+    read_encoder(&encoder, c);
+    SR1__TRY(sr1__context(sr1_embedder_open(&embedder, folder, &encoder),
+                          "search_encoder"));
+    sr1_faiss_options_init(&o);
+    o.nprobe = (int32_t)sr1__config_int(c, "search_nprobe");
+    o.ef_search = (int32_t)sr1__config_int(c, "search_ef");
+    st = sr1_search_open_faiss(out, path, documents, embedder, &o);
+    sr1_embedder_free(embedder);
+    return st;
+}
+
+/* Put the reranker of the configuration, if there is one, behind *engine. */
+static sr1_status add_reranker(sr1_search **engine, const sr1_config *c)
+{
+    const char *folder = sr1__config_str(c, "search_reranker");
+    sr1_encoder_options o;
+    sr1_rerank_options r;
+    sr1_reranker *reranker = NULL;
+    sr1_search *all = NULL;
+    sr1_status st;
+
+    if (!*folder)
+        return SR1_OK;
+    read_encoder(&o, c);
+    SR1__TRY(sr1__context(sr1_reranker_open(&reranker, folder, &o), "search_reranker"));
+    sr1_rerank_options_init(&r);
+    r.depth = (int32_t)sr1__config_int(c, "search_rerank_depth");
+    st = sr1_search_open_rerank(&all, *engine, reranker, &r);
+    sr1_reranker_free(reranker);
+    SR1__TRY(st);
+    sr1_search_free(*engine);
+    *engine = all;
+    return SR1_OK;
 }
 
 /* ---- engines that ask a service ---- */
@@ -100,13 +206,14 @@ static sr1_status open_web(sr1_search **out, const sr1_config *c)
 
 /* ---- by name ---- */
 
+static sr1_status open_hybrid(sr1_search **out, const sr1_config *c);
+
 static const struct {
     const char *name;
     sr1_status (*open)(sr1_search **out, const sr1_config *c);
 } engines[] = {
-    {"mock", open_mock},
-    {"bm25", open_bm25},
-    {"remote", open_remote},
+    {"mock", open_mock},     {"bm25", open_bm25},     {"dense", open_dense},
+    {"faiss", open_faiss},   {"hybrid", open_hybrid}, {"remote", open_remote},
     {"web", open_web},
 };
 
@@ -125,14 +232,16 @@ static sr1_status open_named(sr1_search **out, const char *name, const char *key
         return SR1_OK;
     }
     return sr1__fail(SR1_E_CONFIG,
-                     "%s '%.64s' cannot be opened; use mock, bm25, remote or web", key,
-                     name);
+                     "%s '%.64s' cannot be opened; use mock, bm25, dense, faiss, hybrid, "
+                     "remote or web",
+                     key, name);
 }
 
-/* The engines of search_fallback into list[*n..). */
-static sr1_status open_fallbacks(sr1_search **list, size_t *n, const sr1_config *c)
+/* The engines that a key names, into list[*n..). `except` is none of them. */
+static sr1_status open_names(sr1_search **list, size_t *n, const char *key,
+                             const char *except, const sr1_config *c)
 {
-    const char *at = sr1__config_str(c, "search_fallback");
+    const char *at = sr1__config_str(c, key);
 
     while (*at) {
         size_t len = strcspn(at, ",");
@@ -140,21 +249,48 @@ static sr1_status open_fallbacks(sr1_search **list, size_t *n, const sr1_config 
 
         if (*n == MOST_ENGINES || len >= sizeof(name))
             return sr1__fail(SR1_E_CONFIG,
-                             "search_fallback: at most %d names, each of at most %d "
-                             "characters",
+                             "%s: at most %d names, each of at most %d characters", key,
                              MOST_ENGINES - 1, LONGEST_NAME - 1);
         memcpy(name, at, len);
         name[len] = '\0';
-        SR1__TRY(open_named(&list[*n], name, "search_fallback", c));
+        if (strcmp(name, except) == 0)
+            return sr1__fail(SR1_E_CONFIG, "%s: '%s' cannot be a part of itself", key,
+                             except);
+        SR1__TRY(open_named(&list[*n], name, key, c));
         ++*n;
         at += len + (at[len] == ',');
     }
     return SR1_OK;
 }
 
+static void free_all(sr1_search **list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sr1_search_free(list[i]);
+}
+
+static sr1_status open_hybrid(sr1_search **out, const sr1_config *c)
+{
+    sr1_search *list[MOST_ENGINES] = {NULL};
+    sr1_hybrid_options o;
+    size_t n = 0;
+    sr1_status st = open_names(list, &n, "search_hybrid", "hybrid", c);
+
+    sr1_hybrid_options_init(&o);
+    o.rrf_k = sr1__config_real(c, "search_rrf_k");
+    o.depth = (int32_t)sr1__config_int(c, "search_hybrid_depth");
+    if (st == SR1_OK && n == 0)
+        st = sr1__fail(SR1_E_CONFIG, "search_hybrid is empty; name engines: bm25,dense");
+    if (st == SR1_OK)
+        st = sr1_search_open_hybrid(out, list, NULL, n, &o);
+    free_all(list, n);
+    return st;
+}
+
 sr1_status sr1_search_open(sr1_search **out, const sr1_config *config)
 {
     sr1_search *list[MOST_ENGINES] = {NULL};
+    sr1_search *all = NULL;
     size_t n = 1;
     sr1_status st;
 
@@ -162,12 +298,17 @@ sr1_status sr1_search_open(sr1_search **out, const sr1_config *config)
         return sr1__fail(SR1_E_INVALID, "search: out and config are required");
     SR1__TRY(open_named(&list[0], sr1__config_str(config, "search_engine"),
                         "search_engine", config));
-    st = open_fallbacks(list, &n, config);
+    st = open_names(list, &n, "search_fallback", "", config);
     if (st == SR1_OK && n > 1)
-        st = sr1_search_open_chain(out, list, n);
+        st = sr1_search_open_chain(&all, list, n);
     else if (st == SR1_OK)
-        *out = sr1_search_retain(list[0]);
-    for (size_t i = 0; i < n; i++)
-        sr1_search_free(list[i]);
+        all = sr1_search_retain(list[0]);
+    free_all(list, n);
+    if (st == SR1_OK)
+        st = add_reranker(&all, config);
+    if (st == SR1_OK)
+        *out = all;
+    else
+        sr1_search_free(all);
     return st;
 }

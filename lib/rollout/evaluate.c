@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/struct.h"
+#include "reward/embedding.h"
 #include "trajectory/trajectory.h"
 
 #include <searchr1/reward.h>
@@ -111,7 +112,7 @@ static const size_t summed[] = {
     offsetof(sr1_eval_scores, rouge1),      offsetof(sr1_eval_scores, rouge2),
     offsetof(sr1_eval_scores, rougeL),      offsetof(sr1_eval_scores, format),
     offsetof(sr1_eval_scores, answered),    offsetof(sr1_eval_scores, searches),
-    offsetof(sr1_eval_scores, tokens)};
+    offsetof(sr1_eval_scores, tokens),      offsetof(sr1_eval_scores, embedding)};
 
 #define N_SUMMED (sizeof(summed) / sizeof(summed[0]))
 
@@ -209,13 +210,55 @@ static sr1_status forward_progress(void *user, int64_t finished, int64_t total,
     return w->o->progress(w->o->user, w->done + finished, w->total, w->tokens + tokens);
 }
 
-static sr1_status chunk_score(struct work *w, struct chunk *c)
+/* Point item i at its answer, if it was closed, and at its gold answers. */
+static void set_item(const struct chunk *c, size_t i, struct sr1__answered *item,
+                     const char **truths)
+{
+    const sr1_trajectory *t = c->made[i];
+
+    if (sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER)
+        item->answer.s = sr1_trajectory_final_answer(t, &item->answer.n);
+    item->truths.texts = truths;
+    item->truths.n = sr1_row_answer_count(c->rows[i]);
+    for (size_t k = 0; k < item->truths.n; k++)
+        truths[k] = sr1_row_answer(c->rows[i], k);
+}
+
+/* The scores of all rows at once, for they are one call of the embedder; zeros without
+ * one. */
+static sr1_status chunk_embed(const struct work *w, const struct chunk *c, double *out)
+{
+    struct sr1__answered *items;
+    const char **truths;
+    size_t n_truths = 0, at = 0;
+    sr1_status st;
+
+    if (!w->o->embedder)
+        return SR1_OK;
+    for (size_t i = 0; i < c->n; i++)
+        n_truths += sr1_row_answer_count(c->rows[i]);
+    items = sr1__calloc(c->n, sizeof(*items));
+    truths = sr1__calloc(n_truths + 1, sizeof(*truths));
+    st = items && truths ? SR1_OK : sr1__fail_nomem("answers");
+    for (size_t i = 0; st == SR1_OK && i < c->n; i++) {
+        set_item(c, i, &items[i], truths + at);
+        at += items[i].truths.n;
+    }
+    if (st == SR1_OK)
+        st = sr1__embedding_scores(w->o->embedder, items, c->n, out);
+    sr1__free(items);
+    sr1__free((void *)truths);
+    return st;
+}
+
+static sr1_status chunk_score(struct work *w, struct chunk *c, const double *embedding)
 {
     for (size_t i = 0; i < c->n; i++) {
         sr1_eval_scores *sum = NULL;
         sr1_eval_scores one;
 
         SR1__TRY(score(c->made[i], c->rows[i], &one));
+        one.embedding = embedding[i];
         SR1__TRY(entry(w->e, sr1_row_data_source(c->rows[i]), &sum));
         if (sr1__trajectory_excluded(c->made[i])) {
             sum->excluded++;
@@ -238,12 +281,17 @@ static sr1_status run_chunk(struct work *w, size_t n)
                              .no_search = w->o->no_search, .user = w,
                              .progress = w->o->progress ? forward_progress : NULL};
     struct chunk c = {0};
-    sr1_status st = chunk_read(&c, w, w->done, n);
+    double *embedding = sr1__calloc(n, sizeof(*embedding));
+    sr1_status st =
+        embedding ? chunk_read(&c, w, w->done, n) : sr1__fail_nomem("scores");
 
     if (st == SR1_OK)
         st = sr1_rollout_generate(w->rollout, c.queries, n, &o, c.made);
     if (st == SR1_OK)
-        st = chunk_score(w, &c);
+        st = chunk_embed(w, &c, embedding);
+    if (st == SR1_OK)
+        st = chunk_score(w, &c, embedding);
+    sr1__free(embedding);
     chunk_free(&c);
     w->done += (int64_t)n;
     return st;

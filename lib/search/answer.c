@@ -202,7 +202,7 @@ sr1_status sr1__sink_valid_hit(sr1_search_sink *sink, size_t query, const char *
                                const char *contents, const char *row, double score)
 {
     struct sr1__answer *a = NULL;
-    struct stored_hit hit = {.score = score};
+    struct stored_hit hit = {.row = NO_TEXT, .score = score};
 
     SR1__TRY(sink_answer(sink, query, &a));
     if (a->n_hits >= sink->top_k)
@@ -210,7 +210,8 @@ sr1_status sr1__sink_valid_hit(sr1_search_sink *sink, size_t query, const char *
     SR1__TRY(grow_hits(a));
     hit.id = add_valid(a, id);
     hit.contents = add_valid(a, contents);
-    hit.row = add_valid(a, row);
+    if (row != NULL)
+        hit.row = add_valid(a, row);
     SR1__TRY(sr1__buf_status(&a->text, "text of one query's hits"));
     a->hits[a->n_hits++] = hit;
     return SR1_OK;

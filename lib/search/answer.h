@@ -31,7 +31,8 @@ struct sr1_search_sink {
     int32_t top_k;
 };
 
-/* sr1_search_sink_hit and _row in one, for texts that are valid UTF-8 already. */
+/* sr1_search_sink_hit and _row in one, for texts that are valid UTF-8 already. row may be
+ * NULL: none. */
 sr1_status sr1__sink_valid_hit(sr1_search_sink *sink, size_t query, const char *id,
                                const char *contents, const char *row, double score);
 

@@ -2,7 +2,6 @@
  * rows. */
 #include "search/bm25.h"
 
-#include "base/json.h"
 #include "base/mem.h"
 #include "base/struct.h"
 #include "search/analyze.h"
@@ -10,11 +9,9 @@
 #include "search/doc_cache.h"
 #include "search/engine.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 
 #define QUERY_TERMS_MAX                                                                  \
@@ -101,55 +98,13 @@ static sr1_status find_terms(struct query *q, const char *text, size_t *n)
     return SR1_OK;
 }
 
-static sr1_status read_doc(const json_t *row, uint32_t number, const char *bytes,
-                           size_t n, struct sr1__doc **out)
-{
-    const json_t *id = json_object_get(row, "id");
-    const json_t *contents = json_object_get(row, "contents");
-    char name[32];
-
-    if (!json_is_string(contents) || (!json_is_string(id) && !json_is_integer(id)))
-        return sr1__fail(SR1_E_CORRUPT, "index is damaged: a stored row without id or "
-                                        "contents; build it again");
-    if (json_is_integer(id))
-        snprintf(name, sizeof(name), "%" PRId64, (int64_t)json_integer_value(id));
-    return sr1__doc_new(out, number, json_is_string(id) ? json_string_value(id) : name,
-                        json_string_value(contents), json_string_length(contents), bytes,
-                        n);
-}
-
-/* A reference to a document, which stays in the cache. */
-static sr1_status fetch_doc(struct query *q, uint32_t number, struct sr1__doc **out)
-{
-    const char *bytes = NULL;
-    size_t n = 0;
-    json_t *row = NULL;
-    sr1_status status;
-
-    *out = sr1__doc_cache_get(q->engine->docs, number);
-    if (*out != NULL)
-        return SR1_OK;
-    SR1__TRY(sr1__row_read(q->rows, number, &bytes, &n));
-    status = sr1__json_parse(&row, bytes, n, "stored row");
-    if (status == SR1_E_NOMEM)
-        return status;
-    if (status != SR1_OK)
-        return sr1__fail(SR1_E_CORRUPT, "index is damaged: a stored row is not JSON; "
-                                        "build it again");
-    status = read_doc(row, number, bytes, n, out);
-    json_decref(row);
-    SR1__TRY(status);
-    sr1__doc_cache_put(q->engine->docs, *out);
-    return SR1_OK;
-}
-
 static sr1_status give_doc(struct query *q, const struct sr1__bm25_doc *doc, size_t index,
                            sr1_search_sink *sink)
 {
     struct sr1__doc *d = NULL;
     sr1_status status;
 
-    SR1__TRY(fetch_doc(q, doc->doc, &d));
+    SR1__TRY(sr1__row_fetch(q->rows, q->engine->docs, doc->doc, &d));
     status = sr1__sink_valid_hit(sink, index, sr1__doc_id(d), sr1__doc_contents(d),
                                  sr1__doc_row(d), (double)doc->score / SR1__BM25_UNIT);
     sr1__doc_release(d);
@@ -191,7 +146,7 @@ static sr1_status query_new(struct query **out, struct bm25 *e)
     sr1__buf_init(&q->words, 0);
     status = sr1__bm25_ranker_new(&q->ranker, e->ix, &e->norm);
     if (status == SR1_OK)
-        status = sr1__row_reader_new(&q->rows, e->ix);
+        status = sr1__row_reader_new(&q->rows, sr1__index_rows(e->ix));
     if (status != SR1_OK) {
         query_free(q);
         return status;

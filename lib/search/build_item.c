@@ -1,17 +1,15 @@
 /* search/build_item.c - parse rows, invert their texts, pack them. */
 #include "search/build_item.h"
 
-#include "base/json.h"
 #include "base/mem.h"
-#include "search/index_format.h"
-#include "search/row_scan.h"
+#include "search/row_parse.h"
+#include "search/rows.h"
 
 struct sr1__build_worker {
     const struct sr1__build_plan *plan;
     struct sr1__inverter *inverter;
     struct sr1__row_packer *packer;
-    struct sr1__buf cut; /* contents without markup, or without escapes */
-    struct sr1__buf row; /* the row with those */
+    struct sr1__row_parser parser;
 };
 
 /* ---- items ---- */
@@ -58,70 +56,14 @@ sr1_status sr1__build_item_add(struct sr1__build_item *item, size_t at, size_t n
 
 /* ---- rows ---- */
 
-static sr1_status check_row(const json_t *row, const json_t **contents)
-{
-    const json_t *id = json_object_get(row, "id");
-
-    *contents = json_object_get(row, "contents");
-    if (!json_is_object(row))
-        return sr1__fail(SR1_E_PARSE, "not a JSON object");
-    if (!json_is_string(id) && !json_is_integer(id))
-        return sr1__fail(SR1_E_PARSE, "'id' is missing or neither string nor integer");
-    if (!json_is_string(*contents))
-        return sr1__fail(SR1_E_PARSE, "'contents' is missing or not a string");
-    return SR1_OK;
-}
-
-static sr1_status store(struct sr1__build_worker *w, const char *row, size_t row_bytes,
-                        const char *contents, size_t n)
-{
-    uint32_t length = 0;
-
-    SR1__TRY(sr1__inverter_add(w->inverter, contents, n, &length));
-    return sr1__row_packer_add(w->packer, row, row_bytes, length, n);
-}
-
-/* Put the text of the contents in their place, and the row anew into w->row. */
-static sr1_status cut(struct sr1__build_worker *w, json_t *row, const json_t *contents)
-{
-    sr1__buf_clear(&w->cut);
-    sr1__buf_clear(&w->row);
-    SR1__TRY(w->plan->format->cut(json_string_value(contents),
-                                  json_string_length(contents), &w->cut));
-    if (json_object_set_new(row, "contents",
-                            json_stringn(sr1__buf_cstr(&w->cut), w->cut.len)) != 0)
-        return sr1__fail_nomem("row");
-    return sr1__json_dump(row, 0, &w->row);
-}
-
 static sr1_status add_row(struct sr1__build_worker *w, const char *text, size_t n)
 {
-    json_t *row = NULL;
-    const json_t *contents = NULL;
-    sr1_status status;
+    struct sr1__parsed_row row = {0};
+    uint32_t length = 0;
 
-    if (w->plan->format->cut == NULL) {
-        const char *found = NULL;
-        size_t size = 0;
-        int known = 0;
-
-        SR1__TRY(sr1__row_scan(text, n, &w->cut, &known, &found, &size));
-        if (known)
-            return store(w, text, n, found, size);
-    }
-    SR1__TRY(sr1__json_parse(&row, text, n, "row"));
-    status = check_row(row, &contents);
-    if (status == SR1_OK && w->plan->format->cut == NULL) {
-        status =
-            store(w, text, n, json_string_value(contents), json_string_length(contents));
-    } else if (status == SR1_OK) {
-        status = cut(w, row, contents);
-        if (status == SR1_OK)
-            status =
-                store(w, w->row.data, w->row.len, sr1__buf_cstr(&w->cut), w->cut.len);
-    }
-    json_decref(row);
-    return status;
+    SR1__TRY(sr1__row_parse(&w->parser, text, n, &row));
+    SR1__TRY(sr1__inverter_add(w->inverter, row.contents, row.size, &length));
+    return sr1__row_packer_add(w->packer, row.row, row.row_size, length, row.size);
 }
 
 static sr1_status finish_block(struct sr1__build_item *item, struct sr1__build_worker *w)
@@ -150,7 +92,7 @@ sr1_status sr1__build_item_work(struct sr1__build_item *item, struct sr1__build_
         SR1__TRY(sr1__context(add_row(w, item->text.data + row->at, row->n), "%s:%zu",
                               w->plan->corpus_path, row->line));
         bytes += row->n;
-        if (bytes < INDEX_DOC_BLOCK && i + 1 < item->n_rows)
+        if (bytes < ROWS_FRAME && i + 1 < item->n_rows)
             continue;
         SR1__TRY(finish_block(item, w));
         bytes = 0;
@@ -169,8 +111,7 @@ sr1_status sr1__build_worker_new(struct sr1__build_worker **out,
     if (w == NULL)
         return sr1__fail_nomem("index build");
     w->plan = plan;
-    sr1__buf_init(&w->cut, 0);
-    sr1__buf_init(&w->row, 0);
+    sr1__row_parser_init(&w->parser, plan->format);
     status = sr1__inverter_new(&w->inverter, plan->analyzer);
     if (status == SR1_OK)
         status = sr1__row_packer_new(&w->packer, plan->zstd_level);
@@ -188,7 +129,6 @@ void sr1__build_worker_free(struct sr1__build_worker *w)
         return;
     sr1__inverter_free(w->inverter);
     sr1__row_packer_free(w->packer);
-    sr1__buf_free(&w->cut);
-    sr1__buf_free(&w->row);
+    sr1__row_parser_free(&w->parser);
     sr1__free(w);
 }

@@ -47,7 +47,7 @@ sr1_status sr1__build_worker_new(struct sr1__build_worker **out,
 void sr1__build_worker_free(struct sr1__build_worker *w);
 
 /* Rows of one block of documents: until their bytes in the corpus are at least
- * INDEX_DOC_BLOCK. */
+ * ROWS_FRAME. */
 sr1_status sr1__build_item_work(struct sr1__build_item *item,
                                 struct sr1__build_worker *w);
 

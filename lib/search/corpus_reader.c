@@ -3,7 +3,7 @@
 #include "search/corpus_reader.h"
 
 #include "base/mem.h"
-#include "search/index_format.h"
+#include "search/rows.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -101,9 +101,9 @@ static sr1_status next_line(struct sr1__corpus_reader *r, struct sr1__buf *text,
         }
         newline = memchr(from, '\n', r->n - r->at);
         part = newline != NULL ? (size_t)(newline + 1 - from) : r->n - r->at;
-        if (part > INDEX_ROW_MAX - (text->len - begin))
+        if (part > ROWS_ROW_MAX - (text->len - begin))
             return sr1__fail(SR1_E_LIMIT, "%s:%zu: a row longer than %zu bytes", r->path,
-                             r->line, INDEX_ROW_MAX);
+                             r->line, ROWS_ROW_MAX);
         sr1__buf_add(text, from, part);
         SR1__TRY(sr1__buf_status(text, "a row"));
         r->at += part;
@@ -160,7 +160,7 @@ sr1_status sr1__corpus_reader_next(struct sr1__corpus_reader *r,
         }
         SR1__TRY(sr1__build_item_add(item, at, n, r->line));
         bytes += n;
-        if (bytes >= INDEX_DOC_BLOCK) {
+        if (bytes >= ROWS_FRAME) {
             blocks++;
             bytes = 0;
         }

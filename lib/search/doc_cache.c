@@ -5,11 +5,14 @@
  * carries its own links, so that keeping it takes no memory and cannot fail. */
 #include "search/doc_cache.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "search/use_ring.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #define SHARDS 16
@@ -85,6 +88,37 @@ sr1_status sr1__doc_new(struct sr1__doc **out, uint32_t number, const char *id,
     put_text(d->text + d->row, row, row_size);
     *out = d;
     return SR1_OK;
+}
+
+static sr1_status take_apart(struct sr1__doc **out, uint32_t number, const json_t *o,
+                             const char *row, size_t n)
+{
+    const json_t *id = json_object_get(o, "id");
+    const json_t *contents = json_object_get(o, "contents");
+    char name[32];
+
+    if (!json_is_string(contents) || (!json_is_string(id) && !json_is_integer(id)))
+        return sr1__fail(SR1_E_PARSE, "row %" PRIu32 " has no id or no contents", number);
+    if (json_is_integer(id))
+        snprintf(name, sizeof(name), "%" PRId64, (int64_t)json_integer_value(id));
+    return sr1__doc_new(out, number, json_is_string(id) ? json_string_value(id) : name,
+                        json_string_value(contents), json_string_length(contents), row,
+                        n);
+}
+
+sr1_status sr1__doc_parse(struct sr1__doc **out, uint32_t number, const char *row,
+                          size_t n)
+{
+    json_t *o = NULL;
+    sr1_status status = sr1__json_parse(&o, row, n, "stored row");
+
+    if (status == SR1_E_NOMEM)
+        return status;
+    if (status != SR1_OK)
+        return sr1__fail(SR1_E_PARSE, "row %" PRIu32 " is not JSON", number);
+    status = take_apart(out, number, o, row, n);
+    json_decref(o);
+    return status;
 }
 
 void sr1__doc_release(struct sr1__doc *d)

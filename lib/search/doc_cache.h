@@ -13,6 +13,10 @@ struct sr1__doc;
 sr1_status sr1__doc_new(struct sr1__doc **out, uint32_t number, const char *id,
                         const char *contents, size_t contents_size, const char *row,
                         size_t row_size);
+/* The same from the row alone, its id a string or a whole number: SR1_E_PARSE where it is
+ * not JSON with id and contents. */
+sr1_status sr1__doc_parse(struct sr1__doc **out, uint32_t number, const char *row,
+                          size_t n);
 void sr1__doc_release(struct sr1__doc *d);
 const char *sr1__doc_id(const struct sr1__doc *d);
 const char *sr1__doc_contents(const struct sr1__doc *d);

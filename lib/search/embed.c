@@ -271,12 +271,18 @@ static double dot(const float *a, const float *b, size_t n)
     return sum;
 }
 
+double sr1__embed_cosine(const float *a, const float *b, size_t dim)
+{
+    double length = sqrt(dot(a, a, dim)) * sqrt(dot(b, b, dim));
+
+    return length > 0.0 ? fmax(-1.0, fmin(1.0, dot(a, b, dim) / length)) : 0.0;
+}
+
 sr1_status sr1_embedder_similarity(sr1_embedder *e, const char *a, const char *b,
                                    double *out)
 {
     const char *texts[2] = {a, b};
     size_t dim = (size_t)sr1_embedder_dim(e);
-    double length;
     float *v;
     sr1_status st;
 
@@ -286,10 +292,8 @@ sr1_status sr1_embedder_similarity(sr1_embedder *e, const char *a, const char *b
     if (!v)
         return sr1__fail_nomem("vectors");
     st = sr1_embedder_embed(e, texts, 2, SR1_EMBED_QUERY, v);
-    if (st == SR1_OK) {
-        length = sqrt(dot(v, v, dim)) * sqrt(dot(v + dim, v + dim, dim));
-        *out = length > 0.0 ? fmax(-1.0, fmin(1.0, dot(v, v + dim, dim) / length)) : 0.0;
-    }
+    if (st == SR1_OK)
+        *out = sr1__embed_cosine(v, v + dim, dim);
     sr1__free(v);
     return st;
 }

@@ -13,4 +13,7 @@ sr1_status sr1__embedder_new_builtin(sr1_embedder **out, const sr1_embedder_ops 
 sr1_status sr1__reranker_new_builtin(sr1_reranker **out, const sr1_reranker_ops *ops,
                                      void *self);
 
+/* Cosine of the angle between a[dim] and b[dim]; 0 when either is 0. */
+double sr1__embed_cosine(const float *a, const float *b, size_t dim);
+
 #endif

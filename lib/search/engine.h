@@ -23,8 +23,11 @@ void sr1__search_set_count(sr1_search *engine, sr1__search_count_fn *count);
 /* Add to *counters what an engine inside another has counted beyond queries. */
 void sr1__search_count_inner(const sr1_search *inner, sr1_search_counters *counters);
 
+/* Is it no engine's failure, so that another attempt or engine would not help? */
+int sr1__search_is_fatal(sr1_status status);
+
 /* sr1_search_run in which an engine that fails as a whole fails each query, with its
- * error as message. Still returned are failures that are no engine's: no memory, wrong
+ * error as message. Still returned are failures that are fatal: no memory, wrong
  * arguments, stopped on request. */
 sr1_status sr1__search_run_each(sr1_search *engine, const char *const *queries, size_t n,
                                 int32_t top_k, sr1_search_results **out);

@@ -6,24 +6,16 @@
 #include "search/analyze.h"
 #include "search/index_format.h"
 
-struct section {
-    const unsigned char *p;
-    size_t size;
-    uint64_t checksum;
-};
-
 struct sr1__index {
     struct sr1__map map; /* of a file; empty when the bytes are the caller's */
-    struct section sections[INDEX_SECTIONS];
+    struct sr1__section sections[INDEX_SECTIONS];
     struct sr1__index_meta meta;
-    size_t n_doc_blocks;
+    struct sr1__rows rows;
     size_t n_term_blocks;
 };
 
-static sr1_status corrupt(const char *what)
-{
-    return sr1__fail(SR1_E_CORRUPT, "index is damaged: %s; build it again", what);
-}
+const struct sr1__index_kind sr1__bm25_kind = {INDEX_MAGIC, "BM25 index", INDEX_VERSION,
+                                               INDEX_COUNTS_BYTES, INDEX_SECTIONS};
 
 /* ---- lengths ---- */
 
@@ -60,82 +52,46 @@ uint32_t sr1__length_decode(uint8_t code)
 
 /* ---- open ---- */
 
-static sr1_status read_section(struct sr1__reader *r, const unsigned char *bytes,
-                               size_t end, struct section *out)
+static sr1_status read_counts(struct sr1__index *ix, const unsigned char *counts)
 {
-    uint64_t offset = sr1__read_u64(r);
-    uint64_t size = sr1__read_u64(r);
-
-    out->checksum = sr1__read_u64(r);
-    if (offset < INDEX_HEADER_BYTES || offset > end || size > end - offset)
-        return corrupt("a section lies outside the file");
-    out->p = bytes + offset;
-    out->size = (size_t)size;
-    return SR1_OK;
-}
-
-static uint64_t sum_of(const unsigned char *p, size_t n)
-{
-    struct index_sum sum = {0};
-
-    index_sum_add(&sum, p, n);
-    return index_sum_end(&sum);
-}
-
-static sr1_status read_footer(struct sr1__index *ix, const unsigned char *bytes, size_t n)
-{
-    const unsigned char *footer = bytes + n - INDEX_FOOTER_BYTES;
     struct sr1__index_meta *m = &ix->meta;
     struct sr1__reader r;
-    const void *name;
 
-    if (memcmp(bytes + n - 8, INDEX_MAGIC, 8) != 0)
-        return corrupt("its end is missing");
-    if (sum_of(footer, INDEX_FOOTER_BYTES - 16) != index_u64(bytes + n - 16))
-        return corrupt("the checksum of its footer does not fit");
-    sr1__reader_init(&r, footer, INDEX_FOOTER_BYTES);
+    sr1__reader_init(&r, counts, INDEX_COUNTS_BYTES);
     m->documents = sr1__read_u64(&r);
     m->terms = sr1__read_u64(&r);
     m->total_terms = sr1__read_u64(&r);
     m->postings = sr1__read_u64(&r);
     m->contents_bytes = sr1__read_u64(&r);
-    name = sr1__read_bytes(&r, INDEX_ANALYZER_BYTES);
-    memcpy(m->analyzer, name, INDEX_ANALYZER_BYTES);
+    memcpy(m->analyzer, sr1__read_bytes(&r, INDEX_ANALYZER_BYTES), INDEX_ANALYZER_BYTES);
     if (m->analyzer[INDEX_ANALYZER_BYTES - 1] != '\0' || m->documents < 1 ||
         m->documents > INT32_MAX || m->terms > UINT32_MAX)
-        return corrupt("its counts are out of range");
-    for (int i = 0; i < INDEX_SECTIONS; i++)
-        SR1__TRY(read_section(&r, bytes, n - INDEX_FOOTER_BYTES, &ix->sections[i]));
+        return sr1__index_corrupt("its counts are out of range");
     return SR1_OK;
 }
 
 /* Sizes only: entries are checked where they are used. */
 static sr1_status check_sizes(struct sr1__index *ix)
 {
-    size_t doc_dir = ix->sections[SECTION_DOC_DIR].size;
     size_t term_dir = ix->sections[SECTION_TERM_DIR].size;
 
-    ix->n_doc_blocks = doc_dir / INDEX_DIR_ENTRY;
     ix->n_term_blocks = term_dir / INDEX_DIR_ENTRY;
     if (ix->sections[SECTION_LENGTHS].size != ix->meta.documents ||
         ix->sections[SECTION_POSTINGS].size < INDEX_PADDING ||
-        doc_dir % INDEX_DIR_ENTRY != 0 || term_dir % INDEX_DIR_ENTRY != 0 ||
+        term_dir % INDEX_DIR_ENTRY != 0 ||
         ix->n_term_blocks != (ix->meta.terms + INDEX_TERM_BLOCK - 1) / INDEX_TERM_BLOCK)
-        return corrupt("a section has a wrong size");
-    return SR1_OK;
+        return sr1__index_corrupt("a section has a wrong size");
+    return sr1__rows_init(&ix->rows, &ix->sections[SECTION_DOCUMENTS],
+                          &ix->sections[SECTION_DOC_DIR]);
 }
 
 static sr1_status check(struct sr1__index *ix, const unsigned char *bytes, size_t n)
 {
     struct sr1__index_meta *m = &ix->meta;
+    const unsigned char *counts = NULL;
 
-    if (n < INDEX_HEADER_BYTES + INDEX_FOOTER_BYTES || memcmp(bytes, INDEX_MAGIC, 8) != 0)
-        return sr1__fail(SR1_E_CORRUPT, "not a BM25 index of this library, or cut short");
-    if (index_u32(bytes + 8) != INDEX_VERSION)
-        return sr1__fail(SR1_E_UNSUPPORTED,
-                         "index format %u, this library reads %u; build the index again",
-                         index_u32(bytes + 8), INDEX_VERSION);
-    SR1__TRY(read_footer(ix, bytes, n));
+    SR1__TRY(sr1__sections_open(&sr1__bm25_kind, bytes, n, ix->sections, &counts));
+    SR1__TRY(read_counts(ix, counts));
     SR1__TRY(check_sizes(ix));
     m->file_bytes = n;
     m->documents_bytes =
@@ -191,16 +147,7 @@ sr1_status sr1__index_verify(const struct sr1__index *ix)
         "documents", "lengths",           "postings", "directory of documents",
         "terms",     "directory of terms"};
 
-    for (int i = 0; i < INDEX_SECTIONS; i++) {
-        const struct section *s = &ix->sections[i];
-
-        if (sum_of(s->p, s->size) != s->checksum)
-            return sr1__fail(SR1_E_CORRUPT,
-                             "index is damaged: the checksum of its %s does not fit; "
-                             "build it again",
-                             names[i]);
-    }
-    return SR1_OK;
+    return sr1__sections_verify(ix->sections, names, INDEX_SECTIONS);
 }
 
 const struct sr1__index_meta *sr1__index_meta(const struct sr1__index *ix)
@@ -208,24 +155,9 @@ const struct sr1__index_meta *sr1__index_meta(const struct sr1__index *ix)
     return &ix->meta;
 }
 
-struct sr1__index_frame sr1__index_frame(const struct sr1__index *ix, size_t i)
+const struct sr1__rows *sr1__index_rows(const struct sr1__index *ix)
 {
-    const unsigned char *e = ix->sections[SECTION_DOC_DIR].p + i * INDEX_DIR_ENTRY;
-    struct sr1__index_frame f = {.end = index_u32(e + 8), .raw = index_u32(e + 12)};
-    uint64_t begin = i > 0 ? index_u64(e - INDEX_DIR_ENTRY) : 0;
-    uint64_t end = index_u64(e);
-
-    f.first = i > 0 ? index_u32(e - INDEX_DIR_ENTRY + 8) : 0;
-    if (begin <= end && end <= ix->sections[SECTION_DOCUMENTS].size) {
-        f.bytes = ix->sections[SECTION_DOCUMENTS].p + begin;
-        f.size = (size_t)(end - begin);
-    }
-    return f;
-}
-
-size_t sr1__index_frames(const struct sr1__index *ix)
-{
-    return ix->n_doc_blocks;
+    return &ix->rows;
 }
 
 const uint8_t *sr1__index_length_codes(const struct sr1__index *ix)
@@ -234,21 +166,6 @@ const uint8_t *sr1__index_length_codes(const struct sr1__index *ix)
 }
 
 /* ---- terms ---- */
-
-uint64_t sr1__index_varint(struct sr1__reader *r)
-{
-    uint64_t v = 0;
-
-    for (int shift = 0; shift < 63; shift += 7) {
-        uint8_t byte = sr1__read_u8(r);
-
-        v |= (uint64_t)(byte & 0x7F) << shift;
-        if (byte < 0x80)
-            return v;
-    }
-    r->failed = 1;
-    return 0;
-}
 
 struct term_entry {
     char text[SR1__TOKEN_MAX_BYTES];
@@ -278,14 +195,14 @@ static sr1_status next_entry(struct sr1__reader *r, struct term_entry *e)
 
     read_lengths(r, &shared, &suffix);
     if (shared > e->n || suffix > SR1__TOKEN_MAX_BYTES - shared)
-        return corrupt("a term is too long");
+        return sr1__index_corrupt("a term is too long");
     bytes = sr1__read_bytes(r, (size_t)suffix);
     if (bytes != NULL)
         memcpy(e->text + shared, bytes, (size_t)suffix);
     e->n = (size_t)(shared + suffix);
     e->df = sr1__index_varint(r);
     e->size = sr1__index_varint(r);
-    return r->failed ? corrupt("a term is cut short") : SR1_OK;
+    return r->failed ? sr1__index_corrupt("a term is cut short") : SR1_OK;
 }
 
 static int compare(const char *a, size_t na, const char *b, size_t nb)
@@ -298,7 +215,7 @@ static int compare(const char *a, size_t na, const char *b, size_t nb)
 /* An offset out of range gives a reader of nothing. */
 static void block_reader(const struct sr1__index *ix, size_t block, struct sr1__reader *r)
 {
-    const struct section *terms = &ix->sections[SECTION_TERMS];
+    const struct sr1__section *terms = &ix->sections[SECTION_TERMS];
     uint64_t offset =
         index_u64(ix->sections[SECTION_TERM_DIR].p + block * INDEX_DIR_ENTRY);
 
@@ -325,7 +242,7 @@ static sr1_status find_block(const struct sr1__index *ix, const char *term, size
         read_lengths(&r, &shared, &size);
         first = sr1__read_bytes(&r, (size_t)size);
         if (r.failed)
-            return corrupt("a term is cut short");
+            return sr1__index_corrupt("a term is cut short");
         if (compare(first, (size_t)size, term, n) <= 0)
             low = mid;
         else
@@ -338,12 +255,12 @@ static sr1_status find_block(const struct sr1__index *ix, const char *term, size
 static sr1_status set_term(const struct sr1__index *ix, const struct term_entry *e,
                            uint64_t offset, struct sr1__index_term *out)
 {
-    const struct section *s = &ix->sections[SECTION_POSTINGS];
+    const struct sr1__section *s = &ix->sections[SECTION_POSTINGS];
     uint64_t limit = s->size - INDEX_PADDING;
 
     if (e->df < 1 || e->df > ix->meta.documents || offset > limit ||
         e->size > limit - offset)
-        return corrupt("a term's postings lie outside their section");
+        return sr1__index_corrupt("a term's postings lie outside their section");
     out->df = (uint32_t)e->df;
     out->bytes = s->p + offset;
     out->size = (size_t)e->size;
@@ -378,7 +295,7 @@ sr1_status sr1__index_find(const struct sr1__index *ix, const char *term, size_t
         if (c > 0)
             return SR1_OK;
         if (e.size > ix->sections[SECTION_POSTINGS].size)
-            return corrupt("a term's postings lie outside their section");
+            return sr1__index_corrupt("a term's postings lie outside their section");
         offset += e.size;
     }
     return SR1_OK;

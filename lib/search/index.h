@@ -9,8 +9,11 @@
 
 #include "base/buf.h"
 #include "search/block_codec.h"
+#include "search/rows.h"
 
 #define SR1__INDEX_BLOCK SR1__BLOCK /* postings in a full block */
+
+extern const struct sr1__index_kind sr1__bm25_kind;
 
 struct sr1__index;
 
@@ -111,27 +114,7 @@ static inline uint32_t sr1__postings_find(const struct sr1__postings *p, uint32_
 /* Then its tfs; when they are there already nothing happens. */
 sr1_status sr1__postings_decode_tfs(struct sr1__postings *p);
 
-/* Where the rows of documents [first, end) lie; bytes NULL when that is nowhere. Not
- * checked further. */
-struct sr1__index_frame {
-    const unsigned char *bytes;
-    size_t size;
-    uint32_t first;
-    uint32_t end;
-    uint32_t raw; /* bytes when unpacked */
-};
-size_t sr1__index_frames(const struct sr1__index *ix);
-struct sr1__index_frame sr1__index_frame(const struct sr1__index *ix, size_t i);
-
-/* Bounded reading of varints; a bad one sets failed and gives 0. */
-uint64_t sr1__index_varint(struct sr1__reader *r);
-
-/* Rows as they were in the corpus. */
-struct sr1__row_reader;
-sr1_status sr1__row_reader_new(struct sr1__row_reader **out, const struct sr1__index *ix);
-void sr1__row_reader_free(struct sr1__row_reader *r);
-/* Borrowed until the reader's next call. */
-sr1_status sr1__row_read(struct sr1__row_reader *r, uint32_t doc, const char **row,
-                         size_t *n);
+/* The stored rows, borrowed until the index is closed. */
+const struct sr1__rows *sr1__index_rows(const struct sr1__index *ix);
 
 #endif

@@ -1,16 +1,10 @@
-/* search/index_format.h - the layout of an index file, shared by reader and writer only.
+/* search/index_format.h - the layout of a BM25 index, shared by reader and writer only: a
+ * file of sections (sections.h) whose footer begins with counts and analyser.
  *
- *     header    magic[8] version:u32 0:u32
- *     sections  each begins at a multiple of 8
- *     footer    counts, analyser, section table, checksum, magic[8]; fixed size
- *
- * All integers are little-endian. Sections:
- *
- *   documents  zstd frames, each of whole rows up to about 64 KiB: for its documents the
- *              varint length of each row, then the rows
+ *   documents, doc_dir
+ *              the rows (rows.h)
  *   lengths    a byte a document: Lucene's code of its length
  *   postings   the terms' postings one after the other, then 16 bytes of padding
- *   doc_dir    a frame: end:u64 in documents, docs_end:u32 (document after), raw:u32
  *   terms      blocks of 32 terms in byte order, a term: a byte with two lengths, what it
  *              shares with the term before (0 for the first) in the upper 4 bits, what it
  *              adds in the lower; 15 stands for 15 or more, with a varint of the excess
@@ -37,30 +31,22 @@
 #ifndef SR1__SEARCH_INDEX_FORMAT_H
 #define SR1__SEARCH_INDEX_FORMAT_H
 
-#include "base/buf.h"
 #include "search/index.h"
-
-#include <string.h>
+#include "search/sections.h"
 
 #define INDEX_MAGIC "SR1BM25\n"
 #define INDEX_VERSION 2
-#define INDEX_HEADER_BYTES 16
 #define INDEX_ANALYZER_BYTES 32
 #define INDEX_SECTIONS 6
 #define INDEX_COUNTS 5
-/* counts, analyser, (offset, size, checksum) a section, checksum, magic */
-#define INDEX_FOOTER_BYTES                                                               \
-    (INDEX_COUNTS * 8 + INDEX_ANALYZER_BYTES + INDEX_SECTIONS * 24 + 8 + 8)
+#define INDEX_COUNTS_BYTES (INDEX_COUNTS * 8 + INDEX_ANALYZER_BYTES)
 #define INDEX_TERM_BLOCK 32
-#define INDEX_DIR_ENTRY 16 /* of doc_dir and term_dir */
+#define INDEX_DIR_ENTRY 16 /* of term_dir */
 #define INDEX_IMPACTS 3
 #define INDEX_GROUP_ENTRY 7
 #define INDEX_BLOCK_ENTRY(last_bytes) ((last_bytes) + 5)
 #define INDEX_NIBBLE 15 /* or more */
 #define INDEX_PADDING 16
-#define INDEX_DOC_BLOCK ((size_t)64 << 10)
-#define INDEX_ROW_MAX ((size_t)16 << 20)
-#define INDEX_RAW_MAX (4 * INDEX_DOC_BLOCK + 2 * INDEX_ROW_MAX) /* of a frame */
 
 enum index_section {
     SECTION_DOCUMENTS,
@@ -71,75 +57,10 @@ enum index_section {
     SECTION_TERM_DIR,
 };
 
-static inline uint32_t index_u16(const unsigned char *p)
-{
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8;
-}
-
-static inline uint32_t index_u32(const unsigned char *p)
-{
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-           (uint32_t)p[3] << 24;
-}
-
-static inline uint32_t index_u24(const unsigned char *p)
-{
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16;
-}
-
 /* Bytes of a document's number in a directory of blocks. */
 static inline uint32_t index_last_bytes(uint64_t documents)
 {
     return documents <= (uint64_t)1 << 24 ? 3 : 4;
-}
-
-static inline uint64_t index_u64(const unsigned char *p)
-{
-    return (uint64_t)index_u32(p) | (uint64_t)index_u32(p + 4) << 32;
-}
-
-/* A checksum taken in pieces. Eight bytes a step: a mixing of FNV's kind. */
-struct index_sum {
-    uint64_t h;
-    uint64_t n;
-    unsigned char rest[8]; /* [n % 8] */
-};
-
-static inline void index_sum_add(struct index_sum *s, const void *bytes, size_t n)
-{
-    const unsigned char *p = bytes;
-    size_t have = (size_t)(s->n % 8);
-
-    if (n == 0)
-        return;
-    s->n += n;
-    if (have > 0) {
-        size_t take = n < 8 - have ? n : 8 - have;
-
-        memcpy(s->rest + have, p, take);
-        p += take;
-        n -= take;
-        if (have + take < 8)
-            return;
-        s->h = (s->h ^ index_u64(s->rest)) * 0xFF51AFD7ED558CCDu;
-        s->h ^= s->h >> 32;
-    }
-    for (; n >= 8; n -= 8, p += 8) {
-        s->h = (s->h ^ index_u64(p)) * 0xFF51AFD7ED558CCDu;
-        s->h ^= s->h >> 32;
-    }
-    if (n > 0)
-        memcpy(s->rest, p, n);
-}
-
-static inline uint64_t index_sum_end(const struct index_sum *s)
-{
-    uint64_t h = s->h ^ 0x9E3779B97F4A7C15u ^ s->n;
-
-    for (size_t i = 0; i < s->n % 8; i++)
-        h = (h ^ s->rest[i]) * 0x100000001B3u;
-    h = (h ^ h >> 29) * 0xFF51AFD7ED558CCDu;
-    return h ^ h >> 32;
 }
 
 #endif

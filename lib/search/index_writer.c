@@ -8,19 +8,11 @@
 #include "search/index_format.h"
 #include "search/spool.h"
 
-#define COPY ((size_t)1 << 16)
 #define LIST_MAX ((size_t)UINT32_MAX) /* bytes of one term's postings */
 
-struct section_place {
-    uint64_t offset;
-    uint64_t size;
-    struct index_sum sum;
-};
-
 struct sr1__index_writer {
-    struct sr1__file_writer *file;
+    struct sr1__section_writer out;
     struct sr1__index_meta meta;
-    struct section_place places[INDEX_SECTIONS];
     struct sr1__spool *spools[INDEX_SECTIONS]; /* of sections that wait */
     const unsigned char *length_codes;         /* [documents], once in_terms */
 
@@ -49,41 +41,15 @@ static const struct sr1__impacts no_impacts = {255, 0, 255};
 
 /* ---- sections ---- */
 
-static sr1_status begin_section(struct sr1__index_writer *w, enum index_section s)
-{
-    static const char zeros[8];
-    uint64_t at = sr1__file_writer_offset(w->file);
-
-    if (at % 8 != 0)
-        SR1__TRY(sr1__file_writer_add(w->file, zeros, 8 - at % 8));
-    w->places[s].offset = sr1__file_writer_offset(w->file);
-    return SR1_OK;
-}
-
 static sr1_status put(struct sr1__index_writer *w, enum index_section s,
                       const void *bytes, size_t n)
 {
-    w->places[s].size += n;
-    index_sum_add(&w->places[s].sum, bytes, n);
-    return sr1__file_writer_add(w->file, bytes, n);
+    return sr1__section_put(&w->out, s, bytes, n);
 }
 
-/* Copy a section from its spool to the file. */
 static sr1_status put_spool(struct sr1__index_writer *w, enum index_section s)
 {
-    uint64_t size = sr1__spool_size(w->spools[s]);
-    char chunk[COPY];
-
-    SR1__TRY(begin_section(w, s));
-    SR1__TRY(sr1__spool_finish(w->spools[s]));
-    for (uint64_t at = 0; at < size;) {
-        size_t n = size - at < COPY ? (size_t)(size - at) : COPY;
-
-        SR1__TRY(sr1__spool_read(w->spools[s], at, chunk, n));
-        SR1__TRY(put(w, s, chunk, n));
-        at += n;
-    }
-    return SR1_OK;
+    return sr1__section_put_spool(&w->out, s, w->spools[s]);
 }
 
 static sr1_status add_to_spool(struct sr1__index_writer *w, enum index_section s,
@@ -110,7 +76,7 @@ void sr1__index_writer_abort(struct sr1__index_writer *w)
 {
     if (w == NULL)
         return;
-    sr1__file_writer_abort(w->file);
+    sr1__file_writer_abort(w->out.file);
     writer_free(w);
 }
 
@@ -118,14 +84,12 @@ static sr1_status begin_file(struct sr1__index_writer *w, const char *path)
 {
     static const enum index_section waiting[] = {SECTION_LENGTHS, SECTION_DOC_DIR,
                                                  SECTION_TERMS, SECTION_TERM_DIR};
-    unsigned char header[INDEX_HEADER_BYTES] = INDEX_MAGIC;
 
-    header[8] = INDEX_VERSION;
-    SR1__TRY(sr1__file_writer_open(&w->file, path));
+    SR1__TRY(sr1__file_writer_open(&w->out.file, path));
     for (size_t i = 0; i < sizeof(waiting) / sizeof(waiting[0]); i++)
         SR1__TRY(sr1__spool_open(&w->spools[waiting[i]], path));
-    SR1__TRY(sr1__file_writer_add(w->file, header, sizeof(header)));
-    return begin_section(w, SECTION_DOCUMENTS);
+    SR1__TRY(sr1__section_header(&w->out, &sr1__bm25_kind));
+    return sr1__section_begin(&w->out, SECTION_DOCUMENTS, 8);
 }
 
 sr1_status sr1__index_writer_open(struct sr1__index_writer **out, const char *path,
@@ -157,23 +121,10 @@ sr1_status sr1__index_writer_open(struct sr1__index_writer **out, const char *pa
 sr1_status sr1__index_writer_block(struct sr1__index_writer *w,
                                    const struct sr1__doc_block *b)
 {
-    unsigned char e[INDEX_DIR_ENTRY];
-    uint64_t end;
-
-    if (w->meta.documents + b->documents > INT32_MAX)
-        return sr1__fail(SR1_E_LIMIT, "more than %d documents", INT32_MAX);
-    SR1__TRY(put(w, SECTION_DOCUMENTS, b->packed.data, b->packed.len));
-    w->meta.documents += b->documents;
+    SR1__TRY(sr1__rows_put(&w->out, SECTION_DOCUMENTS, w->spools[SECTION_DOC_DIR], b,
+                           &w->meta.documents));
     w->meta.total_terms += b->total_terms;
     w->meta.contents_bytes += b->contents_bytes;
-    end = w->places[SECTION_DOCUMENTS].size;
-    for (int i = 0; i < 8; i++)
-        e[i] = (unsigned char)(end >> (8 * i));
-    for (int i = 0; i < 4; i++) {
-        e[8 + i] = (unsigned char)(w->meta.documents >> (8 * i));
-        e[12 + i] = (unsigned char)(b->raw >> (8 * i));
-    }
-    SR1__TRY(sr1__spool_add(w->spools[SECTION_DOC_DIR], e, sizeof(e)));
     return add_to_spool(w, SECTION_LENGTHS, &b->length_codes);
 }
 
@@ -343,7 +294,7 @@ static sr1_status put_list(struct sr1__index_writer *w)
 
 static sr1_status end_term(struct sr1__index_writer *w)
 {
-    uint64_t begin = w->places[SECTION_POSTINGS].size;
+    uint64_t begin = w->out.places[SECTION_POSTINGS].size;
 
     if (w->df == 0)
         return SR1_OK;
@@ -352,7 +303,7 @@ static sr1_status end_term(struct sr1__index_writer *w)
         end_group(w);
     SR1__TRY(sr1__buf_status(&w->group_dir, "directory of postings"));
     SR1__TRY(put_list(w));
-    SR1__TRY(add_entry(w, begin, w->places[SECTION_POSTINGS].size - begin));
+    SR1__TRY(add_entry(w, begin, w->out.places[SECTION_POSTINGS].size - begin));
     sr1__buf_clear(&w->blocks);
     sr1__buf_clear(&w->block_dir);
     sr1__buf_clear(&w->group_dir);
@@ -369,7 +320,7 @@ static sr1_status begin_terms(struct sr1__index_writer *w)
     SR1__TRY(put_spool(w, SECTION_LENGTHS));
     SR1__TRY(sr1__spool_map(w->spools[SECTION_LENGTHS], &w->length_codes));
     w->in_terms = 1;
-    return begin_section(w, SECTION_POSTINGS);
+    return sr1__section_begin(&w->out, SECTION_POSTINGS, 8);
 }
 
 sr1_status sr1__index_writer_term(struct sr1__index_writer *w, const char *term, size_t n)
@@ -403,7 +354,6 @@ sr1_status sr1__index_writer_posting(struct sr1__index_writer *w, uint32_t doc,
 
 static sr1_status write_footer(struct sr1__index_writer *w)
 {
-    struct index_sum sum = {0};
     struct sr1__buf b;
     sr1_status status;
 
@@ -414,20 +364,7 @@ static sr1_status write_footer(struct sr1__index_writer *w)
     sr1__buf_u64(&b, w->meta.postings);
     sr1__buf_u64(&b, w->meta.contents_bytes);
     sr1__buf_add(&b, w->meta.analyzer, INDEX_ANALYZER_BYTES);
-    for (int i = 0; i < INDEX_SECTIONS; i++) {
-        sr1__buf_u64(&b, w->places[i].offset);
-        sr1__buf_u64(&b, w->places[i].size);
-        sr1__buf_u64(&b, index_sum_end(&w->places[i].sum));
-    }
-    status = sr1__buf_status(&b, "index footer");
-    if (status == SR1_OK) {
-        index_sum_add(&sum, b.data, b.len);
-        sr1__buf_u64(&b, index_sum_end(&sum));
-        sr1__buf_add(&b, INDEX_MAGIC, 8);
-        status = sr1__buf_status(&b, "index footer");
-    }
-    if (status == SR1_OK)
-        status = sr1__file_writer_add(w->file, b.data, b.len);
+    status = sr1__section_footer(&w->out, &sr1__bm25_kind, &b);
     sr1__buf_free(&b);
     return status;
 }
@@ -451,9 +388,9 @@ sr1_status sr1__index_writer_commit(struct sr1__index_writer *w)
     sr1_status status = finish(w);
 
     if (status == SR1_OK)
-        status = sr1__file_writer_commit(w->file);
+        status = sr1__file_writer_commit(w->out.file);
     else
-        sr1__file_writer_abort(w->file);
+        sr1__file_writer_abort(w->out.file);
     writer_free(w);
     return status;
 }

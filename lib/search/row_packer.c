@@ -1,8 +1,8 @@
-/* search/row_packer.c - rows to frames of the documents section (index_format.h). */
+/* search/row_packer.c - rows to frames of the documents section (rows.h). */
 #include "search/index_writer.h"
 
 #include "base/mem.h"
-#include "search/index_format.h"
+#include "search/index.h"
 
 #include <zstd.h>
 
@@ -70,9 +70,9 @@ static void add_varint(struct sr1__buf *b, uint64_t v)
 sr1_status sr1__row_packer_add(struct sr1__row_packer *p, const char *row, size_t n,
                                uint32_t length, size_t contents_bytes)
 {
-    if (n > INDEX_ROW_MAX)
+    if (n > ROWS_ROW_MAX)
         return sr1__fail(SR1_E_LIMIT, "a row of %zu bytes; at most %zu", n,
-                         INDEX_ROW_MAX);
+                         ROWS_ROW_MAX);
     add_varint(&p->row_lengths, n);
     sr1__buf_add(&p->rows, row, n);
     sr1__buf_u8(&p->length_codes, sr1__length_encode(length));
@@ -115,7 +115,7 @@ sr1_status sr1__row_packer_finish(struct sr1__row_packer *p, struct sr1__doc_blo
 {
     sr1__buf_add(&p->row_lengths, sr1__buf_cstr(&p->rows), p->rows.len);
     SR1__TRY(sr1__buf_status(&p->row_lengths, "stored documents"));
-    if (p->row_lengths.len > INDEX_RAW_MAX)
+    if (p->row_lengths.len > ROWS_RAW_MAX)
         return sr1__fail(SR1_E_LIMIT, "stored documents: a block of %zu bytes",
                          p->row_lengths.len);
     SR1__TRY(compress(p, &out->packed));
@@ -131,4 +131,25 @@ sr1_status sr1__row_packer_finish(struct sr1__row_packer *p, struct sr1__doc_blo
     p->total_terms = 0;
     p->contents_bytes = 0;
     return SR1_OK;
+}
+
+sr1_status sr1__rows_put(struct sr1__section_writer *w, size_t documents,
+                         struct sr1__spool *dir, const struct sr1__doc_block *b,
+                         uint64_t *n)
+{
+    unsigned char e[ROWS_DIR_ENTRY];
+    uint64_t end;
+
+    if (*n + b->documents > INT32_MAX)
+        return sr1__fail(SR1_E_LIMIT, "more than %d documents", INT32_MAX);
+    SR1__TRY(sr1__section_put(w, documents, b->packed.data, b->packed.len));
+    *n += b->documents;
+    end = w->places[documents].size;
+    for (int i = 0; i < 8; i++)
+        e[i] = (unsigned char)(end >> (8 * i));
+    for (int i = 0; i < 4; i++) {
+        e[8 + i] = (unsigned char)(*n >> (8 * i));
+        e[12 + i] = (unsigned char)(b->raw >> (8 * i));
+    }
+    return sr1__spool_add(dir, e, sizeof(e));
 }

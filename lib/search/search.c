@@ -417,8 +417,7 @@ sr1_status sr1_search_run(sr1_search *engine, const char *const *queries, size_t
     return status;
 }
 
-/* No engine's failure: another attempt or another engine would not help. */
-static int is_fatal(sr1_status status)
+int sr1__search_is_fatal(sr1_status status)
 {
     return status == SR1_E_NOMEM || status == SR1_E_INVALID || status == SR1_E_INTERNAL ||
            status == SR1_E_CANCELLED;
@@ -445,7 +444,7 @@ sr1_status sr1__search_run_each(sr1_search *engine, const char *const *queries, 
     struct batch b = {engine, queries, n, top_k};
     sr1_status status = sr1_search_run(engine, queries, n, top_k, out);
 
-    if (status == SR1_OK || is_fatal(status))
+    if (status == SR1_OK || sr1__search_is_fatal(status))
         return status;
     b.results = sr1__calloc(1, sizeof(*b.results) + n * sizeof(b.results->answers[0]));
     if (b.results == NULL)

@@ -22,7 +22,7 @@ struct sr1_server {
     struct sr1__batcher *batcher;
     struct sr1__metrics metrics;
     struct MHD_Daemon *daemon; /* NULL: closed */
-    const struct sr1__scorer *scorer;
+    struct sr1__scorer scorer;
     int wake; /* eventfd: readable once stopping */
     atomic_int stopping;
     atomic_llong body_bytes; /* of all requests under way */

@@ -22,16 +22,21 @@ static int compare(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* "(Title: first line) rest" as a JSON string. */
-static void write_passage(struct sr1__buf *b, struct sr1__buf *scratch, const char *text)
+void sr1__rerank_passage(struct sr1__buf *b, const char *text)
 {
     size_t title = strcspn(text, "\n");
 
+    sr1__buf_str(b, "(Title: ");
+    sr1__buf_add(b, text, title);
+    sr1__buf_str(b, ") ");
+    sr1__buf_str(b, text + title + (text[title] == '\n'));
+}
+
+/* The passage as a JSON string. */
+static void write_passage(struct sr1__buf *b, struct sr1__buf *scratch, const char *text)
+{
     sr1__buf_clear(scratch);
-    sr1__buf_str(scratch, "(Title: ");
-    sr1__buf_add(scratch, text, title);
-    sr1__buf_str(scratch, ") ");
-    sr1__buf_str(scratch, text + title + (text[title] == '\n'));
+    sr1__rerank_passage(scratch, text);
     sr1__wire_text(b, sr1__buf_cstr(scratch), scratch->len);
 }
 

@@ -2,6 +2,8 @@
 #ifndef SR1__SERVER_RERANK_H
 #define SR1__SERVER_RERANK_H
 
+#include <searchr1/embed.h>
+
 #include "server/wire.h"
 
 /* What gives a pair of query and document its score; a cross-encoder fits in here. */
@@ -16,6 +18,11 @@ struct sr1__scorer {
 
 /* BM25 with the statistics of the given documents alone. */
 extern const struct sr1__scorer sr1__scorer_bm25;
+/* A cross-encoder, borrowed. */
+struct sr1__scorer sr1__scorer_model(sr1_reranker *reranker);
+
+/* Append "(Title: first line) rest". */
+void sr1__rerank_passage(struct sr1__buf *b, const char *text);
 
 /* Append {"result": [[document, ...], ...]} for each query's own documents, best first;
  * a document is written "(Title: first line) rest", as a cross-encoder reads it. */

@@ -58,7 +58,7 @@ static int run_rerank(struct sr1__job *job)
 {
     const struct sr1__exchange *x = job->owner;
 
-    if (sr1__rerank(&x->rerank, x->server->scorer, &job->answer) == SR1_OK)
+    if (sr1__rerank(&x->rerank, &x->server->scorer, &job->answer) == SR1_OK)
         return SR1__HTTP_OK;
     sr1__buf_clear(&job->answer);
     sr1__wire_detail(&job->answer, sr1_last_error());

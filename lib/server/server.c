@@ -174,7 +174,8 @@ sr1_status sr1_server_open(sr1_server **out, sr1_search *engine,
     sv->engine = sr1_search_retain(engine);
     sv->o = o;
     sv->limits = (struct sr1__wire_limits){o.top_k, o.max_top_k, o.max_queries};
-    sv->scorer = &sr1__scorer_bm25;
+    sr1_reranker_retain(o.reranker);
+    sv->scorer = o.reranker != NULL ? sr1__scorer_model(o.reranker) : sr1__scorer_bm25;
     sv->listener.fd = -1;
     sv->wake = -1;
     status = open_parts(sv);
@@ -292,6 +293,7 @@ void sr1_server_free(sr1_server *server)
     if (server->wake >= 0)
         close(server->wake);
     sr1_search_free(server->engine);
+    sr1_reranker_free(server->o.reranker);
     sr1__free(server->token);
     sr1__free(server);
 }

@@ -31,8 +31,8 @@ struct room {
 };
 
 /* A stretch without ASCII: cleaned, decomposed, without marks, in lower case. */
-static sr1_status stretch(uint32_t parts, const char *text, size_t n,
-                               struct room *room, struct sr1__buf *out)
+static sr1_status stretch(uint32_t parts, const char *text, size_t n, struct room *room,
+                          struct sr1__buf *out)
 {
     struct sr1__buf *from = &room->clean;
     int strip = (parts & SR1__BERT_STRIP_MARKS) != 0;
@@ -65,11 +65,9 @@ static sr1_status stretch(uint32_t parts, const char *text, size_t n,
 }
 
 /* ASCII up to the first other character; returns how many bytes it was. */
-static size_t ascii(uint32_t parts, const char *text, size_t n,
-                         struct sr1__buf *out)
+static size_t ascii(uint32_t parts, const char *text, size_t n, struct sr1__buf *out)
 {
-    int clean = (parts & SR1__BERT_CLEAN) != 0,
-        lower = (parts & SR1__BERT_LOWER) != 0;
+    int clean = (parts & SR1__BERT_CLEAN) != 0, lower = (parts & SR1__BERT_LOWER) != 0;
     size_t i = 0;
     char *to;
 

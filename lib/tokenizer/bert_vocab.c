@@ -17,8 +17,8 @@
 enum { UNK, CLS, SEP, PAD, MASK, SPECIALS };
 
 static const char *const special_names[SPECIALS][2] = {
-    [UNK] = {"unk_token", "[UNK]"},   [CLS] = {"cls_token", "[CLS]"},
-    [SEP] = {"sep_token", "[SEP]"},   [PAD] = {"pad_token", "[PAD]"},
+    [UNK] = {"unk_token", "[UNK]"},    [CLS] = {"cls_token", "[CLS]"},
+    [SEP] = {"sep_token", "[SEP]"},    [PAD] = {"pad_token", "[PAD]"},
     [MASK] = {"mask_token", "[MASK]"},
 };
 
@@ -26,9 +26,8 @@ static const char *const special_names[SPECIALS][2] = {
 static const char *special_text(const json_t *config, int which)
 {
     const json_t *value = json_object_get(config, special_names[which][0]);
-    const char *text =
-        json_string_value(json_is_object(value) ? json_object_get(value, "content")
-                                                : value);
+    const char *text = json_string_value(
+        json_is_object(value) ? json_object_get(value, "content") : value);
 
     return text ? text : special_names[which][1];
 }
@@ -137,8 +136,8 @@ static sr1_status open_vocab(sr1_tokenizer **out, struct sr1__buf *text,
 static sr1_status read_config(const char *beside, json_t **out)
 {
     const char *slash = strrchr(beside, '/');
-    char *folder = slash ? sr1__strndup(beside, (size_t)(slash - beside) + 1)
-                         : sr1__strdup(".");
+    char *folder =
+        slash ? sr1__strndup(beside, (size_t)(slash - beside) + 1) : sr1__strdup(".");
     char *path = folder ? sr1__path_join(folder, "tokenizer_config.json") : NULL;
     sr1_status status = path ? SR1_OK : sr1__fail_nomem("tokenizer");
 

@@ -1,5 +1,5 @@
-/* tokenizer/charsmap.c - the map is a double-array trie over bytes (of Darts-clone), whose
- * values are offsets into texts that end at NUL:
+/* tokenizer/charsmap.c - the map is a double-array trie over bytes (of Darts-clone),
+ * whose values are offsets into texts that end at NUL:
  *
  *     uint32 LE bytes of the trie; the trie, uint32 LE units; the texts
  *

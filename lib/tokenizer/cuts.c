@@ -59,7 +59,8 @@ static enum char_class word_class(uint32_t cp)
 }
 
 static sr1_status cut_by_class(struct sr1__encoder *e, size_t level, const char *text,
-                               size_t n, size_t first, enum char_class (*class_of)(uint32_t cp))
+                               size_t n, size_t first,
+                               enum char_class (*class_of)(uint32_t cp))
 {
     size_t from = 0, i = 0;
     enum char_class before = SPACE;
@@ -69,16 +70,16 @@ static sr1_status cut_by_class(struct sr1__encoder *e, size_t level, const char 
         enum char_class now = class_of(next_char(text + i, n - i, &len));
 
         if ((now != before || now == ALONE) && before != SPACE)
-            SR1__TRY(sr1__cut_text(e, level + 1, text + from, i - from,
-                                   behind(first, from)));
+            SR1__TRY(
+                sr1__cut_text(e, level + 1, text + from, i - from, behind(first, from)));
         if (now != before || now == ALONE)
             from = i;
         before = now;
         i += len;
     }
-    return before == SPACE ? SR1_OK
-                           : sr1__cut_text(e, level + 1, text + from, n - from,
-                                           behind(first, from));
+    return before == SPACE
+               ? SR1_OK
+               : sr1__cut_text(e, level + 1, text + from, n - from, behind(first, from));
 }
 
 static sr1_status run_bert(struct sr1__encoder *e, size_t level, const char *text,

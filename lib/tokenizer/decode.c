@@ -1,5 +1,5 @@
-/* tokenizer/decode.c - ids to text: what each token adds (decoder.c), then UTF-8 repaired;
- * and the same piece by piece for byte-level BPE. */
+/* tokenizer/decode.c - ids to text: what each token adds (decoder.c), then UTF-8
+ * repaired; and the same piece by piece for byte-level BPE. */
 #include "tokenizer/internal.h"
 
 #include "base/mem.h"

@@ -77,13 +77,14 @@ static void shorten(struct sr1__buf *text, size_t at, const char *from, const ch
     text->data[put] = '\0';
 }
 
-/* Spaces that the cut at punctuation made; within the token that ends at the text's end. */
+/* Spaces that the cut at punctuation made; within the token that ends at the text's end.
+ */
 static void clean_up(struct sr1__buf *text, size_t at)
 {
     static const char *const rules[][2] = {
-        {" .", "."},     {" ?", "?"},   {" !", "!"},           {" ,", ","},
-        {" ' ", "'"},    {" n't", "n't"}, {" 'm", "'m"},       {" do not", " don't"},
-        {" 's", "'s"},   {" 've", "'ve"}, {" 're", "'re"},
+        {" .", "."},   {" ?", "?"},     {" !", "!"},     {" ,", ","},
+        {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},   {" do not", " don't"},
+        {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
     };
 
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)

@@ -188,7 +188,7 @@ sr1_status sr1__encode_cuts(struct sr1__encoder *e, const char *text, size_t n)
 /* Put text into normal form: *text and *n then stand in a buffer if it changed. */
 static sr1_status normalise(struct sr1__encoder *e, const char **text, size_t *n)
 {
-    return sr1__normalise_text(&e->t->normaliser, e->normal, text, n);
+    return sr1__normaliser_run(&e->t->normaliser, e->normal, text, n);
 }
 
 sr1_status sr1__encode_plain(struct sr1__encoder *e, const char *text, size_t n)

@@ -104,8 +104,8 @@ sr1_status sr1_tokenizer_encode_input(const sr1_tokenizer *t, const char *text,
         return sr1__fail(SR1_E_INVALID,
                          "encode input: at most %zu tokens, but %zu are special tokens",
                          max_tokens, specials);
-    status = sr1__tokenizer_encode(t, text, strlen(text), SR1_ENCODE_ALL_ADDED,
-                                   &parts[0].ids);
+    status =
+        sr1__tokenizer_encode(t, text, strlen(text), SR1_ENCODE_ALL_ADDED, &parts[0].ids);
     if (status == SR1_OK && pair)
         status = sr1__tokenizer_encode(t, pair, strlen(pair), SR1_ENCODE_ALL_ADDED,
                                        &parts[1].ids);

@@ -120,8 +120,8 @@ static sr1_status load_decoder(struct sr1__load *l, const json_t *o)
 
 /* Where an added token's bytes go: a token of the model keeps its id and gets the flags,
  * a new one is made. Its bytes follow the decoder's rule, as a vocabulary token's do. */
-static sr1_status enter_added(struct sr1__load *l, const char *text, size_t n, uint32_t id,
-                              uint8_t flags)
+static sr1_status enter_added(struct sr1__load *l, const char *text, size_t n,
+                              uint32_t id, uint8_t flags)
 {
     struct sr1__vocab *v = &l->t->vocab;
     size_t len = 0;
@@ -154,7 +154,7 @@ static sr1_status seek_added(struct sr1__load *l, const char *text, size_t n, ui
         return sr1__added_insert(&t->added, text, n, (int32_t)id, flags);
     sr1__buf_init(&room[0], 0);
     sr1__buf_init(&room[1], 0);
-    status = sr1__normalise_text(&t->normaliser, room, &form, &len);
+    status = sr1__normaliser_run(&t->normaliser, room, &form, &len);
     if (status == SR1_OK && len)
         status = sr1__added_insert(&t->added_normalised, form, len, (int32_t)id, flags);
     if (status == SR1_OK && !t->model->byte_level &&

@@ -19,7 +19,8 @@ static sr1_status check_off(struct sr1__load *l, const char *key, struct sr1__sl
 
 /* A token as the vocabulary writes it to its bytes in l->left; one with characters
  * outside the byte alphabet cannot come from text and stays as it is written. */
-static sr1_status token_bytes(struct sr1__load *l, struct sr1__slice value, int *in_alphabet)
+static sr1_status token_bytes(struct sr1__load *l, struct sr1__slice value,
+                              int *in_alphabet)
 {
     struct sr1__slice text;
 
@@ -179,10 +180,11 @@ static sr1_status load_split(struct sr1__load *l, const json_t *o)
     if (strcmp(sr1__load_text(o, "type"), "Split") != 0)
         return sr1__load_unsupported(l, "the pre-tokenizer", sr1__load_text(o, "type"));
     if (!json_is_string(regex))
-        return sr1__load_unsupported(l, "the pre-tokenizer Split", "without a Regex pattern");
+        return sr1__load_unsupported(l, "the pre-tokenizer Split",
+                                     "without a Regex pattern");
     if (strcmp(sr1__load_text(o, "behavior"), "Isolated") != 0)
         return sr1__load_unsupported(l, "the pre-tokenizer Split with behavior",
-                           sr1__load_text(o, "behavior"));
+                                     sr1__load_text(o, "behavior"));
     if (sr1__load_flag(o, "invert"))
         return sr1__load_unsupported(l, "the pre-tokenizer Split with", "invert");
     return sr1__pattern_new(&l->t->pattern, json_string_value(regex),
@@ -196,7 +198,8 @@ static sr1_status check_byte_level(struct sr1__load *l, const json_t *o, int *us
     if (strcmp(sr1__load_text(o, "type"), "ByteLevel") != 0)
         return sr1__load_unsupported(l, "the pre-tokenizer", sr1__load_text(o, "type"));
     if (!json_is_false(json_object_get(o, "add_prefix_space")))
-        return sr1__load_unsupported(l, "the pre-tokenizer ByteLevel with", "add_prefix_space");
+        return sr1__load_unsupported(l, "the pre-tokenizer ByteLevel with",
+                                     "add_prefix_space");
     *use_regex = !json_is_false(regex);
     return SR1_OK;
 }
@@ -210,14 +213,17 @@ sr1_status sr1__load_bpe_pre(struct sr1__load *l, const json_t *o)
     if (strcmp(sr1__load_text(o, "type"), "Sequence") != 0) {
         SR1__TRY(check_byte_level(l, o, &use_regex));
         if (!use_regex)
-            return sr1__load_unsupported(l, "the pre-tokenizer ByteLevel", "without a pattern");
+            return sr1__load_unsupported(l, "the pre-tokenizer ByteLevel",
+                                         "without a pattern");
         return sr1__pattern_new(&l->t->pattern, sr1__pattern_gpt2,
                                 strlen(sr1__pattern_gpt2), l->name);
     }
     if (json_array_size(list) != 2)
-        return sr1__load_unsupported(l, "the pre-tokenizer Sequence", "of other than two steps");
+        return sr1__load_unsupported(l, "the pre-tokenizer Sequence",
+                                     "of other than two steps");
     SR1__TRY(load_split(l, json_array_get(list, 0)));
     SR1__TRY(check_byte_level(l, json_array_get(list, 1), &use_regex));
-    return use_regex ? sr1__load_unsupported(l, "the pre-tokenizer", "Split before use_regex")
-                     : SR1_OK;
+    return use_regex
+               ? sr1__load_unsupported(l, "the pre-tokenizer", "Split before use_regex")
+               : SR1_OK;
 }

@@ -30,9 +30,8 @@ static sr1_status add_token(struct sr1__load *l, struct sr1__slice text, uint32_
 {
     sr1_tokenizer *t = l->t;
 
-    SR1__TRY(sr1__context(
-        sr1__vocab_add(&t->vocab, id, text.p, text.n, SR1__TOKEN_MODEL),
-        "%s: model.vocab", l->name));
+    SR1__TRY(sr1__context(sr1__vocab_add(&t->vocab, id, text.p, text.n, SR1__TOKEN_MODEL),
+                          "%s: model.vocab", l->name));
     if (text.n)
         SR1__TRY(sr1__trie_add(&t->trie, SR1__TRIE_ROOT, text.p, text.n, (int32_t)id));
     if (!prefix || text.n <= prefix->len ||
@@ -108,26 +107,22 @@ sr1_status sr1__load_wordpiece(struct sr1__load *l, const struct sr1__slice *mod
         SR1__TRY(sr1__scan_uint(longest, UINT32_MAX - 1, l->name, &most));
     l->t->piece_max = most;
     SR1__TRY(load_words(l, vocab, unknown, prefix));
-    l->t->unknown =
-        sr1__vocab_find(&l->t->vocab, sr1__buf_cstr(&l->left), l->left.len);
+    l->t->unknown = sr1__vocab_find(&l->t->vocab, sr1__buf_cstr(&l->left), l->left.len);
     if (l->t->unknown == SR1__NO_TOKEN || !l->t->trie.edges)
         return sr1__fail(SR1_E_PARSE, "%s: unk_token '%s' is not in model.vocab", l->name,
                          sr1__buf_cstr(&l->left));
     return SR1_OK;
 }
 
-/* A score as the reference reads it: all digits as one integer of at most 64 bits, then
- * one product with or quotient by a power of ten. That is not always the nearest double,
- * and sums of scores that differ by such a rounding are told apart. 0: not a number. */
-static int read_score(struct sr1__slice text, double *score)
+/* The digits of a number as one integer, those beyond 64 bits left out, and the power of
+ * ten that goes with them; returns where they end. */
+static size_t read_digits(struct sr1__slice text, uint64_t *digits, int64_t *power)
 {
-    uint64_t digits = 0;
-    int64_t exponent = 0;
+    size_t i = text.p[0] == '-';
     int fraction = 0, full = 0;
-    size_t i = text.n && text.p[0] == '-';
 
-    if (!sr1__parse_real(text.p, text.n, score))
-        return 0;
+    *digits = 0;
+    *power = 0;
     for (; i < text.n && (text.p[i] | 32) != 'e'; i++) {
         unsigned digit = (unsigned)(text.p[i] - '0');
 
@@ -135,21 +130,32 @@ static int read_score(struct sr1__slice text, double *score)
             fraction = 1;
             continue;
         }
-        full |= digits > (UINT64_MAX - digit) / 10;
-        digits = full ? digits : digits * 10 + digit;
-        exponent += full ? !fraction : -fraction;
+        full |= *digits > (UINT64_MAX - digit) / 10;
+        *digits = full ? *digits : *digits * 10 + digit;
+        *power += full ? !fraction : -fraction;
     }
-    if (i < text.n) {
-        int64_t written = 0;
+    return i;
+}
 
-        if (!sr1__parse_int(text.p + i + 1, text.n - i - 1, &written))
-            return 0;
-        exponent += written;
-    }
-    if (exponent < -POWER_MAX || exponent > POWER_MAX)
+/* A score as the reference reads it: all digits as one integer, then one product with or
+ * quotient by a power of ten. That is not always the nearest double, and sums of scores
+ * that differ by such a rounding are told apart. 0: not a number. */
+static int read_score(struct sr1__slice text, double *score)
+{
+    uint64_t digits;
+    int64_t power, written = 0;
+    size_t i;
+
+    if (!sr1__parse_real(text.p, text.n, score) || text.p[0] == '+')
+        return 0;
+    i = read_digits(text, &digits, &power);
+    if (i < text.n && (!sr1__parse_int(text.p + i + 1, text.n - i - 1, &written) ||
+                       written < -POWER_MAX || written > POWER_MAX))
         return 1;
-    *score = exponent < 0 ? (double)digits / powers[-exponent]
-                          : (double)digits * powers[exponent];
+    power += written;
+    if (power < -POWER_MAX || power > POWER_MAX)
+        return 1;
+    *score = power < 0 ? (double)digits / powers[-power] : (double)digits * powers[power];
     if (text.p[0] == '-')
         *score = -*score;
     return 1;
@@ -194,8 +200,8 @@ static sr1_status load_scores(struct sr1__load *l, struct sr1__slice vocab)
         if (!more)
             break;
         if (id == room) {
-            double *scores = sr1__realloc(l->t->scores, room = 2 * room + 1024,
-                                          sizeof *scores);
+            double *scores =
+                sr1__realloc(l->t->scores, room = 2 * room + 1024, sizeof *scores);
 
             if (!scores)
                 return sr1__fail_nomem("vocabulary");
@@ -204,9 +210,9 @@ static sr1_status load_scores(struct sr1__load *l, struct sr1__slice vocab)
         SR1__TRY(load_scored(l, entry, id));
     }
     l->t->unknown_score -= UNKNOWN_PENALTY;
-    return l->t->trie.edges ? SR1_OK
-                            : sr1__fail(SR1_E_PARSE, "%s: model.vocab has no token",
-                                        l->name);
+    return l->t->trie.edges
+               ? SR1_OK
+               : sr1__fail(SR1_E_PARSE, "%s: model.vocab has no token", l->name);
 }
 
 /* Byte tokens "<0x00>" to "<0xFF>", as many as there are. */

@@ -38,7 +38,7 @@ static int stands_still(uint32_t cp)
     return 0;
 }
 
-/* The same where characters are decomposed: what the reference has no decomposition of. */
+/* The same where characters are decomposed, and what the reference leaves whole. */
 static int stands_apart(uint32_t cp)
 {
     return stands_still(cp) || sr1__char_is_older_form(cp);
@@ -61,21 +61,25 @@ static int starts_any_run(uint32_t cp)
     return cp < 0x80 || (cp >= 0x3400 && cp <= 0x4dbf) || (cp >= 0x4e00 && cp <= 0x9fff);
 }
 
+enum {
+    CANONICAL = UTF8PROC_DECOMPOSE | UTF8PROC_STABLE,
+    COMPATIBLE = UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT,
+    COMPOSE = UTF8PROC_COMPOSE | UTF8PROC_STABLE
+};
+
 /* What differs between the forms, by enum sr1__form. */
 struct form {
-    int decompose;              /* options of utf8proc's decomposition */
-    int compose;                /* options of its composition; 0: none */
+    int decompose; /* options of utf8proc's decomposition */
+    int compose;   /* options of its composition; 0: none */
     int (*starts_run)(uint32_t cp);
     int (*stands_still)(uint32_t cp);
 };
 
 static const struct form forms[] = {
-    [SR1__NFC] = {UTF8PROC_DECOMPOSE | UTF8PROC_STABLE, UTF8PROC_COMPOSE | UTF8PROC_STABLE,
-                  starts_run, stands_still},
-    [SR1__NFD] = {UTF8PROC_DECOMPOSE | UTF8PROC_STABLE, 0, starts_any_run, stands_apart},
-    [SR1__NFKC] = {UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT,
-                   UTF8PROC_COMPOSE | UTF8PROC_STABLE, starts_any_run, stands_apart},
-    [SR1__NFKD] = {UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT, 0, starts_any_run, stands_apart},
+    [SR1__NFC] = {CANONICAL, COMPOSE, starts_run, stands_still},
+    [SR1__NFD] = {CANONICAL, 0, starts_any_run, stands_apart},
+    [SR1__NFKC] = {COMPATIBLE, COMPOSE, starts_any_run, stands_apart},
+    [SR1__NFKD] = {COMPATIBLE, 0, starts_any_run, stands_apart},
 };
 
 int sr1__nfc_quick(const char *text, size_t n)

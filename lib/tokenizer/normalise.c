@@ -378,8 +378,8 @@ static sr1_status run_steps(const struct sr1__normaliser *steps, struct sr1__buf
     return SR1_OK;
 }
 
-sr1_status sr1__normalise_text(const struct sr1__normaliser *steps, struct sr1__buf room[2],
-                          const char **text, size_t *n)
+sr1_status sr1__normaliser_run(const struct sr1__normaliser *steps,
+                               struct sr1__buf room[2], const char **text, size_t *n)
 {
     const struct sr1__step *last = NULL;
 

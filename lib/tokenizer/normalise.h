@@ -37,8 +37,8 @@ void sr1__normaliser_configure(struct sr1__normaliser *n, const json_t *config);
 
 /* Take text (valid UTF-8) through all steps: *text and *n then stand in one of the two
  * buffers if anything changed. */
-sr1_status sr1__normalise_text(const struct sr1__normaliser *steps, struct sr1__buf room[2],
-                          const char **text, size_t *n);
+sr1_status sr1__normaliser_run(const struct sr1__normaliser *steps,
+                               struct sr1__buf room[2], const char **text, size_t *n);
 
 /* How many bytes the first character of text (n > 0) becomes; 0 where a step removes it,
  * but for Precompiled: in the reference the next character then has its place. */

@@ -37,8 +37,9 @@ static sr1_status named_id(const json_t *o, const char *key, const char *name,
     *id = json_integer_value(value);
     return json_is_integer(value) && *id >= 0
                ? SR1_OK
-               : sr1__fail(SR1_E_PARSE, "%s: post_processor: '%s' needs a token and its id",
-                           name, key);
+               : sr1__fail(SR1_E_PARSE,
+                           "%s: post_processor: '%s' needs a token and its id", name,
+                           key);
 }
 
 /* cls A sep, then (sep of RoBERTa) B sep, of the second type. */
@@ -78,8 +79,8 @@ static sr1_status add_special(struct sr1__template *t, const json_t *piece,
                               const json_t *special, const char *name)
 {
     const char *token = json_string_value(json_object_get(piece, "id"));
-    const json_t *ids = json_object_get(
-        token ? json_object_get(special, token) : NULL, "ids");
+    const json_t *ids =
+        json_object_get(token ? json_object_get(special, token) : NULL, "ids");
     const json_t *id;
     size_t i;
 
@@ -107,8 +108,8 @@ static sr1_status add_sequence(struct sr1__template *t, const json_t *piece, int
     if (!second && (!which || strcmp(which, "A") != 0))
         return sr1__fail(SR1_E_PARSE, "%s: post_processor: a Sequence is A or B", name);
     if (second && !pairs)
-        return sr1__fail(SR1_E_PARSE,
-                         "%s: post_processor: 'single' names a second text", name);
+        return sr1__fail(SR1_E_PARSE, "%s: post_processor: 'single' names a second text",
+                         name);
     return add(t, second ? SR1__TEMPLATE_PAIR : SR1__TEMPLATE_TEXT,
                json_integer_value(json_object_get(piece, "type_id")), name);
 }

@@ -1,5 +1,5 @@
-/* tokenizer/unicode.c - see unicode.h: utf8proc where it agrees with the reference, tables
- * where the reference stands at another version of Unicode. */
+/* tokenizer/unicode.c - see unicode.h: utf8proc where it agrees with the reference,
+ * tables where the reference stands at another version of Unicode. */
 #include "tokenizer/unicode.h"
 
 #include "base/utf8.h"

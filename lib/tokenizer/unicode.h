@@ -1,4 +1,5 @@
-/* tokenizer/unicode.h - classes of characters and lower case as the reference has them. */
+/* tokenizer/unicode.h - classes of characters and lower case as the reference has them.
+ */
 #ifndef SR1__TOKENIZER_UNICODE_H
 #define SR1__TOKENIZER_UNICODE_H
 

@@ -22,6 +22,7 @@ struct layout {
     double *token_rewards; /* [n_tokens] */
     float *values;         /* [n_tokens] */
     uint64_t *turn_states; /* [n_turns] */
+    double *turn_rewards;  /* [n_turns] */
     double *channels;      /* [n * n_channels] */
     double *channel_weights;
     const char **channel_names; /* [n_channels]; borrowed from the trajectories */
@@ -42,6 +43,7 @@ static void layout_free(struct layout *l)
     sr1__free(l->token_rewards);
     sr1__free(l->values);
     sr1__free(l->turn_states);
+    sr1__free(l->turn_rewards);
     sr1__free(l->channels);
     sr1__free(l->channel_weights);
     sr1__free((void *)l->channel_names);
@@ -66,7 +68,8 @@ static sr1_status layout_alloc(struct layout *l)
         TAKE(l->turn_begin, l->n) && TAKE(l->completed, l->n) &&
         TAKE(l->result_turn, l->n) && TAKE(l->token_turns, l->n_tokens) &&
         TAKE(l->token_rewards, l->n_tokens) && TAKE(l->values, l->n_tokens) &&
-        TAKE(l->turn_states, l->n_turns) && TAKE(l->channels, l->n * l->n_channels) &&
+        TAKE(l->turn_states, l->n_turns) && TAKE(l->turn_rewards, l->n_turns) &&
+        TAKE(l->channels, l->n * l->n_channels) &&
         TAKE(l->channel_weights, l->n_channels) &&
         TAKE(l->channel_names, l->n_channels) && TAKE(l->advantages, l->n) &&
         TAKE(l->token_advantages, l->n_tokens) && TAKE(l->returns, l->n_tokens))
@@ -120,15 +123,12 @@ static void fill_turns(struct layout *l, size_t i)
     uint64_t *states = l->turn_states + l->turn_begin[i];
     int32_t turns = sr1_trajectory_turn_count(t);
 
-    l->result_turn[i] = -1;
     for (size_t k = 0; k < n; k++) {
         sr1_text_segment s = {.struct_size = sizeof(s)};
 
         if (sr1_trajectory_segment(t, k, &s) != SR1_OK ||
             s.source != SR1_SOURCE_ENVIRONMENT)
             continue;
-        if (l->result_turn[i] < 0)
-            l->result_turn[i] = s.turn;
         if (s.turn + 1 < turns)
             states[s.turn + 1] =
                 sr1__hash64(text + s.text_begin, s.text_len, l->groups[i]);
@@ -151,7 +151,7 @@ static sr1_status fill_channels(struct layout *l, size_t i)
     return SR1_OK;
 }
 
-static sr1_status fill(struct layout *l)
+static sr1_status fill(struct layout *l, const char *protocol)
 {
     for (size_t i = 0; i < l->n; i++) {
         const sr1_trajectory *t = l->t[i];
@@ -165,6 +165,7 @@ static sr1_status fill(struct layout *l)
         l->turn_begin[i + 1] = l->turn_begin[i] + sr1_trajectory_turn_count(t);
         fill_tokens(l, i);
         fill_turns(l, i);
+        SR1__TRY(sr1_protocol_result_turn(protocol, t, &l->result_turn[i]));
         SR1__TRY(fill_channels(l, i));
     }
     return SR1_OK;
@@ -189,6 +190,7 @@ static sr1_status estimate(const struct sr1__step *s, struct layout *l)
                              .channel_names = l->channel_names,
                              .channels = l->channels,
                              .channel_weights = l->channel_weights,
+                             .turn_rewards = l->turn_rewards,
                              .turn_states = l->turn_states,
                              .result_turn = l->result_turn,
                              .baselines = s->baselines};
@@ -229,7 +231,10 @@ static sr1_status compare(struct sr1__step *s, struct layout *l)
     size_t dead = 0;
 
     SR1__TRY(layout_alloc(l));
-    SR1__TRY(fill(l));
+    SR1__TRY(fill(l, sr1__config_str(s->tr->config, "protocol")));
+    SR1__TRY(sr1_reward_set_score_turns(s->tr->rewards,
+                                        (const sr1_trajectory *const *)l->t, l->n,
+                                        l->turn_begin, NULL, l->turn_rewards));
     SR1__TRY(estimate(s, l));
     SR1__TRY(
         sr1_advantage_dead_groups(l->rewards, l->groups, l->n, s->dead, NULL, &dead));

@@ -149,14 +149,18 @@ static int searches_fail(const sr1_step_report *r)
 
 static const struct {
     int (*rings)(const sr1_step_report *r);
+    const char *name; /* in metrics: health/alarm_NAME */
     const char *text;
 } alarms[] = {
-    {entropy_gone, "entropy is below 0.005 nats a token: the policy no longer explores"},
-    {tags_broken, "fewer than one in ten responses are well formed"},
-    {length_at_limit, "more than half of the responses were cut short by a token limit"},
-    {kl_large, "the policy is more than 1 nat a token away from its reference"},
-    {log_probs_apart, "sampled and recomputed log-probs differ by more than 0.05"},
-    {searches_fail, "more than half of the searches failed"},
+    {entropy_gone, "entropy",
+     "entropy is below 0.005 nats a token: the policy no longer explores"},
+    {tags_broken, "format", "fewer than one in ten responses are well formed"},
+    {length_at_limit, "length",
+     "more than half of the responses were cut short by a token limit"},
+    {kl_large, "kl", "the policy is more than 1 nat a token away from its reference"},
+    {log_probs_apart, "log_probs",
+     "sampled and recomputed log-probs differ by more than 0.05"},
+    {searches_fail, "searches", "more than half of the searches failed"},
 };
 
 uint32_t sr1__health_alarms(const sr1_step_report *r)
@@ -168,6 +172,11 @@ uint32_t sr1__health_alarms(const sr1_step_report *r)
         if (alarms[i].rings(r))
             ringing |= 1u << i;
     return ringing;
+}
+
+const char *sr1__health_alarm_name(size_t i)
+{
+    return i < sizeof(alarms) / sizeof(alarms[0]) ? alarms[i].name : NULL;
 }
 
 const char *sr1__health_alarm_text(size_t i)

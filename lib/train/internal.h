@@ -23,6 +23,7 @@
 #include "data/cursor.h"
 #include "data/dataset.h"
 #include "data/demo.h"
+#include "data/events.h"
 #include "data/jsonl.h"
 #include "loss/loss.h"
 #include "rollout/rollout.h"
@@ -92,6 +93,7 @@ struct sr1_trainer {
     char *run_folder;
     struct sr1__jsonl *metrics,
         *trajectories; /* journals of the run, once it has begun */
+    struct sr1__events *events; /* NULL unless the key tensorboard is set */
     int64_t step;     /* whole steps done */
     int64_t planned;
     int64_t skipped;  /* updates left out, all steps */
@@ -136,8 +138,9 @@ void sr1__critic_close(sr1_trainer *tr);
 /* What trajectories with rewards and advantages say by themselves. */
 sr1_status sr1__describe_trajectories(const sr1_trainer *tr, sr1_trajectory *const *t,
                                       size_t n, sr1_step_report *report);
-/* Bit i: alarm i rings after this step; its text, NULL past the last. */
+/* Bit i: alarm i rings after this step; its name and text, NULL past the last. */
 uint32_t sr1__health_alarms(const sr1_step_report *report);
+const char *sr1__health_alarm_name(size_t i);
 const char *sr1__health_alarm_text(size_t i);
 
 /* ---- judge.c ---- */

@@ -44,10 +44,13 @@ static uint32_t columns(const sr1_trainer *tr)
 static void first_pass(const struct sr1__tally *t, int64_t policy_tokens,
                        sr1_step_report *report)
 {
+    sr1_value_report v = t->value;
+
     (void)policy_tokens;
-    report->value_mean = t->value.value;
-    report->return_mean = t->value.returns;
-    (void)sr1_value_explained_variance(&t->value, &report->explained_variance);
+    v.struct_size = sizeof(v);
+    report->value_mean = v.value;
+    report->return_mean = v.returns;
+    (void)sr1_value_explained_variance(&v, &report->explained_variance);
 }
 
 static void give(const struct sr1__tally *t, const struct sr1__optim_report *done,

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 enum { REAL, COUNT };
 
@@ -86,13 +87,22 @@ static const struct {
 #undef ROW
 };
 
-static json_t *count_alarms(const sr1_step_report *r)
+/* How many ring, and for each 1 or 0. */
+static int add_alarms(json_t *row, const sr1_step_report *r)
 {
-    int n = 0;
+    uint32_t ringing = sr1__health_alarms(r);
+    const char *name;
+    int n = 0, failed = 0;
 
-    for (uint32_t bits = sr1__health_alarms(r); bits; bits &= bits - 1)
-        n++;
-    return json_integer(n);
+    for (size_t i = 0; (name = sr1__health_alarm_name(i)) && !failed; i++) {
+        char key[64];
+        int rings = (ringing >> i) & 1;
+
+        snprintf(key, sizeof(key), "health/alarm_%s", name);
+        failed = json_object_set_new(row, key, json_integer(rings));
+        n += rings;
+    }
+    return failed || json_object_set_new(row, "health/alarms", json_integer(n));
 }
 
 json_t *sr1__metrics_row(const sr1_trainer *tr, const sr1_step_report *r)
@@ -120,7 +130,7 @@ json_t *sr1__metrics_row(const sr1_trainer *tr, const sr1_step_report *r)
             json_object_set_new(row, "training/skipped_updates_total",
                                 json_integer(tr->skipped));
     if (!failed)
-        failed = json_object_set_new(row, "health/alarms", count_alarms(r));
+        failed = add_alarms(row, r);
     if (failed) {
         json_decref(row);
         return NULL;

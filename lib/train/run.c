@@ -3,6 +3,7 @@
  *     config.json         every key as resolved
  *     metrics.jsonl       one object a step
  *     trajectories.jsonl  what was said
+ *     tensorboard         the metrics once more, by the key of this name
  *     checkpoints/step-N  to resume from
  *     model               the policy at the end */
 #include "train/internal.h"
@@ -41,11 +42,22 @@ static sr1_status open_journal(sr1_trainer *tr, const char *name, const json_t *
     return st;
 }
 
+static sr1_status open_events(sr1_trainer *tr)
+{
+    char *path = sr1__path_join(tr->run_folder, "tensorboard");
+    sr1_status st =
+        path ? sr1__events_open(&tr->events, path) : sr1__fail_nomem("path");
+
+    sr1__free(path);
+    return st;
+}
+
 sr1_status sr1__run_open_journals(sr1_trainer *tr, const json_t *state)
 {
     SR1__TRY(open_journal(tr, "metrics.jsonl", state, "metrics_size", &tr->metrics));
-    return open_journal(tr, "trajectories.jsonl", state, "trajectories_size",
-                        &tr->trajectories);
+    SR1__TRY(open_journal(tr, "trajectories.jsonl", state, "trajectories_size",
+                          &tr->trajectories));
+    return sr1__config_bool(tr->config, "tensorboard") ? open_events(tr) : SR1_OK;
 }
 
 static sr1_status write_config(const sr1_trainer *tr, const char *path)
@@ -235,6 +247,12 @@ static sr1_status save(struct run *r)
     return SR1_OK;
 }
 
+static sr1_status log_row(sr1_trainer *tr, const json_t *row)
+{
+    SR1__TRY(sr1__jsonl_add(tr->metrics, row));
+    return tr->events ? sr1__events_add(tr->events, row) : SR1_OK;
+}
+
 static sr1_status record_step(struct run *r, const sr1_step_report *report,
                               struct sr1__trajectory_store *log)
 {
@@ -246,7 +264,7 @@ static sr1_status record_step(struct run *r, const sr1_step_report *report,
         st = validate(r, row);
     if (st == SR1_OK &&
         (due(tr->step, tr->set.log_interval) || tr->step == tr->planned))
-        st = sr1__jsonl_add(tr->metrics, row);
+        st = log_row(tr, row);
     if (st == SR1_OK)
         st = log_trajectories(tr, log);
     json_decref(row);
@@ -289,7 +307,7 @@ static sr1_status first_validation(struct run *r)
     row = json_pack("{s:i}", "step", 0);
     st = row ? validate(r, row) : sr1__fail_nomem("metrics");
     if (st == SR1_OK)
-        st = sr1__jsonl_add(r->tr->metrics, row);
+        st = log_row(r->tr, row);
     json_decref(row);
     return st;
 }

@@ -50,6 +50,7 @@ static sr1_status find_estimator(sr1_advantage_info *out, const char *name)
     (SR1_ADVANTAGE_NEEDS_TOKENS | SR1_ADVANTAGE_NEEDS_TURNS |                            \
      SR1_ADVANTAGE_NEEDS_VALUES | SR1_ADVANTAGE_NEEDS_CHANNELS |                         \
      SR1_ADVANTAGE_NEEDS_TURN_STATES | SR1_ADVANTAGE_NEEDS_RESULT_TURN |                 \
+     SR1_ADVANTAGE_NEEDS_TURN_REWARDS |                                                  \
      SR1_ADVANTAGE_NEEDS_BASELINES)
 
 static sr1_status read_estimator(struct sr1__settings *s, const sr1_config *c)
@@ -118,8 +119,8 @@ static void read_critic(struct sr1__settings *s, const sr1_config *c)
 static void plan_columns(struct sr1__settings *s)
 {
     uint32_t reference = s->frozen_reference ? 1u << SR1_COLUMN_REFERENCE : 0;
-    /* Where tokens are corrected for the policy that sampled them, the ratio's denominator
-     * is the present weights before the update. */
+    /* Where tokens are corrected for the policy that sampled them, the ratio's
+     * denominator is the present weights before the update. */
     uint32_t old = s->loss_options.correction ? 1u << SR1_COLUMN_OLD : 0;
     int values = s->estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES;
 

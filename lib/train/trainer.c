@@ -12,15 +12,31 @@
 #include "trajectory/trajectory.h"
 
 #include <searchr1/advantage.h>
+#include <searchr1/embed.h>
 
 #include <inttypes.h>
 #include <string.h>
 
 /* ---- building ---- */
 
+/* NULL where the configuration names none. */
+static sr1_status open_embedder(sr1_embedder **out, const sr1_config *c)
+{
+    const char *folder = sr1__config_str(c, "reward_embedder");
+    sr1_encoder_options o;
+
+    *out = NULL;
+    if (!*folder)
+        return SR1_OK;
+    sr1_encoder_options_init(&o);
+    o.device = sr1__config_str(c, "device");
+    return sr1__context(sr1_embedder_open(out, folder, &o), "reward_embedder");
+}
+
 static sr1_status open_rewards(sr1_trainer *tr)
 {
     const sr1_config *c = tr->config;
+    sr1_status st;
     sr1_reward_scales scales = {.struct_size = sizeof(scales)};
     sr1_reward_options o = {.struct_size = sizeof(o), .scales = &scales};
 
@@ -35,7 +51,10 @@ static sr1_status open_rewards(sr1_trainer *tr)
     o.rewards = sr1__config_str(c, "rewards");
     o.weights = sr1__config_str(c, "reward_weights");
     o.protocol = sr1__config_str(c, "protocol");
-    return sr1_reward_set_new(&tr->rewards, &o);
+    SR1__TRY(open_embedder(&o.embedder, c));
+    st = sr1_reward_set_new(&tr->rewards, &o);
+    sr1_embedder_free(o.embedder);
+    return st;
 }
 
 struct sr1__adamw sr1__adamw_configured(const sr1_config *c)
@@ -153,6 +172,7 @@ void sr1_trainer_free(sr1_trainer *tr)
         return;
     sr1__jsonl_close(tr->metrics);
     sr1__jsonl_close(tr->trajectories);
+    sr1__events_close(tr->events);
     sr1__learner_close(&tr->policy);
     sr1__critic_close(tr);
     sr1__replicas_free(tr->references, tr->n_workers);

@@ -16,7 +16,6 @@ struct sr1__arch_row {
 };
 extern const struct sr1__arch_row sr1__archs[SR1__N_ARCHS];
 
-/* The numbers that say how large a model is. */
 #define SR1__N_SIZES 8
 extern const struct sr1__hf_size sr1__sizes[SR1__N_SIZES];
 

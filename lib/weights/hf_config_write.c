@@ -51,8 +51,9 @@ static json_t *config_json(const struct sr1__hf_config *c)
     int bad = 0;
 
     for (size_t i = 0; i < SR1__N_SIZES && !bad; i++)
-        bad = json_object_set_new(root, sr1__sizes[i].key,
-                                  json_integer(*sr1__hf_size_at((void *)(uintptr_t)c, &sr1__sizes[i])));
+        bad = json_object_set_new(
+            root, sr1__sizes[i].key,
+            json_integer(*sr1__hf_size_at((void *)(uintptr_t)c, &sr1__sizes[i])));
     if (c->value_head && !bad)
         bad = json_object_set_new(root, "id2label", json_pack("{s:s}", "0", "value")) ||
               json_object_set_new(root, "label2id", json_pack("{s:i}", "value", 0));

@@ -128,6 +128,30 @@ static void call_env_ops(const void *given, struct said *said)
     say(said, "%d", destroyed);
 }
 
+static sr1_status tool(void *self, const char *args, size_t len, sr1_tool_sink *sink)
+{
+    (void)self;
+    return sr1_tool_sink_text(sink, args, len);
+}
+
+static void call_tool_ops(const void *given, struct said *said)
+{
+    static const char action[] = "{\"name\": \"mine\", \"args\": {\"x\": 1}}";
+    sr1_env *e = NULL;
+    char *text = NULL;
+    size_t n;
+
+    destroyed = 0;
+    OK(sr1_env_open(&e, "tools", NULL, NULL));
+    if (say_status(said, sr1_env_add_tool(e, given, NULL)) == SR1_OK) {
+        OK(sr1_env_answer(e, action, strlen(action), &text, &n));
+        say(said, "%s %s", sr1_env_tools(e), text);
+    }
+    sr1_free(text);
+    sr1_env_free(e);
+    say(said, "%d", destroyed);
+}
+
 static void call_scales(const void *given, struct said *said)
 {
     static const char *const answers[] = {"Paris", "pari s", "Pa", "none", ""};
@@ -151,7 +175,8 @@ static void score(sr1_reward_set *set, struct said *said)
     double total;
 
     for (size_t i = 0; i < sr1_reward_set_count(set); i++)
-        say(said, "%s ", sr1_reward_set_name(set, i));
+        say(said, "%s %d ", sr1_reward_set_name(set, i),
+            (int)sr1_reward_set_level(set, i));
     if (say_status(said, sr1_reward_set_score(set, &t, 1, NULL, &total)) == SR1_OK)
         say(said, "%g ", total);
 }
@@ -369,9 +394,12 @@ VALUE(sr1_bm25_build_options, "plain", 99);
 VALUE(sr1_bm25_options, 1.5, 0.75);
 VALUE(sr1_env_options, "search-r1", "plain", 1);
 VALUE(sr1_env_ops, "mine", act, on_destroy);
+VALUE(sr1_tool_ops, "mine", "does",
+      "{\"type\": \"object\", \"additionalProperties\": true}", tool, on_destroy,
+      SR1_TOOL_CONCURRENT, 5);
 VALUE(sr1_reward_scales, 5, -6, 7, 8, 9, 0.25, "none");
 VALUE(sr1_reward_options, "format,f1", "2,3", "search-r1", &full_sr1_reward_scales);
-VALUE(sr1_reward_ops, "seven", seven, on_destroy);
+VALUE(sr1_reward_ops, "seven", seven, on_destroy, SR1_REWARD_TURN);
 VALUE(sr1_advantage_batch, 3, rewards, groups, token_begin, token_turns, turn_begin, NULL,
       token_rewards);
 VALUE(sr1_advantage_options, 0.5, 0, SR1_ADVANTAGE_STD_UNBIASED);
@@ -393,6 +421,7 @@ static const sr1_bm25_build_options default_sr1_bm25_build_options = {0, "englis
 static const sr1_bm25_options default_sr1_bm25_options = {0, 0.9, 0.4};
 static const sr1_env_options default_sr1_env_options;
 static const sr1_env_ops default_sr1_env_ops;
+static const sr1_tool_ops default_sr1_tool_ops;
 static const sr1_reward_options default_sr1_reward_options;
 static const sr1_reward_ops default_sr1_reward_ops;
 static const sr1_advantage_batch default_sr1_advantage_batch;
@@ -423,13 +452,16 @@ static const struct input inputs[] = {
     INPUT(sr1_env_options, call_env_options, E(env_options, protocol),
           E(env_options, document_format), E(env_options, top_k)),
     INPUT(sr1_env_ops, call_env_ops, E(env_ops, act)),
+    INPUT(sr1_tool_ops, call_tool_ops, E(tool_ops, call), E(tool_ops, destroy),
+          E(tool_ops, flags)),
     INPUT(sr1_reward_scales, call_scales, E(reward_scales, format_reward),
           E(reward_scales, format_penalty), E(reward_scales, answer_reward),
           E(reward_scales, exact_match_bonus), E(reward_scales, no_content_reward),
           E(reward_scales, similarity_threshold)),
     INPUT(sr1_reward_options, call_reward_options, E(reward_options, rewards),
           E(reward_options, weights), E(reward_options, protocol)),
-    INPUT(sr1_reward_ops, call_reward_ops, E(reward_ops, score)),
+    INPUT(sr1_reward_ops, call_reward_ops, E(reward_ops, score),
+          E(reward_ops, destroy), E(reward_ops, level)),
     INPUT(sr1_advantage_batch, call_advantage_batch, E(advantage_batch, groups),
           E(advantage_batch, token_begin), E(advantage_batch, token_turns),
           E(advantage_batch, turn_begin), E(advantage_batch, token_rewards)),

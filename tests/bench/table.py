@@ -6,6 +6,7 @@ A figure is the median over the run's repetitions. A row without our figure was 
 without its peer has nothing to be compared with: both count as skipped. The last line is
 "N passed, N failed, N skipped"."""
 import json
+import os
 import statistics
 import sys
 
@@ -44,7 +45,24 @@ def encoder(texts, batch):
             {**which, "who": "transformers"}, "texts_s", FASTER, 1)
 
 
+def dense(dtype, threads):
+    which = {"what": "dense", "event": "scan", "dtype": dtype, "threads": threads,
+             "batch": 1}
+    cores = "all cores" if threads > 1 else "one core"
+    return (f"exact search, {dtype}, one query, {cores}: share of bandwidth",
+            {**which, "who": "ours"}, None, "bandwidth_share", LEAST, 0.8)
+
+
+def product(peer, threads):
+    which = {"what": "dense", "dtype": "fp32", "threads": threads, "batch": 32}
+    cores = "all cores" if threads > 1 else "one core"
+    return (f"exact search, fp32, 32 queries, {cores}, {peer}: queries/s",
+            {**which, "event": "scan", "who": "ours"},
+            {**which, "event": "product", "peer": peer}, "queries_s", FASTER, 1)
+
+
 SAMPLINGS = ((0.7, 1), (1, 1), (1, 0.9))
+CORES = sorted({1, os.cpu_count()})
 ROWS = [
     *[decode("tiny", "fp32", batch, least) for batch, least in ((1, 3), (8, 2), (32, 1.3))],
     *[decode("0.6b", dtype, batch, 1) for dtype in ("fp32", "bf16") for batch in (1, 8)],
@@ -75,6 +93,8 @@ ROWS = [
     search("stored documents over zstd -3", "build", "stored_ratio", LIMIT, 1.05),
     search("open the index: ms", "build", "open_ms", LIMIT, 10),
     search("99th percentile of a query: us", "ask", "p99_us", LIMIT, 5000),
+    *[dense(dtype, n) for dtype in ("fp32", "fp16", "int8") for n in CORES],
+    *[product(peer, n) for peer in ("numpy", "torch") for n in CORES],
     *[encoder(texts, batch) for texts in ("documents", "questions") for batch in (32, 1)],
 ]
 

@@ -26,6 +26,7 @@ normalise() {
         -e "s/, $speed, $time, $time left/, SPEED, TIME left/" \
         -e "s/ in $time( \($speed\))?,/ in TIME,/" \
         -e 's/(loss|kl) -?[0-9.]+/\1 N/g' \
+        -e 's/ \([0-9.]+ [kM]B\)$/ (SIZE)/' \
         -e "s|$work|WORK|g" "$1"
 }
 

@@ -57,7 +57,7 @@ static void read_rows(const struct sr1__index *ix)
 {
     struct sr1__row_reader *r = NULL;
 
-    if (sr1__row_reader_new(&r, ix) != SR1_OK)
+    if (sr1__row_reader_new(&r, sr1__index_rows(ix)) != SR1_OK)
         return;
     for (uint32_t d = 0; d < sr1__index_meta(ix)->documents && d < 50; d++) {
         const char *row = NULL;
@@ -72,14 +72,12 @@ static void read_rows(const struct sr1__index *ix)
 /* Make the footer's checksum fit, so that what it protects is reached. */
 static void seal(unsigned char *bytes, size_t size)
 {
-    unsigned char *footer = bytes + size - INDEX_FOOTER_BYTES;
-    struct index_sum sum = {0};
+    size_t footer = SECTIONS_FOOTER_BYTES(INDEX_COUNTS_BYTES, INDEX_SECTIONS);
     uint64_t end;
 
-    if (size < INDEX_HEADER_BYTES + INDEX_FOOTER_BYTES)
+    if (size < SECTIONS_HEADER_BYTES + footer)
         return;
-    index_sum_add(&sum, footer, INDEX_FOOTER_BYTES - 16);
-    end = index_sum_end(&sum);
+    end = sr1__index_sum_of(bytes + size - footer, footer - 16);
     for (int i = 0; i < 8; i++)
         bytes[size - 16 + (size_t)i] = (unsigned char)(end >> (8 * i));
 }

@@ -46,12 +46,14 @@ static const char wordpiece[] =
     "{\"normalizer\": {\"type\": \"BertNormalizer\", \"clean_text\": true, "
     "\"handle_chinese_chars\": true, \"strip_accents\": null, \"lowercase\": true}, "
     "\"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"}, \"decoder\": {\"type\": "
-    "\"WordPiece\", \"prefix\": \"##\", \"cleanup\": true}, \"post_processor\": {\"type\": "
+    "\"WordPiece\", \"prefix\": \"##\", \"cleanup\": true}, \"post_processor\": "
+    "{\"type\": "
     "\"BertProcessing\", \"sep\": [\"[SEP]\", 1], \"cls\": [\"[CLS]\", 2]}, "
     "\"added_tokens\": [{\"id\": 1, \"content\": \"[SEP]\", \"special\": true, "
     "\"lstrip\": true, \"rstrip\": true}, {\"id\": 9, \"content\": \"B a\", "
     "\"normalized\": true}], \"model\": {\"type\": \"WordPiece\", "
-    "\"max_input_chars_per_word\": 20, \"vocab\": {\"[UNK]\": 0, \"[SEP]\": 1, \"[CLS]\": "
+    "\"max_input_chars_per_word\": 20, \"vocab\": {\"[UNK]\": 0, \"[SEP]\": 1, "
+    "\"[CLS]\": "
     "2, \"a\": 3, \"##a\": 4, \"b\": 5, \"##ab\": 6, \".\": 7, \"'\": 8}}}";
 
 static const char unigram[] =
@@ -63,7 +65,8 @@ static const char unigram[] =
     "\"decoder\": {\"type\": \"Metaspace\"}, \"post_processor\": {\"type\": "
     "\"RobertaProcessing\", \"sep\": [\"</s>\", 1], \"cls\": [\"<s>\", 2]}, "
     "\"added_tokens\": [{\"id\": 1, \"content\": \"</s>\", \"special\": true}], "
-    "\"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"byte_fallback\": true, \"vocab\": "
+    "\"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"byte_fallback\": true, "
+    "\"vocab\": "
     "[[\"<unk>\", 0], [\"</s>\", 0], [\"<s>\", 0], [\"\\u2581a\", -1.5], [\"a\", -2], "
     "[\"ab\", -3], [\"b\", -2.5], [\"\\u2581\", -4], [\"<0x41>\", -5]]}}";
 

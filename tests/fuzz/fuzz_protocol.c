@@ -59,9 +59,9 @@ static void check_split(const struct sr1__protocol *p, const char *text, size_t 
         check(begin <= len && n <= len - begin);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void check_protocol(const struct sr1__protocol *p, const uint8_t *data,
+                           size_t size)
 {
-    const struct sr1__protocol *p = sr1__protocol_find(NULL);
     struct sr1__slice content = {0, 0};
     struct sr1__scanner s;
     const char *text = (const char *)data + 2;
@@ -69,8 +69,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *found;
     int32_t event;
 
-    if (size < 2)
-        return 0;
     len = size - 2;
     max = 1 + data[1];
     sr1__scanner_init(&s, p, max);
@@ -84,5 +82,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
               memcmp(found, text + content.begin, n) == 0);
     check_split(p, text, len);
     sr1__scanner_free(&s);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    for (size_t i = 0; size >= 2 && sr1__protocol_name(i) != NULL; i++)
+        check_protocol(sr1__protocol_find(sr1__protocol_name(i)), data, size);
     return 0;
 }

@@ -10,8 +10,8 @@ train writes folders into tests/golden/tokenizer, new ones each time: wordpiece 
 tokenizer.json), bert_vocab (cased, vocab.txt only) and unigram (T5's parts, with a character
 map compiled by sentencepiece from rules below), trained on the lines of corpus.txt. keep
 writes their vectors wordpiece.jsonl, bert_vocab.jsonl and unigram.jsonl; and parts.jsonl: one
-line a variant of one of these tokenizers, with what is set in its file and a few vectors. random writes any
-number of vectors over any folder, for a longer comparison:
+line a variant of one of these tokenizers, with what is set in its file and a few vectors.
+random writes any number of vectors over any folder, for a longer comparison:
     SR1_TOKENIZER=FOLDER SR1_TOKENIZER_CASES=OUT.jsonl test-pieces
 A vector: text, pair (where there are two), max_tokens, ids, types, decoded, and
 decoded_skip_special where it differs.
@@ -33,17 +33,22 @@ BERT_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 T5_SPECIAL = ["<pad>", "</s>", "<unk>"]
 # What random texts hold besides those of make_tokenizer_vectors.py.
 PIECES = ["[SEP]", "[MASK]", "[CLS", "[UNK]", " [MASK] ", "</s>", "<mask>", " <mask>", "<unk>",
-          "<pad>", "<extra_id_0>", "\u2581", "\u2581\u2581", " \u2581 ", "##", "##s", "#", "don't",
-          "isn't", "caf\u00e9", "cafe\u0301", "\u00c5ngstr\u00f6m", "\u0130stanbul", "\u03a3\u03af\u03c3\u03c5\u03c6\u03bf\u03c2", "na\u00efve",
-          "\u4e2d\u6587\u5b57", "\u6771\u4eac", "\u3053\u3093\u306b\u3061\u306f", "\ud55c\uad6d\uc5b4", "\u1112\u1161\u11ab", "\U0001f600", "\U0001f468\u200d\U0001f469\u200d\U0001f467",
-          "\U0001f1e9\U0001f1ea", "\u0e20\u0e32\u0e29\u0e32\u0e44\u0e17\u0e22", "\u0939\u093f\u0928\u094d\u0926\u0940", "\u0645\u0631\u062d\u0628\u0627", "\ufb01ne", "\uff21\uff22\uff23", "\u2460",
-          "\ufdfa", "\x00", "\x01", "\x7f", "\u200b", "\u200d", "\u202e", "\ufeff", "\r\n", "e\u0301\u0323",
-          "e\u0323\u0301", "x" * 101, "a" * 100, "ab" * 90, "\u00e9" * 101, "the" * 40]
+          "<pad>", "<extra_id_0>", "\u2581", "\u2581\u2581", " \u2581 ", "##", "##s", "#",
+          "don't", "isn't", "caf\u00e9", "cafe\u0301", "\u00c5ngstr\u00f6m", "\u0130stanbul",
+          "\u03a3\u03af\u03c3\u03c5\u03c6\u03bf\u03c2", "na\u00efve", "\u4e2d\u6587\u5b57",
+          "\u6771\u4eac", "\u3053\u3093\u306b\u3061\u306f", "\ud55c\uad6d\uc5b4",
+          "\u1112\u1161\u11ab", "\U0001f600", "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+          "\U0001f1e9\U0001f1ea", "\u0e20\u0e32\u0e29\u0e32\u0e44\u0e17\u0e22",
+          "\u0939\u093f\u0928\u094d\u0926\u0940", "\u0645\u0631\u062d\u0628\u0627", "\ufb01ne",
+          "\uff21\uff22\uff23", "\u2460", "\ufdfa", "\x00", "\x01", "\x7f", "\u200b", "\u200d",
+          "\u202e", "\ufeff", "\r\n", "e\u0301\u0323", "e\u0323\u0301", "x" * 101, "a" * 100,
+          "ab" * 90, "\u00e9" * 101, "the" * 40]
 RULES = [("\u00e9", "e"), ("\u00c9", "E"), ("e\u0301", "e"), ("\ufb01", "fi"), ("\uff21", "A"),
-         ("\uff22", "B"), ("\t", " "), ("\n", " "), ("\r", " "), ("\u00a0", " "), ("\u3000", " "),
-         ("\u200b", " "), ("\x01", ""), ("\x7f", ""), ("\u2460", "1"), ("\u0130", "I\u0307"),
-         ("\u03b1", "a"), ("\u03b1\u0301", "aa"), ("\u03af", "\u03b9"), ("\ufdfa", "\u0635\u0644\u0649 \u0627\u0644\u0644\u0647"),
-         ("\u1112", "h"), ("Q", "K"), ("gh", "G"), ("\u4e2d\u6587", "Z"), ("\ud55c", "HAN")]
+         ("\uff22", "B"), ("\t", " "), ("\n", " "), ("\r", " "), ("\u00a0", " "),
+         ("\u3000", " "), ("\u200b", " "), ("\x01", ""), ("\x7f", ""), ("\u2460", "1"),
+         ("\u0130", "I\u0307"), ("\u03b1", "a"), ("\u03b1\u0301", "aa"), ("\u03af", "\u03b9"),
+         ("\ufdfa", "\u0635\u0644\u0649 \u0627\u0644\u0644\u0647"), ("\u1112", "h"), ("Q", "K"),
+         ("gh", "G"), ("\u4e2d\u6587", "Z"), ("\ud55c", "HAN")]
 
 
 def charsmap(rules):
@@ -192,8 +197,13 @@ def steps(kind, *parts):
 
 def variants(map_text, n_unigram):
     precompiled = {"type": "Precompiled", "precompiled_charsmap": map_text}
+    # Over bytes nothing is unknown: ids and decoded text show the normal form itself.
     for form in ("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Nmt"):
-        yield "unigram", {"normalizer": {"type": form}}
+        yield "small", {"normalizer": {"type": form}}
+    yield "small", {"normalizer": precompiled}
+    yield "small", {"normalizer": BERT}
+    yield "small", {"post_processor": {"type": "BertProcessing", "sep": ["a", 64],
+                                       "cls": ["b", 65]}}
     for form in ("NFD", "NFKD"):
         yield "wordpiece", steps("normalizer", {"type": form}, {"type": "Lowercase"},
                                  {"type": "StripAccents"})
@@ -291,7 +301,7 @@ def train():
 def keep():
     from transformers import AutoTokenizer
 
-    files = {}
+    files = {"small": json.load(open(os.path.join(FIXTURES, "small", "tokenizer.json")))}
     for seed, name in enumerate(("wordpiece", "bert_vocab", "unigram")):
         transformer = AutoTokenizer.from_pretrained(os.path.join(FIXTURES, name))
         files[name] = json.loads(transformer.backend_tokenizer.to_str())

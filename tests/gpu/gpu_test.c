@@ -3,7 +3,8 @@
  * usage: gpu_test MODEL_FOLDER SCRATCH_FOLDER [DEVICE [ENCODERS_FOLDER]]
  *
  * DEVICE is cuda; with cpu the program checks itself. The model is one that bench_model
- * wrote; the encoders are those of tests/golden/encoder. Exit status: 0 passed, 1 something failed, 77 there is no such device. */
+ * wrote; the encoders are those of tests/golden/encoder. Exit status: 0 passed, 1
+ * something failed, 77 there is no such device. */
 #include "bench/bench.h"
 
 #include <math.h>

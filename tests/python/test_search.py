@@ -12,6 +12,7 @@ from searchr1 import (
     Config,
     Environment,
     Hit,
+    Hybrid,
     Mock,
     PythonSearch,
     build_bm25,
@@ -130,6 +131,26 @@ def test_python_object_and_cache():
     engine.set_cache(1 << 20)
     assert [engine.search("x")[0].contents for _ in range(3)] == ["X"] * 3
     assert mine.calls == 1
+
+
+def test_hybrid():
+    def first(queries, top_k):
+        return [[Hit("a", "A"), Hit("b", "B")] for _ in queries]
+
+    def second(queries, top_k):
+        assert top_k == 7
+        return [TimeoutError() if q == "late" else [Hit("b", "other B")] for q in queries]
+
+    with Hybrid([first, second], weights=[1, 2], rrf_k=1, depth=7) as engine:
+        found, late = engine.run(["q", "late"])
+        assert [hit.contents for hit in found.hits] == ["B", "A"]
+        assert [hit.score for hit in found.hits] == pytest.approx([1 / 3 + 2 / 2, 1 / 2])
+        assert [hit.id for hit in late.hits] == ["a", "b"]
+        assert engine.counters["fallbacks"] == 1
+    with pytest.raises(ValueError, match="weights"):
+        Hybrid([first, second], weights=[1])
+    with pytest.raises(errors.InvalidError, match="weight 0"):
+        Hybrid([first], weights=[0])
 
 
 class Mine(Exception):

@@ -7,8 +7,13 @@ work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 
-"$tool" --brief --seed 5 --out "$work/run" || exit 1
+"$tool" --brief --seed 5 --out "$work/run" | tee "$work/said" || exit 1
 python3 tests/quickstart/check.py brief "$work/run" || exit 1
+grep -q "^report, for a browser: $work/run/report.html (" "$work/said" &&
+    grep -q '</html>' "$work/run/report.html" || {
+    echo "FAILED: there is no report of the run"
+    exit 1
+}
 
 # A folder that holds a run is left alone.
 "$tool" --brief --out "$work/run" 2>"$work/refused" >/dev/null

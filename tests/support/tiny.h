@@ -308,4 +308,16 @@ static inline float *tiny_weights(sr1_model *m, size_t *n)
     return v;
 }
 
+/* A trainer with the tiny engine; frees the configuration. */
+static inline sr1_trainer *tiny_trainer(sr1_config *c)
+{
+    sr1_search *e = tiny_engine();
+    sr1_trainer *tr = NULL;
+
+    OK(sr1_trainer_new(&tr, c, e));
+    sr1_config_free(c);
+    sr1_search_free(e);
+    return tr;
+}
+
 #endif

@@ -13,10 +13,28 @@ struct request {
     const char *text_format;
     int64_t memory; /* MiB */
     int quiet;
+    const char *dense;   /* an encoder's folder */
+    const char *vectors; /* a file of them */
+    const char *dtype;
+    int64_t dim;
+    int64_t batch;
+    const char *factory; /* FAISS's description of an index */
+    const char *metric;
     /* engines */
     double k1;
     double b;
     int64_t top_k;
+    const char *dense_index;
+    const char *faiss; /* index file */
+    int64_t nprobe;
+    int64_t ef;
+    double rrf_k;
+    const char *reranker;
+    int64_t rerank_depth;
+    /* models */
+    const char *encoder;
+    const char *device;
+    char **argv; /* of the program */
     /* query */
     const char *remote;
     const char *web;
@@ -45,7 +63,29 @@ int run_serve(const struct args *a, const struct request *r, const char *const *
 
 /* Explain a failing call of the library; returns the exit code. */
 int search_failed(sr1_status status);
-/* Open an index with k1 and b of the request. */
-sr1_status open_index(sr1_search **out, const struct request *r, const char *path);
+
+/* `index` with --dense or --vectors; rest[2]. */
+int run_index_dense(const struct args *a, const struct request *r,
+                    const char *const *rest);
+
+/* `index` with --factory; rest[2]. */
+int run_index_faiss(const struct args *a, const struct request *r,
+                    const char *const *rest);
+
+/* ---- engines ---- */
+
+/* By its first bytes. */
+int is_dense(const char *path);
+/* Open an index of either kind as the request says, or the FAISS index of the request
+ * over its documents; the dense index of the request beside it, the reranker (may be
+ * NULL) behind. */
+sr1_status open_index(sr1_search **out, const struct request *r, sr1_reranker *reranker,
+                      const char *path);
+sr1_status open_encoder(sr1_embedder **out, const struct request *r, const char *folder);
+/* NULL when the request names none. */
+sr1_status open_reranker(sr1_reranker **out, const struct request *r);
+
+/* Before the first model: may start another program, or this one again. */
+void before_models(char **argv);
 
 #endif

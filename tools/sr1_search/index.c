@@ -50,6 +50,14 @@ int run_index(const struct args *a, const struct request *r, const char *const *
     if (n != 2)
         return args_wrong(a, "index needs a corpus and an index file: "
                              "sr1-search index CORPUS.jsonl INDEX");
+    if (r->dense != NULL || r->vectors != NULL)
+        return run_index_dense(a, r, rest);
+    if (r->factory != NULL)
+        return run_index_faiss(a, r, rest);
+    if (r->dtype != NULL || r->dim > 0)
+        return args_wrong(a,
+                          "--dtype and --dim belong to --dense MODEL, --vectors FILE or "
+                          "--factory KIND");
     sr1_bm25_build_options_init(&o);
     o.struct_size = sizeof(o);
     o.analyzer = r->analyzer;
@@ -72,7 +80,7 @@ int run_verify(const struct args *a, const struct request *r, const char *const 
     (void)r;
     if (n != 1)
         return args_wrong(a, "verify needs an index: sr1-search verify INDEX");
-    status = sr1_bm25_verify(rest[0]);
+    status = is_dense(rest[0]) ? sr1_dense_verify(rest[0]) : sr1_bm25_verify(rest[0]);
     if (status != SR1_OK)
         return search_failed(status);
     printf("%s: whole\n", rest[0]);

@@ -136,6 +136,8 @@ static sr1_status open_engine(sr1_search **engine, const struct request *r,
                               const char *index)
 {
     sr1_search_http_options h;
+    sr1_reranker *reranker = NULL;
+    sr1_status status;
 
     sr1_search_http_options_init(&h);
     h.struct_size = sizeof(h);
@@ -148,7 +150,11 @@ static sr1_status open_engine(sr1_search **engine, const struct request *r,
         return sr1_search_open_remote(engine, r->remote, &h);
     if (r->web != NULL)
         return sr1_search_open_web(engine, r->web, &h);
-    return open_index(engine, r, index);
+    status = open_reranker(&reranker, r);
+    if (status == SR1_OK)
+        status = open_index(engine, r, reranker, index);
+    sr1_reranker_free(reranker);
+    return status;
 }
 
 int run_query(const struct args *a, const struct request *r, const char *const *rest,
@@ -170,7 +176,7 @@ int run_query(const struct args *a, const struct request *r, const char *const *
                                               : "--web PROVIDER");
     status = open_engine(&engine, r, rest[0]);
     if (status != SR1_OK)
-        return status == SR1_E_CONFIG || status == SR1_E_NOT_FOUND
+        return status == SR1_E_CONFIG || (status == SR1_E_NOT_FOUND && r->web != NULL)
                    ? tool_failed("sr1-search", status)
                    : search_failed(status);
     text = join(rest + first, n - first);

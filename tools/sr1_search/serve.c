@@ -29,10 +29,14 @@ static void catch_signals(void)
 static void announce(sr1_search *engine, const char *path)
 {
     sr1_bm25_info info = {sizeof(info)};
+    sr1_dense_info dense = {sizeof(dense)};
 
     printf("serving %s", path);
     if (sr1_bm25_info_get(engine, &info) == SR1_OK)
         printf(" (%llu documents)", (unsigned long long)info.documents);
+    else if (sr1_dense_info_get(engine, &dense) == SR1_OK)
+        printf(" (%llu documents, vectors of %.1f MB)",
+               (unsigned long long)dense.documents, 1e-6 * (double)dense.search_bytes);
     printf(" at %s/retrieve; Ctrl-C stops\n", sr1_server_url(running));
     fflush(stdout);
 }
@@ -72,16 +76,23 @@ int run_serve(const struct args *a, const struct request *r, const char *const *
               size_t n)
 {
     sr1_search *engine = NULL;
+    sr1_reranker *reranker = NULL;
     sr1_server_options o;
     sr1_status status;
     int code;
 
     if (n != 1)
         return args_wrong(a, "serve needs an index: sr1-search serve INDEX");
-    status = open_index(&engine, r, rest[0]);
-    if (status != SR1_OK)
+    status = open_reranker(&reranker, r);
+    if (status == SR1_OK)
+        status = open_index(&engine, r, reranker, rest[0]);
+    if (status != SR1_OK) {
+        sr1_reranker_free(reranker);
         return search_failed(status);
+    }
     sr1_server_options_init(&o);
+    o.struct_size = sizeof(o);
+    o.reranker = reranker;
     o.address = r->host;
     o.token_env = r->token_env;
     o.port = (int32_t)r->port;
@@ -90,5 +101,6 @@ int run_serve(const struct args *a, const struct request *r, const char *const *
     o.max_top_k = o.top_k > o.max_top_k ? o.top_k : o.max_top_k;
     code = serve(engine, rest[0], &o);
     sr1_search_free(engine);
+    sr1_reranker_free(reranker);
     return code;
 }

@@ -14,9 +14,18 @@ from . import advantage, errors, log, loss, reward, thinking, tools, world
 from ._lib import version
 from .config import KEYS, Config, Key
 from .data import Dataset, Row
+from .dense import (
+    Dense,
+    build_dense,
+    dense_estimate,
+    dense_info,
+    import_dense,
+    verify_dense,
+)
 from .embed import Embedder, PythonEmbedder, PythonReranker, Reranker
 from .env import Action, Environment, Episode, Reply
 from .errors import Error
+from .faiss import Faiss, build_faiss
 from .model import Model
 from .reward import RewardSet, Scales
 from .rollout import Evaluation, Query, Rollout, Scores
@@ -25,9 +34,11 @@ from .search import (
     Chain,
     DiskCache,
     Hit,
+    Hybrid,
     Mock,
     PythonSearch,
     Remote,
+    Rerank,
     Result,
     Search,
     Web,
@@ -51,13 +62,16 @@ __all__ = [
     "Chain",
     "Config",
     "Dataset",
+    "Dense",
     "DiskCache",
     "Embedder",
     "Environment",
     "Episode",
     "Error",
     "Evaluation",
+    "Faiss",
     "Hit",
+    "Hybrid",
     "Key",
     "Mock",
     "Model",
@@ -67,6 +81,7 @@ __all__ = [
     "Query",
     "Remote",
     "Reply",
+    "Rerank",
     "Reranker",
     "Result",
     "RewardSet",
@@ -85,7 +100,12 @@ __all__ = [
     "Web",
     "advantage",
     "build_bm25",
+    "build_dense",
+    "build_faiss",
+    "dense_estimate",
+    "dense_info",
     "errors",
+    "import_dense",
     "log",
     "loss",
     "open_search",
@@ -93,6 +113,7 @@ __all__ = [
     "thinking",
     "tools",
     "verify_bm25",
+    "verify_dense",
     "version",
     "web_providers",
     "world",

@@ -44,6 +44,8 @@ RerankFn = CFUNCTYPE(
     c_int32, c_void_p, c_char_p, POINTER(c_char_p), c_size_t, POINTER(c_double)
 )
 Bm25ProgressFn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64, c_uint64)
+DenseProgressFn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64, c_uint64, c_uint64)
+FaissProgressFn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64)
 WorldProgressFn = PhaseFn
 
 
@@ -207,6 +209,27 @@ class DiskCacheOptions(Sized):
     ]
 
 
+class HybridOptions(Sized):
+    _fields_ = [("rrf_k", c_double), ("depth", c_int32), ("reserved", c_int32)]
+
+
+class FaissOptions(Sized):
+    _fields_ = [("nprobe", c_int32), ("ef_search", c_int32)]
+
+
+class FaissBuildOptions(Sized):
+    _fields_ = [
+        ("dim", c_int32),
+        ("threads", c_int32),
+        ("metric", c_char_p),
+        ("train_sample", c_uint64),
+    ]
+
+
+class RerankOptions(Sized):
+    _fields_ = [("depth", c_int32), ("reserved", c_int32)]
+
+
 class Bm25BuildOptions(Sized):
     _fields_ = [
         ("analyzer", c_char_p),
@@ -241,6 +264,43 @@ class Bm25Info(Sized):
     ]
 
 
+class DenseBuildOptions(Sized):
+    _fields_ = [
+        ("dtype", c_char_p),
+        ("text_format", c_char_p),
+        ("zstd_level", c_int32),
+        ("batch", c_int32),
+        ("embedder_name", c_char_p),
+    ]
+
+
+class DenseEstimate(Sized):
+    _fields_ = [
+        ("documents", c_uint64),
+        ("index_bytes", c_uint64),
+        ("search_bytes", c_uint64),
+        ("build_bytes", c_uint64),
+        ("embed_seconds", c_double),
+    ]
+
+
+class DenseOptions(Sized):
+    _fields_ = [("threads", c_int32), ("device", c_char_p)]
+
+
+class DenseInfo(Sized):
+    _fields_ = [
+        ("documents", c_uint64),
+        ("file_bytes", c_uint64),
+        ("search_bytes", c_uint64),
+        ("documents_bytes", c_uint64),
+        ("contents_bytes", c_uint64),
+        ("dtype", c_char_p),
+        ("embedder", c_char_p),
+        ("dim", c_int32),
+    ]
+
+
 class ServerOptions(Sized):
     _fields_ = [
         ("address", c_char_p),
@@ -258,6 +318,7 @@ class ServerOptions(Sized):
         ("batch_wait_us", c_int32),
         ("max_body", c_int64),
         ("max_answer", c_int64),
+        ("reranker", c_void_p),
     ]
 
 
@@ -419,6 +480,7 @@ class RewardOptions(Sized):
         ("weights", c_char_p),
         ("protocol", c_char_p),
         ("scales", POINTER(RewardScales)),
+        ("embedder", c_void_p),
     ]
 
 
@@ -698,6 +760,7 @@ class EvalScores(Sized):
         ("searches", c_double),
         ("tokens", c_double),
         ("excluded", c_int64),
+        ("embedding", c_double),
     ]
 
 
@@ -710,6 +773,7 @@ class EvalOptions(Sized):
         ("progress", ProgressFn),
         ("user", c_void_p),
         ("trajectory", TrajectoryFn),
+        ("embedder", c_void_p),
     ]
 
 

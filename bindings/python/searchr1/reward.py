@@ -150,16 +150,19 @@ class RewardSet(Handle):
         weights: Optional[Sequence[float]] = None,
         protocol: Optional[str] = None,
         scales: Optional[Scales] = None,
+        embedder: Optional[Handle] = None,
     ) -> None:
-        """rewards: names of searchr1/reward.h. weights None: all 1."""
+        """rewards: names of searchr1/reward.h. weights None: all 1. embedder: for the
+        reward "embedding"."""
         options = RewardOptions(
             rewards=terminated(",".join(rewards)),
             weights=None if weights is None else ",".join(map(repr, weights)).encode(),
             protocol=optional(protocol),
             scales=_scales(scales),
+            embedder=embedder and embedder._as_parameter_,
         )
         super().__init__(make(lib.sr1_reward_set_new, byref(options)))
-        self._carrier = _callbacks.Carrier()
+        self._carrier = _callbacks.Carrier(getattr(embedder, "carrier", None))
 
     def add(
         self,

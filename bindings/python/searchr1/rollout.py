@@ -75,6 +75,7 @@ class Scores:
     searches: float  # per row
     tokens: float  # sampled tokens per row
     excluded: int = 0  # further rows, not scored: a search of theirs failed
+    embedding: float = 0.0  # as the reward "embedding", where there is an embedder
 
 
 @dataclass(frozen=True)
@@ -197,10 +198,12 @@ class Rollout(Handle):
         no_search: bool = False,
         progress: Optional[Progress] = None,
         trajectory: Optional[Callable[[Trajectory], Any]] = None,
+        embedder: Optional[Handle] = None,
     ) -> Evaluation:
         """Answer the rows of a dataset (0: all) and score the answers. trajectory: called
-        with each finished one, in row order."""
-        carrier = _callbacks.Carrier(self.carrier, *self.carrier.others)
+        with each finished one, in row order. embedder: for the score "embedding"."""
+        others = (*self.carrier.others, getattr(embedder, "carrier", None))
+        carrier = _callbacks.Carrier(self.carrier, *others)
 
         def tell(user: int, pointer: int) -> int:
             return carrier.run(trajectory, Trajectory._retained(pointer))
@@ -212,6 +215,7 @@ class Rollout(Handle):
             no_search=no_search,
             progress=ProgressFn(_progress(carrier, progress)),
             trajectory=TrajectoryFn(tell) if trajectory else TrajectoryFn(),
+            embedder=embedder and embedder._as_parameter_,
         )
         with carrier.call():
             pointer = make(lib.sr1_evaluate, self, dataset, byref(options))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from ctypes import byref, c_void_p, sizeof
+from ctypes import byref, c_double, c_void_p, sizeof
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
@@ -16,6 +16,8 @@ from ._structs import (
     Bm25Options,
     Bm25ProgressFn,
     DiskCacheOptions,
+    HybridOptions,
+    RerankOptions,
     SearchCounters,
     SearchFn,
     SearchHit,
@@ -94,7 +96,7 @@ class Search(Handle):
     def counters(self) -> Dict[str, int]:
         """Counts since it was opened: queries (of them blank, duplicates, cache_hits,
         sent), failed; of engines behind HTTP requests, retries, rate_waits, refused; of
-        disk caches disk_hits, disk_stale; of chains fallbacks."""
+        disk caches disk_hits, disk_stale; of chains and hybrids fallbacks."""
         counters = SearchCounters()
         lib.sr1_search_counters_get(self, byref(counters))
         return counters.as_dict()
@@ -223,6 +225,49 @@ class Chain(Search):
         super().__init__(
             make(lib.sr1_search_open_chain, pointers, len(opened)),
             _callbacks.Carrier(*[engine.carrier for engine in opened]),
+        )
+
+
+class Hybrid(Search):
+    """Several engines as one, by reciprocal-rank fusion: a document scores the sum over
+    the engines that found it of weight / (rrf_k + rank). Documents are the same when
+    their ids are. depth: hits taken of each engine."""
+
+    def __init__(
+        self,
+        engines: Sequence[Union[Search, SearchFunction, Any]],
+        weights: Optional[Sequence[float]] = None,
+        rrf_k: float = 60.0,
+        depth: int = 100,
+    ) -> None:
+        opened = [_search_of(engine) for engine in engines]
+        if weights is not None and len(weights) != len(opened):
+            raise ValueError(f"{len(weights)} weights for {len(opened)} engines")
+        pointers = (c_void_p * len(opened))(*[e._as_parameter_.value for e in opened])
+        numbers = None if weights is None else (c_double * len(opened))(*weights)
+        options = HybridOptions(rrf_k=rrf_k, depth=depth)
+        super().__init__(
+            make(
+                lib.sr1_search_open_hybrid, pointers, numbers, len(opened), byref(options)
+            ),
+            _callbacks.Carrier(*[engine.carrier for engine in opened]),
+        )
+
+
+class Rerank(Search):
+    """The best `depth` hits of an engine in the order of a reranker, with its scores."""
+
+    def __init__(
+        self,
+        engine: Union[Search, SearchFunction, Any],
+        reranker: Handle,
+        depth: int = 50,
+    ) -> None:
+        inner = _search_of(engine)
+        options = RerankOptions(depth=depth)
+        super().__init__(
+            make(lib.sr1_search_open_rerank, inner, reranker, byref(options)),
+            _callbacks.Carrier(inner.carrier, getattr(reranker, "carrier", None)),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from ctypes import byref
+from ctypes import byref, sizeof
 from typing import Any, Dict, Optional, Union
 
 from . import _callbacks
@@ -11,6 +11,7 @@ from ._handle import Handle, make
 from ._lib import lib
 from ._structs import ServerOptions, ServerStats
 from ._text import decode, optional
+from .embed import Reranker
 from .search import Search, SearchFunction, as_search
 
 
@@ -32,14 +33,17 @@ class Server(Handle):
         address: str = "127.0.0.1",
         top_k: int = 3,
         token_env: Optional[str] = None,
+        reranker: Optional[Reranker] = None,
         **options: int,
     ) -> None:
         """engine: a Search, or what PythonSearch takes. port 0: any that is free. top_k:
         hits where a request asks for none. token_env: the environment variable with the
         token that clients send; needed where other machines can reach the address.
+        reranker: orders what POST /rerank brings, in place of BM25.
         options: further fields of sr1_server_options (searchr1/server.h)."""
         o = ServerOptions()
         lib.sr1_server_options_init(byref(o))
+        o.struct_size = sizeof(o)
         known = {name for name, *_ in ServerOptions._fields_}
         for name, value in options.items():
             if name not in known:
@@ -47,6 +51,8 @@ class Server(Handle):
             setattr(o, name, value)
         o.address, o.token_env = optional(address), optional(token_env)
         o.port, o.top_k = port, top_k
+        self.reranker = reranker  # its Python function has to live as long
+        o.reranker = None if reranker is None else reranker._as_parameter_
         self.engine = as_search(engine)
         self._stopped = threading.Event()
         super().__init__(make(lib.sr1_server_open, self.engine, byref(o)))

@@ -161,6 +161,7 @@ static void built_in_templates(void **state)
     static const char *const tags[] = {"<think>",   "</think>",      "<search>",
                                        "</search>", "<information>", "</information>",
                                        "<answer>",  "</answer>"};
+    static const char *const places[] = {"tools"};
     const char *text = NULL;
     size_t n = 0;
 
@@ -172,16 +173,20 @@ static void built_in_templates(void **state)
     assert_int_equal(sr1__template_builtin("answer-only", &text, &n), SR1_OK);
     assert_null(strstr(text, "<search>"));
     assert_int_equal(sr1__template_builtin("search-r1", &text, NULL), SR1_OK);
+    assert_null(strstr(text, "{{"));
+    assert_int_equal(sr1__template_builtin("mt-grpo", &text, NULL), SR1_OK);
+    assert_non_null(strstr(text, "{{tools}}"));
+    assert_non_null(strstr(text, "<tool> {\"name\""));
     for (size_t i = 0; i < sr1__n_builtin_templates; i++) {
         struct sr1__template *t = NULL;
 
         assert_int_equal(sr1__template_builtin(sr1__builtin_templates[i].name, &text, &n),
                          SR1_OK);
-        assert_int_equal(sr1__template_parse(&t, text, n, "built-in", NULL, 0), SR1_OK);
+        assert_int_equal(sr1__template_parse(&t, text, n, "built-in", places, 1), SR1_OK);
         sr1__template_free(t);
     }
     assert_error(sr1__template_builtin("none", &text, &n), SR1_E_NOT_FOUND,
-                 "search-r1, answer-only");
+                 "search-r1, mt-grpo, rlvcr, answer-only");
 }
 
 static sr1_status make_template(void *arg)

@@ -71,20 +71,47 @@ static sr1_status progress(void *user, int64_t finished, int64_t total, int64_t 
     return SR1_OK;
 }
 
+/* Paris and Rome lie at an angle whose cosine is 0.6. */
+static sr1_status embed(void *self, const char *const *texts, size_t n, int32_t kind,
+                        float *out)
+{
+    (void)kind;
+    ++*(int *)self;
+    for (size_t i = 0; i < n; i++) {
+        int rome = strcmp(texts[i], "Rome") == 0;
+
+        out[2 * i] = rome ? 0.6F : 1;
+        out[2 * i + 1] = rome ? 0.8F : 0;
+    }
+    return SR1_OK;
+}
+
+static sr1_embedder *open_embedder(int *calls)
+{
+    const sr1_embedder_ops ops = {sizeof ops, "cities", embed, NULL, 2, 0};
+    sr1_embedder *e = NULL;
+
+    OK(sr1_embedder_new(&e, &ops, calls));
+    return e;
+}
+
 static void every_row_counts(void **state)
 {
     static const char *const rows[] = {"max_rows=16", "max_rows=3"};
+    static const int chunks[] = {2, 6};
 
     (void)state;
     for (size_t k = 0; k < 2; k++) {
         sr1_rollout *r = open_rollout(rows[k]);
         sr1_dataset *d = questions();
         struct seen seen = {0, 0};
+        int calls = 0;
         sr1_eval_options o = {.struct_size = sizeof o,
                               .greedy = 1,
                               .user = &seen,
                               .progress = progress,
-                              .trajectory = take};
+                              .trajectory = take,
+                              .embedder = open_embedder(&calls)};
         sr1_eval_scores s = {.struct_size = sizeof s};
         sr1_evaluation *e = NULL;
 
@@ -96,6 +123,8 @@ static void every_row_counts(void **state)
         assert_int_equal(s.rows, ROWS);
         tiny_near(s.exact_match, 46.0 / 70, 1e-12); /* 24 of 70 are about Rome */
         tiny_near(s.f1, 46.0 / 70, 1e-12);
+        tiny_near(s.embedding, (46.0 + 24 * 0.6) / 70, 1e-6);
+        assert_int_equal(calls, chunks[k]); /* one call for all answers of a chunk */
         assert_true(s.format == 1 && s.answered == 1 && s.searches == 1 && s.tokens == 6);
         OK(sr1_evaluation_scores(e, 1, &s));
         assert_string_equal(s.data_source, "aa");
@@ -104,6 +133,7 @@ static void every_row_counts(void **state)
         assert_true(s.rows == 46 && s.exact_match == 1 && s.rouge1 == 1 && s.rougeL == 1);
         assert_int_equal(sr1_evaluation_scores(e, 3, &s), SR1_E_INVALID);
         sr1_evaluation_free(e);
+        sr1_embedder_free(o.embedder);
         sr1_dataset_free(d);
         sr1_rollout_free(r);
     }
@@ -122,6 +152,7 @@ static void cut_short_is_no_answer(void **state)
     OK(sr1_evaluation_scores(e, 0, &s));
     assert_int_equal(s.rows, 9);
     assert_true(s.exact_match == 0 && s.answered == 0 && s.format == 0 && s.tokens == 5);
+    assert_true(s.embedding == 0);
     sr1_evaluation_free(e);
     sr1_dataset_free(d);
     sr1_rollout_free(r);

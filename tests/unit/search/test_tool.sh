@@ -66,5 +66,37 @@ expect 1 'No such file' query "$dir/missing" rome
 expect 1 'not a BM25 index' query "$dir/c.jsonl" rome
 expect 1 'c.idx:1' index "$dir/c.idx" "$dir/x.idx"
 expect 1 'cannot write' index "$dir/c.jsonl" "$dir/missing/x.idx"
+expect 2 'name it with --encoder MODEL' query "$dir/c.idx" --faiss "$dir/x.faiss" rome
+expect 2 'or raw vectors and --dim' index --factory Flat "$dir/c.idx" "$dir/x.idx"
+expect 2 'belongs to' query "$dir/c.idx" --factory Flat rome
+printf 'abcdefgh' >"$dir/v.f32"
+out=$("$tool" index --quiet --factory Flat --dim 1 "$dir/v.f32" "$dir/v.faiss" 2>&1)
+case $?$out in
+0) expect 2 'not fp32 vectors of 3' index --factory Flat --dim 3 "$dir/v.f32" "$dir/x.idx" ;;
+1*libfaiss-dev*) ;;
+*) echo "index --factory: $out"; failures=$((failures + 1)) ;;
+esac
 [ ! -e "$dir/x.idx" ] || { echo "a failed index left a file"; failures=$((failures + 1)); }
+
+# Dense indexes; models need sr1-search-models, which tests with libtorch ask.
+printf '\000\000\200\077\000\000\000\000\000\000\000\000\000\000\200\077' >"$dir/v.f32" # 1 0, 0 1
+expect 0 '2 numbers each as fp16' index --vectors "$dir/v.f32" --dim 2 --dtype fp16 \
+    --encoder "$dir/no-model" "$dir/c.jsonl" "$dir/c.dense"
+expect 0 'every search goes through' index --vectors "$dir/v.f32" --dim 2 \
+    "$dir/c.jsonl" "$dir/d.dense"
+expect 0 'c.dense: whole' verify "$dir/c.dense"
+expect 1 'not rows of 3' index --vectors "$dir/v.f32" --dim 3 "$dir/c.jsonl" "$dir/x.dense"
+expect 1 '1 vectors of 4 numbers, the corpus has more documents' index --vectors \
+    "$dir/v.f32" --dim 4 "$dir/c.jsonl" "$dir/x.dense"
+expect 2 'fp32, fp16, int8' index --vectors "$dir/v.f32" --dim 2 --dtype fp8 \
+    "$dir/c.jsonl" "$dir/x.dense"
+expect 2 'needs --dim' index --vectors "$dir/v.f32" "$dir/c.jsonl" "$dir/x.dense"
+expect 2 'give one of them' index --vectors "$dir/v.f32" --dense m "$dir/c.jsonl" x
+expect 2 'belong to --dense' index --dtype int8 "$dir/c.jsonl" "$dir/x.dense"
+[ ! -f "$dir/x.dense" ] || failures=$((failures + 1))
+expect 2 'name it with --encoder' query "$dir/d.dense" rome
+expect 1 'no-model' query "$dir/c.dense" rome
+expect 1 'no-such-model' query "$dir/c.idx" --reranker "$dir/no-such-model" rome
+head -c 100 "$dir/c.dense" >"$dir/cut.dense"
+expect 1 'not a dense index of this library, or cut short' verify "$dir/cut.dense"
 exit "$failures"

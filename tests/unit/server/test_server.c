@@ -243,6 +243,51 @@ static void a_large_request_lets_small_ones_through(void **state)
     sr1_server_free(server);
 }
 
+/* A text scores by its length. */
+static sr1_status score_length(void *self, const char *query, const char *const *texts,
+                               size_t n, double *scores)
+{
+    (void)self;
+    if (strcmp(query, "fail") == 0)
+        return sr1_set_error(SR1_E_IO, "no model");
+    for (size_t i = 0; i < n; i++)
+        scores[i] = strncmp(texts[i], "(Title: ", 8) == 0 ? (double)strlen(texts[i]) : -1;
+    return SR1_OK;
+}
+
+static void a_reranker_of_the_options_scores(void **state)
+{
+    const sr1_reranker_ops ops = {
+        .struct_size = sizeof(ops), .name = "length", .score = score_length};
+    sr1_reranker *reranker = NULL;
+    sr1_server_options o;
+    sr1_server *server = NULL;
+    sr1_search *engine = NULL;
+    int port;
+
+    (void)state;
+    assert_int_equal(sr1_reranker_new(&reranker, &ops, NULL), SR1_OK);
+    assert_int_equal(sr1_search_open_mock(&engine, NULL, NULL, 0), SR1_OK);
+    sr1_server_options_init(&o);
+    o.struct_size = sizeof(o);
+    o.reranker = reranker;
+    assert_int_equal(sr1_server_open(&server, engine, &o), SR1_OK);
+    sr1_reranker_free(reranker); /* retained */
+    sr1_search_free(engine);
+    port = sr1_server_port(server);
+    expect(
+        http_ask(port, "/rerank", "",
+                 "{\"queries\":[\"tower\"],\"documents\":[[{\"contents\":\"A\\ntower\"},"
+                 "{\"contents\":\"B\\nlonger one\"}]],\"return_scores\":true}"),
+        200,
+        "{\"result\":[[{\"document\":\"(Title: B) longer one\",\"score\":21.0},"
+        "{\"document\":\"(Title: A) tower\",\"score\":16.0}]]}");
+    expect(http_ask(port, "/rerank", "",
+                    "{\"queries\":[\"fail\"],\"documents\":[[{\"contents\":\"A\"}]]}"),
+           503, NULL);
+    sr1_server_free(server);
+}
+
 static void rerank_and_health_answer(void **state)
 {
     sr1_server *server = serve();
@@ -1056,6 +1101,7 @@ int main(void)
         cmocka_unit_test(recorded_answers_come_out_as_they_were),
         cmocka_unit_test(a_request_with_many_queries_is_answered_in_order),
         cmocka_unit_test(a_large_request_lets_small_ones_through),
+        cmocka_unit_test(a_reranker_of_the_options_scores),
         cmocka_unit_test(rerank_and_health_answer),
         cmocka_unit_test(a_failing_engine_is_no_empty_result),
         cmocka_unit_test(rows_that_are_no_objects_are_not_sent),

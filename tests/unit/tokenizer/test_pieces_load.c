@@ -1,9 +1,10 @@
-/* test_pieces_load.c - which WordPiece and Unigram files are taken and what is refused, by
- * name; folders of BERT and SentencePiece; what is not served; failing allocations. */
+/* test_pieces_load.c - which WordPiece and Unigram files are taken and what is refused,
+ * by name; folders of BERT and SentencePiece; what is not served; failing allocations. */
 #include "support.h"
 
 #include "../../support/files.h"
 #include "../../support/torture.h"
+#include "tokenizer/internal.h"
 
 struct refusal {
     const char *folder;
@@ -69,6 +70,7 @@ static const struct refusal refusals[] = {
     {UN, "model.vocab.+", "[[\"zz\"]]", SR1_E_PARSE, "its score"},
     {UN, "model.vocab.+", "[[\"zz\", 1, 2]]", SR1_E_PARSE, "its score"},
     {UN, "model.vocab.+", "[[\"zz\", \"1\"]]", SR1_E_PARSE, "score"},
+    {UN, "model.vocab.+", "[[\"zz\", true]]", SR1_E_PARSE, "true"},
     {UN, "model.vocab.+", "[[1, 1]]", SR1_E_PARSE, "string"},
     {UN, "model.vocab.+", "[3]", SR1_E_PARSE, "array"},
     {UN, "model.vocab.+", "[[\"</s>\", -1.5]]", SR1_E_PARSE, "same bytes"},
@@ -150,7 +152,8 @@ static void bounds_of_inputs(void **state)
     const int32_t sep = sr1_tokenizer_token_to_id(t, "[SEP]");
     const int32_t the = sr1_tokenizer_token_to_id(t, "the");
     const int32_t unknown = sr1_tokenizer_token_to_id(t, "[UNK]");
-    const int32_t none[] = {cls, sep}, one[] = {cls, the, sep}, odd[] = {cls, unknown, sep};
+    const int32_t none[] = {cls, sep}, one[] = {cls, the, sep},
+                  odd[] = {cls, unknown, sep};
     int32_t *ids = NULL, *types = NULL;
     size_t n = 7;
 
@@ -213,9 +216,9 @@ static void generation_is_not_served(void **state)
         assert_int_equal(sr1_tokenizer_chat(t, roles, contents, NULL, 1, NULL, &text,
                                             NULL, NULL, NULL),
                          SR1_E_UNSUPPORTED);
-        assert_int_equal(sr1_tokenizer_chat_json(t, "[]", 2, NULL, &text, NULL, NULL,
-                                                 NULL),
-                         SR1_E_UNSUPPORTED);
+        assert_int_equal(
+            sr1_tokenizer_chat_json(t, "[]", 2, NULL, &text, NULL, NULL, NULL),
+            SR1_E_UNSUPPORTED);
         assert_null(stream);
         assert_null(text);
         assert_string_equal(sr1_tokenizer_chat_family(t), "unknown");
@@ -242,6 +245,68 @@ static void unknown_without_a_token_is_an_error(void **state)
     assert_non_null(strstr(sr1_last_error(), "\xe2\x98\x83"));
     sr1_tokenizer_free(t);
     json_decref(j);
+}
+
+/* Scores of every length and size are numbers; what is no number is not. */
+static void odd_scores(void **state)
+{
+    static const char *const fine[] = {
+        "0",
+        "-0",
+        "1e5",
+        "-1.5E-3",
+        "1e+2",
+        "1e-400",
+        "1.5e-9223372036854775807",
+        "-0.000000000000000000000000000000000000000000000001",
+        "123456789012345678901234567890",
+        "-3.14159265358979323846264338327950288"};
+    static const char *const bad[] = {"+1", "1e400", "nan", "-", "1e", "0x1"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof fine / sizeof fine[0] + sizeof bad / sizeof bad[0];
+         i++) {
+        int good = i < sizeof fine / sizeof fine[0];
+        const char *score = good ? fine[i] : bad[i - sizeof fine / sizeof fine[0]];
+        sr1_tokenizer *t = NULL;
+        char json[256];
+
+        snprintf(json, sizeof json,
+                 "{\"model\": {\"type\": \"Unigram\", \"vocab\": [[\"a\", %s]]}}", score);
+        if ((sr1__tokenizer_parse(&t, json, strlen(json), "t.json") == SR1_OK) != good)
+            fail_msg("%s: %s", score, sr1_last_error());
+        sr1_tokenizer_free(t);
+    }
+}
+
+/* What the reference (tokenizers 0.23.3) writes for a file with these scores, which it
+ * does not read to the nearest double. */
+static void scores_are_read_as_the_reference_does(void **state)
+{
+    static const struct {
+        const char *written;
+        double read;
+    } cases[] = {
+        {"-3.8631783514263525", -3.863178351426353},
+        {"-7.2114422761664825", -7.211442276166483},
+        {"-7.3364453745120395", -7.33644537451204},
+        {"-7.5771263184887605", -7.57712631848876},
+        {"-7.6783230775079865", -7.678323077507987},
+        {"-9.490863121895753", -9.490863121895751},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        sr1_tokenizer *t = NULL;
+        char json[256];
+
+        snprintf(json, sizeof json,
+                 "{\"model\": {\"type\": \"Unigram\", \"vocab\": [[\"a\", %s]]}}",
+                 cases[i].written);
+        OK(sr1__tokenizer_parse(&t, json, strlen(json), "t.json"));
+        assert_true(t->scores[0] == cases[i].read);
+        sr1_tokenizer_free(t);
+    }
 }
 
 static void roles_and_ids(void **state)
@@ -298,7 +363,10 @@ static void configuration_counts(void **state)
         int32_t ids[16];
 
         scratch_file("tokenizer_config.json", cases[i].config, 0);
-        assert_int_equal(scratch_ids("A \xc3\xa4 \xe4\xb8\xad" "a", ids), cases[i].n);
+        assert_int_equal(scratch_ids("A \xc3\xa4 \xe4\xb8\xad"
+                                     "a",
+                                     ids),
+                         cases[i].n);
         assert_memory_equal(ids, cases[i].want, cases[i].n * sizeof ids[0]);
     }
     remove(scratch_path("vocab.txt"));
@@ -376,13 +444,13 @@ static sr1_status open_it(void *folder)
 /* Texts that take every way through the parts. */
 static sr1_status use_it(void *arg)
 {
-    static const char text[] = "The  \xc3\xa4\xcc\xa3 caf\xc3\xa9 \xe4\xb8\xad\xe6\x96\x87 "
-                               "\xe2\x98\x83\xe2\x98\x83 <mask> [SEP] wordless";
+    static const char text[] =
+        "The  \xc3\xa4\xcc\xa3 caf\xc3\xa9 \xe4\xb8\xad\xe6\x96\x87 "
+        "\xe2\x98\x83\xe2\x98\x83 <mask> [SEP] wordless";
     int32_t *ids = NULL, *types = NULL;
     char *decoded = NULL;
     size_t n = 0;
-    sr1_status status =
-        sr1_tokenizer_encode_input(arg, text, "b", 512, &ids, &types, &n);
+    sr1_status status = sr1_tokenizer_encode_input(arg, text, "b", 512, &ids, &types, &n);
 
     if (status == SR1_OK)
         status = sr1_tokenizer_decode(arg, ids, n, 1, &decoded, NULL);
@@ -415,6 +483,8 @@ int main(void)
         cmocka_unit_test(other_models_give_inputs_too),
         cmocka_unit_test(generation_is_not_served),
         cmocka_unit_test(unknown_without_a_token_is_an_error),
+        cmocka_unit_test(odd_scores),
+        cmocka_unit_test(scores_are_read_as_the_reference_does),
         cmocka_unit_test(roles_and_ids),
         cmocka_unit_test(configuration_counts),
         cmocka_unit_test(configuration_changes_the_file),

@@ -14,17 +14,6 @@
 
 static sr1_trajectory *rolled[N];
 
-static sr1_trainer *open_trainer(sr1_config *c)
-{
-    sr1_search *e = tiny_engine();
-    sr1_trainer *tr = NULL;
-
-    OK(sr1_trainer_new(&tr, c, e));
-    sr1_config_free(c);
-    sr1_search_free(e);
-    return tr;
-}
-
 /* Two models, and trajectories of the first with advantages that differ. */
 static int make(void **state)
 {
@@ -38,7 +27,7 @@ static int make(void **state)
         return -1;
     tiny_model("model", TINY_SEARCHER, 9);
     tiny_model("other", TINY_SEARCHER, 10);
-    tr = open_trainer(tiny_config("model", NULL));
+    tr = tiny_trainer(tiny_config("model", NULL));
     for (size_t i = 0; i < QUERIES; i++)
         q[i] = tiny_query(questions[i]);
     OK(sr1_rollout_generate(sr1_trainer_rollout(tr), q, QUERIES, &o, rolled));
@@ -59,7 +48,7 @@ static int clean(void **state)
 /* Weights after an update; caller frees. */
 static float *updated(sr1_config *c, sr1_step_report *r, size_t *count)
 {
-    sr1_trainer *tr = open_trainer(c);
+    sr1_trainer *tr = tiny_trainer(c);
     float *w;
 
     OK(sr1_trainer_update(tr, rolled, N, r));
@@ -141,7 +130,7 @@ static void keys_offer_what_the_tables_hold(void **state)
 
 static void a_loss_brings_its_numbers(void **state)
 {
-    sr1_trainer *tr = open_trainer(tiny_config("model", "loss=gspo", NULL));
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", "loss=gspo", NULL));
     const sr1_loss_options *o = &tr->set.loss_options;
 
     (void)state;
@@ -150,7 +139,7 @@ static void a_loss_brings_its_numbers(void **state)
                         "seq-mean-token-mean"); /* as config.json will say */
     assert_true(sr1__config_real(tr->config, "clip_epsilon_high") == 4e-4);
     sr1_trainer_free(tr);
-    tr = open_trainer(tiny_config("model", "loss=ppo", "clip_epsilon=0.1", "beta=0.5",
+    tr = tiny_trainer(tiny_config("model", "loss=ppo", "clip_epsilon=0.1", "beta=0.5",
                                   "loss_aggregation=token-sum", NULL));
     o = &tr->set.loss_options;
     assert_true(o->clip_low == 0.1 && o->clip_high == 0.1 && o->beta == 0.5);
@@ -163,7 +152,7 @@ static void the_first_system_keeps_its_defaults(void **state)
 {
     static const char *const keys[] = {"clip_epsilon", "clip_epsilon_high", "beta",
                                        "dual_clip", "loss_aggregation"};
-    sr1_trainer *tr = open_trainer(tiny_config("model", NULL));
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", NULL));
     const sr1_loss_options *o = &tr->set.loss_options;
     int32_t set = 7;
 
@@ -201,7 +190,7 @@ static void pairs_that_contradict_are_refused(void **state)
 static void take_two_passes(const char *name)
 {
     sr1_step_report r = {.struct_size = sizeof r};
-    sr1_trainer *tr = open_trainer(tiny_config("model", NULL));
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", NULL));
     size_t n, changed = 0;
     float *start = tiny_weights(tr->model, &n);
     float *end = updated(tiny_config("model", key_of(name), NULL), &r, &n);
@@ -242,7 +231,7 @@ static void cut(const char *name)
     static const char *const cuts[] = {"micro_batch_tokens=1", "workers=2", "workers=3"};
     static const char *const corrections[] = {"importance_correction=none",
                                               "importance_correction=sequence_truncate"};
-    sr1_trainer *tr = open_trainer(tiny_config("other", NULL));
+    sr1_trainer *tr = tiny_trainer(tiny_config("other", NULL));
     size_t n;
     float *start = tiny_weights(tr->model, &n);
 
@@ -327,7 +316,7 @@ static void a_correction_of_nothing_changes_nothing(void **state)
     static const char *const pairs[] = {
         "importance_correction=token_mask", "importance_correction=token_truncate",
         "importance_correction=sequence_mask", "importance_correction=sequence_truncate"};
-    sr1_trainer *tr = open_trainer(tiny_config("model", NULL));
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", NULL));
     size_t n;
     float *start = tiny_weights(tr->model, &n);
     float *none = updated(tiny_config("model", GRADIENT, NULL), NULL, &n);
@@ -347,7 +336,7 @@ static void a_correction_of_nothing_changes_nothing(void **state)
 /* Of another policy's tokens those of small weight are dropped: nothing is left. */
 static void a_mask_may_drop_everything(void **state)
 {
-    sr1_trainer *tr = open_trainer(tiny_config("other", NULL));
+    sr1_trainer *tr = tiny_trainer(tiny_config("other", NULL));
     size_t n;
     float *start = tiny_weights(tr->model, &n);
     float *end = updated(tiny_config("other", GRADIENT, "beta=0", "importance_high=1e-6",

@@ -17,17 +17,6 @@ static int make(void **state)
     return 0;
 }
 
-static sr1_trainer *open_trainer(sr1_config *c)
-{
-    sr1_search *e = tiny_engine();
-    sr1_trainer *tr = NULL;
-
-    OK(sr1_trainer_new(&tr, c, e));
-    sr1_config_free(c);
-    sr1_search_free(e);
-    return tr;
-}
-
 static sr1_config *config(const char *more, const char *and)
 {
     return tiny_config("model", "protocol=mt-grpo", "environment=tools",
@@ -89,7 +78,7 @@ static sr1_trajectory *roll(void)
 static void a_demonstration_has_the_tokens_of_a_rollout(void **state)
 {
     sr1_trajectory *said = roll(), *shown = NULL;
-    sr1_trainer *tr = open_trainer(config("stage=sft", write_demo(said)));
+    sr1_trainer *tr = tiny_trainer(config("stage=sft", write_demo(said)));
     size_t n = sr1_trajectory_token_count(said);
 
     (void)state;
@@ -110,7 +99,7 @@ static void a_demonstration_has_the_tokens_of_a_rollout(void **state)
 
 static void steps_are_made(void **state)
 {
-    sr1_trainer *tr = open_trainer(
+    sr1_trainer *tr = tiny_trainer(
         config("rewards=tool_execution,answer_in_results,mt_exact_match,mt_format,xml",
                "skip_dead_groups=false"));
     sr1_query q = tiny_query("Where?");
@@ -126,11 +115,49 @@ static void steps_are_made(void **state)
     sr1_trainer_free(tr);
 }
 
+/* The turn's advantage is on the tokens up to the result, not behind it. */
+static void turns_have_credit_of_their_own(void **state)
+{
+    sr1_trainer *tr = tiny_trainer(
+        config("rewards=tool_execution,mt_exact_match", "advantage=mt_grpo"));
+    sr1_query q = tiny_query("Where?");
+    sr1_trajectory *t[16] = {NULL};
+    size_t called = 0, not_called = 0;
+
+    (void)state;
+    OK(sr1_trainer_train_step(tr, &q, 1, 16, NULL, t));
+    for (size_t i = 0; i < 16; i++) {
+        const float *a = sr1_trajectory_column(t[i], SR1_COLUMN_ADVANTAGE);
+        const int32_t *turns = sr1_trajectory_turns(t[i]);
+        const int32_t *at = sr1_trajectory_policy_positions(t[i]);
+        size_t n = sr1_trajectory_policy_count(t[i]);
+
+        assert_non_null(a);
+        if (sr1_trajectory_search_count(t[i]) == 0) {
+            for (size_t k = 1; k < n; k++)
+                assert_true(a[k] == a[0]);
+            not_called++;
+            continue;
+        }
+        if (turns[at[n - 1]] == 0)
+            continue;
+        called++;
+        for (size_t k = 1; k < n; k++)
+            assert_true(turns[at[k]] == turns[at[k - 1]] ? a[k] == a[k - 1]
+                                                         : a[k] < a[k - 1]);
+    }
+    if (called == 0 || not_called == 0)
+        fail_msg("%zu of 16 called the tool, %zu did not", called, not_called);
+    tiny_free_all(t, 16);
+    sr1_trainer_free(tr);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_demonstration_has_the_tokens_of_a_rollout),
         cmocka_unit_test(steps_are_made),
+        cmocka_unit_test(turns_have_credit_of_their_own),
         cmocka_unit_test(tiny_nothing_leaks),
     };
 

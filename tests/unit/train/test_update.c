@@ -16,23 +16,12 @@ static int make(void **state)
     return 0;
 }
 
-static sr1_trainer *open_trainer(sr1_config *c)
-{
-    sr1_search *e = tiny_engine();
-    sr1_trainer *tr = NULL;
-
-    OK(sr1_trainer_new(&tr, c, e));
-    sr1_config_free(c);
-    sr1_search_free(e);
-    return tr;
-}
-
 static const char *const questions[QUERIES] = {"one?", "the second, longer one?", "3?"};
 
 /* Trajectories of one model, with advantages that differ. */
 static void roll(sr1_trajectory *t[N])
 {
-    sr1_trainer *tr = open_trainer(tiny_config("model", NULL));
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", NULL));
     sr1_rollout_options o = {.struct_size = sizeof o, .group_size = GROUP, .seed = 9};
     sr1_query q[QUERIES];
 
@@ -50,7 +39,7 @@ static void roll(sr1_trajectory *t[N])
 static float *updated(sr1_config *c, sr1_trajectory *const *t, size_t n,
                       sr1_step_report *r, size_t *count)
 {
-    sr1_trainer *tr = open_trainer(c);
+    sr1_trainer *tr = tiny_trainer(c);
     float *w;
 
     OK(sr1_trainer_update(tr, t, n, r));
@@ -129,7 +118,7 @@ static void the_gradient_does_not_depend_on_the_cut(void **state)
 
     (void)state;
     roll(t);
-    tr = open_trainer(tiny_config("model", NULL));
+    tr = tiny_trainer(tiny_config("model", NULL));
     start = tiny_weights(tr->model, &n);
     sr1_trainer_free(tr);
     for (size_t m = 0; m < 2; m++) {
@@ -257,7 +246,7 @@ static void a_zero_advantage_moves_nothing(void **state)
     roll(t);
     for (size_t i = 0; i < N; i++)
         OK(sr1_trajectory_set_advantage(t[i], 0.0));
-    tr = open_trainer(tiny_config("model", NULL));
+    tr = tiny_trainer(tiny_config("model", NULL));
     start = tiny_weights(tr->model, &n);
     sr1_trainer_free(tr);
     w = updated(tiny_config("model", "beta=0", "weight_decay=0", NULL), t, N, &r, &n);
@@ -270,7 +259,7 @@ static void a_zero_advantage_moves_nothing(void **state)
 
 static void nothing_to_train_on_is_no_division_by_zero(void **state)
 {
-    sr1_trainer *tr = open_trainer(tiny_config("model", NULL));
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", NULL));
     sr1_trajectory *empty = NULL;
     struct sr1__trajectory_builder *b = NULL;
     sr1_step_report r = {.struct_size = sizeof r};
@@ -306,7 +295,7 @@ static void
 a_gradient_that_is_not_finite_skips_the_step_and_names_the_sample(void **state)
 {
     sr1_trajectory *t[N];
-    sr1_trainer *tr = open_trainer(tiny_config("model", "update_times=3", NULL));
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", "update_times=3", NULL));
     sr1_step_report r = {.struct_size = sizeof r};
     float *before, *after;
     size_t n;
@@ -339,7 +328,7 @@ static void
 a_log_prob_that_is_not_finite_skips_the_step_and_names_the_sample(void **state)
 {
     sr1_trajectory *t[N];
-    sr1_trainer *tr = open_trainer(tiny_config("model", NULL));
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", NULL));
     sr1_step_report r = {.struct_size = sizeof r};
     sr1_scope *s;
     size_t n;
@@ -406,7 +395,7 @@ static void a_frozen_reference_stays_where_training_began(void **state)
     (void)state;
     for (size_t k = 0; k < 2; k++) {
         sr1_trainer *tr =
-            open_trainer(tiny_config("model", "kl_reference=frozen", dtypes[k],
+            tiny_trainer(tiny_config("model", "kl_reference=frozen", dtypes[k],
                                      "update_times=1", "learning_rate=3e-3", NULL));
         sr1_step_report r = {.struct_size = sizeof r};
         double first, last = 0;
@@ -430,7 +419,7 @@ static void workers_score_the_reference_side_by_side(void **state)
 
     (void)state;
     for (size_t k = 0; k < 2; k++) {
-        sr1_trainer *tr = open_trainer(
+        sr1_trainer *tr = tiny_trainer(
             tiny_config("model", "kl_reference=frozen", "micro_batch_tokens=100",
                         "learning_rate=3e-3", "update_times=3",
                         k ? "workers=4" : "workers=1", "threads=4", NULL));
@@ -497,7 +486,7 @@ static void out_of_memory_falls_back_to_smaller_micro_batches(void **state)
     roll(t);
     want = updated(tiny_config("model", NULL), t, N, NULL, &n);
     for (int64_t at = 1; at < 400; at += 7) {
-        sr1_trainer *tr = open_trainer(tiny_config("model", NULL));
+        sr1_trainer *tr = tiny_trainer(tiny_config("model", NULL));
         float *before = tiny_weights(tr->model, &n), *after;
         sr1_status st;
 
@@ -543,10 +532,10 @@ static void what_cannot_be_trained_on_is_refused_by_name(void **state)
         sr1_config_free(c);
     }
     roll(t);
-    tr = open_trainer(tiny_config("model", "temperature=0.5", NULL));
+    tr = tiny_trainer(tiny_config("model", "temperature=0.5", NULL));
     REFUSED(sr1_trainer_update(tr, t, N, &r), SR1_E_INVALID, "temperature 1");
     sr1_trainer_free(tr);
-    tr = open_trainer(tiny_config("model", NULL));
+    tr = tiny_trainer(tiny_config("model", NULL));
     {
         struct sr1__trajectory_builder *b = NULL;
         sr1_trajectory *bare = NULL;
@@ -592,7 +581,7 @@ static void token_advantages_are_used(void **state)
 static int64_t steps_taken(const char *size, const char *times)
 {
     sr1_trajectory *t[N];
-    sr1_trainer *tr = open_trainer(tiny_config("model", size, times, NULL));
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", size, times, NULL));
     int64_t steps;
 
     roll(t);
@@ -616,7 +605,7 @@ static void mini_batches_are_a_step_each(void **state)
 static void mini_batches_are_updates_in_a_row(void **state)
 {
     sr1_trajectory *t[N];
-    sr1_trainer *tr = open_trainer(tiny_config("model", "update_times=1", NULL));
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", "update_times=1", NULL));
     float *apart, *together;
     size_t n, m;
 
@@ -626,8 +615,8 @@ static void mini_batches_are_updates_in_a_row(void **state)
     OK(sr1_trainer_update(tr, t + 8, 4, NULL));
     apart = tiny_weights(tr->model, &n);
     sr1_trainer_free(tr);
-    together = updated(tiny_config("model", "update_times=1", "mini_batch_size=8", NULL), t,
-                       N, NULL, &m);
+    together = updated(tiny_config("model", "update_times=1", "mini_batch_size=8", NULL),
+                       t, N, NULL, &m);
     assert_int_equal(n, m);
     assert_memory_equal(apart, together, n * sizeof *apart);
     free(apart);

@@ -1,0 +1,427 @@
+"""sr1-report: the page is well formed, safe and true; its reader takes whatever it finds."""
+
+import base64
+import hashlib
+import html.parser
+import json
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(os.environ.get("SR1_SRC", Path(__file__).resolve().parents[2]))
+TOOL = Path(os.environ.get("SR1_BUILD", SOURCE / "build")) / "tools" / "sr1-report"
+VOID = {"meta", "br", "wbr", "link", "img", "input", "hr"}
+HOSTILE = '</script><script>alert(1)</script><!-- ]]> \u2028 "\\ \x00 &lt; é 未找到'
+
+
+def call(*arguments, code=0, cwd=None):
+    done = subprocess.run(
+        [TOOL, *map(str, arguments)], capture_output=True, text=True, cwd=cwd
+    )
+    assert done.returncode == code, done.stderr
+    return done
+
+
+class Page(html.parser.HTMLParser):
+    """Elements must be closed in order; scripts and styles are kept."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.open, self.texts, self.policy, self.attributes = [], [], "", []
+        self.source = path.read_text(encoding="utf-8")
+        self.feed(self.source)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.attributes += attrs.items()
+        if attrs.get("http-equiv") == "Content-Security-Policy":
+            self.policy = attrs["content"]
+        if tag in ("script", "style"):
+            self.texts.append([tag, attrs, ""])
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("script", "style"):
+            self.texts[-1][2] += data
+
+    @property
+    def data(self):
+        (text,) = [t for tag, attrs, t in self.texts if attrs.get("id") == "data"]
+        return json.loads(text)
+
+
+def write_lines(path, lines):
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def trajectory(step=1, reward=1.0, advantage=0.5, **more):
+    """A line of trajectories.jsonl: a prompt of 2, 2 policy tokens, 1 inserted, 1 policy."""
+    pieces = ["<search>", " caf\u00e9</search>", "<information>x</information>", "done"]
+    ends = [len("".join(pieces[: i + 1]).encode()) for i in range(4)]
+    line = {
+        "query": "Where?", "query_id": "q1", "sample": 0, "group_key": "00ff",
+        "data_source": "nq", "ground_truths": ["here"], "generated_text": "".join(pieces),
+        "final_answer": "here", "stop_reason": "answer", "reward": reward,
+        "reward_parts": [{"name": "answer", "value": reward, "weight": 1.0}],
+        "advantage": advantage,
+        "searches": [{"turn": 0, "query": "caf\u00e9", "status": 0, "hits": 2,
+                      "hit_ids": ["a", "b"]}],
+        "temperature": 1.0, "top_p": 1.0, "top_k": 0, "weights_version": 0,
+        "prompt_tokens": 2, "policy_tokens": 3,
+        "segments": [
+            {"source": "policy", "turn": 0, "token_begin": 2, "token_count": 2,
+             "text_begin": 0, "text_len": ends[1]},
+            {"source": "environment", "turn": 0, "token_begin": 4, "token_count": 1,
+             "text_begin": ends[1], "text_len": ends[2] - ends[1]},
+            {"source": "policy", "turn": 1, "token_begin": 5, "token_count": 1,
+             "text_begin": ends[2], "text_len": ends[3] - ends[2]},
+        ],
+        "full_input_ids": [7, 8, 11, 12, 13, 14], "generated_positions": [2, 3, 5],
+        "token_steps": [
+            {"token_id": i, "token_text": t, "log_prob": -0.25, "position": p, "turn": u}
+            for i, t, p, u in ((11, pieces[0], 2, 0), (12, pieces[1], 3, 0),
+                               (14, pieces[3], 5, 1))
+        ],
+        "values": [0.125, 0.25, 0.5], "step": step,
+    }  # fmt: skip
+    return {**line, **more}
+
+
+def metrics(step, **more):
+    return {
+        "step": step, "loss": 1 / step, "avg_reward": step / 10, "reward": step / 10,
+        "health/alarms": 0, "training/trajectories": 4, "env/number_of_searches": 6,
+        "timing_s/step": 0.5, **more,
+    }  # fmt: skip
+
+
+def make_run(folder, rows=(), trajectories=(), config=None):
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(config or {"max_steps": 20}))
+    write_lines(folder / "metrics.jsonl", rows)
+    write_lines(folder / "trajectories.jsonl", trajectories)
+    return folder
+
+
+def report(tmp_path, *runs, arguments=()):
+    out = tmp_path / "page.html"
+    call(*runs, "-o", out, *arguments)
+    page = Page(out)
+    return page, page.data
+
+
+@pytest.fixture()
+def run(tmp_path):
+    return make_run(
+        tmp_path / "first",
+        [metrics(s) for s in range(1, 21)],
+        [trajectory(s) for s in range(1, 21)],
+    )
+
+
+# ---- the page ----
+
+
+def test_the_page_stands_alone(tmp_path, run):
+    page, data = report(tmp_path, run)
+    hashes = []
+    for tag, attrs, text in page.texts:
+        assert "src" not in attrs
+        if attrs.get("id") != "data":
+            digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+            hashes.append(f"{tag}-src 'sha256-{digest}'")
+    assert len(hashes) == 2 and all(h in page.policy for h in hashes)
+    assert page.policy.startswith("default-src 'none'")
+    assert "http" not in page.source.replace("http://www.w3.org/2000/svg", "").replace(
+        "http-equiv", ""
+    ).split('<script type="application/json"')[0]
+    assert not {"src", "href", "style", "onclick"} & {name for name, _ in page.attributes}
+    assert data["runs"][0]["label"] == "first"
+
+
+def test_exact_output(tmp_path, run):
+    done = call(run, cwd=tmp_path)
+    size = (tmp_path / "report.html").stat().st_size
+    assert done.stdout == f"report.html ({size / 1000:.0f} kB)\n"
+    assert done.stderr == ""
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["first", "report.html"]
+
+
+def test_hostile_text_is_inert(tmp_path):
+    name = "</script><script>alert(2)//"
+    run = make_run(
+        tmp_path / "a<b>&\"'",
+        [metrics(1, **{name: 5.0})],
+        [
+            trajectory(
+                query=HOSTILE,
+                ground_truths=[HOSTILE],
+                final_answer={"hex": "c0af3c2f736372697074"},
+                stop_reason=HOSTILE,
+                generated_text={"hex": "ff3c212d2d"},
+                segments=[{"source": "environment", "turn": 0, "token_begin": 2,
+                           "token_count": 1, "text_begin": 1, "text_len": 99}],
+            )
+        ],
+        {"name": HOSTILE, name: [HOSTILE]},
+    )  # fmt: skip
+    page, data = report(tmp_path, run)
+    assert len(page.texts) == 3  # the style, the data, the script
+    assert "alert(1)</script>" not in page.source and "<!--" not in page.source
+    assert "\u2028" not in page.source
+    (t,) = data["trajectories"][0]["list"]
+    assert t["query"] == t["stop"] == HOSTILE and t["gold"] == [HOSTILE]
+    assert t["answer"] == "\ufffd\ufffd</script"
+    assert t["segments"][0]["text"] == "<!--"  # a cut inside what is there
+    assert data["runs"][0]["config"] == {"name": HOSTILE, name: [HOSTILE]}
+    assert data["runs"][0]["columns"][name] == [5]
+
+
+# ---- numbers ----
+
+
+def test_figures_equal_python(tmp_path):
+    rows = [
+        metrics(s, **{"perf/rss_bytes": 100 * s, "kl_div": 0.01 * s})
+        for s in range(1, 21)
+    ]
+    rows[4]["val/exact_match"] = 0.25
+    rows[19]["val/exact_match"] = 0.75
+    rows[2]["health/alarms"] = 2
+    run = make_run(tmp_path / "r", rows)
+    (figures,) = json.loads(call(run, "--json").stdout)
+    edge = lambda name, part: statistics.mean(r[name] for r in part)
+    assert figures["reward_first"] == pytest.approx(edge("avg_reward", rows[:4]), rel=1e-6)
+    assert figures["reward_last"] == pytest.approx(edge("avg_reward", rows[-4:]), rel=1e-6)
+    assert figures["kl_last"] == pytest.approx(edge("kl_div", rows[-4:]), rel=1e-6)
+    assert figures["exact_match_first"] == 0.25 and figures["exact_match_last"] == 0.75
+    assert figures["memory_bytes_greatest"] == 2000
+    assert figures["seconds"] == 10
+    assert figures["searches_last"] == 1.5
+    assert figures["rows_with_alarms"] == 1
+    assert figures["steps_done"] == figures["steps_planned"] == 20 and figures["finished"]
+    assert [v["text"] for v in figures["verdict"]] == [
+        "Learning: the mean reward rose from 0.25 to 1.85.",
+        "Exact match on validation went from 0.250 to 0.750.",
+        "Alarms rang in 1 of 20 rows, last at step 3.",
+    ]
+    assert not (tmp_path / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    "rewards, tone, words",
+    [
+        ([0.1 * (i % 3) for i in range(30)], "plain", "No clear change of the mean reward yet"),
+        ([3 - i / 10 for i in range(30)], "bad", "Getting worse: the mean reward fell"),
+        ([0.0] * 4 + [9.0] * 5, "plain", "Too few steps to judge: the mean reward was 0"),
+    ],
+)
+def test_the_verdict_is_no_flatterer(tmp_path, rewards, tone, words):
+    rows = [metrics(i + 1, avg_reward=r) for i, r in enumerate(rewards)]
+    (figures,) = json.loads(call(make_run(tmp_path / "r", rows), "--json").stdout)
+    first = figures["verdict"][0]
+    assert first["tone"] == tone and first["text"].startswith(words)
+
+
+def test_not_a_number_is_a_gap(tmp_path):
+    rows = [metrics(1), metrics(2, loss=None), metrics(3)]
+    run = make_run(tmp_path / "r", rows)
+    with open(run / "metrics.jsonl", "a") as f:
+        f.write('{"step": 4, "loss": NaN}\n{"step": 5, "loss": "high", "words": "x"}\n')
+    run_data = report(tmp_path, run)[1]["runs"][0]
+    assert run_data["steps"] == [1, 2, 3, 5]
+    assert run_data["columns"]["loss"] == [1, None, 0.333333, None]
+    assert run_data["columns"]["reward"] == "avg_reward"  # the same numbers, once
+    assert "words" not in run_data["columns"]
+    assert run_data["skippedRows"]["broken"] == 1
+
+
+def test_long_runs_are_put_together(tmp_path):
+    n = 5000
+    rows = [
+        {"step": s, "loss": s * s / 2, "x/min": s, "x/max": s, "health/alarms": +(s == 17)}
+        for s in range(1, n + 1)
+    ]
+    data = report(tmp_path, make_run(tmp_path / "r", rows))[1]["runs"][0]
+    merge, columns = data["merge"], data["columns"]
+    assert merge == 8 and data["rows"] == n and len(data["steps"]) == n // 8
+    parts = [range(i * 8 + 1, i * 8 + 9) for i in range(n // 8)]
+    assert data["steps"] == [p[-1] for p in parts]
+    means = [statistics.mean(s * s / 2 for s in p) for p in parts]
+    assert columns["loss"] == pytest.approx(means, rel=1e-5)
+    assert columns["x/min"] == [p[0] for p in parts]
+    assert columns["x/max"] == [p[-1] for p in parts]
+    assert columns["health/alarms"] == [0, 0, 1] + [0] * (n // 8 - 3)
+
+
+# ---- a tolerant reader ----
+
+
+def test_what_cannot_be_read_is_counted(tmp_path, run):
+    with open(run / "metrics.jsonl", "a") as f:
+        f.write('[1]\n{"loss": 1}\n{"step": 3}\nnonsense\n{"step": 21, "lo')
+    with open(run / "trajectories.jsonl", "ab") as f:
+        f.write(b'{"a": [1, 2}\n"text"\n' + b"x" * (17 << 20) + b'\n{"query": "cut')
+    data = report(tmp_path, run)[1]
+    assert data["runs"][0]["skippedRows"] == {
+        "broken": 3, "tooLong": 0, "cut": 1, "backward": 1,
+    }  # fmt: skip
+    t = data["trajectories"][0]
+    assert t["skipped"] == {"broken": 2, "tooLong": 1, "cut": 1, "backward": 0}
+    assert t["seen"] == t["shown"] == 20
+
+
+def test_a_run_that_has_just_begun(tmp_path):
+    run = tmp_path / "new"
+    run.mkdir()
+    (run / "config.json").write_text("{}")
+    data = report(tmp_path, run)[1]
+    assert data["runs"][0]["rows"] == 0 and data["trajectories"][0]["missing"] == 1
+    assert "no metrics yet" in data["runs"][0]["verdict"][0]["text"]
+    (run / "config.json").write_text("{broken")
+    (run / "checkpoints" / "step-7").mkdir(parents=True)
+    (run / "checkpoints" / "step-7" / "state.json").write_text('{"state": {"planned": 9}}')
+    data = report(tmp_path, run)[1]["runs"][0]
+    assert data["config"] is None
+    assert data["figures"]["steps_done"] == 7 and data["figures"]["steps_planned"] == 9
+
+
+def test_wrong_usage(tmp_path, run):
+    assert "name the folder of a run" in call(code=2).stderr
+    assert "No such file" in call(tmp_path / "none", code=2).stderr
+    assert "holds no run" in call(tmp_path, code=2).stderr
+    assert "cannot write" in call(run, "-o", tmp_path / "no" / "page.html", code=1).stderr
+    assert "not from 0 to" in call(run, "--trajectories", -1, code=2).stderr
+    (run / "page").mkdir()
+    assert "cannot write" in call(run, "-o", run / "page", code=1).stderr
+    assert sorted(p.name for p in run.iterdir()) == [
+        "config.json", "metrics.jsonl", "page", "trajectories.jsonl",
+    ]  # fmt: skip
+
+
+# ---- trajectories ----
+
+
+def test_a_trajectory_is_as_it_was(tmp_path):
+    run = make_run(tmp_path / "r", [metrics(1)], [trajectory()])
+    (t,) = report(tmp_path, run)[1]["trajectories"][0]["list"]
+    assert t["ids"] == [11, 12, 14] and t["at"] == [2, 3, 5] and t["turns"] == [0, 0, 1]
+    assert t["texts"] == ["<search>", " caf\u00e9</search>", "done"]
+    assert t["logProbs"] == [-0.25] * 3 and t["promptIds"] == [7, 8]
+    assert t["columns"] == {"values": [0.125, 0.25, 0.5]}
+    assert [s["policy"] for s in t["segments"]] == [1, 0, 1]
+    assert t["segments"][1]["text"] == "<information>x</information>"
+    assert t["searches"] == [
+        {"turn": 0, "query": "caf\u00e9", "status": 0, "hits": 2, "ids": ["a", "b"]}
+    ]
+    assert t["parts"] == [["answer", 1, 1]] and t["gold"] == ["here"]
+
+
+def test_choices_are_spread_over_the_run(tmp_path):
+    lines = [trajectory(s, reward=(s * 37) % 101, advantage=(s * 53) % 97 - 48)
+             for s in range(1, 1001)]  # fmt: skip
+    run = make_run(tmp_path / "r", [metrics(1)], lines)
+    chosen = report(tmp_path, run, arguments=["--trajectories", 40])[1]["trajectories"][0]
+    assert chosen["seen"] == 1000 and chosen["shown"] == len(chosen["list"])
+    assert 30 < chosen["shown"] <= 40
+    steps = [t["step"] for t in chosen["list"]]
+    assert steps == sorted(steps) and len(set(steps)) == len(steps)
+    for k in range(10):  # lines are about equally long: a part holds about 100
+        part = [t for t in chosen["list"] if -15 < t["step"] - 100 * k < 115]
+        inner = lines[100 * k + 15 : 100 * k + 85]
+        assert max(t["reward"] for t in part) >= max(t["reward"] for t in inner)
+        assert min(t["reward"] for t in part) <= min(t["reward"] for t in inner)
+        strongest = max(abs(t["advantage"]) for t in inner)
+        assert max(abs(t["advantage"]) for t in part) >= strongest
+    none = report(tmp_path, run, arguments=["--trajectories", 0])[1]["trajectories"][0]
+    assert none["list"] == [] and none["seen"] == 1000
+
+
+def test_the_page_stays_small(tmp_path):
+    lines = [trajectory(s, query="q" * 400_000) for s in range(1, 101)]
+    run = make_run(tmp_path / "r", [metrics(1)], lines)
+    t = report(tmp_path, run)[1]["trajectories"][0]
+    assert (tmp_path / "page.html").stat().st_size < 10_000_000
+    assert 5 < t["shown"] < 20 and t["tooBig"] == 100 - t["shown"]
+    assert max(x["step"] for x in t["list"]) > 66 and min(x["step"] for x in t["list"]) < 34
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path):
+    run = make_run(tmp_path / "r", [metrics(1)])
+    block = "".join(json.dumps(trajectory(1, query="w " * 5000)) + "\n" for _ in range(90))
+    with open(run / "trajectories.jsonl", "w") as f:
+        for _ in range(200 * 2**20 // len(block) + 1):
+            f.write(block)
+    assert (run / "trajectories.jsonl").stat().st_size > 200 * 2**20
+    most = 64 << 20  # bytes of address space, libraries included
+    done = subprocess.run(
+        [TOOL, run, "-o", tmp_path / "p.html"],
+        capture_output=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)),
+    )
+    assert done.returncode == 0, done.stderr
+
+
+# ---- several runs ----
+
+
+def test_names_of_any_bytes(tmp_path):
+    run = make_run(tmp_path / "plain", [metrics(1)])
+    odd = os.fsencode(tmp_path) + b"/r\xff\xc3\xa9"
+    os.rename(run, odd)
+    done = subprocess.run([TOOL, odd, "--json"], capture_output=True, check=True)
+    assert json.loads(done.stdout)[0]["run"] == "r???"
+    subprocess.run([TOOL, odd, "-o", tmp_path / "page.html"], check=True)
+    assert Page(tmp_path / "page.html").data["runs"][0]["label"] == "r\ufffd\u00e9"
+
+
+def test_runs_are_told_apart(tmp_path):
+    a = make_run(tmp_path / "x" / "grpo", [metrics(1)], [trajectory()])
+    b = make_run(tmp_path / "y" / "grpo", [metrics(1)], [trajectory()])
+    data = report(tmp_path, a, b, str(tmp_path / "x" / "grpo") + "/")[1]
+    assert [r["label"] for r in data["runs"]][:2] != ["grpo", "grpo"]
+    data = report(tmp_path, a, f"{b}/")[1]
+    assert [r["label"] for r in data["runs"]] == ["x/grpo", "y/grpo"]
+    assert [t["list"][0]["run"] for t in data["trajectories"]] == [0, 1]
+
+
+# ---- in a browser ----
+
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
+@pytest.mark.parametrize("kind", ["one", "several", "empty", "hostile"])
+def test_the_script_runs_without_errors(tmp_path, run, kind):
+    other = make_run(tmp_path / "o", [metrics(1, **{"health/alarms": 1})],
+                     [trajectory(query=HOSTILE, token_steps=[{"x": 1}], segments="?")])  # fmt: skip
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (empty / "config.json").write_text("{}")
+    runs = {
+        "one": [run],
+        "several": [run, other, empty],
+        "empty": [empty],
+        "hostile": [other],
+    }
+    report(tmp_path, *runs[kind])
+    done = subprocess.run(
+        [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=3000",
+         f"--user-data-dir={tmp_path}/profile", "--dump-dom", f"file://{tmp_path}/page.html"],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    root = done.stdout.split(">")[1] + done.stdout.split(">")[2]
+    assert 'data-errors="0"' in root and 'data-ready="1"' in root, done.stdout[:500]
+    drawn = done.stdout.count('class="line"')
+    assert (drawn > 3) == (kind != "empty")

@@ -1,0 +1,177 @@
+/* sr1-report - one HTML page of a run, or of several side by side. */
+#include "common/args.h"
+#include "sr1_report/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define TRAJECTORY_BYTES ((size_t)7 << 20)
+
+static const char help_text[] =
+    "usage: sr1-report RUN [RUN...] [-o report.html]\n"
+    "\n"
+    "Writes one HTML file about the runs in these folders: what they came to, curves of "
+    "every\n"
+    "metric, what differs in their configurations, and trajectories token by token. The "
+    "file\n"
+    "stands alone: any browser opens it, nothing is fetched. A run that is still under "
+    "way can\n"
+    "be looked at; lines that cannot be read are passed over and counted on the page.\n"
+    "\n"
+    "Example:\n"
+    "  sr1-report runs/first\n"
+    "  sr1-report runs/first runs/second -o both.html\n"
+    "  sr1-report runs/first --json\n"
+    "\n"
+    "Exit codes: 0 done, 1 failed, 2 wrong usage or no run in the folder.\n";
+
+static void size_text(size_t n, char out[32])
+{
+    if (n < 1000000)
+        snprintf(out, 32, "%.0f kB", (double)n / 1e3);
+    else
+        snprintf(out, 32, "%.1f MB", (double)n / 1e6);
+}
+
+/* The table of final figures, one object a run. */
+static int print_json(const struct run *runs, size_t n)
+{
+    json_t *all = json_array();
+    char *text = NULL;
+
+    for (size_t i = 0; i < n && all != NULL; i++) {
+        json_t *o = figures_of(&runs[i]);
+
+        if (o == NULL || json_object_set_new(o, "folder", path_as_json(runs[i].folder)) ||
+            json_object_set_new(o, "verdict", verdict_of(&runs[i])) ||
+            json_array_append(all, o) != 0) {
+            json_decref(all);
+            all = NULL;
+        }
+        json_decref(o);
+    }
+    if (all != NULL)
+        text = json_dumps(all, JSON_INDENT(2) | JSON_REAL_PRECISION(8));
+    json_decref(all);
+    if (text == NULL) {
+        fprintf(stderr, "sr1-report: out of memory\n");
+        return TOOL_FAILED;
+    }
+    puts(text);
+    free(text);
+    return TOOL_OK;
+}
+
+/* The last `parts` parts of a path, without slashes at its end. */
+static char *path_end(const char *path, int parts)
+{
+    size_t end = strlen(path), begin;
+
+    while (end > 1 && path[end - 1] == '/')
+        end--;
+    for (begin = end; begin > 0; begin--) {
+        if (path[begin - 1] == '/' && --parts == 0)
+            break;
+    }
+    return strndup(path + begin, end - begin);
+}
+
+static int all_differ(const struct run *runs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < i; j++) {
+            if (strcmp(runs[i].label, runs[j].label) == 0)
+                return 0;
+        }
+    }
+    return 1;
+}
+
+/* As much of the ends of their paths as tells them apart. */
+static int name_runs(struct run *runs, size_t n)
+{
+    for (int parts = 1; parts <= 8; parts++) {
+        for (size_t i = 0; i < n; i++) {
+            free(runs[i].label);
+            runs[i].label = path_end(runs[i].folder, parts);
+            if (runs[i].label == NULL) {
+                fprintf(stderr, "sr1-report: out of memory\n");
+                return TOOL_FAILED;
+            }
+        }
+        if (all_differ(runs, n))
+            break;
+    }
+    return TOOL_OK;
+}
+
+static int write_page(struct run *runs, size_t n, const struct page_options *o, int quiet)
+{
+    size_t size = 0;
+    char text[32];
+    int code = page_write(runs, n, o, &size);
+
+    if (code != TOOL_OK || quiet)
+        return code;
+    size_text(size, text);
+    printf("%s (%s)\n", o->path, text);
+    return TOOL_OK;
+}
+
+static int report(const char *const *folders, size_t n, const struct page_options *o,
+                  int json)
+{
+    struct run *runs = calloc(n, sizeof(*runs));
+    size_t n_read = 0;
+    int code = runs != NULL ? TOOL_OK : TOOL_FAILED;
+
+    while (code == TOOL_OK && n_read < n) {
+        code = run_read(&runs[n_read], folders[n_read]);
+        n_read++;
+    }
+    if (code == TOOL_OK)
+        code = name_runs(runs, n);
+    if (code == TOOL_OK && json)
+        code = print_json(runs, n);
+    if (code == TOOL_OK && o->path != NULL)
+        code = write_page(runs, n, o, json);
+    for (size_t i = 0; i < n_read; i++)
+        run_free(&runs[i]);
+    free(runs);
+    if (fflush(stdout) != 0) {
+        perror("sr1-report: standard output");
+        code = TOOL_FAILED;
+    }
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct page_options o = {.path = NULL, .bytes = TRAJECTORY_BYTES};
+    int64_t trajectories = 200;
+    int json = 0;
+    const struct args_option options[] = {
+        {"-o", ARGS_STRING, &o.path, "FILE", "where the page goes (report.html)", 0, 0,
+         NULL},
+        {"--trajectories", ARGS_INT, &trajectories, "N",
+         "most trajectories in the page, spread over the runs (200)", 0, 10000, NULL},
+        {"--json", ARGS_FLAG, &json, NULL,
+         "print the final figures as JSON; no page unless -o is given", 0, 0, NULL},
+    };
+    const struct args a = {"sr1-report", help_text, options,
+                           sizeof(options) / sizeof(options[0])};
+    const char *folders[REPORT_RUNS];
+    size_t n = 0;
+    int code = args_read(&a, argc, argv, folders, REPORT_RUNS, &n);
+
+    if (code >= 0)
+        return code;
+    if (n == 0)
+        return args_wrong(&a, "name the folder of a run: sr1-report runs/first");
+    o.trajectories = (size_t)trajectories;
+    if (o.path == NULL && !json)
+        o.path = "report.html";
+    return report(folders, n, &o, json);
+}

@@ -1,0 +1,258 @@
+/* figures.c - a run in numbers and in words.
+ *
+ * "First" and "last" are means over the first and the last fifth of the rows. A change of
+ * the reward counts as one when it exceeds three standard errors of the difference; fewer
+ * than ten rows are too few to estimate these from. */
+#include "sr1_report/report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CLEAR_CHANGE 3.0
+#define ENOUGH_ROWS 10
+
+/* ---- the table ---- */
+
+enum which { FIRST_FIFTH, LAST_FIFTH, FIRST, LAST, GREATEST, SUM };
+
+static const struct {
+    const char *name;
+    const char *metric;
+    enum which which;
+    int sft; /* supervised training has it too: no rollouts, so the others are 0 there */
+} figures[] = {
+    {"reward_first", "avg_reward", FIRST_FIFTH, 0},
+    {"reward_last", "avg_reward", LAST_FIFTH, 0},
+    {"exact_match_first", "val/exact_match", FIRST, 1},
+    {"exact_match_last", "val/exact_match", LAST, 1},
+    {"exact_match_best", "val/exact_match", GREATEST, 1},
+    {"loss_first", "loss", FIRST_FIFTH, 1},
+    {"loss_last", "loss", LAST_FIFTH, 1},
+    {"kl_last", "kl_div", LAST_FIFTH, 0},
+    {"entropy_last", "entropy", LAST_FIFTH, 0},
+    {"clip_fraction_last", "actor/pg_clipfrac", LAST_FIFTH, 0},
+    {"grad_norm_last", "grad_norm", LAST_FIFTH, 1},
+    {"response_length_last", "response_length/mean", LAST_FIFTH, 0},
+    {"format_rate_last", "health/format_rate", LAST_FIFTH, 0},
+    {"rollout_difference_greatest", "training/rollout_probs_diff_mean", GREATEST, 0},
+    {"value_loss_last", "critic/vf_loss", LAST_FIFTH, 0},
+    {"tokens_per_second_last", "perf/throughput", LAST_FIFTH, 1},
+    {"memory_bytes_greatest", "perf/rss_bytes", GREATEST, 1},
+    {"skipped_updates", "training/skipped_updates_total", LAST, 1},
+    {"seconds", "timing_s/step", SUM, 1},
+};
+
+static double pick_fact(const struct series *s, const struct column *c, enum which which)
+{
+    if (c == NULL || c->n == 0)
+        return NAN;
+    switch (which) {
+    case FIRST_FIFTH:
+    case LAST_FIFTH:
+        return series_edge(s, c, which == LAST_FIFTH, NULL);
+    case FIRST:
+        return c->first;
+    case LAST:
+        return c->last;
+    case GREATEST:
+        return c->greatest;
+    case SUM:
+        return c->sum;
+    }
+    return NAN;
+}
+
+static double searches_last(const struct run *r)
+{
+    const struct series *s = &r->series;
+    double n = pick_fact(s, series_find(s, "training/trajectories"), LAST_FIFTH);
+
+    return n > 0 ? pick_fact(s, series_find(s, "env/number_of_searches"), LAST_FIFTH) / n
+                 : NAN;
+}
+
+static int64_t alarm_rows(const struct run *r)
+{
+    const struct column *c = series_find(&r->series, "health/alarms");
+
+    return c != NULL ? c->above_zero : 0;
+}
+
+static int is_finished(const struct run *r)
+{
+    return r->has_model || (r->planned > 0 && run_steps_done(r) >= (double)r->planned);
+}
+
+json_t *path_as_json(const char *path)
+{
+    json_t *v = json_string(path);
+    char *ascii = v == NULL ? strdup(path) : NULL;
+
+    if (ascii == NULL)
+        return v;
+    for (char *p = ascii; *p != '\0'; p++) {
+        if ((unsigned char)*p >= 0x80)
+            *p = '?';
+    }
+    v = json_string(ascii);
+    free(ascii);
+    return v;
+}
+
+json_t *figures_of(const struct run *r)
+{
+    const struct series *s = &r->series;
+    json_t *o = json_pack("{s:o, s:b, s:I}", "run", path_as_json(r->label), "finished",
+                          is_finished(r), "steps_done", (json_int_t)run_steps_done(r));
+    int bad = o == NULL;
+    double searches = run_is_sft(r) ? NAN : searches_last(r);
+
+    if (!bad && r->planned > 0)
+        bad = json_object_set_new(o, "steps_planned", json_integer(r->planned));
+    for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]) && !bad; i++) {
+        double v = pick_fact(s, series_find(s, figures[i].metric), figures[i].which);
+
+        if (isfinite(v) && (figures[i].sft || !run_is_sft(r)))
+            bad = json_object_set_new(o, figures[i].name, json_real(v));
+    }
+    if (!bad && isfinite(searches))
+        bad = json_object_set_new(o, "searches_last", json_real(searches));
+    if (!bad)
+        bad = json_object_set_new(o, "rows_with_alarms", json_integer(alarm_rows(r)));
+    if (!bad)
+        return o;
+    json_decref(o);
+    return NULL;
+}
+
+/* ---- the verdict ---- */
+
+static void say(json_t **list, const char *tone, const char *text)
+{
+    if (*list != NULL &&
+        json_array_append_new(
+            *list, json_pack("{s:s, s:s}", "tone", tone, "text", text)) != 0) {
+        json_decref(*list);
+        *list = NULL;
+    }
+}
+
+/* rising: up is good (reward); else down is (loss). */
+static void judge_change(json_t **list, const struct run *r, const char *metric,
+                         const char *what, int rising)
+{
+    const struct column *c = series_find(&r->series, metric);
+    double e1, e2, from, to, error;
+    char text[256];
+    int better;
+
+    if (c == NULL || c->n < 2)
+        return;
+    from = series_edge(&r->series, c, 0, &e1);
+    to = series_edge(&r->series, c, 1, &e2);
+    error = CLEAR_CHANGE * sqrt(e1 * e1 + e2 * e2);
+    better = (to > from) == rising;
+    if (c->n < ENOUGH_ROWS || fabs(to - from) <= error) {
+        snprintf(text, sizeof(text), "%s the %s%s %.3g, then %.3g.",
+                 c->n < ENOUGH_ROWS ? "Too few steps to judge:" : "No clear change of",
+                 what, c->n < ENOUGH_ROWS ? " was" : " yet:", from, to);
+        say(list, "plain", text);
+        return;
+    }
+    snprintf(text, sizeof(text), "%s: the %s %s from %.3g to %.3g.",
+             better ? "Learning" : "Getting worse", what, to > from ? "rose" : "fell",
+             from, to);
+    say(list, better ? "good" : "bad", text);
+}
+
+static void judge_exact_match(json_t **list, const struct run *r)
+{
+    const struct column *c = series_find(&r->series, "val/exact_match");
+    char text[256];
+
+    if (c == NULL || c->n == 0)
+        return;
+    if (c->n == 1 || c->least == c->greatest)
+        snprintf(text, sizeof(text), "Exact match on validation is %.3f.", c->last);
+    else if (c->greatest > c->last)
+        snprintf(text, sizeof(text),
+                 "Exact match on validation went from %.3f to %.3f (best %.3f).",
+                 c->first, c->last, c->greatest);
+    else
+        snprintf(text, sizeof(text), "Exact match on validation went from %.3f to %.3f.",
+                 c->first, c->last);
+    say(list, c->n > 1 && c->last > c->first ? "good" : "plain", text);
+}
+
+static void judge_alarms(json_t **list, const struct run *r)
+{
+    const struct column *c = series_find(&r->series, "health/alarms");
+    char text[256];
+
+    if (c == NULL || run_is_sft(r))
+        return;
+    if (c->above_zero == 0) {
+        say(list, "good", "No alarm rang.");
+        return;
+    }
+    snprintf(text, sizeof(text), "Alarms rang in %lld of %lld rows, last at step %.0f%s.",
+             (long long)c->above_zero, (long long)c->n, c->last_above,
+             c->last > 0 ? ", and still do" : "");
+    say(list, c->last > 0 ? "bad" : "plain", text);
+}
+
+static void judge_numbers(json_t **list, const struct run *r)
+{
+    const struct column *c = series_find(&r->series, "training/skipped_updates_total");
+    const struct column *diff =
+        series_find(&r->series, "training/rollout_probs_diff_mean");
+    char text[256];
+
+    if (c != NULL && c->n > 0 && c->last > 0) {
+        snprintf(text, sizeof(text),
+                 "%.0f updates were skipped because they were not finite.", c->last);
+        say(list, "bad", text);
+    }
+    if (diff != NULL && diff->n > 0 && diff->greatest > 0.05) {
+        snprintf(text, sizeof(text),
+                 "Sampled and recomputed log-probs differed by up to %.2g on average.",
+                 diff->greatest);
+        say(list, "bad", text);
+    }
+}
+
+static void judge_progress(json_t **list, const struct run *r)
+{
+    char text[256];
+
+    if (is_finished(r))
+        return;
+    if (r->planned > 0)
+        snprintf(text, sizeof(text), "Not finished: %.0f of %lld steps are done.",
+                 run_steps_done(r), (long long)r->planned);
+    else
+        snprintf(text, sizeof(text), "Not finished: %.0f steps are done.",
+                 run_steps_done(r));
+    say(list, "plain", text);
+}
+
+json_t *verdict_of(const struct run *r)
+{
+    json_t *list = json_array();
+
+    if (r->series.n_rows == 0)
+        say(&list, "plain",
+            "There are no metrics yet: the run has not finished its first step.");
+    else if (run_is_sft(r))
+        judge_change(&list, r, "loss", "loss", 0);
+    else
+        judge_change(&list, r, "avg_reward", "mean reward", 1);
+    judge_exact_match(&list, r);
+    judge_alarms(&list, r);
+    judge_numbers(&list, r);
+    if (r->series.n_rows > 0)
+        judge_progress(&list, r);
+    return list;
+}

@@ -1,0 +1,199 @@
+/* run.c - read a run folder that may be under way, cut short or damaged. */
+#include "sr1_report/report.h"
+
+#include "common/args.h"
+#include "sr1_report/lines.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define SMALL_FILE ((size_t)4 << 20)
+#define ROW_MAX_BYTES ((size_t)1 << 20)
+
+const char *run_path(const struct run *r, const char *name, char out[4096])
+{
+    snprintf(out, 4096, "%s/%s", r->folder, name);
+    return out;
+}
+
+static time_t time_of(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) ? st.st_mtime : 0;
+}
+
+/* A small JSON object, NULL when it is not there or broken. */
+static json_t *load_object(const char *path)
+{
+    struct stat st;
+    json_t *v;
+
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || (size_t)st.st_size > SMALL_FILE)
+        return NULL;
+    v = json_load_file(path, JSON_ALLOW_NUL, NULL);
+    if (json_is_object(v))
+        return v;
+    json_decref(v);
+    return NULL;
+}
+
+const char *run_setting(const struct run *r, const char *key)
+{
+    const char *s = json_string_value(json_object_get(r->config, key));
+
+    return s != NULL ? s : "";
+}
+
+int run_is_sft(const struct run *r)
+{
+    return strcmp(run_setting(r, "stage"), "sft") == 0;
+}
+
+double run_steps_done(const struct run *r)
+{
+    return r->saved > r->series.last_step ? (double)r->saved : r->series.last_step;
+}
+
+/* ---- metrics.jsonl ---- */
+
+/* A row as an object with a step above the last one's; else NULL, and counted. */
+static json_t *read_row(struct run *r, const struct line *l, double *step)
+{
+    json_t *row;
+
+    if (l->len > ROW_MAX_BYTES || (!l->whole && l->len == 0)) {
+        r->rows.too_long++;
+        return NULL;
+    }
+    if (!l->whole) {
+        r->rows.cut++;
+        return NULL;
+    }
+    row = json_loadb(l->text, l->len, JSON_ALLOW_NUL, NULL);
+    if (!json_is_number(json_object_get(row, "step"))) {
+        r->rows.broken++;
+        json_decref(row);
+        return NULL;
+    }
+    *step = json_number_value(json_object_get(row, "step"));
+    if (*step >= 0 && (r->series.n_rows == 0 || *step > r->series.last_step))
+        return row;
+    r->rows.backward++;
+    json_decref(row);
+    return NULL;
+}
+
+static int read_metrics(struct run *r, const char *path)
+{
+    struct lines file;
+    struct line l;
+    int failed = lines_open(&file, path);
+
+    if (failed == ENOENT)
+        return 0;
+    if (failed) {
+        fprintf(stderr, "sr1-report: cannot read %s: %s\n", path, strerror(failed));
+        return failed == ENOMEM ? TOOL_FAILED : TOOL_USAGE;
+    }
+    r->has_metrics = 1;
+    r->last = time_of(path);
+    while (!failed && lines_next(&file, &l)) {
+        double step;
+        json_t *row = read_row(r, &l, &step);
+
+        if (row != NULL && series_add(&r->series, step, row) != 0)
+            failed = ENOMEM;
+        json_decref(row);
+    }
+    failed = failed ? failed : file.error;
+    lines_close(&file);
+    if (!failed)
+        return 0;
+    fprintf(stderr, "sr1-report: cannot read %s: %s\n", path, strerror(failed));
+    return TOOL_FAILED;
+}
+
+/* ---- checkpoints ---- */
+
+static void read_checkpoint(struct run *r)
+{
+    char path[4096], state_path[4200];
+    DIR *d = opendir(run_path(r, "checkpoints", path));
+    const struct dirent *e;
+    json_t *state;
+
+    r->saved = -1;
+    while (d != NULL && (e = readdir(d)) != NULL) {
+        long long step = -1;
+        int used = 0;
+
+        if (sscanf(e->d_name, "step-%lld%n", &step, &used) == 1 && !e->d_name[used] &&
+            step > r->saved)
+            r->saved = step;
+    }
+    if (d != NULL)
+        closedir(d);
+    if (r->saved < 0)
+        return;
+    snprintf(state_path, sizeof(state_path), "%s/step-%lld/state.json", path,
+             (long long)r->saved);
+    state = load_object(state_path);
+    r->planned =
+        json_integer_value(json_object_get(json_object_get(state, "state"), "planned"));
+    json_decref(state);
+}
+
+/* ---- the whole ---- */
+
+static int nothing_there(const struct run *r)
+{
+    struct stat st;
+
+    if (stat(r->folder, &st) != 0)
+        fprintf(stderr, "sr1-report: cannot open %s: %s\n", r->folder, strerror(errno));
+    else
+        fprintf(stderr,
+                "sr1-report: %s holds no run (no config.json, no metrics.jsonl); name "
+                "the folder that sr1-train says it wrote\n",
+                r->folder);
+    return TOOL_USAGE;
+}
+
+int run_read(struct run *r, const char *folder)
+{
+    char path[4096];
+    struct stat st;
+    int code;
+
+    memset(r, 0, sizeof(*r));
+    r->folder = strdup(folder);
+    if (r->folder == NULL) {
+        fprintf(stderr, "sr1-report: out of memory\n");
+        return TOOL_FAILED;
+    }
+    r->begun = time_of(run_path(r, "config.json", path));
+    r->config = load_object(path);
+    read_checkpoint(r);
+    if (r->planned <= 0)
+        r->planned = json_integer_value(json_object_get(r->config, "max_steps"));
+    run_path(r, "model", path);
+    r->has_model = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    code = read_metrics(r, run_path(r, "metrics.jsonl", path));
+    if (code == 0 && r->begun == 0 && !r->has_metrics)
+        return nothing_there(r);
+    return code;
+}
+
+void run_free(struct run *r)
+{
+    free(r->folder);
+    free(r->label);
+    json_decref(r->config);
+    series_free(&r->series);
+}

@@ -1,0 +1,180 @@
+/* sr1_search/engines.c - the engine that a command line asks for: an index of either
+ * kind, two of them together, and a reranker behind. */
+#include "sr1_search/commands.h"
+
+#include <searchr1/faiss.h>
+
+#include <stdio.h>
+#include <string.h>
+
+int is_dense(const char *path)
+{
+    static const char magic[8] = "SR1DENSE";
+    char begin[sizeof(magic)] = {0};
+    FILE *f = fopen(path, "rb");
+    size_t n = 0;
+
+    if (f != NULL) {
+        n = fread(begin, 1, sizeof(begin), f);
+        fclose(f);
+    }
+    return n == sizeof(begin) && memcmp(begin, magic, sizeof(magic)) == 0;
+}
+
+/* ---- models ---- */
+
+static void model_options(sr1_encoder_options *o, const struct request *r)
+{
+    before_models(r->argv);
+    sr1_encoder_options_init(o);
+    o->device = r->device;
+    o->threads = (int32_t)r->threads;
+}
+
+sr1_status open_encoder(sr1_embedder **out, const struct request *r, const char *folder)
+{
+    sr1_encoder_options o;
+
+    model_options(&o, r);
+    return sr1_embedder_open(out, folder, &o);
+}
+
+sr1_status open_reranker(sr1_reranker **out, const struct request *r)
+{
+    sr1_encoder_options o;
+
+    if (r->reranker == NULL) {
+        *out = NULL;
+        return SR1_OK;
+    }
+    model_options(&o, r);
+    return sr1_reranker_open(out, r->reranker, &o);
+}
+
+/* ---- indexes ---- */
+
+static sr1_status open_bm25(sr1_search **out, const struct request *r, const char *path)
+{
+    sr1_bm25_options o;
+
+    sr1_bm25_options_init(&o);
+    o.k1 = r->k1;
+    o.b = r->b;
+    return sr1_search_open_bm25(out, path, &o);
+}
+
+/* The encoder of the request, or the one that a dense index was made with. */
+static sr1_status open_query_encoder(sr1_embedder **out, const struct request *r,
+                                     const char *path)
+{
+    char *kept = NULL;
+    sr1_status status;
+
+    if (r->encoder != NULL)
+        return open_encoder(out, r, r->encoder);
+    if (is_dense(path)) {
+        status = sr1_dense_embedder_name(path, &kept);
+        if (status != SR1_OK)
+            return status;
+    }
+    if (kept != NULL && kept[0] != '\0')
+        status = open_encoder(out, r, kept);
+    else
+        status = sr1_set_error(SR1_E_INVALID,
+                               "the index does not say which model its vectors are from; "
+                               "name it with --encoder MODEL");
+    sr1_free(kept);
+    return status;
+}
+
+static sr1_status open_dense(sr1_search **out, const struct request *r, const char *path)
+{
+    sr1_embedder *encoder = NULL;
+    sr1_dense_options o;
+    sr1_status status = open_query_encoder(&encoder, r, path);
+
+    if (status != SR1_OK)
+        return status;
+    sr1_dense_options_init(&o);
+    o.threads = (int32_t)r->threads;
+    status = sr1_search_open_dense(out, path, encoder, &o);
+    sr1_embedder_free(encoder);
+    return status;
+}
+
+/* path: where the documents are. */
+static sr1_status open_faiss(sr1_search **out, const struct request *r, const char *path)
+{
+    sr1_embedder *encoder = NULL;
+    sr1_faiss_options o;
+    sr1_status status = open_query_encoder(&encoder, r, path);
+
+    if (status != SR1_OK)
+        return status;
+    sr1_faiss_options_init(&o);
+    o.nprobe = (int32_t)r->nprobe;
+    o.ef_search = (int32_t)r->ef;
+    status = sr1_search_open_faiss(out, r->faiss, path, encoder, &o);
+    sr1_embedder_free(encoder);
+    return status;
+}
+
+static sr1_status open_file(sr1_search **out, const struct request *r, const char *path)
+{
+    return is_dense(path) ? open_dense(out, r, path) : open_bm25(out, r, path);
+}
+
+/* ---- together ---- */
+
+/* Put another engine beside *engine; takes both over. */
+static sr1_status fuse(sr1_search **engine, sr1_search *other, const struct request *r)
+{
+    sr1_search *both[2] = {*engine, other};
+    sr1_hybrid_options o;
+    sr1_status status;
+
+    sr1_hybrid_options_init(&o);
+    o.rrf_k = r->rrf_k;
+    *engine = NULL;
+    status = sr1_search_open_hybrid(engine, both, NULL, 2, &o);
+    sr1_search_free(both[0]);
+    sr1_search_free(both[1]);
+    return status;
+}
+
+static sr1_status rerank(sr1_search **engine, sr1_reranker *reranker,
+                         const struct request *r)
+{
+    sr1_search *inner = *engine;
+    sr1_rerank_options o;
+    sr1_status status;
+
+    sr1_rerank_options_init(&o);
+    o.depth = (int32_t)r->rerank_depth;
+    *engine = NULL;
+    status = sr1_search_open_rerank(engine, inner, reranker, &o);
+    sr1_search_free(inner);
+    return status;
+}
+
+sr1_status open_index(sr1_search **out, const struct request *r, sr1_reranker *reranker,
+                      const char *path)
+{
+    sr1_search *engine = NULL;
+    sr1_search *other = NULL;
+    sr1_status status = r->faiss != NULL ? open_faiss(&engine, r, path)
+                                         : open_file(&engine, r, path);
+
+    if (status == SR1_OK && r->dense_index != NULL) {
+        status = open_file(&other, r, r->dense_index);
+        if (status == SR1_OK)
+            status = fuse(&engine, other, r);
+    }
+    if (status == SR1_OK && reranker != NULL)
+        status = rerank(&engine, reranker, r);
+    if (status == SR1_OK)
+        *out = engine;
+    else
+        sr1_search_free(engine);
+    return status;
+}

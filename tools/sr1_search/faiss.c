@@ -1,0 +1,35 @@
+/* sr1_search/faiss.c - `sr1-search index --factory`: a FAISS index of vectors. */
+#include "sr1_search/commands.h"
+
+#include "common/progress.h"
+
+#include <searchr1/faiss.h>
+
+#include <stdio.h>
+
+/* sr1_faiss_progress_fn */
+static int32_t show_progress(void *user, uint64_t done, uint64_t total)
+{
+    progress_show(user, (double)done, (double)total, "");
+    return 0;
+}
+
+int run_index_faiss(const struct args *a, const struct request *r,
+                    const char *const *rest)
+{
+    sr1_faiss_build_options o;
+    struct progress p;
+    sr1_status status;
+
+    if (!is_dense(rest[0]) && r->dim == 0)
+        return args_wrong(a, "--factory needs a dense index, or raw vectors and --dim N");
+    sr1_faiss_build_options_init(&o);
+    o.dim = (int32_t)r->dim;
+    o.threads = (int32_t)r->threads;
+    o.metric = r->metric;
+    progress_begin(&p, "indexing", "vectors", 1.0);
+    status = sr1_faiss_build(rest[0], rest[1], r->factory, &o,
+                             r->quiet ? NULL : show_progress, &p);
+    progress_clear(&p);
+    return status == SR1_OK ? TOOL_OK : search_failed(status);
+}
