@@ -14,12 +14,16 @@
 
 static const char help_text[] =
     "usage: sr1-data world FOLDER [--seed N] [--protocol NAME] [--hops N]\n"
+    "       sr1-data rooms FOLDER [--seed N]\n"
     "       sr1-data model CONFIG.json FOLDER --tokenizer FOLDER [--seed N]\n"
     "       sr1-data nq QUESTIONS OUT.jsonl [--source NAME] [--split NAME]\n"
     "\n"
     "world   write a made-up world: passages with their BM25 index, questions for "
     "training,\n"
     "        validation and test, demonstrations for a warm start, and a tokenizer\n"
+    "rooms   write tasks in a text world of rooms and things, demonstrations that think "
+    "at\n"
+    "        levels, and a tokenizer\n"
     "model   write a model with random weights of the shape in a Hugging Face "
     "config.json,\n"
     "        together with a tokenizer, as a folder that sr1-train opens\n"
@@ -77,6 +81,24 @@ static int make_world(const struct options *o, const char *folder)
         return tool_failed("sr1-data", st);
     printf("%s: corpus.jsonl, corpus.bm25, sft.jsonl, mix.jsonl, train.jsonl, "
            "validation.jsonl, test.jsonl, tokenizer/\n",
+           folder);
+    return TOOL_OK;
+}
+
+static int make_rooms(const struct options *o, const char *folder)
+{
+    sr1_rooms_options r = {0};
+    struct progress p;
+    sr1_status st;
+
+    sr1_rooms_options_init(&r);
+    r.seed = (uint64_t)o->seed;
+    progress_begin(&p, "rooms", "rows", 1.0);
+    st = sr1_rooms_write(folder, &r, show, &p);
+    progress_clear(&p);
+    if (st != SR1_OK)
+        return tool_failed("sr1-data", st);
+    printf("%s: sft.jsonl, train.jsonl, validation.jsonl, test.jsonl, tokenizer/\n",
            folder);
     return TOOL_OK;
 }
@@ -201,6 +223,8 @@ int main(int argc, char **argv)
         return code;
     if (n == 2 && strcmp(rest[0], "world") == 0)
         return make_world(&o, rest[1]);
+    if (n == 2 && strcmp(rest[0], "rooms") == 0)
+        return make_rooms(&o, rest[1]);
     if (n == 3 && strcmp(rest[0], "model") == 0) {
         if (!o.tokenizer)
             return args_wrong(&a, "model needs --tokenizer FOLDER");
@@ -209,13 +233,15 @@ int main(int argc, char **argv)
     if (n == 3 && strcmp(rest[0], "nq") == 0)
         return make_records(&o, rest[1], rest[2]);
     if (n == 0)
-        return args_wrong(&a, "which command: world, model or nq?");
+        return args_wrong(&a, "which command: world, rooms, model or nq?");
     if (strcmp(rest[0], "world") == 0)
         return args_wrong(&a, "world needs one folder: sr1-data world FOLDER");
+    if (strcmp(rest[0], "rooms") == 0)
+        return args_wrong(&a, "rooms needs one folder: sr1-data rooms FOLDER");
     if (strcmp(rest[0], "model") == 0)
         return args_wrong(&a, "model needs two names: sr1-data model CONFIG.json FOLDER");
     if (strcmp(rest[0], "nq") == 0)
         return args_wrong(&a, "nq needs two names: sr1-data nq QUESTIONS OUT.jsonl");
-    return args_wrong(&a, "there is no command '%s'; there are world, model and nq",
+    return args_wrong(&a, "there is no command '%s'; there are world, rooms, model and nq",
                       rest[0]);
 }

@@ -8,6 +8,9 @@
  *                         the text
  *             mt-grpo     <reasoning>, <tool>, <result>, <answer>; an answer is a message
  *                         of the user, after which the policy begins a new message
+ *     rlvcr       <think>, <action>, <observation>, <answer>, with messages as above; a
+ *                 message begins with the level of its thinking, <level>1</level> to 4
+ *                 (sr1_thinking_parse)
  *
  * Ownership: free an environment with sr1_env_free.
  * Errors:    outputs are untouched on failure; a failing callback becomes an error that
@@ -37,7 +40,20 @@ typedef struct sr1_env_action {
     int32_t turn;       /* its turn, from 0 */
     const char *text;
     size_t len;
+    int64_t episode; /* of its trajectory, see below; 0: none was begun */
 } sr1_env_action;
+
+/* A trajectory that begins, for environments that keep a state for each. Borrowed for the
+ * call. */
+typedef struct sr1_env_episode {
+    size_t struct_size; /* set by the library; later versions append fields */
+    int64_t episode;    /* its number, from 1; never given twice by one environment */
+    const char *query_id; /* of the question, such as its row's id; not NULL */
+    const char *query;    /* the question, not NUL-terminated */
+    size_t query_len;
+    int32_t sample; /* which sample of the question's group */
+    uint64_t seed;  /* for what is random in it, of its own for each trajectory */
+} sr1_env_episode;
 
 /* Flags of sr1_env_ops. */
 enum {
@@ -68,6 +84,12 @@ typedef struct sr1_env_ops {
     void (*destroy)(void *self); /* called once with self, may be NULL; after a call that
                                     was given up, when that call has returned */
     int32_t flags; /* SR1_ENV_WAITS, _CONCURRENT, _SEPARATE, _SINGLE together, or 0 */
+    /* Both or neither, for a state that belongs to one trajectory: begin is called before
+     * its first action, finish once after its last, also when it is given up half way.
+     * One that WAITS must be CONCURRENT too, and may see finish while an act of the
+     * episode that was given up still runs. Since 0.1. */
+    sr1_status (*begin)(void *self, const sr1_env_episode *episode);
+    void (*finish)(void *self, int64_t episode);
 } sr1_env_ops;
 
 /* Append to the text of the answer to action i (copied). Bytes that are not UTF-8 will be
@@ -86,6 +108,14 @@ SR1_API sr1_status sr1_env_sink_status(sr1_env_sink *sink, size_t i, int32_t sta
 
 /* Record that action i ends its trajectory. Since 0.1. */
 SR1_API sr1_status sr1_env_sink_done(sr1_env_sink *sink, size_t i);
+
+/* Record that action i earned a reward: added to what it has already; the reward
+ * "environment" sums them over a trajectory. SR1_E_NUMERIC: not finite. Since 0.1. */
+SR1_API sr1_status sr1_env_sink_reward(sr1_env_sink *sink, size_t i, double reward);
+
+/* Record that action i reached the goal of its trajectory. It does not end it:
+ * sr1_env_sink_done does. Since 0.1. */
+SR1_API sr1_status sr1_env_sink_success(sr1_env_sink *sink, size_t i);
 
 /* What kind of answer it is. */
 enum {
@@ -137,6 +167,30 @@ SR1_API const char *sr1_env_name(const sr1_env *env);
  * included, NUL-terminated and *len bytes long. Caller frees with sr1_free. Since 0.1. */
 SR1_API sr1_status sr1_env_answer(sr1_env *env, const char *action, size_t action_len,
                                   char **text, size_t *len);
+
+/* How an action went. */
+typedef struct sr1_env_reply {
+    size_t struct_size; /* set by the caller; later versions append fields */
+    int32_t status;     /* SR1_SEARCH_* */
+    int32_t flags;      /* SR1_ANSWER_* */
+    int32_t done;       /* 1: the trajectory ends here */
+    int32_t success;    /* 1: its goal is reached */
+    double reward;
+} sr1_env_reply;
+
+/* Begin a trajectory of one's own, outside of rollouts: *episode receives its number, for
+ * sr1_env_step and at last sr1_env_finish; 0 where the environment keeps no state for
+ * trajectories. query_id NULL: "". Since 0.1. */
+SR1_API sr1_status sr1_env_begin(sr1_env *env, const char *query_id, const char *query,
+                                 size_t query_len, uint64_t seed, int64_t *episode);
+
+/* As sr1_env_answer, in an episode. reply may be NULL. Since 0.1. */
+SR1_API sr1_status sr1_env_step(sr1_env *env, int64_t episode, const char *action,
+                                size_t action_len, sr1_env_reply *reply, char **text,
+                                size_t *len);
+
+/* End an episode, once; NULL and 0 are fine. Since 0.1. */
+SR1_API void sr1_env_finish(sr1_env *env, int64_t episode);
 
 /* ---- tools ----
  *
@@ -235,6 +289,49 @@ SR1_API sr1_status sr1_protocol_parse(const char *protocol, const char *text, si
 SR1_API sr1_status sr1_protocol_result_turn(const char *protocol,
                                             const sr1_trajectory *trajectory,
                                             int32_t *turn);
+
+/* ---- thinking levels ---- */
+
+/* How much a step of the protocol "rlvcr" thinks, from acting at once to weighing plans.
+ */
+#define SR1_THINKING_LEVELS 4
+
+/* Level 1 .. SR1_THINKING_LEVELS: its name and what a prompt says of it; each may be
+ * NULL. Static. SR1_E_INVALID: there is no such level. Since 0.1. */
+SR1_API sr1_status sr1_thinking_level(int32_t level, const char **name,
+                                      const char **text);
+
+/* What was not as the protocol has it. */
+enum {
+    SR1_THINKING_LEVEL_OPEN = 1, /* the level's tag is not closed; its number was read */
+    SR1_THINKING_LEVEL_GUESSED = 2, /* there is no level: 1, since nothing is thought */
+    SR1_THINKING_LEVEL_UNKNOWN = 4, /* there is none that is 1 to 4: level is 0 */
+    SR1_THINKING_THINK_OPEN = 8,    /* thoughts are not closed: they end at the action */
+    SR1_THINKING_ACTION_OPEN = 16,  /* the action is not closed: it is the rest */
+    SR1_THINKING_NO_ACTION = 32     /* there is none */
+};
+
+/* One message of the protocol, as places in its text. */
+typedef struct sr1_thinking_step {
+    size_t struct_size; /* set by the caller; later versions append fields */
+    int32_t level;      /* 1 .. SR1_THINKING_LEVELS; 0: unknown */
+    int32_t fallbacks;  /* SR1_THINKING_* together; 0: as it should be */
+    size_t level_begin; /* the level with its tags */
+    size_t level_len;
+    size_t think_begin; /* what is between the tags, stripped */
+    size_t think_len;
+    size_t action_begin; /* likewise */
+    size_t action_len;
+    size_t prefix_len; /* the text up to where the action's content begins, tag included,
+                          the context an action is scored in; len without an action */
+} sr1_thinking_step;
+
+/* Read <level>n</level><think>...</think><action>...</action> in text[0..len). The action
+ * is the one that rollouts carry out, the first that is closed (sr1_protocol_parse); else
+ * one that is open at the end. Level and thoughts stand before it, each the first of its
+ * kind. Any bytes will do. Since 0.1. */
+SR1_API sr1_status sr1_thinking_parse(const char *text, size_t len,
+                                      sr1_thinking_step *out);
 
 #ifdef __cplusplus
 }

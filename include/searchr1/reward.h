@@ -161,6 +161,9 @@ typedef struct sr1_reward_set sr1_reward_set;
  *
  *     format, answer, exact_match, sub_match, f1           as the functions above
  *
+ *     environment       what the environment gave for the actions, together; 0 from one
+ *                       that gives nothing (sr1_env_sink_reward)
+ *
  * By meaning:
  *
  *     embedding    cosine of the embeddings of the closed answer and of the gold answer

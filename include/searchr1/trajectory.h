@@ -212,9 +212,11 @@ typedef struct sr1_search_event {
     const char *query; /* borrowed until the trajectory is freed */
     size_t query_len;
     const char *const *hit_ids; /* the first n_hit_ids hits, best first */
+    double reward;              /* earned by the action, where its environment says so */
+    int32_t success;            /* 1: the action reached the trajectory's goal */
 } sr1_search_event;
 
-/* Searches the policy asked for. Since 0.1. */
+/* Searches, or other actions that were answered. Since 0.1. */
 SR1_API size_t sr1_trajectory_search_count(const sr1_trajectory *t);
 
 /* Search i, in order. SR1_E_INVALID: out of range, or struct_size not set. Since 0.1. */

@@ -6,11 +6,16 @@
  * (where was the writer of a book born?). Names of validation and test are never seen in
  * training, so a model cannot answer from memory: it has to search.
  *
+ * And worlds to act in: two or three rooms with doors, containers and objects, and a
+ * task, such as to put the red key into the green box in the kitchen, that takes 4 to 12
+ * actions. Each is made from a seed alone and answers always the same.
+ *
  * Threads: no shared state. */
 #ifndef SEARCHR1_WORLD_H
 #define SEARCHR1_WORLD_H
 
 #include <searchr1/base.h>
+#include <searchr1/env.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -52,6 +57,62 @@ typedef sr1_status (*sr1_world_progress_fn)(void *user, const char *phase, int64
  *
  * options and progress may be NULL. Equal options give equal files. Since 0.1. */
 SR1_API sr1_status sr1_world_write(const char *folder, const sr1_world_options *options,
+                                   sr1_world_progress_fn progress, void *user);
+
+/* ---- rooms ---- */
+
+/* Open the environment "rooms". The world of a trajectory is named by the id of its
+ * question, "rooms-SPLIT-SEED" (train, validation or test, and a number), as the rows of
+ * sr1_rooms_write are; SR1_E_INVALID for another question. Actions, "the" left out or
+ * not:
+ *
+ *     look, inventory, go to the ROOM, open the door to the ROOM, close the door to the
+ *     ROOM, open the CONTAINER, close the CONTAINER, take the OBJECT, drop the OBJECT,
+ *     put the OBJECT into the CONTAINER, examine the THING
+ *
+ * The answer lists those that are possible; any other text is told "Nothing happens.",
+ * changes nothing, and is not executed. The action that reaches the goal earns reward 1
+ * and ends the trajectory as a success. It may act in several threads at a time. options
+ * NULL: protocol "rlvcr". Free with sr1_env_free. Since 0.1. */
+SR1_API sr1_status sr1_rooms_env_open(sr1_env **out, const sr1_env_options *options);
+
+/* What a world is. Caller frees the texts with sr1_free. */
+typedef struct sr1_rooms_task {
+    size_t struct_size; /* set by the caller; later versions append fields */
+    int32_t shortest;   /* actions of a shortest plan */
+    char *question;     /* the task and what is seen first */
+    char *plan;         /* a shortest plan, one action a line */
+} sr1_rooms_task;
+
+/* The world of a split ("train", "validation", "test") and seed. SR1_E_NOT_FOUND: there
+ * is no such split. Since 0.1. */
+SR1_API sr1_status sr1_rooms_make(const char *split, uint64_t seed, sr1_rooms_task *out);
+
+typedef struct sr1_rooms_options {
+    size_t struct_size;           /* set by sr1_rooms_options_init */
+    uint64_t seed;                /* of everything, below 2^42; 0 */
+    int32_t train_questions;      /* 2000 */
+    int32_t validation_questions; /* 200 */
+    int32_t test_questions;       /* 200 */
+    int32_t demonstrations;       /* of other worlds than those of the questions; 4000 */
+} sr1_rooms_options;
+
+/* Set the fields above to their defaults. Since 0.1. */
+SR1_API void sr1_rooms_options_init(sr1_rooms_options *options);
+
+/* Write into folder (made if missing; each file replaced whole):
+ *
+ *     train.jsonl validation.jsonl test.jsonl   tasks, each in a world of its own; the
+ *                                               gold answer is a shortest plan
+ *     sft.jsonl   shortest plans acted out in the protocol "rlvcr"
+ *     tokenizer/  a byte-level BPE tokenizer that knows the protocol's tags
+ *
+ * Each step of a demonstration thinks at a level: half of them at the level that fits the
+ * step (4 to begin with, 3 after entering a room, 1 when the action before uncovered what
+ * is now used, else 2), the others at any. Level 1 has no thoughts; 2 says where one is;
+ * 3 the goal too; 4 also the actions that remain. Options and progress may be NULL. Equal
+ * options give equal files. Since 0.1. */
+SR1_API sr1_status sr1_rooms_write(const char *folder, const sr1_rooms_options *options,
                                    sr1_world_progress_fn progress, void *user);
 
 #ifdef __cplusplus

@@ -23,8 +23,8 @@ void sr1__template_free(struct sr1__template *t);
 sr1_status sr1__template_render(const struct sr1__template *t, const char *const *values,
                                 struct sr1__buf *out);
 
-/* Text of a built-in template ("search-r1", "mt-grpo", "answer-only"), NUL-terminated and
- * static; n may be NULL. SR1_E_NOT_FOUND lists those there are. */
+/* Text of a built-in template ("search-r1", "mt-grpo", "rlvcr", "answer-only"),
+ * NUL-terminated and static; n may be NULL. SR1_E_NOT_FOUND lists those there are. */
 sr1_status sr1__template_builtin(const char *name, const char **text, size_t *n);
 
 /* The table made from templates/<name>.txt by embed.sh. */

@@ -17,6 +17,7 @@
 
 struct sr1_env {
     atomic_int references;
+    atomic_llong episodes; /* numbers given so far */
     sr1_env_ops ops; /* act NULL: nothing is ever carried out */
     void *self;
     char *name;
@@ -132,6 +133,20 @@ sr1_status sr1_env_open(sr1_env **out, const char *name, sr1_search *search,
     return SR1_OK;
 }
 
+static sr1_status check_episodes(const sr1_env_ops *ops)
+{
+    if ((ops->begin == NULL) != (ops->finish == NULL))
+        return sr1__fail(SR1_E_INVALID,
+                         "environment '%.64s': begin and finish go together", ops->name);
+    if (ops->begin != NULL && (ops->flags & SR1_ENV_WAITS) &&
+        !(ops->flags & SR1_ENV_CONCURRENT))
+        return sr1__fail(SR1_E_INVALID,
+                         "environment '%.64s': one that waits and has begin must be "
+                         "concurrent too",
+                         ops->name);
+    return SR1_OK;
+}
+
 sr1_status sr1_env_new(sr1_env **out, const sr1_env_ops *given, void *self,
                        const sr1_env_options *options)
 {
@@ -143,6 +158,7 @@ sr1_status sr1_env_new(sr1_env **out, const sr1_env_ops *given, void *self,
     if (out == NULL || ops.name == NULL || ops.act == NULL)
         return sr1__fail(SR1_E_INVALID,
                          "environment: out, ops with name and act are needed");
+    SR1__TRY(check_episodes(&ops));
     SR1__TRY(new_env(&e, ops.name, options));
     e->ops = ops;
     e->ops.name = e->name;
@@ -233,6 +249,7 @@ static void *publish(const struct sr1__action *a, size_t n,
         actions[i].turn = a[i].turn;
         actions[i].text = a[i].text;
         actions[i].len = a[i].len;
+        actions[i].episode = a[i].episode;
         pointers[i] = &actions[i];
     }
     *list = pointers;
@@ -356,35 +373,100 @@ sr1_status sr1__env_notice(const sr1_env *env, struct sr1__observation *out)
     return status;
 }
 
-sr1_status sr1_env_answer(sr1_env *env, const char *action, size_t action_len,
-                          char **text, size_t *len)
+/* ---- one action by itself ---- */
+
+/* The observation as it would be inserted. */
+static sr1_status join(const struct sr1__observation *o, char **text, size_t *len)
 {
-    struct sr1__action a = {0, action, action_len, 0};
-    struct sr1__observation o;
     struct sr1__buf all;
+    sr1_status status;
+    char *whole;
+    size_t n;
+
+    sr1__buf_init(&all, 0);
+    sr1__buf_add(&all, sr1__buf_cstr(&o->head), o->head.len);
+    sr1__buf_add(&all, sr1__buf_cstr(&o->body), o->body.len);
+    sr1__buf_add(&all, sr1__buf_cstr(&o->tail), o->tail.len);
+    status = sr1__buf_status(&all, "answer of an environment");
+    n = all.len;
+    whole = status == SR1_OK ? sr1__buf_take(&all) : NULL;
+    sr1__buf_free(&all);
+    if (whole == NULL)
+        return status != SR1_OK ? status : sr1__fail_nomem("answer of an environment");
+    *text = whole;
+    *len = n;
+    return SR1_OK;
+}
+
+sr1_status sr1_env_step(sr1_env *env, int64_t episode, const char *action,
+                        size_t action_len, sr1_env_reply *reply, char **text, size_t *len)
+{
+    struct sr1__action a = {0, action, action_len, 0, episode};
+    struct sr1__observation o;
+    sr1_env_reply r = {0};
     sr1_status status;
 
     if (env == NULL || (action == NULL && action_len > 0) || text == NULL || len == NULL)
         return sr1__fail(SR1_E_INVALID, "environment answer: an argument is NULL");
+    if (reply != NULL)
+        SR1__TRY(sr1__struct_check(reply, "environment reply"));
     a.text = action != NULL ? action : "";
     SR1__TRY(sr1__env_act(env, &a, 1, &o));
-    sr1__buf_init(&all, 0);
-    sr1__buf_add(&all, sr1__buf_cstr(&o.head), o.head.len);
-    sr1__buf_add(&all, sr1__buf_cstr(&o.body), o.body.len);
-    sr1__buf_add(&all, sr1__buf_cstr(&o.tail), o.tail.len);
+    r.status = o.status;
+    r.flags = o.flags;
+    r.done = o.done;
+    r.success = o.success;
+    r.reward = o.reward;
+    status = join(&o, text, len);
     sr1__observation_free(&o);
-    status = sr1__buf_status(&all, "observation");
-    if (status == SR1_OK) {
-        size_t n = all.len;
-        char *made = sr1__buf_take(&all);
+    if (status != SR1_OK || reply == NULL)
+        return status;
+    return sr1__struct_give(reply, &r, sizeof r, "environment reply");
+}
 
-        if (made == NULL)
-            return sr1__fail_nomem("observation");
-        *text = made;
-        *len = n;
+sr1_status sr1_env_answer(sr1_env *env, const char *action, size_t action_len,
+                          char **text, size_t *len)
+{
+    return sr1_env_step(env, 0, action, action_len, NULL, text, len);
+}
+
+/* ---- episodes ---- */
+
+sr1_status sr1__env_begin(sr1_env *env, sr1_env_episode *e, int64_t *episode)
+{
+    struct sr1__error before;
+    sr1_status status;
+
+    if (env->ops.begin == NULL) {
+        *episode = 0;
+        return SR1_OK;
     }
-    sr1__buf_free(&all);
-    return status;
+    e->struct_size = sizeof *e;
+    e->episode = (int64_t)atomic_fetch_add(&env->episodes, 1) + 1;
+    sr1__callback_begin(&before);
+    status = env->ops.begin(env->self, e);
+    SR1__TRY(sr1__callback_end(&before, status, "environment", env->name));
+    *episode = e->episode;
+    return SR1_OK;
+}
+
+sr1_status sr1_env_begin(sr1_env *env, const char *query_id, const char *query,
+                         size_t query_len, uint64_t seed, int64_t *episode)
+{
+    sr1_env_episode e = {.query_id = query_id != NULL ? query_id : "",
+                         .query = query != NULL ? query : "",
+                         .query_len = query_len,
+                         .seed = seed};
+
+    if (env == NULL || (query == NULL && query_len > 0) || episode == NULL)
+        return sr1__fail(SR1_E_INVALID, "environment: an argument of begin is NULL");
+    return sr1__env_begin(env, &e, episode);
+}
+
+void sr1_env_finish(sr1_env *env, int64_t episode)
+{
+    if (env != NULL && env->ops.finish != NULL && episode > 0)
+        env->ops.finish(env->self, episode);
 }
 
 sr1_status sr1_protocol_parse(const char *protocol, const char *text, size_t len,

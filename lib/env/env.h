@@ -14,6 +14,7 @@ struct sr1__action {
     const char *text;
     size_t len;
     int32_t turn;
+    int64_t episode; /* sr1__env_begin; 0: none */
 };
 
 /* The block to insert is head, body, tail, in this order; only the body may be cut to a
@@ -30,6 +31,8 @@ struct sr1__observation {
     int32_t n_hit_ids;
     int32_t done; /* 1: the trajectory ends here */
     int32_t flags; /* SR1_ANSWER_*, SR1__ANSWER_NOTICE */
+    int32_t success;
+    double reward;
 };
 
 /* Zeroed observations are empty. Both leave *o empty and reusable. */
@@ -57,6 +60,10 @@ sr1_status sr1__env_notice(const sr1_env *env, struct sr1__observation *out);
  * not a failure of this call. On failure all of out[n] is empty. */
 sr1_status sr1__env_act(struct sr1_env *env, const struct sr1__action *a, size_t n,
                         struct sr1__observation *out);
+
+/* A trajectory begins: e->struct_size and e->episode are set here, and *episode. 0 where
+ * nothing is kept for trajectories. End it with sr1_env_finish. */
+sr1_status sr1__env_begin(sr1_env *env, sr1_env_episode *e, int64_t *episode);
 
 /* The environment's protocol. Static. */
 const struct sr1__protocol *sr1__env_protocol(const struct sr1_env *env);

@@ -32,6 +32,13 @@ static const struct sr1__protocol protocols[] = {
          "Error: there is neither a tool call nor an answer in this message. Call a "
          "tool between <tool> and </tool>, or answer between <answer> and "
          "</answer>."},
+    {.name = "rlvcr",
+     .tags = {PAIR("think"), PAIR("action"), PAIR("observation"), PAIR("answer")},
+     .chat = 1,
+     .around = "",
+     .inside = "\n",
+     .notice = "Nothing happens. Write <level>n</level>, your thoughts between <think> "
+               "and </think>, and one action between <action> and </action>."},
 };
 
 #define N_PROTOCOLS (sizeof protocols / sizeof protocols[0])

@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "base/text.h"
 
+#include <math.h>
 #include <string.h>
 
 void sr1__observation_init(struct sr1__observation *o)
@@ -98,6 +99,26 @@ sr1_status sr1_env_sink_flags(sr1_env_sink *sink, size_t i, int32_t flags)
         return sr1__fail(SR1_E_INVALID, "environment sink: %d is no SR1_ANSWER_*",
                          (int)flags);
     sink->out[i].flags = flags;
+    return SR1_OK;
+}
+
+sr1_status sr1_env_sink_reward(sr1_env_sink *sink, size_t i, double reward)
+{
+    double sum;
+
+    SR1__TRY(check_index(sink, i));
+    sum = sink->out[i].reward + reward;
+    if (!isfinite(sum))
+        return sr1__fail(SR1_E_NUMERIC, "environment sink: the reward %g is not finite",
+                         sum);
+    sink->out[i].reward = sum;
+    return SR1_OK;
+}
+
+sr1_status sr1_env_sink_success(sr1_env_sink *sink, size_t i)
+{
+    SR1__TRY(check_index(sink, i));
+    sink->out[i].success = 1;
     return SR1_OK;
 }
 

@@ -100,6 +100,22 @@ static sr1_status score_f1(void *self, const sr1_trajectory *const *t, size_t n,
     return score_closed(self, sr1__score_f1, t, n, out);
 }
 
+/* What the environment gave for the actions, together; 0 from one that gives nothing. */
+static sr1_status score_environment(void *self, const sr1_trajectory *const *t, size_t n,
+                                    double *out)
+{
+    sr1_search_event e = {.struct_size = sizeof e};
+    size_t i, k;
+
+    (void)self;
+    for (i = 0; i < n; i++) {
+        out[i] = 0;
+        for (k = 0; sr1_trajectory_search(t[i], k, &e) == SR1_OK; k++)
+            out[i] += e.reward;
+    }
+    return SR1_OK;
+}
+
 /* As score_closed, all trajectories at once. */
 static sr1_status score_embedding(void *self, const sr1_trajectory *const *t, size_t n,
                                   double *out)
@@ -125,6 +141,7 @@ static const sr1_reward_ops builtins[] = {
     {sizeof(sr1_reward_ops), "exact_match", .score = score_exact},
     {sizeof(sr1_reward_ops), "sub_match", .score = score_sub},
     {sizeof(sr1_reward_ops), "f1", .score = score_f1},
+    {sizeof(sr1_reward_ops), "environment", .score = score_environment},
     {sizeof(sr1_reward_ops), "embedding", .score = score_embedding},
     {sizeof(sr1_reward_ops), "tool_execution", .score = sr1__score_tool_execution,
      .level = SR1_REWARD_TURN, .score_turns = sr1__turns_tool_execution},

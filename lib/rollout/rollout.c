@@ -9,12 +9,20 @@
 #include "rollout/asker.h"
 #include "tokenizer/tokenizer.h"
 
+#include <searchr1/world.h>
+
 #include <string.h>
 #include <unistd.h>
 
 #define TEMPLATE_MAX ((size_t)1 << 20)
 
 /* ---- parts by configuration ---- */
+
+static sr1_status open_rooms(sr1_env **env, sr1_env **deaf, const sr1_env_options *o)
+{
+    SR1__TRY(sr1_rooms_env_open(env, o));
+    return sr1_env_open(deaf, "none", NULL, o);
+}
 
 static sr1_status open_environments(sr1_rollout *r, const sr1_config *c)
 {
@@ -29,6 +37,8 @@ static sr1_status open_environments(sr1_rollout *r, const sr1_config *c)
     o.protocol = sr1__config_str(c, "protocol");
     o.document_format = sr1__config_str(c, "document_format");
     o.top_k = (int32_t)sr1__config_int(c, "search_top_k");
+    if (strcmp(name, "rooms") == 0)
+        return open_rooms(&r->env, &r->deaf_env, &o);
     if (strcmp(name, "none") != 0 && !r->search && !no_engine)
         SR1__TRY(sr1_search_open(&r->search, c));
     SR1__TRY(sr1_env_open(&r->env, name, r->search, &o));

@@ -44,6 +44,46 @@ static sr1_status record_context(struct sr1__row *row)
     return sr1__trajectory_builder_context(row->builder, &c);
 }
 
+static uint64_t row_seed(const struct sr1__row *row, int32_t sample)
+{
+    struct sr1__rng r;
+    char buf[SR1__QUERY_ID_MAX];
+    const char *id = sr1__query_id(&row->query, buf);
+
+    sr1__rng_seed(&r, sr1__hash64(id, strlen(id), row->g->seed + 1), (uint64_t)sample);
+    return sr1__rng_u64(&r);
+}
+
+/* The environment learns of the trajectory. */
+static sr1_status begin_episode(struct sr1__row *row, int32_t sample)
+{
+    char buf[SR1__QUERY_ID_MAX];
+    sr1_env_episode e = {.query_id = sr1__query_id(&row->query, buf),
+                         .query = row->query.text,
+                         .query_len = row->query.text_len,
+                         .sample = sample,
+                         .seed = row_seed(row, sample)};
+    pthread_mutex_t *lock = &row->g->rollout->env_lock;
+    sr1_status st;
+
+    pthread_mutex_lock(lock);
+    st = sr1__env_begin(row->g->env, &e, &row->episode);
+    pthread_mutex_unlock(lock);
+    return st;
+}
+
+static void end_episode(struct sr1__row *row)
+{
+    pthread_mutex_t *lock = &row->g->rollout->env_lock;
+
+    if (row->episode == 0)
+        return;
+    pthread_mutex_lock(lock);
+    sr1_env_finish(row->g->env, row->episode);
+    pthread_mutex_unlock(lock);
+    row->episode = 0;
+}
+
 sr1_status sr1__row_begin(struct sr1__row *row, struct sr1__generation *g, size_t query,
                           int32_t sample, const int32_t *prompt, size_t n)
 {
@@ -60,6 +100,7 @@ sr1_status sr1__row_begin(struct sr1__row *row, struct sr1__generation *g, size_
     row->turn = row->searches = row->executed = 0;
     row->tokens = row->turn_tokens = 0;
     row->n_pending = 0;
+    row->episode = 0;
     seed_row(row, sample);
     sr1__scanner_init(&row->scanner, sr1__env_protocol(g->env), 0);
     st = sr1__trajectory_builder_new(&row->builder, q->text, q->text_len,
@@ -70,6 +111,8 @@ sr1_status sr1__row_begin(struct sr1__row *row, struct sr1__generation *g, size_
         st = sr1__trajectory_builder_prompt(row->builder, prompt, n);
     if (st == SR1_OK)
         st = sr1_token_stream_new(&row->stream, g->rollout->tokenizer, 1);
+    if (st == SR1_OK && n)
+        st = begin_episode(row, sample);
     if (st != SR1_OK)
         sr1__row_abandon(row);
     return st;
@@ -77,6 +120,7 @@ sr1_status sr1__row_begin(struct sr1__row *row, struct sr1__generation *g, size_
 
 void sr1__row_abandon(struct sr1__row *row)
 {
+    end_episode(row);
     sr1__trajectory_builder_free(row->builder);
     sr1_token_stream_free(row->stream);
     sr1__scanner_free(&row->scanner);
@@ -204,7 +248,8 @@ static enum sr1__row_want decide(struct sr1__row *row, int32_t id, int32_t event
 
 struct sr1__action sr1__row_action(const struct sr1__row *row)
 {
-    struct sr1__action a = {.row = row->index, .turn = row->turn};
+    struct sr1__action a = {
+        .row = row->index, .turn = row->turn, .episode = row->episode};
 
     a.text = sr1__scanner_text(&row->scanner, &a.len);
     return a;
@@ -243,9 +288,10 @@ static sr1_status record_search(struct sr1__row *row, const struct sr1__observat
     row->g->stats.searches++;
     row->g->stats.failed_searches += sr1__search_is_failure(o->status);
     pthread_mutex_unlock(&row->g->lock);
-    return sr1__trajectory_builder_search(row->builder, row->turn, query, n, o->status,
-                                          o->n_hits,
-                                          whole ? (const char *const *)o->hit_ids : NULL);
+    SR1__TRY(sr1__trajectory_builder_search(
+        row->builder, row->turn, query, n, o->status, o->n_hits,
+        whole ? (const char *const *)o->hit_ids : NULL));
+    return sr1__trajectory_builder_earned(row->builder, o->reward, o->success);
 }
 
 static sr1_status flush_stream(struct sr1__row *row)

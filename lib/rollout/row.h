@@ -25,6 +25,7 @@ struct sr1__row {
     int32_t executed;    /* of them carried out */
     int64_t tokens;      /* sampled */
     int64_t turn_tokens; /* sampled in this turn */
+    int64_t episode;     /* the environment's state for it; 0: none */
     struct sr1__rng rng;
     struct sr1__scanner scanner;
     struct sr1__trajectory_builder *builder;

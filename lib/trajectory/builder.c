@@ -370,6 +370,22 @@ sr1_status sr1__trajectory_builder_search(struct sr1__trajectory_builder *b, int
     return SR1_OK;
 }
 
+sr1_status sr1__trajectory_builder_earned(struct sr1__trajectory_builder *b,
+                                          double reward, int32_t success)
+{
+    struct sr1__search_record *last;
+
+    if (b->t->n_searches == 0 || success < 0 || success > 1)
+        return sr1__fail(SR1_E_INVALID, "reward of an action: success %d, %zu actions",
+                         (int)success, b->t->n_searches);
+    if (!isfinite(reward))
+        return sr1__fail(SR1_E_NUMERIC, "reward of an action: %g is not finite", reward);
+    last = &b->t->searches[b->t->n_searches - 1];
+    last->reward = reward;
+    last->success = success;
+    return SR1_OK;
+}
+
 static sr1_status check_context(const struct sr1__trajectory_context *c)
 {
     if (!isfinite(c->temperature) || c->temperature < 0 ||

@@ -46,6 +46,11 @@ sr1_status sr1__trajectory_builder_search(struct sr1__trajectory_builder *b, int
                                           const char *query, size_t len, int32_t status,
                                           int32_t n_hits, const char *const *hit_ids);
 
+/* What the environment gave for the last action recorded so; without this call nothing.
+ * SR1_E_NUMERIC: the reward is not finite. success: 0 or 1. */
+sr1_status sr1__trajectory_builder_earned(struct sr1__trajectory_builder *b,
+                                          double reward, int32_t success);
+
 struct sr1__trajectory_context {
     double temperature;      /* finite, >= 0 */
     double top_p;            /* (0, 1] */

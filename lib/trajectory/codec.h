@@ -15,7 +15,7 @@
 #include <searchr1/trajectory.h>
 
 #define SR1__CODEC_MAGIC "SR1T"
-#define SR1__CODEC_VERSION 2u
+#define SR1__CODEC_VERSION 3u
 #define SR1__CODEC_HEADER 24 /* bytes before the payload */
 
 /* Flags at the head of credit. It ends with a mask (u32) of the columns that are set, bit

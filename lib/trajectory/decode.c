@@ -182,15 +182,20 @@ static sr1_status get_search(struct decoder *d)
     int64_t n = (int64_t)get_count(&d->r, 5);
     int64_t most =
         n_hits < SR1_TRAJECTORY_MAX_HIT_IDS ? n_hits : SR1_TRAJECTORY_MAX_HIT_IDS;
+    double reward;
+    int32_t success;
 
     if (n != 0 && n != most)
         return broken("searches");
     for (int64_t k = 0; k < n; k++)
         hit_ids[k] = get_name(&d->r);
+    reward = sr1__read_f64(&d->r);
+    success = sr1__read_u8(&d->r);
     if (d->r.failed)
         return broken("searches");
-    return sr1__trajectory_builder_search(d->b, turn, query, len, status, n_hits,
-                                          n ? hit_ids : NULL);
+    SR1__TRY(sr1__trajectory_builder_search(d->b, turn, query, len, status, n_hits,
+                                            n ? hit_ids : NULL));
+    return sr1__trajectory_builder_earned(d->b, reward, success);
 }
 
 /* The builder: everything before the stop reason. */
@@ -210,7 +215,7 @@ static sr1_status get_tokens(struct decoder *d)
     sr1__free(ids);
     SR1__TRY(status);
     SR1__TRY(get_segments(d));
-    n = get_count(&d->r, 20);
+    n = get_count(&d->r, 29);
     for (size_t i = 0; i < n; i++)
         SR1__TRY(get_search(d));
     return SR1_OK;

@@ -76,6 +76,8 @@ static void put_search(struct sr1__buf *b, const struct sr1__search_record *s)
     sr1__buf_u32(b, (uint32_t)s->n_hit_ids);
     for (int32_t k = 0; k < s->n_hit_ids; k++)
         put_name(b, s->hit_ids[k]);
+    sr1__buf_f64(b, s->reward);
+    sr1__buf_u8(b, (uint8_t)s->success);
 }
 
 static void put_credit(struct sr1__buf *b, const sr1_trajectory *t)

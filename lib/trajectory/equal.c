@@ -56,7 +56,8 @@ static int same_search(const struct sr1__search_record *a,
                        const struct sr1__search_record *b)
 {
     if (a->turn != b->turn || a->status != b->status || a->n_hits != b->n_hits ||
-        a->n_hit_ids != b->n_hit_ids || !same_bytes(&a->query, &b->query))
+        a->n_hit_ids != b->n_hit_ids || !same_bytes(&a->query, &b->query) ||
+        !same_double(a->reward, b->reward) || a->success != b->success)
         return 0;
     for (int32_t k = 0; k < a->n_hit_ids; k++)
         if (strcmp(a->hit_ids[k], b->hit_ids[k]) != 0)

@@ -181,6 +181,19 @@ static sr1_status read_segment(struct json_reader *r, const json_t *segment)
     return sr1__fail(SR1_E_PARSE, "'source' is neither policy nor environment");
 }
 
+/* Lines of before there were these say nothing of them. */
+static sr1_status read_earned(struct json_reader *r, const json_t *search)
+{
+    double reward = 0.0;
+    int32_t success = 0;
+    int has;
+
+    SR1__TRY(get_optional(search, "reward", &has, &reward));
+    if (json_object_get(search, "success"))
+        SR1__TRY(sr1__form_get_i32(search, "success", &success));
+    return sr1__trajectory_builder_earned(r->b, has ? reward : 0.0, success);
+}
+
 static sr1_status read_search(struct json_reader *r, const json_t *search)
 {
     const char *hit_ids[SR1_TRAJECTORY_MAX_HIT_IDS];
@@ -204,8 +217,9 @@ static sr1_status read_search(struct json_reader *r, const json_t *search)
     for (size_t k = 0; k < n; k++)
         if (strlen(hit_ids[k]) != lens[k])
             return sr1__fail(SR1_E_PARSE, "'hit_ids' holds a NUL");
-    return sr1__trajectory_builder_search(r->b, turn, query.data, query.len, status, hits,
-                                          n ? hit_ids : NULL);
+    SR1__TRY(sr1__trajectory_builder_search(r->b, turn, query.data, query.len, status,
+                                            hits, n ? hit_ids : NULL));
+    return read_earned(r, search);
 }
 
 /* Feed the items of a list to fn; its errors get the item's number. */

@@ -19,6 +19,8 @@ struct sr1__search_record {
     int32_t n_hit_ids;
     struct sr1__bytes query;
     char **hit_ids; /* [n_hit_ids] */
+    double reward;
+    int32_t success;
 };
 
 struct sr1__reward_part {

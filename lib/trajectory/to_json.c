@@ -107,7 +107,9 @@ static int fill_search(const sr1_trajectory *t, size_t i, json_t *item)
     const struct sr1__search_record *s = &t->searches[i];
     json_t *ids = json_array();
     int bad = set_int(item, "turn", s->turn) || set_bytes(item, "query", &s->query) ||
-              set_int(item, "status", s->status) || set_int(item, "hits", s->n_hits);
+              set_int(item, "status", s->status) || set_int(item, "hits", s->n_hits) ||
+              set_real(item, "reward", s->reward) ||
+              set_int(item, "success", s->success);
 
     bad |= json_object_set_new(item, "hit_ids", ids);
     for (int32_t k = 0; !bad && k < s->n_hit_ids; k++)

@@ -386,5 +386,7 @@ sr1_status sr1_trajectory_search(const sr1_trajectory *t, size_t i, sr1_search_e
     event.query = s->query.data;
     event.query_len = s->query.len;
     event.hit_ids = (const char *const *)s->hit_ids;
+    event.reward = s->reward;
+    event.success = s->success;
     return sr1__struct_give(out, &event, sizeof event, "search");
 }

@@ -10,7 +10,7 @@ comes out of the call that ran it. Arrays are numpy's where numpy is installed.
         trainer.run(step=lambda report, planned: print(report.avg_reward))
 """
 
-from . import advantage, errors, log, loss, reward, tools, world
+from . import advantage, errors, log, loss, reward, thinking, tools, world
 from ._lib import version
 from .config import KEYS, Config, Key
 from .data import Dataset, Row
@@ -23,7 +23,7 @@ from .dense import (
     verify_dense,
 )
 from .embed import Embedder, PythonEmbedder, PythonReranker, Reranker
-from .env import Action, Environment
+from .env import Action, Environment, Episode, Reply
 from .errors import Error
 from .faiss import Faiss, build_faiss
 from .model import Model
@@ -66,6 +66,7 @@ __all__ = [
     "DiskCache",
     "Embedder",
     "Environment",
+    "Episode",
     "Error",
     "Evaluation",
     "Faiss",
@@ -79,6 +80,7 @@ __all__ = [
     "PythonSearch",
     "Query",
     "Remote",
+    "Reply",
     "Rerank",
     "Reranker",
     "Result",
@@ -108,6 +110,7 @@ __all__ = [
     "loss",
     "open_search",
     "reward",
+    "thinking",
     "tools",
     "verify_bm25",
     "verify_dense",

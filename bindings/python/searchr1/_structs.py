@@ -26,6 +26,8 @@ LogFn = CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
 DestroyFn = CFUNCTYPE(None, c_void_p)
 SearchFn = CFUNCTYPE(c_int32, c_void_p, POINTER(c_char_p), c_size_t, c_int32, c_void_p)
 ActFn = CFUNCTYPE(c_int32, c_void_p, POINTER(c_void_p), c_size_t, c_void_p)
+BeginFn = CFUNCTYPE(c_int32, c_void_p, c_void_p)
+FinishFn = CFUNCTYPE(None, c_void_p, c_int64)
 TurnsFn = CFUNCTYPE(c_int32, c_void_p, c_void_p, POINTER(c_double))
 ToolFn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t, c_void_p)
 ScoreFn = CFUNCTYPE(c_int32, c_void_p, POINTER(c_void_p), c_size_t, POINTER(c_double))
@@ -376,6 +378,8 @@ class SearchEvent(Sized):
         ("query", c_void_p),
         ("query_len", c_size_t),
         ("hit_ids", POINTER(c_char_p)),
+        ("reward", c_double),
+        ("success", c_int32),
     ]
 
 
@@ -385,6 +389,42 @@ class EnvAction(Sized):
         ("turn", c_int32),
         ("text", c_void_p),
         ("len", c_size_t),
+        ("episode", c_int64),
+    ]
+
+
+class EnvEpisode(Sized):
+    _fields_ = [
+        ("episode", c_int64),
+        ("query_id", c_char_p),
+        ("query", c_void_p),
+        ("query_len", c_size_t),
+        ("sample", c_int32),
+        ("seed", c_uint64),
+    ]
+
+
+class EnvReply(Sized):
+    _fields_ = [
+        ("status", c_int32),
+        ("flags", c_int32),
+        ("done", c_int32),
+        ("success", c_int32),
+        ("reward", c_double),
+    ]
+
+
+class ThinkingStep(Sized):
+    _fields_ = [
+        ("level", c_int32),
+        ("fallbacks", c_int32),
+        ("level_begin", c_size_t),
+        ("level_len", c_size_t),
+        ("think_begin", c_size_t),
+        ("think_len", c_size_t),
+        ("action_begin", c_size_t),
+        ("action_len", c_size_t),
+        ("prefix_len", c_size_t),
     ]
 
 
@@ -394,6 +434,8 @@ class EnvOps(Sized):
         ("act", ActFn),
         ("destroy", DestroyFn),
         ("flags", c_int32),
+        ("begin", BeginFn),
+        ("finish", FinishFn),
     ]
 
 
@@ -833,4 +875,22 @@ class WorldOptions(Sized):
         ("test_questions", c_int32),
         ("protocol", c_char_p),
         ("hops", c_int32),
+    ]
+
+
+class RoomsTask(Sized):
+    _fields_ = [
+        ("shortest", c_int32),
+        ("question", c_void_p),
+        ("plan", c_void_p),
+    ]
+
+
+class RoomsOptions(Sized):
+    _fields_ = [
+        ("seed", c_uint64),
+        ("train_questions", c_int32),
+        ("validation_questions", c_int32),
+        ("test_questions", c_int32),
+        ("demonstrations", c_int32),
     ]

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from ctypes import POINTER, byref, c_int32, c_size_t, c_void_p, cast
+from ctypes import POINTER, byref, c_int32, c_int64, c_size_t, c_void_p, cast
 from dataclasses import dataclass
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 from . import _callbacks
 from ._handle import Handle, make
 from ._lib import lib
-from ._structs import ActFn, EnvAction, EnvOps, EnvOptions
+from ._structs import (
+    ActFn,
+    BeginFn,
+    EnvAction,
+    EnvEpisode,
+    EnvOps,
+    EnvOptions,
+    EnvReply,
+    FinishFn,
+)
 from ._text import Text, decode, encode, optional, take, terminated, text_at
 from .search import as_search
 from .tools import add, as_tool
@@ -20,20 +29,47 @@ EVENTS = ("none", "action", "answer")
 
 @dataclass(frozen=True)
 class Action:
-    """A closed action tag: its content, the trajectory of the batch, its turn from 0."""
+    """A closed action tag: its content, the trajectory of the batch, its turn from 0, and
+    the number of the trajectory's episode (0: none)."""
 
     text: str
     row: int
     turn: int
+    episode: int = 0
 
 
-ActFunction = Callable[[List[Action]], Sequence[str]]
+@dataclass(frozen=True)
+class Episode:
+    """A trajectory that begins."""
+
+    number: int
+    query_id: str
+    query: str
+    sample: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer to an action with what it earned. done ends the trajectory; executed is
+    False when the action itself was wrong and nothing was done."""
+
+    text: str
+    reward: float = 0.0
+    success: bool = False
+    done: bool = False
+    executed: bool = True
+
+
+ActFunction = Callable[[List[Action]], Sequence[Union[str, Reply]]]
 
 
 class Environment(Handle):
     """What answers actions: "search" (each is a query to an engine), "tools" (each calls
-    a tool: wiki_search on the engine, if there is one, and your own), "none", or a Python
-    function from the actions of a turn to the text of each answer."""
+    a tool: wiki_search on the engine, if there is one, and your own), "rooms" (a text
+    world, see searchr1.world), "none", or a Python function from the actions of a turn to
+    the answer to each, a text or a Reply. An object that can be called so may also have
+    begin(Episode) and finish(number), to keep a state for each trajectory."""
 
     _free = "sr1_env_free"
 
@@ -58,12 +94,16 @@ class Environment(Handle):
         self.carrier = _callbacks.Carrier(engine.carrier if engine else None)
         if not callable(kind):
             super().__init__(
-                make(lib.sr1_env_open, terminated(kind), engine, byref(options))
+                make(lib.sr1_rooms_env_open, byref(options))
+                if kind == "rooms"
+                else make(lib.sr1_env_open, terminated(kind), engine, byref(options))
             )
             for tool in tools:
                 self.add_tool(tool)
             return
         ops = EnvOps(name=terminated(name), act=_act, destroy=_callbacks.destroy)
+        if hasattr(kind, "begin"):
+            ops.begin, ops.finish = _begin, _finish
         key = _callbacks.own((kind, self.carrier))
         try:
             super().__init__(make(lib.sr1_env_new, byref(ops), key, byref(options)))
@@ -92,6 +132,57 @@ class Environment(Handle):
             lib.sr1_env_answer(self, data, len(data), byref(text), byref(n))
         return take(text, n.value)
 
+    def begin(self, query_id: str = "", query: Text = "", seed: int = 0) -> int:
+        """Begin a trajectory of one's own; its number (0: no state is kept)."""
+        data, episode = encode(query), c_int64()
+        with self.carrier.call():
+            lib.sr1_env_begin(
+                self, terminated(query_id), data, len(data), seed, byref(episode)
+            )
+        return episode.value
+
+    def step(self, episode: int, action: Text) -> Reply:
+        """The block that would be inserted after this action of the episode."""
+        data, reply = encode(action), EnvReply()
+        text, n = c_void_p(), c_size_t()
+        with self.carrier.call():
+            lib.sr1_env_step(
+                self, episode, data, len(data), byref(reply), byref(text), byref(n)
+            )
+        return Reply(
+            text=take(text, n.value),
+            reward=reply.reward,
+            success=bool(reply.success),
+            done=bool(reply.done),
+            executed=not reply.flags & UNEXECUTED,
+        )
+
+    def finish(self, episode: int) -> None:
+        """End an episode, once."""
+        with self.carrier.call():
+            lib.sr1_env_finish(self, episode)
+
+
+UNEXECUTED = 2  # SR1_ANSWER_UNEXECUTED
+
+
+def _begun(key: int, address: int) -> int:
+    function, carrier = _callbacks.owned(key)
+    e = cast(address, POINTER(EnvEpisode)).contents
+    episode = Episode(
+        e.episode, decode(e.query_id), text_at(e.query, e.query_len), e.sample, e.seed
+    )
+    return int(carrier.run(function.begin, episode))
+
+
+def _finished(key: int, episode: int) -> None:
+    function, carrier = _callbacks.owned(key)
+    carrier.run(function.finish, episode)
+
+
+_begin = BeginFn(_begun)
+_finish = FinishFn(_finished)
+
 
 def _called(key: int, actions: Any, n: int, sink: int) -> int:
     function, carrier = _callbacks.owned(key)
@@ -103,12 +194,22 @@ _act = ActFn(_called)
 
 def _answer(function: ActFunction, addresses: List[int], sink: int) -> None:
     actions = [cast(address, POINTER(EnvAction)).contents for address in addresses]
-    answers = function([Action(text_at(a.text, a.len), a.row, a.turn) for a in actions])
+    answers = function(
+        [Action(text_at(a.text, a.len), a.row, a.turn, a.episode) for a in actions]
+    )
     if len(answers) != len(actions):
         raise ValueError(f"{len(answers)} answers were given to {len(actions)} actions")
     for i, answer in enumerate(answers):
-        data = encode(answer)
+        reply = answer if isinstance(answer, Reply) else Reply(answer)
+        data = encode(reply.text)
         lib.sr1_env_sink_text(sink, i, data, len(data))
+        lib.sr1_env_sink_reward(sink, i, reply.reward)
+        if reply.success:
+            lib.sr1_env_sink_success(sink, i)
+        if reply.done:
+            lib.sr1_env_sink_done(sink, i)
+        if not reply.executed:
+            lib.sr1_env_sink_flags(sink, i, UNEXECUTED)
 
 
 def parse(text: Text, protocol: Optional[str] = None) -> Tuple[str, str]:

@@ -71,13 +71,16 @@ class Segment:
 
 @dataclass(frozen=True)
 class SearchRecord:
-    """A search the policy asked for. hits: passages found; hit_ids: the first of them."""
+    """A search the policy asked for, or another action. hits: passages found; hit_ids:
+    the first of them; reward and success: what the environment gave for it."""
 
     query: str
     turn: int
     status: str
     hits: int
     hit_ids: Tuple[str, ...]
+    reward: float = 0.0
+    success: bool = False
 
 
 @dataclass(frozen=True)
@@ -305,6 +308,8 @@ class Trajectory(Handle):
             status=STATUSES[event.status],
             hits=event.n_hits,
             hit_ids=tuple(decode(event.hit_ids[i]) for i in range(event.n_hit_ids)),
+            reward=event.reward,
+            success=bool(event.success),
         )
 
     # ---- reward and advantage ----

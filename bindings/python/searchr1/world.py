@@ -1,14 +1,15 @@
-"""A made-up world to learn searching in."""
+"""Made-up worlds to learn searching and acting in."""
 
 from __future__ import annotations
 
-from ctypes import byref, sizeof
-from typing import Any, Callable, Optional, Sequence
+from ctypes import byref, c_void_p, sizeof
+from dataclasses import dataclass
+from typing import Any, Callable, Optional, Sequence, Tuple
 
 from . import _callbacks
 from ._lib import lib
-from ._structs import WorldOptions, WorldProgressFn
-from ._text import PathLike, decode, optional, path_bytes
+from ._structs import RoomsOptions, RoomsTask, WorldOptions, WorldProgressFn
+from ._text import PathLike, decode, optional, path_bytes, take, terminated
 
 
 def write(
@@ -40,9 +41,17 @@ def write(
         "protocol": optional(protocol),
         "hops": hops,
     }
+    _set(options, given)
+    _run(lib.sr1_world_write, folder, options, progress)
+
+
+def _set(options: Any, given: Any) -> None:
     for name, value in given.items():
         if value is not None:
             setattr(options, name, value)
+
+
+def _run(function: Any, folder: PathLike, options: Any, progress: Any) -> None:
     carrier = _callbacks.Carrier()
 
     def tell(user: int, phase: bytes, done: int, total: int) -> int:
@@ -50,4 +59,51 @@ def write(
 
     thunk = WorldProgressFn(tell) if progress else WorldProgressFn()
     with carrier.call():
-        lib.sr1_world_write(path_bytes(folder), byref(options), thunk, None)
+        function(path_bytes(folder), byref(options), thunk, None)
+
+
+# ---- rooms ----
+
+
+@dataclass(frozen=True)
+class Rooms:
+    """A world of rooms: its question, a shortest plan, and the id that names it."""
+
+    id: str
+    question: str
+    plan: Tuple[str, ...]
+
+
+def rooms(split: str, seed: int) -> Rooms:
+    """The world of a split ("train", "validation", "test") and seed, for the environment
+    "rooms"."""
+    task = RoomsTask()
+    lib.sr1_rooms_make(terminated(split), seed, byref(task))
+    plan = take(c_void_p(task.plan))
+    question = take(c_void_p(task.question))
+    return Rooms(f"rooms-{split}-{seed}", question, tuple(plan.split("\n")))
+
+
+def write_rooms(
+    folder: PathLike,
+    seed: Optional[int] = None,
+    train_questions: Optional[int] = None,
+    validation_questions: Optional[int] = None,
+    test_questions: Optional[int] = None,
+    demonstrations: Optional[int] = None,
+    progress: Optional[Callable[[str, int, int], Any]] = None,
+) -> None:
+    """Write tokenizer/, sft.jsonl, train.jsonl, validation.jsonl and test.jsonl into
+    folder. None: the defaults (2000, 200 and 200 questions, 4000 demonstrations).
+    progress(phase, done, total)."""
+    options = RoomsOptions()
+    lib.sr1_rooms_options_init(byref(options))
+    given = {
+        "seed": seed,
+        "train_questions": train_questions,
+        "validation_questions": validation_questions,
+        "test_questions": test_questions,
+        "demonstrations": demonstrations,
+    }
+    _set(options, given)
+    _run(lib.sr1_rooms_write, folder, options, progress)

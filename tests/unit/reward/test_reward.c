@@ -163,6 +163,36 @@ static void every_builtin_scores(void **state)
     free_all(t);
 }
 
+/* 0.5 - 2 for two actions, 0 where nothing was earned. */
+static void an_environment_gives_rewards(void **state)
+{
+    static const int32_t prompt[1] = {1};
+    sr1_reward_options o = {.struct_size = sizeof o, .rewards = "environment"};
+    struct sr1__trajectory_builder *b = NULL;
+    sr1_trajectory *t = NULL;
+    sr1_reward_set *set = NULL;
+
+    (void)state;
+    assert_int_equal(sr1_reward_set_new(&set, &o), SR1_OK);
+    for (int earns = 0; earns < 2; earns++) {
+        assert_int_equal(sr1__trajectory_builder_new(&b, "q", 1, "q", 0), SR1_OK);
+        assert_int_equal(sr1__trajectory_builder_prompt(b, prompt, 1), SR1_OK);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(sr1__trajectory_builder_search(b, i, "x", 1, 0, 0, NULL),
+                             SR1_OK);
+            if (earns)
+                assert_int_equal(sr1__trajectory_builder_earned(b, i ? -2 : 0.5, 0),
+                                 SR1_OK);
+        }
+        assert_int_equal(sr1__trajectory_builder_finish(b, SR1_STOP_EOS, NULL, 0, &t),
+                         SR1_OK);
+        assert_int_equal(sr1_reward_set_apply(set, &t, 1), SR1_OK);
+        assert_true(sr1_trajectory_reward(t) == (earns ? -1.5 : 0.0));
+        sr1_trajectory_free(t);
+    }
+    sr1_reward_set_free(set);
+}
+
 static void the_default_set_is_the_seed(void **state)
 {
     sr1_trajectory *t[N_RESPONSES];
@@ -375,6 +405,7 @@ int main(void)
         cmocka_unit_test(scales_come_from_the_caller),
         cmocka_unit_test(wrong_arguments_are_refused),
         cmocka_unit_test(every_builtin_scores),
+        cmocka_unit_test(an_environment_gives_rewards),
         cmocka_unit_test(the_default_set_is_the_seed),
         cmocka_unit_test(no_answer_is_no_match),
         cmocka_unit_test(a_missing_gold_answer_is_named),

@@ -256,9 +256,14 @@ static void many_hits_are_counted_and_cut(void **state)
     (void)state;
     for (size_t i = 0; i < 40; i++)
         hits[i] = "d";
+    REFUSED(sr1__trajectory_builder_earned(b, 1, 0), SR1_E_INVALID); /* for what? */
     OK(sr1__trajectory_builder_search(b, 0, "q", 1, SR1_OK, 40, hits));
+    OK(sr1__trajectory_builder_earned(b, 0.5, 1));
+    REFUSED(sr1__trajectory_builder_earned(b, NAN, 0), SR1_E_NUMERIC);
+    REFUSED(sr1__trajectory_builder_earned(b, 0, 2), SR1_E_INVALID);
     t = end(b);
     OK(sr1_trajectory_search(t, 0, &e));
+    assert_true(e.reward == 0.5 && e.success == 1);
     assert_int_equal(e.n_hits, 40);
     assert_int_equal(e.n_hit_ids, SR1_TRAJECTORY_MAX_HIT_IDS);
     sr1_trajectory_free(t);

@@ -114,6 +114,7 @@ static sr1_trajectory *full_one(void)
         SR1_OK);
     assert_int_equal(sr1__trajectory_builder_search(b, 0, "x", 1, SR1_OK, 2, hits),
                      SR1_OK);
+    assert_int_equal(sr1__trajectory_builder_earned(b, -0.125, 1), SR1_OK);
     assert_int_equal(sr1__trajectory_builder_environment(
                          b, block, 2, 0, "<information>p</information>", 28, 13, 1),
                      SR1_OK);
@@ -220,7 +221,7 @@ static void a_later_version_is_named(void **state)
     assert_int_equal(sr1_trajectory_encode(t, (void **)&bytes, &n), SR1_OK);
     bytes[4] = (char)(SR1__CODEC_VERSION + 1);
     assert_int_equal(sr1_trajectory_decode(&back, bytes, n), SR1_E_UNSUPPORTED);
-    assert_non_null(strstr(sr1_last_error(), "version 3"));
+    assert_non_null(strstr(sr1_last_error(), "version 4"));
     sr1_free(bytes);
     sr1_trajectory_free(t);
 }
