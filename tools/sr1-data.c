@@ -242,6 +242,6 @@ int main(int argc, char **argv)
         return args_wrong(&a, "model needs two names: sr1-data model CONFIG.json FOLDER");
     if (strcmp(rest[0], "nq") == 0)
         return args_wrong(&a, "nq needs two names: sr1-data nq QUESTIONS OUT.jsonl");
-    return args_wrong(&a, "there is no command '%s'; there are world, rooms, model and nq",
-                      rest[0]);
+    return args_wrong(
+        &a, "there is no command '%s'; there are world, rooms, model and nq", rest[0]);
 }

@@ -1,5 +1,5 @@
-/* Every recipe of examples/recipes is read whole and makes steps, cut down to a tiny policy
- * and a mock engine. */
+/* Every recipe of examples/recipes is read whole and makes steps, cut down to a tiny
+ * policy and a mock engine. */
 #include "runs.h"
 
 #include <dirent.h>
