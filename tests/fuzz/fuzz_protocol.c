@@ -84,9 +84,37 @@ static void check_protocol(const struct sr1__protocol *p, const uint8_t *data,
     sr1__scanner_free(&s);
 }
 
+/* The published rules: a turn ends where its cut lies, and is then parsed whole. */
+static void check_verbatim(const struct sr1__protocol *p, const uint8_t *data,
+                           size_t size)
+{
+    struct sr1__slice content = {0, 0};
+    struct sr1__scanner s;
+    const char *text = (const char *)data + 2;
+    size_t taken, n;
+    const char *found;
+    int32_t event, whole;
+
+    sr1__scanner_init(&s, p, 0);
+    event = feed(&s, text, size - 2, data[0], &taken);
+    whole = sr1__protocol_first_event(p, text, taken, 0, &content, NULL);
+    found = sr1__scanner_text(&s, &n);
+    check(event == whole || (event == SR1__EVENT_VOID && whole == SR1__EVENT_NONE));
+    if (event == whole && event != SR1__EVENT_NONE)
+        check(n == content.len && memcmp(found, text + content.begin, n) == 0);
+    check_split(p, text, size - 2);
+    sr1__scanner_free(&s);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    for (size_t i = 0; size >= 2 && sr1__protocol_name(i) != NULL; i++)
-        check_protocol(sr1__protocol_find(sr1__protocol_name(i)), data, size);
+    for (size_t i = 0; size >= 2 && sr1__protocol_name(i) != NULL; i++) {
+        const struct sr1__protocol *p = sr1__protocol_find(sr1__protocol_name(i));
+
+        if (p->verbatim)
+            check_verbatim(p, data, size);
+        else
+            check_protocol(p, data, size);
+    }
     return 0;
 }
