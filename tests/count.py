@@ -6,8 +6,7 @@ error the name of each test that did not pass.
 
 A cmocka program counts as its cases; any other meson test counts as one. Where the golden
 data lie beside the checkout, a test has no reason to skip for want of them: then a skipped
-test is a failure, except those that need a GPU, the real MiniLM, or
-pyarrow.
+test is a failure, except those that need a GPU, the real MiniLM or pyarrow.
 """
 
 import json
