@@ -182,7 +182,8 @@ static void built_in_templates(void **state)
 
         assert_int_equal(sr1__template_builtin(sr1__builtin_templates[i].name, &text, &n),
                          SR1_OK);
-        assert_int_equal(sr1__template_parse(&t, text, n, "built-in", places, COUNT(places)), SR1_OK);
+        assert_int_equal(
+            sr1__template_parse(&t, text, n, "built-in", places, COUNT(places)), SR1_OK);
         sr1__template_free(t);
     }
     assert_error(sr1__template_builtin("none", &text, &n), SR1_E_NOT_FOUND,
