@@ -108,8 +108,8 @@ SR1_API int64_t sr1_trainer_steps_done(const sr1_trainer *trainer);
 /* Steps the configuration asks for; 0 when it names no data. Since 0.1. */
 SR1_API int64_t sr1_trainer_steps_planned(const sr1_trainer *trainer);
 
-/* One GRPO update from trajectories that have rewards and advantages: update_times
- * passes, clipped, with KL (seed document: update_policy). The trajectories are borrowed;
+/* One update, by the configured loss, from trajectories that have rewards and advantages
+ * (with a critic, returns too): update_times passes (seed document: update_policy). The trajectories are borrowed;
  * those without policy tokens, or with SR1_STOP_SEARCH_FAILED, are skipped and counted.
  * With a frozen reference its log-probs are set in their column. SR1_E_STATE names the
  * first without an advantage, SR1_E_INVALID one sampled at another temperature or with
