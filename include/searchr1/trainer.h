@@ -47,7 +47,7 @@ typedef struct sr1_step_report {
     int64_t skipped_updates;    /* a non-finite loss or gradient */
     double seconds;             /* whole step, and its phases: */
     double seconds_rollout;
-    double seconds_reference;
+    double seconds_reference;   /* frozen reference, values of the critic */
     double seconds_update;
     double seconds_search;      /* inside the rollout */
     double reward_std;          /* over trajectories; 0 to 1 the shares */

@@ -1,4 +1,5 @@
-/* rollout/score.c - log-probs of given trajectories under given weights. */
+/* rollout/score.c - log-probs of given trajectories under given weights, and a critic's
+ * values. */
 #include "rollout/internal.h"
 
 #include "base/mem.h"

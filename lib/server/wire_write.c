@@ -3,7 +3,6 @@
 #include "server/wire.h"
 
 #include "base/num.h"
-#include "base/utf8.h"
 
 #include <math.h>
 #include <string.h>
@@ -165,18 +164,14 @@ void sr1__wire_problem(struct sr1__buf *b, const struct sr1__wire_problem *p)
 
 void sr1__wire_detail(struct sr1__buf *b, const char *text)
 {
-    size_t n = strlen(text);
+    struct sr1__buf mended;
 
+    sr1__buf_init(&mended, 0);
+    sr1__buf_utf8(&mended, text, strlen(text));
     sr1__buf_str(b, "{\"detail\":\"");
-    for (size_t i = 0; i < n;) {
-        uint32_t cp;
-        int width = sr1__utf8_next(text + i, n - i, &cp);
-
-        if (width > 0)
-            add_text(b, text + i, (size_t)width);
-        else
-            sr1__buf_str(b, "\xEF\xBF\xBD");
-        i += width > 0 ? (size_t)width : 1;
-    }
+    add_text(b, sr1__buf_cstr(&mended), mended.len);
     sr1__buf_str(b, "\"}");
+    if (b->status == SR1_OK)
+        b->status = mended.status;
+    sr1__buf_free(&mended);
 }

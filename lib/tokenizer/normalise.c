@@ -16,15 +16,16 @@
 
 enum { STRIP_LEFT = 1, STRIP_RIGHT = 2 };
 
-struct sr1__step_kind {
+struct sr1__normal_step_kind {
     const char *type;
-    sr1_status (*load)(struct sr1__step *s, const json_t *o, const char *name);
-    sr1_status (*run)(const struct sr1__step *s, const char *text, size_t n,
+    sr1_status (*load)(struct sr1__normal_step *s, const json_t *o, const char *name);
+    sr1_status (*run)(const struct sr1__normal_step *s, const char *text, size_t n,
                       struct sr1__buf *out);
     int (*same)(const char *text, size_t n); /* surely nothing to do; NULL: not known */
+    enum sr1__form form;                     /* of run_form */
 };
 
-static sr1_status load_nothing(struct sr1__step *s, const json_t *o, const char *name)
+static sr1_status load_nothing(struct sr1__normal_step *s, const json_t *o, const char *name)
 {
     (void)s;
     (void)o;
@@ -57,35 +58,13 @@ static int is_ascii(const char *text, size_t n)
     return 1;
 }
 
-static sr1_status run_nfc(const struct sr1__step *s, const char *text, size_t n,
-                          struct sr1__buf *out)
-{
-    (void)s;
-    return sr1__normal_form(SR1__NFC, text, n, out);
-}
-
-static sr1_status run_nfd(const struct sr1__step *s, const char *text, size_t n,
-                          struct sr1__buf *out)
-{
-    (void)s;
-    return sr1__normal_form(SR1__NFD, text, n, out);
-}
-
-static sr1_status run_nfkc(const struct sr1__step *s, const char *text, size_t n,
+static sr1_status run_form(const struct sr1__normal_step *s, const char *text, size_t n,
                            struct sr1__buf *out)
 {
-    (void)s;
-    return sr1__normal_form(SR1__NFKC, text, n, out);
+    return sr1__normal_form(s->kind->form, text, n, out);
 }
 
-static sr1_status run_nfkd(const struct sr1__step *s, const char *text, size_t n,
-                           struct sr1__buf *out)
-{
-    (void)s;
-    return sr1__normal_form(SR1__NFKD, text, n, out);
-}
-
-static sr1_status run_lowercase(const struct sr1__step *s, const char *text, size_t n,
+static sr1_status run_lowercase(const struct sr1__normal_step *s, const char *text, size_t n,
                                 struct sr1__buf *out)
 {
     (void)s;
@@ -99,7 +78,7 @@ static void put_without_accents(struct sr1__buf *out, uint32_t cp)
         sr1__put_char(out, cp);
 }
 
-static sr1_status run_strip_accents(const struct sr1__step *s, const char *text, size_t n,
+static sr1_status run_strip_accents(const struct sr1__normal_step *s, const char *text, size_t n,
                                     struct sr1__buf *out)
 {
     (void)s;
@@ -120,7 +99,7 @@ static void put_nmt(struct sr1__buf *out, uint32_t cp)
     sr1__put_char(out, cp);
 }
 
-static sr1_status run_nmt(const struct sr1__step *s, const char *text, size_t n,
+static sr1_status run_nmt(const struct sr1__normal_step *s, const char *text, size_t n,
                           struct sr1__buf *out)
 {
     (void)s;
@@ -128,7 +107,7 @@ static sr1_status run_nmt(const struct sr1__step *s, const char *text, size_t n,
     return finish(out);
 }
 
-static sr1_status load_strip(struct sr1__step *s, const json_t *o, const char *name)
+static sr1_status load_strip(struct sr1__normal_step *s, const json_t *o, const char *name)
 {
     (void)name;
     s->parts = (json_is_true(json_object_get(o, "strip_left")) ? STRIP_LEFT : 0) |
@@ -136,7 +115,7 @@ static sr1_status load_strip(struct sr1__step *s, const json_t *o, const char *n
     return SR1_OK;
 }
 
-static sr1_status run_strip(const struct sr1__step *s, const char *text, size_t n,
+static sr1_status run_strip(const struct sr1__normal_step *s, const char *text, size_t n,
                             struct sr1__buf *out)
 {
     size_t left = s->parts & STRIP_LEFT ? sr1__space_after(text, n) : 0;
@@ -146,7 +125,7 @@ static sr1_status run_strip(const struct sr1__step *s, const char *text, size_t 
     return finish(out);
 }
 
-static sr1_status load_precompiled(struct sr1__step *s, const json_t *o, const char *name)
+static sr1_status load_precompiled(struct sr1__normal_step *s, const json_t *o, const char *name)
 {
     const json_t *map = json_object_get(o, "precompiled_charsmap");
 
@@ -158,7 +137,7 @@ static sr1_status load_precompiled(struct sr1__step *s, const json_t *o, const c
                              name);
 }
 
-static sr1_status run_precompiled(const struct sr1__step *s, const char *text, size_t n,
+static sr1_status run_precompiled(const struct sr1__normal_step *s, const char *text, size_t n,
                                   struct sr1__buf *out)
 {
     sr1__charsmap_apply(s->map, text, n, out);
@@ -179,7 +158,7 @@ static sr1_status check_not_empty(const struct sr1__pattern *p, const char *name
                  : SR1_OK;
 }
 
-static sr1_status load_replace(struct sr1__step *s, const json_t *o, const char *name)
+static sr1_status load_replace(struct sr1__normal_step *s, const json_t *o, const char *name)
 {
     const json_t *pattern = json_object_get(o, "pattern");
     const json_t *regex = json_object_get(pattern, "Regex");
@@ -205,7 +184,7 @@ static sr1_status load_replace(struct sr1__step *s, const json_t *o, const char 
     return check_not_empty(s->pattern, name);
 }
 
-static void replace_text(const struct sr1__step *s, const char *text, size_t n,
+static void replace_text(const struct sr1__normal_step *s, const char *text, size_t n,
                          struct sr1__buf *out)
 {
     size_t len = strlen(s->find), from = 0;
@@ -222,7 +201,7 @@ static void replace_text(const struct sr1__step *s, const char *text, size_t n,
     sr1__buf_add(out, text + from, n - from);
 }
 
-static sr1_status replace_pattern(const struct sr1__step *s, const char *text, size_t n,
+static sr1_status replace_pattern(const struct sr1__normal_step *s, const char *text, size_t n,
                                   struct sr1__buf *out)
 {
     struct sr1__split split;
@@ -245,8 +224,8 @@ static sr1_status replace_pattern(const struct sr1__step *s, const char *text, s
     return status;
 }
 
-static sr1_status run_replace(const struct sr1__step *s, const char *text, size_t n,
-                              struct sr1__buf *out)
+static sr1_status run_replace(const struct sr1__normal_step *s, const char *text,
+                              size_t n, struct sr1__buf *out)
 {
     if (s->find)
         replace_text(s, text, n, out);
@@ -256,13 +235,13 @@ static sr1_status run_replace(const struct sr1__step *s, const char *text, size_
 }
 
 /* The flag under a key, where it is one, sets a part. */
-static void set_part(struct sr1__step *s, const json_t *flag, uint32_t part)
+static void set_part(struct sr1__normal_step *s, const json_t *flag, uint32_t part)
 {
     if (json_is_boolean(flag))
         s->parts = json_is_true(flag) ? s->parts | part : s->parts & ~part;
 }
 
-static sr1_status load_bert(struct sr1__step *s, const json_t *o, const char *name)
+static sr1_status load_bert(struct sr1__normal_step *s, const json_t *o, const char *name)
 {
     const json_t *strip = json_object_get(o, "strip_accents");
     const json_t *lower = json_object_get(o, "lowercase");
@@ -275,18 +254,18 @@ static sr1_status load_bert(struct sr1__step *s, const json_t *o, const char *na
     return SR1_OK;
 }
 
-static sr1_status run_bert(const struct sr1__step *s, const char *text, size_t n,
+static sr1_status run_bert(const struct sr1__normal_step *s, const char *text, size_t n,
                            struct sr1__buf *out)
 {
     return sr1__bert_normalise(s->parts, text, n, out);
 }
 
-static const struct sr1__step_kind kinds[] = {
+static const struct sr1__normal_step_kind kinds[] = {
     {"BertNormalizer", load_bert, run_bert, NULL},
-    {"NFC", load_nothing, run_nfc, sr1__nfc_quick},
-    {"NFD", load_nothing, run_nfd, is_ascii},
-    {"NFKC", load_nothing, run_nfkc, is_ascii},
-    {"NFKD", load_nothing, run_nfkd, is_ascii},
+    {"NFC", load_nothing, run_form, sr1__nfc_quick, SR1__NFC},
+    {"NFD", load_nothing, run_form, is_ascii, SR1__NFD},
+    {"NFKC", load_nothing, run_form, is_ascii, SR1__NFKC},
+    {"NFKD", load_nothing, run_form, is_ascii, SR1__NFKD},
     {"Lowercase", load_nothing, run_lowercase, NULL},
     {"StripAccents", load_nothing, run_strip_accents, is_ascii},
     {"Nmt", load_nothing, run_nmt, NULL},
@@ -298,7 +277,7 @@ static const struct sr1__step_kind kinds[] = {
 static sr1_status load_step(struct sr1__normaliser *to, const json_t *o, const char *type,
                             const char *name)
 {
-    struct sr1__step *s;
+    struct sr1__normal_step *s;
 
     if (to->n == SR1__STEPS_MAX)
         return sr1__fail(SR1_E_LIMIT, "%s: a normalizer of more than %d steps", name,
@@ -346,7 +325,7 @@ void sr1__normaliser_configure(struct sr1__normaliser *n, const json_t *config)
     const json_t *lower = json_object_get(config, "do_lower_case");
 
     for (size_t i = 0; i < n->n; i++) {
-        struct sr1__step *s = &n->steps[i];
+        struct sr1__normal_step *s = &n->steps[i];
 
         if (s->kind->run != run_bert)
             continue;
@@ -358,12 +337,13 @@ void sr1__normaliser_configure(struct sr1__normaliser *n, const json_t *config)
 
 /* last: the step that came last, or that left nothing. */
 static sr1_status run_steps(const struct sr1__normaliser *steps, struct sr1__buf room[2],
-                            const char **text, size_t *n, const struct sr1__step **last)
+                            const char **text, size_t *n,
+                            const struct sr1__normal_step **last)
 {
     int turn = 0;
 
     for (size_t i = 0; i < steps->n && *n; i++) {
-        const struct sr1__step *s = &steps->steps[i];
+        const struct sr1__normal_step *s = &steps->steps[i];
         struct sr1__buf *out = &room[turn];
 
         *last = s;
@@ -381,7 +361,7 @@ static sr1_status run_steps(const struct sr1__normaliser *steps, struct sr1__buf
 sr1_status sr1__normaliser_run(const struct sr1__normaliser *steps,
                                struct sr1__buf room[2], const char **text, size_t *n)
 {
-    const struct sr1__step *last = NULL;
+    const struct sr1__normal_step *last = NULL;
 
     return run_steps(steps, room, text, n, &last);
 }
@@ -390,7 +370,7 @@ sr1_status sr1__normalise_first(const struct sr1__normaliser *steps,
                                 struct sr1__buf room[2], const char *text, size_t n,
                                 size_t *first)
 {
-    const struct sr1__step *last = NULL;
+    const struct sr1__normal_step *last = NULL;
     uint32_t cp;
 
     n = (size_t)sr1__utf8_next(text, n, &cp);

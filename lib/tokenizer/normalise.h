@@ -7,12 +7,12 @@
 
 #define SR1__STEPS_MAX 16
 
-struct sr1__step_kind;
+struct sr1__normal_step_kind;
 struct sr1__charsmap;
 struct sr1__pattern;
 
-struct sr1__step {
-    const struct sr1__step_kind *kind;
+struct sr1__normal_step {
+    const struct sr1__normal_step_kind *kind;
     uint32_t parts; /* BertNormalizer's, or sides to strip */
     char *find;     /* Replace: a text, or a pattern */
     struct sr1__pattern *pattern;
@@ -21,7 +21,7 @@ struct sr1__step {
 };
 
 struct sr1__normaliser {
-    struct sr1__step steps[SR1__STEPS_MAX];
+    struct sr1__normal_step steps[SR1__STEPS_MAX];
     size_t n;
 };
 

@@ -61,7 +61,7 @@ struct sr1__settings {
     struct sr1__schedule schedule;
 };
 
-/* What one step of a run does; a row of the table of stages in trainer.c. */
+/* What one step of a run does; a row of the table in stages.c. */
 struct sr1__stage {
     const char *name;
     const char *loss; /* NULL: by the key `loss` */
@@ -145,8 +145,8 @@ const char *sr1__health_alarm_text(size_t i);
 
 /* ---- judge.c ---- */
 
-/* Set columns (bits 1 << SR1_COLUMN_REFERENCE) of t[n]; those without policy tokens, or
- * left out, get none. */
+/* Set columns (bits 1 << SR1_COLUMN_REFERENCE, _VALUE, _OLD) of t[n]; those without
+ * policy tokens, or left out, get none. */
 sr1_status sr1__judge(const sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
                       uint32_t columns);
 
@@ -166,7 +166,8 @@ sr1_status sr1__update(sr1_trainer *tr, struct sr1__learner *learner,
                        const struct sr1__lesson *lesson, const struct sr1__source *from,
                        int64_t passes, sr1_step_report *report);
 
-/* The passes of the policy, timed; then room is made for the next rollout. */
+/* The critic's passes, where there is one, then the policy's, timed; then room is made
+ * for the next rollout. */
 sr1_status sr1__trainer_learn(sr1_trainer *tr, const struct sr1__source *from,
                               int64_t passes, sr1_step_report *report);
 
