@@ -25,7 +25,8 @@ struct sr1__normal_step_kind {
     enum sr1__form form;                     /* of run_form */
 };
 
-static sr1_status load_nothing(struct sr1__normal_step *s, const json_t *o, const char *name)
+static sr1_status load_nothing(struct sr1__normal_step *s, const json_t *o,
+                               const char *name)
 {
     (void)s;
     (void)o;
@@ -64,8 +65,8 @@ static sr1_status run_form(const struct sr1__normal_step *s, const char *text, s
     return sr1__normal_form(s->kind->form, text, n, out);
 }
 
-static sr1_status run_lowercase(const struct sr1__normal_step *s, const char *text, size_t n,
-                                struct sr1__buf *out)
+static sr1_status run_lowercase(const struct sr1__normal_step *s, const char *text,
+                                size_t n, struct sr1__buf *out)
 {
     (void)s;
     each_char(text, n, out, sr1__put_lower);
@@ -78,8 +79,8 @@ static void put_without_accents(struct sr1__buf *out, uint32_t cp)
         sr1__put_char(out, cp);
 }
 
-static sr1_status run_strip_accents(const struct sr1__normal_step *s, const char *text, size_t n,
-                                    struct sr1__buf *out)
+static sr1_status run_strip_accents(const struct sr1__normal_step *s, const char *text,
+                                    size_t n, struct sr1__buf *out)
 {
     (void)s;
     each_char(text, n, out, put_without_accents);
@@ -107,7 +108,8 @@ static sr1_status run_nmt(const struct sr1__normal_step *s, const char *text, si
     return finish(out);
 }
 
-static sr1_status load_strip(struct sr1__normal_step *s, const json_t *o, const char *name)
+static sr1_status load_strip(struct sr1__normal_step *s, const json_t *o,
+                             const char *name)
 {
     (void)name;
     s->parts = (json_is_true(json_object_get(o, "strip_left")) ? STRIP_LEFT : 0) |
@@ -125,7 +127,8 @@ static sr1_status run_strip(const struct sr1__normal_step *s, const char *text, 
     return finish(out);
 }
 
-static sr1_status load_precompiled(struct sr1__normal_step *s, const json_t *o, const char *name)
+static sr1_status load_precompiled(struct sr1__normal_step *s, const json_t *o,
+                                   const char *name)
 {
     const json_t *map = json_object_get(o, "precompiled_charsmap");
 
@@ -137,8 +140,8 @@ static sr1_status load_precompiled(struct sr1__normal_step *s, const json_t *o, 
                              name);
 }
 
-static sr1_status run_precompiled(const struct sr1__normal_step *s, const char *text, size_t n,
-                                  struct sr1__buf *out)
+static sr1_status run_precompiled(const struct sr1__normal_step *s, const char *text,
+                                  size_t n, struct sr1__buf *out)
 {
     sr1__charsmap_apply(s->map, text, n, out);
     return finish(out);
@@ -158,7 +161,8 @@ static sr1_status check_not_empty(const struct sr1__pattern *p, const char *name
                  : SR1_OK;
 }
 
-static sr1_status load_replace(struct sr1__normal_step *s, const json_t *o, const char *name)
+static sr1_status load_replace(struct sr1__normal_step *s, const json_t *o,
+                               const char *name)
 {
     const json_t *pattern = json_object_get(o, "pattern");
     const json_t *regex = json_object_get(pattern, "Regex");
@@ -201,8 +205,8 @@ static void replace_text(const struct sr1__normal_step *s, const char *text, siz
     sr1__buf_add(out, text + from, n - from);
 }
 
-static sr1_status replace_pattern(const struct sr1__normal_step *s, const char *text, size_t n,
-                                  struct sr1__buf *out)
+static sr1_status replace_pattern(const struct sr1__normal_step *s, const char *text,
+                                  size_t n, struct sr1__buf *out)
 {
     struct sr1__split split;
     sr1_status status = sr1__split_begin(&split, s->pattern);
