@@ -48,11 +48,11 @@ void sr1__check_drop(struct sr1_check *c, size_t k)
 }
 
 /* Python refuses such a program before it reads on. */
-static void refuse_nul(struct sr1__outcome *o, const struct sr1__check_limits *l)
+static void refuse_nul(struct sr1__check_outcome *o, const struct sr1__check_limits *l)
 {
     o->verdicts[0] = SR1_RUN_RUNTIME_ERROR;
     if (!l->all_or_nothing)
-        sr1__outcome_rest(o, 0, SR1_RUN_RUNTIME_ERROR);
+        sr1__check_outcome_rest(o, 0, SR1_RUN_RUNTIME_ERROR);
     sr1__buf_str(&o->error, "SyntaxError: source code cannot contain null bytes");
 }
 
@@ -69,7 +69,7 @@ sr1_status sr1__check_tests(struct sr1_check *c, sr1_sandbox *box,
         status = sr1__check_driven(c, box, l, programs);
     for (size_t k = 0; k < c->n_runs; k++)
         sr1__check_drop(c, k);
-    sr1__outcome_sum_up(&c->outcome);
+    sr1__check_outcome_sum_up(&c->outcome);
     return status;
 }
 
@@ -125,7 +125,7 @@ void sr1_check_cancel(sr1_check *check)
 sr1_status sr1_check_report_get(const sr1_check *check, sr1_check_report *out)
 {
     sr1_check_report r = {.struct_size = sizeof(r)};
-    const struct sr1__outcome *o = &check->outcome;
+    const struct sr1__check_outcome *o = &check->outcome;
 
     if (!sr1_check_done(check))
         return sr1__fail(SR1_E_STATE, "the check has not ended yet");

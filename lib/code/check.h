@@ -10,7 +10,7 @@
 
 /* ---- what came of the tests ---- */
 
-struct sr1__outcome {
+struct sr1__check_outcome {
     unsigned char *verdicts; /* [n] SR1_RUN_*, SR1_CHECK_SKIPPED */
     size_t n;
     int32_t verdict; /* of all: see sr1_check_report */
@@ -20,18 +20,18 @@ struct sr1__outcome {
 };
 
 /* All tests skipped. */
-sr1_status sr1__outcome_init(struct sr1__outcome *o, size_t n);
-void sr1__outcome_free(struct sr1__outcome *o);
+sr1_status sr1__check_outcome_init(struct sr1__check_outcome *o, size_t n);
+void sr1__check_outcome_free(struct sr1__check_outcome *o);
 /* Tests [from, n) have this verdict. */
-void sr1__outcome_rest(struct sr1__outcome *o, size_t from, int32_t verdict);
+void sr1__check_outcome_rest(struct sr1__check_outcome *o, size_t from, int32_t verdict);
 /* The verdict of all, and the first failure, from those of the tests. */
-void sr1__outcome_sum_up(struct sr1__outcome *o);
+void sr1__check_outcome_sum_up(struct sr1__check_outcome *o);
 /* Is it known for good? Not where the sandbox failed, nor where time ran out: another day
  * the machine has less to do. */
-int sr1__outcome_lasts(const struct sr1__outcome *o);
-void sr1__outcome_write(const struct sr1__outcome *o, struct sr1__buf *b);
+int sr1__check_outcome_lasts(const struct sr1__check_outcome *o);
+void sr1__check_outcome_write(const struct sr1__check_outcome *o, struct sr1__buf *b);
 /* 1 when b holds one of o->n tests; else o is as it was. */
-int sr1__outcome_read(struct sr1__outcome *o, const struct sr1__buf *b);
+int sr1__check_outcome_read(struct sr1__check_outcome *o, const struct sr1__buf *b);
 
 /* ---- a check ---- */
 
@@ -47,7 +47,7 @@ struct sr1_check {
     const sr1_problem *problem;
     char *code;
     size_t code_len;
-    struct sr1__outcome outcome; /* the rest is set before done */
+    struct sr1__check_outcome outcome; /* the rest is set before done */
     int32_t all_or_nothing;
     int32_t cached;
     double seconds;

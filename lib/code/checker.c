@@ -56,7 +56,7 @@ static sr1_status make_check(struct sr1_check *c, const struct sr1_checker *k,
     c->runs = sr1__calloc(c->n_runs, sizeof(*c->runs));
     if (c->runs == NULL)
         return sr1__fail_nomem("check");
-    SR1__TRY(sr1__outcome_init(&c->outcome, p->n_tests));
+    SR1__TRY(sr1__check_outcome_init(&c->outcome, p->n_tests));
     return take_code(c, form, text, len);
 }
 

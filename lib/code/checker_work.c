@@ -42,7 +42,7 @@ void sr1__check_drop_ref(struct sr1_check *c)
     if (atomic_fetch_sub(&c->references, 1) > 1)
         return;
     sr1_problems_free(c->problems);
-    sr1__outcome_free(&c->outcome);
+    sr1__check_outcome_free(&c->outcome);
     sr1__buf_free(&c->key);
     sr1__free(c->code);
     sr1__free(c->runs);
@@ -92,7 +92,7 @@ static int look_up(struct sr1_checker *k, struct sr1_check *c)
 
     sr1__buf_init(&value, 0);
     found = sr1__results_get(k->results, &c->key, &value) &&
-            value.status == SR1_OK && sr1__outcome_read(&c->outcome, &value);
+            value.status == SR1_OK && sr1__check_outcome_read(&c->outcome, &value);
     sr1__buf_free(&value);
     return found;
 }
@@ -102,7 +102,7 @@ static void keep(struct sr1_checker *k, const struct sr1_check *c)
     struct sr1__buf value;
 
     sr1__buf_init(&value, 0);
-    sr1__outcome_write(&c->outcome, &value);
+    sr1__check_outcome_write(&c->outcome, &value);
     if (value.status == SR1_OK)
         sr1__results_put(k->results, &c->key, &value);
     sr1__buf_free(&value);
@@ -115,7 +115,7 @@ static sr1_status run_and_keep(struct sr1_checker *k, struct sr1_check *c,
     sr1_status status = sr1__check_tests(c, k->box, &k->limits, programs);
 
     c->seconds = sr1__now() - began;
-    if (status == SR1_OK && k->keeps && sr1__outcome_lasts(&c->outcome))
+    if (status == SR1_OK && k->keeps && sr1__check_outcome_lasts(&c->outcome))
         keep(k, c);
     return status;
 }
@@ -141,13 +141,13 @@ static sr1_status find_or_run(struct sr1_checker *k, struct sr1_check *c,
 /* A failure of the library says nothing of the program, as one of the sandbox. */
 static void set_failure(struct sr1_check *c, sr1_status status)
 {
-    struct sr1__outcome *o = &c->outcome;
+    struct sr1__check_outcome *o = &c->outcome;
     int32_t verdict = status == SR1_E_CANCELLED || is_cancelled(c)
                           ? SR1_RUN_CANCELLED
                           : SR1_RUN_INFRASTRUCTURE;
 
-    sr1__outcome_rest(o, 0, verdict);
-    sr1__outcome_sum_up(o);
+    sr1__check_outcome_rest(o, 0, verdict);
+    sr1__check_outcome_sum_up(o);
     sr1__buf_clear(&o->got);
     sr1__buf_clear(&o->error);
     sr1__buf_str(&o->error, sr1_last_error());

@@ -147,7 +147,7 @@ static int32_t verdict_of_end(const sr1_run_result *result)
     return result->verdict;
 }
 
-static void explain_end(struct sr1__outcome *o, const sr1_run_result *result)
+static void explain_end(struct sr1__check_outcome *o, const sr1_run_result *result)
 {
     size_t n = result->err_bytes < 4096 ? result->err_bytes : 4096;
 
@@ -159,7 +159,7 @@ static void explain_end(struct sr1__outcome *o, const sr1_run_result *result)
         sr1__buf_str(&o->error, result->message);
 }
 
-static void take(struct sr1__outcome *o, const struct report *r, int32_t all_or_nothing,
+static void take(struct sr1__check_outcome *o, const struct report *r, int32_t all_or_nothing,
                  const sr1_run_result *result)
 {
     size_t n = r->n;
@@ -179,7 +179,7 @@ static void take(struct sr1__outcome *o, const struct report *r, int32_t all_or_
     n = n < o->n ? n : o->n - 1;
     o->verdicts[n] = (unsigned char)verdict_of_end(result);
     if (!all_or_nothing)
-        sr1__outcome_rest(o, n + 1, verdict_of_end(result));
+        sr1__check_outcome_rest(o, n + 1, verdict_of_end(result));
     explain_end(o, result);
 }
 
@@ -229,7 +229,7 @@ sr1_status sr1__check_driven(struct sr1_check *c, sr1_sandbox *box,
     ++*programs;
     SR1__TRY(sr1__check_result(c, 0, &result));
     if (result.verdict == SR1_RUN_INFRASTRUCTURE || result.verdict == SR1_RUN_CANCELLED) {
-        sr1__outcome_rest(&c->outcome, 0, result.verdict);
+        sr1__check_outcome_rest(&c->outcome, 0, result.verdict);
         sr1__buf_str(&c->outcome.error, result.message);
     } else {
         report = read_report(result.out, result.out_bytes, nonce, c->outcome.n);

@@ -7,7 +7,7 @@
 
 #define TEXT_MAX ((size_t)16384)
 
-sr1_status sr1__outcome_init(struct sr1__outcome *o, size_t n)
+sr1_status sr1__check_outcome_init(struct sr1__check_outcome *o, size_t n)
 {
     o->verdicts = sr1__malloc(n + 1);
     if (o->verdicts == NULL)
@@ -16,18 +16,18 @@ sr1_status sr1__outcome_init(struct sr1__outcome *o, size_t n)
     o->first_failed = -1;
     sr1__buf_init(&o->got, TEXT_MAX);
     sr1__buf_init(&o->error, TEXT_MAX);
-    sr1__outcome_rest(o, 0, SR1_CHECK_SKIPPED);
+    sr1__check_outcome_rest(o, 0, SR1_CHECK_SKIPPED);
     return SR1_OK;
 }
 
-void sr1__outcome_free(struct sr1__outcome *o)
+void sr1__check_outcome_free(struct sr1__check_outcome *o)
 {
     sr1__free(o->verdicts);
     sr1__buf_free(&o->got);
     sr1__buf_free(&o->error);
 }
 
-void sr1__outcome_rest(struct sr1__outcome *o, size_t from, int32_t verdict)
+void sr1__check_outcome_rest(struct sr1__check_outcome *o, size_t from, int32_t verdict)
 {
     if (from < o->n)
         memset(o->verdicts + from, verdict, o->n - from);
@@ -38,7 +38,7 @@ static int is_unknown(int32_t verdict)
     return verdict == SR1_RUN_INFRASTRUCTURE || verdict == SR1_RUN_CANCELLED;
 }
 
-void sr1__outcome_sum_up(struct sr1__outcome *o)
+void sr1__check_outcome_sum_up(struct sr1__check_outcome *o)
 {
     o->verdict = SR1_RUN_PASSED;
     o->first_failed = -1;
@@ -58,7 +58,7 @@ void sr1__outcome_sum_up(struct sr1__outcome *o)
     }
 }
 
-int sr1__outcome_lasts(const struct sr1__outcome *o)
+int sr1__check_outcome_lasts(const struct sr1__check_outcome *o)
 {
     for (size_t i = 0; i < o->n; i++)
         if (is_unknown(o->verdicts[i]) || o->verdicts[i] == SR1_RUN_TIMEOUT)
@@ -72,7 +72,7 @@ static void write_text(struct sr1__buf *b, const struct sr1__buf *text)
     sr1__buf_add(b, sr1__buf_cstr(text), text->len);
 }
 
-void sr1__outcome_write(const struct sr1__outcome *o, struct sr1__buf *b)
+void sr1__check_outcome_write(const struct sr1__check_outcome *o, struct sr1__buf *b)
 {
     sr1__buf_u32(b, (uint32_t)o->n);
     sr1__buf_add(b, o->verdicts, o->n);
@@ -86,7 +86,7 @@ static const char *read_text(struct sr1__reader *r, uint32_t *n)
     return sr1__read_bytes(r, *n);
 }
 
-int sr1__outcome_read(struct sr1__outcome *o, const struct sr1__buf *b)
+int sr1__check_outcome_read(struct sr1__check_outcome *o, const struct sr1__buf *b)
 {
     struct sr1__reader r;
     const char *verdicts, *got, *error;
@@ -103,6 +103,6 @@ int sr1__outcome_read(struct sr1__outcome *o, const struct sr1__buf *b)
     memcpy(o->verdicts, verdicts, o->n);
     sr1__buf_add(&o->got, got, n_got);
     sr1__buf_add(&o->error, error, n_error);
-    sr1__outcome_sum_up(o);
+    sr1__check_outcome_sum_up(o);
     return 1;
 }

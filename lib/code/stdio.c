@@ -14,7 +14,7 @@ static void add_cut(struct sr1__buf *b, const char *s, size_t n, size_t max)
         sr1__buf_str(b, " ...");
 }
 
-static void take(struct sr1__outcome *o, size_t i, const sr1_run_result *r)
+static void take(struct sr1__check_outcome *o, size_t i, const sr1_run_result *r)
 {
     int first = r->verdict != SR1_RUN_PASSED && o->got.len + o->error.len == 0;
 
@@ -49,7 +49,7 @@ static sr1_status start(struct sr1_check *c, sr1_sandbox *box,
 sr1_status sr1__check_stdio(struct sr1_check *c, sr1_sandbox *box,
                             const struct sr1__check_limits *l, int64_t *programs)
 {
-    struct sr1__outcome *o = &c->outcome;
+    struct sr1__check_outcome *o = &c->outcome;
     size_t started = 0;
 
     for (size_t i = 0; i < o->n; i++) {
