@@ -91,8 +91,8 @@ static int look_up(struct sr1_checker *k, struct sr1_check *c)
     int found;
 
     sr1__buf_init(&value, 0);
-    found = sr1__results_get(k->results, &c->key, &value) &&
-            value.status == SR1_OK && sr1__check_outcome_read(&c->outcome, &value);
+    found = sr1__results_get(k->results, &c->key, &value) && value.status == SR1_OK &&
+            sr1__check_outcome_read(&c->outcome, &value);
     sr1__buf_free(&value);
     return found;
 }

@@ -45,8 +45,12 @@ static void stop(struct sr1__normaliser *n)
 
 static int spawn(struct sr1__normaliser *n, int theirs)
 {
-    char *const args[] = {n->interpreter,    (char *)"-I", (char *)"-S", (char *)"-c",
-                          (char *)sr1__normalise_py, NULL};
+    char *const args[] = {n->interpreter,
+                          (char *)"-I",
+                          (char *)"-S",
+                          (char *)"-c",
+                          (char *)sr1__normalise_py,
+                          NULL};
     posix_spawn_file_actions_t files;
     int error = posix_spawn_file_actions_init(&files);
 
@@ -164,8 +168,9 @@ void sr1__normalise(struct sr1__normaliser *n, const char *code, size_t len,
             stop(n); /* its text may have been what it could not read */
         n->failures = told ? 0 : n->failures + 1;
         if (n->failures == FAILURES_MAX)
-            sr1__log(SR1_LOG_WARN, "%s cannot normalise programs; the cache compares "
-                                   "their exact text from now on",
+            sr1__log(SR1_LOG_WARN,
+                     "%s cannot normalise programs; the cache compares "
+                     "their exact text from now on",
                      n->interpreter);
     }
     pthread_mutex_unlock(&n->lock);

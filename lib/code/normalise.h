@@ -4,8 +4,8 @@
 
 #include "base/buf.h"
 
-/* A process of an interpreter that reads programs (normalise.py). It starts with the first
- * question, and again when it was lost; where it cannot be had, texts stand for
+/* A process of an interpreter that reads programs (normalise.py). It starts with the
+ * first question, and again when it was lost; where it cannot be had, texts stand for
  * themselves. Any number of threads. */
 struct sr1__normaliser;
 
