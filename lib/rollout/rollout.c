@@ -57,7 +57,9 @@ static sr1_status open_asker(const sr1_rollout *r, sr1_env *env, struct sr1__ask
     if (!(flags & SR1_ENV_WAITS))
         return SR1_OK;
     return sr1__asker_new(out, env,
-                          flags & SR1_ENV_CONCURRENT ? r->limits.ask_threads : 1,
+                          flags & SR1_ENV_BATCHES      ? 1
+                          : flags & SR1_ENV_CONCURRENT ? r->limits.ask_threads
+                                                       : 1,
                           r->limits.ask_deadline);
 }
 
@@ -98,7 +100,7 @@ static sr1_status read_system(sr1_rollout *r, const sr1_config *c)
     const char *path = sr1__config_str(c, "prompt_template");
     struct sr1__buf text;
 
-    if (strcmp(path, "none") == 0)
+    if (strcmp(path, "none") == 0 || (!*path && p->prompt && !*p->prompt))
         return SR1_OK;
     if (*path) {
         SR1__TRY(sr1__file_read(path, TEMPLATE_MAX, &text));
