@@ -19,6 +19,7 @@
 
 #include <searchr1/base.h>
 #include <searchr1/code.h>
+#include <searchr1/config.h>
 #include <searchr1/env.h>
 
 #ifdef __cplusplus
@@ -124,6 +125,26 @@ SR1_API sr1_status sr1_writer_write(sr1_writer *writer,
                                     const sr1_conversation *conversations, size_t n,
                                     char **texts, size_t *lens);
 
+/* How a local model writes. */
+typedef struct sr1_writer_options {
+    size_t struct_size;  /* set by the caller; later versions append fields */
+    int64_t max_tokens;  /* of one message; 0: 1024 */
+    double temperature;  /* 0: greedy */
+    double top_p;        /* 0: 1 */
+    int32_t top_k;       /* 0: all tokens */
+    uint64_t seed;
+} sr1_writer_options;
+
+/* A local model as a writer, loaded from its folder: no training of a model loaded
+ * elsewhere reaches it. config (may be NULL: defaults) says how it runs: device, dtype,
+ * workers, threads, max_rows, enable_thinking, and tokenizer if folder is the
+ * configuration's model_name_or_path. A conversation longer than the model reads gets an
+ * empty text; its last message must be the user's. options NULL: defaults. Free with
+ * sr1_writer_free. Since 0.1. */
+SR1_API sr1_status sr1_writer_open_model(sr1_writer **out, const char *folder,
+                                         const sr1_config *config,
+                                         const sr1_writer_options *options);
+
 /* ---- the environment ---- */
 
 /* Open the environment "critique": the action is a critique, a whole message of the
@@ -135,6 +156,112 @@ SR1_API sr1_status sr1_writer_write(sr1_writer *writer,
 SR1_API sr1_status sr1_critique_env_open(sr1_env **out, sr1_problems *problems,
                                          sr1_writer *reviser,
                                          const sr1_env_options *options);
+
+/* ---- trees of revisions ---- */
+
+typedef struct sr1_forest sr1_forest;
+
+/* Kinds of nodes. */
+enum {
+    SR1_NODE_ROOT = 0,    /* a problem */
+    SR1_NODE_ANSWER = 1,  /* a first answer to it */
+    SR1_NODE_REVISION = 2 /* of its parent's answer, by a critique of that */
+};
+
+/* What grows where. Handles are retained. */
+typedef struct sr1_forest_options {
+    size_t struct_size;     /* set by the caller; later versions append fields */
+    sr1_problems *problems; /* a tree each */
+    int64_t max_problems;   /* the first so many; 0: all */
+    sr1_writer *solver;     /* writes first answers; NULL: they are the problems' own */
+    sr1_writer *critic;     /* NULL: nothing is revised */
+    sr1_writer *reviser;
+    sr1_checker *checker;   /* runs answers; NULL: `run` does */
+    /* One answer's outcome: SR1_VERDICT_* and the share of tests it passes. */
+    sr1_status (*run)(void *user, const sr1_problem *problem, const char *answer, size_t len,
+                      int32_t *verdict, double *pass_rate);
+    /* Called as work goes on; may be NULL. A status other than SR1_OK ends the call with
+     * it; what was made before stays. */
+    sr1_status (*progress)(void *user, const char *phase, int64_t done, int64_t total);
+    void *user;
+    int32_t votes;    /* critiques of each answer: one of those that judge as most of them
+                         do is drawn; 0: 1 */
+    uint64_t seed;    /* of that */
+    const char *path; /* file of nodes, a JSON line each: read if it is there, and added to
+                         as nodes are made; NULL: none */
+} sr1_forest_options;
+
+/* A tree of one node for each problem, and what the file at path has. A file whose nodes
+ * do not fit the problems is SR1_E_PARSE or SR1_E_INVALID. Free with sr1_forest_free. Since
+ * 0.1. */
+SR1_API sr1_status sr1_forest_open(sr1_forest **out, const sr1_forest_options *options);
+
+/* NULL is fine. Since 0.1. */
+SR1_API void sr1_forest_free(sr1_forest *forest);
+
+/* Let it grow, layer by layer, until each node of layer i has widths[i + 1] children:
+ * widths[0] is 1, the problems; widths[1] first answers, those behind it revisions. "1 5 1
+ * 1" is five answers each and two revisions of each. Children that are there count, so a
+ * call that was stopped is continued by the same call. *missing (may be NULL): nodes that
+ * could not be made, because a writer or the sandbox failed; the next call tries again.
+ * Since 0.1. */
+SR1_API sr1_status sr1_forest_expand(sr1_forest *forest, const int32_t *widths, size_t n,
+                                     int64_t *missing);
+
+/* One node. Pointers are borrowed until the forest is freed. */
+typedef struct sr1_forest_node {
+    size_t struct_size;   /* set by the caller; later versions append fields */
+    const char *problem;  /* its problem's id */
+    const char *hash;     /* 40 hexadecimal digits */
+    const char *parent;   /* its parent's; "" at a root */
+    const char *solution; /* the answer; "" at a root */
+    const char *critique; /* of its parent's answer; "" but at a revision */
+    int32_t kind;         /* SR1_NODE_* */
+    int32_t depth;        /* 0 at a root */
+    int32_t judgement;    /* SR1_JUDGEMENT_* of the critique */
+    int32_t verdict;      /* SR1_VERDICT_* of the answer */
+    double pass_rate;
+} sr1_forest_node;
+
+SR1_API size_t sr1_forest_count(const sr1_forest *forest); /* Since 0.1. */
+
+/* Node index, in the order they were made. SR1_E_INVALID: there is none. Since 0.1. */
+SR1_API sr1_status sr1_forest_node_get(const sr1_forest *forest, size_t index,
+                                       sr1_forest_node *out);
+
+/* What a number of revisions did. Means over problems of the means over their nodes; rates
+ * in [0, 1]. */
+typedef struct sr1_forest_scores {
+    size_t struct_size; /* set by the caller; later versions append fields */
+    int32_t revisions;  /* 0: the first answers */
+    int64_t problems;   /* with nodes of that depth */
+    int64_t nodes;
+    double pass_at_1; /* answers that pass all their tests */
+    double pass_rate; /* tests that are passed */
+    double gained;    /* answers that pass although the first one did not, and */
+    double lost;      /* the other way round */
+    /* Judgements of the answers before the last revision against the truth; 0 where
+     * revisions is 0 (sr1_judgement_scores). */
+    int64_t critiques;
+    int64_t no_judgement;
+    double accuracy;
+    double f1;
+    double f1_incorrect;
+} sr1_forest_scores;
+
+/* SR1_E_NOT_FOUND: no node has that many revisions. Since 0.1. */
+SR1_API sr1_status sr1_forest_scores_get(const sr1_forest *forest, int32_t revisions,
+                                         sr1_forest_scores *out);
+
+/* 1 - C(n - c, k) / C(n, k): the chance that one of k answers, drawn from n of which c pass,
+ * passes (Chen et al. 2021, the unbiased estimate of pass@k). SR1_E_INVALID unless 0 <= c
+ * <= n and 1 <= k <= n. Since 0.1. */
+SR1_API sr1_status sr1_pass_at_k(int64_t n, int64_t c, int64_t k, double *out);
+
+/* Its mean over problems, of their nodes with so many revisions. SR1_E_INVALID: a problem
+ * has fewer than k. Since 0.1. */
+SR1_API sr1_status sr1_forest_pass_at_k(const sr1_forest *forest, int32_t revisions,
+                                        int64_t k, double *out);
 
 #ifdef __cplusplus
 }

@@ -70,6 +70,7 @@
 #include <searchr1/trajectory.h>
 #include <searchr1/env.h>
 #include <searchr1/code.h>
+#include <searchr1/critique.h>
 #include <searchr1/reward.h>
 #include <searchr1/advantage.h>
 #include <searchr1/loss.h>

@@ -1,11 +1,11 @@
 /* critique/writer.c - models that write the next message of conversations, behind one
  * table of functions. */
+#include "critique/writer.h"
+
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/struct.h"
 #include "env/callback.h"
-
-#include <searchr1/critique.h>
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -84,6 +84,16 @@ void sr1_writer_free(sr1_writer *w)
 const char *sr1_writer_name(const sr1_writer *w)
 {
     return w->name;
+}
+
+int32_t sr1__writer_flags(const sr1_writer *w)
+{
+    return w->ops.flags;
+}
+
+void *sr1__writer_self(const sr1_writer *w, sr1__write_fn write)
+{
+    return w && w->ops.write == write ? w->self : NULL;
 }
 
 /* ---- writing ---- */

@@ -7,6 +7,7 @@
 #include "base/struct.h"
 #include "data/question.h"
 #include "rollout/asker.h"
+#include "rollout/reviser.h"
 #include "tokenizer/tokenizer.h"
 
 #include <searchr1/world.h>
@@ -24,6 +25,19 @@ static sr1_status open_rooms(sr1_env **env, sr1_env **deaf, const sr1_env_option
     return sr1_env_open(deaf, "none", NULL, o);
 }
 
+static int32_t choose_lanes(const sr1_config *c, const sr1_model *m);
+
+/* Revisions are asked of a model that stands still, over the problems of the
+ * configuration. */
+static sr1_status open_critique(sr1_rollout *r, const sr1_config *c,
+                                const sr1_env_options *o)
+{
+    SR1__TRY(sr1__problems_configured(&r->problems, c));
+    SR1__TRY(sr1__reviser_open(&r->reviser, c, choose_lanes(c, r->model)));
+    SR1__TRY(sr1_critique_env_open(&r->env, r->problems, r->reviser, o));
+    return sr1_env_open(&r->deaf_env, "none", NULL, o);
+}
+
 static sr1_status open_environments(sr1_rollout *r, const sr1_config *c)
 {
     sr1_env_options o = {.struct_size = sizeof(o)};
@@ -39,6 +53,8 @@ static sr1_status open_environments(sr1_rollout *r, const sr1_config *c)
     o.top_k = (int32_t)sr1__config_int(c, "search_top_k");
     if (strcmp(name, "rooms") == 0)
         return open_rooms(&r->env, &r->deaf_env, &o);
+    if (strcmp(name, "critique") == 0)
+        return open_critique(r, c, &o);
     if (strcmp(name, "none") != 0 && !r->search && !no_engine)
         SR1__TRY(sr1_search_open(&r->search, c));
     SR1__TRY(sr1_env_open(&r->env, name, r->search, &o));
@@ -283,6 +299,8 @@ void sr1_rollout_free(sr1_rollout *r)
     sr1__asker_free(r->asker);
     sr1_env_free(r->env);
     sr1_env_free(r->deaf_env);
+    sr1_writer_free(r->reviser);
+    sr1_problems_free(r->problems);
     sr1_search_free(r->search);
     sr1_tokenizer_free(r->tokenizer);
     sr1_model_free(r->model);
