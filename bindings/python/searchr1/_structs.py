@@ -738,6 +738,10 @@ class Query(Sized):
         ("answers", POINTER(c_char_p)),
         ("n_answers", c_size_t),
         ("data_source", c_char_p),
+        ("history_roles", POINTER(c_char_p)),
+        ("history_texts", POINTER(c_char_p)),
+        ("history_sizes", POINTER(c_size_t)),
+        ("n_history", c_size_t),
     ]
 
 
