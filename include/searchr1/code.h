@@ -17,6 +17,7 @@
 #define SEARCHR1_CODE_H
 
 #include <searchr1/base.h>
+#include <searchr1/sandbox.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,34 +43,37 @@ enum {
 
 /* Shapes of rows, one JSON object a line:
  *
- *     plain          "id", "problem" (absent: "question"), "tests", and optional
- *                    "solution" (the answer to be criticised), "reference" (one that
- *                    passes), "setup" (code run after the answer, before the tests),
- *                    "entry_point", "time_limit" (seconds), "data_source". "question" is
- *                    what a policy is asked (train_file), not read here otherwise. A test
- *                    is a statement; {"stdin", "stdout"}, or {"input": {"stdin"},
- *                    "output": {"stdout"}}; or {"args": [...], "expected"} of the
- * function "entry_point". All of a problem are of one style. mbpp           "task_id",
- * "text" or "prompt", "code", "test_list", and optional "test_setup_code",
- * "test_imports"; MBPP+: "test", one program that takes the place of "test_list"
- *     humaneval      "task_id", "prompt", "entry_point", "canonical_solution", "test";
- *                    what stands before the function in "prompt" (imports, helpers) is
- *                    run before an answer
- *     apps           also TACO. "question", "input_output" ({"inputs", "outputs",
- *                    "fn_name"}, also as text), and optional "solutions", "starter_code",
- *                    "time_limit" (a number, or text with one); id: "id", "problem_id",
- *                    else the row's number. With "fn_name": SR1_CODE_CALL
- *     codecontests   "name", "description", "public_tests", "private_tests",
- *                    "generated_tests" (each {"input": [...], "output": [...]}), in that
- *                    order, and optional "solutions", "time_limit" ({"seconds",
- * "nanos"}). Also {"id", "content", "test"} with "test" a list as in plain livecodebench
- * "question_id", "question_content", "public_test_cases", "private_test_cases" (lists of
- * {"input", "output", "testtype"}, also as text; compressed ones are refused:
- * searchr1.code unpacks them), "starter_code", "metadata" ("func_name"). Also {"id",
- * "content", "test": {"input_output"}}
+ *     plain         "id", "problem" (absent: "question"), "tests"; optional: "solution"
+ *                   (the answer to be criticised), "reference" (one that passes),
+ *                   "setup" (code run after an answer, before the tests), "entry_point",
+ *                   "time_limit" (seconds), "data_source". "question" is what a policy
+ *                   is asked (train_file). A test is a statement; or {"stdin",
+ *                   "stdout"}; or {"input": {"stdin"}, "output": {"stdout"}}; or
+ *                   {"args": [...], "expected"} of the function "entry_point". All tests
+ *                   of a problem are of one style.
+ *     mbpp          "task_id", "text" or "prompt", "code", "test_list"; optional:
+ *                   "test_setup_code", "test_imports". MBPP+: "test", one program, takes
+ *                   the place of "test_list"
+ *     humaneval     "task_id", "prompt", "entry_point", "canonical_solution", "test".
+ *                   What stands before the function in "prompt" (imports, helpers) is
+ *                   run before an answer
+ *     apps          also TACO. "question", "input_output" ({"inputs", "outputs",
+ *                   "fn_name"}, also as text); optional: "solutions", "starter_code",
+ *                   "time_limit" (a number, or text with one). Its id is "id",
+ *                   "problem_id" or "task_id". With "fn_name": SR1_CODE_CALL
+ *     codecontests  "name", "description", "public_tests", "private_tests",
+ *                   "generated_tests" (each {"input": [...], "output": [...]}), used in
+ *                   this order; optional: "solutions", "time_limit" ({"seconds",
+ *                   "nanos"}). Also {"id", "content", "test"}, with "test" a list as in
+ *                   plain, also as text
+ *     livecodebench "question_id", "question_content", "public_test_cases",
+ *                   "private_test_cases" (lists of {"input", "output", "testtype"}, also
+ *                   as text; compressed ones are refused: see docs/execution.md),
+ *                   "starter_code", "metadata" ("func_name"). Also {"id", "content",
+ *                   "test": {"input_output"}}
  *
- * In every shape a "solution" and a "data_source" of the row are read, and "time_limit"
- * is in seconds. Members that are not named are ignored. */
+ * In every shape "solution", "data_source" and "time_limit" (seconds) of the row are
+ * read. Members that are not named are ignored. */
 typedef struct sr1_problems_options {
     size_t struct_size; /* set by the caller; later versions append fields */
     const char *shape;  /* a name above; NULL or "auto": of each row by its members */
@@ -192,25 +196,13 @@ SR1_API sr1_status sr1_judgement_score(const int32_t *judgements, const int32_t 
 
 /* ---- running answers ---- */
 
-typedef struct sr1_sandbox sr1_sandbox; /* searchr1/sandbox.h */
 typedef struct sr1_checker sr1_checker;
 typedef struct sr1_check sr1_check;
 
-/* What became of a test, or of all. */
-enum {
-    SR1_VERDICT_PASSED = 0,
-    SR1_VERDICT_WRONG = 1,         /* an assertion failed, another output or result */
-    SR1_VERDICT_RUNTIME_ERROR = 2, /* an exception, a signal, or it ended too early */
-    SR1_VERDICT_TIMEOUT = 3,
-    SR1_VERDICT_MEMORY = 4,
-    SR1_VERDICT_OUTPUT = 5,         /* it wrote more than it may */
-    SR1_VERDICT_NOT_RUN = 6,        /* another test had failed before */
-    SR1_VERDICT_INFRASTRUCTURE = 7, /* the sandbox failed: nothing is known */
-    SR1_VERDICT_CANCELLED = 8
-};
-
-/* "passed", "wrong", "runtime error", ...; "?" for an unknown one. Static. Since 0.1. */
-SR1_API const char *sr1_verdict_name(int32_t verdict);
+/* Verdicts are SR1_RUN_* (searchr1/sandbox.h). Of a test: WRONG: an assertion failed, or
+ * another output or result came; RUNTIME_ERROR: an exception, or it ended before its
+ * tests did. And of one that was not run, since another had failed before: */
+enum { SR1_CHECK_SKIPPED = 64 };
 
 typedef struct sr1_checker_options {
     size_t struct_size;     /* set by the caller; later versions append fields */
@@ -260,7 +252,7 @@ SR1_API sr1_status sr1_check_wait(sr1_check *check, double seconds);
 /* 1 when it has ended. Since 0.1. */
 SR1_API int32_t sr1_check_done(const sr1_check *check);
 
-/* End it early: its verdict is SR1_VERDICT_CANCELLED unless it has ended. Since 0.1. */
+/* End it early: its verdict is SR1_RUN_CANCELLED unless it has ended. Since 0.1. */
 SR1_API void sr1_check_cancel(sr1_check *check);
 
 /* Cancels it where it still runs. NULL is fine. Since 0.1. */
@@ -269,8 +261,8 @@ SR1_API void sr1_check_free(sr1_check *check);
 /* What all tests of an answer gave. */
 typedef struct sr1_check_report {
     size_t struct_size; /* set by the caller; later versions append fields */
-    int32_t verdict;    /* PASSED: all did; CANCELLED or INFRASTRUCTURE: nothing is known;
-                           else that of the first test that failed */
+    int32_t verdict;    /* SR1_RUN_PASSED: all tests; _CANCELLED, _INFRASTRUCTURE: nothing
+                           is known; else that of the first test that failed */
     int64_t tests;
     int64_t passed;
     double pass_rate;     /* passed / tests; all-or-nothing: 1 or 0 */

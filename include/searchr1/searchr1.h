@@ -69,6 +69,7 @@
 #include <searchr1/server.h>
 #include <searchr1/trajectory.h>
 #include <searchr1/env.h>
+#include <searchr1/sandbox.h>
 #include <searchr1/code.h>
 #include <searchr1/critique.h>
 #include <searchr1/reward.h>
