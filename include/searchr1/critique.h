@@ -177,7 +177,7 @@ typedef struct sr1_forest_options {
     sr1_writer *critic;     /* NULL: nothing is revised */
     sr1_writer *reviser;
     sr1_checker *checker;   /* runs answers; NULL: `run` does */
-    /* One answer's outcome: SR1_VERDICT_* and the share of tests it passes. */
+    /* One answer's outcome: SR1_RUN_* and the share of tests it passes. */
     sr1_status (*run)(void *user, const sr1_problem *problem, const char *answer, size_t len,
                       int32_t *verdict, double *pass_rate);
     /* Called as work goes on; may be NULL. A status other than SR1_OK ends the call with
@@ -219,7 +219,7 @@ typedef struct sr1_forest_node {
     int32_t kind;         /* SR1_NODE_* */
     int32_t depth;        /* 0 at a root */
     int32_t judgement;    /* SR1_JUDGEMENT_* of the critique */
-    int32_t verdict;      /* SR1_VERDICT_* of the answer */
+    int32_t verdict;      /* SR1_RUN_* of the answer */
     double pass_rate;
 } sr1_forest_node;
 

@@ -8,6 +8,8 @@
 #include "critique/writer.h"
 #include "env/protocol.h"
 
+#include <searchr1/search.h>
+
 #include <pthread.h>
 #include <string.h>
 

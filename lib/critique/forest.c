@@ -64,8 +64,8 @@ static json_t *line_of(const struct sr1_forest *f, const struct sr1__node *n,
                      f->nodes[n->parent].hash, "node_type", kinds[n->kind], "solution",
                      n->solution, "sanitized_solution", sanitized, "critique",
                      n->critique ? n->critique : "", "success",
-                     n->verdict == SR1_VERDICT_PASSED, "metadata", "judgement",
-                     (int)n->judgement, "verdict", sr1_verdict_name(n->verdict),
+                     n->verdict == SR1_RUN_PASSED, "metadata", "judgement",
+                     (int)n->judgement, "verdict", sr1_run_verdict_name(n->verdict),
                      "pass_rate", n->pass_rate);
 }
 
@@ -131,10 +131,10 @@ static sr1_status read_verdict(const json_t *meta, struct sr1__node *n)
     SR1__TRY(sr1__json_get_int(meta, "judgement", &judgement));
     SR1__TRY(sr1__json_get_num(meta, "pass_rate", &n->pass_rate));
     n->judgement = (int32_t)judgement;
-    for (n->verdict = 0; n->verdict < SR1_VERDICT_INFRASTRUCTURE; n->verdict++)
-        if (strcmp(sr1_verdict_name(n->verdict), name) == 0)
+    for (n->verdict = 0; n->verdict < SR1_RUN_INFRASTRUCTURE; n->verdict++)
+        if (strcmp(sr1_run_verdict_name(n->verdict), name) == 0)
             break;
-    if (n->verdict == SR1_VERDICT_INFRASTRUCTURE || judgement < SR1_JUDGEMENT_NONE ||
+    if (n->verdict == SR1_RUN_INFRASTRUCTURE || judgement < SR1_JUDGEMENT_NONE ||
         judgement > SR1_JUDGEMENT_INCORRECT || !(n->pass_rate >= 0 && n->pass_rate <= 1))
         return sr1__fail(SR1_E_PARSE, "metadata: verdict, judgement or pass_rate is none");
     return SR1_OK;

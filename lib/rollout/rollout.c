@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/struct.h"
+#include "critique/configured.h"
 #include "data/question.h"
 #include "rollout/asker.h"
 #include "rollout/reviser.h"
@@ -196,6 +197,16 @@ static void read_limits(sr1_rollout *r, const sr1_config *c)
     r->logit_chunk = sr1__config_int(c, "logit_chunk");
 }
 
+/* A revision is inserted whole: half a program would be judged for what is missing. The
+ * slack is for a proxy whose tokens are longer than ours. */
+static void make_room(sr1_rollout *r, const sr1_config *c)
+{
+    int64_t most = 2 * sr1__config_int(c, "proxy_max_tokens");
+
+    if (r->reviser && r->limits.max_observation < most)
+        r->limits.max_observation = most;
+}
+
 /* ---- the handle ---- */
 
 int32_t sr1__rollout_lane_rows(const sr1_rollout *r)
@@ -253,6 +264,7 @@ static sr1_status build(sr1_rollout *r, const sr1_config *c)
     SR1__TRY(read_question(r, c));
     SR1__TRY(show_tools(r, r->env, &r->system));
     read_limits(r, c);
+    make_room(r, c);
     SR1__TRY(open_asker(r, r->env, &r->asker));
     if (sr1__env_protocol(r->env)->chat)
         SR1__TRY(sr1__chat_border_make(&r->border, r->tokenizer, !r->thinking));
