@@ -27,7 +27,7 @@ static int make(void **state)
     tiny_model("critic", critic, 3, 30);
     tiny_model("endless", endless, 2, 30);
     tiny_model("proxy", proxy, 3, 30);
-    tiny_model("wordy", wordy, 3, 30);
+    tiny_model("wordy", wordy, 3, 12);
     (void)scratch_file("problems.jsonl",
                        "{\"id\": \"p0\", \"problem\": \"Where?\", \"solution\": \"x = 1\", "
                        "\"tests\": [\"assert x\"]}\n"
