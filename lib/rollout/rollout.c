@@ -393,6 +393,16 @@ int32_t sr1__rollout_lanes(const sr1_rollout *r, sr1_model ***replicas,
     return r->n_lanes;
 }
 
+sr1_model *sr1__rollout_reviser(const sr1_rollout *r)
+{
+    return sr1__writer_model(r->reviser);
+}
+
+sr1_problems *sr1__rollout_problems(const sr1_rollout *r)
+{
+    return r->problems;
+}
+
 void sr1__rollout_set_version(sr1_rollout *r, int64_t version)
 {
     r->weights_version = version;
