@@ -67,6 +67,7 @@
 #include <searchr1/embed.h>
 #include <searchr1/faiss.h>
 #include <searchr1/server.h>
+#include <searchr1/openai.h>
 #include <searchr1/trajectory.h>
 #include <searchr1/env.h>
 #include <searchr1/sandbox.h>
