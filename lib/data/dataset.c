@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "base/struct.h"
 #include "config/config.h"
+#include "data/messages.h"
 #include "data/question.h"
 #include "data/records.h"
 #include "data/rows.h"
@@ -25,6 +26,7 @@ struct source {
     char *answer_field;
     char *id_field;
     char *source_field;
+    char *history_field;
     int answers_optional;
     atomic_int references;
 };
@@ -43,6 +45,8 @@ struct sr1_row {
     char *inner;          /* cut out of it */
     char **answers;
     size_t n_answers;
+    struct sr1__messages history; /* of json, or of */
+    json_t *history_list;         /* read from a cell */
 };
 
 static void source_drop(struct source *s)
@@ -54,6 +58,7 @@ static void source_drop(struct source *s)
     sr1__free(s->answer_field);
     sr1__free(s->id_field);
     sr1__free(s->source_field);
+    sr1__free(s->history_field);
     sr1__free(s);
 }
 
@@ -81,6 +86,8 @@ void sr1_row_free(sr1_row *row)
     sr1__free(row->id);
     sr1__free(row->data_source);
     sr1__free(row->inner);
+    sr1__messages_free(&row->history);
+    json_decref(row->history_list);
     json_decref(row->json);
     sr1__free(row);
 }
@@ -108,6 +115,25 @@ size_t sr1_row_answer_count(const sr1_row *row)
 const char *sr1_row_answer(const sr1_row *row, size_t index)
 {
     return index < row->n_answers ? row->answers[index] : NULL;
+}
+
+size_t sr1_row_history_count(const sr1_row *row)
+{
+    return row->history.n;
+}
+
+const char *sr1_row_history(const sr1_row *row, size_t index, const char **role)
+{
+    if (index >= row->history.n)
+        return NULL;
+    if (role)
+        *role = row->history.roles[index];
+    return row->history.texts[index];
+}
+
+const struct sr1__messages *sr1__row_history(const sr1_row *row)
+{
+    return &row->history;
 }
 
 sr1_status sr1_row_json(const sr1_row *row, char **out)
@@ -151,21 +177,45 @@ static sr1_status text_of(const json_t *v, const char *field, const char **out)
     return SR1_OK;
 }
 
-static sr1_status take_question(const struct source *s, sr1_row *row)
+/* A list of messages that ends with the question: "prompt", as in a record, or
+ * "messages". NULL where there is none. */
+static const json_t *find_messages(const json_t *row, const char **field)
 {
-    const json_t *v = json_object_get(row->json, s->question_field);
-    int may_be_record = strcmp(s->question_field, DEFAULT_QUESTION) == 0;
-    const json_t *prompt = v || !may_be_record ? NULL : sr1__record_prompt(row->json);
+    const json_t *prompt = json_object_get(row, "prompt");
 
-    if (!v && !prompt)
-        return no_field(row->json, s->question_field, "question_field");
-    SR1__TRY(text_of(v ? v : prompt, v ? s->question_field : "prompt", &row->question));
-    if (prompt) {
+    *field = json_is_array(prompt) ? "prompt" : "messages";
+    return json_is_array(prompt) ? prompt : json_object_get(row, "messages");
+}
+
+/* The user's last message is the question, those before it are the history. A prompt's
+ * may be that of a record, with the question in it. */
+static sr1_status take_messages(sr1_row *row, const json_t *list, const char *field)
+{
+    size_t last;
+
+    SR1__TRY(sr1__messages_question(list, field, &last));
+    SR1__TRY(text_of(json_object_get(json_array_get(list, last), "content"), field,
+                     &row->question));
+    if (strcmp(field, "prompt") == 0) {
         row->inner = sr1__question_within(row->question);
         if (!row->inner)
             return sr1__fail_nomem("question");
         row->question = row->inner;
     }
+    return sr1__messages_read(&row->history, list, last, field);
+}
+
+static sr1_status take_question(const struct source *s, sr1_row *row)
+{
+    const json_t *v = json_object_get(row->json, s->question_field);
+    const char *field = s->question_field;
+    const json_t *list = NULL;
+
+    if (!v && strcmp(s->question_field, DEFAULT_QUESTION) == 0)
+        list = find_messages(row->json, &field);
+    if (!v && !list)
+        return no_field(row->json, s->question_field, "question_field");
+    SR1__TRY(v ? text_of(v, field, &row->question) : take_messages(row, list, field));
     if (row->question[strspn(row->question, " \t\r\n")] == '\0')
         return sr1__fail(SR1_E_PARSE, "field '%s' is empty", s->question_field);
     return SR1_OK;
@@ -300,7 +350,27 @@ static sr1_status take_answers(const struct source *s, sr1_row *row)
     return status;
 }
 
-/* The same question with the same answers has the same id wherever it stands. */
+/* The messages of the history field, which may be a cell of a CSV file. */
+static sr1_status take_history(const struct source *s, sr1_row *row)
+{
+    const json_t *v = json_object_get(row->json, s->history_field);
+
+    if (!v || json_is_null(v) || (json_is_string(v) && json_string_length(v) == 0))
+        return SR1_OK;
+    if (row->history.n)
+        return sr1__fail(SR1_E_PARSE, "both '%s' and messages before the question",
+                         s->history_field);
+    SR1__TRY(list_in_text(v, &row->history_list));
+    v = row->history_list ? row->history_list : v;
+    if (!json_is_array(v))
+        return sr1__fail(SR1_E_PARSE, "field '%s' is not a list of messages",
+                         s->history_field);
+    sr1__messages_free(&row->history);
+    return sr1__messages_read(&row->history, v, json_array_size(v), s->history_field);
+}
+
+/* The same question with the same history and answers has the same id wherever it
+ * stands. */
 static char *content_id(const sr1_row *row)
 {
     char id[32];
@@ -308,6 +378,10 @@ static char *content_id(const sr1_row *row)
 
     for (size_t i = 0; i < row->n_answers; i++)
         h = sr1__hash64(row->answers[i], strlen(row->answers[i]), h);
+    for (size_t i = 0; i < row->history.n; i++) {
+        h = sr1__hash64(row->history.roles[i], strlen(row->history.roles[i]), h);
+        h = sr1__hash64(row->history.texts[i], strlen(row->history.texts[i]), h);
+    }
     snprintf(id, sizeof id, "%016llx", (unsigned long long)h);
     return sr1__strdup(id);
 }
@@ -346,6 +420,7 @@ static sr1_status take_data_source(const struct source *s, sr1_row *row, const c
 static sr1_status fill(const struct source *s, sr1_row *row, const char *path)
 {
     SR1__TRY(take_question(s, row));
+    SR1__TRY(take_history(s, row));
     SR1__TRY(take_answers(s, row));
     SR1__TRY(take_id(s, row));
     return take_data_source(s, row, path);
@@ -402,6 +477,7 @@ static sr1_status source_fill(struct source *s, const char *const *paths, size_t
     SR1__TRY(copy_name(&s->answer_field, o->answer_field, DEFAULT_ANSWERS));
     SR1__TRY(copy_name(&s->id_field, o->id_field, "id"));
     SR1__TRY(copy_name(&s->source_field, o->source_field, "data_source"));
+    SR1__TRY(copy_name(&s->history_field, o->history_field, "history"));
     s->answers_optional = o->answers_optional != 0;
     SR1__TRY(sr1__rows_open(&s->rows, paths, n_paths));
     return o->skip_check ? SR1_OK : check_rows(s);
