@@ -17,7 +17,8 @@
 /* The same conversation, as files may have it. */
 static const char *const forms[][2] = {
     {"a.jsonl", "{\"question\":\"q2\",\"history\":" MESSAGES "]" GOLD},
-    {"a.jsonl", "{\"messages\":" MESSAGES ",{\"role\":\"user\",\"content\":\"q2\"}]" GOLD},
+    {"a.jsonl",
+     "{\"messages\":" MESSAGES ",{\"role\":\"user\",\"content\":\"q2\"}]" GOLD},
     {"a.jsonl", "{\"prompt\":" MESSAGES ",{\"role\":\"user\",\"content\":\"q2\"}]" GOLD},
     {"a.jsonl", /* the answer to be learned is no part of it */
      "{\"messages\":" MESSAGES ",{\"role\":\"user\",\"content\":\"q2\"},"
@@ -103,7 +104,8 @@ static void the_field_has_a_name(void **state)
 {
     sr1_dataset_options o = {.struct_size = sizeof o, .history_field = "before"};
     sr1_row *row = first(
-        "a.jsonl", "{\"question\":\"q2\",\"history\":7,\"before\":" MESSAGES "]" GOLD, &o);
+        "a.jsonl",
+        "{\"question\":\"q2\",\"history\":7,\"before\":" MESSAGES "]" GOLD, &o);
 
     (void)state;
     check_conversation(row);
@@ -121,7 +123,8 @@ static void wrong_conversations_are_refused(void **state)
         {"{\"question\":\"q\",\"history\":[{\"role\":\"user\"}]" GOLD, "content"},
         {"{\"question\":\"q\",\"history\":[{\"role\":\"user\",\"content\":[]}]" GOLD,
          "content"},
-        {"{\"question\":\"q\",\"history\":[{\"role\":\"user\",\"content\":\"\\u0000\"}]" GOLD,
+        {"{\"question\":\"q\",\"history\":"
+         "[{\"role\":\"user\",\"content\":\"\\u0000\"}]" GOLD,
          "NUL"},
         {"{\"question\":\"q\",\"history\":[{\"role\":\"tool\",\"content\":\"x\"}]" GOLD,
          "'tool'"},
