@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/struct.h"
+#include "data/dataset.h"
 #include "data/question.h"
 
 #include <inttypes.h>
@@ -21,17 +22,6 @@ sr1_query sr1__query_at(const sr1_query *queries, size_t i)
 
 /* ---- history ---- */
 
-/* Roles a message of the history may have; the system's comes first or not at all. */
-static const char *const history_roles[] = {"user", "assistant", "system"};
-
-static int is_role(const char *role, size_t i)
-{
-    for (size_t k = 0; role && k < (i == 0 ? 3 : 2); k++)
-        if (strcmp(role, history_roles[k]) == 0)
-            return 1;
-    return 0;
-}
-
 static size_t history_size(const sr1_query *q, size_t i)
 {
     return q->history_sizes ? q->history_sizes[i] : strlen(q->history_texts[i]);
@@ -47,7 +37,7 @@ sr1_status sr1__query_check(const sr1_query *queries, size_t i)
     if (q.n_history && (!q.history_roles || !q.history_texts))
         return sr1__fail(SR1_E_INVALID, "history: roles and texts are needed");
     for (size_t k = 0; k < q.n_history; k++) {
-        if (!is_role(q.history_roles[k], k))
+        if (!sr1__message_role(q.history_roles[k], k))
             return sr1__fail(SR1_E_INVALID,
                              "history: message %zu: role '%s' is neither user nor "
                              "assistant, nor the system's in the first place",
@@ -56,6 +46,15 @@ sr1_status sr1__query_check(const sr1_query *queries, size_t i)
             return sr1__fail(SR1_E_INVALID, "history: message %zu has no text", k);
     }
     return SR1_OK;
+}
+
+void sr1__query_remember(sr1_query *q, const sr1_row *row)
+{
+    const struct sr1__messages *m = sr1__row_history(row);
+
+    q->history_roles = m->roles;
+    q->history_texts = m->texts;
+    q->n_history = m->n;
 }
 
 static uint64_t hash_of(const sr1_query *q)

@@ -134,6 +134,8 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_row_free": (None, c_void_p),
     "sr1_row_id": (c_char_p, c_void_p),
     "sr1_row_question": (c_char_p, c_void_p),
+    "sr1_row_history_count": (c_size_t, c_void_p),
+    "sr1_row_history": (c_char_p, c_void_p, c_size_t, POINTER(c_char_p)),
     "sr1_row_data_source": (c_char_p, c_void_p),
     "sr1_row_answer_count": (c_size_t, c_void_p),
     "sr1_row_answer": (c_char_p, c_void_p, c_size_t),

@@ -84,6 +84,7 @@ class DatasetOptions(Sized):
         ("source_field", c_char_p),
         ("answers_optional", c_int32),
         ("skip_check", c_int32),
+        ("history_field", c_char_p),
     ]
 
 

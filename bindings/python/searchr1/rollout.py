@@ -39,7 +39,9 @@ QueryLike = Union[Query, Row, str]
 
 def _as_query(query: QueryLike) -> Query:
     if isinstance(query, Row):
-        return Query(query.question, query.answers, query.id, query.data_source)
+        return Query(
+            query.question, query.answers, query.id, query.data_source, query.history
+        )
     return Query(query) if isinstance(query, str) else query
 
 
