@@ -125,7 +125,7 @@ SR1_API sr1_status sr1_writer_write(sr1_writer *writer,
                                     const sr1_conversation *conversations, size_t n,
                                     char **texts, size_t *lens);
 
-/* How a local model writes. */
+/* How a model writes. */
 typedef struct sr1_writer_options {
     size_t struct_size;  /* set by the caller; later versions append fields */
     int64_t max_tokens;  /* of one message; 0: 1024 */
@@ -144,6 +144,12 @@ typedef struct sr1_writer_options {
 SR1_API sr1_status sr1_writer_open_model(sr1_writer **out, const char *folder,
                                          const sr1_config *config,
                                          const sr1_writer_options *options);
+
+/* The same of a model behind a server that speaks OpenAI's API, by the configuration's
+ * keys openai_* and vllm_server_*. A conversation whose request failed, retries included,
+ * gets no text. As sr1_openai_open. Since 0.1. */
+SR1_API sr1_status sr1_writer_open_remote(sr1_writer **out, const sr1_config *config,
+                                          const sr1_writer_options *options);
 
 /* ---- the environment ---- */
 

@@ -191,6 +191,7 @@ static sr1_status talker(sr1_config *c, const char *folder, const sr1_writer_opt
     SR1__TRY(set(c, "model_name_or_path", folder));
     if (!same)
         SR1__TRY(set(c, "tokenizer", ""));
+    SR1__TRY(set(c, "use_openai", "false"));
     SR1__TRY(set(c, "environment", "none"));
     SR1__TRY(set(c, "protocol", "ctrl"));
     SR1__TRY(set(c, "compat", "none"));
@@ -267,20 +268,39 @@ sr1_status sr1_writer_open_model(sr1_writer **out, const char *folder,
     return sr1__context(st, "writer '%.256s'", folder);
 }
 
+/* In a copy of the policy's configuration: a folder of its own, */
+static sr1_status open_here(sr1_writer **out, sr1_config *c, int32_t lanes,
+                            const sr1_writer_options *o)
+{
+    const char *folder = sr1__config_str(c, "proxy_model");
+
+    if (!*folder)
+        folder = sr1__config_str(c, "model_name_or_path");
+    SR1__TRY(set_int(c, "workers", lanes));
+    return sr1_writer_open_model(out, folder, c, o);
+}
+
+/* or a server of its own. */
+static sr1_status open_there(sr1_writer **out, sr1_config *c, const sr1_writer_options *o)
+{
+    const char *name = sr1__config_str(c, "proxy_model");
+
+    SR1__TRY(set(c, "openai_base_url", sr1__config_str(c, "proxy_url")));
+    if (*name)
+        SR1__TRY(set(c, "openai_model", name));
+    return sr1_writer_open_remote(out, c, o);
+}
+
 sr1_status sr1__reviser_open(sr1_writer **out, const sr1_config *c, int32_t lanes)
 {
     sr1_writer_options o = {.struct_size = sizeof(o),
                             .max_tokens = sr1__config_int(c, "proxy_max_tokens")};
-    const char *folder = sr1__config_str(c, "proxy_model");
     sr1_config *own = NULL;
     sr1_status st;
 
-    if (!*folder)
-        folder = sr1__config_str(c, "model_name_or_path");
     SR1__TRY(sr1_config_copy(&own, c));
-    st = set_int(own, "workers", lanes);
-    if (st == SR1_OK)
-        st = sr1_writer_open_model(out, folder, own, &o);
+    st = *sr1__config_str(c, "proxy_url") ? open_there(out, own, &o)
+                                          : open_here(out, own, lanes, &o);
     sr1_config_free(own);
     return sr1__context(st, "proxy_model");
 }
