@@ -151,6 +151,10 @@ SR1_API sr1_status sr1_writer_open_model(sr1_writer **out, const char *folder,
 SR1_API sr1_status sr1_writer_open_remote(sr1_writer **out, const sr1_config *config,
                                           const sr1_writer_options *options);
 
+/* The writer that revises answers in the environment critique, as the configuration names
+ * it (proxy_model, proxy_url, proxy_max_tokens): greedy. Since 0.1. */
+SR1_API sr1_status sr1_writer_open_proxy(sr1_writer **out, const sr1_config *config);
+
 /* ---- the environment ---- */
 
 /* Open the environment "critique": the action is a critique, a whole message of the

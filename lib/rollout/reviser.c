@@ -305,6 +305,13 @@ sr1_status sr1__reviser_open(sr1_writer **out, const sr1_config *c, int32_t lane
     return sr1__context(st, "proxy_model");
 }
 
+sr1_status sr1_writer_open_proxy(sr1_writer **out, const sr1_config *config)
+{
+    if (!out || !config)
+        return sr1__fail(SR1_E_INVALID, "writer: out and config are required");
+    return sr1__reviser_open(out, config, (int32_t)sr1__config_int(config, "workers"));
+}
+
 sr1_model *sr1__writer_model(const sr1_writer *w)
 {
     const struct local *l = sr1__writer_self(w, local_write);
