@@ -128,7 +128,7 @@ SR1_API sr1_sandbox *sr1_sandbox_retain(sr1_sandbox *box);
  * the call waits until their processes are gone. NULL is fine. Since 0.1. */
 SR1_API void sr1_sandbox_free(sr1_sandbox *box);
 
-/* What runs programs here, in one line: "bubblewrap 0.8.0, Python 3.11.2
+/* What runs programs here, in one line: "bubblewrap, Python 3.11.2
  * (/usr/bin/python3)", "no isolation, ...", "SandboxFusion at http://localhost:8080".
  * Borrowed until the sandbox is freed. Since 0.1. */
 SR1_API const char *sr1_sandbox_describe(const sr1_sandbox *box);
@@ -166,7 +166,7 @@ typedef struct sr1_program {
     const char *const *args; /* [n_args] its arguments; local only */
     size_t n_args;
     /* Further files, written beside the program before it starts: [n_files] relative
-     * paths without "..", bytes, numbers of bytes. To 1024 files, 256 MiB together. */
+     * paths without "..", bytes, numbers of bytes. To 256 files, 256 MiB together. */
     const char *const *file_paths;
     const char *const *file_bytes;
     const size_t *file_sizes;
@@ -271,7 +271,7 @@ SR1_API sr1_status sr1_run_test_get(const sr1_run *run, size_t i, sr1_run_result
  * White space at both ends of each text goes, then they are compared line by line: as
  * many lines (one empty line at the end forgiven); lines are equal without case and
  * without white space at their ends, or are both numbers with
- *     |got - expected| <= 1e-5 max(|expected|, 1e-10)
+ *     |got - expected| < 1e-5 max(|expected|, 1e-10)
  * NULL counts as "". Since 0.1. */
 SR1_API int32_t sr1_judge_output(const char *expected, const char *got);
 
