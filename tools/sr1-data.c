@@ -15,6 +15,7 @@
 static const char help_text[] =
     "usage: sr1-data world FOLDER [--seed N] [--protocol NAME] [--hops N]\n"
     "       sr1-data rooms FOLDER [--seed N]\n"
+    "       sr1-data programs FOLDER [--seed N]\n"
     "       sr1-data model CONFIG.json FOLDER --tokenizer FOLDER [--seed N]\n"
     "       sr1-data nq QUESTIONS OUT.jsonl [--source NAME] [--split NAME]\n"
     "\n"
@@ -24,6 +25,8 @@ static const char help_text[] =
     "rooms   write tasks in a text world of rooms and things, demonstrations that think "
     "at\n"
     "        levels, and a tokenizer\n"
+    "programs write problems of tiny Python programs with planted bugs, demonstrations of\n"
+    "        criticising and revising them, and a tokenizer\n"
     "model   write a model with random weights of the shape in a Hugging Face "
     "config.json,\n"
     "        together with a tokenizer, as a folder that sr1-train opens\n"
@@ -99,6 +102,25 @@ static int make_rooms(const struct options *o, const char *folder)
     if (st != SR1_OK)
         return tool_failed("sr1-data", st);
     printf("%s: sft.jsonl, train.jsonl, validation.jsonl, test.jsonl, tokenizer/\n",
+           folder);
+    return TOOL_OK;
+}
+
+static int make_programs(const struct options *o, const char *folder)
+{
+    sr1_programs_options w = {0};
+    struct progress p;
+    sr1_status st;
+
+    sr1_programs_options_init(&w);
+    w.seed = (uint64_t)o->seed;
+    progress_begin(&p, "programs", "rows", 1.0);
+    st = sr1_programs_write(folder, &w, show, &p);
+    progress_clear(&p);
+    if (st != SR1_OK)
+        return tool_failed("sr1-data", st);
+    printf("%s: critiques.jsonl, revisions.jsonl, train.jsonl, validation.jsonl, "
+           "test.jsonl, tokenizer/\n",
            folder);
     return TOOL_OK;
 }
@@ -225,6 +247,8 @@ int main(int argc, char **argv)
         return make_world(&o, rest[1]);
     if (n == 2 && strcmp(rest[0], "rooms") == 0)
         return make_rooms(&o, rest[1]);
+    if (n == 2 && strcmp(rest[0], "programs") == 0)
+        return make_programs(&o, rest[1]);
     if (n == 3 && strcmp(rest[0], "model") == 0) {
         if (!o.tokenizer)
             return args_wrong(&a, "model needs --tokenizer FOLDER");
@@ -233,7 +257,7 @@ int main(int argc, char **argv)
     if (n == 3 && strcmp(rest[0], "nq") == 0)
         return make_records(&o, rest[1], rest[2]);
     if (n == 0)
-        return args_wrong(&a, "which command: world, rooms, model or nq?");
+        return args_wrong(&a, "which command: world, rooms, programs, model or nq?");
     if (strcmp(rest[0], "world") == 0)
         return args_wrong(&a, "world needs one folder: sr1-data world FOLDER");
     if (strcmp(rest[0], "rooms") == 0)
@@ -243,5 +267,6 @@ int main(int argc, char **argv)
     if (strcmp(rest[0], "nq") == 0)
         return args_wrong(&a, "nq needs two names: sr1-data nq QUESTIONS OUT.jsonl");
     return args_wrong(
-        &a, "there is no command '%s'; there are world, rooms, model and nq", rest[0]);
+        &a, "there is no command '%s'; there are world, rooms, programs, model "
+           "and nq", rest[0]);
 }

@@ -82,18 +82,34 @@ static sr1_status open_policy(sr1_trainer *tr)
                              sr1__config_real(tr->config, "initial_loss_scale"));
 }
 
+/* The weights as loaded, where the reviser of critiques holds them already in this type;
+ * else NULL. They are its own: no update reaches them. */
+static sr1_model *loaded_again(const sr1_trainer *tr, int32_t dtype)
+{
+    const char *proxy = sr1__config_str(tr->config, "proxy_model");
+    sr1_model *m = sr1__rollout_reviser(tr->rollout);
+    int same = !*proxy ||
+               strcmp(proxy, sr1__config_str(tr->config, "model_name_or_path")) == 0;
+
+    if (!m || !same || m->dtype != (dtype < 0 ? tr->model->dtype : dtype))
+        return NULL;
+    return m;
+}
+
 /* The policy that training began with: the weights as loaded. */
 static sr1_status open_reference(sr1_trainer *tr)
 {
     const char *name = sr1__config_str(tr->config, "reference_dtype");
-    sr1_model *frozen = NULL;
+    sr1_model *frozen = NULL, *loaded;
     int32_t dtype = -1;
 
     if (!tr->set.frozen_reference)
         return SR1_OK;
     if (strcmp(name, "auto") != 0)
         SR1__TRY(sr1__torch_dtype_parse(name, &dtype));
-    SR1__TRY(sr1__model_clone(&frozen, tr->model, dtype));
+    loaded = loaded_again(tr, dtype);
+    SR1__TRY(loaded ? sr1__model_replica(&frozen, loaded)
+                    : sr1__model_clone(&frozen, tr->model, dtype));
     return sr1__replicas_new(&tr->references, frozen, tr->n_workers);
 }
 

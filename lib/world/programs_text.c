@@ -1,0 +1,336 @@
+/* world/programs_text.c - tiny programs in words and in Python: the table of families, and
+ * what is said of a program. */
+#include "world/programs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define OPERATOR {SR1__PROGRAMS_OPERATOR, 0, 2}
+#define COMPARISON {SR1__PROGRAMS_COMPARISON, 0, 3}
+#define NUMBER {SR1__PROGRAMS_NUMBER, 1, 9}
+#define FIXED(kind, value) {SR1__PROGRAMS_##kind, value, value}
+#define VARIABLE {SR1__PROGRAMS_VARIABLE, 0, 1}
+
+/* programs_meaning.c computes them, in this order. */
+const struct sr1__programs_family sr1__programs_families[SR1__PROGRAMS_FAMILIES] = {
+    {"Write f(@0, @1) that gives $3 $0 $4 $1 $2.",
+     {"def f(@0, @1):", "    return $3 $0 $4 $1 $2"},
+     5,
+     2,
+     2,
+     {OPERATOR, OPERATOR, NUMBER, VARIABLE, VARIABLE},
+     {SR1__PROGRAMS_FIRST, SR1__PROGRAMS_SECOND}},
+    {"Write f(@0, @1) that gives $0 $1 $2 if @0 is $3 @1, else $4.",
+     {"def f(@0, @1):", "    if @0 $3 @1:", "        return $0 $1 $2", "    return $4"},
+     5,
+     2,
+     2,
+     {VARIABLE, OPERATOR, NUMBER, COMPARISON, VARIABLE},
+     {SR1__PROGRAMS_FIRST, SR1__PROGRAMS_SECOND}},
+    {"Write f(@0) that adds up @1 $0 $1 for @1 from $2 $3 @0.",
+     {"def f(@0):", "    @2 = $4", "    for @1 in range($2, $3):",
+      "        @2 = @2 $5 ($6 $0 $1)", "    return @2"},
+     7,
+     3,
+     1,
+     {OPERATOR,
+      NUMBER,
+      {SR1__PROGRAMS_START, 0, 3},
+      {SR1__PROGRAMS_BOUND, 0, 1},
+      FIXED(START, 0),
+      FIXED(OPERATOR, 0),
+      FIXED(VARIABLE, 1)},
+     {SR1__PROGRAMS_FIRST, SR1__PROGRAMS_EACH, SR1__PROGRAMS_TOTAL}},
+    {"Write f(@0) that multiplies @1 $0 $1 for @1 from $2 $3 @0.",
+     {"def f(@0):", "    @2 = $4", "    for @1 in range($2, $3):",
+      "        @2 = @2 * (@1 $0 $1)", "    return @2"},
+     5,
+     3,
+     1,
+     {OPERATOR,
+      NUMBER,
+      {SR1__PROGRAMS_START, 0, 3},
+      {SR1__PROGRAMS_BOUND, 0, 1},
+      FIXED(START, 1)},
+     {SR1__PROGRAMS_FIRST, SR1__PROGRAMS_EACH, SR1__PROGRAMS_TOTAL}},
+    {"Write f(@0, @1) that counts each @2 of @0 with @2 $0 $1 $2 @1.",
+     {"def f(@0, @1):", "    @3 = $3", "    for @2 in @0:", "        if @2 $0 $1 $2 @1:",
+      "            @3 = @3 $4 $5", "    return @3"},
+     6,
+     4,
+     2,
+     {OPERATOR, NUMBER, COMPARISON, FIXED(START, 0), FIXED(OPERATOR, 0),
+      FIXED(NUMBER, 1)},
+     {SR1__PROGRAMS_LISTED, SR1__PROGRAMS_SECOND, SR1__PROGRAMS_EACH,
+      SR1__PROGRAMS_TOTAL}},
+    {"Write f(@0) that gives the $0 @1 of @0, $1 $2.",
+     {"def f(@0):", "    @2 = @0[0]", "    for @1 in @0:", "        if @1 $0 @2:",
+      "            @2 = @1", "    return @2 $1 $2"},
+     3,
+     3,
+     1,
+     {{SR1__PROGRAMS_MOST, 0, 1}, OPERATOR, NUMBER},
+     {SR1__PROGRAMS_LISTED, SR1__PROGRAMS_EACH, SR1__PROGRAMS_TOTAL}},
+    {"Write f(@0, @1) that gives @0 after @1 steps of $0 $1.",
+     {"def f(@0, @1):", "    for @2 in range($2, @1):", "        @0 = @0 $0 $1",
+      "    return @0"},
+     3,
+     3,
+     2,
+     {OPERATOR, NUMBER, FIXED(START, 0)},
+     {SR1__PROGRAMS_FIRST, SR1__PROGRAMS_SECOND, SR1__PROGRAMS_EACH}},
+    {"Write f(@0, @1) that tells if $5 is $0 $1 $2 $6 is $3 $4.",
+     {"def f(@0, @1):", "    return $5 $0 $1 $2 $6 $3 $4"},
+     7,
+     2,
+     2,
+     {COMPARISON,
+      NUMBER,
+      {SR1__PROGRAMS_JOIN, 0, 1},
+      COMPARISON,
+      NUMBER,
+      VARIABLE,
+      VARIABLE},
+     {SR1__PROGRAMS_FIRST, SR1__PROGRAMS_SECOND}},
+};
+
+static const char *const role_words[][4] = {
+    [SR1__PROGRAMS_FIRST] = {"x", "n", "p"},
+    [SR1__PROGRAMS_SECOND] = {"y", "k", "m"},
+    [SR1__PROGRAMS_LISTED] = {"v", "w"},
+    [SR1__PROGRAMS_EACH] = {"i", "j"},
+    [SR1__PROGRAMS_TOTAL] = {"s", "t"},
+};
+
+/* A kind's name in critiques, and its values in a task and in code; numbers, bounds (of
+ * which the code is special) and variables are written otherwise. */
+static const struct kind {
+    const char *name;
+    const char *task[4];
+    const char *code[4];
+} kinds[SR1__PROGRAMS_KINDS] = {
+    [SR1__PROGRAMS_OPERATOR] = {"operator", {"plus", "minus", "times"}, {"+", "-", "*"}},
+    [SR1__PROGRAMS_COMPARISON] = {"comparison",
+                                  {"less than", "more than", "at most", "at least"},
+                                  {"<", ">", "<=", ">="}},
+    [SR1__PROGRAMS_MOST] = {"comparison", {"largest", "smallest"}, {">", "<"}},
+    [SR1__PROGRAMS_JOIN] = {"operator", {"and", "or"}, {"and", "or"}},
+    [SR1__PROGRAMS_NUMBER] = {"number", {NULL}, {NULL}},
+    [SR1__PROGRAMS_START] = {"start", {NULL}, {NULL}},
+    [SR1__PROGRAMS_BOUND] = {"bound", {"to", "below"}, {NULL}},
+    [SR1__PROGRAMS_VARIABLE] = {"variable", {NULL}, {NULL}},
+};
+
+/* ---- slots and names ---- */
+
+static const struct sr1__programs_family *family(const struct sr1__program *p)
+{
+    return &sr1__programs_families[p->family];
+}
+
+static const char *name_of(const struct sr1__program *p, int32_t i)
+{
+    return role_words[family(p)->roles[i]][p->name[i]];
+}
+
+/* Texts of fixed size: places are looked up without memory to ask for. */
+#define WORDS 16
+#define SENTENCE 128
+
+static void code_slot(char out[WORDS], const struct sr1__program *p, int32_t slot)
+{
+    int8_t kind = family(p)->slots[slot].kind, value = p->value[slot];
+
+    if (kind == SR1__PROGRAMS_VARIABLE)
+        snprintf(out, WORDS, "%s", name_of(p, value));
+    else if (kind == SR1__PROGRAMS_BOUND)
+        snprintf(out, WORDS, "%s%s", name_of(p, 0), value == 0 ? " + 1" : "");
+    else if (kinds[kind].code[0])
+        snprintf(out, WORDS, "%s", kinds[kind].code[value]);
+    else
+        snprintf(out, WORDS, "%d", value);
+}
+
+static void task_slot(char out[WORDS], const struct sr1__program *p, int32_t slot)
+{
+    int8_t kind = family(p)->slots[slot].kind;
+
+    if (kinds[kind].task[0])
+        snprintf(out, WORDS, "%s", kinds[kind].task[p->value[slot]]);
+    else
+        code_slot(out, p, slot);
+}
+
+typedef void (*slot_fn)(char out[WORDS], const struct sr1__program *p, int32_t slot);
+
+/* text with its slots and names filled in. */
+static void fill(char out[SENTENCE], const struct sr1__program *p, const char *text,
+                 slot_fn slot)
+{
+    size_t n = 0;
+
+    for (; *text; text++) {
+        char words[WORDS] = {*text, '\0'};
+
+        if (*text == '$')
+            slot(words, p, *++text - '0');
+        else if (*text == '@')
+            snprintf(words, sizeof words, "%s", name_of(p, *++text - '0'));
+        n += (size_t)snprintf(out + n, SENTENCE - n, "%s", words);
+    }
+}
+
+/* ---- places ---- */
+
+int32_t sr1__programs_line(const struct sr1__program *p, int32_t slot)
+{
+    char mark[3] = {'$', (char)('0' + slot), '\0'};
+    int32_t i = 0;
+
+    while (!strstr(family(p)->lines[i], mark))
+        i++;
+    return i + 1;
+}
+
+/* 0 space and brackets, 1 letters and digits, 2 signs: words are runs of 1 or of 2. */
+static int word_class(char c)
+{
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
+        return 1;
+    return c != '\0' && strchr("+-*<>=", c) ? 2 : 0;
+}
+
+static int occurrences(const char *line, const char *words)
+{
+    size_t n = strlen(words);
+    int found = 0;
+
+    for (const char *at = line; (at = strstr(at, words)) != NULL; at++)
+        found += (at == line || word_class(at[-1]) != word_class(words[0])) &&
+                 word_class(at[n]) != word_class(words[n - 1]);
+    return found;
+}
+
+int sr1__programs_is_plain(const struct sr1__program *p, int32_t slot)
+{
+    char line[SENTENCE], words[WORDS];
+
+    fill(line, p, family(p)->lines[sr1__programs_line(p, slot) - 1], code_slot);
+    code_slot(words, p, slot);
+    return occurrences(line, words) == 1;
+}
+
+/* ---- texts ---- */
+
+void sr1__programs_say_task(struct sr1__buf *b, const struct sr1__program *p)
+{
+    char text[SENTENCE];
+
+    fill(text, p, family(p)->task, task_slot);
+    sr1__buf_str(b, text);
+}
+
+void sr1__programs_say_code(struct sr1__buf *b, const struct sr1__program *p)
+{
+    char line[SENTENCE];
+
+    sr1__buf_str(b, "```python\n");
+    for (int32_t i = 0; family(p)->lines[i]; i++) {
+        fill(line, p, family(p)->lines[i], code_slot);
+        sr1__buf_fmt(b, "%s\n", line);
+    }
+    sr1__buf_str(b, "```");
+}
+
+static void say_argument(struct sr1__buf *b, const struct sr1__programs_argument *a)
+{
+    if (a->n < 0) {
+        sr1__buf_fmt(b, "%d", (int)a->v[0]);
+        return;
+    }
+    sr1__buf_char(b, '[');
+    for (int32_t i = 0; i < a->n; i++)
+        sr1__buf_fmt(b, "%s%d", i ? ", " : "", (int)a->v[i]);
+    sr1__buf_char(b, ']');
+}
+
+void sr1__programs_say_test(struct sr1__buf *b, const struct sr1__program *p,
+                            const struct sr1__programs_test *t)
+{
+    sr1__buf_str(b, "assert f(");
+    for (int32_t i = 0; i < family(p)->n_arguments; i++) {
+        sr1__buf_str(b, i ? ", " : "");
+        say_argument(b, &t->arguments[i]);
+    }
+    if (sr1__programs_tells_truth(p))
+        sr1__buf_fmt(b, ") is %s", t->expected ? "True" : "False");
+    else
+        sr1__buf_fmt(b, ") == %lld", (long long)t->expected);
+}
+
+void sr1__programs_say_critique(struct sr1__buf *b, const struct sr1__program *p,
+                                const struct sr1__programs_change *c)
+{
+    struct sr1__program after;
+    char right[WORDS], wrong[WORDS];
+    int line;
+
+    if (!c) {
+        sr1__buf_str(b, "Analysis: every line is right.\n"
+                        "Improvement suggestions: none.\n"
+                        "Overall judgment: Correct");
+        return;
+    }
+    after = sr1__programs_with(p, *c);
+    line = (int)sr1__programs_line(p, c->slot);
+    code_slot(right, &after, c->slot);
+    code_slot(wrong, p, c->slot);
+    sr1__buf_fmt(b,
+                 "Analysis: line %d has the wrong %s.\n"
+                 "Improvement suggestions: in line %d write %s not %s.\n"
+                 "Overall judgment: Incorrect",
+                 line, kinds[family(p)->slots[c->slot].kind].name, line, right, wrong);
+}
+
+void sr1__programs_say_prompt(struct sr1__buf *b, const struct sr1__program *right,
+                              const struct sr1__program *solution)
+{
+    sr1__buf_str(b, "Problem: ");
+    sr1__programs_say_task(b, right);
+    sr1__buf_str(b, "\nAnswer:\n");
+    sr1__programs_say_code(b, solution);
+    sr1__buf_str(b, "\nIs it right? End with the line \"Overall judgment: Correct\" or "
+                    "\"Overall judgment: Incorrect\".");
+}
+
+/* ---- words ---- */
+
+static const char *const words[] = {
+    "Write", " f", " that", " gives", " if", " is", " else", " adds", " up", " for",
+    " from", " to", " below", " multiplies", " counts", " each", " of", " with", " the",
+    " largest", " smallest", " after", " steps", " tells", " plus", " minus", " times",
+    " less", " than", " more", " at", " most", " least", " and", " or", "```", "python",
+    "def", " return", " range", " in", "   ", "       ", "           ", ":\n", "):\n",
+    ")\n", "]\n", " =", " +", " -", " *", " <", " >", " <=", " >=", " (", "Analysis",
+    " line", " has", " wrong", " operator", " comparison", " number", " start", " bound",
+    " variable", ".\n", "Improvement", " suggestions", " write", " not", "Overall",
+    " judgment", " Correct", " Incorrect", " every", " right", " none", "Problem",
+    "Answer", "Is", " it", " End", " \"", "\".", "\n\n", "Please", " finalize", " your",
+    " answer", " accordingly", " using", " same", " format", "user", "assistant",
+    " Python", " function", " block", " a", " ```"};
+
+size_t sr1__programs_vocabulary(struct sr1__buf *b)
+{
+    size_t n = sizeof words / sizeof *words;
+
+    for (size_t i = 0; i < n; i++) {
+        sr1__buf_str(b, words[i]);
+        sr1__buf_char(b, '\0');
+    }
+    for (size_t role = 0; role < sizeof role_words / sizeof *role_words; role++)
+        for (size_t i = 0; i < 4 && role_words[role][i]; i++, n++) {
+            sr1__buf_fmt(b, " %s", role_words[role][i]);
+            sr1__buf_char(b, '\0');
+        }
+    return n;
+}

@@ -1,0 +1,402 @@
+/* world/programs_write.c - problems of tiny programs, demonstrations of criticising and of
+ * revising them, and a tokenizer.
+ *
+ * The critic of the demonstrations is careless: most bugs it overlooks, at times it names
+ * another place (`eyes` says how often it is right). The reviser does what a critique says,
+ * whether that is right or wrong. */
+#include "world/programs.h"
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/struct.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <searchr1/tokenizer.h>
+
+/* ---- splits ---- */
+
+enum split { TRAIN, VALIDATION, TEST, DEMONSTRATIONS };
+
+/* Of ten programs one is for validation, one for test. */
+static int belongs(const struct sr1__program *p, enum split split)
+{
+    uint64_t tenth = sr1__programs_hash(p) % 10;
+
+    return tenth == 0 ? split == VALIDATION : tenth == 1 ? split == TEST : split != VALIDATION && split != TEST;
+}
+
+static void draw(struct sr1__programs_problem *out, enum split split,
+                 struct sr1__rng *rng)
+{
+    do
+        sr1__programs_draw(out, rng);
+    while (!belongs(&out->right, split));
+}
+
+static int by_chance(struct sr1__rng *rng, double share)
+{
+    return sr1__rng_uniform(rng) < share;
+}
+
+/* One of the problem's bugs: a slot that has any, then one of its values. */
+static struct sr1__programs_change draw_bug(const struct sr1__programs_problem *p,
+                                            struct sr1__rng *rng)
+{
+    struct sr1__programs_change bug = p->bugs[0];
+    uint64_t slots = 0, values = 0;
+    int8_t last = -1;
+    int32_t i;
+
+    for (i = 0; i < p->n_bugs; i++) { /* they lie slot by slot */
+        if (p->bugs[i].slot != last && sr1__rng_below(rng, ++slots) == 0)
+            bug = p->bugs[i];
+        last = p->bugs[i].slot;
+    }
+    for (last = bug.slot, i = 0; i < p->n_bugs; i++)
+        if (p->bugs[i].slot == last && sr1__rng_below(rng, ++values) == 0)
+            bug = p->bugs[i];
+    return bug;
+}
+
+/* ---- what a row is about ---- */
+
+struct task {
+    struct sr1__programs_problem problem;
+    struct sr1__program solution;
+    int has_bug;
+    struct sr1__programs_change mend; /* of the bug */
+};
+
+static void draw_task(struct task *t, enum split split, double correct,
+                      struct sr1__rng *rng)
+{
+    draw(&t->problem, split, rng);
+    t->solution = t->problem.right;
+    t->has_bug = !by_chance(rng, correct);
+    if (t->has_bug) {
+        t->mend = draw_bug(&t->problem, rng);
+        t->solution = sr1__programs_with(&t->problem.right, t->mend);
+        t->mend.value = t->problem.right.value[t->mend.slot];
+    }
+}
+
+/* How often the critic sees a bug of this kind, and how often the others are overlooked
+ * rather than taken for something else. */
+static const double eyes[SR1__PROGRAMS_KINDS] = {
+    [SR1__PROGRAMS_OPERATOR] = 0.7, [SR1__PROGRAMS_COMPARISON] = 0.3,
+    [SR1__PROGRAMS_MOST] = 0.3,     [SR1__PROGRAMS_JOIN] = 0.3,
+    [SR1__PROGRAMS_NUMBER] = 0.3,   [SR1__PROGRAMS_START] = 0.3,
+    [SR1__PROGRAMS_BOUND] = 0.3,    [SR1__PROGRAMS_VARIABLE] = 0.3,
+};
+#define OVERLOOKED 0.75
+#define FALSE_ALARM 0.1
+
+/* What the careless critic says: 0 nothing is wrong, 1 *out. */
+static int criticise(const struct task *t, struct sr1__rng *rng,
+                     struct sr1__programs_change *out)
+{
+    const struct sr1__programs_family *f =
+        &sr1__programs_families[t->solution.family];
+
+    *out = sr1__programs_any_change(&t->solution, rng);
+    if (!t->has_bug)
+        return by_chance(rng, FALSE_ALARM);
+    if (!by_chance(rng, eyes[f->slots[t->mend.slot].kind]))
+        return !by_chance(rng, OVERLOOKED);
+    *out = t->mend;
+    return 1;
+}
+
+/* ---- rows ---- */
+
+typedef void (*say_fn)(struct sr1__buf *b, const void *about);
+
+static json_t *text_of(const struct sr1__buf *b)
+{
+    return json_stringn(sr1__buf_cstr(b), b->len);
+}
+
+static void set_new(json_t *row, const char *key, struct sr1__buf *b)
+{
+    if (b->status == SR1_OK)
+        json_object_set_new(row, key, text_of(b));
+    sr1__buf_clear(b);
+}
+
+#define ROW_MAX 8192
+
+static json_t *tests_of(const struct task *t, struct sr1__buf *b)
+{
+    json_t *tests = json_array();
+
+    for (int32_t i = 0; i < SR1__PROGRAMS_TESTS; i++) {
+        sr1__programs_say_test(b, &t->problem.right, &t->problem.tests[i]);
+        json_array_append_new(tests, text_of(b));
+        sr1__buf_clear(b);
+    }
+    return tests;
+}
+
+/* Append row as a line and free it; missing members show that memory ran out. */
+static sr1_status add_line(struct sr1__buf *out, json_t *row, size_t members)
+{
+    sr1_status st = row && json_object_size(row) == members
+                        ? sr1__json_dump(row, 0, out)
+                        : sr1__fail_nomem("row");
+
+    sr1__buf_char(out, '\n');
+    json_decref(row);
+    return st;
+}
+
+static sr1_status add_problem(struct sr1__buf *out, const struct task *t,
+                              const char *split, int32_t i)
+{
+    json_t *row = json_object();
+    struct sr1__buf b;
+
+    sr1__buf_init(&b, ROW_MAX);
+    sr1__buf_fmt(&b, "programs-%s-%d", split, (int)i);
+    set_new(row, "id", &b);
+    sr1__programs_say_prompt(&b, &t->problem.right, &t->solution);
+    set_new(row, "question", &b);
+    sr1__programs_say_task(&b, &t->problem.right);
+    set_new(row, "problem", &b);
+    sr1__programs_say_code(&b, &t->solution);
+    set_new(row, "solution", &b);
+    sr1__programs_say_code(&b, &t->problem.right);
+    set_new(row, "reference", &b);
+    json_object_set_new(row, "tests", tests_of(t, &b));
+    json_object_set_new(row, "golden_answers", json_array());
+    json_object_set_new(row, "data_source", json_string("programs"));
+    sr1__buf_free(&b);
+    return add_line(out, row, 8);
+}
+
+static sr1_status add_critique(struct sr1__buf *out, const struct task *t,
+                               struct sr1__rng *rng)
+{
+    struct sr1__programs_change c;
+    int finds = criticise(t, rng, &c);
+    json_t *row = json_object();
+    struct sr1__buf b;
+
+    sr1__buf_init(&b, ROW_MAX);
+    sr1__programs_say_prompt(&b, &t->problem.right, &t->solution);
+    set_new(row, "question", &b);
+    sr1__programs_say_critique(&b, &t->solution, finds ? &c : NULL);
+    sr1__buf_str(&b, "<|im_end|>");
+    json_object_set_new(row, "segments",
+                        json_pack("[{s:s, s:o}]", "source", "policy", "text",
+                                  text_of(&b)));
+    sr1__buf_free(&b);
+    return add_line(out, row, 2);
+}
+
+static json_t *message(const char *role, struct sr1__buf *b)
+{
+    json_t *m = json_pack("{s:s, s:o}", "role", role, "content", text_of(b));
+
+    sr1__buf_clear(b);
+    return m;
+}
+
+static void say_request(struct sr1__buf *b, const struct sr1__program *p)
+{
+    sr1__programs_say_task(b, p);
+    sr1__buf_str(b, "\n\nAnswer with a Python function in a ```python block.");
+}
+
+/* Advice that a reviser follows: often right, as often any, at times none. */
+static sr1_status add_revision(struct sr1__buf *out, const struct task *t,
+                               struct sr1__rng *rng)
+{
+    struct sr1__programs_change c = sr1__programs_any_change(&t->solution, rng);
+    int advised = !by_chance(rng, 0.2);
+    json_t *row = json_object(), *list = json_array(), *given;
+    struct sr1__program after = t->solution;
+    struct sr1__buf b;
+
+    if (t->has_bug && by_chance(rng, 0.5))
+        c = t->mend;
+    if (advised)
+        after = sr1__programs_with(&t->solution, c);
+    sr1__buf_init(&b, ROW_MAX);
+    say_request(&b, &t->problem.right);
+    json_array_append_new(list, message("user", &b));
+    sr1__programs_say_code(&b, &t->solution);
+    given = message("assistant", &b);
+    json_object_set_new(given, "weight", json_integer(0));
+    json_array_append_new(list, given);
+    sr1__programs_say_critique(&b, &t->solution, advised ? &c : NULL);
+    sr1__buf_str(&b, "\n\nPlease finalize your answer accordingly using the same format.");
+    json_array_append_new(list, message("user", &b));
+    sr1__programs_say_code(&b, &after);
+    json_array_append_new(list, message("assistant", &b));
+    json_object_set_new(row, "messages", list);
+    sr1__buf_free(&b);
+    return add_line(out, row, 1);
+}
+
+/* ---- files ---- */
+
+struct writer {
+    const char *folder;
+    sr1_programs_options o;
+    sr1_world_progress_fn progress;
+    void *user;
+};
+
+static const sr1_programs_options defaults = {.train_problems = 2000,
+                                              .validation_problems = 200,
+                                              .test_problems = 200,
+                                              .critiques = 12000,
+                                              .revisions = 12000,
+                                              .correct = 0.3};
+
+void sr1_programs_options_init(sr1_programs_options *o)
+{
+    sr1__struct_init(o, &defaults, SR1__STRUCT_END(sr1_programs_options, correct));
+}
+
+#define MOST_ROWS 1000000
+
+static sr1_status check(const sr1_programs_options *o)
+{
+    const int32_t counts[] = {o->train_problems, o->validation_problems, o->test_problems,
+                              o->critiques, o->revisions};
+
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (counts[i] < 1 || counts[i] > MOST_ROWS)
+            return sr1__fail(SR1_E_INVALID, "programs: a count is %d; 1 to %d", counts[i],
+                             MOST_ROWS);
+    if (!(o->correct >= 0 && o->correct <= 1))
+        return sr1__fail(SR1_E_INVALID, "programs: the share of correct solutions is %g; "
+                                        "0 to 1",
+                         o->correct);
+    return SR1_OK;
+}
+
+static sr1_status save(const struct writer *w, const char *name, struct sr1__buf *b)
+{
+    sr1_status st = sr1__buf_status(b, name);
+    char *path = sr1__path_join(w->folder, name);
+
+    if (st == SR1_OK)
+        st = path ? sr1__file_replace(path, sr1__buf_cstr(b), b->len)
+                  : sr1__fail_nomem("path");
+    sr1__free(path);
+    return st;
+}
+
+enum form { PROBLEM, CRITIQUE, REVISION };
+
+/* A file of rows. */
+struct file {
+    const char *name; /* and .jsonl; the split in ids */
+    enum split split;
+    enum form form;
+};
+
+static const struct file files[] = {
+    {"train", TRAIN, PROBLEM},
+    {"validation", VALIDATION, PROBLEM},
+    {"test", TEST, PROBLEM},
+    {"critiques", DEMONSTRATIONS, CRITIQUE},
+    {"revisions", DEMONSTRATIONS, REVISION},
+};
+
+static sr1_status add_row(struct sr1__buf *out, const struct file *f, int32_t i,
+                          double correct, struct sr1__rng *rng)
+{
+    struct task t;
+
+    draw_task(&t, f->split, correct, rng);
+    if (f->form == PROBLEM)
+        return add_problem(out, &t, f->name, i);
+    return f->form == CRITIQUE ? add_critique(out, &t, rng) : add_revision(out, &t, rng);
+}
+
+static sr1_status write_rows(const struct writer *w, size_t which, int32_t count)
+{
+    const struct file *f = &files[which];
+    struct sr1__buf rows;
+    struct sr1__rng rng;
+    char name[32];
+    sr1_status st = SR1_OK;
+
+    snprintf(name, sizeof name, "%s.jsonl", f->name);
+    sr1__rng_seed(&rng, w->o.seed, 0x70726f67u + which);
+    sr1__buf_init(&rows, 0);
+    for (int32_t i = 0; i < count && st == SR1_OK; i++) {
+        st = add_row(&rows, f, i, w->o.correct, &rng);
+        if (st == SR1_OK && w->progress && i % 256 == 0)
+            st = w->progress(w->user, f->name, i, count);
+    }
+    if (st == SR1_OK)
+        st = save(w, name, &rows);
+    sr1__buf_free(&rows);
+    return st;
+}
+
+/* ---- the tokenizer ---- */
+
+#define VOCABULARY 700
+#define WORD_WEIGHT 1000
+
+static sr1_status write_tokenizer(const struct writer *w)
+{
+    sr1_tokenizer_train_options o = {.struct_size = sizeof o, .vocab_size = VOCABULARY};
+    char *folder = sr1__path_join(w->folder, "tokenizer");
+    const char **texts = NULL;
+    int64_t *weights = NULL;
+    struct sr1__buf words;
+    size_t n;
+    sr1_status st;
+
+    sr1__buf_init(&words, 0);
+    n = sr1__programs_vocabulary(&words);
+    st = sr1__buf_status(&words, "words");
+    texts = sr1__calloc(n, sizeof *texts);
+    weights = sr1__calloc(n, sizeof *weights);
+    if (st == SR1_OK && !(folder && texts && weights))
+        st = sr1__fail_nomem("tokenizer");
+    if (st == SR1_OK) {
+        const char *at = words.data;
+
+        for (size_t i = 0; i < n; i++, at += strlen(at) + 1) {
+            texts[i] = at;
+            weights[i] = WORD_WEIGHT;
+        }
+        st = sr1_tokenizer_train(texts, NULL, weights, n, &o, folder);
+    }
+    sr1__buf_free(&words);
+    sr1__free(texts);
+    sr1__free(weights);
+    sr1__free(folder);
+    return st;
+}
+
+sr1_status sr1_programs_write(const char *folder, const sr1_programs_options *options,
+                              sr1_world_progress_fn progress, void *user)
+{
+    struct writer w = {
+        .folder = folder, .o = defaults, .progress = progress, .user = user};
+
+    if (!folder)
+        return sr1__fail(SR1_E_INVALID, "programs: folder is required");
+    SR1__TRY(sr1__struct_take(&w.o, sizeof w.o, options,
+                              SR1__STRUCT_END(sr1_programs_options, seed),
+                              "programs options"));
+    SR1__TRY(check(&w.o));
+    SR1__TRY(sr1__dir_make(folder));
+    SR1__TRY(write_tokenizer(&w));
+    SR1__TRY(write_rows(&w, 0, w.o.train_problems));
+    SR1__TRY(write_rows(&w, 1, w.o.validation_problems));
+    SR1__TRY(write_rows(&w, 2, w.o.test_problems));
+    SR1__TRY(write_rows(&w, 3, w.o.critiques));
+    return write_rows(&w, 4, w.o.revisions);
+}
