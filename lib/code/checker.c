@@ -166,7 +166,8 @@ static sr1_status open_normaliser(struct sr1_checker *k, const char *interpreter
             return sr1__fail_nomem("checker");
         interpreter = own;
     }
-    status = sr1__normaliser_new(&k->normaliser, interpreter != NULL ? interpreter : "");
+    status =
+        sr1__code_normaliser_new(&k->normaliser, interpreter != NULL ? interpreter : "");
     sr1__free(own);
     return status;
 }
@@ -249,7 +250,7 @@ void sr1_checker_free(sr1_checker *checker)
         return;
     stop(checker);
     sr1__results_free(checker->results);
-    sr1__normaliser_free(checker->normaliser);
+    sr1__code_normaliser_free(checker->normaliser);
     sr1_sandbox_free(checker->box);
     pthread_cond_destroy(&checker->ended);
     pthread_cond_destroy(&checker->work);

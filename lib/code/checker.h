@@ -11,7 +11,7 @@ struct sr1_checker {
     sr1_sandbox *box;
     struct sr1__check_limits limits;
     struct sr1__results *results;
-    struct sr1__normaliser *normaliser;
+    struct sr1__code_normaliser *normaliser;
     int32_t keeps;        /* 1: results are kept */
     pthread_mutex_t lock; /* around all below */
     pthread_cond_t work;  /* the queue has one, or stop is set */

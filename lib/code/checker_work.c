@@ -25,7 +25,7 @@ static sr1_status write_key(const struct sr1_checker *k, struct sr1_check *c)
         sr1__buf_char(&c->key, 'x');
         sr1__buf_add(&c->key, c->code, c->code_len);
     } else {
-        sr1__normalise(k->normaliser, c->code, c->code_len, &c->key);
+        sr1__code_normalise(k->normaliser, c->code, c->code_len, &c->key);
     }
     return sr1__buf_status(&c->key, "key of a program");
 }

@@ -12,8 +12,9 @@
 #include <sys/random.h>
 
 #define NONCE 32
-#define TEXTS_MAX ((int64_t)1 << 14) /* of a report, besides what it says of each test   \
-                                      */
+#define TEXTS_MAX                                                                        \
+    ((int64_t)1 << 14) /* of a report, besides what it says of each test                 \
+                        */
 
 static sr1_status make_nonce(char out[NONCE + 1])
 {
