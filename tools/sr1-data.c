@@ -88,7 +88,8 @@ static int make_world(const struct args *a, const struct options *o, const char 
     w.protocol = o->protocol;
     w.hops = (int32_t)o->hops;
     if (o->stages && !read_stages(o->stages, w.stage_steps))
-        return args_wrong(a, "--stages: five numbers with commas, not '%.64s'", o->stages);
+        return args_wrong(a, "--stages: '%.64s' is not five numbers with commas",
+                          o->stages);
     progress_begin(&p, "world", "rows", 1.0);
     st = sr1_world_write(folder, &w, show, &p);
     progress_clear(&p);
