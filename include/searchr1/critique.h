@@ -21,6 +21,7 @@
 #include <searchr1/code.h>
 #include <searchr1/config.h>
 #include <searchr1/env.h>
+#include <searchr1/tokenizer.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -199,6 +200,8 @@ typedef struct sr1_forest_options {
     uint64_t seed;    /* of that */
     const char *path; /* file of nodes, a JSON line each: read if it is there, and added to
                          as nodes are made; NULL: none */
+    int32_t hints;    /* 1: the critic is told what running the answer showed
+                         (sr1_critique_hint; without a checker, what its verdict says) */
 } sr1_forest_options;
 
 /* A tree of one node for each problem, and what the file at path has. A file whose nodes
@@ -272,6 +275,46 @@ SR1_API sr1_status sr1_pass_at_k(int64_t n, int64_t c, int64_t k, double *out);
  * has fewer than k. Since 0.1. */
 SR1_API sr1_status sr1_forest_pass_at_k(const sr1_forest *forest, int32_t revisions,
                                         int64_t k, double *out);
+
+/* ---- demonstrations ---- */
+
+/* Which critiques of a forest become demonstrations. Zeros are the published choice. */
+typedef struct sr1_critique_demo_options {
+    size_t struct_size;           /* set by the caller; later versions append fields */
+    int32_t drop_failed;          /* 1: only where the revision passes */
+    int32_t one_per_problem;      /* 1: the first of each problem */
+    int32_t drop_unjudged;        /* 1: only with a judgement */
+    int32_t drop_untrue;          /* 1: only with a true one */
+    const sr1_tokenizer *tokenizer; /* counts the tokens of prompts; NULL: none is too long */
+    int64_t max_prompt_tokens;    /* prompts have fewer; 0: 2048 */
+} sr1_critique_demo_options;
+
+/* What became of the critiques of first answers, each counted once. */
+typedef struct sr1_critique_demo_report {
+    size_t struct_size; /* set by the caller; later versions append fields */
+    int64_t critiques;
+    int64_t written;
+    int64_t mentioning; /* left out: it speaks of the hint */
+    int64_t too_long;   /* its prompt */
+    int64_t unwanted;   /* by the options */
+} sr1_critique_demo_report;
+
+/* Write the critiques of first answers as demonstrations for stage sft, a file of JSON lines
+ * that is replaced when all went well: {"messages": [user: the critique prompt without a
+ * hint, assistant: the critique], "task_id", "success", "judgement"}; success: the revision
+ * passes. Critiques with "he hint" in them are left out. options and report may be NULL.
+ * SR1_E_NOT_FOUND: none is left. Since 0.1. */
+SR1_API sr1_status sr1_forest_write_demos(const sr1_forest *forest, const char *path,
+                                          const sr1_critique_demo_options *options,
+                                          sr1_critique_demo_report *report);
+
+/* Write the rows of these files, from which the forest's problems were loaded, to one of JSON
+ * lines that train_file and code_problems take: each row with its problem's first answer as
+ * "solution", the critique prompt of that as "critique_prompt" (key question_field), and its
+ * "id". Problems without an answer are left out. *written may be NULL. Since 0.1. */
+SR1_API sr1_status sr1_forest_write_rows(const sr1_forest *forest,
+                                         const char *const *problem_paths, size_t n_paths,
+                                         const char *path, int64_t *written);
 
 #ifdef __cplusplus
 }
