@@ -108,8 +108,8 @@ static sr1_status teach(struct teacher *t, const struct sr1__node *n)
         t->r.unwanted++;
         return SR1_OK;
     }
-    SR1__TRY(sr1_critique_prompt(n->problem, answer->solution, strlen(answer->solution),
-                                 NULL, &prompt));
+    SR1__TRY(sr1_critique_prompt(t->f->o.style, n->problem, answer->solution,
+                                 strlen(answer->solution), NULL, &prompt));
     st = is_long(t, prompt, &too_long);
     if (st == SR1_OK && !too_long)
         st = write_line(t->file, demo_of(n, prompt));
@@ -189,10 +189,11 @@ static sr1_status set_text(json_t *row, const char *key, const char *text)
     return SR1_OK;
 }
 
-static sr1_status complete(json_t *row, const struct sr1__node *answer)
+static sr1_status complete(const struct sr1_forest *f, json_t *row,
+                           const struct sr1__node *answer)
 {
     char *prompt = NULL;
-    sr1_status st = sr1_critique_prompt(answer->problem, answer->solution,
+    sr1_status st = sr1_critique_prompt(f->o.style, answer->problem, answer->solution,
                                         strlen(answer->solution), NULL, &prompt);
 
     if (st == SR1_OK)
@@ -215,7 +216,7 @@ static sr1_status write_row(const struct sr1_forest *f, const struct sr1__rows *
     if (!answer)
         return SR1_OK;
     SR1__TRY(sr1__rows_read(rows, (int64_t)i, &row));
-    st = sr1__rows_context(rows, (int64_t)i, complete(row, answer));
+    st = sr1__rows_context(rows, (int64_t)i, complete(f, row, answer));
     if (st != SR1_OK) {
         json_decref(row);
         return st;

@@ -88,7 +88,7 @@ static sr1_status put_questions(struct work *w, struct sr1__asking *a)
         const sr1_problem *p = parent_of(w, &w->jobs[i])->problem;
         char *prompt = NULL;
 
-        SR1__TRY(sr1_problem_prompt(p, &prompt));
+        SR1__TRY(sr1_critique_solve_prompt(w->f->o.style, p, &prompt));
         sr1__asking_prompt(a, i, prompt, sr1_problem_id(p), w->jobs[i].sample);
     }
     return SR1_OK;
@@ -169,7 +169,8 @@ static sr1_status critique_prompt(const struct work *w, const struct sr1__node *
     sr1_status st = w->f->o.hints ? hint_of(w, n, &hint) : SR1_OK;
 
     if (st == SR1_OK)
-        st = sr1_critique_prompt(n->problem, n->solution, strlen(n->solution), hint, out);
+        st = sr1_critique_prompt(w->f->o.style, n->problem, n->solution,
+                                 strlen(n->solution), hint, out);
     sr1_free(hint);
     return st;
 }
@@ -275,7 +276,7 @@ static sr1_status revise(struct work *w)
         const struct job *j = &w->jobs[of[k]];
         const struct sr1__node *parent = parent_of(w, j);
 
-        st = sr1__asking_revision(&a, k, parent->problem, parent->solution,
+        st = sr1__asking_revision(&a, k, w->f->o.style, parent->problem, parent->solution,
                                   strlen(parent->solution), j->critique,
                                   strlen(j->critique), j->sample);
     }
@@ -406,6 +407,7 @@ static sr1_status grow_layer(struct work *w, int32_t depth, int32_t width)
     w->done = 0;
     w->total = lacking(w->f, depth, width);
     snprintf(w->phase, sizeof(w->phase), depth ? "revision %d" : "answers", (int)depth);
+    SR1__TRY(w->total > 0 ? report(w) : SR1_OK);
     for (size_t i = 0; i < n; i++) {
         int32_t have = w->f->nodes[i].children;
 

@@ -102,6 +102,16 @@ static sr1_status open_solver(sr1_writer **out, const struct run *r, const sr1_c
     return r->o->solver ? sr1_writer_open_model(out, r->o->solver, c, &o) : SR1_OK;
 }
 
+static sr1_status open_style(sr1_critique_style **out, const sr1_config *c)
+{
+    const char *critique = NULL, *solve = NULL;
+    sr1_status st = sr1_config_get_str(c, "critique_template", &critique);
+
+    if (st == SR1_OK)
+        st = sr1_config_get_str(c, "solve_template", &solve);
+    return st == SR1_OK ? sr1_critique_style_open(out, critique, solve) : st;
+}
+
 /* Answers run in the sandbox of this machine. */
 static sr1_status open_checker(sr1_checker **out)
 {
@@ -162,6 +172,8 @@ static sr1_status work(struct run *r, const sr1_config *c, const char *path, int
     if (st == SR1_OK)
         st = open_checker(&f.checker);
     if (st == SR1_OK)
+        st = open_style(&f.style, c);
+    if (st == SR1_OK)
         st = open_solver(&f.solver, r, c);
     if (st == SR1_OK && r->n_widths > 2)
         st = open_critic(&f.critic, r, c);
@@ -175,6 +187,7 @@ static sr1_status work(struct run *r, const sr1_config *c, const char *path, int
     sr1_writer_free(f.solver);
     sr1_writer_free(f.critic);
     sr1_writer_free(f.reviser);
+    sr1_critique_style_free(f.style);
     return st;
 }
 

@@ -49,18 +49,18 @@ static void a_critic_is_asked(void **state)
     char *plain = NULL, *hinted = NULL;
 
     (void)state;
-    OK(sr1_critique_prompt(add, NULL, 0, NULL, &plain));
+    OK(sr1_critique_prompt(NULL, add, NULL, 0, NULL, &plain));
     assert_true(order(plain, shape));
     assert_null(strstr(plain, "hint"));
-    OK(sr1_critique_prompt(add, NULL, 0, "It is wrong.\n", &hinted));
+    OK(sr1_critique_prompt(NULL, add, NULL, 0, "It is wrong.\n", &hinted));
     assert_non_null(strstr(hinted, "<hint>\nIt is wrong.\n</hint>"));
     assert_true(order(hinted, shape));
     sr1_free(plain);
     sr1_free(hinted);
-    OK(sr1_critique_prompt(add, "pass", 4, NULL, &plain));
+    OK(sr1_critique_prompt(NULL, add, "pass", 4, NULL, &plain));
     assert_non_null(strstr(plain, "<answer>\npass\n</answer>"));
     sr1_free(plain);
-    REFUSED(sr1_critique_prompt(sr1_problems_find(p, "bare"), NULL, 0, NULL, &plain),
+    REFUSED(sr1_critique_prompt(NULL, sr1_problems_find(p, "bare"), NULL, 0, NULL, &plain),
             SR1_E_INVALID, "problem 'bare' has no \"solution\"");
     sr1_problems_free(p);
 }
@@ -74,7 +74,7 @@ static void a_revision_is_asked_for(void **state)
 
     (void)state;
     OK(sr1_problem_prompt(add, &prompt));
-    OK(sr1_critique_revision(add, NULL, 0, critique, strlen(critique), contents));
+    OK(sr1_critique_revision(NULL, add, NULL, 0, critique, strlen(critique), contents));
     assert_string_equal(contents[0], prompt);
     assert_string_equal(contents[1], "```python\ndef add(a, b):\n    return a - b\n```");
     assert_string_equal(contents[2],
@@ -90,10 +90,10 @@ static sr1_status prompts_once(void *arg)
 {
     const sr1_problem *add = sr1_problems_find(arg, "add");
     char *contents[SR1_REVISION_MESSAGES] = {NULL}, *text = NULL;
-    sr1_status st = sr1_critique_revision(add, NULL, 0, "c", 1, contents);
+    sr1_status st = sr1_critique_revision(NULL, add, NULL, 0, "c", 1, contents);
 
     if (st == SR1_OK)
-        st = sr1_critique_prompt(add, NULL, 0, "h", &text);
+        st = sr1_critique_prompt(NULL, add, NULL, 0, "h", &text);
     for (size_t i = 0; i < SR1_REVISION_MESSAGES; i++)
         sr1_free(contents[i]);
     sr1_free(text);
@@ -238,7 +238,7 @@ static void a_critique_is_answered_by_a_revision(void **state)
 
     (void)state;
     OK(script_open(&w, &s));
-    OK(sr1_critique_env_open(&env, p, w, NULL));
+    OK(sr1_critique_env_open(&env, p, w, NULL, NULL));
     sr1_writer_free(w);
     sr1_problems_free(p);
     assert_string_equal(sr1_env_name(env), "critique");
@@ -278,8 +278,8 @@ static void questions_must_be_problems_with_a_solution(void **state)
 
     (void)state;
     OK(script_open(&w, &s));
-    REFUSED(sr1_critique_env_open(&env, p, w, &o), SR1_E_INVALID, "use ctrl");
-    OK(sr1_critique_env_open(&env, p, w, NULL));
+    REFUSED(sr1_critique_env_open(&env, p, w, NULL, &o), SR1_E_INVALID, "use ctrl");
+    OK(sr1_critique_env_open(&env, p, w, NULL, NULL));
     REFUSED(sr1_env_begin(env, "other", NULL, 0, 0, &episode), SR1_E_NOT_FOUND,
             "question 'other' is none of the problems");
     REFUSED(sr1_env_begin(env, "bare", NULL, 0, 0, &episode), SR1_E_INVALID,
@@ -300,7 +300,7 @@ static sr1_status env_once(void *arg)
     sr1_status st = script_open(&w, &s);
 
     if (st == SR1_OK)
-        st = sr1_critique_env_open(&env, arg, w, NULL);
+        st = sr1_critique_env_open(&env, arg, w, NULL, NULL);
     if (st == SR1_OK)
         st = sr1_env_begin(env, "add", NULL, 0, 0, &episode);
     if (st == SR1_OK)
