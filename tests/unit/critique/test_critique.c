@@ -1,5 +1,6 @@
 /* Prompts, writers, and the environment in which a critique is answered by a revision. */
 #include "critique_test.h"
+#include "support/files.h"
 
 #include <searchr1/search.h>
 
@@ -83,6 +84,44 @@ static void a_revision_is_asked_for(void **state)
     for (size_t i = 0; i < SR1_REVISION_MESSAGES; i++)
         sr1_free(contents[i]);
     sr1_free(prompt);
+    sr1_problems_free(p);
+}
+
+static void prompts_can_be_ones_own(void **state)
+{
+    const char *critique = scratch_file("c.txt", "P {{problem}} A {{answer}}", 0);
+    const char *hinted = scratch_file("h.txt", "[{{hint}}] {{answer}}", 0);
+    const char *solve = scratch_file("s.txt", "Do: {{problem}}", 0);
+    sr1_problems *p = three_problems();
+    const sr1_problem *neg = sr1_problems_find(p, "neg");
+    sr1_critique_style *s = NULL;
+    char *text = NULL;
+
+    (void)state;
+    OK(sr1_critique_style_open(&s, critique, solve));
+    OK(sr1_critique_prompt(s, neg, "x", 1, NULL, &text));
+    assert_string_equal(text, "P Negate a number with neg(a). A x");
+    sr1_free(text);
+    OK(sr1_critique_prompt(s, neg, "x", 1, "Good.", &text));
+    assert_non_null(strstr(text, "neg(a). A x\n\nWhat is known")); /* at the end */
+    sr1_free(text);
+    OK(sr1_critique_solve_prompt(s, neg, &text));
+    assert_string_equal(text, "Do: Negate a number with neg(a).");
+    sr1_free(text);
+    sr1_critique_style_free(s);
+
+    OK(sr1_critique_style_open(&s, hinted, NULL));
+    OK(sr1_critique_prompt(s, neg, "x", 1, NULL, &text));
+    assert_string_equal(text, "[] x");
+    sr1_free(text);
+    OK(sr1_critique_prompt(s, neg, "x", 1, "Good.", &text));
+    assert_non_null(strstr(text, "<hint>\nGood.\n</hint>] x"));
+    sr1_free(text);
+    sr1_critique_style_free(s);
+    REFUSED(sr1_critique_style_open(&s, scratch_file("bad.txt", "{{other}}", 0), NULL),
+            SR1_E_PARSE, "other");
+    REFUSED(sr1_critique_style_open(&s, NULL, scratch_file("bad.txt", "{{answer}}", 0)),
+            SR1_E_PARSE, "answer");
     sr1_problems_free(p);
 }
 
@@ -327,6 +366,7 @@ int main(void)
         cmocka_unit_test(an_answer_is_shown_as_one_block),
         cmocka_unit_test(a_critic_is_asked),
         cmocka_unit_test(a_revision_is_asked_for),
+        cmocka_unit_test(prompts_can_be_ones_own),
         cmocka_unit_test(prompts_survive_want_of_memory),
         cmocka_unit_test(a_writer_writes),
         cmocka_unit_test(a_writer_that_breaks_is_named),
@@ -335,5 +375,5 @@ int main(void)
         cmocka_unit_test(the_environment_survives_want_of_memory),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
