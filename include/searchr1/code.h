@@ -17,6 +17,7 @@
 #define SEARCHR1_CODE_H
 
 #include <searchr1/base.h>
+#include <searchr1/config.h>
 #include <searchr1/sandbox.h>
 
 #ifdef __cplusplus
@@ -223,6 +224,11 @@ typedef struct sr1_checker_options {
  * 0.1. */
 SR1_API sr1_status sr1_checker_new(sr1_checker **out, sr1_sandbox *sandbox,
                                    const sr1_checker_options *options);
+
+/* The checker a configuration names (sandbox, sandbox_isolation, sandbox_url,
+ * sandbox_concurrency, sandbox_memory, execution_score, execution_time_limit,
+ * execution_cache), on a sandbox of its own. As sr1_sandbox_open. Since 0.1. */
+SR1_API sr1_status sr1_checker_open(sr1_checker **out, const sr1_config *config);
 
 /* Another reference; NULL gives NULL. Since 0.1. */
 SR1_API sr1_checker *sr1_checker_retain(sr1_checker *checker);

@@ -134,8 +134,8 @@ sr1_status sr1_check_report_get(const sr1_check *check, sr1_check_report *out)
     r.first_failed = o->first_failed;
     for (size_t i = 0; i < o->n; i++)
         r.passed += o->verdicts[i] == SR1_RUN_PASSED;
-    r.pass_rate = check->all_or_nothing ? r.passed == r.tests
-                                        : (double)r.passed / (double)r.tests;
+    r.pass_rate =
+        check->all_or_nothing ? r.passed == r.tests : (double)r.passed / (double)r.tests;
     r.cached = check->cached;
     r.seconds = check->seconds;
     r.got = sr1__buf_cstr(&o->got);

@@ -1,5 +1,5 @@
-/* code/checker.c - checkers: their options, answers queued, threads that start as they are
- * needed (checker_work.c says what they do). */
+/* code/checker.c - checkers: their options, answers queued, threads that start as they
+ * are needed (checker_work.c says what they do). */
 #include "code/checker.h"
 
 #include "base/mem.h"
@@ -67,8 +67,7 @@ static sr1_status ensure_thread(struct sr1_checker *k)
 
     if (k->n_idle > k->n_queued || k->n_threads == k->max_threads)
         return SR1_OK;
-    error = pthread_create(&k->threads[k->n_threads], NULL, sr1__checker_work,
-                           k);
+    error = pthread_create(&k->threads[k->n_threads], NULL, sr1__checker_work, k);
     if (error != 0 && k->n_threads == 0)
         return sr1__fail(SR1_E_LIMIT, "cannot start a thread: %s", strerror(error));
     k->n_threads += error == 0;
@@ -93,8 +92,7 @@ static sr1_status enqueue(struct sr1_checker *k, struct sr1_check *c)
 }
 
 sr1_status sr1_checker_submit(sr1_checker *checker, const sr1_problem *problem,
-                              int32_t form, const char *text, size_t len,
-                              sr1_check **out)
+                              int32_t form, const char *text, size_t len, sr1_check **out)
 {
     struct sr1_check *c;
     sr1_status status;
@@ -169,7 +167,7 @@ static sr1_status open_normaliser(struct sr1_checker *k, const char *interpreter
         interpreter = own;
     }
     status =
-        sr1__normaliser_new(&k->normaliser, interpreter != NULL ? interpreter : "");
+        sr1__code_normaliser_new(&k->normaliser, interpreter != NULL ? interpreter : "");
     sr1__free(own);
     return status;
 }
@@ -252,7 +250,7 @@ void sr1_checker_free(sr1_checker *checker)
         return;
     stop(checker);
     sr1__results_free(checker->results);
-    sr1__normaliser_free(checker->normaliser);
+    sr1__code_normaliser_free(checker->normaliser);
     sr1_sandbox_free(checker->box);
     pthread_cond_destroy(&checker->ended);
     pthread_cond_destroy(&checker->work);

@@ -11,8 +11,8 @@ struct sr1_checker {
     sr1_sandbox *box;
     struct sr1__check_limits limits;
     struct sr1__results *results;
-    struct sr1__normaliser *normaliser;
-    int32_t keeps; /* 1: results are kept */
+    struct sr1__code_normaliser *normaliser;
+    int32_t keeps;        /* 1: results are kept */
     pthread_mutex_t lock; /* around all below */
     pthread_cond_t work;  /* the queue has one, or stop is set */
     pthread_cond_t ended; /* one that led has */

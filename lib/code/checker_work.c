@@ -25,7 +25,7 @@ static sr1_status write_key(const struct sr1_checker *k, struct sr1_check *c)
         sr1__buf_char(&c->key, 'x');
         sr1__buf_add(&c->key, c->code, c->code_len);
     } else {
-        sr1__normalise(k->normaliser, c->code, c->code_len, &c->key);
+        sr1__code_normalise(k->normaliser, c->code, c->code_len, &c->key);
     }
     return sr1__buf_status(&c->key, "key of a program");
 }
@@ -91,8 +91,8 @@ static int look_up(struct sr1_checker *k, struct sr1_check *c)
     int found;
 
     sr1__buf_init(&value, 0);
-    found = sr1__results_get(k->results, &c->key, &value) &&
-            value.status == SR1_OK && sr1__check_outcome_read(&c->outcome, &value);
+    found = sr1__results_get(k->results, &c->key, &value) && value.status == SR1_OK &&
+            sr1__check_outcome_read(&c->outcome, &value);
     sr1__buf_free(&value);
     return found;
 }

@@ -12,7 +12,9 @@
 #include <sys/random.h>
 
 #define NONCE 32
-#define TEXTS_MAX ((int64_t)1 << 14) /* of a report, besides a letter a test */
+#define TEXTS_MAX                                                                        \
+    ((int64_t)1 << 14) /* of a report, besides what it says of each test                 \
+                        */
 
 static sr1_status make_nonce(char out[NONCE + 1])
 {
@@ -63,7 +65,7 @@ static sr1_status write_input(struct sr1__buf *b, const struct sr1_check *c,
 /* ---- what it reports ---- */
 
 struct report {
-    const char *letters; /* [n] */
+    const char *letters; /* [n] places of NONCE + 1 bytes, each a letter */
     size_t n;
     char last; /* letter of the first failure, P: none; 0: it did not get so far */
     const char *got;
@@ -106,15 +108,13 @@ static void read_trailer(struct report *r, const char *s, const char *end,
 static struct report read_report(const char *s, size_t n, const char *nonce, size_t tests)
 {
     const char *end = s + n;
-    struct report r = {0};
+    struct report r = {.letters = s + NONCE};
 
-    if (n < NONCE || memcmp(s, nonce, NONCE) != 0)
-        return r;
-    r.letters = s + NONCE;
-    while (r.n < tests && r.letters + r.n < end &&
-           memchr("PWRMT", r.letters[r.n], 5) != NULL)
+    while (r.n < tests && (size_t)(end - s) > NONCE && memcmp(s, nonce, NONCE) == 0 &&
+           memchr("PWRMT", s[NONCE], 5) != NULL) {
+        s += NONCE + 1;
         r.n++;
-    s = r.letters + r.n;
+    }
     if (s < end && *s == '\n')
         read_trailer(&r, s + 1, end, nonce);
     return r;
@@ -136,7 +136,8 @@ static int32_t verdict_of(char letter)
     }
 }
 
-/* Of a test during which the program ended. The driver's own alarm is a matter of time. */
+/* Of a test during which the program ended. The driver's own alarm is a matter of time.
+ */
 static int32_t verdict_of_end(const sr1_run_result *result)
 {
     if (result->verdict == SR1_RUN_PASSED || result->verdict == SR1_RUN_WRONG)
@@ -159,13 +160,13 @@ static void explain_end(struct sr1__check_outcome *o, const sr1_run_result *resu
         sr1__buf_str(&o->error, result->message);
 }
 
-static void take(struct sr1__check_outcome *o, const struct report *r, int32_t all_or_nothing,
-                 const sr1_run_result *result)
+static void take(struct sr1__check_outcome *o, const struct report *r,
+                 int32_t all_or_nothing, const sr1_run_result *result)
 {
     size_t n = r->n;
 
     for (size_t i = 0; i < n; i++)
-        o->verdicts[i] = (unsigned char)verdict_of(r->letters[i]);
+        o->verdicts[i] = (unsigned char)verdict_of(r->letters[i * (NONCE + 1)]);
     if (r->last != 0 && r->last != 'P') {
         if (n < o->n)
             o->verdicts[n] = (unsigned char)verdict_of(r->last);
@@ -210,7 +211,7 @@ static sr1_status start(struct sr1_check *c, sr1_sandbox *box,
     program.input_bytes = input.len;
     program.time_s = whole_time(l, c->problem);
     program.memory_mib = l->memory_mib;
-    program.output_bytes = TEXTS_MAX + (int64_t)c->problem->n_tests;
+    program.output_bytes = TEXTS_MAX + (NONCE + 1) * (int64_t)c->problem->n_tests;
     if (status == SR1_OK)
         status = sr1__check_start(c, box, &program, 0);
     sr1__buf_free(&input);

@@ -8,10 +8,10 @@
 # up to the first that fails. Mode "each": each runs in a child of the process that has run
 # the answer, within LIMIT seconds.
 #
-# Standard output: NONCE, a letter a test (P passed, W wrong, R error, M memory, T time),
-# a line end; NONCE, the letter of the first that failed (else P), the lengths of two texts
-# on that line, and the texts: what was returned, and a traceback. In mode "all" tests that
-# passed have a letter before the line end. What the answer prints goes nowhere, and it
+# Standard output: of each test that was run NONCE and a letter (P passed, W wrong, R error,
+# M memory, T time); in mode "all" only of those that passed. Then a line end; NONCE, the
+# letter of the first that failed (else P), the lengths of two texts on that line, and the
+# texts: what was returned, and a traceback. What the answer prints goes nowhere, and it
 # ends no test by leaving early: only NONCE, which it is not told, says that a test is done.
 import os
 import sys
@@ -191,7 +191,6 @@ def write_all(fd, data):
 
 
 def run_all(runner, out, nonce):
-    write_all(out, nonce)
     try:
         runner.load()
     except BaseException as error:
@@ -202,7 +201,7 @@ def run_all(runner, out, nonce):
         if letter != b"P":
             write_all(out, trailer(nonce, letter, got, error))
             return
-        write_all(out, b"P")
+        write_all(out, nonce + b"P")
     write_all(out, trailer(nonce, b"P", b"", b""))
 
 
@@ -242,14 +241,13 @@ def run_each(runner, out, nonce, limit):
         runner.load()
     except BaseException as error:
         letter, got, why = runner.failure(error, len(runner.tests))
-        write_all(out, nonce + letter * len(runner.tests))
+        write_all(out, (nonce + letter) * len(runner.tests))
         write_all(out, trailer(nonce, letter, got, why))
         return
     signal.setitimer(signal.ITIMER_REAL, 0)
     sys.stdout.flush()
     sys.stderr.flush()
-    letters, first = b"", (b"P", b"", b"")
-    write_all(out, nonce)
+    first = b"P", b"", b""
     for i in range(len(runner.tests)):
         r, w = os.pipe()
         pid = os.fork()
@@ -272,7 +270,7 @@ def run_each(runner, out, nonce, limit):
             letter, n, m = head.split()
             if letter != b"P" or status == 0:
                 result = letter, body[: int(n)], body[int(n) : int(n) + int(m)]
-        write_all(out, result[0])
+        write_all(out, nonce + result[0])
         if first[0] == b"P":
             first = result
     write_all(out, trailer(nonce, *first))

@@ -24,7 +24,7 @@
 
 extern char **environ;
 
-struct sr1__normaliser {
+struct sr1__code_normaliser {
     pthread_mutex_t lock;
     char *interpreter;
     pid_t pid; /* 0: none runs */
@@ -32,7 +32,7 @@ struct sr1__normaliser {
     int failures; /* in a row */
 };
 
-static void stop(struct sr1__normaliser *n)
+static void stop(struct sr1__code_normaliser *n)
 {
     if (n->pid == 0)
         return;
@@ -43,10 +43,14 @@ static void stop(struct sr1__normaliser *n)
     n->pid = 0;
 }
 
-static int spawn(struct sr1__normaliser *n, int theirs)
+static int spawn(struct sr1__code_normaliser *n, int theirs)
 {
-    char *const args[] = {n->interpreter,    (char *)"-I", (char *)"-S", (char *)"-c",
-                          (char *)sr1__normalise_py, NULL};
+    char *const args[] = {n->interpreter,
+                          (char *)"-I",
+                          (char *)"-S",
+                          (char *)"-c",
+                          (char *)sr1__normalise_py,
+                          NULL};
     posix_spawn_file_actions_t files;
     int error = posix_spawn_file_actions_init(&files);
 
@@ -64,7 +68,7 @@ static int spawn(struct sr1__normaliser *n, int theirs)
 }
 
 /* 1 when one runs. */
-static int ensure(struct sr1__normaliser *n)
+static int ensure(struct sr1__code_normaliser *n)
 {
     int pair[2];
 
@@ -134,7 +138,7 @@ static int receive(int fd, char *line, double deadline)
     return 0;
 }
 
-static int ask(struct sr1__normaliser *n, const char *code, size_t len, char *answer)
+static int ask(struct sr1__code_normaliser *n, const char *code, size_t len, char *answer)
 {
     double deadline = sr1__now() + ANSWER_S;
     unsigned char head[4] = {(unsigned char)(len >> 24), (unsigned char)(len >> 16),
@@ -151,8 +155,8 @@ static int is_digest(const char *answer)
            answer[65] == '\0';
 }
 
-void sr1__normalise(struct sr1__normaliser *n, const char *code, size_t len,
-                    struct sr1__buf *out)
+void sr1__code_normalise(struct sr1__code_normaliser *n, const char *code, size_t len,
+                         struct sr1__buf *out)
 {
     char answer[ANSWER_MAX + 1] = "";
     int told = 0;
@@ -164,8 +168,9 @@ void sr1__normalise(struct sr1__normaliser *n, const char *code, size_t len,
             stop(n); /* its text may have been what it could not read */
         n->failures = told ? 0 : n->failures + 1;
         if (n->failures == FAILURES_MAX)
-            sr1__log(SR1_LOG_WARN, "%s cannot normalise programs; the cache compares "
-                                   "their exact text from now on",
+            sr1__log(SR1_LOG_WARN,
+                     "%s cannot normalise programs; the cache compares "
+                     "their exact text from now on",
                      n->interpreter);
     }
     pthread_mutex_unlock(&n->lock);
@@ -177,9 +182,10 @@ void sr1__normalise(struct sr1__normaliser *n, const char *code, size_t len,
     sr1__buf_add(out, code, len);
 }
 
-sr1_status sr1__normaliser_new(struct sr1__normaliser **out, const char *interpreter)
+sr1_status sr1__code_normaliser_new(struct sr1__code_normaliser **out,
+                                    const char *interpreter)
 {
-    struct sr1__normaliser *n = sr1__calloc(1, sizeof(*n));
+    struct sr1__code_normaliser *n = sr1__calloc(1, sizeof(*n));
 
     if (n != NULL)
         n->interpreter = sr1__strdup(interpreter);
@@ -192,7 +198,7 @@ sr1_status sr1__normaliser_new(struct sr1__normaliser **out, const char *interpr
     return SR1_OK;
 }
 
-void sr1__normaliser_free(struct sr1__normaliser *n)
+void sr1__code_normaliser_free(struct sr1__code_normaliser *n)
 {
     if (n == NULL)
         return;

@@ -1,5 +1,5 @@
-/* code/results.c - results by key. On disk they are the records of search/disk_store.h; in
- * memory a table that is emptied when it is full. */
+/* code/results.c - results by key. On disk they are the records of search/disk_store.h;
+ * in memory a table that is emptied when it is full. */
 #include "code/results.h"
 
 #include "base/mem.h"

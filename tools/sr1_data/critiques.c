@@ -69,7 +69,7 @@ static sr1_status open_all(struct work *w, const char *problems)
     if (st == SR1_OK)
         st = style_open(&w->f.style, w->c);
     if (st == SR1_OK)
-        st = checker_open(&w->f.checker, w->c);
+        st = sr1_checker_open(&w->f.checker, w->c);
     if (st == SR1_OK && !w->o->own)
         st = open_writer(w, &w->f.solver, NULL, w->o->temperature);
     if (st == SR1_OK)

@@ -149,7 +149,7 @@ static sr1_status work(struct run *r, const sr1_config *c, const char *path, int
     if (st == SR1_OK)
         st = sr1_problems_load(&f.problems, &path, 1, NULL);
     if (st == SR1_OK)
-        st = checker_open(&f.checker, c);
+        st = sr1_checker_open(&f.checker, c);
     if (st == SR1_OK)
         st = style_open(&f.style, c);
     if (st == SR1_OK)

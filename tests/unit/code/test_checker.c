@@ -59,8 +59,8 @@ static sr1_checker *checker_with(const sr1_checker_options *o)
 
 static sr1_checker *make(int32_t all_or_nothing)
 {
-    sr1_checker_options o = {.struct_size = sizeof(o), .all_or_nothing = all_or_nothing,
-                             .time_limit = 5};
+    sr1_checker_options o = {
+        .struct_size = sizeof(o), .all_or_nothing = all_or_nothing, .time_limit = 5};
 
     return checker_with(&o);
 }
@@ -99,7 +99,8 @@ static void verdicts_are(sr1_checker *k, const sr1_problems *set, const char *pr
     if (strcmp(got, letters) != 0)
         fail_msg("'%s' not '%s': %s\n%s", got, letters, program, r.error);
     assert_int_equal(sr1_check_verdict(c, (size_t)r.tests), -1);
-    assert_int_equal(r.verdict == SR1_RUN_PASSED, strspn(letters, "P") == strlen(letters));
+    assert_int_equal(r.verdict == SR1_RUN_PASSED,
+                     strspn(letters, "P") == strlen(letters));
     sr1_check_free(c);
 }
 
@@ -134,8 +135,9 @@ static void the_first_failure_is_told(void **state)
 {
     sr1_problems *set = parse(add_row);
     sr1_checker *each = make(0);
-    sr1_check *c = run(each, set, "def add(a, b):\n    if a == -1:\n        return 'no'\n"
-                                  "    return a + b");
+    sr1_check *c = run(each, set,
+                       "def add(a, b):\n    if a == -1:\n        return 'no'\n"
+                       "    return a + b");
     sr1_check_report r = report_of(c);
 
     (void)state;
@@ -194,9 +196,10 @@ static void leaving_early_passes_nothing(void **state)
 /* As they would in one file below the answer. */
 static void statements_share_what_a_file_would(void **state)
 {
-    sr1_problems *set = parse("{\"id\": 1, \"problem\": \"p\", \"setup\": \"import math\", "
-                              "\"tests\": [\"n = step()\", \"assert n == 1 and step() == "
-                              "2\", \"assert math.pi > 3 and __name__ == '__main__'\"]}");
+    sr1_problems *set =
+        parse("{\"id\": 1, \"problem\": \"p\", \"setup\": \"import math\", "
+              "\"tests\": [\"n = step()\", \"assert n == 1 and step() == "
+              "2\", \"assert math.pi > 3 and __name__ == '__main__'\"]}");
     static const char counter[] = "n = 5\nk = 0\ndef step():\n    global k\n    k += 1\n"
                                   "    return k\n";
     sr1_checker *all = make(1), *each = make(0);
@@ -334,8 +337,8 @@ static int64_t programs(const sr1_checker *k)
 
 static void known_answers_are_not_run_again(void **state)
 {
-    sr1_checker_options o = {.struct_size = sizeof(o), .time_limit = 5,
-                             .cache_folder = scratch_path("cache")};
+    sr1_checker_options o = {
+        .struct_size = sizeof(o), .time_limit = 5, .cache_folder = scratch_path("cache")};
     sr1_problems *set = parse(add_row);
     sr1_checker *k = checker_with(&o);
     sr1_check *c;
@@ -425,8 +428,9 @@ static void equal_answers_at_once_are_run_once(void **state)
 
     (void)state;
     for (int i = 0; i < MANY; i++) {
-        int n = snprintf(program, sizeof(program),
-                         "```python\ndef add(a, b): return a + b + %d\n```", i % 4);
+        int n =
+            snprintf(program, sizeof(program),
+                     "```python\ndef add(a, b): return 0 if %d else a + b\n```", i % 4);
 
         assert_int_equal(sr1_checker_submit(k, sr1_problems_at(set, 0), SR1_CHECK_TEXT,
                                             program, (size_t)n, &c[i]),
