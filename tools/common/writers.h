@@ -7,4 +7,7 @@
 /* By the keys critique_template and solve_template. */
 sr1_status style_open(sr1_critique_style **out, const sr1_config *c);
 
+/* All tests of an answer are run, unless the configuration says otherwise. */
+sr1_status count_tests(sr1_config *c);
+
 #endif

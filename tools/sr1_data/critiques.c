@@ -45,7 +45,7 @@ static sr1_status configure(struct work *w, const char *const *pairs, size_t n)
         st = sr1_config_set(w->c, "openai_base_url", w->o->remote);
     if (st == SR1_OK && w->o->model)
         st = sr1_config_set(w->c, "model_name_or_path", w->o->model);
-    return st;
+    return st == SR1_OK ? count_tests(w->c) : st;
 }
 
 /* As published: solutions and critiques sampled at a temperature, revisions greedy. */

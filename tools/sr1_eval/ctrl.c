@@ -288,12 +288,15 @@ static int check_missing(const struct run *r)
     return TOOL_FAILED;
 }
 
-int ctrl_run(const struct ctrl_options *o, const sr1_config *c, const char *problems)
+int ctrl_run(const struct ctrl_options *o, sr1_config *c, const char *problems)
 {
     struct run r = {.o = o};
     sr1_forest *f = NULL;
     int begun = 0, code;
-    sr1_status st = work(&r, c, problems, &begun, &f);
+    sr1_status st = count_tests(c);
+
+    if (st == SR1_OK)
+        st = work(&r, c, problems, &begun, &f);
 
     if (st != SR1_OK)
         return begun ? tool_failed("sr1-eval", st) : tool_refused("sr1-eval", st);
