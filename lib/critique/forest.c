@@ -168,7 +168,7 @@ static sr1_status read_node(const struct sr1_forest *f, const json_t *line,
                                         : SR1_OK;
 }
 
-static sr1_status read_line(struct sr1_forest *f, const json_t *line)
+sr1_status sr1__forest_read(struct sr1_forest *f, const json_t *line)
 {
     struct sr1__node n = {0};
     sr1_status st = read_node(f, line, &n);
@@ -199,7 +199,7 @@ static sr1_status read_file(struct sr1_forest *f, const char *path)
 
         st = sr1__rows_read(rows, i, &line);
         if (st == SR1_OK)
-            st = sr1__rows_context(rows, i, read_line(f, line));
+            st = sr1__rows_context(rows, i, sr1__forest_read(f, line));
         json_decref(line);
     }
     sr1__rows_free(rows);
@@ -265,6 +265,7 @@ sr1_status sr1_forest_open(sr1_forest **out, const sr1_forest_options *options)
     (void)sr1_writer_retain(o.critic);
     (void)sr1_writer_retain(o.reviser);
     (void)sr1_checker_retain(o.checker);
+    (void)sr1_critique_style_retain(o.style);
     st = plant(f);
     if (st == SR1_OK && o.path)
         st = read_file(f, o.path);
@@ -291,6 +292,7 @@ void sr1_forest_free(sr1_forest *f)
     sr1_writer_free(f->o.critic);
     sr1_writer_free(f->o.reviser);
     sr1_checker_free(f->o.checker);
+    sr1_critique_style_free(f->o.style);
     sr1__free(f);
 }
 
