@@ -123,8 +123,9 @@ typedef struct sr1_programs_options {
     int32_t train_problems;      /* 2000 */
     int32_t validation_problems; /* 200 */
     int32_t test_problems;       /* 200 */
-    int32_t critiques;           /* demonstrations for a critic; 12000 */
-    int32_t revisions;           /* and for a reviser; 12000 */
+    int32_t critiques;           /* demonstrations of a careful critic; 16000 */
+    int32_t careless;            /* of a careless one; 4000 */
+    int32_t revisions;           /* of a reviser; 16000 */
     double correct;              /* share of solutions without a bug; 0.3 */
 } sr1_programs_options;
 
@@ -136,10 +137,11 @@ SR1_API void sr1_programs_options_init(sr1_programs_options *options);
  * demonstrations, into folder (made if missing; each file replaced whole):
  *
  *     train.jsonl validation.jsonl test.jsonl   problems: "question" (what a critic is
- *                     asked), "problem", "solution", "reference" (one that passes),
- *                     "tests" (statements; each bug that is planted fails at least one)
- *     critiques.jsonl critiques of a careless critic, which overlooks most bugs and at
- *                     times names another place
+ *                     asked), "content" (the task, all that a solver is asked),
+ *                     "solution", "reference" (one that passes), "test" (statements; each bug that is planted fails at least one)
+ *     critiques.jsonl critiques of a careful critic, which names the bug
+ *     careless.jsonl  of a careless one, which overlooks most bugs and at times names
+ *                     another place
  *     revisions.jsonl conversations in which a solution is changed as a critique says,
  *                     rightly or wrongly
  *     tokenizer/      a byte-level BPE tokenizer

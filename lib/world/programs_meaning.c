@@ -1,6 +1,6 @@
 /* world/programs_meaning.c - what each family of tiny programs computes: its lines of
- * programs_text.c, line by line, in C. tests/unit/world/test_programs.c has Python say the
- * same. */
+ * programs_text.c, line by line, in C. tests/unit/world/test_programs.c has Python say
+ * the same. */
 #include "world/programs.h"
 
 struct call {
@@ -10,7 +10,7 @@ struct call {
 
 static int64_t operate(int8_t operator, int64_t a, int64_t b)
 {
-    return operator == 0 ? a + b : operator == 1 ? a - b : a * b;
+    return operator== 0 ? a + b : operator== 1 ? a - b : a * b;
 }
 
 static int compare(int8_t comparison, int64_t a, int64_t b)
@@ -61,18 +61,9 @@ static int64_t sum(const struct call *c)
     int64_t total = c->value[4];
 
     for (int64_t i = c->value[2]; i < bound(c, 3); i++)
-        total = operate(c->value[5], total,
-                        operate(c->value[0], c->value[6] == 0 ? number(c, 0) : i,
-                                c->value[1]));
-    return total;
-}
-
-static int64_t product(const struct call *c)
-{
-    int64_t total = c->value[4];
-
-    for (int64_t i = c->value[2]; i < bound(c, 3); i++)
-        total *= operate(c->value[0], i, c->value[1]);
+        total = operate(
+            c->value[5], total,
+            operate(c->value[0], c->value[6] == 0 ? number(c, 0) : i, c->value[1]));
     return total;
 }
 
@@ -105,20 +96,12 @@ static int64_t repeat(const struct call *c)
 
     for (int64_t i = c->value[2]; i < number(c, 1); i++)
         x = operate(c->value[0], x, c->value[1]);
-    return x;
-}
-
-static int64_t both(const struct call *c)
-{
-    int a = compare(c->value[0], number(c, c->value[5]), c->value[1]);
-    int b = compare(c->value[3], number(c, c->value[6]), c->value[4]);
-
-    return c->value[2] == 0 ? a && b : a || b;
+    return operate(c->value[3], x, c->value[4]);
 }
 
 /* In the order of sr1__programs_families. */
 static int64_t (*const meanings[SR1__PROGRAMS_FAMILIES])(const struct call *) = {
-    formula, choice, sum, product, count, most, repeat, both};
+    formula, choice, sum, count, most, repeat};
 
 int64_t sr1__programs_run(const struct sr1__program *p,
                           const struct sr1__programs_argument *arguments)
@@ -126,9 +109,4 @@ int64_t sr1__programs_run(const struct sr1__program *p,
     struct call c = {p->value, arguments};
 
     return meanings[p->family](&c);
-}
-
-int sr1__programs_tells_truth(const struct sr1__program *p)
-{
-    return meanings[p->family] == both;
 }

@@ -1,15 +1,30 @@
-/* world/programs_text.c - tiny programs in words and in Python: the table of families, and
- * what is said of a program. */
+/* world/programs_text.c - tiny programs in words and in Python: the table of families,
+ * and what is said of a program. */
 #include "world/programs.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define OPERATOR {SR1__PROGRAMS_OPERATOR, 0, 2}
-#define COMPARISON {SR1__PROGRAMS_COMPARISON, 0, 3}
-#define NUMBER {SR1__PROGRAMS_NUMBER, 1, 9}
-#define FIXED(kind, value) {SR1__PROGRAMS_##kind, value, value}
-#define VARIABLE {SR1__PROGRAMS_VARIABLE, 0, 1}
+#define OPERATOR                                                                         \
+    {                                                                                    \
+        SR1__PROGRAMS_OPERATOR, 0, 2                                                     \
+    }
+#define COMPARISON                                                                       \
+    {                                                                                    \
+        SR1__PROGRAMS_COMPARISON, 0, 3                                                   \
+    }
+#define NUMBER                                                                           \
+    {                                                                                    \
+        SR1__PROGRAMS_NUMBER, 1, 9                                                       \
+    }
+#define FIXED(kind, value)                                                               \
+    {                                                                                    \
+        SR1__PROGRAMS_##kind, value, value                                               \
+    }
+#define VARIABLE                                                                         \
+    {                                                                                    \
+        SR1__PROGRAMS_VARIABLE, 0, 1                                                     \
+    }
 
 /* programs_meaning.c computes them, in this order. */
 const struct sr1__programs_family sr1__programs_families[SR1__PROGRAMS_FAMILIES] = {
@@ -28,8 +43,8 @@ const struct sr1__programs_family sr1__programs_families[SR1__PROGRAMS_FAMILIES]
      {VARIABLE, OPERATOR, NUMBER, COMPARISON, VARIABLE},
      {SR1__PROGRAMS_FIRST, SR1__PROGRAMS_SECOND}},
     {"Write f(@0) that adds up @1 $0 $1 for @1 from $2 $3 @0.",
-     {"def f(@0):", "    @2 = $4", "    for @1 in range($2, $3):",
-      "        @2 = @2 $5 ($6 $0 $1)", "    return @2"},
+     {"def f(@0):", "    @2 = $4",
+      "    for @1 in range($2, $3):", "        @2 = @2 $5 ($6 $0 $1)", "    return @2"},
      7,
      3,
      1,
@@ -40,18 +55,6 @@ const struct sr1__programs_family sr1__programs_families[SR1__PROGRAMS_FAMILIES]
       FIXED(START, 0),
       FIXED(OPERATOR, 0),
       FIXED(VARIABLE, 1)},
-     {SR1__PROGRAMS_FIRST, SR1__PROGRAMS_EACH, SR1__PROGRAMS_TOTAL}},
-    {"Write f(@0) that multiplies @1 $0 $1 for @1 from $2 $3 @0.",
-     {"def f(@0):", "    @2 = $4", "    for @1 in range($2, $3):",
-      "        @2 = @2 * (@1 $0 $1)", "    return @2"},
-     5,
-     3,
-     1,
-     {OPERATOR,
-      NUMBER,
-      {SR1__PROGRAMS_START, 0, 3},
-      {SR1__PROGRAMS_BOUND, 0, 1},
-      FIXED(START, 1)},
      {SR1__PROGRAMS_FIRST, SR1__PROGRAMS_EACH, SR1__PROGRAMS_TOTAL}},
     {"Write f(@0, @1) that counts each @2 of @0 with @2 $0 $1 $2 @1.",
      {"def f(@0, @1):", "    @3 = $3", "    for @2 in @0:", "        if @2 $0 $1 $2 @1:",
@@ -71,35 +74,20 @@ const struct sr1__programs_family sr1__programs_families[SR1__PROGRAMS_FAMILIES]
      1,
      {{SR1__PROGRAMS_MOST, 0, 1}, OPERATOR, NUMBER},
      {SR1__PROGRAMS_LISTED, SR1__PROGRAMS_EACH, SR1__PROGRAMS_TOTAL}},
-    {"Write f(@0, @1) that gives @0 after @1 steps of $0 $1.",
+    {"Write f(@0, @1) that gives @0 after @1 steps of $0 $1, then $3 $4.",
      {"def f(@0, @1):", "    for @2 in range($2, @1):", "        @0 = @0 $0 $1",
-      "    return @0"},
-     3,
+      "    return @0 $3 $4"},
+     5,
      3,
      2,
-     {OPERATOR, NUMBER, FIXED(START, 0)},
+     {OPERATOR, NUMBER, FIXED(START, 0), OPERATOR, NUMBER},
      {SR1__PROGRAMS_FIRST, SR1__PROGRAMS_SECOND, SR1__PROGRAMS_EACH}},
-    {"Write f(@0, @1) that tells if $5 is $0 $1 $2 $6 is $3 $4.",
-     {"def f(@0, @1):", "    return $5 $0 $1 $2 $6 $3 $4"},
-     7,
-     2,
-     2,
-     {COMPARISON,
-      NUMBER,
-      {SR1__PROGRAMS_JOIN, 0, 1},
-      COMPARISON,
-      NUMBER,
-      VARIABLE,
-      VARIABLE},
-     {SR1__PROGRAMS_FIRST, SR1__PROGRAMS_SECOND}},
 };
 
 static const char *const role_words[][4] = {
-    [SR1__PROGRAMS_FIRST] = {"x", "n", "p"},
-    [SR1__PROGRAMS_SECOND] = {"y", "k", "m"},
-    [SR1__PROGRAMS_LISTED] = {"v", "w"},
-    [SR1__PROGRAMS_EACH] = {"i", "j"},
-    [SR1__PROGRAMS_TOTAL] = {"s", "t"},
+    [SR1__PROGRAMS_FIRST] = {"x", "n"}, [SR1__PROGRAMS_SECOND] = {"y", "k"},
+    [SR1__PROGRAMS_LISTED] = {"v"},     [SR1__PROGRAMS_EACH] = {"i"},
+    [SR1__PROGRAMS_TOTAL] = {"s"},
 };
 
 /* A kind's name in critiques, and its values in a task and in code; numbers, bounds (of
@@ -114,7 +102,6 @@ static const struct kind {
                                   {"less than", "more than", "at most", "at least"},
                                   {"<", ">", "<=", ">="}},
     [SR1__PROGRAMS_MOST] = {"comparison", {"largest", "smallest"}, {">", "<"}},
-    [SR1__PROGRAMS_JOIN] = {"operator", {"and", "or"}, {"and", "or"}},
     [SR1__PROGRAMS_NUMBER] = {"number", {NULL}, {NULL}},
     [SR1__PROGRAMS_START] = {"start", {NULL}, {NULL}},
     [SR1__PROGRAMS_BOUND] = {"bound", {"to", "below"}, {NULL}},
@@ -262,10 +249,7 @@ void sr1__programs_say_test(struct sr1__buf *b, const struct sr1__program *p,
         sr1__buf_str(b, i ? ", " : "");
         say_argument(b, &t->arguments[i]);
     }
-    if (sr1__programs_tells_truth(p))
-        sr1__buf_fmt(b, ") is %s", t->expected ? "True" : "False");
-    else
-        sr1__buf_fmt(b, ") == %lld", (long long)t->expected);
+    sr1__buf_fmt(b, ") == %lld", (long long)t->expected);
 }
 
 void sr1__programs_say_critique(struct sr1__buf *b, const struct sr1__program *p,
@@ -299,25 +283,32 @@ void sr1__programs_say_prompt(struct sr1__buf *b, const struct sr1__program *rig
     sr1__programs_say_task(b, right);
     sr1__buf_str(b, "\nAnswer:\n");
     sr1__programs_say_code(b, solution);
-    sr1__buf_str(b, "\nIs it right? End with the line \"Overall judgment: Correct\" or "
+    sr1__buf_str(b, "\nEnd with the line \"Overall judgment: Correct\" or "
                     "\"Overall judgment: Incorrect\".");
 }
 
 /* ---- words ---- */
 
 static const char *const words[] = {
-    "Write", " f", " that", " gives", " if", " is", " else", " adds", " up", " for",
-    " from", " to", " below", " multiplies", " counts", " each", " of", " with", " the",
-    " largest", " smallest", " after", " steps", " tells", " plus", " minus", " times",
-    " less", " than", " more", " at", " most", " least", " and", " or", "```", "python",
-    "def", " return", " range", " in", "   ", "       ", "           ", ":\n", "):\n",
-    ")\n", "]\n", " =", " +", " -", " *", " <", " >", " <=", " >=", " (", "Analysis",
-    " line", " has", " wrong", " operator", " comparison", " number", " start", " bound",
-    " variable", ".\n", "Improvement", " suggestions", " write", " not", "Overall",
-    " judgment", " Correct", " Incorrect", " every", " right", " none", "Problem",
-    "Answer", "Is", " it", " End", " \"", "\".", "\n\n", "Please", " finalize", " your",
-    " answer", " accordingly", " using", " same", " format", "user", "assistant",
-    " Python", " function", " block", " a", " ```"};
+    "Write",       " f",           " that",      " gives",    " if",
+    " is",         " else",        " adds",      " up",       " for",
+    " from",       " to",          " below",     " counts",   " each",
+    " of",         " with",        " the",       " largest",  " smallest",
+    " after",      " steps",       " then",      " plus",     " minus",
+    " times",      " less",        " than",      " more",     " at",
+    " most",       " least",       "```",        "python",    "def",
+    " return",     " range",       " in",        "   ",       "       ",
+    "           ", ":\n",          "):\n",       ")\n",       "]\n",
+    " =",          " +",           " -",         " *",        " <",
+    " >",          " <=",          " >=",        " (",        "Analysis",
+    " line",       " has",         " wrong",     " operator", " comparison",
+    " number",     " start",       " bound",     " variable", ".\n",
+    "Improvement", " suggestions", " write",     " not",      "Overall",
+    " judgment",   " Correct",     " Incorrect", " every",    " right",
+    " none",       "Problem",      "Answer",     "End",       " \"",
+    "\".",         "\n\n",         "Please",     " finalize", " your",
+    " answer",     " accordingly", " using",     " same",     " format",
+    "user",        "assistant"};
 
 size_t sr1__programs_vocabulary(struct sr1__buf *b)
 {

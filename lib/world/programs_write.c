@@ -1,9 +1,9 @@
-/* world/programs_write.c - problems of tiny programs, demonstrations of criticising and of
- * revising them, and a tokenizer.
+/* world/programs_write.c - problems of tiny programs, demonstrations of criticising and
+ * of revising them, and a tokenizer.
  *
  * The critic of the demonstrations is careless: most bugs it overlooks, at times it names
- * another place (`eyes` says how often it is right). The reviser does what a critique says,
- * whether that is right or wrong. */
+ * another place (`eyes` says how often it is right). The reviser does what a critique
+ * says, whether that is right or wrong. */
 #include "world/programs.h"
 
 #include "base/file.h"
@@ -25,7 +25,9 @@ static int belongs(const struct sr1__program *p, enum split split)
 {
     uint64_t tenth = sr1__programs_hash(p) % 10;
 
-    return tenth == 0 ? split == VALIDATION : tenth == 1 ? split == TEST : split != VALIDATION && split != TEST;
+    return tenth == 0   ? split == VALIDATION
+           : tenth == 1 ? split == TEST
+                        : split != VALIDATION && split != TEST;
 }
 
 static void draw(struct sr1__programs_problem *out, enum split split,
@@ -87,9 +89,9 @@ static void draw_task(struct task *t, enum split split, double correct,
  * rather than taken for something else. */
 static const double eyes[SR1__PROGRAMS_KINDS] = {
     [SR1__PROGRAMS_OPERATOR] = 0.7, [SR1__PROGRAMS_COMPARISON] = 0.3,
-    [SR1__PROGRAMS_MOST] = 0.3,     [SR1__PROGRAMS_JOIN] = 0.3,
-    [SR1__PROGRAMS_NUMBER] = 0.3,   [SR1__PROGRAMS_START] = 0.3,
-    [SR1__PROGRAMS_BOUND] = 0.3,    [SR1__PROGRAMS_VARIABLE] = 0.3,
+    [SR1__PROGRAMS_MOST] = 0.3,     [SR1__PROGRAMS_NUMBER] = 0.3,
+    [SR1__PROGRAMS_START] = 0.3,    [SR1__PROGRAMS_BOUND] = 0.3,
+    [SR1__PROGRAMS_VARIABLE] = 0.3,
 };
 #define OVERLOOKED 0.75
 #define FALSE_ALARM 0.1
@@ -98,8 +100,7 @@ static const double eyes[SR1__PROGRAMS_KINDS] = {
 static int criticise(const struct task *t, struct sr1__rng *rng,
                      struct sr1__programs_change *out)
 {
-    const struct sr1__programs_family *f =
-        &sr1__programs_families[t->solution.family];
+    const struct sr1__programs_family *f = &sr1__programs_families[t->solution.family];
 
     *out = sr1__programs_any_change(&t->solution, rng);
     if (!t->has_bug)
@@ -112,21 +113,31 @@ static int criticise(const struct task *t, struct sr1__rng *rng,
 
 /* ---- rows ---- */
 
-typedef void (*say_fn)(struct sr1__buf *b, const void *about);
-
-static json_t *text_of(const struct sr1__buf *b)
-{
-    return json_stringn(sr1__buf_cstr(b), b->len);
-}
-
-static void set_new(json_t *row, const char *key, struct sr1__buf *b)
-{
-    if (b->status == SR1_OK)
-        json_object_set_new(row, key, text_of(b));
-    sr1__buf_clear(b);
-}
-
 #define ROW_MAX 8192
+
+/* What was said as JSON, and the buffer empty again. NULL where memory ran out: then the
+ * member it is for is not made, which add_line finds. */
+static json_t *take(struct sr1__buf *b)
+{
+    json_t *text = b->status == SR1_OK ? json_stringn(sr1__buf_cstr(b), b->len) : NULL;
+
+    sr1__buf_clear(b);
+    return text;
+}
+
+static void set(json_t *row, const char *key, json_t *value)
+{
+    json_object_set_new(row, key, value);
+}
+
+/* The list if it is whole. */
+static json_t *of_size(json_t *list, size_t n)
+{
+    if (json_array_size(list) == n)
+        return list;
+    json_decref(list);
+    return NULL;
+}
 
 static json_t *tests_of(const struct task *t, struct sr1__buf *b)
 {
@@ -134,18 +145,16 @@ static json_t *tests_of(const struct task *t, struct sr1__buf *b)
 
     for (int32_t i = 0; i < SR1__PROGRAMS_TESTS; i++) {
         sr1__programs_say_test(b, &t->problem.right, &t->problem.tests[i]);
-        json_array_append_new(tests, text_of(b));
-        sr1__buf_clear(b);
+        json_array_append_new(tests, take(b));
     }
-    return tests;
+    return of_size(tests, SR1__PROGRAMS_TESTS);
 }
 
 /* Append row as a line and free it; missing members show that memory ran out. */
 static sr1_status add_line(struct sr1__buf *out, json_t *row, size_t members)
 {
-    sr1_status st = row && json_object_size(row) == members
-                        ? sr1__json_dump(row, 0, out)
-                        : sr1__fail_nomem("row");
+    sr1_status st = row && json_object_size(row) == members ? sr1__json_dump(row, 0, out)
+                                                            : sr1__fail_nomem("row");
 
     sr1__buf_char(out, '\n');
     json_decref(row);
@@ -160,83 +169,81 @@ static sr1_status add_problem(struct sr1__buf *out, const struct task *t,
 
     sr1__buf_init(&b, ROW_MAX);
     sr1__buf_fmt(&b, "programs-%s-%d", split, (int)i);
-    set_new(row, "id", &b);
+    set(row, "id", take(&b));
     sr1__programs_say_prompt(&b, &t->problem.right, &t->solution);
-    set_new(row, "question", &b);
+    set(row, "question", take(&b));
     sr1__programs_say_task(&b, &t->problem.right);
-    set_new(row, "problem", &b);
+    set(row, "content", take(&b));
     sr1__programs_say_code(&b, &t->solution);
-    set_new(row, "solution", &b);
+    set(row, "solution", take(&b));
     sr1__programs_say_code(&b, &t->problem.right);
-    set_new(row, "reference", &b);
-    json_object_set_new(row, "tests", tests_of(t, &b));
-    json_object_set_new(row, "golden_answers", json_array());
-    json_object_set_new(row, "data_source", json_string("programs"));
+    set(row, "reference", take(&b));
+    set(row, "test", tests_of(t, &b));
+    set(row, "golden_answers", json_array());
+    set(row, "data_source", json_string("programs"));
     sr1__buf_free(&b);
     return add_line(out, row, 8);
 }
 
-static sr1_status add_critique(struct sr1__buf *out, const struct task *t,
+static sr1_status add_critique(struct sr1__buf *out, const struct task *t, int careful,
                                struct sr1__rng *rng)
 {
-    struct sr1__programs_change c;
-    int finds = criticise(t, rng, &c);
+    struct sr1__programs_change c = t->mend;
+    int finds = careful ? t->has_bug : criticise(t, rng, &c);
     json_t *row = json_object();
     struct sr1__buf b;
 
     sr1__buf_init(&b, ROW_MAX);
     sr1__programs_say_prompt(&b, &t->problem.right, &t->solution);
-    set_new(row, "question", &b);
+    set(row, "question", take(&b));
     sr1__programs_say_critique(&b, &t->solution, finds ? &c : NULL);
     sr1__buf_str(&b, "<|im_end|>");
-    json_object_set_new(row, "segments",
-                        json_pack("[{s:s, s:o}]", "source", "policy", "text",
-                                  text_of(&b)));
+    set(row, "segments", json_pack("[{s:s, s:o}]", "source", "policy", "text", take(&b)));
     sr1__buf_free(&b);
     return add_line(out, row, 2);
 }
 
-static json_t *message(const char *role, struct sr1__buf *b)
+static void add_message(json_t *list, const char *role, int learned, struct sr1__buf *b)
 {
-    json_t *m = json_pack("{s:s, s:o}", "role", role, "content", text_of(b));
+    json_t *m = json_pack("{s:s, s:o}", "role", role, "content", take(b));
 
-    sr1__buf_clear(b);
-    return m;
+    if (m && !learned && json_object_set_new(m, "weight", json_integer(0)) != 0) {
+        json_decref(m);
+        m = NULL;
+    }
+    json_array_append_new(list, m);
 }
 
-static void say_request(struct sr1__buf *b, const struct sr1__program *p)
-{
-    sr1__programs_say_task(b, p);
-    sr1__buf_str(b, "\n\nAnswer with a Python function in a ```python block.");
-}
-
-/* Advice that a reviser follows: often right, as often any, at times none. */
+/* Advice that a reviser follows: often right, as often any, at times none. Half of the
+ * solutions have nothing to do with the task, so that it does what it is told and does
+ * not solve. */
 static sr1_status add_revision(struct sr1__buf *out, const struct task *t,
                                struct sr1__rng *rng)
 {
-    struct sr1__programs_change c = sr1__programs_any_change(&t->solution, rng);
-    int advised = !by_chance(rng, 0.2);
-    json_t *row = json_object(), *list = json_array(), *given;
-    struct sr1__program after = t->solution;
+    int related = by_chance(rng, 0.5), advised = !by_chance(rng, 0.3);
+    json_t *row = json_object(), *list = json_array();
+    struct sr1__program solution = t->solution, after;
+    struct sr1__programs_change c;
     struct sr1__buf b;
 
-    if (t->has_bug && by_chance(rng, 0.5))
+    if (!related)
+        sr1__programs_redraw(&solution, rng);
+    c = sr1__programs_any_change(&solution, rng);
+    if (related && t->has_bug && by_chance(rng, 0.5))
         c = t->mend;
-    if (advised)
-        after = sr1__programs_with(&t->solution, c);
+    after = advised ? sr1__programs_with(&solution, c) : solution;
     sr1__buf_init(&b, ROW_MAX);
-    say_request(&b, &t->problem.right);
-    json_array_append_new(list, message("user", &b));
-    sr1__programs_say_code(&b, &t->solution);
-    given = message("assistant", &b);
-    json_object_set_new(given, "weight", json_integer(0));
-    json_array_append_new(list, given);
-    sr1__programs_say_critique(&b, &t->solution, advised ? &c : NULL);
-    sr1__buf_str(&b, "\n\nPlease finalize your answer accordingly using the same format.");
-    json_array_append_new(list, message("user", &b));
+    sr1__programs_say_task(&b, &t->problem.right);
+    add_message(list, "user", 1, &b);
+    sr1__programs_say_code(&b, &solution);
+    add_message(list, "assistant", 0, &b);
+    sr1__programs_say_critique(&b, &solution, advised ? &c : NULL);
+    sr1__buf_str(&b,
+                 "\n\nPlease finalize your answer accordingly using the same format.");
+    add_message(list, "user", 1, &b);
     sr1__programs_say_code(&b, &after);
-    json_array_append_new(list, message("assistant", &b));
-    json_object_set_new(row, "messages", list);
+    add_message(list, "assistant", 1, &b);
+    set(row, "messages", of_size(list, 4));
     sr1__buf_free(&b);
     return add_line(out, row, 1);
 }
@@ -253,8 +260,9 @@ struct writer {
 static const sr1_programs_options defaults = {.train_problems = 2000,
                                               .validation_problems = 200,
                                               .test_problems = 200,
-                                              .critiques = 12000,
-                                              .revisions = 12000,
+                                              .critiques = 16000,
+                                              .careless = 4000,
+                                              .revisions = 16000,
                                               .correct = 0.3};
 
 void sr1_programs_options_init(sr1_programs_options *o)
@@ -266,16 +274,18 @@ void sr1_programs_options_init(sr1_programs_options *o)
 
 static sr1_status check(const sr1_programs_options *o)
 {
-    const int32_t counts[] = {o->train_problems, o->validation_problems, o->test_problems,
-                              o->critiques, o->revisions};
+    const int32_t counts[] = {o->train_problems, o->validation_problems,
+                              o->test_problems,  o->critiques,
+                              o->careless,       o->revisions};
 
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i] < 1 || counts[i] > MOST_ROWS)
             return sr1__fail(SR1_E_INVALID, "programs: a count is %d; 1 to %d", counts[i],
                              MOST_ROWS);
     if (!(o->correct >= 0 && o->correct <= 1))
-        return sr1__fail(SR1_E_INVALID, "programs: the share of correct solutions is %g; "
-                                        "0 to 1",
+        return sr1__fail(SR1_E_INVALID,
+                         "programs: the share of correct solutions is %g; "
+                         "0 to 1",
                          o->correct);
     return SR1_OK;
 }
@@ -292,7 +302,7 @@ static sr1_status save(const struct writer *w, const char *name, struct sr1__buf
     return st;
 }
 
-enum form { PROBLEM, CRITIQUE, REVISION };
+enum form { PROBLEM, CAREFUL, CARELESS, REVISION };
 
 /* A file of rows. */
 struct file {
@@ -305,7 +315,8 @@ static const struct file files[] = {
     {"train", TRAIN, PROBLEM},
     {"validation", VALIDATION, PROBLEM},
     {"test", TEST, PROBLEM},
-    {"critiques", DEMONSTRATIONS, CRITIQUE},
+    {"critiques", DEMONSTRATIONS, CAREFUL},
+    {"careless", DEMONSTRATIONS, CARELESS},
     {"revisions", DEMONSTRATIONS, REVISION},
 };
 
@@ -317,7 +328,9 @@ static sr1_status add_row(struct sr1__buf *out, const struct file *f, int32_t i,
     draw_task(&t, f->split, correct, rng);
     if (f->form == PROBLEM)
         return add_problem(out, &t, f->name, i);
-    return f->form == CRITIQUE ? add_critique(out, &t, rng) : add_revision(out, &t, rng);
+    if (f->form == REVISION)
+        return add_revision(out, &t, rng);
+    return add_critique(out, &t, f->form == CAREFUL, rng);
 }
 
 static sr1_status write_rows(const struct writer *w, size_t which, int32_t count)
@@ -398,5 +411,6 @@ sr1_status sr1_programs_write(const char *folder, const sr1_programs_options *op
     SR1__TRY(write_rows(&w, 1, w.o.validation_problems));
     SR1__TRY(write_rows(&w, 2, w.o.test_problems));
     SR1__TRY(write_rows(&w, 3, w.o.critiques));
-    return write_rows(&w, 4, w.o.revisions);
+    SR1__TRY(write_rows(&w, 4, w.o.careless));
+    return write_rows(&w, 5, w.o.revisions);
 }
