@@ -14,7 +14,7 @@
 
 #include <searchr1/world.h>
 
-#define SR1__PROGRAMS_FAMILIES 6
+#define SR1__PROGRAMS_FAMILIES 5
 #define SR1__PROGRAMS_SLOTS 8
 #define SR1__PROGRAMS_LINES 7
 #define SR1__PROGRAMS_NAMES 4
@@ -121,9 +121,15 @@ void sr1__programs_say_code(struct sr1__buf *b, const struct sr1__program *p);
 /* "assert f(1, 2) == 5" */
 void sr1__programs_say_test(struct sr1__buf *b, const struct sr1__program *p,
                             const struct sr1__programs_test *t);
-/* The critique that advises this change of p; NULL: that finds nothing. */
-void sr1__programs_say_critique(struct sr1__buf *b, const struct sr1__program *p,
-                                const struct sr1__programs_change *c);
+/* What a critic says: what the task asks and what the solution has, for so many slots;
+ * then the slot it would change, and how. */
+struct sr1__programs_critique {
+    const struct sr1__program *task, *solution;
+    int32_t compared;
+    const struct sr1__programs_change *advice; /* NULL: none, the solution is correct */
+};
+void sr1__programs_say_critique(struct sr1__buf *b,
+                                const struct sr1__programs_critique *c);
 /* Number (from 1) of the line a slot stands in. */
 int32_t sr1__programs_line(const struct sr1__program *p, int32_t slot);
 /* Does what stands in the slot stand once only in its line? */
@@ -131,8 +137,8 @@ int sr1__programs_is_plain(const struct sr1__program *p, int32_t slot);
 /* Words and sentences for a tokenizer, each ended by NUL; returns how many. */
 size_t sr1__programs_vocabulary(struct sr1__buf *b);
 
-/* ---- demonstrations ---- */
-
+/* n words of the vocabulary. */
+void sr1__programs_say_words(struct sr1__buf *b, int32_t n, struct sr1__rng *rng);
 /* What a critic is asked. */
 void sr1__programs_say_prompt(struct sr1__buf *b, const struct sr1__program *right,
                               const struct sr1__program *solution);

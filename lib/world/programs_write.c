@@ -18,16 +18,14 @@
 
 /* ---- splits ---- */
 
-enum split { TRAIN, VALIDATION, TEST, DEMONSTRATIONS };
+enum split { TRAIN, VALIDATION, TEST };
 
-/* Of ten programs one is for validation, one for test. */
+/* Of five programs one is for validation, one for test. */
 static int belongs(const struct sr1__program *p, enum split split)
 {
-    uint64_t tenth = sr1__programs_hash(p) % 10;
+    static const enum split of_fifth[] = {VALIDATION, TEST, TRAIN, TRAIN, TRAIN};
 
-    return tenth == 0   ? split == VALIDATION
-           : tenth == 1 ? split == TEST
-                        : split != VALIDATION && split != TEST;
+    return of_fifth[sr1__programs_hash(p) % 5] == split;
 }
 
 static void draw(struct sr1__programs_problem *out, enum split split,
@@ -85,35 +83,25 @@ static void draw_task(struct task *t, enum split split, double correct,
     }
 }
 
-/* How often the critic sees a bug of this kind, and how often the others are overlooked
- * rather than taken for something else. */
-static const double eyes[SR1__PROGRAMS_KINDS] = {
-    [SR1__PROGRAMS_OPERATOR] = 0.7, [SR1__PROGRAMS_COMPARISON] = 0.3,
-    [SR1__PROGRAMS_MOST] = 0.3,     [SR1__PROGRAMS_NUMBER] = 0.3,
-    [SR1__PROGRAMS_START] = 0.3,    [SR1__PROGRAMS_BOUND] = 0.3,
-    [SR1__PROGRAMS_VARIABLE] = 0.3,
-};
-#define OVERLOOKED 0.75
-#define FALSE_ALARM 0.1
+/* A careless critic's chance to end its analysis after any slot. */
+#define BORED 0.55
 
-/* What the careless critic says: 0 nothing is wrong, 1 *out. */
-static int criticise(const struct task *t, struct sr1__rng *rng,
-                     struct sr1__programs_change *out)
+/* How many slots are compared in the analysis: up to the one that is wrong, unless the
+ * critic is bored before. */
+static int32_t look(const struct task *t, int careful, struct sr1__rng *rng)
 {
-    const struct sr1__programs_family *f = &sr1__programs_families[t->solution.family];
+    int32_t all = sr1__programs_families[t->solution.family].n_slots, n = 0;
 
-    *out = sr1__programs_any_change(&t->solution, rng);
-    if (!t->has_bug)
-        return by_chance(rng, FALSE_ALARM);
-    if (!by_chance(rng, eyes[f->slots[t->mend.slot].kind]))
-        return !by_chance(rng, OVERLOOKED);
-    *out = t->mend;
-    return 1;
+    while (n < all && !(t->has_bug && n == t->mend.slot))
+        if (n++, !careful && by_chance(rng, BORED))
+            break;
+    return n;
 }
 
 /* ---- rows ---- */
 
 #define ROW_MAX 8192
+#define COPIED_WORDS 24
 
 /* What was said as JSON, and the buffer empty again. NULL where memory ran out: then the
  * member it is for is not made, which add_line finds. */
@@ -188,30 +176,63 @@ static sr1_status add_problem(struct sr1__buf *out, const struct task *t,
 static sr1_status add_critique(struct sr1__buf *out, const struct task *t, int careful,
                                struct sr1__rng *rng)
 {
-    struct sr1__programs_change c = t->mend;
-    int finds = careful ? t->has_bug : criticise(t, rng, &c);
+    int32_t n = look(t, careful, rng);
+    struct sr1__programs_critique c = {&t->problem.right, &t->solution, n,
+                                       t->has_bug && n == t->mend.slot ? &t->mend : NULL};
     json_t *row = json_object();
     struct sr1__buf b;
 
     sr1__buf_init(&b, ROW_MAX);
     sr1__programs_say_prompt(&b, &t->problem.right, &t->solution);
     set(row, "question", take(&b));
-    sr1__programs_say_critique(&b, &t->solution, finds ? &c : NULL);
+    sr1__programs_say_critique(&b, &c);
     sr1__buf_str(&b, "<|im_end|>");
     set(row, "segments", json_pack("[{s:s, s:o}]", "source", "policy", "text", take(&b)));
     sr1__buf_free(&b);
     return add_line(out, row, 2);
 }
 
-static void add_message(json_t *list, const char *role, int learned, struct sr1__buf *b)
+/* A message in b; context is not learned from, whoever said it. */
+static void add_message(json_t *list, const char *role, int context, struct sr1__buf *b)
 {
     json_t *m = json_pack("{s:s, s:o}", "role", role, "content", take(b));
 
-    if (m && !learned && json_object_set_new(m, "weight", json_integer(0)) != 0) {
+    if (m && context && json_object_set_new(m, "weight", json_integer(0)) != 0) {
         json_decref(m);
         m = NULL;
     }
     json_array_append_new(list, m);
+}
+
+/* A conversation: the task, a text of `say`, a critique, and the text as revised. */
+static sr1_status add_conversation(struct sr1__buf *out, const struct task *t,
+                                   const struct sr1__programs_critique *c,
+                                   const char *given, const char *revised)
+{
+    json_t *row = json_object(), *list = json_array();
+    struct sr1__buf b;
+
+    sr1__buf_init(&b, ROW_MAX);
+    sr1__programs_say_task(&b, &t->problem.right);
+    add_message(list, "user", 0, &b);
+    sr1__buf_str(&b, given);
+    add_message(list, "assistant", 1, &b);
+    sr1__programs_say_critique(&b, c);
+    sr1__buf_str(&b,
+                 "\n\nPlease finalize your answer accordingly using the same format.");
+    add_message(list, "user", 0, &b);
+    sr1__buf_str(&b, revised);
+    add_message(list, "assistant", 0, &b);
+    set(row, "messages", of_size(list, 4));
+    sr1__buf_free(&b);
+    return add_line(out, row, 1);
+}
+
+static int32_t any_look(const struct sr1__program *p, struct sr1__rng *rng)
+{
+    int32_t all = sr1__programs_families[p->family].n_slots;
+
+    return 1 + (int32_t)sr1__rng_below(rng, (uint64_t)all);
 }
 
 /* Advice that a reviser follows: often right, as often any, at times none. Half of the
@@ -221,10 +242,11 @@ static sr1_status add_revision(struct sr1__buf *out, const struct task *t,
                                struct sr1__rng *rng)
 {
     int related = by_chance(rng, 0.5), advised = !by_chance(rng, 0.3);
-    json_t *row = json_object(), *list = json_array();
     struct sr1__program solution = t->solution, after;
+    struct sr1__programs_critique said = {&t->problem.right, &solution, 0, NULL};
     struct sr1__programs_change c;
-    struct sr1__buf b;
+    struct sr1__buf given, revised;
+    sr1_status st;
 
     if (!related)
         sr1__programs_redraw(&solution, rng);
@@ -232,20 +254,39 @@ static sr1_status add_revision(struct sr1__buf *out, const struct task *t,
     if (related && t->has_bug && by_chance(rng, 0.5))
         c = t->mend;
     after = advised ? sr1__programs_with(&solution, c) : solution;
+    said.advice = advised ? &c : NULL;
+    said.compared = advised ? c.slot : any_look(&solution, rng);
+    sr1__buf_init(&given, ROW_MAX);
+    sr1__buf_init(&revised, ROW_MAX);
+    sr1__programs_say_code(&given, &solution);
+    sr1__programs_say_code(&revised, &after);
+    st = given.status == SR1_OK ? revised.status : given.status;
+    if (st == SR1_OK)
+        st = add_conversation(out, t, &said, given.data, revised.data);
+    sr1__buf_free(&given);
+    sr1__buf_free(&revised);
+    return st;
+}
+
+/* The shape of a revision with words at random in the place of a program. All of them
+ * have to be copied, so that copying is learned early. */
+static sr1_status add_copy(struct sr1__buf *out, const struct task *t,
+                           struct sr1__rng *rng)
+{
+    struct sr1__programs_critique said = {&t->problem.right, &t->problem.right,
+                                          any_look(&t->solution, rng), NULL};
+    struct sr1__buf b;
+    sr1_status st;
+
     sr1__buf_init(&b, ROW_MAX);
-    sr1__programs_say_task(&b, &t->problem.right);
-    add_message(list, "user", 1, &b);
-    sr1__programs_say_code(&b, &solution);
-    add_message(list, "assistant", 0, &b);
-    sr1__programs_say_critique(&b, &solution, advised ? &c : NULL);
-    sr1__buf_str(&b,
-                 "\n\nPlease finalize your answer accordingly using the same format.");
-    add_message(list, "user", 1, &b);
-    sr1__programs_say_code(&b, &after);
-    add_message(list, "assistant", 1, &b);
-    set(row, "messages", of_size(list, 4));
+    sr1__buf_str(&b, "```python\n");
+    sr1__programs_say_words(&b, COPIED_WORDS, rng);
+    sr1__buf_str(&b, "\n```");
+    st = sr1__buf_status(&b, "words");
+    if (st == SR1_OK)
+        st = add_conversation(out, t, &said, b.data, b.data);
     sr1__buf_free(&b);
-    return add_line(out, row, 1);
+    return st;
 }
 
 /* ---- files ---- */
@@ -260,9 +301,9 @@ struct writer {
 static const sr1_programs_options defaults = {.train_problems = 2000,
                                               .validation_problems = 200,
                                               .test_problems = 200,
-                                              .critiques = 16000,
-                                              .careless = 4000,
-                                              .revisions = 16000,
+                                              .copies = 4800,
+                                              .demonstrations = 12000,
+                                              .careless = 3200,
                                               .correct = 0.3};
 
 void sr1_programs_options_init(sr1_programs_options *o)
@@ -274,9 +315,8 @@ void sr1_programs_options_init(sr1_programs_options *o)
 
 static sr1_status check(const sr1_programs_options *o)
 {
-    const int32_t counts[] = {o->train_problems, o->validation_problems,
-                              o->test_problems,  o->critiques,
-                              o->careless,       o->revisions};
+    const int32_t counts[] = {o->train_problems, o->validation_problems, o->test_problems,
+                              o->copies, o->demonstrations, o->careless};
 
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i] < 1 || counts[i] > MOST_ROWS)
@@ -302,57 +342,83 @@ static sr1_status save(const struct writer *w, const char *name, struct sr1__buf
     return st;
 }
 
-enum form { PROBLEM, CAREFUL, CARELESS, REVISION };
+/* What a row is; both: a careful critique and a revision. */
+enum form { PROBLEM, COPY, BOTH, CARELESS };
 
-/* A file of rows. */
-struct file {
-    const char *name; /* and .jsonl; the split in ids */
-    enum split split;
-    enum form form;
-};
-
-static const struct file files[] = {
-    {"train", TRAIN, PROBLEM},
-    {"validation", VALIDATION, PROBLEM},
-    {"test", TEST, PROBLEM},
-    {"critiques", DEMONSTRATIONS, CAREFUL},
-    {"careless", DEMONSTRATIONS, CARELESS},
-    {"revisions", DEMONSTRATIONS, REVISION},
-};
-
-static sr1_status add_row(struct sr1__buf *out, const struct file *f, int32_t i,
-                          double correct, struct sr1__rng *rng)
+static sr1_status add_row(struct sr1__buf *out, enum form form, const char *split,
+                          int32_t i, const struct task *t, struct sr1__rng *rng)
 {
-    struct task t;
-
-    draw_task(&t, f->split, correct, rng);
-    if (f->form == PROBLEM)
-        return add_problem(out, &t, f->name, i);
-    if (f->form == REVISION)
-        return add_revision(out, &t, rng);
-    return add_critique(out, &t, f->form == CAREFUL, rng);
+    switch (form) {
+    case PROBLEM:
+        return add_problem(out, t, split, i);
+    case COPY:
+        return add_copy(out, t, rng);
+    case CARELESS:
+        return add_critique(out, t, 0, rng);
+    default:
+        SR1__TRY(add_critique(out, t, 1, rng));
+        return add_revision(out, t, rng);
+    }
 }
 
-static sr1_status write_rows(const struct writer *w, size_t which, int32_t count)
+/* Rows of a form for a file. */
+struct part {
+    const char *name; /* of its phase; the split in ids */
+    enum split split;
+    enum form form;
+    int32_t count;
+};
+
+static sr1_status add_part(const struct writer *w, const struct part *p,
+                           struct sr1__buf *rows)
 {
-    const struct file *f = &files[which];
-    struct sr1__buf rows;
     struct sr1__rng rng;
-    char name[32];
     sr1_status st = SR1_OK;
 
-    snprintf(name, sizeof name, "%s.jsonl", f->name);
-    sr1__rng_seed(&rng, w->o.seed, 0x70726f67u + which);
-    sr1__buf_init(&rows, 0);
-    for (int32_t i = 0; i < count && st == SR1_OK; i++) {
-        st = add_row(&rows, f, i, w->o.correct, &rng);
+    sr1__rng_seed(&rng, w->o.seed, sr1__hash64(p->name, strlen(p->name), p->form));
+    for (int32_t i = 0; i < p->count && st == SR1_OK; i++) {
+        struct task t;
+
+        draw_task(&t, p->split, w->o.correct, &rng);
+        st = add_row(rows, p->form, p->name, i, &t, &rng);
         if (st == SR1_OK && w->progress && i % 256 == 0)
-            st = w->progress(w->user, f->name, i, count);
+            st = w->progress(w->user, p->name, i, p->count);
     }
+    return st;
+}
+
+static sr1_status write_parts(const struct writer *w, const char *name,
+                              const struct part *parts, size_t n)
+{
+    struct sr1__buf rows;
+    sr1_status st = SR1_OK;
+
+    sr1__buf_init(&rows, 0);
+    for (size_t i = 0; i < n && st == SR1_OK; i++)
+        st = add_part(w, &parts[i], &rows);
     if (st == SR1_OK)
         st = save(w, name, &rows);
     sr1__buf_free(&rows);
     return st;
+}
+
+static sr1_status write_rows(const struct writer *w)
+{
+    const struct part train = {"train", TRAIN, PROBLEM, w->o.train_problems};
+    const struct part validation = {"validation", VALIDATION, PROBLEM,
+                                    w->o.validation_problems};
+    const struct part test = {"test", TEST, PROBLEM, w->o.test_problems};
+    const struct part careless = {"careless", TRAIN, CARELESS, w->o.careless};
+    const struct part sft[] = {
+        {"copies", TRAIN, COPY, w->o.copies},
+        {"demonstrations", TRAIN, BOTH, w->o.demonstrations},
+    };
+
+    SR1__TRY(write_parts(w, "train.jsonl", &train, 1));
+    SR1__TRY(write_parts(w, "validation.jsonl", &validation, 1));
+    SR1__TRY(write_parts(w, "test.jsonl", &test, 1));
+    SR1__TRY(write_parts(w, "sft.jsonl", sft, 2));
+    return write_parts(w, "careless.jsonl", &careless, 1);
 }
 
 /* ---- the tokenizer ---- */
@@ -407,10 +473,5 @@ sr1_status sr1_programs_write(const char *folder, const sr1_programs_options *op
     SR1__TRY(check(&w.o));
     SR1__TRY(sr1__dir_make(folder));
     SR1__TRY(write_tokenizer(&w));
-    SR1__TRY(write_rows(&w, 0, w.o.train_problems));
-    SR1__TRY(write_rows(&w, 1, w.o.validation_problems));
-    SR1__TRY(write_rows(&w, 2, w.o.test_problems));
-    SR1__TRY(write_rows(&w, 3, w.o.critiques));
-    SR1__TRY(write_rows(&w, 4, w.o.careless));
-    return write_rows(&w, 5, w.o.revisions);
+    return write_rows(&w);
 }
