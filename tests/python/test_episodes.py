@@ -98,11 +98,11 @@ def test_rooms_are_written(tmp_path):
 def test_programs_are_written(tmp_path):
     told = []
     world.write_programs(tmp_path, seed=2, train_problems=4, validation_problems=3,
-                         test_problems=2, critiques=5, careless=6, revisions=7,
+                         test_problems=2, copies=5, demonstrations=6, careless=7,
                          correct=1.0, progress=lambda *a: told.append(a))
     data = searchr1.Dataset(tmp_path / "train.jsonl")
     assert [row.id for row in data] == [f"programs-train-{i}" for i in range(4)]
-    for name, rows in (("test", 2), ("critiques", 5), ("careless", 6), ("revisions", 7)):
+    for name, rows in (("test", 2), ("sft", 17), ("careless", 7)):
         lines = (tmp_path / f"{name}.jsonl").read_text().splitlines()
         assert len(lines) == rows
     with open(tmp_path / "validation.jsonl") as lines:

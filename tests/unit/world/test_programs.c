@@ -164,6 +164,7 @@ static void texts_by_hand(void **state)
 {
     struct sr1__program p = {.family = 1, .value = {2, 3, 0, 0, 1, 1}}, q;
     struct sr1__programs_change bug = {2, 1}, mend = {2, 0};
+    struct sr1__programs_critique said = {&p, &q, 2, &mend};
     struct sr1__programs_test t = {.arguments = {{-1, {3}}}, .expected = 18};
     struct sr1__buf b;
 
@@ -183,14 +184,16 @@ static void texts_by_hand(void **state)
     sr1__programs_say_test(&b, &p, &t);
     assert_string_equal(sr1__buf_cstr(&b), "assert f(3) == 18");
     sr1__buf_clear(&b);
-    sr1__programs_say_critique(&b, &q, &mend);
+    sr1__programs_say_critique(&b, &said);
     assert_string_equal(sr1__buf_cstr(&b),
-                        "Analysis: line 3 has the wrong bound.\n"
+                        "Analysis: times is *, 3 is 3, to is x wrong.\n"
                         "Improvement suggestions: in line 3 write x + 1 not x.\n"
                         "Overall judgment: Incorrect");
     sr1__buf_clear(&b);
-    sr1__programs_say_critique(&b, &p, NULL);
-    assert_string_equal(sr1__buf_cstr(&b), "Analysis: every line is right.\n"
+    said.advice = NULL;
+    said.compared = 1;
+    sr1__programs_say_critique(&b, &said);
+    assert_string_equal(sr1__buf_cstr(&b), "Analysis: times is *.\n"
                                            "Improvement suggestions: none.\n"
                                            "Overall judgment: Correct");
     sr1__buf_free(&b);
@@ -206,7 +209,7 @@ static sr1_programs_options few(void)
     o.seed = 3;
     o.train_problems = 300;
     o.validation_problems = o.test_problems = 60;
-    o.critiques = o.careless = o.revisions = 200;
+    o.copies = o.demonstrations = o.careless = 200;
     return o;
 }
 
@@ -307,71 +310,94 @@ static void problems_are_whole(void **state)
     json_decref(rows);
 }
 
-/* The careful critic judges truly, the careless one calls most bugs correct. */
+typedef int (*row_fn)(const json_t *row); /* -1: of another kind, else a count */
+
+/* Rows of a kind in a file, and the sum of their counts. */
+static size_t count_rows(const char *path, row_fn use, size_t *sum)
+{
+    json_t *rows = rows_of(path), *row;
+    size_t i, n = 0;
+
+    *sum = 0;
+    json_array_foreach(rows, i, row)
+    {
+        int found = use(row);
+
+        n += found >= 0;
+        *sum += found > 0;
+    }
+    json_decref(rows);
+    return n;
+}
+
+/* Does a critique find something? Where it does not, it says so twice. */
+static int raises_alarm(const json_t *row)
+{
+    const json_t *segments = json_object_get(row, "segments");
+    const char *said;
+
+    if (!segments)
+        return -1;
+    said = text(json_array_get(segments, 0), "text");
+    assert_true(strlen(said) < 250);
+    assert_memory_equal(said, "Analysis: ", 10);
+    assert_true((strstr(said, " wrong.\n") != NULL) ==
+                (strstr(said, "\nOverall judgment: Incorrect<|im_end|>") != NULL));
+    assert_true((strstr(said, "suggestions: none.") != NULL) ==
+                (strstr(said, "\nOverall judgment: Correct<|im_end|>") != NULL));
+    return strstr(said, " wrong.") != NULL;
+}
+
+/* Is what a reviser answers another text than it is given? So it is advised. */
+static int revises(const json_t *row)
+{
+    const json_t *m = json_object_get(row, "messages");
+    const char *given, *advice, *after;
+    int told;
+
+    if (!m)
+        return -1;
+    given = text(json_array_get(m, 1), "content");
+    advice = text(json_array_get(m, 2), "content");
+    after = text(json_array_get(m, 3), "content");
+    told = strstr(advice, "judgment: Incorrect") != NULL;
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(m, 1), "weight")),
+                     0);
+    assert_null(json_object_get(json_array_get(m, 3), "weight"));
+    assert_int_equal(strcmp(given, after) != 0, told);
+    return told;
+}
+
+/* The careful critic finds the bugs there are, the careless one few of them. */
 static void critics_differ(void **state)
 {
-    static const char *const files[] = {"critics/critiques.jsonl",
-                                        "critics/careless.jsonl"};
-    size_t alarms[2] = {0, 0}, i;
     sr1_programs_options o = few();
+    size_t found;
 
     (void)state;
     OK(sr1_programs_write(scratch_path("critics"), &o, NULL, NULL));
-    for (int f = 0; f < 2; f++) {
-        json_t *rows = rows_of(files[f]), *row;
-
-        assert_int_equal(json_array_size(rows), 200);
-        json_array_foreach(rows, i, row)
-        {
-            const char *said =
-                text(json_array_get(json_object_get(row, "segments"), 0), "text");
-
-            assert_true(strlen(said) < 200);
-            assert_non_null(strstr(said, "Overall judgment: "));
-            alarms[f] += strstr(said, "Overall judgment: Incorrect") != NULL;
-        }
-        json_decref(rows);
-    }
-    assert_in_range(alarms[0], 110, 170); /* 0.7 of 200 */
-    assert_in_range(alarms[1], 40, 110);
+    assert_int_equal(count_rows("critics/sft.jsonl", raises_alarm, &found), 200);
+    assert_in_range(found, 110, 170); /* 0.7 of 200 */
+    assert_int_equal(count_rows("critics/careless.jsonl", raises_alarm, &found), 200);
+    assert_in_range(found, 40, 110);
 }
 
-/* What a reviser answers differs from what it is given exactly as it is advised. */
 static void revisions_do_what_they_are_told(void **state)
 {
     sr1_programs_options o = few();
-    json_t *rows, *row;
-    size_t i, changed = 0;
+    size_t changed;
 
     (void)state;
     OK(sr1_programs_write(scratch_path("revisions"), &o, NULL, NULL));
-    rows = rows_of("revisions/revisions.jsonl");
-    json_array_foreach(rows, i, row)
-    {
-        const json_t *m = json_object_get(row, "messages");
-        const char *given = text(json_array_get(m, 1), "content");
-        const char *advice = text(json_array_get(m, 2), "content");
-        const char *after = text(json_array_get(m, 3), "content");
-        int told = strstr(advice, "judgment: Incorrect") != NULL;
-
-        assert_int_equal(
-            json_integer_value(json_object_get(json_array_get(m, 1), "weight")), 0);
-        assert_int_equal(strcmp(given, after) != 0, told);
-        changed += (size_t)told;
-    }
-    assert_in_range(changed, 110, 170); /* 0.7 of 200 */
-    json_decref(rows);
+    assert_int_equal(count_rows("revisions/sft.jsonl", revises, &changed), 400);
+    assert_in_range(changed, 110, 170); /* 0.7 of 200; 200 are copies */
 }
 
 static void files_repeat(void **state)
 {
-    static const char *const names[] = {"train.jsonl",
-                                        "validation.jsonl",
-                                        "test.jsonl",
-                                        "critiques.jsonl",
-                                        "careless.jsonl",
-                                        "revisions.jsonl",
-                                        "tokenizer/tokenizer.json"};
+    static const char *const names[] = {"train.jsonl",    "validation.jsonl",
+                                        "test.jsonl",     "sft.jsonl",
+                                        "careless.jsonl", "tokenizer/tokenizer.json"};
     sr1_programs_options o = few();
 
     (void)state;
@@ -421,7 +447,7 @@ static sr1_status write_one(void *arg)
     (void)arg;
     sr1_programs_options_init(&o);
     o.train_problems = o.validation_problems = o.test_problems = 1;
-    o.critiques = o.careless = o.revisions = 1;
+    o.copies = o.demonstrations = o.careless = 1;
     return sr1_programs_write(scratch_path("torture"), &o, NULL, NULL);
 }
 
