@@ -40,7 +40,7 @@ static double deviation(const struct spread *s)
 
 struct figures {
     struct spread reward, advantage, length, prompt;
-    size_t formatted, answered, cut, searched, excluded;
+    size_t formatted, answered, cut, searched, excluded, unscored;
     int64_t policy, environment;
 };
 
@@ -62,6 +62,7 @@ static sr1_status look(struct figures *f, const sr1_trajectory *t,
     f->environment += (int64_t)sr1_trajectory_environment_count(t);
     if (sr1__trajectory_excluded(t)) {
         f->excluded++;
+        f->unscored += sr1_trajectory_stop_reason(t) == SR1_STOP_UNSCORED;
         return SR1_OK;
     }
     SR1__TRY(sr1_reward_check_format(text, n, scales, &format));
@@ -82,6 +83,7 @@ static void give(const struct figures *f, sr1_step_report *r)
 
     r->trajectories = (int64_t)(f->reward.n + f->excluded);
     r->excluded = (int64_t)f->excluded;
+    r->unscored = (int64_t)f->unscored;
     r->policy_tokens = f->policy;
     r->environment_tokens = f->environment;
     r->avg_reward = mean(&f->reward);

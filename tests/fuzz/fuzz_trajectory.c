@@ -63,7 +63,8 @@ static sr1_status read_any(sr1_trajectory **out, const uint8_t *data, size_t siz
         return sr1_trajectory_from_json(out, (const char *)data + 1, size - 1);
     if (data[0] == 'r')
         return sr1_trajectory_decode(out, data + 1, size - 1);
-    return sr1__trajectory_decode_payload(out, data + 1, size - 1);
+    return sr1__trajectory_decode_payload(
+        out, data + 1, size - 1, data[0] == 'h' ? SR1__CODEC_VERSION : SR1__CODEC_OLDEST);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
