@@ -21,6 +21,7 @@
 #include <searchr1/code.h>
 #include <searchr1/config.h>
 #include <searchr1/env.h>
+#include <searchr1/tokenizer.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,23 +34,48 @@ extern "C" {
  * caller frees with sr1_free. As sr1_code_extract. Since 0.1. */
 SR1_API sr1_status sr1_critique_sanitize(const char *answer, size_t len, char **out);
 
-/* What a critic is asked: to analyse, to suggest improvements without solving, and to judge
+/* How models are asked, in place of the built-in prompts. */
+typedef struct sr1_critique_style sr1_critique_style;
+
+/* Read the templates, files of text with places, NULL or "" for the built-in one. critique:
+ * what a critic is asked; {{problem}}, {{answer}} (sanitized) and {{hint}} (a paragraph, or
+ * nothing; without its place it stands at the end). solve: what a solver is asked;
+ * {{problem}}. SR1_E_PARSE names another place. Caller frees with sr1_critique_style_free.
+ * Since 0.1. */
+SR1_API sr1_status sr1_critique_style_open(sr1_critique_style **out,
+                                           const char *critique_template,
+                                           const char *solve_template);
+
+/* Another reference; NULL gives NULL. Since 0.1. */
+SR1_API sr1_critique_style *sr1_critique_style_retain(sr1_critique_style *style);
+
+/* Drop a reference. NULL is fine. Since 0.1. */
+SR1_API void sr1_critique_style_free(sr1_critique_style *style);
+
+/* What a solver is asked: by the style (NULL: built-in), else sr1_problem_prompt. *out is
+ * NUL-terminated; caller frees with sr1_free. Since 0.1. */
+SR1_API sr1_status sr1_critique_solve_prompt(const sr1_critique_style *style,
+                                             const sr1_problem *problem, char **out);
+
+/* What a critic is asked, by the style (NULL: built-in): to analyse, to suggest improvements without solving, and to judge
  * in a line "Overall judgment: Correct" or "... Incorrect". It shows the task of the
  * problem between <problem> tags and the sanitized answer (NULL: the problem's) between
  * <answer> tags. hint NULL: none; else it is given as known from outside, not to be
  * mentioned. *out is NUL-terminated; caller frees with sr1_free. SR1_E_INVALID: there is no
  * answer. Since 0.1. */
-SR1_API sr1_status sr1_critique_prompt(const sr1_problem *problem, const char *answer,
+SR1_API sr1_status sr1_critique_prompt(const sr1_critique_style *style,
+                                       const sr1_problem *problem, const char *answer,
                                        size_t len, const char *hint, char **out);
 
 /* Messages of the conversation that asks for a revision: user, assistant, user. */
 #define SR1_REVISION_MESSAGES 3
 
-/* Their contents: what a solver is asked (sr1_problem_prompt), the sanitized answer (NULL:
+/* Their contents: what a solver is asked (sr1_critique_solve_prompt), the sanitized answer (NULL:
  * the problem's), and the critique (sr1_critique_text) with the request to finalise the
  * answer in the same format. contents[i] are NUL-terminated; caller frees each with
  * sr1_free. Since 0.1. */
-SR1_API sr1_status sr1_critique_revision(const sr1_problem *problem, const char *answer,
+SR1_API sr1_status sr1_critique_revision(const sr1_critique_style *style,
+                                         const sr1_problem *problem, const char *answer,
                                          size_t len, const char *critique,
                                          size_t critique_len,
                                          char *contents[SR1_REVISION_MESSAGES]);
@@ -161,10 +187,10 @@ SR1_API sr1_status sr1_writer_open_proxy(sr1_writer **out, const sr1_config *con
  * protocol "ctrl"; the answer is the revision of the problem's solution by it, and ends the
  * trajectory. The question's id names the problem. Rows wait for their revision while others
  * go on; all that wait are one batch of the reviser. A critique that the reviser failed for
- * is SR1_SEARCH_ERROR (sr1_env_sink_status). problems and reviser are retained. options
- * NULL: protocol "ctrl". Free with sr1_env_free. Since 0.1. */
+ * is SR1_SEARCH_ERROR (sr1_env_sink_status). problems, reviser and style (NULL:
+ * built-in) are retained. options NULL: protocol "ctrl". Free with sr1_env_free. Since 0.1. */
 SR1_API sr1_status sr1_critique_env_open(sr1_env **out, sr1_problems *problems,
-                                         sr1_writer *reviser,
+                                         sr1_writer *reviser, sr1_critique_style *style,
                                          const sr1_env_options *options);
 
 /* ---- trees of revisions ---- */
@@ -199,6 +225,9 @@ typedef struct sr1_forest_options {
     uint64_t seed;    /* of that */
     const char *path; /* file of nodes, a JSON line each: read if it is there, and added to
                          as nodes are made; NULL: none */
+    int32_t hints;    /* 1: the critic is told what running the answer showed
+                         (sr1_critique_hint; without a checker, what its verdict says) */
+    sr1_critique_style *style; /* NULL: built-in prompts */
 } sr1_forest_options;
 
 /* A tree of one node for each problem, and what the file at path has. A file whose nodes
@@ -272,6 +301,46 @@ SR1_API sr1_status sr1_pass_at_k(int64_t n, int64_t c, int64_t k, double *out);
  * has fewer than k. Since 0.1. */
 SR1_API sr1_status sr1_forest_pass_at_k(const sr1_forest *forest, int32_t revisions,
                                         int64_t k, double *out);
+
+/* ---- demonstrations ---- */
+
+/* Which critiques of a forest become demonstrations. Zeros are the published choice. */
+typedef struct sr1_critique_demo_options {
+    size_t struct_size;           /* set by the caller; later versions append fields */
+    int32_t drop_failed;          /* 1: only where the revision passes */
+    int32_t one_per_problem;      /* 1: the first of each problem */
+    int32_t drop_unjudged;        /* 1: only with a judgement */
+    int32_t drop_untrue;          /* 1: only with a true one */
+    const sr1_tokenizer *tokenizer; /* counts the tokens of prompts; NULL: none is too long */
+    int64_t max_prompt_tokens;    /* prompts have fewer; 0: 2048 */
+} sr1_critique_demo_options;
+
+/* What became of the critiques of first answers, each counted once. */
+typedef struct sr1_critique_demo_report {
+    size_t struct_size; /* set by the caller; later versions append fields */
+    int64_t critiques;
+    int64_t written;
+    int64_t mentioning; /* left out: it speaks of the hint */
+    int64_t too_long;   /* its prompt */
+    int64_t unwanted;   /* by the options */
+} sr1_critique_demo_report;
+
+/* Write the critiques of first answers as demonstrations for stage sft, a file of JSON lines
+ * that is replaced when all went well: {"messages": [user: the critique prompt without a
+ * hint, assistant: the critique], "task_id", "success", "judgement"}; success: the revision
+ * passes. Critiques with "he hint" in them are left out. options and report may be NULL.
+ * SR1_E_NOT_FOUND: none is left. Since 0.1. */
+SR1_API sr1_status sr1_forest_write_demos(const sr1_forest *forest, const char *path,
+                                          const sr1_critique_demo_options *options,
+                                          sr1_critique_demo_report *report);
+
+/* Write the rows of these files, from which the forest's problems were loaded, to one of JSON
+ * lines that train_file and code_problems take: each row with its problem's first answer as
+ * "solution", the critique prompt of that as "critique_prompt" (key question_field), and its
+ * "id". Problems without an answer are left out. *written may be NULL. Since 0.1. */
+SR1_API sr1_status sr1_forest_write_rows(const sr1_forest *forest,
+                                         const char *const *problem_paths, size_t n_paths,
+                                         const char *path, int64_t *written);
 
 #ifdef __cplusplus
 }

@@ -52,11 +52,11 @@ void sr1__asking_prompt(struct sr1__asking *a, size_t i, char *text, const char 
 }
 
 sr1_status sr1__asking_revision(struct sr1__asking *a, size_t i,
-                                const sr1_problem *problem, const char *answer, size_t len,
+                                const sr1_critique_style *style, const sr1_problem *problem, const char *answer, size_t len,
                                 const char *critique, size_t critique_len,
                                 int32_t sample)
 {
-    SR1__TRY(sr1_critique_revision(problem, answer, len, critique, critique_len,
+    SR1__TRY(sr1_critique_revision(style, problem, answer, len, critique, critique_len,
                                    a->texts + i * SR1_REVISION_MESSAGES));
     set(a, i, SR1_REVISION_MESSAGES, NULL, sample);
     return SR1_OK;

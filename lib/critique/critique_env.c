@@ -21,6 +21,7 @@ struct episode {
 struct critique_env {
     sr1_problems *problems;
     sr1_writer *reviser;
+    sr1_critique_style *style;
     pthread_mutex_t lock; /* over the list */
     struct episode *list;
     size_t n, cap;
@@ -142,7 +143,7 @@ static sr1_status act(void *self, const sr1_env_action *const *actions, size_t n
 
         st = problem_of(c, actions[i]->episode, &problem);
         if (st == SR1_OK)
-            st = sr1__asking_revision(&a, i, problem, NULL, 0, actions[i]->text,
+            st = sr1__asking_revision(&a, i, c->style, problem, NULL, 0, actions[i]->text,
                                       actions[i]->len, 0);
     }
     if (st == SR1_OK)
@@ -159,6 +160,7 @@ static void destroy(void *self)
 
     sr1_problems_free(c->problems);
     sr1_writer_free(c->reviser);
+    sr1_critique_style_free(c->style);
     pthread_mutex_destroy(&c->lock);
     sr1__free(c->list);
     sr1__free(c);
@@ -189,7 +191,8 @@ static int32_t flags_of(const sr1_writer *reviser)
 }
 
 sr1_status sr1_critique_env_open(sr1_env **out, sr1_problems *problems,
-                                 sr1_writer *reviser, const sr1_env_options *options)
+                                 sr1_writer *reviser, sr1_critique_style *style,
+                                 const sr1_env_options *options)
 {
     sr1_env_ops ops = {.struct_size = sizeof(ops), .name = "critique", .act = act,
                        .destroy = destroy, .begin = begin, .finish = finish};
@@ -207,6 +210,7 @@ sr1_status sr1_critique_env_open(sr1_env **out, sr1_problems *problems,
     pthread_mutex_init(&c->lock, NULL);
     c->problems = sr1_problems_retain(problems);
     c->reviser = sr1_writer_retain(reviser);
+    c->style = sr1_critique_style_retain(style);
     ops.flags = flags_of(reviser);
     st = sr1_env_new(out, &ops, c, options ? options : &o);
     if (st != SR1_OK)

@@ -3,6 +3,7 @@
  * goes in chunks of WHOLE jobs, so that what was made stays when a call is stopped. */
 #include "critique/conversation.h"
 #include "critique/forest.h"
+#include "critique/hint.h"
 
 #include "base/mem.h"
 #include "base/rng.h"
@@ -87,7 +88,7 @@ static sr1_status put_questions(struct work *w, struct sr1__asking *a)
         const sr1_problem *p = parent_of(w, &w->jobs[i])->problem;
         char *prompt = NULL;
 
-        SR1__TRY(sr1_problem_prompt(p, &prompt));
+        SR1__TRY(sr1_critique_solve_prompt(w->f->o.style, p, &prompt));
         sr1__asking_prompt(a, i, prompt, sr1_problem_id(p), w->jobs[i].sample);
     }
     return SR1_OK;
@@ -114,6 +115,66 @@ static sr1_status solve(struct work *w)
 
 /* ---- critiques ---- */
 
+/* What the critic is told of an answer that was run without a checker. */
+static sr1_status hint_by_verdict(const struct sr1__node *n, char **out)
+{
+    int64_t tests = (int64_t)sr1_problem_test_count(n->problem);
+    struct sr1__run_facts f = {.verdict = n->verdict,
+                               .tests = tests,
+                               .passed = (int64_t)(n->pass_rate * (double)tests + 0.5),
+                               .input = {"", 0},
+                               .expected = {"", 0},
+                               .got = {"", 0},
+                               .error = "",
+                               .code = ""};
+    struct sr1__buf b;
+    sr1_status st;
+
+    sr1__buf_init(&b, 0);
+    sr1__hint_say(&b, &f);
+    st = sr1__buf_status(&b, "hint");
+    if (st == SR1_OK && !(*out = sr1__buf_take(&b)))
+        st = sr1__fail_nomem("hint");
+    sr1__buf_free(&b);
+    return st;
+}
+
+/* The answer is run again to see how it fails; the checker knows it from before. An outage
+ * now leaves what its verdict says. */
+static sr1_status hint_of(const struct work *w, const struct sr1__node *n, char **out)
+{
+    sr1_check *c = NULL;
+    sr1_check_report r = {.struct_size = sizeof(r)};
+    size_t len = strlen(n->solution);
+    sr1_status st;
+
+    if (!w->f->o.checker)
+        return hint_by_verdict(n, out);
+    SR1__TRY(sr1_checker_run(w->f->o.checker, n->problem, SR1_CHECK_TEXT, n->solution, len,
+                             &c));
+    st = sr1_check_report_get(c, &r);
+    if (st == SR1_OK && r.verdict == n->verdict)
+        st = sr1_critique_hint(n->problem, n->solution, len, c, out);
+    else if (st == SR1_OK)
+        st = hint_by_verdict(n, out);
+    sr1_check_free(c);
+    return st;
+}
+
+/* What the critic is asked of an answer. */
+static sr1_status critique_prompt(const struct work *w, const struct sr1__node *n,
+                                  char **out)
+{
+    char *hint = NULL;
+    sr1_status st = w->f->o.hints ? hint_of(w, n, &hint) : SR1_OK;
+
+    if (st == SR1_OK)
+        st = sr1_critique_prompt(w->f->o.style, n->problem, n->solution,
+                                 strlen(n->solution), hint, out);
+    sr1_free(hint);
+    return st;
+}
+
 static sr1_status put_answers(struct work *w, struct sr1__asking *a, int32_t votes)
 {
     for (size_t i = 0; i < a->n; i++) {
@@ -121,8 +182,7 @@ static sr1_status put_answers(struct work *w, struct sr1__asking *a, int32_t vot
         const struct sr1__node *parent = parent_of(w, j);
         char *prompt = NULL;
 
-        SR1__TRY(sr1_critique_prompt(parent->problem, parent->solution,
-                                     strlen(parent->solution), NULL, &prompt));
+        SR1__TRY(critique_prompt(w, parent, &prompt));
         sr1__asking_prompt(a, i, prompt, parent->hash,
                            j->sample * votes + (int32_t)(i % (size_t)votes));
     }
@@ -216,7 +276,7 @@ static sr1_status revise(struct work *w)
         const struct job *j = &w->jobs[of[k]];
         const struct sr1__node *parent = parent_of(w, j);
 
-        st = sr1__asking_revision(&a, k, parent->problem, parent->solution,
+        st = sr1__asking_revision(&a, k, w->f->o.style, parent->problem, parent->solution,
                                   strlen(parent->solution), j->critique,
                                   strlen(j->critique), j->sample);
     }
@@ -347,6 +407,7 @@ static sr1_status grow_layer(struct work *w, int32_t depth, int32_t width)
     w->done = 0;
     w->total = lacking(w->f, depth, width);
     snprintf(w->phase, sizeof(w->phase), depth ? "revision %d" : "answers", (int)depth);
+    SR1__TRY(w->total > 0 ? report(w) : SR1_OK);
     for (size_t i = 0; i < n; i++) {
         int32_t have = w->f->nodes[i].children;
 

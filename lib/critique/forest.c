@@ -265,6 +265,7 @@ sr1_status sr1_forest_open(sr1_forest **out, const sr1_forest_options *options)
     (void)sr1_writer_retain(o.critic);
     (void)sr1_writer_retain(o.reviser);
     (void)sr1_checker_retain(o.checker);
+    (void)sr1_critique_style_retain(o.style);
     st = plant(f);
     if (st == SR1_OK && o.path)
         st = read_file(f, o.path);
@@ -291,6 +292,7 @@ void sr1_forest_free(sr1_forest *f)
     sr1_writer_free(f->o.critic);
     sr1_writer_free(f->o.reviser);
     sr1_checker_free(f->o.checker);
+    sr1_critique_style_free(f->o.style);
     sr1__free(f);
 }
 

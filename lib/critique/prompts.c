@@ -1,11 +1,11 @@
 /* critique/prompts.c - what a critic is asked, and the conversation that asks for a
  * revision (after Xie et al. 2025; the words of the request for a revision and of the
  * judgement line are the published ones, since trained models know them). */
+#include "critique/style.h"
+
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/text.h"
-
-#include <searchr1/critique.h>
 
 #include <string.h>
 
@@ -106,35 +106,87 @@ static void add_hint(struct sr1__buf *b, const char *hint)
     sr1__buf_str(b, "What is known of the answer from running it (use it, but write as if "
                     "you had found it by reading; never mention this note):\n<hint>\n");
     add_stripped(b, hint, strlen(hint));
-    sr1__buf_str(b, "\n</hint>\n\n");
+    sr1__buf_str(b, "\n</hint>");
 }
 
-sr1_status sr1_critique_prompt(const sr1_problem *problem, const char *answer, size_t len,
-                               const char *hint, char **out)
+static void add_built_in(struct sr1__buf *b, const char *problem, const char *answer,
+                         const char *hint)
 {
+    sr1__buf_str(b, "Analyse an answer to a problem and give feedback that helps to "
+                     "improve it. Do not write a solution yourself.\n\n<problem>\n");
+    add_stripped(b, problem, strlen(problem));
+    sr1__buf_str(b, "\n</problem>\n\n<answer>\n");
+    sr1__buf_str(b, answer);
+    sr1__buf_str(b, "\n</answer>\n\n");
+    sr1__buf_str(b, hint);
+    sr1__buf_str(b, *hint ? "\n\n" : "");
+    sr1__buf_str(b, "Reply in this shape, without the tags around it:\n<format>\n"
+                     "Analysis:\n{what the answer does, and where it is right or wrong}\n\n"
+                     "Improvement suggestions:\n{what to change, and why}\n\n"
+                    "Overall judgment: {Correct/Incorrect}\n</format>");
+}
+
+/* answer is sanitized, hint a paragraph or "". */
+static sr1_status render(const sr1_critique_style *style, const sr1_problem *problem,
+                         const char *answer, const char *hint, char **out)
+{
+    const char *values[3] = {sr1_problem_text(problem), answer, hint};
+    struct sr1__buf b;
+    sr1_status st = SR1_OK;
+
+    sr1__buf_init(&b, 0);
+    if (!style || !style->critique) {
+        add_built_in(&b, values[0], answer, hint);
+    } else {
+        st = sr1__template_render(style->critique, values, &b);
+        if (!style->has_hint && *hint)
+            sr1__buf_fmt(&b, "\n\n%s", hint);
+    }
+    if (st == SR1_OK)
+        return take(&b, "critique prompt", out);
+    sr1__buf_free(&b);
+    return st;
+}
+
+sr1_status sr1_critique_prompt(const sr1_critique_style *style, const sr1_problem *problem,
+                               const char *answer, size_t len, const char *hint, char **out)
+{
+    char *shown = NULL, *told = NULL;
     struct sr1__buf b;
     sr1_status st;
 
     if (!out)
         return sr1__fail(SR1_E_INVALID, "critique prompt: out is NULL");
     SR1__TRY(answer_of(problem, &answer, &len));
+    SR1__TRY(sr1_critique_sanitize(answer, len, &shown));
     sr1__buf_init(&b, 0);
-    sr1__buf_str(&b, "Analyse an answer to a problem and give feedback that helps to "
-                     "improve it. Do not write a solution yourself.\n\n<problem>\n");
-    add_stripped(&b, sr1_problem_text(problem), strlen(sr1_problem_text(problem)));
-    sr1__buf_str(&b, "\n</problem>\n\n<answer>\n");
-    st = add_answer(&b, answer, len);
-    sr1__buf_str(&b, "\n</answer>\n\n");
     add_hint(&b, hint);
-    sr1__buf_str(&b, "Reply in this shape, without the tags around it:\n<format>\n"
-                     "Analysis:\n{what the answer does, and where it is right or wrong}\n\n"
-                     "Improvement suggestions:\n{what to change, and why}\n\n"
-                     "Overall judgment: {Correct/Incorrect}\n</format>");
-    if (st != SR1_OK) {
-        sr1__buf_free(&b);
-        return st;
-    }
-    return take(&b, "critique prompt", out);
+    st = take(&b, "hint", &told);
+    if (st == SR1_OK)
+        st = render(style, problem, shown, told, out);
+    sr1_free(shown);
+    sr1_free(told);
+    return st;
+}
+
+sr1_status sr1_critique_solve_prompt(const sr1_critique_style *style,
+                                     const sr1_problem *problem, char **out)
+{
+    const char *values[1];
+    struct sr1__buf b;
+    sr1_status st;
+
+    if (!problem || !out)
+        return sr1__fail(SR1_E_INVALID, "solve prompt: problem and out are needed");
+    if (!style || !style->solve)
+        return sr1_problem_prompt(problem, out);
+    values[0] = sr1_problem_text(problem);
+    sr1__buf_init(&b, 0);
+    st = sr1__template_render(style->solve, values, &b);
+    if (st == SR1_OK)
+        return take(&b, "solve prompt", out);
+    sr1__buf_free(&b);
+    return st;
 }
 
 static sr1_status request(const char *critique, size_t len, char **out)
@@ -149,7 +201,8 @@ static sr1_status request(const char *critique, size_t len, char **out)
     return take(&b, "request for a revision", out);
 }
 
-sr1_status sr1_critique_revision(const sr1_problem *problem, const char *answer,
+sr1_status sr1_critique_revision(const sr1_critique_style *style,
+                                 const sr1_problem *problem, const char *answer,
                                  size_t len, const char *critique, size_t critique_len,
                                  char *contents[SR1_REVISION_MESSAGES])
 {
@@ -159,7 +212,7 @@ sr1_status sr1_critique_revision(const sr1_problem *problem, const char *answer,
     if ((!critique && critique_len) || !contents)
         return sr1__fail(SR1_E_INVALID, "revision: critique and contents are needed");
     SR1__TRY(answer_of(problem, &answer, &len));
-    st = sr1_problem_prompt(problem, &made[0]);
+    st = sr1_critique_solve_prompt(style, problem, &made[0]);
     if (st == SR1_OK)
         st = sr1_critique_sanitize(answer, len, &made[1]);
     if (st == SR1_OK)

@@ -33,9 +33,16 @@ static int32_t choose_lanes(const sr1_config *c, const sr1_model *m);
 static sr1_status open_critique(sr1_rollout *r, const sr1_config *c,
                                 const sr1_env_options *o)
 {
+    sr1_critique_style *style = NULL;
+    sr1_status st;
+
     SR1__TRY(sr1__problems_configured(&r->problems, c));
     SR1__TRY(sr1__reviser_open(&r->reviser, c, choose_lanes(c, r->model)));
-    SR1__TRY(sr1_critique_env_open(&r->env, r->problems, r->reviser, o));
+    SR1__TRY(sr1_critique_style_open(&style, sr1__config_str(c, "critique_template"),
+                                     sr1__config_str(c, "solve_template")));
+    st = sr1_critique_env_open(&r->env, r->problems, r->reviser, style, o);
+    sr1_critique_style_free(style);
+    SR1__TRY(st);
     return sr1_env_open(&r->deaf_env, "none", NULL, o);
 }
 

@@ -5,6 +5,7 @@
 #include "common/args.h"
 #include "common/progress.h"
 #include "common/table.h"
+#include "common/writers.h"
 
 #include <searchr1/critique.h>
 
@@ -102,18 +103,6 @@ static sr1_status open_solver(sr1_writer **out, const struct run *r, const sr1_c
     return r->o->solver ? sr1_writer_open_model(out, r->o->solver, c, &o) : SR1_OK;
 }
 
-/* Answers run in the sandbox of this machine. */
-static sr1_status open_checker(sr1_checker **out)
-{
-    sr1_sandbox *box = NULL;
-    sr1_status st = sr1_sandbox_open(&box, NULL);
-
-    if (st == SR1_OK)
-        st = sr1_checker_new(out, box, NULL);
-    sr1_sandbox_free(box);
-    return st;
-}
-
 /* ---- growing ---- */
 
 static sr1_status on_progress(void *user, const char *phase, int64_t done, int64_t total)
@@ -160,7 +149,9 @@ static sr1_status work(struct run *r, const sr1_config *c, const char *path, int
     if (st == SR1_OK)
         st = sr1_problems_load(&f.problems, &path, 1, NULL);
     if (st == SR1_OK)
-        st = open_checker(&f.checker);
+        st = checker_open(&f.checker, c);
+    if (st == SR1_OK)
+        st = style_open(&f.style, c);
     if (st == SR1_OK)
         st = open_solver(&f.solver, r, c);
     if (st == SR1_OK && r->n_widths > 2)
@@ -175,6 +166,7 @@ static sr1_status work(struct run *r, const sr1_config *c, const char *path, int
     sr1_writer_free(f.solver);
     sr1_writer_free(f.critic);
     sr1_writer_free(f.reviser);
+    sr1_critique_style_free(f.style);
     return st;
 }
 

@@ -1,5 +1,6 @@
 /* Prompts, writers, and the environment in which a critique is answered by a revision. */
 #include "critique_test.h"
+#include "support/files.h"
 
 #include <searchr1/search.h>
 
@@ -49,18 +50,18 @@ static void a_critic_is_asked(void **state)
     char *plain = NULL, *hinted = NULL;
 
     (void)state;
-    OK(sr1_critique_prompt(add, NULL, 0, NULL, &plain));
+    OK(sr1_critique_prompt(NULL, add, NULL, 0, NULL, &plain));
     assert_true(order(plain, shape));
     assert_null(strstr(plain, "hint"));
-    OK(sr1_critique_prompt(add, NULL, 0, "It is wrong.\n", &hinted));
+    OK(sr1_critique_prompt(NULL, add, NULL, 0, "It is wrong.\n", &hinted));
     assert_non_null(strstr(hinted, "<hint>\nIt is wrong.\n</hint>"));
     assert_true(order(hinted, shape));
     sr1_free(plain);
     sr1_free(hinted);
-    OK(sr1_critique_prompt(add, "pass", 4, NULL, &plain));
+    OK(sr1_critique_prompt(NULL, add, "pass", 4, NULL, &plain));
     assert_non_null(strstr(plain, "<answer>\npass\n</answer>"));
     sr1_free(plain);
-    REFUSED(sr1_critique_prompt(sr1_problems_find(p, "bare"), NULL, 0, NULL, &plain),
+    REFUSED(sr1_critique_prompt(NULL, sr1_problems_find(p, "bare"), NULL, 0, NULL, &plain),
             SR1_E_INVALID, "problem 'bare' has no \"solution\"");
     sr1_problems_free(p);
 }
@@ -74,7 +75,7 @@ static void a_revision_is_asked_for(void **state)
 
     (void)state;
     OK(sr1_problem_prompt(add, &prompt));
-    OK(sr1_critique_revision(add, NULL, 0, critique, strlen(critique), contents));
+    OK(sr1_critique_revision(NULL, add, NULL, 0, critique, strlen(critique), contents));
     assert_string_equal(contents[0], prompt);
     assert_string_equal(contents[1], "```python\ndef add(a, b):\n    return a - b\n```");
     assert_string_equal(contents[2],
@@ -86,14 +87,52 @@ static void a_revision_is_asked_for(void **state)
     sr1_problems_free(p);
 }
 
+static void prompts_can_be_ones_own(void **state)
+{
+    const char *critique = scratch_file("c.txt", "P {{problem}} A {{answer}}", 0);
+    const char *hinted = scratch_file("h.txt", "[{{hint}}] {{answer}}", 0);
+    const char *solve = scratch_file("s.txt", "Do: {{problem}}", 0);
+    sr1_problems *p = three_problems();
+    const sr1_problem *neg = sr1_problems_find(p, "neg");
+    sr1_critique_style *s = NULL;
+    char *text = NULL;
+
+    (void)state;
+    OK(sr1_critique_style_open(&s, critique, solve));
+    OK(sr1_critique_prompt(s, neg, "x", 1, NULL, &text));
+    assert_string_equal(text, "P Negate a number with neg(a). A x");
+    sr1_free(text);
+    OK(sr1_critique_prompt(s, neg, "x", 1, "Good.", &text));
+    assert_non_null(strstr(text, "neg(a). A x\n\nWhat is known")); /* at the end */
+    sr1_free(text);
+    OK(sr1_critique_solve_prompt(s, neg, &text));
+    assert_string_equal(text, "Do: Negate a number with neg(a).");
+    sr1_free(text);
+    sr1_critique_style_free(s);
+
+    OK(sr1_critique_style_open(&s, hinted, NULL));
+    OK(sr1_critique_prompt(s, neg, "x", 1, NULL, &text));
+    assert_string_equal(text, "[] x");
+    sr1_free(text);
+    OK(sr1_critique_prompt(s, neg, "x", 1, "Good.", &text));
+    assert_non_null(strstr(text, "<hint>\nGood.\n</hint>] x"));
+    sr1_free(text);
+    sr1_critique_style_free(s);
+    REFUSED(sr1_critique_style_open(&s, scratch_file("bad.txt", "{{other}}", 0), NULL),
+            SR1_E_PARSE, "other");
+    REFUSED(sr1_critique_style_open(&s, NULL, scratch_file("bad.txt", "{{answer}}", 0)),
+            SR1_E_PARSE, "answer");
+    sr1_problems_free(p);
+}
+
 static sr1_status prompts_once(void *arg)
 {
     const sr1_problem *add = sr1_problems_find(arg, "add");
     char *contents[SR1_REVISION_MESSAGES] = {NULL}, *text = NULL;
-    sr1_status st = sr1_critique_revision(add, NULL, 0, "c", 1, contents);
+    sr1_status st = sr1_critique_revision(NULL, add, NULL, 0, "c", 1, contents);
 
     if (st == SR1_OK)
-        st = sr1_critique_prompt(add, NULL, 0, "h", &text);
+        st = sr1_critique_prompt(NULL, add, NULL, 0, "h", &text);
     for (size_t i = 0; i < SR1_REVISION_MESSAGES; i++)
         sr1_free(contents[i]);
     sr1_free(text);
@@ -238,7 +277,7 @@ static void a_critique_is_answered_by_a_revision(void **state)
 
     (void)state;
     OK(script_open(&w, &s));
-    OK(sr1_critique_env_open(&env, p, w, NULL));
+    OK(sr1_critique_env_open(&env, p, w, NULL, NULL));
     sr1_writer_free(w);
     sr1_problems_free(p);
     assert_string_equal(sr1_env_name(env), "critique");
@@ -278,8 +317,8 @@ static void questions_must_be_problems_with_a_solution(void **state)
 
     (void)state;
     OK(script_open(&w, &s));
-    REFUSED(sr1_critique_env_open(&env, p, w, &o), SR1_E_INVALID, "use ctrl");
-    OK(sr1_critique_env_open(&env, p, w, NULL));
+    REFUSED(sr1_critique_env_open(&env, p, w, NULL, &o), SR1_E_INVALID, "use ctrl");
+    OK(sr1_critique_env_open(&env, p, w, NULL, NULL));
     REFUSED(sr1_env_begin(env, "other", NULL, 0, 0, &episode), SR1_E_NOT_FOUND,
             "question 'other' is none of the problems");
     REFUSED(sr1_env_begin(env, "bare", NULL, 0, 0, &episode), SR1_E_INVALID,
@@ -300,7 +339,7 @@ static sr1_status env_once(void *arg)
     sr1_status st = script_open(&w, &s);
 
     if (st == SR1_OK)
-        st = sr1_critique_env_open(&env, arg, w, NULL);
+        st = sr1_critique_env_open(&env, arg, w, NULL, NULL);
     if (st == SR1_OK)
         st = sr1_env_begin(env, "add", NULL, 0, 0, &episode);
     if (st == SR1_OK)
@@ -327,6 +366,7 @@ int main(void)
         cmocka_unit_test(an_answer_is_shown_as_one_block),
         cmocka_unit_test(a_critic_is_asked),
         cmocka_unit_test(a_revision_is_asked_for),
+        cmocka_unit_test(prompts_can_be_ones_own),
         cmocka_unit_test(prompts_survive_want_of_memory),
         cmocka_unit_test(a_writer_writes),
         cmocka_unit_test(a_writer_that_breaks_is_named),
@@ -335,5 +375,5 @@ int main(void)
         cmocka_unit_test(the_environment_survives_want_of_memory),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

@@ -372,6 +372,147 @@ static void trees_survive_want_of_memory(void **state)
     trade_close(&t);
 }
 
+/* ---- hints and demonstrations ---- */
+
+/* Says what it was told; speaks of the hint about the second problem. */
+static const char *told(const sr1_conversation *c, char *room, size_t size)
+{
+    const char *hint = strstr(c->contents[0], "<hint>\n");
+
+    if (strstr(c->contents[0], "neg(a)"))
+        return "As the hint says.\nOverall judgment: Correct";
+    snprintf(room, size, "%.40s\nOverall judgment: %s", hint ? hint + 7 : "nothing",
+             hint && strstr(hint, "is correct") ? "Correct" : "Incorrect");
+    return room;
+}
+
+static size_t lines(const char *text)
+{
+    size_t n = 0;
+
+    for (; *text; text++)
+        n += *text == '\n';
+    return n;
+}
+
+/* Answers 2 and 3 of each problem; the critic knows by the hint which of them passes. */
+static sr1_forest *hinted(struct trade *t)
+{
+    static const int32_t widths[] = {1, 2, 1};
+    sr1_forest_options o;
+    sr1_forest *f = NULL;
+
+    trade_open(t);
+    t->critic.say = told;
+    o = options(t, NULL);
+    o.hints = 1;
+    OK(sr1_forest_open(&f, &o));
+    OK(sr1_forest_expand(f, widths, 3, NULL));
+    return f;
+}
+
+static void critics_that_are_told_judge_rightly(void **state)
+{
+    struct trade t;
+    sr1_forest *f = hinted(&t);
+    sr1_forest_node n = {.struct_size = sizeof n};
+
+    (void)state;
+    OK(sr1_forest_node_get(f, 3 + 6, &n)); /* of "add", the answer 2 */
+    assert_non_null(strstr(n.critique, "The answer gives a wrong result."));
+    OK(sr1_forest_node_get(f, 3 + 6 + 1, &n));
+    assert_non_null(strstr(n.critique, "The answer passes all tests"));
+    sr1_forest_free(f);
+    trade_close(&t);
+}
+
+static void demonstrations_do_not_show_the_hint(void **state)
+{
+    static const struct {
+        sr1_critique_demo_options o;
+        int64_t written, unwanted;
+    } cases[] = {
+        /* of 3 problems with 2 critiques each, one problem's speak of the hint */
+        {{.struct_size = sizeof cases[0].o}, 4, 0},
+        {{.struct_size = sizeof cases[0].o, .one_per_problem = 1}, 2, 2},
+        {{.struct_size = sizeof cases[0].o, .drop_failed = 1}, 2, 2}, /* 3 becomes 2 */
+        {{.struct_size = sizeof cases[0].o, .drop_untrue = 1, .drop_unjudged = 1}, 4, 0},
+    };
+    struct trade t;
+    sr1_forest *f = hinted(&t);
+    const char *path = scratch_path("demos.jsonl");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sr1_critique_demo_report r = {.struct_size = sizeof r};
+        char *text;
+
+        OK(sr1_forest_write_demos(f, path, &cases[i].o, &r));
+        assert_int_equal(r.critiques, 6);
+        assert_int_equal(r.mentioning, 2);
+        assert_int_equal(r.written, cases[i].written);
+        assert_int_equal(r.unwanted, cases[i].unwanted);
+        text = slurp(path);
+        assert_int_equal(lines(text), cases[i].written);
+        assert_null(strstr(text, "<hint>"));
+        assert_null(strstr(text, "the hint"));
+        sr1__free(text);
+    }
+    sr1_forest_free(f);
+    trade_close(&t);
+}
+
+static void rows_get_answers_and_prompts(void **state)
+{
+    struct trade t;
+    sr1_forest *f = hinted(&t);
+    const char *from = scratch_file("rows.jsonl", rows, 0);
+    const char *to = scratch_path("trained.jsonl");
+    const char *two[] = {from, from};
+    sr1_problems *p = NULL;
+    int64_t n = 0;
+    char *text;
+
+    (void)state;
+    OK(sr1_forest_write_rows(f, &from, 1, to, &n));
+    assert_int_equal(n, 3);
+    OK(sr1_problems_load(&p, &to, 1, NULL)); /* problems again */
+    assert_string_equal(sr1_problem_solution(sr1_problems_find(p, "bare")), "2");
+    text = slurp(to);
+    assert_non_null(strstr(text, "\"critique_prompt\":"));
+    assert_non_null(strstr(text, "<answer>\\n2\\n</answer>"));
+    sr1__free(text);
+    sr1_problems_free(p);
+    REFUSED(sr1_forest_write_rows(f, two, 2, to, &n), SR1_E_INVALID, "6 in the files");
+    sr1_forest_free(f);
+    trade_close(&t);
+}
+
+static sr1_status demos_once(void *arg)
+{
+    sr1_forest *f = arg;
+    sr1_status st = sr1_forest_write_demos(f, scratch_path("once.jsonl"), NULL, NULL);
+
+    if (st == SR1_OK) {
+        const char *from = scratch_path("rows.jsonl");
+
+        st = sr1_forest_write_rows(f, &from, 1, scratch_path("twice.jsonl"), NULL);
+    }
+    return st;
+}
+
+static void demonstrations_survive_want_of_memory(void **state)
+{
+    struct trade t;
+    sr1_forest *f = hinted(&t);
+
+    (void)state;
+    (void)scratch_file("rows.jsonl", rows, 0);
+    assert_true(torture(demos_once, f) > 10);
+    sr1_forest_free(f);
+    trade_close(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -383,6 +524,10 @@ int main(void)
         cmocka_unit_test(files_of_other_trees_are_refused),
         cmocka_unit_test(widths_and_options_are_checked),
         cmocka_unit_test(trees_survive_want_of_memory),
+        cmocka_unit_test(critics_that_are_told_judge_rightly),
+        cmocka_unit_test(demonstrations_do_not_show_the_hint),
+        cmocka_unit_test(rows_get_answers_and_prompts),
+        cmocka_unit_test(demonstrations_survive_want_of_memory),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

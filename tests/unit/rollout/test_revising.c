@@ -131,8 +131,8 @@ enum { QUERIES = 8 };
 
 struct slow {
     sr1_rollout *rollout;
-    int calls, first, asked;
-    atomic_int at_once;
+    int first, asked;
+    atomic_int calls, at_once;
 };
 
 /* Rows that wait for the next call. */
@@ -156,7 +156,7 @@ static sr1_status slow_write(void *self, const sr1_conversation *const *c, size_
     (void)c;
     assert_int_equal(atomic_fetch_add(&s->at_once, 1), 0);
     s->asked += (int)n;
-    if (s->calls++ == 0) {
+    if (atomic_fetch_add(&s->calls, 1) == 0) {
         s->first = (int)n;
         for (int i = 0; i < 60000 && queued(s) + n < QUERIES; i++)
             usleep(1000);
@@ -164,6 +164,17 @@ static sr1_status slow_write(void *self, const sr1_conversation *const *c, size_
     atomic_fetch_sub(&s->at_once, 1);
     for (size_t i = 0; i < n; i++)
         SR1__TRY(sr1_writer_sink_text(sink, i, "x = 2", 5));
+    return SR1_OK;
+}
+
+/* After each token: the first critique that ends is taken before others end too. */
+static sr1_status pause_for_first(void *user, int64_t done, int64_t total, int64_t tokens)
+{
+    struct slow *s = user;
+
+    (void)done, (void)total, (void)tokens;
+    while (atomic_load(&s->calls) == 0 && queued(s) > 0)
+        usleep(1000);
     return SR1_OK;
 }
 
@@ -175,7 +186,8 @@ static void rows_that_wait_are_revised_as_one_batch(void **state)
                                   NULL);
     struct slow s = {.rollout = r};
     sr1_query q = question("p0");
-    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = QUERIES, .seed = 5};
+    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = QUERIES, .seed = 5,
+                             .progress = pause_for_first, .user = &s};
     const char *path = scratch_path("problems.jsonl");
     sr1_problems *problems = NULL;
     sr1_writer *w = NULL;
@@ -185,7 +197,7 @@ static void rows_that_wait_are_revised_as_one_batch(void **state)
     (void)state;
     OK(sr1_problems_load(&problems, &path, 1, NULL));
     OK(sr1_writer_new(&w, &ops, &s));
-    OK(sr1_critique_env_open(&env, problems, w, NULL));
+    OK(sr1_critique_env_open(&env, problems, w, NULL, NULL));
     OK(sr1_rollout_set_env(r, env));
     OK(sr1_rollout_generate(r, &q, 1, &o, t));
     assert_in_range(s.first, 1, QUERIES - 1); /* some wrote on while others waited */
