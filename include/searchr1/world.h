@@ -137,13 +137,15 @@ SR1_API void sr1_programs_options_init(sr1_programs_options *options);
  * demonstrations, into folder (made if missing; each file replaced whole):
  *
  *     train.jsonl validation.jsonl test.jsonl   problems: "question" (what a critic is
- *                     asked), "content" (the task, all that a solver is asked),
- *                     "solution", "reference" (one that passes), "test" (statements; each bug that is planted fails at least one)
+ *                     asked), "problem", "solution", "reference" (one that passes),
+ *                     "tests" (statements; each bug that is planted fails at least one)
  *     sft.jsonl       demonstrations, in the order to train on: texts to be copied; then
  *                     by turns a careful critique, which compares the solution with the
  *                     task piece by piece until one differs, and a conversation in which
  *                     a solution is changed as a critique says, rightly or wrongly
  *     careless.jsonl  critiques that stop comparing early and then judge it correct
+ *     critique.txt solve.txt                    what a critic and a solver are asked, for the
+ *                     keys critique_template and solve_template
  *     tokenizer/      a byte-level BPE tokenizer
  *
  * No program of validation or test is in another file, whatever its variables are called.

@@ -139,7 +139,8 @@ size_t sr1__programs_vocabulary(struct sr1__buf *b);
 
 /* n words of the vocabulary. */
 void sr1__programs_say_words(struct sr1__buf *b, int32_t n, struct sr1__rng *rng);
-/* What a critic is asked. */
+/* What a critic is asked, as a template and of a solution. */
+extern const char sr1__programs_prompt[];
 void sr1__programs_say_prompt(struct sr1__buf *b, const struct sr1__program *right,
                               const struct sr1__program *solution);
 

@@ -277,15 +277,24 @@ void sr1__programs_say_critique(struct sr1__buf *b,
     }
 }
 
+const char sr1__programs_prompt[] =
+    "Problem: {{problem}}\nAnswer:\n{{answer}}\n{{hint}}End with the line \"Overall "
+    "judgment: Correct\" or \"Overall judgment: Incorrect\".";
+
+/* Without a hint. */
 void sr1__programs_say_prompt(struct sr1__buf *b, const struct sr1__program *right,
                               const struct sr1__program *solution)
 {
-    sr1__buf_str(b, "Problem: ");
-    sr1__programs_say_task(b, right);
-    sr1__buf_str(b, "\nAnswer:\n");
-    sr1__programs_say_code(b, solution);
-    sr1__buf_str(b, "\nEnd with the line \"Overall judgment: Correct\" or "
-                    "\"Overall judgment: Incorrect\".");
+    const char *at = sr1__programs_prompt, *mark;
+
+    for (; (mark = strstr(at, "{{")) != NULL; at = strstr(mark, "}}") + 2) {
+        sr1__buf_add(b, at, (size_t)(mark - at));
+        if (mark[2] == 'p')
+            sr1__programs_say_task(b, right);
+        else if (mark[2] == 'a')
+            sr1__programs_say_code(b, solution);
+    }
+    sr1__buf_str(b, at);
 }
 
 /* ---- words ---- */

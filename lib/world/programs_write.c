@@ -161,12 +161,12 @@ static sr1_status add_problem(struct sr1__buf *out, const struct task *t,
     sr1__programs_say_prompt(&b, &t->problem.right, &t->solution);
     set(row, "question", take(&b));
     sr1__programs_say_task(&b, &t->problem.right);
-    set(row, "content", take(&b));
+    set(row, "problem", take(&b));
     sr1__programs_say_code(&b, &t->solution);
     set(row, "solution", take(&b));
     sr1__programs_say_code(&b, &t->problem.right);
     set(row, "reference", take(&b));
-    set(row, "test", tests_of(t, &b));
+    set(row, "tests", tests_of(t, &b));
     set(row, "golden_answers", json_array());
     set(row, "data_source", json_string("programs"));
     sr1__buf_free(&b);
@@ -316,7 +316,7 @@ void sr1_programs_options_init(sr1_programs_options *o)
 static sr1_status check(const sr1_programs_options *o)
 {
     const int32_t counts[] = {o->train_problems, o->validation_problems, o->test_problems,
-                              o->copies, o->demonstrations, o->careless};
+                              o->copies,         o->demonstrations,      o->careless};
 
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i] < 1 || counts[i] > MOST_ROWS)
@@ -421,6 +421,26 @@ static sr1_status write_rows(const struct writer *w)
     return write_parts(w, "careless.jsonl", &careless, 1);
 }
 
+/* ---- templates ---- */
+
+static sr1_status write_text(const struct writer *w, const char *name, const char *text)
+{
+    struct sr1__buf b;
+    sr1_status st;
+
+    sr1__buf_init(&b, 0);
+    sr1__buf_str(&b, text);
+    st = save(w, name, &b);
+    sr1__buf_free(&b);
+    return st;
+}
+
+static sr1_status write_templates(const struct writer *w)
+{
+    SR1__TRY(write_text(w, "critique.txt", sr1__programs_prompt));
+    return write_text(w, "solve.txt", "{{problem}}");
+}
+
 /* ---- the tokenizer ---- */
 
 #define VOCABULARY 700
@@ -473,5 +493,6 @@ sr1_status sr1_programs_write(const char *folder, const sr1_programs_options *op
     SR1__TRY(check(&w.o));
     SR1__TRY(sr1__dir_make(folder));
     SR1__TRY(write_tokenizer(&w));
+    SR1__TRY(write_templates(&w));
     return write_rows(&w);
 }

@@ -110,6 +110,6 @@ def test_programs_are_written(tmp_path):
             assert row["solution"] == row["reference"]
             names = {}
             exec(row["solution"].strip("`").removeprefix("python"), names)
-            for test in row["test"]:
+            for test in row["tests"]:
                 exec(test, names)
     assert {phase for phase, _, _ in told} >= {"train", "careless"}

@@ -257,7 +257,7 @@ static void gather(json_t *tasks, const char *path, const char *split)
 
     json_array_foreach(rows, i, row)
     {
-        task = without_names(text(row, "content"));
+        task = without_names(text(row, "problem"));
         if (split)
             json_object_set_new(tasks, json_string_value(task), json_string(split));
         else
@@ -298,11 +298,11 @@ static void problems_are_whole(void **state)
         const char *question = text(row, "question");
 
         assert_true(strlen(question) < 400);
-        assert_non_null(strstr(question, text(row, "content")));
+        assert_non_null(strstr(question, text(row, "problem")));
         assert_non_null(strstr(question, text(row, "solution")));
         assert_non_null(strstr(question, "\"Overall judgment: Correct\""));
         assert_non_null(strstr(question, "\"Overall judgment: Incorrect\""));
-        assert_int_equal(json_array_size(json_object_get(row, "test")),
+        assert_int_equal(json_array_size(json_object_get(row, "tests")),
                          SR1__PROGRAMS_TESTS);
         correct += strcmp(text(row, "solution"), text(row, "reference")) == 0;
     }
