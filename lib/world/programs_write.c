@@ -443,7 +443,7 @@ static sr1_status write_templates(const struct writer *w)
 
 /* ---- the tokenizer ---- */
 
-#define VOCABULARY 700
+#define VOCABULARY 512 /* examples/recipes/model-programs.json has as many */
 #define WORD_WEIGHT 1000
 
 static sr1_status write_tokenizer(const struct writer *w)
