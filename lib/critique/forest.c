@@ -168,7 +168,7 @@ static sr1_status read_node(const struct sr1_forest *f, const json_t *line,
                                         : SR1_OK;
 }
 
-static sr1_status read_line(struct sr1_forest *f, const json_t *line)
+sr1_status sr1__forest_read(struct sr1_forest *f, const json_t *line)
 {
     struct sr1__node n = {0};
     sr1_status st = read_node(f, line, &n);
@@ -199,7 +199,7 @@ static sr1_status read_file(struct sr1_forest *f, const char *path)
 
         st = sr1__rows_read(rows, i, &line);
         if (st == SR1_OK)
-            st = sr1__rows_context(rows, i, read_line(f, line));
+            st = sr1__rows_context(rows, i, sr1__forest_read(f, line));
         json_decref(line);
     }
     sr1__rows_free(rows);

@@ -37,4 +37,7 @@ void sr1__node_hash(const struct sr1__node *parent, int32_t k,
  * is written to the file. */
 sr1_status sr1__forest_grow(struct sr1_forest *f, const struct sr1__node *n);
 
+/* Take the node of a line of the file, which is not open for writing yet. */
+sr1_status sr1__forest_read(struct sr1_forest *f, const json_t *line);
+
 #endif

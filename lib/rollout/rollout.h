@@ -43,6 +43,7 @@ struct sr1__score_options {
     double temperature;
     int64_t logit_chunk;
     int checkpoint;
+    sr1_tensor **entropy; /* receives their distributions' entropies [M]; or NULL */
 };
 sr1_tensor *sr1__score(sr1_scope *s, sr1_model *m, const struct sr1__microbatch *mb,
                        const struct sr1__score_options *o);

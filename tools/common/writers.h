@@ -1,4 +1,4 @@
-/* writers.h - what tools for critiques share: prompts, and where answers run. */
+/* writers.h - what tools for critiques share: their prompts. */
 #ifndef SR1_TOOLS_WRITERS_H
 #define SR1_TOOLS_WRITERS_H
 
@@ -7,7 +7,7 @@
 /* By the keys critique_template and solve_template. */
 sr1_status style_open(sr1_critique_style **out, const sr1_config *c);
 
-/* Answers run in the sandbox that the configuration describes. */
-sr1_status checker_open(sr1_checker **out, const sr1_config *c);
+/* All tests of an answer are run, unless the configuration says otherwise. */
+sr1_status count_tests(sr1_config *c);
 
 #endif

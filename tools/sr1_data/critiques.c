@@ -45,7 +45,7 @@ static sr1_status configure(struct work *w, const char *const *pairs, size_t n)
         st = sr1_config_set(w->c, "openai_base_url", w->o->remote);
     if (st == SR1_OK && w->o->model)
         st = sr1_config_set(w->c, "model_name_or_path", w->o->model);
-    return st;
+    return st == SR1_OK ? count_tests(w->c) : st;
 }
 
 /* As published: solutions and critiques sampled at a temperature, revisions greedy. */
@@ -69,7 +69,7 @@ static sr1_status open_all(struct work *w, const char *problems)
     if (st == SR1_OK)
         st = style_open(&w->f.style, w->c);
     if (st == SR1_OK)
-        st = checker_open(&w->f.checker, w->c);
+        st = sr1_checker_open(&w->f.checker, w->c);
     if (st == SR1_OK && !w->o->own)
         st = open_writer(w, &w->f.solver, NULL, w->o->temperature);
     if (st == SR1_OK)

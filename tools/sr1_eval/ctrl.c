@@ -149,7 +149,7 @@ static sr1_status work(struct run *r, const sr1_config *c, const char *path, int
     if (st == SR1_OK)
         st = sr1_problems_load(&f.problems, &path, 1, NULL);
     if (st == SR1_OK)
-        st = checker_open(&f.checker, c);
+        st = sr1_checker_open(&f.checker, c);
     if (st == SR1_OK)
         st = style_open(&f.style, c);
     if (st == SR1_OK)
@@ -288,12 +288,15 @@ static int check_missing(const struct run *r)
     return TOOL_FAILED;
 }
 
-int ctrl_run(const struct ctrl_options *o, const sr1_config *c, const char *problems)
+int ctrl_run(const struct ctrl_options *o, sr1_config *c, const char *problems)
 {
     struct run r = {.o = o};
     sr1_forest *f = NULL;
     int begun = 0, code;
-    sr1_status st = work(&r, c, problems, &begun, &f);
+    sr1_status st = count_tests(c);
+
+    if (st == SR1_OK)
+        st = work(&r, c, problems, &begun, &f);
 
     if (st != SR1_OK)
         return begun ? tool_failed("sr1-eval", st) : tool_refused("sr1-eval", st);

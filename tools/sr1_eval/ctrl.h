@@ -16,6 +16,6 @@ struct ctrl_options {
 };
 
 /* Run it and print what came of it; the exit code. */
-int ctrl_run(const struct ctrl_options *o, const sr1_config *c, const char *problems);
+int ctrl_run(const struct ctrl_options *o, sr1_config *c, const char *problems);
 
 #endif

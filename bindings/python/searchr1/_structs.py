@@ -854,6 +854,8 @@ class StepReport(Sized):
         ("importance_ess", c_double),
         ("importance_cut", c_double),
         ("off_policy_cut", c_double),
+        ("entropy_coef", c_double),
+        ("trained_entropy", c_double),
     ]
 
 

@@ -2,11 +2,14 @@
  * neither reviser nor reference moves while the policy does. */
 #include "support/tiny.h"
 
+#include "base/clock.h"
 #include "critique/writer.h"
 #include "rollout/internal.h"
 #include "train/internal.h"
 
 #include <searchr1/critique.h>
+
+#include <time.h>
 
 static int make(void **state)
 {
@@ -80,21 +83,27 @@ static sr1_status follow(void *self, const sr1_conversation *const *c, size_t n,
     return SR1_OK;
 }
 
-static void let_follow(sr1_trainer *tr)
+static void let_write(sr1_trainer *tr, const sr1_writer_ops *ops, void *self)
 {
-    sr1_writer_ops ops = {.struct_size = sizeof ops, .name = "follower", .write = follow};
     const char *path = scratch_path("problems.jsonl");
     sr1_problems *problems = NULL;
     sr1_writer *w = NULL;
     sr1_env *env = NULL;
 
     OK(sr1_problems_load(&problems, &path, 1, NULL));
-    OK(sr1_writer_new(&w, &ops, NULL));
+    OK(sr1_writer_new(&w, ops, self));
     OK(sr1_critique_env_open(&env, problems, w, NULL, NULL));
     OK(sr1_rollout_set_env(sr1_trainer_rollout(tr), env));
     sr1_env_free(env);
     sr1_writer_free(w);
     sr1_problems_free(problems);
+}
+
+static void let_follow(sr1_trainer *tr)
+{
+    sr1_writer_ops ops = {.struct_size = sizeof ops, .name = "follower", .write = follow};
+
+    let_write(tr, &ops, NULL);
 }
 
 static void critiques_that_lead_to_right_revisions_are_learned(void **state)
@@ -204,12 +213,105 @@ static void reviser_and_reference_are_one_copy(void **state)
     }
 }
 
+/* ---- programs run while others write ---- */
+
+#define TAKES 0.1 /* seconds a program runs, one at a time */
+#define WRITES 0.3 /* seconds a batch of revisions takes */
+
+/* An executor that only counts the time its programs would take. */
+struct executor {
+    double free_at;              /* when it has run all that was begun */
+    double first, last;          /* begun */
+    double scored, waited;       /* when scoring began, and how long it had to wait */
+    double second_batch;         /* when the reviser was asked again */
+    int batches;
+};
+
+static sr1_status run_program(void *self, sr1_trajectory *t)
+{
+    struct executor *e = self;
+    double now = sr1__now();
+
+    (void)t;
+    e->first = e->first > 0 ? e->first : now;
+    e->last = now;
+    e->free_at = (e->free_at > now ? e->free_at : now) + TAKES;
+    return SR1_OK;
+}
+
+static sr1_status collect(void *self, const sr1_trajectory *const *t, size_t n, double *out)
+{
+    struct executor *e = self;
+
+    e->scored = sr1__now();
+    for (size_t i = 0; i < n; i++) {
+        if (e->first <= 0 || e->first >= e->scored) /* nothing was begun before */
+            OK(run_program(e, NULL));
+        out[i] = right(t[i]);
+    }
+    e->waited = e->free_at > e->scored ? e->free_at - e->scored : 0.0;
+    return SR1_OK;
+}
+
+static sr1_status write_slowly(void *self, const sr1_conversation *const *c, size_t n,
+                               sr1_writer_sink *sink)
+{
+    struct executor *e = self;
+    struct timespec t = {.tv_nsec = (long)(WRITES * 1e9)};
+
+    if (++e->batches == 2)
+        e->second_batch = sr1__now();
+    nanosleep(&t, NULL);
+    return follow(NULL, c, n, sink);
+}
+
+/* One step of 8 critiques, of which 4 are written at a time. */
+static void step_slowly(struct executor *e, int early, sr1_step_report *r)
+{
+    sr1_reward_ops ops = {.struct_size = sizeof ops, .name = "slow", .score = collect,
+                          .begin = early ? run_program : NULL};
+    sr1_writer_ops writer = {.struct_size = sizeof writer, .name = "slow",
+                             .write = write_slowly};
+    sr1_trainer *tr = NULL;
+    sr1_config *c = tiny_config("critic", "environment=none", "protocol=ctrl",
+                                "rewards=environment", "kl_reference=frozen", "max_rows=4",
+                                NULL);
+    sr1_query q = question();
+
+    OK(sr1_trainer_new(&tr, c, NULL));
+    sr1_config_free(c);
+    OK(sr1_trainer_add_reward(tr, &ops, e, 1.0));
+    let_write(tr, &writer, e);
+    OK(sr1_trainer_train_step(tr, &q, 1, 8, r, NULL));
+    sr1_trainer_free(tr);
+}
+
+static void programs_run_while_others_write_and_the_reference_reads(void **state)
+{
+    sr1_step_report r = {.struct_size = sizeof r};
+    struct executor late = {0}, early = {0};
+
+    (void)state;
+    step_slowly(&late, 0, &r);
+    tiny_near(late.waited, 8 * TAKES, 1e-3);
+    step_slowly(&early, 1, &r);
+    assert_int_equal(early.batches, 2);
+    assert_true(early.first < early.second_batch);
+    assert_true(early.waited <= 5 * TAKES); /* 3 ran while the second batch was written */
+    assert_true(r.seconds_reference > 0);
+    assert_true(early.scored - early.last >= 0.9 * r.seconds_reference);
+    printf("8 programs of %.1f s, one at a time: waited %.2f s at the end of the step; begun "
+           "only then %.2f s\n",
+           TAKES, early.waited, late.waited);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(critiques_that_lead_to_right_revisions_are_learned),
         cmocka_unit_test(updates_reach_neither_reviser_nor_reference),
         cmocka_unit_test(reviser_and_reference_are_one_copy),
+        cmocka_unit_test(programs_run_while_others_write_and_the_reference_reads),
         cmocka_unit_test(tiny_nothing_leaks),
     };
 
