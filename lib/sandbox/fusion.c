@@ -207,7 +207,7 @@ static void work_off(struct fusion *f, struct worker *w, struct sr1_run *run)
         settle(f, run, &asked, &answer);
         return;
     }
-    sr1__job_free(job);
+    sr1__sandbox_job_free(job);
     if (asked.status == SR1_OK)
         sr1__fusion_answer_free(&answer);
 }

@@ -208,7 +208,7 @@ sr1_status sr1__job_of_program(struct sr1__job **out, const sr1_program *program
         return sr1__fail_nomem("program");
     st = fill_program(job, &p, options);
     if (st != SR1_OK) {
-        sr1__job_free(job);
+        sr1__sandbox_job_free(job);
         return st;
     }
     *out = job;
@@ -264,14 +264,14 @@ sr1_status sr1__job_of_submission(struct sr1__job **out, const sr1_submission *s
         return sr1__fail_nomem("submission");
     st = fill_submission(job, &s, options);
     if (st != SR1_OK) {
-        sr1__job_free(job);
+        sr1__sandbox_job_free(job);
         return st;
     }
     *out = job;
     return SR1_OK;
 }
 
-void sr1__job_free(struct sr1__job *job)
+void sr1__sandbox_job_free(struct sr1__job *job)
 {
     if (job == NULL)
         return;

@@ -52,6 +52,6 @@ sr1_status sr1__job_of_program(struct sr1__job **out, const sr1_program *program
                                const sr1_sandbox_options *options);
 sr1_status sr1__job_of_submission(struct sr1__job **out, const sr1_submission *submission,
                                   const sr1_sandbox_options *options);
-void sr1__job_free(struct sr1__job *job);
+void sr1__sandbox_job_free(struct sr1__job *job);
 
 #endif

@@ -96,7 +96,7 @@ void sr1__run_drop(struct sr1_run *run)
 {
     if (atomic_fetch_sub(&run->refs, 1) != 1)
         return;
-    sr1__job_free(run->job);
+    sr1__sandbox_job_free(run->job);
     sr1__outcome_free(&run->outcome);
     for (size_t i = 0; i < run->n_tests; i++)
         sr1__outcome_free(&run->tests[i]);
@@ -108,7 +108,7 @@ void sr1__run_drop(struct sr1_run *run)
 
 void sr1__run_end(struct sr1_run *run)
 {
-    sr1__job_free(run->job);
+    sr1__sandbox_job_free(run->job);
     run->job = NULL;
     pthread_mutex_lock(&run->lock);
     run->done = 1;

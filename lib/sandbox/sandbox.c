@@ -292,7 +292,7 @@ static sr1_status enqueue(sr1_sandbox *box, struct sr1__job *job, sr1_run **out)
     if (st == SR1_OK)
         st = sr1__run_new(&run, box, job);
     if (st != SR1_OK) {
-        sr1__job_free(job);
+        sr1__sandbox_job_free(job);
         return st;
     }
     pthread_mutex_lock(&box->lock);
