@@ -139,8 +139,9 @@ static void time_is_limited(void **state)
     static const char *const codes[] = {
         "while True: pass",
         "import time\ntime.sleep(1000)",
-        "import signal, time\nfor s in (1, 2, 15, 24): signal.signal(s, signal.SIG_IGN)\n"
-        "time.sleep(1000)",
+        ("import signal, time\nfor s in (1, 2, 15, 24): signal.signal(s, "
+         "signal.SIG_IGN)\n"
+         "time.sleep(1000)"),
         "input()\nwhile True: pass",
     };
 
