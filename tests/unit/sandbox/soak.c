@@ -214,6 +214,7 @@ int main(int argc, char **argv)
     int first = n / 100 > 100 ? n / 100 : 100;
     sr1_sandbox_options o;
     sr1_sandbox *box = NULL;
+    sr1_sandbox_counters counts = {.struct_size = sizeof counts};
     struct state before, after;
     double begun = sr1__now();
 
@@ -230,8 +231,11 @@ int main(int argc, char **argv)
     if (n > first && !work_off(box, first, n))
         return 1;
     after = look();
+    (void)sr1_sandbox_counters_get(box, &counts);
     sr1_sandbox_free(box);
-    printf("%d programs in %.0f s\n", n, sr1__now() - begun);
+    wrong += counts.retries;
+    printf("%d programs in %.0f s, %" PRId64 " begun again\n", n, sr1__now() - begun,
+           counts.retries);
     if (compare(&before, &after))
         return 0;
     printf("FAILED\n");
