@@ -3,7 +3,7 @@
  *
  * Rewards and advantages are over trajectories (std over the population); lengths count
  * what the policy sampled. */
-#include "train/internal.h"
+#include "train/step.h"
 
 #include "trajectory/trajectory.h"
 
@@ -44,13 +44,6 @@ struct figures {
     int64_t policy, environment;
 };
 
-static int was_cut(const sr1_trajectory *t)
-{
-    int32_t why = sr1_trajectory_stop_reason(t);
-
-    return why == SR1_STOP_TOKEN_LIMIT || why == SR1_STOP_CONTEXT_LIMIT;
-}
-
 static sr1_status look(struct figures *f, const sr1_trajectory *t,
                        const sr1_reward_scales *scales)
 {
@@ -67,7 +60,7 @@ static sr1_status look(struct figures *f, const sr1_trajectory *t,
     SR1__TRY(sr1_reward_check_format(text, n, scales, &format));
     f->formatted += format == scales->format_reward;
     f->answered += sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER;
-    f->cut += (size_t)was_cut(t);
+    f->cut += (size_t)sr1__was_cut(t);
     f->searched += sr1_trajectory_search_count(t) > 0;
     see(&f->reward, sr1_trajectory_reward(t));
     see(&f->advantage, sr1_trajectory_advantage(t));
