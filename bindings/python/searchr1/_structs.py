@@ -854,6 +854,13 @@ class StepReport(Sized):
         ("importance_ess", c_double),
         ("importance_cut", c_double),
         ("off_policy_cut", c_double),
+        ("sampling_rounds", c_int64),
+        ("masked", c_int64),
+        ("micro_batches", c_int64),
+        ("batch_tokens_min", c_int64),
+        ("batch_tokens_max", c_int64),
+        ("unbalanced_min", c_int64),
+        ("unbalanced_max", c_int64),
         ("entropy_coef", c_double),
         ("trained_entropy", c_double),
     ]
