@@ -84,7 +84,7 @@ static sr1_status ensure_thread(struct sr1_checker *k)
         return SR1_OK;
     error = start_thread(k);
     if (error != 0 && k->n_threads == 0)
-        return sr1__fail(SR1_E_LIMIT, "cannot start a thread: %s", strerror(error));
+        return sr1__fail(SR1_E_LIMIT, "checker: the system refused a thread");
     return SR1_OK;
 }
 
