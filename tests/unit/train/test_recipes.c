@@ -1,6 +1,6 @@
 /* Every recipe of examples/recipes is read whole and makes steps, cut down to a tiny
- * policy and a mock engine; those of published systems hold the published numbers; the small
- * ones raise the reward of a policy that does as well as not what is asked. */
+ * policy and a mock engine; those of published systems hold the published numbers; the
+ * small ones raise the reward of a policy that does what is asked as often as not. */
 #include "runs.h"
 
 #include <dirent.h>
