@@ -84,6 +84,7 @@ class DatasetOptions(Sized):
         ("source_field", c_char_p),
         ("answers_optional", c_int32),
         ("skip_check", c_int32),
+        ("history_field", c_char_p),
     ]
 
 
@@ -738,6 +739,10 @@ class Query(Sized):
         ("answers", POINTER(c_char_p)),
         ("n_answers", c_size_t),
         ("data_source", c_char_p),
+        ("history_roles", POINTER(c_char_p)),
+        ("history_texts", POINTER(c_char_p)),
+        ("history_sizes", POINTER(c_size_t)),
+        ("n_history", c_size_t),
     ]
 
 
@@ -849,6 +854,8 @@ class StepReport(Sized):
         ("importance_ess", c_double),
         ("importance_cut", c_double),
         ("off_policy_cut", c_double),
+        ("entropy_coef", c_double),
+        ("trained_entropy", c_double),
     ]
 
 
