@@ -10,7 +10,7 @@ train clean quickstart/sft.yaml start "sft_file=$world/sft.jsonl" $tools
 # that is no JSON, and one in six of those with a good call.
 own rare-file to_file "$world/rare.jsonl" \
     awk '/ Guess\. / || ++n % 6 == 0' "$world/mix.jsonl"
-train rare quickstart/mix.yaml clean "sft_file=$world/rare.jsonl" $tools
+train rare quickstart/mix.yaml clean "sft_file=$world/rare.jsonl" shuffle=true $tools
 
 train mt-grpo recipes/mt-grpo-small.yaml rare "max_steps=$steps"
 train outcome recipes/mt-grpo-small.yaml rare "max_steps=$steps" advantage=mt_grpo_outcome

@@ -160,4 +160,5 @@ def main():
     return 0 if all(kept) else 1
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
