@@ -893,6 +893,19 @@ class RoomsTask(Sized):
     ]
 
 
+class ProgramsOptions(Sized):
+    _fields_ = [
+        ("seed", c_uint64),
+        ("train_problems", c_int32),
+        ("validation_problems", c_int32),
+        ("test_problems", c_int32),
+        ("copies", c_int32),
+        ("demonstrations", c_int32),
+        ("careless", c_int32),
+        ("correct", c_double),
+    ]
+
+
 class RoomsOptions(Sized):
     _fields_ = [
         ("seed", c_uint64),
