@@ -21,4 +21,4 @@ done
 shows mt-grpo outcome merged
 curve val/exact_match avg_reward env/number_of_searches
 promises 'area("mt-grpo", "val/exact_match") > area("outcome", "val/exact_match")'
-promises 'test("mt-grpo", "exact_match") >= 0.9'
+promises 'test("mt-grpo", "exact_match") >= 0.5'

@@ -191,6 +191,7 @@ static const struct {
     {"mt-grpo", "max_env_steps", "5"},
     {"mt-grpo", "turn_advantage_coef", "1"},
     {"mt-grpo", "group_size", "7"},
+    {"mt-grpo", "vllm_server_port", "8000"},
     {"mt-grpo", "temperature", "0.9"},
     {"mt-grpo", "max_tokens", "1024"},
     {"mt-grpo", "beta", "0"},
