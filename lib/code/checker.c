@@ -69,7 +69,7 @@ static sr1_status ensure_thread(struct sr1_checker *k)
         return SR1_OK;
     error = pthread_create(&k->threads[k->n_threads], NULL, sr1__checker_work, k);
     if (error != 0 && k->n_threads == 0)
-        return sr1__fail(SR1_E_LIMIT, "cannot start a thread: %s", strerror(error));
+        return sr1__fail(SR1_E_LIMIT, "checker: the system refused a thread");
     k->n_threads += error == 0;
     return SR1_OK;
 }
