@@ -84,7 +84,7 @@ static void draw_task(struct task *t, enum split split, double correct,
 }
 
 /* A careless critic's chance to end its analysis after any slot. */
-#define BORED 0.55
+#define BORED 0.65
 
 /* How many slots are compared in the analysis: up to the one that is wrong, unless the
  * critic is bored before. */
@@ -303,7 +303,7 @@ static const sr1_programs_options defaults = {.train_problems = 2000,
                                               .test_problems = 200,
                                               .copies = 4800,
                                               .demonstrations = 12000,
-                                              .careless = 3200,
+                                              .careless = 1600,
                                               .correct = 0.3};
 
 void sr1_programs_options_init(sr1_programs_options *o)
