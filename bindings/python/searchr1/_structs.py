@@ -39,6 +39,10 @@ FinishedFn = CFUNCTYPE(c_int32, c_void_p, c_size_t, c_void_p)
 PhaseFn = CFUNCTYPE(c_int32, c_void_p, c_char_p, c_int64, c_int64)
 ValidationFn = CFUNCTYPE(c_int32, c_void_p, c_int64, c_void_p)
 NoteFn = CFUNCTYPE(None, c_void_p, c_char_p)
+WriteFn = CFUNCTYPE(c_int32, c_void_p, POINTER(c_void_p), c_size_t, c_void_p)
+RunFn = CFUNCTYPE(
+    c_int32, c_void_p, c_void_p, c_void_p, c_size_t, POINTER(c_int32), POINTER(c_double)
+)
 EmbedFn = CFUNCTYPE(
     c_int32, c_void_p, POINTER(c_char_p), c_size_t, c_int32, POINTER(c_float)
 )
@@ -560,6 +564,108 @@ class ToolOps(Sized):
         ("destroy", DestroyFn),
         ("flags", c_int32),
         ("deadline_s", c_double),
+    ]
+
+
+class Conversation(Sized):
+    _fields_ = [
+        ("roles", POINTER(c_char_p)),
+        ("contents", POINTER(c_char_p)),
+        ("sizes", POINTER(c_size_t)),
+        ("n", c_size_t),
+        ("id", c_char_p),
+        ("sample", c_int32),
+    ]
+
+
+class WriterOps(Sized):
+    _fields_ = [
+        ("name", c_char_p),
+        ("write", WriteFn),
+        ("destroy", DestroyFn),
+        ("flags", c_int32),
+    ]
+
+
+class WriterOptions(Sized):
+    _fields_ = [
+        ("max_tokens", c_int64),
+        ("temperature", c_double),
+        ("top_p", c_double),
+        ("top_k", c_int32),
+        ("seed", c_uint64),
+    ]
+
+
+class ForestOptions(Sized):
+    _fields_ = [
+        ("problems", c_void_p),
+        ("max_problems", c_int64),
+        ("solver", c_void_p),
+        ("critic", c_void_p),
+        ("reviser", c_void_p),
+        ("checker", c_void_p),
+        ("run", RunFn),
+        ("progress", PhaseFn),
+        ("user", c_void_p),
+        ("votes", c_int32),
+        ("seed", c_uint64),
+        ("path", c_char_p),
+        ("hints", c_int32),
+        ("style", c_void_p),
+    ]
+
+
+class ForestNode(Sized):
+    _fields_ = [
+        ("problem", c_char_p),
+        ("hash", c_char_p),
+        ("parent", c_char_p),
+        ("solution", c_char_p),
+        ("critique", c_char_p),
+        ("kind", c_int32),
+        ("depth", c_int32),
+        ("judgement", c_int32),
+        ("verdict", c_int32),
+        ("pass_rate", c_double),
+    ]
+
+
+class ForestScores(Sized):
+    _fields_ = [
+        ("revisions", c_int32),
+        ("problems", c_int64),
+        ("nodes", c_int64),
+        ("pass_at_1", c_double),
+        ("pass_rate", c_double),
+        ("gained", c_double),
+        ("lost", c_double),
+        ("critiques", c_int64),
+        ("no_judgement", c_int64),
+        ("accuracy", c_double),
+        ("f1", c_double),
+        ("f1_incorrect", c_double),
+    ]
+
+
+class CritiqueDemoOptions(Sized):
+    _fields_ = [
+        ("drop_failed", c_int32),
+        ("one_per_problem", c_int32),
+        ("drop_unjudged", c_int32),
+        ("drop_untrue", c_int32),
+        ("tokenizer", c_void_p),
+        ("max_prompt_tokens", c_int64),
+    ]
+
+
+class CritiqueDemoReport(Sized):
+    _fields_ = [
+        ("critiques", c_int64),
+        ("written", c_int64),
+        ("mentioning", c_int64),
+        ("too_long", c_int64),
+        ("unwanted", c_int64),
     ]
 
 
