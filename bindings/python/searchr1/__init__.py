@@ -29,6 +29,7 @@ from .faiss import Faiss, build_faiss
 from .model import Model
 from .reward import RewardSet, Scales
 from .rollout import Evaluation, Query, Rollout, Scores
+from .sandbox import Run, RunResult, Sandbox, judge_output
 from .search import (
     Bm25,
     Chain,
@@ -56,7 +57,6 @@ from .trajectory import Trajectory
 __version__ = "0.1.0"
 
 __all__ = [
-    "KEYS",
     "Action",
     "Bm25",
     "Chain",
@@ -72,6 +72,7 @@ __all__ = [
     "Faiss",
     "Hit",
     "Hybrid",
+    "KEYS",
     "Key",
     "Mock",
     "Model",
@@ -87,6 +88,9 @@ __all__ = [
     "RewardSet",
     "Rollout",
     "Row",
+    "Run",
+    "RunResult",
+    "Sandbox",
     "Scales",
     "Scores",
     "Search",
@@ -107,6 +111,7 @@ __all__ = [
     "dense_info",
     "errors",
     "import_dense",
+    "judge_output",
     "log",
     "loss",
     "open_search",
