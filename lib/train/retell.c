@@ -1,7 +1,7 @@
 /* train/retell.c - trajectories as the update is to see them, for two ablations of
  * Search-R1:
  *
- *     mask_environment: false   inserted tokens are trained on like the policy's own. They
+ *     mask_environment: false   inserted tokens are trained on like the policy's. They
  *                               were not sampled: what stands for their log-prob at
  *                               sampling is that under the weights before the update, and
  *                               for their advantage that of the token before

@@ -19,7 +19,7 @@ struct sr1__step {
                               estimator asks for it; once some are left out [n_kept] */
     uint8_t *dead;         /* [n_kept] its group cannot teach */
     size_t n_taught;       /* the first of kept, once the dead are dropped */
-    sr1_trajectory **told; /* [n_taught] these as the update sees them; NULL: as they are */
+    sr1_trajectory **told; /* [n_taught] as the update sees them; NULL: as they are */
     struct sr1__trajectory_store *store;
     struct sr1__trajectory_store *log; /* takes all of them, or NULL */
     int keep;                          /* the caller wants them */
