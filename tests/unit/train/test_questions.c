@@ -278,7 +278,8 @@ static sr1_status pay(void *self, const sr1_env_action *const *actions, size_t n
 /* Sum of what is earned from policy token k on, each halved for every token between. */
 static double earned_from(const sr1_trajectory *t, size_t k, int dense)
 {
-    const int32_t *turns = sr1_trajectory_turns(t), *at = sr1_trajectory_policy_positions(t);
+    const int32_t *turns = sr1_trajectory_turns(t);
+    const int32_t *at = sr1_trajectory_policy_positions(t);
     size_t last = sr1_trajectory_policy_count(t) - 1;
     double sum = 0;
 
