@@ -69,6 +69,7 @@ static const struct {
     ROW("training/dead_groups", dead_groups, COUNT),
     ROW("training/excluded_trajectories", excluded, COUNT),
     ROW("training/excluded_groups", excluded_groups, COUNT),
+    ROW("training/unscored_trajectories", unscored, COUNT),
     ROW("training/micro_batches", micro_batches, COUNT),
     ROW("global_seqlen/min", unbalanced_min, COUNT),
     ROW("global_seqlen/max", unbalanced_max, COUNT),
@@ -91,6 +92,7 @@ static const struct {
     ROW("timing_s/gen", seconds_rollout, REAL),
     ROW("timing_s/search", seconds_search, REAL),
     ROW("timing_s/ref", seconds_reference, REAL),
+    ROW("timing_s/reward", seconds_reward, REAL),
     ROW("timing_s/update_critic", seconds_critic, REAL),
     ROW("timing_s/update_actor", seconds_update, REAL),
 #undef ROW

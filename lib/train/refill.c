@@ -64,6 +64,8 @@ static void add_report(sr1_step_report *to, const sr1_step_report *from)
     to->excluded_groups += from->excluded_groups;
     to->seconds_rollout += from->seconds_rollout;
     to->seconds_search += from->seconds_search;
+    to->seconds_reference += from->seconds_reference;
+    to->seconds_reward += from->seconds_reward;
 }
 
 /* The trajectories of `sub` become s's. */

@@ -18,6 +18,7 @@ struct sr1__step {
     double *baselines;     /* [n] reward of the query's greedy rollout, NULL unless the
                               estimator asks for it; once some are left out [n_kept] */
     uint8_t *dead;         /* [n_kept] its group cannot teach */
+    uint32_t judged;       /* columns that were found before the rewards */
     size_t n_taught;       /* the first of kept, once the dead are dropped */
     sr1_trajectory **told; /* [n_taught] as the update sees them; NULL: as they are */
     struct sr1__trajectory_store *store;
@@ -71,8 +72,13 @@ sr1_status sr1__step_refill(struct sr1__step *s);
 
 /* ---- explore.c ---- */
 
-/* Roll out the groups, and leave out what says nothing about the policy. */
+/* Roll out the groups; kept are those that can be scored. */
 sr1_status sr1__step_explore(struct sr1__step *s);
+
+/* Once they are scored. An outage is not the policy's failure: trajectories whose search
+ * had no answer, or whose reward could not be had, are neither compared nor trained on,
+ * only logged and counted. */
+void sr1__step_leave_out(struct sr1__step *s);
 
 /* ---- compare.c ---- */
 

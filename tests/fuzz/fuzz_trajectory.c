@@ -5,6 +5,7 @@
  */
 #include "trajectory/batch.h"
 #include "trajectory/codec.h"
+#include "trajectory/trajectory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,8 @@ static void check_batch(const sr1_trajectory *t)
     struct sr1__microbatch m;
 
     check(sr1__batch_plan_array(&p, &t, 1, 8) == SR1_OK);
-    check(p.n_batches == (sr1_trajectory_policy_count(t) > 0));
+    check(p.n_batches ==
+          (sr1_trajectory_policy_count(t) > 0 && !sr1__trajectory_excluded(t)));
     if (p.n_batches) {
         check(sr1__microbatch_array(&m, &p, 0, &t, 0) == SR1_OK);
         check(m.n_targets == sr1_trajectory_policy_count(t));
