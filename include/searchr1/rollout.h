@@ -31,13 +31,15 @@ SR1_API sr1_status sr1_search_open(sr1_search **out, const sr1_config *config);
 
 /* Build a rollout by the configuration (model_name_or_path, tokenizer, search_engine,
  * protocol, max_turns, ...). model, tokenizer and search may be NULL: then they are
- * opened as the configuration says. Since 0.1. */
+ * opened as the configuration says. With use_openai a server generates (docs/remote.md);
+ * then no model is opened. Since 0.1. */
 SR1_API sr1_status sr1_rollout_new(sr1_rollout **out, const sr1_config *config,
                                    sr1_model *model, sr1_tokenizer *tokenizer,
                                    sr1_search *search);
 SR1_API void sr1_rollout_free(sr1_rollout *rollout);
 
-/* Borrowed until the rollout is freed. Since 0.1. */
+/* Borrowed until the rollout is freed. The model is NULL where a server generates.
+ * Since 0.1. */
 SR1_API sr1_model *sr1_rollout_model(sr1_rollout *rollout);
 SR1_API sr1_tokenizer *sr1_rollout_tokenizer(sr1_rollout *rollout);
 
@@ -81,10 +83,32 @@ SR1_API sr1_status sr1_rollout_generate(sr1_rollout *rollout, const sr1_query *q
                                         size_t n, const sr1_rollout_options *options,
                                         sr1_trajectory **out);
 
+/* What a server gave, where the configuration says use_openai, since the rollout was
+ * made; all 0 without one. An answer is what it said in one turn, or in a part of it. */
+typedef struct sr1_remote_report {
+    size_t struct_size;
+    int64_t answers;
+    int64_t exact;   /* of them: it gave the token ids */
+    int64_t spelled; /* it gave the texts of its tokens, which are tokens of ours */
+    int64_t encoded; /* it gave text only, encoded anew: ids are likely, not certain,
+                        and without log-probs */
+    int64_t drifted; /* answers whose text, encoded anew, has other ids (exact,
+                        spelled) or not as many as the server counted (encoded) */
+    int64_t prompts_differ; /* answers to a prompt that the server read as other ids, or
+                               another number of them, than the trajectory has */
+    int64_t dropped_tokens; /* given beyond the end of a turn */
+    int64_t server_tokens;  /* generated, as the server counted */
+    int64_t failed;         /* trajectories left out (SR1_STOP_ERROR): no answer came */
+} sr1_remote_report;
+
+/* SR1_E_INVALID if struct_size is not set. Since 0.1. */
+SR1_API sr1_status sr1_rollout_remote_get(const sr1_rollout *rollout,
+                                          sr1_remote_report *out);
+
 /* Log-probs of each trajectory's policy tokens under the present weights and the sampling
  * distribution it was made with (temperature, top-p, top-k), one after the other into
  * out[out_len]; out_len is the sum of the policy token counts. No gradient
- * (seed document: recompute_log_probs). Since 0.1. */
+ * (seed document: recompute_log_probs). SR1_E_STATE without a model. Since 0.1. */
 SR1_API sr1_status sr1_rollout_log_probs(sr1_rollout *rollout,
                                          const sr1_trajectory *const *trajectories,
                                          size_t n, float *out, size_t out_len);

@@ -49,16 +49,22 @@ static sr1_status chat(const sr1_rollout *r, const char *user, size_t user_len,
                               2 - skip, &o, NULL, NULL, ids, n);
 }
 
-/* The question as the user's message has it. */
+sr1_status sr1__rollout_question(const sr1_rollout *r, const sr1_query *q,
+                                 struct sr1__buf *user)
+{
+    if (r->question)
+        return sr1__question_render(r->question, q->text, q->text_len, user);
+    sr1__buf_add(user, q->text, q->text_len);
+    return sr1__buf_status(user, "question");
+}
+
 static sr1_status ask(const sr1_rollout *r, const sr1_query *q, int32_t **ids, size_t *n)
 {
     struct sr1__buf user;
     sr1_status st;
 
-    if (!r->question)
-        return chat(r, q->text, q->text_len, ids, n);
     sr1__buf_init(&user, 0);
-    st = sr1__question_render(r->question, q->text, q->text_len, &user);
+    st = sr1__rollout_question(r, q, &user);
     if (st == SR1_OK)
         st = chat(r, sr1__buf_cstr(&user), user.len, ids, n);
     sr1__buf_free(&user);

@@ -137,7 +137,7 @@ static sr1_status build(sr1_trainer *tr, sr1_search *search)
     tr->run_folder = run_folder(tr->config);
     if (!tr->run_folder)
         return sr1__fail_nomem("run folder");
-    SR1__TRY(sr1_rollout_new(&tr->rollout, tr->config, NULL, NULL, search));
+    SR1__TRY(sr1__rollout_new_trained(&tr->rollout, tr->config, search));
     tr->model = sr1_rollout_model(tr->rollout);
     tr->n_workers = sr1__rollout_lanes(tr->rollout, &tr->policy.replicas, &tr->pool);
     SR1__TRY(open_rewards(tr));

@@ -243,7 +243,7 @@ int32_t sr1_trajectory_stop_reason(const sr1_trajectory *t)
 
 int32_t sr1__trajectory_excluded(const sr1_trajectory *t)
 {
-    return t->stop_reason == SR1_STOP_SEARCH_FAILED;
+    return t->stop_reason == SR1_STOP_SEARCH_FAILED || t->stop_reason == SR1_STOP_ERROR;
 }
 
 size_t sr1_trajectory_token_count(const sr1_trajectory *t)
