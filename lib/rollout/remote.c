@@ -51,6 +51,23 @@ void sr1__remote_free(struct sr1__remote *m)
     sr1__free(m);
 }
 
+sr1_status sr1__remote_train(struct sr1__remote *m, const sr1_config *c)
+{
+    if (m->chat)
+        return sr1__fail(SR1_E_CONFIG,
+                         "training needs the token ids and log-probs of what was "
+                         "generated, which messages do not give; set openai_endpoint to "
+                         "completions, with a server of vLLM's dialect");
+    if (sr1__config_is(c, "openai_log_probs", "raw") &&
+        sr1__config_real(c, "temperature") != 1.0)
+        return sr1__fail(SR1_E_CONFIG,
+                         "the server's log-probs are raw, of temperature 1; set "
+                         "temperature to 1, or start the server so that it processes "
+                         "them and set openai_log_probs to processed");
+    m->exact = 1;
+    return SR1_OK;
+}
+
 void sr1__remote_describe(const struct sr1__remote *m, sr1_remote_report *out)
 {
     const struct sr1__remote_stats *s = &m->total;

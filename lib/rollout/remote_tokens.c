@@ -15,20 +15,11 @@ void sr1__remote_tokens_free(struct sr1__remote_tokens *t)
     sr1__buf_free(&t->text);
 }
 
-static sr1_status copy_ids(struct sr1__remote_tokens *out, const sr1_tokenizer *t,
-                           const sr1_openai_result *a)
+/* Models have ids that no token belongs to; they add nothing to the text. */
+static sr1_status copy_ids(struct sr1__remote_tokens *out, const sr1_openai_result *a)
 {
-    int32_t vocab = sr1_tokenizer_vocab_size(t);
-
-    for (size_t i = 0; i < a->n_tokens; i++) {
-        if (a->ids[i] >= vocab)
-            return sr1__fail(
-                SR1_E_INVALID,
-                "the server gives the token id %d, the tokenizer has %d; set "
-                "tokenizer to that of the server's model",
-                (int)a->ids[i], (int)vocab);
+    for (size_t i = 0; i < a->n_tokens; i++)
         SR1__TRY(sr1__ids_add(&out->ids, a->ids[i]));
-    }
     out->log_probs = a->log_probs;
     return SR1_OK;
 }
@@ -79,7 +70,7 @@ static sr1_status take_ids(struct sr1__remote_tokens *out, const sr1_tokenizer *
 
     out->source = SR1__REMOTE_IDS;
     if (whole)
-        return copy_ids(out, t, a);
+        return copy_ids(out, a);
     if (a->tokens && a->n_tokens) {
         out->source = SR1__REMOTE_SPELLED;
         SR1__TRY(spell(out, t, a, &whole));
@@ -114,8 +105,8 @@ static sr1_status respell(struct sr1__remote_tokens *out, const sr1_tokenizer *t
     return st;
 }
 
-/* Of text that was encoded only the number of tokens can be compared. The server counts the
- * one that ended it too, and those of a stop text that it cut off. */
+/* Of text that was encoded only the number of tokens can be compared. The server counts
+ * the one that ended it too, and those of a stop text that it cut off. */
 static int miscounted(const struct sr1__remote_tokens *out, const sr1_openai_result *a)
 {
     int64_t n = (int64_t)out->ids.n;

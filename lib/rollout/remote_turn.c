@@ -342,9 +342,22 @@ static sr1_status gave_nothing(struct sr1__talk *k)
 
 /* ---- a whole answer ---- */
 
+/* Are these ids of the model that learns from them? */
+static sr1_status check_ids(const sr1_model *model, const struct sr1__ids *ids)
+{
+    for (size_t i = 0; model && i < ids->n; i++)
+        if (ids->v[i] >= model->config.vocab_size)
+            return sr1__fail(SR1_E_INVALID,
+                             "the server gives the token id %d, the model has %lld; they "
+                             "do not belong together",
+                             (int)ids->v[i], (long long)model->config.vocab_size);
+    return SR1_OK;
+}
+
 static sr1_status check_exact(const struct sr1__talk *k, const sr1_openai_result *a,
                               const struct sr1__remote_tokens *t)
 {
+    SR1__TRY(check_ids(k->g->rollout->model, &t->ids));
     if (!k->remote->exact ||
         (t->source == SR1__REMOTE_IDS && (t->log_probs || !t->ids.n)))
         return SR1_OK;

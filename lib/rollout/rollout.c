@@ -66,7 +66,8 @@ static sr1_status open_server(sr1_rollout *r, const sr1_config *c)
 
     if (!sr1__config_bool(c, "use_openai") || imitates)
         return SR1_OK;
-    return sr1__context(sr1__remote_new(&r->remote, c), "use_openai");
+    SR1__TRY(sr1__context(sr1__remote_new(&r->remote, c), "use_openai"));
+    return r->trained ? sr1__remote_train(r->remote, c) : SR1_OK;
 }
 
 static sr1_status open_model(sr1_rollout *r, const sr1_config *c)

@@ -23,8 +23,10 @@ static sr1_status roll_out(struct sr1__step *s)
     sr1_rollout_options o = {.struct_size = sizeof(o),
                              .group_size = s->group_size,
                              .seed = step_seed(s)};
-    double began = sr1__now();
+    double began;
 
+    SR1__TRY(sr1__serving_ready(s->tr, s->report));
+    began = sr1__now();
     sr1__rollout_set_version(s->tr->rollout, s->tr->step);
     SR1__TRY(sr1_rollout_generate(s->tr->rollout, s->queries, s->n_queries, &o, s->made));
     sr1__rollout_stats(s->tr->rollout, &stats);
@@ -33,6 +35,10 @@ static sr1_status roll_out(struct sr1__step *s)
     s->report->searches = stats.searches;
     s->report->failed_searches = stats.failed_searches;
     s->report->policy_tokens = stats.policy_tokens;
+    s->report->text_drift =
+        stats.remote.answers
+            ? (double)stats.remote.drifted / (double)stats.remote.answers
+            : 0.0;
     s->report->entropy =
         stats.policy_tokens ? stats.entropy / (double)stats.policy_tokens : 0.0;
     return SR1_OK;
@@ -105,7 +111,7 @@ static void leave_out(struct sr1__step *s)
     if (s->n_kept < s->n)
         sr1__log(SR1_LOG_WARN,
                  "step %" PRId64 ": %zu of %zu trajectories are left out: a search of "
-                 "theirs failed",
+                 "theirs, or the server that generates them, failed",
                  s->tr->step + 1, s->n - s->n_kept, s->n);
 }
 

@@ -144,7 +144,8 @@ static sr1_status build(sr1_trainer *tr, sr1_search *search)
     SR1__TRY(open_reference(tr));
     SR1__TRY(open_policy(tr));
     SR1__TRY(sr1__critic_open(tr));
-    return open_data(tr);
+    SR1__TRY(open_data(tr));
+    return sr1__serving_open(tr);
 }
 
 sr1_status sr1_trainer_new(sr1_trainer **out, const sr1_config *config,
@@ -387,7 +388,7 @@ static sr1_status check_trainable(const sr1_trainer *tr, const sr1_trajectory *t
     if (sr1_trajectory_policy_count(t) == 0 || sr1__trajectory_excluded(t) ||
         (temperature == tr->set.temperature && sr1_trajectory_top_p(t) == 1.0 &&
          sr1_trajectory_top_k(t) == 0))
-        return SR1_OK;
+        return sr1__serving_check(tr, t, i);
     return sr1__fail(
         SR1_E_INVALID,
         "trajectory %zu (query '%s', sample %d) was sampled at temperature %g, "
