@@ -14,6 +14,7 @@
 #include <searchr1/embed.h>
 #include <searchr1/env.h>
 #include <searchr1/model.h>
+#include <searchr1/reward.h>
 #include <searchr1/search.h>
 #include <searchr1/tokenizer.h>
 #include <searchr1/trajectory.h>
@@ -28,6 +29,10 @@ typedef struct sr1_rollout sr1_rollout;
  * ...). Caller frees with sr1_search_free. SR1_E_CONFIG for the engine "none". Since 0.1.
  */
 SR1_API sr1_status sr1_search_open(sr1_search **out, const sr1_config *config);
+
+/* The rewards a configuration names (rewards, reward_weights, format_reward, ...). Caller
+ * frees with sr1_reward_set_free. Since 0.1. */
+SR1_API sr1_status sr1_reward_set_open(sr1_reward_set **out, const sr1_config *config);
 
 /* Build a rollout by the configuration (model_name_or_path, tokenizer, search_engine,
  * protocol, max_turns, ...). model, tokenizer and search may be NULL: then they are
@@ -161,6 +166,52 @@ SR1_API void sr1_evaluation_free(sr1_evaluation *evaluation);
 SR1_API size_t sr1_evaluation_count(const sr1_evaluation *evaluation);
 SR1_API sr1_status sr1_evaluation_scores(const sr1_evaluation *evaluation, size_t index,
                                          sr1_eval_scores *out);
+
+/* ---- demonstrations ---- */
+
+/* A trajectory as one line of JSON (no line end) that stage sft learns from: question and
+ * segments, then id, sample, reward, data_source, and model where a server made it. Caller
+ * frees with sr1_free(*text). SR1_E_UNSUPPORTED: it has no closed answer, or the protocol
+ * had to correct it. Since 0.1. */
+SR1_API sr1_status sr1_rollout_demonstration(const sr1_rollout *rollout,
+                                             const sr1_trajectory *trajectory, char **text,
+                                             size_t *n);
+
+typedef struct sr1_synth_options {
+    size_t struct_size;   /* set by sr1_synth_options_init */
+    int64_t max_rows;     /* 0, the default: all */
+    int32_t samples;      /* trajectories made for each question; default 1 */
+    int32_t per_question; /* written at most, the best reward first; default 1 */
+    double min_reward;    /* of those; default 1 */
+    int32_t greedy;       /* default 0 */
+    uint64_t seed;
+    /* As in sr1_rollout_options, over all trajectories. */
+    sr1_status (*progress)(void *user, int64_t finished, int64_t total, int64_t tokens);
+    void *user;
+} sr1_synth_options;
+
+typedef struct sr1_synth_report {
+    size_t struct_size;
+    int64_t rows;         /* questions done, those of an earlier call among them */
+    int64_t resumed;      /* that were done before this call */
+    int64_t trajectories; /* made */
+    int64_t written;
+    int64_t below;    /* not written: their reward is below min_reward */
+    int64_t unfit;    /* ... they have no closed answer, or the protocol corrected them */
+    int64_t excluded; /* ... a search of theirs, or the server, failed */
+} sr1_synth_report;
+
+/* As sr1_bm25_build_options_init. Since 0.1. */
+SR1_API void sr1_synth_options_init(sr1_synth_options *options);
+
+/* Answer every question of a dataset and append the good trajectories to path as
+ * demonstrations. What was stopped goes on where it was: path.state remembers, and a
+ * finished work does nothing. options and report may be NULL. SR1_E_STATE: path was made
+ * with other settings, or by something else. Since 0.1. */
+SR1_API sr1_status sr1_synthesise(const char *path, sr1_rollout *rollout,
+                                  sr1_reward_set *rewards, const sr1_dataset *dataset,
+                                  const sr1_synth_options *options,
+                                  sr1_synth_report *report);
 
 #ifdef __cplusplus
 }

@@ -12,53 +12,11 @@
 #include "trajectory/trajectory.h"
 
 #include <searchr1/advantage.h>
-#include <searchr1/embed.h>
 
 #include <inttypes.h>
 #include <string.h>
 
 /* ---- building ---- */
-
-/* NULL where the configuration names none. */
-static sr1_status open_embedder(sr1_embedder **out, const sr1_config *c)
-{
-    const char *folder = sr1__config_str(c, "reward_embedder");
-    sr1_encoder_options o;
-
-    *out = NULL;
-    if (!*folder)
-        return SR1_OK;
-    sr1_encoder_options_init(&o);
-    o.device = sr1__config_str(c, "device");
-    return sr1__context(sr1_embedder_open(out, folder, &o), "reward_embedder");
-}
-
-static sr1_status open_rewards(sr1_trainer *tr)
-{
-    const sr1_config *c = tr->config;
-    sr1_status st;
-    sr1_reward_scales scales = {.struct_size = sizeof(scales)};
-    sr1_reward_options o = {.struct_size = sizeof(o), .scales = &scales};
-
-    SR1__TRY(sr1_reward_scales_default(&scales));
-    scales.format_reward = sr1__config_real(c, "format_reward");
-    scales.format_penalty = sr1__config_real(c, "format_penalty");
-    scales.answer_reward = sr1__config_real(c, "answer_reward");
-    scales.exact_match_bonus = sr1__config_real(c, "exact_match_bonus");
-    scales.no_content_reward = sr1__config_real(c, "no_content_reward");
-    scales.similarity_threshold = sr1__config_real(c, "similarity_threshold");
-    scales.structure_format_score = sr1__config_real(c, "structure_format_score");
-    scales.final_format_score = sr1__config_real(c, "final_format_score");
-    scales.retrieval_score = sr1__config_real(c, "retrieval_score");
-    scales.no_content_text = sr1__config_str(c, "no_content_text");
-    o.rewards = sr1__config_str(c, "rewards");
-    o.weights = sr1__config_str(c, "reward_weights");
-    o.protocol = sr1__config_str(c, "protocol");
-    SR1__TRY(open_embedder(&o.embedder, c));
-    st = sr1_reward_set_new(&tr->rewards, &o);
-    sr1_embedder_free(o.embedder);
-    return st;
-}
 
 struct sr1__adamw sr1__adamw_configured(const sr1_config *c)
 {
@@ -140,7 +98,7 @@ static sr1_status build(sr1_trainer *tr, sr1_search *search)
     SR1__TRY(sr1__rollout_new_trained(&tr->rollout, tr->config, search));
     tr->model = sr1_rollout_model(tr->rollout);
     tr->n_workers = sr1__rollout_lanes(tr->rollout, &tr->policy.replicas, &tr->pool);
-    SR1__TRY(open_rewards(tr));
+    SR1__TRY(sr1_reward_set_open(&tr->rewards, tr->config));
     SR1__TRY(open_reference(tr));
     SR1__TRY(open_policy(tr));
     SR1__TRY(sr1__critic_open(tr));
