@@ -6,11 +6,17 @@
 
 #define GROUP 4
 
+/* Calls its tool, or answers: one or the other in every message. */
+static const struct tiny_rule caller[] = {{"", "<tool>"},        {"", "<answer>"},
+                                          {"<tool>", TINY_CALL}, {TINY_CALL, "</tool>"},
+                                          {"<answer>", " Rome"}, {" Rome", "</answer>"}};
+
 static int make(void **state)
 {
     if (scratch_make(state) != 0)
         return -1;
     tiny_model("searcher", TINY_SEARCHER, 16);
+    tiny_model("caller", caller, sizeof caller / sizeof *caller, 16);
     return 0;
 }
 
@@ -234,18 +240,83 @@ static void a_run_validates_its_own_weights(void **state)
     openai_start(&server, scratch_path("searcher"));
     c = config_for("max_steps=2", "importance_correction=token_mask");
     OK(sr1_config_set(c, "train_file", tiny_questions("train.jsonl", 4)));
-    OK(sr1_config_set(c, "validation_file", tiny_questions("validation.jsonl", 3)));
+    OK(sr1_config_set(c, "validation_file", tiny_questions("validation.jsonl", 40)));
     OK(sr1_config_set(c, "validate_interval", "2"));
     OK(sr1_config_set(c, "group_size", "2"));
     OK(sr1_config_set(c, "save_final_model", "false"));
     tr = tiny_trainer(c);
     callbacks.user = &rows;
     OK(sr1_trainer_run(tr, &callbacks));
-    assert_int_equal(rows, 3);
-    /* 2 steps, 2 questions, 2 samples: each at least one answer, at most three */
+    assert_int_equal(rows, 40);
+    /* 2 steps, 2 questions, 2 samples: each at least one answer, at most three; none of
+     * the 40 */
     assert_in_range(server.completions, 8, 24);
     sr1_trainer_free(tr);
     openai_stop(&server);
+}
+
+/* The demonstration of t, as stage sft reads it. */
+static sr1_trajectory *read_back(const sr1_rollout *r, const sr1_trajectory *t,
+                                 const char *model, const char *word)
+{
+    sr1_config *c = tiny_config(model, "stage=sft", word, NULL);
+    sr1_trajectory *out = NULL;
+    sr1_trainer *tr;
+    char *text = NULL;
+    size_t n = 0;
+
+    OK(sr1_rollout_demonstration(r, t, &text, &n));
+    OK(sr1_config_set(c, "sft_file", scratch_file("demo.jsonl", text, n)));
+    sr1_free(text);
+    tr = tiny_trainer(c);
+    OK(sr1__sft_example(tr, 0, &out));
+    sr1_trainer_free(tr);
+    return out;
+}
+
+static void a_demonstration_is_learned_as_the_tokens_it_was(void **state)
+{
+    static const struct {
+        const char *model;
+        const char *word;
+    } rows[] = {{"searcher", "protocol=search-r1"},
+                {"searcher", "protocol=search-r1-verbatim"},
+                {"caller", "protocol=mt-grpo"}};
+    sr1_query q = tiny_query("Where is the tower?");
+    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = 12, .seed = 2};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        sr1_config *c = tiny_config(rows[k].model, rows[k].word, NULL);
+        sr1_rollout *r;
+        sr1_trajectory *t[12] = {NULL};
+        int compared = 0;
+
+        if (k == 2)
+            OK(sr1_config_set(c, "environment", "tools"));
+        r = tiny_rollout(c, tiny_engine());
+        OK(sr1_rollout_generate(r, &q, 1, &o, t));
+        for (size_t i = 0; i < 12; i++) {
+            sr1_trajectory *back;
+
+            if (sr1_trajectory_stop_reason(t[i]) != SR1_STOP_ANSWER ||
+                sr1_trajectory_search_count(t[i]) == 0)
+                continue;
+            back = read_back(r, t[i], rows[k].model, rows[k].word);
+            assert_int_equal(sr1_trajectory_token_count(back),
+                             sr1_trajectory_token_count(t[i]));
+            assert_memory_equal(sr1_trajectory_ids(back), sr1_trajectory_ids(t[i]),
+                                sr1_trajectory_token_count(back) * sizeof(int32_t));
+            assert_memory_equal(sr1_trajectory_sources(back),
+                                sr1_trajectory_sources(t[i]),
+                                sr1_trajectory_token_count(back));
+            sr1_trajectory_free(back);
+            compared++;
+        }
+        assert_true(compared > 0);
+        tiny_free_all(t, 12);
+        sr1_rollout_free(r);
+    }
 }
 
 int main(void)
@@ -257,6 +328,7 @@ int main(void)
         cmocka_unit_test(a_plan_that_cannot_be_kept_is_refused_at_once),
         cmocka_unit_test(new_weights_reach_the_server),
         cmocka_unit_test(a_run_validates_its_own_weights),
+        cmocka_unit_test(a_demonstration_is_learned_as_the_tokens_it_was),
         cmocka_unit_test(tiny_nothing_leaks),
     };
 
