@@ -170,12 +170,12 @@ SR1_API sr1_status sr1_evaluation_scores(const sr1_evaluation *evaluation, size_
 /* ---- demonstrations ---- */
 
 /* A trajectory as one line of JSON (no line end) that stage sft learns from: question and
- * segments, then id, sample, reward, data_source, and model where a server made it. Caller
- * frees with sr1_free(*text). SR1_E_UNSUPPORTED: it has no closed answer, or the protocol
- * had to correct it. Since 0.1. */
+ * segments, then id, sample, reward, data_source, and model where a server made it.
+ * Caller frees with sr1_free(*text). SR1_E_UNSUPPORTED: it has no closed answer, or the
+ * protocol had to correct it. Since 0.1. */
 SR1_API sr1_status sr1_rollout_demonstration(const sr1_rollout *rollout,
-                                             const sr1_trajectory *trajectory, char **text,
-                                             size_t *n);
+                                             const sr1_trajectory *trajectory,
+                                             char **text, size_t *n);
 
 typedef struct sr1_synth_options {
     size_t struct_size;   /* set by sr1_synth_options_init */

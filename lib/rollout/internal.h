@@ -44,7 +44,7 @@ struct sr1_rollout {
     sr1_model *model;           /* NULL: a server generates and no weights are needed */
     struct sr1__remote *remote; /* NULL: the model generates */
     int32_t local;              /* the model does, though there is a server */
-    int32_t trained;            /* its weights are learned: there is a model in any case */
+    int32_t trained;            /* its weights learn: there is a model in any case */
     int64_t server_version;     /* of the server's weights; -1: not known */
     sr1_tokenizer *tokenizer;
     sr1_search *search;    /* NULL in the environment "none" */

@@ -22,8 +22,8 @@ struct sr1__remote {
 /* As the configuration says; asks the server for its models. */
 sr1_status sr1__remote_new(struct sr1__remote **out, const sr1_config *c);
 void sr1__remote_free(struct sr1__remote *m); /* NULL is fine */
-/* Train on it: from now on what has no ids and log-probs is refused. SR1_E_CONFIG where the
- * configuration cannot give them. */
+/* Train on it: from now on what has no ids and log-probs is refused. SR1_E_CONFIG where
+ * the configuration cannot give them. */
 sr1_status sr1__remote_train(struct sr1__remote *m, const sr1_config *c);
 /* What it did since opening. */
 void sr1__remote_describe(const struct sr1__remote *m, sr1_remote_report *out);

@@ -59,7 +59,12 @@ from ._structs import (
     LossOptions,
     LossReport,
     ModelOptions,
+    OpenaiCounters,
+    OpenaiOptions,
+    OpenaiRequest,
+    OpenaiResult,
     Query,
+    RemoteReport,
     RerankOptions,
     RecordOptions,
     RerankerOps,
@@ -79,6 +84,8 @@ from ._structs import (
     ServerOptions,
     ServerStats,
     StepReport,
+    SynthOptions,
+    SynthReport,
     TextSegment,
     ThinkingStep,
     TokenizerTrainOptions,
@@ -548,8 +555,25 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_model_dtype": (c_char_p, c_void_p),
     "sr1_model_device": (c_char_p, c_void_p),
     "sr1_model_logits": (STATUS, c_void_p, POINTER(c_int32), c_size_t, POINTER(c_float)),
+    # openai.h
+    "sr1_openai_options_init": (None, POINTER(OpenaiOptions)),
+    "sr1_openai_new": (STATUS, POINTER(c_void_p), POINTER(OpenaiOptions)),
+    "sr1_openai_open": (STATUS, POINTER(c_void_p), c_void_p),
+    "sr1_openai_free": (None, c_void_p),
+    "sr1_openai_model": (c_char_p, c_void_p),
+    "sr1_openai_context": (c_int64, c_void_p),
+    "sr1_openai_dialect": (c_int32, c_void_p),
+    "sr1_openai_cancel": (None, c_void_p),
+    "sr1_openai_counters_get": (STATUS, c_void_p, POINTER(OpenaiCounters)),
+    "sr1_openai_run": (
+        STATUS, c_void_p, POINTER(OpenaiRequest), c_size_t, POINTER(c_void_p),
+    ),
+    "sr1_openai_results_free": (None, c_void_p),
+    "sr1_openai_results_count": (c_size_t, c_void_p),
+    "sr1_openai_results_get": (STATUS, c_void_p, c_size_t, POINTER(OpenaiResult)),
     # rollout.h
     "sr1_search_open": (STATUS, POINTER(c_void_p), c_void_p),
+    "sr1_reward_set_open": (STATUS, POINTER(c_void_p), c_void_p),
     "sr1_rollout_new": (
         STATUS, POINTER(c_void_p), c_void_p, c_void_p, c_void_p, c_void_p,
     ),
@@ -560,6 +584,15 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_rollout_generate": (
         STATUS, c_void_p, POINTER(Query), c_size_t, POINTER(RolloutOptions),
         POINTER(c_void_p),
+    ),
+    "sr1_rollout_remote_get": (STATUS, c_void_p, POINTER(RemoteReport)),
+    "sr1_rollout_demonstration": (
+        STATUS, c_void_p, c_void_p, POINTER(c_void_p), POINTER(c_size_t),
+    ),
+    "sr1_synth_options_init": (None, POINTER(SynthOptions)),
+    "sr1_synthesise": (
+        STATUS, c_char_p, c_void_p, c_void_p, c_void_p, POINTER(SynthOptions),
+        POINTER(SynthReport),
     ),
     "sr1_rollout_log_probs": (
         STATUS, c_void_p, POINTER(c_void_p), c_size_t, POINTER(c_float), c_size_t,
