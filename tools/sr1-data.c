@@ -2,6 +2,7 @@
 #include "common/args.h"
 #include "common/policy.h"
 #include "common/progress.h"
+#include "sr1_data/critiques.h"
 #include "sr1_data/synth.h"
 
 #include <searchr1/data.h>
@@ -10,6 +11,7 @@
 #include <searchr1/world.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,8 @@
 static const char help_text[] =
     "usage: sr1-data world FOLDER [--seed N] [--protocol NAME] [--hops N]\n"
     "       sr1-data rooms FOLDER [--seed N]\n"
+    "       sr1-data programs FOLDER [--seed N]\n"
+    "       sr1-data critiques PROBLEMS OUT.jsonl --model FOLDER [key=value ...]\n"
     "       sr1-data model CONFIG.json FOLDER --tokenizer FOLDER [--seed N]\n"
     "       sr1-data nq QUESTIONS OUT.jsonl [--source NAME] [--split NAME]\n"
     "       sr1-data synth POLICY QUESTIONS OUT.jsonl [key=value ...] [--samples N]\n"
@@ -28,6 +32,14 @@ static const char help_text[] =
     "rooms   write tasks in a text world of rooms and things, demonstrations that think "
     "at\n"
     "        levels, and a tokenizer\n"
+    "programs write problems of tiny Python programs with planted bugs, demonstrations of\n"
+    "        criticising and revising them, and a tokenizer\n"
+    "critiques write demonstrations of critiques for stage sft: a model (--model, or a server, "
+    "\n"
+    "        --remote) solves programming problems, is told what running its answers showed, "
+    "and\n"
+    "        criticises and revises them; --rows writes the problems with answers to train "
+    "on\n"
     "model   write a model with random weights of the shape in a Hugging Face "
     "config.json,\n"
     "        together with a tokenizer, as a folder that sr1-train opens\n"
@@ -55,6 +67,7 @@ struct options {
     const char *init;
     double scale;
     const char *protocol;
+    const char *stages;
     int64_t hops;
     const char *source;
     const char *split;
@@ -74,7 +87,18 @@ static sr1_status show(void *user, const char *phase, int64_t done, int64_t tota
     return SR1_OK;
 }
 
-static int make_world(const struct options *o, const char *folder)
+/* "A,B,C,D,E" into the steps of five stages. Returns whether it is that. */
+static int read_stages(const char *text, int32_t steps[5])
+{
+    int used = 0;
+
+    return strlen(text) < 40 && strspn(text, "0123456789,") == strlen(text) &&
+           sscanf(text, "%" SCNd32 ",%" SCNd32 ",%" SCNd32 ",%" SCNd32 ",%" SCNd32 "%n",
+                  &steps[0], &steps[1], &steps[2], &steps[3], &steps[4], &used) == 5 &&
+           text[used] == '\0';
+}
+
+static int make_world(const struct args *a, const struct options *o, const char *folder)
 {
     sr1_world_options w = {0};
     struct progress p;
@@ -86,6 +110,9 @@ static int make_world(const struct options *o, const char *folder)
     w.struct_size = sizeof(w); /* what follows came later */
     w.protocol = o->protocol;
     w.hops = (int32_t)o->hops;
+    if (o->stages && !read_stages(o->stages, w.stage_steps))
+        return args_wrong(a, "--stages: '%.64s' is not five numbers with commas",
+                          o->stages);
     progress_begin(&p, "world", "rows", 1.0);
     st = sr1_world_write(folder, &w, show, &p);
     progress_clear(&p);
@@ -111,6 +138,25 @@ static int make_rooms(const struct options *o, const char *folder)
     if (st != SR1_OK)
         return tool_failed("sr1-data", st);
     printf("%s: sft.jsonl, train.jsonl, validation.jsonl, test.jsonl, tokenizer/\n",
+           folder);
+    return TOOL_OK;
+}
+
+static int make_programs(const struct options *o, const char *folder)
+{
+    sr1_programs_options w = {0};
+    struct progress p;
+    sr1_status st;
+
+    sr1_programs_options_init(&w);
+    w.seed = (uint64_t)o->seed;
+    progress_begin(&p, "programs", "rows", 1.0);
+    st = sr1_programs_write(folder, &w, show, &p);
+    progress_clear(&p);
+    if (st != SR1_OK)
+        return tool_failed("sr1-data", st);
+    printf("%s: sft.jsonl, careless.jsonl, train.jsonl, validation.jsonl, test.jsonl, "
+           "tokenizer/\n",
            folder);
     return TOOL_OK;
 }
@@ -208,6 +254,7 @@ static int make_records(const struct options *o, const char *from, const char *t
 
 int main(int argc, char **argv)
 {
+    struct critique_options k = {.solutions = 4, .temperature = 0.7};
     struct options o = {.init = "fan_in",
                         .scale = 1.0,
                         .hops = 2,
@@ -226,6 +273,10 @@ int main(int argc, char **argv)
          NULL},
         {"--hops", ARGS_INT, &o.hops, "N", "world: facts a question needs, 1 or 2 (2)", 1,
          2, NULL},
+        {"--stages", ARGS_STRING, &o.stages, "A,B,C,D,E",
+         "world: training steps of its demonstrations: repeat, look up, one search, two, "
+         "mixed (350,800,150,1200,180)",
+         0, 0, NULL},
         {"--source", ARGS_STRING, &o.source, "NAME",
          "nq: data_source of all records (each row's own)", 0, 0, NULL},
         {"--split", ARGS_STRING, &o.split, "NAME", "nq: split of all records (train)", 0,
@@ -242,6 +293,35 @@ int main(int argc, char **argv)
          "synth: the likeliest tokens instead of sampled ones", 0, 0, NULL},
         {"--max-rows", ARGS_INT, &o.synth.max_rows, "N",
          "synth: the first N questions only", 1, 1e15, NULL},
+        {"--model", ARGS_STRING, &k.model, "FOLDER",
+         "critiques: who solves, criticises and revises", 0, 0, NULL},
+        {"--critic", ARGS_STRING, &k.critic, "FOLDER", "critiques: another critic", 0, 0,
+         NULL},
+        {"--reviser", ARGS_STRING, &k.reviser, "FOLDER", "critiques: another reviser", 0, 0,
+         NULL},
+        {"--remote", ARGS_STRING, &k.remote, "URL",
+         "critiques: a server in OpenAI's API in place of --model", 0, 0, NULL},
+        {"--solutions", ARGS_INT, &k.solutions, "N", "critiques: of each problem (4)", 1,
+         1000, NULL},
+        {"--own", ARGS_FLAG, &k.own, NULL,
+         "critiques: of the solutions that the problems bring", 0, 0, NULL},
+        {"--problems", ARGS_INT, &k.max_problems, "N", "critiques: the first N only", 0,
+         1e12, NULL},
+        {"--temperature", ARGS_REAL, &k.temperature, "X",
+         "critiques: of solutions and critiques (0.7)", 0, 100, NULL},
+        {"--one", ARGS_FLAG, &k.one, NULL, "critiques: one demonstration a problem", 0, 0,
+         NULL},
+        {"--passing", ARGS_FLAG, &k.passing, NULL,
+         "critiques: only those whose revision passes", 0, 0, NULL},
+        {"--judged", ARGS_FLAG, &k.judged, NULL, "critiques: only those that judge", 0, 0,
+         NULL},
+        {"--true", ARGS_FLAG, &k.truthful, NULL,
+         "critiques: only those that judge rightly", 0, 0, NULL},
+        {"--tree", ARGS_STRING, &k.tree, "FILE",
+         "critiques: all answers as JSON lines; an unfinished one is gone on with", 0, 0,
+         NULL},
+        {"--rows", ARGS_STRING, &k.rows, "FILE",
+         "critiques: write the problems with an answer each, to train on", 0, 0, NULL},
     };
     const struct args a = {"sr1-data", help_text, options,
                            sizeof(options) / sizeof(options[0])};
@@ -252,9 +332,11 @@ int main(int argc, char **argv)
     if (code >= 0)
         return code;
     if (n == 2 && strcmp(rest[0], "world") == 0)
-        return make_world(&o, rest[1]);
+        return make_world(&a, &o, rest[1]);
     if (n == 2 && strcmp(rest[0], "rooms") == 0)
         return make_rooms(&o, rest[1]);
+    if (n == 2 && strcmp(rest[0], "programs") == 0)
+        return make_programs(&o, rest[1]);
     if (n == 3 && strcmp(rest[0], "model") == 0) {
         if (!o.tokenizer)
             return args_wrong(&a, "model needs --tokenizer FOLDER");
@@ -267,20 +349,33 @@ int main(int argc, char **argv)
         o.synth.seed = o.seed;
         return synth_run(&o.synth, rest[1], rest[2], rest[3], rest + 4, n - 4);
     }
+    if (n >= 3 && strcmp(rest[0], "critiques") == 0) {
+        if (!k.model == !k.remote)
+            return args_wrong(&a, "critiques needs --model FOLDER or --remote URL");
+        policy_passive_waiting(argv);
+        k.seed = o.seed;
+        return make_critiques(&k, rest[1], rest[2], rest + 3, n - 3);
+    }
     if (n == 0)
-        return args_wrong(&a, "which command: world, rooms, model, nq or synth?");
+        return args_wrong(&a, "which command: world, rooms, programs, critiques, model, nq "
+                              "or synth?");
     if (strcmp(rest[0], "world") == 0)
         return args_wrong(&a, "world needs one folder: sr1-data world FOLDER");
     if (strcmp(rest[0], "rooms") == 0)
         return args_wrong(&a, "rooms needs one folder: sr1-data rooms FOLDER");
     if (strcmp(rest[0], "model") == 0)
         return args_wrong(&a, "model needs two names: sr1-data model CONFIG.json FOLDER");
+    if (strcmp(rest[0], "critiques") == 0)
+        return args_wrong(&a, "critiques needs two names: sr1-data critiques PROBLEMS "
+                              "OUT.jsonl");
     if (strcmp(rest[0], "nq") == 0)
         return args_wrong(&a, "nq needs two names: sr1-data nq QUESTIONS OUT.jsonl");
     if (strcmp(rest[0], "synth") == 0)
         return args_wrong(&a, "synth needs three names: sr1-data synth POLICY QUESTIONS "
                               "OUT.jsonl");
     return args_wrong(
-        &a, "there is no command '%s'; there are world, rooms, model, nq and synth",
+        &a,
+        "there is no command '%s'; there are world, rooms, programs, critiques, model, nq "
+        "and synth",
         rest[0]);
 }

@@ -64,6 +64,14 @@ typedef struct sr1_query {
     const char *const *answers;  /* gold answers, may be NULL */
     size_t n_answers;
     const char *data_source;     /* may be NULL */
+    /* The conversation before the question, oldest message first: n_history roles
+     * ("system" first or not at all, "user", "assistant") and texts. They go into the
+     * prompt through the chat template, a system message behind the configured one, and
+     * are recorded in the trajectory. NULL and 0: none. */
+    const char *const *history_roles;
+    const char *const *history_texts; /* UTF-8 */
+    const size_t *history_sizes;      /* bytes of each text; NULL: each ends at its NUL */
+    size_t n_history;                 /* at most SR1_TRAJECTORY_MAX_HISTORY */
 } sr1_query;
 
 typedef struct sr1_rollout_options {
@@ -80,6 +88,12 @@ typedef struct sr1_rollout_options {
     /* Text as it appears, for one query shown live; may be NULL. source: SR1_SOURCE_*. */
     sr1_status (*text)(void *user, size_t index, int32_t source, const char *text,
                        size_t len);
+    /* Called with each trajectory when it is finished, while others are still made; may be
+     * NULL. index: its place in out. It is the rollout's, for the call or for a reference
+     * of one's own (sr1_trajectory_retain). On a thread of the library, one call at a
+     * time, those of progress and text included. A status other than SR1_OK ends the
+     * rollout with it. */
+    sr1_status (*finished)(void *user, size_t index, sr1_trajectory *trajectory);
 } sr1_rollout_options;
 
 /* Generate n * group_size trajectories into out, ordered query by query (seed document:

@@ -37,7 +37,8 @@ enum { SR1_SOURCE_PROMPT = 0, SR1_SOURCE_POLICY = 1, SR1_SOURCE_ENVIRONMENT = 2 
     X(SR1_STOP_CONTEXT_LIMIT, 5, "context_limit") /* the model's context is full */      \
     X(SR1_STOP_ERROR, 6, "error")                 /* left out: its generation failed */  \
     X(SR1_STOP_CANCELLED, 7, "cancelled")         /* stopped on request */               \
-    X(SR1_STOP_SEARCH_FAILED, 8, "search_failed") /* left out: its search had no answer */
+    X(SR1_STOP_SEARCH_FAILED, 8, "search_failed") /* left out: its search had no answer */ \
+    X(SR1_STOP_UNSCORED, 9, "unscored") /* left out: its reward could not be had */
 
 #define SR1_STOP_ENUM(name, code, word) name = code,
 enum { SR1_STOP_TABLE(SR1_STOP_ENUM) };
@@ -52,6 +53,7 @@ SR1_API const char *sr1_stop_reason_name(int32_t stop_reason);
 /* Bounds of one trajectory; beyond them it cannot be made (SR1_E_LIMIT). */
 #define SR1_TRAJECTORY_MAX_TOKENS (1 << 24)
 #define SR1_TRAJECTORY_MAX_TEXT (1 << 28)
+#define SR1_TRAJECTORY_MAX_HISTORY (1 << 16)
 
 /* ---- references ---- */
 
@@ -75,6 +77,15 @@ SR1_API int32_t sr1_trajectory_sample(const sr1_trajectory *t);
 
 /* Hash of the prompt's token ids: equal for equal prompts. Since 0.1. */
 SR1_API uint64_t sr1_trajectory_group_key(const sr1_trajectory *t);
+
+/* Messages of the conversation before the question, which the prompt holds too.
+ * Since 0.1. */
+SR1_API size_t sr1_trajectory_history_count(const sr1_trajectory *t);
+
+/* Text of message i, oldest first; NULL if i is out of range. *role ("system", "user",
+ * "assistant") and *len may be NULL. Since 0.1. */
+SR1_API const char *sr1_trajectory_history(const sr1_trajectory *t, size_t i,
+                                           const char **role, size_t *len);
 
 /* Name of the data set the question came from; "" if none was given. Since 0.1. */
 SR1_API const char *sr1_trajectory_data_source(const sr1_trajectory *t);

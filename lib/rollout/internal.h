@@ -17,6 +17,7 @@
 #include "tokenizer/chat_turn.h"
 #include "weights/sampling.h"
 
+#include <searchr1/critique.h>
 #include <searchr1/rollout.h>
 
 #include <pthread.h>
@@ -48,6 +49,8 @@ struct sr1_rollout {
     int64_t server_version;     /* of the server's weights; -1: not known */
     sr1_tokenizer *tokenizer;
     sr1_search *search;    /* NULL in the environment "none" */
+    sr1_problems *problems; /* of the environment critique, else NULL */
+    sr1_writer *reviser;    /* likewise */
     sr1_env *env;
     struct sr1__asker *asker; /* of env when it lets one wait, else NULL */
     sr1_env *deaf_env;     /* searches find nothing: the no_search ablation */
@@ -69,14 +72,16 @@ struct sr1_rollout {
     struct sr1__rollout_stats stats; /* of the last generate */
 };
 
-/* The prompt's token ids: system message, question, opening of the answer. Caller frees
- * with sr1_free. */
+/* The prompt's token ids: system message, history, question, opening of the answer.
+ * Caller frees with sr1_free. */
 sr1_status sr1__rollout_prompt(const sr1_rollout *r, const sr1_query *q, int32_t **ids,
                                size_t *n);
 
-/* The user's message: the question as the configured template has it, appended. */
-sr1_status sr1__rollout_question(const sr1_rollout *r, const sr1_query *q,
-                                 struct sr1__buf *user);
+/* The same as messages, one call of add each; texts are borrowed for the call. */
+typedef sr1_status (*sr1__message_fn)(void *to, const char *role, const char *text,
+                                      size_t n);
+sr1_status sr1__rollout_messages(const sr1_rollout *r, const sr1_query *q,
+                                 sr1__message_fn add, void *to);
 
 /* What one generate call works on; borrowed by lanes. */
 struct sr1__generation {
@@ -107,7 +112,10 @@ sr1_status sr1__lane_run(struct sr1__generation *g, int32_t lane);
  * fields that an older caller's struct lacks. */
 sr1_query sr1__query_at(const sr1_query *queries, size_t i);
 
-/* Id of a query: its own, or derived from its text into buf. */
+/* Can its history be put into a prompt? SR1_E_INVALID, SR1_E_LIMIT. */
+sr1_status sr1__query_check(const sr1_query *queries, size_t i);
+
+/* Id of a query: its own, or derived from its text and history into buf. */
 #define SR1__QUERY_ID_MAX 32
 const char *sr1__query_id(const sr1_query *q, char buf[SR1__QUERY_ID_MAX]);
 

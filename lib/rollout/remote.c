@@ -94,13 +94,12 @@ struct run {
     size_t begun;             /* trajectories that asked; under g->lock */
 };
 
-static sr1_status report(struct run *u, struct sr1__talk *k)
+static sr1_status report(const struct run *u)
 {
     struct sr1__generation *g = u->g;
     sr1_status st = SR1_OK;
 
     pthread_mutex_lock(&g->lock);
-    g->finished += !k->row.active;
     if (g->options->progress)
         st = g->options->progress(g->options->user, (int64_t)g->finished,
                                   (int64_t)(g->n_queries * (size_t)g->group_size),
@@ -112,9 +111,16 @@ static sr1_status report(struct run *u, struct sr1__talk *k)
 static sr1_status finish(struct run *u, struct sr1__talk *k)
 {
     struct sr1__generation *g = u->g;
+    const sr1_rollout_options *o = g->options;
+    sr1_status st = SR1_OK;
 
     SR1__TRY(sr1__row_finish(&k->row, &g->out[k->row.index]));
-    return report(u, k);
+    pthread_mutex_lock(&g->lock);
+    g->finished++;
+    if (o->finished)
+        st = o->finished(o->user, k->row.index, g->out[k->row.index]);
+    pthread_mutex_unlock(&g->lock);
+    return st == SR1_OK ? report(u) : st;
 }
 
 /* An environment that lets one wait is asked through the asker, which knows deadlines. */
@@ -195,7 +201,7 @@ static sr1_status converse(struct run *u, struct sr1__talk *k)
             return sr1__fail(SR1_E_CANCELLED, "the rollout was stopped");
         SR1__TRY(sr1__talk_ask(k, &want));
         count_tokens(u, k, before);
-        SR1__TRY(report(u, k));
+        SR1__TRY(report(u));
         if (want == SR1__ROW_ACTION)
             SR1__TRY(act(k, &want));
     }

@@ -68,22 +68,16 @@ static sr1_status add_message(struct sr1__talk *k, const char *role, const char 
     return SR1_OK;
 }
 
+static sr1_status add_prompt(void *to, const char *role, const char *text, size_t n)
+{
+    return add_message(to, role, text, n);
+}
+
 sr1_status sr1__talk_begin(struct sr1__talk *k)
 {
-    const sr1_rollout *r = k->g->rollout;
-    struct sr1__buf user;
-    sr1_status st;
-
-    if (!k->remote->chat)
-        return SR1_OK;
-    if (r->system)
-        SR1__TRY(add_message(k, "system", r->system, strlen(r->system)));
-    sr1__buf_init(&user, 0);
-    st = sr1__rollout_question(r, &k->row.query, &user);
-    if (st == SR1_OK)
-        st = add_message(k, "user", sr1__buf_cstr(&user), user.len);
-    sr1__buf_free(&user);
-    return st;
+    return k->remote->chat
+               ? sr1__rollout_messages(k->g->rollout, &k->row.query, add_prompt, k)
+               : SR1_OK;
 }
 
 static sr1_status add_observation(struct sr1__talk *k, const struct sr1__observation *o)
@@ -141,12 +135,15 @@ static int64_t tokens_left(const struct sr1__talk *k)
     return most > 0 ? most : 1;
 }
 
-/* Tags that may end a turn; those of actions only where something answers them. */
+/* Tags that may end a turn; those of actions only where something answers them. None
+ * where a turn is a whole message. */
 static size_t stop_texts(const struct sr1__talk *k, const char *stops[N_STOPS])
 {
     const struct sr1__protocol *p = sr1__env_protocol(k->g->env);
     size_t n = 0;
 
+    if (p->message)
+        return 0;
     stops[n++] = p->tags[SR1__TAG_CLOSE(SR1__ROLE_ANSWER)];
     if (sr1__env_acts(k->g->env))
         stops[n++] = p->tags[SR1__TAG_CLOSE(SR1__ROLE_ACTION)];
@@ -290,9 +287,10 @@ static sr1_status put_back(struct sr1__talk *k, const char *text,
 static sr1_status end_turn(struct sr1__talk *k, const sr1_openai_result *a,
                            const struct sr1__remote_tokens *t, enum sr1__row_want *want)
 {
+    const struct sr1__protocol *p = sr1__env_protocol(k->g->env);
     const char *tag = a->stop_text;
 
-    if (!tag && t->source != SR1__REMOTE_IDS)
+    if (!tag && t->source != SR1__REMOTE_IDS && !p->message)
         tag = open_tag(k);
     if (tag && t->ids.n > 0 && said_ends_with(k, tag))
         return SR1_OK;
@@ -302,7 +300,7 @@ static sr1_status end_turn(struct sr1__talk *k, const sr1_openai_result *a,
                          "known; training needs a server that keeps it (vLLM's "
                          "include_stop_str_in_output)",
                          tag);
-    if (!k->remote->exact || sr1__env_protocol(k->g->env)->notice)
+    if (!k->remote->exact || p->notice || p->message)
         SR1__TRY(put_back(k, tag, want));
     if (*want == SR1__ROW_TOKEN && !tag && k->remote->exact) {
         k->row.stop = SR1_STOP_EOS;

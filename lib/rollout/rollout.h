@@ -25,6 +25,13 @@ struct sr1__remote_stats {
     int64_t server_tokens;  /* generated, as the server counted */
     int64_t failed;         /* trajectories left out: it gave no answer */
 };
+/* The model that revises critiques; NULL without one that is local. It stands still.
+ * Borrowed until the rollout is freed. */
+sr1_model *sr1__rollout_reviser(const sr1_rollout *r);
+/* The problems of the environment critique, else NULL. Borrowed likewise. */
+struct sr1_problems *sr1__rollout_problems(const sr1_rollout *r);
+/* Give a query the row's history, borrowed from the row. */
+void sr1__query_remember(sr1_query *q, const sr1_row *row);
 
 /* Sums over one sr1_rollout_generate. */
 struct sr1__rollout_stats {
@@ -59,6 +66,7 @@ struct sr1__score_options {
     double temperature;
     int64_t logit_chunk;
     int checkpoint;
+    sr1_tensor **entropy; /* receives their distributions' entropies [M]; or NULL */
 };
 sr1_tensor *sr1__score(sr1_scope *s, sr1_model *m, const struct sr1__microbatch *mb,
                        const struct sr1__score_options *o);

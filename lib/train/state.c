@@ -136,12 +136,19 @@ static sr1_status write_critic_optimizer(sr1_trainer *tr, const char *path)
     return save_optimizer(&tr->critic, path);
 }
 
+static sr1_status write_questions(sr1_trainer *tr, const char *path)
+{
+    return sr1__questions_save(tr, path);
+}
+
 static sr1_status fill(void *self, const char *folder)
 {
     sr1_trainer *tr = self;
 
     SR1__TRY(write_below(folder, "model", sr1_trainer_save_model, tr));
     SR1__TRY(write_below(folder, "optimizer", write_policy_optimizer, tr));
+    if (tr->questions.rule)
+        SR1__TRY(write_below(folder, "questions", write_questions, tr));
     if (!tr->critics)
         return SR1_OK;
     SR1__TRY(write_below(folder, "critic", write_critic, tr));
@@ -162,13 +169,14 @@ static json_t *learner_counters(const struct sr1__learner *l)
 static json_t *counters(const sr1_trainer *tr)
 {
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:I}", "planned",
+        "{s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:I, s:I}", "planned",
         (json_int_t)tr->planned, "epoch",
         (json_int_t)(tr->cursor ? sr1__cursor_epoch(tr->cursor) : 0), "position",
         (json_int_t)(tr->cursor ? sr1__cursor_position(tr->cursor) : 0), "skipped",
         (json_int_t)tr->skipped, "policy", learner_counters(&tr->policy), "critic",
         learner_counters(&tr->critic), "kl_coef", json_real(tr->kl.coef), "kl_updates",
-        (json_int_t)tr->kl.updates, "metrics_size",
+        (json_int_t)tr->kl.updates, "entropy_coef", json_real(tr->entropy.coef),
+        "metrics_size",
         (json_int_t)(tr->metrics ? sr1__jsonl_size(tr->metrics) : 0), "trajectories_size",
         (json_int_t)(tr->trajectories ? sr1__jsonl_size(tr->trajectories) : 0));
 }
@@ -207,6 +215,8 @@ static sr1_status restore_counters(sr1_trainer *tr, const json_t *state)
     SR1__TRY(sr1__json_get_int(state, "skipped", &tr->skipped));
     SR1__TRY(sr1__json_get_num(state, "kl_coef", &tr->kl.coef));
     SR1__TRY(sr1__json_get_int(state, "kl_updates", &tr->kl.updates));
+    if (json_object_get(state, "entropy_coef")) /* not in older checkpoints */
+        SR1__TRY(sr1__json_get_num(state, "entropy_coef", &tr->entropy.coef));
     SR1__TRY(restore_learner_counters(&tr->policy, state, "policy"));
     if (tr->critics)
         SR1__TRY(restore_learner_counters(&tr->critic, state, "critic"));
@@ -246,8 +256,19 @@ static sr1_status restore_learner(struct sr1__learner *l, const char *folder,
     return st;
 }
 
+static sr1_status restore_questions(sr1_trainer *tr, const char *folder)
+{
+    char *path = sr1__path_join(folder, "questions");
+    sr1_status st = path ? sr1__questions_restore(tr, path) : sr1__fail_nomem("path");
+
+    sr1__free(path);
+    return st;
+}
+
 static sr1_status restore_all(sr1_trainer *tr, const char *folder, const json_t *state)
 {
+    if (tr->questions.rule)
+        SR1__TRY(restore_questions(tr, folder));
     SR1__TRY(restore_learner(&tr->policy, folder, "model", "optimizer"));
     if (tr->critics)
         SR1__TRY(restore_learner(&tr->critic, folder, "critic", "critic_optimizer"));

@@ -40,18 +40,34 @@ static sr1_status open_policy(sr1_trainer *tr)
                              sr1__config_real(tr->config, "initial_loss_scale"));
 }
 
+/* The weights as loaded, where the reviser of critiques holds them already in this type;
+ * else NULL. They are its own: no update reaches them. */
+static sr1_model *loaded_again(const sr1_trainer *tr, int32_t dtype)
+{
+    const char *proxy = sr1__config_str(tr->config, "proxy_model");
+    sr1_model *m = sr1__rollout_reviser(tr->rollout);
+    int same = !*proxy ||
+               strcmp(proxy, sr1__config_str(tr->config, "model_name_or_path")) == 0;
+
+    if (!m || !same || m->dtype != (dtype < 0 ? tr->model->dtype : dtype))
+        return NULL;
+    return m;
+}
+
 /* The policy that training began with: the weights as loaded. */
 static sr1_status open_reference(sr1_trainer *tr)
 {
     const char *name = sr1__config_str(tr->config, "reference_dtype");
-    sr1_model *frozen = NULL;
+    sr1_model *frozen = NULL, *loaded;
     int32_t dtype = -1;
 
     if (!tr->set.frozen_reference)
         return SR1_OK;
     if (strcmp(name, "auto") != 0)
         SR1__TRY(sr1__torch_dtype_parse(name, &dtype));
-    SR1__TRY(sr1__model_clone(&frozen, tr->model, dtype));
+    loaded = loaded_again(tr, dtype);
+    SR1__TRY(loaded ? sr1__model_replica(&frozen, loaded)
+                    : sr1__model_clone(&frozen, tr->model, dtype));
     return sr1__replicas_new(&tr->references, frozen, tr->n_workers);
 }
 
@@ -63,6 +79,8 @@ static sr1_status open_data(sr1_trainer *tr)
     SR1__TRY(tr->stage->open(tr, &rows));
     if (rows > 0)
         SR1__TRY(sr1__cursor_new(&tr->cursor, rows, tr->set.seed, tr->set.shuffle));
+    if (rows > 0 && tr->train)
+        SR1__TRY(sr1__questions_open(tr, rows));
     st = sr1__dataset_configured(&tr->validation, tr->config, SR1_PART_VALIDATION);
     if (st != SR1_OK && st != SR1_E_NOT_FOUND)
         return st;
@@ -89,6 +107,7 @@ static sr1_status build(sr1_trainer *tr, sr1_search *search)
     SR1__TRY(sr1_config_validate(tr->config));
     SR1__TRY(sr1__settings_read(&tr->set, tr->config));
     tr->kl = tr->set.kl;
+    sr1__entropy_read(&tr->entropy, tr->config);
     tr->stage = sr1__stage_find(sr1__config_str(tr->config, "stage"));
     if (tr->stage->loss)
         tr->set.loss = sr1__loss_find(tr->stage->loss);
@@ -140,6 +159,7 @@ void sr1_trainer_free(sr1_trainer *tr)
     sr1__replicas_free(tr->references, tr->n_workers);
     sr1_reward_set_free(tr->rewards);
     sr1__cursor_free(tr->cursor);
+    sr1__questions_close(tr);
     sr1__demos_free(tr->demos);
     sr1_dataset_free(tr->train);
     sr1_dataset_free(tr->validation);
@@ -184,18 +204,19 @@ void sr1_trainer_stop(sr1_trainer *tr)
 
 /* ---- one step of reinforcement learning ---- */
 
-static sr1_status reward(struct sr1__step *s)
-{
-    return sr1_reward_set_apply(s->tr->rewards, s->kept, s->n_kept);
-}
-
-/* Groups that cannot teach are kept from the update, and from what leads up to it. */
+/* What teaches nothing, or is not to, is kept from the update and what leads up to it. */
 static void drop_dead(struct sr1__step *s)
 {
+    const struct sr1__settings *set = &s->tr->set;
+
     s->n_taught = 0;
-    for (size_t i = 0; i < s->n_kept; i++)
-        if (!(s->tr->set.skip_dead_groups && s->dead[i]))
+    for (size_t i = 0; i < s->n_kept; i++) {
+        int cut = set->mask_truncated && sr1__was_cut(s->kept[i]);
+
+        s->report->masked += cut;
+        if (!cut && !(set->skip_dead_groups && s->dead[i]))
             s->kept[s->n_taught++] = s->kept[i];
+    }
 }
 
 /* Columns that frozen weights give. */
@@ -207,6 +228,36 @@ static sr1_status judge(sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
     SR1__TRY(sr1__judge(tr, t, n, columns));
     report->seconds_reference += sr1__now() - began;
     return SR1_OK;
+}
+
+/* While rewards that were begun are still at work, what does not depend on them. */
+static sr1_status judge_early(struct sr1__step *s)
+{
+    const struct sr1__settings *set = &s->tr->set;
+
+    if (!sr1_reward_set_begins(s->tr->rewards))
+        return SR1_OK;
+    s->judged = set->compare_columns | (set->update_columns & 1u << SR1_COLUMN_REFERENCE);
+    return judge(s->tr, s->kept, s->n_kept, s->judged, s->report);
+}
+
+static sr1_status reward(struct sr1__step *s)
+{
+    double began = sr1__now();
+
+    SR1__TRY(sr1_reward_set_apply(s->tr->rewards, s->kept, s->n_kept));
+    s->report->seconds_reward = sr1__now() - began;
+    sr1__step_leave_out(s);
+    return SR1_OK;
+}
+
+sr1_status sr1__step_attempt(struct sr1__step *s)
+{
+    SR1__TRY(sr1__step_explore(s));
+    SR1__TRY(judge_early(s));
+    SR1__TRY(reward(s));
+    SR1__TRY(sr1__step_shape(s));
+    return sr1__questions_learn(s);
 }
 
 /* Keep what the update needs, within the memory allowed. */
@@ -226,8 +277,13 @@ static sr1_status store(struct sr1__step *s)
 static sr1_status update(struct sr1__step *s)
 {
     struct sr1__source from = {.store = s->store};
+    struct sr1__entropy *e = &s->tr->entropy;
 
-    return sr1__trainer_learn(s->tr, &from, s->tr->set.update_times, s->report);
+    sr1__entropy_begin(e, s->report->entropy);
+    s->report->entropy_coef = e->now;
+    SR1__TRY(sr1__trainer_learn(s->tr, &from, s->tr->set.update_times, s->report));
+    sr1__entropy_end(e, s->report->entropy);
+    return SR1_OK;
 }
 
 /* Let go of what the stores keep, so that the bound on memory holds during the update. */
@@ -255,13 +311,15 @@ static sr1_status run_step(struct sr1__step *s)
 {
     const struct sr1__settings *set = &s->tr->set;
 
-    SR1__TRY(sr1__step_explore(s));
-    SR1__TRY(reward(s));
-    SR1__TRY(judge(s->tr, s->kept, s->n_kept, set->compare_columns, s->report));
+    SR1__TRY(sr1__step_attempt(s));
+    SR1__TRY(sr1__step_refill(s));
+    SR1__TRY(judge(s->tr, s->kept, s->n_kept, set->compare_columns & ~s->judged,
+                   s->report));
     SR1__TRY(sr1__step_compare(s));
     SR1__TRY(sr1__describe_trajectories(s->tr, s->made, s->n, s->report));
     drop_dead(s);
-    SR1__TRY(judge(s->tr, s->kept, s->n_taught, set->update_columns, s->report));
+    SR1__TRY(judge(s->tr, s->kept, s->n_taught, set->update_columns & ~s->judged,
+                   s->report));
     SR1__TRY(store(s));
     SR1__TRY(hand_over(s));
     SR1__TRY(update(s));
@@ -278,47 +336,84 @@ static sr1_status give_report(sr1_step_report *out, const sr1_step_report *r)
     return out ? sr1__struct_give(out, r, sizeof(*r), "step report") : SR1_OK;
 }
 
-sr1_status sr1__train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
-                           int32_t group_size, sr1_step_report *report,
-                           sr1_trajectory **out, struct sr1__trajectory_store *log)
+sr1_status sr1__step_room(struct sr1__step *s)
 {
+    if (s->group_size < 1 || s->n_queries > SIZE_MAX / 16 / (size_t)s->group_size)
+        return sr1__fail(SR1_E_INVALID, "train step: group_size %d", s->group_size);
+    s->n = s->n_queries * (size_t)s->group_size;
+    s->made = sr1__calloc(s->n + 1, sizeof(sr1_trajectory *));
+    s->kept = sr1__calloc(s->n + 1, sizeof(sr1_trajectory *));
+    s->dead = sr1__calloc(s->n + 1, 1);
+    return s->made && s->kept && s->dead ? SR1_OK
+                                         : sr1__fail_nomem("trajectories of a step");
+}
+
+void sr1__step_free(struct sr1__step *s)
+{
+    for (size_t i = 0; s->made && i < s->n; i++)
+        sr1_trajectory_free(s->made[i]);
+    sr1__trajectory_store_free(s->store);
+    sr1__free(s->made);
+    sr1__free(s->kept);
+    sr1__free(s->dead);
+    sr1__free(s->baselines);
+}
+
+/* A step whose questions are set; made trajectories go to out (may be NULL). */
+static sr1_status take_step(struct sr1__step *s, sr1_step_report *report,
+                            sr1_trajectory **out)
+{
+    sr1_trainer *tr = s->tr;
     sr1_step_report r = {.struct_size = sizeof(r), .step = tr->step + 1};
-    struct sr1__step s = {.tr = tr,
-                     .queries = queries,
-                     .n_queries = n,
-                     .report = &r,
-                     .log = log,
-                     .keep = out != NULL};
     double began = sr1__now();
     sr1_status st;
 
     SR1__TRY(check_report(report));
-    s.group_size = group_size ? group_size : (int32_t)tr->set.group_size;
-    if (s.group_size < 1 || n > SIZE_MAX / sizeof(void *) / (size_t)s.group_size)
-        return sr1__fail(SR1_E_INVALID, "train step: group_size %d", s.group_size);
-    s.n = n * (size_t)s.group_size;
-    s.made = sr1__calloc(s.n + 1, sizeof(sr1_trajectory *));
-    s.kept = sr1__calloc(s.n + 1, sizeof(sr1_trajectory *));
-    s.dead = sr1__calloc(s.n + 1, 1);
-    st = s.made && s.kept && s.dead ? run_step(&s)
-                                    : sr1__fail_nomem("trajectories of a step");
-    sr1__trajectory_store_free(s.store);
+    s->report = &r;
+    s->keep = out != NULL;
+    st = sr1__step_room(s);
+    if (st == SR1_OK)
+        st = run_step(s);
+    sr1_reward_set_forget(tr->rewards);
     if (st == SR1_OK) {
         tr->step++;
         r.seconds = sr1__now() - began;
         st = give_report(report, &r);
     }
-    for (size_t i = 0; s.made && i < s.n; i++) {
-        if (st == SR1_OK && out)
-            out[i] = s.made[i];
-        else
-            sr1_trajectory_free(s.made[i]);
+    for (size_t i = 0; st == SR1_OK && out && i < s->n; i++) {
+        out[i] = s->made[i];
+        s->made[i] = NULL;
     }
-    sr1__free(s.made);
-    sr1__free(s.kept);
-    sr1__free(s.dead);
-    sr1__free(s.baselines);
+    sr1__step_free(s);
     return sr1__context(st, "step %" PRId64, tr->step + (st != SR1_OK));
+}
+
+sr1_status sr1__train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
+                           int32_t group_size, sr1_step_report *report,
+                           sr1_trajectory **out, struct sr1__trajectory_store *log)
+{
+    struct sr1__step s = {.tr = tr, .queries = queries, .n_queries = n, .log = log};
+
+    s.group_size = group_size ? group_size : (int32_t)tr->set.group_size;
+    return take_step(&s, report, out);
+}
+
+sr1_status sr1__train_rows(sr1_trainer *tr, const int64_t *rows, size_t n,
+                           sr1_step_report *report, struct sr1__trajectory_store *log)
+{
+    struct sr1__asked asked;
+    struct sr1__step s = {.tr = tr,
+                          .rows = rows,
+                          .n_queries = n,
+                          .group_size = (int32_t)tr->set.group_size,
+                          .log = log};
+    sr1_status st = sr1__asked_read(&asked, tr, rows, n);
+
+    s.queries = asked.queries;
+    if (st == SR1_OK)
+        st = take_step(&s, report, NULL);
+    sr1__asked_free(&asked);
+    return st;
 }
 
 sr1_status sr1_trainer_train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
@@ -370,6 +465,7 @@ sr1_status sr1_trainer_update(sr1_trainer *tr, sr1_trajectory *const *t, size_t 
         SR1__TRY(check_trainable(tr, t[i], i));
     SR1__TRY(sr1__describe_trajectories(tr, t, n, &r));
     SR1__TRY(judge(tr, t, n, tr->set.compare_columns | tr->set.update_columns, &r));
+    r.entropy_coef = tr->entropy.now = tr->entropy.coef;
     SR1__TRY(sr1__context(sr1__trainer_learn(tr, &from, tr->set.update_times, &r),
                           "step %" PRId64, tr->step + 1));
     tr->step++;

@@ -29,6 +29,7 @@ struct update {
     const struct sr1__source *from;
     size_t begin, end;      /* trajectories of the mini-batch */
     struct sr1__batch_plan plan;
+    sr1_balance_report lengths; /* of micro-batches; zeros where they were not balanced */
     int64_t budget;         /* tokens of a micro-batch; halved when memory runs out */
     struct worker *workers; /* [n_workers] */
 };
@@ -65,12 +66,43 @@ static sr1_status plan_for_workers(struct update *u)
     return SR1_OK;
 }
 
+static sr1_status balance(struct update *u)
+{
+    size_t workers = (size_t)u->tr->n_workers;
+
+    return u->from->store
+               ? sr1__batch_plan_balance_store(&u->plan, u->from->store, workers,
+                                               u->budget, &u->lengths)
+               : sr1__batch_plan_balance_array(&u->plan, u->from->array, workers,
+                                               u->budget, &u->lengths);
+}
+
 static sr1_status make_plan(struct update *u)
 {
     SR1__TRY(plan_with(u, u->budget));
-    if (u->tr->n_workers > 1 && u->plan.n_batches > 0)
-        return plan_for_workers(u);
-    return SR1_OK;
+    if (u->plan.n_batches == 0)
+        return SR1_OK;
+    if (u->tr->set.balance_batches)
+        SR1__TRY(balance(u));
+    return u->tr->n_workers > 1 && u->lengths.balanced_max == 0 ? plan_for_workers(u)
+                                                                 : SR1_OK;
+}
+
+/* The spread of micro-batches, for the report. */
+static void measure_plan(const struct update *u, sr1_step_report *r)
+{
+    const struct sr1__batch_plan *p = &u->plan;
+
+    r->micro_batches = (int64_t)p->n_batches;
+    r->batch_tokens_min = r->batch_tokens_max = p->packed_tokens[0];
+    for (size_t k = 1; k < p->n_batches; k++) {
+        int64_t n = p->packed_tokens[k];
+
+        r->batch_tokens_min = n < r->batch_tokens_min ? n : r->batch_tokens_min;
+        r->batch_tokens_max = n > r->batch_tokens_max ? n : r->batch_tokens_max;
+    }
+    r->unbalanced_min = u->lengths.balanced_max ? u->lengths.min : r->batch_tokens_min;
+    r->unbalanced_max = u->lengths.balanced_max ? u->lengths.max : r->batch_tokens_max;
 }
 
 static sr1_status get_microbatch(const struct update *u, size_t k,
@@ -84,6 +116,12 @@ static sr1_status get_microbatch(const struct update *u, size_t k,
 }
 
 /* ---- one micro-batch ---- */
+
+/* Numbers the model says of a micro-batch. */
+static size_t n_said(const struct update *u, const struct sr1__microbatch *mb)
+{
+    return mb->n_targets * (u->lesson->width ? u->lesson->width(u->tr) : 1);
+}
 
 /* Put the name of trajectory i of the source before the error in *why. */
 static void name_sample(const struct update *u, size_t i, struct sr1__error *why)
@@ -124,7 +162,7 @@ static void blame_loss(const struct update *u, const struct sr1__microbatch *mb,
 static sr1_status grading_make(struct sr1__grading *g, const struct update *u,
                                const struct sr1__microbatch *mb)
 {
-    size_t m = mb->n_targets + 1;
+    size_t m = n_said(u, mb) + 1;
     sr1_loss_maps maps = {.struct_size = sizeof(maps),
                           .n_seqs = mb->n_seqs,
                           .total_tokens = u->plan.n_policy_tokens,
@@ -138,6 +176,7 @@ static sr1_status grading_make(struct sr1__grading *g, const struct update *u,
         return sr1__fail_nomem("numbers of a micro-batch");
     g->weights = g->said + m;
     g->gradient = g->weights + m;
+    g->mean_weight = 1.0 / (double)u->plan.n_policy_tokens;
     for (size_t i = 0; i < mb->n_targets; i++)
         g->seq_begin[mb->target_seqs[i] + 1] = (int64_t)i + 1;
     maps.seq_begin = g->seq_begin;
@@ -160,7 +199,7 @@ static sr1_status grade(struct update *u, const struct sr1__microbatch *mb,
         blame_loss(u, mb, g->said, w);
         return SR1_OK;
     }
-    for (size_t i = 0; i < mb->n_targets; i++)
+    for (size_t i = 0; i < n_said(u, mb); i++)
         g->gradient[i] *= (float)u->learner->scale.value;
     return st;
 }
@@ -174,12 +213,12 @@ static sr1_status backward(struct update *u, size_t k, const struct sr1__microba
         sr1__scope_open(m->device, "%s, micro-batch %zu", u->lesson->name, k);
     sr1_tensor *said = u->lesson->ask(s, u->tr, m, mb);
 
-    t_to_host_f32(s, said, g->said, mb->n_targets);
+    t_to_host_f32(s, said, g->said, n_said(u, mb));
     if (sr1__scope_status(s) == SR1_OK)
         sr1__scope_check(s, grade(u, mb, g, w));
     if (sr1__scope_status(s) == SR1_OK && !w->not_finite)
         t_backward_with(s, said,
-                        t_from_f32(s, g->gradient, T_SHAPE((int64_t)mb->n_targets)));
+                        t_from_f32(s, g->gradient, T_SHAPE((int64_t)n_said(u, mb))));
     return sr1__scope_close(s);
 }
 
@@ -347,6 +386,8 @@ static sr1_status run_mini_batches(struct update *u, size_t n, int first,
         u->end = n - u->begin < size ? n : u->begin + size;
         st = make_plan(u);
         trained += (int64_t)u->plan.n_sequences;
+        if (st == SR1_OK && u->plan.n_batches > 0)
+            measure_plan(u, report);
         if (st == SR1_OK && u->plan.n_policy_tokens > 0)
             st = run_pass(u, first && u->begin == 0, report);
         sr1__batch_plan_free(&u->plan);

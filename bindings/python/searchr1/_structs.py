@@ -84,6 +84,7 @@ class DatasetOptions(Sized):
         ("source_field", c_char_p),
         ("answers_optional", c_int32),
         ("skip_check", c_int32),
+        ("history_field", c_char_p),
     ]
 
 
@@ -814,6 +815,10 @@ class Query(Sized):
         ("answers", POINTER(c_char_p)),
         ("n_answers", c_size_t),
         ("data_source", c_char_p),
+        ("history_roles", POINTER(c_char_p)),
+        ("history_texts", POINTER(c_char_p)),
+        ("history_sizes", POINTER(c_size_t)),
+        ("n_history", c_size_t),
     ]
 
 
@@ -964,6 +969,17 @@ class StepReport(Sized):
         ("importance_ess", c_double),
         ("importance_cut", c_double),
         ("off_policy_cut", c_double),
+        ("sampling_rounds", c_int64),
+        ("masked", c_int64),
+        ("micro_batches", c_int64),
+        ("batch_tokens_min", c_int64),
+        ("batch_tokens_max", c_int64),
+        ("unbalanced_min", c_int64),
+        ("unbalanced_max", c_int64),
+        ("entropy_coef", c_double),
+        ("trained_entropy", c_double),
+        ("unscored", c_int64),
+        ("seconds_reward", c_double),
         ("staleness", c_int64),
         ("text_drift", c_double),
     ]
@@ -1000,6 +1016,19 @@ class RoomsTask(Sized):
         ("shortest", c_int32),
         ("question", c_void_p),
         ("plan", c_void_p),
+    ]
+
+
+class ProgramsOptions(Sized):
+    _fields_ = [
+        ("seed", c_uint64),
+        ("train_problems", c_int32),
+        ("validation_problems", c_int32),
+        ("test_problems", c_int32),
+        ("copies", c_int32),
+        ("demonstrations", c_int32),
+        ("careless", c_int32),
+        ("correct", c_double),
     ]
 
 
