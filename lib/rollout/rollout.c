@@ -187,6 +187,13 @@ int32_t sr1__rollout_lane_rows(const sr1_rollout *r)
     return n > 0 ? n : 1;
 }
 
+int32_t sr1__rollout_decoder_rows(const sr1_rollout *r)
+{
+    int32_t n = sr1__rollout_lane_rows(r);
+
+    return n > SR1__LEVEL_ROWS ? n : SR1__LEVEL_ROWS;
+}
+
 /* Below this many parameters one operation is too short to be worth cutting up. */
 #define SMALL_MODEL 32000000
 
@@ -368,12 +375,13 @@ void sr1__rollout_set_version(sr1_rollout *r, int64_t version)
 
 /* ---- generating ---- */
 
-static sr1_status make_decoders(sr1_rollout *r)
+sr1_status sr1__rollout_make_decoders(sr1_rollout *r)
 {
     for (int32_t i = 0; i < r->n_lanes; i++)
         if (!r->decoders[i])
             SR1__TRY(sr1__decoder_new(&r->decoders[i], r->replicas[i],
-                                      sr1__rollout_lane_rows(r), r->limits.max_context));
+                                      sr1__rollout_decoder_rows(r),
+                                      r->limits.max_context));
     return SR1_OK;
 }
 
@@ -480,7 +488,7 @@ sr1_status sr1_rollout_generate(sr1_rollout *r, const sr1_query *queries, size_t
         return sr1__fail(SR1_E_INVALID, "rollout, queries, options and out are required");
     SR1__TRY(read_options(&o, options));
     SR1__TRY(check_queries(queries, n));
-    SR1__TRY(make_decoders(r));
+    SR1__TRY(sr1__rollout_make_decoders(r));
     total = n * (size_t)o.group_size;
     g.out = sr1__calloc(total + 1, sizeof(sr1_trajectory *));
     if (!g.out)

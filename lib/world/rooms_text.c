@@ -144,6 +144,8 @@ static void say_admissible(struct sr1__buf *b, const struct sr1__rooms *w,
     size_t n = sr1__rooms_admissible(w, s, all);
     char text[SR1__ROOMS_TEXT];
 
+    if (w->small)
+        return;
     sr1__buf_str(b, "\nYou can: ");
     for (size_t i = 0; i < n; i++) {
         if (!is_listed(all[i]))

@@ -893,4 +893,5 @@ class RoomsOptions(Sized):
         ("validation_questions", c_int32),
         ("test_questions", c_int32),
         ("demonstrations", c_int32),
+        ("small", c_int32),
     ]
