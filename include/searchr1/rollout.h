@@ -109,6 +109,8 @@ typedef struct sr1_eval_scores {
     int64_t excluded; /* further rows that could not be scored: a search of theirs failed
                          (key search_failure) */
     double embedding; /* as the reward "embedding"; 0 without an embedder */
+    double success;   /* share with an action that reached its goal */
+    double thinking;  /* tokens of thought per row */
 } sr1_eval_scores;
 
 typedef struct sr1_evaluation sr1_evaluation;

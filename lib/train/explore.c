@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-static uint64_t step_seed(const struct sr1__step *s)
+uint64_t sr1__step_seed(const struct sr1__step *s)
 {
     uint64_t step = (uint64_t)s->tr->step;
 
@@ -22,7 +22,7 @@ static sr1_status roll_out(struct sr1__step *s)
     struct sr1__rollout_stats stats;
     sr1_rollout_options o = {.struct_size = sizeof(o),
                              .group_size = s->group_size,
-                             .seed = step_seed(s)};
+                             .seed = sr1__step_seed(s)};
     double began = sr1__now();
 
     sr1__rollout_set_version(s->tr->rollout, s->tr->step);
@@ -63,7 +63,7 @@ static sr1_status roll_out_greedily(struct sr1__step *s)
     sr1_rollout_options o = {.struct_size = sizeof(o),
                              .group_size = 1,
                              .greedy = 1,
-                             .seed = step_seed(s)};
+                             .seed = sr1__step_seed(s)};
     sr1_trajectory **greedy = sr1__calloc(s->n_queries + 1, sizeof(*greedy));
     double began = sr1__now();
     sr1_status st;

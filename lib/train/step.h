@@ -16,6 +16,8 @@ struct sr1__step {
     double *baselines;     /* [n] reward of the query's greedy rollout, NULL unless the
                               estimator asks for it; once some are left out [n_kept] */
     uint8_t *dead;         /* [n_kept] its group cannot teach */
+    struct sr1__level_step *levels; /* of each turn of kept, NULL unless the estimator
+                                       asks for its level */
     size_t n_taught;       /* the first of kept, once the dead are dropped */
     struct sr1__trajectory_store *store;
     struct sr1__trajectory_store *log; /* takes all of them, or NULL */
@@ -27,6 +29,14 @@ struct sr1__step {
 
 /* Roll out the groups, and leave out what says nothing about the policy. */
 sr1_status sr1__step_explore(struct sr1__step *s);
+
+/* The seed of the step's random streams. */
+uint64_t sr1__step_seed(const struct sr1__step *s);
+
+/* ---- levels.c ---- */
+
+/* The steps of rewarded trajectories at the other levels, for the estimator that asks. */
+sr1_status sr1__step_levels(struct sr1__step *s);
 
 /* ---- compare.c ---- */
 

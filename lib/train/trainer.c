@@ -298,6 +298,7 @@ static sr1_status run_step(struct sr1__step *s)
 
     SR1__TRY(sr1__step_explore(s));
     SR1__TRY(reward(s));
+    SR1__TRY(sr1__step_levels(s));
     SR1__TRY(judge(s->tr, s->kept, s->n_kept, set->compare_columns, s->report));
     SR1__TRY(sr1__step_compare(s));
     SR1__TRY(sr1__describe_trajectories(s->tr, s->made, s->n, s->report));
@@ -359,6 +360,7 @@ sr1_status sr1__train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
     sr1__free(s.kept);
     sr1__free(s.dead);
     sr1__free(s.baselines);
+    sr1__free(s.levels);
     return sr1__context(st, "step %" PRId64, tr->step + (st != SR1_OK));
 }
 

@@ -30,4 +30,7 @@ size_t sr1__trajectory_memory(const sr1_trajectory *t);
  * the policy. */
 int32_t sr1__trajectory_excluded(const sr1_trajectory *t);
 
+/* Has one of its actions reached the goal? 1 or 0. */
+int32_t sr1__trajectory_succeeded(const sr1_trajectory *t);
+
 #endif

@@ -662,6 +662,21 @@ class LossReport(Sized):
         ("importance_max", c_double),
         ("importance_cut", c_double),
         ("off_policy_cut", c_double),
+        ("success_rate", c_double),
+        ("thinking_tokens", c_double),
+        ("level_1", c_double),
+        ("level_2", c_double),
+        ("level_3", c_double),
+        ("level_4", c_double),
+        ("levels_compared", c_int64),
+        ("levels_left_out", c_int64),
+        ("levels_unread", c_int64),
+        ("levels_too_long", c_int64),
+        ("levels_no_action", c_int64),
+        ("levels_malformed", c_int64),
+        ("levels_no_room", c_int64),
+        ("level_tokens", c_int64),
+        ("seconds_levels", c_double),
         ("weight", c_double),
         ("tokens", c_int64),
     ]
@@ -771,6 +786,8 @@ class EvalScores(Sized):
         ("tokens", c_double),
         ("excluded", c_int64),
         ("embedding", c_double),
+        ("success", c_double),
+        ("thinking", c_double),
     ]
 
 
