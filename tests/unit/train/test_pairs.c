@@ -1,26 +1,9 @@
 /* Every estimator with every loss, every protocol with every environment: two steps each,
  * and what is refused says why. */
-#include "runs.h"
+#include "leveller.h"
 
 #include "env/protocol.h"
 #include "loss/loss.h"
-
-/* Speaks the protocol "rlvcr": a level, thoughts or none, an action. */
-static const struct tiny_rule leveller[] = {
-    {"", "<level>"},         {"<level>", "1"},       {"<level>", "3"},
-    {"1", "</level>"},       {"3", "</level>"},      {"</level>", "<think>"},
-    {"</level>", "<action>"}, {"<think>", " so"},    {"<think>", " well"},
-    {" so", "</think>"},     {" well", "</think>"},  {"</think>", "<action>"},
-    {"<action>", " tower"},  {"<action>", " Rome"},  {" tower", "</action>"},
-    {" Rome", "</action>"}};
-
-static int make(void **state)
-{
-    if (runs_make(state) != 0)
-        return -1;
-    tiny_model("leveller", leveller, sizeof leveller / sizeof *leveller, 9);
-    return 0;
-}
 
 /* Loss names that the key takes: all rows but imitation. */
 static int is_choice(const char *loss)
@@ -161,5 +144,5 @@ int main(void)
         cmocka_unit_test(every_protocol_goes_with_every_environment),
     };
 
-    return cmocka_run_group_tests_name("pairs", tests, make, scratch_remove);
+    return cmocka_run_group_tests_name("pairs", tests, leveller_make, scratch_remove);
 }
