@@ -63,17 +63,18 @@ SR1_API sr1_status sr1_world_write(const char *folder, const sr1_world_options *
 
 /* Open the environment "rooms". The world of a trajectory is named by the id of its
  * question, "rooms-SPLIT-SEED" (train, validation or test, and a number; or small-train,
- * ...), as the rows of sr1_rooms_write are; SR1_E_INVALID for another question. Actions, "the" left out or
- * not:
+ * ...), as the rows of sr1_rooms_write are; SR1_E_INVALID for another question. Actions,
+ * "the" left out or not:
  *
  *     look, inventory, go to the ROOM, open the door to the ROOM, close the door to the
  *     ROOM, open the CONTAINER, close the CONTAINER, take the OBJECT, drop the OBJECT,
  *     put the OBJECT into the CONTAINER, examine the THING
  *
- * The answer lists those that are possible (not in small worlds); any other text is told "Nothing happens.",
- * changes nothing, and is not executed. The action that reaches the goal earns reward 1
- * and ends the trajectory as a success. It may act in several threads at a time. options
- * NULL: protocol "rlvcr". Free with sr1_env_free. Since 0.1. */
+ * The answer lists those that are possible (in a small world those that may lead
+ * somewhere); any other text is told "Nothing happens.", changes nothing, and is not
+ * executed. The action that reaches the goal earns reward 1 and ends the trajectory as a
+ * success. It may act in several threads at a time. options NULL: protocol "rlvcr". Free
+ * with sr1_env_free. Since 0.1. */
 SR1_API sr1_status sr1_rooms_env_open(sr1_env **out, const sr1_env_options *options);
 
 /* What a world is. Caller frees the texts with sr1_free. */

@@ -58,7 +58,7 @@ struct sr1__rooms {
     int8_t container_room[SR1__ROOMS_CONTAINERS];
     int8_t goal_container; /* object 0 is to be in it */
     int8_t shortest;       /* actions of a shortest plan from the start */
-    int8_t small;          /* what can be done is not listed */
+    int8_t small;
     struct sr1__rooms_state start;
 };
 
