@@ -8,6 +8,7 @@
 #include <searchr1/world.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,7 @@ struct options {
     const char *init;
     double scale;
     const char *protocol;
+    const char *stages;
     int64_t hops;
     int small;
     const char *source;
@@ -63,7 +65,18 @@ static sr1_status show(void *user, const char *phase, int64_t done, int64_t tota
     return SR1_OK;
 }
 
-static int make_world(const struct options *o, const char *folder)
+/* "A,B,C,D,E" into the steps of five stages. Returns whether it is that. */
+static int read_stages(const char *text, int32_t steps[5])
+{
+    int used = 0;
+
+    return strlen(text) < 40 && strspn(text, "0123456789,") == strlen(text) &&
+           sscanf(text, "%" SCNd32 ",%" SCNd32 ",%" SCNd32 ",%" SCNd32 ",%" SCNd32 "%n",
+                  &steps[0], &steps[1], &steps[2], &steps[3], &steps[4], &used) == 5 &&
+           text[used] == '\0';
+}
+
+static int make_world(const struct args *a, const struct options *o, const char *folder)
 {
     sr1_world_options w = {0};
     struct progress p;
@@ -75,6 +88,9 @@ static int make_world(const struct options *o, const char *folder)
     w.struct_size = sizeof(w); /* what follows came later */
     w.protocol = o->protocol;
     w.hops = (int32_t)o->hops;
+    if (o->stages && !read_stages(o->stages, w.stage_steps))
+        return args_wrong(a, "--stages: '%.64s' is not five numbers with commas",
+                          o->stages);
     progress_begin(&p, "world", "rows", 1.0);
     st = sr1_world_write(folder, &w, show, &p);
     progress_clear(&p);
@@ -211,6 +227,10 @@ int main(int argc, char **argv)
          NULL},
         {"--hops", ARGS_INT, &o.hops, "N", "world: facts a question needs, 1 or 2 (2)", 1,
          2, NULL},
+        {"--stages", ARGS_STRING, &o.stages, "A,B,C,D,E",
+         "world: training steps of its demonstrations: repeat, look up, one search, two, "
+         "mixed (350,800,150,1200,180)",
+         0, 0, NULL},
         {"--small", ARGS_FLAG, &o.small, NULL,
          "rooms: two rooms, two containers, two things, no doors, few names", 0, 0, NULL},
         {"--source", ARGS_STRING, &o.source, "NAME",
@@ -227,7 +247,7 @@ int main(int argc, char **argv)
     if (code >= 0)
         return code;
     if (n == 2 && strcmp(rest[0], "world") == 0)
-        return make_world(&o, rest[1]);
+        return make_world(&a, &o, rest[1]);
     if (n == 2 && strcmp(rest[0], "rooms") == 0)
         return make_rooms(&o, rest[1]);
     if (n == 3 && strcmp(rest[0], "model") == 0) {

@@ -25,9 +25,10 @@ typedef struct sr1_row sr1_row;
 /* How rows are read. A NULL name means the default in brackets. Strings are copied. */
 typedef struct sr1_dataset_options {
     size_t struct_size; /* set by the caller; later versions append fields */
-    /* ["question"]: text. Where the default is missing, the first message's content in
-     * "prompt", a list as in sr1_dataset_write_records, is taken: what follows its last
-     * "Question: ", else all of it. */
+    /* ["question"]: text. Where the default is missing, the user's last message in the
+     * list "prompt", as in sr1_dataset_write_records, is taken: what follows its last
+     * "Question: ", else all of it; or else the user's last message in the list
+     * "messages". The messages before it are then the history. */
     const char *question_field;
     /* ["golden_answers"]: text, a number, or a list of them; or an object with value,
      * aliases and normalized_aliases (TriviaQA) or text (SQuAD), all of whose answers
@@ -39,6 +40,9 @@ typedef struct sr1_dataset_options {
     const char *source_field; /* ["data_source"]: text; absent: the file's base name */
     int32_t answers_optional; /* 1: rows without answers are fine */
     int32_t skip_check;       /* 1: do not read every row when opening */
+    /* ["history"]: the conversation before the question, a list of {"role", "content"}
+     * (roles system, first only, user, assistant); absent: none. */
+    const char *history_field;
 } sr1_dataset_options;
 
 /* Parts of a split. */
@@ -82,6 +86,13 @@ SR1_API size_t sr1_row_answer_count(const sr1_row *row);
 /* Answer index, or NULL past the end; borrowed until the row is freed. Since 0.1. */
 SR1_API const char *sr1_row_answer(const sr1_row *row, size_t index);
 
+/* Messages of the conversation before the question. Since 0.1. */
+SR1_API size_t sr1_row_history_count(const sr1_row *row);
+
+/* Text of message index, oldest first, or NULL past the end; borrowed until the row is
+ * freed. *role (may be NULL) becomes "system", "user" or "assistant". Since 0.1. */
+SR1_API const char *sr1_row_history(const sr1_row *row, size_t index, const char **role);
+
 /* The whole row as one line of JSON. Caller frees with sr1_free. SR1_E_NOMEM. Since 0.1.
  */
 SR1_API sr1_status sr1_row_json(const sr1_row *row, char **out);
@@ -96,7 +107,7 @@ typedef struct sr1_record_options {
 /* Write all rows to a file of JSON lines, which is replaced when all went well, as the
  * records that Search-R1's published code and its relatives read (its nq_search):
  *
- *     {"data_source", "prompt": [{"role": "user", "content"}], "ability":
+ *     {"data_source", "prompt": [history, {"role": "user", "content"}], "ability":
  *      "fact-reasoning", "reward_model": {"style": "rule", "ground_truth": {"target":
  *      [answers]}}, "extra_info": {"split", "index": from 0}}
  *

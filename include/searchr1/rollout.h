@@ -57,6 +57,14 @@ typedef struct sr1_query {
     const char *const *answers;  /* gold answers, may be NULL */
     size_t n_answers;
     const char *data_source;     /* may be NULL */
+    /* The conversation before the question, oldest message first: n_history roles
+     * ("system" first or not at all, "user", "assistant") and texts. They go into the
+     * prompt through the chat template, a system message behind the configured one, and
+     * are recorded in the trajectory. NULL and 0: none. */
+    const char *const *history_roles;
+    const char *const *history_texts; /* UTF-8 */
+    const size_t *history_sizes;      /* bytes of each text; NULL: each ends at its NUL */
+    size_t n_history;                 /* at most SR1_TRAJECTORY_MAX_HISTORY */
 } sr1_query;
 
 typedef struct sr1_rollout_options {

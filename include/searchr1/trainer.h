@@ -85,6 +85,9 @@ typedef struct sr1_step_report {
     double importance_ess;      /* effective share of the sample: mean^2 / mean square */
     double importance_cut;      /* share of tokens whose weight was cut or dropped */
     double off_policy_cut;      /* share of tokens that off_policy_delta left out */
+    double entropy_coef;        /* weight of the entropy bonus in this step */
+    double trained_entropy;     /* nats per policy token under the weights being trained,
+                                   last update of the step; 0 without the bonus */
     double success_rate;        /* share of trajectories with an action that reached the
                                    goal */
     double thinking_tokens;     /* tokens of thought per trajectory */

@@ -52,6 +52,7 @@ SR1_API const char *sr1_stop_reason_name(int32_t stop_reason);
 /* Bounds of one trajectory; beyond them it cannot be made (SR1_E_LIMIT). */
 #define SR1_TRAJECTORY_MAX_TOKENS (1 << 24)
 #define SR1_TRAJECTORY_MAX_TEXT (1 << 28)
+#define SR1_TRAJECTORY_MAX_HISTORY (1 << 16)
 
 /* ---- references ---- */
 
@@ -75,6 +76,15 @@ SR1_API int32_t sr1_trajectory_sample(const sr1_trajectory *t);
 
 /* Hash of the prompt's token ids: equal for equal prompts. Since 0.1. */
 SR1_API uint64_t sr1_trajectory_group_key(const sr1_trajectory *t);
+
+/* Messages of the conversation before the question, which the prompt holds too.
+ * Since 0.1. */
+SR1_API size_t sr1_trajectory_history_count(const sr1_trajectory *t);
+
+/* Text of message i, oldest first; NULL if i is out of range. *role ("system", "user",
+ * "assistant") and *len may be NULL. Since 0.1. */
+SR1_API const char *sr1_trajectory_history(const sr1_trajectory *t, size_t i,
+                                           const char **role, size_t *len);
 
 /* Name of the data set the question came from; "" if none was given. Since 0.1. */
 SR1_API const char *sr1_trajectory_data_source(const sr1_trajectory *t);

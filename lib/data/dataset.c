@@ -1,31 +1,21 @@
-/* data/dataset.c - rows as questions: fields by name, ids, seeded split. */
+/* data/dataset.c - the rows of files, each read when asked for; seeded split. */
 #include "data/dataset.h"
 
 #include "base/mem.h"
-#include "base/num.h"
 #include "base/rng.h"
 #include "base/struct.h"
 #include "config/config.h"
-#include "data/question.h"
-#include "data/records.h"
+#include "data/row.h"
 #include "data/rows.h"
 
 #include <math.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
-
-#define DEFAULT_QUESTION "question"
-#define DEFAULT_ANSWERS "golden_answers"
 
 /* What the datasets of one set of files share. */
 struct source {
     struct sr1__rows *rows;
-    char *question_field;
-    char *answer_field;
-    char *id_field;
-    char *source_field;
-    int answers_optional;
+    struct sr1__fields fields;
     atomic_int references;
 };
 
@@ -35,25 +25,16 @@ struct sr1_dataset {
     int64_t count;
 };
 
-struct sr1_row {
-    json_t *json;
-    char *id;
-    char *data_source;
-    const char *question; /* in json, or */
-    char *inner;          /* cut out of it */
-    char **answers;
-    size_t n_answers;
-};
-
 static void source_drop(struct source *s)
 {
     if (!s || atomic_fetch_sub(&s->references, 1) > 1)
         return;
     sr1__rows_free(s->rows);
-    sr1__free(s->question_field);
-    sr1__free(s->answer_field);
-    sr1__free(s->id_field);
-    sr1__free(s->source_field);
+    sr1__free(s->fields.question);
+    sr1__free(s->fields.answer);
+    sr1__free(s->fields.id);
+    sr1__free(s->fields.source);
+    sr1__free(s->fields.history);
     sr1__free(s);
 }
 
@@ -71,303 +52,15 @@ int64_t sr1_dataset_count(const sr1_dataset *dataset)
     return dataset->count;
 }
 
-void sr1_row_free(sr1_row *row)
-{
-    if (!row)
-        return;
-    for (size_t i = 0; i < row->n_answers; i++)
-        sr1__free(row->answers[i]);
-    sr1__free(row->answers);
-    sr1__free(row->id);
-    sr1__free(row->data_source);
-    sr1__free(row->inner);
-    json_decref(row->json);
-    sr1__free(row);
-}
-
-const char *sr1_row_id(const sr1_row *row)
-{
-    return row->id;
-}
-
-const char *sr1_row_question(const sr1_row *row)
-{
-    return row->question;
-}
-
-const char *sr1_row_data_source(const sr1_row *row)
-{
-    return row->data_source;
-}
-
-size_t sr1_row_answer_count(const sr1_row *row)
-{
-    return row->n_answers;
-}
-
-const char *sr1_row_answer(const sr1_row *row, size_t index)
-{
-    return index < row->n_answers ? row->answers[index] : NULL;
-}
-
-sr1_status sr1_row_json(const sr1_row *row, char **out)
-{
-    struct sr1__buf b;
-    sr1_status status;
-
-    sr1__buf_init(&b, 0);
-    status = sr1__json_dump(row->json, 0, &b);
-    if (status == SR1_OK)
-        *out = sr1__buf_take(&b);
-    sr1__buf_free(&b);
-    return status;
-}
-
-/* "no field 'question'; fields are a, b; set question_field" */
-static sr1_status no_field(const json_t *json, const char *field, const char *key)
-{
-    struct sr1__buf b;
-    const char *name;
-    json_t *v;
-    sr1_status status;
-
-    sr1__buf_init(&b, 512); /* a longer list is cut */
-    json_object_foreach((json_t *)(uintptr_t)json, name, v)
-        sr1__buf_fmt(&b, "%s%.64s", b.len ? ", " : "", name);
-    status = sr1__fail(SR1_E_PARSE, "no field '%s'; fields are %s; set %s", field,
-                       b.len ? sr1__buf_cstr(&b) : "none", key);
-    sr1__buf_free(&b);
-    return status;
-}
-
-/* The text of a member, which must be a string without NUL bytes. */
-static sr1_status text_of(const json_t *v, const char *field, const char **out)
-{
-    if (!json_is_string(v))
-        return sr1__fail(SR1_E_PARSE, "field '%s' is not text", field);
-    if (strlen(json_string_value(v)) != json_string_length(v))
-        return sr1__fail(SR1_E_PARSE, "field '%s' holds a NUL character", field);
-    *out = json_string_value(v);
-    return SR1_OK;
-}
-
-static sr1_status take_question(const struct source *s, sr1_row *row)
-{
-    const json_t *v = json_object_get(row->json, s->question_field);
-    int may_be_record = strcmp(s->question_field, DEFAULT_QUESTION) == 0;
-    const json_t *prompt = v || !may_be_record ? NULL : sr1__record_prompt(row->json);
-
-    if (!v && !prompt)
-        return no_field(row->json, s->question_field, "question_field");
-    SR1__TRY(text_of(v ? v : prompt, v ? s->question_field : "prompt", &row->question));
-    if (prompt) {
-        row->inner = sr1__question_within(row->question);
-        if (!row->inner)
-            return sr1__fail_nomem("question");
-        row->question = row->inner;
-    }
-    if (row->question[strspn(row->question, " \t\r\n")] == '\0')
-        return sr1__fail(SR1_E_PARSE, "field '%s' is empty", s->question_field);
-    return SR1_OK;
-}
-
-static int is_known(const sr1_row *row, const char *text)
-{
-    for (size_t i = 0; i < row->n_answers; i++)
-        if (strcmp(row->answers[i], text) == 0)
-            return 1;
-    return 0;
-}
-
-/* One answer: text, or a number as its text. */
-static sr1_status add_answer(const struct source *s, sr1_row *row, const json_t *v)
-{
-    char number[32];
-    const char *text = number;
-    char **answers;
-
-    if (json_is_integer(v))
-        snprintf(number, sizeof number, "%lld", (long long)json_integer_value(v));
-    else if (json_is_real(v))
-        sr1__format_real(json_real_value(v), number);
-    else
-        SR1__TRY(text_of(v, s->answer_field, &text));
-    answers = sr1__realloc(row->answers, row->n_answers + 1, sizeof *answers);
-    if (!answers)
-        return sr1__fail_nomem("answers");
-    row->answers = answers;
-    answers[row->n_answers] = sr1__strdup(text);
-    if (!answers[row->n_answers])
-        return sr1__fail_nomem("answers");
-    row->n_answers++;
-    return SR1_OK;
-}
-
-static sr1_status add_list(const struct source *s, sr1_row *row, const json_t *v)
-{
-    if (!json_is_array(v))
-        return add_answer(s, row, v);
-    for (size_t i = 0; i < json_array_size(v); i++)
-        SR1__TRY(add_answer(s, row, json_array_get(v, i)));
-    return SR1_OK;
-}
-
-/* Members of an answer object that hold answers: TriviaQA's, SQuAD's. */
-static const char *const answer_members[] = {"value", "aliases", "normalized_aliases",
-                                             "text"};
-#define MAX_ALIASES 4096 /* each is compared with those before it */
-#define ANSWER_MEMBERS (sizeof answer_members / sizeof answer_members[0])
-
-/* Those of its answers that are not empty, each once. */
-static sr1_status add_object(const struct source *s, sr1_row *row, const json_t *v)
-{
-    size_t found = 0;
-
-    for (size_t m = 0; m < ANSWER_MEMBERS; m++) {
-        const json_t *list = json_object_get(v, answer_members[m]);
-        size_t n = json_is_array(list) ? json_array_size(list) : list != NULL;
-
-        found += list != NULL;
-        for (size_t i = 0; i < n; i++) {
-            const json_t *one = json_is_array(list) ? json_array_get(list, i) : list;
-            const char *text = json_string_value(one);
-
-            if (text && (text[0] == '\0' || is_known(row, text)))
-                continue;
-            if (row->n_answers == MAX_ALIASES)
-                return sr1__fail(SR1_E_LIMIT, "field '%s' has more than %d answers",
-                                 s->answer_field, MAX_ALIASES);
-            SR1__TRY(add_answer(s, row, one));
-        }
-    }
-    if (found == 0)
-        return sr1__fail(SR1_E_PARSE,
-                         "field '%s' is an object without value, aliases, "
-                         "normalized_aliases or text",
-                         s->answer_field);
-    return SR1_OK;
-}
-
-static sr1_status add_answers(const struct source *s, sr1_row *row, const json_t *v)
-{
-    return json_is_object(v) ? add_object(s, row, v) : add_list(s, row, v);
-}
-
-/* The answer field: a member of that name, or else by its path, "answer.aliases". Where
- * the default is asked for and missing, an "answer" that is an object will do, or the
- * target of a record. */
-static const json_t *find_answers(const struct source *s, const json_t *row)
-{
-    const json_t *v = json_object_get(row, s->answer_field), *answer;
-    const char *at = s->answer_field;
-
-    if (v)
-        return v;
-    answer = json_object_get(row, "answer");
-    if (strcmp(s->answer_field, DEFAULT_ANSWERS) == 0)
-        return json_is_object(answer) ? answer : sr1__record_target(row);
-    for (v = row; v && at; at = at[strcspn(at, ".")] ? at + strcspn(at, ".") + 1 : NULL)
-        v = json_object_getn(v, at, strcspn(at, "."));
-    return v;
-}
-
-/* A CSV cell may hold a list as JSON: ["a", "b"]. *list stays NULL when this is not one.
- */
-static sr1_status list_in_text(const json_t *v, json_t **list)
-{
-    const char *s = json_string_value(v);
-    sr1_status status = SR1_OK;
-
-    if (s && s[0] == '[')
-        status = sr1__json_parse(list, s, json_string_length(v), "list");
-    return status == SR1_E_NOMEM ? status : SR1_OK;
-}
-
-static sr1_status take_answers(const struct source *s, sr1_row *row)
-{
-    const json_t *v = find_answers(s, row->json);
-    json_t *list = NULL;
-    sr1_status status = list_in_text(v, &list);
-
-    if (status == SR1_OK && v && !json_is_null(v))
-        status = add_answers(s, row, list ? list : v);
-    else if (status == SR1_OK && !s->answers_optional)
-        status = no_field(row->json, s->answer_field, "answer_field");
-    json_decref(list);
-    if (status == SR1_OK && row->n_answers == 0 && !s->answers_optional)
-        status =
-            sr1__fail(SR1_E_PARSE, "field '%s' has no answer in it", s->answer_field);
-    return status;
-}
-
-/* The same question with the same answers has the same id wherever it stands. */
-static char *content_id(const sr1_row *row)
-{
-    char id[32];
-    uint64_t h = sr1__hash64(row->question, strlen(row->question), 0);
-
-    for (size_t i = 0; i < row->n_answers; i++)
-        h = sr1__hash64(row->answers[i], strlen(row->answers[i]), h);
-    snprintf(id, sizeof id, "%016llx", (unsigned long long)h);
-    return sr1__strdup(id);
-}
-
-static sr1_status take_id(const struct source *s, sr1_row *row)
-{
-    const json_t *v = json_object_get(row->json, s->id_field);
-    char number[32];
-    const char *text = "";
-
-    if (json_is_integer(v)) {
-        snprintf(number, sizeof number, "%lld", (long long)json_integer_value(v));
-        text = number;
-    } else if (v && !json_is_null(v)) {
-        SR1__TRY(text_of(v, s->id_field, &text));
-    }
-    row->id = text[0] ? sr1__strdup(text) : content_id(row);
-    return row->id ? SR1_OK : sr1__fail_nomem("row id");
-}
-
-static sr1_status take_data_source(const struct source *s, sr1_row *row, const char *path)
-{
-    const json_t *v = json_object_get(row->json, s->source_field);
-    const char *slash = strrchr(path, '/');
-    const char *text = slash ? slash + 1 : path;
-    size_t n = (size_t)(strrchr(text, '.') - text);
-
-    if (v && !json_is_null(v)) {
-        SR1__TRY(text_of(v, s->source_field, &text));
-        n = strlen(text);
-    }
-    row->data_source = sr1__strndup(text, n);
-    return row->data_source ? SR1_OK : sr1__fail_nomem("data source");
-}
-
-static sr1_status fill(const struct source *s, sr1_row *row, const char *path)
-{
-    SR1__TRY(take_question(s, row));
-    SR1__TRY(take_answers(s, row));
-    SR1__TRY(take_id(s, row));
-    return take_data_source(s, row, path);
-}
-
 static sr1_status read_row(const struct source *s, int64_t index, sr1_row **out)
 {
-    sr1_row *row = sr1__calloc(1, sizeof *row);
-    sr1_status status;
+    json_t *json = NULL;
+    sr1_status status = sr1__rows_read(s->rows, index, &json);
 
-    if (!row)
-        return sr1__fail_nomem("row");
-    status = sr1__rows_read(s->rows, index, &row->json);
-    if (status == SR1_OK)
-        status = sr1__rows_context(s->rows, index,
-                                   fill(s, row, sr1__rows_path(s->rows, index)));
-    if (status != SR1_OK) {
-        sr1_row_free(row);
+    if (status != SR1_OK)
         return status;
-    }
-    *out = row;
-    return SR1_OK;
+    status = sr1__row_make(out, json, &s->fields, sr1__rows_path(s->rows, index));
+    return sr1__rows_context(s->rows, index, status);
 }
 
 sr1_status sr1_dataset_read(const sr1_dataset *dataset, int64_t index, sr1_row **out)
@@ -398,11 +91,12 @@ static sr1_status copy_name(char **out, const char *given, const char *fallback)
 static sr1_status source_fill(struct source *s, const char *const *paths, size_t n_paths,
                               const sr1_dataset_options *o)
 {
-    SR1__TRY(copy_name(&s->question_field, o->question_field, DEFAULT_QUESTION));
-    SR1__TRY(copy_name(&s->answer_field, o->answer_field, DEFAULT_ANSWERS));
-    SR1__TRY(copy_name(&s->id_field, o->id_field, "id"));
-    SR1__TRY(copy_name(&s->source_field, o->source_field, "data_source"));
-    s->answers_optional = o->answers_optional != 0;
+    SR1__TRY(copy_name(&s->fields.question, o->question_field, SR1__DEFAULT_QUESTION));
+    SR1__TRY(copy_name(&s->fields.answer, o->answer_field, SR1__DEFAULT_ANSWERS));
+    SR1__TRY(copy_name(&s->fields.id, o->id_field, "id"));
+    SR1__TRY(copy_name(&s->fields.source, o->source_field, "data_source"));
+    SR1__TRY(copy_name(&s->fields.history, o->history_field, "history"));
+    s->fields.answers_optional = o->answers_optional != 0;
     SR1__TRY(sr1__rows_open(&s->rows, paths, n_paths));
     return o->skip_check ? SR1_OK : check_rows(s);
 }
@@ -459,7 +153,7 @@ static sr1_status select_rows(sr1_dataset *d, const sr1_dataset *from,
         sr1_row *row = NULL;
 
         SR1__TRY(sr1_dataset_read(from, i, &row));
-        if (part_of(split, row->id) == split->part)
+        if (part_of(split, sr1_row_id(row)) == split->part)
             d->rows[d->count++] = from->rows ? from->rows[i] : i;
         sr1_row_free(row);
     }

@@ -2,6 +2,8 @@
 #ifndef SR1__DATA_DATASET_H
 #define SR1__DATA_DATASET_H
 
+#include "data/messages.h"
+
 #include <searchr1/config.h>
 #include <searchr1/data.h>
 
@@ -10,5 +12,8 @@
  * SR1_E_NOT_FOUND when the configuration names no data for the part. */
 sr1_status sr1__dataset_configured(sr1_dataset **out, const sr1_config *config,
                                    int32_t part);
+
+/* The messages before the row's question, as sr1_query takes them; borrowed. */
+const struct sr1__messages *sr1__row_history(const sr1_row *row);
 
 #endif

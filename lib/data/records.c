@@ -17,13 +17,6 @@
 #include <string.h>
 #include <unistd.h>
 
-const json_t *sr1__record_prompt(const json_t *row)
-{
-    const json_t *messages = json_object_get(row, "prompt");
-
-    return json_object_get(json_array_get(messages, 0), "content");
-}
-
 const json_t *sr1__record_target(const json_t *row)
 {
     const json_t *model = json_object_get(row, "reward_model");
@@ -52,22 +45,43 @@ static json_t *targets_of(const sr1_row *row)
     return list;
 }
 
+/* The history, then the question's message; NULL without memory. */
+static json_t *prompt_of(const sr1_row *row, const char *content)
+{
+    size_t n = sr1_row_history_count(row);
+    json_t *list = json_array();
+
+    for (size_t i = 0; list && i <= n; i++) {
+        const char *role = "user";
+        const char *text = i < n ? sr1_row_history(row, i, &role) : content;
+
+        if (json_array_append_new(
+                list, json_pack("{s:s, s:s}", "role", role, "content", text)) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
 static sr1_status make_record(struct writer *w, const sr1_row *row, int64_t index,
                               json_t **out)
 {
     const char *question = sr1_row_question(row);
     const char *source = w->options.data_source;
-    json_t *targets;
+    json_t *targets, *prompt;
 
     sr1__buf_clear(&w->content);
     SR1__TRY(sr1__question_render(w->prompt, question, strlen(question), &w->content));
     targets = targets_of(row);
+    prompt = targets ? prompt_of(row, sr1__buf_cstr(&w->content)) : NULL;
+    if (!prompt)
+        json_decref(targets);
     /* "o" takes the reference, also on failure */
     *out =
-        targets
-            ? json_pack("{s:s, s:[{s:s, s:s}], s:s, s:{s:s, s:{s:o}}, s:{s:s, s:I}}",
-                        "data_source", source ? source : sr1_row_data_source(row),
-                        "prompt", "role", "user", "content", sr1__buf_cstr(&w->content),
+        prompt
+            ? json_pack("{s:s, s:o, s:s, s:{s:s, s:{s:o}}, s:{s:s, s:I}}", "data_source",
+                        source ? source : sr1_row_data_source(row), "prompt", prompt,
                         "ability", "fact-reasoning", "reward_model", "style", "rule",
                         "ground_truth", "target", targets, "extra_info", "split",
                         w->options.split ? w->options.split : "train", "index",

@@ -4,8 +4,6 @@
 
 #include "base/json.h"
 
-/* The first message's content in "prompt"; NULL where there is none. Borrowed. */
-const json_t *sr1__record_prompt(const json_t *row);
 /* The gold answers in "reward_model"; NULL where there are none. Borrowed. */
 const json_t *sr1__record_target(const json_t *row);
 

@@ -201,6 +201,7 @@ static sr1_status chunk_read(struct chunk *c, const struct work *w, int64_t from
                                     .text_len = strlen(sr1_row_question(c->rows[i])),
                                     .id = sr1_row_id(c->rows[i]),
                                     .data_source = sr1_row_data_source(c->rows[i])};
+        sr1__query_remember(&c->queries[i], c->rows[i]);
     }
     return SR1_OK;
 }

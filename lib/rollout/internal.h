@@ -63,8 +63,8 @@ struct sr1_rollout {
     struct sr1__rollout_stats stats; /* of the last generate */
 };
 
-/* The prompt's token ids: system message, question, opening of the answer. Caller frees
- * with sr1_free. */
+/* The prompt's token ids: system message, history, question, opening of the answer.
+ * Caller frees with sr1_free. */
 sr1_status sr1__rollout_prompt(const sr1_rollout *r, const sr1_query *q, int32_t **ids,
                                size_t *n);
 
@@ -101,7 +101,10 @@ sr1_status sr1__lane_run(struct sr1__generation *g, int32_t lane);
  * fields that an older caller's struct lacks. */
 sr1_query sr1__query_at(const sr1_query *queries, size_t i);
 
-/* Id of a query: its own, or derived from its text into buf. */
+/* Can its history be put into a prompt? SR1_E_INVALID, SR1_E_LIMIT. */
+sr1_status sr1__query_check(const sr1_query *queries, size_t i);
+
+/* Id of a query: its own, or derived from its text and history into buf. */
 #define SR1__QUERY_ID_MAX 32
 const char *sr1__query_id(const sr1_query *q, char buf[SR1__QUERY_ID_MAX]);
 

@@ -1,7 +1,10 @@
 /* rollout/prompt.c - from a question to the token ids the policy continues. */
 #include "rollout/internal.h"
 
+#include "base/buf.h"
+#include "base/mem.h"
 #include "base/struct.h"
+#include "data/dataset.h"
 #include "data/question.h"
 
 #include <inttypes.h>
@@ -17,12 +20,59 @@ sr1_query sr1__query_at(const sr1_query *queries, size_t i)
     return q;
 }
 
+/* ---- history ---- */
+
+static size_t history_size(const sr1_query *q, size_t i)
+{
+    return q->history_sizes ? q->history_sizes[i] : strlen(q->history_texts[i]);
+}
+
+sr1_status sr1__query_check(const sr1_query *queries, size_t i)
+{
+    sr1_query q = sr1__query_at(queries, i);
+
+    if (q.n_history > SR1_TRAJECTORY_MAX_HISTORY)
+        return sr1__fail(SR1_E_LIMIT, "history: more than %d messages",
+                         SR1_TRAJECTORY_MAX_HISTORY);
+    if (q.n_history && (!q.history_roles || !q.history_texts))
+        return sr1__fail(SR1_E_INVALID, "history: roles and texts are needed");
+    for (size_t k = 0; k < q.n_history; k++) {
+        if (!sr1__message_role(q.history_roles[k], k))
+            return sr1__fail(SR1_E_INVALID,
+                             "history: message %zu: role '%s' is neither user nor "
+                             "assistant, nor the system's in the first place",
+                             k, q.history_roles[k] ? q.history_roles[k] : "");
+        if (!q.history_texts[k])
+            return sr1__fail(SR1_E_INVALID, "history: message %zu has no text", k);
+    }
+    return SR1_OK;
+}
+
+void sr1__query_remember(sr1_query *q, const sr1_row *row)
+{
+    const struct sr1__messages *m = sr1__row_history(row);
+
+    q->history_roles = m->roles;
+    q->history_texts = m->texts;
+    q->n_history = m->n;
+}
+
+static uint64_t hash_of(const sr1_query *q)
+{
+    uint64_t h = sr1__hash64(q->text, q->text_len, 0);
+
+    for (size_t i = 0; i < q->n_history; i++) {
+        h = sr1__hash64(q->history_roles[i], strlen(q->history_roles[i]), h);
+        h = sr1__hash64(q->history_texts[i], history_size(q, i), h);
+    }
+    return h;
+}
+
 const char *sr1__query_id(const sr1_query *q, char buf[SR1__QUERY_ID_MAX])
 {
     if (q->id && *q->id)
         return q->id;
-    snprintf(buf, SR1__QUERY_ID_MAX, "q-%016" PRIx64,
-             sr1__hash64(q->text, q->text_len, 0));
+    snprintf(buf, SR1__QUERY_ID_MAX, "q-%016" PRIx64, hash_of(q));
     return buf;
 }
 
@@ -34,19 +84,80 @@ int sr1__query_is_empty(const sr1_query *q)
     return 1;
 }
 
-static sr1_status chat(const sr1_rollout *r, const char *user, size_t user_len,
-                       int32_t **ids, size_t *n)
+/* ---- the prompt ---- */
+
+/* The messages of a prompt, in arrays as sr1_tokenizer_chat wants them. */
+struct messages {
+    const char **roles;
+    const char **texts;
+    size_t *sizes;
+    size_t n;
+    struct sr1__buf system; /* of the rollout, then of the history */
+};
+
+static void messages_free(struct messages *m)
 {
-    const char *roles[2] = {"system", "user"};
-    const char *contents[2] = {r->system, user};
-    size_t sizes[2] = {r->system ? strlen(r->system) : 0, user_len};
-    size_t skip = r->system ? 0 : 1;
+    sr1__free(m->roles);
+    sr1__free(m->texts);
+    sr1__free(m->sizes);
+    sr1__buf_free(&m->system);
+}
+
+static sr1_status messages_room(struct messages *m, size_t n)
+{
+    *m = (struct messages){.roles = sr1__calloc(n, sizeof(*m->roles)),
+                           .texts = sr1__calloc(n, sizeof(*m->texts)),
+                           .sizes = sr1__calloc(n, sizeof(*m->sizes))};
+    sr1__buf_init(&m->system, 0);
+    return m->roles && m->texts && m->sizes ? SR1_OK : sr1__fail_nomem("prompt");
+}
+
+static void add_message(struct messages *m, const char *role, const char *text,
+                        size_t size)
+{
+    m->roles[m->n] = role;
+    m->texts[m->n] = text;
+    m->sizes[m->n++] = size;
+}
+
+/* One system message: what the configuration says, then what the history begins with. */
+static sr1_status add_system(const sr1_rollout *r, const sr1_query *q, struct messages *m)
+{
+    int own = q->n_history && strcmp(q->history_roles[0], "system") == 0;
+
+    if (r->system)
+        sr1__buf_str(&m->system, r->system);
+    if (r->system && own)
+        sr1__buf_str(&m->system, "\n\n");
+    if (own)
+        sr1__buf_add(&m->system, q->history_texts[0], history_size(q, 0));
+    SR1__TRY(sr1__buf_status(&m->system, "system message"));
+    if (r->system || own)
+        add_message(m, "system", sr1__buf_cstr(&m->system), m->system.len);
+    for (size_t i = own ? 1 : 0; i < q->n_history; i++)
+        add_message(m, q->history_roles[i], q->history_texts[i], history_size(q, i));
+    return SR1_OK;
+}
+
+/* user: the question's message. */
+static sr1_status chat(const sr1_rollout *r, const sr1_query *q, const char *user,
+                       size_t user_len, int32_t **ids, size_t *n)
+{
     sr1_chat_options o = {.struct_size = sizeof(o),
                           .add_generation_prompt = 1,
                           .no_thinking = !r->thinking};
+    struct messages m;
+    sr1_status st = messages_room(&m, q->n_history + 2);
 
-    return sr1_tokenizer_chat(r->tokenizer, roles + skip, contents + skip, sizes + skip,
-                              2 - skip, &o, NULL, NULL, ids, n);
+    if (st == SR1_OK)
+        st = add_system(r, q, &m);
+    if (st == SR1_OK) {
+        add_message(&m, "user", user, user_len);
+        st = sr1_tokenizer_chat(r->tokenizer, m.roles, m.texts, m.sizes, m.n, &o, NULL,
+                                NULL, ids, n);
+    }
+    messages_free(&m);
+    return st;
 }
 
 /* The question as the user's message has it. */
@@ -56,11 +167,11 @@ static sr1_status ask(const sr1_rollout *r, const sr1_query *q, int32_t **ids, s
     sr1_status st;
 
     if (!r->question)
-        return chat(r, q->text, q->text_len, ids, n);
+        return chat(r, q, q->text, q->text_len, ids, n);
     sr1__buf_init(&user, 0);
     st = sr1__question_render(r->question, q->text, q->text_len, &user);
     if (st == SR1_OK)
-        st = chat(r, sr1__buf_cstr(&user), user.len, ids, n);
+        st = chat(r, q, sr1__buf_cstr(&user), user.len, ids, n);
     sr1__buf_free(&user);
     return st;
 }
@@ -76,14 +187,14 @@ sr1_status sr1__rollout_prompt(const sr1_rollout *r, const sr1_query *q, int32_t
         sr1_free(made);
         return sr1__fail(SR1_E_LIMIT,
                          "the prompt has %zu tokens, max_prompt_tokens is %" PRId64
-                         "; shorten the question or raise the key",
+                         "; shorten the question or its history, or raise the key",
                          n_made, r->limits.max_prompt);
     }
     if ((int64_t)n_made > r->limits.max_context) {
         sr1_free(made);
         return sr1__fail(SR1_E_LIMIT,
                          "the prompt has %zu tokens, the model reads at most %" PRId64
-                         "; shorten the question",
+                         "; shorten the question or its history",
                          n_made, r->limits.max_context);
     }
     *ids = made;

@@ -442,7 +442,7 @@ static sr1_status check_query(const sr1_query *queries, size_t i, size_t size)
                          q->struct_size, size);
     if (!q->text && q->text_len)
         return sr1__fail(SR1_E_INVALID, "query %zu has no text", i);
-    return SR1_OK;
+    return sr1__context(sr1__query_check(queries, i), "query %zu", i);
 }
 
 static sr1_status check_queries(const sr1_query *queries, size_t n)

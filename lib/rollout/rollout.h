@@ -15,6 +15,9 @@ struct sr1__pool;
 int32_t sr1__rollout_lanes(const sr1_rollout *r, sr1_model ***replicas,
                            struct sr1__pool **pool);
 
+/* Give a query the row's history, borrowed from the row. */
+void sr1__query_remember(sr1_query *q, const sr1_row *row);
+
 /* Sums over one sr1_rollout_generate. */
 struct sr1__rollout_stats {
     double entropy;         /* nats, over policy tokens */
@@ -35,6 +38,7 @@ struct sr1__score_options {
     double temperature;
     int64_t logit_chunk;
     int checkpoint;
+    sr1_tensor **entropy; /* receives their distributions' entropies [M]; or NULL */
 };
 sr1_tensor *sr1__score(sr1_scope *s, sr1_model *m, const struct sr1__microbatch *mb,
                        const struct sr1__score_options *o);

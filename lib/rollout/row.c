@@ -41,7 +41,10 @@ static sr1_status record_context(struct sr1__row *row)
         .n_ground_truths = q->n_answers,
     };
 
-    return sr1__trajectory_builder_context(row->builder, &c);
+    SR1__TRY(sr1__trajectory_builder_context(row->builder, &c));
+    return sr1__trajectory_builder_history(row->builder, q->history_roles,
+                                           q->history_texts, q->history_sizes,
+                                           q->n_history);
 }
 
 static uint64_t row_seed(const struct sr1__row *row, int32_t sample)

@@ -32,7 +32,7 @@ sr1_tensor *sr1__score(sr1_scope *s, sr1_model *m, const struct sr1__microbatch 
     sr1_tensor *targets = t_from_i32(s, mb->target_ids, mb->n_targets);
 
     return sr1__nn_token_log_probs(s, hidden, m->head, targets, o->temperature,
-                                   o->logit_chunk, NULL);
+                                   o->logit_chunk, o->entropy);
 }
 
 sr1_tensor *sr1__score_values(sr1_scope *s, sr1_model *critic,

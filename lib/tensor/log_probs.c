@@ -1,10 +1,10 @@
 /* lib/tensor/log_probs.c - log-probs of chosen tokens through the vocabulary in chunks.
  *
  *     z = h W^T / T      log p = z[target] - lse(z)      H = lse(z) - sum softmax(z) z
- *     dz = g (onehot(target) - softmax(z)) / T           dh = dz W        dW = dz^T h
+ *     dz = (g (onehot(target) - p) - gH p (log p + H)) / T    dh = dz W    dW = dz^T h
  *
  * Logits exist for one chunk of rows at a time and are made again in backward, where
- * softmax(z) = exp(z - lse) needs only the row's lse kept from forward. */
+ * log p = z - lse needs only the row's lse kept from forward. */
 #include "tensor/nn.h"
 
 #include "base/mem.h"
@@ -16,6 +16,7 @@ struct head {
     sr1_tensor *weight;  /* [V,E] */
     sr1_tensor *targets; /* [N,1] */
     sr1_tensor *lse;     /* [N,1], of forward */
+    sr1_tensor *entropy; /* [N,1], of forward; NULL: not asked for */
     double inv_temp;
     int64_t chunk;
 };
@@ -28,6 +29,7 @@ static void head_free(void *p)
     sr1__tensor_free(c->weight);
     sr1__tensor_free(c->targets);
     sr1__tensor_free(c->lse);
+    sr1__tensor_free(c->entropy);
     sr1__free(c);
 }
 
@@ -50,7 +52,7 @@ static sr1_tensor *chunk_logits(sr1_scope *s, const struct head *c, int64_t from
 
 /* log-prob, lse and, when asked for, entropy of rows from..from+n into their places */
 static void forward_chunk(sr1_scope *outer, const struct head *c, int64_t from, int64_t n,
-                          sr1_tensor *log_prob, sr1_tensor *entropy)
+                          sr1_tensor *log_prob)
 {
     sr1_scope *s = sr1__scope_nest(outer, "rows %lld", (long long)from);
     sr1_tensor *z = chunk_logits(s, c, from, n);
@@ -59,36 +61,61 @@ static void forward_chunk(sr1_scope *outer, const struct head *c, int64_t from, 
     t_copy_(s, rows(s, c->lse, from, n), lse);
     t_copy_(s, rows(s, log_prob, from, n),
             t_sub(s, t_gather(s, z, -1, rows(s, c->targets, from, n)), lse));
-    if (entropy) {
+    if (c->entropy) {
         sr1_tensor *p = t_exp(s, t_sub(s, z, lse));
 
-        t_copy_(s, rows(s, entropy, from, n),
+        t_copy_(s, rows(s, c->entropy, from, n),
                 t_sub(s, lse, t_sum_dim(s, t_mul(s, p, z), -1, 1)));
     }
     (void)sr1__scope_close(s);
 }
 
-/* dz of rows from..from+n for incoming g [N,1], in the weights' type */
-static sr1_tensor *chunk_grad_logits(sr1_scope *s, const struct head *c, sr1_tensor *g,
-                                     int64_t from, int64_t n)
+/* What arrives in backward: for the log-probs and for the entropies, [N,1] each or NULL.
+ */
+struct incoming {
+    sr1_tensor *g;
+    sr1_tensor *g_entropy;
+};
+
+/* g + gH (log p + H) of rows from..from+n: [n,1], or [n,V] with gH */
+static sr1_tensor *share_of_all(sr1_scope *s, const struct head *c,
+                                const struct incoming *in, sr1_tensor *log_p,
+                                int64_t from, int64_t n)
+{
+    sr1_tensor *w;
+
+    if (!in->g_entropy)
+        return rows(s, in->g, from, n);
+    w = t_add(s, log_p, rows(s, c->entropy, from, n));
+    t_mul_(s, w, rows(s, in->g_entropy, from, n));
+    return in->g ? t_add(s, w, rows(s, in->g, from, n)) : w;
+}
+
+/* dz of rows from..from+n, in the weights' type */
+static sr1_tensor *chunk_grad_logits(sr1_scope *s, const struct head *c,
+                                     const struct incoming *in, int64_t from, int64_t n)
 {
     sr1_tensor *z = chunk_logits(s, c, from, n);
-    sr1_tensor *scale = t_mul_scalar(s, rows(s, g, from, n), c->inv_temp);
+    sr1_tensor *all;
 
     t_sub_(s, z, rows(s, c->lse, from, n));
+    all = share_of_all(s, c, in, z, from, n);
     t_exp_(s, z);
-    t_mul_(s, z, t_neg(s, scale));
-    t_scatter_add_(s, z, rows(s, c->targets, from, n), scale);
+    t_mul_(s, z, t_mul_scalar(s, all, -c->inv_temp));
+    if (in->g)
+        t_scatter_add_(s, z, rows(s, c->targets, from, n),
+                       t_mul_scalar(s, rows(s, in->g, from, n), c->inv_temp));
     return t_to(s, z, t_dtype(c->weight));
 }
 
 /* dw is fp32 whatever the weights are, so that chunks add up without rounding to their
  * type */
-static void backward_chunk(sr1_scope *outer, const struct head *c, sr1_tensor *g,
-                           int64_t from, int64_t n, sr1_tensor *dh, sr1_tensor *dw)
+static void backward_chunk(sr1_scope *outer, const struct head *c,
+                           const struct incoming *in, int64_t from, int64_t n,
+                           sr1_tensor *dh, sr1_tensor *dw)
 {
     sr1_scope *s = sr1__scope_nest(outer, "rows %lld", (long long)from);
-    sr1_tensor *dz = chunk_grad_logits(s, c, g, from, n);
+    sr1_tensor *dz = chunk_grad_logits(s, c, in, from, n);
     sr1_tensor *h = rows(s, c->hidden, from, n);
 
     t_copy_(s, rows(s, dh, from, n), t_matmul(s, dz, c->weight));
@@ -107,13 +134,17 @@ static void head_backward(sr1_scope *s, void *p, sr1_tensor *const *grads_y,
     int64_t v = t_size(c->weight, 0);
     int64_t e = t_size(c->weight, 1);
     int32_t dtype = t_dtype(c->weight);
-    sr1_tensor *g = t_reshape(s, grads_y[0], T_SHAPE(n, 1));
+    sr1_tensor *g_entropy = c->entropy ? grads_y[1] : NULL;
+    struct incoming in = {
+        grads_y[0] ? t_reshape(s, grads_y[0], T_SHAPE(n, 1)) : NULL,
+        g_entropy ? t_reshape(s, g_entropy, T_SHAPE(n, 1)) : NULL,
+    };
     sr1_tensor *dh = t_empty(s, dtype, T_SHAPE(n, e));
     sr1_tensor *dw =
         t_needs_grad(c->weight) ? t_full(s, 0.0, SR1__F32, T_SHAPE(v, e)) : NULL;
 
     for (int64_t at = 0; at < n; at += c->chunk)
-        backward_chunk(s, c, g, at, n - at < c->chunk ? n - at : c->chunk, dh, dw);
+        backward_chunk(s, c, &in, at, n - at < c->chunk ? n - at : c->chunk, dh, dw);
     grads[0] = dh;
     grads[1] = dw ? t_to(s, dw, dtype) : NULL;
 }
@@ -150,8 +181,7 @@ sr1_tensor *sr1__nn_token_log_probs(sr1_scope *s, sr1_tensor *hidden, sr1_tensor
     sr1_tensor *inputs[2] = {hidden, weight};
     int64_t n = t_size(hidden, 0);
     struct head *c;
-    sr1_tensor *log_prob;
-    sr1_tensor *entropy;
+    sr1_tensor *out[2];
     sr1_scope *quiet;
 
     if (entropy_or_null)
@@ -163,24 +193,27 @@ sr1_tensor *sr1__nn_token_log_probs(sr1_scope *s, sr1_tensor *hidden, sr1_tensor
         sr1__scope_check(s, sr1__fail_nomem("vocabulary head"));
         return NULL;
     }
-    log_prob = t_empty(s, SR1__F32, T_SHAPE(n, 1));
-    entropy = entropy_or_null ? t_empty(s, SR1__F32, T_SHAPE(n, 1)) : NULL;
+    out[0] = t_empty(s, SR1__F32, T_SHAPE(n, 1));
     c->hidden = t_hold(s, t_detach(s, hidden));
     c->weight = t_hold(s, weight);
     c->targets = t_hold(s, t_reshape(s, targets, T_SHAPE(n, 1)));
     c->lse = t_hold(s, t_empty(s, SR1__F32, T_SHAPE(n, 1)));
+    if (entropy_or_null)
+        c->entropy = t_hold(s, t_empty(s, SR1__F32, T_SHAPE(n, 1)));
     c->inv_temp = 1.0 / temperature;
     c->chunk = chunk_of(chunk_rows, t_size(weight, 0));
 
     quiet = sr1__scope_nest(s, "vocabulary head");
     sr1__scope_no_grad(quiet);
     for (int64_t at = 0; at < n; at += c->chunk)
-        forward_chunk(quiet, c, at, n - at < c->chunk ? n - at : c->chunk, log_prob,
-                      entropy);
+        forward_chunk(quiet, c, at, n - at < c->chunk ? n - at : c->chunk, out[0]);
     (void)sr1__scope_close(quiet);
+    out[0] = t_reshape(s, out[0], T_SHAPE(n));
+    /* A copy: what is kept must not change, and must not hold its own backward. */
+    out[1] = c->entropy ? t_reshape(s, t_clone(s, c->entropy), T_SHAPE(n)) : NULL;
+    t_with_backward(s, out, entropy_or_null ? 2 : 1, inputs, 2, head_backward, c,
+                    head_free);
     if (entropy_or_null)
-        *entropy_or_null = t_reshape(s, entropy, T_SHAPE(n));
-    log_prob = t_reshape(s, log_prob, T_SHAPE(n));
-    t_with_backward(s, &log_prob, 1, inputs, 2, head_backward, c, head_free);
-    return log_prob;
+        *entropy_or_null = out[1];
+    return out[0];
 }

@@ -8,6 +8,7 @@
  *     compare.c   trajectories -> advantages
  *     critic.c    the critic's weights
  *     update.c    trajectories -> gradients -> weights
+ *     entropy.c   the weight of the entropy bonus
  *     lesson_*.c  what a pass asks of weights, and the loss of what they say
  *     learner.c   weights with their optimizer, replicas for workers
  *     stages.c    a step of a run: reinforcement or imitation
@@ -65,6 +66,16 @@ struct sr1__settings {
     struct sr1__schedule schedule;
 };
 
+/* The bonus for entropy in the policy's loss: what of it moves is a part of checkpoints.
+ */
+struct sr1__entropy {
+    int32_t adaptive;
+    int32_t by_token; /* a mean over tokens, whatever the loss's is */
+    double target, delta, least, most;
+    double coef; /* its weight; moves where it is adaptive */
+    double now;  /* as this step uses it; 0 until one begins, and in imitation */
+};
+
 /* What one step of a run does; a row of the table in stages.c. */
 struct sr1__stage {
     const char *name;
@@ -85,6 +96,7 @@ struct sr1_trainer {
     struct sr1__learner critic; /* of critics */
     sr1_model **critics;        /* [n_workers]; NULL: the estimator needs none */
     sr1_kl_controller kl;       /* of the KL in the reward */
+    struct sr1__entropy entropy;
     int32_t n_workers;
     struct sr1__pool *pool; /* NULL for one worker */
     sr1_model **references; /* [n_workers] share the frozen weights; NULL without them */
@@ -136,6 +148,13 @@ struct sr1__adamw sr1__adamw_configured(const sr1_config *c);
  */
 sr1_status sr1__critic_open(sr1_trainer *tr);
 void sr1__critic_close(sr1_trainer *tr);
+
+/* ---- entropy.c ---- */
+
+void sr1__entropy_read(struct sr1__entropy *e, const sr1_config *c);
+/* Before the update of a step whose rollout had this entropy, and after it. */
+void sr1__entropy_begin(struct sr1__entropy *e, double entropy);
+void sr1__entropy_end(struct sr1__entropy *e, double entropy);
 
 /* ---- health.c ---- */
 

@@ -11,19 +11,23 @@ struct sr1__tally {
     sr1_value_report value;
     double diff_sum; /* |sampled - recomputed log-prob| over tokens */
     double diff_max;
+    double entropy_sum; /* over tokens, where the loss has a bonus for it */
 };
 
 /* Host arrays of one micro-batch, [M] each. */
 struct sr1__grading {
-    float *said;        /* by the weights being trained */
+    float *said;        /* [width * M] by the weights being trained */
     float *weights;     /* share of each token in the loss */
-    float *gradient;    /* d loss / d said, to be filled */
+    double mean_weight; /* that share in a mean over all tokens */
+    float *gradient;    /* [width * M] d loss / d said, to be filled */
     int64_t *seq_begin; /* [S + 1] of a sequence's targets, which stand together */
 };
 
 struct sr1__lesson {
     const char *name;
-    /* What the model says of each policy token: [M], fp32. */
+    /* Numbers that the model says of each policy token; NULL: 1. */
+    size_t (*width)(const sr1_trainer *tr);
+    /* What it says, kind by kind: [width * M], fp32. */
     sr1_tensor *(*ask)(sr1_scope *s, const sr1_trainer *tr, sr1_model *m,
                        const struct sr1__microbatch *mb);
     /* The loss's gradient; its figures are added to *t. SR1_E_NUMERIC: not finite. */

@@ -63,4 +63,4 @@ static void give(const struct sr1__tally *t, const struct sr1__optim_report *don
 }
 
 const struct sr1__lesson sr1__lesson_critic = {
-    "critic", ask, grade, aggregation, columns, first_pass, give};
+    "critic", NULL, ask, grade, aggregation, columns, first_pass, give};

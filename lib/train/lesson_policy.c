@@ -1,17 +1,28 @@
 /* train/lesson_policy.c - the policy's lesson: the configured loss over the log-probs of
- * its tokens. */
+ * its tokens, and a bonus for the entropies of their distributions:
+ *
+ *     loss - coef * sum_t w_t H_t,  w: as in the loss, or 1 / tokens */
 #include "train/lesson.h"
 
 #include <math.h>
 
+/* The log-probs, and with a bonus the entropies. */
+static size_t width(const sr1_trainer *tr)
+{
+    return tr->entropy.now != 0.0 ? 2 : 1;
+}
+
 static sr1_tensor *ask(sr1_scope *s, const sr1_trainer *tr, sr1_model *m,
                        const struct sr1__microbatch *mb)
 {
+    sr1_tensor *said[2];
     struct sr1__score_options o = {.temperature = tr->set.temperature,
                                    .logit_chunk = tr->set.logit_chunk,
-                                   .checkpoint = tr->set.checkpointing};
+                                   .checkpoint = tr->set.checkpointing,
+                                   .entropy = width(tr) == 2 ? &said[1] : NULL};
 
-    return sr1__score(s, m, mb, &o);
+    said[0] = sr1__score(s, m, mb, &o);
+    return o.entropy ? t_cat(s, said, 2, 0) : said[0];
 }
 
 static void measure_diff(struct sr1__tally *t, const struct sr1__microbatch *mb,
@@ -23,6 +34,25 @@ static void measure_diff(struct sr1__tally *t, const struct sr1__microbatch *mb,
         t->diff_sum += d;
         t->diff_max = fmax(t->diff_max, d);
     }
+}
+
+/* The bonus: off the loss in *part, its gradient behind that of the log-probs. */
+static sr1_status add_entropy(const sr1_trainer *tr, size_t n,
+                              const struct sr1__grading *g, sr1_loss_report *part,
+                              double *sum)
+{
+    double coef = tr->entropy.now;
+    const float *entropies = g->said + n;
+
+    SR1__TRY(sr1__loss_finite("entropies", entropies, n));
+    for (size_t i = 0; i < n; i++) {
+        double w = tr->entropy.by_token ? g->mean_weight : (double)g->weights[i];
+
+        g->gradient[n + i] = (float)(-coef * w);
+        part->loss -= coef * w * entropies[i];
+        *sum += entropies[i];
+    }
+    return SR1_OK;
 }
 
 static sr1_status grade(const sr1_trainer *tr, const struct sr1__microbatch *mb,
@@ -47,6 +77,8 @@ static sr1_status grade(const sr1_trainer *tr, const struct sr1__microbatch *mb,
     measure_diff(t, mb, g->said);
     SR1__TRY(
         sr1__loss_run(set->loss, &b, &set->loss_options, g->gradient, NULL, &part));
+    if (width(tr) == 2)
+        SR1__TRY(add_entropy(tr, mb->n_targets, g, &part, &t->entropy_sum));
     sr1__loss_report_add(&t->loss, &part);
     return SR1_OK;
 }
@@ -101,16 +133,19 @@ static void give(const struct sr1__tally *t, const struct sr1__optim_report *don
     report->kl_div = t->loss.kl / whole(t);
     report->clip_fraction = t->loss.clip_fraction / whole(t);
     report->approx_kl = t->loss.approx_kl / whole(t);
+    report->trained_entropy =
+        t->loss.tokens ? t->entropy_sum / (double)t->loss.tokens : 0.0;
     give_bounds(&t->loss, whole(t), report);
 }
 
 const struct sr1__lesson sr1__lesson_policy = {
-    "policy", ask, grade, aggregation, columns, first_pass, give};
+    "policy", width, ask, grade, aggregation, columns, first_pass, give};
 
 void sr1__tally_add(struct sr1__tally *total, const struct sr1__tally *part)
 {
     sr1__loss_report_add(&total->loss, &part->loss);
     sr1__value_report_add(&total->value, &part->value);
     total->diff_sum += part->diff_sum;
+    total->entropy_sum += part->entropy_sum;
     total->diff_max = fmax(total->diff_max, part->diff_max);
 }

@@ -36,6 +36,8 @@ static const struct {
     ROW("clip_ratio/low_mean", clip_low_fraction, REAL),
     ROW("clip_ratio/high_mean", clip_high_fraction, REAL),
     ROW("actor/entropy", entropy, REAL),
+    ROW("actor/entropy_loss", trained_entropy, REAL),
+    ROW("actor/entropy_coeff", entropy_coef, REAL),
     ROW("actor/grad_norm", grad_norm, REAL),
     ROW("actor/lr", learning_rate, REAL),
     ROW("critic/rewards/mean", avg_reward, REAL),

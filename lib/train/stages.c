@@ -35,6 +35,7 @@ static sr1_status row_query(const sr1_row *row, sr1_query *q)
                      .answers = answers,
                      .n_answers = n,
                      .data_source = sr1_row_data_source(row)};
+    sr1__query_remember(q, row);
     return SR1_OK;
 }
 

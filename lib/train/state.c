@@ -162,13 +162,14 @@ static json_t *learner_counters(const struct sr1__learner *l)
 static json_t *counters(const sr1_trainer *tr)
 {
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:I}", "planned",
+        "{s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:I, s:I}", "planned",
         (json_int_t)tr->planned, "epoch",
         (json_int_t)(tr->cursor ? sr1__cursor_epoch(tr->cursor) : 0), "position",
         (json_int_t)(tr->cursor ? sr1__cursor_position(tr->cursor) : 0), "skipped",
         (json_int_t)tr->skipped, "policy", learner_counters(&tr->policy), "critic",
         learner_counters(&tr->critic), "kl_coef", json_real(tr->kl.coef), "kl_updates",
-        (json_int_t)tr->kl.updates, "metrics_size",
+        (json_int_t)tr->kl.updates, "entropy_coef", json_real(tr->entropy.coef),
+        "metrics_size",
         (json_int_t)(tr->metrics ? sr1__jsonl_size(tr->metrics) : 0), "trajectories_size",
         (json_int_t)(tr->trajectories ? sr1__jsonl_size(tr->trajectories) : 0));
 }
@@ -207,6 +208,8 @@ static sr1_status restore_counters(sr1_trainer *tr, const json_t *state)
     SR1__TRY(sr1__json_get_int(state, "skipped", &tr->skipped));
     SR1__TRY(sr1__json_get_num(state, "kl_coef", &tr->kl.coef));
     SR1__TRY(sr1__json_get_int(state, "kl_updates", &tr->kl.updates));
+    if (json_object_get(state, "entropy_coef")) /* not in older checkpoints */
+        SR1__TRY(sr1__json_get_num(state, "entropy_coef", &tr->entropy.coef));
     SR1__TRY(restore_learner_counters(&tr->policy, state, "policy"));
     if (tr->critics)
         SR1__TRY(restore_learner_counters(&tr->critic, state, "critic"));

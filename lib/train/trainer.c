@@ -131,6 +131,7 @@ static sr1_status build(sr1_trainer *tr, sr1_search *search)
     SR1__TRY(sr1_config_validate(tr->config));
     SR1__TRY(sr1__settings_read(&tr->set, tr->config));
     tr->kl = tr->set.kl;
+    sr1__entropy_read(&tr->entropy, tr->config);
     tr->stage = sr1__stage_find(sr1__config_str(tr->config, "stage"));
     if (tr->stage->loss)
         tr->set.loss = sr1__loss_find(tr->stage->loss);
@@ -267,8 +268,13 @@ static sr1_status store(struct sr1__step *s)
 static sr1_status update(struct sr1__step *s)
 {
     struct sr1__source from = {.store = s->store};
+    struct sr1__entropy *e = &s->tr->entropy;
 
-    return sr1__trainer_learn(s->tr, &from, s->tr->set.update_times, s->report);
+    sr1__entropy_begin(e, s->report->entropy);
+    s->report->entropy_coef = e->now;
+    SR1__TRY(sr1__trainer_learn(s->tr, &from, s->tr->set.update_times, s->report));
+    sr1__entropy_end(e, s->report->entropy);
+    return SR1_OK;
 }
 
 /* Let go of what the stores keep, so that the bound on memory holds during the update. */
@@ -413,6 +419,7 @@ sr1_status sr1_trainer_update(sr1_trainer *tr, sr1_trajectory *const *t, size_t 
         SR1__TRY(check_trainable(tr, t[i], i));
     SR1__TRY(sr1__describe_trajectories(tr, t, n, &r));
     SR1__TRY(judge(tr, t, n, tr->set.compare_columns | tr->set.update_columns, &r));
+    r.entropy_coef = tr->entropy.now = tr->entropy.coef;
     SR1__TRY(sr1__context(sr1__trainer_learn(tr, &from, tr->set.update_times, &r),
                           "step %" PRId64, tr->step + 1));
     tr->step++;

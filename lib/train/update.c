@@ -85,6 +85,12 @@ static sr1_status get_microbatch(const struct update *u, size_t k,
 
 /* ---- one micro-batch ---- */
 
+/* Numbers the model says of a micro-batch. */
+static size_t n_said(const struct update *u, const struct sr1__microbatch *mb)
+{
+    return mb->n_targets * (u->lesson->width ? u->lesson->width(u->tr) : 1);
+}
+
 /* Put the name of trajectory i of the source before the error in *why. */
 static void name_sample(const struct update *u, size_t i, struct sr1__error *why)
 {
@@ -124,7 +130,7 @@ static void blame_loss(const struct update *u, const struct sr1__microbatch *mb,
 static sr1_status grading_make(struct sr1__grading *g, const struct update *u,
                                const struct sr1__microbatch *mb)
 {
-    size_t m = mb->n_targets + 1;
+    size_t m = n_said(u, mb) + 1;
     sr1_loss_maps maps = {.struct_size = sizeof(maps),
                           .n_seqs = mb->n_seqs,
                           .total_tokens = u->plan.n_policy_tokens,
@@ -138,6 +144,7 @@ static sr1_status grading_make(struct sr1__grading *g, const struct update *u,
         return sr1__fail_nomem("numbers of a micro-batch");
     g->weights = g->said + m;
     g->gradient = g->weights + m;
+    g->mean_weight = 1.0 / (double)u->plan.n_policy_tokens;
     for (size_t i = 0; i < mb->n_targets; i++)
         g->seq_begin[mb->target_seqs[i] + 1] = (int64_t)i + 1;
     maps.seq_begin = g->seq_begin;
@@ -160,7 +167,7 @@ static sr1_status grade(struct update *u, const struct sr1__microbatch *mb,
         blame_loss(u, mb, g->said, w);
         return SR1_OK;
     }
-    for (size_t i = 0; i < mb->n_targets; i++)
+    for (size_t i = 0; i < n_said(u, mb); i++)
         g->gradient[i] *= (float)u->learner->scale.value;
     return st;
 }
@@ -174,12 +181,12 @@ static sr1_status backward(struct update *u, size_t k, const struct sr1__microba
         sr1__scope_open(m->device, "%s, micro-batch %zu", u->lesson->name, k);
     sr1_tensor *said = u->lesson->ask(s, u->tr, m, mb);
 
-    t_to_host_f32(s, said, g->said, mb->n_targets);
+    t_to_host_f32(s, said, g->said, n_said(u, mb));
     if (sr1__scope_status(s) == SR1_OK)
         sr1__scope_check(s, grade(u, mb, g, w));
     if (sr1__scope_status(s) == SR1_OK && !w->not_finite)
         t_backward_with(s, said,
-                        t_from_f32(s, g->gradient, T_SHAPE((int64_t)mb->n_targets)));
+                        t_from_f32(s, g->gradient, T_SHAPE((int64_t)n_said(u, mb))));
     return sr1__scope_close(s);
 }
 

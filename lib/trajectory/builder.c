@@ -427,6 +427,14 @@ sr1_status sr1__trajectory_builder_context(struct sr1__trajectory_builder *b,
     return SR1_OK;
 }
 
+sr1_status sr1__trajectory_builder_history(struct sr1__trajectory_builder *b,
+                                           const char *const *roles,
+                                           const char *const *texts, const size_t *sizes,
+                                           size_t n)
+{
+    return sr1__trajectory_set_history(b->t, roles, texts, sizes, n);
+}
+
 /* ---- looking and finishing ---- */
 
 const int32_t *sr1__trajectory_builder_ids(const struct sr1__trajectory_builder *b,

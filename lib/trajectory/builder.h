@@ -65,6 +65,13 @@ struct sr1__trajectory_context {
 sr1_status sr1__trajectory_builder_context(struct sr1__trajectory_builder *b,
                                            const struct sr1__trajectory_context *c);
 
+/* The conversation before the question, oldest message first; copied. sizes NULL: each
+ * text ends at its NUL. Without this call: none. */
+sr1_status sr1__trajectory_builder_history(struct sr1__trajectory_builder *b,
+                                           const char *const *roles,
+                                           const char *const *texts, const size_t *sizes,
+                                           size_t n);
+
 /* What has been built so far; borrowed until the next call on b. */
 const int32_t *sr1__trajectory_builder_ids(const struct sr1__trajectory_builder *b,
                                            size_t *n);

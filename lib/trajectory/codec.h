@@ -2,11 +2,11 @@
  *
  *     record  = "SR1T" version:u32 size:u64 check:u64 payload[size]
  *     payload = sample:u32 query query_id sampling data_source truths text
- *               prompt segments searches stop:u32 answer credit
+ *               prompt segments searches stop:u32 answer credit history
  *
  * Numbers are little-endian. A text is its length (u32) and bytes; a name is a text that
  * ends with its only NUL; a list is its count (u32) and items. check is the hash of the
- * payload. Any change of this raises the version. */
+ * payload. Any change of this raises the version; 3, without history, is read too. */
 #ifndef SR1__TRAJECTORY_CODEC_H
 #define SR1__TRAJECTORY_CODEC_H
 
@@ -15,7 +15,8 @@
 #include <searchr1/trajectory.h>
 
 #define SR1__CODEC_MAGIC "SR1T"
-#define SR1__CODEC_VERSION 3u
+#define SR1__CODEC_VERSION 4u
+#define SR1__CODEC_OLDEST 3u
 #define SR1__CODEC_HEADER 24 /* bytes before the payload */
 
 /* Flags at the head of credit. It ends with a mask (u32) of the columns that are set, bit
@@ -24,6 +25,6 @@ enum { SR1__CODEC_REWARD = 1, SR1__CODEC_ADVANTAGE = 2 };
 
 /* Decode a payload whose checksum has been seen to. Errors as sr1_trajectory_decode. */
 sr1_status sr1__trajectory_decode_payload(sr1_trajectory **out, const void *bytes,
-                                          size_t n);
+                                          size_t n, uint32_t version);
 
 #endif

@@ -14,6 +14,7 @@
 
 struct decoder {
     struct sr1__reader r;
+    uint32_t version;
     struct sr1__trajectory_builder *b;
     const char *text; /* of the whole; handed out piece by piece */
     size_t text_left;
@@ -283,8 +284,35 @@ static sr1_status get_credit(struct sr1__reader *r, sr1_trajectory *t)
         return broken("reward");
     if (flags & SR1__CODEC_ADVANTAGE)
         SR1__TRY(sr1_trajectory_set_advantage(t, advantage));
-    SR1__TRY(get_columns(r, t));
-    return r->failed || r->left ? broken("end") : SR1_OK;
+    return get_columns(r, t);
+}
+
+static sr1_status fill_history(struct sr1__reader *r, sr1_trajectory *t,
+                               const char **roles, const char **texts, size_t *sizes,
+                               size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        roles[i] = get_name(r);
+        texts[i] = get_bytes(r, &sizes[i]);
+    }
+    return r->failed ? broken("history")
+                     : sr1__trajectory_set_history(t, roles, texts, sizes, n);
+}
+
+static sr1_status get_history(struct sr1__reader *r, sr1_trajectory *t)
+{
+    size_t n = get_count(r, 9);
+    const char **roles = sr1__calloc(n + 1, sizeof *roles);
+    const char **texts = sr1__calloc(n + 1, sizeof *texts);
+    size_t *sizes = sr1__calloc(n + 1, sizeof *sizes);
+    sr1_status status = roles && texts && sizes ? SR1_OK : sr1__fail_nomem("history");
+
+    if (status == SR1_OK)
+        status = fill_history(r, t, roles, texts, sizes, n);
+    sr1__free(roles);
+    sr1__free(texts);
+    sr1__free(sizes);
+    return status;
 }
 
 static sr1_status decode(struct decoder *d, sr1_trajectory **out)
@@ -304,6 +332,10 @@ static sr1_status decode(struct decoder *d, sr1_trajectory **out)
     d->b = NULL;
     SR1__TRY(status);
     status = get_credit(&d->r, t);
+    if (status == SR1_OK && d->version > SR1__CODEC_OLDEST)
+        status = get_history(&d->r, t);
+    if (status == SR1_OK && (d->r.failed || d->r.left))
+        status = broken("end");
     if (status == SR1_OK)
         *out = t;
     else
@@ -320,9 +352,9 @@ static sr1_status blame_record(sr1_status status)
 }
 
 sr1_status sr1__trajectory_decode_payload(sr1_trajectory **out, const void *bytes,
-                                          size_t n)
+                                          size_t n, uint32_t version)
 {
-    struct decoder d = {0};
+    struct decoder d = {.version = version};
     int32_t sample;
     const char *query, *query_id;
     size_t query_len;
@@ -355,14 +387,14 @@ sr1_status sr1_trajectory_decode(sr1_trajectory **out, const void *bytes, size_t
     check = sr1__read_u64(&r);
     if (r.failed || memcmp(magic, SR1__CODEC_MAGIC, 4) != 0)
         return sr1__fail(SR1_E_CORRUPT, "trajectory record: does not begin as one");
-    if (version != SR1__CODEC_VERSION)
+    if (version < SR1__CODEC_OLDEST || version > SR1__CODEC_VERSION)
         return sr1__fail(SR1_E_UNSUPPORTED,
-                         "trajectory record: version %u, this library reads %u", version,
-                         SR1__CODEC_VERSION);
+                         "trajectory record: version %u, this library reads %u to %u",
+                         version, SR1__CODEC_OLDEST, SR1__CODEC_VERSION);
     if (size != r.left)
         return sr1__fail(SR1_E_CORRUPT, "trajectory record: %zu bytes where %llu belong",
                          r.left, (unsigned long long)size);
-    if (check != sr1__hash64(r.p, r.left, SR1__CODEC_VERSION))
+    if (check != sr1__hash64(r.p, r.left, version))
         return sr1__fail(SR1_E_CORRUPT, "trajectory record: its checksum does not match");
-    return sr1__trajectory_decode_payload(out, r.p, r.left);
+    return sr1__trajectory_decode_payload(out, r.p, r.left, version);
 }

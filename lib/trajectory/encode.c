@@ -102,6 +102,15 @@ static void put_credit(struct sr1__buf *b, const sr1_trajectory *t)
             sr1__buf_f32(b, t->credit[c][i]);
 }
 
+static void put_history(struct sr1__buf *b, const sr1_trajectory *t)
+{
+    sr1__buf_u32(b, (uint32_t)t->n_history);
+    for (size_t i = 0; i < t->n_history; i++) {
+        put_name(b, t->history[2 * i].data);
+        put_bytes(b, &t->history[2 * i + 1]);
+    }
+}
+
 static void put_payload(struct sr1__buf *b, const sr1_trajectory *t)
 {
     sr1__buf_u32(b, (uint32_t)t->sample);
@@ -120,6 +129,7 @@ static void put_payload(struct sr1__buf *b, const sr1_trajectory *t)
     sr1__buf_u32(b, (uint32_t)t->stop_reason);
     put_bytes(b, &t->answer);
     put_credit(b, t);
+    put_history(b, t);
 }
 
 static void put_header(struct sr1__buf *b, const char *payload, size_t n)

@@ -23,6 +23,7 @@ static int same_scalars(const sr1_trajectory *a, const sr1_trajectory *b)
            a->n_tokens == b->n_tokens && a->n_prompt == b->n_prompt &&
            a->n_policy == b->n_policy && a->n_segments == b->n_segments &&
            a->n_searches == b->n_searches && a->n_ground_truths == b->n_ground_truths &&
+           a->n_history == b->n_history &&
            a->has_reward == b->has_reward && a->has_advantage == b->has_advantage &&
            same_double(a->reward, b->reward) && same_double(a->advantage, b->advantage) &&
            a->n_parts == b->n_parts;
@@ -75,6 +76,9 @@ static int same_lists(const sr1_trajectory *a, const sr1_trajectory *b)
             return 0;
     for (size_t i = 0; i < a->n_ground_truths; i++)
         if (!same_bytes(&a->ground_truths[i], &b->ground_truths[i]))
+            return 0;
+    for (size_t i = 0; i < 2 * a->n_history; i++)
+        if (!same_bytes(&a->history[i], &b->history[i]))
             return 0;
     return 1;
 }

@@ -235,9 +235,50 @@ static sr1_status read_list(struct json_reader *r, const char *key, item_fn fn)
     return SR1_OK;
 }
 
+static sr1_status collect_history(struct json_reader *r, const json_t *a,
+                                  const char **roles, const char **texts, size_t *sizes)
+{
+    size_t n = json_array_size(a);
+
+    for (size_t i = 0; i < n; i++) {
+        const json_t *message = json_array_get(a, i);
+        struct sr1__form_text text;
+
+        SR1__TRY(sr1__context(sr1__form_get_name(message, "role", &roles[i]),
+                              "history %zu", i));
+        SR1__TRY(sr1__context(sr1__form_get_text(message, "content", &text),
+                              "history %zu", i));
+        texts[i] = text.data;
+        sizes[i] = text.len;
+    }
+    return sr1__trajectory_builder_history(r->b, roles, texts, sizes, n);
+}
+
+static sr1_status read_history(struct json_reader *r)
+{
+    const json_t *a;
+    const char **roles, **texts;
+    size_t *sizes;
+    sr1_status status;
+
+    if (!json_object_get(r->o, "history"))
+        return SR1_OK;
+    SR1__TRY(sr1__form_get_array(r->o, "history", &a));
+    roles = sr1__calloc(json_array_size(a) + 1, sizeof *roles);
+    texts = sr1__calloc(json_array_size(a) + 1, sizeof *texts);
+    sizes = sr1__calloc(json_array_size(a) + 1, sizeof *sizes);
+    status = roles && texts && sizes ? collect_history(r, a, roles, texts, sizes)
+                                     : sr1__fail_nomem("history");
+    sr1__free(roles);
+    sr1__free(texts);
+    sr1__free(sizes);
+    return status;
+}
+
 static sr1_status read_tokens(struct json_reader *r)
 {
     SR1__TRY(read_context(r));
+    SR1__TRY(read_history(r));
     SR1__TRY(sr1__form_get_size(r->o, "prompt_tokens", &r->n_prompt));
     if (r->n_prompt > r->n_ids)
         return sr1__fail(SR1_E_CORRUPT, "'prompt_tokens' does not fit 'full_input_ids'");

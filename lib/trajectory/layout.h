@@ -64,6 +64,8 @@ struct sr1_trajectory {
     size_t n_searches;
     struct sr1__bytes *ground_truths;
     size_t n_ground_truths;
+    struct sr1__bytes *history; /* [2 n_history]: role, text, role, text, ... */
+    size_t n_history;
 
     /* Set after generation. */
     int32_t has_reward;
@@ -106,6 +108,11 @@ sr1_status sr1__bytes_set(struct sr1__bytes *b, const char *data, size_t len);
 sr1_status sr1__bytes_array_new(struct sr1__bytes **out, const char *const *data,
                                 const size_t *lens, size_t n);
 void sr1__bytes_array_free(struct sr1__bytes *a, size_t n);
+
+/* Of a trajectory in the making; as sr1__trajectory_builder_history. */
+sr1_status sr1__trajectory_set_history(sr1_trajectory *t, const char *const *roles,
+                                       const char *const *texts, const size_t *sizes,
+                                       size_t n);
 
 void sr1__search_record_free(struct sr1__search_record *s); /* what it holds */
 void sr1__reward_parts_free(struct sr1__reward_part *parts, size_t n);

@@ -137,6 +137,18 @@ static int set_truths(json_t *o, const sr1_trajectory *t)
     return bad;
 }
 
+static int fill_message(const sr1_trajectory *t, size_t i, json_t *item)
+{
+    return set_bytes(item, "role", &t->history[2 * i]) ||
+           set_bytes(item, "content", &t->history[2 * i + 1]);
+}
+
+/* Where there is none, the line does not speak of it. */
+static int set_history(json_t *o, const sr1_trajectory *t)
+{
+    return t->n_history ? set_list(o, "history", t, t->n_history, fill_message) : 0;
+}
+
 static int set_identity(json_t *o, const sr1_trajectory *t)
 {
     char key[17];
@@ -144,7 +156,8 @@ static int set_identity(json_t *o, const sr1_trajectory *t)
     snprintf(key, sizeof key, "%016llx", (unsigned long long)t->group_key);
     return set_bytes(o, "query", &t->query) || set_bytes(o, "query_id", &t->query_id) ||
            set_int(o, "sample", t->sample) || set_name(o, "group_key", key) ||
-           set_bytes(o, "data_source", &t->data_source) || set_truths(o, t);
+           set_bytes(o, "data_source", &t->data_source) || set_truths(o, t) ||
+           set_history(o, t);
 }
 
 /* What a person looks for comes first in the line, long lists last. */

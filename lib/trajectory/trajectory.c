@@ -97,6 +97,36 @@ sr1_status sr1__bytes_array_new(struct sr1__bytes **out, const char *const *data
     return SR1_OK;
 }
 
+sr1_status sr1__trajectory_set_history(sr1_trajectory *t, const char *const *roles,
+                                       const char *const *texts, const size_t *sizes,
+                                       size_t n)
+{
+    struct sr1__bytes *history;
+    sr1_status status = SR1_OK;
+
+    if (n > SR1_TRAJECTORY_MAX_HISTORY)
+        return sr1__fail(SR1_E_LIMIT, "history: more than %d messages",
+                         SR1_TRAJECTORY_MAX_HISTORY);
+    history = sr1__calloc(2 * n + 1, sizeof *history);
+    if (!history)
+        return sr1__fail_nomem("history");
+    for (size_t i = 0; status == SR1_OK && i < n; i++) {
+        size_t size = sizes ? sizes[i] : strlen(texts[i]);
+
+        status = sr1__bytes_set(&history[2 * i], roles[i], strlen(roles[i]));
+        if (status == SR1_OK)
+            status = sr1__bytes_set(&history[2 * i + 1], texts[i], size);
+    }
+    if (status != SR1_OK) {
+        sr1__bytes_array_free(history, 2 * n);
+        return status;
+    }
+    sr1__bytes_array_free(t->history, 2 * t->n_history);
+    t->history = history;
+    t->n_history = n;
+    return SR1_OK;
+}
+
 /* ---- life ---- */
 
 void sr1__search_record_free(struct sr1__search_record *s)
@@ -127,6 +157,7 @@ void sr1_trajectory_free(sr1_trajectory *t)
         sr1__search_record_free(&t->searches[i]);
     sr1__free(t->searches);
     sr1__bytes_array_free(t->ground_truths, t->n_ground_truths);
+    sr1__bytes_array_free(t->history, 2 * t->n_history);
     sr1__reward_parts_free(t->parts, t->n_parts);
     for (size_t c = 0; c < SR1_COLUMN_COUNT; c++)
         sr1__free(t->credit[c]);
@@ -154,6 +185,8 @@ size_t sr1__trajectory_memory(const sr1_trajectory *t)
     }
     for (size_t i = 0; i < t->n_ground_truths; i++)
         bytes += sizeof *t->ground_truths + t->ground_truths[i].len + 1;
+    for (size_t i = 0; i < 2 * t->n_history; i++)
+        bytes += sizeof *t->history + t->history[i].len + 1;
     for (size_t i = 0; i < t->n_parts; i++)
         bytes += sizeof *t->parts + strlen(t->parts[i].name) + 1;
     for (size_t c = 0; c < SR1_COLUMN_COUNT; c++)
@@ -214,6 +247,21 @@ size_t sr1_trajectory_ground_truth_count(const sr1_trajectory *t)
 const char *sr1_trajectory_ground_truth(const sr1_trajectory *t, size_t i, size_t *len)
 {
     return i < t->n_ground_truths ? view(&t->ground_truths[i], len) : NULL;
+}
+
+size_t sr1_trajectory_history_count(const sr1_trajectory *t)
+{
+    return t->n_history;
+}
+
+const char *sr1_trajectory_history(const sr1_trajectory *t, size_t i, const char **role,
+                                   size_t *len)
+{
+    if (i >= t->n_history)
+        return NULL;
+    if (role)
+        *role = t->history[2 * i].data;
+    return view(&t->history[2 * i + 1], len);
 }
 
 double sr1_trajectory_temperature(const sr1_trajectory *t)

@@ -5,6 +5,7 @@
  */
 #include "trajectory/batch.h"
 #include "trajectory/codec.h"
+#include "trajectory/trajectory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,8 @@ static void check_batch(const sr1_trajectory *t)
     struct sr1__microbatch m;
 
     check(sr1__batch_plan_array(&p, &t, 1, 8) == SR1_OK);
-    check(p.n_batches == (sr1_trajectory_policy_count(t) > 0));
+    check(p.n_batches ==
+          (sr1_trajectory_policy_count(t) > 0 && !sr1__trajectory_excluded(t)));
     if (p.n_batches) {
         check(sr1__microbatch_array(&m, &p, 0, &t, 0) == SR1_OK);
         check(m.n_targets == sr1_trajectory_policy_count(t));
@@ -63,7 +65,8 @@ static sr1_status read_any(sr1_trajectory **out, const uint8_t *data, size_t siz
         return sr1_trajectory_from_json(out, (const char *)data + 1, size - 1);
     if (data[0] == 'r')
         return sr1_trajectory_decode(out, data + 1, size - 1);
-    return sr1__trajectory_decode_payload(out, data + 1, size - 1);
+    return sr1__trajectory_decode_payload(
+        out, data + 1, size - 1, data[0] == 'h' ? SR1__CODEC_VERSION : SR1__CODEC_OLDEST);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,6 +1,7 @@
 """Models and rollouts: generation with Python engines, log-probs, evaluation."""
 
 import ctypes
+import json
 import math
 import os
 import signal
@@ -10,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from searchr1 import Dataset, Model, PythonSearch, Query, Rollout, errors
+from searchr1 import Dataset, Model, PythonSearch, Query, Rollout, Trajectory, errors
 
 import tiny
 
@@ -64,6 +65,31 @@ def test_generate(rollout):
     greedy = rollout.generate(queries[:1], greedy=True)
     assert greedy[0].temperature == 0.0
     assert rollout.generate([]) == []
+
+
+def test_history(rollout, tmp_path):
+    history = [
+        {"role": "user", "content": "Where is \u00c5s?"},
+        {"role": "assistant", "content": "In Norway."},
+    ]
+    query = Query("And the tower?", ["Paris"], history=history)
+    plain, told = rollout.generate([Query("And the tower?", ["Paris"]), query])
+    assert plain.history == [] and told.history == history
+    assert told.prompt_count > plain.prompt_count
+    prompt = rollout.tokenizer.decode(told.ids[: told.prompt_count])
+    assert "user\nWhere is \u00c5s?<|im_end|>" in prompt and "In Norway." in prompt
+    assert Trajectory.from_json(told.to_json()) == told
+    assert Trajectory.decode(told.encode()) == told
+    path = tmp_path / "chat.jsonl"
+    row = {"messages": history + [{"role": "user", "content": "And the tower?"}]}
+    path.write_text(json.dumps({**row, "golden_answers": "Paris"}))
+    (read,) = Dataset(path)
+    assert list(read.history) == history and read.question == "And the tower?"
+    (again,) = rollout.generate([read])
+    assert again.history == history
+    assert list(again.ids[: again.prompt_count]) == list(told.ids[: told.prompt_count])
+    with pytest.raises(errors.InvalidError, match="role 'tool'"):
+        rollout.generate([Query("?", history=[{"role": "tool", "content": "x"}])])
 
 
 def test_text_as_it_appears(rollout):

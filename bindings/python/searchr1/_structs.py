@@ -84,6 +84,7 @@ class DatasetOptions(Sized):
         ("source_field", c_char_p),
         ("answers_optional", c_int32),
         ("skip_check", c_int32),
+        ("history_field", c_char_p),
     ]
 
 
@@ -662,21 +663,6 @@ class LossReport(Sized):
         ("importance_max", c_double),
         ("importance_cut", c_double),
         ("off_policy_cut", c_double),
-        ("success_rate", c_double),
-        ("thinking_tokens", c_double),
-        ("level_1", c_double),
-        ("level_2", c_double),
-        ("level_3", c_double),
-        ("level_4", c_double),
-        ("levels_compared", c_int64),
-        ("levels_left_out", c_int64),
-        ("levels_unread", c_int64),
-        ("levels_too_long", c_int64),
-        ("levels_no_action", c_int64),
-        ("levels_malformed", c_int64),
-        ("levels_no_room", c_int64),
-        ("level_tokens", c_int64),
-        ("seconds_levels", c_double),
         ("weight", c_double),
         ("tokens", c_int64),
     ]
@@ -753,6 +739,10 @@ class Query(Sized):
         ("answers", POINTER(c_char_p)),
         ("n_answers", c_size_t),
         ("data_source", c_char_p),
+        ("history_roles", POINTER(c_char_p)),
+        ("history_texts", POINTER(c_char_p)),
+        ("history_sizes", POINTER(c_size_t)),
+        ("n_history", c_size_t),
     ]
 
 
@@ -866,6 +856,23 @@ class StepReport(Sized):
         ("importance_ess", c_double),
         ("importance_cut", c_double),
         ("off_policy_cut", c_double),
+        ("entropy_coef", c_double),
+        ("trained_entropy", c_double),
+        ("success_rate", c_double),
+        ("thinking_tokens", c_double),
+        ("level_1", c_double),
+        ("level_2", c_double),
+        ("level_3", c_double),
+        ("level_4", c_double),
+        ("levels_compared", c_int64),
+        ("levels_left_out", c_int64),
+        ("levels_unread", c_int64),
+        ("levels_too_long", c_int64),
+        ("levels_no_action", c_int64),
+        ("levels_malformed", c_int64),
+        ("levels_no_room", c_int64),
+        ("level_tokens", c_int64),
+        ("seconds_levels", c_double),
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
-from ctypes import byref, c_void_p
+from ctypes import byref, c_char_p, c_void_p
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, Optional, Tuple
 
@@ -25,6 +25,7 @@ class Row:
     answers: Tuple[str, ...]
     data_source: str
     fields: Dict[str, Any]  # the whole row
+    history: Tuple[Dict[str, str], ...] = ()  # {"role", "content"} before the question
 
 
 def _row(pointer: int) -> Row:
@@ -37,7 +38,17 @@ def _row(pointer: int) -> Row:
         answers=tuple(decode(lib.sr1_row_answer(pointer, i)) for i in range(count)),
         data_source=decode(lib.sr1_row_data_source(pointer)),
         fields=json.loads(take(text)),
+        history=_history(pointer),
     )
+
+
+def _history(pointer: int) -> Tuple[Dict[str, str], ...]:
+    messages = []
+    for i in range(lib.sr1_row_history_count(pointer)):
+        role = c_char_p()
+        text = lib.sr1_row_history(pointer, i, byref(role))
+        messages.append({"role": decode(role.value), "content": decode(text)})
+    return tuple(messages)
 
 
 class Dataset(Handle):
@@ -58,8 +69,9 @@ class Dataset(Handle):
         source_field: Optional[str] = None,
         answers_optional: bool = False,
         check: bool = True,
+        history_field: Optional[str] = None,
     ) -> None:
-        """None: "question", "golden_answers", "id", "data_source". check: read every row
+        """None: "question", "golden_answers", "id", "data_source", "history". check: read every row
         at once to find what is wrong with it."""
         options = DatasetOptions(
             question_field=optional(question_field),
@@ -68,6 +80,7 @@ class Dataset(Handle):
             source_field=optional(source_field),
             answers_optional=answers_optional,
             skip_check=not check,
+            history_field=optional(history_field),
         )
         names = strings(path_bytes(path) for path in paths)
         super().__init__(make(lib.sr1_dataset_open, names, len(names), byref(options)))

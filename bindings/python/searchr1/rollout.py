@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctypes import byref, c_float, c_void_p
+from ctypes import byref, c_char_p, c_float, c_size_t, c_void_p
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
@@ -30,6 +30,8 @@ class Query:
     answers: Sequence[str] = ()
     id: Optional[str] = None
     data_source: Optional[str] = None
+    # The conversation before it, oldest message first: {"role", "content"}.
+    history: Sequence[Mapping[str, str]] = ()
 
 
 QueryLike = Union[Query, Row, str]
@@ -37,8 +39,22 @@ QueryLike = Union[Query, Row, str]
 
 def _as_query(query: QueryLike) -> Query:
     if isinstance(query, Row):
-        return Query(query.question, query.answers, query.id, query.data_source)
+        return Query(
+            query.question, query.answers, query.id, query.data_source, query.history
+        )
     return Query(query) if isinstance(query, str) else query
+
+
+def _history(messages: Sequence[Mapping[str, str]]) -> Dict[str, Any]:
+    if not messages:
+        return {}
+    texts = [encode(message["content"]) for message in messages]
+    return {
+        "history_roles": strings([message["role"] for message in messages]),
+        "history_texts": (c_char_p * len(texts))(*texts),
+        "history_sizes": (c_size_t * len(texts))(*map(len, texts)),
+        "n_history": len(texts),
+    }
 
 
 def c_queries(queries: Sequence[QueryLike]) -> Any:
@@ -53,6 +69,7 @@ def c_queries(queries: Sequence[QueryLike]) -> Any:
             answers=strings(query.answers) if query.answers else None,
             n_answers=len(query.answers),
             data_source=optional(query.data_source),
+            **_history(query.history),
         )
     return array
 

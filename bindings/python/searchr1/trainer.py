@@ -86,6 +86,8 @@ class StepReport:
     importance_ess: float
     importance_cut: float
     off_policy_cut: float
+    entropy_coef: float = 0.0
+    trained_entropy: float = 0.0
 
 
 def _report(report: _structs.StepReport) -> StepReport:

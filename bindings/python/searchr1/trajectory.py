@@ -19,7 +19,7 @@ from ctypes import (
     c_void_p,
 )
 from dataclasses import dataclass
-from typing import Any, Iterable, List, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Sequence, Tuple
 
 from . import _arrays
 from ._handle import Handle
@@ -131,6 +131,18 @@ class Trajectory(Handle):
     @property
     def data_source(self) -> str:
         return decode(lib.sr1_trajectory_data_source(self))
+
+    @property
+    def history(self) -> List[Dict[str, str]]:
+        """The conversation before the question, oldest message first."""
+        messages = []
+        for i in range(lib.sr1_trajectory_history_count(self)):
+            role, size = c_char_p(), c_size_t()
+            text = lib.sr1_trajectory_history(self, i, byref(role), byref(size))
+            messages.append(
+                {"role": decode(role.value), "content": text_at(text, size.value)}
+            )
+        return messages
 
     @property
     def ground_truths(self) -> List[str]:

@@ -58,12 +58,42 @@ static void head_equals_plain_formula(void **state)
 
         near(gap(s, got, want), 0.0, 1e-5);
         near(gap(s, entropy[0], entropy[1]), 0.0, 1e-5);
-        assert_false(t_needs_grad(entropy[0]));
         t_backward_with(s, got, a.grad);
         t_backward_with(s, want, b.grad);
         near(gap(s, t_grad(s, a.hidden), t_grad(s, b.hidden)), 0.0, 1e-5);
         near(gap(s, t_grad(s, a.weight), t_grad(s, b.weight)), 0.0, 1e-5);
         OK(sr1__scope_close(s));
+    }
+}
+
+/* A loss of log-probs and entropies, or of the entropies alone. */
+static void entropies_have_torchs_gradient(void **state)
+{
+    (void)state;
+    for (int both = 0; both < 2; both++) {
+        for (int64_t chunk = 0; chunk <= 4; chunk += 4) {
+            sr1_scope *s = sr1__scope_open(SR1__CPU, "head");
+            struct head h[2] = {head_input(s), head_input(s)};
+            sr1_tensor *entropy[2], *lp[2], *of[2];
+
+            lp[0] = sr1__nn_token_log_probs(s, h[0].hidden, h[0].weight, h[0].targets,
+                                            0.7, chunk, &entropy[0]);
+            lp[1] = plain(s, &h[1], 0.7, &entropy[1]);
+            for (int i = 0; i < 2; i++) {
+                sr1_tensor *g =
+                    t_mul_scalar(s, t_square(s, entropy[i]), both ? -0.3 : 2.0);
+
+                if (both)
+                    g = t_add(s, g, t_mul(s, lp[i], h[i].grad));
+                of[i] = t_sum(s, g);
+                t_backward(s, of[i]);
+            }
+            near(t_item(s, of[0]) - t_item(s, of[1]), 0.0, 1e-4);
+            near(gap(s, t_grad(s, h[0].hidden), t_grad(s, h[1].hidden)), 0.0, 1e-4);
+            near(gap(s, t_grad(s, h[0].weight), t_grad(s, h[1].weight)), 0.0, 1e-4);
+            assert_true(t_item(s, t_max_all(s, t_abs(s, t_grad(s, h[0].weight)))) > 0.1);
+            OK(sr1__scope_close(s));
+        }
     }
 }
 
@@ -208,6 +238,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(head_equals_plain_formula),
+        cmocka_unit_test(entropies_have_torchs_gradient),
         cmocka_unit_test(rows_without_gradient_give_exact_zeros),
         cmocka_unit_test(logits_are_never_whole),
         cmocka_unit_test(head_refuses_what_does_not_fit),

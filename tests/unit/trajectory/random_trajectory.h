@@ -105,6 +105,19 @@ static sr1_status add_context(struct sr1__rng *r, struct sr1__trajectory_builder
     return sr1__trajectory_builder_context(b, &c);
 }
 
+static sr1_status add_history(struct sr1__rng *r, struct sr1__trajectory_builder *b)
+{
+    char roles[3][RANDOM_TEXT_MAX], texts[3][RANDOM_TEXT_MAX];
+    const char *role[3], *text[3] = {texts[0], texts[1], texts[2]};
+    size_t sizes[3];
+
+    for (size_t i = 0; i < 3; i++) {
+        role[i] = any_name(r, roles[i]);
+        sizes[i] = any_text(r, texts[i]);
+    }
+    return sr1__trajectory_builder_history(b, role, text, sizes, below(r, 4));
+}
+
 static sr1_status add_search(struct sr1__rng *r, struct sr1__trajectory_builder *b,
                              int32_t turn)
 {
@@ -159,6 +172,8 @@ static sr1_status add_tokens(struct sr1__rng *r, struct sr1__trajectory_builder 
 
     if (below(r, 4))
         SR1__TRY(add_context(r, b));
+    if (below(r, 2))
+        SR1__TRY(add_history(r, b));
     if (n_prompt == 0)
         return SR1_OK; /* an empty trajectory */
     any_ids(r, prompt, n_prompt);

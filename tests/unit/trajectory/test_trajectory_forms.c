@@ -100,6 +100,7 @@ static sr1_trajectory *full_one(void)
     const char *truths[] = {"Paris", "the city of Paris"}, *hits[] = {"doc1", "doc22"};
     struct sr1__trajectory_context c = {0.7, 0.9, 40, 17, "nq", truths, NULL, 2};
     struct sr1__reward_value parts[] = {{"format", 0.5, 1.0}, {"answer", 2.0, 1.0}};
+    const char *roles[] = {"user", "assistant"}, *said[] = {"Hi", "\xff no"};
     const int32_t prompt[] = {9, 8, 7}, block[] = {21, 22};
     const float advantages[] = {0.25f, -0.5f};
     struct sr1__trajectory_builder *b;
@@ -108,6 +109,7 @@ static sr1_trajectory *full_one(void)
     assert_int_equal(sr1__trajectory_builder_new(&b, "capital?", 8, "train-3", 1),
                      SR1_OK);
     assert_int_equal(sr1__trajectory_builder_context(b, &c), SR1_OK);
+    assert_int_equal(sr1__trajectory_builder_history(b, roles, said, NULL, 2), SR1_OK);
     assert_int_equal(sr1__trajectory_builder_prompt(b, prompt, 3), SR1_OK);
     assert_int_equal(
         sr1__trajectory_builder_policy(b, 11, -0.1f, 0, "<search>x</search>", 18),
@@ -196,7 +198,8 @@ static void a_changed_payload_is_refused_or_sound(void **state)
 
             bytes[i] = (char)(bytes[i] ^ changes[k]);
             if (sr1__trajectory_decode_payload(&back, bytes + SR1__CODEC_HEADER,
-                                               n - SR1__CODEC_HEADER) == SR1_OK) {
+                                               n - SR1__CODEC_HEADER,
+                                               SR1__CODEC_VERSION) == SR1_OK) {
                 accepted++;
                 check_round_trip(&forms[0], back);
             } else {
@@ -211,6 +214,53 @@ static void a_changed_payload_is_refused_or_sound(void **state)
     sr1_trajectory_free(t);
 }
 
+/* Version 3 is the same without what stands behind the credit. */
+static void a_record_without_history_is_read(void **state)
+{
+    sr1_trajectory *t = full_one(), *back = NULL, *again = NULL;
+    struct sr1__buf b;
+    char *bytes;
+    size_t n, tail = 4 + (4 + 5) + (4 + 2) + (4 + 10) + (4 + 4);
+
+    (void)state;
+    assert_int_equal(sr1_trajectory_encode(t, (void **)&bytes, &n), SR1_OK);
+    n -= SR1__CODEC_HEADER + tail;
+    sr1__buf_init(&b, 0);
+    sr1__buf_add(&b, SR1__CODEC_MAGIC, 4);
+    sr1__buf_u32(&b, 3);
+    sr1__buf_u64(&b, n);
+    sr1__buf_u64(&b, sr1__hash64(bytes + SR1__CODEC_HEADER, n, 3));
+    sr1__buf_add(&b, bytes + SR1__CODEC_HEADER, n);
+    assert_int_equal(sr1_trajectory_decode(&back, b.data, b.len), SR1_OK);
+    assert_int_equal(sr1_trajectory_history_count(back), 0);
+    assert_null(sr1_trajectory_history(back, 0, NULL, NULL));
+    assert_false(sr1_trajectory_equal(t, back));
+    assert_string_equal(sr1_trajectory_final_answer(back, NULL), "Paris");
+    b.data[4] = 2;
+    assert_int_equal(sr1_trajectory_decode(&again, b.data, b.len), SR1_E_UNSUPPORTED);
+    sr1__buf_free(&b);
+    sr1_free(bytes);
+    sr1_trajectory_free(back);
+    sr1_trajectory_free(t);
+}
+
+static void history_is_given_back(void **state)
+{
+    sr1_trajectory *t = full_one();
+    const char *role;
+    size_t len;
+
+    (void)state;
+    assert_int_equal(sr1_trajectory_history_count(t), 2);
+    assert_string_equal(sr1_trajectory_history(t, 0, &role, NULL), "Hi");
+    assert_string_equal(role, "user");
+    assert_memory_equal(sr1_trajectory_history(t, 1, &role, &len), "\xff no", 4);
+    assert_string_equal(role, "assistant");
+    assert_int_equal(len, 4);
+    assert_null(sr1_trajectory_history(t, 2, NULL, NULL));
+    sr1_trajectory_free(t);
+}
+
 static void a_later_version_is_named(void **state)
 {
     sr1_trajectory *t = full_one(), *back = NULL;
@@ -221,7 +271,7 @@ static void a_later_version_is_named(void **state)
     assert_int_equal(sr1_trajectory_encode(t, (void **)&bytes, &n), SR1_OK);
     bytes[4] = (char)(SR1__CODEC_VERSION + 1);
     assert_int_equal(sr1_trajectory_decode(&back, bytes, n), SR1_E_UNSUPPORTED);
-    assert_non_null(strstr(sr1_last_error(), "version 4"));
+    assert_non_null(strstr(sr1_last_error(), "version 5"));
     sr1_free(bytes);
     sr1_trajectory_free(t);
 }
@@ -350,6 +400,8 @@ int main(void)
         cmocka_unit_test(every_changed_bit_is_seen),
         cmocka_unit_test(every_cut_and_extension_is_seen),
         cmocka_unit_test(a_changed_payload_is_refused_or_sound),
+        cmocka_unit_test(a_record_without_history_is_read),
+        cmocka_unit_test(history_is_given_back),
         cmocka_unit_test(a_later_version_is_named),
         cmocka_unit_test(json_has_the_names_of_the_schema),
         cmocka_unit_test(json_members_are_checked),

@@ -1,0 +1,216 @@
+/* The entropy bonus in training: the slope it follows, its means, who moves its weight. */
+#include "runs.h"
+
+#define GROUP 4
+#define QUERIES 2
+#define N (GROUP * QUERIES)
+
+/* SGD in disguise, as in test_loss_keys.c; nothing but the bonus has a gradient. */
+#define BONUS                                                                            \
+    "adam_epsilon=1", "adam_beta1=0", "adam_beta2=0", "weight_decay=0",                  \
+        "max_grad_norm=0", "beta=0", "learning_rate=0.02"
+
+static sr1_trajectory *rolled[N];
+
+static int make(void **state)
+{
+    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = GROUP, .seed = 9};
+    sr1_query q[QUERIES] = {tiny_query("one?"), tiny_query("the second, longer one?")};
+    sr1_trainer *tr;
+
+    if (runs_make(state) != 0)
+        return -1;
+    tr = tiny_trainer(tiny_config("model", NULL));
+    OK(sr1_rollout_generate(sr1_trainer_rollout(tr), q, QUERIES, &o, rolled));
+    for (size_t i = 0; i < N; i++) {
+        OK(sr1_trajectory_set_reward(rolled[i], 1));
+        OK(sr1_trajectory_set_advantage(rolled[i], 0));
+    }
+    sr1_trainer_free(tr);
+    return 0;
+}
+
+static int clean(void **state)
+{
+    tiny_free_all(rolled, N);
+    return scratch_remove(state);
+}
+
+/* Report of an update, and the weights after it (may be NULL, else free them). */
+static sr1_step_report updated(sr1_config *c, float **weights, size_t *n)
+{
+    sr1_step_report r = {.struct_size = sizeof r};
+    sr1_trainer *tr = tiny_trainer(c);
+
+    OK(sr1_trainer_update(tr, rolled, N, &r));
+    if (weights)
+        *weights = tiny_weights(tr->model, n);
+    sr1_trainer_free(tr);
+    return r;
+}
+
+/* One small step down the slope g lowers the loss by rate |g|^2. */
+static void the_loss_falls_as_its_gradient_says(void **state)
+{
+    static const char *const coefs[] = {"entropy_coef=0.5", "entropy_coef=-0.5"};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        sr1_step_report a =
+            updated(tiny_config("model", BONUS, coefs[i], "update_times=1", NULL), NULL,
+                    NULL);
+        sr1_step_report b =
+            updated(tiny_config("model", BONUS, coefs[i], "update_times=2", NULL), NULL,
+                    NULL);
+        double expected = -0.02 * a.grad_norm * a.grad_norm;
+
+        assert_true(a.grad_norm > 0.01 && a.trained_entropy > 0);
+        assert_true(a.entropy_coef == (i ? -0.5 : 0.5));
+        tiny_near(a.loss, -a.entropy_coef * a.trained_entropy, 1e-6);
+        tiny_near(b.loss - a.loss, expected, 0.15 * fabs(expected));
+        assert_true((b.trained_entropy > a.trained_entropy) == (i == 0));
+    }
+}
+
+static void without_it_nothing_changes(void **state)
+{
+    size_t n, m;
+    float *none, *zero;
+    sr1_step_report r =
+        updated(tiny_config("model", "update_times=2", NULL), &none, &n);
+
+    (void)state;
+    assert_true(r.entropy_coef == 0 && r.trained_entropy == 0);
+    (void)updated(tiny_config("model", "update_times=2", "entropy_coef=0",
+                              "entropy_aggregation=token-mean", NULL),
+                  &zero, &m);
+    assert_int_equal(n, m);
+    assert_memory_equal(none, zero, n * sizeof *none);
+    free(none);
+    free(zero);
+}
+
+/* Of a summed loss the bonus is a sum too, or a mean all the same. */
+static void means_are_as_asked(void **state)
+{
+    double tokens = 0;
+    sr1_step_report sum = updated(
+        tiny_config("model", BONUS, "update_times=1", "entropy_coef=0.5",
+                    "loss_aggregation=token-sum", NULL),
+        NULL, NULL);
+    sr1_step_report mean = updated(
+        tiny_config("model", BONUS, "update_times=1", "entropy_coef=0.5",
+                    "loss_aggregation=token-sum", "entropy_aggregation=token-mean", NULL),
+        NULL, NULL);
+
+    (void)state;
+    for (size_t i = 0; i < N; i++)
+        tokens += (double)sr1_trajectory_policy_count(rolled[i]);
+    tiny_near(sum.trained_entropy, mean.trained_entropy, 1e-9);
+    tiny_near(mean.loss, -0.5 * mean.trained_entropy, 1e-6);
+    tiny_near(sum.loss, -0.5 * sum.trained_entropy * tokens, 1e-4 * tokens);
+    tiny_near(sum.grad_norm / mean.grad_norm, tokens, 1e-3 * tokens);
+}
+
+static void the_cut_does_not_matter(void **state)
+{
+    static const char *const cuts[] = {"micro_batch_tokens=1", "workers=2"};
+    static const char *const means[] = {"entropy_aggregation=loss",
+                                        "entropy_aggregation=token-mean"};
+
+    (void)state;
+    for (int m = 0; m < 2; m++) {
+        sr1_step_report whole = updated(
+            tiny_config("model", BONUS, "update_times=1", "entropy_coef=0.5",
+                        "loss_aggregation=seq-mean-token-mean", means[m], NULL),
+            NULL, NULL);
+
+        for (int k = 0; k < 2; k++) {
+            sr1_step_report part = updated(
+                tiny_config("model", BONUS, "update_times=1", "entropy_coef=0.5",
+                            "loss_aggregation=seq-mean-token-mean", means[m], cuts[k],
+                            NULL),
+                NULL, NULL);
+
+            tiny_near(part.loss, whole.loss, 1e-5);
+            tiny_near(part.trained_entropy, whole.trained_entropy, 1e-5);
+            tiny_near(part.grad_norm, whole.grad_norm, 1e-4 * whole.grad_norm);
+        }
+    }
+}
+
+/* By hand: up while below the target, down and unused while above, within bounds. */
+static void the_controller_holds_its_target(void **state)
+{
+    struct sr1__entropy e = {
+        .adaptive = 1, .target = 0.5, .delta = 0.25, .most = 0.6, .coef = 0.1};
+    static const struct {
+        double entropy, used, left;
+    } steps[] = {{0.2, 0.1, 0.35}, {0.4, 0.35, 0.6}, {0.3, 0.6, 0.6},
+                 {0.9, 0.0, 0.35}, {0.8, 0.0, 0.1},  {0.7, 0.0, 0.0},
+                 {0.5, 0.0, 0.0},  {0.1, 0.0, 0.25}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        sr1__entropy_begin(&e, steps[i].entropy);
+        tiny_near(e.now, steps[i].used, 1e-15);
+        sr1__entropy_end(&e, steps[i].entropy);
+        tiny_near(e.coef, steps[i].left, 1e-15);
+    }
+    e.adaptive = 0;
+    sr1__entropy_begin(&e, 9);
+    sr1__entropy_end(&e, 9);
+    tiny_near(e.now, 0.25, 0);
+    tiny_near(e.coef, 0.25, 0);
+}
+
+static sr1_status stop_at_four(void *user, const sr1_step_report *r, int64_t planned)
+{
+    (void)user;
+    (void)planned;
+    return r->step == 4 ? sr1_set_error(SR1_E_IO, "pulled the plug") : SR1_OK;
+}
+
+#define MOVED                                                                            \
+    "entropy_coef=0.01", "entropy_controller=adaptive", "entropy_target=100",            \
+        "entropy_coef_delta=0.25"
+
+static void the_controller_is_resumed(void **state)
+{
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .step = stop_at_four};
+    sr1_trainer *tr;
+    json_t *rows;
+
+    (void)state;
+    run_whole(RUN("whole", MOVED));
+    tr = open_trainer(RUN("stopped", MOVED));
+    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "pulled the plug");
+    sr1_trainer_free(tr);
+    tr = NULL;
+    OK(sr1_trainer_resume(&tr, scratch_path("stopped"), NULL));
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+    same_run("whole", "stopped");
+    rows = metrics("stopped");
+    for (size_t i = 0; i < 6; i++) {
+        double coef = 0.01 + 0.25 * (double)i;
+
+        tiny_near(metric(rows, i, "actor/entropy_coeff"), coef > 1 ? 1 : coef, 1e-12);
+        assert_true(metric(rows, i, "actor/entropy_loss") > 0);
+    }
+    json_decref(rows);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_loss_falls_as_its_gradient_says),
+        cmocka_unit_test(without_it_nothing_changes),
+        cmocka_unit_test(means_are_as_asked),
+        cmocka_unit_test(the_cut_does_not_matter),
+        cmocka_unit_test(the_controller_holds_its_target),
+        cmocka_unit_test(the_controller_is_resumed),
+    };
+
+    return cmocka_run_group_tests(tests, make, clean);
+}

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""recipe.py FOLDER ... - what a run of tools/recipe came to.
+
+Prints the time of each step and a table of the tests, writes summary.json and curve.csv
+(one row for each row of the runs' metrics), and holds the run to what its recipe promises.
+A promise is an expression over
+    test(name, figure[, source])   of tests/name.json, all questions or those of one source
+    last(run, metric)              its last value
+    area(run, metric)              under its curve over the steps, divided by their number
+Exit status: 0, or 1 when a promise is not kept. --brief prints no verdict.
+
+recipe.py --collect OUT.csv FOLDER... puts the curve.csv of several seeds into one.
+"""
+import argparse
+import csv
+import json
+import os
+import sys
+
+
+def read_json(path):
+    with open(path) as f:
+        return json.load(f)
+
+
+def read_metrics(folder):
+    with open(os.path.join(folder, "metrics.jsonl")) as lines:
+        return [json.loads(line) for line in lines]
+
+
+def points(rows, metric):
+    return [(row["step"], row[metric]) for row in rows if metric in row]
+
+
+def area_under(curve):
+    """Mean height of the line through the points: the trapezoidal rule over the steps."""
+    span = curve[-1][0] - curve[0][0]
+    return sum((x1 - x0) * (y0 + y1) / 2
+               for (x0, y0), (x1, y1) in zip(curve, curve[1:])) / span
+
+
+def step_times(folder):
+    """(name, wall seconds, CPU seconds) of the steps, in the order they were done."""
+    marks = [e.path for e in os.scandir(os.path.join(folder, "done"))
+             if not e.name.startswith(".") and not e.name.endswith(".new")]
+    times = []
+    for mark in sorted(marks, key=os.path.getmtime):
+        with open(mark) as f:
+            wall, cpu = f.read().splitlines()[-1].split()
+        times.append((os.path.basename(mark), int(wall), int(cpu)))
+    return times
+
+
+def print_table(rows):
+    """The first column to the left, the others to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        cells = [row[0].ljust(widths[0])]
+        cells += [cell.rjust(w) for cell, w in zip(row[1:], widths[1:])]
+        print("  ".join(cells).rstrip())
+
+
+def number(value):
+    return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def print_times(times):
+    rows = [("step", "seconds", "CPU seconds")]
+    rows += [(name, str(wall), str(cpu)) for name, wall, cpu in times]
+    rows += [("all", str(sum(t[1] for t in times)), str(sum(t[2] for t in times)))]
+    print_table(rows)
+
+
+def print_tests(tests, columns):
+    rows = [["test", "questions"] + columns]
+    for name, parts in tests.items():
+        for part, figures in parts.items():
+            if isinstance(figures, dict) and (part == "all" or len(parts) > 2):
+                label = name if part == "all" else "  " + part
+                rows.append([label, number(figures.get("rows"))] +
+                            [number(figures.get(c)) for c in columns])
+    print_table(rows)
+
+
+def write_curve(path, seed, runs, metrics):
+    with open(path, "w", newline="") as f:
+        out = csv.writer(f, lineterminator="\n")
+        out.writerow(["run", "seed", "step"] + metrics)
+        for name, rows in runs.items():
+            for row in rows:
+                values = [row.get(m) for m in metrics]
+                out.writerow([name, seed, row["step"]] +
+                             ["" if v is None else f"{v:.6g}" for v in values])
+
+
+def keep(promise, tests, runs):
+    """Does the run keep it? What the parts came to is printed too."""
+    seen = []
+
+    def told(label, value):
+        seen.append(f"{label} = {value:.3f}")
+        return value
+
+    names = {
+        "test": lambda name, figure, source="all": told(
+            f"{name} {figure}", tests[name][source][figure]),
+        "last": lambda run, metric: told(
+            f"last {metric} of {run}", points(runs[run], metric)[-1][1]),
+        "area": lambda run, metric: told(
+            f"area of {metric} of {run}", area_under(points(runs[run], metric))),
+    }
+    kept = bool(eval(promise, {"__builtins__": {}}, names))  # a line of our own recipe
+    print(f"{'kept' if kept else 'NOT KEPT'}: {promise}  ({', '.join(seen)})")
+    return kept
+
+
+def collect(out, folders):
+    with open(out, "w") as f:
+        for i, folder in enumerate(folders):
+            with open(os.path.join(folder, "curve.csv")) as curve:
+                lines = curve.readlines()
+            f.writelines(lines[min(i, 1):])
+
+
+def read_arguments():
+    p = argparse.ArgumentParser()
+    p.add_argument("folder")
+    p.add_argument("--recipe")
+    p.add_argument("--seed", type=int)
+    p.add_argument("--brief", action="store_true")
+    for option in ("--tests", "--runs", "--metrics", "--columns"):
+        p.add_argument(option, type=str.split, default=[])
+    return p.parse_args()
+
+
+def main():
+    if sys.argv[1:2] == ["--collect"]:
+        collect(sys.argv[2], sys.argv[3:])
+        return 0
+    a = read_arguments()
+    tests = {t: read_json(os.path.join(a.folder, "tests", t + ".json")) for t in a.tests}
+    runs = {r: read_metrics(os.path.join(a.folder, r)) for r in a.runs}
+    times = step_times(a.folder)
+    print()
+    print_times(times)
+    if tests:
+        print()
+        print_tests(tests, a.columns)
+    write_curve(os.path.join(a.folder, "curve.csv"), a.seed, runs, a.metrics)
+    print()
+    with open(os.path.join(a.folder, "promises")) as f:
+        promises = [] if a.brief else f.read().splitlines()
+    kept = [keep(p, tests, runs) for p in promises]
+    summary = {"recipe": a.recipe, "seed": a.seed, "brief": a.brief,
+               "steps": {n: {"seconds": w, "cpu_seconds": c} for n, w, c in times},
+               "tests": tests, "promises": dict(zip(promises, kept))}
+    path = os.path.join(a.folder, "summary.json")
+    with open(path, "w") as f:
+        json.dump(summary, f, indent=2)
+        f.write("\n")
+    print(f"figures: {path}; curves: {os.path.join(a.folder, 'curve.csv')}")
+    return 0 if all(kept) else 1
+
+
+sys.exit(main())
