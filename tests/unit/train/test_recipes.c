@@ -10,12 +10,31 @@ static const char *const cuts[] = {"max_steps=2",      "batch_size=2",
                                    "max_tokens=40",    "validate_interval=0",
                                    "max_turns=1",      "validate_at_start=false",
                                    "max_env_steps=1",  "learning_rate=1e-4",
-                                   "warmup_steps=0",   "device=cpu"};
+                                   "warmup_steps=0",   "device=cpu",
+                                   "max_tokens_per_turn=0"};
 
 static void set(sr1_config *c, const char *pair)
 {
     if (sr1_config_set_pair(c, pair) != SR1_OK)
         fail_msg("%s: %s", pair, sr1_last_error());
+}
+
+static int is_of_rooms(const sr1_config *c)
+{
+    return strcmp(sr1__config_str(c, "environment"), "rooms") == 0;
+}
+
+/* Questions that name worlds of rooms. */
+static const char *rooms_path(void)
+{
+    static char pair[600];
+
+    snprintf(pair, sizeof pair, "train_file=%s",
+             scratch_file("rooms.jsonl",
+                          "{\"id\": \"rooms-train-1\", \"question\": \"Go.\"}\n"
+                          "{\"id\": \"rooms-train-2\", \"question\": \"Put.\"}\n",
+                          0));
+    return pair;
 }
 
 static void run_recipe(const char *path, const char *name)
@@ -31,7 +50,7 @@ static void run_recipe(const char *path, const char *name)
         set(c, cuts[i]);
     snprintf(model, sizeof model, "model_name_or_path=%s", scratch_path("model"));
     set(c, model);
-    set(c, train_path);
+    set(c, is_of_rooms(c) ? rooms_path() : train_path);
     set(c, knowledge_path);
     set(c, out_pair(name));
     run_whole(c);
