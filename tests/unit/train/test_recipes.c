@@ -11,7 +11,7 @@ static const char *const cuts[] = {"max_steps=2",      "batch_size=2",
                                    "max_turns=1",      "validate_at_start=false",
                                    "max_env_steps=1",  "learning_rate=1e-4",
                                    "warmup_steps=0",   "device=cpu",
-                                   "max_tokens_per_turn=0"};
+                                   "max_tokens_per_turn=0", "prompt_template=none"};
 
 static void set(sr1_config *c, const char *pair)
 {
@@ -31,8 +31,10 @@ static const char *rooms_path(void)
 
     snprintf(pair, sizeof pair, "train_file=%s",
              scratch_file("rooms.jsonl",
-                          "{\"id\": \"rooms-train-1\", \"question\": \"Go.\"}\n"
-                          "{\"id\": \"rooms-train-2\", \"question\": \"Put.\"}\n",
+                          "{\"id\": \"rooms-train-1\", \"question\": \"Go.\", "
+                          "\"golden_answers\": [\"go\"]}\n"
+                          "{\"id\": \"rooms-train-2\", \"question\": \"Put.\", "
+                          "\"golden_answers\": [\"put\"]}\n",
                           0));
     return pair;
 }
