@@ -3,8 +3,8 @@
  * The trunk reads a trajectory once; what it has in common with the one before (a group's
  * prompt) is kept. A step takes four rows that share the trunk's cache up to where they
  * part: one behind the thoughts that were thought, three behind the history, which draw
- * thoughts until an action begins. Then the step's action is scored behind all four in one
- * pass, which reads nothing but the action anew. */
+ * thoughts until an action begins. Then the step's action is scored behind all four in
+ * one pass, which reads nothing but the action anew. */
 #include "rollout/level_lane.h"
 
 #include "base/mem.h"
@@ -150,7 +150,8 @@ static sr1_status seat(struct lane *l)
         return SR1_OK;
     return sr1__decoder_feed(
         l->decoder,
-        &(struct sr1__feed){.row = l->trunk, .ids = ids + common, .n_ids = n - common}, 1);
+        &(struct sr1__feed){.row = l->trunk, .ids = ids + common, .n_ids = n - common},
+        1);
 }
 
 /* ---- beginning a step ---- */

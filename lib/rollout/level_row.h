@@ -23,7 +23,7 @@ struct sr1__level_call {
 };
 
 struct sr1__level_row {
-    int32_t at;    /* the decoder's row: it holds the first `base` tokens of the history */
+    int32_t at; /* the decoder's row: it holds the first `base` tokens of the history */
     size_t base;   /* (or, asked in words, something else), then */
     size_t fed;    /* of ids */
     int32_t level; /* from 0 */

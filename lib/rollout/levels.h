@@ -1,8 +1,8 @@
 /* rollout/levels.h - the same action after thinking at other levels (RLVCR).
  *
  * A step of a trajectory is history, level, thoughts, action. With history and action
- * fixed, thoughts are made at the levels that it did not choose, and each of the four says
- * how sure the policy is of the action behind it. */
+ * fixed, thoughts are made at the levels that it did not choose, and each of the four
+ * says how sure the policy is of the action behind it. */
 #ifndef SR1__ROLLOUT_LEVELS_H
 #define SR1__ROLLOUT_LEVELS_H
 
@@ -34,14 +34,17 @@ struct sr1__level_step {
 
 struct sr1__level_options {
     struct sr1__sampling sampling;
-    int64_t max_tokens[SR1_THINKING_LEVELS]; /* of a message before its action, by level */
+    int64_t
+        max_tokens[SR1_THINKING_LEVELS]; /* of a message before its action, by level */
     const char *thought;    /* of level 1, which is not sampled; "": no thoughts */
     int32_t prompts;        /* 1: thoughts are asked for in the words of their level */
     const char *confidence; /* kind, see sr1_thinking_confidence */
     double temperature;     /* at which the action is scored */
-    uint64_t seed; /* thoughts of a step depend on (seed, query id, sample, turn, level) */
+    uint64_t
+        seed; /* thoughts of a step depend on (seed, query id, sample, turn, level) */
     /* Shown each message that is scored, ids[n] behind the history up to the last of its
-     * `asked` tokens of the action; may be NULL. Not at the same time from two threads. */
+     * `asked` tokens of the action; may be NULL. Not at the same time from two threads.
+     */
     void (*look)(void *user, const sr1_trajectory *t, int32_t turn, int32_t level,
                  const int32_t *ids, size_t n, size_t asked);
     void *user;
@@ -52,7 +55,7 @@ struct sr1__level_stats {
     int64_t fates[SR1__LEVELS_FATES]; /* turns */
     int64_t tokens_made;              /* of thoughts at other levels */
     int64_t tokens_fed;               /* through the model, and */
-    int64_t tokens_alone;             /* if each of the sequences had been read by itself */
+    int64_t tokens_alone; /* if each of the sequences had been read by itself */
 };
 
 /* Steps of t[n], of which those with wanted[i] are compared (NULL: all), into out: one

@@ -1,5 +1,6 @@
-/* Thinking levels of given steps: each of the four messages scores the action as a forward
- * pass over it alone does, whatever shares the cache; what cannot be made is counted. */
+/* Thinking levels of given steps: each of the four messages scores the action as a
+ * forward pass over it alone does, whatever shares the cache; what cannot be made is
+ * counted. */
 #include "support/tiny.h"
 #include "support/torture.h"
 
@@ -18,7 +19,8 @@ static const struct tiny_rule straddler[] = {{"</level>", "<think>"},
                                              {"k><act", "ion> so"}};
 static const struct tiny_rule ender[] = {{"</level>", "<think>"},
                                          {"<think>", "<|im_end|>"}};
-static const struct tiny_rule opener[] = {{"</level>", "<think>"}, {"<think>", "<action>"}};
+static const struct tiny_rule opener[] = {{"</level>", "<think>"},
+                                          {"<think>", "<action>"}};
 static const struct tiny_rule talker[] = {{"</level>", "<think>"}, {"<think>", " well"},
                                           {" well", " well"}};
 
@@ -383,7 +385,8 @@ static void tags_may_be_cut_anywhere(void **state)
 
     (void)state;
     say(b, x.tok, 0,
-        STEP("3", "<think>", " so", "</thin", "k><act", "ion> so", " tower", "</action>"));
+        STEP("3", "<think>", " so", "</thin", "k><act", "ion> so", " tower",
+             "</action>"));
     OK(sr1__trajectory_builder_finish(b, SR1_STOP_EOS, NULL, 0, &t));
     o.look = look_at_text;
     o.user = &x;
@@ -406,7 +409,8 @@ static void tags_may_be_cut_anywhere(void **state)
     sr1_rollout_free(alone);
 }
 
-/* White space around tags, and the thought of level 1, are as the step and the key say. */
+/* White space around tags, and the thought of level 1, are as the step and the key say.
+ */
 static void the_format_is_that_of_the_step(void **state)
 {
     sr1_rollout *r = open_rollout("thinker", "max_rows=8", "workers=1");

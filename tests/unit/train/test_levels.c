@@ -35,14 +35,12 @@ typedef sr1_status (*score_fn)(void *self, const sr1_trajectory *const *t, size_
 static sr1_trainer *open_levels(score_fn score, const char *a, const char *b)
 {
     sr1_reward_ops ops = {.struct_size = sizeof ops, .name = "counted", .score = score};
-    sr1_config *c = tiny_config("leveller", train_path, knowledge_path, out_pair("levels"),
-                                "protocol=rlvcr", "advantage=rlvcr", "group_size=6",
-                                "rewards=environment", "reward_weights=0",
-                                "update_times=1", "learning_rate=0", "max_tokens=60",
-                                "max_turns=4", "level_max_tokens=20",
-                                "thinking_cost_w=0.5", "thinking_cost_max=3",
-                                "thinking_diversity_w=0.25", "step_advantage_w=2", a, b,
-                                NULL);
+    sr1_config *c = tiny_config(
+        "leveller", train_path, knowledge_path, out_pair("levels"), "protocol=rlvcr",
+        "advantage=rlvcr", "group_size=6", "rewards=environment", "reward_weights=0",
+        "update_times=1", "learning_rate=0", "max_tokens=60", "max_turns=4",
+        "level_max_tokens=20", "thinking_cost_w=0.5", "thinking_cost_max=3",
+        "thinking_diversity_w=0.25", "step_advantage_w=2", a, b, NULL);
     sr1_trainer *tr = open_trainer(c);
 
     OK(sr1_trainer_add_reward(tr, &ops, NULL, 1.0));
@@ -96,7 +94,8 @@ static double thinking_advantage(const struct sr1__level_step *s, double share)
 }
 
 /* The steps of the trajectories, compared once more. */
-static void compare_again(sr1_trainer *tr, sr1_trajectory **t, struct sr1__level_step *out)
+static void compare_again(sr1_trainer *tr, sr1_trajectory **t,
+                          struct sr1__level_step *out)
 {
     struct sr1__level_options o = tr->set.levels;
     struct sr1__step s = {.tr = tr};
@@ -108,8 +107,8 @@ static void compare_again(sr1_trainer *tr, sr1_trajectory **t, struct sr1__level
     OK(sr1__rollout_levels(tr->rollout, t, GROUP, NULL, &o, out, NULL));
 }
 
-/* One step, and every token's advantage by the formula: that of its trajectory alone where
- * a level could not be made. Returns the steps that were compared. */
+/* One step, and every token's advantage by the formula: that of its trajectory alone
+ * where a level could not be made. Returns the steps that were compared. */
 static size_t by_the_formula(const char *a_key, const char *b_key, sr1_step_report *r)
 {
     sr1_trainer *tr = open_levels(count_actions, a_key, b_key);

@@ -52,7 +52,8 @@ static void two_steps(size_t estimator, const char *loss)
     snprintf(what, sizeof what, "%s, %s", a, l);
     c = tiny_config(levels ? "leveller" : "model", train_path, knowledge_path,
                     out_pair("pair"), a, l, "group_size=4", "update_times=1",
-                    "learning_rate=1e-4", levels ? "protocol=rlvcr" : "protocol=search-r1",
+                    "learning_rate=1e-4",
+                    levels ? "protocol=rlvcr" : "protocol=search-r1",
                     "level_max_tokens=20", "thinking_cost_w=0.5", "max_tokens=40", NULL);
     if (sr1_trainer_new(&tr, c, NULL) != SR1_OK)
         fail_msg("%s: %s", what, sr1_last_error());
