@@ -1,6 +1,8 @@
 /* sr1-data - make what training needs: worlds to learn in, models to begin with. */
 #include "common/args.h"
+#include "common/policy.h"
 #include "common/progress.h"
+#include "sr1_data/critiques.h"
 
 #include <searchr1/data.h>
 #include <searchr1/model.h>
@@ -16,6 +18,8 @@
 static const char help_text[] =
     "usage: sr1-data world FOLDER [--seed N] [--protocol NAME] [--hops N]\n"
     "       sr1-data rooms FOLDER [--seed N] [--small]\n"
+    "       sr1-data programs FOLDER [--seed N]\n"
+    "       sr1-data critiques PROBLEMS OUT.jsonl --model FOLDER [key=value ...]\n"
     "       sr1-data model CONFIG.json FOLDER --tokenizer FOLDER [--seed N]\n"
     "       sr1-data nq QUESTIONS OUT.jsonl [--source NAME] [--split NAME]\n"
     "\n"
@@ -25,6 +29,14 @@ static const char help_text[] =
     "rooms   write tasks in a text world of rooms and things, demonstrations that think "
     "at\n"
     "        levels, and a tokenizer\n"
+    "programs write problems of tiny Python programs with planted bugs, demonstrations of\n"
+    "        criticising and revising them, and a tokenizer\n"
+    "critiques write demonstrations of critiques for stage sft: a model (--model, or a server, "
+    "\n"
+    "        --remote) solves programming problems, is told what running its answers showed, "
+    "and\n"
+    "        criticises and revises them; --rows writes the problems with answers to train "
+    "on\n"
     "model   write a model with random weights of the shape in a Hugging Face "
     "config.json,\n"
     "        together with a tokenizer, as a folder that sr1-train opens\n"
@@ -122,6 +134,25 @@ static int make_rooms(const struct options *o, const char *folder)
     return TOOL_OK;
 }
 
+static int make_programs(const struct options *o, const char *folder)
+{
+    sr1_programs_options w = {0};
+    struct progress p;
+    sr1_status st;
+
+    sr1_programs_options_init(&w);
+    w.seed = (uint64_t)o->seed;
+    progress_begin(&p, "programs", "rows", 1.0);
+    st = sr1_programs_write(folder, &w, show, &p);
+    progress_clear(&p);
+    if (st != SR1_OK)
+        return tool_failed("sr1-data", st);
+    printf("%s: sft.jsonl, careless.jsonl, train.jsonl, validation.jsonl, test.jsonl, "
+           "tokenizer/\n",
+           folder);
+    return TOOL_OK;
+}
+
 static sr1_status cannot_read(const char *path)
 {
     char text[512];
@@ -212,6 +243,7 @@ static int make_records(const struct options *o, const char *from, const char *t
 
 int main(int argc, char **argv)
 {
+    struct critique_options k = {.solutions = 4, .temperature = 0.7};
     struct options o = {.init = "fan_in", .scale = 1.0, .hops = 2};
     const struct args_option options[] = {
         {"--seed", ARGS_INT, &o.seed, "N", "of everything that is random (0)", 0, 1e15,
@@ -237,12 +269,41 @@ int main(int argc, char **argv)
          "nq: data_source of all records (each row's own)", 0, 0, NULL},
         {"--split", ARGS_STRING, &o.split, "NAME", "nq: split of all records (train)", 0,
          0, NULL},
+        {"--model", ARGS_STRING, &k.model, "FOLDER",
+         "critiques: who solves, criticises and revises", 0, 0, NULL},
+        {"--critic", ARGS_STRING, &k.critic, "FOLDER", "critiques: another critic", 0, 0,
+         NULL},
+        {"--reviser", ARGS_STRING, &k.reviser, "FOLDER", "critiques: another reviser", 0, 0,
+         NULL},
+        {"--remote", ARGS_STRING, &k.remote, "URL",
+         "critiques: a server in OpenAI's API in place of --model", 0, 0, NULL},
+        {"--solutions", ARGS_INT, &k.solutions, "N", "critiques: of each problem (4)", 1,
+         1000, NULL},
+        {"--own", ARGS_FLAG, &k.own, NULL,
+         "critiques: of the solutions that the problems bring", 0, 0, NULL},
+        {"--problems", ARGS_INT, &k.max_problems, "N", "critiques: the first N only", 0,
+         1e12, NULL},
+        {"--temperature", ARGS_REAL, &k.temperature, "X",
+         "critiques: of solutions and critiques (0.7)", 0, 100, NULL},
+        {"--one", ARGS_FLAG, &k.one, NULL, "critiques: one demonstration a problem", 0, 0,
+         NULL},
+        {"--passing", ARGS_FLAG, &k.passing, NULL,
+         "critiques: only those whose revision passes", 0, 0, NULL},
+        {"--judged", ARGS_FLAG, &k.judged, NULL, "critiques: only those that judge", 0, 0,
+         NULL},
+        {"--true", ARGS_FLAG, &k.truthful, NULL,
+         "critiques: only those that judge rightly", 0, 0, NULL},
+        {"--tree", ARGS_STRING, &k.tree, "FILE",
+         "critiques: all answers as JSON lines; an unfinished one is gone on with", 0, 0,
+         NULL},
+        {"--rows", ARGS_STRING, &k.rows, "FILE",
+         "critiques: write the problems with an answer each, to train on", 0, 0, NULL},
     };
     const struct args a = {"sr1-data", help_text, options,
                            sizeof(options) / sizeof(options[0])};
-    const char *rest[4];
+    const char *rest[256];
     size_t n = 0;
-    int code = args_read(&a, argc, argv, rest, 4, &n);
+    int code = args_read(&a, argc, argv, rest, 256, &n);
 
     if (code >= 0)
         return code;
@@ -250,6 +311,8 @@ int main(int argc, char **argv)
         return make_world(&a, &o, rest[1]);
     if (n == 2 && strcmp(rest[0], "rooms") == 0)
         return make_rooms(&o, rest[1]);
+    if (n == 2 && strcmp(rest[0], "programs") == 0)
+        return make_programs(&o, rest[1]);
     if (n == 3 && strcmp(rest[0], "model") == 0) {
         if (!o.tokenizer)
             return args_wrong(&a, "model needs --tokenizer FOLDER");
@@ -257,16 +320,28 @@ int main(int argc, char **argv)
     }
     if (n == 3 && strcmp(rest[0], "nq") == 0)
         return make_records(&o, rest[1], rest[2]);
+    if (n >= 3 && strcmp(rest[0], "critiques") == 0) {
+        if (!k.model == !k.remote)
+            return args_wrong(&a, "critiques needs --model FOLDER or --remote URL");
+        policy_passive_waiting(argv);
+        k.seed = o.seed;
+        return make_critiques(&k, rest[1], rest[2], rest + 3, n - 3);
+    }
     if (n == 0)
-        return args_wrong(&a, "which command: world, rooms, model or nq?");
+        return args_wrong(&a, "which command: world, rooms, programs, critiques, model or nq?");
     if (strcmp(rest[0], "world") == 0)
         return args_wrong(&a, "world needs one folder: sr1-data world FOLDER");
     if (strcmp(rest[0], "rooms") == 0)
         return args_wrong(&a, "rooms needs one folder: sr1-data rooms FOLDER");
     if (strcmp(rest[0], "model") == 0)
         return args_wrong(&a, "model needs two names: sr1-data model CONFIG.json FOLDER");
+    if (strcmp(rest[0], "critiques") == 0)
+        return args_wrong(&a, "critiques needs two names: sr1-data critiques PROBLEMS "
+                              "OUT.jsonl");
     if (strcmp(rest[0], "nq") == 0)
         return args_wrong(&a, "nq needs two names: sr1-data nq QUESTIONS OUT.jsonl");
     return args_wrong(
-        &a, "there is no command '%s'; there are world, rooms, model and nq", rest[0]);
+        &a, "there is no command '%s'; there are world, rooms, programs, critiques, "
+            "model "
+           "and nq", rest[0]);
 }

@@ -3,6 +3,7 @@
 #include "common/policy.h"
 #include "common/progress.h"
 #include "common/table.h"
+#include "sr1_eval/ctrl.h"
 
 #include <searchr1/rollout.h>
 
@@ -14,6 +15,7 @@
 
 static const char help_text[] =
     "usage: sr1-eval POLICY QUESTIONS [key=value ...]\n"
+    "       sr1-eval --task ctrl POLICY PROBLEMS [key=value ...]\n"
     "\n"
     "POLICY is a run folder of sr1-train or a model folder; QUESTIONS a .jsonl, .json or "
     ".csv\n"
@@ -27,13 +29,23 @@ static const char help_text[] =
     "environment=rooms the\n"
     "share of successes, with protocol=rlvcr the tokens of thought.\n"
     "\n"
+    "With --task ctrl POLICY criticises answers to programming PROBLEMS, proxy_model (else "
+    "what\n"
+    "POLICY began as) revises them, and both are run: shares that pass before and after each "
+    "of\n"
+    "--revisions, that are gained and lost against the first answer, and how often "
+    "judgements\n"
+    "are true. --widths \"1 5 1 1\" grows trees: 5 answers each, one revision, one of "
+    "that.\n"
+    "\n"
     "Example:\n"
-    "  sr1-eval runs/grpo test.jsonl search_index=corpus.bm25\n";
+    "  sr1-eval runs/grpo test.jsonl search_index=corpus.bm25\n"
+    "  sr1-eval --task ctrl runs/critic problems.jsonl --revisions 3 --tree tree.jsonl\n";
 
 struct options {
     int64_t max_rows, seed;
     int sample, no_search, json;
-    const char *trajectories;
+    const char *trajectories, *task;
 };
 
 struct view {
@@ -285,6 +297,8 @@ static sr1_status evaluate(const struct options *o, const sr1_config *c, const c
 int main(int argc, char **argv)
 {
     struct options o = {0};
+    struct ctrl_options ctrl = {
+        .revisions = 1, .answers = 1, .votes = 1, .solver_temperature = 0.7};
     const struct args_option options[] = {
         {"--max-rows", ARGS_INT, &o.max_rows, "N", "answer only the first N questions", 0,
          1e12, NULL},
@@ -296,12 +310,28 @@ int main(int argc, char **argv)
         {"--trajectories", ARGS_STRING, &o.trajectories, "FILE",
          "write every trajectory as a JSON line", 0, 0, NULL},
         {"--json", ARGS_FLAG, &o.json, NULL, "print JSON instead of a table", 0, 0, NULL},
+        {"--task", ARGS_STRING, &o.task, "NAME", "answers (the default) or ctrl", 0, 0,
+         NULL},
+        {"--revisions", ARGS_INT, &ctrl.revisions, "K", "ctrl: revisions in a row (1)", 0,
+         30, NULL},
+        {"--answers", ARGS_INT, &ctrl.answers, "N", "ctrl: first answers a problem (1)", 1,
+         100000, NULL},
+        {"--widths", ARGS_STRING, &ctrl.widths, "LIST",
+         "ctrl: children by layer, in place of both", 0, 0, NULL},
+        {"--votes", ARGS_INT, &ctrl.votes, "N",
+         "ctrl: critiques of each answer, of which most decide (1)", 1, 1000, NULL},
+        {"--solver", ARGS_STRING, &ctrl.solver, "FOLDER",
+         "ctrl: model that writes first answers (the problems' own)", 0, 0, NULL},
+        {"--solver-temperature", ARGS_REAL, &ctrl.solver_temperature, "X",
+         "ctrl: of several answers (0.7)", 0, 100, NULL},
+        {"--tree", ARGS_STRING, &ctrl.tree, "FILE",
+         "ctrl: nodes as JSON lines; an unfinished one is gone on with", 0, 0, NULL},
     };
     const struct args a = {"sr1-eval", help_text, options,
                            sizeof(options) / sizeof(options[0])};
     const char *rest[256];
     size_t n = 0;
-    int begun = 0;
+    int begun = 0, is_ctrl;
     sr1_config *c = NULL;
     sr1_evaluation *e = NULL;
     sr1_status st;
@@ -312,8 +342,20 @@ int main(int argc, char **argv)
     if (n < 2)
         return args_wrong(
             &a, "give a policy and a file of questions: sr1-eval POLICY QUESTIONS");
+    is_ctrl = o.task && strcmp(o.task, "ctrl") == 0;
+    if (o.task && !is_ctrl && strcmp(o.task, "answers") != 0)
+        return args_wrong(&a, "--task '%s' is not known; there are answers and ctrl", o.task);
     policy_passive_waiting(argv);
     st = policy_config(&c, rest[0], rest + 2, n - 2);
+    if (st == SR1_OK && is_ctrl) {
+        ctrl.max_rows = o.max_rows;
+        ctrl.seed = o.seed;
+        ctrl.sample = o.sample;
+        ctrl.json = o.json;
+        code = ctrl_run(&ctrl, c, rest[1]);
+        sr1_config_free(c);
+        return code;
+    }
     if (st == SR1_OK)
         st = evaluate(&o, c, rest[1], &begun, &e);
     if (st != SR1_OK) {

@@ -11,6 +11,8 @@
  *     rlvcr       <think>, <action>, <observation>, <answer>, with messages as above; a
  *                 message begins with the level of its thinking, <level>1</level> to 4
  *                 (sr1_thinking_parse)
+ *     ctrl        no tags: a whole message of the policy is its action, and the answer a
+ *                 message of the user (the environment "critique" of critique.h)
  *
  * Ownership: free an environment with sr1_env_free.
  * Errors:    outputs are untouched on failure; a failing callback becomes an error that
@@ -68,7 +70,10 @@ enum {
      * of a turn, and a slow one delays fewer rows; else all that wait go into one call */
     SR1_ENV_SEPARATE = 4,
     /* with SEPARATE: a call carries one action, so that a slow one delays its own row */
-    SR1_ENV_SINGLE = 8
+    SR1_ENV_SINGLE = 8,
+    /* with WAITS: one call at a time, and what comes meanwhile is the next call's, all of
+     * it; of CONCURRENT only remains that begin and finish may run beside it */
+    SR1_ENV_BATCHES = 16
 };
 
 /* An environment of the caller's. Functions may be called from any thread, one call at a
@@ -83,7 +88,7 @@ typedef struct sr1_env_ops {
                       sr1_env_sink *sink);
     void (*destroy)(void *self); /* called once with self, may be NULL; after a call that
                                     was given up, when that call has returned */
-    int32_t flags; /* SR1_ENV_WAITS, _CONCURRENT, _SEPARATE, _SINGLE together, or 0 */
+    int32_t flags;               /* SR1_ENV_* together, or 0 */
     /* Both or neither, for a state that belongs to one trajectory: begin is called before
      * its first action, finish once after its last, also when it is given up half way.
      * One that WAITS must be CONCURRENT too, and may see finish while an act of the

@@ -14,6 +14,7 @@
 #define SEARCHR1_REWARD_H
 
 #include <searchr1/base.h>
+#include <searchr1/code.h>
 #include <searchr1/embed.h>
 #include <searchr1/trajectory.h>
 
@@ -153,6 +154,16 @@ typedef struct sr1_reward_ops {
     /* Of a reward of level turn: write how much each turn did for it to out[turn], 0 or
      * more, of sr1_trajectory_turn_count turns, 0 at first. NULL: all did the same. */
     sr1_status (*score_turns)(void *self, const sr1_trajectory *trajectory, double *out);
+    /* Called once for a trajectory that is finished, before it is scored, while others
+     * are still generated: begin what takes long, and return soon; score collects. One
+     * call at a time, from any thread. It has a reference to keep of its own
+     * (sr1_trajectory_retain). NULL: score does it all. */
+    sr1_status (*begin)(void *self, sr1_trajectory *trajectory);
+    /* What was begun and is not scored by now is no longer wanted. May be NULL. */
+    void (*forget)(void *self);
+    /* 1: score may write NaN, which says that this trajectory cannot be scored (a service
+     * failed): it is left out, never worth 0. 0: NaN is an error. */
+    int32_t may_be_unknown;
 } sr1_reward_ops;
 
 typedef struct sr1_reward_set sr1_reward_set;
@@ -169,6 +180,17 @@ typedef struct sr1_reward_set sr1_reward_set;
  *     embedding    cosine of the embeddings of the closed answer and of the gold answer
  *                  nearest to it, not below 0; 0 without an answer. All texts of a call,
  *                  each distinct one once, are one call of the embedder.
+ *
+ * By running code (Xie et al. 2025, CTRL). The problem is the one whose id the question
+ * has; its answer the last block that the environment inserted (a revision), else the
+ * final answer, else what the policy said last; a critique is what the policy said last:
+ *
+ *     execution    share of the problem's tests that the answer passes, or 1 for all of
+ *                  them, else 0, as the checker does it. With judgement_required 0, and
+ *                  nothing is run, for a critique that does not judge or was not answered.
+ *                  Unknown where the sandbox failed
+ *     judgement    1 if the critique judges the problem's own solution as it is: correct
+ *                  if it passes all tests; else 0. Unknown likewise
  *
  * Those of Search-R1's published code (Jin et al. 2025), over the whole sequence as that
  * has it: its prompt with the question, then everything generated and inserted. The
@@ -214,10 +236,15 @@ typedef struct sr1_reward_options {
     const char *protocol; /* tags; NULL: "search-r1" */
     const sr1_reward_scales *scales; /* NULL: defaults */
     sr1_embedder *embedder; /* retained; for the reward "embedding", else NULL */
+    /* For "execution" and "judgement", else NULL; retained. */
+    sr1_checker *checker;
+    sr1_problems *problems;
+    int32_t judgement_required; /* of "execution" */
 } sr1_reward_options;
 
 /* options NULL: defaults; all copied, the embedder retained. SR1_E_NOT_FOUND names a
- * reward that is not known; SR1_E_CONFIG: "embedding" without an embedder.
+ * reward that is not known; SR1_E_CONFIG: "embedding" without an embedder, "execution" or
+ * "judgement" without checker and problems.
  * Free with sr1_reward_set_free. Since 0.1. */
 SR1_API sr1_status sr1_reward_set_new(sr1_reward_set **out,
                                       const sr1_reward_options *options);
@@ -240,6 +267,7 @@ SR1_API int32_t sr1_reward_set_level(const sr1_reward_set *set, size_t i);
 
 /* Score trajectories[n] without changing them: parts[n * count] (may be NULL) receives
  * each reward before weighting, row by row; totals[n] (may be NULL) the weighted sums.
+ * A reward that could not be had, and the total then, is NaN (may_be_unknown).
  * SR1_E_NUMERIC names a reward that is not finite. SR1_E_INVALID: a reward needs gold
  * answers and a trajectory has none. Since 0.1. */
 SR1_API sr1_status sr1_reward_set_score(sr1_reward_set *set,
@@ -260,8 +288,19 @@ SR1_API sr1_status sr1_reward_set_score_turns(sr1_reward_set *set,
                                               size_t n, const int64_t *turn_begin,
                                               double *parts, double *totals);
 
+/* Begin to score a finished trajectory, retained until it is scored or forgotten
+ * (sr1_reward_ops). From any thread, one call at a time. Since 0.1. */
+SR1_API sr1_status sr1_reward_set_begin(sr1_reward_set *set, sr1_trajectory *trajectory);
+
+/* 1 when a reward of the set has work to begin early. Since 0.1. */
+SR1_API int32_t sr1_reward_set_begins(const sr1_reward_set *set);
+
+/* Forget what was begun and not scored. Since 0.1. */
+SR1_API void sr1_reward_set_forget(sr1_reward_set *set);
+
 /* Score trajectories[n] and set their rewards, part by part; none is set on failure of
- * scoring. Since 0.1. */
+ * scoring. One whose reward could not be had is set apart (SR1_STOP_UNSCORED) without a
+ * reward. Then what was begun and not scored is forgotten. Since 0.1. */
 SR1_API sr1_status sr1_reward_set_apply(sr1_reward_set *set,
                                         sr1_trajectory *const *trajectories, size_t n);
 

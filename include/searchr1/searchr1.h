@@ -67,8 +67,12 @@
 #include <searchr1/embed.h>
 #include <searchr1/faiss.h>
 #include <searchr1/server.h>
+#include <searchr1/openai.h>
 #include <searchr1/trajectory.h>
 #include <searchr1/env.h>
+#include <searchr1/sandbox.h>
+#include <searchr1/code.h>
+#include <searchr1/critique.h>
 #include <searchr1/reward.h>
 #include <searchr1/advantage.h>
 #include <searchr1/loss.h>

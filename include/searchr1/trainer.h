@@ -63,7 +63,8 @@ typedef struct sr1_step_report {
     double format_rate;         /* share of well-formed responses */
     double answer_rate;         /* share that closed an answer */
     int64_t excluded;           /* trajectories left out of all means and of the update: a
-                                   search of theirs failed (key search_failure) */
+                                   search of theirs failed (key search_failure), or
+                                   their reward could not be had */
     int64_t excluded_groups;    /* groups of which nothing was left */
     double reward_kl;           /* KL taken off the rewards (key kl_in), before beta; mean
                                    over policy tokens */
@@ -85,9 +86,21 @@ typedef struct sr1_step_report {
     double importance_ess;      /* effective share of the sample: mean^2 / mean square */
     double importance_cut;      /* share of tokens whose weight was cut or dropped */
     double off_policy_cut;      /* share of tokens that off_policy_delta left out */
+    int64_t sampling_rounds;    /* of further questions (key dynamic_sampling) */
+    int64_t masked;             /* trajectories kept from the update because a limit on
+                                   tokens ended them (key mask_truncated_completions) */
+    int64_t micro_batches;      /* of the step's last mini-batch, and their tokens: */
+    int64_t batch_tokens_min;
+    int64_t batch_tokens_max;
+    int64_t unbalanced_min;     /* had they been cut in the order given (key
+                                   balance_batches) */
+    int64_t unbalanced_max;
     double entropy_coef;        /* weight of the entropy bonus in this step */
     double trained_entropy;     /* nats per policy token under the weights being trained,
                                    last update of the step; 0 without the bonus */
+    int64_t unscored;           /* of excluded: their reward could not be had */
+    double seconds_reward;      /* scoring; what programs take beyond the rollout and the
+                                   reference is in it */
     double success_rate;        /* share of trajectories with an action that reached the
                                    goal */
     double thinking_tokens;     /* tokens of thought per trajectory */
@@ -130,8 +143,8 @@ SR1_API int64_t sr1_trainer_steps_planned(const sr1_trainer *trainer);
 
 /* One update, by the configured loss, from trajectories that have rewards and advantages
  * (with a critic, returns too): update_times passes (seed document: update_policy). The
- * trajectories are borrowed; those without policy tokens, or with SR1_STOP_SEARCH_FAILED,
- * are skipped and counted. With a frozen reference its log-probs are set in their column.
+ * trajectories are borrowed; those without policy tokens, or with SR1_STOP_SEARCH_FAILED
+ * or SR1_STOP_UNSCORED, are skipped and counted. With a frozen reference its log-probs are set in their column.
  * SR1_E_STATE names the first without an advantage, SR1_E_INVALID one sampled at another
  * temperature or with top-p or top-k, SR1_E_LIMIT one longer than the model reads. report
  * may be NULL. Since 0.1. */

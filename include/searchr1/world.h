@@ -120,6 +120,45 @@ SR1_API void sr1_rooms_options_init(sr1_rooms_options *options);
 SR1_API sr1_status sr1_rooms_write(const char *folder, const sr1_rooms_options *options,
                                    sr1_world_progress_fn progress, void *user);
 
+/* ---- programs ---- */
+
+typedef struct sr1_programs_options {
+    size_t struct_size;          /* set by sr1_programs_options_init */
+    uint64_t seed;               /* of everything; 0 */
+    int32_t train_problems;      /* 2000 */
+    int32_t validation_problems; /* 200 */
+    int32_t test_problems;       /* 200 */
+    int32_t copies;              /* demonstrations of copying; 4800 */
+    int32_t demonstrations;      /* of careful critiques, and as many of revisions; 12000 */
+    int32_t careless;            /* of careless critiques; 3200 */
+    double correct;              /* share of solutions without a bug; 0.3 */
+} sr1_programs_options;
+
+/* Set the fields above to their defaults. Since 0.1. */
+SR1_API void sr1_programs_options_init(sr1_programs_options *options);
+
+/* Write tiny problems of Python, solutions with and without a planted bug (an operator, a
+ * comparison, a number, a bound, a start or a variable that is not what the task says), and
+ * demonstrations, into folder (made if missing; each file replaced whole):
+ *
+ *     train.jsonl validation.jsonl test.jsonl   problems: "question" (what a critic is
+ *                     asked), "problem", "solution", "reference" (one that passes),
+ *                     "tests" (statements; each bug that is planted fails at least one)
+ *     sft.jsonl       demonstrations, in the order to train on: texts to be copied; then
+ *                     by turns a careful critique, which compares the solution with the
+ *                     task piece by piece until one differs, and a conversation in which
+ *                     a solution is changed as a critique says, rightly or wrongly
+ *     careless.jsonl  critiques that stop comparing early and then judge it correct
+ *     critique.txt solve.txt                    what a critic and a solver are asked, for the
+ *                     keys critique_template and solve_template
+ *     tokenizer/      a byte-level BPE tokenizer
+ *
+ * No program of validation or test is in another file, whatever its variables are called.
+ * Options and progress may be NULL. Equal options give equal files. Since 0.1. */
+SR1_API sr1_status sr1_programs_write(const char *folder,
+                                      const sr1_programs_options *options,
+                                      sr1_world_progress_fn progress, void *user);
+
 #ifdef __cplusplus
 }
 #endif

@@ -131,6 +131,20 @@ static sr1_status engine(const sr1_config *c)
     return SR1_OK;
 }
 
+/* Critiques are whole messages, and nothing else is. */
+static sr1_status critiques(const sr1_config *c)
+{
+    int critic = sr1__config_is(c, "environment", "critique");
+    int whole = sr1__config_is(c, "protocol", "ctrl");
+
+    if (critic && !whole)
+        return sr1__fail(SR1_E_CONFIG, "environment critique needs protocol ctrl");
+    if (whole && !critic && !sr1__config_is(c, "environment", "none"))
+        return sr1__fail(SR1_E_CONFIG,
+                         "protocol ctrl goes with environment critique (or none)");
+    return SR1_OK;
+}
+
 static sr1_status stage_files(const sr1_config *c)
 {
     if (sr1__config_is(c, "stage", "sft") && !given(c, "sft_file"))
@@ -185,7 +199,7 @@ sr1_status sr1_config_validate(const sr1_config *config)
 {
     static sr1_status (*const rules[])(const sr1_config *) = {
         turn_budget, warmup,     schedule, clipping,    ratio_bounds, correction,
-        splits,      validation, engine,   stage_files, rewards};
+        splits,      validation, engine,   critiques, stage_files, rewards};
 
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         SR1__TRY(rules[i](config));

@@ -45,6 +45,20 @@ static sr1_status get_text(const json_t *o, const char *key, const char **out)
     return SR1_OK;
 }
 
+/* "weight": 0 makes a message of the assistant context, as in other trainers. */
+static sr1_status take_weight(const json_t *o, int *is_policy)
+{
+    const json_t *weight = json_object_get(o, "weight");
+
+    if (!weight)
+        return SR1_OK;
+    if (!json_is_integer(weight) || json_integer_value(weight) < 0 ||
+        json_integer_value(weight) > 1)
+        return sr1__fail(SR1_E_PARSE, "'weight' must be 0 or 1");
+    *is_policy = *is_policy && json_integer_value(weight);
+    return SR1_OK;
+}
+
 static sr1_status take_segment(const struct form *form, const json_t *o,
                                struct sr1__demo_segment *segment)
 {
@@ -60,7 +74,7 @@ static sr1_status take_segment(const struct form *form, const json_t *o,
                          form->allowed);
     segment->is_policy = speaker->is_policy;
     segment->role = form == &messages_form ? speaker->word : NULL;
-    return SR1_OK;
+    return take_weight(o, &segment->is_policy);
 }
 
 static sr1_status take_segments(const struct form *form, const json_t *list,

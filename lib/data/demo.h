@@ -5,7 +5,8 @@
  *     {"messages": [{"role": "system", "content": "..."}, {"role": "user", ...},
  *                   {"role": "assistant", ...}, ...]}
  *
- * What the policy says is learned; what the environment (or user, tool) says is context.
+ * What the policy says is learned; what the environment (or user, tool) says is context,
+ * and so is what has "weight": 0.
  */
 #ifndef SR1__DATA_DEMO_H
 #define SR1__DATA_DEMO_H

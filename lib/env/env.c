@@ -308,7 +308,7 @@ static sr1_status frame(const struct sr1_env *env, struct sr1__observation *o)
     const struct sr1__protocol *p = env->protocol;
     const char *around = around_of(env, o->flags);
     const char *inside = p->inside != NULL ? p->inside : env->format->inside;
-    int tagged = (o->flags & SR1_ANSWER_PLAIN) == 0;
+    int tagged = !p->message && (o->flags & SR1_ANSWER_PLAIN) == 0;
 
     SR1__TRY(sr1__observation_finish(o));
     if (p->verbatim && o->status == SR1_SEARCH_EMPTY)

@@ -39,6 +39,13 @@ static const struct sr1__protocol protocols[] = {
      .inside = "\n",
      .notice = "Nothing happens. Write <level>n</level>, your thoughts between <think> "
                "and </think>, and one action between <action> and </action>."},
+    {.name = "ctrl", /* its tags are never looked for */
+     .tags = {PAIR("think"), PAIR("critique"), PAIR("revision"), PAIR("answer")},
+     .chat = 1,
+     .message = 1,
+     .around = "",
+     .inside = "",
+     .prompt = ""},
 };
 
 #define N_PROTOCOLS (sizeof protocols / sizeof protocols[0])
@@ -79,6 +86,8 @@ int sr1__tag_matcher_feed(struct sr1__tag_matcher *m, const struct sr1__protocol
 {
     int t;
 
+    if (p->message)
+        return -1;
     if (c == '<') {
         m->alive = (1u << SR1__TAG_COUNT) - 1;
         m->depth = 1;
@@ -319,12 +328,34 @@ static void take_verbatim(struct sr1__scanner *s, char c, int tag)
         s->event = SR1__EVENT_VOID;
 }
 
+/* The message so far, as far as it is kept. */
+static sr1_status take_message(struct sr1__scanner *s, const char *bytes, size_t n)
+{
+    size_t room = SR1__MESSAGE_MAX - s->content[0].len;
+
+    sr1__buf_add(&s->content[0], bytes, n < room ? n : room);
+    return sr1__buf_status(&s->content[0], "a message");
+}
+
+int32_t sr1__scanner_end(struct sr1__scanner *s)
+{
+    if (s->protocol->message)
+        s->event = SR1__EVENT_ACTION;
+    return s->event;
+}
+
 sr1_status sr1__scanner_feed(struct sr1__scanner *s, const char *bytes, size_t n,
                              size_t *used, int32_t *event)
 {
     size_t i;
     int k;
 
+    if (s->protocol->message && s->event == SR1__EVENT_NONE) {
+        SR1__TRY(take_message(s, bytes, n));
+        *used = n;
+        *event = SR1__EVENT_NONE;
+        return SR1_OK;
+    }
     for (i = 0; i < n && s->event == SR1__EVENT_NONE; i++) {
         int tag = sr1__tag_matcher_feed(&s->matcher, s->protocol, bytes[i]);
 

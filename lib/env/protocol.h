@@ -38,7 +38,10 @@ struct sr1__protocol {
      * it closes; one without an action or answer is told so, and a block that is too long
      * loses its end, closing tag and all */
     int32_t verbatim;
-    const char *prompt; /* built-in system message; NULL: the one of this name */
+    /* chat: no tag means anything; the end of a message is the action, the message its
+     * content, and a result stands without tags */
+    int32_t message;
+    const char *prompt; /* built-in system message; NULL: the one of this name; "": none */
 };
 
 /* Row of that name (NULL: "search-r1"). NULL and SR1_E_NOT_FOUND listing the rows if
@@ -108,6 +111,8 @@ sr1_status sr1__observation_split(const struct sr1__protocol *p, const char *tex
 
 /* Content beyond this many bytes makes a tag pair plain text. */
 #define SR1__SCANNER_MAX_CONTENT 4096
+/* Of a message that is an action so many bytes are kept. */
+#define SR1__MESSAGE_MAX ((size_t)1 << 20)
 
 /* Protocol verbatim: see sr1__verbatim_event, asked at each </search> and at the first
  * </answer>; a </search> that makes no event is SR1__EVENT_VOID. Else:
@@ -139,6 +144,9 @@ void sr1__scanner_reset(struct sr1__scanner *s);
  * memory. */
 sr1_status sr1__scanner_feed(struct sr1__scanner *s, const char *bytes, size_t n,
                              size_t *used, int32_t *event);
+
+/* The message ends. In a protocol of whole messages it is an action then. The event. */
+int32_t sr1__scanner_end(struct sr1__scanner *s);
 
 /* After an event: the stripped query or answer. Borrowed until the next reset; not
  * NUL-terminated. "" without an event. */

@@ -39,6 +39,7 @@ struct sr1__http_request {
     size_t n_headers;
     const char *body; /* NULL: GET, else POST */
     size_t body_len;
+    double timeout_s; /* of one attempt, in place of the client's; 0: the client's */
 };
 
 struct sr1__http_response {

@@ -142,6 +142,7 @@ static int set_options(struct sr1__transfer *t, const struct sr1__http_options *
                        const struct sr1__http_request *request, void *tag)
 {
     CURL *e = t->easy;
+    double timeout_s = request->timeout_s > 0 ? request->timeout_s : o->timeout_s;
     int bad = 0;
 
     bad |= curl_easy_setopt(e, CURLOPT_URL, request->url) != CURLE_OK;
@@ -156,8 +157,7 @@ static int set_options(struct sr1__transfer *t, const struct sr1__http_options *
     bad |= curl_easy_setopt(e, CURLOPT_USERAGENT, USER_AGENT) != CURLE_OK;
     bad |= curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS,
                             milliseconds(o->connect_timeout_s)) != CURLE_OK;
-    bad |=
-        curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, milliseconds(o->timeout_s)) != CURLE_OK;
+    bad |= curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, milliseconds(timeout_s)) != CURLE_OK;
     bad |= curl_easy_setopt(e, CURLOPT_HTTPHEADER, t->headers) != CURLE_OK;
     bad |= curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, take_body) != CURLE_OK;
     bad |= curl_easy_setopt(e, CURLOPT_WRITEDATA, t) != CURLE_OK;

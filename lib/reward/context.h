@@ -3,6 +3,7 @@
 #define SR1__REWARD_CONTEXT_H
 
 #include "env/protocol.h"
+#include "reward/execution.h"
 
 #include <searchr1/embed.h>
 #include <searchr1/reward.h>
@@ -12,6 +13,7 @@ struct sr1__reward_context {
     sr1_reward_scales scales;
     char *no_content_text;
     sr1_embedder *embedder; /* NULL: none */
+    struct sr1__execution execution;
 };
 
 #endif

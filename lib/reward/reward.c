@@ -143,6 +143,10 @@ static const sr1_reward_ops builtins[] = {
     {sizeof(sr1_reward_ops), "f1", .score = score_f1},
     {sizeof(sr1_reward_ops), "environment", .score = score_environment},
     {sizeof(sr1_reward_ops), "embedding", .score = score_embedding},
+    {sizeof(sr1_reward_ops), "execution", .score = sr1__score_execution,
+     .begin = sr1__begin_execution, .forget = sr1__forget_execution, .may_be_unknown = 1},
+    {sizeof(sr1_reward_ops), "judgement", .score = sr1__score_judgement,
+     .begin = sr1__begin_judgement, .forget = sr1__forget_judgement, .may_be_unknown = 1},
     {sizeof(sr1_reward_ops), "tool_execution", .score = sr1__score_tool_execution,
      .level = SR1_REWARD_TURN, .score_turns = sr1__turns_tool_execution},
     {sizeof(sr1_reward_ops), "answer_in_results", .score = sr1__score_answer_in_results,
@@ -219,6 +223,22 @@ static sr1_status next_weight(const char **weights, struct sr1__text name, doubl
     return SR1_OK;
 }
 
+static sr1_status check_needs(const struct sr1__reward_context *c,
+                              const sr1_reward_ops *ops)
+{
+    int runs = ops->begin != NULL;
+
+    if (ops->score == score_embedding && c->embedder == NULL)
+        return sr1__fail(SR1_E_CONFIG, "reward 'embedding' needs an embedder; set "
+                                       "reward_embedder to the folder of one");
+    if (runs && (c->execution.checker == NULL || c->execution.problems == NULL))
+        return sr1__fail(SR1_E_CONFIG,
+                         "reward '%s' needs a checker and problems; set code_problems to "
+                         "the file of them",
+                         ops->name);
+    return SR1_OK;
+}
+
 static sr1_status add_named(sr1_reward_set *set, const char *names, const char *weights)
 {
     int weighted = weights != NULL && *weights != '\0';
@@ -229,9 +249,7 @@ static sr1_status add_named(sr1_reward_set *set, const char *names, const char *
         double weight = 1;
 
         SR1__TRY(find_builtin(name, &ops));
-        if (ops->score == score_embedding && set->context.embedder == NULL)
-            return sr1__fail(SR1_E_CONFIG, "reward 'embedding' needs an embedder; set "
-                                           "reward_embedder to the folder of one");
+        SR1__TRY(check_needs(&set->context, ops));
         if (weighted)
             SR1__TRY(next_weight(&weights, name, &weight));
         SR1__TRY(sr1_reward_set_add(set, ops, &set->context, weight));
@@ -253,6 +271,9 @@ static sr1_status make_context(struct sr1__reward_context *c, const sr1_reward_o
         return sr1__fail_nomem("rewards");
     c->scales.no_content_text = c->no_content_text;
     c->embedder = sr1_embedder_retain(o->embedder);
+    c->execution.checker = sr1_checker_retain(o->checker);
+    c->execution.problems = sr1_problems_retain(o->problems);
+    c->execution.judgement_required = o->judgement_required;
     return SR1_OK;
 }
 
@@ -298,6 +319,7 @@ void sr1_reward_set_free(sr1_reward_set *set)
     sr1__free(set->entries);
     sr1__free(set->context.no_content_text);
     sr1_embedder_free(set->context.embedder);
+    sr1__execution_close(&set->context.execution);
     sr1__free(set);
 }
 

@@ -23,7 +23,7 @@ static sr1_status run_entry(const struct sr1__reward_entry *e,
     SR1__TRY(sr1__callback_end(&before, e->ops.score(e->self, t, n, scores), "reward",
                                e->name));
     for (i = 0; i < n; i++)
-        if (!isfinite(scores[i]))
+        if (!isfinite(scores[i]) && !(isnan(scores[i]) && e->ops.may_be_unknown))
             return sr1__fail(SR1_E_NUMERIC,
                              "reward '%s' of trajectory %zu is not finite (%g)", e->name,
                              i, scores[i]);
@@ -44,6 +44,15 @@ static void scores_free(struct scores *s)
     sr1__free(s->column);
 }
 
+/* Could one of these not be had? */
+static int is_unknown(const double *parts, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        if (isnan(parts[k]))
+            return 1;
+    return 0;
+}
+
 static sr1_status run_all(const sr1_reward_set *set, const sr1_trajectory *const *t,
                           size_t n, struct scores *s)
 {
@@ -62,7 +71,7 @@ static sr1_status run_all(const sr1_reward_set *set, const sr1_trajectory *const
         }
     }
     for (i = 0; i < n; i++)
-        if (!isfinite(s->totals[i]))
+        if (!isfinite(s->totals[i]) && !is_unknown(&s->parts[i * set->n], set->n))
             return sr1__fail(SR1_E_NUMERIC,
                              "total reward of trajectory %zu is not finite", i);
     return SR1_OK;
@@ -110,6 +119,10 @@ static sr1_status set_rewards(const sr1_reward_set *set, sr1_trajectory *const *
     if (values == NULL)
         return sr1__fail_nomem("rewards of a trajectory");
     for (i = 0; status == SR1_OK && i < n; i++) {
+        if (isnan(s->totals[i])) {
+            sr1__trajectory_set_unscored(t[i]);
+            continue;
+        }
         for (k = 0; k < set->n; k++) {
             values[k].name = set->entries[k].name;
             values[k].value = s->parts[i * set->n + k];
@@ -135,7 +148,43 @@ sr1_status sr1_reward_set_apply(sr1_reward_set *set, sr1_trajectory *const *traj
     if (status == SR1_OK)
         status = set_rewards(set, trajectories, n, &s);
     scores_free(&s);
+    sr1_reward_set_forget(set);
     return status;
+}
+
+/* ---- ahead of scoring ---- */
+
+int32_t sr1_reward_set_begins(const sr1_reward_set *set)
+{
+    for (size_t k = 0; k < set->n; k++)
+        if (set->entries[k].ops.begin != NULL)
+            return 1;
+    return 0;
+}
+
+sr1_status sr1_reward_set_begin(sr1_reward_set *set, sr1_trajectory *trajectory)
+{
+    struct sr1__error before;
+
+    if (set == NULL || trajectory == NULL)
+        return sr1__fail(SR1_E_INVALID, "rewards: set or trajectory is NULL");
+    for (size_t k = 0; k < set->n; k++) {
+        const struct sr1__reward_entry *e = &set->entries[k];
+
+        if (e->ops.begin == NULL || sr1__trajectory_excluded(trajectory))
+            continue;
+        sr1__callback_begin(&before);
+        SR1__TRY(sr1__callback_end(&before, e->ops.begin(e->self, trajectory), "reward",
+                                   e->name));
+    }
+    return SR1_OK;
+}
+
+void sr1_reward_set_forget(sr1_reward_set *set)
+{
+    for (size_t k = 0; set != NULL && k < set->n; k++)
+        if (set->entries[k].ops.forget != NULL)
+            set->entries[k].ops.forget(set->entries[k].self);
 }
 
 /* ---- turn by turn ---- */

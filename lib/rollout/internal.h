@@ -16,6 +16,7 @@
 #include "tokenizer/chat_turn.h"
 #include "weights/sampling.h"
 
+#include <searchr1/critique.h>
 #include <searchr1/rollout.h>
 
 #include <pthread.h>
@@ -42,6 +43,8 @@ struct sr1_rollout {
     sr1_model *model;
     sr1_tokenizer *tokenizer;
     sr1_search *search;    /* NULL in the environment "none" */
+    sr1_problems *problems; /* of the environment critique, else NULL */
+    sr1_writer *reviser;    /* likewise */
     sr1_env *env;
     struct sr1__asker *asker; /* of env when it lets one wait, else NULL */
     sr1_env *deaf_env;     /* searches find nothing: the no_search ablation */

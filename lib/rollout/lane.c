@@ -124,14 +124,18 @@ static int32_t count_active(const struct lane *l)
 static sr1_status finish(struct lane *l, int32_t i)
 {
     struct sr1__row *row = &l->rows[i];
+    const sr1_rollout_options *o = l->g->options;
+    sr1_status st = SR1_OK;
 
     SR1__TRY(sr1__row_finish(row, &l->g->out[row->index]));
     sr1__decoder_clear(l->decoder, i);
     pthread_mutex_lock(&l->g->lock);
     l->g->finished++;
     l->g->stats.policy_tokens += row->tokens;
+    if (o->finished)
+        st = o->finished(o->user, row->index, l->g->out[row->index]);
     pthread_mutex_unlock(&l->g->lock);
-    return SR1_OK;
+    return st;
 }
 
 /* ---- admission ---- */

@@ -5,8 +5,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/struct.h"
+#include "critique/configured.h"
 #include "data/question.h"
 #include "rollout/asker.h"
+#include "rollout/reviser.h"
 #include "tokenizer/tokenizer.h"
 
 #include <searchr1/world.h>
@@ -24,6 +26,26 @@ static sr1_status open_rooms(sr1_env **env, sr1_env **deaf, const sr1_env_option
     return sr1_env_open(deaf, "none", NULL, o);
 }
 
+static int32_t choose_lanes(const sr1_config *c, const sr1_model *m);
+
+/* Revisions are asked of a model that stands still, over the problems of the
+ * configuration. */
+static sr1_status open_critique(sr1_rollout *r, const sr1_config *c,
+                                const sr1_env_options *o)
+{
+    sr1_critique_style *style = NULL;
+    sr1_status st;
+
+    SR1__TRY(sr1__problems_configured(&r->problems, c));
+    SR1__TRY(sr1__reviser_open(&r->reviser, c, choose_lanes(c, r->model)));
+    SR1__TRY(sr1_critique_style_open(&style, sr1__config_str(c, "critique_template"),
+                                     sr1__config_str(c, "solve_template")));
+    st = sr1_critique_env_open(&r->env, r->problems, r->reviser, style, o);
+    sr1_critique_style_free(style);
+    SR1__TRY(st);
+    return sr1_env_open(&r->deaf_env, "none", NULL, o);
+}
+
 static sr1_status open_environments(sr1_rollout *r, const sr1_config *c)
 {
     sr1_env_options o = {.struct_size = sizeof(o)};
@@ -39,6 +61,8 @@ static sr1_status open_environments(sr1_rollout *r, const sr1_config *c)
     o.top_k = (int32_t)sr1__config_int(c, "search_top_k");
     if (strcmp(name, "rooms") == 0)
         return open_rooms(&r->env, &r->deaf_env, &o);
+    if (strcmp(name, "critique") == 0)
+        return open_critique(r, c, &o);
     if (strcmp(name, "none") != 0 && !r->search && !no_engine)
         SR1__TRY(sr1_search_open(&r->search, c));
     SR1__TRY(sr1_env_open(&r->env, name, r->search, &o));
@@ -57,7 +81,9 @@ static sr1_status open_asker(const sr1_rollout *r, sr1_env *env, struct sr1__ask
     if (!(flags & SR1_ENV_WAITS))
         return SR1_OK;
     return sr1__asker_new(out, env,
-                          flags & SR1_ENV_CONCURRENT ? r->limits.ask_threads : 1,
+                          flags & SR1_ENV_BATCHES      ? 1
+                          : flags & SR1_ENV_CONCURRENT ? r->limits.ask_threads
+                                                       : 1,
                           r->limits.ask_deadline);
 }
 
@@ -98,7 +124,7 @@ static sr1_status read_system(sr1_rollout *r, const sr1_config *c)
     const char *path = sr1__config_str(c, "prompt_template");
     struct sr1__buf text;
 
-    if (strcmp(path, "none") == 0)
+    if (strcmp(path, "none") == 0 || (!*path && p->prompt && !*p->prompt))
         return SR1_OK;
     if (*path) {
         SR1__TRY(sr1__file_read(path, TEMPLATE_MAX, &text));
@@ -178,6 +204,16 @@ static void read_limits(sr1_rollout *r, const sr1_config *c)
     r->logit_chunk = sr1__config_int(c, "logit_chunk");
 }
 
+/* A revision is inserted whole: half a program would be judged for what is missing. The
+ * slack is for a proxy whose tokens are longer than ours. */
+static void make_room(sr1_rollout *r, const sr1_config *c)
+{
+    int64_t most = 2 * sr1__config_int(c, "proxy_max_tokens");
+
+    if (r->reviser && r->limits.max_observation < most)
+        r->limits.max_observation = most;
+}
+
 /* ---- the handle ---- */
 
 int32_t sr1__rollout_lane_rows(const sr1_rollout *r)
@@ -242,6 +278,7 @@ static sr1_status build(sr1_rollout *r, const sr1_config *c)
     SR1__TRY(read_question(r, c));
     SR1__TRY(show_tools(r, r->env, &r->system));
     read_limits(r, c);
+    make_room(r, c);
     SR1__TRY(open_asker(r, r->env, &r->asker));
     if (sr1__env_protocol(r->env)->chat)
         SR1__TRY(sr1__chat_border_make(&r->border, r->tokenizer, !r->thinking));
@@ -288,6 +325,8 @@ void sr1_rollout_free(sr1_rollout *r)
     sr1__asker_free(r->asker);
     sr1_env_free(r->env);
     sr1_env_free(r->deaf_env);
+    sr1_writer_free(r->reviser);
+    sr1_problems_free(r->problems);
     sr1_search_free(r->search);
     sr1_tokenizer_free(r->tokenizer);
     sr1_model_free(r->model);
@@ -366,6 +405,16 @@ int32_t sr1__rollout_lanes(const sr1_rollout *r, sr1_model ***replicas,
     *replicas = r->replicas;
     *pool = r->pool;
     return r->n_lanes;
+}
+
+sr1_model *sr1__rollout_reviser(const sr1_rollout *r)
+{
+    return sr1__writer_model(r->reviser);
+}
+
+sr1_problems *sr1__rollout_problems(const sr1_rollout *r)
+{
+    return r->problems;
 }
 
 void sr1__rollout_set_version(sr1_rollout *r, int64_t version)

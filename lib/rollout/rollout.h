@@ -15,6 +15,11 @@ struct sr1__pool;
 int32_t sr1__rollout_lanes(const sr1_rollout *r, sr1_model ***replicas,
                            struct sr1__pool **pool);
 
+/* The model that revises critiques; NULL without one that is local. It stands still.
+ * Borrowed until the rollout is freed. */
+sr1_model *sr1__rollout_reviser(const sr1_rollout *r);
+/* The problems of the environment critique, else NULL. Borrowed likewise. */
+struct sr1_problems *sr1__rollout_problems(const sr1_rollout *r);
 /* Give a query the row's history, borrowed from the row. */
 void sr1__query_remember(sr1_query *q, const sr1_row *row);
 

@@ -98,7 +98,7 @@ sr1_status sr1__row_begin(struct sr1__row *row, struct sr1__generation *g, size_
     row->query = sr1__query_at(g->queries, query);
     row->index = query * (size_t)g->group_size + (size_t)sample;
     row->active = 1;
-    row->waiting = 0;
+    row->waiting = row->cut = 0;
     row->stop = SR1_STOP_ERROR;
     row->turn = row->searches = row->executed = 0;
     row->tokens = row->turn_tokens = 0;
@@ -238,6 +238,8 @@ static enum sr1__row_want decide(struct sr1__row *row, int32_t id, int32_t event
 
     if (event == SR1__EVENT_ANSWER)
         return stop_with(row, SR1_STOP_ANSWER);
+    if (event == SR1__EVENT_ACTION && sr1__env_protocol(row->g->env)->message)
+        return may_act(row) ? SR1__ROW_ACTION : stop_with(row, SR1_STOP_SEARCH_LIMIT);
     if (!told && (event == SR1__EVENT_VOID || is_stop_id(row->g->rollout->tokenizer, id)))
         return stop_with(row, SR1_STOP_EOS);
     if (event == SR1__EVENT_ACTION && !may_act(row))
@@ -355,7 +357,9 @@ sr1_status sr1__row_observe(struct sr1__row *row, struct sr1__observation *o,
     row->turn++;
     row->turn_tokens = 0;
     sr1__scanner_reset(&row->scanner);
-    *want = o->done ? stop_with(row, SR1_STOP_EOS) : SR1__ROW_TOKEN;
+    *want = !o->done   ? SR1__ROW_TOKEN
+            : row->cut ? stop_with(row, SR1_STOP_TOKEN_LIMIT)
+                       : stop_with(row, SR1_STOP_EOS);
     return SR1_OK;
 }
 
@@ -369,6 +373,18 @@ static sr1_status tell(struct sr1__row *row, enum sr1__row_want *want)
     st = sr1__row_observe(row, &o, want);
     sr1__observation_free(&o);
     return st;
+}
+
+/* Where a whole message is the action, it is complete when it ends, or may be no longer.
+ */
+static int32_t end_message(struct sr1__row *row, int32_t id)
+{
+    int ended = is_stop_id(row->g->rollout->tokenizer, id);
+
+    if (!ended && row->tokens < row->g->max_tokens && !turn_is_full(row))
+        return SR1__EVENT_NONE;
+    row->cut = !ended;
+    return sr1__scanner_end(&row->scanner);
 }
 
 sr1_status sr1__row_take(struct sr1__row *row, int32_t id, float log_prob,
@@ -391,6 +407,8 @@ sr1_status sr1__row_take(struct sr1__row *row, int32_t id, float log_prob,
     SR1__TRY(sr1__row_queue(row, &id, 1));
     row->tokens++;
     row->turn_tokens++;
+    if (sr1__env_protocol(row->g->env)->message && sr1__env_acts(row->g->env))
+        event = end_message(row, id);
     *want = decide(row, id, event);
     return *want == SR1__ROW_TOKEN && is_told(row, id, event) ? tell(row, want) : SR1_OK;
 }

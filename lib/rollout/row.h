@@ -19,6 +19,7 @@ struct sr1__row {
     size_t index;  /* of the trajectory in g->out */
     int32_t active;
     int32_t waiting; /* for the answer to its action; draws nothing meanwhile */
+    int32_t cut;     /* its message was ended by a limit of tokens */
     int32_t stop;  /* SR1_STOP_*, once done */
     int32_t turn;
     int32_t searches;    /* actions that were answered */

@@ -1,15 +1,9 @@
-/* search/client.c - options of HTTP engines, the key from the environment, and what is
- * told about failures. The key goes into a request and nowhere else. */
+/* search/client.c - options of HTTP engines, and what is told about failures. */
 #include "search/client.h"
 
 #include "base/mem.h"
 #include "base/struct.h"
-#include "base/utf8.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-#define SAID_MAX 200 /* bytes of a server's own words that are shown */
+#include "net/service.h"
 
 static const sr1_search_http_options defaults = {
     .struct_size = sizeof(sr1_search_http_options),
@@ -43,26 +37,6 @@ sr1_status sr1__client_options(sr1_search_http_options *o,
 
 /* ---- opening ---- */
 
-static sr1_status read_key(struct sr1__client *c, const char *key_env)
-{
-    const char *value;
-
-    if (key_env == NULL || *key_env == '\0')
-        return SR1_OK;
-    value = getenv(key_env);
-    if (value == NULL || *value == '\0')
-        return sr1__fail(SR1_E_CONFIG,
-                         "the key is looked for in the environment variable %.100s, "
-                         "which is not set",
-                         key_env);
-    if (strpbrk(value, "\r\n") != NULL)
-        return sr1__fail(SR1_E_CONFIG,
-                         "the key in the environment variable %.100s has a line break",
-                         key_env);
-    c->key = sr1__strdup(value);
-    return c->key != NULL ? SR1_OK : sr1__fail_nomem("key");
-}
-
 sr1_status sr1__client_open(struct sr1__client *c, const sr1_search_http_options *o,
                             const char *key_env)
 {
@@ -82,7 +56,7 @@ sr1_status sr1__client_open(struct sr1__client *c, const sr1_search_http_options
 
     c->http = NULL;
     c->key = NULL;
-    status = read_key(c, key_env);
+    status = sr1__service_key(&c->key, key_env);
     if (status == SR1_OK)
         status = sr1__http_new(&c->http, &h);
     if (status != SR1_OK)
@@ -93,73 +67,12 @@ sr1_status sr1__client_open(struct sr1__client *c, const sr1_search_http_options
 void sr1__client_close(struct sr1__client *c)
 {
     sr1__http_free(c->http);
-    if (c->key != NULL)
-        explicit_bzero(c->key, strlen(c->key));
-    sr1__free(c->key);
+    sr1__service_wipe(c->key);
     c->http = NULL;
     c->key = NULL;
 }
 
 /* ---- failures ---- */
-
-/* The words of an error in the shapes servers use: {"error": text}, {"error": {"message"
- * or "detail": text}}, {"message": text}, {"detail": text or [{"msg": text}]}; or NULL.
- */
-static const char *find_words(const json_t *o)
-{
-    static const char *const names[] = {"error", "message", "detail", "msg"};
-
-    if (json_is_array(o))
-        return find_words(json_array_get(o, 0));
-    if (!json_is_object(o))
-        return NULL;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const json_t *v = json_object_get(o, names[i]);
-        const char *inner = json_is_string(v) ? json_string_value(v) : find_words(v);
-
-        if (inner != NULL)
-            return inner;
-    }
-    return NULL;
-}
-
-/* Append a server's words as one printable line, every occurrence of the key as ***. */
-static void add_words(struct sr1__buf *b, const char *words, const char *key)
-{
-    size_t key_len = key != NULL ? strlen(key) : 0;
-    size_t begin = b->len;
-
-    for (const char *p = words; *p != '\0' && b->len < begin + SAID_MAX; p++) {
-        if (key_len > 0 && strncmp(p, key, key_len) == 0) {
-            sr1__buf_str(b, "***");
-            p += key_len - 1;
-        } else {
-            sr1__buf_char(b, (unsigned char)*p < 0x20 ? ' ' : *p);
-        }
-    }
-    if (b->status == SR1_OK && b->len > begin) {
-        b->len = begin + sr1__utf8_complete(b->data + begin, b->len - begin);
-        b->data[b->len] = '\0';
-    }
-}
-
-void sr1__client_explain(const struct sr1__client *c, const struct sr1__http_response *r,
-                         struct sr1__buf *text)
-{
-    json_t *said = NULL;
-    const char *words = NULL;
-
-    sr1__buf_str(text, r->message);
-    if (r->code == 0 || r->body.len == 0 ||
-        sr1__json_parse(&said, r->body.data, r->body.len, "answer") != SR1_OK)
-        return;
-    words = find_words(said);
-    if (words != NULL) {
-        sr1__buf_str(text, ": ");
-        add_words(text, words, c->key);
-    }
-    json_decref(said);
-}
 
 sr1_status sr1__client_fail(const struct sr1__client *c,
                             const struct sr1__http_response *r, sr1_search_sink *sink,
@@ -172,7 +85,7 @@ sr1_status sr1__client_fail(const struct sr1__client *c,
     if (r->status == SR1_E_NOMEM)
         return sr1__fail(SR1_E_NOMEM, "%s", r->message);
     sr1__buf_init(&text, 0);
-    sr1__client_explain(c, r, &text);
+    sr1__service_explain(c->key, r, &text);
     status = sr1__buf_status(&text, "search message");
     for (size_t i = 0; status == SR1_OK && i < n; i++)
         status = sr1_search_sink_status(sink, first + i, how, sr1__buf_cstr(&text));

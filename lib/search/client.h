@@ -20,10 +20,6 @@ sr1_status sr1__client_open(struct sr1__client *c, const sr1_search_http_options
                             const char *key_env);
 void sr1__client_close(struct sr1__client *c);
 
-/* Why a response is no answer: its message and what the server said about it, the key
- * blotted out. Appended to text. */
-void sr1__client_explain(const struct sr1__client *c, const struct sr1__http_response *r,
-                         struct sr1__buf *text);
 /* End queries [first, first + n) of the sink as the failed response says. Returns a
  * failure only when memory is short. */
 sr1_status sr1__client_fail(const struct sr1__client *c,

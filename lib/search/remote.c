@@ -2,13 +2,13 @@
 #include <searchr1/search.h>
 
 #include "base/mem.h"
+#include "net/service.h"
 #include "search/answer.h"
 #include "search/client.h"
 #include "search/engine.h"
 #include "search/retrieve.h"
 
 #include <stdio.h>
-#include <string.h>
 
 struct remote {
     struct sr1__client client;
@@ -22,9 +22,7 @@ static void remote_destroy(void *self)
     struct remote *m = self;
 
     sr1__client_close(&m->client);
-    if (m->authorization != NULL)
-        explicit_bzero(m->authorization, strlen(m->authorization));
-    sr1__free(m->authorization);
+    sr1__service_wipe(m->authorization);
     sr1__free(m->url);
     sr1__free(m);
 }
@@ -119,16 +117,8 @@ static sr1_status set_up(struct remote *m, const char *url,
     m->url = sr1__strdup(url);
     if (m->url == NULL)
         return sr1__fail_nomem("remote engine");
-    if (m->client.key != NULL) {
-        struct sr1__buf b;
-
-        sr1__buf_init(&b, 0);
-        sr1__buf_str(&b, "Authorization: Bearer ");
-        sr1__buf_str(&b, m->client.key);
-        m->authorization = sr1__buf_take(&b);
-        if (m->authorization == NULL)
-            return sr1__fail_nomem("remote engine");
-    }
+    if (m->client.key != NULL)
+        return sr1__service_bearer(&m->authorization, m->client.key);
     return SR1_OK;
 }
 

@@ -3,6 +3,7 @@
 #include <searchr1/search.h>
 
 #include "base/mem.h"
+#include "net/service.h"
 #include "search/client.h"
 #include "search/engine.h"
 #include "search/web_providers.h"
@@ -26,19 +27,12 @@ struct question {
     const char *headers[3];
 };
 
-static void wipe(char *secret)
-{
-    if (secret != NULL)
-        explicit_bzero(secret, strlen(secret));
-    sr1__free(secret);
-}
-
 static void web_destroy(void *self)
 {
     struct web *w = self;
 
     sr1__client_close(&w->client);
-    wipe(w->key_header);
+    sr1__service_wipe(w->key_header);
     sr1__free(w->engine_id);
     sr1__free(w->url);
     sr1__free(w);

@@ -6,7 +6,7 @@
 #include <searchr1/search.h>
 
 #include "base/buf.h"
-#include "server/pull.h"
+#include "base/pull.h"
 
 /* HTTP statuses that this server gives. */
 enum {

@@ -12,9 +12,18 @@
 
 uint64_t sr1__step_seed(const struct sr1__step *s)
 {
-    uint64_t step = (uint64_t)s->tr->step;
+    uint64_t at[2] = {(uint64_t)s->tr->step, s->round};
 
-    return sr1__hash64(&step, sizeof(step), s->tr->set.seed);
+    return sr1__hash64(at, s->round ? sizeof(at) : sizeof(at[0]), s->tr->set.seed);
+}
+
+/* Rewards that take long begin while other rows are generated. */
+static sr1_status begin_rewards(void *user, size_t index, sr1_trajectory *t)
+{
+    struct sr1__step *s = user;
+
+    (void)index;
+    return sr1_reward_set_begin(s->tr->rewards, t);
 }
 
 static sr1_status roll_out(struct sr1__step *s)
@@ -22,7 +31,9 @@ static sr1_status roll_out(struct sr1__step *s)
     struct sr1__rollout_stats stats;
     sr1_rollout_options o = {.struct_size = sizeof(o),
                              .group_size = s->group_size,
-                             .seed = sr1__step_seed(s)};
+                             .seed = sr1__step_seed(s),
+                             .user = s,
+                             .finished = begin_rewards};
     double began = sr1__now();
 
     sr1__rollout_set_version(s->tr->rollout, s->tr->step);
@@ -48,10 +59,12 @@ static sr1_status score_greedy(struct sr1__step *s, sr1_trajectory **greedy)
 
     for (size_t q = 0; q < s->n_queries; q++) {
         const sr1_trajectory *t = greedy[q];
-        double reward = NAN;
+        double reward = NAN, penalty;
 
         if (!sr1__trajectory_excluded(t))
             SR1__TRY(sr1_reward_set_score(s->tr->rewards, &t, 1, NULL, &reward));
+        SR1__TRY(sr1__overlong(&s->tr->set, t, &penalty));
+        reward += penalty;
         for (size_t k = 0; k < group; k++)
             s->baselines[q * group + k] = reward;
     }
@@ -83,18 +96,30 @@ static sr1_status roll_out_greedily(struct sr1__step *s)
 
 /* ---- outages ---- */
 
-/* An outage is not the policy's failure: trajectories whose search had no answer are
- * neither scored nor compared nor trained on, only logged and counted. */
-static void leave_out(struct sr1__step *s)
+static int is_left_out(const struct sr1__step *s, size_t k)
+{
+    return sr1__trajectory_excluded(s->made[k]) ||
+           (s->baselines && isnan(s->baselines[k]));
+}
+
+static void keep(struct sr1__step *s)
+{
+    s->n_kept = 0;
+    for (size_t k = 0; k < s->n; k++)
+        if (!is_left_out(s, k))
+            s->kept[s->n_kept++] = s->made[k];
+}
+
+void sr1__step_leave_out(struct sr1__step *s)
 {
     size_t group = (size_t)s->group_size;
 
+    s->n_kept = 0;
     for (size_t i = 0; i < s->n; i += group) {
         size_t before = s->n_kept;
 
         for (size_t k = i; k < i + group; k++) {
-            if (sr1__trajectory_excluded(s->made[k]) ||
-                (s->baselines && isnan(s->baselines[k])))
+            if (is_left_out(s, k))
                 continue;
             if (s->baselines)
                 s->baselines[s->n_kept] = s->baselines[k];
@@ -105,7 +130,7 @@ static void leave_out(struct sr1__step *s)
     if (s->n_kept < s->n)
         sr1__log(SR1_LOG_WARN,
                  "step %" PRId64 ": %zu of %zu trajectories are left out: a search of "
-                 "theirs failed",
+                 "theirs failed, or their reward could not be had",
                  s->tr->step + 1, s->n - s->n_kept, s->n);
 }
 
@@ -114,6 +139,6 @@ sr1_status sr1__step_explore(struct sr1__step *s)
     SR1__TRY(roll_out(s));
     if (s->tr->set.estimator.needs & SR1_ADVANTAGE_NEEDS_BASELINES)
         SR1__TRY(roll_out_greedily(s));
-    leave_out(s);
+    keep(s);
     return SR1_OK;
 }

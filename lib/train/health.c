@@ -3,9 +3,10 @@
  *
  * Rewards and advantages are over trajectories (std over the population); lengths count
  * what the policy sampled. */
-#include "train/internal.h"
+#include "train/step.h"
 
 #include "env/thinking_turn.h"
+#include "rollout/internal.h"
 #include "trajectory/trajectory.h"
 
 #include <math.h>
@@ -41,17 +42,31 @@ static double deviation(const struct spread *s)
 
 struct figures {
     struct spread reward, advantage, length, prompt;
-    size_t formatted, answered, cut, searched, excluded, succeeded;
+    size_t formatted, answered, cut, searched, excluded, unscored, succeeded;
     size_t messages, levels[SR1_THINKING_LEVELS]; /* of the first, those of a level */
     int64_t thoughts;
     int64_t policy, environment;
+    const struct sr1__protocol *protocol;
 };
 
-static int was_cut(const sr1_trajectory *t)
+/* Where messages have no tags they are critiques, and a judgement is their form. */
+static sr1_status check_format(const struct figures *f, const sr1_trajectory *t,
+                               const sr1_reward_scales *scales, int *well)
 {
-    int32_t why = sr1_trajectory_stop_reason(t);
+    sr1_text_segment first = {.struct_size = sizeof(first)};
+    size_t n;
+    const char *text = sr1_trajectory_generated_text(t, &n);
+    double format = 0.0;
 
-    return why == SR1_STOP_TOKEN_LIMIT || why == SR1_STOP_CONTEXT_LIMIT;
+    *well = 0;
+    if (!f->protocol->message) {
+        SR1__TRY(sr1_reward_check_format(text, n, scales, &format));
+        *well = format == scales->format_reward;
+    } else if (sr1_trajectory_segment(t, 0, &first) == SR1_OK) {
+        *well = sr1_critique_judgement(text + first.text_begin, first.text_len) !=
+                SR1_JUDGEMENT_NONE;
+    }
+    return SR1_OK;
 }
 
 /* Levels and thoughts of its messages. */
@@ -70,20 +85,19 @@ static void look_at_thoughts(struct figures *f, const sr1_trajectory *t)
 static sr1_status look(struct figures *f, const sr1_trajectory *t,
                        const sr1_reward_scales *scales)
 {
-    size_t n;
-    const char *text = sr1_trajectory_generated_text(t, &n);
-    double format = 0.0;
+    int well;
 
     f->policy += (int64_t)sr1_trajectory_policy_count(t);
     f->environment += (int64_t)sr1_trajectory_environment_count(t);
     if (sr1__trajectory_excluded(t)) {
         f->excluded++;
+        f->unscored += sr1_trajectory_stop_reason(t) == SR1_STOP_UNSCORED;
         return SR1_OK;
     }
-    SR1__TRY(sr1_reward_check_format(text, n, scales, &format));
-    f->formatted += format == scales->format_reward;
+    SR1__TRY(check_format(f, t, scales, &well));
+    f->formatted += (size_t)well;
     f->answered += sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER;
-    f->cut += (size_t)was_cut(t);
+    f->cut += (size_t)sr1__was_cut(t);
     f->searched += sr1_trajectory_search_count(t) > 0;
     f->succeeded += sr1__trajectory_succeeded(t);
     look_at_thoughts(f, t);
@@ -101,6 +115,7 @@ static void give(const struct figures *f, sr1_step_report *r)
 
     r->trajectories = (int64_t)(f->reward.n + f->excluded);
     r->excluded = (int64_t)f->excluded;
+    r->unscored = (int64_t)f->unscored;
     r->policy_tokens = f->policy;
     r->environment_tokens = f->environment;
     r->avg_reward = mean(&f->reward);
@@ -130,7 +145,7 @@ sr1_status sr1__describe_trajectories(const sr1_trainer *tr, sr1_trajectory *con
                                       size_t n, sr1_step_report *report)
 {
     sr1_reward_scales scales = {.struct_size = sizeof(scales)};
-    struct figures f = {0};
+    struct figures f = {.protocol = sr1__env_protocol(tr->rollout->env)};
 
     SR1__TRY(sr1_reward_scales_default(&scales));
     for (size_t i = 0; i < n; i++)

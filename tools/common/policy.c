@@ -57,6 +57,17 @@ static int newest_checkpoint(const char *run, char out[PATH_SIZE])
     return best >= 0;
 }
 
+/* Who revised critiques was the policy as training began, not as it is now. */
+static sr1_status keep_proxy(sr1_config *c)
+{
+    const char *proxy = NULL, *began = NULL;
+    sr1_status st = sr1_config_get_str(c, "proxy_model", &proxy);
+
+    if (st == SR1_OK)
+        st = sr1_config_get_str(c, "model_name_or_path", &began);
+    return st == SR1_OK && !*proxy ? sr1_config_set(c, "proxy_model", began) : st;
+}
+
 static sr1_status use_run(sr1_config *c, const char *run)
 {
     char path[PATH_SIZE];
@@ -71,7 +82,8 @@ static sr1_status use_run(sr1_config *c, const char *run)
     else if (!newest_checkpoint(run, path))
         return sr1_set_error(SR1_E_NOT_FOUND,
                              "the run has neither model/ nor a checkpoint");
-    return sr1_config_set(c, "model_name_or_path", path);
+    st = keep_proxy(c);
+    return st == SR1_OK ? sr1_config_set(c, "model_name_or_path", path) : st;
 }
 
 sr1_status policy_config(sr1_config **out, const char *path, const char *const *pairs,

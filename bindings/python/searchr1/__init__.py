@@ -10,7 +10,7 @@ comes out of the call that ran it. Arrays are numpy's where numpy is installed.
         trainer.run(step=lambda report, planned: print(report.avg_reward))
 """
 
-from . import advantage, errors, log, loss, reward, thinking, tools, world
+from . import advantage, code, errors, log, loss, reward, thinking, tools, world
 from ._lib import version
 from .config import KEYS, Config, Key
 from .data import Dataset, Row
@@ -102,6 +102,7 @@ __all__ = [
     "build_bm25",
     "build_dense",
     "build_faiss",
+    "code",
     "dense_estimate",
     "dense_info",
     "errors",

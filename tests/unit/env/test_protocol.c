@@ -331,6 +331,40 @@ static void protocols_by_name(void **state)
     assert_non_null(strstr(sr1_last_error(), "search-r1"));
 }
 
+/* In the protocol ctrl a message is its action, whatever stands in it. */
+static void a_whole_message_is_an_action(void **state)
+{
+    static const char text[] = " <answer>no</answer> <search>x</search>\n";
+    const struct sr1__protocol *p = sr1__protocol_find("ctrl");
+    struct sr1__scanner s;
+    struct sr1__slice content;
+    size_t used, n;
+    int32_t event;
+
+    (void)state;
+    assert_int_equal(sr1__protocol_first_event(p, text, strlen(text), 0, &content, NULL),
+                     SR1__EVENT_NONE);
+    sr1__scanner_init(&s, p, 4);
+    for (size_t i = 0; i < strlen(text); i++) { /* in pieces */
+        assert_int_equal(sr1__scanner_feed(&s, text + i, 1, &used, &event), SR1_OK);
+        assert_int_equal(used, 1);
+        assert_int_equal(event, SR1__EVENT_NONE);
+    }
+    (void)sr1__scanner_text(&s, &n);
+    assert_int_equal(n, 0); /* it has not ended */
+    assert_int_equal(sr1__scanner_end(&s), SR1__EVENT_ACTION);
+    assert_memory_equal(sr1__scanner_text(&s, &n), text + 1, strlen(text) - 2);
+    assert_int_equal(n, strlen(text) - 2);
+    sr1__scanner_reset(&s);
+    assert_int_equal(sr1__scanner_feed(&s, "next", 4, &used, &event), SR1_OK);
+    assert_int_equal(sr1__scanner_end(&s), SR1__EVENT_ACTION);
+    assert_memory_equal(sr1__scanner_text(&s, &n), "next", 4);
+    sr1__scanner_free(&s);
+    sr1__scanner_init(&s, protocol(), 0); /* others have tags */
+    assert_int_equal(sr1__scanner_end(&s), SR1__EVENT_NONE);
+    sr1__scanner_free(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +376,7 @@ int main(void)
         cmocka_unit_test(out_of_memory_is_a_status),
         cmocka_unit_test(blocks_split),
         cmocka_unit_test(protocols_by_name),
+        cmocka_unit_test(a_whole_message_is_an_action),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

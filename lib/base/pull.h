@@ -1,4 +1,4 @@
-/* server/pull.h - a pull reader over JSON text where it stands: no memory is taken, and
+/* base/pull.h - a pull reader over JSON text where it stands: no memory is taken, and
  * strings are decoded in place.
  *
  * Requests are short and come by the ten thousand a second, so no tree is built for them;
@@ -7,8 +7,8 @@
  * What the JSON writers of clients let through is taken as Python's reader takes it: of a
  * member that is repeated the last counts, half a surrogate pair becomes U+FFFD. So does
  * \u0000, since texts end with a NUL. */
-#ifndef SR1__SERVER_PULL_H
-#define SR1__SERVER_PULL_H
+#ifndef SR1__BASE_PULL_H
+#define SR1__BASE_PULL_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
-/* server/pull.c - the JSON grammar of RFC 8259, read value by value. The NUL behind the
+/* base/pull.c - the JSON grammar of RFC 8259, read value by value. The NUL behind the
  * text is no character of that grammar, so it ends every loop. */
-#include "server/pull.h"
+#include "base/pull.h"
 
 #include "base/utf8.h"
 

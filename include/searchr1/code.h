@@ -1,0 +1,308 @@
+/* searchr1/code.h - code problems, what a model's text says about them, and programs run
+ * against their tests.
+ *
+ * A problem is a task in words with tests that a Python program must pass. An answer is
+ * text of a model with a program in it (sr1_code_extract); a critique is text that judges
+ * an answer (sr1_critique_judgement). A checker runs answers on a sandbox.
+ *
+ * Text:      UTF-8; bytes that are not UTF-8 become U+FFFD where text is copied.
+ * Ownership: free problems with sr1_problems_free, a checker with sr1_checker_free, a
+ *            check with sr1_check_free. A checker keeps its own reference to its sandbox,
+ *            a check to its checker and problem set.
+ * Errors:    outputs are untouched on failure.
+ * Threads:   problems never change once loaded: any number of threads. A checker: any
+ *            number of threads. A check: wait, done, cancel from any thread; free once.
+ */
+#ifndef SEARCHR1_CODE_H
+#define SEARCHR1_CODE_H
+
+#include <searchr1/base.h>
+#include <searchr1/config.h>
+#include <searchr1/sandbox.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- problems ---- */
+
+typedef struct sr1_problems sr1_problems;
+typedef struct sr1_problem sr1_problem; /* one of them, borrowed from its set */
+
+/* How a program is tested. */
+enum {
+    SR1_CODE_ASSERT = 0, /* Python statements run after it, in its name space */
+    SR1_CODE_STDIO = 1,  /* it is given stdin, and its stdout is compared */
+    SR1_CODE_CALL = 2    /* a function of it, or of its class Solution, is called with
+                            JSON arguments, and what it returns is compared */
+};
+
+/* Most problems of a set, tests of a problem, and bytes of a row. */
+#define SR1_PROBLEMS_MAX 1000000
+#define SR1_PROBLEM_TESTS_MAX 10000
+#define SR1_PROBLEM_ROW_MAX ((size_t)64 << 20)
+
+/* Shapes of rows, one JSON object a line:
+ *
+ *     plain         "id", "problem" (absent: "question"), "tests"; optional: "solution"
+ *                   (the answer to be criticised), "reference" (one that passes),
+ *                   "setup" (code run after an answer, before the tests), "entry_point",
+ *                   "time_limit" (seconds), "data_source". "question" is what a policy
+ *                   is asked (train_file). A test is a statement; or {"stdin",
+ *                   "stdout"}; or {"input": {"stdin"}, "output": {"stdout"}}; or
+ *                   {"args": [...], "expected"} of the function "entry_point". All tests
+ *                   of a problem are of one style.
+ *     mbpp          "task_id", "text" or "prompt", "code", "test_list"; optional:
+ *                   "test_setup_code", "test_imports". MBPP+: "test", one program, takes
+ *                   the place of "test_list"
+ *     humaneval     "task_id", "prompt", "entry_point", "canonical_solution", "test".
+ *                   What stands before the function in "prompt" (imports, helpers) is
+ *                   run before an answer
+ *     apps          also TACO. "question", "input_output" ({"inputs", "outputs",
+ *                   "fn_name"}, also as text); optional: "solutions", "starter_code",
+ *                   "time_limit" (a number, or text with one). Its id is "id",
+ *                   "problem_id" or "task_id". With "fn_name": SR1_CODE_CALL
+ *     codecontests  "name", "description", "public_tests", "private_tests",
+ *                   "generated_tests" (each {"input": [...], "output": [...]}), used in
+ *                   this order; optional: "solutions", "time_limit" ({"seconds",
+ *                   "nanos"}). Also {"id", "content", "test"}, with "test" a list as in
+ *                   plain, also as text
+ *     livecodebench "question_id", "question_content", "public_test_cases",
+ *                   "private_test_cases" (lists of {"input", "output", "testtype"}, also
+ *                   as text; compressed ones are refused: see docs/execution.md),
+ *                   "starter_code", "metadata" ("func_name"). Also {"id", "content",
+ *                   "test": {"input_output"}}
+ *
+ * In every shape "solution", "data_source" and "time_limit" (seconds) of the row are
+ * read. Members that are not named are ignored. */
+typedef struct sr1_problems_options {
+    size_t struct_size; /* set by the caller; later versions append fields */
+    const char *shape;  /* a name above; NULL or "auto": of each row by its members */
+    int32_t max_tests;  /* keep the first so many tests of each problem; 0: all */
+    double time_limit;  /* seconds a test where a row says none; 0: 10 */
+} sr1_problems_options;
+
+/* Read all rows of these files. options may be NULL. SR1_E_IO; SR1_E_PARSE: a row is not
+ * of its shape, or of none; SR1_E_INVALID: an id comes twice, or there is no row;
+ * SR1_E_LIMIT: a bound above. Errors name file and line. Since 0.1. */
+SR1_API sr1_status sr1_problems_load(sr1_problems **out, const char *const *paths,
+                                     size_t n_paths, const sr1_problems_options *options);
+
+/* The same of lines in memory, which errors call `name`. Since 0.1. */
+SR1_API sr1_status sr1_problems_parse(sr1_problems **out, const char *text, size_t len,
+                                      const char *name,
+                                      const sr1_problems_options *options);
+
+/* Another reference; NULL gives NULL. Since 0.1. */
+SR1_API sr1_problems *sr1_problems_retain(sr1_problems *problems);
+
+/* Drop a reference. NULL is fine. Since 0.1. */
+SR1_API void sr1_problems_free(sr1_problems *problems);
+
+SR1_API size_t sr1_problems_count(const sr1_problems *problems); /* Since 0.1. */
+
+/* Problem number index, in order of the rows, or the one of this id (a sr1_query's id);
+ * NULL if there is none. Borrowed until the set is freed. Since 0.1. */
+SR1_API const sr1_problem *sr1_problems_at(const sr1_problems *problems, size_t index);
+SR1_API const sr1_problem *sr1_problems_find(const sr1_problems *problems,
+                                             const char *id);
+
+/* Texts of a problem, each NUL-terminated and borrowed until its set is freed: its id,
+ * the task in words, the answer to be criticised as the row has it (NULL: none), a
+ * solution that passes (NULL: none), the function it asks for (NULL: none is named), and
+ * its data set (absent in the row: the shape's name). Since 0.1. */
+SR1_API const char *sr1_problem_id(const sr1_problem *problem);
+SR1_API const char *sr1_problem_text(const sr1_problem *problem);
+SR1_API const char *sr1_problem_solution(const sr1_problem *problem);
+SR1_API const char *sr1_problem_reference(const sr1_problem *problem);
+SR1_API const char *sr1_problem_entry_point(const sr1_problem *problem);
+SR1_API const char *sr1_problem_data_source(const sr1_problem *problem);
+
+SR1_API int32_t sr1_problem_style(const sr1_problem *problem); /* SR1_CODE_* Since 0.1. */
+/* Seconds a test. Since 0.1. */
+SR1_API double sr1_problem_time_limit(const sr1_problem *problem);
+SR1_API size_t sr1_problem_test_count(const sr1_problem *problem); /* >= 1. Since 0.1. */
+
+/* One test: ASSERT: input is the statement, expected is ""; STDIO: stdin and stdout;
+ * CALL: the arguments as a JSON array and the result as JSON. Texts may hold NUL. */
+typedef struct sr1_problem_case {
+    size_t struct_size; /* set by the caller; later versions append fields */
+    const char *input;  /* borrowed until the problem's set is freed */
+    size_t input_len;
+    const char *expected;
+    size_t expected_len;
+} sr1_problem_case;
+
+/* Test `index`. SR1_E_INVALID: there is none. Since 0.1. */
+SR1_API sr1_status sr1_problem_test(const sr1_problem *problem, size_t index,
+                                    sr1_problem_case *out);
+
+/* What a model is asked for a solution (after Xie et al. 2025): the task, then by style:
+ * ASSERT and CALL: a function, by its name (where the task does not have it, as the first
+ * test calls it, or as the starter code has it), in a ``` block and without tests; STDIO:
+ * a program from standard input to standard output in a ``` block. *out is
+ * NUL-terminated; caller frees with sr1_free. Since 0.1. */
+SR1_API sr1_status sr1_problem_prompt(const sr1_problem *problem, char **out);
+
+/* ---- what a text says ---- */
+
+/* Where a program was found. */
+enum {
+    SR1_CODE_FENCED = 0,     /* in a ``` block */
+    SR1_CODE_OPEN_FENCE = 1, /* in one that is not closed: it ends with the text */
+    SR1_CODE_WHOLE = 2       /* there is no fence: it is the text */
+};
+
+/* The program in an answer. What comes up to a last </think> is not looked at. Blocks are
+ * lines between a line of at least three backticks, with an optional language, and a line
+ * of as many, or the end; a fence may be indented, and its block then loses as much. Of
+ * the closed blocks the first whose language is python, py or python3 (any case), else
+ * the first; where none is closed, the open one; where there is no fence, the text. *out
+ * is NUL-terminated, *out_len bytes (NUL bytes inside are kept), caller frees with
+ * sr1_free; *found (may be NULL) is SR1_CODE_*. SR1_E_LIMIT: more than 1 MiB. Since 0.1.
+ */
+SR1_API sr1_status sr1_code_extract(const char *text, size_t len, char **out,
+                                    size_t *out_len, int32_t *found);
+
+/* What a critique says of its answer. */
+enum { SR1_JUDGEMENT_NONE = 0, SR1_JUDGEMENT_CORRECT = 1, SR1_JUDGEMENT_INCORRECT = 2 };
+
+/* By a line "Overall judgment: Correct" or "Overall judgment: Incorrect" of its text
+ * (sr1_critique_text): the whole line but for white space, marks of emphasis, headings
+ * and lists around its parts, and a full stop; letters in any case, "judgement" too.
+ * Several lines must agree, else it is SR1_JUDGEMENT_NONE: so is a line that names both.
+ * Since 0.1. */
+SR1_API int32_t sr1_critique_judgement(const char *text, size_t len);
+
+/* The critique in a model's text: what follows its last </think>; of that the content of
+ * the first <format>...</format>, else what follows a <format> that is not closed, else
+ * all; stripped. *begin and *n receive its place. Since 0.1. */
+SR1_API void sr1_critique_text(const char *text, size_t len, size_t *begin, size_t *n);
+
+/* How well critiques tell correct answers from incorrect ones. A rate without anything to
+ * be counted is 0. */
+typedef struct sr1_judgement_scores {
+    size_t struct_size; /* set by the caller; later versions append fields */
+    int64_t n;          /* critiques; those of unknown truth are left out */
+    int64_t none;       /* without a judgement: counted as wrong */
+    double accuracy;    /* true judgements / n */
+    double f1;          /* harmonic mean of precision and recall of "correct" */
+    double f1_incorrect; /* the same of "incorrect" */
+} sr1_judgement_scores;
+
+/* judgements[n] are SR1_JUDGEMENT_*; correct[n] 1 if the answer passes its tests, 0 if
+ * not, -1 unknown. Since 0.1. */
+SR1_API sr1_status sr1_judgement_score(const int32_t *judgements, const int32_t *correct,
+                                       size_t n, sr1_judgement_scores *out);
+
+/* ---- running answers ---- */
+
+typedef struct sr1_checker sr1_checker;
+typedef struct sr1_check sr1_check;
+
+/* Verdicts are SR1_RUN_* (searchr1/sandbox.h). Of a test: WRONG: an assertion failed, or
+ * another output or result came; RUNTIME_ERROR: an exception, or it ended before its
+ * tests did. And of one that was not run, since another had failed before: */
+enum { SR1_CHECK_SKIPPED = 64 };
+
+typedef struct sr1_checker_options {
+    size_t struct_size;     /* set by the caller; later versions append fields */
+    int32_t all_or_nothing; /* 1: stop at the first failure */
+    double time_limit;      /* seconds a test; 0: the problem's */
+    double max_time_limit;  /* bound on the problem's; 0: 60 */
+    int64_t memory_limit;   /* bytes; 0: the sandbox's */
+    int32_t concurrency;    /* programs of one answer at a time; 0: 4 */
+    int32_t threads; /* answers at a time; 0: as many as the sandbox runs at once */
+    /* Folder for results that stay; NULL: they are kept in memory alone. */
+    const char *cache_folder;
+    int64_t cache_entries; /* in memory; 0: 65536; -1: nothing is kept anywhere */
+    const char *python;    /* interpreter that normalises programs for the cache; NULL:
+                              "python3"; "": the exact text is the key */
+} sr1_checker_options;
+
+/* sandbox is retained, options copied (NULL: defaults). Free with sr1_checker_free. Since
+ * 0.1. */
+SR1_API sr1_status sr1_checker_new(sr1_checker **out, sr1_sandbox *sandbox,
+                                   const sr1_checker_options *options);
+
+/* The checker a configuration names (sandbox, sandbox_isolation, sandbox_url,
+ * sandbox_concurrency, sandbox_memory, execution_score, execution_time_limit,
+ * execution_cache), on a sandbox of its own. As sr1_sandbox_open. Since 0.1. */
+SR1_API sr1_status sr1_checker_open(sr1_checker **out, const sr1_config *config);
+
+/* Another reference; NULL gives NULL. Since 0.1. */
+SR1_API sr1_checker *sr1_checker_retain(sr1_checker *checker);
+
+/* Drop a reference; the last one cancels what still runs. NULL is fine. Since 0.1. */
+SR1_API void sr1_checker_free(sr1_checker *checker);
+
+/* What is given to be checked: text with a program in it (sr1_code_extract), or one. */
+enum { SR1_CHECK_TEXT = 0, SR1_CHECK_PROGRAM = 1 };
+
+/* Begin to run the program of text[0..len) (copied; form: SR1_CHECK_*) against the tests
+ * of a problem, whose set is retained; returns at once. Free *out with sr1_check_free.
+ * Since 0.1. */
+SR1_API sr1_status sr1_checker_submit(sr1_checker *checker, const sr1_problem *problem,
+                                      int32_t form, const char *text, size_t len,
+                                      sr1_check **out);
+
+/* The same and wait for its end. Since 0.1. */
+SR1_API sr1_status sr1_checker_run(sr1_checker *checker, const sr1_problem *problem,
+                                   int32_t form, const char *text, size_t len,
+                                   sr1_check **out);
+
+/* Wait for the end, at most so many seconds (below 0: without bound). SR1_E_TIMEOUT: it
+ * runs yet; else SR1_OK, and what became of it is in the report. Since 0.1. */
+SR1_API sr1_status sr1_check_wait(sr1_check *check, double seconds);
+
+/* 1 when it has ended. Since 0.1. */
+SR1_API int32_t sr1_check_done(const sr1_check *check);
+
+/* End it early: its verdict is SR1_RUN_CANCELLED unless it has ended. Since 0.1. */
+SR1_API void sr1_check_cancel(sr1_check *check);
+
+/* Cancels it where it still runs. NULL is fine. Since 0.1. */
+SR1_API void sr1_check_free(sr1_check *check);
+
+/* What all tests of an answer gave. */
+typedef struct sr1_check_report {
+    size_t struct_size; /* set by the caller; later versions append fields */
+    int32_t verdict;    /* SR1_RUN_PASSED: all tests; _CANCELLED, _INFRASTRUCTURE: nothing
+                           is known; else that of the first test that failed */
+    int64_t tests;
+    int64_t passed;
+    double pass_rate;     /* passed / tests; all-or-nothing: 1 or 0 */
+    int64_t first_failed; /* the test's number; -1: none */
+    int32_t cached;       /* 1: known from before, nothing was run */
+    double seconds;       /* from its first program's start to its end */
+    /* Of the first test that failed, cut short, NUL-terminated; borrowed until the check
+     * is freed. got: stdout, or what was returned, as Python writes it; error: the end of
+     * stderr, or why the sandbox failed. */
+    const char *got;
+    const char *error;
+} sr1_check_report;
+
+/* SR1_E_STATE: it has not ended. Since 0.1. */
+SR1_API sr1_status sr1_check_report_get(const sr1_check *check, sr1_check_report *out);
+
+/* Verdict of test index; -1: there is none, or the check has not ended. Since 0.1. */
+SR1_API int32_t sr1_check_verdict(const sr1_check *check, size_t index);
+
+/* What a checker did since it was made. */
+typedef struct sr1_checker_stats {
+    size_t struct_size;     /* set by the caller; later versions append fields */
+    int64_t checks;         /* ended */
+    int64_t cached;         /* of them known from before */
+    int64_t programs;       /* run */
+    int64_t infrastructure; /* checks of which nothing is known */
+    double seconds;         /* of all checks together */
+} sr1_checker_stats;
+
+/* Since 0.1. */
+SR1_API sr1_status sr1_checker_stats_get(const sr1_checker *checker,
+                                         sr1_checker_stats *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,92 @@
+/* code/check.h - a check, and what comes of it. */
+#ifndef SR1__CODE_CHECK_H
+#define SR1__CODE_CHECK_H
+
+#include "base/buf.h"
+#include "code/problems.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* ---- what came of the tests ---- */
+
+struct sr1__check_outcome {
+    unsigned char *verdicts; /* [n] SR1_RUN_*, SR1_CHECK_SKIPPED */
+    size_t n;
+    int32_t verdict; /* of all: see sr1_check_report */
+    int64_t first_failed;
+    struct sr1__buf got; /* of that test */
+    struct sr1__buf error;
+};
+
+/* All tests skipped. */
+sr1_status sr1__check_outcome_init(struct sr1__check_outcome *o, size_t n);
+void sr1__check_outcome_free(struct sr1__check_outcome *o);
+/* Tests [from, n) have this verdict. */
+void sr1__check_outcome_rest(struct sr1__check_outcome *o, size_t from, int32_t verdict);
+/* The verdict of all, and the first failure, from those of the tests. */
+void sr1__check_outcome_sum_up(struct sr1__check_outcome *o);
+/* Is it known for good? Not where the sandbox failed, nor where time ran out: another day
+ * the machine has less to do. */
+int sr1__check_outcome_lasts(const struct sr1__check_outcome *o);
+void sr1__check_outcome_write(const struct sr1__check_outcome *o, struct sr1__buf *b);
+/* 1 when b holds one of o->n tests; else o is as it was. */
+int sr1__check_outcome_read(struct sr1__check_outcome *o, const struct sr1__buf *b);
+
+/* ---- a check ---- */
+
+struct sr1_check {
+    atomic_int references; /* the caller's, and its thread's */
+    pthread_mutex_t lock;  /* around the next four */
+    pthread_cond_t ended;
+    int done;
+    int cancelled;
+    sr1_run **runs; /* [n_runs] under way; NULL where none is */
+    size_t n_runs;
+    sr1_problems *problems;
+    const sr1_problem *problem;
+    char *code;
+    size_t code_len;
+    struct sr1__check_outcome outcome; /* the rest is set before done */
+    int32_t all_or_nothing;
+    int32_t cached;
+    double seconds;
+    struct sr1__buf key; /* of its results; the next two: of its checker, by its lock */
+    int leads;           /* it is run; equal ones wait */
+    struct sr1_check *next;
+};
+
+/* How programs are run. */
+struct sr1__check_limits {
+    int32_t all_or_nothing;
+    double time_limit;     /* 0: the problem's */
+    double max_time_limit; /* bound on that */
+    int32_t memory_mib;    /* 0: the sandbox's */
+    size_t concurrency;
+};
+
+double sr1__check_time(const struct sr1__check_limits *l, const sr1_problem *p);
+
+/* Run the tests; *programs counts what was run. Statuses are failures of the library:
+ * memory, options that a sandbox does not take. */
+sr1_status sr1__check_tests(struct sr1_check *c, sr1_sandbox *box,
+                            const struct sr1__check_limits *l, int64_t *programs);
+
+/* ---- for the files that run tests ---- */
+
+/* Start a program in place k of c->runs; a cancelled check starts nothing, and
+ * SR1_E_CANCELLED comes back. */
+sr1_status sr1__check_start(struct sr1_check *c, sr1_sandbox *box,
+                            const sr1_program *program, size_t k);
+/* Wait for the run in place k; *out is borrowed until sr1__check_drop. */
+sr1_status sr1__check_result(struct sr1_check *c, size_t k, sr1_run_result *out);
+void sr1__check_drop(struct sr1_check *c, size_t k); /* cancels it where it runs */
+
+/* Statements and calls, by the driver. */
+sr1_status sr1__check_driven(struct sr1_check *c, sr1_sandbox *box,
+                             const struct sr1__check_limits *l, int64_t *programs);
+/* Standard input and output. */
+sr1_status sr1__check_stdio(struct sr1_check *c, sr1_sandbox *box,
+                            const struct sr1__check_limits *l, int64_t *programs);
+
+#endif

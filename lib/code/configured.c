@@ -1,0 +1,40 @@
+/* code/configured.c - the checker a configuration names. */
+#include "base/error.h"
+#include "config/config.h"
+
+#include <searchr1/code.h>
+
+static const char *or_none(const char *text)
+{
+    return *text != '\0' ? text : NULL;
+}
+
+static sr1_status open_sandbox(sr1_sandbox **out, const sr1_config *c)
+{
+    sr1_sandbox_options o;
+
+    sr1_sandbox_options_init(&o);
+    o.kind = sr1__config_str(c, "sandbox");
+    o.isolation = sr1__config_str(c, "sandbox_isolation");
+    o.url = or_none(sr1__config_str(c, "sandbox_url"));
+    o.concurrency = (int32_t)sr1__config_int(c, "sandbox_concurrency");
+    o.memory_mib = (int32_t)sr1__config_int(c, "sandbox_memory");
+    return sr1__context(sr1_sandbox_open(out, &o), "sandbox");
+}
+
+sr1_status sr1_checker_open(sr1_checker **out, const sr1_config *config)
+{
+    sr1_checker_options o = {.struct_size = sizeof(o)};
+    sr1_sandbox *box = NULL;
+    sr1_status status;
+
+    if (out == NULL || config == NULL)
+        return sr1__fail(SR1_E_INVALID, "checker: out and a configuration are needed");
+    SR1__TRY(open_sandbox(&box, config));
+    o.all_or_nothing = sr1__config_is(config, "execution_score", "all");
+    o.time_limit = sr1__config_real(config, "execution_time_limit");
+    o.cache_folder = or_none(sr1__config_str(config, "execution_cache"));
+    status = sr1_checker_new(out, box, &o);
+    sr1_sandbox_free(box);
+    return status;
+}

@@ -1,0 +1,108 @@
+/* code/outcome.c - what came of tests: summed up, and as bytes that are kept. */
+#include "code/check.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+#define TEXT_MAX ((size_t)16384)
+
+sr1_status sr1__check_outcome_init(struct sr1__check_outcome *o, size_t n)
+{
+    o->verdicts = sr1__malloc(n + 1);
+    if (o->verdicts == NULL)
+        return sr1__fail_nomem("results of tests");
+    o->n = n;
+    o->first_failed = -1;
+    sr1__buf_init(&o->got, TEXT_MAX);
+    sr1__buf_init(&o->error, TEXT_MAX);
+    sr1__check_outcome_rest(o, 0, SR1_CHECK_SKIPPED);
+    return SR1_OK;
+}
+
+void sr1__check_outcome_free(struct sr1__check_outcome *o)
+{
+    sr1__free(o->verdicts);
+    sr1__buf_free(&o->got);
+    sr1__buf_free(&o->error);
+}
+
+void sr1__check_outcome_rest(struct sr1__check_outcome *o, size_t from, int32_t verdict)
+{
+    if (from < o->n)
+        memset(o->verdicts + from, verdict, o->n - from);
+}
+
+static int is_unknown(int32_t verdict)
+{
+    return verdict == SR1_RUN_INFRASTRUCTURE || verdict == SR1_RUN_CANCELLED;
+}
+
+void sr1__check_outcome_sum_up(struct sr1__check_outcome *o)
+{
+    o->verdict = SR1_RUN_PASSED;
+    o->first_failed = -1;
+    for (size_t i = 0; i < o->n; i++) {
+        int32_t v = o->verdicts[i];
+
+        if (v == SR1_RUN_PASSED)
+            continue;
+        if (o->first_failed < 0) {
+            o->first_failed = (int64_t)i;
+            o->verdict = v;
+        }
+        if (is_unknown(v)) {
+            o->verdict = v;
+            return;
+        }
+    }
+}
+
+int sr1__check_outcome_lasts(const struct sr1__check_outcome *o)
+{
+    for (size_t i = 0; i < o->n; i++)
+        if (is_unknown(o->verdicts[i]) || o->verdicts[i] == SR1_RUN_TIMEOUT)
+            return 0;
+    return 1;
+}
+
+static void write_text(struct sr1__buf *b, const struct sr1__buf *text)
+{
+    sr1__buf_u32(b, (uint32_t)text->len);
+    sr1__buf_add(b, sr1__buf_cstr(text), text->len);
+}
+
+void sr1__check_outcome_write(const struct sr1__check_outcome *o, struct sr1__buf *b)
+{
+    sr1__buf_u32(b, (uint32_t)o->n);
+    sr1__buf_add(b, o->verdicts, o->n);
+    write_text(b, &o->got);
+    write_text(b, &o->error);
+}
+
+static const char *read_text(struct sr1__reader *r, uint32_t *n)
+{
+    *n = sr1__read_u32(r);
+    return sr1__read_bytes(r, *n);
+}
+
+int sr1__check_outcome_read(struct sr1__check_outcome *o, const struct sr1__buf *b)
+{
+    struct sr1__reader r;
+    const char *verdicts, *got, *error;
+    uint32_t n_got, n_error;
+
+    sr1__reader_init(&r, b->data, b->len);
+    if (sr1__read_u32(&r) != o->n)
+        return 0;
+    verdicts = sr1__read_bytes(&r, o->n);
+    got = read_text(&r, &n_got);
+    error = read_text(&r, &n_error);
+    if (r.failed)
+        return 0;
+    memcpy(o->verdicts, verdicts, o->n);
+    sr1__buf_add(&o->got, got, n_got);
+    sr1__buf_add(&o->error, error, n_error);
+    sr1__check_outcome_sum_up(o);
+    return 1;
+}

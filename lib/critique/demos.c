@@ -1,0 +1,261 @@
+/* critique/demos.c - what a forest teaches: demonstrations of critiques, and rows to train
+ * critics on. */
+#include "critique/forest.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/struct.h"
+#include "data/rows.h"
+
+#include <string.h>
+
+#define MAX_PROMPT 2048
+
+/* ---- files of JSON lines ---- */
+
+/* Takes the line over; NULL: there was no memory for it. */
+static sr1_status write_line(struct sr1__file_writer *w, json_t *line)
+{
+    struct sr1__buf b;
+    sr1_status st;
+
+    if (!line)
+        return sr1__fail_nomem("a line");
+    sr1__buf_init(&b, 0);
+    st = sr1__json_dump(line, 0, &b);
+    json_decref(line);
+    sr1__buf_char(&b, '\n');
+    if (st == SR1_OK)
+        st = sr1__buf_status(&b, "a line");
+    if (st == SR1_OK)
+        st = sr1__file_writer_add(w, sr1__buf_cstr(&b), b.len);
+    sr1__buf_free(&b);
+    return st;
+}
+
+/* ---- demonstrations ---- */
+
+struct teacher {
+    const struct sr1_forest *f;
+    const sr1_critique_demo_options *o;
+    sr1_critique_demo_report r;
+    struct sr1__file_writer *file;
+    unsigned char *taught; /* [nodes] roots whose problem has a demonstration */
+};
+
+static int passes(const struct sr1__node *n)
+{
+    return n->verdict == SR1_RUN_PASSED;
+}
+
+static int is_true(const struct teacher *t, const struct sr1__node *n)
+{
+    int right = passes(&t->f->nodes[n->parent]);
+
+    return n->judgement == (right ? SR1_JUDGEMENT_CORRECT : SR1_JUDGEMENT_INCORRECT);
+}
+
+static int wanted(const struct teacher *t, const struct sr1__node *n)
+{
+    const sr1_critique_demo_options *o = t->o;
+
+    return !(o->drop_failed && !passes(n)) &&
+           !(o->drop_unjudged && n->judgement == SR1_JUDGEMENT_NONE) &&
+           !(o->drop_untrue && !is_true(t, n)) &&
+           !(o->one_per_problem && t->taught[t->f->nodes[n->answer].parent]);
+}
+
+static sr1_status is_long(const struct teacher *t, const char *prompt, int *yes)
+{
+    int32_t *ids = NULL;
+    size_t n = 0;
+
+    *yes = 0;
+    if (!t->o->tokenizer)
+        return SR1_OK;
+    SR1__TRY(sr1_tokenizer_encode(t->o->tokenizer, prompt, strlen(prompt),
+                                  SR1_ENCODE_ADDED_AS_TEXT, &ids, &n));
+    sr1_free(ids);
+    *yes = (int64_t)n >= t->o->max_prompt_tokens;
+    return SR1_OK;
+}
+
+static json_t *demo_of(const struct sr1__node *n, const char *prompt)
+{
+    static const char *const judgements[] = {"none", "correct", "incorrect"};
+    size_t begin, len;
+
+    sr1_critique_text(n->critique, strlen(n->critique), &begin, &len);
+    return json_pack("{s:[{s:s, s:s}, {s:s, s:s%}], s:s, s:b, s:s}", "messages", "role",
+                     "user", "content", prompt, "role", "assistant", "content",
+                     n->critique + begin, len, "task_id", sr1_problem_id(n->problem),
+                     "success", passes(n), "judgement", judgements[n->judgement]);
+}
+
+static sr1_status teach(struct teacher *t, const struct sr1__node *n)
+{
+    const struct sr1__node *answer = &t->f->nodes[n->parent];
+    char *prompt = NULL;
+    int too_long;
+    sr1_status st;
+
+    t->r.critiques++;
+    if (strstr(n->critique, "he hint")) {
+        t->r.mentioning++;
+        return SR1_OK;
+    }
+    if (!wanted(t, n)) {
+        t->r.unwanted++;
+        return SR1_OK;
+    }
+    SR1__TRY(sr1_critique_prompt(t->f->o.style, n->problem, answer->solution,
+                                 strlen(answer->solution), NULL, &prompt));
+    st = is_long(t, prompt, &too_long);
+    if (st == SR1_OK && !too_long)
+        st = write_line(t->file, demo_of(n, prompt));
+    sr1_free(prompt);
+    t->r.too_long += too_long;
+    t->r.written += !too_long;
+    t->taught[answer->parent] |= !too_long;
+    return st;
+}
+
+static sr1_status teach_all(struct teacher *t)
+{
+    for (size_t i = 0; i < t->f->n; i++)
+        if (t->f->nodes[i].depth == 2)
+            SR1__TRY(teach(t, &t->f->nodes[i]));
+    if (t->r.written == 0)
+        return sr1__fail(SR1_E_NOT_FOUND,
+                         "none of %lld critiques is fit for a demonstration: %lld speak of "
+                         "the hint, %lld have prompts that are too long, %lld are not wanted",
+                         (long long)t->r.critiques, (long long)t->r.mentioning,
+                         (long long)t->r.too_long, (long long)t->r.unwanted);
+    return SR1_OK;
+}
+
+/* Put what was written in the place of path, unless something failed. */
+static sr1_status finish(struct sr1__file_writer *w, sr1_status st)
+{
+    if (st == SR1_OK)
+        return sr1__file_writer_commit(w);
+    sr1__file_writer_abort(w);
+    return st;
+}
+
+sr1_status sr1_forest_write_demos(const sr1_forest *f, const char *path,
+                                  const sr1_critique_demo_options *options,
+                                  sr1_critique_demo_report *report)
+{
+    sr1_critique_demo_options o = {.max_prompt_tokens = 0};
+    struct teacher t = {.f = f, .o = &o};
+    sr1_status st;
+
+    if (!f || !path)
+        return sr1__fail(SR1_E_INVALID, "demonstrations: forest and path are needed");
+    SR1__TRY(sr1__struct_take(&o, sizeof(o), options,
+                              SR1__STRUCT_END(sr1_critique_demo_options, struct_size),
+                              "demonstration options"));
+    if (report)
+        SR1__TRY(sr1__struct_check(report, "demonstration report"));
+    o.max_prompt_tokens = o.max_prompt_tokens > 0 ? o.max_prompt_tokens : MAX_PROMPT;
+    t.taught = sr1__calloc(f->n + 1, 1);
+    if (!t.taught)
+        return sr1__fail_nomem("demonstrations");
+    st = sr1__file_writer_open(&t.file, path);
+    if (st == SR1_OK)
+        st = finish(t.file, teach_all(&t));
+    sr1__free(t.taught);
+    if (st != SR1_OK || !report)
+        return st;
+    return sr1__struct_give(report, &t.r, sizeof(t.r), "demonstration report");
+}
+
+/* ---- rows ---- */
+
+/* The first answer to the problem whose root is node i; NULL: there is none. */
+static const struct sr1__node *first_answer(const struct sr1_forest *f, size_t root)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (f->nodes[i].depth == 1 && f->nodes[i].parent == root)
+            return &f->nodes[i];
+    return NULL;
+}
+
+static sr1_status set_text(json_t *row, const char *key, const char *text)
+{
+    if (json_object_set_new(row, key, json_string(text)) != 0)
+        return sr1__fail_nomem("a row");
+    return SR1_OK;
+}
+
+static sr1_status complete(const struct sr1_forest *f, json_t *row,
+                           const struct sr1__node *answer)
+{
+    char *prompt = NULL;
+    sr1_status st = sr1_critique_prompt(f->o.style, answer->problem, answer->solution,
+                                        strlen(answer->solution), NULL, &prompt);
+
+    if (st == SR1_OK)
+        st = set_text(row, "solution", answer->solution);
+    if (st == SR1_OK)
+        st = set_text(row, "critique_prompt", prompt);
+    if (st == SR1_OK && !json_object_get(row, "id"))
+        st = set_text(row, "id", sr1_problem_id(answer->problem));
+    sr1_free(prompt);
+    return st;
+}
+
+static sr1_status write_row(const struct sr1_forest *f, const struct sr1__rows *rows,
+                            size_t i, struct sr1__file_writer *w, int64_t *written)
+{
+    const struct sr1__node *answer = first_answer(f, i);
+    json_t *row = NULL;
+    sr1_status st;
+
+    if (!answer)
+        return SR1_OK;
+    SR1__TRY(sr1__rows_read(rows, (int64_t)i, &row));
+    st = sr1__rows_context(rows, (int64_t)i, complete(f, row, answer));
+    if (st != SR1_OK) {
+        json_decref(row);
+        return st;
+    }
+    ++*written;
+    return write_line(w, row);
+}
+
+static sr1_status write_rows(const struct sr1_forest *f, const struct sr1__rows *rows,
+                             struct sr1__file_writer *w, int64_t *written)
+{
+    size_t n = sr1_problems_count(f->o.problems);
+
+    if ((size_t)sr1__rows_count(rows) != n)
+        return sr1__fail(SR1_E_INVALID,
+                         "rows: %lld in the files, %zu problems in the forest; name the "
+                         "files they were loaded from",
+                         (long long)sr1__rows_count(rows), n);
+    for (size_t i = 0; i < n && i < f->n && f->nodes[i].depth == 0; i++)
+        SR1__TRY(write_row(f, rows, i, w, written));
+    return SR1_OK;
+}
+
+sr1_status sr1_forest_write_rows(const sr1_forest *f, const char *const *problem_paths,
+                                 size_t n_paths, const char *path, int64_t *written)
+{
+    struct sr1__rows *rows = NULL;
+    struct sr1__file_writer *w = NULL;
+    int64_t n = 0;
+    sr1_status st;
+
+    if (!f || !problem_paths || !n_paths || !path)
+        return sr1__fail(SR1_E_INVALID, "rows: forest, files and path are needed");
+    SR1__TRY(sr1__rows_open(&rows, problem_paths, n_paths));
+    st = sr1__file_writer_open(&w, path);
+    if (st == SR1_OK)
+        st = finish(w, write_rows(f, rows, w, &n));
+    sr1__rows_free(rows);
+    if (st == SR1_OK && written)
+        *written = n;
+    return st;
+}

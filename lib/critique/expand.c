@@ -1,0 +1,458 @@
+/* critique/expand.c - letting trees grow: first answers by a solver, then by layer a
+ * critique of each answer (of several, one that judges as most do) and its revision. Work
+ * goes in chunks of WHOLE jobs, so that what was made stays when a call is stopped. */
+#include "critique/conversation.h"
+#include "critique/forest.h"
+#include "critique/hint.h"
+
+#include "base/mem.h"
+#include "base/rng.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define CHUNK 64 /* nodes made at once */
+
+/* A node to be made. */
+struct job {
+    size_t parent;
+    int32_t sample; /* which child */
+    char *solution; /* NULL: not to be had */
+    char *critique;
+    int32_t judgement, verdict;
+    double pass_rate;
+    sr1_check *check;
+};
+
+struct work {
+    struct sr1_forest *f;
+    struct job jobs[CHUNK];
+    size_t n;
+    int64_t missing, done, total;
+    char phase[32];
+};
+
+static void clear(struct work *w)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        sr1_free(w->jobs[i].solution);
+        sr1_free(w->jobs[i].critique);
+        sr1_check_free(w->jobs[i].check);
+    }
+    w->n = 0;
+}
+
+static sr1_status report(const struct work *w)
+{
+    const sr1_forest_options *o = &w->f->o;
+
+    return o->progress ? o->progress(o->user, w->phase, w->done, w->total) : SR1_OK;
+}
+
+static const struct sr1__node *parent_of(const struct work *w, const struct job *j)
+{
+    return &w->f->nodes[j->parent];
+}
+
+/* ---- asking writers ---- */
+
+/* One text for each of count conversations; NULL where the writer failed. */
+static sr1_status ask(sr1_writer *writer, const struct sr1__asking *a, char **texts)
+{
+    return sr1_writer_write(writer, a->c, a->n, texts, NULL);
+}
+
+/* ---- first answers ---- */
+
+static sr1_status own_answers(struct work *w)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        const sr1_problem *p = parent_of(w, &w->jobs[i])->problem;
+        const char *text = sr1_problem_solution(p);
+
+        if (!text)
+            return sr1__fail(SR1_E_INVALID,
+                             "problem '%.64s' has no \"solution\"; name a solver that "
+                             "writes one",
+                             sr1_problem_id(p));
+        w->jobs[i].solution = sr1__strdup(text);
+        if (!w->jobs[i].solution)
+            return sr1__fail_nomem("answers");
+    }
+    return SR1_OK;
+}
+
+static sr1_status put_questions(struct work *w, struct sr1__asking *a)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        const sr1_problem *p = parent_of(w, &w->jobs[i])->problem;
+        char *prompt = NULL;
+
+        SR1__TRY(sr1_critique_solve_prompt(w->f->o.style, p, &prompt));
+        sr1__asking_prompt(a, i, prompt, sr1_problem_id(p), w->jobs[i].sample);
+    }
+    return SR1_OK;
+}
+
+static sr1_status solve(struct work *w)
+{
+    char *texts[CHUNK] = {NULL};
+    struct sr1__asking a;
+    sr1_status st;
+
+    if (!w->f->o.solver)
+        return own_answers(w);
+    st = sr1__asking_init(&a, w->n);
+    if (st == SR1_OK)
+        st = put_questions(w, &a);
+    if (st == SR1_OK)
+        st = ask(w->f->o.solver, &a, texts);
+    for (size_t i = 0; i < w->n; i++)
+        w->jobs[i].solution = texts[i];
+    sr1__asking_free(&a);
+    return st;
+}
+
+/* ---- critiques ---- */
+
+/* What the critic is told of an answer that was run without a checker. */
+static sr1_status hint_by_verdict(const struct sr1__node *n, char **out)
+{
+    int64_t tests = (int64_t)sr1_problem_test_count(n->problem);
+    struct sr1__run_facts f = {.verdict = n->verdict,
+                               .tests = tests,
+                               .passed = (int64_t)(n->pass_rate * (double)tests + 0.5),
+                               .input = {"", 0},
+                               .expected = {"", 0},
+                               .got = {"", 0},
+                               .error = "",
+                               .code = ""};
+    struct sr1__buf b;
+    sr1_status st;
+
+    sr1__buf_init(&b, 0);
+    sr1__hint_say(&b, &f);
+    st = sr1__buf_status(&b, "hint");
+    if (st == SR1_OK && !(*out = sr1__buf_take(&b)))
+        st = sr1__fail_nomem("hint");
+    sr1__buf_free(&b);
+    return st;
+}
+
+/* The answer is run again to see how it fails; the checker knows it from before. An outage
+ * now leaves what its verdict says. */
+static sr1_status hint_of(const struct work *w, const struct sr1__node *n, char **out)
+{
+    sr1_check *c = NULL;
+    sr1_check_report r = {.struct_size = sizeof(r)};
+    size_t len = strlen(n->solution);
+    sr1_status st;
+
+    if (!w->f->o.checker)
+        return hint_by_verdict(n, out);
+    SR1__TRY(sr1_checker_run(w->f->o.checker, n->problem, SR1_CHECK_TEXT, n->solution, len,
+                             &c));
+    st = sr1_check_report_get(c, &r);
+    if (st == SR1_OK && r.verdict == n->verdict)
+        st = sr1_critique_hint(n->problem, n->solution, len, c, out);
+    else if (st == SR1_OK)
+        st = hint_by_verdict(n, out);
+    sr1_check_free(c);
+    return st;
+}
+
+/* What the critic is asked of an answer. */
+static sr1_status critique_prompt(const struct work *w, const struct sr1__node *n,
+                                  char **out)
+{
+    char *hint = NULL;
+    sr1_status st = w->f->o.hints ? hint_of(w, n, &hint) : SR1_OK;
+
+    if (st == SR1_OK)
+        st = sr1_critique_prompt(w->f->o.style, n->problem, n->solution,
+                                 strlen(n->solution), hint, out);
+    sr1_free(hint);
+    return st;
+}
+
+static sr1_status put_answers(struct work *w, struct sr1__asking *a, int32_t votes)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        const struct job *j = &w->jobs[i / (size_t)votes];
+        const struct sr1__node *parent = parent_of(w, j);
+        char *prompt = NULL;
+
+        SR1__TRY(critique_prompt(w, parent, &prompt));
+        sr1__asking_prompt(a, i, prompt, parent->hash,
+                           j->sample * votes + (int32_t)(i % (size_t)votes));
+    }
+    return SR1_OK;
+}
+
+/* The judgement most of them have; of two as frequent the one met first. */
+static int32_t majority(char *const *texts, int32_t votes)
+{
+    int32_t count[3] = {0}, best = -1;
+
+    for (int32_t v = 0; v < votes; v++)
+        if (texts[v])
+            count[sr1_critique_judgement(texts[v], strlen(texts[v]))]++;
+    for (int32_t v = 0; v < votes; v++) {
+        int32_t k = texts[v] ? sr1_critique_judgement(texts[v], strlen(texts[v])) : -1;
+
+        if (k >= 0 && (best < 0 || count[k] > count[best]))
+            best = k;
+    }
+    return best;
+}
+
+/* Take one of texts[votes] that judges as most of them do, drawn evenly; the others are
+ * freed. */
+static void elect(struct work *w, struct job *j, char **texts, int32_t votes)
+{
+    const struct sr1__node *parent = parent_of(w, j);
+    int32_t judged = majority(texts, votes);
+    uint64_t seen = 0;
+    struct sr1__rng rng;
+
+    sr1__rng_seed(&rng, sr1__hash64(parent->hash, SR1__NODE_HASH, w->f->o.seed),
+                  (uint64_t)j->sample);
+    for (int32_t v = 0; v < votes; v++) {
+        int fits = texts[v] &&
+                   sr1_critique_judgement(texts[v], strlen(texts[v])) == judged;
+
+        if (fits && sr1__rng_below(&rng, ++seen) == 0) {
+            sr1_free(j->critique);
+            j->critique = texts[v];
+        } else {
+            sr1_free(texts[v]);
+        }
+    }
+    j->judgement = judged < 0 ? SR1_JUDGEMENT_NONE : judged;
+}
+
+static sr1_status criticise(struct work *w)
+{
+    int32_t votes = w->f->o.votes;
+    size_t n = w->n * (size_t)votes;
+    char **texts = sr1__calloc(n, sizeof(*texts));
+    struct sr1__asking a;
+    sr1_status st = sr1__asking_init(&a, n);
+
+    if (st == SR1_OK && !texts)
+        st = sr1__fail_nomem("critiques");
+    if (st == SR1_OK)
+        st = put_answers(w, &a, votes);
+    if (st == SR1_OK)
+        st = ask(w->f->o.critic, &a, texts);
+    for (size_t i = 0; st == SR1_OK && i < w->n; i++)
+        elect(w, &w->jobs[i], texts + i * (size_t)votes, votes);
+    sr1__asking_free(&a);
+    sr1__free(texts);
+    return st;
+}
+
+/* ---- revisions ---- */
+
+/* The jobs that have a critique, of[k] the k-th of them. */
+static size_t with_critique(const struct work *w, size_t of[CHUNK])
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < w->n; i++)
+        if (w->jobs[i].critique)
+            of[n++] = i;
+    return n;
+}
+
+static sr1_status revise(struct work *w)
+{
+    char *texts[CHUNK] = {NULL};
+    size_t of[CHUNK], n = with_critique(w, of);
+    struct sr1__asking a;
+    sr1_status st = sr1__asking_init(&a, n);
+
+    for (size_t k = 0; k < n && st == SR1_OK; k++) {
+        const struct job *j = &w->jobs[of[k]];
+        const struct sr1__node *parent = parent_of(w, j);
+
+        st = sr1__asking_revision(&a, k, w->f->o.style, parent->problem, parent->solution,
+                                  strlen(parent->solution), j->critique,
+                                  strlen(j->critique), j->sample);
+    }
+    if (st == SR1_OK)
+        st = ask(w->f->o.reviser, &a, texts);
+    for (size_t k = 0; k < n; k++)
+        w->jobs[of[k]].solution = texts[k];
+    sr1__asking_free(&a);
+    return st;
+}
+
+/* ---- running answers ---- */
+
+static sr1_status submit(struct work *w)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        struct job *j = &w->jobs[i];
+
+        if (j->solution)
+            SR1__TRY(sr1_checker_submit(w->f->o.checker, parent_of(w, j)->problem,
+                                        SR1_CHECK_TEXT, j->solution, strlen(j->solution),
+                                        &j->check));
+    }
+    return SR1_OK;
+}
+
+/* All run at once; the checker bounds how many really do. */
+static sr1_status check(struct work *w)
+{
+    SR1__TRY(submit(w));
+    for (size_t i = 0; i < w->n; i++) {
+        sr1_check_report r = {.struct_size = sizeof(r)};
+
+        if (!w->jobs[i].check)
+            continue;
+        SR1__TRY(sr1_check_wait(w->jobs[i].check, -1.0));
+        SR1__TRY(sr1_check_report_get(w->jobs[i].check, &r));
+        w->jobs[i].verdict = r.verdict;
+        w->jobs[i].pass_rate = r.pass_rate;
+    }
+    return SR1_OK;
+}
+
+static sr1_status run(struct work *w)
+{
+    const sr1_forest_options *o = &w->f->o;
+
+    if (o->checker)
+        return check(w);
+    for (size_t i = 0; i < w->n; i++) {
+        struct job *j = &w->jobs[i];
+
+        if (j->solution)
+            SR1__TRY(o->run(o->user, parent_of(w, j)->problem, j->solution,
+                            strlen(j->solution), &j->verdict, &j->pass_rate));
+    }
+    return SR1_OK;
+}
+
+/* ---- layers ---- */
+
+static int known(const struct job *j)
+{
+    return j->solution && j->verdict != SR1_RUN_INFRASTRUCTURE &&
+           j->verdict != SR1_RUN_CANCELLED;
+}
+
+/* A node that cannot be had leaves its place: a later sample of the same parent may not
+ * take it, or the file would not say which ones there are. */
+static sr1_status keep(struct work *w)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        struct job *j = &w->jobs[i];
+        struct sr1__node n = {.problem = parent_of(w, j)->problem,
+                              .parent = j->parent,
+                              .solution = j->solution,
+                              .critique = j->critique,
+                              .kind = parent_of(w, j)->depth ? SR1_NODE_REVISION
+                                                             : SR1_NODE_ANSWER,
+                              .judgement = j->judgement,
+                              .verdict = j->verdict,
+                              .pass_rate = j->pass_rate};
+
+        if (!known(j) || parent_of(w, j)->children != j->sample) {
+            w->missing++;
+            continue;
+        }
+        SR1__TRY(sr1__forest_grow(w->f, &n));
+        j->solution = j->critique = NULL;
+    }
+    return SR1_OK;
+}
+
+static sr1_status make(struct work *w)
+{
+    int first = w->n > 0 && parent_of(w, &w->jobs[0])->depth == 0;
+    sr1_status st;
+
+    if (w->n == 0)
+        return SR1_OK;
+    st = first ? solve(w) : criticise(w);
+    if (st == SR1_OK && !first)
+        st = revise(w);
+    if (st == SR1_OK)
+        st = run(w);
+    if (st == SR1_OK)
+        st = keep(w);
+    w->done += (int64_t)w->n;
+    clear(w);
+    return st == SR1_OK ? report(w) : st;
+}
+
+/* Nodes that layer `depth` lacks. */
+static int64_t lacking(const struct sr1_forest *f, int32_t depth, int32_t width)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < f->n; i++)
+        if (f->nodes[i].depth == depth && f->nodes[i].children < width)
+            n += width - f->nodes[i].children;
+    return n;
+}
+
+static sr1_status grow_layer(struct work *w, int32_t depth, int32_t width)
+{
+    size_t n = w->f->n; /* what grows now is a layer deeper */
+
+    w->done = 0;
+    w->total = lacking(w->f, depth, width);
+    snprintf(w->phase, sizeof(w->phase), depth ? "revision %d" : "answers", (int)depth);
+    SR1__TRY(w->total > 0 ? report(w) : SR1_OK);
+    for (size_t i = 0; i < n; i++) {
+        int32_t have = w->f->nodes[i].children;
+
+        if (w->f->nodes[i].depth != depth)
+            continue;
+        for (int32_t k = have; k < width; k++) {
+            w->jobs[w->n++] = (struct job){.parent = i, .sample = k};
+            if (w->n == CHUNK)
+                SR1__TRY(make(w));
+        }
+    }
+    return make(w);
+}
+
+static sr1_status check_widths(const struct sr1_forest *f, const int32_t *widths, size_t n)
+{
+    if (n < 1 || widths[0] != 1)
+        return sr1__fail(SR1_E_INVALID, "forest: the first width is 1, the problem");
+    for (size_t i = 1; i < n; i++)
+        if (widths[i] < 0 || widths[i] > 100000)
+            return sr1__fail(SR1_E_INVALID, "forest: width %d is out of range",
+                             (int)widths[i]);
+    if (n > 2 && !f->o.critic)
+        return sr1__fail(SR1_E_INVALID, "forest: revisions need a critic and a reviser");
+    return SR1_OK;
+}
+
+sr1_status sr1_forest_expand(sr1_forest *f, const int32_t *widths, size_t n,
+                             int64_t *missing)
+{
+    struct work *w;
+    sr1_status st = SR1_OK;
+
+    if (!f || !widths)
+        return sr1__fail(SR1_E_INVALID, "forest: forest and widths are needed");
+    SR1__TRY(check_widths(f, widths, n));
+    w = sr1__calloc(1, sizeof(*w));
+    if (!w)
+        return sr1__fail_nomem("forest");
+    w->f = f;
+    for (size_t i = 1; i < n && st == SR1_OK; i++)
+        st = grow_layer(w, (int32_t)i - 1, widths[i]);
+    if (st == SR1_OK && missing)
+        *missing = w->missing;
+    clear(w);
+    sr1__free(w);
+    return st;
+}

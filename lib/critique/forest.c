@@ -1,0 +1,323 @@
+/* critique/forest.c - trees of revisions: nodes, and the file they are kept in.
+ *
+ * A line is {"task_id", "hash", "prev_hash", "node_type", "solution",
+ * "sanitized_solution", "critique", "success", "metadata": {"judgement", "verdict",
+ * "pass_rate"}}, the names of the published code. Roots are not written: they are the
+ * problems. */
+#include "critique/forest.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/struct.h"
+#include "data/rows.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const kinds[] = {"root", "generation", "critique_revision"};
+
+/* ---- nodes ---- */
+
+void sr1__node_hash(const struct sr1__node *parent, int32_t k,
+                    char out[SR1__NODE_HASH + 1])
+{
+    uint64_t h[3];
+
+    for (uint64_t i = 0; i < 3; i++)
+        h[i] = sr1__hash64(parent->hash, SR1__NODE_HASH, 3 * (uint64_t)k + i);
+    snprintf(out, SR1__NODE_HASH + 1, "%016" PRIx64 "%016" PRIx64 "%08" PRIx32, h[0], h[1],
+             (uint32_t)h[2]);
+}
+
+static void hash_root(const sr1_problem *p, char out[SR1__NODE_HASH + 1])
+{
+    const char *id = sr1_problem_id(p);
+    uint64_t a = sr1__hash64(id, strlen(id), 1), b = sr1__hash64(id, strlen(id), 2);
+
+    snprintf(out, SR1__NODE_HASH + 1, "%016" PRIx64 "%016" PRIx64 "%08x", a, b, 0u);
+}
+
+static sr1_status add(struct sr1_forest *f, const struct sr1__node *n)
+{
+    if (f->n == f->cap) {
+        size_t cap = f->cap ? 2 * f->cap : 64;
+        struct sr1__node *nodes = sr1__realloc(f->nodes, cap, sizeof(*nodes));
+
+        if (!nodes)
+            return sr1__fail_nomem("nodes");
+        f->nodes = nodes;
+        f->cap = cap;
+    }
+    f->nodes[f->n++] = *n;
+    return SR1_OK;
+}
+
+/* ---- the file ---- */
+
+static json_t *line_of(const struct sr1_forest *f, const struct sr1__node *n,
+                       const char *sanitized)
+{
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:{s:i, s:s, s:f}}",
+                     "task_id", sr1_problem_id(n->problem), "hash", n->hash, "prev_hash",
+                     f->nodes[n->parent].hash, "node_type", kinds[n->kind], "solution",
+                     n->solution, "sanitized_solution", sanitized, "critique",
+                     n->critique ? n->critique : "", "success",
+                     n->verdict == SR1_RUN_PASSED, "metadata", "judgement",
+                     (int)n->judgement, "verdict", sr1_run_verdict_name(n->verdict),
+                     "pass_rate", n->pass_rate);
+}
+
+static sr1_status write_line(struct sr1_forest *f, const struct sr1__node *n)
+{
+    char *sanitized = NULL;
+    json_t *line;
+    sr1_status st;
+
+    if (!f->file)
+        return SR1_OK;
+    SR1__TRY(sr1_critique_sanitize(n->solution, strlen(n->solution), &sanitized));
+    line = line_of(f, n, sanitized);
+    sr1_free(sanitized);
+    if (!line)
+        return sr1__fail_nomem("a node");
+    st = sr1__jsonl_add(f->file, line);
+    json_decref(line);
+    return st;
+}
+
+sr1_status sr1__forest_grow(struct sr1_forest *f, const struct sr1__node *given)
+{
+    struct sr1__node n = *given;
+    struct sr1__node *parent = &f->nodes[n.parent];
+    sr1_status st;
+
+    n.depth = parent->depth + 1;
+    n.answer = n.depth == 1 ? f->n : parent->answer;
+    n.children = 0;
+    sr1__node_hash(parent, parent->children, n.hash);
+    SR1__TRY(add(f, &n));
+    st = write_line(f, &n);
+    if (st == SR1_OK)
+        f->nodes[n.parent].children++;
+    else
+        f->n--; /* its texts stay the caller's */
+    return st;
+}
+
+/* ---- reading it back ---- */
+
+static sr1_status find_parent(const struct sr1_forest *f, const char *hash, size_t *out)
+{
+    for (size_t i = f->n; i-- > 0;) {
+        if (strcmp(f->nodes[i].hash, hash) == 0) {
+            *out = i;
+            return SR1_OK;
+        }
+    }
+    return sr1__fail(SR1_E_INVALID,
+                     "no node before it has the hash '%.40s': the file is of other problems, "
+                     "or incomplete; name another file",
+                     hash);
+}
+
+static sr1_status read_verdict(const json_t *meta, struct sr1__node *n)
+{
+    const char *name;
+    int64_t judgement;
+
+    SR1__TRY(sr1__json_get_str(meta, "verdict", &name));
+    SR1__TRY(sr1__json_get_int(meta, "judgement", &judgement));
+    SR1__TRY(sr1__json_get_num(meta, "pass_rate", &n->pass_rate));
+    n->judgement = (int32_t)judgement;
+    for (n->verdict = 0; n->verdict < SR1_RUN_INFRASTRUCTURE; n->verdict++)
+        if (strcmp(sr1_run_verdict_name(n->verdict), name) == 0)
+            break;
+    if (n->verdict == SR1_RUN_INFRASTRUCTURE || judgement < SR1_JUDGEMENT_NONE ||
+        judgement > SR1_JUDGEMENT_INCORRECT || !(n->pass_rate >= 0 && n->pass_rate <= 1))
+        return sr1__fail(SR1_E_PARSE, "metadata: verdict, judgement or pass_rate is none");
+    return SR1_OK;
+}
+
+static sr1_status copy_text(const json_t *line, const char *key, char **out)
+{
+    const char *text;
+
+    SR1__TRY(sr1__json_get_str(line, key, &text));
+    *out = sr1__strdup(text);
+    return *out ? SR1_OK : sr1__fail_nomem("a node");
+}
+
+static sr1_status read_node(const struct sr1_forest *f, const json_t *line,
+                            struct sr1__node *n)
+{
+    const char *hash, *parent;
+
+    SR1__TRY(sr1__json_get_str(line, "hash", &hash));
+    SR1__TRY(sr1__json_get_str(line, "prev_hash", &parent));
+    SR1__TRY(find_parent(f, parent, &n->parent));
+    n->problem = f->nodes[n->parent].problem;
+    n->kind = f->nodes[n->parent].depth ? SR1_NODE_REVISION : SR1_NODE_ANSWER;
+    sr1__node_hash(&f->nodes[n->parent], f->nodes[n->parent].children, n->hash);
+    if (strcmp(hash, n->hash) != 0)
+        return sr1__fail(SR1_E_INVALID, "the hash '%.40s' is not that of its place", hash);
+    SR1__TRY(read_verdict(json_object_get(line, "metadata"), n));
+    SR1__TRY(copy_text(line, "solution", &n->solution));
+    return n->kind == SR1_NODE_REVISION ? copy_text(line, "critique", &n->critique)
+                                        : SR1_OK;
+}
+
+sr1_status sr1__forest_read(struct sr1_forest *f, const json_t *line)
+{
+    struct sr1__node n = {0};
+    sr1_status st = read_node(f, line, &n);
+
+    if (st == SR1_OK)
+        st = sr1__forest_grow(f, &n); /* the file is not open to write yet */
+    if (st != SR1_OK) {
+        sr1__free(n.solution);
+        sr1__free(n.critique);
+    }
+    return st;
+}
+
+/* What a killed call left may end in a torn line; opening to write cuts it off. */
+static sr1_status read_file(struct sr1_forest *f, const char *path)
+{
+    struct sr1__rows *rows = NULL;
+    struct sr1__jsonl *file = NULL;
+    uint64_t size;
+    sr1_status st = SR1_OK;
+
+    SR1__TRY(sr1__jsonl_open(&file, path));
+    size = sr1__jsonl_size(file);
+    if (size > 0)
+        st = sr1__rows_open(&rows, &path, 1);
+    for (int64_t i = 0; st == SR1_OK && rows && i < sr1__rows_count(rows); i++) {
+        json_t *line = NULL;
+
+        st = sr1__rows_read(rows, i, &line);
+        if (st == SR1_OK)
+            st = sr1__rows_context(rows, i, sr1__forest_read(f, line));
+        json_decref(line);
+    }
+    sr1__rows_free(rows);
+    if (st == SR1_OK)
+        f->file = file;
+    else
+        sr1__jsonl_close(file);
+    return st;
+}
+
+/* ---- the handle ---- */
+
+static sr1_status plant(struct sr1_forest *f)
+{
+    size_t n = sr1_problems_count(f->o.problems);
+
+    if (f->o.max_problems > 0 && (size_t)f->o.max_problems < n)
+        n = (size_t)f->o.max_problems;
+    for (size_t i = 0; i < n; i++) {
+        struct sr1__node root = {.problem = sr1_problems_at(f->o.problems, i),
+                                 .parent = i,
+                                 .answer = i,
+                                 .kind = SR1_NODE_ROOT};
+
+        hash_root(root.problem, root.hash);
+        SR1__TRY(add(f, &root));
+    }
+    return SR1_OK;
+}
+
+static sr1_status check_options(const sr1_forest_options *o)
+{
+    if (!o->problems || (!o->checker && !o->run))
+        return sr1__fail(SR1_E_INVALID,
+                         "forest: problems, and a checker or a function to run answers, are "
+                         "needed");
+    if (!o->critic != !o->reviser)
+        return sr1__fail(SR1_E_INVALID, "forest: critic and reviser go together");
+    if (o->votes < 0 || o->votes > 1000 || o->max_problems < 0)
+        return sr1__fail(SR1_E_INVALID, "forest: votes or max_problems is out of range");
+    return SR1_OK;
+}
+
+sr1_status sr1_forest_open(sr1_forest **out, const sr1_forest_options *options)
+{
+    sr1_forest_options o = {0};
+    struct sr1_forest *f;
+    sr1_status st;
+
+    if (!out)
+        return sr1__fail(SR1_E_INVALID, "forest: out is NULL");
+    SR1__TRY(sr1__struct_take(&o, sizeof(o), options,
+                              SR1__STRUCT_END(sr1_forest_options, problems),
+                              "forest options"));
+    SR1__TRY(check_options(&o));
+    f = sr1__calloc(1, sizeof(*f));
+    if (!f)
+        return sr1__fail_nomem("forest");
+    f->o = o;
+    f->o.votes = o.votes ? o.votes : 1;
+    (void)sr1_problems_retain(o.problems);
+    (void)sr1_writer_retain(o.solver);
+    (void)sr1_writer_retain(o.critic);
+    (void)sr1_writer_retain(o.reviser);
+    (void)sr1_checker_retain(o.checker);
+    (void)sr1_critique_style_retain(o.style);
+    st = plant(f);
+    if (st == SR1_OK && o.path)
+        st = read_file(f, o.path);
+    if (st != SR1_OK) {
+        sr1_forest_free(f);
+        return st;
+    }
+    *out = f;
+    return SR1_OK;
+}
+
+void sr1_forest_free(sr1_forest *f)
+{
+    if (!f)
+        return;
+    for (size_t i = 0; i < f->n; i++) {
+        sr1__free(f->nodes[i].solution);
+        sr1__free(f->nodes[i].critique);
+    }
+    sr1__free(f->nodes);
+    sr1__jsonl_close(f->file);
+    sr1_problems_free(f->o.problems);
+    sr1_writer_free(f->o.solver);
+    sr1_writer_free(f->o.critic);
+    sr1_writer_free(f->o.reviser);
+    sr1_checker_free(f->o.checker);
+    sr1_critique_style_free(f->o.style);
+    sr1__free(f);
+}
+
+size_t sr1_forest_count(const sr1_forest *f)
+{
+    return f->n;
+}
+
+sr1_status sr1_forest_node_get(const sr1_forest *f, size_t index, sr1_forest_node *out)
+{
+    const struct sr1__node *n;
+    sr1_forest_node given;
+
+    if (!f || index >= f->n)
+        return sr1__fail(SR1_E_INVALID, "forest: no node %zu", index);
+    n = &f->nodes[index];
+    given = (sr1_forest_node){.problem = sr1_problem_id(n->problem),
+                              .hash = n->hash,
+                              .parent = n->depth ? f->nodes[n->parent].hash : "",
+                              .solution = n->solution ? n->solution : "",
+                              .critique = n->critique ? n->critique : "",
+                              .kind = n->kind,
+                              .depth = n->depth,
+                              .judgement = n->judgement,
+                              .verdict = n->verdict,
+                              .pass_rate = n->pass_rate};
+    return sr1__struct_give(out, &given, sizeof(given), "forest node");
+}

@@ -1,0 +1,173 @@
+/* critique/forest_scores.c - what revisions did: pass@k, gains and losses against the
+ * first answers, and how well critiques tell right answers from wrong ones. */
+#include "critique/forest.h"
+
+#include "base/mem.h"
+#include "base/struct.h"
+
+/* ---- pass@k ---- */
+
+sr1_status sr1_pass_at_k(int64_t n, int64_t c, int64_t k, double *out)
+{
+    double miss = 1.0;
+
+    if (!out || c < 0 || c > n || k < 1 || k > n)
+        return sr1__fail(SR1_E_INVALID,
+                         "pass@k: %lld of %lld answers pass, k is %lld; 0 <= c <= n and 1 "
+                         "<= k <= n",
+                         (long long)c, (long long)n, (long long)k);
+    /* C(n - c, k) / C(n, k) = prod over i in (n - c, n] of (1 - k / i) */
+    for (int64_t i = n - c + 1; i <= n; i++)
+        miss *= i > k ? 1.0 - (double)k / (double)i : 0.0;
+    *out = 1.0 - miss;
+    return SR1_OK;
+}
+
+/* ---- sums by problem ---- */
+
+enum { NODES, PASSED, RATE, GAINED, LOST, N_SUMS };
+
+struct sums {
+    double of[N_SUMS];
+};
+
+/* The root of each node's tree is among the first nodes, so its index is the problem's. */
+static size_t root_of(const struct sr1_forest *f, const struct sr1__node *n)
+{
+    return f->nodes[n->answer].parent;
+}
+
+static int passes(const struct sr1__node *n)
+{
+    return n->verdict == SR1_RUN_PASSED;
+}
+
+/* sums[roots] over the nodes with so many revisions; *roots of them are trees. */
+static sr1_status sum_up(const struct sr1_forest *f, int32_t revisions,
+                         struct sums **out, size_t *roots)
+{
+    struct sums *sums;
+    size_t found = 0;
+
+    for (*roots = 0; *roots < f->n && f->nodes[*roots].depth == 0;)
+        ++*roots;
+    sums = sr1__calloc(*roots + 1, sizeof(*sums));
+    if (!sums)
+        return sr1__fail_nomem("scores");
+    for (size_t i = 0; i < f->n; i++) {
+        const struct sr1__node *n = &f->nodes[i], *first = &f->nodes[n->answer];
+        double *s;
+
+        if (n->depth != revisions + 1)
+            continue;
+        found++;
+        s = sums[root_of(f, n)].of;
+        s[NODES] += 1;
+        s[PASSED] += passes(n);
+        s[RATE] += n->pass_rate;
+        s[GAINED] += passes(n) && !passes(first);
+        s[LOST] += !passes(n) && passes(first);
+    }
+    if (found == 0) {
+        sr1__free(sums);
+        return sr1__fail(SR1_E_NOT_FOUND, "no answer has been revised %d times",
+                         (int)revisions);
+    }
+    *out = sums;
+    return SR1_OK;
+}
+
+/* ---- judgements ---- */
+
+static sr1_status judge(const struct sr1_forest *f, int32_t revisions,
+                        sr1_forest_scores *s)
+{
+    sr1_judgement_scores j = {.struct_size = sizeof(j)};
+    int32_t *said = sr1__calloc(f->n, sizeof(*said));
+    int32_t *truth = sr1__calloc(f->n, sizeof(*truth));
+    size_t n = 0;
+    sr1_status st = said && truth ? SR1_OK : sr1__fail_nomem("judgements");
+
+    for (size_t i = 0; st == SR1_OK && i < f->n; i++) {
+        if (f->nodes[i].depth != revisions + 1)
+            continue;
+        said[n] = f->nodes[i].judgement;
+        truth[n++] = passes(&f->nodes[f->nodes[i].parent]);
+    }
+    if (st == SR1_OK)
+        st = sr1_judgement_score(said, truth, n, &j);
+    sr1__free(said);
+    sr1__free(truth);
+    SR1__TRY(st);
+    s->critiques = j.n;
+    s->no_judgement = j.none;
+    s->accuracy = j.accuracy;
+    s->f1 = j.f1;
+    s->f1_incorrect = j.f1_incorrect;
+    return SR1_OK;
+}
+
+static void average(const struct sums *sums, size_t roots, sr1_forest_scores *s)
+{
+    for (size_t i = 0; i < roots; i++) {
+        const double *v = sums[i].of;
+
+        if (v[NODES] <= 0)
+            continue;
+        s->problems++;
+        s->nodes += (int64_t)v[NODES];
+        s->pass_at_1 += v[PASSED] / v[NODES];
+        s->pass_rate += v[RATE] / v[NODES];
+        s->gained += v[GAINED] / v[NODES];
+        s->lost += v[LOST] / v[NODES];
+    }
+    s->pass_at_1 /= (double)s->problems;
+    s->pass_rate /= (double)s->problems;
+    s->gained /= (double)s->problems;
+    s->lost /= (double)s->problems;
+}
+
+sr1_status sr1_forest_scores_get(const sr1_forest *f, int32_t revisions,
+                                 sr1_forest_scores *out)
+{
+    sr1_forest_scores s = {.revisions = revisions};
+    struct sums *sums = NULL;
+    size_t roots;
+
+    if (!f || revisions < 0)
+        return sr1__fail(SR1_E_INVALID, "forest scores: no forest, or revisions below 0");
+    SR1__TRY(sr1__struct_check(out, "forest scores"));
+    SR1__TRY(sum_up(f, revisions, &sums, &roots));
+    average(sums, roots, &s);
+    sr1__free(sums);
+    if (revisions > 0)
+        SR1__TRY(judge(f, revisions, &s));
+    return sr1__struct_give(out, &s, sizeof(s), "forest scores");
+}
+
+sr1_status sr1_forest_pass_at_k(const sr1_forest *f, int32_t revisions, int64_t k,
+                                double *out)
+{
+    struct sums *sums = NULL;
+    size_t roots, problems = 0;
+    double sum = 0.0;
+    sr1_status st = SR1_OK;
+
+    if (!f || !out || revisions < 0)
+        return sr1__fail(SR1_E_INVALID, "forest pass@k: no forest, or revisions below 0");
+    SR1__TRY(sum_up(f, revisions, &sums, &roots));
+    for (size_t i = 0; i < roots && st == SR1_OK; i++) {
+        double one = 0.0;
+
+        if (sums[i].of[NODES] <= 0)
+            continue;
+        st = sr1_pass_at_k((int64_t)sums[i].of[NODES], (int64_t)sums[i].of[PASSED], k,
+                           &one);
+        sum += one;
+        problems++;
+    }
+    sr1__free(sums);
+    if (st == SR1_OK)
+        *out = sum / (double)problems;
+    return st;
+}

@@ -1,0 +1,153 @@
+/* net/openai_request.c - the body of a request to /completions or /chat/completions.
+ *
+ * Beside OpenAI's own fields, for servers of vLLM's dialect: top_k; return_token_ids and
+ * return_tokens_as_token_ids, which ask for ids; include_stop_str_in_output, without
+ * which the stop text is taken off the text. */
+#include "net/openai_wire.h"
+
+#include "base/json.h"
+
+#include <string.h>
+
+/* Text as JSON takes it: valid UTF-8. NULL without memory. */
+static json_t *text_json(const char *text, size_t n)
+{
+    struct sr1__buf b;
+    json_t *j = NULL;
+
+    sr1__buf_init(&b, 0);
+    sr1__buf_utf8(&b, text, n);
+    if (b.status == SR1_OK)
+        j = json_stringn(sr1__buf_cstr(&b), b.len);
+    sr1__buf_free(&b);
+    return j;
+}
+
+/* 1 when the member could not be added. */
+static int add(json_t *o, const char *key, json_t *value)
+{
+    return json_object_set_new(o, key, value) != 0;
+}
+
+static json_t *list_of(const char *const *texts, size_t n)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; list && i < n; i++) {
+        if (json_array_append_new(list, text_json(texts[i], strlen(texts[i]))) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+static json_t *messages(const sr1_openai_request *q)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; list && i < q->n_messages; i++) {
+        size_t n = q->content_sizes ? q->content_sizes[i] : strlen(q->contents[i]);
+        json_t *m = json_object();
+        int bad = !m || add(m, "role", text_json(q->roles[i], strlen(q->roles[i]))) ||
+                  add(m, "content", text_json(q->contents[i], n));
+
+        if (json_array_append_new(list, m) != 0 || bad) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+static int add_sampling(json_t *o, const sr1_openai_request *q)
+{
+    int bad = add(o, "temperature", sr1__json_number(q->temperature));
+
+    if (q->top_p > 0.0 && q->top_p < 1.0)
+        bad |= add(o, "top_p", json_real(q->top_p));
+    if (q->seed > 0)
+        bad |= add(o, "seed", json_integer(q->seed));
+    if (q->n_stop > 0)
+        bad |= add(o, "stop", list_of(q->stop, q->n_stop));
+    return bad;
+}
+
+/* vLLM's log-probs count the most likely tokens beside the one drawn; some servers give
+ * none at all for 0. */
+static int add_log_probs(json_t *o, const sr1_openai_request *q)
+{
+    if (!q->log_probs)
+        return 0;
+    return add(o, "logprobs", q->n_messages ? json_true() : json_integer(1));
+}
+
+static int add_vllm(json_t *o, const sr1_openai_request *q)
+{
+    int bad = add(o, "return_token_ids", json_true());
+
+    if (q->log_probs)
+        bad |= add(o, "return_tokens_as_token_ids", json_true());
+    if (q->top_k > 0)
+        bad |= add(o, "top_k", json_integer(q->top_k));
+    if (q->n_stop > 0)
+        bad |= add(o, "include_stop_str_in_output", json_true());
+    if (q->prompt)
+        bad |= add(o, "add_special_tokens", json_false());
+    if (q->n_messages && q->no_thinking)
+        bad |= add(o, "chat_template_kwargs", json_pack("{s:b}", "enable_thinking", 0));
+    return bad;
+}
+
+static int fill(json_t *o, const sr1_openai_request *q,
+                const struct sr1__openai_style *style)
+{
+    const char *most =
+        q->n_messages && style->completion ? "max_completion_tokens" : "max_tokens";
+    int bad = add(o, "model", text_json(style->model, strlen(style->model)));
+
+    bad |= add(o, most, json_integer(q->max_tokens));
+    bad |= add_sampling(o, q);
+    bad |= add_log_probs(o, q);
+    if (q->n_messages)
+        bad |= add(o, "messages", messages(q));
+    else if (q->prompt)
+        bad |= add(o, "prompt", text_json(q->prompt, q->prompt_len));
+    if (style->dialect == SR1_OPENAI_DIALECT_VLLM)
+        bad |= add_vllm(o, q);
+    return bad;
+}
+
+/* Ids go in as text: as JSON values each would take memory of its own. */
+static void put_ids(struct sr1__buf *b, const int32_t *ids, size_t n)
+{
+    sr1__buf_str(b, "\"prompt\":[");
+    for (size_t i = 0; i < n; i++)
+        sr1__buf_fmt(b, "%s%d", i ? "," : "", (int)ids[i]);
+    sr1__buf_str(b, "],");
+}
+
+sr1_status sr1__openai_write(struct sr1__buf *b, const sr1_openai_request *q,
+                             const struct sr1__openai_style *style)
+{
+    json_t *o = json_object();
+    struct sr1__buf rest;
+    sr1_status st;
+
+    if (!o || fill(o, q, style)) {
+        json_decref(o);
+        return sr1__fail_nomem("request");
+    }
+    sr1__buf_init(&rest, 0);
+    st = sr1__json_dump(o, 0, &rest);
+    json_decref(o);
+    if (st == SR1_OK) {
+        sr1__buf_char(b, '{');
+        if (q->prompt_ids)
+            put_ids(b, q->prompt_ids, q->n_prompt_ids);
+        sr1__buf_add(b, rest.data + 1, rest.len - 1);
+        st = sr1__buf_status(b, "request");
+    }
+    sr1__buf_free(&rest);
+    return st;
+}

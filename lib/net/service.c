@@ -1,0 +1,116 @@
+/* net/service.c - the key of a service behind HTTP, and its own words about failures. */
+#include "net/service.h"
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SAID_MAX 200 /* bytes of a server's own words that are shown */
+
+/* ---- the key ---- */
+
+sr1_status sr1__service_key(char **out, const char *key_env)
+{
+    const char *value;
+
+    *out = NULL;
+    if (key_env == NULL || *key_env == '\0')
+        return SR1_OK;
+    value = getenv(key_env);
+    if (value == NULL || *value == '\0')
+        return sr1__fail(SR1_E_CONFIG,
+                         "the key is looked for in the environment variable %.100s, "
+                         "which is not set",
+                         key_env);
+    if (strpbrk(value, "\r\n") != NULL)
+        return sr1__fail(SR1_E_CONFIG,
+                         "the key in the environment variable %.100s has a line break",
+                         key_env);
+    *out = sr1__strdup(value);
+    return *out != NULL ? SR1_OK : sr1__fail_nomem("key");
+}
+
+sr1_status sr1__service_bearer(char **out, const char *key)
+{
+    static const char words[] = "Authorization: Bearer ";
+    size_t n = strlen(key);
+    char *header = sr1__calloc(sizeof(words) + n, 1);
+
+    if (header == NULL)
+        return sr1__fail_nomem("key");
+    memcpy(header, words, sizeof(words) - 1);
+    memcpy(header + sizeof(words) - 1, key, n);
+    *out = header;
+    return SR1_OK;
+}
+
+void sr1__service_wipe(char *secret)
+{
+    if (secret != NULL)
+        explicit_bzero(secret, strlen(secret));
+    sr1__free(secret);
+}
+
+/* ---- failures ---- */
+
+/* The words of an error in the shapes servers use: {"error": text}, {"error": {"message"
+ * or "detail": text}}, {"message": text}, {"detail": text or [{"msg": text}]}; or NULL.
+ */
+static const char *find_words(const json_t *o)
+{
+    static const char *const names[] = {"error", "message", "detail", "msg"};
+
+    if (json_is_array(o))
+        return find_words(json_array_get(o, 0));
+    if (!json_is_object(o))
+        return NULL;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const json_t *v = json_object_get(o, names[i]);
+        const char *inner = json_is_string(v) ? json_string_value(v) : find_words(v);
+
+        if (inner != NULL)
+            return inner;
+    }
+    return NULL;
+}
+
+/* Append a server's words as one printable line, every occurrence of the key as ***. */
+static void add_words(struct sr1__buf *b, const char *words, const char *key)
+{
+    size_t key_len = key != NULL ? strlen(key) : 0;
+    size_t begin = b->len;
+
+    for (const char *p = words; *p != '\0' && b->len < begin + SAID_MAX; p++) {
+        if (key_len > 0 && strncmp(p, key, key_len) == 0) {
+            sr1__buf_str(b, "***");
+            p += key_len - 1;
+        } else {
+            sr1__buf_char(b, (unsigned char)*p < 0x20 ? ' ' : *p);
+        }
+    }
+    if (b->status == SR1_OK && b->len > begin) {
+        b->len = begin + sr1__utf8_complete(b->data + begin, b->len - begin);
+        b->data[b->len] = '\0';
+    }
+}
+
+void sr1__service_explain(const char *key, const struct sr1__http_response *r,
+                          struct sr1__buf *text)
+{
+    json_t *said = NULL;
+    const char *words = NULL;
+
+    sr1__buf_str(text, r->message);
+    if (r->code == 0 || r->body.len == 0 ||
+        sr1__json_parse(&said, r->body.data, r->body.len, "answer") != SR1_OK)
+        return;
+    words = find_words(said);
+    if (words != NULL) {
+        sr1__buf_str(text, ": ");
+        add_words(text, words, key);
+    }
+    json_decref(said);
+}

@@ -1,0 +1,21 @@
+/* net/service.h - what clients of a service behind HTTP share: its key, and why it
+ * failed. The key goes into a request and nowhere else. */
+#ifndef SR1__NET_SERVICE_H
+#define SR1__NET_SERVICE_H
+
+#include "net/http.h"
+
+/* The key in the environment variable key_env; *out NULL for key_env NULL or "".
+ * SR1_E_CONFIG: the variable is not set, or holds a line break. */
+sr1_status sr1__service_key(char **out, const char *key_env);
+/* "Authorization: Bearer KEY". */
+sr1_status sr1__service_bearer(char **out, const char *key);
+/* Free a text with a key in it and leave no trace. NULL is fine. */
+void sr1__service_wipe(char *secret);
+
+/* Why a response is no answer: its message and what the server said about it, the key
+ * (NULL: none) blotted out. Appended to text. */
+void sr1__service_explain(const char *key, const struct sr1__http_response *r,
+                          struct sr1__buf *text);
+
+#endif

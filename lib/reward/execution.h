@@ -1,0 +1,32 @@
+/* reward/execution.h - rewards by running code; see searchr1/reward.h. */
+#ifndef SR1__REWARD_EXECUTION_H
+#define SR1__REWARD_EXECUTION_H
+
+#include <searchr1/code.h>
+#include <searchr1/trajectory.h>
+
+/* What is under way for one reward, and for which trajectories. */
+struct sr1__checks;
+
+struct sr1__execution {
+    sr1_checker *checker; /* NULL: none of these rewards */
+    sr1_problems *problems;
+    int32_t judgement_required;
+    struct sr1__checks *execution; /* made when first needed */
+    struct sr1__checks *judgement;
+};
+
+/* Drops what is under way, and the handles. */
+void sr1__execution_close(struct sr1__execution *x);
+
+/* self: a struct sr1__reward_context. */
+sr1_status sr1__begin_execution(void *self, sr1_trajectory *t);
+sr1_status sr1__begin_judgement(void *self, sr1_trajectory *t);
+sr1_status sr1__score_execution(void *self, const sr1_trajectory *const *t, size_t n,
+                                double *out);
+sr1_status sr1__score_judgement(void *self, const sr1_trajectory *const *t, size_t n,
+                                double *out);
+void sr1__forget_execution(void *self);
+void sr1__forget_judgement(void *self);
+
+#endif

@@ -1,0 +1,50 @@
+/* sandbox/engine.h - what works off the runs of a sandbox. */
+#ifndef SR1__SANDBOX_ENGINE_H
+#define SR1__SANDBOX_ENGINE_H
+
+#include "sandbox/run.h"
+
+/* One kind of sandbox. */
+struct sr1__engine_ops {
+    const char *kind;
+    /* Check and complete the options (already in general bounds), start what is needed,
+     * and say in `about` what runs programs here. *engine is set on success. */
+    sr1_status (*open)(void **engine, sr1_sandbox *box, sr1_sandbox_options *options,
+                       char about[256]);
+    /* Can it run this job? Else why not. */
+    sr1_status (*check)(const struct sr1__job *job);
+    /* Called once the sandbox takes runs: try it, and complete `about`. May be NULL. */
+    sr1_status (*probe)(void *engine, sr1_sandbox *box, char about[256]);
+    /* There is something to take, or something was cancelled. From any thread. */
+    void (*wake)(void *engine);
+    /* Every run has ended or is cancelled: return when all have ended and no thread of
+     * the engine is left. */
+    void (*close)(void *engine);
+};
+
+extern const struct sr1__engine_ops sr1__local_engine;
+extern const struct sr1__engine_ops sr1__fusion_engine;
+
+/* ---- for engines ---- */
+
+/* The next run that waits and is due, begun from now on; NULL: none. */
+struct sr1_run *sr1__sandbox_take(sr1_sandbox *box);
+/* When the next retry is due, as sr1__now() counts; INFINITY: there is none. */
+double sr1__sandbox_due(sr1_sandbox *box);
+/* End the runs that were cancelled while they waited. */
+void sr1__sandbox_sweep(sr1_sandbox *box);
+/* The attempt failed for reasons of the infrastructure: 1 and the run waits for another
+ * one (at least so many seconds), or 0: there have been enough of them. */
+int sr1__sandbox_retry(sr1_sandbox *box, struct sr1_run *run, double wait);
+/* The outcome is complete. */
+void sr1__sandbox_end(sr1_sandbox *box, struct sr1_run *run);
+/* Put in place of the outcome an attempt left: the run is to be tried (again). */
+void sr1__sandbox_clear(struct sr1_run *run);
+/* 1 once the last reference to the sandbox has gone. */
+int sr1__sandbox_closing(sr1_sandbox *box);
+
+/* ---- for runs ---- */
+
+void sr1__sandbox_wake(sr1_sandbox *box);
+
+#endif

@@ -1,0 +1,503 @@
+/* sandbox/fusion.c - runs worked off by a SandboxFusion service.
+ *
+ * A thread a request under way, made when there is none idle; the requests go through
+ * net/http.h, which waits for the rate limit and leaves a failing service alone for a
+ * while. What may pass (no connection, HTTP 500, a garbled answer, and SandboxError,
+ * which comes with HTTP 200) is tried again by the sandbox's queue.
+ *
+ * A run that is cancelled ends at once: its thread finds it gone when the answer comes.
+ */
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "net/http.h"
+#include "sandbox/engine.h"
+#include "sandbox/fusion_json.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define CONCURRENCY 64
+#define BODY_MAX ((size_t)256 << 20)
+#define IDLE_S 60.0
+#define STOPPING_S 0.05
+
+struct fusion;
+
+struct worker {
+    struct fusion *f;
+    pthread_t thread;
+    struct sr1_run *run; /* under f->lock; NULL: idle, or it was cancelled */
+    int busy;
+};
+
+struct fusion {
+    sr1_sandbox *box;
+    const sr1_sandbox_options *o;
+    struct sr1__http *http;
+    char *run_url;
+    char *submit_url;
+    char *authorization; /* NULL: none */
+    pthread_t sweeper;
+    int sweeps;             /* it was started */
+    struct worker *workers; /* [concurrency] */
+    int32_t concurrency;
+    pthread_mutex_t lock; /* over what follows */
+    pthread_cond_t news;
+    int32_t n_workers;
+    int32_t n_idle;
+    uint64_t wakes;
+    int quit;
+};
+
+/* ---- one request ---- */
+
+static double deadline(const struct fusion *f, const struct sr1__job *job)
+{
+    double asked =
+        job->dataset != NULL ? job->all_tests_s : 2 * fmax(10, job->limits.time_s);
+
+    return asked + f->o->queue_s;
+}
+
+/* How a request went. */
+struct asked {
+    sr1_status status;  /* SR1_OK: there is an answer; else the error text says why not */
+    int again;          /* another attempt may do better */
+    double retry_after; /* seconds the service asked to wait for */
+};
+
+/* FastAPI's {"detail": text} of a refusal, after the client's own words. */
+static sr1_status refused(const struct sr1__http_response *r)
+{
+    json_t *j = NULL;
+    const char *detail = NULL;
+    sr1_status st;
+
+    if (r->body.len > 0 && r->body.len < 65536 &&
+        sr1__json_parse(&j, r->body.data, r->body.len, "answer") == SR1_OK)
+        detail = json_string_value(json_object_get(j, "detail"));
+    st = sr1__fail(r->status, "%s%s%.200s", r->message, detail != NULL ? ": " : "",
+                   detail != NULL ? detail : "");
+    json_decref(j);
+    return st;
+}
+
+static struct asked read_response(const struct fusion *f, const struct sr1__job *job,
+                                  const struct sr1__http_response *r,
+                                  struct sr1__fusion_answer *answer)
+{
+    struct asked a = {SR1_OK, 1, r->retry_after};
+
+    if (r->status != SR1_OK) {
+        a.again = r->again || (r->code == 0 && r->status != SR1_E_CANCELLED);
+        a.status = refused(r);
+        return a;
+    }
+    a.status = sr1__fusion_read(job, (size_t)f->o->error_bytes, sr1__buf_cstr(&r->body),
+                                r->body.len, answer);
+    a.status = sr1__context(a.status, "the service's answer is none of SandboxFusion's");
+    a.again = a.status != SR1_OK || answer->outcome.verdict == SR1_RUN_INFRASTRUCTURE;
+    return a;
+}
+
+static struct asked ask(const struct fusion *f, const struct sr1__job *job,
+                        struct sr1__fusion_answer *answer)
+{
+    const char *headers[] = {"Content-Type: application/json", f->authorization};
+    struct sr1__http_request request = {
+        .url = job->dataset != NULL ? f->submit_url : f->run_url,
+        .headers = headers,
+        .n_headers = f->authorization != NULL ? 2 : 1,
+        .timeout_s = deadline(f, job),
+    };
+    struct asked asked = {SR1_OK, 1, 0};
+    struct sr1__http_response response;
+    struct sr1__buf body;
+
+    memset(&response, 0, sizeof response);
+    sr1__buf_init(&body, 0);
+    asked.status = sr1__fusion_request(job, &body);
+    request.body = sr1__buf_cstr(&body);
+    request.body_len = body.len;
+    if (asked.status == SR1_OK)
+        asked.status = sr1__http_run(f->http, &request, 1, &response);
+    if (asked.status == SR1_OK)
+        asked = read_response(f, job, &response, answer);
+    sr1__http_response_free(&response);
+    sr1__buf_free(&body);
+    return asked;
+}
+
+/* The run, unless it was cancelled meanwhile. */
+static struct sr1_run *give_back(struct fusion *f, struct worker *w)
+{
+    struct sr1_run *run;
+
+    pthread_mutex_lock(&f->lock);
+    run = w->run;
+    w->run = NULL;
+    w->busy = 0;
+    pthread_mutex_unlock(&f->lock);
+    return run;
+}
+
+static void take_answer(struct sr1_run *run, struct sr1__fusion_answer *a)
+{
+    sr1__outcome_free(&run->outcome);
+    run->outcome = a->outcome;
+    run->tests = a->tests;
+    run->n_tests = a->n_tests;
+    memset(a, 0, sizeof *a);
+}
+
+/* Make it known as under way, unless it was cancelled before that. */
+static int hold(struct fusion *f, struct worker *w, struct sr1_run *run)
+{
+    int gone;
+
+    pthread_mutex_lock(&f->lock);
+    gone = atomic_load(&run->cancelled) || sr1__sandbox_closing(f->box);
+    w->run = gone ? NULL : run;
+    w->busy = !gone;
+    pthread_mutex_unlock(&f->lock);
+    return !gone;
+}
+
+static void settle(struct fusion *f, struct sr1_run *run, const struct asked *asked,
+                   struct sr1__fusion_answer *answer)
+{
+    if (asked->again && sr1__sandbox_retry(f->box, run, asked->retry_after)) {
+        if (asked->status == SR1_OK)
+            sr1__fusion_answer_free(answer);
+        return;
+    }
+    if (asked->status == SR1_OK)
+        take_answer(run, answer);
+    else
+        sr1__outcome_set(&run->outcome, SR1_RUN_INFRASTRUCTURE, "%s", sr1_last_error());
+    sr1__sandbox_end(f->box, run);
+}
+
+/* Ask for a run; the job is this thread's while the run may be cancelled. */
+static void work_off(struct fusion *f, struct worker *w, struct sr1_run *run)
+{
+    struct sr1__job *job = run->job;
+    struct sr1__fusion_answer answer;
+    struct asked asked;
+
+    sr1__sandbox_clear(run);
+    run->job = NULL;
+    if (!hold(f, w, run)) {
+        run->job = job;
+        sr1__outcome_set(&run->outcome, SR1_RUN_CANCELLED, "cancelled before it began");
+        sr1__sandbox_end(f->box, run);
+        return;
+    }
+    asked = ask(f, job, &answer);
+    run = give_back(f, w);
+    if (run != NULL) {
+        run->job = job;
+        settle(f, run, &asked, &answer);
+        return;
+    }
+    sr1__sandbox_job_free(job);
+    if (asked.status == SR1_OK)
+        sr1__fusion_answer_free(&answer);
+}
+
+/* ---- threads ---- */
+
+/* Sleep until something happens, or a retry is due. Locked. */
+static void sleep_until(struct fusion *f, double due)
+{
+    double at = fmin(due, sr1__now() + IDLE_S);
+    struct timespec t = {.tv_sec = (time_t)at};
+
+    t.tv_nsec = (long)((at - (double)t.tv_sec) * 1e9);
+    (void)pthread_cond_timedwait(&f->news, &f->lock, &t);
+}
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    struct fusion *f = w->f;
+    uint64_t seen = 0;
+    int quit = 0;
+
+    while (!quit) {
+        struct sr1_run *run = sr1__sandbox_take(f->box);
+        double due;
+
+        if (run != NULL) {
+            work_off(f, w, run);
+            continue;
+        }
+        due = sr1__sandbox_due(f->box);
+        pthread_mutex_lock(&f->lock);
+        f->n_idle++;
+        if (!f->quit && seen == f->wakes)
+            sleep_until(f, due);
+        seen = f->wakes;
+        f->n_idle--;
+        quit = f->quit;
+        pthread_mutex_unlock(&f->lock);
+    }
+    return NULL;
+}
+
+/* End what was cancelled under way. */
+static void end_cancelled(struct fusion *f, int all)
+{
+    for (;;) {
+        struct sr1_run *run = NULL;
+
+        pthread_mutex_lock(&f->lock);
+        for (int32_t i = 0; i < f->n_workers && run == NULL; i++)
+            if (f->workers[i].run != NULL &&
+                (all || atomic_load(&f->workers[i].run->cancelled))) {
+                run = f->workers[i].run;
+                f->workers[i].run = NULL;
+            }
+        pthread_mutex_unlock(&f->lock);
+        if (run == NULL)
+            return;
+        sr1__outcome_set(&run->outcome, SR1_RUN_CANCELLED, "cancelled while it ran");
+        sr1__sandbox_end(f->box, run);
+    }
+}
+
+static void *sweep(void *arg)
+{
+    struct fusion *f = arg;
+    uint64_t seen = 0;
+    int quit = 0;
+
+    while (!quit) {
+        end_cancelled(f, sr1__sandbox_closing(f->box));
+        sr1__sandbox_sweep(f->box);
+        pthread_mutex_lock(&f->lock);
+        if (!f->quit && seen == f->wakes)
+            sleep_until(f, INFINITY);
+        seen = f->wakes;
+        quit = f->quit;
+        pthread_mutex_unlock(&f->lock);
+    }
+    return NULL;
+}
+
+/* The host's signals are not for our threads. */
+static int start_thread(pthread_t *thread, void *(*fn)(void *), void *arg)
+{
+    sigset_t all, before;
+    int rc;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = pthread_create(thread, NULL, fn, arg);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
+}
+
+/* One worker more, if none is idle. Locked. 0: could not. */
+static int add_worker(struct fusion *f)
+{
+    struct worker *w = &f->workers[f->n_workers];
+
+    if (f->n_idle > 0 || f->n_workers == f->concurrency)
+        return 1;
+    w->f = f;
+    if (start_thread(&w->thread, work, w) != 0)
+        return 0;
+    f->n_workers++;
+    return 1;
+}
+
+static void wake_fusion(void *engine)
+{
+    struct fusion *f = engine;
+
+    pthread_mutex_lock(&f->lock);
+    f->wakes++;
+    (void)add_worker(f); /* without, the ones that are there do it later */
+    pthread_cond_broadcast(&f->news);
+    pthread_mutex_unlock(&f->lock);
+}
+
+/* ---- the engine ---- */
+
+static void free_fusion(struct fusion *f)
+{
+    sr1__http_free(f->http);
+    sr1__free(f->run_url);
+    sr1__free(f->submit_url);
+    sr1__free(f->authorization);
+    sr1__free(f->workers);
+    (void)pthread_cond_destroy(&f->news);
+    (void)pthread_mutex_destroy(&f->lock);
+    sr1__free(f);
+}
+
+/* Requests that were about to leave when the others were cancelled are cancelled with
+ * the next round. */
+static void cancel_requests(struct fusion *f)
+{
+    int busy = f->http != NULL;
+
+    while (busy) {
+        struct timespec t = {0, (long)(STOPPING_S * 1e9)};
+
+        sr1__http_cancel(f->http);
+        busy = 0;
+        pthread_mutex_lock(&f->lock);
+        for (int32_t i = 0; i < f->n_workers; i++)
+            busy |= f->workers[i].busy;
+        pthread_mutex_unlock(&f->lock);
+        if (busy)
+            (void)nanosleep(&t, NULL);
+    }
+}
+
+static void close_fusion(void *engine)
+{
+    struct fusion *f = engine;
+
+    cancel_requests(f);
+    pthread_mutex_lock(&f->lock);
+    f->quit = 1;
+    pthread_cond_broadcast(&f->news);
+    pthread_mutex_unlock(&f->lock);
+    if (f->sweeps)
+        (void)pthread_join(f->sweeper, NULL);
+    for (int32_t i = 0; i < f->n_workers; i++)
+        (void)pthread_join(f->workers[i].thread, NULL);
+    free_fusion(f);
+}
+
+static char *join(const char *a, const char *b)
+{
+    struct sr1__buf text;
+
+    sr1__buf_init(&text, 0);
+    sr1__buf_str(&text, a);
+    sr1__buf_str(&text, b);
+    return sr1__buf_take(&text);
+}
+
+static sr1_status read_token(struct fusion *f)
+{
+    const char *token;
+
+    if (f->o->token_env == NULL || *f->o->token_env == '\0')
+        return SR1_OK;
+    token = getenv(f->o->token_env);
+    if (token == NULL || *token == '\0' || strpbrk(token, "\r\n") != NULL)
+        return sr1__fail(SR1_E_CONFIG,
+                         "sandbox: the key is looked for in the environment variable "
+                         "%.100s, which is not set, or has a line break",
+                         f->o->token_env);
+    f->authorization = join("Authorization: Bearer ", token);
+    return f->authorization != NULL ? SR1_OK : sr1__fail_nomem("sandbox");
+}
+
+static sr1_status make_urls(struct fusion *f, char about[256])
+{
+    char origin[SR1__ORIGIN_MAX];
+    size_t n = f->o->url != NULL ? strlen(f->o->url) : 0;
+    char *base;
+
+    SR1__TRY(sr1__url_origin(f->o->url, "sandbox: url", origin));
+    (void)snprintf(about, 256, "SandboxFusion at %.200s", origin);
+    while (n > 0 && f->o->url[n - 1] == '/')
+        n--;
+    if ((base = sr1__strndup(f->o->url, n)) == NULL)
+        return sr1__fail_nomem("sandbox");
+    f->run_url = join(base, "/run_code");
+    f->submit_url = join(base, "/submit");
+    sr1__free(base);
+    return f->run_url != NULL && f->submit_url != NULL ? SR1_OK
+                                                       : sr1__fail_nomem("sandbox");
+}
+
+static sr1_status open_http(struct fusion *f)
+{
+    const sr1_sandbox_options *o = f->o;
+    struct sr1__http_options h = {
+        .connect_timeout_s = o->connect_timeout_s,
+        .timeout_s = o->queue_s + o->time_s,
+        .max_body = BODY_MAX,
+        .concurrency = f->concurrency,
+        .rate = o->rate_limit,
+        .retry = {0, 1, 1, 0}, /* the sandbox's queue tries again */
+        .breaker_failures = o->breaker_failures,
+        .breaker_rest_s = o->breaker_rest_s,
+        .ca_file = o->ca_file,
+        .seed = o->seed,
+    };
+
+    return sr1__http_new(&f->http, &h);
+}
+
+static sr1_status start_threads(struct fusion *f)
+{
+    pthread_condattr_t monotonic;
+
+    f->workers = sr1__calloc((size_t)f->concurrency, sizeof(*f->workers));
+    if (f->workers == NULL)
+        return sr1__fail_nomem("sandbox");
+    (void)pthread_cond_destroy(&f->news);
+    (void)pthread_condattr_init(&monotonic);
+    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&f->news, &monotonic);
+    (void)pthread_condattr_destroy(&monotonic);
+    errno = start_thread(&f->sweeper, sweep, f);
+    if (errno != 0)
+        return sr1__fail_errno("cannot start a thread", "sandbox");
+    f->sweeps = 1;
+    pthread_mutex_lock(&f->lock);
+    errno = add_worker(f) ? 0 : EAGAIN;
+    pthread_mutex_unlock(&f->lock);
+    return errno == 0 ? SR1_OK : sr1__fail_errno("cannot start a thread", "sandbox");
+}
+
+static sr1_status open_fusion(void **engine, sr1_sandbox *box, sr1_sandbox_options *o,
+                              char about[256])
+{
+    struct fusion *f = sr1__calloc(1, sizeof(*f));
+    sr1_status st;
+
+    if (f == NULL)
+        return sr1__fail_nomem("sandbox");
+    f->box = box;
+    f->o = o;
+    f->concurrency = o->concurrency > 0 ? o->concurrency : CONCURRENCY;
+    (void)pthread_mutex_init(&f->lock, NULL);
+    (void)pthread_cond_init(&f->news, NULL);
+    st = make_urls(f, about);
+    if (st == SR1_OK)
+        st = read_token(f);
+    if (st == SR1_OK)
+        st = open_http(f);
+    if (st == SR1_OK)
+        st = start_threads(f);
+    if (st != SR1_OK) {
+        close_fusion(f);
+        return st;
+    }
+    *engine = f;
+    return SR1_OK;
+}
+
+const struct sr1__engine_ops sr1__fusion_engine = {
+    .kind = "fusion",
+    .open = open_fusion,
+    .check = sr1__fusion_check,
+    .wake = wake_fusion,
+    .close = close_fusion,
+};

@@ -1,0 +1,162 @@
+/* sandbox/judge.c - outputs compared as SandboxFusion's online judge does:
+ *
+ *     strip both, split at "\n", as many lines, and each pair equal without case and
+ *     without white space at its ends, or two numbers with
+ *     |got - expected| / max(|expected|, 1e-10) < 1e-5
+ *
+ * What is a number, and white space, is Python's float() and str.strip(). */
+#include <searchr1/sandbox.h>
+
+#include "base/num.h"
+#include "base/text.h"
+
+#include <math.h>
+#include <string.h>
+
+#include <utf8proc.h>
+
+#define TOLERANCE 1e-5
+#define LEAST 1e-10
+#define NUMBER_MAX 390 /* bytes; sr1__parse_real takes a few more */
+
+struct piece {
+    const char *s;
+    size_t n;
+};
+
+static struct piece strip(struct piece p)
+{
+    size_t begin = 0;
+    size_t n = p.n;
+
+    sr1__strip(p.s, &begin, &n);
+    return (struct piece){p.s + begin, n};
+}
+
+/* Take the next line off the front; 0 after the last. */
+static int next_line(struct piece *rest, struct piece *line)
+{
+    const char *end;
+
+    if (rest->s == NULL)
+        return 0;
+    end = rest->n > 0 ? memchr(rest->s, '\n', rest->n) : NULL;
+    if (end == NULL) {
+        *line = strip(*rest);
+        rest->s = NULL;
+        return 1;
+    }
+    *line = strip((struct piece){rest->s, (size_t)(end - rest->s)});
+    rest->n -= (size_t)(end + 1 - rest->s);
+    rest->s = end + 1;
+    return 1;
+}
+
+static int32_t next_lower(struct piece *p)
+{
+    uint32_t cp;
+    size_t took = sr1__char_next(p->s, p->n, &cp);
+
+    p->s += took;
+    p->n -= took;
+    return (int32_t)utf8proc_tolower((utf8proc_int32_t)cp);
+}
+
+static int same_text(struct piece a, struct piece b)
+{
+    if (a.n == b.n && memcmp(a.s, b.s, a.n) == 0)
+        return 1;
+    while (a.n > 0 && b.n > 0)
+        if (next_lower(&a) != next_lower(&b))
+            return 0;
+    return a.n == 0 && b.n == 0;
+}
+
+static int is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Copy the digits at the front, underscores between two of them left out. */
+static int take_digits(struct piece *p, char **to)
+{
+    int n = 0;
+
+    while (p->n > 0) {
+        if (is_digit(*p->s)) {
+            *(*to)++ = *p->s;
+            n++;
+        } else if (*p->s != '_' || n == 0 || p->n < 2 || !is_digit(p->s[1])) {
+            break;
+        }
+        p->s++;
+        p->n--;
+    }
+    return n;
+}
+
+static int take_one(struct piece *p, const char *of, char **to)
+{
+    if (p->n == 0 || strchr(of, *p->s) == NULL || *p->s == '\0')
+        return 0;
+    *(*to)++ = *p->s;
+    p->s++;
+    p->n--;
+    return 1;
+}
+
+/* The line as a finite number: Python's grammar, rewritten into sr1__parse_real's. */
+static int number(struct piece p, double *out)
+{
+    char text[NUMBER_MAX + 8];
+    char *to = text;
+    int digits;
+
+    if (p.n > NUMBER_MAX)
+        return 0;
+    (void)take_one(&p, "+-", &to);
+    digits = take_digits(&p, &to);
+    if (digits == 0)
+        *to++ = '0';
+    if (take_one(&p, ".", &to)) {
+        int more = take_digits(&p, &to);
+
+        if (more == 0)
+            *to++ = '0';
+        digits += more;
+    }
+    if (digits == 0)
+        return 0;
+    if (take_one(&p, "eE", &to)) {
+        (void)take_one(&p, "+-", &to);
+        if (take_digits(&p, &to) == 0)
+            return 0;
+    }
+    return p.n == 0 && sr1__parse_real(text, (size_t)(to - text), out);
+}
+
+static int same_number(struct piece expected, struct piece got)
+{
+    double e, g;
+
+    return number(expected, &e) && number(got, &g) &&
+           fabs(g - e) / fmax(fabs(e), LEAST) < TOLERANCE;
+}
+
+int32_t sr1_judge_output(const char *expected, const char *got)
+{
+    struct piece e =
+        strip((struct piece){expected ? expected : "", expected ? strlen(expected) : 0});
+    struct piece g = strip((struct piece){got ? got : "", got ? strlen(got) : 0});
+    struct piece e_line, g_line;
+
+    for (;;) {
+        int e_more = next_line(&e, &e_line);
+        int g_more = next_line(&g, &g_line);
+
+        if (!e_more || !g_more)
+            return e_more == g_more;
+        if (!same_text(e_line, g_line) && !same_number(e_line, g_line))
+            return 0;
+    }
+}

@@ -1,0 +1,283 @@
+/* sandbox/live.c - one program from its start to its outcome. */
+#include "sandbox/live.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "sandbox/watch.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MIB ((int64_t)1 << 20)
+#define FIRST_LOOK_S 0.05 /* most programs end before it */
+#define LOOK_S 0.1
+#define KILL_AGAIN_S 0.02
+#define FORCE_S 5.0 /* bubblewrap should have got somewhere by then */
+#define NAMES_MAX 65536
+#define NOTE_MAX 4096
+#define CHUNK 65536
+#define CHUNKS 16     /* of one stream before the others have their turn */
+#define MARK_BYTES 40 /* of "[N bytes left out]" */
+
+/* ---- starting ---- */
+
+static void free_live(struct sr1__live *l)
+{
+    sr1__launched_free(&l->at);
+    sr1__capture_free(&l->out_text);
+    sr1__capture_free(&l->err_text);
+    sr1__buf_free(&l->note);
+    sr1__free(l);
+}
+
+static sr1_status set_up(struct sr1__live *l, const struct sr1__place *place)
+{
+    size_t err_max = (size_t)place->o->error_bytes;
+
+    l->at = (struct sr1__launched){
+        .pidfd = -1, .out = -1, .err = -1, .note = -1, .info = -1, .init = -1};
+    sr1__buf_init(&l->note, NOTE_MAX);
+    SR1__TRY(
+        sr1__capture_init(&l->out_text, (size_t)l->run->job->limits.output_bytes, 0));
+    SR1__TRY(
+        sr1__capture_init(&l->err_text, err_max / 2, err_max - err_max / 2 - MARK_BYTES));
+    return sr1__place_launch(place, l->run->job, &l->at);
+}
+
+sr1_status sr1__live_start(struct sr1__live **out, const struct sr1__place *place,
+                           struct sr1_run *run)
+{
+    struct sr1__live *l = sr1__calloc(1, sizeof(*l));
+    sr1_status st;
+
+    if (l == NULL) {
+        sr1__outcome_set(&run->outcome, SR1_RUN_INFRASTRUCTURE, "out of memory");
+        return SR1_E_NOMEM;
+    }
+    l->run = run;
+    l->begun = sr1__now();
+    l->look_at = l->begun + FIRST_LOOK_S;
+    l->peak_bytes = -1;
+    l->out = (struct sr1__source){l, &l->at.out};
+    l->err = (struct sr1__source){l, &l->at.err};
+    l->end = (struct sr1__source){l, &l->at.pidfd};
+    st = set_up(l, place);
+    if (st != SR1_OK) {
+        sr1__outcome_set(&run->outcome, SR1_RUN_INFRASTRUCTURE, "%s", sr1_last_error());
+        free_live(l);
+        return st;
+    }
+    *out = l;
+    return SR1_OK;
+}
+
+/* ---- while it runs ---- */
+
+static void stop(struct sr1__live *l, enum sr1__stop why, double now)
+{
+    if (l->stop != SR1__STOP_NONE || l->has_ended)
+        return;
+    l->stop = why;
+    l->stopped_at = now;
+    l->look_at = now;
+}
+
+int sr1__live_read(struct sr1__live *l, const struct sr1__source *from)
+{
+    struct sr1__capture *c = from == &l->out ? &l->out_text : &l->err_text;
+    int64_t most = l->run->job->limits.output_bytes;
+    char bytes[CHUNK];
+
+    for (int i = 0; i < CHUNKS && *from->fd >= 0; i++) {
+        ssize_t n = read(*from->fd, bytes, sizeof bytes);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return 1;
+        if (n <= 0) {
+            sr1__fd_close(from->fd);
+            return 0;
+        }
+        sr1__capture_add(c, bytes, (size_t)n);
+        if (c->total > most)
+            stop(l, SR1__STOP_OUTPUT, sr1__now());
+    }
+    return *from->fd >= 0;
+}
+
+static void look(struct sr1__live *l, const struct sr1__place *place, double now)
+{
+    int64_t limit = l->run->job->limits.memory_mib * MIB;
+    struct sr1__usage used;
+
+    if (l->stop == SR1__STOP_NONE)
+        l->look_at = now + LOOK_S;
+    if (place->isolated)
+        sr1__launched_find_init(&l->at);
+    if (place->isolated && l->at.init < 0)
+        return;
+    sr1__watch(place->isolated ? l->at.init_pid : l->at.pid, place->isolated, limit,
+               &used);
+    if (used.peak_bytes > l->peak_bytes)
+        l->peak_bytes = used.peak_bytes;
+    l->cpu_s = fmax(l->cpu_s, used.cpu_s);
+    if (used.bytes > limit)
+        stop(l, SR1__STOP_MEMORY, now);
+    else if (used.names > NAMES_MAX)
+        stop(l, SR1__STOP_NAMES, now);
+}
+
+/* 1 once it has ended. What a bare program leaves in its group goes while its number is
+ * still its own. */
+static int see_end(struct sr1__live *l)
+{
+    if (l->has_ended)
+        return 1;
+    if (!sr1__spawn_ready(l->at.pidfd))
+        return 0;
+    if (l->at.note < 0)
+        (void)sr1__launched_kill(&l->at, 1);
+    l->has_ended = sr1__spawn_ended(l->at.pidfd, &l->ended);
+    return l->has_ended;
+}
+
+int sr1__live_check(struct sr1__live *l, const struct sr1__place *place, double now)
+{
+    if (see_end(l))
+        return 1;
+    if (atomic_load(&l->run->cancelled))
+        stop(l, SR1__STOP_CANCEL, now);
+    if (now >= l->begun + l->run->job->limits.time_s)
+        stop(l, SR1__STOP_TIME, now);
+    if (!l->killed && now >= l->look_at)
+        look(l, place, now);
+    if (l->stop != SR1__STOP_NONE && !l->killed && now >= l->look_at) {
+        l->killed = sr1__launched_kill(&l->at, now > l->stopped_at + FORCE_S);
+        l->look_at = l->killed ? INFINITY : now + KILL_AGAIN_S;
+    }
+    return 0;
+}
+
+/* ---- at its end ---- */
+
+/* All that is left in a pipe, whose capacity bounds it: the writers are gone, or (a bare
+ * program's, that left its group) no longer listened to. */
+static void drain(struct sr1__live *l)
+{
+    (void)sr1__live_read(l, &l->out);
+    (void)sr1__live_read(l, &l->err);
+}
+
+static void read_note(struct sr1__live *l)
+{
+    char bytes[NOTE_MAX / 2];
+    ssize_t n = l->at.note >= 0 ? read(l->at.note, bytes, sizeof bytes) : -1;
+
+    if (n > 0)
+        sr1__buf_add(&l->note, bytes, (size_t)n);
+}
+
+/* The shell's words: "started", a line if a signal ended the program, "ended CODE". Sets
+ * *code and *signal; 0 when it never started. */
+static int read_shell(const char *note, int *code, int *signal)
+{
+    static const char started[] = "started\n";
+    static const char ended[] = "ended ";
+    const char *at = strstr(note, ended);
+    long said;
+
+    if (strncmp(note, started, sizeof started - 1) != 0)
+        return 0;
+    if (at == NULL)
+        return 1;
+    said = strtol(at + sizeof ended - 1, NULL, 10);
+    if (*code < 0 && *signal == 0)
+        *code = (int)said;
+    /* The shell is silent about SIGINT and SIGPIPE. */
+    if (*code == said && said > 128 && said <= 128 + 64 &&
+        (at > note + sizeof started - 1 || said == 128 + 2 || said == 128 + 13)) {
+        *signal = (int)said - 128;
+        *code = -1;
+    }
+    return 1;
+}
+
+static sr1_status take_streams(struct sr1__live *l)
+{
+    struct sr1__outcome *o = &l->run->outcome;
+
+    o->err_total = l->err_text.total;
+    SR1__TRY(sr1__capture_take(&l->out_text, &o->out));
+    return sr1__capture_take(&l->err_text, &o->err);
+}
+
+/* Why bubblewrap did not get as far as the program. */
+static void set_not_started(struct sr1__live *l)
+{
+    const char *line;
+    size_t n;
+
+    sr1__last_line(sr1__buf_cstr(&l->note), l->note.len, &line, &n);
+    if (l->stop == SR1__STOP_TIME)
+        sr1__outcome_set(&l->run->outcome, SR1_RUN_INFRASTRUCTURE,
+                         "it was not started within %g s", l->run->job->limits.time_s);
+    else
+        sr1__outcome_set(&l->run->outcome, SR1_RUN_INFRASTRUCTURE,
+                         "it was not started: %.*s", n < 300 ? (int)n : 300, line);
+}
+
+/* The host's own size comes over with vfork: a smaller figure is not the program's. */
+static int64_t peak_of(const struct sr1__live *l)
+{
+    int64_t whole = l->ended.peak_bytes;
+
+    return whole > sr1__peak_rss_bytes() && whole > l->peak_bytes ? whole : l->peak_bytes;
+}
+
+static int judge(struct sr1__live *l, const struct sr1__place *place)
+{
+    struct sr1_run *run = l->run;
+    struct sr1__end end = {l->stop,         l->ended.exit_code,
+                           l->ended.signal, fmax(l->ended.cpu_s, l->cpu_s),
+                           peak_of(l),      l->out_text.total};
+    int started = 1;
+
+    if (place->isolated)
+        started = read_shell(sr1__buf_cstr(&l->note), &end.exit_code, &end.signal);
+    if (take_streams(l) != SR1_OK) {
+        sr1__outcome_set(&run->outcome, SR1_RUN_INFRASTRUCTURE, "out of memory");
+        return 0;
+    }
+    if (!started && l->stop != SR1__STOP_CANCEL) {
+        set_not_started(l);
+        return 0;
+    }
+    if (end.exit_code < 0 && end.signal == 0 && l->stop == SR1__STOP_NONE) {
+        sr1__outcome_set(&run->outcome, SR1_RUN_INFRASTRUCTURE,
+                         "its exit code is not known: this process ignores SIGCHLD, or "
+                         "waits for any child");
+        return 0;
+    }
+    sr1__verdict(&run->outcome, &end, &run->job->limits, run->job->expected);
+    return 1;
+}
+
+int sr1__live_finish(struct sr1__live *l, const struct sr1__place *place)
+{
+    struct sr1__outcome *o = &l->run->outcome;
+    int is_known;
+
+    drain(l);
+    read_note(l);
+    o->wall_s = sr1__now() - l->begun;
+    /* The kernel drops the times of what died with its namespace. */
+    o->cpu_s = fmax(l->ended.cpu_s, l->cpu_s);
+    is_known = judge(l, place);
+    o->peak_bytes = peak_of(l);
+    free_live(l);
+    return is_known;
+}

@@ -1,0 +1,245 @@
+/* sandbox/run.c - waiting for a run, stopping it, reading what it came to. */
+#include "sandbox/run.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/struct.h"
+#include "sandbox/engine.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static const char *const verdict_names[] = {
+    [SR1_RUN_PASSED] = "passed",
+    [SR1_RUN_WRONG] = "wrong",
+    [SR1_RUN_RUNTIME_ERROR] = "runtime error",
+    [SR1_RUN_TIMEOUT] = "timeout",
+    [SR1_RUN_MEMORY] = "memory",
+    [SR1_RUN_OUTPUT] = "output",
+    [SR1_RUN_INFRASTRUCTURE] = "infrastructure error",
+    [SR1_RUN_CANCELLED] = "cancelled",
+};
+
+const char *sr1_run_verdict_name(int32_t verdict)
+{
+    size_t n = sizeof verdict_names / sizeof *verdict_names;
+
+    return verdict >= 0 && (size_t)verdict < n ? verdict_names[verdict] : "?";
+}
+
+/* ---- outcomes ---- */
+
+void sr1__outcome_init(struct sr1__outcome *o)
+{
+    memset(o, 0, sizeof *o);
+    sr1__buf_init(&o->out, 0);
+    sr1__buf_init(&o->err, 0);
+    o->exit_code = -1;
+    o->cpu_s = -1;
+    o->peak_bytes = -1;
+}
+
+void sr1__outcome_free(struct sr1__outcome *o)
+{
+    sr1__buf_free(&o->out);
+    sr1__buf_free(&o->err);
+}
+
+/* One line of printable ASCII or UTF-8: a message may quote what a program wrote. */
+static void mend(char *text)
+{
+    for (char *p = text; *p != '\0'; p++)
+        if ((unsigned char)*p < ' ' || (unsigned char)*p >= 127)
+            *p = *p == '\n' || *p == '\t' || *p == '\r' ? ' ' : '?';
+}
+
+void sr1__outcome_set(struct sr1__outcome *o, int32_t verdict, const char *fmt, ...)
+{
+    va_list args;
+
+    o->verdict = verdict;
+    o->accepted = verdict == SR1_RUN_PASSED;
+    va_start(args, fmt);
+    (void)vsnprintf(o->message, sizeof o->message, fmt, args);
+    va_end(args);
+    mend(o->message);
+}
+
+/* ---- life ---- */
+
+sr1_status sr1__run_new(struct sr1_run **out, sr1_sandbox *box, struct sr1__job *job)
+{
+    struct sr1_run *run = sr1__calloc(1, sizeof(*run));
+    pthread_condattr_t monotonic;
+
+    if (run == NULL)
+        return sr1__fail_nomem("run");
+    atomic_init(&run->refs, 2);
+    atomic_init(&run->cancelled, 0);
+    (void)pthread_mutex_init(&run->lock, NULL);
+    (void)pthread_condattr_init(&monotonic);
+    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&run->ended, &monotonic);
+    (void)pthread_condattr_destroy(&monotonic);
+    run->box = box;
+    run->job = job;
+    sr1__outcome_init(&run->outcome);
+    run->asked_at = sr1__now();
+    *out = run;
+    return SR1_OK;
+}
+
+void sr1__run_drop(struct sr1_run *run)
+{
+    if (atomic_fetch_sub(&run->refs, 1) != 1)
+        return;
+    sr1__sandbox_job_free(run->job);
+    sr1__outcome_free(&run->outcome);
+    for (size_t i = 0; i < run->n_tests; i++)
+        sr1__outcome_free(&run->tests[i]);
+    sr1__free(run->tests);
+    (void)pthread_cond_destroy(&run->ended);
+    (void)pthread_mutex_destroy(&run->lock);
+    sr1__free(run);
+}
+
+void sr1__run_end(struct sr1_run *run)
+{
+    sr1__sandbox_job_free(run->job);
+    run->job = NULL;
+    pthread_mutex_lock(&run->lock);
+    run->done = 1;
+    run->box = NULL;
+    pthread_cond_broadcast(&run->ended);
+    pthread_mutex_unlock(&run->lock);
+    sr1__run_drop(run);
+}
+
+sr1_status sr1_run_wait(sr1_run *run, double seconds)
+{
+    double until = seconds > 1e8 ? 1e8 : seconds;
+    struct timespec t;
+    int rc = 0;
+    int done;
+
+    if (run == NULL || isnan(seconds))
+        return sr1__fail(SR1_E_INVALID, "run: no run, or no number of seconds");
+    until += sr1__now();
+    t.tv_sec = (time_t)until;
+    t.tv_nsec = (long)((until - (double)t.tv_sec) * 1e9);
+    pthread_mutex_lock(&run->lock);
+    while (!run->done && rc != ETIMEDOUT && seconds != 0)
+        rc = seconds < 0 ? pthread_cond_wait(&run->ended, &run->lock)
+                         : pthread_cond_timedwait(&run->ended, &run->lock, &t);
+    done = run->done;
+    pthread_mutex_unlock(&run->lock);
+    return done ? SR1_OK : sr1__fail(SR1_E_TIMEOUT, "run: it has not ended yet");
+}
+
+void sr1_run_cancel(sr1_run *run)
+{
+    if (run == NULL || atomic_exchange(&run->cancelled, 1))
+        return;
+    pthread_mutex_lock(&run->lock);
+    if (!run->done)
+        sr1__sandbox_wake(run->box);
+    pthread_mutex_unlock(&run->lock);
+}
+
+void sr1_run_free(sr1_run *run)
+{
+    if (run == NULL)
+        return;
+    sr1_run_cancel(run);
+    sr1__run_drop(run);
+}
+
+/* ---- reading ---- */
+
+static sr1_status give(const struct sr1_run *run, const struct sr1__outcome *o,
+                       sr1_run_result *out)
+{
+    sr1_run_result r = {
+        .struct_size = sizeof r,
+        .verdict = o->verdict,
+        .exit_code = o->exit_code,
+        .signal = o->signal,
+        .attempts = run->attempts,
+        .out = sr1__buf_cstr(&o->out),
+        .out_bytes = o->out.len,
+        .err = sr1__buf_cstr(&o->err),
+        .err_bytes = o->err.len,
+        .err_total = o->err_total,
+        .message = o->message,
+        .waited_s = run->begun_at > 0 ? run->begun_at - run->asked_at : 0,
+        .wall_s = o->wall_s,
+        .cpu_s = o->cpu_s,
+        .peak_bytes = o->peak_bytes,
+        .accepted = o->accepted,
+    };
+
+    return sr1__struct_give(out, &r, sizeof r, "run result");
+}
+
+static int is_done(const sr1_run *run)
+{
+    struct sr1_run *r = (struct sr1_run *)run;
+    int done;
+
+    pthread_mutex_lock(&r->lock);
+    done = r->done;
+    pthread_mutex_unlock(&r->lock);
+    return done;
+}
+
+sr1_status sr1_run_result_get(const sr1_run *run, sr1_run_result *out)
+{
+    SR1__TRY(sr1__struct_check(out, "run result"));
+    if (run == NULL)
+        return sr1__fail(SR1_E_INVALID, "run: none is given");
+    if (!is_done(run))
+        return sr1__fail(SR1_E_STATE, "run: it has not ended; wait for it first");
+    return give(run, &run->outcome, out);
+}
+
+size_t sr1_run_test_count(const sr1_run *run)
+{
+    return run != NULL && is_done(run) ? run->n_tests : 0;
+}
+
+sr1_status sr1_run_test_get(const sr1_run *run, size_t i, sr1_run_result *out)
+{
+    SR1__TRY(sr1__struct_check(out, "run result"));
+    if (i >= sr1_run_test_count(run))
+        return sr1__fail(SR1_E_NOT_FOUND, "run: there is no test %zu", i);
+    return give(run, &run->tests[i], out);
+}
+
+/* ---- lists ---- */
+
+void sr1__runs_init(struct sr1__runs *q)
+{
+    q->first = NULL;
+    q->end = &q->first;
+}
+
+void sr1__runs_add(struct sr1__runs *q, struct sr1_run *run)
+{
+    run->next = NULL;
+    *q->end = run;
+    q->end = &run->next;
+}
+
+struct sr1_run *sr1__runs_take(struct sr1__runs *q, struct sr1_run **at)
+{
+    struct sr1_run *run = *at;
+
+    *at = run->next;
+    if (q->end == &run->next)
+        q->end = at;
+    run->next = NULL;
+    return run;
+}

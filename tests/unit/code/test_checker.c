@@ -1,0 +1,535 @@
+/* Answers run against their tests on a local sandbox: verdicts of each style and mode,
+ * answers that try to pass without passing, the cache, cancelling. */
+#include "support/files.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <searchr1/code.h>
+
+#include <math.h>
+#include <string.h>
+
+static sr1_sandbox *box;
+
+/* Isolated where that can be had here. */
+static int open_box(void **state)
+{
+    sr1_sandbox_options o;
+
+    sr1_sandbox_options_init(&o);
+    if (sr1_sandbox_open(&box, &o) != SR1_OK) {
+        o.isolation = "none";
+        if (sr1_sandbox_open(&box, &o) != SR1_OK)
+            fail_msg("%s", sr1_last_error());
+    }
+    return scratch_make(state);
+}
+
+static int close_box(void **state)
+{
+    sr1_sandbox_free(box);
+    return scratch_remove(state);
+}
+
+static sr1_problems *parse(const char *row)
+{
+    sr1_problems *set = NULL;
+
+    if (sr1_problems_parse(&set, row, strlen(row), "row", NULL) != SR1_OK)
+        fail_msg("%s", sr1_last_error());
+    return set;
+}
+
+static sr1_checker *checker_with(const sr1_checker_options *o)
+{
+    sr1_checker *k = NULL;
+
+    if (sr1_checker_new(&k, box, o) != SR1_OK)
+        fail_msg("%s", sr1_last_error());
+    return k;
+}
+
+static sr1_checker *make(int32_t all_or_nothing)
+{
+    sr1_checker_options o = {
+        .struct_size = sizeof(o), .all_or_nothing = all_or_nothing, .time_limit = 5};
+
+    return checker_with(&o);
+}
+
+static sr1_check *run(sr1_checker *k, const sr1_problems *set, const char *program)
+{
+    sr1_check *c = NULL;
+
+    if (sr1_checker_run(k, sr1_problems_at(set, 0), SR1_CHECK_PROGRAM, program,
+                        strlen(program), &c) != SR1_OK)
+        fail_msg("%s", sr1_last_error());
+    return c;
+}
+
+static sr1_check_report report_of(const sr1_check *c)
+{
+    sr1_check_report r = {.struct_size = sizeof(r)};
+
+    assert_int_equal(sr1_check_report_get(c, &r), SR1_OK);
+    return r;
+}
+
+/* The verdicts of the tests as letters: PWRTMO, - skipped, ? anything else. */
+static void verdicts_are(sr1_checker *k, const sr1_problems *set, const char *program,
+                         const char *letters)
+{
+    sr1_check *c = run(k, set, program);
+    sr1_check_report r = report_of(c);
+    char got[64] = "";
+
+    for (size_t i = 0; i < (size_t)r.tests && i < 63; i++) {
+        int32_t v = sr1_check_verdict(c, i);
+
+        got[i] = v == SR1_CHECK_SKIPPED ? '-' : v >= 0 && v < 6 ? "PWRTMO"[v] : '?';
+    }
+    if (strcmp(got, letters) != 0)
+        fail_msg("'%s' not '%s': %s\n%s", got, letters, program, r.error);
+    assert_int_equal(sr1_check_verdict(c, (size_t)r.tests), -1);
+    assert_int_equal(r.verdict == SR1_RUN_PASSED,
+                     strspn(letters, "P") == strlen(letters));
+    sr1_check_free(c);
+}
+
+/* ---- statements ---- */
+
+static const char add_row[] =
+    "{\"id\": 1, \"problem\": \"Add.\", \"tests\": [\"assert add(1, 2) == 3\", \"assert "
+    "add(-1, 1) == 0\", \"assert add('a', 'b') == 'ab'\"]}";
+
+static void statements_are_run(void **state)
+{
+    sr1_problems *set = parse(add_row);
+    sr1_checker *all = make(1), *each = make(0);
+
+    (void)state;
+    verdicts_are(all, set, "def add(a, b):\n    return a + b\n", "PPP");
+    verdicts_are(each, set, "def add(a, b):\n    return a + b\n", "PPP");
+    verdicts_are(all, set, "def add(a, b): return abs(a) + b", "PW-");
+    verdicts_are(each, set, "def add(a, b): return a + b if b != 1 else 7", "PWP");
+    verdicts_are(each, set, "def add(a, b): return abs(a) + b", "PWR");
+    verdicts_are(all, set, "def sub(a, b): return a - b", "R--");
+    verdicts_are(each, set, "def add(a, b) return", "RRR");
+    verdicts_are(all, set, "def add(a, b): assert a > 0; return a + b", "PR-");
+    verdicts_are(each, set, "def add(a, b): return bytearray(10**13)", "MMM");
+    verdicts_are(all, set, "", "R--");
+    sr1_checker_free(all);
+    sr1_checker_free(each);
+    sr1_problems_free(set);
+}
+
+static void the_first_failure_is_told(void **state)
+{
+    sr1_problems *set = parse(add_row);
+    sr1_checker *each = make(0);
+    sr1_check *c = run(each, set,
+                       "def add(a, b):\n    if a == -1:\n        return 'no'\n"
+                       "    return a + b");
+    sr1_check_report r = report_of(c);
+
+    (void)state;
+    assert_int_equal(r.verdict, SR1_RUN_WRONG);
+    assert_int_equal(r.first_failed, 1);
+    assert_int_equal(r.passed, 2);
+    assert_true(fabs(r.pass_rate - 2.0 / 3) < 1e-15);
+    assert_string_equal(r.got, "'no'");
+    assert_non_null(strstr(r.error, "assert add(-1, 1) == 0"));
+    sr1_check_free(c);
+    c = run(each, set, "def add(a, b):\n    return [a][b]");
+    r = report_of(c);
+    assert_int_equal(r.verdict, SR1_RUN_RUNTIME_ERROR);
+    assert_non_null(strstr(r.error, "return [a][b]"));
+    assert_non_null(strstr(r.error, "IndexError"));
+    assert_null(strstr(r.error, "driver"));
+    sr1_check_free(c);
+    sr1_checker_free(each);
+    sr1_problems_free(set);
+}
+
+static void leaving_early_passes_nothing(void **state)
+{
+    static const char *const tricks[] = {
+        "import sys\nsys.exit(0)",
+        "raise SystemExit",
+        "exit()",
+        "import os\nos._exit(0)",
+        "import os\nprint('PPP\\nP 0 0')\nos._exit(0)",
+        "import os\nfor i in range(20):\n    try: os.write(i, b'PPP')\n"
+        "    except OSError: pass\nos._exit(0)",
+        "def add(a, b):\n    import os\n    os._exit(0)",
+        "def add(a, b):\n    raise SystemExit(0)",
+        "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
+        "import threading, os\nthreading.Timer(0, lambda: os._exit(0)).start()\n"
+        "def add(a, b):\n    while True: pass",
+        "import atexit\natexit.register(print, 'PPP')",
+    };
+    sr1_problems *set = parse(add_row);
+    sr1_checker *k[2] = {make(1), make(0)};
+
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof(tricks) / sizeof(tricks[0]); i++) {
+        sr1_check *c = run(k[i % 2], set, tricks[i / 2]);
+        sr1_check_report r = report_of(c);
+
+        if (r.passed != 0 || r.verdict == SR1_RUN_PASSED)
+            fail_msg("passed: %s", tricks[i / 2]);
+        sr1_check_free(c);
+    }
+    sr1_checker_free(k[0]);
+    sr1_checker_free(k[1]);
+    sr1_problems_free(set);
+}
+
+/* As they would in one file below the answer. */
+static void statements_share_what_a_file_would(void **state)
+{
+    sr1_problems *set =
+        parse("{\"id\": 1, \"problem\": \"p\", \"setup\": \"import math\", "
+              "\"tests\": [\"n = step()\", \"assert n == 1 and step() == "
+              "2\", \"assert math.pi > 3 and __name__ == '__main__'\"]}");
+    static const char counter[] = "n = 5\nk = 0\ndef step():\n    global k\n    k += 1\n"
+                                  "    return k\n";
+    sr1_checker *all = make(1), *each = make(0);
+
+    (void)state;
+    verdicts_are(all, set, counter, "PPP");
+    verdicts_are(each, set, counter, "PWP");
+    sr1_checker_free(all);
+    sr1_checker_free(each);
+    sr1_problems_free(set);
+}
+
+static void time_runs_out_test_by_test(void **state)
+{
+    sr1_problems *set = parse(add_row);
+    sr1_checker_options o = {.struct_size = sizeof(o), .time_limit = 1};
+    sr1_checker *each = checker_with(&o), *all;
+
+    (void)state;
+    verdicts_are(each, set, "def add(a, b):\n    while a == -1: pass\n    return a + b",
+                 "PTP");
+    verdicts_are(each, set, "while True: pass", "TTT");
+    o.all_or_nothing = 1;
+    all = checker_with(&o);
+    verdicts_are(all, set, "def add(a, b):\n    while a == -1: pass\n    return a + b",
+                 "PT-");
+    sr1_checker_free(each);
+    sr1_checker_free(all);
+    sr1_problems_free(set);
+}
+
+/* ---- calls ---- */
+
+static void functions_are_called(void **state)
+{
+    sr1_problems *set = parse(
+        "{\"id\": 1, \"problem\": \"p\", \"entry_point\": \"f\", \"tests\": [{\"args\": "
+        "[[1, 2], 3], \"expected\": [3, 6]}, {\"args\": [[], 0], \"expected\": []}]}");
+    sr1_checker *all = make(1), *each = make(0);
+
+    (void)state;
+    verdicts_are(all, set, "def f(a, k): return [x * k for x in a]", "PP");
+    verdicts_are(all, set,
+                 "class Solution:\n    def f(self, a: List[int], k: int) -> List[int]:\n"
+                 "        return tuple(x * k for x in a)",
+                 "PP");
+    verdicts_are(each, set, "def f(a, k): return [x + k for x in a]", "WP");
+    verdicts_are(each, set, "def g(a, k): return [x + k for x in a]", "RR");
+    verdicts_are(each, set, "import os\ndef f(a, k): os._exit(0)", "RR");
+    sr1_checker_free(all);
+    sr1_checker_free(each);
+    sr1_problems_free(set);
+}
+
+/* APPS: results in a list; numbers longer than any of C's. */
+static void results_of_apps_may_stand_in_a_list(void **state)
+{
+    sr1_problems *set = parse(
+        "{\"id\": 6, \"question\": \"Big\", \"input_output\": \"{\\\"fn_name\\\": \\\"big"
+        "\\\", \\\"inputs\\\": [[30], [1]], \\\"outputs\\\": "
+        "[[1000000000000000000000000000000], 10]}\"}");
+    sr1_checker *each = make(0);
+
+    (void)state;
+    verdicts_are(each, set, "def big(n): return pow(10, n)", "PP");
+    verdicts_are(each, set, "def big(n): return [pow(10, n)]", "PW");
+    sr1_checker_free(each);
+    sr1_problems_free(set);
+}
+
+/* ---- standard input and output ---- */
+
+static const char double_row[] =
+    "{\"id\": 1, \"problem\": \"Double.\", \"tests\": [{\"stdin\": \"1\\n\", \"stdout\": "
+    "\"2\\n\"}, {\"stdin\": \"2\\n\", \"stdout\": \"4\\n\"}, {\"stdin\": \"3\\n\", "
+    "\"stdout\": \"6\\n\"}, {\"stdin\": \"4\\n\", \"stdout\": \"8\\n\"}, {\"stdin\": "
+    "\"5\\n\", \"stdout\": \"10\"}, {\"stdin\": \"6\\n\", \"stdout\": \"12\"}]}";
+
+static void programs_are_given_input(void **state)
+{
+    sr1_problems *set = parse(double_row);
+    sr1_checker *all = make(1), *each = make(0);
+    sr1_check *c;
+    sr1_check_report r;
+
+    (void)state;
+    verdicts_are(all, set, "print(int(input()) * 2)", "PPPPPP");
+    verdicts_are(each, set, "n = int(input())\nprint(n * 2 if n != 3 else 'seven')",
+                 "PPWPPP");
+    verdicts_are(all, set, "n = int(input())\nprint(n * 2 if n != 3 else 'seven')",
+                 "PPW---");
+    verdicts_are(each, set, "n = int(input())\nprint(n * 2)\nif n == 2: exit(1)",
+                 "PRPPPP");
+    verdicts_are(all, set, "import sys\nsys.exit(0)", "W-----");
+    c = run(each, set, "n = int(input())\nprint(n * 2 if n != 3 else 'seven')");
+    r = report_of(c);
+    assert_int_equal(r.first_failed, 2);
+    assert_string_equal(r.got, "seven\n");
+    assert_true(fabs(r.pass_rate - 5.0 / 6) < 1e-15);
+    sr1_check_free(c);
+    c = run(all, set, "print(int(input()) / 0)");
+    assert_non_null(strstr(report_of(c).error, "ZeroDivisionError"));
+    sr1_check_free(c);
+    sr1_checker_free(all);
+    sr1_checker_free(each);
+    sr1_problems_free(set);
+}
+
+static void a_nul_is_no_program(void **state)
+{
+    sr1_problems *set = parse(double_row);
+    sr1_checker *each = make(0);
+    sr1_check *c = NULL;
+
+    (void)state;
+    assert_int_equal(sr1_checker_run(each, sr1_problems_at(set, 0), SR1_CHECK_TEXT,
+                                     "print(1)\0", 9, &c),
+                     SR1_OK);
+    assert_int_equal(report_of(c).verdict, SR1_RUN_RUNTIME_ERROR);
+    assert_int_equal(report_of(c).passed, 0);
+    sr1_check_free(c);
+    sr1_checker_free(each);
+    sr1_problems_free(set);
+}
+
+/* ---- the cache ---- */
+
+static int64_t programs(const sr1_checker *k)
+{
+    sr1_checker_stats s = {.struct_size = sizeof(s)};
+
+    assert_int_equal(sr1_checker_stats_get(k, &s), SR1_OK);
+    return s.programs;
+}
+
+static void known_answers_are_not_run_again(void **state)
+{
+    sr1_checker_options o = {
+        .struct_size = sizeof(o), .time_limit = 5, .cache_folder = scratch_path("cache")};
+    sr1_problems *set = parse(add_row);
+    sr1_checker *k = checker_with(&o);
+    sr1_check *c;
+
+    (void)state;
+    verdicts_are(k, set, "def add(a, b):\n    c = a + b\n    return c", "PPP");
+    verdicts_are(k, set, "def add(a, b): # sum\n  s = (a + b)\n  return s", "PPP");
+    assert_int_equal(programs(k), 1);
+    verdicts_are(k, set, "def add(x, y):\n    c = x + y\n    return c", "PPP");
+    assert_int_equal(programs(k), 2);
+    verdicts_are(k, set, "def add(a, b): return abs(a) + b", "PWR");
+    sr1_checker_free(k);
+    k = checker_with(&o);
+    c = run(k, set, "def add(a, b): return abs(a) + b");
+    assert_int_equal(programs(k), 0);
+    assert_int_equal(report_of(c).cached, 1);
+    assert_int_equal(report_of(c).first_failed, 1);
+    assert_string_equal(report_of(c).got, "2");
+    sr1_check_free(c);
+    sr1_checker_free(k);
+    o.all_or_nothing = 1; /* another mode, another result */
+    k = checker_with(&o);
+    verdicts_are(k, set, "def add(a, b): return abs(a) + b", "PW-");
+    assert_int_equal(programs(k), 1);
+    sr1_checker_free(k);
+    sr1_problems_free(set);
+}
+
+static void other_tests_are_other_results(void **state)
+{
+    sr1_problems *one = parse("{\"id\": 1, \"problem\": \"p\", \"tests\": [\"assert f() "
+                              "== 1\"]}");
+    sr1_problems *two = parse("{\"id\": 1, \"problem\": \"p\", \"tests\": [\"assert f() "
+                              "== 2\"]}");
+    sr1_checker *k = make(1);
+
+    (void)state;
+    verdicts_are(k, one, "def f(): return 1", "P");
+    verdicts_are(k, two, "def f(): return 1", "W");
+    verdicts_are(k, one, "def f(): return 1", "P");
+    assert_int_equal(programs(k), 2);
+    sr1_checker_free(k);
+    sr1_problems_free(one);
+    sr1_problems_free(two);
+}
+
+static void running_out_of_time_is_not_kept(void **state)
+{
+    sr1_checker_options o = {.struct_size = sizeof(o), .time_limit = 0.5};
+    sr1_problems *set = parse(add_row);
+    sr1_checker *k = checker_with(&o);
+
+    (void)state;
+    for (int64_t i = 1; i <= 2; i++) {
+        verdicts_are(k, set, "import time\ntime.sleep(30)", "TTT");
+        assert_int_equal(programs(k), i);
+    }
+    sr1_checker_free(k);
+    sr1_problems_free(set);
+}
+
+static void without_a_cache_all_are_run(void **state)
+{
+    sr1_checker_options o = {.struct_size = sizeof(o), .cache_entries = -1};
+    sr1_problems *set = parse(add_row);
+    sr1_checker *k = checker_with(&o);
+
+    (void)state;
+    for (int64_t i = 1; i <= 2; i++) {
+        verdicts_are(k, set, "def add(a, b): return a + b", "PPP");
+        assert_int_equal(programs(k), i);
+    }
+    sr1_checker_free(k);
+    sr1_problems_free(set);
+}
+
+/* ---- many at once ---- */
+
+#define MANY 40
+
+static void equal_answers_at_once_are_run_once(void **state)
+{
+    sr1_problems *set = parse(add_row);
+    sr1_checker *k = make(1);
+    sr1_check *c[MANY];
+    char program[128];
+
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        int n =
+            snprintf(program, sizeof(program),
+                     "```python\ndef add(a, b): return 0 if %d else a + b\n```", i % 4);
+
+        assert_int_equal(sr1_checker_submit(k, sr1_problems_at(set, 0), SR1_CHECK_TEXT,
+                                            program, (size_t)n, &c[i]),
+                         SR1_OK);
+    }
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(sr1_check_wait(c[i], -1), SR1_OK);
+        assert_int_equal(report_of(c[i]).verdict,
+                         i % 4 == 0 ? SR1_RUN_PASSED : SR1_RUN_WRONG);
+        sr1_check_free(c[i]);
+    }
+    assert_int_equal(programs(k), 4);
+    sr1_checker_free(k);
+    sr1_problems_free(set);
+}
+
+static void a_check_can_be_cancelled(void **state)
+{
+    sr1_problems *set = parse(add_row);
+    const char *slow = "import time\ntime.sleep(60)";
+    sr1_checker_options o = {.struct_size = sizeof(o), .time_limit = 120};
+    sr1_checker *k = checker_with(&o);
+    sr1_check *c = NULL, *d = NULL;
+    sr1_check_report r = {.struct_size = sizeof(r)};
+    double began = sr1__now();
+
+    (void)state;
+    assert_int_equal(sr1_checker_submit(k, sr1_problems_at(set, 0), SR1_CHECK_PROGRAM,
+                                        slow, strlen(slow), &c),
+                     SR1_OK);
+    assert_int_equal(sr1_check_wait(c, 0.3), SR1_E_TIMEOUT);
+    assert_int_equal(sr1_check_report_get(c, &r), SR1_E_STATE);
+    assert_int_equal(sr1_check_verdict(c, 0), -1);
+    sr1_check_cancel(c);
+    assert_int_equal(sr1_check_wait(c, -1), SR1_OK);
+    assert_int_equal(report_of(c).verdict, SR1_RUN_CANCELLED);
+    sr1_check_free(c);
+    /* and when its checker is freed */
+    assert_int_equal(sr1_checker_submit(k, sr1_problems_at(set, 0), SR1_CHECK_PROGRAM,
+                                        slow, strlen(slow), &d),
+                     SR1_OK);
+    sr1_checker_free(k);
+    assert_int_equal(report_of(d).verdict, SR1_RUN_CANCELLED);
+    sr1_check_free(d);
+    assert_true(sr1__now() - began < 30);
+    sr1_problems_free(set);
+}
+
+static void options_are_checked(void **state)
+{
+    const sr1_checker_options bad[] = {
+        {.struct_size = 0},
+        {.struct_size = sizeof(*bad), .time_limit = -1},
+        {.struct_size = sizeof(*bad), .memory_limit = -1},
+        {.struct_size = sizeof(*bad), .concurrency = 2000},
+        {.struct_size = sizeof(*bad), .threads = -1},
+        {.struct_size = sizeof(*bad), .cache_entries = -2},
+    };
+    sr1_problems *set = parse(add_row);
+    sr1_checker *k = NULL;
+    sr1_check *c = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(sr1_checker_new(&k, box, &bad[i]), SR1_E_INVALID);
+    assert_int_equal(sr1_checker_new(&k, NULL, NULL), SR1_E_INVALID);
+    assert_null(k);
+    k = checker_with(NULL);
+    assert_int_equal(sr1_checker_submit(k, NULL, 0, "x", 1, &c), SR1_E_INVALID);
+    assert_int_equal(sr1_checker_submit(k, sr1_problems_at(set, 0), 7, "x", 1, &c),
+                     SR1_E_INVALID);
+    assert_null(c);
+    sr1_checker_free(sr1_checker_retain(k));
+    sr1_checker_free(k);
+    sr1_checker_free(NULL);
+    sr1_check_free(NULL);
+    sr1_problems_free(set);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(statements_are_run),
+        cmocka_unit_test(the_first_failure_is_told),
+        cmocka_unit_test(leaving_early_passes_nothing),
+        cmocka_unit_test(statements_share_what_a_file_would),
+        cmocka_unit_test(time_runs_out_test_by_test),
+        cmocka_unit_test(functions_are_called),
+        cmocka_unit_test(results_of_apps_may_stand_in_a_list),
+        cmocka_unit_test(programs_are_given_input),
+        cmocka_unit_test(a_nul_is_no_program),
+        cmocka_unit_test(known_answers_are_not_run_again),
+        cmocka_unit_test(other_tests_are_other_results),
+        cmocka_unit_test(running_out_of_time_is_not_kept),
+        cmocka_unit_test(without_a_cache_all_are_run),
+        cmocka_unit_test(equal_answers_at_once_are_run_once),
+        cmocka_unit_test(a_check_can_be_cancelled),
+        cmocka_unit_test(options_are_checked),
+    };
+
+    return cmocka_run_group_tests(tests, open_box, close_box);
+}

@@ -1,0 +1,534 @@
+/* Trees of revisions: they grow as asked, go on where they were stopped, and their scores
+ * are those counted by hand. */
+#include "critique_test.h"
+#include "support/files.h"
+
+#include "base/mem.h"
+
+/* A made-up trade: an answer is a number in text, and passes when it is 3 or more. The
+ * first sample of a solver is 2, then 3, 4, ...; a critic calls below 3 incorrect, except
+ * that its second sample lies; a reviser adds one to what is called incorrect, and takes
+ * one off what is called correct when it is 3. */
+
+static int number(const char *text)
+{
+    const char *at = strpbrk(text, "0123456789");
+
+    return at ? at[0] - '0' : -1;
+}
+
+static const char *solver(const sr1_conversation *c, char *room, size_t size)
+{
+    snprintf(room, size, "%d", 2 + (int)c->sample);
+    return room;
+}
+
+static const char *critic(const sr1_conversation *c, char *room, size_t size)
+{
+    const char *answer = strstr(c->contents[0], "<answer>");
+    int right = number(answer) >= 3;
+
+    if (c->sample == 1)
+        right = !right;
+    snprintf(room, size, "critique %d\nOverall judgment: %s", (int)c->sample,
+             right ? "Correct" : "Incorrect");
+    return room;
+}
+
+static const char *reviser(const sr1_conversation *c, char *room, size_t size)
+{
+    int n = number(c->contents[1]);
+    int wrong = strstr(c->contents[2], "Incorrect") != NULL;
+
+    snprintf(room, size, "%d", wrong ? n + 1 : n == 3 ? 2 : n);
+    return room;
+}
+
+struct trade {
+    struct script solver, critic, reviser;
+    sr1_writer *writers[3];
+    sr1_problems *problems;
+    int runs, fail_at, stop_at;
+};
+
+static sr1_status run(void *user, const sr1_problem *p, const char *answer, size_t len,
+                      int32_t *verdict, double *pass_rate)
+{
+    struct trade *t = user;
+
+    (void)p, (void)len;
+    if (++t->runs == t->fail_at) {
+        *verdict = SR1_RUN_INFRASTRUCTURE;
+        return SR1_OK;
+    }
+    *verdict = number(answer) >= 3 ? SR1_RUN_PASSED : SR1_RUN_WRONG;
+    *pass_rate = number(answer) >= 3 ? 1.0 : number(answer) / 4.0;
+    return SR1_OK;
+}
+
+static sr1_status progress(void *user, const char *phase, int64_t done, int64_t total)
+{
+    struct trade *t = user;
+
+    assert_true(*phase && done <= total);
+    return t->stop_at && t->runs >= t->stop_at ? sr1_set_error(SR1_E_CANCELLED, "stop")
+                                               : SR1_OK;
+}
+
+static void trade_open(struct trade *t)
+{
+    *t = (struct trade){.solver = {.say = solver}, .critic = {.say = critic},
+                        .reviser = {.say = reviser}, .problems = three_problems()};
+    OK(script_open(&t->writers[0], &t->solver));
+    OK(script_open(&t->writers[1], &t->critic));
+    OK(script_open(&t->writers[2], &t->reviser));
+}
+
+static void trade_close(struct trade *t)
+{
+    for (size_t i = 0; i < 3; i++)
+        sr1_writer_free(t->writers[i]);
+    sr1_problems_free(t->problems);
+}
+
+static sr1_forest_options options(struct trade *t, const char *path)
+{
+    return (sr1_forest_options){.struct_size = sizeof(sr1_forest_options),
+                                .problems = t->problems,
+                                .solver = t->writers[0],
+                                .critic = t->writers[1],
+                                .reviser = t->writers[2],
+                                .run = run,
+                                .progress = progress,
+                                .user = t,
+                                .path = path};
+}
+
+static void near(double a, double b)
+{
+    if (!(a - b < 1e-12 && b - a < 1e-12))
+        fail_msg("%.15g is not %.15g", a, b);
+}
+
+/* Answers 2 3 4 of each of 3 problems. One revision by sample 0 of the critic, which tells
+ * the truth: 2 -> 3, 3 -> 2, 4 -> 4. Another by sample 1, which lies: 2 -> 2, 3 -> 4,
+ * 4 -> 5. */
+static void scores_are_those_counted_by_hand(void **state)
+{
+    static const int32_t widths[] = {1, 3, 2};
+    sr1_forest_scores s = {.struct_size = sizeof s};
+    struct trade t;
+    sr1_forest_options o;
+    sr1_forest *f = NULL;
+    int64_t missing = -1;
+
+    (void)state;
+    trade_open(&t);
+    o = options(&t, NULL);
+    OK(sr1_forest_open(&f, &o));
+    assert_int_equal(sr1_forest_count(f), 3);
+    REFUSED(sr1_forest_scores_get(f, 0, &s), SR1_E_NOT_FOUND, "0 times");
+    OK(sr1_forest_expand(f, widths, 3, &missing));
+    assert_int_equal(missing, 0);
+    assert_int_equal(sr1_forest_count(f), 3 + 9 + 18);
+
+    OK(sr1_forest_scores_get(f, 0, &s));
+    assert_int_equal(s.problems, 3);
+    assert_int_equal(s.nodes, 9);
+    near(s.pass_at_1, 2.0 / 3);
+    near(s.pass_rate, (0.5 + 1 + 1) / 3);
+    near(s.gained, 0);
+    assert_int_equal(s.critiques, 0);
+
+    OK(sr1_forest_scores_get(f, 1, &s));
+    assert_int_equal(s.nodes, 18);
+    near(s.pass_at_1, 4.0 / 6);   /* of 3 2 4 2 4 5 */
+    near(s.gained, 1.0 / 6);      /* 2 -> 3 */
+    near(s.lost, 1.0 / 6);        /* 3 -> 2 */
+    assert_int_equal(s.critiques, 18);
+    near(s.accuracy, 0.5);
+    near(s.f1, 4.0 / 7); /* precision 2/3, recall 1/2 */
+    sr1_forest_free(f);
+    trade_close(&t);
+}
+
+/* Of three critiques two tell the truth: they win. */
+static void the_majority_of_several_critics_decides(void **state)
+{
+    static const int32_t widths[] = {1, 3, 1};
+    sr1_forest_scores s = {.struct_size = sizeof s};
+    struct trade t;
+    sr1_forest_options o;
+    sr1_forest *f = NULL;
+
+    (void)state;
+    trade_open(&t);
+    o = options(&t, NULL);
+    o.votes = 3;
+    OK(sr1_forest_open(&f, &o));
+    OK(sr1_forest_expand(f, widths, 3, NULL));
+    OK(sr1_forest_scores_get(f, 1, &s));
+    near(s.accuracy, 1.0);
+    assert_int_equal(t.critic.asked, 3 * 9);
+    assert_int_equal(t.reviser.asked, 9);
+    for (size_t i = 3 + 9; i < sr1_forest_count(f); i++) {
+        sr1_forest_node n = {.struct_size = sizeof n};
+
+        OK(sr1_forest_node_get(f, i, &n));
+        assert_int_equal(n.kind, SR1_NODE_REVISION);
+        assert_int_equal(n.depth, 2);
+        assert_int_not_equal(number(n.critique), 1); /* the liar was not drawn */
+    }
+    sr1_forest_free(f);
+    trade_close(&t);
+}
+
+static char *slurp(const char *path)
+{
+    struct sr1__buf b;
+    char *text;
+
+    OK(sr1__file_read(path, 0, &b));
+    text = sr1__buf_take(&b);
+    assert_non_null(text);
+    return text;
+}
+
+/* Answers, then two layers of revisions, with a file. */
+static void grow(struct trade *t, const char *path, int64_t *missing, sr1_status want)
+{
+    static const int32_t widths[] = {1, 30, 1, 1};
+    sr1_forest_options o = options(t, path);
+    sr1_forest *f = NULL;
+
+    OK(sr1_forest_open(&f, &o));
+    assert_int_equal(sr1_forest_expand(f, widths, 4, missing), want);
+    sr1_forest_free(f);
+}
+
+static void a_stopped_tree_goes_on(void **state)
+{
+    char whole[512], parts[512], *a, *b;
+    struct trade t;
+    int64_t missing;
+
+    (void)state;
+    snprintf(whole, sizeof whole, "%s", scratch_path("whole.jsonl"));
+    snprintf(parts, sizeof parts, "%s", scratch_path("parts.jsonl"));
+    trade_open(&t);
+    grow(&t, whole, &missing, SR1_OK);
+    assert_int_equal(t.runs, 3 * 30 * 3);
+    assert_int_equal(missing, 0);
+
+    t.runs = 0;
+    for (int stop = 1; stop <= 4; stop++) {
+        FILE *torn;
+
+        t.stop_at = 60 * stop;
+        grow(&t, parts, &missing, SR1_E_CANCELLED);
+        torn = fopen(parts, "a");
+        assert_non_null(torn);
+        fputs("{\"task_id\": \"ad", torn); /* as a killed program leaves it */
+        assert_int_equal(fclose(torn), 0);
+    }
+    t.stop_at = 0;
+    grow(&t, parts, &missing, SR1_OK);
+    assert_int_equal(t.runs, 3 * 30 * 3); /* nothing was made twice */
+    a = slurp(whole);
+    b = slurp(parts);
+    assert_string_equal(a, b);
+    sr1__free(a);
+    sr1__free(b);
+    grow(&t, parts, &missing, SR1_OK);
+    assert_int_equal(t.runs, 3 * 30 * 3); /* it was whole */
+    trade_close(&t);
+}
+
+/* An answer that could not be run is no node; the next call tries again. */
+static void an_outage_leaves_a_gap_that_is_filled_later(void **state)
+{
+    static const int32_t widths[] = {1, 3};
+    struct trade t;
+    sr1_forest_options o;
+    sr1_forest *f = NULL;
+    int64_t missing;
+
+    (void)state;
+    trade_open(&t);
+    t.fail_at = 2;
+    o = options(&t, NULL);
+    OK(sr1_forest_open(&f, &o));
+    OK(sr1_forest_expand(f, widths, 2, &missing));
+    assert_int_equal(missing, 2); /* the second of the first problem, and the one behind */
+    assert_int_equal(sr1_forest_count(f), 3 + 9 - 2);
+    OK(sr1_forest_expand(f, widths, 2, &missing));
+    assert_int_equal(missing, 0);
+    assert_int_equal(sr1_forest_count(f), 3 + 9);
+    sr1_forest_free(f);
+    trade_close(&t);
+}
+
+static void pass_at_k_is_what_counting_gives(void **state)
+{
+    /* share of the k-subsets of n answers that hold one of the c that pass, counted by
+     * itertools.combinations */
+    static const struct {
+        int64_t n, c, k;
+        double want;
+    } cases[] = {
+        {5, 2, 1, 2.0 / 5},   {5, 2, 3, 9.0 / 10}, {5, 0, 2, 0.0 / 10},
+        {5, 5, 5, 1.0 / 1},   {10, 3, 4, 175.0 / 210}, {7, 1, 7, 1.0 / 1},
+        {4, 2, 3, 4.0 / 4},
+    };
+    double v;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        OK(sr1_pass_at_k(cases[i].n, cases[i].c, cases[i].k, &v));
+        near(v, cases[i].want);
+    }
+    assert_int_equal(sr1_pass_at_k(5, 6, 1, &v), SR1_E_INVALID);
+    assert_int_equal(sr1_pass_at_k(5, 2, 0, &v), SR1_E_INVALID);
+    assert_int_equal(sr1_pass_at_k(5, 2, 6, &v), SR1_E_INVALID);
+}
+
+static void files_of_other_trees_are_refused(void **state)
+{
+    static const struct {
+        const char *line, *says;
+    } cases[] = {
+        {"{\"hash\": \"x\", \"prev_hash\": \"y\"}", "no node before it"},
+        {"{\"hash\": 3}", "hash"},
+        {"[]", ""},
+    };
+    struct trade t;
+
+    (void)state;
+    trade_open(&t);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[256];
+        sr1_forest_options o;
+        sr1_forest *f = NULL;
+
+        snprintf(text, sizeof text, "%s\n", cases[i].line);
+        o = options(&t, scratch_file("bad.jsonl", text, 0));
+        assert_int_not_equal(sr1_forest_open(&f, &o), SR1_OK);
+        if (!strstr(sr1_last_error(), cases[i].says) ||
+            !strstr(sr1_last_error(), "bad.jsonl:1"))
+            fail_msg("case %zu: %s", i, sr1_last_error());
+        assert_null(f);
+    }
+    trade_close(&t);
+}
+
+static void widths_and_options_are_checked(void **state)
+{
+    static const int32_t two[] = {2, 1}, deep[] = {1, 1, 1}, negative[] = {1, -1};
+    struct trade t;
+    sr1_forest_options o;
+    sr1_forest *f = NULL;
+
+    (void)state;
+    trade_open(&t);
+    o = options(&t, NULL);
+    o.run = NULL;
+    REFUSED(sr1_forest_open(&f, &o), SR1_E_INVALID, "run answers");
+    o = options(&t, NULL);
+    o.reviser = NULL;
+    REFUSED(sr1_forest_open(&f, &o), SR1_E_INVALID, "go together");
+    o.critic = o.solver = NULL;
+    OK(sr1_forest_open(&f, &o));
+    REFUSED(sr1_forest_expand(f, two, 2, NULL), SR1_E_INVALID, "first width");
+    REFUSED(sr1_forest_expand(f, negative, 2, NULL), SR1_E_INVALID, "width -1");
+    REFUSED(sr1_forest_expand(f, deep, 3, NULL), SR1_E_INVALID, "critic");
+    REFUSED(sr1_forest_expand(f, deep, 2, NULL), SR1_E_INVALID, "'bare' has no");
+    sr1_forest_free(f);
+    trade_close(&t);
+}
+
+static sr1_status forest_once(void *arg)
+{
+    static const int32_t widths[] = {1, 2, 1};
+    sr1_forest_options o = options(arg, NULL);
+    sr1_forest *f = NULL;
+    sr1_forest_scores s = {.struct_size = sizeof s};
+    sr1_status st = sr1_forest_open(&f, &o);
+
+    if (st == SR1_OK)
+        st = sr1_forest_expand(f, widths, 3, NULL);
+    if (st == SR1_OK)
+        st = sr1_forest_scores_get(f, 1, &s);
+    sr1_forest_free(f);
+    return st;
+}
+
+static void trees_survive_want_of_memory(void **state)
+{
+    struct trade t;
+
+    (void)state;
+    trade_open(&t);
+    assert_true(torture(forest_once, &t) > 10);
+    trade_close(&t);
+}
+
+/* ---- hints and demonstrations ---- */
+
+/* Says what it was told; speaks of the hint about the second problem. */
+static const char *told(const sr1_conversation *c, char *room, size_t size)
+{
+    const char *hint = strstr(c->contents[0], "<hint>\n");
+
+    if (strstr(c->contents[0], "neg(a)"))
+        return "As the hint says.\nOverall judgment: Correct";
+    snprintf(room, size, "%.40s\nOverall judgment: %s", hint ? hint + 7 : "nothing",
+             hint && strstr(hint, "is correct") ? "Correct" : "Incorrect");
+    return room;
+}
+
+static size_t lines(const char *text)
+{
+    size_t n = 0;
+
+    for (; *text; text++)
+        n += *text == '\n';
+    return n;
+}
+
+/* Answers 2 and 3 of each problem; the critic knows by the hint which of them passes. */
+static sr1_forest *hinted(struct trade *t)
+{
+    static const int32_t widths[] = {1, 2, 1};
+    sr1_forest_options o;
+    sr1_forest *f = NULL;
+
+    trade_open(t);
+    t->critic.say = told;
+    o = options(t, NULL);
+    o.hints = 1;
+    OK(sr1_forest_open(&f, &o));
+    OK(sr1_forest_expand(f, widths, 3, NULL));
+    return f;
+}
+
+static void critics_that_are_told_judge_rightly(void **state)
+{
+    struct trade t;
+    sr1_forest *f = hinted(&t);
+    sr1_forest_node n = {.struct_size = sizeof n};
+
+    (void)state;
+    OK(sr1_forest_node_get(f, 3 + 6, &n)); /* of "add", the answer 2 */
+    assert_non_null(strstr(n.critique, "The answer gives a wrong result."));
+    OK(sr1_forest_node_get(f, 3 + 6 + 1, &n));
+    assert_non_null(strstr(n.critique, "The answer passes all tests"));
+    sr1_forest_free(f);
+    trade_close(&t);
+}
+
+static void demonstrations_do_not_show_the_hint(void **state)
+{
+    static const struct {
+        sr1_critique_demo_options o;
+        int64_t written, unwanted;
+    } cases[] = {
+        /* of 3 problems with 2 critiques each, one problem's speak of the hint */
+        {{.struct_size = sizeof cases[0].o}, 4, 0},
+        {{.struct_size = sizeof cases[0].o, .one_per_problem = 1}, 2, 2},
+        {{.struct_size = sizeof cases[0].o, .drop_failed = 1}, 2, 2}, /* 3 becomes 2 */
+        {{.struct_size = sizeof cases[0].o, .drop_untrue = 1, .drop_unjudged = 1}, 4, 0},
+    };
+    struct trade t;
+    sr1_forest *f = hinted(&t);
+    const char *path = scratch_path("demos.jsonl");
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sr1_critique_demo_report r = {.struct_size = sizeof r};
+        char *text;
+
+        OK(sr1_forest_write_demos(f, path, &cases[i].o, &r));
+        assert_int_equal(r.critiques, 6);
+        assert_int_equal(r.mentioning, 2);
+        assert_int_equal(r.written, cases[i].written);
+        assert_int_equal(r.unwanted, cases[i].unwanted);
+        text = slurp(path);
+        assert_int_equal(lines(text), cases[i].written);
+        assert_null(strstr(text, "<hint>"));
+        assert_null(strstr(text, "the hint"));
+        sr1__free(text);
+    }
+    sr1_forest_free(f);
+    trade_close(&t);
+}
+
+static void rows_get_answers_and_prompts(void **state)
+{
+    struct trade t;
+    sr1_forest *f = hinted(&t);
+    const char *from = scratch_file("rows.jsonl", rows, 0);
+    const char *to = scratch_path("trained.jsonl");
+    const char *two[] = {from, from};
+    sr1_problems *p = NULL;
+    int64_t n = 0;
+    char *text;
+
+    (void)state;
+    OK(sr1_forest_write_rows(f, &from, 1, to, &n));
+    assert_int_equal(n, 3);
+    OK(sr1_problems_load(&p, &to, 1, NULL)); /* problems again */
+    assert_string_equal(sr1_problem_solution(sr1_problems_find(p, "bare")), "2");
+    text = slurp(to);
+    assert_non_null(strstr(text, "\"critique_prompt\":"));
+    assert_non_null(strstr(text, "<answer>\\n2\\n</answer>"));
+    sr1__free(text);
+    sr1_problems_free(p);
+    REFUSED(sr1_forest_write_rows(f, two, 2, to, &n), SR1_E_INVALID, "6 in the files");
+    sr1_forest_free(f);
+    trade_close(&t);
+}
+
+static sr1_status demos_once(void *arg)
+{
+    sr1_forest *f = arg;
+    sr1_status st = sr1_forest_write_demos(f, scratch_path("once.jsonl"), NULL, NULL);
+
+    if (st == SR1_OK) {
+        const char *from = scratch_path("rows.jsonl");
+
+        st = sr1_forest_write_rows(f, &from, 1, scratch_path("twice.jsonl"), NULL);
+    }
+    return st;
+}
+
+static void demonstrations_survive_want_of_memory(void **state)
+{
+    struct trade t;
+    sr1_forest *f = hinted(&t);
+
+    (void)state;
+    (void)scratch_file("rows.jsonl", rows, 0);
+    assert_true(torture(demos_once, f) > 10);
+    sr1_forest_free(f);
+    trade_close(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scores_are_those_counted_by_hand),
+        cmocka_unit_test(the_majority_of_several_critics_decides),
+        cmocka_unit_test(a_stopped_tree_goes_on),
+        cmocka_unit_test(an_outage_leaves_a_gap_that_is_filled_later),
+        cmocka_unit_test(pass_at_k_is_what_counting_gives),
+        cmocka_unit_test(files_of_other_trees_are_refused),
+        cmocka_unit_test(widths_and_options_are_checked),
+        cmocka_unit_test(trees_survive_want_of_memory),
+        cmocka_unit_test(critics_that_are_told_judge_rightly),
+        cmocka_unit_test(demonstrations_do_not_show_the_hint),
+        cmocka_unit_test(rows_get_answers_and_prompts),
+        cmocka_unit_test(demonstrations_survive_want_of_memory),
+    };
+
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}

@@ -1,0 +1,92 @@
+/* Hints: one rule for each way an answer can go. */
+#include "critique_test.h"
+
+#include "critique/hint.h"
+
+static const char code[] = "def add(a, b):\n    c = a / 0\n    return c\n";
+static const char traceback[] = "Traceback (most recent call last):\n"
+                                "  File \"/tmp/t.py\", line 9, in <module>\n"
+                                "    add(1, 2)\n"
+                                "  File \"/tmp/t.py\", line 2, in add\n"
+                                "    c = a / 0\n"
+                                "ZeroDivisionError: division by zero\n\n";
+
+#define TEXT(s) {s, sizeof(s) - 1}
+
+static const struct {
+    struct sr1__run_facts f;
+    const char *has, *lacks;
+} cases[] = {
+    {{.verdict = SR1_RUN_PASSED, .tests = 3, .passed = 3}, "is correct. Be brief", "fails"},
+    {{.verdict = SR1_RUN_RUNTIME_ERROR, .tests = 3, .passed = 0, .error = traceback},
+     "The line at fault:\nc = a / 0\n The error:\nZeroDivisionError: division by zero",
+     "begin anew"},
+    {{.verdict = SR1_RUN_RUNTIME_ERROR, .tests = 1, .error = ""},
+     "The answer fails with an error.", "line at fault"},
+    {{.verdict = SR1_RUN_RUNTIME_ERROR, .tests = 1,
+      .error = "File \"x\", line 99\nSyntaxError: invalid"},
+     "The error:\nSyntaxError: invalid", "line at fault"},
+    {{.verdict = SR1_RUN_TIMEOUT, .tests = 2, .passed = 0}, "more efficient", "begin anew"},
+    {{.verdict = SR1_RUN_MEMORY, .tests = 2, .passed = 1}, "limit of memory", "output"},
+    {{.verdict = SR1_RUN_OUTPUT, .tests = 2, .passed = 1}, "limit of output", "memory"},
+    {{.verdict = SR1_RUN_WRONG, .tests = 4, .passed = 0, .input = TEXT("1 2\n")},
+     "begin anew", "1 2"},
+    {{.verdict = SR1_RUN_WRONG, .tests = 4, .passed = 3, .input = TEXT("1 2\n"),
+      .expected = TEXT("3\n"), .got = TEXT("-1\n")},
+     "Input:\n1 2\nExpected:\n3\nActual:\n-1", "begin anew"},
+    {{.verdict = SR1_RUN_WRONG, .tests = 1, .passed = 0, .is_assert = 1,
+      .input = TEXT("assert add(1, 2) == 3")},
+     "Test:\nassert add(1, 2) == 3", "Expected"},
+};
+
+static void every_outcome_has_its_hint(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sr1__run_facts f = cases[i].f;
+        struct sr1__buf b;
+
+        f.code = code;
+        if (!f.error)
+            f.error = "";
+        sr1__buf_init(&b, 0);
+        sr1__hint_say(&b, &f);
+        OK(sr1__buf_status(&b, "hint"));
+        if (!strstr(sr1__buf_cstr(&b), cases[i].has))
+            fail_msg("case %zu: '%s' is not in: %s", i, cases[i].has, sr1__buf_cstr(&b));
+        if (strstr(sr1__buf_cstr(&b), cases[i].lacks))
+            fail_msg("case %zu: '%s' is in: %s", i, cases[i].lacks, sr1__buf_cstr(&b));
+        sr1__buf_free(&b);
+    }
+}
+
+/* A case of 1000 bytes or more is not shown. */
+static void a_long_case_is_left_out(void **state)
+{
+    static char input[1000];
+    struct sr1__run_facts f = {.verdict = SR1_RUN_WRONG, .tests = 2, .passed = 1,
+                               .error = "", .code = "",
+                               .expected = {"", 0}, .got = {"", 0}};
+    struct sr1__buf b;
+
+    (void)state;
+    memset(input, 'x', sizeof input);
+    for (size_t n = 999; n <= 1000; n++) {
+        f.input.s = input;
+        f.input.n = n;
+        sr1__buf_init(&b, 0);
+        sr1__hint_say(&b, &f);
+        assert_int_equal(strstr(sr1__buf_cstr(&b), "xxx") != NULL, n < 1000);
+        sr1__buf_free(&b);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_outcome_has_its_hint),
+        cmocka_unit_test(a_long_case_is_left_out),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,13 @@
+/* writers.h - what tools for critiques share: their prompts. */
+#ifndef SR1_TOOLS_WRITERS_H
+#define SR1_TOOLS_WRITERS_H
+
+#include <searchr1/critique.h>
+
+/* By the keys critique_template and solve_template. */
+sr1_status style_open(sr1_critique_style **out, const sr1_config *c);
+
+/* All tests of an answer are run, unless the configuration says otherwise. */
+sr1_status count_tests(sr1_config *c);
+
+#endif

@@ -1,0 +1,273 @@
+/* sr1-sandbox - run one program that nobody has read, in isolation. */
+#include "common/args.h"
+
+#include <searchr1/sandbox.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FILE_BYTES_MAX ((size_t)256 << 20)
+
+static const char help_text[] =
+    "sr1-sandbox - run one program in isolation, and say how it ended\n"
+    "\n"
+    "  sr1-sandbox run FILE.py [ARGUMENT...]   run it; - reads it from standard input\n"
+    "  sr1-sandbox check                       can programs be isolated on this "
+    "machine?\n"
+    "\n"
+    "A program sees no network, a read-only /usr, and a /tmp of its own; what it starts "
+    "ends\n"
+    "with it. Its standard output goes to standard output; the verdict and figures go "
+    "to\n"
+    "standard error, or with --json all goes to standard output.\n"
+    "\n"
+    "Example:\n"
+    "  echo 'print(int(input()) * 2)' > double.py\n"
+    "  echo 21 | sr1-sandbox run double.py --stdin - --time 2 --memory 256\n"
+    "\n"
+    "Exit codes: 0 the program passed, 1 it did not, or it could not be run, 2 wrong "
+    "usage or\n"
+    "programs cannot be isolated here.\n";
+
+static struct {
+    const char *input;
+    const char *expected;
+    const char *url;
+    const char *token_env;
+    const char *language;
+    const char *isolation;
+    const char *interpreter;
+    double time;
+    int64_t memory;
+    int64_t processes;
+    int64_t output;
+    int json;
+} wanted = {.isolation = "bubblewrap"};
+
+static const struct args_option options[] = {
+    {"--stdin", ARGS_STRING, &wanted.input, "FILE", "its standard input; default: empty",
+     0, 0, NULL},
+    {"--expect", ARGS_STRING, &wanted.expected, "FILE",
+     "the output it should have, as online judges compare", 0, 0, NULL},
+    {"--time", ARGS_REAL, &wanted.time, "S", "seconds it may take; default 10", 0.01, 1e6,
+     NULL},
+    {"--memory", ARGS_INT, &wanted.memory, "MIB", "memory it may use; default 1024", 16,
+     1 << 20, NULL},
+    {"--processes", ARGS_INT, &wanted.processes, "N",
+     "processes and threads at a time; default 32", 1, 100000, NULL},
+    {"--output", ARGS_INT, &wanted.output, "BYTES",
+     "bytes it may write to each stream; default 1048576", 1, 1 << 29, NULL},
+    {"--isolation", ARGS_STRING, &wanted.isolation, "KIND",
+     "bubblewrap, or none: it can do what you can", 0, 0, NULL},
+    {"--python", ARGS_STRING, &wanted.interpreter, "FILE",
+     "the interpreter; default /usr/bin/python3", 0, 0, NULL},
+    {"--url", ARGS_STRING, &wanted.url, "URL", "run it by this SandboxFusion service", 0,
+     0, NULL},
+    {"--token-env", ARGS_STRING, &wanted.token_env, "NAME",
+     "environment variable with the service's key", 0, 0, NULL},
+    {"--language", ARGS_STRING, &wanted.language, "NAME",
+     "of the program, for a service; default python", 0, 0, NULL},
+    {"--json", ARGS_FLAG, &wanted.json, NULL, "one JSON object on standard output", 0, 0,
+     NULL},
+};
+
+static const struct args arguments = {"sr1-sandbox", help_text, options,
+                                      sizeof options / sizeof *options};
+
+/* ---- files ---- */
+
+struct text {
+    char *bytes;
+    size_t n;
+};
+
+/* All of a stream, with a NUL behind it; 0 and errno on failure. */
+static int read_stream(FILE *f, struct text *out)
+{
+    size_t room = 0;
+
+    do {
+        char *more = realloc(out->bytes, room = 2 * room + 65536);
+
+        if (more == NULL || out->n > FILE_BYTES_MAX) {
+            errno = more == NULL ? ENOMEM : EFBIG;
+            return 0;
+        }
+        out->bytes = more;
+        out->n += fread(out->bytes + out->n, 1, room - out->n - 1, f);
+    } while (!feof(f) && !ferror(f));
+    out->bytes[out->n] = '\0';
+    return !ferror(f);
+}
+
+static int read_file(const char *path, struct text *out)
+{
+    FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    int good = f != NULL && read_stream(f, out);
+
+    if (!good)
+        fprintf(stderr, "sr1-sandbox: cannot read %s: %s\n", path, strerror(errno));
+    if (f != NULL && f != stdin)
+        (void)fclose(f);
+    return good;
+}
+
+/* ---- what is shown ---- */
+
+static void print_string(const char *text, size_t n)
+{
+    putchar('"');
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)text[i];
+
+        if (c == '"' || c == '\\')
+            printf("\\%c", c);
+        else if (c < ' ' || c >= 127)
+            printf("\\u%04x", c); /* a byte is shown as the character of its number */
+        else
+            putchar(c);
+    }
+    putchar('"');
+}
+
+static void print_json(const sr1_run_result *r)
+{
+    printf("{\"verdict\": \"%s\", \"exit_code\": %d, \"signal\": %d, \"message\": ",
+           sr1_run_verdict_name(r->verdict), r->exit_code, r->signal);
+    print_string(r->message, strlen(r->message));
+    printf(", \"wall_s\": %.4f, \"cpu_s\": %.4f, \"peak_bytes\": %lld, \"stdout\": ",
+           r->wall_s, r->cpu_s, (long long)r->peak_bytes);
+    print_string(r->out, r->out_bytes);
+    printf(", \"stderr\": ");
+    print_string(r->err, r->err_bytes);
+    printf("}\n");
+}
+
+static void print_plain(const sr1_run_result *r)
+{
+    fwrite(r->out, 1, r->out_bytes, stdout);
+    fflush(stdout);
+    fwrite(r->err, 1, r->err_bytes, stderr);
+    if (r->err_bytes > 0 && r->err[r->err_bytes - 1] != '\n')
+        fputc('\n', stderr);
+    fprintf(stderr, "verdict: %s%s%s\n", sr1_run_verdict_name(r->verdict),
+            *r->message != '\0' ? ", " : "", r->message);
+    fprintf(stderr, "time: %.3f s", r->wall_s);
+    if (r->cpu_s >= 0)
+        fprintf(stderr, ", processor %.3f s", r->cpu_s);
+    if (r->peak_bytes >= 0)
+        fprintf(stderr, ", memory %.1f MiB", (double)r->peak_bytes / 1048576);
+    fputc('\n', stderr);
+}
+
+static int show(const sr1_run_result *r)
+{
+    if (wanted.json)
+        print_json(r);
+    else
+        print_plain(r);
+    if (fflush(stdout) != 0) {
+        fprintf(stderr, "sr1-sandbox: cannot write: %s\n", strerror(errno));
+        return TOOL_FAILED;
+    }
+    return r->verdict == SR1_RUN_PASSED ? TOOL_OK : TOOL_FAILED;
+}
+
+/* ---- commands ---- */
+
+static sr1_status open_box(sr1_sandbox **box)
+{
+    sr1_sandbox_options o;
+
+    sr1_sandbox_options_init(&o);
+    o.kind = wanted.url != NULL ? "fusion" : "local";
+    o.isolation = wanted.isolation;
+    o.interpreter = wanted.interpreter;
+    o.url = wanted.url;
+    o.token_env = wanted.token_env;
+    o.concurrency = 1;
+    return sr1_sandbox_open(box, &o);
+}
+
+static int run_program(sr1_sandbox *box, const sr1_program *program)
+{
+    sr1_run_result result = {sizeof result};
+    sr1_run *run = NULL;
+    sr1_status status = sr1_sandbox_run(box, program, &run);
+    int code;
+
+    if (status == SR1_OK)
+        status = sr1_run_result_get(run, &result);
+    code = status == SR1_OK ? show(&result) : tool_failed("sr1-sandbox", status);
+    sr1_run_free(run);
+    return code;
+}
+
+static int run_command(const char *const *rest, size_t n)
+{
+    struct text code = {NULL, 0}, input = {NULL, 0}, expected = {NULL, 0};
+    sr1_sandbox *box = NULL;
+    sr1_program program;
+    sr1_status status;
+    int result = TOOL_USAGE;
+
+    if (n == 0)
+        return args_wrong(&arguments, "run: which program?");
+    if (!read_file(rest[0], &code) ||
+        (wanted.input != NULL && !read_file(wanted.input, &input)) ||
+        (wanted.expected != NULL && !read_file(wanted.expected, &expected)))
+        goto out;
+    sr1_program_init(&program);
+    program.language = wanted.language;
+    program.code = code.bytes;
+    program.input = input.bytes;
+    program.input_bytes = input.n;
+    program.expected = expected.bytes;
+    program.args = rest + 1;
+    program.n_args = n - 1;
+    program.time_s = wanted.time;
+    program.memory_mib = (int32_t)wanted.memory;
+    program.processes = (int32_t)wanted.processes;
+    program.output_bytes = wanted.output;
+    status = open_box(&box);
+    result = status == SR1_OK ? run_program(box, &program)
+                              : tool_refused("sr1-sandbox", status);
+out:
+    sr1_sandbox_free(box);
+    free(code.bytes);
+    free(input.bytes);
+    free(expected.bytes);
+    return result;
+}
+
+static int check_command(void)
+{
+    sr1_sandbox *box = NULL;
+    sr1_status status = open_box(&box);
+
+    if (status != SR1_OK)
+        return tool_refused("sr1-sandbox", status);
+    printf("programs run by %s\n", sr1_sandbox_describe(box));
+    sr1_sandbox_free(box);
+    return TOOL_OK;
+}
+
+int main(int argc, char **argv)
+{
+    const char *rest[1026];
+    size_t n = 0;
+    int code = args_read(&arguments, argc, argv, rest, sizeof rest / sizeof *rest, &n);
+
+    if (code >= 0)
+        return code;
+    if (n > 0 && strcmp(rest[0], "run") == 0)
+        return run_command(rest + 1, n - 1);
+    if (n == 1 && strcmp(rest[0], "check") == 0)
+        return check_command();
+    if (n == 0)
+        return args_wrong(&arguments, "which command? run or check");
+    return args_wrong(&arguments, "'%s' is no command here; it is run FILE or check",
+                      rest[0]);
+}
