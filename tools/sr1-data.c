@@ -17,7 +17,7 @@
 
 static const char help_text[] =
     "usage: sr1-data world FOLDER [--seed N] [--protocol NAME] [--hops N]\n"
-    "       sr1-data rooms FOLDER [--seed N]\n"
+    "       sr1-data rooms FOLDER [--seed N] [--small]\n"
     "       sr1-data programs FOLDER [--seed N]\n"
     "       sr1-data critiques PROBLEMS OUT.jsonl --model FOLDER [key=value ...]\n"
     "       sr1-data model CONFIG.json FOLDER --tokenizer FOLDER [--seed N]\n"
@@ -68,6 +68,7 @@ struct options {
     const char *protocol;
     const char *stages;
     int64_t hops;
+    int small;
     const char *source;
     const char *split;
     struct synth_options synth;
@@ -131,6 +132,8 @@ static int make_rooms(const struct options *o, const char *folder)
 
     sr1_rooms_options_init(&r);
     r.seed = (uint64_t)o->seed;
+    r.struct_size = sizeof(r); /* what follows came later */
+    r.small = o->small;
     progress_begin(&p, "rooms", "rows", 1.0);
     st = sr1_rooms_write(folder, &r, show, &p);
     progress_clear(&p);
@@ -276,6 +279,8 @@ int main(int argc, char **argv)
          "world: training steps of its demonstrations: repeat, look up, one search, two, "
          "mixed (350,800,150,1200,180)",
          0, 0, NULL},
+        {"--small", ARGS_FLAG, &o.small, NULL,
+         "rooms: two rooms, two containers, two things, no doors, few names", 0, 0, NULL},
         {"--source", ARGS_STRING, &o.source, "NAME",
          "nq: data_source of all records (each row's own)", 0, 0, NULL},
         {"--split", ARGS_STRING, &o.split, "NAME", "nq: split of all records (train)", 0,

@@ -26,7 +26,9 @@ static const char help_text[] =
     "searches\n"
     "and tokens per question; over all rows and for each data source. With "
     "reward_embedder=FOLDER\n"
-    "also the mean cosine of the embeddings of answer and gold answer. With "
+    "also the mean cosine of the embeddings of answer and gold answer, with "
+    "environment=rooms the\n"
+    "share of successes, with protocol=rlvcr the tokens of thought. With "
     "use_openai=true a\n"
     "server answers, by the tokenizer of POLICY.\n"
     "\n"
@@ -91,28 +93,68 @@ static sr1_status on_trajectory(void *user, const sr1_trajectory *t)
 
 /* ---- output ---- */
 
+/* When some columns are shown. */
+static int is_set(const sr1_config *c, const char *key, const char *value)
+{
+    const char *v = "";
+
+    return sr1_config_get_str(c, key, &v) == SR1_OK && strcmp(v, value) == 0;
+}
+
+static int has_embedder(const sr1_config *c)
+{
+    return !is_set(c, "reward_embedder", "");
+}
+
+static int has_goals(const sr1_config *c)
+{
+    return is_set(c, "environment", "rooms");
+}
+
+static int has_levels(const sr1_config *c)
+{
+    return is_set(c, "protocol", "rlvcr");
+}
+
 static const struct {
     const char *name;
     const char *heading;
     size_t offset;
     const char *format;
+    int (*when)(const sr1_config *c); /* NULL: always */
 } columns[] = {
-#define COLUMN(name, heading, format)                                                    \
+#define COLUMN(name, heading, format, when)                                              \
     {                                                                                    \
-#name, heading, offsetof(sr1_eval_scores, name), format                          \
+#name, heading, offsetof(sr1_eval_scores, name), format, when                    \
     }
-    COLUMN(exact_match, "EM", "%.3f"),    COLUMN(f1, "F1", "%.3f"),
-    COLUMN(sub_match, "sub-EM", "%.3f"),  COLUMN(bleu, "BLEU", "%.3f"),
-    COLUMN(rouge1, "ROUGE-1", "%.3f"),    COLUMN(rouge2, "ROUGE-2", "%.3f"),
-    COLUMN(rougeL, "ROUGE-L", "%.3f"),    COLUMN(format, "format", "%.3f"),
-    COLUMN(answered, "answered", "%.3f"), COLUMN(searches, "searches", "%.2f"),
-    COLUMN(tokens, "tokens", "%.1f"),     COLUMN(embedding, "embedding", "%.3f"),
+    COLUMN(exact_match, "EM", "%.3f", NULL),
+    COLUMN(f1, "F1", "%.3f", NULL),
+    COLUMN(sub_match, "sub-EM", "%.3f", NULL),
+    COLUMN(bleu, "BLEU", "%.3f", NULL),
+    COLUMN(rouge1, "ROUGE-1", "%.3f", NULL),
+    COLUMN(rouge2, "ROUGE-2", "%.3f", NULL),
+    COLUMN(rougeL, "ROUGE-L", "%.3f", NULL),
+    COLUMN(format, "format", "%.3f", NULL),
+    COLUMN(answered, "answered", "%.3f", NULL),
+    COLUMN(searches, "searches", "%.2f", NULL),
+    COLUMN(tokens, "tokens", "%.1f", NULL),
+    COLUMN(embedding, "embedding", "%.3f", has_embedder),
+    COLUMN(success, "success", "%.3f", has_goals),
+    COLUMN(thinking, "thinking", "%.1f", has_levels),
 #undef COLUMN
 };
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
-/* How many of them are shown: the last only where an embedder was named. */
-static size_t shown = N_COLUMNS - 1;
+/* Which of them are shown. */
+static size_t shown[N_COLUMNS], n_shown;
+
+static void choose_columns(const sr1_config *c)
+{
+    n_shown = 0;
+    for (size_t i = 0; i < N_COLUMNS; i++)
+        if (!columns[i].when || columns[i].when(c))
+            shown[n_shown++] = i;
+}
 
 static double value(const sr1_eval_scores *s, size_t i)
 {
@@ -125,9 +167,9 @@ static int print_table(const sr1_evaluation *e)
                                                 {"rows", TABLE_RIGHT, 0}};
     struct table t;
 
-    for (size_t i = 0; i < shown; i++)
-        heads[i + 2] = (struct table_column){columns[i].heading, TABLE_RIGHT, 0};
-    table_begin(&t, heads, shown + 2);
+    for (size_t i = 0; i < n_shown; i++)
+        heads[i + 2] = (struct table_column){columns[shown[i]].heading, TABLE_RIGHT, 0};
+    table_begin(&t, heads, n_shown + 2);
     for (size_t k = 0; k < sr1_evaluation_count(e); k++) {
         sr1_eval_scores s = {.struct_size = sizeof(s)};
         char cells[N_COLUMNS + 1][32];
@@ -138,8 +180,9 @@ static int print_table(const sr1_evaluation *e)
         row[0] = s.data_source ? s.data_source : "all";
         snprintf(cells[0], sizeof(cells[0]), "%lld", (long long)s.rows);
         row[1] = cells[0];
-        for (size_t i = 0; i < shown; i++) {
-            snprintf(cells[i + 1], sizeof(cells[0]), columns[i].format, value(&s, i));
+        for (size_t i = 0; i < n_shown; i++) {
+            snprintf(cells[i + 1], sizeof(cells[0]), columns[shown[i]].format,
+                     value(&s, shown[i]));
             row[i + 2] = cells[i + 1];
         }
         table_row(&t, row);
@@ -160,8 +203,9 @@ static int print_json(const sr1_evaluation *e)
             break;
         json_object_set_new(one, "rows", json_integer(s.rows));
         json_object_set_new(one, "excluded", json_integer(s.excluded));
-        for (size_t i = 0; i < shown; i++)
-            json_object_set_new(one, columns[i].name, json_real(value(&s, i)));
+        for (size_t i = 0; i < n_shown; i++)
+            json_object_set_new(one, columns[shown[i]].name,
+                                json_real(value(&s, shown[i])));
         json_object_set_new(all, s.data_source ? s.data_source : "all", one);
     }
     code = json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
@@ -210,7 +254,6 @@ static sr1_status open_embedder(sr1_embedder **out, const sr1_config *c)
         return SR1_E_CONFIG;
     if (!*folder)
         return SR1_OK;
-    shown = N_COLUMNS;
     return sr1_embedder_open(out, folder, &o);
 }
 
@@ -240,6 +283,7 @@ static sr1_status evaluate(const struct options *o, const sr1_config *c, const c
         if (!v.trajectories)
             st = cannot_write(o->trajectories);
     }
+    choose_columns(c);
     progress_begin(&v.bar, "answering", "questions", 1.0);
     *begun = st == SR1_OK;
     if (st == SR1_OK)

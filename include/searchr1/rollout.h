@@ -154,6 +154,8 @@ typedef struct sr1_eval_scores {
                          (key search_failure) */
     double embedding; /* as the reward "embedding"; 0 without an embedder */
     double reward;    /* total of the rewards given; 0 without */
+    double success;   /* share with an action that reached its goal */
+    double thinking;  /* tokens of thought per row */
 } sr1_eval_scores;
 
 typedef struct sr1_evaluation sr1_evaluation;

@@ -106,6 +106,23 @@ typedef struct sr1_step_report {
                                    one generates (use_openai) */
     double text_drift;          /* share of its answers whose text alone would have given
                                    other token ids */
+    double success_rate;        /* share of trajectories with an action that reached the
+                                   goal */
+    double thinking_tokens;     /* tokens of thought per trajectory */
+    double level_1;             /* share of messages that chose this thinking level */
+    double level_2;
+    double level_3;
+    double level_4;
+    int64_t levels_compared;    /* steps that were made at the other levels too; the
+                                   thinking advantage of the others is 0: */
+    int64_t levels_left_out;    /* key level_expand */
+    int64_t levels_unread;      /* no level, or no closed action */
+    int64_t levels_too_long;    /* a level's thoughts reached level_max_tokens */
+    int64_t levels_no_action;   /* a level's message ended without an action */
+    int64_t levels_malformed;   /* a level's thoughts were not closed */
+    int64_t levels_no_room;     /* the context was full */
+    int64_t level_tokens;       /* drawn for the other levels */
+    double seconds_levels;
 } sr1_step_report;
 
 /* Build a trainer from a configuration (copied). search: the engine to use instead of the

@@ -62,18 +62,19 @@ SR1_API sr1_status sr1_world_write(const char *folder, const sr1_world_options *
 /* ---- rooms ---- */
 
 /* Open the environment "rooms". The world of a trajectory is named by the id of its
- * question, "rooms-SPLIT-SEED" (train, validation or test, and a number), as the rows of
- * sr1_rooms_write are; SR1_E_INVALID for another question. Actions, "the" left out or
- * not:
+ * question, "rooms-SPLIT-SEED" (train, validation or test, and a number; or small-train,
+ * ...), as the rows of sr1_rooms_write are; SR1_E_INVALID for another question. Actions,
+ * "the" left out or not:
  *
  *     look, inventory, go to the ROOM, open the door to the ROOM, close the door to the
  *     ROOM, open the CONTAINER, close the CONTAINER, take the OBJECT, drop the OBJECT,
  *     put the OBJECT into the CONTAINER, examine the THING
  *
- * The answer lists those that are possible; any other text is told "Nothing happens.",
- * changes nothing, and is not executed. The action that reaches the goal earns reward 1
- * and ends the trajectory as a success. It may act in several threads at a time. options
- * NULL: protocol "rlvcr". Free with sr1_env_free. Since 0.1. */
+ * The answer lists those that are possible (in a small world those that may lead
+ * somewhere); any other text is told "Nothing happens.", changes nothing, and is not
+ * executed. The action that reaches the goal earns reward 1 and ends the trajectory as a
+ * success. It may act in several threads at a time. options NULL: protocol "rlvcr". Free
+ * with sr1_env_free. Since 0.1. */
 SR1_API sr1_status sr1_rooms_env_open(sr1_env **out, const sr1_env_options *options);
 
 /* What a world is. Caller frees the texts with sr1_free. */
@@ -84,7 +85,8 @@ typedef struct sr1_rooms_task {
     char *plan;         /* a shortest plan, one action a line */
 } sr1_rooms_task;
 
-/* The world of a split ("train", "validation", "test") and seed. SR1_E_NOT_FOUND: there
+/* The world of a split ("train", "validation", "test", or one of them behind "small-")
+ * and seed. SR1_E_NOT_FOUND: there
  * is no such split. Since 0.1. */
 SR1_API sr1_status sr1_rooms_make(const char *split, uint64_t seed, sr1_rooms_task *out);
 
@@ -95,6 +97,9 @@ typedef struct sr1_rooms_options {
     int32_t validation_questions; /* 200 */
     int32_t test_questions;       /* 200 */
     int32_t demonstrations;       /* of other worlds than those of the questions; 4000 */
+    int32_t small;                /* 1: worlds of two rooms, two containers, two things
+                                     of few names and without doors to open; plans of 3
+                                     to 6 actions. The splits share their names; 0 */
 } sr1_rooms_options;
 
 /* Set the fields above to their defaults. Since 0.1. */

@@ -16,7 +16,8 @@
 struct row {
     int64_t length;
     uint64_t version; /* of the weights that its cache was made with */
-    float *logits;    /* [V]; meaningless while length is 0 */
+    float *logits;    /* [V] behind its last token, */
+    int known;        /* while they are */
     int64_t feed;     /* number of the last feed that named this row */
 };
 
@@ -32,6 +33,7 @@ struct sr1__decoder {
     /* scratch of one feed */
     struct sr1__span *spans; /* [n_rows] */
     int64_t *last;           /* [n_rows] index of each span's last token */
+    struct sr1__feed *feeds; /* [n_rows] of a score */
     int32_t *ids;
     int64_t *positions;
     size_t cap; /* of ids and positions */
@@ -77,9 +79,11 @@ sr1_status sr1__decoder_new(struct sr1__decoder **out, sr1_model *m, int32_t max
     d->rows = sr1__calloc(n, sizeof *d->rows);
     d->spans = sr1__calloc(n, sizeof *d->spans);
     d->last = sr1__calloc(n, sizeof *d->last);
+    d->feeds = sr1__calloc(n, sizeof *d->feeds);
     d->samples = sr1__calloc(n, sizeof *d->samples);
     d->logits = sr1__calloc(n, sizeof *d->logits);
-    if (!d->rows || !d->spans || !d->last || !d->samples || !d->logits)
+    if (!d->rows || !d->spans || !d->last || !d->feeds || !d->samples ||
+        !d->logits)
         status = sr1__fail_nomem("decoder");
     else
         status = sr1__pool_new(&d->pool, sr1__torch_threads_get());
@@ -105,6 +109,7 @@ void sr1__decoder_free(struct sr1__decoder *d)
     sr1__free(d->rows);
     sr1__free(d->spans);
     sr1__free(d->last);
+    sr1__free(d->feeds);
     sr1__free(d->ids);
     sr1__free(d->positions);
     sr1__free(d->samples);
@@ -240,17 +245,44 @@ static void read_logits(sr1_scope *s, struct sr1__decoder *d, size_t n, int64_t 
         memcpy(d->rows[d->spans[i].row].logits, v + i * vocab, vocab * sizeof *v);
 }
 
-static sr1_status run(struct sr1__decoder *d, size_t n, int64_t total)
+/* Hidden states [total,E] of what was packed. */
+static sr1_tensor *body(sr1_scope *s, struct sr1__decoder *d, size_t n, int64_t total)
 {
     struct pass p = {d, n};
     const struct sr1__attention attention = {attend, &p, multiply};
+
+    return sr1__qwen_body(s, d->model, d->ids, d->positions, (size_t)total, &attention);
+}
+
+static sr1_status run(struct sr1__decoder *d, size_t n, int64_t total)
+{
     sr1_scope *s = sr1__scope_open(d->model->device, "decode");
 
     sr1__scope_inference(s);
-    read_logits(
-        s, d, n, total,
-        sr1__qwen_body(s, d->model, d->ids, d->positions, (size_t)total, &attention));
+    read_logits(s, d, n, total, body(s, d, n, total));
     return sr1__scope_close(s);
+}
+
+/* The rows have read what was packed. */
+static void advance(struct sr1__decoder *d, size_t n, int64_t total, int known)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct row *r = &d->rows[d->spans[i].row];
+
+        r->length += d->spans[i].n;
+        r->version = d->model->version;
+        r->known = known;
+    }
+    d->stats.forwards++;
+    d->stats.tokens_fed += total;
+}
+
+static sr1_status check_count(const struct sr1__decoder *d, size_t n)
+{
+    if (n > (size_t)d->n_rows)
+        return sr1__fail(SR1_E_INVALID, "decoder: %zu feeds for %d rows", n,
+                         (int)d->n_rows);
+    return SR1_OK;
 }
 
 sr1_status sr1__decoder_feed(struct sr1__decoder *d, const struct sr1__feed *feeds,
@@ -261,41 +293,126 @@ sr1_status sr1__decoder_feed(struct sr1__decoder *d, const struct sr1__feed *fee
 
     if (n == 0)
         return SR1_OK;
-    if (n > (size_t)d->n_rows)
-        return sr1__fail(SR1_E_INVALID, "decoder: %zu feeds for %d rows", n,
-                         (int)d->n_rows);
+    SR1__TRY(check_count(d, n));
     SR1__TRY(pack(d, feeds, n, &total, &top));
     SR1__TRY(reserve(d, n, top));
     SR1__TRY(run(d, n, total));
-    for (size_t i = 0; i < n; i++) {
-        struct row *r = &d->rows[d->spans[i].row];
-
-        r->length += d->spans[i].n;
-        r->version = d->model->version;
-    }
-    d->stats.forwards++;
-    d->stats.tokens_fed += total;
+    advance(d, n, total, 1);
     return SR1_OK;
+}
+
+/* ---- how likely given tokens are ---- */
+
+/* The asked tokens of all feeds: places[m] that predict them, and targets[m] themselves.
+ */
+static void list_asked(const struct sr1__decoder *d, const struct sr1__feed *feeds,
+                       const size_t *asked, size_t n, int64_t *places, int64_t *targets)
+{
+    for (size_t i = 0, at = 0; i < n; i++) {
+        for (size_t k = asked[i]; k > 0; k--, at++) {
+            places[at] = d->last[i] + 1 - (int64_t)k;
+            targets[at] = feeds[i].ids[feeds[i].n_ids - k];
+        }
+    }
+}
+
+static sr1_status ask(struct sr1__decoder *d, size_t n, int64_t total,
+                      const int64_t *places, const int64_t *targets, size_t m,
+                      double temperature, float *log_probs, float *entropies)
+{
+    sr1_scope *s = sr1__scope_open(d->model->device, "decoder score");
+    sr1_tensor *hidden, *log_prob, *entropy = NULL;
+
+    sr1__scope_no_grad(s);
+    hidden = t_index_select(s, body(s, d, n, total), 0,
+                            t_from_i64(s, places, T_SHAPE((int64_t)m)));
+    log_prob = sr1__nn_token_log_probs(s, hidden, d->model->head,
+                                       t_from_i64(s, targets, T_SHAPE((int64_t)m)),
+                                       temperature, 0, &entropy);
+    t_to_host_f32(s, log_prob, log_probs, m);
+    t_to_host_f32(s, entropy, entropies, m);
+    return sr1__scope_close(s);
+}
+
+static sr1_status check_asked(struct sr1__decoder *d, const struct sr1__feed *feeds,
+                              const size_t *asked, size_t n, size_t *m)
+{
+    SR1__TRY(check_count(d, n));
+    *m = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (asked[i] == 0 || asked[i] >= feeds[i].n_ids)
+            return sr1__fail(SR1_E_INVALID,
+                             "decoder: %zu of the %zu tokens of row %d are asked for",
+                             asked[i], feeds[i].n_ids, (int)feeds[i].row);
+        d->feeds[i] = feeds[i];
+        d->feeds[i].n_ids--;
+        *m += asked[i];
+    }
+    return SR1_OK;
+}
+
+sr1_status sr1__decoder_score(struct sr1__decoder *d, const struct sr1__feed *feeds,
+                              const size_t *asked, size_t n, double temperature,
+                              float *log_probs, float *entropies)
+{
+    int64_t total, top, *places, *targets;
+    size_t m;
+    sr1_status st;
+
+    if (n == 0)
+        return SR1_OK;
+    SR1__TRY(check_asked(d, feeds, asked, n, &m));
+    SR1__TRY(pack(d, d->feeds, n, &total, &top));
+    SR1__TRY(reserve(d, n, top));
+    places = sr1__calloc(2 * m, sizeof *places);
+    if (!places)
+        return sr1__fail_nomem("decoder");
+    targets = places + m;
+    list_asked(d, feeds, asked, n, places, targets);
+    st = ask(d, n, total, places, targets, m, temperature, log_probs, entropies);
+    sr1__free(places);
+    if (st == SR1_OK)
+        advance(d, n, total, 0);
+    return st;
 }
 
 /* ---- rows ---- */
 
-static sr1_status fork_one(struct sr1__decoder *d, int32_t from, int32_t to)
+static sr1_status copy_logits(const struct sr1__decoder *d, const struct row *a,
+                              struct row *b)
 {
-    const struct row *a = &d->rows[from];
-    struct row *b = &d->rows[to];
     size_t vocab = (size_t)d->model->config.vocab_size;
 
+    SR1__TRY(reserve_logits(d, b));
+    memcpy(b->logits, a->logits, vocab * sizeof *b->logits);
+    return SR1_OK;
+}
+
+sr1_status sr1__decoder_fork_part(struct sr1__decoder *d, int32_t from, int32_t to,
+                                  int64_t n_tokens)
+{
+    const struct row *a;
+    struct row *b;
+    int known;
+
+    SR1__TRY(check_row(d, from));
     SR1__TRY(check_row(d, to));
     if (to == from)
         return sr1__fail(SR1_E_INVALID, "decoder: row %d is forked to itself", (int)from);
+    a = &d->rows[from];
+    b = &d->rows[to];
+    if (n_tokens < 0 || n_tokens > a->length)
+        return sr1__fail(SR1_E_INVALID, "decoder: %lld tokens of row %d, which has %lld",
+                         (long long)n_tokens, (int)from, (long long)a->length);
     sr1__decoder_clear(d, to);
-    if (a->length == 0)
+    if (n_tokens == 0)
         return SR1_OK;
-    SR1__TRY(reserve_logits(d, b));
-    memcpy(b->logits, a->logits, vocab * sizeof *b->logits);
-    SR1__TRY(d->kv->ops->fork(d->kv, from, to, a->length));
-    b->length = a->length;
+    known = n_tokens == a->length && a->known;
+    if (known)
+        SR1__TRY(copy_logits(d, a, b));
+    SR1__TRY(d->kv->ops->fork(d->kv, from, to, n_tokens));
+    b->known = known;
+    b->length = n_tokens;
     b->version = a->version;
     return SR1_OK;
 }
@@ -305,7 +422,7 @@ sr1_status sr1__decoder_fork(struct sr1__decoder *d, int32_t from, const int32_t
 {
     SR1__TRY(check_row(d, from));
     for (size_t i = 0; i < n; i++)
-        SR1__TRY(fork_one(d, from, to[i]));
+        SR1__TRY(sr1__decoder_fork_part(d, from, to[i], d->rows[from].length));
     return SR1_OK;
 }
 
@@ -315,6 +432,7 @@ void sr1__decoder_clear(struct sr1__decoder *d, int32_t row)
         return;
     d->kv->ops->clear(d->kv, row);
     d->rows[row].length = 0;
+    d->rows[row].known = 0;
 }
 
 void sr1__decoder_reset(struct sr1__decoder *d)
@@ -329,8 +447,8 @@ void sr1__decoder_reset(struct sr1__decoder *d)
 
 const float *sr1__decoder_logits(const struct sr1__decoder *d, int32_t row)
 {
-    return row >= 0 && row < d->n_rows && d->rows[row].length > 0 ? d->rows[row].logits
-                                                                  : NULL;
+    return row >= 0 && row < d->n_rows && d->rows[row].known ? d->rows[row].logits
+                                                              : NULL;
 }
 
 int64_t sr1__decoder_length(const struct sr1__decoder *d, int32_t row)
@@ -367,7 +485,7 @@ sr1_status sr1__decoder_sample(struct sr1__decoder *d, const int32_t *rows, size
         SR1__TRY(check_row(d, rows[i]));
         d->logits[i] = sr1__decoder_logits(d, rows[i]);
         if (!d->logits[i])
-            return sr1__fail(SR1_E_STATE, "decoder: row %d has read nothing yet",
+            return sr1__fail(SR1_E_STATE, "decoder: row %d has read nothing new yet",
                              (int)rows[i]);
     }
     SR1__TRY(sr1__sample_rows(n * vocab > PARALLEL_LOGITS ? d->pool : NULL, d->logits, n,

@@ -35,13 +35,25 @@ struct sr1__feed {
 sr1_status sr1__decoder_feed(struct sr1__decoder *d, const struct sr1__feed *feeds,
                              size_t n);
 
+/* Append the ids of each feed but its last, and say how likely its last asked[i] ids
+ * were, each behind those before it (0 < asked[i] < n_ids), under softmax(logits /
+ * temperature): log_probs and entropies [sum of asked] in nats, feed by feed. The rows
+ * have no logits until they are fed again. */
+sr1_status sr1__decoder_score(struct sr1__decoder *d, const struct sr1__feed *feeds,
+                              const size_t *asked, size_t n, double temperature,
+                              float *log_probs, float *entropies);
+
 /* Make the rows to[0..n) copies of row `from`: its tokens, its logits. What they held is
  * cleared; `from` may not be among them. */
 sr1_status sr1__decoder_fork(struct sr1__decoder *d, int32_t from, const int32_t *to,
                              size_t n);
+/* Make row `to` a copy of the first n_tokens of row `from`. Of fewer than all it has no
+ * logits until it is fed. */
+sr1_status sr1__decoder_fork_part(struct sr1__decoder *d, int32_t from, int32_t to,
+                                  int64_t n_tokens);
 
-/* Logits [V] of the row's next token; NULL when it was never fed. Borrowed until the row
- * is fed, cleared, or forked to. */
+/* Logits [V] of the row's next token; NULL when it has none. Borrowed until the row is
+ * fed, cleared, or forked to. */
 const float *sr1__decoder_logits(const struct sr1__decoder *d, int32_t row);
 
 /* Draw a token for each of n rows, row rows[i] with its stream rngs[i] (rngs NULL:

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/struct.h"
+#include "env/thinking_turn.h"
 #include "reward/embedding.h"
 #include "trajectory/trajectory.h"
 
@@ -101,6 +102,8 @@ static sr1_status score(const sr1_trajectory *t, sr1_row *row, sr1_eval_scores *
     out->format = format == scales.format_reward;
     out->searches = (double)sr1_trajectory_search_count(t);
     out->tokens = (double)sr1_trajectory_policy_count(t);
+    out->success = sr1__trajectory_succeeded(t);
+    out->thinking = (double)sr1__thinking_tokens(t);
     sr1__free(truths);
     return st;
 }
@@ -114,7 +117,8 @@ static const size_t summed[] = {
     offsetof(sr1_eval_scores, rougeL),      offsetof(sr1_eval_scores, format),
     offsetof(sr1_eval_scores, answered),    offsetof(sr1_eval_scores, searches),
     offsetof(sr1_eval_scores, tokens),      offsetof(sr1_eval_scores, embedding),
-    offsetof(sr1_eval_scores, reward)};
+    offsetof(sr1_eval_scores, reward),      offsetof(sr1_eval_scores, success),
+    offsetof(sr1_eval_scores, thinking)};
 
 #define N_SUMMED (sizeof(summed) / sizeof(summed[0]))
 

@@ -7,14 +7,15 @@
 
 #include <string.h>
 
-static sr1_status make_decoders(sr1_rollout *r)
+sr1_status sr1__rollout_make_decoders(sr1_rollout *r)
 {
     if (!r->model)
         return sr1__fail(SR1_E_STATE, "rollout: it has no model of its own");
     for (int32_t i = 0; i < r->n_lanes; i++)
         if (!r->decoders[i])
             SR1__TRY(sr1__decoder_new(&r->decoders[i], r->replicas[i],
-                                      sr1__rollout_lane_rows(r), r->limits.max_context));
+                                      sr1__rollout_decoder_rows(r),
+                                      r->limits.max_context));
     return SR1_OK;
 }
 
@@ -133,7 +134,7 @@ sr1_status sr1_rollout_generate(sr1_rollout *r, const sr1_query *queries, size_t
     SR1__TRY(check_queries(queries, n));
     remote = r->remote && !r->local;
     if (!remote)
-        SR1__TRY(make_decoders(r));
+        SR1__TRY(sr1__rollout_make_decoders(r));
     total = n * (size_t)o.group_size;
     g.out = sr1__calloc(total + 1, sizeof(sr1_trajectory *));
     if (!g.out)

@@ -104,6 +104,11 @@ struct sr1__generation {
 
 /* Rows of each lane, as configured. */
 int32_t sr1__rollout_lane_rows(const sr1_rollout *r);
+/* Of its decoder, which can hold a step at four levels (levels.c) too. */
+#define SR1__LEVEL_ROWS 6
+int32_t sr1__rollout_decoder_rows(const sr1_rollout *r);
+/* Those of all lanes, where they are not there yet. */
+sr1_status sr1__rollout_make_decoders(sr1_rollout *r);
 
 /* Make the trajectories of every query q with q % n_lanes == lane. */
 sr1_status sr1__lane_run(struct sr1__generation *g, int32_t lane);

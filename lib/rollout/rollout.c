@@ -251,6 +251,13 @@ int32_t sr1__rollout_lane_rows(const sr1_rollout *r)
     return n > 0 ? n : 1;
 }
 
+int32_t sr1__rollout_decoder_rows(const sr1_rollout *r)
+{
+    int32_t n = sr1__rollout_lane_rows(r);
+
+    return n > SR1__LEVEL_ROWS ? n : SR1__LEVEL_ROWS;
+}
+
 /* Below this many parameters one operation is too short to be worth cutting up. */
 #define SMALL_MODEL 32000000
 

@@ -23,6 +23,9 @@ struct layout {
     float *values;         /* [n_tokens] */
     uint64_t *turn_states; /* [n_turns] */
     double *turn_rewards;  /* [n_turns] */
+    int32_t *turn_tags;    /* [n_turns] thinking levels */
+    double *confidences;   /* [n_turns * SR1_THINKING_LEVELS] */
+    double *costs;         /* likewise */
     double *channels;      /* [n * n_channels] */
     double *channel_weights;
     const char **channel_names; /* [n_channels]; borrowed from the trajectories */
@@ -44,6 +47,9 @@ static void layout_free(struct layout *l)
     sr1__free(l->values);
     sr1__free(l->turn_states);
     sr1__free(l->turn_rewards);
+    sr1__free(l->turn_tags);
+    sr1__free(l->confidences);
+    sr1__free(l->costs);
     sr1__free(l->channels);
     sr1__free(l->channel_weights);
     sr1__free((void *)l->channel_names);
@@ -69,6 +75,9 @@ static sr1_status layout_alloc(struct layout *l)
         TAKE(l->result_turn, l->n) && TAKE(l->token_turns, l->n_tokens) &&
         TAKE(l->token_rewards, l->n_tokens) && TAKE(l->values, l->n_tokens) &&
         TAKE(l->turn_states, l->n_turns) && TAKE(l->turn_rewards, l->n_turns) &&
+        TAKE(l->turn_tags, l->n_turns) &&
+        TAKE(l->confidences, l->n_turns * SR1_THINKING_LEVELS) &&
+        TAKE(l->costs, l->n_turns * SR1_THINKING_LEVELS) &&
         TAKE(l->channels, l->n * l->n_channels) &&
         TAKE(l->channel_weights, l->n_channels) &&
         TAKE(l->channel_names, l->n_channels) && TAKE(l->advantages, l->n) &&
@@ -210,6 +219,17 @@ static sr1_status fill(struct layout *l, const char *protocol, int dense)
     return SR1_OK;
 }
 
+static void fill_levels(struct layout *l, const struct sr1__level_step *steps)
+{
+    for (size_t u = 0; steps && u < l->n_turns; u++) {
+        size_t at = u * SR1_THINKING_LEVELS;
+
+        l->turn_tags[u] = steps[u].level;
+        memcpy(l->confidences + at, steps[u].confidences, sizeof steps[u].confidences);
+        memcpy(l->costs + at, steps[u].costs, sizeof steps[u].costs);
+    }
+}
+
 /* ---- the estimator ---- */
 
 static sr1_status estimate(const struct sr1__step *s, struct layout *l)
@@ -231,6 +251,9 @@ static sr1_status estimate(const struct sr1__step *s, struct layout *l)
                              .channel_weights = l->channel_weights,
                              .turn_rewards = l->turn_rewards,
                              .turn_states = l->turn_states,
+                             .turn_tags = s->levels ? l->turn_tags : NULL,
+                             .confidences = s->levels ? l->confidences : NULL,
+                             .thinking_costs = s->levels ? l->costs : NULL,
                              .result_turn = l->result_turn,
                              .baselines = s->baselines};
     sr1_advantage_outputs out = {.struct_size = sizeof(out),
@@ -272,6 +295,7 @@ static sr1_status compare(struct sr1__step *s, struct layout *l)
     SR1__TRY(layout_alloc(l));
     SR1__TRY(fill(l, sr1__config_str(s->tr->config, "protocol"),
                   s->tr->set.dense_rewards));
+    fill_levels(l, s->levels);
     SR1__TRY(sr1_reward_set_score_turns(s->tr->rewards,
                                         (const sr1_trajectory *const *)l->t, l->n,
                                         l->turn_begin, NULL, l->turn_rewards));

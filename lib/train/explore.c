@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-static uint64_t step_seed(const struct sr1__step *s)
+uint64_t sr1__step_seed(const struct sr1__step *s)
 {
     uint64_t at[2] = {(uint64_t)s->tr->step, s->round};
 
@@ -31,7 +31,7 @@ static sr1_status roll_out(struct sr1__step *s)
     struct sr1__rollout_stats stats;
     sr1_rollout_options o = {.struct_size = sizeof(o),
                              .group_size = s->group_size,
-                             .seed = step_seed(s),
+                             .seed = sr1__step_seed(s),
                              .user = s,
                              .finished = begin_rewards};
     double began;
@@ -82,7 +82,7 @@ static sr1_status roll_out_greedily(struct sr1__step *s)
     sr1_rollout_options o = {.struct_size = sizeof(o),
                              .group_size = 1,
                              .greedy = 1,
-                             .seed = step_seed(s)};
+                             .seed = sr1__step_seed(s)};
     sr1_trajectory **greedy = sr1__calloc(s->n_queries + 1, sizeof(*greedy));
     double began = sr1__now();
     sr1_status st;

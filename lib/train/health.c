@@ -5,6 +5,7 @@
  * what the policy sampled. */
 #include "train/step.h"
 
+#include "env/thinking_turn.h"
 #include "rollout/internal.h"
 #include "trajectory/trajectory.h"
 
@@ -41,7 +42,9 @@ static double deviation(const struct spread *s)
 
 struct figures {
     struct spread reward, advantage, length, prompt;
-    size_t formatted, answered, cut, searched, excluded, unscored;
+    size_t formatted, answered, cut, searched, excluded, unscored, succeeded;
+    size_t messages, levels[SR1_THINKING_LEVELS]; /* of the first, those of a level */
+    int64_t thoughts;
     int64_t policy, environment;
     const struct sr1__protocol *protocol;
 };
@@ -66,6 +69,19 @@ static sr1_status check_format(const struct figures *f, const sr1_trajectory *t,
     return SR1_OK;
 }
 
+/* Levels and thoughts of its messages. */
+static void look_at_thoughts(struct figures *f, const sr1_trajectory *t)
+{
+    struct sr1__thinking_turn turn = {0};
+
+    while (sr1__thinking_turn_next(t, &turn)) {
+        f->messages++;
+        f->thoughts += (int64_t)(turn.thoughts.end - turn.thoughts.begin);
+        if (turn.step.level_len > 0 && turn.step.level > 0)
+            f->levels[turn.step.level - 1]++;
+    }
+}
+
 static sr1_status look(struct figures *f, const sr1_trajectory *t,
                        const sr1_reward_scales *scales)
 {
@@ -83,6 +99,8 @@ static sr1_status look(struct figures *f, const sr1_trajectory *t,
     f->answered += sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER;
     f->cut += (size_t)sr1__was_cut(t);
     f->searched += sr1_trajectory_search_count(t) > 0;
+    f->succeeded += sr1__trajectory_succeeded(t);
+    look_at_thoughts(f, t);
     see(&f->reward, sr1_trajectory_reward(t));
     see(&f->advantage, sr1_trajectory_advantage(t));
     see(&f->length, (double)sr1_trajectory_policy_count(t));
@@ -93,6 +111,7 @@ static sr1_status look(struct figures *f, const sr1_trajectory *t,
 static void give(const struct figures *f, sr1_step_report *r)
 {
     double n = f->reward.n ? (double)f->reward.n : 1.0;
+    double messages = f->messages ? (double)f->messages : 1.0;
 
     r->trajectories = (int64_t)(f->reward.n + f->excluded);
     r->excluded = (int64_t)f->excluded;
@@ -114,6 +133,12 @@ static void give(const struct figures *f, sr1_step_report *r)
     r->cut_short = (double)f->cut / n;
     r->format_rate = (double)f->formatted / n;
     r->answer_rate = (double)f->answered / n;
+    r->success_rate = (double)f->succeeded / n;
+    r->thinking_tokens = (double)f->thoughts / n;
+    r->level_1 = (double)f->levels[0] / messages;
+    r->level_2 = (double)f->levels[1] / messages;
+    r->level_3 = (double)f->levels[2] / messages;
+    r->level_4 = (double)f->levels[3] / messages;
 }
 
 sr1_status sr1__describe_trajectories(const sr1_trainer *tr, sr1_trajectory *const *t,

@@ -6,6 +6,7 @@
  *     explore.c   the rollouts of a step
  *     shape.c     responses that are too long
  *     refill.c    further questions in place of those that teach nothing
+ *     levels.c    steps at other thinking levels
  *     judge.c     what reference and critic say of trajectories
  *     compare.c   trajectories -> advantages
  *     critic.c    the critic's weights
@@ -32,6 +33,7 @@
 #include "data/events.h"
 #include "data/jsonl.h"
 #include "loss/loss.h"
+#include "rollout/levels.h"
 #include "rollout/rollout.h"
 #include "train/learner.h"
 #include "trajectory/store.h"
@@ -67,6 +69,8 @@ struct sr1__settings {
     sr1_value_options value_options;
     sr1_advantage_info estimator; /* its row of the table */
     sr1_advantage_options advantage_options;
+    struct sr1__level_options levels; /* its texts: the configuration's */
+    int32_t levels_informative; /* compare those of successes in unequal groups only */
     const char *kl_kind;  /* borrowed from the configuration */
     sr1_kl_controller kl; /* as a run begins */
     struct sr1__schedule schedule;

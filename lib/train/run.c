@@ -103,7 +103,9 @@ static const struct {
               {"format", offsetof(sr1_eval_scores, format)},
               {"searches", offsetof(sr1_eval_scores, searches)},
               {"reward", offsetof(sr1_eval_scores, reward)},
-              {"tokens", offsetof(sr1_eval_scores, tokens)}};
+              {"tokens", offsetof(sr1_eval_scores, tokens)},
+              {"success", offsetof(sr1_eval_scores, success)},
+              {"thinking", offsetof(sr1_eval_scores, thinking)}};
 
 /* Exact match under the name that Search-R1's published code gives it. */
 static sr1_status add_test_score(json_t *row, const sr1_eval_scores *s)

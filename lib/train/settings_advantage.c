@@ -2,6 +2,7 @@
  * numbers, KL in the reward, the critic. */
 #include "train/internal.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- the estimator ---- */
@@ -16,6 +17,9 @@ static const struct {
     {"gae_lambda", offsetof(sr1_advantage_options, lam)},
     {"turn_advantage_coef", offsetof(sr1_advantage_options, turn_advantage_coef)},
     {"step_advantage_w", offsetof(sr1_advantage_options, step_advantage_w)},
+    {"thinking_cost_w", offsetof(sr1_advantage_options, thinking_cost_w)},
+    {"thinking_cost_max", offsetof(sr1_advantage_options, thinking_cost_max)},
+    {"thinking_diversity_w", offsetof(sr1_advantage_options, thinking_diversity_w)},
 };
 
 /* Keys whose choices are numbers of a field; others leave its own. */
@@ -31,6 +35,8 @@ static const struct {
      SR1_ADVANTAGE_MEAN_NORM},
     {"step_advantage_mode", "mean_std_norm", offsetof(sr1_advantage_options, step_mode),
      SR1_ADVANTAGE_MEAN_STD_NORM},
+    {"thinking_form", "multiplicative", offsetof(sr1_advantage_options, multiplicative),
+     1},
 };
 
 static sr1_status find_estimator(sr1_advantage_info *out, const char *name)
@@ -45,13 +51,52 @@ static sr1_status find_estimator(sr1_advantage_info *out, const char *name)
                      name);
 }
 
-/* What the trainer can lay out for estimators. */
-#define CAN_GIVE                                                                         \
-    (SR1_ADVANTAGE_NEEDS_TOKENS | SR1_ADVANTAGE_NEEDS_TURNS |                            \
-     SR1_ADVANTAGE_NEEDS_VALUES | SR1_ADVANTAGE_NEEDS_CHANNELS |                         \
-     SR1_ADVANTAGE_NEEDS_TURN_STATES | SR1_ADVANTAGE_NEEDS_RESULT_TURN |                 \
-     SR1_ADVANTAGE_NEEDS_TURN_REWARDS |                                                  \
-     SR1_ADVANTAGE_NEEDS_BASELINES)
+/* What steps of the protocol "rlvcr" have, and of no other. */
+#define OF_LEVELS (SR1_ADVANTAGE_NEEDS_TURN_TAGS | SR1_ADVANTAGE_NEEDS_CONFIDENCES)
+
+/* What the estimator needs that the protocol has not. */
+static int32_t missing_needs(const struct sr1__settings *s, const sr1_config *c)
+{
+    return sr1__config_is(c, "protocol", "rlvcr") ? 0 : s->estimator.needs & OF_LEVELS;
+}
+
+/* "512", or one number for each of the levels 2 to 4. */
+static sr1_status read_level_tokens(struct sr1__level_options *o, const char *list)
+{
+    int64_t v[SR1_THINKING_LEVELS - 1];
+    size_t n = 0;
+    char *end = (char *)(uintptr_t)list;
+
+    do {
+        if (n == SR1_THINKING_LEVELS - 1 || *list < '0' || *list > '9')
+            break;
+        v[n++] = strtoll(list, &end, 10);
+        list = end + (*end == ',');
+    } while (*end == ',');
+    if (*end != '\0' || (n != 1 && n != SR1_THINKING_LEVELS - 1))
+        return sr1__fail(SR1_E_CONFIG, "level_max_tokens must be one number, or three "
+                                       "with commas, for the levels 2 to 4");
+    for (size_t i = 0; i < SR1_THINKING_LEVELS - 1; i++) {
+        o->max_tokens[i + 1] = v[n == 1 ? 0 : i];
+        if (o->max_tokens[i + 1] < 1 || o->max_tokens[i + 1] > 1 << 20)
+            return sr1__fail(SR1_E_CONFIG, "level_max_tokens: a number is not in "
+                                           "1..1048576");
+    }
+    return SR1_OK;
+}
+
+static sr1_status read_levels(struct sr1__settings *s, const sr1_config *c)
+{
+    s->levels = (struct sr1__level_options){
+        .sampling = {.temperature = sr1__config_real(c, "level_temperature"),
+                     .top_p = sr1__config_real(c, "level_top_p")},
+        .thought = sr1__config_str(c, "level_thought"),
+        .prompts = sr1__config_bool(c, "level_prompts"),
+        .confidence = sr1__config_str(c, "level_confidence"),
+        .temperature = s->temperature};
+    s->levels_informative = sr1__config_is(c, "level_expand", "informative");
+    return read_level_tokens(&s->levels, sr1__config_str(c, "level_max_tokens"));
+}
 
 static sr1_status read_estimator(struct sr1__settings *s, const sr1_config *c)
 {
@@ -60,11 +105,11 @@ static sr1_status read_estimator(struct sr1__settings *s, const sr1_config *c)
     int32_t missing;
 
     SR1__TRY(find_estimator(&s->estimator, name));
-    missing = s->estimator.needs & ~CAN_GIVE;
+    missing = missing_needs(s, c);
     for (size_t i = 0; missing && sr1_advantage_need(i); i++)
         if (missing >> i & 1)
             return sr1__fail(SR1_E_CONFIG,
-                             "advantage %s needs %s, which no environment here gives yet",
+                             "advantage %s needs %s, which only the protocol rlvcr has",
                              name, sr1_advantage_need(i));
     o->struct_size = sizeof(*o);
     SR1__TRY(sr1_advantage_options_default(name, o));
@@ -137,6 +182,7 @@ sr1_status sr1__settings_read_advantage(struct sr1__settings *s, const sr1_confi
         return SR1_OK;
     }
     SR1__TRY(read_estimator(s, c));
+    SR1__TRY(read_levels(s, c));
     SR1__TRY(read_kl(s, c));
     if (s->train_environment && s->estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES)
         return sr1__fail(SR1_E_CONFIG,

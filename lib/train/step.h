@@ -19,6 +19,8 @@ struct sr1__step {
                               estimator asks for it; once some are left out [n_kept] */
     uint8_t *dead;         /* [n_kept] its group cannot teach */
     uint32_t judged;       /* columns that were found before the rewards */
+    struct sr1__level_step *levels; /* of each turn of kept, NULL unless the estimator
+                                       asks for its level */
     size_t n_taught;       /* the first of kept, once the dead are dropped */
     sr1_trajectory **told; /* [n_taught] as the update sees them; NULL: as they are */
     struct sr1__trajectory_store *store;
@@ -79,6 +81,14 @@ sr1_status sr1__step_explore(struct sr1__step *s);
  * had no answer, or whose reward could not be had, are neither compared nor trained on,
  * only logged and counted. */
 void sr1__step_leave_out(struct sr1__step *s);
+
+/* The seed of the step's random streams. */
+uint64_t sr1__step_seed(const struct sr1__step *s);
+
+/* ---- levels.c ---- */
+
+/* The steps of rewarded trajectories at the other levels, for the estimator that asks. */
+sr1_status sr1__step_levels(struct sr1__step *s);
 
 /* ---- compare.c ---- */
 

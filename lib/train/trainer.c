@@ -324,6 +324,7 @@ static sr1_status run_step(struct sr1__step *s)
 
     SR1__TRY(sr1__step_attempt(s));
     SR1__TRY(sr1__step_refill(s));
+    SR1__TRY(sr1__step_levels(s));
     SR1__TRY(judge(s->tr, s->kept, s->n_kept, set->compare_columns & ~s->judged,
                    s->report));
     SR1__TRY(sr1__step_compare(s));
@@ -370,6 +371,7 @@ void sr1__step_free(struct sr1__step *s)
     sr1__free(s->kept);
     sr1__free(s->dead);
     sr1__free(s->baselines);
+    sr1__free(s->levels);
 }
 
 /* A step whose questions are set; made trajectories go to out (may be NULL). */

@@ -300,6 +300,16 @@ void sr1__trajectory_set_unscored(sr1_trajectory *t)
     t->stop_reason = SR1_STOP_UNSCORED;
 }
 
+int32_t sr1__trajectory_succeeded(const sr1_trajectory *t)
+{
+    sr1_search_event e = {.struct_size = sizeof e};
+
+    for (size_t i = 0; sr1_trajectory_search(t, i, &e) == SR1_OK; i++)
+        if (e.success)
+            return 1;
+    return 0;
+}
+
 size_t sr1_trajectory_token_count(const sr1_trajectory *t)
 {
     return t->n_tokens;

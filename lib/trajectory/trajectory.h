@@ -32,4 +32,7 @@ int32_t sr1__trajectory_excluded(const sr1_trajectory *t);
 /* Its reward could not be had. */
 void sr1__trajectory_set_unscored(sr1_trajectory *t);
 
+/* Has one of its actions reached the goal? 1 or 0. */
+int32_t sr1__trajectory_succeeded(const sr1_trajectory *t);
+
 #endif

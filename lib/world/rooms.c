@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-const char *const sr1__rooms_splits[SR1__ROOMS_SPLITS] = {"train", "validation", "test"};
+const char *const sr1__rooms_splits[2 * SR1__ROOMS_SPLITS] = {
+    "train", "validation", "test", "small-train", "small-validation", "small-test"};
 
 static const char *const colours[] = {"red",  "blue",  "green",  "white",
                                       "black", "grey",  "brown",  "golden",
@@ -107,6 +108,49 @@ static void draw(struct sr1__rooms *w, int32_t split, struct sr1__rng *rng)
     w->goal_container = (int8_t)below(rng, (size_t)w->n_containers);
 }
 
+#define SMALL_NOUNS 6
+
+static void draw_small_names(struct sr1__rooms_name *names, int32_t n, size_t nouns,
+                             struct sr1__rng *rng)
+{
+    int64_t order[SMALL_NOUNS];
+    int32_t i;
+
+    for (i = 0; i < (int32_t)nouns; i++)
+        order[i] = i;
+    sr1__rng_shuffle(rng, order, nouns);
+    for (i = 0; i < n; i++)
+        names[i] = (struct sr1__rooms_name){.colour = -1, .noun = (int8_t)order[i]};
+}
+
+static void draw_small(struct sr1__rooms *w, struct sr1__rng *rng)
+{
+    int32_t i;
+
+    memset(w, 0, sizeof *w);
+    w->small = 1;
+    w->n_rooms = w->n_containers = w->n_objects = 2;
+    draw_small_names(w->room, 2, 4, rng);
+    draw_small_names(w->container, 2, 4, rng);
+    draw_small_names(w->object, 2, SMALL_NOUNS, rng);
+    w->start.doors = 2;
+    w->start.at = (int8_t)below(rng, 2);
+    w->goal_container = (int8_t)below(rng, 2);
+    for (i = 0; i < 2; i++) {
+        int32_t p = below(rng, 4);
+
+        w->container_room[i] = (int8_t)i;
+        w->start.open |= (uint8_t)(below(rng, 3) == 0) << i;
+        w->start.place[i] = (int8_t)(p < 2 ? p : SR1__ROOMS_IN + p - 2);
+    }
+}
+
+static int fits(const struct sr1__rooms *w, int32_t n)
+{
+    return w->small ? n >= SR1__ROOMS_SMALL_LEAST && n <= SR1__ROOMS_SMALL_MOST
+                    : n >= SR1__ROOMS_LEAST && n <= SR1__ROOMS_MOST;
+}
+
 #define TRIES 4096
 
 sr1_status sr1__rooms_make(struct sr1__rooms *w, int32_t split, uint64_t seed)
@@ -120,9 +164,12 @@ sr1_status sr1__rooms_make(struct sr1__rooms *w, int32_t split, uint64_t seed)
     for (i = 0; i < TRIES; i++) {
         int32_t n;
 
-        draw(&made, split, &rng);
+        if (split >= SR1__ROOMS_SMALL)
+            draw_small(&made, &rng);
+        else
+            draw(&made, split, &rng);
         n = sr1__rooms_plan(&made, &made.start, plan);
-        if (n < SR1__ROOMS_LEAST || n > SR1__ROOMS_MOST)
+        if (!fits(&made, n))
             continue;
         made.shortest = (int8_t)n;
         *w = made;

@@ -25,10 +25,15 @@
 /* Lengths of shortest plans there are. */
 #define SR1__ROOMS_LEAST 4
 #define SR1__ROOMS_MOST 12
+#define SR1__ROOMS_SMALL_LEAST 3
+#define SR1__ROOMS_SMALL_MOST 6
 
-/* Worlds of one split never name a thing as those of another do. */
+/* Worlds of one split never name a thing as those of another do. Small worlds, whose
+ * splits come behind, have two rooms, open doors, no colours, and few nouns, which all
+ * splits share. */
 enum { SR1__ROOMS_TRAIN, SR1__ROOMS_VALIDATION, SR1__ROOMS_TEST, SR1__ROOMS_SPLITS };
-extern const char *const sr1__rooms_splits[SR1__ROOMS_SPLITS];
+#define SR1__ROOMS_SMALL SR1__ROOMS_SPLITS
+extern const char *const sr1__rooms_splits[2 * SR1__ROOMS_SPLITS];
 
 /* A thing's name: words of two tables ("red", "key"); a room has a noun only. */
 struct sr1__rooms_name {
@@ -53,6 +58,7 @@ struct sr1__rooms {
     int8_t container_room[SR1__ROOMS_CONTAINERS];
     int8_t goal_container; /* object 0 is to be in it */
     int8_t shortest;       /* actions of a shortest plan from the start */
+    int8_t small;
     struct sr1__rooms_state start;
 };
 

@@ -23,7 +23,7 @@ struct rooms_env {
 
 static int32_t split_named(const char *name, size_t len)
 {
-    for (int32_t i = 0; i < SR1__ROOMS_SPLITS; i++)
+    for (int32_t i = 0; i < 2 * SR1__ROOMS_SPLITS; i++)
         if (strlen(sr1__rooms_splits[i]) == len &&
             memcmp(sr1__rooms_splits[i], name, len) == 0)
             return i;
@@ -256,7 +256,7 @@ sr1_status sr1_rooms_make(const char *split, uint64_t seed, sr1_rooms_task *out)
     if (which < 0)
         return sr1__fail(SR1_E_NOT_FOUND,
                          "rooms: split '%.64s' is not known; known: train, validation, "
-                         "test",
+                         "test, and each with small- before it",
                          split != NULL ? split : "(null)");
     SR1__TRY(sr1__struct_check(out, "rooms task"));
     if (out->struct_size < SR1__STRUCT_END(sr1_rooms_task, plan))

@@ -131,9 +131,13 @@ static void say_scene(struct sr1__buf *b, const struct sr1__rooms *w,
     sr1__buf_char(b, '.');
 }
 
-/* Examining always can be done and would make a long list. */
-static int is_listed(struct sr1__rooms_action a)
+/* Examining always can be done and would make a long list; of a small world only what may
+ * lead somewhere. */
+static int is_listed(const struct sr1__rooms *w, struct sr1__rooms_action a)
 {
+    if (w->small)
+        return a.verb == SR1__ROOMS_GO || a.verb == SR1__ROOMS_OPEN ||
+               a.verb == SR1__ROOMS_TAKE || a.verb == SR1__ROOMS_PUT;
     return a.verb != SR1__ROOMS_EXAMINE && a.verb != SR1__ROOMS_EXAMINE_CONTAINER;
 }
 
@@ -146,12 +150,12 @@ static void say_admissible(struct sr1__buf *b, const struct sr1__rooms *w,
 
     sr1__buf_str(b, "\nYou can: ");
     for (size_t i = 0; i < n; i++) {
-        if (!is_listed(all[i]))
+        if (!is_listed(w, all[i]))
             continue;
         sr1__rooms_action_text(text, w, all[i]);
         sr1__buf_fmt(b, "%s, ", text);
     }
-    sr1__buf_str(b, "examine a thing.");
+    sr1__buf_str(b, w->small ? "look." : "examine a thing.");
 }
 
 void sr1__rooms_say_where(struct sr1__buf *b, const struct sr1__rooms *w,

@@ -180,6 +180,7 @@ sr1_status sr1__rooms_demo(struct sr1__buf *out, sr1_env *env, int32_t split,
 struct writer {
     const char *folder;
     sr1_rooms_options o;
+    int32_t small; /* added to a split */
     sr1_world_progress_fn progress;
     void *user;
 };
@@ -252,19 +253,20 @@ static sr1_status add_question(struct sr1__buf *out, const char *split, uint64_t
     return st;
 }
 
-static sr1_status write_questions(const struct writer *w, const char *split,
-                                  int32_t count)
+static sr1_status write_questions(const struct writer *w, int32_t split, int32_t count)
 {
+    const char *file = sr1__rooms_splits[split];
     struct sr1__buf rows;
     char name[32];
     sr1_status st = SR1_OK;
 
     sr1__buf_init(&rows, 0);
-    snprintf(name, sizeof name, "%s.jsonl", split);
+    snprintf(name, sizeof name, "%s.jsonl", file);
     for (int32_t i = 0; i < count && st == SR1_OK; i++) {
-        st = add_question(&rows, split, first_seed(w) + (uint64_t)i);
+        st = add_question(&rows, sr1__rooms_splits[split + w->small],
+                          first_seed(w) + (uint64_t)i);
         if (st == SR1_OK)
-            st = tell(w, split, i, count);
+            st = tell(w, file, i, count);
     }
     if (st == SR1_OK)
         st = save(w, name, &rows);
@@ -284,7 +286,7 @@ static sr1_status write_demos(const struct writer *w)
     sr1__buf_init(&rows, 0);
     st = SR1_OK;
     for (int32_t i = 0; i < w->o.demonstrations && st == SR1_OK; i++) {
-        st = sr1__rooms_demo(&rows, env, SR1__ROOMS_TRAIN,
+        st = sr1__rooms_demo(&rows, env, SR1__ROOMS_TRAIN + w->small,
                              DEMO_SEEDS + first_seed(w) + (uint64_t)i, &rng);
         if (st == SR1_OK)
             st = tell(w, "demonstrations", i, w->o.demonstrations);
@@ -385,10 +387,11 @@ sr1_status sr1_rooms_write(const char *folder, const sr1_rooms_options *options,
     SR1__TRY(sr1__struct_take(&w.o, sizeof w.o, options,
                               SR1__STRUCT_END(sr1_rooms_options, seed), "rooms options"));
     SR1__TRY(check(&w.o));
+    w.small = w.o.small ? SR1__ROOMS_SMALL : 0;
     SR1__TRY(sr1__dir_make(folder));
     SR1__TRY(write_tokenizer(&w));
-    SR1__TRY(write_questions(&w, "train", w.o.train_questions));
-    SR1__TRY(write_questions(&w, "validation", w.o.validation_questions));
-    SR1__TRY(write_questions(&w, "test", w.o.test_questions));
+    SR1__TRY(write_questions(&w, SR1__ROOMS_TRAIN, w.o.train_questions));
+    SR1__TRY(write_questions(&w, SR1__ROOMS_VALIDATION, w.o.validation_questions));
+    SR1__TRY(write_questions(&w, SR1__ROOMS_TEST, w.o.test_questions));
     return write_demos(&w);
 }

@@ -61,7 +61,9 @@ static const char *const tiny_words[] = {
     "<think>",  "</think>",  "<search>", "</search>", "<information>", "</information>",
     "<answer>", "</answer>", " tower",   " nothing",  " Paris",        " Rome",
     " well",    " so",       "x<sea",    "rch>",      "</sear",        "ch> and",
-    "<tool>",   "</tool>",   "<result>", "</result>", TINY_CALL,       "{oops"};
+    "<tool>",   "</tool>",   "<result>", "</result>", TINY_CALL,       "{oops",
+    "<level>",  "</level>",  "<action>", "</action>", "</thin",        "k><act",
+    "ion> so"};
 #define TINY_WORDS (sizeof tiny_words / sizeof *tiny_words)
 
 static inline void tiny_tokenizer(const char *folder)

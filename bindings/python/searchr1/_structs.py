@@ -1172,6 +1172,8 @@ class EvalScores(Sized):
         ("tokens", c_double),
         ("excluded", c_int64),
         ("embedding", c_double),
+        ("success", c_double),
+        ("thinking", c_double),
     ]
 
 
@@ -1263,6 +1265,21 @@ class StepReport(Sized):
         ("seconds_reward", c_double),
         ("staleness", c_int64),
         ("text_drift", c_double),
+        ("success_rate", c_double),
+        ("thinking_tokens", c_double),
+        ("level_1", c_double),
+        ("level_2", c_double),
+        ("level_3", c_double),
+        ("level_4", c_double),
+        ("levels_compared", c_int64),
+        ("levels_left_out", c_int64),
+        ("levels_unread", c_int64),
+        ("levels_too_long", c_int64),
+        ("levels_no_action", c_int64),
+        ("levels_malformed", c_int64),
+        ("levels_no_room", c_int64),
+        ("level_tokens", c_int64),
+        ("seconds_levels", c_double),
     ]
 
 
@@ -1320,4 +1337,5 @@ class RoomsOptions(Sized):
         ("validation_questions", c_int32),
         ("test_questions", c_int32),
         ("demonstrations", c_int32),
+        ("small", c_int32),
     ]

@@ -98,18 +98,21 @@ def write_rooms(
     test_questions: Optional[int] = None,
     demonstrations: Optional[int] = None,
     progress: Optional[Callable[[str, int, int], Any]] = None,
+    small: bool = False,
 ) -> None:
     """Write tokenizer/, sft.jsonl, train.jsonl, validation.jsonl and test.jsonl into
-    folder. None: the defaults (2000, 200 and 200 questions, 4000 demonstrations).
-    progress(phase, done, total)."""
+    folder. None: the defaults (2000, 200 and 200 questions, 4000 demonstrations). small:
+    worlds of two rooms without doors to open. progress(phase, done, total)."""
     options = RoomsOptions()
     lib.sr1_rooms_options_init(byref(options))
+    options.struct_size = sizeof(options)  # what follows came later
     given = {
         "seed": seed,
         "train_questions": train_questions,
         "validation_questions": validation_questions,
         "test_questions": test_questions,
         "demonstrations": demonstrations,
+        "small": int(small),
     }
     _set(options, given)
     _run(lib.sr1_rooms_write, folder, options, progress)

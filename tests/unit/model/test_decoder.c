@@ -390,6 +390,60 @@ static void test_refusals(void **state)
     sr1_model_free(m);
 }
 
+/* Rows that share the first part of another say of given tokens what the whole logits do,
+ * and go on from there. */
+static void test_score(void **state)
+{
+    static const size_t cuts[] = {1, 31, 32, 33, 70};
+
+    (void)state;
+    for (size_t k = 0; k < N_KINDS; k++) {
+        sr1_model *m = open_model(kinds[k].name, kinds[k].dtype);
+        struct sr1__decoder *d = new_decoder(m, ROWS, TOKENS);
+        double most = 0;
+
+        make_rows(m, 4);
+        feed(d, 0, ids[0], 100);
+        for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
+            size_t cut = cuts[c], asked[2] = {3, 12};
+            struct sr1__feed feeds[2] = {{1, ids[0] + cut, 4}, {2, ids[0] + cut, 20}};
+            float log_probs[15], entropies[15];
+
+            assert_int_equal(sr1__decoder_fork_part(d, 0, 1, (int64_t)cut), SR1_OK);
+            assert_int_equal(sr1__decoder_fork_part(d, 0, 2, (int64_t)cut), SR1_OK);
+            assert_null(sr1__decoder_logits(d, 1));
+            if (sr1__decoder_score(d, feeds, asked, 2, 0.7, log_probs, entropies) !=
+                SR1_OK)
+                fail_msg("%s: %s", kinds[k].name, sr1_last_error());
+            assert_null(sr1__decoder_logits(d, 1));
+            assert_int_equal(sr1__decoder_length(d, 1), cut + 3);
+            assert_int_equal(sr1__decoder_length(d, 2), cut + 19);
+            for (size_t i = 0; i < 15; i++) {
+                size_t at = cut + (i < 3 ? 1 + i : 8 + i - 3);
+                const float *z = full[0][at - 1];
+                double sum = 0, mean = 0;
+
+                for (size_t v = 0; v < VOCAB; v++)
+                    sum += exp(z[v] / 0.7);
+                for (size_t v = 0; v < VOCAB; v++)
+                    mean += exp(z[v] / 0.7) / sum * z[v] / 0.7;
+                most = fmax(most, fabs(z[ids[0][at]] / 0.7 - log(sum) - log_probs[i]));
+                most = fmax(most, fabs(log(sum) - mean - entropies[i]));
+            }
+            feed(d, 2, ids[0] + cut + 19, 5);
+            check_logits(d, 2, 0, kinds[k].tolerance);
+        }
+        if (!(most <= 20 * kinds[k].tolerance))
+            fail_msg("%s: scores differ by %g", kinds[k].name, most);
+        assert_int_equal(sr1__decoder_fork_part(d, 0, 1, 101), SR1_E_INVALID);
+        assert_int_equal(sr1__decoder_score(d, &(struct sr1__feed){1, ids[0], 2},
+                                            &(size_t){2}, 1, 1.0, full[0][0], full[0][0]),
+                         SR1_E_INVALID);
+        sr1__decoder_free(d);
+        sr1_model_free(m);
+    }
+}
+
 /* A failed allocation anywhere leaves rows that go on as if nothing had happened. */
 static void test_allocation_failures(void **state)
 {
@@ -425,6 +479,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_any_split), cmocka_unit_test(test_fork),
         cmocka_unit_test(test_fork_memory), cmocka_unit_test(test_greedy),
+        cmocka_unit_test(test_score),
         cmocka_unit_test(test_log_probs), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_allocation_failures),
     };

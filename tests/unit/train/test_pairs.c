@@ -1,7 +1,8 @@
-/* Every estimator that the trainer can serve with every loss: two steps each, and what is
- * refused says why. */
-#include "runs.h"
+/* Every estimator with every loss, every protocol with every environment: two steps each,
+ * and what is refused says why. */
+#include "leveller.h"
 
+#include "env/protocol.h"
 #include "loss/loss.h"
 
 /* Loss names that the key takes: all rows but imitation. */
@@ -10,35 +11,58 @@ static int is_choice(const char *loss)
     return strcmp(loss, "nll") != 0;
 }
 
-static void two_steps(const char *advantage, const char *loss)
+/* Levels that were compared in two steps. */
+static int64_t take_two(sr1_trainer *tr, const char *id, const char *what)
 {
-    char a[64], l[64];
     sr1_query q = tiny_query("Where is the tower?");
     sr1_step_report r = {.struct_size = sizeof r};
+    int64_t compared = 0;
+
+    q.id = id;
+    for (int k = 0; k < 2; k++) {
+        if (sr1_trainer_train_step(tr, &q, 1, 4, &r, NULL) != SR1_OK)
+            fail_msg("%s: %s", what, sr1_last_error());
+        if (r.skipped_updates || !isfinite(r.loss) || !isfinite(r.grad_norm))
+            fail_msg("%s: loss %g, gradient %g", what, r.loss, r.grad_norm);
+        compared += r.levels_compared;
+    }
+    return compared;
+}
+
+/* ---- estimators with losses ---- */
+
+static int needs_levels(size_t estimator)
+{
+    sr1_advantage_info info = {.struct_size = sizeof info};
+
+    OK(sr1_advantage_describe(estimator, &info));
+    return info.needs & SR1_ADVANTAGE_NEEDS_TURN_TAGS;
+}
+
+static void two_steps(size_t estimator, const char *loss)
+{
+    char a[64], l[64], what[160];
+    int levels = needs_levels(estimator);
     sr1_trainer *tr = NULL;
     sr1_config *c;
-    sr1_status st;
+    int64_t compared;
 
-    snprintf(a, sizeof a, "advantage=%s", advantage);
+    snprintf(a, sizeof a, "advantage=%s", sr1_advantage_name(estimator));
     snprintf(l, sizeof l, "loss=%s", loss);
-    c = tiny_config("model", train_path, knowledge_path, out_pair("pair"), a, l,
-                    "group_size=4", "update_times=1", "learning_rate=1e-4", NULL);
-    st = sr1_trainer_new(&tr, c, NULL);
+    snprintf(what, sizeof what, "%s, %s", a, l);
+    c = tiny_config(levels ? "leveller" : "model", train_path, knowledge_path,
+                    out_pair("pair"), a, l, "group_size=4", "update_times=1",
+                    "learning_rate=1e-4",
+                    levels ? "protocol=rlvcr" : "protocol=search-r1",
+                    "level_max_tokens=20", "thinking_cost_w=0.5", "max_tokens=40", NULL);
+    if (sr1_trainer_new(&tr, c, NULL) != SR1_OK)
+        fail_msg("%s: %s", what, sr1_last_error());
     sr1_config_free(c);
-    if (st != SR1_OK) {
-        assert_int_equal(st, SR1_E_CONFIG);
-        if (!strstr(sr1_last_error(), "needs"))
-            fail_msg("%s with %s: %s", advantage, loss, sr1_last_error());
-        return;
-    }
-    for (int k = 0; k < 2; k++) {
-        st = sr1_trainer_train_step(tr, &q, 1, 4, &r, NULL);
-        if (st != SR1_OK)
-            fail_msg("%s with %s: %s", advantage, loss, sr1_last_error());
-        if (r.skipped_updates || !isfinite(r.loss) || !isfinite(r.grad_norm))
-            fail_msg("%s with %s: loss %g, gradient %g", advantage, loss, r.loss,
-                     r.grad_norm);
-    }
+    compared = take_two(tr, NULL, what);
+    if (strcmp(sr1_advantage_name(estimator), "rlvcr") == 0)
+        assert_true(compared > 0);
+    else
+        assert_int_equal(compared, 0);
     sr1_trainer_free(tr);
 }
 
@@ -51,18 +75,75 @@ static void every_estimator_goes_with_every_loss(void **state)
         for (size_t k = 0; sr1_loss_name(k); k++) {
             if (!is_choice(sr1_loss_name(k)))
                 continue;
-            two_steps(sr1_advantage_name(i), sr1_loss_name(k));
+            two_steps(i, sr1_loss_name(k));
             pairs++;
         }
     }
     assert_true(pairs >= 18 * 11);
 }
 
+/* Levels are the protocol's: elsewhere the estimators that ask for them are refused. */
+static void levels_need_their_protocol(void **state)
+{
+    (void)state;
+    for (size_t i = 0; sr1_advantage_name(i); i++) {
+        sr1_trainer *tr = NULL;
+        sr1_config *c;
+        char a[64];
+
+        if (!needs_levels(i))
+            continue;
+        snprintf(a, sizeof a, "advantage=%s", sr1_advantage_name(i));
+        c = tiny_config("model", train_path, knowledge_path, out_pair("pair"), a, NULL);
+        REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG,
+                "needs turn_tags, which only the protocol rlvcr has");
+        sr1_config_free(c);
+    }
+}
+
+/* ---- protocols with environments ---- */
+
+static void speak_in(const char *protocol, const char *environment, const char *advantage)
+{
+    char p[64], e[64], a[64], what[200];
+    int levels = strcmp(protocol, "rlvcr") == 0;
+    sr1_trainer *tr = NULL;
+    sr1_config *c;
+
+    snprintf(p, sizeof p, "protocol=%s", protocol);
+    snprintf(e, sizeof e, "environment=%s", environment);
+    snprintf(a, sizeof a, "advantage=%s", advantage);
+    snprintf(what, sizeof what, "%s, %s, %s", p, e, a);
+    c = tiny_config(levels ? "leveller" : "model", train_path, knowledge_path,
+                    out_pair("pair"), p, e, a, "group_size=4", "update_times=1",
+                    "learning_rate=1e-4", "rewards=format,environment", "max_tokens=40",
+                    "level_max_tokens=20", NULL);
+    if (sr1_trainer_new(&tr, c, NULL) != SR1_OK)
+        fail_msg("%s: %s", what, sr1_last_error());
+    sr1_config_free(c);
+    (void)take_two(tr, "rooms-train-3", what);
+    sr1_trainer_free(tr);
+}
+
+static void every_protocol_goes_with_every_environment(void **state)
+{
+    static const char *const environments[] = {"search", "tools", "rooms", "none"};
+
+    (void)state;
+    for (size_t i = 0; sr1__protocol_name(i); i++)
+        for (size_t k = 0; k < sizeof environments / sizeof *environments; k++)
+            speak_in(sr1__protocol_name(i), environments[k], "grpo");
+    for (size_t k = 0; k < sizeof environments / sizeof *environments; k++)
+        speak_in("rlvcr", environments[k], "rlvcr");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_estimator_goes_with_every_loss),
+        cmocka_unit_test(levels_need_their_protocol),
+        cmocka_unit_test(every_protocol_goes_with_every_environment),
     };
 
-    return cmocka_run_group_tests_name("pairs", tests, runs_make, scratch_remove);
+    return cmocka_run_group_tests_name("pairs", tests, leveller_make, scratch_remove);
 }

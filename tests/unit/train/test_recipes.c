@@ -24,6 +24,26 @@ static void set(sr1_config *c, const char *pair)
         fail_msg("%s: %s", pair, sr1_last_error());
 }
 
+static int is_of_rooms(const sr1_config *c)
+{
+    return strcmp(sr1__config_str(c, "environment"), "rooms") == 0;
+}
+
+/* Questions that name worlds of rooms. */
+static const char *rooms_path(void)
+{
+    static char pair[600];
+
+    snprintf(pair, sizeof pair, "train_file=%s",
+             scratch_file("rooms.jsonl",
+                          "{\"id\": \"rooms-train-1\", \"question\": \"Go.\", "
+                          "\"golden_answers\": [\"go\"]}\n"
+                          "{\"id\": \"rooms-train-2\", \"question\": \"Put.\", "
+                          "\"golden_answers\": [\"put\"]}\n",
+                          0));
+    return pair;
+}
+
 /* A critic needs problems with answers to criticise, and somebody who revises them. */
 static void set_critics(sr1_config *c)
 {
@@ -64,6 +84,8 @@ static sr1_config *load(const char *path)
         fail_msg("%s: %s", path, sr1_last_error());
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
         set(c, cuts[i]);
+    if (is_of_rooms(c))
+        set(c, rooms_path());
     set(c, knowledge_path);
     set_critics(c);
     return c;
@@ -87,7 +109,8 @@ static int asks_questions(const sr1_config *c)
     const char *environment = NULL;
 
     OK(sr1_config_get_str(c, "environment", &environment));
-    return strcmp(environment, "search") == 0 || strcmp(environment, "tools") == 0;
+    return strcmp(environment, "search") == 0 || strcmp(environment, "tools") == 0 ||
+           is_of_rooms(c);
 }
 
 static void run_recipe(const char *path, const char *name)

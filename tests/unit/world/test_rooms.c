@@ -55,7 +55,8 @@ static sr1_env_reply step(sr1_env *env, int64_t episode, const char *action, cha
     return reply;
 }
 
-/* Acting out the plan by its words: 4 to 12 actions, only the last earns anything. */
+/* Acting out the plan by its words: 4 to 12 actions, 3 to 6 in a small world; only the
+ * last earns anything. */
 static void every_world_is_solved_by_its_plan(void **state)
 {
     sr1_env *env = NULL;
@@ -64,7 +65,8 @@ static void every_world_is_solved_by_its_plan(void **state)
     (void)state;
     OK(sr1_rooms_env_open(&env, NULL));
     for (uint64_t seed = 0; seed < 1000; seed++) {
-        int32_t split = (int32_t)(seed % SR1__ROOMS_SPLITS), n = 0;
+        int32_t split = (int32_t)(seed % (2 * SR1__ROOMS_SPLITS)), n = 0;
+        int is_small = split >= SR1__ROOMS_SMALL;
         sr1_rooms_task t = {.struct_size = sizeof t};
         int64_t episode = begin(env, split, seed);
         char *line, *rest = NULL;
@@ -81,9 +83,10 @@ static void every_world_is_solved_by_its_plan(void **state)
             assert_true(r.reward == (n == t.shortest ? 1.0 : 0.0));
         }
         assert_int_equal(n, t.shortest);
-        assert_in_range(n, SR1__ROOMS_LEAST, SR1__ROOMS_MOST);
+        assert_in_range(n, is_small ? SR1__ROOMS_SMALL_LEAST : SR1__ROOMS_LEAST,
+                        is_small ? SR1__ROOMS_SMALL_MOST : SR1__ROOMS_MOST);
         longest = n > longest ? n : longest;
-        shortest = n < shortest ? n : shortest;
+        shortest = !is_small && n < shortest ? n : shortest;
         sr1_env_finish(env, episode);
         sr1_free(t.question);
         sr1_free(t.plan);
@@ -608,6 +611,38 @@ static void files_hold_what_they_should(void **state)
     assert_int_equal(each_line("rooms/test.jsonl", use_question, test), 5);
 }
 
+/* Small worlds: two rooms whose door is open, things without colours, and a shorter list
+ * of what can be done. */
+static void small_worlds_are_small(void **state)
+{
+    sr1_rooms_options o = small();
+    char train[] = "small-train", test[] = "small-test";
+
+    (void)state;
+    o.struct_size = sizeof o;
+    o.small = 1;
+    OK(sr1_rooms_write(scratch_path("small"), &o, NULL, NULL));
+    assert_int_equal(each_line("small/train.jsonl", use_question, train), 12);
+    assert_int_equal(each_line("small/test.jsonl", use_question, test), 5);
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        sr1_rooms_task t = {.struct_size = sizeof t};
+        struct sr1__rooms w;
+
+        OK(sr1__rooms_make(&w, SR1__ROOMS_SMALL + (int32_t)(seed % 3), seed));
+        assert_true(w.n_rooms == 2 && w.n_containers == 2 && w.n_objects == 2);
+        assert_true(w.start.doors == 2);
+        assert_true(w.container_room[0] != w.container_room[1]);
+        for (int i = 0; i < 2; i++)
+            assert_true(w.object[i].colour < 0 && w.container[i].colour < 0);
+        OK(sr1_rooms_make("small-train", seed, &t));
+        assert_null(strstr(t.question, "close the"));
+        assert_null(strstr(t.question, "door"));
+        assert_non_null(strstr(t.question, "You can: go to the "));
+        sr1_free(t.question);
+        sr1_free(t.plan);
+    }
+}
+
 static void files_repeat(void **state)
 {
     static const char *const names[] = {"sft.jsonl", "train.jsonl",
@@ -648,6 +683,8 @@ int main(void)
         cmocka_unit_test(other_questions_are_refused),
         cmocka_unit_test(torture_play),
         cmocka_unit_test_setup_teardown(files_hold_what_they_should, scratch_make,
+                                        scratch_remove),
+        cmocka_unit_test_setup_teardown(small_worlds_are_small, scratch_make,
                                         scratch_remove),
         cmocka_unit_test_setup_teardown(files_repeat, scratch_make, scratch_remove),
     };

@@ -1,0 +1,69 @@
+/* rollout/level_row.h - one of the four messages of a step that differ in their level
+ * alone, up to the action that they share. */
+#ifndef SR1__ROLLOUT_LEVEL_ROW_H
+#define SR1__ROLLOUT_LEVEL_ROW_H
+
+#include "env/thinking_turn.h"
+#include "rollout/internal.h"
+#include "rollout/levels.h"
+
+/* A step to be compared. */
+struct sr1__level_task {
+    sr1_trajectory *t; /* borrowed */
+    struct sr1__thinking_turn turn;
+    float *entropies; /* of its message's tokens, to be filled */
+    struct sr1__level_step *out;
+};
+
+/* What rows are made by; borrowed. */
+struct sr1__level_call {
+    sr1_rollout *rollout;
+    const struct sr1__level_options *o;
+    const char *action_tag; /* "<action>" */
+};
+
+struct sr1__level_row {
+    int32_t at; /* the decoder's row: it holds the first `base` tokens of the history */
+    size_t base;   /* (or, asked in words, something else), then */
+    size_t fed;    /* of ids */
+    int32_t level; /* from 0 */
+    int32_t drawing;
+    int32_t asked_in_words;
+    int64_t made;        /* tokens drawn */
+    int64_t cost;        /* of them and the fixed ones, those of thought */
+    struct sr1__ids ids; /* of the message so far; once finished with the action */
+    struct sr1__buf text;
+    struct sr1__ids ends; /* where in text each of ids ends */
+    struct sr1__rng rng;
+    sr1_token_stream *stream;
+};
+
+/* Begin a message at row->level of the step; the decoder's row holds the history (base).
+ * Of level 1 it is whole at once, of others its tag, and it draws. */
+sr1_status sr1__level_row_begin(struct sr1__level_row *row,
+                                const struct sr1__level_call *c,
+                                const struct sr1__level_task *task);
+/* The message that was sampled: the decoder's row holds all of it that stands before the
+ * last token of its action's context. */
+sr1_status sr1__level_row_own(struct sr1__level_row *row,
+                              const struct sr1__level_task *task);
+/* Take a drawn token. *fate: SR1__LEVELS_COMPARED while all is well; row->drawing 0: the
+ * action has begun. */
+sr1_status sr1__level_row_take(struct sr1__level_row *row,
+                               const struct sr1__level_call *c,
+                               const struct sr1__level_task *task, int32_t id,
+                               int32_t *fate);
+/* The thoughts end where the action begins, and the step's own action follows: ids is all
+ * the decoder has to read behind the history, of which it may have read more than
+ * *keep. */
+sr1_status sr1__level_row_finish(struct sr1__level_row *row,
+                                 const struct sr1__level_call *c,
+                                 const struct sr1__level_task *task, size_t *keep,
+                                 int32_t *fate);
+/* Free what was begun; a zeroed one is fine. */
+void sr1__level_row_free(struct sr1__level_row *row);
+
+/* Tokens of the step's action from `behind` on. */
+size_t sr1__level_tail(const struct sr1__level_task *task);
+
+#endif
