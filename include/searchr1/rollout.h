@@ -23,6 +23,7 @@ extern "C" {
 #endif
 
 typedef struct sr1_rollout sr1_rollout;
+typedef struct sr1_reward_set sr1_reward_set; /* searchr1/reward.h */
 
 /* The search engine a configuration names (search_engine, search_index, mock_knowledge,
  * ...). Caller frees with sr1_search_free. SR1_E_CONFIG for the engine "none". Since 0.1.
@@ -123,6 +124,7 @@ typedef struct sr1_eval_scores {
     int64_t excluded; /* further rows that could not be scored: a search of theirs failed
                          (key search_failure) */
     double embedding; /* as the reward "embedding"; 0 without an embedder */
+    double reward;    /* total of the rewards given; 0 without */
 } sr1_eval_scores;
 
 typedef struct sr1_evaluation sr1_evaluation;
@@ -139,6 +141,8 @@ typedef struct sr1_eval_options {
     sr1_status (*trajectory)(void *user, const sr1_trajectory *trajectory);
     sr1_embedder *embedder; /* for the score "embedding"; borrowed for the call; NULL:
                                that is 0 */
+    sr1_reward_set *rewards; /* for the score "reward"; borrowed for the call; NULL: that
+                                is 0. Rows whose reward could not be had are excluded */
 } sr1_eval_options;
 
 /* Answer every row of a dataset and score the answers. Nothing is dropped, except that

@@ -102,6 +102,7 @@ static const struct {
               {"f1", offsetof(sr1_eval_scores, f1)},
               {"format", offsetof(sr1_eval_scores, format)},
               {"searches", offsetof(sr1_eval_scores, searches)},
+              {"reward", offsetof(sr1_eval_scores, reward)},
               {"tokens", offsetof(sr1_eval_scores, tokens)}};
 
 /* Exact match under the name that Search-R1's published code gives it. */
@@ -236,7 +237,8 @@ static sr1_status validate(struct run *r, json_t *row)
                           .seed = tr->set.seed,
                           .max_rows = tr->set.validation_samples,
                           .progress = eval_progress,
-                          .user = r};
+                          .user = r,
+                          .rewards = tr->rewards};
     sr1_status st = sr1_evaluate(&e, tr->rollout, tr->validation, &o);
 
     if (st == SR1_OK)
