@@ -81,6 +81,8 @@ static void read_columns(struct sr1__pull *s, struct columns *c)
     sr1__pull_open(s);
     while (sr1__pull_more(s)) {
         sr1__pull_name(s, &name);
+        if (s->error != NULL)
+            return;
         if (sr1__pull_name_is(&name, "inputs"))
             sr1__pull_skip(s, &c->inputs);
         else if (sr1__pull_name_is(&name, "outputs"))

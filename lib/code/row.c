@@ -225,11 +225,11 @@ sr1_status sr1__find_entry(struct sr1_problem *p, const char *code)
     const char *found = NULL;
     size_t n, found_n = 0;
 
-    for (const char *at = code; at != NULL && p->n_tests > 0;
+    for (const char *at = strstr(code, "def "); at != NULL && p->n_tests > 0;
          at = strstr(at + 1, "def ")) {
         const char *name = at + 4;
 
-        if (strncmp(at, "def ", 4) != 0 || (at > code && at[-1] != '\n'))
+        if (at > code && at[-1] != '\n')
             continue;
         for (n = 0; is_name(name[n]); n++)
             continue;
