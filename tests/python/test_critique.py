@@ -73,7 +73,8 @@ def test_a_model_writes(model_folder):
     writer = critique.Writer.model(
         model_folder, searchr1.Config(device="cpu", max_rows=4), max_tokens=3
     )
-    one, two = writer.write([[("user", "Where?")], [("user", "a"), ("assistant", "b"), ("user", "c")]])
+    talk = [("user", "a"), ("assistant", "b"), ("user", "c")]
+    one, two = writer.write([[("user", "Where?")], talk])
     assert isinstance(one, str) and isinstance(two, str)
     assert writer.write([[("user", "Where?")]]) == [one]  # greedy
 
@@ -113,10 +114,8 @@ def grow(problems, tmp_path, run):
         return [RIGHT if c.sample else "nothing" for c in conversations]
 
     def criticise(conversations):
-        return [
-            "Overall judgment: " + ("Correct" if "a + b" in c.messages[0][1] else "Incorrect")
-            for c in conversations
-        ]
+        right = ["a + b" in c.messages[0][1] for c in conversations]
+        return [f"Overall judgment: {'Correct' if r else 'Incorrect'}" for r in right]
 
     def revise(conversations):
         return [RIGHT for _ in conversations]
@@ -131,8 +130,9 @@ def grow(problems, tmp_path, run):
         path=tmp_path / "tree.jsonl",
         progress=lambda phase, done, total: seen.append((phase, done, total)),
     )
+    had = len(forest)
     assert forest.expand(1, 2, 1) == 0
-    assert ("answers", 4, 4) in seen
+    assert (("answers", 4, 4) in seen) == (had == 2)
     return forest
 
 
@@ -155,7 +155,7 @@ def test_a_forest_grows_and_is_measured(problems, tmp_path):
     with pytest.raises(IndexError):
         forest[10]
     assert len((tmp_path / "tree.jsonl").read_text().splitlines()) == 8
-    again = grow(problems, tmp_path, None or (lambda *_: pytest.fail("it was whole")))
+    again = grow(problems, tmp_path, lambda *_: pytest.fail("it was whole"))
     assert len(again) == len(forest)
 
 
@@ -177,7 +177,9 @@ def test_an_answer_that_cannot_be_run_is_missing(problems, tmp_path):
     forest = critique.Forest(problems, down, solver=lambda c: ["x"] * len(c))
     assert forest.expand(1, 2) == 4
     with pytest.raises(ZeroDivisionError):
-        critique.Forest(problems, lambda p, a: 1 / 0, solver=lambda c: ["x"] * len(c)).expand(1, 1)
+        critique.Forest(
+            problems, lambda p, a: 1 / 0, solver=lambda c: ["x"] * len(c)
+        ).expand(1, 1)
 
 
 @pytest.mark.parametrize("n, c", [(1, 0), (4, 2), (6, 5), (5, 0)])

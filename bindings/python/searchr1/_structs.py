@@ -882,6 +882,7 @@ class EvalScores(Sized):
         ("tokens", c_double),
         ("excluded", c_int64),
         ("embedding", c_double),
+        ("reward", c_double),
     ]
 
 
@@ -895,6 +896,7 @@ class EvalOptions(Sized):
         ("user", c_void_p),
         ("trajectory", TrajectoryFn),
         ("embedder", c_void_p),
+        ("rewards", c_void_p),
     ]
 
 
