@@ -29,13 +29,17 @@ static const char help_text[] =
     "rooms   write tasks in a text world of rooms and things, demonstrations that think "
     "at\n"
     "        levels, and a tokenizer\n"
-    "programs write problems of tiny Python programs with planted bugs, demonstrations of\n"
+    "programs write problems of tiny Python programs with planted bugs, demonstrations "
+    "of\n"
     "        criticising and revising them, and a tokenizer\n"
-    "critiques write demonstrations of critiques for stage sft: a model (--model, or a server, "
+    "critiques write demonstrations of critiques for stage sft: a model (--model, or a "
+    "server, "
     "\n"
-    "        --remote) solves programming problems, is told what running its answers showed, "
+    "        --remote) solves programming problems, is told what running its answers "
+    "showed, "
     "and\n"
-    "        criticises and revises them; --rows writes the problems with answers to train "
+    "        criticises and revises them; --rows writes the problems with answers to "
+    "train "
     "on\n"
     "model   write a model with random weights of the shape in a Hugging Face "
     "config.json,\n"
@@ -268,8 +272,8 @@ int main(int argc, char **argv)
          "critiques: who solves, criticises and revises", 0, 0, NULL},
         {"--critic", ARGS_STRING, &k.critic, "FOLDER", "critiques: another critic", 0, 0,
          NULL},
-        {"--reviser", ARGS_STRING, &k.reviser, "FOLDER", "critiques: another reviser", 0, 0,
-         NULL},
+        {"--reviser", ARGS_STRING, &k.reviser, "FOLDER", "critiques: another reviser", 0,
+         0, NULL},
         {"--remote", ARGS_STRING, &k.remote, "URL",
          "critiques: a server in OpenAI's API in place of --model", 0, 0, NULL},
         {"--solutions", ARGS_INT, &k.solutions, "N", "critiques: of each problem (4)", 1,
@@ -323,7 +327,8 @@ int main(int argc, char **argv)
         return make_critiques(&k, rest[1], rest[2], rest + 3, n - 3);
     }
     if (n == 0)
-        return args_wrong(&a, "which command: world, rooms, programs, critiques, model or nq?");
+        return args_wrong(
+            &a, "which command: world, rooms, programs, critiques, model or nq?");
     if (strcmp(rest[0], "world") == 0)
         return args_wrong(&a, "world needs one folder: sr1-data world FOLDER");
     if (strcmp(rest[0], "rooms") == 0)
