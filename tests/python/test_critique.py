@@ -1,15 +1,12 @@
 """Writers, prompts, the environment of critiques, and trees of revisions."""
 
 import json
-from ctypes import byref, c_char_p, c_int32, c_size_t, c_void_p
 from itertools import combinations
 
 import pytest
 
 import searchr1
 from searchr1 import critique
-from searchr1._handle import Handle
-from searchr1._lib import lib
 
 ROWS = [
     {
@@ -23,21 +20,10 @@ ROWS = [
 RIGHT = "```python\ndef add(a, b):\n    return a + b\n```"
 
 
-class Problems(Handle):
-    _free = "sr1_problems_free"
-
-    def __init__(self, rows):
-        text = "".join(json.dumps(row) + "\n" for row in rows).encode()
-        out = c_void_p()
-        parse = lib.sr1_problems_parse
-        parse.argtypes = [c_void_p, c_char_p, c_size_t, c_char_p, c_void_p]
-        assert parse(byref(out), text, len(text), b"rows", None) == 0
-        super().__init__(out.value)
-
-
 @pytest.fixture()
 def problems():
-    return Problems(ROWS)
+    text = "".join(json.dumps(row) + "\n" for row in ROWS)
+    return searchr1.code.Problems.parse(text)
 
 
 def test_a_function_writes():

@@ -10,7 +10,18 @@ comes out of the call that ran it. Arrays are numpy's where numpy is installed.
         trainer.run(step=lambda report, planned: print(report.avg_reward))
 """
 
-from . import advantage, critique, errors, log, loss, reward, thinking, tools, world
+from . import (
+    advantage,
+    code,
+    critique,
+    errors,
+    log,
+    loss,
+    reward,
+    thinking,
+    tools,
+    world,
+)
 from ._lib import version
 from .config import KEYS, Config, Key
 from .data import Dataset, Row
@@ -103,6 +114,7 @@ __all__ = [
     "build_bm25",
     "build_dense",
     "build_faiss",
+    "code",
     "dense_estimate",
     "dense_info",
     "errors",

@@ -34,6 +34,8 @@ ScoreFn = CFUNCTYPE(c_int32, c_void_p, POINTER(c_void_p), c_size_t, POINTER(c_do
 ProgressFn = CFUNCTYPE(c_int32, c_void_p, c_int64, c_int64, c_int64)
 TextFn = CFUNCTYPE(c_int32, c_void_p, c_size_t, c_int32, c_void_p, c_size_t)
 TrajectoryFn = CFUNCTYPE(c_int32, c_void_p, c_void_p)
+ForgetFn = CFUNCTYPE(None, c_void_p)
+FinishedFn = CFUNCTYPE(c_int32, c_void_p, c_size_t, c_void_p)
 PhaseFn = CFUNCTYPE(c_int32, c_void_p, c_char_p, c_int64, c_int64)
 ValidationFn = CFUNCTYPE(c_int32, c_void_p, c_int64, c_void_p)
 NoteFn = CFUNCTYPE(None, c_void_p, c_char_p)
@@ -588,6 +590,9 @@ class RewardOps(Sized):
         ("destroy", DestroyFn),
         ("level", c_int32),
         ("score_turns", TurnsFn),
+        ("begin", TrajectoryFn),
+        ("forget", ForgetFn),
+        ("may_be_unknown", c_int32),
     ]
 
 
@@ -598,6 +603,74 @@ class RewardOptions(Sized):
         ("protocol", c_char_p),
         ("scales", POINTER(RewardScales)),
         ("embedder", c_void_p),
+        ("checker", c_void_p),
+        ("problems", c_void_p),
+        ("judgement_required", c_int32),
+    ]
+
+
+class ProblemsOptions(Sized):
+    _fields_ = [
+        ("shape", c_char_p),
+        ("max_tests", c_int32),
+        ("time_limit", c_double),
+    ]
+
+
+class ProblemCase(Sized):
+    _fields_ = [
+        ("input", c_void_p),
+        ("input_len", c_size_t),
+        ("expected", c_void_p),
+        ("expected_len", c_size_t),
+    ]
+
+
+class JudgementScores(Sized):
+    _fields_ = [
+        ("n", c_int64),
+        ("none", c_int64),
+        ("accuracy", c_double),
+        ("f1", c_double),
+        ("f1_incorrect", c_double),
+    ]
+
+
+class CheckerOptions(Sized):
+    _fields_ = [
+        ("all_or_nothing", c_int32),
+        ("time_limit", c_double),
+        ("max_time_limit", c_double),
+        ("memory_limit", c_int64),
+        ("concurrency", c_int32),
+        ("threads", c_int32),
+        ("cache_folder", c_char_p),
+        ("cache_entries", c_int64),
+        ("python", c_char_p),
+    ]
+
+
+class CheckReport(Sized):
+    _fields_ = [
+        ("verdict", c_int32),
+        ("tests", c_int64),
+        ("passed", c_int64),
+        ("pass_rate", c_double),
+        ("first_failed", c_int64),
+        ("cached", c_int32),
+        ("seconds", c_double),
+        ("got", c_char_p),
+        ("error", c_char_p),
+    ]
+
+
+class CheckerStats(Sized):
+    _fields_ = [
+        ("checks", c_int64),
+        ("cached", c_int64),
+        ("programs", c_int64),
+        ("infrastructure", c_int64),
+        ("seconds", c_double),
     ]
 
 
@@ -862,6 +935,7 @@ class RolloutOptions(Sized):
         ("progress", ProgressFn),
         ("user", c_void_p),
         ("text", TextFn),
+        ("finished", FinishedFn),
     ]
 
 
@@ -964,6 +1038,8 @@ class StepReport(Sized):
         ("off_policy_cut", c_double),
         ("entropy_coef", c_double),
         ("trained_entropy", c_double),
+        ("unscored", c_int64),
+        ("seconds_reward", c_double),
     ]
 
 

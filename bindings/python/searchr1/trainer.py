@@ -88,6 +88,8 @@ class StepReport:
     off_policy_cut: float
     entropy_coef: float = 0.0
     trained_entropy: float = 0.0
+    unscored: int = 0  # of excluded: their reward could not be had
+    seconds_reward: float = 0.0  # scoring, with the wait for programs
 
 
 def _report(report: _structs.StepReport) -> StepReport:
