@@ -148,8 +148,8 @@ static int make_programs(const struct options *o, const char *folder)
     progress_clear(&p);
     if (st != SR1_OK)
         return tool_failed("sr1-data", st);
-    printf("%s: critiques.jsonl, revisions.jsonl, train.jsonl, validation.jsonl, "
-           "test.jsonl, tokenizer/\n",
+    printf("%s: sft.jsonl, careless.jsonl, train.jsonl, validation.jsonl, test.jsonl, "
+           "tokenizer/\n",
            folder);
     return TOOL_OK;
 }

@@ -123,8 +123,9 @@ typedef struct sr1_programs_options {
     int32_t train_problems;      /* 2000 */
     int32_t validation_problems; /* 200 */
     int32_t test_problems;       /* 200 */
-    int32_t critiques;           /* demonstrations for a critic; 12000 */
-    int32_t revisions;           /* and for a reviser; 12000 */
+    int32_t copies;              /* demonstrations of copying; 4800 */
+    int32_t demonstrations;      /* of careful critiques, and as many of revisions; 12000 */
+    int32_t careless;            /* of careless critiques; 3200 */
     double correct;              /* share of solutions without a bug; 0.3 */
 } sr1_programs_options;
 
@@ -138,10 +139,13 @@ SR1_API void sr1_programs_options_init(sr1_programs_options *options);
  *     train.jsonl validation.jsonl test.jsonl   problems: "question" (what a critic is
  *                     asked), "problem", "solution", "reference" (one that passes),
  *                     "tests" (statements; each bug that is planted fails at least one)
- *     critiques.jsonl critiques of a careless critic, which overlooks most bugs and at
- *                     times names another place
- *     revisions.jsonl conversations in which a solution is changed as a critique says,
- *                     rightly or wrongly
+ *     sft.jsonl       demonstrations, in the order to train on: texts to be copied; then
+ *                     by turns a careful critique, which compares the solution with the
+ *                     task piece by piece until one differs, and a conversation in which
+ *                     a solution is changed as a critique says, rightly or wrongly
+ *     careless.jsonl  critiques that stop comparing early and then judge it correct
+ *     critique.txt solve.txt                    what a critic and a solver are asked, for the
+ *                     keys critique_template and solve_template
  *     tokenizer/      a byte-level BPE tokenizer
  *
  * No program of validation or test is in another file, whatever its variables are called.

@@ -36,19 +36,24 @@ uint64_t sr1__programs_hash(const struct sr1__program *p)
 
 /* Words there are of each role. */
 static const int8_t role_counts[] = {
-    [SR1__PROGRAMS_FIRST] = 3, [SR1__PROGRAMS_SECOND] = 3, [SR1__PROGRAMS_LISTED] = 2,
-    [SR1__PROGRAMS_EACH] = 2,  [SR1__PROGRAMS_TOTAL] = 2,
+    [SR1__PROGRAMS_FIRST] = 2, [SR1__PROGRAMS_SECOND] = 2, [SR1__PROGRAMS_LISTED] = 1,
+    [SR1__PROGRAMS_EACH] = 1,  [SR1__PROGRAMS_TOTAL] = 1,
 };
 
-static void draw_program(struct sr1__program *p, struct sr1__rng *rng)
+void sr1__programs_redraw(struct sr1__program *p, struct sr1__rng *rng)
 {
-    memset(p, 0, sizeof *p);
-    p->family = below(rng, SR1__PROGRAMS_FAMILIES);
     for (int32_t i = 0; i < family(p)->n_slots; i++) {
         struct sr1__programs_slot s = family(p)->slots[i];
 
         p->value[i] = (int8_t)(s.least + below(rng, s.most - s.least + 1));
     }
+}
+
+static void draw_program(struct sr1__program *p, struct sr1__rng *rng)
+{
+    memset(p, 0, sizeof *p);
+    p->family = below(rng, SR1__PROGRAMS_FAMILIES);
+    sr1__programs_redraw(p, rng);
     for (int32_t i = 0; i < family(p)->n_names; i++)
         p->name[i] = below(rng, role_counts[family(p)->roles[i]]);
 }
@@ -77,9 +82,9 @@ static void draw_arguments(struct sr1__programs_argument out[2],
 /* Values that a kind's slots can have: 0 to one below this. */
 static const int8_t value_counts[SR1__PROGRAMS_KINDS] = {
     [SR1__PROGRAMS_OPERATOR] = 3, [SR1__PROGRAMS_COMPARISON] = 4,
-    [SR1__PROGRAMS_MOST] = 2,     [SR1__PROGRAMS_JOIN] = 2,
-    [SR1__PROGRAMS_NUMBER] = 10,  [SR1__PROGRAMS_START] = 5,
-    [SR1__PROGRAMS_BOUND] = 2,    [SR1__PROGRAMS_VARIABLE] = 2,
+    [SR1__PROGRAMS_MOST] = 2,     [SR1__PROGRAMS_NUMBER] = 10,
+    [SR1__PROGRAMS_START] = 5,    [SR1__PROGRAMS_BOUND] = 2,
+    [SR1__PROGRAMS_VARIABLE] = 2,
 };
 
 /* A number goes wrong by one. */

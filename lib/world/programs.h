@@ -14,12 +14,12 @@
 
 #include <searchr1/world.h>
 
-#define SR1__PROGRAMS_FAMILIES 8
+#define SR1__PROGRAMS_FAMILIES 5
 #define SR1__PROGRAMS_SLOTS 8
 #define SR1__PROGRAMS_LINES 7
 #define SR1__PROGRAMS_NAMES 4
 #define SR1__PROGRAMS_TESTS 4
-#define SR1__PROGRAMS_LIST 5 /* most numbers of an argument */
+#define SR1__PROGRAMS_LIST 5  /* most numbers of an argument */
 #define SR1__PROGRAMS_BUGS 48 /* no family has more */
 
 /* What a slot holds; a slot's value counts within its kind. */
@@ -27,10 +27,9 @@ enum sr1__programs_kind {
     SR1__PROGRAMS_OPERATOR, /* + - * */
     SR1__PROGRAMS_COMPARISON,
     SR1__PROGRAMS_MOST, /* largest, smallest: a comparison with what was found so far */
-    SR1__PROGRAMS_JOIN, /* and, or */
     SR1__PROGRAMS_NUMBER,
-    SR1__PROGRAMS_START, /* a number where counting begins */
-    SR1__PROGRAMS_BOUND, /* whether the last number counts */
+    SR1__PROGRAMS_START,    /* a number where counting begins */
+    SR1__PROGRAMS_BOUND,    /* whether the last number counts */
     SR1__PROGRAMS_VARIABLE, /* which name */
     SR1__PROGRAMS_KINDS
 };
@@ -75,7 +74,7 @@ struct sr1__programs_argument {
 /* A call with what it returns. */
 struct sr1__programs_test {
     struct sr1__programs_argument arguments[2];
-    int64_t expected; /* where the family tells truth: 0 or 1 */
+    int64_t expected;
 };
 
 /* Another value in a slot: a bug, or a change that is advised. */
@@ -97,13 +96,13 @@ struct sr1__programs_problem {
 /* What the program returns for these arguments, as Python computes it. */
 int64_t sr1__programs_run(const struct sr1__program *p,
                           const struct sr1__programs_argument *arguments);
-/* Does its function return True or False? */
-int sr1__programs_tells_truth(const struct sr1__program *p);
 
 /* ---- making ---- */
 
 /* A problem drawn at random. */
 void sr1__programs_draw(struct sr1__programs_problem *out, struct sr1__rng *rng);
+/* Other values for all slots, as another task could ask for. */
+void sr1__programs_redraw(struct sr1__program *p, struct sr1__rng *rng);
 /* The program with this change. */
 struct sr1__program sr1__programs_with(const struct sr1__program *p,
                                        struct sr1__programs_change c);
@@ -122,9 +121,15 @@ void sr1__programs_say_code(struct sr1__buf *b, const struct sr1__program *p);
 /* "assert f(1, 2) == 5" */
 void sr1__programs_say_test(struct sr1__buf *b, const struct sr1__program *p,
                             const struct sr1__programs_test *t);
-/* The critique that advises this change of p; NULL: that finds nothing. */
-void sr1__programs_say_critique(struct sr1__buf *b, const struct sr1__program *p,
-                                const struct sr1__programs_change *c);
+/* What a critic says: what the task asks and what the solution has, for so many slots;
+ * then the slot it would change, and how. */
+struct sr1__programs_critique {
+    const struct sr1__program *task, *solution;
+    int32_t compared;
+    const struct sr1__programs_change *advice; /* NULL: none, the solution is correct */
+};
+void sr1__programs_say_critique(struct sr1__buf *b,
+                                const struct sr1__programs_critique *c);
 /* Number (from 1) of the line a slot stands in. */
 int32_t sr1__programs_line(const struct sr1__program *p, int32_t slot);
 /* Does what stands in the slot stand once only in its line? */
@@ -132,9 +137,10 @@ int sr1__programs_is_plain(const struct sr1__program *p, int32_t slot);
 /* Words and sentences for a tokenizer, each ended by NUL; returns how many. */
 size_t sr1__programs_vocabulary(struct sr1__buf *b);
 
-/* ---- demonstrations ---- */
-
-/* What a critic is asked. */
+/* n words of the vocabulary. */
+void sr1__programs_say_words(struct sr1__buf *b, int32_t n, struct sr1__rng *rng);
+/* What a critic is asked, as a template and of a solution. */
+extern const char sr1__programs_prompt[];
 void sr1__programs_say_prompt(struct sr1__buf *b, const struct sr1__program *right,
                               const struct sr1__program *solution);
 

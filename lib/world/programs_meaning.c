@@ -1,6 +1,6 @@
 /* world/programs_meaning.c - what each family of tiny programs computes: its lines of
- * programs_text.c, line by line, in C. tests/unit/world/test_programs.c has Python say the
- * same. */
+ * programs_text.c, line by line, in C. tests/unit/world/test_programs.c has Python say
+ * the same. */
 #include "world/programs.h"
 
 struct call {
@@ -10,7 +10,7 @@ struct call {
 
 static int64_t operate(int8_t operator, int64_t a, int64_t b)
 {
-    return operator == 0 ? a + b : operator == 1 ? a - b : a * b;
+    return operator== 0 ? a + b : operator== 1 ? a - b : a * b;
 }
 
 static int compare(int8_t comparison, int64_t a, int64_t b)
@@ -32,47 +32,19 @@ static int64_t number(const struct call *c, int32_t argument)
     return c->arguments[argument].v[0];
 }
 
-/* return @0 $0 @1 $1 $2, the multiplication first */
-static int64_t formula(const struct call *c)
-{
-    int64_t a = number(c, c->value[3]), b = number(c, c->value[4]), n = c->value[2];
-
-    if (c->value[1] == 2 && c->value[0] != 2)
-        return operate(c->value[0], a, b * n);
-    return operate(c->value[1], operate(c->value[0], a, b), n);
-}
-
 static int64_t choice(const struct call *c)
 {
-    if (compare(c->value[3], number(c, 0), number(c, 1)))
-        return operate(c->value[1], number(c, c->value[0]), c->value[2]);
-    return number(c, c->value[4]);
+    if (compare(c->value[2], number(c, 0), number(c, 1)))
+        return operate(c->value[0], number(c, 0), c->value[1]);
+    return number(c, c->value[3]);
 }
 
-/* One past the last number counted. */
-static int64_t bound(const struct call *c, int32_t slot)
-{
-    return number(c, 0) + (c->value[slot] == 0);
-}
-
-/* for @1 in range($2, $3): @2 = @2 + $6 $0 $1; of a variable, 0 is the argument */
 static int64_t sum(const struct call *c)
 {
-    int64_t total = c->value[4];
+    int64_t total = c->value[3], end = number(c, 0) + (c->value[2] == 0);
 
-    for (int64_t i = c->value[2]; i < bound(c, 3); i++)
-        total = operate(c->value[5], total,
-                        operate(c->value[0], c->value[6] == 0 ? number(c, 0) : i,
-                                c->value[1]));
-    return total;
-}
-
-static int64_t product(const struct call *c)
-{
-    int64_t total = c->value[4];
-
-    for (int64_t i = c->value[2]; i < bound(c, 3); i++)
-        total *= operate(c->value[0], i, c->value[1]);
+    for (int64_t i = c->value[4]; i < end; i++)
+        total += operate(c->value[0], c->value[5] == 0 ? number(c, 0) : i, c->value[1]);
     return total;
 }
 
@@ -82,9 +54,8 @@ static int64_t count(const struct call *c)
     int64_t total = c->value[3];
 
     for (int32_t i = 0; i < list->n; i++)
-        if (compare(c->value[2], operate(c->value[0], list->v[i], c->value[1]),
-                    number(c, 1)))
-            total = operate(c->value[4], total, c->value[5]);
+        total += compare(c->value[2], operate(c->value[0], list->v[i], c->value[1]),
+                         number(c, 1));
     return total;
 }
 
@@ -108,17 +79,9 @@ static int64_t repeat(const struct call *c)
     return x;
 }
 
-static int64_t both(const struct call *c)
-{
-    int a = compare(c->value[0], number(c, c->value[5]), c->value[1]);
-    int b = compare(c->value[3], number(c, c->value[6]), c->value[4]);
-
-    return c->value[2] == 0 ? a && b : a || b;
-}
-
 /* In the order of sr1__programs_families. */
 static int64_t (*const meanings[SR1__PROGRAMS_FAMILIES])(const struct call *) = {
-    formula, choice, sum, product, count, most, repeat, both};
+    choice, sum, count, most, repeat};
 
 int64_t sr1__programs_run(const struct sr1__program *p,
                           const struct sr1__programs_argument *arguments)
@@ -126,9 +89,4 @@ int64_t sr1__programs_run(const struct sr1__program *p,
     struct call c = {p->value, arguments};
 
     return meanings[p->family](&c);
-}
-
-int sr1__programs_tells_truth(const struct sr1__program *p)
-{
-    return meanings[p->family] == both;
 }

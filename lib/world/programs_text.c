@@ -1,124 +1,93 @@
-/* world/programs_text.c - tiny programs in words and in Python: the table of families, and
- * what is said of a program. */
+/* world/programs_text.c - tiny programs in words and in Python: the table of families,
+ * and what is said of a program. */
 #include "world/programs.h"
 
 #include <stdio.h>
 #include <string.h>
 
+/* clang-format off */
 #define OPERATOR {SR1__PROGRAMS_OPERATOR, 0, 2}
 #define COMPARISON {SR1__PROGRAMS_COMPARISON, 0, 3}
-#define NUMBER {SR1__PROGRAMS_NUMBER, 1, 9}
-#define FIXED(kind, value) {SR1__PROGRAMS_##kind, value, value}
+#define MOST {SR1__PROGRAMS_MOST, 0, 1}
+#define NUMBER {SR1__PROGRAMS_NUMBER, 2, 9}
+#define BOUND {SR1__PROGRAMS_BOUND, 0, 1}
 #define VARIABLE {SR1__PROGRAMS_VARIABLE, 0, 1}
+#define FIXED(kind, value) {SR1__PROGRAMS_##kind, value, value}
 
 /* programs_meaning.c computes them, in this order. */
 const struct sr1__programs_family sr1__programs_families[SR1__PROGRAMS_FAMILIES] = {
-    {"Write f(@0, @1) that gives $3 $0 $4 $1 $2.",
-     {"def f(@0, @1):", "    return $3 $0 $4 $1 $2"},
-     5,
-     2,
-     2,
-     {OPERATOR, OPERATOR, NUMBER, VARIABLE, VARIABLE},
-     {SR1__PROGRAMS_FIRST, SR1__PROGRAMS_SECOND}},
-    {"Write f(@0, @1) that gives $0 $1 $2 if @0 is $3 @1, else $4.",
-     {"def f(@0, @1):", "    if @0 $3 @1:", "        return $0 $1 $2", "    return $4"},
-     5,
-     2,
-     2,
-     {VARIABLE, OPERATOR, NUMBER, COMPARISON, VARIABLE},
-     {SR1__PROGRAMS_FIRST, SR1__PROGRAMS_SECOND}},
-    {"Write f(@0) that adds up @1 $0 $1 for @1 from $2 $3 @0.",
-     {"def f(@0):", "    @2 = $4", "    for @1 in range($2, $3):",
-      "        @2 = @2 $5 ($6 $0 $1)", "    return @2"},
-     7,
-     3,
-     1,
-     {OPERATOR,
-      NUMBER,
-      {SR1__PROGRAMS_START, 0, 3},
-      {SR1__PROGRAMS_BOUND, 0, 1},
-      FIXED(START, 0),
-      FIXED(OPERATOR, 0),
-      FIXED(VARIABLE, 1)},
-     {SR1__PROGRAMS_FIRST, SR1__PROGRAMS_EACH, SR1__PROGRAMS_TOTAL}},
-    {"Write f(@0) that multiplies @1 $0 $1 for @1 from $2 $3 @0.",
-     {"def f(@0):", "    @2 = $4", "    for @1 in range($2, $3):",
-      "        @2 = @2 * (@1 $0 $1)", "    return @2"},
-     5,
-     3,
-     1,
-     {OPERATOR,
-      NUMBER,
-      {SR1__PROGRAMS_START, 0, 3},
-      {SR1__PROGRAMS_BOUND, 0, 1},
-      FIXED(START, 1)},
-     {SR1__PROGRAMS_FIRST, SR1__PROGRAMS_EACH, SR1__PROGRAMS_TOTAL}},
-    {"Write f(@0, @1) that counts each @2 of @0 with @2 $0 $1 $2 @1.",
-     {"def f(@0, @1):", "    @3 = $3", "    for @2 in @0:", "        if @2 $0 $1 $2 @1:",
-      "            @3 = @3 $4 $5", "    return @3"},
-     6,
-     4,
-     2,
-     {OPERATOR, NUMBER, COMPARISON, FIXED(START, 0), FIXED(OPERATOR, 0),
-      FIXED(NUMBER, 1)},
-     {SR1__PROGRAMS_LISTED, SR1__PROGRAMS_SECOND, SR1__PROGRAMS_EACH,
-      SR1__PROGRAMS_TOTAL}},
-    {"Write f(@0) that gives the $0 @1 of @0, $1 $2.",
-     {"def f(@0):", "    @2 = @0[0]", "    for @1 in @0:", "        if @1 $0 @2:",
-      "            @2 = @1", "    return @2 $1 $2"},
-     3,
-     3,
-     1,
-     {{SR1__PROGRAMS_MOST, 0, 1}, OPERATOR, NUMBER},
-     {SR1__PROGRAMS_LISTED, SR1__PROGRAMS_EACH, SR1__PROGRAMS_TOTAL}},
-    {"Write f(@0, @1) that gives @0 after @1 steps of $0 $1.",
-     {"def f(@0, @1):", "    for @2 in range($2, @1):", "        @0 = @0 $0 $1",
-      "    return @0"},
-     3,
-     3,
-     2,
-     {OPERATOR, NUMBER, FIXED(START, 0)},
-     {SR1__PROGRAMS_FIRST, SR1__PROGRAMS_SECOND, SR1__PROGRAMS_EACH}},
-    {"Write f(@0, @1) that tells if $5 is $0 $1 $2 $6 is $3 $4.",
-     {"def f(@0, @1):", "    return $5 $0 $1 $2 $6 $3 $4"},
-     7,
-     2,
-     2,
-     {COMPARISON,
-      NUMBER,
-      {SR1__PROGRAMS_JOIN, 0, 1},
-      COMPARISON,
-      NUMBER,
-      VARIABLE,
-      VARIABLE},
-     {SR1__PROGRAMS_FIRST, SR1__PROGRAMS_SECOND}},
+    {.task = "Write f(@0, @1) that gives @0 $0 $1 if @0 is $2 @1, else $3.",
+     .lines = {"def f(@0, @1):",
+               "    if @0 $2 @1:",
+               "        return @0 $0 $1",
+               "    return $3"},
+     .n_slots = 4, .slots = {OPERATOR, NUMBER, COMPARISON, VARIABLE},
+     .n_arguments = 2,
+     .n_names = 2, .roles = {SR1__PROGRAMS_FIRST, SR1__PROGRAMS_SECOND}},
+    {.task = "Write f(@0) that adds up @1 $0 $1 for @1 from 1 $2 @0.",
+     .lines = {"def f(@0):",
+               "    @2 = $3",
+               "    for @1 in range($4, $2):",
+               "        @2 += $5 $0 $1",
+               "    return @2"},
+     .n_slots = 6,
+     .slots = {OPERATOR, NUMBER, BOUND, FIXED(START, 0), FIXED(START, 1),
+               FIXED(VARIABLE, 1)},
+     .n_arguments = 1,
+     .n_names = 3,
+     .roles = {SR1__PROGRAMS_FIRST, SR1__PROGRAMS_EACH, SR1__PROGRAMS_TOTAL}},
+    {.task = "Write f(@0, @1) that counts each @2 of @0 with @2 $0 $1 $2 @1.",
+     .lines = {"def f(@0, @1):",
+               "    @3 = $3",
+               "    for @2 in @0:",
+               "        if @2 $0 $1 $2 @1:",
+               "            @3 += 1",
+               "    return @3"},
+     .n_slots = 4, .slots = {OPERATOR, NUMBER, COMPARISON, FIXED(START, 0)},
+     .n_arguments = 2,
+     .n_names = 4,
+     .roles = {SR1__PROGRAMS_LISTED, SR1__PROGRAMS_SECOND, SR1__PROGRAMS_EACH,
+               SR1__PROGRAMS_TOTAL}},
+    {.task = "Write f(@0) that gives the $0 @1 of @0, $1 $2.",
+     .lines = {"def f(@0):",
+               "    @2 = @0[0]",
+               "    for @1 in @0:",
+               "        if @1 $0 @2:",
+               "            @2 = @1",
+               "    return @2 $1 $2"},
+     .n_slots = 3, .slots = {MOST, OPERATOR, NUMBER},
+     .n_arguments = 1,
+     .n_names = 3,
+     .roles = {SR1__PROGRAMS_LISTED, SR1__PROGRAMS_EACH, SR1__PROGRAMS_TOTAL}},
+    {.task = "Write f(@0, @1) that gives @0 after @1 steps of $0 $1.",
+     .lines = {"def f(@0, @1):",
+               "    for @2 in range($2, @1):",
+               "        @0 = @0 $0 $1",
+               "    return @0"},
+     .n_slots = 3, .slots = {OPERATOR, NUMBER, FIXED(START, 0)},
+     .n_arguments = 2,
+     .n_names = 3,
+     .roles = {SR1__PROGRAMS_FIRST, SR1__PROGRAMS_SECOND, SR1__PROGRAMS_EACH}},
 };
+/* clang-format on */
 
 static const char *const role_words[][4] = {
-    [SR1__PROGRAMS_FIRST] = {"x", "n", "p"},
-    [SR1__PROGRAMS_SECOND] = {"y", "k", "m"},
-    [SR1__PROGRAMS_LISTED] = {"v", "w"},
-    [SR1__PROGRAMS_EACH] = {"i", "j"},
-    [SR1__PROGRAMS_TOTAL] = {"s", "t"},
+    [SR1__PROGRAMS_FIRST] = {"x", "n"}, [SR1__PROGRAMS_SECOND] = {"y", "k"},
+    [SR1__PROGRAMS_LISTED] = {"v"},     [SR1__PROGRAMS_EACH] = {"i"},
+    [SR1__PROGRAMS_TOTAL] = {"s"},
 };
 
-/* A kind's name in critiques, and its values in a task and in code; numbers, bounds (of
- * which the code is special) and variables are written otherwise. */
+/* The values of a kind in a task and in code; those of the others are written otherwise.
+ */
 static const struct kind {
-    const char *name;
     const char *task[4];
     const char *code[4];
 } kinds[SR1__PROGRAMS_KINDS] = {
-    [SR1__PROGRAMS_OPERATOR] = {"operator", {"plus", "minus", "times"}, {"+", "-", "*"}},
-    [SR1__PROGRAMS_COMPARISON] = {"comparison",
-                                  {"less than", "more than", "at most", "at least"},
+    [SR1__PROGRAMS_OPERATOR] = {{"plus", "minus", "times"}, {"+", "-", "*"}},
+    [SR1__PROGRAMS_COMPARISON] = {{"less than", "more than", "at most", "at least"},
                                   {"<", ">", "<=", ">="}},
-    [SR1__PROGRAMS_MOST] = {"comparison", {"largest", "smallest"}, {">", "<"}},
-    [SR1__PROGRAMS_JOIN] = {"operator", {"and", "or"}, {"and", "or"}},
-    [SR1__PROGRAMS_NUMBER] = {"number", {NULL}, {NULL}},
-    [SR1__PROGRAMS_START] = {"start", {NULL}, {NULL}},
-    [SR1__PROGRAMS_BOUND] = {"bound", {"to", "below"}, {NULL}},
-    [SR1__PROGRAMS_VARIABLE] = {"variable", {NULL}, {NULL}},
+    [SR1__PROGRAMS_MOST] = {{"largest", "smallest"}, {">", "<"}},
+    [SR1__PROGRAMS_BOUND] = {{"to", "below"}, {NULL}},
 };
 
 /* ---- slots and names ---- */
@@ -262,62 +231,89 @@ void sr1__programs_say_test(struct sr1__buf *b, const struct sr1__program *p,
         sr1__buf_str(b, i ? ", " : "");
         say_argument(b, &t->arguments[i]);
     }
-    if (sr1__programs_tells_truth(p))
-        sr1__buf_fmt(b, ") is %s", t->expected ? "True" : "False");
-    else
-        sr1__buf_fmt(b, ") == %lld", (long long)t->expected);
+    sr1__buf_fmt(b, ") == %lld", (long long)t->expected);
 }
 
-void sr1__programs_say_critique(struct sr1__buf *b, const struct sr1__program *p,
-                                const struct sr1__programs_change *c)
+/* " plus is +" */
+static void say_pair(struct sr1__buf *b, const struct sr1__program *task,
+                     const struct sr1__program *code, int32_t slot)
 {
-    struct sr1__program after;
-    char right[WORDS], wrong[WORDS];
-    int line;
+    char wanted[WORDS], found[WORDS];
 
-    if (!c) {
-        sr1__buf_str(b, "Analysis: every line is right.\n"
-                        "Improvement suggestions: none.\n"
-                        "Overall judgment: Correct");
-        return;
-    }
-    after = sr1__programs_with(p, *c);
-    line = (int)sr1__programs_line(p, c->slot);
-    code_slot(right, &after, c->slot);
-    code_slot(wrong, p, c->slot);
+    task_slot(wanted, task, slot);
+    code_slot(found, code, slot);
+    sr1__buf_fmt(b, " %s is %s", wanted, found);
+}
+
+static void say_advice(struct sr1__buf *b, const struct sr1__program *p,
+                       struct sr1__programs_change c)
+{
+    struct sr1__program after = sr1__programs_with(p, c);
+    char right[WORDS], wrong[WORDS];
+
+    code_slot(right, &after, c.slot);
+    code_slot(wrong, p, c.slot);
+    say_pair(b, &after, p, c.slot);
     sr1__buf_fmt(b,
-                 "Analysis: line %d has the wrong %s.\n"
+                 " wrong.\n"
                  "Improvement suggestions: in line %d write %s not %s.\n"
                  "Overall judgment: Incorrect",
-                 line, kinds[family(p)->slots[c->slot].kind].name, line, right, wrong);
+                 (int)sr1__programs_line(p, c.slot), right, wrong);
 }
 
+void sr1__programs_say_critique(struct sr1__buf *b,
+                                const struct sr1__programs_critique *c)
+{
+    sr1__buf_str(b, "Analysis:");
+    for (int32_t i = 0; i < c->compared; i++) {
+        sr1__buf_str(b, i ? "," : "");
+        say_pair(b, c->task, c->solution, i);
+    }
+    if (c->advice) {
+        sr1__buf_str(b, c->compared ? "," : "");
+        say_advice(b, c->solution, *c->advice);
+    } else {
+        sr1__buf_str(b, ".\nImprovement suggestions: none.\nOverall judgment: Correct");
+    }
+}
+
+const char sr1__programs_prompt[] =
+    "Problem: {{problem}}\nAnswer:\n{{answer}}\n{{hint}}End with the line \"Overall "
+    "judgment: Correct\" or \"Overall judgment: Incorrect\".";
+
+/* Without a hint. */
 void sr1__programs_say_prompt(struct sr1__buf *b, const struct sr1__program *right,
                               const struct sr1__program *solution)
 {
-    sr1__buf_str(b, "Problem: ");
-    sr1__programs_say_task(b, right);
-    sr1__buf_str(b, "\nAnswer:\n");
-    sr1__programs_say_code(b, solution);
-    sr1__buf_str(b, "\nIs it right? End with the line \"Overall judgment: Correct\" or "
-                    "\"Overall judgment: Incorrect\".");
+    const char *at = sr1__programs_prompt, *mark;
+
+    for (; (mark = strstr(at, "{{")) != NULL; at = strstr(mark, "}}") + 2) {
+        sr1__buf_add(b, at, (size_t)(mark - at));
+        if (mark[2] == 'p')
+            sr1__programs_say_task(b, right);
+        else if (mark[2] == 'a')
+            sr1__programs_say_code(b, solution);
+    }
+    sr1__buf_str(b, at);
 }
 
 /* ---- words ---- */
 
 static const char *const words[] = {
-    "Write", " f", " that", " gives", " if", " is", " else", " adds", " up", " for",
-    " from", " to", " below", " multiplies", " counts", " each", " of", " with", " the",
-    " largest", " smallest", " after", " steps", " tells", " plus", " minus", " times",
-    " less", " than", " more", " at", " most", " least", " and", " or", "```", "python",
-    "def", " return", " range", " in", "   ", "       ", "           ", ":\n", "):\n",
-    ")\n", "]\n", " =", " +", " -", " *", " <", " >", " <=", " >=", " (", "Analysis",
-    " line", " has", " wrong", " operator", " comparison", " number", " start", " bound",
-    " variable", ".\n", "Improvement", " suggestions", " write", " not", "Overall",
-    " judgment", " Correct", " Incorrect", " every", " right", " none", "Problem",
-    "Answer", "Is", " it", " End", " \"", "\".", "\n\n", "Please", " finalize", " your",
-    " answer", " accordingly", " using", " same", " format", "user", "assistant",
-    " Python", " function", " block", " a", " ```"};
+    "Write",    " f",        " that",     " gives",      " if",         " is",
+    " else",    " adds",     " up",       " for",        " from",       " to",
+    " below",   " counts",   " each",     " of",         " with",       " the",
+    " largest", " smallest", " after",    " steps",      " plus",       " minus",
+    " times",   " less",     " than",     " more",       " at",         " most",
+    " least",   "```",       "python",    "def",         " return",     " range",
+    " in",      "   ",       "       ",   "           ", ":\n",         "):\n",
+    ")\n",      "]\n",       " =",        " +",          " +=",         " -",
+    " *",       " <",        " >",        " <=",         " >=",         " (",
+    "Analysis", " line",     " wrong",    ".\n",         "Improvement", " suggestions",
+    " write",   " not",      "Overall",   " judgment",   " Correct",    " Incorrect",
+    " none",    "Problem",   "Answer",    "End",         " \"",         "\".",
+    "\n\n",     "Please",    " finalize", " your",       " answer",     " accordingly",
+    " using",   " same",     " format",   "user",        "assistant"};
 
 size_t sr1__programs_vocabulary(struct sr1__buf *b)
 {
@@ -333,4 +329,16 @@ size_t sr1__programs_vocabulary(struct sr1__buf *b)
             sr1__buf_char(b, '\0');
         }
     return n;
+}
+
+void sr1__programs_say_words(struct sr1__buf *b, int32_t n, struct sr1__rng *rng)
+{
+    while (n > 0) {
+        const char *word = words[sr1__rng_below(rng, sizeof words / sizeof *words)];
+
+        if (word[0] != ' ' || word[1] == ' ')
+            continue; /* it would become another token beside others */
+        sr1__buf_str(b, word);
+        n--;
+    }
 }

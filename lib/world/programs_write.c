@@ -1,9 +1,9 @@
-/* world/programs_write.c - problems of tiny programs, demonstrations of criticising and of
- * revising them, and a tokenizer.
+/* world/programs_write.c - problems of tiny programs, demonstrations of criticising and
+ * of revising them, and a tokenizer.
  *
  * The critic of the demonstrations is careless: most bugs it overlooks, at times it names
- * another place (`eyes` says how often it is right). The reviser does what a critique says,
- * whether that is right or wrong. */
+ * another place (`eyes` says how often it is right). The reviser does what a critique
+ * says, whether that is right or wrong. */
 #include "world/programs.h"
 
 #include "base/file.h"
@@ -18,14 +18,14 @@
 
 /* ---- splits ---- */
 
-enum split { TRAIN, VALIDATION, TEST, DEMONSTRATIONS };
+enum split { TRAIN, VALIDATION, TEST };
 
-/* Of ten programs one is for validation, one for test. */
+/* Of five programs one is for validation, one for test. */
 static int belongs(const struct sr1__program *p, enum split split)
 {
-    uint64_t tenth = sr1__programs_hash(p) % 10;
+    static const enum split of_fifth[] = {VALIDATION, TEST, TRAIN, TRAIN, TRAIN};
 
-    return tenth == 0 ? split == VALIDATION : tenth == 1 ? split == TEST : split != VALIDATION && split != TEST;
+    return of_fifth[sr1__programs_hash(p) % 5] == split;
 }
 
 static void draw(struct sr1__programs_problem *out, enum split split,
@@ -83,50 +83,49 @@ static void draw_task(struct task *t, enum split split, double correct,
     }
 }
 
-/* How often the critic sees a bug of this kind, and how often the others are overlooked
- * rather than taken for something else. */
-static const double eyes[SR1__PROGRAMS_KINDS] = {
-    [SR1__PROGRAMS_OPERATOR] = 0.7, [SR1__PROGRAMS_COMPARISON] = 0.3,
-    [SR1__PROGRAMS_MOST] = 0.3,     [SR1__PROGRAMS_JOIN] = 0.3,
-    [SR1__PROGRAMS_NUMBER] = 0.3,   [SR1__PROGRAMS_START] = 0.3,
-    [SR1__PROGRAMS_BOUND] = 0.3,    [SR1__PROGRAMS_VARIABLE] = 0.3,
-};
-#define OVERLOOKED 0.75
-#define FALSE_ALARM 0.1
+/* A careless critic's chance to end its analysis after any slot. */
+#define BORED 0.55
 
-/* What the careless critic says: 0 nothing is wrong, 1 *out. */
-static int criticise(const struct task *t, struct sr1__rng *rng,
-                     struct sr1__programs_change *out)
+/* How many slots are compared in the analysis: up to the one that is wrong, unless the
+ * critic is bored before. */
+static int32_t look(const struct task *t, int careful, struct sr1__rng *rng)
 {
-    const struct sr1__programs_family *f =
-        &sr1__programs_families[t->solution.family];
+    int32_t all = sr1__programs_families[t->solution.family].n_slots, n = 0;
 
-    *out = sr1__programs_any_change(&t->solution, rng);
-    if (!t->has_bug)
-        return by_chance(rng, FALSE_ALARM);
-    if (!by_chance(rng, eyes[f->slots[t->mend.slot].kind]))
-        return !by_chance(rng, OVERLOOKED);
-    *out = t->mend;
-    return 1;
+    while (n < all && !(t->has_bug && n == t->mend.slot))
+        if (n++, !careful && by_chance(rng, BORED))
+            break;
+    return n;
 }
 
 /* ---- rows ---- */
 
-typedef void (*say_fn)(struct sr1__buf *b, const void *about);
-
-static json_t *text_of(const struct sr1__buf *b)
-{
-    return json_stringn(sr1__buf_cstr(b), b->len);
-}
-
-static void set_new(json_t *row, const char *key, struct sr1__buf *b)
-{
-    if (b->status == SR1_OK)
-        json_object_set_new(row, key, text_of(b));
-    sr1__buf_clear(b);
-}
-
 #define ROW_MAX 8192
+#define COPIED_WORDS 24
+
+/* What was said as JSON, and the buffer empty again. NULL where memory ran out: then the
+ * member it is for is not made, which add_line finds. */
+static json_t *take(struct sr1__buf *b)
+{
+    json_t *text = b->status == SR1_OK ? json_stringn(sr1__buf_cstr(b), b->len) : NULL;
+
+    sr1__buf_clear(b);
+    return text;
+}
+
+static void set(json_t *row, const char *key, json_t *value)
+{
+    json_object_set_new(row, key, value);
+}
+
+/* The list if it is whole. */
+static json_t *of_size(json_t *list, size_t n)
+{
+    if (json_array_size(list) == n)
+        return list;
+    json_decref(list);
+    return NULL;
+}
 
 static json_t *tests_of(const struct task *t, struct sr1__buf *b)
 {
@@ -134,18 +133,16 @@ static json_t *tests_of(const struct task *t, struct sr1__buf *b)
 
     for (int32_t i = 0; i < SR1__PROGRAMS_TESTS; i++) {
         sr1__programs_say_test(b, &t->problem.right, &t->problem.tests[i]);
-        json_array_append_new(tests, text_of(b));
-        sr1__buf_clear(b);
+        json_array_append_new(tests, take(b));
     }
-    return tests;
+    return of_size(tests, SR1__PROGRAMS_TESTS);
 }
 
 /* Append row as a line and free it; missing members show that memory ran out. */
 static sr1_status add_line(struct sr1__buf *out, json_t *row, size_t members)
 {
-    sr1_status st = row && json_object_size(row) == members
-                        ? sr1__json_dump(row, 0, out)
-                        : sr1__fail_nomem("row");
+    sr1_status st = row && json_object_size(row) == members ? sr1__json_dump(row, 0, out)
+                                                            : sr1__fail_nomem("row");
 
     sr1__buf_char(out, '\n');
     json_decref(row);
@@ -160,85 +157,136 @@ static sr1_status add_problem(struct sr1__buf *out, const struct task *t,
 
     sr1__buf_init(&b, ROW_MAX);
     sr1__buf_fmt(&b, "programs-%s-%d", split, (int)i);
-    set_new(row, "id", &b);
+    set(row, "id", take(&b));
     sr1__programs_say_prompt(&b, &t->problem.right, &t->solution);
-    set_new(row, "question", &b);
+    set(row, "question", take(&b));
     sr1__programs_say_task(&b, &t->problem.right);
-    set_new(row, "problem", &b);
+    set(row, "problem", take(&b));
     sr1__programs_say_code(&b, &t->solution);
-    set_new(row, "solution", &b);
+    set(row, "solution", take(&b));
     sr1__programs_say_code(&b, &t->problem.right);
-    set_new(row, "reference", &b);
-    json_object_set_new(row, "tests", tests_of(t, &b));
-    json_object_set_new(row, "golden_answers", json_array());
-    json_object_set_new(row, "data_source", json_string("programs"));
+    set(row, "reference", take(&b));
+    set(row, "tests", tests_of(t, &b));
+    set(row, "golden_answers", json_array());
+    set(row, "data_source", json_string("programs"));
     sr1__buf_free(&b);
     return add_line(out, row, 8);
 }
 
-static sr1_status add_critique(struct sr1__buf *out, const struct task *t,
+static sr1_status add_critique(struct sr1__buf *out, const struct task *t, int careful,
                                struct sr1__rng *rng)
 {
-    struct sr1__programs_change c;
-    int finds = criticise(t, rng, &c);
+    int32_t n = look(t, careful, rng);
+    struct sr1__programs_critique c = {&t->problem.right, &t->solution, n,
+                                       t->has_bug && n == t->mend.slot ? &t->mend : NULL};
     json_t *row = json_object();
     struct sr1__buf b;
 
     sr1__buf_init(&b, ROW_MAX);
     sr1__programs_say_prompt(&b, &t->problem.right, &t->solution);
-    set_new(row, "question", &b);
-    sr1__programs_say_critique(&b, &t->solution, finds ? &c : NULL);
+    set(row, "question", take(&b));
+    sr1__programs_say_critique(&b, &c);
     sr1__buf_str(&b, "<|im_end|>");
-    json_object_set_new(row, "segments",
-                        json_pack("[{s:s, s:o}]", "source", "policy", "text",
-                                  text_of(&b)));
+    set(row, "segments", json_pack("[{s:s, s:o}]", "source", "policy", "text", take(&b)));
     sr1__buf_free(&b);
     return add_line(out, row, 2);
 }
 
-static json_t *message(const char *role, struct sr1__buf *b)
+/* A message in b; context is not learned from, whoever said it. */
+static void add_message(json_t *list, const char *role, int context, struct sr1__buf *b)
 {
-    json_t *m = json_pack("{s:s, s:o}", "role", role, "content", text_of(b));
+    json_t *m = json_pack("{s:s, s:o}", "role", role, "content", take(b));
 
-    sr1__buf_clear(b);
-    return m;
+    if (m && context && json_object_set_new(m, "weight", json_integer(0)) != 0) {
+        json_decref(m);
+        m = NULL;
+    }
+    json_array_append_new(list, m);
 }
 
-static void say_request(struct sr1__buf *b, const struct sr1__program *p)
+/* A conversation: the task, a text of `say`, a critique, and the text as revised. */
+static sr1_status add_conversation(struct sr1__buf *out, const struct task *t,
+                                   const struct sr1__programs_critique *c,
+                                   const char *given, const char *revised)
 {
-    sr1__programs_say_task(b, p);
-    sr1__buf_str(b, "\n\nAnswer with a Python function in a ```python block.");
+    json_t *row = json_object(), *list = json_array();
+    struct sr1__buf b;
+
+    sr1__buf_init(&b, ROW_MAX);
+    sr1__programs_say_task(&b, &t->problem.right);
+    add_message(list, "user", 0, &b);
+    sr1__buf_str(&b, given);
+    add_message(list, "assistant", 1, &b);
+    sr1__programs_say_critique(&b, c);
+    sr1__buf_str(&b,
+                 "\n\nPlease finalize your answer accordingly using the same format.");
+    add_message(list, "user", 0, &b);
+    sr1__buf_str(&b, revised);
+    add_message(list, "assistant", 0, &b);
+    set(row, "messages", of_size(list, 4));
+    sr1__buf_free(&b);
+    return add_line(out, row, 1);
 }
 
-/* Advice that a reviser follows: often right, as often any, at times none. */
+static int32_t any_look(const struct sr1__program *p, struct sr1__rng *rng)
+{
+    int32_t all = sr1__programs_families[p->family].n_slots;
+
+    return 1 + (int32_t)sr1__rng_below(rng, (uint64_t)all);
+}
+
+/* Advice that a reviser follows: often right, as often any, at times none. Half of the
+ * solutions have nothing to do with the task, so that it does what it is told and does
+ * not solve. */
 static sr1_status add_revision(struct sr1__buf *out, const struct task *t,
                                struct sr1__rng *rng)
 {
-    struct sr1__programs_change c = sr1__programs_any_change(&t->solution, rng);
-    int advised = !by_chance(rng, 0.2);
-    json_t *row = json_object(), *list = json_array(), *given;
-    struct sr1__program after = t->solution;
-    struct sr1__buf b;
+    int related = by_chance(rng, 0.5), advised = !by_chance(rng, 0.3);
+    struct sr1__program solution = t->solution, after;
+    struct sr1__programs_critique said = {&t->problem.right, &solution, 0, NULL};
+    struct sr1__programs_change c;
+    struct sr1__buf given, revised;
+    sr1_status st;
 
-    if (t->has_bug && by_chance(rng, 0.5))
+    if (!related)
+        sr1__programs_redraw(&solution, rng);
+    c = sr1__programs_any_change(&solution, rng);
+    if (related && t->has_bug && by_chance(rng, 0.5))
         c = t->mend;
-    if (advised)
-        after = sr1__programs_with(&t->solution, c);
+    after = advised ? sr1__programs_with(&solution, c) : solution;
+    said.advice = advised ? &c : NULL;
+    said.compared = advised ? c.slot : any_look(&solution, rng);
+    sr1__buf_init(&given, ROW_MAX);
+    sr1__buf_init(&revised, ROW_MAX);
+    sr1__programs_say_code(&given, &solution);
+    sr1__programs_say_code(&revised, &after);
+    st = given.status == SR1_OK ? revised.status : given.status;
+    if (st == SR1_OK)
+        st = add_conversation(out, t, &said, given.data, revised.data);
+    sr1__buf_free(&given);
+    sr1__buf_free(&revised);
+    return st;
+}
+
+/* The shape of a revision with words at random in the place of a program. All of them
+ * have to be copied, so that copying is learned early. */
+static sr1_status add_copy(struct sr1__buf *out, const struct task *t,
+                           struct sr1__rng *rng)
+{
+    struct sr1__programs_critique said = {&t->problem.right, &t->problem.right,
+                                          any_look(&t->solution, rng), NULL};
+    struct sr1__buf b;
+    sr1_status st;
+
     sr1__buf_init(&b, ROW_MAX);
-    say_request(&b, &t->problem.right);
-    json_array_append_new(list, message("user", &b));
-    sr1__programs_say_code(&b, &t->solution);
-    given = message("assistant", &b);
-    json_object_set_new(given, "weight", json_integer(0));
-    json_array_append_new(list, given);
-    sr1__programs_say_critique(&b, &t->solution, advised ? &c : NULL);
-    sr1__buf_str(&b, "\n\nPlease finalize your answer accordingly using the same format.");
-    json_array_append_new(list, message("user", &b));
-    sr1__programs_say_code(&b, &after);
-    json_array_append_new(list, message("assistant", &b));
-    json_object_set_new(row, "messages", list);
+    sr1__buf_str(&b, "```python\n");
+    sr1__programs_say_words(&b, COPIED_WORDS, rng);
+    sr1__buf_str(&b, "\n```");
+    st = sr1__buf_status(&b, "words");
+    if (st == SR1_OK)
+        st = add_conversation(out, t, &said, b.data, b.data);
     sr1__buf_free(&b);
-    return add_line(out, row, 1);
+    return st;
 }
 
 /* ---- files ---- */
@@ -253,8 +301,9 @@ struct writer {
 static const sr1_programs_options defaults = {.train_problems = 2000,
                                               .validation_problems = 200,
                                               .test_problems = 200,
-                                              .critiques = 12000,
-                                              .revisions = 12000,
+                                              .copies = 4800,
+                                              .demonstrations = 12000,
+                                              .careless = 3200,
                                               .correct = 0.3};
 
 void sr1_programs_options_init(sr1_programs_options *o)
@@ -267,15 +316,16 @@ void sr1_programs_options_init(sr1_programs_options *o)
 static sr1_status check(const sr1_programs_options *o)
 {
     const int32_t counts[] = {o->train_problems, o->validation_problems, o->test_problems,
-                              o->critiques, o->revisions};
+                              o->copies,         o->demonstrations,      o->careless};
 
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i] < 1 || counts[i] > MOST_ROWS)
             return sr1__fail(SR1_E_INVALID, "programs: a count is %d; 1 to %d", counts[i],
                              MOST_ROWS);
     if (!(o->correct >= 0 && o->correct <= 1))
-        return sr1__fail(SR1_E_INVALID, "programs: the share of correct solutions is %g; "
-                                        "0 to 1",
+        return sr1__fail(SR1_E_INVALID,
+                         "programs: the share of correct solutions is %g; "
+                         "0 to 1",
                          o->correct);
     return SR1_OK;
 }
@@ -292,59 +342,108 @@ static sr1_status save(const struct writer *w, const char *name, struct sr1__buf
     return st;
 }
 
-enum form { PROBLEM, CRITIQUE, REVISION };
+/* What a row is; both: a careful critique and a revision. */
+enum form { PROBLEM, COPY, BOTH, CARELESS };
 
-/* A file of rows. */
-struct file {
-    const char *name; /* and .jsonl; the split in ids */
-    enum split split;
-    enum form form;
-};
-
-static const struct file files[] = {
-    {"train", TRAIN, PROBLEM},
-    {"validation", VALIDATION, PROBLEM},
-    {"test", TEST, PROBLEM},
-    {"critiques", DEMONSTRATIONS, CRITIQUE},
-    {"revisions", DEMONSTRATIONS, REVISION},
-};
-
-static sr1_status add_row(struct sr1__buf *out, const struct file *f, int32_t i,
-                          double correct, struct sr1__rng *rng)
+static sr1_status add_row(struct sr1__buf *out, enum form form, const char *split,
+                          int32_t i, const struct task *t, struct sr1__rng *rng)
 {
-    struct task t;
-
-    draw_task(&t, f->split, correct, rng);
-    if (f->form == PROBLEM)
-        return add_problem(out, &t, f->name, i);
-    return f->form == CRITIQUE ? add_critique(out, &t, rng) : add_revision(out, &t, rng);
+    switch (form) {
+    case PROBLEM:
+        return add_problem(out, t, split, i);
+    case COPY:
+        return add_copy(out, t, rng);
+    case CARELESS:
+        return add_critique(out, t, 0, rng);
+    default:
+        SR1__TRY(add_critique(out, t, 1, rng));
+        return add_revision(out, t, rng);
+    }
 }
 
-static sr1_status write_rows(const struct writer *w, size_t which, int32_t count)
+/* Rows of a form for a file. */
+struct part {
+    const char *name; /* of its phase; the split in ids */
+    enum split split;
+    enum form form;
+    int32_t count;
+};
+
+static sr1_status add_part(const struct writer *w, const struct part *p,
+                           struct sr1__buf *rows)
 {
-    const struct file *f = &files[which];
-    struct sr1__buf rows;
     struct sr1__rng rng;
-    char name[32];
     sr1_status st = SR1_OK;
 
-    snprintf(name, sizeof name, "%s.jsonl", f->name);
-    sr1__rng_seed(&rng, w->o.seed, 0x70726f67u + which);
-    sr1__buf_init(&rows, 0);
-    for (int32_t i = 0; i < count && st == SR1_OK; i++) {
-        st = add_row(&rows, f, i, w->o.correct, &rng);
+    sr1__rng_seed(&rng, w->o.seed, sr1__hash64(p->name, strlen(p->name), p->form));
+    for (int32_t i = 0; i < p->count && st == SR1_OK; i++) {
+        struct task t;
+
+        draw_task(&t, p->split, w->o.correct, &rng);
+        st = add_row(rows, p->form, p->name, i, &t, &rng);
         if (st == SR1_OK && w->progress && i % 256 == 0)
-            st = w->progress(w->user, f->name, i, count);
+            st = w->progress(w->user, p->name, i, p->count);
     }
+    return st;
+}
+
+static sr1_status write_parts(const struct writer *w, const char *name,
+                              const struct part *parts, size_t n)
+{
+    struct sr1__buf rows;
+    sr1_status st = SR1_OK;
+
+    sr1__buf_init(&rows, 0);
+    for (size_t i = 0; i < n && st == SR1_OK; i++)
+        st = add_part(w, &parts[i], &rows);
     if (st == SR1_OK)
         st = save(w, name, &rows);
     sr1__buf_free(&rows);
     return st;
 }
 
+static sr1_status write_rows(const struct writer *w)
+{
+    const struct part train = {"train", TRAIN, PROBLEM, w->o.train_problems};
+    const struct part validation = {"validation", VALIDATION, PROBLEM,
+                                    w->o.validation_problems};
+    const struct part test = {"test", TEST, PROBLEM, w->o.test_problems};
+    const struct part careless = {"careless", TRAIN, CARELESS, w->o.careless};
+    const struct part sft[] = {
+        {"copies", TRAIN, COPY, w->o.copies},
+        {"demonstrations", TRAIN, BOTH, w->o.demonstrations},
+    };
+
+    SR1__TRY(write_parts(w, "train.jsonl", &train, 1));
+    SR1__TRY(write_parts(w, "validation.jsonl", &validation, 1));
+    SR1__TRY(write_parts(w, "test.jsonl", &test, 1));
+    SR1__TRY(write_parts(w, "sft.jsonl", sft, 2));
+    return write_parts(w, "careless.jsonl", &careless, 1);
+}
+
+/* ---- templates ---- */
+
+static sr1_status write_text(const struct writer *w, const char *name, const char *text)
+{
+    struct sr1__buf b;
+    sr1_status st;
+
+    sr1__buf_init(&b, 0);
+    sr1__buf_str(&b, text);
+    st = save(w, name, &b);
+    sr1__buf_free(&b);
+    return st;
+}
+
+static sr1_status write_templates(const struct writer *w)
+{
+    SR1__TRY(write_text(w, "critique.txt", sr1__programs_prompt));
+    return write_text(w, "solve.txt", "{{problem}}");
+}
+
 /* ---- the tokenizer ---- */
 
-#define VOCABULARY 700
+#define VOCABULARY 512 /* examples/recipes/model-programs.json has as many */
 #define WORD_WEIGHT 1000
 
 static sr1_status write_tokenizer(const struct writer *w)
@@ -394,9 +493,6 @@ sr1_status sr1_programs_write(const char *folder, const sr1_programs_options *op
     SR1__TRY(check(&w.o));
     SR1__TRY(sr1__dir_make(folder));
     SR1__TRY(write_tokenizer(&w));
-    SR1__TRY(write_rows(&w, 0, w.o.train_problems));
-    SR1__TRY(write_rows(&w, 1, w.o.validation_problems));
-    SR1__TRY(write_rows(&w, 2, w.o.test_problems));
-    SR1__TRY(write_rows(&w, 3, w.o.critiques));
-    return write_rows(&w, 4, w.o.revisions);
+    SR1__TRY(write_templates(&w));
+    return write_rows(&w);
 }

@@ -22,8 +22,7 @@ RIGHT = "```python\ndef add(a, b):\n    return a + b\n```"
 
 @pytest.fixture()
 def problems():
-    text = "".join(json.dumps(row) + "\n" for row in ROWS)
-    return searchr1.code.Problems.parse(text)
+    return searchr1.code.Problems(rows=ROWS)
 
 
 def test_a_function_writes():

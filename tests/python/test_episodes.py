@@ -1,5 +1,7 @@
 """States of environments, thinking levels and the world of rooms from Python."""
 
+import json
+
 import pytest
 
 import searchr1
@@ -91,3 +93,23 @@ def test_rooms_are_written(tmp_path):
     assert [row.id for row in data] == [f"rooms-train-{2000000 + i}" for i in range(4)]
     assert data[0].question == world.rooms("train", 2000000).question
     assert {phase for phase, _, _ in told} >= {"train", "demonstrations"}
+
+
+def test_programs_are_written(tmp_path):
+    told = []
+    world.write_programs(tmp_path, seed=2, train_problems=4, validation_problems=3,
+                         test_problems=2, copies=5, demonstrations=6, careless=7,
+                         correct=1.0, progress=lambda *a: told.append(a))
+    data = searchr1.Dataset(tmp_path / "train.jsonl")
+    assert [row.id for row in data] == [f"programs-train-{i}" for i in range(4)]
+    for name, rows in (("test", 2), ("sft", 17), ("careless", 7)):
+        lines = (tmp_path / f"{name}.jsonl").read_text().splitlines()
+        assert len(lines) == rows
+    with open(tmp_path / "validation.jsonl") as lines:
+        for row in map(json.loads, lines):
+            assert row["solution"] == row["reference"]
+            names = {}
+            exec(row["solution"].strip("`").removeprefix("python"), names)
+            for test in row["tests"]:
+                exec(test, names)
+    assert {phase for phase, _, _ in told} >= {"train", "careless"}

@@ -71,6 +71,7 @@ from ._structs import (
     ModelOptions,
     ProblemCase,
     ProblemsOptions,
+    ProgramsOptions,
     Query,
     QueryStats,
     RecordOptions,
@@ -722,6 +723,10 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_world_options_init": (None, POINTER(WorldOptions)),
     "sr1_world_write": (
         STATUS, c_char_p, POINTER(WorldOptions), WorldProgressFn, c_void_p,
+    ),
+    "sr1_programs_options_init": (None, POINTER(ProgramsOptions)),
+    "sr1_programs_write": (
+        STATUS, c_char_p, POINTER(ProgramsOptions), WorldProgressFn, c_void_p,
     ),
     "sr1_rooms_env_open": (STATUS, POINTER(c_void_p), POINTER(EnvOptions)),
     "sr1_rooms_make": (STATUS, c_char_p, c_uint64, POINTER(RoomsTask)),

@@ -1036,6 +1036,13 @@ class StepReport(Sized):
         ("importance_ess", c_double),
         ("importance_cut", c_double),
         ("off_policy_cut", c_double),
+        ("sampling_rounds", c_int64),
+        ("masked", c_int64),
+        ("micro_batches", c_int64),
+        ("batch_tokens_min", c_int64),
+        ("batch_tokens_max", c_int64),
+        ("unbalanced_min", c_int64),
+        ("unbalanced_max", c_int64),
         ("entropy_coef", c_double),
         ("trained_entropy", c_double),
         ("unscored", c_int64),
@@ -1074,6 +1081,19 @@ class RoomsTask(Sized):
         ("shortest", c_int32),
         ("question", c_void_p),
         ("plan", c_void_p),
+    ]
+
+
+class ProgramsOptions(Sized):
+    _fields_ = [
+        ("seed", c_uint64),
+        ("train_problems", c_int32),
+        ("validation_problems", c_int32),
+        ("test_problems", c_int32),
+        ("copies", c_int32),
+        ("demonstrations", c_int32),
+        ("careless", c_int32),
+        ("correct", c_double),
     ]
 
 

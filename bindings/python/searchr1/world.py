@@ -8,7 +8,13 @@ from typing import Any, Callable, Optional, Sequence, Tuple
 
 from . import _callbacks
 from ._lib import lib
-from ._structs import RoomsOptions, RoomsTask, WorldOptions, WorldProgressFn
+from ._structs import (
+    ProgramsOptions,
+    RoomsOptions,
+    RoomsTask,
+    WorldOptions,
+    WorldProgressFn,
+)
 from ._text import PathLike, decode, optional, path_bytes, take, terminated
 
 
@@ -107,3 +113,38 @@ def write_rooms(
     }
     _set(options, given)
     _run(lib.sr1_rooms_write, folder, options, progress)
+
+
+# ---- programs ----
+
+
+def write_programs(
+    folder: PathLike,
+    seed: Optional[int] = None,
+    train_problems: Optional[int] = None,
+    validation_problems: Optional[int] = None,
+    test_problems: Optional[int] = None,
+    copies: Optional[int] = None,
+    demonstrations: Optional[int] = None,
+    careless: Optional[int] = None,
+    correct: Optional[float] = None,
+    progress: Optional[Callable[[str, int, int], Any]] = None,
+) -> None:
+    """Write tokenizer/, train.jsonl, validation.jsonl, test.jsonl (tiny problems with
+    solutions, of which the share `correct` has no bug), sft.jsonl and careless.jsonl
+    (demonstrations) into folder. None: the defaults.
+    progress(phase, done, total)."""
+    options = ProgramsOptions()
+    lib.sr1_programs_options_init(byref(options))
+    given = {
+        "seed": seed,
+        "train_problems": train_problems,
+        "validation_problems": validation_problems,
+        "test_problems": test_problems,
+        "copies": copies,
+        "demonstrations": demonstrations,
+        "careless": careless,
+        "correct": correct,
+    }
+    _set(options, given)
+    _run(lib.sr1_programs_write, folder, options, progress)

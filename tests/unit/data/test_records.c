@@ -243,6 +243,26 @@ static void both_forms_of_demonstrations(void **state)
     sr1__demos_free(NULL);
 }
 
+static void what_has_no_weight_is_context(void **state)
+{
+    static const char row[] =
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"U\"},"
+        "{\"role\":\"assistant\",\"content\":\"A\",\"weight\":0},"
+        "{\"role\":\"user\",\"content\":\"V\",\"weight\":1},"
+        "{\"role\":\"assistant\",\"content\":\"B\",\"weight\":1}]}\n";
+    struct sr1__demos *d = NULL;
+    struct sr1__demo demo;
+
+    (void)state;
+    assert_int_equal(sr1__demos_open(&d, scratch_file("w.jsonl", row, 0)), SR1_OK);
+    assert_int_equal(sr1__demos_read(d, 0, &demo), SR1_OK);
+    assert_false(demo.segments[1].is_policy);
+    assert_false(demo.segments[2].is_policy);
+    assert_true(demo.segments[3].is_policy);
+    sr1__demo_clear(&demo);
+    sr1__demos_free(d);
+}
+
 static void bad_demonstrations(void **state)
 {
     static const char *const rows[][2] = {
@@ -267,6 +287,11 @@ static void bad_demonstrations(void **state)
         {"{\"messages\":[{\"role\":\"assistant\",\"content\":\"x\"}]}",
          "no message of the user"},
         {"{\"messages\":[{\"role\":\"bot\",\"content\":\"x\"}]}", "'role' is 'bot'"},
+        {"{\"messages\":[{\"role\":\"assistant\",\"content\":\"x\",\"weight\":0.5}]}",
+         "messages[0]: 'weight' must be 0 or 1"},
+        {"{\"messages\":[{\"role\":\"user\",\"content\":\"x\"},"
+         "{\"role\":\"assistant\",\"content\":\"x\",\"weight\":0}]}",
+         "nothing to learn"},
         {"\n\n{\"messages\":", "e.jsonl:3"},
     };
     struct sr1__demos *d = NULL;
@@ -417,6 +442,7 @@ int main(void)
         cmocka_unit_test(bad_templates),
         cmocka_unit_test(built_in_templates),
         cmocka_unit_test(both_forms_of_demonstrations),
+        cmocka_unit_test(what_has_no_weight_is_context),
         cmocka_unit_test(bad_demonstrations),
         cmocka_unit_test(records_append_and_torn_ones_go),
         cmocka_unit_test(a_torn_line_longer_than_a_piece),
