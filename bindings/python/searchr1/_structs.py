@@ -315,6 +315,107 @@ class DenseInfo(Sized):
     ]
 
 
+class SandboxOptions(Sized):
+    _fields_ = [
+        ("kind", c_char_p),
+        ("isolation", c_char_p),
+        ("concurrency", c_int32),
+        ("retries", c_int32),
+        ("time_s", c_double),
+        ("cpu_s", c_double),
+        ("memory_mib", c_int32),
+        ("processes", c_int32),
+        ("tmp_mib", c_int32),
+        ("file_mib", c_int32),
+        ("output_bytes", c_int64),
+        ("error_bytes", c_int64),
+        ("interpreter", c_char_p),
+        ("read_only", POINTER(c_char_p)),
+        ("n_read_only", c_size_t),
+        ("url", c_char_p),
+        ("token_env", c_char_p),
+        ("ca_file", c_char_p),
+        ("connect_timeout_s", c_double),
+        ("queue_s", c_double),
+        ("retry_first_s", c_double),
+        ("retry_max_s", c_double),
+        ("rate_limit", c_double),
+        ("breaker_failures", c_int32),
+        ("breaker_rest_s", c_double),
+        ("seed", c_uint64),
+        ("queue_max", c_int64),
+    ]
+
+
+class SandboxCounters(Sized):
+    _fields_ = [
+        ("started", c_int64),
+        ("ended", c_int64),
+        ("verdicts", c_int64 * 8),
+        ("retries", c_int64),
+        ("waiting", c_int64),
+        ("running", c_int64),
+        ("wall_s", c_double),
+        ("cpu_s", c_double),
+    ]
+
+
+class Program(Sized):
+    _fields_ = [
+        ("language", c_char_p),
+        ("code", c_char_p),
+        ("input", c_char_p),
+        ("input_bytes", c_size_t),
+        ("expected", c_char_p),
+        ("args", POINTER(c_char_p)),
+        ("n_args", c_size_t),
+        ("file_paths", POINTER(c_char_p)),
+        ("file_bytes", POINTER(c_char_p)),
+        ("file_sizes", POINTER(c_size_t)),
+        ("n_files", c_size_t),
+        ("time_s", c_double),
+        ("cpu_s", c_double),
+        ("memory_mib", c_int32),
+        ("processes", c_int32),
+        ("output_bytes", c_int64),
+    ]
+
+
+class Submission(Sized):
+    _fields_ = [
+        ("dataset", c_char_p),
+        ("dataset_type", c_char_p),
+        ("id", c_char_p),
+        ("completion", c_char_p),
+        ("language", c_char_p),
+        ("provided_data", c_char_p),
+        ("extra", c_char_p),
+        ("time_s", c_double),
+        ("all_tests_s", c_double),
+    ]
+
+
+class RunResult(Sized):
+    _fields_ = [
+        ("verdict", c_int32),
+        ("exit_code", c_int32),
+        ("signal", c_int32),
+        ("attempts", c_int32),
+        ("out", c_void_p),
+        ("out_bytes", c_size_t),
+        ("err", c_void_p),
+        ("err_bytes", c_size_t),
+        ("err_total", c_int64),
+        ("message", c_char_p),
+        ("waited_s", c_double),
+        ("wall_s", c_double),
+        ("cpu_s", c_double),
+        ("peak_bytes", c_int64),
+        ("accepted", c_int32),
+        ("reserved", c_int32),
+    ]
+
+
 class ServerOptions(Sized):
     _fields_ = [
         ("address", c_char_p),

@@ -17,8 +17,8 @@ static void serve(void *user, int nth, const char *request, struct reply *r)
         return;
     }
     assert_non_null(strstr(request, "POST /v1/chat/completions "));
-    assert_non_null(strstr(request, "\"max_tokens\":9") ? request
-                                                        : strstr(request, "_tokens\": 9"));
+    assert_non_null(
+        strstr(request, "\"max_tokens\":9") ? request : strstr(request, "_tokens\": 9"));
     ++*asked;
     if (strstr(request, "busy"))
         r->code = 503;
@@ -30,8 +30,11 @@ static sr1_conversation talk(const char *const *text, const size_t *size)
 {
     static const char *const roles[] = {"user"};
 
-    return (sr1_conversation){.struct_size = sizeof(sr1_conversation), .roles = roles,
-                              .contents = text, .sizes = size, .n = 1};
+    return (sr1_conversation){.struct_size = sizeof(sr1_conversation),
+                              .roles = roles,
+                              .contents = text,
+                              .sizes = size,
+                              .n = 1};
 }
 
 static void a_server_writes(void **state)
