@@ -31,14 +31,15 @@ static const char help_text[] =
     "rooms   write tasks in a text world of rooms and things, demonstrations that think "
     "at\n"
     "        levels, and a tokenizer\n"
-    "programs write problems of tiny Python programs with planted bugs, demonstrations of\n"
+    "programs write problems of tiny Python programs with planted bugs, demonstrations "
+    "of\n"
     "        criticising and revising them, and a tokenizer\n"
-    "critiques write demonstrations of critiques for stage sft: a model (--model, or a server, "
-    "\n"
-    "        --remote) solves programming problems, is told what running its answers showed, "
-    "and\n"
-    "        criticises and revises them; --rows writes the problems with answers to train "
-    "on\n"
+    "critiques write demonstrations of critiques for stage sft: a model (--model, or a "
+    "server,\n"
+    "        --remote) solves programming problems, is told what running its answers "
+    "showed, and\n"
+    "        criticises and revises them; --rows writes the problems with answers to "
+    "train on\n"
     "model   write a model with random weights of the shape in a Hugging Face "
     "config.json,\n"
     "        together with a tokenizer, as a folder that sr1-train opens\n"
@@ -301,8 +302,8 @@ int main(int argc, char **argv)
          "critiques: who solves, criticises and revises", 0, 0, NULL},
         {"--critic", ARGS_STRING, &k.critic, "FOLDER", "critiques: another critic", 0, 0,
          NULL},
-        {"--reviser", ARGS_STRING, &k.reviser, "FOLDER", "critiques: another reviser", 0, 0,
-         NULL},
+        {"--reviser", ARGS_STRING, &k.reviser, "FOLDER", "critiques: another reviser", 0,
+         0, NULL},
         {"--remote", ARGS_STRING, &k.remote, "URL",
          "critiques: a server in OpenAI's API in place of --model", 0, 0, NULL},
         {"--solutions", ARGS_INT, &k.solutions, "N", "critiques: of each problem (4)", 1,

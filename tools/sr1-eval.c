@@ -32,9 +32,11 @@ static const char help_text[] =
     "use_openai=true a\n"
     "server answers, by the tokenizer of POLICY.\n"
     "\n"
-    "With --task ctrl POLICY criticises answers to programming PROBLEMS, proxy_model (else "
+    "With --task ctrl POLICY criticises answers to programming PROBLEMS, proxy_model "
+    "(else "
     "what\n"
-    "POLICY began as) revises them, and both are run: shares that pass before and after each "
+    "POLICY began as) revises them, and both are run: shares that pass before and after "
+    "each "
     "of\n"
     "--revisions, that are gained and lost against the first answer, and how often "
     "judgements\n"
@@ -319,8 +321,8 @@ int main(int argc, char **argv)
          NULL},
         {"--revisions", ARGS_INT, &ctrl.revisions, "K", "ctrl: revisions in a row (1)", 0,
          30, NULL},
-        {"--answers", ARGS_INT, &ctrl.answers, "N", "ctrl: first answers a problem (1)", 1,
-         100000, NULL},
+        {"--answers", ARGS_INT, &ctrl.answers, "N", "ctrl: first answers a problem (1)",
+         1, 100000, NULL},
         {"--widths", ARGS_STRING, &ctrl.widths, "LIST",
          "ctrl: children by layer, in place of both", 0, 0, NULL},
         {"--votes", ARGS_INT, &ctrl.votes, "N",
@@ -349,7 +351,8 @@ int main(int argc, char **argv)
             &a, "give a policy and a file of questions: sr1-eval POLICY QUESTIONS");
     is_ctrl = o.task && strcmp(o.task, "ctrl") == 0;
     if (o.task && !is_ctrl && strcmp(o.task, "answers") != 0)
-        return args_wrong(&a, "--task '%s' is not known; there are answers and ctrl", o.task);
+        return args_wrong(&a, "--task '%s' is not known; there are answers and ctrl",
+                          o.task);
     policy_passive_waiting(argv);
     st = policy_config(&c, rest[0], rest + 2, n - 2);
     if (st == SR1_OK && is_ctrl) {

@@ -25,7 +25,7 @@ static const char help_text[] =
     "  sr1-infer runs/grpo --question 'Where was the writer of Song of Bakdel born?'\n";
 
 struct options {
-    const char *question;
+    const char *question, *id;
     int64_t seed;
     int sample, json;
 };
@@ -154,8 +154,10 @@ static sr1_status print_json(const sr1_trajectory *t)
 static sr1_status ask(sr1_rollout *r, const struct options *o, const char *question)
 {
     struct view v = {.color = isatty(1), .source = SR1_SOURCE_POLICY};
-    sr1_query q = {
-        .struct_size = sizeof(q), .text = question, .text_len = strlen(question)};
+    sr1_query q = {.struct_size = sizeof(q),
+                   .text = question,
+                   .text_len = strlen(question),
+                   .id = o->id};
     sr1_rollout_options ro = {.struct_size = sizeof(ro),
                               .group_size = 1,
                               .greedy = !o->sample,
@@ -214,6 +216,8 @@ int main(int argc, char **argv)
     struct options o = {0};
     const struct args_option options[] = {
         {"--question", ARGS_STRING, &o.question, "TEXT", "ask this and end", 0, 0, NULL},
+        {"--id", ARGS_STRING, &o.id, "ID",
+         "of the question, where that names a world or a problem", 0, 0, NULL},
         {"--sample", ARGS_FLAG, &o.sample, NULL,
          "sample by temperature instead of greedily", 0, 0, NULL},
         {"--seed", ARGS_INT, &o.seed, "N", "of sampling (0)", 0, 1e15, NULL},

@@ -73,13 +73,13 @@ SR1_API sr1_status sr1_critique_prompt(const sr1_critique_style *style,
 
 /* Their contents: what a solver is asked (sr1_critique_solve_prompt), the sanitized
  * answer (NULL: the problem's), and the critique (sr1_critique_text) with the request to
- * finalise the answer in the same format. contents[i] are NUL-terminated; caller frees
- * each with sr1_free. Since 0.1. */
+ * finalise the answer in the same format. contents[SR1_REVISION_MESSAGES] are
+ * NUL-terminated; caller frees each with sr1_free. Since 0.1. */
 SR1_API sr1_status sr1_critique_revision(const sr1_critique_style *style,
                                          const sr1_problem *problem, const char *answer,
                                          size_t len, const char *critique,
                                          size_t critique_len,
-                                         char *contents[SR1_REVISION_MESSAGES]);
+                                         char **contents);
 
 /* ---- hints from execution ---- */
 

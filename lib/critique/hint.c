@@ -150,7 +150,8 @@ static void add_part(struct sr1__buf *b, const char *name, struct sr1__fact_text
 {
     size_t begin = 0;
 
-    sr1__strip(t.s, &begin, &t.n);
+    if (t.n > 0)
+        sr1__strip(t.s, &begin, &t.n);
     if (t.n == 0)
         return;
     sr1__buf_fmt(b, "\n%s:\n", name);

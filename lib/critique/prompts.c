@@ -207,7 +207,7 @@ static sr1_status request(const char *critique, size_t len, char **out)
 sr1_status sr1_critique_revision(const sr1_critique_style *style,
                                  const sr1_problem *problem, const char *answer,
                                  size_t len, const char *critique, size_t critique_len,
-                                 char *contents[SR1_REVISION_MESSAGES])
+                                 char **contents)
 {
     char *made[SR1_REVISION_MESSAGES] = {NULL};
     sr1_status st;

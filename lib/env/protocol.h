@@ -41,7 +41,8 @@ struct sr1__protocol {
     /* chat: no tag means anything; the end of a message is the action, the message its
      * content, and a result stands without tags */
     int32_t message;
-    const char *prompt; /* built-in system message; NULL: the one of this name; "": none */
+    const char *prompt; /* built-in system message; NULL: the one of this name, "": none
+                         */
 };
 
 /* Row of that name (NULL: "search-r1"). NULL and SR1_E_NOT_FOUND listing the rows if

@@ -282,8 +282,8 @@ static sr1_status chunk_reward(const struct work *w, const struct chunk *c, doub
 {
     if (!w->o->rewards)
         return SR1_OK;
-    return sr1_reward_set_score(w->o->rewards, (const sr1_trajectory *const *)c->made, c->n,
-                                NULL, out);
+    return sr1_reward_set_score(w->o->rewards, (const sr1_trajectory *const *)c->made,
+                                c->n, NULL, out);
 }
 
 static sr1_status begin_reward(void *user, size_t index, sr1_trajectory *t)

@@ -240,6 +240,8 @@ static void make_room(sr1_rollout *r, const sr1_config *c)
 
     if (r->reviser && r->limits.max_observation < most)
         r->limits.max_observation = most;
+    if (sr1__writer_model(r->reviser)) /* it works here, and ends by itself */
+        r->limits.ask_deadline = 0.0;
 }
 
 /* ---- the handle ---- */

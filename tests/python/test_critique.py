@@ -1,15 +1,12 @@
 """Writers, prompts, the environment of critiques, and trees of revisions."""
 
 import json
-from ctypes import byref, c_char_p, c_int32, c_size_t, c_void_p
 from itertools import combinations
 
 import pytest
 
 import searchr1
 from searchr1 import critique
-from searchr1._handle import Handle
-from searchr1._lib import lib
 
 ROWS = [
     {
@@ -23,21 +20,9 @@ ROWS = [
 RIGHT = "```python\ndef add(a, b):\n    return a + b\n```"
 
 
-class Problems(Handle):
-    _free = "sr1_problems_free"
-
-    def __init__(self, rows):
-        text = "".join(json.dumps(row) + "\n" for row in rows).encode()
-        out = c_void_p()
-        parse = lib.sr1_problems_parse
-        parse.argtypes = [c_void_p, c_char_p, c_size_t, c_char_p, c_void_p]
-        assert parse(byref(out), text, len(text), b"rows", None) == 0
-        super().__init__(out.value)
-
-
 @pytest.fixture()
 def problems():
-    return Problems(ROWS)
+    return searchr1.code.Problems(rows=ROWS)
 
 
 def test_a_function_writes():
@@ -73,7 +58,8 @@ def test_a_model_writes(model_folder):
     writer = critique.Writer.model(
         model_folder, searchr1.Config(device="cpu", max_rows=4), max_tokens=3
     )
-    one, two = writer.write([[("user", "Where?")], [("user", "a"), ("assistant", "b"), ("user", "c")]])
+    talk = [("user", "a"), ("assistant", "b"), ("user", "c")]
+    one, two = writer.write([[("user", "Where?")], talk])
     assert isinstance(one, str) and isinstance(two, str)
     assert writer.write([[("user", "Where?")]]) == [one]  # greedy
 
@@ -113,10 +99,8 @@ def grow(problems, tmp_path, run):
         return [RIGHT if c.sample else "nothing" for c in conversations]
 
     def criticise(conversations):
-        return [
-            "Overall judgment: " + ("Correct" if "a + b" in c.messages[0][1] else "Incorrect")
-            for c in conversations
-        ]
+        right = ["a + b" in c.messages[0][1] for c in conversations]
+        return [f"Overall judgment: {'Correct' if r else 'Incorrect'}" for r in right]
 
     def revise(conversations):
         return [RIGHT for _ in conversations]
@@ -131,8 +115,9 @@ def grow(problems, tmp_path, run):
         path=tmp_path / "tree.jsonl",
         progress=lambda phase, done, total: seen.append((phase, done, total)),
     )
+    had = len(forest)
     assert forest.expand(1, 2, 1) == 0
-    assert ("answers", 4, 4) in seen
+    assert (("answers", 4, 4) in seen) == (had == 2)
     return forest
 
 
@@ -155,7 +140,7 @@ def test_a_forest_grows_and_is_measured(problems, tmp_path):
     with pytest.raises(IndexError):
         forest[10]
     assert len((tmp_path / "tree.jsonl").read_text().splitlines()) == 8
-    again = grow(problems, tmp_path, None or (lambda *_: pytest.fail("it was whole")))
+    again = grow(problems, tmp_path, lambda *_: pytest.fail("it was whole"))
     assert len(again) == len(forest)
 
 
@@ -177,7 +162,9 @@ def test_an_answer_that_cannot_be_run_is_missing(problems, tmp_path):
     forest = critique.Forest(problems, down, solver=lambda c: ["x"] * len(c))
     assert forest.expand(1, 2) == 4
     with pytest.raises(ZeroDivisionError):
-        critique.Forest(problems, lambda p, a: 1 / 0, solver=lambda c: ["x"] * len(c)).expand(1, 1)
+        critique.Forest(
+            problems, lambda p, a: 1 / 0, solver=lambda c: ["x"] * len(c)
+        ).expand(1, 1)
 
 
 @pytest.mark.parametrize("n, c", [(1, 0), (4, 2), (6, 5), (5, 0)])

@@ -1187,6 +1187,7 @@ class EvalOptions(Sized):
         ("user", c_void_p),
         ("trajectory", TrajectoryFn),
         ("embedder", c_void_p),
+        ("rewards", c_void_p),
     ]
 
 

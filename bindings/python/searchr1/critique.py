@@ -56,11 +56,11 @@ from ._text import (
     terminated,
     text_at,
 )
+from .code import JUDGEMENTS, Checker, Problems
 from .env import Environment
 
 CONCURRENT = 1  # SR1_WRITER_CONCURRENT
 KINDS = ("root", "answer", "revision")
-JUDGEMENTS = ("none", "correct", "incorrect")
 Message = Tuple[str, str]
 
 
@@ -243,10 +243,8 @@ class Style(Handle):
         )
 
 
-def _problem(problems: Handle, problem: str) -> c_void_p:
-    find = lib.sr1_problems_find
-    find.restype = c_void_p
-    address = find(problems, terminated(problem))
+def _problem(problems: Problems, problem: str) -> c_void_p:
+    address = lib.sr1_problems_find(problems, terminated(problem))
     if not address:
         raise KeyError(problem)
     return c_void_p(address)
@@ -259,7 +257,7 @@ def sanitize(answer: Text) -> str:
     return take(out)
 
 
-def solve_prompt(problems: Handle, problem: str, style: Optional[Style] = None) -> str:
+def solve_prompt(problems: Problems, problem: str, style: Optional[Style] = None) -> str:
     """What a solver is asked of the problem with this id."""
     out = c_void_p()
     lib.sr1_critique_solve_prompt(style, _problem(problems, problem), byref(out))
@@ -267,7 +265,7 @@ def solve_prompt(problems: Handle, problem: str, style: Optional[Style] = None) 
 
 
 def prompt(
-    problems: Handle,
+    problems: Problems,
     problem: str,
     answer: Optional[Text] = None,
     hint: Optional[str] = None,
@@ -288,7 +286,7 @@ def prompt(
 
 
 def revision(
-    problems: Handle,
+    problems: Problems,
     problem: str,
     critique: Text,
     answer: Optional[Text] = None,
@@ -312,7 +310,7 @@ def revision(
 
 
 def environment(
-    problems: Handle, reviser: Any, style: Optional[Style] = None
+    problems: Problems, reviser: Any, style: Optional[Style] = None
 ) -> Environment:
     """The environment in which a critique is answered by the revision of a writer."""
     writer = as_writer(reviser)
@@ -357,8 +355,8 @@ class Forest(Handle):
 
     def __init__(
         self,
-        problems: Handle,
-        checker: Union[Handle, RunFunction],
+        problems: Problems,
+        checker: Union[Checker, RunFunction],
         solver: Any = None,
         critic: Any = None,
         reviser: Any = None,
@@ -397,12 +395,9 @@ class Forest(Handle):
         super().__init__(make(lib.sr1_forest_open, byref(options)))
 
     def _runner(self, run: RunFunction) -> Any:
-        identity = lib.sr1_problem_id
-        identity.restype = c_char_p
-
         def told(problem: int, answer: int, n: int, verdict: Any, rate: Any) -> None:
             text = decode(string_at(answer, n))
-            said = run(decode(identity(c_void_p(problem))), text)
+            said = run(decode(lib.sr1_problem_id(problem)), text)
             verdict[0] = 6 if said is None else 0 if said[0] else 1  # SR1_RUN_*
             rate[0] = 0.0 if said is None else said[1]
 

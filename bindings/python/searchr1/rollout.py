@@ -103,6 +103,7 @@ class Scores:
     tokens: float  # sampled tokens per row
     excluded: int = 0  # further rows, not scored: a search of theirs failed
     embedding: float = 0.0  # as the reward "embedding", where there is an embedder
+    reward: float = 0.0  # total of the rewards, where they were given
 
 
 @dataclass(frozen=True)
@@ -289,10 +290,13 @@ class Rollout(Handle):
         progress: Optional[Progress] = None,
         trajectory: Optional[Callable[[Trajectory], Any]] = None,
         embedder: Optional[Handle] = None,
+        rewards: Optional[Handle] = None,
     ) -> Evaluation:
         """Answer the rows of a dataset (0: all) and score the answers. trajectory: called
-        with each finished one, in row order. embedder: for the score "embedding"."""
+        with each finished one, in row order. embedder: for the score "embedding".
+        rewards: a RewardSet, for the score "reward"."""
         others = (*self.carrier.others, getattr(embedder, "carrier", None))
+        others = (*others, getattr(rewards, "carrier", None))
         carrier = _callbacks.Carrier(self.carrier, *others)
 
         def tell(user: int, pointer: int) -> int:
@@ -306,6 +310,7 @@ class Rollout(Handle):
             progress=ProgressFn(_progress(carrier, progress)),
             trajectory=TrajectoryFn(tell) if trajectory else TrajectoryFn(),
             embedder=embedder and embedder._as_parameter_,
+            rewards=rewards and rewards._as_parameter_,
         )
         with carrier.call():
             pointer = make(lib.sr1_evaluate, self, dataset, byref(options))

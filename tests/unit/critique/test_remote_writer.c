@@ -1,0 +1,85 @@
+/* A model behind a server in OpenAI's API writes: what it is asked, and what becomes of a
+ * conversation it fails for. */
+#include "critique_test.h"
+#include "support/http_server.h"
+
+/* Echoes a word of the request; the conversation of "busy" finds it so each time. */
+static void serve(void *user, int nth, const char *request, struct reply *r)
+{
+    static const char said[] = "{\"choices\": [{\"index\": 0, \"message\": {\"role\": "
+                               "\"assistant\", \"content\": \"%s\"}, \"finish_reason\": "
+                               "\"stop\"}]}";
+    int *asked = user;
+
+    (void)nth;
+    if (strncmp(request, "GET /v1/models ", 15) == 0) {
+        r->body = "{\"object\": \"list\", \"data\": [{\"id\": \"m\"}]}";
+        return;
+    }
+    assert_non_null(strstr(request, "POST /v1/chat/completions "));
+    assert_non_null(
+        strstr(request, "\"max_tokens\":9") ? request : strstr(request, "_tokens\": 9"));
+    ++*asked;
+    if (strstr(request, "busy"))
+        r->code = 503;
+    snprintf(r->made, sizeof r->made, said, strstr(request, "second") ? "two" : "one");
+    r->body = r->made;
+}
+
+static sr1_conversation talk(const char *const *text, const size_t *size)
+{
+    static const char *const roles[] = {"user"};
+
+    return (sr1_conversation){.struct_size = sizeof(sr1_conversation),
+                              .roles = roles,
+                              .contents = text,
+                              .sizes = size,
+                              .n = 1};
+}
+
+static void a_server_writes(void **state)
+{
+    static const char *const texts[] = {"the first", "busy", "the second"};
+    size_t sizes[3];
+    sr1_conversation c[3];
+    sr1_writer_options o = {.struct_size = sizeof o, .max_tokens = 9};
+    sr1_config *config = NULL;
+    sr1_writer *w = NULL;
+    struct server s;
+    char url[96], *said[3] = {NULL};
+    int asked = 0;
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        sizes[i] = strlen(texts[i]);
+        c[i] = talk(&texts[i], &sizes[i]);
+    }
+    server_start(&s, serve, &asked);
+    snprintf(url, sizeof url, "%s/v1", s.url);
+    OK(sr1_config_new(&config));
+    OK(sr1_config_set(config, "openai_base_url", url));
+    OK(sr1_config_set(config, "openai_retries", "0"));
+    OK(sr1_writer_open_remote(&w, config, &o));
+    OK(sr1_writer_write(w, c, 3, said, NULL));
+    assert_string_equal(said[0], "one");
+    assert_null(said[1]); /* nothing is known */
+    assert_string_equal(said[2], "two");
+    assert_int_equal(asked, 3);
+    sr1_free(said[0]);
+    sr1_free(said[2]);
+    sr1_writer_free(w);
+    server_stop(&s);
+    w = NULL;
+    assert_int_not_equal(sr1_writer_open_remote(&w, config, &o), SR1_OK);
+    assert_null(w);
+    sr1_config_free(config);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_server_writes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
