@@ -36,6 +36,9 @@ from ._structs import (
     CheckerOptions,
     CheckerStats,
     ConfigKeyInfo,
+    Conversation,
+    CritiqueDemoOptions,
+    CritiqueDemoReport,
     DatasetOptions,
     DenseBuildOptions,
     DenseEstimate,
@@ -53,6 +56,9 @@ from ._structs import (
     FaissBuildOptions,
     FaissOptions,
     FaissProgressFn,
+    ForestNode,
+    ForestOptions,
+    ForestScores,
     HybridOptions,
     JudgementScores,
     KlController,
@@ -63,14 +69,16 @@ from ._structs import (
     LossOptions,
     LossReport,
     ModelOptions,
-<<<<<<< HEAD
-    Program,
-=======
+    OpenaiCounters,
+    OpenaiOptions,
+    OpenaiRequest,
+    OpenaiResult,
     ProblemCase,
     ProblemsOptions,
->>>>>>> main
+    Program,
     ProgramsOptions,
     Query,
+    RemoteReport,
     QueryStats,
     RecordOptions,
     RerankOptions,
@@ -94,6 +102,8 @@ from ._structs import (
     ServerStats,
     StepReport,
     Submission,
+    SynthOptions,
+    SynthReport,
     TextSegment,
     ThinkingStep,
     TokenStep,
@@ -104,6 +114,8 @@ from ._structs import (
     ValueReport,
     WorldOptions,
     WorldProgressFn,
+    WriterOps,
+    WriterOptions,
 )
 
 STATUS = object()
@@ -408,6 +420,58 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_trajectory_to_json": (STATUS, c_void_p, POINTER(c_void_p), POINTER(c_size_t)),
     "sr1_trajectory_from_json": (STATUS, POINTER(c_void_p), c_char_p, c_size_t),
     "sr1_trajectory_equal": (c_int32, c_void_p, c_void_p),
+    # critique.h
+    "sr1_critique_sanitize": (STATUS, c_char_p, c_size_t, POINTER(c_void_p)),
+    "sr1_critique_style_open": (STATUS, POINTER(c_void_p), c_char_p, c_char_p),
+    "sr1_critique_style_retain": (c_void_p, c_void_p),
+    "sr1_critique_style_free": (None, c_void_p),
+    "sr1_critique_solve_prompt": (STATUS, c_void_p, c_void_p, POINTER(c_void_p)),
+    "sr1_critique_prompt": (
+        STATUS, c_void_p, c_void_p, c_char_p, c_size_t, c_char_p, POINTER(c_void_p),
+    ),
+    "sr1_critique_revision": (
+        STATUS, c_void_p, c_void_p, c_char_p, c_size_t, c_char_p, c_size_t,
+        POINTER(c_void_p),
+    ),
+    "sr1_critique_hint": (
+        STATUS, c_void_p, c_char_p, c_size_t, c_void_p, POINTER(c_void_p),
+    ),
+    "sr1_writer_sink_text": (STATUS, c_void_p, c_size_t, c_char_p, c_size_t),
+    "sr1_writer_new": (STATUS, POINTER(c_void_p), POINTER(WriterOps), c_void_p),
+    "sr1_writer_retain": (c_void_p, c_void_p),
+    "sr1_writer_free": (None, c_void_p),
+    "sr1_writer_name": (c_char_p, c_void_p),
+    "sr1_writer_write": (
+        STATUS, c_void_p, POINTER(Conversation), c_size_t, POINTER(c_void_p),
+        POINTER(c_size_t),
+    ),
+    "sr1_writer_open_model": (
+        STATUS, POINTER(c_void_p), c_char_p, c_void_p, POINTER(WriterOptions),
+    ),
+    "sr1_writer_open_remote": (
+        STATUS, POINTER(c_void_p), c_void_p, POINTER(WriterOptions),
+    ),
+    "sr1_writer_open_proxy": (STATUS, POINTER(c_void_p), c_void_p),
+    "sr1_critique_env_open": (
+        STATUS, POINTER(c_void_p), c_void_p, c_void_p, c_void_p, POINTER(EnvOptions),
+    ),
+    "sr1_forest_open": (STATUS, POINTER(c_void_p), POINTER(ForestOptions)),
+    "sr1_forest_free": (None, c_void_p),
+    "sr1_forest_expand": (
+        STATUS, c_void_p, POINTER(c_int32), c_size_t, POINTER(c_int64),
+    ),
+    "sr1_forest_count": (c_size_t, c_void_p),
+    "sr1_forest_node_get": (STATUS, c_void_p, c_size_t, POINTER(ForestNode)),
+    "sr1_forest_scores_get": (STATUS, c_void_p, c_int32, POINTER(ForestScores)),
+    "sr1_pass_at_k": (STATUS, c_int64, c_int64, c_int64, POINTER(c_double)),
+    "sr1_forest_pass_at_k": (STATUS, c_void_p, c_int32, c_int64, POINTER(c_double)),
+    "sr1_forest_write_demos": (
+        STATUS, c_void_p, c_char_p, POINTER(CritiqueDemoOptions),
+        POINTER(CritiqueDemoReport),
+    ),
+    "sr1_forest_write_rows": (
+        STATUS, c_void_p, POINTER(c_char_p), c_size_t, c_char_p, POINTER(c_int64),
+    ),
     # env.h
     "sr1_env_sink_text": (STATUS, c_void_p, c_size_t, c_char_p, c_size_t),
     "sr1_env_sink_hit": (STATUS, c_void_p, c_size_t, c_char_p),
@@ -648,8 +712,25 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_model_dtype": (c_char_p, c_void_p),
     "sr1_model_device": (c_char_p, c_void_p),
     "sr1_model_logits": (STATUS, c_void_p, POINTER(c_int32), c_size_t, POINTER(c_float)),
+    # openai.h
+    "sr1_openai_options_init": (None, POINTER(OpenaiOptions)),
+    "sr1_openai_new": (STATUS, POINTER(c_void_p), POINTER(OpenaiOptions)),
+    "sr1_openai_open": (STATUS, POINTER(c_void_p), c_void_p),
+    "sr1_openai_free": (None, c_void_p),
+    "sr1_openai_model": (c_char_p, c_void_p),
+    "sr1_openai_context": (c_int64, c_void_p),
+    "sr1_openai_dialect": (c_int32, c_void_p),
+    "sr1_openai_cancel": (None, c_void_p),
+    "sr1_openai_counters_get": (STATUS, c_void_p, POINTER(OpenaiCounters)),
+    "sr1_openai_run": (
+        STATUS, c_void_p, POINTER(OpenaiRequest), c_size_t, POINTER(c_void_p),
+    ),
+    "sr1_openai_results_free": (None, c_void_p),
+    "sr1_openai_results_count": (c_size_t, c_void_p),
+    "sr1_openai_results_get": (STATUS, c_void_p, c_size_t, POINTER(OpenaiResult)),
     # rollout.h
     "sr1_search_open": (STATUS, POINTER(c_void_p), c_void_p),
+    "sr1_reward_set_open": (STATUS, POINTER(c_void_p), c_void_p),
     "sr1_rollout_new": (
         STATUS, POINTER(c_void_p), c_void_p, c_void_p, c_void_p, c_void_p,
     ),
@@ -660,6 +741,15 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_rollout_generate": (
         STATUS, c_void_p, POINTER(Query), c_size_t, POINTER(RolloutOptions),
         POINTER(c_void_p),
+    ),
+    "sr1_rollout_remote_get": (STATUS, c_void_p, POINTER(RemoteReport)),
+    "sr1_rollout_demonstration": (
+        STATUS, c_void_p, c_void_p, POINTER(c_void_p), POINTER(c_size_t),
+    ),
+    "sr1_synth_options_init": (None, POINTER(SynthOptions)),
+    "sr1_synthesise": (
+        STATUS, c_char_p, c_void_p, c_void_p, c_void_p, POINTER(SynthOptions),
+        POINTER(SynthReport),
     ),
     "sr1_rollout_log_probs": (
         STATUS, c_void_p, POINTER(c_void_p), c_size_t, POINTER(c_float), c_size_t,

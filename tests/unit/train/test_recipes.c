@@ -7,21 +7,45 @@
 #include <dirent.h>
 
 /* What a recipe is cut down to. */
-static const char *const cuts[] = {"max_steps=2",      "batch_size=2",
-                                   "group_size=2",     "search_engine=mock",
-                                   "max_tokens=40",    "validate_interval=0",
-                                   "max_turns=1",      "validate_at_start=false",
-                                   "max_env_steps=1",  "learning_rate=1e-4",
-                                   "warmup_steps=0",   "device=cpu",
-                                   "dtype=fp32",       "max_tokens_per_turn=0",
-                                   "mini_batch_size=2", "save_interval=0",
-                                   "validation_file=",  "answer_field=golden_answers",
-                                   "question_template=",  "prompt_template=none"};
+static const char *const cuts[] = {"max_steps=2",        "batch_size=2",
+                                   "group_size=2",       "search_engine=mock",
+                                   "max_tokens=40",      "validate_interval=0",
+                                   "max_turns=1",        "validate_at_start=false",
+                                   "max_env_steps=1",    "learning_rate=1e-4",
+                                   "warmup_steps=0",     "device=cpu",
+                                   "dtype=fp32",         "max_tokens_per_turn=0",
+                                   "mini_batch_size=2",  "save_interval=0",
+                                   "validation_file=",   "answer_field=golden_answers",
+                                   "question_template=", "prompt_template=none"};
 
 static void set(sr1_config *c, const char *pair)
 {
     if (sr1_config_set_pair(c, pair) != SR1_OK)
         fail_msg("%s: %s", pair, sr1_last_error());
+}
+
+/* A critic needs problems with answers to criticise, and somebody who revises them. */
+static void set_critics(sr1_config *c)
+{
+    static const char rows[] =
+        "{\"id\":\"p0\",\"question\":\"Is x = 1 right?\",\"problem\":\"Let x be 2.\","
+        "\"solution\":\"x = 1\",\"tests\":[\"assert x == 2\"],\"golden_answers\":[]}\n"
+        "{\"id\":\"p1\",\"question\":\"Is y = 1 right?\",\"problem\":\"Let y be 1.\","
+        "\"solution\":\"y = 1\",\"tests\":[\"assert y == 1\"],\"golden_answers\":[]}\n";
+    const char *name = NULL, *path = scratch_file("problems.jsonl", rows, 0);
+    char pair[600];
+
+    OK(sr1_config_get_str(c, "environment", &name));
+    if (strcmp(name, "critique") != 0)
+        return;
+    snprintf(pair, sizeof pair, "train_file=%s", path);
+    set(c, pair);
+    snprintf(pair, sizeof pair, "code_problems=%s", path);
+    set(c, pair);
+    snprintf(pair, sizeof pair, "proxy_model=%s", scratch_path("model"));
+    set(c, pair);
+    set(c, "proxy_max_tokens=20");
+    set(c, "sandbox_isolation=none"); /* of no use here: the tiny model writes no code */
 }
 
 static sr1_config *load(const char *path)
@@ -41,6 +65,7 @@ static sr1_config *load(const char *path)
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
         set(c, cuts[i]);
     set(c, knowledge_path);
+    set_critics(c);
     return c;
 }
 
@@ -106,9 +131,9 @@ static void every_recipe_makes_steps(void **state)
 
 /* Calls the tool, rightly or not, or answers, rightly or not. */
 static const struct tiny_rule tiny_caller[] = {
-    {"", "<tool>"},          {"<tool>", TINY_CALL},  {TINY_CALL, "</tool>"},
-    {"<tool>", "{oops"},     {"{oops", "</tool>"},   {"", "<answer>"},
-    {"<answer>", " Paris"},  {"<answer>", " Rome"},  {" Paris", "</answer>"},
+    {"", "<tool>"},         {"<tool>", TINY_CALL}, {TINY_CALL, "</tool>"},
+    {"<tool>", "{oops"},    {"{oops", "</tool>"},  {"", "<answer>"},
+    {"<answer>", " Paris"}, {"<answer>", " Rome"}, {" Paris", "</answer>"},
     {" Rome", "</answer>"}};
 
 /* Mean of the metric over rows from to end. */
@@ -201,6 +226,25 @@ static const struct {
     {"mt-grpo", "adam_beta2", "0.99"},
     {"mt-grpo", "max_grad_norm", "0.1"},
     {"mt-grpo", "search_top_k", "1"},
+    {"ctrl", "advantage", "grpo"},
+    {"ctrl", "advantage_eps", "1e-6"},
+    {"ctrl", "batch_size", "1024"},
+    {"ctrl", "group_size", "8"},
+    {"ctrl", "mini_batch_size", "2048"},
+    {"ctrl", "update_times", "1"},
+    {"ctrl", "num_epochs", "2"},
+    {"ctrl", "learning_rate", "1e-5"},
+    {"ctrl", "clip_epsilon", "0.2"},
+    {"ctrl", "entropy_coef", "0.001"},
+    {"ctrl", "kl_in", "loss"},
+    {"ctrl", "kl_kind", "low_var_kl"},
+    {"ctrl", "beta", "0.001"},
+    {"ctrl", "max_grad_norm", "1"},
+    {"ctrl", "max_prompt_tokens", "1536"},
+    {"ctrl", "max_tokens", "768"},
+    {"ctrl", "proxy_max_tokens", "1024"},
+    {"ctrl", "temperature", "1"},
+    {"ctrl", "execution_score", "all"},
 };
 
 static void holds(const sr1_config *c, const char *key, const char *text)
