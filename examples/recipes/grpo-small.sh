@@ -1,4 +1,4 @@
-# Search-R1's GRPO on the quick start's world: to search twice where one fact is not enough
+# Search-R1's GRPO on the quick start's world: to search as often as it takes
 . examples/recipes/search-start.inc
 train grpo recipes/grpo-small.yaml mixed "max_steps=$(full_or_brief 20 3)"
 evaluate before mixed

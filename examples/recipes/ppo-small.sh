@@ -1,6 +1,6 @@
-# Search-R1's PPO on the quick start's world: to search twice where one fact is not enough
+# Search-R1's PPO on the quick start's world: to search as often as it takes
 . examples/recipes/search-start.inc
-train ppo recipes/ppo-small.yaml mixed "max_steps=$(full_or_brief 20 3)"
+train ppo recipes/ppo-small.yaml mixed "max_steps=$(full_or_brief 12 3)"
 evaluate before mixed
 evaluate ppo ppo
 shows ppo

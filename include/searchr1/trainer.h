@@ -86,6 +86,15 @@ typedef struct sr1_step_report {
     double importance_ess;      /* effective share of the sample: mean^2 / mean square */
     double importance_cut;      /* share of tokens whose weight was cut or dropped */
     double off_policy_cut;      /* share of tokens that off_policy_delta left out */
+    int64_t sampling_rounds;    /* of further questions (key dynamic_sampling) */
+    int64_t masked;             /* trajectories kept from the update because a limit on
+                                   tokens ended them (key mask_truncated_completions) */
+    int64_t micro_batches;      /* of the step's last mini-batch, and their tokens: */
+    int64_t batch_tokens_min;
+    int64_t batch_tokens_max;
+    int64_t unbalanced_min;     /* had they been cut in the order given (key
+                                   balance_batches) */
+    int64_t unbalanced_max;
     double entropy_coef;        /* weight of the entropy bonus in this step */
     double trained_entropy;     /* nats per policy token under the weights being trained,
                                    last update of the step; 0 without the bonus */

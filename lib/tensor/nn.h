@@ -36,9 +36,9 @@ sr1_tensor *sr1__nn_attention(sr1_scope *s, sr1_tensor *q, sr1_tensor *k, sr1_te
 /* log softmax(hidden weight^T / temperature)[target], fp32 [N], for hidden [N,E], weight
  * [V,E], targets i64 [N]. Rows go in chunks of chunk_rows (0: a size that bounds the
  * logits to about 32 MiB); logits are made again in backward, so no [N,V] tensor ever
- * exists. entropy_or_null receives the entropy of each row's distribution, fp32 [N], whose
- * gradient goes back too. Select the rows wanted (policy positions) before: t_index_select(s,
- * hidden, 0, rows). */
+ * exists. entropy_or_null receives the entropy of each row's distribution, fp32 [N],
+ * whose gradient goes back too. Select the rows wanted (policy positions) before:
+ * t_index_select(s, hidden, 0, rows). */
 sr1_tensor *sr1__nn_token_log_probs(sr1_scope *s, sr1_tensor *hidden, sr1_tensor *weight,
                                     sr1_tensor *targets, double temperature,
                                     int64_t chunk_rows, sr1_tensor **entropy_or_null);

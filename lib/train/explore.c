@@ -12,9 +12,9 @@
 
 static uint64_t step_seed(const struct sr1__step *s)
 {
-    uint64_t step = (uint64_t)s->tr->step;
+    uint64_t at[2] = {(uint64_t)s->tr->step, s->round};
 
-    return sr1__hash64(&step, sizeof(step), s->tr->set.seed);
+    return sr1__hash64(at, s->round ? sizeof(at) : sizeof(at[0]), s->tr->set.seed);
 }
 
 /* Rewards that take long begin while other rows are generated. */
@@ -59,10 +59,12 @@ static sr1_status score_greedy(struct sr1__step *s, sr1_trajectory **greedy)
 
     for (size_t q = 0; q < s->n_queries; q++) {
         const sr1_trajectory *t = greedy[q];
-        double reward = NAN;
+        double reward = NAN, penalty;
 
         if (!sr1__trajectory_excluded(t))
             SR1__TRY(sr1_reward_set_score(s->tr->rewards, &t, 1, NULL, &reward));
+        SR1__TRY(sr1__overlong(&s->tr->set, t, &penalty));
+        reward += penalty;
         for (size_t k = 0; k < group; k++)
             s->baselines[q * group + k] = reward;
     }

@@ -3,7 +3,7 @@
  *
  * Rewards and advantages are over trajectories (std over the population); lengths count
  * what the policy sampled. */
-#include "train/internal.h"
+#include "train/step.h"
 
 #include "rollout/internal.h"
 #include "trajectory/trajectory.h"
@@ -46,13 +46,6 @@ struct figures {
     const struct sr1__protocol *protocol;
 };
 
-static int was_cut(const sr1_trajectory *t)
-{
-    int32_t why = sr1_trajectory_stop_reason(t);
-
-    return why == SR1_STOP_TOKEN_LIMIT || why == SR1_STOP_CONTEXT_LIMIT;
-}
-
 /* Where messages have no tags they are critiques, and a judgement is their form. */
 static sr1_status check_format(const struct figures *f, const sr1_trajectory *t,
                                const sr1_reward_scales *scales, int *well)
@@ -88,7 +81,7 @@ static sr1_status look(struct figures *f, const sr1_trajectory *t,
     SR1__TRY(check_format(f, t, scales, &well));
     f->formatted += (size_t)well;
     f->answered += sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER;
-    f->cut += (size_t)was_cut(t);
+    f->cut += (size_t)sr1__was_cut(t);
     f->searched += sr1_trajectory_search_count(t) > 0;
     see(&f->reward, sr1_trajectory_reward(t));
     see(&f->advantage, sr1_trajectory_advantage(t));

@@ -2,7 +2,10 @@
  *
  *     settings*.c the configuration's numbers
  *     trainer.c   build, one step (the spine)
+ *     questions.c which rows a step asks
  *     explore.c   the rollouts of a step
+ *     shape.c     responses that are too long
+ *     refill.c    further questions in place of those that teach nothing
  *     judge.c     what reference and critic say of trajectories
  *     compare.c   trajectories -> advantages
  *     critic.c    the critic's weights
@@ -49,6 +52,9 @@ struct sr1__settings {
     uint32_t update_columns;  /* before the update: of these, what frozen weights give; */
     uint32_t policy_columns;  /* all that the policy's update reads */
     double beta, temperature, max_grad_norm, stop_at_exact_match;
+    int64_t max_tokens, overlong_buffer, dynamic_sampling;
+    double overlong_penalty;
+    int32_t mask_truncated, balance_batches;
     uint64_t seed;
     double loss_length;
     const struct sr1__loss_row *loss;
@@ -70,6 +76,17 @@ struct sr1__entropy {
     double target, delta, least, most;
     double coef; /* its weight; moves where it is adaptive */
     double now;  /* as this step uses it; 0 until one begins, and in imitation */
+};
+
+/* What is known of each row of the data, for choosing among them. */
+enum sr1__known { SR1__KNOWN_SEEN, SR1__KNOWN_VARIANCE, SR1__KNOWN_SUCCESS };
+#define SR1__KNOWN 3
+
+struct sr1__questions {
+    const char *rule; /* NULL: the order of the data; borrowed from the configuration */
+    int64_t n;        /* rows */
+    float *known;     /* [SR1__KNOWN * n], NULL without a rule; a part of checkpoints */
+    int64_t epoch;    /* of the data as the present step began */
 };
 
 /* What one step of a run does; a row of the table in stages.c. */
@@ -102,6 +119,7 @@ struct sr1_trainer {
     sr1_dataset *validation;
     struct sr1__demos *demos; /* stage sft */
     struct sr1__cursor *cursor;
+    struct sr1__questions questions;
     char *run_folder;
     struct sr1__jsonl *metrics,
         *trajectories; /* journals of the run, once it has begun */
@@ -134,6 +152,9 @@ static inline int sr1__is_memory(sr1_status st)
 sr1_status sr1__train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
                            int32_t group_size, sr1_step_report *report,
                            sr1_trajectory **out, struct sr1__trajectory_store *log);
+/* The same for rows of the data; further ones may take part (dynamic sampling). */
+sr1_status sr1__train_rows(sr1_trainer *tr, const int64_t *rows, size_t n,
+                           sr1_step_report *report, struct sr1__trajectory_store *log);
 
 /* AdamW as configured, for every learner. */
 struct sr1__adamw sr1__adamw_configured(const sr1_config *c);
@@ -144,6 +165,16 @@ struct sr1__adamw sr1__adamw_configured(const sr1_config *c);
  */
 sr1_status sr1__critic_open(sr1_trainer *tr);
 void sr1__critic_close(sr1_trainer *tr);
+
+/* ---- questions.c ---- */
+
+sr1_status sr1__questions_open(sr1_trainer *tr, int64_t rows);
+void sr1__questions_close(sr1_trainer *tr);
+/* The rows of the next step: rows[batch_size], at least 1. */
+sr1_status sr1__questions_next(sr1_trainer *tr, int64_t *rows, size_t *n);
+/* What is known of rows, where a rule chooses among them, as a folder. */
+sr1_status sr1__questions_save(const sr1_trainer *tr, const char *folder);
+sr1_status sr1__questions_restore(sr1_trainer *tr, const char *folder);
 
 /* ---- entropy.c ---- */
 

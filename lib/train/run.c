@@ -294,7 +294,7 @@ static sr1_status take_step(struct run *r, int64_t *rows)
     size_t n = 0;
     sr1_status st;
 
-    SR1__TRY(sr1__cursor_next(tr->cursor, (size_t)tr->set.batch_size, rows, &n));
+    SR1__TRY(sr1__questions_next(tr, rows, &n));
     SR1__TRY(
         sr1__trajectory_store_new(&log, tr->set.trajectory_memory,
                                   tr->set.trajectory_memory ? tr->run_folder : NULL));

@@ -86,7 +86,8 @@ static sr1_status read_loss(struct sr1__settings *s, const sr1_config *c)
     read_loss_options(s, c);
     s->frozen_reference =
         sr1__config_is(c, "kl_reference", "frozen") && s->beta > 0 && !is_sft(c);
-    s->skip_dead_groups = sr1__config_bool(c, "skip_dead_groups");
+    s->skip_dead_groups = sr1__config_bool(c, "skip_dead_groups") ||
+                          sr1__config_int(c, "dynamic_sampling") > 0;
     return SR1_OK;
 }
 
@@ -149,6 +150,17 @@ sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c)
     s->shuffle = sr1__config_bool(c, "shuffle");
     s->temperature = is_sft(c) ? 1.0 : sr1__config_real(c, "temperature");
     s->seed = (uint64_t)sr1__config_int(c, "seed");
+    s->max_tokens = sr1__config_int(c, "max_tokens");
+    s->overlong_buffer = sr1__config_int(c, "overlong_buffer");
+    s->overlong_penalty = sr1__config_real(c, "overlong_penalty");
+    s->mask_truncated = sr1__config_bool(c, "mask_truncated_completions");
+    s->balance_batches = sr1__config_bool(c, "balance_batches");
+    s->dynamic_sampling = sr1__config_int(c, "dynamic_sampling");
+    if (s->overlong_buffer > s->max_tokens)
+        return sr1__fail(SR1_E_CONFIG,
+                         "overlong_buffer is %lld, max_tokens only %lld; the buffer is a "
+                         "part of it",
+                         (long long)s->overlong_buffer, (long long)s->max_tokens);
     SR1__TRY(read_loss(s, c));
     SR1__TRY(sr1__settings_read_advantage(s, c));
     read_schedule(s, c);

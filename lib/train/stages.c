@@ -18,50 +18,6 @@ static sr1_status open_questions(sr1_trainer *tr, int64_t *rows)
     return SR1_OK;
 }
 
-/* The query of a data row; pointers are borrowed from the row and answers[]. */
-static sr1_status row_query(const sr1_row *row, sr1_query *q)
-{
-    size_t n = sr1_row_answer_count(row);
-    const char **answers = sr1__calloc(n + 1, sizeof(char *));
-
-    if (!answers)
-        return sr1__fail_nomem("gold answers");
-    for (size_t i = 0; i < n; i++)
-        answers[i] = sr1_row_answer(row, i);
-    *q = (sr1_query){.struct_size = sizeof(*q),
-                     .text = sr1_row_question(row),
-                     .text_len = strlen(sr1_row_question(row)),
-                     .id = sr1_row_id(row),
-                     .answers = answers,
-                     .n_answers = n,
-                     .data_source = sr1_row_data_source(row)};
-    sr1__query_remember(q, row);
-    return SR1_OK;
-}
-
-static sr1_status step_rl(sr1_trainer *tr, const int64_t *rows, size_t n,
-                          sr1_step_report *report, struct sr1__trajectory_store *log)
-{
-    sr1_row **read = sr1__calloc(n + 1, sizeof(sr1_row *));
-    sr1_query *queries = sr1__calloc(n + 1, sizeof(*queries));
-    sr1_status st = read && queries ? SR1_OK : sr1__fail_nomem("questions");
-
-    for (size_t i = 0; i < n && st == SR1_OK; i++) {
-        st = sr1_dataset_read(tr->train, rows[i], &read[i]);
-        if (st == SR1_OK)
-            st = row_query(read[i], &queries[i]);
-    }
-    if (st == SR1_OK)
-        st = sr1__train_step(tr, queries, n, 0, report, NULL, log);
-    for (size_t i = 0; read && queries && i < n; i++) {
-        sr1_row_free(read[i]);
-        sr1__free((void *)(uintptr_t)queries[i].answers);
-    }
-    sr1__free(read);
-    sr1__free(queries);
-    return st;
-}
-
 static sr1_status open_demos(sr1_trainer *tr, int64_t *rows)
 {
     const char *path = sr1__config_str(tr->config, "sft_file");
@@ -104,7 +60,7 @@ static sr1_status step_sft(sr1_trainer *tr, const int64_t *rows, size_t n,
 }
 
 static const struct sr1__stage stages[] = {
-    {"rl", NULL, open_questions, step_rl},
+    {"rl", NULL, open_questions, sr1__train_rows},
     {"sft", "nll", open_demos, step_sft},
 };
 

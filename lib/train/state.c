@@ -136,12 +136,19 @@ static sr1_status write_critic_optimizer(sr1_trainer *tr, const char *path)
     return save_optimizer(&tr->critic, path);
 }
 
+static sr1_status write_questions(sr1_trainer *tr, const char *path)
+{
+    return sr1__questions_save(tr, path);
+}
+
 static sr1_status fill(void *self, const char *folder)
 {
     sr1_trainer *tr = self;
 
     SR1__TRY(write_below(folder, "model", sr1_trainer_save_model, tr));
     SR1__TRY(write_below(folder, "optimizer", write_policy_optimizer, tr));
+    if (tr->questions.rule)
+        SR1__TRY(write_below(folder, "questions", write_questions, tr));
     if (!tr->critics)
         return SR1_OK;
     SR1__TRY(write_below(folder, "critic", write_critic, tr));
@@ -249,8 +256,19 @@ static sr1_status restore_learner(struct sr1__learner *l, const char *folder,
     return st;
 }
 
+static sr1_status restore_questions(sr1_trainer *tr, const char *folder)
+{
+    char *path = sr1__path_join(folder, "questions");
+    sr1_status st = path ? sr1__questions_restore(tr, path) : sr1__fail_nomem("path");
+
+    sr1__free(path);
+    return st;
+}
+
 static sr1_status restore_all(sr1_trainer *tr, const char *folder, const json_t *state)
 {
+    if (tr->questions.rule)
+        SR1__TRY(restore_questions(tr, folder));
     SR1__TRY(restore_learner(&tr->policy, folder, "model", "optimizer"));
     if (tr->critics)
         SR1__TRY(restore_learner(&tr->critic, folder, "critic", "critic_optimizer"));

@@ -7,7 +7,9 @@
 struct sr1__step {
     sr1_trainer *tr;
     const sr1_query *queries;
+    const int64_t *rows; /* [n_queries] of the data; NULL: the caller's own questions */
     size_t n_queries;
+    uint64_t round;      /* of further questions of this step; 0: the first */
     int32_t group_size;
     sr1_trajectory **made; /* [n] query by query */
     size_t n;
@@ -23,6 +25,49 @@ struct sr1__step {
     int keep;                          /* the caller wants them */
     sr1_step_report *report;
 };
+
+/* ---- trainer.c ---- */
+
+/* Arrays for the trajectories of n_queries groups; sr1__step_free also frees what they
+ * hold. */
+sr1_status sr1__step_room(struct sr1__step *s);
+void sr1__step_free(struct sr1__step *s);
+/* Roll out, reward, and learn what the rows are worth. */
+sr1_status sr1__step_attempt(struct sr1__step *s);
+
+/* ---- shape.c ---- */
+
+/* Did a limit on tokens end it? */
+int sr1__was_cut(const sr1_trajectory *t);
+/* What a response loses for its length: 0 or less. */
+sr1_status sr1__overlong(const struct sr1__settings *set, const sr1_trajectory *t,
+                         double *penalty);
+/* That off the rewards of kept. */
+sr1_status sr1__step_shape(struct sr1__step *s);
+
+/* ---- questions.c ---- */
+
+/* At most `most` further rows for round `round` (from 1) of a step that has asked
+ * used[n_used]; *n 0: there are none. */
+sr1_status sr1__questions_more(sr1_trainer *tr, const int64_t *used, size_t n_used,
+                               size_t most, uint64_t round, int64_t *rows, size_t *n);
+/* What the groups of s->rows say of them. */
+sr1_status sr1__questions_learn(struct sr1__step *s);
+
+/* Rows of the data as queries. Free also a zeroed one, or after a failure. */
+struct sr1__asked {
+    sr1_row **rows;
+    sr1_query *queries;
+    size_t n;
+};
+sr1_status sr1__asked_read(struct sr1__asked *a, const sr1_trainer *tr,
+                           const int64_t *rows, size_t n);
+void sr1__asked_free(struct sr1__asked *a);
+
+/* ---- refill.c ---- */
+
+/* Dynamic sampling: further groups in place of those that teach nothing. */
+sr1_status sr1__step_refill(struct sr1__step *s);
 
 /* ---- explore.c ---- */
 

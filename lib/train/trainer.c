@@ -150,6 +150,8 @@ static sr1_status open_data(sr1_trainer *tr)
     SR1__TRY(tr->stage->open(tr, &rows));
     if (rows > 0)
         SR1__TRY(sr1__cursor_new(&tr->cursor, rows, tr->set.seed, tr->set.shuffle));
+    if (rows > 0 && tr->train)
+        SR1__TRY(sr1__questions_open(tr, rows));
     st = sr1__dataset_configured(&tr->validation, tr->config, SR1_PART_VALIDATION);
     if (st != SR1_OK && st != SR1_E_NOT_FOUND)
         return st;
@@ -227,6 +229,7 @@ void sr1_trainer_free(sr1_trainer *tr)
     sr1__replicas_free(tr->references, tr->n_workers);
     sr1_reward_set_free(tr->rewards);
     sr1__cursor_free(tr->cursor);
+    sr1__questions_close(tr);
     sr1__demos_free(tr->demos);
     sr1_dataset_free(tr->train);
     sr1_dataset_free(tr->validation);
@@ -271,23 +274,19 @@ void sr1_trainer_stop(sr1_trainer *tr)
 
 /* ---- one step of reinforcement learning ---- */
 
-static sr1_status reward(struct sr1__step *s)
-{
-    double began = sr1__now();
-
-    SR1__TRY(sr1_reward_set_apply(s->tr->rewards, s->kept, s->n_kept));
-    s->report->seconds_reward = sr1__now() - began;
-    sr1__step_leave_out(s);
-    return SR1_OK;
-}
-
-/* Groups that cannot teach are kept from the update, and from what leads up to it. */
+/* What teaches nothing, or is not to, is kept from the update and what leads up to it. */
 static void drop_dead(struct sr1__step *s)
 {
+    const struct sr1__settings *set = &s->tr->set;
+
     s->n_taught = 0;
-    for (size_t i = 0; i < s->n_kept; i++)
-        if (!(s->tr->set.skip_dead_groups && s->dead[i]))
+    for (size_t i = 0; i < s->n_kept; i++) {
+        int cut = set->mask_truncated && sr1__was_cut(s->kept[i]);
+
+        s->report->masked += cut;
+        if (!cut && !(set->skip_dead_groups && s->dead[i]))
             s->kept[s->n_taught++] = s->kept[i];
+    }
 }
 
 /* Columns that frozen weights give. */
@@ -310,6 +309,25 @@ static sr1_status judge_early(struct sr1__step *s)
         return SR1_OK;
     s->judged = set->compare_columns | (set->update_columns & 1u << SR1_COLUMN_REFERENCE);
     return judge(s->tr, s->kept, s->n_kept, s->judged, s->report);
+}
+
+static sr1_status reward(struct sr1__step *s)
+{
+    double began = sr1__now();
+
+    SR1__TRY(sr1_reward_set_apply(s->tr->rewards, s->kept, s->n_kept));
+    s->report->seconds_reward = sr1__now() - began;
+    sr1__step_leave_out(s);
+    return SR1_OK;
+}
+
+sr1_status sr1__step_attempt(struct sr1__step *s)
+{
+    SR1__TRY(sr1__step_explore(s));
+    SR1__TRY(judge_early(s));
+    SR1__TRY(reward(s));
+    SR1__TRY(sr1__step_shape(s));
+    return sr1__questions_learn(s);
 }
 
 /* Keep what the update needs, within the memory allowed. */
@@ -363,9 +381,8 @@ static sr1_status run_step(struct sr1__step *s)
 {
     const struct sr1__settings *set = &s->tr->set;
 
-    SR1__TRY(sr1__step_explore(s));
-    SR1__TRY(judge_early(s));
-    SR1__TRY(reward(s));
+    SR1__TRY(sr1__step_attempt(s));
+    SR1__TRY(sr1__step_refill(s));
     SR1__TRY(judge(s->tr, s->kept, s->n_kept, set->compare_columns & ~s->judged,
                    s->report));
     SR1__TRY(sr1__step_compare(s));
@@ -389,48 +406,84 @@ static sr1_status give_report(sr1_step_report *out, const sr1_step_report *r)
     return out ? sr1__struct_give(out, r, sizeof(*r), "step report") : SR1_OK;
 }
 
-sr1_status sr1__train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
-                           int32_t group_size, sr1_step_report *report,
-                           sr1_trajectory **out, struct sr1__trajectory_store *log)
+sr1_status sr1__step_room(struct sr1__step *s)
 {
+    if (s->group_size < 1 || s->n_queries > SIZE_MAX / 16 / (size_t)s->group_size)
+        return sr1__fail(SR1_E_INVALID, "train step: group_size %d", s->group_size);
+    s->n = s->n_queries * (size_t)s->group_size;
+    s->made = sr1__calloc(s->n + 1, sizeof(sr1_trajectory *));
+    s->kept = sr1__calloc(s->n + 1, sizeof(sr1_trajectory *));
+    s->dead = sr1__calloc(s->n + 1, 1);
+    return s->made && s->kept && s->dead ? SR1_OK
+                                         : sr1__fail_nomem("trajectories of a step");
+}
+
+void sr1__step_free(struct sr1__step *s)
+{
+    for (size_t i = 0; s->made && i < s->n; i++)
+        sr1_trajectory_free(s->made[i]);
+    sr1__trajectory_store_free(s->store);
+    sr1__free(s->made);
+    sr1__free(s->kept);
+    sr1__free(s->dead);
+    sr1__free(s->baselines);
+}
+
+/* A step whose questions are set; made trajectories go to out (may be NULL). */
+static sr1_status take_step(struct sr1__step *s, sr1_step_report *report,
+                            sr1_trajectory **out)
+{
+    sr1_trainer *tr = s->tr;
     sr1_step_report r = {.struct_size = sizeof(r), .step = tr->step + 1};
-    struct sr1__step s = {.tr = tr,
-                     .queries = queries,
-                     .n_queries = n,
-                     .report = &r,
-                     .log = log,
-                     .keep = out != NULL};
     double began = sr1__now();
     sr1_status st;
 
     SR1__TRY(check_report(report));
-    s.group_size = group_size ? group_size : (int32_t)tr->set.group_size;
-    if (s.group_size < 1 || n > SIZE_MAX / sizeof(void *) / (size_t)s.group_size)
-        return sr1__fail(SR1_E_INVALID, "train step: group_size %d", s.group_size);
-    s.n = n * (size_t)s.group_size;
-    s.made = sr1__calloc(s.n + 1, sizeof(sr1_trajectory *));
-    s.kept = sr1__calloc(s.n + 1, sizeof(sr1_trajectory *));
-    s.dead = sr1__calloc(s.n + 1, 1);
-    st = s.made && s.kept && s.dead ? run_step(&s)
-                                    : sr1__fail_nomem("trajectories of a step");
-    sr1__trajectory_store_free(s.store);
+    s->report = &r;
+    s->keep = out != NULL;
+    st = sr1__step_room(s);
+    if (st == SR1_OK)
+        st = run_step(s);
     sr1_reward_set_forget(tr->rewards);
     if (st == SR1_OK) {
         tr->step++;
         r.seconds = sr1__now() - began;
         st = give_report(report, &r);
     }
-    for (size_t i = 0; s.made && i < s.n; i++) {
-        if (st == SR1_OK && out)
-            out[i] = s.made[i];
-        else
-            sr1_trajectory_free(s.made[i]);
+    for (size_t i = 0; st == SR1_OK && out && i < s->n; i++) {
+        out[i] = s->made[i];
+        s->made[i] = NULL;
     }
-    sr1__free(s.made);
-    sr1__free(s.kept);
-    sr1__free(s.dead);
-    sr1__free(s.baselines);
+    sr1__step_free(s);
     return sr1__context(st, "step %" PRId64, tr->step + (st != SR1_OK));
+}
+
+sr1_status sr1__train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
+                           int32_t group_size, sr1_step_report *report,
+                           sr1_trajectory **out, struct sr1__trajectory_store *log)
+{
+    struct sr1__step s = {.tr = tr, .queries = queries, .n_queries = n, .log = log};
+
+    s.group_size = group_size ? group_size : (int32_t)tr->set.group_size;
+    return take_step(&s, report, out);
+}
+
+sr1_status sr1__train_rows(sr1_trainer *tr, const int64_t *rows, size_t n,
+                           sr1_step_report *report, struct sr1__trajectory_store *log)
+{
+    struct sr1__asked asked;
+    struct sr1__step s = {.tr = tr,
+                          .rows = rows,
+                          .n_queries = n,
+                          .group_size = (int32_t)tr->set.group_size,
+                          .log = log};
+    sr1_status st = sr1__asked_read(&asked, tr, rows, n);
+
+    s.queries = asked.queries;
+    if (st == SR1_OK)
+        st = take_step(&s, report, NULL);
+    sr1__asked_free(&asked);
+    return st;
 }
 
 sr1_status sr1_trainer_train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,

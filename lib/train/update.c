@@ -29,6 +29,7 @@ struct update {
     const struct sr1__source *from;
     size_t begin, end;      /* trajectories of the mini-batch */
     struct sr1__batch_plan plan;
+    sr1_balance_report lengths; /* of micro-batches; zeros where they were not balanced */
     int64_t budget;         /* tokens of a micro-batch; halved when memory runs out */
     struct worker *workers; /* [n_workers] */
 };
@@ -65,12 +66,43 @@ static sr1_status plan_for_workers(struct update *u)
     return SR1_OK;
 }
 
+static sr1_status balance(struct update *u)
+{
+    size_t workers = (size_t)u->tr->n_workers;
+
+    return u->from->store
+               ? sr1__batch_plan_balance_store(&u->plan, u->from->store, workers,
+                                               u->budget, &u->lengths)
+               : sr1__batch_plan_balance_array(&u->plan, u->from->array, workers,
+                                               u->budget, &u->lengths);
+}
+
 static sr1_status make_plan(struct update *u)
 {
     SR1__TRY(plan_with(u, u->budget));
-    if (u->tr->n_workers > 1 && u->plan.n_batches > 0)
-        return plan_for_workers(u);
-    return SR1_OK;
+    if (u->plan.n_batches == 0)
+        return SR1_OK;
+    if (u->tr->set.balance_batches)
+        SR1__TRY(balance(u));
+    return u->tr->n_workers > 1 && u->lengths.balanced_max == 0 ? plan_for_workers(u)
+                                                                 : SR1_OK;
+}
+
+/* The spread of micro-batches, for the report. */
+static void measure_plan(const struct update *u, sr1_step_report *r)
+{
+    const struct sr1__batch_plan *p = &u->plan;
+
+    r->micro_batches = (int64_t)p->n_batches;
+    r->batch_tokens_min = r->batch_tokens_max = p->packed_tokens[0];
+    for (size_t k = 1; k < p->n_batches; k++) {
+        int64_t n = p->packed_tokens[k];
+
+        r->batch_tokens_min = n < r->batch_tokens_min ? n : r->batch_tokens_min;
+        r->batch_tokens_max = n > r->batch_tokens_max ? n : r->batch_tokens_max;
+    }
+    r->unbalanced_min = u->lengths.balanced_max ? u->lengths.min : r->batch_tokens_min;
+    r->unbalanced_max = u->lengths.balanced_max ? u->lengths.max : r->batch_tokens_max;
 }
 
 static sr1_status get_microbatch(const struct update *u, size_t k,
@@ -354,6 +386,8 @@ static sr1_status run_mini_batches(struct update *u, size_t n, int first,
         u->end = n - u->begin < size ? n : u->begin + size;
         st = make_plan(u);
         trained += (int64_t)u->plan.n_sequences;
+        if (st == SR1_OK && u->plan.n_batches > 0)
+            measure_plan(u, report);
         if (st == SR1_OK && u->plan.n_policy_tokens > 0)
             st = run_pass(u, first && u->begin == 0, report);
         sr1__batch_plan_free(&u->plan);

@@ -160,6 +160,119 @@ sr1_status sr1__batch_plan_store_part(struct sr1__batch_plan *out,
     return plan(out, s, begin, end, store_length, token_budget);
 }
 
+/* ---- balance ---- */
+
+static int by_index(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* The sequences of a plan with their lengths, in the order given. */
+static struct item *items_of(const struct sr1__batch_plan *p, const void *all,
+                             length_fn length)
+{
+    struct item *items = sr1__calloc(p->n_sequences, sizeof *items);
+    size_t packed, policy;
+
+    for (size_t i = 0; items && i < p->n_sequences; i++) {
+        items[i].index = p->sequences[i];
+        length(all, items[i].index, &packed, &policy);
+        items[i].packed = (int64_t)packed;
+        items[i].policy = (int64_t)policy;
+    }
+    if (items)
+        qsort(items, p->n_sequences, sizeof *items, by_index);
+    return items;
+}
+
+static sr1_status share_out(struct item *items, size_t n, size_t parts,
+                            sr1_balance_report *report)
+{
+    int64_t *lengths = sr1__calloc(n, sizeof *lengths);
+    int32_t *part = sr1__calloc(n, sizeof *part);
+    sr1_status status = lengths && part ? SR1_OK : sr1__fail_nomem("batch plan");
+
+    for (size_t i = 0; status == SR1_OK && i < n; i++)
+        lengths[i] = items[i].packed;
+    if (status == SR1_OK)
+        status = sr1_balance(lengths, n, parts, 0, part, report);
+    for (size_t i = 0; status == SR1_OK && i < n; i++)
+        items[i].batch = (size_t)part[i];
+    sr1__free(lengths);
+    sr1__free(part);
+    return status;
+}
+
+/* Parts are as many as there are; one without sequences cannot be a micro-batch. */
+static int fits(const struct item *items, size_t n, size_t parts, int64_t budget,
+                const sr1_balance_report *r)
+{
+    int64_t longest = 0;
+
+    for (size_t i = 0; i < n; i++)
+        longest = items[i].packed > longest ? items[i].packed : longest;
+    return parts <= n && r->balanced_min > 0 &&
+           r->balanced_max <= (budget > longest ? budget : longest);
+}
+
+static void take_shares(struct sr1__batch_plan *p, struct item *items, size_t parts)
+{
+    size_t n = p->n_sequences;
+
+    qsort(items, n, sizeof *items, longer_first);
+    p->n_batches = parts;
+    memset(p->batch_begin, 0, (n + 1) * sizeof *p->batch_begin);
+    memset(p->packed_tokens, 0, n * sizeof *p->packed_tokens);
+    memset(p->policy_tokens, 0, n * sizeof *p->policy_tokens);
+    for (size_t i = 0; i < n; i++) {
+        p->packed_tokens[items[i].batch] += items[i].packed;
+        p->policy_tokens[items[i].batch] += items[i].policy;
+        p->batch_begin[items[i].batch + 1]++;
+    }
+    list_batches(p, items);
+}
+
+static sr1_status balance(struct sr1__batch_plan *p, const void *all, length_fn length,
+                          size_t multiple, int64_t budget, sr1_balance_report *report)
+{
+    sr1_balance_report r = {.struct_size = sizeof r};
+    size_t parts = (p->n_batches + multiple - 1) / multiple * multiple;
+    struct item *items;
+    sr1_status status;
+
+    if (report)
+        *report = r;
+    if (parts == 0 || parts > p->n_sequences)
+        return SR1_OK;
+    items = items_of(p, all, length);
+    status = items ? share_out(items, p->n_sequences, parts, &r)
+                   : sr1__fail_nomem("batch plan");
+    if (status == SR1_OK && fits(items, p->n_sequences, parts, budget, &r)) {
+        take_shares(p, items, parts);
+        if (report)
+            *report = r;
+    }
+    sr1__free(items);
+    return status == SR1_E_LIMIT ? SR1_OK : status; /* too many of both: as it was */
+}
+
+sr1_status sr1__batch_plan_balance_array(struct sr1__batch_plan *p,
+                                         const sr1_trajectory *const *t, size_t multiple,
+                                         int64_t token_budget, sr1_balance_report *report)
+{
+    return balance(p, t, array_length, multiple, token_budget, report);
+}
+
+sr1_status sr1__batch_plan_balance_store(struct sr1__batch_plan *p,
+                                         const struct sr1__trajectory_store *s,
+                                         size_t multiple, int64_t token_budget,
+                                         sr1_balance_report *report)
+{
+    return balance(p, s, store_length, multiple, token_budget, report);
+}
+
 void sr1__batch_plan_free(struct sr1__batch_plan *p)
 {
     sr1__free(p->batch_begin);

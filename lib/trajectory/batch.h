@@ -40,6 +40,18 @@ sr1_status sr1__batch_plan_array_part(struct sr1__batch_plan *out,
 sr1_status sr1__batch_plan_store_part(struct sr1__batch_plan *out,
                                       const struct sr1__trajectory_store *s,
                                       size_t begin, size_t end, int64_t token_budget);
+/* The plan anew with micro-batches of nearly equal length (sr1_balance), their number a
+ * multiple of `multiple` where there are enough sequences. It stays as it was where that
+ * would go beyond the budget. report (may be NULL): lengths of the micro-batches, cut in
+ * the order given and balanced; zeros where the plan stayed. */
+sr1_status sr1__batch_plan_balance_array(struct sr1__batch_plan *p,
+                                         const sr1_trajectory *const *t, size_t multiple,
+                                         int64_t token_budget,
+                                         sr1_balance_report *report);
+sr1_status sr1__batch_plan_balance_store(struct sr1__batch_plan *p,
+                                         const struct sr1__trajectory_store *s,
+                                         size_t multiple, int64_t token_budget,
+                                         sr1_balance_report *report);
 void sr1__batch_plan_free(struct sr1__batch_plan *p); /* zeroes *p; a freed one is fine */
 
 /* One micro-batch: S sequences of N tokens in all, M policy tokens to predict. */

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """recipe.py FOLDER ... - what a run of tools/recipe came to.
 
-Prints the time of each step and a table of the tests, writes NAME.json (figures) and NAME.csv
-(one row for each row of the runs' metrics), and holds the run to what its recipe promises.
-A promise is an expression over
+Prints the time of each step and a table of the tests, writes NAME.json (figures) and
+NAME.csv (one row for each row of the runs' metrics), and holds the run to what its recipe
+promises. A promise is an expression over
     test(name, figure[, source])   of tests/name.json, all questions or those of one source
     last(run, metric)              its last value
     area(run, metric)              under its curve over the steps, divided by their number
@@ -59,7 +59,9 @@ def print_table(rows):
 
 
 def number(value):
-    return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return "-" if value is None else str(value)
 
 
 def print_times(times):
@@ -160,4 +162,5 @@ def main():
     return 0 if all(kept) else 1
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

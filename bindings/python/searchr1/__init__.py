@@ -10,7 +10,7 @@ comes out of the call that ran it. Arrays are numpy's where numpy is installed.
         trainer.run(step=lambda report, planned: print(report.avg_reward))
 """
 
-from . import advantage, critique, errors, log, loss, reward, thinking, tools, world
+from . import advantage, code, critique, errors, log, loss, reward, thinking, tools, world
 from ._lib import version
 from .config import KEYS, Config, Key
 from .data import Dataset, Row
@@ -29,6 +29,7 @@ from .faiss import Faiss, build_faiss
 from .model import Model
 from .reward import RewardSet, Scales
 from .rollout import Evaluation, Query, Rollout, Scores
+from .sandbox import Run, RunResult, Sandbox, judge_output
 from .search import (
     Bm25,
     Chain,
@@ -56,7 +57,6 @@ from .trajectory import Trajectory
 __version__ = "0.1.0"
 
 __all__ = [
-    "KEYS",
     "Action",
     "Bm25",
     "Chain",
@@ -72,6 +72,7 @@ __all__ = [
     "Faiss",
     "Hit",
     "Hybrid",
+    "KEYS",
     "Key",
     "Mock",
     "Model",
@@ -87,6 +88,9 @@ __all__ = [
     "RewardSet",
     "Rollout",
     "Row",
+    "Run",
+    "RunResult",
+    "Sandbox",
     "Scales",
     "Scores",
     "Search",
@@ -103,10 +107,12 @@ __all__ = [
     "build_bm25",
     "build_dense",
     "build_faiss",
+    "code",
     "dense_estimate",
     "dense_info",
     "errors",
     "import_dense",
+    "judge_output",
     "log",
     "loss",
     "open_search",

@@ -34,6 +34,8 @@ ScoreFn = CFUNCTYPE(c_int32, c_void_p, POINTER(c_void_p), c_size_t, POINTER(c_do
 ProgressFn = CFUNCTYPE(c_int32, c_void_p, c_int64, c_int64, c_int64)
 TextFn = CFUNCTYPE(c_int32, c_void_p, c_size_t, c_int32, c_void_p, c_size_t)
 TrajectoryFn = CFUNCTYPE(c_int32, c_void_p, c_void_p)
+ForgetFn = CFUNCTYPE(None, c_void_p)
+FinishedFn = CFUNCTYPE(c_int32, c_void_p, c_size_t, c_void_p)
 PhaseFn = CFUNCTYPE(c_int32, c_void_p, c_char_p, c_int64, c_int64)
 ValidationFn = CFUNCTYPE(c_int32, c_void_p, c_int64, c_void_p)
 NoteFn = CFUNCTYPE(None, c_void_p, c_char_p)
@@ -313,6 +315,107 @@ class DenseInfo(Sized):
     ]
 
 
+class SandboxOptions(Sized):
+    _fields_ = [
+        ("kind", c_char_p),
+        ("isolation", c_char_p),
+        ("concurrency", c_int32),
+        ("retries", c_int32),
+        ("time_s", c_double),
+        ("cpu_s", c_double),
+        ("memory_mib", c_int32),
+        ("processes", c_int32),
+        ("tmp_mib", c_int32),
+        ("file_mib", c_int32),
+        ("output_bytes", c_int64),
+        ("error_bytes", c_int64),
+        ("interpreter", c_char_p),
+        ("read_only", POINTER(c_char_p)),
+        ("n_read_only", c_size_t),
+        ("url", c_char_p),
+        ("token_env", c_char_p),
+        ("ca_file", c_char_p),
+        ("connect_timeout_s", c_double),
+        ("queue_s", c_double),
+        ("retry_first_s", c_double),
+        ("retry_max_s", c_double),
+        ("rate_limit", c_double),
+        ("breaker_failures", c_int32),
+        ("breaker_rest_s", c_double),
+        ("seed", c_uint64),
+        ("queue_max", c_int64),
+    ]
+
+
+class SandboxCounters(Sized):
+    _fields_ = [
+        ("started", c_int64),
+        ("ended", c_int64),
+        ("verdicts", c_int64 * 8),
+        ("retries", c_int64),
+        ("waiting", c_int64),
+        ("running", c_int64),
+        ("wall_s", c_double),
+        ("cpu_s", c_double),
+    ]
+
+
+class Program(Sized):
+    _fields_ = [
+        ("language", c_char_p),
+        ("code", c_char_p),
+        ("input", c_char_p),
+        ("input_bytes", c_size_t),
+        ("expected", c_char_p),
+        ("args", POINTER(c_char_p)),
+        ("n_args", c_size_t),
+        ("file_paths", POINTER(c_char_p)),
+        ("file_bytes", POINTER(c_char_p)),
+        ("file_sizes", POINTER(c_size_t)),
+        ("n_files", c_size_t),
+        ("time_s", c_double),
+        ("cpu_s", c_double),
+        ("memory_mib", c_int32),
+        ("processes", c_int32),
+        ("output_bytes", c_int64),
+    ]
+
+
+class Submission(Sized):
+    _fields_ = [
+        ("dataset", c_char_p),
+        ("dataset_type", c_char_p),
+        ("id", c_char_p),
+        ("completion", c_char_p),
+        ("language", c_char_p),
+        ("provided_data", c_char_p),
+        ("extra", c_char_p),
+        ("time_s", c_double),
+        ("all_tests_s", c_double),
+    ]
+
+
+class RunResult(Sized):
+    _fields_ = [
+        ("verdict", c_int32),
+        ("exit_code", c_int32),
+        ("signal", c_int32),
+        ("attempts", c_int32),
+        ("out", c_void_p),
+        ("out_bytes", c_size_t),
+        ("err", c_void_p),
+        ("err_bytes", c_size_t),
+        ("err_total", c_int64),
+        ("message", c_char_p),
+        ("waited_s", c_double),
+        ("wall_s", c_double),
+        ("cpu_s", c_double),
+        ("peak_bytes", c_int64),
+        ("accepted", c_int32),
+        ("reserved", c_int32),
+    ]
+
+
 class ServerOptions(Sized):
     _fields_ = [
         ("address", c_char_p),
@@ -588,6 +691,9 @@ class RewardOps(Sized):
         ("destroy", DestroyFn),
         ("level", c_int32),
         ("score_turns", TurnsFn),
+        ("begin", TrajectoryFn),
+        ("forget", ForgetFn),
+        ("may_be_unknown", c_int32),
     ]
 
 
@@ -598,6 +704,74 @@ class RewardOptions(Sized):
         ("protocol", c_char_p),
         ("scales", POINTER(RewardScales)),
         ("embedder", c_void_p),
+        ("checker", c_void_p),
+        ("problems", c_void_p),
+        ("judgement_required", c_int32),
+    ]
+
+
+class ProblemsOptions(Sized):
+    _fields_ = [
+        ("shape", c_char_p),
+        ("max_tests", c_int32),
+        ("time_limit", c_double),
+    ]
+
+
+class ProblemCase(Sized):
+    _fields_ = [
+        ("input", c_void_p),
+        ("input_len", c_size_t),
+        ("expected", c_void_p),
+        ("expected_len", c_size_t),
+    ]
+
+
+class JudgementScores(Sized):
+    _fields_ = [
+        ("n", c_int64),
+        ("none", c_int64),
+        ("accuracy", c_double),
+        ("f1", c_double),
+        ("f1_incorrect", c_double),
+    ]
+
+
+class CheckerOptions(Sized):
+    _fields_ = [
+        ("all_or_nothing", c_int32),
+        ("time_limit", c_double),
+        ("max_time_limit", c_double),
+        ("memory_limit", c_int64),
+        ("concurrency", c_int32),
+        ("threads", c_int32),
+        ("cache_folder", c_char_p),
+        ("cache_entries", c_int64),
+        ("python", c_char_p),
+    ]
+
+
+class CheckReport(Sized):
+    _fields_ = [
+        ("verdict", c_int32),
+        ("tests", c_int64),
+        ("passed", c_int64),
+        ("pass_rate", c_double),
+        ("first_failed", c_int64),
+        ("cached", c_int32),
+        ("seconds", c_double),
+        ("got", c_char_p),
+        ("error", c_char_p),
+    ]
+
+
+class CheckerStats(Sized):
+    _fields_ = [
+        ("checks", c_int64),
+        ("cached", c_int64),
+        ("programs", c_int64),
+        ("infrastructure", c_int64),
+        ("seconds", c_double),
     ]
 
 
@@ -862,6 +1036,7 @@ class RolloutOptions(Sized):
         ("progress", ProgressFn),
         ("user", c_void_p),
         ("text", TextFn),
+        ("finished", FinishedFn),
     ]
 
 
@@ -960,8 +1135,17 @@ class StepReport(Sized):
         ("importance_ess", c_double),
         ("importance_cut", c_double),
         ("off_policy_cut", c_double),
+        ("sampling_rounds", c_int64),
+        ("masked", c_int64),
+        ("micro_batches", c_int64),
+        ("batch_tokens_min", c_int64),
+        ("batch_tokens_max", c_int64),
+        ("unbalanced_min", c_int64),
+        ("unbalanced_max", c_int64),
         ("entropy_coef", c_double),
         ("trained_entropy", c_double),
+        ("unscored", c_int64),
+        ("seconds_reward", c_double),
     ]
 
 

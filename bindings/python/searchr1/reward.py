@@ -151,15 +151,22 @@ class RewardSet(Handle):
         protocol: Optional[str] = None,
         scales: Optional[Scales] = None,
         embedder: Optional[Handle] = None,
+        checker: Optional[Handle] = None,
+        problems: Optional[Handle] = None,
+        judgement_required: bool = False,
     ) -> None:
         """rewards: names of searchr1/reward.h. weights None: all 1. embedder: for the
-        reward "embedding"."""
+        reward "embedding"; checker and problems (searchr1.code): for "execution" and
+        "judgement"."""
         options = RewardOptions(
             rewards=terminated(",".join(rewards)),
             weights=None if weights is None else ",".join(map(repr, weights)).encode(),
             protocol=optional(protocol),
             scales=_scales(scales),
             embedder=embedder and embedder._as_parameter_,
+            checker=checker and checker._as_parameter_,
+            problems=problems and problems._as_parameter_,
+            judgement_required=judgement_required,
         )
         super().__init__(make(lib.sr1_reward_set_new, byref(options)))
         self._carrier = _callbacks.Carrier(getattr(embedder, "carrier", None))
@@ -234,8 +241,15 @@ class RewardSet(Handle):
             )
         return parts, totals
 
+    def begin(self, trajectory: Trajectory) -> None:
+        """Begin to score a finished trajectory, ahead of score or apply, where a reward
+        takes long."""
+        with self._carrier.call():
+            lib.sr1_reward_set_begin(self, trajectory)
+
     def apply(self, trajectories: Sequence[Trajectory]) -> None:
-        """Score, and set the trajectories' rewards part by part."""
+        """Score, and set the trajectories' rewards part by part. One whose reward could
+        not be had gets the stop reason "unscored" and none."""
         with self._carrier.call():
             lib.sr1_reward_set_apply(self, pointers(trajectories), len(trajectories))
 

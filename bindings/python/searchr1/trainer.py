@@ -86,8 +86,17 @@ class StepReport:
     importance_ess: float
     importance_cut: float
     off_policy_cut: float
+    sampling_rounds: int = 0
+    masked: int = 0
+    micro_batches: int = 0
+    batch_tokens_min: int = 0
+    batch_tokens_max: int = 0
+    unbalanced_min: int = 0
+    unbalanced_max: int = 0
     entropy_coef: float = 0.0
     trained_entropy: float = 0.0
+    unscored: int = 0  # of excluded: their reward could not be had
+    seconds_reward: float = 0.0  # scoring, with the wait for programs
 
 
 def _report(report: _structs.StepReport) -> StepReport:

@@ -1,4 +1,4 @@
-/* The entropy bonus in training: the slope it follows, its means, who moves its weight. */
+/* The entropy bonus in training: the slope it follows, its means, its weight. */
 #include "runs.h"
 
 #define GROUP 4

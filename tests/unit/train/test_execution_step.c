@@ -59,7 +59,7 @@ static void let_follow(sr1_trainer *tr)
 
     OK(sr1_problems_load(&problems, &path, 1, NULL));
     OK(sr1_writer_new(&w, &ops, NULL));
-    OK(sr1_critique_env_open(&env, problems, w, NULL));
+    OK(sr1_critique_env_open(&env, problems, w, NULL, NULL));
     OK(sr1_rollout_set_env(sr1_trainer_rollout(tr), env));
     sr1_env_free(env);
     sr1_writer_free(w);

@@ -1,0 +1,277 @@
+/* train/questions.c - which rows of the data a step asks: in their order, epoch after
+ * epoch, or those that a rule wants most by what is known of each (advantage/select.c).
+ *
+ * Known of a row: how often it was asked, and of the last time the variance of its
+ * group's rewards and its share of successes. A success reached the environment's goal,
+ * or closed an answer that is a gold one (normalised exact match). All are floats, as a
+ * checkpoint holds them. */
+#include "train/step.h"
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "trajectory/trajectory.h"
+#include "weights/safetensors.h"
+
+#include <string.h>
+
+/* ---- what is known ---- */
+
+sr1_status sr1__questions_open(sr1_trainer *tr, int64_t rows)
+{
+    struct sr1__questions *q = &tr->questions;
+
+    q->n = rows;
+    if (sr1__config_is(tr->config, "query_selection", "order"))
+        return SR1_OK;
+    q->rule = sr1__config_str(tr->config, "query_selection");
+    q->known = sr1__calloc((size_t)rows, SR1__KNOWN * sizeof(*q->known));
+    return q->known ? SR1_OK : sr1__fail_nomem("what is known of questions");
+}
+
+void sr1__questions_close(sr1_trainer *tr)
+{
+    sr1__free(tr->questions.known);
+    tr->questions.known = NULL;
+}
+
+static float *known(const struct sr1__questions *q, enum sr1__known what)
+{
+    return q->known + (size_t)what * (size_t)q->n;
+}
+
+static sr1_status is_success(const sr1_trajectory *t, double *out)
+{
+    size_t n = sr1_trajectory_ground_truth_count(t), len;
+    const char *answer = sr1_trajectory_final_answer(t, &len);
+    const char **truths;
+    sr1_status st;
+
+    *out = 0.0;
+    for (size_t i = 0; i < sr1_trajectory_search_count(t); i++) {
+        sr1_search_event e = {.struct_size = sizeof(e)};
+
+        SR1__TRY(sr1_trajectory_search(t, i, &e));
+        if (e.success)
+            *out = 1.0;
+    }
+    if (*out == 1.0 || n == 0 || sr1_trajectory_stop_reason(t) != SR1_STOP_ANSWER)
+        return SR1_OK;
+    truths = sr1__calloc(n, sizeof(*truths));
+    if (!truths)
+        return sr1__fail_nomem("gold answers");
+    for (size_t i = 0; i < n; i++)
+        truths[i] = sr1_trajectory_ground_truth(t, i, NULL);
+    st = sr1_reward_exact_match(answer, len, truths, n, out);
+    sr1__free(truths);
+    return st;
+}
+
+/* What one group says of its row; a group of which nothing could be scored says nothing.
+ */
+static sr1_status learn_group(struct sr1__questions *q, int64_t row,
+                              sr1_trajectory *const *group, size_t n)
+{
+    double sum = 0.0, squares = 0.0, successes = 0.0, seen = 0.0;
+
+    for (size_t k = 0; k < n; k++) {
+        double success, reward;
+
+        if (sr1__trajectory_excluded(group[k]))
+            continue;
+        SR1__TRY(is_success(group[k], &success));
+        reward = sr1_trajectory_reward(group[k]);
+        successes += success;
+        sum += reward;
+        squares += reward * reward;
+        seen += 1.0;
+    }
+    if (seen == 0.0)
+        return SR1_OK;
+    squares = squares / seen - sum / seen * (sum / seen);
+    known(q, SR1__KNOWN_SEEN)[row] += 1.0f;
+    known(q, SR1__KNOWN_VARIANCE)[row] = (float)(squares > 0.0 ? squares : 0.0);
+    known(q, SR1__KNOWN_SUCCESS)[row] = (float)(successes / seen);
+    return SR1_OK;
+}
+
+sr1_status sr1__questions_learn(struct sr1__step *s)
+{
+    size_t group = (size_t)s->group_size;
+
+    for (size_t i = 0; s->tr->questions.rule && s->rows && i < s->n_queries; i++)
+        SR1__TRY(learn_group(&s->tr->questions, s->rows[i], s->made + i * group, group));
+    return SR1_OK;
+}
+
+/* ---- choosing ---- */
+
+static int is_among(int64_t row, const int64_t *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (rows[i] == row)
+            return 1;
+    return 0;
+}
+
+/* The arrays that the rules read, of n rows. */
+static sr1_status select_rows(const struct sr1__questions *q, size_t k, uint64_t seed,
+                              uint64_t stream, int64_t *chosen)
+{
+    size_t n = (size_t)q->n;
+    int64_t *seen = sr1__calloc(n, sizeof(*seen));
+    double *v = sr1__calloc(2 * n, sizeof(*v));
+    sr1_query_stats stats = {.struct_size = sizeof(stats),
+                             .n = n,
+                             .seen = seen,
+                             .reward_variance = v,
+                             .success = v + n};
+    sr1_status st = seen && v ? SR1_OK : sr1__fail_nomem("choice of questions");
+
+    for (size_t i = 0; st == SR1_OK && i < n; i++) {
+        seen[i] = (int64_t)known(q, SR1__KNOWN_SEEN)[i];
+        v[i] = (double)known(q, SR1__KNOWN_VARIANCE)[i];
+        v[n + i] = (double)known(q, SR1__KNOWN_SUCCESS)[i];
+    }
+    if (st == SR1_OK)
+        st = sr1_query_select(q->rule, &stats, k, seed, stream, chosen);
+    sr1__free(seen);
+    sr1__free(v);
+    return st;
+}
+
+/* At most `most` rows by the rule, none of used[n_used]. */
+static sr1_status choose(const sr1_trainer *tr, const int64_t *used, size_t n_used,
+                         size_t most, uint64_t round, int64_t *rows, size_t *n)
+{
+    const struct sr1__questions *q = &tr->questions;
+    uint64_t at[2] = {(uint64_t)tr->step, round};
+    size_t k = most + n_used < (size_t)q->n ? most + n_used : (size_t)q->n;
+    int64_t *chosen = sr1__calloc(k, sizeof(*chosen));
+    sr1_status st = chosen ? SR1_OK : sr1__fail_nomem("choice of questions");
+
+    if (st == SR1_OK)
+        st = select_rows(q, k, tr->set.seed, sr1__hash64(at, sizeof(at), 0), chosen);
+    *n = 0;
+    for (size_t i = 0; st == SR1_OK && i < k && *n < most; i++)
+        if (!is_among(chosen[i], used, n_used))
+            rows[(*n)++] = chosen[i];
+    sr1__free(chosen);
+    return st;
+}
+
+sr1_status sr1__questions_next(sr1_trainer *tr, int64_t *rows, size_t *n)
+{
+    size_t most = (size_t)tr->set.batch_size;
+
+    if (tr->questions.rule)
+        return choose(tr, NULL, 0, most, 0, rows, n);
+    tr->questions.epoch = sr1__cursor_epoch(tr->cursor);
+    return sr1__cursor_next(tr->cursor, most, rows, n);
+}
+
+sr1_status sr1__questions_more(sr1_trainer *tr, const int64_t *used, size_t n_used,
+                               size_t most, uint64_t round, int64_t *rows, size_t *n)
+{
+    *n = 0;
+    if (tr->questions.rule)
+        return choose(tr, used, n_used, most, round, rows, n);
+    if (sr1__cursor_epoch(tr->cursor) != tr->questions.epoch)
+        return SR1_OK; /* the next epoch may begin with what was asked just now */
+    return sr1__cursor_next(tr->cursor, most, rows, n);
+}
+
+/* ---- rows as queries ---- */
+
+static sr1_status row_query(const sr1_row *row, sr1_query *q)
+{
+    size_t n = sr1_row_answer_count(row);
+    const char **answers = sr1__calloc(n + 1, sizeof(char *));
+
+    if (!answers)
+        return sr1__fail_nomem("gold answers");
+    for (size_t i = 0; i < n; i++)
+        answers[i] = sr1_row_answer(row, i);
+    *q = (sr1_query){.struct_size = sizeof(*q),
+                     .text = sr1_row_question(row),
+                     .text_len = strlen(sr1_row_question(row)),
+                     .id = sr1_row_id(row),
+                     .answers = answers,
+                     .n_answers = n,
+                     .data_source = sr1_row_data_source(row)};
+    sr1__query_remember(q, row);
+    return SR1_OK;
+}
+
+sr1_status sr1__asked_read(struct sr1__asked *a, const sr1_trainer *tr,
+                           const int64_t *rows, size_t n)
+{
+    sr1_status st;
+
+    *a = (struct sr1__asked){.rows = sr1__calloc(n + 1, sizeof(*a->rows)),
+                             .queries = sr1__calloc(n + 1, sizeof(*a->queries)),
+                             .n = n};
+    st = a->rows && a->queries ? SR1_OK : sr1__fail_nomem("questions");
+    for (size_t i = 0; i < n && st == SR1_OK; i++) {
+        st = sr1_dataset_read(tr->train, rows[i], &a->rows[i]);
+        if (st == SR1_OK)
+            st = row_query(a->rows[i], &a->queries[i]);
+    }
+    return st;
+}
+
+void sr1__asked_free(struct sr1__asked *a)
+{
+    for (size_t i = 0; a->rows && a->queries && i < a->n; i++) {
+        sr1_row_free(a->rows[i]);
+        sr1__free((void *)(uintptr_t)a->queries[i].answers);
+    }
+    sr1__free(a->rows);
+    sr1__free(a->queries);
+    *a = (struct sr1__asked){0};
+}
+
+/* ---- checkpoints ---- */
+
+static const char *const names[SR1__KNOWN] = {"seen", "reward_variance", "success"};
+
+static sr1_status known_bytes(void *self, size_t i, const void **bytes)
+{
+    *bytes = known(self, (enum sr1__known)i);
+    return SR1_OK;
+}
+
+sr1_status sr1__questions_save(const sr1_trainer *tr, const char *folder)
+{
+    struct sr1__questions q = tr->questions;
+    struct sr1__weight_out out[SR1__KNOWN] = {0};
+
+    for (size_t i = 0; i < SR1__KNOWN; i++) {
+        out[i].name = names[i];
+        out[i].dtype = SR1__WEIGHT_F32;
+        out[i].n_dims = 1;
+        out[i].shape[0] = q.n;
+    }
+    return sr1__weights_save(folder, out, SR1__KNOWN, 0, known_bytes, &q);
+}
+
+sr1_status sr1__questions_restore(sr1_trainer *tr, const char *folder)
+{
+    struct sr1__questions *q = &tr->questions;
+    struct sr1__weights *w = NULL;
+    sr1_status st;
+
+    SR1__TRY(sr1__weights_open(&w, folder));
+    st = SR1_OK;
+    for (size_t i = 0; i < SR1__KNOWN && st == SR1_OK; i++) {
+        const struct sr1__weight *found;
+
+        st = sr1__weights_get(w, names[i], 1, &q->n, &found);
+        if (st == SR1_OK && found->dtype != SR1__WEIGHT_F32)
+            st = sr1__fail(SR1_E_CORRUPT, "%s: %s is not fp32", found->file, names[i]);
+        if (st == SR1_OK)
+            memcpy(known(q, (enum sr1__known)i), found->data,
+                   (size_t)q->n * sizeof(float));
+    }
+    sr1__weights_close(w);
+    return st;
+}

@@ -1,0 +1,123 @@
+"""Code problems, programs in texts, and checkers."""
+
+import base64
+import json
+import pickle
+import zlib
+
+import pytest
+
+import searchr1
+from searchr1 import code
+
+ADD = {
+    "id": "add",
+    "problem": "Add.",
+    "tests": ["assert add(1, 2) == 3", "assert add(-1, 1) == 0"],
+    "solution": "def add(a, b): return a - b",
+}
+DOUBLE = {"id": 7, "question": "Double.", "tests": [{"stdin": "2", "stdout": "4"}]}
+
+
+@pytest.fixture(scope="module")
+def problems():
+    return code.Problems(rows=[ADD, DOUBLE])
+
+
+@pytest.fixture(scope="module")
+def checker():
+    try:
+        return code.Checker(execution_score="pass_rate")
+    except searchr1.Error:
+        return code.Checker(execution_score="pass_rate", sandbox_isolation="none")
+
+
+def test_problems_are_found_by_number_and_id(problems, tmp_path):
+    assert len(problems) == 2
+    assert problems["add"] == problems[0]
+    assert problems[-1].id == "7"
+    assert problems["add"].tests[0] == ("assert add(1, 2) == 3", "")
+    assert problems["7"].style == "stdio" and problems["7"].tests == (("2", "4"),)
+    assert "add(1, 2)" in problems["add"].prompt
+    assert problems["add"].solution == ADD["solution"]
+    assert problems["add"].reference is None
+    assert [p.id for p in problems] == ["add", "7"]
+    for missing, error in (("none", KeyError), (2, IndexError)):
+        with pytest.raises(error):
+            problems[missing]
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(ADD) + "\n" + json.dumps(ADD))
+    with pytest.raises(searchr1.Error, match="comes twice"):
+        code.Problems(path)
+
+
+def test_texts_are_read():
+    assert code.extract("So:\n```python\nx = 1\n```") == ("x = 1", "fenced")
+    assert code.extract("```py\nx") == ("x", "open_fence")
+    assert code.extract("x") == ("x", "whole")
+    assert code.judgement("a\nOverall judgment: Incorrect") == "incorrect"
+    assert code.judgement("Overall judgment: Correct or not") == "none"
+    assert code.critique("x <format> a é </format>") == "a é"
+
+
+def test_judgements_are_scored():
+    s = code.judgement_score(
+        ["correct", "incorrect", "none", "correct"], [True, True, False, None]
+    )
+    assert (s.n, s.none) == (3, 1)
+    assert s.accuracy == pytest.approx(1 / 3)
+    assert s.f1 == pytest.approx(2 / 3)
+    with pytest.raises(ValueError):
+        code.judgement_score(["none"], [])
+
+
+def test_answers_are_run(checker, problems):
+    good = "```python\ndef add(a, b):\n    return a + b\n```"
+    r = checker.run(problems, "add", good)
+    assert (r.verdict, r.pass_rate, r.first_failed) == ("passed", 1.0, -1)
+    r = checker.run(problems, "add", "def add(a, b): return abs(a) + b", "program")
+    assert r.verdicts == ("passed", "wrong") and r.pass_rate == 0.5
+    assert r.got == "2" and "add(-1, 1)" in r.error
+    assert checker.run(problems, "add", good).cached
+    assert checker.run(problems, 1, "print(int(input()) * 2)").verdict == "passed"
+    assert checker.stats["checks"] == 4 and checker.stats["cached"] == 1
+
+
+def test_a_check_is_waited_for_or_cancelled(checker, problems):
+    with checker.submit(problems, "add", "import time\ntime.sleep(60)") as check:
+        with pytest.raises(searchr1.errors.Error):
+            check.wait(0.05)
+        assert not check.done
+        check.cancel()
+        assert check.wait().verdict == "cancelled"
+        assert check.done
+
+
+def test_rewards_by_running_need_a_checker(checker, problems):
+    rewards = searchr1.RewardSet(["execution"], checker=checker, problems=problems)
+    assert rewards.names == ["execution"]
+    with pytest.raises(searchr1.Error, match="code_problems"):
+        searchr1.RewardSet(["execution"])
+
+
+def test_private_tests_of_livecodebench_are_unpacked(tmp_path):
+    tests = [{"input": "1\n", "output": "2\n", "testtype": "stdin"}]
+    packed = base64.b64encode(zlib.compress(pickle.dumps(json.dumps(tests)))).decode()
+    row = {
+        "question_id": "q",
+        "question_content": "Q",
+        "public_test_cases": json.dumps(tests),
+        "private_test_cases": packed,
+    }
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text(json.dumps(row) + "\n")
+    with pytest.raises(searchr1.Error, match="unpack_livecodebench"):
+        code.Problems(source)
+    assert code.unpack_livecodebench(source, target) == 1
+    assert len(code.Problems(target)["q"].tests) == 2
+    row["private_test_cases"] = base64.b64encode(
+        zlib.compress(pickle.dumps(print))
+    ).decode()
+    source.write_text(json.dumps(row) + "\n")
+    with pytest.raises(pickle.UnpicklingError):
+        code.unpack_livecodebench(source, target)

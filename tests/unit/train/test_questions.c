@@ -1,0 +1,313 @@
+/* Which questions a step asks, and what the length of responses does to them: dynamic
+ * sampling, selection by what is known, overlong shaping, masking, balanced batches. */
+#include "runs.h"
+
+/* Rewards by the number k of question "qk": the even ones are worth the same to all
+ * samples. */
+static sr1_status by_number(void *self, const sr1_trajectory *const *t, size_t n,
+                            double *scores)
+{
+    (void)self;
+    for (size_t i = 0; i < n; i++) {
+        int k = atoi(sr1_trajectory_query_id(t[i]) + 1);
+
+        scores[i] = k % 2 ? (double)(k * sr1_trajectory_sample(t[i])) : 1.0;
+    }
+    return SR1_OK;
+}
+
+static sr1_trainer *with_reward(sr1_trainer *tr)
+{
+    sr1_reward_ops ops = {
+        .struct_size = sizeof ops, .name = "by_number", .score = by_number};
+
+    OK(sr1_trainer_add_reward(tr, &ops, NULL, 1.0));
+    return tr;
+}
+
+#define ASKED(name, ...)                                                                 \
+    RUN(name, "rewards=format", "reward_weights=0", "shuffle=false", "update_times=1",   \
+        "max_tokens=8", __VA_ARGS__)
+
+static void run_by_number(sr1_config *c)
+{
+    sr1_trainer *tr = with_reward(open_trainer(c));
+
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+}
+
+/* Numbers of the questions of a step, in order, each once: "0 1 2 3". */
+static void asked(const char *run, int64_t step, char *out)
+{
+    size_t n;
+    char *text = slurp(run, "trajectories.jsonl", &n), *at = text, *end;
+    int last = -1;
+
+    for (*out = '\0'; (end = strchr(at, '\n')) != NULL; at = end + 1) {
+        json_t *row = NULL;
+        int k;
+
+        OK(sr1__json_parse(&row, at, (size_t)(end - at), "trajectory"));
+        k = atoi(json_string_value(json_object_get(row, "query_id")) + 1);
+        if (json_integer_value(json_object_get(row, "step")) == step && k != last) {
+            sprintf(out + strlen(out), "%s%d", *out ? " " : "", k);
+            last = k;
+        }
+        json_decref(row);
+    }
+    sr1_free(text);
+}
+
+static void step_asks(const char *run, int64_t step, const char *expected)
+{
+    char found[256];
+
+    asked(run, step, found);
+    assert_string_equal(found, expected);
+}
+
+/* Seven questions, two a step, four samples each. */
+static void dead_groups_are_replaced(void **state)
+{
+    json_t *rows;
+
+    (void)state;
+    run_by_number(ASKED("dynamic", "dynamic_sampling=10"));
+    rows = metrics("dynamic");
+    step_asks("dynamic", 1, "0 1 2 3"); /* 0 and 2 are dead: two more rounds */
+    step_asks("dynamic", 2, "4 5 6");   /* the epoch ends with 6 */
+    step_asks("dynamic", 3, "0 1 2 3");
+    tiny_near(metric(rows, 0, "training/sampling_rounds"), 2, 0);
+    tiny_near(metric(rows, 0, "training/trajectories"), 16, 0);
+    tiny_near(metric(rows, 0, "training/trained_trajectories"), 8, 0);
+    tiny_near(metric(rows, 0, "training/dead_groups"), 2, 0);
+    tiny_near(metric(rows, 1, "training/sampling_rounds"), 1, 0);
+    tiny_near(metric(rows, 1, "training/trained_trajectories"), 4, 0);
+    /* of 1, 3 and the dead: their rewards are 0 to 3 and 0 to 9, ones */
+    tiny_near(metric(rows, 0, "avg_reward"), (6.0 + 18 + 4 + 4) / 16, 1e-12);
+    json_decref(rows);
+}
+
+static void rounds_are_bounded(void **state)
+{
+    json_t *rows;
+
+    (void)state;
+    run_by_number(ASKED("bounded", "dynamic_sampling=1"));
+    rows = metrics("bounded");
+    step_asks("bounded", 1, "0 1 2");
+    tiny_near(metric(rows, 0, "training/sampling_rounds"), 1, 0);
+    tiny_near(metric(rows, 0, "training/trained_trajectories"), 4, 0);
+    json_decref(rows);
+    run_by_number(ASKED("none", "dynamic_sampling=0"));
+    rows = metrics("none");
+    step_asks("none", 1, "0 1");
+    tiny_near(metric(rows, 0, "training/trained_trajectories"), 8, 0);
+    json_decref(rows);
+}
+
+/* The greedy baselines of remax are of the further questions too. */
+static void baselines_are_asked_again(void **state)
+{
+    json_t *rows;
+
+    (void)state;
+    run_by_number(ASKED("remax", "dynamic_sampling=10", "advantage=remax"));
+    rows = metrics("remax");
+    step_asks("remax", 1, "0 1 2 3");
+    tiny_near(metric(rows, 0, "training/trained_trajectories"), 8, 0);
+    json_decref(rows);
+}
+
+/* ---- selection ---- */
+
+static int count_of(const char *list, int k)
+{
+    int n = 0;
+
+    for (const char *at = list; *at; at += strcspn(at, " "), at += *at == ' ')
+        n += atoi(at) == k;
+    return n;
+}
+
+static void the_least_seen_come_first(void **state)
+{
+    char all[1024] = "", step[256];
+
+    (void)state;
+    run_by_number(ASKED("least", "query_selection=least_seen"));
+    for (int64_t i = 1; i <= 6; i++) {
+        asked("least", i, step);
+        strcat(all, " ");
+        strcat(all, step);
+    }
+    for (int k = 0; k < 7; k++) /* twelve places for seven */
+        assert_in_range(count_of(all + 1, k), 1, 2);
+}
+
+/* Once all were asked, those whose rewards differ most: 5 and 3. */
+static void the_most_uncertain_come_first(void **state)
+{
+    char step[256];
+
+    (void)state;
+    run_by_number(ASKED("variance", "query_selection=reward_variance", "max_steps=7"));
+    asked("variance", 7, step);
+    assert_true(count_of(step, 5) == 1 && count_of(step, 3) == 1);
+}
+
+static sr1_status stop_at_four(void *user, const sr1_step_report *r, int64_t planned)
+{
+    (void)user;
+    (void)planned;
+    return r->step == 4 ? sr1_set_error(SR1_E_IO, "pulled the plug") : SR1_OK;
+}
+
+static void choices_are_resumed(void **state)
+{
+    static const char *const rules[] = {
+        "query_selection=order", "query_selection=uniform",
+        "query_selection=reward_variance", "query_selection=success_half",
+        "query_selection=least_seen"};
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .step = stop_at_four};
+
+    (void)state;
+    for (size_t i = 0; i < 5; i++) {
+        char whole[32], stopped[32];
+        sr1_trainer *tr;
+
+        snprintf(whole, sizeof whole, "whole-%zu", i);
+        snprintf(stopped, sizeof stopped, "stopped-%zu", i);
+        run_by_number(ASKED(whole, rules[i], "dynamic_sampling=3"));
+        tr = with_reward(open_trainer(ASKED(stopped, rules[i], "dynamic_sampling=3")));
+        REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "pulled the plug");
+        sr1_trainer_free(tr);
+        tr = NULL;
+        OK(sr1_trainer_resume(&tr, scratch_path(stopped), NULL));
+        OK(sr1_trainer_run(with_reward(tr), NULL));
+        sr1_trainer_free(tr);
+        same_run(whole, stopped);
+    }
+}
+
+/* ---- lengths ---- */
+
+#define N 8
+
+static void long_responses_lose_reward(void **state)
+{
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", "max_tokens=24", "beta=0",
+                                               "overlong_buffer=20",
+                                               "overlong_penalty=2", NULL));
+    sr1_query q[2] = {tiny_query("one?"), tiny_query("Where is the tower?")};
+    sr1_trajectory *t[N];
+    int punished = 0;
+
+    (void)state;
+    OK(sr1_trainer_train_step(tr, q, 2, 4, NULL, t));
+    for (size_t i = 0; i < N; i++) {
+        double over = (double)sr1_trajectory_policy_count(t[i]) - 4, sum = 0;
+        double expected = over <= 0 ? 0 : -2 * over / 20, value, weight;
+        size_t n = sr1_trajectory_reward_part_count(t[i]);
+        const char *name;
+
+        OK(sr1_trajectory_reward_part(t[i], n - 1, &name, &value, &weight));
+        assert_string_equal(name, "overlong");
+        tiny_near(value, expected, 1e-12);
+        punished += value < 0;
+        for (size_t k = 0; k < n; k++) {
+            OK(sr1_trajectory_reward_part(t[i], k, NULL, &value, &weight));
+            sum += value * weight;
+        }
+        tiny_near(sr1_trajectory_reward(t[i]), sum, 1e-12);
+    }
+    assert_true(punished > 0);
+    tiny_free_all(t, N);
+    sr1_trainer_free(tr);
+}
+
+static sr1_step_report one_step(const char *a, const char *b)
+{
+    sr1_step_report r = {.struct_size = sizeof r};
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", a, b, NULL));
+    sr1_query q[2] = {tiny_query("one?"), tiny_query("Where is the tower?")};
+
+    OK(sr1_trainer_train_step(tr, q, 2, 4, &r, NULL));
+    sr1_trainer_free(tr);
+    return r;
+}
+
+static void what_was_cut_is_not_trained_on(void **state)
+{
+    sr1_step_report r = one_step("max_tokens=2", "mask_truncated_completions=true");
+
+    (void)state;
+    assert_true(r.cut_short == 1 && r.masked == N && r.trained == 0 && r.grad_norm == 0);
+    r = one_step("max_tokens=2", "mask_truncated_completions=false");
+    assert_true(r.masked == 0 && r.trained == N);
+    r = one_step("max_tokens=64", "mask_truncated_completions=true");
+    assert_int_equal(r.masked + r.trained, N);
+    tiny_near((double)r.masked, r.cut_short * N, 1e-9);
+}
+
+static void keys_that_contradict_are_refused(void **state)
+{
+    sr1_config *c = tiny_config("model", "max_tokens=8", "overlong_buffer=9", NULL);
+    sr1_trainer *tr = NULL;
+
+    (void)state;
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, "overlong_buffer is 9");
+    sr1_config_free(c);
+}
+
+/* ---- balance ---- */
+
+static void batches_are_of_one_length(void **state)
+{
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", NULL));
+    sr1_query q[3] = {tiny_query("one?"), tiny_query("Where is the tower?"),
+                      tiny_query("a longer question, so that lengths differ?")};
+    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = 4, .seed = 9};
+    sr1_step_report even = {.struct_size = sizeof even}, odd = even;
+    sr1_trajectory *t[12];
+
+    (void)state;
+    OK(sr1_rollout_generate(sr1_trainer_rollout(tr), q, 3, &o, t));
+    sr1_trainer_free(tr);
+    for (size_t i = 0; i < 12; i++)
+        OK(sr1_trajectory_set_advantage(t[i], (double)(i % 5) - 2.0));
+    tr = tiny_trainer(tiny_config("model", "micro_batch_tokens=128", "workers=2", NULL));
+    OK(sr1_trainer_update(tr, t, 12, &even));
+    sr1_trainer_free(tr);
+    tr = tiny_trainer(tiny_config("model", "micro_batch_tokens=128", "workers=2",
+                                  "balance_batches=false", NULL));
+    OK(sr1_trainer_update(tr, t, 12, &odd));
+    sr1_trainer_free(tr);
+    assert_true(even.micro_batches > 1 && even.micro_batches % 2 == 0);
+    assert_true(even.batch_tokens_max <= 128);
+    assert_true(even.unbalanced_max - even.unbalanced_min >
+                2 * (even.batch_tokens_max - even.batch_tokens_min));
+    tiny_near(even.loss, odd.loss, 1e-5);
+    tiny_near(even.grad_norm, odd.grad_norm, 1e-4 * odd.grad_norm);
+    tiny_free_all(t, 12);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dead_groups_are_replaced),
+        cmocka_unit_test(rounds_are_bounded),
+        cmocka_unit_test(baselines_are_asked_again),
+        cmocka_unit_test(the_least_seen_come_first),
+        cmocka_unit_test(the_most_uncertain_come_first),
+        cmocka_unit_test(choices_are_resumed),
+        cmocka_unit_test(long_responses_lose_reward),
+        cmocka_unit_test(what_was_cut_is_not_trained_on),
+        cmocka_unit_test(keys_that_contradict_are_refused),
+        cmocka_unit_test(batches_are_of_one_length),
+        cmocka_unit_test(tiny_nothing_leaks),
+    };
+
+    return cmocka_run_group_tests(tests, runs_make, scratch_remove);
+}
