@@ -69,12 +69,9 @@ from ._structs import (
     LossOptions,
     LossReport,
     ModelOptions,
-<<<<<<< HEAD
-    Program,
-=======
     ProblemCase,
     ProblemsOptions,
->>>>>>> main
+    Program,
     ProgramsOptions,
     Query,
     QueryStats,
