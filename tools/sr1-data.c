@@ -10,7 +10,6 @@
 #include <searchr1/world.h>
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,8 +81,8 @@ static int read_stages(const char *text, int32_t steps[5])
     int used = 0;
 
     return strlen(text) < 40 && strspn(text, "0123456789,") == strlen(text) &&
-           sscanf(text, "%" SCNd32 ",%" SCNd32 ",%" SCNd32 ",%" SCNd32 ",%" SCNd32 "%n",
-                  &steps[0], &steps[1], &steps[2], &steps[3], &steps[4], &used) == 5 &&
+           sscanf(text, "%9d,%9d,%9d,%9d,%9d%n", &steps[0], &steps[1], &steps[2],
+                  &steps[3], &steps[4], &used) == 5 &&
            text[used] == '\0';
 }
 

@@ -12,6 +12,7 @@
  *     update.c    trajectories -> gradients -> weights
  *     entropy.c   the weight of the entropy bonus
  *     lesson_*.c  what a pass asks of weights, and the loss of what they say
+ *     retell.c    ablations: other tokens are trained on
  *     learner.c   weights with their optimizer, replicas for workers
  *     stages.c    a step of a run: reinforcement or imitation
  *     health.c    figures of a step's trajectories, alarms
@@ -54,7 +55,8 @@ struct sr1__settings {
     double beta, temperature, max_grad_norm, stop_at_exact_match;
     int64_t max_tokens, overlong_buffer, dynamic_sampling;
     double overlong_penalty;
-    int32_t mask_truncated, balance_batches;
+    int32_t mask_truncated, balance_batches, train_environment, no_think;
+    int32_t dense_rewards;
     uint64_t seed;
     double loss_length;
     const struct sr1__loss_row *loss;
@@ -165,6 +167,14 @@ struct sr1__adamw sr1__adamw_configured(const sr1_config *c);
  */
 sr1_status sr1__critic_open(sr1_trainer *tr);
 void sr1__critic_close(sr1_trainer *tr);
+
+/* ---- retell.c ---- */
+
+/* t[n] as the update is to see them, in *out; NULL where that is as they are. Free with
+ * sr1__retold_free. */
+sr1_status sr1__retell(const sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
+                       sr1_trajectory ***out);
+void sr1__retold_free(sr1_trajectory **told, size_t n); /* NULL is fine */
 
 /* ---- questions.c ---- */
 

@@ -154,6 +154,9 @@ sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c)
     s->overlong_buffer = sr1__config_int(c, "overlong_buffer");
     s->overlong_penalty = sr1__config_real(c, "overlong_penalty");
     s->mask_truncated = sr1__config_bool(c, "mask_truncated_completions");
+    s->train_environment = !sr1__config_bool(c, "mask_environment") && !is_sft(c);
+    s->no_think = sr1__config_bool(c, "no_think_rl") && !is_sft(c);
+    s->dense_rewards = sr1__config_bool(c, "dense_rewards");
     s->balance_batches = sr1__config_bool(c, "balance_batches");
     s->dynamic_sampling = sr1__config_int(c, "dynamic_sampling");
     if (s->overlong_buffer > s->max_tokens)

@@ -20,6 +20,7 @@ struct sr1__step {
     uint8_t *dead;         /* [n_kept] its group cannot teach */
     uint32_t judged;       /* columns that were found before the rewards */
     size_t n_taught;       /* the first of kept, once the dead are dropped */
+    sr1_trajectory **told; /* [n_taught] as the update sees them; NULL: as they are */
     struct sr1__trajectory_store *store;
     struct sr1__trajectory_store *log; /* takes all of them, or NULL */
     int keep;                          /* the caller wants them */

@@ -344,6 +344,15 @@ static sr1_status store(struct sr1__step *s)
     return SR1_OK;
 }
 
+/* From here on the step works on the trajectories that the update is to see. */
+static sr1_status retell(struct sr1__step *s)
+{
+    SR1__TRY(sr1__retell(s->tr, s->kept, s->n_taught, &s->told));
+    for (size_t i = 0; s->told && i < s->n_taught; i++)
+        s->kept[i] = s->told[i];
+    return SR1_OK;
+}
+
 static sr1_status update(struct sr1__step *s)
 {
     struct sr1__source from = {.store = s->store};
@@ -361,6 +370,8 @@ static sr1_status hand_over(struct sr1__step *s)
 {
     for (size_t i = 0; s->log && i < s->n; i++)
         SR1__TRY(sr1__trajectory_store_add(s->log, s->made[i]));
+    sr1__retold_free(s->told, s->n_taught);
+    s->told = NULL;
     for (size_t i = 0; !s->keep && i < s->n; i++) {
         sr1_trajectory_free(s->made[i]);
         s->made[i] = NULL;
@@ -388,8 +399,9 @@ static sr1_status run_step(struct sr1__step *s)
     SR1__TRY(sr1__step_compare(s));
     SR1__TRY(sr1__describe_trajectories(s->tr, s->made, s->n, s->report));
     drop_dead(s);
-    SR1__TRY(judge(s->tr, s->kept, s->n_taught, set->update_columns & ~s->judged,
-                   s->report));
+    SR1__TRY(retell(s));
+    SR1__TRY(judge(s->tr, s->kept, s->n_taught,
+                   set->update_columns & ~(s->told ? 0 : s->judged), s->report));
     SR1__TRY(store(s));
     SR1__TRY(hand_over(s));
     SR1__TRY(update(s));
@@ -423,6 +435,7 @@ void sr1__step_free(struct sr1__step *s)
     for (size_t i = 0; s->made && i < s->n; i++)
         sr1_trajectory_free(s->made[i]);
     sr1__trajectory_store_free(s->store);
+    sr1__retold_free(s->told, s->n_taught);
     sr1__free(s->made);
     sr1__free(s->kept);
     sr1__free(s->dead);
@@ -520,11 +533,26 @@ static sr1_status check_trainable(const sr1_trainer *tr, const sr1_trajectory *t
         sr1_trajectory_top_p(t), (int)sr1_trajectory_top_k(t), tr->set.temperature);
 }
 
+static sr1_status learn_from(sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
+                             sr1_step_report *r)
+{
+    sr1_trajectory **told = NULL;
+    struct sr1__source from = {.n = n};
+    sr1_status st;
+
+    SR1__TRY(sr1__retell(tr, t, n, &told));
+    from.array = (const sr1_trajectory *const *)(told ? told : t);
+    st = told ? judge(tr, told, n, tr->set.update_columns, r) : SR1_OK;
+    if (st == SR1_OK)
+        st = sr1__trainer_learn(tr, &from, tr->set.update_times, r);
+    sr1__retold_free(told, n);
+    return st;
+}
+
 sr1_status sr1_trainer_update(sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
                               sr1_step_report *report)
 {
     sr1_step_report r = {.struct_size = sizeof(r)};
-    struct sr1__source from = {.array = (const sr1_trajectory *const *)t, .n = n};
     double began = sr1__now();
 
     if (!tr || (n && !t))
@@ -536,8 +564,7 @@ sr1_status sr1_trainer_update(sr1_trainer *tr, sr1_trajectory *const *t, size_t 
     SR1__TRY(sr1__describe_trajectories(tr, t, n, &r));
     SR1__TRY(judge(tr, t, n, tr->set.compare_columns | tr->set.update_columns, &r));
     r.entropy_coef = tr->entropy.now = tr->entropy.coef;
-    SR1__TRY(sr1__context(sr1__trainer_learn(tr, &from, tr->set.update_times, &r),
-                          "step %" PRId64, tr->step + 1));
+    SR1__TRY(sr1__context(learn_from(tr, t, n, &r), "step %" PRId64, tr->step + 1));
     tr->step++;
     r.seconds = sr1__now() - began;
     return give_report(report, &r);
