@@ -28,7 +28,8 @@ static const char help_text[] =
     "rooms   write tasks in a text world of rooms and things, demonstrations that think "
     "at\n"
     "        levels, and a tokenizer\n"
-    "programs write problems of tiny Python programs with planted bugs, demonstrations of\n"
+    "programs write problems of tiny Python programs with planted bugs, "
+    "demonstrations of\n"
     "        criticising and revising them, and a tokenizer\n"
     "critiques write demonstrations of critiques for stage sft: a model (--model, or a server, "
     "\n"
@@ -322,7 +323,8 @@ int main(int argc, char **argv)
         return make_critiques(&k, rest[1], rest[2], rest + 3, n - 3);
     }
     if (n == 0)
-        return args_wrong(&a, "which command: world, rooms, programs, critiques, model or nq?");
+        return args_wrong(&a, "which command: world, rooms, programs, critiques, model "
+                             "or nq?");
     if (strcmp(rest[0], "world") == 0)
         return args_wrong(&a, "world needs one folder: sr1-data world FOLDER");
     if (strcmp(rest[0], "rooms") == 0)
