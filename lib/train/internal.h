@@ -9,6 +9,7 @@
  *     judge.c     what reference and critic say of trajectories
  *     compare.c   trajectories -> advantages
  *     critic.c    the critic's weights
+ *     serving.c   a server that generates: how old its weights are
  *     update.c    trajectories -> gradients -> weights
  *     entropy.c   the weight of the entropy bonus
  *     lesson_*.c  what a pass asks of weights, and the loss of what they say
@@ -48,6 +49,7 @@ struct sr1__settings {
     int32_t checkpointing, skip_dead_groups, shuffle, validate_at_start, save_final_model;
     int32_t frozen_reference, kl_in_reward;
     int64_t critic_update_times, critic_warmup, mini_batch_size;
+    int64_t max_staleness;
     /* What trajectories must hold, as bits 1 << SR1_COLUMN_*: */
     uint32_t compare_columns; /* before they are compared, */
     uint32_t update_columns;  /* before the update: of these, what frozen weights give; */
@@ -176,6 +178,15 @@ sr1_status sr1__retell(const sr1_trainer *tr, sr1_trajectory *const *t, size_t n
                        sr1_trajectory ***out);
 void sr1__retold_free(sr1_trajectory **told, size_t n); /* NULL is fine */
 
+/* ---- serving.c ---- */
+
+/* Once the plan is known: can every step learn from what the server will generate? */
+sr1_status sr1__serving_open(sr1_trainer *tr);
+/* Before a rollout: give the server newer weights when they are due; SR1_E_STATE if its
+ * are too old. Nothing to do without a server. */
+sr1_status sr1__serving_ready(sr1_trainer *tr, sr1_step_report *report);
+/* SR1_E_STATE if trajectory i is too old to learn from. */
+sr1_status sr1__serving_check(const sr1_trainer *tr, const sr1_trajectory *t, size_t i);
 /* ---- questions.c ---- */
 
 sr1_status sr1__questions_open(sr1_trainer *tr, int64_t rows);

@@ -239,8 +239,11 @@ static sr1_status validate(struct run *r, json_t *row)
                           .progress = eval_progress,
                           .user = r,
                           .rewards = tr->rewards};
-    sr1_status st = sr1_evaluate(&e, tr->rollout, tr->validation, &o);
+    sr1_status st;
 
+    sr1__rollout_use_local(tr->rollout, 1); /* a server may have older weights */
+    st = sr1_evaluate(&e, tr->rollout, tr->validation, &o);
+    sr1__rollout_use_local(tr->rollout, 0);
     if (st == SR1_OK)
         st = add_scores(row, e);
     if (st == SR1_OK && r->cb.validation)

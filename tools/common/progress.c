@@ -147,3 +147,20 @@ void progress_show(struct progress *p, double done, double total, const char *no
         fprintf(stderr, "%s %s\n", p->title, text);
     fflush(stderr);
 }
+
+void progress_end(struct progress *p, double done, const char *note)
+{
+    double elapsed = now() - p->begun;
+    char spent[24];
+    char speed[64];
+
+    progress_clear(p);
+    progress_time(elapsed, spent);
+    fprintf(stderr, "%s done: %.*f %s in %s", p->title, decimals(p), done * p->scale,
+            p->unit, spent);
+    if (elapsed > 0.05) {
+        rate_text(p, (done - p->from) / elapsed, speed);
+        fprintf(stderr, " (%s)", speed);
+    }
+    fprintf(stderr, "%s%s\n", note != NULL ? ", " : "", note != NULL ? note : "");
+}

@@ -27,8 +27,9 @@ from .env import Action, Environment, Episode, Reply
 from .errors import Error
 from .faiss import Faiss, build_faiss
 from .model import Model
+from .openai import Completion, OpenAI
 from .reward import RewardSet, Scales
-from .rollout import Evaluation, Query, Rollout, Scores
+from .rollout import Evaluation, Query, Rollout, Scores, SynthReport
 from .sandbox import Run, RunResult, Sandbox, judge_output
 from .search import (
     Bm25,
@@ -60,6 +61,7 @@ __all__ = [
     "Action",
     "Bm25",
     "Chain",
+    "Completion",
     "Config",
     "Dataset",
     "Dense",
@@ -76,6 +78,7 @@ __all__ = [
     "Key",
     "Mock",
     "Model",
+    "OpenAI",
     "PythonEmbedder",
     "PythonReranker",
     "PythonSearch",
@@ -96,6 +99,7 @@ __all__ = [
     "Search",
     "Server",
     "StepReport",
+    "SynthReport",
     "TokenStream",
     "Tokenizer",
     "Tool",

@@ -214,6 +214,82 @@ class SearchHttpOptions(Sized):
     ]
 
 
+class OpenaiOptions(Sized):
+    _fields_ = [
+        ("base_url", c_char_p),
+        ("model", c_char_p),
+        ("timeout_s", c_double),
+        ("connect_timeout_s", c_double),
+        ("retries", c_int32),
+        ("concurrency", c_int32),
+        ("retry_first_s", c_double),
+        ("retry_max_s", c_double),
+        ("retry_after_max_s", c_double),
+        ("rate_limit", c_double),
+        ("breaker_failures", c_int32),
+        ("dialect", c_int32),
+        ("breaker_rest_s", c_double),
+        ("max_body_bytes", c_uint64),
+        ("key_env", c_char_p),
+        ("ca_file", c_char_p),
+        ("seed", c_uint64),
+    ]
+
+
+class OpenaiCounters(Sized):
+    _fields_ = [
+        ("requests", c_int64),
+        ("retries", c_int64),
+        ("failures", c_int64),
+        ("prompt_tokens", c_int64),
+        ("completion_tokens", c_int64),
+    ]
+
+
+class OpenaiRequest(Sized):
+    _fields_ = [
+        ("prompt_ids", c_void_p),
+        ("n_prompt_ids", c_size_t),
+        ("prompt", c_char_p),
+        ("prompt_len", c_size_t),
+        ("roles", POINTER(c_char_p)),
+        ("contents", POINTER(c_char_p)),
+        ("content_sizes", POINTER(c_size_t)),
+        ("n_messages", c_size_t),
+        ("max_tokens", c_int64),
+        ("temperature", c_double),
+        ("top_p", c_double),
+        ("top_k", c_int32),
+        ("log_probs", c_int32),
+        ("stop", POINTER(c_char_p)),
+        ("n_stop", c_size_t),
+        ("seed", c_int64),
+        ("no_thinking", c_int32),
+    ]
+
+
+class OpenaiResult(Sized):
+    _fields_ = [
+        ("status", c_int32),
+        ("finish", c_int32),
+        ("message", c_char_p),
+        ("text", c_void_p),
+        ("text_len", c_size_t),
+        ("stop_text", c_char_p),
+        ("stop_text_kept", c_int32),
+        ("n_prompt_ids", c_int32),
+        ("prompt_ids", c_void_p),
+        ("n_tokens", c_size_t),
+        ("ids", c_void_p),
+        ("log_probs", c_void_p),
+        ("tokens", c_void_p),
+        ("token_sizes", c_void_p),
+        ("prompt_tokens", c_int64),
+        ("completion_tokens", c_int64),
+        ("http_code", c_int32),
+    ]
+
+
 class DiskCacheOptions(Sized):
     _fields_ = [
         ("ttl_s", c_double),
@@ -1040,6 +1116,45 @@ class RolloutOptions(Sized):
     ]
 
 
+class RemoteReport(Sized):
+    _fields_ = [
+        ("answers", c_int64),
+        ("exact", c_int64),
+        ("spelled", c_int64),
+        ("encoded", c_int64),
+        ("drifted", c_int64),
+        ("prompts_differ", c_int64),
+        ("dropped_tokens", c_int64),
+        ("server_tokens", c_int64),
+        ("failed", c_int64),
+    ]
+
+
+class SynthOptions(Sized):
+    _fields_ = [
+        ("max_rows", c_int64),
+        ("samples", c_int32),
+        ("per_question", c_int32),
+        ("min_reward", c_double),
+        ("greedy", c_int32),
+        ("seed", c_uint64),
+        ("progress", ProgressFn),
+        ("user", c_void_p),
+    ]
+
+
+class SynthReport(Sized):
+    _fields_ = [
+        ("rows", c_int64),
+        ("resumed", c_int64),
+        ("trajectories", c_int64),
+        ("written", c_int64),
+        ("below", c_int64),
+        ("unfit", c_int64),
+        ("excluded", c_int64),
+    ]
+
+
 class EvalScores(Sized):
     _fields_ = [
         ("data_source", c_char_p),
@@ -1146,6 +1261,8 @@ class StepReport(Sized):
         ("trained_entropy", c_double),
         ("unscored", c_int64),
         ("seconds_reward", c_double),
+        ("staleness", c_int64),
+        ("text_drift", c_double),
     ]
 
 
