@@ -1,5 +1,5 @@
 # CTRL on tiny programs with planted bugs: a critic that learns to look at every part
-fixed="search_engine=none validate_interval=0 stop_at_exact_match=0"
+fixed="environment=none search_engine=mock validate_interval=0 stop_at_exact_match=0"
 data world programs
 model start examples/recipes/model-programs.json
 
@@ -8,7 +8,7 @@ model start examples/recipes/model-programs.json
 # part of a program.
 train proxy quickstart/sft.yaml start "sft_file=$world/sft.jsonl" $fixed \
     learning_rate=3e-3 lr_schedule=linear lr_decay_start=0.7 lr_final_ratio=0.05 \
-    "max_steps=$(full_or_brief 1800 40)"
+    "max_steps=$(full_or_brief 2000 40)"
 train careless quickstart/mix.yaml proxy "sft_file=$world/careless.jsonl" $fixed \
     "max_steps=$(full_or_brief 100 10)"
 

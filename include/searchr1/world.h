@@ -10,6 +10,8 @@
  * task, such as to put the red key into the green box in the kitchen, that takes 4 to 12
  * actions. Each is made from a seed alone and answers always the same.
  *
+ * And tiny programs to criticise, with planted bugs.
+ *
  * Threads: no shared state. */
 #ifndef SEARCHR1_WORLD_H
 #define SEARCHR1_WORLD_H
@@ -128,8 +130,8 @@ typedef struct sr1_programs_options {
     int32_t train_problems;      /* 2000 */
     int32_t validation_problems; /* 200 */
     int32_t test_problems;       /* 200 */
-    int32_t copies;              /* demonstrations of copying; 4800 */
-    int32_t demonstrations;      /* of careful critiques, and as many of revisions; 12000 */
+    int32_t copies;              /* demonstrations of copying; 8000 */
+    int32_t demonstrations;      /* of careful critiques, as many of revisions; 12000 */
     int32_t careless;            /* of careless critiques; 1600 */
     double correct;              /* share of solutions without a bug; 0.3 */
 } sr1_programs_options;
@@ -138,8 +140,8 @@ typedef struct sr1_programs_options {
 SR1_API void sr1_programs_options_init(sr1_programs_options *options);
 
 /* Write tiny problems of Python, solutions with and without a planted bug (an operator, a
- * comparison, a number, a bound, a start or a variable that is not what the task says), and
- * demonstrations, into folder (made if missing; each file replaced whole):
+ * comparison, a number, a bound, a start or a variable that is not what the task says),
+ * and demonstrations, into folder (made if missing; each file replaced whole):
  *
  *     train.jsonl validation.jsonl test.jsonl   problems: "question" (what a critic is
  *                     asked), "problem", "solution", "reference" (one that passes),
@@ -149,8 +151,8 @@ SR1_API void sr1_programs_options_init(sr1_programs_options *options);
  *                     task piece by piece until one differs, and a conversation in which
  *                     a solution is changed as a critique says, rightly or wrongly
  *     careless.jsonl  critiques that stop comparing early and then judge it correct
- *     critique.txt solve.txt                    what a critic and a solver are asked, for the
- *                     keys critique_template and solve_template
+ *     critique.txt solve.txt   what a critic and a solver are asked, for the keys
+ *                     critique_template and solve_template
  *     tokenizer/      a byte-level BPE tokenizer
  *
  * No program of validation or test is in another file, whatever its variables are called.
