@@ -3,6 +3,7 @@
 #include "common/policy.h"
 #include "common/progress.h"
 #include "sr1_data/critiques.h"
+#include "sr1_data/synth.h"
 
 #include <searchr1/data.h>
 #include <searchr1/model.h>
@@ -10,7 +11,6 @@
 #include <searchr1/world.h>
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +22,8 @@ static const char help_text[] =
     "       sr1-data critiques PROBLEMS OUT.jsonl --model FOLDER [key=value ...]\n"
     "       sr1-data model CONFIG.json FOLDER --tokenizer FOLDER [--seed N]\n"
     "       sr1-data nq QUESTIONS OUT.jsonl [--source NAME] [--split NAME]\n"
+    "       sr1-data synth POLICY QUESTIONS OUT.jsonl [key=value ...] [--samples N]\n"
+    "                [--min-reward X] [--keep N] [--greedy] [--max-rows N] [--seed N]\n"
     "\n"
     "world   write a made-up world: passages with their BM25 index, questions for "
     "training,\n"
@@ -43,6 +45,13 @@ static const char help_text[] =
     "nq      write questions with gold answers (.jsonl, .json, .csv) as the records of "
     "Search-R1's\n"
     "        published code: prompt, data_source, reward_model, extra_info\n"
+    "synth   let a policy, or with use_openai=true a model behind a server, answer "
+    "questions, and\n"
+    "        append what earned enough as demonstrations for stage sft. POLICY is a run "
+    "folder or\n"
+    "        a model folder (for a server: its tokenizer is enough). Stopped, the same "
+    "command\n"
+    "        goes on\n"
     "\n"
     "Example:\n"
     "  sr1-data world runs/world --seed 1\n"
@@ -62,6 +71,7 @@ struct options {
     int small;
     const char *source;
     const char *split;
+    struct synth_options synth;
 };
 
 static sr1_status show(void *user, const char *phase, int64_t done, int64_t total)
@@ -83,8 +93,8 @@ static int read_stages(const char *text, int32_t steps[5])
     int used = 0;
 
     return strlen(text) < 40 && strspn(text, "0123456789,") == strlen(text) &&
-           sscanf(text, "%" SCNd32 ",%" SCNd32 ",%" SCNd32 ",%" SCNd32 ",%" SCNd32 "%n",
-                  &steps[0], &steps[1], &steps[2], &steps[3], &steps[4], &used) == 5 &&
+           sscanf(text, "%9d,%9d,%9d,%9d,%9d%n", &steps[0], &steps[1], &steps[2],
+                  &steps[3], &steps[4], &used) == 5 &&
            text[used] == '\0';
 }
 
@@ -241,10 +251,16 @@ static int make_records(const struct options *o, const char *from, const char *t
     return st == SR1_OK ? TOOL_OK : tool_failed("sr1-data", st);
 }
 
+/* Words of the command line: a command and what it works on; of synth key=value too. */
+#define WORDS 256
+
 int main(int argc, char **argv)
 {
     struct critique_options k = {.solutions = 4, .temperature = 0.7};
-    struct options o = {.init = "fan_in", .scale = 1.0, .hops = 2};
+    struct options o = {.init = "fan_in",
+                        .scale = 1.0,
+                        .hops = 2,
+                        .synth = {.samples = 1, .keep = 1, .min_reward = 1.0}};
     const struct args_option options[] = {
         {"--seed", ARGS_INT, &o.seed, "N", "of everything that is random (0)", 0, 1e15,
          NULL},
@@ -269,6 +285,18 @@ int main(int argc, char **argv)
          "nq: data_source of all records (each row's own)", 0, 0, NULL},
         {"--split", ARGS_STRING, &o.split, "NAME", "nq: split of all records (train)", 0,
          0, NULL},
+        {"--samples", ARGS_INT, &o.synth.samples, "N",
+         "synth: trajectories for each question (1)", 1, 1000, NULL},
+        {"--min-reward", ARGS_REAL, &o.synth.min_reward, "X",
+         "synth: least reward, by the keys rewards and reward_weights (1)", -1e6, 1e6,
+         NULL},
+        {"--keep", ARGS_INT, &o.synth.keep, "N",
+         "synth: demonstrations of one question at most, the best first (1)", 1, 1000,
+         NULL},
+        {"--greedy", ARGS_FLAG, &o.synth.greedy, NULL,
+         "synth: the likeliest tokens instead of sampled ones", 0, 0, NULL},
+        {"--max-rows", ARGS_INT, &o.synth.max_rows, "N",
+         "synth: the first N questions only", 1, 1e15, NULL},
         {"--model", ARGS_STRING, &k.model, "FOLDER",
          "critiques: who solves, criticises and revises", 0, 0, NULL},
         {"--critic", ARGS_STRING, &k.critic, "FOLDER", "critiques: another critic", 0, 0,
@@ -301,9 +329,9 @@ int main(int argc, char **argv)
     };
     const struct args a = {"sr1-data", help_text, options,
                            sizeof(options) / sizeof(options[0])};
-    const char *rest[256];
+    const char *rest[WORDS];
     size_t n = 0;
-    int code = args_read(&a, argc, argv, rest, 256, &n);
+    int code = args_read(&a, argc, argv, rest, WORDS, &n);
 
     if (code >= 0)
         return code;
@@ -320,6 +348,11 @@ int main(int argc, char **argv)
     }
     if (n == 3 && strcmp(rest[0], "nq") == 0)
         return make_records(&o, rest[1], rest[2]);
+    if (n >= 4 && strcmp(rest[0], "synth") == 0) {
+        policy_passive_waiting(argv);
+        o.synth.seed = o.seed;
+        return synth_run(&o.synth, rest[1], rest[2], rest[3], rest + 4, n - 4);
+    }
     if (n >= 3 && strcmp(rest[0], "critiques") == 0) {
         if (!k.model == !k.remote)
             return args_wrong(&a, "critiques needs --model FOLDER or --remote URL");
@@ -328,7 +361,8 @@ int main(int argc, char **argv)
         return make_critiques(&k, rest[1], rest[2], rest + 3, n - 3);
     }
     if (n == 0)
-        return args_wrong(&a, "which command: world, rooms, programs, critiques, model or nq?");
+        return args_wrong(&a, "which command: world, rooms, programs, critiques, model, nq "
+                              "or synth?");
     if (strcmp(rest[0], "world") == 0)
         return args_wrong(&a, "world needs one folder: sr1-data world FOLDER");
     if (strcmp(rest[0], "rooms") == 0)
@@ -340,8 +374,12 @@ int main(int argc, char **argv)
                               "OUT.jsonl");
     if (strcmp(rest[0], "nq") == 0)
         return args_wrong(&a, "nq needs two names: sr1-data nq QUESTIONS OUT.jsonl");
+    if (strcmp(rest[0], "synth") == 0)
+        return args_wrong(&a, "synth needs three names: sr1-data synth POLICY QUESTIONS "
+                              "OUT.jsonl");
     return args_wrong(
-        &a, "there is no command '%s'; there are world, rooms, programs, critiques, "
-            "model "
-           "and nq", rest[0]);
+        &a,
+        "there is no command '%s'; there are world, rooms, programs, critiques, model, nq "
+        "and synth",
+        rest[0]);
 }

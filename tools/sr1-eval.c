@@ -2,6 +2,7 @@
 #include "common/args.h"
 #include "common/policy.h"
 #include "common/progress.h"
+#include "common/remote.h"
 #include "common/table.h"
 #include "sr1_eval/ctrl.h"
 
@@ -27,7 +28,9 @@ static const char help_text[] =
     "reward_embedder=FOLDER\n"
     "also the mean cosine of the embeddings of answer and gold answer, with "
     "environment=rooms the\n"
-    "share of successes, with protocol=rlvcr the tokens of thought.\n"
+    "share of successes, with protocol=rlvcr the tokens of thought. With "
+    "use_openai=true a\n"
+    "server answers, by the tokenizer of POLICY.\n"
     "\n"
     "With --task ctrl POLICY criticises answers to programming PROBLEMS, proxy_model (else "
     "what\n"
@@ -219,8 +222,8 @@ static int check_excluded(const sr1_evaluation *e)
     if (sr1_evaluation_scores(e, 0, &all) != SR1_OK || all.excluded == 0)
         return TOOL_OK;
     fprintf(stderr,
-            "sr1-eval: %lld questions are not among the rows: a search of theirs failed; "
-            "see to the search engine and run it again\n",
+            "sr1-eval: %lld questions are not among the rows: a search of theirs, or the "
+            "server that answers, failed; see to it and run it again\n",
             (long long)all.excluded);
     return TOOL_FAILED;
 }
@@ -286,6 +289,8 @@ static sr1_status evaluate(const struct options *o, const sr1_config *c, const c
     if (st == SR1_OK)
         st = sr1_evaluate(out, rollout, data, &e);
     progress_clear(&v.bar);
+    if (st == SR1_OK)
+        remote_note("sr1-eval", rollout);
     if (v.trajectories && fclose(v.trajectories) != 0 && st == SR1_OK)
         st = cannot_write(o->trajectories);
     sr1_rollout_free(rollout);

@@ -19,7 +19,7 @@ static const char help_text[] =
     "it\n"
     "comes; on a terminal thoughts are slanted, searches coloured, their results dim and "
     "the\n"
-    "answer bold.\n"
+    "answer bold. With use_openai=true a server answers, by the tokenizer of POLICY.\n"
     "\n"
     "Example:\n"
     "  sr1-infer runs/grpo --question 'Where was the writer of Song of Bakdel born?'\n";

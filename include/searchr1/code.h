@@ -8,7 +8,7 @@
  * Text:      UTF-8; bytes that are not UTF-8 become U+FFFD where text is copied.
  * Ownership: free problems with sr1_problems_free, a checker with sr1_checker_free, a
  *            check with sr1_check_free. A checker keeps its own reference to its sandbox,
- *            a check to its checker and problem set.
+ *            a check to its problem set; what runs is cancelled with its checker.
  * Errors:    outputs are untouched on failure.
  * Threads:   problems never change once loaded: any number of threads. A checker: any
  *            number of threads. A check: wait, done, cancel from any thread; free once.

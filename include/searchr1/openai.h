@@ -167,6 +167,7 @@ typedef struct sr1_openai_result {
     const size_t *token_sizes; /* [n_tokens] bytes */
     int64_t prompt_tokens;     /* as the server counted; -1: not said */
     int64_t completion_tokens;
+    int32_t http_code; /* of a failure; 0: there was no answer */
 } sr1_openai_result;
 
 /* Ask for requests[n] at once and wait until each has ended: tried again after failures

@@ -187,8 +187,8 @@ typedef struct sr1_reward_set sr1_reward_set;
  *
  *     execution    share of the problem's tests that the answer passes, or 1 for all of
  *                  them, else 0, as the checker does it. With judgement_required 0, and
- *                  nothing is run, for a critique that does not judge or was not answered.
- *                  Unknown where the sandbox failed
+ *                  nothing is run, for a critique that does not judge or was not
+ *                  answered. Unknown where the sandbox failed
  *     judgement    1 if the critique judges the problem's own solution as it is: correct
  *                  if it passes all tests; else 0. Unknown likewise
  *

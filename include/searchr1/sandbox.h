@@ -68,7 +68,9 @@ typedef struct sr1_sandbox_options {
     const char *isolation; /* local: "bubblewrap", the default; "none": limits only, and
                               the program can do all that this process can */
     int32_t concurrency;   /* runs under way at once, to 1024; 0, the default: local: one
-                              a processor; fusion: 64 */
+                              a processor; fusion: 64. A local run that has lasted a
+                              second gives its place up, while no more than so many are
+                              that old: one that hangs delays no other */
     int32_t retries;       /* of a run that ends INFRASTRUCTURE; default 3 */
     /* Limits of a run where the program sets none. */
     double time_s;        /* from its start to its end; default 10 */

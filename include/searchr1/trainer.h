@@ -63,8 +63,9 @@ typedef struct sr1_step_report {
     double format_rate;         /* share of well-formed responses */
     double answer_rate;         /* share that closed an answer */
     int64_t excluded;           /* trajectories left out of all means and of the update: a
-                                   search of theirs failed (key search_failure), or
-                                   their reward could not be had */
+                                   search of theirs failed (key search_failure), the
+                                   server that generated them did, or their reward could
+                                   not be had */
     int64_t excluded_groups;    /* groups of which nothing was left */
     double reward_kl;           /* KL taken off the rewards (key kl_in), before beta; mean
                                    over policy tokens */
@@ -101,6 +102,10 @@ typedef struct sr1_step_report {
     int64_t unscored;           /* of excluded: their reward could not be had */
     double seconds_reward;      /* scoring; what programs take beyond the rollout and the
                                    reference is in it */
+    int64_t staleness;          /* steps by which the server's weights were behind, where
+                                   one generates (use_openai) */
+    double text_drift;          /* share of its answers whose text alone would have given
+                                   other token ids */
     double success_rate;        /* share of trajectories with an action that reached the
                                    goal */
     double thinking_tokens;     /* tokens of thought per trajectory */
@@ -133,7 +138,7 @@ SR1_API sr1_status sr1_trainer_add_reward(sr1_trainer *trainer,
                                           double weight);
 
 /* The rollout that shares the trainer's weights; borrowed until the trainer is freed.
- * Since 0.1. */
+ * With use_openai the server generates what is asked of it. Since 0.1. */
 SR1_API sr1_rollout *sr1_trainer_rollout(sr1_trainer *trainer);
 
 /* Optimizer steps taken by whole steps so far (0 for a fresh trainer). Since 0.1. */
@@ -146,8 +151,9 @@ SR1_API int64_t sr1_trainer_steps_planned(const sr1_trainer *trainer);
  * trajectories are borrowed; those without policy tokens, or with SR1_STOP_SEARCH_FAILED
  * or SR1_STOP_UNSCORED, are skipped and counted. With a frozen reference its log-probs are set in their column.
  * SR1_E_STATE names the first without an advantage, SR1_E_INVALID one sampled at another
- * temperature or with top-p or top-k, SR1_E_LIMIT one longer than the model reads. report
- * may be NULL. Since 0.1. */
+ * temperature or with top-p or top-k, SR1_E_LIMIT one longer than the model reads,
+ * SR1_E_STATE one of a server's that is older than max_staleness. report may be NULL.
+ * Since 0.1. */
 SR1_API sr1_status sr1_trainer_update(sr1_trainer *trainer,
                                       sr1_trajectory *const *trajectories, size_t n,
                                       sr1_step_report *report);

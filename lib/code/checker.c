@@ -6,6 +6,7 @@
 #include "base/struct.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 
 #define THREADS_DEFAULT 64
@@ -60,6 +61,20 @@ static sr1_status make_check(struct sr1_check *c, const struct sr1_checker *k,
     return take_code(c, form, text, len);
 }
 
+/* Signals are for the caller's threads. */
+static int start_thread(struct sr1_checker *k)
+{
+    sigset_t all, before;
+    int error;
+
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&k->threads[k->n_threads], NULL, sr1__checker_work, k);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    k->n_threads += error == 0;
+    return error;
+}
+
 /* One more thread where all have work; that there is none is an error for the first. */
 static sr1_status ensure_thread(struct sr1_checker *k)
 {
@@ -67,10 +82,9 @@ static sr1_status ensure_thread(struct sr1_checker *k)
 
     if (k->n_idle > k->n_queued || k->n_threads == k->max_threads)
         return SR1_OK;
-    error = pthread_create(&k->threads[k->n_threads], NULL, sr1__checker_work, k);
+    error = start_thread(k);
     if (error != 0 && k->n_threads == 0)
         return sr1__fail(SR1_E_LIMIT, "checker: the system refused a thread");
-    k->n_threads += error == 0;
     return SR1_OK;
 }
 

@@ -43,6 +43,30 @@ static void stop(struct sr1__code_normaliser *n)
     n->pid = 0;
 }
 
+static int add_files(posix_spawn_file_actions_t *files, int theirs)
+{
+    int error = posix_spawn_file_actions_adddup2(files, theirs, 0);
+
+    if (error == 0)
+        error = posix_spawn_file_actions_adddup2(files, theirs, 1);
+    if (error == 0)
+        error = posix_spawn_file_actions_addopen(files, 2, "/dev/null", O_WRONLY, 0);
+    return error;
+}
+
+/* The signals that the thread blocks are not for the process; one of a group of its own
+ * hears no Ctrl-C. */
+static int set_signals(posix_spawnattr_t *attributes)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    posix_spawnattr_setsigmask(attributes, &none);
+    posix_spawnattr_setpgroup(attributes, 0);
+    return posix_spawnattr_setflags(attributes,
+                                    POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+}
+
 static int spawn(struct sr1__code_normaliser *n, int theirs)
 {
     char *const args[] = {n->interpreter,
@@ -52,17 +76,21 @@ static int spawn(struct sr1__code_normaliser *n, int theirs)
                           (char *)sr1__normalise_py,
                           NULL};
     posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
     int error = posix_spawn_file_actions_init(&files);
 
     if (error != 0)
         return error;
-    error = posix_spawn_file_actions_adddup2(&files, theirs, 0);
-    if (error == 0)
-        error = posix_spawn_file_actions_adddup2(&files, theirs, 1);
-    if (error == 0)
-        error = posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
-    if (error == 0)
-        error = posix_spawnp(&n->pid, n->interpreter, &files, NULL, args, environ);
+    error = posix_spawnattr_init(&attributes);
+    if (error == 0) {
+        error = add_files(&files, theirs);
+        if (error == 0)
+            error = set_signals(&attributes);
+        if (error == 0)
+            error =
+                posix_spawnp(&n->pid, n->interpreter, &files, &attributes, args, environ);
+        posix_spawnattr_destroy(&attributes);
+    }
     posix_spawn_file_actions_destroy(&files);
     return error;
 }

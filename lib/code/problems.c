@@ -200,11 +200,14 @@ static uint64_t digest(const struct sr1_problem *p, uint64_t seed)
 static int observes(const char *s)
 {
     static const char *const words[] = {
-        "__",   "locals", "inspect",   "getattr", "vars", "globals", "dis", "ast",
-        "eval", "exec",   "traceback", "sys",     "open", "gc",      "dir"};
+        "locals", "globals", "vars", "dir", "getattr",   "eval", "exec", "compile",
+        "open",   "inspect", "dis",  "ast", "traceback", "sys",  "gc",   "os",
+    };
 
-    for (size_t i = 0; s != NULL && i < sizeof(words) / sizeof(words[0]); i++)
-        if (strstr(s, words[i]) != NULL)
+    if (s == NULL || strstr(s, "__") != NULL)
+        return s != NULL;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (sr1__has_word(s, words[i], strlen(words[i])))
             return 1;
     return 0;
 }

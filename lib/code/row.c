@@ -211,8 +211,7 @@ static int is_name(char c)
            c == '_';
 }
 
-/* Does text have this name as a whole word? */
-static int has_word(const char *text, const char *name, size_t n)
+int sr1__has_word(const char *text, const char *name, size_t n)
 {
     for (const char *at = text; (at = strchr(at, name[0])) != NULL; at++)
         if (strncmp(at, name, n) == 0 && !is_name(at[n]) &&
@@ -234,7 +233,7 @@ sr1_status sr1__find_entry(struct sr1_problem *p, const char *code)
             continue;
         for (n = 0; is_name(name[n]); n++)
             continue;
-        if (n > 0 && has_word(p->tests[0].input, name, n)) {
+        if (n > 0 && sr1__has_word(p->tests[0].input, name, n)) {
             found = name;
             found_n = n;
         }

@@ -11,6 +11,11 @@ const struct config_key sr1__config_keys[CONFIG_N_KEYS] = {
 };
 #undef KEY
 
+/* What documents call a key. */
+static const struct {
+    const char *name, *key;
+} other_names[] = {{"num_generations", "group_size"}};
+
 #define MAX_NAME 64
 
 static size_t min3(size_t a, size_t b, size_t c)
@@ -61,6 +66,10 @@ static const char *nearest(const char *name)
 
 const struct config_key *sr1__config_key_find(const char *name)
 {
+    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++) {
+        if (strcmp(name, other_names[i].name) == 0)
+            name = other_names[i].key;
+    }
     for (size_t i = 0; i < CONFIG_N_KEYS; i++) {
         if (strcmp(name, sr1__config_keys[i].name) == 0)
             return &sr1__config_keys[i];

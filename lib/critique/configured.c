@@ -38,8 +38,9 @@ sr1_status sr1__problems_configured(sr1_problems **out, const sr1_config *c)
         return sr1__fail_nomem("names of files");
     n = cut(list, names);
     if (n == 0)
-        st = sr1__fail(SR1_E_CONFIG, "code_problems is empty; name the file of problems with "
-                                     "their tests (JSON lines)");
+        st = sr1__fail(SR1_E_CONFIG,
+                       "code_problems is empty; name the file of problems with "
+                       "their tests (JSON lines)");
     else if (n < 0)
         st = sr1__fail(SR1_E_CONFIG, "code_problems: at most %d files", MOST_FILES);
     else

@@ -52,8 +52,9 @@ void sr1__asking_prompt(struct sr1__asking *a, size_t i, char *text, const char 
 }
 
 sr1_status sr1__asking_revision(struct sr1__asking *a, size_t i,
-                                const sr1_critique_style *style, const sr1_problem *problem, const char *answer, size_t len,
-                                const char *critique, size_t critique_len,
+                                const sr1_critique_style *style,
+                                const sr1_problem *problem, const char *answer,
+                                size_t len, const char *critique, size_t critique_len,
                                 int32_t sample)
 {
     SR1__TRY(sr1_critique_revision(style, problem, answer, len, critique, critique_len,

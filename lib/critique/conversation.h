@@ -8,9 +8,9 @@
 #include <searchr1/critique.h>
 
 struct sr1__asking {
-    sr1_conversation *c;  /* [n] */
-    char **texts;         /* [n * SR1_REVISION_MESSAGES], owned */
-    size_t *sizes;        /* likewise */
+    sr1_conversation *c; /* [n] */
+    char **texts;        /* [n * SR1_REVISION_MESSAGES], owned */
+    size_t *sizes;       /* likewise */
     size_t n;
 };
 
@@ -23,8 +23,9 @@ void sr1__asking_prompt(struct sr1__asking *a, size_t i, char *text, const char 
                         int32_t sample);
 /* Conversation i asks for the revision of an answer (NULL: the problem's). */
 sr1_status sr1__asking_revision(struct sr1__asking *a, size_t i,
-                                const sr1_critique_style *style, const sr1_problem *problem, const char *answer, size_t len,
-                                const char *critique, size_t critique_len,
+                                const sr1_critique_style *style,
+                                const sr1_problem *problem, const char *answer,
+                                size_t len, const char *critique, size_t critique_len,
                                 int32_t sample);
 
 #endif

@@ -59,10 +59,11 @@ static sr1_status begin(void *self, const sr1_env_episode *e)
     sr1_status st;
 
     if (!problem)
-        return sr1__fail(SR1_E_NOT_FOUND,
-                         "question '%.64s' is none of the problems; its id must be one of "
-                         "code_problems",
-                         e->query_id);
+        return sr1__fail(
+            SR1_E_NOT_FOUND,
+            "question '%.64s' is none of the problems; its id must be one of "
+            "code_problems",
+            e->query_id);
     if (!sr1_problem_solution(problem))
         return sr1__fail(SR1_E_INVALID,
                          "problem '%.64s' has no \"solution\" to criticise; give one in "
@@ -173,19 +174,19 @@ static sr1_status check_protocol(const sr1_env_options *o)
     if (!p)
         return SR1_E_NOT_FOUND;
     if (!p->message)
-        return sr1__fail(SR1_E_INVALID,
-                         "environment critique: in the protocol %s a message is no action; "
-                         "use ctrl",
-                         p->name);
+        return sr1__fail(
+            SR1_E_INVALID,
+            "environment critique: in the protocol %s a message is no action; "
+            "use ctrl",
+            p->name);
     return SR1_OK;
 }
 
 /* A writer that takes calls side by side need not gather them. */
 static int32_t flags_of(const sr1_writer *reviser)
 {
-    int32_t gather = sr1__writer_flags(reviser) & SR1_WRITER_CONCURRENT
-                         ? SR1_ENV_SEPARATE
-                         : SR1_ENV_BATCHES;
+    int32_t gather = sr1__writer_flags(reviser) & SR1_WRITER_CONCURRENT ? SR1_ENV_SEPARATE
+                                                                        : SR1_ENV_BATCHES;
 
     return SR1_ENV_WAITS | SR1_ENV_CONCURRENT | gather;
 }
@@ -194,8 +195,12 @@ sr1_status sr1_critique_env_open(sr1_env **out, sr1_problems *problems,
                                  sr1_writer *reviser, sr1_critique_style *style,
                                  const sr1_env_options *options)
 {
-    sr1_env_ops ops = {.struct_size = sizeof(ops), .name = "critique", .act = act,
-                       .destroy = destroy, .begin = begin, .finish = finish};
+    sr1_env_ops ops = {.struct_size = sizeof(ops),
+                       .name = "critique",
+                       .act = act,
+                       .destroy = destroy,
+                       .begin = begin,
+                       .finish = finish};
     sr1_env_options o = {.struct_size = sizeof(o), .protocol = "ctrl"};
     struct critique_env *c;
     sr1_status st;

@@ -1,5 +1,5 @@
-/* critique/demos.c - what a forest teaches: demonstrations of critiques, and rows to train
- * critics on. */
+/* critique/demos.c - what a forest teaches: demonstrations of critiques, and rows to
+ * train critics on. */
 #include "critique/forest.h"
 
 #include "base/file.h"
@@ -126,11 +126,12 @@ static sr1_status teach_all(struct teacher *t)
         if (t->f->nodes[i].depth == 2)
             SR1__TRY(teach(t, &t->f->nodes[i]));
     if (t->r.written == 0)
-        return sr1__fail(SR1_E_NOT_FOUND,
-                         "none of %lld critiques is fit for a demonstration: %lld speak of "
-                         "the hint, %lld have prompts that are too long, %lld are not wanted",
-                         (long long)t->r.critiques, (long long)t->r.mentioning,
-                         (long long)t->r.too_long, (long long)t->r.unwanted);
+        return sr1__fail(
+            SR1_E_NOT_FOUND,
+            "none of %lld critiques is fit for a demonstration: %lld speak of "
+            "the hint, %lld have prompts that are too long, %lld are not wanted",
+            (long long)t->r.critiques, (long long)t->r.mentioning,
+            (long long)t->r.too_long, (long long)t->r.unwanted);
     return SR1_OK;
 }
 

@@ -139,8 +139,8 @@ static sr1_status hint_by_verdict(const struct sr1__node *n, char **out)
     return st;
 }
 
-/* The answer is run again to see how it fails; the checker knows it from before. An outage
- * now leaves what its verdict says. */
+/* The answer is run again to see how it fails; the checker knows it from before. An
+ * outage now leaves what its verdict says. */
 static sr1_status hint_of(const struct work *w, const struct sr1__node *n, char **out)
 {
     sr1_check *c = NULL;
@@ -150,8 +150,8 @@ static sr1_status hint_of(const struct work *w, const struct sr1__node *n, char 
 
     if (!w->f->o.checker)
         return hint_by_verdict(n, out);
-    SR1__TRY(sr1_checker_run(w->f->o.checker, n->problem, SR1_CHECK_TEXT, n->solution, len,
-                             &c));
+    SR1__TRY(sr1_checker_run(w->f->o.checker, n->problem, SR1_CHECK_TEXT, n->solution,
+                             len, &c));
     st = sr1_check_report_get(c, &r);
     if (st == SR1_OK && r.verdict == n->verdict)
         st = sr1_critique_hint(n->problem, n->solution, len, c, out);
@@ -218,8 +218,8 @@ static void elect(struct work *w, struct job *j, char **texts, int32_t votes)
     sr1__rng_seed(&rng, sr1__hash64(parent->hash, SR1__NODE_HASH, w->f->o.seed),
                   (uint64_t)j->sample);
     for (int32_t v = 0; v < votes; v++) {
-        int fits = texts[v] &&
-                   sr1_critique_judgement(texts[v], strlen(texts[v])) == judged;
+        int fits =
+            texts[v] && sr1_critique_judgement(texts[v], strlen(texts[v])) == judged;
 
         if (fits && sr1__rng_below(&rng, ++seen) == 0) {
             sr1_free(j->critique);
@@ -422,7 +422,8 @@ static sr1_status grow_layer(struct work *w, int32_t depth, int32_t width)
     return make(w);
 }
 
-static sr1_status check_widths(const struct sr1_forest *f, const int32_t *widths, size_t n)
+static sr1_status check_widths(const struct sr1_forest *f, const int32_t *widths,
+                               size_t n)
 {
     if (n < 1 || widths[0] != 1)
         return sr1__fail(SR1_E_INVALID, "forest: the first width is 1, the problem");

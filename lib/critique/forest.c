@@ -27,8 +27,8 @@ void sr1__node_hash(const struct sr1__node *parent, int32_t k,
 
     for (uint64_t i = 0; i < 3; i++)
         h[i] = sr1__hash64(parent->hash, SR1__NODE_HASH, 3 * (uint64_t)k + i);
-    snprintf(out, SR1__NODE_HASH + 1, "%016" PRIx64 "%016" PRIx64 "%08" PRIx32, h[0], h[1],
-             (uint32_t)h[2]);
+    snprintf(out, SR1__NODE_HASH + 1, "%016" PRIx64 "%016" PRIx64 "%08" PRIx32, h[0],
+             h[1], (uint32_t)h[2]);
 }
 
 static void hash_root(const sr1_problem *p, char out[SR1__NODE_HASH + 1])
@@ -116,10 +116,11 @@ static sr1_status find_parent(const struct sr1_forest *f, const char *hash, size
             return SR1_OK;
         }
     }
-    return sr1__fail(SR1_E_INVALID,
-                     "no node before it has the hash '%.40s': the file is of other problems, "
-                     "or incomplete; name another file",
-                     hash);
+    return sr1__fail(
+        SR1_E_INVALID,
+        "no node before it has the hash '%.40s': the file is of other problems, "
+        "or incomplete; name another file",
+        hash);
 }
 
 static sr1_status read_verdict(const json_t *meta, struct sr1__node *n)
@@ -136,7 +137,8 @@ static sr1_status read_verdict(const json_t *meta, struct sr1__node *n)
             break;
     if (n->verdict == SR1_RUN_INFRASTRUCTURE || judgement < SR1_JUDGEMENT_NONE ||
         judgement > SR1_JUDGEMENT_INCORRECT || !(n->pass_rate >= 0 && n->pass_rate <= 1))
-        return sr1__fail(SR1_E_PARSE, "metadata: verdict, judgement or pass_rate is none");
+        return sr1__fail(SR1_E_PARSE,
+                         "metadata: verdict, judgement or pass_rate is none");
     return SR1_OK;
 }
 
@@ -161,7 +163,8 @@ static sr1_status read_node(const struct sr1_forest *f, const json_t *line,
     n->kind = f->nodes[n->parent].depth ? SR1_NODE_REVISION : SR1_NODE_ANSWER;
     sr1__node_hash(&f->nodes[n->parent], f->nodes[n->parent].children, n->hash);
     if (strcmp(hash, n->hash) != 0)
-        return sr1__fail(SR1_E_INVALID, "the hash '%.40s' is not that of its place", hash);
+        return sr1__fail(SR1_E_INVALID, "the hash '%.40s' is not that of its place",
+                         hash);
     SR1__TRY(read_verdict(json_object_get(line, "metadata"), n));
     SR1__TRY(copy_text(line, "solution", &n->solution));
     return n->kind == SR1_NODE_REVISION ? copy_text(line, "critique", &n->critique)
@@ -233,9 +236,10 @@ static sr1_status plant(struct sr1_forest *f)
 static sr1_status check_options(const sr1_forest_options *o)
 {
     if (!o->problems || (!o->checker && !o->run))
-        return sr1__fail(SR1_E_INVALID,
-                         "forest: problems, and a checker or a function to run answers, are "
-                         "needed");
+        return sr1__fail(
+            SR1_E_INVALID,
+            "forest: problems, and a checker or a function to run answers, are "
+            "needed");
     if (!o->critic != !o->reviser)
         return sr1__fail(SR1_E_INVALID, "forest: critic and reviser go together");
     if (o->votes < 0 || o->votes > 1000 || o->max_problems < 0)

@@ -12,10 +12,11 @@ sr1_status sr1_pass_at_k(int64_t n, int64_t c, int64_t k, double *out)
     double miss = 1.0;
 
     if (!out || c < 0 || c > n || k < 1 || k > n)
-        return sr1__fail(SR1_E_INVALID,
-                         "pass@k: %lld of %lld answers pass, k is %lld; 0 <= c <= n and 1 "
-                         "<= k <= n",
-                         (long long)c, (long long)n, (long long)k);
+        return sr1__fail(
+            SR1_E_INVALID,
+            "pass@k: %lld of %lld answers pass, k is %lld; 0 <= c <= n and 1 "
+            "<= k <= n",
+            (long long)c, (long long)n, (long long)k);
     /* C(n - c, k) / C(n, k) = prod over i in (n - c, n] of (1 - k / i) */
     for (int64_t i = n - c + 1; i <= n; i++)
         miss *= i > k ? 1.0 - (double)k / (double)i : 0.0;
@@ -31,7 +32,8 @@ struct sums {
     double of[N_SUMS];
 };
 
-/* The root of each node's tree is among the first nodes, so its index is the problem's. */
+/* The root of each node's tree is among the first nodes, so its index is the problem's.
+ */
 static size_t root_of(const struct sr1_forest *f, const struct sr1__node *n)
 {
     return f->nodes[n->answer].parent;
@@ -43,8 +45,8 @@ static int passes(const struct sr1__node *n)
 }
 
 /* sums[roots] over the nodes with so many revisions; *roots of them are trees. */
-static sr1_status sum_up(const struct sr1_forest *f, int32_t revisions,
-                         struct sums **out, size_t *roots)
+static sr1_status sum_up(const struct sr1_forest *f, int32_t revisions, struct sums **out,
+                         size_t *roots)
 {
     struct sums *sums;
     size_t found = 0;

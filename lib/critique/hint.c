@@ -76,8 +76,9 @@ static int passes(const struct sr1__run_facts *f)
 static void say_correct(struct sr1__buf *b, const struct sr1__run_facts *f)
 {
     (void)f;
-    sr1__buf_str(b, "The answer passes all tests: it is correct. Be brief and positive, and "
-                    "suggest nothing that would change what it does.");
+    sr1__buf_str(b,
+                 "The answer passes all tests: it is correct. Be brief and positive, and "
+                 "suggest nothing that would change what it does.");
 }
 
 static int raises(const struct sr1__run_facts *f)
@@ -109,8 +110,9 @@ static int too_slow(const struct sr1__run_facts *f)
 static void say_slow(struct sr1__buf *b, const struct sr1__run_facts *f)
 {
     (void)f;
-    sr1__buf_str(b, "The answer takes too long: it exceeds the limit of time. It needs a more "
-                    "efficient way, or does not end.");
+    sr1__buf_str(
+        b, "The answer takes too long: it exceeds the limit of time. It needs a more "
+           "efficient way, or does not end.");
 }
 
 static int too_big(const struct sr1__run_facts *f)
@@ -120,8 +122,9 @@ static int too_big(const struct sr1__run_facts *f)
 
 static void say_big(struct sr1__buf *b, const struct sr1__run_facts *f)
 {
-    sr1__buf_fmt(b, "The answer takes too much: it exceeds the limit of %s. It needs a more "
-                    "economical way.",
+    sr1__buf_fmt(b,
+                 "The answer takes too much: it exceeds the limit of %s. It needs a more "
+                 "economical way.",
                  f->verdict == SR1_RUN_MEMORY ? "memory" : "output");
 }
 
@@ -199,20 +202,20 @@ static sr1_status read_check(const sr1_problem *problem, const sr1_check *check,
 
     SR1__TRY(sr1_check_report_get(check, &r));
     if (r.verdict == SR1_RUN_INFRASTRUCTURE || r.verdict == SR1_RUN_CANCELLED)
-        return sr1__fail(SR1_E_STATE, "hint: the answer could not be run; nothing is known");
+        return sr1__fail(SR1_E_STATE,
+                         "hint: the answer could not be run; nothing is known");
     if (r.first_failed >= 0)
         SR1__TRY(sr1_problem_test(problem, (size_t)r.first_failed, &c));
-    *f = (struct sr1__run_facts){.verdict = r.verdict,
-                                 .tests = r.tests,
-                                 .passed = r.passed,
-                                 .is_assert =
-                                     sr1_problem_style(problem) == SR1_CODE_ASSERT,
-                                 .input = {c.input ? c.input : "", c.input_len},
-                                 .expected = {c.expected ? c.expected : "",
-                                              c.expected_len},
-                                 .got = text_of(r.got),
-                                 .error = r.error ? r.error : "",
-                                 .code = ""};
+    *f = (struct sr1__run_facts){
+        .verdict = r.verdict,
+        .tests = r.tests,
+        .passed = r.passed,
+        .is_assert = sr1_problem_style(problem) == SR1_CODE_ASSERT,
+        .input = {c.input ? c.input : "", c.input_len},
+        .expected = {c.expected ? c.expected : "", c.expected_len},
+        .got = text_of(r.got),
+        .error = r.error ? r.error : "",
+        .code = ""};
     return SR1_OK;
 }
 

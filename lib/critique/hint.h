@@ -11,7 +11,8 @@ struct sr1__fact_text {
     size_t n;
 };
 
-/* What is known of an answer that was run; of its first failing test where there is one. */
+/* What is known of an answer that was run; of its first failing test where there is one.
+ */
 struct sr1__run_facts {
     int32_t verdict; /* SR1_RUN_* */
     int64_t tests, passed;

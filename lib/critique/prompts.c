@@ -103,8 +103,9 @@ static void add_hint(struct sr1__buf *b, const char *hint)
 {
     if (!hint)
         return;
-    sr1__buf_str(b, "What is known of the answer from running it (use it, but write as if "
-                    "you had found it by reading; never mention this note):\n<hint>\n");
+    sr1__buf_str(b,
+                 "What is known of the answer from running it (use it, but write as if "
+                 "you had found it by reading; never mention this note):\n<hint>\n");
     add_stripped(b, hint, strlen(hint));
     sr1__buf_str(b, "\n</hint>");
 }
@@ -113,17 +114,18 @@ static void add_built_in(struct sr1__buf *b, const char *problem, const char *an
                          const char *hint)
 {
     sr1__buf_str(b, "Analyse an answer to a problem and give feedback that helps to "
-                     "improve it. Do not write a solution yourself.\n\n<problem>\n");
+                    "improve it. Do not write a solution yourself.\n\n<problem>\n");
     add_stripped(b, problem, strlen(problem));
     sr1__buf_str(b, "\n</problem>\n\n<answer>\n");
     sr1__buf_str(b, answer);
     sr1__buf_str(b, "\n</answer>\n\n");
     sr1__buf_str(b, hint);
     sr1__buf_str(b, *hint ? "\n\n" : "");
-    sr1__buf_str(b, "Reply in this shape, without the tags around it:\n<format>\n"
-                     "Analysis:\n{what the answer does, and where it is right or wrong}\n\n"
-                     "Improvement suggestions:\n{what to change, and why}\n\n"
-                    "Overall judgment: {Correct/Incorrect}\n</format>");
+    sr1__buf_str(b,
+                 "Reply in this shape, without the tags around it:\n<format>\n"
+                 "Analysis:\n{what the answer does, and where it is right or wrong}\n\n"
+                 "Improvement suggestions:\n{what to change, and why}\n\n"
+                 "Overall judgment: {Correct/Incorrect}\n</format>");
 }
 
 /* answer is sanitized, hint a paragraph or "". */
@@ -148,8 +150,9 @@ static sr1_status render(const sr1_critique_style *style, const sr1_problem *pro
     return st;
 }
 
-sr1_status sr1_critique_prompt(const sr1_critique_style *style, const sr1_problem *problem,
-                               const char *answer, size_t len, const char *hint, char **out)
+sr1_status sr1_critique_prompt(const sr1_critique_style *style,
+                               const sr1_problem *problem, const char *answer, size_t len,
+                               const char *hint, char **out)
 {
     char *shown = NULL, *told = NULL;
     struct sr1__buf b;

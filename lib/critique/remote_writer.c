@@ -1,6 +1,6 @@
-/* critique/remote_writer.c - a model behind a server that speaks OpenAI's API, as a writer:
- * each conversation is a chat completion. A request that fails, retries included, leaves
- * its conversation without a text. */
+/* critique/remote_writer.c - a model behind a server that speaks OpenAI's API, as a
+ * writer: each conversation is a chat completion. A request that fails, retries included,
+ * leaves its conversation without a text. */
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/struct.h"
@@ -17,8 +17,8 @@ struct remote {
     sr1_writer_options o;
 };
 
-/* What is drawn depends on seed, conversation and sample; 31 bits, never 0, which would be
- * the server's choice. */
+/* What is drawn depends on seed, conversation and sample; 31 bits, never 0, which would
+ * be the server's choice. */
 static int64_t seed_of(const struct remote *r, const sr1_conversation *c)
 {
     uint64_t h = r->o.seed + (uint64_t)c->sample;
@@ -44,7 +44,8 @@ static sr1_openai_request request(const struct remote *r, const sr1_conversation
                                 .seed = r->o.temperature > 0.0 ? seed_of(r, c) : 0};
 }
 
-static sr1_status hand_over(const sr1_openai_results *said, size_t n, sr1_writer_sink *sink)
+static sr1_status hand_over(const sr1_openai_results *said, size_t n,
+                            sr1_writer_sink *sink)
 {
     for (size_t i = 0; i < n; i++) {
         sr1_openai_result one = {.struct_size = sizeof(one)};
@@ -87,8 +88,10 @@ static void remote_destroy(void *self)
 sr1_status sr1_writer_open_remote(sr1_writer **out, const sr1_config *config,
                                   const sr1_writer_options *options)
 {
-    static const sr1_writer_ops ops = {.struct_size = sizeof(ops), .name = "remote",
-                                       .write = remote_write, .destroy = remote_destroy,
+    static const sr1_writer_ops ops = {.struct_size = sizeof(ops),
+                                       .name = "remote",
+                                       .write = remote_write,
+                                       .destroy = remote_destroy,
                                        .flags = SR1_WRITER_CONCURRENT};
     struct remote *r;
     sr1_status st;

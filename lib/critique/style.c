@@ -21,8 +21,8 @@ static sr1_status load(struct sr1__template **out, const char *path,
     if (!path || !*path)
         return SR1_OK;
     SR1__TRY(sr1__file_read(path, TEMPLATE_MAX, &text));
-    *has_hint = strstr(sr1__buf_cstr(&text), "hint}}") ||
-                strstr(sr1__buf_cstr(&text), "hint }}");
+    *has_hint =
+        strstr(sr1__buf_cstr(&text), "hint}}") || strstr(sr1__buf_cstr(&text), "hint }}");
     st = sr1__template_parse(out, sr1__buf_cstr(&text), text.len, path, places, n);
     sr1__buf_free(&text);
     return st;

@@ -121,8 +121,9 @@ static sr1_status sink_init(struct sr1_writer_sink *s, size_t n)
 static sr1_status check(const sr1_conversation *c, size_t size, size_t i)
 {
     if (c->struct_size != size)
-        return sr1__fail(SR1_E_INVALID, "conversation %zu: its struct_size is %zu, not %zu",
-                         i, c->struct_size, size);
+        return sr1__fail(SR1_E_INVALID,
+                         "conversation %zu: its struct_size is %zu, not %zu", i,
+                         c->struct_size, size);
     if (!c->roles || !c->contents || !c->sizes || !c->n)
         return sr1__fail(SR1_E_INVALID, "conversation %zu has no messages", i);
     return SR1_OK;

@@ -7,8 +7,8 @@
 /* SR1_WRITER_* of its table. */
 int32_t sr1__writer_flags(const sr1_writer *writer);
 
-typedef sr1_status (*sr1__write_fn)(void *self, const sr1_conversation *const *c, size_t n,
-                                    sr1_writer_sink *sink);
+typedef sr1_status (*sr1__write_fn)(void *self, const sr1_conversation *const *c,
+                                    size_t n, sr1_writer_sink *sink);
 
 /* The self of a writer with this function, NULL of any other. */
 void *sr1__writer_self(const sr1_writer *writer, sr1__write_fn write);

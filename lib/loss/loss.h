@@ -151,6 +151,8 @@ struct sr1__aggregation;
 sr1_status sr1__aggregation_find(const char *name, const struct sr1__aggregation **out);
 /* 1 where the weights of a whole batch sum to 1. */
 int sr1__aggregation_is_mean(const struct sr1__aggregation *a);
+/* 1 where they are counted by groups. */
+int sr1__aggregation_by_group(const struct sr1__aggregation *a);
 /* sr1_loss_weights of a row of the table. */
 sr1_status sr1__aggregation_weights(const struct sr1__aggregation *a,
                                     const sr1_loss_maps *maps, float *weights);

@@ -91,6 +91,11 @@ int sr1__aggregation_is_mean(const struct sr1__aggregation *a)
     return a->is_mean;
 }
 
+int sr1__aggregation_by_group(const struct sr1__aggregation *a)
+{
+    return a->by_group;
+}
+
 /* ---- groups ---- */
 
 struct member {

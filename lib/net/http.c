@@ -37,6 +37,7 @@ struct job {
     struct sr1__http_response *response;
     struct sr1__transfer *transfer; /* NULL unless under way */
     double due;                     /* not before this time */
+    int64_t epoch;                  /* stops so far, when it was queued */
     int32_t attempts;               /* made so far */
     int32_t rate_waited;
 };
@@ -54,7 +55,7 @@ struct sr1__http {
     pthread_t thread;
     pthread_mutex_t lock; /* over the next three and every batch */
     struct queue queue;
-    int cancel;
+    int64_t epoch; /* counts sr1__http_cancel */
     int quit;
     struct queue waiting;
     struct queue active;
@@ -133,17 +134,29 @@ static void drop_transfer(struct sr1__http *h, struct job *j)
     h->n_active--;
 }
 
-static void cancel_all(struct sr1__http *h)
+static void cancel(struct sr1__http *h, struct job *j)
 {
-    while (h->active.first) {
-        drop_transfer(h, h->active.first);
+    finish_with(h, j, SR1_E_CANCELLED, "the request was stopped");
+}
+
+/* Those queued before epoch `until`. */
+static void cancel_until(struct sr1__http *h, int64_t until)
+{
+    for (struct job **p = &h->active.first; *p;) {
+        if ((*p)->epoch >= until) {
+            p = &(*p)->next;
+            continue;
+        }
+        drop_transfer(h, *p);
         sr1__breaker_forget(&h->breaker);
-        finish_with(h, queue_take(&h->active, &h->active.first), SR1_E_CANCELLED,
-                    "the request was stopped");
+        cancel(h, queue_take(&h->active, p));
     }
-    while (h->waiting.first)
-        finish_with(h, queue_take(&h->waiting, &h->waiting.first), SR1_E_CANCELLED,
-                    "the request was stopped");
+    for (struct job **p = &h->waiting.first; *p;) {
+        if ((*p)->epoch >= until)
+            p = &(*p)->next;
+        else
+            cancel(h, queue_take(&h->waiting, p));
+    }
 }
 
 /* ---- from waiting to under way ---- */
@@ -283,16 +296,15 @@ static void settle_ended(struct sr1__http *h)
 /* 0 when the client is to end. */
 static int take_orders(struct sr1__http *h)
 {
-    int cancel, quit;
+    int64_t until;
+    int quit;
 
     pthread_mutex_lock(&h->lock);
     queue_move(&h->waiting, &h->queue);
-    cancel = h->cancel;
     quit = h->quit;
-    h->cancel = 0;
+    until = quit ? INT64_MAX : h->epoch;
     pthread_mutex_unlock(&h->lock);
-    if (cancel || quit)
-        cancel_all(h);
+    cancel_until(h, until);
     return !quit;
 }
 
@@ -419,8 +431,10 @@ void sr1__http_free(struct sr1__http *h)
 static void hand_over(struct sr1__http *h, struct job *jobs, size_t n, struct batch *b)
 {
     pthread_mutex_lock(&h->lock);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        jobs[i].epoch = h->epoch;
         queue_add(&h->queue, &jobs[i]);
+    }
     pthread_mutex_unlock(&h->lock);
     (void)curl_multi_wakeup(h->multi);
     pthread_mutex_lock(&h->lock);
@@ -460,7 +474,7 @@ void sr1__http_response_free(struct sr1__http_response *r)
 void sr1__http_cancel(struct sr1__http *h)
 {
     pthread_mutex_lock(&h->lock);
-    h->cancel = 1;
+    h->epoch++;
     pthread_mutex_unlock(&h->lock);
     (void)curl_multi_wakeup(h->multi);
 }

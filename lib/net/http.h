@@ -75,7 +75,8 @@ sr1_status sr1__http_run(struct sr1__http *h, const struct sr1__http_request *re
                          size_t n, struct sr1__http_response *responses);
 void sr1__http_response_free(struct sr1__http_response *r);
 
-/* End every request that is queued or under way with SR1_E_CANCELLED. From any thread. */
+/* End every request that is queued or under way with SR1_E_CANCELLED, and none that comes
+ * later. From any thread. */
 void sr1__http_cancel(struct sr1__http *h);
 
 void sr1__http_counts_get(const struct sr1__http *h, struct sr1__http_counts *out);

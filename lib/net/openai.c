@@ -390,6 +390,7 @@ static sr1_status read_response(struct call *c, size_t i,
     sr1_openai_request q = request_at(c, i);
     sr1_status st;
 
+    a->http_code = r->code;
     if (r->status != SR1_OK)
         return answer_failed(a, response_failed(c->client, r));
     st = sr1__context(sr1__openai_read(&read, sr1__buf_cstr(&r->body), r->body.len, &q),
@@ -510,5 +511,6 @@ sr1_status sr1_openai_results_get(const sr1_openai_results *r, size_t i,
     x.token_sizes = a->tokens ? a->token_sizes : NULL;
     x.prompt_tokens = a->prompt_tokens;
     x.completion_tokens = a->completion_tokens;
+    x.http_code = a->http_code;
     return sr1__struct_give(out, &x, sizeof(x), "openai result");
 }

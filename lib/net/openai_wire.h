@@ -21,6 +21,7 @@ sr1_status sr1__openai_write(struct sr1__buf *b, const sr1_openai_request *q,
 /* One completion; owns all it points to. */
 struct sr1__openai_answer {
     sr1_status status;
+    int32_t http_code;
     int32_t finish;
     int32_t stop_kept;
     char *message; /* NULL: none */

@@ -12,6 +12,7 @@
 #include <searchr1/reward.h>
 
 #include <inttypes.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,6 +117,7 @@ static const size_t summed[] = {
     offsetof(sr1_eval_scores, rougeL),      offsetof(sr1_eval_scores, format),
     offsetof(sr1_eval_scores, answered),    offsetof(sr1_eval_scores, searches),
     offsetof(sr1_eval_scores, tokens),      offsetof(sr1_eval_scores, embedding),
+    offsetof(sr1_eval_scores, reward),
     offsetof(sr1_eval_scores, success),     offsetof(sr1_eval_scores, thinking)};
 
 #define N_SUMMED (sizeof(summed) / sizeof(summed[0]))
@@ -179,10 +181,27 @@ static void chunk_free(struct chunk *c)
             sr1_row_free(c->rows[i]);
         if (c->made)
             sr1_trajectory_free(c->made[i]);
+        if (c->queries)
+            sr1__free((void *)(uintptr_t)c->queries[i].answers);
     }
     sr1__free(c->rows);
     sr1__free(c->queries);
     sr1__free(c->made);
+}
+
+/* Rewards find the gold answers in the trajectory. The texts are the row's. */
+static sr1_status set_truths(sr1_query *q, sr1_row *row)
+{
+    size_t n = sr1_row_answer_count(row);
+    const char **truths = sr1__calloc(n + 1, sizeof(*truths));
+
+    if (!truths)
+        return sr1__fail_nomem("gold answers");
+    for (size_t i = 0; i < n; i++)
+        truths[i] = sr1_row_answer(row, i);
+    q->answers = truths;
+    q->n_answers = n;
+    return SR1_OK;
 }
 
 static sr1_status chunk_read(struct chunk *c, const struct work *w, int64_t from,
@@ -202,6 +221,8 @@ static sr1_status chunk_read(struct chunk *c, const struct work *w, int64_t from
                                     .id = sr1_row_id(c->rows[i]),
                                     .data_source = sr1_row_data_source(c->rows[i])};
         sr1__query_remember(&c->queries[i], c->rows[i]);
+        if (w->o->rewards)
+            SR1__TRY(set_truths(&c->queries[i], c->rows[i]));
     }
     return SR1_OK;
 }
@@ -256,7 +277,25 @@ static sr1_status chunk_embed(const struct work *w, const struct chunk *c, doubl
     return st;
 }
 
-static sr1_status chunk_score(struct work *w, struct chunk *c, const double *embedding)
+/* Zeros without rewards; NaN where a reward could not be had. */
+static sr1_status chunk_reward(const struct work *w, const struct chunk *c, double *out)
+{
+    if (!w->o->rewards)
+        return SR1_OK;
+    return sr1_reward_set_score(w->o->rewards, (const sr1_trajectory *const *)c->made, c->n,
+                                NULL, out);
+}
+
+static sr1_status begin_reward(void *user, size_t index, sr1_trajectory *t)
+{
+    const struct work *w = user;
+
+    (void)index;
+    return sr1_reward_set_begin(w->o->rewards, t);
+}
+
+static sr1_status chunk_score(struct work *w, struct chunk *c, const double *embedding,
+                              const double *reward)
 {
     for (size_t i = 0; i < c->n; i++) {
         sr1_eval_scores *sum = NULL;
@@ -264,8 +303,9 @@ static sr1_status chunk_score(struct work *w, struct chunk *c, const double *emb
 
         SR1__TRY(score(c->made[i], c->rows[i], &one));
         one.embedding = embedding[i];
+        one.reward = reward[i];
         SR1__TRY(entry(w->e, sr1_row_data_source(c->rows[i]), &sum));
-        if (sr1__trajectory_excluded(c->made[i])) {
+        if (sr1__trajectory_excluded(c->made[i]) || isnan(reward[i])) {
             sum->excluded++;
             w->e->of[0].excluded++;
         } else {
@@ -284,19 +324,24 @@ static sr1_status run_chunk(struct work *w, size_t n)
     sr1_rollout_options o = {.struct_size = sizeof(o), .group_size = 1,
                              .greedy = w->o->greedy, .seed = w->o->seed,
                              .no_search = w->o->no_search, .user = w,
-                             .progress = w->o->progress ? forward_progress : NULL};
+                             .progress = w->o->progress ? forward_progress : NULL,
+                             .finished = w->o->rewards ? begin_reward : NULL};
     struct chunk c = {0};
     double *embedding = sr1__calloc(n, sizeof(*embedding));
-    sr1_status st =
-        embedding ? chunk_read(&c, w, w->done, n) : sr1__fail_nomem("scores");
+    double *reward = sr1__calloc(n, sizeof(*reward));
+    sr1_status st = embedding && reward ? chunk_read(&c, w, w->done, n)
+                                        : sr1__fail_nomem("scores");
 
     if (st == SR1_OK)
         st = sr1_rollout_generate(w->rollout, c.queries, n, &o, c.made);
     if (st == SR1_OK)
         st = chunk_embed(w, &c, embedding);
     if (st == SR1_OK)
-        st = chunk_score(w, &c, embedding);
+        st = chunk_reward(w, &c, reward);
+    if (st == SR1_OK)
+        st = chunk_score(w, &c, embedding, reward);
     sr1__free(embedding);
+    sr1__free(reward);
     chunk_free(&c);
     w->done += (int64_t)n;
     return st;

@@ -3,7 +3,8 @@
  *     sr1_rollout      model, tokenizer, environment and limits of one configuration
  *     sr1__generation  one call of sr1_rollout_generate
  *     row (row.h)      one trajectory in the making
- *     lane (lane.c)    one decoder that advances many rows together */
+ *     lane (lane.c)    one decoder that advances many rows together
+ *     remote.h         rows that a server continues */
 #ifndef SR1__ROLLOUT_INTERNAL_H
 #define SR1__ROLLOUT_INTERNAL_H
 
@@ -22,6 +23,7 @@
 #include <pthread.h>
 
 struct sr1__asker;
+struct sr1__remote;
 struct sr1__template;
 
 struct sr1__limits {
@@ -40,7 +42,11 @@ struct sr1__limits {
 };
 
 struct sr1_rollout {
-    sr1_model *model;
+    sr1_model *model;           /* NULL: a server generates and no weights are needed */
+    struct sr1__remote *remote; /* NULL: the model generates */
+    int32_t local;              /* the model does, though there is a server */
+    int32_t trained;            /* its weights learn: there is a model in any case */
+    int64_t server_version;     /* of the server's weights; -1: not known */
     sr1_tokenizer *tokenizer;
     sr1_search *search;    /* NULL in the environment "none" */
     sr1_problems *problems; /* of the environment critique, else NULL */
@@ -71,6 +77,12 @@ struct sr1_rollout {
 sr1_status sr1__rollout_prompt(const sr1_rollout *r, const sr1_query *q, int32_t **ids,
                                size_t *n);
 
+/* The same as messages, one call of add each; texts are borrowed for the call. */
+typedef sr1_status (*sr1__message_fn)(void *to, const char *role, const char *text,
+                                      size_t n);
+sr1_status sr1__rollout_messages(const sr1_rollout *r, const sr1_query *q,
+                                 sr1__message_fn add, void *to);
+
 /* What one generate call works on; borrowed by lanes. */
 struct sr1__generation {
     sr1_rollout *rollout;
@@ -81,6 +93,7 @@ struct sr1__generation {
     struct sr1__sampling sampling;
     int64_t max_tokens;
     uint64_t seed;
+    int64_t weights_version; /* recorded in trajectories */
     int32_t rows; /* of each lane at once */
     const sr1_rollout_options *options;
     sr1_trajectory **out; /* [n_queries * group_size] */

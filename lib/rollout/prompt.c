@@ -139,39 +139,63 @@ static sr1_status add_system(const sr1_rollout *r, const sr1_query *q, struct me
     return SR1_OK;
 }
 
-/* user: the question's message. */
-static sr1_status chat(const sr1_rollout *r, const sr1_query *q, const char *user,
-                       size_t user_len, int32_t **ids, size_t *n)
+static sr1_status render(const sr1_rollout *r, const sr1_query *q, struct sr1__buf *user)
+{
+    if (r->question)
+        return sr1__question_render(r->question, q->text, q->text_len, user);
+    sr1__buf_add(user, q->text, q->text_len);
+    return sr1__buf_status(user, "question");
+}
+
+/* System message, history, question: free in any case. user holds the last's text. */
+static sr1_status messages_make(struct messages *m, const sr1_rollout *r,
+                                const sr1_query *q, struct sr1__buf *user)
+{
+    SR1__TRY(messages_room(m, q->n_history + 2));
+    SR1__TRY(add_system(r, q, m));
+    SR1__TRY(render(r, q, user));
+    add_message(m, "user", sr1__buf_cstr(user), user->len);
+    return SR1_OK;
+}
+
+static sr1_status chat(const struct messages *m, const sr1_rollout *r, int32_t **ids,
+                       size_t *n)
 {
     sr1_chat_options o = {.struct_size = sizeof(o),
                           .add_generation_prompt = 1,
                           .no_thinking = !r->thinking};
-    struct messages m;
-    sr1_status st = messages_room(&m, q->n_history + 2);
 
-    if (st == SR1_OK)
-        st = add_system(r, q, &m);
-    if (st == SR1_OK) {
-        add_message(&m, "user", user, user_len);
-        st = sr1_tokenizer_chat(r->tokenizer, m.roles, m.texts, m.sizes, m.n, &o, NULL,
-                                NULL, ids, n);
-    }
-    messages_free(&m);
-    return st;
+    return sr1_tokenizer_chat(r->tokenizer, m->roles, m->texts, m->sizes, m->n, &o, NULL,
+                              NULL, ids, n);
 }
 
-/* The question as the user's message has it. */
 static sr1_status ask(const sr1_rollout *r, const sr1_query *q, int32_t **ids, size_t *n)
 {
+    struct messages m;
     struct sr1__buf user;
     sr1_status st;
 
-    if (!r->question)
-        return chat(r, q, q->text, q->text_len, ids, n);
     sr1__buf_init(&user, 0);
-    st = sr1__question_render(r->question, q->text, q->text_len, &user);
+    st = messages_make(&m, r, q, &user);
     if (st == SR1_OK)
-        st = chat(r, q, sr1__buf_cstr(&user), user.len, ids, n);
+        st = chat(&m, r, ids, n);
+    messages_free(&m);
+    sr1__buf_free(&user);
+    return st;
+}
+
+sr1_status sr1__rollout_messages(const sr1_rollout *r, const sr1_query *q,
+                                 sr1__message_fn add, void *to)
+{
+    struct messages m;
+    struct sr1__buf user;
+    sr1_status st;
+
+    sr1__buf_init(&user, 0);
+    st = messages_make(&m, r, q, &user);
+    for (size_t i = 0; st == SR1_OK && i < m.n; i++)
+        st = add(to, m.roles[i], m.texts[i], m.sizes[i]);
+    messages_free(&m);
     sr1__buf_free(&user);
     return st;
 }

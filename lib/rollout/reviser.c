@@ -1,5 +1,5 @@
-/* rollout/reviser.c - a local model as a writer: conversations become prompts of a rollout
- * of its own, whose policy never acts, and what it says is the next message. */
+/* rollout/reviser.c - a local model as a writer: conversations become prompts of a
+ * rollout of its own, whose policy never acts, and what it says is the next message. */
 #include "rollout/reviser.h"
 
 #include "base/mem.h"
@@ -93,14 +93,15 @@ static sr1_status check_last(const sr1_conversation *c)
 {
     if (strcmp(c->roles[c->n - 1], "user") == 0)
         return SR1_OK;
-    return sr1__fail(SR1_E_INVALID,
-                     "conversation: its last message is the %.16s's; it must be the user's",
-                     c->roles[c->n - 1]);
+    return sr1__fail(
+        SR1_E_INVALID,
+        "conversation: its last message is the %.16s's; it must be the user's",
+        c->roles[c->n - 1]);
 }
 
 /* A conversation that does not fit gets an empty text: it is not the writer's failure. */
-static sr1_status gather(const struct local *l, const sr1_conversation *const *c, size_t n,
-                         struct batch *b, sr1_writer_sink *sink)
+static sr1_status gather(const struct local *l, const sr1_conversation *const *c,
+                         size_t n, struct batch *b, sr1_writer_sink *sink)
 {
     for (size_t i = 0; i < n; i++) {
         int yes;
@@ -207,8 +208,10 @@ static sr1_status talker(sr1_config *c, const char *folder, const sr1_writer_opt
 
 static sr1_status wrap(sr1_writer **out, sr1_rollout *r, const sr1_writer_options *o)
 {
-    static const sr1_writer_ops ops = {.struct_size = sizeof(ops), .name = "model",
-                                       .write = local_write, .destroy = local_destroy};
+    static const sr1_writer_ops ops = {.struct_size = sizeof(ops),
+                                       .name = "model",
+                                       .write = local_write,
+                                       .destroy = local_destroy};
     struct local *l = sr1__calloc(1, sizeof(*l));
     sr1_status st;
 

@@ -1,8 +1,7 @@
-/* rollout/rollout.c - build a rollout from a configuration, generate with it. */
-#include "rollout/internal.h"
+/* rollout/rollout.c - build a rollout from a configuration. */
+#include "rollout/remote.h"
 
 #include "base/file.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/struct.h"
 #include "critique/configured.h"
@@ -37,7 +36,7 @@ static sr1_status open_critique(sr1_rollout *r, const sr1_config *c,
     sr1_status st;
 
     SR1__TRY(sr1__problems_configured(&r->problems, c));
-    SR1__TRY(sr1__reviser_open(&r->reviser, c, choose_lanes(c, r->model)));
+    SR1__TRY(sr1__reviser_open(&r->reviser, c, r->model ? choose_lanes(c, r->model) : 1));
     SR1__TRY(sr1_critique_style_open(&style, sr1__config_str(c, "critique_template"),
                                      sr1__config_str(c, "solve_template")));
     st = sr1_critique_env_open(&r->env, r->problems, r->reviser, style, o);
@@ -87,12 +86,22 @@ static sr1_status open_asker(const sr1_rollout *r, sr1_env *env, struct sr1__ask
                           r->limits.ask_deadline);
 }
 
+static sr1_status open_server(sr1_rollout *r, const sr1_config *c)
+{
+    int imitates = r->trained && sr1__config_is(c, "stage", "sft");
+
+    if (!sr1__config_bool(c, "use_openai") || imitates)
+        return SR1_OK;
+    SR1__TRY(sr1__context(sr1__remote_new(&r->remote, c), "use_openai"));
+    return r->trained ? sr1__remote_train(r->remote, c) : SR1_OK;
+}
+
 static sr1_status open_model(sr1_rollout *r, const sr1_config *c)
 {
     const char *dtype = sr1__config_str(c, "dtype");
     sr1_model_options o = {.struct_size = sizeof(o)};
 
-    if (r->model)
+    if (r->model || (r->remote && !r->trained))
         return SR1_OK;
     o.device = sr1__config_str(c, "device");
     o.dtype = strcmp(dtype, "auto") == 0 ? NULL : dtype;
@@ -109,7 +118,7 @@ static sr1_status open_tokenizer(sr1_rollout *r, const sr1_config *c)
     if (!r->tokenizer)
         SR1__TRY(sr1__context(sr1_tokenizer_open(&r->tokenizer, path), "tokenizer"));
     SR1__TRY(sr1__needs_byte_level(r->tokenizer, "tokenizer"));
-    if (sr1_tokenizer_vocab_size(r->tokenizer) > r->model->config.vocab_size)
+    if (r->model && sr1_tokenizer_vocab_size(r->tokenizer) > r->model->config.vocab_size)
         return sr1__fail(SR1_E_INVALID,
                          "the tokenizer has %d ids but the model only %lld embeddings; "
                          "they do not belong together",
@@ -175,6 +184,25 @@ static sr1_status show_tools(const sr1_rollout *r, const sr1_env *env, char **ou
     return st;
 }
 
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What model and server read at most. A server that does not say takes what it takes. */
+static int64_t max_context(const sr1_rollout *r, const sr1_config *c)
+{
+    int64_t most = SR1_TRAJECTORY_MAX_TOKENS;
+    int64_t key = sr1__config_int(c, "openai_max_context");
+    int64_t said = r->remote ? sr1_openai_context(r->remote->client) : 0;
+
+    if (r->model)
+        most = least(most, r->model->config.max_positions);
+    if (r->remote && key > 0)
+        return least(most, key);
+    return said > 0 ? least(most, said) : most;
+}
+
 static void read_limits(sr1_rollout *r, const sr1_config *c)
 {
     int32_t turns = (int32_t)sr1__config_int(c, "max_turns");
@@ -185,7 +213,7 @@ static void read_limits(sr1_rollout *r, const sr1_config *c)
         .max_turn_tokens = sr1__config_int(c, "max_tokens_per_turn"),
         .max_prompt = sr1__config_int(c, "max_prompt_tokens"),
         .max_observation = sr1__config_int(c, "max_observation_tokens"),
-        .max_context = r->model->config.max_positions,
+        .max_context = max_context(r, c),
         .max_turns = turns > calls ? turns : calls,
         .max_calls = calls > 0 ? calls : turns,
         .count_unexecuted = sr1__config_bool(c, "count_unexecuted"),
@@ -254,9 +282,11 @@ static int32_t choose_lanes(const sr1_config *c, const sr1_model *m)
 /* Lanes share the weights; threads that are left over go into single operations. */
 static sr1_status make_lanes(sr1_rollout *r, const sr1_config *c)
 {
-    size_t n = (size_t)choose_lanes(c, r->model);
-    int32_t each = cpu_threads(c) / (int32_t)n;
+    size_t n = r->model ? (size_t)choose_lanes(c, r->model) : 0;
+    int32_t each = cpu_threads(c) / (n ? (int32_t)n : 1);
 
+    if (n == 0)
+        return SR1_OK;
     r->decoders = sr1__calloc(n, sizeof(struct sr1__decoder *));
     r->replicas = sr1__calloc(n, sizeof(sr1_model *));
     if (!r->decoders || !r->replicas)
@@ -271,6 +301,7 @@ static sr1_status make_lanes(sr1_rollout *r, const sr1_config *c)
 
 static sr1_status build(sr1_rollout *r, const sr1_config *c)
 {
+    SR1__TRY(open_server(r, c));
     SR1__TRY(open_model(r, c));
     SR1__TRY(open_tokenizer(r, c));
     SR1__TRY(open_environments(r, c));
@@ -286,8 +317,9 @@ static sr1_status build(sr1_rollout *r, const sr1_config *c)
     return make_lanes(r, c);
 }
 
-sr1_status sr1_rollout_new(sr1_rollout **out, const sr1_config *config, sr1_model *model,
-                           sr1_tokenizer *tokenizer, sr1_search *search)
+static sr1_status new_rollout(sr1_rollout **out, const sr1_config *config,
+                              sr1_model *model, sr1_tokenizer *tokenizer,
+                              sr1_search *search, int32_t trained)
 {
     sr1_rollout *r;
     sr1_status st;
@@ -302,6 +334,8 @@ sr1_status sr1_rollout_new(sr1_rollout **out, const sr1_config *config, sr1_mode
     r->model = sr1__model_retain(model);
     r->tokenizer = tokenizer ? sr1__tokenizer_ref(tokenizer) : NULL;
     r->search = sr1_search_retain(search);
+    r->server_version = -1;
+    r->trained = trained;
     st = build(r, config);
     if (st != SR1_OK) {
         sr1_rollout_free(r);
@@ -309,6 +343,18 @@ sr1_status sr1_rollout_new(sr1_rollout **out, const sr1_config *config, sr1_mode
     }
     *out = r;
     return SR1_OK;
+}
+
+sr1_status sr1_rollout_new(sr1_rollout **out, const sr1_config *config, sr1_model *model,
+                           sr1_tokenizer *tokenizer, sr1_search *search)
+{
+    return new_rollout(out, config, model, tokenizer, search, 0);
+}
+
+sr1_status sr1__rollout_new_trained(sr1_rollout **out, const sr1_config *config,
+                                    sr1_search *search)
+{
+    return new_rollout(out, config, NULL, NULL, search, 1);
 }
 
 void sr1_rollout_free(sr1_rollout *r)
@@ -322,6 +368,7 @@ void sr1_rollout_free(sr1_rollout *r)
     sr1__free(r->decoders);
     sr1__free(r->replicas);
     sr1__pool_free(r->pool);
+    sr1__remote_free(r->remote);
     sr1__asker_free(r->asker);
     sr1_env_free(r->env);
     sr1_env_free(r->deaf_env);
@@ -422,137 +469,33 @@ void sr1__rollout_set_version(sr1_rollout *r, int64_t version)
     r->weights_version = version;
 }
 
-/* ---- generating ---- */
-
-sr1_status sr1__rollout_make_decoders(sr1_rollout *r)
+int32_t sr1__rollout_is_remote(const sr1_rollout *r)
 {
-    for (int32_t i = 0; i < r->n_lanes; i++)
-        if (!r->decoders[i])
-            SR1__TRY(sr1__decoder_new(&r->decoders[i], r->replicas[i],
-                                      sr1__rollout_decoder_rows(r),
-                                      r->limits.max_context));
-    return SR1_OK;
+    return r->remote != NULL;
 }
 
-static sr1_status run_lane(void *arg, size_t lane)
+void sr1__rollout_use_local(sr1_rollout *r, int32_t local)
 {
-    return sr1__lane_run(arg, (int32_t)lane);
+    r->local = local;
 }
 
-static int is_memory(sr1_status st)
+void sr1__rollout_set_server_version(sr1_rollout *r, int64_t version)
 {
-    return st == SR1_E_NOMEM || st == SR1_E_DEVICE_NOMEM;
+    r->server_version = version;
 }
 
-static void drop_made(struct sr1__generation *g, size_t total)
+int64_t sr1__rollout_server_version(const sr1_rollout *r)
 {
-    for (size_t i = 0; i < total; i++) {
-        sr1_trajectory_free(g->out[i]);
-        g->out[i] = NULL;
-    }
+    return r->server_version;
 }
 
-/* All lanes to the end. When memory runs out, again with half the rows at once: what a
- * trajectory says does not depend on how many are made beside it. */
-static sr1_status run_lanes(struct sr1__generation *g, size_t total)
+sr1_status sr1_rollout_remote_get(const sr1_rollout *r, sr1_remote_report *out)
 {
-    struct sr1_rollout *r = g->rollout;
-    sr1_status st;
+    sr1_remote_report report = {0};
 
-    g->rows = sr1__rollout_lane_rows(r);
-    for (;;) {
-        st = sr1__pool_run(r->pool, (size_t)r->n_lanes, run_lane, g);
-        for (int32_t i = 0; i < r->n_lanes; i++) /* room for the update that follows */
-            sr1__decoder_reset(r->decoders[i]);
-        if (st == SR1_OK || !is_memory(st) || g->rows == 1)
-            break;
-        g->rows /= 2;
-        sr1__log(SR1_LOG_WARN, "out of memory in a rollout; trying %d rows at once",
-                 (int)(g->rows * r->n_lanes));
-        drop_made(g, total);
-        g->finished = 0;
-        g->stats = (struct sr1__rollout_stats){0};
-    }
-    if (st != SR1_OK)
-        drop_made(g, total);
-    return st;
-}
-
-#define QUERY_MOST 4096 /* a larger struct_size was never set */
-
-/* Query i of an array with elements of `size` bytes. */
-static sr1_status check_query(const sr1_query *queries, size_t i, size_t size)
-{
-    const sr1_query *q = (const void *)((const char *)queries + i * size);
-
-    if (q->struct_size != size)
-        return sr1__fail(SR1_E_INVALID,
-                         "query %zu: its struct_size is %zu, the first query's %zu", i,
-                         q->struct_size, size);
-    if (!q->text && q->text_len)
-        return sr1__fail(SR1_E_INVALID, "query %zu has no text", i);
-    return sr1__context(sr1__query_check(queries, i), "query %zu", i);
-}
-
-static sr1_status check_queries(const sr1_query *queries, size_t n)
-{
-    size_t size = n ? queries->struct_size : 0;
-
-    if (n && (size < SR1__STRUCT_END(sr1_query, text_len) || size > QUERY_MOST ||
-              size % _Alignof(sr1_query)))
-        return sr1__fail(SR1_E_INVALID, "query: struct_size is not set");
-    for (size_t i = 0; i < n; i++)
-        SR1__TRY(check_query(queries, i, size));
-    return SR1_OK;
-}
-
-static sr1_status read_options(sr1_rollout_options *o, const sr1_rollout_options *given)
-{
-    SR1__TRY(sr1__struct_take(o, sizeof(*o), given,
-                              SR1__STRUCT_END(sr1_rollout_options, group_size),
-                              "rollout options"));
-    if (o->group_size < 1)
-        return sr1__fail(SR1_E_INVALID, "rollout: group_size is %d; at least 1",
-                         o->group_size);
-    if (o->max_tokens < 0)
-        return sr1__fail(SR1_E_INVALID, "rollout: max_tokens is negative");
-    return SR1_OK;
-}
-
-static struct sr1__sampling greedy(void)
-{
-    return (struct sr1__sampling){.temperature = 0.0, .top_k = 0, .top_p = 1.0};
-}
-
-sr1_status sr1_rollout_generate(sr1_rollout *r, const sr1_query *queries, size_t n,
-                                const sr1_rollout_options *options, sr1_trajectory **out)
-{
-    sr1_rollout_options o = {0};
-    struct sr1__generation g = {
-        .rollout = r, .queries = queries, .n_queries = n, .options = &o};
-    size_t total;
-    sr1_status st;
-
-    if (!r || !options || (n && (!queries || !out)))
-        return sr1__fail(SR1_E_INVALID, "rollout, queries, options and out are required");
-    SR1__TRY(read_options(&o, options));
-    SR1__TRY(check_queries(queries, n));
-    SR1__TRY(sr1__rollout_make_decoders(r));
-    total = n * (size_t)o.group_size;
-    g.out = sr1__calloc(total + 1, sizeof(sr1_trajectory *));
-    if (!g.out)
-        return sr1__fail_nomem("trajectories");
-    g.env = o.no_search ? r->deaf_env : r->env;
-    g.group_size = o.group_size;
-    g.sampling = o.greedy ? greedy() : r->sampling;
-    g.max_tokens = o.max_tokens ? o.max_tokens : r->limits.max_tokens;
-    g.seed = o.seed;
-    pthread_mutex_init(&g.lock, NULL);
-    st = run_lanes(&g, total);
-    pthread_mutex_destroy(&g.lock);
-    if (st == SR1_OK && total)
-        memcpy(out, g.out, total * sizeof(*out));
-    sr1__free(g.out);
-    r->stats = g.stats;
-    return st;
+    if (!r)
+        return sr1__fail(SR1_E_INVALID, "remote report: rollout is required");
+    if (r->remote)
+        sr1__remote_describe(r->remote, &report);
+    return sr1__struct_give(out, &report, sizeof(report), "remote report");
 }

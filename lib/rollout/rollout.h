@@ -15,6 +15,16 @@ struct sr1__pool;
 int32_t sr1__rollout_lanes(const sr1_rollout *r, sr1_model ***replicas,
                            struct sr1__pool **pool);
 
+/* Of answers of a server (remote.h). */
+struct sr1__remote_stats {
+    int64_t answers;
+    int64_t sources[3];     /* of them, by SR1__REMOTE_* */
+    int64_t drifted;        /* their text alone would have given other ids */
+    int64_t prompts_differ; /* the server read other ids than the row has */
+    int64_t dropped_tokens; /* given beyond the end of a turn */
+    int64_t server_tokens;  /* generated, as the server counted */
+    int64_t failed;         /* trajectories left out: it gave no answer */
+};
 /* The model that revises critiques; NULL without one that is local. It stands still.
  * Borrowed until the rollout is freed. */
 sr1_model *sr1__rollout_reviser(const sr1_rollout *r);
@@ -31,12 +41,25 @@ struct sr1__rollout_stats {
     int64_t decode_steps;   /* forwards of the decoders */
     int64_t searches;
     int64_t failed_searches;
+    struct sr1__remote_stats remote;
 };
 
 /* Of the last generate. */
 void sr1__rollout_stats(const sr1_rollout *r, struct sr1__rollout_stats *out);
 /* Steps the weights have seen, recorded in trajectories. */
 void sr1__rollout_set_version(sr1_rollout *r, int64_t version);
+
+/* sr1_rollout_new for one who learns: with a model also where a server generates, which
+ * must then give ids and log-probs. */
+sr1_status sr1__rollout_new_trained(sr1_rollout **out, const sr1_config *config,
+                                    sr1_search *search);
+/* 1 where a server generates. */
+int32_t sr1__rollout_is_remote(const sr1_rollout *r);
+/* 1: the model generates in its place from now on, for its own evaluation; 0: no more. */
+void sr1__rollout_use_local(sr1_rollout *r, int32_t local);
+/* Steps the server's weights have seen: -1 until this is said. */
+void sr1__rollout_set_server_version(sr1_rollout *r, int64_t version);
+int64_t sr1__rollout_server_version(const sr1_rollout *r);
 
 /* Log-probs [M] of a micro-batch's policy tokens by a model: the training forward. */
 struct sr1__score_options {

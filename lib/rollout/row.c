@@ -35,7 +35,7 @@ static sr1_status record_context(struct sr1__row *row)
         .temperature = s->temperature,
         .top_p = s->top_p,
         .top_k = s->top_k,
-        .weights_version = row->g->rollout->weights_version,
+        .weights_version = row->g->weights_version,
         .data_source = q->data_source,
         .ground_truths = q->answers,
         .n_ground_truths = q->n_answers,

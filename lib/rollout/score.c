@@ -143,6 +143,8 @@ sr1_status sr1_rollout_log_probs(sr1_rollout *r, const sr1_trajectory *const *t,
 
     if (!r || (n && (!t || !out)))
         return sr1__fail(SR1_E_INVALID, "rollout, trajectories and out are required");
+    if (!r->model)
+        return sr1__fail(SR1_E_STATE, "log-probs: the rollout has no model of its own");
     for (size_t i = 0; i < n; i++)
         total += sr1_trajectory_policy_count(t[i]);
     if (total != out_len)

@@ -8,9 +8,8 @@
  * A run that is cancelled ends at once: its thread finds it gone when the answer comes.
  */
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/mem.h"
-#include "net/http.h"
+#include "net/service.h"
 #include "sandbox/engine.h"
 #include "sandbox/fusion_json.h"
 
@@ -19,7 +18,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -43,7 +41,8 @@ struct fusion {
     struct sr1__http *http;
     char *run_url;
     char *submit_url;
-    char *authorization; /* NULL: none */
+    char *key;           /* NULL: none */
+    char *authorization; /* the header with it */
     pthread_t sweeper;
     int sweeps;             /* it was started */
     struct worker *workers; /* [concurrency] */
@@ -73,19 +72,15 @@ struct asked {
     double retry_after; /* seconds the service asked to wait for */
 };
 
-/* FastAPI's {"detail": text} of a refusal, after the client's own words. */
-static sr1_status refused(const struct sr1__http_response *r)
+static sr1_status refused(const struct fusion *f, const struct sr1__http_response *r)
 {
-    json_t *j = NULL;
-    const char *detail = NULL;
+    struct sr1__buf text;
     sr1_status st;
 
-    if (r->body.len > 0 && r->body.len < 65536 &&
-        sr1__json_parse(&j, r->body.data, r->body.len, "answer") == SR1_OK)
-        detail = json_string_value(json_object_get(j, "detail"));
-    st = sr1__fail(r->status, "%s%s%.200s", r->message, detail != NULL ? ": " : "",
-                   detail != NULL ? detail : "");
-    json_decref(j);
+    sr1__buf_init(&text, 0);
+    sr1__service_explain(f->key, r, &text);
+    st = sr1__fail(r->status, "%.500s", sr1__buf_cstr(&text));
+    sr1__buf_free(&text);
     return st;
 }
 
@@ -97,7 +92,7 @@ static struct asked read_response(const struct fusion *f, const struct sr1__job 
 
     if (r->status != SR1_OK) {
         a.again = r->again || (r->code == 0 && r->status != SR1_E_CANCELLED);
-        a.status = refused(r);
+        a.status = refused(f, r);
         return a;
     }
     a.status = sr1__fusion_read(job, (size_t)f->o->error_bytes, sr1__buf_cstr(&r->body),
@@ -337,7 +332,8 @@ static void free_fusion(struct fusion *f)
     sr1__http_free(f->http);
     sr1__free(f->run_url);
     sr1__free(f->submit_url);
-    sr1__free(f->authorization);
+    sr1__service_wipe(f->authorization);
+    sr1__service_wipe(f->key);
     sr1__free(f->workers);
     (void)pthread_cond_destroy(&f->news);
     (void)pthread_mutex_destroy(&f->lock);
@@ -392,18 +388,8 @@ static char *join(const char *a, const char *b)
 
 static sr1_status read_token(struct fusion *f)
 {
-    const char *token;
-
-    if (f->o->token_env == NULL || *f->o->token_env == '\0')
-        return SR1_OK;
-    token = getenv(f->o->token_env);
-    if (token == NULL || *token == '\0' || strpbrk(token, "\r\n") != NULL)
-        return sr1__fail(SR1_E_CONFIG,
-                         "sandbox: the key is looked for in the environment variable "
-                         "%.100s, which is not set, or has a line break",
-                         f->o->token_env);
-    f->authorization = join("Authorization: Bearer ", token);
-    return f->authorization != NULL ? SR1_OK : sr1__fail_nomem("sandbox");
+    SR1__TRY(sr1__context(sr1__service_key(&f->key, f->o->token_env), "sandbox"));
+    return f->key != NULL ? sr1__service_bearer(&f->authorization, f->key) : SR1_OK;
 }
 
 static sr1_status make_urls(struct fusion *f, char about[256])

@@ -109,6 +109,24 @@ int sr1__live_read(struct sr1__live *l, const struct sr1__source *from)
     return *from->fd >= 0;
 }
 
+static void read_note(struct sr1__live *l)
+{
+    char bytes[NOTE_MAX / 2];
+    ssize_t n = l->at.note >= 0 ? read(l->at.note, bytes, sizeof bytes) : -1;
+
+    if (n > 0)
+        sr1__buf_add(&l->note, bytes, (size_t)n);
+}
+
+/* The shell has the limits set and begins the program. */
+static const char started[] = "started\n";
+
+static int has_started(const struct sr1__live *l)
+{
+    return strncmp(sr1__buf_cstr(&l->note), started, sizeof started - 1) == 0;
+}
+
+/* Not before it has started: until then its root is the host's. */
 static void look(struct sr1__live *l, const struct sr1__place *place, double now)
 {
     int64_t limit = l->run->job->limits.memory_mib * MIB;
@@ -116,10 +134,12 @@ static void look(struct sr1__live *l, const struct sr1__place *place, double now
 
     if (l->stop == SR1__STOP_NONE)
         l->look_at = now + LOOK_S;
-    if (place->isolated)
+    if (place->isolated) {
+        read_note(l);
         sr1__launched_find_init(&l->at);
-    if (place->isolated && l->at.init < 0)
-        return;
+        if (!has_started(l) || l->at.init < 0)
+            return;
+    }
     sr1__watch(place->isolated ? l->at.init_pid : l->at.pid, place->isolated, limit,
                &used);
     if (used.peak_bytes > l->peak_bytes)
@@ -172,20 +192,10 @@ static void drain(struct sr1__live *l)
     (void)sr1__live_read(l, &l->err);
 }
 
-static void read_note(struct sr1__live *l)
-{
-    char bytes[NOTE_MAX / 2];
-    ssize_t n = l->at.note >= 0 ? read(l->at.note, bytes, sizeof bytes) : -1;
-
-    if (n > 0)
-        sr1__buf_add(&l->note, bytes, (size_t)n);
-}
-
 /* The shell's words: "started", a line if a signal ended the program, "ended CODE". Sets
  * *code and *signal; 0 when it never started. */
 static int read_shell(const char *note, int *code, int *signal)
 {
-    static const char started[] = "started\n";
     static const char ended[] = "ended ";
     const char *at = strstr(note, ended);
     long said;
@@ -225,9 +235,14 @@ static void set_not_started(struct sr1__live *l)
     if (l->stop == SR1__STOP_TIME)
         sr1__outcome_set(&l->run->outcome, SR1_RUN_INFRASTRUCTURE,
                          "it was not started within %g s", l->run->job->limits.time_s);
-    else
+    else if (n > 0)
         sr1__outcome_set(&l->run->outcome, SR1_RUN_INFRASTRUCTURE,
                          "it was not started: %.*s", n < 300 ? (int)n : 300, line);
+    else
+        sr1__outcome_set(&l->run->outcome, SR1_RUN_INFRASTRUCTURE,
+                         "it was not started: bubblewrap ended with %s %d",
+                         l->ended.signal != 0 ? "signal" : "exit code",
+                         l->ended.signal != 0 ? l->ended.signal : l->ended.exit_code);
 }
 
 /* The host's own size comes over with vfork: a smaller figure is not the program's. */
@@ -244,15 +259,15 @@ static int judge(struct sr1__live *l, const struct sr1__place *place)
     struct sr1__end end = {l->stop,         l->ended.exit_code,
                            l->ended.signal, fmax(l->ended.cpu_s, l->cpu_s),
                            peak_of(l),      l->out_text.total};
-    int started = 1;
+    int has_run = 1;
 
     if (place->isolated)
-        started = read_shell(sr1__buf_cstr(&l->note), &end.exit_code, &end.signal);
+        has_run = read_shell(sr1__buf_cstr(&l->note), &end.exit_code, &end.signal);
     if (take_streams(l) != SR1_OK) {
         sr1__outcome_set(&run->outcome, SR1_RUN_INFRASTRUCTURE, "out of memory");
         return 0;
     }
-    if (!started && l->stop != SR1__STOP_CANCEL) {
+    if (!has_run && l->stop != SR1__STOP_CANCEL) {
         set_not_started(l);
         return 0;
     }

@@ -300,7 +300,8 @@ static sr1_status probe_local(void *engine, sr1_sandbox *box, char about[256])
     sr1_status st;
 
     st = run_probe(box, &run, &r);
-    if (st == SR1_OK && r.verdict != SR1_RUN_PASSED && e->place.isolated) {
+    if (st == SR1_OK && r.verdict != SR1_RUN_PASSED && e->place.isolated &&
+        strstr(r.message, "proc") != NULL) {
         sr1_run_free(run);
         run = NULL;
         e->place.with_proc = 0;

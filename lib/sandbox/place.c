@@ -33,18 +33,21 @@
 
 /* $1 processes, $2 blocks of a file, then the program. Descriptor 2 is ours, 3 is the
  * program's. dash calls the first limit -p, others -u. */
-static const char script[] = "ulimit -f \"$2\" && { ulimit -u \"$1\" 2>/dev/null || "
-                             "ulimit -p \"$1\"; } || exit 125\n"
-                             "shift 2\n"
-                             "( echo started >&2; exec \"$@\" 2>&3 3>&- )\n"
-                             "c=$?\n"
-                             "echo \"ended $c\" >&2\n"
-                             "exit $c\n";
+static const char script[] =
+    "ulimit -f \"$2\" && { ulimit -u \"$1\" 2>/dev/null || "
+    "ulimit -p \"$1\"; } || exit 125\n"
+    "shift 2\n"
+    "trap : INT\n" /* the one signal that would reach the first process of a run */
+    "( echo started >&2; exec \"$@\" 2>&3 3>&- )\n"
+    "c=$?\n"
+    "echo \"ended $c\" >&2\n"
+    "exit $c\n";
 
 static const char *const environment[] = {
     "PATH=/usr/local/bin:/usr/bin:/bin",
     "LANG=C.UTF-8",
-    "PYTHONHASHSEED=0", /* the same outcome each time */
+    "PYTHONHASHSEED=0",   /* the same outcome each time */
+    "MALLOC_ARENA_MAX=2", /* each takes 64 MiB of address space, which is limited */
     "OMP_NUM_THREADS=1",
     "OPENBLAS_NUM_THREADS=1",
 };

@@ -146,6 +146,43 @@ static void fill_turns(struct layout *l, size_t i)
         states[0] = l->groups[i];
 }
 
+/* Weight of the reward "environment"; 0 without it. */
+static double environment_weight(const sr1_trajectory *t)
+{
+    for (size_t i = 0; i < sr1_trajectory_reward_part_count(t); i++) {
+        const char *name;
+        double weight;
+
+        if (sr1_trajectory_reward_part(t, i, &name, NULL, &weight) == SR1_OK &&
+            strcmp(name, "environment") == 0)
+            return weight;
+    }
+    return 0.0;
+}
+
+/* Dense rewards: what the environment gave for an action moves from the end to the last
+ * token of the action's turn. */
+static sr1_status place_rewards(struct layout *l, size_t i)
+{
+    const sr1_trajectory *t = l->t[i];
+    double weight = environment_weight(t);
+    size_t begin = (size_t)l->token_begin[i], end = (size_t)l->token_begin[i + 1];
+
+    for (size_t k = 0; weight != 0.0 && k < sr1_trajectory_search_count(t); k++) {
+        sr1_search_event e = {.struct_size = sizeof(e)};
+        size_t at = begin;
+
+        SR1__TRY(sr1_trajectory_search(t, k, &e));
+        while (at + 1 < end && l->token_turns[at + 1] <= e.turn)
+            at++;
+        if (at == end)
+            continue;
+        l->token_rewards[at] += weight * e.reward;
+        l->rewards[i] -= weight * e.reward;
+    }
+    return SR1_OK;
+}
+
 static sr1_status fill_channels(struct layout *l, size_t i)
 {
     size_t n = sr1_trajectory_reward_part_count(l->t[i]);
@@ -160,7 +197,7 @@ static sr1_status fill_channels(struct layout *l, size_t i)
     return SR1_OK;
 }
 
-static sr1_status fill(struct layout *l, const char *protocol)
+static sr1_status fill(struct layout *l, const char *protocol, int dense)
 {
     for (size_t i = 0; i < l->n; i++) {
         const sr1_trajectory *t = l->t[i];
@@ -174,6 +211,8 @@ static sr1_status fill(struct layout *l, const char *protocol)
         l->turn_begin[i + 1] = l->turn_begin[i] + sr1_trajectory_turn_count(t);
         fill_tokens(l, i);
         fill_turns(l, i);
+        if (dense)
+            SR1__TRY(place_rewards(l, i));
         SR1__TRY(sr1_protocol_result_turn(protocol, t, &l->result_turn[i]));
         SR1__TRY(fill_channels(l, i));
     }
@@ -254,12 +293,15 @@ static sr1_status compare(struct sr1__step *s, struct layout *l)
     size_t dead = 0;
 
     SR1__TRY(layout_alloc(l));
-    SR1__TRY(fill(l, sr1__config_str(s->tr->config, "protocol")));
+    SR1__TRY(fill(l, sr1__config_str(s->tr->config, "protocol"),
+                  s->tr->set.dense_rewards));
     fill_levels(l, s->levels);
     SR1__TRY(sr1_reward_set_score_turns(s->tr->rewards,
                                         (const sr1_trajectory *const *)l->t, l->n,
                                         l->turn_begin, NULL, l->turn_rewards));
     SR1__TRY(estimate(s, l));
+    for (size_t i = 0; i < l->n; i++) /* whole again */
+        l->rewards[i] = sr1_trajectory_reward(l->t[i]);
     SR1__TRY(
         sr1_advantage_dead_groups(l->rewards, l->groups, l->n, s->dead, NULL, &dead));
     s->report->dead_groups = (int64_t)dead;

@@ -34,8 +34,10 @@ static sr1_status roll_out(struct sr1__step *s)
                              .seed = sr1__step_seed(s),
                              .user = s,
                              .finished = begin_rewards};
-    double began = sr1__now();
+    double began;
 
+    SR1__TRY(sr1__serving_ready(s->tr, s->report));
+    began = sr1__now();
     sr1__rollout_set_version(s->tr->rollout, s->tr->step);
     SR1__TRY(sr1_rollout_generate(s->tr->rollout, s->queries, s->n_queries, &o, s->made));
     sr1__rollout_stats(s->tr->rollout, &stats);
@@ -44,6 +46,10 @@ static sr1_status roll_out(struct sr1__step *s)
     s->report->searches = stats.searches;
     s->report->failed_searches = stats.failed_searches;
     s->report->policy_tokens = stats.policy_tokens;
+    s->report->text_drift =
+        stats.remote.answers
+            ? (double)stats.remote.drifted / (double)stats.remote.answers
+            : 0.0;
     s->report->entropy =
         stats.policy_tokens ? stats.entropy / (double)stats.policy_tokens : 0.0;
     return SR1_OK;
@@ -130,7 +136,8 @@ void sr1__step_leave_out(struct sr1__step *s)
     if (s->n_kept < s->n)
         sr1__log(SR1_LOG_WARN,
                  "step %" PRId64 ": %zu of %zu trajectories are left out: a search of "
-                 "theirs failed, or their reward could not be had",
+                 "theirs or the server that generates them failed, or their reward could "
+                 "not be had",
                  s->tr->step + 1, s->n - s->n_kept, s->n);
 }
 

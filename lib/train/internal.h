@@ -10,9 +10,11 @@
  *     judge.c     what reference and critic say of trajectories
  *     compare.c   trajectories -> advantages
  *     critic.c    the critic's weights
+ *     serving.c   a server that generates: how old its weights are
  *     update.c    trajectories -> gradients -> weights
  *     entropy.c   the weight of the entropy bonus
  *     lesson_*.c  what a pass asks of weights, and the loss of what they say
+ *     retell.c    ablations: other tokens are trained on
  *     learner.c   weights with their optimizer, replicas for workers
  *     stages.c    a step of a run: reinforcement or imitation
  *     health.c    figures of a step's trajectories, alarms
@@ -49,6 +51,7 @@ struct sr1__settings {
     int32_t checkpointing, skip_dead_groups, shuffle, validate_at_start, save_final_model;
     int32_t frozen_reference, kl_in_reward;
     int64_t critic_update_times, critic_warmup, mini_batch_size;
+    int64_t max_staleness;
     /* What trajectories must hold, as bits 1 << SR1_COLUMN_*: */
     uint32_t compare_columns; /* before they are compared, */
     uint32_t update_columns;  /* before the update: of these, what frozen weights give; */
@@ -56,7 +59,8 @@ struct sr1__settings {
     double beta, temperature, max_grad_norm, stop_at_exact_match;
     int64_t max_tokens, overlong_buffer, dynamic_sampling;
     double overlong_penalty;
-    int32_t mask_truncated, balance_batches;
+    int32_t mask_truncated, balance_batches, train_environment, no_think;
+    int32_t dense_rewards;
     uint64_t seed;
     double loss_length;
     const struct sr1__loss_row *loss;
@@ -170,6 +174,23 @@ struct sr1__adamw sr1__adamw_configured(const sr1_config *c);
 sr1_status sr1__critic_open(sr1_trainer *tr);
 void sr1__critic_close(sr1_trainer *tr);
 
+/* ---- retell.c ---- */
+
+/* t[n] as the update is to see them, in *out; NULL where that is as they are. Free with
+ * sr1__retold_free. */
+sr1_status sr1__retell(const sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
+                       sr1_trajectory ***out);
+void sr1__retold_free(sr1_trajectory **told, size_t n); /* NULL is fine */
+
+/* ---- serving.c ---- */
+
+/* Once the plan is known: can every step learn from what the server will generate? */
+sr1_status sr1__serving_open(sr1_trainer *tr);
+/* Before a rollout: give the server newer weights when they are due; SR1_E_STATE if its
+ * are too old. Nothing to do without a server. */
+sr1_status sr1__serving_ready(sr1_trainer *tr, sr1_step_report *report);
+/* SR1_E_STATE if trajectory i is too old to learn from. */
+sr1_status sr1__serving_check(const sr1_trainer *tr, const sr1_trajectory *t, size_t i);
 /* ---- questions.c ---- */
 
 sr1_status sr1__questions_open(sr1_trainer *tr, int64_t rows);

@@ -21,7 +21,20 @@ struct sr1__grading {
     double mean_weight; /* that share in a mean over all tokens */
     float *gradient;    /* [width * M] d loss / d said, to be filled */
     int64_t *seq_begin; /* [S + 1] of a sequence's targets, which stand together */
+    int64_t *group_tokens; /* [S] of its group, where a mean is of groups */
 };
+
+/* ---- groups.c ---- */
+
+struct sr1__group_counts {
+    size_t begin;    /* first trajectory of the mini-batch */
+    int64_t *tokens; /* [trajectories] of each one's group; NULL: no mean asks for it */
+    int64_t groups;  /* with tokens */
+};
+sr1_status sr1__group_counts_make(struct sr1__group_counts *g,
+                                  const struct sr1__source *from, size_t begin,
+                                  size_t end);
+void sr1__group_counts_free(struct sr1__group_counts *g); /* a zeroed one is fine */
 
 struct sr1__lesson {
     const char *name;

@@ -64,6 +64,8 @@ static const struct {
     ROW("rollout_corr/rollout_is_eff_sample_size", importance_ess, REAL),
     ROW("rollout_corr/rollout_is_cut", importance_cut, REAL),
     ROW("rollout_corr/off_policy_cut", off_policy_cut, REAL),
+    ROW("rollout/staleness", staleness, COUNT),
+    ROW("rollout/text_drift", text_drift, REAL),
     ROW("training/trajectories", trajectories, COUNT),
     ROW("training/trained_trajectories", trained, COUNT),
     ROW("training/dead_groups", dead_groups, COUNT),

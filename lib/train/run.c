@@ -102,6 +102,7 @@ static const struct {
               {"f1", offsetof(sr1_eval_scores, f1)},
               {"format", offsetof(sr1_eval_scores, format)},
               {"searches", offsetof(sr1_eval_scores, searches)},
+              {"reward", offsetof(sr1_eval_scores, reward)},
               {"tokens", offsetof(sr1_eval_scores, tokens)},
               {"success", offsetof(sr1_eval_scores, success)},
               {"thinking", offsetof(sr1_eval_scores, thinking)}};
@@ -238,9 +239,13 @@ static sr1_status validate(struct run *r, json_t *row)
                           .seed = tr->set.seed,
                           .max_rows = tr->set.validation_samples,
                           .progress = eval_progress,
-                          .user = r};
-    sr1_status st = sr1_evaluate(&e, tr->rollout, tr->validation, &o);
+                          .user = r,
+                          .rewards = tr->rewards};
+    sr1_status st;
 
+    sr1__rollout_use_local(tr->rollout, 1); /* a server may have older weights */
+    st = sr1_evaluate(&e, tr->rollout, tr->validation, &o);
+    sr1__rollout_use_local(tr->rollout, 0);
     if (st == SR1_OK)
         st = add_scores(row, e);
     if (st == SR1_OK && r->cb.validation)

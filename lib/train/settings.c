@@ -146,6 +146,7 @@ sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c)
     s->micro_batch_tokens = sr1__config_int(c, "micro_batch_tokens");
     s->logit_chunk = sr1__config_int(c, "logit_chunk");
     s->trajectory_memory = sr1__config_int(c, "trajectory_memory");
+    s->max_staleness = sr1__config_int(c, "max_staleness");
     s->checkpointing = sr1__config_bool(c, "gradient_checkpointing");
     s->shuffle = sr1__config_bool(c, "shuffle");
     s->temperature = is_sft(c) ? 1.0 : sr1__config_real(c, "temperature");
@@ -154,6 +155,9 @@ sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c)
     s->overlong_buffer = sr1__config_int(c, "overlong_buffer");
     s->overlong_penalty = sr1__config_real(c, "overlong_penalty");
     s->mask_truncated = sr1__config_bool(c, "mask_truncated_completions");
+    s->train_environment = !sr1__config_bool(c, "mask_environment") && !is_sft(c);
+    s->no_think = sr1__config_bool(c, "no_think_rl") && !is_sft(c);
+    s->dense_rewards = sr1__config_bool(c, "dense_rewards");
     s->balance_batches = sr1__config_bool(c, "balance_batches");
     s->dynamic_sampling = sr1__config_int(c, "dynamic_sampling");
     if (s->overlong_buffer > s->max_tokens)

@@ -184,6 +184,12 @@ sr1_status sr1__settings_read_advantage(struct sr1__settings *s, const sr1_confi
     SR1__TRY(read_estimator(s, c));
     SR1__TRY(read_levels(s, c));
     SR1__TRY(read_kl(s, c));
+    if (s->train_environment && s->estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES)
+        return sr1__fail(SR1_E_CONFIG,
+                         "mask_environment: false does not go with advantage %s: the "
+                         "critic's values are of sampled tokens; use grpo or another "
+                         "without a critic",
+                         s->estimator.name);
     read_critic(s, c);
     plan_columns(s);
     return SR1_OK;

@@ -22,6 +22,7 @@ struct sr1__step {
     struct sr1__level_step *levels; /* of each turn of kept, NULL unless the estimator
                                        asks for its level */
     size_t n_taught;       /* the first of kept, once the dead are dropped */
+    sr1_trajectory **told; /* [n_taught] as the update sees them; NULL: as they are */
     struct sr1__trajectory_store *store;
     struct sr1__trajectory_store *log; /* takes all of them, or NULL */
     int keep;                          /* the caller wants them */

@@ -9,85 +9,14 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/struct.h"
-#include "critique/configured.h"
 #include "trajectory/trajectory.h"
 
 #include <searchr1/advantage.h>
-#include <searchr1/embed.h>
 
 #include <inttypes.h>
 #include <string.h>
 
 /* ---- building ---- */
-
-/* NULL where the configuration names none. */
-static sr1_status open_embedder(sr1_embedder **out, const sr1_config *c)
-{
-    const char *folder = sr1__config_str(c, "reward_embedder");
-    sr1_encoder_options o;
-
-    *out = NULL;
-    if (!*folder)
-        return SR1_OK;
-    sr1_encoder_options_init(&o);
-    o.device = sr1__config_str(c, "device");
-    return sr1__context(sr1_embedder_open(out, folder, &o), "reward_embedder");
-}
-
-/* Is a name in a list joined by commas? */
-static int is_listed(const char *list, const char *name)
-{
-    size_t n = strlen(name);
-
-    for (const char *at = list; (at = strstr(at, name)) != NULL; at += n)
-        if ((at == list || strchr(", ", at[-1])) && strchr(", ", at[n]))
-            return 1;
-    return 0;
-}
-
-/* Problems and what runs programs, for the rewards that need them. */
-static sr1_status open_execution(sr1_reward_options *o, const sr1_config *c)
-{
-    const char *rewards = sr1__config_str(c, "rewards");
-
-    if (!is_listed(rewards, "execution") && !is_listed(rewards, "judgement"))
-        return SR1_OK;
-    SR1__TRY(sr1__problems_configured(&o->problems, c));
-    return sr1_checker_open(&o->checker, c);
-}
-
-static sr1_status open_rewards(sr1_trainer *tr)
-{
-    const sr1_config *c = tr->config;
-    sr1_status st;
-    sr1_reward_scales scales = {.struct_size = sizeof(scales)};
-    sr1_reward_options o = {.struct_size = sizeof(o), .scales = &scales};
-
-    SR1__TRY(sr1_reward_scales_default(&scales));
-    scales.format_reward = sr1__config_real(c, "format_reward");
-    scales.format_penalty = sr1__config_real(c, "format_penalty");
-    scales.answer_reward = sr1__config_real(c, "answer_reward");
-    scales.exact_match_bonus = sr1__config_real(c, "exact_match_bonus");
-    scales.no_content_reward = sr1__config_real(c, "no_content_reward");
-    scales.similarity_threshold = sr1__config_real(c, "similarity_threshold");
-    scales.structure_format_score = sr1__config_real(c, "structure_format_score");
-    scales.final_format_score = sr1__config_real(c, "final_format_score");
-    scales.retrieval_score = sr1__config_real(c, "retrieval_score");
-    scales.no_content_text = sr1__config_str(c, "no_content_text");
-    o.rewards = sr1__config_str(c, "rewards");
-    o.weights = sr1__config_str(c, "reward_weights");
-    o.protocol = sr1__config_str(c, "protocol");
-    o.judgement_required = sr1__config_bool(c, "judgement_required");
-    st = open_embedder(&o.embedder, c);
-    if (st == SR1_OK)
-        st = open_execution(&o, c);
-    if (st == SR1_OK)
-        st = sr1_reward_set_new(&tr->rewards, &o);
-    sr1_embedder_free(o.embedder);
-    sr1_checker_free(o.checker);
-    sr1_problems_free(o.problems);
-    return st;
-}
 
 struct sr1__adamw sr1__adamw_configured(const sr1_config *c)
 {
@@ -185,14 +114,15 @@ static sr1_status build(sr1_trainer *tr, sr1_search *search)
     tr->run_folder = run_folder(tr->config);
     if (!tr->run_folder)
         return sr1__fail_nomem("run folder");
-    SR1__TRY(sr1_rollout_new(&tr->rollout, tr->config, NULL, NULL, search));
+    SR1__TRY(sr1__rollout_new_trained(&tr->rollout, tr->config, search));
     tr->model = sr1_rollout_model(tr->rollout);
     tr->n_workers = sr1__rollout_lanes(tr->rollout, &tr->policy.replicas, &tr->pool);
-    SR1__TRY(open_rewards(tr));
+    SR1__TRY(sr1_reward_set_open(&tr->rewards, tr->config));
     SR1__TRY(open_reference(tr));
     SR1__TRY(open_policy(tr));
     SR1__TRY(sr1__critic_open(tr));
-    return open_data(tr);
+    SR1__TRY(open_data(tr));
+    return sr1__serving_open(tr);
 }
 
 sr1_status sr1_trainer_new(sr1_trainer **out, const sr1_config *config,
@@ -344,6 +274,15 @@ static sr1_status store(struct sr1__step *s)
     return SR1_OK;
 }
 
+/* From here on the step works on the trajectories that the update is to see. */
+static sr1_status retell(struct sr1__step *s)
+{
+    SR1__TRY(sr1__retell(s->tr, s->kept, s->n_taught, &s->told));
+    for (size_t i = 0; s->told && i < s->n_taught; i++)
+        s->kept[i] = s->told[i];
+    return SR1_OK;
+}
+
 static sr1_status update(struct sr1__step *s)
 {
     struct sr1__source from = {.store = s->store};
@@ -361,6 +300,8 @@ static sr1_status hand_over(struct sr1__step *s)
 {
     for (size_t i = 0; s->log && i < s->n; i++)
         SR1__TRY(sr1__trajectory_store_add(s->log, s->made[i]));
+    sr1__retold_free(s->told, s->n_taught);
+    s->told = NULL;
     for (size_t i = 0; !s->keep && i < s->n; i++) {
         sr1_trajectory_free(s->made[i]);
         s->made[i] = NULL;
@@ -389,8 +330,9 @@ static sr1_status run_step(struct sr1__step *s)
     SR1__TRY(sr1__step_compare(s));
     SR1__TRY(sr1__describe_trajectories(s->tr, s->made, s->n, s->report));
     drop_dead(s);
-    SR1__TRY(judge(s->tr, s->kept, s->n_taught, set->update_columns & ~s->judged,
-                   s->report));
+    SR1__TRY(retell(s));
+    SR1__TRY(judge(s->tr, s->kept, s->n_taught,
+                   set->update_columns & ~(s->told ? 0 : s->judged), s->report));
     SR1__TRY(store(s));
     SR1__TRY(hand_over(s));
     SR1__TRY(update(s));
@@ -424,6 +366,7 @@ void sr1__step_free(struct sr1__step *s)
     for (size_t i = 0; s->made && i < s->n; i++)
         sr1_trajectory_free(s->made[i]);
     sr1__trajectory_store_free(s->store);
+    sr1__retold_free(s->told, s->n_taught);
     sr1__free(s->made);
     sr1__free(s->kept);
     sr1__free(s->dead);
@@ -513,7 +456,7 @@ static sr1_status check_trainable(const sr1_trainer *tr, const sr1_trajectory *t
     if (sr1_trajectory_policy_count(t) == 0 || sr1__trajectory_excluded(t) ||
         (temperature == tr->set.temperature && sr1_trajectory_top_p(t) == 1.0 &&
          sr1_trajectory_top_k(t) == 0))
-        return SR1_OK;
+        return sr1__serving_check(tr, t, i);
     return sr1__fail(
         SR1_E_INVALID,
         "trajectory %zu (query '%s', sample %d) was sampled at temperature %g, "
@@ -522,11 +465,26 @@ static sr1_status check_trainable(const sr1_trainer *tr, const sr1_trajectory *t
         sr1_trajectory_top_p(t), (int)sr1_trajectory_top_k(t), tr->set.temperature);
 }
 
+static sr1_status learn_from(sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
+                             sr1_step_report *r)
+{
+    sr1_trajectory **told = NULL;
+    struct sr1__source from = {.n = n};
+    sr1_status st;
+
+    SR1__TRY(sr1__retell(tr, t, n, &told));
+    from.array = (const sr1_trajectory *const *)(told ? told : t);
+    st = told ? judge(tr, told, n, tr->set.update_columns, r) : SR1_OK;
+    if (st == SR1_OK)
+        st = sr1__trainer_learn(tr, &from, tr->set.update_times, r);
+    sr1__retold_free(told, n);
+    return st;
+}
+
 sr1_status sr1_trainer_update(sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
                               sr1_step_report *report)
 {
     sr1_step_report r = {.struct_size = sizeof(r)};
-    struct sr1__source from = {.array = (const sr1_trajectory *const *)t, .n = n};
     double began = sr1__now();
 
     if (!tr || (n && !t))
@@ -538,8 +496,7 @@ sr1_status sr1_trainer_update(sr1_trainer *tr, sr1_trajectory *const *t, size_t 
     SR1__TRY(sr1__describe_trajectories(tr, t, n, &r));
     SR1__TRY(judge(tr, t, n, tr->set.compare_columns | tr->set.update_columns, &r));
     r.entropy_coef = tr->entropy.now = tr->entropy.coef;
-    SR1__TRY(sr1__context(sr1__trainer_learn(tr, &from, tr->set.update_times, &r),
-                          "step %" PRId64, tr->step + 1));
+    SR1__TRY(sr1__context(learn_from(tr, t, n, &r), "step %" PRId64, tr->step + 1));
     tr->step++;
     r.seconds = sr1__now() - began;
     return give_report(report, &r);

@@ -29,6 +29,7 @@ struct update {
     const struct sr1__source *from;
     size_t begin, end;      /* trajectories of the mini-batch */
     struct sr1__batch_plan plan;
+    struct sr1__group_counts groups;
     sr1_balance_report lengths; /* of micro-batches; zeros where they were not balanced */
     int64_t budget;         /* tokens of a micro-batch; halved when memory runs out */
     struct worker *workers; /* [n_workers] */
@@ -167,19 +168,24 @@ static sr1_status grading_make(struct sr1__grading *g, const struct update *u,
                           .n_seqs = mb->n_seqs,
                           .total_tokens = u->plan.n_policy_tokens,
                           .total_seqs = (int64_t)u->plan.n_sequences,
+                          .total_groups = u->groups.groups,
                           .length = u->tr->set.loss_length};
 
     memset(g, 0, sizeof(*g));
     g->said = sr1__calloc(3 * m, sizeof(float));
-    g->seq_begin = sr1__calloc(mb->n_seqs + 1, sizeof(int64_t));
+    g->seq_begin = sr1__calloc(2 * mb->n_seqs + 1, sizeof(int64_t));
     if (!g->said || !g->seq_begin)
         return sr1__fail_nomem("numbers of a micro-batch");
+    g->group_tokens = g->seq_begin + mb->n_seqs + 1;
     g->weights = g->said + m;
     g->gradient = g->weights + m;
     g->mean_weight = 1.0 / (double)u->plan.n_policy_tokens;
     for (size_t i = 0; i < mb->n_targets; i++)
         g->seq_begin[mb->target_seqs[i] + 1] = (int64_t)i + 1;
     maps.seq_begin = g->seq_begin;
+    for (size_t s = 0; u->groups.tokens && s < mb->n_seqs; s++)
+        g->group_tokens[s] = u->groups.tokens[mb->sequence[s] - u->groups.begin];
+    maps.group_tokens = g->group_tokens;
     return sr1__aggregation_weights(u->lesson->aggregation(u->tr), &maps, g->weights);
 }
 
@@ -385,12 +391,15 @@ static sr1_status run_mini_batches(struct update *u, size_t n, int first,
     for (u->begin = 0; u->begin < n && st == SR1_OK; u->begin = u->end) {
         u->end = n - u->begin < size ? n : u->begin + size;
         st = make_plan(u);
+        if (st == SR1_OK && sr1__aggregation_by_group(u->lesson->aggregation(u->tr)))
+            st = sr1__group_counts_make(&u->groups, u->from, u->begin, u->end);
         trained += (int64_t)u->plan.n_sequences;
         if (st == SR1_OK && u->plan.n_batches > 0)
             measure_plan(u, report);
         if (st == SR1_OK && u->plan.n_policy_tokens > 0)
             st = run_pass(u, first && u->begin == 0, report);
         sr1__batch_plan_free(&u->plan);
+        sr1__group_counts_free(&u->groups);
     }
     report->trained = trained;
     return st;

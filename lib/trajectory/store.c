@@ -22,6 +22,7 @@ struct entry {
     size_t size;
     size_t packed;
     size_t policy;
+    uint64_t group;
 };
 
 struct sr1__trajectory_store {
@@ -178,6 +179,7 @@ static sr1_status make_entry(struct sr1__trajectory_store *s, sr1_trajectory *t,
 
     e.packed = sr1__trajectory_packed_length(t);
     e.policy = sr1_trajectory_policy_count(t);
+    e.group = sr1_trajectory_group_key(t);
     e.memory = sr1__trajectory_memory(t);
     if (s->folder && (int64_t)e.memory > s->max_bytes - others) {
         SR1__TRY(spill(s, t, &e));
@@ -270,6 +272,11 @@ void sr1__trajectory_store_lengths(const struct sr1__trajectory_store *s, size_t
 {
     *packed = s->entries[i].packed;
     *policy = s->entries[i].policy;
+}
+
+uint64_t sr1__trajectory_store_group(const struct sr1__trajectory_store *s, size_t i)
+{
+    return s->entries[i].group;
 }
 
 size_t sr1__trajectory_store_count(const struct sr1__trajectory_store *s)

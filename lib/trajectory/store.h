@@ -39,6 +39,9 @@ sr1__trajectory_store_memory(const struct sr1__trajectory_store *s); /* bytes he
 void sr1__trajectory_store_lengths(const struct sr1__trajectory_store *s, size_t i,
                                    size_t *packed, size_t *policy);
 
+/* sr1_trajectory_group_key of number i, likewise. */
+uint64_t sr1__trajectory_store_group(const struct sr1__trajectory_store *s, size_t i);
+
 /* Forget all; keeps the file (emptied). */
 sr1_status sr1__trajectory_store_clear(struct sr1__trajectory_store *s);
 

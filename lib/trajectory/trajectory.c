@@ -292,7 +292,7 @@ int32_t sr1_trajectory_stop_reason(const sr1_trajectory *t)
 int32_t sr1__trajectory_excluded(const sr1_trajectory *t)
 {
     return t->stop_reason == SR1_STOP_SEARCH_FAILED ||
-           t->stop_reason == SR1_STOP_UNSCORED;
+           t->stop_reason == SR1_STOP_ERROR || t->stop_reason == SR1_STOP_UNSCORED;
 }
 
 void sr1__trajectory_set_unscored(sr1_trajectory *t)

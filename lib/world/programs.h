@@ -1,7 +1,8 @@
 /* world/programs.h - tiny programs with planted bugs, shared by their files.
  *
  *     programs.c        drawing, bugs, tests     programs_meaning.c  what they compute
- *     programs_text.c   tables and texts         programs_write.c    files
+ *     programs_text.c   tables and texts         programs_rows.c     rows of files
+ *     programs_write.c  files, the tokenizer
  *
  * A program is a family (a task in words and lines of Python, both with slots), a value
  * for each slot and names for its variables. A bug is one slot of the lines with another
@@ -143,5 +144,32 @@ void sr1__programs_say_words(struct sr1__buf *b, int32_t n, struct sr1__rng *rng
 extern const char sr1__programs_prompt[];
 void sr1__programs_say_prompt(struct sr1__buf *b, const struct sr1__program *right,
                               const struct sr1__program *solution);
+
+/* ---- rows ---- */
+
+enum sr1__programs_split {
+    SR1__PROGRAMS_TRAIN,
+    SR1__PROGRAMS_VALIDATION,
+    SR1__PROGRAMS_TEST
+};
+
+enum sr1__programs_form {
+    SR1__PROGRAMS_PROBLEM,
+    SR1__PROGRAMS_COPY,
+    SR1__PROGRAMS_BOTH, /* a row with a careful critique, and one with a revision */
+    SR1__PROGRAMS_CARELESS
+};
+
+/* Rows of one form for a file. */
+struct sr1__programs_part {
+    const char *name; /* of its phase; in ids of problems */
+    enum sr1__programs_split split;
+    enum sr1__programs_form form;
+    int32_t count;
+};
+
+/* Append row i of a part; a solution is correct with this chance. */
+sr1_status sr1__programs_row(struct sr1__buf *out, const struct sr1__programs_part *p,
+                             int32_t i, double correct, struct sr1__rng *rng);
 
 #endif

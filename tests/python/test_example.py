@@ -47,6 +47,18 @@ def test_an_engine_of_ones_own(source):
     assert done.stdout.endswith("1 batch\n")
 
 
+def test_a_reward_by_a_model(source, model_folder):
+    done = subprocess.run(
+        [sys.executable, source / "examples/python/model_reward.py", model_folder],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ, PYTHONPATH=str(source / "bindings/python")),
+    )
+    assert done.returncode == 0, done.stderr
+    given = [float(x) for x in re.findall(r"gives (\S+)", done.stdout)]
+    assert len(given) == 4 and all(0 < x <= 1 for x in given)
+
+
 def test_tools_of_ones_own(source):
     done = subprocess.run(
         [sys.executable, source / "examples/python/tools.py"],

@@ -110,27 +110,37 @@ static int is_due(struct progress *p, double t, double done, double total)
     return first_end || t - p->last >= (p->terminal ? TERMINAL_EVERY : LINES_EVERY);
 }
 
+/* Speed, time spent and time left; before anything is done there is only the second. */
+static void pace_text(const struct progress *p, double done, double total, double elapsed,
+                      char out[128])
+{
+    double rate = elapsed > 0 ? (done - p->from) / elapsed : 0;
+    char left[24], spent[24], speed[64];
+
+    progress_time(elapsed, spent);
+    if (!(rate > 0)) {
+        snprintf(out, 128, "%s", spent);
+        return;
+    }
+    progress_time(total >= done ? (total - done) / rate : -1, left);
+    rate_text(p, rate, speed);
+    snprintf(out, 128, "%s, %s, %s left", speed, spent, left);
+}
+
 void progress_show(struct progress *p, double done, double total, const char *note)
 {
     double t = now();
-    double elapsed = t - p->begun;
-    double rate = elapsed > 0 ? (done - p->from) / elapsed : 0;
     double part = total > 0 ? done / total : 0;
-    char left[24];
-    char spent[24];
-    char speed[64];
+    char pace[128];
     char text[256];
 
     if (!is_due(p, t, done, total))
         return;
     p->last = t;
-    progress_time(elapsed, spent);
-    progress_time(rate > 0 && total >= done ? (total - done) / rate : -1, left);
-    rate_text(p, rate, speed);
-    snprintf(text, sizeof(text), "%3d%% %.*f/%.*f %s, %s, %s, %s left%s%s",
-             (int)(100 * part), decimals(p), done * p->scale, decimals(p),
-             total * p->scale, p->unit, speed, spent, left, note != NULL ? ", " : "",
-             note != NULL ? note : "");
+    pace_text(p, done, total, t - p->begun, pace);
+    snprintf(text, sizeof(text), "%3d%% %.*f/%.*f %s, %s%s%s", (int)(100 * part),
+             decimals(p), done * p->scale, decimals(p), total * p->scale, p->unit, pace,
+             note != NULL ? ", " : "", note != NULL ? note : "");
     if (p->terminal)
         draw_bar(p, part, text);
     else

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """recipe.py FOLDER ... - what a run of tools/recipe came to.
 
-Prints the time of each step and a table of the tests, writes summary.json and curve.csv
-(one row for each row of the runs' metrics), and holds the run to what its recipe promises.
-A promise is an expression over
+Prints the time of each step and a table of the tests, writes NAME.json (figures) and
+NAME.csv (one row for each row of the runs' metrics), and holds the run to what its recipe
+promises. A promise is an expression over
     test(name, figure[, source])   of tests/name.json, all questions or those of one source
     last(run, metric)              its last value
     area(run, metric)              under its curve over the steps, divided by their number
 Exit status: 0, or 1 when a promise is not kept. --brief prints no verdict.
 
-recipe.py --collect OUT.csv FOLDER... puts the curve.csv of several seeds into one.
+recipe.py --collect OUT.csv CSV... puts those of several seeds into one.
 """
 import argparse
 import csv
@@ -39,15 +39,13 @@ def area_under(curve):
                for (x0, y0), (x1, y1) in zip(curve, curve[1:])) / span
 
 
-def step_times(folder):
-    """(name, wall seconds, CPU seconds) of the steps, in the order they were done."""
-    marks = [e.path for e in os.scandir(os.path.join(folder, "done"))
-             if not e.name.startswith(".") and not e.name.endswith(".new")]
+def step_times(folder, steps):
+    """(name, wall seconds, CPU seconds) of each step."""
     times = []
-    for mark in sorted(marks, key=os.path.getmtime):
-        with open(mark) as f:
+    for name in steps:
+        with open(os.path.join(folder, "done", name)) as f:
             wall, cpu = f.read().splitlines()[-1].split()
-        times.append((os.path.basename(mark), int(wall), int(cpu)))
+        times.append((name, int(wall), int(cpu)))
     return times
 
 
@@ -61,7 +59,9 @@ def print_table(rows):
 
 
 def number(value):
-    return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return "-" if value is None else str(value)
 
 
 def print_times(times):
@@ -114,12 +114,11 @@ def keep(promise, tests, runs):
     return kept
 
 
-def collect(out, folders):
+def collect(out, paths):
     with open(out, "w") as f:
-        for i, folder in enumerate(folders):
-            with open(os.path.join(folder, "curve.csv")) as curve:
-                lines = curve.readlines()
-            f.writelines(lines[min(i, 1):])
+        for i, path in enumerate(paths):
+            with open(path) as curve:
+                f.writelines(curve.readlines()[min(i, 1):])
 
 
 def read_arguments():
@@ -128,7 +127,8 @@ def read_arguments():
     p.add_argument("--recipe")
     p.add_argument("--seed", type=int)
     p.add_argument("--brief", action="store_true")
-    for option in ("--tests", "--runs", "--metrics", "--columns"):
+    p.add_argument("--promises")
+    for option in ("--steps", "--tests", "--runs", "--metrics", "--columns"):
         p.add_argument(option, type=str.split, default=[])
     return p.parse_args()
 
@@ -140,26 +140,27 @@ def main():
     a = read_arguments()
     tests = {t: read_json(os.path.join(a.folder, "tests", t + ".json")) for t in a.tests}
     runs = {r: read_metrics(os.path.join(a.folder, r)) for r in a.runs}
-    times = step_times(a.folder)
+    times = step_times(a.folder, a.steps)
     print()
     print_times(times)
     if tests:
         print()
         print_tests(tests, a.columns)
-    write_curve(os.path.join(a.folder, "curve.csv"), a.seed, runs, a.metrics)
+    base = os.path.join(a.folder, a.recipe)
+    write_curve(base + ".csv", a.seed, runs, a.metrics)
     print()
-    with open(os.path.join(a.folder, "promises")) as f:
+    with open(a.promises) as f:
         promises = [] if a.brief else f.read().splitlines()
     kept = [keep(p, tests, runs) for p in promises]
     summary = {"recipe": a.recipe, "seed": a.seed, "brief": a.brief,
                "steps": {n: {"seconds": w, "cpu_seconds": c} for n, w, c in times},
                "tests": tests, "promises": dict(zip(promises, kept))}
-    path = os.path.join(a.folder, "summary.json")
-    with open(path, "w") as f:
+    with open(base + ".json", "w") as f:
         json.dump(summary, f, indent=2)
         f.write("\n")
-    print(f"figures: {path}; curves: {os.path.join(a.folder, 'curve.csv')}")
+    print(f"figures: {base}.json; curves: {base}.csv")
     return 0 if all(kept) else 1
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,5 +1,5 @@
-/* critiques.c - see critiques.h. Solutions are sampled, run, and criticised by a model that
- * is told what running them showed; the demonstrations do not show that. */
+/* critiques.c - see critiques.h. Solutions are sampled, run, and criticised by a model
+ * that is told what running them showed; the demonstrations do not show that. */
 #include "sr1_data/critiques.h"
 
 #include "common/args.h"
@@ -107,7 +107,8 @@ static sr1_status write_demos(const struct work *w, const sr1_forest *f, const c
     sr1_status st = sr1_forest_write_demos(f, out, &o, &r);
 
     if (st == SR1_OK)
-        printf("%s: %lld demonstrations of %lld critiques; left out: %lld speak of the hint, "
+        printf("%s: %lld demonstrations of %lld critiques; left out: %lld speak of the "
+               "hint, "
                "%lld prompts are too long, %lld are not wanted\n",
                out, (long long)r.written, (long long)r.critiques, (long long)r.mentioning,
                (long long)r.too_long, (long long)r.unwanted);
@@ -168,7 +169,8 @@ static int finish(const struct work *w, const sr1_forest *f, const char *problem
     if (missing == 0)
         return TOOL_OK;
     fprintf(stderr,
-            "sr1-data: %lld answers are missing: a writer or the sandbox failed; run it again "
+            "sr1-data: %lld answers are missing: a writer or the sandbox failed; run it "
+            "again "
             "with --tree FILE to keep what there is\n",
             (long long)missing);
     return TOOL_FAILED;

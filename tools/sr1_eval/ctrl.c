@@ -1,5 +1,5 @@
-/* ctrl.c - see ctrl.h. Critic is the policy, reviser the proxy model of the configuration;
- * trees of revisions grow by the library (searchr1/critique.h). */
+/* ctrl.c - see ctrl.h. Critic is the policy, reviser the proxy model of the
+ * configuration; trees of revisions grow by the library (searchr1/critique.h). */
 #include "sr1_eval/ctrl.h"
 
 #include "common/args.h"
@@ -284,7 +284,8 @@ static int check_missing(const struct run *r)
             "sr1-eval: %lld answers are missing: a writer or the sandbox failed; run it "
             "again%s\n",
             (long long)r->missing,
-            r->o->tree ? ", the tree goes on where it is" : " (--tree FILE keeps the rest)");
+            r->o->tree ? ", the tree goes on where it is"
+                       : " (--tree FILE keeps the rest)");
     return TOOL_FAILED;
 }
 

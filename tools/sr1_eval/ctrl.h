@@ -1,4 +1,5 @@
-/* ctrl.h - sr1-eval --task ctrl: answers before and after they are revised by critiques. */
+/* ctrl.h - sr1-eval --task ctrl: answers before and after they are revised by critiques.
+ */
 #ifndef SR1_EVAL_CTRL_H
 #define SR1_EVAL_CTRL_H
 

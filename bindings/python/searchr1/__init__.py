@@ -10,7 +10,7 @@ comes out of the call that ran it. Arrays are numpy's where numpy is installed.
         trainer.run(step=lambda report, planned: print(report.avg_reward))
 """
 
-from . import advantage, code, errors, log, loss, reward, thinking, tools, world
+from . import advantage, code, critique, errors, log, loss, reward, thinking, tools, world
 from ._lib import version
 from .config import KEYS, Config, Key
 from .data import Dataset, Row
@@ -27,8 +27,10 @@ from .env import Action, Environment, Episode, Reply
 from .errors import Error
 from .faiss import Faiss, build_faiss
 from .model import Model
+from .openai import Completion, OpenAI
 from .reward import RewardSet, Scales
-from .rollout import Evaluation, Query, Rollout, Scores
+from .rollout import Evaluation, Query, Rollout, Scores, SynthReport
+from .sandbox import Run, RunResult, Sandbox, judge_output
 from .search import (
     Bm25,
     Chain,
@@ -56,10 +58,10 @@ from .trajectory import Trajectory
 __version__ = "0.1.0"
 
 __all__ = [
-    "KEYS",
     "Action",
     "Bm25",
     "Chain",
+    "Completion",
     "Config",
     "Dataset",
     "Dense",
@@ -72,9 +74,11 @@ __all__ = [
     "Faiss",
     "Hit",
     "Hybrid",
+    "KEYS",
     "Key",
     "Mock",
     "Model",
+    "OpenAI",
     "PythonEmbedder",
     "PythonReranker",
     "PythonSearch",
@@ -87,11 +91,15 @@ __all__ = [
     "RewardSet",
     "Rollout",
     "Row",
+    "Run",
+    "RunResult",
+    "Sandbox",
     "Scales",
     "Scores",
     "Search",
     "Server",
     "StepReport",
+    "SynthReport",
     "TokenStream",
     "Tokenizer",
     "Tool",
@@ -99,6 +107,7 @@ __all__ = [
     "Trajectory",
     "Web",
     "advantage",
+    "critique",
     "build_bm25",
     "build_dense",
     "build_faiss",
@@ -107,6 +116,7 @@ __all__ = [
     "dense_info",
     "errors",
     "import_dense",
+    "judge_output",
     "log",
     "loss",
     "open_search",

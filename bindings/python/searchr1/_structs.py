@@ -39,6 +39,10 @@ FinishedFn = CFUNCTYPE(c_int32, c_void_p, c_size_t, c_void_p)
 PhaseFn = CFUNCTYPE(c_int32, c_void_p, c_char_p, c_int64, c_int64)
 ValidationFn = CFUNCTYPE(c_int32, c_void_p, c_int64, c_void_p)
 NoteFn = CFUNCTYPE(None, c_void_p, c_char_p)
+WriteFn = CFUNCTYPE(c_int32, c_void_p, POINTER(c_void_p), c_size_t, c_void_p)
+RunFn = CFUNCTYPE(
+    c_int32, c_void_p, c_void_p, c_void_p, c_size_t, POINTER(c_int32), POINTER(c_double)
+)
 EmbedFn = CFUNCTYPE(
     c_int32, c_void_p, POINTER(c_char_p), c_size_t, c_int32, POINTER(c_float)
 )
@@ -210,6 +214,82 @@ class SearchHttpOptions(Sized):
     ]
 
 
+class OpenaiOptions(Sized):
+    _fields_ = [
+        ("base_url", c_char_p),
+        ("model", c_char_p),
+        ("timeout_s", c_double),
+        ("connect_timeout_s", c_double),
+        ("retries", c_int32),
+        ("concurrency", c_int32),
+        ("retry_first_s", c_double),
+        ("retry_max_s", c_double),
+        ("retry_after_max_s", c_double),
+        ("rate_limit", c_double),
+        ("breaker_failures", c_int32),
+        ("dialect", c_int32),
+        ("breaker_rest_s", c_double),
+        ("max_body_bytes", c_uint64),
+        ("key_env", c_char_p),
+        ("ca_file", c_char_p),
+        ("seed", c_uint64),
+    ]
+
+
+class OpenaiCounters(Sized):
+    _fields_ = [
+        ("requests", c_int64),
+        ("retries", c_int64),
+        ("failures", c_int64),
+        ("prompt_tokens", c_int64),
+        ("completion_tokens", c_int64),
+    ]
+
+
+class OpenaiRequest(Sized):
+    _fields_ = [
+        ("prompt_ids", c_void_p),
+        ("n_prompt_ids", c_size_t),
+        ("prompt", c_char_p),
+        ("prompt_len", c_size_t),
+        ("roles", POINTER(c_char_p)),
+        ("contents", POINTER(c_char_p)),
+        ("content_sizes", POINTER(c_size_t)),
+        ("n_messages", c_size_t),
+        ("max_tokens", c_int64),
+        ("temperature", c_double),
+        ("top_p", c_double),
+        ("top_k", c_int32),
+        ("log_probs", c_int32),
+        ("stop", POINTER(c_char_p)),
+        ("n_stop", c_size_t),
+        ("seed", c_int64),
+        ("no_thinking", c_int32),
+    ]
+
+
+class OpenaiResult(Sized):
+    _fields_ = [
+        ("status", c_int32),
+        ("finish", c_int32),
+        ("message", c_char_p),
+        ("text", c_void_p),
+        ("text_len", c_size_t),
+        ("stop_text", c_char_p),
+        ("stop_text_kept", c_int32),
+        ("n_prompt_ids", c_int32),
+        ("prompt_ids", c_void_p),
+        ("n_tokens", c_size_t),
+        ("ids", c_void_p),
+        ("log_probs", c_void_p),
+        ("tokens", c_void_p),
+        ("token_sizes", c_void_p),
+        ("prompt_tokens", c_int64),
+        ("completion_tokens", c_int64),
+        ("http_code", c_int32),
+    ]
+
+
 class DiskCacheOptions(Sized):
     _fields_ = [
         ("ttl_s", c_double),
@@ -308,6 +388,107 @@ class DenseInfo(Sized):
         ("dtype", c_char_p),
         ("embedder", c_char_p),
         ("dim", c_int32),
+    ]
+
+
+class SandboxOptions(Sized):
+    _fields_ = [
+        ("kind", c_char_p),
+        ("isolation", c_char_p),
+        ("concurrency", c_int32),
+        ("retries", c_int32),
+        ("time_s", c_double),
+        ("cpu_s", c_double),
+        ("memory_mib", c_int32),
+        ("processes", c_int32),
+        ("tmp_mib", c_int32),
+        ("file_mib", c_int32),
+        ("output_bytes", c_int64),
+        ("error_bytes", c_int64),
+        ("interpreter", c_char_p),
+        ("read_only", POINTER(c_char_p)),
+        ("n_read_only", c_size_t),
+        ("url", c_char_p),
+        ("token_env", c_char_p),
+        ("ca_file", c_char_p),
+        ("connect_timeout_s", c_double),
+        ("queue_s", c_double),
+        ("retry_first_s", c_double),
+        ("retry_max_s", c_double),
+        ("rate_limit", c_double),
+        ("breaker_failures", c_int32),
+        ("breaker_rest_s", c_double),
+        ("seed", c_uint64),
+        ("queue_max", c_int64),
+    ]
+
+
+class SandboxCounters(Sized):
+    _fields_ = [
+        ("started", c_int64),
+        ("ended", c_int64),
+        ("verdicts", c_int64 * 8),
+        ("retries", c_int64),
+        ("waiting", c_int64),
+        ("running", c_int64),
+        ("wall_s", c_double),
+        ("cpu_s", c_double),
+    ]
+
+
+class Program(Sized):
+    _fields_ = [
+        ("language", c_char_p),
+        ("code", c_char_p),
+        ("input", c_char_p),
+        ("input_bytes", c_size_t),
+        ("expected", c_char_p),
+        ("args", POINTER(c_char_p)),
+        ("n_args", c_size_t),
+        ("file_paths", POINTER(c_char_p)),
+        ("file_bytes", POINTER(c_char_p)),
+        ("file_sizes", POINTER(c_size_t)),
+        ("n_files", c_size_t),
+        ("time_s", c_double),
+        ("cpu_s", c_double),
+        ("memory_mib", c_int32),
+        ("processes", c_int32),
+        ("output_bytes", c_int64),
+    ]
+
+
+class Submission(Sized):
+    _fields_ = [
+        ("dataset", c_char_p),
+        ("dataset_type", c_char_p),
+        ("id", c_char_p),
+        ("completion", c_char_p),
+        ("language", c_char_p),
+        ("provided_data", c_char_p),
+        ("extra", c_char_p),
+        ("time_s", c_double),
+        ("all_tests_s", c_double),
+    ]
+
+
+class RunResult(Sized):
+    _fields_ = [
+        ("verdict", c_int32),
+        ("exit_code", c_int32),
+        ("signal", c_int32),
+        ("attempts", c_int32),
+        ("out", c_void_p),
+        ("out_bytes", c_size_t),
+        ("err", c_void_p),
+        ("err_bytes", c_size_t),
+        ("err_total", c_int64),
+        ("message", c_char_p),
+        ("waited_s", c_double),
+        ("wall_s", c_double),
+        ("cpu_s", c_double),
+        ("peak_bytes", c_int64),
+        ("accepted", c_int32),
+        ("reserved", c_int32),
     ]
 
 
@@ -459,6 +640,108 @@ class ToolOps(Sized):
         ("destroy", DestroyFn),
         ("flags", c_int32),
         ("deadline_s", c_double),
+    ]
+
+
+class Conversation(Sized):
+    _fields_ = [
+        ("roles", POINTER(c_char_p)),
+        ("contents", POINTER(c_char_p)),
+        ("sizes", POINTER(c_size_t)),
+        ("n", c_size_t),
+        ("id", c_char_p),
+        ("sample", c_int32),
+    ]
+
+
+class WriterOps(Sized):
+    _fields_ = [
+        ("name", c_char_p),
+        ("write", WriteFn),
+        ("destroy", DestroyFn),
+        ("flags", c_int32),
+    ]
+
+
+class WriterOptions(Sized):
+    _fields_ = [
+        ("max_tokens", c_int64),
+        ("temperature", c_double),
+        ("top_p", c_double),
+        ("top_k", c_int32),
+        ("seed", c_uint64),
+    ]
+
+
+class ForestOptions(Sized):
+    _fields_ = [
+        ("problems", c_void_p),
+        ("max_problems", c_int64),
+        ("solver", c_void_p),
+        ("critic", c_void_p),
+        ("reviser", c_void_p),
+        ("checker", c_void_p),
+        ("run", RunFn),
+        ("progress", PhaseFn),
+        ("user", c_void_p),
+        ("votes", c_int32),
+        ("seed", c_uint64),
+        ("path", c_char_p),
+        ("hints", c_int32),
+        ("style", c_void_p),
+    ]
+
+
+class ForestNode(Sized):
+    _fields_ = [
+        ("problem", c_char_p),
+        ("hash", c_char_p),
+        ("parent", c_char_p),
+        ("solution", c_char_p),
+        ("critique", c_char_p),
+        ("kind", c_int32),
+        ("depth", c_int32),
+        ("judgement", c_int32),
+        ("verdict", c_int32),
+        ("pass_rate", c_double),
+    ]
+
+
+class ForestScores(Sized):
+    _fields_ = [
+        ("revisions", c_int32),
+        ("problems", c_int64),
+        ("nodes", c_int64),
+        ("pass_at_1", c_double),
+        ("pass_rate", c_double),
+        ("gained", c_double),
+        ("lost", c_double),
+        ("critiques", c_int64),
+        ("no_judgement", c_int64),
+        ("accuracy", c_double),
+        ("f1", c_double),
+        ("f1_incorrect", c_double),
+    ]
+
+
+class CritiqueDemoOptions(Sized):
+    _fields_ = [
+        ("drop_failed", c_int32),
+        ("one_per_problem", c_int32),
+        ("drop_unjudged", c_int32),
+        ("drop_untrue", c_int32),
+        ("tokenizer", c_void_p),
+        ("max_prompt_tokens", c_int64),
+    ]
+
+
+class CritiqueDemoReport(Sized):
+    _fields_ = [
+        ("critiques", c_int64),
+        ("written", c_int64),
+        ("mentioning", c_int64),
+        ("too_long", c_int64),
+        ("unwanted", c_int64),
     ]
 
 
@@ -833,6 +1116,45 @@ class RolloutOptions(Sized):
     ]
 
 
+class RemoteReport(Sized):
+    _fields_ = [
+        ("answers", c_int64),
+        ("exact", c_int64),
+        ("spelled", c_int64),
+        ("encoded", c_int64),
+        ("drifted", c_int64),
+        ("prompts_differ", c_int64),
+        ("dropped_tokens", c_int64),
+        ("server_tokens", c_int64),
+        ("failed", c_int64),
+    ]
+
+
+class SynthOptions(Sized):
+    _fields_ = [
+        ("max_rows", c_int64),
+        ("samples", c_int32),
+        ("per_question", c_int32),
+        ("min_reward", c_double),
+        ("greedy", c_int32),
+        ("seed", c_uint64),
+        ("progress", ProgressFn),
+        ("user", c_void_p),
+    ]
+
+
+class SynthReport(Sized):
+    _fields_ = [
+        ("rows", c_int64),
+        ("resumed", c_int64),
+        ("trajectories", c_int64),
+        ("written", c_int64),
+        ("below", c_int64),
+        ("unfit", c_int64),
+        ("excluded", c_int64),
+    ]
+
+
 class EvalScores(Sized):
     _fields_ = [
         ("data_source", c_char_p),
@@ -850,6 +1172,7 @@ class EvalScores(Sized):
         ("tokens", c_double),
         ("excluded", c_int64),
         ("embedding", c_double),
+        ("reward", c_double),
         ("success", c_double),
         ("thinking", c_double),
     ]
@@ -941,6 +1264,8 @@ class StepReport(Sized):
         ("trained_entropy", c_double),
         ("unscored", c_int64),
         ("seconds_reward", c_double),
+        ("staleness", c_int64),
+        ("text_drift", c_double),
         ("success_rate", c_double),
         ("thinking_tokens", c_double),
         ("level_1", c_double),

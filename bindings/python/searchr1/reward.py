@@ -10,7 +10,8 @@ from . import _arrays, _callbacks, _structs
 from ._handle import Handle, make
 from ._lib import lib
 from ._structs import RewardOps, RewardOptions, ScoreFn, TurnsFn
-from ._text import Text, decode, encode, optional, strings, take, terminated
+from ._text import PathLike, Text, decode, encode, optional, strings, take, terminated
+from .config import Config, as_config
 from .trajectory import Trajectory, pointers
 
 Truths = Union[str, Sequence[str]]
@@ -170,6 +171,14 @@ class RewardSet(Handle):
         )
         super().__init__(make(lib.sr1_reward_set_new, byref(options)))
         self._carrier = _callbacks.Carrier(getattr(embedder, "carrier", None))
+
+    @classmethod
+    def open(cls, config: Union[Config, PathLike, Mapping[str, Any]]) -> RewardSet:
+        """Those that a configuration names (rewards, reward_weights, ...)."""
+        self = cls.__new__(cls)
+        Handle.__init__(self, make(lib.sr1_reward_set_open, as_config(config)))
+        self._carrier = _callbacks.Carrier()
+        return self
 
     def add(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from ctypes import byref, c_char_p, c_float, c_size_t, c_void_p
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
@@ -10,7 +11,16 @@ from . import _arrays, _callbacks, _structs
 from ._handle import Handle, make
 from ._lib import lib
 from ._structs import EvalOptions, ProgressFn, RolloutOptions, TextFn, TrajectoryFn
-from ._text import PathLike, decode, encode, optional, strings, text_at
+from ._text import (
+    PathLike,
+    decode,
+    encode,
+    optional,
+    path_bytes,
+    strings,
+    take,
+    text_at,
+)
 from .config import Config, as_config
 from .data import Dataset, Row
 from .env import Environment
@@ -103,6 +113,19 @@ class Evaluation:
     by_source: Dict[str, Scores]
 
 
+@dataclass(frozen=True)
+class SynthReport:
+    """What came of a synthesis of demonstrations."""
+
+    rows: int  # questions done, those of an earlier call among them
+    resumed: int  # that were done before this call
+    trajectories: int
+    written: int
+    below: int  # not written: their reward is below min_reward
+    unfit: int  # ... no closed answer, or corrected by the protocol
+    excluded: int  # ... a search of theirs, or the server, failed
+
+
 def read_evaluation(pointer: Any) -> Evaluation:
     """Copy an evaluation of the library."""
     found = []
@@ -149,8 +172,19 @@ class Rollout(Handle):
         self.carrier.others.append(env.carrier)
 
     @property
-    def model(self) -> Model:
-        return Model._of(lib.sr1_rollout_model(self), self)
+    def model(self) -> Optional[Model]:
+        """None where a server generates (use_openai)."""
+        pointer = lib.sr1_rollout_model(self)
+        return Model._of(pointer, self) if pointer else None
+
+    @property
+    def remote(self) -> Dict[str, int]:
+        """What the server gave since the rollout was made: answers, of them exact,
+        spelled, encoded, drifted, prompts_differ; dropped_tokens, server_tokens, failed.
+        """
+        report = _structs.RemoteReport()
+        lib.sr1_rollout_remote_get(self, byref(report))
+        return report.as_dict()
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -190,6 +224,45 @@ class Rollout(Handle):
                 self, c_queries(queries), len(queries), byref(options), out
             )
         return [Trajectory(pointer) for pointer in out if pointer]
+
+    def demonstration(self, trajectory: Trajectory) -> Dict[str, Any]:
+        """A trajectory as stage sft learns from it: question, segments, id, ..."""
+        text, size = c_void_p(), c_size_t()
+        lib.sr1_rollout_demonstration(self, trajectory, byref(text), byref(size))
+        return dict(json.loads(take(text, size.value)))
+
+    def synthesise(
+        self,
+        path: PathLike,
+        rewards: Handle,
+        dataset: Dataset,
+        samples: int = 1,
+        per_question: int = 1,
+        min_reward: float = 1.0,
+        greedy: bool = False,
+        seed: int = 0,
+        max_rows: int = 0,
+        progress: Optional[Progress] = None,
+    ) -> SynthReport:
+        """Answer the questions of a dataset (0: all) and append the good trajectories, at
+        most per_question of each, to path as demonstrations; goes on where it was."""
+        others = (*self.carrier.others, getattr(rewards, "_carrier", None))
+        carrier = _callbacks.Carrier(self.carrier, *others)
+        report = _structs.SynthReport()
+        options = _structs.SynthOptions(
+            max_rows=max_rows,
+            samples=samples,
+            per_question=per_question,
+            min_reward=min_reward,
+            greedy=greedy,
+            seed=seed,
+            progress=ProgressFn(_progress(carrier, progress)),
+        )
+        with carrier.call():
+            lib.sr1_synthesise(
+                path_bytes(path), self, rewards, dataset, byref(options), byref(report)
+            )
+        return SynthReport(**report.as_dict())
 
     def log_probs(self, trajectories: Sequence[Trajectory]) -> List[Any]:
         """Log-probs of each trajectory's policy tokens under the present weights, nats:

@@ -1,6 +1,7 @@
 /* Answers run against their tests on a local sandbox: verdicts of each style and mode,
  * answers that try to pass without passing, the cache, cancelling. */
 #include "support/files.h"
+#include "support/torture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -510,6 +511,66 @@ static void options_are_checked(void **state)
     sr1_problems_free(set);
 }
 
+static sr1_status make_and_free(void *folder)
+{
+    sr1_checker_options o = {
+        .struct_size = sizeof(o), .cache_entries = 10, .cache_folder = folder};
+    sr1_checker *k = NULL;
+    sr1_status status = sr1_checker_new(&k, box, &o);
+
+    sr1_checker_free(k);
+    return status;
+}
+
+static void memory_may_run_out(void **state)
+{
+    char folder[512];
+
+    (void)state;
+    snprintf(folder, sizeof(folder), "%s", scratch_path("torture"));
+    torture(make_and_free, NULL);
+    torture(make_and_free, folder);
+}
+
+/* Whatever else is asked of a checker whose sandbox is gone, it says so of each answer.
+ */
+static void an_outage_is_a_verdict_and_is_not_kept(void **state)
+{
+    sr1_sandbox_options so;
+    sr1_checker_options o = {.struct_size = sizeof(o),
+                             .cache_folder = scratch_path("outage")};
+    sr1_problems *sets[2] = {parse(add_row), parse(double_row)};
+    sr1_checker_stats s = {.struct_size = sizeof(s)};
+    sr1_sandbox *none = NULL;
+    sr1_checker *k = NULL;
+
+    (void)state;
+    sr1_sandbox_options_init(&so);
+    so.kind = "fusion";
+    so.url = "http://127.0.0.1:9";
+    so.retries = 1;
+    so.retry_first_s = 0.01;
+    assert_int_equal(sr1_sandbox_open(&none, &so), SR1_OK);
+    assert_int_equal(sr1_checker_new(&k, none, &o), SR1_OK);
+    sr1_sandbox_free(none);
+    for (int i = 0; i < 4; i++) {
+        sr1_check *c = run(k, sets[i % 2], "print(1)");
+        sr1_check_report r = report_of(c);
+
+        assert_int_equal(r.verdict, SR1_RUN_INFRASTRUCTURE);
+        assert_int_equal(r.passed, 0);
+        assert_false(r.cached);
+        assert_true(strlen(r.error) > 0);
+        sr1_check_free(c);
+    }
+    assert_int_equal(sr1_checker_stats_get(k, &s), SR1_OK);
+    assert_int_equal(s.infrastructure, 4);
+    assert_int_equal(s.cached, 0);
+    sr1_checker_free(k);
+    sr1_problems_free(sets[0]);
+    sr1_problems_free(sets[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -528,7 +589,9 @@ int main(void)
         cmocka_unit_test(without_a_cache_all_are_run),
         cmocka_unit_test(equal_answers_at_once_are_run_once),
         cmocka_unit_test(a_check_can_be_cancelled),
+        cmocka_unit_test(an_outage_is_a_verdict_and_is_not_kept),
         cmocka_unit_test(options_are_checked),
+        cmocka_unit_test(memory_may_run_out),
     };
 
     return cmocka_run_group_tests(tests, open_box, close_box);

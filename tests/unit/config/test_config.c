@@ -216,6 +216,23 @@ static void pairs(void **state)
     sr1_config_free(c);
 }
 
+static void a_documents_name_is_the_same_key(void **state)
+{
+    sr1_config *c = NULL;
+    int64_t group = 0;
+    char *json = NULL;
+
+    (void)state;
+    assert_int_equal(sr1_config_new(&c), SR1_OK);
+    assert_int_equal(sr1_config_set_pair(c, "num_generations=7"), SR1_OK);
+    assert_int_equal(sr1_config_get_int(c, "group_size", &group), SR1_OK);
+    assert_int_equal(group, 7);
+    assert_int_equal(sr1_config_to_json(c, &json), SR1_OK);
+    assert_null(strstr(json, "num_generations"));
+    sr1_free(json);
+    sr1_config_free(c);
+}
+
 static void nearest_names(void **state)
 {
     static const char *const rows[][2] = {{"group_sze", "group_size"},
@@ -582,6 +599,7 @@ int main(void)
         cmocka_unit_test(descriptions_grow),
         cmocka_unit_test(getters_check_types),
         cmocka_unit_test(pairs),
+        cmocka_unit_test(a_documents_name_is_the_same_key),
         cmocka_unit_test(nearest_names),
         cmocka_unit_test(files_and_their_errors),
         cmocka_unit_test(missing_and_huge_files),

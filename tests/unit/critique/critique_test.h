@@ -78,8 +78,10 @@ static void script_destroy(void *self)
 
 static inline sr1_status script_open(sr1_writer **out, struct script *s)
 {
-    sr1_writer_ops ops = {.struct_size = sizeof ops, .name = "script",
-                          .write = script_write, .destroy = script_destroy};
+    sr1_writer_ops ops = {.struct_size = sizeof ops,
+                          .name = "script",
+                          .write = script_write,
+                          .destroy = script_destroy};
 
     return sr1_writer_new(out, &ops, s);
 }

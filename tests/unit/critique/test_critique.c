@@ -40,11 +40,14 @@ static int order(const char *text, const char *const *parts)
 
 static void a_critic_is_asked(void **state)
 {
-    static const char *const shape[] = {"<problem>\nAdd two numbers with add(a, b).\n</problem>",
-                                        "<answer>\n```python\ndef add(a, b):\n    return a - "
-                                        "b\n```\n</answer>",
-                                        "Analysis:", "Improvement suggestions:",
-                                        "Overall judgment: {Correct/Incorrect}", NULL};
+    static const char *const shape[] = {
+        "<problem>\nAdd two numbers with add(a, b).\n</problem>",
+        "<answer>\n```python\ndef add(a, b):\n    return a - "
+        "b\n```\n</answer>",
+        "Analysis:",
+        "Improvement suggestions:",
+        "Overall judgment: {Correct/Incorrect}",
+        NULL};
     sr1_problems *p = three_problems();
     const sr1_problem *add = sr1_problems_find(p, "add");
     char *plain = NULL, *hinted = NULL;
@@ -61,8 +64,9 @@ static void a_critic_is_asked(void **state)
     OK(sr1_critique_prompt(NULL, add, "pass", 4, NULL, &plain));
     assert_non_null(strstr(plain, "<answer>\npass\n</answer>"));
     sr1_free(plain);
-    REFUSED(sr1_critique_prompt(NULL, sr1_problems_find(p, "bare"), NULL, 0, NULL, &plain),
-            SR1_E_INVALID, "problem 'bare' has no \"solution\"");
+    REFUSED(
+        sr1_critique_prompt(NULL, sr1_problems_find(p, "bare"), NULL, 0, NULL, &plain),
+        SR1_E_INVALID, "problem 'bare' has no \"solution\"");
     sr1_problems_free(p);
 }
 
@@ -78,9 +82,9 @@ static void a_revision_is_asked_for(void **state)
     OK(sr1_critique_revision(NULL, add, NULL, 0, critique, strlen(critique), contents));
     assert_string_equal(contents[0], prompt);
     assert_string_equal(contents[1], "```python\ndef add(a, b):\n    return a - b\n```");
-    assert_string_equal(contents[2],
-                        "It subtracts.\nOverall judgment: Incorrect\n\nPlease finalize your "
-                        "answer accordingly using the same format.");
+    assert_string_equal(
+        contents[2], "It subtracts.\nOverall judgment: Incorrect\n\nPlease finalize your "
+                     "answer accordingly using the same format.");
     for (size_t i = 0; i < SR1_REVISION_MESSAGES; i++)
         sr1_free(contents[i]);
     sr1_free(prompt);
@@ -343,7 +347,8 @@ static sr1_status env_once(void *arg)
     if (st == SR1_OK)
         st = sr1_env_begin(env, "add", NULL, 0, 0, &episode);
     if (st == SR1_OK)
-        st = sr1_env_step(env, episode, "Overall judgment: Correct", 25, NULL, &text, &len);
+        st = sr1_env_step(env, episode, "Overall judgment: Correct", 25, NULL, &text,
+                          &len);
     sr1_free(text);
     sr1_env_finish(env, episode);
     sr1_env_free(env);

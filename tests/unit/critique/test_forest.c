@@ -77,8 +77,10 @@ static sr1_status progress(void *user, const char *phase, int64_t done, int64_t 
 
 static void trade_open(struct trade *t)
 {
-    *t = (struct trade){.solver = {.say = solver}, .critic = {.say = critic},
-                        .reviser = {.say = reviser}, .problems = three_problems()};
+    *t = (struct trade){.solver = {.say = solver},
+                        .critic = {.say = critic},
+                        .reviser = {.say = reviser},
+                        .problems = three_problems()};
     OK(script_open(&t->writers[0], &t->solver));
     OK(script_open(&t->writers[1], &t->critic));
     OK(script_open(&t->writers[2], &t->reviser));
@@ -110,9 +112,9 @@ static void near(double a, double b)
         fail_msg("%.15g is not %.15g", a, b);
 }
 
-/* Answers 2 3 4 of each of 3 problems. One revision by sample 0 of the critic, which tells
- * the truth: 2 -> 3, 3 -> 2, 4 -> 4. Another by sample 1, which lies: 2 -> 2, 3 -> 4,
- * 4 -> 5. */
+/* Answers 2 3 4 of each of 3 problems. One revision by sample 0 of the critic, which
+ * tells the truth: 2 -> 3, 3 -> 2, 4 -> 4. Another by sample 1, which lies: 2 -> 2, 3 ->
+ * 4, 4 -> 5. */
 static void scores_are_those_counted_by_hand(void **state)
 {
     static const int32_t widths[] = {1, 3, 2};
@@ -142,9 +144,9 @@ static void scores_are_those_counted_by_hand(void **state)
 
     OK(sr1_forest_scores_get(f, 1, &s));
     assert_int_equal(s.nodes, 18);
-    near(s.pass_at_1, 4.0 / 6);   /* of 3 2 4 2 4 5 */
-    near(s.gained, 1.0 / 6);      /* 2 -> 3 */
-    near(s.lost, 1.0 / 6);        /* 3 -> 2 */
+    near(s.pass_at_1, 4.0 / 6); /* of 3 2 4 2 4 5 */
+    near(s.gained, 1.0 / 6);    /* 2 -> 3 */
+    near(s.lost, 1.0 / 6);      /* 3 -> 2 */
     assert_int_equal(s.critiques, 18);
     near(s.accuracy, 0.5);
     near(s.f1, 4.0 / 7); /* precision 2/3, recall 1/2 */
@@ -259,7 +261,8 @@ static void an_outage_leaves_a_gap_that_is_filled_later(void **state)
     o = options(&t, NULL);
     OK(sr1_forest_open(&f, &o));
     OK(sr1_forest_expand(f, widths, 2, &missing));
-    assert_int_equal(missing, 2); /* the second of the first problem, and the one behind */
+    assert_int_equal(missing,
+                     2); /* the second of the first problem, and the one behind */
     assert_int_equal(sr1_forest_count(f), 3 + 9 - 2);
     OK(sr1_forest_expand(f, widths, 2, &missing));
     assert_int_equal(missing, 0);
@@ -276,8 +279,8 @@ static void pass_at_k_is_what_counting_gives(void **state)
         int64_t n, c, k;
         double want;
     } cases[] = {
-        {5, 2, 1, 2.0 / 5},   {5, 2, 3, 9.0 / 10}, {5, 0, 2, 0.0 / 10},
-        {5, 5, 5, 1.0 / 1},   {10, 3, 4, 175.0 / 210}, {7, 1, 7, 1.0 / 1},
+        {5, 2, 1, 2.0 / 5}, {5, 2, 3, 9.0 / 10},     {5, 0, 2, 0.0 / 10},
+        {5, 5, 5, 1.0 / 1}, {10, 3, 4, 175.0 / 210}, {7, 1, 7, 1.0 / 1},
         {4, 2, 3, 4.0 / 4},
     };
     double v;

@@ -11,32 +11,52 @@ static const char traceback[] = "Traceback (most recent call last):\n"
                                 "    c = a / 0\n"
                                 "ZeroDivisionError: division by zero\n\n";
 
-#define TEXT(s) {s, sizeof(s) - 1}
+#define TEXT(s)                                                                          \
+    {                                                                                    \
+        s, sizeof(s) - 1                                                                 \
+    }
 
 static const struct {
     struct sr1__run_facts f;
     const char *has, *lacks;
 } cases[] = {
-    {{.verdict = SR1_RUN_PASSED, .tests = 3, .passed = 3}, "is correct. Be brief", "fails"},
+    {{.verdict = SR1_RUN_PASSED, .tests = 3, .passed = 3},
+     "is correct. Be brief",
+     "fails"},
     {{.verdict = SR1_RUN_RUNTIME_ERROR, .tests = 3, .passed = 0, .error = traceback},
      "The line at fault:\nc = a / 0\n The error:\nZeroDivisionError: division by zero",
      "begin anew"},
     {{.verdict = SR1_RUN_RUNTIME_ERROR, .tests = 1, .error = ""},
-     "The answer fails with an error.", "line at fault"},
-    {{.verdict = SR1_RUN_RUNTIME_ERROR, .tests = 1,
+     "The answer fails with an error.",
+     "line at fault"},
+    {{.verdict = SR1_RUN_RUNTIME_ERROR,
+      .tests = 1,
       .error = "File \"x\", line 99\nSyntaxError: invalid"},
-     "The error:\nSyntaxError: invalid", "line at fault"},
-    {{.verdict = SR1_RUN_TIMEOUT, .tests = 2, .passed = 0}, "more efficient", "begin anew"},
+     "The error:\nSyntaxError: invalid",
+     "line at fault"},
+    {{.verdict = SR1_RUN_TIMEOUT, .tests = 2, .passed = 0},
+     "more efficient",
+     "begin anew"},
     {{.verdict = SR1_RUN_MEMORY, .tests = 2, .passed = 1}, "limit of memory", "output"},
     {{.verdict = SR1_RUN_OUTPUT, .tests = 2, .passed = 1}, "limit of output", "memory"},
     {{.verdict = SR1_RUN_WRONG, .tests = 4, .passed = 0, .input = TEXT("1 2\n")},
-     "begin anew", "1 2"},
-    {{.verdict = SR1_RUN_WRONG, .tests = 4, .passed = 3, .input = TEXT("1 2\n"),
-      .expected = TEXT("3\n"), .got = TEXT("-1\n")},
-     "Input:\n1 2\nExpected:\n3\nActual:\n-1", "begin anew"},
-    {{.verdict = SR1_RUN_WRONG, .tests = 1, .passed = 0, .is_assert = 1,
+     "begin anew",
+     "1 2"},
+    {{.verdict = SR1_RUN_WRONG,
+      .tests = 4,
+      .passed = 3,
+      .input = TEXT("1 2\n"),
+      .expected = TEXT("3\n"),
+      .got = TEXT("-1\n")},
+     "Input:\n1 2\nExpected:\n3\nActual:\n-1",
+     "begin anew"},
+    {{.verdict = SR1_RUN_WRONG,
+      .tests = 1,
+      .passed = 0,
+      .is_assert = 1,
       .input = TEXT("assert add(1, 2) == 3")},
-     "Test:\nassert add(1, 2) == 3", "Expected"},
+     "Test:\nassert add(1, 2) == 3",
+     "Expected"},
 };
 
 static void every_outcome_has_its_hint(void **state)
@@ -64,9 +84,13 @@ static void every_outcome_has_its_hint(void **state)
 static void a_long_case_is_left_out(void **state)
 {
     static char input[1000];
-    struct sr1__run_facts f = {.verdict = SR1_RUN_WRONG, .tests = 2, .passed = 1,
-                               .error = "", .code = "",
-                               .expected = {"", 0}, .got = {"", 0}};
+    struct sr1__run_facts f = {.verdict = SR1_RUN_WRONG,
+                               .tests = 2,
+                               .passed = 1,
+                               .error = "",
+                               .code = "",
+                               .expected = {"", 0},
+                               .got = {"", 0}};
     struct sr1__buf b;
 
     (void)state;

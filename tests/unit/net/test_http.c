@@ -603,6 +603,25 @@ static void certificates_are_verified(void **state)
     fail_msg("with the certificate trusted: %s", r.message);
 }
 
+static void stopping_ends_nothing_that_comes_later(void **state)
+{
+    struct sr1__http *h = client(&quick);
+    struct server s;
+
+    (void)state;
+    server_start(&s, say_hello, NULL);
+    for (int i = 0; i < 50; i++) {
+        struct sr1__http_response r;
+
+        sr1__http_cancel(h);
+        get(h, &s, "/", 1, &r);
+        assert_int_equal(r.status, SR1_OK);
+        sr1__http_response_free(&r);
+    }
+    sr1__http_free(h);
+    server_stop(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -626,6 +645,7 @@ int main(void)
         cmocka_unit_test(text_is_escaped_for_urls),
         cmocka_unit_test(options_out_of_range_are_refused),
         cmocka_unit_test(certificates_are_verified),
+        cmocka_unit_test(stopping_ends_nothing_that_comes_later),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

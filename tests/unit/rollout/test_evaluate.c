@@ -178,11 +178,64 @@ static void a_callback_ends_it(void **state)
     sr1_rollout_free(r);
 }
 
+/* ---- rewards ---- */
+
+/* Worth 2 with the answer Paris; unknown for the third row. */
+static sr1_status worth(void *self, const sr1_trajectory *const *t, size_t n, double *out)
+{
+    int *seen = self;
+
+    for (size_t i = 0; i < n; i++) {
+        size_t len;
+        const char *answer = sr1_trajectory_final_answer(t[i], &len);
+
+        assert_true(sr1_trajectory_ground_truth_count(t[i]) > 0);
+        out[i] = len == 5 && memcmp(answer, "Paris", 5) == 0 ? 2.0 : 0.0;
+        if ((*seen)++ == 2)
+            out[i] = NAN;
+    }
+    return SR1_OK;
+}
+
+static void rewards_are_scored_too(void **state)
+{
+    sr1_reward_ops ops = {.struct_size = sizeof ops, .name = "worth", .score = worth,
+                          .may_be_unknown = 1};
+    sr1_reward_options none = {.struct_size = sizeof none, .rewards = "environment"};
+    sr1_rollout *r = open_rollout("max_rows=16");
+    sr1_dataset *d = questions();
+    sr1_reward_set *set = NULL;
+    sr1_evaluation *e = NULL;
+    sr1_eval_scores with = {.struct_size = sizeof with}, plain = with;
+    sr1_eval_options o = {.struct_size = sizeof o, .greedy = 1};
+    int seen = 0;
+
+    (void)state;
+    OK(sr1_evaluate(&e, r, d, &o));
+    OK(sr1_evaluation_scores(e, 0, &plain));
+    assert_true(plain.reward == 0.0);
+    sr1_evaluation_free(e);
+    OK(sr1_reward_set_new(&set, &none));
+    OK(sr1_reward_set_add(set, &ops, &seen, 1.0));
+    o.rewards = set;
+    OK(sr1_evaluate(&e, r, d, &o));
+    OK(sr1_evaluation_scores(e, 0, &with));
+    assert_int_equal(with.rows, plain.rows - 1);
+    assert_int_equal(with.excluded, plain.excluded + 1);
+    assert_int_equal(seen, plain.rows);
+    assert_true(with.reward >= 0.0 && with.reward <= 2.0);
+    sr1_evaluation_free(e);
+    sr1_reward_set_free(set);
+    sr1_dataset_free(d);
+    sr1_rollout_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_counts),
         cmocka_unit_test(cut_short_is_no_answer),
+        cmocka_unit_test(rewards_are_scored_too),
         cmocka_unit_test(a_callback_ends_it),
     };
 

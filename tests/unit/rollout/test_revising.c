@@ -1,5 +1,5 @@
-/* Critiques in rollouts: a whole message is the action, its revision comes as a block that
- * is not trained on, rows wait for it in batches, and the reviser stands still. */
+/* Critiques in rollouts: a whole message is the action, its revision comes as a block
+ * that is not trained on, rows wait for it in batches, and the reviser stands still. */
 #include "support/tiny.h"
 
 #include "rollout/asker_parts.h"
@@ -14,13 +14,13 @@
 
 static int make(void **state)
 {
-    static const struct tiny_rule critic[] = {{"", " well"}, {" well", " so"},
-                                              {" so", "<|im_end|>"}};
+    static const struct tiny_rule critic[] = {
+        {"", " well"}, {" well", " so"}, {" so", "<|im_end|>"}};
     static const struct tiny_rule endless[] = {{"", " well"}, {" well", " well"}};
-    static const struct tiny_rule wordy[] = {{"", " well"}, {" well", " well"},
-                                             {" well", "<|im_end|>"}};
-    static const struct tiny_rule proxy[] = {{"", " Rome"}, {" Rome", " Paris"},
-                                             {" Paris", "<|im_end|>"}};
+    static const struct tiny_rule wordy[] = {
+        {"", " well"}, {" well", " well"}, {" well", "<|im_end|>"}};
+    static const struct tiny_rule proxy[] = {
+        {"", " Rome"}, {" Rome", " Paris"}, {" Paris", "<|im_end|>"}};
 
     if (scratch_make(state) != 0)
         return -1;
@@ -28,12 +28,13 @@ static int make(void **state)
     tiny_model("endless", endless, 2, 30);
     tiny_model("proxy", proxy, 3, 30);
     tiny_model("wordy", wordy, 3, 12);
-    (void)scratch_file("problems.jsonl",
-                       "{\"id\": \"p0\", \"problem\": \"Where?\", \"solution\": \"x = 1\", "
-                       "\"tests\": [\"assert x\"]}\n"
-                       "{\"id\": \"p1\", \"problem\": \"When?\", \"solution\": \"x = 0\", "
-                       "\"tests\": [\"assert x\"]}\n",
-                       0);
+    (void)scratch_file(
+        "problems.jsonl",
+        "{\"id\": \"p0\", \"problem\": \"Where?\", \"solution\": \"x = 1\", "
+        "\"tests\": [\"assert x\"]}\n"
+        "{\"id\": \"p1\", \"problem\": \"When?\", \"solution\": \"x = 0\", "
+        "\"tests\": [\"assert x\"]}\n",
+        0);
     return 0;
 }
 
@@ -89,7 +90,8 @@ static void a_message_is_a_critique_and_its_answer_the_revision(void **state)
         for (size_t i = 0; i < 6; i++) {
             check(t[i], " well so", "Rome Paris");
             assert_int_equal(sr1_trajectory_stop_reason(t[i]), SR1_STOP_EOS);
-            assert_int_equal(sr1_trajectory_policy_count(t[i]), 3); /* its end among them */
+            assert_int_equal(sr1_trajectory_policy_count(t[i]),
+                             3); /* its end among them */
             assert_int_equal(sr1_trajectory_search_count(t[i]), 1);
         }
         tiny_free_all(t, 6);
@@ -121,7 +123,8 @@ static void an_unknown_problem_is_named(void **state)
     sr1_trajectory *t[2];
 
     (void)state;
-    REFUSED(sr1_rollout_generate(r, &q, 1, &o, t), SR1_E_NOT_FOUND, "'p7' is none of the");
+    REFUSED(sr1_rollout_generate(r, &q, 1, &o, t), SR1_E_NOT_FOUND,
+            "'p7' is none of the");
     sr1_rollout_free(r);
 }
 
@@ -181,13 +184,16 @@ static sr1_status pause_for_first(void *user, int64_t done, int64_t total, int64
 static void rows_that_wait_are_revised_as_one_batch(void **state)
 {
     sr1_writer_ops ops = {.struct_size = sizeof ops, .name = "slow", .write = slow_write};
-    sr1_rollout *r = tiny_rollout(tiny_config("wordy", "environment=none",
-                                              "protocol=ctrl", "max_tokens=40", NULL),
-                                  NULL);
+    sr1_rollout *r = tiny_rollout(
+        tiny_config("wordy", "environment=none", "protocol=ctrl", "max_tokens=40", NULL),
+        NULL);
     struct slow s = {.rollout = r};
     sr1_query q = question("p0");
-    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = QUERIES, .seed = 5,
-                             .progress = pause_for_first, .user = &s};
+    sr1_rollout_options o = {.struct_size = sizeof o,
+                             .group_size = QUERIES,
+                             .seed = 5,
+                             .progress = pause_for_first,
+                             .user = &s};
     const char *path = scratch_path("problems.jsonl");
     sr1_problems *problems = NULL;
     sr1_writer *w = NULL;
@@ -217,8 +223,11 @@ static void revise_once(sr1_writer *w, char **text)
     static const char *const roles[] = {"user", "assistant", "user"};
     static const char *const contents[] = {"Where?", "x = 1", "well so"};
     static const size_t sizes[] = {6, 5, 7};
-    sr1_conversation c = {.struct_size = sizeof c, .roles = roles, .contents = contents,
-                          .sizes = sizes, .n = 3};
+    sr1_conversation c = {.struct_size = sizeof c,
+                          .roles = roles,
+                          .contents = contents,
+                          .sizes = sizes,
+                          .n = 3};
 
     OK(sr1_writer_write(w, &c, 1, text, NULL));
     assert_non_null(*text);
@@ -230,7 +239,8 @@ static void the_reviser_is_never_the_live_policy(void **state)
 {
     sr1_rollout *r = tiny_rollout(critiques("proxy", "", NULL), NULL);
     sr1_model *live = sr1_rollout_model(r);
-    static const struct tiny_rule other[] = {{"", " nothing"}, {" nothing", "<|im_end|>"}};
+    static const struct tiny_rule other[] = {{"", " nothing"},
+                                             {" nothing", "<|im_end|>"}};
     sr1_rollout_options o = {.struct_size = sizeof o, .group_size = 1, .greedy = 1};
     sr1_query q = question("p0");
     sr1_trajectory *t;
@@ -258,12 +268,21 @@ static void a_model_writes(void **state)
     static char text_long[4000];
     const char *contents[] = {"Where?", text_long};
     size_t sizes[] = {6, sizeof text_long};
-    sr1_conversation c[3] = {{.struct_size = sizeof *c, .roles = role,
-                              .contents = contents, .sizes = sizes, .n = 1},
-                             {.struct_size = sizeof *c, .roles = role,
-                              .contents = contents + 1, .sizes = sizes + 1, .n = 1},
-                             {.struct_size = sizeof *c, .roles = role,
-                              .contents = contents, .sizes = sizes, .n = 2}};
+    sr1_conversation c[3] = {{.struct_size = sizeof *c,
+                              .roles = role,
+                              .contents = contents,
+                              .sizes = sizes,
+                              .n = 1},
+                             {.struct_size = sizeof *c,
+                              .roles = role,
+                              .contents = contents + 1,
+                              .sizes = sizes + 1,
+                              .n = 1},
+                             {.struct_size = sizeof *c,
+                              .roles = role,
+                              .contents = contents,
+                              .sizes = sizes,
+                              .n = 2}};
     sr1_config *config = tiny_config("critic", NULL);
     sr1_writer_options o = {.struct_size = sizeof o, .max_tokens = 2};
     sr1_writer *w = NULL;
@@ -278,7 +297,8 @@ static void a_model_writes(void **state)
     assert_string_equal(said[1], ""); /* longer than the model reads */
     sr1_free(said[0]);
     sr1_free(said[1]);
-    REFUSED(sr1_writer_write(w, c + 2, 1, said, NULL), SR1_E_INVALID, "must be the user's");
+    REFUSED(sr1_writer_write(w, c + 2, 1, said, NULL), SR1_E_INVALID,
+            "must be the user's");
     sr1_writer_free(w);
     REFUSED(sr1_writer_open_model(&w, scratch_path("nowhere"), config, NULL),
             SR1_E_NOT_FOUND, "nowhere");

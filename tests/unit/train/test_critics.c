@@ -1,5 +1,5 @@
-/* Learning to criticise: the reward of a revision reaches the critique that led to it, and
- * neither reviser nor reference moves while the policy does. */
+/* Learning to criticise: the reward of a revision reaches the critique that led to it,
+ * and neither reviser nor reference moves while the policy does. */
 #include "support/tiny.h"
 
 #include "base/clock.h"
@@ -13,17 +13,17 @@
 
 static int make(void **state)
 {
-    static const struct tiny_rule critic[] = {{"", " Paris"}, {"", " Rome"},
-                                              {" Paris", "<|im_end|>"},
-                                              {" Rome", "<|im_end|>"}};
+    static const struct tiny_rule critic[] = {
+        {"", " Paris"}, {"", " Rome"}, {" Paris", "<|im_end|>"}, {" Rome", "<|im_end|>"}};
 
     if (scratch_make(state) != 0)
         return -1;
     tiny_model("critic", critic, 4, 14);
-    (void)scratch_file("problems.jsonl",
-                       "{\"id\": \"p0\", \"problem\": \"Where?\", \"solution\": \"x = 1\", "
-                       "\"tests\": [\"assert x\"]}\n",
-                       0);
+    (void)scratch_file(
+        "problems.jsonl",
+        "{\"id\": \"p0\", \"problem\": \"Where?\", \"solution\": \"x = 1\", "
+        "\"tests\": [\"assert x\"]}\n",
+        0);
     return 0;
 }
 
@@ -108,9 +108,9 @@ static void let_follow(sr1_trainer *tr)
 
 static void critiques_that_lead_to_right_revisions_are_learned(void **state)
 {
-    sr1_trainer *tr = trainer(tiny_config("critic", "environment=none", "protocol=ctrl",
-                                          "rewards=environment", "beta=0",
-                                          "learning_rate=3e-3", NULL));
+    sr1_trainer *tr =
+        trainer(tiny_config("critic", "environment=none", "protocol=ctrl",
+                            "rewards=environment", "beta=0", "learning_rate=3e-3", NULL));
     sr1_step_report r = {.struct_size = sizeof r};
     sr1_query q = question();
     double first = 0.0, last = 0.0;
@@ -131,10 +131,10 @@ static void critiques_that_lead_to_right_revisions_are_learned(void **state)
 
 static sr1_config *frozen_config(const char *dtype)
 {
-    sr1_config *c = tiny_config("critic", "environment=critique", "protocol=ctrl",
-                                "rewards=environment", "kl_reference=frozen",
-                                "proxy_max_tokens=6", "workers=2", "learning_rate=1e-2",
-                                dtype, NULL);
+    sr1_config *c =
+        tiny_config("critic", "environment=critique", "protocol=ctrl",
+                    "rewards=environment", "kl_reference=frozen", "proxy_max_tokens=6",
+                    "workers=2", "learning_rate=1e-2", dtype, NULL);
 
     OK(sr1_config_set(c, "code_problems", scratch_path("problems.jsonl")));
     return c;
@@ -145,8 +145,11 @@ static char *revision(sr1_trainer *tr)
     static const char *const roles[] = {"user", "assistant", "user"};
     static const char *const contents[] = {"Where?", "x = 1", "Paris"};
     static const size_t sizes[] = {6, 5, 5};
-    sr1_conversation c = {.struct_size = sizeof c, .roles = roles, .contents = contents,
-                          .sizes = sizes, .n = 3};
+    sr1_conversation c = {.struct_size = sizeof c,
+                          .roles = roles,
+                          .contents = contents,
+                          .sizes = sizes,
+                          .n = 3};
     char *text = NULL;
 
     OK(sr1_writer_write(tr->rollout->reviser, &c, 1, &text, NULL));
@@ -215,15 +218,15 @@ static void reviser_and_reference_are_one_copy(void **state)
 
 /* ---- programs run while others write ---- */
 
-#define TAKES 0.1 /* seconds a program runs, one at a time */
+#define TAKES 0.1  /* seconds a program runs, one at a time */
 #define WRITES 0.3 /* seconds a batch of revisions takes */
 
 /* An executor that only counts the time its programs would take. */
 struct executor {
-    double free_at;              /* when it has run all that was begun */
-    double first, last;          /* begun */
-    double scored, waited;       /* when scoring began, and how long it had to wait */
-    double second_batch;         /* when the reviser was asked again */
+    double free_at;        /* when it has run all that was begun */
+    double first, last;    /* begun */
+    double scored, waited; /* when scoring began, and how long it had to wait */
+    double second_batch;   /* when the reviser was asked again */
     int batches;
 };
 
@@ -239,7 +242,8 @@ static sr1_status run_program(void *self, sr1_trajectory *t)
     return SR1_OK;
 }
 
-static sr1_status collect(void *self, const sr1_trajectory *const *t, size_t n, double *out)
+static sr1_status collect(void *self, const sr1_trajectory *const *t, size_t n,
+                          double *out)
 {
     struct executor *e = self;
 
@@ -268,14 +272,16 @@ static sr1_status write_slowly(void *self, const sr1_conversation *const *c, siz
 /* One step of 8 critiques, of which 4 are written at a time. */
 static void step_slowly(struct executor *e, int early, sr1_step_report *r)
 {
-    sr1_reward_ops ops = {.struct_size = sizeof ops, .name = "slow", .score = collect,
+    sr1_reward_ops ops = {.struct_size = sizeof ops,
+                          .name = "slow",
+                          .score = collect,
                           .begin = early ? run_program : NULL};
-    sr1_writer_ops writer = {.struct_size = sizeof writer, .name = "slow",
-                             .write = write_slowly};
+    sr1_writer_ops writer = {
+        .struct_size = sizeof writer, .name = "slow", .write = write_slowly};
     sr1_trainer *tr = NULL;
-    sr1_config *c = tiny_config("critic", "environment=none", "protocol=ctrl",
-                                "rewards=environment", "kl_reference=frozen", "max_rows=4",
-                                NULL);
+    sr1_config *c =
+        tiny_config("critic", "environment=none", "protocol=ctrl", "rewards=environment",
+                    "kl_reference=frozen", "max_rows=4", NULL);
     sr1_query q = question();
 
     OK(sr1_trainer_new(&tr, c, NULL));
@@ -300,7 +306,8 @@ static void programs_run_while_others_write_and_the_reference_reads(void **state
     assert_true(early.waited <= 5 * TAKES); /* 3 ran while the second batch was written */
     assert_true(r.seconds_reference > 0);
     assert_true(early.scored - early.last >= 0.9 * r.seconds_reference);
-    printf("8 programs of %.1f s, one at a time: waited %.2f s at the end of the step; begun "
+    printf("8 programs of %.1f s, one at a time: waited %.2f s at the end of the step; "
+           "begun "
            "only then %.2f s\n",
            TAKES, early.waited, late.waited);
 }

@@ -120,7 +120,7 @@ static void keys_offer_what_the_tables_hold(void **state)
     while (sr1_loss_name(n))
         n++;
     assert_int_equal(choices_are_names("loss", sr1_loss_name), n - 1); /* but nll */
-    assert_int_equal(choices_are_names("loss_aggregation", sr1_loss_aggregation_name), 5);
+    assert_int_equal(choices_are_names("loss_aggregation", sr1_loss_aggregation_name), 6);
     assert_int_equal(choices_are_names("kl_kind", sr1_loss_kl_name), 9);
     assert_int_equal(
         choices_are_names("importance_correction", sr1_loss_correction_name), 5);
@@ -285,6 +285,48 @@ static void figures_are_means_whatever_the_weights(void **state)
     tiny_near(sum.kl_div, mean.kl_div, 1e-6);
 }
 
+/* At ratios of 1 the loss is minus the mean over groups of their tokens' mean advantage,
+ * for the groups from `first` on. */
+static double mean_over_groups(size_t first)
+{
+    double loss = 0;
+
+    for (size_t g = first; g < QUERIES; g++) {
+        double sum = 0, tokens = 0;
+
+        for (size_t i = g * GROUP; i < (g + 1) * GROUP; i++) {
+            double n = (double)sr1_trajectory_policy_count(rolled[i]);
+
+            sum += n * sr1_trajectory_advantage(rolled[i]);
+            tokens += n;
+        }
+        loss -= sum / tokens / (double)(QUERIES - first);
+    }
+    return loss;
+}
+
+static void groups_weigh_the_same(void **state)
+{
+    static const char *const cuts[] = {"workers=1", "micro_batch_tokens=1", "workers=3"};
+    size_t n;
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cuts / sizeof *cuts; k++) {
+        sr1_step_report r = {.struct_size = sizeof r};
+
+        free(updated(tiny_config("model", GRADIENT, "beta=0", cuts[k],
+                                 "loss_aggregation=group-mean-token-mean", NULL),
+                     &r, &n));
+        tiny_near(r.loss, mean_over_groups(0), 1e-5);
+        /* in mini-batches of one group; what is reported is the last, of new weights */
+        free(updated(tiny_config("model", GRADIENT, "learning_rate=0", "beta=0", cuts[k],
+                                 "loss_aggregation=group-mean-token-mean",
+                                 "mini_batch_size=4", NULL),
+                     &r, &n));
+        tiny_near(r.loss, mean_over_groups(QUERIES - 1), 1e-5);
+    }
+}
+
 /* Of another policy's tokens: what was bounded is seen in the report. */
 static void bounds_are_reported(void **state)
 {
@@ -360,6 +402,7 @@ int main(void)
         cmocka_unit_test(every_loss_takes_two_passes),
         cmocka_unit_test(no_loss_depends_on_the_cut),
         cmocka_unit_test(figures_are_means_whatever_the_weights),
+        cmocka_unit_test(groups_weigh_the_same),
         cmocka_unit_test(bounds_are_reported),
         cmocka_unit_test(a_correction_of_nothing_changes_nothing),
         cmocka_unit_test(a_mask_may_drop_everything),

@@ -261,6 +261,76 @@ static void keys_that_contradict_are_refused(void **state)
     sr1_config_free(c);
 }
 
+/* ---- rewards of steps ---- */
+
+/* Each action earns 1. */
+static sr1_status pay(void *self, const sr1_env_action *const *actions, size_t n,
+                      sr1_env_sink *sink)
+{
+    (void)self;
+    for (size_t i = 0; i < n; i++) {
+        OK(sr1_env_sink_text(sink, i, "so", 2));
+        OK(sr1_env_sink_reward(sink, i, 1.0 + actions[i]->turn));
+    }
+    return SR1_OK;
+}
+
+/* Sum of what is earned from policy token k on, each halved for every token between. */
+static double earned_from(const sr1_trajectory *t, size_t k, int dense)
+{
+    const int32_t *turns = sr1_trajectory_turns(t);
+    const int32_t *at = sr1_trajectory_policy_positions(t);
+    size_t last = sr1_trajectory_policy_count(t) - 1;
+    double sum = 0;
+
+    for (size_t i = 0; i < sr1_trajectory_search_count(t); i++) {
+        sr1_search_event e = {.struct_size = sizeof e};
+        size_t p = last;
+
+        OK(sr1_trajectory_search(t, i, &e));
+        while (dense && p > 0 && turns[at[p]] > e.turn)
+            p--;
+        if (p >= k)
+            sum += 2.0 * e.reward * pow(0.5, (double)(p - k));
+    }
+    return sum;
+}
+
+static void check_returns(const char *key, int dense)
+{
+    static const sr1_env_ops ops = {.struct_size = sizeof ops, .name = "pay", .act = pay};
+    sr1_env_options o = {.struct_size = sizeof o};
+    sr1_trainer *tr = tiny_trainer(tiny_config(
+        "model", key, "advantage=gae", "gamma=0.5", "rewards=environment",
+        "reward_weights=2", "max_turns=3", "max_tokens=24", "beta=0", NULL));
+    sr1_query q[2] = {tiny_query("one?"), tiny_query("Where is the tower?")};
+    sr1_env *env = NULL;
+    sr1_trajectory *t[N];
+    double total = 0;
+
+    OK(sr1_env_new(&env, &ops, NULL, &o));
+    OK(sr1_rollout_set_env(sr1_trainer_rollout(tr), env));
+    sr1_env_free(env);
+    OK(sr1_trainer_train_step(tr, q, 2, 4, NULL, t));
+    for (size_t i = 0; i < N; i++) {
+        const float *returns = sr1_trajectory_column(t[i], SR1_COLUMN_RETURN);
+
+        total += sr1_trajectory_reward(t[i]);
+        for (size_t k = 0; k < sr1_trajectory_policy_count(t[i]); k++)
+            tiny_near(returns[k], earned_from(t[i], k, dense), 1e-5);
+    }
+    assert_true(total > 0);
+    tiny_free_all(t, N);
+    sr1_trainer_free(tr);
+}
+
+static void rewards_count_where_they_were_earned(void **state)
+{
+    (void)state;
+    check_returns("dense_rewards=true", 1);
+    check_returns("dense_rewards=false", 0);
+}
+
 /* ---- balance ---- */
 
 static void batches_are_of_one_length(void **state)
@@ -305,6 +375,7 @@ int main(void)
         cmocka_unit_test(long_responses_lose_reward),
         cmocka_unit_test(what_was_cut_is_not_trained_on),
         cmocka_unit_test(keys_that_contradict_are_refused),
+        cmocka_unit_test(rewards_count_where_they_were_earned),
         cmocka_unit_test(batches_are_of_one_length),
         cmocka_unit_test(tiny_nothing_leaks),
     };

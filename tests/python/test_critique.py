@@ -1,0 +1,190 @@
+"""Writers, prompts, the environment of critiques, and trees of revisions."""
+
+import json
+from ctypes import byref, c_char_p, c_int32, c_size_t, c_void_p
+from itertools import combinations
+
+import pytest
+
+import searchr1
+from searchr1 import critique
+from searchr1._handle import Handle
+from searchr1._lib import lib
+
+ROWS = [
+    {
+        "id": "add",
+        "problem": "Add two numbers with add(a, b).",
+        "solution": "Here:\n```\ndef add(a, b):\n    return a - b\n```",
+        "tests": ["assert add(1, 2) == 3"],
+    },
+    {"id": "bare", "problem": "Do nothing.", "tests": ["pass"]},
+]
+RIGHT = "```python\ndef add(a, b):\n    return a + b\n```"
+
+
+class Problems(Handle):
+    _free = "sr1_problems_free"
+
+    def __init__(self, rows):
+        text = "".join(json.dumps(row) + "\n" for row in rows).encode()
+        out = c_void_p()
+        parse = lib.sr1_problems_parse
+        parse.argtypes = [c_void_p, c_char_p, c_size_t, c_char_p, c_void_p]
+        assert parse(byref(out), text, len(text), b"rows", None) == 0
+        super().__init__(out.value)
+
+
+@pytest.fixture()
+def problems():
+    return Problems(ROWS)
+
+
+def test_a_function_writes():
+    seen = []
+
+    def say(conversations):
+        seen.extend(conversations)
+        return [c.messages[-1][1].upper() if c.sample else None for c in conversations]
+
+    writer = critique.Writer(say, name="loud")
+    texts = writer.write(
+        [
+            critique.Conversation((("user", "héllo"),), sample=1, id="x"),
+            [("user", "quiet")],
+        ]
+    )
+    assert texts == ["HÉLLO", None]
+    assert writer.name == "loud"
+    assert seen[0] == critique.Conversation((("user", "héllo"),), "x", 1)
+
+
+def test_what_a_writer_raises_comes_back():
+    def broken(conversations):
+        raise RuntimeError("no ink")
+
+    with pytest.raises(RuntimeError, match="no ink"):
+        critique.Writer(broken).write([[("user", "x")]])
+    with pytest.raises(ValueError, match="0 texts"):
+        critique.Writer(lambda conversations: []).write([[("user", "x")]])
+
+
+def test_a_model_writes(model_folder):
+    writer = critique.Writer.model(
+        model_folder, searchr1.Config(device="cpu", max_rows=4), max_tokens=3
+    )
+    one, two = writer.write([[("user", "Where?")], [("user", "a"), ("assistant", "b"), ("user", "c")]])
+    assert isinstance(one, str) and isinstance(two, str)
+    assert writer.write([[("user", "Where?")]]) == [one]  # greedy
+
+
+def test_prompts(problems, tmp_path):
+    text = critique.prompt(problems, "add")
+    assert "```python\ndef add(a, b):\n    return a - b\n```" in text
+    assert "hint" not in text
+    assert "known thing" in critique.prompt(problems, "add", hint="known thing")
+    messages = critique.revision(problems, "add", "Wrong.\n", answer="x = 1")
+    assert [role for role, _ in messages] == ["user", "assistant", "user"]
+    assert messages[1][1] == "x = 1"
+    assert messages[2][1].startswith("Wrong.\n\nPlease finalize")
+    assert critique.sanitize("```py\nx\n```") == "```python\nx\n```"
+    with pytest.raises(KeyError):
+        critique.prompt(problems, "other")
+    (tmp_path / "c.txt").write_text("{{problem}}|{{answer}}")
+    (tmp_path / "s.txt").write_text("Do {{problem}}")
+    style = critique.Style(tmp_path / "c.txt", tmp_path / "s.txt")
+    assert critique.prompt(problems, "bare", answer="y", style=style) == "Do nothing.|y"
+    assert critique.solve_prompt(problems, "bare", style) == "Do Do nothing."
+
+
+def test_a_critique_is_answered_by_a_revision(problems):
+    def revise(conversations):
+        return [RIGHT if "Incorrect" in c.messages[2][1] else "?" for c in conversations]
+
+    env = critique.environment(problems, revise)
+    episode = env.begin("add")
+    reply = env.step(episode, "It subtracts.\nOverall judgment: Incorrect")
+    env.finish(episode)
+    assert reply.done and "return a + b" in reply.text
+
+
+def grow(problems, tmp_path, run):
+    def solve(conversations):
+        return [RIGHT if c.sample else "nothing" for c in conversations]
+
+    def criticise(conversations):
+        return [
+            "Overall judgment: " + ("Correct" if "a + b" in c.messages[0][1] else "Incorrect")
+            for c in conversations
+        ]
+
+    def revise(conversations):
+        return [RIGHT for _ in conversations]
+
+    seen = []
+    forest = critique.Forest(
+        problems,
+        run,
+        solver=solve,
+        critic=criticise,
+        reviser=revise,
+        path=tmp_path / "tree.jsonl",
+        progress=lambda phase, done, total: seen.append((phase, done, total)),
+    )
+    assert forest.expand(1, 2, 1) == 0
+    assert ("answers", 4, 4) in seen
+    return forest
+
+
+def run(problem, answer):
+    assert problem in ("add", "bare")
+    return "a + b" in answer, 1.0 if "a + b" in answer else 0.25
+
+
+def test_a_forest_grows_and_is_measured(problems, tmp_path):
+    forest = grow(problems, tmp_path, run)
+    before, after = forest.scores(0), forest.scores(1)
+    assert len(forest) == 2 + 4 + 4
+    assert (before.pass_at_1, after.pass_at_1) == (0.5, 1.0)
+    assert (after.gained, after.lost) == (0.5, 0.0)
+    assert (after.accuracy, after.f1) == (1.0, 1.0)
+    assert forest.pass_at_k(2) == 1.0
+    node = forest[6]
+    assert (node.kind, node.depth, node.passed) == ("revision", 2, True)
+    assert node.judgement == "incorrect"
+    with pytest.raises(IndexError):
+        forest[10]
+    assert len((tmp_path / "tree.jsonl").read_text().splitlines()) == 8
+    again = grow(problems, tmp_path, None or (lambda *_: pytest.fail("it was whole")))
+    assert len(again) == len(forest)
+
+
+def test_a_forest_teaches(problems, tmp_path):
+    forest = grow(problems, tmp_path, run)
+    report = forest.write_demos(tmp_path / "sft.jsonl", drop_untrue=True)
+    assert (report.critiques, report.written) == (4, 4)
+    row = json.loads((tmp_path / "sft.jsonl").read_text().splitlines()[0])
+    assert [m["role"] for m in row["messages"]] == ["user", "assistant"]
+    source = tmp_path / "problems.jsonl"
+    source.write_text("".join(json.dumps(r) + "\n" for r in ROWS))
+    assert forest.write_rows([source], tmp_path / "rows.jsonl") == 2
+
+
+def test_an_answer_that_cannot_be_run_is_missing(problems, tmp_path):
+    def down(problem, answer):
+        return None
+
+    forest = critique.Forest(problems, down, solver=lambda c: ["x"] * len(c))
+    assert forest.expand(1, 2) == 4
+    with pytest.raises(ZeroDivisionError):
+        critique.Forest(problems, lambda p, a: 1 / 0, solver=lambda c: ["x"] * len(c)).expand(1, 1)
+
+
+@pytest.mark.parametrize("n, c", [(1, 0), (4, 2), (6, 5), (5, 0)])
+def test_pass_at_k_counts_subsets(n, c):
+    for k in range(1, n + 1):
+        subsets = list(combinations(range(n), k))
+        share = sum(any(i < c for i in s) for s in subsets) / len(subsets)
+        assert critique.pass_at_k(n, c, k) == pytest.approx(share)
+    with pytest.raises(searchr1.Error):
+        critique.pass_at_k(n, c, 0)

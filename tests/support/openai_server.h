@@ -1,0 +1,357 @@
+/* support/openai_server.h - a server of OpenAI's API over a small model of ours, which
+ * misbehaves as told (support/http_server.h).
+ *
+ *     static struct openai_server s;
+ *     openai_start(&s, scratch_path("searcher"));   ... s.http.url, s.http.port ...
+ *     s.no_ids = 1;
+ *     openai_stop(&s);
+ *
+ * It answers as vLLM does; with `plain` set as OpenAI's own server. Requests are answered
+ * one at a time, each on its own: nothing is kept between them. */
+#ifndef SR1_TESTS_OPENAI_SERVER_H
+#define SR1_TESTS_OPENAI_SERVER_H
+
+#include "support/http_server.h"
+#include "support/tiny.h"
+
+#include "base/json.h"
+#include "base/utf8.h"
+#include "model/decoder.h"
+#include "tokenizer/tokenizer.h"
+
+#define OPENAI_KEPT 4096
+
+struct openai_server {
+    struct server http;
+    sr1_model *model;
+    sr1_tokenizer *tokenizer;
+    struct sr1__decoder *decoder;
+    int plain;        /* models without max_model_len, no ids, stop texts cut off */
+    int no_ids;       /* neither token_ids nor token_id:... */
+    int no_log_probs; /* and no texts of tokens */
+    int cut_stop;     /* stop texts are cut off, ids and all */
+    int ignore_stop;  /* it goes on until its tokens run out */
+    int64_t most;     /* tokens of one answer at most; 0: as asked */
+    double delay_s;
+    int fail_code;           /* answers of this code ... */
+    int fail_first;          /* ... to the first so many, */
+    int fail_every;          /* ... or to each so manieth */
+    int garbage;             /* what is no JSON */
+    int wrong_ids;           /* ids that do not spell the text */
+    int completions;         /* asked for so far */
+    int loads;               /* POST /update_weights_from_disk */
+    char loaded[512];        /* its last body */
+    char *kept[OPENAI_KEPT]; /* bodies; they must outlive the reply */
+    size_t n_kept;
+};
+
+/* ---- generating ---- */
+
+struct openai_said {
+    int32_t ids[512];
+    float log_probs[512];
+    size_t n;
+    struct sr1__buf text;
+    const char *finish;
+    const char *stop; /* NULL: none */
+};
+
+/* The first stop text in what was said; *end where it ends. */
+static inline const char *openai_stopped(const struct openai_said *a, const json_t *stops,
+                                         size_t *end)
+{
+    for (size_t i = 0; i < json_array_size(stops); i++) {
+        const char *stop = json_string_value(json_array_get(stops, i));
+        const char *at = strstr(sr1__buf_cstr(&a->text), stop);
+
+        if (at) {
+            *end = (size_t)(at - a->text.data) + strlen(stop);
+            return stop;
+        }
+    }
+    return NULL;
+}
+
+static inline int openai_is_end(const sr1_tokenizer *t, int32_t id)
+{
+    size_t n;
+    const int32_t *ids = sr1_tokenizer_stop_ids(t, &n);
+
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] == id)
+            return 1;
+    return 0;
+}
+
+static inline double openai_number(const json_t *o, const char *key, double otherwise)
+{
+    const json_t *v = json_object_get(o, key);
+
+    return json_is_number(v) ? json_number_value(v) : otherwise;
+}
+
+static inline void openai_generate(struct openai_server *s, const int32_t *prompt,
+                                   size_t n, const json_t *q, struct openai_said *a)
+{
+    struct sr1__sampling how = {.temperature = openai_number(q, "temperature", 1.0),
+                                .top_p = openai_number(q, "top_p", 1.0),
+                                .top_k = (int32_t)openai_number(q, "top_k", 0)};
+    int64_t most = (int64_t)openai_number(q, "max_tokens",
+                                          openai_number(q, "max_completion_tokens", 16));
+    struct sr1__feed feed = {0, prompt, n};
+    struct sr1__rng rng, *rngs[] = {&rng};
+    const int32_t row = 0;
+    size_t end;
+
+    if (s->most && most > s->most)
+        most = s->most;
+    sr1__rng_seed(&rng, (uint64_t)openai_number(q, "seed", 1), 0);
+    sr1__decoder_clear(s->decoder, 0);
+    a->finish = "length";
+    while ((int64_t)a->n < most && a->n < 512) {
+        int32_t id = 0;
+
+        OK(sr1__decoder_feed(s->decoder, &feed, 1));
+        OK(sr1__decoder_sample(s->decoder, &row, 1, &how, rngs, &id, &a->log_probs[a->n],
+                               NULL));
+        a->ids[a->n++] = id;
+        feed = (struct sr1__feed){0, &a->ids[a->n - 1], 1};
+        sr1__buf_clear(&a->text);
+        OK(sr1__tokenizer_decode(s->tokenizer, a->ids, a->n, 1, &a->text));
+        if (openai_is_end(s->tokenizer, id))
+            a->finish = "stop";
+        if (!s->ignore_stop &&
+            (a->stop = openai_stopped(a, json_object_get(q, "stop"), &end)) != NULL) {
+            int keep = json_is_true(json_object_get(q, "include_stop_str_in_output"));
+
+            a->finish = "stop";
+            a->text.len = keep && !s->cut_stop ? end : end - strlen(a->stop);
+            a->text.data[a->text.len] = '\0';
+        }
+        if (strcmp(a->finish, "stop") == 0)
+            break;
+    }
+}
+
+/* Cut the stop text off the ids as well. */
+static inline void openai_cut(struct openai_server *s, struct openai_said *a)
+{
+    size_t n = a->text.len;
+
+    for (; a->n > 0; a->n--) {
+        sr1__buf_clear(&a->text);
+        OK(sr1__tokenizer_decode(s->tokenizer, a->ids, a->n, 1, &a->text));
+        if (a->text.len <= n)
+            return;
+    }
+    sr1__buf_clear(&a->text);
+}
+
+/* ---- answering ---- */
+
+static inline json_t *openai_ids(const int32_t *ids, size_t n)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_integer(ids[i]));
+    return list;
+}
+
+/* A token as its text, with its bytes, or as token_id:17. */
+static inline void openai_token(struct openai_server *s, int32_t id, int as_id,
+                                char text[64], json_t *bytes)
+{
+    size_t n = 0;
+    const char *b = sr1__tokenizer_token_bytes(s->tokenizer, id, &n);
+
+    if (as_id)
+        snprintf(text, 64, "token_id:%d", (int)id);
+    else
+        snprintf(text, 64, "%.*s", (int)n, sr1__utf8_valid(b, n) ? b : "?");
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(bytes, json_integer((unsigned char)b[i]));
+}
+
+static inline json_t *openai_log_probs(struct openai_server *s,
+                                       const struct openai_said *a, int as_id, int chat)
+{
+    json_t *tokens = json_array(), *values = json_array(), *content = json_array();
+
+    for (size_t i = 0; i < a->n; i++) {
+        json_t *bytes = json_array();
+        char text[64];
+
+        openai_token(s, a->ids[i], as_id, text, bytes);
+        json_array_append_new(tokens, json_string(text));
+        json_array_append_new(values, json_real((double)a->log_probs[i]));
+        json_array_append_new(content,
+                              json_pack("{s:s, s:o, s:f}", "token", text, "bytes", bytes,
+                                        "logprob", (double)a->log_probs[i]));
+    }
+    if (chat) {
+        json_decref(tokens);
+        json_decref(values);
+        return json_pack("{s:o}", "content", content);
+    }
+    json_decref(content);
+    return json_pack("{s:o, s:o}", "tokens", tokens, "token_logprobs", values);
+}
+
+static inline json_t *openai_choice(struct openai_server *s, const json_t *q,
+                                    const struct openai_said *a, int chat)
+{
+    int as_id =
+        json_is_true(json_object_get(q, "return_tokens_as_token_ids")) && !s->no_ids;
+    json_t *c = json_pack("{s:i, s:s}", "index", 0, "finish_reason", a->finish);
+
+    if (chat)
+        json_object_set_new(c, "message",
+                            json_pack("{s:s, s:s}", "role", "assistant", "content",
+                                      sr1__buf_cstr(&a->text)));
+    else
+        json_object_set_new(c, "text", json_string(sr1__buf_cstr(&a->text)));
+    if (!s->no_log_probs && json_object_get(q, "logprobs"))
+        json_object_set_new(c, "logprobs", openai_log_probs(s, a, as_id, chat));
+    if (json_is_true(json_object_get(q, "return_token_ids")) && !s->no_ids)
+        json_object_set_new(c, "token_ids", openai_ids(a->ids, a->n));
+    if (!s->plain && a->stop)
+        json_object_set_new(c, "stop_reason", json_string(a->stop));
+    return c;
+}
+
+static inline void openai_keep(struct openai_server *s, struct reply *r, json_t *body)
+{
+    if (s->n_kept == OPENAI_KEPT)
+        abort();
+    s->kept[s->n_kept] = json_dumps(body, JSON_REAL_PRECISION(17));
+    r->body = s->kept[s->n_kept++];
+    json_decref(body);
+}
+
+static inline void openai_complete(struct openai_server *s, const json_t *q,
+                                   const int32_t *prompt, size_t n, int chat,
+                                   struct reply *r)
+{
+    struct openai_said a = {0};
+    json_t *choice, *body;
+
+    sr1__buf_init(&a.text, 0);
+    openai_generate(s, prompt, n, q, &a);
+    if (s->cut_stop && a.stop)
+        openai_cut(s, &a);
+    for (size_t i = 0; s->wrong_ids && i < a.n; i++)
+        a.ids[i] = (a.ids[i] + 1) % 300;
+    choice = openai_choice(s, q, &a, chat);
+    if (json_object_get(choice, "token_ids"))
+        json_object_set_new(choice, "prompt_token_ids", openai_ids(prompt, n));
+    body = json_pack("{s:[o], s:{s:i, s:i}}", "choices", choice, "usage", "prompt_tokens",
+                     (int)n, "completion_tokens", (int)a.n);
+    openai_keep(s, r, body);
+    sr1__buf_free(&a.text);
+}
+
+static inline void openai_chat(struct openai_server *s, const json_t *q, struct reply *r)
+{
+    sr1_chat_options o = {.struct_size = sizeof o, .add_generation_prompt = 1};
+    char *messages = json_dumps(json_object_get(q, "messages"), 0);
+    int32_t *ids = NULL;
+    size_t n = 0;
+
+    OK(sr1_tokenizer_chat_json(s->tokenizer, messages, strlen(messages), &o, NULL, NULL,
+                               &ids, &n));
+    openai_complete(s, q, ids, n, 1, r);
+    sr1_free(ids);
+    sr1__free(messages);
+}
+
+static inline void openai_text(struct openai_server *s, const json_t *q, struct reply *r)
+{
+    const json_t *prompt = json_object_get(q, "prompt");
+    int32_t ids[512];
+    size_t n = json_array_size(prompt);
+
+    for (size_t i = 0; i < n && i < 512; i++)
+        ids[i] = (int32_t)json_integer_value(json_array_get(prompt, i));
+    openai_complete(s, q, ids, n, 0, r);
+}
+
+/* 1 when the answer is to be a failure. */
+static inline int openai_fails(struct openai_server *s, struct reply *r)
+{
+    int k = s->completions++;
+
+    r->delay_s = s->delay_s;
+    if (s->garbage)
+        r->body = "{\"choices\": [{\"text\": \"<sea";
+    else if (s->fail_code && (k < s->fail_first ||
+                              (s->fail_every && k % s->fail_every == s->fail_every - 1)))
+        r->code = s->fail_code;
+    else
+        return 0;
+    return 1;
+}
+
+static inline void openai_answer(void *user, int nth, const char *request,
+                                 struct reply *r)
+{
+    struct openai_server *s = user;
+    const char *body = request_body(request);
+    json_t *q;
+
+    (void)nth;
+    if (strncmp(request, "GET /v1/models ", 15) == 0) {
+        r->body = s->plain ? "{\"data\": [{\"id\": \"tiny\"}]}"
+                           : "{\"data\": [{\"id\": \"tiny\", \"max_model_len\": 512}]}";
+        return;
+    }
+    if (strncmp(request, "POST /update_weights_from_disk ", 31) == 0) {
+        s->loads++;
+        snprintf(s->loaded, sizeof s->loaded, "%s", body);
+        return;
+    }
+    if (openai_fails(s, r))
+        return;
+    q = json_loads(body, 0, NULL);
+    if (strstr(request, " /v1/chat/completions "))
+        openai_chat(s, q, r);
+    else
+        openai_text(s, q, r);
+    json_decref(q);
+}
+
+/* ---- the server ---- */
+
+static inline void openai_start(struct openai_server *s, const char *folder)
+{
+    sr1_model_options o = {.struct_size = sizeof o, .device = "cpu", .dtype = "fp32"};
+
+    memset(s, 0, sizeof *s);
+    OK(sr1_model_open(&s->model, folder, &o));
+    OK(sr1_tokenizer_open(&s->tokenizer, folder));
+    OK(sr1__decoder_new(&s->decoder, s->model, 1, 512));
+    server_start(&s->http, openai_answer, s);
+}
+
+static inline void openai_stop(struct openai_server *s)
+{
+    server_stop(&s->http);
+    for (size_t i = 0; i < s->n_kept; i++)
+        sr1__free(s->kept[i]); /* jansson's memory is ours */
+    sr1__decoder_free(s->decoder);
+    sr1_tokenizer_free(s->tokenizer);
+    sr1_model_free(s->model);
+}
+
+/* Point a configuration at it. */
+static inline void openai_use(const struct openai_server *s, sr1_config *c)
+{
+    char url[96];
+
+    snprintf(url, sizeof url, "%s/v1", s->http.url);
+    OK(sr1_config_set(c, "use_openai", "true"));
+    OK(sr1_config_set(c, "openai_base_url", url));
+    OK(sr1_config_set(c, "openai_retries", "1"));
+}
+
+#endif

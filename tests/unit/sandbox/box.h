@@ -1,0 +1,119 @@
+/* What the sandbox's tests share: a box of the isolation that the command line names, and
+ * runs in it. Where programs cannot be isolated the tests of bubblewrap are skipped. */
+#ifndef SR1_TESTS_SANDBOX_BOX_H
+#define SR1_TESTS_SANDBOX_BOX_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <searchr1/sandbox.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+static const char *isolation = "bubblewrap"; /* or "none" */
+
+static inline int is_isolated(void)
+{
+    return strcmp(isolation, "bubblewrap") == 0;
+}
+
+static inline sr1_sandbox_options box_options(int32_t concurrency)
+{
+    sr1_sandbox_options o;
+
+    sr1_sandbox_options_init(&o);
+    o.isolation = isolation;
+    o.concurrency = concurrency;
+    o.retries = 0; /* a failure of ours is not to be hidden */
+    o.time_s = 60; /* the machine may be busy; tests of limits set theirs */
+    return o;
+}
+
+/* A box, or skip the test. */
+static inline sr1_sandbox *open_box(const sr1_sandbox_options *o)
+{
+    sr1_sandbox *box = NULL;
+    sr1_status status = sr1_sandbox_open(&box, o);
+
+    if (status == SR1_E_UNSUPPORTED && is_isolated()) {
+        print_message("skipped, no isolation here: %s\n", sr1_last_error());
+        skip();
+    }
+    if (status != SR1_OK)
+        fail_msg("cannot open: %s", sr1_last_error());
+    return box;
+}
+
+static inline sr1_program program_of(const char *code)
+{
+    sr1_program p;
+
+    sr1_program_init(&p);
+    p.code = code;
+    return p;
+}
+
+/* A run that has ended, and its result. */
+static inline sr1_run *run_of(sr1_sandbox *box, const sr1_program *p, sr1_run_result *r)
+{
+    sr1_run *run = NULL;
+
+    memset(r, 0, sizeof *r);
+    r->struct_size = sizeof *r;
+    if (sr1_sandbox_run(box, p, &run) != SR1_OK)
+        fail_msg("cannot run: %s", sr1_last_error());
+    assert_int_equal(sr1_run_result_get(run, r), SR1_OK);
+    return run;
+}
+
+static inline void assert_verdict(const sr1_run_result *r, int32_t verdict)
+{
+    if (r->verdict != verdict)
+        fail_msg("%s (%s) in place of %s; stderr: %s", sr1_run_verdict_name(r->verdict),
+                 r->message, sr1_run_verdict_name(verdict), r->err);
+}
+
+/* Run code and compare verdict and output (NULL: any). */
+static inline void expect(sr1_sandbox *box, const char *code, int32_t verdict,
+                          const char *out)
+{
+    sr1_program p = program_of(code);
+    sr1_run_result r;
+    sr1_run *run = run_of(box, &p, &r);
+
+    assert_verdict(&r, verdict);
+    if (out != NULL)
+        assert_string_equal(r.out, out);
+    sr1_run_free(run);
+}
+
+/* Entries of a folder. */
+static inline int entries(const char *path)
+{
+    DIR *d = opendir(path);
+    int n = 0;
+
+    assert_non_null(d);
+    while (readdir(d) != NULL)
+        n++;
+    closedir(d);
+    return n;
+}
+
+static inline void take_isolation(int argc, char **argv)
+{
+    if (argc > 1)
+        isolation = argv[1];
+}
+
+#endif

@@ -1,0 +1,336 @@
+/* Training on what a server generates: the same update as on one's own rollouts, refusals
+ * of servers that give too little, weights that grow old and are renewed. */
+#include "support/openai_server.h"
+
+#include "train/internal.h"
+
+#define GROUP 4
+
+/* Calls its tool, or answers: one or the other in every message. */
+static const struct tiny_rule caller[] = {{"", "<tool>"},        {"", "<answer>"},
+                                          {"<tool>", TINY_CALL}, {TINY_CALL, "</tool>"},
+                                          {"<answer>", " Rome"}, {" Rome", "</answer>"}};
+
+static int make(void **state)
+{
+    if (scratch_make(state) != 0)
+        return -1;
+    tiny_model("searcher", TINY_SEARCHER, 16);
+    tiny_model("caller", caller, sizeof caller / sizeof *caller, 16);
+    return 0;
+}
+
+static struct openai_server server;
+
+static sr1_config *config_for(const char *word, const char *other)
+{
+    sr1_config *c = tiny_config("searcher", "beta=0", NULL);
+    char out[600];
+
+    openai_use(&server, c);
+    snprintf(out, sizeof out, "out=%s", scratch_path("run"));
+    OK(sr1_config_set_pair(c, out));
+    if (word)
+        OK(sr1_config_set_pair(c, word));
+    if (other)
+        OK(sr1_config_set_pair(c, other));
+    return c;
+}
+
+static sr1_trainer *trainer_for(const char *word, const char *other)
+{
+    return tiny_trainer(config_for(word, other));
+}
+
+static sr1_status step(sr1_trainer *tr, sr1_step_report *r, sr1_trajectory **out)
+{
+    sr1_query q = tiny_query("Where is the tower?");
+
+    *r = (sr1_step_report){.struct_size = sizeof *r};
+    return sr1_trainer_train_step(tr, &q, 1, GROUP, r, out);
+}
+
+static void a_step_learns_from_the_servers_trajectories(void **state)
+{
+    sr1_trajectory *t[GROUP] = {NULL};
+    sr1_step_report r;
+    sr1_trainer *tr;
+    float *before, *after;
+    size_t n, moved = 0;
+
+    (void)state;
+    openai_start(&server, scratch_path("searcher"));
+    tr = trainer_for(NULL, NULL);
+    before = tiny_weights(sr1_rollout_model(sr1_trainer_rollout(tr)), &n);
+    OK(step(tr, &r, t));
+    after = tiny_weights(sr1_rollout_model(sr1_trainer_rollout(tr)), &n);
+    for (size_t i = 0; i < n; i++)
+        moved += before[i] != after[i];
+    assert_true(moved > n / 2);
+    assert_true(server.completions >= GROUP);
+    assert_int_equal(r.staleness, 0);
+    /* the server has the same weights: what it says of its tokens is what we say */
+    assert_true(r.rollout_diff_max < 2e-5);
+    assert_true(r.entropy > 0);
+    for (size_t i = 0; i < GROUP; i++)
+        assert_int_equal(sr1_trajectory_weights_version(t[i]), 0);
+    tiny_free_all(t, GROUP);
+    free(before);
+    free(after);
+    sr1_trainer_free(tr);
+    openai_stop(&server);
+}
+
+static void too_little_is_refused(void **state)
+{
+    static const struct {
+        int plain, no_ids, no_log_probs, cut_stop;
+        const char *word;
+        const char *text;
+    } rows[] = {
+        {0, 1, 0, 0, NULL, "gives no token ids"},
+        {0, 0, 1, 0, NULL, "gives no log-probs"},
+        {1, 0, 0, 0, NULL, "set openai_endpoint to completions"},
+        {1, 0, 0, 0, "openai_endpoint=completions", "gives no token ids"},
+        {0, 0, 0, 1, NULL, "cuts </"},
+        {0, 0, 0, 0, "openai_endpoint=chat", "set openai_endpoint to completions"},
+        {0, 0, 0, 0, "temperature=0.7", "raw, of temperature 1"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sr1_search *e = tiny_engine();
+        sr1_trainer *tr = NULL;
+        sr1_step_report r;
+        sr1_config *c;
+        sr1_status st;
+
+        openai_start(&server, scratch_path("searcher"));
+        server.plain = rows[i].plain;
+        server.no_ids = rows[i].no_ids;
+        server.no_log_probs = rows[i].no_log_probs;
+        server.cut_stop = rows[i].cut_stop;
+        c = config_for(rows[i].word, NULL);
+        st = sr1_trainer_new(&tr, c, e);
+        if (st == SR1_OK)
+            st = step(tr, &r, NULL);
+        if ((st != SR1_E_CONFIG && st != SR1_E_UNSUPPORTED) ||
+            !strstr(sr1_last_error(), rows[i].text))
+            fail_msg("row %zu: %s", i, sr1_last_error());
+        sr1_trainer_free(tr);
+        sr1_config_free(c);
+        sr1_search_free(e);
+        openai_stop(&server);
+    }
+}
+
+static void old_weights_are_refused_or_weighed(void **state)
+{
+    sr1_trajectory *t[GROUP] = {NULL};
+    sr1_step_report r;
+    sr1_trainer *tr;
+
+    (void)state;
+    openai_start(&server, scratch_path("searcher"));
+    tr = trainer_for(NULL, NULL);
+    OK(step(tr, &r, t));
+    REFUSED(step(tr, &r, NULL), SR1_E_STATE, "1 steps behind, max_staleness is 0");
+    for (size_t i = 0; i < GROUP; i++) {
+        OK(sr1_trajectory_set_reward(t[i], (double)i));
+        OK(sr1_trajectory_set_advantage(t[i], (double)i - 1.5));
+    }
+    r = (sr1_step_report){.struct_size = sizeof r};
+    REFUSED(sr1_trainer_update(tr, t, GROUP, &r), SR1_E_STATE, "is 1 steps old");
+    assert_int_equal(sr1_trainer_steps_done(tr), 1);
+    tiny_free_all(t, GROUP);
+    sr1_trainer_free(tr);
+    /* allowed */
+    tr = trainer_for("max_staleness=1", NULL);
+    OK(step(tr, &r, NULL));
+    OK(step(tr, &r, NULL));
+    assert_int_equal(r.staleness, 1);
+    REFUSED(step(tr, &r, NULL), SR1_E_STATE, "2 steps behind, max_staleness is 1");
+    sr1_trainer_free(tr);
+    /* weighed: the ratio of the policy before the update to the sampler is not 1 */
+    tr = trainer_for("importance_correction=token_truncate", "learning_rate=0.02");
+    OK(step(tr, &r, NULL));
+    tiny_near(r.importance_mean, 1.0, 1e-4);
+    OK(step(tr, &r, NULL));
+    assert_int_equal(r.staleness, 1);
+    assert_true(r.rollout_diff_mean > 1e-3);
+    assert_true(fabs(r.importance_max - 1.0) > 1e-3);
+    sr1_trainer_free(tr);
+    openai_stop(&server);
+}
+
+static void a_plan_that_cannot_be_kept_is_refused_at_once(void **state)
+{
+    sr1_search *e = tiny_engine();
+    sr1_trainer *tr = NULL;
+    sr1_config *c;
+
+    (void)state;
+    openai_start(&server, scratch_path("searcher"));
+    c = config_for("max_steps=3", NULL);
+    OK(sr1_config_set(c, "train_file", tiny_questions("train.jsonl", 4)));
+    REFUSED(sr1_trainer_new(&tr, c, e), SR1_E_CONFIG, "3 steps are planned");
+    OK(sr1_config_set(c, "max_staleness", "2"));
+    OK(sr1_trainer_new(&tr, c, e));
+    sr1_trainer_free(tr);
+    sr1_config_free(c);
+    sr1_search_free(e);
+    openai_stop(&server);
+}
+
+/* The server is told where the weights lie, and its trajectories are new again. */
+static void new_weights_reach_the_server(void **state)
+{
+    char url[128], other[160];
+    sr1_step_report r;
+    sr1_trainer *tr;
+
+    (void)state;
+    openai_start(&server, scratch_path("searcher"));
+    snprintf(url, sizeof url, "openai_sync_url=%s/update_weights_from_disk",
+             server.http.url);
+    tr = trainer_for(url, NULL);
+    OK(step(tr, &r, NULL));
+    assert_int_equal(server.loads, 0);
+    OK(step(tr, &r, NULL));
+    assert_int_equal(server.loads, 1);
+    assert_int_equal(r.staleness, 0);
+    assert_non_null(strstr(server.loaded, "{\"model_path\":\"/"));
+    assert_non_null(strstr(server.loaded, "/run/served\"}"));
+    assert_true(sr1__path_exists(scratch_path("run/served/model.safetensors")));
+    sr1_trainer_free(tr);
+    tr = trainer_for(url, "openai_sync_interval=2");
+    OK(step(tr, &r, NULL));
+    REFUSED(step(tr, &r, NULL), SR1_E_STATE, "1 steps behind");
+    sr1_trainer_free(tr);
+    snprintf(other, sizeof other, "openai_sync_url=%s/nothing/there", server.http.url);
+    tr = trainer_for(other, NULL);
+    OK(step(tr, &r, NULL));
+    server.fail_code = 404;
+    server.fail_every = 1;
+    REFUSED(step(tr, &r, NULL), SR1_E_NETWORK, "openai_sync_url: http://127.0.0.1");
+    sr1_trainer_free(tr);
+    openai_stop(&server);
+}
+
+static sr1_status on_validation(void *user, int64_t step, const sr1_evaluation *e)
+{
+    sr1_eval_scores all = {.struct_size = sizeof all};
+
+    (void)step;
+    OK(sr1_evaluation_scores(e, 0, &all));
+    *(int64_t *)user += all.rows;
+    return SR1_OK;
+}
+
+/* A whole run; what is validated are the weights that learn, not the server's. */
+static void a_run_validates_its_own_weights(void **state)
+{
+    sr1_run_callbacks callbacks = {.struct_size = sizeof callbacks,
+                                   .validation = on_validation};
+    int64_t rows = 0;
+    sr1_trainer *tr;
+    sr1_config *c;
+
+    (void)state;
+    openai_start(&server, scratch_path("searcher"));
+    c = config_for("max_steps=2", "importance_correction=token_mask");
+    OK(sr1_config_set(c, "train_file", tiny_questions("train.jsonl", 4)));
+    OK(sr1_config_set(c, "validation_file", tiny_questions("validation.jsonl", 40)));
+    OK(sr1_config_set(c, "validate_interval", "2"));
+    OK(sr1_config_set(c, "group_size", "2"));
+    OK(sr1_config_set(c, "save_final_model", "false"));
+    tr = tiny_trainer(c);
+    callbacks.user = &rows;
+    OK(sr1_trainer_run(tr, &callbacks));
+    assert_int_equal(rows, 40);
+    /* 2 steps, 2 questions, 2 samples: each at least one answer, at most three; none of
+     * the 40 */
+    assert_in_range(server.completions, 8, 24);
+    sr1_trainer_free(tr);
+    openai_stop(&server);
+}
+
+/* The demonstration of t, as stage sft reads it. */
+static sr1_trajectory *read_back(const sr1_rollout *r, const sr1_trajectory *t,
+                                 const char *model, const char *word)
+{
+    sr1_config *c = tiny_config(model, "stage=sft", word, NULL);
+    sr1_trajectory *out = NULL;
+    sr1_trainer *tr;
+    char *text = NULL;
+    size_t n = 0;
+
+    OK(sr1_rollout_demonstration(r, t, &text, &n));
+    OK(sr1_config_set(c, "sft_file", scratch_file("demo.jsonl", text, n)));
+    sr1_free(text);
+    tr = tiny_trainer(c);
+    OK(sr1__sft_example(tr, 0, &out));
+    sr1_trainer_free(tr);
+    return out;
+}
+
+static void a_demonstration_is_learned_as_the_tokens_it_was(void **state)
+{
+    static const struct {
+        const char *model;
+        const char *word;
+    } rows[] = {{"searcher", "protocol=search-r1"},
+                {"searcher", "protocol=search-r1-verbatim"},
+                {"caller", "protocol=mt-grpo"}};
+    sr1_query q = tiny_query("Where is the tower?");
+    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = 12, .seed = 2};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        sr1_config *c = tiny_config(rows[k].model, rows[k].word, NULL);
+        sr1_rollout *r;
+        sr1_trajectory *t[12] = {NULL};
+        int compared = 0;
+
+        if (k == 2)
+            OK(sr1_config_set(c, "environment", "tools"));
+        r = tiny_rollout(c, tiny_engine());
+        OK(sr1_rollout_generate(r, &q, 1, &o, t));
+        for (size_t i = 0; i < 12; i++) {
+            sr1_trajectory *back;
+
+            if (sr1_trajectory_stop_reason(t[i]) != SR1_STOP_ANSWER ||
+                sr1_trajectory_search_count(t[i]) == 0)
+                continue;
+            back = read_back(r, t[i], rows[k].model, rows[k].word);
+            assert_int_equal(sr1_trajectory_token_count(back),
+                             sr1_trajectory_token_count(t[i]));
+            assert_memory_equal(sr1_trajectory_ids(back), sr1_trajectory_ids(t[i]),
+                                sr1_trajectory_token_count(back) * sizeof(int32_t));
+            assert_memory_equal(sr1_trajectory_sources(back),
+                                sr1_trajectory_sources(t[i]),
+                                sr1_trajectory_token_count(back));
+            sr1_trajectory_free(back);
+            compared++;
+        }
+        assert_true(compared > 0);
+        tiny_free_all(t, 12);
+        sr1_rollout_free(r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_step_learns_from_the_servers_trajectories),
+        cmocka_unit_test(too_little_is_refused),
+        cmocka_unit_test(old_weights_are_refused_or_weighed),
+        cmocka_unit_test(a_plan_that_cannot_be_kept_is_refused_at_once),
+        cmocka_unit_test(new_weights_reach_the_server),
+        cmocka_unit_test(a_run_validates_its_own_weights),
+        cmocka_unit_test(a_demonstration_is_learned_as_the_tokens_it_was),
+        cmocka_unit_test(tiny_nothing_leaks),
+    };
+
+    return cmocka_run_group_tests_name("serving", tests, make, scratch_remove);
+}

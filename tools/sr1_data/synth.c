@@ -1,0 +1,116 @@
+/* synth.c - see synth.h. */
+#include "sr1_data/synth.h"
+
+#include "common/args.h"
+#include "common/policy.h"
+#include "common/progress.h"
+#include "common/remote.h"
+
+#include <searchr1/rollout.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+
+struct view {
+    struct progress bar;
+    int begun;
+};
+
+/* What an earlier call did counts in no rate. */
+static sr1_status on_progress(void *user, int64_t done, int64_t total, int64_t tokens)
+{
+    struct view *v = user;
+    char note[64];
+
+    if (!v->begun)
+        progress_resume(&v->bar, (double)done);
+    v->begun = 1;
+    snprintf(note, sizeof(note), "%" PRId64 " tokens", tokens);
+    progress_show(&v->bar, (double)done, (double)total, note);
+    return SR1_OK;
+}
+
+static sr1_status open_questions(sr1_dataset **out, const sr1_config *c, const char *path)
+{
+    sr1_dataset_options o = {.struct_size = sizeof(o)};
+
+    if (sr1_config_get_str(c, "question_field", &o.question_field) != SR1_OK ||
+        sr1_config_get_str(c, "answer_field", &o.answer_field) != SR1_OK ||
+        sr1_config_get_str(c, "id_field", &o.id_field) != SR1_OK)
+        return SR1_E_CONFIG;
+    return sr1_dataset_open(out, &path, 1, &o);
+}
+
+static void print_report(const char *out, const sr1_synth_report *r)
+{
+    printf("%s: %" PRId64 " demonstrations from %" PRId64 " trajectories of %" PRId64
+           " questions",
+           out, r->written, r->trajectories, r->rows);
+    if (r->resumed > 0)
+        printf(" (%" PRId64 " were done before)", r->resumed);
+    printf("\nleft out: %" PRId64 " below the reward, %" PRId64 " without an answer or "
+           "corrected, %" PRId64 " by a failure\n",
+           r->below, r->unfit, r->excluded);
+}
+
+/* What opened before anything is written. */
+struct parts {
+    sr1_config *config;
+    sr1_dataset *questions;
+    sr1_rollout *rollout;
+    sr1_reward_set *rewards;
+};
+
+static sr1_status open_parts(struct parts *p, const char *policy, const char *questions,
+                             const char *const *pairs, size_t n)
+{
+    sr1_status st = policy_config(&p->config, policy, pairs, n);
+
+    if (st == SR1_OK)
+        st = open_questions(&p->questions, p->config, questions);
+    if (st == SR1_OK)
+        st = sr1_rollout_new(&p->rollout, p->config, NULL, NULL, NULL);
+    if (st == SR1_OK)
+        st = sr1_reward_set_open(&p->rewards, p->config);
+    return st;
+}
+
+static int work(const struct synth_options *o, const struct parts *p, const char *out)
+{
+    sr1_synth_report r = {.struct_size = sizeof(r)};
+    sr1_synth_options s;
+    struct view v = {.begun = 0};
+    sr1_status st;
+
+    sr1_synth_options_init(&s);
+    s.max_rows = o->max_rows;
+    s.samples = (int32_t)o->samples;
+    s.per_question = (int32_t)o->keep;
+    s.min_reward = o->min_reward;
+    s.greedy = o->greedy;
+    s.seed = (uint64_t)o->seed;
+    s.progress = on_progress;
+    s.user = &v;
+    progress_begin(&v.bar, "answering", "trajectories", 1.0);
+    st = sr1_synthesise(out, p->rollout, p->rewards, p->questions, &s, &r);
+    progress_clear(&v.bar);
+    if (st != SR1_OK)
+        return tool_failed("sr1-data", st);
+    print_report(out, &r);
+    remote_note("sr1-data", p->rollout);
+    return r.excluded > 0 ? TOOL_FAILED : TOOL_OK;
+}
+
+int synth_run(const struct synth_options *o, const char *policy, const char *questions,
+              const char *out, const char *const *pairs, size_t n)
+{
+    struct parts p = {0};
+    sr1_status st = open_parts(&p, policy, questions, pairs, n);
+    int code = st == SR1_OK ? work(o, &p, out) : tool_refused("sr1-data", st);
+
+    sr1_reward_set_free(p.rewards);
+    sr1_rollout_free(p.rollout);
+    sr1_dataset_free(p.questions);
+    sr1_config_free(p.config);
+    return code;
+}
