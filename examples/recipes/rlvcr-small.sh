@@ -1,6 +1,6 @@
 # RLVCR on a small text world: as many successes as GRPO, with less thought
 rooms="protocol=rlvcr environment=rooms search_engine=none max_turns=8 max_tokens=400"
-steps=$(full_or_brief 16 3)
+steps=$(full_or_brief 24 3)
 data rooms rooms --small
 model start examples/recipes/model-rooms.json
 
@@ -11,9 +11,9 @@ train warm quickstart/sft.yaml start "sft_file=$world/sft.jsonl" $rooms \
 
 train grpo recipes/rlvcr-small.yaml warm "max_steps=$steps" advantage=grpo
 train rlvcr recipes/rlvcr-small.yaml warm "max_steps=$steps"
-evaluate before warm
-evaluate grpo grpo
-evaluate rlvcr rlvcr
+for run in warm grpo rlvcr; do
+    evaluate $run $run --sample
+done
 shows grpo rlvcr
 curve val/success val/thinking env/success_rate thinking/tokens thinking/level_1
 columns success thinking tokens searches

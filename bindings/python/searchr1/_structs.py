@@ -1172,6 +1172,7 @@ class EvalScores(Sized):
         ("tokens", c_double),
         ("excluded", c_int64),
         ("embedding", c_double),
+        ("reward", c_double),
         ("success", c_double),
         ("thinking", c_double),
     ]
