@@ -165,7 +165,7 @@ int main(int argc, char **argv)
     sr1_status status;
 
     if (argc != 5)
-        return fprintf(stderr, "usage: 08_model_reward CONFIG JUDGE QUESTION ANSWER\n"), 2;
+        return fputs("usage: 08_model_reward CONFIG JUDGE QUESTION ANSWER\n", stderr), 2;
     query.text = argv[3];
     query.text_len = strlen(argv[3]);
     answers[0] = argv[4];
