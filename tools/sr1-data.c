@@ -362,8 +362,9 @@ int main(int argc, char **argv)
         return make_critiques(&k, rest[1], rest[2], rest + 3, n - 3);
     }
     if (n == 0)
-        return args_wrong(&a, "which command: world, rooms, programs, critiques, model, nq "
-                              "or synth?");
+        return args_wrong(&a,
+                          "which command: world, rooms, programs, critiques, model, nq "
+                          "or synth?");
     if (strcmp(rest[0], "world") == 0)
         return args_wrong(&a, "world needs one folder: sr1-data world FOLDER");
     if (strcmp(rest[0], "rooms") == 0)
@@ -380,7 +381,7 @@ int main(int argc, char **argv)
                               "OUT.jsonl");
     return args_wrong(
         &a,
-        "there is no command '%s'; there are world, rooms, programs, critiques, model, nq "
-        "and synth",
+        "there is no command '%s'; there are world, rooms, programs, critiques, model, "
+        "nq and synth",
         rest[0]);
 }

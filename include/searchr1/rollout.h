@@ -89,11 +89,11 @@ typedef struct sr1_rollout_options {
     /* Text as it appears, for one query shown live; may be NULL. source: SR1_SOURCE_*. */
     sr1_status (*text)(void *user, size_t index, int32_t source, const char *text,
                        size_t len);
-    /* Called with each trajectory when it is finished, while others are still made; may be
-     * NULL. index: its place in out. It is the rollout's, for the call or for a reference
-     * of one's own (sr1_trajectory_retain). On a thread of the library, one call at a
-     * time, those of progress and text included. A status other than SR1_OK ends the
-     * rollout with it. */
+    /* Called with each trajectory when it is finished, while others are still made; may
+     * be NULL. index: its place in out. It is the rollout's, for the call or for a
+     * reference of one's own (sr1_trajectory_retain). On a thread of the library, one
+     * call at a time, those of progress and text included. A status other than SR1_OK
+     * ends the rollout with it. */
     sr1_status (*finished)(void *user, size_t index, sr1_trajectory *trajectory);
 } sr1_rollout_options;
 

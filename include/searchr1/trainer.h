@@ -148,12 +148,12 @@ SR1_API int64_t sr1_trainer_steps_planned(const sr1_trainer *trainer);
 
 /* One update, by the configured loss, from trajectories that have rewards and advantages
  * (with a critic, returns too): update_times passes (seed document: update_policy). The
- * trajectories are borrowed; those without policy tokens, or with SR1_STOP_SEARCH_FAILED
- * or SR1_STOP_UNSCORED, are skipped and counted. With a frozen reference its log-probs are set in their column.
- * SR1_E_STATE names the first without an advantage, SR1_E_INVALID one sampled at another
- * temperature or with top-p or top-k, SR1_E_LIMIT one longer than the model reads,
- * SR1_E_STATE one of a server's that is older than max_staleness. report may be NULL.
- * Since 0.1. */
+ * trajectories are borrowed; those without policy tokens, or left out (SR1_STOP_ERROR,
+ * SR1_STOP_SEARCH_FAILED, SR1_STOP_UNSCORED), are skipped and counted. With a frozen
+ * reference its log-probs are set in their column. SR1_E_STATE names the first without an
+ * advantage, SR1_E_INVALID one sampled at another temperature or with top-p or top-k,
+ * SR1_E_LIMIT one longer than the model reads, SR1_E_STATE one of a server's that is
+ * older than max_staleness. report may be NULL. Since 0.1. */
 SR1_API sr1_status sr1_trainer_update(sr1_trainer *trainer,
                                       sr1_trajectory *const *trajectories, size_t n,
                                       sr1_step_report *report);

@@ -26,8 +26,9 @@ size_t sr1__trajectory_packed_length(const sr1_trajectory *t);
 /* Bytes this trajectory holds in memory. */
 size_t sr1__trajectory_memory(const sr1_trajectory *t);
 
-/* Is it neither scored nor trained on? Its search had no answer, the server that generated
- * it failed, or its reward could not be had: that says nothing about the policy. */
+/* Is it neither scored nor trained on? Its search had no answer, the server that
+ * generated it failed, or its reward could not be had: that says nothing about the
+ * policy. */
 int32_t sr1__trajectory_excluded(const sr1_trajectory *t);
 /* Its reward could not be had. */
 void sr1__trajectory_set_unscored(sr1_trajectory *t);

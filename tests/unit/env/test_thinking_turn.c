@@ -1,5 +1,5 @@
-/* Which tokens of a message are its thoughts and which its action, however the text is cut
- * into tokens. */
+/* Which tokens of a message are its thoughts and which its action, however the text is
+ * cut into tokens. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -87,7 +87,8 @@ static void cut_anywhere(void **state)
           PIECES("<lev", "el>2</level><thi", "nk>we", "ll</think><act", "ion>go", " up",
                  "</action>"));
     /* a character of two tokens belongs to where it is */
-    check("..aa.", 2, PIECES("<level>1</level>", "<action>", "", "\xc3\xa9", "</action>"));
+    check("..aa.", 2,
+          PIECES("<level>1</level>", "<action>", "", "\xc3\xa9", "</action>"));
     /* no closed action: none is its own */
     check("...", 2, PIECES("<level>1</level>", "<action>", "go"));
     check("..", 2, PIECES("<level>1</level>", "and so on"));

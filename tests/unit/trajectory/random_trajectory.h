@@ -225,7 +225,7 @@ static sr1_status random_trajectory(struct sr1__rng *r, size_t most, sr1_traject
         return status;
     }
     SR1__TRY(
-        sr1__trajectory_builder_finish(b, (int32_t)below(r, 8), answer, answer_len, &t));
+        sr1__trajectory_builder_finish(b, (int32_t)below(r, 10), answer, answer_len, &t));
     status = add_credit(r, t);
     if (status == SR1_OK)
         *out = t;

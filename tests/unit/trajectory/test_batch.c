@@ -53,9 +53,13 @@ static void check_counts(const struct sr1__batch_plan *p, const struct fixture *
     size_t skipped = 0;
 
     for (size_t i = 0; i < f->n; i++) {
+        if (sr1_trajectory_policy_count(f->t[i]) == 0 ||
+            sr1__trajectory_excluded(f->t[i])) {
+            skipped++;
+            continue;
+        }
         packed += (int64_t)sr1__trajectory_packed_length(f->t[i]);
         policy += (int64_t)sr1_trajectory_policy_count(f->t[i]);
-        skipped += sr1_trajectory_policy_count(f->t[i]) == 0;
     }
     assert_int_equal(p->n_packed_tokens, packed);
     assert_int_equal(p->n_policy_tokens, policy);
