@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/struct.h"
+#include "sandbox/engine.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -165,25 +166,13 @@ static sr1_status read_options(sr1_checker_options *o, const sr1_checker_options
 }
 
 /* What runs programs has to be what reads them: other versions may take other texts for
- * the same. A local sandbox says its interpreter in brackets at the end of a line. */
+ * the same. Where that is not known the exact text is the key. */
 static sr1_status open_normaliser(struct sr1_checker *k, const char *interpreter)
 {
-    const char *says = sr1_sandbox_describe(k->box);
-    const char *path = strrchr(says, '(');
-    const char *end = path != NULL ? strchr(path, ')') : NULL;
-    char *own = NULL;
-    sr1_status status;
-
-    if (interpreter == NULL && end != NULL && path[1] == '/') {
-        own = sr1__strndup(path + 1, (size_t)(end - path) - 1);
-        if (own == NULL)
-            return sr1__fail_nomem("checker");
-        interpreter = own;
-    }
-    status =
-        sr1__code_normaliser_new(&k->normaliser, interpreter != NULL ? interpreter : "");
-    sr1__free(own);
-    return status;
+    if (interpreter == NULL)
+        interpreter = sr1__sandbox_interpreter(k->box);
+    return sr1__code_normaliser_new(&k->normaliser,
+                                    interpreter != NULL ? interpreter : "");
 }
 
 static sr1_status build(struct sr1_checker *k, sr1_sandbox *box,

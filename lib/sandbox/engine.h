@@ -15,6 +15,8 @@ struct sr1__engine_ops {
     sr1_status (*check)(const struct sr1__job *job);
     /* Called once the sandbox takes runs: try it, and complete `about`. May be NULL. */
     sr1_status (*probe)(void *engine, sr1_sandbox *box, char about[256]);
+    /* What runs Python here, by its path; NULL: that is not known. May be NULL. */
+    const char *(*interpreter)(const void *engine);
     /* There is something to take, or something was cancelled. From any thread. */
     void (*wake)(void *engine);
     /* Every run has ended or is cancelled: return when all have ended and no thread of
@@ -46,5 +48,10 @@ int sr1__sandbox_closing(sr1_sandbox *box);
 /* ---- for runs ---- */
 
 void sr1__sandbox_wake(sr1_sandbox *box);
+
+/* ---- for other modules ---- */
+
+/* What runs Python here, by its path; NULL: that is not known. Borrowed from box. */
+const char *sr1__sandbox_interpreter(const sr1_sandbox *box);
 
 #endif

@@ -318,11 +318,19 @@ static sr1_status probe_local(void *engine, sr1_sandbox *box, char about[256])
     return st;
 }
 
+static const char *local_interpreter(const void *engine)
+{
+    const struct local *e = engine;
+
+    return e->place.python;
+}
+
 const struct sr1__engine_ops sr1__local_engine = {
     .kind = "local",
     .open = open_local,
     .check = check_local,
     .probe = probe_local,
+    .interpreter = local_interpreter,
     .wake = wake_local,
     .close = close_local,
 };

@@ -267,6 +267,11 @@ const char *sr1_sandbox_describe(const sr1_sandbox *box)
     return box != NULL ? box->about : "";
 }
 
+const char *sr1__sandbox_interpreter(const sr1_sandbox *box)
+{
+    return box->ops->interpreter != NULL ? box->ops->interpreter(box->engine) : NULL;
+}
+
 sr1_status sr1_sandbox_counters_get(const sr1_sandbox *box, sr1_sandbox_counters *out)
 {
     sr1_sandbox *b = (sr1_sandbox *)box;
