@@ -33,9 +33,7 @@ static void describe(const struct sr1__source *from, size_t i, struct member *m)
         return;
     }
     m->key = sr1_trajectory_group_key(from->array[i]);
-    m->tokens = sr1__trajectory_excluded(from->array[i])
-                    ? 0
-                    : (int64_t)sr1_trajectory_policy_count(from->array[i]);
+    m->tokens = (int64_t)sr1__trajectory_trainable(from->array[i]);
 }
 
 /* members[n] by key: the sums, back to where they are asked for. */

@@ -124,7 +124,7 @@ static void array_length(const void *all, size_t i, size_t *packed, size_t *poli
     const sr1_trajectory *t = ((const sr1_trajectory *const *)all)[i];
 
     *packed = sr1__trajectory_packed_length(t);
-    *policy = sr1__trajectory_excluded(t) ? 0 : sr1_trajectory_policy_count(t);
+    *policy = sr1__trajectory_trainable(t);
 }
 
 static void store_length(const void *all, size_t i, size_t *packed, size_t *policy)

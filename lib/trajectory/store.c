@@ -178,7 +178,7 @@ static sr1_status make_entry(struct sr1__trajectory_store *s, sr1_trajectory *t,
     struct entry e = {0};
 
     e.packed = sr1__trajectory_packed_length(t);
-    e.policy = sr1_trajectory_policy_count(t);
+    e.policy = sr1__trajectory_trainable(t);
     e.group = sr1_trajectory_group_key(t);
     e.memory = sr1__trajectory_memory(t);
     if (s->folder && (int64_t)e.memory > s->max_bytes - others) {

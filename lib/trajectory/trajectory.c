@@ -295,6 +295,11 @@ int32_t sr1__trajectory_excluded(const sr1_trajectory *t)
            t->stop_reason == SR1_STOP_ERROR || t->stop_reason == SR1_STOP_UNSCORED;
 }
 
+size_t sr1__trajectory_trainable(const sr1_trajectory *t)
+{
+    return sr1__trajectory_excluded(t) ? 0 : sr1_trajectory_policy_count(t);
+}
+
 void sr1__trajectory_set_unscored(sr1_trajectory *t)
 {
     t->stop_reason = SR1_STOP_UNSCORED;

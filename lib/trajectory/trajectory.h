@@ -30,6 +30,8 @@ size_t sr1__trajectory_memory(const sr1_trajectory *t);
  * generated it failed, or its reward could not be had: that says nothing about the
  * policy. */
 int32_t sr1__trajectory_excluded(const sr1_trajectory *t);
+/* Policy tokens that can be trained on: none of one that is left out. */
+size_t sr1__trajectory_trainable(const sr1_trajectory *t);
 /* Its reward could not be had. */
 void sr1__trajectory_set_unscored(sr1_trajectory *t);
 

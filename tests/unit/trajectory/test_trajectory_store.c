@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "random_trajectory.h"
 #include "trajectory/store.h"
+#include "trajectory/trajectory.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +75,7 @@ static void check_store(struct sr1__trajectory_store *s)
         assert_true(sr1_trajectory_equal(got, want));
         sr1__trajectory_store_lengths(s, i, &packed, &policy);
         assert_int_equal(packed, sr1__trajectory_packed_length(want));
-        assert_int_equal(policy, sr1_trajectory_policy_count(want));
+        assert_int_equal(policy, sr1__trajectory_trainable(want));
         sr1_trajectory_free(got);
         sr1_trajectory_free(want);
     }

@@ -2,6 +2,7 @@
  * operation ends in SR1_E_NOMEM or succeeds, and nothing leaks. */
 #include "random_trajectory.h"
 #include "trajectory/batch.h"
+#include "trajectory/trajectory.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +21,8 @@ static sr1_status make(sr1_trajectory **out)
 
 static int has_everything(const sr1_trajectory *t)
 {
-    return sr1_trajectory_segment_count(t) > 3 && sr1_trajectory_search_count(t) > 1 &&
+    return sr1__trajectory_trainable(t) > 0 &&
+           sr1_trajectory_segment_count(t) > 3 && sr1_trajectory_search_count(t) > 1 &&
            sr1_trajectory_ground_truth_count(t) > 1 &&
            sr1_trajectory_reward_part_count(t) > 1 && sr1_trajectory_has_advantage(t) &&
            sr1_trajectory_token_advantages(t) && sr1_trajectory_environment_count(t) > 4;
