@@ -104,6 +104,8 @@ class Scores:
     excluded: int = 0  # further rows, not scored: a search of theirs failed
     embedding: float = 0.0  # as the reward "embedding", where there is an embedder
     reward: float = 0.0  # total of the rewards, where they were given
+    success: float = 0.0  # share with an action that reached its goal
+    thinking: float = 0.0  # tokens of thought per row
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,23 @@ class StepReport:
     trained_entropy: float = 0.0
     unscored: int = 0  # of excluded: their reward could not be had
     seconds_reward: float = 0.0  # scoring, with the wait for programs
+    staleness: int = 0  # steps by which a generating server's weights were behind
+    text_drift: float = 0.0  # share of its answers whose text alone gives other ids
+    success_rate: float = 0.0  # share with an action that reached the goal
+    thinking_tokens: float = 0.0  # per trajectory
+    level_1: float = 0.0  # share of messages that chose this thinking level
+    level_2: float = 0.0
+    level_3: float = 0.0
+    level_4: float = 0.0
+    levels_compared: int = 0  # steps made at the other levels too; of the others:
+    levels_left_out: int = 0
+    levels_unread: int = 0
+    levels_too_long: int = 0
+    levels_no_action: int = 0
+    levels_malformed: int = 0
+    levels_no_room: int = 0
+    level_tokens: int = 0  # drawn for the other levels
+    seconds_levels: float = 0.0
 
 
 def _report(report: _structs.StepReport) -> StepReport:
