@@ -8,7 +8,7 @@ model start examples/recipes/model-programs.json
 # part of a program.
 train proxy quickstart/sft.yaml start "sft_file=$world/sft.jsonl" $fixed \
     learning_rate=3e-3 lr_schedule=linear lr_decay_start=0.7 lr_final_ratio=0.05 \
-    "max_steps=$(full_or_brief 2000 40)"
+    "max_steps=$(full_or_brief 3000 40)"
 train careless quickstart/mix.yaml proxy "sft_file=$world/careless.jsonl" $fixed \
     "max_steps=$(full_or_brief 100 10)"
 

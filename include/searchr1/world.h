@@ -131,7 +131,7 @@ typedef struct sr1_programs_options {
     int32_t validation_problems; /* 200 */
     int32_t test_problems;       /* 200 */
     int32_t copies;              /* demonstrations of copying; 8000 */
-    int32_t demonstrations;      /* of careful critiques, as many of revisions; 12000 */
+    int32_t demonstrations;      /* of careful critiques, as many of revisions; 20000 */
     int32_t careless;            /* of careless critiques; 1600 */
     double correct;              /* share of solutions without a bug; 0.3 */
 } sr1_programs_options;

@@ -22,7 +22,7 @@ static const sr1_programs_options defaults = {.train_problems = 2000,
                                               .validation_problems = 200,
                                               .test_problems = 200,
                                               .copies = 8000,
-                                              .demonstrations = 12000,
+                                              .demonstrations = 20000,
                                               .careless = 1600,
                                               .correct = 0.3};
 
