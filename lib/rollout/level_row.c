@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "tokenizer/tokenizer.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -169,17 +170,6 @@ sr1_status sr1__level_row_own(struct sr1__level_row *row,
 
 /* ---- drawing ---- */
 
-static int is_stop_id(const sr1_tokenizer *t, int32_t id)
-{
-    size_t n;
-    const int32_t *ids = sr1_tokenizer_stop_ids(t, &n);
-
-    for (size_t i = 0; i < n; i++)
-        if (ids[i] == id)
-            return 1;
-    return 0;
-}
-
 /* Where the action's tag begins in text[from..), or its length. */
 static size_t find_action(const struct sr1__level_row *row,
                           const struct sr1__level_call *c, size_t from)
@@ -217,7 +207,7 @@ sr1_status sr1__level_row_take(struct sr1__level_row *row,
     row->made++;
     if (find_action(row, c, before > tag ? before - tag : 0) < row->text.len)
         row->drawing = 0;
-    else if (is_stop_id(c->rollout->tokenizer, id))
+    else if (sr1__tokenizer_stops(c->rollout->tokenizer, id))
         *fate = SR1__LEVELS_NO_ACTION;
     else if (row->made >= c->o->max_tokens[row->level])
         *fate = SR1__LEVELS_TOO_LONG;

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "rollout/block.h"
 #include "search/engine.h"
+#include "tokenizer/tokenizer.h"
 
 #include <string.h>
 
@@ -171,17 +172,6 @@ static sr1_status show(struct sr1__row *row, int32_t source, const char *text, s
     return st;
 }
 
-static int is_stop_id(const sr1_tokenizer *t, int32_t id)
-{
-    size_t n;
-    const int32_t *ids = sr1_tokenizer_stop_ids(t, &n);
-
-    for (size_t i = 0; i < n; i++)
-        if (ids[i] == id)
-            return 1;
-    return 0;
-}
-
 static enum sr1__row_want stop_with(struct sr1__row *row, int32_t reason)
 {
     row->stop = reason;
@@ -217,7 +207,8 @@ static int is_void(const struct sr1__row *row, int32_t id, int32_t event)
     if (!sr1__env_protocol(row->g->env)->verbatim)
         return id == sr1_tokenizer_special_id(t, SR1_TOKEN_IM_END);
     return event == SR1__EVENT_VOID ||
-           (event == SR1__EVENT_NONE && (is_stop_id(t, id) || turn_is_full(row)));
+           (event == SR1__EVENT_NONE &&
+            (sr1__tokenizer_stops(t, id) || turn_is_full(row)));
 }
 
 /* Is this the end of a turn that the protocol has a word on? */
@@ -240,7 +231,8 @@ static enum sr1__row_want decide(struct sr1__row *row, int32_t id, int32_t event
         return stop_with(row, SR1_STOP_ANSWER);
     if (event == SR1__EVENT_ACTION && sr1__env_protocol(row->g->env)->message)
         return may_act(row) ? SR1__ROW_ACTION : stop_with(row, SR1_STOP_SEARCH_LIMIT);
-    if (!told && (event == SR1__EVENT_VOID || is_stop_id(row->g->rollout->tokenizer, id)))
+    if (!told && (event == SR1__EVENT_VOID ||
+                  sr1__tokenizer_stops(row->g->rollout->tokenizer, id)))
         return stop_with(row, SR1_STOP_EOS);
     if (event == SR1__EVENT_ACTION && !may_act(row))
         return stop_with(row, SR1_STOP_SEARCH_LIMIT);
@@ -379,7 +371,7 @@ static sr1_status tell(struct sr1__row *row, enum sr1__row_want *want)
  */
 static int32_t end_message(struct sr1__row *row, int32_t id)
 {
-    int ended = is_stop_id(row->g->rollout->tokenizer, id);
+    int ended = sr1__tokenizer_stops(row->g->rollout->tokenizer, id);
 
     if (!ended && row->tokens < row->g->max_tokens && !turn_is_full(row))
         return SR1__EVENT_NONE;

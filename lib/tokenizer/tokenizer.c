@@ -110,6 +110,14 @@ const int32_t *sr1_tokenizer_stop_ids(const sr1_tokenizer *t, size_t *count)
     return t ? t->stop_ids : NULL;
 }
 
+int sr1__tokenizer_stops(const sr1_tokenizer *t, int32_t id)
+{
+    for (size_t i = 0; i < t->n_stop_ids; i++)
+        if (t->stop_ids[i] == id)
+            return 1;
+    return 0;
+}
+
 static sr1_status open_file(sr1_tokenizer **out, const char *path)
 {
     struct sr1__map map = {0};

@@ -37,6 +37,9 @@ sr1_status sr1__tokenizer_decode(const sr1_tokenizer *t, const int32_t *ids, siz
  * Borrowed until the tokenizer is freed. */
 const char *sr1__tokenizer_token_bytes(const sr1_tokenizer *t, int32_t id, size_t *n);
 
+/* Does this id end what a model says (sr1_tokenizer_stop_ids)? */
+int sr1__tokenizer_stops(const sr1_tokenizer *t, int32_t id);
+
 int sr1__tokenizer_is_special(const sr1_tokenizer *t, int32_t id);
 
 /* Valid UTF-8 from any bytes: each maximal subpart that is not UTF-8 becomes U+FFFD. With
