@@ -98,10 +98,8 @@ int sr1__live_read(struct sr1__live *l, const struct sr1__source *from)
             continue;
         if (n < 0 && errno == EAGAIN)
             return 1;
-        if (n <= 0) {
-            sr1__fd_close(from->fd);
+        if (n <= 0)
             return 0;
-        }
         sr1__capture_add(c, bytes, (size_t)n);
         if (c->total > most)
             stop(l, SR1__STOP_OUTPUT, sr1__now());

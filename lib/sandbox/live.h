@@ -40,7 +40,7 @@ struct sr1__live {
  * set and the status only tells that. */
 sr1_status sr1__live_start(struct sr1__live **out, const struct sr1__place *place,
                            struct sr1_run *run);
-/* Read what is there on one of its streams. 0: the stream has ended and is closed. */
+/* Read what is there on one of its streams. 0: the stream has ended. */
 int sr1__live_read(struct sr1__live *l, const struct sr1__source *from);
 /* Something may have ended it, or its time may be over: see. 1 when it has ended. */
 int sr1__live_check(struct sr1__live *l, const struct sr1__place *place, double now);

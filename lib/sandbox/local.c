@@ -47,6 +47,14 @@ static int listen_to(struct local *e, struct sr1__source *s)
     return epoll_ctl(e->epoll, EPOLL_CTL_ADD, *s->fd, &event) == 0;
 }
 
+/* Before it is closed: a child that was just forked may hold the same pipe a moment
+ * longer, and its events would go on pointing here. */
+static void forget(struct local *e, struct sr1__source *s)
+{
+    if (*s->fd >= 0)
+        (void)epoll_ctl(e->epoll, EPOLL_CTL_DEL, *s->fd, NULL);
+}
+
 static void drain_wake(struct local *e)
 {
     uint64_t n;
@@ -78,8 +86,10 @@ static void wait_for_events(struct local *e)
 
         if (s == NULL)
             drain_wake(e);
-        else if (s != &s->live->end)
-            (void)sr1__live_read(s->live, s);
+        else if (s != &s->live->end && !sr1__live_read(s->live, s)) {
+            forget(e, s);
+            sr1__fd_close(s->fd);
+        }
     }
 }
 
@@ -111,6 +121,9 @@ static void check_all(struct local *e)
         }
         *at = l->next;
         e->n_live--;
+        forget(e, &l->out);
+        forget(e, &l->err);
+        forget(e, &l->end);
         settle(e, run, sr1__live_finish(l, &e->place));
     }
 }

@@ -22,6 +22,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifdef __SANITIZE_ADDRESS__
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+#if SANITIZED
+#include <sanitizer/asan_interface.h>
+#endif
+
 #define STACK_BYTES ((size_t)64 << 10)
 #define P_PIDFD_ 3 /* waitid's, where the headers lack it */
 
@@ -135,6 +149,17 @@ static int child(void *arg)
 
 /* ---- in the parent ---- */
 
+/* A child that never returns leaves its frames marked to AddressSanitizer, and what is
+ * mapped there later would inherit the marks. */
+static void forget_frames(char *stack)
+{
+#if SANITIZED
+    __asan_unpoison_memory_region(stack, STACK_BYTES);
+#else
+    (void)stack;
+#endif
+}
+
 static pid_t clone_child(struct start *s, int *pidfd)
 {
     int flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD;
@@ -147,6 +172,7 @@ static pid_t clone_child(struct start *s, int *pidfd)
         return -1;
     pid = clone(child, stack + STACK_BYTES, flags, s, pidfd);
     error = errno;
+    forget_frames(stack);
     (void)munmap(stack, STACK_BYTES);
     errno = error;
     return pid;
