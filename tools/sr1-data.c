@@ -73,6 +73,7 @@ struct options {
     const char *source;
     const char *split;
     struct synth_options synth;
+    struct critique_options critiques;
 };
 
 static sr1_status show(void *user, const char *phase, int64_t done, int64_t total)
@@ -99,12 +100,15 @@ static int read_stages(const char *text, int32_t steps[5])
            text[used] == '\0';
 }
 
-static int make_world(const struct args *a, const struct options *o, const char *folder)
+static int make_world(const struct args *a, const struct options *o, const char **words,
+                      size_t n)
 {
+    const char *folder = words[0];
     sr1_world_options w = {0};
     struct progress p;
     sr1_status st;
 
+    (void)n;
     sr1_world_options_init(&w);
     w.seed = (uint64_t)o->seed;
     w.scale = o->scale;
@@ -125,12 +129,16 @@ static int make_world(const struct args *a, const struct options *o, const char 
     return TOOL_OK;
 }
 
-static int make_rooms(const struct options *o, const char *folder)
+static int make_rooms(const struct args *a, const struct options *o, const char **words,
+                      size_t n)
 {
+    const char *folder = words[0];
     sr1_rooms_options r = {0};
     struct progress p;
     sr1_status st;
 
+    (void)a;
+    (void)n;
     sr1_rooms_options_init(&r);
     r.seed = (uint64_t)o->seed;
     r.struct_size = sizeof(r); /* what follows came later */
@@ -145,12 +153,16 @@ static int make_rooms(const struct options *o, const char *folder)
     return TOOL_OK;
 }
 
-static int make_programs(const struct options *o, const char *folder)
+static int make_programs(const struct args *a, const struct options *o,
+                         const char **words, size_t n)
 {
+    const char *folder = words[0];
     sr1_programs_options w = {0};
     struct progress p;
     sr1_status st;
 
+    (void)a;
+    (void)n;
     sr1_programs_options_init(&w);
     w.seed = (uint64_t)o->seed;
     progress_begin(&p, "programs", "rows", 1.0);
@@ -206,16 +218,22 @@ static sr1_status name_file(sr1_status st, const char *path)
     return sr1_set_error(st, text);
 }
 
-static int make_model(const struct options *o, const char *config, const char *folder)
+static int make_model(const struct args *a, const struct options *o, const char **words,
+                      size_t n)
 {
+    const char *config = words[0], *folder = words[1];
     sr1_model_options m = {
         .struct_size = sizeof(m), .device = "cpu", .dtype = "fp32", .init = o->init};
     sr1_tokenizer *tokenizer = NULL;
     sr1_model *model = NULL;
     char *text = NULL;
     int ready; /* what follows writes */
-    sr1_status st = read_text(config, &text);
+    sr1_status st;
 
+    (void)n;
+    if (!o->tokenizer)
+        return args_wrong(a, "model needs --tokenizer FOLDER");
+    st = read_text(config, &text);
     if (st == SR1_OK)
         st = sr1_tokenizer_open(&tokenizer, o->tokenizer);
     if (st == SR1_OK)
@@ -236,13 +254,17 @@ static int make_model(const struct options *o, const char *config, const char *f
     return ready ? tool_failed("sr1-data", st) : tool_refused("sr1-data", st);
 }
 
-static int make_records(const struct options *o, const char *from, const char *to)
+static int make_records(const struct args *a, const struct options *o, const char **words,
+                        size_t n)
 {
+    const char *from = words[0], *to = words[1];
     sr1_record_options r = {
         .struct_size = sizeof(r), .data_source = o->source, .split = o->split};
     sr1_dataset *dataset = NULL;
     sr1_status st = sr1_dataset_open(&dataset, &from, 1, NULL);
 
+    (void)a;
+    (void)n;
     if (st != SR1_OK)
         return tool_refused("sr1-data", st);
     st = sr1_dataset_write_records(dataset, to, &r);
@@ -252,136 +274,152 @@ static int make_records(const struct options *o, const char *from, const char *t
     return st == SR1_OK ? TOOL_OK : tool_failed("sr1-data", st);
 }
 
-/* Words of the command line: a command and what it works on; of synth key=value too. */
-#define WORDS 256
+static int make_demonstrations(const struct args *a, const struct options *o,
+                               const char **words, size_t n)
+{
+    struct synth_options synth = o->synth;
+
+    (void)a;
+    synth.seed = o->seed;
+    return synth_run(&synth, words[0], words[1], words[2], words + 3, n - 3);
+}
+
+static int make_critique_data(const struct args *a, const struct options *o,
+                              const char **words, size_t n)
+{
+    struct critique_options k = o->critiques;
+
+    if (!k.model == !k.remote)
+        return args_wrong(a, "critiques needs --model FOLDER or --remote URL");
+    k.seed = o->seed;
+    return make_critiques(&k, words[0], words[1], words + 2, n - 2);
+}
+
+/* ---- the command line ---- */
+
+#define WORDS 256 /* at most: a command and what it works on, key=value among it */
+
+static const struct command {
+    const char *name;
+    size_t least, most; /* words it takes */
+    const char *needs;  /* said when they are too few or too many */
+    int computes;       /* with models */
+    int (*run)(const struct args *a, const struct options *o, const char **words,
+               size_t n);
+} commands[] = {
+    {"world", 1, 1, "one folder: sr1-data world FOLDER", 0, make_world},
+    {"rooms", 1, 1, "one folder: sr1-data rooms FOLDER", 0, make_rooms},
+    {"programs", 1, 1, "one folder: sr1-data programs FOLDER", 0, make_programs},
+    {"critiques", 2, WORDS, "two names: sr1-data critiques PROBLEMS OUT.jsonl", 1,
+     make_critique_data},
+    {"model", 2, 2, "two names: sr1-data model CONFIG.json FOLDER", 0, make_model},
+    {"nq", 2, 2, "two names: sr1-data nq QUESTIONS OUT.jsonl", 0, make_records},
+    {"synth", 3, WORDS, "three names: sr1-data synth POLICY QUESTIONS OUT.jsonl", 1,
+     make_demonstrations},
+};
+
+static struct options o = {.init = "fan_in",
+                           .scale = 1.0,
+                           .hops = 2,
+                           .synth = {.samples = 1, .keep = 1, .min_reward = 1.0},
+                           .critiques = {.solutions = 4, .temperature = 0.7}};
+
+static const struct args_option options[] = {
+    {"--seed", ARGS_INT, &o.seed, "N", "of everything that is random (0)", 0, 1e15, NULL},
+    {"--tokenizer", ARGS_STRING, &o.tokenizer, "FOLDER", "model: the tokenizer to copy",
+     0, 0, NULL},
+    {"--init", ARGS_STRING, &o.init, "KIND",
+     "model: fan_in (the default) or normal (standard deviation 0.02)", 0, 0, NULL},
+    {"--scale", ARGS_REAL, &o.scale, "X", "world: its size, 1 is 1216 passages (1)", 0.05,
+     1.5, NULL},
+    {"--protocol", ARGS_STRING, &o.protocol, "NAME",
+     "world: how demonstrations speak, search-r1 (the default) or mt-grpo", 0, 0, NULL},
+    {"--hops", ARGS_INT, &o.hops, "N", "world: facts a question needs, 1 or 2 (2)", 1, 2,
+     NULL},
+    {"--stages", ARGS_STRING, &o.stages, "A,B,C,D,E",
+     "world: training steps of its demonstrations: repeat, look up, one search, two, "
+     "mixed (350,800,150,1200,180)",
+     0, 0, NULL},
+    {"--small", ARGS_FLAG, &o.small, NULL,
+     "rooms: two rooms, two containers, two things, no doors, few names", 0, 0, NULL},
+    {"--source", ARGS_STRING, &o.source, "NAME",
+     "nq: data_source of all records (each row's own)", 0, 0, NULL},
+    {"--split", ARGS_STRING, &o.split, "NAME", "nq: split of all records (train)", 0, 0,
+     NULL},
+    {"--samples", ARGS_INT, &o.synth.samples, "N",
+     "synth: trajectories for each question (1)", 1, 1000, NULL},
+    {"--min-reward", ARGS_REAL, &o.synth.min_reward, "X",
+     "synth: least reward, by the keys rewards and reward_weights (1)", -1e6, 1e6, NULL},
+    {"--keep", ARGS_INT, &o.synth.keep, "N",
+     "synth: demonstrations of one question at most, the best first (1)", 1, 1000, NULL},
+    {"--greedy", ARGS_FLAG, &o.synth.greedy, NULL,
+     "synth: the likeliest tokens instead of sampled ones", 0, 0, NULL},
+    {"--max-rows", ARGS_INT, &o.synth.max_rows, "N", "synth: the first N questions only",
+     1, 1e15, NULL},
+    {"--model", ARGS_STRING, &o.critiques.model, "FOLDER",
+     "critiques: who solves, criticises and revises", 0, 0, NULL},
+    {"--critic", ARGS_STRING, &o.critiques.critic, "FOLDER", "critiques: another critic",
+     0, 0, NULL},
+    {"--reviser", ARGS_STRING, &o.critiques.reviser, "FOLDER",
+     "critiques: another reviser", 0, 0, NULL},
+    {"--remote", ARGS_STRING, &o.critiques.remote, "URL",
+     "critiques: a server in OpenAI's API in place of --model", 0, 0, NULL},
+    {"--solutions", ARGS_INT, &o.critiques.solutions, "N",
+     "critiques: of each problem (4)", 1, 1000, NULL},
+    {"--own", ARGS_FLAG, &o.critiques.own, NULL,
+     "critiques: of the solutions that the problems bring", 0, 0, NULL},
+    {"--problems", ARGS_INT, &o.critiques.max_problems, "N",
+     "critiques: the first N only", 0, 1e12, NULL},
+    {"--temperature", ARGS_REAL, &o.critiques.temperature, "X",
+     "critiques: of solutions and critiques (0.7)", 0, 100, NULL},
+    {"--one", ARGS_FLAG, &o.critiques.one, NULL, "critiques: one demonstration a problem",
+     0, 0, NULL},
+    {"--passing", ARGS_FLAG, &o.critiques.passing, NULL,
+     "critiques: only those whose revision passes", 0, 0, NULL},
+    {"--judged", ARGS_FLAG, &o.critiques.judged, NULL, "critiques: only those that judge",
+     0, 0, NULL},
+    {"--true", ARGS_FLAG, &o.critiques.truthful, NULL,
+     "critiques: only those that judge rightly", 0, 0, NULL},
+    {"--tree", ARGS_STRING, &o.critiques.tree, "FILE",
+     "critiques: all answers as JSON lines; an unfinished one is gone on with", 0, 0,
+     NULL},
+    {"--rows", ARGS_STRING, &o.critiques.rows, "FILE",
+     "critiques: write the problems with an answer each, to train on", 0, 0, NULL},
+};
+
+static const struct args a = {"sr1-data", help_text, options,
+                              sizeof(options) / sizeof(options[0])};
+
+static const struct command *find(const char *name)
+{
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
 
 int main(int argc, char **argv)
 {
-    struct critique_options k = {.solutions = 4, .temperature = 0.7};
-    struct options o = {.init = "fan_in",
-                        .scale = 1.0,
-                        .hops = 2,
-                        .synth = {.samples = 1, .keep = 1, .min_reward = 1.0}};
-    const struct args_option options[] = {
-        {"--seed", ARGS_INT, &o.seed, "N", "of everything that is random (0)", 0, 1e15,
-         NULL},
-        {"--tokenizer", ARGS_STRING, &o.tokenizer, "FOLDER",
-         "model: the tokenizer to copy", 0, 0, NULL},
-        {"--init", ARGS_STRING, &o.init, "KIND",
-         "model: fan_in (the default) or normal (standard deviation 0.02)", 0, 0, NULL},
-        {"--scale", ARGS_REAL, &o.scale, "X", "world: its size, 1 is 1216 passages (1)",
-         0.05, 1.5, NULL},
-        {"--protocol", ARGS_STRING, &o.protocol, "NAME",
-         "world: how demonstrations speak, search-r1 (the default) or mt-grpo", 0, 0,
-         NULL},
-        {"--hops", ARGS_INT, &o.hops, "N", "world: facts a question needs, 1 or 2 (2)", 1,
-         2, NULL},
-        {"--stages", ARGS_STRING, &o.stages, "A,B,C,D,E",
-         "world: training steps of its demonstrations: repeat, look up, one search, two, "
-         "mixed (350,800,150,1200,180)",
-         0, 0, NULL},
-        {"--small", ARGS_FLAG, &o.small, NULL,
-         "rooms: two rooms, two containers, two things, no doors, few names", 0, 0, NULL},
-        {"--source", ARGS_STRING, &o.source, "NAME",
-         "nq: data_source of all records (each row's own)", 0, 0, NULL},
-        {"--split", ARGS_STRING, &o.split, "NAME", "nq: split of all records (train)", 0,
-         0, NULL},
-        {"--samples", ARGS_INT, &o.synth.samples, "N",
-         "synth: trajectories for each question (1)", 1, 1000, NULL},
-        {"--min-reward", ARGS_REAL, &o.synth.min_reward, "X",
-         "synth: least reward, by the keys rewards and reward_weights (1)", -1e6, 1e6,
-         NULL},
-        {"--keep", ARGS_INT, &o.synth.keep, "N",
-         "synth: demonstrations of one question at most, the best first (1)", 1, 1000,
-         NULL},
-        {"--greedy", ARGS_FLAG, &o.synth.greedy, NULL,
-         "synth: the likeliest tokens instead of sampled ones", 0, 0, NULL},
-        {"--max-rows", ARGS_INT, &o.synth.max_rows, "N",
-         "synth: the first N questions only", 1, 1e15, NULL},
-        {"--model", ARGS_STRING, &k.model, "FOLDER",
-         "critiques: who solves, criticises and revises", 0, 0, NULL},
-        {"--critic", ARGS_STRING, &k.critic, "FOLDER", "critiques: another critic", 0, 0,
-         NULL},
-        {"--reviser", ARGS_STRING, &k.reviser, "FOLDER", "critiques: another reviser", 0,
-         0, NULL},
-        {"--remote", ARGS_STRING, &k.remote, "URL",
-         "critiques: a server in OpenAI's API in place of --model", 0, 0, NULL},
-        {"--solutions", ARGS_INT, &k.solutions, "N", "critiques: of each problem (4)", 1,
-         1000, NULL},
-        {"--own", ARGS_FLAG, &k.own, NULL,
-         "critiques: of the solutions that the problems bring", 0, 0, NULL},
-        {"--problems", ARGS_INT, &k.max_problems, "N", "critiques: the first N only", 0,
-         1e12, NULL},
-        {"--temperature", ARGS_REAL, &k.temperature, "X",
-         "critiques: of solutions and critiques (0.7)", 0, 100, NULL},
-        {"--one", ARGS_FLAG, &k.one, NULL, "critiques: one demonstration a problem", 0, 0,
-         NULL},
-        {"--passing", ARGS_FLAG, &k.passing, NULL,
-         "critiques: only those whose revision passes", 0, 0, NULL},
-        {"--judged", ARGS_FLAG, &k.judged, NULL, "critiques: only those that judge", 0, 0,
-         NULL},
-        {"--true", ARGS_FLAG, &k.truthful, NULL,
-         "critiques: only those that judge rightly", 0, 0, NULL},
-        {"--tree", ARGS_STRING, &k.tree, "FILE",
-         "critiques: all answers as JSON lines; an unfinished one is gone on with", 0, 0,
-         NULL},
-        {"--rows", ARGS_STRING, &k.rows, "FILE",
-         "critiques: write the problems with an answer each, to train on", 0, 0, NULL},
-    };
-    const struct args a = {"sr1-data", help_text, options,
-                           sizeof(options) / sizeof(options[0])};
-    const char *rest[WORDS];
+    const char *words[WORDS];
+    const struct command *c;
     size_t n = 0;
-    int code = args_read(&a, argc, argv, rest, WORDS, &n);
+    int code = args_read(&a, argc, argv, words, WORDS, &n);
 
     if (code >= 0)
         return code;
-    if (n == 2 && strcmp(rest[0], "world") == 0)
-        return make_world(&a, &o, rest[1]);
-    if (n == 2 && strcmp(rest[0], "rooms") == 0)
-        return make_rooms(&o, rest[1]);
-    if (n == 2 && strcmp(rest[0], "programs") == 0)
-        return make_programs(&o, rest[1]);
-    if (n == 3 && strcmp(rest[0], "model") == 0) {
-        if (!o.tokenizer)
-            return args_wrong(&a, "model needs --tokenizer FOLDER");
-        return make_model(&o, rest[1], rest[2]);
-    }
-    if (n == 3 && strcmp(rest[0], "nq") == 0)
-        return make_records(&o, rest[1], rest[2]);
-    if (n >= 4 && strcmp(rest[0], "synth") == 0) {
-        policy_passive_waiting(argv);
-        o.synth.seed = o.seed;
-        return synth_run(&o.synth, rest[1], rest[2], rest[3], rest + 4, n - 4);
-    }
-    if (n >= 3 && strcmp(rest[0], "critiques") == 0) {
-        if (!k.model == !k.remote)
-            return args_wrong(&a, "critiques needs --model FOLDER or --remote URL");
-        policy_passive_waiting(argv);
-        k.seed = o.seed;
-        return make_critiques(&k, rest[1], rest[2], rest + 3, n - 3);
-    }
     if (n == 0)
         return args_wrong(&a,
                           "which command: world, rooms, programs, critiques, model, nq "
                           "or synth?");
-    if (strcmp(rest[0], "world") == 0)
-        return args_wrong(&a, "world needs one folder: sr1-data world FOLDER");
-    if (strcmp(rest[0], "rooms") == 0)
-        return args_wrong(&a, "rooms needs one folder: sr1-data rooms FOLDER");
-    if (strcmp(rest[0], "model") == 0)
-        return args_wrong(&a, "model needs two names: sr1-data model CONFIG.json FOLDER");
-    if (strcmp(rest[0], "critiques") == 0)
-        return args_wrong(&a, "critiques needs two names: sr1-data critiques PROBLEMS "
-                              "OUT.jsonl");
-    if (strcmp(rest[0], "nq") == 0)
-        return args_wrong(&a, "nq needs two names: sr1-data nq QUESTIONS OUT.jsonl");
-    if (strcmp(rest[0], "synth") == 0)
-        return args_wrong(&a, "synth needs three names: sr1-data synth POLICY QUESTIONS "
-                              "OUT.jsonl");
-    return args_wrong(
-        &a,
-        "there is no command '%s'; there are world, rooms, programs, critiques, model, "
-        "nq and synth",
-        rest[0]);
+    c = find(words[0]);
+    if (!c)
+        return args_wrong(&a,
+                          "there is no command '%s'; there are world, rooms, programs, "
+                          "critiques, model, nq and synth",
+                          words[0]);
+    if (n - 1 < c->least || n - 1 > c->most)
+        return args_wrong(&a, "%s needs %s", c->name, c->needs);
+    if (c->computes)
+        policy_passive_waiting(argv);
+    return c->run(&a, &o, words + 1, n - 1);
 }

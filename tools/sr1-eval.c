@@ -51,6 +51,7 @@ struct options {
     int64_t max_rows, seed;
     int sample, no_search, json;
     const char *trajectories, *task;
+    struct ctrl_options ctrl;
 };
 
 struct view {
@@ -301,46 +302,88 @@ static sr1_status evaluate(const struct options *o, const sr1_config *c, const c
     return st;
 }
 
+static int answer_questions(const struct options *o, sr1_config *c, const char *path)
+{
+    sr1_evaluation *e = NULL;
+    int begun = 0, code;
+    sr1_status st = evaluate(o, c, path, &begun, &e);
+
+    if (st != SR1_OK)
+        code = begun ? tool_failed("sr1-eval", st) : tool_refused("sr1-eval", st);
+    else
+        code = (o->json ? print_json(e) : print_table(e)) == 0 ? check_excluded(e)
+                                                               : TOOL_FAILED;
+    sr1_evaluation_free(e);
+    return code;
+}
+
+static int revise_answers(const struct options *o, sr1_config *c, const char *path)
+{
+    struct ctrl_options ctrl = o->ctrl;
+
+    ctrl.max_rows = o->max_rows;
+    ctrl.seed = o->seed;
+    ctrl.sample = o->sample;
+    ctrl.json = o->json;
+    return ctrl_run(&ctrl, c, path);
+}
+
+/* ---- the command line ---- */
+
+static const struct task {
+    const char *name;
+    int (*run)(const struct options *o, sr1_config *c, const char *path);
+} tasks[] = {{"answers", answer_questions}, {"ctrl", revise_answers}};
+
+static struct options o = {
+    .task = "answers",
+    .ctrl = {.revisions = 1, .answers = 1, .votes = 1, .solver_temperature = 0.7}};
+
+static const struct args_option options[] = {
+    {"--max-rows", ARGS_INT, &o.max_rows, "N", "answer only the first N questions", 0,
+     1e12, NULL},
+    {"--sample", ARGS_FLAG, &o.sample, NULL, "sample by temperature instead of greedily",
+     0, 0, NULL},
+    {"--seed", ARGS_INT, &o.seed, "N", "of sampling (0)", 0, 1e15, NULL},
+    {"--no-search", ARGS_FLAG, &o.no_search, NULL, "searches find nothing (ablation)", 0,
+     0, NULL},
+    {"--trajectories", ARGS_STRING, &o.trajectories, "FILE",
+     "write every trajectory as a JSON line", 0, 0, NULL},
+    {"--json", ARGS_FLAG, &o.json, NULL, "print JSON instead of a table", 0, 0, NULL},
+    {"--task", ARGS_STRING, &o.task, "NAME", "answers (the default) or ctrl", 0, 0, NULL},
+    {"--revisions", ARGS_INT, &o.ctrl.revisions, "K", "ctrl: revisions in a row (1)", 0,
+     30, NULL},
+    {"--answers", ARGS_INT, &o.ctrl.answers, "N", "ctrl: first answers a problem (1)", 1,
+     100000, NULL},
+    {"--widths", ARGS_STRING, &o.ctrl.widths, "LIST",
+     "ctrl: children by layer, in place of both", 0, 0, NULL},
+    {"--votes", ARGS_INT, &o.ctrl.votes, "N",
+     "ctrl: critiques of each answer, of which most decide (1)", 1, 1000, NULL},
+    {"--solver", ARGS_STRING, &o.ctrl.solver, "FOLDER",
+     "ctrl: model that writes first answers (the problems' own)", 0, 0, NULL},
+    {"--solver-temperature", ARGS_REAL, &o.ctrl.solver_temperature, "X",
+     "ctrl: of several answers (0.7)", 0, 100, NULL},
+    {"--tree", ARGS_STRING, &o.ctrl.tree, "FILE",
+     "ctrl: nodes as JSON lines; an unfinished one is gone on with", 0, 0, NULL},
+};
+
+static const struct args a = {"sr1-eval", help_text, options,
+                              sizeof(options) / sizeof(options[0])};
+
+static const struct task *find(const char *name)
+{
+    for (size_t i = 0; i < sizeof(tasks) / sizeof(tasks[0]); i++)
+        if (strcmp(tasks[i].name, name) == 0)
+            return &tasks[i];
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
-    struct options o = {0};
-    struct ctrl_options ctrl = {
-        .revisions = 1, .answers = 1, .votes = 1, .solver_temperature = 0.7};
-    const struct args_option options[] = {
-        {"--max-rows", ARGS_INT, &o.max_rows, "N", "answer only the first N questions", 0,
-         1e12, NULL},
-        {"--sample", ARGS_FLAG, &o.sample, NULL,
-         "sample by temperature instead of greedily", 0, 0, NULL},
-        {"--seed", ARGS_INT, &o.seed, "N", "of sampling (0)", 0, 1e15, NULL},
-        {"--no-search", ARGS_FLAG, &o.no_search, NULL, "searches find nothing (ablation)",
-         0, 0, NULL},
-        {"--trajectories", ARGS_STRING, &o.trajectories, "FILE",
-         "write every trajectory as a JSON line", 0, 0, NULL},
-        {"--json", ARGS_FLAG, &o.json, NULL, "print JSON instead of a table", 0, 0, NULL},
-        {"--task", ARGS_STRING, &o.task, "NAME", "answers (the default) or ctrl", 0, 0,
-         NULL},
-        {"--revisions", ARGS_INT, &ctrl.revisions, "K", "ctrl: revisions in a row (1)", 0,
-         30, NULL},
-        {"--answers", ARGS_INT, &ctrl.answers, "N", "ctrl: first answers a problem (1)",
-         1, 100000, NULL},
-        {"--widths", ARGS_STRING, &ctrl.widths, "LIST",
-         "ctrl: children by layer, in place of both", 0, 0, NULL},
-        {"--votes", ARGS_INT, &ctrl.votes, "N",
-         "ctrl: critiques of each answer, of which most decide (1)", 1, 1000, NULL},
-        {"--solver", ARGS_STRING, &ctrl.solver, "FOLDER",
-         "ctrl: model that writes first answers (the problems' own)", 0, 0, NULL},
-        {"--solver-temperature", ARGS_REAL, &ctrl.solver_temperature, "X",
-         "ctrl: of several answers (0.7)", 0, 100, NULL},
-        {"--tree", ARGS_STRING, &ctrl.tree, "FILE",
-         "ctrl: nodes as JSON lines; an unfinished one is gone on with", 0, 0, NULL},
-    };
-    const struct args a = {"sr1-eval", help_text, options,
-                           sizeof(options) / sizeof(options[0])};
     const char *rest[256];
-    size_t n = 0;
-    int begun = 0, is_ctrl;
+    const struct task *task;
     sr1_config *c = NULL;
-    sr1_evaluation *e = NULL;
+    size_t n = 0;
     sr1_status st;
     int code = args_read(&a, argc, argv, rest, 256, &n);
 
@@ -349,30 +392,13 @@ int main(int argc, char **argv)
     if (n < 2)
         return args_wrong(
             &a, "give a policy and a file of questions: sr1-eval POLICY QUESTIONS");
-    is_ctrl = o.task && strcmp(o.task, "ctrl") == 0;
-    if (o.task && !is_ctrl && strcmp(o.task, "answers") != 0)
+    task = find(o.task);
+    if (!task)
         return args_wrong(&a, "--task '%s' is not known; there are answers and ctrl",
                           o.task);
     policy_passive_waiting(argv);
     st = policy_config(&c, rest[0], rest + 2, n - 2);
-    if (st == SR1_OK && is_ctrl) {
-        ctrl.max_rows = o.max_rows;
-        ctrl.seed = o.seed;
-        ctrl.sample = o.sample;
-        ctrl.json = o.json;
-        code = ctrl_run(&ctrl, c, rest[1]);
-        sr1_config_free(c);
-        return code;
-    }
-    if (st == SR1_OK)
-        st = evaluate(&o, c, rest[1], &begun, &e);
-    if (st != SR1_OK) {
-        code = begun ? tool_failed("sr1-eval", st) : tool_refused("sr1-eval", st);
-    } else {
-        code = (o.json ? print_json(e) : print_table(e)) == 0 ? check_excluded(e)
-                                                              : TOOL_FAILED;
-    }
-    sr1_evaluation_free(e);
+    code = st == SR1_OK ? task->run(&o, c, rest[1]) : tool_refused("sr1-eval", st);
     sr1_config_free(c);
     return code;
 }
