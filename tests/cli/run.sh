@@ -3,7 +3,8 @@
 #
 # Each folder here is a case: its script `cmd` runs in a folder that all cases share, by
 # the order of their names; stdout.exact, stderr.exact and status are what must come of
-# it. A file that a case waits for has a name no other case uses. --set writes what came instead: read the diff before it is committed.
+# it. A file that a case waits for has a name no other case uses. --set writes what came
+# instead: read the diff before it is committed.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 set_mode=0
