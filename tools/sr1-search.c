@@ -142,7 +142,9 @@ static struct request request = {.top_k = 3,
     X(INDEX | QUERY | SERVE, "--encoder", ARGS_STRING, encoder, "MODEL",                 \
       "query, serve: the model for queries; index --vectors: whose they are", 0, 0)      \
     X(INDEX | QUERY | SERVE, "--device", ARGS_STRING, device, "NAME",                    \
-      "where encoder and reranker run: cpu (default), cuda or auto", 0, 0)               \
+      "where models run and vectors are searched: cpu (default), cuda or auto", 0, 0)    \
+    X(QUERY | SERVE, "--index-device", ARGS_STRING, index_device, "NAME",                \
+      "query, serve: where vectors are searched, if elsewhere", 0, 0)                    \
     X(QUERY, "--remote", ARGS_STRING, remote, "URL",                                     \
       "query: ask the retrieval server there", 0, 0)                                     \
     X(QUERY, "--web", ARGS_STRING, web, "PROVIDER",                                      \

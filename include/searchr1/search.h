@@ -503,7 +503,11 @@ typedef struct sr1_dense_options {
     size_t struct_size; /* set by sr1_dense_options_init */
     int32_t threads;    /* that go through the vectors, the caller's included; 0, the
                            default: one a processor. Results do not depend on it */
-    const char *device; /* "cpu" (NULL; the default) */
+    /* Where vectors are searched: "cpu" (NULL; the default), "cuda", "cuda:1", ..., or
+     * "auto", CUDA where it can be used and has room, else the CPU. Results do not depend
+     * on it: the device names candidates, the CPU scores them and makes sure that they
+     * are enough. */
+    const char *device;
 } sr1_dense_options;
 
 /* As sr1_bm25_build_options_init. Since 0.1. */
@@ -511,11 +515,14 @@ SR1_API void sr1_dense_options_init(sr1_dense_options *options);
 
 /* Open an index. The file is mapped, not read: many processes can share it, and it may be
  * replaced while open; a search goes through all its vectors, so they should fit in
- * memory (sr1_dense_info_read). embedder is retained; a batch of queries is one call of
- * it. Returns SR1_E_INVALID when its vectors have another length, SR1_E_CORRUPT for no
- * index or one that was cut, SR1_E_UNSUPPORTED for one of another format version or a
- * device that is not there. Damage further in is found when a search comes upon it
- * (SR1_E_CORRUPT), or by sr1_dense_verify. options may be NULL. Caller frees with
+ * memory (sr1_dense_info_read). With a device all vectors are copied there, once; the
+ * file stays mapped. embedder is retained; a batch of queries is one call of it. Returns
+ * SR1_E_INVALID when its vectors have another length or the device's name is none,
+ * SR1_E_CORRUPT for no index or one that was cut, SR1_E_UNSUPPORTED for one of another
+ * format version, SR1_E_DEVICE for a device that is not there, SR1_E_DEVICE_NOMEM where
+ * the index needs more of its memory than is free. Damage further in is found when a
+ * search comes upon it (SR1_E_CORRUPT), or by sr1_dense_verify. options may be NULL.
+ * Threads: any may search; on a device they take turns. Caller frees with
  * sr1_search_free. Since 0.1. */
 SR1_API sr1_status sr1_search_open_dense(sr1_search **out, const char *path,
                                          sr1_embedder *embedder,
@@ -535,6 +542,12 @@ typedef struct sr1_dense_info {
     const char *embedder;     /* name of the one the vectors are from; borrowed until the
                                  engine is freed; NULL from sr1_dense_info_read */
     int32_t dim;
+    const char *device;      /* that searches: "cpu", "cuda:0", ...; static; NULL from
+                                sr1_dense_info_read */
+    uint64_t device_bytes;   /* at most: memory that a device needs for it */
+    uint64_t device_queries; /* searched on a device so far */
+    uint64_t device_rescans; /* of them, those that the CPU had to search again: more
+                                vectors were nearly alike than were looked at twice */
 } sr1_dense_info;
 
 /* Fill *out (struct_size set). Returns SR1_E_INVALID when engine is not a dense engine.

@@ -67,6 +67,14 @@ static sr1_status open_encoder(sr1_embedder **out, const char *index, const sr1_
     return st;
 }
 
+/* Where the vectors of a dense index are searched. */
+static const char *index_device(const sr1_config *c)
+{
+    const char *own = sr1__config_str(c, "search_index_device");
+
+    return strcmp(own, "same") == 0 ? sr1__config_str(c, "search_device") : own;
+}
+
 static sr1_status open_dense(sr1_search **out, const sr1_config *c)
 {
     const char *path = sr1__config_str(c, "search_dense_index");
@@ -81,6 +89,7 @@ static sr1_status open_dense(sr1_search **out, const sr1_config *c)
     SR1__TRY(open_encoder(&embedder, path, c));
     sr1_dense_options_init(&o);
     o.threads = (int32_t)sr1__config_int(c, "search_threads");
+    o.device = index_device(c);
     st = sr1_search_open_dense(out, path, embedder, &o);
     sr1_embedder_free(embedder);
     return st;

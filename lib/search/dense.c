@@ -1,12 +1,15 @@
 /* search/dense.c - the dense engine: embed a batch of queries, go through all vectors,
- * fetch rows. */
+ * here or on a device, fetch rows. */
 #include "search/dense_index.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/struct.h"
 #include "search/answer.h"
-#include "search/dense_scan.h"
+#include "search/dense_device.h"
 #include "search/engine.h"
+
+#include <string.h>
 
 #define DOC_CACHE_BYTES ((uint64_t)64 << 20)
 #define HITS_MOST ((size_t)1 << 20) /* held at a time; more queries go in turn */
@@ -16,6 +19,7 @@ struct dense {
     sr1_embedder *embedder;
     struct sr1__doc_cache *docs;
     struct sr1__pool *pool;
+    struct sr1__dense_device *device; /* NULL: vectors are searched here */
 };
 
 /* One call. */
@@ -47,8 +51,12 @@ static sr1_status answer(struct call *c, size_t first, size_t n, int32_t top_k,
     size_t dim = sr1__dense_meta(e->ix)->dim;
     int32_t found = 0;
 
-    SR1__TRY(sr1__dense_scan(e->ix, e->pool, c->vectors + first * dim, n, top_k, c->hits,
-                             &found));
+    if (e->device != NULL)
+        SR1__TRY(sr1__dense_device_scan(e->device, e->pool, c->vectors + first * dim, n,
+                                        top_k, c->hits, &found));
+    else
+        SR1__TRY(sr1__dense_scan(e->ix, e->pool, c->vectors + first * dim, n, top_k,
+                                 c->hits, &found));
     for (size_t i = 0; i < n; i++)
         for (int32_t k = 0; k < found; k++)
             SR1__TRY(give(c, &c->hits[i * (size_t)top_k + (size_t)k], first + i, sink));
@@ -89,6 +97,7 @@ static void dense_destroy(void *self)
 {
     struct dense *e = self;
 
+    sr1__dense_device_close(e->device);
     sr1__pool_free(e->pool);
     sr1__doc_cache_free(e->docs);
     sr1_embedder_free(e->embedder);
@@ -115,12 +124,14 @@ static sr1_status read_options(const sr1_dense_options *options, sr1_dense_optio
     SR1__TRY(sr1__struct_take(o, sizeof(*o), options,
                               SR1__STRUCT_END(sr1_dense_options, threads),
                               "dense options"));
-    if (o->device != NULL && strcmp(o->device, "cpu") != 0)
-        return sr1__fail(
-            SR1_E_UNSUPPORTED,
-            "dense search runs on the CPU, not on '%.32s': leave device (key "
-            "search_device) at cpu; the encoder has a device of its own",
-            o->device);
+    if (o->device == NULL)
+        o->device = "cpu";
+    if (strcmp(o->device, "cpu") != 0 && strcmp(o->device, "auto") != 0 &&
+        strncmp(o->device, "cuda", 4) != 0)
+        return sr1__fail(SR1_E_INVALID,
+                         "dense search: device '%.32s' is not one of auto, cpu, cuda, "
+                         "cuda:N",
+                         o->device);
     return SR1_OK;
 }
 
@@ -138,6 +149,29 @@ static sr1_status check_embedder(const struct sr1__dense_meta *m,
     return SR1_OK;
 }
 
+/* "auto" is content with this processor where no device can be had. */
+static sr1_status open_device(struct dense *e, const char *device)
+{
+    const struct sr1__scorer_ops *ops = sr1__scorer_offered();
+    int automatic = strcmp(device, "auto") == 0;
+    sr1_status status;
+
+    if (strcmp(device, "cpu") == 0 || (automatic && ops == NULL))
+        return SR1_OK;
+    if (ops == NULL)
+        return sr1__fail(
+            SR1_E_UNSUPPORTED,
+            "dense search: this program has no libtorch, which device '%.32s' "
+            "is reached by; use device cpu",
+            device);
+    status = sr1__dense_device_open(&e->device, e->ix, e->pool, ops, device, NULL);
+    if (automatic && (status == SR1_E_DEVICE || status == SR1_E_DEVICE_NOMEM)) {
+        sr1__log(SR1_LOG_INFO, "dense search stays on the CPU: %s", sr1_last_error());
+        return SR1_OK;
+    }
+    return sr1__context(status, "dense search");
+}
+
 static sr1_status fill(struct dense *e, sr1_embedder *embedder,
                        const sr1_dense_options *o)
 {
@@ -145,7 +179,7 @@ static sr1_status fill(struct dense *e, sr1_embedder *embedder,
     SR1__TRY(sr1__pool_new(&e->pool, o->threads));
     SR1__TRY(sr1__doc_cache_new(&e->docs, DOC_CACHE_BYTES));
     e->embedder = sr1_embedder_retain(embedder);
-    return SR1_OK;
+    return open_device(e, o->device);
 }
 
 sr1_status sr1__search_open_dense_index(sr1_search **out, struct sr1__dense_index *ix,
@@ -192,5 +226,10 @@ sr1_status sr1_dense_info_get(const sr1_search *engine, sr1_dense_info *out)
     if (e == NULL)
         return sr1__fail(SR1_E_INVALID, "dense info: this engine is not a dense engine");
     sr1__dense_info_fill(sr1__dense_meta(e->ix), &info);
+    info.device = "cpu";
+    if (e->device != NULL) {
+        info.device = sr1__dense_device_name(e->device);
+        sr1__dense_device_counts(e->device, &info.device_queries, &info.device_rescans);
+    }
     return sr1__struct_give(out, &info, sizeof(info), "dense info");
 }

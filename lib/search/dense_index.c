@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/struct.h"
 #include "base/utf8.h"
+#include "search/dense_device.h"
 
 struct sr1__dense_index {
     struct sr1__map map; /* of a file; empty when the bytes are the caller's */
@@ -175,6 +176,7 @@ void sr1__dense_info_fill(const struct sr1__dense_meta *m, sr1_dense_info *info)
     info->dtype = m->type->name;
     info->embedder = m->embedder;
     info->dim = (int32_t)m->dim;
+    info->device_bytes = sr1__dense_device_bytes(m);
 }
 
 /* ---- of a file ---- */

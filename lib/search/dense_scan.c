@@ -147,26 +147,26 @@ static void merge(struct scan *s, size_t query, struct sr1__dense_hit *out, int3
     }
 }
 
-/* The queries as the kernel takes them. */
-static void set_queries(struct scan *s, const float *queries, size_t n, size_t dim)
+void sr1__dense_queries(const struct sr1__dense_meta *m, const float *queries, size_t n,
+                        void *out, float *scales)
 {
-    size_t stride = s->dot.dim;
-
-    s->dot.n = n;
     for (size_t i = 0; i < n; i++) {
-        const float *q = queries + i * dim;
+        const float *q = queries + i * m->dim;
 
-        if (s->dot.type == SR1__DOT_INT8)
-            s->scales[i] = sr1__to_int16(q, (int16_t *)s->queries + i * stride, dim);
-        else
-            memcpy((float *)s->queries + i * stride, q, dim * sizeof(*q));
+        if (m->type->dot == SR1__DOT_INT8) {
+            scales[i] = sr1__to_int16(q, (int16_t *)out + i * m->stride, m->dim);
+        } else {
+            scales[i] = 1.0F;
+            memcpy((float *)out + i * m->stride, q, m->dim * sizeof(*q));
+        }
     }
 }
 
 static sr1_status scan_group(struct scan *s, struct sr1__pool *pool, const float *queries,
                              size_t n, struct sr1__dense_hit *out, int32_t found)
 {
-    set_queries(s, queries, n, sr1__dense_meta(s->ix)->dim);
+    s->dot.n = n;
+    sr1__dense_queries(sr1__dense_meta(s->ix), queries, n, s->queries, s->scales);
     for (size_t i = 0; i < s->n_workers; i++)
         for (size_t q = 0; q < n; q++)
             SR1__TRY(sr1__best_begin(&s->workers[i].best[q], s->top_k));

@@ -18,4 +18,9 @@ sr1_status sr1__dense_scan(const struct sr1__dense_index *ix, struct sr1__pool *
                            const float *queries, size_t n, int32_t top_k,
                            struct sr1__dense_hit *out, int32_t *found);
 
+/* Queries [n, dim] as the kernel takes them: out [n, stride], float or, for int8, int16,
+ * which was zeros (what is behind dim stays), and scales[n] (1 for types without). */
+void sr1__dense_queries(const struct sr1__dense_meta *m, const float *queries, size_t n,
+                        void *out, float *scales);
+
 #endif

@@ -187,6 +187,12 @@ sr1_tensor *t_from_u8(sr1_scope *s, const uint8_t *v, size_t n)
     return from_host(s, v, SR1__U8, SR1__BOOL, T_SHAPE((int64_t)n));
 }
 
+sr1_tensor *t_from_host(sr1_scope *s, const void *v, int32_t dtype, int32_t ndim,
+                        const int64_t *shape)
+{
+    return from_host(s, v, dtype, dtype, ndim, shape);
+}
+
 sr1_tensor *t_full(sr1_scope *s, double value, int32_t dtype, int32_t ndim,
                    const int64_t *shape)
 {
@@ -293,6 +299,19 @@ void t_split(sr1_scope *s, sr1_tensor *a, const int64_t *sizes, size_t n, int32_
         (void)finish(s, "split", sr1__shim_split(out, a, sizes, n, dim), &r, in, n_in);
     for (size_t i = 0; i < n; i++)
         out[i] = sr1__scope_own(s, out[i]);
+}
+
+void t_topk(sr1_scope *s, sr1_tensor *a, int64_t k, sr1_tensor **values,
+            sr1_tensor **places)
+{
+    OPERANDS(a);
+
+    *values = NULL;
+    *places = NULL;
+    if (have(s, "topk", in, n_in))
+        (void)finish(s, "topk", sr1__shim_topk(values, places, a, k), &r, in, n_in);
+    *values = sr1__scope_own(s, *values);
+    *places = sr1__scope_own(s, *places);
 }
 
 sr1_tensor *t_cat(sr1_scope *s, sr1_tensor *const *parts, size_t n, int32_t dim)

@@ -27,6 +27,9 @@ sr1_tensor *t_from_i64(sr1_scope *s, const int64_t *v, int32_t ndim,
                        const int64_t *shape);
 sr1_tensor *t_from_i32(sr1_scope *s, const int32_t *v, size_t n); /* -> i64 [n] */
 sr1_tensor *t_from_u8(sr1_scope *s, const uint8_t *v, size_t n); /* nonzero -> bool [n] */
+/* Elements of dtype as they are. */
+sr1_tensor *t_from_host(sr1_scope *s, const void *v, int32_t dtype, int32_t ndim,
+                        const int64_t *shape);
 sr1_tensor *t_full(sr1_scope *s, double value, int32_t dtype, int32_t ndim,
                    const int64_t *shape);
 sr1_tensor *t_empty(sr1_scope *s, int32_t dtype, int32_t ndim, const int64_t *shape);
@@ -94,6 +97,10 @@ sr1_tensor *t_logsumexp(sr1_scope *s, sr1_tensor *a, int32_t dim, int keepdim);
 sr1_tensor *t_softmax(sr1_scope *s, sr1_tensor *a, int32_t dim);
 sr1_tensor *t_log_softmax(sr1_scope *s, sr1_tensor *a, int32_t dim);
 sr1_tensor *t_argmax(sr1_scope *s, sr1_tensor *a, int32_t dim);
+/* The k greatest along the last dimension, greatest first, and their i64 places; both
+ * NULL on a failed scope. */
+void t_topk(sr1_scope *s, sr1_tensor *a, int64_t k, sr1_tensor **values,
+            sr1_tensor **places);
 
 /* ---- shape ---- views where PyTorch makes views */
 sr1_tensor *t_reshape(sr1_scope *s, sr1_tensor *a, int32_t ndim, const int64_t *shape);

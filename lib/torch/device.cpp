@@ -211,6 +211,19 @@ sr1_status sr1__device_memory(sr1__device device, int64_t *now, int64_t *peak)
     });
 }
 
+sr1_status sr1__device_room(sr1__device device, uint64_t *out)
+{
+    if (device == SR1__CPU) {
+        *out = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+        return SR1_OK;
+    }
+    return guard([&] {
+        *out = at::getDeviceAllocator(c10::DeviceType::CUDA)
+                   ->getMemoryInfo((c10::DeviceIndex)(device - SR1__CUDA))
+                   .first;
+    });
+}
+
 sr1_status sr1__torch_threads(int32_t n)
 {
     if (n < 0 || n > 1024)
@@ -221,5 +234,24 @@ sr1_status sr1__torch_threads(int32_t n)
 int32_t sr1__torch_threads_get(void) { return at::get_num_threads(); }
 
 const char *sr1__torch_version(void) { return TORCH_VERSION; }
+
+sr1_status sr1__torch_full_products(int *out)
+{
+    const at::Float32Backend backends[] = {at::Float32Backend::CUDA,
+                                           at::Float32Backend::MKLDNN};
+
+    return guard([&] {
+        int full = 1;
+
+        for (at::Float32Backend b : backends) {
+            at::Float32Precision p =
+                at::globalContext().float32Precision(b, at::Float32Op::MATMUL);
+
+            full = full && p != at::Float32Precision::TF32 &&
+                   p != at::Float32Precision::BF16;
+        }
+        *out = full;
+    });
+}
 
 } /* extern "C" */

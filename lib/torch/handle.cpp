@@ -11,7 +11,7 @@ namespace {
 
 const at::ScalarType type_of[SR1__DTYPES] = {
     at::kFloat, at::kBFloat16, at::kHalf, at::kLong, at::kInt, at::kByte, at::kBool,
-    at::kDouble};
+    at::kDouble, at::kChar};
 
 struct dtype_row {
     const char *name;
@@ -22,7 +22,7 @@ struct dtype_row {
 const dtype_row dtype_rows[SR1__DTYPES] = {
     {"fp32", "float32", 4}, {"bf16", "bfloat16", 2}, {"fp16", "float16", 2},
     {"i64", "int64", 8},    {"i32", "int32", 4},     {"u8", "uint8", 1},
-    {"bool", "bool", 1},    {"fp64", "float64", 8}};
+    {"bool", "bool", 1},    {"fp64", "float64", 8},   {"i8", "int8", 1}};
 
 /* ATen's messages may carry a trace after the first lines; a sentence is enough here. */
 sr1_status say(sr1_status code, const char *text)

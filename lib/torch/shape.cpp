@@ -11,6 +11,7 @@
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/split_with_sizes.h>
 #include <ATen/ops/sum.h>
+#include <ATen/ops/topk.h>
 
 using namespace sr1;
 
@@ -56,6 +57,19 @@ sr1_status sr1__shim_argmax(sr1_tensor **out, sr1_tensor *a, int32_t dim)
     borrow x(a);
 
     return make(out, [&] { return at::argmax(*x, dim); });
+}
+
+sr1_status sr1__shim_topk(sr1_tensor **values, sr1_tensor **places, sr1_tensor *a,
+                          int64_t k)
+{
+    borrow x(a);
+
+    return guard([&] {
+        std::tuple<at::Tensor, at::Tensor> both = at::topk(*x, k);
+
+        *values = give(std::move(std::get<0>(both)));
+        *places = give(std::move(std::get<1>(both)));
+    });
 }
 
 sr1_status sr1__shim_reshape(sr1_tensor **out, sr1_tensor *a, int32_t ndim,

@@ -26,7 +26,8 @@ enum {
     SR1__U8 = 5,
     SR1__BOOL = 6,
     SR1__F64 = 7,
-    SR1__DTYPES = 8
+    SR1__I8 = 8,
+    SR1__DTYPES = 9
 };
 
 /* 0: the CPU; 1 + i: CUDA device i. */
@@ -52,11 +53,15 @@ sr1_status sr1__device_release(sr1__device device);
 /* Bytes in use and highest since the last reset, of CUDA's allocator; zeros on the CPU.
  */
 sr1_status sr1__device_memory(sr1__device device, int64_t *now, int64_t *peak);
+/* Bytes that nobody has on a CUDA device; all that the machine has for the CPU. */
+sr1_status sr1__device_room(sr1__device device, uint64_t *out);
 
 /* Threads of one operation; 0 keeps libtorch's own choice. */
 sr1_status sr1__torch_threads(int32_t n);
 int32_t sr1__torch_threads_get(void);
 const char *sr1__torch_version(void);
+/* *out: 1 unless this process lets products of fp32 be rounded to TF32 or bf16. */
+sr1_status sr1__torch_full_products(int *out);
 
 #include "torch/shim_ops.h"
 

@@ -102,6 +102,9 @@ sr1_status sr1__shim_logsumexp(sr1_tensor **out, sr1_tensor *a, int32_t dim, int
 sr1_status sr1__shim_softmax(sr1_tensor **out, sr1_tensor *a, int32_t dim);
 sr1_status sr1__shim_log_softmax(sr1_tensor **out, sr1_tensor *a, int32_t dim);
 sr1_status sr1__shim_argmax(sr1_tensor **out, sr1_tensor *a, int32_t dim);
+/* The k greatest along the last dimension, greatest first, and their i64 places. */
+sr1_status sr1__shim_topk(sr1_tensor **values, sr1_tensor **places, sr1_tensor *a,
+                          int64_t k);
 sr1_status sr1__shim_reshape(sr1_tensor **out, sr1_tensor *a, int32_t ndim,
                              const int64_t *shape);
 sr1_status sr1__shim_expand(sr1_tensor **out, sr1_tensor *a, int32_t ndim,

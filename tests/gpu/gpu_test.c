@@ -1,5 +1,5 @@
 /* The library on another device against the library on the CPU: logits, rollouts, one
- * update, mixed precision, resuming, text encoders.
+ * update, mixed precision, resuming, text encoders, exact search.
  * usage: gpu_test MODEL_FOLDER SCRATCH_FOLDER [DEVICE [ENCODERS_FOLDER]]
  *
  * DEVICE is cuda; with cpu the program checks itself. The model is one that bench_model
@@ -451,6 +451,137 @@ static void test_encoders(struct bed *b)
     }
 }
 
+/* ---- exact search: hits of the device are those of the CPU, bit for bit ---- */
+
+#define ROWS 20000
+#define ASKED 100
+#define WIDE 96
+#define HITS 10
+
+/* Numbers of row or query i, a few rows being twins of another. */
+static void vector_of(uint64_t i, float *out)
+{
+    uint64_t h = (i % 16 == 5 ? i - 5 : i) * 0x9E3779B97F4A7C15u + 1;
+
+    for (int k = 0; k < WIDE; k++) {
+        h = (h ^ h >> 29) * 0xBF58476D1CE4E5B9u;
+        out[k] = (float)((double)(h >> 40) * 0x1p-23 - 1.0);
+    }
+}
+
+static sr1_status embed_number(void *self, const char *const *texts, size_t n,
+                               int32_t kind, float *out)
+{
+    (void)self;
+    (void)kind;
+    for (size_t i = 0; i < n; i++)
+        vector_of(ROWS + strtoul(texts[i], NULL, 10), out + i * WIDE);
+    return SR1_OK;
+}
+
+static sr1_status make_dense(const char *corpus, const char *vectors, const char *index,
+                             const char *dtype)
+{
+    sr1_dense_build_options o;
+    FILE *c = fopen(corpus, "w");
+    FILE *v = fopen(vectors, "wb");
+    int good = c && v;
+    float row[WIDE];
+
+    for (uint64_t i = 0; good && i < ROWS; i++) {
+        vector_of(i, row);
+        good = fprintf(c, "{\"id\": %d, \"contents\": \"x\"}\n", (int)i) > 0 &&
+               fwrite(row, sizeof row, 1, v) == 1;
+    }
+    good = (!c || fclose(c) == 0) && (!v || fclose(v) == 0) && good;
+    if (!good)
+        return sr1_set_error(SR1_E_IO, "vectors");
+    sr1_dense_build_options_init(&o);
+    o.dtype = dtype;
+    return sr1_dense_import(corpus, vectors, WIDE, index, &o, NULL, NULL);
+}
+
+struct found {
+    char id[16];
+    double score;
+};
+
+static sr1_status search_dense(const char *index, const char *device,
+                               struct found out[ASKED][HITS], sr1_dense_info *info)
+{
+    const sr1_embedder_ops ops = {
+        .struct_size = sizeof ops, .name = "n", .embed = embed_number, .dim = WIDE};
+    const char *queries[ASKED];
+    char texts[ASKED][8];
+    sr1_embedder *e = NULL;
+    sr1_search *engine = NULL;
+    sr1_search_results *r = NULL;
+    sr1_dense_options o;
+    sr1_status st = sr1_embedder_new(&e, &ops, NULL);
+
+    for (size_t i = 0; i < ASKED; i++) {
+        snprintf(texts[i], sizeof texts[i], "%zu", i);
+        queries[i] = texts[i];
+    }
+    sr1_dense_options_init(&o);
+    o.device = device;
+    if (st == SR1_OK)
+        st = sr1_search_open_dense(&engine, index, e, &o);
+    if (st == SR1_OK)
+        st = sr1_search_run(engine, queries, ASKED, HITS, &r);
+    for (size_t i = 0; i < ASKED * HITS && st == SR1_OK; i++) {
+        sr1_search_hit hit = {sizeof hit};
+
+        st = sr1_search_results_hit(r, i / HITS, (int32_t)(i % HITS), &hit);
+        if (st == SR1_OK) {
+            snprintf(out[i / HITS][i % HITS].id, sizeof out[0][0].id, "%s", hit.id);
+            out[i / HITS][i % HITS].score = hit.score;
+        }
+    }
+    if (st == SR1_OK)
+        st = sr1_dense_info_get(engine, info);
+    sr1_search_results_free(r);
+    sr1_search_free(engine);
+    sr1_embedder_free(e);
+    return st;
+}
+
+static void test_dense(struct bed *b, const char *dtype)
+{
+    static struct found here[ASKED][HITS], there[ASKED][HITS];
+    sr1_dense_info info = {sizeof info};
+    char corpus[600], vectors[600], index[600], what[64];
+    int same = 0;
+    sr1_status st;
+
+    snprintf(corpus, sizeof corpus, "%s/dense.jsonl", b->scratch);
+    snprintf(vectors, sizeof vectors, "%s/dense.raw", b->scratch);
+    snprintf(index, sizeof index, "%s/dense.idx", b->scratch);
+    snprintf(what, sizeof what, "exact search %s, CPU", dtype);
+    st = make_dense(corpus, vectors, index, dtype);
+    if (st == SR1_OK)
+        st = search_dense(index, "cpu", here, &info);
+    if (st == SR1_OK)
+        st = search_dense(index, b->device, there, &info);
+    check_status(st, what);
+    if (st != SR1_OK)
+        return;
+    for (size_t q = 0; q < ASKED; q++)
+        for (size_t k = 0; k < HITS; k++)
+            same += strcmp(here[q][k].id, there[q][k].id) == 0 &&
+                    here[q][k].score == there[q][k].score;
+    check(same == ASKED * HITS && info.device_rescans <= ASKED / 10, what,
+          "%d of %d hits the same on %s, %d of %d queries again on the CPU", same,
+          ASKED * HITS, info.device, (int)info.device_rescans, (int)info.device_queries);
+}
+
+static void test_searches(struct bed *b)
+{
+    test_dense(b, "fp32");
+    test_dense(b, "fp16");
+    test_dense(b, "int8");
+}
+
 /* ---- all ---- */
 
 static int device_is_there(const struct bed *b)
@@ -497,6 +628,7 @@ int main(int argc, char **argv)
     test_resume(&b, "bf16");
     test_resume(&b, "fp16");
     test_encoders(&b);
+    test_searches(&b);
     printf("%d passed, %d failed, 0 skipped\n", passed, failed);
     return failed > 0;
 }

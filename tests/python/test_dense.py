@@ -74,7 +74,9 @@ def test_hits_are_numpys(world, tmp_path, dtype, kept):
                 assert hit.score == pytest.approx(score, abs=2e-3)
                 assert hit.contents == f"title {name[1:]}\nrow {name[1:]}"
         assert engine.info["documents"] == ROWS and engine.info["dtype"] == dtype
+        assert engine.info["device"] == "cpu" and engine.info["device_queries"] == 0
     info = dense_info(tmp_path / "i")
+    assert info["device_bytes"] > info["search_bytes"]
     assert info["embedder"] == "numpy" and info["dim"] == DIM
 
 
@@ -124,6 +126,21 @@ def test_an_embedder_that_fails(world, tmp_path):
         Dense(tmp_path / "i", PythonEmbedder(broken, DIM + 1))
 
 
+def test_devices(world, tmp_path):
+    """Without a GPU: refused with what is missing; "auto" is content with the CPU."""
+    corpus, vectors, embedder, _ = world
+    build_dense(corpus, tmp_path / "i", embedder)
+    with Dense(tmp_path / "i", embedder, device="auto") as engine:
+        on = engine.info["device"]
+        want = [name for name, _ in expected(vectors, "who", 5)]
+        assert [hit.id for hit in engine.search("who", 5)] == want
+    if on == "cpu":
+        with pytest.raises(errors.Error, match="device cuda"):
+            Dense(tmp_path / "i", embedder, device="cuda")
+    with pytest.raises(errors.Error, match="is not one of auto, cpu, cuda"):
+        Dense(tmp_path / "i", embedder, device="tpu")
+
+
 def test_estimate(world):
     corpus, _, embedder, _ = world
     estimate = dense_estimate(corpus, embedder, dtype="fp16")
@@ -156,5 +173,7 @@ def test_by_configuration(source, world, tmp_path):
     with open_search({"search_engine": "hybrid", **keys,
                       "search_reranker": str(golden / "cross-encoder")}) as engine:
         assert engine.name == "rerank" and len(engine.search("row 7", 3)) == 3
+    with open_search({"search_engine": "dense", "search_index_device": "auto", **keys}) as e:
+        assert [hit.id for hit in e.search("the river", 3)] == want
     with pytest.raises(errors.Error, match="part of itself"):
         open_search({"search_engine": "hybrid", "search_hybrid": "bm25,hybrid", **keys})

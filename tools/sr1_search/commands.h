@@ -34,6 +34,7 @@ struct request {
     /* models */
     const char *encoder;
     const char *device;
+    const char *index_device; /* NULL: the same */
     char **argv; /* of the program */
     /* query */
     const char *remote;

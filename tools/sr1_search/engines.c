@@ -87,6 +87,16 @@ static sr1_status open_query_encoder(sr1_embedder **out, const struct request *r
     return status;
 }
 
+/* What a device is about to be asked for. */
+static void say_memory(const char *path, const char *device)
+{
+    sr1_dense_info info = {sizeof(info)};
+
+    if (strncmp(device, "cuda", 4) == 0 && sr1_dense_info_read(path, &info) == SR1_OK)
+        fprintf(stderr, "%s: its vectors go to %s, at most %.1f MB there\n", path, device,
+                1e-6 * (double)info.device_bytes);
+}
+
 static sr1_status open_dense(sr1_search **out, const struct request *r, const char *path)
 {
     sr1_embedder *encoder = NULL;
@@ -97,6 +107,8 @@ static sr1_status open_dense(sr1_search **out, const struct request *r, const ch
         return status;
     sr1_dense_options_init(&o);
     o.threads = (int32_t)r->threads;
+    o.device = r->index_device != NULL ? r->index_device : r->device;
+    say_memory(path, o.device);
     status = sr1_search_open_dense(out, path, encoder, &o);
     sr1_embedder_free(encoder);
     return status;

@@ -6,6 +6,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 static sr1_server *running;
 static volatile sig_atomic_t stopped_by;
@@ -35,8 +36,10 @@ static void announce(sr1_search *engine, const char *path)
     if (sr1_bm25_info_get(engine, &info) == SR1_OK)
         printf(" (%llu documents)", (unsigned long long)info.documents);
     else if (sr1_dense_info_get(engine, &dense) == SR1_OK)
-        printf(" (%llu documents, vectors of %.1f MB)",
-               (unsigned long long)dense.documents, 1e-6 * (double)dense.search_bytes);
+        printf(" (%llu documents, vectors of %.1f MB%s%s)",
+               (unsigned long long)dense.documents, 1e-6 * (double)dense.search_bytes,
+               strcmp(dense.device, "cpu") != 0 ? " on " : "",
+               strcmp(dense.device, "cpu") != 0 ? dense.device : "");
     printf(" at %s/retrieve; Ctrl-C stops\n", sr1_server_url(running));
     fflush(stdout);
 }

@@ -388,6 +388,10 @@ class DenseInfo(Sized):
         ("dtype", c_char_p),
         ("embedder", c_char_p),
         ("dim", c_int32),
+        ("device", c_char_p),
+        ("device_bytes", c_uint64),
+        ("device_queries", c_uint64),
+        ("device_rescans", c_uint64),
     ]
 
 

@@ -123,7 +123,8 @@ def dense_estimate(
 
 def dense_info(path: PathLike) -> Dict[str, Any]:
     """documents, dim, dtype, sizes in bytes and the embedder's name, without loading the
-    index; search_bytes is what every search goes through."""
+    index; search_bytes is what every search goes through, device_bytes what a device
+    needs for it at most."""
     info = DenseInfo()
     lib.sr1_dense_info_read(path_bytes(path), byref(info))
     name = c_void_p()
@@ -138,7 +139,8 @@ def verify_dense(path: PathLike) -> None:
 
 class Dense(Search):
     """A dense index, asked by embedding the queries: exact inner products with every
-    vector. threads 0: one a processor."""
+    vector. threads 0: one a processor. device: where vectors are searched, "cpu", "cuda",
+    "cuda:1" or "auto"; results do not depend on it."""
 
     def __init__(
         self, path: PathLike, embedder: Embedder, threads: int = 0, device: str = "cpu"
@@ -151,7 +153,8 @@ class Dense(Search):
 
     @property
     def info(self) -> Dict[str, Any]:
-        """documents, dim, dtype, embedder, sizes in bytes."""
+        """documents, dim, dtype, embedder, sizes in bytes; device, and how many queries
+        were searched there and how many of them the CPU had to search again."""
         info = DenseInfo()
         lib.sr1_dense_info_get(self, byref(info))
         return info.as_dict()

@@ -623,9 +623,9 @@ static void options_are_checked(void **state)
     refused(sr1_search_open_dense(&engine, index, longer, NULL), SR1_E_INVALID,
             "vectors of 20 numbers, embedder 'world' makes 21");
     sr1_dense_options_init(&run);
-    run.device = "cuda";
-    refused(sr1_search_open_dense(&engine, index, e, &run), SR1_E_UNSUPPORTED,
-            "not on 'cuda'");
+    run.device = "gpu";
+    refused(sr1_search_open_dense(&engine, index, e, &run), SR1_E_INVALID,
+            "device 'gpu' is not one of");
     refused(sr1_search_open_dense(&engine, corpus, e, NULL), SR1_E_CORRUPT,
             "not a dense index");
     assert_null(engine);

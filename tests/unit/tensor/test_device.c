@@ -74,6 +74,18 @@ static void automatic_is_the_cpu_without_a_device(void **state)
     sr1__device_library_dir(NULL);
 }
 
+static void room_and_products_of_the_cpu(void **state)
+{
+    uint64_t room = 0;
+    int full = 0;
+
+    (void)state;
+    OK(sr1__device_room(SR1__CPU, &room));
+    assert_true(room > (uint64_t)64 << 20 && room < (uint64_t)1 << 50);
+    OK(sr1__torch_full_products(&full));
+    assert_int_equal(full, 1); /* lowered: tests/unit/encoder/test_scorer.c */
+}
+
 /* libtorch fixes its devices at the first backward pass. */
 static void cuda_comes_before_training(void **state)
 {
@@ -102,6 +114,7 @@ int main(void)
         cmocka_unit_test(garbage_is_no_library),
         cmocka_unit_test(another_library_is_refused),
         cmocka_unit_test(automatic_is_the_cpu_without_a_device),
+        cmocka_unit_test(room_and_products_of_the_cpu),
         cmocka_unit_test(cuda_comes_before_training),
     };
 

@@ -194,6 +194,33 @@ static void host_arrays_go_there_and_back(void **state)
     assert_int_equal(sr1__scope_close(s), SR1_E_INTERNAL);
 }
 
+static void the_greatest_come_first(void **state)
+{
+    const float v[8] = {3, -1, 7, 5, -2, -8, -2.5F, -9};
+    const int8_t bytes[3] = {-128, 0, 127};
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "topk");
+    sr1_tensor *values;
+    sr1_tensor *places;
+    float best[4];
+    int64_t at[4];
+    float out[3];
+
+    (void)state;
+    t_topk(s, t_from_f32(s, v, T_SHAPE(2, 4)), 2, &values, &places);
+    t_to_host_f32(s, values, best, 4);
+    t_to_host_i64(s, places, at, 4);
+    assert_true(best[0] == 7 && best[1] == 5 && best[2] == -2 && best[3] == -2.5F);
+    assert_true(at[0] == 2 && at[1] == 3 && at[2] == 0 && at[3] == 2);
+    t_to_host_f32(s, t_from_host(s, bytes, SR1__I8, T_SHAPE(3)), out, 3);
+    assert_true(out[0] == -128 && out[1] == 0 && out[2] == 127);
+    OK(sr1__scope_close(s));
+    s = sr1__scope_open(SR1__CPU, "topk");
+    t_topk(s, t_from_f32(s, v, T_SHAPE(2, 4)), 5, &values, &places);
+    assert_true(!values && !places);
+    assert_int_equal(sr1__scope_close(s), SR1_E_INVALID);
+    assert_non_null(strstr(sr1_last_error(), "topk [2,4]"));
+}
+
 /* A scope of 100 views of one tensor, which cost ATen itself next to nothing: what we add
  * must stay small. The bound is far above what was seen, for slow and busy machines. */
 static void an_operation_costs_little(void **state)
@@ -232,6 +259,7 @@ int main(void)
         cmocka_unit_test(any_allocation_may_fail),
         cmocka_unit_test(an_impossible_tensor_is_out_of_memory),
         cmocka_unit_test(host_arrays_go_there_and_back),
+        cmocka_unit_test(the_greatest_come_first),
         cmocka_unit_test(an_operation_costs_little),
     };
 
