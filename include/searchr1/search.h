@@ -521,9 +521,9 @@ SR1_API void sr1_dense_options_init(sr1_dense_options *options);
  * SR1_E_CORRUPT for no index or one that was cut, SR1_E_UNSUPPORTED for one of another
  * format version, SR1_E_DEVICE for a device that is not there, SR1_E_DEVICE_NOMEM where
  * the index needs more of its memory than is free. Damage further in is found when a
- * search comes upon it (SR1_E_CORRUPT), or by sr1_dense_verify. options may be NULL.
- * Threads: any may search; on a device they take turns. Caller frees with
- * sr1_search_free. Since 0.1. */
+ * search comes upon it or vectors go to a device (SR1_E_CORRUPT), or by
+ * sr1_dense_verify. options may be NULL. Threads: any may search; on a device they take
+ * turns. Caller frees with sr1_search_free. Since 0.1. */
 SR1_API sr1_status sr1_search_open_dense(sr1_search **out, const char *path,
                                          sr1_embedder *embedder,
                                          const sr1_dense_options *options);
