@@ -244,37 +244,6 @@ static void the_hosts_language_changes_nothing(void **state)
     sr1_problems_free(set);
 }
 
-/* What a test leaves behind may write on: the others are run all the same. */
-static void what_a_test_leaves_behind_holds_up_no_other(void **state)
-{
-    sr1_problems *set = parse(add_row);
-    sr1_checker_options o = {.struct_size = sizeof(o), .time_limit = 2};
-    sr1_checker *each = checker_with(&o);
-    sr1_check *c = run(each, set,
-                       "import os, time\n"
-                       "def add(a, b):\n"
-                       "    if os.fork() == 0:\n"
-                       "        time.sleep(0.02)\n"
-                       "        end = time.time() + 30\n"
-                       "        while time.time() < end:\n"
-                       "            for fd in range(3, 16):\n"
-                       "                try:\n"
-                       "                    os.write(fd, b'x' * 4096)\n"
-                       "                except OSError:\n"
-                       "                    pass\n"
-                       "        os._exit(0)\n"
-                       "    return a + b\n");
-
-    (void)state;
-    for (size_t i = 0; i < 3; i++)
-        if (sr1_check_verdict(c, i) != SR1_RUN_PASSED &&
-            sr1_check_verdict(c, i) != SR1_RUN_RUNTIME_ERROR)
-            fail_msg("test %zu: %s", i, sr1_run_verdict_name(sr1_check_verdict(c, i)));
-    sr1_check_free(c);
-    sr1_checker_free(each);
-    sr1_problems_free(set);
-}
-
 static void time_runs_out_test_by_test(void **state)
 {
     sr1_problems *set = parse(add_row);
@@ -757,7 +726,6 @@ int main(void)
         cmocka_unit_test(leaving_early_passes_nothing),
         cmocka_unit_test(statements_share_what_a_file_would),
         cmocka_unit_test(the_hosts_language_changes_nothing),
-        cmocka_unit_test(what_a_test_leaves_behind_holds_up_no_other),
         cmocka_unit_test(time_runs_out_test_by_test),
         cmocka_unit_test(functions_are_called),
         cmocka_unit_test(results_of_apps_may_stand_in_a_list),
