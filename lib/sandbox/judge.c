@@ -143,7 +143,8 @@ static int same_number(struct piece expected, struct piece got)
            fabs(g - e) / fmax(fabs(e), LEAST) < TOLERANCE;
 }
 
-int sr1__judge(const char *expected, size_t n_expected, const char *got, size_t n_got)
+int sr1__judge_bytes(const char *expected, size_t n_expected, const char *got,
+                     size_t n_got)
 {
     struct piece e = strip((struct piece){expected, n_expected});
     struct piece g = strip((struct piece){got, n_got});
@@ -164,5 +165,5 @@ int32_t sr1_judge_output(const char *expected, const char *got)
 {
     expected = expected != NULL ? expected : "";
     got = got != NULL ? got : "";
-    return sr1__judge(expected, strlen(expected), got, strlen(got));
+    return sr1__judge_bytes(expected, strlen(expected), got, strlen(got));
 }

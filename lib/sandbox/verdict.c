@@ -99,7 +99,7 @@ static int set_stopped(struct sr1__outcome *o, const struct sr1__end *e,
 static int is_expected(const struct sr1__buf *out, const struct sr1__bytes *expected)
 {
     return expected->data == NULL ||
-           sr1__judge(expected->data, expected->n, sr1__buf_cstr(out), out->len);
+           sr1__judge_bytes(expected->data, expected->n, sr1__buf_cstr(out), out->len);
 }
 
 void sr1__verdict(struct sr1__outcome *o, const struct sr1__end *e,
