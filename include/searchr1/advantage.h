@@ -67,6 +67,8 @@ typedef struct sr1_advantage_batch {
     const int32_t *result_turn;   /* [n] first turn that a tool's result followed, -1: no
                                      result (MT-GRPO) */
     const double *baselines;      /* [n] reward of the greedy rollout (ReMax) */
+    const uint8_t *step_tokens;   /* [T] 1: has its turn's part, 0: only its trajectory's
+                                     (GiGPO, RLVMR, RLVCR); NULL: all have it */
 } sr1_advantage_batch;
 
 /* What of it an estimator needs. */

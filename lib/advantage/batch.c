@@ -87,7 +87,8 @@ static sr1_status check_result_turns(const sr1_advantage_batch *b)
 /* Arrays by token or turn say nothing without their map. */
 static sr1_status check_maps_given(const sr1_advantage_batch *b)
 {
-    int by_token = b->token_rewards != NULL || b->values != NULL;
+    int by_token =
+        b->token_rewards != NULL || b->values != NULL || b->step_tokens != NULL;
     int by_turn = b->turn_rewards != NULL || b->turn_states != NULL ||
                   b->turn_tags != NULL || b->confidences != NULL ||
                   b->thinking_costs != NULL || b->result_turn != NULL;

@@ -41,6 +41,9 @@ const char *sr1__advantage_missing(const sr1_advantage_batch *b, int32_t needs);
 /* Turn of policy token t within its trajectory. */
 size_t sr1__turn_of(const sr1_advantage_batch *b, size_t t);
 
+/* Is it one of the tokens that have what belongs to their turn (step_tokens)? */
+int sr1__has_turns_part(const sr1_advantage_batch *b, size_t t);
+
 /* scores[n]: rewards with the token_rewards of the trajectory. */
 void sr1__advantage_scores(const sr1_advantage_batch *b, double *scores);
 
@@ -60,7 +63,8 @@ void sr1__turn_returns(const struct sr1__advantage *a, int outcome, double *out)
 /* v[T] becomes v_t + gamma v_{t+1} + ... within each trajectory. */
 void sr1__discount_tokens(const struct sr1__advantage *a, double gamma, double *v);
 
-/* tokens[t] = each[i] + w * turns[u] of each token's trajectory i and turn u. */
+/* tokens[t] = each[i] + w * turns[u] of each token's trajectory i and turn u; each[i]
+ * where step_tokens has 0. */
 void sr1__turns_to_tokens(struct sr1__advantage *a, double w);
 
 /* ---- group.c ---- */

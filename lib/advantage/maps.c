@@ -9,6 +9,11 @@
 #include <math.h>
 #include <string.h>
 
+int sr1__has_turns_part(const sr1_advantage_batch *b, size_t t)
+{
+    return b->step_tokens == NULL || b->step_tokens[t] != 0;
+}
+
 size_t sr1__turn_of(const sr1_advantage_batch *b, size_t t)
 {
     return b->token_turns != NULL ? (size_t)b->token_turns[t] : 0;
@@ -141,9 +146,12 @@ void sr1__turns_to_tokens(struct sr1__advantage *a, double w)
     for (i = 0; i < a->n; i++) {
         int64_t t;
 
-        for (t = b->token_begin[i]; t < b->token_begin[i + 1]; t++)
-            a->tokens[t] =
-                a->each[i] +
-                w * a->turns[(size_t)b->turn_begin[i] + sr1__turn_of(b, (size_t)t)];
+        for (t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) {
+            size_t u = (size_t)b->turn_begin[i] + sr1__turn_of(b, (size_t)t);
+
+            a->tokens[t] = a->each[i];
+            if (sr1__has_turns_part(b, (size_t)t))
+                a->tokens[t] += w * a->turns[u];
+        }
     }
 }

@@ -5,7 +5,8 @@
  *     c_l <- c_l + alpha (0.5 - cost_l / cost_max)
  *     H    = c_chosen - mean of the four      (mean_norm), / (std of the four + eps)
  *     H   *= 1 + d (1 - F/G)      F of the group's G turns with a level used this one
- *     A    = norm(s_i) + w H                  on the tokens of the turn
+ *     A    = norm(s_i) + w H                  on the tokens of the turn, or on those of
+ *                                             step_tokens, elsewhere norm(s_i)
  *
  * The published code has another form: p_l = (c_l - min) / (max - min), 0.5 where all are
  * equal; A = norm(s_i) exp(2 p_chosen) / mean of exp(2 p_l).
@@ -155,10 +156,13 @@ static void multiply_tokens(struct sr1__advantage *a)
     for (i = 0; i < a->n; i++) {
         int64_t t;
 
-        for (t = b->token_begin[i]; t < b->token_begin[i + 1]; t++)
-            a->tokens[t] =
-                a->each[i] *
-                a->turns[(size_t)b->turn_begin[i] + sr1__turn_of(b, (size_t)t)];
+        for (t = b->token_begin[i]; t < b->token_begin[i + 1]; t++) {
+            size_t u = (size_t)b->turn_begin[i] + sr1__turn_of(b, (size_t)t);
+
+            a->tokens[t] = a->each[i];
+            if (sr1__has_turns_part(b, (size_t)t))
+                a->tokens[t] *= a->turns[u];
+        }
     }
 }
 

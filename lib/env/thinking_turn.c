@@ -41,6 +41,9 @@ static void find_tokens(const sr1_trajectory *t, size_t text,
     turn->thoughts = tokens_of(t, m->begin, m->end, text + s->think_begin, s->think_len);
     if (s->think_len == 0)
         turn->thoughts.end = turn->thoughts.begin;
+    turn->level = tokens_of(t, m->begin, m->end, text + s->level_begin, s->level_len);
+    if (s->level_len == 0)
+        turn->level.end = turn->level.begin;
     turn->behind = m->begin;
     while (turn->behind < m->end && text_begin(t, turn->behind) < text + s->prefix_len)
         turn->behind++;

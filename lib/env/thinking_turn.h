@@ -16,6 +16,7 @@ struct sr1__thinking_turn {
     size_t said_len;
     sr1_thinking_step step; /* read in it */
     struct sr1__span_of_tokens message, thoughts;
+    struct sr1__span_of_tokens level; /* its tag's; empty: it has none */
     /* The action's tokens: those whose text is of its content. Those of a level's tag are
      * never among them. Empty: there is no closed action, or none is its own. */
     struct sr1__span_of_tokens action;

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "env/thinking_turn.h"
 
 #include <string.h>
 
@@ -21,6 +22,7 @@ struct layout {
     int32_t *token_turns;  /* [n_tokens] */
     double *token_rewards; /* [n_tokens] */
     float *values;         /* [n_tokens] */
+    uint8_t *step_tokens;  /* [n_tokens] of levels' tags */
     uint64_t *turn_states; /* [n_turns] */
     double *turn_rewards;  /* [n_turns] */
     int32_t *turn_tags;    /* [n_turns] thinking levels */
@@ -45,6 +47,7 @@ static void layout_free(struct layout *l)
     sr1__free(l->token_turns);
     sr1__free(l->token_rewards);
     sr1__free(l->values);
+    sr1__free(l->step_tokens);
     sr1__free(l->turn_states);
     sr1__free(l->turn_rewards);
     sr1__free(l->turn_tags);
@@ -74,6 +77,7 @@ static sr1_status layout_alloc(struct layout *l)
         TAKE(l->turn_begin, l->n) && TAKE(l->completed, l->n) &&
         TAKE(l->result_turn, l->n) && TAKE(l->token_turns, l->n_tokens) &&
         TAKE(l->token_rewards, l->n_tokens) && TAKE(l->values, l->n_tokens) &&
+        TAKE(l->step_tokens, l->n_tokens) &&
         TAKE(l->turn_states, l->n_turns) && TAKE(l->turn_rewards, l->n_turns) &&
         TAKE(l->turn_tags, l->n_turns) &&
         TAKE(l->confidences, l->n_turns * SR1_THINKING_LEVELS) &&
@@ -230,6 +234,21 @@ static void fill_levels(struct layout *l, const struct sr1__level_step *steps)
     }
 }
 
+/* Tokens by which a policy chose how much to think. */
+static void mark_levels(struct layout *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        struct sr1__thinking_turn turn = {0};
+        uint8_t *mark = l->step_tokens + l->token_begin[i];
+
+        while (sr1__thinking_turn_next(l->t[i], &turn)) {
+            memset(mark + (turn.level.begin - turn.message.begin), 1,
+                   turn.level.end - turn.level.begin);
+            mark += turn.message.end - turn.message.begin;
+        }
+    }
+}
+
 /* ---- the estimator ---- */
 
 static sr1_status estimate(const struct sr1__step *s, struct layout *l)
@@ -255,7 +274,8 @@ static sr1_status estimate(const struct sr1__step *s, struct layout *l)
                              .confidences = s->levels ? l->confidences : NULL,
                              .thinking_costs = s->levels ? l->costs : NULL,
                              .result_turn = l->result_turn,
-                             .baselines = s->baselines};
+                             .baselines = s->baselines,
+                             .step_tokens = set->step_on_level ? l->step_tokens : NULL};
     sr1_advantage_outputs out = {.struct_size = sizeof(out),
                                  .advantages = l->advantages,
                                  .token_advantages = l->token_advantages,
@@ -296,6 +316,8 @@ static sr1_status compare(struct sr1__step *s, struct layout *l)
     SR1__TRY(fill(l, sr1__config_str(s->tr->config, "protocol"),
                   s->tr->set.dense_rewards));
     fill_levels(l, s->levels);
+    if (s->tr->set.step_on_level)
+        mark_levels(l);
     SR1__TRY(sr1_reward_set_score_turns(s->tr->rewards,
                                         (const sr1_trajectory *const *)l->t, l->n,
                                         l->turn_begin, NULL, l->turn_rewards));

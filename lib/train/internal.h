@@ -70,6 +70,7 @@ struct sr1__settings {
     sr1_advantage_info estimator; /* its row of the table */
     sr1_advantage_options advantage_options;
     struct sr1__level_options levels; /* its texts: the configuration's */
+    int32_t step_on_level;      /* a step's part is on its level's tag alone */
     int32_t levels_informative; /* compare those of successes in unequal groups only */
     const char *kl_kind;  /* borrowed from the configuration */
     sr1_kl_controller kl; /* as a run begins */

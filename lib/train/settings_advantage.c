@@ -105,6 +105,10 @@ static sr1_status read_estimator(struct sr1__settings *s, const sr1_config *c)
     int32_t missing;
 
     SR1__TRY(find_estimator(&s->estimator, name));
+    s->step_on_level = sr1__config_is(c, "step_advantage_tokens", "level");
+    if (s->step_on_level && !sr1__config_is(c, "protocol", "rlvcr"))
+        return sr1__fail(SR1_E_CONFIG, "step_advantage_tokens: level needs the tags of "
+                                       "levels, which only the protocol rlvcr has");
     missing = missing_needs(s, c);
     for (size_t i = 0; missing && sr1_advantage_need(i); i++)
         if (missing >> i & 1)

@@ -163,6 +163,26 @@ def test_levels_and_words():
     assert made.token_advantages == pytest.approx([a + 1.0, -a, -a], rel=1e-5)
 
 
+def test_steps_on_tokens():
+    def made(**given):
+        return advantage.estimate(
+            "rlvcr",
+            [1.0],
+            [5],
+            token_counts=[3],
+            turn_counts=[1],
+            turn_tags=[0],
+            confidences=[[-1.0, -2.0, -3.0, -2.0]],
+            thinking_diversity_w=0.0,
+            **given,
+        ).token_advantages.tolist()
+
+    assert made() == [1.0, 1.0, 1.0]
+    assert made(step_tokens=[0, 1, 0]) == [0.0, 1.0, 0.0]
+    with pytest.raises(ValueError, match="3 numbers"):
+        made(step_tokens=[1])
+
+
 def test_channels():
     names = ["format", "match"]
     with pytest.raises(errors.NumericError, match=r"channel 1 \(match\) of trajectory 0"):

@@ -877,6 +877,7 @@ class AdvantageBatch(Sized):
         ("thinking_costs", POINTER(c_double)),
         ("result_turn", POINTER(c_int32)),
         ("baselines", POINTER(c_double)),
+        ("step_tokens", POINTER(c_uint8)),
     ]
 
 

@@ -119,7 +119,12 @@ def _flat(rows: Any) -> Any:
     return [float("nan") if v is None else v for row in nested for v in row]
 
 
-_BY_TOKEN = {"token_turns": c_int32, "token_rewards": c_double, "values": c_float}
+_BY_TOKEN = {
+    "token_turns": c_int32,
+    "token_rewards": c_double,
+    "values": c_float,
+    "step_tokens": c_uint8,
+}
 _BY_TURN = {"turn_rewards": c_double, "turn_states": c_uint64, "turn_tags": c_int32}
 _BY_LEVEL = {"confidences": c_double, "thinking_costs": c_double}
 _BY_TRAJECTORY = {
@@ -211,8 +216,8 @@ def estimate(
 
     rewards, groups [n]: total reward and key of the group of each trajectory. Arrays by
     name, as far as the estimator needs them (table(), searchr1/advantage.h):
-    token_counts, turn_counts [n]; token_turns, token_rewards, values [T]; turn_rewards,
-    turn_states, turn_tags [U]; confidences, thinking_costs [U, 4] (None: not made);
+    token_counts, turn_counts [n]; token_turns, token_rewards, values, step_tokens [T];
+    turn_rewards, turn_states, turn_tags [U]; confidences, thinking_costs [U, 4] (None: not made);
     bootstrap, completed, result_turn, baselines [n]; channels [n, c], channel_weights,
     channel_names [c]. Any other keyword is an option (defaults()); std_kind is
     "population" or "unbiased", step_mode "mean_norm" or "mean_std_norm"."""

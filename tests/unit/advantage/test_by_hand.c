@@ -448,6 +448,34 @@ static void rlvcr_costs_and_published_form_by_hand(void **state)
     check_tokens("rlvcr", &b, &o, other);
 }
 
+/* The part of a turn on the tokens that chose it, the trajectory's on all. */
+static void steps_on_tokens_by_hand(void **state)
+{
+    static const uint8_t first[7] = {0, 0, 0, 0, 1, 0, 0}, none[7] = {0};
+    static const int32_t tags[6] = {0, -1, 0, 0, 1, 1};
+    double e = 1.5 / (1.5 + 1e-6);
+    double want[7] = {0, 0, 0, -e, e + 1.4, e, e}, plain[7] = {0, 0, 0, -e, e, e, e};
+    /* c = -2 -1 -4 -1, p = 2/3 1 0 1 */
+    double w = 4 * exp(2) / (exp(4.0 / 3) + 2 * exp(2) + 1);
+    double other[7] = {0, 0, 0, -e, e * w, e, e};
+    double kinds[7] = {0, 0, 0, -1, 1, 1, 1};
+    sr1_advantage_options o = defaults("rlvcr");
+    sr1_advantage_batch b = thinking();
+
+    (void)state;
+    b.step_tokens = first;
+    check_tokens("rlvcr", &b, NULL, want);
+    o.multiplicative = 1;
+    check_tokens("rlvcr", &b, &o, other);
+    b.step_tokens = none;
+    check_tokens("rlvcr", &b, NULL, plain);
+    check_tokens("rlvcr", &b, &o, plain);
+    o = defaults("rlvmr");
+    o.step_mode = SR1_ADVANTAGE_MEAN_NORM;
+    b.turn_tags = tags;
+    check_tokens("rlvmr", &b, &o, kinds);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -468,6 +496,7 @@ int main(void)
         cmocka_unit_test(mt_grpo_turns_by_hand),
         cmocka_unit_test(gigpo_by_hand),
         cmocka_unit_test(rlvmr_by_hand),
+        cmocka_unit_test(steps_on_tokens_by_hand),
         cmocka_unit_test(rlvcr_by_hand),
         cmocka_unit_test(rlvcr_costs_and_published_form_by_hand),
     };

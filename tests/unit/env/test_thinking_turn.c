@@ -1,5 +1,5 @@
-/* Which tokens of a message are its thoughts and which its action, however the text is
- * cut into tokens. */
+/* Which tokens of a message are its level's tag, its thoughts and its action, however the
+ * text is cut into tokens. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ static sr1_trajectory *of_pieces(const char *const *pieces)
     return t;
 }
 
-/* marks, a token each: t thoughts, a action, . neither. */
+/* marks, a token each: l tag of the level, t thoughts, a action, . none of them. */
 static void check(const char *marks, size_t behind, const char *const *pieces)
 {
     sr1_trajectory *t = of_pieces(pieces);
@@ -48,10 +48,14 @@ static void check(const char *marks, size_t behind, const char *const *pieces)
         size_t at = 2 + i;
         int thought = at >= turn.thoughts.begin && at < turn.thoughts.end;
         int action = at >= turn.action.begin && at < turn.action.end;
+        int level = at >= turn.level.begin && at < turn.level.end;
 
-        if (thought != (marks[i] == 't') || action != (marks[i] == 'a'))
-            fail_msg("'%s': token %zu is%s of the thoughts,%s of the action", marks, i,
-                     thought ? "" : " not", action ? "" : " not");
+        if (thought != (marks[i] == 't') || action != (marks[i] == 'a') ||
+            level != (marks[i] == 'l'))
+            fail_msg("'%s': token %zu is%s of the thoughts,%s of the action,%s of the "
+                     "level",
+                     marks, i, thought ? "" : " not", action ? "" : " not",
+                     level ? "" : " not");
         thoughts += thought;
     }
     assert_int_equal(turn.behind, 2 + behind);
@@ -69,12 +73,12 @@ static void check(const char *marks, size_t behind, const char *const *pieces)
 static void tokens_are_found(void **state)
 {
     (void)state;
-    check("....tt..aa.", 8,
+    check("lll.tt..aa.", 8,
           PIECES("<level>", "3", "</level>", "<think>", " I", " see", "</think>",
                  "<action>", " go", " on", "</action>"));
-    check("..a.", 2, PIECES("<level>1</level>", "<action>", "go", "</action>"));
+    check("l.a.", 2, PIECES("<level>1</level>", "<action>", "go", "</action>"));
     /* white space of its own is neither; it stands behind the tag */
-    check("..t...aa", 5,
+    check("l.t...aa", 5,
           PIECES("<level>2</level>", "<think>", "so", "</think>", "<action>", " ", "go",
                  " up</action>"));
 }
@@ -83,16 +87,17 @@ static void tokens_are_found(void **state)
 static void cut_anywhere(void **state)
 {
     (void)state;
-    check("..tt.a.", 5,
+    check("lltt.a.", 5,
           PIECES("<lev", "el>2</level><thi", "nk>we", "ll</think><act", "ion>go", " up",
                  "</action>"));
     /* a character of two tokens belongs to where it is */
-    check("..aa.", 2,
+    check("l.aa.", 2,
           PIECES("<level>1</level>", "<action>", "", "\xc3\xa9", "</action>"));
     /* no closed action: none is its own */
-    check("...", 2, PIECES("<level>1</level>", "<action>", "go"));
-    check("..", 2, PIECES("<level>1</level>", "and so on"));
-    check("..t", 3, PIECES("<level>2</level>", "<think>", "no end"));
+    check("l..", 2, PIECES("<level>1</level>", "<action>", "go"));
+    check("l.", 2, PIECES("<level>1</level>", "and so on"));
+    check("..a.", 2, PIECES("so", "<action>", "go", "</action>"));
+    check("l.t", 3, PIECES("<level>2</level>", "<think>", "no end"));
 }
 
 /* Whatever is said in whatever pieces, the places lie in order within the message. */
@@ -118,6 +123,8 @@ static void places_are_in_order(void **state)
         while (sr1__thinking_turn_next(t, &u)) {
             assert_true(u.message.begin <= u.thoughts.begin);
             assert_true(u.thoughts.begin <= u.thoughts.end);
+            assert_true(u.message.begin <= u.level.begin && u.level.begin <= u.level.end);
+            assert_true(u.level.end <= u.message.end);
             assert_true(u.thoughts.end <= u.message.end);
             assert_true(u.behind <= u.action.begin && u.behind <= u.message.end);
             assert_true(u.action.begin <= u.action.end && u.action.end <= u.message.end);

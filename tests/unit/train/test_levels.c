@@ -107,6 +107,16 @@ static void compare_again(sr1_trainer *tr, sr1_trajectory **t,
     OK(sr1__rollout_levels(tr->rollout, t, GROUP, NULL, &o, out, NULL));
 }
 
+/* mark[k]: is the k-th policy token of the level's tag of its turn? */
+static void mark_tags(const sr1_trajectory *t, uint8_t *mark)
+{
+    struct sr1__thinking_turn turn = {0};
+
+    while (sr1__thinking_turn_next(t, &turn))
+        for (size_t at = turn.message.begin; at < turn.message.end; at++)
+            *mark++ = at >= turn.level.begin && at < turn.level.end;
+}
+
 /* One step, and every token's advantage by the formula: that of its trajectory alone
  * where a level could not be made. Returns the steps that were compared. */
 static size_t by_the_formula(const char *a_key, const char *b_key, sr1_step_report *r)
@@ -115,6 +125,7 @@ static size_t by_the_formula(const char *a_key, const char *b_key, sr1_step_repo
     struct sr1__level_step steps[GROUP * 8];
     sr1_trajectory *t[GROUP];
     double norm[GROUP], used[LEVELS] = {0}, total = 0;
+    int on_tags = strcmp(b_key, "step_advantage_tokens=level") == 0;
     size_t compared = 0, turns = 0;
 
     step(tr, t, r);
@@ -133,13 +144,18 @@ static size_t by_the_formula(const char *a_key, const char *b_key, sr1_step_repo
         const float *a = sr1_trajectory_column(t[i], SR1_COLUMN_ADVANTAGE);
         const int32_t *turn = sr1_trajectory_turns(t[i]);
         const int32_t *places = sr1_trajectory_policy_positions(t[i]);
+        uint8_t mark[256];
 
+        assert_true(sr1_trajectory_policy_count(t[i]) <= sizeof mark);
+        mark_tags(t[i], mark);
         assert_non_null(sr1_trajectory_column(t[i], SR1_COLUMN_LEVEL_ENTROPY));
         for (size_t k = 0; k < sr1_trajectory_policy_count(t[i]); k++) {
             const struct sr1__level_step *s = &steps[at + (size_t)turn[places[k]]];
             double share = s->level >= 0 ? used[s->level] / total : 0;
 
-            tiny_near(a[k], norm[i] + 2 * thinking_advantage(s, share), 1e-4);
+            double part = mark[k] || !on_tags ? 2 * thinking_advantage(s, share) : 0;
+
+            tiny_near(a[k], norm[i] + part, 1e-4);
         }
         at += (size_t)sr1_trajectory_turn_count(t[i]);
     }
@@ -154,6 +170,8 @@ static void steps_feed_the_estimator(void **state)
 
     (void)state;
     assert_true(by_the_formula("level_expand=all", "advantage_std=true", &r) >= 6);
+    assert_true(
+        by_the_formula("level_expand=all", "step_advantage_tokens=level", &r) >= 6);
 }
 
 /* ---- what is not compared ---- */

@@ -101,6 +101,18 @@ static void levels_need_their_protocol(void **state)
     }
 }
 
+static void tags_need_their_protocol(void **state)
+{
+    sr1_config *c = tiny_config("model", train_path, knowledge_path, out_pair("pair"),
+                                "advantage=gigpo", "step_advantage_tokens=level", NULL);
+    sr1_trainer *tr = NULL;
+
+    (void)state;
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG,
+            "step_advantage_tokens: level needs the tags of levels");
+    sr1_config_free(c);
+}
+
 /* ---- protocols with environments ---- */
 
 static void speak_in(const char *protocol, const char *environment, const char *advantage)
@@ -170,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_estimator_goes_with_every_loss),
         cmocka_unit_test(levels_need_their_protocol),
+        cmocka_unit_test(tags_need_their_protocol),
         cmocka_unit_test(every_protocol_goes_with_every_environment),
     };
 
