@@ -4,6 +4,7 @@
 #include "train/step.h"
 
 #include "base/mem.h"
+#include "rollout/asked.h"
 
 #include <string.h>
 
@@ -96,7 +97,7 @@ static sr1_status ask(struct sr1__step *s, const int64_t *rows, size_t n, uint64
                             .group_size = s->group_size,
                             .round = round,
                             .report = &r};
-    sr1_status st = sr1__asked_read(&asked, s->tr, rows, n);
+    sr1_status st = sr1__asked_read(&asked, s->tr->train, rows, 0, n);
 
     sub.queries = asked.queries;
     if (st == SR1_OK)

@@ -57,16 +57,6 @@ sr1_status sr1__questions_more(sr1_trainer *tr, const int64_t *used, size_t n_us
 /* What the groups of s->rows say of them. */
 sr1_status sr1__questions_learn(struct sr1__step *s);
 
-/* Rows of the data as queries. Free also a zeroed one, or after a failure. */
-struct sr1__asked {
-    sr1_row **rows;
-    sr1_query *queries;
-    size_t n;
-};
-sr1_status sr1__asked_read(struct sr1__asked *a, const sr1_trainer *tr,
-                           const int64_t *rows, size_t n);
-void sr1__asked_free(struct sr1__asked *a);
-
 /* ---- refill.c ---- */
 
 /* Dynamic sampling: further groups in place of those that teach nothing. */
