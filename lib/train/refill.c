@@ -81,7 +81,10 @@ static sr1_status append(struct sr1__step *s, struct sr1__step *sub)
     s->n += sub->n;
     s->n_kept += sub->n_kept;
     sub->n = 0;
+    s->answers += sub->answers;
+    s->drifted += sub->drifted;
     add_report(s->report, sub->report);
+    s->report->text_drift = sr1__step_drift(s);
     return SR1_OK;
 }
 

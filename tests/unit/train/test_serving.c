@@ -11,6 +11,11 @@ static const struct tiny_rule caller[] = {{"", "<tool>"},        {"", "<answer>"
                                           {"<tool>", TINY_CALL}, {TINY_CALL, "</tool>"},
                                           {"<answer>", " Rome"}, {" Rome", "</answer>"}};
 
+static const struct tiny_rule halves[] = {{"", "</sear"},
+                                          {"", " so"},
+                                          {"</sear", "ch> and"},
+                                          {"ch> and", "<|im_end|>"},
+                                          {" so", "<|im_end|>"}};
 static const struct tiny_rule quiet[] = {{"", " so"}, {" so", "<|im_end|>"}};
 
 static int make(void **state)
@@ -21,6 +26,7 @@ static int make(void **state)
     tiny_model("caller", caller, sizeof caller / sizeof *caller, 16);
     tiny_model("quiet", quiet, 2, 16);
     tiny_model("unsure", quiet, 2, 1);
+    tiny_model("halves", halves, sizeof halves / sizeof *halves, 16);
     return 0;
 }
 
@@ -344,6 +350,40 @@ static void the_server_is_as_it_was_at_the_checkpoint(void **state)
     openai_stop(&server);
 }
 
+/* ---- figures ---- */
+
+/* Half of the answers say a tag in pieces, as no text of it would. Further questions of a
+ * step count too. */
+static void drift_is_that_of_all_rounds(void **state)
+{
+    static const char drifted[] = "\"generated_text\":\"</search> and";
+    sr1_config *c;
+    size_t n, lines = 0, found = 0;
+    json_t *rows;
+    char *text;
+
+    (void)state;
+    openai_start(&server, scratch_path("halves"));
+    c = tiny_config("halves", "beta=0", out_pair("drift"), "max_steps=1",
+                    "dynamic_sampling=3", "rewards=format", "reward_weights=0",
+                    "environment=none", "search_engine=none", NULL);
+    openai_use(&server, c);
+    OK(sr1_config_set(c, "train_file", tiny_questions("train.jsonl", 9)));
+    run_whole(c);
+    rows = metrics("drift");
+    text = slurp("drift", "trajectories.jsonl", &n);
+    for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
+        lines++;
+    for (const char *at = text; (at = strstr(at, drifted)) != NULL; at++)
+        found++;
+    assert_int_equal(lines, 8 * GROUP);
+    assert_true(found > 0 && found < lines);
+    tiny_near(metric(rows, 0, "rollout/text_drift"), (double)found / (double)lines, 1e-12);
+    json_decref(rows);
+    sr1_free(text);
+    openai_stop(&server);
+}
+
 static sr1_status on_validation(void *user, int64_t step, const sr1_evaluation *e)
 {
     sr1_eval_scores all = {.struct_size = sizeof all};
@@ -462,6 +502,7 @@ int main(void)
         cmocka_unit_test(a_plan_that_cannot_be_kept_is_refused_at_once),
         cmocka_unit_test(new_weights_reach_the_server),
         cmocka_unit_test(the_server_is_as_it_was_at_the_checkpoint),
+        cmocka_unit_test(drift_is_that_of_all_rounds),
         cmocka_unit_test(a_run_validates_its_own_weights),
         cmocka_unit_test(a_demonstration_is_learned_as_the_tokens_it_was),
         cmocka_unit_test(tiny_nothing_leaks),
