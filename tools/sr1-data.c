@@ -63,6 +63,7 @@ static const char help_text[] =
 
 struct options {
     int64_t seed;
+    int64_t tests;
     const char *tokenizer;
     const char *init;
     double scale;
@@ -141,6 +142,8 @@ static int make_rooms(const struct args *a, const struct options *o, const char 
     (void)n;
     sr1_rooms_options_init(&r);
     r.seed = (uint64_t)o->seed;
+    if (o->tests > 0)
+        r.test_questions = (int32_t)o->tests;
     r.struct_size = sizeof(r); /* what follows came later */
     r.small = o->small;
     progress_begin(&p, "rooms", "rows", 1.0);
@@ -342,6 +345,7 @@ static const struct args_option options[] = {
      0, 0, NULL},
     {"--small", ARGS_FLAG, &o.small, NULL,
      "rooms: two rooms, two containers, two things, no doors, few names", 0, 0, NULL},
+    {"--tests", ARGS_INT, &o.tests, "N", "rooms: test questions (200)", 1, 100000, NULL},
     {"--source", ARGS_STRING, &o.source, "NAME",
      "nq: data_source of all records (each row's own)", 0, 0, NULL},
     {"--split", ARGS_STRING, &o.split, "NAME", "nq: split of all records (train)", 0, 0,

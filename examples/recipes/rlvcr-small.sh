@@ -1,7 +1,7 @@
 # RLVCR on a small text world: as many successes as GRPO, with less thought
 rooms="protocol=rlvcr environment=rooms search_engine=none max_turns=8 max_tokens=400"
 steps=$(full_or_brief 24 3)
-data rooms rooms --small
+data rooms rooms --small --tests "$(full_or_brief 1000 50)"
 model start examples/recipes/model-rooms.json
 
 # The expert's demonstrations, in which half of the steps think at any level.
@@ -11,8 +11,10 @@ train warm quickstart/sft.yaml start "sft_file=$world/sft.jsonl" $rooms \
 
 train grpo recipes/rlvcr-small.yaml warm "max_steps=$steps" advantage=grpo
 train rlvcr recipes/rlvcr-small.yaml warm "max_steps=$steps"
+# How much it thinks is drawn with everything else: the likeliest level of a step says less.
 for run in warm grpo rlvcr; do
     evaluate $run $run --sample
+    evaluate $run-greedy $run
 done
 shows grpo rlvcr
 curve val/success val/thinking env/success_rate thinking/tokens thinking/level_1

@@ -44,10 +44,13 @@ END
 touch examples/recipes/mine.yaml
 cat >examples/recipes/mine.sh <<'END'
 # A recipe that is only made up
+steps=$(full_or_brief 4 1) tested=no curves=no
 data world world --hops 1
 model start some.json
-train mine recipes/mine.yaml start "max_steps=$(full_or_brief 4 1)"
-evaluate mine mine
+train mine recipes/mine.yaml start "max_steps=$steps"
+for run in mine; do
+    evaluate $run $run
+done
 shows mine
 curve val/exact_match reward
 columns exact_match

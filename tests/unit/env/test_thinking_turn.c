@@ -1,5 +1,5 @@
-/* Which tokens of a message are its level's tag, its thoughts, its action, however the text is
- * cut into tokens. */
+/* Which tokens of a message are its level's tag, its thoughts and its action, however the
+ * text is cut into tokens. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
