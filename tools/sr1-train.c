@@ -82,9 +82,13 @@ static sr1_status on_validation(void *user, int64_t step, const sr1_evaluation *
     if (sr1_evaluation_scores(e, 0, &s) != SR1_OK)
         return SR1_OK;
     progress_clear(&v->bar);
-    printf("step %lld: validation exact match %.3f  f1 %.3f  format %.3f  searches %.2f  "
-           "(%lld questions)\n",
-           (long long)step, s.exact_match, s.f1, s.format, s.searches, (long long)s.rows);
+    printf("step %lld: validation exact match %.3f  f1 %.3f  format %.3f  searches %.2f",
+           (long long)step, s.exact_match, s.f1, s.format, s.searches);
+    if (s.success > 0)
+        printf("  success %.3f", s.success);
+    if (s.thinking > 0)
+        printf("  thinking %.1f tokens", s.thinking);
+    printf("  (%lld questions)\n", (long long)s.rows);
     fflush(stdout);
     return SR1_OK;
 }
