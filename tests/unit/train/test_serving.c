@@ -378,7 +378,8 @@ static void drift_is_that_of_all_rounds(void **state)
         found++;
     assert_int_equal(lines, 8 * GROUP);
     assert_true(found > 0 && found < lines);
-    tiny_near(metric(rows, 0, "rollout/text_drift"), (double)found / (double)lines, 1e-12);
+    tiny_near(metric(rows, 0, "rollout/text_drift"), (double)found / (double)lines,
+              1e-12);
     json_decref(rows);
     sr1_free(text);
     openai_stop(&server);
