@@ -384,6 +384,8 @@ static const struct args_option options[] = {
      0, 0, NULL},
     {"--true", ARGS_FLAG, &o.critiques.truthful, NULL,
      "critiques: only those that judge rightly", 0, 0, NULL},
+    {"--balance", ARGS_FLAG, &o.critiques.balance, NULL,
+     "critiques: as many that judge \"Correct\" as \"Incorrect\"", 0, 0, NULL},
     {"--tree", ARGS_STRING, &o.critiques.tree, "FILE",
      "critiques: all answers as JSON lines; an unfinished one is gone on with", 0, 0,
      NULL},

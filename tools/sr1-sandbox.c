@@ -1,5 +1,6 @@
 /* sr1-sandbox - run one program that nobody has read, in isolation. */
 #include "common/args.h"
+#include "sr1_report/text.h"
 
 #include <searchr1/sandbox.h>
 
@@ -78,13 +79,13 @@ static const struct args arguments = {"sr1-sandbox", help_text, options,
 
 /* ---- files ---- */
 
-struct text {
+struct content {
     char *bytes;
     size_t n;
 };
 
 /* All of a stream, with a NUL behind it; 0 and errno on failure. */
-static int read_stream(FILE *f, struct text *out)
+static int read_stream(FILE *f, struct content *out)
 {
     size_t room = 0;
 
@@ -102,9 +103,14 @@ static int read_stream(FILE *f, struct text *out)
     return !ferror(f);
 }
 
-static int read_file(const char *path, struct text *out)
+static int is_stdin(const char *path)
 {
-    FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    return path != NULL && strcmp(path, "-") == 0;
+}
+
+static int read_file(const char *path, struct content *out)
+{
+    FILE *f = is_stdin(path) ? stdin : fopen(path, "rb");
     int good = f != NULL && read_stream(f, out);
 
     if (!good)
@@ -116,39 +122,33 @@ static int read_file(const char *path, struct text *out)
 
 /* ---- what is shown ---- */
 
-static void print_string(const char *text, size_t n)
+/* What is not UTF-8 in what it wrote becomes U+FFFD. 0: no memory. */
+static int print_json(const sr1_run_result *r)
 {
-    putchar('"');
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)text[i];
+    struct text t = {0};
+    int whole;
 
-        if (c == '"' || c == '\\')
-            printf("\\%c", c);
-        else if (c < ' ' || c >= 127)
-            printf("\\u%04x", c); /* a byte is shown as the character of its number */
-        else
-            putchar(c);
-    }
-    putchar('"');
+    text_fmt(&t, "{\"verdict\": \"%s\", \"exit_code\": %d, \"signal\": %d, ",
+             sr1_run_verdict_name(r->verdict), r->exit_code, r->signal);
+    text_str(&t, "\"message\": ");
+    text_json_str(&t, r->message);
+    text_fmt(&t, ", \"wall_s\": %.4f, \"cpu_s\": %.4f, \"peak_bytes\": %lld", r->wall_s,
+             r->cpu_s, (long long)r->peak_bytes);
+    text_str(&t, ", \"stdout\": ");
+    text_json(&t, r->out, r->out_bytes);
+    text_str(&t, ", \"stderr\": ");
+    text_json(&t, r->err, r->err_bytes);
+    text_str(&t, "}\n");
+    whole = !t.failed && fwrite(t.data, 1, t.len, stdout) == t.len;
+    text_free(&t);
+    return whole;
 }
 
-static void print_json(const sr1_run_result *r)
+static int print_plain(const sr1_run_result *r)
 {
-    printf("{\"verdict\": \"%s\", \"exit_code\": %d, \"signal\": %d, \"message\": ",
-           sr1_run_verdict_name(r->verdict), r->exit_code, r->signal);
-    print_string(r->message, strlen(r->message));
-    printf(", \"wall_s\": %.4f, \"cpu_s\": %.4f, \"peak_bytes\": %lld, \"stdout\": ",
-           r->wall_s, r->cpu_s, (long long)r->peak_bytes);
-    print_string(r->out, r->out_bytes);
-    printf(", \"stderr\": ");
-    print_string(r->err, r->err_bytes);
-    printf("}\n");
-}
+    int whole = fwrite(r->out, 1, r->out_bytes, stdout) == r->out_bytes;
 
-static void print_plain(const sr1_run_result *r)
-{
-    fwrite(r->out, 1, r->out_bytes, stdout);
-    fflush(stdout);
+    whole &= fflush(stdout) == 0;
     fwrite(r->err, 1, r->err_bytes, stderr);
     if (r->err_bytes > 0 && r->err[r->err_bytes - 1] != '\n')
         fputc('\n', stderr);
@@ -160,15 +160,14 @@ static void print_plain(const sr1_run_result *r)
     if (r->peak_bytes >= 0)
         fprintf(stderr, ", memory %.1f MiB", (double)r->peak_bytes / 1048576);
     fputc('\n', stderr);
+    return whole;
 }
 
 static int show(const sr1_run_result *r)
 {
-    if (wanted.json)
-        print_json(r);
-    else
-        print_plain(r);
-    if (fflush(stdout) != 0) {
+    int shown = wanted.json ? print_json(r) : print_plain(r);
+
+    if (!shown || fflush(stdout) != 0) {
         fprintf(stderr, "sr1-sandbox: cannot write: %s\n", strerror(errno));
         return TOOL_FAILED;
     }
@@ -207,7 +206,7 @@ static int run_program(sr1_sandbox *box, const sr1_program *program)
 
 static int run_command(const char *const *rest, size_t n)
 {
-    struct text code = {NULL, 0}, input = {NULL, 0}, expected = {NULL, 0};
+    struct content code = {NULL, 0}, input = {NULL, 0}, expected = {NULL, 0};
     sr1_sandbox *box = NULL;
     sr1_program program;
     sr1_status status;
@@ -215,6 +214,8 @@ static int run_command(const char *const *rest, size_t n)
 
     if (n == 0)
         return args_wrong(&arguments, "run: which program?");
+    if (is_stdin(rest[0]) + is_stdin(wanted.input) + is_stdin(wanted.expected) > 1)
+        return args_wrong(&arguments, "only one file can be -, the standard input");
     if (!read_file(rest[0], &code) ||
         (wanted.input != NULL && !read_file(wanted.input, &input)) ||
         (wanted.expected != NULL && !read_file(wanted.expected, &expected)))
@@ -225,6 +226,7 @@ static int run_command(const char *const *rest, size_t n)
     program.input = input.bytes;
     program.input_bytes = input.n;
     program.expected = expected.bytes;
+    program.expected_bytes = expected.n;
     program.args = rest + 1;
     program.n_args = n - 1;
     program.time_s = wanted.time;

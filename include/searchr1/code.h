@@ -208,16 +208,19 @@ enum { SR1_CHECK_SKIPPED = 64 };
 typedef struct sr1_checker_options {
     size_t struct_size;     /* set by the caller; later versions append fields */
     int32_t all_or_nothing; /* 1: stop at the first failure */
-    double time_limit;      /* seconds a test; 0: the problem's */
+    double time_limit;      /* seconds a test (statements and calls with
+                               all_or_nothing: all of them together); 0: the problem's */
     double max_time_limit;  /* bound on the problem's; 0: 60 */
-    int64_t memory_limit;   /* bytes; 0: the sandbox's */
+    int64_t memory_limit;   /* bytes, at least 16 MiB; 0: the sandbox's */
     int32_t concurrency;    /* programs of one answer at a time; 0: 4 */
-    int32_t threads; /* answers at a time; 0: as many as the sandbox runs at once */
+    int32_t threads;       /* answers at a time, each on a thread that mostly waits; to
+                              1024; 0: 64 */
     /* Folder for results that stay; NULL: they are kept in memory alone. */
     const char *cache_folder;
     int64_t cache_entries; /* in memory; 0: 65536; -1: nothing is kept anywhere */
     const char *python;    /* interpreter that normalises programs for the cache; NULL:
-                              "python3"; "": the exact text is the key */
+                              the sandbox's own; "", or where that is not known: the
+                              exact text is the key */
 } sr1_checker_options;
 
 /* sandbox is retained, options copied (NULL: defaults). Free with sr1_checker_free. Since

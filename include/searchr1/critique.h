@@ -85,11 +85,11 @@ SR1_API sr1_status sr1_critique_revision(const sr1_critique_style *style,
 
 /* What a critic is told of an answer that was run: that it is correct, and to be brief;
  * the line at fault and the last line of the traceback; that it takes too long, or too
- * much memory; input, expected and actual output of the first case that fails (each below
- * 1000 bytes, else left out); and where every test fails, to begin anew. check has ended,
- * and ran answer against problem with all tests. *out is NUL-terminated; caller frees
- * with sr1_free. SR1_E_STATE: the check has not ended, or nothing is known from it. Since
- * 0.1. */
+ * much memory; input, expected and actual output of the first case that fails (left out
+ * unless below 1000 bytes together); and where every test fails, to begin anew. check has
+ * ended, and ran answer against problem with all tests. *out is NUL-terminated; caller
+ * frees with sr1_free. SR1_E_STATE: the check has not ended, or nothing is known from it.
+ * Since 0.1. */
 SR1_API sr1_status sr1_critique_hint(const sr1_problem *problem, const char *answer,
                                      size_t len, const sr1_check *check, char **out);
 
@@ -175,8 +175,8 @@ SR1_API sr1_status sr1_writer_open_model(sr1_writer **out, const char *folder,
                                          const sr1_writer_options *options);
 
 /* The same of a model behind a server that speaks OpenAI's API, by the configuration's
- * keys openai_* and vllm_server_*. A conversation whose request failed, retries included,
- * gets no text. As sr1_openai_open. Since 0.1. */
+ * keys openai_*, vllm_server_* and enable_thinking. A conversation whose request failed,
+ * retries included, gets no text. As sr1_openai_open. Since 0.1. */
 SR1_API sr1_status sr1_writer_open_remote(sr1_writer **out, const sr1_config *config,
                                           const sr1_writer_options *options);
 
@@ -189,10 +189,10 @@ SR1_API sr1_status sr1_writer_open_proxy(sr1_writer **out, const sr1_config *con
 /* Open the environment "critique": the action is a critique, a whole message of the
  * protocol "ctrl"; the answer is the revision of the problem's solution by it, and ends
  * the trajectory. The question's id names the problem. Rows wait for their revision while
- * others go on; all that wait are one batch of the reviser. A critique that the reviser
- * failed for is SR1_SEARCH_ERROR (sr1_env_sink_status). problems, reviser and style
- * (NULL: built-in) are retained. options NULL: protocol "ctrl". Free with sr1_env_free.
- * Since 0.1. */
+ * others go on; all that wait are one batch of the reviser. It goes in whole, or not at
+ * all (SR1_ENV_WHOLE). A critique that the reviser failed for is SR1_SEARCH_ERROR
+ * (sr1_env_sink_status). problems, reviser and style (NULL: built-in) are retained.
+ * options NULL: protocol "ctrl". Free with sr1_env_free. Since 0.1. */
 SR1_API sr1_status sr1_critique_env_open(sr1_env **out, sr1_problems *problems,
                                          sr1_writer *reviser, sr1_critique_style *style,
                                          const sr1_env_options *options);
@@ -217,7 +217,8 @@ typedef struct sr1_forest_options {
     sr1_writer *critic;     /* NULL: nothing is revised */
     sr1_writer *reviser;
     sr1_checker *checker; /* runs answers; NULL: `run` does */
-    /* One answer's outcome: SR1_RUN_* and the share of tests it passes. */
+    /* One answer's outcome: SR1_RUN_* and the share of tests it passes, in [0, 1]; others
+     * are SR1_E_CALLBACK. */
     sr1_status (*run)(void *user, const sr1_problem *problem, const char *answer,
                       size_t len, int32_t *verdict, double *pass_rate);
     /* Called as work goes on; may be NULL. A status other than SR1_OK ends the call with
@@ -227,16 +228,16 @@ typedef struct sr1_forest_options {
     int32_t votes;    /* critiques of each answer: one of those that judge as most of them
                          do is drawn; 0: 1 */
     uint64_t seed;    /* of that */
-    const char *path; /* file of nodes, a JSON line each: read if it is there, and added
-                         to as nodes are made; NULL: none */
+    const char *path; /* file of nodes, a JSON line each (.jsonl): read if it is there,
+                         and added to as nodes are made; NULL: none */
     int32_t hints;    /* 1: the critic is told what running the answer showed
                          (sr1_critique_hint; without a checker, what its verdict says) */
     sr1_critique_style *style; /* NULL: built-in prompts */
 } sr1_forest_options;
 
 /* A tree of one node for each problem, and what the file at path has. A file whose nodes
- * do not fit the problems is SR1_E_PARSE or SR1_E_INVALID. Free with sr1_forest_free.
- * Since 0.1. */
+ * do not fit the problems, or whose name does not end in .jsonl, is SR1_E_PARSE or
+ * SR1_E_INVALID. Free with sr1_forest_free. Since 0.1. */
 SR1_API sr1_status sr1_forest_open(sr1_forest **out, const sr1_forest_options *options);
 
 /* NULL is fine. Since 0.1. */
@@ -319,6 +320,9 @@ typedef struct sr1_critique_demo_options {
     const sr1_tokenizer
         *tokenizer;            /* counts the tokens of prompts; NULL: none is too long */
     int64_t max_prompt_tokens; /* prompts have fewer; 0: 2048 */
+    int32_t balance; /* 1: as many that judge "correct" as "incorrect": of the more
+                        frequent judgement, those that lie evenly among what is left by
+                        all the above; those without a judgement stay */
 } sr1_critique_demo_options;
 
 /* What became of the critiques of first answers, each counted once. */
@@ -329,6 +333,7 @@ typedef struct sr1_critique_demo_report {
     int64_t mentioning; /* left out: it speaks of the hint */
     int64_t too_long;   /* its prompt */
     int64_t unwanted;   /* by the options */
+    int64_t surplus;    /* of their judgement, by balance */
 } sr1_critique_demo_report;
 
 /* Write the critiques of first answers as demonstrations for stage sft, a file of JSON

@@ -73,7 +73,11 @@ enum {
     SR1_ENV_SINGLE = 8,
     /* with WAITS: one call at a time, and what comes meanwhile is the next call's, all of
      * it; of CONCURRENT only remains that begin and finish may run beside it */
-    SR1_ENV_BATCHES = 16
+    SR1_ENV_BATCHES = 16,
+    /* an answer is of no use in part (a program): it goes in whole, whatever
+     * max_observation_tokens says; where the context has no room for it, it does not go
+     * in, and the trajectory ends with SR1_STOP_CONTEXT_LIMIT */
+    SR1_ENV_WHOLE = 32
 };
 
 /* An environment of the caller's. Functions may be called from any thread, one call at a

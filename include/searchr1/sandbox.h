@@ -179,13 +179,16 @@ typedef struct sr1_program {
     int32_t memory_mib;
     int32_t processes;
     int64_t output_bytes;
+    size_t expected_bytes; /* of expected, which may hold NUL; 0, the default: it ends at
+                              its first one */
 } sr1_program;
 
 /* Set the fields above to their defaults. Since 0.1. */
 SR1_API void sr1_program_init(sr1_program *program);
 
 /* A completion that a fusion service judges by itself: POST /submit. It takes the code
- * from the markdown and runs the tests of provided_data. All is copied. */
+ * from the markdown and runs the tests of provided_data. All is copied. Texts are UTF-8;
+ * provided_data and extra have at most 256 MiB each. */
 typedef struct sr1_submission {
     size_t struct_size;       /* set by sr1_submission_init */
     const char *dataset;      /* "code_contests"; a name the service has registered wins

@@ -15,6 +15,24 @@ double sr1__now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+void sr1__cond_init(pthread_cond_t *c)
+{
+    pthread_condattr_t monotonic;
+
+    (void)pthread_condattr_init(&monotonic);
+    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(c, &monotonic);
+    (void)pthread_condattr_destroy(&monotonic);
+}
+
+struct timespec sr1__clock_time(double at)
+{
+    struct timespec t = {.tv_sec = (time_t)at};
+
+    t.tv_nsec = (long)((at - (double)t.tv_sec) * 1e9);
+    return t;
+}
+
 int64_t sr1__rss_bytes(void)
 {
     char text[128];
@@ -40,23 +58,4 @@ int64_t sr1__peak_rss_bytes(void)
     if (getrusage(RUSAGE_SELF, &usage) != 0)
         return 0;
     return (int64_t)usage.ru_maxrss * 1024;
-}
-
-void sr1__cond_init(pthread_cond_t *c)
-{
-    pthread_condattr_t monotonic;
-
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(c, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-}
-
-struct timespec sr1__cond_after(double seconds)
-{
-    double at = sr1__now() + seconds;
-    struct timespec t = {(time_t)at, 0};
-
-    t.tv_nsec = (long)((at - (double)t.tv_sec) * 1e9);
-    return t;
 }

@@ -1,4 +1,4 @@
-/* base/clock.h - time and memory of this process, waiting with a limit. */
+/* base/clock.h - time and memory of this process. */
 #ifndef SR1__BASE_CLOCK_H
 #define SR1__BASE_CLOCK_H
 
@@ -6,13 +6,13 @@
 #include <stdint.h>
 #include <time.h>
 
-double sr1__now(void);        /* monotonic seconds */
+double sr1__now(void); /* monotonic seconds */
+/* A condition whose timed waits go by sr1__now(). */
+void sr1__cond_init(pthread_cond_t *c);
+/* A time of sr1__now(), as such waits take it. */
+struct timespec sr1__clock_time(double at);
+
 int64_t sr1__rss_bytes(void); /* resident now, 0 when unknown */
 int64_t sr1__peak_rss_bytes(void);
-
-/* A condition that is waited for by the monotonic clock, and the time so many seconds
- * from now for pthread_cond_timedwait on it. */
-void sr1__cond_init(pthread_cond_t *c);
-struct timespec sr1__cond_after(double seconds);
 
 #endif

@@ -1,13 +1,13 @@
 /* code/check.c - one check: its runs, its end, and what it reports. */
 #include "code/check.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/struct.h"
 
 #include <errno.h>
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- its runs ---- */
 
@@ -77,23 +77,15 @@ sr1_status sr1__check_tests(struct sr1_check *c, sr1_sandbox *box,
 
 sr1_status sr1_check_wait(sr1_check *check, double seconds)
 {
-    struct timespec until;
-    double whole = floor(seconds);
+    int bounded = seconds >= 0 && seconds < 1e9;
+    struct timespec until = sr1__clock_time(sr1__now() + (bounded ? seconds : 0));
     int error = 0;
     int done;
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    if (seconds >= 0 && seconds < 1e9) {
-        until.tv_sec += (time_t)whole;
-        until.tv_nsec += (long)(1e9 * (seconds - whole));
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-    }
     pthread_mutex_lock(&check->lock);
     while (!check->done && error != ETIMEDOUT)
-        error = seconds >= 0 && seconds < 1e9
-                    ? pthread_cond_timedwait(&check->ended, &check->lock, &until)
-                    : pthread_cond_wait(&check->ended, &check->lock);
+        error = bounded ? pthread_cond_timedwait(&check->ended, &check->lock, &until)
+                        : pthread_cond_wait(&check->ended, &check->lock);
     done = check->done;
     pthread_mutex_unlock(&check->lock);
     return done ? SR1_OK : sr1__fail(SR1_E_TIMEOUT, "the check has not ended yet");

@@ -30,7 +30,7 @@ void sr1__check_outcome_sum_up(struct sr1__check_outcome *o);
  * the machine has less to do. */
 int sr1__check_outcome_lasts(const struct sr1__check_outcome *o);
 void sr1__check_outcome_write(const struct sr1__check_outcome *o, struct sr1__buf *b);
-/* 1 when b holds one of o->n tests; else o is as it was. */
+/* 1 when b holds one of o->n tests that may have been kept; else o is as it was. */
 int sr1__check_outcome_read(struct sr1__check_outcome *o, const struct sr1__buf *b);
 
 /* ---- a check ---- */

@@ -2,6 +2,7 @@
  * are needed (checker_work.c says what they do). */
 #include "code/checker.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/struct.h"
 #include "sandbox/engine.h"
@@ -17,6 +18,7 @@
 #define ENTRIES_MAX ((int64_t)1 << 24)
 #define MAX_TIME_DEFAULT 60.0
 #define CODE_MAX ((size_t)1 << 20)
+#define MEMORY_LEAST ((int64_t)16 << 20)
 
 /* ---- submitting ---- */
 
@@ -42,12 +44,7 @@ static sr1_status make_check(struct sr1_check *c, const struct sr1_checker *k,
                              const sr1_problem *p, int32_t form, const char *text,
                              size_t len)
 {
-    pthread_condattr_t monotonic;
-
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&c->ended, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    sr1__cond_init(&c->ended);
     pthread_mutex_init(&c->lock, NULL);
     atomic_init(&c->references, 1);
     sr1__buf_init(&c->key, 0);
@@ -154,13 +151,14 @@ static sr1_status read_options(sr1_checker_options *o, const sr1_checker_options
     if (!(o->time_limit >= 0 && o->max_time_limit >= 0 && o->time_limit <= 3600 &&
           o->max_time_limit <= 3600))
         return sr1__fail(SR1_E_INVALID, "checker: a time limit is not within 0 and 3600");
-    if (o->memory_limit < 0 || o->memory_limit > ((int64_t)1 << 40) ||
-        o->concurrency < 0 || o->concurrency > 1024 || o->threads < 0 ||
-        o->threads > THREADS_MAX || o->cache_entries < -1 ||
-        o->cache_entries > ENTRIES_MAX)
+    if ((o->memory_limit != 0 && o->memory_limit < MEMORY_LEAST) ||
+        o->memory_limit > ((int64_t)1 << 40) || o->concurrency < 0 ||
+        o->concurrency > 1024 || o->threads < 0 || o->threads > THREADS_MAX ||
+        o->cache_entries < -1 || o->cache_entries > ENTRIES_MAX)
         return sr1__fail(SR1_E_INVALID,
-                         "checker: memory_limit, concurrency (to 1024), threads (to %d) "
-                         "or cache_entries (to %" PRId64 ") is out of range",
+                         "checker: memory_limit (from 16 MiB), concurrency (to 1024), "
+                         "threads (to %d) or cache_entries (to %" PRId64
+                         ") is out of range",
                          THREADS_MAX, ENTRIES_MAX);
     return SR1_OK;
 }
@@ -214,7 +212,7 @@ sr1_status sr1_checker_new(sr1_checker **out, sr1_sandbox *sandbox,
     atomic_init(&k->references, 1);
     pthread_mutex_init(&k->lock, NULL);
     pthread_cond_init(&k->work, NULL);
-    pthread_cond_init(&k->ended, NULL);
+    sr1__cond_init(&k->ended);
     k->queue_end = &k->queue;
     status = build(k, sandbox, &o);
     if (status != SR1_OK) {

@@ -6,9 +6,13 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/num.h"
+#include "sandbox/engine.h"
 
 #include <inttypes.h>
 #include <string.h>
+
+#define TICK_S 0.05 /* one that waits for another looks so often if it is cancelled */
 
 /* ---- keys ---- */
 
@@ -16,10 +20,13 @@
 static sr1_status write_key(const struct sr1_checker *k, struct sr1_check *c)
 {
     const sr1_problem *p = c->problem;
+    char limit[32];
 
-    sr1__buf_fmt(&c->key, "check 1\n%s\n%016" PRIx64 "%016" PRIx64 " %d %g %d\n",
-                 sr1_sandbox_describe(k->box), p->digest[0], p->digest[1],
-                 (int)k->limits.all_or_nothing, sr1__check_time(&k->limits, p),
+    sr1__buf_fmt(&c->key, "check 2\n%s\n", sr1_sandbox_describe(k->box));
+    sr1__sandbox_limits(k->box, &c->key);
+    sr1__format_real(sr1__check_time(&k->limits, p), limit);
+    sr1__buf_fmt(&c->key, "%016" PRIx64 "%016" PRIx64 " %d %s %d\n", p->digest[0],
+                 p->digest[1], (int)k->limits.all_or_nothing, limit,
                  (int)k->limits.memory_mib);
     if (p->observing) {
         sr1__buf_char(&c->key, 'x');
@@ -61,20 +68,36 @@ static int is_cancelled(struct sr1_check *c)
     return cancelled;
 }
 
-/* Wait until no equal one leads, then lead. */
-static void begin_to_lead(struct sr1_checker *k, struct sr1_check *c)
+static sr1_status fail_cancelled(void)
 {
-    struct sr1_check *other;
+    return sr1__fail(SR1_E_CANCELLED, "the check was cancelled");
+}
+
+/* An equal one that is run; NULL: none. Locked. */
+static struct sr1_check *leader_of(const struct sr1_checker *k, const struct sr1_check *c)
+{
+    struct sr1_check *other = k->taken;
+
+    while (other != NULL && !(other->leads && same_key(other, c)))
+        other = other->next;
+    return other;
+}
+
+/* Wait until no equal one leads, then lead. */
+static sr1_status begin_to_lead(struct sr1_checker *k, struct sr1_check *c)
+{
+    int cancelled = 0;
 
     pthread_mutex_lock(&k->lock);
-    do {
-        for (other = k->taken; other != NULL && !(other->leads && same_key(other, c));)
-            other = other->next;
-        if (other != NULL)
-            pthread_cond_wait(&k->ended, &k->lock);
-    } while (other != NULL);
-    c->leads = 1;
+    while (leader_of(k, c) != NULL && !cancelled) {
+        struct timespec t = sr1__clock_time(sr1__now() + TICK_S);
+
+        pthread_cond_timedwait(&k->ended, &k->lock, &t);
+        cancelled = is_cancelled(c);
+    }
+    c->leads = !cancelled;
     pthread_mutex_unlock(&k->lock);
+    return cancelled ? fail_cancelled() : SR1_OK;
 }
 
 static void end_to_lead(struct sr1_checker *k, struct sr1_check *c)
@@ -126,11 +149,11 @@ static sr1_status find_or_run(struct sr1_checker *k, struct sr1_check *c,
     sr1_status status = SR1_OK;
 
     if (is_cancelled(c))
-        return sr1__fail(SR1_E_CANCELLED, "the check was cancelled");
+        return fail_cancelled();
     if (!k->keeps)
         return run_and_keep(k, c, programs);
     SR1__TRY(write_key(k, c));
-    begin_to_lead(k, c);
+    SR1__TRY(begin_to_lead(k, c));
     c->cached = look_up(k, c);
     if (!c->cached)
         status = run_and_keep(k, c, programs);

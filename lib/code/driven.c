@@ -3,6 +3,7 @@
 #include "code/check.h"
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "code/scripts.h"
 
 #include <inttypes.h>
@@ -12,9 +13,7 @@
 #include <sys/random.h>
 
 #define NONCE 32
-#define TEXTS_MAX                                                                        \
-    ((int64_t)1 << 14) /* of a report, besides what it says of each test                 \
-                        */
+#define TEXTS_MAX ((int64_t)1 << 14) /* of a report, besides its words on each test */
 
 static sr1_status make_nonce(char out[NONCE + 1])
 {
@@ -47,10 +46,12 @@ static sr1_status write_input(struct sr1__buf *b, const struct sr1_check *c,
                               const struct sr1__check_limits *l, const char *nonce)
 {
     const sr1_problem *p = c->problem;
+    char limit[32];
 
-    sr1__buf_fmt(b, "%s %s %s %d %.3f %zu\n", nonce, l->all_or_nothing ? "all" : "each",
-                 p->style == SR1_CODE_CALL ? "call" : "assert", (int)p->unwrap,
-                 sr1__check_time(l, p), p->n_tests);
+    sr1__format_real(sr1__check_time(l, p), limit);
+    sr1__buf_fmt(b, "%s %s %s %d %s %zu\n", nonce, l->all_or_nothing ? "all" : "each",
+                 p->style == SR1_CODE_CALL ? "call" : "assert", (int)p->unwrap, limit,
+                 p->n_tests);
     add_string(b, p->prelude);
     add_text(b, c->code, c->code_len);
     add_string(b, p->setup);
@@ -65,7 +66,7 @@ static sr1_status write_input(struct sr1__buf *b, const struct sr1_check *c,
 /* ---- what it reports ---- */
 
 struct report {
-    const char *letters; /* [n] places of NONCE + 1 bytes, each a letter */
+    const char *letters; /* [n] places of NONCE + 1 bytes, a letter at the end of each */
     size_t n;
     char last; /* letter of the first failure, P: none; 0: it did not get so far */
     const char *got;
@@ -108,7 +109,7 @@ static void read_trailer(struct report *r, const char *s, const char *end,
 static struct report read_report(const char *s, size_t n, const char *nonce, size_t tests)
 {
     const char *end = s + n;
-    struct report r = {.letters = s + NONCE};
+    struct report r = {.letters = s};
 
     while (r.n < tests && (size_t)(end - s) > NONCE && memcmp(s, nonce, NONCE) == 0 &&
            memchr("PWRMT", s[NONCE], 5) != NULL) {
@@ -166,12 +167,12 @@ static void take(struct sr1__check_outcome *o, const struct report *r,
     size_t n = r->n;
 
     for (size_t i = 0; i < n; i++)
-        o->verdicts[i] = (unsigned char)verdict_of(r->letters[i * (NONCE + 1)]);
+        o->verdicts[i] = (unsigned char)verdict_of(r->letters[i * (NONCE + 1) + NONCE]);
     if (r->last != 0 && r->last != 'P') {
         if (n < o->n)
             o->verdicts[n] = (unsigned char)verdict_of(r->last);
-        sr1__buf_add(&o->got, r->got, r->n_got);
-        sr1__buf_add(&o->error, r->error, r->n_error);
+        sr1__buf_utf8(&o->got, r->got, r->n_got);
+        sr1__buf_utf8(&o->error, r->error, r->n_error);
         return;
     }
     if (r->last == 'P' && n == o->n && result->verdict == SR1_RUN_PASSED)

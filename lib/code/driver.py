@@ -211,7 +211,7 @@ def receive(pid, pipe, limit):
     import time
 
     end = time.monotonic() + limit
-    data, status, open_ = b"", None, True
+    data, status, open_, most = b"", None, True, GOT_MAX + ERROR_MAX + 1000
     poll = select.poll()
     poll.register(pipe, select.POLLIN)
     while status is None or open_:
@@ -222,7 +222,7 @@ def receive(pid, pipe, limit):
             return data, None
         if open_ and poll.poll(min(max(left, 0), 0.05) * 1000):
             piece = os.read(pipe, 1 << 16)
-            data, open_ = data + piece, bool(piece)
+            data, open_ = (data + piece)[:most], bool(piece)
         elif status is not None:
             break
         elif not open_:
@@ -230,6 +230,8 @@ def receive(pid, pipe, limit):
         if status is None:
             done, code = os.waitpid(pid, os.WNOHANG)
             status = code if done else None
+        elif left <= 0:  # what it left behind writes on
+            break
     return data, status
 
 

@@ -32,7 +32,8 @@ SEEING = set(
     __doc__ __annotations__ __dict__ __code__ _getframe modules argv
     settrace setprofile exc_info last_traceback f_locals gi_frame cr_frame tb_frame
     co_varnames co_names func_code with_traceback add_note get_type_hints
-    get_annotations singledispatch singledispatchmethod intern""".split()
+    get_annotations singledispatch singledispatchmethod intern attrgetter methodcaller
+    Formatter""".split()
 )
 DUNDERS = {"__name__"}
 # What says no name of a variable in its text.

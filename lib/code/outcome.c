@@ -58,12 +58,24 @@ void sr1__check_outcome_sum_up(struct sr1__check_outcome *o)
     }
 }
 
-int sr1__check_outcome_lasts(const struct sr1__check_outcome *o)
+/* Is a verdict known for good? */
+static int may_be_kept(unsigned char verdict)
 {
-    for (size_t i = 0; i < o->n; i++)
-        if (is_unknown(o->verdicts[i]) || o->verdicts[i] == SR1_RUN_TIMEOUT)
+    return verdict == SR1_CHECK_SKIPPED ||
+           (verdict < SR1_RUN_INFRASTRUCTURE && verdict != SR1_RUN_TIMEOUT);
+}
+
+static int may_all_be_kept(const char *verdicts, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!may_be_kept((unsigned char)verdicts[i]))
             return 0;
     return 1;
+}
+
+int sr1__check_outcome_lasts(const struct sr1__check_outcome *o)
+{
+    return may_all_be_kept((const char *)o->verdicts, o->n);
 }
 
 static void write_text(struct sr1__buf *b, const struct sr1__buf *text)
@@ -83,6 +95,7 @@ void sr1__check_outcome_write(const struct sr1__check_outcome *o, struct sr1__bu
 static const char *read_text(struct sr1__reader *r, uint32_t *n)
 {
     *n = sr1__read_u32(r);
+    r->failed |= *n > TEXT_MAX;
     return sr1__read_bytes(r, *n);
 }
 
@@ -98,11 +111,11 @@ int sr1__check_outcome_read(struct sr1__check_outcome *o, const struct sr1__buf 
     verdicts = sr1__read_bytes(&r, o->n);
     got = read_text(&r, &n_got);
     error = read_text(&r, &n_error);
-    if (r.failed)
+    if (r.failed || r.left > 0 || !may_all_be_kept(verdicts, o->n))
         return 0;
     memcpy(o->verdicts, verdicts, o->n);
-    sr1__buf_add(&o->got, got, n_got);
-    sr1__buf_add(&o->error, error, n_error);
+    sr1__buf_utf8(&o->got, got, n_got);
+    sr1__buf_utf8(&o->error, error, n_error);
     sr1__check_outcome_sum_up(o);
     return 1;
 }

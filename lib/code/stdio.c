@@ -41,6 +41,7 @@ static sr1_status start(struct sr1_check *c, sr1_sandbox *box,
     program.input = t->input;
     program.input_bytes = t->input_len;
     program.expected = t->expected;
+    program.expected_bytes = t->expected_len;
     program.time_s = sr1__check_time(l, c->problem);
     program.memory_mib = l->memory_mib;
     return sr1__check_start(c, box, &program, i % c->n_runs);

@@ -188,7 +188,7 @@ static int32_t flags_of(const sr1_writer *reviser)
     int32_t gather = sr1__writer_flags(reviser) & SR1_WRITER_CONCURRENT ? SR1_ENV_SEPARATE
                                                                         : SR1_ENV_BATCHES;
 
-    return SR1_ENV_WAITS | SR1_ENV_CONCURRENT | gather;
+    return SR1_ENV_WAITS | SR1_ENV_CONCURRENT | SR1_ENV_WHOLE | gather;
 }
 
 sr1_status sr1_critique_env_open(sr1_env **out, sr1_problems *problems,

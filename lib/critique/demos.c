@@ -41,6 +41,7 @@ struct teacher {
     sr1_critique_demo_report r;
     struct sr1__file_writer *file;
     unsigned char *taught; /* [nodes] roots whose problem has a demonstration */
+    unsigned char *fit;    /* [nodes] critiques that become one */
 };
 
 static int passes(const struct sr1__node *n)
@@ -48,9 +49,15 @@ static int passes(const struct sr1__node *n)
     return n->verdict == SR1_RUN_PASSED;
 }
 
+static const struct sr1__node *answer_of(const struct teacher *t,
+                                         const struct sr1__node *n)
+{
+    return &t->f->nodes[n->parent];
+}
+
 static int is_true(const struct teacher *t, const struct sr1__node *n)
 {
-    int right = passes(&t->f->nodes[n->parent]);
+    int right = passes(answer_of(t, n));
 
     return n->judgement == (right ? SR1_JUDGEMENT_CORRECT : SR1_JUDGEMENT_INCORRECT);
 }
@@ -62,22 +69,81 @@ static int wanted(const struct teacher *t, const struct sr1__node *n)
     return !(o->drop_failed && !passes(n)) &&
            !(o->drop_unjudged && n->judgement == SR1_JUDGEMENT_NONE) &&
            !(o->drop_untrue && !is_true(t, n)) &&
-           !(o->one_per_problem && t->taught[t->f->nodes[n->answer].parent]);
+           !(o->one_per_problem && t->taught[answer_of(t, n)->parent]);
 }
 
-static sr1_status is_long(const struct teacher *t, const char *prompt, int *yes)
+/* What its critic would be asked without a hint. */
+static sr1_status prompt_of(const struct teacher *t, const struct sr1__node *n,
+                            char **out)
 {
+    const char *solution = answer_of(t, n)->solution;
+
+    return sr1_critique_prompt(t->f->o.style, n->problem, solution, strlen(solution),
+                               NULL, out);
+}
+
+static sr1_status is_long(const struct teacher *t, const struct sr1__node *n, int *yes)
+{
+    char *prompt = NULL;
     int32_t *ids = NULL;
-    size_t n = 0;
+    size_t count = 0;
+    sr1_status st;
 
     *yes = 0;
     if (!t->o->tokenizer)
         return SR1_OK;
-    SR1__TRY(sr1_tokenizer_encode(t->o->tokenizer, prompt, strlen(prompt),
-                                  SR1_ENCODE_ADDED_AS_TEXT, &ids, &n));
+    SR1__TRY(prompt_of(t, n, &prompt));
+    st = sr1_tokenizer_encode(t->o->tokenizer, prompt, strlen(prompt),
+                              SR1_ENCODE_ADDED_AS_TEXT, &ids, &count);
+    sr1_free(prompt);
     sr1_free(ids);
-    *yes = (int64_t)n >= t->o->max_prompt_tokens;
+    *yes = (int64_t)count >= t->o->max_prompt_tokens;
+    return st;
+}
+
+/* Is critique i fit for a demonstration by itself? */
+static sr1_status consider(struct teacher *t, size_t i)
+{
+    const struct sr1__node *n = &t->f->nodes[i];
+    int too_long = 0;
+
+    t->r.critiques++;
+    if (strstr(n->critique, "he hint")) {
+        t->r.mentioning++;
+        return SR1_OK;
+    }
+    if (!wanted(t, n)) {
+        t->r.unwanted++;
+        return SR1_OK;
+    }
+    SR1__TRY(is_long(t, n, &too_long));
+    t->r.too_long += too_long;
+    t->fit[i] = !too_long;
+    t->taught[answer_of(t, n)->parent] |= !too_long;
     return SR1_OK;
+}
+
+/* Of m critiques that judge alike `keep` stay: the k-th where k keep / m passes a whole
+ * number. */
+static void balance(struct teacher *t)
+{
+    int64_t have[3] = {0}, met[3] = {0}, keep;
+
+    for (size_t i = 0; i < t->f->n; i++)
+        have[t->f->nodes[i].judgement] += t->fit[i];
+    keep = have[SR1_JUDGEMENT_CORRECT] < have[SR1_JUDGEMENT_INCORRECT]
+               ? have[SR1_JUDGEMENT_CORRECT]
+               : have[SR1_JUDGEMENT_INCORRECT];
+    for (size_t i = 0; i < t->f->n; i++) {
+        int32_t j = t->f->nodes[i].judgement;
+        int64_t k = met[j];
+
+        if (!t->fit[i] || j == SR1_JUDGEMENT_NONE)
+            continue;
+        met[j]++;
+        t->fit[i] = (k + 1) * keep / have[j] > k * keep / have[j];
+        t->r.surplus += !t->fit[i];
+    }
 }
 
 static json_t *demo_of(const struct sr1__node *n, const char *prompt)
@@ -94,45 +160,37 @@ static json_t *demo_of(const struct sr1__node *n, const char *prompt)
 
 static sr1_status teach(struct teacher *t, const struct sr1__node *n)
 {
-    const struct sr1__node *answer = &t->f->nodes[n->parent];
     char *prompt = NULL;
-    int too_long;
     sr1_status st;
 
-    t->r.critiques++;
-    if (strstr(n->critique, "he hint")) {
-        t->r.mentioning++;
-        return SR1_OK;
-    }
-    if (!wanted(t, n)) {
-        t->r.unwanted++;
-        return SR1_OK;
-    }
-    SR1__TRY(sr1_critique_prompt(t->f->o.style, n->problem, answer->solution,
-                                 strlen(answer->solution), NULL, &prompt));
-    st = is_long(t, prompt, &too_long);
-    if (st == SR1_OK && !too_long)
-        st = write_line(t->file, demo_of(n, prompt));
+    SR1__TRY(prompt_of(t, n, &prompt));
+    st = write_line(t->file, demo_of(n, prompt));
     sr1_free(prompt);
-    t->r.too_long += too_long;
-    t->r.written += !too_long;
-    t->taught[answer->parent] |= !too_long;
+    t->r.written++;
     return st;
 }
 
 static sr1_status teach_all(struct teacher *t)
 {
+    const sr1_critique_demo_report *r = &t->r;
+
     for (size_t i = 0; i < t->f->n; i++)
         if (t->f->nodes[i].depth == 2)
+            SR1__TRY(consider(t, i));
+    if (t->o->balance)
+        balance(t);
+    for (size_t i = 0; i < t->f->n; i++)
+        if (t->fit[i])
             SR1__TRY(teach(t, &t->f->nodes[i]));
-    if (t->r.written == 0)
-        return sr1__fail(
-            SR1_E_NOT_FOUND,
-            "none of %lld critiques is fit for a demonstration: %lld speak of "
-            "the hint, %lld have prompts that are too long, %lld are not wanted",
-            (long long)t->r.critiques, (long long)t->r.mentioning,
-            (long long)t->r.too_long, (long long)t->r.unwanted);
-    return SR1_OK;
+    if (r->written > 0)
+        return SR1_OK;
+    return sr1__fail(SR1_E_NOT_FOUND,
+                     "none of %lld critiques is fit for a demonstration: %lld speak of "
+                     "the hint, %lld have prompts that are too long, %lld are not "
+                     "wanted, %lld have none of the other judgement to balance them",
+                     (long long)r->critiques, (long long)r->mentioning,
+                     (long long)r->too_long, (long long)r->unwanted,
+                     (long long)r->surplus);
 }
 
 /* Put what was written in the place of path, unless something failed. */
@@ -161,12 +219,13 @@ sr1_status sr1_forest_write_demos(const sr1_forest *f, const char *path,
         SR1__TRY(sr1__struct_check(report, "demonstration report"));
     o.max_prompt_tokens = o.max_prompt_tokens > 0 ? o.max_prompt_tokens : MAX_PROMPT;
     t.taught = sr1__calloc(f->n + 1, 1);
-    if (!t.taught)
-        return sr1__fail_nomem("demonstrations");
-    st = sr1__file_writer_open(&t.file, path);
+    t.fit = sr1__calloc(f->n + 1, 1);
+    st = t.taught && t.fit ? sr1__file_writer_open(&t.file, path)
+                           : sr1__fail_nomem("demonstrations");
     if (st == SR1_OK)
         st = finish(t.file, teach_all(&t));
     sr1__free(t.taught);
+    sr1__free(t.fit);
     if (st != SR1_OK || !report)
         return st;
     return sr1__struct_give(report, &t.r, sizeof(t.r), "demonstration report");

@@ -139,6 +139,12 @@ static sr1_status hint_by_verdict(const struct sr1__node *n, char **out)
     return st;
 }
 
+/* Is there more to say than the verdict? */
+static int has_details(const struct sr1__node *n)
+{
+    return n->verdict == SR1_RUN_WRONG || n->verdict == SR1_RUN_RUNTIME_ERROR;
+}
+
 /* The answer is run again to see how it fails; the checker knows it from before. An
  * outage now leaves what its verdict says. */
 static sr1_status hint_of(const struct work *w, const struct sr1__node *n, char **out)
@@ -148,7 +154,7 @@ static sr1_status hint_of(const struct work *w, const struct sr1__node *n, char 
     size_t len = strlen(n->solution);
     sr1_status st;
 
-    if (!w->f->o.checker)
+    if (!w->f->o.checker || !has_details(n))
         return hint_by_verdict(n, out);
     SR1__TRY(sr1_checker_run(w->f->o.checker, n->problem, SR1_CHECK_TEXT, n->solution,
                              len, &c));
@@ -303,6 +309,27 @@ static sr1_status submit(struct work *w)
     return SR1_OK;
 }
 
+/* A program longer than any may be is none: as if the writer had failed. */
+static sr1_status drop_too_long(struct work *w)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        char *shown = NULL;
+        sr1_status st = SR1_OK;
+
+        if (w->jobs[i].solution)
+            st = sr1_critique_sanitize(w->jobs[i].solution, strlen(w->jobs[i].solution),
+                                       &shown);
+        sr1_free(shown);
+        if (st == SR1_E_LIMIT) {
+            sr1_free(w->jobs[i].solution);
+            w->jobs[i].solution = NULL;
+        } else if (st != SR1_OK) {
+            return st;
+        }
+    }
+    return SR1_OK;
+}
+
 /* All run at once; the checker bounds how many really do. */
 static sr1_status check(struct work *w)
 {
@@ -320,19 +347,30 @@ static sr1_status check(struct work *w)
     return SR1_OK;
 }
 
+/* The caller's own way to run one. */
+static sr1_status run_one(const sr1_forest_options *o, const sr1_problem *problem,
+                          struct job *j)
+{
+    SR1__TRY(o->run(o->user, problem, j->solution, strlen(j->solution), &j->verdict,
+                    &j->pass_rate));
+    if (j->verdict < SR1_RUN_PASSED || j->verdict > SR1_RUN_CANCELLED ||
+        !(j->pass_rate >= 0 && j->pass_rate <= 1))
+        return sr1__fail(SR1_E_CALLBACK,
+                         "forest: run gave the verdict %d and the pass rate %g of an "
+                         "answer to '%.64s'",
+                         (int)j->verdict, j->pass_rate, sr1_problem_id(problem));
+    return SR1_OK;
+}
+
 static sr1_status run(struct work *w)
 {
     const sr1_forest_options *o = &w->f->o;
 
     if (o->checker)
         return check(w);
-    for (size_t i = 0; i < w->n; i++) {
-        struct job *j = &w->jobs[i];
-
-        if (j->solution)
-            SR1__TRY(o->run(o->user, parent_of(w, j)->problem, j->solution,
-                            strlen(j->solution), &j->verdict, &j->pass_rate));
-    }
+    for (size_t i = 0; i < w->n; i++)
+        if (w->jobs[i].solution)
+            SR1__TRY(run_one(o, parent_of(w, &w->jobs[i])->problem, &w->jobs[i]));
     return SR1_OK;
 }
 
@@ -380,6 +418,8 @@ static sr1_status make(struct work *w)
     st = first ? solve(w) : criticise(w);
     if (st == SR1_OK && !first)
         st = revise(w);
+    if (st == SR1_OK)
+        st = drop_too_long(w);
     if (st == SR1_OK)
         st = run(w);
     if (st == SR1_OK)

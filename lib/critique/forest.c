@@ -233,6 +233,14 @@ static sr1_status plant(struct sr1_forest *f)
     return SR1_OK;
 }
 
+/* Another file would be written, and not be read again. */
+static int is_json_lines(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+
+    return dot && strcmp(dot, ".jsonl") == 0;
+}
+
 static sr1_status check_options(const sr1_forest_options *o)
 {
     if (!o->problems || (!o->checker && !o->run))
@@ -242,6 +250,10 @@ static sr1_status check_options(const sr1_forest_options *o)
             "needed");
     if (!o->critic != !o->reviser)
         return sr1__fail(SR1_E_INVALID, "forest: critic and reviser go together");
+    if (o->path && !is_json_lines(o->path))
+        return sr1__fail(SR1_E_INVALID,
+                         "forest: the file of nodes '%.256s' has to end in .jsonl",
+                         o->path);
     if (o->votes < 0 || o->votes > 1000 || o->max_problems < 0)
         return sr1__fail(SR1_E_INVALID, "forest: votes or max_problems is out of range");
     return SR1_OK;

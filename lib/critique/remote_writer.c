@@ -1,20 +1,20 @@
 /* critique/remote_writer.c - a model behind a server that speaks OpenAI's API, as a
  * writer: each conversation is a chat completion. A request that fails, retries included,
  * leaves its conversation without a text. */
+#include "base/error.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "base/struct.h"
+#include "config/config.h"
+#include "critique/writer.h"
 
-#include <searchr1/critique.h>
 #include <searchr1/openai.h>
 
 #include <string.h>
 
-#define WRITER_TOKENS 1024 /* where none are asked for */
-
 struct remote {
     sr1_openai *client;
     sr1_writer_options o;
+    int32_t no_thinking;
 };
 
 /* What is drawn depends on seed, conversation and sample; 31 bits, never 0, which would
@@ -41,7 +41,8 @@ static sr1_openai_request request(const struct remote *r, const sr1_conversation
                                 .temperature = r->o.temperature,
                                 .top_p = r->o.top_p,
                                 .top_k = r->o.top_k,
-                                .seed = r->o.temperature > 0.0 ? seed_of(r, c) : 0};
+                                .seed = r->o.temperature > 0.0 ? seed_of(r, c) : 0,
+                                .no_thinking = r->no_thinking};
 }
 
 static sr1_status hand_over(const sr1_openai_results *said, size_t n,
@@ -101,11 +102,8 @@ sr1_status sr1_writer_open_remote(sr1_writer **out, const sr1_config *config,
     r = sr1__calloc(1, sizeof(*r));
     if (!r)
         return sr1__fail_nomem("writer");
-    st = sr1__struct_take(&r->o, sizeof(r->o), options,
-                          SR1__STRUCT_END(sr1_writer_options, struct_size),
-                          "writer options");
-    if (r->o.max_tokens <= 0)
-        r->o.max_tokens = WRITER_TOKENS;
+    r->no_thinking = !sr1__config_bool(config, "enable_thinking");
+    st = sr1__writer_options_take(&r->o, options);
     if (st == SR1_OK)
         st = sr1_openai_open(&r->client, config);
     if (st == SR1_OK)

@@ -36,6 +36,27 @@ sr1_status sr1_writer_sink_text(sr1_writer_sink *sink, size_t i, const char *tex
     return sr1__buf_status(&sink->texts[i], "text of a writer");
 }
 
+/* ---- options ---- */
+
+#define WRITER_TOKENS 1024 /* where none are asked for */
+
+sr1_status sr1__writer_options_take(sr1_writer_options *o,
+                                    const sr1_writer_options *given)
+{
+    *o = (sr1_writer_options){.max_tokens = 0};
+    SR1__TRY(sr1__struct_take(o, sizeof(*o), given,
+                              SR1__STRUCT_END(sr1_writer_options, struct_size),
+                              "writer options"));
+    if (o->max_tokens < 0 || !(o->temperature >= 0.0) || !(o->top_p >= 0.0) ||
+        o->top_k < 0)
+        return sr1__fail(SR1_E_INVALID,
+                         "writer options: max_tokens, temperature, top_p or top_k is "
+                         "negative");
+    o->max_tokens = o->max_tokens ? o->max_tokens : WRITER_TOKENS;
+    o->top_p = o->top_p > 0.0 ? o->top_p : 1.0;
+    return SR1_OK;
+}
+
 /* ---- the handle ---- */
 
 sr1_status sr1_writer_new(sr1_writer **out, const sr1_writer_ops *given, void *self)

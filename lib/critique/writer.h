@@ -7,6 +7,10 @@
 /* SR1_WRITER_* of its table. */
 int32_t sr1__writer_flags(const sr1_writer *writer);
 
+/* What was given (NULL: defaults), zeros replaced by what they stand for. */
+sr1_status sr1__writer_options_take(sr1_writer_options *o,
+                                    const sr1_writer_options *given);
+
 typedef sr1_status (*sr1__write_fn)(void *self, const sr1_conversation *const *c,
                                     size_t n, sr1_writer_sink *sink);
 

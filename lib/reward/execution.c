@@ -18,7 +18,7 @@
 
 struct item {
     sr1_trajectory *t; /* a reference, so that no other one takes its address */
-    sr1_check *check;  /* NULL: nothing has to run, the reward is 0 */
+    sr1_check *check;  /* NULL: nothing has to run, no test is passed */
     int32_t judged;    /* SR1_JUDGEMENT_* of the critique */
 };
 
@@ -137,6 +137,8 @@ static void find_answer(const sr1_trajectory *t, const char **text, size_t *n)
     *n = 0;
     if (last_segment(t, SR1_SOURCE_ENVIRONMENT, text, n))
         return;
+    if (sr1_trajectory_search_count(t) > 0) /* what came back found no room */
+        return;
     *text = sr1_trajectory_final_answer(t, n);
     if (*n == 0)
         last_segment(t, SR1_SOURCE_POLICY, text, n);
@@ -165,14 +167,25 @@ static sr1_status problem_of(const struct sr1__execution *x, const sr1_trajector
                      id);
 }
 
-/* A text too long to hold a program has none. */
+/* Does a text hold a program that is too long? */
+static int is_too_long(const char *text, size_t n)
+{
+    char *code = NULL;
+    size_t len;
+    sr1_status status = sr1_code_extract(text, n, &code, &len, NULL);
+
+    sr1_free(code);
+    return status == SR1_E_LIMIT;
+}
+
+/* A program that is too long passes nothing, and is not run. */
 static sr1_status submit(const struct sr1__execution *x, const sr1_problem *problem,
                          const char *text, size_t n, sr1_check **out)
 {
     sr1_status status =
         sr1_checker_submit(x->checker, problem, SR1_CHECK_TEXT, text, n, out);
 
-    return status == SR1_E_LIMIT ? SR1_OK : status;
+    return status == SR1_E_LIMIT && is_too_long(text, n) ? SR1_OK : status;
 }
 
 static sr1_status start_execution(const struct sr1__execution *x, const sr1_trajectory *t,
@@ -211,13 +224,13 @@ static sr1_status start_judgement(const struct sr1__execution *x, const sr1_traj
 
 /* ---- scoring ---- */
 
-/* What its check says; NaN: nothing is known. *why (may be NULL) tells of that. */
+/* What its check says; NaN: nothing is known. */
 static sr1_status collect(const struct item *item, int judges, double *out)
 {
     sr1_check_report r = {.struct_size = sizeof(r)};
     int correct;
 
-    *out = 0;
+    *out = judges && item->judged == SR1_JUDGEMENT_INCORRECT;
     if (item->check == NULL)
         return SR1_OK;
     SR1__TRY(sr1_check_wait(item->check, -1));

@@ -90,7 +90,7 @@ sr1_status sr1__box_collect(struct sr1__box *b, double seconds,
     pthread_mutex_lock(&a->lock);
     for (;;) {
         double left = until - sr1__now();
-        struct timespec t = sr1__cond_after(left < TICK ? left : TICK);
+        struct timespec t = sr1__clock_time(sr1__now() + (left < TICK ? left : TICK));
 
         sr1__asker_give_up_late(a);
         *n = take_answers(b, replies);

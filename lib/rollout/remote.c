@@ -301,7 +301,7 @@ static void *watch(void *arg)
 
     pthread_mutex_lock(&u->over_lock);
     while (!u->over) {
-        struct timespec t = sr1__cond_after(PATIENCE);
+        struct timespec t = sr1__clock_time(sr1__now() + PATIENCE);
 
         pthread_cond_timedwait(&u->is_over, &u->over_lock, &t);
         if (u->over)

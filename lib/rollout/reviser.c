@@ -3,15 +3,13 @@
 #include "rollout/reviser.h"
 
 #include "base/mem.h"
-#include "base/struct.h"
+#include "base/num.h"
 #include "critique/writer.h"
 #include "rollout/internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-#define WRITER_TOKENS 1024 /* where none are asked for */
 
 struct local {
     sr1_rollout *rollout;
@@ -178,9 +176,9 @@ static sr1_status set_int(sr1_config *c, const char *key, int64_t v)
 
 static sr1_status set_real(sr1_config *c, const char *key, double v)
 {
-    char text[40];
+    char text[32];
 
-    snprintf(text, sizeof(text), "%.17g", v);
+    sr1__format_real(v, text);
     return set(c, key, text);
 }
 
@@ -241,19 +239,6 @@ static sr1_status open_talker(sr1_writer **out, sr1_config *c, const char *folde
     return st;
 }
 
-static sr1_status read_options(sr1_writer_options *o, const sr1_writer_options *given)
-{
-    *o = (sr1_writer_options){.max_tokens = 0};
-    SR1__TRY(sr1__struct_take(o, sizeof(*o), given,
-                              SR1__STRUCT_END(sr1_writer_options, struct_size),
-                              "writer options"));
-    if (o->max_tokens < 0)
-        return sr1__fail(SR1_E_INVALID, "writer options: max_tokens is negative");
-    o->max_tokens = o->max_tokens ? o->max_tokens : WRITER_TOKENS;
-    o->top_p = o->top_p > 0.0 ? o->top_p : 1.0;
-    return SR1_OK;
-}
-
 sr1_status sr1_writer_open_model(sr1_writer **out, const char *folder,
                                  const sr1_config *config,
                                  const sr1_writer_options *options)
@@ -264,7 +249,7 @@ sr1_status sr1_writer_open_model(sr1_writer **out, const char *folder,
 
     if (!out || !folder)
         return sr1__fail(SR1_E_INVALID, "writer: out and folder are required");
-    SR1__TRY(read_options(&o, options));
+    SR1__TRY(sr1__writer_options_take(&o, options));
     SR1__TRY(config ? sr1_config_copy(&c, config) : sr1_config_new(&c));
     st = open_talker(out, c, folder, &o);
     sr1_config_free(c);

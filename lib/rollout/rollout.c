@@ -232,14 +232,12 @@ static void read_limits(sr1_rollout *r, const sr1_config *c)
     r->logit_chunk = sr1__config_int(c, "logit_chunk");
 }
 
-/* A revision is inserted whole: half a program would be judged for what is missing. The
- * slack is for a proxy whose tokens are longer than ours. */
-static void make_room(sr1_rollout *r, const sr1_config *c)
+/* A critique whose revision could not be had is never worth something, nor nothing: it is
+ * left out, whatever search_failure says of searches. */
+static void suit_reviser(sr1_rollout *r)
 {
-    int64_t most = 2 * sr1__config_int(c, "proxy_max_tokens");
-
-    if (r->reviser && r->limits.max_observation < most)
-        r->limits.max_observation = most;
+    if (r->reviser)
+        r->limits.go_on = 0;
     if (sr1__writer_model(r->reviser)) /* it works here, and ends by itself */
         r->limits.ask_deadline = 0.0;
 }
@@ -311,7 +309,7 @@ static sr1_status build(sr1_rollout *r, const sr1_config *c)
     SR1__TRY(read_question(r, c));
     SR1__TRY(show_tools(r, r->env, &r->system));
     read_limits(r, c);
-    make_room(r, c);
+    suit_reviser(r);
     SR1__TRY(open_asker(r, r->env, &r->asker));
     if (sr1__env_protocol(r->env)->chat)
         SR1__TRY(sr1__chat_border_make(&r->border, r->tokenizer, !r->thinking));

@@ -263,6 +263,12 @@ static sr1_status record_block(struct sr1__row *row, const struct sr1__block *b)
     return show(row, SR1_SOURCE_ENVIRONMENT, sr1__buf_cstr(&b->text), b->text.len);
 }
 
+/* Must an answer go in as a whole? */
+static int is_whole(const struct sr1__row *row)
+{
+    return (sr1__env_flags(row->g->env) & SR1_ENV_WHOLE) != 0;
+}
+
 /* Tokens an inserted block may take: the configured budget, less when the context ends.
  * One place must remain for the token after it. */
 static int64_t block_room(const struct sr1__row *row)
@@ -270,7 +276,8 @@ static int64_t block_room(const struct sr1__row *row)
     const struct sr1__limits *limits = &row->g->rollout->limits;
     int64_t left = limits->max_context - context_used(row) - 1;
 
-    return left < limits->max_observation ? left : limits->max_observation;
+    return is_whole(row) || left < limits->max_observation ? left
+                                                           : limits->max_observation;
 }
 
 static sr1_status record_search(struct sr1__row *row, const struct sr1__observation *o)
@@ -338,6 +345,7 @@ static sr1_status insert(struct sr1__row *row, struct sr1__observation *o, int *
 
     SR1__TRY(sr1__block_make(&b, r->tokenizer, border, p->verbatim, o, has_ended(row),
                              block_room(row), fits));
+    *fits = *fits && !(is_whole(row) && b.body_len < o->body.len);
     st = *fits ? record_block(row, &b) : SR1_OK;
     if (st == SR1_OK && *fits)
         st = shorten(o, &b, p->verbatim);

@@ -10,6 +10,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define MARK_BYTES 40 /* of "[N bytes left out]" and its line ends, at most */
+
 sr1_status sr1__capture_init(struct sr1__capture *c, size_t head_max, size_t tail_max)
 {
     memset(c, 0, sizeof *c);
@@ -18,6 +20,11 @@ sr1_status sr1__capture_init(struct sr1__capture *c, size_t head_max, size_t tai
     if (tail_max > 0 && (c->tail = sr1__malloc(tail_max)) == NULL)
         return sr1__fail_nomem("output of a program");
     return SR1_OK;
+}
+
+sr1_status sr1__capture_init_ends(struct sr1__capture *c, size_t budget)
+{
+    return sr1__capture_init(c, budget / 2, budget - budget / 2 - MARK_BYTES);
 }
 
 void sr1__capture_free(struct sr1__capture *c)

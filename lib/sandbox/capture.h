@@ -14,6 +14,9 @@ struct sr1__capture {
 
 /* Keep the first head_max bytes and, past them, the last tail_max. */
 sr1_status sr1__capture_init(struct sr1__capture *c, size_t head_max, size_t tail_max);
+/* Of all bytes at most about so many (at least 256), beginning and end alike, the mark of
+ * what is missing included. */
+sr1_status sr1__capture_init_ends(struct sr1__capture *c, size_t budget);
 void sr1__capture_free(struct sr1__capture *c);
 void sr1__capture_add(struct sr1__capture *c, const char *bytes, size_t n);
 

@@ -31,6 +31,8 @@ extern const struct sr1__engine_ops sr1__fusion_engine;
 
 /* The next run that waits and is due, begun from now on; NULL: none. */
 struct sr1_run *sr1__sandbox_take(sr1_sandbox *box);
+/* Are there runs that have not begun? */
+int sr1__sandbox_waits(sr1_sandbox *box);
 /* When the next retry is due, as sr1__now() counts; INFINITY: there is none. */
 double sr1__sandbox_due(sr1_sandbox *box);
 /* End the runs that were cancelled while they waited. */
@@ -53,5 +55,8 @@ void sr1__sandbox_wake(sr1_sandbox *box);
 
 /* What runs Python here, by its path; NULL: that is not known. Borrowed from box. */
 const char *sr1__sandbox_interpreter(const sr1_sandbox *box);
+/* Append all options that the end of a program may depend on, where it sets none of its
+ * own. */
+void sr1__sandbox_limits(const sr1_sandbox *box, struct sr1__buf *out);
 
 #endif

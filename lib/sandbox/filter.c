@@ -1,11 +1,11 @@
 /* sandbox/filter.c - a seccomp filter in classic BPF, one test a line.
  *
  * Namespaces, limits and a read-only system are bubblewrap's; here goes what they leave
- * open: kernel interfaces that hold memory no limit counts (memfd_create, shmget), that
- * reach other processes of the run (ptrace) or the machine below (vsock), and large,
- * seldom used ones where mistakes of kernels were found (io_uring, bpf, user namespaces).
- * A refused call gives EPERM; clone3, whose flags lie in memory, ENOSYS, so that libc
- * takes clone. */
+ * open: kernel interfaces that hold memory no limit counts (memfd_create, shmget and its
+ * kin), that reach other processes of the run (ptrace) or the machine below (vsock), and
+ * large, seldom used ones where mistakes of kernels were found (io_uring, bpf, user
+ * namespaces). A refused call gives EPERM; clone3, whose flags lie in memory, ENOSYS, so
+ * that libc takes clone. */
 #include "sandbox/filter.h"
 
 #include <errno.h>
@@ -32,6 +32,8 @@ static const int refused[] = {
     /* memory that is nobody's */
     SYS_memfd_create,
     SYS_shmget,
+    SYS_semget, /* 2 MiB of the kernel's own a call */
+    SYS_msgget,
 #ifdef SYS_memfd_secret
     SYS_memfd_secret,
 #endif

@@ -212,11 +212,23 @@ static void work_off(struct fusion *f, struct worker *w, struct sr1_run *run)
 /* Sleep until something happens, or a retry is due. Locked. */
 static void sleep_until(struct fusion *f, double due)
 {
-    double at = fmin(due, sr1__now() + IDLE_S);
-    struct timespec t = {.tv_sec = (time_t)at};
+    struct timespec t = sr1__clock_time(fmin(due, sr1__now() + IDLE_S));
 
-    t.tv_nsec = (long)((at - (double)t.tv_sec) * 1e9);
     (void)pthread_cond_timedwait(&f->news, &f->lock, &t);
+}
+
+/* One worker more, if none is idle. Locked. 0: could not. */
+static int add_worker(struct fusion *f);
+
+/* Several runs may have come before one idle thread woke up: who takes one sees to it
+ * that the next one has a thread too. */
+static void pass_on(struct fusion *f)
+{
+    if (!sr1__sandbox_waits(f->box))
+        return;
+    pthread_mutex_lock(&f->lock);
+    (void)add_worker(f);
+    pthread_mutex_unlock(&f->lock);
 }
 
 static void *work(void *arg)
@@ -231,6 +243,7 @@ static void *work(void *arg)
         double due;
 
         if (run != NULL) {
+            pass_on(f);
             work_off(f, w, run);
             continue;
         }
@@ -300,7 +313,6 @@ static int start_thread(pthread_t *thread, void *(*fn)(void *), void *arg)
     return rc;
 }
 
-/* One worker more, if none is idle. Locked. 0: could not. */
 static int add_worker(struct fusion *f)
 {
     struct worker *w = &f->workers[f->n_workers];
@@ -432,16 +444,9 @@ static sr1_status open_http(struct fusion *f)
 
 static sr1_status start_threads(struct fusion *f)
 {
-    pthread_condattr_t monotonic;
-
     f->workers = sr1__calloc((size_t)f->concurrency, sizeof(*f->workers));
     if (f->workers == NULL)
         return sr1__fail_nomem("sandbox");
-    (void)pthread_cond_destroy(&f->news);
-    (void)pthread_condattr_init(&monotonic);
-    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&f->news, &monotonic);
-    (void)pthread_condattr_destroy(&monotonic);
     errno = start_thread(&f->sweeper, sweep, f);
     if (errno != 0)
         return sr1__fail_errno("cannot start a thread", "sandbox");
@@ -464,7 +469,7 @@ static sr1_status open_fusion(void **engine, sr1_sandbox *box, sr1_sandbox_optio
     f->o = o;
     f->concurrency = o->concurrency > 0 ? o->concurrency : CONCURRENCY;
     (void)pthread_mutex_init(&f->lock, NULL);
-    (void)pthread_cond_init(&f->news, NULL);
+    sr1__cond_init(&f->news);
     st = make_urls(f, about);
     if (st == SR1_OK)
         st = read_token(f);

@@ -21,7 +21,6 @@
 
 #define COMPILE_S 10.0
 #define TESTS_MAX 100000
-#define MARK_BYTES 40 /* of "[N bytes left out]" */
 
 /* ---- requests ---- */
 
@@ -36,14 +35,31 @@ static sr1_status check_object(const char *text, const char *what)
     return st == SR1_E_PARSE ? SR1_E_INVALID : st;
 }
 
+static int is_text(const char *s)
+{
+    return s == NULL || sr1__utf8_valid(s, strlen(s));
+}
+
+/* All that goes into a request as text. */
+static int can_be_sent(const struct sr1__job *job)
+{
+    int fine = sr1__utf8_valid(job->code.data, job->code.n) && is_text(job->language) &&
+               is_text(job->dataset) && is_text(job->dataset_type) && is_text(job->id);
+
+    if (job->input.n > 0)
+        fine &= sr1__utf8_valid(job->input.data, job->input.n) &&
+                memchr(job->input.data, '\0', job->input.n) == NULL;
+    for (size_t i = 0; i < job->n_files; i++)
+        fine &= is_text(job->files[i].path);
+    return fine;
+}
+
 sr1_status sr1__fusion_check(const struct sr1__job *job)
 {
     if (job->n_args > 0)
         return sr1__fail(SR1_E_INVALID,
                          "program: a SandboxFusion service takes no arguments");
-    if (!sr1__utf8_valid(job->code.data, job->code.n) ||
-        (job->input.n > 0 && (!sr1__utf8_valid(job->input.data, job->input.n) ||
-                              memchr(job->input.data, '\0', job->input.n) != NULL)))
+    if (!can_be_sent(job))
         return sr1__fail(SR1_E_INVALID,
                          "program: what goes to a service has to be UTF-8 without NUL");
     if (job->dataset == NULL)
@@ -166,8 +182,7 @@ static sr1_status take_output(const json_t *result, const struct sr1__job *job,
         n = (size_t)job->limits.output_bytes;
     sr1__buf_add(&o->out, n > 0 ? json_string_value(out) : "", n);
     SR1__TRY(sr1__buf_status(&o->out, "output of a program"));
-    SR1__TRY(sr1__capture_init(&c, error_bytes / 2,
-                               error_bytes - error_bytes / 2 - MARK_BYTES));
+    SR1__TRY(sr1__capture_init_ends(&c, error_bytes));
     sr1__capture_add(&c, json_string_length(err) > 0 ? json_string_value(err) : "",
                      json_string_length(err));
     o->err_total = c.total;
@@ -176,10 +191,11 @@ static sr1_status take_output(const json_t *result, const struct sr1__job *job,
     return st;
 }
 
-/* One command of two (compile, run) as the end of a program; expected: compare with it.
- */
+static const struct sr1__bytes any_output = {NULL, 0};
+
+/* One command of two (compile, run) as the end of a program. */
 static sr1_status read_command(const json_t *result, const struct sr1__job *job,
-                               size_t error_bytes, const char *expected,
+                               size_t error_bytes, const struct sr1__bytes *expected,
                                struct sr1__outcome *o)
 {
     struct sr1__end end = {.cpu_s = -1, .peak_bytes = -1};
@@ -208,9 +224,17 @@ static sr1_status read_command(const json_t *result, const struct sr1__job *job,
     return SR1_OK;
 }
 
+/* A service that says it failed, and shows that it did not, is not understood. */
+static sr1_status contradicts(const json_t *j, const struct sr1__outcome *o)
+{
+    if (is(j, "status", "Failed") && o->exit_code == 0)
+        return sr1__fail(SR1_E_PARSE, "it failed, but its exit code is 0");
+    return SR1_OK;
+}
+
 /* An answer of /run_code. */
 static sr1_status read_run(const json_t *j, const struct sr1__job *job,
-                           size_t error_bytes, const char *expected,
+                           size_t error_bytes, const struct sr1__bytes *expected,
                            struct sr1__outcome *o)
 {
     const json_t *compiled = json_object_get(j, "compile_result");
@@ -223,11 +247,15 @@ static sr1_status read_run(const json_t *j, const struct sr1__job *job,
     }
     if (!is(j, "status", "Success") && !is(j, "status", "Failed"))
         return sr1__fail(SR1_E_PARSE, "no status");
-    if (json_is_object(compiled) && !json_is_object(run))
-        return read_command(compiled, job, error_bytes, NULL, o);
-    if (!json_is_object(run))
+    if (!json_is_object(compiled) && !json_is_object(run))
         return sr1__fail(SR1_E_PARSE, "no run_result");
-    return read_command(run, job, error_bytes, expected, o);
+    if (json_is_object(run))
+        SR1__TRY(read_command(run, job, error_bytes, expected, o));
+    else
+        SR1__TRY(read_command(compiled, job, error_bytes, &any_output, o));
+    if (!json_is_object(run) && o->exit_code == 0)
+        return sr1__fail(SR1_E_PARSE, "it was compiled, and there is no run_result");
+    return contradicts(j, o);
 }
 
 static sr1_status read_test(const json_t *j, const struct sr1__job *job,
@@ -237,7 +265,7 @@ static sr1_status read_test(const json_t *j, const struct sr1__job *job,
 
     if (!json_is_boolean(passed))
         return sr1__fail(SR1_E_PARSE, "a test without 'passed'");
-    SR1__TRY(read_run(json_object_get(j, "exec_info"), job, error_bytes, NULL, o));
+    SR1__TRY(read_run(json_object_get(j, "exec_info"), job, error_bytes, &any_output, o));
     if (json_is_true(passed))
         sr1__outcome_set(o, SR1_RUN_PASSED, "%s", "");
     else if (o->verdict == SR1_RUN_PASSED)
@@ -317,7 +345,7 @@ sr1_status sr1__fusion_read(const struct sr1__job *job, size_t error_bytes,
     if (st == SR1_OK)
         st = job->dataset != NULL
                  ? read_submission(j, job, error_bytes, out)
-                 : read_run(j, job, error_bytes, job->expected, &out->outcome);
+                 : read_run(j, job, error_bytes, &job->expected, &out->outcome);
     json_decref(j);
     if (st != SR1_OK)
         sr1__fusion_answer_free(out);

@@ -9,12 +9,11 @@
 #include <string.h>
 
 #define CODE_MAX ((size_t)16 << 20)
-#define DATA_MAX                                                                         \
-    ((size_t)256 << 20) /* input; all files together; a submission's data                \
-                         */
+#define DATA_MAX ((size_t)256 << 20) /* input; all files together; data of submissions */
 #define ARGS_MAX 1024
 #define ARG_MAX_BYTES ((size_t)64 << 10) /* all together */
 #define PATH_MAX_BYTES 255
+#define MEMORY_LEAST 16 /* MiB, as of a sandbox: below, not even a shell begins */
 
 static const sr1_program program_defaults = {.struct_size = sizeof(sr1_program)};
 
@@ -30,7 +29,7 @@ static const sr1_submission submission_defaults = {
 void sr1_program_init(sr1_program *program)
 {
     sr1__struct_init(program, &program_defaults,
-                     SR1__STRUCT_END(sr1_program, output_bytes));
+                     SR1__STRUCT_END(sr1_program, expected_bytes));
 }
 
 void sr1_submission_init(sr1_submission *submission)
@@ -46,6 +45,15 @@ static sr1_status copy_text(char **to, const char *from)
     if (from != NULL && (*to = sr1__strdup(from)) == NULL)
         return sr1__fail_nomem("program");
     return SR1_OK;
+}
+
+/* The same of one that has a bound. */
+static sr1_status copy_data(char **to, const char *from, const char *what)
+{
+    if (strlen(from) > DATA_MAX)
+        return sr1__fail(SR1_E_INVALID, "submission: %s has more than %zu bytes", what,
+                         DATA_MAX);
+    return copy_text(to, from);
 }
 
 static sr1_status copy_bytes(struct sr1__bytes *to, const char *from, size_t n,
@@ -160,14 +168,16 @@ static sr1_status take_limits(struct sr1__limits *l, const sr1_program *p,
                               const sr1_sandbox_options *o)
 {
     if (!(p->time_s >= 0) || !(p->time_s <= 1e6) || !(p->cpu_s >= 0) ||
-        !(p->cpu_s <= 1e6) || p->memory_mib < 0 || p->processes < 0 ||
-        p->output_bytes < 0 || p->output_bytes > ((int64_t)1 << 29) ||
-        p->processes > 100000)
-        return sr1__fail(SR1_E_INVALID, "program: a limit is out of range");
+        !(p->cpu_s <= 1e6) || (p->memory_mib != 0 && p->memory_mib < MEMORY_LEAST) ||
+        p->memory_mib > 1 << 20 || p->processes < 0 || p->output_bytes < 0 ||
+        p->output_bytes > ((int64_t)1 << 29) || p->processes > 100000)
+        return sr1__fail(SR1_E_INVALID,
+                         "program: a limit is out of range: %g and %g seconds, %d MiB "
+                         "(%d to %d), %d processes, %lld bytes of output",
+                         p->time_s, p->cpu_s, (int)p->memory_mib, MEMORY_LEAST, 1 << 20,
+                         (int)p->processes, (long long)p->output_bytes);
     l->time_s = p->time_s > 0 ? p->time_s : o->time_s;
-    l->cpu_s = p->cpu_s > 0                     ? p->cpu_s
-               : p->time_s > 0 || o->cpu_s <= 0 ? l->time_s
-                                                : o->cpu_s;
+    l->cpu_s = p->cpu_s > 0 ? p->cpu_s : o->cpu_s > 0 ? o->cpu_s : l->time_s;
     l->memory_mib = p->memory_mib > 0 ? p->memory_mib : o->memory_mib;
     l->memory_asked = p->memory_mib > 0;
     l->processes = p->processes > 0 ? p->processes : o->processes;
@@ -176,6 +186,11 @@ static sr1_status take_limits(struct sr1__limits *l, const sr1_program *p,
 }
 
 /* ---- the whole ---- */
+
+static size_t expected_bytes(const sr1_program *p)
+{
+    return p->expected_bytes > 0 ? p->expected_bytes : strlen(p->expected);
+}
 
 static sr1_status fill_program(struct sr1__job *job, const sr1_program *p,
                                const sr1_sandbox_options *o)
@@ -188,7 +203,9 @@ static sr1_status fill_program(struct sr1__job *job, const sr1_program *p,
     SR1__TRY(copy_text(&job->language, p->language != NULL ? p->language : "python"));
     SR1__TRY(copy_bytes(&job->code, p->code, strlen(p->code), CODE_MAX, "the code"));
     SR1__TRY(copy_bytes(&job->input, p->input, p->input_bytes, DATA_MAX, "the input"));
-    SR1__TRY(copy_text(&job->expected, p->expected));
+    if (p->expected != NULL)
+        SR1__TRY(copy_bytes(&job->expected, p->expected, expected_bytes(p), DATA_MAX,
+                            "the expected output"));
     SR1__TRY(copy_args(job, p));
     return copy_files(job, p);
 }
@@ -244,8 +261,8 @@ static sr1_status fill_submission(struct sr1__job *job, const sr1_submission *s,
     SR1__TRY(copy_text(&job->dataset, s->dataset));
     SR1__TRY(copy_text(&job->dataset_type, s->dataset_type));
     SR1__TRY(copy_text(&job->id, s->id));
-    SR1__TRY(copy_text(&job->provided_data, s->provided_data));
-    return copy_text(&job->extra, s->extra != NULL ? s->extra : "{}");
+    SR1__TRY(copy_data(&job->provided_data, s->provided_data, "provided_data"));
+    return copy_data(&job->extra, s->extra != NULL ? s->extra : "{}", "extra");
 }
 
 sr1_status sr1__job_of_submission(struct sr1__job **out, const sr1_submission *submission,
@@ -286,7 +303,7 @@ void sr1__sandbox_job_free(struct sr1__job *job)
     sr1__free(job->language);
     sr1__free(job->code.data);
     sr1__free(job->input.data);
-    sr1__free(job->expected);
+    sr1__free(job->expected.data);
     sr1__free(job->dataset);
     sr1__free(job->dataset_type);
     sr1__free(job->id);

@@ -32,7 +32,7 @@ struct sr1__job {
     char *language;
     struct sr1__bytes code; /* a submission: the completion */
     struct sr1__bytes input;
-    char *expected; /* NULL: not compared */
+    struct sr1__bytes expected; /* data NULL: not compared */
     char **args;
     size_t n_args;
     struct sr1__job_file *files;

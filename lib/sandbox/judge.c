@@ -5,7 +5,7 @@
  *     |got - expected| / max(|expected|, 1e-10) < 1e-5
  *
  * What is a number, and white space, is Python's float() and str.strip(). */
-#include <searchr1/sandbox.h>
+#include "sandbox/verdict.h"
 
 #include "base/num.h"
 #include "base/text.h"
@@ -143,11 +143,11 @@ static int same_number(struct piece expected, struct piece got)
            fabs(g - e) / fmax(fabs(e), LEAST) < TOLERANCE;
 }
 
-int32_t sr1_judge_output(const char *expected, const char *got)
+int sr1__judge_bytes(const char *expected, size_t n_expected, const char *got,
+                     size_t n_got)
 {
-    struct piece e =
-        strip((struct piece){expected ? expected : "", expected ? strlen(expected) : 0});
-    struct piece g = strip((struct piece){got ? got : "", got ? strlen(got) : 0});
+    struct piece e = strip((struct piece){expected, n_expected});
+    struct piece g = strip((struct piece){got, n_got});
     struct piece e_line, g_line;
 
     for (;;) {
@@ -159,4 +159,11 @@ int32_t sr1_judge_output(const char *expected, const char *got)
         if (!same_text(e_line, g_line) && !same_number(e_line, g_line))
             return 0;
     }
+}
+
+int32_t sr1_judge_output(const char *expected, const char *got)
+{
+    expected = expected != NULL ? expected : "";
+    got = got != NULL ? got : "";
+    return sr1__judge_bytes(expected, strlen(expected), got, strlen(got));
 }

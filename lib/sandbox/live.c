@@ -20,7 +20,6 @@
 #define NOTE_MAX 4096
 #define CHUNK 65536
 #define CHUNKS 16     /* of one stream before the others have their turn */
-#define MARK_BYTES 40 /* of "[N bytes left out]" */
 
 /* ---- starting ---- */
 
@@ -35,15 +34,12 @@ static void free_live(struct sr1__live *l)
 
 static sr1_status set_up(struct sr1__live *l, const struct sr1__place *place)
 {
-    size_t err_max = (size_t)place->o->error_bytes;
-
     l->at = (struct sr1__launched){
         .pidfd = -1, .out = -1, .err = -1, .note = -1, .info = -1, .init = -1};
     sr1__buf_init(&l->note, NOTE_MAX);
     SR1__TRY(
         sr1__capture_init(&l->out_text, (size_t)l->run->job->limits.output_bytes, 0));
-    SR1__TRY(
-        sr1__capture_init(&l->err_text, err_max / 2, err_max - err_max / 2 - MARK_BYTES));
+    SR1__TRY(sr1__capture_init_ends(&l->err_text, (size_t)place->o->error_bytes));
     return sr1__place_launch(place, l->run->job, &l->at);
 }
 
@@ -124,12 +120,21 @@ static int has_started(const struct sr1__live *l)
     return strncmp(sr1__buf_cstr(&l->note), started, sizeof started - 1) == 0;
 }
 
-/* Not before it has started: until then its root is the host's. */
+/* All that is in a pipe, whose capacity bounds it. */
+static void drain(struct sr1__live *l)
+{
+    (void)sr1__live_read(l, &l->out);
+    (void)sr1__live_read(l, &l->err);
+}
+
+/* Not before it has started: until then its root is the host's. Nor of one that has ended
+ * meanwhile: its number may have been another's. */
 static void look(struct sr1__live *l, const struct sr1__place *place, double now)
 {
     int64_t limit = l->run->job->limits.memory_mib * MIB;
     struct sr1__usage used;
 
+    drain(l); /* where no event could be had */
     if (l->stop == SR1__STOP_NONE)
         l->look_at = now + LOOK_S;
     if (place->isolated) {
@@ -140,6 +145,8 @@ static void look(struct sr1__live *l, const struct sr1__place *place, double now
     }
     sr1__watch(place->isolated ? l->at.init_pid : l->at.pid, place->isolated, limit,
                &used);
+    if (place->isolated && sr1__spawn_ready(l->at.init))
+        return;
     if (used.peak_bytes > l->peak_bytes)
         l->peak_bytes = used.peak_bytes;
     l->cpu_s = fmax(l->cpu_s, used.cpu_s);
@@ -181,14 +188,6 @@ int sr1__live_check(struct sr1__live *l, const struct sr1__place *place, double 
 }
 
 /* ---- at its end ---- */
-
-/* All that is left in a pipe, whose capacity bounds it: the writers are gone, or (a bare
- * program's, that left its group) no longer listened to. */
-static void drain(struct sr1__live *l)
-{
-    (void)sr1__live_read(l, &l->out);
-    (void)sr1__live_read(l, &l->err);
-}
 
 /* The shell's words: "started", a line if a signal ended the program, "ended CODE". Sets
  * *code and *signal; 0 when it never started. */
@@ -275,7 +274,7 @@ static int judge(struct sr1__live *l, const struct sr1__place *place)
                          "waits for any child");
         return 0;
     }
-    sr1__verdict(&run->outcome, &end, &run->job->limits, run->job->expected);
+    sr1__verdict(&run->outcome, &end, &run->job->limits, &run->job->expected);
     return 1;
 }
 
@@ -284,7 +283,7 @@ int sr1__live_finish(struct sr1__live *l, const struct sr1__place *place)
     struct sr1__outcome *o = &l->run->outcome;
     int is_known;
 
-    drain(l);
+    drain(l); /* the writers are gone, or (of a bare program) no longer listened to */
     read_note(l);
     o->wall_s = sr1__now() - l->begun;
     /* The kernel drops the times of what died with its namespace. */

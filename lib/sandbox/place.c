@@ -70,16 +70,17 @@ sr1_status sr1__place_init(struct sr1__place *p, const sr1_sandbox_options *o)
     static const char *const pythons[] = {"/usr/bin/python3", "/usr/local/bin/python3",
                                           "/bin/python3", NULL};
     const char *given[] = {o->interpreter, NULL};
+    const char *isolation = o->isolation != NULL ? o->isolation : "";
 
     memset(p, 0, sizeof *p);
     sr1__buf_init(&p->filter, 0);
     p->o = o;
     p->with_proc = 1;
-    p->isolated = strcmp(o->isolation, "none") != 0;
-    if (p->isolated && strcmp(o->isolation, "bubblewrap") != 0)
+    p->isolated = strcmp(isolation, "none") != 0;
+    if (p->isolated && strcmp(isolation, "bubblewrap") != 0)
         return sr1__fail(SR1_E_INVALID,
                          "sandbox: isolation is '%.40s'; it must be bubblewrap or none",
-                         o->isolation);
+                         isolation);
     p->python = first_executable(o->interpreter != NULL ? given : pythons);
     if (p->python == NULL || *p->python != '/')
         return sr1__fail(

@@ -4,13 +4,13 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/struct.h"
+#include "base/utf8.h"
 #include "sandbox/engine.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 static const char *const verdict_names[] = {
     [SR1_RUN_PASSED] = "passed",
@@ -48,12 +48,34 @@ void sr1__outcome_free(struct sr1__outcome *o)
     sr1__buf_free(&o->err);
 }
 
-/* One line of printable ASCII or UTF-8: a message may quote what a program wrote. */
+/* What stands for a character that is none, or that moves the cursor; 0: itself. */
+static char in_place_of(int width, uint32_t cp)
+{
+    if (width > 0 && (cp == '\n' || cp == '\t' || cp == '\r'))
+        return ' ';
+    return width <= 0 || cp < ' ' || (cp >= 127 && cp < 160) ? '?' : '\0';
+}
+
+/* One line of UTF-8: a message may quote what a program wrote. A character that the
+ * room cut off goes. */
 static void mend(char *text)
 {
-    for (char *p = text; *p != '\0'; p++)
-        if ((unsigned char)*p < ' ' || (unsigned char)*p >= 127)
-            *p = *p == '\n' || *p == '\t' || *p == '\r' ? ' ' : '?';
+    size_t n = strlen(text), to = 0, width;
+
+    for (size_t i = 0; i < n; i += width) {
+        uint32_t cp = 0;
+        int got = sr1__utf8_next(text + i, n - i, &cp);
+        char other = in_place_of(got, cp);
+
+        if (got < 0)
+            break;
+        width = got > 0 ? (size_t)got : 1;
+        if (other != '\0')
+            text[to++] = other;
+        for (size_t k = 0; other == '\0' && k < width; k++)
+            text[to++] = text[i + k];
+    }
+    text[to] = '\0';
 }
 
 void sr1__outcome_set(struct sr1__outcome *o, int32_t verdict, const char *fmt, ...)
@@ -73,17 +95,13 @@ void sr1__outcome_set(struct sr1__outcome *o, int32_t verdict, const char *fmt, 
 sr1_status sr1__run_new(struct sr1_run **out, sr1_sandbox *box, struct sr1__job *job)
 {
     struct sr1_run *run = sr1__calloc(1, sizeof(*run));
-    pthread_condattr_t monotonic;
 
     if (run == NULL)
         return sr1__fail_nomem("run");
     atomic_init(&run->refs, 2);
     atomic_init(&run->cancelled, 0);
     (void)pthread_mutex_init(&run->lock, NULL);
-    (void)pthread_condattr_init(&monotonic);
-    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&run->ended, &monotonic);
-    (void)pthread_condattr_destroy(&monotonic);
+    sr1__cond_init(&run->ended);
     run->box = box;
     run->job = job;
     sr1__outcome_init(&run->outcome);
@@ -120,16 +138,13 @@ void sr1__run_end(struct sr1_run *run)
 
 sr1_status sr1_run_wait(sr1_run *run, double seconds)
 {
-    double until = seconds > 1e8 ? 1e8 : seconds;
     struct timespec t;
     int rc = 0;
     int done;
 
     if (run == NULL || isnan(seconds))
         return sr1__fail(SR1_E_INVALID, "run: no run, or no number of seconds");
-    until += sr1__now();
-    t.tv_sec = (time_t)until;
-    t.tv_nsec = (long)((until - (double)t.tv_sec) * 1e9);
+    t = sr1__clock_time(sr1__now() + fmax(0, fmin(seconds, 1e8)));
     pthread_mutex_lock(&run->lock);
     while (!run->done && rc != ETIMEDOUT && seconds != 0)
         rc = seconds < 0 ? pthread_cond_wait(&run->ended, &run->lock)

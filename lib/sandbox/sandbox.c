@@ -272,6 +272,18 @@ const char *sr1__sandbox_interpreter(const sr1_sandbox *box)
     return box->ops->interpreter != NULL ? box->ops->interpreter(box->engine) : NULL;
 }
 
+void sr1__sandbox_limits(const sr1_sandbox *box, struct sr1__buf *out)
+{
+    const sr1_sandbox_options *o = &box->o;
+
+    sr1__buf_fmt(out, "%g %g %d %d %d %d %lld %lld", o->time_s, o->cpu_s,
+                 (int)o->memory_mib, (int)o->processes, (int)o->tmp_mib, (int)o->file_mib,
+                 (long long)o->output_bytes, (long long)o->error_bytes);
+    for (size_t i = 0; i < o->n_read_only; i++)
+        sr1__buf_fmt(out, " %s", o->read_only[i]);
+    sr1__buf_char(out, '\n');
+}
+
 sr1_status sr1_sandbox_counters_get(const sr1_sandbox *box, sr1_sandbox_counters *out)
 {
     sr1_sandbox *b = (sr1_sandbox *)box;
@@ -394,6 +406,16 @@ double sr1__sandbox_due(sr1_sandbox *box)
     return due;
 }
 
+int sr1__sandbox_waits(sr1_sandbox *box)
+{
+    int waits;
+
+    pthread_mutex_lock(&box->lock);
+    waits = box->counts.waiting > 0;
+    pthread_mutex_unlock(&box->lock);
+    return waits;
+}
+
 /* Seconds before another attempt: doubled each time, with up to half as much again. */
 static double back_off(sr1_sandbox *box, int32_t attempts)
 {
@@ -462,6 +484,12 @@ static void pick_cancelled(struct sr1__runs *from, int all, struct sr1__runs *to
     }
 }
 
+void sr1__sandbox_clear(struct sr1_run *run)
+{
+    sr1__outcome_free(&run->outcome);
+    sr1__outcome_init(&run->outcome);
+}
+
 void sr1__sandbox_sweep(sr1_sandbox *box)
 {
     struct sr1__runs gone;
@@ -476,15 +504,10 @@ void sr1__sandbox_sweep(sr1_sandbox *box)
     while (gone.first != NULL) {
         struct sr1_run *run = sr1__runs_take(&gone, &gone.first);
 
+        sr1__sandbox_clear(run); /* of an attempt that failed */
         sr1__outcome_set(&run->outcome, SR1_RUN_CANCELLED, "cancelled before it began");
         end(box, run, &box->counts.waiting);
     }
-}
-
-void sr1__sandbox_clear(struct sr1_run *run)
-{
-    sr1__outcome_free(&run->outcome);
-    sr1__outcome_init(&run->outcome);
 }
 
 int sr1__sandbox_closing(sr1_sandbox *box)

@@ -272,7 +272,8 @@ void sr1__fd_close(int *fd)
 
 int sr1__fd_of_bytes(const void *bytes, size_t n)
 {
-    int fd = memfd_create("searchr1", MFD_CLOEXEC);
+    const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+    int fd = memfd_create("searchr1", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     size_t done = 0;
 
     while (fd >= 0 && done < n) {
@@ -283,5 +284,7 @@ int sr1__fd_of_bytes(const void *bytes, size_t n)
         else if (k == 0 || errno != EINTR)
             sr1__fd_close(&fd);
     }
+    if (fd >= 0 && fcntl(fd, F_ADD_SEALS, seals) != 0)
+        sr1__fd_close(&fd);
     return fd;
 }

@@ -48,7 +48,8 @@ int sr1__spawn_ended(int pidfd, struct sr1__ended *out);
 int sr1__pidfd_open(pid_t pid);  /* -1: no such process */
 void sr1__pidfd_kill(int pidfd); /* SIGKILL */
 void sr1__fd_close(int *fd);     /* and set it to -1 */
-/* A close-on-exec descriptor with these bytes, at their beginning; -1 on failure. */
+/* A close-on-exec descriptor with these bytes, at their beginning; nobody can change
+ * them. -1 on failure. */
 int sr1__fd_of_bytes(const void *bytes, size_t n);
 
 #endif

@@ -96,8 +96,14 @@ static int set_stopped(struct sr1__outcome *o, const struct sr1__end *e,
     return 1;
 }
 
+static int is_expected(const struct sr1__buf *out, const struct sr1__bytes *expected)
+{
+    return expected->data == NULL ||
+           sr1__judge_bytes(expected->data, expected->n, sr1__buf_cstr(out), out->len);
+}
+
 void sr1__verdict(struct sr1__outcome *o, const struct sr1__end *e,
-                  const struct sr1__limits *l, const char *expected)
+                  const struct sr1__limits *l, const struct sr1__bytes *expected)
 {
     o->exit_code = e->signal != 0 ? -1 : e->exit_code;
     o->signal = e->signal;
@@ -106,8 +112,7 @@ void sr1__verdict(struct sr1__outcome *o, const struct sr1__end *e,
     if (used_up_time(e, l))
         sr1__outcome_set(o, SR1_RUN_TIMEOUT, "stopped after %g s of processor time",
                          l->cpu_s);
-    else if (e->signal == 0 && e->exit_code == 0 &&
-             (expected == NULL || sr1_judge_output(expected, sr1__buf_cstr(&o->out))))
+    else if (e->signal == 0 && e->exit_code == 0 && is_expected(&o->out, expected))
         sr1__outcome_set(o, SR1_RUN_PASSED, "%s", "");
     else if (e->signal == 0 && e->exit_code == 0)
         sr1__outcome_set(o, SR1_RUN_WRONG, "its output is not the expected one");

@@ -24,8 +24,12 @@ struct sr1__end {
 };
 
 /* Fill the verdict, the exit code and the message of an outcome whose streams and times
- * are there. */
+ * are there. expected: its output, with data NULL: any. */
 void sr1__verdict(struct sr1__outcome *o, const struct sr1__end *end,
-                  const struct sr1__limits *limits, const char *expected);
+                  const struct sr1__limits *limits, const struct sr1__bytes *expected);
+
+/* sr1_judge_output of texts that may hold NUL, a character like any other. */
+int sr1__judge_bytes(const char *expected, size_t n_expected, const char *got,
+                     size_t n_got);
 
 #endif

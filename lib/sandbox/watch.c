@@ -35,6 +35,7 @@ static int read_text(const char *path, char text[TEXT_MAX])
     return n > 0;
 }
 
+/* A space follows each number: one without has been cut off with the text. */
 static void add_children(struct tree *t, const char *text)
 {
     char *end;
@@ -42,7 +43,7 @@ static void add_children(struct tree *t, const char *text)
     while (t->n < PROCESSES_MAX) {
         long pid = strtol(text, &end, 10);
 
-        if (end == text || pid <= 0)
+        if (end == text || pid <= 0 || *end != ' ')
             return;
         t->pids[t->n++] = (pid_t)pid;
         text = end;

@@ -3,13 +3,11 @@
 #include "world/programs.h"
 
 #include "base/file.h"
-#include "base/mem.h"
 #include "base/struct.h"
+#include "world/files.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#include <searchr1/tokenizer.h>
 
 struct writer {
     const char *folder;
@@ -50,18 +48,6 @@ static sr1_status check(const sr1_programs_options *o)
     return SR1_OK;
 }
 
-static sr1_status save(const struct writer *w, const char *name, struct sr1__buf *b)
-{
-    sr1_status st = sr1__buf_status(b, name);
-    char *path = sr1__path_join(w->folder, name);
-
-    if (st == SR1_OK)
-        st = path ? sr1__file_replace(path, sr1__buf_cstr(b), b->len)
-                  : sr1__fail_nomem("path");
-    sr1__free(path);
-    return st;
-}
-
 static sr1_status add_part(const struct writer *w, const struct sr1__programs_part *p,
                            struct sr1__buf *rows)
 {
@@ -87,7 +73,7 @@ static sr1_status write_parts(const struct writer *w, const char *name,
     for (size_t i = 0; i < n && st == SR1_OK; i++)
         st = add_part(w, &parts[i], &rows);
     if (st == SR1_OK)
-        st = save(w, name, &rows);
+        st = sr1__world_save(w->folder, name, &rows);
     sr1__buf_free(&rows);
     return st;
 }
@@ -124,7 +110,7 @@ static sr1_status write_text(const struct writer *w, const char *name, const cha
 
     sr1__buf_init(&b, 0);
     sr1__buf_str(&b, text);
-    st = save(w, name, &b);
+    st = sr1__world_save(w->folder, name, &b);
     sr1__buf_free(&b);
     return st;
 }
@@ -138,38 +124,18 @@ static sr1_status write_templates(const struct writer *w)
 /* ---- the tokenizer ---- */
 
 #define VOCABULARY 512 /* examples/recipes/model-programs.json has as many */
-#define WORD_WEIGHT 1000
 
 static sr1_status write_tokenizer(const struct writer *w)
 {
     sr1_tokenizer_train_options o = {.struct_size = sizeof o, .vocab_size = VOCABULARY};
-    char *folder = sr1__path_join(w->folder, "tokenizer");
-    const char **texts = NULL;
-    int64_t *weights = NULL;
     struct sr1__buf words;
     size_t n;
     sr1_status st;
 
     sr1__buf_init(&words, 0);
     n = sr1__programs_vocabulary(&words);
-    st = sr1__buf_status(&words, "words");
-    texts = sr1__calloc(n, sizeof *texts);
-    weights = sr1__calloc(n, sizeof *weights);
-    if (st == SR1_OK && !(folder && texts && weights))
-        st = sr1__fail_nomem("tokenizer");
-    if (st == SR1_OK) {
-        const char *at = words.data;
-
-        for (size_t i = 0; i < n; i++, at += strlen(at) + 1) {
-            texts[i] = at;
-            weights[i] = WORD_WEIGHT;
-        }
-        st = sr1_tokenizer_train(texts, NULL, weights, n, &o, folder);
-    }
+    st = sr1__world_tokenizer(w->folder, &words, n, &o);
     sr1__buf_free(&words);
-    sr1__free(texts);
-    sr1__free(weights);
-    sr1__free(folder);
     return st;
 }
 

@@ -6,14 +6,12 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "base/mem.h"
 #include "base/struct.h"
+#include "world/files.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <searchr1/tokenizer.h>
 
 /* ---- demonstrations ---- */
 
@@ -220,18 +218,6 @@ static sr1_status tell(const struct writer *w, const char *phase, int64_t done,
                                           : SR1_OK;
 }
 
-static sr1_status save(const struct writer *w, const char *name, struct sr1__buf *b)
-{
-    sr1_status st = sr1__buf_status(b, name);
-    char *path = sr1__path_join(w->folder, name);
-
-    if (st == SR1_OK)
-        st = path ? sr1__file_replace(path, sr1__buf_cstr(b), b->len)
-                  : sr1__fail_nomem("path");
-    sr1__free(path);
-    return st;
-}
-
 static uint64_t first_seed(const struct writer *w)
 {
     return w->o.seed * MOST_ROWS;
@@ -269,7 +255,7 @@ static sr1_status write_questions(const struct writer *w, int32_t split, int32_t
             st = tell(w, file, i, count);
     }
     if (st == SR1_OK)
-        st = save(w, name, &rows);
+        st = sr1__world_save(w->folder, name, &rows);
     sr1__buf_free(&rows);
     return st;
 }
@@ -292,7 +278,7 @@ static sr1_status write_demos(const struct writer *w)
             st = tell(w, "demonstrations", i, w->o.demonstrations);
     }
     if (st == SR1_OK)
-        st = save(w, "sft.jsonl", &rows);
+        st = sr1__world_save(w->folder, "sft.jsonl", &rows);
     sr1__buf_free(&rows);
     sr1_env_free(env);
     return st;
@@ -300,17 +286,9 @@ static sr1_status write_demos(const struct writer *w)
 
 /* ---- the tokenizer ---- */
 
-#define TOKENIZER_TEXTS 96 /* each word in a text of its own, then sentences */
 #define VOCABULARY 700
-#define WORD_WEIGHT 1000
 
-struct words {
-    const char *texts[TOKENIZER_TEXTS];
-    int64_t weights[TOKENIZER_TEXTS];
-    size_t n;
-    struct sr1__buf all; /* texts one after another, NUL between */
-};
-
+/* Each word is a text of its own. */
 static void add_words(struct sr1__buf *b, const char *(*word)(size_t), size_t *n)
 {
     for (size_t i = 0; word(i) != NULL; i++, ++*n) {
@@ -319,7 +297,8 @@ static void add_words(struct sr1__buf *b, const char *(*word)(size_t), size_t *n
     }
 }
 
-static sr1_status gather(struct words *t)
+/* All words, then sentences; their number. */
+static size_t gather(struct sr1__buf *all)
 {
     static const char *const sentences[] = {
         "Your task: put into in. You know that is in the. You are in the. Here is the. "
@@ -332,22 +311,16 @@ static sr1_status gather(struct words *t)
         "hand. Then take the. Then open. Then go to. Then put.",
         "1 2 3 4"};
     size_t n = 0;
-    const char *at;
 
-    add_words(&t->all, sr1__rooms_colour, &n);
-    add_words(&t->all, sr1__rooms_object_noun, &n);
-    add_words(&t->all, sr1__rooms_container_noun, &n);
-    add_words(&t->all, sr1__rooms_room_noun, &n);
+    add_words(all, sr1__rooms_colour, &n);
+    add_words(all, sr1__rooms_object_noun, &n);
+    add_words(all, sr1__rooms_container_noun, &n);
+    add_words(all, sr1__rooms_room_noun, &n);
     for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++, n++) {
-        sr1__buf_str(&t->all, sentences[i]);
-        sr1__buf_char(&t->all, '\0');
+        sr1__buf_str(all, sentences[i]);
+        sr1__buf_char(all, '\0');
     }
-    SR1__TRY(sr1__buf_status(&t->all, "texts"));
-    for (at = t->all.data; t->n < n; at += strlen(at) + 1) {
-        t->weights[t->n] = WORD_WEIGHT;
-        t->texts[t->n++] = at;
-    }
-    return SR1_OK;
+    return n;
 }
 
 static sr1_status write_tokenizer(const struct writer *w)
@@ -359,20 +332,14 @@ static sr1_status write_tokenizer(const struct writer *w)
                                      .vocab_size = VOCABULARY,
                                      .added_tokens = tags,
                                      .n_added_tokens = sizeof tags / sizeof *tags};
-    struct words *t = sr1__calloc(1, sizeof *t);
-    char *folder = sr1__path_join(w->folder, "tokenizer");
-    sr1_status st = t && folder ? SR1_OK : sr1__fail_nomem("tokenizer");
+    struct sr1__buf texts;
+    size_t n;
+    sr1_status st;
 
-    if (st == SR1_OK) {
-        sr1__buf_init(&t->all, 0);
-        st = gather(t);
-    }
-    if (st == SR1_OK)
-        st = sr1_tokenizer_train(t->texts, NULL, t->weights, t->n, &o, folder);
-    if (t)
-        sr1__buf_free(&t->all);
-    sr1__free(t);
-    sr1__free(folder);
+    sr1__buf_init(&texts, 0);
+    n = gather(&texts);
+    st = sr1__world_tokenizer(w->folder, &texts, n, &o);
+    sr1__buf_free(&texts);
     return st;
 }
 

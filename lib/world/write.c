@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/struct.h"
+#include "world/files.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -77,18 +78,6 @@ static struct sr1__rng stream(const struct writer *w, uint64_t purpose)
 
     sr1__rng_seed(&r, w->o.seed, purpose);
     return r;
-}
-
-static sr1_status save(const struct writer *w, const char *name, struct sr1__buf *b)
-{
-    char *path = sr1__path_join(w->folder, name);
-    sr1_status st = sr1__buf_status(b, name);
-
-    if (st == SR1_OK)
-        st = path ? sr1__file_replace(path, sr1__buf_cstr(b), b->len)
-                  : sr1__fail_nomem("path");
-    sr1__free(path);
-    return st;
 }
 
 /* ---- passages ---- */
@@ -215,7 +204,7 @@ static sr1_status write_questions(const struct writer *w, int part)
             st = add_question(&rows, world, &q[one + i], parts[part].file, 2 * i + 1);
     }
     if (st == SR1_OK)
-        st = save(w, parts[part].file, &rows);
+        st = sr1__world_save(w->folder, parts[part].file, &rows);
     sr1__buf_free(&rows);
     sr1__free(q);
     return st;
@@ -262,7 +251,7 @@ static sr1_status write_stages(const struct writer *w, const struct sr1__demo_wo
                 st = tell(w, "demonstrations", done, total);
         }
     if (st == SR1_OK)
-        st = save(w, demo_files[file].file, &rows);
+        st = sr1__world_save(w->folder, demo_files[file].file, &rows);
     sr1__buf_free(&rows);
     return st;
 }

@@ -33,7 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1)
         return 0;
     job.dataset = data[0] % 3 == 0 ? dataset : NULL;
-    job.expected = data[0] % 3 == 1 ? expected : NULL;
+    if (data[0] % 3 == 1)
+        job.expected = (struct sr1__bytes){expected, 2};
     status = sr1__fusion_read(&job, 512, (const char *)data + 1, size - 1, &answer);
     FUZZ_CHECK(status == SR1_OK || status == SR1_E_PARSE);
     if (status != SR1_OK)

@@ -27,6 +27,8 @@ def test_runs(box):
     result = box.run("print(int(input()) * 2)", input="21\n", expected=" 42 ")
     assert result.passed and result.accepted and result.stdout == "42\n"
     assert box.run("print(1)", expected="2").verdict == "wrong"
+    assert box.run("print('1\\0 2')", expected="1\0 2").passed
+    assert box.run("print('1\\0 2')", expected="1").verdict == "wrong"
     failed = box.run("import helper", files={"helper.py": "1 / 0"})
     assert failed.verdict == "runtime error" and failed.exit_code == 1
     assert "ZeroDivisionError" in failed.stderr and "division" in failed.message

@@ -62,10 +62,34 @@ static sr1_status open_writer(struct work *w, sr1_writer **out, const char *fold
                   : sr1_writer_open_remote(out, w->c, &o);
 }
 
+/* Of a server's model only the key tokenizer tells; without it no prompt is too long. */
+static sr1_status open_tokenizer(struct work *w)
+{
+    const char *folder = NULL;
+    sr1_status st = sr1_config_get_str(w->c, "tokenizer", &folder);
+
+    if (st == SR1_OK && !*folder)
+        folder = w->o->model;
+    return st == SR1_OK && folder ? sr1_tokenizer_open(&w->tokenizer, folder) : st;
+}
+
+/* What --rows will read again when all is done. */
+static sr1_status check_rows(const struct work *w, const char *problems)
+{
+    const char *dot = strrchr(problems, '.');
+
+    if (!w->o->rows || (dot && strcmp(dot, ".jsonl") == 0))
+        return SR1_OK;
+    return sr1_set_error(SR1_E_INVALID,
+                         "--rows: the name of the file of problems must end in .jsonl");
+}
+
 static sr1_status open_all(struct work *w, const char *problems)
 {
-    sr1_status st = sr1_problems_load(&w->f.problems, &problems, 1, NULL);
+    sr1_status st = check_rows(w, problems);
 
+    if (st == SR1_OK)
+        st = sr1_problems_load(&w->f.problems, &problems, 1, NULL);
     if (st == SR1_OK)
         st = style_open(&w->f.style, w->c);
     if (st == SR1_OK)
@@ -76,9 +100,7 @@ static sr1_status open_all(struct work *w, const char *problems)
         st = open_writer(w, &w->f.critic, w->o->critic, w->o->temperature);
     if (st == SR1_OK)
         st = open_writer(w, &w->f.reviser, w->o->reviser, 0.0);
-    if (st == SR1_OK && w->o->model)
-        st = sr1_tokenizer_open(&w->tokenizer, w->o->model);
-    return st;
+    return st == SR1_OK ? open_tokenizer(w) : st;
 }
 
 static void close_all(struct work *w)
@@ -102,16 +124,17 @@ static sr1_status write_demos(const struct work *w, const sr1_forest *f, const c
                                    .one_per_problem = w->o->one,
                                    .drop_unjudged = w->o->judged,
                                    .drop_untrue = w->o->truthful,
-                                   .tokenizer = w->tokenizer};
+                                   .tokenizer = w->tokenizer,
+                                   .balance = w->o->balance};
     sr1_critique_demo_report r = {.struct_size = sizeof(r)};
     sr1_status st = sr1_forest_write_demos(f, out, &o, &r);
 
     if (st == SR1_OK)
         printf("%s: %lld demonstrations of %lld critiques; left out: %lld speak of the "
-               "hint, "
-               "%lld prompts are too long, %lld are not wanted\n",
+               "hint, %lld prompts are too long, %lld are not wanted, %lld have too few "
+               "of the other judgement\n",
                out, (long long)r.written, (long long)r.critiques, (long long)r.mentioning,
-               (long long)r.too_long, (long long)r.unwanted);
+               (long long)r.too_long, (long long)r.unwanted, (long long)r.surplus);
     return st;
 }
 

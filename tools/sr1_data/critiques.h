@@ -13,7 +13,7 @@ struct critique_options {
     const char *tree, *rows;
     int64_t solutions, max_problems, seed;
     double temperature;
-    int own, one, passing, judged, truthful;
+    int own, one, passing, judged, truthful, balance;
 };
 
 /* problems, out, then key=value words; the exit code. */

@@ -454,6 +454,7 @@ class Program(Sized):
         ("memory_mib", c_int32),
         ("processes", c_int32),
         ("output_bytes", c_int64),
+        ("expected_bytes", c_size_t),
     ]
 
 
@@ -732,6 +733,7 @@ class CritiqueDemoOptions(Sized):
         ("drop_untrue", c_int32),
         ("tokenizer", c_void_p),
         ("max_prompt_tokens", c_int64),
+        ("balance", c_int32),
     ]
 
 
@@ -742,6 +744,7 @@ class CritiqueDemoReport(Sized):
         ("mentioning", c_int64),
         ("too_long", c_int64),
         ("unwanted", c_int64),
+        ("surplus", c_int64),
     ]
 
 

@@ -12,7 +12,7 @@ from . import _structs
 from ._handle import Handle, make
 from ._lib import lib
 from ._structs import Program, SandboxCounters, SandboxOptions, Submission
-from ._text import Text, decode, encode, optional, strings, terminated
+from ._text import Text, decode, encode, strings, terminated
 from .errors import DeadlineError
 
 
@@ -158,7 +158,8 @@ class Sandbox(Handle):
         _set(p, limits, "a program")
         p.language, p.code = terminated(language), terminated(code)
         p.input, p.input_bytes = encode(input), len(encode(input))
-        p.expected = optional(expected)
+        if expected is not None:
+            p.expected, p.expected_bytes = encode(expected), len(encode(expected))
         words = strings(args)
         p.args, p.n_args = words, len(words)
         paths = strings((files or {}).keys())

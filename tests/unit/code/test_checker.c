@@ -12,10 +12,11 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "code/check.h"
 
-#include <searchr1/code.h>
-
+#include <locale.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static sr1_sandbox *box;
@@ -213,6 +214,36 @@ static void statements_share_what_a_file_would(void **state)
     sr1_problems_free(set);
 }
 
+/* A language whose numbers have commas, where one can be had here. */
+static int speak_german(void)
+{
+    char command[1024];
+
+    snprintf(command, sizeof(command),
+             "localedef -i de_DE -f UTF-8 --no-archive '%s' >/dev/null 2>&1",
+             scratch_path("de_DE.UTF-8"));
+    (void)!system(command);
+    setenv("LOCPATH", scratch_path(""), 1);
+    return setlocale(LC_NUMERIC, "de_DE.UTF-8") != NULL;
+}
+
+static void the_hosts_language_changes_nothing(void **state)
+{
+    sr1_problems *set = parse(add_row);
+    sr1_checker *all = make(1), *each = make(0);
+
+    (void)state;
+    if (!speak_german())
+        print_message("no such language here: the test says nothing\n");
+    verdicts_are(all, set, "def add(a, b): return a + b", "PPP");
+    verdicts_are(each, set, "def add(a, b): return a + b", "PPP");
+    setlocale(LC_ALL, "C");
+    unsetenv("LOCPATH");
+    sr1_checker_free(all);
+    sr1_checker_free(each);
+    sr1_problems_free(set);
+}
+
 static void time_runs_out_test_by_test(void **state)
 {
     sr1_problems *set = parse(add_row);
@@ -309,6 +340,20 @@ static void programs_are_given_input(void **state)
     sr1_problems_free(set);
 }
 
+static void outputs_may_hold_a_nul(void **state)
+{
+    sr1_problems *set = parse("{\"id\": 1, \"problem\": \"Write.\", \"tests\": "
+                              "[{\"stdin\": \"\", \"stdout\": \"a\\u0000b\"}]}");
+    sr1_checker *k = make(1);
+
+    (void)state;
+    verdicts_are(k, set, "print('a\\0b')", "P");
+    verdicts_are(k, set, "print('a')", "W");
+    verdicts_are(k, set, "print('a\\0c')", "W");
+    sr1_checker_free(k);
+    sr1_problems_free(set);
+}
+
 static void a_nul_is_no_program(void **state)
 {
     sr1_problems *set = parse(double_row);
@@ -386,6 +431,82 @@ static void other_tests_are_other_results(void **state)
     sr1_problems_free(two);
 }
 
+/* What a sandbox allows is a part of what is known. */
+static void other_limits_are_other_results(void **state)
+{
+    static const int32_t memory[] = {256, 2048};
+    static const char *const letters[] = {"M--", "PPP"};
+    sr1_problems *set = parse(add_row);
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        sr1_checker_options o = {.struct_size = sizeof(o),
+                                 .all_or_nothing = 1,
+                                 .cache_folder = scratch_path("limits")};
+        sr1_sandbox *usual = box;
+        sr1_sandbox_options b;
+        sr1_checker *k;
+
+        sr1_sandbox_options_init(&b);
+        b.isolation =
+            strncmp(sr1_sandbox_describe(box), "bubble", 6) == 0 ? "bubblewrap" : "none";
+        b.memory_mib = memory[i];
+        assert_int_equal(sr1_sandbox_open(&box, &b), SR1_OK);
+        k = checker_with(&o);
+        verdicts_are(k, set,
+                     "def add(a, b):\n    x = bytearray(400 << 20)\n"
+                     "    return a + b\n",
+                     letters[i]);
+        sr1_checker_free(k);
+        sr1_sandbox_free(box);
+        box = usual;
+    }
+    sr1_problems_free(set);
+}
+
+/* A record that says what is never kept is none. */
+static void records_of_others_are_looked_at(void **state)
+{
+    static const struct {
+        unsigned char verdict;
+        uint32_t text;
+        int more, good;
+    } rows[] = {{SR1_RUN_PASSED, 0, 0, 1},
+                {SR1_RUN_OUTPUT, 16384, 0, 1},
+                {SR1_CHECK_SKIPPED, 3, 0, 1},
+                {SR1_RUN_WRONG, 16385, 0, 0},
+                {SR1_RUN_PASSED, 3, 1, 0},
+                {SR1_RUN_TIMEOUT, 0, 0, 0},
+                {SR1_RUN_INFRASTRUCTURE, 0, 0, 0},
+                {SR1_RUN_CANCELLED, 0, 0, 0},
+                {65, 0, 0, 0},
+                {255, 0, 0, 0}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct sr1__check_outcome o;
+        struct sr1__buf b;
+
+        assert_int_equal(sr1__check_outcome_init(&o, 2), SR1_OK);
+        sr1__buf_init(&b, 0);
+        sr1__buf_u32(&b, 2);
+        sr1__buf_u8(&b, SR1_RUN_PASSED);
+        sr1__buf_u8(&b, rows[i].verdict);
+        sr1__buf_u32(&b, 0);
+        sr1__buf_u32(&b, rows[i].text);
+        for (uint32_t k = 0; k < rows[i].text; k++)
+            sr1__buf_char(&b, 'x');
+        for (int k = 0; k < rows[i].more; k++)
+            sr1__buf_char(&b, 'x');
+        assert_int_equal(sr1__check_outcome_read(&o, &b), rows[i].good);
+        assert_int_equal(o.error.len, rows[i].good ? rows[i].text : 0);
+        assert_int_equal(o.verdicts[0],
+                         rows[i].good ? SR1_RUN_PASSED : SR1_CHECK_SKIPPED);
+        sr1__buf_free(&b);
+        sr1__check_outcome_free(&o);
+    }
+}
+
 static void running_out_of_time_is_not_kept(void **state)
 {
     sr1_checker_options o = {.struct_size = sizeof(o), .time_limit = 0.5};
@@ -444,6 +565,32 @@ static void equal_answers_at_once_are_run_once(void **state)
         sr1_check_free(c[i]);
     }
     assert_int_equal(programs(k), 4);
+    sr1_checker_free(k);
+    sr1_problems_free(set);
+}
+
+/* One that waits for an equal one need not wait for its end. */
+static void one_that_waits_can_be_cancelled(void **state)
+{
+    sr1_problems *set = parse(add_row);
+    const char *slow = "import time\ntime.sleep(60)";
+    sr1_checker_options o = {.struct_size = sizeof(o), .time_limit = 120};
+    sr1_checker *k = checker_with(&o);
+    sr1_check *c[2] = {NULL};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(sr1_checker_submit(k, sr1_problems_at(set, 0), SR1_CHECK_PROGRAM,
+                                            slow, strlen(slow), &c[i]),
+                         SR1_OK);
+        assert_int_equal(sr1_check_wait(c[i], 0.5), SR1_E_TIMEOUT);
+    }
+    sr1_check_cancel(c[1]);
+    assert_int_equal(sr1_check_wait(c[1], 10), SR1_OK);
+    assert_int_equal(report_of(c[1]).verdict, SR1_RUN_CANCELLED);
+    assert_false(sr1_check_done(c[0]));
+    sr1_check_free(c[0]);
+    sr1_check_free(c[1]);
     sr1_checker_free(k);
     sr1_problems_free(set);
 }
@@ -578,17 +725,22 @@ int main(void)
         cmocka_unit_test(the_first_failure_is_told),
         cmocka_unit_test(leaving_early_passes_nothing),
         cmocka_unit_test(statements_share_what_a_file_would),
+        cmocka_unit_test(the_hosts_language_changes_nothing),
         cmocka_unit_test(time_runs_out_test_by_test),
         cmocka_unit_test(functions_are_called),
         cmocka_unit_test(results_of_apps_may_stand_in_a_list),
         cmocka_unit_test(programs_are_given_input),
+        cmocka_unit_test(outputs_may_hold_a_nul),
         cmocka_unit_test(a_nul_is_no_program),
         cmocka_unit_test(known_answers_are_not_run_again),
         cmocka_unit_test(other_tests_are_other_results),
+        cmocka_unit_test(other_limits_are_other_results),
+        cmocka_unit_test(records_of_others_are_looked_at),
         cmocka_unit_test(running_out_of_time_is_not_kept),
         cmocka_unit_test(without_a_cache_all_are_run),
         cmocka_unit_test(equal_answers_at_once_are_run_once),
         cmocka_unit_test(a_check_can_be_cancelled),
+        cmocka_unit_test(one_that_waits_can_be_cancelled),
         cmocka_unit_test(an_outage_is_a_verdict_and_is_not_kept),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(memory_may_run_out),

@@ -139,6 +139,8 @@ static void programs_that_see_themselves_are_taken_as_they_are(void **state)
         "try:\n    f()\nexcept NameError as e:\n    print(e)",
         "open('answer.py')",
         "getattr(f, 'x')",
+        "import operator\noperator.attrgetter(chr(95) * 2 + 'code')(f)",
+        "from operator import methodcaller",
         "v0_ = 1",
         "# coding: latin-1\nx = 1",
         "def f(:",

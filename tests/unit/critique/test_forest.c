@@ -5,6 +5,8 @@
 
 #include "base/mem.h"
 
+#include <math.h>
+
 /* A made-up trade: an answer is a number in text, and passes when it is 3 or more. The
  * first sample of a solver is 2, then 3, 4, ...; a critic calls below 3 incorrect, except
  * that its second sample lies; a reviser adds one to what is called incorrect, and takes
@@ -35,6 +37,21 @@ static const char *critic(const sr1_conversation *c, char *room, size_t size)
     return room;
 }
 
+/* Its only sample of each answer tells the truth. */
+static const char *honest(const sr1_conversation *c, char *room, size_t size)
+{
+    snprintf(room, size, "Overall judgment: %s",
+             number(strstr(c->contents[0], "<answer>")) >= 3 ? "Correct" : "Incorrect");
+    return room;
+}
+
+static const char *kind(const sr1_conversation *c, char *room, size_t size)
+{
+    (void)c;
+    snprintf(room, size, "Overall judgment: Correct");
+    return room;
+}
+
 static const char *reviser(const sr1_conversation *c, char *room, size_t size)
 {
     int n = number(c->contents[1]);
@@ -49,6 +66,8 @@ struct trade {
     sr1_writer *writers[3];
     sr1_problems *problems;
     int runs, fail_at, stop_at;
+    int32_t odd_verdict; /* of the first run, unless 0 */
+    double odd_rate;
 };
 
 static sr1_status run(void *user, const sr1_problem *p, const char *answer, size_t len,
@@ -59,6 +78,11 @@ static sr1_status run(void *user, const sr1_problem *p, const char *answer, size
     (void)p, (void)len;
     if (++t->runs == t->fail_at) {
         *verdict = SR1_RUN_INFRASTRUCTURE;
+        return SR1_OK;
+    }
+    if (t->runs == 1 && t->odd_verdict) {
+        *verdict = t->odd_verdict;
+        *pass_rate = t->odd_rate;
         return SR1_OK;
     }
     *verdict = number(answer) >= 3 ? SR1_RUN_PASSED : SR1_RUN_WRONG;
@@ -349,6 +373,90 @@ static void widths_and_options_are_checked(void **state)
     trade_close(&t);
 }
 
+/* What a function of the caller's says is looked at before it is kept. */
+static void outcomes_of_the_caller_are_checked(void **state)
+{
+    static const int32_t widths[] = {1, 1};
+    static const struct {
+        int32_t verdict;
+        double rate;
+    } odd[] = {{99, 0},
+                {-1, 0},
+                {SR1_RUN_WRONG, 1.5},
+                {SR1_RUN_WRONG, -1},
+                {SR1_RUN_WRONG, NAN}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        struct trade t;
+        sr1_forest_options o;
+        sr1_forest *f = NULL;
+
+        trade_open(&t);
+        t.odd_verdict = odd[i].verdict;
+        t.odd_rate = odd[i].rate;
+        o = options(&t, NULL);
+        OK(sr1_forest_open(&f, &o));
+        REFUSED(sr1_forest_expand(f, widths, 2, NULL), SR1_E_CALLBACK, "'add'");
+        assert_int_equal(sr1_forest_count(f), 3);
+        sr1_forest_free(f);
+        trade_close(&t);
+    }
+}
+
+/* A file that could not be read again is refused before work is put into it. */
+static void a_tree_has_a_file_of_json_lines(void **state)
+{
+    struct trade t;
+    sr1_forest_options o;
+    sr1_forest *f = NULL;
+
+    (void)state;
+    trade_open(&t);
+    o = options(&t, scratch_path("tree.json"));
+    REFUSED(sr1_forest_open(&f, &o), SR1_E_INVALID, ".jsonl");
+    o = options(&t, scratch_path("tree"));
+    REFUSED(sr1_forest_open(&f, &o), SR1_E_INVALID, ".jsonl");
+    trade_close(&t);
+}
+
+/* No program is that long: the writer failed. */
+static sr1_status long_write(void *self, const sr1_conversation *const *c, size_t n,
+                             sr1_writer_sink *sink)
+{
+    static char text[(1 << 20) + 2];
+
+    (void)self, (void)c;
+    memset(text, '3', sizeof text);
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(sr1_writer_sink_text(sink, i, text, i == 0 ? sizeof text : 1));
+    return SR1_OK;
+}
+
+static void an_answer_that_is_too_long_is_missing(void **state)
+{
+    static const int32_t widths[] = {1, 1};
+    sr1_writer_ops ops = {.struct_size = sizeof ops, .name = "long", .write = long_write};
+    struct trade t;
+    sr1_forest_options o;
+    sr1_forest *f = NULL;
+    sr1_writer *w = NULL;
+    int64_t missing = 0;
+
+    (void)state;
+    trade_open(&t);
+    OK(sr1_writer_new(&w, &ops, NULL));
+    o = options(&t, scratch_path("long.jsonl"));
+    o.solver = w;
+    OK(sr1_forest_open(&f, &o));
+    OK(sr1_forest_expand(f, widths, 2, &missing));
+    assert_int_equal(missing, 1);
+    assert_int_equal(sr1_forest_count(f), 3 + 2);
+    sr1_forest_free(f);
+    sr1_writer_free(w);
+    trade_close(&t);
+}
+
 static sr1_status forest_once(void *arg)
 {
     static const int32_t widths[] = {1, 2, 1};
@@ -465,6 +573,60 @@ static void demonstrations_do_not_show_the_hint(void **state)
     trade_close(&t);
 }
 
+static int times(const char *text, const char *words)
+{
+    int n = 0;
+
+    for (const char *at = text; (at = strstr(at, words)) != NULL; at++)
+        n++;
+    return n;
+}
+
+/* Critiques that say the answer 2 is wrong and 3 to 7 are right: of the five as many stay
+ * as there are of the others, and they lie evenly. */
+static void judgements_can_be_balanced(void **state)
+{
+    static const int32_t widths[] = {1, 6, 1};
+    sr1_critique_demo_options d = {.struct_size = sizeof d, .balance = 1};
+    sr1_critique_demo_report r = {.struct_size = sizeof r};
+    const char *path = scratch_path("balanced.jsonl");
+    struct trade t;
+    sr1_forest_options o;
+    sr1_forest *f = NULL;
+    char *text;
+
+    (void)state;
+    trade_open(&t);
+    t.critic.say = honest;
+    o = options(&t, NULL);
+    OK(sr1_forest_open(&f, &o));
+    OK(sr1_forest_expand(f, widths, 3, NULL));
+    OK(sr1_forest_write_demos(f, path, &d, &r));
+    assert_int_equal(r.critiques, 18);
+    assert_int_equal(r.written, 6);
+    assert_int_equal(r.surplus, 12);
+    text = slurp(path);
+    assert_int_equal(times(text, "\"judgement\":\"correct\""), 3);
+    assert_int_equal(times(text, "\"judgement\":\"incorrect\""), 3);
+    assert_int_equal(times(text, "\"task_id\":\"add\""), 2); /* of each problem both */
+    assert_int_equal(times(text, "\"task_id\":\"bare\""), 2);
+    sr1__free(text);
+    d.drop_failed = 1; /* with 2 -> 3, and 3 -> 2: now 4 to 7, which all pass, and 2 */
+    d.drop_untrue = 1;
+    r.struct_size = sizeof r;
+    OK(sr1_forest_write_demos(f, path, &d, &r));
+    assert_int_equal(r.written, 6);
+    sr1_forest_free(f);
+    /* nothing to balance with: nothing is left, and the error says why */
+    t.critic.say = kind;
+    OK(sr1_forest_open(&f, &o));
+    OK(sr1_forest_expand(f, widths, 3, NULL));
+    REFUSED(sr1_forest_write_demos(f, path, &d, &r), SR1_E_NOT_FOUND,
+            "have none of the other judgement");
+    sr1_forest_free(f);
+    trade_close(&t);
+}
+
 static void rows_get_answers_and_prompts(void **state)
 {
     struct trade t;
@@ -526,9 +688,13 @@ int main(void)
         cmocka_unit_test(pass_at_k_is_what_counting_gives),
         cmocka_unit_test(files_of_other_trees_are_refused),
         cmocka_unit_test(widths_and_options_are_checked),
+        cmocka_unit_test(outcomes_of_the_caller_are_checked),
+        cmocka_unit_test(a_tree_has_a_file_of_json_lines),
+        cmocka_unit_test(an_answer_that_is_too_long_is_missing),
         cmocka_unit_test(trees_survive_want_of_memory),
         cmocka_unit_test(critics_that_are_told_judge_rightly),
         cmocka_unit_test(demonstrations_do_not_show_the_hint),
+        cmocka_unit_test(judgements_can_be_balanced),
         cmocka_unit_test(rows_get_answers_and_prompts),
         cmocka_unit_test(demonstrations_survive_want_of_memory),
     };

@@ -11,6 +11,17 @@ static const char traceback[] = "Traceback (most recent call last):\n"
                                 "    c = a / 0\n"
                                 "ZeroDivisionError: division by zero\n\n";
 
+/* The answer called what Python brings, which failed in its own line 2. */
+static const char elsewhere[] = "Traceback (most recent call last):\n"
+                                "  File \"test\", line 1, in <module>\n"
+                                "  File \"answer.py\", line 3, in add\n"
+                                "  File \"/usr/lib/python3.11/heapq.py\", line 2, in f\n"
+                                "  File \"<string>\", line 2, in <module>\n"
+                                "TypeError: not that\n";
+static const char in_the_test[] = "Traceback (most recent call last):\n"
+                                  "  File \"test\", line 1, in <module>\n"
+                                  "NameError: name 'sub' is not defined\n";
+
 #define TEXT(s)                                                                          \
     {                                                                                    \
         s, sizeof(s) - 1                                                                 \
@@ -33,6 +44,12 @@ static const struct {
       .tests = 1,
       .error = "File \"x\", line 99\nSyntaxError: invalid"},
      "The error:\nSyntaxError: invalid",
+     "line at fault"},
+    {{.verdict = SR1_RUN_RUNTIME_ERROR, .tests = 1, .error = elsewhere},
+     "The line at fault:\nreturn c\n The error:\nTypeError: not that",
+     "c = a / 0"},
+    {{.verdict = SR1_RUN_RUNTIME_ERROR, .tests = 1, .error = in_the_test},
+     "The error:\nNameError: name 'sub' is not defined",
      "line at fault"},
     {{.verdict = SR1_RUN_TIMEOUT, .tests = 2, .passed = 0},
      "more efficient",

@@ -75,10 +75,59 @@ static void a_server_writes(void **state)
     sr1_config_free(config);
 }
 
+/* A server of vLLM's dialect, whose chat templates can do without thoughts. */
+static void serve_thoughts(void *user, int nth, const char *request, struct reply *r)
+{
+    int *without = user;
+
+    (void)nth;
+    r->body = "{\"data\": [{\"id\": \"m\", \"max_model_len\": 512}]}";
+    if (strncmp(request, "GET ", 4) == 0)
+        return;
+    *without += strstr(request, "\"enable_thinking\":false") != NULL;
+    r->body = "{\"choices\": [{\"index\": 0, \"message\": {\"role\": \"assistant\", "
+              "\"content\": \"x\"}, \"finish_reason\": \"stop\"}]}";
+}
+
+static void the_key_enable_thinking_holds_for_servers(void **state)
+{
+    static const char *const keys[] = {"true", "false"};
+    static const char *const text[] = {"say"};
+    static const size_t size[] = {3};
+    sr1_writer_options wrong = {.struct_size = sizeof wrong, .max_tokens = -1};
+    int without = 0;
+    struct server s;
+    char url[96];
+
+    (void)state;
+    server_start(&s, serve_thoughts, &without);
+    snprintf(url, sizeof url, "%s/v1", s.url);
+    for (int i = 0; i < 2; i++) {
+        sr1_conversation c = talk(text, size);
+        sr1_config *config = NULL;
+        sr1_writer *w = NULL;
+        char *said = NULL;
+
+        OK(sr1_config_new(&config));
+        OK(sr1_config_set(config, "openai_base_url", url));
+        OK(sr1_config_set(config, "enable_thinking", keys[i]));
+        REFUSED(sr1_writer_open_remote(&w, config, &wrong), SR1_E_INVALID, "max_tokens");
+        OK(sr1_writer_open_remote(&w, config, NULL));
+        OK(sr1_writer_write(w, &c, 1, &said, NULL));
+        assert_string_equal(said, "x");
+        assert_int_equal(without, i);
+        sr1_free(said);
+        sr1_writer_free(w);
+        sr1_config_free(config);
+    }
+    server_stop(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_writes),
+        cmocka_unit_test(the_key_enable_thinking_holds_for_servers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

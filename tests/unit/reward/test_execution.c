@@ -6,12 +6,17 @@
 #include "trajectory/trajectory.h"
 
 #include <searchr1/reward.h>
+#include <searchr1/search.h>
 
+#include <dlfcn.h>
+#include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -191,6 +196,82 @@ static void what_cannot_be_had_is_an_error_by_name(void **state)
     assert_null(set);
 }
 
+/* The policy acted, and what came back found no room: what it said is no answer. */
+static void a_critique_without_its_revision_is_worth_0(void **state)
+{
+    sr1_reward_set *set = make(open_box(), "execution", 1, 0, NULL);
+    struct sr1__trajectory_builder *b = NULL;
+    const int32_t ids[] = {7, 8};
+    sr1_trajectory *t = NULL;
+
+    (void)state;
+    OK(sr1__trajectory_builder_new(&b, "add", 3, "p", 0));
+    OK(sr1__trajectory_builder_prompt(b, ids, 2));
+    OK(sr1__trajectory_builder_policy(b, 5, -0.5f, 0, GOOD, strlen(GOOD)));
+    OK(sr1__trajectory_builder_search(b, 0, GOOD, strlen(GOOD), SR1_SEARCH_OK, 0, NULL));
+    OK(sr1__trajectory_builder_finish(b, SR1_STOP_CONTEXT_LIMIT, "", 0, &t));
+    assert_true(score(set, t) == 0);
+    sr1_reward_set_free(set);
+}
+
+/* A problem whose solution is longer than any program may be: nothing passes there. */
+static void a_solution_that_is_too_long_is_incorrect(void **state)
+{
+    static char row[(1 << 20) + 300];
+    sr1_problems *usual = problems;
+    sr1_reward_set *set;
+    int n = snprintf(row, sizeof(row),
+                     "{\"id\": \"long\", \"problem\": \"Add.\", "
+                     "\"tests\": [\"pass\"], \"solution\": \"");
+
+    (void)state;
+    memset(row + n, ' ', (1 << 20) + 1);
+    strcpy(row + n + (1 << 20) + 1, "\"}");
+    OK(sr1_problems_parse(&problems, row, strlen(row), "row", NULL));
+    set = make(open_box(), "judgement", 1, 0, NULL);
+    assert_true(score(set, trajectory("long", RIGHT, NULL, "")) == 1);
+    assert_true(score(set, trajectory("long", UNTRUE, NULL, "")) == 0);
+    assert_true(score(set, trajectory("long", "so", NULL, "")) == 0);
+    sr1_reward_set_free(set);
+    sr1_problems_free(problems);
+    problems = usual;
+}
+
+#ifndef __SANITIZE_ADDRESS__ /* it has a pthread_create of its own */
+
+static int refuse_threads;
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*fn)(void *),
+                   void *arg)
+{
+    int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+    if (refuse_threads)
+        return EAGAIN;
+    *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+    return real(thread, how, fn, arg);
+}
+
+/* What this process failed at says nothing of the program. */
+static void want_of_threads_is_not_worth_0(void **state)
+{
+    sr1_reward_set *set = make(open_box(), "execution", 1, 0, NULL);
+    sr1_trajectory *t = trajectory("p", "so", GOOD, "");
+    const sr1_trajectory *const one[] = {t};
+    double total = 99;
+
+    (void)state;
+    refuse_threads = 1;
+    assert_int_equal(sr1_reward_set_score(set, one, 1, NULL, &total), SR1_E_LIMIT);
+    assert_non_null(strstr(sr1_last_error(), "thread"));
+    refuse_threads = 0;
+    assert_true(total == 99);
+    sr1_trajectory_free(t);
+    sr1_reward_set_free(set);
+}
+
+#endif
+
 static void an_outage_is_not_worth_0(void **state)
 {
     sr1_reward_set *set = make(open_nothing(), "execution", 1, 1, NULL);
@@ -330,6 +411,11 @@ int main(void)
         cmocka_unit_test(without_a_judgement_nothing_is_run),
         cmocka_unit_test(a_judgement_is_held_against_the_tests),
         cmocka_unit_test(what_cannot_be_had_is_an_error_by_name),
+        cmocka_unit_test(a_critique_without_its_revision_is_worth_0),
+        cmocka_unit_test(a_solution_that_is_too_long_is_incorrect),
+#ifndef __SANITIZE_ADDRESS__
+        cmocka_unit_test(want_of_threads_is_not_worth_0),
+#endif
         cmocka_unit_test(an_outage_is_not_worth_0),
         cmocka_unit_test(programs_run_before_they_are_asked_for),
         cmocka_unit_test(rewards_of_the_caller_may_be_unknown_too),

@@ -115,6 +115,43 @@ static void a_critique_without_end_is_cut_and_revised(void **state)
     sr1_rollout_free(r);
 }
 
+/* A program in part would be judged for what is missing: max_observation_tokens is for
+ * searches, and where the context ends before the revision does, nothing goes in. */
+static void a_revision_goes_in_whole_or_not_at_all(void **state)
+{
+    static char text[512];
+    sr1_rollout *r =
+        tiny_rollout(critiques("critic", "proxy", "max_observation_tokens=1"), NULL);
+    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = 1, .seed = 5};
+    sr1_query q = question("p0");
+    int whole = 0, none = 0;
+    sr1_trajectory *t;
+
+    (void)state;
+    OK(sr1_rollout_generate(r, &q, 1, &o, &t));
+    check(t, " well so", "Rome Paris");
+    sr1_trajectory_free(t);
+    memset(text, 'x', sizeof text);
+    q.text = text; /* longer and longer, in a context of 512 */
+    for (q.text_len = 380; none < 5; q.text_len++) {
+        sr1_text_segment s = {.struct_size = sizeof s};
+
+        OK(sr1_rollout_generate(r, &q, 1, &o, &t));
+        if (sr1_trajectory_segment(t, 1, &s) == SR1_OK) {
+            check(t, " well so", "Rome Paris");
+            assert_int_equal(none, 0);
+            whole++;
+        } else {
+            assert_int_equal(sr1_trajectory_stop_reason(t), SR1_STOP_CONTEXT_LIMIT);
+            assert_int_equal(sr1_trajectory_search_count(t), 1);
+            none++;
+        }
+        sr1_trajectory_free(t);
+    }
+    assert_true(whole > 0);
+    sr1_rollout_free(r);
+}
+
 static void an_unknown_problem_is_named(void **state)
 {
     sr1_rollout *r = tiny_rollout(critiques("critic", "proxy", NULL), NULL);
@@ -310,6 +347,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_message_is_a_critique_and_its_answer_the_revision),
         cmocka_unit_test(a_critique_without_end_is_cut_and_revised),
+        cmocka_unit_test(a_revision_goes_in_whole_or_not_at_all),
         cmocka_unit_test(an_unknown_problem_is_named),
         cmocka_unit_test(rows_that_wait_are_revised_as_one_batch),
         cmocka_unit_test(the_reviser_is_never_the_live_policy),

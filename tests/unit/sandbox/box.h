@@ -110,6 +110,28 @@ static inline int entries(const char *path)
     return n;
 }
 
+/* ---- the box that the tests of a program share ---- */
+
+static sr1_sandbox *box;
+
+/* Each test begins with it: a skip ends the test. */
+static inline void need_box(void)
+{
+    sr1_sandbox_options o = box_options(4);
+
+    if (box == NULL)
+        box = open_box(&o);
+}
+
+/* Tear-down of a group. */
+static inline int close_box(void **state)
+{
+    (void)state;
+    sr1_sandbox_free(box);
+    box = NULL;
+    return 0;
+}
+
 static inline void take_isolation(int argc, char **argv)
 {
     if (argc > 1)

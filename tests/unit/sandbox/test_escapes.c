@@ -10,29 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static sr1_sandbox *box;
-
-static int nothing(void **state)
-{
-    (void)state;
-    return 0;
-}
-
-static int close_all(void **state)
-{
-    (void)state;
-    sr1_sandbox_free(box);
-    return 0;
-}
-
-static void need_box(void)
-{
-    sr1_sandbox_options o = box_options(4);
-
-    if (box == NULL)
-        box = open_box(&o);
-}
-
 /* What fails with OSError prints "no", anything else "YES". */
 #define TRY                                                                              \
     "import os, sys, socket, ctypes, signal, time\n"                                     \
@@ -145,9 +122,13 @@ static void dangerous_calls_are_refused(void **state)
         "def s():\n"
         "    if libc.shmget(0, 4096, 0o1600) < 0: raise OSError()\n"
         "t(s)\n"
+        "def q(f, *a):\n"
+        "    if f(*a) < 0: raise OSError()\n"
+        "t(q, libc.semget, 0, 100, 0o1600)\n"
+        "t(q, libc.msgget, 0, 0o1600)\n"
         "t(os.setuid, 0)\nt(os.nice, -5)\n"
         "t(os.mknod, '/tmp/n', 0o60600, 0x800)\n",
-        12);
+        14);
 }
 
 /* Signals reach nobody outside, and not the first process of the run. */
@@ -464,5 +445,5 @@ int main(void)
         cmocka_unit_test(runs_leave_nothing_in_this_process),
     };
 
-    return cmocka_run_group_tests(tests, nothing, close_all);
+    return cmocka_run_group_tests(tests, NULL, close_box);
 }

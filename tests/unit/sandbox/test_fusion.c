@@ -118,7 +118,14 @@ static void answers_become_verdicts(void **state)
          "\"Finished\", \"execution_time\": 1, \"return_code\": 1, \"stdout\": \"\", "
          "\"stderr\": \"x.cpp:1: error\"}, \"run_result\": null, \"files\": {}}",
          NULL, SR1_RUN_RUNTIME_ERROR, 1, 0},
+        {COMMAND("Success", "Finished", "0", "42\\u0000 more", ""), "42", SR1_RUN_WRONG,
+         0, 0},
         /* not SandboxFusion's */
+        {COMMAND("Failed", "Finished", "0", "", ""), NULL, SR1_RUN_INFRASTRUCTURE, -1, 0},
+        {"{\"status\": \"Success\", \"message\": \"\", \"compile_result\": {\"status\": "
+         "\"Finished\", \"execution_time\": 1, \"return_code\": 0, \"stdout\": \"\", "
+         "\"stderr\": \"\"}, \"run_result\": null, \"files\": {}}",
+         NULL, SR1_RUN_INFRASTRUCTURE, -1, 0},
         {"", NULL, SR1_RUN_INFRASTRUCTURE, -1, 0},
         {"[]", NULL, SR1_RUN_INFRASTRUCTURE, -1, 0},
         {"{\"status\": \"Success\"}", NULL, SR1_RUN_INFRASTRUCTURE, -1, 0},
@@ -374,6 +381,38 @@ static void slow_answers_delay_no_other(void **state)
     assert_true(atomic_load(&s.peak) <= 8);
 }
 
+/* Two at once for one idle thread: the other one must get a thread of its own. */
+static void of_two_that_come_at_once_none_waits_for_the_other(void **state)
+{
+    const struct reply replies[] = {{.body = SUCCESS, .delay_s = 20}, {.body = SUCCESS}};
+    sr1_program p = program_of("print(42)");
+
+    (void)state;
+    for (int round = 0; round < 5; round++) {
+        struct script script = {replies, 2};
+        sr1_run *runs[2];
+        sr1_sandbox *box;
+        struct server s;
+        double begun;
+        int ended = 0;
+
+        server_start(&s, play, &script);
+        box = connect_to(&s);
+        usleep(50000); /* its first thread sleeps by now */
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(sr1_sandbox_start(box, &p, &runs[i]), SR1_OK);
+        begun = sr1__now();
+        while (!ended && sr1__now() < begun + 10)
+            for (int i = 0; i < 2; i++)
+                ended |= sr1_run_wait(runs[i], 0.01) == SR1_OK;
+        assert_true(ended);
+        for (int i = 0; i < 2; i++)
+            sr1_run_free(runs[i]);
+        sr1_sandbox_free(box);
+        server_stop(&s);
+    }
+}
+
 static void freeing_cancels_what_is_under_way(void **state)
 {
     const struct reply reply = {.body = SUCCESS, .delay_s = 30};
@@ -404,9 +443,11 @@ static void freeing_cancels_what_is_under_way(void **state)
 
 static void what_cannot_be_sent_is_refused(void **state)
 {
-    const char *args[] = {"x"};
+    const char *args[] = {"x"}, *odd[] = {"a\xff"};
+    const size_t one = 1;
     struct reply reply = {.body = SUCCESS};
     struct script script = {&reply, 1};
+    sr1_submission submission;
     sr1_sandbox_options o;
     sr1_program p;
     sr1_sandbox *box, *none = NULL;
@@ -426,6 +467,18 @@ static void what_cannot_be_sent_is_refused(void **state)
     p.args = args;
     p.n_args = 1;
     assert_int_equal(sr1_sandbox_start(box, &p, &run), SR1_E_INVALID);
+    p = program_of("1");
+    p.language = "c\xff";
+    assert_int_equal(sr1_sandbox_start(box, &p, &run), SR1_E_INVALID);
+    p = program_of("1");
+    p.file_paths = odd;
+    p.file_bytes = args;
+    p.file_sizes = &one;
+    p.n_files = 1;
+    assert_int_equal(sr1_sandbox_start(box, &p, &run), SR1_E_INVALID);
+    submission = submission_of();
+    submission.id = "\xff";
+    assert_int_equal(sr1_sandbox_submit(box, &submission, &run), SR1_E_INVALID);
     sr1_sandbox_free(box);
     server_stop(&s);
     sr1_sandbox_options_init(&o);
@@ -522,6 +575,7 @@ int main(void)
         cmocka_unit_test(submissions_are_judged),
         cmocka_unit_test(a_submission_has_the_services_fields),
         cmocka_unit_test(slow_answers_delay_no_other),
+        cmocka_unit_test(of_two_that_come_at_once_none_waits_for_the_other),
         cmocka_unit_test(freeing_cancels_what_is_under_way),
         cmocka_unit_test(what_cannot_be_sent_is_refused),
         cmocka_unit_test(keys_are_sent_and_not_told),

@@ -2,35 +2,13 @@
  */
 #include "box.h"
 
+#include "base/utf8.h"
 #include "support/torture.h"
 
+#include <math.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static sr1_sandbox *box;
-
-static int open_all(void **state)
-{
-    (void)state;
-    return 0;
-}
-
-static int close_all(void **state)
-{
-    (void)state;
-    sr1_sandbox_free(box);
-    return 0;
-}
-
-/* Each test begins with it: a skip ends the test. */
-static void need_box(void)
-{
-    sr1_sandbox_options o = box_options(4);
-
-    if (box == NULL)
-        box = open_box(&o);
-}
 
 static void a_program_that_ends_well_passes(void **state)
 {
@@ -74,6 +52,77 @@ static void output_is_compared_where_it_is_expected(void **state)
     run = run_of(box, &p, &r);
     assert_verdict(&r, SR1_RUN_WRONG);
     assert_int_equal(r.accepted, 0);
+    sr1_run_free(run);
+}
+
+/* A NUL is a character like any other, in Python as in an online judge. */
+static void what_stands_behind_a_nul_is_compared_too(void **state)
+{
+    sr1_program p = program_of("print('42\\0 and more')");
+    sr1_run_result r;
+    sr1_run *run;
+
+    (void)state;
+    need_box();
+    p.expected = "42";
+    run = run_of(box, &p, &r);
+    assert_verdict(&r, SR1_RUN_WRONG);
+    sr1_run_free(run);
+    p.expected = "42\0 and more\n";
+    p.expected_bytes = 13;
+    run = run_of(box, &p, &r);
+    assert_verdict(&r, SR1_RUN_PASSED);
+    sr1_run_free(run);
+    p.expected = "42\0 and less\n";
+    run = run_of(box, &p, &r);
+    assert_verdict(&r, SR1_RUN_WRONG);
+    sr1_run_free(run);
+}
+
+static void messages_are_one_line_of_utf8(void **state)
+{
+    sr1_program p = program_of("raise ValueError('na\\u00efve \\u2603\\x1b[2Jx\\x9b')");
+    sr1_run_result r;
+    sr1_run *run;
+    static char code[700] = "raise ValueError('";
+
+    (void)state;
+    need_box();
+    run = run_of(box, &p, &r);
+    assert_string_equal(r.message,
+                        "exit code 1: ValueError: na\xc3\xafve \xe2\x98\x83?[2Jx?");
+    sr1_run_free(run);
+    while (strlen(code) < 600)
+        strcat(code, "\xe2\x98\x83");
+    strcat(code, "')");
+    p.code = code;
+    run = run_of(box, &p, &r);
+    assert_true(sr1__utf8_valid(r.message, strlen(r.message)));
+    sr1_run_free(run);
+}
+
+/* Its standard input lies in memory that no limit counts. */
+static void what_a_program_is_given_cannot_be_changed(void **state)
+{
+    sr1_program p = program_of("import os\n"
+                               "for change in (lambda: os.write(0, b'x'),\n"
+                               "               lambda: os.ftruncate(0, 1 << 20)):\n"
+                               "    try:\n"
+                               "        change()\n"
+                               "        print('changed')\n"
+                               "    except PermissionError:\n"
+                               "        pass\n"
+                               "print(input())");
+    sr1_run_result r;
+    sr1_run *run;
+
+    (void)state;
+    need_box();
+    p.input = "given";
+    p.input_bytes = 5;
+    run = run_of(box, &p, &r);
+    assert_verdict(&r, SR1_RUN_PASSED);
+    assert_string_equal(r.out, "given\n");
     sr1_run_free(run);
 }
 
@@ -183,6 +232,45 @@ static void processor_time_is_limited(void **state)
     assert_int_equal(r.signal, SIGKILL);
     assert_true(r.cpu_s > 0.9);
     sr1_run_free(run);
+}
+
+static void the_sandboxs_processor_time_holds_for_all(void **state)
+{
+    sr1_sandbox_options o = box_options(1);
+    sr1_program p = program_of("while True: pass");
+    sr1_run_result r;
+    sr1_sandbox *small;
+    sr1_run *run;
+
+    (void)state;
+    o.cpu_s = 1;
+    small = open_box(&o);
+    p.time_s = 50;
+    run = run_of(small, &p, &r);
+    assert_verdict(&r, SR1_RUN_TIMEOUT);
+    assert_string_equal(r.message, "stopped after 1 s of processor time");
+    sr1_run_free(run);
+    sr1_sandbox_free(small);
+}
+
+/* The least that may be asked for is enough for there to be a verdict. */
+static void little_memory_is_a_verdict_too(void **state)
+{
+    sr1_program p = program_of("print(1)");
+    sr1_run_result r;
+    sr1_run *run;
+
+    (void)state;
+    need_box();
+    p.memory_mib = 16;
+    run = run_of(box, &p, &r);
+    if (r.verdict == SR1_RUN_INFRASTRUCTURE)
+        fail_msg("%s", r.message);
+    sr1_run_free(run);
+    p.memory_mib = 15;
+    run = NULL;
+    assert_int_equal(sr1_sandbox_start(box, &p, &run), SR1_E_INVALID);
+    assert_null(run);
 }
 
 static void output_is_limited(void **state)
@@ -328,6 +416,8 @@ static void options_out_of_range_are_refused(void **state)
     assert_int_equal(sr1_sandbox_open(&none, &o), SR1_E_INVALID);
     o = box_options(1);
     o.isolation = "chroot";
+    assert_int_equal(sr1_sandbox_open(&none, &o), SR1_E_INVALID);
+    o.isolation = NULL;
     assert_int_equal(sr1_sandbox_open(&none, &o), SR1_E_INVALID);
     o = box_options(1);
     o.kind = "docker";
@@ -568,9 +658,14 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_program_that_ends_well_passes),
         cmocka_unit_test(output_is_compared_where_it_is_expected),
+        cmocka_unit_test(what_stands_behind_a_nul_is_compared_too),
+        cmocka_unit_test(messages_are_one_line_of_utf8),
+        cmocka_unit_test(what_a_program_is_given_cannot_be_changed),
         cmocka_unit_test(failures_are_told_apart),
         cmocka_unit_test(time_is_limited),
         cmocka_unit_test(processor_time_is_limited),
+        cmocka_unit_test(the_sandboxs_processor_time_holds_for_all),
+        cmocka_unit_test(little_memory_is_a_verdict_too),
         cmocka_unit_test(output_is_limited),
         cmocka_unit_test(standard_error_keeps_its_ends),
         cmocka_unit_test(files_and_arguments_go_along),
@@ -588,5 +683,5 @@ int main(int argc, char **argv)
     };
 
     take_isolation(argc, argv);
-    return cmocka_run_group_tests(tests, open_all, close_all);
+    return cmocka_run_group_tests(tests, NULL, close_box);
 }
