@@ -1,5 +1,6 @@
 /* sr1-infer - ask a policy; see it think, search and answer. */
 #include "common/args.h"
+#include "common/messages.h"
 #include "common/policy.h"
 
 #include <searchr1/rollout.h>
@@ -21,11 +22,17 @@ static const char help_text[] =
     "the\n"
     "answer bold. With use_openai=true a server answers, by the tokenizer of POLICY.\n"
     "\n"
-    "Example:\n"
-    "  sr1-infer runs/grpo --question 'Where was the writer of Song of Bakdel born?'\n";
+    "--history FILE puts a conversation before each question: a JSON list of\n"
+    "{\"role\", \"content\"} (user, assistant; system in the first place), or a row of\n"
+    "sr1-eval with such a list as \"history\".\n"
+    "\n"
+    "Examples:\n"
+    "  sr1-infer runs/grpo --question 'Where was the writer of Song of Bakdel born?'\n"
+    "  sr1-infer runs/grpo --history talk.json --question 'And where did she die?'\n";
 
 struct options {
-    const char *question, *id;
+    const char *question, *id, *history;
+    struct messages before; /* of history */
     int64_t seed;
     int sample, json;
 };
@@ -165,8 +172,10 @@ static sr1_status ask(sr1_rollout *r, const struct options *o, const char *quest
                               .user = &v,
                               .text = o->json ? NULL : on_text};
     sr1_trajectory *t = NULL;
-    sr1_status st = sr1_rollout_generate(r, &q, 1, &ro, &t);
+    sr1_status st;
 
+    messages_before(&q, &o->before);
+    st = sr1_rollout_generate(r, &q, 1, &ro, &t);
     if (st != SR1_OK)
         return st;
     if (o->json)
@@ -218,6 +227,8 @@ int main(int argc, char **argv)
         {"--question", ARGS_STRING, &o.question, "TEXT", "ask this and end", 0, 0, NULL},
         {"--id", ARGS_STRING, &o.id, "ID",
          "of the question, where that names a world or a problem", 0, 0, NULL},
+        {"--history", ARGS_STRING, &o.history, "FILE",
+         "the conversation before it (JSON)", 0, 0, NULL},
         {"--sample", ARGS_FLAG, &o.sample, NULL,
          "sample by temperature instead of greedily", 0, 0, NULL},
         {"--seed", ARGS_INT, &o.seed, "N", "of sampling (0)", 0, 1e15, NULL},
@@ -240,7 +251,9 @@ int main(int argc, char **argv)
     if (o.question && o.question[strspn(o.question, " \t\r\n")] == '\0')
         return args_wrong(&a, "--question: the question is empty");
     policy_passive_waiting(argv);
-    st = policy_config(&c, rest[0], rest + 1, n - 1);
+    st = o.history ? messages_read(&o.before, o.history) : SR1_OK;
+    if (st == SR1_OK)
+        st = policy_config(&c, rest[0], rest + 1, n - 1);
     if (st == SR1_OK)
         st = sr1_rollout_new(&r, c, NULL, NULL, NULL);
     if (st == SR1_OK && o.question)
@@ -250,6 +263,7 @@ int main(int argc, char **argv)
         code = tool_refused("sr1-infer", st);
     else if (!o.question)
         code = converse(r, &o);
+    messages_free(&o.before);
     sr1_rollout_free(r);
     sr1_config_free(c);
     return code;

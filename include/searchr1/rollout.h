@@ -82,8 +82,9 @@ typedef struct sr1_rollout_options {
     uint64_t seed;       /* trajectory k of query q draws from (seed, q's id, k) alone */
     int64_t max_tokens;  /* sampled tokens a trajectory; 0: the configured max_tokens */
     int32_t no_search;   /* 1: searches find nothing (ablation) */
-    /* Called after every decode step and for every finished piece of text; may be NULL.
-     * A status other than SR1_OK ends the rollout with it. */
+    /* Called after every decode step and, while all rows wait for a search or a server,
+     * five times a second; may be NULL. A status other than SR1_OK ends the rollout with
+     * it. Threads as for `finished`. */
     sr1_status (*progress)(void *user, int64_t finished, int64_t total, int64_t tokens);
     void *user;
     /* Text as it appears, for one query shown live; may be NULL. source: SR1_SOURCE_*. */
@@ -189,10 +190,11 @@ SR1_API sr1_status sr1_evaluation_scores(const sr1_evaluation *evaluation, size_
 
 /* ---- demonstrations ---- */
 
-/* A trajectory as one line of JSON (no line end) that stage sft learns from: question and
- * segments, then id, sample, reward, data_source, and model where a server made it.
- * Caller frees with sr1_free(*text). SR1_E_UNSUPPORTED: it has no closed answer, or the
- * protocol had to correct it. Since 0.1. */
+/* A trajectory as one line of JSON (no line end) that stage sft learns from: question,
+ * history where there is one, and segments, then id, sample, reward, data_source, and
+ * model where a server made it.
+ * Caller frees with sr1_free(*text). SR1_E_UNSUPPORTED: it has no closed answer, the
+ * protocol had to correct it, or a text of it is not UTF-8 without NUL. Since 0.1. */
 SR1_API sr1_status sr1_rollout_demonstration(const sr1_rollout *rollout,
                                              const sr1_trajectory *trajectory,
                                              char **text, size_t *n);

@@ -114,6 +114,17 @@ static sr1_status first_user(struct sr1__demo *demo)
     return sr1__fail(SR1_E_PARSE, "'messages' has no message of the user");
 }
 
+static sr1_status take_history(struct sr1__demo *demo)
+{
+    const json_t *list = json_object_get(demo->json, "history");
+
+    if (!list || json_is_null(list))
+        return SR1_OK;
+    if (!json_is_array(list))
+        return sr1__fail(SR1_E_PARSE, "'history' is no list");
+    return sr1__messages_read(&demo->history, list, json_array_size(list), "history");
+}
+
 static sr1_status fill(struct sr1__demo *demo)
 {
     const json_t *segments = json_object_get(demo->json, "segments");
@@ -125,6 +136,7 @@ static sr1_status fill(struct sr1__demo *demo)
                          "'messages'");
     if (segments) {
         SR1__TRY(get_text(demo->json, "question", &demo->question));
+        SR1__TRY(take_history(demo));
         return take_segments(&segments_form, segments, demo);
     }
     demo->is_chat = 1;
@@ -152,6 +164,7 @@ sr1_status sr1__demos_read(const struct sr1__demos *d, int64_t i, struct sr1__de
 void sr1__demo_clear(struct sr1__demo *demo)
 {
     sr1__free(demo->segments);
+    sr1__messages_free(&demo->history);
     json_decref(demo->json);
     memset(demo, 0, sizeof *demo);
 }

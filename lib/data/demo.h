@@ -2,6 +2,9 @@
  *
  *     {"question": "...", "segments": [{"source": "policy", "text": "..."},
  *                                      {"source": "environment", "text": "..."}]}
+ *
+ *         and, where messages stand before the question, "history": [{"role", "content"}]
+ *
  *     {"messages": [{"role": "system", "content": "..."}, {"role": "user", ...},
  *                   {"role": "assistant", ...}, ...]}
  *
@@ -11,7 +14,7 @@
 #ifndef SR1__DATA_DEMO_H
 #define SR1__DATA_DEMO_H
 
-#include "base/error.h"
+#include "data/messages.h"
 
 struct sr1__demo_segment {
     int is_policy;    /* policy or assistant: the loss counts it */
@@ -22,6 +25,7 @@ struct sr1__demo_segment {
 struct sr1__demo {
     int is_chat;          /* from messages: render each by the chat template */
     const char *question; /* segments: as given; messages: the first user message */
+    struct sr1__messages history; /* segments: before the question */
     struct sr1__demo_segment *segments; /* chat: every message, in order */
     size_t n_segments;
     void *json; /* owns the texts */

@@ -1,13 +1,15 @@
 /* net/openai_answer.c - the body of an answer of /completions or /chat/completions.
  *
- *     /completions       choices[0]: text, finish_reason, logprobs {tokens,
- * token_logprobs} /chat/completions  choices[0]: message {content}, finish_reason,
- *                        logprobs {content: [{token, bytes, logprob}]}
- *     both               usage {prompt_tokens, completion_tokens}
- *     vLLM               choices[0]: token_ids, prompt_token_ids (of a chat beside
- * choices), stop_reason; tokens of logprobs as "token_id:17"; message {reasoning or
- * reasoning_content}, which its parsers of thoughts took out of the text SGLang
- * choices[0]: matched_stop
+ * Read of choices[0], by endpoint:
+ *
+ *     /completions       text, logprobs {tokens, token_logprobs}
+ *     /chat/completions  message {content}, logprobs {content: [{token, bytes, logprob}]}
+ *
+ * and of both finish_reason, beside choices usage {prompt_tokens, completion_tokens}.
+ *
+ * vLLM adds token_ids, prompt_token_ids (of a chat beside choices), stop_reason, tokens
+ * of logprobs as "token_id:17", and message {reasoning or reasoning_content}, which its
+ * parsers of thoughts took out of the text; SGLang adds matched_stop.
  *
  * Ids are only taken where they are given for each token. */
 #include "net/openai_wire.h"

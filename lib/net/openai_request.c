@@ -1,8 +1,10 @@
 /* net/openai_request.c - the body of a request to /completions or /chat/completions.
  *
- * Beside OpenAI's own fields, for servers of vLLM's dialect: top_k; return_token_ids and
+ * Beside OpenAI's own fields, for servers of vLLM's dialect: return_token_ids and
  * return_tokens_as_token_ids, which ask for ids; include_stop_str_in_output, without
- * which the stop text is taken off the text. */
+ * which the stop text is taken off the text; and all that shapes the distribution, also
+ * where it is off, for what is not said they take from the model's
+ * generation_config.json (of Qwen top_k 20, top_p, a repetition penalty). */
 #include "net/openai_wire.h"
 
 #include "base/json.h"
@@ -60,11 +62,16 @@ static json_t *messages(const sr1_openai_request *q)
     return list;
 }
 
+static int cuts_top_p(const sr1_openai_request *q)
+{
+    return q->top_p > 0.0 && q->top_p < 1.0;
+}
+
 static int add_sampling(json_t *o, const sr1_openai_request *q)
 {
     int bad = add(o, "temperature", sr1__json_number(q->temperature));
 
-    if (q->top_p > 0.0 && q->top_p < 1.0)
+    if (cuts_top_p(q))
         bad |= add(o, "top_p", json_real(q->top_p));
     if (q->seed > 0)
         bad |= add(o, "seed", json_integer(q->seed));
@@ -82,14 +89,23 @@ static int add_log_probs(json_t *o, const sr1_openai_request *q)
     return add(o, "logprobs", q->n_messages ? json_true() : json_integer(1));
 }
 
+/* The server's own defaults are not ours. */
+static int add_distribution(json_t *o, const sr1_openai_request *q)
+{
+    int bad = add(o, "top_k", json_integer(q->top_k > 0 ? q->top_k : -1));
+
+    if (!cuts_top_p(q))
+        bad |= add(o, "top_p", json_real(1.0));
+    bad |= add(o, "min_p", json_real(0.0));
+    return bad | add(o, "repetition_penalty", json_real(1.0));
+}
+
 static int add_vllm(json_t *o, const sr1_openai_request *q)
 {
-    int bad = add(o, "return_token_ids", json_true());
+    int bad = add(o, "return_token_ids", json_true()) | add_distribution(o, q);
 
     if (q->log_probs)
         bad |= add(o, "return_tokens_as_token_ids", json_true());
-    if (q->top_k > 0)
-        bad |= add(o, "top_k", json_integer(q->top_k));
     if (q->n_stop > 0)
         bad |= add(o, "include_stop_str_in_output", json_true());
     if (q->prompt)

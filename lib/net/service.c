@@ -114,3 +114,17 @@ void sr1__service_explain(const char *key, const struct sr1__http_response *r,
     }
     json_decref(said);
 }
+
+sr1_status sr1__service_fail(const char *key, const struct sr1__http_response *r)
+{
+    struct sr1__buf text;
+    sr1_status st;
+
+    sr1__buf_init(&text, 0);
+    sr1__service_explain(key, r, &text);
+    st = sr1__buf_status(&text, "answer");
+    if (st == SR1_OK)
+        st = sr1__fail(r->status, "%s", sr1__buf_cstr(&text));
+    sr1__buf_free(&text);
+    return st;
+}

@@ -17,5 +17,7 @@ void sr1__service_wipe(char *secret);
  * (NULL: none) blotted out. Appended to text. */
 void sr1__service_explain(const char *key, const struct sr1__http_response *r,
                           struct sr1__buf *text);
+/* That as this thread's error, with the response's status. */
+sr1_status sr1__service_fail(const char *key, const struct sr1__http_response *r);
 
 #endif

@@ -4,12 +4,9 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-#include <time.h>
-
 sr1_status sr1__box_new(struct sr1__box **out, struct sr1__asker *a, int32_t rows)
 {
     struct sr1__box *b = sr1__calloc(1, sizeof(*b));
-    pthread_condattr_t monotonic;
 
     if (b)
         b->asks = sr1__calloc((size_t)rows, sizeof(*b->asks));
@@ -17,10 +14,7 @@ sr1_status sr1__box_new(struct sr1__box **out, struct sr1__asker *a, int32_t row
         sr1__free(b);
         return sr1__fail_nomem("answers of searches");
     }
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&b->answered, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    sr1__cond_init(&b->answered);
     b->asker = a;
     b->n_rows = rows;
     *out = b;
@@ -73,15 +67,6 @@ static size_t take_answers(struct sr1__box *b, struct sr1__reply *replies)
     return n;
 }
 
-static struct timespec after(double seconds)
-{
-    double at = sr1__now() + seconds;
-    struct timespec t = {(time_t)at, 0};
-
-    t.tv_nsec = (long)((at - (double)t.tv_sec) * 1e9);
-    return t;
-}
-
 static sr1_status box_status(const struct sr1__box *b, struct sr1__reply *replies,
                              size_t *n)
 {
@@ -105,7 +90,7 @@ sr1_status sr1__box_collect(struct sr1__box *b, double seconds,
     pthread_mutex_lock(&a->lock);
     for (;;) {
         double left = until - sr1__now();
-        struct timespec t = after(left < TICK ? left : TICK);
+        struct timespec t = sr1__clock_time(sr1__now() + (left < TICK ? left : TICK));
 
         sr1__asker_give_up_late(a);
         *n = take_answers(b, replies);

@@ -1,6 +1,7 @@
 /* rollout/evaluate.c - answer every row of a dataset and score the answers, over all rows
  * and for each data source. Rows go in chunks, so memory does not grow with the dataset.
  */
+#include "rollout/asked.h"
 #include "rollout/internal.h"
 
 #include "base/mem.h"
@@ -168,63 +169,26 @@ static void finish(sr1_evaluation *e)
 /* ---- chunks of rows ---- */
 
 struct chunk {
-    sr1_row **rows;
-    sr1_query *queries;
+    struct sr1__asked asked;
     sr1_trajectory **made;
     size_t n;
 };
 
 static void chunk_free(struct chunk *c)
 {
-    for (size_t i = 0; i < c->n; i++) {
-        if (c->rows)
-            sr1_row_free(c->rows[i]);
-        if (c->made)
-            sr1_trajectory_free(c->made[i]);
-        if (c->queries)
-            sr1__free((void *)(uintptr_t)c->queries[i].answers);
-    }
-    sr1__free(c->rows);
-    sr1__free(c->queries);
+    for (size_t i = 0; c->made && i < c->n; i++)
+        sr1_trajectory_free(c->made[i]);
     sr1__free(c->made);
-}
-
-/* Rewards find the gold answers in the trajectory. The texts are the row's. */
-static sr1_status set_truths(sr1_query *q, sr1_row *row)
-{
-    size_t n = sr1_row_answer_count(row);
-    const char **truths = sr1__calloc(n + 1, sizeof(*truths));
-
-    if (!truths)
-        return sr1__fail_nomem("gold answers");
-    for (size_t i = 0; i < n; i++)
-        truths[i] = sr1_row_answer(row, i);
-    q->answers = truths;
-    q->n_answers = n;
-    return SR1_OK;
+    sr1__asked_free(&c->asked);
 }
 
 static sr1_status chunk_read(struct chunk *c, const struct work *w, int64_t from,
                              size_t n)
 {
-    *c = (struct chunk){.n = n};
-    c->rows = sr1__calloc(n, sizeof(sr1_row *));
-    c->queries = sr1__calloc(n, sizeof(*c->queries));
-    c->made = sr1__calloc(n, sizeof(sr1_trajectory *));
-    if (!c->rows || !c->queries || !c->made)
+    *c = (struct chunk){.made = sr1__calloc(n, sizeof(sr1_trajectory *)), .n = n};
+    if (!c->made)
         return sr1__fail_nomem("rows");
-    for (size_t i = 0; i < n; i++) {
-        SR1__TRY(sr1_dataset_read(w->data, from + (int64_t)i, &c->rows[i]));
-        c->queries[i] = (sr1_query){.struct_size = sizeof(c->queries[i]),
-                                    .text = sr1_row_question(c->rows[i]),
-                                    .text_len = strlen(sr1_row_question(c->rows[i])),
-                                    .id = sr1_row_id(c->rows[i]),
-                                    .data_source = sr1_row_data_source(c->rows[i])};
-        sr1__query_remember(&c->queries[i], c->rows[i]);
-        if (w->o->rewards)
-            SR1__TRY(set_truths(&c->queries[i], c->rows[i]));
-    }
-    return SR1_OK;
+    return sr1__asked_read(&c->asked, w->data, NULL, from, n);
 }
 
 static sr1_status forward_progress(void *user, int64_t finished, int64_t total,
@@ -245,9 +209,9 @@ static void set_item(const struct chunk *c, size_t i, struct sr1__answered *item
     if (sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER)
         item->answer.s = sr1_trajectory_final_answer(t, &item->answer.n);
     item->truths.texts = truths;
-    item->truths.n = sr1_row_answer_count(c->rows[i]);
+    item->truths.n = sr1_row_answer_count(c->asked.rows[i]);
     for (size_t k = 0; k < item->truths.n; k++)
-        truths[k] = sr1_row_answer(c->rows[i], k);
+        truths[k] = sr1_row_answer(c->asked.rows[i], k);
 }
 
 /* The scores of all rows at once, for they are one call of the embedder; zeros without
@@ -262,7 +226,7 @@ static sr1_status chunk_embed(const struct work *w, const struct chunk *c, doubl
     if (!w->o->embedder)
         return SR1_OK;
     for (size_t i = 0; i < c->n; i++)
-        n_truths += sr1_row_answer_count(c->rows[i]);
+        n_truths += sr1_row_answer_count(c->asked.rows[i]);
     items = sr1__calloc(c->n, sizeof(*items));
     truths = sr1__calloc(n_truths + 1, sizeof(*truths));
     st = items && truths ? SR1_OK : sr1__fail_nomem("answers");
@@ -301,10 +265,10 @@ static sr1_status chunk_score(struct work *w, struct chunk *c, const double *emb
         sr1_eval_scores *sum = NULL;
         sr1_eval_scores one;
 
-        SR1__TRY(score(c->made[i], c->rows[i], &one));
+        SR1__TRY(score(c->made[i], c->asked.rows[i], &one));
         one.embedding = embedding[i];
         one.reward = reward[i];
-        SR1__TRY(entry(w->e, sr1_row_data_source(c->rows[i]), &sum));
+        SR1__TRY(entry(w->e, sr1_row_data_source(c->asked.rows[i]), &sum));
         if (sr1__trajectory_excluded(c->made[i]) || isnan(reward[i])) {
             sum->excluded++;
             w->e->of[0].excluded++;
@@ -333,7 +297,7 @@ static sr1_status run_chunk(struct work *w, size_t n)
                                         : sr1__fail_nomem("scores");
 
     if (st == SR1_OK)
-        st = sr1_rollout_generate(w->rollout, c.queries, n, &o, c.made);
+        st = sr1_rollout_generate(w->rollout, c.asked.queries, n, &o, c.made);
     if (st == SR1_OK)
         st = chunk_embed(w, &c, embedding);
     if (st == SR1_OK)

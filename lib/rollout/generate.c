@@ -46,6 +46,7 @@ static sr1_status run_lanes(struct sr1__generation *g, size_t total)
 
     g->rows = sr1__rollout_lane_rows(r);
     for (;;) {
+        memset(g->entropy, 0, (size_t)r->n_lanes * sizeof(*g->entropy));
         st = sr1__pool_run(r->pool, (size_t)r->n_lanes, run_lane, g);
         for (int32_t i = 0; i < r->n_lanes; i++) /* room for the update that follows */
             sr1__decoder_reset(r->decoders[i]);
@@ -69,6 +70,28 @@ static sr1_status generate_remote(struct sr1__generation *g, size_t total)
 
     if (st != SR1_OK)
         drop_made(g, total);
+    return st;
+}
+
+/* All trajectories into out, which holds total of them. */
+static sr1_status generate(struct sr1__generation *g, int remote, sr1_trajectory **out,
+                           size_t total)
+{
+    size_t parts = remote ? total : (size_t)g->rollout->n_lanes;
+    sr1_status st;
+
+    g->out = sr1__calloc(total + 1, sizeof(sr1_trajectory *));
+    g->entropy = sr1__calloc(parts + 1, sizeof(*g->entropy));
+    if (g->out && g->entropy)
+        st = remote ? generate_remote(g, total) : run_lanes(g, total);
+    else
+        st = sr1__fail_nomem("trajectories");
+    for (size_t i = 0; g->entropy && i < parts; i++)
+        g->stats.entropy += g->entropy[i];
+    if (st == SR1_OK && total)
+        memcpy(out, g->out, total * sizeof(*out));
+    sr1__free(g->out);
+    sr1__free(g->entropy);
     return st;
 }
 
@@ -124,7 +147,6 @@ sr1_status sr1_rollout_generate(sr1_rollout *r, const sr1_query *queries, size_t
     sr1_rollout_options o = {0};
     struct sr1__generation g = {
         .rollout = r, .queries = queries, .n_queries = n, .options = &o};
-    size_t total;
     int remote;
     sr1_status st;
 
@@ -135,10 +157,6 @@ sr1_status sr1_rollout_generate(sr1_rollout *r, const sr1_query *queries, size_t
     remote = r->remote && !r->local;
     if (!remote)
         SR1__TRY(sr1__rollout_make_decoders(r));
-    total = n * (size_t)o.group_size;
-    g.out = sr1__calloc(total + 1, sizeof(sr1_trajectory *));
-    if (!g.out)
-        return sr1__fail_nomem("trajectories");
     g.env = o.no_search ? r->deaf_env : r->env;
     g.group_size = o.group_size;
     g.sampling = o.greedy ? greedy() : r->sampling;
@@ -146,11 +164,8 @@ sr1_status sr1_rollout_generate(sr1_rollout *r, const sr1_query *queries, size_t
     g.seed = o.seed;
     g.weights_version = remote ? r->server_version : r->weights_version;
     pthread_mutex_init(&g.lock, NULL);
-    st = remote ? generate_remote(&g, total) : run_lanes(&g, total);
+    st = generate(&g, remote, out, n * (size_t)o.group_size);
     pthread_mutex_destroy(&g.lock);
-    if (st == SR1_OK && total)
-        memcpy(out, g.out, total * sizeof(*out));
-    sr1__free(g.out);
     r->stats = g.stats;
     return st;
 }

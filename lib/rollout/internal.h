@@ -97,6 +97,8 @@ struct sr1__generation {
     int32_t rows; /* of each lane at once */
     const sr1_rollout_options *options;
     sr1_trajectory **out; /* [n_queries * group_size] */
+    double *entropy; /* of each lane, or each trajectory of a server: summed in their
+                        order, which no thread changes */
     pthread_mutex_t lock; /* over all below and the caller's callbacks */
     size_t finished;
     struct sr1__rollout_stats stats;

@@ -30,6 +30,7 @@ struct lane {
      * made). */
     size_t query;
     size_t query_step;
+    double *entropy; /* of this lane */
     int32_t begun;
     int32_t *prompt;
     size_t n_prompt;
@@ -82,6 +83,7 @@ static sr1_status lane_init(struct lane *l, struct sr1__generation *g, int32_t l
     l->cap = (int32_t)cap;
     l->query = (size_t)lane;
     l->query_step = (size_t)g->rollout->n_lanes;
+    l->entropy = &g->entropy[lane];
     l->rows = sr1__calloc(cap, sizeof(*l->rows));
     l->forks = sr1__calloc(cap, sizeof(*l->forks));
     l->fork_rows = sr1__calloc(cap, sizeof(*l->fork_rows));
@@ -243,13 +245,12 @@ static sr1_status feed(struct lane *l)
 
 /* ---- drawing ---- */
 
-static sr1_status report(struct lane *l, double entropy)
+static sr1_status report(struct lane *l)
 {
     struct sr1__generation *g = l->g;
     sr1_status st = SR1_OK;
 
     pthread_mutex_lock(&g->lock);
-    g->stats.entropy += entropy;
     if (g->options->progress)
         st = g->options->progress(g->options->user, (int64_t)g->finished,
                                   (int64_t)(g->n_queries * (size_t)g->group_size),
@@ -262,7 +263,6 @@ static sr1_status report(struct lane *l, double entropy)
 static sr1_status draw(struct lane *l, size_t *n_acting)
 {
     size_t n = 0;
-    double entropy = 0.0;
 
     *n_acting = 0;
     for (int32_t i = 0; i < l->cap; i++) {
@@ -277,14 +277,14 @@ static sr1_status draw(struct lane *l, size_t *n_acting)
         int32_t i = l->drawn[k];
         enum sr1__row_want want;
 
-        entropy += l->entropies[k];
+        *l->entropy += l->entropies[k];
         SR1__TRY(sr1__row_take(&l->rows[i], l->ids[k], l->log_probs[k], &want));
         if (want == SR1__ROW_ACTION)
             l->drawn[(*n_acting)++] = i;
         if (want == SR1__ROW_DONE)
             SR1__TRY(finish(l, i));
     }
-    return report(l, entropy);
+    return report(l);
 }
 
 /* ---- actions ---- */
@@ -366,7 +366,7 @@ static sr1_status collect(struct lane *l)
         l->g->stats.search_seconds += sr1__now() - began;
         pthread_mutex_unlock(&l->g->lock);
         if (st == SR1_OK && n == 0)
-            st = report(l, 0.0);
+            st = report(l);
     }
     for (size_t k = 0; k < n; k++) {
         if (st == SR1_OK)

@@ -156,6 +156,11 @@ static sr1_status seat(struct lane *l)
 
 /* ---- beginning a step ---- */
 
+static int has_room(const struct lane *l, size_t tokens)
+{
+    return (int64_t)tokens <= l->w->call.rollout->limits.max_context;
+}
+
 static sr1_status hold(struct lane *l, struct sr1__level_row *row, size_t n)
 {
     row->base = n;
@@ -163,8 +168,9 @@ static sr1_status hold(struct lane *l, struct sr1__level_row *row, size_t n)
 }
 
 /* Thoughts are asked for in words: the level's sentence goes to the end of what the
- * environment said last. */
-static sr1_status ask_in_words(struct lane *l, struct sr1__level_row *row, size_t history)
+ * environment said last. *fate: SR1__LEVELS_NO_ROOM where the context ends before it. */
+static sr1_status ask_in_words(struct lane *l, struct sr1__level_row *row, size_t history,
+                               int32_t *fate)
 {
     const sr1_rollout *r = l->w->call.rollout;
     const struct sr1__ids *open = &r->border.open_ids;
@@ -185,17 +191,20 @@ static sr1_status ask_in_words(struct lane *l, struct sr1__level_row *row, size_
         st = sr1__ids_add(&words, open->v[i]);
     if (st == SR1_OK)
         st = hold(l, row, history - open->n);
-    if (st == SR1_OK)
-        st = sr1__decoder_feed(
-            l->decoder, &(struct sr1__feed){row->at, words.v, words.n}, 1);
     row->base += words.n;
     row->asked_in_words = 1;
+    if (!has_room(l, row->base))
+        *fate = SR1__LEVELS_NO_ROOM;
+    else if (st == SR1_OK)
+        st = sr1__decoder_feed(
+            l->decoder, &(struct sr1__feed){row->at, words.v, words.n}, 1);
     sr1__ids_free(&words);
     return st;
 }
 
+/* Of a message in words and level there may be more than of the one that was sampled. */
 static sr1_status begin_row(struct lane *l, struct sr1__level_row *row,
-                            const struct sr1__level_task *task)
+                            const struct sr1__level_task *task, int32_t *fate)
 {
     size_t history = task->turn.message.begin;
 
@@ -204,27 +213,42 @@ static sr1_status begin_row(struct lane *l, struct sr1__level_row *row,
         return sr1__level_row_own(row, task);
     }
     if (row->level > 0 && l->w->call.o->prompts)
-        SR1__TRY(ask_in_words(l, row, history));
+        SR1__TRY(ask_in_words(l, row, history, fate));
     else
         SR1__TRY(hold(l, row, history));
-    return sr1__level_row_begin(row, &l->w->call, task);
+    SR1__TRY(sr1__level_row_begin(row, &l->w->call, task));
+    if (!has_room(l, row->base + row->ids.n))
+        *fate = SR1__LEVELS_NO_ROOM;
+    return SR1_OK;
+}
+
+static void give_up(struct lane *l, struct slot *s)
+{
+    s->task->out->fate = s->fate;
+    l->stats.fates[s->fate]++;
+    close_slot(l, s);
+}
+
+/* The next step takes this slot, unless it has no room. */
+static sr1_status admit_step(struct lane *l, struct slot *s)
+{
+    SR1__TRY(seat(l));
+    s->task = &l->w->tasks[l->next++];
+    s->fate = SR1__LEVELS_COMPARED;
+    for (int32_t k = 0; k < LEVELS && s->fate == SR1__LEVELS_COMPARED; k++) {
+        s->rows[k].level = k;
+        SR1__TRY(begin_row(l, &s->rows[k], s->task, &s->fate));
+    }
+    if (s->fate != SR1__LEVELS_COMPARED)
+        give_up(l, s);
+    return SR1_OK;
 }
 
 static sr1_status admit(struct lane *l)
 {
-    for (size_t i = 0; i < l->n_slots && l->next < l->end; i++) {
-        struct slot *s = &l->slots[i];
-
-        if (s->task)
-            continue;
-        SR1__TRY(seat(l));
-        s->task = &l->w->tasks[l->next++];
-        s->fate = SR1__LEVELS_COMPARED;
-        for (int32_t k = 0; k < LEVELS; k++) {
-            s->rows[k].level = k;
-            SR1__TRY(begin_row(l, &s->rows[k], s->task));
-        }
-    }
+    for (size_t i = 0; i < l->n_slots; i++)
+        while (!l->slots[i].task && l->next < l->end)
+            SR1__TRY(admit_step(l, &l->slots[i]));
     return SR1_OK;
 }
 
@@ -251,13 +275,6 @@ static sr1_status feed(struct lane *l, size_t *n_drawing)
     }
     *n_drawing = n;
     return sr1__decoder_feed(l->decoder, l->feeds, n);
-}
-
-static void give_up(struct lane *l, struct slot *s)
-{
-    s->task->out->fate = s->fate;
-    l->stats.fates[s->fate]++;
-    close_slot(l, s);
 }
 
 static sr1_status draw(struct lane *l, size_t n)
@@ -306,12 +323,6 @@ static sr1_status settle(struct lane *l, struct slot *s, struct sr1__level_row *
     return cut_row(l, &row->at, row->base + keep);
 }
 
-static int fits(const struct lane *l, const struct sr1__level_row *row)
-{
-    return (int64_t)(row->base + row->ids.n) <=
-           l->w->call.rollout->limits.max_context;
-}
-
 /* All rows of a slot as feeds; 0: it was given up. */
 static sr1_status ready_slot(struct lane *l, struct slot *s, struct sr1__feed *feeds,
                              size_t *asked, int *ready)
@@ -322,7 +333,7 @@ static sr1_status ready_slot(struct lane *l, struct slot *s, struct sr1__feed *f
         struct sr1__level_row *row = &s->rows[k];
 
         SR1__TRY(settle(l, s, row));
-        if (s->fate == SR1__LEVELS_COMPARED && !fits(l, row))
+        if (s->fate == SR1__LEVELS_COMPARED && !has_room(l, row->base + row->ids.n))
             s->fate = SR1__LEVELS_NO_ROOM;
         feeds[k] = (struct sr1__feed){row->at, row->ids.v + row->fed,
                                       row->ids.n - row->fed};

@@ -48,15 +48,6 @@ sr1_status sr1__query_check(const sr1_query *queries, size_t i)
     return SR1_OK;
 }
 
-void sr1__query_remember(sr1_query *q, const sr1_row *row)
-{
-    const struct sr1__messages *m = sr1__row_history(row);
-
-    q->history_roles = m->roles;
-    q->history_texts = m->texts;
-    q->n_history = m->n;
-}
-
 static uint64_t hash_of(const sr1_query *q)
 {
     uint64_t h = sr1__hash64(q->text, q->text_len, 0);

@@ -5,6 +5,7 @@
  * policy: the trajectory stops with SR1_STOP_ERROR and is left out. */
 #include "rollout/remote.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "rollout/asker.h"
@@ -92,6 +93,9 @@ struct run {
     struct sr1__error error;  /* that ends the call; under g->lock */
     struct sr1__error outage; /* why the first trajectory was left out; under g->lock */
     size_t begun;             /* trajectories that asked; under g->lock */
+    pthread_mutex_t over_lock;
+    pthread_cond_t is_over;
+    int over; /* no trajectory is left */
 };
 
 static sr1_status report(const struct run *u)
@@ -123,9 +127,18 @@ static sr1_status finish(struct run *u, struct sr1__talk *k)
     return st == SR1_OK ? report(u) : st;
 }
 
+static sr1_status stopped(const struct run *u)
+{
+    return atomic_load(&u->stopped)
+               ? sr1__fail(SR1_E_CANCELLED, "the rollout was stopped")
+               : SR1_OK;
+}
+
+#define PATIENCE 0.2 /* seconds until the caller is asked again whether to go on */
+
 /* An environment that lets one wait is asked through the asker, which knows deadlines. */
-static sr1_status wait_for_answer(struct sr1__talk *k, const struct sr1__action *a,
-                                  struct sr1__observation *o)
+static sr1_status wait_for_answer(const struct run *u, struct sr1__talk *k,
+                                  const struct sr1__action *a, struct sr1__observation *o)
 {
     const int32_t row = 0;
     struct sr1__box *box = NULL;
@@ -135,37 +148,41 @@ static sr1_status wait_for_answer(struct sr1__talk *k, const struct sr1__action 
 
     SR1__TRY(sr1__box_new(&box, k->g->rollout->asker, 1));
     st = sr1__box_ask(box, &row, a, 1);
-    while (st == SR1_OK && n == 0)
-        st = sr1__box_collect(box, 60.0, &reply, &n);
+    while (st == SR1_OK && n == 0) {
+        st = stopped(u);
+        if (st == SR1_OK)
+            st = sr1__box_collect(box, PATIENCE, &reply, &n);
+    }
     if (st == SR1_OK)
         *o = reply.observation;
     sr1__box_free(box);
     return st;
 }
 
-static sr1_status answer(struct sr1__talk *k, struct sr1__observation *o)
+static sr1_status answer(const struct run *u, struct sr1__talk *k,
+                         struct sr1__observation *o)
 {
     struct sr1__generation *g = k->g;
     struct sr1__action a = sr1__row_action(&k->row);
     sr1_status st;
 
     if (g->env == g->rollout->env && g->rollout->asker)
-        return wait_for_answer(k, &a, o);
+        return wait_for_answer(u, k, &a, o);
     pthread_mutex_lock(&g->rollout->env_lock);
     st = sr1__env_act(g->env, &a, 1, o);
     pthread_mutex_unlock(&g->rollout->env_lock);
     return st;
 }
 
-static sr1_status act(struct sr1__talk *k, enum sr1__row_want *want)
+static sr1_status act(const struct run *u, struct sr1__talk *k, enum sr1__row_want *want)
 {
     struct sr1__observation o;
     sr1_status st;
 
-    SR1__TRY(answer(k, &o));
-    st = sr1__talk_turn(k, &o);
-    if (st == SR1_OK)
-        st = sr1__row_observe(&k->row, &o, want);
+    SR1__TRY(answer(u, k, &o));
+    st = sr1__row_observe(&k->row, &o, want);
+    if (st == SR1_OK && *want != SR1__ROW_DONE)
+        st = sr1__talk_turn(k, &o);
     sr1__observation_free(&o);
     return st;
 }
@@ -197,13 +214,12 @@ static sr1_status converse(struct run *u, struct sr1__talk *k)
     while (want != SR1__ROW_DONE && !k->failed) {
         int64_t before = k->row.tokens;
 
-        if (atomic_load(&u->stopped))
-            return sr1__fail(SR1_E_CANCELLED, "the rollout was stopped");
+        SR1__TRY(stopped(u));
         SR1__TRY(sr1__talk_ask(k, &want));
         count_tokens(u, k, before);
         SR1__TRY(report(u));
         if (want == SR1__ROW_ACTION)
-            SR1__TRY(act(k, &want));
+            SR1__TRY(act(u, k, &want));
     }
     if (k->failed)
         leave_out(u, k);
@@ -263,6 +279,57 @@ static sr1_status run_one(void *arg, size_t i)
     return st;
 }
 
+/* ---- watching ---- */
+
+/* A request that was on its way as the others were stopped is stopped as well. */
+static void look_after(struct run *u)
+{
+    sr1_status st = SR1_OK;
+
+    if (atomic_load(&u->stopped))
+        sr1_openai_cancel(u->remote->client);
+    else
+        st = report(u);
+    if (st != SR1_OK)
+        stop(u, st);
+}
+
+/* While all wait for the server nobody else asks the caller whether to go on. */
+static void *watch(void *arg)
+{
+    struct run *u = arg;
+
+    pthread_mutex_lock(&u->over_lock);
+    while (!u->over) {
+        struct timespec t = sr1__clock_time(sr1__now() + PATIENCE);
+
+        pthread_cond_timedwait(&u->is_over, &u->over_lock, &t);
+        if (u->over)
+            break;
+        pthread_mutex_unlock(&u->over_lock);
+        look_after(u);
+        pthread_mutex_lock(&u->over_lock);
+    }
+    pthread_mutex_unlock(&u->over_lock);
+    return NULL;
+}
+
+static sr1_status run_watched(struct run *u, size_t total)
+{
+    pthread_t watcher;
+    sr1_status st;
+
+    if (pthread_create(&watcher, NULL, watch, u) != 0)
+        return sr1__fail(SR1_E_LIMIT, "remote generation: the system refused a thread");
+    st = sr1__pool_run(u->remote->pool, total, run_one, u);
+    pthread_mutex_lock(&u->over_lock);
+    u->over = 1;
+    pthread_cond_signal(&u->is_over);
+    pthread_mutex_unlock(&u->over_lock);
+    pthread_join(watcher, NULL);
+    return st;
+}
+
 /* ---- all of them ---- */
 
 static void add_up(struct sr1__remote_stats *sum, const struct sr1__remote_stats *s)
@@ -293,8 +360,13 @@ static sr1_status judge_outage(const struct run *u)
 sr1_status sr1__remote_run(struct sr1__generation *g, size_t total)
 {
     struct run u = {.g = g, .remote = g->rollout->remote};
-    sr1_status st = sr1__pool_run(u.remote->pool, total, run_one, &u);
+    sr1_status st;
 
+    pthread_mutex_init(&u.over_lock, NULL);
+    sr1__cond_init(&u.is_over);
+    st = run_watched(&u, total);
+    pthread_cond_destroy(&u.is_over);
+    pthread_mutex_destroy(&u.over_lock);
     if (atomic_load(&u.stopped))
         st = sr1__error_raise(&u.error);
     if (st == SR1_OK)

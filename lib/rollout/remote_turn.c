@@ -179,50 +179,48 @@ static sr1_status ask(struct sr1__talk *k, sr1_openai_results **out)
 
 /* ---- taking ---- */
 
-/* sent: ids the row had when it asked. */
+/* Has the server read another prompt than the `sent` ids that the row had when it asked?
+ */
+static int read_other(const struct sr1__talk *k, const sr1_openai_result *a, size_t sent)
+{
+    int64_t n = a->prompt_ids ? a->n_prompt_ids : a->prompt_tokens;
+    size_t have;
+    const int32_t *ids = sr1__trajectory_builder_ids(k->row.builder, &have);
+
+    return (n >= 0 && n != (int64_t)sent) ||
+           (a->prompt_ids && memcmp(a->prompt_ids, ids, sent * sizeof(*ids)) != 0);
+}
+
 static void count_answer(struct sr1__talk *k, const sr1_openai_result *a,
                          const struct sr1__remote_tokens *t, size_t sent, size_t taken)
 {
     struct sr1__remote_stats *s = &k->g->stats.remote;
-    size_t n;
-    const int32_t *ids = sr1__trajectory_builder_ids(k->row.builder, &n);
-    int64_t read = a->prompt_ids ? a->n_prompt_ids : a->prompt_tokens;
+    int other = read_other(k, a, sent);
 
     pthread_mutex_lock(&k->g->lock);
     s->answers++;
     s->sources[t->source]++;
     s->drifted += t->drifted;
-    s->prompts_differ +=
-        (read >= 0 && read != (int64_t)sent) ||
-        (a->prompt_ids && memcmp(a->prompt_ids, ids, sent * sizeof(*ids)) != 0);
+    s->prompts_differ += other;
     s->dropped_tokens += (int64_t)(t->ids.n - taken);
     s->server_tokens += a->completion_tokens > 0 ? a->completion_tokens : 0;
     pthread_mutex_unlock(&k->g->lock);
 }
 
-/* An unbiased guess at the entropy: -log p of what was drawn. */
-static void count_entropy(struct sr1__talk *k, double sum)
-{
-    pthread_mutex_lock(&k->g->lock);
-    k->g->stats.entropy += sum;
-    pthread_mutex_unlock(&k->g->lock);
-}
-
-/* Token by token, until the row wants something else or a new turn has begun. */
+/* Token by token, until the row wants something else or a new turn has begun. -log p of
+ * what was drawn is an unbiased guess at the entropy. */
 static sr1_status take_tokens(struct sr1__talk *k, const struct sr1__remote_tokens *t,
                               size_t *taken, enum sr1__row_want *want)
 {
     int32_t turn = k->row.turn;
-    double entropy = 0.0;
 
     for (*taken = 0; *taken < t->ids.n && *want == SR1__ROW_TOKEN && k->row.turn == turn;
          (*taken)++) {
         float log_prob = t->log_probs ? t->log_probs[*taken] : 0.0f;
 
         SR1__TRY(sr1__row_take(&k->row, t->ids.v[*taken], log_prob, want));
-        entropy -= (double)log_prob;
+        k->g->entropy[k->row.index] -= (double)log_prob;
     }
-    count_entropy(k, entropy);
     return SR1_OK;
 }
 
@@ -282,6 +280,29 @@ static sr1_status put_back(struct sr1__talk *k, const char *text,
     return st;
 }
 
+/* What is learned from has log-probs: nothing is put back. Without an end a trajectory
+ * can be over, but not its message where another follows. */
+static sr1_status refuse_lost(const struct sr1__talk *k, const sr1_openai_result *a,
+                              const char *tag)
+{
+    const struct sr1__protocol *p = sr1__env_protocol(k->g->env);
+
+    if (tag)
+        return sr1__fail(SR1_E_UNSUPPORTED,
+                         "the server cuts %s off its answer, so its log-prob is not "
+                         "known; training needs a server that keeps it (vLLM's "
+                         "include_stop_str_in_output)",
+                         tag);
+    if (a->finish == SR1_OPENAI_FINISH_STOP && (p->notice || p->message) &&
+        sr1__env_acts(k->g->env))
+        return sr1__fail(SR1_E_UNSUPPORTED,
+                         "the server does not give the token that ended its message, so "
+                         "its log-prob is not known; training by the protocol %s needs "
+                         "a server that does (vLLM)",
+                         p->name);
+    return SR1_OK;
+}
+
 /* The answer is over and the row wants more: what ended it is missing, or a closing tag
  * closed nothing and the policy goes on. */
 static sr1_status end_turn(struct sr1__talk *k, const sr1_openai_result *a,
@@ -289,20 +310,14 @@ static sr1_status end_turn(struct sr1__talk *k, const sr1_openai_result *a,
 {
     const struct sr1__protocol *p = sr1__env_protocol(k->g->env);
     const char *tag = a->stop_text;
+    int32_t turn = k->row.turn;
 
     if (!tag && t->source != SR1__REMOTE_IDS && !p->message)
         tag = open_tag(k);
     if (tag && t->ids.n > 0 && said_ends_with(k, tag))
         return SR1_OK;
-    if (tag && k->remote->exact)
-        return sr1__fail(SR1_E_UNSUPPORTED,
-                         "the server cuts %s off its answer, so its log-prob is not "
-                         "known; training needs a server that keeps it (vLLM's "
-                         "include_stop_str_in_output)",
-                         tag);
-    if (!k->remote->exact || p->notice || p->message)
-        SR1__TRY(put_back(k, tag, want));
-    if (*want == SR1__ROW_TOKEN && !tag && k->remote->exact) {
+    SR1__TRY(k->remote->exact ? refuse_lost(k, a, tag) : put_back(k, tag, want));
+    if (!tag && *want == SR1__ROW_TOKEN && k->row.turn == turn) {
         k->row.stop = SR1_STOP_EOS;
         *want = SR1__ROW_DONE;
     }
@@ -353,11 +368,18 @@ static sr1_status check_ids(const sr1_model *model, const struct sr1__ids *ids)
 }
 
 static sr1_status check_exact(const struct sr1__talk *k, const sr1_openai_result *a,
-                              const struct sr1__remote_tokens *t)
+                              const struct sr1__remote_tokens *t, size_t sent)
 {
     SR1__TRY(check_ids(k->g->rollout->model, &t->ids));
-    if (!k->remote->exact ||
-        (t->source == SR1__REMOTE_IDS && (t->log_probs || !t->ids.n)))
+    if (!k->remote->exact)
+        return SR1_OK;
+    if (read_other(k, a, sent))
+        return sr1__fail(SR1_E_UNSUPPORTED,
+                         "the server read another prompt than the %zu ids it was given, "
+                         "so its log-probs are of that; training needs one that neither "
+                         "cuts prompts nor adds to them",
+                         sent);
+    if (t->source == SR1__REMOTE_IDS && (t->log_probs || !t->ids.n))
         return SR1_OK;
     return sr1__fail(SR1_E_UNSUPPORTED,
                      "the server gives no %s of what it generates; training needs them "
@@ -372,7 +394,7 @@ static sr1_status take(struct sr1__talk *k, const sr1_openai_result *a,
     size_t sent, taken = 0;
 
     (void)sr1__trajectory_builder_ids(k->row.builder, &sent);
-    SR1__TRY(check_exact(k, a, t));
+    SR1__TRY(check_exact(k, a, t, sent));
     if (t->ids.n == 0 && a->finish == SR1_OPENAI_FINISH_LENGTH)
         return gave_nothing(k);
     SR1__TRY(take_tokens(k, t, &taken, want));

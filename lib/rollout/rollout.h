@@ -30,8 +30,6 @@ struct sr1__remote_stats {
 sr1_model *sr1__rollout_reviser(const sr1_rollout *r);
 /* The problems of the environment critique, else NULL. Borrowed likewise. */
 struct sr1_problems *sr1__rollout_problems(const sr1_rollout *r);
-/* Give a query the row's history, borrowed from the row. */
-void sr1__query_remember(sr1_query *q, const sr1_row *row);
 
 /* Sums over one sr1_rollout_generate. */
 struct sr1__rollout_stats {

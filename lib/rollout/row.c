@@ -318,9 +318,24 @@ static int has_ended(const struct sr1__row *row)
                                                            SR1_TOKEN_IM_END);
 }
 
+/* What did not fit into the block was not said. A block of a verbatim protocol loses its
+ * end, whatever that is. */
+static sr1_status shorten(struct sr1__observation *o, const struct sr1__block *b,
+                          int verbatim)
+{
+    size_t whole = o->head.len + o->body.len + o->tail.len;
+
+    if (verbatim ? b->text.len == whole : b->body_len == o->body.len)
+        return SR1_OK;
+    sr1__buf_clear(&o->body);
+    sr1__buf_add(&o->body, sr1__buf_cstr(&b->text) + b->body_begin, b->body_len);
+    if (verbatim)
+        sr1__buf_clear(&o->tail);
+    return sr1__buf_status(&o->body, "inserted text");
+}
+
 /* The block of an answer goes in, if there is room for it. */
-static sr1_status insert(struct sr1__row *row, const struct sr1__observation *o,
-                         int *fits)
+static sr1_status insert(struct sr1__row *row, struct sr1__observation *o, int *fits)
 {
     const sr1_rollout *r = row->g->rollout;
     const struct sr1__protocol *p = sr1__env_protocol(row->g->env);
@@ -332,6 +347,8 @@ static sr1_status insert(struct sr1__row *row, const struct sr1__observation *o,
                              block_room(row), fits));
     *fits = *fits && !(is_whole(row) && b.body_len < o->body.len);
     st = *fits ? record_block(row, &b) : SR1_OK;
+    if (st == SR1_OK && *fits)
+        st = shorten(o, &b, p->verbatim);
     sr1__block_free(&b);
     return st;
 }

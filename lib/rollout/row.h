@@ -44,7 +44,8 @@ sr1_status sr1__row_take(struct sr1__row *row, int32_t id, float log_prob,
                          enum sr1__row_want *want);
 /* The action to carry out; text borrowed until the next call on the row. */
 struct sr1__action sr1__row_action(const struct sr1__row *row);
-/* Insert the answer to the action: queued for the decoder, recorded, next turn. */
+/* Insert the answer to the action: queued for the decoder, recorded, next turn. What of
+ * it does not fit is taken off it. */
 sr1_status sr1__row_observe(struct sr1__row *row, struct sr1__observation *o,
                             enum sr1__row_want *want);
 /* Make the trajectory; the row is inactive after it, also on failure. */

@@ -2,6 +2,8 @@
  *
  * Rows go in chunks. After each chunk the state file beside the output says how far it
  * is: rows done and bytes written; what a stop left behind that is cut off. */
+#include "rollout/asked.h"
+#include "rollout/demonstration.h"
 #include "rollout/remote.h"
 
 #include "base/file.h"
@@ -15,131 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-/* ---- one demonstration ---- */
-
-/* A border of messages stands around a result; rollouts and training put it there anew.
- */
-static void strip_border(const struct sr1__chat_border *b, const char **text, size_t *n)
-{
-    const char *heads[] = {b->close, b->close + b->end_len};
-    size_t tail = strlen(b->open);
-
-    for (size_t i = 0; i < 2; i++) {
-        size_t k = strlen(heads[i]);
-
-        if (k <= *n && memcmp(*text, heads[i], k) == 0) {
-            *text += k;
-            *n -= k;
-            break;
-        }
-    }
-    if (tail <= *n && memcmp(*text + *n - tail, b->open, tail) == 0)
-        *n -= tail;
-}
-
-/* NULL without memory, or where the text is none that JSON takes. */
-static json_t *segment_json(const sr1_rollout *r, const sr1_trajectory *t,
-                            const sr1_text_segment *s)
-{
-    const char *text = sr1_trajectory_generated_text(t, NULL) + s->text_begin;
-    int policy = s->source == SR1_SOURCE_POLICY;
-    size_t n = s->text_len;
-
-    if (!policy && sr1__env_protocol(r->env)->chat)
-        strip_border(&r->border, &text, &n);
-    return json_pack("{s:s, s:s%}", "source", policy ? "policy" : "environment", "text",
-                     text, n);
-}
-
-/* Is it fit to be imitated? It answered, and the protocol never had to correct it. */
-static int is_fit(const sr1_rollout *r, const sr1_trajectory *t)
-{
-    size_t len, n = sr1_trajectory_segment_count(t);
-    const char *text = sr1_trajectory_generated_text(t, &len);
-    size_t begin, body;
-
-    if (sr1_trajectory_stop_reason(t) != SR1_STOP_ANSWER ||
-        memchr(text, '\0', len) != NULL)
-        return 0;
-    for (size_t i = 0; i < n; i++) {
-        sr1_text_segment s = {.struct_size = sizeof(s)};
-
-        if (sr1_trajectory_segment(t, i, &s) != SR1_OK)
-            return 0;
-        if (s.source == SR1_SOURCE_ENVIRONMENT &&
-            sr1__observation_split(sr1__env_protocol(r->env), text + s.text_begin,
-                                   s.text_len, &begin, &body) != SR1_OK)
-            return 0;
-    }
-    return 1;
-}
-
-static json_t *segments_json(const sr1_rollout *r, const sr1_trajectory *t)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; list && i < sr1_trajectory_segment_count(t); i++) {
-        sr1_text_segment s = {.struct_size = sizeof(s)};
-
-        if (sr1_trajectory_segment(t, i, &s) != SR1_OK ||
-            json_array_append_new(list, segment_json(r, t, &s)) != 0) {
-            json_decref(list);
-            return NULL;
-        }
-    }
-    return list;
-}
-
-static json_t *demo_json(const sr1_rollout *r, const sr1_trajectory *t)
-{
-    size_t n;
-    const char *question = sr1_trajectory_query(t, &n);
-    json_t *o = json_pack("{s:s%, s:o}", "question", question, n, "segments",
-                          segments_json(r, t));
-
-    if (!o || json_object_set_new(o, "id", json_string(sr1_trajectory_query_id(t))) ||
-        json_object_set_new(o, "sample", json_integer(sr1_trajectory_sample(t))) ||
-        json_object_set_new(o, "reward", sr1__json_number(sr1_trajectory_reward(t))) ||
-        json_object_set_new(o, "data_source",
-                            json_string(sr1_trajectory_data_source(t))) ||
-        (r->remote &&
-         json_object_set_new(o, "model",
-                             json_string(sr1_openai_model(r->remote->client))))) {
-        json_decref(o);
-        return NULL;
-    }
-    return o;
-}
-
-sr1_status sr1_rollout_demonstration(const sr1_rollout *r, const sr1_trajectory *t,
-                                     char **text, size_t *n)
-{
-    struct sr1__buf b;
-    json_t *o;
-    sr1_status st;
-
-    if (!r || !t || !text)
-        return sr1__fail(SR1_E_INVALID,
-                         "demonstration: rollout, trajectory and text are required");
-    if (!is_fit(r, t))
-        return sr1__fail(SR1_E_UNSUPPORTED,
-                         "the trajectory has no answer, or the protocol corrected it");
-    o = demo_json(r, t);
-    if (!o)
-        return sr1__fail_nomem("demonstration");
-    sr1__buf_init(&b, 0);
-    st = sr1__json_dump(o, 0, &b);
-    json_decref(o);
-    if (st == SR1_OK) {
-        if (n)
-            *n = b.len;
-        *text = sr1__buf_take(&b);
-        st = *text ? SR1_OK : sr1__fail_nomem("demonstration");
-    }
-    sr1__buf_free(&b);
-    return st;
-}
 
 /* ---- the work ---- */
 
@@ -156,66 +33,29 @@ struct synth {
 
 /* Questions of a chunk, and what was made of them. */
 struct chunk {
-    size_t n, made;
-    sr1_row **rows;              /* [n] */
-    sr1_query *queries;          /* [n] */
-    const char ***answers;       /* [n] */
+    size_t made;
+    struct sr1__asked asked;
     sr1_trajectory **t;          /* [made], question by question */
     const sr1_trajectory **kept; /* [made] those that can be scored */
 };
 
 static void chunk_free(struct chunk *c)
 {
-    for (size_t i = 0; i < c->n; i++) {
-        if (c->rows)
-            sr1_row_free(c->rows[i]);
-        if (c->answers)
-            sr1__free((void *)c->answers[i]);
-    }
     for (size_t i = 0; c->t && i < c->made; i++)
         sr1_trajectory_free(c->t[i]);
-    sr1__free(c->rows);
-    sr1__free(c->queries);
-    sr1__free((void *)c->answers);
     sr1__free(c->t);
     sr1__free((void *)c->kept);
-}
-
-static sr1_status read_row(struct chunk *c, const struct synth *s, size_t i)
-{
-    sr1_query *q = &c->queries[i];
-    size_t n;
-
-    SR1__TRY(sr1_dataset_read(s->data, s->done + (int64_t)i, &c->rows[i]));
-    n = sr1_row_answer_count(c->rows[i]);
-    c->answers[i] = sr1__calloc(n + 1, sizeof(char *));
-    if (!c->answers[i])
-        return sr1__fail_nomem("gold answers");
-    for (size_t k = 0; k < n; k++)
-        c->answers[i][k] = sr1_row_answer(c->rows[i], k);
-    *q = (sr1_query){.struct_size = sizeof(*q),
-                     .text = sr1_row_question(c->rows[i]),
-                     .text_len = strlen(sr1_row_question(c->rows[i])),
-                     .id = sr1_row_id(c->rows[i]),
-                     .answers = c->answers[i],
-                     .n_answers = n,
-                     .data_source = sr1_row_data_source(c->rows[i])};
-    return SR1_OK;
+    sr1__asked_free(&c->asked);
 }
 
 static sr1_status chunk_read(struct chunk *c, const struct synth *s, size_t n)
 {
-    *c = (struct chunk){.n = n, .made = n * (size_t)s->o.samples};
-    c->rows = sr1__calloc(n, sizeof(sr1_row *));
-    c->queries = sr1__calloc(n, sizeof(*c->queries));
-    c->answers = sr1__calloc(n, sizeof(char **));
+    *c = (struct chunk){.made = n * (size_t)s->o.samples};
     c->t = sr1__calloc(c->made, sizeof(sr1_trajectory *));
     c->kept = sr1__calloc(c->made, sizeof(sr1_trajectory *));
-    if (!c->rows || !c->queries || !c->answers || !c->t || !c->kept)
+    if (!c->t || !c->kept)
         return sr1__fail_nomem("questions");
-    for (size_t i = 0; i < n; i++)
-        SR1__TRY(read_row(c, s, i));
-    return SR1_OK;
+    return sr1__asked_read(&c->asked, s->data, NULL, s->done, n);
 }
 
 static sr1_status forward_progress(void *user, int64_t finished, int64_t total,
@@ -237,7 +77,7 @@ static sr1_status roll_out(struct synth *s, struct chunk *c)
                              .user = s,
                              .progress = s->o.progress ? forward_progress : NULL};
 
-    return sr1_rollout_generate(s->rollout, c->queries, c->n, &o, c->t);
+    return sr1_rollout_generate(s->rollout, c->asked.queries, c->asked.n, &o, c->t);
 }
 
 static sr1_status reward(struct synth *s, struct chunk *c)
@@ -275,7 +115,7 @@ static int by_reward(const void *a, const void *b)
 
 static sr1_status write_one(struct synth *s, const sr1_trajectory *t)
 {
-    json_t *demo = demo_json(s->rollout, t);
+    json_t *demo = sr1__demonstration_json(s->rollout, t);
     sr1_status st =
         demo ? sr1__jsonl_add(s->out, demo) : sr1__fail_nomem("demonstration");
 
@@ -294,7 +134,7 @@ static sr1_status write_best(struct synth *s, struct chunk *c, size_t question)
 
         if (sr1__trajectory_excluded(t))
             continue;
-        if (!is_fit(s->rollout, t))
+        if (!sr1__demonstration_fits(s->rollout, t))
             s->report.unfit++;
         else if (sr1_trajectory_reward(t) < s->o.min_reward)
             s->report.below++;
@@ -324,11 +164,55 @@ static sr1_status run_chunk(struct synth *s, size_t n)
 
 /* ---- the state ---- */
 
-/* What must be the same for a work to be gone on with. */
+/* The questions by their number and the ids of the first and the last. NULL without
+ * memory, or where they cannot be read. */
+static json_t *questions_json(const sr1_dataset *data)
+{
+    int64_t n = sr1_dataset_count(data), ends[2] = {0, n - 1};
+    json_t *list = json_pack("[I]", (json_int_t)n);
+
+    for (size_t i = 0; list && i < 2; i++) {
+        sr1_row *row = NULL;
+        int bad = sr1_dataset_read(data, ends[i], &row) != SR1_OK ||
+                  json_array_append_new(list, json_string(sr1_row_id(row))) != 0;
+
+        sr1_row_free(row);
+        if (bad) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+static json_t *rewards_json(const sr1_reward_set *rewards)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; list && i < sr1_reward_set_count(rewards); i++)
+        (void)json_array_append_new(list, json_string(sr1_reward_set_name(rewards, i)));
+    return list;
+}
+
+/* Who answers, and how. */
+static json_t *policy_json(const sr1_rollout *r)
+{
+    const char *server = r->remote ? sr1_openai_model(r->remote->client) : "";
+
+    return json_pack("{s:s, s:s, s:s, s:f, s:f, s:i, s:I, s:i}", "server", server,
+                     "protocol", sr1__env_protocol(r->env)->name, "environment",
+                     sr1_env_name(r->env), "temperature", r->sampling.temperature,
+                     "top_p", r->sampling.top_p, "top_k", (int)r->sampling.top_k,
+                     "max_tokens", (json_int_t)r->limits.max_tokens, "max_turns",
+                     (int)r->limits.max_turns);
+}
+
+/* What must be the same for a work to be gone on with. NULL without memory. */
 static json_t *settings_json(const struct synth *s)
 {
-    return json_pack("{s:I, s:i, s:i, s:I, s:i, s:f}", "questions",
-                     (json_int_t)sr1_dataset_count(s->data), "samples", (int)s->o.samples,
+    return json_pack("{s:o, s:o, s:o, s:i, s:i, s:I, s:i, s:f}", "questions",
+                     questions_json(s->data), "policy", policy_json(s->rollout),
+                     "rewards", rewards_json(s->rewards), "samples", (int)s->o.samples,
                      "greedy", (int)s->o.greedy, "seed", (json_int_t)s->o.seed,
                      "per_question", (int)s->o.per_question, "min_reward",
                      s->o.min_reward);
@@ -355,11 +239,13 @@ static sr1_status take_state(struct synth *s, const json_t *o)
     int same = json_equal(settings, json_object_get(o, "settings"));
     int64_t bytes = 0;
 
+    if (!settings)
+        return sr1__fail_nomem("state");
     json_decref(settings);
     if (!same)
         return sr1__fail(SR1_E_STATE,
-                         "%s: what is there was made with other settings; give the same, "
-                         "or another name",
+                         "%s: what is there was made with other settings, questions or "
+                         "rewards; give the same, or another name",
                          s->state);
     SR1__TRY(sr1__json_get_int(o, "rows", &s->done));
     SR1__TRY(sr1__json_get_int(o, "bytes", &bytes));
@@ -369,7 +255,9 @@ static sr1_status take_state(struct synth *s, const json_t *o)
     SR1__TRY(sr1__json_get_int(o, "unfit", &s->report.unfit));
     SR1__TRY(sr1__json_get_int(o, "excluded", &s->report.excluded));
     if (s->done < 0 || bytes < 0 || (uint64_t)bytes > sr1__jsonl_size(s->out))
-        return sr1__fail(SR1_E_CORRUPT, "%s: it does not fit the demonstrations",
+        return sr1__fail(SR1_E_CORRUPT,
+                         "%s: it does not fit the demonstrations; remove both files to "
+                         "begin again",
                          s->state);
     s->report.resumed = s->done;
     return sr1__jsonl_truncate(s->out, (uint64_t)bytes);

@@ -17,6 +17,11 @@ uint64_t sr1__step_seed(const struct sr1__step *s)
     return sr1__hash64(at, s->round ? sizeof(at) : sizeof(at[0]), s->tr->set.seed);
 }
 
+double sr1__step_drift(const struct sr1__step *s)
+{
+    return s->answers ? (double)s->drifted / (double)s->answers : 0.0;
+}
+
 /* Rewards that take long begin while other rows are generated. */
 static sr1_status begin_rewards(void *user, size_t index, sr1_trajectory *t)
 {
@@ -46,10 +51,9 @@ static sr1_status roll_out(struct sr1__step *s)
     s->report->searches = stats.searches;
     s->report->failed_searches = stats.failed_searches;
     s->report->policy_tokens = stats.policy_tokens;
-    s->report->text_drift =
-        stats.remote.answers
-            ? (double)stats.remote.drifted / (double)stats.remote.answers
-            : 0.0;
+    s->answers = stats.remote.answers;
+    s->drifted = stats.remote.drifted;
+    s->report->text_drift = sr1__step_drift(s);
     s->report->entropy =
         stats.policy_tokens ? stats.entropy / (double)stats.policy_tokens : 0.0;
     return SR1_OK;

@@ -192,6 +192,12 @@ sr1_status sr1__serving_open(sr1_trainer *tr);
 sr1_status sr1__serving_ready(sr1_trainer *tr, sr1_step_report *report);
 /* SR1_E_STATE if trajectory i is too old to learn from. */
 sr1_status sr1__serving_check(const sr1_trainer *tr, const sr1_trajectory *t, size_t i);
+/* Must a checkpoint keep the server's weights? If so, into folder. */
+int sr1__serving_keeps(const sr1_trainer *tr);
+sr1_status sr1__serving_save(sr1_trainer *tr, const char *folder);
+/* tr->step is that of the checkpoint; state NULL: there is none, the run begins anew. */
+sr1_status sr1__serving_restore(sr1_trainer *tr, const char *folder, const json_t *state);
+
 /* ---- questions.c ---- */
 
 sr1_status sr1__questions_open(sr1_trainer *tr, int64_t rows);

@@ -39,6 +39,7 @@ static float *known(const struct sr1__questions *q, enum sr1__known what)
     return q->known + (size_t)what * (size_t)q->n;
 }
 
+/* Has it reached the goal, or closed an answer that is a gold one? */
 static sr1_status is_success(const sr1_trajectory *t, double *out)
 {
     size_t n = sr1_trajectory_ground_truth_count(t), len;
@@ -46,14 +47,7 @@ static sr1_status is_success(const sr1_trajectory *t, double *out)
     const char **truths;
     sr1_status st;
 
-    *out = 0.0;
-    for (size_t i = 0; i < sr1_trajectory_search_count(t); i++) {
-        sr1_search_event e = {.struct_size = sizeof(e)};
-
-        SR1__TRY(sr1_trajectory_search(t, i, &e));
-        if (e.success)
-            *out = 1.0;
-    }
+    *out = sr1__trajectory_succeeded(t);
     if (*out == 1.0 || n == 0 || sr1_trajectory_stop_reason(t) != SR1_STOP_ANSWER)
         return SR1_OK;
     truths = sr1__calloc(n, sizeof(*truths));
@@ -178,56 +172,6 @@ sr1_status sr1__questions_more(sr1_trainer *tr, const int64_t *used, size_t n_us
     if (sr1__cursor_epoch(tr->cursor) != tr->questions.epoch)
         return SR1_OK; /* the next epoch may begin with what was asked just now */
     return sr1__cursor_next(tr->cursor, most, rows, n);
-}
-
-/* ---- rows as queries ---- */
-
-static sr1_status row_query(const sr1_row *row, sr1_query *q)
-{
-    size_t n = sr1_row_answer_count(row);
-    const char **answers = sr1__calloc(n + 1, sizeof(char *));
-
-    if (!answers)
-        return sr1__fail_nomem("gold answers");
-    for (size_t i = 0; i < n; i++)
-        answers[i] = sr1_row_answer(row, i);
-    *q = (sr1_query){.struct_size = sizeof(*q),
-                     .text = sr1_row_question(row),
-                     .text_len = strlen(sr1_row_question(row)),
-                     .id = sr1_row_id(row),
-                     .answers = answers,
-                     .n_answers = n,
-                     .data_source = sr1_row_data_source(row)};
-    sr1__query_remember(q, row);
-    return SR1_OK;
-}
-
-sr1_status sr1__asked_read(struct sr1__asked *a, const sr1_trainer *tr,
-                           const int64_t *rows, size_t n)
-{
-    sr1_status st;
-
-    *a = (struct sr1__asked){.rows = sr1__calloc(n + 1, sizeof(*a->rows)),
-                             .queries = sr1__calloc(n + 1, sizeof(*a->queries)),
-                             .n = n};
-    st = a->rows && a->queries ? SR1_OK : sr1__fail_nomem("questions");
-    for (size_t i = 0; i < n && st == SR1_OK; i++) {
-        st = sr1_dataset_read(tr->train, rows[i], &a->rows[i]);
-        if (st == SR1_OK)
-            st = row_query(a->rows[i], &a->queries[i]);
-    }
-    return st;
-}
-
-void sr1__asked_free(struct sr1__asked *a)
-{
-    for (size_t i = 0; a->rows && a->queries && i < a->n; i++) {
-        sr1_row_free(a->rows[i]);
-        sr1__free((void *)(uintptr_t)a->queries[i].answers);
-    }
-    sr1__free(a->rows);
-    sr1__free(a->queries);
-    *a = (struct sr1__asked){0};
 }
 
 /* ---- checkpoints ---- */

@@ -4,6 +4,7 @@
 #include "train/step.h"
 
 #include "base/mem.h"
+#include "rollout/asked.h"
 
 #include <string.h>
 
@@ -80,7 +81,10 @@ static sr1_status append(struct sr1__step *s, struct sr1__step *sub)
     s->n += sub->n;
     s->n_kept += sub->n_kept;
     sub->n = 0;
+    s->answers += sub->answers;
+    s->drifted += sub->drifted;
     add_report(s->report, sub->report);
+    s->report->text_drift = sr1__step_drift(s);
     return SR1_OK;
 }
 
@@ -96,7 +100,7 @@ static sr1_status ask(struct sr1__step *s, const int64_t *rows, size_t n, uint64
                             .group_size = s->group_size,
                             .round = round,
                             .report = &r};
-    sr1_status st = sr1__asked_read(&asked, s->tr, rows, n);
+    sr1_status st = sr1__asked_read(&asked, s->tr->train, rows, 0, n);
 
     sub.queries = asked.queries;
     if (st == SR1_OK)

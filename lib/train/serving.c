@@ -5,7 +5,11 @@
  * OpenAI's API has no way to give it others, so after k steps its trajectories are k
  * steps old. Where a server can load a folder (SGLang's /update_weights_from_disk),
  * openai_sync_url tells it to. What is older than max_staleness is refused, unless
- * importance_correction weighs it by what the present policy makes of it. */
+ * importance_correction weighs it by what the present policy makes of it.
+ *
+ * What the server has when a run is resumed is not known: it is told to load the weights
+ * that it had at the checkpoint, which therefore keeps them where newer ones are not due
+ * at once. */
 #include "train/internal.h"
 
 #include "base/file.h"
@@ -18,6 +22,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int64_t age(const sr1_trainer *tr)
 {
@@ -40,13 +45,33 @@ static int may_teach(const sr1_trainer *tr, int64_t steps)
     "set openai_sync_url so that the server loads the policy's weights, "                \
     "importance_correction so that the difference is weighed, or raise max_staleness"
 
+static int64_t interval(const sr1_trainer *tr)
+{
+    return sr1__config_int(tr->config, "openai_sync_interval");
+}
+
+/* How old the trajectories of a plan get. */
+static int64_t oldest(const sr1_trainer *tr)
+{
+    int64_t last = tr->planned - 1;
+
+    return is_synced(tr) && interval(tr) - 1 < last ? interval(tr) - 1 : last;
+}
+
 sr1_status sr1__serving_open(sr1_trainer *tr)
 {
     if (!sr1__rollout_is_remote(tr->rollout))
         return SR1_OK;
     sr1__rollout_set_server_version(tr->rollout, 0);
-    if (is_synced(tr) || tr->planned == 0 || may_teach(tr, tr->planned - 1))
+    if (tr->planned == 0 || may_teach(tr, oldest(tr)))
         return SR1_OK;
+    if (is_synced(tr))
+        return sr1__fail(SR1_E_CONFIG,
+                         "openai_sync_interval is %" PRId64 ", so what the server "
+                         "generates gets %" PRId64 " steps old, and max_staleness is "
+                         "%" PRId64 "; lower the one, raise the other, or set "
+                         "importance_correction",
+                         interval(tr), oldest(tr), tr->set.max_staleness);
     return sr1__fail(SR1_E_CONFIG,
                      "the server keeps the weights it has, and %" PRId64
                      " steps are planned; " REMEDY,
@@ -87,22 +112,6 @@ static sr1_status check_answer(const struct sr1__http_response *r)
     return st;
 }
 
-static sr1_status response_status(const struct sr1__http_response *r, const char *key)
-{
-    struct sr1__buf text;
-    sr1_status st;
-
-    if (r->status == SR1_OK)
-        return check_answer(r);
-    sr1__buf_init(&text, 0);
-    sr1__service_explain(key, r, &text);
-    st = sr1__buf_status(&text, "answer");
-    if (st == SR1_OK)
-        st = sr1__fail(r->status, "%s", sr1__buf_cstr(&text));
-    sr1__buf_free(&text);
-    return st;
-}
-
 static sr1_status send(const sr1_config *c, struct sr1__http *http, const char *key,
                        const char *authorization, const struct sr1__buf *body)
 {
@@ -116,7 +125,7 @@ static sr1_status send(const sr1_config *c, struct sr1__http *http, const char *
     sr1_status st;
 
     SR1__TRY(sr1__http_run(http, &q, 1, &r));
-    st = response_status(&r, key);
+    st = r.status == SR1_OK ? check_answer(&r) : sr1__service_fail(key, &r);
     sr1__http_response_free(&r);
     return st;
 }
@@ -149,38 +158,121 @@ static sr1_status post(const sr1_config *c, const struct sr1__buf *body)
     return st;
 }
 
-static sr1_status give_weights(sr1_trainer *tr)
+/* Have the server load this folder; its weights have seen so many steps. */
+static sr1_status load(sr1_trainer *tr, const char *folder, int64_t version)
 {
-    char *folder = sr1__path_join(tr->run_folder, "served");
     struct sr1__buf body;
     sr1_status st;
 
-    if (!folder)
-        return sr1__fail_nomem("folder");
     sr1__buf_init(&body, 0);
-    st = sr1__dir_make(folder);
-    if (st == SR1_OK)
-        st = sr1_trainer_save_model(tr, folder);
-    if (st == SR1_OK)
-        st = write_order(folder, &body);
+    st = write_order(folder, &body);
     if (st == SR1_OK)
         st = post(tr->config, &body);
     if (st == SR1_OK)
-        sr1__rollout_set_server_version(tr->rollout, tr->step);
+        sr1__rollout_set_server_version(tr->rollout, version);
     sr1__buf_free(&body);
-    sr1__free(folder);
     return sr1__context(st, "openai_sync_url");
+}
+
+static char *served_folder(const sr1_trainer *tr)
+{
+    return sr1__path_join(tr->run_folder, "served");
+}
+
+static sr1_status give_weights(sr1_trainer *tr)
+{
+    char *folder = served_folder(tr);
+    sr1_status st = folder ? sr1__dir_make(folder) : sr1__fail_nomem("folder");
+
+    if (st == SR1_OK)
+        st = sr1_trainer_save_model(tr, folder);
+    if (st == SR1_OK)
+        st = load(tr, folder, tr->step);
+    sr1__free(folder);
+    return st;
+}
+
+/* ---- checkpoints ---- */
+
+int sr1__serving_keeps(const sr1_trainer *tr)
+{
+    return sr1__rollout_is_remote(tr->rollout) && is_synced(tr) &&
+           sr1__rollout_server_version(tr->rollout) > 0 && age(tr) < interval(tr);
+}
+
+/* Files of served/ are replaced, never changed: another name is as good as a copy. */
+static sr1_status keep_file(const char *from, const char *to)
+{
+    struct sr1__map map;
+    sr1_status st;
+
+    if (link(from, to) == 0)
+        return SR1_OK;
+    SR1__TRY(sr1__map_open(&map, from));
+    st = sr1__file_replace(to, map.data, map.size);
+    sr1__map_close(&map);
+    return st;
+}
+
+static sr1_status keep_name(const char *from, const char *to, const char *name)
+{
+    char *a = sr1__path_join(from, name), *b = sr1__path_join(to, name);
+    sr1_status st = a && b ? keep_file(a, b) : sr1__fail_nomem("path");
+
+    sr1__free(a);
+    sr1__free(b);
+    return st;
+}
+
+sr1_status sr1__serving_save(sr1_trainer *tr, const char *folder)
+{
+    char *from = served_folder(tr), **names = NULL;
+    size_t n = 0;
+    sr1_status st = from ? sr1__dir_list(from, &names, &n) : sr1__fail_nomem("path");
+
+    for (size_t i = 0; i < n; i++) {
+        if (st == SR1_OK)
+            st = keep_name(from, folder, names[i]);
+        sr1__free(names[i]);
+    }
+    sr1__free(names);
+    sr1__free(from);
+    return st;
+}
+
+/* folder/served of a checkpoint, or what training began with. */
+static sr1_status load_again(sr1_trainer *tr, const char *folder, int64_t version)
+{
+    char *path = version > 0
+                     ? sr1__path_join(folder, "served")
+                     : sr1__strdup(sr1__config_str(tr->config, "model_name_or_path"));
+    sr1_status st = path ? load(tr, path, version) : sr1__fail_nomem("path");
+
+    sr1__free(path);
+    return st;
+}
+
+sr1_status sr1__serving_restore(sr1_trainer *tr, const char *folder, const json_t *state)
+{
+    const json_t *said = json_object_get(state, "server_version");
+    int64_t version = said ? json_integer_value(said) : 0;
+
+    if (!sr1__rollout_is_remote(tr->rollout))
+        return SR1_OK;
+    if (state && !said) /* an older checkpoint: newer weights are due */
+        version = is_synced(tr) ? tr->step - interval(tr) : 0;
+    sr1__rollout_set_server_version(tr->rollout, version);
+    return is_synced(tr) && age(tr) < interval(tr) ? load_again(tr, folder, version)
+                                                   : SR1_OK;
 }
 
 /* ---- staleness ---- */
 
 sr1_status sr1__serving_ready(sr1_trainer *tr, sr1_step_report *report)
 {
-    int64_t interval = sr1__config_int(tr->config, "openai_sync_interval");
-
     if (!sr1__rollout_is_remote(tr->rollout))
         return SR1_OK;
-    if (is_synced(tr) && age(tr) >= interval)
+    if (is_synced(tr) && age(tr) >= interval(tr))
         SR1__TRY(give_weights(tr));
     report->staleness = age(tr);
     if (may_teach(tr, age(tr)))

@@ -116,10 +116,14 @@ static sr1_status add_prompt(struct example *e, const char *text, size_t n)
     return st;
 }
 
-static sr1_status add_question(struct example *e, const char *question)
+static sr1_status add_question(struct example *e, const struct sr1__demo *d)
 {
-    sr1_query q = {
-        .struct_size = sizeof(q), .text = question, .text_len = strlen(question)};
+    sr1_query q = {.struct_size = sizeof(q),
+                   .text = d->question,
+                   .text_len = strlen(d->question),
+                   .history_roles = d->history.roles,
+                   .history_texts = d->history.texts,
+                   .n_history = d->history.n};
     int32_t *ids = NULL;
     size_t n = 0;
     sr1_status st;
@@ -183,7 +187,7 @@ static sr1_status add_chat(struct example *e, const struct sr1__demo *d)
 
 static sr1_status add_segments(struct example *e, const struct sr1__demo *d)
 {
-    SR1__TRY(add_question(e, d->question));
+    SR1__TRY(add_question(e, d));
     for (size_t i = 0; i < d->n_segments; i++) {
         const char *text = d->segments[i].text;
 

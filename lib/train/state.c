@@ -149,6 +149,8 @@ static sr1_status fill(void *self, const char *folder)
     SR1__TRY(write_below(folder, "optimizer", write_policy_optimizer, tr));
     if (tr->questions.rule)
         SR1__TRY(write_below(folder, "questions", write_questions, tr));
+    if (sr1__serving_keeps(tr))
+        SR1__TRY(write_below(folder, "served", sr1__serving_save, tr));
     if (!tr->critics)
         return SR1_OK;
     SR1__TRY(write_below(folder, "critic", write_critic, tr));
@@ -169,13 +171,14 @@ static json_t *learner_counters(const struct sr1__learner *l)
 static json_t *counters(const sr1_trainer *tr)
 {
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:I, s:I}", "planned",
+        "{s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "planned",
         (json_int_t)tr->planned, "epoch",
         (json_int_t)(tr->cursor ? sr1__cursor_epoch(tr->cursor) : 0), "position",
         (json_int_t)(tr->cursor ? sr1__cursor_position(tr->cursor) : 0), "skipped",
         (json_int_t)tr->skipped, "policy", learner_counters(&tr->policy), "critic",
         learner_counters(&tr->critic), "kl_coef", json_real(tr->kl.coef), "kl_updates",
         (json_int_t)tr->kl.updates, "entropy_coef", json_real(tr->entropy.coef),
+        "server_version", (json_int_t)sr1__rollout_server_version(tr->rollout),
         "metrics_size",
         (json_int_t)(tr->metrics ? sr1__jsonl_size(tr->metrics) : 0), "trajectories_size",
         (json_int_t)(tr->trajectories ? sr1__jsonl_size(tr->trajectories) : 0));
@@ -285,14 +288,18 @@ sr1_status sr1__state_restore(sr1_trainer *tr)
     tr->resumed = 1;
     /* Stopped before its first checkpoint: from the beginning. Damaged ones are no reason
      * to throw away what the journals hold. */
-    if (st == SR1_E_NOT_FOUND && torn == 0)
-        return sr1__run_open_journals(tr, NULL);
+    if (st == SR1_E_NOT_FOUND && torn == 0) {
+        SR1__TRY(sr1__run_open_journals(tr, NULL));
+        return sr1__serving_restore(tr, NULL, NULL);
+    }
     SR1__TRY(st);
     st = sr1__context(restore_all(tr, folder, state), "%s", folder);
     if (st == SR1_OK)
         st = sr1__run_open_journals(tr, state);
-    if (st == SR1_OK)
+    if (st == SR1_OK) {
         tr->step = step;
+        st = sr1__serving_restore(tr, folder, state);
+    }
     json_decref(state);
     sr1__free(folder);
     return st;

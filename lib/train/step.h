@@ -26,6 +26,7 @@ struct sr1__step {
     struct sr1__trajectory_store *store;
     struct sr1__trajectory_store *log; /* takes all of them, or NULL */
     int keep;                          /* the caller wants them */
+    int64_t answers, drifted;          /* of a server that generated; of all rounds */
     sr1_step_report *report;
 };
 
@@ -57,16 +58,6 @@ sr1_status sr1__questions_more(sr1_trainer *tr, const int64_t *used, size_t n_us
 /* What the groups of s->rows say of them. */
 sr1_status sr1__questions_learn(struct sr1__step *s);
 
-/* Rows of the data as queries. Free also a zeroed one, or after a failure. */
-struct sr1__asked {
-    sr1_row **rows;
-    sr1_query *queries;
-    size_t n;
-};
-sr1_status sr1__asked_read(struct sr1__asked *a, const sr1_trainer *tr,
-                           const int64_t *rows, size_t n);
-void sr1__asked_free(struct sr1__asked *a);
-
 /* ---- refill.c ---- */
 
 /* Dynamic sampling: further groups in place of those that teach nothing. */
@@ -81,6 +72,9 @@ sr1_status sr1__step_explore(struct sr1__step *s);
  * had no answer, or whose reward could not be had, are neither compared nor trained on,
  * only logged and counted. */
 void sr1__step_leave_out(struct sr1__step *s);
+
+/* Share of a server's answers whose text alone would have given other ids. */
+double sr1__step_drift(const struct sr1__step *s);
 
 /* The seed of the step's random streams. */
 uint64_t sr1__step_seed(const struct sr1__step *s);

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/struct.h"
+#include "rollout/asked.h"
 #include "trajectory/trajectory.h"
 
 #include <searchr1/advantage.h>
@@ -422,7 +423,7 @@ sr1_status sr1__train_rows(sr1_trainer *tr, const int64_t *rows, size_t n,
                           .n_queries = n,
                           .group_size = (int32_t)tr->set.group_size,
                           .log = log};
-    sr1_status st = sr1__asked_read(&asked, tr, rows, n);
+    sr1_status st = sr1__asked_read(&asked, tr->train, rows, 0, n);
 
     s.queries = asked.queries;
     if (st == SR1_OK)

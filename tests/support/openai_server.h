@@ -38,6 +38,9 @@ struct openai_server {
     int fail_every;          /* ... or to each so manieth */
     int garbage;             /* what is no JSON */
     int wrong_ids;           /* ids that do not spell the text */
+    int cut_end;             /* the id that ends a message is not given */
+    int adds_prompt;         /* it reads one id more than it was sent */
+    int default_top_k;       /* of its generation_config.json; 0: none */
     int completions;         /* asked for so far */
     int loads;               /* POST /update_weights_from_disk */
     char loaded[512];        /* its last body */
@@ -95,7 +98,8 @@ static inline void openai_generate(struct openai_server *s, const int32_t *promp
 {
     struct sr1__sampling how = {.temperature = openai_number(q, "temperature", 1.0),
                                 .top_p = openai_number(q, "top_p", 1.0),
-                                .top_k = (int32_t)openai_number(q, "top_k", 0)};
+                                .top_k = (int32_t)openai_number(q, "top_k",
+                                                                s->default_top_k)};
     int64_t most = (int64_t)openai_number(q, "max_tokens",
                                           openai_number(q, "max_completion_tokens", 16));
     struct sr1__feed feed = {0, prompt, n};
@@ -103,6 +107,7 @@ static inline void openai_generate(struct openai_server *s, const int32_t *promp
     const int32_t row = 0;
     size_t end;
 
+    how.top_k = how.top_k < 0 ? 0 : how.top_k;
     if (s->most && most > s->most)
         most = s->most;
     sr1__rng_seed(&rng, (uint64_t)openai_number(q, "seed", 1), 0);
@@ -240,11 +245,18 @@ static inline void openai_complete(struct openai_server *s, const json_t *q,
     openai_generate(s, prompt, n, q, &a);
     if (s->cut_stop && a.stop)
         openai_cut(s, &a);
+    if (s->cut_end && a.n && openai_is_end(s->tokenizer, a.ids[a.n - 1]))
+        a.n--;
     for (size_t i = 0; s->wrong_ids && i < a.n; i++)
         a.ids[i] = (a.ids[i] + 1) % 300;
     choice = openai_choice(s, q, &a, chat);
-    if (json_object_get(choice, "token_ids"))
-        json_object_set_new(choice, "prompt_token_ids", openai_ids(prompt, n));
+    if (json_object_get(choice, "token_ids")) {
+        json_t *read = openai_ids(prompt, n);
+
+        if (s->adds_prompt)
+            json_array_insert_new(read, 0, json_integer(1));
+        json_object_set_new(choice, "prompt_token_ids", read);
+    }
     body = json_pack("{s:[o], s:{s:i, s:i}}", "choices", choice, "usage", "prompt_tokens",
                      (int)n, "completion_tokens", (int)a.n);
     openai_keep(s, r, body);
@@ -292,6 +304,29 @@ static inline int openai_fails(struct openai_server *s, struct reply *r)
     return 1;
 }
 
+/* Serve the weights of this folder from now on. */
+static inline void openai_load(struct openai_server *s, const char *folder)
+{
+    sr1_model_options o = {.struct_size = sizeof o, .device = "cpu", .dtype = "fp32"};
+
+    sr1__decoder_free(s->decoder);
+    sr1_model_free(s->model);
+    s->model = NULL;
+    s->decoder = NULL;
+    OK(sr1_model_open(&s->model, folder, &o));
+    OK(sr1__decoder_new(&s->decoder, s->model, 1, 512));
+}
+
+static inline void openai_update(struct openai_server *s, const char *body)
+{
+    json_t *q = json_loads(body, 0, NULL);
+
+    s->loads++;
+    snprintf(s->loaded, sizeof s->loaded, "%s", body);
+    openai_load(s, json_string_value(json_object_get(q, "model_path")));
+    json_decref(q);
+}
+
 static inline void openai_answer(void *user, int nth, const char *request,
                                  struct reply *r)
 {
@@ -306,8 +341,7 @@ static inline void openai_answer(void *user, int nth, const char *request,
         return;
     }
     if (strncmp(request, "POST /update_weights_from_disk ", 31) == 0) {
-        s->loads++;
-        snprintf(s->loaded, sizeof s->loaded, "%s", body);
+        openai_update(s, body);
         return;
     }
     if (openai_fails(s, r))
@@ -324,12 +358,9 @@ static inline void openai_answer(void *user, int nth, const char *request,
 
 static inline void openai_start(struct openai_server *s, const char *folder)
 {
-    sr1_model_options o = {.struct_size = sizeof o, .device = "cpu", .dtype = "fp32"};
-
     memset(s, 0, sizeof *s);
-    OK(sr1_model_open(&s->model, folder, &o));
+    openai_load(s, folder);
     OK(sr1_tokenizer_open(&s->tokenizer, folder));
-    OK(sr1__decoder_new(&s->decoder, s->model, 1, 512));
     server_start(&s->http, openai_answer, s);
 }
 

@@ -36,7 +36,8 @@ static sr1_status open_questions(sr1_dataset **out, const sr1_config *c, const c
 
     if (sr1_config_get_str(c, "question_field", &o.question_field) != SR1_OK ||
         sr1_config_get_str(c, "answer_field", &o.answer_field) != SR1_OK ||
-        sr1_config_get_str(c, "id_field", &o.id_field) != SR1_OK)
+        sr1_config_get_str(c, "id_field", &o.id_field) != SR1_OK ||
+        sr1_config_get_str(c, "history_field", &o.history_field) != SR1_OK)
         return SR1_E_CONFIG;
     return sr1_dataset_open(out, &path, 1, &o);
 }

@@ -243,6 +243,25 @@ static void both_forms_of_demonstrations(void **state)
     sr1__demos_free(NULL);
 }
 
+static void a_conversation_stands_before_the_question(void **state)
+{
+    static const char row[] =
+        "{\"question\":\"Q\",\"history\":[{\"role\":\"system\",\"content\":\"S\"},"
+        "{\"role\":\"user\",\"content\":\"U\"}],"
+        "\"segments\":[{\"source\":\"policy\",\"text\":\"A\"}]}\n";
+    struct sr1__demos *d = NULL;
+    struct sr1__demo demo;
+
+    (void)state;
+    assert_int_equal(sr1__demos_open(&d, scratch_file("h.jsonl", row, 0)), SR1_OK);
+    assert_int_equal(sr1__demos_read(d, 0, &demo), SR1_OK);
+    assert_int_equal(demo.history.n, 2);
+    assert_string_equal(demo.history.roles[0], "system");
+    assert_string_equal(demo.history.texts[1], "U");
+    sr1__demo_clear(&demo);
+    sr1__demos_free(d);
+}
+
 static void what_has_no_weight_is_context(void **state)
 {
     static const char row[] =
@@ -268,6 +287,12 @@ static void bad_demonstrations(void **state)
     static const char *const rows[][2] = {
         {"{}", "e.jsonl:1: a demonstration has either"},
         {"{\"segments\":[],\"messages\":[]}", "has either"},
+        {"{\"question\":\"Q\",\"history\":\"x\",\"segments\":[{\"source\":\"policy\","
+         "\"text\":\"A\"}]}",
+         "'history' is no list"},
+        {"{\"question\":\"Q\",\"history\":[{\"role\":\"tool\",\"content\":\"\"}],"
+         "\"segments\":[{\"source\":\"policy\",\"text\":\"A\"}]}",
+         "message 0: its role 'tool'"},
         {"{\"segments\":[{\"source\":\"policy\",\"text\":\"x\"}]}",
          "'question' is missing"},
         {"{\"question\":\"q\",\"segments\":[]}",
@@ -442,6 +467,7 @@ int main(void)
         cmocka_unit_test(bad_templates),
         cmocka_unit_test(built_in_templates),
         cmocka_unit_test(both_forms_of_demonstrations),
+        cmocka_unit_test(a_conversation_stands_before_the_question),
         cmocka_unit_test(what_has_no_weight_is_context),
         cmocka_unit_test(bad_demonstrations),
         cmocka_unit_test(records_append_and_torn_ones_go),

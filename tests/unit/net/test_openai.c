@@ -157,7 +157,8 @@ static void requests_have_the_fields_of_their_dialect(void **state)
     q.top_k = 20;
     sends(&q, SR1_OPENAI_DIALECT_VLLM, 0,
           "{\"prompt\": [1, 22, 333], \"model\": \"m\", \"max_tokens\": 7, "
-          "\"temperature\": 0.5, \"top_p\": 0.9, \"top_k\": 20, \"seed\": 12, \"stop\": "
+          "\"temperature\": 0.5, \"top_p\": 0.9, \"top_k\": 20, \"min_p\": 0.0, "
+          "\"repetition_penalty\": 1.0, \"seed\": 12, \"stop\": "
           "[\"</search>\", \"</answer>\"], \"logprobs\": 1, \"return_token_ids\": true, "
           "\"return_tokens_as_token_ids\": true, \"include_stop_str_in_output\": true}");
     q = by_messages;
@@ -172,21 +173,26 @@ static void requests_have_the_fields_of_their_dialect(void **state)
         &q, SR1_OPENAI_DIALECT_VLLM, 0,
         "{\"messages\": [{\"role\": \"system\", \"content\": \"Be brief.\"}, {\"role\": "
         "\"user\", \"content\": \"Where is \\\"it\\\"?\"}], \"model\": \"m\", "
-        "\"max_tokens\": 5, \"temperature\": 0, \"logprobs\": true, "
+        "\"max_tokens\": 5, \"temperature\": 0, \"top_p\": 1.0, \"top_k\": -1, "
+        "\"min_p\": 0.0, \"repetition_penalty\": 1.0, \"logprobs\": true, "
         "\"return_token_ids\": true, \"return_tokens_as_token_ids\": true, "
         "\"chat_template_kwargs\": {\"enable_thinking\": false}}");
     q = (sr1_openai_request){
         .struct_size = sizeof q, .prompt = "a\xFF", .prompt_len = 2, .max_tokens = 1};
     sends(&q, SR1_OPENAI_DIALECT_VLLM, 0,
           "{\"prompt\": \"a\xEF\xBF\xBD\", \"model\": \"m\", \"max_tokens\": 1, "
-          "\"temperature\": 0, \"return_token_ids\": true, \"add_special_tokens\": "
+          "\"temperature\": 0, \"top_p\": 1.0, \"top_k\": -1, \"min_p\": 0.0, "
+          "\"repetition_penalty\": 1.0, \"return_token_ids\": true, "
+          "\"add_special_tokens\": "
           "false}");
 }
 
 static void requests_that_make_no_sense_are_refused(void **state)
 {
     struct told t = {.reply = {.code = 200, .headers = "", .body = vllm_completion}};
-    sr1_openai_request bad[] = {by_ids, by_ids, by_ids, by_messages, by_ids, by_ids};
+    static const char *const holes[] = {"</search>", NULL};
+    sr1_openai_request bad[] = {by_ids, by_ids, by_ids,      by_messages, by_ids,
+                                by_ids, by_ids, by_messages, by_messages};
     sr1_openai_results *said = NULL;
     struct server s;
     sr1_openai *c = open_at(&s, &t);
@@ -199,6 +205,9 @@ static void requests_that_make_no_sense_are_refused(void **state)
     bad[3].contents = NULL;
     bad[4].temperature = NAN;
     bad[5].struct_size = 0;
+    bad[6].stop = holes;
+    bad[7].roles = holes;
+    bad[8].contents = holes;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(sr1_openai_run(c, &bad[i], 1, &said), SR1_E_INVALID);
     bad[0] = by_ids;

@@ -492,6 +492,54 @@ static void what_cannot_be_compared_is_counted(void **state)
     check_fate("straddler", NULL, 20, SR1__LEVELS_COMPARED);
 }
 
+/* A step at the very end of the context: at another level, or asked for in words, its
+ * message may be longer than the one that was sampled. */
+static void a_step_without_room_is_no_failure(void **state)
+{
+    static const char *const words[] = {"<level>",   "4",        "</level>", "<think>",
+                                        " so",       "</think>", "<action>", " tower",
+                                        "</action>", NULL};
+
+    (void)state;
+    for (size_t length = 490; length <= 512; length += 2) {
+        sr1_rollout *r = open_rollout("thinker", "max_rows=8", "workers=1");
+        sr1_tokenizer *tok = sr1_rollout_tokenizer(r);
+        struct sr1__trajectory_builder *b;
+        char question[4096] = "";
+        sr1_trajectory *t = NULL;
+
+        for (;;) { /* as long as the question has to be */
+            size_t n;
+
+            b = begin(tok, question, 0);
+            (void)sr1__trajectory_builder_ids(b, &n);
+            if (n + 9 >= length)
+                break;
+            sr1__trajectory_builder_free(b);
+            strcat(question, "x");
+        }
+        say(b, tok, 0, words);
+        OK(sr1__trajectory_builder_finish(b, SR1_STOP_EOS, NULL, 0, &t));
+        for (int32_t prompts = 0; prompts < 2; prompts++) {
+            struct seen seen = {.r = r, .kind = "entropy", .temperature = 1};
+            struct sr1__level_options o = options(&seen);
+            struct sr1__level_stats stats;
+            struct sr1__level_step step;
+
+            o.look = NULL;
+            o.prompts = prompts;
+            OK(sr1__rollout_levels(r, &t, 1, NULL, &o, &step, &stats));
+            assert_int_equal(stats.fates[SR1__LEVELS_COMPARED] +
+                                 stats.fates[SR1__LEVELS_NO_ROOM],
+                             1);
+            if (prompts)
+                assert_int_equal(step.fate, SR1__LEVELS_NO_ROOM);
+        }
+        sr1_trajectory_free(t);
+        sr1_rollout_free(r);
+    }
+}
+
 static void another_protocol_is_refused(void **state)
 {
     sr1_rollout *r = tiny_rollout(tiny_config("thinker", NULL), tiny_engine());
@@ -579,6 +627,7 @@ int main(void)
         cmocka_unit_test(tags_may_be_cut_anywhere),
         cmocka_unit_test(the_format_is_that_of_the_step),
         cmocka_unit_test(what_cannot_be_compared_is_counted),
+        cmocka_unit_test(a_step_without_room_is_no_failure),
         cmocka_unit_test(another_protocol_is_refused),
         cmocka_unit_test(thoughts_depend_on_their_step_alone),
         cmocka_unit_test(no_memory_is_an_error),

@@ -310,6 +310,41 @@ static void a_chat_server_is_told_messages(void **state)
     openai_stop(&server);
 }
 
+/* What is cut to the budget is cut for the server too. */
+static void a_chat_server_reads_what_was_inserted(void **state)
+{
+    static const char *const words[] = {"protocol=search-r1",
+                                        "protocol=search-r1-verbatim"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        sr1_text_segment s = {.struct_size = sizeof s};
+        sr1_config *c =
+            tiny_config("searcher", "max_observation_tokens=9", words[i], NULL);
+        const char *text, *sent;
+        sr1_trajectory *t;
+        sr1_rollout *r;
+        char whole[256];
+
+        openai_start(&server, scratch_path("searcher"));
+        server.plain = 1;
+        openai_use(&server, c);
+        r = tiny_rollout(c, tiny_engine());
+        t = greedy(r);
+        text = sr1_trajectory_generated_text(t, NULL);
+        OK(sr1_trajectory_segment(t, 1, &s));
+        assert_int_equal(s.source, SR1_SOURCE_ENVIRONMENT);
+        snprintf(whole, sizeof whole, "%.*s", (int)s.body_len, text + s.body_begin);
+        assert_true(s.body_len > 0 && !strstr(whole, "Paris"));
+        sent = strstr(server.http.last, "<information>");
+        assert_non_null(sent);
+        assert_null(strstr(sent, "Paris"));
+        sr1_trajectory_free(t);
+        sr1_rollout_free(r);
+        openai_stop(&server);
+    }
+}
+
 static void a_stop_text_that_was_cut_off_is_put_back(void **state)
 {
     sr1_trajectory *t;
@@ -519,6 +554,65 @@ static void a_callback_ends_it(void **state)
     openai_stop(&server);
 }
 
+static sr1_status stop_third(void *user, int64_t finished, int64_t total, int64_t tokens)
+{
+    (void)finished;
+    (void)total;
+    (void)tokens;
+    return ++*(int *)user >= 3 ? sr1_set_error(SR1_E_CANCELLED, "enough") : SR1_OK;
+}
+
+/* The caller is asked while nobody answers, and what was sent is given up. */
+static void nobody_waits_for_a_server_that_hangs(void **state)
+{
+    sr1_query q = tiny_query("Where?");
+    int calls = 0;
+    sr1_rollout_options o = {.struct_size = sizeof o,
+                             .group_size = 3,
+                             .progress = stop_third,
+                             .user = &calls};
+    sr1_trajectory *t[3] = {NULL};
+    double began;
+    sr1_rollout *r;
+
+    (void)state;
+    openai_start(&server, scratch_path("searcher"));
+    r = remote("searcher", NULL);
+    server.delay_s = 30;
+    began = sr1__now();
+    REFUSED(sr1_rollout_generate(r, &q, 1, &o, t), SR1_E_CANCELLED, "enough");
+    assert_true(sr1__now() - began < 10);
+    assert_null(t[0]);
+    sr1_rollout_free(r);
+    openai_stop(&server);
+}
+
+/* Sums do not depend on who was first. */
+static void the_entropy_is_the_same_again(void **state)
+{
+    struct sr1__rollout_stats stats[4];
+    sr1_trajectory *t[8] = {NULL};
+    sr1_rollout *r;
+
+    (void)state;
+    openai_start(&server, scratch_path("searcher"));
+    for (size_t i = 0; i < 4; i++) {
+        sr1_query q[2] = {tiny_query("Where is the tower?"), tiny_query("What?")};
+        sr1_rollout_options o = {.struct_size = sizeof o, .group_size = 4, .seed = 5};
+
+        r = i < 2
+                ? remote("searcher", "openai_concurrency=8")
+                : tiny_rollout(tiny_config("searcher", "workers=2", NULL), tiny_engine());
+        OK(sr1_rollout_generate(r, q, 2, &o, t));
+        sr1__rollout_stats(r, &stats[i]);
+        tiny_free_all(t, 8);
+        sr1_rollout_free(r);
+    }
+    assert_true(stats[0].entropy > 0 && stats[0].entropy == stats[1].entropy);
+    assert_true(stats[2].entropy > 0 && stats[2].entropy == stats[3].entropy);
+    openai_stop(&server);
+}
+
 static void an_empty_question_asks_nothing(void **state)
 {
     sr1_query q = tiny_query("  ");
@@ -546,6 +640,7 @@ int main(void)
         cmocka_unit_test(texts_of_tokens_are_ids_where_each_is_one_of_ours),
         cmocka_unit_test(text_alone_is_encoded_and_its_drift_counted),
         cmocka_unit_test(a_chat_server_is_told_messages),
+        cmocka_unit_test(a_chat_server_reads_what_was_inserted),
         cmocka_unit_test(a_stop_text_that_was_cut_off_is_put_back),
         cmocka_unit_test(what_follows_a_closing_tag_is_dropped),
         cmocka_unit_test(an_answer_that_was_cut_is_gone_on_with),
@@ -556,6 +651,8 @@ int main(void)
         cmocka_unit_test(a_server_that_never_answers_ends_the_call),
         cmocka_unit_test(a_server_that_is_not_there_is_known_at_once),
         cmocka_unit_test(a_callback_ends_it),
+        cmocka_unit_test(nobody_waits_for_a_server_that_hangs),
+        cmocka_unit_test(the_entropy_is_the_same_again),
         cmocka_unit_test(an_empty_question_asks_nothing),
         cmocka_unit_test(tiny_nothing_leaks),
     };

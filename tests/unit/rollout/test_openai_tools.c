@@ -84,12 +84,21 @@ static void says(const char *name, const char *text)
 
 static void sr1_infer_shows_what_the_server_says(void **state)
 {
+    char talk[512];
+
     (void)state;
+    snprintf(talk, sizeof talk, "%s",
+             scratch_file("talk.json", "[{\"role\": \"user\", \"content\": \"Well?\"}]",
+                          0));
     serve();
     assert_int_equal(CALL("sr1-infer", model, "--question", "Where is the tower?"), 0);
     says("out", "<search> tower</search>");
     says("out", "The tower stands in Paris.");
     says("out", "(answer; 6 tokens, 1 searches)");
+    assert_int_equal(CALL("sr1-infer", model, "--question", "Where?", "--history", talk,
+                          "openai_endpoint=chat"),
+                     0);
+    assert_non_null(strstr(server.http.last, "\"content\":\"Well?\""));
     server.fail_code = 401;
     server.fail_every = 1;
     assert_int_equal(CALL("sr1-infer", model, "--question", "Where?"), 1);
@@ -157,6 +166,48 @@ static void good_trajectories_become_demonstrations(void **state)
     openai_stop(&server);
 }
 
+/* As many questions as in the file of the others. */
+static const char *of_others(void)
+{
+    return scratch_file("others.jsonl",
+                        "{\"question\": \"a?\", \"golden_answers\": [\"Paris\"]}\n"
+                        "{\"question\": \"b?\", \"golden_answers\": [\"Paris\"]}\n"
+                        "{\"question\": \"c?\", \"golden_answers\": [\"Paris\"]}\n"
+                        "{\"question\": \"d?\", \"golden_answers\": [\"Paris\"]}\n"
+                        "{\"question\": \"e?\", \"golden_answers\": [\"Paris\"]}\n",
+                        0);
+}
+
+/* The conversation of a row is in the demonstration, and read back. */
+static void demonstrations_have_their_history(void **state)
+{
+    const char *rows = scratch_file(
+        "talks.jsonl",
+        "{\"question\": \"Where is the tower?\", \"golden_answers\": [\"Paris\"], "
+        "\"talk\": [{\"role\": \"user\", \"content\": \"Well?\"}, {\"role\": "
+        "\"assistant\", \"content\": \"So.\"}]}\n",
+        0);
+    char out[512], questions_file[512];
+    struct sr1__demos *d = NULL;
+    struct sr1__demo demo;
+
+    (void)state;
+    serve();
+    snprintf(questions_file, sizeof questions_file, "%s", rows);
+    snprintf(out, sizeof out, "%s", scratch_path("talked.jsonl"));
+    assert_int_equal(CALL("sr1-data", "synth", model, questions_file, out, "--greedy",
+                          "--min-reward", "-9", "history_field=talk"),
+                     0);
+    OK(sr1__demos_open(&d, out));
+    OK(sr1__demos_read(d, 0, &demo));
+    assert_int_equal(demo.history.n, 2);
+    assert_string_equal(demo.history.roles[1], "assistant");
+    assert_string_equal(demo.history.texts[1], "So.");
+    sr1__demo_clear(&demo);
+    sr1__demos_free(d);
+    openai_stop(&server);
+}
+
 static void a_synthesis_goes_on_where_it_was(void **state)
 {
     char out[512], whole[512], state_file[600];
@@ -199,6 +250,14 @@ static void a_synthesis_goes_on_where_it_was(void **state)
     /* other settings, and files of others */
     assert_int_equal(CALL("sr1-data", "synth", model, questions, out, "--seed", "4"), 1);
     says("err", "was made with other settings");
+    assert_int_equal(CALL("sr1-data", "synth", model, questions, out, "--min-reward",
+                          "-9", "--seed", "3", "--samples", "8", "rewards=format"),
+                     1);
+    says("err", "was made with other settings, questions or rewards");
+    assert_int_equal(CALL("sr1-data", "synth", model, of_others(), out, "--min-reward",
+                          "-9", "--seed", "3", "--samples", "8"),
+                     1);
+    says("err", "was made with other settings, questions or rewards");
     snprintf(state_file, sizeof state_file, "%s",
              scratch_file("notes.txt", "not ours", 0));
     assert_int_equal(CALL("sr1-data", "synth", model, questions, state_file), 1);
@@ -242,6 +301,7 @@ int main(void)
         cmocka_unit_test(sr1_infer_shows_what_the_server_says),
         cmocka_unit_test(sr1_eval_scores_the_server),
         cmocka_unit_test(good_trajectories_become_demonstrations),
+        cmocka_unit_test(demonstrations_have_their_history),
         cmocka_unit_test(a_synthesis_goes_on_where_it_was),
         cmocka_unit_test(a_trajectory_that_is_no_example_is_refused),
         cmocka_unit_test(tiny_nothing_leaks),

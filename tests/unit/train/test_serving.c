@@ -2,7 +2,7 @@
  * of servers that give too little, weights that grow old and are renewed. */
 #include "support/openai_server.h"
 
-#include "train/internal.h"
+#include "runs.h"
 
 #define GROUP 4
 
@@ -11,20 +11,30 @@ static const struct tiny_rule caller[] = {{"", "<tool>"},        {"", "<answer>"
                                           {"<tool>", TINY_CALL}, {TINY_CALL, "</tool>"},
                                           {"<answer>", " Rome"}, {" Rome", "</answer>"}};
 
+static const struct tiny_rule halves[] = {{"", "</sear"},
+                                          {"", " so"},
+                                          {"</sear", "ch> and"},
+                                          {"ch> and", "<|im_end|>"},
+                                          {" so", "<|im_end|>"}};
+static const struct tiny_rule quiet[] = {{"", " so"}, {" so", "<|im_end|>"}};
+
 static int make(void **state)
 {
     if (scratch_make(state) != 0)
         return -1;
     tiny_model("searcher", TINY_SEARCHER, 16);
     tiny_model("caller", caller, sizeof caller / sizeof *caller, 16);
+    tiny_model("quiet", quiet, 2, 16);
+    tiny_model("unsure", quiet, 2, 1);
+    tiny_model("halves", halves, sizeof halves / sizeof *halves, 16);
     return 0;
 }
 
 static struct openai_server server;
 
-static sr1_config *config_for(const char *word, const char *other)
+static sr1_config *config_of(const char *model, const char *word, const char *other)
 {
-    sr1_config *c = tiny_config("searcher", "beta=0", NULL);
+    sr1_config *c = tiny_config(model, "beta=0", NULL);
     char out[600];
 
     openai_use(&server, c);
@@ -35,6 +45,11 @@ static sr1_config *config_for(const char *word, const char *other)
     if (other)
         OK(sr1_config_set_pair(c, other));
     return c;
+}
+
+static sr1_config *config_for(const char *word, const char *other)
+{
+    return config_of("searcher", word, other);
 }
 
 static sr1_trainer *trainer_for(const char *word, const char *other)
@@ -87,6 +102,7 @@ static void too_little_is_refused(void **state)
         int plain, no_ids, no_log_probs, cut_stop;
         const char *word;
         const char *text;
+        int adds_prompt;
     } rows[] = {
         {0, 1, 0, 0, NULL, "gives no token ids"},
         {0, 0, 1, 0, NULL, "gives no log-probs"},
@@ -95,6 +111,7 @@ static void too_little_is_refused(void **state)
         {0, 0, 0, 1, NULL, "cuts </"},
         {0, 0, 0, 0, "openai_endpoint=chat", "set openai_endpoint to completions"},
         {0, 0, 0, 0, "temperature=0.7", "raw, of temperature 1"},
+        {0, 0, 0, 0, NULL, "read another prompt than the", 1},
     };
 
     (void)state;
@@ -110,6 +127,7 @@ static void too_little_is_refused(void **state)
         server.no_ids = rows[i].no_ids;
         server.no_log_probs = rows[i].no_log_probs;
         server.cut_stop = rows[i].cut_stop;
+        server.adds_prompt = rows[i].adds_prompt;
         c = config_for(rows[i].word, NULL);
         st = sr1_trainer_new(&tr, c, e);
         if (st == SR1_OK)
@@ -122,6 +140,54 @@ static void too_little_is_refused(void **state)
         sr1_search_free(e);
         openai_stop(&server);
     }
+}
+
+/* Where a message must end before the next begins, its end has a log-prob, or nothing is
+ * learned; elsewhere the trajectory is over. */
+static void an_end_without_log_prob_is_not_made_up(void **state)
+{
+    sr1_trajectory *t[GROUP] = {NULL};
+    sr1_step_report r;
+    sr1_trainer *tr;
+
+    (void)state;
+    openai_start(&server, scratch_path("quiet"));
+    server.cut_end = 1;
+    tr = tiny_trainer(config_of("quiet", "protocol=search-r1-verbatim", NULL));
+    REFUSED(step(tr, &r, NULL), SR1_E_UNSUPPORTED,
+            "does not give the token that ended its message");
+    sr1_trainer_free(tr);
+    tr = tiny_trainer(config_of("quiet", NULL, NULL));
+    OK(step(tr, &r, t));
+    for (size_t i = 0; i < GROUP; i++) {
+        assert_true(sr1_trajectory_policy_count(t[i]) > 0);
+        assert_int_equal(sr1_trajectory_stop_reason(t[i]), SR1_STOP_EOS);
+    }
+    tiny_free_all(t, GROUP);
+    sr1_trainer_free(tr);
+    openai_stop(&server);
+}
+
+/* What the server would cut by defaults of its own is switched off. */
+static void the_servers_own_defaults_are_not_used(void **state)
+{
+    sr1_trajectory *t[GROUP] = {NULL};
+    sr1_step_report r;
+    sr1_trainer *tr;
+    int others = 0;
+
+    (void)state;
+    openai_start(&server, scratch_path("unsure"));
+    server.default_top_k = 1;
+    tr = tiny_trainer(config_of("unsure", NULL, NULL));
+    OK(step(tr, &r, t));
+    for (size_t i = 1; i < GROUP; i++)
+        others += strcmp(sr1_trajectory_generated_text(t[i], NULL),
+                         sr1_trajectory_generated_text(t[0], NULL)) != 0;
+    assert_true(others > 0);
+    tiny_free_all(t, GROUP);
+    sr1_trainer_free(tr);
+    openai_stop(&server);
 }
 
 static void old_weights_are_refused_or_weighed(void **state)
@@ -177,6 +243,14 @@ static void a_plan_that_cannot_be_kept_is_refused_at_once(void **state)
     OK(sr1_config_set(c, "max_staleness", "2"));
     OK(sr1_trainer_new(&tr, c, e));
     sr1_trainer_free(tr);
+    tr = NULL;
+    OK(sr1_config_set(c, "max_staleness", "1"));
+    OK(sr1_config_set(c, "openai_sync_url", server.http.url));
+    OK(sr1_config_set(c, "openai_sync_interval", "4")); /* more than the plan has */
+    REFUSED(sr1_trainer_new(&tr, c, e), SR1_E_CONFIG, "gets 2 steps old");
+    OK(sr1_config_set(c, "openai_sync_interval", "2"));
+    OK(sr1_trainer_new(&tr, c, e));
+    sr1_trainer_free(tr);
     sr1_config_free(c);
     sr1_search_free(e);
     openai_stop(&server);
@@ -214,6 +288,100 @@ static void new_weights_reach_the_server(void **state)
     server.fail_every = 1;
     REFUSED(step(tr, &r, NULL), SR1_E_NETWORK, "openai_sync_url: http://127.0.0.1");
     sr1_trainer_free(tr);
+    openai_stop(&server);
+}
+
+/* ---- resuming ---- */
+
+static sr1_config *synced(const char *run)
+{
+    sr1_config *c = tiny_config("searcher", "beta=0", out_pair(run), "max_steps=6",
+                                "save_interval=2", "openai_concurrency=1",
+                                "openai_sync_interval=3", "max_staleness=2", NULL);
+    char url[128];
+
+    openai_use(&server, c);
+    snprintf(url, sizeof url, "%s/update_weights_from_disk", server.http.url);
+    OK(sr1_config_set(c, "openai_sync_url", url));
+    OK(sr1_config_set(c, "train_file", tiny_questions("train.jsonl", 5)));
+    OK(sr1_config_set(c, "mock_knowledge", tiny_knowledge("facts.json")));
+    return c;
+}
+
+static sr1_status pull_the_plug(void *user, const sr1_step_report *r, int64_t planned)
+{
+    (void)planned;
+    return r->step == *(const int64_t *)user ? sr1_set_error(SR1_E_IO, "pulled the plug")
+                                             : SR1_OK;
+}
+
+/* The server is given weights after steps 3 and 6; checkpoints are of steps 2 and 4. What
+ * it has when the run is resumed is of a step that is done again, or nothing new. */
+static void the_server_is_as_it_was_at_the_checkpoint(void **state)
+{
+    static const struct {
+        int64_t stop;
+        int begins_anew;
+    } rows[] = {{4, 0}, {4, 1}, {5, 0}, {5, 1}, {1, 0}};
+
+    (void)state;
+    openai_start(&server, scratch_path("searcher"));
+    run_whole(synced("whole"));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int64_t stop = rows[i].stop;
+        sr1_run_callbacks cb = {
+            .struct_size = sizeof cb, .step = pull_the_plug, .user = &stop};
+        char name[32];
+        sr1_trainer *tr;
+
+        snprintf(name, sizeof name, "stopped-%zu", i);
+        openai_load(&server, scratch_path("searcher"));
+        tr = open_trainer(synced(name));
+        REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "pulled the plug");
+        sr1_trainer_free(tr);
+        if (rows[i].begins_anew)
+            openai_load(&server, scratch_path("searcher"));
+        tr = NULL;
+        OK(sr1_trainer_resume(&tr, scratch_path(name), NULL));
+        OK(sr1_trainer_run(tr, NULL));
+        sr1_trainer_free(tr);
+        same_run("whole", name);
+    }
+    openai_stop(&server);
+}
+
+/* ---- figures ---- */
+
+/* Half of the answers say a tag in pieces, as no text of it would. Further questions of a
+ * step count too. */
+static void drift_is_that_of_all_rounds(void **state)
+{
+    static const char drifted[] = "\"generated_text\":\"</search> and";
+    sr1_config *c;
+    size_t n, lines = 0, found = 0;
+    json_t *rows;
+    char *text;
+
+    (void)state;
+    openai_start(&server, scratch_path("halves"));
+    c = tiny_config("halves", "beta=0", out_pair("drift"), "max_steps=1",
+                    "dynamic_sampling=3", "rewards=format", "reward_weights=0",
+                    "environment=none", "search_engine=none", NULL);
+    openai_use(&server, c);
+    OK(sr1_config_set(c, "train_file", tiny_questions("train.jsonl", 9)));
+    run_whole(c);
+    rows = metrics("drift");
+    text = slurp("drift", "trajectories.jsonl", &n);
+    for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
+        lines++;
+    for (const char *at = text; (at = strstr(at, drifted)) != NULL; at++)
+        found++;
+    assert_int_equal(lines, 8 * GROUP);
+    assert_true(found > 0 && found < lines);
+    tiny_near(metric(rows, 0, "rollout/text_drift"), (double)found / (double)lines,
+              1e-12);
+    json_decref(rows);
+    sr1_free(text);
     openai_stop(&server);
 }
 
@@ -282,6 +450,8 @@ static void a_demonstration_is_learned_as_the_tokens_it_was(void **state)
     } rows[] = {{"searcher", "protocol=search-r1"},
                 {"searcher", "protocol=search-r1-verbatim"},
                 {"caller", "protocol=mt-grpo"}};
+    static const char *const roles[] = {"user", "assistant"};
+    static const char *const texts[] = {"Well?", "So."};
     sr1_query q = tiny_query("Where is the tower?");
     sr1_rollout_options o = {.struct_size = sizeof o, .group_size = 12, .seed = 2};
 
@@ -294,6 +464,9 @@ static void a_demonstration_is_learned_as_the_tokens_it_was(void **state)
 
         if (k == 2)
             OK(sr1_config_set(c, "environment", "tools"));
+        q.history_roles = roles;
+        q.history_texts = texts;
+        q.n_history = k == 0 ? 2 : 0;
         r = tiny_rollout(c, tiny_engine());
         OK(sr1_rollout_generate(r, &q, 1, &o, t));
         for (size_t i = 0; i < 12; i++) {
@@ -324,9 +497,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_learns_from_the_servers_trajectories),
         cmocka_unit_test(too_little_is_refused),
+        cmocka_unit_test(an_end_without_log_prob_is_not_made_up),
+        cmocka_unit_test(the_servers_own_defaults_are_not_used),
         cmocka_unit_test(old_weights_are_refused_or_weighed),
         cmocka_unit_test(a_plan_that_cannot_be_kept_is_refused_at_once),
         cmocka_unit_test(new_weights_reach_the_server),
+        cmocka_unit_test(the_server_is_as_it_was_at_the_checkpoint),
+        cmocka_unit_test(drift_is_that_of_all_rounds),
         cmocka_unit_test(a_run_validates_its_own_weights),
         cmocka_unit_test(a_demonstration_is_learned_as_the_tokens_it_was),
         cmocka_unit_test(tiny_nothing_leaks),
