@@ -40,7 +40,7 @@ static const struct {
      "    raise SystemExit(9)\nopen('/tmp/" MARK "', 'w').write('x')",
      SR1_RUN_PASSED},
     {"import os\nfor p in ('/etc/shadow', '/etc/passwd', '/root', '/home', "
-     "'/proc/%d/mem'):\n"
+     "'/proc/9%d/mem'):\n" /* 1 and 2 are its own */
      "    try: os.listdir(p) if p.count('/') == 1 else open(p)\n"
      "    except OSError: continue\n    raise SystemExit(9)",
      SR1_RUN_PASSED},
