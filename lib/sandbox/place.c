@@ -432,7 +432,8 @@ static pid_t parent_of(pid_t pid)
     return after != NULL && strlen(after) > 4 ? (pid_t)strtol(after + 4, NULL, 10) : 0;
 }
 
-/* bubblewrap writes {"child-pid": N ...} before the child goes on. */
+/* bubblewrap writes {"child-pid": N before the child goes on, and more behind it later:
+ * the pipe stays open, or that would end bubblewrap (SIGPIPE). */
 void sr1__launched_find_init(struct sr1__launched *l)
 {
     static const char name[] = "\"child-pid\":";
@@ -440,12 +441,11 @@ void sr1__launched_find_init(struct sr1__launched *l)
     const char *at;
     ssize_t n;
 
-    if (l->info < 0)
+    if (l->info < 0 || l->init_pid > 0)
         return;
     n = read(l->info, text, sizeof text - 1);
     if (n <= 0)
         return;
-    sr1__fd_close(&l->info);
     text[n] = '\0';
     at = strstr(text, name);
     l->init_pid = at != NULL ? (pid_t)strtol(at + sizeof name - 1, NULL, 10) : 0;
