@@ -1,8 +1,11 @@
-/* env/thinking_turn.c - which tokens of a message are its thoughts, which its action.
+/* env/thinking_turn.c - which tokens of a message are its level's tag, its thoughts, its
+ * action.
  *
  * A token's text is what it completed (sr1_trajectory_text_ends). It is of a stretch when
  * the two overlap; one that only began a character belongs to where the character is. */
 #include "env/thinking_turn.h"
+
+#include "env/turns.h"
 
 /* Where the text of the token at position i begins and ends in the generated text. */
 static size_t text_begin(const sr1_trajectory *t, size_t i)
@@ -60,10 +63,8 @@ int sr1__thinking_turn_next(const sr1_trajectory *t, struct sr1__thinking_turn *
     const char *text = sr1_trajectory_generated_text(t, NULL);
     sr1_text_segment s = {.struct_size = sizeof s};
 
-    do {
-        if (sr1_trajectory_segment(t, turn->next++, &s) != SR1_OK)
-            return 0;
-    } while (s.source != SR1_SOURCE_POLICY);
+    if (!sr1__policy_segment_next(t, &turn->next, &s))
+        return 0;
     turn->turn = s.turn;
     turn->said = text + s.text_begin;
     turn->said_len = s.text_len;

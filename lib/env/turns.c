@@ -23,16 +23,23 @@ static const char *result_of(const struct sr1__protocol *p, const char *text,
     return text + begin;
 }
 
+int sr1__policy_segment_next(const sr1_trajectory *t, size_t *next, sr1_text_segment *s)
+{
+    do {
+        if (sr1_trajectory_segment(t, (*next)++, s) != SR1_OK)
+            return 0;
+    } while (s->source != SR1_SOURCE_POLICY);
+    return 1;
+}
+
 int sr1__turn_next(const struct sr1__protocol *p, const sr1_trajectory *t,
                    struct sr1__turn *turn)
 {
     const char *text = sr1_trajectory_generated_text(t, NULL);
     sr1_text_segment s = {sizeof s};
 
-    do {
-        if (sr1_trajectory_segment(t, turn->next++, &s) != SR1_OK)
-            return 0;
-    } while (s.source != SR1_SOURCE_POLICY);
+    if (!sr1__policy_segment_next(t, &turn->next, &s))
+        return 0;
     turn->turn = s.turn;
     turn->said = text + s.text_begin;
     turn->said_len = s.text_len;

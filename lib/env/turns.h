@@ -18,6 +18,10 @@ struct sr1__turn {
     size_t next; /* for sr1__turn_next: 0 at first */
 };
 
+/* Find the policy's next segment from *next on, which comes to stand behind it; 0: there
+ * is none. */
+int sr1__policy_segment_next(const sr1_trajectory *t, size_t *next, sr1_text_segment *s);
+
 /* Step to the next message of the policy; 0 when there is none, else 1. */
 int sr1__turn_next(const struct sr1__protocol *p, const sr1_trajectory *t,
                    struct sr1__turn *turn);

@@ -23,7 +23,8 @@ struct sr1__launched {
     int out; /* what it writes; -1: not open */
     int err;
     int note; /* isolated: what bubblewrap and the shell have to say */
-    int info; /* isolated: the pid of the namespace's first process */
+    int info; /* isolated: the pid of the namespace's first process, and more that is not
+                 read */
     int init; /* its pidfd, once asked for */
     pid_t init_pid;
     char *folder; /* not isolated: the program's own, to be removed */
