@@ -243,6 +243,26 @@ static void refuses(void **state)
     sr1_tokenizer_free(plain);
 }
 
+/* The last question is the one before: the thoughts behind it are shown. */
+static void a_message_without_text_is_no_question(void **state)
+{
+    static const char messages[] =
+        "[{\"role\": \"user\", \"content\": \"q\"}, {\"role\": \"assistant\", "
+        "\"content\": \"a\", \"reasoning_content\": \"r\"}, {\"role\": \"user\", "
+        "\"content\": null}]";
+    sr1_tokenizer *t = open_with(qwen3_marks);
+    char *text = NULL;
+
+    (void)state;
+    OK(sr1_tokenizer_chat_json(t, messages, strlen(messages), NULL, &text, NULL, NULL,
+                               NULL));
+    assert_string_equal(text, "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n"
+                              "<think>\nr\n</think>\n\na<|im_end|>\n"
+                              "<|im_start|>user\n<|im_end|>\n");
+    sr1_free(text);
+    sr1_tokenizer_free(t);
+}
+
 /* As json.dumps(json.loads(text)) has them. */
 static void reals_are_written_as_python_writes_them(void **state)
 {
@@ -277,6 +297,7 @@ int main(void)
         cmocka_unit_test(knows_families),
         cmocka_unit_test(contents_cannot_break_out),
         cmocka_unit_test(plain_contents_encode_alike),
+        cmocka_unit_test(a_message_without_text_is_no_question),
         cmocka_unit_test(reals_are_written_as_python_writes_them),
         cmocka_unit_test(refuses),
     };
