@@ -25,6 +25,7 @@ struct sr1__answer {
     struct stored_hit *hits;
     int32_t n_hits;
     int32_t capacity;
+    int dropped; /* the latest hit was beyond top_k, and so is its row */
     struct sr1__buf text;
 };
 
@@ -180,7 +181,8 @@ sr1_status sr1_search_sink_hit(sr1_search_sink *sink, size_t query, const char *
     if (!isfinite(score))
         return sr1__fail(SR1_E_INVALID,
                          "search sink: the score of hit '%.100s' is not finite", id);
-    if (a->n_hits >= sink->top_k)
+    a->dropped = a->n_hits >= sink->top_k;
+    if (a->dropped)
         return SR1_OK;
     SR1__TRY(grow_hits(a));
     SR1__TRY(add_text(a, id, &hit.id));
@@ -205,7 +207,8 @@ sr1_status sr1__sink_valid_hit(sr1_search_sink *sink, size_t query, const char *
     struct stored_hit hit = {.row = NO_TEXT, .score = score};
 
     SR1__TRY(sink_answer(sink, query, &a));
-    if (a->n_hits >= sink->top_k)
+    a->dropped = a->n_hits >= sink->top_k;
+    if (a->dropped)
         return SR1_OK;
     SR1__TRY(grow_hits(a));
     hit.id = add_valid(a, id);
@@ -226,7 +229,7 @@ sr1_status sr1_search_sink_row(sr1_search_sink *sink, size_t query, const char *
         return sr1__fail(SR1_E_INVALID, "search sink: row is NULL");
     if (a->n_hits == 0)
         return sr1__fail(SR1_E_STATE, "search sink: a row before the first hit");
-    return add_text(a, row, &a->hits[a->n_hits - 1].row);
+    return a->dropped ? SR1_OK : add_text(a, row, &a->hits[a->n_hits - 1].row);
 }
 
 sr1_status sr1_search_sink_status(sr1_search_sink *sink, size_t query, int32_t status,

@@ -246,6 +246,30 @@ static void documents_in_every_shape(void **state)
     end(found, e, &s);
 }
 
+/* A server may give more than it was asked for. */
+static void documents_too_many_leave_the_others_alone(void **state)
+{
+    struct reply reply = {
+        .code = 200,
+        .headers = "",
+        .body = "{\"result\": [[{\"id\": 1, \"contents\": \"a\"}, "
+                "{\"id\": 2, \"contents\": \"b\"}, "
+                "{\"id\": 3, \"contents\": \"c\"}, "
+                "{\"id\": 4, \"contents\": \"d\"}, "
+                "{\"id\": 5, \"contents\": \"e\"}], []]}"};
+    sr1_search_hit hit = {sizeof(hit)};
+    sr1_search *e = NULL;
+    struct server s;
+    sr1_search_results *found = ask(&reply, &e, &s);
+
+    (void)state;
+    assert_int_equal(sr1_search_results_hit_count(found, 0), 3);
+    expect_hit(found, 0, 2, "3", "c", 1.0 / 3);
+    assert_int_equal(sr1_search_results_hit(found, 0, 2, &hit), SR1_OK);
+    assert_string_equal(hit.row, "{\"id\":3,\"contents\":\"c\"}");
+    end(found, e, &s);
+}
+
 static void nothing_found_is_empty(void **state)
 {
     struct reply reply = {.code = 200, .headers = "", .body = "{\"result\": [[], []]}"};
@@ -458,6 +482,7 @@ int main(void)
         cmocka_unit_test(the_probe_finds_a_missing_server),
         cmocka_unit_test(documents_with_scores),
         cmocka_unit_test(documents_in_every_shape),
+        cmocka_unit_test(documents_too_many_leave_the_others_alone),
         cmocka_unit_test(nothing_found_is_empty),
         cmocka_unit_test(stored_answers_are_read),
         cmocka_unit_test(what_is_no_answer_is_an_error),
