@@ -317,6 +317,13 @@ static void bad_demonstrations(void **state)
         {"{\"messages\":[{\"role\":\"user\",\"content\":\"x\"},"
          "{\"role\":\"assistant\",\"content\":\"x\",\"weight\":0}]}",
          "nothing to learn"},
+        {"{\"messages\":[{\"role\":\"user\",\"content\":\"x\"},"
+         "{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{}]},"
+         "{\"role\":\"assistant\",\"content\":\"x\"}]}",
+         "messages[1]: 'tool_calls' are not read"},
+        {"{\"messages\":[{\"role\":\"user\",\"content\":\"x\"},"
+         "{\"role\":\"assistant\",\"content\":\"x\",\"reasoning_content\":\"y\"}]}",
+         "messages[1]: 'reasoning_content' is not read"},
         {"\n\n{\"messages\":", "e.jsonl:3"},
     };
     struct sr1__demos *d = NULL;
