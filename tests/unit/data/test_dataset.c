@@ -91,6 +91,34 @@ static const struct {
      {"g"}},
 };
 
+/* Text is text, whatever it looks like; only a cell of a CSV file may be a list. */
+static void text_like_a_list_is_an_answer(void **state)
+{
+    static const char *const answers[] = {"[1, 2]", "[]", "[\\\"a\\\"]"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(answers); i++) {
+        sr1_dataset *d = NULL;
+        sr1_row *row = NULL;
+        json_t *text = NULL;
+        char line[128];
+
+        snprintf(line, sizeof line, "{\"question\":\"q\",\"golden_answers\":\"%s\"}",
+                 answers[i]);
+        if (open_one(&d, scratch_file("n.jsonl", line, 0), NULL) != SR1_OK)
+            fail_msg("%s: %s", line, sr1_last_error());
+        assert_int_equal(sr1_dataset_read(d, 0, &row), SR1_OK);
+        assert_int_equal(sr1__json_parse(&text, line, strlen(line), "line"), SR1_OK);
+        assert_int_equal(sr1_row_answer_count(row), 1);
+        assert_string_equal(
+            sr1_row_answer(row, 0),
+            json_string_value(json_object_get(text, "golden_answers")));
+        json_decref(text);
+        sr1_row_free(row);
+        sr1_dataset_free(d);
+    }
+}
+
 static void nested_answers_are_found(void **state)
 {
     (void)state;
@@ -728,6 +756,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_form_gives_the_same_rows),
+        cmocka_unit_test(text_like_a_list_is_an_answer),
         cmocka_unit_test(nested_answers_are_found),
         cmocka_unit_test(too_many_aliases_are_refused),
         cmocka_unit_test(errors_name_the_place),
