@@ -164,7 +164,7 @@ static sr1_status take_question(const struct sr1__fields *f, sr1_row *row)
         return no_field(row->json, f->question, "question_field");
     SR1__TRY(v ? text_of(v, field, &row->question) : take_messages(row, list, field));
     if (row->question[strspn(row->question, " \t\r\n")] == '\0')
-        return sr1__fail(SR1_E_PARSE, "field '%s' is empty", f->question);
+        return sr1__fail(SR1_E_PARSE, "field '%s' is empty", field);
     return SR1_OK;
 }
 
