@@ -546,6 +546,11 @@ static void rows_are_bounded(void **state)
     memcpy(big, "question\n\"xxxxxxx", 17);
     assert_error(open_one(&d, scratch_file("huge.csv", big, n), NULL), SR1_E_LIMIT,
                  "huge.csv:2: a row above 16 MiB; is a quote");
+    memset(big, 'x', n);
+    memcpy(big, "[\n{\"question\":\"", 15);
+    memcpy(big + n - 24, "\",\"golden_answers\":\"a\"}]", 24);
+    assert_error(open_one(&d, scratch_file("huge.json", big, n), NULL), SR1_E_LIMIT,
+                 "huge.json:2: a row above 16 MiB");
     memset(big, '[', n);
     big[0] = '[';
     big[1] = '{';
