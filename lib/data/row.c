@@ -351,6 +351,7 @@ static sr1_status take_id(const struct sr1__fields *f, sr1_row *row)
     return row->id ? SR1_OK : sr1__fail_nomem("row id");
 }
 
+/* A file's name may be no UTF-8; names of metrics are made of it. */
 static sr1_status take_data_source(const struct sr1__fields *f, sr1_row *row,
                                    const char *path)
 {
@@ -358,12 +359,16 @@ static sr1_status take_data_source(const struct sr1__fields *f, sr1_row *row,
     const char *slash = strrchr(path, '/');
     const char *text = slash ? slash + 1 : path;
     size_t n = (size_t)(strrchr(text, '.') - text);
+    struct sr1__buf b;
 
     if (v && !json_is_null(v)) {
         SR1__TRY(text_of(v, f->source, &text));
         n = strlen(text);
     }
-    row->data_source = sr1__strndup(text, n);
+    sr1__buf_init(&b, 0);
+    sr1__buf_utf8(&b, text, n);
+    row->data_source = sr1__buf_take(&b);
+    sr1__buf_free(&b);
     return row->data_source ? SR1_OK : sr1__fail_nomem("data source");
 }
 

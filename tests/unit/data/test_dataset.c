@@ -349,6 +349,22 @@ static void options(void **state)
     assert_error(open_one(&d, path, &o), SR1_E_INVALID, "struct_size");
 }
 
+/* What is made of it, names of metrics among others, must be UTF-8. */
+static void a_source_is_utf8_whatever_the_file_is_called(void **state)
+{
+    const char *path = scratch_file(
+        "caf\xE9.jsonl", "{\"question\":\"q\",\"golden_answers\":\"a\"}\n", 0);
+    sr1_dataset *d = NULL;
+    sr1_row *row = NULL;
+
+    (void)state;
+    assert_int_equal(open_one(&d, path, NULL), SR1_OK);
+    assert_int_equal(sr1_dataset_read(d, 0, &row), SR1_OK);
+    assert_string_equal(sr1_row_data_source(row), "caf\xEF\xBF\xBD");
+    sr1_row_free(row);
+    sr1_dataset_free(d);
+}
+
 static void several_files_and_a_shrinking_one(void **state)
 {
     char a[600], b[600];
@@ -767,6 +783,7 @@ int main(void)
         cmocka_unit_test(errors_name_the_place),
         cmocka_unit_test(bad_files),
         cmocka_unit_test(options),
+        cmocka_unit_test(a_source_is_utf8_whatever_the_file_is_called),
         cmocka_unit_test(several_files_and_a_shrinking_one),
         cmocka_unit_test(split_parts_are_stable),
         cmocka_unit_test(splits_are_checked),
