@@ -414,6 +414,38 @@ static void a_folder_in_use_is_refused(void **state)
             "no config.json");
 }
 
+/* Two sources that differ behind their first 300 bytes only. */
+static void sources_may_have_long_names(void **state)
+{
+    struct sr1__buf rows, source;
+    char pair[600], name[512];
+    json_t *of;
+
+    (void)state;
+    sr1__buf_init(&rows, 0);
+    sr1__buf_init(&source, 0);
+    for (int i = 0; i < 150; i++)
+        sr1__buf_str(&source, "\xC3\xBC");
+    for (int i = 0; i < 2; i++)
+        sr1__buf_fmt(&rows,
+                     "{\"question\": \"Where is tower %d?\", \"golden_answers\": "
+                     "[\"Paris\"], \"data_source\": \"%s%d\"}\n",
+                     i, source.data, i);
+    snprintf(pair, sizeof pair, "validation_file=%s",
+             scratch_file("long.jsonl", rows.data, rows.len));
+    run_whole(RUN("long", pair, "validate_at_start=true", "max_steps=1"));
+    of = metrics("long");
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "val/test_score/%s%d", source.data, i);
+        (void)metric(of, 0, name);
+        snprintf(name, sizeof name, "val/exact_match/%s%d", source.data, i);
+        (void)metric(of, 0, name);
+    }
+    json_decref(of);
+    sr1__buf_free(&rows);
+    sr1__buf_free(&source);
+}
+
 static void a_folder_that_cannot_be_made_is_an_error(void **state)
 {
     char pair[600];
@@ -575,6 +607,7 @@ int main(void)
         cmocka_unit_test(all_groups_dead),
         cmocka_unit_test(a_reward_that_is_not_finite_ends_the_run),
         cmocka_unit_test(a_folder_in_use_is_refused),
+        cmocka_unit_test(sources_may_have_long_names),
         cmocka_unit_test(a_folder_that_cannot_be_made_is_an_error),
         cmocka_unit_test(a_full_disk_leaves_what_was_there),
         cmocka_unit_test(only_the_policy_of_a_demonstration_is_learned),
