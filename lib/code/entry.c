@@ -1,8 +1,8 @@
 /* code/entry.c - the function that a problem's statements call.
  *
  * It is the last of those that the solution defines at the beginning of a line and whose
- * name stands in the first test. A row may hold millions of definitions and of words: each
- * word of the test is looked up among the names, which are sorted by their hash. */
+ * name stands in the first test. A row may hold millions of definitions and of words:
+ * each word of the test is looked up among the names, which are sorted by their hash. */
 #include "code/problems.h"
 
 #include "base/mem.h"
@@ -52,7 +52,8 @@ static int by_hash_and_place(const void *a, const void *b)
     return by_hash(a, b) != 0 ? by_hash(a, b) : (x > y) - (x < y);
 }
 
-/* Sorted, each name once, where it is defined last. *names is NULL where there is none. */
+/* Sorted, each name once, where it is defined last. *names is NULL where there is none.
+ */
 static sr1_status collect(const char *code, struct name **names, size_t *n)
 {
     size_t all = 0, kept = 0;

@@ -58,8 +58,8 @@ void sr1__answer_free(struct sr1__answer *a)
     sr1__free(a);
 }
 
-/* What was appended since begin is there, or is too much and all of it goes: the buffer is
- * as it was. */
+/* What was appended since begin is there, or is too much and all of it goes: the buffer
+ * is as it was. */
 static sr1_status whole_or_none(struct sr1__answer *a, size_t begin)
 {
     sr1_status status = sr1__buf_status(&a->text, "text of one query's hits");

@@ -158,8 +158,8 @@ static sr1_status render(const sr1_rollout *r, const struct sr1__demo_segment *m
     return st;
 }
 
-/* Cut off what was there before. Behind an opening only the text: the first line ends of a
- * message may be one token with that of its heading. */
+/* Cut off what was there before. Behind an opening only the text: the first line ends of
+ * a message may be one token with that of its heading. */
 static sr1_status cut_off(struct rendering *g, const struct rendering *before, int opened)
 {
     size_t n = opened ? 0 : before->n;
@@ -255,9 +255,10 @@ static sr1_status add_chat(struct example *e, const struct sr1__demo *d)
         SR1__TRY(add_said(e, d, i));
         done = i + 1;
     }
-    return done > 0 ? SR1_OK
-                    : sr1__fail(SR1_E_PARSE, "nothing to learn: the policy says its first "
-                                             "message only, to which nothing led");
+    return done > 0
+               ? SR1_OK
+               : sr1__fail(SR1_E_PARSE, "nothing to learn: the policy says its first "
+                                        "message only, to which nothing led");
 }
 
 static sr1_status add_segments(struct example *e, const struct sr1__demo *d)

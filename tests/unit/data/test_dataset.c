@@ -110,9 +110,8 @@ static void text_like_a_list_is_an_answer(void **state)
         assert_int_equal(sr1_dataset_read(d, 0, &row), SR1_OK);
         assert_int_equal(sr1__json_parse(&text, line, strlen(line), "line"), SR1_OK);
         assert_int_equal(sr1_row_answer_count(row), 1);
-        assert_string_equal(
-            sr1_row_answer(row, 0),
-            json_string_value(json_object_get(text, "golden_answers")));
+        assert_string_equal(sr1_row_answer(row, 0),
+                            json_string_value(json_object_get(text, "golden_answers")));
         json_decref(text);
         sr1_row_free(row);
         sr1_dataset_free(d);
@@ -352,8 +351,8 @@ static void options(void **state)
 /* What is made of it, names of metrics among others, must be UTF-8. */
 static void a_source_is_utf8_whatever_the_file_is_called(void **state)
 {
-    const char *path = scratch_file(
-        "caf\xE9.jsonl", "{\"question\":\"q\",\"golden_answers\":\"a\"}\n", 0);
+    const char *path = scratch_file("caf\xE9.jsonl",
+                                    "{\"question\":\"q\",\"golden_answers\":\"a\"}\n", 0);
     sr1_dataset *d = NULL;
     sr1_row *row = NULL;
 

@@ -249,14 +249,13 @@ static void documents_in_every_shape(void **state)
 /* A server may give more than it was asked for. */
 static void documents_too_many_leave_the_others_alone(void **state)
 {
-    struct reply reply = {
-        .code = 200,
-        .headers = "",
-        .body = "{\"result\": [[{\"id\": 1, \"contents\": \"a\"}, "
-                "{\"id\": 2, \"contents\": \"b\"}, "
-                "{\"id\": 3, \"contents\": \"c\"}, "
-                "{\"id\": 4, \"contents\": \"d\"}, "
-                "{\"id\": 5, \"contents\": \"e\"}], []]}"};
+    struct reply reply = {.code = 200,
+                          .headers = "",
+                          .body = "{\"result\": [[{\"id\": 1, \"contents\": \"a\"}, "
+                                  "{\"id\": 2, \"contents\": \"b\"}, "
+                                  "{\"id\": 3, \"contents\": \"c\"}, "
+                                  "{\"id\": 4, \"contents\": \"d\"}, "
+                                  "{\"id\": 5, \"contents\": \"e\"}], []]}"};
     sr1_search_hit hit = {sizeof(hit)};
     sr1_search *e = NULL;
     struct server s;

@@ -547,8 +547,8 @@ static void only_the_policy_of_a_demonstration_is_learned(void **state)
 
 #define TALK                                                                             \
     "{\"messages\": [{\"role\": \"user\", \"content\": \"Where?\"}, {\"role\": "         \
-    "\"assistant\", \"content\": \"<answer> Rome</answer>\"}, {\"role\": \"user\", "         \
-    "\"content\": \"%s" ASKED "\"}, {\"role\": \"assistant\", \"content\": "              \
+    "\"assistant\", \"content\": \"<answer> Rome</answer>\"}, {\"role\": \"user\", "     \
+    "\"content\": \"%s" ASKED "\"}, {\"role\": \"assistant\", \"content\": "             \
     "\"%s<answer> Paris</answer>\"}]}\n"
 
 /* The example made of a talk; its status. */
@@ -559,7 +559,8 @@ static sr1_status talk_example(const char *asked, const char *thought, const cha
 
     snprintf(line, sizeof line, TALK, asked, thought);
     snprintf(pair, sizeof pair, "sft_file=%s", scratch_file("talk.jsonl", line, 0));
-    *tr = open_trainer(tiny_config("model", "stage=sft", pair, out_pair("talk"), more, NULL));
+    *tr = open_trainer(
+        tiny_config("model", "stage=sft", pair, out_pair("talk"), more, NULL));
     return sr1__sft_example(*tr, 0, t);
 }
 
