@@ -19,23 +19,22 @@
 #define NAMES_MAX 65536
 #define NOTE_MAX 4096
 #define CHUNK 65536
-#define CHUNKS 16     /* of one stream before the others have their turn */
+#define CHUNKS 16 /* of one stream before the others have their turn */
 
 /* ---- starting ---- */
 
-static void free_live(struct sr1__live *l)
+static void free_live(struct sr1__live *l, struct sr1__place *place)
 {
-    sr1__launched_free(&l->at);
+    sr1__place_end(place, &l->at);
     sr1__capture_free(&l->out_text);
     sr1__capture_free(&l->err_text);
     sr1__buf_free(&l->note);
     sr1__free(l);
 }
 
-static sr1_status set_up(struct sr1__live *l, const struct sr1__place *place)
+static sr1_status set_up(struct sr1__live *l, struct sr1__place *place)
 {
-    l->at = (struct sr1__launched){
-        .pidfd = -1, .out = -1, .err = -1, .note = -1, .info = -1, .init = -1};
+    sr1__launched_init(&l->at);
     sr1__buf_init(&l->note, NOTE_MAX);
     SR1__TRY(
         sr1__capture_init(&l->out_text, (size_t)l->run->job->limits.output_bytes, 0));
@@ -43,7 +42,7 @@ static sr1_status set_up(struct sr1__live *l, const struct sr1__place *place)
     return sr1__place_launch(place, l->run->job, &l->at);
 }
 
-sr1_status sr1__live_start(struct sr1__live **out, const struct sr1__place *place,
+sr1_status sr1__live_start(struct sr1__live **out, struct sr1__place *place,
                            struct sr1_run *run)
 {
     struct sr1__live *l = sr1__calloc(1, sizeof(*l));
@@ -63,7 +62,7 @@ sr1_status sr1__live_start(struct sr1__live **out, const struct sr1__place *plac
     st = set_up(l, place);
     if (st != SR1_OK) {
         sr1__outcome_set(&run->outcome, SR1_RUN_INFRASTRUCTURE, "%s", sr1_last_error());
-        free_live(l);
+        free_live(l, place);
         return st;
     }
     *out = l;
@@ -260,7 +259,7 @@ static int judge(struct sr1__live *l, const struct sr1__place *place)
 
     if (place->isolated)
         has_run = read_shell(sr1__buf_cstr(&l->note), &end.exit_code, &end.signal);
-    if (take_streams(l) != SR1_OK) {
+    if (take_streams(l) != SR1_OK || sr1__buf_status(&l->note, "notes") == SR1_E_NOMEM) {
         sr1__outcome_set(&run->outcome, SR1_RUN_INFRASTRUCTURE, "out of memory");
         return 0;
     }
@@ -278,7 +277,7 @@ static int judge(struct sr1__live *l, const struct sr1__place *place)
     return 1;
 }
 
-int sr1__live_finish(struct sr1__live *l, const struct sr1__place *place)
+int sr1__live_finish(struct sr1__live *l, struct sr1__place *place)
 {
     struct sr1__outcome *o = &l->run->outcome;
     int is_known;
@@ -290,6 +289,6 @@ int sr1__live_finish(struct sr1__live *l, const struct sr1__place *place)
     o->cpu_s = fmax(l->ended.cpu_s, l->cpu_s);
     is_known = judge(l, place);
     o->peak_bytes = peak_of(l);
-    free_live(l);
+    free_live(l, place);
     return is_known;
 }
