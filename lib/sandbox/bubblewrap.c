@@ -8,6 +8,12 @@
 
 #define MIB ((int64_t)1 << 20)
 #define TREE "/tree"
+#define FIRST_FILE 8 /* descriptor of a program's first further file */
+
+const unsigned char sr1__bwrap_init[] = {
+#include "init_bytes.h"
+};
+const size_t sr1__bwrap_init_bytes = sizeof sr1__bwrap_init;
 
 const char *const sr1__program_environment[SR1__BWRAP_ENVIRONMENT] = {
     "PATH=/usr/local/bin:/usr/bin:/bin",
@@ -50,30 +56,39 @@ static void add_link(struct sr1__buf *b, const char *to, const char *under,
 
 /* ---- the system ---- */
 
-/* What the host has at the top, as it has it: folders, or links into /usr. */
-static void add_top(struct sr1__buf *b, const char *under)
+/* What may be at the top beside /usr, and how the jail's own root leads to its tree. */
+static const struct {
+    const char *path;
+    const char *in_tree;
+} tops[] = {
+    {"/usr", "tree/usr"},     {"/bin", "tree/bin"},     {"/lib", "tree/lib"},
+    {"/lib64", "tree/lib64"}, {"/lib32", "tree/lib32"}, {"/sbin", "tree/sbin"},
+    {"/etc", "tree/etc"},
+};
+
+#define N_TOPS (sizeof tops / sizeof *tops)
+
+/* As the host has it: a folder, or a link into /usr. */
+static void add_top(struct sr1__buf *b, const char *under, const char *path)
 {
-    static const char *const tops[] = {"/bin", "/lib", "/lib64", "/lib32", "/sbin"};
     char to[64];
+    ssize_t n = readlink(path, to, sizeof to - 1);
 
-    for (size_t i = 0; i < sizeof tops / sizeof *tops; i++) {
-        ssize_t n = readlink(tops[i], to, sizeof to - 1);
-
-        if (n > 0) {
-            to[n] = '\0';
-            add_link(b, to, under, tops[i]);
-        } else {
-            add_bind(b, "--ro-bind-try", under, tops[i]);
-        }
+    if (n > 0) {
+        to[n] = '\0';
+        add_link(b, to, under, path);
+    } else {
+        add_bind(b, "--ro-bind-try", under, path);
     }
 }
 
-/* What it takes to run anything. */
+/* What it takes to run anything. Of /etc there is no more than that. */
 static void add_system(struct sr1__buf *b, const char *under)
 {
-    add_bind(b, "--ro-bind", under, "/usr");
-    add_top(b, under);
+    for (size_t i = 0; i + 1 < N_TOPS; i++)
+        add_top(b, under, tops[i].path);
     add_bind(b, "--ro-bind-try", under, "/etc/ld.so.cache");
+    add_bind(b, "--ro-bind-try", under, "/etc/alternatives");
 }
 
 /* bubblewrap's own --dev would mount eight times, and pseudo-terminals, which all
@@ -99,7 +114,6 @@ static void add_tree(struct sr1__buf *b, const sr1_sandbox_options *o, const cha
     static const char *const folders[] = {"/proc", "/tmp", "/dev", "/dev/shm"};
 
     add_system(b, under);
-    add_bind(b, "--ro-bind-try", under, "/etc/alternatives");
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         ARGS(b, "--dir");
         add_path(b, under, folders[i]);
@@ -109,15 +123,26 @@ static void add_tree(struct sr1__buf *b, const sr1_sandbox_options *o, const cha
         add_bind(b, "--ro-bind", under, o->read_only[i]);
 }
 
-/* bubblewrap runs in it once more, for each program: it needs itself and /proc of its own
- * processes, and /tmp to build in. */
+static void add_init(struct sr1__buf *b, const char *under, size_t descriptor)
+{
+    char fd[24];
+
+    (void)snprintf(fd, sizeof fd, "%zu", descriptor);
+    ARGS(b, "--perms", "0555", "--file", fd);
+    add_path(b, under, SR1__BWRAP_INIT);
+}
+
+/* bubblewrap runs in it once more, for each program: it needs the system, /proc of its
+ * own processes, and /tmp to build in. */
 void sr1__bwrap_jail(struct sr1__buf *b, const sr1_sandbox_options *o)
 {
     ARGS(b, "--unshare-user", "--cap-drop", "ALL", "--new-session", "--die-with-parent",
          "--info-fd", "4", "--clearenv");
-    add_system(b, "");
-    ARGS(b, "--bind", "/proc", "/proc", "--dir", "/tmp");
     add_tree(b, o, TREE);
+    add_init(b, TREE, 5);
+    for (size_t i = 0; i < N_TOPS; i++)
+        ARGS(b, "--symlink", tops[i].in_tree, tops[i].path);
+    ARGS(b, "--bind", "/proc", "/proc", "--dir", "/tmp");
     ARGS(b, "--remount-ro", "/", "--chdir", "/");
 }
 
@@ -151,7 +176,7 @@ static void add_files(struct sr1__buf *b, const struct sr1__job *job)
 
     ARGS(b, "--file", "7", "/tmp/main.py");
     for (size_t i = 0; i < job->n_files; i++) {
-        (void)snprintf(fd, sizeof fd, "%zu", SR1__BWRAP_FIRST_FILE + i);
+        (void)snprintf(fd, sizeof fd, "%zu", FIRST_FILE + i);
         ARGS(b, "--file", fd);
         add_path(b, "/tmp/", job->files[i].path);
     }
@@ -181,6 +206,7 @@ void sr1__bwrap_run(struct sr1__buf *b, const struct sr1__bwrap_program *p)
     } else {
         ARGS(b, "--unshare-net");
         add_tree(b, p->options, "");
+        add_init(b, "", FIRST_FILE + p->job->n_files);
     }
     if (p->with_proc)
         ARGS(b, "--proc", "/proc");

@@ -6,10 +6,13 @@
 #include "base/buf.h"
 #include "sandbox/job.h"
 
-#define SR1__BWRAP_FIRST_FILE 8 /* descriptor of a program's first further file */
+/* What a namespace's first process runs (init/init.c), where it lies, and its bytes. */
+#define SR1__BWRAP_INIT "/.init"
+extern const unsigned char sr1__bwrap_init[];
+extern const size_t sr1__bwrap_init_bytes;
 
 /* The jail (jail.h): the system as programs are to see it, under /tree. Descriptor 4
- * takes bubblewrap's report. */
+ * takes bubblewrap's report, 5 holds the bytes of init. */
 void sr1__bwrap_jail(struct sr1__buf *b, const sr1_sandbox_options *o);
 
 struct sr1__bwrap_program {
@@ -21,7 +24,7 @@ struct sr1__bwrap_program {
 };
 
 /* One program: descriptor 5 takes bubblewrap's report, 7 holds /tmp/main.py, from 8 on
- * lie further files. */
+ * lie further files; without a jail, behind them, the bytes of init. */
 void sr1__bwrap_run(struct sr1__buf *b, const struct sr1__bwrap_program *p);
 
 /* The environment of programs: N_ENVIRONMENT words NAME=VALUE. */

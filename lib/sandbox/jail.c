@@ -69,6 +69,8 @@ static sr1_status start_holder(const char *bwrap, const sr1_sandbox_options *o,
     if (st == SR1_OK)
         st = sr1__spawn_listen(&s, &l->info);
     if (st == SR1_OK)
+        st = sr1__spawn_give_bytes(&s, sr1__bwrap_init, sr1__bwrap_init_bytes);
+    if (st == SR1_OK)
         st = sr1__spawn(&s, &l->pid, &l->pidfd);
     sr1__spawn_close(&s);
     sr1__buf_free(&args);

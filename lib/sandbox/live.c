@@ -111,12 +111,23 @@ static void read_note(struct sr1__live *l)
         sr1__buf_add(&l->note, bytes, (size_t)n);
 }
 
-/* The shell has the limits set and begins the program. */
-static const char started[] = "started\n";
+/* The line of the note that begins with a word, behind it; NULL: there is none. */
+static const char *noted(const struct sr1__live *l, const char *word)
+{
+    size_t n = strlen(word);
 
+    for (const char *at = sr1__buf_cstr(&l->note);; at++) {
+        if (strncmp(at, word, n) == 0)
+            return at + n;
+        if ((at = strchr(at, '\n')) == NULL)
+            return NULL;
+    }
+}
+
+/* The limits are set and the program begins (init/init.c). */
 static int has_started(const struct sr1__live *l)
 {
-    return strncmp(sr1__buf_cstr(&l->note), started, sizeof started - 1) == 0;
+    return noted(l, "started") != NULL;
 }
 
 /* All that is in a pipe, whose capacity bounds it. */
@@ -188,27 +199,19 @@ int sr1__live_check(struct sr1__live *l, const struct sr1__place *place, double 
 
 /* ---- at its end ---- */
 
-/* The shell's words: "started", a line if a signal ended the program, "ended CODE". Sets
- * *code and *signal; 0 when it never started. */
-static int read_shell(const char *note, int *code, int *signal)
+/* What init says of the end, which is the truth; where it did not live to say it, *end
+ * stays. 0 when the program never started. */
+static int read_init(const struct sr1__live *l, struct sr1__end *end)
 {
-    static const char ended[] = "ended ";
-    const char *at = strstr(note, ended);
-    long said;
+    const char *at = noted(l, "ended ");
+    char *next;
 
-    if (strncmp(note, started, sizeof started - 1) != 0)
+    if (!has_started(l) || noted(l, "failed ") != NULL)
         return 0;
     if (at == NULL)
         return 1;
-    said = strtol(at + sizeof ended - 1, NULL, 10);
-    if (*code < 0 && *signal == 0)
-        *code = (int)said;
-    /* The shell is silent about SIGINT and SIGPIPE. */
-    if (*code == said && said > 128 && said <= 128 + 64 &&
-        (at > note + sizeof started - 1 || said == 128 + 2 || said == 128 + 13)) {
-        *signal = (int)said - 128;
-        *code = -1;
-    }
+    end->exit_code = (int)strtol(at, &next, 10);
+    end->signal = (int)strtol(next, NULL, 10);
     return 1;
 }
 
@@ -221,24 +224,41 @@ static sr1_status take_streams(struct sr1__live *l)
     return sr1__capture_take(&l->err_text, &o->err);
 }
 
-/* Why bubblewrap did not get as far as the program. */
-static void set_not_started(struct sr1__live *l)
+/* Why bubblewrap or init did not get as far as the program. */
+static void explain_start(struct sr1__live *l, struct sr1__buf *why)
 {
+    const char *note = sr1__buf_cstr(&l->note);
+    const char *failed = noted(l, "failed ");
     const char *line;
+    char *doing;
     size_t n;
 
-    sr1__last_line(sr1__buf_cstr(&l->note), l->note.len, &line, &n);
-    if (l->stop == SR1__STOP_TIME)
-        sr1__outcome_set(&l->run->outcome, SR1_RUN_INFRASTRUCTURE,
-                         "it was not started within %g s", l->run->job->limits.time_s);
-    else if (n > 0)
-        sr1__outcome_set(&l->run->outcome, SR1_RUN_INFRASTRUCTURE,
-                         "it was not started: %.*s", n < 300 ? (int)n : 300, line);
-    else
-        sr1__outcome_set(&l->run->outcome, SR1_RUN_INFRASTRUCTURE,
-                         "it was not started: bubblewrap ended with %s %d",
-                         l->ended.signal != 0 ? "signal" : "exit code",
-                         l->ended.signal != 0 ? l->ended.signal : l->ended.exit_code);
+    sr1__last_line(note, l->note.len, &line, &n);
+    if (failed != NULL) {
+        errno = (int)strtol(failed, &doing, 10);
+        doing[strcspn(doing, "\n")] = '\0';
+        (void)sr1__fail_errno(doing + (*doing == ' '), "for it");
+        sr1__buf_str(why, sr1_last_error());
+    } else if (l->stop == SR1__STOP_TIME) {
+        sr1__buf_fmt(why, "not within %g s", l->run->job->limits.time_s);
+    } else if (n > 0) {
+        sr1__buf_add(why, line, n < 300 ? n : 300);
+    } else {
+        sr1__buf_fmt(why, "bubblewrap ended with %s %d",
+                     l->ended.signal != 0 ? "signal" : "exit code",
+                     l->ended.signal != 0 ? l->ended.signal : l->ended.exit_code);
+    }
+}
+
+static void set_not_started(struct sr1__live *l)
+{
+    struct sr1__buf why;
+
+    sr1__buf_init(&why, 0);
+    explain_start(l, &why);
+    sr1__outcome_set(&l->run->outcome, SR1_RUN_INFRASTRUCTURE, "it was not started: %s",
+                     sr1__buf_cstr(&why));
+    sr1__buf_free(&why);
 }
 
 /* The host's own size comes over with vfork: a smaller figure is not the program's. */
@@ -258,7 +278,7 @@ static int judge(struct sr1__live *l, const struct sr1__place *place)
     int has_run = 1;
 
     if (place->isolated)
-        has_run = read_shell(sr1__buf_cstr(&l->note), &end.exit_code, &end.signal);
+        has_run = read_init(l, &end);
     if (take_streams(l) != SR1_OK || sr1__buf_status(&l->note, "notes") == SR1_E_NOMEM) {
         sr1__outcome_set(&run->outcome, SR1_RUN_INFRASTRUCTURE, "out of memory");
         return 0;

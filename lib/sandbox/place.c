@@ -2,12 +2,13 @@
  *
  *     (in the jail, where there is one)
  *     bwrap                new namespaces, mounts, no capabilities, system calls filtered
- *       sh (pid 1)         limits on processes and file size, then "started"
+ *       init (pid 1)       limits on processes and file size, then "started"
  *         python3 main.py
  *
- * The shell is the namespace's first process: when the program ends it ends, and with it
- * the kernel ends whatever the program has left behind. bubblewrap waits for it, so its
- * own end means that nothing is left, and its resource usage is that of all of them.
+ * init (init/init.c) is the namespace's first process: when the program ends it ends, and
+ * with it the kernel ends whatever the program has left behind. bubblewrap waits for it,
+ * so its own end means that nothing is left, and its resource usage is that of all of
+ * them.
  *
  * Code, input and files go over in memory: nothing is written to a disk. */
 #include "sandbox/place.h"
@@ -29,18 +30,6 @@
 #define NOBODY 65534U /* what root becomes: limits on processes do not bind root */
 #define OPEN_FILES 512
 #define MIB ((int64_t)1 << 20)
-
-/* $1 processes, $2 blocks of a file, then the program. Descriptor 2 is ours, 3 is the
- * program's. dash calls the first limit -p, others -u. */
-static const char script[] =
-    "ulimit -f \"$2\" && { ulimit -u \"$1\" 2>/dev/null || "
-    "ulimit -p \"$1\"; } || exit 125\n"
-    "shift 2\n"
-    "trap : INT\n" /* the one signal that would reach the first process of a run */
-    "( echo started >&2; exec \"$@\" 2>&3 3>&- )\n"
-    "c=$?\n"
-    "echo \"ended $c\" >&2\n"
-    "exit $c\n";
 
 /* ---- finding the parts ---- */
 
@@ -96,7 +85,7 @@ void sr1__place_free(struct sr1__place *p)
 
 /* ---- isolated ---- */
 
-/* Descriptors 0 to 7 and those of further files, in this order. */
+/* Descriptors 0 to 7, those of further files, and init, in this order. */
 static sr1_status open_isolated(const struct sr1__place *p, const struct sr1__job *job,
                                 struct sr1__spawn *s, struct sr1__launched *l)
 {
@@ -121,7 +110,9 @@ static sr1_status open_isolated(const struct sr1__place *p, const struct sr1__jo
     for (size_t i = 0; i < job->n_files; i++)
         SR1__TRY(
             sr1__spawn_give_bytes(s, job->files[i].bytes.data, job->files[i].bytes.n));
-    return SR1_OK;
+    return p->jail.user >= 0
+               ? SR1_OK
+               : sr1__spawn_give_bytes(s, sr1__bwrap_init, sr1__bwrap_init_bytes);
 }
 
 /* argv of n_fixed + the job's arguments + NULL; NULL: no memory. */
@@ -174,14 +165,14 @@ static sr1_status launch_isolated(struct sr1__place *p, const struct sr1__job *j
                                   struct sr1__spawn *s, struct sr1__launched *l)
 {
     static const char *const no_environment[] = {NULL};
-    char processes[16], blocks[24];
-    const char *fixed[] = {p->bwrap, "--args",  "4",       "--",   "/bin/sh", "-c",
-                           script,   "sandbox", processes, blocks, p->python, "main.py"};
+    char processes[16], bytes[24];
+    const char *fixed[] = {p->bwrap,  "--args", "4",       "--",     SR1__BWRAP_INIT,
+                           processes, bytes,    p->python, "main.py"};
     const char **argv;
     sr1_status st;
 
     (void)snprintf(processes, sizeof processes, "%d", job->limits.processes + 1);
-    (void)snprintf(blocks, sizeof blocks, "%" PRId64, p->o->file_mib * (MIB / 512));
+    (void)snprintf(bytes, sizeof bytes, "%" PRId64, p->o->file_mib * MIB);
     SR1__TRY(open_isolated(p, job, s, l));
     SR1__TRY(enter_jail(p, s, l));
     s->path = p->bwrap;

@@ -141,8 +141,8 @@ static void the_jail_is_not_seen(void **state)
     assert_int_equal(strstr(sr1_sandbox_describe(box), "no jail") == NULL, may_have_jail);
     expect(box,
            "import os\n"
-           "print(set(os.listdir('/')) - {'bin', 'dev', 'etc', 'lib', 'lib32', 'lib64',"
-           " 'libx32', 'proc', 'sbin', 'tmp', 'usr'})\n"
+           "print(set(os.listdir('/')) - {'.init', 'bin', 'dev', 'etc', 'lib', 'lib32',"
+           " 'lib64', 'libx32', 'proc', 'sbin', 'tmp', 'usr'})\n"
            "if os.path.exists('/proc/self'):\n"
            "    mounts = open('/proc/self/mounts').read()\n"
            "    print(mounts.count(' proc '), 'oldroot' in mounts)\n"

@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -644,6 +645,28 @@ static sr1_status open_and_run(void *arg)
     return status;
 }
 
+/* One that the box does not hold is found out at opening, with its reason. */
+static void an_interpreter_outside_is_refused(void **state)
+{
+    char path[] = "/tmp/sr1-test-interpreter-XXXXXX";
+    sr1_sandbox_options o = box_options(1);
+    sr1_sandbox *other = NULL;
+    int fd = mkstemp(path);
+
+    (void)state;
+    need_box();
+    assert_true(fd >= 0);
+    assert_int_equal(fchmod(fd, 0755), 0);
+    close(fd);
+    o.interpreter = path;
+    if (is_isolated()) {
+        assert_int_equal(sr1_sandbox_open(&other, &o), SR1_E_UNSUPPORTED);
+        assert_non_null(strstr(sr1_last_error(),
+                               "cannot start the interpreter for it: No such file"));
+    }
+    unlink(path);
+}
+
 static void any_allocation_may_fail(void **state)
 {
     (void)state;
@@ -679,6 +702,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(runs_can_be_cancelled),
         cmocka_unit_test(runs_outlive_their_sandbox),
         cmocka_unit_test(the_queue_is_bounded_and_counted),
+        cmocka_unit_test(an_interpreter_outside_is_refused),
         cmocka_unit_test(any_allocation_may_fail),
     };
 
