@@ -103,6 +103,19 @@ static inline void expect(sr1_sandbox *box, const char *code, int32_t verdict,
     sr1_run_free(run);
 }
 
+/* Runs that end within so many seconds, all alike; they are freed. */
+static inline void expect_all(sr1_run **runs, int n, double seconds, int32_t verdict)
+{
+    for (int i = 0; i < n; i++) {
+        sr1_run_result r = {.struct_size = sizeof r};
+
+        assert_int_equal(sr1_run_wait(runs[i], seconds), SR1_OK);
+        assert_int_equal(sr1_run_result_get(runs[i], &r), SR1_OK);
+        assert_verdict(&r, verdict);
+        sr1_run_free(runs[i]);
+    }
+}
+
 /* Entries of a folder. */
 static inline int entries(const char *path)
 {

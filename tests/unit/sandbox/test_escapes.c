@@ -117,7 +117,6 @@ static void programs_do_not_meet_in_their_networks(void **state)
         "d.close()\n" /* first: its end of the connection would linger in TIME-WAIT */
         "time.sleep(0.5)\nprint('met nobody')";
     sr1_program p = program_of(code);
-    sr1_run_result r = {.struct_size = sizeof r};
     sr1_run *runs[8];
 
     (void)state;
@@ -125,12 +124,7 @@ static void programs_do_not_meet_in_their_networks(void **state)
     p.expected = "met nobody";
     for (int i = 0; i < 8; i++)
         assert_int_equal(sr1_sandbox_start(box, &p, &runs[i]), SR1_OK);
-    for (int i = 0; i < 8; i++) {
-        assert_int_equal(sr1_run_wait(runs[i], 90), SR1_OK);
-        assert_int_equal(sr1_run_result_get(runs[i], &r), SR1_OK);
-        assert_verdict(&r, SR1_RUN_PASSED);
-        sr1_run_free(runs[i]);
-    }
+    expect_all(runs, 8, 90, SR1_RUN_PASSED);
 }
 
 /* What programs share is not to be seen, nor the processes outside. */
@@ -410,7 +404,6 @@ static void one_that_hangs_delays_no_other(void **state)
     sr1_sandbox_options o = box_options(64);
     sr1_program hang = program_of("import time\ntime.sleep(1000)");
     sr1_program quick = program_of("print(sum(range(1000)))");
-    sr1_run_result r = {.struct_size = sizeof r};
     sr1_run *runs[64];
     sr1_sandbox *wide;
 
@@ -422,12 +415,7 @@ static void one_that_hangs_delays_no_other(void **state)
     assert_int_equal(sr1_sandbox_start(wide, &hang, &runs[0]), SR1_OK);
     for (int i = 1; i < 64; i++)
         assert_int_equal(sr1_sandbox_start(wide, &quick, &runs[i]), SR1_OK);
-    for (int i = 1; i < 64; i++) {
-        assert_int_equal(sr1_run_wait(runs[i], 90), SR1_OK);
-        assert_int_equal(sr1_run_result_get(runs[i], &r), SR1_OK);
-        assert_verdict(&r, SR1_RUN_PASSED);
-        sr1_run_free(runs[i]);
-    }
+    expect_all(runs + 1, 63, 90, SR1_RUN_PASSED);
     assert_int_equal(sr1_run_wait(runs[0], 0), SR1_E_TIMEOUT);
     sr1_run_free(runs[0]);
     sr1_sandbox_free(wide);
