@@ -123,6 +123,24 @@ static void add_tree(struct sr1__buf *b, const sr1_sandbox_options *o, const cha
         add_bind(b, "--ro-bind", under, o->read_only[i]);
 }
 
+static int lies_in(const char *path, const char *folder)
+{
+    size_t n = strlen(folder);
+
+    return strncmp(path, folder, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+/* Folders for reading only that the program's own /tmp or /dev/shm would hide. */
+static void add_hidden(struct sr1__buf *b, const sr1_sandbox_options *o, const char *from)
+{
+    for (size_t i = 0; i < o->n_read_only; i++)
+        if (lies_in(o->read_only[i], "/tmp") || lies_in(o->read_only[i], "/dev/shm")) {
+            ARGS(b, "--ro-bind");
+            add_path(b, from, o->read_only[i]);
+            add_path(b, "", o->read_only[i]);
+        }
+}
+
 static void add_init(struct sr1__buf *b, const char *under, size_t descriptor)
 {
     char fd[24];
@@ -212,6 +230,7 @@ void sr1__bwrap_run(struct sr1__buf *b, const struct sr1__bwrap_program *p)
         ARGS(b, "--proc", "/proc");
     add_tmpfs(b, p->options->tmp_mib * MIB, "/dev/shm");
     add_tmpfs(b, tmp_bytes(p), "/tmp");
+    add_hidden(b, p->options, p->in_jail ? TREE : "");
     add_files(b, p->job);
     ARGS(b, "--remount-ro", "/", "--chdir", "/tmp");
 }

@@ -104,6 +104,43 @@ static void there_is_no_network(void **state)
     close(fd);
 }
 
+/* Folders that were named can be read, wherever they are, and nothing beside them. */
+static void named_folders_are_read_only(void **state)
+{
+    static const char *const places[] = {"/tmp/sr1-named-XXXXXX",
+                                         "/dev/shm/sr1-named-XXXXXX",
+                                         "/var/tmp/sr1-named-XXXXXX"};
+    char folders[3][32];
+    const char *read_only[3];
+    sr1_sandbox_options o = box_options(1);
+    sr1_sandbox *other;
+    char code[512];
+
+    (void)state;
+    need_box();
+    for (int i = 0; i < 3; i++) {
+        memcpy(folders[i], places[i], strlen(places[i]) + 1);
+        read_only[i] = mkdtemp(folders[i]);
+        assert_non_null(read_only[i]);
+        assert_int_equal(chmod(read_only[i], 0755), 0);
+    }
+    o.read_only = read_only;
+    o.n_read_only = 3;
+    other = open_box(&o);
+    snprintf(code, sizeof code,
+             "import os\n"
+             "for p in ('%s', '%s', '%s'):\n"
+             "    assert os.listdir(p) == [], p\n"
+             "    try: os.mkdir(p + '/x')\n"
+             "    except OSError: print('no')\n"
+             "print(os.listdir('/var/tmp') == [os.path.basename(p)])",
+             read_only[0], read_only[1], read_only[2]);
+    expect(other, code, SR1_RUN_PASSED, "no\nno\nno\nTrue\n");
+    sr1_sandbox_free(other);
+    for (int i = 0; i < 3; i++)
+        rmdir(read_only[i]);
+}
+
 /* Two programs at a time have a network each, two in turn may have the same: it keeps
  * nothing of the first. */
 static void programs_do_not_meet_in_their_networks(void **state)
@@ -468,6 +505,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_system_is_read_only),
         cmocka_unit_test(secrets_are_not_there),
         cmocka_unit_test(there_is_no_network),
+        cmocka_unit_test(named_folders_are_read_only),
         cmocka_unit_test(programs_do_not_meet_in_their_networks),
         cmocka_unit_test(the_jail_is_not_seen),
         cmocka_unit_test(dangerous_calls_are_refused),
