@@ -131,7 +131,8 @@ static void end_holder(struct sr1__launched *l)
 }
 
 sr1_status sr1__jail_open(struct sr1__jail *j, const char *bwrap,
-                          const sr1_sandbox_options *o, uint32_t drop_to)
+                          const sr1_sandbox_options *o, int32_t programs,
+                          uint32_t drop_to)
 {
     struct sr1__launched l;
     int hold = -1, net = -1;
@@ -139,6 +140,7 @@ sr1_status sr1__jail_open(struct sr1__jail *j, const char *bwrap,
 
     sr1__jail_init(j);
     j->drop_to = drop_to;
+    j->keep = programs < SR1__JAIL_NETS ? (size_t)programs : SR1__JAIL_NETS;
     sr1__launched_init(&l);
     st = start_holder(bwrap, o, drop_to, &l, &hold);
     if (st == SR1_OK)
@@ -234,7 +236,7 @@ sr1_status sr1__jail_take_net(struct sr1__jail *j, int *out)
 
 void sr1__jail_give_net(struct sr1__jail *j, int *net)
 {
-    if (*net >= 0 && !j->once && j->n_nets < SR1__JAIL_NETS) {
+    if (*net >= 0 && !j->once && j->n_nets < j->keep) {
         j->nets[j->n_nets++] = *net;
         *net = -1;
     }

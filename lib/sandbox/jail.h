@@ -21,22 +21,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SR1__JAIL_NETS 64 /* kept for the next programs; more than that are closed */
+#define SR1__JAIL_NETS 64 /* at most kept for the next programs */
 
 struct sr1__jail {
     int user; /* of these namespaces; -1: there is no jail */
     int mount;
     int nets[SR1__JAIL_NETS];
     size_t n_nets;
+    size_t keep; /* so many; more than that are closed */
     int once; /* 1: what lingers cannot be helped here, so each serves one program */
     uint32_t drop_to; /* as in struct sr1__spawn */
 };
 
 /* No jail. */
 void sr1__jail_init(struct sr1__jail *j);
-/* Make it with this bubblewrap. An error says why there can be none; j has none then. */
+/* Make it with this bubblewrap, for so many programs at a time. An error says why there can be none; j has none then. */
 sr1_status sr1__jail_open(struct sr1__jail *j, const char *bwrap,
-                          const sr1_sandbox_options *o, uint32_t drop_to);
+                          const sr1_sandbox_options *o, int32_t programs,
+                          uint32_t drop_to);
 void sr1__jail_close(struct sr1__jail *j);
 
 /* A network namespace for one program, to be given back, or closed where something may

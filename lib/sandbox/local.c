@@ -325,7 +325,7 @@ static sr1_status try_it(struct local *e, sr1_run **run, sr1_run_result *r)
 static sr1_status try_isolated(struct local *e, sr1_run **run, sr1_run_result *r,
                                char why[WHY_MAX])
 {
-    sr1_status st = sr1__place_enclose(&e->place);
+    sr1_status st = sr1__place_enclose(&e->place, e->concurrency);
 
     if (st == SR1_E_NOMEM)
         return st;

@@ -142,9 +142,9 @@ static uint32_t user_of_programs(void)
     return geteuid() == 0 ? NOBODY : 0;
 }
 
-sr1_status sr1__place_enclose(struct sr1__place *p)
+sr1_status sr1__place_enclose(struct sr1__place *p, int32_t programs)
 {
-    return sr1__jail_open(&p->jail, p->bwrap, p->o, user_of_programs());
+    return sr1__jail_open(&p->jail, p->bwrap, p->o, programs, user_of_programs());
 }
 
 static sr1_status enter_jail(struct sr1__place *p, struct sr1__spawn *s,

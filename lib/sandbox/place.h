@@ -22,8 +22,8 @@ struct sr1__place {
 sr1_status sr1__place_init(struct sr1__place *p, const sr1_sandbox_options *o);
 void sr1__place_free(struct sr1__place *p);
 
-/* Have a jail, where there can be one: programs start faster. */
-sr1_status sr1__place_enclose(struct sr1__place *p);
+/* Have a jail for so many programs at a time: they start faster. */
+sr1_status sr1__place_enclose(struct sr1__place *p, int32_t programs);
 
 sr1_status sr1__place_launch(struct sr1__place *p, const struct sr1__job *job,
                              struct sr1__launched *out);
