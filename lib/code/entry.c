@@ -27,15 +27,17 @@ static struct name name_at(const char *s)
     return name;
 }
 
-/* The next name that is defined, from at on; NULL behind the last. */
-static const char *next_definition(const char *code, const char *at)
+/* The name that a line defines; NULL: none. */
+static const char *defined(const char *line)
 {
-    while ((at = strstr(at, "def ")) != NULL) {
-        at += 4;
-        if ((at - 4 == code || at[-5] == '\n') && sr1__is_name(*at))
-            return at;
-    }
-    return NULL;
+    return strncmp(line, "def ", 4) == 0 && sr1__is_name(line[4]) ? line + 4 : NULL;
+}
+
+static const char *next_line(const char *line)
+{
+    const char *end = strchr(line, '\n');
+
+    return end ? end + 1 : NULL;
 }
 
 static int by_hash(const void *a, const void *b)
@@ -59,8 +61,8 @@ static sr1_status collect(const char *code, struct name **names, size_t *n)
     size_t all = 0, kept = 0;
     struct name *a;
 
-    for (const char *at = code; (at = next_definition(code, at)) != NULL;)
-        all++;
+    for (const char *line = code; line != NULL; line = next_line(line))
+        all += defined(line) != NULL;
     *names = NULL;
     *n = 0;
     if (all == 0)
@@ -69,8 +71,9 @@ static sr1_status collect(const char *code, struct name **names, size_t *n)
     if (a == NULL)
         return sr1__fail_nomem("code problem");
     all = 0;
-    for (const char *at = code; (at = next_definition(code, at)) != NULL;)
-        a[all++] = name_at(at);
+    for (const char *line = code; line != NULL; line = next_line(line))
+        if (defined(line) != NULL)
+            a[all++] = name_at(defined(line));
     qsort(a, all, sizeof(*a), by_hash_and_place);
     for (size_t i = 0; i < all; i++) {
         kept += kept == 0 || a[kept - 1].hash != a[i].hash;
