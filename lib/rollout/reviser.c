@@ -2,6 +2,7 @@
  * rollout of its own, whose policy never acts, and what it says is the next message. */
 #include "rollout/reviser.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "critique/writer.h"
@@ -101,6 +102,8 @@ static sr1_status check_last(const sr1_conversation *c)
 static sr1_status gather(const struct local *l, const sr1_conversation *const *c,
                          size_t n, struct batch *b, sr1_writer_sink *sink)
 {
+    int64_t most = l->rollout->limits.max_context;
+
     for (size_t i = 0; i < n; i++) {
         int yes;
 
@@ -113,6 +116,11 @@ static sr1_status gather(const struct local *l, const sr1_conversation *const *c
         else
             SR1__TRY(sr1_writer_sink_text(sink, i, "", 0));
     }
+    if (b->n < n)
+        sr1__log(SR1_LOG_WARN,
+                 "%zu of %zu conversations get no answer: they are longer than the %" PRId64
+                 " tokens that the model reads",
+                 n - b->n, n, most);
     return SR1_OK;
 }
 
