@@ -20,7 +20,8 @@ static const char *const answers[] = {
     "```python\ndef add(a, b):\n    return a.plus(b)\n```",
 };
 
-static sr1_status run(sr1_checker *checker, const sr1_problem *problem, const char *answer)
+static sr1_status run(sr1_checker *checker, const sr1_problem *problem,
+                      const char *answer)
 {
     sr1_check_report report = {.struct_size = sizeof(report)};
     size_t n = strlen(answer);

@@ -102,8 +102,6 @@ static sr1_status check_last(const sr1_conversation *c)
 static sr1_status gather(const struct local *l, const sr1_conversation *const *c,
                          size_t n, struct batch *b, sr1_writer_sink *sink)
 {
-    int64_t most = l->rollout->limits.max_context;
-
     for (size_t i = 0; i < n; i++) {
         int yes;
 
@@ -118,9 +116,9 @@ static sr1_status gather(const struct local *l, const sr1_conversation *const *c
     }
     if (b->n < n)
         sr1__log(SR1_LOG_WARN,
-                 "%zu of %zu conversations get no answer: they are longer than the %" PRId64
-                 " tokens that the model reads",
-                 n - b->n, n, most);
+                 "%zu of %zu conversations get no answer: they are longer than the "
+                 "%" PRId64 " tokens that the model reads",
+                 n - b->n, n, l->rollout->limits.max_context);
     return SR1_OK;
 }
 

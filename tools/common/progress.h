@@ -34,7 +34,7 @@ void progress_end(struct progress *p, double done, const char *note);
  * model"; NULL takes that off the screen. */
 void progress_wait(const char *what);
 
-/* From now on the library's warnings go to stderr, in place of the bar if there is one. */
+/* From now on the library's warnings go to stderr, in place of a bar if there is one. */
 void progress_warnings(void);
 
 /* Columns of the terminal that fd is; 0 where it is none. */

@@ -101,8 +101,8 @@ static int column_width(const struct table *t, size_t column)
     return width;
 }
 
-/* On a terminal the last column, where it is text, is cut to the place that is left: lines
- * that wrap are no table. */
+/* On a terminal the last column, where it is text, is cut to the place that is left:
+ * lines that wrap are no table. */
 static void fit(struct table *t, FILE *out)
 {
     size_t last = t->n_columns - 1;
