@@ -90,6 +90,8 @@ class Writer(Handle):
         self, function: WriteFunction, name: str = "python", concurrent: bool = False
     ) -> None:
         """concurrent: several threads may call it at a time."""
+        if not callable(function):
+            raise TypeError(f"a writer is a function or a Writer, not {function!r:.80}")
         self.carrier = _callbacks.Carrier()
         ops = WriterOps(
             name=terminated(name),
