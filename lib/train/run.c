@@ -371,6 +371,7 @@ static sr1_status finish(struct run *r)
 sr1_status sr1_trainer_run(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
 {
     struct run r = {.tr = tr, .saved = -1};
+    sr1_status st;
 
     if (!tr)
         return sr1__fail(SR1_E_INVALID, "run: trainer is required");
@@ -385,8 +386,11 @@ sr1_status sr1_trainer_run(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
     tr->begun = 1;
     if (!tr->resumed)
         SR1__TRY(make_folder(tr));
-    SR1__TRY(loop(&r));
-    return finish(&r);
+    tr->phase = r.cb.phase;
+    tr->phase_user = r.cb.user;
+    st = loop(&r);
+    tr->phase = NULL;
+    return st == SR1_OK ? finish(&r) : st;
 }
 
 sr1_status sr1_trainer_resume(sr1_trainer **out, const char *run_folder,

@@ -81,6 +81,30 @@ static void stopping_leaves_a_checkpoint_to_go_on_from(void **state)
     same_run("unasked", "asked");
 }
 
+/* By its config.json, where a larger max_steps may be written. */
+static void more_steps_can_be_asked_of_a_run(void **state)
+{
+    sr1_config *c = NULL;
+    sr1_trainer *tr = NULL;
+    char *text = NULL;
+
+    (void)state;
+    run_whole(RUN("few", "update_times=2", "max_steps=3"));
+    OK(sr1_config_new(&c));
+    OK(sr1_config_load(c, scratch_path("few/config.json")));
+    OK(sr1_config_set(c, "max_steps", "6"));
+    OK(sr1_config_to_json(c, &text));
+    (void)scratch_file("few/config.json", text, 0);
+    sr1_free(text);
+    sr1_config_free(c);
+    OK(sr1_trainer_resume(&tr, scratch_path("few"), NULL));
+    assert_int_equal(sr1_trainer_steps_done(tr), 3);
+    assert_int_equal(sr1_trainer_steps_planned(tr), 6);
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+    same_run("unasked", "few");
+}
+
 static void stopped_before_the_first_step(void **state)
 {
     sr1_trainer *tr =
@@ -197,6 +221,9 @@ static void every_row_has_every_metric(void **state)
         assert_true(metric(rows, i, "perf/rss_bytes") > 1e7);
         assert_true(metric(rows, i, "critic/rewards/min") <= metric(rows, i, "reward"));
         assert_true(metric(rows, i, "critic/rewards/max") >= metric(rows, i, "reward"));
+        assert_true(fabs(metric(rows, i, "rewards/format/mean") +
+                         metric(rows, i, "rewards/answer/mean") -
+                         metric(rows, i, "reward")) < 1e-6);
         assert_true(metric(rows, i, "response_length/min") > 0);
         assert_true(metric(rows, i, "search_trajectories") > 0.5);
         assert_true(metric(rows, i, "health/format_rate") > 0);
@@ -691,6 +718,7 @@ int main(void)
         cmocka_unit_test(same_seed_same_run),
         cmocka_unit_test(resuming_equals_never_stopping),
         cmocka_unit_test(stopping_leaves_a_checkpoint_to_go_on_from),
+        cmocka_unit_test(more_steps_can_be_asked_of_a_run),
         cmocka_unit_test(stopped_before_the_first_step),
         cmocka_unit_test(a_torn_checkpoint_is_passed_over),
         cmocka_unit_test(spilling_trajectories_gives_the_same_bits),
