@@ -82,6 +82,11 @@ static sr1_status on_validation(void *user, int64_t step, const sr1_evaluation *
     if (sr1_evaluation_scores(e, 0, &s) != SR1_OK)
         return SR1_OK;
     progress_clear(&v->bar);
+    if (s.excluded > 0)
+        fprintf(stderr, "step %lld: %lld questions of the validation were not scored\n",
+                (long long)step, (long long)s.excluded);
+    if (s.rows == 0)
+        return SR1_OK;
     printf("step %lld: validation exact match %.3f  f1 %.3f  format %.3f  searches %.2f",
            (long long)step, s.exact_match, s.f1, s.format, s.searches);
     if (s.success > 0)
