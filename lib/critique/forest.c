@@ -237,8 +237,8 @@ sr1_status sr1__forest_read(struct sr1_forest *f, const json_t *line)
     return st;
 }
 
-/* A killed call may leave a part of a line, which opening to write cuts off: *torn. A last
- * line without an end that does not begin as ours do is not ours to cut. */
+/* A killed call may leave a part of a line, which opening to write cuts off: *torn. A
+ * last line without an end that does not begin as ours do is not ours to cut. */
 static sr1_status look_at_end(const char *path, int *torn)
 {
     static const char ours[] = "{\"task_id\"";

@@ -21,15 +21,17 @@ sr1_status count_tests(sr1_config *c)
     return st == SR1_OK && !set ? sr1_config_set(c, "execution_score", "pass_rate") : st;
 }
 
+/* Who writes, and how programs are judged. */
+static const char *const keys[] = {
+    "model_name_or_path", "tokenizer",       "use_openai",           "openai_base_url",
+    "openai_model",       "proxy_model",     "proxy_url",            "proxy_max_tokens",
+    "vllm_server_host",   "max_tokens",      "vllm_server_port",     "enable_thinking",
+    "temperature",        "top_p",           "critique_template",    "top_k",
+    "solve_template",     "execution_score", "execution_time_limit",
+};
+
 static json_t *chosen_keys(const json_t *all)
 {
-    static const char *const keys[] = {
-        "model_name_or_path", "tokenizer",        "use_openai",           "openai_base_url",
-        "openai_model",       "vllm_server_host", "vllm_server_port",     "proxy_model",
-        "proxy_url",          "proxy_max_tokens", "max_tokens",           "temperature",
-        "top_p",              "top_k",            "enable_thinking",      "critique_template",
-        "solve_template",     "execution_score",  "execution_time_limit",
-    };
     json_t *o = json_object();
 
     for (size_t i = 0; o != NULL && i < sizeof(keys) / sizeof(keys[0]); i++) {

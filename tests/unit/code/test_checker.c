@@ -414,8 +414,8 @@ static void known_answers_are_not_run_again(void **state)
     sr1_problems_free(set);
 }
 
-/* Programs that differ in layout and names of variables are one, but a traceback has lines
- * and names of one of them. */
+/* Programs that differ in layout and names of variables are one, but a traceback has
+ * lines and names of one of them. */
 static void a_traceback_is_of_ones_own_text(void **state)
 {
     static const char one[] = "def add(a, b):\n    c = a\n    return c + one\n";

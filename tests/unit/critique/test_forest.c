@@ -359,7 +359,8 @@ static void files_that_are_no_trees_are_left_alone(void **state)
 {
     static const char *const texts[] = {
         "{\"id\": 1, \"question\": \"?\"}\n{\"id\": 2, \"question\": \"?\"}",
-        "{\"id\": 1, \"question\": \"?\"}", "{\"task_id\": 1}\n{\"task_id\": 2}", "\n\n  "};
+        "{\"id\": 1, \"question\": \"?\"}", "{\"task_id\": 1}\n{\"task_id\": 2}",
+        "\n\n  "};
     struct trade t;
 
     (void)state;
