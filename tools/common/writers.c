@@ -48,19 +48,19 @@ static json_t *chosen_keys(const json_t *all)
 char *made_by(const sr1_config *c, const char *const *more, size_t n)
 {
     char *text = NULL;
-    json_t *all, *keys, *list = json_array();
+    json_t *all, *chosen, *list = json_array();
     int bad = sr1_config_to_json(c, &text) != SR1_OK;
 
     all = bad ? NULL : json_loads(text, 0, NULL);
     sr1_free(text);
-    keys = chosen_keys(all);
+    chosen = chosen_keys(all);
     for (size_t i = 0; i < n; i++)
         bad |= json_array_append_new(list, more[i] != NULL ? json_string(more[i])
                                                            : json_null()) != 0;
-    bad |= all == NULL || keys == NULL || json_array_append(list, keys) != 0;
+    bad |= all == NULL || chosen == NULL || json_array_append(list, chosen) != 0;
     text = bad ? NULL : json_dumps(list, JSON_SORT_KEYS | JSON_COMPACT);
     json_decref(all);
-    json_decref(keys);
+    json_decref(chosen);
     json_decref(list);
     return text;
 }
