@@ -30,9 +30,9 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-/* ThreadSanitizer's clone takes each child for a copy of the process: from then on it sees
- * neither the memory nor the locks of the thread that made it. libc's own name goes past
- * it. */
+/* ThreadSanitizer's clone takes each child for a copy of the process: from then on it
+ * sees neither the memory nor the locks of the thread that made it. libc's own name goes
+ * past it. */
 #ifdef __SANITIZE_THREAD__
 #define THREADS_SANITIZED 1
 #elif defined(__has_feature)
