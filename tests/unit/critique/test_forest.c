@@ -399,13 +399,13 @@ static sr1_status reopen(struct trade *t, const char *row, const char *made_by,
 static void a_tree_is_of_its_makers(void **state)
 {
     static const int32_t widths[] = {1, 1, 1};
-    static const char row[] =
-        "{\"id\": \"a\", \"problem\": \"Three?\", \"tests\": [\"assert 3\"]}";
+#define ROW(text, more, test)                                                            \
+    "{\"id\": \"a\", \"problem\": \"" text "\", " more "\"tests\": [\"" test "\"]}"
+    static const char row[] = ROW("Three?", "", "assert 3");
     static const char *const others[] = {
-        "{\"id\": \"a\", \"problem\": \"Three?\", \"tests\": [\"assert 4\"]}",
-        "{\"id\": \"a\", \"problem\": \"Four?\", \"tests\": [\"assert 3\"]}",
-        "{\"id\": \"a\", \"problem\": \"Three?\", \"solution\": \"3\", \"tests\": "
-        "[\"assert 3\"]}"};
+        ROW("Three?", "", "assert 4"), ROW("Four?", "", "assert 3"),
+        ROW("Three?", "\"solution\": \"3\", ", "assert 3")};
+#undef ROW
     struct trade t;
     sr1_forest *f = NULL;
 
