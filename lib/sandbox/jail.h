@@ -29,13 +29,14 @@ struct sr1__jail {
     int nets[SR1__JAIL_NETS];
     size_t n_nets;
     size_t keep; /* so many; more than that are closed */
-    int once; /* 1: what lingers cannot be helped here, so each serves one program */
+    int once;    /* 1: what lingers cannot be helped here, so each serves one program */
     uint32_t drop_to; /* as in struct sr1__spawn */
 };
 
 /* No jail. */
 void sr1__jail_init(struct sr1__jail *j);
-/* Make it with this bubblewrap, for so many programs at a time. An error says why there can be none; j has none then. */
+/* Make it with this bubblewrap, for so many programs at a time. An error says why there
+ * can be none; j has none then. */
 sr1_status sr1__jail_open(struct sr1__jail *j, const char *bwrap,
                           const sr1_sandbox_options *o, int32_t programs,
                           uint32_t drop_to);

@@ -15,8 +15,8 @@ struct sr1__launched {
                  read */
     int init; /* its pidfd, once asked for */
     pid_t init_pid;
-    int forced; /* killed, although its namespace may have stayed */
-    int net;    /* in a jail: its network namespace */
+    int forced;   /* killed, although its namespace may have stayed */
+    int net;      /* in a jail: its network namespace */
     char *folder; /* not isolated: the program's own, to be removed */
 };
 

@@ -20,7 +20,7 @@ struct sr1__spawn {
     const char *folder;      /* to start in; NULL: / */
     int fds[SR1__SPAWN_FDS]; /* become descriptors 0, 1, ...; all others are closed */
     int n_fds;
-    uint32_t drop_to; /* user and group to become, for root; 0: stay */
+    uint32_t drop_to;              /* user and group to become, for root; 0: stay */
     int spaces[SR1__SPAWN_SPACES]; /* namespaces to enter then, in this order */
     int n_spaces;
     /* Limits; SR1__SPAWN_NO_LIMIT leaves the host's. */
