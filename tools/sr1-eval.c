@@ -5,6 +5,7 @@
 #include "common/remote.h"
 #include "common/table.h"
 #include "sr1_eval/ctrl.h"
+#include "sr1_eval/figure.h"
 
 #include <searchr1/rollout.h>
 
@@ -165,39 +166,54 @@ static double value(const sr1_eval_scores *s, size_t i)
     return *(const double *)(const void *)((const char *)s + columns[i].offset);
 }
 
+/* Rows that were not scored, over all sources. */
+static int64_t not_scored(const sr1_evaluation *e)
+{
+    sr1_eval_scores all = {.struct_size = sizeof(all)};
+
+    return sr1_evaluation_scores(e, 0, &all) == SR1_OK ? all.excluded : 0;
+}
+
+/* Source, rows, those that were not scored where there are any, then the scores. */
+#define FIRST_COLUMNS 3
+
+static void add_row(struct table *t, const sr1_eval_scores *s, size_t first)
+{
+    char cells[N_COLUMNS + FIRST_COLUMNS][32];
+    const char *row[N_COLUMNS + FIRST_COLUMNS] = {s->data_source ? s->data_source
+                                                                 : "all"};
+
+    snprintf(cells[1], sizeof(cells[1]), "%lld", (long long)s->rows);
+    snprintf(cells[2], sizeof(cells[2]), "%lld", (long long)s->excluded);
+    for (size_t i = 0; i < n_shown; i++)
+        figure_text(value(s, shown[i]), columns[shown[i]].format, cells[first + i],
+                    sizeof(cells[0]));
+    for (size_t i = 1; i < first + n_shown; i++)
+        row[i] = cells[i];
+    table_row(t, row);
+}
+
 static int print_table(const sr1_evaluation *e)
 {
-    struct table_column heads[N_COLUMNS + 2] = {{"data source", TABLE_LEFT, 32},
-                                                {"rows", TABLE_RIGHT, 0}};
+    struct table_column heads[N_COLUMNS + FIRST_COLUMNS] = {
+        {"data source", TABLE_LEFT, 32},
+        {"rows", TABLE_RIGHT, 0},
+        {"not scored", TABLE_RIGHT, 0}};
+    size_t first = not_scored(e) > 0 ? FIRST_COLUMNS : FIRST_COLUMNS - 1;
     struct table t;
 
     for (size_t i = 0; i < n_shown; i++)
-        heads[i + 2] = (struct table_column){columns[shown[i]].heading, TABLE_RIGHT, 0};
-    table_begin(&t, heads, n_shown + 2);
+        heads[first + i] =
+            (struct table_column){columns[shown[i]].heading, TABLE_RIGHT, 0};
+    table_begin(&t, heads, first + n_shown);
     for (size_t k = 0; k < sr1_evaluation_count(e); k++) {
         sr1_eval_scores s = {.struct_size = sizeof(s)};
-        char cells[N_COLUMNS + 1][32];
-        const char *row[N_COLUMNS + 2];
 
         if (sr1_evaluation_scores(e, k, &s) != SR1_OK)
             return -1;
-        row[0] = s.data_source ? s.data_source : "all";
-        snprintf(cells[0], sizeof(cells[0]), "%lld", (long long)s.rows);
-        row[1] = cells[0];
-        for (size_t i = 0; i < n_shown; i++) {
-            snprintf(cells[i + 1], sizeof(cells[0]), columns[shown[i]].format,
-                     value(&s, shown[i]));
-            row[i + 2] = cells[i + 1];
-        }
-        table_row(&t, row);
+        add_row(&t, &s, first);
     }
     return table_end(&t, stdout);
-}
-
-/* JSON has no NaN: what is not known is null. */
-static json_t *number(double v)
-{
-    return isfinite(v) ? json_real(v) : json_null();
 }
 
 static int print_json(const sr1_evaluation *e)
@@ -215,7 +231,7 @@ static int print_json(const sr1_evaluation *e)
         json_object_set_new(one, "excluded", json_integer(s.excluded));
         for (size_t i = 0; i < n_shown; i++)
             json_object_set_new(one, columns[shown[i]].name,
-                                number(value(&s, shown[i])));
+                                figure_json(value(&s, shown[i])));
         json_object_set_new(all, s.data_source ? s.data_source : "all", one);
     }
     code = json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
@@ -227,14 +243,14 @@ static int print_json(const sr1_evaluation *e)
 /* Rows that could not be scored leave the work unfinished. */
 static int check_excluded(const sr1_evaluation *e)
 {
-    sr1_eval_scores all = {.struct_size = sizeof(all)};
+    int64_t n = not_scored(e);
 
-    if (sr1_evaluation_scores(e, 0, &all) != SR1_OK || all.excluded == 0)
+    if (n == 0)
         return TOOL_OK;
     fprintf(stderr,
             "sr1-eval: %lld questions are not among the rows: a search of theirs, or the "
             "server that answers, failed; see to it and run it again\n",
-            (long long)all.excluded);
+            (long long)n);
     return TOOL_FAILED;
 }
 

@@ -129,6 +129,11 @@ static sr1_status on_validation(void *user, int64_t step, const sr1_evaluation *
         return SR1_OK;
     end_phase(v);
     progress_clear(&v->bar);
+    if (s.excluded > 0)
+        fprintf(stderr, "step %lld: %lld questions of the validation were not scored\n",
+                (long long)step, (long long)s.excluded);
+    if (s.rows == 0)
+        return SR1_OK;
     printf("step %lld: validation exact match %.3f  f1 %.3f  format %.3f  searches %.2f  "
            "reward %.3f",
            (long long)step, s.exact_match, s.f1, s.format, s.searches, s.reward);

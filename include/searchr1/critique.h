@@ -233,11 +233,16 @@ typedef struct sr1_forest_options {
     int32_t hints;    /* 1: the critic is told what running the answer showed
                          (sr1_critique_hint; without a checker, what its verdict says) */
     sr1_critique_style *style; /* NULL: built-in prompts */
+    /* What answers depend on beside the problems, in any words: the names of the models,
+     * how they sample. A digest of it, of its problem and of the tests is kept with each
+     * node. NULL: it is not, nor looked at. Copied. */
+    const char *made_by;
 } sr1_forest_options;
 
 /* A tree of one node for each problem, and what the file at path has. A file whose nodes
  * do not fit the problems, or whose name does not end in .jsonl, is SR1_E_PARSE or
- * SR1_E_INVALID. Free with sr1_forest_free. Since 0.1. */
+ * SR1_E_INVALID; one with a node of another made_by, or of a problem that has changed, is
+ * SR1_E_STATE. Free with sr1_forest_free. Since 0.1. */
 SR1_API sr1_status sr1_forest_open(sr1_forest **out, const sr1_forest_options *options);
 
 /* NULL is fine. Since 0.1. */

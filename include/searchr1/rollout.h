@@ -135,7 +135,7 @@ SR1_API sr1_status sr1_rollout_log_probs(sr1_rollout *rollout,
                                          size_t n, float *out, size_t out_len);
 
 /* Scores of one data source, or of all rows (data_source NULL in the report). Means over
- * rows; ratios in [0, 1]. */
+ * rows, NaN where no row was scored; ratios in [0, 1]. */
 typedef struct sr1_eval_scores {
     size_t struct_size;
     const char *data_source; /* borrowed from the evaluation */
@@ -152,7 +152,7 @@ typedef struct sr1_eval_scores {
     double searches;  /* per row */
     double tokens;    /* sampled tokens per row */
     int64_t excluded; /* further rows that could not be scored: a search of theirs failed
-                         (key search_failure) */
+                         (key search_failure), the server, or what gives the reward */
     double embedding; /* as the reward "embedding"; 0 without an embedder */
     double reward;    /* total of the rewards given; 0 without */
     double success;   /* share with an action that reached its goal */
@@ -222,7 +222,7 @@ typedef struct sr1_synth_report {
     int64_t written;
     int64_t below;    /* not written: their reward is below min_reward */
     int64_t unfit;    /* ... they have no closed answer, or the protocol corrected them */
-    int64_t excluded; /* ... a search of theirs, or the server, failed */
+    int64_t excluded; /* ... a search of theirs, the server or a reward failed */
 } sr1_synth_report;
 
 /* As sr1_bm25_build_options_init. Since 0.1. */

@@ -17,6 +17,7 @@ struct sr1__check_outcome {
     int64_t first_failed;
     struct sr1__buf got; /* of that test */
     struct sr1__buf error;
+    uint64_t text; /* digest of the program's own text, which a traceback quotes */
 };
 
 /* All tests skipped. */
@@ -30,7 +31,8 @@ void sr1__check_outcome_sum_up(struct sr1__check_outcome *o);
  * the machine has less to do. */
 int sr1__check_outcome_lasts(const struct sr1__check_outcome *o);
 void sr1__check_outcome_write(const struct sr1__check_outcome *o, struct sr1__buf *b);
-/* 1 when b holds one of o->n tests that may have been kept; else o is as it was. */
+/* 1 when b holds one of o->n tests that may have been kept, and that is true of a program
+ * of o->text too; else o is as it was. */
 int sr1__check_outcome_read(struct sr1__check_outcome *o, const struct sr1__buf *b);
 
 /* ---- a check ---- */

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "base/struct.h"
 #include "sandbox/engine.h"
 
@@ -56,7 +57,9 @@ static sr1_status make_check(struct sr1_check *c, const struct sr1_checker *k,
     if (c->runs == NULL)
         return sr1__fail_nomem("check");
     SR1__TRY(sr1__check_outcome_init(&c->outcome, p->n_tests));
-    return take_code(c, form, text, len);
+    SR1__TRY(take_code(c, form, text, len));
+    c->outcome.text = sr1__hash64(c->code, c->code_len, 0);
+    return SR1_OK;
 }
 
 /* Signals are for the caller's threads. */

@@ -14,6 +14,7 @@ sr1_status sr1__check_outcome_init(struct sr1__check_outcome *o, size_t n)
         return sr1__fail_nomem("results of tests");
     o->n = n;
     o->first_failed = -1;
+    o->text = 0;
     sr1__buf_init(&o->got, TEXT_MAX);
     sr1__buf_init(&o->error, TEXT_MAX);
     sr1__check_outcome_rest(o, 0, SR1_CHECK_SKIPPED);
@@ -86,6 +87,7 @@ static void write_text(struct sr1__buf *b, const struct sr1__buf *text)
 
 void sr1__check_outcome_write(const struct sr1__check_outcome *o, struct sr1__buf *b)
 {
+    sr1__buf_u64(b, o->text);
     sr1__buf_u32(b, (uint32_t)o->n);
     sr1__buf_add(b, o->verdicts, o->n);
     write_text(b, &o->got);
@@ -99,19 +101,34 @@ static const char *read_text(struct sr1__reader *r, uint32_t *n)
     return sr1__read_bytes(r, *n);
 }
 
+/* Is the error of the first failure one that quotes lines of the program and names of its
+ * variables? Those of an equal program with another text are not this one's. */
+static int quotes_program(const char *verdicts, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && verdicts[i] == SR1_RUN_PASSED)
+        i++;
+    return i < n &&
+           (verdicts[i] == SR1_RUN_RUNTIME_ERROR || verdicts[i] == SR1_RUN_MEMORY);
+}
+
 int sr1__check_outcome_read(struct sr1__check_outcome *o, const struct sr1__buf *b)
 {
     struct sr1__reader r;
     const char *verdicts, *got, *error;
+    uint64_t text;
     uint32_t n_got, n_error;
 
     sr1__reader_init(&r, b->data, b->len);
+    text = sr1__read_u64(&r);
     if (sr1__read_u32(&r) != o->n)
         return 0;
     verdicts = sr1__read_bytes(&r, o->n);
     got = read_text(&r, &n_got);
     error = read_text(&r, &n_error);
-    if (r.failed || r.left > 0 || !may_all_be_kept(verdicts, o->n))
+    if (r.failed || r.left > 0 || !may_all_be_kept(verdicts, o->n) ||
+        (text != o->text && quotes_program(verdicts, o->n)))
         return 0;
     memcpy(o->verdicts, verdicts, o->n);
     sr1__buf_utf8(&o->got, got, n_got);

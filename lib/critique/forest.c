@@ -2,19 +2,21 @@
  *
  * A line is {"task_id", "hash", "prev_hash", "node_type", "solution",
  * "sanitized_solution", "critique", "success", "metadata": {"judgement", "verdict",
- * "pass_rate"}}, the names of the published code. Roots are not written: they are the
- * problems. */
+ * "pass_rate", "made_by"}}, the names of the published code, and what made it. Roots are
+ * not written: they are the problems. */
 #include "critique/forest.h"
 
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/struct.h"
+#include "code/problems.h"
 #include "data/rows.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const char *const kinds[] = {"root", "generation", "critique_revision"};
 
@@ -54,6 +56,40 @@ static sr1_status add(struct sr1_forest *f, const struct sr1__node *n)
     return SR1_OK;
 }
 
+/* ---- who made it ---- */
+
+#define MADE_BY 16 /* hexadecimal digits */
+
+/* What a node depends on beside its place in the tree. */
+static void write_made_by(const struct sr1_forest *f, const sr1_problem *p,
+                          char out[MADE_BY + 1])
+{
+    const char *texts[] = {sr1_problem_text(p), sr1_problem_solution(p)};
+    uint64_t h = sr1__hash64(p->digest, sizeof(p->digest), f->made_by);
+
+    for (size_t i = 0; i < 2; i++)
+        if (texts[i])
+            h = sr1__hash64(texts[i], strlen(texts[i]), h);
+    snprintf(out, MADE_BY + 1, "%016" PRIx64, h);
+}
+
+static sr1_status check_made_by(const struct sr1_forest *f, const json_t *meta,
+                                const sr1_problem *p)
+{
+    const char *said = json_string_value(json_object_get(meta, "made_by"));
+    char wanted[MADE_BY + 1];
+
+    if (!f->made_by || !said)
+        return SR1_OK;
+    write_made_by(f, p, wanted);
+    if (strcmp(said, wanted) == 0)
+        return SR1_OK;
+    return sr1__fail(SR1_E_STATE,
+                     "an answer to '%.64s' was made by other models or settings, or the "
+                     "problem was another; name another file",
+                     sr1_problem_id(p));
+}
+
 /* ---- the file ---- */
 
 static json_t *line_of(const struct sr1_forest *f, const struct sr1__node *n,
@@ -69,6 +105,19 @@ static json_t *line_of(const struct sr1_forest *f, const struct sr1__node *n,
                      "pass_rate", n->pass_rate);
 }
 
+/* -1 without memory. */
+static int add_made_by(const struct sr1_forest *f, const struct sr1__node *n,
+                       json_t *line)
+{
+    char made_by[MADE_BY + 1];
+
+    if (!f->made_by)
+        return 0;
+    write_made_by(f, n->problem, made_by);
+    return json_object_set_new(json_object_get(line, "metadata"), "made_by",
+                               json_string(made_by));
+}
+
 static sr1_status write_line(struct sr1_forest *f, const struct sr1__node *n)
 {
     char *sanitized = NULL;
@@ -80,8 +129,10 @@ static sr1_status write_line(struct sr1_forest *f, const struct sr1__node *n)
     SR1__TRY(sr1_critique_sanitize(n->solution, strlen(n->solution), &sanitized));
     line = line_of(f, n, sanitized);
     sr1_free(sanitized);
-    if (!line)
+    if (!line || add_made_by(f, n, line) != 0) {
+        json_decref(line);
         return sr1__fail_nomem("a node");
+    }
     st = sr1__jsonl_add(f->file, line);
     json_decref(line);
     return st;
@@ -165,6 +216,7 @@ static sr1_status read_node(const struct sr1_forest *f, const json_t *line,
     if (strcmp(hash, n->hash) != 0)
         return sr1__fail(SR1_E_INVALID, "the hash '%.40s' is not that of its place",
                          hash);
+    SR1__TRY(check_made_by(f, json_object_get(line, "metadata"), n->problem));
     SR1__TRY(read_verdict(json_object_get(line, "metadata"), n));
     SR1__TRY(copy_text(line, "solution", &n->solution));
     return n->kind == SR1_NODE_REVISION ? copy_text(line, "critique", &n->critique)
@@ -185,19 +237,34 @@ sr1_status sr1__forest_read(struct sr1_forest *f, const json_t *line)
     return st;
 }
 
-/* What a killed call left may end in a torn line; opening to write cuts it off. */
-static sr1_status read_file(struct sr1_forest *f, const char *path)
+/* A killed call may leave a part of a line, which opening to write cuts off: *torn. A
+ * last line without an end that does not begin as ours do is not ours to cut. */
+static sr1_status look_at_end(const char *path, int *torn)
 {
-    struct sr1__rows *rows = NULL;
-    struct sr1__jsonl *file = NULL;
-    uint64_t size;
+    static const char ours[] = "{\"task_id\"";
+    size_t n, same = sizeof(ours) - 1;
+    struct sr1__map m;
+    const char *end;
+    int foreign;
+
+    SR1__TRY(sr1__map_open(&m, path));
+    end = m.size > 0 ? memrchr(m.data, '\n', m.size) : NULL;
+    end = end ? end + 1 : (const char *)m.data;
+    n = m.size - (size_t)(end - (const char *)m.data);
+    foreign = memcmp(end, ours, n < same ? n : same) != 0;
+    sr1__map_close(&m);
+    *torn = n > 0;
+    return foreign ? sr1__fail(SR1_E_INVALID, "%s: it ends in what is no node; name "
+                                              "another file", path)
+                   : SR1_OK;
+}
+
+static sr1_status read_lines(struct sr1_forest *f, const struct sr1__rows *rows,
+                             int64_t n)
+{
     sr1_status st = SR1_OK;
 
-    SR1__TRY(sr1__jsonl_open(&file, path));
-    size = sr1__jsonl_size(file);
-    if (size > 0)
-        st = sr1__rows_open(&rows, &path, 1);
-    for (int64_t i = 0; st == SR1_OK && rows && i < sr1__rows_count(rows); i++) {
+    for (int64_t i = 0; st == SR1_OK && i < n; i++) {
         json_t *line = NULL;
 
         st = sr1__rows_read(rows, i, &line);
@@ -205,12 +272,30 @@ static sr1_status read_file(struct sr1_forest *f, const char *path)
             st = sr1__rows_context(rows, i, sr1__forest_read(f, line));
         json_decref(line);
     }
-    sr1__rows_free(rows);
-    if (st == SR1_OK)
-        f->file = file;
-    else
-        sr1__jsonl_close(file);
     return st;
+}
+
+static int is_empty(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) != 0 || (S_ISREG(st.st_mode) && st.st_size == 0);
+}
+
+/* All of it is read before anything of it is changed. */
+static sr1_status read_file(struct sr1_forest *f, const char *path)
+{
+    struct sr1__rows *rows = NULL;
+    int torn = 0;
+    sr1_status st = SR1_OK;
+
+    if (!is_empty(path)) {
+        SR1__TRY(look_at_end(path, &torn));
+        SR1__TRY(sr1__rows_open(&rows, &path, 1));
+        st = read_lines(f, rows, sr1__rows_count(rows) - torn);
+    }
+    sr1__rows_free(rows);
+    return st == SR1_OK ? sr1__jsonl_open(&f->file, path) : st;
 }
 
 /* ---- the handle ---- */
@@ -276,6 +361,9 @@ sr1_status sr1_forest_open(sr1_forest **out, const sr1_forest_options *options)
         return sr1__fail_nomem("forest");
     f->o = o;
     f->o.votes = o.votes ? o.votes : 1;
+    f->o.made_by = NULL;
+    if (o.made_by)
+        f->made_by = sr1__hash64(o.made_by, strlen(o.made_by), 1) | 1;
     (void)sr1_problems_retain(o.problems);
     (void)sr1_writer_retain(o.solver);
     (void)sr1_writer_retain(o.critic);

@@ -23,7 +23,8 @@ struct sr1__node {
 };
 
 struct sr1_forest {
-    sr1_forest_options o; /* path is of no use after opening */
+    sr1_forest_options o; /* path and made_by are of no use after opening */
+    uint64_t made_by;     /* a digest of that; 0: none is kept */
     struct sr1__node *nodes;
     size_t n, cap;
     struct sr1__jsonl *file; /* NULL: none */

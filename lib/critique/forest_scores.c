@@ -9,6 +9,7 @@
 
 sr1_status sr1_pass_at_k(int64_t n, int64_t c, int64_t k, double *out)
 {
+    int64_t few = c < k ? c : k, many = c < k ? k : c;
     double miss = 1.0;
 
     if (!out || c < 0 || c > n || k < 1 || k > n)
@@ -17,9 +18,10 @@ sr1_status sr1_pass_at_k(int64_t n, int64_t c, int64_t k, double *out)
             "pass@k: %lld of %lld answers pass, k is %lld; 0 <= c <= n and 1 "
             "<= k <= n",
             (long long)c, (long long)n, (long long)k);
-    /* C(n - c, k) / C(n, k) = prod over i in (n - c, n] of (1 - k / i) */
-    for (int64_t i = n - c + 1; i <= n; i++)
-        miss *= i > k ? 1.0 - (double)k / (double)i : 0.0;
+    /* C(n - c, k) / C(n, k) = prod over 0 <= i < k of (1 - c / (n - i)); c and k may
+     * change places */
+    for (int64_t i = 0; i < few && miss > 0.0; i++)
+        miss *= n - i > many ? 1.0 - (double)many / (double)(n - i) : 0.0;
     *out = 1.0 - miss;
     return SR1_OK;
 }

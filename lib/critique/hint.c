@@ -216,6 +216,16 @@ static struct sr1__fact_text text_of(const char *s)
     return (struct sr1__fact_text){s ? s : "", s ? strlen(s) : 0};
 }
 
+/* Tests that were run: those behind a failure may have been skipped. */
+static int64_t tests_run(const sr1_check *check, int64_t tests)
+{
+    int64_t n = 0;
+
+    for (int64_t i = 0; i < tests; i++)
+        n += sr1_check_verdict(check, (size_t)i) != SR1_CHECK_SKIPPED;
+    return n;
+}
+
 static sr1_status read_check(const sr1_problem *problem, const sr1_check *check,
                              struct sr1__run_facts *f)
 {
@@ -230,7 +240,7 @@ static sr1_status read_check(const sr1_problem *problem, const sr1_check *check,
         SR1__TRY(sr1_problem_test(problem, (size_t)r.first_failed, &c));
     *f = (struct sr1__run_facts){
         .verdict = r.verdict,
-        .tests = r.tests,
+        .tests = tests_run(check, r.tests),
         .passed = r.passed,
         .is_assert = sr1_problem_style(problem) == SR1_CODE_ASSERT,
         .input = {c.input ? c.input : "", c.input_len},

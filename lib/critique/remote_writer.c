@@ -22,7 +22,7 @@ struct remote {
  * be the server's choice. */
 static int64_t seed_of(const struct remote *r, const sr1_conversation *c)
 {
-    uint64_t h = r->o.seed + (uint64_t)c->sample;
+    uint64_t h = sr1__hash64(&c->sample, sizeof(c->sample), r->o.seed);
 
     if (c->id)
         h = sr1__hash64(c->id, strlen(c->id), h);

@@ -111,15 +111,23 @@ static sr1_status read_stop(struct sr1__openai_answer *a, const json_t *choice,
     return a->stop_text ? SR1_OK : sr1__fail_nomem("text of an answer");
 }
 
-static void read_finish(struct sr1__openai_answer *a, const json_t *choice)
+/* A server that gave a request up (it takes new weights, a part of it was killed) has
+ * said nothing of the model: what came so far is no answer. */
+static sr1_status read_finish(struct sr1__openai_answer *a, const json_t *choice)
 {
-    static const char *const words[] = {"stop", "length"};
+    static const char *const words[] = {"stop", "length"}, *const given_up[] = {"abort",
+                                                                                "error"};
     const char *said = json_string_value(json_object_get(choice, "finish_reason"));
 
     a->finish = SR1_OPENAI_FINISH_OTHER;
-    for (int32_t i = 0; said && i < 2; i++)
+    for (int32_t i = 0; said && i < 2; i++) {
         if (strcmp(said, words[i]) == 0)
             a->finish = i;
+        if (strcmp(said, given_up[i]) == 0)
+            return sr1__fail(SR1_E_NETWORK,
+                             "answer: the server gave up (finish_reason %s)", said);
+    }
+    return SR1_OK;
 }
 
 /* ---- ids ---- */
@@ -338,7 +346,7 @@ static sr1_status fill(struct sr1__openai_answer *a, const json_t *all,
 
     if (!json_is_object(choice))
         return sr1__fail(SR1_E_PARSE, "answer: it has no 'choices'");
-    read_finish(a, choice);
+    SR1__TRY(read_finish(a, choice));
     SR1__TRY(q->n_messages ? read_chat_text(a, choice) : read_plain_text(a, choice));
     SR1__TRY(read_stop(a, choice, q));
     SR1__TRY(read_tokens(a, choice));

@@ -1,5 +1,5 @@
 /* net/openai_call.c - requests that are asked at once, and again while their answers
- * cannot be read; their results. */
+ * cannot be read, or the server gives up; their results. */
 #include "net/openai_client.h"
 
 #include "base/mem.h"
@@ -152,10 +152,12 @@ static sr1_status read_response(struct call *c, size_t i,
     sr1_status st;
 
     a->http_code = r->code;
+    a->is_none = 0;
     if (r->status != SR1_OK)
         return answer_failed(a, sr1__service_fail(c->client->key, r));
     st = sr1__context(sr1__openai_read(&read, sr1__buf_cstr(&r->body), r->body.len, &q),
                       "%s", c->client->origin);
+    a->is_none = st == SR1_E_PARSE || st == SR1_E_NETWORK;
     if (st != SR1_OK)
         return answer_failed(a, st);
     sr1__openai_answer_clear(a);
@@ -164,7 +166,7 @@ static sr1_status read_response(struct call *c, size_t i,
 }
 
 /* Ask for the first m of index; *m becomes the number of those whose answers could not
- * be read. */
+ * be read, or are none. */
 static sr1_status ask_once(struct call *c, size_t *m)
 {
     size_t n = *m, again = 0;
@@ -178,7 +180,7 @@ static sr1_status ask_once(struct call *c, size_t *m)
 
         if (st == SR1_OK)
             st = read_response(c, i, &c->responses[k]);
-        if (c->results->answers[i].status == SR1_E_PARSE)
+        if (c->results->answers[i].is_none)
             c->index[again++] = i;
         sr1__http_response_free(&c->responses[k]);
     }

@@ -22,6 +22,7 @@ sr1_status sr1__openai_write(struct sr1__buf *b, const sr1_openai_request *q,
 struct sr1__openai_answer {
     sr1_status status;
     int32_t http_code;
+    int32_t is_none; /* its body says nothing, and it may be asked for again */
     int32_t finish;
     int32_t stop_kept;
     char *message; /* NULL: none */
@@ -40,7 +41,8 @@ struct sr1__openai_answer {
 };
 
 /* Read the body of an answer to a request: of /chat/completions where it has messages,
- * else of /completions. *out is filled on success only. SR1_E_PARSE: it is none. */
+ * else of /completions. *out is filled on success only. SR1_E_PARSE: it is none;
+ * SR1_E_NETWORK: the server says that it gave up. */
 sr1_status sr1__openai_read(struct sr1__openai_answer *out, const char *body, size_t n,
                             const sr1_openai_request *q);
 /* NULL members are fine. */

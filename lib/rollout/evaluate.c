@@ -159,11 +159,14 @@ static int by_name(const void *a, const void *b)
                   ((const sr1_eval_scores *)b)->data_source);
 }
 
+/* Means; nothing is known of no rows. */
 static void finish(sr1_evaluation *e)
 {
     for (size_t k = 0; k < e->n; k++)
         for (size_t i = 0; i < N_SUMMED; i++)
-            *field(&e->of[k], summed[i]) /= e->of[k].rows ? (double)e->of[k].rows : 1.0;
+            *field(&e->of[k], summed[i]) =
+                e->of[k].rows ? *field(&e->of[k], summed[i]) / (double)e->of[k].rows
+                              : NAN;
     qsort(e->of + 1, e->n - 1, sizeof(*e->of), by_name);
 }
 
@@ -305,6 +308,7 @@ static sr1_status run_chunk(struct work *w, size_t n)
         st = chunk_reward(w, &c, reward);
     if (st == SR1_OK)
         st = chunk_score(w, &c, embedding, reward);
+    sr1_reward_set_forget(w->o->rewards); /* of trajectories that were given up */
     sr1__free(embedding);
     sr1__free(reward);
     chunk_free(&c);

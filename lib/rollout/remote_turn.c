@@ -405,10 +405,8 @@ static sr1_status take(struct sr1__talk *k, const sr1_openai_result *a,
         return SR1_OK;
     if (a->finish != SR1_OPENAI_FINISH_LENGTH)
         return end_turn(k, a, t, want);
-    if (k->remote->chat) { /* a message that was cut cannot be gone on with */
-        k->row.stop = SR1_STOP_TOKEN_LIMIT;
-        *want = SR1__ROW_DONE;
-    }
+    if (k->remote->chat) /* a message that was cut cannot be gone on with */
+        sr1__row_cut(&k->row, want);
     return SR1_OK;
 }
 

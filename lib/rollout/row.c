@@ -430,6 +430,18 @@ sr1_status sr1__row_take(struct sr1__row *row, int32_t id, float log_prob,
     return *want == SR1__ROW_TOKEN && is_told(row, id, event) ? tell(row, want) : SR1_OK;
 }
 
+void sr1__row_cut(struct sr1__row *row, enum sr1__row_want *want)
+{
+    const struct sr1__protocol *p = sr1__env_protocol(row->g->env);
+
+    *want = stop_with(row, SR1_STOP_TOKEN_LIMIT);
+    if (!p->message || !sr1__env_acts(row->g->env))
+        return;
+    row->cut = 1;
+    (void)sr1__scanner_end(&row->scanner);
+    *want = may_act(row) ? SR1__ROW_ACTION : stop_with(row, SR1_STOP_SEARCH_LIMIT);
+}
+
 sr1_status sr1__row_finish(struct sr1__row *row, sr1_trajectory **out)
 {
     size_t n = 0;

@@ -19,7 +19,7 @@ struct sr1__row {
     size_t index;  /* of the trajectory in g->out */
     int32_t active;
     int32_t waiting; /* for the answer to its action; draws nothing meanwhile */
-    int32_t cut;     /* its message was ended by a limit of tokens */
+    int32_t cut;     /* its message was ended by a limit of tokens, ours or a server's */
     int32_t stop;  /* SR1_STOP_*, once done */
     int32_t turn;
     int32_t searches;    /* actions that were answered */
@@ -42,6 +42,9 @@ sr1_status sr1__row_begin(struct sr1__row *row, struct sr1__generation *g, size_
 /* Take one sampled token. */
 sr1_status sr1__row_take(struct sr1__row *row, int32_t id, float log_prob,
                          enum sr1__row_want *want);
+/* The row's message has been cut short from outside, and cannot be gone on with: what the
+ * row wants then. */
+void sr1__row_cut(struct sr1__row *row, enum sr1__row_want *want);
 /* The action to carry out; text borrowed until the next call on the row. */
 struct sr1__action sr1__row_action(const struct sr1__row *row);
 /* Insert the answer to the action: queued for the decoder, recorded, next turn. What of

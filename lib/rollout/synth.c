@@ -91,11 +91,12 @@ static sr1_status reward(struct synth *s, struct chunk *c)
     for (size_t i = 0; i < c->made; i++) {
         s->report.trajectories++;
         s->tokens += (int64_t)sr1_trajectory_policy_count(c->t[i]);
-        s->report.excluded += sr1__trajectory_excluded(c->t[i]);
         if (!sr1__trajectory_excluded(c->t[i]))
             scored[n++] = c->t[i];
     }
     st = sr1_reward_set_apply(s->rewards, scored, n);
+    for (size_t i = 0; i < c->made; i++) /* those whose reward could not be had too */
+        s->report.excluded += sr1__trajectory_excluded(c->t[i]);
     sr1__free(scored);
     return st;
 }

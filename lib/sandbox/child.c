@@ -30,6 +30,21 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
+/* ThreadSanitizer's clone takes each child for a copy of the process: from then on it
+ * sees neither the memory nor the locks of the thread that made it. libc's own name goes
+ * past it. */
+#ifdef __SANITIZE_THREAD__
+#define THREADS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define THREADS_SANITIZED 1
+#endif
+#endif
+#ifdef THREADS_SANITIZED
+int __clone(int (*work)(void *), void *stack, int flags, void *child, ...);
+#define clone __clone
+#endif
+
 #define STACK_BYTES ((size_t)64 << 10)
 
 /* ---- in the child ---- */

@@ -11,6 +11,7 @@
 #include "base/struct.h"
 #include "sandbox/engine.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -279,6 +280,8 @@ void sr1__sandbox_limits(const sr1_sandbox *box, struct sr1__buf *out)
     sr1__buf_fmt(out, "%g %g %d %d %d %d %lld %lld", o->time_s, o->cpu_s,
                  (int)o->memory_mib, (int)o->processes, (int)o->tmp_mib, (int)o->file_mib,
                  (long long)o->output_bytes, (long long)o->error_bytes);
+    if (o->url != NULL) /* several services may stand behind one host */
+        sr1__buf_fmt(out, " %016" PRIx64, sr1__hash64(o->url, strlen(o->url), 0));
     for (size_t i = 0; i < o->n_read_only; i++)
         sr1__buf_fmt(out, " %s", o->read_only[i]);
     sr1__buf_char(out, '\n');

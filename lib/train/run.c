@@ -219,7 +219,7 @@ static sr1_status stop_when_good(struct run *r, const sr1_evaluation *e)
     char text[128];
 
     SR1__TRY(sr1_evaluation_scores(e, 0, &all));
-    if (enough <= 0 || all.exact_match < enough || all.excluded > 0 ||
+    if (enough <= 0 || !(all.exact_match >= enough) || all.excluded > 0 ||
         tr->step >= tr->planned)
         return SR1_OK;
     tr->planned = tr->step;

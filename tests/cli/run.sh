@@ -15,7 +15,7 @@ work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 mkdir "$work/shared"
-cp "$here"/*.yaml "$here"/model.json "$work/shared"
+cp "$here"/*.yaml "$here"/model.json "$here"/openai.* "$work/shared"
 export PATH="$tools:$PATH" LC_ALL=C.UTF-8
 unset OPENAI_API_KEY
 
@@ -23,7 +23,7 @@ unset OPENAI_API_KEY
 # of work that is under way, folders.
 normalise() {
     time='[0-9:s]+' speed='[0-9.]+ [A-Za-z]+\/[a-z]+'
-    LC_ALL=C sed -E -e '/^[A-Za-z ]+ +[0-9]{1,2}% /d' \
+    LC_ALL=C sed -E -e '/^[A-Za-z0-9 ]+ +[0-9]{1,2}% /d' \
         -e "s/, $speed, $time, $time left/, SPEED, TIME left/" \
         -e "s/ in $time( \($speed\))?,/ in TIME,/" \
         -e 's/(loss|kl) -?[0-9.]+/\1 N/g' \

@@ -144,6 +144,22 @@ def test_a_forest_grows_and_is_measured(problems, tmp_path):
     assert len(again) == len(forest)
 
 
+def test_a_tree_is_of_its_makers(problems, tmp_path):
+    def made(by):
+        return critique.Forest(
+            problems,
+            run,
+            solver=lambda c: [RIGHT] * len(c),
+            path=tmp_path / "made.jsonl",
+            made_by=by,
+        )
+
+    assert made("one").expand(1, 1) == 0
+    assert len(made("one")) == len(made(None)) == 4
+    with pytest.raises(searchr1.Error, match="other models or settings"):
+        made("another")
+
+
 def test_a_forest_teaches(problems, tmp_path):
     forest = grow(problems, tmp_path, run)
     report = forest.write_demos(tmp_path / "sft.jsonl", drop_untrue=True)

@@ -234,9 +234,9 @@ static inline void server_stop(struct server *s)
     int n;
 
     atomic_store(&s->stopping, 1);
-    shutdown(s->fd, SHUT_RDWR);
-    close(s->fd);
+    shutdown(s->fd, SHUT_RDWR); /* ends accept; the number stays taken until it has */
     pthread_join(s->thread, NULL);
+    close(s->fd);
     n = atomic_load(&s->connections);
     for (int i = 0; i < n; i++)
         shutdown(s->fds[i], SHUT_RDWR);

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@ struct work {
     sr1_config *c;
     sr1_forest_options f;
     sr1_tokenizer *tokenizer;
+    char *makers;
     struct progress bar;
     char phase[32];
 };
@@ -87,6 +89,20 @@ static sr1_status check_rows(const struct work *w, const char *problems)
                          "--rows: the name of the file of problems must end in .jsonl");
 }
 
+/* What the nodes of a file depend on that the configuration does not say. */
+static sr1_status name_makers(struct work *w)
+{
+    char numbers[64];
+    const char *more[] = {"sr1-data",     w->o->model, w->o->remote, w->o->critic,
+                          w->o->reviser, numbers};
+
+    snprintf(numbers, sizeof(numbers), "%d %g %lld", w->o->own, w->o->temperature,
+             (long long)w->o->seed);
+    w->makers = made_by(w->c, more, sizeof(more) / sizeof(more[0]));
+    w->f.made_by = w->makers;
+    return w->makers ? SR1_OK : sr1_set_error(SR1_E_NOMEM, "out of memory");
+}
+
 static int is_same_file(const char *a, const char *b)
 {
     struct stat x, y;
@@ -127,6 +143,8 @@ static sr1_status open_all(struct work *w, const char *problems, const char *out
     if (st == SR1_OK)
         st = check_target(w->o->rows, problems);
     if (st == SR1_OK)
+        st = name_makers(w);
+    if (st == SR1_OK)
         st = sr1_problems_load(&w->f.problems, &problems, 1, NULL);
     if (st == SR1_OK)
         st = style_open(&w->f.style, w->c);
@@ -151,6 +169,7 @@ static void close_all(struct work *w)
     sr1_writer_free(w->f.reviser);
     sr1_tokenizer_free(w->tokenizer);
     sr1_config_free(w->c);
+    free(w->makers);
 }
 
 /* ---- files ---- */

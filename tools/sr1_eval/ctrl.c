@@ -6,11 +6,13 @@
 #include "common/progress.h"
 #include "common/table.h"
 #include "common/writers.h"
+#include "sr1_eval/figure.h"
 
 #include <searchr1/critique.h>
 
 #include <jansson.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,8 +80,11 @@ static sr1_status open_critic(sr1_writer **out, const struct run *r, const sr1_c
     sr1_writer_options o = {.struct_size = sizeof(o), .seed = (uint64_t)r->o->seed};
     const char *folder = NULL;
     int64_t top_k = 0;
+    int32_t remote = 0;
     sr1_status st = sr1_config_get_str(c, "model_name_or_path", &folder);
 
+    if (st == SR1_OK)
+        st = sr1_config_get_bool(c, "use_openai", &remote);
     if (st == SR1_OK)
         st = sr1_config_get_int(c, "max_tokens", &o.max_tokens);
     if (st == SR1_OK && must_sample(r)) {
@@ -90,7 +95,10 @@ static sr1_status open_critic(sr1_writer **out, const struct run *r, const sr1_c
             st = sr1_config_get_int(c, "top_k", &top_k);
         o.top_k = (int32_t)top_k;
     }
-    return st == SR1_OK ? sr1_writer_open_model(out, folder, c, &o) : st;
+    if (st != SR1_OK)
+        return st;
+    return remote ? sr1_writer_open_remote(out, c, &o)
+                  : sr1_writer_open_model(out, folder, c, &o);
 }
 
 /* NULL for the problems' own answers. */
@@ -135,9 +143,23 @@ static sr1_status grow(struct run *r, sr1_forest_options *f, sr1_forest **out)
     return st;
 }
 
+/* What the nodes of a file depend on that the configuration does not say. */
+static sr1_status name_makers(struct run *r, const sr1_config *c, char **out)
+{
+    char numbers[128];
+    const char *more[] = {"sr1-eval", r->o->solver, numbers};
+
+    snprintf(numbers, sizeof(numbers), "%d %g %lld %lld", must_sample(r),
+             r->o->solver && r->widths[1] > 1 ? r->o->solver_temperature : 0.0,
+             (long long)r->o->votes, (long long)r->o->seed);
+    *out = made_by(c, more, sizeof(more) / sizeof(more[0]));
+    return *out ? SR1_OK : sr1_set_error(SR1_E_NOMEM, "out of memory");
+}
+
 static sr1_status work(struct run *r, const sr1_config *c, const char *path, int *begun,
                        sr1_forest **out)
 {
+    char *makers = NULL;
     sr1_forest_options f = {.struct_size = sizeof(f),
                             .max_problems = r->o->max_rows,
                             .votes = (int32_t)r->o->votes,
@@ -147,6 +169,9 @@ static sr1_status work(struct run *r, const sr1_config *c, const char *path, int
                             .user = r};
     sr1_status st = choose_widths(r);
 
+    if (st == SR1_OK)
+        st = name_makers(r, c, &makers);
+    f.made_by = makers;
     if (st == SR1_OK)
         st = sr1_problems_load(&f.problems, &path, 1, NULL);
     if (st == SR1_OK)
@@ -170,6 +195,7 @@ static sr1_status work(struct run *r, const sr1_config *c, const char *path, int
     sr1_writer_free(f.critic);
     sr1_writer_free(f.reviser);
     sr1_critique_style_free(f.style);
+    free(makers);
     return st;
 }
 
@@ -212,16 +238,6 @@ static int scores(const sr1_forest *f, int32_t revisions, sr1_forest_scores *s)
     return sr1_forest_scores_get(f, revisions, s) == SR1_OK;
 }
 
-static void figure_text(const sr1_forest_scores *s, size_t i, char out[32])
-{
-    double v = value(s, i);
-
-    if (isnan(v))
-        snprintf(out, 32, "-");
-    else
-        snprintf(out, 32, figures[i].format, v);
-}
-
 static int print_table(const sr1_forest *f)
 {
     struct table_column heads[N_FIGURES + 3] = {{"revisions", TABLE_RIGHT, 0},
@@ -241,7 +257,7 @@ static int print_table(const sr1_forest *f)
         snprintf(cells[1], sizeof(cells[0]), "%lld", (long long)s.problems);
         snprintf(cells[2], sizeof(cells[0]), "%lld", (long long)s.nodes);
         for (size_t i = 0; i < N_FIGURES; i++)
-            figure_text(&s, i, cells[i + 3]);
+            figure_text(value(&s, i), figures[i].format, cells[i + 3], sizeof(cells[0]));
         for (size_t i = 0; i < N_FIGURES + 3; i++)
             row[i] = cells[i];
         table_row(&t, row);
@@ -277,9 +293,7 @@ static int print_json(const sr1_forest *f, int64_t missing)
         json_object_set_new(one, "problems", json_integer(s.problems));
         json_object_set_new(one, "answers", json_integer(s.nodes));
         for (size_t i = 0; i < N_FIGURES; i++)
-            json_object_set_new(one, figures[i].name,
-                                isnan(value(&s, i)) ? json_null()
-                                                    : json_real(value(&s, i)));
+            json_object_set_new(one, figures[i].name, figure_json(value(&s, i)));
         json_object_set_new(one, "critiques", json_integer(s.critiques));
         json_object_set_new(one, "no_judgement", json_integer(s.no_judgement));
         json_object_set_new(one, "pass_at", pass_at(f, k));

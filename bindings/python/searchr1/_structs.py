@@ -694,6 +694,7 @@ class ForestOptions(Sized):
         ("path", c_char_p),
         ("hints", c_int32),
         ("style", c_void_p),
+        ("made_by", c_char_p),
     ]
 
 

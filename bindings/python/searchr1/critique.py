@@ -394,10 +394,12 @@ class Forest(Handle):
         style: Optional[Style] = None,
         max_problems: int = 0,
         progress: Optional[Callable[[str, int, int], Any]] = None,
+        made_by: Optional[str] = None,
     ) -> None:
         """checker: a Checker, or a function. solver None: answers are the problems' own.
         path: a file of nodes that is read, if it is there, and added to. hints: the critic
-        is told what running the answer showed."""
+        is told what running the answer showed. made_by: names the writers and how they
+        sample; a file made by others, or of problems that have changed, is refused."""
         writers = [as_writer(w) for w in (solver, critic, reviser)]
         self.carrier = _callbacks.Carrier(*(w.carrier for w in writers if w))
         self._kept = (problems, checker, writers, style)
@@ -418,6 +420,7 @@ class Forest(Handle):
             path=None if path is None else path_bytes(path),
             hints=int(hints),
             style=_pointer(style),
+            made_by=None if made_by is None else made_by.encode(),
         )
         super().__init__(make(lib.sr1_forest_open, byref(options)))
 

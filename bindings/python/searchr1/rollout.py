@@ -107,7 +107,7 @@ class Scores:
     answered: float  # share that closed an answer
     searches: float  # per row
     tokens: float  # sampled tokens per row
-    excluded: int = 0  # further rows, not scored: a search of theirs failed
+    excluded: int = 0  # further rows, not scored: a search, server or reward failed
     embedding: float = 0.0  # as the reward "embedding", where there is an embedder
     reward: float = 0.0  # total of the rewards, where they were given
     success: float = 0.0  # share with an action that reached its goal
@@ -132,7 +132,7 @@ class SynthReport:
     written: int
     below: int  # not written: their reward is below min_reward
     unfit: int  # ... no closed answer, or corrected by the protocol
-    excluded: int  # ... a search of theirs, or the server, failed
+    excluded: int  # ... a search of theirs, the server or a reward failed
 
 
 def read_evaluation(pointer: Any) -> Evaluation:

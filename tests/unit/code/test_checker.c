@@ -1,6 +1,7 @@
 /* Answers run against their tests on a local sandbox: verdicts of each style and mode,
  * answers that try to pass without passing, the cache, cancelling. */
 #include "support/files.h"
+#include "support/http_server.h"
 #include "support/torture.h"
 
 #include <setjmp.h>
@@ -413,6 +414,33 @@ static void known_answers_are_not_run_again(void **state)
     sr1_problems_free(set);
 }
 
+/* Programs that differ in layout and names of variables are one, but a traceback has
+ * lines and names of one of them. */
+static void a_traceback_is_of_ones_own_text(void **state)
+{
+    static const char one[] = "def add(a, b):\n    c = a\n    return c + one\n";
+    static const char two[] =
+        "# sums\n\n\ndef add(a, b):\n    d = a\n    return d + one\n";
+    sr1_problems *set = parse(add_row);
+    sr1_checker *k = make(0);
+    sr1_check *c;
+
+    (void)state;
+    verdicts_are(k, set, one, "RRR");
+    c = run(k, set, two);
+    assert_non_null(strstr(report_of(c).error, "\"answer.py\", line 6"));
+    assert_non_null(strstr(report_of(c).error, "return d + one"));
+    assert_int_equal(report_of(c).cached, 0);
+    sr1_check_free(c);
+    c = run(k, set, one); /* its own is known */
+    assert_non_null(strstr(report_of(c).error, "\"answer.py\", line 3"));
+    assert_int_equal(report_of(c).cached, 1);
+    sr1_check_free(c);
+    assert_int_equal(programs(k), 2);
+    sr1_checker_free(k);
+    sr1_problems_free(set);
+}
+
 static void other_tests_are_other_results(void **state)
 {
     sr1_problems *one = parse("{\"id\": 1, \"problem\": \"p\", \"tests\": [\"assert f() "
@@ -464,6 +492,51 @@ static void other_limits_are_other_results(void **state)
     sr1_problems_free(set);
 }
 
+/* Two services behind one host: what a program prints is the last of its address. */
+static void serve_path(void *user, int nth, const char *request, struct reply *r)
+{
+    (void)user, (void)nth;
+    snprintf(r->made, sizeof r->made,
+             "{\"status\": \"Success\", \"message\": \"\", \"compile_result\": null, "
+             "\"run_result\": {\"status\": \"Finished\", \"execution_time\": 0.1, "
+             "\"return_code\": 0, \"stdout\": \"%c\\n\", \"stderr\": \"\"}, "
+             "\"executor_pod_name\": null, \"files\": {}}",
+             request[strlen("POST /")]);
+    r->body = r->made;
+}
+
+static void another_service_is_another_result(void **state)
+{
+    static const char *const paths[] = {"a", "b"}, *const letters[] = {"P", "W"};
+    sr1_problems *set = parse("{\"id\": 1, \"problem\": \"p\", \"tests\": [{\"stdin\": "
+                              "\"\", \"stdout\": \"a\\n\"}]}");
+    sr1_checker_options o = {.struct_size = sizeof(o),
+                             .cache_folder = scratch_path("services")};
+    struct server s;
+
+    (void)state;
+    server_start(&s, serve_path, NULL);
+    for (int i = 0; i < 4; i++) {
+        sr1_sandbox_options so;
+        sr1_sandbox *there = NULL;
+        sr1_checker *k = NULL;
+        char url[128];
+
+        snprintf(url, sizeof url, "%s/%s", s.url, paths[i % 2]);
+        sr1_sandbox_options_init(&so);
+        so.kind = "fusion";
+        so.url = url;
+        assert_int_equal(sr1_sandbox_open(&there, &so), SR1_OK);
+        assert_int_equal(sr1_checker_new(&k, there, &o), SR1_OK);
+        sr1_sandbox_free(there);
+        verdicts_are(k, set, "print('a')", letters[i % 2]);
+        assert_int_equal(programs(k), i < 2);
+        sr1_checker_free(k);
+    }
+    server_stop(&s);
+    sr1_problems_free(set);
+}
+
 /* A record that says what is never kept is none. */
 static void records_of_others_are_looked_at(void **state)
 {
@@ -489,6 +562,7 @@ static void records_of_others_are_looked_at(void **state)
 
         assert_int_equal(sr1__check_outcome_init(&o, 2), SR1_OK);
         sr1__buf_init(&b, 0);
+        sr1__buf_u64(&b, 0);
         sr1__buf_u32(&b, 2);
         sr1__buf_u8(&b, SR1_RUN_PASSED);
         sr1__buf_u8(&b, rows[i].verdict);
@@ -733,8 +807,10 @@ int main(void)
         cmocka_unit_test(outputs_may_hold_a_nul),
         cmocka_unit_test(a_nul_is_no_program),
         cmocka_unit_test(known_answers_are_not_run_again),
+        cmocka_unit_test(a_traceback_is_of_ones_own_text),
         cmocka_unit_test(other_tests_are_other_results),
         cmocka_unit_test(other_limits_are_other_results),
+        cmocka_unit_test(another_service_is_another_result),
         cmocka_unit_test(records_of_others_are_looked_at),
         cmocka_unit_test(running_out_of_time_is_not_kept),
         cmocka_unit_test(without_a_cache_all_are_run),

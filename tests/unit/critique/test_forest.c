@@ -314,6 +314,12 @@ static void pass_at_k_is_what_counting_gives(void **state)
         OK(sr1_pass_at_k(cases[i].n, cases[i].c, cases[i].k, &v));
         near(v, cases[i].want);
     }
+    OK(sr1_pass_at_k(INT64_MAX, INT64_MAX, 1, &v)); /* and soon */
+    near(v, 1.0);
+    OK(sr1_pass_at_k(INT64_MAX, INT64_MAX / 2, INT64_MAX / 2, &v));
+    near(v, 1.0);
+    OK(sr1_pass_at_k(INT64_MAX, 2, 1, &v));
+    near(v, 0.0);
     assert_int_equal(sr1_pass_at_k(5, 6, 1, &v), SR1_E_INVALID);
     assert_int_equal(sr1_pass_at_k(5, 2, 0, &v), SR1_E_INVALID);
     assert_int_equal(sr1_pass_at_k(5, 2, 6, &v), SR1_E_INVALID);
@@ -345,6 +351,79 @@ static void files_of_other_trees_are_refused(void **state)
             fail_msg("case %zu: %s", i, sr1_last_error());
         assert_null(f);
     }
+    trade_close(&t);
+}
+
+/* A file named by mistake is as it was, also where its last line has no end. */
+static void files_that_are_no_trees_are_left_alone(void **state)
+{
+    static const char *const texts[] = {
+        "{\"id\": 1, \"question\": \"?\"}\n{\"id\": 2, \"question\": \"?\"}",
+        "{\"id\": 1, \"question\": \"?\"}", "{\"task_id\": 1}\n{\"task_id\": 2}",
+        "\n\n  "};
+    struct trade t;
+
+    (void)state;
+    trade_open(&t);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        sr1_forest_options o = options(&t, scratch_file("rows.jsonl", texts[i], 0));
+        sr1_forest *f = NULL;
+        char *now;
+
+        assert_int_not_equal(sr1_forest_open(&f, &o), SR1_OK);
+        assert_non_null(strstr(sr1_last_error(), "rows.jsonl"));
+        now = slurp(o.path);
+        assert_string_equal(now, texts[i]);
+        sr1__free(now);
+    }
+    trade_close(&t);
+}
+
+/* Opens the file tree.jsonl, made by whom, over the problem of these rows. */
+static sr1_status reopen(struct trade *t, const char *row, const char *made_by,
+                         sr1_forest **f)
+{
+    sr1_forest_options o = options(t, scratch_path("maker.jsonl"));
+    sr1_problems *p = NULL;
+    sr1_status st;
+
+    OK(sr1_problems_parse(&p, row, strlen(row), "rows", NULL));
+    o.problems = p;
+    o.made_by = made_by;
+    st = sr1_forest_open(f, &o);
+    sr1_problems_free(p);
+    return st;
+}
+
+/* Figures of one critic are not taken for those of another. */
+static void a_tree_is_of_its_makers(void **state)
+{
+    static const int32_t widths[] = {1, 1, 1};
+#define ROW(text, more, test)                                                            \
+    "{\"id\": \"a\", \"problem\": \"" text "\", " more "\"tests\": [\"" test "\"]}"
+    static const char row[] = ROW("Three?", "", "assert 3");
+    static const char *const others[] = {
+        ROW("Three?", "", "assert 4"), ROW("Four?", "", "assert 3"),
+        ROW("Three?", "\"solution\": \"3\", ", "assert 3")};
+#undef ROW
+    struct trade t;
+    sr1_forest *f = NULL;
+
+    (void)state;
+    trade_open(&t);
+    OK(reopen(&t, row, "critic A", &f));
+    OK(sr1_forest_expand(f, widths, 3, NULL));
+    sr1_forest_free(f);
+    f = NULL;
+    REFUSED(reopen(&t, row, "critic B", &f), SR1_E_STATE, "maker.jsonl:1: an answer to");
+    for (size_t i = 0; i < 3; i++)
+        REFUSED(reopen(&t, others[i], "critic A", &f), SR1_E_STATE, "the problem was");
+    assert_null(f);
+    OK(reopen(&t, row, "critic A", &f));
+    assert_int_equal(sr1_forest_count(f), 3);
+    sr1_forest_free(f);
+    OK(reopen(&t, row, NULL, &f)); /* nobody asks */
+    sr1_forest_free(f);
     trade_close(&t);
 }
 
@@ -687,6 +766,8 @@ int main(void)
         cmocka_unit_test(an_outage_leaves_a_gap_that_is_filled_later),
         cmocka_unit_test(pass_at_k_is_what_counting_gives),
         cmocka_unit_test(files_of_other_trees_are_refused),
+        cmocka_unit_test(files_that_are_no_trees_are_left_alone),
+        cmocka_unit_test(a_tree_is_of_its_makers),
         cmocka_unit_test(widths_and_options_are_checked),
         cmocka_unit_test(outcomes_of_the_caller_are_checked),
         cmocka_unit_test(a_tree_has_a_file_of_json_lines),

@@ -122,11 +122,47 @@ static void a_long_case_is_left_out(void **state)
     }
 }
 
+/* A check that stops at the first failure says nothing of the tests behind it. */
+static void tests_that_were_not_run_did_not_fail(void **state)
+{
+    static const char row[] = "{\"id\": 1, \"problem\": \"Add.\", \"tests\": [\"assert "
+                              "add(1, 2) == 3\", \"assert add(0, 0) == 0\"]}";
+    static const char answer[] = "def add(a, b): return a * b";
+    sr1_problems *p = NULL;
+    sr1_sandbox_options so;
+    sr1_sandbox *box = NULL;
+
+    (void)state;
+    OK(sr1_problems_parse(&p, row, strlen(row), "row", NULL));
+    sr1_sandbox_options_init(&so);
+    so.isolation = "none";
+    OK(sr1_sandbox_open(&box, &so));
+    for (int32_t all = 0; all < 2; all++) {
+        sr1_checker_options o = {.struct_size = sizeof o, .all_or_nothing = all};
+        sr1_checker *k = NULL;
+        sr1_check *c = NULL;
+        char *hint = NULL;
+
+        OK(sr1_checker_new(&k, box, &o));
+        OK(sr1_checker_run(k, sr1_problems_at(p, 0), SR1_CHECK_PROGRAM, answer,
+                           strlen(answer), &c));
+        OK(sr1_critique_hint(sr1_problems_at(p, 0), answer, strlen(answer), c, &hint));
+        assert_non_null(strstr(hint, "Test:\nassert add(1, 2) == 3\nActual:\n2"));
+        assert_null(strstr(hint, "begin anew"));
+        sr1_free(hint);
+        sr1_check_free(c);
+        sr1_checker_free(k);
+    }
+    sr1_sandbox_free(box);
+    sr1_problems_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_outcome_has_its_hint),
         cmocka_unit_test(a_long_case_is_left_out),
+        cmocka_unit_test(tests_that_were_not_run_did_not_fail),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

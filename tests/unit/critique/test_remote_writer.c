@@ -3,6 +3,8 @@
 #include "critique_test.h"
 #include "support/http_server.h"
 
+#include <stdlib.h>
+
 /* Echoes a word of the request; the conversation of "busy" finds it so each time. */
 static void serve(void *user, int nth, const char *request, struct reply *r)
 {
@@ -123,11 +125,74 @@ static void the_key_enable_thinking_holds_for_servers(void **state)
     server_stop(&s);
 }
 
+/* The seeds it was asked with, in order. */
+static void serve_seeds(void *user, int nth, const char *request, struct reply *r)
+{
+    long long *seeds = user;
+    const char *at = strstr(request, "\"seed\":");
+
+    r->body = "{\"data\": [{\"id\": \"m\"}]}";
+    if (strncmp(request, "GET ", 4) == 0)
+        return;
+    assert_non_null(at);
+    (void)nth;
+    while (*seeds)
+        seeds++;
+    *seeds = strtoll(at + 7, NULL, 10);
+    r->body = "{\"choices\": [{\"index\": 0, \"message\": {\"role\": \"assistant\", "
+              "\"content\": \"x\"}, \"finish_reason\": \"stop\"}]}";
+}
+
+/* Sample 1 under seed 0 is not sample 0 under seed 1. */
+static void seeds_and_samples_are_not_mixed_up(void **state)
+{
+    static const char *const text[] = {"say"};
+    static const size_t size[] = {3};
+    static const char *const ids[] = {"problem", NULL};
+    long long seeds[16] = {0};
+    struct server s;
+    char url[96];
+    size_t n = 0;
+
+    (void)state;
+    server_start(&s, serve_seeds, seeds);
+    snprintf(url, sizeof url, "%s/v1", s.url);
+    for (uint64_t seed = 0; seed < 2; seed++) {
+        sr1_writer_options o = {
+            .struct_size = sizeof o, .temperature = 1.0, .seed = seed};
+        sr1_config *config = NULL;
+        sr1_writer *w = NULL;
+
+        OK(sr1_config_new(&config));
+        OK(sr1_config_set(config, "openai_base_url", url));
+        OK(sr1_writer_open_remote(&w, config, &o));
+        for (int32_t i = 0; i < 4; i++) {
+            sr1_conversation c = talk(text, size);
+            char *said = NULL;
+
+            c.id = ids[i / 2];
+            c.sample = i % 2;
+            OK(sr1_writer_write(w, &c, 1, &said, NULL));
+            sr1_free(said);
+        }
+        sr1_writer_free(w);
+        sr1_config_free(config);
+    }
+    server_stop(&s);
+    while (seeds[n])
+        n++;
+    assert_int_equal(n, 8);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < i; k++)
+            assert_true(seeds[i] != seeds[k]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_writes),
         cmocka_unit_test(the_key_enable_thinking_holds_for_servers),
+        cmocka_unit_test(seeds_and_samples_are_not_mixed_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -547,6 +547,35 @@ static void failures_are_retried_then_told(void **state)
     fails_with(bad, SR1_E_NETWORK, "HTTP 400: max_tokens is too large", 1);
 }
 
+/* What a server gave up on its way is no answer, and no end of a text. */
+static void what_a_server_gave_up_is_asked_for_again(void **state)
+{
+    static const char *const words[] = {"abort", "error"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct told t = {.reply = {.code = 200, .headers = ""}, .good_after = 1};
+        struct server s;
+        sr1_openai *c;
+        sr1_openai_results *said;
+        char body[128];
+
+        snprintf(body, sizeof body,
+                 "{\"choices\": [{\"text\": \"half\", \"finish_reason\": \"%s\"}]}",
+                 words[i]);
+        t.reply.body = body;
+        c = open_at(&s, &t);
+        said = run_one(c, &by_ids);
+        assert_int_equal(first(said).status, SR1_OK);
+        assert_int_equal(first(said).n_tokens, 2);
+        assert_int_equal(t.completions, 2);
+        sr1_openai_results_free(said);
+        sr1_openai_free(c);
+        server_stop(&s);
+        fails_with(t.reply, SR1_E_NETWORK, "the server gave up", 3);
+    }
+}
+
 static void an_unreadable_answer_is_asked_for_again(void **state)
 {
     struct told t = {.reply = {.code = 200, .headers = "", .body = "<html>"},
@@ -636,6 +665,7 @@ int main(void)
         cmocka_unit_test(keys_of_a_configuration_open_it),
         cmocka_unit_test(the_key_is_sent_and_never_shown),
         cmocka_unit_test(failures_are_retried_then_told),
+        cmocka_unit_test(what_a_server_gave_up_is_asked_for_again),
         cmocka_unit_test(an_unreadable_answer_is_asked_for_again),
         cmocka_unit_test(every_allocation_may_fail),
     };

@@ -230,12 +230,144 @@ static void rewards_are_scored_too(void **state)
     sr1_rollout_free(r);
 }
 
+/* Every trajectory of a synthesis is in one of its counts. */
+static void demonstrations_without_a_reward_are_counted(void **state)
+{
+    sr1_reward_ops ops = {.struct_size = sizeof ops, .name = "worth", .score = worth,
+                          .may_be_unknown = 1};
+    sr1_reward_options none = {.struct_size = sizeof none, .rewards = "environment"};
+    sr1_rollout *r = open_rollout("max_rows=16");
+    sr1_dataset *d = questions();
+    sr1_reward_set *set = NULL;
+    sr1_synth_report report = {.struct_size = sizeof report};
+    sr1_synth_options o;
+    int seen = 0;
+
+    (void)state;
+    OK(sr1_reward_set_new(&set, &none));
+    OK(sr1_reward_set_add(set, &ops, &seen, 1.0));
+    sr1_synth_options_init(&o);
+    o.greedy = 1;
+    o.max_rows = 9;
+    OK(sr1_synthesise(scratch_path("demos.jsonl"), r, set, d, &o, &report));
+    assert_int_equal(report.trajectories, 9);
+    assert_int_equal(report.excluded, 1);
+    assert_int_equal(report.written + report.below + report.unfit, 8);
+    sr1_reward_set_free(set);
+    sr1_dataset_free(d);
+    sr1_rollout_free(r);
+}
+
+/* Of the source aa nothing is known. */
+static sr1_status knows_zz(void *self, const sr1_trajectory *const *t, size_t n,
+                           double *out)
+{
+    (void)self;
+    for (size_t i = 0; i < n; i++)
+        out[i] = strcmp(sr1_trajectory_data_source(t[i]), "aa") == 0 ? NAN : 1.0;
+    return SR1_OK;
+}
+
+static void nothing_is_known_of_no_rows(void **state)
+{
+    sr1_reward_ops ops = {.struct_size = sizeof ops, .name = "zz", .score = knows_zz,
+                          .may_be_unknown = 1};
+    sr1_reward_options none = {.struct_size = sizeof none, .rewards = "environment"};
+    sr1_rollout *r = open_rollout("max_rows=16");
+    sr1_dataset *d = questions();
+    sr1_reward_set *set = NULL;
+    sr1_evaluation *e = NULL;
+    sr1_eval_scores s = {.struct_size = sizeof s};
+    sr1_eval_options o = {.struct_size = sizeof o, .greedy = 1};
+
+    (void)state;
+    OK(sr1_reward_set_new(&set, &none));
+    OK(sr1_reward_set_add(set, &ops, NULL, 1.0));
+    o.rewards = set;
+    OK(sr1_evaluate(&e, r, d, &o));
+    OK(sr1_evaluation_scores(e, 0, &s));
+    assert_true(s.rows == 46 && s.excluded == 24 && s.exact_match == 1);
+    OK(sr1_evaluation_scores(e, 1, &s));
+    assert_string_equal(s.data_source, "aa");
+    assert_true(s.rows == 0 && s.excluded == 24);
+    assert_true(isnan(s.exact_match) && isnan(s.reward) && isnan(s.tokens));
+    sr1_evaluation_free(e);
+    sr1_reward_set_free(set);
+    sr1_dataset_free(d);
+    sr1_rollout_free(r);
+}
+
+/* ---- rewards that begin early ---- */
+
+struct begun {
+    int n, forgotten;
+};
+
+static sr1_status begin_one(void *self, sr1_trajectory *t)
+{
+    (void)t;
+    ((struct begun *)self)->n++;
+    return SR1_OK;
+}
+
+static void forget_all(void *self)
+{
+    struct begun *b = self;
+
+    b->forgotten += b->n;
+    b->n = 0;
+}
+
+static sr1_status all_equal(void *self, const sr1_trajectory *const *t, size_t n,
+                            double *out)
+{
+    (void)t, (void)n, (void)out;
+    ((struct begun *)self)->n -= (int)n;
+    return SR1_OK;
+}
+
+static sr1_status stop_later(void *user, int64_t finished, int64_t total, int64_t tokens)
+{
+    (void)total, (void)tokens;
+    return finished >= *(const int *)user ? sr1_set_error(SR1_E_CANCELLED, "enough")
+                                          : SR1_OK;
+}
+
+static void what_was_begun_is_forgotten_when_it_is_stopped(void **state)
+{
+    sr1_reward_ops ops = {.struct_size = sizeof ops, .name = "early", .score = all_equal,
+                          .begin = begin_one, .forget = forget_all};
+    sr1_reward_options none = {.struct_size = sizeof none, .rewards = "environment"};
+    struct begun begun = {0, 0};
+    int after = 3;
+    sr1_rollout *r = open_rollout("max_rows=4");
+    sr1_dataset *d = questions();
+    sr1_reward_set *set = NULL;
+    sr1_evaluation *e = NULL;
+    sr1_eval_options o = {
+        .struct_size = sizeof o, .greedy = 1, .progress = stop_later, .user = &after};
+
+    (void)state;
+    OK(sr1_reward_set_new(&set, &none));
+    OK(sr1_reward_set_add(set, &ops, &begun, 1.0));
+    o.rewards = set;
+    REFUSED(sr1_evaluate(&e, r, d, &o), SR1_E_CANCELLED, "enough");
+    assert_int_equal(begun.n, 0);
+    assert_true(begun.forgotten >= 3);
+    sr1_reward_set_free(set);
+    sr1_dataset_free(d);
+    sr1_rollout_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_counts),
         cmocka_unit_test(cut_short_is_no_answer),
         cmocka_unit_test(rewards_are_scored_too),
+        cmocka_unit_test(demonstrations_without_a_reward_are_counted),
+        cmocka_unit_test(nothing_is_known_of_no_rows),
+        cmocka_unit_test(what_was_begun_is_forgotten_when_it_is_stopped),
         cmocka_unit_test(a_callback_ends_it),
     };
 

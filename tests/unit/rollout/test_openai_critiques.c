@@ -126,6 +126,37 @@ static void servers_change_nothing(void **state)
     }
 }
 
+/* A message that the server ends before it was asked to cannot be gone on with: it is
+ * revised as one that ends at our own limit. */
+static void what_the_server_cuts_short_is_revised(void **state)
+{
+    static const struct way asked = {"endless", 1, 1, "max_tokens=24"},
+                            most = {"endless", 1, 1, "max_tokens=2"};
+    sr1_trajectory *here, *there[3];
+    sr1_rollout *r;
+
+    (void)state;
+    start(&asked);
+    policy.most = 2;
+    r = tiny_rollout(configure(&asked, 1), NULL);
+    OK(generate(r, 3, there));
+    sr1_rollout_free(r);
+    assert_int_equal(policy.completions, 3);
+    assert_int_equal(proxy.completions, 3);
+    stop();
+    r = tiny_rollout(configure(&most, 0), NULL);
+    OK(generate(r, 1, &here));
+    assert_int_equal(sr1_trajectory_stop_reason(here), SR1_STOP_TOKEN_LIMIT);
+    for (size_t k = 0; k < 3; k++) {
+        assert_non_null(
+            strstr(sr1_trajectory_generated_text(there[k], NULL), "Rome Paris"));
+        same(here, there[k]);
+    }
+    tiny_free_all(there, 3);
+    sr1_trajectory_free(here);
+    sr1_rollout_free(r);
+}
+
 /* Nothing is known of a critique whose reviser is out of order: it is left out, also
  * where searches that fail are gone on with. */
 static void without_its_revision_a_critique_is_left_out(void **state)
@@ -194,6 +225,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(servers_change_nothing),
+        cmocka_unit_test(what_the_server_cuts_short_is_revised),
         cmocka_unit_test(without_its_revision_a_critique_is_left_out),
         cmocka_unit_test(a_context_that_is_too_short_takes_no_part),
         cmocka_unit_test(tiny_nothing_leaks),

@@ -1,0 +1,18 @@
+/* figure.c - see figure.h. JSON has no NaN, and jansson leaves such a member out. */
+#include "sr1_eval/figure.h"
+
+#include <math.h>
+#include <stdio.h>
+
+json_t *figure_json(double v)
+{
+    return isfinite(v) ? json_real(v) : json_null();
+}
+
+void figure_text(double v, const char *format, char *out, size_t size)
+{
+    if (isfinite(v))
+        snprintf(out, size, format, v);
+    else
+        snprintf(out, size, "-");
+}
