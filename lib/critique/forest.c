@@ -237,7 +237,7 @@ sr1_status sr1__forest_read(struct sr1_forest *f, const json_t *line)
     return st;
 }
 
-/* A killed call may leave a part of a line, which opening to write cuts off: *torn. A
+/* A killed call may leave a line without its end: *torn. A
  * last line without an end that does not begin as ours do is not ours to cut. */
 static sr1_status look_at_end(const char *path, int *torn)
 {
@@ -259,15 +259,19 @@ static sr1_status look_at_end(const char *path, int *torn)
                    : SR1_OK;
 }
 
-static sr1_status read_lines(struct sr1_forest *f, const struct sr1__rows *rows,
-                             int64_t n)
+/* torn: the last line has no end. Where it is no whole record either, opening to write
+ * will cut it off. */
+static sr1_status read_lines(struct sr1_forest *f, const struct sr1__rows *rows, int torn)
 {
+    int64_t n = sr1__rows_count(rows);
     sr1_status st = SR1_OK;
 
     for (int64_t i = 0; st == SR1_OK && i < n; i++) {
         json_t *line = NULL;
 
         st = sr1__rows_read(rows, i, &line);
+        if (st == SR1_E_PARSE && torn && i + 1 == n)
+            return SR1_OK;
         if (st == SR1_OK)
             st = sr1__rows_context(rows, i, sr1__forest_read(f, line));
         json_decref(line);
@@ -292,7 +296,7 @@ static sr1_status read_file(struct sr1_forest *f, const char *path)
     if (!is_empty(path)) {
         SR1__TRY(look_at_end(path, &torn));
         SR1__TRY(sr1__rows_open(&rows, &path, 1));
-        st = read_lines(f, rows, sr1__rows_count(rows) - torn);
+        st = read_lines(f, rows, torn);
     }
     sr1__rows_free(rows);
     return st == SR1_OK ? sr1__jsonl_open(&f->file, path) : st;
