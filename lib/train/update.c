@@ -225,7 +225,8 @@ static sr1_status backward(struct update *u, size_t k, const struct sr1__microba
     if (sr1__scope_status(s) == SR1_OK && !w->not_finite)
         t_backward_with(s, said,
                         t_from_f32(s, g->gradient, T_SHAPE((int64_t)n_said(u, mb))));
-    return sr1__scope_close(s);
+    SR1__TRY(sr1__scope_close(s));
+    return sr1__model_gather_grad(m);
 }
 
 static sr1_status run_microbatch(struct update *u, size_t k, int32_t worker)
@@ -275,7 +276,7 @@ static int gradients_finite(sr1_model *m)
     int finite = 1;
 
     for (size_t i = 0; i < m->n_params && finite; i++) {
-        sr1_tensor *g = t_grad(s, m->params[i].tensor);
+        sr1_tensor *g = sr1__model_grad(s, m, i);
 
         finite = !g || isfinite(t_item(s, t_sum(s, t_square(s, g))));
     }

@@ -150,6 +150,38 @@ static void the_gradient_does_not_depend_on_the_cut(void **state)
     tiny_free_all(t, N);
 }
 
+#define COPIES 600
+
+/* The mean of equal gradients is that gradient, also where each is a micro-batch. (A sum
+ * in bf16, which has 8 bits, stands still at some 256 times what is added.) */
+static void nor_in_low_precision_on_how_many_there_are(void **state)
+{
+    static const char *const workers[] = {"workers=1", "workers=3"};
+    sr1_trajectory *t[N], *copies[COPIES];
+    sr1_step_report one = {.struct_size = sizeof one};
+    size_t n;
+
+    (void)state;
+    roll(t);
+    OK(sr1_trajectory_set_advantage(t[0], 1.0));
+    for (size_t i = 0; i < COPIES; i++)
+        copies[i] = t[0];
+    free(updated(tiny_config("model", GRADIENT, "dtype=bf16", "beta=0", NULL), t, 1, &one,
+                 &n));
+    assert_true(one.grad_norm > 1e-3);
+    for (size_t k = 0; k < 2; k++) {
+        sr1_step_report r = {.struct_size = sizeof r};
+
+        free(updated(tiny_config("model", GRADIENT, "dtype=bf16", "beta=0",
+                                 "micro_batch_tokens=1", "balance_batches=false",
+                                 workers[k], NULL),
+                     copies, COPIES, &r, &n));
+        assert_int_equal(r.micro_batches, COPIES);
+        tiny_near(r.grad_norm / one.grad_norm, 1, 0.01);
+    }
+    tiny_free_all(t, N);
+}
+
 static void nor_on_other_sequences_beside_it(void **state)
 {
     sr1_trajectory *t[N], *with[N + 2];
@@ -647,6 +679,7 @@ int main(void)
         cmocka_unit_test(out_of_memory_falls_back_to_smaller_micro_batches),
         cmocka_unit_test(what_cannot_be_trained_on_is_refused_by_name),
         cmocka_unit_test(token_advantages_are_used),
+        cmocka_unit_test(nor_in_low_precision_on_how_many_there_are),
         cmocka_unit_test(tiny_nothing_leaks),
     };
 
