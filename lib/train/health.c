@@ -6,6 +6,7 @@
 #include "train/step.h"
 
 #include "env/thinking_turn.h"
+#include "reward/format.h"
 #include "rollout/internal.h"
 #include "trajectory/trajectory.h"
 
@@ -49,26 +50,6 @@ struct figures {
     const struct sr1__protocol *protocol;
 };
 
-/* Where messages have no tags they are critiques, and a judgement is their form. */
-static sr1_status check_format(const struct figures *f, const sr1_trajectory *t,
-                               const sr1_reward_scales *scales, int *well)
-{
-    sr1_text_segment first = {.struct_size = sizeof(first)};
-    size_t n;
-    const char *text = sr1_trajectory_generated_text(t, &n);
-    double format = 0.0;
-
-    *well = 0;
-    if (!f->protocol->message) {
-        SR1__TRY(sr1_reward_check_format(text, n, scales, &format));
-        *well = format == scales->format_reward;
-    } else if (sr1_trajectory_segment(t, 0, &first) == SR1_OK) {
-        *well = sr1_critique_judgement(text + first.text_begin, first.text_len) !=
-                SR1_JUDGEMENT_NONE;
-    }
-    return SR1_OK;
-}
-
 /* Levels and thoughts of its messages. */
 static void look_at_thoughts(struct figures *f, const sr1_trajectory *t)
 {
@@ -82,20 +63,16 @@ static void look_at_thoughts(struct figures *f, const sr1_trajectory *t)
     }
 }
 
-static sr1_status look(struct figures *f, const sr1_trajectory *t,
-                       const sr1_reward_scales *scales)
+static void look(struct figures *f, const sr1_trajectory *t)
 {
-    int well;
-
     f->policy += (int64_t)sr1_trajectory_policy_count(t);
     f->environment += (int64_t)sr1_trajectory_environment_count(t);
     if (sr1__trajectory_excluded(t)) {
         f->excluded++;
         f->unscored += sr1_trajectory_stop_reason(t) == SR1_STOP_UNSCORED;
-        return SR1_OK;
+        return;
     }
-    SR1__TRY(check_format(f, t, scales, &well));
-    f->formatted += (size_t)well;
+    f->formatted += (size_t)sr1__is_well_formed(f->protocol, t);
     f->answered += sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER;
     f->cut += (size_t)sr1__was_cut(t);
     f->searched += sr1_trajectory_search_count(t) > 0;
@@ -105,7 +82,6 @@ static sr1_status look(struct figures *f, const sr1_trajectory *t,
     see(&f->advantage, sr1_trajectory_advantage(t));
     see(&f->length, (double)sr1_trajectory_policy_count(t));
     see(&f->prompt, (double)sr1_trajectory_prompt_count(t));
-    return SR1_OK;
 }
 
 static void give(const struct figures *f, sr1_step_report *r)
@@ -141,18 +117,15 @@ static void give(const struct figures *f, sr1_step_report *r)
     r->level_4 = (double)f->levels[3] / messages;
 }
 
-sr1_status sr1__describe_trajectories(const sr1_trainer *tr, sr1_trajectory *const *t,
-                                      size_t n, sr1_step_report *report)
+void sr1__describe_trajectories(const sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
+                                sr1_step_report *report)
 {
-    sr1_reward_scales scales = {.struct_size = sizeof(scales)};
     struct figures f = {.protocol = sr1__env_protocol(tr->rollout->env)};
 
-    SR1__TRY(sr1_reward_scales_default(&scales));
     for (size_t i = 0; i < n; i++)
-        SR1__TRY(look(&f, t[i], &scales));
+        look(&f, t[i]);
     give(&f, report);
     report->beta = tr->set.kl_in_reward ? tr->kl.coef : tr->set.beta;
-    return SR1_OK;
 }
 
 /* ---- alarms ---- */

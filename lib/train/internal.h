@@ -218,8 +218,8 @@ void sr1__entropy_end(struct sr1__entropy *e, double entropy);
 /* ---- health.c ---- */
 
 /* What trajectories with rewards and advantages say by themselves. */
-sr1_status sr1__describe_trajectories(const sr1_trainer *tr, sr1_trajectory *const *t,
-                                      size_t n, sr1_step_report *report);
+void sr1__describe_trajectories(const sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
+                                sr1_step_report *report);
 /* Bit i: alarm i rings after this step; its name and text, NULL past the last. */
 uint32_t sr1__health_alarms(const sr1_step_report *report);
 const char *sr1__health_alarm_name(size_t i);
