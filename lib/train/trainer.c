@@ -494,8 +494,8 @@ sr1_status sr1_trainer_update(sr1_trainer *tr, sr1_trajectory *const *t, size_t 
     r.step = tr->step + 1;
     for (size_t i = 0; i < n; i++)
         SR1__TRY(check_trainable(tr, t[i], i));
-    sr1__describe_trajectories(tr, t, n, &r);
     SR1__TRY(judge(tr, t, n, tr->set.compare_columns | tr->set.update_columns, &r));
+    sr1__describe_trajectories(tr, t, n, &r);
     r.entropy_coef = tr->entropy.now = tr->entropy.coef;
     SR1__TRY(sr1__context(learn_from(tr, t, n, &r), "step %" PRId64, tr->step + 1));
     tr->step++;

@@ -285,13 +285,26 @@ static void figures_are_means_whatever_the_weights(void **state)
     tiny_near(sum.kl_div, mean.kl_div, 1e-6);
 }
 
-/* At ratios of 1 the loss is minus the mean over groups of their tokens' mean advantage,
- * for the groups from `first` on. */
-static double mean_over_groups(size_t first)
+/* At ratios of 1 the loss is minus the mean advantage of a token, */
+static double mean_over_tokens(void)
+{
+    double sum = 0, tokens = 0;
+
+    for (size_t i = 0; i < N; i++) {
+        double n = (double)sr1_trajectory_policy_count(rolled[i]);
+
+        sum += n * sr1_trajectory_advantage(rolled[i]);
+        tokens += n;
+    }
+    return -sum / tokens;
+}
+
+/* or minus the mean over groups of their tokens' mean advantage. */
+static double mean_over_groups(void)
 {
     double loss = 0;
 
-    for (size_t g = first; g < QUERIES; g++) {
+    for (size_t g = 0; g < QUERIES; g++) {
         double sum = 0, tokens = 0;
 
         for (size_t i = g * GROUP; i < (g + 1) * GROUP; i++) {
@@ -300,7 +313,7 @@ static double mean_over_groups(size_t first)
             sum += n * sr1_trajectory_advantage(rolled[i]);
             tokens += n;
         }
-        loss -= sum / tokens / (double)(QUERIES - first);
+        loss -= sum / tokens / (double)QUERIES;
     }
     return loss;
 }
@@ -317,13 +330,13 @@ static void groups_weigh_the_same(void **state)
         free(updated(tiny_config("model", GRADIENT, "beta=0", cuts[k],
                                  "loss_aggregation=group-mean-token-mean", NULL),
                      &r, &n));
-        tiny_near(r.loss, mean_over_groups(0), 1e-5);
-        /* in mini-batches of one group; what is reported is the last, of new weights */
+        tiny_near(r.loss, mean_over_groups(), 1e-5);
+        /* in mini-batches of one group each, by their tokens: at rate 0 a token's mean */
         free(updated(tiny_config("model", GRADIENT, "learning_rate=0", "beta=0", cuts[k],
                                  "loss_aggregation=group-mean-token-mean",
                                  "mini_batch_size=4", NULL),
                      &r, &n));
-        tiny_near(r.loss, mean_over_groups(QUERIES - 1), 1e-5);
+        tiny_near(r.loss, mean_over_tokens(), 1e-5);
     }
 }
 
