@@ -580,6 +580,21 @@ static void what_cannot_be_trained_on_is_refused_by_name(void **state)
         REFUSED(sr1_trainer_update(tr, &bare, 1, &r), SR1_E_STATE, "the-one");
         sr1_trajectory_free(bare);
     }
+    {
+        struct sr1__trajectory_builder *b = NULL;
+        sr1_trajectory *odd = NULL;
+        int32_t prompt[] = {1, 2, 3};
+
+        /* the last id is only a target: no layer reads it */
+        OK(sr1__trajectory_builder_new(&b, "q", 1, NULL, 0));
+        OK(sr1__trajectory_builder_prompt(b, prompt, 3));
+        OK(sr1__trajectory_builder_policy(b, 384, -1, 0, "x", 1));
+        OK(sr1__trajectory_builder_finish(b, SR1_STOP_EOS, NULL, 0, &odd));
+        OK(sr1_trajectory_set_advantage(odd, 1.0));
+        REFUSED(sr1_trainer_update(tr, &odd, 1, &r), SR1_E_INVALID,
+                "id 384 is not in [0, 384)");
+        sr1_trajectory_free(odd);
+    }
     assert_true(r.loss == 77);
     assert_int_equal(sr1_trainer_steps_done(tr), 0);
     sr1_trainer_free(tr);
@@ -664,6 +679,7 @@ int main(void)
         cmocka_unit_test(same_seed_same_bits),
         cmocka_unit_test(same_seed_same_bits_with_two_workers),
         cmocka_unit_test(the_gradient_does_not_depend_on_the_cut),
+        cmocka_unit_test(nor_in_low_precision_on_how_many_there_are),
         cmocka_unit_test(nor_on_other_sequences_beside_it),
         cmocka_unit_test(masked_tokens_have_exactly_zero_gradient),
         cmocka_unit_test(a_zero_advantage_moves_nothing),
@@ -679,7 +695,6 @@ int main(void)
         cmocka_unit_test(out_of_memory_falls_back_to_smaller_micro_batches),
         cmocka_unit_test(what_cannot_be_trained_on_is_refused_by_name),
         cmocka_unit_test(token_advantages_are_used),
-        cmocka_unit_test(nor_in_low_precision_on_how_many_there_are),
         cmocka_unit_test(tiny_nothing_leaks),
     };
 
