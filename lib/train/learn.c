@@ -25,7 +25,7 @@ sr1_status sr1__trainer_learn(sr1_trainer *tr, const struct sr1__source *from,
 
     SR1__TRY(teach_critic(tr, from, report));
     began = sr1__now();
-    if (tr->step >= tr->set.critic_warmup)
+    if (!tr->critics || tr->step >= tr->set.critic_warmup)
         SR1__TRY(
             sr1__update(tr, &tr->policy, &sr1__lesson_policy, from, passes, report));
     report->seconds_update = sr1__now() - began;

@@ -45,6 +45,12 @@ sr1_status sr1__settings_resolve(sr1_config *c)
 
     if (is_sft(c))
         return SR1_OK;
+    if (sr1__config_is(c, "kl_in", "reward") && !is_set(c, "beta") &&
+        row->defaults.beta == 0.0)
+        return sr1__fail(SR1_E_CONFIG,
+                         "kl_in reward takes beta times the KL off the rewards, and the "
+                         "beta of loss %s is 0; set beta",
+                         row->name);
     SR1__TRY(preset_clip(c, &row->defaults));
     SR1__TRY(preset_real(c, "beta", row->defaults.beta));
     SR1__TRY(preset_real(c, "dual_clip", row->defaults.dual_clip));

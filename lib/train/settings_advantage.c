@@ -137,6 +137,20 @@ static sr1_status read_kl(struct sr1__settings *s, const sr1_config *c)
 {
     s->kl_in_reward = sr1__config_is(c, "kl_in", "reward") && s->beta > 0;
     if (s->kl_in_reward && !s->frozen_reference)
+/* What the controller would refuse once the first step is done. */
+static sr1_status check_horizon(const struct sr1__settings *s)
+{
+    int64_t most = s->batch_size * s->group_size * (1 + s->dynamic_sampling);
+    sr1_kl_controller first = s->kl;
+
+    if (!s->kl_in_reward || sr1_kl_controller_update(&first, 0.0, most) == SR1_OK)
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "kl_horizon is %g, and a step may have %lld trajectories, which "
+                     "could turn beta negative; raise it",
+                     s->kl.horizon, (long long)most);
+}
+
         return sr1__fail(SR1_E_CONFIG,
                          "kl_in reward needs kl_reference frozen: at sampling the policy "
                          "and the old one are the same");
@@ -150,7 +164,7 @@ static sr1_status read_kl(struct sr1__settings *s, const sr1_config *c)
         .horizon = sr1__config_is(c, "kl_controller", "adaptive")
                        ? sr1__config_real(c, "kl_horizon")
                        : 0.0};
-    return SR1_OK;
+    return check_horizon(s);
 }
 
 static void read_critic(struct sr1__settings *s, const sr1_config *c)

@@ -45,6 +45,18 @@ static void warming_up_leaves_the_policy_alone(void **state)
     json_decref(rows);
 }
 
+/* Where there is no critic, there is nothing to warm up. */
+static void only_a_critic_is_waited_for(void **state)
+{
+    json_t *rows;
+
+    (void)state;
+    run_whole(RUN("no-critic", "critic_warmup=6"));
+    rows = metrics("no-critic");
+    assert_true(metric(rows, 0, "grad_norm") > 0.0);
+    json_decref(rows);
+}
+
 /* ---- resuming ---- */
 
 static sr1_status plug(void *user, const sr1_step_report *report, int64_t planned)
@@ -157,6 +169,13 @@ static void keys_are_checked(void **state)
     c = RUN("bad", "advantage=rlvcr");
     REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, "advantage rlvcr needs");
     sr1_config_free(c);
+    c = RUN("bad", "loss=ppo", "kl_in=reward"); /* whose published beta is 0 */
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, "set beta");
+    sr1_config_free(c);
+    /* at the end of the first step 0.2 times 2 questions times 4 would be above it */
+    c = PPO("bad", "kl_controller=adaptive", "kl_horizon=1.5");
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, "kl_horizon");
+    sr1_config_free(c);
     c = PPO("bad", "critic_model=nowhere");
     REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_NOT_FOUND, "critic: ");
     sr1_config_free(c);
@@ -177,3 +196,4 @@ int main(void)
 
     return cmocka_run_group_tests_name("ppo", tests, runs_make, scratch_remove);
 }
+        cmocka_unit_test(only_a_critic_is_waited_for),
