@@ -29,6 +29,10 @@ static const struct {
     size_t offset;
     int32_t value;
 } choices[] = {
+    {"advantage_std_kind", "population", offsetof(sr1_advantage_options, std_kind),
+     SR1_ADVANTAGE_STD_POPULATION},
+    {"advantage_std_kind", "unbiased", offsetof(sr1_advantage_options, std_kind),
+     SR1_ADVANTAGE_STD_UNBIASED},
     {"advantage_whiten", "on", offsetof(sr1_advantage_options, whiten), 1},
     {"advantage_whiten", "off", offsetof(sr1_advantage_options, whiten), 0},
     {"step_advantage_mode", "mean_norm", offsetof(sr1_advantage_options, step_mode),
@@ -133,10 +137,6 @@ static sr1_status read_estimator(struct sr1__settings *s, const sr1_config *c)
 
 /* ---- KL in the reward, critic ---- */
 
-static sr1_status read_kl(struct sr1__settings *s, const sr1_config *c)
-{
-    s->kl_in_reward = sr1__config_is(c, "kl_in", "reward") && s->beta > 0;
-    if (s->kl_in_reward && !s->frozen_reference)
 /* What the controller would refuse once the first step is done. */
 static sr1_status check_horizon(const struct sr1__settings *s)
 {
@@ -151,6 +151,10 @@ static sr1_status check_horizon(const struct sr1__settings *s)
                      s->kl.horizon, (long long)most);
 }
 
+static sr1_status read_kl(struct sr1__settings *s, const sr1_config *c)
+{
+    s->kl_in_reward = sr1__config_is(c, "kl_in", "reward") && s->beta > 0;
+    if (s->kl_in_reward && !s->frozen_reference)
         return sr1__fail(SR1_E_CONFIG,
                          "kl_in reward needs kl_reference frozen: at sampling the policy "
                          "and the old one are the same");

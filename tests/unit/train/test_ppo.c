@@ -182,18 +182,49 @@ static void keys_are_checked(void **state)
     assert_null(tr);
 }
 
+/* verl's and TRL's groups: torch.std, which divides by n - 1. */
+static void groups_have_the_deviation_asked_for(void **state)
+{
+    static const char *const kinds[] = {"advantage_std_kind=auto",
+                                        "advantage_std_kind=population",
+                                        "advantage_std_kind=unbiased"};
+    sr1_query q = tiny_query("Where is the tower?");
+
+    (void)state;
+    for (size_t k = 0; k < 3; k++) {
+        sr1_trainer *tr = tiny_trainer(
+            tiny_config("model", kinds[k], "advantage_eps=1e-6", NULL));
+        sr1_trajectory *t[5];
+        double mean = 0, squares = 0, std;
+
+        OK(sr1_trainer_train_step(tr, &q, 1, 5, NULL, t));
+        for (size_t i = 0; i < 5; i++)
+            mean += sr1_trajectory_reward(t[i]) / 5;
+        for (size_t i = 0; i < 5; i++)
+            squares += pow(sr1_trajectory_reward(t[i]) - mean, 2);
+        std = sqrt(squares / (k == 2 ? 4 : 5));
+        assert_true(std > 0.1);
+        for (size_t i = 0; i < 5; i++)
+            tiny_near(sr1_trajectory_advantage(t[i]),
+                      (sr1_trajectory_reward(t[i]) - mean) / (std + 1e-6), 1e-9);
+        tiny_free_all(t, 5);
+        sr1_trainer_free(tr);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_critic_learns_what_is_to_come),
         cmocka_unit_test(warming_up_leaves_the_policy_alone),
+        cmocka_unit_test(only_a_critic_is_waited_for),
         cmocka_unit_test(resuming_equals_never_stopping),
         cmocka_unit_test(the_controller_moves_beta),
         cmocka_unit_test(the_critic_does_not_depend_on_the_cut),
         cmocka_unit_test(trajectories_hold_what_was_found),
+        cmocka_unit_test(groups_have_the_deviation_asked_for),
         cmocka_unit_test(keys_are_checked),
     };
 
     return cmocka_run_group_tests_name("ppo", tests, runs_make, scratch_remove);
 }
-        cmocka_unit_test(only_a_critic_is_waited_for),
