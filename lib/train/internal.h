@@ -147,6 +147,8 @@ sr1_status sr1__settings_resolve(sr1_config *c);
 sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c);
 /* Of these the part about advantages; once the rest is read. */
 sr1_status sr1__settings_read_advantage(struct sr1__settings *s, const sr1_config *c);
+/* Is the name one of a list with commas? */
+int sr1__settings_lists(const char *list, const char *name);
 
 /* A failure that smaller micro-batches may avoid. */
 static inline int sr1__is_memory(sr1_status st)

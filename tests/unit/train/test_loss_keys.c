@@ -177,6 +177,48 @@ static void refused(const char *why, const char *a, const char *b)
     sr1_config_free(c);
 }
 
+/* Of keys that an estimator or a loss does not read, as docs/algorithms.md lists what
+ * they read; such a value changed nothing, and nothing said so. */
+static void what_would_change_nothing_is_refused(void **state)
+{
+    static const struct {
+        const char *choice, *key;
+    } vain[] = {
+        {"advantage=grpo", "gamma=0.9"},
+        {"advantage=grpo", "advantage_whiten=on"},
+        {"advantage=rloo", "advantage_std_kind=unbiased"},
+        {"advantage=dr_grpo", "advantage_eps=1e-6"},
+        {"advantage=mt_grpo_merged", "advantage_std=false"},
+        {"advantage=reinforce_plus_plus", "gae_lambda=0.9"},
+        {"advantage=mt_grpo_merged", "turn_advantage_coef=0.5"},
+        {"advantage=grpo", "step_advantage_w=0.5"},
+        {"advantage=gigpo", "thinking_cost_w=1"},
+        {"advantage=gigpo", "thinking_form=multiplicative"},
+        {"advantage=grpo", "pass_k=2"},
+        {"loss=cispo", "dual_clip=3"},
+        {"loss=sapo", "ratio_cap=3"},
+        {"loss=grpo", "kl_controller=adaptive"},
+    };
+    static const char *const idle[][2] = {{"advantage=grpo", "gamma=1"},
+                                          {"advantage=grpo", "advantage_std=false"},
+                                          {"advantage=dr_grpo", "advantage_std=false"},
+                                          {"loss=cispo", "dual_clip=0"},
+                                          {"advantage=grpo", "advantage_whiten=off"}};
+    sr1_trainer *tr;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof vain / sizeof *vain; i++) {
+        char key[40];
+
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(vain[i].key, "="), vain[i].key);
+        refused(key, vain[i].choice, vain[i].key);
+    }
+    for (size_t i = 0; i < sizeof idle / sizeof *idle; i++) {
+        tr = tiny_trainer(tiny_config("model", idle[i][0], idle[i][1], NULL));
+        sr1_trainer_free(tr);
+    }
+}
+
 static void pairs_that_contradict_are_refused(void **state)
 {
     (void)state;
@@ -412,6 +454,7 @@ int main(void)
         cmocka_unit_test(a_loss_brings_its_numbers),
         cmocka_unit_test(the_first_system_keeps_its_defaults),
         cmocka_unit_test(pairs_that_contradict_are_refused),
+        cmocka_unit_test(what_would_change_nothing_is_refused),
         cmocka_unit_test(every_loss_takes_two_passes),
         cmocka_unit_test(no_loss_depends_on_the_cut),
         cmocka_unit_test(figures_are_means_whatever_the_weights),
