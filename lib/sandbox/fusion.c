@@ -449,12 +449,12 @@ static sr1_status start_threads(struct fusion *f)
         return sr1__fail_nomem("sandbox");
     errno = start_thread(&f->sweeper, sweep, f);
     if (errno != 0)
-        return sr1__fail_errno("cannot start a thread", "sandbox");
+        return sr1__fail_errno("start a thread", "of a sandbox");
     f->sweeps = 1;
     pthread_mutex_lock(&f->lock);
     errno = add_worker(f) ? 0 : EAGAIN;
     pthread_mutex_unlock(&f->lock);
-    return errno == 0 ? SR1_OK : sr1__fail_errno("cannot start a thread", "sandbox");
+    return errno == 0 ? SR1_OK : sr1__fail_errno("start a thread", "of a sandbox");
 }
 
 static sr1_status open_fusion(void **engine, sr1_sandbox *box, sr1_sandbox_options *o,

@@ -19,23 +19,22 @@
 #define NAMES_MAX 65536
 #define NOTE_MAX 4096
 #define CHUNK 65536
-#define CHUNKS 16     /* of one stream before the others have their turn */
+#define CHUNKS 16 /* of one stream before the others have their turn */
 
 /* ---- starting ---- */
 
-static void free_live(struct sr1__live *l)
+static void free_live(struct sr1__live *l, struct sr1__place *place)
 {
-    sr1__launched_free(&l->at);
+    sr1__place_end(place, &l->at);
     sr1__capture_free(&l->out_text);
     sr1__capture_free(&l->err_text);
     sr1__buf_free(&l->note);
     sr1__free(l);
 }
 
-static sr1_status set_up(struct sr1__live *l, const struct sr1__place *place)
+static sr1_status set_up(struct sr1__live *l, struct sr1__place *place)
 {
-    l->at = (struct sr1__launched){
-        .pidfd = -1, .out = -1, .err = -1, .note = -1, .info = -1, .init = -1};
+    sr1__launched_init(&l->at);
     sr1__buf_init(&l->note, NOTE_MAX);
     SR1__TRY(
         sr1__capture_init(&l->out_text, (size_t)l->run->job->limits.output_bytes, 0));
@@ -43,7 +42,7 @@ static sr1_status set_up(struct sr1__live *l, const struct sr1__place *place)
     return sr1__place_launch(place, l->run->job, &l->at);
 }
 
-sr1_status sr1__live_start(struct sr1__live **out, const struct sr1__place *place,
+sr1_status sr1__live_start(struct sr1__live **out, struct sr1__place *place,
                            struct sr1_run *run)
 {
     struct sr1__live *l = sr1__calloc(1, sizeof(*l));
@@ -63,7 +62,7 @@ sr1_status sr1__live_start(struct sr1__live **out, const struct sr1__place *plac
     st = set_up(l, place);
     if (st != SR1_OK) {
         sr1__outcome_set(&run->outcome, SR1_RUN_INFRASTRUCTURE, "%s", sr1_last_error());
-        free_live(l);
+        free_live(l, place);
         return st;
     }
     *out = l;
@@ -112,12 +111,23 @@ static void read_note(struct sr1__live *l)
         sr1__buf_add(&l->note, bytes, (size_t)n);
 }
 
-/* The shell has the limits set and begins the program. */
-static const char started[] = "started\n";
+/* The line of the note that begins with a word, behind it; NULL: there is none. */
+static const char *noted(const struct sr1__live *l, const char *word)
+{
+    size_t n = strlen(word);
 
+    for (const char *at = sr1__buf_cstr(&l->note);; at++) {
+        if (strncmp(at, word, n) == 0)
+            return at + n;
+        if ((at = strchr(at, '\n')) == NULL)
+            return NULL;
+    }
+}
+
+/* The limits are set and the program begins (init/init.c). */
 static int has_started(const struct sr1__live *l)
 {
-    return strncmp(sr1__buf_cstr(&l->note), started, sizeof started - 1) == 0;
+    return noted(l, "started") != NULL;
 }
 
 /* All that is in a pipe, whose capacity bounds it. */
@@ -189,27 +199,19 @@ int sr1__live_check(struct sr1__live *l, const struct sr1__place *place, double 
 
 /* ---- at its end ---- */
 
-/* The shell's words: "started", a line if a signal ended the program, "ended CODE". Sets
- * *code and *signal; 0 when it never started. */
-static int read_shell(const char *note, int *code, int *signal)
+/* What init says of the end, which is the truth; where it did not live to say it, *end
+ * stays. 0 when the program never started. */
+static int read_init(const struct sr1__live *l, struct sr1__end *end)
 {
-    static const char ended[] = "ended ";
-    const char *at = strstr(note, ended);
-    long said;
+    const char *at = noted(l, "ended ");
+    char *next;
 
-    if (strncmp(note, started, sizeof started - 1) != 0)
+    if (!has_started(l) || noted(l, "failed ") != NULL)
         return 0;
     if (at == NULL)
         return 1;
-    said = strtol(at + sizeof ended - 1, NULL, 10);
-    if (*code < 0 && *signal == 0)
-        *code = (int)said;
-    /* The shell is silent about SIGINT and SIGPIPE. */
-    if (*code == said && said > 128 && said <= 128 + 64 &&
-        (at > note + sizeof started - 1 || said == 128 + 2 || said == 128 + 13)) {
-        *signal = (int)said - 128;
-        *code = -1;
-    }
+    end->exit_code = (int)strtol(at, &next, 10);
+    end->signal = (int)strtol(next, NULL, 10);
     return 1;
 }
 
@@ -222,24 +224,41 @@ static sr1_status take_streams(struct sr1__live *l)
     return sr1__capture_take(&l->err_text, &o->err);
 }
 
-/* Why bubblewrap did not get as far as the program. */
-static void set_not_started(struct sr1__live *l)
+/* Why bubblewrap or init did not get as far as the program. */
+static void explain_start(struct sr1__live *l, struct sr1__buf *why)
 {
+    const char *note = sr1__buf_cstr(&l->note);
+    const char *failed = noted(l, "failed ");
     const char *line;
+    char *doing;
     size_t n;
 
-    sr1__last_line(sr1__buf_cstr(&l->note), l->note.len, &line, &n);
-    if (l->stop == SR1__STOP_TIME)
-        sr1__outcome_set(&l->run->outcome, SR1_RUN_INFRASTRUCTURE,
-                         "it was not started within %g s", l->run->job->limits.time_s);
-    else if (n > 0)
-        sr1__outcome_set(&l->run->outcome, SR1_RUN_INFRASTRUCTURE,
-                         "it was not started: %.*s", n < 300 ? (int)n : 300, line);
-    else
-        sr1__outcome_set(&l->run->outcome, SR1_RUN_INFRASTRUCTURE,
-                         "it was not started: bubblewrap ended with %s %d",
-                         l->ended.signal != 0 ? "signal" : "exit code",
-                         l->ended.signal != 0 ? l->ended.signal : l->ended.exit_code);
+    sr1__last_line(note, l->note.len, &line, &n);
+    if (failed != NULL) {
+        errno = (int)strtol(failed, &doing, 10);
+        doing[strcspn(doing, "\n")] = '\0';
+        (void)sr1__fail_errno(doing + (*doing == ' '), "for it");
+        sr1__buf_str(why, sr1_last_error());
+    } else if (l->stop == SR1__STOP_TIME) {
+        sr1__buf_fmt(why, "not within %g s", l->run->job->limits.time_s);
+    } else if (n > 0) {
+        sr1__buf_add(why, line, n < 300 ? n : 300);
+    } else {
+        sr1__buf_fmt(why, "bubblewrap ended with %s %d",
+                     l->ended.signal != 0 ? "signal" : "exit code",
+                     l->ended.signal != 0 ? l->ended.signal : l->ended.exit_code);
+    }
+}
+
+static void set_not_started(struct sr1__live *l)
+{
+    struct sr1__buf why;
+
+    sr1__buf_init(&why, 0);
+    explain_start(l, &why);
+    sr1__outcome_set(&l->run->outcome, SR1_RUN_INFRASTRUCTURE, "it was not started: %s",
+                     sr1__buf_cstr(&why));
+    sr1__buf_free(&why);
 }
 
 /* The host's own size comes over with vfork: a smaller figure is not the program's. */
@@ -259,8 +278,8 @@ static int judge(struct sr1__live *l, const struct sr1__place *place)
     int has_run = 1;
 
     if (place->isolated)
-        has_run = read_shell(sr1__buf_cstr(&l->note), &end.exit_code, &end.signal);
-    if (take_streams(l) != SR1_OK) {
+        has_run = read_init(l, &end);
+    if (take_streams(l) != SR1_OK || sr1__buf_status(&l->note, "notes") == SR1_E_NOMEM) {
         sr1__outcome_set(&run->outcome, SR1_RUN_INFRASTRUCTURE, "out of memory");
         return 0;
     }
@@ -278,7 +297,7 @@ static int judge(struct sr1__live *l, const struct sr1__place *place)
     return 1;
 }
 
-int sr1__live_finish(struct sr1__live *l, const struct sr1__place *place)
+int sr1__live_finish(struct sr1__live *l, struct sr1__place *place)
 {
     struct sr1__outcome *o = &l->run->outcome;
     int is_known;
@@ -290,6 +309,6 @@ int sr1__live_finish(struct sr1__live *l, const struct sr1__place *place)
     o->cpu_s = fmax(l->ended.cpu_s, l->cpu_s);
     is_known = judge(l, place);
     o->peak_bytes = peak_of(l);
-    free_live(l);
+    free_live(l, place);
     return is_known;
 }

@@ -5,6 +5,7 @@
 #include "sandbox/capture.h"
 #include "sandbox/place.h"
 #include "sandbox/run.h"
+#include "sandbox/spawn.h"
 #include "sandbox/verdict.h"
 
 struct sr1__live;
@@ -38,7 +39,7 @@ struct sr1__live {
 
 /* Start the run's program. On failure the outcome says why (INFRASTRUCTURE), *out is not
  * set and the status only tells that. */
-sr1_status sr1__live_start(struct sr1__live **out, const struct sr1__place *place,
+sr1_status sr1__live_start(struct sr1__live **out, struct sr1__place *place,
                            struct sr1_run *run);
 /* Read what is there on one of its streams. 0: the stream has ended. */
 int sr1__live_read(struct sr1__live *l, const struct sr1__source *from);
@@ -46,6 +47,6 @@ int sr1__live_read(struct sr1__live *l, const struct sr1__source *from);
 int sr1__live_check(struct sr1__live *l, const struct sr1__place *place, double now);
 /* It has ended: fill its run's outcome, and free it. 1 when there is a verdict, 0 for a
  * failure of the infrastructure. */
-int sr1__live_finish(struct sr1__live *l, const struct sr1__place *place);
+int sr1__live_finish(struct sr1__live *l, struct sr1__place *place);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "sandbox/engine.h"
 #include "sandbox/live.h"
+#include "sandbox/spawn.h"
 
 #include <errno.h>
 #include <math.h>
@@ -25,6 +26,7 @@
 #define OLD_S 1.0
 #define IDLE_S 60.0
 #define PROBE_S 60.0
+#define WHY_MAX 160
 
 struct local {
     sr1_sandbox *box;
@@ -228,9 +230,9 @@ static sr1_status set_up(struct local *e)
     e->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (e->epoll < 0 || e->wake < 0 ||
         epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->wake, &event) != 0)
-        return sr1__fail_errno("cannot wait for events", "sandbox");
+        return sr1__fail_errno("wait for events", "of a sandbox");
     errno = start_thread(e);
-    return errno == 0 ? SR1_OK : sr1__fail_errno("cannot start a thread", "sandbox");
+    return errno == 0 ? SR1_OK : sr1__fail_errno("start a thread", "of a sandbox");
 }
 
 static sr1_status open_local(void **engine, sr1_sandbox *box, sr1_sandbox_options *o,
@@ -304,27 +306,58 @@ static sr1_status refuse(const struct local *e, const sr1_run_result *r)
         r->message, sr1_run_verdict_name(r->verdict), e->place.python);
 }
 
-/* In many containers a fresh /proc cannot be mounted: then programs do without. */
+/* Run the probe; in many containers a fresh /proc cannot be mounted: then programs do
+ * without. */
+static sr1_status try_it(struct local *e, sr1_run **run, sr1_run_result *r)
+{
+    e->place.with_proc = 1;
+    SR1__TRY(run_probe(e->box, run, r));
+    if (r->verdict == SR1_RUN_PASSED || !e->place.isolated ||
+        strstr(r->message, "proc") == NULL)
+        return SR1_OK;
+    sr1_run_free(*run);
+    *run = NULL;
+    e->place.with_proc = 0;
+    return run_probe(e->box, run, r);
+}
+
+/* In a jail; where that fails, without one, and `why` says what failed. */
+static sr1_status try_isolated(struct local *e, sr1_run **run, sr1_run_result *r,
+                               char why[WHY_MAX])
+{
+    sr1_status st = sr1__place_enclose(&e->place, e->concurrency);
+
+    if (st == SR1_E_NOMEM)
+        return st;
+    if (st != SR1_OK) {
+        (void)snprintf(why, WHY_MAX, " (no jail: %s)", sr1_last_error());
+        return try_it(e, run, r);
+    }
+    SR1__TRY(try_it(e, run, r));
+    if (r->verdict == SR1_RUN_PASSED || strstr(r->message, "out of memory") != NULL)
+        return SR1_OK; /* no other way would help */
+    (void)snprintf(why, WHY_MAX, " (no jail: %s)", r->message);
+    sr1_run_free(*run);
+    *run = NULL;
+    sr1__jail_close(&e->place.jail);
+    return try_it(e, run, r);
+}
+
 static sr1_status probe_local(void *engine, sr1_sandbox *box, char about[256])
 {
     struct local *e = engine;
     sr1_run_result r = {.struct_size = sizeof r};
     sr1_run *run = NULL;
+    char why[WHY_MAX] = "";
     sr1_status st;
 
-    st = run_probe(box, &run, &r);
-    if (st == SR1_OK && r.verdict != SR1_RUN_PASSED && e->place.isolated &&
-        strstr(r.message, "proc") != NULL) {
-        sr1_run_free(run);
-        run = NULL;
-        e->place.with_proc = 0;
-        st = run_probe(box, &run, &r);
-    }
+    (void)box;
+    st = e->place.isolated ? try_isolated(e, &run, &r, why) : try_it(e, &run, &r);
     if (st == SR1_OK && r.verdict != SR1_RUN_PASSED)
         st = refuse(e, &r);
     if (st == SR1_OK)
-        (void)snprintf(about, 256, "%s%s, Python %s (%s)",
-                       e->place.isolated ? "bubblewrap" : "no isolation",
+        (void)snprintf(about, 256, "%s%s%s, Python %s (%s)",
+                       e->place.isolated ? "bubblewrap" : "no isolation", why,
                        e->place.isolated && !e->place.with_proc ? " without /proc" : "",
                        r.out, e->place.python);
     sr1_run_free(run);

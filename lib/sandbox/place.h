@@ -4,9 +4,10 @@
 
 #include "base/buf.h"
 #include "sandbox/job.h"
-#include "sandbox/spawn.h"
+#include "sandbox/jail.h"
+#include "sandbox/launched.h"
 
-/* Fixed at opening, except with_proc. */
+/* Fixed at opening, except for networks of the jail. */
 struct sr1__place {
     const sr1_sandbox_options *o;
     int isolated;
@@ -14,34 +15,19 @@ struct sr1__place {
     const char *bwrap; /* isolated */
     const char *python;
     struct sr1__buf filter;
-};
-
-/* One process tree, from the host's side. */
-struct sr1__launched {
-    pid_t pid; /* bubblewrap's, or the program's own */
-    int pidfd;
-    int out; /* what it writes; -1: not open */
-    int err;
-    int note; /* isolated: what bubblewrap and the shell have to say */
-    int info; /* isolated: the pid of the namespace's first process, and more that is not
-                 read */
-    int init; /* its pidfd, once asked for */
-    pid_t init_pid;
-    char *folder; /* not isolated: the program's own, to be removed */
+    struct sr1__jail jail; /* isolated: where there can be one */
 };
 
 /* Find bubblewrap and the interpreter. SR1_E_UNSUPPORTED, with the remedy. */
 sr1_status sr1__place_init(struct sr1__place *p, const sr1_sandbox_options *o);
 void sr1__place_free(struct sr1__place *p);
 
-sr1_status sr1__place_launch(const struct sr1__place *p, const struct sr1__job *job,
+/* Have a jail for so many programs at a time: they start faster. */
+sr1_status sr1__place_enclose(struct sr1__place *p, int32_t programs);
+
+sr1_status sr1__place_launch(struct sr1__place *p, const struct sr1__job *job,
                              struct sr1__launched *out);
-/* Learn the first process of the namespace, if it is there by now. */
-void sr1__launched_find_init(struct sr1__launched *l);
-/* Kill all of it; its end is seen at pidfd. 0: bubblewrap is still at work and could
- * leave its child behind, so ask again shortly, or (force) kill it all the same. */
-int sr1__launched_kill(struct sr1__launched *l, int force);
-/* After it has ended (what was left of its group goes too): close and remove. */
-void sr1__launched_free(struct sr1__launched *l);
+/* What was launched has ended, or never began: give back and free what it held. */
+void sr1__place_end(struct sr1__place *p, struct sr1__launched *l);
 
 #endif

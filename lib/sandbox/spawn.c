@@ -1,19 +1,13 @@
-/* sandbox/spawn.c - clone(CLONE_VM | CLONE_VFORK): the child runs on a stack of its own
- * in this process's memory while the calling thread waits for its exec.
- *
- * Until then it may only make system calls. Signals are blocked around it, so no handler
- * of the host runs in the child. Its user is changed by raw system calls: libc's would
- * change the whole process. */
+/* sandbox/spawn.c - the child of child.c that becomes another program. */
 #include "sandbox/spawn.h"
+
+#include "sandbox/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -22,38 +16,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifdef __SANITIZE_ADDRESS__
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-#if SANITIZED
-#include <sanitizer/asan_interface.h>
-#endif
-
-#define STACK_BYTES ((size_t)64 << 10)
 #define P_PIDFD_ 3 /* waitid's, where the headers lack it */
 
 struct start {
+    struct sr1__child child; /* first */
     const struct sr1__spawn *what;
-    const char *failed; /* what the child could not do; NULL: exec went well */
-    int error;          /* its errno */
 };
 
 /* ---- in the child ---- */
-
-static int fail_child(struct start *s, const char *doing)
-{
-    s->failed = doing;
-    s->error = errno;
-    (void)syscall(SYS_exit_group, 127);
-    return 127;
-}
 
 static int limit(int which, int64_t soft, int64_t hard)
 {
@@ -104,13 +74,12 @@ static int place_fds(const struct sr1__spawn *w)
     return 0;
 }
 
-static int become(uint32_t id)
+static int enter_spaces(const struct sr1__spawn *w)
 {
-    if (id == 0)
-        return 0;
-    if (syscall(SYS_setgroups, 0, NULL) != 0 || syscall(SYS_setresgid, id, id, id) != 0)
-        return -1;
-    return (int)syscall(SYS_setresuid, id, id, id);
+    for (int i = 0; i < w->n_spaces; i++)
+        if (setns(w->spaces[i], 0) != 0)
+            return -1;
+    return 0;
 }
 
 static void default_signals(void)
@@ -126,85 +95,39 @@ static void default_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static int child(void *arg)
+static const char *become_program(struct sr1__child *c)
 {
-    struct start *s = arg;
-    const struct sr1__spawn *w = s->what;
+    const struct sr1__spawn *w = ((struct start *)c)->what;
 
     default_signals();
     (void)setsid();
     if (chdir(w->folder != NULL ? w->folder : "/") != 0)
-        return fail_child(s, "enter the folder");
+        return "enter the folder";
+    if (sr1__child_become(w->drop_to) != 0)
+        return "change the user";
+    if (enter_spaces(w) != 0)
+        return "enter the namespaces";
     if (place_fds(w) != 0)
-        return fail_child(s, "pass descriptors");
-    if (become(w->drop_to) != 0)
-        return fail_child(s, "change the user");
+        return "pass descriptors";
     if (set_limits(w) != 0)
-        return fail_child(s, "set limits");
+        return "set limits";
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
-        return fail_child(s, "tie it to this process");
+        return "tie it to this process";
     (void)execve(w->path, w->argv, w->envp);
-    return fail_child(s, "start it");
+    return "start it";
 }
 
 /* ---- in the parent ---- */
 
-/* A child that never returns leaves its frames marked to AddressSanitizer, and what is
- * mapped there later would inherit the marks. */
-static void forget_frames(char *stack)
-{
-#if SANITIZED
-    __asan_unpoison_memory_region(stack, STACK_BYTES);
-#else
-    (void)stack;
-#endif
-}
-
-static pid_t clone_child(struct start *s, int *pidfd)
-{
-    int flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD;
-    char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    pid_t pid;
-    int error;
-
-    if (stack == MAP_FAILED)
-        return -1;
-    pid = clone(child, stack + STACK_BYTES, flags, s, pidfd);
-    error = errno;
-    forget_frames(stack);
-    (void)munmap(stack, STACK_BYTES);
-    errno = error;
-    return pid;
-}
-
 sr1_status sr1__spawn(const struct sr1__spawn *what, pid_t *pid, int *pidfd)
 {
-    struct start s = {what, NULL, 0};
-    int dumpable = prctl(PR_GET_DUMPABLE);
-    struct sr1__ended ended;
-    sigset_t all, before;
-    int fd = -1;
-    pid_t made;
+    struct start s = {{.work = become_program}, what};
+    int fd;
+    pid_t made = sr1__child_run(&s.child, 0, &fd);
 
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    made = clone_child(&s, &fd);
-    if (made < 0)
-        s.error = errno;
-    /* A change of the user marks the memory, which was ours, as not to be dumped. */
-    if (what->drop_to != 0 && dumpable == 1)
-        (void)prctl(PR_SET_DUMPABLE, 1);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (made >= 0 && s.failed != NULL) {
-        while (!sr1__spawn_ended(fd, &ended))
-            (void)poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, -1);
-        sr1__fd_close(&fd);
-    }
-    if (made < 0 || s.failed != NULL) {
-        errno = s.error;
-        return sr1__fail_errno(s.failed != NULL ? s.failed : "start a process",
-                               what->path);
+    if (made < 0) {
+        errno = s.child.error;
+        return sr1__fail_errno(s.child.failed, what->path);
     }
     *pid = made;
     *pidfd = fd;
@@ -287,4 +210,53 @@ int sr1__fd_of_bytes(const void *bytes, size_t n)
     if (fd >= 0 && fcntl(fd, F_ADD_SEALS, seals) != 0)
         sr1__fd_close(&fd);
     return fd;
+}
+
+/* ---- what it is given ---- */
+
+static sr1_status make_pipe(int *read_end, int *write_end)
+{
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC) != 0)
+        return sr1__fail_errno("make a pipe", "for a program");
+    *read_end = fds[0];
+    *write_end = fds[1];
+    return SR1_OK;
+}
+
+sr1_status sr1__spawn_give_bytes(struct sr1__spawn *s, const void *bytes, size_t n)
+{
+    int fd = n > 0 ? sr1__fd_of_bytes(bytes, n) : open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return sr1__fail_errno("keep in memory", "what a program is given");
+    s->fds[s->n_fds++] = fd;
+    return SR1_OK;
+}
+
+sr1_status sr1__spawn_listen(struct sr1__spawn *s, int *read_end)
+{
+    int write_end = -1;
+
+    SR1__TRY(make_pipe(read_end, &write_end));
+    s->fds[s->n_fds++] = write_end;
+    if (fcntl(*read_end, F_SETFL, O_NONBLOCK) != 0)
+        return sr1__fail_errno("make a pipe", "for a program");
+    return SR1_OK;
+}
+
+sr1_status sr1__spawn_tell(struct sr1__spawn *s, int *write_end)
+{
+    int read_end = -1;
+
+    SR1__TRY(make_pipe(&read_end, write_end));
+    s->fds[s->n_fds++] = read_end;
+    return SR1_OK;
+}
+
+void sr1__spawn_close(struct sr1__spawn *s)
+{
+    while (s->n_fds > 0)
+        sr1__fd_close(&s->fds[--s->n_fds]);
 }

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #define SR1__SPAWN_FDS 272
+#define SR1__SPAWN_SPACES 4
 #define SR1__SPAWN_NO_LIMIT (-1)
 
 struct sr1__spawn {
@@ -19,13 +20,29 @@ struct sr1__spawn {
     const char *folder;      /* to start in; NULL: / */
     int fds[SR1__SPAWN_FDS]; /* become descriptors 0, 1, ...; all others are closed */
     int n_fds;
-    uint32_t drop_to; /* user and group to become, for root; 0: stay */
+    uint32_t drop_to;              /* user and group to become, for root; 0: stay */
+    int spaces[SR1__SPAWN_SPACES]; /* namespaces to enter then, in this order */
+    int n_spaces;
     /* Limits; SR1__SPAWN_NO_LIMIT leaves the host's. */
     int64_t memory_bytes; /* address space */
     int64_t cpu_s;        /* SIGXCPU, a second later SIGKILL */
     int64_t file_bytes;
     int64_t files; /* open at a time */
 };
+
+/* ---- filling fds, each its next one ---- */
+
+/* With these bytes to be read. */
+sr1_status sr1__spawn_give_bytes(struct sr1__spawn *s, const void *bytes, size_t n);
+/* A pipe that it writes and the caller reads (never waiting). The caller closes its end,
+ * which is set as soon as there is one. */
+sr1_status sr1__spawn_listen(struct sr1__spawn *s, int *read_end);
+/* A pipe the other way. */
+sr1_status sr1__spawn_tell(struct sr1__spawn *s, int *write_end);
+/* Close them all. */
+void sr1__spawn_close(struct sr1__spawn *s);
+
+/* ---- starting and ending ---- */
 
 /* Start it as the leader of a session of its own, to be killed when the calling thread
  * ends. *pid, and *pidfd (close-on-exec; the caller closes it), are set on success.

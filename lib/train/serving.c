@@ -88,7 +88,7 @@ static sr1_status write_order(const char *folder, struct sr1__buf *body)
     sr1_status st;
 
     if (!realpath(folder, path))
-        return sr1__fail_errno("cannot find", folder);
+        return sr1__fail_errno("find", folder);
     order = json_pack("{s:s}", "model_path", path);
     st = order ? sr1__json_dump(order, 0, body) : sr1__fail_nomem("request");
     json_decref(order);

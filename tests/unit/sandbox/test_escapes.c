@@ -104,6 +104,84 @@ static void there_is_no_network(void **state)
     close(fd);
 }
 
+/* Folders that were named can be read, wherever they are, and nothing beside them. */
+static void named_folders_are_read_only(void **state)
+{
+    static const char *const places[] = {"/tmp/sr1-named-XXXXXX",
+                                         "/dev/shm/sr1-named-XXXXXX",
+                                         "/var/tmp/sr1-named-XXXXXX"};
+    char folders[3][32];
+    const char *read_only[3];
+    sr1_sandbox_options o = box_options(1);
+    sr1_sandbox *other;
+    char code[512];
+
+    (void)state;
+    need_box();
+    for (int i = 0; i < 3; i++) {
+        memcpy(folders[i], places[i], strlen(places[i]) + 1);
+        read_only[i] = mkdtemp(folders[i]);
+        assert_non_null(read_only[i]);
+        assert_int_equal(chmod(read_only[i], 0755), 0);
+    }
+    o.read_only = read_only;
+    o.n_read_only = 3;
+    other = open_box(&o);
+    snprintf(code, sizeof code,
+             "import os\n"
+             "for p in ('%s', '%s', '%s'):\n"
+             "    assert os.listdir(p) == [], p\n"
+             "    try: os.mkdir(p + '/x')\n"
+             "    except OSError: print('no')\n"
+             "print(os.listdir('/var/tmp') == [os.path.basename(p)])",
+             read_only[0], read_only[1], read_only[2]);
+    expect(other, code, SR1_RUN_PASSED, "no\nno\nno\nTrue\n");
+    sr1_sandbox_free(other);
+    for (int i = 0; i < 3; i++)
+        rmdir(read_only[i]);
+}
+
+/* Two programs at a time have a network each, two in turn may have the same: it keeps
+ * nothing of the first. */
+static void programs_do_not_meet_in_their_networks(void **state)
+{
+    static const char code[] =
+        "import socket, time\n"
+        "a = socket.socket(socket.AF_UNIX)\na.bind('\\0here')\n"
+        "s = socket.socket()\ns.bind(('127.0.0.1', 5000))\ns.listen(1)\n"
+        "c = socket.create_connection(('127.0.0.1', 5000))\n"
+        "d, _ = s.accept()\nd.sendall(b'x')\nassert c.recv(1) == b'x'\n"
+        "d.close()\n" /* first: its end of the connection would linger in TIME-WAIT */
+        "time.sleep(0.5)\nprint('met nobody')";
+    sr1_program p = program_of(code);
+    sr1_run *runs[8];
+
+    (void)state;
+    need_box();
+    p.expected = "met nobody";
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(sr1_sandbox_start(box, &p, &runs[i]), SR1_OK);
+    expect_all(runs, 8, 90, SR1_RUN_PASSED);
+}
+
+/* What programs share is not to be seen, nor the processes outside. */
+static void the_jail_is_not_seen(void **state)
+{
+    (void)state;
+    need_box();
+    assert_int_equal(strstr(sr1_sandbox_describe(box), "no jail") == NULL, may_have_jail);
+    expect(box,
+           "import os\n"
+           "print(set(os.listdir('/')) - {'.init', 'bin', 'dev', 'etc', 'lib', 'lib32',"
+           " 'lib64', 'libx32', 'proc', 'sbin', 'tmp', 'usr'})\n"
+           "if os.path.exists('/proc/self'):\n"
+           "    mounts = open('/proc/self/mounts').read()\n"
+           "    print(mounts.count(' proc '), 'oldroot' in mounts)\n"
+           "    print(sorted(p for p in os.listdir('/proc') if p.isdigit()))\n"
+           "else: print(1, False), print(['1', '2'])",
+           SR1_RUN_PASSED, "set()\n1 False\n['1', '2']\n");
+}
+
 static void dangerous_calls_are_refused(void **state)
 {
     (void)state;
@@ -363,7 +441,6 @@ static void one_that_hangs_delays_no_other(void **state)
     sr1_sandbox_options o = box_options(64);
     sr1_program hang = program_of("import time\ntime.sleep(1000)");
     sr1_program quick = program_of("print(sum(range(1000)))");
-    sr1_run_result r = {.struct_size = sizeof r};
     sr1_run *runs[64];
     sr1_sandbox *wide;
 
@@ -375,12 +452,7 @@ static void one_that_hangs_delays_no_other(void **state)
     assert_int_equal(sr1_sandbox_start(wide, &hang, &runs[0]), SR1_OK);
     for (int i = 1; i < 64; i++)
         assert_int_equal(sr1_sandbox_start(wide, &quick, &runs[i]), SR1_OK);
-    for (int i = 1; i < 64; i++) {
-        assert_int_equal(sr1_run_wait(runs[i], 90), SR1_OK);
-        assert_int_equal(sr1_run_result_get(runs[i], &r), SR1_OK);
-        assert_verdict(&r, SR1_RUN_PASSED);
-        sr1_run_free(runs[i]);
-    }
+    expect_all(runs + 1, 63, 90, SR1_RUN_PASSED);
     assert_int_equal(sr1_run_wait(runs[0], 0), SR1_E_TIMEOUT);
     sr1_run_free(runs[0]);
     sr1_sandbox_free(wide);
@@ -427,12 +499,15 @@ static void runs_leave_nothing_in_this_process(void **state)
     assert_int_equal(entries("/proc/self/fd"), fds);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_system_is_read_only),
         cmocka_unit_test(secrets_are_not_there),
         cmocka_unit_test(there_is_no_network),
+        cmocka_unit_test(named_folders_are_read_only),
+        cmocka_unit_test(programs_do_not_meet_in_their_networks),
+        cmocka_unit_test(the_jail_is_not_seen),
         cmocka_unit_test(dangerous_calls_are_refused),
         cmocka_unit_test(others_are_not_hurt),
         cmocka_unit_test(symlinks_lead_nowhere),
@@ -445,5 +520,6 @@ int main(void)
         cmocka_unit_test(runs_leave_nothing_in_this_process),
     };
 
+    take_isolation(argc, argv);
     return cmocka_run_group_tests(tests, NULL, close_box);
 }
