@@ -7,46 +7,40 @@
 
 /* ---- the estimator ---- */
 
-/* Keys that set a field of the estimator's options; -1 leaves its own number. At idle the
- * key asks nothing of an estimator without the option. */
+/* Keys that set a field of the estimator's options; -1 leaves its own number. */
 static const struct {
     const char *key;
-    const char *option;
-    double idle;
     size_t offset;
 } numbers[] = {
-#define NUMBER(key, field, idle)                                                         \
-    {key, #field, idle, offsetof(sr1_advantage_options, field)}
-    NUMBER("advantage_eps", eps, -1),
-    NUMBER("gamma", gamma, 1),
-    NUMBER("gae_lambda", lam, 1),
-    NUMBER("turn_advantage_coef", turn_advantage_coef, 1),
-    NUMBER("step_advantage_w", step_advantage_w, -1),
-    NUMBER("thinking_cost_w", thinking_cost_w, 0),
-    NUMBER("thinking_cost_max", thinking_cost_max, 250),
-    NUMBER("thinking_diversity_w", thinking_diversity_w, 0),
+    {"advantage_eps", offsetof(sr1_advantage_options, eps)},
+    {"gamma", offsetof(sr1_advantage_options, gamma)},
+    {"gae_lambda", offsetof(sr1_advantage_options, lam)},
+    {"turn_advantage_coef", offsetof(sr1_advantage_options, turn_advantage_coef)},
+    {"step_advantage_w", offsetof(sr1_advantage_options, step_advantage_w)},
+    {"thinking_cost_w", offsetof(sr1_advantage_options, thinking_cost_w)},
+    {"thinking_cost_max", offsetof(sr1_advantage_options, thinking_cost_max)},
+    {"thinking_diversity_w", offsetof(sr1_advantage_options, thinking_diversity_w)},
 };
 
 /* Keys whose choices are numbers of a field; others leave its own. */
 static const struct {
     const char *key;
     const char *choice;
-    const char *option; /* NULL: asks nothing of estimators without it */
     size_t offset;
     int32_t value;
 } choices[] = {
-#define FIELD(name) offsetof(sr1_advantage_options, name)
-    {"advantage_std_kind", "population", "std_kind", FIELD(std_kind),
+    {"advantage_std_kind", "population", offsetof(sr1_advantage_options, std_kind),
      SR1_ADVANTAGE_STD_POPULATION},
-    {"advantage_std_kind", "unbiased", "std_kind", FIELD(std_kind),
+    {"advantage_std_kind", "unbiased", offsetof(sr1_advantage_options, std_kind),
      SR1_ADVANTAGE_STD_UNBIASED},
-    {"advantage_whiten", "on", "whiten", FIELD(whiten), 1},
-    {"advantage_whiten", "off", NULL, FIELD(whiten), 0},
-    {"step_advantage_mode", "mean_norm", "step_mode", FIELD(step_mode),
+    {"advantage_whiten", "on", offsetof(sr1_advantage_options, whiten), 1},
+    {"advantage_whiten", "off", offsetof(sr1_advantage_options, whiten), 0},
+    {"step_advantage_mode", "mean_norm", offsetof(sr1_advantage_options, step_mode),
      SR1_ADVANTAGE_MEAN_NORM},
-    {"step_advantage_mode", "mean_std_norm", "step_mode", FIELD(step_mode),
+    {"step_advantage_mode", "mean_std_norm", offsetof(sr1_advantage_options, step_mode),
      SR1_ADVANTAGE_MEAN_STD_NORM},
-    {"thinking_form", "multiplicative", "multiplicative", FIELD(multiplicative), 1},
+    {"thinking_form", "multiplicative", offsetof(sr1_advantage_options, multiplicative),
+     1},
 };
 
 static sr1_status find_estimator(sr1_advantage_info *out, const char *name)
@@ -108,51 +102,30 @@ static sr1_status read_levels(struct sr1__settings *s, const sr1_config *c)
     return read_level_tokens(&s->levels, sr1__config_str(c, "level_max_tokens"));
 }
 
-/* What an estimator does not look at would be asked for in vain. */
-static sr1_status check_read(const struct sr1__settings *s, const char *key,
-                             const char *option)
+/* Keys that promise something of any estimator, where this one does not look at them.
+ * Those that name theirs may stand beside another, which compares them all else equal. */
+static sr1_status check_asked(const sr1_advantage_info *estimator, const sr1_config *c)
 {
-    if (!option || sr1__settings_lists(s->estimator.options, option))
-        return SR1_OK;
-    return sr1__fail(SR1_E_CONFIG,
-                     "%s: advantage %s does not look at it; leave it out or take an "
-                     "estimator that does",
-                     key, s->estimator.name);
-}
+    double gamma = sr1__config_real(c, "gamma");
+    const struct {
+        const char *key;
+        const char *option;
+        int asked;
+    } keys[] = {
+        {"gamma", "gamma", gamma >= 0 && gamma != 1},
+        {"gae_lambda", "lam", sr1__config_real(c, "gae_lambda") != 1},
+        {"advantage_whiten", "whiten", sr1__config_is(c, "advantage_whiten", "on")},
+        {"advantage_std", "divide_by_std",
+         !sr1__config_bool(c, "advantage_std") &&
+             sr1__settings_lists(estimator->options, "std_kind")}, /* it does divide */
+    };
 
-/* Where there is no deviation to divide by, none is missing. */
-static sr1_status read_division(struct sr1__settings *s, const sr1_config *c)
-{
-    if (sr1__config_bool(c, "advantage_std"))
-        return SR1_OK;
-    if (sr1__settings_lists(s->estimator.options, "std_kind"))
-        SR1__TRY(check_read(s, "advantage_std", "divide_by_std"));
-    s->advantage_options.divide_by_std = 0;
-    return SR1_OK;
-}
-
-static sr1_status read_options(struct sr1__settings *s, const sr1_config *c)
-{
-    char *o = (char *)&s->advantage_options;
-
-    SR1__TRY(read_division(s, c));
-    s->advantage_options.pass_k = (int32_t)sr1__config_int(c, "pass_k");
-    SR1__TRY(check_read(s, "pass_k", s->advantage_options.pass_k ? "pass_k" : NULL));
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        double v = sr1__config_real(c, numbers[i].key);
-
-        if (v < 0)
-            continue;
-        if (v != numbers[i].idle)
-            SR1__TRY(check_read(s, numbers[i].key, numbers[i].option));
-        memcpy(o + numbers[i].offset, &v, sizeof(v));
-    }
-    for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
-        if (!sr1__config_is(c, choices[i].key, choices[i].choice))
-            continue;
-        SR1__TRY(check_read(s, choices[i].key, choices[i].option));
-        memcpy(o + choices[i].offset, &choices[i].value, sizeof(int32_t));
-    }
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (keys[i].asked && !sr1__settings_lists(estimator->options, keys[i].option))
+            return sr1__fail(SR1_E_CONFIG,
+                             "%s: advantage %s does not look at it; leave it out or take "
+                             "an estimator that does",
+                             keys[i].key, estimator->name);
     return SR1_OK;
 }
 
@@ -173,9 +146,21 @@ static sr1_status read_estimator(struct sr1__settings *s, const sr1_config *c)
             return sr1__fail(SR1_E_CONFIG,
                              "advantage %s needs %s, which only the protocol rlvcr has",
                              name, sr1_advantage_need(i));
+    SR1__TRY(check_asked(&s->estimator, c));
     o->struct_size = sizeof(*o);
     SR1__TRY(sr1_advantage_options_default(name, o));
-    return read_options(s, c);
+    o->divide_by_std = o->divide_by_std && sr1__config_bool(c, "advantage_std");
+    o->pass_k = (int32_t)sr1__config_int(c, "pass_k");
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        double v = sr1__config_real(c, numbers[i].key);
+
+        if (v >= 0)
+            memcpy((char *)o + numbers[i].offset, &v, sizeof(v));
+    }
+    for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++)
+        if (sr1__config_is(c, choices[i].key, choices[i].choice))
+            memcpy((char *)o + choices[i].offset, &choices[i].value, sizeof(int32_t));
+    return SR1_OK;
 }
 
 /* ---- KL in the reward, critic ---- */
