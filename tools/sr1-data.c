@@ -25,39 +25,41 @@ static const char help_text[] =
     "       sr1-data synth POLICY QUESTIONS OUT.jsonl [key=value ...] [--samples N]\n"
     "                [--min-reward X] [--keep N] [--greedy] [--max-rows N] [--seed N]\n"
     "\n"
-    "world   write a made-up world: passages with their BM25 index, questions for "
+    "world      write a made-up world: passages with their BM25 index, questions for "
     "training,\n"
-    "        validation and test, demonstrations for a warm start, and a tokenizer\n"
-    "rooms   write tasks in a text world of rooms and things, demonstrations that think "
-    "at\n"
-    "        levels, and a tokenizer\n"
-    "programs write problems of tiny Python programs with planted bugs, demonstrations "
+    "           validation and test, demonstrations for a warm start, and a tokenizer\n"
+    "rooms      write tasks in a text world of rooms and things, demonstrations that "
+    "think\n"
+    "           at levels, and a tokenizer\n"
+    "programs   write problems of tiny Python programs with planted bugs, demonstrations "
     "of\n"
-    "        criticising and revising them, and a tokenizer\n"
-    "critiques write demonstrations of critiques for stage sft: a model (--model, or a "
+    "           criticising and revising them, and a tokenizer\n"
+    "critiques  write demonstrations of critiques for stage sft: a model (--model, or a "
     "server,\n"
-    "        --remote) solves programming problems, is told what running its answers "
-    "showed, and\n"
-    "        criticises and revises them; --rows writes the problems with answers to "
-    "train on\n"
-    "model   write a model with random weights of the shape in a Hugging Face "
-    "config.json,\n"
-    "        together with a tokenizer, as a folder that sr1-train opens\n"
-    "nq      write questions with gold answers (.jsonl, .json, .csv) as the records of "
-    "Search-R1's\n"
-    "        published code: prompt, data_source, reward_model, extra_info\n"
-    "synth   let a policy, or with use_openai=true a model behind a server, answer "
-    "questions, and\n"
-    "        append what earned enough as demonstrations for stage sft. POLICY is a run "
-    "folder or\n"
-    "        a model folder (for a server: its tokenizer is enough). Stopped, the same "
-    "command\n"
-    "        goes on\n"
+    "           --remote) solves programming problems, is told what running its answers\n"
+    "           showed, and criticises and revises them; --rows writes the problems "
+    "with\n"
+    "           answers to train on. Programs run in the sandbox (keys sandbox*)\n"
+    "model      write a model with random weights of the shape in a Hugging Face\n"
+    "           config.json, together with a tokenizer, as a folder that sr1-train "
+    "opens\n"
+    "nq         write questions with gold answers (.jsonl, .json, .csv) as the records "
+    "of\n"
+    "           Search-R1's published code: prompt, data_source, reward_model, "
+    "extra_info\n"
+    "synth      let a policy, or with use_openai=true a model behind a server, answer\n"
+    "           questions, and append what earned enough as demonstrations for stage "
+    "sft.\n"
+    "           POLICY is a run folder or a model folder (for a server: its tokenizer "
+    "is\n"
+    "           enough). Stopped, the same command goes on\n"
     "\n"
     "Example:\n"
     "  sr1-data world runs/world --seed 1\n"
     "  sr1-data model examples/quickstart/model.json runs/start \\\n"
-    "      --tokenizer runs/world/tokenizer\n";
+    "      --tokenizer runs/world/tokenizer\n"
+    "  sr1-data critiques problems.jsonl sft.jsonl --model models/coder \\\n"
+    "      --tree tree.jsonl --rows rows.jsonl\n";
 
 #define TEXT_MAX (1 << 20) /* bytes of a config.json */
 
@@ -174,7 +176,7 @@ static int make_programs(const struct args *a, const struct options *o,
     if (st != SR1_OK)
         return tool_failed("sr1-data", st);
     printf("%s: sft.jsonl, careless.jsonl, train.jsonl, validation.jsonl, test.jsonl, "
-           "tokenizer/\n",
+           "critique.txt, solve.txt, tokenizer/\n",
            folder);
     return TOOL_OK;
 }
@@ -427,5 +429,6 @@ int main(int argc, char **argv)
         return args_wrong(&a, "%s needs %s", c->name, c->needs);
     if (c->computes)
         policy_passive_waiting(argv);
-    return c->run(&a, &o, words + 1, n - 1);
+    progress_warnings();
+    return tool_printed("sr1-data", c->run(&a, &o, words + 1, n - 1));
 }

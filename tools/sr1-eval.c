@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,6 +194,12 @@ static int print_table(const sr1_evaluation *e)
     return table_end(&t, stdout);
 }
 
+/* JSON has no NaN: what is not known is null. */
+static json_t *number(double v)
+{
+    return isfinite(v) ? json_real(v) : json_null();
+}
+
 static int print_json(const sr1_evaluation *e)
 {
     json_t *all = json_object();
@@ -208,7 +215,7 @@ static int print_json(const sr1_evaluation *e)
         json_object_set_new(one, "excluded", json_integer(s.excluded));
         for (size_t i = 0; i < n_shown; i++)
             json_object_set_new(one, columns[shown[i]].name,
-                                json_real(value(&s, shown[i])));
+                                number(value(&s, shown[i])));
         json_object_set_new(all, s.data_source ? s.data_source : "all", one);
     }
     code = json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
@@ -275,10 +282,12 @@ static sr1_status evaluate(const struct options *o, const sr1_config *c, const c
     sr1_rollout *rollout = NULL;
     sr1_status st = open_questions(&data, c, path);
 
+    progress_wait("opening the model");
     if (st == SR1_OK)
         st = open_embedder(&e.embedder, c);
     if (st == SR1_OK)
         st = sr1_rollout_new(&rollout, c, NULL, NULL, NULL);
+    progress_wait(NULL);
     if (st == SR1_OK && o->trajectories) {
         v.trajectories = fopen(o->trajectories, "w");
         v.path = o->trajectories;
@@ -313,6 +322,9 @@ static int answer_questions(const struct options *o, sr1_config *c, const char *
     else
         code = (o->json ? print_json(e) : print_table(e)) == 0 ? check_excluded(e)
                                                                : TOOL_FAILED;
+    if (st != SR1_OK && is_set(c, "environment", "critique"))
+        fprintf(stderr, "sr1-eval: this policy criticises answers to programming "
+                        "problems; --task ctrl measures that\n");
     sr1_evaluation_free(e);
     return code;
 }
@@ -397,8 +409,9 @@ int main(int argc, char **argv)
         return args_wrong(&a, "--task '%s' is not known; there are answers and ctrl",
                           o.task);
     policy_passive_waiting(argv);
+    progress_warnings();
     st = policy_config(&c, rest[0], rest + 2, n - 2);
     code = st == SR1_OK ? task->run(&o, c, rest[1]) : tool_refused("sr1-eval", st);
     sr1_config_free(c);
-    return code;
+    return tool_printed("sr1-eval", code);
 }

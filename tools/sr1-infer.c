@@ -2,6 +2,7 @@
 #include "common/args.h"
 #include "common/messages.h"
 #include "common/policy.h"
+#include "common/progress.h"
 
 #include <searchr1/rollout.h>
 
@@ -18,9 +19,11 @@ static const char help_text[] =
     "questions are\n"
     "read line by line from the terminal or a pipe. What the policy writes is shown as "
     "it\n"
-    "comes; on a terminal thoughts are slanted, searches coloured, their results dim and "
+    "comes; on a terminal thoughts are slanted, actions coloured, their results dim and "
     "the\n"
-    "answer bold. With use_openai=true a server answers, by the tokenizer of POLICY.\n"
+    "answer bold (NO_COLOR turns that off). With use_openai=true a server answers, by "
+    "the\n"
+    "tokenizer of POLICY.\n"
     "\n"
     "--history FILE puts a conversation before each question: a JSON list of\n"
     "{\"role\", \"content\"} (user, assistant; system in the first place), or a row of\n"
@@ -46,14 +49,19 @@ static const struct {
     const char *style;
     int opens;
 } tags[] = {
-    {"<think>", "\033[3m", 1}, {"</think>", "", 0},           {"<search>", "\033[36m", 1},
-    {"</search>", "", 0},      {"<answer>", "\033[1;32m", 1}, {"</answer>", "", 0},
+    {"<think>", "\033[3m", 1},      {"</think>", "", 0},
+    {"<reasoning>", "\033[3m", 1},  {"</reasoning>", "", 0},
+    {"<search>", "\033[36m", 1},    {"</search>", "", 0},
+    {"<tool>", "\033[36m", 1},      {"</tool>", "", 0},
+    {"<action>", "\033[36m", 1},    {"</action>", "", 0},
+    {"<answer>", "\033[1;32m", 1},  {"</answer>", "", 0},
 };
 #define N_TAGS (sizeof(tags) / sizeof(tags[0]))
 
-/* Text as it comes. On a terminal each part has its style and begins on its own line. */
+/* Text as it comes. On a terminal each part begins on its own line, and has its style
+ * unless NO_COLOR is set. */
 struct view {
-    int color;
+    int terminal, color;
     int32_t source;
     char held[16]; /* the beginning of what may become a tag */
     size_t n_held;
@@ -67,7 +75,7 @@ static void put(struct view *v, const char *text, size_t n)
         unsigned char c = (unsigned char)text[i];
         int control = (c < 0x20 && c != '\n' && c != '\t') || c == 0x7F;
 
-        putchar(v->color && control ? '?' : c);
+        putchar(v->terminal && control ? '?' : c);
         v->in_line = c != '\n';
     }
 }
@@ -78,14 +86,20 @@ static void put_held(struct view *v)
     v->n_held = 0;
 }
 
+static void put_style(const struct view *v, const char *style)
+{
+    if (v->color)
+        fputs(style, stdout);
+}
+
 /* What is held is a whole tag. */
 static void put_tag(struct view *v, size_t i)
 {
     if (tags[i].opens && v->in_line)
         put(v, "\n", 1);
-    fputs(tags[i].opens ? tags[i].style : "", stdout);
+    put_style(v, tags[i].opens ? tags[i].style : "");
     put_held(v);
-    fputs(tags[i].opens ? "" : PLAIN, stdout);
+    put_style(v, tags[i].opens ? "" : PLAIN);
 }
 
 /* Hold c while the held text can become a tag; else let it go. */
@@ -110,9 +124,9 @@ static void put_policy_byte(struct view *v, char c)
 
 static void put_environment(struct view *v, const char *text, size_t n)
 {
-    fputs(DIM, stdout);
+    put_style(v, DIM);
     put(v, text, n);
-    fputs(PLAIN, stdout);
+    put_style(v, PLAIN);
 }
 
 static sr1_status on_text(void *user, size_t index, int32_t source, const char *text,
@@ -124,11 +138,11 @@ static sr1_status on_text(void *user, size_t index, int32_t source, const char *
     if (source != v->source)
         put_held(v);
     v->source = source;
-    if (!v->color)
+    if (!v->terminal)
         put(v, text, n);
     else if (source == SR1_SOURCE_ENVIRONMENT)
         put_environment(v, text, n);
-    for (size_t i = 0; v->color && source != SR1_SOURCE_ENVIRONMENT && i < n; i++)
+    for (size_t i = 0; v->terminal && source != SR1_SOURCE_ENVIRONMENT && i < n; i++)
         put_policy_byte(v, text[i]);
     fflush(stdout);
     return SR1_OK;
@@ -136,11 +150,14 @@ static sr1_status on_text(void *user, size_t index, int32_t source, const char *
 
 static void print_end(struct view *v, const sr1_trajectory *t)
 {
-    const char *answer = sr1_trajectory_final_answer(t, NULL);
+    size_t n = 0;
+    const char *answer = sr1_trajectory_final_answer(t, &n);
 
     put_held(v);
-    printf("%s%s\nanswer: %s\n(%s; %zu tokens, %zu searches)\n", v->color ? PLAIN : "",
-           v->in_line ? "\n" : "", answer[0] ? answer : "none",
+    put_style(v, PLAIN);
+    printf("%s\nanswer: ", v->in_line ? "\n" : "");
+    put(v, answer[0] ? answer : "none", answer[0] ? n : 4);
+    printf("\n(%s; %zu tokens, %zu searches)\n",
            sr1_stop_reason_name(sr1_trajectory_stop_reason(t)),
            sr1_trajectory_policy_count(t), sr1_trajectory_search_count(t));
 }
@@ -158,9 +175,17 @@ static sr1_status print_json(const sr1_trajectory *t)
     return SR1_OK;
 }
 
+/* https://no-color.org: set to anything but nothing. */
+static int is_unset(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value == NULL || *value == '\0';
+}
+
 static sr1_status ask(sr1_rollout *r, const struct options *o, const char *question)
 {
-    struct view v = {.color = isatty(1), .source = SR1_SOURCE_POLICY};
+    struct view v = {.terminal = isatty(1), .source = SR1_SOURCE_POLICY};
     sr1_query q = {.struct_size = sizeof(q),
                    .text = question,
                    .text_len = strlen(question),
@@ -174,6 +199,7 @@ static sr1_status ask(sr1_rollout *r, const struct options *o, const char *quest
     sr1_trajectory *t = NULL;
     sr1_status st;
 
+    v.color = v.terminal && is_unset("NO_COLOR");
     messages_before(&q, &o->before);
     st = sr1_rollout_generate(r, &q, 1, &ro, &t);
     if (st != SR1_OK)
@@ -251,11 +277,14 @@ int main(int argc, char **argv)
     if (o.question && o.question[strspn(o.question, " \t\r\n")] == '\0')
         return args_wrong(&a, "--question: the question is empty");
     policy_passive_waiting(argv);
+    progress_warnings();
     st = o.history ? messages_read(&o.before, o.history) : SR1_OK;
     if (st == SR1_OK)
         st = policy_config(&c, rest[0], rest + 1, n - 1);
+    progress_wait("opening the model");
     if (st == SR1_OK)
         st = sr1_rollout_new(&r, c, NULL, NULL, NULL);
+    progress_wait(NULL);
     if (st == SR1_OK && o.question)
         st = ask(r, &o, o.question);
     code = TOOL_OK;
@@ -266,5 +295,5 @@ int main(int argc, char **argv)
     messages_free(&o.before);
     sr1_rollout_free(r);
     sr1_config_free(c);
-    return code;
+    return tool_printed("sr1-infer", code);
 }

@@ -10,11 +10,14 @@
 #include <string.h>
 
 #define FILE_BYTES_MAX ((size_t)256 << 20)
+#define FOLDERS_MAX 16
 
 static const char help_text[] =
     "sr1-sandbox - run one program in isolation, and say how it ended\n"
     "\n"
-    "  sr1-sandbox run FILE.py [ARGUMENT...]   run it; - reads it from standard input\n"
+    "  sr1-sandbox run FILE.py [ARGUMENT...]   run it; - reads it from standard input; "
+    "what\n"
+    "                                          stands behind -- goes to the program\n"
     "  sr1-sandbox check                       can programs be isolated on this "
     "machine?\n"
     "\n"
@@ -40,6 +43,7 @@ static struct {
     const char *language;
     const char *isolation;
     const char *interpreter;
+    const char *read_only;
     double time;
     int64_t memory;
     int64_t processes;
@@ -64,6 +68,9 @@ static const struct args_option options[] = {
      "bubblewrap, or none: it can do what you can", 0, 0, NULL},
     {"--python", ARGS_STRING, &wanted.interpreter, "FILE",
      "the interpreter; default /usr/bin/python3", 0, 0, NULL},
+    {"--read-only", ARGS_STRING, &wanted.read_only, "FOLDERS",
+     "it can read these too, with commas between; needed for a --python elsewhere", 0, 0,
+     NULL},
     {"--url", ARGS_STRING, &wanted.url, "URL", "run it by this SandboxFusion service", 0,
      0, NULL},
     {"--token-env", ARGS_STRING, &wanted.token_env, "NAME",
@@ -176,18 +183,54 @@ static int show(const sr1_run_result *r)
 
 /* ---- commands ---- */
 
+static void free_folders(char **folders, size_t n)
+{
+    while (n > 0)
+        free(folders[--n]);
+}
+
+/* The folders of --read-only by their full names. */
+static sr1_status find_folders(char *folders[FOLDERS_MAX], size_t *n)
+{
+    const char *at = wanted.read_only;
+    char name[4096], text[4200];
+
+    while (at != NULL) {
+        const char *comma = strchr(at, ',');
+        size_t len = comma != NULL ? (size_t)(comma - at) : strlen(at);
+
+        snprintf(name, sizeof(name), "%.*s", (int)(len < 4000 ? len : 4000), at);
+        if (*n == FOLDERS_MAX || (folders[*n] = realpath(name, NULL)) == NULL) {
+            snprintf(text, sizeof(text), "--read-only: %s: %s", name,
+                     *n == FOLDERS_MAX ? "too many folders" : strerror(errno));
+            return sr1_set_error(SR1_E_INVALID, text);
+        }
+        ++*n;
+        at = comma != NULL ? comma + 1 : NULL;
+    }
+    return SR1_OK;
+}
+
 static sr1_status open_box(sr1_sandbox **box)
 {
+    char *folders[FOLDERS_MAX];
     sr1_sandbox_options o;
+    size_t n = 0;
+    sr1_status status = find_folders(folders, &n);
 
     sr1_sandbox_options_init(&o);
+    o.read_only = (const char *const *)folders;
+    o.n_read_only = n;
     o.kind = wanted.url != NULL ? "fusion" : "local";
     o.isolation = wanted.isolation;
     o.interpreter = wanted.interpreter;
     o.url = wanted.url;
     o.token_env = wanted.token_env;
     o.concurrency = 1;
-    return sr1_sandbox_open(box, &o);
+    if (status == SR1_OK)
+        status = sr1_sandbox_open(box, &o);
+    free_folders(folders, n);
+    return status;
 }
 
 static int run_program(sr1_sandbox *box, const sr1_program *program)

@@ -2,6 +2,8 @@
  * HTTP. */
 #include "sr1_search/commands.h"
 
+#include "common/progress.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +42,9 @@ static const char help[] =
     "  sr1-search serve INDEX                   answer POST /retrieve over HTTP, as "
     "Search-R1's\n"
     "                                           servers do, until Ctrl-C\n"
+    "  sr1-search serve --web PROVIDER          the same with a web search service (or "
+    "--remote\n"
+    "                                           URL) behind it\n"
     "\n"
     "The corpus has one JSON object a line: {\"id\": \"1\", \"contents\": "
     "\"Title\\nText...\"}.\n"
@@ -108,6 +113,7 @@ static struct request request = {.top_k = 3,
                                  .memory = 512,
                                  .k1 = 0.9,
                                  .b = 0.4,
+                                 .dense_weight = 1,
                                  .rrf_k = 60,
                                  .rerank_depth = 50,
                                  .batch = 256,
@@ -127,6 +133,8 @@ static struct request request = {.top_k = 3,
       "query, serve: BM25's b, from 0 to 1 (0.4)", 0, 1)                                 \
     X(QUERY | SERVE, "--dense-index", ARGS_STRING, dense_index, "FILE",                  \
       "query, serve: ask this index too, and fuse the ranks", 0, 0)                      \
+    X(QUERY | SERVE, "--dense-weight", ARGS_REAL, dense_weight, "X",                     \
+      "query, serve: weight of that index's ranks, the other's have 1 (1)", 0, 1000000)  \
     X(QUERY | SERVE, "--faiss", ARGS_STRING, faiss, "FILE",                              \
       "query, serve: search this FAISS index; INDEX or a corpus has its texts", 0, 0)    \
     X(QUERY | SERVE, "--nprobe", ARGS_INT, nprobe, "N",                                  \
@@ -145,18 +153,18 @@ static struct request request = {.top_k = 3,
       "where models run and vectors are searched: cpu (default), cuda or auto", 0, 0)    \
     X(QUERY | SERVE, "--index-device", ARGS_STRING, index_device, "NAME",                \
       "query, serve: where vectors are searched, if elsewhere", 0, 0)                    \
-    X(QUERY, "--remote", ARGS_STRING, remote, "URL",                                     \
-      "query: ask the retrieval server there", 0, 0)                                     \
-    X(QUERY, "--web", ARGS_STRING, web, "PROVIDER",                                      \
-      "query: ask this web search service", 0, 0)                                        \
-    X(QUERY, "--web-url", ARGS_STRING, web_url, "URL",                                   \
-      "query: address to ask in place of the provider's own", 0, 0)                      \
-    X(QUERY, "--google-cx", ARGS_STRING, google_cx, "ID",                                \
-      "query: Google's search engine id", 0, 0)                                          \
-    X(QUERY, "--key-env", ARGS_STRING, key_env, "NAME",                                  \
-      "query: environment variable that holds the key", 0, 0)                            \
-    X(QUERY, "--timeout", ARGS_REAL, timeout, "S",                                       \
-      "query: seconds one attempt may take (30)", 0.001, 86400)                          \
+    X(QUERY | SERVE, "--remote", ARGS_STRING, remote, "URL",                             \
+      "query, serve: ask the retrieval server there", 0, 0)                              \
+    X(QUERY | SERVE, "--web", ARGS_STRING, web, "PROVIDER",                              \
+      "query, serve: ask this web search service", 0, 0)                                 \
+    X(QUERY | SERVE, "--web-url", ARGS_STRING, web_url, "URL",                           \
+      "query, serve: address to ask in place of the provider's own", 0, 0)               \
+    X(QUERY | SERVE, "--google-cx", ARGS_STRING, google_cx, "ID",                        \
+      "query, serve: Google's search engine id", 0, 0)                                   \
+    X(QUERY | SERVE, "--key-env", ARGS_STRING, key_env, "NAME",                          \
+      "query, serve: environment variable that holds the service's key", 0, 0)           \
+    X(QUERY | SERVE, "--timeout", ARGS_REAL, timeout, "S",                               \
+      "query, serve: seconds one attempt at a service may take (30)", 0.001, 86400)      \
     X(INDEX, "--dense", ARGS_STRING, dense, "MODEL",                                     \
       "index: vectors, by this encoder, in place of BM25", 0, 0)                         \
     X(INDEX, "--vectors", ARGS_STRING, vectors, "FILE",                                  \
@@ -248,6 +256,7 @@ int main(int argc, char **argv)
     request.argv = argv;
     for (size_t i = 0; i < N_OPTIONS; i++)
         options[i].given = &given[i];
+    progress_warnings();
     code = args_read(&a, argc, argv, rest, (size_t)argc, &n);
     if (code < 0)
         code = run_command(&a, given, rest, n);

@@ -36,36 +36,82 @@ static volatile sig_atomic_t interrupts;
 
 static void on_interrupt(int sig)
 {
+    static const char text[] =
+        "\nstopping after this step, with a checkpoint; Ctrl-C again ends at once\n";
+
     (void)sig;
     if (interrupts++ || !running)
         _exit(TOOL_INTERRUPTED);
     sr1_trainer_stop(running);
+    (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
 }
 
 struct view {
     struct progress bar;
-    int64_t interval;
-    int validating;
+    struct progress part; /* of a step, or a validation */
+    const char *phase;
+    char title[64];
 };
+
+/* A step may take long: how far its rollout is, or a validation. In a file that is told
+ * where nothing else was for a while. */
+static sr1_status on_phase(void *user, const char *phase, int64_t done, int64_t total)
+{
+    struct view *v = user;
+
+    if (v->phase == NULL || strcmp(v->phase, phase) != 0 || done == 0) {
+        progress_clear(&v->bar);
+        snprintf(v->title, sizeof(v->title), "step %lld, %s",
+                 (long long)sr1_trainer_steps_done(running) +
+                     (strcmp(phase, "validation") != 0),
+                 phase);
+        progress_begin(&v->part, v->title, "trajectories", 1.0);
+        if (!v->part.terminal)
+            v->part.last = v->part.begun;
+    }
+    v->phase = phase;
+    if (done < total)
+        progress_show(&v->part, (double)done, (double)total, NULL);
+    return SR1_OK;
+}
+
+static void end_phase(struct view *v)
+{
+    if (v->phase != NULL)
+        progress_clear(&v->part);
+    v->phase = NULL;
+}
+
+/* A reward cannot be had where the sandbox, say, fails. */
+static void say_left_out(struct view *v, const sr1_step_report *r)
+{
+    if (r->excluded == 0)
+        return;
+    progress_clear(&v->bar);
+    fprintf(stderr, "step %lld: %lld of %lld trajectories left out:", (long long)r->step,
+            (long long)r->excluded, (long long)r->trajectories);
+    if (r->excluded > r->unscored)
+        fprintf(stderr, " a search, a tool or the server failed for %lld",
+                (long long)(r->excluded - r->unscored));
+    if (r->unscored > 0)
+        fprintf(stderr, "%s the reward could not be had for %lld",
+                r->excluded > r->unscored ? "," : "", (long long)r->unscored);
+    fputc('\n', stderr);
+}
 
 static sr1_status on_step(void *user, const sr1_step_report *r, int64_t planned)
 {
     struct view *v = user;
     char note[160];
 
+    end_phase(v);
     if (r->search_trajectories > 0 || r->avg_reward != 0.0)
         snprintf(note, sizeof(note), "reward %.3f  loss %.4f  kl %.4f  searches %.0f%%",
                  r->avg_reward, r->loss, r->kl_div, 100.0 * r->search_trajectories);
     else
         snprintf(note, sizeof(note), "loss %.4f  lr %.2g", r->loss, r->learning_rate);
     progress_show(&v->bar, (double)r->step, (double)planned, note);
-    if (r->excluded) {
-        progress_clear(&v->bar);
-        fprintf(stderr,
-                "step %lld: %lld of %lld trajectories left out, searches failed\n",
-                (long long)r->step, (long long)r->excluded,
-                (long long)r->trajectories);
-    }
+    say_left_out(v, r);
     if (r->skipped_updates) {
         progress_clear(&v->bar);
         fprintf(stderr, "step %lld: %lld updates skipped, not finite\n",
@@ -81,9 +127,11 @@ static sr1_status on_validation(void *user, int64_t step, const sr1_evaluation *
 
     if (sr1_evaluation_scores(e, 0, &s) != SR1_OK)
         return SR1_OK;
+    end_phase(v);
     progress_clear(&v->bar);
-    printf("step %lld: validation exact match %.3f  f1 %.3f  format %.3f  searches %.2f",
-           (long long)step, s.exact_match, s.f1, s.format, s.searches);
+    printf("step %lld: validation exact match %.3f  f1 %.3f  format %.3f  searches %.2f  "
+           "reward %.3f",
+           (long long)step, s.exact_match, s.f1, s.format, s.searches, s.reward);
     if (s.success > 0)
         printf("  success %.3f", s.success);
     if (s.thinking > 0)
@@ -97,15 +145,9 @@ static void on_note(void *user, const char *text)
 {
     struct view *v = user;
 
+    end_phase(v);
     progress_clear(&v->bar);
     fprintf(stderr, "%s\n", text);
-}
-
-static void on_log(void *user, int32_t level, const char *text)
-{
-    (void)user;
-    if (level >= SR1_LOG_WARN)
-        fprintf(stderr, "warning: %s\n", text);
 }
 
 /* ---- --keys ---- */
@@ -117,37 +159,34 @@ static const struct {
 } groups[] = {
     {"use_openai", "Model"},     {"max_tokens", "Generation"},
     {"search_engine", "Search"}, {"rewards", "Reward"},
-    {"group_size", "GRPO"},      {"learning_rate", "Optimizer"},
+    {"group_size", "Algorithm"}, {"learning_rate", "Optimizer"},
     {"stage", "Training loop"},  {"train_file", "Data"},
     {"out", "Output"},
 };
 
 #define NAME_WIDTH 24
 #define HELP_COLUMN 38
-#define LINE_END 90
+#define CHOICES_MAX 50
 
-/* Words of text from column `at` on, broken before LINE_END under HELP_COLUMN. */
-static void print_wrapped(const char *text, int at)
+/* " [a|b|c]"; more than a line of them " [a | b | c]", which can be broken. */
+static void choices_text(const char *choices, char *out, size_t size)
 {
-    while (*text != '\0') {
-        int n = (int)strcspn(text, " ");
+    const char *bar = strlen(choices) > CHOICES_MAX ? " %c " : "%c";
+    size_t n = (size_t)snprintf(out, size, " [");
 
-        if (at > HELP_COLUMN && at + n + 1 > LINE_END)
-            at = printf("\n%*s", HELP_COLUMN, "") - 1;
-        at += printf("%s%.*s", at > HELP_COLUMN ? " " : "", n, text);
-        text += n + strspn(text + n, " ");
-    }
-    putchar('\n');
+    for (const char *at = choices; *at != '\0' && n + 4 < size; at++)
+        n += (size_t)snprintf(out + n, size - n, *at == '|' ? bar : "%c", *at);
+    snprintf(out + n, size - n, "]");
 }
 
-/* What a value may be: "cpu | cuda", "2 to 65536", "" when anything may. */
+/* What a value may be: " [cpu|cuda]", " [2 to 65536]", "" when anything may. */
 static void allowed_text(const sr1_config_key_info *k, char *out, size_t size)
 {
     out[0] = '\0';
     if (k->type == SR1_CONFIG_SECRET)
         snprintf(out, size, " [environment variable %s]", k->choices);
     else if (k->choices)
-        snprintf(out, size, " [%s]", k->choices);
+        choices_text(k->choices, out, size);
     else if (k->type == SR1_CONFIG_BOOL)
         snprintf(out, size, " [true|false]");
     else if (k->type == SR1_CONFIG_INT)
@@ -158,8 +197,8 @@ static void allowed_text(const sr1_config_key_info *k, char *out, size_t size)
 
 static void print_key(const sr1_config_key_info *k)
 {
-    char allowed[128];
-    char text[512];
+    char allowed[512];
+    char text[1536];
     int at = printf("  %-*s %s", NAME_WIDTH, k->name,
                     k->default_text[0] ? k->default_text : "-");
 
@@ -169,7 +208,7 @@ static void print_key(const sr1_config_key_info *k)
     if (at >= HELP_COLUMN)
         at = printf("\n") - 1;
     at += printf("%*s", HELP_COLUMN - at, "");
-    print_wrapped(text, at);
+    args_wrapped(text, at, HELP_COLUMN);
 }
 
 static int is_wanted(const char *name, const char *const *parts, size_t n)
@@ -228,12 +267,25 @@ static sr1_status configure(sr1_trainer **out, const char *const *rest, size_t n
     return st;
 }
 
+static void say_how_to_go_on(const sr1_trainer *tr, sr1_status st)
+{
+    char path[4096];
+
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", sr1_trainer_run_folder(tr));
+    if (st != SR1_E_CONFIG && access(path, F_OK) == 0)
+        fprintf(stderr,
+                "once that is mended, sr1-train --resume %s goes on from its last "
+                "checkpoint\n",
+                sr1_trainer_run_folder(tr));
+}
+
 static int run(sr1_trainer *tr)
 {
     struct view v = {0};
     sr1_run_callbacks cb = {.struct_size = sizeof(cb),
                             .user = &v,
                             .step = on_step,
+                            .phase = on_phase,
                             .validation = on_validation,
                             .note = on_note};
     struct sigaction act = {.sa_handler = on_interrupt};
@@ -245,6 +297,7 @@ static int run(sr1_trainer *tr)
     progress_begin(&v.bar, "training", "steps", 1.0);
     progress_resume(&v.bar, (double)sr1_trainer_steps_done(tr));
     st = sr1_trainer_run(tr, &cb);
+    end_phase(&v);
     progress_clear(&v.bar);
     running = NULL;
     if (st == SR1_E_CANCELLED) {
@@ -257,6 +310,7 @@ static int run(sr1_trainer *tr)
     if (st != SR1_OK) { /* once begun, only a folder in use is wrong usage */
         int code = tool_failed("sr1-train", st);
 
+        say_how_to_go_on(tr, st);
         return st == SR1_E_CONFIG ? code : TOOL_FAILED;
     }
     printf("%lld steps done; the run is in %s\n", (long long)sr1_trainer_steps_done(tr),
@@ -288,12 +342,14 @@ int main(int argc, char **argv)
     if (resume && n > 0)
         return args_wrong(&a,
                           "--resume takes nothing beside it: the run goes on with its "
-                          "own config.json");
+                          "own config.json, where keys can be changed before");
     if (!resume && n == 0)
         return args_wrong(&a, "give a configuration file, or --resume RUN");
     policy_passive_waiting(argv);
-    sr1_log_set(on_log, NULL);
+    progress_warnings();
+    progress_wait("opening model and data");
     st = resume ? sr1_trainer_resume(&tr, resume, NULL) : configure(&tr, rest, n);
+    progress_wait(NULL);
     if (st != SR1_OK)
         return tool_refused("sr1-train", st);
     code = run(tr);

@@ -228,9 +228,9 @@ typedef struct sr1_checker_options {
 SR1_API sr1_status sr1_checker_new(sr1_checker **out, sr1_sandbox *sandbox,
                                    const sr1_checker_options *options);
 
-/* The checker a configuration names (sandbox, sandbox_isolation, sandbox_url,
- * sandbox_concurrency, sandbox_memory, execution_score, execution_time_limit,
- * execution_cache), on a sandbox of its own. As sr1_sandbox_open. Since 0.1. */
+/* The checker a configuration names (the keys sandbox and sandbox_*, execution_score,
+ * execution_time_limit, execution_cache), on a sandbox of its own. As sr1_sandbox_open.
+ * Since 0.1. */
 SR1_API sr1_status sr1_checker_open(sr1_checker **out, const sr1_config *config);
 
 /* Another reference; NULL gives NULL. Since 0.1. */

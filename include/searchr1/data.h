@@ -30,11 +30,11 @@ typedef struct sr1_dataset_options {
      * "Question: ", else all of it; or else the user's last message in the list
      * "messages". The messages before it are then the history. */
     const char *question_field;
-    /* ["golden_answers"]: text, a number, or a list of them; or an object with value,
-     * aliases and normalized_aliases (TriviaQA) or text (SQuAD), all of whose answers
-     * count, each once. A name with dots is a path into objects: "answer.aliases". Where
-     * the default is missing, an object "answer" is taken, or else the target in
-     * "reward_model", as in sr1_dataset_write_records. */
+    /* ["golden_answers"]: text, a number, or a list of them, which a cell of a CSV file
+     * holds as JSON; or an object with value, aliases and normalized_aliases (TriviaQA)
+     * or text (SQuAD), all of whose answers count, each once. A name with dots is a path
+     * into objects: "answer.aliases". Where the default is missing, an object "answer" is
+     * taken, or else the target in "reward_model", as in sr1_dataset_write_records. */
     const char *answer_field;
     const char *id_field;     /* ["id"]: text or integer; absent: a hash of the content */
     const char *source_field; /* ["data_source"]: text; absent: the file's base name */

@@ -178,7 +178,9 @@ typedef struct sr1_eval_options {
 } sr1_eval_options;
 
 /* Answer every row of a dataset and score the answers. Nothing is dropped, except that
- * rows whose search failed are counted in `excluded`. Since 0.1. */
+ * rows whose search failed are counted in `excluded`. A question longer than
+ * max_prompt_tokens is SR1_E_LIMIT before any is asked, or left out and logged (key
+ * filter_overlong_prompts). Since 0.1. */
 SR1_API sr1_status sr1_evaluate(sr1_evaluation **out, sr1_rollout *rollout,
                                 const sr1_dataset *dataset,
                                 const sr1_eval_options *options);

@@ -99,7 +99,8 @@ SR1_API sr1_status sr1_search_sink_hit(sr1_search_sink *sink, size_t query,
                                        double score);
 
 /* From inside ops->search: keep a JSON object (copied) with the query's latest hit, as
- * sr1_search_hit's row. Returns SR1_E_STATE when the query has no hit yet. Since 0.1. */
+ * sr1_search_hit's row; that of a hit beyond top_k is dropped with it. Returns
+ * SR1_E_STATE when the query has no hit yet. Since 0.1. */
 SR1_API sr1_status sr1_search_sink_row(sr1_search_sink *sink, size_t query,
                                        const char *row);
 

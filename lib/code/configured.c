@@ -1,5 +1,6 @@
 /* code/configured.c - the checker a configuration names. */
 #include "base/error.h"
+#include "base/mem.h"
 #include "config/config.h"
 
 #include <searchr1/code.h>
@@ -12,14 +13,22 @@ static const char *or_none(const char *text)
 static sr1_status open_sandbox(sr1_sandbox **out, const sr1_config *c)
 {
     sr1_sandbox_options o;
+    char **folders = NULL;
+    sr1_status status;
 
     sr1_sandbox_options_init(&o);
+    SR1__TRY(sr1__config_list(c, "sandbox_read_only", &folders, &o.n_read_only));
+    o.read_only = (const char *const *)folders;
+    o.interpreter = or_none(sr1__config_str(c, "sandbox_python"));
+    o.token_env = or_none(sr1__config_str(c, "sandbox_token_env"));
     o.kind = sr1__config_str(c, "sandbox");
     o.isolation = sr1__config_str(c, "sandbox_isolation");
     o.url = or_none(sr1__config_str(c, "sandbox_url"));
     o.concurrency = (int32_t)sr1__config_int(c, "sandbox_concurrency");
     o.memory_mib = (int32_t)sr1__config_int(c, "sandbox_memory");
-    return sr1__context(sr1_sandbox_open(out, &o), "sandbox");
+    status = sr1_sandbox_open(out, &o);
+    sr1__free(folders);
+    return sr1__context(status, "sandbox");
 }
 
 sr1_status sr1_checker_open(sr1_checker **out, const sr1_config *config)

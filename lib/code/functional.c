@@ -291,8 +291,9 @@ static sr1_status add_cases(struct sr1_problem *p, const json_t *row, const char
 
     if (json_is_string(v) && json_string_value(v)[0] != '[')
         return sr1__fail(SR1_E_UNSUPPORTED,
-                         "'%s' is compressed; unpack it with "
-                         "searchr1.code.unpack_livecodebench",
+                         "'%s' is compressed; unpack it with python3 -m "
+                         "searchr1.livecodebench IN OUT "
+                         "(searchr1.code.unpack_livecodebench)",
                          key);
     SR1__TRY(sr1__row_json(row, key, &cases));
     if (cases != NULL && !json_is_array(cases))

@@ -85,6 +85,8 @@ sr1_status sr1__add_input_output(struct sr1_problem *p, const char *text, size_t
 sr1_status sr1__add_call_lines(struct sr1_problem *p, const char *lines, size_t n,
                                const char *expected, size_t expected_n);
 
+/* A letter, a digit or '_'. */
+int sr1__is_name(char c);
 /* Does text have this name as a whole word? */
 int sr1__has_word(const char *text, const char *name, size_t n);
 /* The function that statements call, by the definitions in a solution: stays NULL where

@@ -203,9 +203,9 @@ sr1_status sr1__add_tests(struct sr1_problem *p, const json_t *tests)
     return SR1_OK;
 }
 
-/* ---- the function a problem asks for ---- */
+/* ---- names ---- */
 
-static int is_name(char c)
+int sr1__is_name(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            c == '_';
@@ -214,29 +214,8 @@ static int is_name(char c)
 int sr1__has_word(const char *text, const char *name, size_t n)
 {
     for (const char *at = text; (at = strchr(at, name[0])) != NULL; at++)
-        if (strncmp(at, name, n) == 0 && !is_name(at[n]) &&
-            (at == text || !is_name(at[-1])))
+        if (strncmp(at, name, n) == 0 && !sr1__is_name(at[n]) &&
+            (at == text || !sr1__is_name(at[-1])))
             return 1;
     return 0;
-}
-
-sr1_status sr1__find_entry(struct sr1_problem *p, const char *code)
-{
-    const char *found = NULL;
-    size_t n, found_n = 0;
-
-    for (const char *at = strstr(code, "def "); at != NULL && p->n_tests > 0;
-         at = strstr(at + 1, "def ")) {
-        const char *name = at + 4;
-
-        if (at > code && at[-1] != '\n')
-            continue;
-        for (n = 0; is_name(name[n]); n++)
-            continue;
-        if (n > 0 && sr1__has_word(p->tests[0].input, name, n)) {
-            found = name;
-            found_n = n;
-        }
-    }
-    return found != NULL ? sr1__copy_text(&p->entry, found, found_n) : SR1_OK;
 }

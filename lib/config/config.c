@@ -356,6 +356,41 @@ const char *sr1__config_str(const sr1_config *c, const char *key)
     return v;
 }
 
+/* Cut text at its commas, in place. Returns how many items there are. */
+static size_t cut(char *text, char **items)
+{
+    size_t n = 0;
+
+    for (char *at = text; at != NULL && *at != '\0';) {
+        char *comma = strchr(at, ',');
+        size_t len = comma != NULL ? (size_t)(comma - at) : strlen(at);
+
+        while (len > 0 && *at == ' ')
+            at++, len--;
+        while (len > 0 && at[len - 1] == ' ')
+            len--;
+        items[n++] = at;
+        at[len] = '\0';
+        at = comma != NULL ? comma + 1 : NULL;
+    }
+    return n;
+}
+
+sr1_status sr1__config_list(const sr1_config *c, const char *key, char ***items,
+                            size_t *n)
+{
+    const char *text = sr1__config_str(c, key);
+    size_t len = strlen(text), most = len + 1; /* commas alone have empty items */
+    char **block = sr1__calloc(1, most * sizeof(*block) + len + 1);
+
+    if (block == NULL)
+        return sr1__fail_nomem("list");
+    memcpy(block + most, text, len + 1);
+    *n = cut((char *)(block + most), block);
+    *items = block;
+    return SR1_OK;
+}
+
 int sr1__config_is(const sr1_config *c, const char *key, const char *choice)
 {
     return strcmp(sr1__config_str(c, key), choice) == 0;

@@ -14,6 +14,10 @@ int64_t sr1__config_int(const sr1_config *c, const char *key);
 double sr1__config_real(const sr1_config *c, const char *key); /* INT keys too */
 int32_t sr1__config_bool(const sr1_config *c, const char *key);
 const char *sr1__config_str(const sr1_config *c, const char *key);
+/* The items of a LIST key without the spaces around them; *n is 0 for an empty one. One
+ * block: free *items with sr1__free. */
+sr1_status sr1__config_list(const sr1_config *c, const char *key, char ***items,
+                            size_t *n);
 /* Whether a CHOICE key has this value. */
 int sr1__config_is(const sr1_config *c, const char *key, const char *choice);
 /* A SECRET key's value from its environment variable, "" when absent; never kept or

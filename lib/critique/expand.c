@@ -5,6 +5,7 @@
 #include "critique/forest.h"
 #include "critique/hint.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
 
@@ -333,6 +334,9 @@ static sr1_status drop_too_long(struct work *w)
 /* All run at once; the checker bounds how many really do. */
 static sr1_status check(struct work *w)
 {
+    const char *why = "";
+    size_t unknown = 0;
+
     SR1__TRY(submit(w));
     for (size_t i = 0; i < w->n; i++) {
         sr1_check_report r = {.struct_size = sizeof(r)};
@@ -343,7 +347,12 @@ static sr1_status check(struct work *w)
         SR1__TRY(sr1_check_report_get(w->jobs[i].check, &r));
         w->jobs[i].verdict = r.verdict;
         w->jobs[i].pass_rate = r.pass_rate;
+        if (r.verdict == SR1_RUN_INFRASTRUCTURE && unknown++ == 0)
+            why = r.error;
     }
+    if (unknown > 0)
+        sr1__log(SR1_LOG_WARN, "%zu of %zu programs could not be run: %.500s", unknown,
+                 w->n, why);
     return SR1_OK;
 }
 

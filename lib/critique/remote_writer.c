@@ -2,6 +2,7 @@
  * writer: each conversation is a chat completion. A request that fails, retries included,
  * leaves its conversation without a text. */
 #include "base/error.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "config/config.h"
@@ -48,13 +49,21 @@ static sr1_openai_request request(const struct remote *r, const sr1_conversation
 static sr1_status hand_over(const sr1_openai_results *said, size_t n,
                             sr1_writer_sink *sink)
 {
+    const char *why = "";
+    size_t failed = 0;
+
     for (size_t i = 0; i < n; i++) {
         sr1_openai_result one = {.struct_size = sizeof(one)};
 
         SR1__TRY(sr1_openai_results_get(said, i, &one));
         if (one.status == SR1_OK)
             SR1__TRY(sr1_writer_sink_text(sink, i, one.text, one.text_len));
+        else if (failed++ == 0)
+            why = one.message;
     }
+    if (failed > 0)
+        sr1__log(SR1_LOG_WARN, "%zu of %zu messages were not written: %.500s", failed, n,
+                 why);
     return SR1_OK;
 }
 

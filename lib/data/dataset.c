@@ -130,6 +130,20 @@ sr1_status sr1_dataset_open(sr1_dataset **out, const char *const *paths, size_t 
     return SR1_OK;
 }
 
+sr1_status sr1__dataset_keep(sr1_dataset *d, const int64_t *rows, int64_t n)
+{
+    int64_t *kept = sr1__calloc((size_t)n + 1, sizeof *kept);
+
+    if (!kept)
+        return sr1__fail_nomem("dataset");
+    for (int64_t i = 0; i < n; i++)
+        kept[i] = d->rows ? d->rows[rows[i]] : rows[i];
+    sr1__free(d->rows);
+    d->rows = kept;
+    d->count = n;
+    return SR1_OK;
+}
+
 struct split {
     double validation;
     double test;

@@ -13,6 +13,9 @@
 sr1_status sr1__dataset_configured(sr1_dataset **out, const sr1_config *config,
                                    int32_t part);
 
+/* Only rows[n] of it stay, in this order. */
+sr1_status sr1__dataset_keep(sr1_dataset *dataset, const int64_t *rows, int64_t n);
+
 /* The messages before the row's question, as sr1_query takes them; borrowed. */
 const struct sr1__messages *sr1__row_history(const sr1_row *row);
 

@@ -59,12 +59,25 @@ static sr1_status take_weight(const json_t *o, int *is_policy)
     return SR1_OK;
 }
 
+/* What is said beside a message's content would be lost. */
+static sr1_status refuse_other_parts(const json_t *o)
+{
+    if (json_array_size(json_object_get(o, "tool_calls")))
+        return sr1__fail(SR1_E_PARSE, "'tool_calls' are not read; write them into "
+                                      "'content' as the policy is to say them");
+    if (json_string_length(json_object_get(o, "reasoning_content")))
+        return sr1__fail(SR1_E_PARSE, "'reasoning_content' is not read; write it into "
+                                      "'content', as <think>...</think>");
+    return SR1_OK;
+}
+
 static sr1_status take_segment(const struct form *form, const json_t *o,
                                struct sr1__demo_segment *segment)
 {
     const struct speaker *speaker = form->speakers;
     const char *who;
 
+    SR1__TRY(refuse_other_parts(o));
     SR1__TRY(get_text(o, form->who_key, &who));
     SR1__TRY(get_text(o, form->text_key, &segment->text));
     while (speaker->word && strcmp(speaker->word, who) != 0)

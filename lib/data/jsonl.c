@@ -3,6 +3,7 @@
 
 #include "base/append.h"
 #include "base/mem.h"
+#include "data/rows.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -50,10 +51,36 @@ sr1_status sr1__jsonl_truncate(struct sr1__jsonl *w, uint64_t size)
     return SR1_OK;
 }
 
+/* Whether what follows from, behind the last line end, is an object of its own: a line
+ * written by hand, not a torn one. */
+static sr1_status is_record(const struct sr1__jsonl *w, uint64_t from, int *yes)
+{
+    size_t n = (size_t)(w->size - from);
+    json_t *o = NULL;
+    char *text;
+    sr1_status status = SR1_OK;
+
+    *yes = 0;
+    if (w->size - from > SR1__ROW_MAX)
+        return SR1_OK;
+    text = sr1__malloc(n);
+    if (!text)
+        return sr1__fail_nomem("record writer");
+    if (pread(w->fd, text, n, (off_t)from) != (ssize_t)n)
+        status = sr1__fail_errno("read", w->path);
+    else if (sr1__json_parse(&o, text, n, "record") == SR1_E_NOMEM)
+        status = SR1_E_NOMEM;
+    *yes = json_is_object(o);
+    json_decref(o);
+    sr1__free(text);
+    return status;
+}
+
 static sr1_status open_at_end(struct sr1__jsonl *w)
 {
     struct stat st;
     uint64_t size;
+    int whole;
 
     w->fd = open(w->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (w->fd < 0 || fstat(w->fd, &st) != 0)
@@ -62,7 +89,11 @@ static sr1_status open_at_end(struct sr1__jsonl *w)
         return sr1__fail(SR1_E_IO, "cannot write %s: it is not a regular file", w->path);
     w->size = size = (uint64_t)st.st_size;
     SR1__TRY(whole_lines(w, &size));
-    return size < w->size ? sr1__jsonl_truncate(w, size) : SR1_OK;
+    if (size == w->size)
+        return SR1_OK;
+    SR1__TRY(is_record(w, size, &whole));
+    return whole ? sr1__append(w->fd, w->path, &w->size, "\n", 1)
+                 : sr1__jsonl_truncate(w, size);
 }
 
 sr1_status sr1__jsonl_open(struct sr1__jsonl **out, const char *path)

@@ -1,7 +1,8 @@
 /* data/jsonl.h - records appended to a file, one JSON object a line.
  *
  * Each record goes out in one write, so a reader or a crash sees whole lines; a line torn
- * by an earlier crash is cut off when the file is opened again. */
+ * by an earlier crash is cut off when the file is opened again, and a whole record that
+ * lacks only its line end gets it. */
 #ifndef SR1__DATA_JSONL_H
 #define SR1__DATA_JSONL_H
 

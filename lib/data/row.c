@@ -164,7 +164,7 @@ static sr1_status take_question(const struct sr1__fields *f, sr1_row *row)
         return no_field(row->json, f->question, "question_field");
     SR1__TRY(v ? text_of(v, field, &row->question) : take_messages(row, list, field));
     if (row->question[strspn(row->question, " \t\r\n")] == '\0')
-        return sr1__fail(SR1_E_PARSE, "field '%s' is empty", f->question);
+        return sr1__fail(SR1_E_PARSE, "field '%s' is empty", field);
     return SR1_OK;
 }
 
@@ -268,23 +268,24 @@ static const json_t *find_answers(const struct sr1__fields *f, const json_t *row
     return v;
 }
 
-/* A CSV cell may hold a list as JSON: ["a", "b"]. *list stays NULL when this is not one.
- */
-static sr1_status list_in_text(const json_t *v, json_t **list)
+/* A CSV cell may hold a list as JSON: ["a", "b"]. *list stays NULL when this is not one,
+ * or the row is of a file that has lists of its own. */
+static sr1_status list_in_cell(const json_t *v, const char *path, json_t **list)
 {
     const char *s = json_string_value(v);
     sr1_status status = SR1_OK;
 
-    if (s && s[0] == '[')
+    if (s && s[0] == '[' && strcmp(strrchr(path, '.'), ".csv") == 0)
         status = sr1__json_parse(list, s, json_string_length(v), "list");
     return status == SR1_E_NOMEM ? status : SR1_OK;
 }
 
-static sr1_status take_answers(const struct sr1__fields *f, sr1_row *row)
+static sr1_status take_answers(const struct sr1__fields *f, sr1_row *row,
+                               const char *path)
 {
     const json_t *v = find_answers(f, row->json);
     json_t *list = NULL;
-    sr1_status status = list_in_text(v, &list);
+    sr1_status status = list_in_cell(v, path, &list);
 
     if (status == SR1_OK && v && !json_is_null(v))
         status = add_answers(f, row, list ? list : v);
@@ -298,7 +299,8 @@ static sr1_status take_answers(const struct sr1__fields *f, sr1_row *row)
 }
 
 /* The messages of the history field, which may be a cell of a CSV file. */
-static sr1_status take_history(const struct sr1__fields *f, sr1_row *row)
+static sr1_status take_history(const struct sr1__fields *f, sr1_row *row,
+                               const char *path)
 {
     const json_t *v = json_object_get(row->json, f->history);
 
@@ -307,7 +309,7 @@ static sr1_status take_history(const struct sr1__fields *f, sr1_row *row)
     if (row->history.n)
         return sr1__fail(SR1_E_PARSE, "both '%s' and messages before the question",
                          f->history);
-    SR1__TRY(list_in_text(v, &row->history_list));
+    SR1__TRY(list_in_cell(v, path, &row->history_list));
     v = row->history_list ? row->history_list : v;
     if (!json_is_array(v))
         return sr1__fail(SR1_E_PARSE, "field '%s' is not a list of messages",
@@ -349,6 +351,7 @@ static sr1_status take_id(const struct sr1__fields *f, sr1_row *row)
     return row->id ? SR1_OK : sr1__fail_nomem("row id");
 }
 
+/* A file's name may be no UTF-8; names of metrics are made of it. */
 static sr1_status take_data_source(const struct sr1__fields *f, sr1_row *row,
                                    const char *path)
 {
@@ -356,20 +359,24 @@ static sr1_status take_data_source(const struct sr1__fields *f, sr1_row *row,
     const char *slash = strrchr(path, '/');
     const char *text = slash ? slash + 1 : path;
     size_t n = (size_t)(strrchr(text, '.') - text);
+    struct sr1__buf b;
 
     if (v && !json_is_null(v)) {
         SR1__TRY(text_of(v, f->source, &text));
         n = strlen(text);
     }
-    row->data_source = sr1__strndup(text, n);
+    sr1__buf_init(&b, 0);
+    sr1__buf_utf8(&b, text, n);
+    row->data_source = sr1__buf_take(&b);
+    sr1__buf_free(&b);
     return row->data_source ? SR1_OK : sr1__fail_nomem("data source");
 }
 
 static sr1_status fill(const struct sr1__fields *f, sr1_row *row, const char *path)
 {
     SR1__TRY(take_question(f, row));
-    SR1__TRY(take_history(f, row));
-    SR1__TRY(take_answers(f, row));
+    SR1__TRY(take_history(f, row, path));
+    SR1__TRY(take_answers(f, row, path));
     SR1__TRY(take_id(f, row));
     return take_data_source(f, row, path);
 }

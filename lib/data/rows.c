@@ -309,6 +309,11 @@ static size_t without_tail(const char *s, size_t n, const char *tail)
     return n;
 }
 
+static sr1_status row_too_long(void)
+{
+    return sr1__fail(SR1_E_LIMIT, "a row above 16 MiB");
+}
+
 static sr1_status json_row(const struct sr1__row_file *f, const struct sr1__buf *b,
                            json_t **out)
 {
@@ -316,6 +321,8 @@ static sr1_status json_row(const struct sr1__row_file *f, const struct sr1__buf 
     size_t n = without_tail(s, b->len, f->format == SR1__ROWS_JSON ? " \t\r\n," : "\r\n");
     json_t *j = NULL;
 
+    if (n > SR1__ROW_MAX)
+        return row_too_long();
     SR1__TRY(sr1__json_parse(&j, s, n, "row"));
     if (!json_is_object(j)) {
         json_decref(j);
@@ -333,7 +340,7 @@ static sr1_status read_row(const struct sr1__rows *r, int64_t i, struct sr1__buf
     const uint64_t *at = r->offsets.at + (size_t)i + f;
 
     if (at[1] - at[0] > 2 * SR1__ROW_MAX)
-        return sr1__fail(SR1_E_LIMIT, "a row above 16 MiB");
+        return row_too_long();
     SR1__TRY(read_range(file, at[0], (size_t)(at[1] - at[0]), b));
     return file->format == SR1__ROWS_CSV ? csv_row(file, b, out) : json_row(file, b, out);
 }

@@ -54,13 +54,26 @@ static sr1_status load_all(sr1_model *m, const char *folder)
     return status;
 }
 
+/* "Qwen/Qwen3-0.6B", and not a path. */
+static int may_be_a_name(const char *folder)
+{
+    const char *slash = strchr(folder, '/');
+
+    return *folder != '\0' && !strchr("/.~", *folder) &&
+           !(slash && (slash[1] == '\0' || strchr(slash + 1, '/')));
+}
+
 sr1_status sr1__model_folder_check(const char *kind, const char *folder)
 {
     if (sr1__path_is_dir(folder))
         return SR1_OK;
+    if (!may_be_a_name(folder))
+        return sr1__fail(SR1_E_NOT_FOUND, "%s '%s' is not a folder; check the path", kind,
+                         folder);
     return sr1__fail(SR1_E_NOT_FOUND,
-                     "%s '%s' is not a folder; nothing is fetched: download it with "
-                     "'hf download %s --local-dir %s' and give that folder",
+                     "%s '%s' is not a folder; check the path. Nothing is fetched: if it "
+                     "is a name at Hugging Face, download it with 'hf download %s "
+                     "--local-dir %s'",
                      kind, folder, folder, folder);
 }
 

@@ -7,6 +7,7 @@
 #include <searchr1/faiss.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 
 #include <string.h>
 
@@ -278,10 +279,32 @@ static void free_all(sr1_search **list, size_t n)
         sr1_search_free(list[i]);
 }
 
+/* One for each of n engines; *given 0 where the key is empty. */
+static sr1_status read_weights(const sr1_config *c, size_t n, double *weights, int *given)
+{
+    char **items = NULL;
+    size_t n_items = 0, k = 0;
+
+    SR1__TRY(sr1__config_list(c, "search_hybrid_weights", &items, &n_items));
+    *given = n_items > 0;
+    while (k < n_items && k < n &&
+           sr1__parse_real(items[k], strlen(items[k]), &weights[k]))
+        k++;
+    sr1__free(items);
+    if (n_items == 0 || (k == n && k == n_items))
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "search_hybrid_weights must be %zu numbers separated by commas, one "
+                     "for each engine of search_hybrid",
+                     n);
+}
+
 static sr1_status open_hybrid(sr1_search **out, const sr1_config *c)
 {
     sr1_search *list[MOST_ENGINES] = {NULL};
+    double weights[MOST_ENGINES];
     sr1_hybrid_options o;
+    int weighted = 0;
     size_t n = 0;
     sr1_status st = open_names(list, &n, "search_hybrid", "hybrid", c);
 
@@ -291,7 +314,9 @@ static sr1_status open_hybrid(sr1_search **out, const sr1_config *c)
     if (st == SR1_OK && n == 0)
         st = sr1__fail(SR1_E_CONFIG, "search_hybrid is empty; name engines: bm25,dense");
     if (st == SR1_OK)
-        st = sr1_search_open_hybrid(out, list, NULL, n, &o);
+        st = read_weights(c, n, weights, &weighted);
+    if (st == SR1_OK)
+        st = sr1_search_open_hybrid(out, list, weighted ? weights : NULL, n, &o);
     free_all(list, n);
     return st;
 }

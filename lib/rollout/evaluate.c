@@ -29,6 +29,7 @@ struct work {
     const sr1_dataset *data;
     const sr1_eval_options *o;
     sr1_evaluation *e;
+    int64_t *rows; /* [total] of data: those that can be asked */
     int64_t total, done, tokens;
 };
 
@@ -183,7 +184,7 @@ static sr1_status chunk_read(struct chunk *c, const struct work *w, int64_t from
     *c = (struct chunk){.made = sr1__calloc(n, sizeof(sr1_trajectory *)), .n = n};
     if (!c->made)
         return sr1__fail_nomem("rows");
-    return sr1__asked_read(&c->asked, w->data, NULL, from, n);
+    return sr1__asked_read(&c->asked, w->data, w->rows + from, 0, n);
 }
 
 static sr1_status forward_progress(void *user, int64_t finished, int64_t total,
@@ -324,10 +325,13 @@ sr1_status sr1_evaluate(sr1_evaluation **out, sr1_rollout *rollout,
     w.total = sr1_dataset_count(dataset);
     if (o.max_rows > 0 && o.max_rows < w.total)
         w.total = o.max_rows;
+    SR1__TRY(sr1__rollout_fitting(rollout, dataset, "questions", w.total, &w.rows,
+                                  &w.total));
     w.e = sr1__calloc(1, sizeof(*w.e));
     if (w.e)
         w.e->of = sr1__calloc(1, sizeof(*w.e->of));
     if (!w.e || !w.e->of) {
+        sr1__free(w.rows);
         sr1_evaluation_free(w.e);
         return sr1__fail_nomem("evaluation");
     }
@@ -335,6 +339,7 @@ sr1_status sr1_evaluate(sr1_evaluation **out, sr1_rollout *rollout,
     w.e->of[0].struct_size = sizeof(*w.e->of);
     while (st == SR1_OK && w.done < w.total)
         st = run_chunk(&w, (size_t)(w.total - w.done < chunk ? w.total - w.done : chunk));
+    sr1__free(w.rows);
     if (st != SR1_OK) {
         sr1_evaluation_free(w.e);
         return st;

@@ -30,6 +30,7 @@ struct sr1__limits {
     int64_t max_tokens;       /* sampled, a trajectory */
     int64_t max_turn_tokens;  /* sampled, a turn; 0: no limit of its own */
     int64_t max_prompt;
+    int32_t filter;           /* leave out questions whose prompts are longer */
     int64_t max_observation;
     int64_t max_context;      /* tokens of a whole sequence */
     int32_t max_turns;        /* blocks inserted */

@@ -202,7 +202,8 @@ sr1_status sr1__rollout_prompt(const sr1_rollout *r, const sr1_query *q, int32_t
         sr1_free(made);
         return sr1__fail(SR1_E_LIMIT,
                          "the prompt has %zu tokens, max_prompt_tokens is %" PRId64
-                         "; shorten the question or its history, or raise the key",
+                         "; shorten the question or its history, raise the key, or leave "
+                         "such questions out of data with filter_overlong_prompts",
                          n_made, r->limits.max_prompt);
     }
     if ((int64_t)n_made >= r->limits.max_context) {

@@ -2,6 +2,7 @@
  * rollout of its own, whose policy never acts, and what it says is the next message. */
 #include "rollout/reviser.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "critique/writer.h"
@@ -113,6 +114,11 @@ static sr1_status gather(const struct local *l, const sr1_conversation *const *c
         else
             SR1__TRY(sr1_writer_sink_text(sink, i, "", 0));
     }
+    if (b->n < n)
+        sr1__log(SR1_LOG_WARN,
+                 "%zu of %zu conversations get no answer: they are longer than the "
+                 "%" PRId64 " tokens that the model reads",
+                 n - b->n, n, l->rollout->limits.max_context);
     return SR1_OK;
 }
 

@@ -212,6 +212,7 @@ static void read_limits(sr1_rollout *r, const sr1_config *c)
         .max_tokens = sr1__config_int(c, "max_tokens"),
         .max_turn_tokens = sr1__config_int(c, "max_tokens_per_turn"),
         .max_prompt = sr1__config_int(c, "max_prompt_tokens"),
+        .filter = sr1__config_bool(c, "filter_overlong_prompts"),
         .max_observation = sr1__config_int(c, "max_observation_tokens"),
         .max_context = max_context(r, c),
         .max_turns = turns > calls ? turns : calls,

@@ -25,6 +25,12 @@ struct sr1__remote_stats {
     int64_t server_tokens;  /* generated, as the server counted */
     int64_t failed;         /* trajectories left out: it gave no answer */
 };
+/* Of the first n rows those whose prompts fit (key filter_overlong_prompts); without that
+ * key the first that does not is SR1_E_LIMIT. what: "questions", for messages. Free *rows
+ * with sr1__free. */
+sr1_status sr1__rollout_fitting(const sr1_rollout *r, const sr1_dataset *d,
+                                const char *what, int64_t n, int64_t **rows,
+                                int64_t *kept);
 /* The model that revises critiques; NULL without one that is local. It stands still.
  * Borrowed until the rollout is freed. */
 sr1_model *sr1__rollout_reviser(const sr1_rollout *r);

@@ -25,6 +25,7 @@ struct sr1__answer {
     struct stored_hit *hits;
     int32_t n_hits;
     int32_t capacity;
+    int dropped; /* the latest hit was beyond top_k, and so is its row */
     struct sr1__buf text;
 };
 
@@ -57,6 +58,19 @@ void sr1__answer_free(struct sr1__answer *a)
     sr1__free(a);
 }
 
+/* What was appended since begin is there, or is too much and all of it goes: the buffer
+ * is as it was. */
+static sr1_status whole_or_none(struct sr1__answer *a, size_t begin)
+{
+    sr1_status status = sr1__buf_status(&a->text, "text of one query's hits");
+
+    if (status == SR1_E_LIMIT) {
+        a->text.len = begin;
+        a->text.status = SR1_OK;
+    }
+    return status;
+}
+
 /* Append s as valid UTF-8 with its NUL; *at is where it begins. */
 static sr1_status add_text(struct sr1__answer *a, const char *s, size_t *at)
 {
@@ -64,7 +78,7 @@ static sr1_status add_text(struct sr1__answer *a, const char *s, size_t *at)
 
     sr1__buf_utf8(&a->text, s, strlen(s));
     sr1__buf_char(&a->text, '\0');
-    SR1__TRY(sr1__buf_status(&a->text, "text of one query's hits"));
+    SR1__TRY(whole_or_none(a, begin));
     *at = begin;
     return SR1_OK;
 }
@@ -180,7 +194,8 @@ sr1_status sr1_search_sink_hit(sr1_search_sink *sink, size_t query, const char *
     if (!isfinite(score))
         return sr1__fail(SR1_E_INVALID,
                          "search sink: the score of hit '%.100s' is not finite", id);
-    if (a->n_hits >= sink->top_k)
+    a->dropped = a->n_hits >= sink->top_k;
+    if (a->dropped)
         return SR1_OK;
     SR1__TRY(grow_hits(a));
     SR1__TRY(add_text(a, id, &hit.id));
@@ -203,16 +218,19 @@ sr1_status sr1__sink_valid_hit(sr1_search_sink *sink, size_t query, const char *
 {
     struct sr1__answer *a = NULL;
     struct stored_hit hit = {.row = NO_TEXT, .score = score};
+    size_t begin;
 
     SR1__TRY(sink_answer(sink, query, &a));
-    if (a->n_hits >= sink->top_k)
+    a->dropped = a->n_hits >= sink->top_k;
+    if (a->dropped)
         return SR1_OK;
     SR1__TRY(grow_hits(a));
+    begin = a->text.len;
     hit.id = add_valid(a, id);
     hit.contents = add_valid(a, contents);
     if (row != NULL)
         hit.row = add_valid(a, row);
-    SR1__TRY(sr1__buf_status(&a->text, "text of one query's hits"));
+    SR1__TRY(whole_or_none(a, begin));
     a->hits[a->n_hits++] = hit;
     return SR1_OK;
 }
@@ -226,7 +244,15 @@ sr1_status sr1_search_sink_row(sr1_search_sink *sink, size_t query, const char *
         return sr1__fail(SR1_E_INVALID, "search sink: row is NULL");
     if (a->n_hits == 0)
         return sr1__fail(SR1_E_STATE, "search sink: a row before the first hit");
-    return add_text(a, row, &a->hits[a->n_hits - 1].row);
+    return a->dropped ? SR1_OK : add_text(a, row, &a->hits[a->n_hits - 1].row);
+}
+
+/* Their text too: it may have left no room for a message. */
+static void drop_hits(struct sr1__answer *a)
+{
+    a->n_hits = 0;
+    a->message = NO_TEXT;
+    sr1__buf_free(&a->text);
 }
 
 sr1_status sr1_search_sink_status(sr1_search_sink *sink, size_t query, int32_t status,
@@ -239,5 +265,7 @@ sr1_status sr1_search_sink_status(sr1_search_sink *sink, size_t query, int32_t s
         return sr1__fail(SR1_E_INVALID, "search sink: status %d is none of SR1_SEARCH_",
                          (int)status);
     a->status = status;
+    if (status == SR1_SEARCH_TIMEOUT || status == SR1_SEARCH_ERROR)
+        drop_hits(a);
     return set_message(a, message);
 }

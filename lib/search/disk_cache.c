@@ -133,7 +133,8 @@ sr1_status sr1__disk_answer_read(const struct sr1__buf *value, sr1_search_sink *
 /* ---- one batch ---- */
 
 /* Give the sink's query i what is kept, not older than max_age_ms: 1, or 0 when there is
- * nothing. What was checked by its hash and cannot be read came from another version. */
+ * nothing. What was checked by its hash and cannot be read came from another version; a
+ * time to come, from a clock that was wrong, is as far away as one gone by. */
 static sr1_status look_up(struct ask *a, const char *query, size_t i, double max_age_ms,
                           int32_t *given)
 {
@@ -148,7 +149,7 @@ static sr1_status look_up(struct ask *a, const char *query, size_t i, double max
     status = sr1__buf_status(&key, "search cache");
     if (status == SR1_OK &&
         sr1__disk_store_get(a->c->store, key.data, key.len, &value, &time) &&
-        (double)(now_ms() - time) <= max_age_ms) {
+        fabs((double)now_ms() - (double)time) <= max_age_ms) {
         status = sr1__disk_answer_read(&value, a->sink, i);
         *given = status == SR1_OK;
     }

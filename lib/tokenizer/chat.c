@@ -251,6 +251,7 @@ static sr1_status read_message(const json_t *o, size_t i, struct sr1__message *m
     SR1__TRY(role_of(json_string_value(json_object_get(o, "role")), i, &m->role));
     SR1__TRY(text_member(o, "content", i, &m->content));
     SR1__TRY(text_member(o, "reasoning_content", i, &m->reasoning));
+    m->says_nothing = m->content.p == NULL;
     m->content.p = m->content.p ? m->content.p : "";
     if (!calls || json_is_null(calls))
         return SR1_OK;

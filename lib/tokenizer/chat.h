@@ -21,6 +21,7 @@ struct sr1__message {
     struct sr1__slice content;   /* p "" when there is none */
     struct sr1__slice reasoning; /* p NULL: none */
     const json_t *tool_calls;    /* NULL or an array */
+    int says_nothing;            /* its content is null or absent, not "" */
 };
 
 struct sr1__conversation {

@@ -28,18 +28,20 @@ void sr1__json_python_text(const char *s, size_t n, struct sr1__buf *out)
 }
 
 /* Python's repr: plain digits from 1e-4 to below 1e16, always with a point or an
- * exponent. */
+ * exponent. Near that bound the shortest text may have the other form. */
 static void put_real(double v, struct sr1__buf *out)
 {
     char text[32];
+    size_t first;
 
     sr1__format_real(v, text);
-    if (fabs(v) >= 1e15 && fabs(v) < 1e16 && strchr(text, 'e'))
-        sr1__buf_fmt(out, "%.0f", v);
+    first = 1 + (text[0] == '-');
+    if (strpbrk(text, ".e") == NULL && fabs(v) >= 1e16)
+        sr1__buf_fmt(out, "%.*s.%se+16", (int)first, text, text + first);
+    else if (strchr(text, 'e') && fabs(v) >= 1e15 && fabs(v) < 1e16)
+        sr1__buf_fmt(out, "%.0f.0", v);
     else
-        sr1__buf_str(out, text);
-    if (!strpbrk(text, ".e") || (fabs(v) >= 1e15 && fabs(v) < 1e16))
-        sr1__buf_str(out, ".0");
+        sr1__buf_fmt(out, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");
 }
 
 /* Between two values, or before the first. */

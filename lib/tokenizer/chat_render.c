@@ -135,15 +135,16 @@ static void part_thought(struct sr1__slice *content, struct sr1__slice *reasonin
     *content = strip((struct sr1__slice){last, (size_t)(end - last)}, 1, 0);
 }
 
-/* The last message that is a question of the user, not a tool's answer; the last message
- * when there is none. */
+/* The last message that is a question of the user, not a tool's answer, nor without text;
+ * the last message when there is none. */
 static size_t last_question(const struct sr1__conversation *c)
 {
     for (size_t i = c->n; i-- > 0;) {
         const struct sr1__message *m = &c->messages[i];
 
-        if (m->role == SR1__ROLE_USER && !(starts(m->content, "<tool_response>") &&
-                                           ends(m->content, "</tool_response>")))
+        if (m->role == SR1__ROLE_USER && !m->says_nothing &&
+            !(starts(m->content, "<tool_response>") &&
+              ends(m->content, "</tool_response>")))
             return i;
     }
     return c->n - 1;

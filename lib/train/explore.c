@@ -31,6 +31,14 @@ static sr1_status begin_rewards(void *user, size_t index, sr1_trajectory *t)
     return sr1_reward_set_begin(s->tr->rewards, t);
 }
 
+static sr1_status tell(void *user, int64_t done, int64_t total, int64_t tokens)
+{
+    const struct sr1__step *s = user;
+
+    (void)tokens;
+    return s->tr->phase(s->tr->phase_user, "rollout", done, total);
+}
+
 static sr1_status roll_out(struct sr1__step *s)
 {
     struct sr1__rollout_stats stats;
@@ -38,6 +46,7 @@ static sr1_status roll_out(struct sr1__step *s)
                              .group_size = s->group_size,
                              .seed = sr1__step_seed(s),
                              .user = s,
+                             .progress = s->tr->phase ? tell : NULL,
                              .finished = begin_rewards};
     double began;
 

@@ -133,9 +133,13 @@ struct sr1_trainer {
     struct sr1__jsonl *metrics,
         *trajectories; /* journals of the run, once it has begun */
     struct sr1__events *events; /* NULL unless the key tensorboard is set */
+    /* Told how far a rollout is; NULL outside of a run, or if nobody asks. */
+    sr1_status (*phase)(void *user, const char *phase, int64_t done, int64_t total);
+    void *phase_user;
     int64_t step;     /* whole steps done */
     int64_t planned;
     int64_t skipped;  /* updates left out, all steps */
+    json_t *reward_means; /* of the present step, by metric; NULL before the first */
     uint32_t alarms;  /* that rang after the last step */
     int32_t begun;    /* sr1_trainer_run was called */
     int32_t resumed;
@@ -204,6 +208,8 @@ sr1_status sr1__serving_restore(sr1_trainer *tr, const char *folder, const json_
 
 sr1_status sr1__questions_open(sr1_trainer *tr, int64_t rows);
 void sr1__questions_close(sr1_trainer *tr);
+/* Leave out questions whose prompts are too long, or refuse them; what: for messages. */
+sr1_status sr1__questions_fit(const sr1_trainer *tr, sr1_dataset *d, const char *what);
 /* The rows of the next step: rows[batch_size], at least 1. */
 sr1_status sr1__questions_next(sr1_trainer *tr, int64_t *rows, size_t *n);
 /* What is known of rows, where a rule chooses among them, as a folder. */
@@ -275,6 +281,8 @@ sr1_status sr1__run_open_journals(sr1_trainer *tr, const json_t *state);
 
 /* ---- metrics.c ---- */
 
+/* The mean of each reward over t[n], before its weight: rewards/NAME/mean, TRL's name. */
+sr1_status sr1__metrics_rewards(sr1_trainer *tr, sr1_trajectory *const *t, size_t n);
 /* The report as one JSON object, by the seed's, verl's and TRL's names. New reference;
  * NULL without memory. */
 json_t *sr1__metrics_row(const sr1_trainer *tr, const sr1_step_report *r);

@@ -3,6 +3,7 @@
 #include "train/internal.h"
 
 #include "base/clock.h"
+#include "trajectory/trajectory.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -123,6 +124,46 @@ static const struct {
 #undef ROW
 };
 
+/* ---- what each reward gave ---- */
+
+static sr1_status add_part(json_t *sums, const sr1_trajectory *t, size_t i)
+{
+    const char *name = NULL;
+    double value = 0.0;
+    char key[256];
+
+    SR1__TRY(sr1_trajectory_reward_part(t, i, &name, &value, NULL));
+    snprintf(key, sizeof(key), "rewards/%.200s/mean", name);
+    value += json_real_value(json_object_get(sums, key));
+    return json_object_set_new(sums, key, json_real(value)) == 0
+               ? SR1_OK
+               : sr1__fail_nomem("metrics");
+}
+
+sr1_status sr1__metrics_rewards(sr1_trainer *tr, sr1_trajectory *const *t, size_t n)
+{
+    json_t *means = json_object(), *sum;
+    double scored = 0.0;
+    const char *name;
+    sr1_status st = means ? SR1_OK : sr1__fail_nomem("metrics");
+
+    for (size_t i = 0; i < n; i++) {
+        if (sr1__trajectory_excluded(t[i]))
+            continue;
+        scored++;
+        for (size_t k = 0; st == SR1_OK && k < sr1_trajectory_reward_part_count(t[i]);
+             k++)
+            st = add_part(means, t[i], k);
+    }
+    json_object_foreach(means, name, sum)
+        json_real_set(sum, json_real_value(sum) / scored);
+    json_decref(tr->reward_means);
+    tr->reward_means = means;
+    return st;
+}
+
+/* ---- a row ---- */
+
 /* How many ring, and for each 1 or 0. */
 static int add_alarms(json_t *row, const sr1_step_report *r)
 {
@@ -166,6 +207,8 @@ json_t *sr1__metrics_row(const sr1_trainer *tr, const sr1_step_report *r)
                                 sr1__json_number((double)r->device_bytes / GIB)) ||
             json_object_set_new(row, "training/skipped_updates_total",
                                 json_integer(tr->skipped));
+    if (!failed && tr->reward_means)
+        failed = json_object_update(row, tr->reward_means);
     if (!failed)
         failed = add_alarms(row, r);
     if (failed) {

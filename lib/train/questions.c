@@ -219,3 +219,17 @@ sr1_status sr1__questions_restore(sr1_trainer *tr, const char *folder)
     sr1__weights_close(w);
     return st;
 }
+
+/* ---- questions that are too long ---- */
+
+sr1_status sr1__questions_fit(const sr1_trainer *tr, sr1_dataset *d, const char *what)
+{
+    int64_t *rows = NULL, n = 0;
+    sr1_status st = sr1__rollout_fitting(tr->rollout, d, what, sr1_dataset_count(d),
+                                         &rows, &n);
+
+    if (st == SR1_OK && n < sr1_dataset_count(d))
+        st = sr1__dataset_keep(d, rows, n);
+    sr1__free(rows);
+    return st;
+}

@@ -107,36 +107,36 @@ static const struct {
               {"success", offsetof(sr1_eval_scores, success)},
               {"thinking", offsetof(sr1_eval_scores, thinking)}};
 
-/* Exact match under the name that Search-R1's published code gives it. */
-static sr1_status add_test_score(json_t *row, const sr1_eval_scores *s)
+/* A score of the questions of one source, NULL: of all. */
+static sr1_status add_score(json_t *row, const char *score, const char *source, double v)
 {
-    char name[256];
+    struct sr1__buf name;
+    sr1_status st;
 
-    snprintf(name, sizeof(name), "val/test_score/%s", s->data_source);
-    return json_object_set_new(row, name, sr1__json_number(s->exact_match)) == 0
-               ? SR1_OK
-               : sr1__fail_nomem("metrics");
+    sr1__buf_init(&name, 0);
+    sr1__buf_fmt(&name, "val/%s%s%s", score, source ? "/" : "", source ? source : "");
+    st = sr1__buf_status(&name, "metrics");
+    if (st == SR1_OK && json_object_set_new(row, name.data, sr1__json_number(v)) != 0)
+        st = sr1__fail_nomem("metrics");
+    sr1__buf_free(&name);
+    return st;
 }
 
 static sr1_status add_scores(json_t *row, const sr1_evaluation *e)
 {
     for (size_t i = 0; i < sr1_evaluation_count(e); i++) {
         sr1_eval_scores s = {.struct_size = sizeof(s)};
-        char name[256];
+
         SR1__TRY(sr1_evaluation_scores(e, i, &s));
         for (size_t k = 0; k < sizeof(scores) / sizeof(scores[0]); k++) {
             const char *at = (const char *)&s + scores[k].offset;
 
-            snprintf(name, sizeof(name), "val/%s%s%s", scores[k].name,
-                     s.data_source ? "/" : "", s.data_source ? s.data_source : "");
-            if (json_object_set_new(
-                    row, name, sr1__json_number(*(const double *)(const void *)at)) != 0)
-                return sr1__fail_nomem("metrics");
+            SR1__TRY(add_score(row, scores[k].name, s.data_source,
+                               *(const double *)(const void *)at));
         }
-        if (s.data_source)
-            SR1__TRY(add_test_score(row, &s));
-        if (!s.data_source &&
-            json_object_set_new(row, "val/excluded", json_integer(s.excluded)) != 0)
+        if (s.data_source) /* under the name that Search-R1's published code gives it */
+            SR1__TRY(add_score(row, "test_score", s.data_source, s.exact_match));
+        else if (json_object_set_new(row, "val/excluded", json_integer(s.excluded)) != 0)
             return sr1__fail_nomem("metrics");
     }
     return SR1_OK;
@@ -371,6 +371,7 @@ static sr1_status finish(struct run *r)
 sr1_status sr1_trainer_run(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
 {
     struct run r = {.tr = tr, .saved = -1};
+    sr1_status st;
 
     if (!tr)
         return sr1__fail(SR1_E_INVALID, "run: trainer is required");
@@ -385,8 +386,11 @@ sr1_status sr1_trainer_run(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
     tr->begun = 1;
     if (!tr->resumed)
         SR1__TRY(make_folder(tr));
-    SR1__TRY(loop(&r));
-    return finish(&r);
+    tr->phase = r.cb.phase;
+    tr->phase_user = r.cb.user;
+    st = loop(&r);
+    tr->phase = NULL;
+    return st == SR1_OK ? finish(&r) : st;
 }
 
 sr1_status sr1_trainer_resume(sr1_trainer **out, const char *run_folder,

@@ -103,19 +103,6 @@ static sr1_status add_inserted(struct example *e, const char *text)
     return add_environment(e, text, n);
 }
 
-/* Text that comes before anything said: the prompt. */
-static sr1_status add_prompt(struct example *e, const char *text, size_t n)
-{
-    struct sr1__ids ids = {0};
-    sr1_status st = sr1__tokenizer_encode(e->tr->rollout->tokenizer, text, n,
-                                          SR1_ENCODE_ALL_ADDED, &ids);
-
-    if (st == SR1_OK)
-        st = sr1__trajectory_builder_prompt(e->b, ids.v, ids.n);
-    sr1__ids_free(&ids);
-    return st;
-}
-
 static sr1_status add_question(struct example *e, const struct sr1__demo *d)
 {
     sr1_query q = {.struct_size = sizeof(q),
@@ -134,10 +121,24 @@ static sr1_status add_question(struct example *e, const struct sr1__demo *d)
     return st;
 }
 
-/* A conversation: each message is rendered by the chat template after those before it;
- * what its rendering adds is the segment. */
-static sr1_status chat_text(const sr1_rollout *r, const struct sr1__demo *d, size_t n,
-                            int open, char **text, size_t *len)
+/* ---- conversations ---- */
+
+/* What the chat template makes of messages; or the end of it. */
+struct rendering {
+    char *text;
+    int32_t *ids;
+    size_t len, n; /* of text, of ids */
+};
+
+static void rendering_free(struct rendering *g)
+{
+    sr1_free(g->text);
+    sr1_free(g->ids);
+}
+
+/* open: and then the policy's next message begins. */
+static sr1_status render(const sr1_rollout *r, const struct sr1__demo_segment *messages,
+                         size_t n, int open, struct rendering *out)
 {
     sr1_chat_options o = {.struct_size = sizeof(o),
                           .add_generation_prompt = open,
@@ -148,41 +149,116 @@ static sr1_status chat_text(const sr1_rollout *r, const struct sr1__demo *d, siz
     if (!roles)
         return sr1__fail_nomem("messages");
     for (size_t i = 0; i < n; i++) {
-        roles[i] = d->segments[i].role;
-        roles[n + i] = d->segments[i].text;
+        roles[i] = messages[i].role;
+        roles[n + i] = messages[i].text;
     }
-    st = sr1_tokenizer_chat(r->tokenizer, roles, roles + n, NULL, n, &o, text, len, NULL,
-                            NULL);
+    st = sr1_tokenizer_chat(r->tokenizer, roles, roles + n, NULL, n, &o, &out->text,
+                            &out->len, &out->ids, &out->n);
     sr1__free(roles);
     return st;
 }
 
+/* Cut off what was there before. Behind an opening only the text: the first line ends of
+ * a message may be one token with that of its heading. */
+static sr1_status cut_off(struct rendering *g, const struct rendering *before, int opened)
+{
+    size_t n = opened ? 0 : before->n;
+
+    if (g->len < before->len || memcmp(g->text, before->text, before->len) != 0 ||
+        g->n < n || memcmp(g->ids, before->ids, n * sizeof(*g->ids)) != 0)
+        return sr1__fail(SR1_E_UNSUPPORTED,
+                         "the chat template does not write a message behind what stands "
+                         "before it; if it has thoughts, set enable_thinking: true");
+    g->len -= before->len;
+    memmove(g->text, g->text + before->len, g->len + 1);
+    g->n -= n;
+    memmove(g->ids, g->ids + n, g->n * sizeof(*g->ids));
+    return SR1_OK;
+}
+
+/* What messages [begin, end) add to a conversation: to a question, as the template writes
+ * earlier messages in other ways when it goes on (Qwen3's forgets thoughts), and here it
+ * only grows. opened: the policy's message has begun before; else it begins behind. */
+static sr1_status grow(const sr1_rollout *r, const struct sr1__demo *d, size_t begin,
+                       size_t end, int opened, struct rendering *out)
+{
+    size_t n = end - begin;
+    struct sr1__demo_segment *messages = sr1__calloc(n + 1, sizeof(*messages));
+    struct rendering before = {0};
+    sr1_status st;
+
+    if (!messages)
+        return sr1__fail_nomem("messages");
+    messages[0] = (struct sr1__demo_segment){.role = "user", .text = "question"};
+    memcpy(messages + 1, d->segments + begin, n * sizeof(*messages));
+    st = render(r, messages, 1, opened, &before);
+    if (st == SR1_OK)
+        st = render(r, messages, n + 1, !opened, out);
+    if (st == SR1_OK)
+        st = cut_off(out, &before, opened);
+    rendering_free(&before);
+    sr1__free(messages);
+    return st;
+}
+
+static sr1_status add_opening(struct example *e, const struct sr1__demo *d, size_t n)
+{
+    struct rendering g = {0};
+    sr1_status st = render(e->tr->rollout, d->segments, n, 1, &g);
+
+    if (st == SR1_OK)
+        st = sr1__trajectory_builder_prompt(e->b, g.ids, g.n);
+    rendering_free(&g);
+    return st;
+}
+
+/* Messages between two of the policy, with the words of the template around them. */
+static sr1_status add_context(struct example *e, const struct sr1__demo *d, size_t begin,
+                              size_t end)
+{
+    const struct sr1__protocol *p = sr1__env_protocol(e->tr->rollout->env);
+    struct rendering g = {0};
+    size_t body_begin, body_len;
+    sr1_status st = grow(e->tr->rollout, d, begin, end, 0, &g);
+
+    if (st == SR1_OK &&
+        sr1__observation_split(p, g.text, g.len, &body_begin, &body_len) == SR1_OK)
+        st = add_environment(e, g.text, g.len);
+    else if (st == SR1_OK)
+        st = sr1__trajectory_builder_environment(e->b, g.ids, g.n, e->turn++, g.text,
+                                                 g.len, 0, g.len);
+    rendering_free(&g);
+    return st;
+}
+
+static sr1_status add_said(struct example *e, const struct sr1__demo *d, size_t i)
+{
+    struct rendering g = {0};
+    sr1_status st = grow(e->tr->rollout, d, i, i + 1, 1, &g);
+
+    if (st == SR1_OK)
+        st = add_policy(e, g.text, g.len);
+    rendering_free(&g);
+    return st;
+}
+
+/* Each message of the policy behind what stands before it; a first message is context,
+ * whoever says it. */
 static sr1_status add_chat(struct example *e, const struct sr1__demo *d)
 {
-    const sr1_rollout *r = e->tr->rollout;
     size_t done = 0;
-    sr1_status st = SR1_OK;
 
-    for (size_t i = 0; i < d->n_segments && st == SR1_OK; i++) {
-        int next_speaks = i + 1 < d->n_segments && d->segments[i + 1].is_policy;
-        char *text = NULL;
-        size_t len = 0;
-
-        if (!d->segments[i].is_policy && !next_speaks)
+    for (size_t i = 1; i < d->n_segments; i++) {
+        if (!d->segments[i].is_policy)
             continue;
-        st = chat_text(r, d, i + 1, next_speaks, &text, &len);
-        if (st == SR1_OK && len < done)
-            st = sr1__fail(SR1_E_UNSUPPORTED,
-                           "the chat template rewrites earlier messages; "
-                           "write the demonstration as segments");
-        if (st == SR1_OK)
-            st = done == 0                  ? add_prompt(e, text, len)
-                 : d->segments[i].is_policy ? add_policy(e, text + done, len - done)
-                                            : add_environment(e, text + done, len - done);
-        done = len;
-        sr1_free(text);
+        SR1__TRY(done == 0 ? add_opening(e, d, i) : add_context(e, d, done, i));
+        SR1__TRY(add_said(e, d, i));
+        done = i + 1;
     }
-    return st;
+    return done > 0
+               ? SR1_OK
+               : sr1__fail(SR1_E_PARSE, "nothing to learn: the policy says its first "
+                                        "message only, to which nothing led");
 }
 
 static sr1_status add_segments(struct example *e, const struct sr1__demo *d)

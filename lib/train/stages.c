@@ -14,6 +14,7 @@ static sr1_status open_questions(sr1_trainer *tr, int64_t *rows)
     if (st == SR1_E_NOT_FOUND) /* steps with the caller's own queries only */
         return SR1_OK;
     SR1__TRY(st);
+    SR1__TRY(sr1__questions_fit(tr, tr->train, "questions to train on"));
     *rows = sr1_dataset_count(tr->train);
     return SR1_OK;
 }

@@ -210,9 +210,11 @@ static sr1_status restore_learner_counters(struct sr1__learner *l, const json_t 
 
 static sr1_status restore_counters(sr1_trainer *tr, const json_t *state)
 {
-    int64_t epoch, position;
+    int64_t epoch, position, planned;
 
-    SR1__TRY(sr1__json_get_int(state, "planned", &tr->planned));
+    SR1__TRY(sr1__json_get_int(state, "planned", &planned));
+    if (tr->set.stop_at_exact_match > 0 && planned < tr->planned)
+        tr->planned = planned; /* it was good enough; else the configuration says */
     SR1__TRY(sr1__json_get_int(state, "epoch", &epoch));
     SR1__TRY(sr1__json_get_int(state, "position", &position));
     SR1__TRY(sr1__json_get_int(state, "skipped", &tr->skipped));

@@ -85,6 +85,8 @@ static sr1_status open_data(sr1_trainer *tr)
     st = sr1__dataset_configured(&tr->validation, tr->config, SR1_PART_VALIDATION);
     if (st != SR1_OK && st != SR1_E_NOT_FOUND)
         return st;
+    if (tr->validation)
+        SR1__TRY(sr1__questions_fit(tr, tr->validation, "questions for validation"));
     if (rows > 0) {
         int64_t per_epoch = (rows + tr->set.batch_size - 1) / tr->set.batch_size;
 
@@ -165,6 +167,7 @@ void sr1_trainer_free(sr1_trainer *tr)
     sr1_dataset_free(tr->train);
     sr1_dataset_free(tr->validation);
     sr1_rollout_free(tr->rollout);
+    json_decref(tr->reward_means);
     sr1_config_free(tr->config);
     sr1__free(tr->run_folder);
     sr1__free(tr);
@@ -330,6 +333,7 @@ static sr1_status run_step(struct sr1__step *s)
                    s->report));
     SR1__TRY(sr1__step_compare(s));
     sr1__describe_trajectories(s->tr, s->made, s->n, s->report);
+    SR1__TRY(sr1__metrics_rewards(s->tr, s->made, s->n));
     drop_dead(s);
     SR1__TRY(retell(s));
     SR1__TRY(judge(s->tr, s->kept, s->n_taught,

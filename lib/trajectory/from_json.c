@@ -186,9 +186,10 @@ static sr1_status read_earned(struct json_reader *r, const json_t *search)
 {
     double reward = 0.0;
     int32_t success = 0;
-    int has;
+    int has = json_object_get(search, "reward") != NULL;
 
-    SR1__TRY(get_optional(search, "reward", &has, &reward));
+    if (has)
+        SR1__TRY(get_optional(search, "reward", &has, &reward));
     if (json_object_get(search, "success"))
         SR1__TRY(sr1__form_get_i32(search, "success", &success));
     return sr1__trajectory_builder_earned(r->b, has ? reward : 0.0, success);

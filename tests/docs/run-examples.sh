@@ -55,6 +55,7 @@ try "2 + 40: 42" 06_custom_engine
 try "Error: no such tower is known" 07_tools
 try "sample 3: the judge gives 0." 08_model_reward "$work/config.yaml" "$work/model" \
     "Where was the writer born?" Bakdel
+try "wrong, 1 of 2 tests pass" 09_run_code sandbox_isolation=none
 
 # In a folder with the train.yaml that it names.
 awk '/^```python$/ { on = 1; next } /^```$/ { on = 0 } on' README.md >"$work/readme.py"

@@ -8,7 +8,7 @@ import zlib
 import pytest
 
 import searchr1
-from searchr1 import code
+from searchr1 import code, critique, livecodebench
 
 ADD = {
     "id": "add",
@@ -83,6 +83,20 @@ def test_answers_are_run(checker, problems):
     assert checker.stats["checks"] == 4 and checker.stats["cached"] == 1
 
 
+def test_answers_are_run_in_a_sandbox_of_ones_own(problems):
+    try:
+        box = searchr1.Sandbox(concurrency=1)
+    except searchr1.Error:
+        box = searchr1.Sandbox(concurrency=1, isolation="none")
+    mine = code.Checker(box=box, execution_score="pass_rate", execution_time_limit=5)
+    answer = "def add(a, b): return abs(a) + b"
+    with mine.submit(problems, "add", answer, "program") as check:
+        assert check.wait().pass_rate == 0.5
+        hint = critique.hint(problems, "add", answer, check)
+    assert "add(-1, 1) == 0" in hint
+    assert box.counters["ended"] >= 1
+
+
 def test_a_check_is_waited_for_or_cancelled(checker, problems):
     with checker.submit(problems, "add", "import time\ntime.sleep(60)") as check:
         with pytest.raises(searchr1.errors.Error):
@@ -115,6 +129,10 @@ def test_private_tests_of_livecodebench_are_unpacked(tmp_path):
         code.Problems(source)
     assert code.unpack_livecodebench(source, target) == 1
     assert len(code.Problems(target)["q"].tests) == 2
+    assert livecodebench.main([str(source), str(source)]) == 0  # replaced at the end
+    assert source.read_bytes() == target.read_bytes()
+    assert livecodebench.main([str(source)]) == 2
+    assert livecodebench.main([str(tmp_path / "none"), str(target)]) == 1
     row["private_test_cases"] = base64.b64encode(
         zlib.compress(pickle.dumps(print))
     ).decode()

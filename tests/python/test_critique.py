@@ -155,6 +155,15 @@ def test_a_forest_teaches(problems, tmp_path):
     assert forest.write_rows([source], tmp_path / "rows.jsonl") == 2
 
 
+def test_judgements_are_balanced(problems, tmp_path):
+    forest = grow(problems, tmp_path, run)
+    assert forest.expand(1, 3, 1) == 0  # the third answers pass too
+    report = forest.write_demos(tmp_path / "sft.jsonl", balance=True)
+    assert (report.critiques, report.written, report.surplus) == (6, 4, 2)
+    rows = [json.loads(x) for x in (tmp_path / "sft.jsonl").read_text().splitlines()]
+    assert sorted(r["judgement"] for r in rows) == ["correct"] * 2 + ["incorrect"] * 2
+
+
 def test_an_answer_that_cannot_be_run_is_missing(problems, tmp_path):
     def down(problem, answer):
         return None

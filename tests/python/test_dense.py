@@ -173,6 +173,13 @@ def test_by_configuration(source, world, tmp_path):
     with open_search({"search_engine": "hybrid", **keys,
                       "search_reranker": str(golden / "cross-encoder")}) as engine:
         assert engine.name == "rerank" and len(engine.search("row 7", 3)) == 3
+    hybrid = {"search_engine": "hybrid", **keys}
+    with open_search({**hybrid, "search_hybrid_weights": "0.001,1"}) as engine:
+        assert engine.search("the river", 1)[0].id == want[0]
+        assert engine.search("the river", 1)[0].score == pytest.approx(1.001 / 61, rel=0.02)
+    for wrong in ("1", "1,2,3", "1,x", "1,0"):
+        with pytest.raises(errors.Error, match="weight"):
+            open_search({**hybrid, "search_hybrid_weights": wrong})
     with open_search({"search_engine": "dense", "search_index_device": "auto", **keys}) as e:
         assert [hit.id for hit in e.search("the river", 3)] == want
     with pytest.raises(errors.Error, match="part of itself"):

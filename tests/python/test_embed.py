@@ -64,7 +64,7 @@ def test_options(golden):
 
 
 def test_refusals(golden, tmp_path):
-    with pytest.raises(errors.NotFoundError, match="hf download"):
+    with pytest.raises(errors.NotFoundError, match="check the path"):
         Embedder(tmp_path / "none")
     with pytest.raises(errors.UnsupportedError, match="architectures"):
         Reranker(golden / "bert-gelu", device="cpu")

@@ -55,6 +55,17 @@ def test_states_are_apart():
     env.close()
 
 
+def test_an_outage_is_no_answer(model_folder):
+    def act(actions):
+        return [TimeoutError("late") if a.row == 0 else "It is in Paris." for a in actions]
+
+    with searchr1.Rollout(tiny.config(model_folder)) as rollout:
+        rollout.set_env(Environment(act, document_format="plain"))
+        late, answered = rollout.generate(["Where is it?"], group_size=2, seed=5)
+    assert (late.stop_reason, answered.stop_reason) == ("search_failed", "answer")
+    assert "Paris" in answered.generated_text
+
+
 def test_steps_are_read():
     step = thinking.parse("<level>2</level><think> Check </think><action> look </action>")
     assert step == thinking.Step(

@@ -72,3 +72,20 @@ def test_tools_of_ones_own(source):
     assert "argument 'tower' must be a string, not an integer" in done.stdout
     assert "-> <result> Error: 'Babel' </result>" in done.stdout
     assert done.stdout.endswith("-> <result> The Louvre: Paris. </result>\n")
+
+
+def test_critics(source):
+    done = subprocess.run(
+        [
+            sys.executable,
+            source / "examples/python/critics.py",
+            "sandbox_isolation=none",
+        ],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ, PYTHONPATH=str(source / "bindings/python")),
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("pass@1 0.5, after revision 1.0\n")
+    assert "judgements that are true: 1.0\n" in done.stdout
+    assert done.stdout.endswith("revision incorrect passes\nrevision correct passes\n")

@@ -1,6 +1,7 @@
 """The package as others get it: installed, loaded, typed."""
 
 import ast
+import ctypes
 import importlib.util
 import os
 import subprocess
@@ -40,6 +41,26 @@ def test_annotations():
                 ]
                 assert node.returns is not None, f"{path.name}: {node.name}"
                 assert all(a.annotation for a in given), f"{path.name}: {node.name}"
+
+
+def test_wrong_arguments_are_refused(tmp_path):
+    with pytest.raises(TypeError, match="text is wanted here, not int: 7"):
+        searchr1.code.extract(7)
+    for wrong in (3, "model", True):  # as pointers they would end the process
+        with pytest.raises(ctypes.ArgumentError, match="object of searchr1"):
+            searchr1.Rollout({"model_name_or_path": str(tmp_path)}, model=wrong)
+    with searchr1.Mock({"tower": "Paris"}) as engine:
+        with pytest.raises(TypeError, match="a list of texts is wanted here, not one"):
+            engine.run("Where?")
+    with pytest.raises(TypeError, match="a writer is a function"):
+        searchr1.critique.Writer(3)
+
+
+def test_one_question_is_no_list(rollout):
+    with pytest.raises(TypeError, match="a list of questions is wanted here, not one"):
+        rollout.generate("Where?")
+    with pytest.raises(TypeError, match="a question is a text, Query or Row, not 3"):
+        rollout.generate([3])
 
 
 def test_everything_offered_is_there():

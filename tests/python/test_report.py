@@ -220,6 +220,26 @@ def test_figures_equal_python(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "environment, name, words",
+    [
+        ("critique", "validation_reward", "Reward on validation went from 0.250 to 0.750."),
+        ("rooms", "success", "Success on validation went from 0.250 to 0.750."),
+        ("tools", "exact_match", "Exact match on validation went from 0.250 to 0.750."),
+    ],
+)
+def test_a_validation_tells_what_the_task_is(tmp_path, environment, name, words):
+    metric = name.replace("validation_", "")
+    rows = [metrics(s, **{"val/reward": 9, "val/success": 9, "val/exact_match": 9,
+                          f"val/{metric}": s / 4}) for s in (1, 2, 3)]  # fmt: skip
+    run = make_run(tmp_path / "r", rows, config={"environment": environment})
+    (figures,) = json.loads(call(run, "--json").stdout)
+    assert figures["verdict"][1]["text"] == words
+    assert figures[f"{name}_first"] == 0.25 and figures[f"{name}_last"] == 0.75
+    others = {"validation_reward", "success", "exact_match"} - {name}
+    assert not any(f"{other}_last" in figures for other in others)
+
+
+@pytest.mark.parametrize(
     "rewards, tone, words",
     [
         ([0.1 * (i % 3) for i in range(30)], "plain", "No clear change of the mean reward yet"),

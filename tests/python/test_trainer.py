@@ -133,6 +133,7 @@ def test_validation(settings, tmp_path):
     ((step, evaluation),) = seen
     assert step == 2 and evaluation.total.rows == 4
     assert ("validation", 4, 4) in phases
+    assert any(p[0] == "rollout" and 0 < p[1] <= p[2] for p in phases)
 
 
 class Mine(Exception):

@@ -50,6 +50,30 @@ int tool_refused(const char *program, int32_t status)
     return bad_file ? TOOL_USAGE : code;
 }
 
+int tool_printed(const char *program, int code)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    fprintf(stderr, "%s: standard output: %s\n", program, strerror(errno));
+    return code == TOOL_OK ? TOOL_FAILED : code;
+}
+
+#define LINE_END 90
+#define HELP_COLUMN 25
+
+void args_wrapped(const char *text, int at, int column)
+{
+    while (*text != '\0') {
+        int n = (int)strcspn(text, " ");
+
+        if (at > column && at + n + 1 > LINE_END)
+            at = printf("\n%*s", column, "") - 1;
+        at += printf("%s%.*s", at > column ? " " : "", n, text);
+        text += n + strspn(text + n, " ");
+    }
+    putchar('\n');
+}
+
 static void print_help(const struct args *a)
 {
     fputs(a->help, stdout);
@@ -60,7 +84,7 @@ static void print_help(const struct args *a)
 
         snprintf(left, sizeof(left), "%s%s%s", o->name, o->value != NULL ? " " : "",
                  o->value != NULL ? o->value : "");
-        printf("  %-22s %s\n", left, o->help);
+        args_wrapped(o->help, printf("  %-22s ", left), HELP_COLUMN);
     }
     printf("  %-22s %s\n  %-22s %s\n", "--help", "show this and leave", "--version",
            "show the version and leave");

@@ -42,6 +42,10 @@ struct args {
 int args_read(const struct args *a, int argc, char **argv, const char **rest, size_t max,
               size_t *n);
 
+/* The words of text from column `at` on, in lines of at most 90; all but the first line
+ * begin at `column`. */
+void args_wrapped(const char *text, int at, int column);
+
 /* "program: message" and where to find help, on stderr. Returns TOOL_USAGE. */
 int args_wrong(const struct args *a, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -55,5 +59,9 @@ int tool_failed(const char *program, int32_t status);
 /* The same while nothing was written yet: a file that cannot be read, or is
  * damaged, is wrong usage too. */
 int tool_refused(const char *program, int32_t status);
+
+/* What was printed is out: code, or TOOL_FAILED with a text where it is not (a full
+ * disk). The last thing before a tool ends. */
+int tool_printed(const char *program, int code);
 
 #endif

@@ -68,6 +68,17 @@ static sr1_status keep_proxy(sr1_config *c)
     return st == SR1_OK && !*proxy ? sr1_config_set(c, "proxy_model", began) : st;
 }
 
+static sr1_status nothing_yet(const char *run)
+{
+    char text[1024];
+
+    snprintf(text, sizeof(text),
+             "the run %.400s has neither model/ nor a checkpoint yet; go on with it by "
+             "sr1-train --resume %.400s",
+             run, run);
+    return sr1_set_error(SR1_E_NOT_FOUND, text);
+}
+
 static sr1_status use_run(sr1_config *c, const char *run)
 {
     char path[PATH_SIZE];
@@ -80,8 +91,7 @@ static sr1_status use_run(sr1_config *c, const char *run)
     if (exists(run, "model/config.json"))
         snprintf(path, sizeof(path), "%s/model", run);
     else if (!newest_checkpoint(run, path))
-        return sr1_set_error(SR1_E_NOT_FOUND,
-                             "the run has neither model/ nor a checkpoint");
+        return nothing_yet(run);
     st = keep_proxy(c);
     return st == SR1_OK ? sr1_config_set(c, "model_name_or_path", path) : st;
 }

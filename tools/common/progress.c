@@ -1,6 +1,8 @@
 /* progress.c - see progress.h. */
 #include "progress.h"
 
+#include <searchr1/base.h>
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -11,6 +13,7 @@
 #define LINES_EVERY 10.0
 #define FIRST_LINE 2.0 /* seconds after the beginning: it lives */
 #define BAR_MAX 30
+#define BAR_MIN 4 /* a shorter one says nothing */
 
 static double now(void)
 {
@@ -35,19 +38,23 @@ void progress_time(double seconds, char out[24])
                  (int)(s % 60));
 }
 
-void progress_begin(struct progress *p, const char *title, const char *unit, double scale)
+int terminal_width(int fd)
 {
     struct winsize size;
 
+    if (!isatty(fd))
+        return 0;
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+void progress_begin(struct progress *p, const char *title, const char *unit, double scale)
+{
     memset(p, 0, sizeof(*p));
     p->title = title;
     p->unit = unit;
     p->scale = scale;
     p->begun = now();
     p->terminal = isatty(STDERR_FILENO);
-    p->width = 80;
-    if (p->terminal && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20)
-        p->width = size.ws_col;
     p->last = p->begun - (p->terminal ? TERMINAL_EVERY : LINES_EVERY - FIRST_LINE);
 }
 
@@ -63,19 +70,66 @@ void progress_clear(struct progress *p)
     p->shown = 0;
 }
 
-static void draw_bar(struct progress *p, double part, const char *text)
-{
-    int room = p->width - (int)strlen(text) - (int)strlen(p->title) - 6;
-    int bar = room > BAR_MAX ? BAR_MAX : room;
-    char cells[BAR_MAX + 1];
+/* What a line says, in parts: narrow terminals show the more important ones. */
+struct line {
+    char percent[8];
+    char count[96]; /* "12/40 steps" */
+    char pace[128]; /* speed, time spent, time left */
+    char left[48];  /* of these the last, or what there is */
+    char note[160];
+};
 
-    if (bar < 0)
-        bar = 0;
+static int compose(char *out, size_t size, const char *percent, const char *count,
+                   const char *pace, const char *note)
+{
+    return snprintf(out, size, "%s%s%s%s%s%s%s", percent, *count ? " " : "", count,
+                    *pace ? ", " : "", pace, *note ? ", " : "", note);
+}
+
+/* The note without its last figure; those are two spaces apart. */
+static void shorten(char *note)
+{
+    char *at = note + strlen(note);
+
+    while (at > note && !(at[0] == ' ' && at[1] == ' '))
+        at--;
+    *at = '\0';
+}
+
+/* As much as room has: first speed and time spent go, then the note, figure by figure,
+ * then the counts. */
+static void fit(const struct line *l, int room, char *out, size_t size)
+{
+    char note[sizeof(l->note)];
+
+    memcpy(note, l->note, sizeof(note));
+    if (compose(out, size, l->percent, l->count, l->pace, note) <= room)
+        return;
+    while (compose(out, size, l->percent, l->count, l->left, note) > room && *note)
+        shorten(note);
+    if ((int)strlen(out) > room)
+        compose(out, size, l->percent, "", l->left, "");
+    if ((int)strlen(out) > room)
+        out[room > 0 ? room : 0] = '\0';
+}
+
+/* A line longer than the terminal is wide could not be drawn over. */
+static void draw_bar(struct progress *p, double part, const struct line *l)
+{
+    int room = terminal_width(STDERR_FILENO) - (int)strlen(p->title) - 2;
+    int bar;
+    char cells[BAR_MAX + 1];
+    char text[512];
+
+    fit(l, room, text, sizeof(text));
+    bar = room - (int)strlen(text) - 3;
+    bar = bar > BAR_MAX ? BAR_MAX : bar;
+    bar = bar < BAR_MIN ? 0 : bar;
     for (int i = 0; i < bar; i++)
         cells[i] = i < (int)(part * bar) ? '#' : '.';
     cells[bar] = '\0';
-    fprintf(stderr, "\r%s %s%s%s %.*s\033[K", p->title, bar > 0 ? "[" : "", cells,
-            bar > 0 ? "]" : "", p->width - 2, text);
+    fprintf(stderr, "\r%s %s%s%s%s\033[K", p->title, bar > 0 ? "[" : "", cells,
+            bar > 0 ? "] " : "", text);
     p->shown = 1;
 }
 
@@ -112,39 +166,43 @@ static int is_due(struct progress *p, double t, double done, double total)
 
 /* Speed, time spent and time left; before anything is done there is only the second. */
 static void pace_text(const struct progress *p, double done, double total, double elapsed,
-                      char out[128])
+                      struct line *l)
 {
     double rate = elapsed > 0 ? (done - p->from) / elapsed : 0;
     char left[24], spent[24], speed[64];
 
     progress_time(elapsed, spent);
-    if (!(rate > 0)) {
-        snprintf(out, 128, "%s", spent);
+    snprintf(l->pace, sizeof(l->pace), "%s", spent);
+    snprintf(l->left, sizeof(l->left), "%s", spent);
+    if (!(rate > 0))
         return;
-    }
     progress_time(total >= done ? (total - done) / rate : -1, left);
     rate_text(p, rate, speed);
-    snprintf(out, 128, "%s, %s, %s left", speed, spent, left);
+    snprintf(l->pace, sizeof(l->pace), "%s, %s, %s left", speed, spent, left);
+    snprintf(l->left, sizeof(l->left), "%s left", left);
 }
 
 void progress_show(struct progress *p, double done, double total, const char *note)
 {
     double t = now();
     double part = total > 0 ? done / total : 0;
-    char pace[128];
-    char text[256];
+    struct line l;
+    char text[512];
 
     if (!is_due(p, t, done, total))
         return;
     p->last = t;
-    pace_text(p, done, total, t - p->begun, pace);
-    snprintf(text, sizeof(text), "%3d%% %.*f/%.*f %s, %s%s%s", (int)(100 * part),
-             decimals(p), done * p->scale, decimals(p), total * p->scale, p->unit, pace,
-             note != NULL ? ", " : "", note != NULL ? note : "");
-    if (p->terminal)
-        draw_bar(p, part, text);
-    else
+    pace_text(p, done, total, t - p->begun, &l);
+    snprintf(l.percent, sizeof(l.percent), "%3d%%", (int)(100 * part));
+    snprintf(l.count, sizeof(l.count), "%.*f/%.*f %s", decimals(p), done * p->scale,
+             decimals(p), total * p->scale, p->unit);
+    snprintf(l.note, sizeof(l.note), "%s", note != NULL ? note : "");
+    if (p->terminal) {
+        draw_bar(p, part, &l);
+    } else {
+        compose(text, sizeof(text), l.percent, l.count, l.pace, l.note);
         fprintf(stderr, "%s %s\n", p->title, text);
+    }
     fflush(stderr);
 }
 
@@ -163,4 +221,24 @@ void progress_end(struct progress *p, double done, const char *note)
         fprintf(stderr, " (%s)", speed);
     }
     fprintf(stderr, "%s%s\n", note != NULL ? ", " : "", note != NULL ? note : "");
+}
+
+void progress_wait(const char *what)
+{
+    if (!isatty(STDERR_FILENO))
+        return;
+    fprintf(stderr, "\r%s%s\033[K", what != NULL ? what : "", what != NULL ? " ..." : "");
+    fflush(stderr);
+}
+
+static void on_log(void *user, int32_t level, const char *text)
+{
+    (void)user;
+    if (level >= SR1_LOG_WARN)
+        fprintf(stderr, "%swarning: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", text);
+}
+
+void progress_warnings(void)
+{
+    sr1_log_set(on_log, NULL);
 }

@@ -10,7 +10,6 @@ struct progress {
     const char *unit;  /* what is counted: "MB", "steps" */
     double scale;      /* units for one of done and total: 1e-6 for bytes shown as MB */
     int terminal;
-    int width;
     int shown; /* the bar is on the screen now */
     int ended; /* the line of the end was printed */
     double begun;
@@ -30,6 +29,16 @@ void progress_show(struct progress *p, double done, double total, const char *no
 void progress_clear(struct progress *p);
 /* The last line: what was done and in which time. */
 void progress_end(struct progress *p, double done, const char *note);
+
+/* Say on a terminal what is waited for, before it is known how long: "opening the
+ * model"; NULL takes that off the screen. */
+void progress_wait(const char *what);
+
+/* From now on the library's warnings go to stderr, in place of a bar if there is one. */
+void progress_warnings(void);
+
+/* Columns of the terminal that fd is; 0 where it is none. */
+int terminal_width(int fd);
 
 /* "1:02:03", "4:05", "6s"; "?" for a time that is not known (negative). */
 void progress_time(double seconds, char out[24]);

@@ -2,8 +2,12 @@
  * many. */
 #include "table.h"
 
+#include "progress.h"
+
 #include <stdlib.h>
 #include <string.h>
+
+#define LAST_LEAST 16 /* columns of text that are always shown */
 
 void table_begin(struct table *t, const struct table_column *columns, size_t n)
 {
@@ -97,8 +101,28 @@ static int column_width(const struct table *t, size_t column)
     return width;
 }
 
+/* On a terminal the last column, where it is text, is cut to the place that is left:
+ * lines that wrap are no table. */
+static void fit(struct table *t, FILE *out)
+{
+    size_t last = t->n_columns - 1;
+    int room = terminal_width(fileno(out));
+
+    if (room == 0 || t->columns[last].align != TABLE_LEFT)
+        return;
+    for (size_t i = 0; i < last; i++)
+        room -= column_width(t, i) + 2;
+    for (size_t r = 0; r < t->n_rows; r++) {
+        char *cell = t->cells[r * t->n_columns + last];
+
+        if (cell != NULL)
+            cut(cell, room > LAST_LEAST ? room : LAST_LEAST);
+    }
+}
+
 int table_end(struct table *t, FILE *out)
 {
+    fit(t, out);
     for (size_t r = 0; r <= t->n_rows; r++) {
         for (size_t i = 0; i < t->n_columns; i++) {
             const char *cell =

@@ -31,7 +31,7 @@ static void put_cell(const char *text)
 static void put_allowed(const sr1_config_key_info *k)
 {
     if (k->type == SR1_CONFIG_INT || k->type == SR1_CONFIG_REAL)
-        printf("%.17g to %.17g", k->min, k->max);
+        printf("%.12g to %.12g", k->min, k->max);
     else if (k->type == SR1_CONFIG_SECRET)
         printf("environment variable `%s`", k->choices);
     else if (k->choices)

@@ -8,8 +8,11 @@
 
 #include <searchr1/critique.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 struct work {
     const struct critique_options *o;
@@ -84,10 +87,45 @@ static sr1_status check_rows(const struct work *w, const char *problems)
                          "--rows: the name of the file of problems must end in .jsonl");
 }
 
-static sr1_status open_all(struct work *w, const char *problems)
+static int is_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
+}
+
+/* Hours of work are not to end at a file that cannot be written. */
+static sr1_status check_target(const char *path, const char *problems)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    char folder[4096] = ".", text[4200];
+    struct stat st;
+
+    if (!path)
+        return SR1_OK;
+    if (slash)
+        snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path + 1), path);
+    if (is_same_file(path, problems))
+        snprintf(text, sizeof(text), "%.4000s is the file of problems; name another",
+                 path);
+    else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        snprintf(text, sizeof(text), "%.4000s is a folder; name a file", path);
+    else if (access(folder, W_OK) != 0)
+        snprintf(text, sizeof(text), "cannot write %.4000s: %s", path, strerror(errno));
+    else
+        return SR1_OK;
+    return sr1_set_error(SR1_E_IO, text);
+}
+
+static sr1_status open_all(struct work *w, const char *problems, const char *out)
 {
     sr1_status st = check_rows(w, problems);
 
+    if (st == SR1_OK)
+        st = check_target(out, problems);
+    if (st == SR1_OK)
+        st = check_target(w->o->rows, problems);
     if (st == SR1_OK)
         st = sr1_problems_load(&w->f.problems, &problems, 1, NULL);
     if (st == SR1_OK)
@@ -193,9 +231,10 @@ static int finish(const struct work *w, const sr1_forest *f, const char *problem
         return TOOL_OK;
     fprintf(stderr,
             "sr1-data: %lld answers are missing: a writer or the sandbox failed; run it "
-            "again "
-            "with --tree FILE to keep what there is\n",
-            (long long)missing);
+            "again%s\n",
+            (long long)missing,
+            w->o->tree ? ", the tree goes on where it is"
+                       : " with --tree FILE, which keeps what there is");
     return TOOL_FAILED;
 }
 
@@ -215,8 +254,10 @@ int make_critiques(const struct critique_options *o, const char *problems,
     int code;
     sr1_status st = configure(&w, pairs, n_pairs);
 
+    progress_wait("opening models");
     if (st == SR1_OK)
-        st = open_all(&w, problems);
+        st = open_all(&w, problems, out);
+    progress_wait(NULL);
     if (st != SR1_OK) {
         code = tool_refused("sr1-data", st);
     } else {

@@ -106,8 +106,13 @@ int synth_run(const struct synth_options *o, const char *policy, const char *que
               const char *out, const char *const *pairs, size_t n)
 {
     struct parts p = {0};
-    sr1_status st = open_parts(&p, policy, questions, pairs, n);
-    int code = st == SR1_OK ? work(o, &p, out) : tool_refused("sr1-data", st);
+    sr1_status st;
+    int code;
+
+    progress_wait("opening the model");
+    st = open_parts(&p, policy, questions, pairs, n);
+    progress_wait(NULL);
+    code = st == SR1_OK ? work(o, &p, out) : tool_refused("sr1-data", st);
 
     sr1_reward_set_free(p.rewards);
     sr1_rollout_free(p.rollout);

@@ -10,6 +10,7 @@
 #include <searchr1/critique.h>
 
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,12 +153,14 @@ static sr1_status work(struct run *r, const sr1_config *c, const char *path, int
         st = sr1_checker_open(&f.checker, c);
     if (st == SR1_OK)
         st = style_open(&f.style, c);
+    progress_wait("opening models");
     if (st == SR1_OK)
         st = open_solver(&f.solver, r, c);
     if (st == SR1_OK && r->n_widths > 2)
         st = open_critic(&f.critic, r, c);
     if (st == SR1_OK && r->n_widths > 2)
         st = sr1_writer_open_proxy(&f.reviser, c);
+    progress_wait(NULL);
     *begun = st == SR1_OK;
     if (st == SR1_OK)
         st = grow(r, &f, out);
@@ -173,7 +176,7 @@ static sr1_status work(struct run *r, const sr1_config *c, const char *path, int
 /* ---- output ---- */
 
 /* The figures of a row: name in JSON, heading, format, where they lie. Those from the
- * first of a judgement on belong to revisions only. */
+ * accuracy on are of judgements: without critiques there is nothing to tell. */
 #define FIGURES(X)                                                                       \
     X(pass_at_1, "pass@1", "%.3f")                                                       \
     X(pass_rate, "tests", "%.3f")                                                        \
@@ -194,8 +197,11 @@ static const struct {
 };
 #define N_FIGURES (sizeof(figures) / sizeof(figures[0]))
 
+/* NaN where nothing is known. */
 static double value(const sr1_forest_scores *s, size_t i)
 {
+    if (s->critiques == 0 && figures[i].offset >= offsetof(sr1_forest_scores, accuracy))
+        return NAN;
     return *(const double *)(const void *)((const char *)s + figures[i].offset);
 }
 
@@ -204,6 +210,16 @@ static int scores(const sr1_forest *f, int32_t revisions, sr1_forest_scores *s)
 {
     *s = (sr1_forest_scores){.struct_size = sizeof(*s)};
     return sr1_forest_scores_get(f, revisions, s) == SR1_OK;
+}
+
+static void figure_text(const sr1_forest_scores *s, size_t i, char out[32])
+{
+    double v = value(s, i);
+
+    if (isnan(v))
+        snprintf(out, 32, "-");
+    else
+        snprintf(out, 32, figures[i].format, v);
 }
 
 static int print_table(const sr1_forest *f)
@@ -225,7 +241,7 @@ static int print_table(const sr1_forest *f)
         snprintf(cells[1], sizeof(cells[0]), "%lld", (long long)s.problems);
         snprintf(cells[2], sizeof(cells[0]), "%lld", (long long)s.nodes);
         for (size_t i = 0; i < N_FIGURES; i++)
-            snprintf(cells[i + 3], sizeof(cells[0]), figures[i].format, value(&s, i));
+            figure_text(&s, i, cells[i + 3]);
         for (size_t i = 0; i < N_FIGURES + 3; i++)
             row[i] = cells[i];
         table_row(&t, row);
@@ -261,7 +277,9 @@ static int print_json(const sr1_forest *f, int64_t missing)
         json_object_set_new(one, "problems", json_integer(s.problems));
         json_object_set_new(one, "answers", json_integer(s.nodes));
         for (size_t i = 0; i < N_FIGURES; i++)
-            json_object_set_new(one, figures[i].name, json_real(value(&s, i)));
+            json_object_set_new(one, figures[i].name,
+                                isnan(value(&s, i)) ? json_null()
+                                                    : json_real(value(&s, i)));
         json_object_set_new(one, "critiques", json_integer(s.critiques));
         json_object_set_new(one, "no_judgement", json_integer(s.no_judgement));
         json_object_set_new(one, "pass_at", pass_at(f, k));

@@ -28,6 +28,12 @@ static const struct {
     {"exact_match_first", "val/exact_match", FIRST, 1},
     {"exact_match_last", "val/exact_match", LAST, 1},
     {"exact_match_best", "val/exact_match", GREATEST, 1},
+    {"success_first", "val/success", FIRST, 1},
+    {"success_last", "val/success", LAST, 1},
+    {"success_best", "val/success", GREATEST, 1},
+    {"validation_reward_first", "val/reward", FIRST, 1},
+    {"validation_reward_last", "val/reward", LAST, 1},
+    {"validation_reward_best", "val/reward", GREATEST, 1},
     {"loss_first", "loss", FIRST_FIFTH, 1},
     {"loss_last", "loss", LAST_FIFTH, 1},
     {"kl_last", "kl_div", LAST_FIFTH, 0},
@@ -44,6 +50,31 @@ static const struct {
     {"skipped_updates", "training/skipped_updates_total", LAST, 1},
     {"seconds", "timing_s/step", SUM, 1},
 };
+
+/* What a validation tells, by what the policy does: actions have a goal, critiques are
+ * worth what becomes of them, and all else has answers. */
+static const struct measure {
+    const char *environment, *metric, *name;
+} measures[] = {
+    {"rooms", "val/success", "Success"},
+    {"critique", "val/reward", "Reward"},
+    {"", "val/exact_match", "Exact match"},
+};
+
+static const struct measure *measure_of(const struct run *r)
+{
+    const struct measure *m = measures;
+
+    while (*m->environment != '\0' &&
+           strcmp(m->environment, run_setting(r, "environment")) != 0)
+        m++;
+    return m;
+}
+
+static int is_told(const struct run *r, const char *metric)
+{
+    return strncmp(metric, "val/", 4) != 0 || strcmp(metric, measure_of(r)->metric) == 0;
+}
 
 static double pick_fact(const struct series *s, const struct column *c, enum which which)
 {
@@ -115,7 +146,8 @@ json_t *figures_of(const struct run *r)
     for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]) && !bad; i++) {
         double v = pick_fact(s, series_find(s, figures[i].metric), figures[i].which);
 
-        if (isfinite(v) && (figures[i].sft || !run_is_sft(r)))
+        if (isfinite(v) && (figures[i].sft || !run_is_sft(r)) &&
+            is_told(r, figures[i].metric))
             bad = json_object_set_new(o, figures[i].name, json_real(v));
     }
     if (!bad && isfinite(searches))
@@ -168,21 +200,22 @@ static void judge_change(json_t **list, const struct run *r, const char *metric,
     say(list, better ? "good" : "bad", text);
 }
 
-static void judge_exact_match(json_t **list, const struct run *r)
+static void judge_validation(json_t **list, const struct run *r)
 {
-    const struct column *c = series_find(&r->series, "val/exact_match");
+    const struct measure *m = measure_of(r);
+    const struct column *c = series_find(&r->series, m->metric);
     char text[256];
 
     if (c == NULL || c->n == 0)
         return;
     if (c->n == 1 || c->least == c->greatest)
-        snprintf(text, sizeof(text), "Exact match on validation is %.3f.", c->last);
+        snprintf(text, sizeof(text), "%s on validation is %.3f.", m->name, c->last);
     else if (c->greatest > c->last)
         snprintf(text, sizeof(text),
-                 "Exact match on validation went from %.3f to %.3f (best %.3f).",
+                 "%s on validation went from %.3f to %.3f (best %.3f).", m->name,
                  c->first, c->last, c->greatest);
     else
-        snprintf(text, sizeof(text), "Exact match on validation went from %.3f to %.3f.",
+        snprintf(text, sizeof(text), "%s on validation went from %.3f to %.3f.", m->name,
                  c->first, c->last);
     say(list, c->n > 1 && c->last > c->first ? "good" : "plain", text);
 }
@@ -250,7 +283,7 @@ json_t *verdict_of(const struct run *r)
         judge_change(&list, r, "loss", "loss", 0);
     else
         judge_change(&list, r, "avg_reward", "mean reward", 1);
-    judge_exact_match(&list, r);
+    judge_validation(&list, r);
     judge_alarms(&list, r);
     judge_numbers(&list, r);
     if (r->series.n_rows > 0)

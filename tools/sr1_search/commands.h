@@ -25,6 +25,7 @@ struct request {
     double b;
     int64_t top_k;
     const char *dense_index;
+    double dense_weight; /* of its ranks, the other's have 1 */
     const char *faiss; /* index file */
     int64_t nprobe;
     int64_t ef;
@@ -43,6 +44,7 @@ struct request {
     const char *google_cx;
     const char *key_env;
     double timeout;
+    int probe; /* ask a retrieval server once, to know that it is there */
     int json;
     /* serve */
     const char *host;
@@ -77,11 +79,14 @@ int run_index_faiss(const struct args *a, const struct request *r,
 
 /* By its first bytes. */
 int is_dense(const char *path);
-/* Open an index of either kind as the request says, or the FAISS index of the request
- * over its documents; the dense index of the request beside it, the reranker (may be
- * NULL) behind. */
-sr1_status open_index(sr1_search **out, const struct request *r, sr1_reranker *reranker,
-                      const char *path);
+/* Whether an index is asked; else a service is (--remote, --web). */
+int has_index(const struct request *r);
+#define TWO_SERVICES "--remote and --web: give one of them"
+/* Open the service of the request, or the index at path, of either kind, or its FAISS
+ * index over the documents there; its dense index beside it, the reranker (may be NULL)
+ * behind. */
+sr1_status open_engine(sr1_search **out, const struct request *r, sr1_reranker *reranker,
+                       const char *path);
 sr1_status open_encoder(sr1_embedder **out, const struct request *r, const char *folder);
 /* NULL when the request names none. */
 sr1_status open_reranker(sr1_reranker **out, const struct request *r);

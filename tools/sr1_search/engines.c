@@ -142,13 +142,14 @@ static sr1_status open_file(sr1_search **out, const struct request *r, const cha
 static sr1_status fuse(sr1_search **engine, sr1_search *other, const struct request *r)
 {
     sr1_search *both[2] = {*engine, other};
+    double weights[2] = {1.0, r->dense_weight};
     sr1_hybrid_options o;
     sr1_status status;
 
     sr1_hybrid_options_init(&o);
     o.rrf_k = r->rrf_k;
     *engine = NULL;
-    status = sr1_search_open_hybrid(engine, both, NULL, 2, &o);
+    status = sr1_search_open_hybrid(engine, both, weights, 2, &o);
     sr1_search_free(both[0]);
     sr1_search_free(both[1]);
     return status;
@@ -169,13 +170,39 @@ static sr1_status rerank(sr1_search **engine, sr1_reranker *reranker,
     return status;
 }
 
-sr1_status open_index(sr1_search **out, const struct request *r, sr1_reranker *reranker,
-                      const char *path)
+int has_index(const struct request *r)
+{
+    return r->remote == NULL && r->web == NULL;
+}
+
+static sr1_status open_service(sr1_search **out, const struct request *r)
+{
+    sr1_search_http_options h;
+
+    sr1_search_http_options_init(&h);
+    h.struct_size = sizeof(h);
+    h.timeout_s = r->timeout;
+    h.key_env = r->key_env;
+    h.url = r->web_url;
+    h.engine_id = r->google_cx;
+    h.probe = r->probe;
+    return r->remote != NULL ? sr1_search_open_remote(out, r->remote, &h)
+                             : sr1_search_open_web(out, r->web, &h);
+}
+
+static sr1_status open_first(sr1_search **out, const struct request *r, const char *path)
+{
+    if (!has_index(r))
+        return open_service(out, r);
+    return r->faiss != NULL ? open_faiss(out, r, path) : open_file(out, r, path);
+}
+
+sr1_status open_engine(sr1_search **out, const struct request *r, sr1_reranker *reranker,
+                       const char *path)
 {
     sr1_search *engine = NULL;
     sr1_search *other = NULL;
-    sr1_status status = r->faiss != NULL ? open_faiss(&engine, r, path)
-                                         : open_file(&engine, r, path);
+    sr1_status status = open_first(&engine, r, path);
 
     if (status == SR1_OK && r->dense_index != NULL) {
         status = open_file(&other, r, r->dense_index);

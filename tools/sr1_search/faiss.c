@@ -7,10 +7,18 @@
 
 #include <stdio.h>
 
+struct faiss_progress {
+    struct progress bar;
+    uint64_t done;
+};
+
 /* sr1_faiss_progress_fn */
 static int32_t show_progress(void *user, uint64_t done, uint64_t total)
 {
-    progress_show(user, (double)done, (double)total, "");
+    struct faiss_progress *p = user;
+
+    p->done = done;
+    progress_show(&p->bar, (double)done, (double)total, NULL);
     return 0;
 }
 
@@ -18,7 +26,7 @@ int run_index_faiss(const struct args *a, const struct request *r,
                     const char *const *rest)
 {
     sr1_faiss_build_options o;
-    struct progress p;
+    struct faiss_progress p = {.done = 0};
     sr1_status status;
 
     if (!is_dense(rest[0]) && r->dim == 0)
@@ -27,9 +35,13 @@ int run_index_faiss(const struct args *a, const struct request *r,
     o.dim = (int32_t)r->dim;
     o.threads = (int32_t)r->threads;
     o.metric = r->metric;
-    progress_begin(&p, "indexing", "vectors", 1.0);
+    progress_begin(&p.bar, "indexing", "vectors", 1.0);
     status = sr1_faiss_build(rest[0], rest[1], r->factory, &o,
                              r->quiet ? NULL : show_progress, &p);
-    progress_clear(&p);
-    return status == SR1_OK ? TOOL_OK : search_failed(status);
+    progress_clear(&p.bar);
+    if (status != SR1_OK)
+        return search_failed(status);
+    if (!r->quiet)
+        progress_end(&p.bar, (double)p.done, NULL);
+    return TOOL_OK;
 }

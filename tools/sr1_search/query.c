@@ -132,27 +132,14 @@ static int ask(sr1_search *engine, const struct request *r, const char *text)
     return code;
 }
 
-static sr1_status open_engine(sr1_search **engine, const struct request *r,
-                              const char *index)
+static sr1_status open_asked(sr1_search **engine, const struct request *r,
+                             const char *index)
 {
-    sr1_search_http_options h;
     sr1_reranker *reranker = NULL;
-    sr1_status status;
+    sr1_status status = open_reranker(&reranker, r);
 
-    sr1_search_http_options_init(&h);
-    h.struct_size = sizeof(h);
-    h.timeout_s = r->timeout;
-    h.key_env = r->key_env;
-    h.url = r->web_url;
-    h.engine_id = r->google_cx;
-    h.probe = 0; /* the query itself tells */
-    if (r->remote != NULL)
-        return sr1_search_open_remote(engine, r->remote, &h);
-    if (r->web != NULL)
-        return sr1_search_open_web(engine, r->web, &h);
-    status = open_reranker(&reranker, r);
     if (status == SR1_OK)
-        status = open_index(engine, r, reranker, index);
+        status = open_engine(engine, r, reranker, index);
     sr1_reranker_free(reranker);
     return status;
 }
@@ -161,20 +148,20 @@ int run_query(const struct args *a, const struct request *r, const char *const *
               size_t n)
 {
     sr1_search *engine = NULL;
-    size_t first = r->remote == NULL && r->web == NULL; /* word of the query */
+    size_t first = has_index(r); /* word of the query */
     sr1_status status;
     char *text;
     int code;
 
     if (r->remote != NULL && r->web != NULL)
-        return args_wrong(a, "--remote and --web: give one of them");
+        return args_wrong(a, TWO_SERVICES);
     if (n < first + 1)
         return args_wrong(a, "query needs %s: sr1-search query %s TEXT...",
                           first ? "an index and words" : "words",
                           first ? "INDEX"
                           : r->remote != NULL ? "--remote URL"
                                               : "--web PROVIDER");
-    status = open_engine(&engine, r, rest[0]);
+    status = open_asked(&engine, r, rest[0]);
     if (status != SR1_OK)
         return status == SR1_E_CONFIG || (status == SR1_E_NOT_FOUND && r->web != NULL)
                    ? tool_failed("sr1-search", status)

@@ -78,17 +78,24 @@ static int serve(sr1_search *engine, const char *path, const sr1_server_options 
 int run_serve(const struct args *a, const struct request *r, const char *const *rest,
               size_t n)
 {
+    struct request asked = *r;
     sr1_search *engine = NULL;
     sr1_reranker *reranker = NULL;
     sr1_server_options o;
     sr1_status status;
     int code;
 
-    if (n != 1)
+    asked.probe = 1;
+    if (r->remote != NULL && r->web != NULL)
+        return args_wrong(a, TWO_SERVICES);
+    if (has_index(r) && n != 1)
         return args_wrong(a, "serve needs an index: sr1-search serve INDEX");
+    if (!has_index(r) && n != 0)
+        return args_wrong(a, "serve: '%s' beside --remote or --web: give one of them",
+                          rest[0]);
     status = open_reranker(&reranker, r);
     if (status == SR1_OK)
-        status = open_index(&engine, r, reranker, rest[0]);
+        status = open_engine(&engine, &asked, reranker, n > 0 ? rest[0] : NULL);
     if (status != SR1_OK) {
         sr1_reranker_free(reranker);
         return search_failed(status);
@@ -102,7 +109,7 @@ int run_serve(const struct args *a, const struct request *r, const char *const *
     o.threads = (int32_t)r->threads;
     o.top_k = (int32_t)r->top_k;
     o.max_top_k = o.top_k > o.max_top_k ? o.top_k : o.max_top_k;
-    code = serve(engine, rest[0], &o);
+    code = serve(engine, n > 0 ? rest[0] : sr1_search_name(engine), &o);
     sr1_search_free(engine);
     sr1_reranker_free(reranker);
     return code;

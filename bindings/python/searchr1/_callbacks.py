@@ -13,13 +13,13 @@ import threading
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
-from ._lib import lib
+from ._lib import LEAST_KEY, lib
 from ._structs import DestroyFn
 from .errors import CallbackError, Error
 
 _owned: Dict[int, Any] = {}
 _counting = threading.Lock()
-_keys = itertools.count(1)
+_keys = itertools.count(LEAST_KEY)
 
 
 def own(thing: Any) -> int:

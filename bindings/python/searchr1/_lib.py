@@ -52,6 +52,19 @@ def _open() -> ctypes.CDLL:
     )
 
 
+LEAST_KEY = 1 << 20  # of things kept for the library: smaller numbers are no addresses
+
+
+class _Address(ctypes.c_void_p):
+    """A pointer argument: what can only be a mistake would crash the process."""
+
+    @classmethod
+    def from_param(cls, value: Any) -> Any:
+        if isinstance(value, str) or (isinstance(value, int) and 0 < value < LEAST_KEY):
+            raise TypeError(f"an object of searchr1 is wanted here, not {value!r:.80}")
+        return ctypes.c_void_p.from_param(value)
+
+
 def _declare(library: ctypes.CDLL) -> None:
     def check(status: int, function: Any, arguments: Tuple[Any, ...]) -> int:
         if status != 0:
@@ -67,7 +80,9 @@ def _declare(library: ctypes.CDLL) -> None:
                 f"{library._name} has no function {name}: it is older than this package; "
                 "build or install both from the same sources"
             ) from None
-        function.argtypes = arguments
+        function.argtypes = [
+            _Address if kind is ctypes.c_void_p else kind for kind in arguments
+        ]
         function.restype = ctypes.c_int32 if result is STATUS else result
         if result is STATUS:
             function.errcheck = check

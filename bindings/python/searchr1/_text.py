@@ -16,7 +16,11 @@ PathLike = Union[str, "os.PathLike[str]"]
 def encode(text: Text) -> bytes:
     """UTF-8 for arguments that come with a length; lone surrogates are left to the
     library, which takes them for U+FFFD."""
-    return text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    if isinstance(text, bytes):
+        return text
+    if not isinstance(text, str):
+        raise TypeError(f"text is wanted here, not {type(text).__name__}: {text!r:.80}")
+    return text.encode("utf-8", "surrogatepass")
 
 
 def terminated(text: Text) -> bytes:
@@ -39,6 +43,8 @@ def path_bytes(path: PathLike) -> bytes:
 
 def strings(texts: Iterable[Text]) -> Any:
     """An array of char pointers that keeps its texts alive."""
+    if isinstance(texts, (str, bytes)):
+        raise TypeError(f"a list of texts is wanted here, not one: {texts!r:.80}")
     data = [terminated(text) for text in texts]
     return (c_char_p * len(data))(*data)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 import pickle
 import zlib
 from ctypes import byref, c_int32, c_size_t, c_void_p
@@ -14,6 +15,7 @@ from typing import Any, Iterator, Mapping, Optional, Sequence, Tuple, Union
 from ._handle import Handle, make
 from ._lib import lib
 from ._structs import (
+    CheckerOptions,
     CheckerStats,
     CheckReport,
     JudgementScores,
@@ -23,6 +25,7 @@ from ._structs import (
 from ._text import PathLike, Text, decode, encode, optional, path_bytes, strings, take
 from ._text import terminated, text_at
 from .config import Config, as_config
+from .sandbox import Sandbox
 
 STYLES = ("assert", "stdio", "call")
 FOUND = ("fenced", "open_fence", "whole")
@@ -221,7 +224,7 @@ class Check(Handle):
         lib.sr1_check_cancel(self)
 
     def wait(self, seconds: float = -1.0) -> Report:
-        """The report, once it has ended; errors.Timeout when it takes longer."""
+        """The report, once it has ended; errors.DeadlineError when it takes longer."""
         lib.sr1_check_wait(self, seconds)
         r = CheckReport()
         lib.sr1_check_report_get(self, byref(r))
@@ -243,11 +246,22 @@ class Checker(Handle):
     def __init__(
         self,
         config: Optional[Union[Config, PathLike, Mapping[str, Any]]] = None,
+        box: Optional[Sandbox] = None,
         **keys: Any,
     ) -> None:
-        """keys: of a configuration: sandbox, execution_score, execution_cache, ..."""
+        """keys: of a configuration: sandbox, execution_score, execution_cache, ... box: a
+        sandbox of your own in place of the one the keys name."""
         given = as_config(dict(keys) if config is None else config)
-        super().__init__(make(lib.sr1_checker_open, given))
+        if box is None:
+            super().__init__(make(lib.sr1_checker_open, given))
+            return
+        folder = str(given["execution_cache"])
+        options = CheckerOptions(
+            all_or_nothing=int(given["execution_score"] == "all"),
+            time_limit=given["execution_time_limit"],
+            cache_folder=path_bytes(folder) if folder else None,
+        )
+        super().__init__(make(lib.sr1_checker_new, box, byref(options)))
 
     def submit(
         self,
@@ -300,16 +314,22 @@ def _unpack(packed: str) -> Any:
 
 def unpack_livecodebench(source: PathLike, target: PathLike) -> int:
     """Copy rows of LiveCodeBench with their compressed private tests unpacked; returns
-    how many."""
-    count = 0
-    with open(source, encoding="utf-8") as rows, open(
-        target, "w", encoding="utf-8"
-    ) as out:
-        for line in filter(str.strip, rows):
-            row = json.loads(line)
-            tests = row.get("private_test_cases")
-            if isinstance(tests, str) and not tests.lstrip().startswith("["):
-                row["private_test_cases"] = _unpack(tests)
-            out.write(json.dumps(row) + "\n")
-            count += 1
+    how many. target is replaced when all went well. In a shell:
+    python3 -m searchr1.livecodebench SOURCE TARGET"""
+    count, part = 0, os.fsdecode(target) + ".part"
+    try:
+        with open(source, encoding="utf-8") as rows, open(
+            part, "w", encoding="utf-8"
+        ) as out:
+            for line in filter(str.strip, rows):
+                row = json.loads(line)
+                tests = row.get("private_test_cases")
+                if isinstance(tests, str) and not tests.lstrip().startswith("["):
+                    row["private_test_cases"] = _unpack(tests)
+                out.write(json.dumps(row) + "\n")
+                count += 1
+        os.replace(part, target)
+    finally:
+        if os.path.exists(part):
+            os.remove(part)
     return count

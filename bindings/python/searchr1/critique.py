@@ -56,7 +56,7 @@ from ._text import (
     terminated,
     text_at,
 )
-from .code import JUDGEMENTS, Checker, Problems
+from .code import JUDGEMENTS, Check, Checker, Problems
 from .env import Environment
 
 CONCURRENT = 1  # SR1_WRITER_CONCURRENT
@@ -90,6 +90,8 @@ class Writer(Handle):
         self, function: WriteFunction, name: str = "python", concurrent: bool = False
     ) -> None:
         """concurrent: several threads may call it at a time."""
+        if not callable(function):
+            raise TypeError(f"a writer is a function or a Writer, not {function!r:.80}")
         self.carrier = _callbacks.Carrier()
         ops = WriterOps(
             name=terminated(name),
@@ -136,9 +138,24 @@ class Writer(Handle):
         )
 
     @classmethod
-    def remote(cls, config: Any, max_tokens: int = 0, temperature: float = 0.0) -> Writer:
-        """A model behind a server in OpenAI's API, by the configuration's keys."""
-        o = WriterOptions(max_tokens=max_tokens, temperature=temperature)
+    def remote(
+        cls,
+        config: Any,
+        max_tokens: int = 0,
+        temperature: float = 0.0,
+        top_p: float = 0.0,
+        top_k: int = 0,
+        seed: int = 0,
+    ) -> Writer:
+        """A model behind a server in OpenAI's API, by the configuration's keys; the rest
+        as of model."""
+        o = WriterOptions(
+            max_tokens=max_tokens,
+            temperature=temperature,
+            top_p=top_p,
+            top_k=top_k,
+            seed=seed,
+        )
         return cls._of(make(lib.sr1_writer_open_remote, config, byref(o)))
 
     @classmethod
@@ -324,6 +341,16 @@ def environment(
     return self
 
 
+def hint(problems: Problems, problem: str, answer: Text, check: Check) -> str:
+    """What a critic is told of an answer that was run: by a check of it that has ended."""
+    data = encode(answer)
+    out = c_void_p()
+    lib.sr1_critique_hint(
+        _problem(problems, problem), data, len(data), check, byref(out)
+    )
+    return take(out)
+
+
 # ---- trees of revisions ----
 
 
@@ -461,8 +488,11 @@ class Forest(Handle):
         drop_unjudged: bool = False,
         drop_untrue: bool = False,
         max_prompt_tokens: int = 0,
+        balance: bool = False,
     ) -> CritiqueDemoReport:
-        """Write critiques of first answers as demonstrations for stage sft."""
+        """Write critiques of first answers as demonstrations for stage sft. tokenizer:
+        counts the tokens of prompts (None: none is too long). balance: as many that judge
+        "correct" as "incorrect"."""
         options = CritiqueDemoOptions(
             drop_failed=int(drop_failed),
             one_per_problem=int(one_per_problem),
@@ -470,6 +500,7 @@ class Forest(Handle):
             drop_untrue=int(drop_untrue),
             tokenizer=_pointer(tokenizer),
             max_prompt_tokens=max_prompt_tokens,
+            balance=int(balance),
         )
         report = CritiqueDemoReport()
         lib.sr1_forest_write_demos(self, path_bytes(path), byref(options), byref(report))

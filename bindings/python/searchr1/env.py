@@ -61,15 +61,17 @@ class Reply:
     executed: bool = True
 
 
-ActFunction = Callable[[List[Action]], Sequence[Union[str, Reply]]]
+ActFunction = Callable[[List[Action]], Sequence[Union[str, Reply, Exception]]]
 
 
 class Environment(Handle):
     """What answers actions: "search" (each is a query to an engine), "tools" (each calls
     a tool: wiki_search on the engine, if there is one, and your own), "rooms" (a text
     world, see searchr1.world), "none", or a Python function from the actions of a turn to
-    the answer to each, a text or a Reply. An object that can be called so may also have
-    begin(Episode) and finish(number), to keep a state for each trajectory."""
+    the answer to each, a text or a Reply; an exception object in its place is an outage,
+    and that trajectory is left out of training (key search_failure). An object that can be
+    called so may also have begin(Episode) and finish(number), to keep a state for each
+    trajectory."""
 
     _free = "sr1_env_free"
 
@@ -164,6 +166,7 @@ class Environment(Handle):
 
 
 UNEXECUTED = 2  # SR1_ANSWER_UNEXECUTED
+TIMEOUT, ERROR = 2, 3  # SR1_SEARCH_*
 
 
 def _begun(key: int, address: int) -> int:
@@ -200,6 +203,10 @@ def _answer(function: ActFunction, addresses: List[int], sink: int) -> None:
     if len(answers) != len(actions):
         raise ValueError(f"{len(answers)} answers were given to {len(actions)} actions")
     for i, answer in enumerate(answers):
+        if isinstance(answer, Exception):
+            late = isinstance(answer, TimeoutError)
+            lib.sr1_env_sink_status(sink, i, TIMEOUT if late else ERROR)
+            answer = Reply("", executed=False)
         reply = answer if isinstance(answer, Reply) else Reply(answer)
         data = encode(reply.text)
         lib.sr1_env_sink_text(sink, i, data, len(data))

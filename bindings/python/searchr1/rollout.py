@@ -52,7 +52,11 @@ def _as_query(query: QueryLike) -> Query:
         return Query(
             query.question, query.answers, query.id, query.data_source, query.history
         )
-    return Query(query) if isinstance(query, str) else query
+    if isinstance(query, Query):
+        return query
+    if not isinstance(query, str):
+        raise TypeError(f"a question is a text, Query or Row, not {query!r:.80}")
+    return Query(query)
 
 
 def _history(messages: Sequence[Mapping[str, str]]) -> Dict[str, Any]:
@@ -69,6 +73,8 @@ def _history(messages: Sequence[Mapping[str, str]]) -> Dict[str, Any]:
 
 def c_queries(queries: Sequence[QueryLike]) -> Any:
     """The questions as an array of C structs, which keeps their texts alive."""
+    if isinstance(queries, str):
+        raise TypeError(f"a list of questions is wanted here, not one: {queries!r:.80}")
     array = (_structs.Query * len(queries))()
     for at, query in zip(array, map(_as_query, queries)):
         text = encode(query.text)

@@ -110,7 +110,10 @@ def _set(struct: Any, values: Mapping[str, Any], what: str) -> None:
     for name, value in values.items():
         if name not in known:
             raise TypeError(f"{what} has no option {name!r}")
-        setattr(struct, name, terminated(value) if isinstance(value, str) else value)
+        try:
+            setattr(struct, name, terminated(value) if isinstance(value, str) else value)
+        except TypeError as error:
+            raise TypeError(f"{what}: {name}: {error}") from None
 
 
 class Sandbox(Handle):

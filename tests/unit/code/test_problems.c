@@ -1,6 +1,8 @@
 /* Problems: a reader for each shape, on rows of the public sets (MBPP, HumanEval: real
  * ones, from the shared data where it is) and made rows of the other shapes, whose
  * members are those of the published sets. */
+#include "base/buf.h"
+#include "base/clock.h"
 #include "support/files.h"
 #include "support/torture.h"
 
@@ -301,6 +303,30 @@ static void the_public_sets_are_read(void **state)
 
 /* ---- what is refused ---- */
 
+/* 200,000 definitions and a test of 4 MB: looked for one by one it took minutes. */
+static void many_names_are_looked_up_in_time(void **state)
+{
+    double begin = sr1__now();
+    struct sr1__buf b;
+    sr1_problems *set;
+
+    (void)state;
+    sr1__buf_init(&b, 0);
+    sr1__buf_str(&b, "{\"id\": \"m\", \"problem\": \"P\", \"reference\": \"");
+    for (int i = 0; i < 200000; i++)
+        sr1__buf_fmt(&b, "def f%d(): pass\\n", i);
+    sr1__buf_str(&b, "\", \"tests\": [\"");
+    for (int i = 0; i < 2000000; i++)
+        sr1__buf_str(&b, "x ");
+    sr1__buf_str(&b, "f7() xf9() f3() f199999_()\"]}");
+    assert_int_equal(b.status, SR1_OK);
+    set = parse(b.data);
+    assert_string_equal(sr1_problem_entry_point(sr1_problems_at(set, 0)), "f7");
+    sr1_problems_free(set);
+    sr1__buf_free(&b);
+    assert_true(sr1__now() - begin < 30);
+}
+
 static void bad_rows_are_refused_by_name(void **state)
 {
     (void)state;
@@ -442,6 +468,7 @@ int main(void)
         cmocka_unit_test(livecodebench_rows_are_read),
         cmocka_unit_test(mbpp_and_humaneval_rows_are_read),
         cmocka_unit_test(the_public_sets_are_read),
+        cmocka_unit_test(many_names_are_looked_up_in_time),
         cmocka_unit_test(bad_rows_are_refused_by_name),
         cmocka_unit_test(more_tests_than_the_bound_are_refused),
         cmocka_unit_test(options_are_checked),

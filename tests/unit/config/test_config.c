@@ -3,6 +3,7 @@
 #include "../../support/files.h"
 
 #include "base/json.h"
+#include "base/mem.h"
 #include "base/num.h"
 #include "config/config.h"
 
@@ -556,7 +557,8 @@ static void compat_in_files(void **state)
 static sr1_status load_and_save(void *path)
 {
     sr1_config *c = NULL, *copy = NULL;
-    char *json = NULL;
+    char *json = NULL, **items = NULL;
+    size_t n = 0;
     sr1_status status = sr1_config_new(&c);
 
     if (status == SR1_OK)
@@ -569,10 +571,40 @@ static sr1_status load_and_save(void *path)
         status = sr1_config_copy(&copy, c);
     if (status == SR1_OK)
         status = sr1_config_to_json(copy, &json);
+    if (status == SR1_OK)
+        status = sr1__config_list(copy, "rewards", &items, &n);
+    sr1__free(items);
     sr1_free(json);
     sr1_config_free(c);
     sr1_config_free(copy);
     return status;
+}
+
+/* Items with '|' between them, as sr1__config_list gives them. */
+static void lists_are_cut(void **state)
+{
+    static const char *const cases[][2] = {
+        {"", ""},           {"a", "a"},       {"a.jsonl, b.jsonl", "a.jsonl|b.jsonl"},
+        {" a b ,c", "a b|c"}, {",,", "|"},      {"a,,b", "a||b"},
+    };
+    sr1_config *c = NULL;
+
+    (void)state;
+    assert_int_equal(sr1_config_new(&c), SR1_OK);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char **items = NULL, joined[64] = "";
+        size_t n = 0;
+
+        assert_int_equal(sr1_config_set(c, "code_problems", cases[i][0]), SR1_OK);
+        assert_int_equal(sr1__config_list(c, "code_problems", &items, &n), SR1_OK);
+        for (size_t k = 0; k < n; k++) {
+            strcat(joined, k ? "|" : "");
+            strcat(joined, items[k]);
+        }
+        assert_string_equal(joined, cases[i][1]);
+        sr1__free(items);
+    }
+    sr1_config_free(c);
 }
 
 static void memory_may_fail(void **state)
@@ -606,6 +638,7 @@ int main(void)
         cmocka_unit_test(rules_between_keys),
         cmocka_unit_test(compat_moves_defaults_only),
         cmocka_unit_test(compat_in_files),
+        cmocka_unit_test(lists_are_cut),
         cmocka_unit_test(memory_may_fail),
     };
 

@@ -91,6 +91,33 @@ static const struct {
      {"g"}},
 };
 
+/* Text is text, whatever it looks like; only a cell of a CSV file may be a list. */
+static void text_like_a_list_is_an_answer(void **state)
+{
+    static const char *const answers[] = {"[1, 2]", "[]", "[\\\"a\\\"]"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(answers); i++) {
+        sr1_dataset *d = NULL;
+        sr1_row *row = NULL;
+        json_t *text = NULL;
+        char line[128];
+
+        snprintf(line, sizeof line, "{\"question\":\"q\",\"golden_answers\":\"%s\"}",
+                 answers[i]);
+        if (open_one(&d, scratch_file("n.jsonl", line, 0), NULL) != SR1_OK)
+            fail_msg("%s: %s", line, sr1_last_error());
+        assert_int_equal(sr1_dataset_read(d, 0, &row), SR1_OK);
+        assert_int_equal(sr1__json_parse(&text, line, strlen(line), "line"), SR1_OK);
+        assert_int_equal(sr1_row_answer_count(row), 1);
+        assert_string_equal(sr1_row_answer(row, 0),
+                            json_string_value(json_object_get(text, "golden_answers")));
+        json_decref(text);
+        sr1_row_free(row);
+        sr1_dataset_free(d);
+    }
+}
+
 static void nested_answers_are_found(void **state)
 {
     (void)state;
@@ -321,6 +348,22 @@ static void options(void **state)
     assert_error(open_one(&d, path, &o), SR1_E_INVALID, "struct_size");
 }
 
+/* What is made of it, names of metrics among others, must be UTF-8. */
+static void a_source_is_utf8_whatever_the_file_is_called(void **state)
+{
+    const char *path = scratch_file("caf\xE9.jsonl",
+                                    "{\"question\":\"q\",\"golden_answers\":\"a\"}\n", 0);
+    sr1_dataset *d = NULL;
+    sr1_row *row = NULL;
+
+    (void)state;
+    assert_int_equal(open_one(&d, path, NULL), SR1_OK);
+    assert_int_equal(sr1_dataset_read(d, 0, &row), SR1_OK);
+    assert_string_equal(sr1_row_data_source(row), "caf\xEF\xBF\xBD");
+    sr1_row_free(row);
+    sr1_dataset_free(d);
+}
+
 static void several_files_and_a_shrinking_one(void **state)
 {
     char a[600], b[600];
@@ -518,6 +561,11 @@ static void rows_are_bounded(void **state)
     memcpy(big, "question\n\"xxxxxxx", 17);
     assert_error(open_one(&d, scratch_file("huge.csv", big, n), NULL), SR1_E_LIMIT,
                  "huge.csv:2: a row above 16 MiB; is a quote");
+    memset(big, 'x', n);
+    memcpy(big, "[\n{\"question\":\"", 15);
+    memcpy(big + n - 24, "\",\"golden_answers\":\"a\"}]", 24);
+    assert_error(open_one(&d, scratch_file("huge.json", big, n), NULL), SR1_E_LIMIT,
+                 "huge.json:2: a row above 16 MiB");
     memset(big, '[', n);
     big[0] = '[';
     big[1] = '{';
@@ -728,11 +776,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_form_gives_the_same_rows),
+        cmocka_unit_test(text_like_a_list_is_an_answer),
         cmocka_unit_test(nested_answers_are_found),
         cmocka_unit_test(too_many_aliases_are_refused),
         cmocka_unit_test(errors_name_the_place),
         cmocka_unit_test(bad_files),
         cmocka_unit_test(options),
+        cmocka_unit_test(a_source_is_utf8_whatever_the_file_is_called),
         cmocka_unit_test(several_files_and_a_shrinking_one),
         cmocka_unit_test(split_parts_are_stable),
         cmocka_unit_test(splits_are_checked),

@@ -137,7 +137,8 @@ static void wrong_conversations_are_refused(void **state)
         {"{\"messages\":[]" GOLD, "no message of the user"},
         {"{\"messages\":[{\"role\":\"assistant\",\"content\":\"x\"}]" GOLD,
          "no message of the user"},
-        {"{\"messages\":[{\"role\":\"user\",\"content\":\" \"}]" GOLD, "empty"},
+        {"{\"messages\":[{\"role\":\"user\",\"content\":\" \"}]" GOLD,
+         "field 'messages' is empty"},
         {"{\"messages\":" MESSAGES ",{\"role\":\"user\",\"content\":\"q2\"}],\"history\":"
          "[{\"role\":\"user\",\"content\":\"x\"}]" GOLD,
          "both"},

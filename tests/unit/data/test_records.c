@@ -317,6 +317,13 @@ static void bad_demonstrations(void **state)
         {"{\"messages\":[{\"role\":\"user\",\"content\":\"x\"},"
          "{\"role\":\"assistant\",\"content\":\"x\",\"weight\":0}]}",
          "nothing to learn"},
+        {"{\"messages\":[{\"role\":\"user\",\"content\":\"x\"},"
+         "{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{}]},"
+         "{\"role\":\"assistant\",\"content\":\"x\"}]}",
+         "messages[1]: 'tool_calls' are not read"},
+        {"{\"messages\":[{\"role\":\"user\",\"content\":\"x\"},"
+         "{\"role\":\"assistant\",\"content\":\"x\",\"reasoning_content\":\"y\"}]}",
+         "messages[1]: 'reasoning_content' is not read"},
         {"\n\n{\"messages\":", "e.jsonl:3"},
     };
     struct sr1__demos *d = NULL;
@@ -383,6 +390,16 @@ static void records_append_and_torn_ones_go(void **state)
     assert_int_equal(add_number(w, 5), SR1_OK);
     sr1__jsonl_close(w);
     assert_holds(path, "{\"v\":1}\n{\"v\":5}\n");
+    scratch_file("m.jsonl", "{\"v\":1}\n{\"v\": 6}", 0); /* by hand */
+    assert_int_equal(sr1__jsonl_open(&w, path), SR1_OK);
+    assert_int_equal(sr1__jsonl_size(w), 17);
+    assert_int_equal(add_number(w, 7), SR1_OK);
+    sr1__jsonl_close(w);
+    assert_holds(path, "{\"v\":1}\n{\"v\": 6}\n{\"v\":7}\n");
+    scratch_file("m.jsonl", "{\"v\":1}\n[8]", 0);
+    assert_int_equal(sr1__jsonl_open(&w, path), SR1_OK);
+    sr1__jsonl_close(w);
+    assert_holds(path, "{\"v\":1}\n");
     sr1__jsonl_close(NULL);
 }
 

@@ -439,6 +439,34 @@ static void an_old_answer_is_asked_for_again(void **state)
     sr1_search_free(e);
 }
 
+/* Kept while the clock was wrong, or with a time that no clock has. */
+static void answers_of_other_times_are_asked_for_again(void **state)
+{
+    static const char key[] = "stub\n\n3\nq";
+    const int64_t day = 86400000;
+    const int64_t times[] = {INT64_MIN, 0, 100 * 365 * day, INT64_MAX};
+    struct stub stub = {0, 0};
+    sr1_search *e = cached(&stub, "times", NULL);
+    struct sr1__disk_store *s = open_store("times", 1 << 20);
+    struct sr1__buf b;
+    int64_t at;
+
+    (void)state;
+    sr1__buf_init(&b, 0);
+    (void)answer(e, "q", 3);
+    assert_true(sr1__disk_store_get(s, key, strlen(key), &b, &at));
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        int asked = stub.asked;
+
+        sr1__disk_store_put(s, key, strlen(key), b.data, b.len, times[i]);
+        (void)answer(e, "q", 3);
+        assert_int_equal(stub.asked, asked + 1);
+    }
+    sr1__buf_free(&b);
+    sr1__disk_store_close(s);
+    sr1_search_free(e);
+}
+
 static void scopes_do_not_mix(void **state)
 {
     sr1_disk_cache_options o;
@@ -516,6 +544,7 @@ int main(void)
         cmocka_unit_test(a_kept_answer_is_not_asked_for_again),
         cmocka_unit_test(failures_are_never_kept),
         cmocka_unit_test(an_old_answer_is_asked_for_again),
+        cmocka_unit_test(answers_of_other_times_are_asked_for_again),
         cmocka_unit_test(scopes_do_not_mix),
         cmocka_unit_test(a_batch_is_asked_for_what_is_missing),
         cmocka_unit_test(wrong_arguments),

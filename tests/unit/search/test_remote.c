@@ -246,6 +246,29 @@ static void documents_in_every_shape(void **state)
     end(found, e, &s);
 }
 
+/* A server may give more than it was asked for. */
+static void documents_too_many_leave_the_others_alone(void **state)
+{
+    struct reply reply = {.code = 200,
+                          .headers = "",
+                          .body = "{\"result\": [[{\"id\": 1, \"contents\": \"a\"}, "
+                                  "{\"id\": 2, \"contents\": \"b\"}, "
+                                  "{\"id\": 3, \"contents\": \"c\"}, "
+                                  "{\"id\": 4, \"contents\": \"d\"}, "
+                                  "{\"id\": 5, \"contents\": \"e\"}], []]}"};
+    sr1_search_hit hit = {sizeof(hit)};
+    sr1_search *e = NULL;
+    struct server s;
+    sr1_search_results *found = ask(&reply, &e, &s);
+
+    (void)state;
+    assert_int_equal(sr1_search_results_hit_count(found, 0), 3);
+    expect_hit(found, 0, 2, "3", "c", 1.0 / 3);
+    assert_int_equal(sr1_search_results_hit(found, 0, 2, &hit), SR1_OK);
+    assert_string_equal(hit.row, "{\"id\":3,\"contents\":\"c\"}");
+    end(found, e, &s);
+}
+
 static void nothing_found_is_empty(void **state)
 {
     struct reply reply = {.code = 200, .headers = "", .body = "{\"result\": [[], []]}"};
@@ -386,6 +409,37 @@ static void one_bad_list_fails_its_query_only(void **state)
     end(found, e, &s);
 }
 
+/* Its document counts twice, as contents and as row: 80 MiB of the 64 that one query may
+ * hold. */
+static void a_list_too_long_fails_its_query_only(void **state)
+{
+    static const char head[] = "{\"result\": [[{\"contents\": \"";
+    static const char tail[] = "\"}], [\"fine\"]]}";
+    const size_t n = (size_t)40 << 20;
+    struct sr1__answer *answers[2] = {NULL};
+    struct sr1_search_sink sink = {answers, 2, 3};
+    char *body = malloc(n + sizeof head + sizeof tail);
+
+    (void)state;
+    assert_non_null(body);
+    memcpy(body, head, sizeof head - 1);
+    memset(body + sizeof head - 1, 'x', n);
+    memcpy(body + sizeof head - 1 + n, tail, sizeof tail);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(sr1__answer_new(&answers[i]), SR1_OK);
+    if (sr1__retrieve_read(body, strlen(body), 2, &sink) != SR1_OK)
+        fail_msg("%s", sr1_last_error());
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(sr1__answer_close(answers[i], queries[i]), SR1_OK);
+    assert_int_equal(sr1__answer_status(answers[0]), SR1_SEARCH_ERROR);
+    assert_non_null(strstr(sr1__answer_message(answers[0]), "longer than 67108864"));
+    assert_int_equal(sr1__answer_status(answers[1]), SR1_SEARCH_OK);
+    assert_int_equal(sr1__answer_hit_count(answers[1]), 1);
+    for (int i = 0; i < 2; i++)
+        sr1__answer_free(answers[i]);
+    free(body);
+}
+
 static void a_late_answer_is_a_timeout(void **state)
 {
     struct reply reply = {.code = 200, .headers = "", .body = with_scores, .delay_s = 30};
@@ -458,10 +512,12 @@ int main(void)
         cmocka_unit_test(the_probe_finds_a_missing_server),
         cmocka_unit_test(documents_with_scores),
         cmocka_unit_test(documents_in_every_shape),
+        cmocka_unit_test(documents_too_many_leave_the_others_alone),
         cmocka_unit_test(nothing_found_is_empty),
         cmocka_unit_test(stored_answers_are_read),
         cmocka_unit_test(what_is_no_answer_is_an_error),
         cmocka_unit_test(one_bad_list_fails_its_query_only),
+        cmocka_unit_test(a_list_too_long_fails_its_query_only),
         cmocka_unit_test(a_late_answer_is_a_timeout),
         cmocka_unit_test(a_huge_answer_is_refused),
         cmocka_unit_test(any_allocation_may_fail),

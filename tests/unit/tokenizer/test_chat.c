@@ -3,6 +3,7 @@
 #include "support.h"
 
 #include "../../support/files.h"
+#include "tokenizer/chat.h"
 
 /* Texts that tell a family, as its template has them. */
 static const char qwen3_marks[] =
@@ -242,6 +243,51 @@ static void refuses(void **state)
     sr1_tokenizer_free(plain);
 }
 
+/* The last question is the one before: the thoughts behind it are shown. */
+static void a_message_without_text_is_no_question(void **state)
+{
+    static const char messages[] =
+        "[{\"role\": \"user\", \"content\": \"q\"}, {\"role\": \"assistant\", "
+        "\"content\": \"a\", \"reasoning_content\": \"r\"}, {\"role\": \"user\", "
+        "\"content\": null}]";
+    sr1_tokenizer *t = open_with(qwen3_marks);
+    char *text = NULL;
+
+    (void)state;
+    OK(sr1_tokenizer_chat_json(t, messages, strlen(messages), NULL, &text, NULL, NULL,
+                               NULL));
+    assert_string_equal(text, "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n"
+                              "<think>\nr\n</think>\n\na<|im_end|>\n"
+                              "<|im_start|>user\n<|im_end|>\n");
+    sr1_free(text);
+    sr1_tokenizer_free(t);
+}
+
+/* As json.dumps(json.loads(text)) has them. */
+static void reals_are_written_as_python_writes_them(void **state)
+{
+    static const char reals[] =
+        "[1234567890123456.5, 1e15, 1234567890123456.0, 9999999999999998.0, "
+        "-2345678901234567.5, 12345678901234567.0, -12345678901234567.0, "
+        "99999999999999999.0, 1e16, 123456789012345678e3, 1e22, 1e308, 0.0001, 0.00001, "
+        "1.5e-7, -0.0, 0.1, 100.0, 999999999999999.9]";
+    static const char expected[] =
+        "[1234567890123456.5, 1000000000000000.0, 1234567890123456.0, "
+        "9999999999999998.0, -2345678901234567.5, 1.2345678901234568e+16, "
+        "-1.2345678901234568e+16, 1e+17, 1e+16, 1.2345678901234568e+20, 1e+22, 1e+308, "
+        "0.0001, 1e-05, 1.5e-07, -0.0, 0.1, 100.0, 999999999999999.9]";
+    struct sr1__buf out;
+    json_t *j = NULL;
+
+    (void)state;
+    sr1__buf_init(&out, 0);
+    OK(sr1__json_parse(&j, reals, strlen(reals), "reals"));
+    OK(sr1__json_python(j, &out));
+    assert_string_equal(sr1__buf_cstr(&out), expected);
+    json_decref(j);
+    sr1__buf_free(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +297,8 @@ int main(void)
         cmocka_unit_test(knows_families),
         cmocka_unit_test(contents_cannot_break_out),
         cmocka_unit_test(plain_contents_encode_alike),
+        cmocka_unit_test(a_message_without_text_is_no_question),
+        cmocka_unit_test(reals_are_written_as_python_writes_them),
         cmocka_unit_test(refuses),
     };
 

@@ -120,6 +120,45 @@ static void baselines_are_asked_again(void **state)
     json_decref(rows);
 }
 
+/* Four questions, of which the second is long. */
+static const char *long_pair(void)
+{
+    static char pair[600];
+    char text[2048];
+    size_t n = 0;
+
+    for (int k = 0; k < 4; k++)
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              "{\"id\": \"q%d\", \"question\": \"Where is%*s?\", "
+                              "\"golden_answers\": [\"Paris\"]}\n",
+                              k, k == 1 ? 400 : 3, "it");
+    snprintf(pair, sizeof pair, "train_file=%s", scratch_file("long.jsonl", text, 0));
+    return pair;
+}
+
+static void long_questions_are_left_out(void **state)
+{
+    sr1_trainer *tr = NULL;
+    sr1_config *c;
+
+    (void)state;
+    run_by_number(ASKED("fit", long_pair(), "max_prompt_tokens=100",
+                        "filter_overlong_prompts=true"));
+    step_asks("fit", 1, "0 2");
+    step_asks("fit", 2, "3");
+    step_asks("fit", 3, "0 2");
+    OK(sr1_trainer_resume(&tr, scratch_path("fit"), NULL));
+    assert_int_equal(sr1_trainer_steps_done(tr), 6);
+    sr1_trainer_free(tr);
+    c = ASKED("unfit", long_pair(), "max_prompt_tokens=100");
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_LIMIT, "question 'q1'");
+    OK(sr1_config_set_pair(c, "max_prompt_tokens=2"));
+    OK(sr1_config_set_pair(c, "filter_overlong_prompts=true"));
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, "all 4 questions to train on");
+    sr1_config_free(c);
+    assert_false(sr1__path_exists(scratch_path("unfit")));
+}
+
 /* ---- selection ---- */
 
 static int count_of(const char *list, int k)
@@ -369,6 +408,7 @@ int main(void)
         cmocka_unit_test(dead_groups_are_replaced),
         cmocka_unit_test(rounds_are_bounded),
         cmocka_unit_test(baselines_are_asked_again),
+        cmocka_unit_test(long_questions_are_left_out),
         cmocka_unit_test(the_least_seen_come_first),
         cmocka_unit_test(the_most_uncertain_come_first),
         cmocka_unit_test(choices_are_resumed),

@@ -81,6 +81,30 @@ static void stopping_leaves_a_checkpoint_to_go_on_from(void **state)
     same_run("unasked", "asked");
 }
 
+/* By its config.json, where a larger max_steps may be written. */
+static void more_steps_can_be_asked_of_a_run(void **state)
+{
+    sr1_config *c = NULL;
+    sr1_trainer *tr = NULL;
+    char *text = NULL;
+
+    (void)state;
+    run_whole(RUN("few", "update_times=2", "max_steps=3"));
+    OK(sr1_config_new(&c));
+    OK(sr1_config_load(c, scratch_path("few/config.json")));
+    OK(sr1_config_set(c, "max_steps", "6"));
+    OK(sr1_config_to_json(c, &text));
+    (void)scratch_file("few/config.json", text, 0);
+    sr1_free(text);
+    sr1_config_free(c);
+    OK(sr1_trainer_resume(&tr, scratch_path("few"), NULL));
+    assert_int_equal(sr1_trainer_steps_done(tr), 3);
+    assert_int_equal(sr1_trainer_steps_planned(tr), 6);
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+    same_run("unasked", "few");
+}
+
 static void stopped_before_the_first_step(void **state)
 {
     sr1_trainer *tr =
@@ -204,6 +228,9 @@ static void every_row_has_every_metric(void **state)
         assert_true(metric(rows, i, "perf/rss_bytes") > 1e7);
         assert_true(metric(rows, i, "critic/rewards/min") <= metric(rows, i, "reward"));
         assert_true(metric(rows, i, "critic/rewards/max") >= metric(rows, i, "reward"));
+        assert_true(fabs(metric(rows, i, "rewards/format/mean") +
+                         metric(rows, i, "rewards/answer/mean") -
+                         metric(rows, i, "reward")) < 1e-6);
         assert_true(metric(rows, i, "response_length/min") > 0);
         assert_true(metric(rows, i, "search_trajectories") > 0.5);
         assert_true(metric(rows, i, "health/format_rate") > 0);
@@ -424,6 +451,38 @@ static void a_folder_in_use_is_refused(void **state)
             "no config.json");
 }
 
+/* Two sources that differ behind their first 300 bytes only. */
+static void sources_may_have_long_names(void **state)
+{
+    struct sr1__buf rows, source;
+    char pair[600], name[512];
+    json_t *of;
+
+    (void)state;
+    sr1__buf_init(&rows, 0);
+    sr1__buf_init(&source, 0);
+    for (int i = 0; i < 150; i++)
+        sr1__buf_str(&source, "\xC3\xBC");
+    for (int i = 0; i < 2; i++)
+        sr1__buf_fmt(&rows,
+                     "{\"question\": \"Where is tower %d?\", \"golden_answers\": "
+                     "[\"Paris\"], \"data_source\": \"%s%d\"}\n",
+                     i, source.data, i);
+    snprintf(pair, sizeof pair, "validation_file=%s",
+             scratch_file("long.jsonl", rows.data, rows.len));
+    run_whole(RUN("long", pair, "validate_at_start=true", "max_steps=1"));
+    of = metrics("long");
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "val/test_score/%s%d", source.data, i);
+        (void)metric(of, 0, name);
+        snprintf(name, sizeof name, "val/exact_match/%s%d", source.data, i);
+        (void)metric(of, 0, name);
+    }
+    json_decref(of);
+    sr1__buf_free(&rows);
+    sr1__buf_free(&source);
+}
+
 static void a_folder_that_cannot_be_made_is_an_error(void **state)
 {
     char pair[600];
@@ -518,6 +577,101 @@ static void only_the_policy_of_a_demonstration_is_learned(void **state)
     sr1_trainer_free(tr);
 }
 
+/* ---- demonstrations that are conversations ---- */
+
+#define ASKED "Where is it?"
+#define THOUGHTLESS "<think>\n\n</think>\n\n"
+
+#define TALK                                                                             \
+    "{\"messages\": [{\"role\": \"user\", \"content\": \"Where?\"}, {\"role\": "         \
+    "\"assistant\", \"content\": \"<answer> Rome</answer>\"}, {\"role\": \"user\", "     \
+    "\"content\": \"%s" ASKED "\"}, {\"role\": \"assistant\", \"content\": "             \
+    "\"%s<answer> Paris</answer>\"}]}\n"
+
+/* The example made of a talk; its status. */
+static sr1_status talk_example(const char *asked, const char *thought, const char *more,
+                               sr1_trainer **tr, sr1_trajectory **t)
+{
+    char line[1000], pair[600];
+
+    snprintf(line, sizeof line, TALK, asked, thought);
+    snprintf(pair, sizeof pair, "sft_file=%s", scratch_file("talk.jsonl", line, 0));
+    *tr = open_trainer(
+        tiny_config("model", "stage=sft", pair, out_pair("talk"), more, NULL));
+    return sr1__sft_example(*tr, 0, t);
+}
+
+/* Its ids are those of the whole conversation. */
+static void conversations_are_whole(void **state)
+{
+    static const char *const roles[] = {"user", "assistant", "user", "assistant"};
+    static const char *const texts[] = {"Where?", "<answer> Rome</answer>", ASKED,
+                                        "<answer> Paris</answer>"};
+    sr1_chat_options o = {.struct_size = sizeof o, .recognise_added = 1};
+    sr1_trajectory *t = NULL;
+    sr1_trainer *tr;
+    int32_t *ids = NULL;
+    size_t n;
+
+    (void)state;
+    OK(talk_example("", "", "beta=0", &tr, &t));
+    OK(sr1_tokenizer_chat(sr1_rollout_tokenizer(sr1_trainer_rollout(tr)), roles, texts,
+                          NULL, 4, &o, NULL, NULL, &ids, &n));
+    assert_int_equal(sr1_trajectory_token_count(t), n);
+    assert_memory_equal(sr1_trajectory_ids(t), ids, n * sizeof *ids);
+    sr1_free(ids);
+    sr1_trajectory_free(t);
+    sr1_trainer_free(tr);
+}
+
+static void words_of_the_user_end_no_message(void **state)
+{
+    sr1_trajectory *t = NULL;
+    sr1_trainer *tr;
+    int32_t id;
+    size_t ends = 0;
+
+    (void)state;
+    OK(talk_example("<|im_end|>", "", "beta=0", &tr, &t));
+    id = sr1_tokenizer_special_id(sr1_rollout_tokenizer(sr1_trainer_rollout(tr)),
+                                  SR1_TOKEN_IM_END);
+    for (size_t i = 0; i < sr1_trajectory_token_count(t); i++)
+        ends += sr1_trajectory_ids(t)[i] == id;
+    assert_int_equal(ends, 4);
+    sr1_trajectory_free(t);
+    sr1_trainer_free(tr);
+}
+
+/* Qwen3's template writes an empty thought into the last message and takes it out of
+ * earlier ones. */
+static void conversations_of_qwen3_grow_at_their_end(void **state)
+{
+    static const char marks[] =
+        "{%- if enable_thinking %} message.reasoning_content '\\n<tool_response>\\n'";
+    static const char *const said[] = {
+        THOUGHTLESS "<answer> Rome</answer><|im_end|>\n<|im_start|>user\n" ASKED
+                    "<|im_end|>\n<|im_start|>assistant\n",
+        THOUGHTLESS "<answer> Paris</answer><|im_end|>\n"};
+    char both[512];
+    sr1_trajectory *t = NULL;
+    sr1_trainer *tr;
+    size_t n;
+
+    (void)state;
+    scratch_file("model/chat_template.jinja", marks, 0);
+    OK(talk_example("", "", "beta=0", &tr, &t));
+    snprintf(both, sizeof both, "%s%s", said[0], said[1]);
+    assert_string_equal(sr1_trajectory_generated_text(t, &n), both);
+    sr1_trajectory_free(t);
+    sr1_trainer_free(tr);
+    t = NULL;
+    REFUSED(talk_example("", "<think>why</think>", "enable_thinking=false", &tr, &t),
+            SR1_E_UNSUPPORTED, "enable_thinking");
+    assert_null(t);
+    sr1_trainer_free(tr);
+    remove(scratch_path("model/chat_template.jinja"));
+}
+
 static void imitation_is_learned_and_resumed(void **state)
 {
     sr1_trainer *tr = NULL;
@@ -574,6 +728,7 @@ int main(void)
         cmocka_unit_test(same_seed_same_run),
         cmocka_unit_test(resuming_equals_never_stopping),
         cmocka_unit_test(stopping_leaves_a_checkpoint_to_go_on_from),
+        cmocka_unit_test(more_steps_can_be_asked_of_a_run),
         cmocka_unit_test(stopped_before_the_first_step),
         cmocka_unit_test(a_torn_checkpoint_is_passed_over),
         cmocka_unit_test(spilling_trajectories_gives_the_same_bits),
@@ -585,9 +740,13 @@ int main(void)
         cmocka_unit_test(all_groups_dead),
         cmocka_unit_test(a_reward_that_is_not_finite_ends_the_run),
         cmocka_unit_test(a_folder_in_use_is_refused),
+        cmocka_unit_test(sources_may_have_long_names),
         cmocka_unit_test(a_folder_that_cannot_be_made_is_an_error),
         cmocka_unit_test(a_full_disk_leaves_what_was_there),
         cmocka_unit_test(only_the_policy_of_a_demonstration_is_learned),
+        cmocka_unit_test(conversations_are_whole),
+        cmocka_unit_test(words_of_the_user_end_no_message),
+        cmocka_unit_test(conversations_of_qwen3_grow_at_their_end),
         cmocka_unit_test(imitation_is_learned_and_resumed),
         cmocka_unit_test(a_demonstration_too_long_for_the_model_is_named),
         cmocka_unit_test(tiny_nothing_leaks),

@@ -378,6 +378,10 @@ static void json_members_are_checked(void **state)
          "[{\"turn\":0,\"query\":\"x\",\"status\":0,\"hits\":1,\"hit_ids\":"
          "[\"a\\u0000\"]}]",
          SR1_E_PARSE},
+        {"searches", /* of before searches earned anything */
+         "[{\"turn\":0,\"query\":\"x\",\"status\":0,\"hits\":1,\"hit_ids\":"
+         "[\"a\"]}]",
+         SR1_OK},
         {"reward_parts", "[{\"name\":\"a\"}]", SR1_E_PARSE},
         {"reward", "null", SR1_E_CORRUPT},
         {"token_advantages", "[0.5]", SR1_E_CORRUPT},

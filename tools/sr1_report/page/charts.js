@@ -12,11 +12,16 @@ function ratio(run, above, below) {
 /* More bands than these hide each other. */
 const MOST_BANDS = 2;
 
-/* What people look at first. low, high: edges of a band. */
+/* What people look at first. low, high: edges of a band. when: of which runs. */
 const shown = [
     { title: 'Reward', metric: 'avg_reward', low: 'critic/score/min',
         high: 'critic/score/max', note: 'mean; band: least to greatest' },
-    { title: 'Exact match, validation', metric: 'val/exact_match', kind: 'share' },
+    { title: 'Exact match, validation', metric: 'val/exact_match', kind: 'share',
+        when: run => !['rooms', 'critique'].includes((run.config || {}).environment) },
+    { title: 'Success, validation', metric: 'val/success', kind: 'share',
+        when: run => (run.config || {}).environment === 'rooms' },
+    { title: 'Reward, validation', metric: 'val/reward',
+        when: run => (run.config || {}).environment === 'critique' },
     { title: 'Loss', metric: 'loss' },
     { title: 'Response length', metric: 'response_length/mean', low: 'response_length/min',
         high: 'response_length/max', note: 'sampled tokens; band: least to greatest' },
@@ -39,9 +44,11 @@ const shown = [
 ];
 
 /* Names that stand for figures drawn above. */
-const drawn = new Set(shown.flatMap(s => [s.metric, s.low, s.high]));
+const drawn = new Set(shown.filter(s => !s.when || runs.some(s.when))
+    .flatMap(s => [s.metric, s.low, s.high]));
 
 function valuesOf(spec, run) {
+    if (spec.when && !spec.when(run)) return null;
     return spec.values ? spec.values(run) : spec.metric ? column(run, spec.metric) : null;
 }
 

@@ -65,6 +65,10 @@ const figureRows = [
     ['reward_last', 'Reward', 'plain', 'reward_first'],
     ['exact_match_last', 'Exact match, validation', 'share', 'exact_match_first'],
     ['exact_match_best', 'Best exact match', 'share'],
+    ['success_last', 'Success, validation', 'share', 'success_first'],
+    ['success_best', 'Best success', 'share'],
+    ['validation_reward_last', 'Reward, validation', 'plain', 'validation_reward_first'],
+    ['validation_reward_best', 'Best reward, validation', 'plain'],
     ['loss_last', 'Loss', 'plain', 'loss_first'],
     ['format_rate_last', 'Well-formed', 'share'],
     ['searches_last', 'Searches per trajectory', 'plain'],
@@ -81,6 +85,10 @@ const figureRows = [
     ['skipped_updates', 'Skipped updates', 'plain'],
     ['rows_with_alarms', 'Rows with alarms', 'plain'],
 ];
+
+/* A best value that is the last one says nothing more. */
+const isNews = ([name]) => !name.endsWith('_best') || runs[0].figures[name] >
+    runs[0].figures[name.replace('_best', '_last')];
 
 const has = ([name]) => runs.some(r => isNumber(r.figures[name]));
 
@@ -114,9 +122,7 @@ function makeFigures() {
                         ...runs.map(r => cell(kinds[kind](r.figures[name]))))])
                     .filter(Boolean)))));
     } else {
-        place.append(el('div', { class: 'tiles' }, ...rows.filter(r =>
-            r[0] !== 'exact_match_best' || runs[0].figures.exact_match_best >
-            runs[0].figures.exact_match_last).map(tile)));
+        place.append(el('div', { class: 'tiles' }, ...rows.filter(isNews).map(tile)));
     }
     place.append(el('p', { class: 'note' }, 'Figures without "greatest", exact match, ' +
         'times and counts are means over the last fifth of the rows; those at first, ' +
