@@ -19,7 +19,9 @@ extern "C" {
 
 typedef struct sr1_trainer sr1_trainer;
 
-/* What one step did. The seed document's names first. */
+/* What one step did. The seed document's names first. "Last update" is the last of its
+ * update_times passes; where mini_batch_size cuts a pass into several optimizer steps,
+ * figures are means over them, each counting as often as it has policy tokens. */
 typedef struct sr1_step_report {
     size_t struct_size;
     int64_t step;               /* 1 for the first */
@@ -123,6 +125,19 @@ typedef struct sr1_step_report {
     int64_t levels_no_room;     /* the context was full */
     int64_t level_tokens;       /* drawn for the other levels */
     double seconds_levels;
+    double probs_diff_max;      /* |rollout - recomputed probability|, first update */
+    double probs_diff_mean;
+    double net_reward_mean;     /* rewards with the KL taken off (key kl_in); over
+                                   trajectories */
+    double net_reward_std;
+    double net_reward_min;
+    double net_reward_max;
+    double token_advantage_mean; /* over policy tokens */
+    double token_advantage_min;
+    double token_advantage_max;
+    int64_t tokens;             /* prompts, sampled and inserted, of all trajectories */
+    int64_t device_bytes;       /* most that tensors ever took on the model's device; 0 on
+                                   the CPU */
 } sr1_step_report;
 
 /* Build a trainer from a configuration (copied). search: the engine to use instead of the

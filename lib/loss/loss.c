@@ -324,3 +324,15 @@ void sr1__loss_report_add(sr1_loss_report *total, const sr1_loss_report *part)
     total->weight += part->weight;
     total->tokens += part->tokens;
 }
+
+void sr1__loss_report_scale(sr1_loss_report *r, double v)
+{
+    double *const sums[] = {&r->loss, &r->policy_loss, &r->kl, &r->clip_fraction,
+                            &r->approx_kl, &r->clip_low_fraction, &r->clip_high_fraction,
+                            &r->dual_clip_fraction, &r->ratio_mean, &r->entropy,
+                            &r->importance_mean, &r->importance_square,
+                            &r->importance_cut, &r->off_policy_cut, &r->weight};
+
+    for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
+        *sums[i] *= v;
+}

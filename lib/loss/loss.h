@@ -132,6 +132,9 @@ sr1_status sr1__loss_run(const struct sr1__loss_row *row, const sr1_loss_batch *
 /* Add the report of one part of a batch to the running total. */
 void sr1__loss_report_add(sr1_loss_report *total, const sr1_loss_report *part);
 void sr1__value_report_add(sr1_value_report *total, const sr1_value_report *part);
+/* Multiply what adds up, tokens apart, by v. */
+void sr1__loss_report_scale(sr1_loss_report *r, double v);
+void sr1__value_report_scale(sr1_value_report *r, double v);
 
 /* ---- check.c ---- */
 

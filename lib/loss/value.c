@@ -136,6 +136,16 @@ void sr1__value_report_add(sr1_value_report *total, const sr1_value_report *part
     total->tokens += part->tokens;
 }
 
+void sr1__value_report_scale(sr1_value_report *r, double v)
+{
+    double *const sums[] = {&r->loss,  &r->clip_fraction, &r->value,
+                            &r->returns, &r->returns_square, &r->error,
+                            &r->error_square, &r->weight};
+
+    for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
+        *sums[i] *= v;
+}
+
 /* Of a variable from its weighted sums. */
 static double variance(double sum, double squares, double weight)
 {

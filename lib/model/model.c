@@ -180,6 +180,14 @@ sr1_model *sr1__model_retain(sr1_model *m)
     return m;
 }
 
+static void free_sums(sr1_model *m)
+{
+    for (size_t i = 0; m->sums && i < m->n_params; i++)
+        sr1__tensor_free(m->sums[i]);
+    sr1__free(m->sums);
+    m->sums = NULL;
+}
+
 static void free_named(struct sr1__named *list, size_t n)
 {
     for (size_t i = 0; list && i < n; i++) {
@@ -193,6 +201,7 @@ void sr1_model_free(sr1_model *m)
 {
     if (!m || --m->refs > 0)
         return;
+    free_sums(m);
     free_named(m->views, m->n_views);
     free_named(m->params, m->n_params);
     sr1__rope_free(&m->rope);
@@ -214,6 +223,8 @@ void sr1__model_touch(sr1_model *m)
     m->version++;
 }
 
+/* ---- gradients ---- */
+
 void sr1__model_clear_grad(sr1_model *m)
 {
     sr1_scope *s = sr1__scope_open(m->device, "model");
@@ -221,6 +232,44 @@ void sr1__model_clear_grad(sr1_model *m)
     for (size_t i = 0; i < m->n_params; i++)
         t_clear_grad(s, m->params[i].tensor);
     (void)sr1__scope_close(s);
+    free_sums(m);
+}
+
+static void gather(sr1_scope *outer, sr1_model *m, size_t i)
+{
+    sr1_scope *s = sr1__scope_nest(outer, "%s", m->params[i].name);
+    sr1_tensor *g = t_grad(s, m->params[i].tensor);
+
+    if (g && m->sums[i])
+        t_add_(s, m->sums[i], g, 1.0);
+    else if (g)
+        m->sums[i] = t_hold(s, t_to(s, g, SR1__F32));
+    t_clear_grad(s, m->params[i].tensor);
+    (void)sr1__scope_close(s);
+}
+
+sr1_status sr1__model_gather_grad(sr1_model *m)
+{
+    sr1_scope *s;
+
+    if (m->dtype == SR1__F32)
+        return SR1_OK;
+    if (!m->sums)
+        m->sums = sr1__calloc(m->n_params, sizeof(sr1_tensor *));
+    if (!m->sums)
+        return sr1__fail_nomem("sum of gradients");
+    s = sr1__scope_open(m->device, "sum of gradients");
+    sr1__scope_no_grad(s);
+    for (size_t i = 0; i < m->n_params; i++)
+        gather(s, m, i);
+    return sr1__scope_close(s);
+}
+
+sr1_tensor *sr1__model_grad(sr1_scope *s, const sr1_model *m, size_t i)
+{
+    if (m->sums)
+        return sr1__scope_own(s, t_hold(s, m->sums[i]));
+    return t_grad(s, m->params[i].tensor);
 }
 
 sr1_status sr1__model_add_grad(sr1_model *to, sr1_model *from)
@@ -229,16 +278,16 @@ sr1_status sr1__model_add_grad(sr1_model *to, sr1_model *from)
 
     sr1__scope_no_grad(s);
     for (size_t i = 0; i < to->n_params; i++) {
-        sr1_tensor *sum = t_grad(s, to->params[i].tensor);
-        sr1_tensor *g = t_grad(s, from->params[i].tensor);
+        sr1_tensor *sum = sr1__model_grad(s, to, i);
+        sr1_tensor *g = sr1__model_grad(s, from, i);
 
         if (g && sum)
             t_add_(s, sum, g, 1.0);
         else if (g)
             sr1__scope_fail(s, SR1_E_INTERNAL, "%s has no gradient to add to",
                             to->params[i].name);
-        t_clear_grad(s, from->params[i].tensor);
     }
+    sr1__model_clear_grad(from);
     return sr1__scope_close(s);
 }
 

@@ -47,6 +47,8 @@ struct sr1_model {
     uint64_t version;          /* grows when weights change; caches of them compare it */
     int32_t refs;
     atomic_int busy;           /* a forward pass is under way */
+    sr1_tensor **sums;         /* [n_params] of gradients, fp32; NULL in a model of fp32
+                                  and while nothing is gathered */
     const sr1_model *shares;   /* while a replica is built: where its leaves lie */
 };
 
@@ -99,6 +101,12 @@ sr1_status sr1__model_train(sr1_model *m, int on);
 sr1_status sr1__model_replica(sr1_model **out, const sr1_model *of);
 /* One more reference, given back by sr1_model_free. */
 sr1_model *sr1__model_retain(sr1_model *m);
+/* After a backward pass, so that many of them add up in fp32 whatever the weights are: a
+ * sum in bf16 stands still once it is some 256 times what is added. Nothing to do in
+ * fp32. */
+sr1_status sr1__model_gather_grad(sr1_model *m);
+/* The gradient of params[i] so far, owned by s; NULL: none. */
+sr1_tensor *sr1__model_grad(sr1_scope *s, const sr1_model *m, size_t i);
 /* Forget accumulated gradients. */
 void sr1__model_clear_grad(sr1_model *m);
 /* Add the gradients of a replica to those of `to`, and forget them there. */

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 
+#include <searchr1/code.h>
 #include <searchr1/reward.h>
 
 #include <string.h>
@@ -127,6 +128,35 @@ int sr1__format_of_trajectory(const struct sr1__protocol *p, const sr1_trajector
             take_block(&c, text, &s);
     }
     return is_well_formed(&c);
+}
+
+/* Does this message of the policy do what one must? */
+static int is_message(const struct sr1__protocol *p, const char *text, size_t len)
+{
+    if (p->message)
+        return sr1_critique_judgement(text, len) != SR1_JUDGEMENT_NONE;
+    return sr1__protocol_first_event(p, text, len, SR1__SCANNER_MAX_CONTENT, NULL,
+                                     NULL) != SR1__EVENT_NONE;
+}
+
+int sr1__is_well_formed(const struct sr1__protocol *p, const sr1_trajectory *t)
+{
+    const char *text = sr1_trajectory_generated_text(t, NULL);
+    size_t n = sr1_trajectory_segment_count(t), messages = 0;
+
+    if (!p->chat)
+        return sr1__format_of_trajectory(p, t);
+    for (size_t i = 0; i < n; i++) {
+        sr1_text_segment s = {sizeof s};
+
+        if (sr1_trajectory_segment(t, i, &s) != SR1_OK ||
+            s.source != SR1_SOURCE_POLICY)
+            continue;
+        if (!is_message(p, text + s.text_begin, s.text_len))
+            return 0;
+        messages++;
+    }
+    return messages > 0;
 }
 
 /* ---- the answer ---- */

@@ -12,6 +12,10 @@ int sr1__format_of_text(const struct sr1__protocol *p, const char *text, size_t 
  * such whatever they hold, and result tags that the policy wrote itself are wrong. */
 int sr1__format_of_trajectory(const struct sr1__protocol *p, const sr1_trajectory *t);
 
+/* Is this response as its protocol has it? By the rules above; of a conversation, does
+ * each message close an action or an answer; of a critique, does it judge? */
+int sr1__is_well_formed(const struct sr1__protocol *p, const sr1_trajectory *t);
+
 /* The last closed answer, stripped, outside of closed think and result blocks; 0 if there
  * is none, else 1. *open_at: the last opening tag behind it that is not closed, or len.
  */

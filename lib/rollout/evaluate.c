@@ -8,6 +8,7 @@
 #include "base/struct.h"
 #include "env/thinking_turn.h"
 #include "reward/embedding.h"
+#include "reward/format.h"
 #include "trajectory/trajectory.h"
 
 #include <searchr1/reward.h>
@@ -79,14 +80,12 @@ static double *field(sr1_eval_scores *s, size_t offset)
 }
 
 /* Only a closed answer counts: what was cut short is no answer. */
-static sr1_status score(const sr1_trajectory *t, sr1_row *row, sr1_eval_scores *out)
+static sr1_status score(const struct work *w, const sr1_trajectory *t, sr1_row *row,
+                        sr1_eval_scores *out)
 {
-    size_t n, len, n_truths = sr1_row_answer_count(row);
+    size_t n, n_truths = sr1_row_answer_count(row);
     const char *answer = sr1_trajectory_final_answer(t, &n);
     const char **truths = sr1__calloc(n_truths + 1, sizeof(char *));
-    const char *text = sr1_trajectory_generated_text(t, &len);
-    sr1_reward_scales scales = {.struct_size = sizeof(scales)};
-    double format = 0.0;
     sr1_status st = truths ? SR1_OK : sr1__fail_nomem("gold answers");
 
     *out = (sr1_eval_scores){.struct_size = sizeof(*out)};
@@ -97,11 +96,7 @@ static sr1_status score(const sr1_trajectory *t, sr1_row *row, sr1_eval_scores *
         if (out->answered > 0 && n_truths)
             st =
                 metrics[i].fn(answer, n, truths, n_truths, field(out, metrics[i].offset));
-    if (st == SR1_OK)
-        st = sr1_reward_scales_default(&scales);
-    if (st == SR1_OK)
-        st = sr1_reward_check_format(text, len, &scales, &format);
-    out->format = format == scales.format_reward;
+    out->format = sr1__is_well_formed(sr1__env_protocol(w->rollout->env), t);
     out->searches = (double)sr1_trajectory_search_count(t);
     out->tokens = (double)sr1_trajectory_policy_count(t);
     out->success = sr1__trajectory_succeeded(t);
@@ -269,7 +264,7 @@ static sr1_status chunk_score(struct work *w, struct chunk *c, const double *emb
         sr1_eval_scores *sum = NULL;
         sr1_eval_scores one;
 
-        SR1__TRY(score(c->made[i], c->asked.rows[i], &one));
+        SR1__TRY(score(w, c->made[i], c->asked.rows[i], &one));
         one.embedding = embedding[i];
         one.reward = reward[i];
         SR1__TRY(entry(w->e, sr1_row_data_source(c->asked.rows[i]), &sum));

@@ -206,11 +206,11 @@ sr1_status sr1__rollout_prompt(const sr1_rollout *r, const sr1_query *q, int32_t
                          "such questions out of data with filter_overlong_prompts",
                          n_made, r->limits.max_prompt);
     }
-    if ((int64_t)n_made > r->limits.max_context) {
+    if ((int64_t)n_made >= r->limits.max_context) {
         sr1_free(made);
         return sr1__fail(SR1_E_LIMIT,
                          "the prompt has %zu tokens, the model reads at most %" PRId64
-                         "; shorten the question or its history",
+                         " with what it says; shorten the question or its history",
                          n_made, r->limits.max_context);
     }
     *ids = made;

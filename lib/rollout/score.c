@@ -25,12 +25,25 @@ static sr1_tensor *forward(sr1_scope *s, sr1_model *m, const struct sr1__microba
     return t_index_select(s, hidden, 0, t_from_i32(s, mb->target_rows, mb->n_targets));
 }
 
+/* The ids that are read were looked at; that of a last token is only asked for, and a
+ * device would not survive one that is not there. */
+static void check_targets(sr1_scope *s, const sr1_model *m,
+                          const struct sr1__microbatch *mb)
+{
+    for (size_t i = 0; i < mb->n_targets; i++)
+        if (mb->target_ids[i] < 0 || mb->target_ids[i] >= m->config.vocab_size)
+            sr1__scope_fail(s, SR1_E_INVALID, "trajectory %zu: id %d is not in [0, %lld)",
+                            mb->sequence[mb->target_seqs[i]], (int)mb->target_ids[i],
+                            (long long)m->config.vocab_size);
+}
+
 sr1_tensor *sr1__score(sr1_scope *s, sr1_model *m, const struct sr1__microbatch *mb,
                        const struct sr1__score_options *o)
 {
     sr1_tensor *hidden = forward(s, m, mb, o->checkpoint);
     sr1_tensor *targets = t_from_i32(s, mb->target_ids, mb->n_targets);
 
+    check_targets(s, m, mb);
     return sr1__nn_token_log_probs(s, hidden, m->head, targets, o->temperature,
                                    o->logit_chunk, o->entropy);
 }

@@ -142,13 +142,13 @@ static sr1_tensor **list(const struct sr1__optimizer *o, int which)
 
 /* Gradients in fp32 by leaf, NULL where there is none; returns how many there are, moved
  * together at the start of LIST_GRAD for the norm. */
-static size_t collect(sr1_scope *s, struct sr1__optimizer *o)
+static size_t collect(sr1_scope *s, struct sr1__optimizer *o, sr1_tensor *const *sums)
 {
     sr1_tensor **all = list(o, LIST_ALL_GRADS);
     size_t n = 0;
 
     for (size_t i = 0; i < o->n; i++) {
-        sr1_tensor *g = t_grad(s, o->leaf[i].param);
+        sr1_tensor *g = sums ? sums[i] : t_grad(s, o->leaf[i].param);
 
         all[i] = g ? t_to(s, g, SR1__F32) : NULL;
         if (all[i])
@@ -206,13 +206,20 @@ static void apply(sr1_scope *s, struct sr1__optimizer *o, size_t n_grads, double
 sr1_status sr1__optimizer_step(struct sr1__optimizer *o, double lr, double max_norm,
                                double loss_scale, struct sr1__optim_report *report)
 {
+    return sr1__optimizer_step_with(o, NULL, lr, max_norm, loss_scale, report);
+}
+
+sr1_status sr1__optimizer_step_with(struct sr1__optimizer *o, sr1_tensor *const *sums,
+                                    double lr, double max_norm, double loss_scale,
+                                    struct sr1__optim_report *report)
+{
     sr1_scope *s = sr1__scope_open(o->device, "optimizer step");
     struct sr1__optim_report r = {0.0, 0};
     sr1_status status;
     size_t n;
 
     sr1__scope_no_grad(s);
-    n = s ? collect(s, o) : 0;
+    n = s ? collect(s, o, sums) : 0;
     if (n && sr1__scope_status(s) == SR1_OK)
         sr1__scope_check(s, sr1__shim_global_norm(list(o, LIST_GRAD), n, &r.grad_norm));
     r.grad_norm /= loss_scale;

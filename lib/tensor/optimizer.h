@@ -43,6 +43,11 @@ void sr1__optimizer_free(struct sr1__optimizer *o);
  * the gradients whether or not it skipped. report may be NULL. */
 sr1_status sr1__optimizer_step(struct sr1__optimizer *o, double lr, double max_norm,
                                double loss_scale, struct sr1__optim_report *report);
+/* The same from gradients gathered elsewhere, [leaves] in their order, in place of .grad
+ * (NULL: .grad itself); they are changed. */
+sr1_status sr1__optimizer_step_with(struct sr1__optimizer *o, sr1_tensor *const *sums,
+                                    double lr, double max_norm, double loss_scale,
+                                    struct sr1__optim_report *report);
 /* Forget accumulated gradients. */
 void sr1__optimizer_clear_grad(struct sr1__optimizer *o);
 

@@ -80,12 +80,23 @@ sr1_status load_cuda()
     return SR1_OK;
 }
 
+/* The CUDA runtime that libtorch_cpu has brought along, of whatever version. */
+void *runtime()
+{
+    const char *const names[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.14"};
+    void *lib = nullptr;
+
+    for (size_t i = 0; i < sizeof names / sizeof *names && !lib; i++)
+        lib = dlopen(names[i], RTLD_NOW | RTLD_NOLOAD);
+    return lib;
+}
+
 /* Why the CUDA runtime sees no device, in its own words. */
 const char *runtime_says()
 {
     typedef int (*count_fn)(int *);
     typedef const char *(*text_fn)(int);
-    void *lib = dlopen("libcudart.so.13", RTLD_NOW | RTLD_NOLOAD);
+    void *lib = runtime();
     count_fn count = lib ? (count_fn)dlsym(lib, "cudaGetDeviceCount") : nullptr;
     text_fn text = lib ? (text_fn)dlsym(lib, "cudaGetErrorString") : nullptr;
     int n = 0;

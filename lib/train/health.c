@@ -6,6 +6,7 @@
 #include "train/step.h"
 
 #include "env/thinking_turn.h"
+#include "reward/format.h"
 #include "rollout/internal.h"
 #include "trajectory/trajectory.h"
 
@@ -41,33 +42,14 @@ static double deviation(const struct spread *s)
 }
 
 struct figures {
-    struct spread reward, advantage, length, prompt;
+    struct spread reward, net, advantage, by_token, length, prompt;
+    struct spread value, worth, error; /* of tokens: the critic's, the return, how far */
     size_t formatted, answered, cut, searched, excluded, unscored, succeeded;
     size_t messages, levels[SR1_THINKING_LEVELS]; /* of the first, those of a level */
     int64_t thoughts;
-    int64_t policy, environment;
+    int64_t policy, environment, tokens;
     const struct sr1__protocol *protocol;
 };
-
-/* Where messages have no tags they are critiques, and a judgement is their form. */
-static sr1_status check_format(const struct figures *f, const sr1_trajectory *t,
-                               const sr1_reward_scales *scales, int *well)
-{
-    sr1_text_segment first = {.struct_size = sizeof(first)};
-    size_t n;
-    const char *text = sr1_trajectory_generated_text(t, &n);
-    double format = 0.0;
-
-    *well = 0;
-    if (!f->protocol->message) {
-        SR1__TRY(sr1_reward_check_format(text, n, scales, &format));
-        *well = format == scales->format_reward;
-    } else if (sr1_trajectory_segment(t, 0, &first) == SR1_OK) {
-        *well = sr1_critique_judgement(text + first.text_begin, first.text_len) !=
-                SR1_JUDGEMENT_NONE;
-    }
-    return SR1_OK;
-}
 
 /* Levels and thoughts of its messages. */
 static void look_at_thoughts(struct figures *f, const sr1_trajectory *t)
@@ -82,30 +64,77 @@ static void look_at_thoughts(struct figures *f, const sr1_trajectory *t)
     }
 }
 
-static sr1_status look(struct figures *f, const sr1_trajectory *t,
-                       const sr1_reward_scales *scales)
+/* What is taught: its reward with the KL taken off, advantages, returns. */
+static void look_at_credit(struct figures *f, const sr1_trajectory *t)
 {
-    int well;
+    const float *taken = sr1_trajectory_column(t, SR1_COLUMN_REWARD);
+    const float *by_token = sr1_trajectory_column(t, SR1_COLUMN_ADVANTAGE);
+    const float *values = sr1_trajectory_column(t, SR1_COLUMN_VALUE);
+    const float *returns = sr1_trajectory_column(t, SR1_COLUMN_RETURN);
+    double net = sr1_trajectory_reward(t), whole = sr1_trajectory_advantage(t);
 
+    for (size_t i = 0; i < sr1_trajectory_policy_count(t); i++) {
+        net += taken ? (double)taken[i] : 0.0;
+        see(&f->by_token, by_token ? (double)by_token[i] : whole);
+        if (!values || !returns)
+            continue;
+        see(&f->value, (double)values[i]);
+        see(&f->worth, (double)returns[i]);
+        see(&f->error, (double)returns[i] - (double)values[i]);
+    }
+    see(&f->net, net);
+}
+
+static void look(struct figures *f, const sr1_trajectory *t)
+{
+    f->tokens += (int64_t)sr1_trajectory_token_count(t);
     f->policy += (int64_t)sr1_trajectory_policy_count(t);
     f->environment += (int64_t)sr1_trajectory_environment_count(t);
     if (sr1__trajectory_excluded(t)) {
         f->excluded++;
         f->unscored += sr1_trajectory_stop_reason(t) == SR1_STOP_UNSCORED;
-        return SR1_OK;
+        return;
     }
-    SR1__TRY(check_format(f, t, scales, &well));
-    f->formatted += (size_t)well;
+    f->formatted += (size_t)sr1__is_well_formed(f->protocol, t);
     f->answered += sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER;
     f->cut += (size_t)sr1__was_cut(t);
     f->searched += sr1_trajectory_search_count(t) > 0;
     f->succeeded += sr1__trajectory_succeeded(t);
     look_at_thoughts(f, t);
+    look_at_credit(f, t);
     see(&f->reward, sr1_trajectory_reward(t));
     see(&f->advantage, sr1_trajectory_advantage(t));
     see(&f->length, (double)sr1_trajectory_policy_count(t));
     see(&f->prompt, (double)sr1_trajectory_prompt_count(t));
-    return SR1_OK;
+}
+
+/* 1 - var(error) / var(returns); what rounding leaves of equal returns is no variance. */
+static double explained(const struct figures *f)
+{
+    double d = deviation(&f->worth), e = deviation(&f->error);
+
+    return d > 1e-6 * fabs(mean(&f->worth)) ? 1.0 - e * e / (d * d) : 0.0;
+}
+
+static void give_credit(const struct figures *f, sr1_step_report *r)
+{
+    r->avg_reward = mean(&f->reward);
+    r->reward_std = deviation(&f->reward);
+    r->reward_min = f->reward.min;
+    r->reward_max = f->reward.max;
+    r->net_reward_mean = mean(&f->net);
+    r->net_reward_std = deviation(&f->net);
+    r->net_reward_min = f->net.min;
+    r->net_reward_max = f->net.max;
+    r->advantage_mean = mean(&f->advantage);
+    r->advantage_min = f->advantage.min;
+    r->advantage_max = f->advantage.max;
+    r->token_advantage_mean = mean(&f->by_token);
+    r->token_advantage_min = f->by_token.min;
+    r->token_advantage_max = f->by_token.max;
+    r->value_mean = mean(&f->value);
+    r->return_mean = mean(&f->worth);
+    r->explained_variance = explained(f);
 }
 
 static void give(const struct figures *f, sr1_step_report *r)
@@ -118,15 +147,10 @@ static void give(const struct figures *f, sr1_step_report *r)
     r->unscored = (int64_t)f->unscored;
     r->policy_tokens = f->policy;
     r->environment_tokens = f->environment;
-    r->avg_reward = mean(&f->reward);
+    r->tokens = f->tokens;
+    give_credit(f, r);
     r->avg_tokens = mean(&f->length);
     r->search_trajectories = (double)f->searched / n;
-    r->reward_std = deviation(&f->reward);
-    r->reward_min = f->reward.min;
-    r->reward_max = f->reward.max;
-    r->advantage_mean = mean(&f->advantage);
-    r->advantage_min = f->advantage.min;
-    r->advantage_max = f->advantage.max;
     r->tokens_min = f->length.min;
     r->tokens_max = f->length.max;
     r->prompt_tokens = mean(&f->prompt);
@@ -141,18 +165,15 @@ static void give(const struct figures *f, sr1_step_report *r)
     r->level_4 = (double)f->levels[3] / messages;
 }
 
-sr1_status sr1__describe_trajectories(const sr1_trainer *tr, sr1_trajectory *const *t,
-                                      size_t n, sr1_step_report *report)
+void sr1__describe_trajectories(const sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
+                                sr1_step_report *report)
 {
-    sr1_reward_scales scales = {.struct_size = sizeof(scales)};
     struct figures f = {.protocol = sr1__env_protocol(tr->rollout->env)};
 
-    SR1__TRY(sr1_reward_scales_default(&scales));
     for (size_t i = 0; i < n; i++)
-        SR1__TRY(look(&f, t[i], &scales));
+        look(&f, t[i]);
     give(&f, report);
     report->beta = tr->set.kl_in_reward ? tr->kl.coef : tr->set.beta;
-    return SR1_OK;
 }
 
 /* ---- alarms ---- */

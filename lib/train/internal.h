@@ -151,6 +151,8 @@ sr1_status sr1__settings_resolve(sr1_config *c);
 sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c);
 /* Of these the part about advantages; once the rest is read. */
 sr1_status sr1__settings_read_advantage(struct sr1__settings *s, const sr1_config *c);
+/* Is the name one of a list with commas? */
+int sr1__settings_lists(const char *list, const char *name);
 
 /* A failure that smaller micro-batches may avoid. */
 static inline int sr1__is_memory(sr1_status st)
@@ -224,8 +226,8 @@ void sr1__entropy_end(struct sr1__entropy *e, double entropy);
 /* ---- health.c ---- */
 
 /* What trajectories with rewards and advantages say by themselves. */
-sr1_status sr1__describe_trajectories(const sr1_trainer *tr, sr1_trajectory *const *t,
-                                      size_t n, sr1_step_report *report);
+void sr1__describe_trajectories(const sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
+                                sr1_step_report *report);
 /* Bit i: alarm i rings after this step; its name and text, NULL past the last. */
 uint32_t sr1__health_alarms(const sr1_step_report *report);
 const char *sr1__health_alarm_name(size_t i);

@@ -21,12 +21,14 @@ sr1_status sr1__trainer_learn(sr1_trainer *tr, const struct sr1__source *from,
                               int64_t passes, sr1_step_report *report)
 {
     double began;
+    int64_t now;
 
     SR1__TRY(teach_critic(tr, from, report));
     began = sr1__now();
-    if (tr->step >= tr->set.critic_warmup)
+    if (!tr->critics || tr->step >= tr->set.critic_warmup)
         SR1__TRY(
             sr1__update(tr, &tr->policy, &sr1__lesson_policy, from, passes, report));
     report->seconds_update = sr1__now() - began;
+    SR1__TRY(sr1__device_memory(tr->model->device, &now, &report->device_bytes));
     return sr1__device_release(tr->model->device); /* room for the next rollout */
 }

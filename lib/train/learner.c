@@ -75,14 +75,25 @@ static void adapt_scale(struct sr1__loss_scale *s, int overflow)
     }
 }
 
-sr1_status sr1__learner_step(struct sr1__learner *l, int64_t step, double *rate,
-                             struct sr1__optim_report *done)
+/* The replicas' gradients into the first's. */
+static sr1_status add_up(struct sr1__learner *l)
 {
     for (int32_t i = 1; i < l->n; i++)
         SR1__TRY(sr1__model_add_grad(l->replicas[0], l->replicas[i]));
+    return SR1_OK;
+}
+
+sr1_status sr1__learner_step(struct sr1__learner *l, int64_t step, double *rate,
+                             struct sr1__optim_report *done)
+{
+    sr1_status st = add_up(l);
+
     *rate = sr1__schedule_rate(&l->schedule, step);
-    SR1__TRY(sr1__optimizer_step(l->optimizer, *rate, l->max_grad_norm, l->scale.value,
-                                 done));
+    if (st == SR1_OK)
+        st = sr1__optimizer_step_with(l->optimizer, l->replicas[0]->sums, *rate,
+                                      l->max_grad_norm, l->scale.value, done);
+    sr1__learner_clear_grad(l);
+    SR1__TRY(st);
     adapt_scale(&l->scale, done->skipped);
     for (int32_t i = 0; i < l->n && !done->skipped; i++)
         sr1__model_touch(l->replicas[i]);

@@ -11,6 +11,8 @@ struct sr1__tally {
     sr1_value_report value;
     double diff_sum; /* |sampled - recomputed log-prob| over tokens */
     double diff_max;
+    double probs_sum; /* and of the probabilities */
+    double probs_max;
     double entropy_sum; /* over tokens, where the loss has a bonus for it */
 };
 
@@ -54,14 +56,16 @@ struct sr1__lesson {
      * NULL. */
     void (*first_pass)(const struct sr1__tally *t, int64_t policy_tokens,
                        sr1_step_report *report);
-    /* Figures of a pass that was applied. */
-    void (*report)(const struct sr1__tally *t, const struct sr1__optim_report *done,
-                   double rate, sr1_step_report *report);
+    /* Figures of a pass that was applied, its mini-batches' means. */
+    void (*report)(const struct sr1__tally *t, double grad_norm, double rate,
+                   sr1_step_report *report);
 };
 
 extern const struct sr1__lesson sr1__lesson_policy;
 extern const struct sr1__lesson sr1__lesson_critic;
 
 void sr1__tally_add(struct sr1__tally *total, const struct sr1__tally *part);
+/* Its means count v times; sums over tokens stay. */
+void sr1__tally_scale(struct sr1__tally *t, double v);
 
 #endif

@@ -40,27 +40,14 @@ static uint32_t columns(const sr1_trainer *tr)
     return 1u << SR1_COLUMN_RETURN | 1u << SR1_COLUMN_VALUE;
 }
 
-/* Of values as they were before anything was learned from these returns. */
-static void first_pass(const struct sr1__tally *t, int64_t policy_tokens,
-                       sr1_step_report *report)
-{
-    sr1_value_report v = t->value;
-
-    (void)policy_tokens;
-    v.struct_size = sizeof(v);
-    report->value_mean = v.value;
-    report->return_mean = v.returns;
-    (void)sr1_value_explained_variance(&v, &report->explained_variance);
-}
-
-static void give(const struct sr1__tally *t, const struct sr1__optim_report *done,
-                 double rate, sr1_step_report *report)
+static void give(const struct sr1__tally *t, double grad_norm, double rate,
+                 sr1_step_report *report)
 {
     report->value_loss = t->value.loss;
     report->value_clip_fraction = t->value.clip_fraction;
-    report->critic_grad_norm = done->grad_norm;
+    report->critic_grad_norm = grad_norm;
     report->critic_learning_rate = rate;
 }
 
 const struct sr1__lesson sr1__lesson_critic = {
-    "critic", NULL, ask, grade, aggregation, columns, first_pass, give};
+    "critic", NULL, ask, grade, aggregation, columns, NULL, give};

@@ -30,9 +30,12 @@ static void measure_diff(struct sr1__tally *t, const struct sr1__microbatch *mb,
 {
     for (size_t i = 0; i < mb->n_targets; i++) {
         double d = fabs((double)now[i] - mb->old_log_probs[i]);
+        double p = fabs(exp((double)now[i]) - exp((double)mb->old_log_probs[i]));
 
         t->diff_sum += d;
         t->diff_max = fmax(t->diff_max, d);
+        t->probs_sum += p;
+        t->probs_max = fmax(t->probs_max, p);
     }
 }
 
@@ -98,6 +101,8 @@ static void first_pass(const struct sr1__tally *t, int64_t policy_tokens,
 {
     report->rollout_diff_max = t->diff_max;
     report->rollout_diff_mean = t->diff_sum / (double)policy_tokens;
+    report->probs_diff_max = t->probs_max;
+    report->probs_diff_mean = t->probs_sum / (double)policy_tokens;
 }
 
 /* What figures by token are divided by: weights of a mean sum to 1 but for rounding,
@@ -123,10 +128,10 @@ static void give_bounds(const sr1_loss_report *r, double whole, sr1_step_report 
     report->off_policy_cut = r->off_policy_cut / whole;
 }
 
-static void give(const struct sr1__tally *t, const struct sr1__optim_report *done,
-                 double rate, sr1_step_report *report)
+static void give(const struct sr1__tally *t, double grad_norm, double rate,
+                 sr1_step_report *report)
 {
-    report->grad_norm = done->grad_norm;
+    report->grad_norm = grad_norm;
     report->learning_rate = rate;
     report->loss = t->loss.loss;
     report->policy_loss = t->loss.policy_loss;
@@ -148,4 +153,12 @@ void sr1__tally_add(struct sr1__tally *total, const struct sr1__tally *part)
     total->diff_sum += part->diff_sum;
     total->entropy_sum += part->entropy_sum;
     total->diff_max = fmax(total->diff_max, part->diff_max);
+    total->probs_sum += part->probs_sum;
+    total->probs_max = fmax(total->probs_max, part->probs_max);
+}
+
+void sr1__tally_scale(struct sr1__tally *t, double v)
+{
+    sr1__loss_report_scale(&t->loss, v);
+    sr1__value_report_scale(&t->value, v);
 }

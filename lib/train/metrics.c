@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#define GIB 1073741824.0 /* verl's GB */
+
 enum { REAL, COUNT };
 
 static const struct {
@@ -41,13 +43,17 @@ static const struct {
     ROW("actor/entropy_coeff", entropy_coef, REAL),
     ROW("actor/grad_norm", grad_norm, REAL),
     ROW("actor/lr", learning_rate, REAL),
-    ROW("critic/rewards/mean", avg_reward, REAL),
-    ROW("critic/rewards/std", reward_std, REAL),
-    ROW("critic/rewards/min", reward_min, REAL),
-    ROW("critic/rewards/max", reward_max, REAL),
-    ROW("critic/advantages/mean", advantage_mean, REAL),
-    ROW("critic/advantages/min", advantage_min, REAL),
-    ROW("critic/advantages/max", advantage_max, REAL),
+    ROW("critic/score/mean", avg_reward, REAL),
+    ROW("critic/score/std", reward_std, REAL),
+    ROW("critic/score/min", reward_min, REAL),
+    ROW("critic/score/max", reward_max, REAL),
+    ROW("critic/rewards/mean", net_reward_mean, REAL),
+    ROW("critic/rewards/std", net_reward_std, REAL),
+    ROW("critic/rewards/min", net_reward_min, REAL),
+    ROW("critic/rewards/max", net_reward_max, REAL),
+    ROW("critic/advantages/mean", token_advantage_mean, REAL),
+    ROW("critic/advantages/min", token_advantage_min, REAL),
+    ROW("critic/advantages/max", token_advantage_max, REAL),
     ROW("response_length/mean", avg_tokens, REAL),
     ROW("response_length/min", tokens_min, REAL),
     ROW("response_length/max", tokens_max, REAL),
@@ -58,8 +64,10 @@ static const struct {
     ROW("env/number_of_searches", searches, COUNT),
     ROW("env/number_of_failed_searches", failed_searches, COUNT),
     ROW("env/tokens", environment_tokens, COUNT),
-    ROW("training/rollout_probs_diff_max", rollout_diff_max, REAL),
-    ROW("training/rollout_probs_diff_mean", rollout_diff_mean, REAL),
+    ROW("training/rollout_probs_diff_max", probs_diff_max, REAL),
+    ROW("training/rollout_probs_diff_mean", probs_diff_mean, REAL),
+    ROW("sampling/sampling_logp_difference/max", rollout_diff_max, REAL),
+    ROW("sampling/sampling_logp_difference/mean", rollout_diff_mean, REAL),
     ROW("rollout_corr/rollout_is_mean", importance_mean, REAL),
     ROW("rollout_corr/rollout_is_max", importance_max, REAL),
     ROW("rollout_corr/rollout_is_eff_sample_size", importance_ess, REAL),
@@ -191,11 +199,12 @@ json_t *sr1__metrics_row(const sr1_trainer *tr, const sr1_step_report *r)
     if (!failed && r->seconds > 0)
         failed = json_object_set_new(
             row, "perf/throughput",
-            sr1__json_number((double)(r->policy_tokens + r->environment_tokens) /
-                             r->seconds));
+            sr1__json_number((double)r->tokens / r->seconds));
     if (!failed)
         failed =
             json_object_set_new(row, "perf/rss_bytes", json_integer(sr1__rss_bytes())) ||
+            json_object_set_new(row, "perf/max_memory_allocated_gb",
+                                sr1__json_number((double)r->device_bytes / GIB)) ||
             json_object_set_new(row, "training/skipped_updates_total",
                                 json_integer(tr->skipped));
     if (!failed && tr->reward_means)

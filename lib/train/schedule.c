@@ -26,9 +26,10 @@ static const struct {
     double (*factor)(double);
 } shapes[] = {{"constant", one}, {"linear", linear}, {"cosine", cosine}};
 
+/* Never before the warm-up is over: the full rate is reached. */
 static double decay(const struct sr1__schedule *s, int64_t step)
 {
-    double begin = s->decay_start * (double)s->total;
+    double begin = fmax(s->decay_start * (double)s->total, (double)s->warmup);
     double span = (double)(s->total - 1) - begin;
     double x = span > 0 ? ((double)step - begin) / span : 1.0;
 

@@ -5,7 +5,8 @@
 #include <stdint.h>
 
 /* Linear warm-up over warmup steps, the full rate until decay_start (a fraction of all
- * steps), then the shape's way down to final_ratio of the rate at the last step. */
+ * steps) or the warm-up's end if that is later, then the shape's way down to final_ratio
+ * of the rate at the last step. */
 struct sr1__schedule {
     const char *shape; /* "constant", "linear" or "cosine" (borrowed) */
     double rate;

@@ -2,6 +2,7 @@
 #include "train/internal.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* Imitation samples nothing: no temperature, no reference. */
 static int is_sft(const sr1_config *c)
@@ -45,6 +46,12 @@ sr1_status sr1__settings_resolve(sr1_config *c)
 
     if (is_sft(c))
         return SR1_OK;
+    if (sr1__config_is(c, "kl_in", "reward") && !is_set(c, "beta") &&
+        row->defaults.beta == 0.0)
+        return sr1__fail(SR1_E_CONFIG,
+                         "kl_in reward takes beta times the KL off the rewards, and the "
+                         "beta of loss %s is 0; set beta",
+                         row->name);
     SR1__TRY(preset_clip(c, &row->defaults));
     SR1__TRY(preset_real(c, "beta", row->defaults.beta));
     SR1__TRY(preset_real(c, "dual_clip", row->defaults.dual_clip));
@@ -52,6 +59,31 @@ sr1_status sr1__settings_resolve(sr1_config *c)
         sr1__config_is(c, "loss_aggregation", row->aggregation))
         return SR1_OK;
     return sr1_config_set(c, "loss_aggregation", row->aggregation);
+}
+
+int sr1__settings_lists(const char *list, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (const char *at = list; (at = strstr(at, name)) != NULL; at += n)
+        if ((at == list || at[-1] == ' ') && (at[n] == ',' || at[n] == '\0'))
+            return 1;
+    return 0;
+}
+
+/* Bounds that the loss does not have would be set in vain. */
+static sr1_status check_bounds(const struct sr1__settings *s, const sr1_config *c)
+{
+    const char *const keys[] = {"dual_clip", "ratio_cap"};
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]) && !is_sft(c); i++)
+        if (sr1__config_real(c, keys[i]) > 0 &&
+            !sr1__settings_lists(s->loss->options, keys[i]))
+            return sr1__fail(SR1_E_CONFIG,
+                             "%s: loss %s does not look at it; leave it out or take a "
+                             "loss that does",
+                             keys[i], s->loss->name);
+    return SR1_OK;
 }
 
 static void read_loss_options(struct sr1__settings *s, const sr1_config *c)
@@ -83,6 +115,7 @@ static sr1_status read_loss(struct sr1__settings *s, const sr1_config *c)
     s->loss_length = (double)(length ? length : sr1__config_int(c, "max_tokens"));
     SR1__TRY(sr1__aggregation_find(sr1__config_str(c, "loss_aggregation"),
                                    &s->aggregation));
+    SR1__TRY(check_bounds(s, c));
     read_loss_options(s, c);
     s->frozen_reference =
         sr1__config_is(c, "kl_reference", "frozen") && s->beta > 0 && !is_sft(c);

@@ -29,6 +29,10 @@ static const struct {
     size_t offset;
     int32_t value;
 } choices[] = {
+    {"advantage_std_kind", "population", offsetof(sr1_advantage_options, std_kind),
+     SR1_ADVANTAGE_STD_POPULATION},
+    {"advantage_std_kind", "unbiased", offsetof(sr1_advantage_options, std_kind),
+     SR1_ADVANTAGE_STD_UNBIASED},
     {"advantage_whiten", "on", offsetof(sr1_advantage_options, whiten), 1},
     {"advantage_whiten", "off", offsetof(sr1_advantage_options, whiten), 0},
     {"step_advantage_mode", "mean_norm", offsetof(sr1_advantage_options, step_mode),
@@ -98,6 +102,33 @@ static sr1_status read_levels(struct sr1__settings *s, const sr1_config *c)
     return read_level_tokens(&s->levels, sr1__config_str(c, "level_max_tokens"));
 }
 
+/* Keys that promise something of any estimator, where this one does not look at them.
+ * Those that name theirs may stand beside another, which compares them all else equal. */
+static sr1_status check_asked(const sr1_advantage_info *estimator, const sr1_config *c)
+{
+    double gamma = sr1__config_real(c, "gamma");
+    const struct {
+        const char *key;
+        const char *option;
+        int asked;
+    } keys[] = {
+        {"gamma", "gamma", gamma >= 0 && gamma != 1},
+        {"gae_lambda", "lam", sr1__config_real(c, "gae_lambda") != 1},
+        {"advantage_whiten", "whiten", sr1__config_is(c, "advantage_whiten", "on")},
+        {"advantage_std", "divide_by_std",
+         !sr1__config_bool(c, "advantage_std") &&
+             sr1__settings_lists(estimator->options, "std_kind")}, /* it does divide */
+    };
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (keys[i].asked && !sr1__settings_lists(estimator->options, keys[i].option))
+            return sr1__fail(SR1_E_CONFIG,
+                             "%s: advantage %s does not look at it; leave it out or take "
+                             "an estimator that does",
+                             keys[i].key, estimator->name);
+    return SR1_OK;
+}
+
 static sr1_status read_estimator(struct sr1__settings *s, const sr1_config *c)
 {
     const char *name = sr1__config_str(c, "advantage");
@@ -115,6 +146,7 @@ static sr1_status read_estimator(struct sr1__settings *s, const sr1_config *c)
             return sr1__fail(SR1_E_CONFIG,
                              "advantage %s needs %s, which only the protocol rlvcr has",
                              name, sr1_advantage_need(i));
+    SR1__TRY(check_asked(&s->estimator, c));
     o->struct_size = sizeof(*o);
     SR1__TRY(sr1_advantage_options_default(name, o));
     o->divide_by_std = o->divide_by_std && sr1__config_bool(c, "advantage_std");
@@ -133,9 +165,27 @@ static sr1_status read_estimator(struct sr1__settings *s, const sr1_config *c)
 
 /* ---- KL in the reward, critic ---- */
 
+/* What the controller would refuse once the first step is done. */
+static sr1_status check_horizon(const struct sr1__settings *s)
+{
+    int64_t most = s->batch_size * s->group_size * (1 + s->dynamic_sampling);
+    sr1_kl_controller first = s->kl;
+
+    if (!s->kl_in_reward || sr1_kl_controller_update(&first, 0.0, most) == SR1_OK)
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "kl_horizon is %g, and a step may have %lld trajectories, which "
+                     "could turn beta negative; raise it",
+                     s->kl.horizon, (long long)most);
+}
+
 static sr1_status read_kl(struct sr1__settings *s, const sr1_config *c)
 {
     s->kl_in_reward = sr1__config_is(c, "kl_in", "reward") && s->beta > 0;
+    if (sr1__config_is(c, "kl_controller", "adaptive") && !s->kl_in_reward)
+        return sr1__fail(SR1_E_CONFIG,
+                         "kl_controller adaptive moves the beta of KL in the reward; set "
+                         "kl_in: reward and beta above 0, or leave it out");
     if (s->kl_in_reward && !s->frozen_reference)
         return sr1__fail(SR1_E_CONFIG,
                          "kl_in reward needs kl_reference frozen: at sampling the policy "
@@ -150,7 +200,7 @@ static sr1_status read_kl(struct sr1__settings *s, const sr1_config *c)
         .horizon = sr1__config_is(c, "kl_controller", "adaptive")
                        ? sr1__config_real(c, "kl_horizon")
                        : 0.0};
-    return SR1_OK;
+    return check_horizon(s);
 }
 
 static void read_critic(struct sr1__settings *s, const sr1_config *c)

@@ -46,12 +46,15 @@ static sr1_status step_sft(sr1_trainer *tr, const int64_t *rows, size_t n,
         st = sr1__sft_example(tr, rows[i], &made[i]);
     if (st == SR1_OK)
         st = sr1__trainer_learn(tr, &from, 1, report);
-    for (size_t i = 0; i < n && st == SR1_OK; i++)
+    for (size_t i = 0; i < n && st == SR1_OK; i++) {
         report->policy_tokens += (int64_t)sr1_trajectory_policy_count(made[i]);
+        report->tokens += (int64_t)sr1_trajectory_token_count(made[i]);
+    }
     for (size_t i = 0; made && i < n; i++)
         sr1_trajectory_free(made[i]);
     sr1__free(made);
     report->rollout_diff_max = report->rollout_diff_mean = 0.0; /* nothing was sampled */
+    report->probs_diff_max = report->probs_diff_mean = 0.0;
     report->trajectories = (int64_t)n;
     report->avg_tokens = n ? (double)report->policy_tokens / (double)n : 0.0;
     report->seconds = sr1__now() - began;

@@ -332,7 +332,7 @@ static sr1_status run_step(struct sr1__step *s)
     SR1__TRY(judge(s->tr, s->kept, s->n_kept, set->compare_columns & ~s->judged,
                    s->report));
     SR1__TRY(sr1__step_compare(s));
-    SR1__TRY(sr1__describe_trajectories(s->tr, s->made, s->n, s->report));
+    sr1__describe_trajectories(s->tr, s->made, s->n, s->report);
     SR1__TRY(sr1__metrics_rewards(s->tr, s->made, s->n));
     drop_dead(s);
     SR1__TRY(retell(s));
@@ -498,8 +498,8 @@ sr1_status sr1_trainer_update(sr1_trainer *tr, sr1_trajectory *const *t, size_t 
     r.step = tr->step + 1;
     for (size_t i = 0; i < n; i++)
         SR1__TRY(check_trainable(tr, t[i], i));
-    SR1__TRY(sr1__describe_trajectories(tr, t, n, &r));
     SR1__TRY(judge(tr, t, n, tr->set.compare_columns | tr->set.update_columns, &r));
+    sr1__describe_trajectories(tr, t, n, &r);
     r.entropy_coef = tr->entropy.now = tr->entropy.coef;
     SR1__TRY(sr1__context(learn_from(tr, t, n, &r), "step %" PRId64, tr->step + 1));
     tr->step++;

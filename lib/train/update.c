@@ -22,6 +22,13 @@ struct worker {
     struct sr1__error why;
 };
 
+/* What the mini-batches of a pass did so far, each as often as it has policy tokens. */
+struct passed {
+    struct sr1__tally tally;
+    double grad_norm, rate;
+    double tokens; /* of those that were applied */
+};
+
 struct update {
     sr1_trainer *tr;
     struct sr1__learner *learner;
@@ -33,6 +40,7 @@ struct update {
     sr1_balance_report lengths; /* of micro-batches; zeros where they were not balanced */
     int64_t budget;         /* tokens of a micro-batch; halved when memory runs out */
     struct worker *workers; /* [n_workers] */
+    struct passed passed;
 };
 
 /* ---- the plan ---- */
@@ -225,7 +233,8 @@ static sr1_status backward(struct update *u, size_t k, const struct sr1__microba
     if (sr1__scope_status(s) == SR1_OK && !w->not_finite)
         t_backward_with(s, said,
                         t_from_f32(s, g->gradient, T_SHAPE((int64_t)n_said(u, mb))));
-    return sr1__scope_close(s);
+    SR1__TRY(sr1__scope_close(s));
+    return sr1__model_gather_grad(m);
 }
 
 static sr1_status run_microbatch(struct update *u, size_t k, int32_t worker)
@@ -275,7 +284,7 @@ static int gradients_finite(sr1_model *m)
     int finite = 1;
 
     for (size_t i = 0; i < m->n_params && finite; i++) {
-        sr1_tensor *g = t_grad(s, m->params[i].tensor);
+        sr1_tensor *g = sr1__model_grad(s, m, i);
 
         finite = !g || isfinite(t_item(s, t_sum(s, t_square(s, g))));
     }
@@ -316,6 +325,30 @@ static void skip_update(const struct update *u, sr1_step_report *report, const c
              u->lesson->name, why);
 }
 
+static void pass_on(struct passed *p, const struct sr1__tally *tally, double tokens,
+                    double grad_norm, double rate)
+{
+    struct sr1__tally t = *tally;
+
+    sr1__tally_scale(&t, tokens);
+    sr1__tally_add(&p->tally, &t);
+    p->grad_norm += tokens * grad_norm;
+    p->tokens += tokens;
+    p->rate = rate;
+}
+
+/* The means, once all mini-batches are through. */
+static void give_pass(struct update *u, sr1_step_report *report)
+{
+    struct passed *p = &u->passed;
+
+    if (p->tokens > 0.0) {
+        sr1__tally_scale(&p->tally, 1.0 / p->tokens);
+        u->lesson->report(&p->tally, p->grad_norm / p->tokens, p->rate, report);
+    }
+    memset(p, 0, sizeof(*p));
+}
+
 static sr1_status apply(struct update *u, const struct worker *all,
                         sr1_step_report *report)
 {
@@ -337,7 +370,8 @@ static sr1_status apply(struct update *u, const struct worker *all,
         skip_update(u, report, why.text);
         return SR1_OK;
     }
-    u->lesson->report(&all->tally, &done, rate, report);
+    pass_on(&u->passed, &all->tally, (double)u->plan.n_policy_tokens, done.grad_norm,
+            rate);
     return SR1_OK;
 }
 
@@ -401,6 +435,7 @@ static sr1_status run_mini_batches(struct update *u, size_t n, int first,
         sr1__batch_plan_free(&u->plan);
         sr1__group_counts_free(&u->groups);
     }
+    give_pass(u, report);
     report->trained = trained;
     return st;
 }

@@ -42,7 +42,8 @@ static const struct {
     {"grad_norm_last", "grad_norm", LAST_FIFTH, 1},
     {"response_length_last", "response_length/mean", LAST_FIFTH, 0},
     {"format_rate_last", "health/format_rate", LAST_FIFTH, 0},
-    {"rollout_difference_greatest", "training/rollout_probs_diff_mean", GREATEST, 0},
+    {"rollout_difference_greatest", "sampling/sampling_logp_difference/mean", GREATEST,
+     0},
     {"value_loss_last", "critic/vf_loss", LAST_FIFTH, 0},
     {"tokens_per_second_last", "perf/throughput", LAST_FIFTH, 1},
     {"memory_bytes_greatest", "perf/rss_bytes", GREATEST, 1},
@@ -240,7 +241,7 @@ static void judge_numbers(json_t **list, const struct run *r)
 {
     const struct column *c = series_find(&r->series, "training/skipped_updates_total");
     const struct column *diff =
-        series_find(&r->series, "training/rollout_probs_diff_mean");
+        series_find(&r->series, "sampling/sampling_logp_difference/mean");
     char text[256];
 
     if (c != NULL && c->n > 0 && c->last > 0) {

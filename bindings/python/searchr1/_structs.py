@@ -1291,6 +1291,17 @@ class StepReport(Sized):
         ("levels_no_room", c_int64),
         ("level_tokens", c_int64),
         ("seconds_levels", c_double),
+        ("probs_diff_max", c_double),
+        ("probs_diff_mean", c_double),
+        ("net_reward_mean", c_double),
+        ("net_reward_std", c_double),
+        ("net_reward_min", c_double),
+        ("net_reward_max", c_double),
+        ("token_advantage_mean", c_double),
+        ("token_advantage_min", c_double),
+        ("token_advantage_max", c_double),
+        ("tokens", c_int64),
+        ("device_bytes", c_int64),
     ]
 
 

@@ -114,6 +114,17 @@ class StepReport:
     levels_no_room: int = 0
     level_tokens: int = 0  # drawn for the other levels
     seconds_levels: float = 0.0
+    probs_diff_max: float = 0.0  # |rollout - recomputed probability|, first update
+    probs_diff_mean: float = 0.0
+    net_reward_mean: float = 0.0  # with the KL taken off (key kl_in)
+    net_reward_std: float = 0.0
+    net_reward_min: float = 0.0
+    net_reward_max: float = 0.0
+    token_advantage_mean: float = 0.0  # over policy tokens
+    token_advantage_min: float = 0.0
+    token_advantage_max: float = 0.0
+    tokens: int = 0  # prompts, sampled and inserted, of all trajectories
+    device_bytes: int = 0  # most that tensors ever took on the model's device
 
 
 def _report(report: _structs.StepReport) -> StepReport:

@@ -697,6 +697,37 @@ static void the_protocol_is_explained_by_default(void **state)
     sr1_config_free(c);
 }
 
+/* One token a digit: prompts grow until one is refused, and what is said to the others
+ * stays within what the model reads (512). */
+static void a_prompt_leaves_room_for_an_answer(void **state)
+{
+    sr1_rollout *r = tiny_rollout(tiny_config("searcher", NULL), tiny_engine());
+    sr1_rollout_options o = samples(1);
+    size_t longest = 0, said = 0;
+    char text[600];
+    sr1_status st = SR1_OK;
+
+    (void)state;
+    memset(text, '1', sizeof text);
+    for (size_t len = 440; st == SR1_OK && len < sizeof text; len++) {
+        sr1_trajectory *t = NULL;
+        sr1_query q = tiny_query(text);
+
+        q.text_len = len;
+        st = sr1_rollout_generate(r, &q, 1, &o, &t);
+        if (st != SR1_OK)
+            break;
+        longest = sr1_trajectory_prompt_count(t);
+        said = sr1_trajectory_token_count(t);
+        assert_true(said > longest && said <= 512);
+        sr1_trajectory_free(t);
+    }
+    assert_int_equal(st, SR1_E_LIMIT);
+    assert_int_equal(longest, 511);
+    assert_int_equal(said, 512);
+    sr1_rollout_free(r);
+}
+
 /* ---- compat: search-r1 ---- */
 
 #define NOTICE                                                                           \
@@ -848,6 +879,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(searches_reads_and_answers),
         cmocka_unit_test(the_protocol_is_explained_by_default),
+        cmocka_unit_test(a_prompt_leaves_room_for_an_answer),
         cmocka_unit_test(empty_query_gives_an_empty_trajectory),
         cmocka_unit_test(token_limit_keeps_the_partial_answer),
         cmocka_unit_test(broken_tags_earn_the_penalty),

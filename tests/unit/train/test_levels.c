@@ -261,6 +261,46 @@ static void figures_tell_what_was_thought(void **state)
     sr1_trainer_free(tr);
 }
 
+/* Does each message of the policy close an action? */
+static int acts_throughout(const sr1_trajectory *t)
+{
+    const char *text = sr1_trajectory_generated_text(t, NULL);
+
+    for (size_t i = 0; i < sr1_trajectory_segment_count(t); i++) {
+        sr1_text_segment s = {.struct_size = sizeof s};
+        char message[512], *open;
+
+        OK(sr1_trajectory_segment(t, i, &s));
+        if (s.source != SR1_SOURCE_POLICY)
+            continue;
+        assert_true(s.text_len < sizeof message);
+        memcpy(message, text + s.text_begin, s.text_len);
+        message[s.text_len] = '\0';
+        open = strstr(message, "<action>");
+        if (!open || !strstr(open, "</action>"))
+            return 0;
+    }
+    return 1;
+}
+
+/* Nobody answers here, so an alarm that asked for answers would ring for ever. */
+static void messages_that_act_are_well_formed(void **state)
+{
+    sr1_trainer *tr = open_levels(count_actions, "level_expand=all", "max_turns=1");
+    sr1_trajectory *t[GROUP];
+    sr1_step_report r;
+    double formed = 0;
+
+    (void)state;
+    step(tr, t, &r);
+    for (size_t i = 0; i < GROUP; i++)
+        formed += acts_throughout(t[i]);
+    assert_true(formed > 1);
+    tiny_near(r.format_rate, formed / GROUP, 1e-12);
+    tiny_free_all(t, GROUP);
+    sr1_trainer_free(tr);
+}
+
 #define LEVEL_RUN(name)                                                                  \
     tiny_config("leveller", train_path, knowledge_path, out_pair(name), "max_steps=6",   \
                 "save_interval=2", "kl_reference=frozen", "protocol=rlvcr",              \
@@ -319,6 +359,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_made_counts_nothing),
         cmocka_unit_test(informative_steps_only),
         cmocka_unit_test(figures_tell_what_was_thought),
+        cmocka_unit_test(messages_that_act_are_well_formed),
         cmocka_unit_test(resuming_equals_never_stopping),
         cmocka_unit_test(numbers_of_levels_are_checked),
         cmocka_unit_test(tiny_nothing_leaks),

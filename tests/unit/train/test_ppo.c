@@ -45,6 +45,18 @@ static void warming_up_leaves_the_policy_alone(void **state)
     json_decref(rows);
 }
 
+/* Where there is no critic, there is nothing to warm up. */
+static void only_a_critic_is_waited_for(void **state)
+{
+    json_t *rows;
+
+    (void)state;
+    run_whole(RUN("no-critic", "critic_warmup=6"));
+    rows = metrics("no-critic");
+    assert_true(metric(rows, 0, "grad_norm") > 0.0);
+    json_decref(rows);
+}
+
 /* ---- resuming ---- */
 
 static sr1_status plug(void *user, const sr1_step_report *report, int64_t planned)
@@ -157,10 +169,47 @@ static void keys_are_checked(void **state)
     c = RUN("bad", "advantage=rlvcr");
     REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, "advantage rlvcr needs");
     sr1_config_free(c);
+    c = RUN("bad", "loss=ppo", "kl_in=reward"); /* whose published beta is 0 */
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, "set beta");
+    sr1_config_free(c);
+    /* at the end of the first step 0.2 times 2 questions times 4 would be above it */
+    c = PPO("bad", "kl_controller=adaptive", "kl_horizon=1.5");
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, "kl_horizon");
+    sr1_config_free(c);
     c = PPO("bad", "critic_model=nowhere");
     REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_NOT_FOUND, "critic: ");
     sr1_config_free(c);
     assert_null(tr);
+}
+
+/* verl's and TRL's groups: torch.std, which divides by n - 1. */
+static void groups_have_the_deviation_asked_for(void **state)
+{
+    static const char *const kinds[] = {"advantage_std_kind=auto",
+                                        "advantage_std_kind=population",
+                                        "advantage_std_kind=unbiased"};
+    sr1_query q = tiny_query("Where is the tower?");
+
+    (void)state;
+    for (size_t k = 0; k < 3; k++) {
+        sr1_trainer *tr = tiny_trainer(
+            tiny_config("model", kinds[k], "advantage_eps=1e-6", NULL));
+        sr1_trajectory *t[5];
+        double mean = 0, squares = 0, std;
+
+        OK(sr1_trainer_train_step(tr, &q, 1, 5, NULL, t));
+        for (size_t i = 0; i < 5; i++)
+            mean += sr1_trajectory_reward(t[i]) / 5;
+        for (size_t i = 0; i < 5; i++)
+            squares += pow(sr1_trajectory_reward(t[i]) - mean, 2);
+        std = sqrt(squares / (k == 2 ? 4 : 5));
+        assert_true(std > 0.1);
+        for (size_t i = 0; i < 5; i++)
+            tiny_near(sr1_trajectory_advantage(t[i]),
+                      (sr1_trajectory_reward(t[i]) - mean) / (std + 1e-6), 1e-9);
+        tiny_free_all(t, 5);
+        sr1_trainer_free(tr);
+    }
 }
 
 int main(void)
@@ -168,10 +217,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_critic_learns_what_is_to_come),
         cmocka_unit_test(warming_up_leaves_the_policy_alone),
+        cmocka_unit_test(only_a_critic_is_waited_for),
         cmocka_unit_test(resuming_equals_never_stopping),
         cmocka_unit_test(the_controller_moves_beta),
         cmocka_unit_test(the_critic_does_not_depend_on_the_cut),
         cmocka_unit_test(trajectories_hold_what_was_found),
+        cmocka_unit_test(groups_have_the_deviation_asked_for),
         cmocka_unit_test(keys_are_checked),
     };
 

@@ -35,6 +35,7 @@ static void the_rate_warms_up_and_falls(void **state)
         assert_true(sr1__schedule_rate(&s, i) < sr1__schedule_rate(&s, i - 1));
     s.shape = "cosine";
     s.decay_start = 0;
+    s.warmup = 0;
     near(sr1__schedule_rate(&s, 6), 0.2 + 0.8 * 0.5, 1e-12);
     s.shape = "constant";
     near(sr1__schedule_rate(&s, 12), 1, 1e-12);
@@ -46,10 +47,34 @@ static void the_rate_warms_up_and_falls(void **state)
     near(sr1__schedule_rate(&s, 0), 1, 1e-12);
 }
 
+/* Behind the warm-up the rates are those of transformers'
+ * get_linear_schedule_with_warmup(4, 20) and
+ * get_cosine_with_min_lr_schedule_with_warmup(4, 20, min_lr_rate=0.1): the highest one is
+ * reached, and nothing jumps. */
+static void the_fall_begins_where_the_rise_ends(void **state)
+{
+    static const int64_t at[] = {4, 5, 9, 12, 19, 20};
+    static const double linear[] = {1.0, 0.9375, 0.6875, 0.5, 0.0625, 0.0};
+    static const double cosine[] = {1.0,  0.991353376181, 0.800006604859,
+                                    0.55, 0.108646623819, 0.1};
+    struct sr1__schedule s = {.shape = "linear", .rate = 1, .warmup = 4, .total = 21};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        s.shape = "linear";
+        s.final_ratio = 0;
+        near(sr1__schedule_rate(&s, at[i]), linear[i], 1e-9);
+        s.shape = "cosine";
+        s.final_ratio = 0.1;
+        near(sr1__schedule_rate(&s, at[i]), cosine[i], 1e-9);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_rate_warms_up_and_falls),
+        cmocka_unit_test(the_fall_begins_where_the_rise_ends),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -150,6 +150,38 @@ static void the_gradient_does_not_depend_on_the_cut(void **state)
     tiny_free_all(t, N);
 }
 
+#define COPIES 600
+
+/* The mean of equal gradients is that gradient, also where each is a micro-batch. (A sum
+ * in bf16, which has 8 bits, stands still at some 256 times what is added.) */
+static void nor_in_low_precision_on_how_many_there_are(void **state)
+{
+    static const char *const workers[] = {"workers=1", "workers=3"};
+    sr1_trajectory *t[N], *copies[COPIES];
+    sr1_step_report one = {.struct_size = sizeof one};
+    size_t n;
+
+    (void)state;
+    roll(t);
+    OK(sr1_trajectory_set_advantage(t[0], 1.0));
+    for (size_t i = 0; i < COPIES; i++)
+        copies[i] = t[0];
+    free(updated(tiny_config("model", GRADIENT, "dtype=bf16", "beta=0", NULL), t, 1, &one,
+                 &n));
+    assert_true(one.grad_norm > 1e-3);
+    for (size_t k = 0; k < 2; k++) {
+        sr1_step_report r = {.struct_size = sizeof r};
+
+        free(updated(tiny_config("model", GRADIENT, "dtype=bf16", "beta=0",
+                                 "micro_batch_tokens=1", "balance_batches=false",
+                                 workers[k], NULL),
+                     copies, COPIES, &r, &n));
+        assert_int_equal(r.micro_batches, COPIES);
+        tiny_near(r.grad_norm / one.grad_norm, 1, 0.01);
+    }
+    tiny_free_all(t, N);
+}
+
 static void nor_on_other_sequences_beside_it(void **state)
 {
     sr1_trajectory *t[N], *with[N + 2];
@@ -548,6 +580,21 @@ static void what_cannot_be_trained_on_is_refused_by_name(void **state)
         REFUSED(sr1_trainer_update(tr, &bare, 1, &r), SR1_E_STATE, "the-one");
         sr1_trajectory_free(bare);
     }
+    {
+        struct sr1__trajectory_builder *b = NULL;
+        sr1_trajectory *odd = NULL;
+        int32_t prompt[] = {1, 2, 3};
+
+        /* the last id is only a target: no layer reads it */
+        OK(sr1__trajectory_builder_new(&b, "q", 1, NULL, 0));
+        OK(sr1__trajectory_builder_prompt(b, prompt, 3));
+        OK(sr1__trajectory_builder_policy(b, 384, -1, 0, "x", 1));
+        OK(sr1__trajectory_builder_finish(b, SR1_STOP_EOS, NULL, 0, &odd));
+        OK(sr1_trajectory_set_advantage(odd, 1.0));
+        REFUSED(sr1_trainer_update(tr, &odd, 1, &r), SR1_E_INVALID,
+                "id 384 is not in [0, 384)");
+        sr1_trajectory_free(odd);
+    }
     assert_true(r.loss == 77);
     assert_int_equal(sr1_trainer_steps_done(tr), 0);
     sr1_trainer_free(tr);
@@ -632,6 +679,7 @@ int main(void)
         cmocka_unit_test(same_seed_same_bits),
         cmocka_unit_test(same_seed_same_bits_with_two_workers),
         cmocka_unit_test(the_gradient_does_not_depend_on_the_cut),
+        cmocka_unit_test(nor_in_low_precision_on_how_many_there_are),
         cmocka_unit_test(nor_on_other_sequences_beside_it),
         cmocka_unit_test(masked_tokens_have_exactly_zero_gradient),
         cmocka_unit_test(a_zero_advantage_moves_nothing),

@@ -14,8 +14,8 @@ const MOST_BANDS = 2;
 
 /* What people look at first. low, high: edges of a band. when: of which runs. */
 const shown = [
-    { title: 'Reward', metric: 'avg_reward', low: 'critic/rewards/min',
-        high: 'critic/rewards/max', note: 'mean; band: least to greatest' },
+    { title: 'Reward', metric: 'avg_reward', low: 'critic/score/min',
+        high: 'critic/score/max', note: 'mean; band: least to greatest' },
     { title: 'Exact match, validation', metric: 'val/exact_match', kind: 'share',
         when: run => !['rooms', 'critique'].includes((run.config || {}).environment) },
     { title: 'Success, validation', metric: 'val/success', kind: 'share',
@@ -33,7 +33,7 @@ const shown = [
     { title: 'Clip fraction', metric: 'actor/pg_clipfrac', kind: 'share' },
     { title: 'Gradient norm', metric: 'grad_norm', note: 'before clipping' },
     { title: 'Learning rate', metric: 'learning_rate', exact: true },
-    { title: 'Rollout against training', metric: 'training/rollout_probs_diff_mean',
+    { title: 'Rollout against training', metric: 'sampling/sampling_logp_difference/mean',
         note: 'log-prob, mean absolute difference' },
     { title: 'Value loss', metric: 'critic/vf_loss' },
     { title: 'Value explained', metric: 'critic/vf_explained_var' },

@@ -1,0 +1,203 @@
+/* Metrics that have names of verl and TRL are those figures: counted once more here from
+ * the trajectories of a step, by what verl's compute_data_metrics and rollout debugging
+ * and TRL's GRPOTrainer do. */
+#include "runs.h"
+
+#define GROUP 8
+
+static sr1_trajectory *made[GROUP];
+
+/* A step, and its metrics; the weights have moved by two steps before. */
+static json_t *step_of(sr1_trainer *tr, sr1_step_report *r)
+{
+    sr1_query q = tiny_query("Where is the tower?");
+    json_t *row;
+
+    for (int i = 0; i < 3; i++) {
+        if (i)
+            tiny_free_all(made, GROUP);
+        *r = (sr1_step_report){.struct_size = sizeof *r};
+        OK(sr1_trainer_train_step(tr, &q, 1, GROUP, r, made));
+    }
+    row = sr1__metrics_row(tr, r);
+    assert_non_null(row);
+    return row;
+}
+
+static double of(const json_t *row, const char *key)
+{
+    const json_t *v = json_object_get(row, key);
+
+    if (!json_is_number(v))
+        fail_msg("no %s", key);
+    return json_number_value(v);
+}
+
+/* verl: sequence_score, and sequence_reward = sequence_score - beta sum of the KL. */
+static void scores_are_rewards_before_the_kl(void **state)
+{
+    sr1_trainer *tr = tiny_trainer(tiny_config(
+        "model", "kl_in=reward", "kl_reference=frozen", "beta=0.5", "learning_rate=1e-2",
+        "max_grad_norm=0", NULL));
+    double score = 0, low = 1e9, high = -1e9, tokens = 0;
+    sr1_step_report r;
+    json_t *row = step_of(tr, &r);
+
+    (void)state;
+    for (size_t i = 0; i < GROUP; i++) {
+        double x = sr1_trajectory_reward(made[i]);
+
+        score += x / GROUP;
+        low = fmin(low, x);
+        high = fmax(high, x);
+        tokens += (double)sr1_trajectory_policy_count(made[i]);
+    }
+    tiny_near(of(row, "critic/score/mean"), score, 1e-12);
+    tiny_near(of(row, "critic/score/min"), low, 1e-12);
+    tiny_near(of(row, "critic/score/max"), high, 1e-12);
+    assert_true(of(row, "critic/kl") > 1e-3);
+    tiny_near(of(row, "critic/rewards/mean"),
+              score - 0.5 * of(row, "critic/kl") * tokens / GROUP, 1e-6);
+    assert_true(of(row, "critic/rewards/max") < high);
+    json_decref(row);
+    tiny_free_all(made, GROUP);
+    sr1_trainer_free(tr);
+}
+
+/* verl: masked_select(advantages, response_mask), so the long ones count more. */
+static void advantages_are_of_tokens(void **state)
+{
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", "max_tokens=7", NULL));
+    double sum = 0, tokens = 0, low = 1e9, high = -1e9, by_trajectory = 0;
+    sr1_step_report r;
+    json_t *row = step_of(tr, &r);
+
+    (void)state;
+    for (size_t i = 0; i < GROUP; i++) {
+        double a = sr1_trajectory_advantage(made[i]);
+        double n = (double)sr1_trajectory_policy_count(made[i]);
+
+        sum += a * n;
+        tokens += n;
+        low = fmin(low, a);
+        high = fmax(high, a);
+        by_trajectory += a / GROUP;
+    }
+    tiny_near(of(row, "critic/advantages/mean"), sum / tokens, 1e-9);
+    tiny_near(of(row, "critic/advantages/min"), low, 1e-9);
+    tiny_near(of(row, "critic/advantages/max"), high, 1e-9);
+    tiny_near(r.advantage_mean, by_trajectory, 1e-9);
+    assert_true(fabs(sum / tokens - by_trajectory) > 1e-3); /* lengths differ */
+    json_decref(row);
+    tiny_free_all(made, GROUP);
+    sr1_trainer_free(tr);
+}
+
+/* verl: |exp(rollout_log_probs) - exp(old_log_probs)|; TRL: |sampling - old log-probs|.
+ * In bf16 they differ. With learning rate 0 the old ones can be had again. */
+static void differences_are_of_probabilities(void **state)
+{
+    sr1_trainer *tr =
+        tiny_trainer(tiny_config("model", "dtype=bf16", "learning_rate=0", NULL));
+    double probs = 0, logs = 0, probs_max = 0, logs_max = 0, tokens = 0;
+    sr1_step_report r;
+    json_t *row = step_of(tr, &r);
+
+    (void)state;
+    for (size_t i = 0; i < GROUP; i++) {
+        size_t n = sr1_trajectory_policy_count(made[i]);
+        const float *then = sr1_trajectory_policy_log_probs(made[i]);
+        const sr1_trajectory *t = made[i];
+        float now[64];
+
+        assert_true(n <= 64);
+        OK(sr1_rollout_log_probs(tr->rollout, &t, 1, now, n));
+        for (size_t k = 0; k < n; k++) {
+            double p = fabs(exp((double)then[k]) - exp((double)now[k]));
+            double l = fabs((double)then[k] - (double)now[k]);
+
+            probs += p;
+            logs += l;
+            probs_max = fmax(probs_max, p);
+            logs_max = fmax(logs_max, l);
+        }
+        tokens += (double)n;
+    }
+    assert_true(logs > 2 * probs && probs > 0);
+    tiny_near(of(row, "training/rollout_probs_diff_mean") / (probs / tokens), 1, 0.1);
+    tiny_near(of(row, "training/rollout_probs_diff_max") / probs_max, 1, 0.3);
+    tiny_near(of(row, "sampling/sampling_logp_difference/mean") / (logs / tokens), 1,
+              0.1);
+    tiny_near(of(row, "sampling/sampling_logp_difference/max") / logs_max, 1, 0.3);
+    json_decref(row);
+    tiny_free_all(made, GROUP);
+    sr1_trainer_free(tr);
+}
+
+/* verl: sum of global_token_num, prompts and all, over the time of the step. */
+static void throughput_counts_whole_trajectories(void **state)
+{
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", NULL));
+    double tokens = 0;
+    sr1_step_report r;
+    json_t *row = step_of(tr, &r);
+
+    (void)state;
+    for (size_t i = 0; i < GROUP; i++)
+        tokens += (double)sr1_trajectory_token_count(made[i]);
+    tiny_near(of(row, "perf/throughput") * of(row, "timing_s/step"), tokens, 1e-6);
+    assert_true(of(row, "perf/max_memory_allocated_gb") == 0); /* the CPU has none */
+    json_decref(row);
+    tiny_free_all(made, GROUP);
+    sr1_trainer_free(tr);
+}
+
+/* verl: of all valid tokens of the batch, 1 - var(returns - values) / var(returns), also
+ * where it is learned from in parts. */
+static void the_critics_figures_are_of_all_tokens(void **state)
+{
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", "advantage=gae", "loss=ppo",
+                                               "critic_learning_rate=1e-2",
+                                               "mini_batch_size=2", NULL));
+    double n = 0, v = 0, r1 = 0, r2 = 0, e1 = 0, e2 = 0;
+    sr1_step_report r;
+    json_t *row = step_of(tr, &r);
+
+    (void)state;
+    for (size_t i = 0; i < GROUP; i++) {
+        const float *values = sr1_trajectory_column(made[i], SR1_COLUMN_VALUE);
+        const float *returns = sr1_trajectory_column(made[i], SR1_COLUMN_RETURN);
+
+        for (size_t k = 0; k < sr1_trajectory_policy_count(made[i]); k++, n++) {
+            double e = (double)returns[k] - (double)values[k];
+
+            v += (double)values[k];
+            r1 += (double)returns[k];
+            r2 += (double)returns[k] * (double)returns[k];
+            e1 += e;
+            e2 += e * e;
+        }
+    }
+    assert_true(fabs(v / n) > 1e-3);
+    tiny_near(of(row, "critic/values/mean"), v / n, 1e-9);
+    tiny_near(of(row, "critic/returns/mean"), r1 / n, 1e-9);
+    tiny_near(of(row, "critic/vf_explained_var"),
+              1 - (e2 / n - e1 / n * e1 / n) / (r2 / n - r1 / n * r1 / n), 1e-6);
+    json_decref(row);
+    tiny_free_all(made, GROUP);
+    sr1_trainer_free(tr);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scores_are_rewards_before_the_kl),
+        cmocka_unit_test(advantages_are_of_tokens),
+        cmocka_unit_test(differences_are_of_probabilities),
+        cmocka_unit_test(throughput_counts_whole_trajectories),
+        cmocka_unit_test(the_critics_figures_are_of_all_tokens),
+        cmocka_unit_test(tiny_nothing_leaks),
+    };
+
+    return cmocka_run_group_tests_name("metrics", tests, runs_make, scratch_remove);
+}
