@@ -20,7 +20,7 @@ export PATH="$tools:$PATH" LC_ALL=C.UTF-8
 unset OPENAI_API_KEY
 
 # What differs from run to run or from machine to machine: times and rates, losses, lines
-# of work that is under way, folders.
+# of work that is under way, ports, folders.
 normalise() {
     time='[0-9:s]+' speed='[0-9.]+ [A-Za-z]+\/[a-z]+'
     LC_ALL=C sed -E -e '/^[A-Za-z0-9 ]+ +[0-9]{1,2}% /d' \
@@ -28,6 +28,7 @@ normalise() {
         -e "s/ in $time( \($speed\))?,/ in TIME,/" \
         -e 's/(loss|kl) -?[0-9.]+/\1 N/g' \
         -e 's/ \([0-9.]+ [kM]B\)$/ (SIZE)/' \
+        -e 's/127\.0\.0\.1:[0-9]{5}/127.0.0.1:PORT/g' \
         -e "s|$work|WORK|g" "$1"
 }
 
