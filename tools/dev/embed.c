@@ -12,5 +12,6 @@ int main(int argc, char **argv)
     }
     for (long i = 0; (c = getc(f)) != EOF; i++)
         printf("%d,%c", c, i % 16 == 15 ? '\n' : ' ');
+    putchar('\n');
     return ferror(f) != 0 || fflush(stdout) != 0;
 }
