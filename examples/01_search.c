@@ -4,6 +4,7 @@
  *
  * Writes FOLDER/corpus.jsonl and FOLDER/corpus.bm25, then asks two questions at once. */
 #include <searchr1/searchr1.h>
+#include <searchr1/ext/bm25.h>
 
 #include <stdio.h>
 
@@ -28,7 +29,7 @@ static void print_results(const sr1_search_results *found, size_t query)
 
     for (int32_t k = 0; sr1_search_results_hit(found, query, k, &hit) == SR1_OK; k++)
         printf("  %.4f  %s  %.30s...\n", hit.score, hit.id, hit.contents);
-    if (sr1_search_results_status(found, query) != SR1_SEARCH_OK)
+    if (sr1_search_results_status(found, query) != SR1_ACTION_OK)
         printf("  %s\n", sr1_search_results_message(found, query));
 }
 

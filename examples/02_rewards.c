@@ -12,8 +12,7 @@
 static const char *const responses[] = {
     ("<search>Eiffel Tower</search><information>It is in Paris.</information>"
      "<answer>Paris</answer>"),
-    "<answer>paris, France</answer>",
-    "<answer>Rome</answer>",
+    "<answer>paris, France</answer>", "<answer>Rome</answer>",
     "<search>Eiffel Tower", /* broken off */
 };
 

@@ -4,6 +4,7 @@
  *
  * FOLDER holds a tokenizer.json: Qwen's, or one that sr1-data world made. */
 #include <searchr1/searchr1.h>
+#include <searchr1/ext/tokenizer.h>
 
 #include <stdio.h>
 #include <string.h>

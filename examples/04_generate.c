@@ -5,6 +5,7 @@
  * CONFIG names the model and the search engine (keys model_name_or_path, search_engine,
  * search_index, ...). Samples two trajectories and prints their segments. */
 #include <searchr1/searchr1.h>
+#include <searchr1/ext/trajectory_details.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -27,8 +28,8 @@ static void print_trajectory(const sr1_trajectory *t)
 
 int main(int argc, char **argv)
 {
-    sr1_rollout_options options = {.struct_size = sizeof(options), .group_size = 2,
-                                   .seed = 1, .max_tokens = 64};
+    sr1_rollout_options options = {
+        .struct_size = sizeof(options), .group_size = 2, .seed = 1, .max_tokens = 64};
     sr1_query query = {.struct_size = sizeof(query)};
     sr1_trajectory *made[2] = {NULL, NULL};
     sr1_config *config = NULL;

@@ -21,16 +21,19 @@ static sr1_status score_brevity(void *self, const sr1_trajectory *const *t, size
 
 static void print_report(const sr1_step_report *r)
 {
+    double searches = 0;
+
+    (void)sr1_step_metric(r, "env/number_of_searches", &searches);
     printf("step %lld: reward %.3f, loss %.4f, kl %.2g, %lld of %lld trajectories "
-           "trained, %lld searches, %.1f s\n",
+           "trained, %.0f searches, %.1f s\n",
            (long long)r->step, r->avg_reward, r->loss, r->kl_div, (long long)r->trained,
-           (long long)r->trajectories, (long long)r->searches, r->seconds);
+           (long long)r->trajectories, searches, r->seconds);
 }
 
 int main(int argc, char **argv)
 {
-    const sr1_reward_ops brevity = {.struct_size = sizeof(brevity), .name = "brevity",
-                                    .score = score_brevity};
+    const sr1_reward_ops brevity = {
+        .struct_size = sizeof(brevity), .name = "brevity", .score = score_brevity};
     sr1_step_report report = {.struct_size = sizeof(report)};
     sr1_query query = {.struct_size = sizeof(query), .n_answers = 1};
     const char *answers[1];

@@ -35,8 +35,8 @@ static sr1_status answer(void *self, const char *const *queries, size_t n, int32
 
 int main(void)
 {
-    const sr1_search_ops ops = {.struct_size = sizeof(ops), .name = "calculator",
-                                .search = answer};
+    const sr1_search_ops ops = {
+        .struct_size = sizeof(ops), .name = "calculator", .search = answer};
     const char *queries[] = {"2 + 40", "the meaning of life", "2 + 40"};
     struct calculator state = {0};
     sr1_search *engine = NULL;

@@ -9,6 +9,7 @@
  *
  * the response without its own answer. Any tokenizer will do: the judge reads text. */
 #include <searchr1/searchr1.h>
+#include <searchr1/ext/tokenizer.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -121,10 +122,10 @@ static sr1_status score(void *self, const sr1_trajectory *const *t, size_t n, do
 static void print_rewards(sr1_trajectory *const *t, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        size_t parts = sr1_trajectory_reward_part_count(t[i]);
+        size_t parts = sr1_trajectory_reward_component_count(t[i]);
         double value = 0;
 
-        (void)sr1_trajectory_reward_part(t[i], parts - 1, NULL, &value, NULL);
+        (void)sr1_trajectory_reward_component(t[i], parts - 1, NULL, &value, NULL);
         printf("sample %d: the judge gives %.3g\n", (int)i, value);
     }
 }
@@ -132,8 +133,8 @@ static void print_rewards(sr1_trajectory *const *t, size_t n)
 /* One step with the judge's reward beside the configured ones. */
 static sr1_status train(sr1_trainer *trainer, struct judge *judge, const sr1_query *query)
 {
-    const sr1_reward_ops ops = {.struct_size = sizeof(ops), .name = "judge",
-                                .score = score, .destroy = destroy};
+    const sr1_reward_ops ops = {
+        .struct_size = sizeof(ops), .name = "judge", .score = score, .destroy = destroy};
     sr1_step_report report = {.struct_size = sizeof(report)};
     sr1_trajectory *t[4];
     sr1_status status = sr1_trainer_add_reward(trainer, &ops, judge, 1.0);

@@ -6,6 +6,9 @@
  * that cannot be had, sandbox_isolation=none runs them without. Prints how each answer
  * ended, and what a critic of it would be told. */
 #include <searchr1/searchr1.h>
+#include <searchr1/ext/code.h>
+#include <searchr1/ext/critique.h>
+#include <searchr1/ext/sandbox.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -33,10 +36,11 @@ static sr1_status run(sr1_checker *checker, const sr1_problem *problem,
     if (status == SR1_OK)
         status = sr1_check_report_get(check, &report);
     if (status == SR1_OK)
-        status = sr1_critique_hint(problem, answer, n, check, &hint);
+        status = sr1_critique_execution_feedback(problem, answer, n, check, &hint);
     if (status == SR1_OK)
-        printf("%s, %d of %d tests pass\n%s\n\n", sr1_run_verdict_name(report.verdict),
-               (int)report.passed, (int)report.tests, hint);
+        printf("%s, %d of %d tests pass\n%s\n\n",
+               sr1_execution_verdict_name(report.verdict), (int)report.passed,
+               (int)report.tests, hint);
     sr1_free(hint);
     sr1_check_free(check);
     return status;

@@ -1,5 +1,6 @@
 /* sr1-data - make what training needs: worlds to learn in, models to begin with. */
 #include "common/args.h"
+#include "common/output.h"
 #include "common/policy.h"
 #include "common/progress.h"
 #include "sr1_data/critiques.h"
@@ -7,52 +8,18 @@
 
 #include <searchr1/data.h>
 #include <searchr1/model.h>
-#include <searchr1/tokenizer.h>
-#include <searchr1/world.h>
+#include <searchr1/ext/data_files.h>
+#include <searchr1/ext/tokenizer.h>
+#include <searchr1/ext/world.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char help_text[] =
-    "usage: sr1-data world FOLDER [--seed N] [--protocol NAME] [--hops N]\n"
-    "       sr1-data rooms FOLDER [--seed N] [--small]\n"
-    "       sr1-data programs FOLDER [--seed N]\n"
-    "       sr1-data critiques PROBLEMS OUT.jsonl --model FOLDER [key=value ...]\n"
-    "       sr1-data model CONFIG.json FOLDER --tokenizer FOLDER [--seed N]\n"
-    "       sr1-data nq QUESTIONS OUT.jsonl [--source NAME] [--split NAME]\n"
-    "       sr1-data synth POLICY QUESTIONS OUT.jsonl [key=value ...] [--samples N]\n"
-    "                [--min-reward X] [--keep N] [--greedy] [--max-rows N] [--seed N]\n"
-    "\n"
-    "world      write a made-up world: passages with their BM25 index, questions for "
-    "training,\n"
-    "           validation and test, demonstrations for a warm start, and a tokenizer\n"
-    "rooms      write tasks in a text world of rooms and things, demonstrations that "
-    "think\n"
-    "           at levels, and a tokenizer\n"
-    "programs   write problems of tiny Python programs with planted bugs, demonstrations "
-    "of\n"
-    "           criticising and revising them, and a tokenizer\n"
-    "critiques  write demonstrations of critiques for stage sft: a model (--model, or a "
-    "server,\n"
-    "           --remote) solves programming problems, is told what running its answers\n"
-    "           showed, and criticises and revises them; --rows writes the problems "
-    "with\n"
-    "           answers to train on. Programs run in the sandbox (keys sandbox*)\n"
-    "model      write a model with random weights of the shape in a Hugging Face\n"
-    "           config.json, together with a tokenizer, as a folder that sr1-train "
-    "opens\n"
-    "nq         write questions with gold answers (.jsonl, .json, .csv) as the records "
-    "of\n"
-    "           Search-R1's published code: prompt, data_source, reward_model, "
-    "extra_info\n"
-    "synth      let a policy, or with use_openai=true a model behind a server, answer\n"
-    "           questions, and append what earned enough as demonstrations for stage "
-    "sft.\n"
-    "           POLICY is a run folder or a model folder (for a server: its tokenizer "
-    "is\n"
-    "           enough). Stopped, the same command goes on\n"
+    "Files that are there stay: --force replaces them.\n"
     "\n"
     "Example:\n"
     "  sr1-data world runs/world --seed 1\n"
@@ -63,7 +30,7 @@ static const char help_text[] =
 
 #define TEXT_MAX (1 << 20) /* bytes of a config.json */
 
-struct options {
+struct data_options {
     int64_t seed;
     int64_t tests;
     const char *tokenizer;
@@ -73,13 +40,15 @@ struct options {
     const char *stages;
     int64_t hops;
     int small;
+    int force; /* replace what is there */
     const char *source;
     const char *split;
     struct synth_options synth;
     struct critique_options critiques;
 };
 
-static sr1_status show(void *user, const char *phase, int64_t done, int64_t total)
+static sr1_status show_data_phase(void *user, const char *phase, int64_t done,
+                                  int64_t total)
 {
     struct progress *p = user;
 
@@ -103,8 +72,8 @@ static int read_stages(const char *text, int32_t steps[5])
            text[used] == '\0';
 }
 
-static int make_world(const struct args *a, const struct options *o, const char **words,
-                      size_t n)
+static int make_world(const struct args *a, const struct data_options *o,
+                      const char **words, size_t n)
 {
     const char *folder = words[0];
     sr1_world_options w = {0};
@@ -115,14 +84,15 @@ static int make_world(const struct args *a, const struct options *o, const char 
     sr1_world_options_init(&w);
     w.seed = (uint64_t)o->seed;
     w.scale = o->scale;
-    w.struct_size = sizeof(w); /* what follows came later */
     w.protocol = o->protocol;
     w.hops = (int32_t)o->hops;
     if (o->stages && !read_stages(o->stages, w.stage_steps))
         return args_wrong(a, "--stages: '%.64s' is not five numbers with commas",
                           o->stages);
     progress_begin(&p, "world", "rows", 1.0);
-    st = sr1_world_write(folder, &w, show, &p);
+    st = output_check_folder(folder, o->force);
+    if (st == SR1_OK)
+        st = sr1_world_write(folder, &w, show_data_phase, &p);
     progress_clear(&p);
     if (st != SR1_OK)
         return tool_failed("sr1-data", st);
@@ -132,11 +102,11 @@ static int make_world(const struct args *a, const struct options *o, const char 
     return TOOL_OK;
 }
 
-static int make_rooms(const struct args *a, const struct options *o, const char **words,
-                      size_t n)
+static int make_rooms(const struct args *a, const struct data_options *o,
+                      const char **words, size_t n)
 {
     const char *folder = words[0];
-    sr1_rooms_options r = {0};
+    sr1_rooms_options r;
     struct progress p;
     sr1_status st;
 
@@ -146,10 +116,11 @@ static int make_rooms(const struct args *a, const struct options *o, const char 
     r.seed = (uint64_t)o->seed;
     if (o->tests > 0)
         r.test_questions = (int32_t)o->tests;
-    r.struct_size = sizeof(r); /* what follows came later */
     r.small = o->small;
     progress_begin(&p, "rooms", "rows", 1.0);
-    st = sr1_rooms_write(folder, &r, show, &p);
+    st = output_check_folder(folder, o->force);
+    if (st == SR1_OK)
+        st = sr1_rooms_write(folder, &r, show_data_phase, &p);
     progress_clear(&p);
     if (st != SR1_OK)
         return tool_failed("sr1-data", st);
@@ -158,7 +129,7 @@ static int make_rooms(const struct args *a, const struct options *o, const char 
     return TOOL_OK;
 }
 
-static int make_programs(const struct args *a, const struct options *o,
+static int make_programs(const struct args *a, const struct data_options *o,
                          const char **words, size_t n)
 {
     const char *folder = words[0];
@@ -171,7 +142,9 @@ static int make_programs(const struct args *a, const struct options *o,
     sr1_programs_options_init(&w);
     w.seed = (uint64_t)o->seed;
     progress_begin(&p, "programs", "rows", 1.0);
-    st = sr1_programs_write(folder, &w, show, &p);
+    st = output_check_folder(folder, o->force);
+    if (st == SR1_OK)
+        st = sr1_programs_write(folder, &w, show_data_phase, &p);
     progress_clear(&p);
     if (st != SR1_OK)
         return tool_failed("sr1-data", st);
@@ -190,7 +163,7 @@ static sr1_status cannot_read(const char *path)
 }
 
 /* The text of a small file; free it. */
-static sr1_status read_text(const char *path, char **out)
+static sr1_status read_model_config(const char *path, char **out)
 {
     FILE *f = fopen(path, "rb");
     char *text;
@@ -198,9 +171,12 @@ static sr1_status read_text(const char *path, char **out)
 
     if (!f)
         return cannot_read(path);
-    text = calloc(1, TEXT_MAX + 1);
+    text = calloc(1, TEXT_MAX + 2);
+    errno = 0;
     if (text)
-        failed = fread(text, 1, TEXT_MAX, f) == 0 && ferror(f);
+        failed = fread(text, 1, TEXT_MAX + 1, f) > TEXT_MAX || ferror(f);
+    if (failed && !ferror(f))
+        errno = EFBIG;
     fclose(f);
     if (!text)
         return sr1_set_error(SR1_E_NOMEM, "out of memory");
@@ -212,19 +188,35 @@ static sr1_status read_text(const char *path, char **out)
     return SR1_OK;
 }
 
-/* Put the file's name before the error of what was read from it. */
+/* Put the file's name before an error in the text that was read from it. */
 static sr1_status name_file(sr1_status st, const char *path)
 {
     char text[1024];
 
-    if (st != SR1_E_PARSE && st != SR1_E_UNSUPPORTED && st != SR1_E_CONFIG)
+    if (st == SR1_OK || strncmp(sr1_last_error(), "config:", 7) != 0)
         return st;
     snprintf(text, sizeof(text), "%.400s: %.600s", path, sr1_last_error());
     return sr1_set_error(st, text);
 }
 
-static int make_model(const struct args *a, const struct options *o, const char **words,
-                      size_t n)
+/* The config.json that is read is not to become the one that is written. */
+static sr1_status check_model(const char *config, const char *folder, int force)
+{
+    char written[4200];
+    const struct output o = {.path = written};
+
+    snprintf(written, sizeof(written), "%.4096s/config.json", folder);
+    if (access(written, F_OK) == 0) {
+        sr1_status st = output_check(&o, &config, 1, 1);
+
+        if (st != SR1_OK)
+            return st;
+    }
+    return output_check_folder(folder, force);
+}
+
+static int make_model(const struct args *a, const struct data_options *o,
+                      const char **words, size_t n)
 {
     const char *config = words[0], *folder = words[1];
     sr1_model_options m = {
@@ -238,7 +230,9 @@ static int make_model(const struct args *a, const struct options *o, const char 
     (void)n;
     if (!o->tokenizer)
         return args_wrong(a, "model needs --tokenizer FOLDER");
-    st = read_text(config, &text);
+    st = check_model(config, folder, o->force);
+    if (st == SR1_OK)
+        st = read_model_config(config, &text);
     if (st == SR1_OK)
         st = sr1_tokenizer_open(&tokenizer, o->tokenizer);
     if (st == SR1_OK)
@@ -259,27 +253,45 @@ static int make_model(const struct args *a, const struct options *o, const char 
     return ready ? tool_failed("sr1-data", st) : tool_refused("sr1-data", st);
 }
 
-static int make_records(const struct args *a, const struct options *o, const char **words,
-                        size_t n)
+/* The questions of a file, by the fields that key=value words name. */
+static sr1_status open_rows(sr1_dataset **out, const char *path, const char *const *pairs,
+                            size_t n)
+{
+    sr1_config *c = NULL;
+    sr1_status st = sr1_config_new(&c);
+
+    for (size_t i = 0; i < n && st == SR1_OK; i++)
+        st = sr1_config_set_pair(c, pairs[i]);
+    if (st == SR1_OK)
+        st = policy_questions(out, c, path);
+    sr1_config_free(c);
+    return st;
+}
+
+static int make_records(const struct args *a, const struct data_options *o,
+                        const char **words, size_t n)
 {
     const char *from = words[0], *to = words[1];
     sr1_record_options r = {
         .struct_size = sizeof(r), .data_source = o->source, .split = o->split};
+    const struct output out = {.path = to};
     sr1_dataset *dataset = NULL;
-    sr1_status st = sr1_dataset_open(&dataset, &from, 1, NULL);
+    sr1_status st = output_check(&out, &from, 1, o->force);
 
     (void)a;
-    (void)n;
+    if (st == SR1_OK)
+        st = open_rows(&dataset, from, words + 2, n - 2);
     if (st != SR1_OK)
         return tool_refused("sr1-data", st);
     st = sr1_dataset_write_records(dataset, to, &r);
     if (st == SR1_OK)
-        printf("%s: %lld records\n", to, (long long)sr1_dataset_count(dataset));
+        printf("%s: %lld record%s\n", to, (long long)sr1_dataset_count(dataset),
+               plural_ending(sr1_dataset_count(dataset), "s"));
     sr1_dataset_free(dataset);
     return st == SR1_OK ? TOOL_OK : tool_failed("sr1-data", st);
 }
 
-static int make_demonstrations(const struct args *a, const struct options *o,
+static int make_demonstrations(const struct args *a, const struct data_options *o,
                                const char **words, size_t n)
 {
     struct synth_options synth = o->synth;
@@ -289,7 +301,7 @@ static int make_demonstrations(const struct args *a, const struct options *o,
     return synth_run(&synth, words[0], words[1], words[2], words + 3, n - 3);
 }
 
-static int make_critique_data(const struct args *a, const struct options *o,
+static int make_critique_data(const struct args *a, const struct data_options *o,
                               const char **words, size_t n)
 {
     struct critique_options k = o->critiques;
@@ -297,6 +309,7 @@ static int make_critique_data(const struct args *a, const struct options *o,
     if (!k.model == !k.remote)
         return args_wrong(a, "critiques needs --model FOLDER or --remote URL");
     k.seed = o->seed;
+    k.force = o->force;
     return make_critiques(&k, words[0], words[1], words + 2, n - 2);
 }
 
@@ -304,113 +317,163 @@ static int make_critique_data(const struct args *a, const struct options *o,
 
 #define WORDS 256 /* at most: a command and what it works on, key=value among it */
 
-static const struct command {
-    const char *name;
+static const struct args_command commands[] = {
+    {"world", "sr1-data world FOLDER [--seed N] [--protocol NAME] [--hops N]\n",
+     "world      write a made-up world: passages with their BM25 index, questions for "
+     "training,\n"
+     "           validation and test, demonstrations for a warm start, and a "
+     "tokenizer\n"},
+    {"rooms", "sr1-data rooms FOLDER [--seed N] [--small]\n",
+     "rooms      write tasks in a text world of rooms and things, demonstrations that "
+     "think\n"
+     "           at levels, and a tokenizer\n"},
+    {"programs", "sr1-data programs FOLDER [--seed N]\n",
+     "programs   write problems of tiny Python programs with planted bugs, "
+     "demonstrations of\n"
+     "           criticising and revising them, and a tokenizer\n"},
+    {"critiques",
+     "sr1-data critiques PROBLEMS OUT.jsonl --model FOLDER [key=value ...]\n",
+     "critiques  write demonstrations of critiques for stage sft: a model (--model, or a "
+     "server,\n"
+     "           --remote) solves programming problems, is told what running its "
+     "answers\n"
+     "           showed, and criticises and revises them; --rows writes the problems "
+     "with\n"
+     "           answers to train on. Programs run in the sandbox (keys sandbox*)\n"},
+    {"model", "sr1-data model CONFIG.json FOLDER --tokenizer FOLDER [--seed N]\n",
+     "model      write a model with random weights of the shape in a Hugging Face "
+     "config.json,\n"
+     "           together with a tokenizer, as a folder that sr1-train opens\n"},
+    {"nq",
+     "sr1-data nq QUESTIONS OUT.jsonl [key=value ...] [--source NAME] [--split NAME]\n",
+     "nq         write questions with gold answers (.jsonl, .json, .csv) as the records "
+     "of\n"
+     "           Search-R1's published code: prompt, data_source, reward_model, "
+     "extra_info;\n"
+     "           answer_field=NAME and question_field=NAME where rows call them so\n"},
+    {"synth",
+     "sr1-data synth POLICY QUESTIONS OUT.jsonl [key=value ...] [--samples N]\n"
+     "         [--min-reward X] [--keep N] [--greedy] [--max-rows N] [--seed N]\n",
+     "synth      let a policy, or with use_openai=true a model behind a server, answer\n"
+     "           questions, and append what earned enough as demonstrations for stage "
+     "sft.\n"
+     "           POLICY is a run folder or a model folder (for a server: its tokenizer "
+     "is\n"
+     "           enough). Stopped, the same command goes on\n"},
+};
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+/* In the order of the commands. */
+static const struct {
     size_t least, most; /* words it takes */
     const char *needs;  /* said when they are too few or too many */
     int computes;       /* with models */
-    int (*run)(const struct args *a, const struct options *o, const char **words,
+    int (*run)(const struct args *a, const struct data_options *o, const char **words,
                size_t n);
-} commands[] = {
-    {"world", 1, 1, "one folder: sr1-data world FOLDER", 0, make_world},
-    {"rooms", 1, 1, "one folder: sr1-data rooms FOLDER", 0, make_rooms},
-    {"programs", 1, 1, "one folder: sr1-data programs FOLDER", 0, make_programs},
-    {"critiques", 2, WORDS, "two names: sr1-data critiques PROBLEMS OUT.jsonl", 1,
-     make_critique_data},
-    {"model", 2, 2, "two names: sr1-data model CONFIG.json FOLDER", 0, make_model},
-    {"nq", 2, 2, "two names: sr1-data nq QUESTIONS OUT.jsonl", 0, make_records},
-    {"synth", 3, WORDS, "three names: sr1-data synth POLICY QUESTIONS OUT.jsonl", 1,
+} runs[COMMANDS] = {
+    {1, 1, "one folder: sr1-data world FOLDER", 0, make_world},
+    {1, 1, "one folder: sr1-data rooms FOLDER", 0, make_rooms},
+    {1, 1, "one folder: sr1-data programs FOLDER", 0, make_programs},
+    {2, WORDS, "two names: sr1-data critiques PROBLEMS OUT.jsonl", 1, make_critique_data},
+    {2, 2, "two names: sr1-data model CONFIG.json FOLDER", 0, make_model},
+    {2, WORDS, "two names: sr1-data nq QUESTIONS OUT.jsonl", 0, make_records},
+    {3, WORDS, "three names: sr1-data synth POLICY QUESTIONS OUT.jsonl", 1,
      make_demonstrations},
 };
 
-static struct options o = {.init = "fan_in",
-                           .scale = 1.0,
-                           .hops = 2,
-                           .synth = {.samples = 1, .keep = 1, .min_reward = 1.0},
-                           .critiques = {.solutions = 4, .temperature = 0.7}};
+static struct data_options o = {.init = "fan_in",
+                                .scale = 1.0,
+                                .hops = 2,
+                                .synth = {.samples = 1, .keep = 1, .min_reward = 1.0},
+                                .critiques = {.solutions = 4, .temperature = 0.7}};
 
 static const struct args_option options[] = {
-    {"--seed", ARGS_INT, &o.seed, "N", "of everything that is random (0)", 0, 1e15, NULL},
+    {"--seed", ARGS_INT, &o.seed, "N",
+     "world, rooms, programs, critiques, model, synth: of everything that is random (0)",
+     0, 1e15},
     {"--tokenizer", ARGS_STRING, &o.tokenizer, "FOLDER", "model: the tokenizer to copy",
-     0, 0, NULL},
+     0, 0},
     {"--init", ARGS_STRING, &o.init, "KIND",
-     "model: fan_in (the default) or normal (standard deviation 0.02)", 0, 0, NULL},
+     "model: fan_in (the default) or normal (standard deviation 0.02)", 0, 0},
     {"--scale", ARGS_REAL, &o.scale, "X", "world: its size, 1 is 1216 passages (1)", 0.05,
-     1.5, NULL},
+     1.5},
     {"--protocol", ARGS_STRING, &o.protocol, "NAME",
-     "world: how demonstrations speak, search-r1 (the default) or mt-grpo", 0, 0, NULL},
-    {"--hops", ARGS_INT, &o.hops, "N", "world: facts a question needs, 1 or 2 (2)", 1, 2,
-     NULL},
+     "world: how demonstrations speak, search-r1 (the default) or mt-grpo", 0, 0},
+    {"--hops", ARGS_INT, &o.hops, "N", "world: facts a question needs, 1 or 2 (2)", 1, 2},
     {"--stages", ARGS_STRING, &o.stages, "A,B,C,D,E",
      "world: training steps of its demonstrations: repeat, look up, one search, two, "
      "mixed (350,800,150,1200,180)",
-     0, 0, NULL},
+     0, 0},
     {"--small", ARGS_FLAG, &o.small, NULL,
-     "rooms: two rooms, two containers, two things, no doors, few names", 0, 0, NULL},
-    {"--tests", ARGS_INT, &o.tests, "N", "rooms: test questions (200)", 1, 100000, NULL},
+     "rooms: two rooms, two containers, two things, no doors, few names", 0, 0},
+    {"--tests", ARGS_INT, &o.tests, "N", "rooms: test questions (200)", 1, 100000},
     {"--source", ARGS_STRING, &o.source, "NAME",
-     "nq: data_source of all records (each row's own)", 0, 0, NULL},
-    {"--split", ARGS_STRING, &o.split, "NAME", "nq: split of all records (train)", 0, 0,
-     NULL},
+     "nq: data_source of all records (each row's own)", 0, 0},
+    {"--split", ARGS_STRING, &o.split, "NAME", "nq: split of all records (train)", 0, 0},
     {"--samples", ARGS_INT, &o.synth.samples, "N",
-     "synth: trajectories for each question (1)", 1, 1000, NULL},
+     "synth: trajectories for each question (1)", 1, 1000},
     {"--min-reward", ARGS_REAL, &o.synth.min_reward, "X",
-     "synth: least reward, by the keys rewards and reward_weights (1)", -1e6, 1e6, NULL},
+     "synth: least reward, by the keys rewards and reward_weights (1)", -1e6, 1e6},
     {"--keep", ARGS_INT, &o.synth.keep, "N",
-     "synth: demonstrations of one question at most, the best first (1)", 1, 1000, NULL},
+     "synth: demonstrations of one question at most, the best first (1)", 1, 1000},
     {"--greedy", ARGS_FLAG, &o.synth.greedy, NULL,
-     "synth: the likeliest tokens instead of sampled ones", 0, 0, NULL},
+     "synth: the likeliest tokens instead of sampled ones", 0, 0},
     {"--max-rows", ARGS_INT, &o.synth.max_rows, "N", "synth: the first N questions only",
-     1, 1e15, NULL},
+     1, 1e15},
     {"--model", ARGS_STRING, &o.critiques.model, "FOLDER",
-     "critiques: who solves, criticises and revises", 0, 0, NULL},
+     "critiques: who solves, criticises and revises", 0, 0},
     {"--critic", ARGS_STRING, &o.critiques.critic, "FOLDER", "critiques: another critic",
-     0, 0, NULL},
+     0, 0},
     {"--reviser", ARGS_STRING, &o.critiques.reviser, "FOLDER",
-     "critiques: another reviser", 0, 0, NULL},
+     "critiques: another reviser", 0, 0},
     {"--remote", ARGS_STRING, &o.critiques.remote, "URL",
-     "critiques: a server in OpenAI's API in place of --model", 0, 0, NULL},
+     "critiques: a server in OpenAI's API in place of --model", 0, 0},
     {"--solutions", ARGS_INT, &o.critiques.solutions, "N",
-     "critiques: of each problem (4)", 1, 1000, NULL},
+     "critiques: of each problem (4)", 1, 1000},
     {"--own", ARGS_FLAG, &o.critiques.own, NULL,
-     "critiques: of the solutions that the problems bring", 0, 0, NULL},
+     "critiques: of the solutions that the problems bring", 0, 0},
     {"--problems", ARGS_INT, &o.critiques.max_problems, "N",
-     "critiques: the first N only", 0, 1e12, NULL},
+     "critiques: the first N only", 0, 1e12},
     {"--temperature", ARGS_REAL, &o.critiques.temperature, "X",
-     "critiques: of solutions and critiques (0.7)", 0, 100, NULL},
+     "critiques: of solutions and critiques (0.7)", 0, 100},
     {"--one", ARGS_FLAG, &o.critiques.one, NULL, "critiques: one demonstration a problem",
-     0, 0, NULL},
+     0, 0},
     {"--passing", ARGS_FLAG, &o.critiques.passing, NULL,
-     "critiques: only those whose revision passes", 0, 0, NULL},
+     "critiques: only those whose revision passes", 0, 0},
     {"--judged", ARGS_FLAG, &o.critiques.judged, NULL, "critiques: only those that judge",
-     0, 0, NULL},
+     0, 0},
     {"--true", ARGS_FLAG, &o.critiques.truthful, NULL,
-     "critiques: only those that judge rightly", 0, 0, NULL},
+     "critiques: only those that judge rightly", 0, 0},
     {"--balance", ARGS_FLAG, &o.critiques.balance, NULL,
-     "critiques: as many that judge \"Correct\" as \"Incorrect\"", 0, 0, NULL},
+     "critiques: as many that judge \"Correct\" as \"Incorrect\"", 0, 0},
     {"--tree", ARGS_STRING, &o.critiques.tree, "FILE",
-     "critiques: all answers as JSON lines; an unfinished one is gone on with", 0, 0,
-     NULL},
+     "critiques: all answers as JSON lines; an unfinished one is gone on with", 0, 0},
     {"--rows", ARGS_STRING, &o.critiques.rows, "FILE",
-     "critiques: write the problems with an answer each, to train on", 0, 0, NULL},
+     "critiques: write the problems with an answer each, to train on", 0, 0},
+    {"--force", ARGS_FLAG, &o.force, NULL,
+     "world, rooms, programs, critiques, model, nq: replace what is there", 0, 0},
 };
 
-static const struct args a = {"sr1-data", help_text, options,
-                              sizeof(options) / sizeof(options[0])};
+static int given[sizeof(options) / sizeof(options[0])];
 
-static const struct command *find(const char *name)
+static const struct args a = {
+    "sr1-data", help_text, options, sizeof(options) / sizeof(options[0]),
+    commands,   COMMANDS,  given};
+
+/* COMMANDS: there is none of that name. */
+static size_t find_data_command(const char *name)
 {
-    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-        if (strcmp(commands[i].name, name) == 0)
-            return &commands[i];
-    return NULL;
+    size_t i = 0;
+
+    while (i < COMMANDS && strcmp(commands[i].name, name) != 0)
+        i++;
+    return i;
 }
 
 int main(int argc, char **argv)
 {
     const char *words[WORDS];
-    const struct command *c;
-    size_t n = 0;
+    size_t c, n = 0;
     int code = args_read(&a, argc, argv, words, WORDS, &n);
 
     if (code >= 0)
@@ -419,16 +482,19 @@ int main(int argc, char **argv)
         return args_wrong(&a,
                           "which command: world, rooms, programs, critiques, model, nq "
                           "or synth?");
-    c = find(words[0]);
-    if (!c)
+    c = find_data_command(words[0]);
+    if (c == COMMANDS)
         return args_wrong(&a,
                           "there is no command '%s'; there are world, rooms, programs, "
                           "critiques, model, nq and synth",
                           words[0]);
-    if (n - 1 < c->least || n - 1 > c->most)
-        return args_wrong(&a, "%s needs %s", c->name, c->needs);
-    if (c->computes)
+    code = args_check_command(&a, words[0]);
+    if (code >= 0)
+        return code;
+    if (n - 1 < runs[c].least || n - 1 > runs[c].most)
+        return args_wrong(&a, "%s needs %s", words[0], runs[c].needs);
+    if (runs[c].computes)
         policy_passive_waiting(argv);
     progress_warnings();
-    return tool_printed("sr1-data", c->run(&a, &o, words + 1, n - 1));
+    return tool_printed("sr1-data", runs[c].run(&a, &o, words + 1, n - 1));
 }

@@ -1,5 +1,6 @@
 /* sr1-eval - how well a policy answers a file of questions. */
 #include "common/args.h"
+#include "common/output.h"
 #include "common/policy.h"
 #include "common/progress.h"
 #include "common/remote.h"
@@ -8,6 +9,7 @@
 #include "sr1_eval/figure.h"
 
 #include <searchr1/rollout.h>
+#include <searchr1/ext/embed.h>
 
 #include <errno.h>
 #include <jansson.h>
@@ -49,22 +51,24 @@ static const char help_text[] =
     "  sr1-eval runs/grpo test.jsonl search_index=corpus.bm25\n"
     "  sr1-eval --task ctrl runs/critic problems.jsonl --revisions 3 --tree tree.jsonl\n";
 
-struct options {
+struct eval_tool_options {
     int64_t max_rows, seed;
     int sample, no_search, json;
+    int force; /* replace trajectories that are there */
     const char *trajectories, *task;
     struct ctrl_options ctrl;
 };
 
-struct view {
+struct eval_view {
     struct progress bar;
     FILE *trajectories;
     const char *path; /* of trajectories */
 };
 
-static sr1_status on_progress(void *user, int64_t done, int64_t total, int64_t tokens)
+static sr1_status show_eval_progress(void *user, int64_t done, int64_t total,
+                                     int64_t tokens)
 {
-    struct view *v = user;
+    struct eval_view *v = user;
     char note[64];
 
     snprintf(note, sizeof(note), "%lld tokens", (long long)tokens);
@@ -83,7 +87,7 @@ static sr1_status cannot_write(const char *path)
 
 static sr1_status on_trajectory(void *user, const sr1_trajectory *t)
 {
-    struct view *v = user;
+    struct eval_view *v = user;
     char *text;
     size_t n;
     sr1_status st = sr1_trajectory_to_json(t, &text, &n);
@@ -99,7 +103,7 @@ static sr1_status on_trajectory(void *user, const sr1_trajectory *t)
 /* ---- output ---- */
 
 /* When some columns are shown. */
-static int is_set(const sr1_config *c, const char *key, const char *value)
+static int config_key_equals(const sr1_config *c, const char *key, const char *value)
 {
     const char *v = "";
 
@@ -108,17 +112,17 @@ static int is_set(const sr1_config *c, const char *key, const char *value)
 
 static int has_embedder(const sr1_config *c)
 {
-    return !is_set(c, "reward_embedder", "");
+    return !config_key_equals(c, "reward_embedder", "");
 }
 
 static int has_goals(const sr1_config *c)
 {
-    return is_set(c, "environment", "rooms");
+    return config_key_equals(c, "environment", "rooms");
 }
 
 static int has_levels(const sr1_config *c)
 {
-    return is_set(c, "protocol", "rlvcr");
+    return config_key_equals(c, "protocol", "rlvcr");
 }
 
 static const struct {
@@ -161,13 +165,13 @@ static void choose_columns(const sr1_config *c)
             shown[n_shown++] = i;
 }
 
-static double value(const sr1_eval_scores *s, size_t i)
+static double get_eval_score(const sr1_eval_scores *s, size_t i)
 {
     return *(const double *)(const void *)((const char *)s + columns[i].offset);
 }
 
 /* Rows that were not scored, over all sources. */
-static int64_t not_scored(const sr1_evaluation *e)
+static int64_t count_excluded(const sr1_evaluation *e)
 {
     sr1_eval_scores all = {.struct_size = sizeof(all)};
 
@@ -177,7 +181,7 @@ static int64_t not_scored(const sr1_evaluation *e)
 /* Source, rows, those that were not scored where there are any, then the scores. */
 #define FIRST_COLUMNS 3
 
-static void add_row(struct table *t, const sr1_eval_scores *s, size_t first)
+static void add_score_row(struct table *t, const sr1_eval_scores *s, size_t first)
 {
     char cells[N_COLUMNS + FIRST_COLUMNS][32];
     const char *row[N_COLUMNS + FIRST_COLUMNS] = {s->data_source ? s->data_source
@@ -186,90 +190,104 @@ static void add_row(struct table *t, const sr1_eval_scores *s, size_t first)
     snprintf(cells[1], sizeof(cells[1]), "%lld", (long long)s->rows);
     snprintf(cells[2], sizeof(cells[2]), "%lld", (long long)s->excluded);
     for (size_t i = 0; i < n_shown; i++)
-        figure_text(value(s, shown[i]), columns[shown[i]].format, cells[first + i],
-                    sizeof(cells[0]));
+        figure_text(get_eval_score(s, shown[i]), columns[shown[i]].format,
+                    cells[first + i], sizeof(cells[0]));
     for (size_t i = 1; i < first + n_shown; i++)
         row[i] = cells[i];
     table_row(t, row);
 }
 
-static int print_table(const sr1_evaluation *e)
+static sr1_status print_scores_table(const sr1_evaluation *e)
 {
     struct table_column heads[N_COLUMNS + FIRST_COLUMNS] = {
         {"data source", TABLE_LEFT, 32},
         {"rows", TABLE_RIGHT, 0},
         {"not scored", TABLE_RIGHT, 0}};
-    size_t first = not_scored(e) > 0 ? FIRST_COLUMNS : FIRST_COLUMNS - 1;
+    size_t first = count_excluded(e) > 0 ? FIRST_COLUMNS : FIRST_COLUMNS - 1;
+    sr1_status st = SR1_OK;
     struct table t;
 
     for (size_t i = 0; i < n_shown; i++)
         heads[first + i] =
             (struct table_column){columns[shown[i]].heading, TABLE_RIGHT, 0};
     table_begin(&t, heads, first + n_shown);
-    for (size_t k = 0; k < sr1_evaluation_count(e); k++) {
+    /* one source is all there is: its row says it */
+    for (size_t k = sr1_evaluation_count(e) == 2; k < sr1_evaluation_count(e); k++) {
         sr1_eval_scores s = {.struct_size = sizeof(s)};
 
-        if (sr1_evaluation_scores(e, k, &s) != SR1_OK)
-            return -1;
-        add_row(&t, &s, first);
+        st = st == SR1_OK ? sr1_evaluation_scores(e, k, &s) : st;
+        if (st == SR1_OK)
+            add_score_row(&t, &s, first);
     }
-    return table_end(&t, stdout);
+    if (table_end(&t, stdout) != 0 && st == SR1_OK)
+        st = sr1_set_error(SR1_E_NOMEM, "out of memory");
+    return st;
 }
 
-static int print_json(const sr1_evaluation *e)
+/* A data source may be called what the scores over all, or another source renamed here,
+ * are called: it gets as many prefixes as make it new. Takes one over. */
+static int put_scores(json_t *all, const sr1_eval_scores *s, json_t *one)
+{
+    json_t *key = json_string(s->data_source ? s->data_source : "all");
+    int bad;
+
+    while (key && json_object_get(all, json_string_value(key))) {
+        json_t *longer = json_sprintf("data_source %s", json_string_value(key));
+
+        json_decref(key);
+        key = longer;
+    }
+    bad = !key || json_object_set(all, json_string_value(key), one) != 0;
+    json_decref(one);
+    json_decref(key);
+    return bad;
+}
+
+static sr1_status print_scores_json(const sr1_evaluation *e)
 {
     json_t *all = json_object();
-    int code;
+    sr1_status st = SR1_OK;
+    int bad = 0;
 
-    for (size_t k = 0; k < sr1_evaluation_count(e); k++) {
+    for (size_t k = 0; k < sr1_evaluation_count(e) && st == SR1_OK; k++) {
         sr1_eval_scores s = {.struct_size = sizeof(s)};
-        json_t *one = json_object();
+        json_t *one;
 
-        if (sr1_evaluation_scores(e, k, &s) != SR1_OK)
+        st = sr1_evaluation_scores(e, k, &s);
+        if (st != SR1_OK)
             break;
-        json_object_set_new(one, "rows", json_integer(s.rows));
-        json_object_set_new(one, "excluded", json_integer(s.excluded));
+        one = json_object();
+        bad |= json_object_set_new(one, "rows", json_integer(s.rows));
+        bad |= json_object_set_new(one, "excluded", json_integer(s.excluded));
         for (size_t i = 0; i < n_shown; i++)
-            json_object_set_new(one, columns[shown[i]].name,
-                                figure_json(value(&s, shown[i])));
-        json_object_set_new(all, s.data_source ? s.data_source : "all", one);
+            bad |= json_object_set_new(one, columns[shown[i]].name,
+                                       figure_json(get_eval_score(&s, shown[i])));
+        bad |= put_scores(all, &s, one);
     }
-    code = json_dumpf(all, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-    putchar('\n');
+    if (st == SR1_OK && (bad || figures_print(all) != 0))
+        st = sr1_set_error(SR1_E_NOMEM, "out of memory");
     json_decref(all);
-    return code;
+    return st;
 }
 
 /* Rows that could not be scored leave the work unfinished. */
 static int check_excluded(const sr1_evaluation *e)
 {
-    int64_t n = not_scored(e);
+    int64_t n = count_excluded(e);
 
     if (n == 0)
         return TOOL_OK;
     fprintf(stderr,
-            "sr1-eval: %lld questions are not among the rows: a search of theirs, or the "
-            "server that answers, failed; see to it and run it again\n",
-            (long long)n);
+            "sr1-eval: %lld question%s not among the rows: a search, or the server that "
+            "answers, failed; see to it and run it again\n",
+            (long long)n, n == 1 ? " is" : "s are");
     return TOOL_FAILED;
 }
 
 /* ---- the work ---- */
 
-static sr1_status open_questions(sr1_dataset **out, const sr1_config *c, const char *path)
-{
-    sr1_dataset_options o = {.struct_size = sizeof(o)};
-
-    if (sr1_config_get_str(c, "question_field", &o.question_field) != SR1_OK ||
-        sr1_config_get_str(c, "answer_field", &o.answer_field) != SR1_OK ||
-        sr1_config_get_str(c, "id_field", &o.id_field) != SR1_OK ||
-        sr1_config_get_str(c, "history_field", &o.history_field) != SR1_OK)
-        return SR1_E_CONFIG;
-    return sr1_dataset_open(out, &path, 1, &o);
-}
-
 /* NULL where the configuration names none. */
-static sr1_status open_embedder(sr1_embedder **out, const sr1_config *c)
+static sr1_status open_reward_embedder(sr1_embedder **out, const sr1_config *c)
 {
     const char *folder = NULL;
     sr1_encoder_options o;
@@ -283,24 +301,24 @@ static sr1_status open_embedder(sr1_embedder **out, const sr1_config *c)
     return sr1_embedder_open(out, folder, &o);
 }
 
-static sr1_status evaluate(const struct options *o, const sr1_config *c, const char *path,
-                           int *begun, sr1_evaluation **out)
+static sr1_status run_evaluation(const struct eval_tool_options *o, const sr1_config *c,
+                                 const char *path, int *begun, sr1_evaluation **out)
 {
-    struct view v = {0};
+    struct eval_view v = {0};
     sr1_eval_options e = {.struct_size = sizeof(e),
                           .max_rows = o->max_rows,
                           .greedy = !o->sample,
                           .seed = (uint64_t)o->seed,
                           .no_search = o->no_search,
-                          .progress = on_progress,
+                          .progress = show_eval_progress,
                           .user = &v};
     sr1_dataset *data = NULL;
     sr1_rollout *rollout = NULL;
-    sr1_status st = open_questions(&data, c, path);
+    sr1_status st = policy_questions(&data, c, path);
 
     progress_wait("opening the model");
     if (st == SR1_OK)
-        st = open_embedder(&e.embedder, c);
+        st = open_reward_embedder(&e.embedder, c);
     if (st == SR1_OK)
         st = sr1_rollout_new(&rollout, c, NULL, NULL, NULL);
     progress_wait(NULL);
@@ -327,25 +345,28 @@ static sr1_status evaluate(const struct options *o, const sr1_config *c, const c
     return st;
 }
 
-static int answer_questions(const struct options *o, sr1_config *c, const char *path)
+static int answer_questions(const struct eval_tool_options *o, sr1_config *c,
+                            const char *path)
 {
     sr1_evaluation *e = NULL;
     int begun = 0, code;
-    sr1_status st = evaluate(o, c, path, &begun, &e);
+    sr1_status st = run_evaluation(o, c, path, &begun, &e);
 
-    if (st != SR1_OK)
-        code = begun ? tool_failed("sr1-eval", st) : tool_refused("sr1-eval", st);
+    if (st == SR1_OK)
+        st = o->json ? print_scores_json(e) : print_scores_table(e);
+    if (st == SR1_OK)
+        code = check_excluded(e);
     else
-        code = (o->json ? print_json(e) : print_table(e)) == 0 ? check_excluded(e)
-                                                               : TOOL_FAILED;
-    if (st != SR1_OK && is_set(c, "environment", "critique"))
+        code = begun ? tool_failed("sr1-eval", st) : tool_refused("sr1-eval", st);
+    if (st != SR1_OK && config_key_equals(c, "environment", "critique"))
         fprintf(stderr, "sr1-eval: this policy criticises answers to programming "
                         "problems; --task ctrl measures that\n");
     sr1_evaluation_free(e);
     return code;
 }
 
-static int revise_answers(const struct options *o, sr1_config *c, const char *path)
+static int revise_answers(const struct eval_tool_options *o, sr1_config *c,
+                          const char *path)
 {
     struct ctrl_options ctrl = o->ctrl;
 
@@ -358,47 +379,65 @@ static int revise_answers(const struct options *o, sr1_config *c, const char *pa
 
 /* ---- the command line ---- */
 
-static const struct task {
+static const struct eval_task {
     const char *name;
-    int (*run)(const struct options *o, sr1_config *c, const char *path);
+    int (*run)(const struct eval_tool_options *o, sr1_config *c, const char *path);
 } tasks[] = {{"answers", answer_questions}, {"ctrl", revise_answers}};
 
-static struct options o = {
+static struct eval_tool_options o = {
     .task = "answers",
     .ctrl = {.revisions = 1, .answers = 1, .votes = 1, .solver_temperature = 0.7}};
 
 static const struct args_option options[] = {
     {"--max-rows", ARGS_INT, &o.max_rows, "N", "answer only the first N questions", 0,
-     1e12, NULL},
+     1e12},
     {"--sample", ARGS_FLAG, &o.sample, NULL, "sample by temperature instead of greedily",
-     0, 0, NULL},
-    {"--seed", ARGS_INT, &o.seed, "N", "of sampling (0)", 0, 1e15, NULL},
-    {"--no-search", ARGS_FLAG, &o.no_search, NULL, "searches find nothing (ablation)", 0,
-     0, NULL},
+     0, 0},
+    {"--seed", ARGS_INT, &o.seed, "N", "of sampling (0)", 0, 1e15},
+    {"--no-search", ARGS_FLAG, &o.no_search, NULL,
+     "answers: searches find nothing (ablation)", 0, 0},
     {"--trajectories", ARGS_STRING, &o.trajectories, "FILE",
-     "write every trajectory as a JSON line", 0, 0, NULL},
-    {"--json", ARGS_FLAG, &o.json, NULL, "print JSON instead of a table", 0, 0, NULL},
-    {"--task", ARGS_STRING, &o.task, "NAME", "answers (the default) or ctrl", 0, 0, NULL},
+     "answers: write every trajectory as a JSON line", 0, 0},
+    {"--force", ARGS_FLAG, &o.force, NULL, "answers: replace what is there", 0, 0},
+    {"--json", ARGS_FLAG, &o.json, NULL, "print JSON instead of a table", 0, 0},
+    {"--task", ARGS_STRING, &o.task, "NAME", "answers (the default) or ctrl", 0, 0},
     {"--revisions", ARGS_INT, &o.ctrl.revisions, "K", "ctrl: revisions in a row (1)", 0,
-     30, NULL},
+     30},
     {"--answers", ARGS_INT, &o.ctrl.answers, "N", "ctrl: first answers a problem (1)", 1,
-     100000, NULL},
+     100000},
     {"--widths", ARGS_STRING, &o.ctrl.widths, "LIST",
-     "ctrl: children by layer, in place of both", 0, 0, NULL},
+     "ctrl: children by layer, in place of both", 0, 0},
     {"--votes", ARGS_INT, &o.ctrl.votes, "N",
-     "ctrl: critiques of each answer, of which most decide (1)", 1, 1000, NULL},
+     "ctrl: critiques of each answer, of which most decide (1)", 1, 1000},
     {"--solver", ARGS_STRING, &o.ctrl.solver, "FOLDER",
-     "ctrl: model that writes first answers (the problems' own)", 0, 0, NULL},
+     "ctrl: model that writes first answers (the problems' own)", 0, 0},
     {"--solver-temperature", ARGS_REAL, &o.ctrl.solver_temperature, "X",
-     "ctrl: of several answers (0.7)", 0, 100, NULL},
+     "ctrl: of several answers (0.7)", 0, 100},
     {"--tree", ARGS_STRING, &o.ctrl.tree, "FILE",
-     "ctrl: nodes as JSON lines; an unfinished one is gone on with", 0, 0, NULL},
+     "ctrl: nodes as JSON lines; an unfinished one is gone on with", 0, 0},
 };
 
-static const struct args a = {"sr1-eval", help_text, options,
-                              sizeof(options) / sizeof(options[0])};
+static int given[sizeof(options) / sizeof(options[0])];
 
-static const struct task *find(const char *name)
+static const struct args a = {.program = "sr1-eval",
+                              .help = help_text,
+                              .options = options,
+                              .n_options = sizeof(options) / sizeof(options[0]),
+                              .given = given};
+
+/* -1 when the options given are of the task. Tasks own options as commands do. */
+static int check_task_options(const char *task)
+{
+    static const struct args_command names[] = {{"answers", "", NULL},
+                                                {"ctrl", "", NULL}};
+    struct args of_tasks = a;
+
+    of_tasks.commands = names;
+    of_tasks.n_commands = sizeof(names) / sizeof(names[0]);
+    return args_check_command(&of_tasks, task);
+}
+
+static const struct eval_task *find_eval_task(const char *name)
 {
     for (size_t i = 0; i < sizeof(tasks) / sizeof(tasks[0]); i++)
         if (strcmp(tasks[i].name, name) == 0)
@@ -406,10 +445,19 @@ static const struct task *find(const char *name)
     return NULL;
 }
 
+static sr1_status check_eval_outputs(const char *questions)
+{
+    const struct output trajectories = {.path = o.trajectories, .streams = 1};
+    const struct output tree = {.path = o.ctrl.tree, .resumes = 1};
+    sr1_status st = output_check(&trajectories, &questions, 1, o.force);
+
+    return st == SR1_OK ? output_check(&tree, &questions, 1, 0) : st;
+}
+
 int main(int argc, char **argv)
 {
     const char *rest[256];
-    const struct task *task;
+    const struct eval_task *task;
     sr1_config *c = NULL;
     size_t n = 0;
     sr1_status st;
@@ -420,13 +468,18 @@ int main(int argc, char **argv)
     if (n < 2)
         return args_wrong(
             &a, "give a policy and a file of questions: sr1-eval POLICY QUESTIONS");
-    task = find(o.task);
+    task = find_eval_task(o.task);
     if (!task)
         return args_wrong(&a, "--task '%s' is not known; there are answers and ctrl",
                           o.task);
+    code = check_task_options(task->name);
+    if (code >= 0)
+        return code;
     policy_passive_waiting(argv);
     progress_warnings();
-    st = policy_config(&c, rest[0], rest + 2, n - 2);
+    st = check_eval_outputs(rest[1]);
+    if (st == SR1_OK)
+        st = policy_config(&c, rest[0], rest + 2, n - 2);
     code = st == SR1_OK ? task->run(&o, c, rest[1]) : tool_refused("sr1-eval", st);
     sr1_config_free(c);
     return tool_printed("sr1-eval", code);

@@ -33,9 +33,9 @@ static const char help_text[] =
     "  sr1-infer runs/grpo --question 'Where was the writer of Song of Bakdel born?'\n"
     "  sr1-infer runs/grpo --history talk.json --question 'And where did she die?'\n";
 
-struct options {
+struct infer_options {
     const char *question, *id, *history;
-    struct messages before; /* of history */
+    struct conversation_file before; /* of history */
     int64_t seed;
     int sample, json;
 };
@@ -49,66 +49,69 @@ static const struct {
     const char *style;
     int opens;
 } tags[] = {
-    {"<think>", "\033[3m", 1},      {"</think>", "", 0},
-    {"<reasoning>", "\033[3m", 1},  {"</reasoning>", "", 0},
-    {"<search>", "\033[36m", 1},    {"</search>", "", 0},
-    {"<tool>", "\033[36m", 1},      {"</tool>", "", 0},
-    {"<action>", "\033[36m", 1},    {"</action>", "", 0},
-    {"<answer>", "\033[1;32m", 1},  {"</answer>", "", 0},
+    {"<think>", "\033[3m", 1},     {"</think>", "", 0},
+    {"<reasoning>", "\033[3m", 1}, {"</reasoning>", "", 0},
+    {"<search>", "\033[36m", 1},   {"</search>", "", 0},
+    {"<tool>", "\033[36m", 1},     {"</tool>", "", 0},
+    {"<action>", "\033[36m", 1},   {"</action>", "", 0},
+    {"<answer>", "\033[1;32m", 1}, {"</answer>", "", 0},
 };
 #define N_TAGS (sizeof(tags) / sizeof(tags[0]))
 
 /* Text as it comes. On a terminal each part begins on its own line, and has its style
  * unless NO_COLOR is set. */
-struct view {
+struct infer_view {
     int terminal, color;
     int32_t source;
     char held[16]; /* the beginning of what may become a tag */
     size_t n_held;
-    int in_line; /* something stands on this line */
+    int in_line;          /* something stands on this line */
+    unsigned char before; /* the last byte */
 };
 
-/* A terminal gets no control characters from models and passages. */
-static void put(struct view *v, const char *text, size_t n)
+/* A terminal gets no control characters from models and passages; the place of one of
+ * two bytes is taken by U+00BF. */
+static void print_view_bytes(struct infer_view *v, const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)text[i];
-        int control = (c < 0x20 && c != '\n' && c != '\t') || c == 0x7F;
+        int control = is_control(v->before, c) && c != '\n' && c != '\t';
 
-        putchar(v->terminal && control ? '?' : c);
+        putchar(!v->terminal || !control ? c : c < 0x80 ? '?' : 0xBF);
         v->in_line = c != '\n';
+        v->before = c;
     }
 }
 
-static void put_held(struct view *v)
+static void put_held(struct infer_view *v)
 {
-    put(v, v->held, v->n_held);
+    print_view_bytes(v, v->held, v->n_held);
     v->n_held = 0;
 }
 
-static void put_style(const struct view *v, const char *style)
+static void put_style(const struct infer_view *v, const char *style)
 {
     if (v->color)
         fputs(style, stdout);
 }
 
 /* What is held is a whole tag. */
-static void put_tag(struct view *v, size_t i)
+static void put_tag(struct infer_view *v, size_t i)
 {
     if (tags[i].opens && v->in_line)
-        put(v, "\n", 1);
+        print_view_bytes(v, "\n", 1);
     put_style(v, tags[i].opens ? tags[i].style : "");
     put_held(v);
     put_style(v, tags[i].opens ? "" : PLAIN);
 }
 
 /* Hold c while the held text can become a tag; else let it go. */
-static void put_policy_byte(struct view *v, char c)
+static void put_policy_byte(struct infer_view *v, char c)
 {
     if (c == '<')
         put_held(v);
     if (v->n_held == 0 && c != '<') {
-        put(v, &c, 1);
+        print_view_bytes(v, &c, 1);
         return;
     }
     v->held[v->n_held++] = c;
@@ -122,24 +125,24 @@ static void put_policy_byte(struct view *v, char c)
     put_held(v);
 }
 
-static void put_environment(struct view *v, const char *text, size_t n)
+static void put_environment(struct infer_view *v, const char *text, size_t n)
 {
     put_style(v, DIM);
-    put(v, text, n);
+    print_view_bytes(v, text, n);
     put_style(v, PLAIN);
 }
 
 static sr1_status on_text(void *user, size_t index, int32_t source, const char *text,
                           size_t n)
 {
-    struct view *v = user;
+    struct infer_view *v = user;
 
     (void)index;
     if (source != v->source)
         put_held(v);
     v->source = source;
     if (!v->terminal)
-        put(v, text, n);
+        print_view_bytes(v, text, n);
     else if (source == SR1_SOURCE_ENVIRONMENT)
         put_environment(v, text, n);
     for (size_t i = 0; v->terminal && source != SR1_SOURCE_ENVIRONMENT && i < n; i++)
@@ -148,21 +151,24 @@ static sr1_status on_text(void *user, size_t index, int32_t source, const char *
     return SR1_OK;
 }
 
-static void print_end(struct view *v, const sr1_trajectory *t)
+static void print_end(struct infer_view *v, const sr1_trajectory *t)
 {
     size_t n = 0;
+    size_t tokens = sr1_trajectory_policy_count(t);
+    size_t searches = sr1_trajectory_search_count(t);
     const char *answer = sr1_trajectory_final_answer(t, &n);
 
     put_held(v);
     put_style(v, PLAIN);
     printf("%s\nanswer: ", v->in_line ? "\n" : "");
-    put(v, answer[0] ? answer : "none", answer[0] ? n : 4);
-    printf("\n(%s; %zu tokens, %zu searches)\n",
-           sr1_stop_reason_name(sr1_trajectory_stop_reason(t)),
-           sr1_trajectory_policy_count(t), sr1_trajectory_search_count(t));
+    print_view_bytes(v, answer[0] ? answer : "none", answer[0] ? n : 4);
+    printf("\n(%s; %zu token%s, %zu search%s)\n",
+           sr1_stop_reason_name(sr1_trajectory_stop_reason(t)), tokens,
+           plural_ending((int64_t)tokens, "s"), searches,
+           plural_ending((int64_t)searches, "es"));
 }
 
-static sr1_status print_json(const sr1_trajectory *t)
+static sr1_status print_trajectory_json(const sr1_trajectory *t)
 {
     char *text;
     size_t n;
@@ -183,9 +189,10 @@ static int is_unset(const char *name)
     return value == NULL || *value == '\0';
 }
 
-static sr1_status ask(sr1_rollout *r, const struct options *o, const char *question)
+static sr1_status answer_question(sr1_rollout *r, const struct infer_options *o,
+                                  const char *question)
 {
-    struct view v = {.terminal = isatty(1), .source = SR1_SOURCE_POLICY};
+    struct infer_view v = {.terminal = isatty(1), .source = SR1_SOURCE_POLICY};
     sr1_query q = {.struct_size = sizeof(q),
                    .text = question,
                    .text_len = strlen(question),
@@ -205,7 +212,7 @@ static sr1_status ask(sr1_rollout *r, const struct options *o, const char *quest
     if (st != SR1_OK)
         return st;
     if (o->json)
-        st = print_json(t);
+        st = print_trajectory_json(t);
     else
         print_end(&v, t);
     if (st == SR1_OK && sr1_trajectory_stop_reason(t) == SR1_STOP_SEARCH_FAILED)
@@ -217,7 +224,7 @@ static sr1_status ask(sr1_rollout *r, const struct options *o, const char *quest
 
 /* Ask what stands on each line of the input. A question that fails is explained and the
  * next one asked. */
-static int converse(sr1_rollout *r, const struct options *o)
+static int answer_input_lines(sr1_rollout *r, const struct infer_options *o)
 {
     int prompt = isatty(0);
     char *line = NULL;
@@ -238,7 +245,7 @@ static int converse(sr1_rollout *r, const struct options *o)
             break;
         if (line[0] == '\0')
             continue;
-        st = ask(r, o, line);
+        st = answer_question(r, o, line);
         if (st != SR1_OK)
             code = tool_failed("sr1-infer", st);
     }
@@ -248,18 +255,17 @@ static int converse(sr1_rollout *r, const struct options *o)
 
 int main(int argc, char **argv)
 {
-    struct options o = {0};
+    struct infer_options o = {0};
     const struct args_option options[] = {
-        {"--question", ARGS_STRING, &o.question, "TEXT", "ask this and end", 0, 0, NULL},
+        {"--question", ARGS_STRING, &o.question, "TEXT", "ask this and end", 0, 0},
         {"--id", ARGS_STRING, &o.id, "ID",
-         "of the question, where that names a world or a problem", 0, 0, NULL},
+         "of the question, where that names a world or a problem", 0, 0},
         {"--history", ARGS_STRING, &o.history, "FILE",
-         "the conversation before it (JSON)", 0, 0, NULL},
+         "the conversation before it (JSON)", 0, 0},
         {"--sample", ARGS_FLAG, &o.sample, NULL,
-         "sample by temperature instead of greedily", 0, 0, NULL},
-        {"--seed", ARGS_INT, &o.seed, "N", "of sampling (0)", 0, 1e15, NULL},
-        {"--json", ARGS_FLAG, &o.json, NULL, "print the trajectory as a JSON line", 0, 0,
-         NULL},
+         "sample by temperature instead of greedily", 0, 0},
+        {"--seed", ARGS_INT, &o.seed, "N", "of sampling (0)", 0, 1e15},
+        {"--json", ARGS_FLAG, &o.json, NULL, "print the trajectory as a JSON line", 0, 0},
     };
     const struct args a = {"sr1-infer", help_text, options,
                            sizeof(options) / sizeof(options[0])};
@@ -286,13 +292,15 @@ int main(int argc, char **argv)
         st = sr1_rollout_new(&r, c, NULL, NULL, NULL);
     progress_wait(NULL);
     if (st == SR1_OK && o.question)
-        st = ask(r, &o, o.question);
+        st = answer_question(r, &o, o.question);
     code = TOOL_OK;
-    if (st != SR1_OK)
+    if (st != SR1_OK && r)
+        code = tool_failed("sr1-infer", st);
+    else if (st != SR1_OK)
         code = tool_refused("sr1-infer", st);
     else if (!o.question)
-        code = converse(r, &o);
-    messages_free(&o.before);
+        code = answer_input_lines(r, &o);
+    conversation_free(&o.before);
     sr1_rollout_free(r);
     sr1_config_free(c);
     return tool_printed("sr1-infer", code);

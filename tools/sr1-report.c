@@ -1,11 +1,13 @@
 /* sr1-report - one HTML page of a run, or of several side by side. */
 #include "common/args.h"
+#include "common/output.h"
 #include "sr1_report/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define TRAJECTORY_BYTES ((size_t)7 << 20)
 
@@ -27,7 +29,7 @@ static const char help_text[] =
     "\n"
     "Exit codes: 0 done, 1 failed, 2 wrong usage or no run in the folder.\n";
 
-static void size_text(size_t n, char out[32])
+static void format_page_size(size_t n, char out[32])
 {
     if (n < 1000000)
         snprintf(out, 32, "%.0f kB", (double)n / 1e3);
@@ -35,17 +37,27 @@ static void size_text(size_t n, char out[32])
         snprintf(out, 32, "%.1f MB", (double)n / 1e6);
 }
 
+/* A page of this program: its head says so (page.html). */
+static int is_page(const char *path)
+{
+    static const char mark[] =
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n"
+        "<meta charset=\"utf-8\">\n<meta name=\"generator\" content=\"sr1-report\">";
+
+    return begins_with(path, mark, sizeof(mark) - 1);
+}
+
 /* The table of final figures, one object a run. */
-static int print_json(const struct run *runs, size_t n)
+static int print_figures_json(const struct loaded_run *runs, size_t n)
 {
     json_t *all = json_array();
     char *text = NULL;
 
     for (size_t i = 0; i < n && all != NULL; i++) {
-        json_t *o = figures_of(&runs[i]);
+        json_t *o = run_figures(&runs[i]);
 
         if (o == NULL || json_object_set_new(o, "folder", path_as_json(runs[i].folder)) ||
-            json_object_set_new(o, "verdict", verdict_of(&runs[i])) ||
+            json_object_set_new(o, "verdict", run_verdict(&runs[i])) ||
             json_array_append(all, o) != 0) {
             json_decref(all);
             all = NULL;
@@ -78,7 +90,7 @@ static char *path_end(const char *path, int parts)
     return strndup(path + begin, end - begin);
 }
 
-static int all_differ(const struct run *runs, size_t n)
+static int all_differ(const struct loaded_run *runs, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < i; j++) {
@@ -90,7 +102,7 @@ static int all_differ(const struct run *runs, size_t n)
 }
 
 /* As much of the ends of their paths as tells them apart. */
-static int name_runs(struct run *runs, size_t n)
+static int name_runs(struct loaded_run *runs, size_t n)
 {
     for (int parts = 1; parts <= 8; parts++) {
         for (size_t i = 0; i < n; i++) {
@@ -107,26 +119,33 @@ static int name_runs(struct run *runs, size_t n)
     return TOOL_OK;
 }
 
-static int write_page(struct run *runs, size_t n, const struct page_options *o, int quiet)
+static int write_page(struct loaded_run *runs, size_t n, const struct page_options *o,
+                      int quiet)
 {
     size_t size = 0;
     char text[32];
+    int replaces = is_page(o->path);
     int code = page_write(runs, n, o, &size);
 
     if (code != TOOL_OK || quiet)
         return code;
-    size_text(size, text);
-    printf("%s (%s)\n", o->path, text);
+    format_page_size(size, text);
+    printf("%s (%s)%s\n", o->path, text,
+           replaces ? ", in place of the page that was there" : "");
     return TOOL_OK;
 }
 
-static int report(const char *const *folders, size_t n, const struct page_options *o,
-                  int json)
+static int report_runs(const char *const *folders, size_t n, const struct page_options *o,
+                       int json)
 {
-    struct run *runs = calloc(n, sizeof(*runs));
+    struct loaded_run *runs = calloc(n, sizeof(*runs));
     size_t n_read = 0;
-    int code = runs != NULL ? TOOL_OK : TOOL_FAILED;
+    int code = TOOL_OK;
 
+    if (runs == NULL) {
+        fprintf(stderr, "sr1-report: out of memory\n");
+        return TOOL_FAILED;
+    }
     while (code == TOOL_OK && n_read < n) {
         code = run_read(&runs[n_read], folders[n_read]);
         n_read++;
@@ -134,36 +153,58 @@ static int report(const char *const *folders, size_t n, const struct page_option
     if (code == TOOL_OK)
         code = name_runs(runs, n);
     if (code == TOOL_OK && json)
-        code = print_json(runs, n);
+        code = print_figures_json(runs, n);
     if (code == TOOL_OK && o->path != NULL)
         code = write_page(runs, n, o, json);
     for (size_t i = 0; i < n_read; i++)
         run_free(&runs[i]);
     free(runs);
-    if (fflush(stdout) != 0) {
-        perror("sr1-report: standard output");
-        code = TOOL_FAILED;
-    }
     return code;
+}
+
+/* A page is not to take the place of what it is drawn from, nor of anything else that a
+ * run holds and no --force brings back. */
+static sr1_status check_page(const struct output *page, const char *samples,
+                             const char *const *folders, size_t n, int force)
+{
+    static const char *const names[] = {"config.json", "metrics.jsonl",
+                                        "config-changes.jsonl", "trajectories.jsonl.zst",
+                                        "trajectories.jsonl"};
+    sr1_status st = output_check(page, &samples, 1, force);
+
+    for (size_t i = 0; i < n * (sizeof(names) / sizeof(names[0])) && st == SR1_OK; i++) {
+        char path[4200];
+        const char *input = path;
+
+        snprintf(path, sizeof(path), "%.4096s/%s", folders[i % n], names[i / n]);
+        st = output_check(page, &input, 1, force);
+    }
+    return st;
 }
 
 int main(int argc, char **argv)
 {
     struct page_options o = {.path = NULL, .bytes = TRAJECTORY_BYTES};
     int64_t trajectories = 200;
-    int json = 0;
+    const char *samples = NULL;
+    json_t *read = NULL;
+    int json = 0, force = 0;
     const struct args_option options[] = {
-        {"-o", ARGS_STRING, &o.path, "FILE", "where the page goes (report.html)", 0, 0,
-         NULL},
+        {"-o", ARGS_STRING, &o.path, "FILE", "where the page goes (report.html)", 0, 0},
         {"--trajectories", ARGS_INT, &trajectories, "N",
-         "most trajectories in the page, spread over the runs (200)", 0, 10000, NULL},
+         "most trajectories in the page, spread over the runs (200)", 0, 10000},
+        {"--samples", ARGS_STRING, &samples, "FILE",
+         "open the page with one question as several models answer it (JSON)", 0, 0},
         {"--json", ARGS_FLAG, &json, NULL,
-         "print the final figures as JSON; no page unless -o is given", 0, 0, NULL},
+         "print the final figures as JSON; no page unless -o is given", 0, 0},
+        OUTPUT_FORCE(&force),
     };
     const struct args a = {"sr1-report", help_text, options,
                            sizeof(options) / sizeof(options[0])};
     const char *folders[REPORT_RUNS];
+    struct output page;
     size_t n = 0;
+    sr1_status st;
     int code = args_read(&a, argc, argv, folders, REPORT_RUNS, &n);
 
     if (code >= 0)
@@ -173,5 +214,14 @@ int main(int argc, char **argv)
     o.trajectories = (size_t)trajectories;
     if (o.path == NULL && !json)
         o.path = "report.html";
-    return report(folders, n, &o, json);
+    page = (struct output){o.path, "a page of sr1-report", is_page};
+    st = check_page(&page, samples, folders, n, force);
+    if (st != SR1_OK)
+        return tool_refused("sr1-report", st);
+    code = samples != NULL ? samples_read(&read, samples) : TOOL_OK;
+    o.samples = read;
+    if (code == TOOL_OK)
+        code = report_runs(folders, n, &o, json);
+    json_decref(read);
+    return tool_printed("sr1-report", code);
 }

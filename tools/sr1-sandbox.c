@@ -2,7 +2,7 @@
 #include "common/args.h"
 #include "sr1_report/text.h"
 
-#include <searchr1/sandbox.h>
+#include <searchr1/ext/sandbox.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -53,32 +53,30 @@ static struct {
 
 static const struct args_option options[] = {
     {"--stdin", ARGS_STRING, &wanted.input, "FILE", "its standard input; default: empty",
-     0, 0, NULL},
+     0, 0},
     {"--expect", ARGS_STRING, &wanted.expected, "FILE",
-     "the output it should have, as online judges compare", 0, 0, NULL},
-    {"--time", ARGS_REAL, &wanted.time, "S", "seconds it may take; default 10", 0.01, 1e6,
-     NULL},
+     "the output it should have, as online judges compare", 0, 0},
+    {"--time", ARGS_REAL, &wanted.time, "S", "seconds it may take; default 10", 0.01,
+     1e6},
     {"--memory", ARGS_INT, &wanted.memory, "MIB", "memory it may use; default 1024", 16,
-     1 << 20, NULL},
+     1 << 20},
     {"--processes", ARGS_INT, &wanted.processes, "N",
-     "processes and threads at a time; default 32", 1, 100000, NULL},
+     "processes and threads at a time; default 32", 1, 100000},
     {"--output", ARGS_INT, &wanted.output, "BYTES",
-     "bytes it may write to each stream; default 1048576", 1, 1 << 29, NULL},
+     "bytes it may write to each stream; default 1048576", 1, 1 << 29},
     {"--isolation", ARGS_STRING, &wanted.isolation, "KIND",
-     "bubblewrap, or none: it can do what you can", 0, 0, NULL},
+     "bubblewrap, or none: it can do what you can", 0, 0},
     {"--python", ARGS_STRING, &wanted.interpreter, "FILE",
-     "the interpreter; default /usr/bin/python3", 0, 0, NULL},
+     "the interpreter; default /usr/bin/python3", 0, 0},
     {"--read-only", ARGS_STRING, &wanted.read_only, "FOLDERS",
-     "it can read these too, with commas between; needed for a --python elsewhere", 0, 0,
-     NULL},
+     "it can read these too, with commas between; needed for a --python elsewhere", 0, 0},
     {"--url", ARGS_STRING, &wanted.url, "URL", "run it by this SandboxFusion service", 0,
-     0, NULL},
+     0},
     {"--token-env", ARGS_STRING, &wanted.token_env, "NAME",
-     "environment variable with the service's key", 0, 0, NULL},
+     "environment variable with the service's key", 0, 0},
     {"--language", ARGS_STRING, &wanted.language, "NAME",
-     "of the program, for a service; default python", 0, 0, NULL},
-    {"--json", ARGS_FLAG, &wanted.json, NULL, "one JSON object on standard output", 0, 0,
-     NULL},
+     "of the program, for a service; default python", 0, 0},
+    {"--json", ARGS_FLAG, &wanted.json, NULL, "one JSON object on standard output", 0, 0},
 };
 
 static const struct args arguments = {"sr1-sandbox", help_text, options,
@@ -99,12 +97,14 @@ static int read_stream(FILE *f, struct content *out)
     do {
         char *more = realloc(out->bytes, room = 2 * room + 65536);
 
-        if (more == NULL || out->n > FILE_BYTES_MAX) {
-            errno = more == NULL ? ENOMEM : EFBIG;
+        if (more == NULL)
             return 0;
-        }
         out->bytes = more;
         out->n += fread(out->bytes + out->n, 1, room - out->n - 1, f);
+        if (out->n > FILE_BYTES_MAX) {
+            errno = EFBIG;
+            return 0;
+        }
     } while (!feof(f) && !ferror(f));
     out->bytes[out->n] = '\0';
     return !ferror(f);
@@ -115,7 +115,7 @@ static int is_stdin(const char *path)
     return path != NULL && strcmp(path, "-") == 0;
 }
 
-static int read_file(const char *path, struct content *out)
+static int read_input_file(const char *path, struct content *out)
 {
     FILE *f = is_stdin(path) ? stdin : fopen(path, "rb");
     int good = f != NULL && read_stream(f, out);
@@ -127,39 +127,55 @@ static int read_file(const char *path, struct content *out)
     return good;
 }
 
+/* A program is text that ends at a NUL: what is behind one would not run. */
+static int check_program(const char *path, const struct content *code)
+{
+    const char *nul = memchr(code->bytes, '\0', code->n);
+
+    if (nul == NULL)
+        return 1;
+    fprintf(stderr,
+            "sr1-sandbox: %s: a NUL byte at offset %zu; a program is text without any\n",
+            path, (size_t)(nul - code->bytes));
+    return 0;
+}
+
 /* ---- what is shown ---- */
 
-/* What is not UTF-8 in what it wrote becomes U+FFFD. 0: no memory. */
-static int print_json(const sr1_run_result *r)
+/* What is not UTF-8 in what it wrote becomes U+FFFD. */
+static int print_result_json(const sr1_execution_result *r)
 {
     struct text t = {0};
-    int whole;
+    int failed;
 
     text_fmt(&t, "{\"verdict\": \"%s\", \"exit_code\": %d, \"signal\": %d, ",
-             sr1_run_verdict_name(r->verdict), r->exit_code, r->signal);
+             sr1_execution_verdict_name(r->verdict), r->exit_code, r->signal);
     text_str(&t, "\"message\": ");
     text_json_str(&t, r->message);
     text_fmt(&t, ", \"wall_s\": %.4f, \"cpu_s\": %.4f, \"peak_bytes\": %lld", r->wall_s,
              r->cpu_s, (long long)r->peak_bytes);
     text_str(&t, ", \"stdout\": ");
-    text_json(&t, r->out, r->out_bytes);
+    text_json_bytes(&t, r->out, r->out_bytes);
     text_str(&t, ", \"stderr\": ");
-    text_json(&t, r->err, r->err_bytes);
+    text_json_bytes(&t, r->err, r->err_bytes);
     text_str(&t, "}\n");
-    whole = !t.failed && fwrite(t.data, 1, t.len, stdout) == t.len;
+    failed = t.failed;
+    if (failed)
+        fprintf(stderr, "sr1-sandbox: out of memory\n");
+    else
+        fwrite(t.data, 1, t.len, stdout);
     text_free(&t);
-    return whole;
+    return failed ? TOOL_FAILED : TOOL_OK;
 }
 
-static int print_plain(const sr1_run_result *r)
+static int print_plain(const sr1_execution_result *r)
 {
-    int whole = fwrite(r->out, 1, r->out_bytes, stdout) == r->out_bytes;
-
-    whole &= fflush(stdout) == 0;
+    fwrite(r->out, 1, r->out_bytes, stdout);
+    fflush(stdout);
     fwrite(r->err, 1, r->err_bytes, stderr);
     if (r->err_bytes > 0 && r->err[r->err_bytes - 1] != '\n')
         fputc('\n', stderr);
-    fprintf(stderr, "verdict: %s%s%s\n", sr1_run_verdict_name(r->verdict),
+    fprintf(stderr, "verdict: %s%s%s\n", sr1_execution_verdict_name(r->verdict),
             *r->message != '\0' ? ", " : "", r->message);
     fprintf(stderr, "time: %.3f s", r->wall_s);
     if (r->cpu_s >= 0)
@@ -167,18 +183,14 @@ static int print_plain(const sr1_run_result *r)
     if (r->peak_bytes >= 0)
         fprintf(stderr, ", memory %.1f MiB", (double)r->peak_bytes / 1048576);
     fputc('\n', stderr);
-    return whole;
+    return TOOL_OK;
 }
 
-static int show(const sr1_run_result *r)
+static int show_execution(const sr1_execution_result *r)
 {
-    int shown = wanted.json ? print_json(r) : print_plain(r);
+    int code = wanted.json ? print_result_json(r) : print_plain(r);
 
-    if (!shown || fflush(stdout) != 0) {
-        fprintf(stderr, "sr1-sandbox: cannot write: %s\n", strerror(errno));
-        return TOOL_FAILED;
-    }
-    return r->verdict == SR1_RUN_PASSED ? TOOL_OK : TOOL_FAILED;
+    return r->verdict == SR1_RUN_PASSED ? code : TOOL_FAILED;
 }
 
 /* ---- commands ---- */
@@ -211,7 +223,7 @@ static sr1_status find_folders(char *folders[FOLDERS_MAX], size_t *n)
     return SR1_OK;
 }
 
-static sr1_status open_box(sr1_sandbox **box)
+static sr1_status open_tool_sandbox(sr1_sandbox **box)
 {
     char *folders[FOLDERS_MAX];
     sr1_sandbox_options o;
@@ -235,19 +247,20 @@ static sr1_status open_box(sr1_sandbox **box)
 
 static int run_program(sr1_sandbox *box, const sr1_program *program)
 {
-    sr1_run_result result = {sizeof result};
-    sr1_run *run = NULL;
+    sr1_execution_result result = {sizeof result};
+    sr1_execution *run = NULL;
     sr1_status status = sr1_sandbox_run(box, program, &run);
     int code;
 
     if (status == SR1_OK)
-        status = sr1_run_result_get(run, &result);
-    code = status == SR1_OK ? show(&result) : tool_failed("sr1-sandbox", status);
-    sr1_run_free(run);
+        status = sr1_execution_result_get(run, &result);
+    code =
+        status == SR1_OK ? show_execution(&result) : tool_failed("sr1-sandbox", status);
+    sr1_execution_free(run);
     return code;
 }
 
-static int run_command(const char *const *rest, size_t n)
+static int run_program_command(const char *const *rest, size_t n)
 {
     struct content code = {NULL, 0}, input = {NULL, 0}, expected = {NULL, 0};
     sr1_sandbox *box = NULL;
@@ -259,9 +272,9 @@ static int run_command(const char *const *rest, size_t n)
         return args_wrong(&arguments, "run: which program?");
     if (is_stdin(rest[0]) + is_stdin(wanted.input) + is_stdin(wanted.expected) > 1)
         return args_wrong(&arguments, "only one file can be -, the standard input");
-    if (!read_file(rest[0], &code) ||
-        (wanted.input != NULL && !read_file(wanted.input, &input)) ||
-        (wanted.expected != NULL && !read_file(wanted.expected, &expected)))
+    if (!read_input_file(rest[0], &code) || !check_program(rest[0], &code) ||
+        (wanted.input != NULL && !read_input_file(wanted.input, &input)) ||
+        (wanted.expected != NULL && !read_input_file(wanted.expected, &expected)))
         goto out;
     sr1_program_init(&program);
     program.language = wanted.language;
@@ -276,7 +289,7 @@ static int run_command(const char *const *rest, size_t n)
     program.memory_mib = (int32_t)wanted.memory;
     program.processes = (int32_t)wanted.processes;
     program.output_bytes = wanted.output;
-    status = open_box(&box);
+    status = open_tool_sandbox(&box);
     result = status == SR1_OK ? run_program(box, &program)
                               : tool_refused("sr1-sandbox", status);
 out:
@@ -290,7 +303,7 @@ out:
 static int check_command(void)
 {
     sr1_sandbox *box = NULL;
-    sr1_status status = open_box(&box);
+    sr1_status status = open_tool_sandbox(&box);
 
     if (status != SR1_OK)
         return tool_refused("sr1-sandbox", status);
@@ -299,20 +312,23 @@ static int check_command(void)
     return TOOL_OK;
 }
 
-int main(int argc, char **argv)
+static int run_words(const char *const *rest, size_t n)
 {
-    const char *rest[1026];
-    size_t n = 0;
-    int code = args_read(&arguments, argc, argv, rest, sizeof rest / sizeof *rest, &n);
-
-    if (code >= 0)
-        return code;
     if (n > 0 && strcmp(rest[0], "run") == 0)
-        return run_command(rest + 1, n - 1);
+        return run_program_command(rest + 1, n - 1);
     if (n == 1 && strcmp(rest[0], "check") == 0)
         return check_command();
     if (n == 0)
         return args_wrong(&arguments, "which command? run or check");
     return args_wrong(&arguments, "'%s' is no command here; it is run FILE or check",
                       rest[0]);
+}
+
+int main(int argc, char **argv)
+{
+    const char *rest[1026];
+    size_t n = 0;
+    int code = args_read(&arguments, argc, argv, rest, sizeof rest / sizeof *rest, &n);
+
+    return code >= 0 ? code : tool_printed("sr1-sandbox", run_words(rest, n));
 }

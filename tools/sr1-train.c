@@ -1,10 +1,15 @@
 /* sr1-train - train a policy by a configuration file; continue a run that was stopped. */
 #include "common/args.h"
+#include "common/build.h"
 #include "common/policy.h"
 #include "common/progress.h"
+#include "sr1_train/view.h"
 
 #include <searchr1/trainer.h>
+#include <searchr1/ext/config_names.h>
+#include <searchr1/ext/run_info.h>
 
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,146 +18,67 @@
 
 static const char help_text[] =
     "usage: sr1-train CONFIG.yaml [key=value ...]\n"
-    "       sr1-train --resume RUN\n"
+    "       sr1-train --resume RUN [key=value ...]\n"
     "\n"
     "Trains as the configuration says and leaves a run folder (key `out`, else "
     "runs/<name>):\n"
-    "config.json, metrics.jsonl, trajectories.jsonl, checkpoints/, model/. Keys given on "
-    "the\n"
-    "command line win over the file. Ctrl-C ends after the present step with a "
-    "checkpoint; a\n"
-    "second one ends at once.\n"
+    "config.json, metrics.jsonl, trajectories.jsonl.zst, checkpoints/, model/. "
+    "Keys given on the\n"
+    "command line win over the file; a relative path in the file is one from the file's "
+    "folder.\n"
+    "A run that is resumed takes keys that no checkpoint depends on, such as max_steps.\n"
+    "Ctrl-C, SIGTERM or a terminal that is gone end it after the present step with a\n"
+    "checkpoint; a second Ctrl-C ends it at once.\n"
     "\n"
     "Example:\n"
     "  sr1-train recipe.yaml learning_rate=5e-4 out=runs/first\n"
     "  sr1-train --resume runs/first\n"
+    "  sr1-train --resume runs/first max_steps=500\n"
     "\n"
     "sr1-train --keys lists every key with its default, meaning and bounds; sr1-train "
     "--keys\n"
-    "reward those with 'reward' in their names.\n";
+    "reward those with 'reward' in their names, and --keys lr what TRL's, verl's or "
+    "OpenRLHF's\n"
+    "'lr' is here.\n";
 
 static sr1_trainer *running;
 static volatile sig_atomic_t interrupts;
 
+/* A terminal that goes away may tell so twice (the shell and the kernel each do): only a
+ * second Ctrl-C ends at once. */
 static void on_interrupt(int sig)
 {
     static const char text[] =
         "\nstopping after this step, with a checkpoint; Ctrl-C again ends at once\n";
 
-    (void)sig;
-    if (interrupts++ || !running)
+    if (!running || (interrupts > 0 && sig == SIGINT))
         _exit(TOOL_INTERRUPTED);
     sr1_trainer_stop(running);
-    (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+    if (interrupts++ == 0)
+        (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
 }
 
-struct view {
-    struct progress bar;
-    struct progress part; /* of a step, or a validation */
-    const char *phase;
-    char title[64];
-};
-
-/* A step may take long: how far its rollout is, or a validation. In a file that is told
- * where nothing else was for a while. */
-static sr1_status on_phase(void *user, const char *phase, int64_t done, int64_t total)
+/* What is ignored stays so, below nohup or in a shell's background; a reader of our
+ * output that is gone is no reason to lose the run. */
+static void catch_signals(void)
 {
-    struct view *v = user;
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction act = {.sa_handler = on_interrupt}, old;
 
-    if (v->phase == NULL || strcmp(v->phase, phase) != 0 || done == 0) {
-        progress_clear(&v->bar);
-        snprintf(v->title, sizeof(v->title), "step %lld, %s",
-                 (long long)sr1_trainer_steps_done(running) +
-                     (strcmp(phase, "validation") != 0),
-                 phase);
-        progress_begin(&v->part, v->title, "trajectories", 1.0);
-        if (!v->part.terminal)
-            v->part.last = v->part.begun;
-    }
-    v->phase = phase;
-    if (done < total)
-        progress_show(&v->part, (double)done, (double)total, NULL);
-    return SR1_OK;
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &act, NULL);
+    act.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &act, NULL);
 }
 
-static void end_phase(struct view *v)
+/* 1 when standard output is a pipe whose reader has gone: the run itself is in its
+ * folder. */
+static int reader_left(void)
 {
-    if (v->phase != NULL)
-        progress_clear(&v->part);
-    v->phase = NULL;
-}
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
 
-/* A reward cannot be had where the sandbox, say, fails. */
-static void say_left_out(struct view *v, const sr1_step_report *r)
-{
-    if (r->excluded == 0)
-        return;
-    progress_clear(&v->bar);
-    fprintf(stderr, "step %lld: %lld of %lld trajectories left out:", (long long)r->step,
-            (long long)r->excluded, (long long)r->trajectories);
-    if (r->excluded > r->unscored)
-        fprintf(stderr, " a search, a tool or the server failed for %lld",
-                (long long)(r->excluded - r->unscored));
-    if (r->unscored > 0)
-        fprintf(stderr, "%s the reward could not be had for %lld",
-                r->excluded > r->unscored ? "," : "", (long long)r->unscored);
-    fputc('\n', stderr);
-}
-
-static sr1_status on_step(void *user, const sr1_step_report *r, int64_t planned)
-{
-    struct view *v = user;
-    char note[160];
-
-    end_phase(v);
-    if (r->search_trajectories > 0 || r->avg_reward != 0.0)
-        snprintf(note, sizeof(note), "reward %.3f  loss %.4f  kl %.4f  searches %.0f%%",
-                 r->avg_reward, r->loss, r->kl_div, 100.0 * r->search_trajectories);
-    else
-        snprintf(note, sizeof(note), "loss %.4f  lr %.2g", r->loss, r->learning_rate);
-    progress_show(&v->bar, (double)r->step, (double)planned, note);
-    say_left_out(v, r);
-    if (r->skipped_updates) {
-        progress_clear(&v->bar);
-        fprintf(stderr, "step %lld: %lld updates skipped, not finite\n",
-                (long long)r->step, (long long)r->skipped_updates);
-    }
-    return SR1_OK;
-}
-
-static sr1_status on_validation(void *user, int64_t step, const sr1_evaluation *e)
-{
-    struct view *v = user;
-    sr1_eval_scores s = {.struct_size = sizeof(s)};
-
-    if (sr1_evaluation_scores(e, 0, &s) != SR1_OK)
-        return SR1_OK;
-    end_phase(v);
-    progress_clear(&v->bar);
-    if (s.excluded > 0)
-        fprintf(stderr, "step %lld: %lld questions of the validation were not scored\n",
-                (long long)step, (long long)s.excluded);
-    if (s.rows == 0)
-        return SR1_OK;
-    printf("step %lld: validation exact match %.3f  f1 %.3f  format %.3f  searches %.2f  "
-           "reward %.3f",
-           (long long)step, s.exact_match, s.f1, s.format, s.searches, s.reward);
-    if (s.success > 0)
-        printf("  success %.3f", s.success);
-    if (s.thinking > 0)
-        printf("  thinking %.1f tokens", s.thinking);
-    printf("  (%lld questions)\n", (long long)s.rows);
-    fflush(stdout);
-    return SR1_OK;
-}
-
-static void on_note(void *user, const char *text)
-{
-    struct view *v = user;
-
-    end_phase(v);
-    progress_clear(&v->bar);
-    fprintf(stderr, "%s\n", text);
+    return poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
 }
 
 /* ---- --keys ---- */
@@ -200,23 +126,77 @@ static void allowed_text(const sr1_config_key_info *k, char *out, size_t size)
         snprintf(out, size, " [%.12g to %.12g]", k->min, k->max);
 }
 
-static void print_key(const sr1_config_key_info *k)
+/* Defaults of its own under values of compat: " (compat trl: 8)". */
+static void add_presets(const sr1_config_key_info *k, char *out, size_t size)
 {
-    char allowed[512];
-    char text[1536];
-    int at = printf("  %-*s %s", NAME_WIDTH, k->name,
-                    k->default_text[0] ? k->default_text : "-");
+    sr1_config_preset p = {.struct_size = sizeof(p)};
+    size_t n = 0;
 
-    allowed_text(k, allowed, sizeof(allowed));
-    snprintf(text, sizeof(text), "%s%s%s", k->help, allowed,
-             k->status == SR1_CONFIG_LATER ? " (still to come)" : "");
+    out[0] = '\0';
+    for (size_t i = 0; i < sr1_config_preset_count() && n < size; i++)
+        if (sr1_config_preset_describe(i, &p) == SR1_OK && strcmp(p.key, k->name) == 0)
+            n += (size_t)snprintf(out + n, size - n, "%s%s: %s", n ? ", " : " (compat ",
+                                  p.compat, p.value);
+    if (n > 0 && n < size)
+        snprintf(out + n, size - n, ")");
+}
+
+/* A name and what stands beside it, then text in a column of its own. */
+static void print_entry(const char *name, const char *beside, const char *text)
+{
+    int at = printf("  %-*s %s", NAME_WIDTH, name, beside);
+
     if (at >= HELP_COLUMN)
         at = printf("\n") - 1;
     at += printf("%*s", HELP_COLUMN - at, "");
     args_wrapped(text, at, HELP_COLUMN);
 }
 
-static int is_wanted(const char *name, const char *const *parts, size_t n)
+static void print_key(const sr1_config_key_info *k)
+{
+    char allowed[512], presets[256];
+    char text[1536];
+
+    allowed_text(k, allowed, sizeof(allowed));
+    add_presets(k, presets, sizeof(presets));
+    snprintf(text, sizeof(text), "%s%s%s%s", k->help, allowed, presets,
+             k->status == SR1_CONFIG_LATER ? " (still to come)" : "");
+    print_entry(k->name, k->default_text[0] ? k->default_text : "-", text);
+}
+
+/* Is name the part, or the last of its words between dots? */
+static int is_called(const char *name, const char *part)
+{
+    size_t n = strlen(name), m = strlen(part);
+
+    return n >= m && strcmp(name + n - m, part) == 0 &&
+           (n == m || name[n - m - 1] == '.');
+}
+
+/* What names of other programs are here. Returns how many were listed, below others. */
+static size_t list_elsewhere(const char *const *parts, size_t n, size_t others)
+{
+    sr1_config_elsewhere e = {.struct_size = sizeof(e)};
+    size_t listed = 0;
+    char text[512];
+
+    for (size_t i = 0; i < sr1_config_elsewhere_count(); i++) {
+        int wanted = 0;
+
+        for (size_t k = 0; k < n && sr1_config_elsewhere_describe(i, &e) == SR1_OK; k++)
+            wanted |= is_called(e.name, parts[k]);
+        if (!wanted)
+            continue;
+        if (listed++ == 0)
+            printf("%sIn other programs\n", others > 0 ? "\n" : "");
+        snprintf(text, sizeof(text), "%s: %s%s%s%s", e.of, e.key ? "use " : "",
+                 e.key ? e.key : "", e.key && e.text ? "; " : "", e.text ? e.text : "");
+        print_entry(e.name, "", text);
+    }
+    return listed;
+}
+
+static int matches_any_part(const char *name, const char *const *parts, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (strstr(name, parts[i]))
@@ -225,7 +205,20 @@ static int is_wanted(const char *name, const char *const *parts, size_t n)
     return n == 0;
 }
 
-/* Keys with one of the parts in their names; all when there are none. */
+/* Is the key what another program calls by one of the parts? */
+static int is_meant(const char *key, const char *const *parts, size_t n)
+{
+    sr1_config_elsewhere e = {.struct_size = sizeof(e)};
+
+    for (size_t i = 0; i < sr1_config_elsewhere_count(); i++)
+        for (size_t k = 0; k < n && sr1_config_elsewhere_describe(i, &e) == SR1_OK; k++)
+            if (e.key && strcmp(e.key, key) == 0 && is_called(e.name, parts[k]))
+                return 1;
+    return 0;
+}
+
+/* Keys with one of the parts in their names or choices, what other programs call so, and
+ * the keys that stand for it; all keys when there are none. */
 static int list_keys(const char *const *parts, size_t n)
 {
     const char *heading = NULL;
@@ -240,7 +233,9 @@ static int list_keys(const char *const *parts, size_t n)
         if (group < sizeof(groups) / sizeof(groups[0]) &&
             strcmp(k.name, groups[group].first) == 0)
             heading = groups[group++].heading;
-        if (!is_wanted(k.name, parts, n))
+        if (!matches_any_part(k.name, parts, n) &&
+            !(k.choices && matches_any_part(k.choices, parts, n)) &&
+            !is_meant(k.name, parts, n))
             continue;
         if (heading)
             printf("%s%s\n", listed > 0 ? "\n" : "", heading);
@@ -248,16 +243,19 @@ static int list_keys(const char *const *parts, size_t n)
         print_key(&k);
         listed++;
     }
-    if (listed > 0)
+    if (list_elsewhere(parts, n, listed) + listed > 0)
         return TOOL_OK;
-    fprintf(stderr, "sr1-train: no key has '%s' in its name; see sr1-train --keys\n",
+    fprintf(stderr,
+            "sr1-train: no key has '%s' in its name or among its choices; see sr1-train "
+            "--keys\n",
             parts[0]);
     return TOOL_USAGE;
 }
 
 /* ---- training ---- */
 
-static sr1_status configure(sr1_trainer **out, const char *const *rest, size_t n)
+static sr1_status open_configured_trainer(sr1_trainer **out, const char *const *rest,
+                                          size_t n)
 {
     sr1_config *c = NULL;
     sr1_status st = sr1_config_new(&c);
@@ -267,70 +265,97 @@ static sr1_status configure(sr1_trainer **out, const char *const *rest, size_t n
     for (size_t i = 1; i < n && st == SR1_OK; i++)
         st = sr1_config_set_pair(c, rest[i]);
     if (st == SR1_OK)
+        st = sr1_trainer_check(c);
+    if (st == SR1_OK)
         st = sr1_trainer_new(out, c, NULL);
     sr1_config_free(c);
     return st;
 }
 
-static void say_how_to_go_on(const sr1_trainer *tr, sr1_status st)
+static sr1_status open_resumed_trainer(sr1_trainer **out, const char *folder,
+                                       const char *const *pairs, size_t n)
 {
-    char path[4096];
+    sr1_resume_options o = {.struct_size = sizeof(o), .pairs = pairs, .n_pairs = n};
 
-    snprintf(path, sizeof(path), "%s/metrics.jsonl", sr1_trainer_run_folder(tr));
-    if (st != SR1_E_CONFIG && access(path, F_OK) == 0)
-        fprintf(stderr,
-                "once that is mended, sr1-train --resume %s goes on from its last "
-                "checkpoint\n",
-                sr1_trainer_run_folder(tr));
+    return sr1_trainer_resume(out, folder, &o);
 }
 
-static int run(sr1_trainer *tr)
+static void print_resume_hint(const sr1_trainer *tr, sr1_status st)
 {
-    struct view v = {0};
-    sr1_run_callbacks cb = {.struct_size = sizeof(cb),
-                            .user = &v,
-                            .step = on_step,
-                            .phase = on_phase,
-                            .validation = on_validation,
-                            .note = on_note};
-    struct sigaction act = {.sa_handler = on_interrupt};
+    const char *folder = sr1_trainer_run_folder(tr);
+    int64_t saved = sr1_trainer_steps_saved(tr);
+    char path[4096];
+
+    snprintf(path, sizeof(path), "%s/metrics.jsonl", folder);
+    if (st == SR1_E_CONFIG || access(path, F_OK) != 0)
+        return;
+    if (saved >= 0)
+        fprintf(stderr,
+                "once that is mended, sr1-train --resume %s goes on from the checkpoint "
+                "of step %lld\n",
+                folder, (long long)saved);
+    else
+        fprintf(stderr,
+                "there is no checkpoint yet; once that is mended, sr1-train --resume %s "
+                "begins again at step 1\n",
+                folder);
+}
+
+/* As it was typed, but for quotes. */
+static void join_command(char **argv, char *out, size_t size)
+{
+    size_t n = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; argv[i] != NULL && n < size; i++)
+        n += (size_t)snprintf(out + n, size - n, "%s%s", i > 0 ? " " : "", argv[i]);
+}
+
+static int report_stopped(const sr1_trainer *tr)
+{
+    fprintf(stderr,
+            "stopped after step %lld of %lld; continue with sr1-train --resume %s\n",
+            (long long)sr1_trainer_steps_done(tr),
+            (long long)sr1_trainer_steps_planned(tr), sr1_trainer_run_folder(tr));
+    return TOOL_INTERRUPTED;
+}
+
+static int run_training(sr1_trainer *tr, char **argv)
+{
+    static struct view v;
+    static char command[16384];
+    sr1_run_callbacks cb = {
+        .struct_size = sizeof(cb), .command = command, .commit = build_commit};
     sr1_status st;
 
+    join_command(argv, command, sizeof(command));
     running = tr;
-    sigaction(SIGINT, &act, NULL);
-    sigaction(SIGTERM, &act, NULL);
-    progress_begin(&v.bar, "training", "steps", 1.0);
-    progress_resume(&v.bar, (double)sr1_trainer_steps_done(tr));
+    catch_signals();
+    view_begin(&v, tr);
+    view_callbacks(&v, &cb);
     st = sr1_trainer_run(tr, &cb);
-    end_phase(&v);
-    progress_clear(&v.bar);
+    view_end(&v);
     running = NULL;
-    if (st == SR1_E_CANCELLED) {
-        fprintf(stderr,
-                "stopped after step %lld of %lld; continue with sr1-train --resume %s\n",
-                (long long)sr1_trainer_steps_done(tr),
-                (long long)sr1_trainer_steps_planned(tr), sr1_trainer_run_folder(tr));
-        return TOOL_INTERRUPTED;
-    }
+    if (st == SR1_E_CANCELLED)
+        return report_stopped(tr);
     if (st != SR1_OK) { /* once begun, only a folder in use is wrong usage */
         int code = tool_failed("sr1-train", st);
 
-        say_how_to_go_on(tr, st);
+        print_resume_hint(tr, st);
         return st == SR1_E_CONFIG ? code : TOOL_FAILED;
     }
-    printf("%lld steps done; the run is in %s\n", (long long)sr1_trainer_steps_done(tr),
-           sr1_trainer_run_folder(tr));
+    view_result(&v);
     return TOOL_OK;
 }
 
 int main(int argc, char **argv)
 {
-    const char *resume = NULL;
+    const char *folder = NULL;
     int keys = 0;
     const struct args_option options[] = {
-        {"--resume", ARGS_STRING, &resume, "RUN", "continue the run in this folder", 0, 0,
-         NULL},
-        {"--keys", ARGS_FLAG, &keys, NULL, "list the configuration's keys", 0, 0, NULL},
+        {"--resume", ARGS_STRING, &folder, "RUN", "continue the run in this folder", 0,
+         0},
+        {"--keys", ARGS_FLAG, &keys, NULL, "list the configuration's keys", 0, 0},
     };
     const struct args a = {"sr1-train", help_text, options,
                            sizeof(options) / sizeof(options[0])};
@@ -343,21 +368,16 @@ int main(int argc, char **argv)
     if (code >= 0)
         return code;
     if (keys)
-        return list_keys(rest, n);
-    if (resume && n > 0)
-        return args_wrong(&a,
-                          "--resume takes nothing beside it: the run goes on with its "
-                          "own config.json, where keys can be changed before");
-    if (!resume && n == 0)
+        return tool_printed("sr1-train", list_keys(rest, n));
+    if (!folder && n == 0)
         return args_wrong(&a, "give a configuration file, or --resume RUN");
     policy_passive_waiting(argv);
     progress_warnings();
     progress_wait("opening model and data");
-    st = resume ? sr1_trainer_resume(&tr, resume, NULL) : configure(&tr, rest, n);
+    st = folder ? open_resumed_trainer(&tr, folder, rest, n)
+                : open_configured_trainer(&tr, rest, n);
     progress_wait(NULL);
-    if (st != SR1_OK)
-        return tool_refused("sr1-train", st);
-    code = run(tr);
+    code = st == SR1_OK ? run_training(tr, argv) : tool_refused("sr1-train", st);
     sr1_trainer_free(tr);
-    return code;
+    return reader_left() ? code : tool_printed("sr1-train", code);
 }

@@ -1,7 +1,7 @@
 """Critiques, revisions and what they are worth: critics.py [KEY=VALUE ...]
 
 Who solves, criticises and revises is a function here, from conversations to their next
-messages; critique.Writer.model and critique.Writer.remote are models. Programs run in the
+messages; critique.Generator.model and critique.Generator.remote are models. Programs run in the
 sandbox (docs/sandbox.md); sandbox_isolation=none runs them without."""
 
 import sys
@@ -38,7 +38,7 @@ config = Config(execution_score="pass_rate")
 for pair in sys.argv[1:]:
     config.set(pair)
 problems = code.Problems(rows=[PROBLEM])
-with critique.Forest(problems, code.Checker(config), solve, criticise, revise) as forest:
+with critique.RevisionTrees(problems, code.Checker(config), solve, criticise, revise) as forest:
     forest.expand(1, 2, 1)  # two answers; a critique and a revision of each
     before, after = forest.scores(0), forest.scores(1)
     print(f"pass@1 {before.pass_at_1:.1f}, after revision {after.pass_at_1:.1f}")

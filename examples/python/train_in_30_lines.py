@@ -35,6 +35,6 @@ searchr1.Trainer(sft, search).run()
 grpo = dict(common, train_file=world / "train.jsonl", batch_size=4, group_size=4,
             max_steps=5, learning_rate=5e-4, model_name_or_path=out / "sft" / "model",
             out=out / "grpo")
-with searchr1.Trainer(grpo, search, rewards={"searched": (searched, 0.5)}) as trainer:
+with searchr1.Trainer(grpo, search, {"answer": 1, "searched": (searched, 0.5)}) as trainer:
     trainer.run(step=lambda r, _: print(f"step {r.step}: reward {r.avg_reward:.2f}"))
     print(trainer.rollout.evaluate(searchr1.Dataset(world / "test.jsonl"), 20).total)

@@ -11,6 +11,8 @@
 #include "common/table.h"
 
 #include <searchr1/searchr1.h>
+#include <searchr1/ext/tokenizer.h>
+#include <searchr1/ext/world.h>
 
 #include <jansson.h>
 #include <spawn.h>
@@ -40,6 +42,7 @@ struct result {
     double all, one_hop, two_hop;
     double searches_one, searches_two;
     double format;
+    json_t *sample; /* what it does with one question */
 };
 
 enum { START, SFT, GRPO, DEAF, RESULTS };
@@ -79,11 +82,13 @@ static sr1_status on_world(void *user, const char *phase, int64_t done, int64_t 
 static sr1_status on_step(void *user, const sr1_step_report *r, int64_t planned)
 {
     struct quickstart *q = user;
+    double searches = 0;
     char note[96];
 
-    if (r->searches)
+    (void)sr1_step_metric(r, "env/number_of_searches", &searches);
+    if (searches > 0)
         snprintf(note, sizeof(note), "reward %.2f  searches %.2f", r->avg_reward,
-                 (double)r->searches / (double)r->trajectories);
+                 searches / (double)r->trajectories);
     else
         snprintf(note, sizeof(note), "loss %.3f", r->loss);
     progress_show(&q->bar, (double)r->step, (double)planned, note);
@@ -133,8 +138,8 @@ static char *read_text(const char *path)
 
 static sr1_status make_model(struct quickstart *q)
 {
-    sr1_model_options o = {.struct_size = sizeof(o), .device = "cpu", .dtype = "fp32",
-                           .init = "fan_in"};
+    sr1_model_options o = {
+        .struct_size = sizeof(o), .device = "cpu", .dtype = "fp32", .init = "fan_in"};
     char config[PATH_SIZE], folder[PATH_SIZE], tokens[PATH_SIZE];
     sr1_tokenizer *tokenizer = NULL;
     sr1_model *model = NULL;
@@ -147,7 +152,7 @@ static sr1_status make_model(struct quickstart *q)
     text = read_text(config);
     st = text ? sr1_tokenizer_open(&tokenizer, tokens)
               : sr1_set_error(SR1_E_IO, "cannot read model.json of the recipe; run this "
-                                       "from the source folder, or say --recipe FOLDER");
+                                        "from the source folder, or say --recipe FOLDER");
     if (st == SR1_OK)
         st = sr1_model_new_random(&model, text, (uint64_t)q->seed, &o);
     if (st == SR1_OK)
@@ -253,26 +258,35 @@ static void read_scores(const sr1_evaluation *e, struct result *r)
     r->done = 1;
 }
 
-/* Show what the model does with one two-hop question. */
-static sr1_status show_sample(sr1_rollout *rollout, const sr1_dataset *data, int deaf)
+/* Show what the model does with one two-hop question, and keep it for the report. */
+static sr1_status show_sample(sr1_rollout *rollout, const sr1_dataset *data, int deaf,
+                              struct result *r)
 {
     int64_t last = sr1_dataset_count(data) - 1;
-    sr1_rollout_options o = {.struct_size = sizeof(o), .group_size = 1, .greedy = 1,
-                             .max_tokens = 60, .no_search = deaf};
+    sr1_rollout_options o = {.struct_size = sizeof(o),
+                             .group_size = 1,
+                             .greedy = 1,
+                             .max_tokens = 60,
+                             .no_search = deaf};
     sr1_trajectory *t = NULL;
     sr1_row *row = NULL;
     sr1_status st = sr1_dataset_read(data, last, &row);
 
     if (st == SR1_OK) {
-        sr1_query query = {.struct_size = sizeof(query), .text = sr1_row_question(row),
+        sr1_query query = {.struct_size = sizeof(query),
+                           .text = sr1_row_question(row),
                            .text_len = strlen(sr1_row_question(row))};
 
         st = sr1_rollout_generate(rollout, &query, 1, &o, &t);
     }
-    if (st == SR1_OK)
+    if (st == SR1_OK) {
         printf("  question: %s\n  right answer: %s\n  model: %s\n\n",
                sr1_row_question(row), sr1_row_answer(row, 0),
                sr1_trajectory_generated_text(t, NULL));
+        r->sample = json_pack("{s:s, s:s, s:s}", "question", sr1_row_question(row),
+                              "right_answer", sr1_row_answer(row, 0), "text",
+                              sr1_trajectory_generated_text(t, NULL));
+    }
     sr1_trajectory_free(t);
     sr1_row_free(row);
     return st;
@@ -281,8 +295,11 @@ static sr1_status show_sample(sr1_rollout *rollout, const sr1_dataset *data, int
 static sr1_status test(struct quickstart *q, const char *model, int deaf,
                        struct result *r)
 {
-    sr1_eval_options o = {.struct_size = sizeof(o), .greedy = 1, .no_search = deaf,
-                          .progress = on_answers, .user = q};
+    sr1_eval_options o = {.struct_size = sizeof(o),
+                          .greedy = 1,
+                          .no_search = deaf,
+                          .progress = on_answers,
+                          .user = q};
     char path[PATH_SIZE];
     const char *paths[1] = {path};
     sr1_config *c = NULL;
@@ -305,7 +322,7 @@ static sr1_status test(struct quickstart *q, const char *model, int deaf,
         read_scores(e, r);
         printf("%s: exact match %.3f on %lld held-out questions\n", r->name, r->all,
                (long long)sr1_dataset_count(data));
-        st = show_sample(rollout, data, deaf);
+        st = show_sample(rollout, data, deaf, r);
     }
     fflush(stdout);
     sr1_evaluation_free(e);
@@ -316,6 +333,11 @@ static sr1_status test(struct quickstart *q, const char *model, int deaf,
 }
 
 /* ---- the summary ---- */
+
+/* Said before the figures of a cut and behind them. */
+static const char brief_note[] =
+    "--brief shows the mechanism only: so few steps teach the model little, and most "
+    "figures stay near 0; tools/quickstart without it trains to the end\n";
 
 static void print_summary(const struct result *r, double seconds)
 {
@@ -329,8 +351,8 @@ static void print_summary(const struct result *r, double seconds)
     table_begin(&t, heads, 7);
     for (int i = 0; i < RESULTS; i++) {
         char cells[6][16];
-        const double v[6] = {r[i].all, r[i].one_hop, r[i].two_hop, r[i].searches_one,
-                             r[i].searches_two, r[i].format};
+        const double v[6] = {r[i].all,          r[i].one_hop,      r[i].two_hop,
+                             r[i].searches_one, r[i].searches_two, r[i].format};
         const char *row[7] = {r[i].name};
 
         for (int k = 0; k < 6; k++) {
@@ -348,8 +370,9 @@ static json_t *by_stage(const struct result *r, size_t offset)
     json_t *o = json_object();
 
     for (int i = 0; i < RESULTS; i++)
-        json_object_set_new(o, r[i].name, json_real(*(const double *)(const void *)
-                                                    ((const char *)&r[i] + offset)));
+        json_object_set_new(
+            o, r[i].name,
+            json_real(*(const double *)(const void *)((const char *)&r[i] + offset)));
     return o;
 }
 
@@ -383,9 +406,33 @@ static sr1_status write_summary(const struct quickstart *q, const struct result 
     return SR1_OK;
 }
 
+/* The same question at every stage, for the top of the report. */
+static sr1_status write_samples(const struct quickstart *q, const struct result *r)
+{
+    json_t *list = json_array(), *all;
+    char path[PATH_SIZE];
+    int failed;
+
+    for (int i = START; i <= GRPO; i++) {
+        json_object_set_new(r[i].sample, "name", json_string(r[i].name));
+        json_object_set_new(r[i].sample, "figures",
+                            json_pack("{s:f}", "exact match", r[i].all));
+        json_array_append(list, r[i].sample);
+    }
+    all = json_pack("{s:O, s:O, s:o}", "question",
+                    json_object_get(r[GRPO].sample, "question"), "right_answer",
+                    json_object_get(r[GRPO].sample, "right_answer"), "samples", list);
+    path_of(q, path, "samples.json");
+    failed = json_dump_file(all, path, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+    json_decref(all);
+    return failed ? sr1_set_error(SR1_E_IO, "cannot write samples.json") : SR1_OK;
+}
+
 static sr1_status run(struct quickstart *q)
 {
-    struct result r[RESULTS] = {{.name = "start"}, {.name = "sft"}, {.name = "grpo"},
+    struct result r[RESULTS] = {{.name = "start"},
+                                {.name = "sft"},
+                                {.name = "grpo"},
                                 {.name = "grpo_without_search"}};
     double began;
     sr1_status st = make_world(q);
@@ -407,19 +454,25 @@ static sr1_status run(struct quickstart *q)
         st = test(q, "grpo/model", 0, &r[GRPO]);
     if (st == SR1_OK)
         st = test(q, "grpo/model", 1, &r[DEAF]);
-    if (st != SR1_OK)
-        return st;
-    print_summary(r, now() - began);
-    return write_summary(q, r, now() - began);
+    if (st == SR1_OK) {
+        print_summary(r, now() - began);
+        fputs(q->brief ? brief_note : "", stdout);
+        st = write_summary(q, r, now() - began);
+    }
+    if (st == SR1_OK)
+        st = write_samples(q, r);
+    for (int i = 0; i < RESULTS; i++)
+        json_decref(r[i].sample);
+    return st;
 }
 
 /* The page about the GRPO run, by the tool of the same build; it says where the page
  * lies. Where that tool is not there, nothing happens. */
 static void write_report(const struct quickstart *q)
 {
-    char tool[PATH_SIZE + 32], folder[PATH_SIZE], page[PATH_SIZE];
-    char option[] = "-o";
-    char *const words[] = {tool, folder, option, page, NULL};
+    char tool[PATH_SIZE + 32], folder[PATH_SIZE], page[PATH_SIZE], samples[PATH_SIZE];
+    char option[] = "-o", with[] = "--samples";
+    char *const words[] = {tool, folder, option, page, with, samples, NULL};
     ssize_t n = readlink("/proc/self/exe", tool, PATH_SIZE - 1);
     pid_t child;
 
@@ -429,6 +482,7 @@ static void write_report(const struct quickstart *q)
     strcpy(strrchr(tool, '/'), "/../../tools/sr1-report");
     path_of(q, folder, "grpo");
     path_of(q, page, "report.html");
+    path_of(q, samples, "samples.json");
     if (access(tool, X_OK) != 0)
         return;
     printf("report, for a browser: ");
@@ -464,21 +518,24 @@ static const char help_text[] =
 
 int main(int argc, char **argv)
 {
-    struct quickstart q = {.out = "runs/quickstart", .recipe = "examples/quickstart",
-                           .seed = 11};
-    int out_given = 0;
+    struct quickstart q = {
+        .out = "runs/quickstart", .recipe = "examples/quickstart", .seed = 11};
     const struct args_option options[] = {
         {"--seed", ARGS_INT, &q.seed, "N", "of names, world, weights and sampling (11)",
-         0, 1e15, NULL},
-        {"--out", ARGS_STRING, &q.out, "FOLDER", "where to write (runs/quickstart)", 0, 0,
-         &out_given},
+         0, 1e15},
+        {"--out", ARGS_STRING, &q.out, "FOLDER", "where to write (runs/quickstart)", 0,
+         0},
         {"--recipe", ARGS_STRING, &q.recipe, "FOLDER",
-         "model.json, sft.yaml and grpo.yaml (examples/quickstart)", 0, 0, NULL},
+         "model.json, sft.yaml and grpo.yaml (examples/quickstart)", 0, 0},
         {"--brief", ARGS_FLAG, &q.brief, NULL,
-         "a cut of two minutes: shows the mechanism, learns less", 0, 0, NULL},
+         "a cut of two minutes: shows the mechanism, learns less", 0, 0},
     };
-    const struct args a = {"sr1-quickstart", help_text, options,
-                           sizeof(options) / sizeof(options[0])};
+    int given[sizeof(options) / sizeof(options[0])] = {0};
+    const struct args a = {.program = "sr1-quickstart",
+                           .help = help_text,
+                           .options = options,
+                           .n_options = sizeof(options) / sizeof(options[0]),
+                           .given = given};
     const char *rest[1];
     size_t n = 0;
     char folder[PATH_SIZE];
@@ -487,7 +544,7 @@ int main(int argc, char **argv)
     if (code >= 0)
         return code;
     policy_passive_waiting(argv);
-    if (holds_run(&q) && out_given) {
+    if (holds_run(&q) && args_is_given(&a, "--out")) {
         fprintf(stderr,
                 "sr1-quickstart: %s already holds a run; remove it or choose another "
                 "folder with --out\n",
@@ -496,6 +553,7 @@ int main(int argc, char **argv)
     }
     next_free_folder(&q, folder);
     printf("writing to %s\n", q.out);
+    fputs(q.brief ? brief_note : "", stdout);
     if (run(&q) != SR1_OK) {
         fprintf(stderr, "sr1-quickstart: %s: %s\n", q.phase ? q.phase : "start",
                 sr1_last_error());

@@ -30,5 +30,5 @@ done
 columns before after gained lost judged_right f1
 shows ctrl
 curve avg_reward val/reward response_length/mean kl
-promises 'test("ctrl", "after") >= test("careless", "after") + 0.15'
+promises 'room("careless", "ctrl", "after") >= 0.5'
 promises 'test("ctrl", "after") >= 0.8'

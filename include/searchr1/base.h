@@ -50,25 +50,28 @@ typedef int32_t sr1_status;
 enum { SR1_STATUS_TABLE(SR1_STATUS_ENUM) };
 #undef SR1_STATUS_ENUM
 
-/* Text of the last failure on this thread, "" if there was none. Never NULL.
- * Borrowed until the next failing call on this thread. Since 0.1. */
+/* Return the text of the last failure on the calling thread; "" if no call failed yet.
+ * Never NULL. Borrowed until the next failing call on this thread. */
 SR1_API const char *sr1_last_error(void);
 
-/* "SR1_E_IO" for -3; "SR1_E_?" for an unknown code. Static. Since 0.1. */
+/* Return the name of a status: "SR1_E_IO" for -3; "SR1_E_?" for an unknown code.
+ * Static. */
 SR1_API const char *sr1_status_name(sr1_status status);
 
-/* The meaning column of SR1_STATUS_TABLE. Static. Since 0.1. */
+/* Return the meaning of a status as SR1_STATUS_TABLE has it: "out of memory" for
+ * SR1_E_NOMEM; "unknown status" for an unknown code. Static. */
 SR1_API const char *sr1_status_text(sr1_status status);
 
-/* For callbacks: explain why the callback is about to return a failing status.
- * The text is copied (cut at 1023 bytes). Returns status. Since 0.1. */
+/* Explain, from inside a callback, why the callback is about to return a failing status.
+ * The text is copied (at most 1023 bytes). Returns status, so that a callback can end
+ * with "return sr1_set_error(SR1_E_IO, text)". */
 SR1_API sr1_status sr1_set_error(sr1_status status, const char *text);
 
-/* "0.1.0". Static. Since 0.1. */
+/* Return the version of the library that is loaded: "0.1.0". Static. */
 SR1_API const char *sr1_version(void);
 
-/* Memory that a function comment marks "caller frees with sr1_free". NULL is fine.
- * Since 0.1. */
+/* Free memory that the library allocated for the caller: what a function comment marks
+ * "caller frees with sr1_free". NULL is fine. */
 SR1_API void sr1_free(void *memory);
 
 /* Levels of log messages. */
@@ -78,8 +81,9 @@ enum { SR1_LOG_DEBUG = 0, SR1_LOG_INFO = 1, SR1_LOG_WARN = 2 };
  * the library's threads, one call at a time. text is borrowed for the call. */
 typedef void (*sr1_log_fn)(void *user, int32_t level, const char *text);
 
-/* Set (or with fn NULL, remove) the process-wide log sink. Not while other calls of the
- * library run. Since 0.1. */
+/* Set the function that receives the library's log messages, for the whole process; fn
+ * NULL removes it. user is passed on to fn. Call this while no other call of the library
+ * runs. */
 SR1_API void sr1_log_set(sr1_log_fn fn, void *user);
 
 #ifdef __cplusplus

@@ -48,63 +48,84 @@ typedef struct sr1_config_key_info {
     int32_t status; /* SR1_CONFIG_LIVE or SR1_CONFIG_LATER */
 } sr1_config_key_info;
 
-/* A configuration with every key at its default. Free it with sr1_config_free.
- * Fails with SR1_E_NOMEM. Since 0.1. */
+/* Make a configuration with every key at its default. Caller frees with sr1_config_free.
+ * SR1_E_NOMEM. */
 SR1_API sr1_status sr1_config_new(sr1_config **out);
 
-/* NULL is fine. Since 0.1. */
+/* Free a configuration. NULL is fine. */
 SR1_API void sr1_config_free(sr1_config *config);
 
-/* An independent copy. Fails with SR1_E_NOMEM. Since 0.1. */
+/* Make an independent copy of a configuration. Caller frees with sr1_config_free.
+ * SR1_E_NOMEM. */
 SR1_API sr1_status sr1_config_copy(sr1_config **out, const sr1_config *config);
 
-/* Set the keys given in a file: JSON when its name ends in .json, else YAML; one mapping
- * from key to value, null meaning the default. All of them are set or none. SR1_E_IO,
- * SR1_E_PARSE, SR1_E_CONFIG. Since 0.1. */
+/* Set the keys that a file gives: one mapping from key to value, in JSON when its name
+ * ends in .json, else in YAML. A null value resets the key to its default. Relative paths
+ * are resolved against the folder of the file, except the value of `out`, which stays
+ * relative to the working folder. All keys are set or none. SR1_E_IO, SR1_E_PARSE,
+ * SR1_E_CONFIG. */
 SR1_API sr1_status sr1_config_load(sr1_config *config, const char *path);
 
-/* Set one key from text: "true", "3", "1e-5", "a,b". The text is copied.
- * SR1_E_CONFIG for an unknown key or a value that is not allowed. Since 0.1. */
+/* Set the keys of the run in this folder, in order to use the model that it trained: the
+ * keys of its config.json with the changes made when it was resumed, and
+ * model_name_or_path as its model/ folder or, without one, the model of its newest
+ * checkpoint. folder may also be RUN/model, RUN/checkpoints/step-N or
+ * RUN/checkpoints/step-N/model, to name one model. Paths of files that were moved
+ * together with the run are adjusted. All keys are set or none. SR1_E_NOT_FOUND: there is
+ * no run in the folder, or it has no model yet. */
+SR1_API sr1_status sr1_config_load_run(sr1_config *config, const char *folder);
+
+/* Set one key from text: "true", "3", "1e-5", "a,b" (copied). A relative path is resolved
+ * against the working folder. SR1_E_CONFIG: the key is unknown or does not allow the
+ * value. */
 SR1_API sr1_status sr1_config_set(sr1_config *config, const char *key, const char *text);
 
-/* The same from "key=value"; the value may hold further '='. Since 0.1. */
+/* Set one key from "key=value", as sr1_config_set; the value may contain '='. */
 SR1_API sr1_status sr1_config_set_pair(sr1_config *config, const char *pair);
 
-/* The value of an INT key. SR1_E_CONFIG for an unknown key, SR1_E_INVALID for one of
- * another type; so for all getters. Since 0.1. */
+/* Reset a key to its default, as if nothing had set it: the default that compat gives to
+ * the key where it gives one. SR1_E_CONFIG: the key is unknown or a secret. */
+SR1_API sr1_status sr1_config_unset(sr1_config *config, const char *key);
+
+/* Get the value of an INT key. SR1_E_CONFIG: the key is unknown. SR1_E_INVALID: it has
+ * another type. */
 SR1_API sr1_status sr1_config_get_int(const sr1_config *config, const char *key,
                                       int64_t *out);
 
-/* The value of a REAL or INT key. Since 0.1. */
+/* Get the value of a REAL or INT key. Errors as sr1_config_get_int. */
 SR1_API sr1_status sr1_config_get_real(const sr1_config *config, const char *key,
                                        double *out);
 
-/* 1 or 0 for a BOOL key. Since 0.1. */
+/* Get the value of a BOOL key: 1 or 0. Errors as sr1_config_get_int. */
 SR1_API sr1_status sr1_config_get_bool(const sr1_config *config, const char *key,
                                        int32_t *out);
 
-/* The value of a STRING, LIST, CHOICE or PATH key, "" when empty. Borrowed until the key
- * is next set or the configuration is freed. Since 0.1. */
+/* Get the value of a STRING, LIST, CHOICE or PATH key; "" when it is empty. Borrowed
+ * until the key is next set or the configuration is freed. Errors as
+ * sr1_config_get_int. */
 SR1_API sr1_status sr1_config_get_str(const sr1_config *config, const char *key,
                                       const char **out);
 
-/* *out is 1 when something set the key, 0 while it has its default. Since 0.1. */
+/* *out becomes 1 when the key was set, 0 while it has its default. SR1_E_CONFIG: the key
+ * is unknown. */
 SR1_API sr1_status sr1_config_is_set(const sr1_config *config, const char *key,
                                      int32_t *out);
 
-/* Check what no single key can know: rules between keys. SR1_E_CONFIG names the keys and
- * the remedy. Whether files exist is not checked here. Since 0.1. */
+/* Check the rules between keys, which setting a single key cannot check. SR1_E_CONFIG
+ * names the keys and the remedy. Files need not exist. */
 SR1_API sr1_status sr1_config_validate(const sr1_config *config);
 
-/* All values as a JSON object that sr1_config_load reads back; secrets are left out.
- * Caller frees with sr1_free. Since 0.1. */
+/* Write all values as a JSON object that sr1_config_load can read; secrets are left out.
+ * A value is null where the key is not set and more than its default follows from that
+ * (openai_model, search_engine, execution_score). Caller frees *out with sr1_free. */
 SR1_API sr1_status sr1_config_to_json(const sr1_config *config, char **out);
 
-/* How many keys there are. Since 0.1. */
+/* Return the number of keys. */
 SR1_API size_t sr1_config_key_count(void);
 
-/* Describe key index (0 <= index < count, in the order of the docs). The caller sets
- * out->struct_size. SR1_E_INVALID for an index past the end. Since 0.1. */
+/* Fill *out (struct_size set) with the description of key index, 0 <= index <
+ * sr1_config_key_count, in the order of docs/config.md. SR1_E_INVALID: index is out of
+ * range. */
 SR1_API sr1_status sr1_config_key_describe(size_t index, sr1_config_key_info *out);
 
 #ifdef __cplusplus

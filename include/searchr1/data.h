@@ -24,7 +24,7 @@ typedef struct sr1_row sr1_row;
 
 /* How rows are read. A NULL name means the default in brackets. Strings are copied. */
 typedef struct sr1_dataset_options {
-    size_t struct_size; /* set by the caller; later versions append fields */
+    size_t struct_size; /* set by sr1_dataset_options_init */
     /* ["question"]: text. Where the default is missing, the user's last message in the
      * list "prompt", as in sr1_dataset_write_records, is taken: what follows its last
      * "Question: ", else all of it; or else the user's last message in the list
@@ -45,77 +45,68 @@ typedef struct sr1_dataset_options {
     const char *history_field;
 } sr1_dataset_options;
 
+/* Set struct_size, and every other field to its default. NULL is fine. */
+SR1_API void sr1_dataset_options_init(sr1_dataset_options *options);
+
 /* Parts of a split. */
 enum { SR1_PART_TRAIN = 0, SR1_PART_VALIDATION = 1, SR1_PART_TEST = 2 };
 
-/* Index the rows of these files, in order, and check each unless told otherwise. options
- * may be NULL. No rows at all is an error. SR1_E_IO, SR1_E_PARSE, SR1_E_INVALID (an
- * ending that is not known), SR1_E_LIMIT (a row above 16 MiB). Since 0.1. */
+/* Index the rows of n_paths files, in order, and check every row unless
+ * options->skip_check is set. options may be NULL. Caller frees with sr1_dataset_free.
+ * SR1_E_IO, SR1_E_PARSE; SR1_E_INVALID: the files have no row, or a file name has an
+ * unknown ending; SR1_E_LIMIT: a row is larger than 16 MiB. */
 SR1_API sr1_status sr1_dataset_open(sr1_dataset **out, const char *const *paths,
                                     size_t n_paths, const sr1_dataset_options *options);
 
-/* The rows of one part (SR1_PART_...) of a seeded split. Which part a row falls into
- * depends on seed and its id alone, so it stays there when rows are added. The fractions
- * are at least 0, their sum below 1. An empty part is SR1_E_INVALID. Since 0.1. */
+/* Make a dataset of one part (SR1_PART_*) of a seeded split. The part of a row depends on
+ * seed and the row's id alone, so it does not change when rows are added. Both fractions
+ * are at least 0, their sum is below 1. Caller frees with sr1_dataset_free.
+ * SR1_E_INVALID: the part is empty. */
 SR1_API sr1_status sr1_dataset_split(sr1_dataset **out, const sr1_dataset *dataset,
                                      double validation_fraction, double test_fraction,
                                      uint64_t seed, int32_t part);
 
-/* NULL is fine. Since 0.1. */
+/* Free a dataset. NULL is fine. */
 SR1_API void sr1_dataset_free(sr1_dataset *dataset);
 
-/* Number of rows, at least 1. Since 0.1. */
+/* Return the number of rows: at least 1; 0 for NULL. */
 SR1_API int64_t sr1_dataset_count(const sr1_dataset *dataset);
 
-/* Read row index (0 <= index < count). Free it with sr1_row_free. SR1_E_INVALID for an
- * index past the end; else as sr1_dataset_open. Since 0.1. */
+/* Read row index, 0 <= index < sr1_dataset_count. Caller frees *out with sr1_row_free.
+ * SR1_E_INVALID: index is out of range; other errors as sr1_dataset_open. */
 SR1_API sr1_status sr1_dataset_read(const sr1_dataset *dataset, int64_t index,
                                     sr1_row **out);
 
-/* NULL is fine. Since 0.1. */
+/* Free a row. NULL is fine. */
 SR1_API void sr1_row_free(sr1_row *row);
 
-/* UTF-8 without NUL bytes; borrowed until the row is freed. Since 0.1. */
+/* Return the row's id. UTF-8 without NUL bytes; borrowed until the row is freed. */
 SR1_API const char *sr1_row_id(const sr1_row *row);
+
+/* Return the row's question. UTF-8 without NUL bytes; borrowed until the row is freed. */
 SR1_API const char *sr1_row_question(const sr1_row *row);
+
+/* Return the name of the data set that the row belongs to. UTF-8 without NUL bytes;
+ * borrowed until the row is freed. */
 SR1_API const char *sr1_row_data_source(const sr1_row *row);
 
-/* Gold answers; at least 1 unless they were declared optional. Since 0.1. */
+/* Return the number of ground truths: at least 1 unless options->answers_optional was
+ * set. */
 SR1_API size_t sr1_row_answer_count(const sr1_row *row);
 
-/* Answer index, or NULL past the end; borrowed until the row is freed. Since 0.1. */
+/* Return ground truth index, NULL past the last. Borrowed until the row is freed. */
 SR1_API const char *sr1_row_answer(const sr1_row *row, size_t index);
 
-/* Messages of the conversation before the question. Since 0.1. */
+/* Return the number of messages in the conversation before the question. */
 SR1_API size_t sr1_row_history_count(const sr1_row *row);
 
-/* Text of message index, oldest first, or NULL past the end; borrowed until the row is
- * freed. *role (may be NULL) becomes "system", "user" or "assistant". Since 0.1. */
+/* Return the text of message index, oldest first; NULL past the last. *role (may be NULL)
+ * becomes "system", "user" or "assistant". Borrowed until the row is freed. */
 SR1_API const char *sr1_row_history(const sr1_row *row, size_t index, const char **role);
 
-/* The whole row as one line of JSON. Caller frees with sr1_free. SR1_E_NOMEM. Since 0.1.
- */
+/* Write the whole row as one line of JSON. Caller frees *out with sr1_free.
+ * SR1_E_NOMEM. */
 SR1_API sr1_status sr1_row_json(const sr1_row *row, char **out);
-
-/* What all records of a file say. Strings are borrowed for the call. */
-typedef struct sr1_record_options {
-    size_t struct_size;      /* set by the caller; later versions append fields */
-    const char *data_source; /* "nq", ...; NULL: each row's own */
-    const char *split;       /* NULL: "train" */
-} sr1_record_options;
-
-/* Write all rows to a file of JSON lines, which is replaced when all went well, as the
- * records that Search-R1's published code and its relatives read (its nq_search):
- *
- *     {"data_source", "prompt": [history, {"role": "user", "content"}], "ability":
- *      "fact-reasoning", "reward_model": {"style": "rule", "ground_truth": {"target":
- *      [answers]}}, "extra_info": {"split", "index": from 0}}
- *
- * content is the published prompt with the question, a question mark at its end.
- * sr1_dataset_open reads such a file back. options may be NULL. As sr1_dataset_read, and
- * SR1_E_IO. Since 0.1. */
-SR1_API sr1_status sr1_dataset_write_records(const sr1_dataset *dataset, const char *path,
-                                             const sr1_record_options *options);
 
 #ifdef __cplusplus
 }

@@ -4,15 +4,15 @@
  * environment answers all actions of one turn at once; each answer is inserted into the
  * text between the result tags (<information>...</information>).
  *
- * Protocols:  search-r1   <think>, <search>, <information>, <answer>; answers run on in
- *                         the text
- *             mt-grpo     <reasoning>, <tool>, <result>, <answer>; an answer is a message
- *                         of the user, after which the policy begins a new message
- *     rlvcr       <think>, <action>, <observation>, <answer>, with messages as above; a
- *                 message begins with the level of its thinking, <level>1</level> to 4
- *                 (sr1_thinking_parse)
- *     ctrl        no tags: a whole message of the policy is its action, and the answer a
- *                 message of the user (the environment "critique" of critique.h)
+ * Protocols: search-r1  <think>, <search>, <information>, <answer>; observations are part
+ *                       of the text that the policy continues
+ *            mt-grpo    <reasoning>, <tool>, <result>, <answer>; an observation is a
+ *                       message of the user, after which the policy begins a new message
+ *            rlvcr      <think>, <action>, <observation>, <answer>, with messages as in
+ *                       mt-grpo; a message begins with its thinking level,
+ *                       <level>1</level> to <level>4</level> (searchr1/ext/thinking.h)
+ *            ctrl       no tags: a whole message of the policy is its action, and the
+ *                       observation is a message of the user (searchr1/ext/critique.h)
  *
  * Ownership: free an environment with sr1_env_free.
  * Errors:    outputs are untouched on failure; a failing callback becomes an error that
@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 typedef struct sr1_env sr1_env;
-typedef struct sr1_search sr1_search; /* searchr1/search.h */
+typedef struct sr1_search sr1_search;         /* searchr1/search.h */
 typedef struct sr1_trajectory sr1_trajectory; /* searchr1/trajectory.h */
 
 /* Collects what an environment answers; only valid inside the call it was given to. */
@@ -48,13 +48,15 @@ typedef struct sr1_env_action {
 /* A trajectory that begins, for environments that keep a state for each. Borrowed for the
  * call. */
 typedef struct sr1_env_episode {
-    size_t struct_size; /* set by the library; later versions append fields */
-    int64_t episode;    /* its number, from 1; never given twice by one environment */
+    size_t struct_size;   /* set by the library; later versions append fields */
+    int64_t episode;      /* its number, from 1; never given twice by one environment */
     const char *query_id; /* of the question, such as its row's id; not NULL */
     const char *query;    /* the question, not NUL-terminated */
     size_t query_len;
-    int32_t sample; /* which sample of the question's group */
-    uint64_t seed;  /* for what is random in it, of its own for each trajectory */
+    int32_t sample;  /* which sample of the question's group */
+    uint64_t seed;   /* for what is random in it, of its own for each trajectory */
+    const char *row; /* of the data set, as sr1_trajectory_row_json; "": none */
+    size_t row_len;
 } sr1_env_episode;
 
 /* Flags of sr1_env_ops. */
@@ -62,7 +64,7 @@ enum {
     /* an answer takes long but little work here (a network, a sandbox): rollouts go on
      * with the rows that need no answer meanwhile, and a call that passes the
      * configuration's search_deadline is given up, its actions recorded as
-     * SR1_SEARCH_TIMEOUT */
+     * SR1_ACTION_TIMEOUT */
     SR1_ENV_WAITS = 1,
     /* act may run in several threads at a time */
     SR1_ENV_CONCURRENT = 2,
@@ -81,8 +83,10 @@ enum {
 };
 
 /* An environment of the caller's. Functions may be called from any thread, one call at a
- * time unless flags say otherwise. A status other than SR1_OK ends the rollout; explain
- * it with sr1_set_error. */
+ * time unless flags say otherwise. When act fails, the rows of its actions are treated as
+ * the key search_failure says (as after sr1_env_sink_status); only SR1_E_NOMEM,
+ * SR1_E_CANCELLED and SR1_E_CONFIG, and a begin that fails, end the rollout. Explain with
+ * sr1_set_error: the log says it once. */
 typedef struct sr1_env_ops {
     size_t struct_size; /* set by the caller; later versions append fields */
     const char *name;   /* copied */
@@ -96,34 +100,34 @@ typedef struct sr1_env_ops {
     /* Both or neither, for a state that belongs to one trajectory: begin is called before
      * its first action, finish once after its last, also when it is given up half way.
      * One that WAITS must be CONCURRENT too, and may see finish while an act of the
-     * episode that was given up still runs. Since 0.1. */
+     * episode that was given up still runs. */
     sr1_status (*begin)(void *self, const sr1_env_episode *episode);
     void (*finish)(void *self, int64_t episode);
 } sr1_env_ops;
 
-/* Append to the text of the answer to action i (copied). Bytes that are not UTF-8 will be
- * U+FFFD, and what goes beyond 1 MiB is dropped. Since 0.1. */
+/* Append to the observation of action i (copied). Bytes that are not UTF-8 become U+FFFD.
+ * Text beyond 1 MiB is dropped. SR1_E_INVALID: i is out of range. */
 SR1_API sr1_status sr1_env_sink_text(sr1_env_sink *sink, size_t i, const char *text,
                                      size_t len);
 
-/* Record that the answer to action i used a hit of this id (copied; NULL: it has none).
- * Since 0.1. */
+/* Record that the observation of action i contains the hit with this id (copied; NULL:
+ * the hit has none). */
 SR1_API sr1_status sr1_env_sink_hit(sr1_env_sink *sink, size_t i, const char *id);
 
-/* Record how action i went, one of SR1_SEARCH_*. After TIMEOUT and ERROR the trajectory
- * ends there, to be left out (SR1_STOP_SEARCH_FAILED), unless the key search_failure is
- * "continue": then its block is inserted as ever. Since 0.1. */
+/* Record how action i ended, SR1_ACTION_*. After SR1_ACTION_TIMEOUT and SR1_ACTION_ERROR
+ * the trajectory ends with SR1_STOP_SEARCH_FAILED and is not trained on, unless the key
+ * search_failure is "continue": then its observation is inserted as usual. */
 SR1_API sr1_status sr1_env_sink_status(sr1_env_sink *sink, size_t i, int32_t status);
 
-/* Record that action i ends its trajectory. Since 0.1. */
+/* End the trajectory with action i, after its observation. */
 SR1_API sr1_status sr1_env_sink_done(sr1_env_sink *sink, size_t i);
 
-/* Record that action i earned a reward: added to what it has already; the reward
- * "environment" sums them over a trajectory. SR1_E_NUMERIC: not finite. Since 0.1. */
+/* Add a reward for action i to the rewards it has. The reward "environment" is the sum
+ * over the actions of a trajectory. SR1_E_NUMERIC: the reward is not finite. */
 SR1_API sr1_status sr1_env_sink_reward(sr1_env_sink *sink, size_t i, double reward);
 
-/* Record that action i reached the goal of its trajectory. It does not end it:
- * sr1_env_sink_done does. Since 0.1. */
+/* Record that action i reached the goal of its trajectory. The trajectory goes on, unless
+ * sr1_env_sink_done ends it. */
 SR1_API sr1_status sr1_env_sink_success(sr1_env_sink *sink, size_t i);
 
 /* What kind of answer it is. */
@@ -134,15 +138,18 @@ enum {
                                  count_unexecuted says so */
 };
 
-/* Say so of the answer to action i: SR1_ANSWER_* together. Since 0.1. */
+/* Set the flags of the observation of action i, SR1_ANSWER_* combined. */
 SR1_API sr1_status sr1_env_sink_flags(sr1_env_sink *sink, size_t i, int32_t flags);
 
 typedef struct sr1_env_options {
-    size_t struct_size;
+    size_t struct_size;          /* set by sr1_env_options_init */
     const char *protocol;        /* tags; NULL: "search-r1" */
     const char *document_format; /* how hits are written (below); NULL: "titled" */
     int32_t top_k;               /* hits a search; 0: 3 */
 } sr1_env_options;
+
+/* Set struct_size, and every other field to its default. NULL is fine. */
+SR1_API void sr1_env_options_init(sr1_env_options *options);
 
 /* Document formats, for hits i = 1, 2, ... (one without id is its contents alone):
  *   titled    <information>Doc i(Title: first line) other lines
@@ -152,53 +159,56 @@ typedef struct sr1_env_options {
  * The body of a query that found nothing is the engine's message ("No information found
  * ..."), that of one that failed (key search_failure: continue) is empty. */
 
-/* Open a built-in environment: "search" (each action is a query; all of a turn are one
- * batch to the engine, which is retained), "tools" (each action calls a tool, see below;
- * with an engine there is the tool wiki_search) or "none" (no action is ever carried
- * out). search may be NULL but for "search". options NULL: defaults. SR1_E_NOT_FOUND
- * lists the names known. Free with sr1_env_free. Since 0.1. */
+/* Open a built-in environment: "search" (each action is a query; the actions of a turn
+ * are one batch of the engine), "tools" (each action calls a tool, see below; with an
+ * engine there is the tool wiki_search) or "none" (no action is carried out). search is
+ * retained; it may be NULL except for "search". options may be NULL. SR1_E_NOT_FOUND
+ * lists the known names. Caller frees with sr1_env_free. */
 SR1_API sr1_status sr1_env_open(sr1_env **out, const char *name, sr1_search *search,
                                 const sr1_env_options *options);
 
-/* Make an environment of the caller's callbacks. On success the environment owns self
- * (destroy is called with it at the end); on failure the caller still does. Free with
- * sr1_env_free. Since 0.1. */
+/* Make an environment of the caller's functions. ops is copied. On success the
+ * environment owns self and calls ops->destroy with it at the end; on failure the caller
+ * still owns self. options may be NULL. Caller frees with sr1_env_free. */
 SR1_API sr1_status sr1_env_new(sr1_env **out, const sr1_env_ops *ops, void *self,
                                const sr1_env_options *options);
 
-/* NULL is fine. Since 0.1. */
+/* Free an environment. NULL is fine. */
 SR1_API void sr1_env_free(sr1_env *env);
 
-/* Borrowed until the environment is freed. Since 0.1. */
+/* Return the environment's name. Borrowed until the environment is freed. */
 SR1_API const char *sr1_env_name(const sr1_env *env);
 
-/* Answer one action by itself: *text receives the block as it would be inserted, tags
- * included, NUL-terminated and *len bytes long. Caller frees with sr1_free. Since 0.1. */
+/* Carry out one action outside of any trajectory. *text receives the observation block as
+ * a rollout would insert it, tags included; it is NUL-terminated and *len bytes long.
+ * Caller frees *text with sr1_free. */
 SR1_API sr1_status sr1_env_answer(sr1_env *env, const char *action, size_t action_len,
                                   char **text, size_t *len);
 
 /* How an action went. */
 typedef struct sr1_env_reply {
     size_t struct_size; /* set by the caller; later versions append fields */
-    int32_t status;     /* SR1_SEARCH_* */
+    int32_t status;     /* SR1_ACTION_* */
     int32_t flags;      /* SR1_ANSWER_* */
     int32_t done;       /* 1: the trajectory ends here */
     int32_t success;    /* 1: its goal is reached */
     double reward;
 } sr1_env_reply;
 
-/* Begin a trajectory of one's own, outside of rollouts: *episode receives its number, for
- * sr1_env_step and at last sr1_env_finish; 0 where the environment keeps no state for
- * trajectories. query_id NULL: "". Since 0.1. */
+/* Begin a trajectory outside of rollouts. *episode receives its number for sr1_env_step
+ * and sr1_env_finish; 0 when the environment keeps no state for trajectories. query_id
+ * NULL counts as "". */
 SR1_API sr1_status sr1_env_begin(sr1_env *env, const char *query_id, const char *query,
                                  size_t query_len, uint64_t seed, int64_t *episode);
 
-/* As sr1_env_answer, in an episode. reply may be NULL. Since 0.1. */
+/* Carry out one action of an episode. *text and *len as in sr1_env_answer; *reply (may
+ * be NULL; struct_size set) receives how the action ended. Caller frees *text with
+ * sr1_free. */
 SR1_API sr1_status sr1_env_step(sr1_env *env, int64_t episode, const char *action,
                                 size_t action_len, sr1_env_reply *reply, char **text,
                                 size_t *len);
 
-/* End an episode, once; NULL and 0 are fine. Since 0.1. */
+/* End an episode; call it once for each sr1_env_begin. NULL and episode 0 are fine. */
 SR1_API void sr1_env_finish(sr1_env *env, int64_t episode);
 
 /* ---- tools ----
@@ -245,8 +255,8 @@ typedef struct sr1_tool_ops {
     const char *schema;
     /* Do it and put the result into the sink. args: the arguments as JSON, they fit the
      * schema; NUL-terminated, borrowed for the call. A status other than SR1_OK is
-     * SR1_TOOL_BROKEN; explain it with sr1_set_error. Only SR1_E_NOMEM and
-     * SR1_E_CANCELLED fail the environment. */
+     * SR1_TOOL_BROKEN; explain it with sr1_set_error. Only SR1_E_NOMEM,
+     * SR1_E_CANCELLED and SR1_E_CONFIG end the rollout. */
     sr1_status (*call)(void *self, const char *args, size_t len, sr1_tool_sink *sink);
     void (*destroy)(void *self); /* called once with self, may be NULL; after a call that
                                     was given up, when that call has returned */
@@ -256,91 +266,27 @@ typedef struct sr1_tool_ops {
                           key search_deadline */
 } sr1_tool_ops;
 
-/* Append to the text of the result (copied), bounded as in sr1_env_sink_text. Since 0.1.
- */
+/* Append to the text of the tool's result (copied), with the bounds of
+ * sr1_env_sink_text. */
 SR1_API sr1_status sr1_tool_sink_text(sr1_tool_sink *sink, const char *text, size_t len);
 
-/* Record that the result used a hit of this id (copied; NULL: it has none). Since 0.1. */
+/* Record that the result contains the hit with this id (copied; NULL: the hit has
+ * none). */
 SR1_API sr1_status sr1_tool_sink_hit(sr1_tool_sink *sink, const char *id);
 
-/* Say how the call went, SR1_TOOL_* (at first SR1_TOOL_OK). Since 0.1. */
+/* Set how the call ended, SR1_TOOL_*; the default is SR1_TOOL_OK. */
 SR1_API sr1_status sr1_tool_sink_status(sr1_tool_sink *sink, int32_t status);
 
-/* Add a tool to an environment "tools" before anything else holds it. On success the
- * environment owns self; on failure the caller still does. SR1_E_INVALID: the name is
- * taken or not a name; SR1_E_UNSUPPORTED names a keyword of the schema; SR1_E_STATE: it
- * is no such environment, or is in use. Since 0.1. */
+/* Add a tool to an environment "tools" before a rollout holds the environment. ops is
+ * copied. On success the environment owns self; on failure the caller still does.
+ * SR1_E_INVALID: the name is taken or not allowed. SR1_E_UNSUPPORTED names a keyword of
+ * the schema. SR1_E_STATE: the environment is not "tools", or is in use. */
 SR1_API sr1_status sr1_env_add_tool(sr1_env *env, const sr1_tool_ops *ops, void *self);
 
-/* The tools as a prompt shows them: name, description, arguments; "" without tools.
- * Borrowed until a tool is added or the environment is freed. Since 0.1. */
+/* Return the description of the tools that the prompt shows: name, description and
+ * arguments of each; "" without tools. Borrowed until a tool is added or the environment
+ * is freed. */
 SR1_API const char *sr1_env_tools(const sr1_env *env);
-
-/* ---- protocols ---- */
-
-/* What can happen in the text of a policy. */
-enum {
-    SR1_EVENT_NONE = 0,   /* nothing yet */
-    SR1_EVENT_ACTION = 1, /* an action tag was closed: the environment's turn */
-    SR1_EVENT_ANSWER = 2  /* an answer tag was closed: the end */
-};
-
-/* The first event in text[0..len), SR1_EVENT_*, by the tags of the protocol (NULL:
- * "search-r1"). *begin, *n receive the content of the tag within text, stripped;
- * untouched without an event. Since 0.1. */
-SR1_API sr1_status sr1_protocol_parse(const char *protocol, const char *text, size_t len,
-                                      int32_t *event, size_t *begin, size_t *n);
-
-/* The first turn that is followed by a result, an inserted block with the protocol's
- * result tags around it (what stands inside does not matter); *turn -1: there is none.
- * Multi-turn GRPO adds its turn advantage to the policy's tokens up to the end of this
- * turn. Since 0.1. */
-SR1_API sr1_status sr1_protocol_result_turn(const char *protocol,
-                                            const sr1_trajectory *trajectory,
-                                            int32_t *turn);
-
-/* ---- thinking levels ---- */
-
-/* How much a step of the protocol "rlvcr" thinks, from acting at once to weighing plans.
- */
-#define SR1_THINKING_LEVELS 4
-
-/* Level 1 .. SR1_THINKING_LEVELS: its name and what a prompt says of it; each may be
- * NULL. Static. SR1_E_INVALID: there is no such level. Since 0.1. */
-SR1_API sr1_status sr1_thinking_level(int32_t level, const char **name,
-                                      const char **text);
-
-/* What was not as the protocol has it. */
-enum {
-    SR1_THINKING_LEVEL_OPEN = 1, /* the level's tag is not closed; its number was read */
-    SR1_THINKING_LEVEL_GUESSED = 2, /* there is no level: 1, since nothing is thought */
-    SR1_THINKING_LEVEL_UNKNOWN = 4, /* there is none that is 1 to 4: level is 0 */
-    SR1_THINKING_THINK_OPEN = 8,    /* thoughts are not closed: they end at the action */
-    SR1_THINKING_ACTION_OPEN = 16,  /* the action is not closed: it is the rest */
-    SR1_THINKING_NO_ACTION = 32     /* there is none */
-};
-
-/* One message of the protocol, as places in its text. */
-typedef struct sr1_thinking_step {
-    size_t struct_size; /* set by the caller; later versions append fields */
-    int32_t level;      /* 1 .. SR1_THINKING_LEVELS; 0: unknown */
-    int32_t fallbacks;  /* SR1_THINKING_* together; 0: as it should be */
-    size_t level_begin; /* the level with its tags */
-    size_t level_len;
-    size_t think_begin; /* what is between the tags, stripped */
-    size_t think_len;
-    size_t action_begin; /* likewise */
-    size_t action_len;
-    size_t prefix_len; /* the text up to where the action's content begins, tag included,
-                          the context an action is scored in; len without an action */
-} sr1_thinking_step;
-
-/* Read <level>n</level><think>...</think><action>...</action> in text[0..len). The action
- * is the one that rollouts carry out, the first that is closed (sr1_protocol_parse); else
- * one that is open at the end. Level and thoughts stand before it, each the first of its
- * kind. Any bytes will do. Since 0.1. */
-SR1_API sr1_status sr1_thinking_parse(const char *text, size_t len,
-                                      sr1_thinking_step *out);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,8 @@
 /* searchr1/reward.h - what a trajectory is worth.
  *
- * The seed's rewards (format and answer), Search-R1's exact match and its relatives, text
- * metrics, and a weighted sum of any of them or of the caller's own.
+ * The seed's rewards (format and answer), Search-R1's exact match and F1, and weighted
+ * sums of any rewards, the caller's own among them. Text metrics and turn-level scores
+ * are in searchr1/ext/text_metrics.h and searchr1/ext/reward_set.h.
  *
  * Text:      UTF-8; bytes that are not UTF-8 count as U+FFFD. Gold answers are
  *            NUL-terminated. White space, lower case, letters and digits are those of
@@ -14,8 +15,6 @@
 #define SEARCHR1_REWARD_H
 
 #include <searchr1/base.h>
-#include <searchr1/code.h>
-#include <searchr1/embed.h>
 #include <searchr1/trajectory.h>
 
 #ifdef __cplusplus
@@ -27,7 +26,7 @@ extern "C" {
 /* What each outcome is worth. Where a function takes a pointer to it, NULL means the
  * defaults given here. */
 typedef struct sr1_reward_scales {
-    size_t struct_size;          /* set by the caller; later versions append fields */
+    size_t struct_size;          /* set by sr1_reward_scales_init */
     double format_reward;        /* well-formed: 0.5 */
     double format_penalty;       /* not well-formed: -1.0 */
     double answer_reward;        /* similar to a gold answer: 1.0 */
@@ -39,101 +38,57 @@ typedef struct sr1_reward_scales {
     double structure_format_score; /* search_r1_format below: 0.2 */
     double final_format_score;     /* 0.1 */
     double retrieval_score;        /* 0 */
+    int32_t closed_thoughts;       /* 1: a <think> that is left open, or a </think> too
+                                      many, is not well-formed: 0 */
 } sr1_reward_scales;
 
-/* Fill in the defaults; scales->struct_size must be set. Since 0.1. */
-SR1_API sr1_status sr1_reward_scales_default(sr1_reward_scales *scales);
+/* Set struct_size, and every other field to its default. NULL is fine. */
+SR1_API void sr1_reward_scales_init(sr1_reward_scales *scales);
 
-/* Format of a response (not its prompt), tags included: format_reward if
- * 1. there is exactly one <answer> and one </answer>,
- * 2. nothing but white space follows </answer>,
- * 3. every <search> is closed and followed by a closed <information>,
- * 4. and there is no <information> without a search;
- * 5. <think> blocks are optional and removed with their content before the rest is
- * judged; no tag is left open or closed twice. Else format_penalty. Text inside
- * <information> is inert: tags there count as text. Since 0.1. */
+/* Score the format of a response (without its prompt): format_reward if all of these
+ * hold, else format_penalty.
+ *     1. There is exactly one <answer> and one </answer>.
+ *     2. Nothing but white space follows </answer>.
+ *     3. Every <search> is closed and followed by a closed <information>.
+ *     4. There is no <information> without a search.
+ * <think> blocks are optional and are removed first; a think tag without its other half
+ * counts as text, or with closed_thoughts makes the format wrong. Tags inside
+ * <information> count as text. scales NULL: the defaults. */
 SR1_API sr1_status sr1_reward_check_format(const char *text, size_t len,
                                            const sr1_reward_scales *scales, double *out);
 
-/* Answer against gold answers, of which the best counts:
- *   0                  the answer is empty, or nothing below holds
- *   exact_match_bonus  the same bytes
- *   no_content_reward  the answer is no_content_text
- *   answer_reward      without white space and in lower case, the ratio of
- *                      sr1_similarity_ratio(answer, gold) reaches similarity_threshold
- * <think> blocks in the answer are removed with their content first. An answer or gold
- * answer longer than SR1_SIMILARITY_MAX characters is never similar unless both are equal
- * then. n_truths >= 1. Since 0.1. */
+/* Score an answer against n_truths >= 1 ground truths; the best one counts:
+ *     0                  the answer is empty, or none of the following holds
+ *     exact_match_bonus  the answer and the ground truth have the same bytes
+ *     no_content_reward  the answer is no_content_text
+ *     answer_reward      in lower case and without white space, their similarity
+ *                        (sr1_similarity_ratio) is at least similarity_threshold
+ * <think> blocks in the answer are removed first. Texts of more than SR1_SIMILARITY_MAX
+ * characters are similar only when they are equal. scales NULL: the defaults. */
 SR1_API sr1_status sr1_reward_check_answer(const char *answer, size_t len,
                                            const char *const *truths, size_t n_truths,
                                            const sr1_reward_scales *scales, double *out);
 
-/* check_format(text) + check_answer(answer in text): in [-1.0, 2.5] with the default
- * scales. Since 0.1. */
+/* Compute the seed's whole reward: sr1_reward_check_format of the text plus
+ * sr1_reward_check_answer of the answer in it; in [-1.0, 2.5] with the default scales.
+ * scales NULL: the defaults. */
 SR1_API sr1_status sr1_reward_total(const char *text, size_t len,
                                     const char *const *truths, size_t n_truths,
                                     const sr1_reward_scales *scales, double *out);
 
-/* The final answer in a response: the content of the last closed <answer>, else what
- * follows the last open one (a response cut short); stripped. *begin and *n receive its
- * place within text, *n 0 if there is none; *closed (may be NULL) whether it was closed.
- * Blocks of <information> are inert, and so are <think> blocks. Since 0.1. */
-SR1_API sr1_status sr1_reward_find_answer(const char *text, size_t len, size_t *begin,
-                                          size_t *n, int32_t *closed);
-
-/* Longest text, in characters, that sr1_similarity_ratio takes. */
-#define SR1_SIMILARITY_MAX 2048
-
-/* 2 M / T of Python's difflib.SequenceMatcher(None, a, b).ratio(), over characters; its
- * heuristic for popular characters is included, and ratio(a, b) need not equal
- * ratio(b, a). SR1_E_LIMIT: a text is longer than SR1_SIMILARITY_MAX. Since 0.1. */
-SR1_API sr1_status sr1_similarity_ratio(const char *a, size_t a_len, const char *b,
-                                        size_t b_len, double *out);
-
 /* ---- Search-R1's rewards; in [0, 1]; of several gold answers the best counts ---- */
 
-/* Lower case, ASCII punctuation deleted, the words a, an, the replaced by a space, words
- * joined by single spaces. *out is NUL-terminated, *out_len bytes; caller frees with
- * sr1_free. Since 0.1. */
-SR1_API sr1_status sr1_reward_normalize(const char *text, size_t len, char **out,
-                                        size_t *out_len);
-
-/* 1 if the normalised answer equals a normalised gold answer. Since 0.1. */
+/* Compute Search-R1's exact match: 1 if the normalised answer equals a normalised ground
+ * truth (sr1_reward_normalize), else 0. n_truths >= 1. */
 SR1_API sr1_status sr1_reward_exact_match(const char *answer, size_t len,
                                           const char *const *truths, size_t n_truths,
                                           double *out);
 
-/* 1 if the normalised answer contains a normalised gold answer. Since 0.1. */
-SR1_API sr1_status sr1_reward_sub_match(const char *answer, size_t len,
-                                        const char *const *truths, size_t n_truths,
-                                        double *out);
-
-/* Harmonic mean of precision and recall over the normalised words (SQuAD); if either side
- * has none, 1 when both have none, else 0. Since 0.1. */
+/* Compute the F1 score of SQuAD 2.0, in [0, 1]: the harmonic mean of precision and recall
+ * over normalised words, the best of n_truths >= 1 ground truths. If one side has no
+ * words, it is 1 when both have none, else 0. */
 SR1_API sr1_status sr1_reward_f1(const char *answer, size_t len,
                                  const char *const *truths, size_t n_truths, double *out);
-
-/* ---- text metrics; in [0, 1]; tokens: runs of letters, marks and digits in lower case,
- * each CJK character on its own ---- */
-
-/* Sentence BLEU-4 (Papineni et al. 2002) over all gold answers at once: counts clipped by
- * the largest count in any of them, brevity by the closest length. Orders without an
- * n-gram in the answer are left out (effective order), a zero match count is smoothed by
- * halving (sacrebleu's "exp"). Since 0.1. */
-SR1_API sr1_status sr1_metric_bleu(const char *answer, size_t len,
-                                   const char *const *truths, size_t n_truths,
-                                   double *out);
-
-/* ROUGE-n F measure (Lin 2004), n 1 to 4; the best gold answer counts. Since 0.1. */
-SR1_API sr1_status sr1_metric_rouge_n(const char *answer, size_t len,
-                                      const char *const *truths, size_t n_truths,
-                                      int32_t n, double *out);
-
-/* ROUGE-L F measure: longest common subsequence; the best gold answer counts.
- * SR1_E_LIMIT: more than 4096 tokens in a text. Since 0.1. */
-SR1_API sr1_status sr1_metric_rouge_l(const char *answer, size_t len,
-                                      const char *const *truths, size_t n_truths,
-                                      double *out);
 
 /* ---- sets of weighted rewards over trajectories ---- */
 
@@ -167,6 +122,7 @@ typedef struct sr1_reward_ops {
 } sr1_reward_ops;
 
 typedef struct sr1_reward_set sr1_reward_set;
+typedef struct sr1_config sr1_config; /* searchr1/config.h */
 
 /* Rewards by name. Those of the seed and of Search-R1:
  *
@@ -228,79 +184,39 @@ typedef struct sr1_reward_set sr1_reward_set;
  *                       that occur at all of 1 - |occurrences - 1|; at least 0
  */
 
-typedef struct sr1_reward_options {
-    size_t struct_size;
-    const char *rewards;  /* names joined by commas (above); NULL: "format,answer"; "" for
-                             none */
-    const char *weights;  /* as many numbers, joined by commas; NULL or "": all 1 */
-    const char *protocol; /* tags; NULL: "search-r1" */
-    const sr1_reward_scales *scales; /* NULL: defaults */
-    sr1_embedder *embedder; /* retained; for the reward "embedding", else NULL */
-    /* For "execution" and "judgement", else NULL; retained. */
-    sr1_checker *checker;
-    sr1_problems *problems;
-    int32_t judgement_required; /* of "execution" */
-} sr1_reward_options;
+/* Make the rewards that a configuration names (keys rewards, reward_weights,
+ * format_reward, ...). SR1_E_CONFIG names a key. Caller frees with
+ * sr1_reward_set_free. */
+SR1_API sr1_status sr1_reward_set_open(sr1_reward_set **out, const sr1_config *config);
 
-/* options NULL: defaults; all copied, the embedder retained. SR1_E_NOT_FOUND names a
- * reward that is not known; SR1_E_CONFIG: "embedding" without an embedder, "execution" or
- * "judgement" without checker and problems.
- * Free with sr1_reward_set_free. Since 0.1. */
-SR1_API sr1_status sr1_reward_set_new(sr1_reward_set **out,
-                                      const sr1_reward_options *options);
-
-/* Calls destroy of the rewards added. NULL is fine. Since 0.1. */
+/* Free a set and call destroy of the rewards that were added to it. NULL is fine. */
 SR1_API void sr1_reward_set_free(sr1_reward_set *set);
 
-/* Add a reward of the caller's. On success the set owns self; on failure the caller still
- * does. SR1_E_INVALID: the name is taken, or the weight is not finite. Since 0.1. */
+/* Add a reward of the caller's, times weight. ops is copied. On success the set owns
+ * self; on failure the caller still does. SR1_E_INVALID: the name is taken, is not UTF-8
+ * of at most 200 bytes, or the weight is not finite. SR1_E_STATE: the set is scoring. */
 SR1_API sr1_status sr1_reward_set_add(sr1_reward_set *set, const sr1_reward_ops *ops,
                                       void *self, double weight);
 
-/* Number of rewards in the set, and the name of each, in order (NULL past the end;
- * borrowed until the set is freed). Since 0.1. */
+/* Return the number of rewards in the set. */
 SR1_API size_t sr1_reward_set_count(const sr1_reward_set *set);
+
+/* Return the name of reward i, NULL past the last. Borrowed until the set is freed. */
 SR1_API const char *sr1_reward_set_name(const sr1_reward_set *set, size_t i);
 
-/* SR1_REWARD_OUTCOME or _TURN of reward i; -1 past the end. Since 0.1. */
-SR1_API int32_t sr1_reward_set_level(const sr1_reward_set *set, size_t i);
-
-/* Score trajectories[n] without changing them: parts[n * count] (may be NULL) receives
- * each reward before weighting, row by row; totals[n] (may be NULL) the weighted sums.
- * A reward that could not be had, and the total then, is NaN (may_be_unknown).
- * SR1_E_NUMERIC names a reward that is not finite. SR1_E_INVALID: a reward needs gold
- * answers and a trajectory has none. Since 0.1. */
+/* Score trajectories [n] without changing them. parts [n, count] (may be NULL) receives
+ * each reward before weighting, trajectory by trajectory; totals [n] (may be NULL)
+ * receives the weighted sums. Where a reward is unknown (may_be_unknown), it and the
+ * total are NaN. SR1_E_NUMERIC names a reward that is not finite. SR1_E_INVALID: a reward
+ * needs ground truths and a trajectory has none. */
 SR1_API sr1_status sr1_reward_set_score(sr1_reward_set *set,
                                         const sr1_trajectory *const *trajectories,
                                         size_t n, double *parts, double *totals);
 
-/* Score trajectories[n] turn by turn. The turns of trajectory i are
- * [turn_begin[i], turn_begin[i + 1]), turn_begin[0] is 0; there are as many as
- * sr1_trajectory_turn_count says, else SR1_E_INVALID. parts[turn_begin[n] * count] (may
- * be NULL) receives what the score_turns of each reward of level turn said, row by row; 0
- * for the others. totals[turn_begin[n]] (may be NULL): weight * score of each reward of
- * level turn, split over the turns in proportion to its parts (evenly where all are 0),
- * summed. So the totals of a trajectory add up to its turn-level reward, and what is left
- * of its total reward is the outcome's (turn_rewards of sr1_advantage_batch). Since 0.1.
- */
-SR1_API sr1_status sr1_reward_set_score_turns(sr1_reward_set *set,
-                                              const sr1_trajectory *const *trajectories,
-                                              size_t n, const int64_t *turn_begin,
-                                              double *parts, double *totals);
-
-/* Begin to score a finished trajectory, retained until it is scored or forgotten
- * (sr1_reward_ops). From any thread, one call at a time. Since 0.1. */
-SR1_API sr1_status sr1_reward_set_begin(sr1_reward_set *set, sr1_trajectory *trajectory);
-
-/* 1 when a reward of the set has work to begin early. Since 0.1. */
-SR1_API int32_t sr1_reward_set_begins(const sr1_reward_set *set);
-
-/* Forget what was begun and not scored. Since 0.1. */
-SR1_API void sr1_reward_set_forget(sr1_reward_set *set);
-
-/* Score trajectories[n] and set their rewards, part by part; none is set on failure of
- * scoring. One whose reward could not be had is set apart (SR1_STOP_UNSCORED) without a
- * reward. Then what was begun and not scored is forgotten. Since 0.1. */
+/* Score trajectories [n] and set their rewards with all components; when scoring fails,
+ * none is set. A trajectory whose reward is unknown gets no reward and the stop reason
+ * SR1_STOP_UNSCORED. Scores that were begun early (ops->begin) and not collected are then
+ * given up. */
 SR1_API sr1_status sr1_reward_set_apply(sr1_reward_set *set,
                                         sr1_trajectory *const *trajectories, size_t n);
 

@@ -44,7 +44,9 @@
  * sr1_x_free, which accepts NULL. A call that keeps a handle takes a reference of its
  * own, so the caller still frees what it made. Pointers that getters return are borrowed
  * from their first argument until it next changes. The comments use three phrases:
- * "caller frees with", "borrowed until", "copied".
+ * "caller frees with", "borrowed until", "copied". A handle that is freed by a callback
+ * of its own (an engine within its search, a trainer within a reward) lives until the
+ * call that runs the callback returns.
  *
  * Errors. A function that can fail returns sr1_status: SR1_OK or a negative code. On
  * failure its outputs are as they were, and sr1_last_error() on the same thread says what
@@ -62,23 +64,13 @@
 #include <searchr1/base.h>
 #include <searchr1/config.h>
 #include <searchr1/data.h>
-#include <searchr1/tokenizer.h>
 #include <searchr1/search.h>
-#include <searchr1/embed.h>
-#include <searchr1/faiss.h>
-#include <searchr1/server.h>
-#include <searchr1/openai.h>
 #include <searchr1/trajectory.h>
 #include <searchr1/env.h>
-#include <searchr1/sandbox.h>
-#include <searchr1/code.h>
-#include <searchr1/critique.h>
 #include <searchr1/reward.h>
 #include <searchr1/advantage.h>
-#include <searchr1/loss.h>
 #include <searchr1/model.h>
 #include <searchr1/rollout.h>
 #include <searchr1/trainer.h>
-#include <searchr1/world.h>
 
 #endif

@@ -3,8 +3,8 @@
  *     query -> rollout -> trajectory -> reward -> advantage -> loss -> update -> metrics
  *
  * Ownership: free a trainer with sr1_trainer_free; it holds its own references.
- * Errors:    outputs are untouched on failure; a pass of an update that fails leaves the
- *            weights as they were before that pass.
+ * Errors:    outputs are untouched on failure; the weights are as the last optimizer step
+ *            that was finished left them (mini_batch_size cuts a pass into several).
  * Threads:   one thread at a time per trainer; sr1_trainer_stop may be called from any
  *            thread and from a signal handler. */
 #ifndef SEARCHR1_TRAINER_H
@@ -19,166 +19,130 @@ extern "C" {
 
 typedef struct sr1_trainer sr1_trainer;
 
-/* What one step did. The seed document's names first. "Last update" is the last of its
- * update_times passes; where mini_batch_size cuts a pass into several optimizer steps,
- * figures are means over them, each counting as often as it has policy tokens. */
+/* All metrics of one step by name (sr1_step_metric). */
+typedef struct sr1_step_metrics sr1_step_metrics;
+
+/* What one step did: the figures of the seed document and a few more. "Last update" is
+ * the last of its update_times passes; where mini_batch_size cuts a pass into several
+ * optimizer steps, figures are means over them, each counting as often as it has policy
+ * tokens. */
 typedef struct sr1_step_report {
-    size_t struct_size;
-    int64_t step;               /* 1 for the first */
-    double loss;                /* mean over policy tokens, last update of the step */
-    double kl_div;              /* to the reference (key kl_kind), same mean */
+    size_t struct_size; /* set by the caller; later versions append fields */
+    int64_t step;       /* 1 for the first */
+    double loss;        /* mean over policy tokens, last update of the step */
+    double kl_div;      /* to the reference (key kl_kind), same mean */
     double avg_reward;
     double beta;
     double avg_tokens;          /* sampled tokens per trajectory */
     double search_trajectories; /* share of trajectories that searched */
-    double policy_loss;
-    double clip_fraction;
-    double approx_kl;
     double entropy;             /* nats per policy token, at sampling */
-    double grad_norm;           /* before clipping */
+    double grad_norm;           /* before clipping, last update */
     double learning_rate;
-    double rollout_diff_max;    /* |rollout - recomputed log-prob|, first update */
-    double rollout_diff_mean;
+    double seconds; /* whole step */
     int64_t trajectories;
-    int64_t trained;            /* of them in the update */
-    int64_t dead_groups;        /* groups whose rewards are all equal */
-    int64_t policy_tokens;
-    int64_t environment_tokens;
-    int64_t searches;
-    int64_t failed_searches;
-    int64_t skipped_updates;    /* a non-finite loss or gradient */
-    double seconds;             /* whole step, and its phases: */
-    double seconds_rollout;
-    double seconds_reference;   /* frozen reference, values of the critic */
-    double seconds_update;
-    double seconds_search;      /* inside the rollout */
-    double reward_std;          /* over trajectories; 0 to 1 the shares */
-    double reward_min;
-    double reward_max;
-    double advantage_mean;
-    double advantage_min;
-    double advantage_max;
-    double tokens_min; /* sampled tokens of the shortest and longest trajectory */
-    double tokens_max;
-    double prompt_tokens;       /* mean */
-    double cut_short;           /* share that a token limit ended */
-    double format_rate;         /* share of well-formed responses */
-    double answer_rate;         /* share that closed an answer */
-    int64_t excluded;           /* trajectories left out of all means and of the update: a
-                                   search of theirs failed (key search_failure), the
-                                   server that generated them did, or their reward could
-                                   not be had */
-    int64_t excluded_groups;    /* groups of which nothing was left */
-    double reward_kl;           /* KL taken off the rewards (key kl_in), before beta; mean
-                                   over policy tokens */
-    double value_loss;          /* the critic's, last update of the step; 0 without one */
-    double value_clip_fraction;
-    double value_mean;          /* over policy tokens, as the batch was compared */
-    double return_mean;         /* what they should have been */
-    double explained_variance;  /* 1 - var(returns - values) / var(returns) */
-    double critic_grad_norm;    /* before clipping */
-    double critic_learning_rate;
-    double seconds_critic;
-    double clip_low_fraction;   /* parts of clip_fraction, by the bound that holds */
-    double clip_high_fraction;
-    double dual_clip_fraction;  /* tokens that dual_clip or ratio_cap bounds */
-    double ratio_max;           /* largest probability ratio of the last update */
-    double importance_mean;     /* importance weights before their cut; 1 without a
-                                   correction */
-    double importance_max;
-    double importance_ess;      /* effective share of the sample: mean^2 / mean square */
-    double importance_cut;      /* share of tokens whose weight was cut or dropped */
-    double off_policy_cut;      /* share of tokens that off_policy_delta left out */
-    int64_t sampling_rounds;    /* of further questions (key dynamic_sampling) */
-    int64_t masked;             /* trajectories kept from the update because a limit on
-                                   tokens ended them (key mask_truncated_completions) */
-    int64_t micro_batches;      /* of the step's last mini-batch, and their tokens: */
-    int64_t batch_tokens_min;
-    int64_t batch_tokens_max;
-    int64_t unbalanced_min;     /* had they been cut in the order given (key
-                                   balance_batches) */
-    int64_t unbalanced_max;
-    double entropy_coef;        /* weight of the entropy bonus in this step */
-    double trained_entropy;     /* nats per policy token under the weights being trained,
-                                   last update of the step; 0 without the bonus */
-    int64_t unscored;           /* of excluded: their reward could not be had */
-    double seconds_reward;      /* scoring; what programs take beyond the rollout and the
-                                   reference is in it */
-    int64_t staleness;          /* steps by which the server's weights were behind, where
-                                   one generates (use_openai) */
-    double text_drift;          /* share of its answers whose text alone would have given
-                                   other token ids */
-    double success_rate;        /* share of trajectories with an action that reached the
-                                   goal */
-    double thinking_tokens;     /* tokens of thought per trajectory */
-    double level_1;             /* share of messages that chose this thinking level */
-    double level_2;
-    double level_3;
-    double level_4;
-    int64_t levels_compared;    /* steps that were made at the other levels too; the
-                                   thinking advantage of the others is 0: */
-    int64_t levels_left_out;    /* key level_expand */
-    int64_t levels_unread;      /* no level, or no closed action */
-    int64_t levels_too_long;    /* a level's thoughts reached level_max_tokens */
-    int64_t levels_no_action;   /* a level's message ended without an action */
-    int64_t levels_malformed;   /* a level's thoughts were not closed */
-    int64_t levels_no_room;     /* the context was full */
-    int64_t level_tokens;       /* drawn for the other levels */
-    double seconds_levels;
-    double probs_diff_max;      /* |rollout - recomputed probability|, first update */
-    double probs_diff_mean;
-    double net_reward_mean;     /* rewards with the KL taken off (key kl_in); over
-                                   trajectories */
-    double net_reward_std;
-    double net_reward_min;
-    double net_reward_max;
-    double token_advantage_mean; /* over policy tokens */
-    double token_advantage_min;
-    double token_advantage_max;
-    int64_t tokens;             /* prompts, sampled and inserted, of all trajectories */
-    int64_t device_bytes;       /* most that tensors ever took on the model's device; 0 on
-                                   the CPU */
+    int64_t trained; /* of them in the update */
+    /* The rest, for sr1_step_metric and sr1_step_metric_at. The trainer's: valid until it
+     * is freed. */
+    const sr1_step_metrics *metrics;
 } sr1_step_report;
 
-/* Build a trainer from a configuration (copied). search: the engine to use instead of the
- * configured one, or NULL. Nothing is written until sr1_trainer_run. Since 0.1. */
+/* Check a configuration for all that sr1_trainer_run would refuse, without opening model
+ * or data: values, a search engine that is not named, a missing train_file, a run folder
+ * that holds a run or is in use. SR1_E_CONFIG says which. */
+SR1_API sr1_status sr1_trainer_check(const sr1_config *config);
+
+/* Make a trainer by a configuration (copied). search (retained) replaces the configured
+ * engine; NULL: the configured one. Nothing is written before sr1_trainer_run. Caller
+ * frees with sr1_trainer_free. */
 SR1_API sr1_status sr1_trainer_new(sr1_trainer **out, const sr1_config *config,
                                    sr1_search *search);
+
+/* Free a trainer. NULL is fine. When one of the trainer's own callbacks (a reward, an
+ * engine, step) calls this, the run ends after the present step, as after
+ * sr1_trainer_stop, and the trainer is freed when the call that runs the callback
+ * returns. */
 SR1_API void sr1_trainer_free(sr1_trainer *trainer);
 
-/* Add a reward of the caller's to the configured ones (ops copied; see reward.h). Not
- * once a run has begun: SR1_E_STATE. Since 0.1. */
-SR1_API sr1_status sr1_trainer_add_reward(sr1_trainer *trainer,
-                                          const sr1_reward_ops *ops, void *self,
-                                          double weight);
+/* Add a reward of the caller's to the configured ones, times weight; with the setting
+ * "rewards: none" the added rewards are the only ones. ops is copied. On success the
+ * trainer owns self; on failure the caller still does. SR1_E_STATE: a run has begun. */
+SR1_API sr1_status sr1_trainer_add_reward(sr1_trainer *trainer, const sr1_reward_ops *ops,
+                                          void *self, double weight);
 
-/* The rollout that shares the trainer's weights; borrowed until the trainer is freed.
- * With use_openai the server generates what is asked of it. Since 0.1. */
+/* Return the rollout that shares the trainer's weights. With the key use_openai the
+ * server generates. Borrowed until the trainer is freed. */
 SR1_API sr1_rollout *sr1_trainer_rollout(sr1_trainer *trainer);
 
-/* Optimizer steps taken by whole steps so far (0 for a fresh trainer). Since 0.1. */
+/* Return the trainer's configuration; keys of the loss that were not set have the
+ * published values of the configured loss. Borrowed until the trainer is freed. NULL for
+ * NULL. */
+SR1_API const sr1_config *sr1_trainer_config(const sr1_trainer *trainer);
+
+/* Return the number of training steps done so far, whatever optimizer steps each took; 0
+ * for a fresh trainer. */
 SR1_API int64_t sr1_trainer_steps_done(const sr1_trainer *trainer);
-/* Steps the configuration asks for; 0 when it names no data. Since 0.1. */
+
+/* Return the number of training steps that the configuration asks for; 0 when it names no
+ * data. */
 SR1_API int64_t sr1_trainer_steps_planned(const sr1_trainer *trainer);
 
-/* One update, by the configured loss, from trajectories that have rewards and advantages
- * (with a critic, returns too): update_times passes (seed document: update_policy). The
- * trajectories are borrowed; those without policy tokens, or left out (SR1_STOP_ERROR,
- * SR1_STOP_SEARCH_FAILED, SR1_STOP_UNSCORED), are skipped and counted. With a frozen
- * reference its log-probs are set in their column. SR1_E_STATE names the first without an
- * advantage, SR1_E_INVALID one sampled at another temperature or with top-p or top-k,
- * SR1_E_LIMIT one longer than the model reads, SR1_E_STATE one of a server's that is
- * older than max_staleness. report may be NULL. Since 0.1. */
+/* Update the policy by the configured loss from n trajectories (borrowed) that have
+ * rewards and advantages and, with a critic, returns: update_times passes (seed document:
+ * update_policy). Trajectories without policy tokens, and those that stopped with
+ * SR1_STOP_ERROR, SR1_STOP_SEARCH_FAILED or SR1_STOP_UNSCORED, are skipped and counted.
+ * With a frozen reference the reference log-probs of each trajectory are set. report
+ * (struct_size set) may be NULL. SR1_E_STATE names the first trajectory without an
+ * advantage, or one whose weights are more than max_staleness steps old. SR1_E_INVALID
+ * names one that was sampled at another temperature, or with top-p or top-k. SR1_E_LIMIT
+ * names one that is longer than the model's context. */
 SR1_API sr1_status sr1_trainer_update(sr1_trainer *trainer,
                                       sr1_trajectory *const *trajectories, size_t n,
                                       sr1_step_report *report);
 
-/* Roll out group_size trajectories per query (0: as configured), reward, compare within
- * the group, update (seed document: train_step). out: n * group_size references for the
- * caller, or NULL. Since 0.1. */
+/* Do one training step on n queries (seed document: train_step): generate group_size
+ * trajectories per query (0: as configured), score them, compute advantages within each
+ * group, update the policy. report (struct_size set) may be NULL. out [n * group_size]
+ * (may be NULL) receives the trajectories; caller frees each with sr1_trajectory_free. */
 SR1_API sr1_status sr1_trainer_train_step(sr1_trainer *trainer, const sr1_query *queries,
                                           size_t n, int32_t group_size,
                                           sr1_step_report *report, sr1_trajectory **out);
+
+/* ---- metrics ---- */
+
+/* Name i of the metrics that every step has: those of the seed document, of verl and of
+ * TRL, in the order of a row of metrics.jsonl (docs/formats.md has their meanings);
+ * one figure may have several names. Static; NULL past the last. */
+SR1_API const char *sr1_step_metric_name(size_t i);
+
+/* The metric of this name; counts as doubles. Beside the names above, the mean of each
+ * reward, "rewards/NAME/mean". Read a report before its trainer makes the next step.
+ * SR1_E_NOT_FOUND: there is none of this name. SR1_E_STATE: the report is of an earlier
+ * step. */
+SR1_API sr1_status sr1_step_metric(const sr1_step_report *report, const char *name,
+                                   double *value);
+
+/* The name of metric i of this step, with its value in *value, in the order of a row;
+ * NULL past the last, or for a report of an earlier step. The name is borrowed until the
+ * next step. */
+SR1_API const char *sr1_step_metric_at(const sr1_step_report *report, size_t i,
+                                       double *value);
+
+/* Where metrics go beside the run folder: one call for each row that metrics.jsonl gets
+ * (key log_interval), with the figures of a validation after the step in it ("val/..."),
+ * and, outside of sr1_trainer_run, one for each sr1_trainer_train_step and
+ * sr1_trainer_update. names[n] and values[n] are borrowed for the call; a figure that is
+ * not a number is NaN. Called by the thread that trains. A status other than SR1_OK ends
+ * the run, or fails the call, whose step is done all the same; explain it with
+ * sr1_set_error. */
+typedef sr1_status (*sr1_metric_sink_fn)(void *user, int64_t step,
+                                         const char *const *names, const double *values,
+                                         size_t n);
+
+/* Give the trainer a sink, in place of the one it has; NULL: none. user is handed to each
+ * call and stays the caller's: it must be valid until the sink is replaced or the trainer
+ * is freed. */
+SR1_API sr1_status sr1_trainer_set_metric_sink(sr1_trainer *trainer,
+                                               sr1_metric_sink_fn sink, void *user);
 
 typedef struct sr1_run_callbacks {
     size_t struct_size;
@@ -189,27 +153,49 @@ typedef struct sr1_run_callbacks {
     sr1_status (*validation)(void *user, int64_t step, const sr1_evaluation *evaluation);
     /* One line worth showing: checkpoint written, alarm raised. */
     void (*note)(void *user, const char *text);
+    const char *command; /* what started the run, and which commit that was built from: */
+    const char *commit;  /* for run.json; NULL: not told */
 } sr1_run_callbacks;
 
-/* Run to the planned end: data, steps, validation, metrics, checkpoints in the run folder
- * (key `out`). Returns SR1_OK when all work is done, SR1_E_CANCELLED after
- * sr1_trainer_stop (a checkpoint is written first). Since 0.1. */
+/* Run to the planned end: data, steps, validation, metrics and checkpoints in the run
+ * folder (key `out`). callbacks may be NULL. SR1_OK: all work is done. SR1_E_CANCELLED:
+ * sr1_trainer_stop was called; a checkpoint was written first. SR1_E_NETWORK: every
+ * search failed in as many steps as the key search_max_failed_steps allows; a checkpoint
+ * was written first. */
 SR1_API sr1_status sr1_trainer_run(sr1_trainer *trainer,
                                    const sr1_run_callbacks *callbacks);
 
-/* Continue the run in this folder from its newest whole checkpoint, by the config.json it
- * holds, as if it had never stopped. Since 0.1. */
-SR1_API sr1_status sr1_trainer_resume(sr1_trainer **out, const char *run_folder,
-                                      sr1_search *search);
+typedef struct sr1_resume_options {
+    size_t struct_size;       /* set by sr1_resume_options_init */
+    sr1_search *search;       /* the engine to use instead of the configured one; NULL,
+                                 the default: the configured one */
+    const char *const *pairs; /* [n_pairs] "key=value": what changes from here on */
+    size_t n_pairs;
+} sr1_resume_options;
 
-/* Ask a running sr1_trainer_run to end after the present step. Async-signal-safe. Since
- * 0.1. */
+/* Set struct_size, and every other field to its default. NULL is fine. */
+SR1_API void sr1_resume_options_init(sr1_resume_options *options);
+
+/* Continue the run in this folder from its newest whole checkpoint, with the config.json
+ * it holds and the changes in config-changes.jsonl, as if it had never stopped. options
+ * may be NULL. Its pairs may change keys that no checkpoint depends on: max_steps,
+ * intervals, learning rates, threads, devices, addresses of services, places of files
+ * (docs/formats.md has the list); SR1_E_CONFIG names another key and why it cannot
+ * change. A change is appended to config-changes.jsonl when the run goes on; config.json
+ * stays as it was. The folder is this trainer's until the run ends or the trainer is
+ * freed; SR1_E_CONFIG while another trainer has it. Caller frees with
+ * sr1_trainer_free. */
+SR1_API sr1_status sr1_trainer_resume(sr1_trainer **out, const char *run_folder,
+                                      const sr1_resume_options *options);
+
+/* Ask a running sr1_trainer_run to end after the present step. May be called from any
+ * thread and from a signal handler. NULL is fine. */
 SR1_API void sr1_trainer_stop(sr1_trainer *trainer);
 
-/* Write the policy as a Hugging Face folder (weights, config, tokenizer). Since 0.1. */
+/* Write the policy as a Hugging Face folder: weights, config and tokenizer. */
 SR1_API sr1_status sr1_trainer_save_model(sr1_trainer *trainer, const char *folder);
 
-/* The run folder of the configuration; borrowed until the trainer is freed. Since 0.1. */
+/* Return the run folder of the configuration. Borrowed until the trainer is freed. */
 SR1_API const char *sr1_trainer_run_folder(const sr1_trainer *trainer);
 
 #ifdef __cplusplus

@@ -1,32 +1,40 @@
 /* base/append.c - see append.h. */
 #include "base/append.h"
 
+#include "base/io.h"
+
 #include <errno.h>
 #include <unistd.h>
-
-static sr1_status write_all(int fd, const char *path, uint64_t at, const char *bytes,
-                            size_t n)
-{
-    for (size_t done = 0; done < n;) {
-        ssize_t k = pwrite(fd, bytes + done, n - done, (off_t)(at + done));
-
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k < 0)
-            return sr1__fail_errno("write", path);
-        done += (size_t)k;
-    }
-    return SR1_OK;
-}
 
 sr1_status sr1__append(int fd, const char *path, uint64_t *size, const void *bytes,
                        size_t n)
 {
-    sr1_status st = write_all(fd, path, *size, bytes, n);
+    sr1_status st = sr1__pwrite_all(fd, bytes, n, *size) == 0
+                        ? SR1_OK
+                        : sr1__fail_errno("write", path);
 
     if (st == SR1_OK)
         *size += n;
     else if (ftruncate(fd, (off_t)*size) != 0)
         return sr1__context(st, "%s ends in a torn record", path);
     return st;
+}
+
+sr1_status sr1__append_cut(int fd, const char *path, uint64_t *size, uint64_t to)
+{
+    if (to > *size)
+        return sr1__fail(SR1_E_CORRUPT, "%s: %llu bytes long, not the %llu it once had",
+                         path, (unsigned long long)*size, (unsigned long long)to);
+    if (ftruncate(fd, (off_t)to) != 0)
+        return sr1__fail_errno("cut", path);
+    *size = to;
+    return SR1_OK;
+}
+
+/* Some file systems cannot sync; on those there is nothing more to do. */
+sr1_status sr1__append_sync(int fd, const char *path)
+{
+    if (fdatasync(fd) != 0 && errno != EINVAL && errno != ENOTSUP)
+        return sr1__fail_errno("sync", path);
+    return SR1_OK;
 }

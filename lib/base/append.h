@@ -4,10 +4,16 @@
 
 #include "base/error.h"
 
-/* Write bytes[0..n) behind the first *size bytes of an open file, and add n to *size. On
- * failure the file is cut back to *size, so that no part of a record stays; where that
- * fails too, the error says that it ends in a torn record. path is for messages. */
+/* Write bytes[0..n) after the first *size bytes of an open file, and add n to *size. On
+ * failure the file is truncated to *size, so no part of a record stays; if that fails
+ * too, the error says that the file ends in a torn record. path is for messages. */
 sr1_status sr1__append(int fd, const char *path, uint64_t *size, const void *bytes,
                        size_t n);
+
+/* Cut the file back to `to` of its *size bytes. SR1_E_CORRUPT: it is shorter. */
+sr1_status sr1__append_cut(int fd, const char *path, uint64_t *size, uint64_t to);
+
+/* Make its bytes durable: before another file records how many they are. */
+sr1_status sr1__append_sync(int fd, const char *path);
 
 #endif

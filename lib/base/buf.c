@@ -30,7 +30,7 @@ void sr1__buf_clear(struct sr1__buf *b)
 }
 
 /* Room for n more bytes and the NUL; 0 when the buffer has failed. */
-static int reserve(struct sr1__buf *b, size_t n)
+static int reserve_bytes(struct sr1__buf *b, size_t n)
 {
     size_t need, cap;
     char *data;
@@ -59,7 +59,7 @@ static int reserve(struct sr1__buf *b, size_t n)
 
 void sr1__buf_add(struct sr1__buf *b, const void *bytes, size_t n)
 {
-    if (!reserve(b, n))
+    if (!reserve_bytes(b, n))
         return;
     if (n)
         memcpy(b->data + b->len, bytes, n);
@@ -69,7 +69,7 @@ void sr1__buf_add(struct sr1__buf *b, const void *bytes, size_t n)
 
 void sr1__buf_room(struct sr1__buf *b, size_t n)
 {
-    (void)reserve(b, n);
+    (void)reserve_bytes(b, n);
 }
 
 void sr1__buf_str(struct sr1__buf *b, const char *s)
@@ -112,7 +112,7 @@ void sr1__buf_fmt(struct sr1__buf *b, const char *fmt, ...)
         b->status = b->status == SR1_OK ? SR1_E_INVALID : b->status;
         return;
     }
-    if (!reserve(b, (size_t)n))
+    if (!reserve_bytes(b, (size_t)n))
         return;
     va_start(ap, fmt);
     vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap);

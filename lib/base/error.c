@@ -14,7 +14,7 @@
 static _Thread_local char last_error[SR1__ERROR_MAX];
 
 /* A text cut by vsnprintf may end inside a character; drop that piece. */
-static void set_text(const char *text)
+static void set_error_text(const char *text)
 {
     size_t n = strlen(text);
 
@@ -30,7 +30,7 @@ static void set_va(const char *fmt, va_list ap)
 
     if (vsnprintf(text, sizeof text, fmt, ap) < 0)
         snprintf(text, sizeof text, "an error whose text could not be formed");
-    set_text(text);
+    set_error_text(text);
 }
 
 sr1_status sr1__fail(sr1_status code, const char *fmt, ...)
@@ -72,7 +72,7 @@ sr1_status sr1__context(sr1_status status, const char *fmt, ...)
         return status;
     n = n < SR1__ERROR_MAX ? n : SR1__ERROR_MAX - 1;
     snprintf(text + n, sizeof text - (size_t)n, ": %s", last_error);
-    set_text(text);
+    set_error_text(text);
     return status;
 }
 
@@ -85,7 +85,7 @@ void sr1__error_save(struct sr1__error *e, sr1_status code)
 sr1_status sr1__error_raise(const struct sr1__error *e)
 {
     if (e->code != SR1_OK)
-        set_text(e->text);
+        set_error_text(e->text);
     return e->code;
 }
 
@@ -121,7 +121,7 @@ const char *sr1_status_text(sr1_status status)
 
 sr1_status sr1_set_error(sr1_status status, const char *text)
 {
-    set_text(text ? text : "");
+    set_error_text(text ? text : "");
     return status;
 }
 

@@ -47,6 +47,14 @@ sr1_status sr1__error_raise(const struct sr1__error *e);
             return sr1__try_status;                                                      \
     } while (0)
 
+/* At the public border: refuse a call that lacks an argument. `names` says which may not:
+ *     SR1__REQUIRE(out && config, "rollout: out and config"); */
+#define SR1__REQUIRE(given, names)                                                       \
+    do {                                                                                 \
+        if (!(given))                                                                    \
+            return sr1__fail(SR1_E_INVALID, "%s must not be NULL", names);               \
+    } while (0)
+
 #ifdef __cplusplus
 }
 #endif

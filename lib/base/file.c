@@ -5,7 +5,9 @@
  */
 #include "base/file.h"
 
+#include "base/io.h"
 #include "base/mem.h"
+#include "base/map_watch.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -34,8 +36,10 @@ static sr1_status open_regular(const char *path, int *fd, size_t *size)
     if (f < 0)
         return sr1__fail_errno("open", path);
     if (fstat(f, &st) != 0) {
+        sr1_status status = sr1__fail_errno("open", path);
+
         close(f);
-        return sr1__fail_errno("open", path);
+        return status;
     }
     if (!S_ISREG(st.st_mode)) {
         close(f);
@@ -47,7 +51,7 @@ static sr1_status open_regular(const char *path, int *fd, size_t *size)
     return SR1_OK;
 }
 
-static sr1_status read_all(int fd, const char *path, struct sr1__buf *b)
+static sr1_status read_whole_file(int fd, const char *path, struct sr1__buf *b)
 {
     char chunk[16384];
 
@@ -79,7 +83,7 @@ sr1_status sr1__file_read(const char *path, size_t max, struct sr1__buf *out)
         status = sr1__fail(SR1_E_LIMIT, "%s: %zu bytes are more than the %zu allowed",
                            path, size, b.max);
     else
-        status = read_all(fd, path, &b);
+        status = read_whole_file(fd, path, &b);
     close(fd);
     if (status != SR1_OK)
         sr1__buf_free(&b);
@@ -98,7 +102,7 @@ struct sr1__file_writer {
     char pending[WRITE_BUFFER];
 };
 
-static void writer_free(struct sr1__file_writer *w)
+static void free_file_writer(struct sr1__file_writer *w)
 {
     sr1__free(w->temporary);
     sr1__free(w->folder);
@@ -106,7 +110,7 @@ static void writer_free(struct sr1__file_writer *w)
     sr1__free(w);
 }
 
-static char *parent_of(const char *path)
+static char *copy_parent_dir(const char *path)
 {
     const char *slash = strrchr(path, '/');
 
@@ -145,8 +149,7 @@ static sr1_status open_temporary(struct sr1__file_writer *w)
 {
     for (;;) {
         w->temporary = temporary_name(w->path);
-        if (!w->temporary)
-            return sr1__fail_nomem("file writer");
+        SR1__CHECK_ALLOC(w->temporary, "file writer");
         w->fd = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (w->fd < 0)
             return sr1__fail_errno("write", w->path);
@@ -162,55 +165,39 @@ static sr1_status open_temporary(struct sr1__file_writer *w)
 sr1_status sr1__file_writer_open(struct sr1__file_writer **out, const char *path)
 {
     struct sr1__file_writer *w = sr1__malloc(sizeof *w);
-    sr1_status status;
 
-    if (!w)
-        return sr1__fail_nomem("file writer");
+    SR1__CHECK_ALLOC(w, "file writer");
     w->fd = -1;
     w->offset = 0;
     w->n_pending = 0;
     w->temporary = NULL;
     w->path = sr1__strdup(path);
-    w->folder = parent_of(path);
-    status = w->path && w->folder ? open_temporary(w) : sr1__fail_nomem("file writer");
-    if (status != SR1_OK) {
-        writer_free(w);
-        return status;
-    }
-    *out = w;
-    return SR1_OK;
+    w->folder = copy_parent_dir(path);
+    SR1__RETURN_NEW(
+        out, w, w->path && w->folder ? open_temporary(w) : sr1__fail_nomem("file writer"),
+        free_file_writer);
 }
 
-static sr1_status write_all(int fd, const char *path, const char *p, size_t n)
+static sr1_status write_all_bytes(int fd, const char *path, const char *p, size_t n)
 {
-    while (n > 0) {
-        ssize_t done = write(fd, p, n);
-
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0)
-            return sr1__fail_errno("write", path);
-        p += done;
-        n -= (size_t)done;
-    }
-    return SR1_OK;
+    return sr1__write_all(fd, p, n) == 0 ? SR1_OK : sr1__fail_errno("write", path);
 }
 
-static sr1_status flush(struct sr1__file_writer *w)
+static sr1_status flush_pending(struct sr1__file_writer *w)
 {
     size_t n = w->n_pending;
 
     w->n_pending = 0;
-    return write_all(w->fd, w->path, w->pending, n);
+    return write_all_bytes(w->fd, w->path, w->pending, n);
 }
 
 sr1_status sr1__file_writer_add(struct sr1__file_writer *w, const void *bytes, size_t n)
 {
     w->offset += n;
     if (n > WRITE_BUFFER - w->n_pending)
-        SR1__TRY(flush(w));
+        SR1__TRY(flush_pending(w));
     if (n >= WRITE_BUFFER)
-        return write_all(w->fd, w->path, bytes, n);
+        return write_all_bytes(w->fd, w->path, bytes, n);
     if (n)
         memcpy(w->pending + w->n_pending, bytes, n);
     w->n_pending += n;
@@ -222,9 +209,8 @@ uint64_t sr1__file_writer_offset(const struct sr1__file_writer *w)
     return w->offset;
 }
 
-/* Make a rename in a folder durable. Some file systems cannot sync a folder; on those
- * there is nothing more to do. */
-static sr1_status sync_folder(const char *folder)
+/* Some file systems cannot sync a folder; on those there is nothing more to do. */
+sr1_status sr1__dir_sync(const char *folder)
 {
     sr1_status status = SR1_OK;
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -238,7 +224,7 @@ static sr1_status sync_folder(const char *folder)
 
 sr1_status sr1__file_writer_commit(struct sr1__file_writer *w)
 {
-    sr1_status status = flush(w);
+    sr1_status status = flush_pending(w);
 
     if (status == SR1_OK && fsync(w->fd) != 0)
         status = sr1__fail_errno("write", w->path);
@@ -251,8 +237,8 @@ sr1_status sr1__file_writer_commit(struct sr1__file_writer *w)
         sr1__file_writer_abort(w);
         return status;
     }
-    status = sync_folder(w->folder);
-    writer_free(w);
+    status = sr1__dir_sync(w->folder);
+    free_file_writer(w);
     return status;
 }
 
@@ -263,7 +249,7 @@ void sr1__file_writer_abort(struct sr1__file_writer *w)
     if (w->fd >= 0)
         close(w->fd);
     unlink(w->temporary);
-    writer_free(w);
+    free_file_writer(w);
 }
 
 sr1_status sr1__file_replace(const char *path, const void *bytes, size_t n)
@@ -280,32 +266,38 @@ sr1_status sr1__file_replace(const char *path, const void *bytes, size_t n)
     return sr1__file_writer_commit(w);
 }
 
-sr1_status sr1__map_open(struct sr1__map *out, const char *path)
+sr1_status sr1__map_open_fd(struct sr1__map *out, const char *path, int *fd)
 {
-    void *data;
-    size_t size;
-    int fd;
-    sr1_status status = SR1_OK;
+    struct sr1__map m = {(const unsigned char *)"", 0, NULL};
+    sr1_status status;
 
-    SR1__TRY(open_regular(path, &fd, &size));
-    if (size == 0) {
-        out->data = (const unsigned char *)"";
-        out->size = 0;
-    } else {
-        data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    SR1__TRY(open_regular(path, fd, &m.size));
+    if (m.size > 0) {
+        void *data = mmap(NULL, m.size, PROT_READ, MAP_PRIVATE, *fd, 0);
+
         if (data == MAP_FAILED) {
             status = sr1__fail_errno("map", path);
-        } else {
-            out->data = data;
-            out->size = size;
+            close(*fd);
+            return status;
         }
+        m.data = data;
     }
+    *out = m;
+    return SR1_OK;
+}
+
+sr1_status sr1__map_open(struct sr1__map *out, const char *path)
+{
+    int fd = -1;
+
+    SR1__TRY(sr1__map_open_fd(out, path, &fd));
     close(fd);
-    return status;
+    return SR1_OK;
 }
 
 void sr1__map_close(struct sr1__map *m)
 {
+    sr1__map_unwatch(m);
     if (m->size > 0)
         munmap((void *)(uintptr_t)m->data, m->size);
     m->data = NULL;
@@ -326,6 +318,18 @@ int sr1__path_is_dir(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+sr1_status sr1__path_distinct(const char *input, const char *to)
+{
+    struct stat a, b;
+
+    if (stat(input, &a) != 0 || stat(to, &b) != 0 || a.st_dev != b.st_dev ||
+        a.st_ino != b.st_ino)
+        return SR1_OK;
+    return sr1__fail(SR1_E_INVALID,
+                     "%s is the same file as the input %s; name another file to write",
+                     to, input);
+}
+
 char *sr1__path_join(const char *a, const char *b)
 {
     struct sr1__buf buf;
@@ -343,21 +347,33 @@ char *sr1__path_join(const char *a, const char *b)
     return joined;
 }
 
+/* If the folder does not exist afterwards, report mkdir's errno, not the check's. */
+static sr1_status make_one_dir(const char *path)
+{
+    int reason;
+
+    if (mkdir(path, 0777) == 0)
+        return SR1_OK;
+    reason = errno;
+    if (sr1__path_is_dir(path))
+        return SR1_OK;
+    errno = reason;
+    return sr1__fail_errno("make folder", path);
+}
+
 sr1_status sr1__dir_make(const char *path)
 {
     char *p = sr1__strdup(path);
     sr1_status status = SR1_OK;
 
-    if (!p)
-        return sr1__fail_nomem("folder name");
+    SR1__CHECK_ALLOC(p, "folder name");
     for (char *slash = p;;) {
         slash = strchr(slash + (*slash != '\0'), '/');
         if (slash)
             *slash = '\0';
-        if (mkdir(p, 0777) != 0 && !sr1__path_is_dir(p)) {
-            status = sr1__fail_errno("make folder", p);
+        status = make_one_dir(p);
+        if (status != SR1_OK)
             break;
-        }
         if (!slash)
             break;
         *slash = '/';
@@ -381,33 +397,25 @@ sr1_status sr1__dir_remove(const char *path)
     return SR1_OK;
 }
 
-static void free_names(char **names, size_t n)
+static void free_file_names(char **names, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         sr1__free(names[i]);
     sr1__free(names);
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_file_names(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 /* Append one name; on failure the array is still the caller's. */
-static sr1_status add_name(char ***names, size_t *n, size_t *cap, const char *name)
+static sr1_status append_file_name(char ***names, size_t *n, size_t *cap,
+                                   const char *name)
 {
-    if (*n == *cap) {
-        size_t cap2 = *cap ? 2 * *cap : 16;
-        char **bigger = sr1__realloc(*names, cap2, sizeof **names);
-
-        if (!bigger)
-            return sr1__fail_nomem("folder listing");
-        *names = bigger;
-        *cap = cap2;
-    }
+    SR1__RESERVE(*names, *cap, *n + 1, "folder listing");
     (*names)[*n] = sr1__strdup(name);
-    if (!(*names)[*n])
-        return sr1__fail_nomem("folder listing");
+    SR1__CHECK_ALLOC((*names)[*n], "folder listing");
     ++*n;
     return SR1_OK;
 }
@@ -424,17 +432,17 @@ sr1_status sr1__dir_list(const char *path, char ***names, size_t *count)
         return sr1__fail_errno("open folder", path);
     for (errno = 0; status == SR1_OK && (e = readdir(d)) != NULL; errno = 0) {
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            status = add_name(&list, &n, &cap, e->d_name);
+            status = append_file_name(&list, &n, &cap, e->d_name);
     }
     if (status == SR1_OK && errno != 0)
         status = sr1__fail_errno("read folder", path);
     closedir(d);
     if (status != SR1_OK) {
-        free_names(list, n);
+        free_file_names(list, n);
         return status;
     }
     if (n)
-        qsort(list, n, sizeof *list, by_name);
+        qsort(list, n, sizeof *list, compare_file_names);
     *names = list;
     *count = n;
     return SR1_OK;
@@ -442,12 +450,11 @@ sr1_status sr1__dir_list(const char *path, char ***names, size_t *count)
 
 sr1_status sr1__rename_dir(const char *from, const char *to)
 {
-    char *folder = parent_of(to);
+    char *folder = copy_parent_dir(to);
     sr1_status status;
 
-    if (!folder)
-        return sr1__fail_nomem("folder name");
-    status = rename(from, to) == 0 ? sync_folder(folder)
+    SR1__CHECK_ALLOC(folder, "folder name");
+    status = rename(from, to) == 0 ? sr1__dir_sync(folder)
                                    : sr1__fail_errno("rename folder to", to);
     sr1__free(folder);
     return status;
@@ -468,30 +475,44 @@ static void remove_unlocked(const char *path)
     close(fd);
 }
 
-/* Is it "BASE.tmp-" and then digits, '-', a name? */
+/* Where the end of a temporary name begins: ".tmp-", digits, '-', digits; NULL: it is
+ * none. */
+static const char *find_temporary_end(const char *name)
+{
+    const char *mark = NULL, *digits;
+
+    for (const char *at = name; (at = strstr(at, ".tmp-")); at++)
+        mark = at;
+    if (!mark)
+        return NULL;
+    digits = mark + strlen(".tmp-");
+    if (strspn(digits, "0123456789") == 0)
+        return NULL;
+    return digits[strspn(digits, "0123456789")] == '-' ? mark : NULL;
+}
+
+int sr1__file_is_temporary(const char *name)
+{
+    return find_temporary_end(name) != NULL;
+}
+
 static int is_leftover(const char *name, const char *base)
 {
-    static const char mark[] = ".tmp-";
-    size_t n = strlen(base);
-    size_t digits;
+    const char *end = find_temporary_end(name);
 
-    if (strncmp(name, base, n) != 0 || strncmp(name + n, mark, sizeof mark - 1) != 0)
-        return 0;
-    name += n + sizeof mark - 1;
-    digits = strspn(name, "0123456789");
-    return digits > 0 && name[digits] == '-';
+    return end && (size_t)(end - name) == strlen(base) &&
+           strncmp(name, base, strlen(base)) == 0;
 }
 
 sr1_status sr1__file_clean(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char *parent = parent_of(path);
+    char *parent = copy_parent_dir(path);
     char **names = NULL;
     size_t n = 0;
     sr1_status status;
 
-    if (!parent)
-        return sr1__fail_nomem("folder name");
+    SR1__CHECK_ALLOC(parent, "folder name");
     status = sr1__dir_list(parent, &names, &n);
     if (status != SR1_OK && status != SR1_E_NOMEM)
         status = SR1_OK; /* a folder that cannot be read: the writer will say so */
@@ -507,7 +528,7 @@ sr1_status sr1__file_clean(const char *path)
             status = sr1__fail_nomem("file name");
         sr1__free(full);
     }
-    free_names(names, n);
+    free_file_names(names, n);
     sr1__free(parent);
     return status;
 }

@@ -9,7 +9,7 @@
 sr1_status sr1__file_read(const char *path, size_t max, struct sr1__buf *out);
 
 /* Replace path by these bytes: temporary file beside it, fsync, rename, fsync of the
- * folder. After any failure the old file stands and no temporary is left. */
+ * folder. After any failure the old file is unchanged and no temporary file is left. */
 sr1_status sr1__file_replace(const char *path, const void *bytes, size_t n);
 
 /* The same in pieces, for big files. abort on a NULL writer does nothing. */
@@ -19,16 +19,21 @@ sr1_status sr1__file_writer_add(struct sr1__file_writer *w, const void *bytes, s
 uint64_t sr1__file_writer_offset(const struct sr1__file_writer *w);
 sr1_status sr1__file_writer_commit(struct sr1__file_writer *w); /* frees w in any case */
 void sr1__file_writer_abort(struct sr1__file_writer *w);        /* frees w */
-/* Remove what writers of path left that were killed; those still at work hold a lock.
- * What cannot be removed stays: the only error is SR1_E_NOMEM. */
+/* Remove temporary files that killed writers of path left; running writers hold a lock on
+ * theirs. A file that cannot be removed stays: the only error is SR1_E_NOMEM. */
 sr1_status sr1__file_clean(const char *path);
+/* Is it the name of a temporary file of some writer's? */
+int sr1__file_is_temporary(const char *name);
 
 /* Read-only map. An empty file gives data = "", size 0. */
 struct sr1__map {
     const unsigned char *data;
     size_t size;
+    struct sr1__map_watch *watch; /* map_watch.h; NULL: none */
 };
 sr1_status sr1__map_open(struct sr1__map *out, const char *path);
+/* The same; *fd is the file, which the caller closes. */
+sr1_status sr1__map_open_fd(struct sr1__map *out, const char *path, int *fd);
 void sr1__map_close(struct sr1__map *m); /* zeroes *m; a closed map is fine */
 
 sr1_status sr1__dir_make(const char *path); /* with parents; existing is fine */
@@ -38,9 +43,14 @@ sr1_status sr1__dir_remove(const char *path);
 sr1_status sr1__dir_list(const char *path, char ***names, size_t *count);
 int sr1__path_exists(const char *path);
 int sr1__path_is_dir(const char *path);
+/* SR1_E_INVALID where both names lead to one file: writing `to` would replace the input.
+ */
+sr1_status sr1__path_distinct(const char *input, const char *to);
 /* "a/b" from "a" and "b"; an absolute b stays. Caller frees with sr1__free; NULL: no
  * memory. */
 char *sr1__path_join(const char *a, const char *b);
+/* Make the names in a folder durable. */
+sr1_status sr1__dir_sync(const char *path);
 /* rename + fsync of the parent */
 sr1_status sr1__rename_dir(const char *from, const char *to);
 

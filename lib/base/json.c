@@ -15,7 +15,7 @@
 static _Thread_local void *reserve;
 static _Thread_local int out_of_memory;
 
-static void *allocate(size_t n)
+static void *allocate_for_json(size_t n)
 {
     void *p = sr1__malloc(n);
 
@@ -49,19 +49,22 @@ __attribute__((constructor)) static void set_allocator(void)
 
     json_get_alloc_funcs(&m, &f);
     if (m == malloc && f == free)
-        json_set_alloc_funcs(allocate, sr1__free);
+        json_set_alloc_funcs(allocate_for_json, sr1__free);
 }
 
 /* jansson leaves the text empty when an allocation failed midway. */
 static sr1_status parse_error(const json_error_t *e, const char *name)
 {
     if (e->text[0] == '\0' || json_error_code(e) == json_error_out_of_memory)
-        return sr1__fail_nomem(name);
-    return sr1__fail(SR1_E_PARSE, "%s: line %d, column %d: %s", name, e->line, e->column,
-                     e->text);
+        return sr1__fail_nomem(name ? name : "a row");
+    if (!name && e->line == 1)
+        return sr1__fail(SR1_E_PARSE, "column %d: %s", e->column, e->text);
+    return sr1__fail(SR1_E_PARSE, "%s: line %d, column %d: %s", name ? name : "the row",
+                     e->line, e->column, e->text);
 }
 
-sr1_status sr1__json_parse(json_t **out, const char *text, size_t n, const char *name)
+static sr1_status parse_with(json_t **out, const char *text, size_t n, const char *name,
+                             size_t flags)
 {
     json_error_t e;
     json_t *j;
@@ -72,13 +75,12 @@ sr1_status sr1__json_parse(json_t **out, const char *text, size_t n, const char 
     }
     memset(&e, 0, sizeof e);
     if (!hold_reserve(n))
-        return sr1__fail_nomem(name);
-    j = json_loadb(n ? text : "", n,
-                   JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
+        return sr1__fail_nomem(name ? name : "a row");
+    j = json_loadb(n ? text : "", n, JSON_ALLOW_NUL | JSON_DECODE_ANY | flags, &e);
     drop_reserve();
     if (out_of_memory) {
         json_decref(j);
-        return sr1__fail_nomem(name);
+        return sr1__fail_nomem(name ? name : "a row");
     }
     if (!j)
         return parse_error(&e, name);
@@ -86,33 +88,42 @@ sr1_status sr1__json_parse(json_t **out, const char *text, size_t n, const char 
     return SR1_OK;
 }
 
-typedef sr1_status parse_fn(json_t **out, const char *text, size_t n, const char *name);
-
-static sr1_status load_with(parse_fn *parse, json_t **out, const char *path, size_t max)
+sr1_status sr1__json_parse(json_t **out, const char *text, size_t n, const char *name)
 {
-    struct sr1__buf b;
-    sr1_status status;
+    return parse_with(out, text, n, name, JSON_REJECT_DUPLICATES);
+}
 
-    SR1__TRY(sr1__file_read(path, max, &b));
-    status = parse(out, sr1__buf_cstr(&b), b.len, path);
-    sr1__buf_free(&b);
-    return status;
+sr1_status sr1__json_parse_loose(json_t **out, const char *text, size_t n,
+                                 const char *name)
+{
+    struct sr1__error first;
+    struct sr1__buf mended;
+    sr1_status status = parse_with(out, text, n, name, 0);
+
+    if (status != SR1_E_PARSE)
+        return status;
+    sr1__error_save(&first, status);
+    sr1__buf_init(&mended, 0);
+    sr1__json_mend(text, n, &mended);
+    status = sr1__buf_status(&mended, name ? name : "a row");
+    if (status == SR1_OK)
+        status = parse_with(out, mended.data, mended.len, name, 0);
+    sr1__buf_free(&mended);
+    return status == SR1_E_PARSE ? sr1__error_raise(&first) : status;
 }
 
 sr1_status sr1__json_load(json_t **out, const char *path, size_t max_bytes)
 {
-    return load_with(sr1__json_parse, out, path, max_bytes);
+    struct sr1__buf b;
+    sr1_status status;
+
+    SR1__TRY(sr1__file_read(path, max_bytes, &b));
+    status = sr1__json_parse(out, sr1__buf_cstr(&b), b.len, path);
+    sr1__buf_free(&b);
+    return status;
 }
 
-sr1_status sr1__json_or_yaml_load(json_t **out, const char *path, size_t max_bytes)
-{
-    const char *dot = strrchr(path, '.');
-    int is_json = dot && strcmp(dot, ".json") == 0;
-
-    return load_with(is_json ? sr1__json_parse : sr1__yaml_parse, out, path, max_bytes);
-}
-
-static int add_piece(const char *text, size_t n, void *buf)
+static int append_json_text(const char *text, size_t n, void *buf)
 {
     struct sr1__buf *b = buf;
 
@@ -126,7 +137,7 @@ sr1_status sr1__json_dump(const json_t *j, int indent, struct sr1__buf *b)
     size_t start = b->len;
 
     flags |= indent > 0 ? JSON_INDENT((size_t)indent) : JSON_COMPACT;
-    if (json_dump_callback(j, add_piece, b, flags) == 0)
+    if (json_dump_callback(j, append_json_text, b, flags) == 0)
         return SR1_OK;
     if (b->status != SR1_OK)
         return sr1__buf_status(b, "json text");
@@ -153,6 +164,24 @@ sr1_status sr1__json_save(const json_t *j, int indent, const char *path)
     return status;
 }
 
+sr1_status sr1__json_write_line(struct sr1__file_writer *w, json_t *line)
+{
+    struct sr1__buf b;
+    sr1_status status;
+
+    SR1__CHECK_ALLOC(line, "a line");
+    sr1__buf_init(&b, 0);
+    status = sr1__json_dump(line, 0, &b);
+    json_decref(line);
+    sr1__buf_char(&b, '\n');
+    if (status == SR1_OK)
+        status = sr1__buf_status(&b, "a line");
+    if (status == SR1_OK)
+        status = sr1__file_writer_add(w, sr1__buf_cstr(&b), b.len);
+    sr1__buf_free(&b);
+    return status;
+}
+
 static const char *type_name(const json_t *j)
 {
     static const char *const names[] = {"an object",  "a list",        "a string",
@@ -162,59 +191,47 @@ static const char *type_name(const json_t *j)
     return names[json_typeof(j)];
 }
 
-/* The member, or NULL with the error set in *status. */
-static const json_t *member(const json_t *o, const char *key, sr1_status *status)
+/* The member, whose type is one of those whose bits are set. */
+static sr1_status find_typed_member(const json_t *o, const char *key, unsigned types,
+                                    const char *wanted, const json_t **out)
 {
     const json_t *v = json_object_get(o, key);
 
     if (!json_is_object(o))
-        *status = sr1__fail(SR1_E_PARSE, "'%s' is looked for in %s, not an object", key,
-                            o ? type_name(o) : "nothing");
-    else if (!v)
-        *status = sr1__fail(SR1_E_PARSE, "'%s' is missing", key);
-    return v;
-}
-
-static sr1_status wrong_type(const json_t *v, const char *key, const char *wanted)
-{
-    return sr1__fail(SR1_E_PARSE, "'%s' is %s, not %s", key, type_name(v), wanted);
+        return sr1__fail(SR1_E_PARSE, "'%s' is looked for in %s, not an object", key,
+                         o ? type_name(o) : "nothing");
+    if (!v)
+        return sr1__fail(SR1_E_PARSE, "'%s' is missing", key);
+    if (!(types >> json_typeof(v) & 1))
+        return sr1__fail(SR1_E_PARSE, "'%s' is %s, not %s", key, type_name(v), wanted);
+    *out = v;
+    return SR1_OK;
 }
 
 sr1_status sr1__json_get_str(const json_t *o, const char *key, const char **out)
 {
-    sr1_status status = SR1_OK;
-    const json_t *v = member(o, key, &status);
+    const json_t *v;
 
-    if (!v)
-        return status;
-    if (!json_is_string(v))
-        return wrong_type(v, key, "a string");
+    SR1__TRY(find_typed_member(o, key, 1U << JSON_STRING, "a string", &v));
     *out = json_string_value(v);
     return SR1_OK;
 }
 
 sr1_status sr1__json_get_int(const json_t *o, const char *key, int64_t *out)
 {
-    sr1_status status = SR1_OK;
-    const json_t *v = member(o, key, &status);
+    const json_t *v;
 
-    if (!v)
-        return status;
-    if (!json_is_integer(v))
-        return wrong_type(v, key, "an integer");
+    SR1__TRY(find_typed_member(o, key, 1U << JSON_INTEGER, "an integer", &v));
     *out = json_integer_value(v);
     return SR1_OK;
 }
 
 sr1_status sr1__json_get_num(const json_t *o, const char *key, double *out)
 {
-    sr1_status status = SR1_OK;
-    const json_t *v = member(o, key, &status);
+    const json_t *v;
 
-    if (!v)
-        return status;
-    if (!json_is_number(v))
-        return wrong_type(v, key, "a number");
+    SR1__TRY(
+        find_typed_member(o, key, 1U << JSON_INTEGER | 1U << JSON_REAL, "a number", &v));
     *out = json_number_value(v);
     return SR1_OK;
 }

@@ -6,15 +6,26 @@
 
 #include <jansson.h>
 
-/* Parse text[0..n). `name` is what errors call it ("run.yaml", "data.jsonl:17").
+/* Parse text[0..n). `name` is what errors call it ("run.yaml"); NULL: a row, whose file
+ * and line the caller puts in front.
  * Embedded \u0000 is allowed; depth is bounded by jansson's own limit. *out is a new
  * reference (json_decref). */
 sr1_status sr1__json_parse(json_t **out, const char *text, size_t n, const char *name);
+/* The same for text of other programs, read as Python's json reads it: of repeated names
+ * the last, half a surrogate pair (which is U+FFFD here), NaN and Infinity (null), whole
+ * numbers beyond 64 bits (real ones). */
+sr1_status sr1__json_parse_loose(json_t **out, const char *text, size_t n,
+                                 const char *name);
+/* Append such a text as JSON that sr1__json_parse reads. */
+void sr1__json_mend(const char *text, size_t n, struct sr1__buf *out);
 sr1_status sr1__json_load(json_t **out, const char *path, size_t max_bytes);
 /* Compact (indent 0) or pretty text appended to b. Non-finite numbers cannot occur in
  * json_t. */
 sr1_status sr1__json_dump(const json_t *j, int indent, struct sr1__buf *b);
 sr1_status sr1__json_save(const json_t *j, int indent, const char *path); /* atomic */
+/* One JSON line into a file. Takes the value over; NULL: there was no memory for it. */
+struct sr1__file_writer;
+sr1_status sr1__json_write_line(struct sr1__file_writer *w, json_t *line);
 /* Typed members of an object: on absence or wrong type an error naming `key`. */
 sr1_status sr1__json_get_str(const json_t *o, const char *key, const char **out);
 sr1_status sr1__json_get_int(const json_t *o, const char *key, int64_t *out);
@@ -30,7 +41,5 @@ sr1_status sr1__yaml_parse(json_t **out, const char *text, size_t n, const char 
  * outermost mapping. lines may be NULL. */
 sr1_status sr1__yaml_parse_lines(json_t **out, json_t *lines, const char *text, size_t n,
                                  const char *name);
-/* Load .json by its ending, anything else as YAML. */
-sr1_status sr1__json_or_yaml_load(json_t **out, const char *path, size_t max_bytes);
 
 #endif

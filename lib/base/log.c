@@ -1,8 +1,11 @@
 /* base/log.c - one sink for the process, called by one thread at a time. */
 #include "base/log.h"
 
+#include "base/rng.h"
+
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static sr1_log_fn sink;
@@ -31,4 +34,11 @@ void sr1__log(int32_t level, const char *fmt, ...)
     if (sink)
         sink(sink_user, level, text);
     pthread_mutex_unlock(&lock);
+}
+
+int sr1__log_is_news(atomic_ullong *last, const char *text)
+{
+    unsigned long long now = sr1__hash64(text, strlen(text), 1);
+
+    return atomic_exchange(last, now) != now;
 }

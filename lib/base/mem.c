@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LEAST_ROOM 8 /* elements of an array that grows */
+
 static atomic_int_fast64_t made;    /* since the last sr1__mem_fail_at */
 static atomic_int_fast64_t fail_at; /* 0: never */
 static atomic_int_fast64_t live;
@@ -17,7 +19,7 @@ static int must_fail(void)
     return n == atomic_load_explicit(&fail_at, memory_order_relaxed);
 }
 
-static void *counted(void *p)
+static void *count_block(void *p)
 {
     if (p)
         atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
@@ -26,14 +28,14 @@ static void *counted(void *p)
 
 void *sr1__malloc(size_t size)
 {
-    return must_fail() ? NULL : counted(malloc(size ? size : 1));
+    return must_fail() ? NULL : count_block(malloc(size ? size : 1));
 }
 
 void *sr1__calloc(size_t count, size_t size)
 {
     if (count == 0 || size == 0)
         count = size = 1;
-    return must_fail() ? NULL : counted(calloc(count, size));
+    return must_fail() ? NULL : count_block(calloc(count, size));
 }
 
 void *sr1__realloc(void *p, size_t count, size_t size)
@@ -44,7 +46,19 @@ void *sr1__realloc(void *p, size_t count, size_t size)
     if (must_fail() || __builtin_mul_overflow(count, size, &bytes))
         return NULL;
     q = realloc(p, bytes ? bytes : 1);
-    return p ? q : counted(q);
+    return p ? q : count_block(q);
+}
+
+void *sr1__grow(void *v, size_t *cap, size_t n, size_t size)
+{
+    size_t more = *cap < SIZE_MAX / 2 ? 2 * *cap : SIZE_MAX;
+
+    more = more < n ? n : more;
+    more = more < LEAST_ROOM ? LEAST_ROOM : more;
+    v = sr1__realloc(v, more, size);
+    if (v)
+        *cap = more;
+    return v;
 }
 
 char *sr1__strdup(const char *s)

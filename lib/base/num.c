@@ -1,7 +1,8 @@
-/* base/num.c - strict numbers. strtod follows the locale's decimal comma, so it is called
- * in the "C" locale. */
+/* base/num.c - parse and print numbers strictly. strtod follows the locale's decimal
+ * comma, so it is called in the "C" locale. */
 #include "base/num.h"
 
+#include <float.h>
 #include <locale.h>
 #include <math.h>
 #include <pthread.h>
@@ -19,7 +20,7 @@ static void make_locale(void)
     c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
-static double to_double(const char *text)
+double sr1__to_double(const char *text)
 {
     pthread_once(&once, make_locale);
     return c_locale ? strtod_l(text, NULL, c_locale) : strtod(text, NULL);
@@ -46,7 +47,7 @@ int sr1__parse_int(const char *s, size_t n, int64_t *out)
     return 1;
 }
 
-static size_t digits(const char *s, size_t n, size_t i)
+static size_t skip_decimal_digits(const char *s, size_t n, size_t i)
 {
     while (i < n && s[i] >= '0' && s[i] <= '9')
         i++;
@@ -56,12 +57,12 @@ static size_t digits(const char *s, size_t n, size_t i)
 static int is_real(const char *s, size_t n)
 {
     size_t start = n > 0 && (s[0] == '-' || s[0] == '+');
-    size_t i = digits(s, n, start);
+    size_t i = skip_decimal_digits(s, n, start);
     size_t count = i - start;
 
     if (i < n && s[i] == '.') {
         start = i + 1;
-        i = digits(s, n, start);
+        i = skip_decimal_digits(s, n, start);
         count += i - start;
     }
     if (count == 0)
@@ -70,7 +71,7 @@ static int is_real(const char *s, size_t n)
         i++;
         i += i < n && (s[i] == '-' || s[i] == '+');
         start = i;
-        i = digits(s, n, i);
+        i = skip_decimal_digits(s, n, i);
         if (i == start)
             return 0;
     }
@@ -86,23 +87,41 @@ int sr1__parse_real(const char *s, size_t n, double *out)
         return 0;
     memcpy(text, s, n);
     text[n] = '\0';
-    v = to_double(text);
+    v = sr1__to_double(text);
     if (!isfinite(v))
         return 0;
     *out = v;
     return 1;
 }
 
+void sr1__format_float(float v, char out[32])
+{
+    for (int precision = 6; precision <= 9; precision++) {
+        char *comma;
+
+        snprintf(out, 28, "%.*g", precision, (double)v);
+        comma = strchr(out, ',');
+        if (comma)
+            *comma = '.';
+        if (precision == 9 || (float)sr1__to_double(out) == v)
+            break;
+    }
+    if (!strpbrk(out, ".e"))
+        snprintf(out + strlen(out), 4, ".0");
+}
+
 void sr1__format_real(double v, char out[32])
 {
+    /* below the normal numbers fewer digits may do */
+    int precision = fabs(v) < DBL_MIN ? 1 : 15;
     char *comma;
 
-    for (int precision = 15; precision <= 17; precision++) {
+    for (; precision <= 17; precision++) {
         snprintf(out, 32, "%.*g", precision, v);
         comma = strchr(out, ',');
         if (comma)
             *comma = '.';
-        if (precision == 17 || to_double(out) == v)
+        if (precision == 17 || sr1__to_double(out) == v)
             return;
     }
 }

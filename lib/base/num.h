@@ -1,4 +1,4 @@
-/* base/num.h - numbers to text and back, whatever the process's locale. */
+/* base/num.h - convert numbers to text and back, independent of the process's locale. */
 #ifndef SR1__BASE_NUM_H
 #define SR1__BASE_NUM_H
 
@@ -11,7 +11,13 @@ int sr1__parse_int(const char *s, size_t n, int64_t *out);
 /* The whole of s[0..n) as [+-]digits[.digits][e[+-]digits]; 0 when it is not one or is
  * not finite, else 1. No spaces, hexadecimal, inf or nan. */
 int sr1__parse_real(const char *s, size_t n, double *out);
+/* strtod with a decimal point: the number at the beginning of the text, infinite if it is
+ * too large. */
+double sr1__to_double(const char *text);
 /* Shortest text that reads back as v ("0.1", "1e-05"); always NUL-terminated. */
 void sr1__format_real(double v, char out[32]);
+/* The shortest text that reads back as the same float, with a point or an exponent: a
+ * real to JSON, whose -0.0 stays one. v is finite. */
+void sr1__format_float(float v, char out[32]);
 
 #endif

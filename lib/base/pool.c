@@ -1,15 +1,18 @@
-/* base/pool.c - worker threads that sleep on a condition until a loop is handed to them.
+/* base/pool.c - worker threads that sleep on a condition until they get a loop to run.
  *
  * Indices are handed out in rising order and none after a failure, so every index below a
  * failed one has run: the error reported does not depend on the number of threads. */
 #include "base/pool.h"
 
 #include "base/mem.h"
+#include "base/thread.h"
 
 #include <pthread.h>
 #include <unistd.h>
 
 #define MAX_THREADS 1024
+
+struct within;
 
 struct sr1__pool {
     pthread_mutex_t run_lock; /* one loop at a time */
@@ -23,14 +26,21 @@ struct sr1__pool {
     sr1__pool_fn fn; /* the loop under way */
     void *arg;
     size_t n;
+    const struct within *outer; /* the loops its caller is in */
     size_t next;
     size_t running;
     size_t error_index;
     struct sr1__error error;
 };
 
-/* The pool this thread is working for: a loop inside a loop runs inline. */
-static _Thread_local const struct sr1__pool *inside;
+/* The loops this thread is in, the innermost first; they lie on the stacks of the threads
+ * that take part. */
+struct within {
+    const struct sr1__pool *pool;
+    const struct within *outer;
+};
+
+static _Thread_local const struct within *inside;
 
 static sr1_status run_inline(size_t n, sr1__pool_fn fn, void *arg)
 {
@@ -40,7 +50,7 @@ static sr1_status run_inline(size_t n, sr1__pool_fn fn, void *arg)
 }
 
 /* Called and left with the lock held. */
-static void record(struct sr1__pool *p, size_t i, sr1_status status)
+static void record_failure(struct sr1__pool *p, size_t i, sr1_status status)
 {
     if (status == SR1_OK)
         return;
@@ -52,11 +62,12 @@ static void record(struct sr1__pool *p, size_t i, sr1_status status)
 }
 
 /* Called and left with the lock held. */
-static void take_part(struct sr1__pool *p)
+static void run_pool_indices(struct sr1__pool *p)
 {
-    const struct sr1__pool *outer = inside;
+    const struct within *before = inside;
+    const struct within here = {p, p->outer};
 
-    inside = p;
+    inside = &here;
     while (p->next < p->n) {
         size_t i = p->next++;
         sr1_status status;
@@ -66,21 +77,21 @@ static void take_part(struct sr1__pool *p)
         status = p->fn(p->arg, i);
         pthread_mutex_lock(&p->lock);
         p->running--;
-        record(p, i, status);
+        record_failure(p, i, status);
     }
     if (p->running == 0)
         pthread_cond_broadcast(&p->done);
-    inside = outer;
+    inside = before;
 }
 
-static void *worker(void *arg)
+static void *run_pool_thread(void *arg)
 {
     struct sr1__pool *p = arg;
 
     pthread_mutex_lock(&p->lock);
     while (!p->quit) {
         if (p->next < p->n)
-            take_part(p);
+            run_pool_indices(p);
         else
             pthread_cond_wait(&p->wake, &p->lock);
     }
@@ -88,21 +99,32 @@ static void *worker(void *arg)
     return NULL;
 }
 
+/* Is this thread at work for a loop of p, or for one that such a loop waits for? */
+static int is_inside(const struct sr1__pool *p)
+{
+    const struct within *w = inside;
+
+    while (w && w->pool != p)
+        w = w->outer;
+    return w != NULL;
+}
+
 sr1_status sr1__pool_run(struct sr1__pool *p, size_t n, sr1__pool_fn fn, void *arg)
 {
     sr1_status status;
 
-    if (!p || p->n_threads == 1 || n <= 1 || inside == p)
+    if (!p || p->n_threads == 1 || n <= 1 || is_inside(p))
         return run_inline(n, fn, arg);
     pthread_mutex_lock(&p->run_lock);
     pthread_mutex_lock(&p->lock);
     p->fn = fn;
     p->arg = arg;
     p->n = n;
+    p->outer = inside;
     p->next = 0;
     p->error.code = SR1_OK;
     pthread_cond_broadcast(&p->wake);
-    take_part(p);
+    run_pool_indices(p);
     while (p->running > 0)
         pthread_cond_wait(&p->done, &p->lock);
     p->n = p->next = 0;
@@ -112,7 +134,7 @@ sr1_status sr1__pool_run(struct sr1__pool *p, size_t n, sr1__pool_fn fn, void *a
     return status;
 }
 
-static int32_t processors(void)
+static int32_t count_processors(void)
 {
     long n = sysconf(_SC_NPROCESSORS_ONLN);
 
@@ -120,7 +142,7 @@ static int32_t processors(void)
 }
 
 /* Stop and join the first `started` workers. */
-static void stop(struct sr1__pool *p, int32_t started)
+static void join_pool_threads(struct sr1__pool *p, int32_t started)
 {
     pthread_mutex_lock(&p->lock);
     p->quit = 1;
@@ -143,10 +165,8 @@ sr1_status sr1__pool_new(struct sr1__pool **out, int32_t n_threads)
     if (n_threads < 0 || n_threads > MAX_THREADS)
         return sr1__fail(SR1_E_INVALID, "threads: %d is not in 0..%d", (int)n_threads,
                          MAX_THREADS);
-    p = sr1__calloc(1, sizeof *p);
-    if (!p)
-        return sr1__fail_nomem("thread pool");
-    p->n_threads = n_threads ? n_threads : processors();
+    SR1__CALLOC(p, 1, "thread pool");
+    p->n_threads = n_threads ? n_threads : count_processors();
     p->threads = sr1__calloc((size_t)p->n_threads, sizeof *p->threads);
     if (!p->threads) {
         sr1__free(p);
@@ -157,12 +177,12 @@ sr1_status sr1__pool_new(struct sr1__pool **out, int32_t n_threads)
     pthread_cond_init(&p->wake, NULL);
     pthread_cond_init(&p->done, NULL);
     for (int32_t i = 0; i < p->n_threads - 1; i++) {
-        if (pthread_create(&p->threads[i], NULL, worker, p) != 0) {
-            stop(p, i);
+        if (sr1__thread_start(&p->threads[i], run_pool_thread, p) != 0) {
+            join_pool_threads(p, i);
             return sr1__fail(
                 SR1_E_LIMIT,
                 "thread pool: the system refused thread %d of %d; set fewer threads",
-                (int)i + 1, (int)(n_threads ? n_threads : processors()));
+                (int)i + 1, (int)(n_threads ? n_threads : count_processors()));
         }
     }
     *out = p;
@@ -172,7 +192,7 @@ sr1_status sr1__pool_new(struct sr1__pool **out, int32_t n_threads)
 void sr1__pool_free(struct sr1__pool *p)
 {
     if (p)
-        stop(p, p->n_threads - 1);
+        join_pool_threads(p, p->n_threads - 1);
 }
 
 int32_t sr1__pool_threads(const struct sr1__pool *p)

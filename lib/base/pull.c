@@ -17,13 +17,13 @@ void sr1__pull_init(struct sr1__pull *s, char *text)
     s->first = 0;
 }
 
-static void wrong(struct sr1__pull *s, const char *error)
+static void set_pull_error(struct sr1__pull *s, const char *error)
 {
     if (s->error == NULL)
         s->error = error;
 }
 
-static void skip_space(struct sr1__pull *s)
+static void skip_json_space(struct sr1__pull *s)
 {
     while (*s->at == ' ' || *s->at == '\n' || *s->at == '\t' || *s->at == '\r')
         s->at++;
@@ -38,7 +38,7 @@ static int in_object(const struct sr1__pull *s)
 
 enum sr1__pull_type sr1__pull_peek(struct sr1__pull *s)
 {
-    skip_space(s);
+    skip_json_space(s);
     switch (*s->at) {
     case '{':
         return SR1__PULL_OBJECT;
@@ -66,11 +66,11 @@ void sr1__pull_open(struct sr1__pull *s)
     if (s->error != NULL)
         return;
     if (type != SR1__PULL_OBJECT && type != SR1__PULL_LIST) {
-        wrong(s, "Expecting value");
+        set_pull_error(s, "Expecting value");
         return;
     }
     if (s->depth == SR1__PULL_DEPTH) {
-        wrong(s, "Nested too deeply");
+        set_pull_error(s, "Nested too deeply");
         return;
     }
     s->objects[s->depth / 64] &= ~bit;
@@ -84,7 +84,7 @@ int sr1__pull_more(struct sr1__pull *s)
 {
     if (s->error != NULL || s->depth == 0)
         return 0;
-    skip_space(s);
+    skip_json_space(s);
     if (*s->at == (in_object(s) ? '}' : ']')) {
         s->at++;
         s->depth--;
@@ -93,7 +93,7 @@ int sr1__pull_more(struct sr1__pull *s)
     }
     if (!s->first) {
         if (*s->at != ',') {
-            wrong(s, "Expecting ',' delimiter");
+            set_pull_error(s, "Expecting ',' delimiter");
             return 0;
         }
         s->at++;
@@ -102,7 +102,7 @@ int sr1__pull_more(struct sr1__pull *s)
     return 1;
 }
 
-static int hex(char c)
+static int hex_digit_value(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -110,13 +110,12 @@ static int hex(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Four hexadecimal digits; -1 when they are not. */
-static int32_t hex4(const char *p)
+int32_t sr1__pull_hex4(const char *p)
 {
     int32_t v = 0;
 
     for (int i = 0; i < 4; i++) {
-        int digit = hex(p[i]);
+        int digit = hex_digit_value(p[i]);
 
         if (digit < 0)
             return -1;
@@ -129,12 +128,12 @@ static int32_t hex4(const char *p)
 static char *pass_escape(char *p)
 {
     if (p[1] == 'u')
-        return hex4(p + 2) >= 0 ? p + 6 : NULL;
+        return sr1__pull_hex4(p + 2) >= 0 ? p + 6 : NULL;
     return p[1] != '\0' && strchr("\"\\/bfnrt", p[1]) != NULL ? p + 2 : NULL;
 }
 
 /* Between the quotes; moves behind the closing one. */
-static void raw_string(struct sr1__pull *s, struct sr1__span *raw)
+static void raw_string(struct sr1__pull *s, struct sr1__pull_span *raw)
 {
     char *p = s->at + 1;
 
@@ -145,13 +144,14 @@ static void raw_string(struct sr1__pull *s, struct sr1__span *raw)
 
             if (next == NULL) {
                 s->at = p;
-                wrong(s, "Invalid \\escape");
+                set_pull_error(s, "Invalid \\escape");
                 return;
             }
             p = next;
         } else if ((unsigned char)*p < 0x20) {
             s->at = p;
-            wrong(s, *p == '\0' ? "Unterminated string" : "Invalid control character");
+            set_pull_error(s, *p == '\0' ? "Unterminated string"
+                                         : "Invalid control character");
             return;
         } else {
             p++;
@@ -163,7 +163,7 @@ static void raw_string(struct sr1__pull *s, struct sr1__span *raw)
 
 /* The character of the escape at p, and past it. Half a surrogate pair, and U+0000, are
  * U+FFFD. */
-static const char *read_escape(const char *p, const char *end, uint32_t *cp)
+static const char *decode_escape(const char *p, const char *end, uint32_t *cp)
 {
     static const char names[] = "\"\\/bfnrt";
     static const char values[] = "\"\\/\b\f\n\r\t";
@@ -173,10 +173,10 @@ static const char *read_escape(const char *p, const char *end, uint32_t *cp)
         *cp = (unsigned char)values[strchr(names, p[1]) - names];
         return p + 2;
     }
-    *cp = (uint32_t)hex4(p + 2);
+    *cp = (uint32_t)sr1__pull_hex4(p + 2);
     p += 6;
     if (*cp >= 0xd800 && *cp < 0xdc00 && end - p >= 6 && p[0] == '\\' && p[1] == 'u') {
-        low = hex4(p + 2);
+        low = sr1__pull_hex4(p + 2);
         if (low >= 0xdc00 && low < 0xe000) {
             *cp = 0x10000 + ((*cp - 0xd800) << 10) + (uint32_t)(low - 0xdc00);
             return p + 6;
@@ -187,9 +187,9 @@ static const char *read_escape(const char *p, const char *end, uint32_t *cp)
     return p;
 }
 
-/* Decode raw text to `to`, which may be where it stands: an escape is never shorter than
+/* Decode raw text to `to`, which may be its own place: an escape is never shorter than
  * its character. Returns the length. */
-static size_t unescape(char *to, const char *from, size_t n)
+static size_t decode_escapes(char *to, const char *from, size_t n)
 {
     const char *end = from + n;
     char *begin = to;
@@ -207,7 +207,7 @@ static size_t unescape(char *to, const char *from, size_t n)
             char utf8[4];
             int width;
 
-            from = read_escape(from, end, &cp);
+            from = decode_escape(from, end, &cp);
             width = sr1__utf8_put(cp, utf8);
             memcpy(to, utf8, (size_t)width);
             to += width;
@@ -216,40 +216,40 @@ static size_t unescape(char *to, const char *from, size_t n)
     return (size_t)(to - begin);
 }
 
-void sr1__pull_string(struct sr1__pull *s, struct sr1__span *text)
+void sr1__pull_string(struct sr1__pull *s, struct sr1__pull_span *text)
 {
-    struct sr1__span raw = {NULL, 0};
+    struct sr1__pull_span raw = {NULL, 0};
 
     if (sr1__pull_peek(s) != SR1__PULL_STRING)
-        wrong(s, "Expecting value");
+        set_pull_error(s, "Expecting value");
     if (s->error == NULL)
         raw_string(s, &raw);
     if (s->error != NULL)
         return;
     text->p = raw.p;
-    text->n = unescape(raw.p, raw.p, raw.n);
+    text->n = decode_escapes(raw.p, raw.p, raw.n);
     text->p[text->n] = '\0';
 }
 
-void sr1__pull_name(struct sr1__pull *s, struct sr1__span *name)
+void sr1__pull_name(struct sr1__pull *s, struct sr1__pull_span *name)
 {
     if (s->error != NULL)
         return;
     if (sr1__pull_peek(s) != SR1__PULL_STRING) {
-        wrong(s, "Expecting property name enclosed in double quotes");
+        set_pull_error(s, "Expecting property name enclosed in double quotes");
         return;
     }
     raw_string(s, name);
     if (s->error != NULL)
         return;
-    skip_space(s);
+    skip_json_space(s);
     if (*s->at != ':')
-        wrong(s, "Expecting ':' delimiter");
+        set_pull_error(s, "Expecting ':' delimiter");
     else
         s->at++;
 }
 
-int sr1__pull_name_is(const struct sr1__span *name, const char *text)
+int sr1__pull_name_is(const struct sr1__pull_span *name, const char *text)
 {
     char plain[NAME_MAX_BYTES];
     size_t n = strlen(text);
@@ -258,10 +258,10 @@ int sr1__pull_name_is(const struct sr1__span *name, const char *text)
         return name->n == n && memcmp(name->p, text, n) == 0;
     if (name->n > sizeof(plain))
         return 0;
-    return unescape(plain, name->p, name->n) == n && memcmp(plain, text, n) == 0;
+    return decode_escapes(plain, name->p, name->n) == n && memcmp(plain, text, n) == 0;
 }
 
-static char *digits(char *p)
+static char *skip_json_digits(char *p)
 {
     while (*p >= '0' && *p <= '9')
         p++;
@@ -274,16 +274,16 @@ static void skip_number(struct sr1__pull *s)
     char *p = s->at + (*s->at == '-');
     char *from = p;
 
-    p = *p == '0' ? p + 1 : digits(p);
-    if (p > from && *p == '.' && digits(p + 1) > p + 1)
-        p = digits(p + 1);
+    p = *p == '0' ? p + 1 : skip_json_digits(p);
+    if (p > from && *p == '.' && skip_json_digits(p + 1) > p + 1)
+        p = skip_json_digits(p + 1);
     if (p > from && (*p == 'e' || *p == 'E')) {
         char *sign = p + 1 + (p[1] == '-' || p[1] == '+');
 
-        p = digits(sign) > sign ? digits(sign) : p;
+        p = skip_json_digits(sign) > sign ? skip_json_digits(sign) : p;
     }
     if (p == from)
-        wrong(s, "Expecting value");
+        set_pull_error(s, "Expecting value");
     else
         s->at = p;
 }
@@ -295,13 +295,13 @@ static void skip_word(struct sr1__pull *s, const char *word)
     if (strncmp(s->at, word, n) == 0)
         s->at += n;
     else
-        wrong(s, "Expecting value");
+        set_pull_error(s, "Expecting value");
 }
 
 /* Pass over a value without parts, enter one with. */
 static void begin_value(struct sr1__pull *s)
 {
-    struct sr1__span raw;
+    struct sr1__pull_span raw;
 
     switch (sr1__pull_peek(s)) {
     case SR1__PULL_OBJECT:
@@ -324,20 +324,20 @@ static void begin_value(struct sr1__pull *s)
         skip_word(s, "null");
         break;
     case SR1__PULL_NONE:
-        wrong(s, "Expecting value");
+        set_pull_error(s, "Expecting value");
         break;
     }
 }
 
-void sr1__pull_skip(struct sr1__pull *s, struct sr1__span *raw)
+void sr1__pull_skip(struct sr1__pull *s, struct sr1__pull_span *raw)
 {
     int32_t outside = s->depth;
-    struct sr1__span name;
+    struct sr1__pull_span name;
     char *from;
 
     if (s->error != NULL)
         return;
-    skip_space(s);
+    skip_json_space(s);
     from = s->at;
     begin_value(s);
     while (s->error == NULL && s->depth > outside) {
@@ -358,7 +358,7 @@ void sr1__pull_end(struct sr1__pull *s, const char *end)
 {
     if (s->error != NULL)
         return;
-    skip_space(s);
+    skip_json_space(s);
     if (s->at != end)
-        wrong(s, "Extra data");
+        set_pull_error(s, "Extra data");
 }

@@ -7,14 +7,14 @@
 #define GOLDEN 0x9e3779b97f4a7c15u
 #define TWO_PI 6.283185307179586476925286766559
 
-static uint64_t mix(uint64_t z)
+static uint64_t finalise_splitmix64(uint64_t z)
 {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
 }
 
-static uint64_t rotl(uint64_t x, int k)
+static uint64_t rotate_left(uint64_t x, int k)
 {
     return (x << k) | (x >> (64 - k));
 }
@@ -23,18 +23,19 @@ static uint64_t rotl(uint64_t x, int k)
  * neighbouring streams do not meet in one state. */
 void sr1__rng_seed(struct sr1__rng *r, uint64_t seed, uint64_t stream)
 {
-    uint64_t x = mix(seed + GOLDEN) ^ rotl(mix(stream + 2 * GOLDEN), 32);
+    uint64_t x = finalise_splitmix64(seed + GOLDEN) ^
+                 rotate_left(finalise_splitmix64(stream + 2 * GOLDEN), 32);
 
     for (int i = 0; i < 4; i++) {
         x += GOLDEN;
-        r->s[i] = mix(x);
+        r->s[i] = finalise_splitmix64(x);
     }
 }
 
 uint64_t sr1__rng_u64(struct sr1__rng *r)
 {
     uint64_t *s = r->s;
-    uint64_t result = rotl(s[1] * 5, 7) * 9;
+    uint64_t result = rotate_left(s[1] * 5, 7) * 9;
     uint64_t t = s[1] << 17;
 
     s[2] ^= s[0];
@@ -42,7 +43,7 @@ uint64_t sr1__rng_u64(struct sr1__rng *r)
     s[1] ^= s[2];
     s[0] ^= s[3];
     s[2] ^= t;
-    s[3] = rotl(s[3], 45);
+    s[3] = rotate_left(s[3], 45);
     return result;
 }
 
@@ -85,9 +86,9 @@ void sr1__rng_shuffle(struct sr1__rng *r, int64_t *v, size_t n)
 uint64_t sr1__hash64(const void *bytes, size_t n, uint64_t seed)
 {
     const unsigned char *p = bytes;
-    uint64_t h = 0xcbf29ce484222325u ^ mix(seed);
+    uint64_t h = 0xcbf29ce484222325u ^ finalise_splitmix64(seed);
 
     for (size_t i = 0; i < n; i++)
         h = (h ^ p[i]) * 0x100000001b3u;
-    return mix(h + GOLDEN);
+    return finalise_splitmix64(h + GOLDEN);
 }

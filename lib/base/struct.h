@@ -1,4 +1,5 @@
-/* base/struct.h - public structs that grow: read and filled as far as the caller's goes.
+/* base/struct.h - read and fill public structs that grow, up to the size that the caller
+ * knows.
  *
  * Option, vtable and result structs begin with `size_t struct_size`, which the caller
  * sets to its own sizeof, and are only ever appended to. A caller built against an older
@@ -11,10 +12,10 @@
 /* Bytes up to the end of a field. It does not move when fields are appended. */
 #define SR1__STRUCT_END(type, field) (offsetof(type, field) + sizeof(((type *)0)->field))
 
-/* *to (size bytes) holds the defaults: put over them what the caller's *from has. from
- * NULL: the defaults stay. to->struct_size becomes size. `least` is the end of the last
- * field that has no default, or of the first field: a smaller struct_size was never set,
- * SR1_E_INVALID. `what` names the struct. */
+/* *to (size bytes) holds the defaults: overwrite them with the fields of the caller's
+ * *from. from NULL: the defaults stay. to->struct_size becomes size. `least` is the end
+ * of the last field that has no default, or of the first field: a smaller struct_size was
+ * never set, SR1_E_INVALID. `what` names the struct. */
 sr1_status sr1__struct_take(void *to, size_t size, const void *from, size_t least,
                             const char *what);
 
@@ -26,9 +27,9 @@ sr1_status sr1__struct_check(const void *out, const char *what);
  * stays as it is. Errors as above. */
 sr1_status sr1__struct_give(void *out, const void *from, size_t size, const char *what);
 
-/* For init functions, which cannot know how much room an older caller has: the first
- * `first` bytes (all that version 0.1 had) of the defaults, and struct_size = first, so
- * that no later field is read. to NULL is fine. */
-void sr1__struct_init(void *to, const void *defaults, size_t first);
+/* For init functions: *to (size bytes) becomes the defaults, and its struct_size size. An
+ * init function cannot know how much room its caller has, so a struct that grows brings a
+ * new version of it (docs/api.md). to NULL is fine. */
+void sr1__struct_init(void *to, const void *defaults, size_t size);
 
 #endif

@@ -1,10 +1,10 @@
-/* base/utf8.c - UTF-8 after table 3-7 of the Unicode standard: which second byte a first
- * byte allows is what keeps overlong forms, surrogates and values past U+10FFFF out. */
+/* base/utf8.c - UTF-8 by table 3-7 of the Unicode standard: the first byte limits the
+ * second byte, which excludes overlong forms, surrogates and values past U+10FFFF. */
 #include "base/utf8.h"
 
 /* Length of the character a first byte opens and the bounds of its second byte; 0: none.
  */
-static int lead(unsigned char c, unsigned char *low, unsigned char *high)
+static int decode_lead_byte(unsigned char c, unsigned char *low, unsigned char *high)
 {
     *low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
     *high = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
@@ -25,7 +25,7 @@ int sr1__utf8_next(const char *s, size_t n, uint32_t *cp)
 
     if (n == 0)
         return -1;
-    len = lead(p[0], &low, &high);
+    len = decode_lead_byte(p[0], &low, &high);
     value = p[0] & first_bits[len];
     for (int i = 1; i < len; i++) {
         if ((size_t)i == n)

@@ -1,10 +1,11 @@
 /* base/yaml.c - libyaml's events to json_t.
  *
- * One document of mappings, lists and scalars. What would make a file mean more than it
- * says (anchors, aliases, tags, merge keys, further documents) is refused by name. Plain
- * scalars follow the core schema of YAML 1.2, section 10.3.2. */
+ * One document of mappings, lists and scalars. Constructs that change the meaning of
+ * other lines (anchors, aliases, tags, merge keys, further documents) are refused by
+ * name. Plain scalars follow the core schema of YAML 1.2, section 10.3.2. */
 #include "base/json.h"
 
+#include "base/mem.h"
 #include "base/num.h"
 
 #include <string.h>
@@ -52,7 +53,7 @@ static sr1_status parser_error(const struct reader *r)
     }
 }
 
-static int is_one_of(const char *s, size_t n, const char *const *words)
+static int is_listed_scalar(const char *s, size_t n, const char *const *words)
 {
     for (; *words; words++) {
         if (strlen(*words) == n && memcmp(*words, s, n) == 0)
@@ -61,27 +62,26 @@ static int is_one_of(const char *s, size_t n, const char *const *words)
     return 0;
 }
 
-/* 0x or 0o digits; the value is bounded like any other integer. */
-static int parse_based(const char *s, size_t n, json_int_t *out)
+/* 0x or 0o digits; *fits: 64 bits hold the value. */
+static int parse_based(const char *s, size_t n, json_int_t *out, int *fits)
 {
     int base = n > 2 && s[0] == '0' ? (s[1] == 'x' ? 16 : s[1] == 'o' ? 8 : 0) : 0;
-    json_int_t v = 0;
 
-    if (!base)
-        return 0;
-    for (size_t i = 2; i < n; i++) {
+    *out = 0;
+    *fits = 1;
+    for (size_t i = 2; base && i < n; i++) {
         int c = s[i];
         int digit = c >= '0' && c <= '9'   ? c - '0'
                     : c >= 'a' && c <= 'f' ? c - 'a' + 10
                     : c >= 'A' && c <= 'F' ? c - 'A' + 10
                                            : 99;
 
-        if (digit >= base || __builtin_mul_overflow(v, base, &v) ||
-            __builtin_add_overflow(v, digit, &v))
+        if (digit >= base)
             return 0;
+        *fits = *fits && !__builtin_mul_overflow(*out, base, out) &&
+                !__builtin_add_overflow(*out, digit, out);
     }
-    *out = v;
-    return 1;
+    return base != 0;
 }
 
 static int all_digits(const char *s, size_t n)
@@ -107,32 +107,34 @@ static json_t *plain_value(const char *s, size_t n, const char **problem)
     json_int_t i;
     int64_t v;
     double d;
+    int is_based, fits;
 
-    if (is_one_of(s, n, nulls))
+    if (is_listed_scalar(s, n, nulls))
         return json_null();
-    if (is_one_of(s, n, trues))
+    if (is_listed_scalar(s, n, trues))
         return json_true();
-    if (is_one_of(s, n, falses))
+    if (is_listed_scalar(s, n, falses))
         return json_false();
     if (sr1__parse_int(s, n, &v))
         return json_integer((json_int_t)v);
-    if (parse_based(s, n, &i))
+    is_based = parse_based(s, n, &i, &fits);
+    if (is_based && fits)
         return json_integer(i);
-    if (all_digits(s, n)) {
+    if (is_based || all_digits(s, n)) {
         *problem = "an integer beyond 64 bits; quote it if it is text";
         return NULL;
     }
     if (sr1__parse_real(s, n, &d))
         return json_real(d);
-    if (is_one_of(s, n, infinite)) {
+    if (is_listed_scalar(s, n, infinite)) {
         *problem = "infinite and not-a-number values are not allowed";
         return NULL;
     }
     return json_stringn(s, n); /* libyaml has checked that it is UTF-8 */
 }
 
-/* Put v (stolen) where the reader stands. */
-static sr1_status place(struct reader *r, json_t *v)
+/* Add v (stolen) at the reader's position. */
+static sr1_status attach_value(struct reader *r, json_t *v)
 {
     struct level *top;
 
@@ -183,7 +185,7 @@ static sr1_status take_key(struct reader *r, const yaml_event_t *e)
     return SR1_OK;
 }
 
-static sr1_status scalar(struct reader *r, const yaml_event_t *e)
+static sr1_status read_scalar(struct reader *r, const yaml_event_t *e)
 {
     const char *s = (const char *)e->data.scalar.value;
     size_t n = e->data.scalar.length;
@@ -198,16 +200,14 @@ static sr1_status scalar(struct reader *r, const yaml_event_t *e)
         v = json_stringn(s, n);
     if (!v && problem)
         return fail_at(r, &e->start_mark, problem);
-    if (!v)
-        return sr1__fail_nomem(r->name);
-    return place(r, v);
+    SR1__CHECK_ALLOC(v, r->name);
+    return attach_value(r, v);
 }
 
 static sr1_status open_container(struct reader *r, const yaml_event_t *e,
                                  json_t *container)
 {
-    if (!container)
-        return sr1__fail_nomem(r->name);
+    SR1__CHECK_ALLOC(container, r->name);
     if (wants_key(r)) {
         json_decref(container);
         return fail_at(r, &e->start_mark,
@@ -217,7 +217,7 @@ static sr1_status open_container(struct reader *r, const yaml_event_t *e,
         json_decref(container);
         return fail_at(r, &e->start_mark, "nested deeper than 64 levels");
     }
-    SR1__TRY(place(r, container));
+    SR1__TRY(attach_value(r, container));
     r->levels[r->depth].container = container;
     r->levels[r->depth].has_key = 0;
     r->depth++;
@@ -236,7 +236,7 @@ static sr1_status refuse_extras(const struct reader *r, const yaml_event_t *e,
     return SR1_OK;
 }
 
-static sr1_status handle(struct reader *r, const yaml_event_t *e)
+static sr1_status handle_yaml_event(struct reader *r, const yaml_event_t *e)
 {
     switch (e->type) {
     case YAML_DOCUMENT_START_EVENT:
@@ -247,7 +247,7 @@ static sr1_status handle(struct reader *r, const yaml_event_t *e)
         return fail_at(r, &e->start_mark, "aliases (*name) are not supported");
     case YAML_SCALAR_EVENT:
         SR1__TRY(refuse_extras(r, e, e->data.scalar.anchor, e->data.scalar.tag));
-        return scalar(r, e);
+        return read_scalar(r, e);
     case YAML_SEQUENCE_START_EVENT:
         SR1__TRY(refuse_extras(r, e, e->data.sequence_start.anchor,
                                e->data.sequence_start.tag));
@@ -276,7 +276,7 @@ static sr1_status read_events(struct reader *r)
     while (status == SR1_OK && !r->ended) {
         if (!yaml_parser_parse(&r->parser, &e))
             return parser_error(r);
-        status = handle(r, &e);
+        status = handle_yaml_event(r, &e);
         yaml_event_delete(&e);
     }
     return status;

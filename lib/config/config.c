@@ -1,6 +1,10 @@
 /* config/config.c - the configuration: values by key, files, saved form. */
 #include "config/keys.h"
 
+#include <searchr1/ext/config_names.h>
+
+#include "config/paths.h"
+
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -20,7 +24,8 @@ static struct config_value *value_of(sr1_config *c, const struct config_key *key
     return &c->values[key - sr1__config_keys];
 }
 
-static void put(sr1_config *c, const struct config_key *key, const struct config_value *v)
+static void store_key_value(sr1_config *c, const struct config_key *key,
+                            const struct config_value *v)
 {
     struct config_value *old = value_of(c, key);
 
@@ -30,10 +35,10 @@ static void put(sr1_config *c, const struct config_key *key, const struct config
 
 sr1_status sr1_config_new(sr1_config **out)
 {
-    sr1_config *c = sr1__calloc(1, sizeof *c);
+    sr1_config *c;
 
-    if (!c)
-        return sr1__fail_nomem("configuration");
+    SR1__REQUIRE(out, "configuration: out");
+    SR1__CALLOC(c, 1, "configuration");
     for (size_t i = 0; i < CONFIG_N_KEYS; i++) {
         const struct config_key *key = &sr1__config_keys[i];
         sr1_status status = SR1_OK;
@@ -61,10 +66,10 @@ void sr1_config_free(sr1_config *config)
 
 sr1_status sr1_config_copy(sr1_config **out, const sr1_config *config)
 {
-    sr1_config *c = sr1__calloc(1, sizeof *c);
+    sr1_config *c;
 
-    if (!c)
-        return sr1__fail_nomem("configuration");
+    SR1__REQUIRE(out && config, "configuration: out and config");
+    SR1__CALLOC(c, 1, "configuration");
     for (size_t i = 0; i < CONFIG_N_KEYS; i++) {
         const char *s = config->values[i].s;
 
@@ -81,7 +86,7 @@ sr1_status sr1_config_copy(sr1_config **out, const sr1_config *config)
 
 /* ---- presets ---- */
 
-/* What a value of `compat` makes of the defaults of other keys. */
+/* The defaults of other keys under a value of `compat`. */
 static const struct preset {
     const char *compat, *key, *value;
 } presets[] = {
@@ -92,14 +97,18 @@ static const struct preset {
 
 #define N_PRESETS (sizeof presets / sizeof presets[0])
 
-/* The default of a key that some preset names, under this value of compat. */
-static const char *default_under(const char *compat, const struct config_key *key)
+/* The default that this value of compat gives to a key; NULL: none. */
+static const char *find_preset_value(const char *compat, const char *key)
 {
     for (size_t i = 0; i < N_PRESETS; i++)
-        if (strcmp(presets[i].compat, compat) == 0 &&
-            strcmp(presets[i].key, key->name) == 0)
+        if (strcmp(presets[i].compat, compat) == 0 && strcmp(presets[i].key, key) == 0)
             return presets[i].value;
-    return key->default_text;
+    return NULL;
+}
+
+int sr1__config_by_compat(const sr1_config *c, const char *key)
+{
+    return find_preset_value(sr1__config_str(c, "compat"), key) != NULL;
 }
 
 /* New defaults for what the user has not set. */
@@ -109,37 +118,44 @@ static sr1_status apply_presets(sr1_config *c)
 
     for (size_t i = 0; i < N_PRESETS; i++) {
         const struct config_key *key = sr1__config_key_find(presets[i].key);
+        const char *value = find_preset_value(compat, presets[i].key);
         struct config_value v;
 
         if (!key)
             return SR1_E_CONFIG;
         if (value_of(c, key)->is_set)
             continue;
-        SR1__TRY(sr1__config_value_text(key, default_under(compat, key), &v));
+        SR1__TRY(sr1__config_value_text(key, value ? value : key->default_text, &v));
         v.is_set = 0;
-        put(c, key, &v);
+        store_key_value(c, key, &v);
     }
     return SR1_OK;
 }
 
+void sr1__config_swap(sr1_config *a, sr1_config *b)
+{
+    sr1_config t = *a;
+
+    *a = *b;
+    *b = t;
+}
+
 /* Let *c, a changed copy of config, take its place, presets applied; frees the other. */
-static sr1_status adopt(sr1_config *config, sr1_config *c, sr1_status status)
+static sr1_status adopt_config_copy(sr1_config *config, sr1_config *c, sr1_status status)
 {
     if (status == SR1_OK)
         status = apply_presets(c);
-    if (status == SR1_OK) {
-        sr1_config t = *config;
-
-        *config = *c;
-        *c = t;
-    }
+    if (status == SR1_OK)
+        sr1__config_swap(config, c);
     sr1_config_free(c);
     return status;
 }
 
 /* ---- setting ---- */
 
-static sr1_status set_compat(sr1_config *config, const struct config_value *v)
+/* Store a value on which presets depend, or that depends on them; takes v over. */
+static sr1_status store_and_apply_presets(sr1_config *config, const struct config_key *k,
+                                          const struct config_value *v)
 {
     sr1_config *c = NULL;
     sr1_status status = sr1_config_copy(&c, config);
@@ -148,66 +164,100 @@ static sr1_status set_compat(sr1_config *config, const struct config_value *v)
         sr1__free(v->s);
         return status;
     }
-    put(c, &sr1__config_keys[CONFIG_KEY_compat], v);
-    return adopt(config, c, SR1_OK);
+    store_key_value(c, k, v);
+    return adopt_config_copy(config, c, SR1_OK);
 }
 
 sr1_status sr1_config_set(sr1_config *config, const char *key, const char *text)
 {
-    const struct config_key *k = sr1__config_key_find(key);
+    const struct config_key *k;
     struct config_value v;
 
+    SR1__REQUIRE(config && key && text, "configuration: config, key and text");
+    k = sr1__config_key_find(key);
     if (!k)
         return SR1_E_CONFIG;
     SR1__TRY(sr1__config_value_text(k, text, &v));
     if (k == &sr1__config_keys[CONFIG_KEY_compat])
-        return set_compat(config, &v);
-    put(config, k, &v);
+        return store_and_apply_presets(config, k, &v);
+    store_key_value(config, k, &v);
     return SR1_OK;
+}
+
+sr1_status sr1_config_unset(sr1_config *config, const char *key)
+{
+    const struct config_key *k;
+    struct config_value v;
+
+    SR1__REQUIRE(config && key, "configuration: config and key");
+    k = sr1__config_key_find(key);
+    if (!k)
+        return SR1_E_CONFIG;
+    SR1__TRY(sr1__config_value_text(k, k->default_text, &v));
+    v.is_set = 0;
+    return store_and_apply_presets(config, k, &v);
 }
 
 sr1_status sr1_config_set_pair(sr1_config *config, const char *pair)
 {
-    const char *equals = strchr(pair, '=');
+    const char *equals;
     char *key;
     sr1_status status;
 
+    SR1__REQUIRE(config && pair, "configuration: config and pair");
+    equals = strchr(pair, '=');
     if (!equals)
         return sr1__fail(SR1_E_CONFIG, "'%.80s' is not of the form key=value", pair);
     key = sr1__strndup(pair, (size_t)(equals - pair));
-    if (!key)
-        return sr1__fail_nomem("configuration key");
+    SR1__CHECK_ALLOC(key, "configuration key");
     status = sr1_config_set(config, key, equals + 1);
     sr1__free(key);
     return status;
 }
 
+/* One member of a file that lies in this folder, "" for a text that is in none. */
+static sr1_status set_member(sr1_config *c, const char *name, const json_t *j,
+                             const char *folder)
+{
+    const struct config_key *key = sr1__config_key_find(name);
+    struct config_value v;
+    sr1_status status;
+
+    if (!key)
+        return json_object_size(j) > 0 ? sr1__config_refuse_section(name, j)
+                                       : SR1_E_CONFIG;
+    SR1__TRY(sr1__config_value_json(key, j, &v));
+    status = sr1__config_path_beside(key, folder, &v);
+    if (status == SR1_OK)
+        store_key_value(c, key, &v);
+    else
+        sr1__free(v.s);
+    return status;
+}
+
 static sr1_status set_members(sr1_config *c, json_t *object, const json_t *lines,
-                              const char *path)
+                              const char *path, const char *folder)
 {
     const char *name;
     json_t *j;
 
     json_object_foreach(object, name, j)
     {
-        const struct config_key *key = sr1__config_key_find(name);
         json_int_t line = json_integer_value(json_object_get(lines, name));
-        struct config_value v;
-        sr1_status status = key ? sr1__config_value_json(key, j, &v) : SR1_E_CONFIG;
+        sr1_status status = set_member(c, name, j, folder);
 
         if (status != SR1_OK && line > 0)
             return sr1__context(status, "%s:%lld", path, (long long)line);
         if (status != SR1_OK)
             return sr1__context(status, "%s", path);
-        put(c, key, &v);
     }
     return SR1_OK;
 }
 
-/* Parse the text, and note on which line each key stands. JSON is strict here, but its
- * lines are found by reading it as YAML, of which a flat object is a part. */
-static sr1_status parse_text(const char *text, size_t n, const char *name,
-                             json_t **object, json_t *lines)
+/* Parse the text, and record the line of each key. JSON is parsed strictly, but its lines
+ * are found by reading it as YAML, which includes flat objects. */
+static sr1_status parse_config_text(const char *text, size_t n, const char *name,
+                                    json_t **object, json_t *lines)
 {
     const char *dot = strrchr(name, '.');
     json_t *again = NULL;
@@ -222,52 +272,79 @@ static sr1_status parse_text(const char *text, size_t n, const char *name,
 }
 
 /* All keys go into a copy first, so that a bad one changes nothing. */
-static sr1_status load_object(sr1_config *config, json_t *object, const json_t *lines,
-                              const char *path)
+static sr1_status load_config_object(sr1_config *config, json_t *object,
+                                     const json_t *lines, const char *path,
+                                     const char *folder)
 {
     sr1_config *c = NULL;
 
     if (!json_is_object(object) && !json_is_null(object))
         return sr1__fail(SR1_E_CONFIG,
                          "%s: a configuration is a mapping from keys to values", path);
+    if (json_object_get(object, "architectures") || json_object_get(object, "model_type"))
+        return sr1__fail(
+            SR1_E_CONFIG,
+            "%s describes a model, not a run or a training; name a folder that "
+            "sr1-train wrote, or give the model's as model_name_or_path",
+            path);
     SR1__TRY(sr1_config_copy(&c, config));
-    return adopt(config, c, set_members(c, object, lines, path));
+    return adopt_config_copy(config, c, set_members(c, object, lines, path, folder));
 }
 
-sr1_status sr1__config_load_text(sr1_config *c, const char *text, size_t n,
-                                 const char *name)
+static sr1_status load_text(sr1_config *c, const char *text, size_t n, const char *name,
+                            const char *folder)
 {
     json_t *lines = json_object();
     json_t *object = NULL;
     sr1_status status;
 
-    if (!lines)
-        return sr1__fail_nomem(name);
-    status = parse_text(text, n, name, &object, lines);
+    SR1__CHECK_ALLOC(lines, name);
+    status = parse_config_text(text, n, name, &object, lines);
     if (status == SR1_OK)
-        status = load_object(c, object, lines, name);
+        status = load_config_object(c, object, lines, name, folder);
     json_decref(object);
     json_decref(lines);
     return status;
 }
 
+sr1_status sr1__config_load_text(sr1_config *c, const char *text, size_t n,
+                                 const char *name)
+{
+    return load_text(c, text, n, name, "");
+}
+
+/* "" for a file in the working folder, whose paths stay as short as they were given. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return sr1__strndup(path, slash ? (size_t)(slash - path) + 1 : 0);
+}
+
 sr1_status sr1_config_load(sr1_config *config, const char *path)
 {
+    char *folder;
     struct sr1__buf b;
     sr1_status status;
 
+    SR1__REQUIRE(config && path, "configuration: config and path");
     SR1__TRY(sr1__file_read(path, MAX_FILE, &b));
-    status = sr1__config_load_text(config, sr1__buf_cstr(&b), b.len, path);
+    folder = folder_of(path);
+    status = folder ? load_text(config, sr1__buf_cstr(&b), b.len, path, folder)
+                    : sr1__fail_nomem("path");
+    sr1__free(folder);
     sr1__buf_free(&b);
     return status;
 }
 
 /* The value of key if its type is in the set `types` (bit t for type t). */
-static sr1_status look_up(const sr1_config *c, const char *key, unsigned types,
-                          const char *wanted, const struct config_value **out)
+static sr1_status find_typed_value(const sr1_config *c, const char *key, unsigned types,
+                                   const char *wanted, const struct config_value **out)
 {
-    const struct config_key *k = sr1__config_key_find(key);
+    const struct config_key *k;
 
+    SR1__REQUIRE(c && key, "configuration: config and key");
+    k = sr1__config_key_find(key);
     if (!k)
         return SR1_E_CONFIG;
     if (!(types >> k->type & 1))
@@ -283,7 +360,8 @@ sr1_status sr1_config_get_int(const sr1_config *config, const char *key, int64_t
 {
     const struct config_value *v = NULL;
 
-    SR1__TRY(look_up(config, key, TYPE(INT), "a whole number", &v));
+    SR1__REQUIRE(out, "configuration: out");
+    SR1__TRY(find_typed_value(config, key, TYPE(INT), "a whole number", &v));
     *out = v->i;
     return SR1_OK;
 }
@@ -292,7 +370,8 @@ sr1_status sr1_config_get_real(const sr1_config *config, const char *key, double
 {
     const struct config_value *v = NULL;
 
-    SR1__TRY(look_up(config, key, TYPE(INT) | TYPE(REAL), "a number", &v));
+    SR1__REQUIRE(out, "configuration: out");
+    SR1__TRY(find_typed_value(config, key, TYPE(INT) | TYPE(REAL), "a number", &v));
     *out = v->r;
     return SR1_OK;
 }
@@ -301,7 +380,8 @@ sr1_status sr1_config_get_bool(const sr1_config *config, const char *key, int32_
 {
     const struct config_value *v = NULL;
 
-    SR1__TRY(look_up(config, key, TYPE(BOOL), "true or false", &v));
+    SR1__REQUIRE(out, "configuration: out");
+    SR1__TRY(find_typed_value(config, key, TYPE(BOOL), "true or false", &v));
     *out = (int32_t)v->i;
     return SR1_OK;
 }
@@ -310,7 +390,8 @@ sr1_status sr1_config_get_str(const sr1_config *config, const char *key, const c
 {
     const struct config_value *v = NULL;
 
-    SR1__TRY(look_up(config, key, TEXT_TYPES, "text that can be read", &v));
+    SR1__REQUIRE(out, "configuration: out");
+    SR1__TRY(find_typed_value(config, key, TEXT_TYPES, "text that can be read", &v));
     *out = v->s;
     return SR1_OK;
 }
@@ -319,7 +400,8 @@ sr1_status sr1_config_is_set(const sr1_config *config, const char *key, int32_t 
 {
     const struct config_value *v = NULL;
 
-    SR1__TRY(look_up(config, key, ~0u, "a key", &v));
+    SR1__REQUIRE(out, "configuration: out");
+    SR1__TRY(find_typed_value(config, key, ~0u, "a key", &v));
     *out = v->is_set;
     return SR1_OK;
 }
@@ -357,7 +439,7 @@ const char *sr1__config_str(const sr1_config *c, const char *key)
 }
 
 /* Cut text at its commas, in place. Returns how many items there are. */
-static size_t cut(char *text, char **items)
+static size_t split_list_items(char *text, char **items)
 {
     size_t n = 0;
 
@@ -383,10 +465,9 @@ sr1_status sr1__config_list(const sr1_config *c, const char *key, char ***items,
     size_t len = strlen(text), most = len + 1; /* commas alone have empty items */
     char **block = sr1__calloc(1, most * sizeof(*block) + len + 1);
 
-    if (block == NULL)
-        return sr1__fail_nomem("list");
+    SR1__CHECK_ALLOC(block, "list");
     memcpy(block + most, text, len + 1);
-    *n = cut((char *)(block + most), block);
+    *n = split_list_items((char *)(block + most), block);
     *items = block;
     return SR1_OK;
 }
@@ -406,8 +487,8 @@ const char *sr1__config_secret(const sr1_config *c, const char *key)
 }
 
 /* A path may hold bytes that JSON cannot; then the run could not be described. */
-static sr1_status add_text(const struct config_key *key, const char *s,
-                           struct sr1__buf *b)
+static sr1_status write_text_value(const struct config_key *key, const char *s,
+                                   struct sr1__buf *b)
 {
     json_t *j = json_string(s);
     sr1_status status;
@@ -420,8 +501,8 @@ static sr1_status add_text(const struct config_key *key, const char *s,
     return status;
 }
 
-static sr1_status add_value(const struct config_key *key, const struct config_value *v,
-                            struct sr1__buf *b)
+static sr1_status write_key_value(const struct config_key *key,
+                                  const struct config_value *v, struct sr1__buf *b)
 {
     char number[32];
 
@@ -437,8 +518,31 @@ static sr1_status add_value(const struct config_key *key, const struct config_va
         sr1__buf_str(b, number);
         return SR1_OK;
     default:
-        return add_text(key, v->s, b);
+        return write_text_value(key, v->s, b);
     }
+}
+
+/* Keys whose default is not all that follows when nobody sets them: the server's own
+ * model is asked for, no engine is taken for granted, a tool may choose the score. */
+static int default_depends(const struct config_key *key)
+{
+    static const int keys[] = {CONFIG_KEY_openai_model, CONFIG_KEY_search_engine,
+                               CONFIG_KEY_execution_score};
+
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (key == &sr1__config_keys[keys[i]])
+            return 1;
+    return 0;
+}
+
+/* null stands for a value that was not set and must not come back as one that was. */
+static sr1_status write_member_value(const struct config_key *key,
+                                     const struct config_value *v, struct sr1__buf *b)
+{
+    if (v->is_set || !default_depends(key))
+        return write_key_value(key, v, b);
+    sr1__buf_str(b, "null");
+    return SR1_OK;
 }
 
 static sr1_status add_values(const sr1_config *c, struct sr1__buf *b)
@@ -451,7 +555,7 @@ static sr1_status add_values(const sr1_config *c, struct sr1__buf *b)
         if (key->type == SR1_CONFIG_SECRET)
             continue;
         sr1__buf_fmt(b, "%s  \"%s\": ", before, key->name);
-        SR1__TRY(add_value(key, &c->values[i], b));
+        SR1__TRY(write_member_value(key, &c->values[i], b));
         before = ",\n";
     }
     sr1__buf_str(b, "\n}\n");
@@ -463,6 +567,7 @@ sr1_status sr1_config_to_json(const sr1_config *config, char **out)
     struct sr1__buf b;
     sr1_status status;
 
+    SR1__REQUIRE(config && out, "configuration: config and out");
     sr1__buf_init(&b, 0);
     status = add_values(config, &b);
     if (status == SR1_OK)
@@ -494,4 +599,21 @@ sr1_status sr1_config_key_describe(size_t index, sr1_config_key_info *out)
     info.type = key->type;
     info.status = key->status;
     return sr1__struct_give(out, &info, sizeof info, "sr1_config_key_info");
+}
+
+size_t sr1_config_preset_count(void)
+{
+    return N_PRESETS;
+}
+
+sr1_status sr1_config_preset_describe(size_t index, sr1_config_preset *out)
+{
+    sr1_config_preset info = {0};
+
+    if (index >= N_PRESETS)
+        return sr1__fail(SR1_E_INVALID, "preset %zu: there are %zu", index, N_PRESETS);
+    info.compat = presets[index].compat;
+    info.key = presets[index].key;
+    info.value = presets[index].value;
+    return sr1__struct_give(out, &info, sizeof info, "sr1_config_preset");
 }

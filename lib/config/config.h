@@ -5,8 +5,7 @@
 
 #include <searchr1/config.h>
 
-/* sr1_config_load from memory; name is what errors call it, its ending tells the format.
- */
+/* sr1_config_load from memory; errors use name, whose ending determines the format. */
 sr1_status sr1__config_load_text(sr1_config *c, const char *text, size_t n,
                                  const char *name);
 
@@ -20,6 +19,8 @@ sr1_status sr1__config_list(const sr1_config *c, const char *key, char ***items,
                             size_t *n);
 /* Whether a CHOICE key has this value. */
 int sr1__config_is(const sr1_config *c, const char *key, const char *choice);
+/* Whether the value of compat gives this key a default of its own. */
+int sr1__config_by_compat(const sr1_config *c, const char *key);
 /* A SECRET key's value from its environment variable, "" when absent; never kept or
  * logged. */
 const char *sr1__config_secret(const sr1_config *c, const char *key);

@@ -1,5 +1,10 @@
-/* config/keys.c - the table of keys and the search for the nearest name. */
+/* config/keys.c - the table of keys, and the error text for unknown key names. */
 #include "config/keys.h"
+
+#include <searchr1/ext/config_names.h>
+
+#include "base/buf.h"
+#include "base/struct.h"
 
 #include <string.h>
 
@@ -11,57 +16,120 @@ const struct config_key sr1__config_keys[CONFIG_N_KEYS] = {
 };
 #undef KEY
 
-/* What documents call a key. */
+/* The key's name in documents. */
 static const struct {
     const char *name, *key;
 } other_names[] = {{"num_generations", "group_size"}};
 
+#define ELSEWHERE(name, of, key, text) {name, of, key, text},
+const struct config_elsewhere sr1__config_elsewhere[] = {
+#include "config/elsewhere.def"
+};
+#undef ELSEWHERE
+const size_t sr1__n_config_elsewhere =
+    sizeof(sr1__config_elsewhere) / sizeof(sr1__config_elsewhere[0]);
+
+/* ---- a name that is spelled nearly so ---- */
+
 #define MAX_NAME 64
 
-static size_t min3(size_t a, size_t b, size_t c)
+static size_t smaller_size(size_t a, size_t b)
 {
-    size_t m = a < b ? a : b;
-
-    return m < c ? m : c;
+    return a < b ? a : b;
 }
 
-/* Levenshtein distance, row by row; names are compared over their first MAX_NAME bytes.
- */
-static size_t edit_distance(const char *a, const char *b)
+/* Capitals are small letters, and '-' is '_'. */
+static int fold_key_letter(char c)
 {
-    size_t row[MAX_NAME + 1];
-    size_t n = strnlen(a, MAX_NAME), m = strnlen(b, MAX_NAME);
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A' + 'a';
+    return c == '-' ? '_' : c;
+}
 
+/* Are a[i - 1] and a[i] those of b the other way round? */
+static int are_transposed(const char *a, size_t i, const char *b, size_t j)
+{
+    return i > 0 && j > 0 && fold_key_letter(a[i]) == fold_key_letter(b[j - 1]) &&
+           fold_key_letter(a[i - 1]) == fold_key_letter(b[j]);
+}
+
+/* Letters put in, left out, changed or crossed with their neighbour between two names of
+ * at most MAX_NAME bytes. */
+static size_t edit_distance(const char *a, size_t n, const char *b, size_t m)
+{
+    size_t d[MAX_NAME + 1][MAX_NAME + 1];
+
+    for (size_t i = 0; i <= n; i++)
+        d[i][0] = i;
     for (size_t j = 0; j <= m; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= n; i++) {
-        size_t diagonal = row[0];
+        d[0][j] = j;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < m; j++) {
+            size_t best = smaller_size(d[i][j + 1], d[i + 1][j]) + 1;
 
-        row[0] = i;
-        for (size_t j = 1; j <= m; j++) {
-            size_t above = row[j];
-
-            row[j] = min3(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
-            diagonal = above;
+            best = smaller_size(
+                best, d[i][j] + (fold_key_letter(a[i]) != fold_key_letter(b[j])));
+            if (are_transposed(a, i, b, j))
+                best = smaller_size(best, d[i - 1][j - 1] + 1);
+            d[i + 1][j + 1] = best;
         }
     }
-    return row[m];
+    return d[n][m];
 }
 
-static const char *nearest(const char *name)
+/* The one key that is at most a typo in four letters away; NULL: there is none, or
+ * another is as near. */
+static const char *find_nearest_key(const char *name)
 {
-    const char *best = sr1__config_keys[0].name;
-    size_t best_distance = SIZE_MAX;
+    size_t n = strnlen(name, MAX_NAME + 1), least = n / 4 + 1;
+    const char *best = NULL;
 
-    for (size_t i = 0; i < CONFIG_N_KEYS; i++) {
-        size_t d = edit_distance(name, sr1__config_keys[i].name);
+    for (size_t i = 0; i < CONFIG_N_KEYS && n <= MAX_NAME; i++) {
+        const char *key = sr1__config_keys[i].name;
+        size_t d = edit_distance(name, n, key, strlen(key));
 
-        if (d < best_distance) {
-            best_distance = d;
-            best = sr1__config_keys[i].name;
+        if (d == least)
+            best = NULL;
+        if (d < least) {
+            least = d;
+            best = key;
         }
     }
     return best;
+}
+
+/* ---- finding ---- */
+
+static const struct config_elsewhere *find_elsewhere(const char *name)
+{
+    name += strspn(name, "+"); /* how Hydra's command lines add a key */
+    for (size_t i = 0; i < sr1__n_config_elsewhere; i++)
+        if (strcmp(name, sr1__config_elsewhere[i].name) == 0)
+            return &sr1__config_elsewhere[i];
+    return NULL;
+}
+
+/* Say what to do in place of an unknown name. */
+static void explain_unknown_key(const char *name)
+{
+    const struct config_elsewhere *e = find_elsewhere(name);
+    const char *near = e ? NULL : find_nearest_key(name);
+
+    if (e && e->key)
+        sr1__fail(SR1_E_CONFIG, "key '%.64s' is a name of %s: use %s%s%s%s", name, e->of,
+                  e->key, e->text ? " (" : "", e->text ? e->text : "",
+                  e->text ? ")" : "");
+    else if (e)
+        sr1__fail(SR1_E_CONFIG, "key '%.64s' is a name of %s, and not one here: %s", name,
+                  e->of, e->text);
+    else if (near)
+        sr1__fail(SR1_E_CONFIG, "key '%.64s' is not known; the nearest known key is '%s'",
+                  name, near);
+    else
+        sr1__fail(SR1_E_CONFIG,
+                  "key '%.64s' is not known, and no key is spelled nearly so; "
+                  "sr1-train --keys lists all",
+                  name);
 }
 
 const struct config_key *sr1__config_key_find(const char *name)
@@ -74,7 +142,49 @@ const struct config_key *sr1__config_key_find(const char *name)
         if (strcmp(name, sr1__config_keys[i].name) == 0)
             return &sr1__config_keys[i];
     }
-    sr1__fail(SR1_E_CONFIG, "key '%.64s' is not known; the nearest known key is '%s'",
-              name, nearest(name));
+    explain_unknown_key(name);
     return NULL;
+}
+
+sr1_status sr1__config_refuse_section(const char *name, const json_t *section)
+{
+    struct sr1__buf path;
+    sr1_status status;
+
+    sr1__buf_init(&path, 1 << 12);
+    sr1__buf_str(&path, name);
+    while (json_object_size(section) > 0) {
+        void *first = json_object_iter((json_t *)(uintptr_t)section);
+
+        sr1__buf_fmt(&path, ".%s", json_object_iter_key(first));
+        section = json_object_iter_value(first);
+    }
+    status = sr1__buf_status(&path, "name of a key");
+    if (status == SR1_OK && !sr1__config_key_find(sr1__buf_cstr(&path)))
+        status = sr1__context(SR1_E_CONFIG, "keys lie in one level here");
+    sr1__buf_free(&path);
+    return status == SR1_OK ? SR1_E_CONFIG : status;
+}
+
+/* ---- describing ---- */
+
+size_t sr1_config_elsewhere_count(void)
+{
+    return sr1__n_config_elsewhere;
+}
+
+sr1_status sr1_config_elsewhere_describe(size_t index, sr1_config_elsewhere *out)
+{
+    sr1_config_elsewhere info = {0};
+    const struct config_elsewhere *e;
+
+    if (index >= sr1__n_config_elsewhere)
+        return sr1__fail(SR1_E_INVALID, "name elsewhere %zu: there are %zu", index,
+                         sr1__n_config_elsewhere);
+    e = &sr1__config_elsewhere[index];
+    info.name = e->name;
+    info.of = e->of;
+    info.key = e->key;
+    info.text = e->text;
+    return sr1__struct_give(out, &info, sizeof info, "sr1_config_elsewhere");
 }

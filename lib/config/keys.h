@@ -26,8 +26,24 @@ struct config_key {
 
 extern const struct config_key sr1__config_keys[CONFIG_N_KEYS];
 
-/* The key of this name; NULL with SR1_E_CONFIG's text set, nearest name included. */
+/* A name of other programs; key or text may be NULL, not both. */
+struct config_elsewhere {
+    const char *name, *of, *key, *text;
+};
+
+extern const struct config_elsewhere sr1__config_elsewhere[];
+extern const size_t sr1__n_config_elsewhere;
+
+/* The key of this name; NULL with SR1_E_CONFIG's text set, which names the key to use
+ * instead. */
 const struct config_key *sr1__config_key_find(const char *name);
+
+/* SR1_E_CONFIG for an unknown name whose value is a mapping, as in files of other
+ * programs: the text gives the full name of its first setting and the key it is here. */
+sr1_status sr1__config_refuse_section(const char *name, const json_t *section);
+
+/* Is it a built-in choice of the key? */
+int sr1__config_lists(const struct config_key *key, const char *text);
 
 struct config_value {
     int64_t i; /* INT, BOOL */
@@ -42,5 +58,8 @@ sr1_status sr1__config_value_text(const struct config_key *key, const char *text
                                   struct config_value *out);
 sr1_status sr1__config_value_json(const struct config_key *key, const json_t *j,
                                   struct config_value *out);
+
+/* Let each have the other's values. */
+void sr1__config_swap(sr1_config *a, sr1_config *b);
 
 #endif

@@ -1,18 +1,20 @@
-/* config/validate.c - rules between keys: one small function a rule, one table of them.
+/* config/validate.c - rules between keys: a table of small functions, one for each rule.
  */
 #include "config/config.h"
 
 #include "base/error.h"
 #include "base/num.h"
+#include "base/text.h"
+#include "config/keys.h"
 
 #include <string.h>
 
-static int given(const sr1_config *c, const char *key)
+static int is_key_given(const sr1_config *c, const char *key)
 {
     return sr1__config_str(c, key)[0] != '\0';
 }
 
-static sr1_status turn_budget(const sr1_config *c)
+static sr1_status check_turn_budget(const sr1_config *c)
 {
     if (sr1__config_int(c, "max_tokens_per_turn") > sr1__config_int(c, "max_tokens"))
         return sr1__fail(SR1_E_CONFIG,
@@ -21,16 +23,7 @@ static sr1_status turn_budget(const sr1_config *c)
     return SR1_OK;
 }
 
-static sr1_status warmup(const sr1_config *c)
-{
-    int64_t steps = sr1__config_int(c, "max_steps");
-
-    if (steps > 0 && sr1__config_int(c, "warmup_steps") > steps)
-        return sr1__fail(SR1_E_CONFIG, "warmup_steps is above max_steps; lower it");
-    return SR1_OK;
-}
-
-static sr1_status schedule(const sr1_config *c)
+static sr1_status check_lr_schedule(const sr1_config *c)
 {
     if (!sr1__config_is(c, "lr_schedule", "constant"))
         return SR1_OK;
@@ -42,7 +35,7 @@ static sr1_status schedule(const sr1_config *c)
     return SR1_OK;
 }
 
-static sr1_status clipping(const sr1_config *c)
+static sr1_status check_clip_epsilon(const sr1_config *c)
 {
     double high = sr1__config_real(c, "clip_epsilon_high");
 
@@ -54,7 +47,7 @@ static sr1_status clipping(const sr1_config *c)
 }
 
 /* Bounds of the ratio lie above 1. */
-static sr1_status ratio_bounds(const sr1_config *c)
+static sr1_status check_ratio_bounds(const sr1_config *c)
 {
     static const char *const keys[] = {"dual_clip", "ratio_cap"};
 
@@ -68,7 +61,7 @@ static sr1_status ratio_bounds(const sr1_config *c)
     return SR1_OK;
 }
 
-static sr1_status correction(const sr1_config *c)
+static sr1_status check_importance_correction(const sr1_config *c)
 {
     if (sr1__config_is(c, "importance_correction", "none"))
         return SR1_OK;
@@ -82,7 +75,7 @@ static sr1_status correction(const sr1_config *c)
     return SR1_OK;
 }
 
-static sr1_status splits(const sr1_config *c)
+static sr1_status check_data_splits(const sr1_config *c)
 {
     double validation = sr1__config_real(c, "validation_split");
     double test = sr1__config_real(c, "test_split");
@@ -91,40 +84,43 @@ static sr1_status splits(const sr1_config *c)
         return sr1__fail(SR1_E_CONFIG,
                          "validation_split and test_split leave nothing to train "
                          "on; their sum must be below 1");
-    if (validation > 0.0 && given(c, "validation_file"))
+    if (validation > 0.0 && is_key_given(c, "validation_file"))
         return sr1__fail(SR1_E_CONFIG,
                          "both validation_file and validation_split are set; "
                          "choose one");
-    if (test > 0.0 && given(c, "test_file"))
+    if (test > 0.0 && is_key_given(c, "test_file"))
         return sr1__fail(SR1_E_CONFIG,
                          "both test_file and test_split are set; choose one");
     return SR1_OK;
 }
 
-static sr1_status validation(const sr1_config *c)
+static sr1_status check_validation_data(const sr1_config *c)
 {
     int wanted = sr1__config_int(c, "validate_interval") > 0 ||
                  sr1__config_bool(c, "validate_at_start");
 
-    if (wanted && sr1__config_is(c, "stage", "rl") && !given(c, "validation_file") &&
+    if (wanted && sr1__config_is(c, "stage", "rl") &&
+        !is_key_given(c, "validation_file") &&
         sr1__config_real(c, "validation_split") <= 0.0)
         return sr1__fail(SR1_E_CONFIG, "validation is asked for without questions; set "
                                        "validation_file or validation_split");
     return SR1_OK;
 }
 
-static sr1_status engine(const sr1_config *c)
+static sr1_status check_search_engine(const sr1_config *c)
 {
     if (sr1__config_is(c, "environment", "search") &&
         sr1__config_is(c, "search_engine", "none"))
         return sr1__fail(SR1_E_CONFIG,
-                         "environment search needs a search_engine; choose mock "
-                         "or bm25, or set environment to none");
-    if (sr1__config_is(c, "search_engine", "bm25") && !given(c, "search_index"))
+                         "environment search needs a search_engine other than none (%s), "
+                         "or set environment to none",
+                         sr1__config_keys[CONFIG_KEY_search_engine].choices);
+    if (sr1__config_is(c, "search_engine", "bm25") && !is_key_given(c, "search_index"))
         return sr1__fail(SR1_E_CONFIG,
                          "search_engine bm25 needs search_index; make one with "
                          "sr1-search index");
-    if (sr1__config_is(c, "search_engine", "dense") && !given(c, "search_dense_index"))
+    if (sr1__config_is(c, "search_engine", "dense") &&
+        !is_key_given(c, "search_dense_index"))
         return sr1__fail(SR1_E_CONFIG,
                          "search_engine dense needs search_dense_index; make one with "
                          "sr1-search index --dense MODEL");
@@ -132,7 +128,7 @@ static sr1_status engine(const sr1_config *c)
 }
 
 /* Critiques are whole messages, and nothing else is. */
-static sr1_status critiques(const sr1_config *c)
+static sr1_status check_critique_protocol(const sr1_config *c)
 {
     int critic = sr1__config_is(c, "environment", "critique");
     int whole = sr1__config_is(c, "protocol", "ctrl");
@@ -145,15 +141,15 @@ static sr1_status critiques(const sr1_config *c)
     return SR1_OK;
 }
 
-static sr1_status stage_files(const sr1_config *c)
+static sr1_status check_stage_files(const sr1_config *c)
 {
-    if (sr1__config_is(c, "stage", "sft") && !given(c, "sft_file"))
+    if (sr1__config_is(c, "stage", "sft") && !is_key_given(c, "sft_file"))
         return sr1__fail(SR1_E_CONFIG, "stage sft needs sft_file, the demonstrations");
     return SR1_OK;
 }
 
-/* Items of a comma list; an empty text has none. *bad is set for an empty item and, when
- * numbers are wanted, for one that is none. */
+/* Items of a comma list, stripped as rewards strip them; an empty text has none. *bad is
+ * set for an empty item and, when numbers are wanted, for one that is none. */
 static size_t count_items(const char *list, int numbers, int *bad)
 {
     size_t count = 0;
@@ -161,11 +157,12 @@ static size_t count_items(const char *list, int numbers, int *bad)
 
     *bad = 0;
     while (*list) {
-        size_t n = strcspn(list, ",");
+        size_t length = strcspn(list, ","), begin = 0, n = length;
 
+        sr1__strip(list, &begin, &n);
         count++;
-        *bad |= n == 0 || (numbers && !sr1__parse_real(list, n, &v));
-        list += n;
+        *bad |= n == 0 || (numbers && !sr1__parse_real(list + begin, n, &v));
+        list += length;
         if (*list == ',') {
             list++;
             *bad |= *list == '\0';
@@ -174,16 +171,37 @@ static size_t count_items(const char *list, int numbers, int *bad)
     return count;
 }
 
-static sr1_status rewards(const sr1_config *c)
+static sr1_status data_files(const sr1_config *c)
+{
+    static const char *const keys[] = {"train_file", "validation_file", "test_file"};
+    int bad;
+
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        (void)count_items(sr1__config_str(c, keys[i]), 0, &bad);
+        if (bad)
+            return sr1__fail(SR1_E_CONFIG,
+                             "%s names no file beside one of its commas; several files "
+                             "are separated by single commas, or given as a list",
+                             keys[i]);
+    }
+    return SR1_OK;
+}
+
+static sr1_status check_reward_weights(const sr1_config *c)
 {
     int bad_names, bad_weights;
+    int none = sr1__config_is(c, "rewards", "none");
     size_t names = count_items(sr1__config_str(c, "rewards"), 0, &bad_names);
     size_t weights = count_items(sr1__config_str(c, "reward_weights"), 1, &bad_weights);
 
     if (names == 0 || bad_names)
         return sr1__fail(SR1_E_CONFIG,
                          "rewards must name at least one reward, and none may be "
-                         "empty between commas");
+                         "empty between commas; rewards=none leaves it to those given "
+                         "from C or Python");
+    if (none && weights != 0)
+        return sr1__fail(SR1_E_CONFIG,
+                         "reward_weights has %zu numbers, but rewards is none", weights);
     if (bad_weights)
         return sr1__fail(SR1_E_CONFIG,
                          "reward_weights must be numbers separated by commas");
@@ -197,10 +215,20 @@ static sr1_status rewards(const sr1_config *c)
 
 sr1_status sr1_config_validate(const sr1_config *config)
 {
-    static sr1_status (*const rules[])(const sr1_config *) = {
-        turn_budget, warmup,     schedule, clipping,    ratio_bounds, correction,
-        splits,      validation, engine,   critiques, stage_files, rewards};
+    static sr1_status (*const rules[])(const sr1_config *) = {check_turn_budget,
+                                                              check_lr_schedule,
+                                                              check_clip_epsilon,
+                                                              check_ratio_bounds,
+                                                              check_importance_correction,
+                                                              check_data_splits,
+                                                              check_validation_data,
+                                                              check_search_engine,
+                                                              check_critique_protocol,
+                                                              check_stage_files,
+                                                              data_files,
+                                                              check_reward_weights};
 
+    SR1__REQUIRE(config, "configuration: config");
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         SR1__TRY(rules[i](config));
     return SR1_OK;

@@ -1,9 +1,9 @@
 /* kernels/attention.c - attention of one token over a paged cache, page by page.
  *
- * The softmax is taken on the way: with m the largest score so far, l and o the sums of
+ * The softmax is computed online: with m the largest score so far, l and o the sums of
  * exp(s - m) and exp(s - m) v, a page with a larger score first scales l and o by
  * exp(m_old - m_new). The result is o / l. Vectors of 8 are written with the compilers'
- * vector extension, which every target lowers to what it has. */
+ * vector extension, which every compiler target lowers to its own instructions. */
 #include "kernels/attention.h"
 
 #include <math.h>
@@ -19,24 +19,24 @@ typedef int32_t v8i __attribute__((vector_size(32)));
 typedef uint32_t v8u __attribute__((vector_size(32)));
 typedef uint16_t v8h __attribute__((vector_size(16)));
 
-static int32_t padded(int32_t dim)
+static int32_t round_up_dim(int32_t dim)
 {
     return (dim + LANES - 1) / LANES * LANES;
 }
 
-static size_t element(int bf16)
+static size_t cache_element_size(int bf16)
 {
     return bf16 ? sizeof(uint16_t) : sizeof(float);
 }
 
 size_t sr1__page_keys_bytes(int32_t dim, int bf16)
 {
-    return (size_t)dim * SR1__PAGE * element(bf16);
+    return (size_t)dim * SR1__PAGE * cache_element_size(bf16);
 }
 
 size_t sr1__page_values_bytes(int32_t dim, int bf16)
 {
-    return (size_t)padded(dim) * SR1__PAGE * element(bf16);
+    return (size_t)round_up_dim(dim) * SR1__PAGE * cache_element_size(bf16);
 }
 
 /* ---- storing ---- */
@@ -59,14 +59,15 @@ void sr1__page_put(const struct sr1__page_head *h, int64_t t, const void *key,
         for (size_t i = 0; i < d; i++)
             k[i * SR1__PAGE] = ((const float *)key)[i];
     }
-    memcpy(page + h->values + at * (size_t)padded(h->dim) * element(h->bf16), value,
-           d * element(h->bf16));
+    memcpy(page + h->values +
+               at * (size_t)round_up_dim(h->dim) * cache_element_size(h->bf16),
+           value, d * cache_element_size(h->bf16));
 }
 
 void sr1__page_get(const struct sr1__page_head *h, void *keys, void *values)
 {
     size_t d = (size_t)h->dim;
-    size_t size = element(h->bf16);
+    size_t size = cache_element_size(h->bf16);
 
     for (int64_t t = 0; t < h->n; t++) {
         const unsigned char *page = h->pages[t / SR1__PAGE];
@@ -76,13 +77,13 @@ void sr1__page_get(const struct sr1__page_head *h, void *keys, void *values)
         for (size_t i = 0; i < d; i++)
             memcpy(k + i * size, page + h->keys + (i * SR1__PAGE + at) * size, size);
         memcpy((unsigned char *)values + (size_t)t * d * size,
-               page + h->values + at * (size_t)padded(h->dim) * size, d * size);
+               page + h->values + at * (size_t)round_up_dim(h->dim) * size, d * size);
     }
 }
 
 /* ---- vectors ---- */
 
-INLINE void load(v8f *out, const unsigned char *base, size_t i, int bf16)
+INLINE void load_cache_lanes(v8f *out, const unsigned char *base, size_t i, int bf16)
 {
     if (bf16) {
         v8h half;
@@ -127,7 +128,7 @@ INLINE float page_scores(const float *q, const unsigned char *keys, int32_t dim,
         for (int j = 0; j < GROUPS; j++) {
             v8f k;
 
-            load(&k, keys, (size_t)d * SR1__PAGE + (size_t)(j * LANES), bf16);
+            load_cache_lanes(&k, keys, (size_t)d * SR1__PAGE + (size_t)(j * LANES), bf16);
             sum[j] += k * q[d];
         }
     }
@@ -171,12 +172,12 @@ INLINE float page_weights(float *s, float top)
             for (int j = 0; j < (groups); j++) {                                         \
                 v8f v;                                                                   \
                                                                                          \
-                load(&v, values, (size_t)(t * width + d + j * LANES), bf16);             \
+                load_cache_lanes(&v, values, (size_t)(t * width + d + j * LANES), bf16); \
                 a[j] += v * w[t];                                                        \
             }                                                                            \
         }                                                                                \
         memcpy(o + d, a, sizeof a);                                                      \
-        d += (groups) * LANES;                                                           \
+        d += (groups)*LANES;                                                             \
     } while (0)
 
 INLINE void page_values(const float *w, float scale, const unsigned char *values,

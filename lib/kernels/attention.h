@@ -1,4 +1,4 @@
-/* kernels/attention.h - one new token looks back over a paged cache of keys and values.
+/* kernels/attention.h - attention of one new token over a paged cache of keys and values.
  *
  * A page holds SR1__PAGE tokens of a row. For one key-value head it has keys turned, [D,
  * PAGE], so that the scores of neighbouring tokens are made side by side, and values

@@ -1,9 +1,9 @@
 /* kernels/dot.c - see dot.h.
  *
- * Four rows at a time meet all queries, two or three of these at a time (a tile): its
- * sums stay in registers, and each row comes from memory once. The next rows are asked
- * for in the order of their addresses, whatever the order that a tile reads its own in:
- * memory is fastest so. */
+ * Four rows at a time are multiplied with all queries, two or three queries at a time (a
+ * tile): the sums of a tile stay in registers, and each row is read from memory once. The
+ * following rows are prefetched in address order, whatever order a tile reads its own
+ * rows in: memory is fastest that way. */
 #include "kernels/dot.h"
 
 #include "kernels/exp.h"
@@ -29,7 +29,8 @@ static size_t element_size(enum sr1__dot_type type)
     return type == SR1__DOT_FP32 ? 4 : type == SR1__DOT_FP16 ? 2 : 1;
 }
 
-SR1__INLINE float scaled(const struct sr1__dot *d, int64_t sum, size_t row, size_t query)
+SR1__INLINE float scale_int_dot(const struct sr1__dot *d, int64_t sum, size_t row,
+                                size_t query)
 {
     return (float)((double)sum *
                    ((double)d->row_scales[row] * (double)d->query_scales[query]));
@@ -37,7 +38,7 @@ SR1__INLINE float scaled(const struct sr1__dot *d, int64_t sum, size_t row, size
 
 /* ---- conversions ---- */
 
-static float largest(const float *in, size_t n)
+static float find_largest_abs(const float *in, size_t n)
 {
     float most = 0;
 
@@ -49,13 +50,13 @@ static float largest(const float *in, size_t n)
 /* A scale so small that 1 / scale is not finite would lose the row: it becomes zeros. */
 static float scale_for(const float *in, size_t n, float steps)
 {
-    float scale = largest(in, n) / steps;
+    float scale = find_largest_abs(in, n) / steps;
 
     return scale > 1e-37F ? scale : 0.0F;
 }
 
 /* v / scale to the nearest whole number, at most steps away from 0 */
-static float quantised(float v, float scale, float steps)
+static float quantise_value(float v, float scale, float steps)
 {
     float q = scale > 0 ? nearbyintf(v / scale) : 0.0F;
 
@@ -67,7 +68,7 @@ float sr1__to_int16(const float *in, int16_t *out, size_t n)
     float scale = scale_for(in, n, 32767.0F);
 
     for (size_t i = 0; i < n; i++)
-        out[i] = (int16_t)quantised(in[i], scale, 32767.0F);
+        out[i] = (int16_t)quantise_value(in[i], scale, 32767.0F);
     return scale > 0 ? scale : 1.0F;
 }
 
@@ -76,7 +77,7 @@ float sr1__to_int8(const float *in, int8_t *out, size_t n)
     float scale = scale_for(in, n, 127.0F);
 
     for (size_t i = 0; i < n; i++)
-        out[i] = (int8_t)quantised(in[i], scale, 127.0F);
+        out[i] = (int8_t)quantise_value(in[i], scale, 127.0F);
     return scale > 0 ? scale : 1.0F;
 }
 
@@ -88,7 +89,7 @@ static uint32_t rounded_shift(uint32_t bits, uint32_t shift)
     return (bits + half + ((bits >> shift) & 1)) >> shift;
 }
 
-static uint16_t half_of(float v)
+static uint16_t round_to_half(float v)
 {
     uint32_t bits;
     uint32_t sign;
@@ -112,7 +113,7 @@ static uint16_t half_of(float v)
 void sr1__f32_to_f16(const float *in, uint16_t *out, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        out[i] = half_of(in[i]);
+        out[i] = round_to_half(in[i]);
 }
 
 /* The exponent is set right by a multiplication, which is exact. No infinities. */
@@ -195,7 +196,7 @@ void sr1__dot_portable(const struct sr1__dot *d, size_t from, size_t to, float *
             else if (d->type == SR1__DOT_FP16)
                 *y = dot_f16(row, x, d->dim);
             else
-                *y = scaled(
+                *y = scale_int_dot(
                     d, dot_i8(row, (const int16_t *)d->queries + i * d->dim, d->dim), r,
                     i);
         }
@@ -219,7 +220,7 @@ struct tile {
     size_t lines;
 };
 
-AVX2 const char *ask_avx2(const char *ahead, size_t lines)
+AVX2 const char *prefetch_avx2(const char *ahead, size_t lines)
 {
     for (size_t i = 0; i < lines; i++)
         _mm_prefetch(ahead + i * LINE, _MM_HINT_T0);
@@ -259,7 +260,7 @@ AVX2 void floats_avx2(const struct sr1__dot *d, const struct tile *t, size_t row
         __m256 q[QUERIES];
 
         if (k % (half ? LINE / 2 : LINE / 4) == 0)
-            ahead = ask_avx2(ahead, t->lines);
+            ahead = prefetch_avx2(ahead, t->lines);
 #pragma GCC unroll 4
         for (size_t i = 0; i < n; i++)
             q[i] = _mm256_loadu_ps(x + i * d->dim + k);
@@ -285,8 +286,7 @@ AVX2 int64_t total_i32_avx2(__m256i v)
     __m256i low = _mm256_cvtepi32_epi64(_mm256_castsi256_si128(v));
     __m256i high = _mm256_cvtepi32_epi64(_mm256_extracti128_si256(v, 1));
     __m256i s = _mm256_add_epi64(low, high);
-    __m128i t =
-        _mm_add_epi64(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
+    __m128i t = _mm_add_epi64(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
 
     return _mm_cvtsi128_si64(t) + _mm_extract_epi64(t, 1);
 }
@@ -312,20 +312,19 @@ AVX2 void bytes_avx2(const struct sr1__dot *d, const struct tile *t, size_t rows
             __m256i q[QUERIES];
 
             if (k % LINE == 0)
-                ahead = ask_avx2(ahead, t->lines);
+                ahead = prefetch_avx2(ahead, t->lines);
 #pragma GCC unroll 4
             for (size_t i = 0; i < n; i++)
                 q[i] = _mm256_loadu_si256(
                     (const __m256i *)(const void *)(x + i * d->dim + k));
 #pragma GCC unroll 4
             for (size_t r = 0; r < rows; r++) {
-                __m256i v = _mm256_cvtepi8_epi16(_mm_loadu_si128(
-                    (const __m128i *)(const void *)(w + r * d->dim + k)));
+                __m256i v = _mm256_cvtepi8_epi16(
+                    _mm_loadu_si128((const __m128i *)(const void *)(w + r * d->dim + k)));
 
 #pragma GCC unroll 4
                 for (size_t i = 0; i < n; i++)
-                    sum[r][i] =
-                        _mm256_add_epi32(sum[r][i], _mm256_madd_epi16(v, q[i]));
+                    sum[r][i] = _mm256_add_epi32(sum[r][i], _mm256_madd_epi16(v, q[i]));
             }
         }
 #pragma GCC unroll 4
@@ -337,7 +336,7 @@ AVX2 void bytes_avx2(const struct sr1__dot *d, const struct tile *t, size_t rows
     for (size_t r = 0; r < rows; r++)
         for (size_t i = 0; i < n; i++)
             t->y[i * t->stride + r] =
-                scaled(d, total[r][i], t->row + r, t->query + i);
+                scale_int_dot(d, total[r][i], t->row + r, t->query + i);
 }
 
 AVX2 void tile_avx2(const struct sr1__dot *d, const struct tile *t, size_t rows, size_t n,

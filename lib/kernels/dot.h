@@ -1,5 +1,5 @@
-/* kernels/dot.h - inner products of many rows with a few queries, as a search through all
- * vectors needs them: bound by reading the rows once from memory.
+/* kernels/dot.h - inner products of many rows with a few queries, for exact search over
+ * vectors: limited by reading the rows once from memory.
  *
  * Rows are fp32, fp16, or int8 with a scale each: v = q * scale, scale = max|v| / 127,
  * q = round(v / scale). Queries are fp32; for int8 rows int16 made the same way with

@@ -1,7 +1,8 @@
 /* kernels/gemv.c - a matrix times a few vectors.
  *
- * A few rows of the matrix meet all vectors at once, so that each vector is read from the
- * first cache once for several rows and each row once for several vectors. */
+ * A few rows of the matrix are multiplied with all vectors at once, so each vector is
+ * read from the first cache once for several rows and each row once for several vectors.
+ */
 #include "kernels/gemv.h"
 
 #include "kernels/exp.h"
@@ -15,7 +16,7 @@ typedef float v8f __attribute__((vector_size(32)));
 typedef uint32_t v8u __attribute__((vector_size(32)));
 typedef uint16_t v8h __attribute__((vector_size(16)));
 
-SR1__INLINE void load(v8f *out, const void *base, size_t i, int bf16)
+SR1__INLINE void load_weight_lanes(v8f *out, const void *base, size_t i, int bf16)
 {
     if (bf16) {
         v8h half;
@@ -29,7 +30,7 @@ SR1__INLINE void load(v8f *out, const void *base, size_t i, int bf16)
     }
 }
 
-SR1__INLINE float element(const void *base, size_t i, int bf16)
+SR1__INLINE float read_gemv_weight(const void *base, size_t i, int bf16)
 {
     uint32_t bits;
     float v;
@@ -43,8 +44,8 @@ SR1__INLINE float element(const void *base, size_t i, int bf16)
 
 /* rows x n dot products, beginning at output o; rows and n are constants where it is
  * used. */
-SR1__INLINE void dots(const struct sr1__gemv *g, size_t o, size_t rows, size_t n,
-                      int bf16)
+SR1__INLINE void compute_dots(const struct sr1__gemv *g, size_t o, size_t rows, size_t n,
+                              int bf16)
 {
     v8f sum[4][SR1__GEMV_ROWS] = {{{0}}};
     size_t k = 0;
@@ -54,12 +55,12 @@ SR1__INLINE void dots(const struct sr1__gemv *g, size_t o, size_t rows, size_t n
 
 #pragma GCC unroll 4
         for (size_t i = 0; i < n; i++)
-            load(&x[i], g->x, i * g->k + k, 0);
+            load_weight_lanes(&x[i], g->x, i * g->k + k, 0);
 #pragma GCC unroll 4
         for (size_t r = 0; r < rows; r++) {
             v8f w;
 
-            load(&w, g->w, (o + r) * g->k + k, bf16);
+            load_weight_lanes(&w, g->w, (o + r) * g->k + k, bf16);
 #pragma GCC unroll 4
             for (size_t i = 0; i < n; i++)
                 sum[r][i] += w * x[i];
@@ -72,7 +73,8 @@ SR1__INLINE void dots(const struct sr1__gemv *g, size_t o, size_t rows, size_t n
             for (int l = 0; l < LANES; l++)
                 total += sum[r][i][l];
             for (size_t j = k; j < g->k; j++)
-                total += g->x[i * g->k + j] * element(g->w, (o + r) * g->k + j, bf16);
+                total +=
+                    g->x[i * g->k + j] * read_gemv_weight(g->w, (o + r) * g->k + j, bf16);
             g->y[i * g->n_out + o + r] = total;
         }
     }
@@ -82,9 +84,9 @@ SR1__INLINE void run_n(const struct sr1__gemv *g, size_t from, size_t to, size_t
                        size_t n, int bf16)
 {
     for (; from + rows <= to; from += rows)
-        dots(g, from, rows, n, bf16);
+        compute_dots(g, from, rows, n, bf16);
     for (; from < to; from++)
-        dots(g, from, 1, n, bf16);
+        compute_dots(g, from, 1, n, bf16);
 }
 
 /* Rows at once are such that the sums stay in 16 registers. */
@@ -105,7 +107,7 @@ SR1__INLINE void run_type(const struct sr1__gemv *g, size_t from, size_t to, int
     }
 }
 
-SR1__INLINE void run(const struct sr1__gemv *g, size_t from, size_t to)
+SR1__INLINE void run_gemv(const struct sr1__gemv *g, size_t from, size_t to)
 {
     if (g->bf16)
         run_type(g, from, to, 1);
@@ -116,7 +118,7 @@ SR1__INLINE void run(const struct sr1__gemv *g, size_t from, size_t to)
 #define VARIANT(name, attribute)                                                         \
     attribute static void gemv_##name(const struct sr1__gemv *g, size_t from, size_t to) \
     {                                                                                    \
-        run(g, from, to);                                                                \
+        run_gemv(g, from, to);                                                           \
     }
 
 VARIANT(portable, )

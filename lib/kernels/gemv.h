@@ -1,5 +1,5 @@
-/* kernels/gemv.h - a matrix times a few vectors, as decoding needs it: bound by reading
- * the matrix once from memory. */
+/* kernels/gemv.h - a matrix times a few vectors, for decoding: limited by reading the
+ * matrix once from memory. */
 #ifndef SR1__KERNELS_GEMV_H
 #define SR1__KERNELS_GEMV_H
 
@@ -9,7 +9,7 @@
 
 /* y[i][o] = sum_k x[i][k] w[o][k], summed in fp32. */
 struct sr1__gemv {
-    const void *w;  /* [n_out, k], fp32 or bf16 */
+    const void *w; /* [n_out, k], fp32 or bf16 */
     int bf16;
     const float *x; /* [n, k] */
     float *y;       /* [n, n_out] */

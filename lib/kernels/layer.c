@@ -16,7 +16,7 @@
 #define LANES 16
 #define INLINE SR1__INLINE
 
-INLINE float dot(const float *a, const float *b, int64_t n)
+INLINE float compute_row_dot(const float *a, const float *b, int64_t n)
 {
     float lane[LANES] = {0};
     float sum = 0;
@@ -32,7 +32,7 @@ INLINE float dot(const float *a, const float *b, int64_t n)
     return sum;
 }
 
-INLINE float dot3(const float *a, const float *b, const float *c, int64_t n)
+INLINE float compute_row_dot3(const float *a, const float *b, const float *c, int64_t n)
 {
     float lane[LANES] = {0};
     float sum = 0;
@@ -50,7 +50,7 @@ INLINE float dot3(const float *a, const float *b, const float *c, int64_t n)
 
 INLINE float inverse_rms(const float *x, int64_t d, double eps)
 {
-    return 1.0F / sqrtf(dot(x, x, d) / (float)d + (float)eps);
+    return 1.0F / sqrtf(compute_row_dot(x, x, d) / (float)d + (float)eps);
 }
 
 INLINE void norm_row(const float *restrict x, const float *restrict w, float *restrict y,
@@ -67,7 +67,7 @@ INLINE void norm_row_back(const float *restrict x, const float *restrict w,
                           float *restrict gw, int64_t d, double eps)
 {
     float r = inverse_rms(x, d, eps);
-    float c = dot3(w, gy, x, d) * r * r / (float)d;
+    float c = compute_row_dot3(w, gy, x, d) * r * r / (float)d;
 
     for (int64_t i = 0; i < d; i++) {
         gw[i] += gy[i] * x[i] * r;
@@ -89,7 +89,7 @@ INLINE void norm_back_body(const float *x, const float *w, const float *gy, floa
         norm_row_back(x + t * d, w, gy + t * d, gx + t * d, gw, d, eps);
 }
 
-INLINE float sigmoid(float x)
+INLINE float compute_sigmoid(float x)
 {
     float depth = x > 0 ? -x : x;
     float e = sr1__exp_negative(depth > SR1__EXP_LOWEST ? depth : SR1__EXP_LOWEST);
@@ -106,7 +106,7 @@ INLINE void swiglu_body(const float *gate_up, float *y, int64_t n, int64_t f)
         float *restrict out = y + t * f;
 
         for (int64_t i = 0; i < f; i++)
-            out[i] = gate[i] * sigmoid(gate[i]) * up[i];
+            out[i] = gate[i] * compute_sigmoid(gate[i]) * up[i];
     }
 }
 
@@ -121,7 +121,7 @@ INLINE void swiglu_back_body(const float *gate_up, const float *gy, float *g_gat
         float *restrict g_up = g_gate + f;
 
         for (int64_t i = 0; i < f; i++) {
-            float s = sigmoid(gate[i]);
+            float s = compute_sigmoid(gate[i]);
 
             g_up[i] = g[i] * gate[i] * s;
             g_gate[i] = g[i] * up[i] * s * (1.0F + gate[i] * (1.0F - s));
@@ -130,8 +130,8 @@ INLINE void swiglu_back_body(const float *gate_up, const float *gy, float *g_gat
 }
 
 /* out = x turned by +angle; out may not be x. */
-INLINE void turn(const float *restrict x, const float *restrict cos,
-                 const float *restrict sin, float *restrict out, int64_t half)
+INLINE void rotate_head(const float *restrict x, const float *restrict cos,
+                        const float *restrict sin, float *restrict out, int64_t half)
 {
     for (int64_t i = 0; i < half; i++) {
         out[i] = x[i] * cos[i] - x[half + i] * sin[i];
@@ -139,9 +139,10 @@ INLINE void turn(const float *restrict x, const float *restrict cos,
     }
 }
 
-/* The transpose of turn. */
-INLINE void turn_back(const float *restrict g, const float *restrict cos,
-                      const float *restrict sin, float *restrict out, int64_t half)
+/* The transpose of rotate_head. */
+INLINE void rotate_head_backward(const float *restrict g, const float *restrict cos,
+                                 const float *restrict sin, float *restrict out,
+                                 int64_t half)
 {
     for (int64_t i = 0; i < half; i++) {
         out[i] = g[i] * cos[i] + g[half + i] * sin[half + i];
@@ -158,7 +159,7 @@ INLINE void heads_row(const float *x, int64_t m, int64_t d, const float *w, doub
     for (int64_t i = 0; i < m; i++) {
         if (w)
             norm_row(x + i * d, w, y, d, eps);
-        turn(w ? y : x + i * d, cos, sin, out + i * d, d / 2);
+        rotate_head(w ? y : x + i * d, cos, sin, out + i * d, d / 2);
     }
 }
 
@@ -169,14 +170,15 @@ INLINE void heads_row_back(const float *x, int64_t m, int64_t d, const float *w,
     float gy[SR1__LAYER_DIM_MAX];
 
     for (int64_t i = 0; i < m; i++) {
-        turn_back(g + i * d, cos, sin, w ? gy : gx + i * d, d / 2);
+        rotate_head_backward(g + i * d, cos, sin, w ? gy : gx + i * d, d / 2);
         if (w)
             norm_row_back(x + i * d, w, gy, gx + i * d, gw, d, eps);
     }
 }
 
-INLINE void turn_body(const struct sr1__heads *h, const float *qkv, const float *cos,
-                      const float *sin, float *q, float *k, int64_t n)
+INLINE void rotate_head_body(const struct sr1__heads *h, const float *qkv,
+                             const float *cos, const float *sin, float *q, float *k,
+                             int64_t n)
 {
     int64_t d = h->dim;
 
@@ -190,10 +192,10 @@ INLINE void turn_body(const struct sr1__heads *h, const float *qkv, const float 
     }
 }
 
-INLINE void turn_back_body(const struct sr1__heads *h, const float *qkv, const float *cos,
-                           const float *sin, const float *gq, const float *gk,
-                           const float *gv, float *g_qkv, float *g_q_norm,
-                           float *g_k_norm, int64_t n)
+INLINE void rotate_head_backward_body(const struct sr1__heads *h, const float *qkv,
+                                      const float *cos, const float *sin, const float *gq,
+                                      const float *gk, const float *gv, float *g_qkv,
+                                      float *g_q_norm, float *g_k_norm, int64_t n)
 {
     int64_t d = h->dim;
     int64_t width = (h->n_q + 2 * h->n_kv) * d;
@@ -225,23 +227,26 @@ INLINE void turn_back_body(const struct sr1__heads *h, const float *qkv, const f
     X(swiglu_back,                                                                       \
       (const float *gate_up, const float *gy, float *g_gate_up, int64_t n, int64_t f),   \
       (gate_up, gy, g_gate_up, n, f))                                                    \
-    X(turn,                                                                              \
+    X(rotate_head,                                                                       \
       (const struct sr1__heads *h, const float *qkv, const float *cos, const float *sin, \
        float *q, float *k, int64_t n),                                                   \
       (h, qkv, cos, sin, q, k, n))                                                       \
-    X(turn_back,                                                                         \
+    X(rotate_head_backward,                                                              \
       (const struct sr1__heads *h, const float *qkv, const float *cos, const float *sin, \
        const float *gq, const float *gk, const float *gv, float *g_qkv, float *g_q_norm, \
        float *g_k_norm, int64_t n),                                                      \
       (h, qkv, cos, sin, gq, gk, gv, g_qkv, g_q_norm, g_k_norm, n))
 
-#define SLOT(name, params, args) void (*name) params;
-struct kernels {
+#define SLOT(name, params, args) void(*name) params;
+struct layer_kernels {
     KERNELS(SLOT)
 };
 
 #define PORTABLE(name, params, args)                                                     \
-    static void name##_portable params { name##_body args; }
+    static void name##_portable params                                                   \
+    {                                                                                    \
+        name##_body args;                                                                \
+    }
 #define AVX2(name, params, args)                                                         \
     __attribute__((target("avx2,fma"))) static void name##_avx2 params                   \
     {                                                                                    \
@@ -258,15 +263,15 @@ struct kernels {
 #define AVX512_ROW(name, params, args) name##_avx512,
 
 KERNELS(PORTABLE)
-static const struct kernels portable = {KERNELS(PORTABLE_ROW)};
+static const struct layer_kernels portable = {KERNELS(PORTABLE_ROW)};
 #if defined(__x86_64__)
 KERNELS(AVX2)
-static const struct kernels avx2 = {KERNELS(AVX2_ROW)};
+static const struct layer_kernels avx2 = {KERNELS(AVX2_ROW)};
 KERNELS(AVX512)
-static const struct kernels avx512 = {KERNELS(AVX512_ROW)};
+static const struct layer_kernels avx512 = {KERNELS(AVX512_ROW)};
 #endif
 
-static const struct kernels *pick(void)
+static const struct layer_kernels *pick_layer_kernels(void)
 {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"))
@@ -280,36 +285,37 @@ static const struct kernels *pick(void)
 void sr1__rms_norm(const float *x, const float *w, float *y, int64_t n, int64_t d,
                    double eps)
 {
-    pick()->norm(x, w, y, n, d, eps);
+    pick_layer_kernels()->norm(x, w, y, n, d, eps);
 }
 
-void sr1__rms_norm_back(const float *x, const float *w, const float *gy, float *gx,
-                        float *gw, int64_t n, int64_t d, double eps)
+void sr1__rms_norm_backward(const float *x, const float *w, const float *gy, float *gx,
+                            float *gw, int64_t n, int64_t d, double eps)
 {
-    pick()->norm_back(x, w, gy, gx, gw, n, d, eps);
+    pick_layer_kernels()->norm_back(x, w, gy, gx, gw, n, d, eps);
 }
 
 void sr1__swiglu(const float *gate_up, float *y, int64_t n, int64_t f)
 {
-    pick()->swiglu(gate_up, y, n, f);
+    pick_layer_kernels()->swiglu(gate_up, y, n, f);
 }
 
-void sr1__swiglu_back(const float *gate_up, const float *gy, float *g_gate_up, int64_t n,
-                      int64_t f)
+void sr1__swiglu_backward(const float *gate_up, const float *gy, float *g_gate_up,
+                          int64_t n, int64_t f)
 {
-    pick()->swiglu_back(gate_up, gy, g_gate_up, n, f);
+    pick_layer_kernels()->swiglu_back(gate_up, gy, g_gate_up, n, f);
 }
 
-void sr1__heads_turn(const struct sr1__heads *h, const float *qkv, const float *cos,
+void sr1__heads_rope(const struct sr1__heads *h, const float *qkv, const float *cos,
                      const float *sin, float *q, float *k, int64_t n)
 {
-    pick()->turn(h, qkv, cos, sin, q, k, n);
+    pick_layer_kernels()->rotate_head(h, qkv, cos, sin, q, k, n);
 }
 
-void sr1__heads_turn_back(const struct sr1__heads *h, const float *qkv, const float *cos,
-                          const float *sin, const float *gq, const float *gk,
-                          const float *gv, float *g_qkv, float *g_q_norm, float *g_k_norm,
-                          int64_t n)
+void sr1__heads_rope_backward(const struct sr1__heads *h, const float *qkv,
+                              const float *cos, const float *sin, const float *gq,
+                              const float *gk, const float *gv, float *g_qkv,
+                              float *g_q_norm, float *g_k_norm, int64_t n)
 {
-    pick()->turn_back(h, qkv, cos, sin, gq, gk, gv, g_qkv, g_q_norm, g_k_norm, n);
+    pick_layer_kernels()->rotate_head_backward(h, qkv, cos, sin, gq, gk, gv, g_qkv,
+                                               g_q_norm, g_k_norm, n);
 }

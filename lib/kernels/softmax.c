@@ -88,7 +88,7 @@ INLINE double weights_body(const float *x, size_t n, float max, double t, float 
     return moment;
 }
 
-struct kernels {
+struct softmax_kernels {
     int (*max)(const float *x, size_t n, float *max);
     double (*weights)(const float *x, size_t n, float max, double t, float *e,
                       double *sums);
@@ -104,7 +104,7 @@ struct kernels {
     {                                                                                    \
         return weights_body(x, n, max, t, e, sums);                                      \
     }                                                                                    \
-    static const struct kernels kernels_##name = {max_##name, weights_##name};
+    static const struct softmax_kernels kernels_##name = {max_##name, weights_##name};
 
 VARIANT(portable, )
 #if defined(__x86_64__)
@@ -112,7 +112,7 @@ VARIANT(avx2, __attribute__((target("avx2,fma"))))
 VARIANT(avx512, __attribute__((target("avx512f,avx512dq,avx2,fma"))))
 #endif
 
-static const struct kernels *pick(void)
+static const struct softmax_kernels *pick_softmax_kernels(void)
 {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq"))
@@ -130,11 +130,11 @@ size_t sr1__softmax_blocks(size_t n)
 
 int sr1__softmax_max(const float *x, size_t n, float *max)
 {
-    return pick()->max(x, n, max);
+    return pick_softmax_kernels()->max(x, n, max);
 }
 
 double sr1__softmax_weights(const float *x, size_t n, float max, double t, float *e,
                             double *sums)
 {
-    return pick()->weights(x, n, max, t, e, sums);
+    return pick_softmax_kernels()->weights(x, n, max, t, e, sums);
 }

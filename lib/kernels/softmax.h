@@ -1,5 +1,5 @@
-/* kernels/softmax.h - the two passes over a row of logits that every draw needs, compiled
- * for the vector units a processor may have and chosen at run time. */
+/* kernels/softmax.h - the two passes over a row of logits that sampling a token needs,
+ * compiled for several vector units and chosen at run time. */
 #ifndef SR1__KERNELS_SOFTMAX_H
 #define SR1__KERNELS_SOFTMAX_H
 

@@ -5,16 +5,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "config/run_steps.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define STATE_FILE "state.json"
-#define STATE_MAX ((size_t)16 << 20)
+#define STATE_FILE SR1__STATE_FILE
 #define FORMAT_VERSION 1
-#define PREFIX "step-"
 #define CHECK "check" /* member of the state file */
 
 /* ---- manifest: {"path": [bytes, "hash"]} of every file but the state ---- */
@@ -122,7 +119,7 @@ static sr1_status make_state(json_t **out, json_t *manifest, int64_t step,
                              const json_t *state)
 {
     json_t *all = json_pack("{s:i, s:I, s:O, s:O}", "format", FORMAT_VERSION, "step",
-                            (json_int_t)step, "files", manifest, "state",
+                            (json_int_t)step, SR1__STATE_FILES, manifest, "state",
                             (json_t *)(uintptr_t)state);
     char text[17];
     sr1_status st = all ? hash_members(all, text) : sr1__fail_nomem("checkpoint state");
@@ -153,100 +150,75 @@ static sr1_status write_state(const char *folder, int64_t step, const json_t *st
     return st;
 }
 
-static char *step_folder(const char *run, int64_t step, const char *suffix)
+sr1_status sr1__checkpoint_count(const char *run, int64_t *n_out)
 {
-    struct sr1__buf b;
-
-    sr1__buf_init(&b, 0);
-    sr1__buf_fmt(&b, "%s/checkpoints/" PREFIX "%" PRId64 "%s", run, step, suffix);
-    if (sr1__buf_status(&b, "checkpoint path") != SR1_OK) {
-        sr1__buf_free(&b);
-        return NULL;
-    }
-    return sr1__buf_take(&b);
-}
-
-/* Steps of the run's checkpoints, in rising order. Names that are not step-N are ignored.
- */
-static int by_step(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
-static int parse_step(const char *name, int64_t *step)
-{
-    char *end;
-
-    if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
-        return 0;
-    name += strlen(PREFIX);
-    if (*name < '0' || *name > '9')
-        return 0;
-    errno = 0;
-    *step = strtoll(name, &end, 10);
-    return errno == 0 && *end == '\0';
-}
-
-static sr1_status list_steps(const char *run, int64_t **out, size_t *n_out)
-{
-    char *folder = sr1__path_join(run, "checkpoints");
-    char **names = NULL;
-    size_t n = 0, kept = 0;
     int64_t *steps = NULL;
-    sr1_status st = SR1_OK;
+    size_t n = 0;
 
-    if (!folder)
-        return sr1__fail_nomem("checkpoint path");
-    if (sr1__path_is_dir(folder))
-        st = sr1__dir_list(folder, &names, &n);
-    if (st == SR1_OK) {
-        steps = sr1__calloc(n + 1, sizeof(*steps));
-        st = steps ? SR1_OK : sr1__fail_nomem("checkpoint list");
-    }
-    for (size_t i = 0; i < n && st == SR1_OK; i++)
-        kept += (size_t)parse_step(names[i], &steps[kept]);
-    free_names(names, n);
-    sr1__free(folder);
-    if (st != SR1_OK)
-        return st;
-    qsort(steps, kept, sizeof(*steps), by_step);
-    *out = steps;
-    *n_out = kept;
+    SR1__TRY(sr1__run_steps(run, "", &steps, &n));
+    sr1__free(steps);
+    *n_out = (int64_t)n;
     return SR1_OK;
 }
 
-static sr1_status remove_step(const char *run, int64_t step)
+/* The checkpoint that made this one needless is written: what cannot be removed stays. */
+static void remove_step(const char *run, int64_t step, const char *suffix)
 {
-    char *folder = step_folder(run, step, "");
-    sr1_status st = folder ? sr1__dir_remove(folder) : sr1__fail_nomem("path");
+    char *folder = sr1__run_step_folder(run, step, suffix);
 
+    if (folder && sr1__dir_remove(folder) != SR1_OK)
+        sr1__log(SR1_LOG_WARN, "an old checkpoint stays: %s", sr1_last_error());
     sr1__free(folder);
-    return st;
 }
 
-static sr1_status prune(const char *run, int64_t keep)
+/* Remove what writes that were killed left. */
+static sr1_status remove_temporaries(const char *run)
 {
     int64_t *steps;
     size_t n;
-    sr1_status st;
+
+    SR1__TRY(sr1__run_steps(run, SR1__STEP_TEMPORARY, &steps, &n));
+    for (size_t i = 0; i < n; i++)
+        remove_step(run, steps[i], SR1__STEP_TEMPORARY);
+    sr1__free(steps);
+    return SR1_OK;
+}
+
+/* Remove all but the newest `keep` up to `newest`. Those of later steps are torn ones
+ * that a resumed run passed over: they count for nothing, and go. */
+static sr1_status remove_old_steps(const char *run, int64_t newest, int64_t keep)
+{
+    int64_t *steps;
+    size_t n, later;
 
     if (keep <= 0)
         return SR1_OK;
-    SR1__TRY(list_steps(run, &steps, &n));
-    st = SR1_OK;
-    for (size_t i = 0; i + (size_t)keep < n && st == SR1_OK; i++)
-        st = remove_step(run, steps[i]);
+    SR1__TRY(sr1__run_steps(run, "", &steps, &n));
+    for (later = n; later > 0 && steps[later - 1] > newest; later--)
+        remove_step(run, steps[later - 1], "");
+    for (size_t i = 0; i + (size_t)keep < later; i++)
+        remove_step(run, steps[i], "");
     sr1__free(steps);
-    return st;
+    return SR1_OK;
+}
+
+/* No failure here makes the checkpoint of step `newest` a failed one. */
+static void prune_checkpoints(const char *run, int64_t newest, int64_t keep)
+{
+    struct sr1__error before;
+
+    sr1__error_save(&before, SR1_E_IO);
+    if (remove_temporaries(run) != SR1_OK ||
+        remove_old_steps(run, newest, keep) != SR1_OK)
+        sr1__log(SR1_LOG_WARN, "old checkpoints stay: %s", sr1_last_error());
+    (void)sr1__error_raise(&before);
 }
 
 sr1_status sr1__checkpoint_write(const char *run, int64_t step, const json_t *state,
                                  int64_t keep, sr1__checkpoint_fill fill, void *self)
 {
-    char *final = step_folder(run, step, "");
-    char *temp = step_folder(run, step, ".tmp");
+    char *final = sr1__run_step_folder(run, step, "");
+    char *temp = sr1__run_step_folder(run, step, SR1__STEP_TEMPORARY);
     sr1_status st = final && temp ? SR1_OK : sr1__fail_nomem("checkpoint path");
 
     if (st == SR1_OK)
@@ -261,8 +233,10 @@ sr1_status sr1__checkpoint_write(const char *run, int64_t step, const json_t *st
         st = sr1__dir_remove(final);
     if (st == SR1_OK)
         st = sr1__rename_dir(temp, final);
+    if (st == SR1_OK) /* the folder of checkpoints may be new, and journals too */
+        st = sr1__dir_sync(run);
     if (st == SR1_OK) {
-        st = prune(run, keep);
+        prune_checkpoints(run, step, keep);
     } else if (temp) {
         struct sr1__error e;
 
@@ -277,31 +251,125 @@ sr1_status sr1__checkpoint_write(const char *run, int64_t step, const json_t *st
 
 /* ---- reading ---- */
 
-static int vouched_for(const json_t *all)
+/* What is wrong with what state.json says; NULL where nothing is. */
+static sr1_status find_fault(const json_t *all, int64_t step, const char **fault)
 {
     const char *said = json_string_value(json_object_get(all, CHECK));
     char text[17];
 
-    return said && hash_members(all, text) == SR1_OK && strcmp(said, text) == 0;
+    SR1__TRY(hash_members(all, text));
+    if (!said || strcmp(said, text) != 0)
+        *fault = STATE_FILE " does not match its own check";
+    else if (json_integer_value(json_object_get(all, "format")) != FORMAT_VERSION)
+        *fault = STATE_FILE " is of another format";
+    else if (json_integer_value(json_object_get(all, "step")) != step)
+        *fault = STATE_FILE " is of another step";
+    else
+        *fault = NULL;
+    return SR1_OK;
 }
 
-/* The folder's state when it is of that step and every file is as its manifest says; NULL
- * when it is not whole. */
-static json_t *whole_state(const char *folder, int64_t step)
+/* The first file that differs between the manifest and what was found; NULL: none. */
+static const char *find_difference(const json_t *manifest, const json_t *found)
 {
-    char *path = sr1__path_join(folder, STATE_FILE);
-    json_t *all = NULL, *found = NULL, *state = NULL;
+    const char *name;
+    json_t *entry;
 
-    if (path && sr1__json_load(&all, path, STATE_MAX) == SR1_OK && vouched_for(all) &&
-        json_integer_value(json_object_get(all, "format")) == FORMAT_VERSION &&
-        json_integer_value(json_object_get(all, "step")) == step &&
-        make_manifest(&found, folder) == SR1_OK &&
-        json_equal(found, json_object_get(all, "files")))
-        state = json_incref(json_object_get(all, "state"));
+    json_object_foreach((json_t *)(uintptr_t)manifest, name, entry)
+    {
+        if (!json_equal(entry, json_object_get(found, name)))
+            return name;
+    }
+    json_object_foreach((json_t *)(uintptr_t)found, name, entry)
+    {
+        if (!json_object_get(manifest, name))
+            return name;
+    }
+    return NULL;
+}
+
+/* A checkpoint under examination. */
+struct candidate {
+    const char *folder;
+    int64_t step;
+    json_t *state;   /* new reference once it proved whole */
+    char fault[512]; /* why it is torn */
+};
+
+static sr1_status match_files(struct candidate *c, const json_t *all)
+{
+    json_t *found = NULL;
+    const char *name;
+
+    SR1__TRY(make_manifest(&found, c->folder));
+    name = find_difference(json_object_get(all, SR1__STATE_FILES), found);
+    if (name)
+        snprintf(c->fault, sizeof(c->fault), "%.400s is %s", name,
+                 json_object_get(found, name) ? "not as it was written" : "missing");
+    else
+        c->state = json_incref(json_object_get(all, "state"));
     json_decref(found);
-    json_decref(all);
+    return SR1_OK;
+}
+
+/* The state file; *all stays NULL where it is torn. */
+static sr1_status load_state_file(struct candidate *c, json_t **all)
+{
+    char *path = sr1__path_join(c->folder, STATE_FILE);
+    sr1_status st = path ? SR1_OK : sr1__fail_nomem("path");
+
+    if (st == SR1_OK && sr1__run_is_missing(path))
+        snprintf(c->fault, sizeof(c->fault), STATE_FILE " is missing");
+    else if (st == SR1_OK)
+        st = sr1__json_load(all, path, SR1__STATE_MAX);
+    if (st == SR1_E_PARSE || st == SR1_E_LIMIT) {
+        snprintf(c->fault, sizeof(c->fault), "%.500s", sr1_last_error());
+        st = SR1_OK;
+    }
     sr1__free(path);
-    return state;
+    return st;
+}
+
+/* Only what is in its files makes a checkpoint torn: it is not as it was written. That
+ * they cannot be read now (no permission, no file handle, no memory) is a failure. */
+static sr1_status examine(struct candidate *c)
+{
+    const char *fault = NULL;
+    json_t *all = NULL;
+    sr1_status st = load_state_file(c, &all);
+
+    if (st == SR1_OK && all)
+        st = find_fault(all, c->step, &fault);
+    if (st == SR1_OK && fault)
+        snprintf(c->fault, sizeof(c->fault), "%s", fault);
+    else if (st == SR1_OK && all)
+        st = match_files(c, all);
+    json_decref(all);
+    return sr1__context(st,
+                        "%s cannot be read; mend that, or move it away to go on from the "
+                        "checkpoint before it",
+                        c->folder);
+}
+
+/* The folder's state when it is whole, else NULL, and the log says why. */
+static sr1_status take_whole(const char *folder, int64_t step, json_t **state)
+{
+    struct candidate c = {.folder = folder, .step = step};
+
+    SR1__TRY(examine(&c));
+    if (!c.state)
+        sr1__log(SR1_LOG_WARN, "%s is torn and passed over: %s", folder, c.fault);
+    *state = c.state;
+    return SR1_OK;
+}
+
+static sr1_status fail_none_whole(const char *run, int64_t torn)
+{
+    return sr1__fail(SR1_E_NOT_FOUND,
+                     "%s: no whole checkpoint in it (%" PRId64
+                     " torn); to begin again remove "
+                     "%s/checkpoints, or train into another folder",
+                     run, torn, run);
 }
 
 sr1_status sr1__checkpoint_newest(const char *run, char **folder, int64_t *step,
@@ -309,35 +377,28 @@ sr1_status sr1__checkpoint_newest(const char *run, char **folder, int64_t *step,
 {
     int64_t *steps, bad = 0;
     size_t n;
-    sr1_status st = SR1_E_NOT_FOUND;
+    json_t *found = NULL;
+    char *path = NULL;
+    sr1_status st = SR1_OK;
 
-    SR1__TRY(list_steps(run, &steps, &n));
-    while (n > 0 && st == SR1_E_NOT_FOUND) {
-        char *path = step_folder(run, steps[--n], "");
-        json_t *found = path ? whole_state(path, steps[n]) : NULL;
-
-        if (!path) {
-            st = sr1__fail_nomem("checkpoint path");
-        } else if (found) {
-            *folder = path;
-            *step = steps[n];
-            *state = found;
-            st = SR1_OK;
-            break;
-        }
-        if (path)
-            sr1__log(SR1_LOG_WARN, "%s is torn and passed over", path);
-        bad += path != NULL;
+    SR1__TRY(sr1__run_steps(run, "", &steps, &n));
+    for (; n > 0 && st == SR1_OK && !found; n--) {
         sr1__free(path);
+        path = sr1__run_step_folder(run, steps[n - 1], "");
+        st = path ? take_whole(path, steps[n - 1], &found)
+                  : sr1__fail_nomem("checkpoint path");
+        bad += st == SR1_OK && !found;
     }
-    sr1__free(steps);
     if (torn)
         *torn = bad;
-    if (st == SR1_E_NOT_FOUND)
-        return sr1__fail(
-            st,
-            "%s: no whole checkpoint in it (%" PRId64 " torn); to begin again remove "
-            "%s/checkpoints, or train into another folder",
-            run, bad, run);
+    if (found) {
+        *folder = path;
+        *step = steps[n];
+        *state = found;
+    } else {
+        sr1__free(path);
+        st = st == SR1_OK ? fail_none_whole(run, bad) : st;
+    }
+    sr1__free(steps);
     return st;
 }

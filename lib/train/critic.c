@@ -1,11 +1,11 @@
-/* train/critic.c - the critic: weights of its own, from the policy's or from a folder,
- * that say what a state is worth. */
+/* train/critic.c - open the critic, whose weights begin with the policy's or those of a
+ * folder and which predicts the value of a state. */
 #include "train/internal.h"
 
-#include "model/load.h"
+#include "tensor/model/model_load.h"
 
 /* A critic as stored, or a language model whose value head is yet to learn. */
-static sr1_status load(sr1_trainer *tr, const char *folder, sr1_model **out)
+static sr1_status load_critic(sr1_trainer *tr, const char *folder, sr1_model **out)
 {
     sr1_model *stored = NULL;
     sr1_status st;
@@ -30,7 +30,7 @@ static sr1_status open_model(sr1_trainer *tr)
     const char *folder = sr1__config_str(tr->config, "critic_model");
     sr1_model *critic = NULL;
 
-    SR1__TRY(*folder ? load(tr, folder, &critic)
+    SR1__TRY(*folder ? load_critic(tr, folder, &critic)
                      : sr1__model_critic(&critic, tr->model, -1));
     return sr1__replicas_new(&tr->critics, critic, tr->n_workers);
 }

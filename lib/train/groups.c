@@ -1,9 +1,9 @@
 /* train/groups.c - policy tokens of each trajectory's group within a mini-batch, for
- * means over groups; groups are told apart by their prompts. */
-#include "train/lesson.h"
+ * means over groups; groups are distinguished by their prompts. */
+#include "train/objective.h"
 
 #include "base/mem.h"
-#include "trajectory/trajectory.h"
+#include "environment/trajectory/trajectory.h"
 
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@ struct member {
     int64_t tokens;
 };
 
-static int by_key(const void *a, const void *b)
+static int compare_keys(const void *a, const void *b)
 {
     const struct member *x = a, *y = b;
 
@@ -22,22 +22,19 @@ static int by_key(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-static void describe(const struct sr1__source *from, size_t i, struct member *m)
+static void describe_member(const struct sr1__trajectory_store *from, size_t i,
+                            struct member *m)
 {
     size_t packed, policy;
 
-    if (from->store) {
-        sr1__trajectory_store_lengths(from->store, i, &packed, &policy);
-        m->key = sr1__trajectory_store_group(from->store, i);
-        m->tokens = (int64_t)policy;
-        return;
-    }
-    m->key = sr1_trajectory_group_key(from->array[i]);
-    m->tokens = (int64_t)sr1__trajectory_trainable(from->array[i]);
+    sr1__trajectory_store_lengths(from, i, &packed, &policy);
+    m->key = sr1__trajectory_store_group(from, i);
+    m->tokens = (int64_t)policy;
 }
 
 /* members[n] by key: the sums, back to where they are asked for. */
-static void add_up(struct sr1__group_counts *g, const struct member *members, size_t n)
+static void sum_groups(struct sr1__group_counts *g, const struct member *members,
+                       size_t n)
 {
     for (size_t at = 0, end; at < n; at = end) {
         int64_t tokens = 0;
@@ -51,7 +48,7 @@ static void add_up(struct sr1__group_counts *g, const struct member *members, si
 }
 
 sr1_status sr1__group_counts_make(struct sr1__group_counts *g,
-                                  const struct sr1__source *from, size_t begin,
+                                  const struct sr1__trajectory_store *from, size_t begin,
                                   size_t end)
 {
     size_t n = end - begin;
@@ -65,11 +62,11 @@ sr1_status sr1__group_counts_make(struct sr1__group_counts *g,
         return sr1__fail_nomem("groups of a mini-batch");
     }
     for (size_t i = 0; i < n; i++) {
-        describe(from, begin + i, &members[i]);
+        describe_member(from, begin + i, &members[i]);
         members[i].at = i;
     }
-    qsort(members, n, sizeof(*members), by_key);
-    add_up(g, members, n);
+    qsort(members, n, sizeof(*members), compare_keys);
+    sum_groups(g, members, n);
     sr1__free(members);
     return SR1_OK;
 }

@@ -1,45 +1,57 @@
 /* train/internal.h - the inside of sr1_trainer, shared by the files of this module.
  *
- *     settings*.c the configuration's numbers
- *     trainer.c   build, one step (the spine)
- *     questions.c which rows a step asks
- *     explore.c   the rollouts of a step
- *     shape.c     responses that are too long
- *     refill.c    further questions in place of those that teach nothing
- *     levels.c    steps at other thinking levels
- *     judge.c     what reference and critic say of trajectories
- *     compare.c   trajectories -> advantages
- *     critic.c    the critic's weights
- *     serving.c   a server that generates: how old its weights are
- *     update.c    trajectories -> gradients -> weights
- *     entropy.c   the weight of the entropy bonus
- *     lesson_*.c  what a pass asks of weights, and the loss of what they say
- *     retell.c    ablations: other tokens are trained on
- *     learner.c   weights with their optimizer, replicas for workers
- *     stages.c    a step of a run: reinforcement or imitation
- *     health.c    figures of a step's trajectories, alarms
- *     sft.c       demonstrations -> trajectories
- *     run.c       all steps, run folder, validation
- *     state.c     what a checkpoint holds */
+ *     trainer.c           build; trainer_free.c: the end
+ *     settings*.c         the configuration's numbers
+ *     stages.c            what a step of a run is: reinforcement or imitation
+ *
+ *     step.c              one step, in the order of step_batch.h, which says what each of
+ *                         its files does
+ *     objective.h         what an update minimises; optimise.c: by which steps
+ *     groups.c            tokens of groups, for means over them
+ *     learner.c           weights with their optimizer, replicas for workers
+ *     critic.c            the critic's weights
+ *     schedule.c          the learning rate
+ *
+ *     sampler.c           which rows a step asks; prompt_filter.c: which never
+ *     sft.c               demonstrations -> trajectories
+ *     metrics.h           the figures of a step; metric_sink.c: for the caller
+ *     alarms.c            signs that a run goes wrong
+ *
+ *     run.c               all steps, validation
+ *     check.c             what a run would refuse, before anything is opened
+ *     outage.c            the end of a run whose searches all fail
+ *     remarks.c           what to know of the settings before the first step
+ *     folder.c            the run folder
+ *     record.c            when, where and by what it was started
+ *     state.c             what a checkpoint holds; state_size.c: how large that is
+ *     checkpoint.c        checkpoints as folders
+ *     given.c             what a run's program gave it beside the configuration
+ *     resume.c            go on with a run, by other keys */
 #ifndef SR1__TRAIN_INTERNAL_H
 #define SR1__TRAIN_INTERNAL_H
 
 #include "base/json.h"
+#include "base/life.h"
 #include "base/pool.h"
 #include "config/config.h"
-#include "data/cursor.h"
-#include "data/dataset.h"
-#include "data/demo.h"
-#include "data/events.h"
-#include "data/jsonl.h"
-#include "loss/loss.h"
-#include "rollout/levels.h"
-#include "rollout/rollout.h"
+#include "text/data/cursor.h"
+#include "text/data/dataset.h"
+#include "text/data/demo.h"
+#include "text/data/events.h"
+#include "text/data/jsonl.h"
+#include "text/data/zlines.h"
+#include "signal/loss/loss.h"
+#include "policy/level_branches.h"
+#include "policy/rollout.h"
 #include "train/learner.h"
-#include "trajectory/store.h"
+#include "train/metrics.h"
+#include "environment/trajectory/trajectory_store.h"
 
 #include <searchr1/advantage.h>
 #include <searchr1/trainer.h>
+#include <searchr1/ext/estimators.h>
+#include <searchr1/ext/kl.h>
+#include <searchr1/ext/run_info.h>
 
 #include <stdatomic.h>
 
@@ -48,15 +60,17 @@ struct sr1__settings {
     int64_t micro_batch_tokens, logit_chunk, trajectory_memory;
     int64_t validate_interval, validation_samples, save_interval, keep_checkpoints;
     int64_t log_trajectories, log_interval;
-    int32_t checkpointing, skip_dead_groups, shuffle, validate_at_start, save_final_model;
+    int32_t checkpointing, skip_zero_variance_groups, shuffle, validate_at_start,
+        save_final_model;
     int32_t frozen_reference, kl_in_reward;
     int64_t critic_update_times, critic_warmup, mini_batch_size;
     int64_t max_staleness;
     /* What trajectories must hold, as bits 1 << SR1_COLUMN_*: */
-    uint32_t compare_columns; /* before they are compared, */
-    uint32_t update_columns;  /* before the update: of these, what frozen weights give; */
-    uint32_t policy_columns;  /* all that the policy's update reads */
+    uint32_t advantage_columns; /* before they are compared, */
+    uint32_t update_columns; /* before the update: of these, what frozen weights give; */
+    uint32_t policy_columns; /* all that the policy's update reads */
     double beta, temperature, max_grad_norm, stop_at_exact_match;
+    double save_seconds; /* between checkpoints; 0: by steps alone */
     int64_t max_tokens, overlong_buffer, dynamic_sampling;
     double overlong_penalty;
     int32_t mask_truncated, balance_batches, train_environment, no_think;
@@ -69,11 +83,11 @@ struct sr1__settings {
     sr1_value_options value_options;
     sr1_advantage_info estimator; /* its row of the table */
     sr1_advantage_options advantage_options;
-    struct sr1__level_options levels; /* its texts: the configuration's */
+    struct sr1__level_branch_options levels; /* its texts: the configuration's */
     int32_t step_on_level;      /* a step's part is on its level's tag alone */
     int32_t levels_informative; /* compare those of successes in unequal groups only */
-    const char *kl_kind;  /* borrowed from the configuration */
-    sr1_kl_controller kl; /* as a run begins */
+    const char *kl_kind;        /* borrowed from the configuration */
+    sr1_kl_controller kl;       /* as a run begins */
     struct sr1__schedule schedule;
 };
 
@@ -87,22 +101,32 @@ struct sr1__entropy {
     double now;  /* as this step uses it; 0 until one begins, and in imitation */
 };
 
-/* What is known of each row of the data, for choosing among them. */
-enum sr1__known { SR1__KNOWN_SEEN, SR1__KNOWN_VARIANCE, SR1__KNOWN_SUCCESS };
-#define SR1__KNOWN 3
+/* Statistics of each row of the data, for choosing among them. */
+enum sr1__row_stat { SR1__ROW_SEEN, SR1__ROW_VARIANCE, SR1__ROW_SUCCESS };
+#define SR1__ROW_STATS 3
 
-struct sr1__questions {
+struct sr1__sampler {
     const char *rule; /* NULL: the order of the data; borrowed from the configuration */
     int64_t n;        /* rows */
-    float *known;     /* [SR1__KNOWN * n], NULL without a rule; a part of checkpoints */
-    int64_t epoch;    /* of the data as the present step began */
+    float *stats;  /* [SR1__ROW_STATS * n], NULL without a rule; a part of checkpoints */
+    int64_t epoch; /* of the data as the present step began */
+};
+
+/* By which rows are known again. */
+struct sr1__row_mark {
+    int64_t rows;
+    uint64_t hash; /* once a run has begun, or was restored */
+    int32_t other; /* not the rows of the checkpoint; their order begins anew */
 };
 
 /* What one step of a run does; a row of the table in stages.c. */
 struct sr1__stage {
     const char *name;
     const char *loss; /* NULL: by the key `loss` */
+    const char *data; /* the key of the file of its rows */
     sr1_status (*open)(sr1_trainer *tr, int64_t *rows);
+    /* A hash of all rows, in order; once they are open. */
+    sr1_status (*hash)(const sr1_trainer *tr, uint64_t *out);
     /* Work on rows[n] of the data; keep the trajectories worth logging. */
     sr1_status (*step)(sr1_trainer *tr, const int64_t *rows, size_t n,
                        sr1_step_report *report, struct sr1__trajectory_store *log);
@@ -113,7 +137,7 @@ struct sr1_trainer {
     sr1_config *config;
     struct sr1__settings set;
     sr1_rollout *rollout;
-    sr1_model *model;      /* the rollout's */
+    sr1_model *model;           /* the rollout's */
     struct sr1__learner policy; /* of the model; its replicas are the rollout's */
     struct sr1__learner critic; /* of critics */
     sr1_model **critics;        /* [n_workers]; NULL: the estimator needs none */
@@ -124,26 +148,41 @@ struct sr1_trainer {
     sr1_model **references; /* [n_workers] share the frozen weights; NULL without them */
     sr1_reward_set *rewards;
     const struct sr1__stage *stage;
-    sr1_dataset *train;       /* NULL when the configuration names none */
+    sr1_dataset *train; /* NULL when the configuration names none */
     sr1_dataset *validation;
     struct sr1__demos *demos; /* stage sft */
     struct sr1__cursor *cursor;
-    struct sr1__questions questions;
+    struct sr1__row_mark mark; /* of the rows that the cursor goes through */
+    struct sr1__sampler sampler;
     char *run_folder;
-    struct sr1__jsonl *metrics,
-        *trajectories; /* journals of the run, once it has begun */
+    struct sr1__lock *lock;     /* of the run folder, while it is this trainer's */
+    struct sr1__jsonl *metrics; /* journals of the run, once it has begun */
+    struct sr1__zlines *trajectories;
     struct sr1__events *events; /* NULL unless the key tensorboard is set */
     /* Told how far a rollout is; NULL outside of a run, or if nobody asks. */
     sr1_status (*phase)(void *user, const char *phase, int64_t done, int64_t total);
     void *phase_user;
-    int64_t step;     /* whole steps done */
+    sr1_metric_sink_fn sink; /* of the caller's; NULL: none */
+    void *sink_user;
+    struct sr1_step_metrics step_metrics; /* of the present step, or of the last one */
+    int64_t step;                         /* whole steps done */
     int64_t planned;
-    int64_t skipped;  /* updates left out, all steps */
-    json_t *reward_means; /* of the present step, by metric; NULL before the first */
-    uint32_t alarms;  /* that rang after the last step */
-    int32_t begun;    /* sr1_trainer_run was called */
+    int64_t saved;           /* step of the newest checkpoint; -1: there is none */
+    int64_t skipped;         /* updates left out, all steps */
+    uint32_t alarms;         /* that rang after the last step */
+    json_t *record;          /* the configuration as the run folder has it */
+    json_t *changes;         /* of it since the checkpoint, to be written */
+    json_t *starts;          /* of the run, the present one last; NULL before it */
+    json_t *restored;        /* the checkpoint's state that it goes on from, or NULL */
+    double reached;          /* exact match that was good enough; 0: not yet */
+    size_t n_configured;     /* rewards; the program's follow them */
+    sr1_env *configured_env; /* borrowed: the rollout's as configured */
+    int32_t engine_given;    /* by the program */
+    int32_t model_saved;     /* RUN/model is that of tr->step */
+    int32_t begun;           /* sr1_trainer_run was called */
     int32_t resumed;
     atomic_int stop;
+    struct sr1__life life;
 };
 
 /* Give keys of the loss that were not set the numbers it was published with. */
@@ -160,8 +199,15 @@ static inline int sr1__is_memory(sr1_status st)
     return st == SR1_E_NOMEM || st == SR1_E_DEVICE_NOMEM;
 }
 
-/* ---- trainer.c ---- */
+/* ---- trainer_free.c ---- */
 
+/* What a call held (base/life.h). Unlike sr1_trainer_free it stops no run. */
+void sr1__trainer_release(sr1_trainer *tr);
+
+/* ---- step.c ---- */
+
+/* SR1_E_CONFIG where there is no reward to learn from. */
+sr1_status sr1__check_rewards(const sr1_trainer *tr);
 /* sr1_trainer_train_step; all trajectories are also added to log (may be NULL), and let
  * go before the update when out is NULL. */
 sr1_status sr1__train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
@@ -170,6 +216,11 @@ sr1_status sr1__train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
 /* The same for rows of the data; further ones may take part (dynamic sampling). */
 sr1_status sr1__train_rows(sr1_trainer *tr, const int64_t *rows, size_t n,
                            sr1_step_report *report, struct sr1__trajectory_store *log);
+/* A step of imitation on these demonstrations; nothing is logged. */
+sr1_status sr1__imitate_rows(sr1_trainer *tr, const int64_t *rows, size_t n,
+                             sr1_step_report *report, struct sr1__trajectory_store *log);
+
+/* ---- settings.c ---- */
 
 /* AdamW as configured, for every learner. */
 struct sr1__adamw sr1__adamw_configured(const sr1_config *c);
@@ -181,85 +232,59 @@ struct sr1__adamw sr1__adamw_configured(const sr1_config *c);
 sr1_status sr1__critic_open(sr1_trainer *tr);
 void sr1__critic_close(sr1_trainer *tr);
 
-/* ---- retell.c ---- */
-
-/* t[n] as the update is to see them, in *out; NULL where that is as they are. Free with
- * sr1__retold_free. */
-sr1_status sr1__retell(const sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
-                       sr1_trajectory ***out);
-void sr1__retold_free(sr1_trajectory **told, size_t n); /* NULL is fine */
-
-/* ---- serving.c ---- */
+/* ---- weight_sync.c ---- */
 
 /* Once the plan is known: can every step learn from what the server will generate? */
-sr1_status sr1__serving_open(sr1_trainer *tr);
-/* Before a rollout: give the server newer weights when they are due; SR1_E_STATE if its
- * are too old. Nothing to do without a server. */
-sr1_status sr1__serving_ready(sr1_trainer *tr, sr1_step_report *report);
+sr1_status sr1__weight_sync_open(sr1_trainer *tr);
 /* SR1_E_STATE if trajectory i is too old to learn from. */
-sr1_status sr1__serving_check(const sr1_trainer *tr, const sr1_trajectory *t, size_t i);
+sr1_status sr1__check_staleness(const sr1_trainer *tr, const sr1_trajectory *t, size_t i);
 /* Must a checkpoint keep the server's weights? If so, into folder. */
-int sr1__serving_keeps(const sr1_trainer *tr);
-sr1_status sr1__serving_save(sr1_trainer *tr, const char *folder);
+int sr1__weight_sync_keeps(const sr1_trainer *tr);
+sr1_status sr1__weight_sync_save(sr1_trainer *tr, const char *folder);
 /* tr->step is that of the checkpoint; state NULL: there is none, the run begins anew. */
-sr1_status sr1__serving_restore(sr1_trainer *tr, const char *folder, const json_t *state);
+sr1_status sr1__weight_sync_restore(sr1_trainer *tr, const char *folder,
+                                    const json_t *state);
 
-/* ---- questions.c ---- */
+/* ---- prompt_filter.c ---- */
 
-sr1_status sr1__questions_open(sr1_trainer *tr, int64_t rows);
-void sr1__questions_close(sr1_trainer *tr);
 /* Leave out questions whose prompts are too long, or refuse them; what: for messages. */
-sr1_status sr1__questions_fit(const sr1_trainer *tr, sr1_dataset *d, const char *what);
-/* The rows of the next step: rows[batch_size], at least 1. */
-sr1_status sr1__questions_next(sr1_trainer *tr, int64_t *rows, size_t *n);
-/* What is known of rows, where a rule chooses among them, as a folder. */
-sr1_status sr1__questions_save(const sr1_trainer *tr, const char *folder);
-sr1_status sr1__questions_restore(sr1_trainer *tr, const char *folder);
+sr1_status sr1__filter_prompts(const sr1_trainer *tr, sr1_dataset *d, const char *what);
 
-/* ---- entropy.c ---- */
+/* ---- adapt_controllers.c ---- */
 
 void sr1__entropy_read(struct sr1__entropy *e, const sr1_config *c);
 /* Before the update of a step whose rollout had this entropy, and after it. */
 void sr1__entropy_begin(struct sr1__entropy *e, double entropy);
 void sr1__entropy_end(struct sr1__entropy *e, double entropy);
 
-/* ---- health.c ---- */
+/* ---- alarms.c ---- */
 
-/* What trajectories with rewards and advantages say by themselves. */
-void sr1__describe_trajectories(const sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
-                                sr1_step_report *report);
-/* Bit i: alarm i rings after this step; its name and text, NULL past the last. */
-uint32_t sr1__health_alarms(const sr1_step_report *report);
-const char *sr1__health_alarm_name(size_t i);
-const char *sr1__health_alarm_text(size_t i);
+/* Bit i: alarm i (sr1_alarm_name) rings after this step. */
+uint32_t sr1__find_alarms(const struct sr1_step_metrics *m);
+/* Had the step nothing to learn from: no advantage, and no entropy bonus, or nothing that
+ * could be trained on? */
+int32_t sr1__learned_nothing(const struct sr1_step_metrics *m);
 
-/* ---- judge.c ---- */
+/* ---- outage.c ---- */
 
-/* Set columns (bits 1 << SR1_COLUMN_REFERENCE, _VALUE, _OLD) of t[n]; those without
- * policy tokens, or left out, get none. */
-sr1_status sr1__judge(const sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
-                      uint32_t columns);
-
-/* ---- update.c ---- */
-
-/* Where trajectories come from: one of the two. */
-struct sr1__source {
-    const sr1_trajectory *const *array;
-    size_t n;
-    struct sr1__trajectory_store *store;
+/* Steps in a row in which every search failed, and why the last one did. Steps without a
+ * search count neither way. */
+struct sr1__outage {
+    int64_t steps;
+    char why[512];
 };
+/* Right after a step's rollout: another one replaces what it left. */
+void sr1__outage_watch(struct sr1__outage *o, const sr1_trainer *tr);
+/* Has it lasted as long as search_max_failed_steps allows? */
+int sr1__outage_ends(const struct sr1__outage *o, const sr1_trainer *tr);
+/* SR1_E_NETWORK with the engine, its address and the last error. */
+sr1_status sr1__outage_fail(const struct sr1__outage *o, const sr1_trainer *tr);
 
-struct sr1__lesson;
+/* ---- remarks.c ---- */
 
-/* All passes of one step. Fills the update's part of the report. */
-sr1_status sr1__update(sr1_trainer *tr, struct sr1__learner *learner,
-                       const struct sr1__lesson *lesson, const struct sr1__source *from,
-                       int64_t passes, sr1_step_report *report);
-
-/* The critic's passes, where there is one, then the policy's, timed; then room is made
- * for the next rollout. */
-sr1_status sr1__trainer_learn(sr1_trainer *tr, const struct sr1__source *from,
-                              int64_t passes, sr1_step_report *report);
+/* Is there remark i to make of the settings? 1 with its text, 0: no, -1: i is past the
+ * last. */
+int sr1__remark(const sr1_trainer *tr, size_t i, char *text, size_t size);
 
 /* ---- sft.c ---- */
 
@@ -271,20 +296,71 @@ sr1_status sr1__sft_example(sr1_trainer *tr, int64_t i, sr1_trajectory **out);
 
 /* Write the checkpoint of the present step. */
 sr1_status sr1__state_save(sr1_trainer *tr);
-/* Continue from the newest whole checkpoint of the run folder. */
-sr1_status sr1__state_restore(sr1_trainer *tr);
+/* Continue from the newest whole checkpoint of the run folder; nothing in the folder
+ * changes. changed: the step from which on other rows of data are wanted (-1: never);
+ * those of an older checkpoint may then differ. *config becomes the configuration it was
+ * made with (new reference), NULL where that is not known. */
+sr1_status sr1__state_restore(sr1_trainer *tr, int64_t changed, json_t **config);
 
-/* ---- run.c ---- */
+/* ---- state_size.c ---- */
 
-/* Open the journals; after a restore at the sizes they had then. */
-sr1_status sr1__run_open_journals(sr1_trainer *tr, const json_t *state);
+/* Bytes of a checkpoint's tensors, and of one model: nearly all that they take. */
+int64_t sr1__state_bytes(const sr1_trainer *tr);
+int64_t sr1__state_model_bytes(const sr1_model *m);
 
-/* ---- metrics.c ---- */
+/* ---- folder.c ---- */
 
-/* The mean of each reward over t[n], before its weight: rewards/NAME/mean, TRL's name. */
-sr1_status sr1__metrics_rewards(sr1_trainer *tr, sr1_trajectory *const *t, size_t n);
-/* The report as one JSON object, by the seed's, verl's and TRL's names. New reference;
- * NULL without memory. */
-json_t *sr1__metrics_row(const sr1_trainer *tr, const sr1_step_report *r);
+/* Of a checkpoint's state: bytes of trajectories.jsonl.zst. */
+#define SR1__TRAJECTORIES_SIZE "trajectories_zst_size"
+
+/* Keep others out of the run folder; SR1_E_CONFIG names who has it. */
+sr1_status sr1__folder_lock(sr1_trainer *tr);
+/* The folder that a run of this configuration goes to; NULL without memory. */
+char *sr1__folder_name(const sr1_config *c);
+/* Is nobody training in it? Nor a run in it that a new one would replace? */
+sr1_status sr1__folder_check_idle(const char *folder);
+sr1_status sr1__folder_check_free(const char *folder);
+void sr1__folder_unlock(sr1_trainer *tr);
+/* Make the folder of a new run. What a run without any work left there is replaced. */
+sr1_status sr1__folder_begin(sr1_trainer *tr);
+/* Its config.json; once run.json tells that a run wrote it. */
+sr1_status sr1__folder_write_config(sr1_trainer *tr);
+/* The fields of the plan about the disk. */
+void sr1__folder_room(const sr1_trainer *tr, sr1_run_plan *plan);
+sr1_status sr1__folder_check_room(const sr1_trainer *tr, char *warning, size_t size);
+/* Open the journals; after a restore they are cut to the sizes they had then. */
+sr1_status sr1__folder_open_journals(sr1_trainer *tr);
+
+/* ---- resume.c ---- */
+
+/* Append what changed to the run's record. */
+sr1_status sr1__resume_write_changes(sr1_trainer *tr);
+
+/* ---- given.c ---- */
+
+/* What the program gave beside the configuration; NULL without memory. */
+json_t *sr1__given_json(const sr1_trainer *tr);
+/* SR1_E_CONFIG names what the checkpoint's run was given and this one was not, or a
+ * reward that differs; the log, what is given in place of another. */
+sr1_status sr1__given_check(const sr1_trainer *tr);
+
+/* ---- record.c ---- */
+
+/* Now, as "2026-01-31T12:00:00Z". */
+void sr1__record_time(char out[32]);
+/* Keep the configuration as config.json has it, a text, for the checkpoints. */
+sr1_status sr1__record_config(sr1_trainer *tr, const char *config);
+/* Does it tell that the run once wrote a checkpoint? */
+int sr1__record_has_checkpoint(const sr1_trainer *tr);
+/* Write that the run has begun, or goes on; and how that ended. */
+sr1_status sr1__record_begin(sr1_trainer *tr, const sr1_run_callbacks *cb);
+void sr1__record_end(sr1_trainer *tr, sr1_status status);
+
+/* ---- metric_sink.c ---- */
+
+/* Give a row of metrics to the caller's sink, if there is one. */
+sr1_status sr1__metric_sink_give(const sr1_trainer *tr, json_t *row);
+/* Give it the metrics of the present step. */
+sr1_status sr1__metric_sink_step(const sr1_trainer *tr);
 
 #endif

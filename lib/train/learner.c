@@ -44,9 +44,9 @@ sr1_status sr1__learner_open(struct sr1__learner *l, const struct sr1__adamw *ho
         SR1__TRY(sr1__model_train(l->replicas[i], 1));
     l->scale.active = m->dtype == SR1__F16;
     l->scale.value = l->scale.active ? loss_scale : 1.0;
-    return sr1__context(sr1__optimizer_new(&l->optimizer, m->params, m->n_params, how,
-                                           m->device),
-                        "%s", l->name);
+    return sr1__context(
+        sr1__optimizer_new(&l->optimizer, m->params, m->n_params, how, m->device), "%s",
+        l->name);
 }
 
 void sr1__learner_close(struct sr1__learner *l)
@@ -90,8 +90,8 @@ sr1_status sr1__learner_step(struct sr1__learner *l, int64_t step, double *rate,
 
     *rate = sr1__schedule_rate(&l->schedule, step);
     if (st == SR1_OK)
-        st = sr1__optimizer_step_with(l->optimizer, l->replicas[0]->sums, *rate,
-                                      l->max_grad_norm, l->scale.value, done);
+        st = sr1__optimizer_step(l->optimizer, l->replicas[0]->sums, *rate,
+                                 l->max_grad_norm, l->scale.value, done);
     sr1__learner_clear_grad(l);
     SR1__TRY(st);
     adapt_scale(&l->scale, done->skipped);

@@ -3,8 +3,8 @@
 #ifndef SR1__TRAIN_LEARNER_H
 #define SR1__TRAIN_LEARNER_H
 
-#include "model/model.h"
-#include "tensor/optimizer.h"
+#include "tensor/model/model.h"
+#include "tensor/ops/optimizer.h"
 #include "train/schedule.h"
 
 /* Dynamic loss scale of fp16; 1 and inert for other types. */
@@ -15,8 +15,8 @@ struct sr1__loss_scale {
 };
 
 struct sr1__learner {
-    const char *name;      /* "policy", "critic"; static */
-    sr1_model **replicas;  /* [n]; the first is the model. Borrowed */
+    const char *name;     /* "policy", "critic"; static */
+    sr1_model **replicas; /* [n]; the first is the model. Borrowed */
     int32_t n;
     struct sr1__optimizer *optimizer;
     struct sr1__loss_scale scale;

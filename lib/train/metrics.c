@@ -1,219 +1,236 @@
-/* train/metrics.c - a step's report under the names people already plot: the seed
- * document's, verl's and TRL's. One table row a name. */
-#include "train/internal.h"
+/* train/metrics.c - see metrics.h; and a step's metrics by name, for callers. */
+#include "train/metrics.h"
 
-#include "base/clock.h"
-#include "trajectory/trajectory.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/struct.h"
 
-#include <stddef.h>
-#include <stdio.h>
+#include <math.h>
+#include <string.h>
 
-#define GIB 1073741824.0 /* verl's GB */
-
-enum { REAL, COUNT };
-
-static const struct {
+/* Alarms stand last, behind the figures that no row names. */
+static const struct metric_row {
     const char *name;
-    size_t offset;
-    int kind;
-} columns[] = {
-#define ROW(name, field, kind) {name, offsetof(sr1_step_report, field), kind}
-    ROW("step", step, COUNT),
-    ROW("loss", loss, REAL),
-    ROW("kl_div", kl_div, REAL),
-    ROW("avg_reward", avg_reward, REAL),
-    ROW("beta", beta, REAL),
-    ROW("avg_tokens", avg_tokens, REAL),
-    ROW("search_trajectories", search_trajectories, REAL),
-    ROW("reward", avg_reward, REAL),
-    ROW("kl", kl_div, REAL),
-    ROW("entropy", entropy, REAL),
-    ROW("grad_norm", grad_norm, REAL),
-    ROW("learning_rate", learning_rate, REAL),
-    ROW("actor/pg_loss", policy_loss, REAL),
-    ROW("actor/kl_loss", kl_div, REAL),
-    ROW("actor/pg_clipfrac", clip_fraction, REAL),
-    ROW("actor/pg_clipfrac_lower", dual_clip_fraction, REAL),
-    ROW("actor/ratio_max", ratio_max, REAL),
-    ROW("actor/ppo_kl", approx_kl, REAL),
-    ROW("clip_ratio/low_mean", clip_low_fraction, REAL),
-    ROW("clip_ratio/high_mean", clip_high_fraction, REAL),
-    ROW("actor/entropy", entropy, REAL),
-    ROW("actor/entropy_loss", trained_entropy, REAL),
-    ROW("actor/entropy_coeff", entropy_coef, REAL),
-    ROW("actor/grad_norm", grad_norm, REAL),
-    ROW("actor/lr", learning_rate, REAL),
-    ROW("critic/score/mean", avg_reward, REAL),
-    ROW("critic/score/std", reward_std, REAL),
-    ROW("critic/score/min", reward_min, REAL),
-    ROW("critic/score/max", reward_max, REAL),
-    ROW("critic/rewards/mean", net_reward_mean, REAL),
-    ROW("critic/rewards/std", net_reward_std, REAL),
-    ROW("critic/rewards/min", net_reward_min, REAL),
-    ROW("critic/rewards/max", net_reward_max, REAL),
-    ROW("critic/advantages/mean", token_advantage_mean, REAL),
-    ROW("critic/advantages/min", token_advantage_min, REAL),
-    ROW("critic/advantages/max", token_advantage_max, REAL),
-    ROW("response_length/mean", avg_tokens, REAL),
-    ROW("response_length/min", tokens_min, REAL),
-    ROW("response_length/max", tokens_max, REAL),
-    ROW("response_length/clip_ratio", cut_short, REAL),
-    ROW("prompt_length/mean", prompt_tokens, REAL),
-    ROW("health/format_rate", format_rate, REAL),
-    ROW("health/answer_rate", answer_rate, REAL),
-    ROW("env/number_of_searches", searches, COUNT),
-    ROW("env/number_of_failed_searches", failed_searches, COUNT),
-    ROW("env/tokens", environment_tokens, COUNT),
-    ROW("training/rollout_probs_diff_max", probs_diff_max, REAL),
-    ROW("training/rollout_probs_diff_mean", probs_diff_mean, REAL),
-    ROW("sampling/sampling_logp_difference/max", rollout_diff_max, REAL),
-    ROW("sampling/sampling_logp_difference/mean", rollout_diff_mean, REAL),
-    ROW("rollout_corr/rollout_is_mean", importance_mean, REAL),
-    ROW("rollout_corr/rollout_is_max", importance_max, REAL),
-    ROW("rollout_corr/rollout_is_eff_sample_size", importance_ess, REAL),
-    ROW("rollout_corr/rollout_is_cut", importance_cut, REAL),
-    ROW("rollout_corr/off_policy_cut", off_policy_cut, REAL),
-    ROW("rollout/staleness", staleness, COUNT),
-    ROW("rollout/text_drift", text_drift, REAL),
-    ROW("training/trajectories", trajectories, COUNT),
-    ROW("training/trained_trajectories", trained, COUNT),
-    ROW("training/dead_groups", dead_groups, COUNT),
-    ROW("training/excluded_trajectories", excluded, COUNT),
-    ROW("training/excluded_groups", excluded_groups, COUNT),
-    ROW("training/unscored_trajectories", unscored, COUNT),
-    ROW("training/micro_batches", micro_batches, COUNT),
-    ROW("global_seqlen/min", unbalanced_min, COUNT),
-    ROW("global_seqlen/max", unbalanced_max, COUNT),
-    ROW("global_seqlen/balanced_min", batch_tokens_min, COUNT),
-    ROW("global_seqlen/balanced_max", batch_tokens_max, COUNT),
-    ROW("training/sampling_rounds", sampling_rounds, COUNT),
-    ROW("training/masked_trajectories", masked, COUNT),
-    ROW("training/skipped_updates", skipped_updates, COUNT),
-    ROW("training/policy_tokens", policy_tokens, COUNT),
-    ROW("critic/kl", reward_kl, REAL),
-    ROW("critic/kl_coeff", beta, REAL),
-    ROW("critic/vf_loss", value_loss, REAL),
-    ROW("critic/vf_clipfrac", value_clip_fraction, REAL),
-    ROW("critic/vf_explained_var", explained_variance, REAL),
-    ROW("critic/values/mean", value_mean, REAL),
-    ROW("critic/returns/mean", return_mean, REAL),
-    ROW("critic/grad_norm", critic_grad_norm, REAL),
-    ROW("critic/lr", critic_learning_rate, REAL),
-    ROW("env/success_rate", success_rate, REAL),
-    ROW("thinking/tokens", thinking_tokens, REAL),
-    ROW("thinking/level_1", level_1, REAL),
-    ROW("thinking/level_2", level_2, REAL),
-    ROW("thinking/level_3", level_3, REAL),
-    ROW("thinking/level_4", level_4, REAL),
-    ROW("thinking/steps_compared", levels_compared, COUNT),
-    ROW("thinking/steps_left_out", levels_left_out, COUNT),
-    ROW("thinking/steps_unread", levels_unread, COUNT),
-    ROW("thinking/steps_too_long", levels_too_long, COUNT),
-    ROW("thinking/steps_no_action", levels_no_action, COUNT),
-    ROW("thinking/steps_malformed", levels_malformed, COUNT),
-    ROW("thinking/steps_no_room", levels_no_room, COUNT),
-    ROW("thinking/tokens_drawn", level_tokens, COUNT),
-    ROW("timing_s/step", seconds, REAL),
-    ROW("timing_s/gen", seconds_rollout, REAL),
-    ROW("timing_s/search", seconds_search, REAL),
-    ROW("timing_s/levels", seconds_levels, REAL),
-    ROW("timing_s/ref", seconds_reference, REAL),
-    ROW("timing_s/reward", seconds_reward, REAL),
-    ROW("timing_s/update_critic", seconds_critic, REAL),
-    ROW("timing_s/update_actor", seconds_update, REAL),
-#undef ROW
+    const char *figure;
+} rows[] = {
+#define METRIC(name, figure) {name, #figure},
+#include "train/metrics.def"
+#undef METRIC
+#define ALARM(name, text) {"health/alarm_" #name, "alarm_" #name},
+#include "config/alarms.def"
+#undef ALARM
+    {"health/alarms", "alarms"},
 };
 
-/* ---- what each reward gave ---- */
+#define N_ROWS (sizeof(rows) / sizeof(rows[0]))
 
-static sr1_status add_part(json_t *sums, const sr1_trajectory *t, size_t i)
+_Static_assert(N_ROWS == SR1__N_METRICS + SR1__N_ALARMS + 1, "a figure for each row");
+
+/* ---- adding ---- */
+
+void sr1__metrics_begin(struct sr1_step_metrics *m, int64_t step)
 {
-    const char *name = NULL;
-    double value = 0.0;
-    char key[256];
-
-    SR1__TRY(sr1_trajectory_reward_part(t, i, &name, &value, NULL));
-    snprintf(key, sizeof(key), "rewards/%.200s/mean", name);
-    value += json_real_value(json_object_get(sums, key));
-    return json_object_set_new(sums, key, json_real(value)) == 0
-               ? SR1_OK
-               : sr1__fail_nomem("metrics");
+    sr1__metrics_close(m);
+    m->step = step;
+    sr1__metrics_add(m, "step", (double)step, SR1__LAST);
 }
 
-sr1_status sr1__metrics_rewards(sr1_trainer *tr, sr1_trajectory *const *t, size_t n)
+void sr1__metrics_close(struct sr1_step_metrics *m)
 {
-    json_t *means = json_object(), *sum;
-    double scored = 0.0;
-    const char *name;
-    sr1_status st = means ? SR1_OK : sr1__fail_nomem("metrics");
+    for (size_t i = 0; i < m->n_others; i++)
+        sr1__free(m->others[i].name);
+    sr1__free(m->others);
+    memset(m, 0, sizeof(*m));
+}
 
-    for (size_t i = 0; i < n; i++) {
-        if (sr1__trajectory_excluded(t[i]))
-            continue;
-        scored++;
-        for (size_t k = 0; st == SR1_OK && k < sr1_trajectory_reward_part_count(t[i]);
-             k++)
-            st = add_part(means, t[i], k);
+/* The first row of a figure, SIZE_MAX: there is none. */
+static size_t find_row(const char *figure)
+{
+    for (size_t i = 0; i < N_ROWS; i++)
+        if (strcmp(rows[i].figure, figure) == 0)
+            return i;
+    return SIZE_MAX;
+}
+
+static struct sr1__figure *find_figure(struct sr1_step_metrics *m, const char *figure)
+{
+    size_t row = find_row(figure);
+
+    if (row != SIZE_MAX)
+        return &m->figures[row];
+    for (size_t i = 0; i < m->n_others; i++)
+        if (strcmp(m->others[i].name, figure) == 0)
+            return &m->others[i].figure;
+    return NULL;
+}
+
+/* One that no row names. NULL without memory. */
+static struct sr1__figure *append_figure(struct sr1_step_metrics *m, const char *name)
+{
+    struct sr1__named_figure *grown =
+        sr1__realloc(m->others, m->n_others + 1, sizeof(*grown));
+
+    if (!grown)
+        return NULL;
+    m->others = grown;
+    grown += m->n_others;
+    *grown = (struct sr1__named_figure){.name = sr1__strdup(name)};
+    if (!grown->name)
+        return NULL;
+    m->n_others++;
+    return &grown->figure;
+}
+
+void sr1__metrics_add(struct sr1_step_metrics *m, const char *figure, double value,
+                      enum sr1__reduction reduction)
+{
+    struct sr1__figure *f = find_figure(m, figure);
+
+    if (!f)
+        f = append_figure(m, figure);
+    if (!f) {
+        m->failed = 1;
+        return;
     }
-    json_object_foreach(means, name, sum)
-        json_real_set(sum, json_real_value(sum) / scored);
-    json_decref(tr->reward_means);
-    tr->reward_means = means;
-    return st;
+    if (f->n > 0 && (reduction == SR1__MEAN || reduction == SR1__SUM))
+        value += f->value;
+    else if (f->n > 0 && reduction == SR1__MAX)
+        value = fmax(value, f->value);
+    f->value = value;
+    f->reduction = reduction;
+    f->n++;
 }
 
-/* ---- a row ---- */
-
-/* How many ring, and for each 1 or 0. */
-static int add_alarms(json_t *row, const sr1_step_report *r)
+sr1_status sr1__metrics_status(const struct sr1_step_metrics *m)
 {
-    uint32_t ringing = sr1__health_alarms(r);
-    const char *name;
-    int n = 0, failed = 0;
-
-    for (size_t i = 0; (name = sr1__health_alarm_name(i)) && !failed; i++) {
-        char key[64];
-        int rings = (ringing >> i) & 1;
-
-        snprintf(key, sizeof(key), "health/alarm_%s", name);
-        failed = json_object_set_new(row, key, json_integer(rings));
-        n += rings;
-    }
-    return failed || json_object_set_new(row, "health/alarms", json_integer(n));
+    return m->failed ? sr1__fail_nomem("metrics") : SR1_OK;
 }
 
-json_t *sr1__metrics_row(const sr1_trainer *tr, const sr1_step_report *r)
+/* ---- reading ---- */
+
+static double get_value(const struct sr1__figure *f)
+{
+    return f->reduction == SR1__MEAN && f->n > 0 ? f->value / (double)f->n : f->value;
+}
+
+double sr1__metrics_get(const struct sr1_step_metrics *m, const char *figure)
+{
+    const struct sr1__figure *f =
+        find_figure((struct sr1_step_metrics *)(uintptr_t)m, figure);
+
+    return f ? get_value(f) : 0.0;
+}
+
+/* Metric i of a row: of the table without alarms, then what no row names, then alarms. */
+static const char *get_metric(const struct sr1_step_metrics *m, size_t i, double *value)
+{
+    size_t before = SR1__N_METRICS, row = i;
+
+    if (i >= before && i - before < m->n_others) {
+        *value = get_value(&m->others[i - before].figure);
+        return m->others[i - before].name;
+    }
+    if (i >= before)
+        row -= m->n_others;
+    if (row >= N_ROWS)
+        return NULL;
+    *value = get_value(&m->figures[find_row(rows[row].figure)]);
+    return rows[row].name;
+}
+
+/* A figure that no row names is a real number even where it is whole. */
+static json_t *make_number(const struct sr1_step_metrics *m, size_t i, double value)
+{
+    int is_other = i >= SR1__N_METRICS && i - SR1__N_METRICS < m->n_others;
+
+    return is_other && isfinite(value) ? json_real(value) : sr1__json_number(value);
+}
+
+json_t *sr1__metrics_row(const struct sr1_step_metrics *m)
 {
     json_t *row = json_object();
-    int failed = row == NULL;
+    const char *name;
+    double value;
 
-    for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]) && !failed; i++) {
-        const char *at = (const char *)r + columns[i].offset;
-
-        failed = json_object_set_new(
-            row, columns[i].name,
-            columns[i].kind == COUNT
-                ? json_integer(*(const int64_t *)(const void *)at)
-                : sr1__json_number(*(const double *)(const void *)at));
-    }
-    if (!failed && r->seconds > 0)
-        failed = json_object_set_new(
-            row, "perf/throughput",
-            sr1__json_number((double)r->tokens / r->seconds));
-    if (!failed)
-        failed =
-            json_object_set_new(row, "perf/rss_bytes", json_integer(sr1__rss_bytes())) ||
-            json_object_set_new(row, "perf/max_memory_allocated_gb",
-                                sr1__json_number((double)r->device_bytes / GIB)) ||
-            json_object_set_new(row, "training/skipped_updates_total",
-                                json_integer(tr->skipped));
-    if (!failed && tr->reward_means)
-        failed = json_object_update(row, tr->reward_means);
-    if (!failed)
-        failed = add_alarms(row, r);
-    if (failed) {
+    for (size_t i = 0; row && (name = get_metric(m, i, &value)); i++) {
+        if (json_object_set_new(row, name, make_number(m, i, value)) == 0)
+            continue;
         json_decref(row);
-        return NULL;
+        row = NULL;
     }
     return row;
+}
+
+void sr1__metrics_report(const struct sr1_step_metrics *m, sr1_step_report *out)
+{
+    *out = (sr1_step_report){.struct_size = sizeof(*out),
+                             .step = m->step,
+                             .loss = sr1__metrics_get(m, "loss"),
+                             .kl_div = sr1__metrics_get(m, "kl_div"),
+                             .avg_reward = sr1__metrics_get(m, "avg_reward"),
+                             .beta = sr1__metrics_get(m, "beta"),
+                             .avg_tokens = sr1__metrics_get(m, "avg_tokens"),
+                             .search_trajectories =
+                                 sr1__metrics_get(m, "search_trajectories"),
+                             .entropy = sr1__metrics_get(m, "entropy"),
+                             .grad_norm = sr1__metrics_get(m, "grad_norm"),
+                             .learning_rate = sr1__metrics_get(m, "learning_rate"),
+                             .seconds = sr1__metrics_get(m, "seconds"),
+                             .trajectories = (int64_t)sr1__metrics_get(m, "trajectories"),
+                             .trained = (int64_t)sr1__metrics_get(m, "trained"),
+                             .metrics = m};
+}
+
+/* ---- by name ---- */
+
+const char *sr1_step_metric_name(size_t i)
+{
+    return i < N_ROWS ? rows[i].name : NULL;
+}
+
+/* The metrics of a report that is still of its trainer's last step. */
+static sr1_status open_report(const sr1_step_report *report,
+                              const struct sr1_step_metrics **out)
+{
+    sr1_step_report r = {0};
+
+    SR1__TRY(sr1__struct_take(&r, sizeof(r), report,
+                              SR1__STRUCT_END(sr1_step_report, metrics), "step report"));
+    if (!r.metrics)
+        return sr1__fail(SR1_E_INVALID, "step report: no step has filled it");
+    if (r.metrics->step != r.step)
+        return sr1__fail(
+            SR1_E_STATE,
+            "the report is of step %lld, and the trainer's metrics are those "
+            "of step %lld; read them before the next step",
+            (long long)r.step, (long long)r.metrics->step);
+    *out = r.metrics;
+    return SR1_OK;
+}
+
+const char *sr1_step_metric_at(const sr1_step_report *report, size_t i, double *value)
+{
+    const struct sr1_step_metrics *m = NULL;
+
+    if (!report || !value || open_report(report, &m) != SR1_OK)
+        return NULL;
+    return get_metric(m, i, value);
+}
+
+sr1_status sr1_step_metric(const sr1_step_report *report, const char *name, double *value)
+{
+    const struct sr1_step_metrics *m = NULL;
+    const char *at;
+    double v;
+
+    SR1__REQUIRE(report && name && value, "step metric: report, name and value");
+    SR1__TRY(open_report(report, &m));
+    for (size_t i = 0; (at = get_metric(m, i, &v)); i++) {
+        if (strcmp(at, name) == 0) {
+            *value = v;
+            return SR1_OK;
+        }
+    }
+    return sr1__fail(SR1_E_NOT_FOUND,
+                     "no metric '%.100s'; docs/formats.md has their names", name);
 }

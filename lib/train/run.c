@@ -1,96 +1,36 @@
 /* train/run.c - a whole run and the folder it leaves:
  *
- *     config.json         every key as resolved
+ *     run.json            when, where and by what it was started; written first, since it
+ *                         marks the folder as a run's
+ *     config.json         every key as resolved, when the run began
  *     metrics.jsonl       one object a step
- *     trajectories.jsonl  what was said
+ *     trajectories.jsonl.zst  what was said, in frames of zstd
  *     tensorboard         the metrics once more, by the key of this name
  *     checkpoints/step-N  to resume from
- *     model               the policy at the end */
-#include "train/internal.h"
+ *     model               the policy at the end
+ *     .lock               held while it runs */
+#include "train/sampler.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/struct.h"
+#include "environment/trajectory/trajectory.h"
 
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct run {
     sr1_trainer *tr;
     sr1_run_callbacks cb;
-    int64_t saved; /* step of the last checkpoint */
+    double saved_at; /* sr1__now() of the last checkpoint, or of the beginning */
+    int64_t steps,
+        barren; /* since it was begun or resumed; those with nothing to learn */
+    struct sr1__outage outage;
 };
-
-/* ---- the folder ---- */
-
-static sr1_status open_journal(sr1_trainer *tr, const char *name, const json_t *state,
-                               const char *size_key, struct sr1__jsonl **out)
-{
-    char *path = sr1__path_join(tr->run_folder, name);
-    int64_t size = 0;
-    sr1_status st = path ? SR1_OK : sr1__fail_nomem("path");
-
-    if (st == SR1_OK)
-        st = sr1__jsonl_open(out, path);
-    if (st == SR1_OK && state)
-        st = sr1__json_get_int(state, size_key, &size);
-    if (st == SR1_OK)
-        st = sr1__jsonl_truncate(*out, (uint64_t)size);
-    sr1__free(path);
-    return st;
-}
-
-static sr1_status open_events(sr1_trainer *tr)
-{
-    char *path = sr1__path_join(tr->run_folder, "tensorboard");
-    sr1_status st =
-        path ? sr1__events_open(&tr->events, path) : sr1__fail_nomem("path");
-
-    sr1__free(path);
-    return st;
-}
-
-sr1_status sr1__run_open_journals(sr1_trainer *tr, const json_t *state)
-{
-    SR1__TRY(open_journal(tr, "metrics.jsonl", state, "metrics_size", &tr->metrics));
-    SR1__TRY(open_journal(tr, "trajectories.jsonl", state, "trajectories_size",
-                          &tr->trajectories));
-    return sr1__config_bool(tr->config, "tensorboard") ? open_events(tr) : SR1_OK;
-}
-
-static sr1_status write_config(const sr1_trainer *tr, const char *path)
-{
-    char *text = NULL;
-    sr1_status st;
-
-    SR1__TRY(sr1_config_to_json(tr->config, &text));
-    st = sr1__file_replace(path, text, strlen(text));
-    sr1_free(text);
-    return st;
-}
-
-static sr1_status make_folder(sr1_trainer *tr)
-{
-    char *path = sr1__path_join(tr->run_folder, "config.json");
-    sr1_status st = path ? SR1_OK : sr1__fail_nomem("path");
-
-    if (st == SR1_OK && sr1__path_exists(path))
-        st = sr1__fail(
-            SR1_E_CONFIG,
-            "%s already holds a run; continue it with sr1-train --resume %s, or "
-            "choose another folder with out=FOLDER",
-            tr->run_folder, tr->run_folder);
-    if (st == SR1_OK)
-        st = sr1__dir_make(tr->run_folder);
-    if (st == SR1_OK)
-        st = write_config(tr, path);
-    if (st == SR1_OK)
-        st = sr1__run_open_journals(tr, NULL);
-    sr1__free(path);
-    return st;
-}
 
 /* ---- records ---- */
 
@@ -142,66 +82,101 @@ static sr1_status add_scores(json_t *row, const sr1_evaluation *e)
     return SR1_OK;
 }
 
-static sr1_status log_trajectories(sr1_trainer *tr, struct sr1__trajectory_store *log)
+static sr1_status log_trajectory(sr1_trainer *tr, struct sr1__trajectory_store *log,
+                                 size_t i)
 {
-    int64_t n = (int64_t)sr1__trajectory_store_count(log);
+    sr1_trajectory *t = NULL;
+    struct sr1__buf line;
+    sr1_status st;
 
-    if (tr->set.log_trajectories >= 0 && n > tr->set.log_trajectories)
-        n = tr->set.log_trajectories;
-    for (int64_t i = 0; i < n; i++) {
-        sr1_trajectory *t = NULL;
-        char *text = NULL;
-        size_t len = 0;
-        json_t *record = NULL;
-        sr1_status st;
-
-        SR1__TRY(sr1__trajectory_store_get(log, (size_t)i, &t));
-        st = sr1_trajectory_to_json(t, &text, &len);
-        if (st == SR1_OK)
-            st = sr1__json_parse(&record, text, len, "trajectory");
-        if (st == SR1_OK &&
-            json_object_set_new(record, "step", json_integer(tr->step)) != 0)
-            st = sr1__fail_nomem("trajectory record");
-        if (st == SR1_OK)
-            st = sr1__jsonl_add(tr->trajectories, record);
-        json_decref(record);
-        sr1_free(text);
-        sr1_trajectory_free(t);
-        SR1__TRY(st);
-    }
-    return SR1_OK;
+    SR1__TRY(sr1__trajectory_store_get(log, i, &t));
+    sr1__buf_init(&line, 0);
+    st = sr1__trajectory_to_line(t, tr->step, &line);
+    if (st == SR1_OK)
+        st = sr1__zlines_add(tr->trajectories, line.data, line.len);
+    sr1__buf_free(&line);
+    sr1_trajectory_free(t);
+    return st;
 }
 
-static void note(const struct run *r, const char *text)
+static sr1_status log_trajectories(sr1_trainer *tr, struct sr1__trajectory_store *log)
+{
+    size_t n = sr1__trajectory_store_count(log), kept = n;
+
+    if (tr->set.log_trajectories >= 0 && n > (size_t)tr->set.log_trajectories)
+        kept = (size_t)tr->set.log_trajectories;
+    for (size_t i = 0; i < kept; i++)
+        SR1__TRY(log_trajectory(tr, log, i));
+    return sr1__zlines_flush(tr->trajectories);
+}
+
+static void send_note(const struct run *r, const char *text)
 {
     if (r->cb.note)
         r->cb.note(r->cb.user, text);
 }
 
-/* ---- the parts of the loop ---- */
-
-/* Say what has begun to ring; what goes on ringing was said. */
-static void sound_alarms(struct run *r, const sr1_step_report *report)
+/* The same of what may have to be mended. */
+static void send_warning(const struct run *r, const char *text)
 {
-    uint32_t now = sr1__health_alarms(report);
-    const char *text;
-    char line[256];
+    char line[600];
 
-    for (size_t i = 0; (text = sr1__health_alarm_text(i)); i++) {
-        if (!(now & ~r->tr->alarms & (1u << i)))
-            continue;
-        snprintf(line, sizeof(line), "step %" PRId64 ": %s", report->step, text);
-        note(r, line);
-    }
-    r->tr->alarms = now;
+    snprintf(line, sizeof(line), "warning: %s", text);
+    send_note(r, line);
 }
 
-static int due(int64_t step, int64_t interval)
+static void make_remarks(const struct run *r)
+{
+    char text[512];
+    int made;
+
+    for (size_t i = 0; (made = sr1__remark(r->tr, i, text, sizeof(text))) >= 0; i++)
+        if (made)
+            send_warning(r, text);
+}
+
+/* ---- the parts of the loop ---- */
+
+/* Report alarms raised in this step; alarms still active were reported earlier. */
+static void sound_alarms(struct run *r)
+{
+    const struct sr1_step_metrics *m = &r->tr->step_metrics;
+    uint32_t now = sr1__find_alarms(m);
+    const char *text;
+    char line[512];
+
+    for (size_t i = 0; (text = sr1_alarm_text(i)); i++) {
+        if (!(now & ~r->tr->alarms & (1u << i)))
+            continue;
+        snprintf(line, sizeof(line), "step %" PRId64 ": %s", m->step, text);
+        send_warning(r, line);
+    }
+    r->tr->alarms = now;
+    r->steps++;
+    r->barren += sr1__learned_nothing(m);
+}
+
+/* A run that could not learn says so at its end. */
+static void report_verdict(const struct run *r)
+{
+    char line[160];
+
+    if (r->steps == 0 || r->barren < r->steps)
+        return;
+    snprintf(line, sizeof(line),
+             "nothing was learned in %" PRId64
+             " step%s: all advantages were 0, or nothing was left to train on",
+             r->steps, r->steps == 1 ? "" : "s");
+    send_warning(r, line);
+}
+
+static int is_due(int64_t step, int64_t interval)
 {
     return interval > 0 && step % interval == 0;
 }
 
-static sr1_status eval_progress(void *user, int64_t done, int64_t total, int64_t tokens)
+static sr1_status report_validation(void *user, int64_t done, int64_t total,
+                                    int64_t tokens)
 {
     const struct run *r = user;
 
@@ -219,18 +194,20 @@ static sr1_status stop_when_good(struct run *r, const sr1_evaluation *e)
     char text[128];
 
     SR1__TRY(sr1_evaluation_scores(e, 0, &all));
-    if (enough <= 0 || !(all.exact_match >= enough) || all.excluded > 0 ||
-        tr->step >= tr->planned)
+    if (enough <= 0 || !(all.exact_match >= enough) || all.excluded > 0)
+        return SR1_OK;
+    tr->reached = all.exact_match;
+    if (tr->step >= tr->planned)
         return SR1_OK;
     tr->planned = tr->step;
     snprintf(text, sizeof(text),
              "step %" PRId64 ": exact match %.3f reaches stop_at_exact_match", tr->step,
              all.exact_match);
-    note(r, text);
+    send_note(r, text);
     return SR1_OK;
 }
 
-static sr1_status validate(struct run *r, json_t *row)
+static sr1_status run_validation(struct run *r, json_t *row)
 {
     sr1_trainer *tr = r->tr;
     sr1_evaluation *e = NULL;
@@ -238,13 +215,13 @@ static sr1_status validate(struct run *r, json_t *row)
                           .greedy = 1,
                           .seed = tr->set.seed,
                           .max_rows = tr->set.validation_samples,
-                          .progress = eval_progress,
+                          .progress = report_validation,
                           .user = r,
                           .rewards = tr->rewards};
     sr1_status st;
 
     sr1__rollout_use_local(tr->rollout, 1); /* a server may have older weights */
-    st = sr1_evaluate(&e, tr->rollout, tr->validation, &o);
+    st = sr1__evaluate_filtered(&e, tr->rollout, tr->validation, &o);
     sr1__rollout_use_local(tr->rollout, 0);
     if (st == SR1_OK)
         st = add_scores(row, e);
@@ -256,34 +233,50 @@ static sr1_status validate(struct run *r, json_t *row)
     return sr1__context(st, "validation after step %" PRId64, tr->step);
 }
 
-static sr1_status save(struct run *r)
+/* After so many steps, or so much time; the last step is followed by one anyway. */
+static int is_save_due(const struct run *r)
+{
+    const sr1_trainer *tr = r->tr;
+    double wait = tr->set.save_seconds;
+
+    return is_due(tr->step, tr->set.save_interval) ||
+           (wait > 0 && tr->step < tr->planned && sr1__now() - r->saved_at >= wait);
+}
+
+static sr1_status save_checkpoint(struct run *r)
 {
     char text[128];
 
     SR1__TRY(sr1__state_save(r->tr));
-    r->saved = r->tr->step;
+    r->saved_at = sr1__now();
     snprintf(text, sizeof(text), "checkpoint of step %" PRId64 " written", r->tr->step);
-    note(r, text);
+    send_note(r, text);
     return SR1_OK;
 }
 
-static sr1_status log_row(sr1_trainer *tr, const json_t *row)
+/* TensorBoard's events have a time of their own. */
+static sr1_status log_row(sr1_trainer *tr, json_t *row)
 {
+    if (json_object_set_new(row, "perf/timestamp", json_integer(time(NULL))) != 0)
+        return sr1__fail_nomem("metrics");
     SR1__TRY(sr1__jsonl_add(tr->metrics, row));
-    return tr->events ? sr1__events_add(tr->events, row) : SR1_OK;
+    (void)json_object_del(row, "perf/timestamp");
+    if (tr->events)
+        SR1__TRY(sr1__events_add(tr->events, row));
+    return sr1__metric_sink_give(tr, row);
 }
 
-static sr1_status record_step(struct run *r, const sr1_step_report *report,
-                              struct sr1__trajectory_store *log)
+static sr1_status record_step(struct run *r, struct sr1__trajectory_store *log)
 {
     sr1_trainer *tr = r->tr;
-    json_t *row = sr1__metrics_row(tr, report);
+    json_t *row = sr1__metrics_row(&tr->step_metrics);
+    int validated = tr->validation && is_due(tr->step, tr->set.validate_interval);
     sr1_status st = row ? SR1_OK : sr1__fail_nomem("metrics");
 
-    if (st == SR1_OK && tr->validation && due(tr->step, tr->set.validate_interval))
-        st = validate(r, row);
+    if (st == SR1_OK && validated)
+        st = run_validation(r, row);
     if (st == SR1_OK &&
-        (due(tr->step, tr->set.log_interval) || tr->step == tr->planned))
+        (validated || is_due(tr->step, tr->set.log_interval) || tr->step == tr->planned))
         st = log_row(tr, row);
     if (st == SR1_OK)
         st = log_trajectories(tr, log);
@@ -299,24 +292,26 @@ static sr1_status take_step(struct run *r, int64_t *rows)
     size_t n = 0;
     sr1_status st;
 
-    SR1__TRY(sr1__questions_next(tr, rows, &n));
+    SR1__TRY(sr1__sampler_next(tr, rows, &n));
     SR1__TRY(
         sr1__trajectory_store_new(&log, tr->set.trajectory_memory,
                                   tr->set.trajectory_memory ? tr->run_folder : NULL));
     st = tr->stage->step(tr, rows, n, &report, log);
     if (st == SR1_OK)
-        st = record_step(r, &report, log);
+        sr1__outage_watch(&r->outage, tr);
+    if (st == SR1_OK)
+        st = record_step(r, log);
     sr1__trajectory_store_free(log);
     if (st == SR1_OK)
-        sound_alarms(r, &report);
+        sound_alarms(r);
     if (st == SR1_OK && r->cb.step)
         st = r->cb.step(r->cb.user, &report, tr->planned);
-    if (st == SR1_OK && due(tr->step, tr->set.save_interval))
-        st = save(r);
+    if (st == SR1_OK && is_save_due(r))
+        st = save_checkpoint(r);
     return st;
 }
 
-static sr1_status first_validation(struct run *r)
+static sr1_status validate_start(struct run *r)
 {
     json_t *row;
     sr1_status st;
@@ -325,34 +320,37 @@ static sr1_status first_validation(struct run *r)
         sr1__jsonl_size(r->tr->metrics) > 0) /* done before the run was stopped */
         return SR1_OK;
     row = json_pack("{s:i}", "step", 0);
-    st = row ? validate(r, row) : sr1__fail_nomem("metrics");
+    st = row ? run_validation(r, row) : sr1__fail_nomem("metrics");
     if (st == SR1_OK)
         st = log_row(r->tr, row);
     json_decref(row);
     return st;
 }
 
-static sr1_status loop(struct run *r)
+static sr1_status run_steps(struct run *r)
 {
     sr1_trainer *tr = r->tr;
     int64_t *rows = sr1__calloc((size_t)tr->set.batch_size, sizeof(*rows));
-    sr1_status st = rows ? first_validation(r) : sr1__fail_nomem("rows of a batch");
+    sr1_status st = rows ? validate_start(r) : sr1__fail_nomem("rows of a batch");
 
-    while (st == SR1_OK && tr->step < tr->planned && !atomic_load(&tr->stop))
+    while (st == SR1_OK && tr->step < tr->planned && !atomic_load(&tr->stop) &&
+           !sr1__outage_ends(&r->outage, tr))
         st = take_step(r, rows);
     sr1__free(rows);
     return st;
 }
 
 /* Whatever ended the loop in good order is kept. */
-static sr1_status finish(struct run *r)
+static sr1_status finish_run(struct run *r)
 {
     sr1_trainer *tr = r->tr;
     char *folder;
     sr1_status st = SR1_OK;
 
-    if (r->saved != tr->step)
-        SR1__TRY(save(r));
+    if (tr->saved != tr->step)
+        SR1__TRY(save_checkpoint(r));
+    if (sr1__outage_ends(&r->outage, tr))
+        return sr1__outage_fail(&r->outage, tr);
     if (tr->step < tr->planned)
         return sr1__fail(SR1_E_CANCELLED, "stopped after step %" PRId64 " of %" PRId64,
                          tr->step, tr->planned);
@@ -364,63 +362,76 @@ static sr1_status finish(struct run *r)
     st = sr1__dir_make(folder);
     if (st == SR1_OK)
         st = sr1_trainer_save_model(tr, folder);
+    tr->model_saved = st == SR1_OK;
     sr1__free(folder);
     return st;
 }
 
-sr1_status sr1_trainer_run(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
+static sr1_status begin_run(struct run *r)
 {
-    struct run r = {.tr = tr, .saved = -1};
+    sr1_trainer *tr = r->tr;
+    char warning[256];
+
+    tr->begun = 1;
+    SR1__TRY(sr1__folder_check_room(tr, warning, sizeof(warning)));
+    SR1__TRY(tr->resumed ? sr1__given_check(tr) : sr1__folder_begin(tr));
+    SR1__TRY(sr1__record_begin(tr, &r->cb));
+    SR1__TRY(tr->resumed ? sr1__resume_write_changes(tr) : sr1__folder_write_config(tr));
+    SR1__TRY(sr1__folder_open_journals(tr));
+    if (*warning)
+        send_warning(r, warning);
+    if (!tr->resumed)
+        make_remarks(r);
+    r->saved_at = sr1__now();
+    return SR1_OK;
+}
+
+static sr1_status run_all(struct run *r)
+{
+    sr1_trainer *tr = r->tr;
     sr1_status st;
 
-    if (!tr)
-        return sr1__fail(SR1_E_INVALID, "run: trainer is required");
+    SR1__TRY(begin_run(r));
+    tr->phase = r->cb.phase;
+    tr->phase_user = r->cb.user;
+    st = run_steps(r);
+    tr->phase = NULL;
+    if (st == SR1_OK)
+        report_verdict(r);
+    return st == SR1_OK ? finish_run(r) : st;
+}
+
+static sr1_status run_whole(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
+{
+    struct run r = {.tr = tr};
+    sr1_status st;
+
     SR1__TRY(sr1__struct_take(&r.cb, sizeof(r.cb), callbacks,
                               SR1__STRUCT_END(sr1_run_callbacks, user), "run callbacks"));
-    r.saved = tr->resumed ? tr->step : -1;
     if (tr->begun)
         return sr1__fail(SR1_E_STATE, "this trainer has run; make another to run again");
     if (!tr->cursor)
         return sr1__fail(SR1_E_CONFIG,
                          "train_file is not set; name the file of questions to train on");
-    tr->begun = 1;
-    if (!tr->resumed)
-        SR1__TRY(make_folder(tr));
-    tr->phase = r.cb.phase;
-    tr->phase_user = r.cb.user;
-    st = loop(&r);
-    tr->phase = NULL;
-    return st == SR1_OK ? finish(&r) : st;
+    if (tr->train)
+        SR1__TRY(sr1__check_rewards(tr));
+    if (tr->train && !tr->resumed)
+        SR1__TRY(sr1__rollout_check_engine(tr->rollout));
+    if (!tr->restored) /* else it was found then */
+        SR1__TRY(tr->stage->hash(tr, &tr->mark.hash));
+    st = run_all(&r);
+    sr1__record_end(tr, st);
+    sr1__folder_unlock(tr); /* it does not run again */
+    return st;
 }
 
-sr1_status sr1_trainer_resume(sr1_trainer **out, const char *run_folder,
-                              sr1_search *search)
+sr1_status sr1_trainer_run(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
 {
-    char *path = run_folder ? sr1__path_join(run_folder, "config.json") : NULL;
-    sr1_config *c = NULL;
-    sr1_trainer *tr = NULL;
     sr1_status st;
 
-    if (!out || !run_folder)
-        return sr1__fail(SR1_E_INVALID, "resume: out and run_folder are required");
-    st = path ? sr1_config_new(&c) : sr1__fail_nomem("path");
-
-    if (st == SR1_OK && !sr1__path_exists(path))
-        st = sr1__fail(SR1_E_NOT_FOUND, "%s holds no run (no config.json)", run_folder);
-    if (st == SR1_OK)
-        st = sr1_config_load(c, path);
-    if (st == SR1_OK)
-        st = sr1_config_set(c, "out", run_folder);
-    if (st == SR1_OK)
-        st = sr1_trainer_new(&tr, c, search);
-    if (st == SR1_OK)
-        st = sr1__context(sr1__state_restore(tr), "resume");
-    sr1_config_free(c);
-    sr1__free(path);
-    if (st != SR1_OK) {
-        sr1_trainer_free(tr);
-        return st;
-    }
-    *out = tr;
-    return SR1_OK;
+    SR1__REQUIRE(tr, "run: trainer");
+    sr1__life_hold(&tr->life);
+    st = run_whole(tr, callbacks);
+    sr1__trainer_release(tr);
+    return st;
 }

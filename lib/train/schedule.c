@@ -4,18 +4,18 @@
 #include <math.h>
 #include <string.h>
 
-static double one(double x)
+static double keep_rate(double x)
 {
     (void)x;
     return 1.0;
 }
 
-static double linear(double x)
+static double decay_linear(double x)
 {
     return 1.0 - x;
 }
 
-static double cosine(double x)
+static double decay_cosine(double x)
 {
     return 0.5 * (1.0 + cos(3.14159265358979323846 * x));
 }
@@ -24,10 +24,11 @@ static double cosine(double x)
 static const struct {
     const char *name;
     double (*factor)(double);
-} shapes[] = {{"constant", one}, {"linear", linear}, {"cosine", cosine}};
+} shapes[] = {
+    {"constant", keep_rate}, {"linear", decay_linear}, {"cosine", decay_cosine}};
 
 /* Never before the warm-up is over: the full rate is reached. */
-static double decay(const struct sr1__schedule *s, int64_t step)
+static double find_factor(const struct sr1__schedule *s, int64_t step)
 {
     double begin = fmax(s->decay_start * (double)s->total, (double)s->warmup);
     double span = (double)(s->total - 1) - begin;
@@ -43,9 +44,17 @@ static double decay(const struct sr1__schedule *s, int64_t step)
     return 1.0;
 }
 
+/* 0.29 of 100 is 29, though its product in binary lies below. */
+void sr1__schedule_plan(struct sr1__schedule *s, int64_t total)
+{
+    s->total = total;
+    if (s->warmup == 0)
+        s->warmup = (int64_t)floor(s->warmup_ratio * (double)total + 1e-9);
+}
+
 double sr1__schedule_rate(const struct sr1__schedule *s, int64_t step)
 {
     if (step < s->warmup)
         return s->rate * (double)(step + 1) / (double)(s->warmup + 1);
-    return s->rate * decay(s, step);
+    return s->rate * find_factor(s, step);
 }

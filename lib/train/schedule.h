@@ -11,10 +11,14 @@ struct sr1__schedule {
     const char *shape; /* "constant", "linear" or "cosine" (borrowed) */
     double rate;
     int64_t warmup;
-    int64_t total; /* 0: unknown, the rate does not decay */
+    double warmup_ratio; /* of total, where warmup is 0 */
+    int64_t total;       /* 0: unknown, the rate does not decay */
     double decay_start;
     double final_ratio;
 };
+
+/* How many steps there are is known now; a warm-up that is a part of them, too. */
+void sr1__schedule_plan(struct sr1__schedule *s, int64_t total);
 
 /* step counts from 0. */
 double sr1__schedule_rate(const struct sr1__schedule *s, int64_t step);

@@ -1,7 +1,8 @@
 /* train/settings.c - the numbers of a configuration that training uses. */
 #include "train/internal.h"
 
-#include <stdio.h>
+#include "base/num.h"
+
 #include <string.h>
 
 /* Imitation samples nothing: no temperature, no reference. */
@@ -20,20 +21,28 @@ static int is_set(const sr1_config *c, const char *key)
     return set;
 }
 
+/* What the user set, and what compat brings unless the user chose the loss, stays as it
+ * is. */
+static int is_given(const sr1_config *c, const char *key)
+{
+    return is_set(c, key) || (!is_set(c, "loss") && sr1__config_by_compat(c, key));
+}
+
 static sr1_status preset_real(sr1_config *c, const char *key, double v)
 {
-    char text[40];
+    char text[32];
 
-    if (is_set(c, key) || sr1__config_real(c, key) == v)
+    if (is_given(c, key) || sr1__config_real(c, key) == v)
         return SR1_OK;
-    snprintf(text, sizeof(text), "%.17g", v);
+    sr1__format_real(v, text);
     return sr1_config_set(c, key, text);
 }
 
 /* Low and high belong together: one that was given leaves the other as it is. */
 static sr1_status preset_clip(sr1_config *c, const sr1_loss_options *o)
 {
-    if (is_set(c, "clip_epsilon") || is_set(c, "clip_epsilon_high") || o->clip_low == 0.0)
+    if (is_given(c, "clip_epsilon") || is_given(c, "clip_epsilon_high") ||
+        o->clip_low == 0.0)
         return SR1_OK;
     SR1__TRY(preset_real(c, "clip_epsilon", o->clip_low));
     return preset_real(c, "clip_epsilon_high",
@@ -46,7 +55,7 @@ sr1_status sr1__settings_resolve(sr1_config *c)
 
     if (is_sft(c))
         return SR1_OK;
-    if (sr1__config_is(c, "kl_in", "reward") && !is_set(c, "beta") &&
+    if (sr1__config_is(c, "kl_in", "reward") && !is_given(c, "beta") &&
         row->defaults.beta == 0.0)
         return sr1__fail(SR1_E_CONFIG,
                          "kl_in reward takes beta times the KL off the rewards, and the "
@@ -55,20 +64,10 @@ sr1_status sr1__settings_resolve(sr1_config *c)
     SR1__TRY(preset_clip(c, &row->defaults));
     SR1__TRY(preset_real(c, "beta", row->defaults.beta));
     SR1__TRY(preset_real(c, "dual_clip", row->defaults.dual_clip));
-    if (is_set(c, "loss_aggregation") ||
+    if (is_given(c, "loss_aggregation") ||
         sr1__config_is(c, "loss_aggregation", row->aggregation))
         return SR1_OK;
     return sr1_config_set(c, "loss_aggregation", row->aggregation);
-}
-
-int sr1__settings_lists(const char *list, const char *name)
-{
-    size_t n = strlen(name);
-
-    for (const char *at = list; (at = strstr(at, name)) != NULL; at += n)
-        if ((at == list || at[-1] == ' ') && (at[n] == ',' || at[n] == '\0'))
-            return 1;
-    return 0;
 }
 
 /* Bounds that the loss does not have would be set in vain. */
@@ -106,6 +105,17 @@ static void read_loss_options(struct sr1__settings *s, const sr1_config *c)
     o->off_policy_delta = sr1__config_real(c, "off_policy_delta");
 }
 
+/* A cap inside the clip would hold a ratio that the clip lets through. */
+static sr1_status check_cap(const sr1_loss_options *o)
+{
+    if (o->ratio_cap == 0.0 || o->ratio_cap >= 1.0 + o->clip_high)
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "ratio_cap is %g, inside the clip, which ends at 1 + "
+                     "clip_epsilon_high = %g; raise ratio_cap to that or set it to 0",
+                     o->ratio_cap, 1.0 + o->clip_high);
+}
+
 static sr1_status read_loss(struct sr1__settings *s, const sr1_config *c)
 {
     int64_t length = sr1__config_int(c, "loss_length");
@@ -113,14 +123,15 @@ static sr1_status read_loss(struct sr1__settings *s, const sr1_config *c)
     s->beta = sr1__config_real(c, "beta");
     s->loss = sr1__loss_find(sr1__config_str(c, "loss"));
     s->loss_length = (double)(length ? length : sr1__config_int(c, "max_tokens"));
-    SR1__TRY(sr1__aggregation_find(sr1__config_str(c, "loss_aggregation"),
-                                   &s->aggregation));
+    SR1__TRY(
+        sr1__aggregation_find(sr1__config_str(c, "loss_aggregation"), &s->aggregation));
     SR1__TRY(check_bounds(s, c));
     read_loss_options(s, c);
+    SR1__TRY(check_cap(&s->loss_options));
     s->frozen_reference =
         sr1__config_is(c, "kl_reference", "frozen") && s->beta > 0 && !is_sft(c);
-    s->skip_dead_groups = sr1__config_bool(c, "skip_dead_groups") ||
-                          sr1__config_int(c, "dynamic_sampling") > 0;
+    s->skip_zero_variance_groups = sr1__config_bool(c, "skip_zero_variance_groups") ||
+                                   sr1__config_int(c, "dynamic_sampling") > 0;
     return SR1_OK;
 }
 
@@ -130,6 +141,7 @@ static void read_schedule(struct sr1__settings *s, const sr1_config *c)
         .shape = sr1__config_str(c, "lr_schedule"),
         .rate = sr1__config_real(c, "learning_rate"),
         .warmup = sr1__config_int(c, "warmup_steps"),
+        .warmup_ratio = sr1__config_real(c, "warmup_ratio"),
         .decay_start = sr1__config_real(c, "lr_decay_start"),
         .final_ratio = sr1__config_real(c, "lr_final_ratio"),
     };
@@ -143,6 +155,7 @@ static void read_run(struct sr1__settings *s, const sr1_config *c)
     s->stop_at_exact_match = sr1__config_real(c, "stop_at_exact_match");
     s->validate_at_start = sr1__config_bool(c, "validate_at_start");
     s->save_interval = sr1__config_int(c, "save_interval");
+    s->save_seconds = 60.0 * sr1__config_real(c, "save_interval_minutes");
     s->keep_checkpoints = sr1__config_int(c, "keep_checkpoints");
     s->save_final_model = sr1__config_bool(c, "save_final_model");
     s->log_trajectories = sr1__config_int(c, "log_trajectories");
@@ -203,4 +216,14 @@ sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c)
     read_schedule(s, c);
     read_run(s, c);
     return SR1_OK;
+}
+
+struct sr1__adamw sr1__adamw_configured(const sr1_config *c)
+{
+    return (struct sr1__adamw){
+        .beta1 = sr1__config_real(c, "adam_beta1"),
+        .beta2 = sr1__config_real(c, "adam_beta2"),
+        .eps = sr1__config_real(c, "adam_epsilon"),
+        .weight_decay = sr1__config_real(c, "weight_decay"),
+    };
 }

@@ -1,5 +1,5 @@
-/* train/settings_advantage.c - how trajectories are compared: the estimator and its
- * numbers, KL in the reward, the critic. */
+/* train/settings_advantage.c - settings of the advantages: the estimator and its options,
+ * KL in the reward, the critic. */
 #include "train/internal.h"
 
 #include <stdlib.h>
@@ -43,6 +43,16 @@ static const struct {
      1},
 };
 
+int sr1__settings_lists(const char *list, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (const char *at = list; (at = strstr(at, name)) != NULL; at += n)
+        if ((at == list || at[-1] == ' ') && (at[n] == ',' || at[n] == '\0'))
+            return 1;
+    return 0;
+}
+
 static sr1_status find_estimator(sr1_advantage_info *out, const char *name)
 {
     const char *at;
@@ -65,7 +75,7 @@ static int32_t missing_needs(const struct sr1__settings *s, const sr1_config *c)
 }
 
 /* "512", or one number for each of the levels 2 to 4. */
-static sr1_status read_level_tokens(struct sr1__level_options *o, const char *list)
+static sr1_status read_level_tokens(struct sr1__level_branch_options *o, const char *list)
 {
     int64_t v[SR1_THINKING_LEVELS - 1];
     size_t n = 0;
@@ -91,7 +101,7 @@ static sr1_status read_level_tokens(struct sr1__level_options *o, const char *li
 
 static sr1_status read_levels(struct sr1__settings *s, const sr1_config *c)
 {
-    s->levels = (struct sr1__level_options){
+    s->levels = (struct sr1__level_branch_options){
         .sampling = {.temperature = sr1__config_real(c, "level_temperature"),
                      .top_p = sr1__config_real(c, "level_top_p")},
         .thought = sr1__config_str(c, "level_thought"),
@@ -148,7 +158,7 @@ static sr1_status read_estimator(struct sr1__settings *s, const sr1_config *c)
                              name, sr1_advantage_need(i));
     SR1__TRY(check_asked(&s->estimator, c));
     o->struct_size = sizeof(*o);
-    SR1__TRY(sr1_advantage_options_default(name, o));
+    SR1__TRY(sr1_advantage_options_init(o, name));
     o->divide_by_std = o->divide_by_std && sr1__config_bool(c, "advantage_std");
     o->pass_k = (int32_t)sr1__config_int(c, "pass_k");
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
@@ -193,13 +203,12 @@ static sr1_status read_kl(struct sr1__settings *s, const sr1_config *c)
     if (s->kl_in_reward)
         s->loss_options.beta = 0.0;
     s->kl_kind = sr1__config_str(c, "kl_kind");
-    s->kl = (sr1_kl_controller){
-        .struct_size = sizeof(s->kl),
-        .coef = s->beta,
-        .target = sr1__config_real(c, "kl_target"),
-        .horizon = sr1__config_is(c, "kl_controller", "adaptive")
-                       ? sr1__config_real(c, "kl_horizon")
-                       : 0.0};
+    s->kl = (sr1_kl_controller){.struct_size = sizeof(s->kl),
+                                .coef = s->beta,
+                                .target = sr1__config_real(c, "kl_target"),
+                                .horizon = sr1__config_is(c, "kl_controller", "adaptive")
+                                               ? sr1__config_real(c, "kl_horizon")
+                                               : 0.0};
     return check_horizon(s);
 }
 
@@ -223,9 +232,9 @@ static void plan_columns(struct sr1__settings *s)
     uint32_t old = s->loss_options.correction ? 1u << SR1_COLUMN_OLD : 0;
     int values = s->estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES;
 
-    s->compare_columns = (s->kl_in_reward ? reference : 0) |
-                         (values ? 1u << SR1_COLUMN_VALUE : 0);
-    s->update_columns = old | (reference & ~s->compare_columns);
+    s->advantage_columns =
+        (s->kl_in_reward ? reference : 0) | (values ? 1u << SR1_COLUMN_VALUE : 0);
+    s->update_columns = old | (reference & ~s->advantage_columns);
     s->policy_columns = 1u << SR1_COLUMN_ADVANTAGE | reference | old;
 }
 

@@ -1,15 +1,15 @@
-/* train/sft.c - a demonstration as a trajectory: its policy segments are imitated, the
- * rest is context. Tokens are cut exactly as in a rollout: each segment is encoded by
- * itself, the tags of an inserted block apart from its body; where the protocol has
+/* train/sft.c - turn a demonstration into a trajectory: its policy segments are imitated,
+ * the rest is context. Text is tokenized exactly as in a rollout: each segment is encoded
+ * by itself, the tags of an inserted block apart from its body; where the protocol has
  * messages, a result is one. */
 #include "train/internal.h"
 
-#include "env/protocol.h"
+#include "environment/env/protocol.h"
 #include "base/mem.h"
-#include "rollout/block.h"
-#include "rollout/internal.h"
-#include "tokenizer/tokenizer.h"
-#include "trajectory/builder.h"
+#include "policy/observation_tokens.h"
+#include "policy/rollout_internal.h"
+#include "text/tokenizer/tokenizer.h"
+#include "environment/trajectory/builder.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -66,7 +66,7 @@ static sr1_status add_block(struct example *e, const char *text, size_t begin, s
     const sr1_rollout *r = e->tr->rollout;
     const struct sr1__protocol *p = sr1__env_protocol(r->env);
     struct sr1__observation o;
-    struct sr1__block b;
+    struct sr1__observation_tokens b;
     int fits;
     sr1_status st;
 
@@ -78,14 +78,14 @@ static sr1_status add_block(struct example *e, const char *text, size_t begin, s
         sr1__observation_free(&o);
         return sr1__fail_nomem("inserted text");
     }
-    st = sr1__block_make(&b, r->tokenizer, p->chat ? &r->border : NULL, p->verbatim, &o,
-                         0, INT64_MAX, &fits);
+    st = sr1__observation_tokens_make(&b, r->tokenizer, p->chat ? &r->border : NULL,
+                                      p->search_r1_compat, &o, 0, INT64_MAX, &fits);
     sr1__observation_free(&o);
     SR1__TRY(st);
     st = sr1__trajectory_builder_environment(e->b, b.ids.v, b.ids.n, e->turn,
                                              sr1__buf_cstr(&b.text), b.text.len,
                                              b.body_begin, b.body_len);
-    sr1__block_free(&b);
+    sr1__observation_tokens_free(&b);
     e->turn++;
     return st;
 }
@@ -97,7 +97,7 @@ static sr1_status add_inserted(struct example *e, const char *text)
     const struct sr1__protocol *p = sr1__env_protocol(e->tr->rollout->env);
     size_t n = strlen(text), begin = 0, len = 0;
 
-    if ((p->chat || p->verbatim) &&
+    if ((p->chat || p->search_r1_compat) &&
         sr1__observation_split(p, text, n, &begin, &len) == SR1_OK)
         return add_block(e, text, begin, len, n);
     return add_environment(e, text, n);
@@ -123,22 +123,23 @@ static sr1_status add_question(struct example *e, const struct sr1__demo *d)
 
 /* ---- conversations ---- */
 
-/* What the chat template makes of messages; or the end of it. */
+/* The chat template's text of messages, or the end of that text. */
 struct rendering {
     char *text;
     int32_t *ids;
     size_t len, n; /* of text, of ids */
 };
 
-static void rendering_free(struct rendering *g)
+static void free_rendering(struct rendering *g)
 {
     sr1_free(g->text);
     sr1_free(g->ids);
 }
 
 /* open: and then the policy's next message begins. */
-static sr1_status render(const sr1_rollout *r, const struct sr1__demo_segment *messages,
-                         size_t n, int open, struct rendering *out)
+static sr1_status render_chat(const sr1_rollout *r,
+                              const struct sr1__demo_segment *messages, size_t n,
+                              int open, struct rendering *out)
 {
     sr1_chat_options o = {.struct_size = sizeof(o),
                           .add_generation_prompt = open,
@@ -146,8 +147,7 @@ static sr1_status render(const sr1_rollout *r, const struct sr1__demo_segment *m
     const char **roles = sr1__calloc(2 * n + 1, sizeof(char *));
     sr1_status st;
 
-    if (!roles)
-        return sr1__fail_nomem("messages");
+    SR1__CHECK_ALLOC(roles, "messages");
     for (size_t i = 0; i < n; i++) {
         roles[i] = messages[i].role;
         roles[n + i] = messages[i].text;
@@ -160,7 +160,8 @@ static sr1_status render(const sr1_rollout *r, const struct sr1__demo_segment *m
 
 /* Cut off what was there before. Behind an opening only the text: the first line ends of
  * a message may be one token with that of its heading. */
-static sr1_status cut_off(struct rendering *g, const struct rendering *before, int opened)
+static sr1_status strip_prefix(struct rendering *g, const struct rendering *before,
+                               int opened)
 {
     size_t n = opened ? 0 : before->n;
 
@@ -179,24 +180,24 @@ static sr1_status cut_off(struct rendering *g, const struct rendering *before, i
 /* What messages [begin, end) add to a conversation: to a question, as the template writes
  * earlier messages in other ways when it goes on (Qwen3's forgets thoughts), and here it
  * only grows. opened: the policy's message has begun before; else it begins behind. */
-static sr1_status grow(const sr1_rollout *r, const struct sr1__demo *d, size_t begin,
-                       size_t end, int opened, struct rendering *out)
+static sr1_status render_added(const sr1_rollout *r, const struct sr1__demo *d,
+                               size_t begin, size_t end, int opened,
+                               struct rendering *out)
 {
     size_t n = end - begin;
     struct sr1__demo_segment *messages = sr1__calloc(n + 1, sizeof(*messages));
     struct rendering before = {0};
     sr1_status st;
 
-    if (!messages)
-        return sr1__fail_nomem("messages");
+    SR1__CHECK_ALLOC(messages, "messages");
     messages[0] = (struct sr1__demo_segment){.role = "user", .text = "question"};
     memcpy(messages + 1, d->segments + begin, n * sizeof(*messages));
-    st = render(r, messages, 1, opened, &before);
+    st = render_chat(r, messages, 1, opened, &before);
     if (st == SR1_OK)
-        st = render(r, messages, n + 1, !opened, out);
+        st = render_chat(r, messages, n + 1, !opened, out);
     if (st == SR1_OK)
-        st = cut_off(out, &before, opened);
-    rendering_free(&before);
+        st = strip_prefix(out, &before, opened);
+    free_rendering(&before);
     sr1__free(messages);
     return st;
 }
@@ -204,11 +205,11 @@ static sr1_status grow(const sr1_rollout *r, const struct sr1__demo *d, size_t b
 static sr1_status add_opening(struct example *e, const struct sr1__demo *d, size_t n)
 {
     struct rendering g = {0};
-    sr1_status st = render(e->tr->rollout, d->segments, n, 1, &g);
+    sr1_status st = render_chat(e->tr->rollout, d->segments, n, 1, &g);
 
     if (st == SR1_OK)
         st = sr1__trajectory_builder_prompt(e->b, g.ids, g.n);
-    rendering_free(&g);
+    free_rendering(&g);
     return st;
 }
 
@@ -219,7 +220,7 @@ static sr1_status add_context(struct example *e, const struct sr1__demo *d, size
     const struct sr1__protocol *p = sr1__env_protocol(e->tr->rollout->env);
     struct rendering g = {0};
     size_t body_begin, body_len;
-    sr1_status st = grow(e->tr->rollout, d, begin, end, 0, &g);
+    sr1_status st = render_added(e->tr->rollout, d, begin, end, 0, &g);
 
     if (st == SR1_OK &&
         sr1__observation_split(p, g.text, g.len, &body_begin, &body_len) == SR1_OK)
@@ -227,23 +228,23 @@ static sr1_status add_context(struct example *e, const struct sr1__demo *d, size
     else if (st == SR1_OK)
         st = sr1__trajectory_builder_environment(e->b, g.ids, g.n, e->turn++, g.text,
                                                  g.len, 0, g.len);
-    rendering_free(&g);
+    free_rendering(&g);
     return st;
 }
 
-static sr1_status add_said(struct example *e, const struct sr1__demo *d, size_t i)
+static sr1_status add_message(struct example *e, const struct sr1__demo *d, size_t i)
 {
     struct rendering g = {0};
-    sr1_status st = grow(e->tr->rollout, d, i, i + 1, 1, &g);
+    sr1_status st = render_added(e->tr->rollout, d, i, i + 1, 1, &g);
 
     if (st == SR1_OK)
         st = add_policy(e, g.text, g.len);
-    rendering_free(&g);
+    free_rendering(&g);
     return st;
 }
 
-/* Each message of the policy behind what stands before it; a first message is context,
- * whoever says it. */
+/* Add each message of the policy after the messages before it; a first message is
+ * context, whatever its role. */
 static sr1_status add_chat(struct example *e, const struct sr1__demo *d)
 {
     size_t done = 0;
@@ -252,7 +253,7 @@ static sr1_status add_chat(struct example *e, const struct sr1__demo *d)
         if (!d->segments[i].is_policy)
             continue;
         SR1__TRY(done == 0 ? add_opening(e, d, i) : add_context(e, d, done, i));
-        SR1__TRY(add_said(e, d, i));
+        SR1__TRY(add_message(e, d, i));
         done = i + 1;
     }
     return done > 0
@@ -261,12 +262,26 @@ static sr1_status add_chat(struct example *e, const struct sr1__demo *d)
                                         "message only, to which nothing led");
 }
 
+/* The first words of the policy, without the opening of a thought that the prompt has. */
+static const char *skip_opening(const struct example *e, const char *text)
+{
+    static const char open[] = "<think>";
+
+    if (!sr1__chat_opens_thought(e->tr->rollout->tokenizer) ||
+        strncmp(text, open, sizeof(open) - 1) != 0)
+        return text;
+    text += sizeof(open) - 1;
+    return *text == '\n' ? text + 1 : text;
+}
+
 static sr1_status add_segments(struct example *e, const struct sr1__demo *d)
 {
     SR1__TRY(add_question(e, d));
     for (size_t i = 0; i < d->n_segments; i++) {
         const char *text = d->segments[i].text;
 
+        if (i == 0 && d->segments[i].is_policy)
+            text = skip_opening(e, text);
         SR1__TRY(d->segments[i].is_policy ? add_policy(e, text, strlen(text))
                                           : add_inserted(e, text));
     }
@@ -285,14 +300,27 @@ static sr1_status check_length(const struct example *e, const sr1_trajectory *t)
                      n, max);
 }
 
-static sr1_status make(struct example *e, const struct sr1__demo *d, sr1_trajectory **out)
+static sr1_status mark_thought(const struct example *e)
+{
+    struct sr1__trajectory_context c = {
+        .temperature = 1.0, .top_p = 1.0, .weights_version = -1, .begins_in_thought = 1};
+
+    return sr1__chat_opens_thought(e->tr->rollout->tokenizer)
+               ? sr1__trajectory_builder_context(e->b, &c)
+               : SR1_OK;
+}
+
+static sr1_status build_example(struct example *e, const struct sr1__demo *d,
+                                sr1_trajectory **out)
 {
     sr1_trajectory *t = NULL;
     sr1_status st;
 
     SR1__TRY(
         sr1__trajectory_builder_new(&e->b, d->question, strlen(d->question), NULL, 0));
-    st = d->is_chat ? add_chat(e, d) : add_segments(e, d);
+    st = mark_thought(e);
+    if (st == SR1_OK)
+        st = d->is_chat ? add_chat(e, d) : add_segments(e, d);
     if (st != SR1_OK) {
         sr1__trajectory_builder_free(e->b);
         return st;
@@ -315,7 +343,7 @@ sr1_status sr1__sft_example(sr1_trainer *tr, int64_t i, sr1_trajectory **out)
     sr1_status st;
 
     SR1__TRY(sr1__demos_read(tr->demos, i, &d));
-    st = make(&e, &d, out);
+    st = build_example(&e, &d, out);
     sr1__demo_clear(&d);
     return sr1__context(st, "demonstration %" PRId64, i + 1);
 }

@@ -1,11 +1,13 @@
-/* train/state.c - what a checkpoint holds: the policy as a Hugging Face folder, the
- * optimizer's tensors, and the counters that the rest of a run follows from. Random
- * numbers need no state: each draw's stream is a function of seed, step, question and
- * sample. */
-#include "train/internal.h"
+/* train/state.c - the content of a checkpoint: the policy as a Hugging Face folder, the
+ * optimizer's tensors, and the counters that determine the rest of the run. Random
+ * numbers need no state: each stream is a function of seed, step, question and sample. */
+#include "train/sampler.h"
 
+#include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "base/struct.h"
 #include "train/checkpoint.h"
 
 #include <inttypes.h>
@@ -18,7 +20,7 @@ struct dump {
     float *row; /* the tensor being written */
 };
 
-static sr1_status tensor_bytes(void *arg, size_t i, const void **bytes)
+static sr1_status read_tensor(void *arg, size_t i, const void **bytes)
 {
     struct dump *d = arg;
     sr1_tensor *t = sr1__optimizer_state(d->l->optimizer, i).tensor;
@@ -35,7 +37,7 @@ static sr1_status tensor_bytes(void *arg, size_t i, const void **bytes)
     return sr1__scope_close(s);
 }
 
-static void describe(struct sr1__weight_out *w, struct sr1__named named)
+static void describe_tensor(struct sr1__weight_out *w, struct sr1__named named)
 {
     w->name = named.name;
     w->dtype = SR1__WEIGHT_F32;
@@ -54,8 +56,8 @@ static sr1_status save_optimizer(const struct sr1__learner *l, const char *folde
     if (!out)
         return sr1__fail_nomem("optimizer state");
     for (size_t i = 0; i < n; i++)
-        describe(&out[i], sr1__optimizer_state(l->optimizer, i));
-    st = sr1__weights_save(folder, out, n, 0, tensor_bytes, &d);
+        describe_tensor(&out[i], sr1__optimizer_state(l->optimizer, i));
+    st = sr1__weights_save(folder, out, n, 0, read_tensor, &d);
     sr1__free(d.row);
     sr1__free(out);
     return st;
@@ -68,7 +70,7 @@ static sr1_status restore_tensor(const struct sr1__learner *l,
     const struct sr1__weight *found;
     sr1_scope *s;
 
-    describe(&want, named);
+    describe_tensor(&want, named);
     SR1__TRY(sr1__weights_get(w, named.name, want.n_dims, want.shape, &found));
     if (found->dtype != SR1__WEIGHT_F32)
         return sr1__fail(SR1_E_CORRUPT, "%s: %s is not fp32", found->file, named.name);
@@ -88,6 +90,7 @@ static sr1_status restore_optimizer(struct sr1__learner *l, const char *folder)
     st = SR1_OK;
     for (size_t i = 0; i < n && st == SR1_OK; i++)
         st = restore_tensor(l, w, sr1__optimizer_state(l->optimizer, i));
+    st = sr1__weights_blame(w, st);
     sr1__weights_close(w);
     return st;
 }
@@ -136,21 +139,21 @@ static sr1_status write_critic_optimizer(sr1_trainer *tr, const char *path)
     return save_optimizer(&tr->critic, path);
 }
 
-static sr1_status write_questions(sr1_trainer *tr, const char *path)
+static sr1_status write_sampler(sr1_trainer *tr, const char *path)
 {
-    return sr1__questions_save(tr, path);
+    return sr1__sampler_save(tr, path);
 }
 
-static sr1_status fill(void *self, const char *folder)
+static sr1_status fill_checkpoint(void *self, const char *folder)
 {
     sr1_trainer *tr = self;
 
     SR1__TRY(write_below(folder, "model", sr1_trainer_save_model, tr));
     SR1__TRY(write_below(folder, "optimizer", write_policy_optimizer, tr));
-    if (tr->questions.rule)
-        SR1__TRY(write_below(folder, "questions", write_questions, tr));
-    if (sr1__serving_keeps(tr))
-        SR1__TRY(write_below(folder, "served", sr1__serving_save, tr));
+    if (tr->sampler.rule)
+        SR1__TRY(write_below(folder, "questions", write_sampler, tr));
+    if (sr1__weight_sync_keeps(tr))
+        SR1__TRY(write_below(folder, "served", sr1__weight_sync_save, tr));
     if (!tr->critics)
         return SR1_OK;
     SR1__TRY(write_below(folder, "critic", write_critic, tr));
@@ -158,7 +161,7 @@ static sr1_status fill(void *self, const char *folder)
 }
 
 /* What a learner needs besides tensors. NULL without memory, or for no learner. */
-static json_t *learner_counters(const struct sr1__learner *l)
+static json_t *pack_learner(const struct sr1__learner *l)
 {
     return l->optimizer
                ? json_pack("{s:I, s:o, s:I}", "optimizer_steps",
@@ -168,30 +171,53 @@ static json_t *learner_counters(const struct sr1__learner *l)
                : json_null();
 }
 
-static json_t *counters(const sr1_trainer *tr)
+/* The place in the data is a place among these rows. */
+static json_t *mark_json(const struct sr1__row_mark *mark)
+{
+    char hash[17];
+
+    snprintf(hash, sizeof(hash), "%016" PRIx64, mark->hash);
+    return json_pack("{s:I, s:s}", "rows", (json_int_t)mark->rows, "hash", hash);
+}
+
+static json_t *pack_counters(const sr1_trainer *tr)
 {
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "planned",
-        (json_int_t)tr->planned, "epoch",
+        "{s:I, s:f, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}",
+        "planned", (json_int_t)tr->planned, "reached_exact_match", tr->reached, "given",
+        sr1__given_json(tr), "data", mark_json(&tr->mark), "epoch",
         (json_int_t)(tr->cursor ? sr1__cursor_epoch(tr->cursor) : 0), "position",
         (json_int_t)(tr->cursor ? sr1__cursor_position(tr->cursor) : 0), "skipped",
-        (json_int_t)tr->skipped, "policy", learner_counters(&tr->policy), "critic",
-        learner_counters(&tr->critic), "kl_coef", json_real(tr->kl.coef), "kl_updates",
+        (json_int_t)tr->skipped, "policy", pack_learner(&tr->policy), "critic",
+        pack_learner(&tr->critic), "kl_coef", json_real(tr->kl.coef), "kl_updates",
         (json_int_t)tr->kl.updates, "entropy_coef", json_real(tr->entropy.coef),
         "server_version", (json_int_t)sr1__rollout_server_version(tr->rollout),
-        "metrics_size",
-        (json_int_t)(tr->metrics ? sr1__jsonl_size(tr->metrics) : 0), "trajectories_size",
-        (json_int_t)(tr->trajectories ? sr1__jsonl_size(tr->trajectories) : 0));
+        "metrics_size", (json_int_t)(tr->metrics ? sr1__jsonl_size(tr->metrics) : 0),
+        SR1__TRAJECTORIES_SIZE,
+        (json_int_t)(tr->trajectories ? sr1__zlines_size(tr->trajectories) : 0));
+}
+
+/* Before a checkpoint records how long they are. */
+static sr1_status sync_journals(sr1_trainer *tr)
+{
+    if (tr->metrics)
+        SR1__TRY(sr1__jsonl_sync(tr->metrics));
+    return tr->trajectories ? sr1__zlines_sync(tr->trajectories) : SR1_OK;
 }
 
 sr1_status sr1__state_save(sr1_trainer *tr)
 {
-    json_t *state = counters(tr);
-    sr1_status st = state ? sr1__checkpoint_write(tr->run_folder, tr->step, state,
-                                                  tr->set.keep_checkpoints, fill, tr)
-                          : sr1__fail_nomem("checkpoint state");
+    json_t *state = pack_counters(tr);
+    int bad = !state || (tr->record && json_object_set(state, "config", tr->record) != 0);
+    sr1_status st = bad ? sr1__fail_nomem("checkpoint state") : sync_journals(tr);
+
+    if (st == SR1_OK)
+        st = sr1__checkpoint_write(tr->run_folder, tr->step, state,
+                                   tr->set.keep_checkpoints, fill_checkpoint, tr);
 
     json_decref(state);
+    if (st == SR1_OK)
+        tr->saved = tr->step;
     return st;
 }
 
@@ -208,13 +234,60 @@ static sr1_status restore_learner_counters(struct sr1__learner *l, const json_t 
     return SR1_OK;
 }
 
-static sr1_status restore_counters(sr1_trainer *tr, const json_t *state)
+/* A run that was good enough, and is so by what is asked of it now, is over. */
+static sr1_status restore_plan(sr1_trainer *tr, const json_t *state)
 {
-    int64_t epoch, position, planned;
+    double reached = json_number_value(json_object_get(state, "reached_exact_match"));
+    int64_t planned;
 
     SR1__TRY(sr1__json_get_int(state, "planned", &planned));
-    if (tr->set.stop_at_exact_match > 0 && planned < tr->planned)
-        tr->planned = planned; /* it was good enough; else the configuration says */
+    if (reached <= 0 || !(tr->set.stop_at_exact_match > 0) ||
+        reached < tr->set.stop_at_exact_match)
+        return SR1_OK;
+    tr->reached = reached;
+    if (planned < tr->planned)
+        tr->planned = planned;
+    return SR1_OK;
+}
+
+/* Are the rows those of the checkpoint? Others are refused unless they are wanted: then
+ * their order begins anew. */
+static sr1_status check_rows(sr1_trainer *tr, const json_t *state, int wanted)
+{
+    const json_t *then = json_object_get(state, "data"); /* not in older checkpoints */
+    json_t *now = NULL;
+    sr1_status st = SR1_OK;
+
+    if (!tr->cursor)
+        return SR1_OK;
+    SR1__TRY(tr->stage->hash(tr, &tr->mark.hash));
+    now = mark_json(&tr->mark);
+    if (!now)
+        return sr1__fail_nomem("checkpoint state");
+    tr->mark.other = then && !json_equal(then, now);
+    json_decref(now);
+    if (tr->mark.other && !wanted)
+        st = sr1__fail(SR1_E_CONFIG,
+                       "key '%s': its %" PRId64 " rows are not the %" PRId64
+                       " that the run was trained on; put those back, or give %s=FILE "
+                       "with --resume to begin the order of other rows",
+                       tr->stage->data, tr->mark.rows,
+                       (int64_t)json_integer_value(json_object_get(then, "rows")),
+                       tr->stage->data);
+    else if (tr->mark.other)
+        sr1__log(
+            SR1_LOG_WARN,
+            "%s has other rows than the checkpoint was made with: their order begins "
+            "anew",
+            tr->stage->data);
+    return st;
+}
+
+static sr1_status restore_counters(sr1_trainer *tr, const json_t *state)
+{
+    int64_t epoch, position;
+
+    SR1__TRY(restore_plan(tr, state));
     SR1__TRY(sr1__json_get_int(state, "epoch", &epoch));
     SR1__TRY(sr1__json_get_int(state, "position", &position));
     SR1__TRY(sr1__json_get_int(state, "skipped", &tr->skipped));
@@ -225,7 +298,9 @@ static sr1_status restore_counters(sr1_trainer *tr, const json_t *state)
     SR1__TRY(restore_learner_counters(&tr->policy, state, "policy"));
     if (tr->critics)
         SR1__TRY(restore_learner_counters(&tr->critic, state, "critic"));
-    return tr->cursor ? sr1__cursor_seek(tr->cursor, epoch, position) : SR1_OK;
+    if (!tr->cursor)
+        return SR1_OK;
+    return sr1__cursor_seek(tr->cursor, epoch, tr->mark.other ? 0 : position);
 }
 
 static sr1_status restore_model(struct sr1__learner *l, const char *folder)
@@ -261,10 +336,10 @@ static sr1_status restore_learner(struct sr1__learner *l, const char *folder,
     return st;
 }
 
-static sr1_status restore_questions(sr1_trainer *tr, const char *folder)
+static sr1_status restore_sampler(sr1_trainer *tr, const char *folder)
 {
     char *path = sr1__path_join(folder, "questions");
-    sr1_status st = path ? sr1__questions_restore(tr, path) : sr1__fail_nomem("path");
+    sr1_status st = path ? sr1__sampler_restore(tr, path) : sr1__fail_nomem("path");
 
     sr1__free(path);
     return st;
@@ -272,15 +347,31 @@ static sr1_status restore_questions(sr1_trainer *tr, const char *folder)
 
 static sr1_status restore_all(sr1_trainer *tr, const char *folder, const json_t *state)
 {
-    if (tr->questions.rule)
-        SR1__TRY(restore_questions(tr, folder));
+    if (tr->sampler.rule && !tr->mark.other)
+        SR1__TRY(restore_sampler(tr, folder));
     SR1__TRY(restore_learner(&tr->policy, folder, "model", "optimizer"));
     if (tr->critics)
         SR1__TRY(restore_learner(&tr->critic, folder, "critic", "critic_optimizer"));
     return restore_counters(tr, state);
 }
 
-sr1_status sr1__state_restore(sr1_trainer *tr)
+/* A run that was stopped before its first checkpoint goes on from the beginning; one
+ * whose checkpoints were removed does not: it would begin with the first model again. */
+static sr1_status check_beginning(const sr1_trainer *tr)
+{
+    char *model = sr1__path_join(tr->run_folder, "model");
+    int past = !model || sr1__path_exists(model) || sr1__record_has_checkpoint(tr);
+
+    sr1__free(model);
+    if (!past)
+        return SR1_OK;
+    return sr1__fail(SR1_E_NOT_FOUND,
+                     "%s: the run has no checkpoint to go on from any more; put "
+                     "%s/checkpoints back, or train into another folder",
+                     tr->run_folder, tr->run_folder);
+}
+
+sr1_status sr1__state_restore(sr1_trainer *tr, int64_t changed, json_t **config)
 {
     char *folder = NULL;
     json_t *state = NULL;
@@ -288,27 +379,45 @@ sr1_status sr1__state_restore(sr1_trainer *tr)
     sr1_status st = sr1__checkpoint_newest(tr->run_folder, &folder, &step, &state, &torn);
 
     tr->resumed = 1;
-    /* Stopped before its first checkpoint: from the beginning. Damaged ones are no reason
-     * to throw away what the journals hold. */
+    /* Damaged ones are no reason to throw away what the journals hold. */
     if (st == SR1_E_NOT_FOUND && torn == 0) {
-        SR1__TRY(sr1__run_open_journals(tr, NULL));
-        return sr1__serving_restore(tr, NULL, NULL);
+        SR1__TRY(check_beginning(tr));
+        return sr1__weight_sync_restore(tr, NULL, NULL);
     }
     SR1__TRY(st);
-    st = sr1__context(restore_all(tr, folder, state), "%s", folder);
+    tr->restored = state;
+    st = check_rows(tr, state, changed >= step);
     if (st == SR1_OK)
-        st = sr1__run_open_journals(tr, state);
+        st = sr1__context(restore_all(tr, folder, state), "%s", folder);
     if (st == SR1_OK) {
-        tr->step = step;
-        st = sr1__serving_restore(tr, folder, state);
+        tr->step = tr->saved = step;
+        st = sr1__weight_sync_restore(tr, folder, state);
     }
-    json_decref(state);
+    if (st == SR1_OK) /* not in older checkpoints */
+        *config = json_incref(json_object_get(state, "config"));
     sr1__free(folder);
     return st;
 }
 
-sr1_status sr1_trainer_save_model(sr1_trainer *tr, const char *folder)
+sr1_status sr1_trainer_plan(const sr1_trainer *tr, sr1_run_plan *out)
 {
-    SR1__TRY(sr1_model_save(tr->model, folder));
-    return sr1_tokenizer_save(sr1_rollout_tokenizer(tr->rollout), folder);
+    sr1_run_plan plan = {0};
+    int64_t peak;
+
+    SR1__REQUIRE(tr, "plan: trainer");
+    SR1__TRY(sr1__struct_check(out, "run plan"));
+    plan.device = sr1_model_device(tr->model);
+    plan.dtype = sr1_model_dtype(tr->model);
+    plan.parameters = sr1_model_info(tr->model, SR1_MODEL_PARAMETERS);
+    plan.rows = tr->demos   ? sr1__demos_count(tr->demos)
+                : tr->train ? sr1_dataset_count(tr->train)
+                            : 0;
+    plan.validation_rows = tr->validation ? sr1_dataset_count(tr->validation) : 0;
+    plan.steps_done = tr->step;
+    plan.steps = tr->planned;
+    SR1__TRY(sr1__device_memory(tr->model->device, &plan.memory_bytes, &peak));
+    if (plan.memory_bytes == 0) /* the CPU's is the process's */
+        plan.memory_bytes = sr1__rss_bytes();
+    sr1__folder_room(tr, &plan);
+    return sr1__struct_give(out, &plan, sizeof(plan), "run plan");
 }

@@ -31,6 +31,11 @@ ask() {
 }
 ask names | LC_ALL=C sort -u >"$work/names"
 ask functions | LC_ALL=C sort -u >"$work/functions"
+# A name that the core has is the core's, wherever extensions use it too.
+# shellcheck disable=SC2046
+stripped $(c_files include | grep -v /ext/) |
+    awk -v mode=names -f tests/abi/names.awk | LC_ALL=C sort -u >"$work/core"
+LC_ALL=C comm -23 "$work/names" "$work/core" >"$work/ext"
 ask layouts >"$work/layouts.c"
 ${CC:-cc} -std=c11 -Iinclude "$work/layouts.c" -o "$work/layouts" 2>"$work/errors" ||
     grep -m 1 error "$work/errors" | report "public structs"
@@ -56,9 +61,11 @@ write_list() {
     now=$(awk '/define SR1_VERSION_MAJOR/ { a = $3 } /define SR1_VERSION_MINOR/ { b = $3 }
                END { print a "." b }' include/searchr1/base.h)
     {
-        echo "# Every public name and the version that brought it (tests/abi/check.sh --set)."
+        echo "# Every public name and the version that brought it (tests/abi/check.sh --set);"
+        echo "# ext: of an extension, which carries no promise yet."
         while read -r name; do
             old=$(awk -v n="$name" '$1 == n { print $2 }' $listed 2>/dev/null)
+            grep -qx "$name" "$work/ext" && old="${old:-$now} ext"
             echo "$name ${old:-$now}"
         done <"$work/names"
     } >"$work/list"
@@ -82,6 +89,8 @@ differ() {
 awk '!/^#/ { print $1 }' $listed | LC_ALL=C sort >"$work/listed"
 differ "public headers against $listed" "$work/listed" "$work/names"
 wanted_map >"$work/map"
+awk '!/^#/ && $3 == "ext" { print $1 }' $listed | LC_ALL=C sort >"$work/listed.ext"
+differ "extensions against $listed" "$work/listed.ext" "$work/ext"
 differ "$map against $listed" "$work/map" $map
 differ "public structs against $layouts" $layouts "$work/layouts.now"
 

@@ -50,6 +50,7 @@ function member_name(decl)
 function layouts(    name, body, n, i, member, field)
 {
     print "#include <searchr1/searchr1.h>"
+    print "#include <searchr1/ext/ext.h>"
     print "#include <stdio.h>"
     print "int main(void) {"
     while (match(text, /typedef struct sr1_[a-z0-9_]+ \{/)) {

@@ -40,7 +40,7 @@ static inline sr1_status say_status(struct said *s, sr1_status st)
 struct input {
     const char *name;
     void (*call)(const void *given, struct said *said);
-    const void *full;     /* a value other than the default in every field */
+    const void *full; /* a value other than the default in every field */
     const void *defaults;
     size_t size;
     size_t ends[8]; /* sizes of older callers, the shortest first */

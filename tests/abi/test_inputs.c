@@ -1,6 +1,14 @@
 /* Options and vtables of older and newer callers give what their fields say. */
 #include "abi/structs.h"
 
+#include <searchr1/ext/batching.h>
+#include <searchr1/ext/bm25.h>
+#include <searchr1/ext/estimators.h>
+#include <searchr1/ext/loss.h>
+#include <searchr1/ext/reward_set.h>
+#include <searchr1/ext/tokenizer.h>
+#include <searchr1/ext/world.h>
+
 static sr1_search *engine;
 static sr1_tokenizer *tokenizer;
 static sr1_trajectory *trajectory;
@@ -213,8 +221,10 @@ static void compare(const sr1_advantage_batch *b, const sr1_advantage_options *o
 {
     double each[3];
     float tokens[4];
+    sr1_advantage_outputs out = {
+        .struct_size = sizeof out, .advantages = each, .token_advantages = tokens};
 
-    if (say_status(said, sr1_advantage_compute("grpo", b, o, each, tokens)) != SR1_OK)
+    if (say_status(said, sr1_advantage_estimate("grpo", b, o, &out, NULL)) != SR1_OK)
         return;
     for (size_t i = 0; i < 4; i++)
         say(said, "%g ", (double)tokens[i]);
@@ -322,8 +332,8 @@ static const float now[] = {-1, -2}, old[] = {-1.5f, -1.5f}, ref[] = {-1.2f, -2.
                    rollout[] = {-1.25f, -1.75f}, entropies[] = {0.5f, 1.5f};
 static const int64_t seq_begin[] = {0, 2}, seq_tokens[] = {2};
 static const sr1_loss_batch loss_batch = {
-    sizeof loss_batch, 2,         now, old,       ref,       advantages, weights,
-    rollout,           entropies, 1,   seq_begin, seq_tokens};
+    sizeof loss_batch, 2,       now,       old, ref,       advantages,
+    weights,           rollout, entropies, 1,   seq_begin, seq_tokens};
 
 static void lose(const char *name, const sr1_loss_batch *b, const sr1_loss_options *o,
                  struct said *said)
@@ -384,10 +394,14 @@ static const uint64_t map_groups[] = {1, 1};
 
 /* The name of a type, then the ends of its fields. */
 #define INPUT(type, fn, ...)                                                             \
-    {#type, fn, &full_##type, &default_##type, sizeof(type), {__VA_ARGS__, sizeof(type)}}
+    {                                                                                    \
+#type, fn, &full_##type, &default_##type, sizeof(type),                          \
+        {                                                                                \
+            __VA_ARGS__, sizeof(type)                                                    \
+        }                                                                                \
+    }
 
-#define VALUE(type, ...)                                                                 \
-    static const type full_##type = {sizeof(type), __VA_ARGS__}
+#define VALUE(type, ...) static const type full_##type = {sizeof(type), __VA_ARGS__}
 
 VALUE(sr1_search_ops, "mine", three_hits, on_destroy, SR1_SEARCH_CONCURRENT);
 VALUE(sr1_bm25_build_options, "plain", 99);
@@ -425,8 +439,8 @@ static const sr1_tool_ops default_sr1_tool_ops;
 static const sr1_reward_options default_sr1_reward_options;
 static const sr1_reward_ops default_sr1_reward_ops;
 static const sr1_advantage_batch default_sr1_advantage_batch;
-static const sr1_advantage_options default_sr1_advantage_options = {
-    0, SR1_ADVANTAGE_EPS, 1};
+static const sr1_advantage_options default_sr1_advantage_options = {0, SR1_ADVANTAGE_EPS,
+                                                                    1};
 static const sr1_query_stats default_sr1_query_stats;
 static const sr1_dataset_options default_sr1_dataset_options;
 static const sr1_chat_options default_sr1_chat_options;
@@ -444,8 +458,8 @@ static sr1_world_options default_sr1_world_options;
 #define E(type, field) END(sr1_##type, field)
 
 static const struct input inputs[] = {
-    INPUT(sr1_search_ops, call_search_ops, E(search_ops, search),
-          E(search_ops, destroy), E(search_ops, flags)),
+    INPUT(sr1_search_ops, call_search_ops, E(search_ops, search), E(search_ops, destroy),
+          E(search_ops, flags)),
     INPUT(sr1_bm25_build_options, call_bm25_build, E(bm25_build_options, analyzer),
           E(bm25_build_options, zstd_level)),
     INPUT(sr1_bm25_options, call_bm25_open, E(bm25_options, k1)),
@@ -460,8 +474,8 @@ static const struct input inputs[] = {
           E(reward_scales, similarity_threshold)),
     INPUT(sr1_reward_options, call_reward_options, E(reward_options, rewards),
           E(reward_options, weights), E(reward_options, protocol)),
-    INPUT(sr1_reward_ops, call_reward_ops, E(reward_ops, score),
-          E(reward_ops, destroy), E(reward_ops, level)),
+    INPUT(sr1_reward_ops, call_reward_ops, E(reward_ops, score), E(reward_ops, destroy),
+          E(reward_ops, level)),
     INPUT(sr1_advantage_batch, call_advantage_batch, E(advantage_batch, groups),
           E(advantage_batch, token_begin), E(advantage_batch, token_turns),
           E(advantage_batch, turn_begin), E(advantage_batch, token_rewards)),
@@ -479,9 +493,9 @@ static const struct input inputs[] = {
           E(tokenizer_train_options, n_special_tokens)),
     INPUT(sr1_model_options, call_model, E(model_options, device),
           E(model_options, dtype), E(model_options, threads)),
-    INPUT(sr1_world_options, call_world, E(world_options, seed),
-          E(world_options, scale), E(world_options, sft_worlds),
-          E(world_options, batch), E(world_options, stage_steps)),
+    INPUT(sr1_world_options, call_world, E(world_options, seed), E(world_options, scale),
+          E(world_options, sft_worlds), E(world_options, batch),
+          E(world_options, stage_steps)),
     INPUT(sr1_loss_batch, call_loss_batch, E(loss_batch, new_log_probs),
           E(loss_batch, old_log_probs), E(loss_batch, ref_log_probs),
           E(loss_batch, advantages), E(loss_batch, weights),
@@ -536,8 +550,7 @@ static int make(void **state)
     OK(sr1_rollout_generate(r, &q, 1, &o, &trajectory));
     sr1_rollout_free(r);
     sr1_config_free(c);
-    default_sr1_reward_scales.struct_size = sizeof default_sr1_reward_scales;
-    OK(sr1_reward_scales_default(&default_sr1_reward_scales));
+    sr1_reward_scales_init(&default_sr1_reward_scales);
     sr1_world_options_init(&default_sr1_world_options);
     return 0;
 }

@@ -1,6 +1,13 @@
 /* Results are filled as far as the caller's struct goes, and not a byte further. */
 #include "abi/structs.h"
 
+#include <searchr1/ext/batching.h>
+#include <searchr1/ext/bm25.h>
+#include <searchr1/ext/estimators.h>
+#include <searchr1/ext/loss.h>
+#include <searchr1/ext/trajectory_details.h>
+#include <searchr1/ext/world.h>
+
 static sr1_search *engine;
 static sr1_search *bm25;
 static sr1_search_results *found;
@@ -56,11 +63,6 @@ static sr1_status event(void *out)
     return sr1_trajectory_search(trajectory, 0, out);
 }
 
-static sr1_status scales(void *out)
-{
-    return sr1_reward_scales_default(out);
-}
-
 static sr1_status scores(void *out)
 {
     return sr1_evaluation_scores(evaluation, 1, out);
@@ -93,11 +95,6 @@ static sr1_status loss_info(void *out)
     return sr1_loss_describe(1, out);
 }
 
-static sr1_status loss_options(void *out)
-{
-    return sr1_loss_options_default("vespo", out);
-}
-
 static sr1_status value_loss(void *out)
 {
     sr1_value_batch b = {sizeof b, 2, now, advantages, old, NULL};
@@ -108,11 +105,6 @@ static sr1_status value_loss(void *out)
 static sr1_status advantage_info(void *out)
 {
     return sr1_advantage_describe(0, out);
-}
-
-static sr1_status advantage_options(void *out)
-{
-    return sr1_advantage_options_default("rlvcr", out);
 }
 
 static sr1_status advantage_report(void *out)
@@ -141,16 +133,13 @@ static const struct result results[] = {
     {"token", token, sizeof(sr1_token_step)},
     {"step", step, sizeof(sr1_token_step)},
     {"segment", segment, sizeof(sr1_text_segment)},
-    {"search", event, sizeof(sr1_search_event)},
-    {"reward scales", scales, sizeof(sr1_reward_scales)},
+    {"search", event, sizeof(sr1_action_event)},
     {"scores", scores, sizeof(sr1_eval_scores)},
     {"loss", loss, sizeof(sr1_loss_report)},
     {"nll", nll, sizeof(sr1_loss_report)},
     {"loss info", loss_info, sizeof(sr1_loss_info)},
-    {"loss options", loss_options, sizeof(sr1_loss_options)},
     {"value loss", value_loss, sizeof(sr1_value_report)},
     {"advantage info", advantage_info, sizeof(sr1_advantage_info)},
-    {"advantage options", advantage_options, sizeof(sr1_advantage_options)},
     {"advantage report", advantage_report, sizeof(sr1_advantage_report)},
     {"balance report", balance_report, sizeof(sr1_balance_report)},
 };
@@ -205,31 +194,6 @@ static void results_fit_the_callers_struct(void **state)
         refuse(r, sizeof(size_t));
         free(whole);
     }
-}
-
-/* Functions without a struct_size to go by write what version 0.1 had. */
-static void init_functions_write_the_first_version(void **state)
-{
-    struct {
-        sr1_world_options world;
-        unsigned char guard_world[8];
-        sr1_bm25_options bm25;
-        unsigned char guard_bm25[8];
-        sr1_bm25_build_options build;
-        unsigned char guard_build[8];
-    } o;
-
-    (void)state;
-    memset(&o, GUARD, sizeof o);
-    sr1_world_options_init(&o.world);
-    sr1_bm25_options_init(&o.bm25);
-    sr1_bm25_build_options_init(&o.build);
-    assert_int_equal(o.world.struct_size, END(sr1_world_options, test_questions));
-    assert_int_equal(o.bm25.struct_size, END(sr1_bm25_options, b));
-    assert_int_equal(o.build.struct_size, END(sr1_bm25_build_options, zstd_level));
-    all_guards(o.guard_world, sizeof o.guard_world);
-    all_guards(o.guard_bm25, sizeof o.guard_bm25);
-    all_guards(o.guard_build, sizeof o.guard_build);
 }
 
 /* ---- rollouts ---- */
@@ -309,10 +273,16 @@ static const sr1_eval_options no_eval_options = {.greedy = 1};
 #define V(field) END(sr1_eval_options, field)
 
 static const struct input inputs[] = {
-    {"rollout options", call_rollout, &rollout_options, &no_rollout_options,
+    {"rollout options",
+     call_rollout,
+     &rollout_options,
+     &no_rollout_options,
      sizeof rollout_options,
      {R(group_size), R(greedy), R(seed), R(max_tokens), R(no_search), R(user)}},
-    {"evaluation options", call_evaluate, &eval_options, &no_eval_options,
+    {"evaluation options",
+     call_evaluate,
+     &eval_options,
+     &no_eval_options,
      sizeof eval_options,
      {V(max_rows), V(greedy), V(seed), V(no_search), V(user)}},
 };
@@ -529,7 +499,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_fit_the_callers_struct),
-        cmocka_unit_test(init_functions_write_the_first_version),
         cmocka_unit_test(options_of_rollouts),
         cmocka_unit_test(queries_lie_as_far_apart_as_the_callers),
         cmocka_unit_test(reports_of_steps),

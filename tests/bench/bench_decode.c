@@ -3,7 +3,7 @@
  * generate(). */
 #include "base/clock.h"
 #include "base/mem.h"
-#include "model/decoder.h"
+#include "tensor/model/model_decoder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ struct run {
 static double generate(const struct run *r, size_t n_new)
 {
     static const struct sr1__sampling sampling = {1.0, 0, 1.0};
-    struct sr1__feed feeds[256];
+    struct sr1__decode_input feeds[256];
     struct sr1__rng streams[256];
     struct sr1__rng *rngs[256];
     int32_t rows[256];
@@ -47,15 +47,16 @@ static double generate(const struct run *r, size_t n_new)
         sr1__rng_seed(&streams[i], 1, (uint64_t)i);
         rngs[i] = &streams[i];
         rows[i] = i;
-        feeds[i] = (struct sr1__feed){i, r->prompts + (size_t)i * r->prompt, r->prompt};
+        feeds[i] =
+            (struct sr1__decode_input){i, r->prompts + (size_t)i * r->prompt, r->prompt};
     }
     for (size_t t = 0; t < n_new; t++) {
-        if (sr1__decoder_feed(r->d, feeds, (size_t)r->batch) != SR1_OK ||
+        if (sr1__decoder_decode(r->d, feeds, (size_t)r->batch) != SR1_OK ||
             sr1__decoder_sample(r->d, rows, (size_t)r->batch, &sampling, rngs, next,
                                 log_probs, NULL) != SR1_OK)
             return -1;
         for (int32_t i = 0; i < r->batch; i++)
-            feeds[i] = (struct sr1__feed){i, &next[i], 1};
+            feeds[i] = (struct sr1__decode_input){i, &next[i], 1};
     }
     return sr1__now() - start;
 }

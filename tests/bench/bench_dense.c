@@ -10,7 +10,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/rng.h"
-#include "search/dense_scan.h"
+#include "retrieval/search/dense_scan.h"
+
+#include <searchr1/ext/embed.h>
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -113,8 +115,8 @@ static sr1_status read_some(void *arg, size_t i)
 
         if (at >= r->n)
             return SR1_OK;
-        atomic_fetch_xor(&r->sum, read_piece(r->bytes + at,
-                                             r->n - at < PIECE ? r->n - at : PIECE));
+        atomic_fetch_xor(
+            &r->sum, read_piece(r->bytes + at, r->n - at < PIECE ? r->n - at : PIECE));
     }
 }
 
@@ -188,8 +190,7 @@ static void tell_read(const struct sr1__dense_meta *m, int32_t threads, double b
 }
 
 static void tell_scan(const struct sr1__dense_meta *m, int32_t threads, size_t n,
-                      double bytes, const struct seconds *t,
-                      const struct seconds *read)
+                      double bytes, const struct seconds *t, const struct seconds *read)
 {
     printf("{\"what\": \"dense\", \"event\": \"scan\", \"dtype\": \"%s\", \"threads\": "
            "%d, \"batch\": %zu, \"documents\": %llu, \"ms\": %.2f, \"gb_s\": %.2f, "

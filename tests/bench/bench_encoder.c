@@ -2,6 +2,8 @@
  * text a line, so many a call; one JSON object a batch. Tokenizing counts. */
 #include "bench.h"
 
+#include <searchr1/ext/embed.h>
+
 #define LINE_MAX_BYTES 65536
 #define TEXTS_MAX 4096
 

@@ -4,6 +4,8 @@
  *        [bench.group=8] [bench.prompt=64] [bench.first_only=0] */
 #include "bench.h"
 
+#include <searchr1/ext/trajectory_details.h>
+
 #include <math.h>
 
 static sr1_status on_progress(void *user, int64_t finished, int64_t total, int64_t tokens)

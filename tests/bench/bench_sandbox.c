@@ -6,6 +6,8 @@
  *   bench.at_once=0     at a time; 0: one a processor */
 #include "bench.h"
 
+#include <searchr1/ext/sandbox.h>
+
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,8 +48,8 @@ static double bare(int n, int at_once)
 
 static double boxed(sr1_sandbox *box, int n)
 {
-    sr1_run **runs = calloc((size_t)n, sizeof *runs);
-    sr1_run_result r = {.struct_size = sizeof r};
+    sr1_execution **runs = calloc((size_t)n, sizeof *runs);
+    sr1_execution_result r = {.struct_size = sizeof r};
     double begun = bench_now();
     sr1_program p;
     int bad = runs == NULL;
@@ -57,9 +59,10 @@ static double boxed(sr1_sandbox *box, int n)
     for (int i = 0; i < n && !bad; i++)
         bad = sr1_sandbox_start(box, &p, &runs[i]) != SR1_OK;
     for (int i = 0; i < n && !bad; i++) {
-        (void)sr1_run_wait(runs[i], -1);
-        bad = sr1_run_result_get(runs[i], &r) != SR1_OK || r.verdict != SR1_RUN_PASSED;
-        sr1_run_free(runs[i]);
+        (void)sr1_execution_wait(runs[i], -1);
+        bad = sr1_execution_result_get(runs[i], &r) != SR1_OK ||
+              r.verdict != SR1_RUN_PASSED;
+        sr1_execution_free(runs[i]);
     }
     free(runs);
     return bad ? -1 : bench_now() - begun;

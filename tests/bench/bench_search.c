@@ -6,7 +6,7 @@
  * zstd level 3 over the same rows cut into 64 KiB blocks. */
 #include "base/clock.h"
 #include "base/file.h"
-#include "search/bm25.h"
+#include "retrieval/search/bm25.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,7 +82,6 @@ static sr1_status build(const char *corpus, const char *index)
     double opened;
 
     sr1_bm25_build_options_init(&o);
-    o.struct_size = sizeof(o);
     o.memory_bytes = 0;
     o.text_format = NULL;
     o.threads = 1;

@@ -4,9 +4,10 @@
  * then have the inserted passages of real ones. The head cannot share the embedding.
  * usage: bench_searcher TOKENIZER_FOLDER FOLDER [fp32|bf16] */
 #include "base/rng.h"
-#include "model/model.h"
+#include "tensor/model/model.h"
 
 #include <searchr1/searchr1.h>
+#include <searchr1/ext/tokenizer.h>
 
 #include <math.h>
 #include <stdio.h>

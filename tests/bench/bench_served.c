@@ -5,6 +5,7 @@
  *
  * Prints one JSON line. */
 #include <searchr1/search.h>
+#include <searchr1/ext/bm25.h>
 
 #include "base/clock.h"
 #include "base/file.h"

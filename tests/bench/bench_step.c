@@ -36,19 +36,29 @@ static sr1_status read_questions(struct run *r, const char *path)
     return SR1_OK;
 }
 
+static double figure(const sr1_step_report *s, const char *name)
+{
+    double value = 0;
+
+    (void)sr1_step_metric(s, name, &value);
+    return value;
+}
+
 static void print_report(const char *event, const sr1_step_report *s)
 {
     printf(
         "{\"what\": \"step\", \"event\": \"%s\", \"step_s\": %.4f, \"rollout_s\": %.4f, "
         "\"search_s\": %.4f, \"reference_s\": %.4f, \"update_s\": %.4f, "
-        "\"trajectories\": %lld, \"prompt_tokens\": %.1f, \"policy_tokens\": %lld, "
-        "\"environment_tokens\": %lld, \"searches\": %lld, \"loss\": %.6g, "
+        "\"trajectories\": %lld, \"prompt_tokens\": %.1f, \"policy_tokens\": %.0f, "
+        "\"environment_tokens\": %.0f, \"searches\": %.0f, \"loss\": %.6g, "
         "\"kl\": %.6g, \"grad_norm\": %.6g, \"diff_max\": %.3g, \"diff_mean\": %.3g}\n",
-        event, s->seconds, s->seconds_rollout, s->seconds_search, s->seconds_reference,
-        s->seconds_update, (long long)s->trajectories, s->prompt_tokens,
-        (long long)s->policy_tokens, (long long)s->environment_tokens,
-        (long long)s->searches, s->loss, s->kl_div, s->grad_norm, s->rollout_diff_max,
-        s->rollout_diff_mean);
+        event, s->seconds, figure(s, "timing_s/gen"), figure(s, "timing_s/search"),
+        figure(s, "timing_s/ref"), figure(s, "timing_s/update_actor"),
+        (long long)s->trajectories, figure(s, "prompt_length/mean"),
+        figure(s, "training/policy_tokens"), figure(s, "env/tokens"),
+        figure(s, "env/number_of_searches"), s->loss, s->kl_div, s->grad_norm,
+        figure(s, "sampling/sampling_logp_difference/max"),
+        figure(s, "sampling/sampling_logp_difference/mean"));
     fflush(stdout);
 }
 
@@ -61,10 +71,10 @@ static sr1_status step(struct run *r, int i)
     if (i == 0)
         print_report("first", &s);
     r->seconds[WHOLE][i] = s.seconds;
-    r->seconds[ROLLOUT][i] = s.seconds_rollout;
-    r->seconds[SEARCH][i] = s.seconds_search;
-    r->seconds[REFERENCE][i] = s.seconds_reference;
-    r->seconds[UPDATE][i] = s.seconds_update;
+    r->seconds[ROLLOUT][i] = figure(&s, "timing_s/gen");
+    r->seconds[SEARCH][i] = figure(&s, "timing_s/search");
+    r->seconds[REFERENCE][i] = figure(&s, "timing_s/ref");
+    r->seconds[UPDATE][i] = figure(&s, "timing_s/update_actor");
     return SR1_OK;
 }
 

@@ -4,7 +4,7 @@
  * medians in seconds; the same work in plain PyTorch is the peer. */
 #include "base/clock.h"
 #include "base/rng.h"
-#include "model/model.h"
+#include "tensor/model/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static sr1_status step(sr1_model *m, struct sr1__optimizer *o, const struct work
     t_backward_with(s, lp, t_from_f32(s, w->grad, T_SHAPE(n)));
     seconds[1] = sr1__now() - t0 - seconds[0];
     SR1__TRY(sr1__scope_close(s));
-    SR1__TRY(sr1__optimizer_step(o, 1e-6, 1.0, 1.0, NULL));
+    SR1__TRY(sr1__optimizer_step(o, NULL, 1e-6, 1.0, 1.0, NULL));
     seconds[2] = sr1__now() - t0 - seconds[0] - seconds[1];
     return SR1_OK;
 }

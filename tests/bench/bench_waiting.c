@@ -44,15 +44,20 @@ static void measure(int32_t rows, int32_t flags)
 {
     atomic_int calls = 0;
     char max_rows[32];
-    sr1_search_ops ops = {.struct_size = sizeof ops, .name = "slow", .search = search,
+    sr1_search_ops ops = {.struct_size = sizeof ops,
+                          .name = "slow",
+                          .search = search,
                           .flags = flags | SR1_SEARCH_CONCURRENT | SR1_SEARCH_THREADS};
     sr1_trajectory **t = calloc((size_t)rows, sizeof *t);
     sr1_query q = tiny_query("Where?");
     sr1_search *engine = NULL;
     sr1_rollout *r;
     double began, others = 0;
-    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = rows, .seed = 1,
-                             .progress = on_progress, .user = &others};
+    sr1_rollout_options o = {.struct_size = sizeof o,
+                             .group_size = rows,
+                             .seed = 1,
+                             .progress = on_progress,
+                             .user = &others};
 
     snprintf(max_rows, sizeof max_rows, "max_rows=%d", (int)rows);
     OK(sr1_search_new(&engine, &ops, &calls));
@@ -62,8 +67,7 @@ static void measure(int32_t rows, int32_t flags)
     OK(sr1_rollout_generate(r, &q, 1, &o, t));
     printf("{\"what\": \"waiting\", \"rows\": %d, \"waits\": %d, \"others_s\": %.4f, "
            "\"all_s\": %.4f}\n",
-           (int)rows, flags != 0, (others > 0 ? others : now()) - began,
-           now() - began);
+           (int)rows, flags != 0, (others > 0 ? others : now()) - began, now() - began);
     tiny_free_all(t, (size_t)rows);
     free(t);
     sr1_rollout_free(r);

@@ -99,6 +99,10 @@ ROWS = [
 ]
 
 
+def is_rate(field):
+    return field.endswith(("tok_s", "queries_s", "requests_s", "texts_s"))
+
+
 def pick(lines, which, field):
     """(median, busiest machine) of the lines that agree with which; None without any."""
     found = [line for line in lines if field in line
@@ -109,14 +113,24 @@ def pick(lines, which, field):
             max(line["others_cores"] for line in found))
 
 
+def pick_peer(lines, which, field):
+    """The same for a peer, in the environment that serves it better, and its name."""
+    found = {omp: pick([line for line in lines if line.get("omp") == omp], which, field)
+             for omp in ("default", "passive", None)}
+    found = {omp: at for omp, at in found.items() if at[0] is not None}
+    if not found:
+        return None, 0.0, ""
+    best = (max if is_rate(field) else min)(found, key=lambda omp: found[omp][0])
+    return *found[best], best or ""
+
+
 def judge(kind, field, ours, peer, limit):
     """(ratio, whether it is within the limit)."""
     if kind in (LIMIT, LEAST):
         return None, ours <= limit if kind == LIMIT else ours >= limit
     if kind == SMALLER:
         return ours / peer, ours / peer <= limit
-    rate = field.endswith(("tok_s", "queries_s", "requests_s", "texts_s"))
-    ratio = ours / peer if rate else peer / ours
+    ratio = ours / peer if is_rate(field) else peer / ours
     return ratio, ratio >= limit
 
 
@@ -124,10 +138,11 @@ def main(path):
     with open(path, encoding="utf-8") as results:
         lines = [json.loads(line) for line in results]
     count = {"passed": 0, "failed": 0, "skipped": 0}
-    print(f"{'figure':66} {'ours':>10} {'peer':>10} {'ratio':>7} {'limit':>7}  others")
+    print(f"{'figure':66} {'ours':>10} {'peer':>10} {'its OMP':>8} {'ratio':>7} {'limit':>7}"
+          "  others")
     for title, which, theirs, field, kind, limit in ROWS:
         ours, busy = pick(lines, which, field)
-        peer, their_busy = pick(lines, theirs, field) if theirs else (None, 0.0)
+        peer, their_busy, omp = pick_peer(lines, theirs, field) if theirs else (None, 0.0, "")
         if ours is None or (theirs and peer is None):
             count["skipped"] += 1
             if ours is not None:
@@ -136,8 +151,9 @@ def main(path):
         ratio, good = judge(kind, field, ours, peer, limit)
         count["passed" if good else "failed"] += 1
         print(f"{title:66} {ours:10.4g} {'' if peer is None else f'{peer:10.4g}':>10} "
-              f"{'' if ratio is None else f'{ratio:.2f}':>7} {limit:>7g}  "
+              f"{omp:>8} {'' if ratio is None else f'{ratio:.2f}':>7} {limit:>7g}  "
               f"{max(busy, their_busy):4.1f}{'' if good else '  MISSED'}")
+    print("its OMP: OMP_WAIT_POLICY that served the peer better, its own default or passive")
     print("others: cores that other processes took meanwhile, at the worst")
     print(", ".join(f"{n} {name}" for name, n in count.items()))
     return count["failed"]

@@ -15,7 +15,7 @@ work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 mkdir "$work/shared"
-cp "$here"/*.yaml "$here"/model.json "$here"/openai.* "$work/shared"
+cp "$here"/*.yaml "$here"/model.json "$here"/openai.* "$here"/signals.sh "$work/shared"
 export PATH="$tools:$PATH" LC_ALL=C.UTF-8
 unset OPENAI_API_KEY
 
@@ -26,7 +26,9 @@ normalise() {
     LC_ALL=C sed -E -e '/^[A-Za-z0-9 ]+ +[0-9]{1,2}% /d' \
         -e "s/, $speed, $time, $time left/, SPEED, TIME left/" \
         -e "s/ in $time( \($speed\))?,/ in TIME,/" \
-        -e 's/(loss|kl) -?[0-9.]+/\1 N/g' \
+        -e 's/^loss [0-9.]+ -> [0-9.]+/loss N -> N/; s/(loss|kl) +-?[0-9.]+/\1 N/g' \
+        -e 's/^(step +[0-9]+\/[0-9]+ .*[^ ]) +[0-9:.]+s?$/\1 TIME/' \
+        -e "s/ steps\) in $time\$/ steps) in TIME/; s/ [0-9.]+ [kMG]B taken\$/ MEMORY taken/" \
         -e 's/ \([0-9.]+ [kM]B\)$/ (SIZE)/' \
         -e 's/127\.0\.0\.1:[0-9]{5}/127.0.0.1:PORT/g' \
         -e "s|$work|WORK|g" "$1"

@@ -2,8 +2,9 @@
 # check.sh [--set] DOC_TABLES - the pages say what the sources say.
 #
 # A table between "<!-- doc_tables NAME -->" and "<!-- end -->" is what that command prints
-# (--set writes it anew); every metric has its line in docs/run-folder.md; links and the
-# names and paths of files in backquotes lead somewhere.
+# (--set writes it anew); every metric has its line in docs/formats.md; links, their anchors
+# and the names and paths of files in backquotes lead somewhere; README.md lists every page,
+# and each begins with five sentences.
 here=$PWD
 . "$(dirname "$0")/../lint/common.sh"
 
@@ -16,7 +17,7 @@ doc_tables=${1:?usage: check.sh [--set] DOC_TABLES}
 case $doc_tables in /*) ;; *) doc_tables=$here/$doc_tables ;; esac
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$findings" "$work"' EXIT
-pages="README.md $(find docs -name '*.md' | sort)"
+pages="README.md CONTRIBUTING.md $(find docs -name '*.md' | sort)"
 
 # The page with every table printed anew.
 renewed() {
@@ -46,24 +47,43 @@ done
 [ "$(cat docs/*.md | grep -c '^<!-- doc_tables ')" -ge 2 ] ||
     echo "the tables of docs/ are gone" | report docs
 
-sed -n 's/^ *ROW("\([^"]*\)".*/\1/p' lib/train/metrics.c >"$work/metrics"
-[ -s "$work/metrics" ] || echo "no metrics found" | report lib/train/metrics.c
+sed -n 's/^METRIC("\([^"]*\)".*/\1/p' lib/train/metrics.def >"$work/metrics"
+[ -s "$work/metrics" ] || echo "no metrics found" | report lib/train/metrics.def
 while read -r name; do
-    grep -qF "\`$name\`" docs/run-folder.md || echo "$name"
-done <"$work/metrics" | report "docs/run-folder.md lacks the metric"
+    grep -qF "\`$name\`" docs/formats.md || echo "$name"
+done <"$work/metrics" | report "docs/formats.md lacks the metric"
 
 for script in tests/*/run; do
     suite=$(basename "${script%/run}")
     grep -q "^| \`$suite\` |" docs/testing.md || echo "$suite"
 done | report "docs/testing.md lacks the suite"
 
-# Links to files of the project, from the folder of the page.
+# Links to files of the project, from the folder of the page, and to headings in them.
+anchors() {
+    sed -n 's/^##* //p' "$1" | tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'
+}
 for page in $pages; do
-    grep -o '](\([^)]*\))' "$page" | sed 's/^](//; s/)$//; s/#.*//' |
-        grep -vE '^$|^https?:' | while read -r link; do
-        [ -e "$(dirname "$page")/$link" ] || echo "$page: $link"
+    grep -o '](\([^)]*\))' "$page" | sed 's/^](//; s/)$//' | grep -vE '^https?:' |
+        while read -r link; do
+        file=${link%%#*}
+        file=${file:+$(dirname "$page")/$file}
+        file=${file:-$page}
+        [ -e "$file" ] || echo "$page: $link"
+        case $link in
+        *.md#* | '#'*) anchors "$file" | grep -qxF -e "${link#*#}" || echo "$page: $link" ;;
+        esac
     done
 done | report "link leads nowhere"
+for page in docs/*.md; do
+    grep -qF "]($page)" README.md || echo "$page"
+done | report "README.md does not list the page"
+
+# A page begins with what it is about, what for, and where to begin: five sentences.
+for page in $pages; do
+    count=$(awk 'NR == 1 { next } NF { seen = 1; printf "%s ", $0; next } seen { exit }' "$page" |
+        grep -oE '[.?](\*\*)? ' | grep -c .)
+    [ "$count" -ge 5 ] || echo "$page: $count"
+done | report "begins with fewer than five sentences"
 
 # Files named in backquotes, where the name has no pattern in it.
 for page in $pages; do

@@ -55,6 +55,8 @@ try "2 + 40: 42" 06_custom_engine
 try "Error: no such tower is known" 07_tools
 try "sample 3: the judge gives 0." 08_model_reward "$work/config.yaml" "$work/model" \
     "Where was the writer born?" Bakdel
+try "step 1: critic/advantages/max" 10_own_estimator "$work/config.yaml" \
+    "Where was the writer born?" Bakdel
 try "wrong, 1 of 2 tests pass" 09_run_code sandbox_isolation=none
 
 # In a folder with the train.yaml that it names.
@@ -71,5 +73,5 @@ cd "$work" && PYTHONPATH="$SR1_SRC/bindings/python" PYTHONDONTWRITEBYTECODE=1 \\
 END
 chmod +x "$work/readme"
 programs=$work
-try "2 -" readme
+try "2 0." readme
 exit $failed

@@ -3,8 +3,8 @@
  * order, and documents exist. */
 #include "fuzz.h"
 
-#include "search/bm25.h"
-#include "search/index_format.h"
+#include "retrieval/search/bm25.h"
+#include "retrieval/search/bm25_format.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* fuzz_csv.c - every record that reads writes back to a record that reads equal. */
 #include "fuzz.h"
 
-#include "data/csv.h"
+#include "text/data/csv.h"
 
 #include <string.h>
 

@@ -4,7 +4,9 @@
 #include "fuzz.h"
 
 #include "base/mem.h"
-#include "search/dense_index.h"
+#include "retrieval/search/dense_index.h"
+
+#include <searchr1/ext/embed.h>
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "fuzz.h"
 
 #include "base/file.h"
-#include "search/dense_part.h"
+#include "retrieval/search/dense_part.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * bounds that fit each other. */
 #include "fuzz.h"
 
-#include "weights/encoder_config.h"
+#include "tensor/weights/encoder_config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -4,7 +4,7 @@
 #include "fuzz.h"
 
 #include "base/file.h"
-#include "weights/encoder_use.h"
+#include "tensor/weights/encoder_use.h"
 
 #include <stdio.h>
 #include <stdlib.h>

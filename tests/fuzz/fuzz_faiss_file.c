@@ -1,7 +1,7 @@
 /* fuzz_faiss_file.c - the look at a FAISS index before FAISS gets it. */
 #include "fuzz.h"
 
-#include "search/faiss_file.h"
+#include "retrieval/search/faiss_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

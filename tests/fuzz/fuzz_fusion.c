@@ -3,7 +3,7 @@
  * The first byte chooses /run_code (with or without an expected output) or /submit; the
  * rest is the body. */
 #include "fuzz.h"
-#include "sandbox/fusion_json.h"
+#include "environment/sandbox/fusion_json.h"
 
 #include <math.h>
 #include <string.h>
@@ -22,11 +22,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char dataset[] = "x";
     char expected[] = "42";
-    struct sr1__job job = {.limits = {.time_s = 1,
-                                      .cpu_s = 1,
-                                      .memory_mib = 64,
-                                      .processes = 1,
-                                      .output_bytes = 64}};
+    struct sr1__sandbox_job job = {.limits = {.time_s = 1,
+                                              .cpu_s = 1,
+                                              .memory_mib = 64,
+                                              .processes = 1,
+                                              .output_bytes = 64}};
     struct sr1__fusion_answer answer;
     sr1_status status;
 
@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     job.dataset = data[0] % 3 == 0 ? dataset : NULL;
     if (data[0] % 3 == 1)
-        job.expected = (struct sr1__bytes){expected, 2};
+        job.expected = (struct sr1__job_bytes){expected, 2};
     status = sr1__fusion_read(&job, 512, (const char *)data + 1, size - 1, &answer);
     FUZZ_CHECK(status == SR1_OK || status == SR1_E_PARSE);
     if (status != SR1_OK)

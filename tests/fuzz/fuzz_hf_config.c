@@ -2,7 +2,7 @@
  */
 #include "fuzz.h"
 
-#include "weights/hf_config.h"
+#include "tensor/weights/hf_config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -2,10 +2,9 @@
  * a list of models. What was read is whole: texts end, tokens lie within their bytes. */
 #include "base/mem.h"
 #include "fuzz.h"
-#include "net/openai_wire.h"
+#include "retrieval/net/openai_wire.h"
 
-
-static void check(const struct sr1__openai_answer *a)
+static void check(const struct sr1__openai_completion *a)
 {
     size_t bytes = 0;
 
@@ -25,12 +24,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sr1__openai_models m = {0};
 
     for (q.n_messages = 0; q.n_messages < 2; q.n_messages++) {
-        struct sr1__openai_answer a;
+        struct sr1__openai_completion a;
 
-        if (sr1__openai_read(&a, (const char *)data, size, &q) != SR1_OK)
+        if (sr1__openai_completion_read(&a, (const char *)data, size, &q) != SR1_OK)
             continue;
         check(&a);
-        sr1__openai_answer_clear(&a);
+        sr1__openai_completion_clear(&a);
     }
     if (sr1__openai_read_models(&m, (const char *)data, size, "m") == SR1_OK)
         sr1__free(m.only);

@@ -8,8 +8,8 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "tokenizer/charsmap.h"
-#include "tokenizer/internal.h"
+#include "text/tokenizer/precompiled_charsmap.h"
+#include "text/tokenizer/tokenizer_internal.h"
 
 #define TEXT_MAX 300
 #define TOKENS_MAX 64
@@ -77,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *nul = size ? memchr(json, '\0', size) : NULL;
     size_t n_json = nul ? (size_t)(nul - json) : size;
     size_t n_text = nul ? size - n_json - 1 : size;
-    struct sr1__charsmap *map = NULL;
+    struct sr1__precompiled_charsmap *map = NULL;
     sr1_tokenizer *t = NULL;
     char *text;
 
@@ -90,16 +90,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     for (int i = 0; i < 2; i++)
         check(fixed[i], text, n_text % 2 ? text + n_text / 2 : NULL);
-    if (sr1__charsmap_new(&map, json, n_json, "fuzz") == SR1_OK) {
+    if (sr1__precompiled_charsmap_new(&map, json, n_json, "fuzz") == SR1_OK) {
         struct sr1__buf out;
 
         sr1__buf_init(&out, 0);
         if (sr1__utf8_valid(text, strlen(text)))
-            sr1__charsmap_apply(map, text, strlen(text), &out);
+            sr1__precompiled_charsmap_apply(map, text, strlen(text), &out);
         FUZZ_CHECK(sr1__utf8_valid(sr1__buf_cstr(&out), out.len));
         sr1__buf_free(&out);
     }
-    sr1__charsmap_free(map);
+    sr1__precompiled_charsmap_free(map);
     if (sr1__tokenizer_parse(&t, json, n_json, "fuzz") == SR1_OK)
         check(t, text, text);
     sr1_tokenizer_free(t);

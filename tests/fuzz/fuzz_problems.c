@@ -1,7 +1,7 @@
 /* Rows of code problems, of any shape, and what is asked about them. */
 #include "fuzz.h"
 
-#include <searchr1/code.h>
+#include <searchr1/ext/code.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -2,7 +2,7 @@
  * finds.
  *
  * The first byte seeds the cuts, the second bounds the content; the rest is the text. */
-#include "env/protocol.h"
+#include "environment/env/protocol.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static int32_t feed(struct sr1__scanner *s, const char *text, size_t len, uint32
 static void check_partial(const struct sr1__protocol *p, const struct sr1__scanner *s,
                           const char *text, size_t len)
 {
-    struct sr1__slice whole = {0, 0};
+    struct sr1__text_range whole = {0, 0};
     size_t n;
     const char *answer = sr1__scanner_partial_answer(s, &n);
 
@@ -62,7 +62,7 @@ static void check_split(const struct sr1__protocol *p, const char *text, size_t 
 static void check_protocol(const struct sr1__protocol *p, const uint8_t *data,
                            size_t size)
 {
-    struct sr1__slice content = {0, 0};
+    struct sr1__text_range content = {0, 0};
     struct sr1__scanner s;
     const char *text = (const char *)data + 2;
     size_t max, len, taken, end = 0, n;
@@ -85,10 +85,10 @@ static void check_protocol(const struct sr1__protocol *p, const uint8_t *data,
 }
 
 /* The published rules: a turn ends where its cut lies, and is then parsed whole. */
-static void check_verbatim(const struct sr1__protocol *p, const uint8_t *data,
-                           size_t size)
+static void check_search_r1_compat(const struct sr1__protocol *p, const uint8_t *data,
+                                   size_t size)
 {
-    struct sr1__slice content = {0, 0};
+    struct sr1__text_range content = {0, 0};
     struct sr1__scanner s;
     const char *text = (const char *)data + 2;
     size_t taken, n;
@@ -111,8 +111,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; size >= 2 && sr1__protocol_name(i) != NULL; i++) {
         const struct sr1__protocol *p = sr1__protocol_find(sr1__protocol_name(i));
 
-        if (p->verbatim)
-            check_verbatim(p, data, size);
+        if (p->search_r1_compat)
+            check_search_r1_compat(p, data, size);
         else
             check_protocol(p, data, size);
     }

@@ -46,8 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         /* deeper than the scanner goes, or a name written with escapes, may differ */
         if (scanned == 0 && isfinite(found[0].value) && memchr(s, '\\', size) == NULL)
-            FUZZ_CHECK(json_is_number(step) &&
-                       json_number_value(step) == found[0].value);
+            FUZZ_CHECK(json_is_number(step) && json_number_value(step) == found[0].value);
         write_it(line);
         note(line);
     }

@@ -5,7 +5,7 @@
  * one of the possible actions. */
 #include "fuzz.h"
 
-#include "world/rooms.h"
+#include "environment/world/rooms.h"
 
 #include <stdio.h>
 #include <string.h>

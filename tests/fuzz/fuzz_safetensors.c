@@ -2,7 +2,7 @@
  * size its shape says, and is found by its name. */
 #include "fuzz.h"
 
-#include "weights/safetensors.h"
+#include "tensor/weights/safetensors.h"
 
 #include <stdio.h>
 #include <sys/mman.h>

@@ -4,35 +4,36 @@
  * two queries; the second bounds the hits; the rest is the body. */
 #include "base/error.h"
 #include "fuzz.h"
-#include "search/answer.h"
-#include "search/disk_cache.h"
-#include "search/retrieve.h"
-#include "search/web_providers.h"
+#include "retrieval/search/query_result.h"
+#include "retrieval/search/disk_cache.h"
+#include "retrieval/search/retrieve.h"
+#include "retrieval/search/web_providers.h"
 
 #include <math.h>
 #include <string.h>
 
 #define N_PROVIDERS 6
 
-static void check_answer(struct sr1__answer *a, int32_t top_k, int may_lack_id)
+static void check_answer(struct sr1__query_result *a, int32_t top_k, int may_lack_id)
 {
     sr1_search_hit hit = {sizeof(hit)};
 
-    FUZZ_CHECK(sr1__answer_close(a, "q") == SR1_OK);
-    FUZZ_CHECK(sr1__answer_hit_count(a) <= top_k);
-    for (int32_t k = 0; k < sr1__answer_hit_count(a); k++) {
-        sr1__answer_hit(a, k, &hit);
+    FUZZ_CHECK(sr1__query_result_close(a, "q") == SR1_OK);
+    FUZZ_CHECK(sr1__query_result_hit_count(a) <= top_k);
+    for (int32_t k = 0; k < sr1__query_result_hit_count(a); k++) {
+        sr1__query_result_hit(a, k, &hit);
         FUZZ_CHECK(hit.id != NULL && isfinite(hit.score));
         FUZZ_CHECK(hit.id[0] != '\0' || may_lack_id);
         FUZZ_CHECK(hit.contents != NULL);
     }
-    if (sr1__answer_status(a) != SR1_SEARCH_OK)
-        FUZZ_CHECK(sr1__answer_hit_count(a) == 0 && sr1__answer_message(a)[0] != '\0');
+    if (sr1__query_result_status(a) != SR1_ACTION_OK)
+        FUZZ_CHECK(sr1__query_result_hit_count(a) == 0 &&
+                   sr1__query_result_message(a)[0] != '\0');
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct sr1__answer *answers[2] = {NULL, NULL};
+    struct sr1__query_result *answers[2] = {NULL, NULL};
     struct sr1_search_sink sink = {answers, 2, 1};
     const struct sr1__web_provider *p;
     const char *text = (const char *)data + 2;
@@ -46,21 +47,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     kept.data = (char *)(uintptr_t)text;
     kept.len = size - 2;
     for (int i = 0; i < 2; i++)
-        FUZZ_CHECK(sr1__answer_new(&answers[i]) == SR1_OK);
+        FUZZ_CHECK(sr1__query_result_new(&answers[i]) == SR1_OK);
     if (p != NULL)
         status = sr1__web_read(p, text, size - 2, 0, &sink);
     else if (data[0] % (N_PROVIDERS + 3) == N_PROVIDERS + 2)
-        status = sr1__disk_answer_read(&kept, &sink, 0);
+        status = sr1__disk_result_read(&kept, &sink, 0);
     else
-        status = sr1__retrieve_read(text, size - 2, 1 + data[0] % (N_PROVIDERS + 3) % 2,
-                                    &sink);
+        status = sr1__retrieve_read(text, size - 2, 0,
+                                    1 + data[0] % (N_PROVIDERS + 3) % 2, &sink);
     FUZZ_CHECK(status == SR1_OK || sr1_last_error()[0] != '\0');
     for (int i = 0; i < 2; i++) {
         if (status == SR1_E_PARSE || status == SR1_E_CORRUPT)
-            FUZZ_CHECK(sr1__answer_hit_count(answers[i]) == 0);
+            FUZZ_CHECK(sr1__query_result_hit_count(answers[i]) == 0);
         check_answer(answers[i], sink.top_k,
                      data[0] % (N_PROVIDERS + 3) == N_PROVIDERS + 2);
-        sr1__answer_free(answers[i]);
+        sr1__query_result_free(answers[i]);
     }
     return 0;
 }

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "fuzz.h"
-#include "search/disk_store.h"
+#include "retrieval/search/disk_store.h"
 
 #include <stdio.h>
 #include <string.h>

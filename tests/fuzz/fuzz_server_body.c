@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "server/wire.h"
+#include "retrieval/server/wire.h"
 
 #include <string.h>
 
@@ -46,11 +46,11 @@ static void check_refusal(const uint8_t *data, size_t size, struct sr1__buf *err
     check_error(error);
 }
 
-static void same_again(const struct sr1__retrieve *r)
+static void same_again(const struct sr1__retrieve_request *r)
 {
     struct sr1__buf b;
     struct sr1__buf error;
-    struct sr1__retrieve again;
+    struct sr1__retrieve_request again;
 
     sr1__buf_init(&b, 0);
     sr1__buf_init(&error, 0);
@@ -61,11 +61,12 @@ static void same_again(const struct sr1__retrieve *r)
         sr1__wire_text(&b, r->queries[i], strlen(r->queries[i]));
     }
     sr1__buf_str(&b, "]}");
-    FUZZ_CHECK(sr1__wire_retrieve(&again, b.data, b.len, &limits, &error) == 200);
+    FUZZ_CHECK(sr1__wire_retrieve(&again, "/retrieve", b.data, b.len, &limits, &error) ==
+               200);
     FUZZ_CHECK(again.n == r->n && again.top_k == r->top_k && again.scores == r->scores);
     for (size_t i = 0; i < r->n; i++)
         FUZZ_CHECK(strcmp(again.queries[i], r->queries[i]) == 0);
-    sr1__retrieve_free(&again);
+    sr1__retrieve_request_free(&again);
     sr1__buf_free(&b);
     sr1__buf_free(&error);
 }
@@ -73,15 +74,15 @@ static void same_again(const struct sr1__retrieve *r)
 static void try_retrieve(const uint8_t *data, size_t size)
 {
     char *body = body_of(data, size);
-    struct sr1__retrieve r;
+    struct sr1__retrieve_request r;
     struct sr1__buf error;
 
     sr1__buf_init(&error, 0);
-    if (sr1__wire_retrieve(&r, body, size, &limits, &error) == 200)
+    if (sr1__wire_retrieve(&r, "/retrieve", body, size, &limits, &error) == 200)
         same_again(&r);
     else
         check_refusal(data, size, &error);
-    sr1__retrieve_free(&r);
+    sr1__retrieve_request_free(&r);
     sr1__buf_free(&error);
     sr1__free(body);
 }
@@ -89,7 +90,7 @@ static void try_retrieve(const uint8_t *data, size_t size)
 static void try_rerank(const uint8_t *data, size_t size)
 {
     char *body = body_of(data, size);
-    struct sr1__rerank r;
+    struct sr1__rerank_request r;
     struct sr1__buf error;
 
     sr1__buf_init(&error, 0);
@@ -104,7 +105,7 @@ static void try_rerank(const uint8_t *data, size_t size)
     } else {
         check_refusal(data, size, &error);
     }
-    sr1__rerank_free(&r);
+    sr1__rerank_request_free(&r);
     sr1__buf_free(&error);
     sr1__free(body);
 }

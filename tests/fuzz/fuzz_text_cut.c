@@ -3,7 +3,7 @@
 #include "fuzz.h"
 
 #include "base/utf8.h"
-#include "search/text_cut.h"
+#include "retrieval/search/strip_markup.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

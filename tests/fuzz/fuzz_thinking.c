@@ -2,7 +2,9 @@
  * is the one that a rollout would carry out. */
 #include "fuzz.h"
 
-#include "env/protocol.h"
+#include "environment/env/protocol.h"
+
+#include <searchr1/ext/thinking.h>
 
 #include <string.h>
 
@@ -15,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     sr1_thinking_step s = {.struct_size = sizeof s};
     const char *text = (const char *)data;
-    struct sr1__slice content = {0, 0};
+    struct sr1__text_range content = {0, 0};
     int32_t event = sr1__protocol_first_event(sr1__protocol_find("rlvcr"), text, size,
                                               SR1__SCANNER_MAX_CONTENT, &content, NULL);
 

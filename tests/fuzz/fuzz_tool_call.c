@@ -3,7 +3,7 @@
  *
  * The text up to the first NUL byte is a schema, the rest an action. */
 #include "base/json.h"
-#include "env/schema.h"
+#include "environment/env/schema.h"
 
 #include <searchr1/env.h>
 

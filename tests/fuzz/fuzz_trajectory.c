@@ -3,9 +3,9 @@
  * The first byte chooses the reader: 'j' JSON, 'r' a whole record, anything else the
  * payload of a record (whose checksum chance would not meet); the rest is what it reads.
  */
-#include "trajectory/batch.h"
-#include "trajectory/codec.h"
-#include "trajectory/trajectory.h"
+#include "environment/trajectory/microbatch.h"
+#include "environment/trajectory/codec.h"
+#include "environment/trajectory/trajectory.h"
 
 #include <stdlib.h>
 #include <string.h>

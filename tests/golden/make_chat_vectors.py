@@ -2,13 +2,15 @@
 """Makes random conversations and their text by a chat template, run by Jinja2 as
 transformers runs it: python3 make_chat_vectors.py TEMPLATE.jinja COUNT SEED OUT.jsonl
 
-Kept in tests/golden/tokenizer: chat_qwen25.jsonl (template of Qwen2.5-Instruct) and
-chat_qwen3.jsonl (template of Qwen3)."""
+A fifth argument "plain" leaves out tools and calls, which ChatML has no place for.
+Templates are those of tests/fixtures/chat_templates; tests/golden/tokenizer keeps the
+cases of one template of each family."""
 import json
 import random
 import sys
 
 import jinja2
+import jinja2.ext
 import jinja2.sandbox
 
 CONTENTS = ["", "Hi", "\n\nHi\n", " x ", "<think>\na\n</think>\n\nb", "a</think>b</think>c",
@@ -22,15 +24,25 @@ TOOLS = [{"type": "function", "function": {"name": "search", "description": "Fin
          {"name": "run", "limit": 0.5}]
 
 
+class Generation(jinja2.ext.Extension):
+    """{% generation %}: transformers notes where its content lies, which is printed."""
+    tags = {"generation"}
+
+    def parse(self, parser):
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
+        return jinja2.nodes.Scope(body, lineno=line)
+
+
 def call(rng):
     inner = {"name": rng.choice(["search", "run"]), "arguments": rng.choice(ARGUMENTS)}
     return {"type": "function", "function": inner} if rng.random() < 0.7 else inner
 
 
-def message(rng, first):
+def message(rng, first, plain):
     role = rng.choice(["user", "assistant", "assistant", "tool", "system"] + ["system"] * (3 * first))
     m = {"role": role, "content": rng.choice(CONTENTS)}
-    if role == "assistant":
+    if role == "assistant" and not plain:
         if rng.random() < 0.3:
             m["reasoning_content"] = rng.choice(REASONS)
         if rng.random() < 0.4:
@@ -38,15 +50,16 @@ def message(rng, first):
     return m
 
 
-def main(template, count, seed, out):
+def main(template, count, seed, out, plain=""):
     rng = random.Random(int(seed))
-    env = jinja2.sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+    env = jinja2.sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True,
+                                                        extensions=[Generation])
     env.filters["tojson"] = lambda x: json.dumps(x, ensure_ascii=False)
     compiled = env.from_string(open(template).read())
     with open(out, "w") as f:
         for _ in range(int(count)):
-            c = {"messages": [message(rng, i == 0) for i in range(rng.randint(1, 6))]}
-            if rng.random() < 0.4:
+            c = {"messages": [message(rng, i == 0, plain) for i in range(rng.randint(1, 6))]}
+            if rng.random() < 0.4 and not plain:
                 c["tools"] = rng.sample(TOOLS, rng.randint(0, 2))
             c["add_generation_prompt"] = rng.random() < 0.5
             if rng.random() < 0.5:

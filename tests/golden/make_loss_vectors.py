@@ -1,7 +1,7 @@
 """Write loss.jsonl: the GRPO objective and its gradient, computed with numpy in float64.
 
     sum_i w_i * [-min(r A, clip(r, 1 - low, 1 + high) A) + beta * k3]
-    r = exp(clamp(new - old)),  k3 = exp(clamp(ref - new)) - (ref - new) - 1
+    r = exp(clamp(new - old)),  k3 = exp(e) - e - 1, e = ref - new, its tangent above 20
 
 Usage: python3 make_loss_vectors.py > loss.jsonl
 """
@@ -21,9 +21,9 @@ def grpo(new, old, ref, adv, w, low, high, beta):
     policy = -np.minimum(plain, bounded)
     d_policy = np.where(clipped | ~live, 0.0, -r * adv)
     e = ref - new
-    k3_live = np.abs(e) < LIMIT
-    k3 = np.exp(np.clip(e, -LIMIT, LIMIT)) - e - 1
-    d_k3 = np.where(k3_live, 1 - np.exp(np.clip(e, -LIMIT, LIMIT)), 1.0)
+    touch = np.minimum(e, LIMIT)
+    d_k3 = 1 - np.exp(touch)
+    k3 = np.exp(touch) - touch - 1 - d_k3 * (e - touch)
     return {
         "gradient": w * (d_policy + beta * d_k3),
         "loss": np.sum(w * (policy + beta * k3)),

@@ -103,6 +103,14 @@ def policy(name, new, d, a, begin, o):
     return loss, r.detach(), held
 
 
+def with_tangent(f, x):
+    """f(x) for x > -LIMIT; below, the tangent at -LIMIT, its slope by autograd."""
+    at = torch.full_like(x, -LIMIT).requires_grad_()
+    slope, = torch.autograd.grad(f(at).sum(), at)
+    inside = f(torch.clamp(x, min=-LIMIT))
+    return torch.where(x > -LIMIT, inside, f(at).detach() + slope * (x + LIMIT))
+
+
 def divergence(kind, new, ref):
     straight, kind = kind.endswith("+"), kind.rstrip("+")
     x = new - ref
@@ -113,7 +121,7 @@ def divergence(kind, new, ref):
     elif kind in ("k2", "mse"):
         kl = x * x / 2
     elif kind == "k3":
-        kl = torch.expm1(torch.clamp(-x, -LIMIT, LIMIT)) + x
+        kl = with_tangent(lambda v: torch.expm1(-v) + v, x)
     else:
         bounded = torch.clamp(-x, -LIMIT, LIMIT)
         kl = torch.clamp(torch.exp(bounded) - bounded - 1, -10, 10)

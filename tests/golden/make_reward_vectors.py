@@ -10,6 +10,7 @@ Every line is an object with a "kind":
     match      answer, truths, em, sub, f1 (Search-R1's em_check, subem_check; SQuAD's F1)
     answer     answer, truths, score (the seed's check_answer_correctness, best of several)
     metrics    answer, truths, bleu, rouge1, rouge2, rougeL
+    format     text, well_formed by the seed's five rules, closed: with think tags in pairs
 Written from the definitions (regular expressions, Counter, difflib, dynamic programming
 over a full table), not from the C code.
 """
@@ -24,6 +25,23 @@ import sys
 import unicodedata
 
 NO_CONTENT = "未找到相关内容"
+
+
+TAGS = re.compile(r"</?(?:search|information|answer)>")
+WHOLE = re.compile(r"(?:<search></search><information></information>)*<answer></answer>")
+PARTS = ["<think>", "</think>", "<think>", "</think>", "<search>", "</search>",
+         "<search>q</search>", "<information>d</information>", "<answer>", "</answer>",
+         "<answer>a</answer>", "<search>q</search><information>d</information>", "x", " \n"]
+
+
+def format_row(rng):
+    text = "".join(rng.choices(PARTS, k=rng.randint(0, 4)))
+    text += rng.choice(["", "<answer>a</answer>", "<answer>a</answer> "])
+    rest = re.sub("<think>.*?</think>", "", text, flags=re.S)
+    good = (WHOLE.fullmatch("".join(TAGS.findall(rest))) is not None
+            and re.search(r"</answer>\s*\Z", rest) is not None)
+    closed = good and "<think>" not in rest and "</think>" not in rest
+    return {"kind": "format", "text": text, "well_formed": good, "closed": closed}
 
 
 def normalize(s):
@@ -209,6 +227,13 @@ def main():
              rouge1=max(rouge_n(ta, x, 1) for x in tt),
              rouge2=max(rouge_n(ta, x, 2) for x in tt),
              rougeL=max(rouge_l(ta, x) for x in tt))
+    kept, wanted = {}, {(False, False): 150, (True, False): 150, (True, True): 100}
+    while any(len(kept.get(k, {})) < n for k, n in wanted.items()):
+        row = format_row(rng)
+        some = kept.setdefault((row["well_formed"], row["closed"]), {})
+        if len(some) < wanted[row["well_formed"], row["closed"]] and row["text"] not in some:
+            some[row["text"]] = row
+            emit(**row)
 
 
 if __name__ == "__main__":

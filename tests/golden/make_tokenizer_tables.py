@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Prints lib/tokenizer/unicode_table.h: classes of characters as the reference library
+"""Prints lib/text/tokenizer/unicode_table.h: classes of characters as the reference library
 (PyPI tokenizers 0.23.3) has them, asked of it one character at a time.
 
-    python3 tests/golden/make_tokenizer_tables.py > lib/tokenizer/unicode_table.h
+    python3 tests/golden/make_tokenizer_tables.py > lib/text/tokenizer/unicode_table.h
 
 Its parts stand at different versions of Unicode (8, 9 and 16), so no one library has them.
 """
@@ -84,7 +84,7 @@ def older_forms():
 def main():
     if unicodedata.unidata_version != "14.0.0":
         sys.exit("needs a Python whose unicodedata is 14.0.0 (3.11)")
-    print("/* tokenizer/unicode_table.h - made by tests/golden/make_tokenizer_tables.py: classes"
+    print("/* text/tokenizer/unicode_table.h - made by tests/golden/make_tokenizer_tables.py: classes"
           "\n * of characters as the reference has them, ranges in order. */"
           "\n#ifndef SR1__TOKENIZER_UNICODE_TABLE_H\n#define SR1__TOKENIZER_UNICODE_TABLE_H\n"
           "\n#include <stdint.h>")

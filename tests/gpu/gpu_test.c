@@ -7,6 +7,10 @@
  * something failed, 77 there is no such device. */
 #include "bench/bench.h"
 
+#include <searchr1/ext/dense.h>
+#include <searchr1/ext/embed.h>
+#include <searchr1/ext/trajectory_details.h>
+
 #include <math.h>
 #include <stdarg.h>
 
@@ -265,8 +269,10 @@ static void test_update(struct bed *b)
 
 /* ---- whole steps in mixed precision ---- */
 
+/* skipped: updates, of all steps and of the last one; *apart: log-probs, in the last one.
+ */
 static sr1_status steps(struct bed *b, const char *dtype, const char *const *more, int n,
-                        int64_t *skipped_updates, sr1_step_report *last)
+                        double skipped[2], double *apart, sr1_step_report *last)
 {
     sr1_trainer *tr = NULL;
     sr1_status st = open_trainer(&tr, b, b->device, dtype, more);
@@ -276,11 +282,15 @@ static sr1_status steps(struct bed *b, const char *dtype, const char *const *mor
     if (st == SR1_OK)
         st = bench_make_questions(&b->q, sr1_rollout_tokenizer(sr1_trainer_rollout(tr)),
                                   QUESTIONS, 64);
-    *skipped_updates = 0;
+    skipped[0] = skipped[1] = 0;
     for (int i = 0; i < n && st == SR1_OK; i++) {
         *last = (sr1_step_report){.struct_size = sizeof *last};
         st = sr1_trainer_train_step(tr, b->q.query, QUESTIONS, 0, last, NULL);
-        *skipped_updates += last->skipped_updates;
+        if (st != SR1_OK)
+            break;
+        (void)sr1_step_metric(last, "training/skipped_updates", &skipped[1]);
+        (void)sr1_step_metric(last, "sampling/sampling_logp_difference/mean", apart);
+        skipped[0] += skipped[1];
     }
     sr1_trainer_free(tr);
     return st;
@@ -289,18 +299,18 @@ static sr1_status steps(struct bed *b, const char *dtype, const char *const *mor
 static void test_steps(struct bed *b, const char *dtype, const char *const *more, int n,
                        int overflows)
 {
-    int64_t skips = 0;
+    double skipped[2] = {0, 0}, apart = 0;
     sr1_step_report r = {0};
     char what[64];
-    sr1_status st = steps(b, dtype, more, n, &skips, &r);
+    sr1_status st = steps(b, dtype, more, n, skipped, &apart, &r);
 
     snprintf(what, sizeof what, "%d steps %s%s", n, dtype,
              overflows ? ", overflowing" : "");
     check_status(st, what);
     if (st == SR1_OK)
-        check(isfinite(r.loss) && r.skipped_updates == 0 && (skips > 0) == overflows,
-              what, "loss %.3g, gradient norm %.3g, %lld skipped, log-probs apart %.2g",
-              r.loss, r.grad_norm, (long long)skips, r.rollout_diff_mean);
+        check(isfinite(r.loss) && skipped[1] == 0 && (skipped[0] > 0) == overflows, what,
+              "loss %.3g, gradient norm %.3g, %.0f skipped, log-probs apart %.2g", r.loss,
+              r.grad_norm, skipped[0], apart);
 }
 
 /* ---- resuming ---- */
@@ -400,9 +410,9 @@ static void test_resume(struct bed *b, const char *dtype)
 static sr1_status vectors_of(const struct bed *b, const char *name, const char *device,
                              const char *dtype, float *out, size_t *n)
 {
-    static const char *const texts[TEXTS] = {
-        "who built the tower", "rome", "the river stands in paris and rome is old",
-        "what is the river of paris?", "the tower"};
+    static const char *const texts[TEXTS] = {"who built the tower", "rome",
+                                             "the river stands in paris and rome is old",
+                                             "what is the river of paris?", "the tower"};
     sr1_encoder_options o;
     sr1_embedder *e = NULL;
     char folder[600];

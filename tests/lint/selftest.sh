@@ -13,14 +13,19 @@ good_tree() {
         "$top/tree/tools"
     cd "$top/tree" || exit 2
     echo "foreach m : ['base', 'env']" >lib/meson.build
-    printf '%s\n' '/* base.h - x. */' '#include <stdint.h>' '' '/* A call. Since 0.1. */' \
+    printf '%s\n' '/* base.h - x. */' '#include <stdint.h>' '' '/* A call. */' \
         'SR1_API int32_t sr1_a(void);' | sed 's/SR1_API/__attribute__((unused)) extern/' \
         >include/searchr1/base.h
     printf '%s\n' '/* All. */' '#include <searchr1/base.h>' >include/searchr1/searchr1.h
     echo "install_headers('base.h', 'searchr1.h')" >include/searchr1/meson.build
     printf '%s\n' '/* A. printf( in a comment */' '#include "base/b.h"' \
-        'const char *s = "exit(1)";' >lib/env/a.c
+        'const char *s = "exit(1)";' '' 'void sr1__a(void)' '{' '}' >lib/env/a.c
     printf '%s\n' '/* B. */' 'int sr1__b(void);' >lib/base/b.h
+    mkdir -p lib/train docs
+    printf '%s\n' '/* B. */' 'void sr1__b(void)' '{' '    sr1__a();' '}' >lib/train/b.c
+    printf '%s\n' '/* Step. */' 'static sr1_status run_step(int *x)' '{' \
+        '    sr1__sync_policy(x);' '    return sr1__b(x);' '}' >lib/train/step.c
+    printf '%s\n' '# A' '    sync_policy -> b' >docs/architecture.md
 }
 
 # run LINT: its exit status as "clean" or "found".
@@ -50,12 +55,18 @@ spoiled banned lib/env/a.c 'void f(void) { abort(); } /* stop */'
 spoiled layout lib/env/a.c "/* $(printf '%091d' 0) */"
 spoiled layout lib/env/a.c 'int a;\t/* tab */'
 spoiled layout lib/env/a.c 'int a; '
+spoiled functions lib/env/a.c 'static void find(void)\n{\n}'
+spoiled functions lib/env/a.c 'void sr1__a(void)\n{\n}'
 spoiled layout lib/env/b.c 'int a;'
 spoiled layout lib/env/b.cpp '/* C++ */'
 spoiled names lib/env/a.c '/* see /home/''somebody/notes */'
-spoiled public include/searchr1/base.h '/* No version. */\nSR1_API int32_t sr1_b(void);'
+spoiled public include/searchr1/base.h '/* Not above. */\n\nSR1_API int32_t sr1_b(void);'
+spoiled public include/searchr1/base.h '/* As sr1_gone. */'
+spoiled names lib/env/a.c '/* see gone.h */'
 spoiled public include/searchr1/base.h 'typedef long sr1_count;'
 spoiled public include/searchr1/new.h '/* new.h */'
+spoiled circles lib/train/a.c 'void sr1__a(void) { sr1__b(); }'
+spoiled sentence docs/architecture.md '          -> c'
 spoiled headers include/searchr1/base.h 'extern size_t sr1_n;'
 spoiled headers include/searchr1/base.h 'extern int32_t class;'
 spoiled headers lib/base/b.h 'size_t sr1__c(void);'

@@ -1,12 +1,14 @@
 """Advantages, divergences and losses against numpy."""
 
+import array
+import ctypes
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from searchr1 import advantage, errors, loss
+from searchr1 import _arrays, advantage, errors, loss
 
 RNG = np.random.default_rng(2)
 
@@ -31,7 +33,7 @@ def test_compute():
     by_row, by_token = advantage.compute(rewards, groups, token_counts=counts)
     assert by_row[[0, 2, 4]] == pytest.approx(advantage.group([1.0, 5.0, 3.0]))
     assert by_token == pytest.approx(np.repeat(by_row, counts), rel=1e-6)
-    dead, n_groups, n_dead = advantage.dead_groups(rewards, groups)
+    dead, n_groups, n_dead = advantage.zero_variance_groups(rewards, groups)
     assert dead.tolist() == [0, 1, 0, 1, 0] and (n_groups, n_dead) == (3, 2)
     assert "grpo" in advantage.names()
     with pytest.raises(errors.NotFoundError, match="grpo"):
@@ -95,7 +97,7 @@ def test_shapes_and_layouts():
         advantage.group(np.ones((2, 2)))
     for groups in ([0.5], np.array([0.5])):
         with pytest.raises(TypeError):
-            advantage.dead_groups([1.0], groups)
+            advantage.zero_variance_groups([1.0], groups)
 
 
 WITHOUT_NUMPY = """
@@ -105,8 +107,49 @@ from searchr1 import advantage, loss
 assert [round(float(x), 3) for x in advantage.group([1, 2, 3])] == [-1.225, 0, 1.225]
 assert list(loss.nll([-1.0, -3.0]).gradient) == [-0.5, -0.5]
 assert advantage.kl_k3([0.0], [0.0]) == 0.0
+import ctypes
+from searchr1 import _arrays
+three = (ctypes.c_float * 3)(0.5, 1.0, 2.0)
+seen = _arrays.view(ctypes.addressof(three), ctypes.c_float, 3, three)
+assert repr(seen) == "[0.5, 1.0, 2.0]" and seen == [0.5, 1.0, 2.0]
+assert repr(seen[1:]) == "[1.0, 2.0]" and seen[-1] == 2.0 and sum(seen) == 3.5
+assert list(advantage.group(seen)) == list(advantage.group([0.5, 1.0, 2.0]))
+many = (ctypes.c_int32 * 999)()
+many = _arrays.view(ctypes.addressof(many), ctypes.c_int32, 999, many)
+assert repr(many).startswith("[0, 0, ") and ", ..., 0, " in repr(many)
+assert len(repr(many)) < 300
 """
 
 
 def test_without_numpy():
     subprocess.run([sys.executable, "-c", WITHOUT_NUMPY], check=True)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([2**32 + 65]),
+        np.array([2**63 + 1], np.uint64),
+        np.array([-(2**31) - 1, 5]),
+        array.array("q", [2**32 + 65]),
+        memoryview(array.array("q", [2**32 + 65])),
+        [2**32 + 65],
+    ],
+)
+def test_numbers_that_do_not_fit_are_refused(values, tokenizer):
+    with pytest.raises(OverflowError):
+        tokenizer.decode(values)
+
+
+def test_numbers_that_fit_may_have_any_type(tokenizer):
+    ids = [1, 2, 3]
+    text = tokenizer.decode(ids)
+    for kind in ("u1", "i2", "i8", "u8"):
+        assert tokenizer.decode(np.array(ids, kind)) == text
+    for kind in ("O", "U", "c8"):
+        with pytest.raises(TypeError, match="whole numbers"):
+            tokenizer.decode(np.array(ids, kind))
+    with pytest.raises(OverflowError, match="256 is not from 0 to 255"):
+        _arrays.as_array(np.array([256]), ctypes.c_uint8)
+    with pytest.raises(OverflowError, match="-1 is not from 0 to 255"):
+        _arrays.as_array(np.array([-1, 3]), ctypes.c_uint8)

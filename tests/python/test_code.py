@@ -2,7 +2,11 @@
 
 import base64
 import json
+import os
 import pickle
+import signal
+import threading
+import time
 import zlib
 
 import pytest
@@ -97,6 +101,20 @@ def test_answers_are_run_in_a_sandbox_of_ones_own(problems):
     assert box.counters["ended"] >= 1
 
 
+def test_what_an_answer_says_of_itself_is_marked(problems):
+    tests = ["assert P(1) == P(1)"]
+    sets = code.Problems(rows=[{"id": "p", "problem": "P.", "tests": tests}])
+    answer = "class P:\n    def __init__(self, n): pass\n    def __eq__(self, other): return True"
+    for judge, verdict, inside in (("outside", "wrong", 0), ("any", "passed", 1)):
+        try:
+            checker = code.Checker(code_judge=judge)
+        except searchr1.Error:
+            checker = code.Checker(code_judge=judge, sandbox_isolation="none")
+        report = checker.run(sets, "p", answer, "program")
+        assert (report.verdict, report.judged_inside) == (verdict, bool(inside))
+        assert checker.stats["judged_inside"] == inside
+
+
 def test_a_check_is_waited_for_or_cancelled(checker, problems):
     with checker.submit(problems, "add", "import time\ntime.sleep(60)") as check:
         with pytest.raises(searchr1.errors.Error):
@@ -139,3 +157,51 @@ def test_private_tests_of_livecodebench_are_unpacked(tmp_path):
     source.write_text(json.dumps(row) + "\n")
     with pytest.raises(pickle.UnpicklingError):
         code.unpack_livecodebench(source, target)
+
+
+def test_keys_win_over_a_configuration(problems):
+    config = searchr1.Config(execution_score="all", sandbox_isolation="none")
+    answer = "def add(a, b): return abs(a) + b"
+    half = code.Checker(config, execution_score="pass_rate")
+    assert half.run(problems, "add", answer, "program").pass_rate == 0.5
+    assert config["execution_score"] == "all"
+
+
+def interrupt_soon():
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    return timer
+
+
+@pytest.mark.parametrize("seconds", [-1, 60])
+def test_ctrl_c_ends_a_wait(checker, problems, seconds):
+    began = time.monotonic()
+    with checker.submit(problems, "add", "import time\ntime.sleep(60)") as check:
+        timer = interrupt_soon()
+        with pytest.raises(KeyboardInterrupt):
+            check.wait(seconds)
+        timer.join()
+    assert time.monotonic() - began < 30
+
+
+def packed(data):
+    return base64.b64encode(zlib.compress(data)).decode()
+
+
+@pytest.mark.parametrize(
+    "line, text",
+    [
+        ("[]", "line 2: the row is no object"),
+        ("{", "line 2: "),
+        (json.dumps({"private_test_cases": packed(b"")}), "EOFError"),
+        (json.dumps({"private_test_cases": packed(pickle.dumps(5))}), "int is no text"),
+        (json.dumps({"private_test_cases": packed(b"x")[:8]}), "line 2: "),
+        (json.dumps({"private_test_cases": packed(bytes(1 << 20))}), "more than 0 MiB"),
+    ],
+)
+def test_bad_rows_of_livecodebench_are_named(line, text, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(code, "UNPACKED_MAX", 1 << 19)
+    source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text("{}\n" + line + "\n")
+    assert livecodebench.main([str(source), str(target)]) == 1
+    assert text in capsys.readouterr().err and not target.exists()

@@ -1,11 +1,10 @@
 """Configurations: values by type, files, refusals."""
 
-import ctypes
 import json
 
 import pytest
 
-from searchr1 import KEYS, Config, errors
+from searchr1 import ELSEWHERE, KEYS, PRESETS, Config, errors
 
 
 def test_defaults_have_their_types():
@@ -71,7 +70,7 @@ def test_refused_otherwise(tmp_path):
     with pytest.raises(ValueError, match="NUL"):
         config["name"] = "a\0b"
     config.close()
-    with pytest.raises(ctypes.ArgumentError, match="this Config is closed"):
+    with pytest.raises(ValueError, match="this Config is closed"):
         config["name"]
     config.close()
 
@@ -80,3 +79,46 @@ def test_keys_have_help():
     assert all(key.help for key in KEYS.values())
     assert KEYS["device"].choices == ("auto", "cpu", "cuda")
     assert KEYS["group_size"].min == 2
+
+
+def test_names_of_other_programs_are_answered():
+    with pytest.raises(errors.ConfigError, match="other programs: use learning_rate"):
+        Config(lr=1e-6)
+    with pytest.raises(errors.ConfigError, match="a name of verl: use save_interval"):
+        Config({"trainer.save_freq": 10})
+    assert ELSEWHERE["bf16"].key == "dtype" and ELSEWHERE["bf16"].of == "TRL"
+    assert not ELSEWHERE["lora_rank"].key and "adapter" in ELSEWHERE["lora_rank"].text
+    assert sum(row.key in KEYS for row in ELSEWHERE.values()) >= 150
+
+
+def test_presets_are_what_compat_sets():
+    assert set(PRESETS) == {"search-r1", "trl", "verl"}
+    for compat, preset in PRESETS.items():
+        config = Config(compat=compat)
+        for key, value in preset.items():
+            assert config[key] == Config({key: value})[key]
+    assert Config(compat="trl", group_size=3)["group_size"] == 3
+
+
+def test_none_and_del_unset():
+    config = Config(loss="dapo", beta=None, search_engine=None, group_size=4)
+    assert not config.is_set("beta") and not config.is_set("search_engine")
+    config["compat"] = "trl"
+    del config["group_size"]
+    assert config["group_size"] == 8 and not config.is_set("group_size")
+    config["compat"] = None
+    assert config["group_size"] == 2
+    with pytest.raises(errors.ConfigError, match="group_size"):
+        config["group_sise"] = None
+
+
+def test_a_secret_is_no_member():
+    config = Config()
+    assert "openai_api_key" not in config
+    assert config.get("openai_api_key", "none") == "none"
+    with pytest.raises(KeyError, match="OPENAI_API_KEY"):
+        config["openai_api_key"]
+
+
+def test_items_of_lists_are_stripped():
+    assert Config(rewards="format, answer")["rewards"] == ["format", "answer"]

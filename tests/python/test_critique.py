@@ -1,12 +1,15 @@
 """Writers, prompts, the environment of critiques, and trees of revisions."""
 
 import json
+import os
+import signal
 from itertools import combinations
 
 import pytest
 
 import searchr1
 from searchr1 import critique
+from searchr1._lib import lib
 
 ROWS = [
     {
@@ -32,7 +35,7 @@ def test_a_function_writes():
         seen.extend(conversations)
         return [c.messages[-1][1].upper() if c.sample else None for c in conversations]
 
-    writer = critique.Writer(say, name="loud")
+    writer = critique.Generator(say, name="loud")
     texts = writer.write(
         [
             critique.Conversation((("user", "héllo"),), sample=1, id="x"),
@@ -49,13 +52,13 @@ def test_what_a_writer_raises_comes_back():
         raise RuntimeError("no ink")
 
     with pytest.raises(RuntimeError, match="no ink"):
-        critique.Writer(broken).write([[("user", "x")]])
+        critique.Generator(broken).write([[("user", "x")]])
     with pytest.raises(ValueError, match="0 texts"):
-        critique.Writer(lambda conversations: []).write([[("user", "x")]])
+        critique.Generator(lambda conversations: []).write([[("user", "x")]])
 
 
 def test_a_model_writes(model_folder):
-    writer = critique.Writer.model(
+    writer = critique.Generator.model(
         model_folder, searchr1.Config(device="cpu", max_rows=4), max_tokens=3
     )
     talk = [("user", "a"), ("assistant", "b"), ("user", "c")]
@@ -106,7 +109,7 @@ def grow(problems, tmp_path, run):
         return [RIGHT for _ in conversations]
 
     seen = []
-    forest = critique.Forest(
+    forest = critique.RevisionTrees(
         problems,
         run,
         solver=solve,
@@ -146,7 +149,7 @@ def test_a_forest_grows_and_is_measured(problems, tmp_path):
 
 def test_a_tree_is_of_its_makers(problems, tmp_path):
     def made(by):
-        return critique.Forest(
+        return critique.RevisionTrees(
             problems,
             run,
             solver=lambda c: [RIGHT] * len(c),
@@ -184,10 +187,10 @@ def test_an_answer_that_cannot_be_run_is_missing(problems, tmp_path):
     def down(problem, answer):
         return None
 
-    forest = critique.Forest(problems, down, solver=lambda c: ["x"] * len(c))
+    forest = critique.RevisionTrees(problems, down, solver=lambda c: ["x"] * len(c))
     assert forest.expand(1, 2) == 4
     with pytest.raises(ZeroDivisionError):
-        critique.Forest(
+        critique.RevisionTrees(
             problems, lambda p, a: 1 / 0, solver=lambda c: ["x"] * len(c)
         ).expand(1, 1)
 
@@ -200,3 +203,21 @@ def test_pass_at_k_counts_subsets(n, c):
         assert critique.pass_at_k(n, c, k) == pytest.approx(share)
     with pytest.raises(searchr1.Error):
         critique.pass_at_k(n, c, 0)
+
+
+def test_a_nul_does_not_cut_the_makers(problems, tmp_path):
+    with pytest.raises(ValueError, match="NUL"):
+        critique.RevisionTrees(problems, run, path=tmp_path / "t.jsonl", made_by="a\0b")
+
+
+def test_texts_are_freed_when_ctrl_c_came(monkeypatch):
+    freed, free = [], lib.sr1_free
+    monkeypatch.setattr(lib, "sr1_free", lambda text: [freed.append(text), free(text)])
+
+    def write(conversations):
+        os.kill(os.getpid(), signal.SIGINT)
+        return ["said"]
+
+    with pytest.raises(KeyboardInterrupt):
+        critique.Generator(write).write([[("user", "x")]])
+    assert len(freed) == 1 and freed[0]

@@ -41,7 +41,7 @@ def test_states_are_apart():
     env = Environment(counter, document_format="plain")
     a, b = env.begin("x", "Why?", 7), env.begin()
     assert a != b and counter.begun[0].query == "Why?" and counter.begun[0].seed == 7
-    assert counter.begun[0].query_id == "x"
+    assert counter.begun[0].query_id == "x" and counter.begun[0].row == {}
     assert env.step(a, "x").text == "<information> so 1 </information>"
     assert env.step(b, "oops").executed is False
     assert env.step(a, "x") == Reply("<information> so 2 </information>", reward=2.0)

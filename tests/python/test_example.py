@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from searchr1.data import read_lines
+
 
 def test_thirty_lines(source):
     text = (source / "examples/python/train_in_30_lines.py").read_text()
@@ -25,7 +29,7 @@ def test_it_trains(source, tmp_path):
     assert done.returncode == 0, done.stderr
     assert re.findall(r"^step (\d): reward -?\d", done.stdout, re.M) == list("12345")
     assert "exact_match=" in done.stdout and "rows=20" in done.stdout
-    rows = Path(tmp_path, "grpo", "trajectories.jsonl").read_text().splitlines()
+    rows = read_lines(Path(tmp_path, "grpo", "trajectories.jsonl.zst"))
     rows = [json.loads(row) for row in rows]
     assert len(rows) == 5 * 4 * 4
     for row in rows:
@@ -57,6 +61,34 @@ def test_a_reward_by_a_model(source, model_folder):
     assert done.returncode == 0, done.stderr
     given = [float(x) for x in re.findall(r"gives (\S+)", done.stdout)]
     assert len(given) == 4 and all(0 < x <= 1 for x in given)
+
+
+def test_a_reward_by_a_column(source, model_folder, tmp_path):
+    done = subprocess.run(
+        [sys.executable, source / "examples/python/column_reward.py", model_folder, tmp_path],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ, PYTHONPATH=str(source / "bindings/python")),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "step 4: reward" in done.stdout
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    assert all("short" in line for line in lines)
+
+
+def test_an_estimator_and_a_loss_of_ones_own(source, model_folder, tmp_path):
+    pytest.importorskip("numpy")
+    done = subprocess.run(
+        [sys.executable, source / "examples/python/own_estimator.py", model_folder, tmp_path],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ, PYTHONPATH=str(source / "bindings/python")),
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line[:7] for line in lines] == [f"step {i}:" for i in (1, 2, 3, 4)]
+    config = (tmp_path / "run" / "config.json").read_text()
+    assert '"leave_one_out"' in config and '"clipped"' in config
 
 
 def test_tools_of_ones_own(source):

@@ -2,7 +2,10 @@
 likeliest token by numpy, from the model's logits."""
 
 import json
+import os
+import signal
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
@@ -156,3 +159,14 @@ def test_demonstrations(server, model_folder, tmp_path):
     assert lines[0]["model"] == "tiny" and lines[0]["reward"] == 1
     assert lines[0]["segments"][0]["source"] == "policy"
     assert told[-1][:2] == (3, 3)
+
+
+def test_ctrl_c_ends_a_completion(server):
+    held = server.lock
+    with OpenAI(server.url, **QUICK) as client:
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+        began = time.monotonic()
+        with held, pytest.raises(KeyboardInterrupt):
+            client.complete(["Where?"])
+        assert time.monotonic() - began < 30
+        assert not client.complete(["Where?"], max_tokens=2)[0].error  # as before

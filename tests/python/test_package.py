@@ -1,7 +1,6 @@
 """The package as others get it: installed, loaded, typed."""
 
 import ast
-import ctypes
 import importlib.util
 import os
 import subprocess
@@ -47,13 +46,13 @@ def test_wrong_arguments_are_refused(tmp_path):
     with pytest.raises(TypeError, match="text is wanted here, not int: 7"):
         searchr1.code.extract(7)
     for wrong in (3, "model", True):  # as pointers they would end the process
-        with pytest.raises(ctypes.ArgumentError, match="object of searchr1"):
+        with pytest.raises(TypeError, match="object of searchr1"):
             searchr1.Rollout({"model_name_or_path": str(tmp_path)}, model=wrong)
     with searchr1.Mock({"tower": "Paris"}) as engine:
         with pytest.raises(TypeError, match="a list of texts is wanted here, not one"):
             engine.run("Where?")
-    with pytest.raises(TypeError, match="a writer is a function"):
-        searchr1.critique.Writer(3)
+    with pytest.raises(TypeError, match="a generator is a function"):
+        searchr1.critique.Generator(3)
 
 
 def test_one_question_is_no_list(rollout):
@@ -131,6 +130,41 @@ def test_log(caplog, tmp_path, model_folder):
     assert any(r.name == "sr1" and "broken" in r.getMessage() for r in caplog.records)
 
 
+@pytest.mark.parametrize(
+    "level, lines",
+    [
+        ("", ["searchr1: broken"]),
+        ("off", []),
+        ("warning", ["searchr1: broken"]),
+        ("debug", ["searchr1: fine", "searchr1: broken"]),
+        ("loud", ["searchr1: SR1_LOG is one of debug, info, warning, off, not 'loud'",
+                  "searchr1: broken"]),
+    ],
+)
+def test_messages_reach_stderr(level, lines):
+    """By the package's own logger, which the root logger does not repeat."""
+    code = (
+        "import logging, searchr1; logging.basicConfig()\n"
+        "searchr1.log._send(None, 0, b'fine'); searchr1.log._send(None, 2, b'broken')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "SR1_LOG": level},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr.splitlines()) == (0, lines)
+
+
+def test_level_of_messages():
+    before = searchr1.log.logger.level
+    searchr1.log.set_level("debug")
+    assert searchr1.log.logger.level == 10
+    with pytest.raises(ValueError, match="one of debug, info, warning, off, not 'all'"):
+        searchr1.log.set_level("all")
+    searchr1.log.logger.setLevel(before)
+
+
 def installed(python, folder, *arguments):
     """Where `import searchr1` finds the package that pip has put into an environment."""
     subprocess.run(
@@ -162,3 +196,20 @@ def test_installs_into_a_virtual_environment(source, tmp_path):
     assert installed(python, tmp_path, "-e", package).parent == package / "searchr1"
     subprocess.run([python, "-m", "pip", "uninstall", "-q", "-y", "searchr1"], check=True)
     assert not list(tmp_path.rglob("searchr1*"))
+
+
+@pytest.mark.parametrize("variable, level", [(None, 40), ("debug", 10), ("odd", 40)])
+def test_a_level_that_the_program_set_stays(variable, level):
+    environ = {k: v for k, v in os.environ.items() if k != "SR1_LOG"}
+    if variable:
+        environ["SR1_LOG"] = variable
+    subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import logging; logging.getLogger('searchr1').setLevel(logging.ERROR)\n"
+            f"import searchr1; assert searchr1.log.logger.level == {level}",
+        ],
+        check=True,
+        env=environ,
+    )

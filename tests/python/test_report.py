@@ -1,6 +1,7 @@
 """sr1-report: the page is well formed, safe and true; its reader takes whatever it finds."""
 
 import base64
+import ctypes
 import hashlib
 import html.parser
 import json
@@ -12,6 +13,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
+import searchr1
+
+import tiny
 
 SOURCE = Path(os.environ.get("SR1_SRC", Path(__file__).resolve().parents[2]))
 TOOL = Path(os.environ.get("SR1_BUILD", SOURCE / "build")) / "tools" / "sr1-report"
@@ -156,6 +161,25 @@ def test_exact_output(tmp_path, run):
     assert done.stdout == f"report.html ({size / 1000:.0f} kB)\n"
     assert done.stderr == ""
     assert sorted(p.name for p in tmp_path.iterdir()) == ["first", "report.html"]
+    again = f"report.html ({size / 1000:.0f} kB), in place of the page that was there\n"
+    assert call(run, cwd=tmp_path).stdout == again
+
+
+def test_starts_and_changes_are_shown(tmp_path, run):
+    start = {"begun": "2026-01-02T03:04:05Z", "ended": None, "host": HOSTILE, "pid": 12,
+             "version": "0.1.0", "command": "sr1-train x.yaml"}  # fmt: skip
+    change = {"step": 4, "time": "t", "key": "learning_rate", "from": "1", "to": "2",
+              "by": "resume"}  # fmt: skip
+    (run / "run.json").write_text(json.dumps({"format": 1, "starts": [start]}))
+    (run / "config-changes.jsonl").write_text(json.dumps(change) + "\n[1]\n{\n" + "{}")
+    page, data = report(tmp_path, run)
+    assert data["runs"][0]["starts"] == [start]
+    assert data["runs"][0]["changes"] == [change]
+    assert "alert(1)</script>" not in page.source
+    (run / "run.json").write_text("[]")
+    os.remove(run / "config-changes.jsonl")
+    data = report(tmp_path, run)[1]
+    assert data["runs"][0]["starts"] is None and data["runs"][0]["changes"] == []
 
 
 def test_hostile_text_is_inert(tmp_path):
@@ -188,7 +212,92 @@ def test_hostile_text_is_inert(tmp_path):
     assert data["runs"][0]["columns"][name] == [5]
 
 
+# ---- what a page opens with ----
+
+SAMPLES = {
+    "question": HOSTILE, "right_answer": "Rome",
+    "samples": [
+        {"name": "start", "text": HOSTILE, "figures": {"exact match": 0.25}},
+        {"name": "grpo", "text": "<information>x</information>Rome"},
+    ],
+}
+
+
+def test_one_question_at_every_stage(tmp_path):
+    run = make_run(tmp_path / "r", [metrics(1)])
+    (tmp_path / "s.json").write_text(json.dumps(SAMPLES))
+    call(run, "--samples", tmp_path / "s.json", cwd=tmp_path)
+    assert Page(tmp_path / "report.html").data["samples"] == SAMPLES
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "{}", '{"question": "q", "samples": []}',
+                                  '{"question": "q", "samples": [{"name": "a"}]}'])
+def test_samples_that_are_none(tmp_path, text):
+    run = make_run(tmp_path / "r", [metrics(1)])
+    (tmp_path / "s.json").write_text(text)
+    done = call(run, "--samples", tmp_path / "s.json", code=2, cwd=tmp_path)
+    assert "--samples" in done.stderr
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_model_is_no_run(tmp_path):
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "config.json").write_text('{"architectures": ["Qwen3ForCausalLM"]}')
+    done = call(tmp_path / "m", code=2, cwd=tmp_path)
+    assert "holds a model, not a run" in done.stderr
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_what_a_run_does_not_do_has_no_figure(tmp_path):
+    rows = [metrics(s, **{"critic/vf_loss": 0}) for s in (1, 2)]
+    (figures,) = json.loads(call(make_run(tmp_path / "r", rows), "--json").stdout)
+    assert "value_loss_last" not in figures
+    rows[1]["critic/vf_loss"] = 0.5
+    (figures,) = json.loads(call(make_run(tmp_path / "s", rows), "--json").stdout)
+    assert figures["value_loss_last"] == 0.5
+
+
+# ---- which trajectories ----
+
+
+def compress(text):
+    """A frame of zstd."""
+    zstd = ctypes.CDLL("libzstd.so.1")
+    zstd.ZSTD_compress.restype = ctypes.c_size_t
+    zstd.ZSTD_compressBound.restype = ctypes.c_size_t
+    room = zstd.ZSTD_compressBound(ctypes.c_size_t(len(text)))
+    out = ctypes.create_string_buffer(room)
+    n = zstd.ZSTD_compress(out, ctypes.c_size_t(room), text, ctypes.c_size_t(len(text)), 3)
+    return out.raw[:n]
+
+
+def test_trajectories_are_from_all_of_a_small_run(tmp_path):
+    run = make_run(tmp_path / "r", [metrics(s) for s in range(1, 161)])
+    os.remove(run / "trajectories.jsonl")
+    with open(run / "trajectories.jsonl.zst", "wb") as file:
+        for s in range(1, 161):
+            line = json.dumps(trajectory(s, reward=s % 7, advantage=s % 5)) + "\n"
+            file.write(compress(line.encode()))
+    (shown,) = report(tmp_path, run, arguments=["--trajectories", "40"])[1]["trajectories"]
+    steps = [t["step"] for t in shown["list"]]
+    assert shown["seen"] == 160 and len(steps) > 25
+    assert {(s - 1) // 16 for s in steps} == set(range(10))  # some of every tenth
+    (all_of_them,) = report(tmp_path, run)[1]["trajectories"]
+    assert len(all_of_them["list"]) == 160
+
+
 # ---- numbers ----
+
+
+def test_a_run_that_learned_nothing(tmp_path):
+    barren = {"health/alarms": 1, "health/alarm_zero_advantage": 1}
+    rows = [metrics(s, **barren) for s in range(1, 4)]
+    (figures,) = json.loads(call(make_run(tmp_path / "r", rows), "--json").stdout)
+    first = figures["verdict"][0]
+    assert first["tone"] == "bad" and first["text"].startswith("Nothing was learned: ")
+    rows[1]["health/alarm_zero_advantage"] = 0
+    (figures,) = json.loads(call(make_run(tmp_path / "s", rows), "--json").stdout)
+    assert not figures["verdict"][0]["text"].startswith("Nothing was learned")
 
 
 def test_figures_equal_python(tmp_path):
@@ -199,6 +308,7 @@ def test_figures_equal_python(tmp_path):
     rows[4]["val/exact_match"] = 0.25
     rows[19]["val/exact_match"] = 0.75
     rows[2]["health/alarms"] = 2
+    rows[2]["health/alarm_kl"] = 1
     run = make_run(tmp_path / "r", rows)
     (figures,) = json.loads(call(run, "--json").stdout)
     edge = lambda name, part: statistics.mean(r[name] for r in part)
@@ -215,6 +325,7 @@ def test_figures_equal_python(tmp_path):
         "Learning: the mean reward rose from 0.25 to 1.85.",
         "Exact match on validation went from 0.250 to 0.750.",
         "Alarms rang in 1 of 20 rows, last at step 3.",
+        f"Alarm kl in 1 of 20 rows, last at step 3: {searchr1.alarms()['kl']}.",
     ]
     assert not (tmp_path / "report.html").exists()
 
@@ -285,6 +396,35 @@ def test_long_runs_are_put_together(tmp_path):
     assert columns["health/alarms"] == [0, 0, 1] + [0] * (n // 8 - 3)
 
 
+def test_trajectories_as_a_run_writes_them(model_folder, tmp_path):
+    questions = tiny.questions(tmp_path / "train.jsonl")
+    folder = tmp_path / "run"
+    keys = tiny.config(model_folder, train_file=questions, out=folder, max_steps=3)
+    with searchr1.Trainer(keys, tiny.engine) as trainer:
+        trainer.run()
+    written = list(searchr1.Trajectory.read(folder / "trajectories.jsonl.zst"))
+    data = report(tmp_path, folder)[1]["trajectories"][0]
+    assert data["seen"] == data["shown"] == len(written) > 3
+    for t, shown in zip(written, data["list"]):
+        steps = t.steps
+        assert shown["ids"] == [s.token_id for s in steps]
+        assert shown["at"] == [s.position for s in steps]
+        assert shown["turns"] == [s.turn for s in steps]
+        assert shown["texts"] == [s.text for s in steps]
+        assert shown["logProbs"] == pytest.approx([s.log_prob for s in steps], rel=1e-3)
+        assert shown["query"] == t.query and shown["reward"] == pytest.approx(t.reward)
+    # one that is being written: the last frame has not come whole
+    packed = folder / "trajectories.jsonl.zst"
+    packed.write_bytes(packed.read_bytes()[:-7])
+    data = report(tmp_path, folder)[1]["trajectories"][0]
+    assert 0 < data["seen"] < len(written) and not data["error"]
+    assert len(list(searchr1.Trajectory.read(packed))) == data["seen"]
+    packed.write_bytes(b"no zstd" * 9)
+    assert report(tmp_path, folder)[1]["trajectories"][0]["error"]
+    with pytest.raises(searchr1.errors.CorruptError):
+        list(searchr1.Trajectory.read(packed))
+
+
 # ---- a tolerant reader ----
 
 
@@ -321,10 +461,10 @@ def test_wrong_usage(tmp_path, run):
     assert "name the folder of a run" in call(code=2).stderr
     assert "No such file" in call(tmp_path / "none", code=2).stderr
     assert "holds no run" in call(tmp_path, code=2).stderr
-    assert "cannot write" in call(run, "-o", tmp_path / "no" / "page.html", code=1).stderr
+    assert "cannot write" in call(run, "-o", tmp_path / "no" / "page.html", code=2).stderr
     assert "not from 0 to" in call(run, "--trajectories", -1, code=2).stderr
     (run / "page").mkdir()
-    assert "cannot write" in call(run, "-o", run / "page", code=1).stderr
+    assert "is a folder" in call(run, "-o", run / "page", code=2).stderr
     assert sorted(p.name for p in run.iterdir()) == [
         "config.json", "metrics.jsonl", "page", "trajectories.jsonl",
     ]  # fmt: skip
@@ -422,7 +562,7 @@ BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
-@pytest.mark.parametrize("kind", ["one", "several", "empty", "hostile"])
+@pytest.mark.parametrize("kind", ["one", "several", "empty", "hostile", "samples"])
 def test_the_script_runs_without_errors(tmp_path, run, kind):
     other = make_run(tmp_path / "o", [metrics(1, **{"health/alarms": 1})],
                      [trajectory(query=HOSTILE, token_steps=[{"x": 1}], segments="?")])  # fmt: skip
@@ -434,8 +574,11 @@ def test_the_script_runs_without_errors(tmp_path, run, kind):
         "several": [run, other, empty],
         "empty": [empty],
         "hostile": [other],
+        "samples": [run],
     }
-    report(tmp_path, *runs[kind])
+    (tmp_path / "s.json").write_text(json.dumps(SAMPLES))
+    samples = ["--samples", tmp_path / "s.json"] if kind == "samples" else []
+    report(tmp_path, *runs[kind], arguments=samples)
     done = subprocess.run(
         [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=3000",
          f"--user-data-dir={tmp_path}/profile", "--dump-dom", f"file://{tmp_path}/page.html"],
@@ -445,3 +588,4 @@ def test_the_script_runs_without_errors(tmp_path, run, kind):
     assert 'data-errors="0"' in root and 'data-ready="1"' in root, done.stdout[:500]
     drawn = done.stdout.count('class="line"')
     assert (drawn > 3) == (kind != "empty")
+    assert done.stdout.count('class="sample"') == 2 * (kind == "samples")

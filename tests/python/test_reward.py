@@ -37,6 +37,9 @@ def test_scales():
     )
     assert reward.total(GOOD, "Paris", scales) == 10.0
     assert reward.check_answer("none", "Paris", scales) == 0.25
+    left_open = "<think>x<answer>Paris</answer>"
+    assert reward.check_format(left_open) == 0.5
+    assert reward.check_format(left_open, Scales(closed_thoughts=True)) == -1.0
 
 
 def test_similarity_is_difflibs():
@@ -113,3 +116,12 @@ def test_failing_rewards(trajectories):
         bad = RewardSet([])
         bad.add("nan", lambda ts: [float("nan")] * len(ts))
         bad.score(trajectories)
+
+
+def test_weights_of_numpy():
+    rewards = RewardSet(["format", "answer"], np.array([0.5, 2], np.float32))
+    assert rewards.names == ["format", "answer"]
+
+
+def test_one_name():
+    assert RewardSet("exact_match").names == ["exact_match"]

@@ -1,7 +1,7 @@
 """Models and rollouts: generation with Python engines, log-probs, evaluation."""
 
-import ctypes
 import json
+import logging
 import math
 import os
 import signal
@@ -11,7 +11,20 @@ import time
 import numpy as np
 import pytest
 
-from searchr1 import Dataset, Model, PythonSearch, Query, Rollout, Trajectory, errors
+from searchr1 import (
+    Dataset,
+    Environment,
+    Model,
+    PythonSearch,
+    Query,
+    RewardSet,
+    Rollout,
+    Trajectory,
+    errors,
+    log,
+)
+from searchr1 import rollout as rollout_module
+from searchr1._lib import lib
 
 import tiny
 
@@ -130,12 +143,59 @@ def test_callbacks_that_raise(rollout, callback):
     assert rollout.generate(["Where?"])[0].final_answer  # still of use
 
 
-def test_engine_that_raises(model_folder):
-    with Rollout(tiny.config(model_folder), search=fails) as rollout:
-        with pytest.raises(Mine):
+@pytest.mark.parametrize("error, status", [(Mine, "error"), (TimeoutError, "timeout")])
+def test_engine_that_raises_fails_its_rows(model_folder, caplog, error, status):
+    def engine(queries, top_k):
+        raise error("no such luck")
+
+    log.send_to(logging.getLogger("rows"))
+    try:
+        with Rollout(tiny.config(model_folder), search=engine) as rollout:
+            for _ in range(2):
+                (t,) = rollout.generate(["Where?"])
+                assert t.stop_reason == "search_failed"
+                assert t.searches[0].status == status
+            (t,) = rollout.generate(["Where?"], no_search=True)
+            assert t.searches[0].hits == 0
+    finally:
+        log.send_to(None)
+    told = [line for line in caplog.messages if f"{error.__name__}: no such" in line]
+    assert len(told) == 1 and "test_rollout.py, line" in told[0]
+    config = tiny.config(model_folder, search_failure="continue")
+    with Rollout(config, search=engine) as rollout:
+        (t,) = rollout.generate(["Where?"])
+        assert t.stop_reason == "answer" and t.searches[0].status == status
+
+
+def test_environment_that_raises_fails_its_rows(model_folder):
+    raises = {"now": True}
+
+    def act(actions):
+        if raises["now"]:
+            raise Mine("the room is empty")
+        return ["The tower stands in Paris."] * len(actions)
+
+    with Rollout(tiny.config(model_folder)) as rollout:
+        rollout.set_env(Environment(act))
+        (t,) = rollout.generate(["Where?"])
+        assert t.stop_reason == "search_failed"
+        raises["now"] = False
+        (t,) = rollout.generate(["Where?"])
+        assert t.searches[0].status == "ok"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_engine_that_is_interrupted_ends_the_rollout(model_folder, error):
+    calls = []
+
+    def engine(queries, top_k):
+        calls.append(queries)
+        raise error
+
+    with Rollout(tiny.config(model_folder), search=engine) as rollout:
+        with pytest.raises(error):
             rollout.generate(["Where?"])
-        (t,) = rollout.generate(["Where?"], no_search=True)
-        assert t.searches[0].hits == 0
+    assert len(calls) == 1
 
 
 def test_engine_whose_query_fails(model_folder):
@@ -195,13 +255,19 @@ def test_evaluate(rollout, tmp_path):
     assert rollout.evaluate(data, max_rows=2).total.rows == 2
     with pytest.raises(Mine):
         rollout.evaluate(data, trajectory=fails)
+    rewards = RewardSet([])
+    rewards.add("brief", lambda ts: [-t.policy_count for t in ts])
+    assert rollout.evaluate(data, rewards=rewards).total.reward < 0
+    rewards.add("fails", fails)
+    with pytest.raises(Mine):  # itself, not what the library makes of it
+        rollout.evaluate(data, rewards=rewards)
 
 
 def test_borrowed_parts_need_their_owner(model_folder):
     rollout = Rollout(tiny.config(model_folder), search=tiny.engine)
     model = rollout.model
     rollout.close()
-    with pytest.raises(ctypes.ArgumentError, match="closed"):
+    with pytest.raises(ValueError, match="closed"):
         model.logits([1])
 
 
@@ -230,3 +296,26 @@ def test_ctrl_c_ends_a_call(rollout, tmp_path):
         while time.monotonic() - began < 30:
             rollout.generate(["Where?"] * 8, group_size=8)
     assert time.monotonic() - began < 10
+
+
+def test_nothing_is_lost_when_ctrl_c_came_at_the_end(rollout, tmp_path, monkeypatch):
+    def interrupt(finished, total, tokens):
+        if finished == total:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    owned, free = [], lib.sr1_evaluation_free
+    make = rollout_module.Trajectory
+    monkeypatch.setattr(
+        rollout_module, "Trajectory", lambda address: [owned.append(address), make(address)][1]
+    )
+    with pytest.raises(KeyboardInterrupt):
+        rollout.generate(["Where?"], group_size=4, progress=interrupt)
+    assert len(owned) == 4
+    freed = []
+    monkeypatch.setattr(
+        lib, "sr1_evaluation_free", lambda found: [freed.append(found.value), free(found)]
+    )
+    data = Dataset(tiny.questions(tmp_path / "q.jsonl"))
+    with pytest.raises(KeyboardInterrupt):
+        rollout.evaluate(data, max_rows=2, progress=interrupt)
+    assert len(freed) == 1 and freed[0]

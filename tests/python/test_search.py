@@ -2,6 +2,7 @@
 
 import gc
 import json
+import pickle
 import threading
 import weakref
 
@@ -9,6 +10,7 @@ import pytest
 
 from searchr1 import (
     Bm25,
+    Chain,
     Config,
     Environment,
     Hit,
@@ -21,6 +23,7 @@ from searchr1 import (
     open_search,
     verify_bm25,
 )
+from searchr1._lib import lib
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +45,41 @@ def test_bm25_scores(index, source):
         assert hit.row["contents"] == hit.contents
         assert engine.info["documents"] > 30 and engine.info["analyzer"] == "english"
     assert Bm25(index, k1=1.2, b=0.75).info["k1"] == 1.2
+
+
+def test_hits_are_made_when_read(index, source):
+    cases = json.loads((source / "tests/fixtures/search/scores.json").read_text())
+    query = next(c["question"] for c in cases if len(c["scores"]) >= 3)
+    with Bm25(index) as engine:
+        first, second = engine.run([query, query + " "], 3)
+    hits = first.hits
+    assert len(hits) == 3 and hits == second.hits and hits == list(hits)
+    assert hits[-1] == hits[2] == hits[1:][1] and hits[0] != hits[1]
+    with pytest.raises(IndexError):
+        hits[3]
+    assert hits.ids == [hit.id for hit in hits]
+    assert hits.contents == [hit.contents for hit in hits]
+    assert hits.scores == [hit.score for hit in hits]
+    hit = hits[0]
+    assert hit == Hit(hit.id, hit.contents, hit.score, json.loads(json.dumps(hit.row)))
+    assert hit.row is second.hits[0].row  # of one document
+    assert tuple(hit)[3] == hit.row and repr(hit.row) in repr(hit)
+    assert pickle.loads(pickle.dumps(hits)) == hits
+    with pytest.raises(AttributeError):
+        hit.score = 1.0
+
+
+def test_hybrid_without_ids():
+    """What has no id is the same by its contents, never by its rank."""
+    first = lambda queries, k: [["A", {"contents": "B"}] for _ in queries]  # noqa: E731
+    second = lambda queries, k: [["B", "C"] for _ in queries]  # noqa: E731
+    named = lambda queries, k: [[Hit("1", "C"), Hit("2", "D")] for _ in queries]  # noqa: E731
+    with Hybrid([first, second], rrf_k=1) as engine:
+        assert [h.contents for h in engine.search("q", 9)] == ["B", "A", "C"]
+        assert [h.id for h in engine.search("q", 9)] == ["", "", ""]
+    with Hybrid([first, named], rrf_k=1) as engine:
+        found = {h.contents: h.id for h in engine.search("q", 9)}
+        assert found == {"A": "", "B": "", "C": "1", "D": "2"}
 
 
 def test_build_progress(corpus, tmp_path):
@@ -169,7 +207,9 @@ def test_exception_comes_back_itself(error):
         engine.search("x")
     assert caught.value is error
     assert any(entry.name == "search" for entry in caught.traceback)
-    assert isinstance(error.__context__, errors.CallbackError)
+    stopped = not isinstance(error, Exception)
+    kind = errors.CancelledError if stopped else errors.CallbackError
+    assert isinstance(error.__context__, kind)
 
 
 def test_exception_keeps_its_causes():
@@ -266,3 +306,50 @@ def test_protocol():
     assert env.parse("<think>x</think><search> a b </search> c") == ("action", "a b")
     assert env.parse("<answer>\u672a</answer>") == ("answer", "\u672a")
     assert env.parse("<search>open") == ("none", "")
+
+
+def bad(queries, top_k):
+    raise Mine("deep")
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [
+        lambda: Chain([Chain([bad])]),
+        lambda: Chain([Chain([bad]), Mock({"x": "y"})]),
+        lambda: Hybrid([Chain([bad]), Mock({"x": "y"})]),
+    ],
+)
+def test_exception_comes_back_from_any_depth(engine):
+    engine = engine()
+    with pytest.raises(Mine, match="deep"):
+        engine.search("x")
+    with pytest.raises(Mine, match="deep"):  # the carriers are as they were
+        engine.search("x")
+
+
+def count_calls(monkeypatch, name):
+    """How often a function of the library is called from here on."""
+    calls, function = [], getattr(lib, name)
+
+    def counted(*arguments):
+        calls.append(arguments)
+        return function(*arguments)
+
+    monkeypatch.setattr(lib, name, counted)
+    return calls
+
+
+def test_results_are_freed_when_a_callback_raised(monkeypatch):
+    freed = count_calls(monkeypatch, "sr1_search_results_free")
+    with pytest.raises(Mine):
+        Chain([bad, Mock({"x": "y"})]).search("x")
+    assert len(freed) == 1 and freed[0][0].value
+
+
+def test_an_answer_is_freed_when_a_callback_raised(monkeypatch):
+    freed = count_calls(monkeypatch, "sr1_free")
+    with Environment("search", Chain([bad, Mock({"x": "y"})])) as environment:
+        with pytest.raises(Mine):
+            environment.answer("x")
+    assert len(freed) == 1 and freed[0][0].value

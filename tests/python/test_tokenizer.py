@@ -56,6 +56,19 @@ def test_chat(tokenizer):
         tokenizer.chat([{"role": "nobody", "content": "x"}])
 
 
+def test_chat_family_can_be_chosen(tokenizer):
+    messages = [{"role": "user", "content": "Hi"}]
+    before = tokenizer.chat_family
+    assert before in tokenizer.chat_families()
+    tokenizer.chat_family = "qwen3-thinking"
+    assert tokenizer.chat_family == "qwen3-thinking"
+    text = tokenizer.chat(messages, generation_prompt=True)
+    assert text.endswith("<|im_start|>assistant\n<think>\n")
+    with pytest.raises(errors.NotFoundError, match="qwen2.5"):
+        tokenizer.chat_family = "llama"
+    tokenizer.chat_family = before
+
+
 GOLDEN = Path(__file__).parents[1] / "golden" / "tokenizer"
 
 
@@ -103,3 +116,8 @@ def test_real_tokenizer(source):
         folder = source / "tests" / "golden" / "tokenizer" / "small"
     tokenizer = Tokenizer(folder)
     assert all(tokenizer.decode(tokenizer.encode(text)) == text for text in TEXTS)
+
+
+def test_a_nul_does_not_cut_a_family(tokenizer):
+    with pytest.raises(ValueError, match="NUL"):
+        tokenizer.chat_family = "chatml\0"

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import sys
 import time
 import weakref
 from typing import List, Literal, Optional
@@ -178,3 +179,11 @@ def test_levels(trajectories):
     rewards.add("short", lambda ts: [0.0] * len(ts), 1.0, "turn", lambda t: [])
     with pytest.raises(ValueError, match="0 values"):
         rewards.score_turns(trajectories)
+
+
+def test_a_union_with_none_is_optional():
+    def look(floor: "int | None" = None):
+        pass
+
+    if sys.version_info >= (3, 10):
+        assert Tool(look).schema["properties"] == {"floor": {"type": "integer"}}

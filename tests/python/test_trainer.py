@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from searchr1 import Model, Query, Trainer, advantage, errors, reward
+from searchr1 import Config, Model, Query, Trainer, advantage, alarms, errors, reward
 
 import tiny
 
@@ -49,9 +49,9 @@ def test_seed_operations_one_by_one(settings):
         after = trainer.rollout.log_probs(group)
         moved = [(b - a).sum() * t.advantage for t, a, b in zip(group, before, after)]
         assert sum(moved) > 0  # what was better than the group is likelier now
-        assert report.trained == 8 and report.policy_tokens == sum(
-            t.policy_count for t in group
-        )
+        tokens = sum(t.policy_count for t in group)
+        assert report.trained == 8
+        assert report.metrics["training/policy_tokens"] == tokens
 
 
 def test_update_wants_advantages(settings):
@@ -59,6 +59,79 @@ def test_update_wants_advantages(settings):
         group = trainer.rollout.generate(["Where?"], group_size=2)
         with pytest.raises(errors.StateError, match="advantage"):
             trainer.update(group)
+
+
+def test_plan_and_steps_saved(settings):
+    with Trainer(settings, search=tiny.engine) as trainer:
+        plan = trainer.plan
+        assert (plan.device, plan.dtype, plan.steps) == ("cpu", "fp32", 3)
+        assert plan.parameters == trainer.rollout.model.parameters
+        # weights, and the two means of AdamW
+        assert plan.checkpoint_bytes == 3 * plan.model_bytes == 12 * plan.parameters
+        assert plan.disk_free == -1 or plan.disk_free > 0
+        assert trainer.steps_saved == -1 and not os.path.exists(trainer.run_folder)
+        trainer.run()
+        assert trainer.steps_saved == 3
+
+
+def test_check_before_anything_is_opened(settings):
+    settings["model_name_or_path"] = "/nowhere"
+    settings["search_engine"] = "mock"
+    Trainer.check(settings)
+    os.makedirs(settings["out"])
+    with open(os.path.join(settings["out"], "metrics.jsonl"), "w") as file:
+        file.write("{}\n")
+    with pytest.raises(errors.ConfigError, match="metrics.jsonl, which no run there wrote"):
+        Trainer.check(settings)
+
+
+def test_resume_by_other_keys(settings):
+    settings["max_steps"] = 2
+    with Trainer(settings, search=tiny.engine) as trainer:
+        trainer.run()
+        folder = trainer.run_folder
+    with pytest.raises(errors.ConfigError, match="'seed' cannot change"):
+        Trainer.resume(folder, tiny.engine, seed=4)
+    with Trainer.resume(folder, tiny.engine, max_steps=3, tensorboard=False) as trainer:
+        assert (trainer.steps_done, trainer.steps_planned) == (2, 3)
+        assert trainer.config["max_steps"] == 3
+        with pytest.raises(errors.ConfigError, match=f"process {os.getpid()} on"):
+            Trainer.resume(folder, tiny.engine)
+        trainer.run()
+    with open(os.path.join(folder, "config-changes.jsonl")) as lines:
+        (change,) = map(json.loads, lines)
+    assert (change["step"], change["key"], change["to"]) == (2, "max_steps", "3")
+    with open(os.path.join(folder, "run.json")) as record:
+        starts = json.load(record)["starts"]
+    assert [(s["from_step"], s["to_step"], s["outcome"]) for s in starts] == [
+        (0, 2, "done"),
+        (2, 3, "done"),
+    ]
+
+
+def test_several_files(settings, tmp_path):
+    parts = [tiny.questions(tmp_path / f"{name}.jsonl", n) for name, n in zip("ab", (3, 5))]
+    settings["train_file"] = parts
+    assert settings["train_file"] == [str(part) for part in parts]
+    with Trainer(settings, tiny.engine) as trainer:
+        assert trainer.plan.rows == 8
+    settings["train_file"] = [*parts, tmp_path / "none.jsonl"]
+    with pytest.raises(errors.FileError, match="none.jsonl"):
+        Trainer(settings, tiny.engine)
+
+
+def test_a_checkpoint_is_a_policy(settings):
+    with Trainer(settings, search=tiny.engine) as trainer:
+        trainer.run()
+        folder = trainer.run_folder
+    config = Config()
+    config.load_run(os.path.join(folder, "checkpoints", "step-2"))
+    assert config["model_name_or_path"].endswith("step-2/model")
+    config["search_engine"] = "mock"
+    config.load_run(folder)
+    assert config["model_name_or_path"] == os.path.join(folder, "model")
+    with pytest.raises(errors.NotFoundError):
+        config.load_run(os.path.join(folder, "checkpoints"))
 
 
 def test_train_step(settings):
@@ -71,15 +144,115 @@ def test_train_step(settings):
         assert report.avg_reward == pytest.approx(sum(t.reward for t in group) / 6)
         assert report.search_trajectories == 1.0 and report.beta == settings["beta"]
         assert report.avg_tokens == pytest.approx(sum(t.policy_count for t in group) / 6)
-        names = [part.name for part in group[0].reward_parts]
-        assert names == ["format", "answer", "brief"]
+        assert report.metrics["critic/score/mean"] == report.avg_reward
+        assert report.metrics["training/trajectories"] == 6.0
+        assert [part.name for part in group[0].reward_parts] == ["brief"]
         wanted = advantage.group([t.reward for t in group])
         assert [t.advantage for t in group] == pytest.approx(wanted)
-        assert report.rollout_diff_max < 1e-4 and trainer.steps_done == 1
+        assert report.metrics["sampling/sampling_logp_difference/max"] < 1e-4
+        mean = report.metrics["rewards/brief/mean"]  # before its weight
+        assert 0.1 * mean == pytest.approx(report.avg_reward)
+        assert trainer.steps_done == 1
         assert (
             len(trainer.train_step([Query("Where?", ["Paris"])])[1]) == 4
         )  # as configured
         assert len(trainer.train_step([Query("Where?", ["Paris"])], group_size=0)[1]) == 4
+
+
+class Scorer:
+    def __call__(self, trajectories):
+        return [float(t.policy_count) for t in trajectories]
+
+
+def test_rewards_without_names(settings):
+    def parts(rewards):
+        with Trainer(settings, tiny.engine, rewards) as trainer:
+            _, (t, *_) = trainer.train_step([Query("Where?", ["Paris"])])
+            return {part.name: part.weight for part in t.reward_parts}
+
+    assert parts(brief) == parts([brief]) == {"brief": 1.0}
+    assert parts([brief, "answer"]) == {"answer": 1.0, "brief": 1.0}
+    assert parts("answer") == {"answer": 1.0} and parts(Scorer()) == {"Scorer": 1.0}
+    assert parts(lambda ts: [1.0] * len(ts)) == {"reward": 1.0}
+    with pytest.raises(ValueError, match="two rewards have the name 'brief'"):
+        parts([brief, brief])
+    with pytest.raises(TypeError, match="a reward is a function .* not 7"):
+        parts([brief, 7])
+    with pytest.warns(UserWarning, match="every reward has the weight 0"):
+        parts({"brief": (brief, 0), "answer": 0})
+
+
+@pytest.mark.parametrize(
+    "gives, text",
+    [
+        (None, "reward 'mine' gave None; it must give a list"),
+        ([1.0, None, 1.0, 1.0], r"gave None, .* trajectory 1 \(row 'q7', sample 1\)"),
+        ([1.0, 1.0, "good", 1.0], r"'mine' gave 'good', .* sample 2\)"),
+        (0.5, "gave 0.5; it must give a list"),
+    ],
+)
+def test_a_reward_that_is_no_number_is_named(settings, gives, text):
+    with Trainer(settings, tiny.engine, {"mine": lambda ts: gives}) as trainer:
+        with pytest.raises(TypeError, match=text):
+            trainer.train_step([Query("Where?", ["Paris"], id="q7")])
+
+
+def test_a_run_has_a_summary(settings):
+    with Trainer(settings, tiny.engine, "answer") as trainer:
+        summary = trainer.run()
+        assert summary.run_folder == trainer.run_folder
+    assert (summary.steps, summary.report.step, summary.verdict) == (3, 3, "")
+    assert summary.validation is None
+    with Trainer.resume(summary.run_folder, tiny.engine) as trainer:
+        again = trainer.run()
+        assert (again.steps, again.report) == (3, None)
+    settings["out"] += "-flat"
+    with Trainer(settings, tiny.engine, lambda ts: [1.0] * len(ts)) as trainer:
+        flat = trainer.run()
+    assert "nothing was learned in 3 steps" in flat.verdict and flat.verdict in flat.notes
+
+
+def test_given_rewards_are_the_whole_set(settings):
+    query = [Query("Where?", ["Paris"])]
+
+    def parts(trainer):
+        _, group = trainer.train_step(query)
+        return {part.name: part.weight for part in group[0].reward_parts}
+
+    whole = {"brief": (brief, 0.1), "answer": 2.0}
+    with Trainer(settings, tiny.engine, whole) as trainer:
+        assert parts(trainer) == {"answer": 2.0, "brief": 0.1}
+        trainer.add_reward("more", brief)
+        assert parts(trainer) == {"answer": 2.0, "brief": 0.1, "more": 1.0}
+    with Trainer(settings, tiny.engine) as trainer:
+        trainer.add_reward("brief", brief)
+        assert list(parts(trainer)) == ["format", "answer", "brief"]
+    assert settings["rewards"] == ["format", "answer"]  # the caller's is left alone
+    settings["rewards"] = "none"
+    with Trainer(settings, tiny.engine) as trainer:
+        with pytest.raises(errors.ConfigError, match="no reward was given"):
+            trainer.run()
+        assert not os.path.exists(trainer.run_folder)
+        trainer.add_reward("brief", brief)
+        assert parts(trainer) == {"brief": 1.0}
+
+
+def test_configured_rewards_are_not_lost_silently(settings):
+    settings["rewards"] = "exact_match,f1"
+    with pytest.warns(UserWarning, match="exact_match of the configuration is left out"):
+        Trainer(settings, tiny.engine, {"brief": brief, "f1": 0.5})
+
+
+def test_resume_keeps_the_builtin_rewards(settings):
+    rewards = {"brief": brief, "answer": 0.5}
+    with Trainer(settings, tiny.engine, rewards) as trainer:
+        trainer.run()
+        folder = trainer.run_folder
+    with pytest.raises(ValueError, match="'answer': 0.5"):
+        Trainer.resume(folder, tiny.engine, {"brief": brief, "answer": 1.0})
+    for given in (rewards, {"brief": brief}):
+        with Trainer.resume(folder, tiny.engine, given) as trainer:
+            assert trainer.steps_done == 3
 
 
 def test_run_and_resume_give_the_same_bits(model_folder, tmp_path):
@@ -144,22 +317,39 @@ def fails(*arguments):
     raise Mine("no")
 
 
-@pytest.mark.parametrize("where", ["step", "note", "search", "reward"])
+@pytest.mark.parametrize("where", ["step", "note", "reward"])
 def test_exceptions_end_a_run(settings, where):
     rewards = {"mine": fails if where == "reward" else brief}
-    trainer = Trainer(settings, fails if where == "search" else tiny.engine, rewards)
+    trainer = Trainer(settings, tiny.engine, rewards)
     with trainer, pytest.raises(Mine):
         trainer.run(**({where: fails} if where in ("step", "note") else {}))
 
 
-@pytest.mark.parametrize("where", ["search", "reward"])
-def test_exceptions_end_a_step(settings, where):
-    rewards = {"mine": fails} if where == "reward" else None
-    with Trainer(
-        settings, fails if where == "search" else tiny.engine, rewards
-    ) as trainer:
+def test_a_reward_that_raises_ends_a_step(settings):
+    with Trainer(settings, tiny.engine, {"mine": fails}) as trainer:
         with pytest.raises(Mine):
             trainer.train_step([Query("Where?", ["Paris"])])
+
+
+@pytest.mark.parametrize("failure", ["exclude", "continue"])
+def test_an_engine_that_raises_fails_its_searches_alone(settings, failure):
+    calls = []
+
+    def engine(queries, top_k):
+        calls.append(queries)
+        return fails() if len(calls) % 2 else tiny.engine(queries, top_k)
+
+    settings.update(search_failure=failure, max_rows=1)  # a row at a time
+    rows = []
+    with Trainer(settings, engine, {"brief": brief}) as trainer:
+        trainer.run(step=lambda report, planned: rows.append(report))
+    assert len(rows) == 3
+    for report in rows:
+        failed = report.metrics["env/number_of_failed_searches"]
+        searches = report.metrics["env/number_of_searches"]
+        excluded = report.metrics["training/excluded_trajectories"]
+        assert 2 * failed == searches == report.trajectories
+        assert excluded == (0 if failure == "continue" else failed)
 
 
 def test_ctrl_c_leaves_a_checkpoint(settings):
@@ -202,3 +392,20 @@ def test_engine_is_kept_by_the_trainer(settings):
     with trainer:
         _, group = trainer.train_step([Query("Where?", ["Paris"])])
     assert group[0].searches[0].hits == 1  # trajectories outlive the trainer
+
+
+def test_a_run_that_cannot_learn_says_so(settings):
+    settings["rewards"] = "answer"
+    settings["reward_weights"] = "0"
+    notes = []
+    with Trainer(settings, search=tiny.engine) as trainer:
+        trainer.run(note=notes.append)
+    assert any(n.startswith("warning: nothing was learned") for n in notes)
+    (alarm,) = [n for n in notes if "all advantages are 0" in n]
+    assert alarms()["zero_advantage"] in alarm
+
+
+def test_a_folder_without_a_run_is_told(tmp_path):
+    for rewards in (None, {"answer": 1.0}):
+        with pytest.raises(errors.NotFoundError, match="holds no run"):
+            Trainer.resume(tmp_path, rewards=rewards)

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from searchr1 import Trajectory, errors
+from searchr1 import Dataset, Query, Trajectory, errors
 from searchr1._lib import lib
 from searchr1.trajectory import COLUMNS, SOURCES
 
@@ -85,7 +85,7 @@ def test_steps_segments_searches(trajectories):
         "tower",
         "ok",
         1,
-        ("1",),
+        ("",),  # contents alone have no id
     )
     assert t.final_answer in ("Paris", "Rome")
 
@@ -112,6 +112,28 @@ def test_reward_and_advantage(trajectories):
 def test_columns_have_the_librarys_names():
     names = [lib.sr1_column_name(i) for i in range(len(COLUMNS) + 1)]
     assert names == [name.encode() for name in COLUMNS] + [None]
+
+
+def test_row(rollout):
+    row = {"level": 3, "names": ["é", None], "of": {"hex": "c0af"}, "half": 0.5}
+    queries = [Query("Where?", row=row), Query("When?")]
+    first, second, without = (*rollout.generate(queries[:1], 2), rollout.generate(["q"])[0])
+    assert first.row == second.row == row and first.row is first.row
+    assert without.row == {} and Trajectory.from_json(first.to_json()).row == row
+    assert json.loads(json.loads(first.to_json())["row"]) == row
+    with pytest.raises(errors.LimitError, match="query 1: row: .* at most 1048576"):
+        rollout.generate([queries[1], Query("Where?", row={"long": "x" * (1 << 20)})])
+    with pytest.raises(ValueError, match="JSON"):
+        rollout.generate([Query("Where?", row={"level": float("nan")})])
+
+
+def test_row_of_a_file(rollout, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    rows = [{"question": "Where?", "golden_answers": "Paris", "pad": "x" * n}
+            for n in (5, 1 << 20)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    short, long = rollout.generate(list(Dataset(path)))
+    assert short.row == rows[0] and long.row == {}
 
 
 def test_storage(trajectories):

@@ -89,10 +89,14 @@ touch broken
 check 1 "a step that fails" "tools/recipe mine --seed 7 --out r" \
     tools/recipe mine --seed 7 --out r
 rm broken
+echo "beta: 0" >examples/recipes/mine.yaml
+check 2 "going on with another yaml" "r/mine was begun with other settings" \
+    tools/recipe mine --seed 7 --out r
+: >examples/recipes/mine.yaml
 check 0 "the second try" "figures: r/mine.json" tools/recipe mine --seed 7 --out r
 world='train_file=r/world/train.jsonl search_index=r/world/corpus.bm25'
-same calls "sr1-data world r/world --hops 1 --seed 7
-sr1-data model some.json r/start --tokenizer r/world/tokenizer --seed 7
+same calls "sr1-data world r/world --hops 1 --seed 7 --force
+sr1-data model some.json r/start --tokenizer r/world/tokenizer --seed 7 --force
 sr1-train examples/recipes/mine.yaml model_name_or_path=r/start seed=7 $world max_steps=4 out=r/mine
 sr1-train --resume r/mine
 sr1-eval r/mine r/world/test.jsonl --json
@@ -109,6 +113,9 @@ check 0 "promises that are kept" "area of val/exact_match of mine = 0.500" \
 check 0 "steps that are done" "train: mine (examples/recipes/mine.yaml, from r/start): done before" \
     tools/recipe mine --seed 7 --out r
 
+echo "promises 'room(\"mine\", \"mine\", \"exact_match\") == 0'" >>examples/recipes/mine.sh
+check 0 "a share of the room" "exact_match 0.750 -> 0.750: share of the room = 0.000" \
+    tools/recipe mine --seed 7 --out r
 echo "promises 'test(\"mine\", \"exact_match\") > 0.8'" >>examples/recipes/mine.sh
 check 1 "a promise that is broken" "NOT KEPT: test(\"mine\", \"exact_match\") > 0.8" \
     tools/recipe mine --seed 7 --out r
@@ -117,6 +124,13 @@ grep -q max_steps=1 calls || { echo "FAILED: no cut"; failures=$((failures + 1))
 
 check 2 "another seed in the same folder" "made by another command" \
     tools/recipe mine --seed 8 --out r
+echo "promises 'area(\"mine\", \"none\") > 0'" >>examples/recipes/mine.sh
+check 1 "a metric that there is not" "run mine has no row with the metric none" \
+    tools/recipe mine --seed 7 --out r
+sed -i '$d' examples/recipes/mine.sh
+echo '{"step": 0, "val/exact_match": 0}' >r/mine/metrics.jsonl
+check 1 "an area of one row" "run mine has one row with the metric val/exact_match" \
+    tools/recipe mine --seed 7 --out r
 echo "beta: 0" >examples/recipes/mine.yaml
 check 2 "another yaml in the same folder" "made by another command" \
     tools/recipe mine --seed 7 --out r

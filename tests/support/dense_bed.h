@@ -4,11 +4,13 @@
 #ifndef SR1_TESTS_DENSE_BED_H
 #define SR1_TESTS_DENSE_BED_H
 
+#include <searchr1/ext/embed.h>
+
 #include <math.h>
 
 #include "base/buf.h"
 #include "base/rng.h"
-#include "search/dense_device.h"
+#include "retrieval/search/dense_device.h"
 #include "support/files.h"
 #include "support/torture.h"
 

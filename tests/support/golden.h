@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "weights/safetensors.h"
+#include "tensor/weights/safetensors.h"
 
 #include <stdarg.h>
 #include <setjmp.h>

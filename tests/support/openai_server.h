@@ -16,8 +16,8 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
-#include "model/decoder.h"
-#include "tokenizer/tokenizer.h"
+#include "tensor/model/model_decoder.h"
+#include "text/tokenizer/tokenizer.h"
 
 #define OPENAI_KEPT 4096
 
@@ -98,11 +98,11 @@ static inline void openai_generate(struct openai_server *s, const int32_t *promp
 {
     struct sr1__sampling how = {.temperature = openai_number(q, "temperature", 1.0),
                                 .top_p = openai_number(q, "top_p", 1.0),
-                                .top_k = (int32_t)openai_number(q, "top_k",
-                                                                s->default_top_k)};
+                                .top_k =
+                                    (int32_t)openai_number(q, "top_k", s->default_top_k)};
     int64_t most = (int64_t)openai_number(q, "max_tokens",
                                           openai_number(q, "max_completion_tokens", 16));
-    struct sr1__feed feed = {0, prompt, n};
+    struct sr1__decode_input feed = {0, prompt, n};
     struct sr1__rng rng, *rngs[] = {&rng};
     const int32_t row = 0;
     size_t end;
@@ -116,11 +116,11 @@ static inline void openai_generate(struct openai_server *s, const int32_t *promp
     while ((int64_t)a->n < most && a->n < 512) {
         int32_t id = 0;
 
-        OK(sr1__decoder_feed(s->decoder, &feed, 1));
+        OK(sr1__decoder_decode(s->decoder, &feed, 1));
         OK(sr1__decoder_sample(s->decoder, &row, 1, &how, rngs, &id, &a->log_probs[a->n],
                                NULL));
         a->ids[a->n++] = id;
-        feed = (struct sr1__feed){0, &a->ids[a->n - 1], 1};
+        feed = (struct sr1__decode_input){0, &a->ids[a->n - 1], 1};
         sr1__buf_clear(&a->text);
         OK(sr1__tokenizer_decode(s->tokenizer, a->ids, a->n, 1, &a->text));
         if (openai_is_end(s->tokenizer, id))

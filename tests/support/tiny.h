@@ -16,9 +16,10 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "model/model.h"
+#include "tensor/model/model.h"
 
 #include <searchr1/searchr1.h>
+#include <searchr1/ext/tokenizer.h>
 
 #include <math.h>
 #include <setjmp.h>

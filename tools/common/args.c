@@ -1,6 +1,9 @@
 /* args.c - see args.h. */
 #include "args.h"
 
+#include "build.h"
+#include "start.h"
+
 #include <searchr1/base.h>
 
 #include <errno.h>
@@ -9,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int args_wrong(const struct args *a, const char *format, ...)
 {
@@ -50,11 +54,19 @@ int tool_refused(const char *program, int32_t status)
     return bad_file ? TOOL_USAGE : code;
 }
 
+const char *plural_ending(int64_t n, const char *ending)
+{
+    return n == 1 ? "" : ending;
+}
+
 int tool_printed(const char *program, int code)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout))
+    /* Of a write that failed earlier the reason is gone; errno has another's. */
+    const char *reason = fflush(stdout) != 0 ? strerror(errno) : "not all was written";
+
+    if (!ferror(stdout))
         return code;
-    fprintf(stderr, "%s: standard output: %s\n", program, strerror(errno));
+    fprintf(stderr, "%s: standard output: %s\n", program, reason);
     return code == TOOL_OK ? TOOL_FAILED : code;
 }
 
@@ -74,24 +86,158 @@ void args_wrapped(const char *text, int at, int column)
     putchar('\n');
 }
 
-static void print_help(const struct args *a)
+static void print_option(const struct args_option *o)
 {
-    fputs(a->help, stdout);
-    printf("\nOptions:\n");
-    for (size_t i = 0; i < a->n_options; i++) {
-        const struct args_option *o = &a->options[i];
-        char left[64];
+    char left[64];
 
-        snprintf(left, sizeof(left), "%s%s%s", o->name, o->value != NULL ? " " : "",
-                 o->value != NULL ? o->value : "");
-        args_wrapped(o->help, printf("  %-22s ", left), HELP_COLUMN);
+    snprintf(left, sizeof(left), "%s%s%s", o->name, o->value != NULL ? " " : "",
+             o->value != NULL ? o->value : "");
+    args_wrapped(o->help, printf("  %-22s ", left), HELP_COLUMN);
+}
+
+/* Does name stand as a word in text[n]? */
+static int has_word(const char *text, size_t n, const char *name)
+{
+    static const char ends[] = " ,";
+    size_t len = strlen(name);
+
+    for (size_t at = 0; at + len <= n; at++) {
+        int begins = at == 0 || strchr(ends, text[at - 1]);
+
+        if (begins && strncmp(text + at, name, len) == 0 &&
+            (at + len == n || strchr(ends, text[at + len])))
+            return 1;
     }
+    return 0;
+}
+
+static int names_command(const struct args_option *o, const struct args_command *c)
+{
+    size_t n = strcspn(o->help, ":");
+
+    return o->help[n] == ':' && has_word(o->help, n, c->name);
+}
+
+/* Those whose help names no command belong to all. */
+static int belongs_to(const struct args *a, const struct args_option *o,
+                      const struct args_command *c)
+{
+    int named = 0;
+
+    for (size_t i = 0; i < a->n_commands; i++)
+        named |= names_command(o, &a->commands[i]);
+    return !named || names_command(o, c);
+}
+
+static void print_usage(const struct args_command *c, const char *before)
+{
+    for (const char *at = c->usage; *at != '\0'; before = "       ") {
+        int n = (int)strcspn(at, "\n");
+
+        printf("%s%.*s\n", before, n, at);
+        at += n + (at[n] == '\n');
+    }
+}
+
+static void print_options(const struct args *a, const struct args_command *c)
+{
+    printf("\nOptions:\n");
+    for (size_t i = 0; i < a->n_options; i++)
+        if (c == NULL || belongs_to(a, &a->options[i], c))
+            print_option(&a->options[i]);
     printf("  %-22s %s\n  %-22s %s\n", "--help", "show this and leave", "--version",
            "show the version and leave");
 }
 
+static void print_command_help(const struct args *a, const struct args_command *c)
+{
+    print_usage(c, "usage: ");
+    if (c->about != NULL)
+        printf("\n%s", c->about);
+    print_options(a, c);
+}
+
+static void print_help(const struct args *a)
+{
+    for (size_t i = 0; i < a->n_commands; i++)
+        print_usage(&a->commands[i], i == 0 ? "usage: " : "       ");
+    for (size_t i = 0; i < a->n_commands; i++)
+        if (a->commands[i].about != NULL)
+            printf("\n%s", a->commands[i].about);
+    if (a->n_commands > 0)
+        putchar('\n');
+    fputs(a->help, stdout);
+    print_options(a, NULL);
+}
+
+/* Of the command that stands before (NULL: none does), else of the tool. */
+static int print_help_for(const struct args *a, const char *command)
+{
+    for (size_t i = 0; command != NULL && i < a->n_commands; i++)
+        if (strcmp(a->commands[i].name, command) == 0) {
+            print_command_help(a, &a->commands[i]);
+            return tool_printed(a->program, TOOL_OK);
+        }
+    print_help(a);
+    return tool_printed(a->program, TOOL_OK);
+}
+
+int args_is_given(const struct args *a, const char *option)
+{
+    for (size_t i = 0; i < a->n_options; i++)
+        if (strcmp(a->options[i].name, option) == 0)
+            return a->given[i];
+    return 0;
+}
+
+static int refuse_option(const struct args *a, const struct args_option *o)
+{
+    char names[256] = "";
+
+    for (size_t i = 0; i < a->n_commands; i++)
+        if (names_command(o, &a->commands[i]))
+            snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s'%s'",
+                     names[0] != '\0' ? " and " : "", a->commands[i].name);
+    return args_wrong(a, "%s belongs to %s", o->name, names);
+}
+
+int args_check_command(const struct args *a, const char *command)
+{
+    const struct args_command *c = NULL;
+
+    for (size_t i = 0; i < a->n_commands; i++)
+        if (strcmp(a->commands[i].name, command) == 0)
+            c = &a->commands[i];
+    for (size_t i = 0; c != NULL && i < a->n_options; i++)
+        if (a->given[i] && !belongs_to(a, &a->options[i], c))
+            return refuse_option(a, &a->options[i]);
+    return -1;
+}
+
+static int is_any_word(const char *word, const char *x, const char *y, const char *z)
+{
+    return strcmp(word, x) == 0 || strcmp(word, y) == 0 || strcmp(word, z) == 0;
+}
+
+/* What is answered before anything else: -1 when the word asks for neither. */
+static int answer_word(const struct args *a, const char *word, const char *command)
+{
+    if (is_any_word(word, "--help", "-h", "-?"))
+        return print_help_for(a, command);
+    if (!is_any_word(word, "--version", "-V", "-v"))
+        return -1;
+    printf("%s %s (%s)\n", a->program, sr1_version(), build_text);
+    return tool_printed(a->program, TOOL_OK);
+}
+
+/* "sr1-search help index": a first word that is no file. */
+static int asks_help(int argc, char **argv)
+{
+    return argc > 1 && strcmp(argv[1], "help") == 0 && access("help", F_OK) != 0;
+}
+
 /* Letters to add, drop or change to make one of the other, up to a small bound. */
-static size_t distance(const char *a, const char *b)
+static size_t measure_edit_distance(const char *a, const char *b)
 {
     size_t row[64];
     size_t n = strlen(b);
@@ -121,7 +267,7 @@ static int unknown_option(const struct args *a, const char *name)
     size_t best = 4;
 
     for (size_t i = 0; i < a->n_options; i++) {
-        size_t d = distance(name, a->options[i].name);
+        size_t d = measure_edit_distance(name, a->options[i].name);
 
         if (d < best) {
             best = d;
@@ -133,7 +279,8 @@ static int unknown_option(const struct args *a, const char *name)
     return args_wrong(a, "there is no option %s", name);
 }
 
-static int set_int(const struct args *a, const struct args_option *o, const char *text)
+static int set_int_option(const struct args *a, const struct args_option *o,
+                          const char *text)
 {
     char *end;
     long long v;
@@ -149,7 +296,8 @@ static int set_int(const struct args *a, const struct args_option *o, const char
     return -1;
 }
 
-static int set_real(const struct args *a, const struct args_option *o, const char *text)
+static int set_real_option(const struct args *a, const struct args_option *o,
+                           const char *text)
 {
     char *end;
     double v = strtod(text, &end);
@@ -165,8 +313,8 @@ static int set_real(const struct args *a, const struct args_option *o, const cha
 
 static int set_value(const struct args *a, const struct args_option *o, const char *text)
 {
-    if (o->given != NULL)
-        *o->given = 1;
+    if (a->given != NULL)
+        a->given[o - a->options] = 1;
     switch (o->kind) {
     case ARGS_FLAG:
         *(int *)o->target = 1;
@@ -175,9 +323,9 @@ static int set_value(const struct args *a, const struct args_option *o, const ch
         *(const char **)o->target = text;
         return -1;
     case ARGS_INT:
-        return set_int(a, o, text);
+        return set_int_option(a, o, text);
     case ARGS_REAL:
-        return set_real(a, o, text);
+        return set_real_option(a, o, text);
     }
     return -1;
 }
@@ -216,27 +364,26 @@ int args_read(const struct args *a, int argc, char **argv, const char **rest, si
     int options = 1;
 
     *n = 0;
+    start_done();
+    if (asks_help(argc, argv))
+        return print_help_for(a, argv[2]); /* the last of argv is NULL */
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i];
-        int code;
+        int code = -1;
 
         if (options && strcmp(word, "--") == 0) {
             options = 0;
-        } else if (options && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
-            print_help(a);
-            return TOOL_OK;
-        } else if (options && strcmp(word, "--version") == 0) {
-            printf("%s %s\n", a->program, sr1_version());
-            return TOOL_OK;
         } else if (options && word[0] == '-' && word[1] != '\0') {
-            code = read_option(a, argc, argv, &i);
-            if (code >= 0)
-                return code;
+            code = answer_word(a, word, *n > 0 ? rest[0] : NULL);
+            if (code < 0)
+                code = read_option(a, argc, argv, &i);
         } else if (*n == max) {
-            return args_wrong(a, "'%s' is one argument too many", word);
+            code = args_wrong(a, "'%s' is one argument too many", word);
         } else {
             rest[(*n)++] = word;
         }
+        if (code >= 0)
+            return code;
     }
     return -1;
 }

@@ -26,7 +26,15 @@ struct args_option {
     const char *help;
     double min;
     double max;
-    int *given; /* set to 1 when the option was there; may be NULL */
+};
+
+/* A command of a tool that has several: "sr1-search index". Options whose help begins
+ * with names of commands ("index, serve: ...", "index --vectors: ...") belong to these.
+ */
+struct args_command {
+    const char *name;
+    const char *usage; /* lines under each other, without a newline at the end */
+    const char *about; /* ends with a newline; NULL: the usage says all */
 };
 
 struct args {
@@ -34,13 +42,23 @@ struct args {
     const char *help;    /* printed before the options; ends with a newline */
     const struct args_option *options;
     size_t n_options;
+    const struct args_command *commands; /* their usage stands before help */
+    size_t n_commands;
+    int *given; /* [n_options] set to 1 for options that were there; may be NULL */
 };
 
 /* Read argv[1..argc). What is no option goes to rest[0..max) in order, *n of them.
- * Returns -1 to go on, or the exit code: TOOL_OK after --help or --version (printed to
- * stdout), TOOL_USAGE after an error. */
+ * Returns -1 to go on, or the exit code: TOOL_OK after --help (-h, help; behind a command
+ * its part) or --version (-V, -v), both printed to stdout, TOOL_USAGE after an error. */
 int args_read(const struct args *a, int argc, char **argv, const char **rest, size_t max,
               size_t *n);
+
+/* Was this option there? By `given`, which must not be NULL; so for the next. */
+int args_is_given(const struct args *a, const char *option);
+
+/* -1 when every option that was there belongs to this command, else the exit code: one of
+ * another command would be set in vain. */
+int args_check_command(const struct args *a, const char *command);
 
 /* The words of text from column `at` on, in lines of at most 90; all but the first line
  * begin at `column`. */
@@ -59,6 +77,9 @@ int tool_failed(const char *program, int32_t status);
 /* The same while nothing was written yet: a file that cannot be read, or is
  * damaged, is wrong usage too. */
 int tool_refused(const char *program, int32_t status);
+
+/* The ending of a noun behind n: "" for one, else "s" or "es". */
+const char *plural_ending(int64_t n, const char *ending);
 
 /* What was printed is out: code, or TOOL_FAILED with a text where it is not (a full
  * disk). The last thing before a tool ends. */

@@ -1,4 +1,4 @@
-/* messages.c - see messages.h. Which roles there may be is the library's to say. */
+/* messages.c - see messages.h. The library checks the roles. */
 #include "common/messages.h"
 
 #include <jansson.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static sr1_status wrong(const char *path, const char *what)
+static sr1_status refuse_message_file(const char *path, const char *what)
 {
     char text[1024];
 
@@ -14,7 +14,7 @@ static sr1_status wrong(const char *path, const char *what)
     return sr1_set_error(SR1_E_PARSE, text);
 }
 
-static sr1_status load(json_t **out, const char *path)
+static sr1_status load_messages_json(json_t **out, const char *path)
 {
     json_error_t e;
     char text[1024];
@@ -27,7 +27,7 @@ static sr1_status load(json_t **out, const char *path)
         return sr1_set_error(SR1_E_IO, text);
     }
     snprintf(text, sizeof(text), "line %d, column %d: %s", e.line, e.column, e.text);
-    return wrong(path, text);
+    return refuse_message_file(path, text);
 }
 
 static const json_t *find_list(const json_t *file)
@@ -39,7 +39,8 @@ static const json_t *find_list(const json_t *file)
     return list ? list : json_object_get(file, "messages");
 }
 
-static sr1_status take(struct messages *m, const json_t *list, const char *path)
+static sr1_status read_message_list(struct conversation_file *m, const json_t *list,
+                                    const char *path)
 {
     char text[160];
 
@@ -55,37 +56,38 @@ static sr1_status take(struct messages *m, const json_t *list, const char *path)
         if (!m->roles[i] || !m->texts[i]) {
             snprintf(text, sizeof(text),
                      "message %zu is no {\"role\": text, \"content\": text}", i);
-            return wrong(path, text);
+            return refuse_message_file(path, text);
         }
         m->n++;
     }
     return SR1_OK;
 }
 
-sr1_status messages_read(struct messages *out, const char *path)
+sr1_status messages_read(struct conversation_file *out, const char *path)
 {
-    struct messages m = {NULL, NULL, 0, NULL};
+    struct conversation_file m = {NULL, NULL, 0, NULL};
     json_t *file = NULL;
     const json_t *list;
-    sr1_status st = load(&file, path);
+    sr1_status st = load_messages_json(&file, path);
 
     if (st != SR1_OK)
         return st;
     m.json = file;
     list = find_list(file);
     st = json_is_array(list)
-             ? take(&m, list, path)
-             : wrong(path, "there is no list of messages; write [{\"role\": \"user\", "
-                           "\"content\": \"...\"}, ...], or an object with such a list "
-                           "as \"history\" or \"messages\"");
+             ? read_message_list(&m, list, path)
+             : refuse_message_file(
+                   path, "there is no list of messages; write [{\"role\": \"user\", "
+                         "\"content\": \"...\"}, ...], or an object with such a list "
+                         "as \"history\" or \"messages\"");
     if (st == SR1_OK)
         *out = m;
     else
-        messages_free(&m);
+        conversation_free(&m);
     return st;
 }
 
-void messages_free(struct messages *m)
+void conversation_free(struct conversation_file *m)
 {
     free((void *)m->roles);
     free((void *)m->texts);
@@ -93,7 +95,7 @@ void messages_free(struct messages *m)
     memset(m, 0, sizeof(*m));
 }
 
-void messages_before(sr1_query *q, const struct messages *m)
+void messages_before(sr1_query *q, const struct conversation_file *m)
 {
     q->history_roles = m->roles;
     q->history_texts = m->texts;

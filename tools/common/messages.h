@@ -1,11 +1,11 @@
-/* messages.h - a conversation in a file: what stands before a question. */
+/* messages.h - read the conversation before a question from a file. */
 #ifndef SR1_TOOLS_MESSAGES_H
 #define SR1_TOOLS_MESSAGES_H
 
 #include <searchr1/rollout.h>
 
 /* As sr1_query takes them. Zeroed: none. */
-struct messages {
+struct conversation_file {
     const char **roles;
     const char **texts;
     size_t n;
@@ -14,10 +14,10 @@ struct messages {
 
 /* Read a JSON file: a list of {"role", "content"}, or an object with such a list as
  * "history" (a row of sr1-eval) or "messages". *out is touched on success only. */
-sr1_status messages_read(struct messages *out, const char *path);
-void messages_free(struct messages *m);
+sr1_status messages_read(struct conversation_file *out, const char *path);
+void conversation_free(struct conversation_file *m);
 
 /* The messages before the question of q, which borrows them. */
-void messages_before(sr1_query *q, const struct messages *m);
+void messages_before(sr1_query *q, const struct conversation_file *m);
 
 #endif

@@ -1,7 +1,6 @@
 /* policy.c - see policy.h. */
 #include "common/policy.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +23,7 @@ void policy_passive_waiting(char **argv)
     execv(path, argv); /* by its own name, so that ps shows that and not "exe" */
 }
 
-static int exists(const char *folder, const char *name)
+static int folder_has_file(const char *folder, const char *name)
 {
     char path[PATH_SIZE];
     struct stat st;
@@ -33,78 +32,37 @@ static int exists(const char *folder, const char *name)
     return stat(path, &st) == 0;
 }
 
-/* The checkpoint of the highest step; 0 when there is none. */
-static int newest_checkpoint(const char *run, char out[PATH_SIZE])
+static int is_run(const char *path)
 {
-    char folder[PATH_SIZE];
-    long best = -1;
-    DIR *d;
-
-    snprintf(folder, sizeof(folder), "%s/checkpoints", run);
-    d = opendir(folder);
-    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
-        char *end;
-        long step =
-            strncmp(e->d_name, "step-", 5) == 0 ? strtol(e->d_name + 5, &end, 10) : -1;
-
-        if (step > best && *end == '\0')
-            best = step;
-    }
-    if (d)
-        closedir(d);
-    if (best >= 0)
-        snprintf(out, PATH_SIZE, "%s/checkpoints/step-%ld/model", run, best);
-    return best >= 0;
+    return folder_has_file(path, "metrics.jsonl") || folder_has_file(path, "state.json");
 }
 
-/* Who revised critiques was the policy as training began, not as it is now. */
-static sr1_status keep_proxy(sr1_config *c)
+/* RUN/model, RUN/checkpoints/step-N/model. */
+static int is_model_of_run(const char *path)
 {
-    const char *proxy = NULL, *began = NULL;
-    sr1_status st = sr1_config_get_str(c, "proxy_model", &proxy);
-
-    if (st == SR1_OK)
-        st = sr1_config_get_str(c, "model_name_or_path", &began);
-    return st == SR1_OK && !*proxy ? sr1_config_set(c, "proxy_model", began) : st;
-}
-
-static sr1_status nothing_yet(const char *run)
-{
-    char text[1024];
-
-    snprintf(text, sizeof(text),
-             "the run %.400s has neither model/ nor a checkpoint yet; go on with it by "
-             "sr1-train --resume %.400s",
-             run, run);
-    return sr1_set_error(SR1_E_NOT_FOUND, text);
-}
-
-static sr1_status use_run(sr1_config *c, const char *run)
-{
-    char path[PATH_SIZE];
-    sr1_status st;
-
-    snprintf(path, sizeof(path), "%s/config.json", run);
-    st = sr1_config_load(c, path);
-    if (st != SR1_OK)
-        return st;
-    if (exists(run, "model/config.json"))
-        snprintf(path, sizeof(path), "%s/model", run);
-    else if (!newest_checkpoint(run, path))
-        return nothing_yet(run);
-    st = keep_proxy(c);
-    return st == SR1_OK ? sr1_config_set(c, "model_name_or_path", path) : st;
+    if (!folder_has_file(path, "config.json"))
+        return 0;
+    return (folder_has_file(path, "../metrics.jsonl") &&
+            folder_has_file(path, "../config.json")) ||
+           (folder_has_file(path, "../state.json") &&
+            folder_has_file(path, "../../../config.json"));
 }
 
 sr1_status policy_config(sr1_config **out, const char *path, const char *const *pairs,
                          size_t n)
 {
-    int is_run = exists(path, "metrics.jsonl");
+    int below = !is_run(path) && is_model_of_run(path);
     sr1_config *c = NULL;
     sr1_status st = sr1_config_new(&c);
 
+    if (below)
+        fprintf(stderr,
+                "%s is the model of a run, and used with the run's keys (protocol, "
+                "search engine, prompts)\n",
+                path);
     if (st == SR1_OK)
-        st = is_run ? use_run(c, path) : sr1_config_set(c, "model_name_or_path", path);
+        st = below || is_run(path) ? sr1_config_load_run(c, path)
+                                   : sr1_config_set(c, "model_name_or_path", path);
     for (size_t i = 0; i < n && st == SR1_OK; i++)
         st = sr1_config_set_pair(c, pairs[i]);
     if (st != SR1_OK) {
@@ -113,4 +71,17 @@ sr1_status policy_config(sr1_config **out, const char *path, const char *const *
     }
     *out = c;
     return SR1_OK;
+}
+
+sr1_status policy_questions(sr1_dataset **out, const sr1_config *c, const char *path)
+{
+    sr1_dataset_options o = {.struct_size = sizeof(o)};
+
+    if (sr1_config_get_bool(c, "answers_optional", &o.answers_optional) != SR1_OK ||
+        sr1_config_get_str(c, "question_field", &o.question_field) != SR1_OK ||
+        sr1_config_get_str(c, "answer_field", &o.answer_field) != SR1_OK ||
+        sr1_config_get_str(c, "id_field", &o.id_field) != SR1_OK ||
+        sr1_config_get_str(c, "history_field", &o.history_field) != SR1_OK)
+        return SR1_E_CONFIG;
+    return sr1_dataset_open(out, &path, 1, &o);
 }

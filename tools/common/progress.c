@@ -15,7 +15,7 @@
 #define BAR_MAX 30
 #define BAR_MIN 4 /* a shorter one says nothing */
 
-static double now(void)
+static double read_progress_clock(void)
 {
     struct timespec t;
 
@@ -38,6 +38,11 @@ void progress_time(double seconds, char out[24])
                  (int)(s % 60));
 }
 
+int is_control(unsigned char before, unsigned char c)
+{
+    return c < 0x20 || c == 0x7F || (before == 0xC2 && c >= 0x80 && c < 0xA0);
+}
+
 int terminal_width(int fd)
 {
     struct winsize size;
@@ -53,7 +58,7 @@ void progress_begin(struct progress *p, const char *title, const char *unit, dou
     p->title = title;
     p->unit = unit;
     p->scale = scale;
-    p->begun = now();
+    p->begun = read_progress_clock();
     p->terminal = isatty(STDERR_FILENO);
     p->last = p->begun - (p->terminal ? TERMINAL_EVERY : LINES_EVERY - FIRST_LINE);
 }
@@ -70,8 +75,8 @@ void progress_clear(struct progress *p)
     p->shown = 0;
 }
 
-/* What a line says, in parts: narrow terminals show the more important ones. */
-struct line {
+/* The parts of a line: narrow terminals show the more important ones. */
+struct progress_line {
     char percent[8];
     char count[96]; /* "12/40 steps" */
     char pace[128]; /* speed, time spent, time left */
@@ -79,15 +84,15 @@ struct line {
     char note[160];
 };
 
-static int compose(char *out, size_t size, const char *percent, const char *count,
-                   const char *pace, const char *note)
+static int compose_line(char *out, size_t size, const char *percent, const char *count,
+                        const char *pace, const char *note)
 {
     return snprintf(out, size, "%s%s%s%s%s%s%s", percent, *count ? " " : "", count,
                     *pace ? ", " : "", pace, *note ? ", " : "", note);
 }
 
 /* The note without its last figure; those are two spaces apart. */
-static void shorten(char *note)
+static void shorten_note(char *note)
 {
     char *at = note + strlen(note);
 
@@ -98,30 +103,31 @@ static void shorten(char *note)
 
 /* As much as room has: first speed and time spent go, then the note, figure by figure,
  * then the counts. */
-static void fit(const struct line *l, int room, char *out, size_t size)
+static void fit_progress_line(const struct progress_line *l, int room, char *out,
+                              size_t size)
 {
     char note[sizeof(l->note)];
 
     memcpy(note, l->note, sizeof(note));
-    if (compose(out, size, l->percent, l->count, l->pace, note) <= room)
+    if (compose_line(out, size, l->percent, l->count, l->pace, note) <= room)
         return;
-    while (compose(out, size, l->percent, l->count, l->left, note) > room && *note)
-        shorten(note);
+    while (compose_line(out, size, l->percent, l->count, l->left, note) > room && *note)
+        shorten_note(note);
     if ((int)strlen(out) > room)
-        compose(out, size, l->percent, "", l->left, "");
+        compose_line(out, size, l->percent, "", l->left, "");
     if ((int)strlen(out) > room)
         out[room > 0 ? room : 0] = '\0';
 }
 
 /* A line longer than the terminal is wide could not be drawn over. */
-static void draw_bar(struct progress *p, double part, const struct line *l)
+static void draw_bar(struct progress *p, double part, const struct progress_line *l)
 {
     int room = terminal_width(STDERR_FILENO) - (int)strlen(p->title) - 2;
     int bar;
     char cells[BAR_MAX + 1];
     char text[512];
 
-    fit(l, room, text, sizeof(text));
+    fit_progress_line(l, room, text, sizeof(text));
     bar = room - (int)strlen(text) - 3;
     bar = bar > BAR_MAX ? BAR_MAX : bar;
     bar = bar < BAR_MIN ? 0 : bar;
@@ -134,7 +140,7 @@ static void draw_bar(struct progress *p, double part, const struct line *l)
 }
 
 /* Things are counted whole; parts of a scaled unit have a decimal. */
-static int decimals(const struct progress *p)
+static int choose_decimals(const struct progress *p)
 {
     return p->scale == 1.0 ? 0 : 1;
 }
@@ -156,7 +162,7 @@ static void rate_text(const struct progress *p, double per_second, char out[64])
 }
 
 /* Whether it is time to draw; without a terminal the end of the work always is, once. */
-static int is_due(struct progress *p, double t, double done, double total)
+static int is_draw_due(struct progress *p, double t, double done, double total)
 {
     int first_end = !p->terminal && !p->ended && total > 0 && done >= total;
 
@@ -166,7 +172,7 @@ static int is_due(struct progress *p, double t, double done, double total)
 
 /* Speed, time spent and time left; before anything is done there is only the second. */
 static void pace_text(const struct progress *p, double done, double total, double elapsed,
-                      struct line *l)
+                      struct progress_line *l)
 {
     double rate = elapsed > 0 ? (done - p->from) / elapsed : 0;
     char left[24], spent[24], speed[64];
@@ -184,23 +190,23 @@ static void pace_text(const struct progress *p, double done, double total, doubl
 
 void progress_show(struct progress *p, double done, double total, const char *note)
 {
-    double t = now();
+    double t = read_progress_clock();
     double part = total > 0 ? done / total : 0;
-    struct line l;
+    struct progress_line l;
     char text[512];
 
-    if (!is_due(p, t, done, total))
+    if (!is_draw_due(p, t, done, total))
         return;
     p->last = t;
     pace_text(p, done, total, t - p->begun, &l);
     snprintf(l.percent, sizeof(l.percent), "%3d%%", (int)(100 * part));
-    snprintf(l.count, sizeof(l.count), "%.*f/%.*f %s", decimals(p), done * p->scale,
-             decimals(p), total * p->scale, p->unit);
+    snprintf(l.count, sizeof(l.count), "%.*f/%.*f %s", choose_decimals(p),
+             done * p->scale, choose_decimals(p), total * p->scale, p->unit);
     snprintf(l.note, sizeof(l.note), "%s", note != NULL ? note : "");
     if (p->terminal) {
         draw_bar(p, part, &l);
     } else {
-        compose(text, sizeof(text), l.percent, l.count, l.pace, l.note);
+        compose_line(text, sizeof(text), l.percent, l.count, l.pace, l.note);
         fprintf(stderr, "%s %s\n", p->title, text);
     }
     fflush(stderr);
@@ -208,14 +214,14 @@ void progress_show(struct progress *p, double done, double total, const char *no
 
 void progress_end(struct progress *p, double done, const char *note)
 {
-    double elapsed = now() - p->begun;
+    double elapsed = read_progress_clock() - p->begun;
     char spent[24];
     char speed[64];
 
     progress_clear(p);
     progress_time(elapsed, spent);
-    fprintf(stderr, "%s done: %.*f %s in %s", p->title, decimals(p), done * p->scale,
-            p->unit, spent);
+    fprintf(stderr, "%s done: %.*f %s in %s", p->title, choose_decimals(p),
+            done * p->scale, p->unit, spent);
     if (elapsed > 0.05) {
         rate_text(p, (done - p->from) / elapsed, speed);
         fprintf(stderr, " (%s)", speed);

@@ -27,15 +27,19 @@ void progress_resume(struct progress *p, double done);
 void progress_show(struct progress *p, double done, double total, const char *note);
 /* Take the bar off the screen, to print something else; the next show draws it again. */
 void progress_clear(struct progress *p);
-/* The last line: what was done and in which time. */
+/* The last line: the work done and its time. */
 void progress_end(struct progress *p, double done, const char *note);
 
-/* Say on a terminal what is waited for, before it is known how long: "opening the
- * model"; NULL takes that off the screen. */
+/* Show on a terminal the work in progress while its length is unknown: "opening the
+ * model"; NULL removes it. */
 void progress_wait(const char *what);
 
 /* From now on the library's warnings go to stderr, in place of a bar if there is one. */
 void progress_warnings(void);
+
+/* Is c a control character, with `before` the byte before it (0: none)? In UTF-8: one
+ * byte, or the second of U+0080 to U+009F, which terminals obey too. */
+int is_control(unsigned char before, unsigned char c);
 
 /* Columns of the terminal that fd is; 0 where it is none. */
 int terminal_width(int fd);

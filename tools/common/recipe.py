@@ -5,6 +5,7 @@ Prints the time of each step and a table of the tests, writes NAME.json (figures
 NAME.csv (one row for each row of the runs' metrics), and holds the run to what its recipe
 promises. A promise is an expression over
     test(name, figure[, source])   of tests/name.json, all questions or those of one source
+    room(before, after, figure)    share of what was left to 1 that the second test gained
     last(run, metric)              its last value
     area(run, metric)              under its curve over the steps, divided by their number
 Exit status: 0, or 1 when a promise is not kept. --brief prints no verdict.
@@ -28,13 +29,24 @@ def read_metrics(folder):
         return [json.loads(line) for line in lines]
 
 
-def points(rows, metric):
-    return [(row["step"], row[metric]) for row in rows if metric in row]
+class NoFigure(Exception):
+    """What is missing for a figure, for people."""
 
 
-def area_under(curve):
+def points(runs, run, metric):
+    """(step, value) of the rows of a run that have the metric, of which there are some."""
+    found = [(row["step"], row[metric]) for row in runs[run] if metric in row]
+    if not found:
+        raise NoFigure(f"run {run} has no row with the metric {metric}")
+    return found
+
+
+def area_under(runs, run, metric):
     """Mean height of the line through the points: the trapezoidal rule over the steps."""
+    curve = points(runs, run, metric)
     span = curve[-1][0] - curve[0][0]
+    if span == 0:
+        raise NoFigure(f"run {run} has one row with the metric {metric}: no area")
     return sum((x1 - x0) * (y0 + y1) / 2
                for (x0, y0), (x1, y1) in zip(curve, curve[1:])) / span
 
@@ -93,6 +105,10 @@ def write_curve(path, seed, runs, metrics):
                              ["" if v is None else f"{v:.6g}" for v in values])
 
 
+def share_of_room(before, after):
+    return (after - before) / (1 - before) if before < 1 else 1.0
+
+
 def keep(promise, tests, runs):
     """Does the run keep it? What the parts came to is printed too."""
     seen = []
@@ -104,12 +120,20 @@ def keep(promise, tests, runs):
     names = {
         "test": lambda name, figure, source="all": told(
             f"{name} {figure}", tests[name][source][figure]),
+        "room": lambda before, after, figure: told(
+            f"{figure} {tests[before]['all'][figure]:.3f} -> "
+            f"{tests[after]['all'][figure]:.3f}: share of the room",
+            share_of_room(tests[before]["all"][figure], tests[after]["all"][figure])),
         "last": lambda run, metric: told(
-            f"last {metric} of {run}", points(runs[run], metric)[-1][1]),
+            f"last {metric} of {run}", points(runs, run, metric)[-1][1]),
         "area": lambda run, metric: told(
-            f"area of {metric} of {run}", area_under(points(runs[run], metric))),
+            f"area of {metric} of {run}", area_under(runs, run, metric)),
     }
-    kept = bool(eval(promise, {"__builtins__": {}}, names))  # a line of our own recipe
+    try:
+        kept = bool(eval(promise, {"__builtins__": {}}, names))  # a line of our own recipe
+    except NoFigure as error:
+        print(f"NOT KEPT: {promise}  ({error})")
+        return False
     print(f"{'kept' if kept else 'NOT KEPT'}: {promise}  ({', '.join(seen)})")
     return kept
 

@@ -1,6 +1,8 @@
 /* remote.c - see remote.h. */
 #include "common/remote.h"
 
+#include <searchr1/ext/remote.h>
+
 #include <inttypes.h>
 #include <stdio.h>
 

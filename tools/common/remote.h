@@ -1,4 +1,4 @@
-/* remote.h - what tools say about a server that generated (use_openai). */
+/* remote.h - print the statistics of a generation server (use_openai). */
 #ifndef SR1_TOOLS_REMOTE_H
 #define SR1_TOOLS_REMOTE_H
 

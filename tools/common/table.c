@@ -17,7 +17,7 @@ void table_begin(struct table *t, const struct table_column *columns, size_t n)
 }
 
 /* Characters of UTF-8 text. */
-static int width_of(const char *s)
+static int get_cell_width(const char *s)
 {
     int n = 0;
 
@@ -26,19 +26,22 @@ static int width_of(const char *s)
     return n;
 }
 
-static void cut(char *s, int max)
+size_t text_prefix(const char *s, int width)
 {
-    int n = 0;
+    size_t n = 0;
 
-    if (max < 4 || width_of(s) <= max)
-        return;
-    for (; *s != '\0'; s++) {
-        n += ((unsigned char)*s & 0xC0) != 0x80;
-        if (n == max - 2) {
-            strcpy(s, "...");
-            return;
-        }
+    for (; s[n] != '\0'; n++) {
+        width -= ((unsigned char)s[n] & 0xC0) != 0x80;
+        if (width < 0)
+            break;
     }
+    return n;
+}
+
+static void truncate_cell(char *s, int max)
+{
+    if (max >= 4 && get_cell_width(s) > max)
+        strcpy(s + text_prefix(s, max - 3), "...");
 }
 
 /* A copy on one line, cut to the column; room for the dots is always there. */
@@ -49,11 +52,10 @@ static char *cell_copy(const char *s, int max)
     if (copy == NULL)
         return NULL;
     strcpy(copy, s);
-    for (char *p = copy; *p != '\0'; p++) {
-        if ((unsigned char)*p < 0x20 || *p == 0x7F)
-            *p = ' ';
-    }
-    cut(copy, max);
+    for (unsigned char *p = (unsigned char *)copy, before = 0; *p != '\0'; before = *p++)
+        if (is_control(before, *p))
+            *p = before == 0xC2 && *p >= 0x80 ? 0xA0 : ' '; /* U+00A0 is a space too */
+    truncate_cell(copy, max);
     return copy;
 }
 
@@ -78,7 +80,7 @@ void table_row(struct table *t, const char *const *cells)
 static void print_cell(const char *s, enum table_align align, int width, int last,
                        FILE *out)
 {
-    int pad = width - width_of(s);
+    int pad = width - get_cell_width(s);
 
     if (align == TABLE_RIGHT)
         fprintf(out, "%*s", pad, "");
@@ -90,11 +92,11 @@ static void print_cell(const char *s, enum table_align align, int width, int las
 
 static int column_width(const struct table *t, size_t column)
 {
-    int width = width_of(t->columns[column].heading);
+    int width = get_cell_width(t->columns[column].heading);
 
     for (size_t r = 0; r < t->n_rows; r++) {
         const char *cell = t->cells[r * t->n_columns + column];
-        int w = cell != NULL ? width_of(cell) : 0;
+        int w = cell != NULL ? get_cell_width(cell) : 0;
 
         width = w > width ? w : width;
     }
@@ -103,7 +105,7 @@ static int column_width(const struct table *t, size_t column)
 
 /* On a terminal the last column, where it is text, is cut to the place that is left:
  * lines that wrap are no table. */
-static void fit(struct table *t, FILE *out)
+static void fit_last_column(struct table *t, FILE *out)
 {
     size_t last = t->n_columns - 1;
     int room = terminal_width(fileno(out));
@@ -116,13 +118,13 @@ static void fit(struct table *t, FILE *out)
         char *cell = t->cells[r * t->n_columns + last];
 
         if (cell != NULL)
-            cut(cell, room > LAST_LEAST ? room : LAST_LEAST);
+            truncate_cell(cell, room > LAST_LEAST ? room : LAST_LEAST);
     }
 }
 
 int table_end(struct table *t, FILE *out)
 {
-    fit(t, out);
+    fit_last_column(t, out);
     for (size_t r = 0; r <= t->n_rows; r++) {
         for (size_t i = 0; i < t->n_columns; i++) {
             const char *cell =

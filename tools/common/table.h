@@ -21,6 +21,9 @@ struct table {
     int failed; /* memory ran out: rows are missing */
 };
 
+/* Bytes of UTF-8 text that its first `width` characters have. */
+size_t text_prefix(const char *s, int width);
+
 void table_begin(struct table *t, const struct table_column *columns, size_t n);
 /* One row; cells are copied, NULL is an empty cell. Line ends become spaces. */
 void table_row(struct table *t, const char *const *cells);

@@ -1,14 +1,17 @@
 /* doc_tables.c - the tables of docs/ that have a source: doc_tables NAME
  *
  *     config    every configuration key, from the table in lib/config
- *     losses    every loss, from the table in lib/loss
+ *     elsewhere what names of other programs are here, from the table there
+ *     presets   defaults under each value of compat, from the table there
+ *     losses    every loss, from the table in lib/signal/loss
  *     statuses  every status, from searchr1/base.h
- *     advantages  every estimator, from the table in lib/advantage
+ *     advantages  every estimator, from the table in lib/signal/advantage
  *
  * Each is printed as Markdown; tests/docs/check.sh compares it with the page. */
-#include <searchr1/advantage.h>
+#include <searchr1/ext/estimators.h>
 #include <searchr1/config.h>
-#include <searchr1/loss.h>
+#include <searchr1/ext/config_names.h>
+#include <searchr1/ext/loss.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +43,7 @@ static void put_allowed(const sr1_config_key_info *k)
         put_cell(k->choices);
 }
 
-static int put_key(size_t i)
+static int print_key_row(size_t i)
 {
     sr1_config_key_info k = {.struct_size = sizeof(k)};
 
@@ -65,8 +68,101 @@ static int put_config(void)
 
     puts("| key | type | default | allowed | meaning |\n| --- | --- | --- | --- | --- |");
     for (size_t i = 0; i < sr1_config_key_count() && !failed; i++)
-        failed = put_key(i);
+        failed = print_key_row(i);
     return failed;
+}
+
+/* "`key` (text)", or text alone. */
+static void put_elsewhere_cell(const sr1_config_elsewhere *e)
+{
+    if (e->key)
+        printf("`%s`%s", e->key, e->text ? " (" : "");
+    if (e->text)
+        put_cell(e->text);
+    if (e->key && e->text)
+        putchar(')');
+}
+
+static int put_elsewhere(void)
+{
+    sr1_config_elsewhere e = {.struct_size = sizeof(e)};
+
+    puts("| name | of | here |\n| --- | --- | --- |");
+    for (size_t i = 0; i < sr1_config_elsewhere_count(); i++) {
+        if (sr1_config_elsewhere_describe(i, &e) != SR1_OK)
+            return 1;
+        printf("| `%s` | %s | ", e.name, e.of);
+        put_elsewhere_cell(&e);
+        puts(" |");
+    }
+    return 0;
+}
+
+/* The value that a compat gives to a key; NULL: none. */
+static const char *find_preset_value(const char *compat, const char *key)
+{
+    sr1_config_preset p = {.struct_size = sizeof(p)};
+
+    for (size_t i = 0; i < sr1_config_preset_count(); i++)
+        if (sr1_config_preset_describe(i, &p) == SR1_OK &&
+            strcmp(p.compat, compat) == 0 && strcmp(p.key, key) == 0)
+            return p.value;
+    return NULL;
+}
+
+#define COMPATS 16 /* at most */
+
+/* Those that change defaults, in their order. */
+static size_t list_compats(const char *compats[COMPATS])
+{
+    sr1_config_preset p = {.struct_size = sizeof(p)};
+    size_t n = 0;
+
+    for (size_t i = 0; i < sr1_config_preset_count() && n < COMPATS; i++)
+        if (sr1_config_preset_describe(i, &p) == SR1_OK &&
+            (n == 0 || strcmp(compats[n - 1], p.compat) != 0))
+            compats[n++] = p.compat;
+    return n;
+}
+
+/* A row of a key that some compat changes; a cell is empty where the default stays. */
+static void put_preset_row(const sr1_config_key_info *k, const char *const *compats,
+                           size_t n)
+{
+    const char *values[COMPATS];
+    int any = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        values[i] = find_preset_value(compats[i], k->name);
+        any |= values[i] != NULL;
+    }
+    if (!any)
+        return;
+    printf("| `%s` | %s |", k->name, k->default_text);
+    for (size_t i = 0; i < n; i++)
+        printf(" %s%s|", values[i] ? values[i] : "", values[i] ? " " : "");
+    putchar('\n');
+}
+
+static int put_presets(void)
+{
+    sr1_config_key_info k = {.struct_size = sizeof(k)};
+    const char *compats[COMPATS];
+    size_t n = list_compats(compats);
+
+    printf("| key | default |");
+    for (size_t i = 0; i < n; i++)
+        printf(" `%s` |", compats[i]);
+    printf("\n| --- | --- |");
+    for (size_t i = 0; i < n; i++)
+        printf(" --- |");
+    putchar('\n');
+    for (size_t i = 0; i < sr1_config_key_count(); i++) {
+        if (sr1_config_key_describe(i, &k) != SR1_OK)
+            return 1;
+        put_preset_row(&k, compats, n);
+    }
+    return 0;
 }
 
 /* ---- losses ---- */
@@ -154,10 +250,8 @@ static const struct {
     const char *name;
     int (*put)(void);
 } tables[] = {
-    {"config", put_config},
-    {"losses", put_losses},
-    {"statuses", put_statuses},
-    {"advantages", put_advantages},
+    {"config", put_config}, {"elsewhere", put_elsewhere}, {"presets", put_presets},
+    {"losses", put_losses}, {"statuses", put_statuses},   {"advantages", put_advantages},
 };
 
 int main(int argc, char **argv)
@@ -165,6 +259,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; argc == 2 && i < sizeof(tables) / sizeof(tables[0]); i++)
         if (strcmp(argv[1], tables[i].name) == 0)
             return tables[i].put();
-    fprintf(stderr, "usage: doc_tables config|losses|statuses|advantages\n");
+    fprintf(stderr,
+            "usage: doc_tables config|elsewhere|presets|losses|statuses|advantages\n");
     return 2;
 }

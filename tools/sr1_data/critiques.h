@@ -14,6 +14,7 @@ struct critique_options {
     int64_t solutions, max_problems, seed;
     double temperature;
     int own, one, passing, judged, truthful, balance;
+    int force; /* replace out and rows that are there */
 };
 
 /* problems, out, then key=value words; the exit code. */

@@ -2,24 +2,27 @@
 #include "sr1_data/synth.h"
 
 #include "common/args.h"
+#include "common/output.h"
 #include "common/policy.h"
 #include "common/progress.h"
 #include "common/remote.h"
 
 #include <searchr1/rollout.h>
+#include <searchr1/ext/synthesis.h>
 
 #include <inttypes.h>
 #include <stdio.h>
 
-struct view {
+struct synth_view {
     struct progress bar;
     int begun;
 };
 
 /* What an earlier call did counts in no rate. */
-static sr1_status on_progress(void *user, int64_t done, int64_t total, int64_t tokens)
+static sr1_status show_synth_progress(void *user, int64_t done, int64_t total,
+                                      int64_t tokens)
 {
-    struct view *v = user;
+    struct synth_view *v = user;
     char note[64];
 
     if (!v->begun)
@@ -28,18 +31,6 @@ static sr1_status on_progress(void *user, int64_t done, int64_t total, int64_t t
     snprintf(note, sizeof(note), "%" PRId64 " tokens", tokens);
     progress_show(&v->bar, (double)done, (double)total, note);
     return SR1_OK;
-}
-
-static sr1_status open_questions(sr1_dataset **out, const sr1_config *c, const char *path)
-{
-    sr1_dataset_options o = {.struct_size = sizeof(o)};
-
-    if (sr1_config_get_str(c, "question_field", &o.question_field) != SR1_OK ||
-        sr1_config_get_str(c, "answer_field", &o.answer_field) != SR1_OK ||
-        sr1_config_get_str(c, "id_field", &o.id_field) != SR1_OK ||
-        sr1_config_get_str(c, "history_field", &o.history_field) != SR1_OK)
-        return SR1_E_CONFIG;
-    return sr1_dataset_open(out, &path, 1, &o);
 }
 
 static void print_report(const char *out, const sr1_synth_report *r)
@@ -54,21 +45,35 @@ static void print_report(const char *out, const sr1_synth_report *r)
            r->below, r->unfit, r->excluded);
 }
 
+/* Trajectories that failed leave the work unfinished: their questions are not asked again
+ * into the same file. */
+static int check_excluded(const char *out, const sr1_synth_report *r)
+{
+    if (r->excluded == 0)
+        return TOOL_OK;
+    fprintf(stderr,
+            "sr1-data: trajectories missing: %" PRId64 "; a search, the server or a "
+            "reward failed; see to it, remove %s and %s.state, and run it again\n",
+            r->excluded, out, out);
+    return TOOL_FAILED;
+}
+
 /* What opened before anything is written. */
-struct parts {
+struct synth_inputs {
     sr1_config *config;
     sr1_dataset *questions;
     sr1_rollout *rollout;
     sr1_reward_set *rewards;
 };
 
-static sr1_status open_parts(struct parts *p, const char *policy, const char *questions,
-                             const char *const *pairs, size_t n)
+static sr1_status open_synth_inputs(struct synth_inputs *p, const char *policy,
+                                    const char *questions, const char *const *pairs,
+                                    size_t n)
 {
     sr1_status st = policy_config(&p->config, policy, pairs, n);
 
     if (st == SR1_OK)
-        st = open_questions(&p->questions, p->config, questions);
+        st = policy_questions(&p->questions, p->config, questions);
     if (st == SR1_OK)
         st = sr1_rollout_new(&p->rollout, p->config, NULL, NULL, NULL);
     if (st == SR1_OK)
@@ -76,11 +81,12 @@ static sr1_status open_parts(struct parts *p, const char *policy, const char *qu
     return st;
 }
 
-static int work(const struct synth_options *o, const struct parts *p, const char *out)
+static int synthesise_demos(const struct synth_options *o, const struct synth_inputs *p,
+                            const char *out)
 {
     sr1_synth_report r = {.struct_size = sizeof(r)};
     sr1_synth_options s;
-    struct view v = {.begun = 0};
+    struct synth_view v = {.begun = 0};
     sr1_status st;
 
     sr1_synth_options_init(&s);
@@ -90,7 +96,7 @@ static int work(const struct synth_options *o, const struct parts *p, const char
     s.min_reward = o->min_reward;
     s.greedy = o->greedy;
     s.seed = (uint64_t)o->seed;
-    s.progress = on_progress;
+    s.progress = show_synth_progress;
     s.user = &v;
     progress_begin(&v.bar, "answering", "trajectories", 1.0);
     st = sr1_synthesise(out, p->rollout, p->rewards, p->questions, &s, &r);
@@ -99,20 +105,22 @@ static int work(const struct synth_options *o, const struct parts *p, const char
         return tool_failed("sr1-data", st);
     print_report(out, &r);
     remote_note("sr1-data", p->rollout);
-    return r.excluded > 0 ? TOOL_FAILED : TOOL_OK;
+    return check_excluded(out, &r);
 }
 
 int synth_run(const struct synth_options *o, const char *policy, const char *questions,
               const char *out, const char *const *pairs, size_t n)
 {
-    struct parts p = {0};
-    sr1_status st;
+    const struct output output = {.path = out, .resumes = 1};
+    struct synth_inputs p = {0};
+    sr1_status st = output_check(&output, &questions, 1, 0);
     int code;
 
     progress_wait("opening the model");
-    st = open_parts(&p, policy, questions, pairs, n);
+    if (st == SR1_OK)
+        st = open_synth_inputs(&p, policy, questions, pairs, n);
     progress_wait(NULL);
-    code = st == SR1_OK ? work(o, &p, out) : tool_refused("sr1-data", st);
+    code = st == SR1_OK ? synthesise_demos(o, &p, out) : tool_refused("sr1-data", st);
 
     sr1_reward_set_free(p.rewards);
     sr1_rollout_free(p.rollout);

@@ -11,8 +11,8 @@ struct synth_options {
     int greedy;
 };
 
-/* Answer the questions with the policy (pairs[n] are key=value words) and write what is
- * good to out. Returns the exit code. */
+/* Answer the questions with the policy (pairs[n] are key=value words) and write the good
+ * answers to out. Returns the exit code. */
 int synth_run(const struct synth_options *o, const char *policy, const char *questions,
               const char *out, const char *const *pairs, size_t n);
 

@@ -16,7 +16,7 @@ struct ctrl_options {
     const char *solver; /* model folder; NULL: the problems' own answers */
 };
 
-/* Run it and print what came of it; the exit code. */
+/* Run the evaluation and print its results; returns the exit code. */
 int ctrl_run(const struct ctrl_options *o, sr1_config *c, const char *problems);
 
 #endif

@@ -7,6 +7,8 @@
 
 /* A new number, or null; NULL without memory. */
 json_t *figure_json(double v);
+/* Print an object of figures. Returns 0, or -1 without memory. */
+int figures_print(const json_t *all);
 /* As format says ("%.3f"), or "-". */
 void figure_text(double v, const char *format, char *out, size_t size);
 

@@ -5,6 +5,8 @@
  * than ten rows are too few to estimate these from. */
 #include "sr1_report/report.h"
 
+#include <searchr1/ext/run_info.h>
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,39 +23,41 @@ static const struct {
     const char *name;
     const char *metric;
     enum which which;
-    int sft; /* supervised training has it too: no rollouts, so the others are 0 there */
+    /* Runs that have this figure: RL (not SFT), ALL, or SOME (hidden where the metric is
+     * always 0). */
+    enum { RL, ALL, SOME } runs;
 } figures[] = {
-    {"reward_first", "avg_reward", FIRST_FIFTH, 0},
-    {"reward_last", "avg_reward", LAST_FIFTH, 0},
-    {"exact_match_first", "val/exact_match", FIRST, 1},
-    {"exact_match_last", "val/exact_match", LAST, 1},
-    {"exact_match_best", "val/exact_match", GREATEST, 1},
-    {"success_first", "val/success", FIRST, 1},
-    {"success_last", "val/success", LAST, 1},
-    {"success_best", "val/success", GREATEST, 1},
-    {"validation_reward_first", "val/reward", FIRST, 1},
-    {"validation_reward_last", "val/reward", LAST, 1},
-    {"validation_reward_best", "val/reward", GREATEST, 1},
-    {"loss_first", "loss", FIRST_FIFTH, 1},
-    {"loss_last", "loss", LAST_FIFTH, 1},
-    {"kl_last", "kl_div", LAST_FIFTH, 0},
-    {"entropy_last", "entropy", LAST_FIFTH, 0},
-    {"clip_fraction_last", "actor/pg_clipfrac", LAST_FIFTH, 0},
-    {"grad_norm_last", "grad_norm", LAST_FIFTH, 1},
-    {"response_length_last", "response_length/mean", LAST_FIFTH, 0},
-    {"format_rate_last", "health/format_rate", LAST_FIFTH, 0},
+    {"reward_first", "avg_reward", FIRST_FIFTH, RL},
+    {"reward_last", "avg_reward", LAST_FIFTH, RL},
+    {"exact_match_first", "val/exact_match", FIRST, ALL},
+    {"exact_match_last", "val/exact_match", LAST, ALL},
+    {"exact_match_best", "val/exact_match", GREATEST, ALL},
+    {"success_first", "val/success", FIRST, ALL},
+    {"success_last", "val/success", LAST, ALL},
+    {"success_best", "val/success", GREATEST, ALL},
+    {"validation_reward_first", "val/reward", FIRST, ALL},
+    {"validation_reward_last", "val/reward", LAST, ALL},
+    {"validation_reward_best", "val/reward", GREATEST, ALL},
+    {"loss_first", "loss", FIRST_FIFTH, ALL},
+    {"loss_last", "loss", LAST_FIFTH, ALL},
+    {"kl_last", "kl_div", LAST_FIFTH, RL},
+    {"entropy_last", "entropy", LAST_FIFTH, RL},
+    {"clip_fraction_last", "actor/pg_clipfrac", LAST_FIFTH, RL},
+    {"grad_norm_last", "grad_norm", LAST_FIFTH, ALL},
+    {"response_length_last", "response_length/mean", LAST_FIFTH, RL},
+    {"format_rate_last", "health/format_rate", LAST_FIFTH, RL},
     {"rollout_difference_greatest", "sampling/sampling_logp_difference/mean", GREATEST,
-     0},
-    {"value_loss_last", "critic/vf_loss", LAST_FIFTH, 0},
-    {"tokens_per_second_last", "perf/throughput", LAST_FIFTH, 1},
-    {"memory_bytes_greatest", "perf/rss_bytes", GREATEST, 1},
-    {"skipped_updates", "training/skipped_updates_total", LAST, 1},
-    {"seconds", "timing_s/step", SUM, 1},
+     RL},
+    {"value_loss_last", "critic/vf_loss", LAST_FIFTH, SOME},
+    {"tokens_per_second_last", "perf/throughput", LAST_FIFTH, ALL},
+    {"memory_bytes_greatest", "perf/rss_bytes", GREATEST, ALL},
+    {"skipped_updates", "training/skipped_updates_total", LAST, ALL},
+    {"seconds", "timing_s/step", SUM, ALL},
 };
 
-/* What a validation tells, by what the policy does: actions have a goal, critiques are
- * worth what becomes of them, and all else has answers. */
-static const struct measure {
+/* The validation metric to report, by environment: success for rooms, reward for
+ * critiques, exact match otherwise. */
+static const struct validation_measure {
     const char *environment, *metric, *name;
 } measures[] = {
     {"rooms", "val/success", "Success"},
@@ -61,9 +65,9 @@ static const struct measure {
     {"", "val/exact_match", "Exact match"},
 };
 
-static const struct measure *measure_of(const struct run *r)
+static const struct validation_measure *measure_of(const struct loaded_run *r)
 {
-    const struct measure *m = measures;
+    const struct validation_measure *m = measures;
 
     while (*m->environment != '\0' &&
            strcmp(m->environment, run_setting(r, "environment")) != 0)
@@ -71,12 +75,21 @@ static const struct measure *measure_of(const struct run *r)
     return m;
 }
 
-static int is_told(const struct run *r, const char *metric)
+/* Is figure i one that a run of this kind has? */
+static int is_figure_shown(const struct loaded_run *r, size_t i)
 {
+    const char *metric = figures[i].metric;
+    const struct column *c = series_find(&r->series, metric);
+
+    if (figures[i].runs != ALL && run_is_sft(r))
+        return 0;
+    if (figures[i].runs == SOME && c != NULL && c->least == 0 && c->greatest == 0)
+        return 0;
     return strncmp(metric, "val/", 4) != 0 || strcmp(metric, measure_of(r)->metric) == 0;
 }
 
-static double pick_fact(const struct series *s, const struct column *c, enum which which)
+static double read_column_figure(const struct series *s, const struct column *c,
+                                 enum which which)
 {
     if (c == NULL || c->n == 0)
         return NAN;
@@ -96,23 +109,25 @@ static double pick_fact(const struct series *s, const struct column *c, enum whi
     return NAN;
 }
 
-static double searches_last(const struct run *r)
+static double searches_last(const struct loaded_run *r)
 {
     const struct series *s = &r->series;
-    double n = pick_fact(s, series_find(s, "training/trajectories"), LAST_FIFTH);
+    double n = read_column_figure(s, series_find(s, "training/trajectories"), LAST_FIFTH);
 
-    return n > 0 ? pick_fact(s, series_find(s, "env/number_of_searches"), LAST_FIFTH) / n
+    return n > 0 ? read_column_figure(s, series_find(s, "env/number_of_searches"),
+                                      LAST_FIFTH) /
+                       n
                  : NAN;
 }
 
-static int64_t alarm_rows(const struct run *r)
+static int64_t alarm_rows(const struct loaded_run *r)
 {
     const struct column *c = series_find(&r->series, "health/alarms");
 
     return c != NULL ? c->above_zero : 0;
 }
 
-static int is_finished(const struct run *r)
+static int is_finished(const struct loaded_run *r)
 {
     return r->has_model || (r->planned > 0 && run_steps_done(r) >= (double)r->planned);
 }
@@ -133,7 +148,7 @@ json_t *path_as_json(const char *path)
     return v;
 }
 
-json_t *figures_of(const struct run *r)
+json_t *run_figures(const struct loaded_run *r)
 {
     const struct series *s = &r->series;
     json_t *o = json_pack("{s:o, s:b, s:I}", "run", path_as_json(r->label), "finished",
@@ -144,10 +159,10 @@ json_t *figures_of(const struct run *r)
     if (!bad && r->planned > 0)
         bad = json_object_set_new(o, "steps_planned", json_integer(r->planned));
     for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]) && !bad; i++) {
-        double v = pick_fact(s, series_find(s, figures[i].metric), figures[i].which);
+        double v =
+            read_column_figure(s, series_find(s, figures[i].metric), figures[i].which);
 
-        if (isfinite(v) && (figures[i].sft || !run_is_sft(r)) &&
-            is_told(r, figures[i].metric))
+        if (isfinite(v) && is_figure_shown(r, i))
             bad = json_object_set_new(o, figures[i].name, json_real(v));
     }
     if (!bad && isfinite(searches))
@@ -162,18 +177,18 @@ json_t *figures_of(const struct run *r)
 
 /* ---- the verdict ---- */
 
-static void say(json_t **list, const char *tone, const char *text)
+static void add_verdict_sentence(json_t **list, const char *tone, const char *text)
 {
     if (*list != NULL &&
-        json_array_append_new(
-            *list, json_pack("{s:s, s:s}", "tone", tone, "text", text)) != 0) {
+        json_array_append_new(*list,
+                              json_pack("{s:s, s:s}", "tone", tone, "text", text)) != 0) {
         json_decref(*list);
         *list = NULL;
     }
 }
 
 /* rising: up is good (reward); else down is (loss). */
-static void judge_change(json_t **list, const struct run *r, const char *metric,
+static void judge_change(json_t **list, const struct loaded_run *r, const char *metric,
                          const char *what, int rising)
 {
     const struct column *c = series_find(&r->series, metric);
@@ -191,18 +206,38 @@ static void judge_change(json_t **list, const struct run *r, const char *metric,
         snprintf(text, sizeof(text), "%s the %s%s %.3g, then %.3g.",
                  c->n < ENOUGH_ROWS ? "Too few steps to judge:" : "No clear change of",
                  what, c->n < ENOUGH_ROWS ? " was" : " yet:", from, to);
-        say(list, "plain", text);
+        add_verdict_sentence(list, "plain", text);
         return;
     }
     snprintf(text, sizeof(text), "%s: the %s %s from %.3g to %.3g.",
              better ? "Learning" : "Getting worse", what, to > from ? "rose" : "fell",
              from, to);
-    say(list, better ? "good" : "bad", text);
+    add_verdict_sentence(list, better ? "good" : "bad", text);
 }
 
-static void judge_validation(json_t **list, const struct run *r)
+static int is_always_zero(const struct loaded_run *r, const char *metric)
 {
-    const struct measure *m = measure_of(r);
+    const struct column *c = series_find(&r->series, metric);
+
+    return c == NULL || (c->n > 0 && c->least == 0 && c->greatest == 0);
+}
+
+/* A run none of whose steps had anything to learn from. */
+static int is_barren(const struct loaded_run *r)
+{
+    const struct column *c = series_find(&r->series, "health/alarm_zero_advantage");
+    const struct column *trained =
+        series_find(&r->series, "training/trained_trajectories");
+
+    if (trained != NULL && trained->n > 0 && trained->greatest == 0)
+        return is_always_zero(r, "critic/grad_norm");
+    return c != NULL && c->n > 0 && c->above_zero == (int64_t)c->n &&
+           is_always_zero(r, "actor/entropy_coeff");
+}
+
+static void judge_validation(json_t **list, const struct loaded_run *r)
+{
+    const struct validation_measure *m = measure_of(r);
     const struct column *c = series_find(&r->series, m->metric);
     char text[256];
 
@@ -217,10 +252,29 @@ static void judge_validation(json_t **list, const struct run *r)
     else
         snprintf(text, sizeof(text), "%s on validation went from %.3f to %.3f.", m->name,
                  c->first, c->last);
-    say(list, c->n > 1 && c->last > c->first ? "good" : "plain", text);
+    add_verdict_sentence(list, c->n > 1 && c->last > c->first ? "good" : "plain", text);
 }
 
-static void judge_alarms(json_t **list, const struct run *r)
+static void judge_alarm(json_t **list, const struct loaded_run *r, const char *name,
+                        const char *meaning)
+{
+    const struct column *c;
+    char text[512];
+    int still;
+
+    snprintf(text, sizeof(text), "health/alarm_%s", name);
+    c = series_find(&r->series, text);
+    if (c == NULL || c->above_zero == 0)
+        return;
+    still = c->last_above >= r->series.last_step;
+    snprintf(text, sizeof(text),
+             "Alarm %s in %lld of %lld rows, last at step %.0f%s: %s.", name,
+             (long long)c->above_zero, (long long)r->series.n_rows, c->last_above,
+             still ? ", and still" : "", meaning);
+    add_verdict_sentence(list, still ? "bad" : "plain", text);
+}
+
+static void judge_alarms(json_t **list, const struct loaded_run *r)
 {
     const struct column *c = series_find(&r->series, "health/alarms");
     char text[256];
@@ -228,16 +282,18 @@ static void judge_alarms(json_t **list, const struct run *r)
     if (c == NULL || run_is_sft(r))
         return;
     if (c->above_zero == 0) {
-        say(list, "good", "No alarm rang.");
+        add_verdict_sentence(list, "good", "No alarm rang.");
         return;
     }
     snprintf(text, sizeof(text), "Alarms rang in %lld of %lld rows, last at step %.0f%s.",
              (long long)c->above_zero, (long long)c->n, c->last_above,
              c->last > 0 ? ", and still do" : "");
-    say(list, c->last > 0 ? "bad" : "plain", text);
+    add_verdict_sentence(list, c->last > 0 ? "bad" : "plain", text);
+    for (size_t i = 0; sr1_alarm_name(i) != NULL; i++)
+        judge_alarm(list, r, sr1_alarm_name(i), sr1_alarm_text(i));
 }
 
-static void judge_numbers(json_t **list, const struct run *r)
+static void judge_numbers(json_t **list, const struct loaded_run *r)
 {
     const struct column *c = series_find(&r->series, "training/skipped_updates_total");
     const struct column *diff =
@@ -247,17 +303,17 @@ static void judge_numbers(json_t **list, const struct run *r)
     if (c != NULL && c->n > 0 && c->last > 0) {
         snprintf(text, sizeof(text),
                  "%.0f updates were skipped because they were not finite.", c->last);
-        say(list, "bad", text);
+        add_verdict_sentence(list, "bad", text);
     }
     if (diff != NULL && diff->n > 0 && diff->greatest > 0.05) {
         snprintf(text, sizeof(text),
                  "Sampled and recomputed log-probs differed by up to %.2g on average.",
                  diff->greatest);
-        say(list, "bad", text);
+        add_verdict_sentence(list, "bad", text);
     }
 }
 
-static void judge_progress(json_t **list, const struct run *r)
+static void judge_progress(json_t **list, const struct loaded_run *r)
 {
     char text[256];
 
@@ -269,18 +325,24 @@ static void judge_progress(json_t **list, const struct run *r)
     else
         snprintf(text, sizeof(text), "Not finished: %.0f steps are done.",
                  run_steps_done(r));
-    say(list, "plain", text);
+    add_verdict_sentence(list, "plain", text);
 }
 
-json_t *verdict_of(const struct run *r)
+json_t *run_verdict(const struct loaded_run *r)
 {
     json_t *list = json_array();
 
     if (r->series.n_rows == 0)
-        say(&list, "plain",
+        add_verdict_sentence(
+            &list, "plain",
             "There are no metrics yet: the run has not finished its first step.");
     else if (run_is_sft(r))
         judge_change(&list, r, "loss", "loss", 0);
+    else if (is_barren(r))
+        add_verdict_sentence(
+            &list, "bad",
+            "Nothing was learned: no step had two responses to compare that were worth "
+            "different rewards, or nothing was left to train on.");
     else
         judge_change(&list, r, "avg_reward", "mean reward", 1);
     judge_validation(&list, r);

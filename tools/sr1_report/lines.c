@@ -7,10 +7,19 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zstd.h>
 
 #define FIRST_CAP ((size_t)1 << 18)
+#define IN_BYTES ((size_t)1 << 16)
 
-int lines_open(struct lines *l, const char *path)
+static int is_compressed(const char *path)
+{
+    size_t n = strlen(path);
+
+    return n > 4 && strcmp(path + n - 4, ".zst") == 0;
+}
+
+int text_lines_open(struct lines *l, const char *path)
 {
     struct stat st;
 
@@ -25,12 +34,14 @@ int lines_open(struct lines *l, const char *path)
     }
     l->cap = FIRST_CAP;
     l->buf = malloc(l->cap);
-    if (l->buf == NULL) {
-        close(l->fd);
-        l->fd = -1;
-        return ENOMEM;
+    if (is_compressed(path)) {
+        l->zstd = ZSTD_createDCtx();
+        l->in = malloc(IN_BYTES);
     }
-    return 0;
+    if (l->buf != NULL && (!is_compressed(path) || (l->zstd != NULL && l->in != NULL)))
+        return 0;
+    lines_close(l);
+    return ENOMEM;
 }
 
 void lines_close(struct lines *l)
@@ -38,12 +49,15 @@ void lines_close(struct lines *l)
     if (l->fd >= 0)
         close(l->fd);
     free(l->buf);
+    free(l->in);
+    ZSTD_freeDCtx(l->zstd);
     memset(l, 0, sizeof(*l));
     l->fd = -1;
 }
 
-/* Move what is left to the front and make room behind it. -1: no more room allowed. */
-static int make_room(struct lines *l)
+/* Move the rest of the buffer to its front and make room behind it. -1: the buffer may
+ * not grow further. */
+static int reserve_line_room(struct lines *l)
 {
     size_t n = l->end - l->begin;
     char *grown;
@@ -65,29 +79,60 @@ static int make_room(struct lines *l)
     return 0;
 }
 
-static void fill(struct lines *l)
+static size_t read_lines_bytes(struct lines *l, char *to, size_t n)
 {
     ssize_t got;
 
     do
-        got = read(l->fd, l->buf + l->end, l->cap - l->end);
+        got = read(l->fd, to, n);
     while (got < 0 && errno == EINTR);
     if (got < 0)
         l->error = errno;
     if (got <= 0)
         l->at_end = 1;
-    else
-        l->end += (size_t)got;
+    return got > 0 ? (size_t)got : 0;
 }
 
-static void give(struct lines *l, struct line *out, size_t len, size_t taken, int whole)
+/* Decompress more text from the bytes read, and read more bytes if that gives none. */
+static void decompress_lines(struct lines *l)
 {
-    *out = (struct line){l->buf + l->begin, len, l->offset, whole};
+    size_t before = l->end;
+
+    while (l->end == before && !l->at_end) {
+        ZSTD_inBuffer in = {l->in, l->in_end, l->in_begin};
+        ZSTD_outBuffer out = {l->buf, l->cap, l->end};
+        size_t left = ZSTD_decompressStream(l->zstd, &out, &in);
+
+        if (ZSTD_isError(left)) {
+            l->error = EBADMSG;
+            return;
+        }
+        l->end = out.pos;
+        l->in_begin = in.pos;
+        if (l->end == before && l->in_begin == l->in_end) {
+            l->in_end = read_lines_bytes(l, l->in, IN_BYTES);
+            l->in_begin = 0;
+        }
+    }
+}
+
+static void fill_lines_buffer(struct lines *l)
+{
+    if (l->zstd != NULL)
+        decompress_lines(l);
+    else
+        l->end += read_lines_bytes(l, l->buf + l->end, l->cap - l->end);
+}
+
+static void emit_line(struct lines *l, struct report_line *out, size_t len, size_t taken,
+                      int whole)
+{
+    *out = (struct report_line){l->buf + l->begin, len, l->offset, whole};
     l->begin += taken;
     l->offset += taken;
 }
 
-/* Forget what is buffered up to the next line end; -1 when there is none. */
+/* Drop the buffered text up to the next line end; -1 if there is none. */
 static int drop_to_line_end(struct lines *l)
 {
     const char *nl = memchr(l->buf + l->begin, '\n', l->end - l->begin);
@@ -98,20 +143,22 @@ static int drop_to_line_end(struct lines *l)
     return nl != NULL ? 0 : -1;
 }
 
-/* A line that does not fit: pass over all of it. */
-static int pass_over(struct lines *l, struct line *out)
+/* A line that does not fit: pass over all of it. 0 when an error stops that. */
+static int pass_over(struct lines *l, struct report_line *out)
 {
     uint64_t from = l->offset;
 
-    while (drop_to_line_end(l) != 0 && !l->at_end) {
+    while (drop_to_line_end(l) != 0 && !l->at_end && !l->error) {
         l->begin = l->end = 0;
-        fill(l);
+        fill_lines_buffer(l);
     }
-    *out = (struct line){"", 0, from, 0};
+    if (l->error)
+        return 0;
+    *out = (struct report_line){"", 0, from, 0};
     return 1;
 }
 
-int lines_next(struct lines *l, struct line *out)
+int lines_next(struct lines *l, struct report_line *out)
 {
     size_t seen = 0; /* bytes of the line known to hold no line end */
 
@@ -121,19 +168,19 @@ int lines_next(struct lines *l, struct line *out)
         const char *nl = memchr(from + seen, '\n', n - seen);
 
         if (nl != NULL) {
-            give(l, out, (size_t)(nl - from), (size_t)(nl - from) + 1, 1);
+            emit_line(l, out, (size_t)(nl - from), (size_t)(nl - from) + 1, 1);
             return 1;
         }
         seen = n;
         if (l->at_end) {
             if (n == 0)
                 return 0;
-            give(l, out, n, n, 0);
+            emit_line(l, out, n, n, 0);
             return 1;
         }
-        if (make_room(l) != 0)
+        if (reserve_line_room(l) != 0)
             return l->error ? 0 : pass_over(l, out);
-        fill(l);
+        fill_lines_buffer(l);
     }
     return 0;
 }

@@ -80,10 +80,10 @@ static void put_skipped(struct text *out, const char *name, const struct skipped
              (long long)s->backward);
 }
 
-static int put_run(struct text *out, const struct run *r)
+static int put_run(struct text *out, const struct loaded_run *r)
 {
-    json_t *figures = figures_of(r);
-    json_t *verdict = verdict_of(r);
+    json_t *figures = run_figures(r);
+    json_t *verdict = run_verdict(r);
     int bad = figures == NULL || verdict == NULL;
 
     text_str(out, "{\"label\":");
@@ -93,6 +93,10 @@ static int put_run(struct text *out, const struct run *r)
     text_fmt(out, ",\"begun\":%lld,\"last\":%lld,\"hasMetrics\":%d,\"config\":",
              (long long)r->begun, (long long)r->last, r->has_metrics);
     text_value(out, r->config);
+    text_str(out, ",\"starts\":");
+    text_value(out, r->starts);
+    text_str(out, ",\"changes\":");
+    text_value(out, r->changes);
     text_str(out, ",\"figures\":");
     text_value(out, figures);
     text_str(out, ",\"verdict\":");
@@ -104,7 +108,7 @@ static int put_run(struct text *out, const struct run *r)
     return bad ? -1 : 0;
 }
 
-/* What every key is when nothing sets it, and what it means. */
+/* The default and the help text of every key. */
 static void put_keys(struct text *out)
 {
     const char *comma = "";
@@ -130,19 +134,8 @@ static void put_keys(struct text *out)
 
 /* ---- trajectories ---- */
 
-static json_t *read_line(int fd, const struct pick *p)
-{
-    char *line = malloc(p->len + 1);
-    json_t *v = NULL;
-
-    if (line != NULL && pread(fd, line, p->len, (off_t)p->offset) == (ssize_t)p->len)
-        v = json_loadb(line, p->len, JSON_ALLOW_NUL, NULL);
-    free(line);
-    return v;
-}
-
 /* Spread evenly whatever n is: multiples of a step near n/phi that shares no factor. */
-static size_t stride_of(size_t n)
+static size_t choose_stride(size_t n)
 {
     size_t stride = (size_t)((double)n * 0.6180339887) + 1, a, b;
 
@@ -159,15 +152,18 @@ static size_t stride_of(size_t n)
 }
 
 /* Each chosen trajectory as text, until `bytes` are used; the others stay empty. */
-static int64_t write_picks(struct text *texts, struct picks *p, const char *path,
-                           size_t run, size_t bytes)
+static int64_t write_picks(struct text *texts, struct picks *p, size_t run, size_t bytes)
 {
-    int fd = p->n ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    size_t stride = stride_of(p->n ? p->n : 1);
-    int64_t too_big = 0;
+    size_t stride = choose_stride(p->n ? p->n : 1);
+    int64_t too_big = p->too_big;
 
-    for (size_t i = 0, at = 0; fd >= 0 && i < p->n; i++, at = (at + stride) % p->n) {
-        json_t *t = read_line(fd, &p->chosen[at]);
+    for (size_t i = 0, at = 0; i < p->n; i++, at = (at + stride) % p->n) {
+        const struct pick *pick = &p->chosen[at];
+        json_t *t = NULL;
+
+        if (pick->text == NULL)
+            continue;
+        t = json_loadb(pick->text, pick->len, JSON_ALLOW_NUL, NULL);
 
         if (t == NULL || trajectory_write(&texts[at], t, run) != 0) {
             p->lines.broken++;
@@ -181,12 +177,10 @@ static int64_t write_picks(struct text *texts, struct picks *p, const char *path
         }
         json_decref(t);
     }
-    if (fd >= 0)
-        close(fd);
     return too_big;
 }
 
-static int put_trajectories_of(struct text *out, const struct run *r, size_t run,
+static int put_trajectories_of(struct text *out, const struct loaded_run *r, size_t run,
                                size_t max, size_t bytes, const char **comma)
 {
     char path[4096];
@@ -195,7 +189,9 @@ static int put_trajectories_of(struct text *out, const struct run *r, size_t run
     int64_t shown = 0, too_big;
     int bad;
 
-    run_path(r, "trajectories.jsonl", path);
+    run_path(r, "trajectories.jsonl.zst", path);
+    if (access(path, F_OK) != 0) /* of older versions */
+        run_path(r, "trajectories.jsonl", path);
     if (picks_make(&p, path, max) != 0)
         return -1;
     texts = calloc(p.n + 1, sizeof(*texts));
@@ -203,7 +199,7 @@ static int put_trajectories_of(struct text *out, const struct run *r, size_t run
         picks_free(&p);
         return -1;
     }
-    too_big = write_picks(texts, &p, path, run, bytes);
+    too_big = write_picks(texts, &p, run, bytes);
     text_str(out, *comma);
     text_str(out, "{\"list\":[");
     for (size_t i = 0; i < p.n; i++) {
@@ -228,8 +224,8 @@ static int put_trajectories_of(struct text *out, const struct run *r, size_t run
 
 /* ---- the page ---- */
 
-static int put_data(struct text *out, const struct run *runs, size_t n,
-                    const struct page_options *o)
+static int put_page_data(struct text *out, const struct loaded_run *runs, size_t n,
+                         const struct page_options *o)
 {
     const char *comma = "";
     int bad = 0;
@@ -238,6 +234,8 @@ static int put_data(struct text *out, const struct run *runs, size_t n,
     text_json_str(out, sr1_version());
     text_str(out, ",");
     put_keys(out);
+    text_str(out, ",\"samples\":");
+    text_value(out, o->samples);
     text_str(out, ",\"runs\":[");
     for (size_t i = 0; i < n && !bad; i++) {
         text_str(out, i ? "," : "");
@@ -252,7 +250,7 @@ static int put_data(struct text *out, const struct run *runs, size_t n,
     return bad || out->failed ? -1 : 0;
 }
 
-static int write_all(int fd, const char *bytes, size_t n)
+static int write_page_bytes(int fd, const char *bytes, size_t n)
 {
     while (n > 0) {
         ssize_t done = write(fd, bytes, n);
@@ -274,13 +272,14 @@ static int replace_file(const char *path, const struct text *t)
     int fd, bad;
 
     snprintf(beside, sizeof(beside), "%s.XXXXXX", path);
+    errno = ENAMETOOLONG;
     fd = strlen(path) < 4096 ? mkstemp(beside) : -1;
     bad = fd < 0;
     if (!bad) {
         mode_t mask = umask(0);
 
         umask(mask);
-        bad = write_all(fd, t->data, t->len) != 0 || fchmod(fd, 0666 & ~mask) != 0;
+        bad = write_page_bytes(fd, t->data, t->len) != 0 || fchmod(fd, 0666 & ~mask) != 0;
         bad |= close(fd) != 0;
         bad = bad || rename(beside, path) != 0;
     }
@@ -292,13 +291,14 @@ static int replace_file(const char *path, const struct text *t)
     return TOOL_FAILED;
 }
 
-int page_write(struct run *runs, size_t n, const struct page_options *o, size_t *size)
+int page_write(struct loaded_run *runs, size_t n, const struct page_options *o,
+               size_t *size)
 {
     struct text t = {0};
     int code;
 
     text_str(&t, page_head);
-    if (put_data(&t, runs, n, o) != 0 || t.failed) {
+    if (put_page_data(&t, runs, n, o) != 0 || t.failed) {
         text_free(&t);
         fprintf(stderr, "sr1-report: out of memory\n");
         return TOOL_FAILED;

@@ -1,6 +1,6 @@
-/* pick.c - choose trajectories from a file of any size, in one pass and little memory.
+/* pick.c - choose trajectories from a file of any size, in little memory.
  *
- * The file is cut into equal parts by its bytes, so that all of the run is seen. Each
+ * Its lines are counted, then cut into equal parts, so that all of the run is seen. Each
  * part gives four: the best reward, the worst, the largest advantage either way, and one
  * at random (a reservoir of one, from a fixed seed: the same file gives the same page).
  * A file with no more trajectories than may be taken gives all of them. */
@@ -13,25 +13,24 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { BEST, WORST, STRONGEST, RANDOM, KINDS };
 
-struct part {
+struct file_part {
     struct pick by[KINDS]; /* len 0: none yet */
     uint64_t seen;
 };
 
 struct chooser {
-    struct part *parts;
+    struct file_part *parts;
     size_t n_parts;
+    uint64_t lines, at; /* of the file, and before the present one */
     struct pick *first; /* the first `max` of the file */
     size_t max;
-    uint64_t file_size;
 };
 
 /* splitmix64 (Steele, Lea, Flood 2014). */
-static uint64_t hash(uint64_t x)
+static uint64_t hash_offset(uint64_t x)
 {
     x += 0x9E3779B97F4A7C15u;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -39,8 +38,9 @@ static uint64_t hash(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* Of equal ones the best is the first and the worst the last: two, where there are. */
-static void consider(struct part *part, const struct pick *p)
+/* Among equal rewards the best is the first and the worst the last, so two are chosen if
+ * there are two. */
+static void consider_pick(struct file_part *part, const struct pick *p)
 {
     struct pick *by = part->by;
 
@@ -51,14 +51,15 @@ static void consider(struct part *part, const struct pick *p)
         by[WORST] = *p;
     if (by[STRONGEST].len == 0 || fabs(p->advantage) > fabs(by[STRONGEST].advantage))
         by[STRONGEST] = *p;
-    if (hash(p->offset) % part->seen == 0)
+    if (hash_offset(p->offset) % part->seen == 0)
         by[RANDOM] = *p;
 }
 
-static void take(struct chooser *c, struct picks *out, const struct line *l)
+static void add_candidate(struct chooser *c, struct picks *out,
+                          const struct report_line *l)
 {
     struct scan_number found[] = {{"step", 0}, {"reward", 0}, {"advantage", 0}};
-    size_t at;
+    size_t part = (size_t)((double)c->at++ / (double)c->lines * (double)c->n_parts);
     struct pick p = {.offset = l->offset, .len = l->len};
 
     if (!l->whole) {
@@ -75,11 +76,10 @@ static void take(struct chooser *c, struct picks *out, const struct line *l)
     if ((size_t)out->seen < c->max)
         c->first[out->seen] = p;
     out->seen++;
-    at = (size_t)((double)l->offset / ((double)c->file_size + 1) * (double)c->n_parts);
-    consider(&c->parts[at < c->n_parts ? at : c->n_parts - 1], &p);
+    consider_pick(&c->parts[part < c->n_parts ? part : c->n_parts - 1], &p);
 }
 
-static int by_offset(const void *a, const void *b)
+static int compare_pick_offset(const void *a, const void *b)
 {
     const struct pick *p = a, *q = b;
 
@@ -87,7 +87,7 @@ static int by_offset(const void *a, const void *b)
 }
 
 /* Those of all parts, each once. */
-static void gather(struct picks *out, const struct chooser *c)
+static void gather_picks(struct picks *out, const struct chooser *c)
 {
     size_t n = 0;
 
@@ -103,25 +103,67 @@ static void gather(struct picks *out, const struct chooser *c)
         }
     }
     out->n = n;
-    qsort(c->first, n, sizeof(*c->first), by_offset);
+    qsort(c->first, n, sizeof(*c->first), compare_pick_offset);
 }
 
-static void read_all(struct chooser *c, struct picks *out, const char *path)
+/* Call `each` with every line. 0, or errno. */
+static int go_through(const char *path, struct chooser *c, struct picks *out,
+                      void (*each)(struct chooser *, struct picks *,
+                                   const struct report_line *))
 {
     struct lines file;
-    struct line l;
-    struct stat st;
-    int failed = lines_open(&file, path);
+    struct report_line l;
+    int error = text_lines_open(&file, path);
 
-    if (failed) {
-        out->missing = failed == ENOENT;
-        out->error = out->missing ? 0 : failed;
-        return;
-    }
-    c->file_size = fstat(file.fd, &st) == 0 ? (uint64_t)st.st_size : 0;
+    if (error)
+        return error;
     while (lines_next(&file, &l))
-        take(c, out, &l);
-    out->error = file.error;
+        each(c, out, &l);
+    error = file.error;
+    lines_close(&file);
+    return error;
+}
+
+static void count(struct chooser *c, struct picks *out, const struct report_line *l)
+{
+    (void)out, (void)l;
+    c->lines++;
+}
+
+static void read_candidates(struct chooser *c, struct picks *out, const char *path)
+{
+    int error = go_through(path, c, out, count);
+
+    if (c->lines > 0)
+        error = go_through(path, c, out, add_candidate);
+    out->missing = error == ENOENT;
+    out->error = out->missing ? 0 : error;
+}
+
+/* The lines themselves, by going through the file again: a compressed one has no other
+ * way to them. */
+static void load_chosen(struct picks *p, const char *path)
+{
+    struct lines file;
+    struct report_line l;
+    size_t held = 0, k = 0;
+
+    if (p->n == 0 || text_lines_open(&file, path) != 0)
+        return;
+    while (k < p->n && lines_next(&file, &l)) {
+        struct pick *pick = &p->chosen[k];
+
+        if (l.offset != pick->offset)
+            continue;
+        k++;
+        pick->len = l.len; /* of now: the run may have written on */
+        if (l.len <= PICK_BYTES - held)
+            pick->text = malloc(l.len + 1);
+        if (pick->text != NULL)
+            memcpy(pick->text, l.text, l.len);
+        held += pick->text != NULL ? l.len : 0;
+        p->too_big += pick->text == NULL;
+    }
     lines_close(&file);
 }
 
@@ -137,18 +179,21 @@ int picks_make(struct picks *out, const char *path, size_t max)
         free(c.first);
         return -1;
     }
-    read_all(&c, out, path);
+    read_candidates(&c, out, path);
     out->chosen = c.first;
     if ((uint64_t)out->seen <= max)
         out->n = (size_t)out->seen;
     else
-        gather(out, &c);
+        gather_picks(out, &c);
     free(c.parts);
+    load_chosen(out, path);
     return 0;
 }
 
 void picks_free(struct picks *p)
 {
+    for (size_t i = 0; i < p->n; i++)
+        free(p->chosen[i].text);
     free(p->chosen);
     memset(p, 0, sizeof(*p));
 }

@@ -15,13 +15,13 @@
 #define SMALL_FILE ((size_t)4 << 20)
 #define ROW_MAX_BYTES ((size_t)1 << 20)
 
-const char *run_path(const struct run *r, const char *name, char out[4096])
+const char *run_path(const struct loaded_run *r, const char *name, char out[4096])
 {
     snprintf(out, 4096, "%s/%s", r->folder, name);
     return out;
 }
 
-static time_t time_of(const char *path)
+static time_t get_modified_time(const char *path)
 {
     struct stat st;
 
@@ -29,7 +29,7 @@ static time_t time_of(const char *path)
 }
 
 /* A small JSON object, NULL when it is not there or broken. */
-static json_t *load_object(const char *path)
+static json_t *load_json_object(const char *path)
 {
     struct stat st;
     json_t *v;
@@ -43,27 +43,30 @@ static json_t *load_object(const char *path)
     return NULL;
 }
 
-const char *run_setting(const struct run *r, const char *key)
+const char *run_setting(const struct loaded_run *r, const char *key)
 {
     const char *s = json_string_value(json_object_get(r->config, key));
 
     return s != NULL ? s : "";
 }
 
-int run_is_sft(const struct run *r)
+int run_is_sft(const struct loaded_run *r)
 {
     return strcmp(run_setting(r, "stage"), "sft") == 0;
 }
 
-double run_steps_done(const struct run *r)
+double run_steps_done(const struct loaded_run *r)
 {
     return r->saved > r->series.last_step ? (double)r->saved : r->series.last_step;
 }
 
 /* ---- metrics.jsonl ---- */
 
+#define STEPS_MAX 0x1p53 /* from where on a double counts no longer */
+
 /* A row as an object with a step above the last one's; else NULL, and counted. */
-static json_t *read_row(struct run *r, const struct line *l, double *step)
+static json_t *read_metrics_row(struct loaded_run *r, const struct report_line *l,
+                                double *step)
 {
     json_t *row;
 
@@ -76,12 +79,12 @@ static json_t *read_row(struct run *r, const struct line *l, double *step)
         return NULL;
     }
     row = json_loadb(l->text, l->len, JSON_ALLOW_NUL, NULL);
-    if (!json_is_number(json_object_get(row, "step"))) {
+    *step = json_number_value(json_object_get(row, "step"));
+    if (!json_is_number(json_object_get(row, "step")) || !(*step < STEPS_MAX)) {
         r->rows.broken++;
         json_decref(row);
         return NULL;
     }
-    *step = json_number_value(json_object_get(row, "step"));
     if (*step >= 0 && (r->series.n_rows == 0 || *step > r->series.last_step))
         return row;
     r->rows.backward++;
@@ -89,11 +92,11 @@ static json_t *read_row(struct run *r, const struct line *l, double *step)
     return NULL;
 }
 
-static int read_metrics(struct run *r, const char *path)
+static int read_metrics(struct loaded_run *r, const char *path)
 {
     struct lines file;
-    struct line l;
-    int failed = lines_open(&file, path);
+    struct report_line l;
+    int failed = text_lines_open(&file, path);
 
     if (failed == ENOENT)
         return 0;
@@ -102,10 +105,10 @@ static int read_metrics(struct run *r, const char *path)
         return failed == ENOMEM ? TOOL_FAILED : TOOL_USAGE;
     }
     r->has_metrics = 1;
-    r->last = time_of(path);
+    r->last = get_modified_time(path);
     while (!failed && lines_next(&file, &l)) {
         double step;
-        json_t *row = read_row(r, &l, &step);
+        json_t *row = read_metrics_row(r, &l, &step);
 
         if (row != NULL && series_add(&r->series, step, row) != 0)
             failed = ENOMEM;
@@ -121,7 +124,7 @@ static int read_metrics(struct run *r, const char *path)
 
 /* ---- checkpoints ---- */
 
-static void read_checkpoint(struct run *r)
+static void read_checkpoint(struct loaded_run *r)
 {
     char path[4096], state_path[4200];
     DIR *d = opendir(run_path(r, "checkpoints", path));
@@ -134,7 +137,7 @@ static void read_checkpoint(struct run *r)
         int used = 0;
 
         if (sscanf(e->d_name, "step-%lld%n", &step, &used) == 1 && !e->d_name[used] &&
-            step > r->saved)
+            step > r->saved && (double)step < STEPS_MAX)
             r->saved = step;
     }
     if (d != NULL)
@@ -143,15 +146,52 @@ static void read_checkpoint(struct run *r)
         return;
     snprintf(state_path, sizeof(state_path), "%s/step-%lld/state.json", path,
              (long long)r->saved);
-    state = load_object(state_path);
+    state = load_json_object(state_path);
     r->planned =
         json_integer_value(json_object_get(json_object_get(state, "state"), "planned"));
     json_decref(state);
 }
 
+/* ---- starts, and changes of the configuration ---- */
+
+#define CHANGES_MAX 1000
+
+static json_t *load_starts(const char *path)
+{
+    json_t *record = load_json_object(path);
+    json_t *starts = json_incref(json_object_get(record, "starts"));
+
+    json_decref(record);
+    if (json_is_array(starts))
+        return starts;
+    json_decref(starts);
+    return NULL;
+}
+
+static json_t *load_changes(const char *path)
+{
+    json_t *rows = json_array();
+    struct lines file;
+    struct report_line l;
+
+    if (text_lines_open(&file, path) != 0)
+        return rows;
+    while (json_array_size(rows) < CHANGES_MAX && lines_next(&file, &l)) {
+        json_t *row = l.whole && l.len <= ROW_MAX_BYTES
+                          ? json_loadb(l.text, l.len, JSON_ALLOW_NUL, NULL)
+                          : NULL;
+
+        if (json_is_object(row))
+            (void)json_array_append(rows, row);
+        json_decref(row);
+    }
+    lines_close(&file);
+    return rows;
+}
+
 /* ---- the whole ---- */
 
-static int nothing_there(const struct run *r)
+static int report_no_run(const struct loaded_run *r)
 {
     struct stat st;
 
@@ -165,7 +205,22 @@ static int nothing_there(const struct run *r)
     return TOOL_USAGE;
 }
 
-int run_read(struct run *r, const char *folder)
+/* A Hugging Face folder has a config.json too. */
+static int is_model(const struct loaded_run *r)
+{
+    return !r->has_metrics && json_object_get(r->config, "architectures") != NULL;
+}
+
+static int report_model_folder(const struct loaded_run *r)
+{
+    fprintf(stderr,
+            "sr1-report: %s holds a model, not a run; name the folder that sr1-train "
+            "says it wrote\n",
+            r->folder);
+    return TOOL_USAGE;
+}
+
+int run_read(struct loaded_run *r, const char *folder)
 {
     char path[4096];
     struct stat st;
@@ -177,8 +232,10 @@ int run_read(struct run *r, const char *folder)
         fprintf(stderr, "sr1-report: out of memory\n");
         return TOOL_FAILED;
     }
-    r->begun = time_of(run_path(r, "config.json", path));
-    r->config = load_object(path);
+    r->begun = get_modified_time(run_path(r, "config.json", path));
+    r->config = load_json_object(path);
+    r->starts = load_starts(run_path(r, "run.json", path));
+    r->changes = load_changes(run_path(r, "config-changes.jsonl", path));
     read_checkpoint(r);
     if (r->planned <= 0)
         r->planned = json_integer_value(json_object_get(r->config, "max_steps"));
@@ -186,14 +243,16 @@ int run_read(struct run *r, const char *folder)
     r->has_model = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     code = read_metrics(r, run_path(r, "metrics.jsonl", path));
     if (code == 0 && r->begun == 0 && !r->has_metrics)
-        return nothing_there(r);
-    return code;
+        return report_no_run(r);
+    return code == 0 && is_model(r) ? report_model_folder(r) : code;
 }
 
-void run_free(struct run *r)
+void run_free(struct loaded_run *r)
 {
     free(r->folder);
     free(r->label);
     json_decref(r->config);
+    json_decref(r->starts);
+    json_decref(r->changes);
     series_free(&r->series);
 }

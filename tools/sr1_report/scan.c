@@ -1,4 +1,4 @@
-/* scan.c - see scan.h. Each reader moves p behind what it read, or returns -1. */
+/* scan.c - see scan.h. Each reader moves p past the value it read, or returns -1. */
 #include "sr1_report/scan.h"
 
 #include <math.h>
@@ -7,31 +7,31 @@
 
 #define MAX_DEPTH 64
 
-struct scan {
+struct json_scan {
     const char *p, *end;
     struct scan_number *wanted;
     size_t n_wanted;
 };
 
-static void skip_space(struct scan *s)
+static void skip_json_space(struct json_scan *s)
 {
     while (s->p < s->end &&
            (*s->p == ' ' || *s->p == '\t' || *s->p == '\r' || *s->p == '\n'))
         s->p++;
 }
 
-static int take(struct scan *s, char c)
+static int expect_json_char(struct json_scan *s, char c)
 {
-    skip_space(s);
+    skip_json_space(s);
     if (s->p == s->end || *s->p != c)
         return -1;
     s->p++;
     return 0;
 }
 
-static int read_string(struct scan *s)
+static int scan_json_string(struct json_scan *s)
 {
-    if (take(s, '"') != 0)
+    if (expect_json_char(s, '"') != 0)
         return -1;
     for (; s->p < s->end; s->p++) {
         if ((unsigned char)*s->p < 0x20)
@@ -40,13 +40,13 @@ static int read_string(struct scan *s)
             s->p++;
             return 0;
         }
-        if (*s->p == '\\' && ++s->p == s->end)
+        if (*s->p == '\\' && (++s->p == s->end || (unsigned char)*s->p < 0x20))
             return -1;
     }
     return -1;
 }
 
-static int read_word(struct scan *s, const char *word)
+static int read_word(struct json_scan *s, const char *word)
 {
     size_t n = strlen(word);
 
@@ -56,7 +56,7 @@ static int read_word(struct scan *s, const char *word)
     return 0;
 }
 
-static int read_digits(struct scan *s)
+static int scan_json_digits(struct json_scan *s)
 {
     const char *from = s->p;
 
@@ -65,15 +65,15 @@ static int read_digits(struct scan *s)
     return s->p > from ? 0 : -1;
 }
 
-static int read_number(struct scan *s)
+static int read_number(struct json_scan *s)
 {
     if (s->p < s->end && *s->p == '-')
         s->p++;
-    if (read_digits(s) != 0)
+    if (scan_json_digits(s) != 0)
         return -1;
     if (s->p < s->end && *s->p == '.') {
         s->p++;
-        if (read_digits(s) != 0)
+        if (scan_json_digits(s) != 0)
             return -1;
     }
     if (s->p == s->end || (*s->p != 'e' && *s->p != 'E'))
@@ -81,28 +81,28 @@ static int read_number(struct scan *s)
     s->p++;
     if (s->p < s->end && (*s->p == '+' || *s->p == '-'))
         s->p++;
-    return read_digits(s);
+    return scan_json_digits(s);
 }
 
-static int read_value(struct scan *s, int depth);
+static int read_value(struct json_scan *s, int depth);
 
-/* What stands between two brackets: items with commas between. */
-static int read_items(struct scan *s, char close, int depth,
-                      int (*item)(struct scan *s, int depth))
+/* The text between two brackets: items separated by commas. */
+static int read_items(struct json_scan *s, char close, int depth,
+                      int (*item)(struct json_scan *s, int depth))
 {
     if (depth > MAX_DEPTH)
         return -1;
     s->p++;
-    if (take(s, close) == 0)
+    if (expect_json_char(s, close) == 0)
         return 0;
     do {
         if (item(s, depth) != 0)
             return -1;
-    } while (take(s, ',') == 0);
-    return take(s, close);
+    } while (expect_json_char(s, ',') == 0);
+    return expect_json_char(s, close);
 }
 
-static double number_of(const char *from, const char *to)
+static double parse_json_number(const char *from, const char *to)
 {
     char text[64];
     size_t n = (size_t)(to - from);
@@ -114,19 +114,19 @@ static double number_of(const char *from, const char *to)
     return strtod(text, NULL);
 }
 
-static int read_member(struct scan *s, int depth)
+static int scan_json_member(struct json_scan *s, int depth)
 {
     const char *name, *value;
     size_t n;
 
-    skip_space(s);
+    skip_json_space(s);
     name = s->p;
-    if (read_string(s) != 0)
+    if (scan_json_string(s) != 0)
         return -1;
     n = (size_t)(s->p - name) - 2;
-    if (take(s, ':') != 0)
+    if (expect_json_char(s, ':') != 0)
         return -1;
-    skip_space(s);
+    skip_json_space(s);
     value = s->p;
     if (read_value(s, depth) != 0)
         return -1;
@@ -134,23 +134,23 @@ static int read_member(struct scan *s, int depth)
         struct scan_number *w = &s->wanted[i];
 
         if (strlen(w->name) == n && memcmp(w->name, name + 1, n) == 0)
-            w->value = number_of(value, s->p);
+            w->value = parse_json_number(value, s->p);
     }
     return 0;
 }
 
-static int read_value(struct scan *s, int depth)
+static int read_value(struct json_scan *s, int depth)
 {
-    skip_space(s);
+    skip_json_space(s);
     if (s->p == s->end)
         return -1;
     switch (*s->p) {
     case '{':
-        return read_items(s, '}', depth + 1, read_member);
+        return read_items(s, '}', depth + 1, scan_json_member);
     case '[':
         return read_items(s, ']', depth + 1, read_value);
     case '"':
-        return read_string(s);
+        return scan_json_string(s);
     case 't':
         return read_word(s, "true");
     case 'f':
@@ -164,13 +164,13 @@ static int read_value(struct scan *s, int depth)
 
 int scan_object(const char *s, size_t n, struct scan_number *wanted, size_t n_wanted)
 {
-    struct scan sc = {s, s + n, wanted, n_wanted};
+    struct json_scan sc = {s, s + n, wanted, n_wanted};
 
     for (size_t i = 0; i < n_wanted; i++)
         wanted[i].value = NAN;
-    skip_space(&sc);
+    skip_json_space(&sc);
     if (sc.p == sc.end || *sc.p != '{' || read_value(&sc, 0) != 0)
         return -1;
-    skip_space(&sc);
+    skip_json_space(&sc);
     return sc.p == sc.end ? 0 : -1;
 }

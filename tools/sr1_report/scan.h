@@ -10,9 +10,9 @@ struct scan_number {
     double value; /* NaN while it was not found, or is no number */
 };
 
-/* Read s[0..n) as one JSON object (RFC 8259; the bytes of strings are not looked at) and
- * take the outermost members wanted[0..n_wanted). -1: it is no whole object, or nested
- * deeper than 64. */
+/* Read s[0..n) as one JSON object (RFC 8259; the bytes of strings are not checked) and
+ * find its members wanted[0..n_wanted). -1: not a whole object, or nested deeper than 64.
+ */
 int scan_object(const char *s, size_t n, struct scan_number *wanted, size_t n_wanted);
 
 #endif

@@ -21,7 +21,7 @@ static int ends_in(const char *name, const char *end)
     return n >= m && strcmp(name + n - m, end) == 0;
 }
 
-static enum merge_kind kind_of(const char *name)
+static enum merge_kind choose_merge_kind(const char *name)
 {
     if (ends_in(name, "/min"))
         return MERGE_LEAST;
@@ -45,7 +45,7 @@ static struct column *new_column(struct series *s, const char *name)
     }
     for (size_t i = 0; i < SERIES_POINTS; i++)
         c->values[i] = NAN;
-    c->kind = kind_of(name);
+    c->kind = choose_merge_kind(name);
     s->n_columns++;
     return c;
 }
@@ -72,7 +72,8 @@ static struct column *find_next(struct series *s, const char *name, size_t *next
 }
 
 /* a (of na rows) and b (of nb) as one. */
-static double together(enum merge_kind kind, double a, double na, double b, double nb)
+static double merge_series_values(enum merge_kind kind, double a, double na, double b,
+                                  double nb)
 {
     if (!isfinite(a))
         return b;
@@ -84,7 +85,7 @@ static double together(enum merge_kind kind, double a, double na, double b, doub
 }
 
 /* Put each two neighbours together. */
-static void halve(struct series *s)
+static void halve_series(struct series *s)
 {
     size_t n = s->n / 2;
 
@@ -92,7 +93,8 @@ static void halve(struct series *s)
         struct column *c = &s->columns[k];
 
         for (size_t i = 0; i < n; i++)
-            c->values[i] = together(c->kind, c->values[2 * i], (double)s->rows[2 * i],
+            c->values[i] =
+                merge_series_values(c->kind, c->values[2 * i], (double)s->rows[2 * i],
                                     c->values[2 * i + 1], (double)s->rows[2 * i + 1]);
         for (size_t i = n; i < SERIES_POINTS; i++)
             c->values[i] = NAN;
@@ -105,7 +107,7 @@ static void halve(struct series *s)
     s->merge *= 2;
 }
 
-static void note(struct column *c, double step, double v)
+static void record_column_value(struct column *c, double step, double v)
 {
     if (!isfinite(v))
         return;
@@ -127,7 +129,7 @@ static size_t next_point(struct series *s, double *before)
     if (s->merge == 0)
         s->merge = 1;
     if (s->n == SERIES_POINTS && s->rows[s->n - 1] >= s->merge)
-        halve(s);
+        halve_series(s);
     if (s->n == 0 || s->rows[s->n - 1] >= s->merge)
         s->rows[s->n++] = 0;
     *before = (double)s->rows[s->n - 1];
@@ -163,8 +165,8 @@ int series_add(struct series *s, double step, const json_t *row)
         }
         if (c == NULL)
             return -1;
-        note(c, step, v);
-        c->values[at] = together(c->kind, c->values[at], before, v, 1);
+        record_column_value(c, step, v);
+        c->values[at] = merge_series_values(c->kind, c->values[at], before, v, 1);
     }
     return 0;
 }

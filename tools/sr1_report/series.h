@@ -1,8 +1,8 @@
 /* sr1_report/series.h - the numbers of a run by step, in bounded memory.
  *
- * Beyond SERIES_POINTS rows, neighbours are put together: each point then stands for
- * `merge` rows and holds their mean (the least for names that end in /min, the greatest
- * for /max and what counts alarms). The facts of a column are exact all the same. */
+ * Beyond SERIES_POINTS rows, neighbours are merged: each point then represents `merge`
+ * rows and holds their mean (the least for names that end in /min, the greatest for /max
+ * and for counts of alarms). The final figures of a column stay exact. */
 #ifndef SR1_TOOLS_SR1_REPORT_SERIES_H
 #define SR1_TOOLS_SR1_REPORT_SERIES_H
 

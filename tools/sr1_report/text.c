@@ -15,7 +15,7 @@ void text_free(struct text *t)
     memset(t, 0, sizeof(*t));
 }
 
-static int make_room(struct text *t, size_t n)
+static int reserve_text_room(struct text *t, size_t n)
 {
     size_t cap = t->cap ? t->cap : 256;
     char *data;
@@ -38,7 +38,7 @@ static int make_room(struct text *t, size_t n)
 
 void text_add(struct text *t, const char *bytes, size_t n)
 {
-    if (n == 0 || make_room(t, n) != 0)
+    if (n == 0 || reserve_text_room(t, n) != 0)
         return;
     memcpy(t->data + t->len, bytes, n);
     t->len += n;
@@ -63,7 +63,7 @@ void text_fmt(struct text *t, const char *format, ...)
 }
 
 /* Bytes of the character at s[0..n), 0 when they are not UTF-8 (Unicode, table 3-7). */
-static size_t character(const unsigned char *s, size_t n)
+static size_t get_utf8_length(const unsigned char *s, size_t n)
 {
     unsigned char low = 0x80, high = 0xBF;
     size_t len;
@@ -92,13 +92,13 @@ static int is_line_end(const unsigned char *s, size_t len)
     return len == 3 && s[0] == 0xE2 && s[1] == 0x80 && (s[2] & 0xFE) == 0xA8;
 }
 
-void text_json(struct text *t, const char *s, size_t n)
+void text_json_bytes(struct text *t, const char *s, size_t n)
 {
     const unsigned char *p = (const unsigned char *)s;
 
     text_add(t, "\"", 1);
     for (size_t i = 0, len; i < n; i += len) {
-        len = character(p + i, n - i);
+        len = get_utf8_length(p + i, n - i);
         if (len == 0) {
             text_str(t, "\\ufffd");
             len = 1;
@@ -118,7 +118,7 @@ void text_json(struct text *t, const char *s, size_t n)
 
 void text_json_str(struct text *t, const char *s)
 {
-    text_json(t, s, strlen(s));
+    text_json_bytes(t, s, strlen(s));
 }
 
 void text_number(struct text *t, double v, int digits)
@@ -129,9 +129,9 @@ void text_number(struct text *t, double v, int digits)
         text_str(t, "null");
 }
 
-static void add_value(struct text *t, const json_t *v, int depth);
+static void add_json_value(struct text *t, const json_t *v, int depth);
 
-static void add_object(struct text *t, const json_t *v, int depth)
+static void add_json_object(struct text *t, const json_t *v, int depth)
 {
     const char *key, *comma = "";
     json_t *member;
@@ -142,32 +142,32 @@ static void add_object(struct text *t, const json_t *v, int depth)
         text_str(t, comma);
         text_json_str(t, key);
         text_str(t, ":");
-        add_value(t, member, depth + 1);
+        add_json_value(t, member, depth + 1);
         comma = ",";
     }
     text_str(t, "}");
 }
 
-static void add_array(struct text *t, const json_t *v, int depth)
+static void add_json_array(struct text *t, const json_t *v, int depth)
 {
     text_str(t, "[");
     for (size_t i = 0; i < json_array_size(v); i++) {
         text_str(t, i ? "," : "");
-        add_value(t, json_array_get(v, i), depth + 1);
+        add_json_value(t, json_array_get(v, i), depth + 1);
     }
     text_str(t, "]");
 }
 
-static void add_value(struct text *t, const json_t *v, int depth)
+static void add_json_value(struct text *t, const json_t *v, int depth)
 {
     if (depth > MAX_DEPTH || v == NULL || json_is_null(v))
         text_str(t, "null");
     else if (json_is_object(v))
-        add_object(t, v, depth);
+        add_json_object(t, v, depth);
     else if (json_is_array(v))
-        add_array(t, v, depth);
+        add_json_array(t, v, depth);
     else if (json_is_string(v))
-        text_json(t, json_string_value(v), json_string_length(v));
+        text_json_bytes(t, json_string_value(v), json_string_length(v));
     else if (json_is_integer(v))
         text_fmt(t, "%lld", (long long)json_integer_value(v));
     else if (json_is_real(v))
@@ -178,5 +178,5 @@ static void add_value(struct text *t, const json_t *v, int depth)
 
 void text_value(struct text *t, const json_t *v)
 {
-    add_value(t, v, 0);
+    add_json_value(t, v, 0);
 }

@@ -1,4 +1,4 @@
-/* sr1_report/text.h - growing text, and JSON that may stand inside a script element. */
+/* sr1_report/text.h - growing text, and JSON that is safe inside a script element. */
 #ifndef SR1_TOOLS_SR1_REPORT_TEXT_H
 #define SR1_TOOLS_SR1_REPORT_TEXT_H
 
@@ -22,7 +22,7 @@ void text_fmt(struct text *t, const char *format, ...)
 
 /* A JSON string. Bytes that are not UTF-8 become U+FFFD. '<', '>' and '&' are written as
  * escapes, so neither an end tag nor a comment can appear in what HTML reads. */
-void text_json(struct text *t, const char *s, size_t n);
+void text_json_bytes(struct text *t, const char *s, size_t n);
 void text_json_str(struct text *t, const char *s);
 /* A number with so many digits; null when it is not finite. */
 void text_number(struct text *t, double v, int digits);

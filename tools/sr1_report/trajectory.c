@@ -1,8 +1,9 @@
-/* trajectory.c - a line of trajectories.jsonl (docs/trajectories.md) in the page's form.
+/* trajectory.c - a line of trajectories.jsonl (docs/formats.md) in the page's form.
  *
  * The page needs less than the line holds: token ids of the prompt only in part, numbers
  * with four digits, text of inserted blocks but not of the policy's (its tokens have
- * theirs). Everything may be missing or of a wrong type; the page shows what is there. */
+ * theirs). Every member may be missing or of a wrong type; the page shows the valid ones.
+ */
 #include "sr1_report/report.h"
 
 #include <stdlib.h>
@@ -19,12 +20,10 @@ struct bytes {
 
 static int hex_digit(char c)
 {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                  : -1;
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-static struct bytes text_of(const json_t *v)
+static struct bytes read_text_member(const json_t *v)
 {
     const json_t *hex = json_object_get(v, "hex");
     struct bytes b = {json_string_value(v), json_string_length(v), NULL};
@@ -44,15 +43,15 @@ static struct bytes text_of(const json_t *v)
     return b;
 }
 
-static void put_text(struct text *out, const json_t *v)
+static void put_json_text(struct text *out, const json_t *v)
 {
-    struct bytes b = text_of(v);
+    struct bytes b = read_text_member(v);
 
-    text_json(out, b.data, b.len);
+    text_json_bytes(out, b.data, b.len);
     free(b.own);
 }
 
-static void put_number(struct text *out, const json_t *v, int digits)
+static void put_json_number(struct text *out, const json_t *v, int digits)
 {
     if (json_is_integer(v))
         text_fmt(out, "%lld", (long long)json_integer_value(v));
@@ -63,8 +62,8 @@ static void put_number(struct text *out, const json_t *v, int digits)
 }
 
 /* [a.member, b.member, ...] of the objects in list; member NULL: of the values. */
-static void put_list(struct text *out, const json_t *list, const char *member,
-                     size_t max, void (*put)(struct text *out, const json_t *v))
+static void put_json_list(struct text *out, const json_t *list, const char *member,
+                          size_t max, void (*put)(struct text *out, const json_t *v))
 {
     size_t n = json_array_size(list);
 
@@ -80,36 +79,36 @@ static void put_list(struct text *out, const json_t *list, const char *member,
 
 static void put_short_number(struct text *out, const json_t *v)
 {
-    put_number(out, v, 4);
+    put_json_number(out, v, 4);
 }
 
 static void put_reward_part(struct text *out, const json_t *v)
 {
     text_str(out, "[");
-    put_text(out, json_object_get(v, "name"));
+    put_json_text(out, json_object_get(v, "name"));
     text_str(out, ",");
-    put_number(out, json_object_get(v, "value"), 6);
+    put_json_number(out, json_object_get(v, "value"), 6);
     text_str(out, ",");
-    put_number(out, json_object_get(v, "weight"), 6);
+    put_json_number(out, json_object_get(v, "weight"), 6);
     text_str(out, "]");
 }
 
-static void put_search(struct text *out, const json_t *v)
+static void put_search_event(struct text *out, const json_t *v)
 {
     text_str(out, "{\"turn\":");
-    put_number(out, json_object_get(v, "turn"), 6);
+    put_json_number(out, json_object_get(v, "turn"), 6);
     text_str(out, ",\"query\":");
-    put_text(out, json_object_get(v, "query"));
+    put_json_text(out, json_object_get(v, "query"));
     text_str(out, ",\"status\":");
-    put_number(out, json_object_get(v, "status"), 6);
+    put_json_number(out, json_object_get(v, "status"), 6);
     text_str(out, ",\"hits\":");
-    put_number(out, json_object_get(v, "hits"), 6);
+    put_json_number(out, json_object_get(v, "hits"), 6);
     text_str(out, ",\"ids\":");
-    put_list(out, json_object_get(v, "hit_ids"), NULL, 64, put_text);
+    put_json_list(out, json_object_get(v, "hit_ids"), NULL, 64, put_json_text);
     text_str(out, "}");
 }
 
-static size_t size_of(const json_t *o, const char *key)
+static size_t read_size_member(const json_t *o, const char *key)
 {
     json_int_t v = json_integer_value(json_object_get(o, key));
 
@@ -117,20 +116,22 @@ static size_t size_of(const json_t *o, const char *key)
 }
 
 /* One segment; its text where tokens do not carry it, cut to what there is. */
-static void put_segment(struct text *out, const json_t *s, const struct bytes *all,
-                        int with_policy_text)
+static void put_segment_json(struct text *out, const json_t *s, const struct bytes *all,
+                             int with_policy_text)
 {
     const char *source = json_string_value(json_object_get(s, "source"));
     int policy = source != NULL && strcmp(source, "policy") == 0;
-    size_t begin = size_of(s, "text_begin"), len = size_of(s, "text_len");
+    size_t begin = read_size_member(s, "text_begin"),
+           len = read_size_member(s, "text_len");
 
     begin = begin < all->len ? begin : all->len;
     len = len < all->len - begin ? len : all->len - begin;
     text_fmt(out, "{\"policy\":%d,\"turn\":%zu,\"at\":%zu,\"n\":%zu", policy,
-             size_of(s, "turn"), size_of(s, "token_begin"), size_of(s, "token_count"));
+             read_size_member(s, "turn"), read_size_member(s, "token_begin"),
+             read_size_member(s, "token_count"));
     if (!policy || with_policy_text) {
         text_str(out, ",\"text\":");
-        text_json(out, all->data + begin, len);
+        text_json_bytes(out, all->data + begin, len);
     }
     text_str(out, "}");
 }
@@ -138,17 +139,17 @@ static void put_segment(struct text *out, const json_t *s, const struct bytes *a
 static void put_segments(struct text *out, const json_t *t, int with_policy_text)
 {
     const json_t *list = json_object_get(t, "segments");
-    struct bytes all = text_of(json_object_get(t, "generated_text"));
+    struct bytes all = read_text_member(json_object_get(t, "generated_text"));
     size_t n = json_array_size(list);
 
     text_str(out, ",\"segments\":[");
     for (size_t i = 0; i < n; i++) {
         text_str(out, i ? "," : "");
-        put_segment(out, json_array_get(list, i), &all, with_policy_text);
+        put_segment_json(out, json_array_get(list, i), &all, with_policy_text);
     }
     if (n == 0 && all.len > 0) {
         text_str(out, "{\"policy\":1,\"turn\":0,\"at\":0,\"n\":0,\"text\":");
-        text_json(out, all.data, all.len);
+        text_json_bytes(out, all.data, all.len);
         text_str(out, "}");
     }
     text_str(out, "]");
@@ -176,10 +177,73 @@ static void put_columns(struct text *out, const json_t *t, size_t n)
         text_str(out, comma);
         text_json_str(out, name);
         text_str(out, ":");
-        put_list(out, v, NULL, n, put_short_number);
+        put_json_list(out, v, NULL, n, put_short_number);
         comma = ",";
     }
     text_str(out, "}");
+}
+
+/* Items of ids at the policy's positions. */
+static void put_policy_ids(struct text *out, const json_t *t, size_t n)
+{
+    const json_t *ids = json_object_get(t, "full_input_ids");
+    const json_t *at = json_object_get(t, "generated_positions");
+
+    text_str(out, ",\"ids\":[");
+    for (size_t i = 0; i < n; i++) {
+        json_int_t k = json_integer_value(json_array_get(at, i));
+
+        text_str(out, i ? "," : "");
+        put_short_number(out, k >= 0 ? json_array_get(ids, (size_t)k) : NULL);
+    }
+    text_str(out, "]");
+}
+
+/* The turn of the segment that holds each position. */
+static void put_turns(struct text *out, const json_t *t, size_t n)
+{
+    const json_t *at = json_object_get(t, "generated_positions");
+    const json_t *segments = json_object_get(t, "segments");
+    size_t s = 0;
+
+    text_str(out, ",\"turns\":[");
+    for (size_t i = 0; i < n; i++) {
+        size_t k = (size_t)json_integer_value(json_array_get(at, i));
+        const json_t *segment = json_array_get(segments, s);
+
+        while (segment != NULL && k >= read_size_member(segment, "token_begin") +
+                                           read_size_member(segment, "token_count"))
+            segment = json_array_get(segments, ++s);
+        text_str(out, i ? "," : "");
+        put_short_number(out, json_object_get(segment, "turn"));
+    }
+    text_str(out, "]");
+}
+
+/* Lists instead of one object a token: ids and turns are other members of the line. */
+static void put_short_tokens(struct text *out, const json_t *t, const json_t *steps)
+{
+    const json_t *texts = json_object_get(steps, "token_text");
+    size_t n = json_array_size(texts);
+
+    put_policy_ids(out, t, n);
+    text_str(out, ",\"texts\":");
+    put_json_list(out, texts, NULL, n, put_json_text);
+    text_str(out, ",\"logProbs\":");
+    put_json_list(out, json_object_get(steps, "log_prob"), NULL, n, put_short_number);
+    text_str(out, ",\"at\":");
+    put_json_list(out, json_object_get(t, "generated_positions"), NULL, n,
+                  put_short_number);
+    put_turns(out, t, n);
+    put_columns(out, t, n);
+}
+
+static size_t count_steps(const json_t *t)
+{
+    const json_t *steps = json_object_get(t, "token_steps");
+
+    return json_is_object(steps) ? json_array_size(json_object_get(steps, "token_text"))
+                                 : json_array_size(steps);
 }
 
 static void put_tokens(struct text *out, const json_t *t)
@@ -189,7 +253,7 @@ static void put_tokens(struct text *out, const json_t *t)
         void (*put)(struct text *out, const json_t *v);
     } rows[] = {
         {"ids", "token_id", put_short_number},
-        {"texts", "token_text", put_text},
+        {"texts", "token_text", put_json_text},
         {"logProbs", "log_prob", put_short_number},
         {"at", "position", put_short_number},
         {"turns", "turn", put_short_number},
@@ -197,20 +261,24 @@ static void put_tokens(struct text *out, const json_t *t)
     const json_t *steps = json_object_get(t, "token_steps");
     size_t n = json_array_size(steps);
 
+    if (json_is_object(steps)) {
+        put_short_tokens(out, t, steps);
+        return;
+    }
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         text_fmt(out, ",\"%s\":", rows[i].name);
-        put_list(out, steps, rows[i].member, n, rows[i].put);
+        put_json_list(out, steps, rows[i].member, n, rows[i].put);
     }
     put_columns(out, t, n);
 }
 
 static void put_prompt(struct text *out, const json_t *t)
 {
-    size_t n = size_of(t, "prompt_tokens");
+    size_t n = read_size_member(t, "prompt_tokens");
 
     text_fmt(out, ",\"promptTokens\":%zu,\"promptIds\":", n);
-    put_list(out, json_object_get(t, "full_input_ids"), NULL,
-             n < PROMPT_IDS ? n : PROMPT_IDS, put_short_number);
+    put_json_list(out, json_object_get(t, "full_input_ids"), NULL,
+                  n < PROMPT_IDS ? n : PROMPT_IDS, put_short_number);
 }
 
 int trajectory_write(struct text *out, const json_t *t, size_t run)
@@ -220,13 +288,13 @@ int trajectory_write(struct text *out, const json_t *t, size_t run)
         void (*put)(struct text *out, const json_t *v);
     } rows[] = {
         {"step", "step", put_short_number},
-        {"id", "query_id", put_text},
+        {"id", "query_id", put_json_text},
         {"sample", "sample", put_short_number},
-        {"group", "group_key", put_text},
-        {"source", "data_source", put_text},
-        {"query", "query", put_text},
-        {"answer", "final_answer", put_text},
-        {"stop", "stop_reason", put_text},
+        {"group", "group_key", put_json_text},
+        {"source", "data_source", put_json_text},
+        {"query", "query", put_json_text},
+        {"answer", "final_answer", put_json_text},
+        {"stop", "stop_reason", put_json_text},
         {"reward", "reward", put_short_number},
         {"advantage", "advantage", put_short_number},
         {"weights", "weights_version", put_short_number},
@@ -241,13 +309,13 @@ int trajectory_write(struct text *out, const json_t *t, size_t run)
         rows[i].put(out, json_object_get(t, rows[i].member));
     }
     text_str(out, ",\"gold\":");
-    put_list(out, json_object_get(t, "ground_truths"), NULL, 64, put_text);
+    put_json_list(out, json_object_get(t, "ground_truths"), NULL, 64, put_json_text);
     text_str(out, ",\"parts\":");
-    put_list(out, json_object_get(t, "reward_parts"), NULL, 64, put_reward_part);
+    put_json_list(out, json_object_get(t, "reward_parts"), NULL, 64, put_reward_part);
     text_str(out, ",\"searches\":");
-    put_list(out, json_object_get(t, "searches"), NULL, 256, put_search);
+    put_json_list(out, json_object_get(t, "searches"), NULL, 256, put_search_event);
     put_prompt(out, t);
-    put_segments(out, t, json_array_size(json_object_get(t, "token_steps")) == 0);
+    put_segments(out, t, count_steps(t) == 0);
     put_tokens(out, t);
     text_str(out, "}");
     return out->failed ? -1 : 0;

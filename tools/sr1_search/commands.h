@@ -4,6 +4,7 @@
 
 #include "common/args.h"
 
+#include <searchr1/ext/embed.h>
 #include <searchr1/search.h>
 
 /* What the options say. */
@@ -13,6 +14,7 @@ struct request {
     const char *text_format;
     int64_t memory; /* MiB */
     int quiet;
+    int force;           /* replace what is there */
     const char *dense;   /* an encoder's folder */
     const char *vectors; /* a file of them */
     const char *dtype;
@@ -26,7 +28,7 @@ struct request {
     int64_t top_k;
     const char *dense_index;
     double dense_weight; /* of its ranks, the other's have 1 */
-    const char *faiss; /* index file */
+    const char *faiss;   /* index file */
     int64_t nprobe;
     int64_t ef;
     double rrf_k;
@@ -36,7 +38,7 @@ struct request {
     const char *encoder;
     const char *device;
     const char *index_device; /* NULL: the same */
-    char **argv; /* of the program */
+    char **argv;              /* of the program */
     /* query */
     const char *remote;
     const char *web;
@@ -79,15 +81,19 @@ int run_index_faiss(const struct args *a, const struct request *r,
 
 /* By its first bytes. */
 int is_dense(const char *path);
+int is_bm25(const char *path);
+int is_faiss(const char *path);
 /* Whether an index is asked; else a service is (--remote, --web). */
 int has_index(const struct request *r);
-#define TWO_SERVICES "--remote and --web: give one of them"
+/* -1 when the options about engines go together, else the exit code. */
+int check_engine_options(const struct args *a, const struct request *r);
 /* Open the service of the request, or the index at path, of either kind, or its FAISS
  * index over the documents there; its dense index beside it, the reranker (may be NULL)
  * behind. */
 sr1_status open_engine(sr1_search **out, const struct request *r, sr1_reranker *reranker,
                        const char *path);
-sr1_status open_encoder(sr1_embedder **out, const struct request *r, const char *folder);
+sr1_status open_request_encoder(sr1_embedder **out, const struct request *r,
+                                const char *folder);
 /* NULL when the request names none. */
 sr1_status open_reranker(sr1_reranker **out, const struct request *r);
 

@@ -3,6 +3,10 @@
 #include "sr1_search/commands.h"
 
 #include "common/progress.h"
+#include "common/stop.h"
+
+#include <searchr1/ext/dense.h>
+#include <searchr1/ext/embed.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,13 +16,15 @@ struct dense_progress {
     int resumed; /* said so */
 };
 
-/* sr1_dense_progress_fn */
-static int32_t show_progress(void *user, uint64_t done, uint64_t total,
-                             uint64_t documents, uint64_t resumed)
+/* sr1_dense_progress_fn; user: struct dense_progress, or NULL to say nothing */
+static int32_t show_dense_progress(void *user, uint64_t done, uint64_t total,
+                                   uint64_t documents, uint64_t resumed)
 {
     struct dense_progress *p = user;
     char note[64];
 
+    if (p == NULL)
+        return stop_asked();
     if (resumed > 0 && !p->resumed) {
         p->resumed = 1;
         fprintf(stderr, "going on: %llu documents are done\n",
@@ -26,12 +32,13 @@ static int32_t show_progress(void *user, uint64_t done, uint64_t total,
     }
     if (documents <= resumed)
         progress_resume(&p->bar, (double)done);
-    snprintf(note, sizeof(note), "%llu documents", (unsigned long long)documents);
+    snprintf(note, sizeof(note), "%llu document%s", (unsigned long long)documents,
+             plural_ending((int64_t)documents, "s"));
     progress_show(&p->bar, (double)done, (double)total, note);
-    return 0;
+    return stop_asked();
 }
 
-static void size_text(uint64_t bytes, char out[32])
+static void format_byte_count(uint64_t bytes, char out[32])
 {
     static const struct {
         uint64_t bytes;
@@ -45,9 +52,9 @@ static void size_text(uint64_t bytes, char out[32])
              (double)bytes / (double)units[i].bytes, units[i].unit);
 }
 
-static sr1_status say_what_it_takes(const struct request *r, const char *corpus,
-                                    sr1_embedder *encoder,
-                                    const sr1_dense_build_options *o)
+static sr1_status print_build_estimate(const struct request *r, const char *corpus,
+                                       sr1_embedder *encoder,
+                                       const sr1_dense_build_options *o)
 {
     sr1_dense_estimate e = {sizeof(e)};
     char index[32];
@@ -58,9 +65,9 @@ static sr1_status say_what_it_takes(const struct request *r, const char *corpus,
 
     if (status != SR1_OK)
         return status;
-    size_text(e.index_bytes, index);
-    size_text(e.search_bytes, search);
-    size_text(e.build_bytes, build);
+    format_byte_count(e.index_bytes, index);
+    format_byte_count(e.search_bytes, search);
+    format_byte_count(e.build_bytes, build);
     fprintf(stderr,
             "about %llu documents: an index of about %s; every search goes through %s of "
             "it,\nwhich should fit in memory\n",
@@ -75,7 +82,7 @@ static sr1_status say_what_it_takes(const struct request *r, const char *corpus,
     return SR1_OK;
 }
 
-static int describe(const char *path, struct progress *p)
+static int print_dense_info(const char *path, struct progress *p)
 {
     sr1_dense_info info = {sizeof(info)};
     char vectors[32];
@@ -85,33 +92,36 @@ static int describe(const char *path, struct progress *p)
 
     if (status != SR1_OK)
         return search_failed(status);
-    size_text(info.search_bytes, vectors);
-    size_text(info.documents_bytes, documents);
+    format_byte_count(info.search_bytes, vectors);
+    format_byte_count(info.documents_bytes, documents);
     snprintf(note, sizeof(note),
-             "%llu documents, %d numbers each as %s; vectors %s + documents %s",
-             (unsigned long long)info.documents, (int)info.dim, info.dtype, vectors,
-             documents);
+             "%llu document%s, %d numbers each as %s; vectors %s + documents %s",
+             (unsigned long long)info.documents,
+             plural_ending((int64_t)info.documents, "s"), (int)info.dim, info.dtype,
+             vectors, documents);
     if (p != NULL)
         progress_end(p, (double)info.contents_bytes, note);
     return TOOL_OK;
 }
 
-static sr1_status make(const struct request *r, const char *const *rest,
-                       sr1_embedder *encoder, const sr1_dense_build_options *o,
-                       struct dense_progress *p)
+static sr1_status build_dense_index(const struct request *r, const char *const *rest,
+                                    sr1_embedder *encoder,
+                                    const sr1_dense_build_options *o,
+                                    struct dense_progress *p)
 {
-    sr1_dense_progress_fn show = r->quiet ? NULL : show_progress;
-
+    p = r->quiet ? NULL : p;
+    stop_note();
     if (encoder != NULL)
-        return sr1_dense_build(rest[0], rest[1], encoder, o, show, p);
-    return sr1_dense_import(rest[0], r->vectors, (int32_t)r->dim, rest[1], o, show, p);
+        return sr1_dense_build(rest[0], rest[1], encoder, o, show_dense_progress, p);
+    return sr1_dense_import(rest[0], r->vectors, (int32_t)r->dim, rest[1], o,
+                            show_dense_progress, p);
 }
 
 /* The encoder by its full path, so that the index can be asked from any folder. */
-static sr1_status open_model(sr1_embedder **out, const struct request *r)
+static sr1_status open_index_encoder(sr1_embedder **out, const struct request *r)
 {
     char *full = realpath(r->dense, NULL);
-    sr1_status status = open_encoder(out, r, full != NULL ? full : r->dense);
+    sr1_status status = open_request_encoder(out, r, full != NULL ? full : r->dense);
 
     free(full);
     return status;
@@ -125,8 +135,6 @@ int run_index_dense(const struct args *a, const struct request *r,
     struct dense_progress p = {0};
     sr1_status status = SR1_OK;
 
-    if (r->dense != NULL && r->vectors != NULL)
-        return args_wrong(a, "--dense and --vectors: give one of them");
     if (r->vectors != NULL && r->dim == 0)
         return args_wrong(a, "--vectors needs --dim N, the numbers of one vector");
     sr1_dense_build_options_init(&o);
@@ -135,16 +143,18 @@ int run_index_dense(const struct args *a, const struct request *r,
     o.batch = (int32_t)r->batch;
     o.embedder_name = r->encoder;
     if (r->dense != NULL)
-        status = open_model(&encoder, r);
-    if (status == SR1_OK && !r->quiet)
-        status = say_what_it_takes(r, rest[0], encoder, &o);
+        status = open_index_encoder(&encoder, r);
+    if (status != SR1_OK)
+        return tool_refused("sr1-search", status);
+    if (!r->quiet)
+        status = print_build_estimate(r, rest[0], encoder, &o);
     if (status == SR1_OK) {
         progress_begin(&p.bar, r->dense != NULL ? "embedding" : "indexing", "MB", 1e-6);
-        status = make(r, rest, encoder, &o, &p);
+        status = build_dense_index(r, rest, encoder, &o, &p);
         progress_clear(&p.bar);
     }
     sr1_embedder_free(encoder);
     if (status != SR1_OK)
         return search_failed(status);
-    return describe(rest[1], r->quiet ? NULL : &p.bar);
+    return print_dense_info(rest[1], r->quiet ? NULL : &p.bar);
 }

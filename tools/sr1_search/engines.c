@@ -2,23 +2,31 @@
  * kind, two of them together, and a reranker behind. */
 #include "sr1_search/commands.h"
 
-#include <searchr1/faiss.h>
+#include "common/output.h"
+
+#include <searchr1/ext/bm25.h>
+#include <searchr1/ext/dense.h>
+#include <searchr1/ext/engines.h>
+#include <searchr1/ext/faiss.h>
 
 #include <stdio.h>
 #include <string.h>
 
 int is_dense(const char *path)
 {
-    static const char magic[8] = "SR1DENSE";
-    char begin[sizeof(magic)] = {0};
-    FILE *f = fopen(path, "rb");
-    size_t n = 0;
+    return begins_with(path, "SR1DENSE", 8);
+}
 
-    if (f != NULL) {
-        n = fread(begin, 1, sizeof(begin), f);
-        fclose(f);
-    }
-    return n == sizeof(begin) && memcmp(begin, magic, sizeof(magic)) == 0;
+int is_bm25(const char *path)
+{
+    return begins_with(path, "SR1BM25\n", 8);
+}
+
+/* What FAISS calls flat and quantised indexes (Ix..), IVF (Iw..), graphs (IH.., IN..). */
+int is_faiss(const char *path)
+{
+    return begins_with(path, "Ix", 2) || begins_with(path, "Iw", 2) ||
+           begins_with(path, "IHN", 3) || begins_with(path, "INS", 3);
 }
 
 /* ---- models ---- */
@@ -31,7 +39,8 @@ static void model_options(sr1_encoder_options *o, const struct request *r)
     o->threads = (int32_t)r->threads;
 }
 
-sr1_status open_encoder(sr1_embedder **out, const struct request *r, const char *folder)
+sr1_status open_request_encoder(sr1_embedder **out, const struct request *r,
+                                const char *folder)
 {
     sr1_encoder_options o;
 
@@ -53,7 +62,8 @@ sr1_status open_reranker(sr1_reranker **out, const struct request *r)
 
 /* ---- indexes ---- */
 
-static sr1_status open_bm25(sr1_search **out, const struct request *r, const char *path)
+static sr1_status open_bm25_file(sr1_search **out, const struct request *r,
+                                 const char *path)
 {
     sr1_bm25_options o;
 
@@ -71,14 +81,14 @@ static sr1_status open_query_encoder(sr1_embedder **out, const struct request *r
     sr1_status status;
 
     if (r->encoder != NULL)
-        return open_encoder(out, r, r->encoder);
+        return open_request_encoder(out, r, r->encoder);
     if (is_dense(path)) {
         status = sr1_dense_embedder_name(path, &kept);
         if (status != SR1_OK)
             return status;
     }
     if (kept != NULL && kept[0] != '\0')
-        status = open_encoder(out, r, kept);
+        status = open_request_encoder(out, r, kept);
     else
         status = sr1_set_error(SR1_E_INVALID,
                                "the index does not say which model its vectors are from; "
@@ -88,7 +98,7 @@ static sr1_status open_query_encoder(sr1_embedder **out, const struct request *r
 }
 
 /* What a device is about to be asked for. */
-static void say_memory(const char *path, const char *device)
+static void print_device_memory(const char *path, const char *device)
 {
     sr1_dense_info info = {sizeof(info)};
 
@@ -97,7 +107,8 @@ static void say_memory(const char *path, const char *device)
                 1e-6 * (double)info.device_bytes);
 }
 
-static sr1_status open_dense(sr1_search **out, const struct request *r, const char *path)
+static sr1_status open_dense_file(sr1_search **out, const struct request *r,
+                                  const char *path)
 {
     sr1_embedder *encoder = NULL;
     sr1_dense_options o;
@@ -108,14 +119,15 @@ static sr1_status open_dense(sr1_search **out, const struct request *r, const ch
     sr1_dense_options_init(&o);
     o.threads = (int32_t)r->threads;
     o.device = r->index_device != NULL ? r->index_device : r->device;
-    say_memory(path, o.device);
+    print_device_memory(path, o.device);
     status = sr1_search_open_dense(out, path, encoder, &o);
     sr1_embedder_free(encoder);
     return status;
 }
 
 /* path: where the documents are. */
-static sr1_status open_faiss(sr1_search **out, const struct request *r, const char *path)
+static sr1_status open_faiss_file(sr1_search **out, const struct request *r,
+                                  const char *path)
 {
     sr1_embedder *encoder = NULL;
     sr1_faiss_options o;
@@ -131,15 +143,17 @@ static sr1_status open_faiss(sr1_search **out, const struct request *r, const ch
     return status;
 }
 
-static sr1_status open_file(sr1_search **out, const struct request *r, const char *path)
+static sr1_status open_index_file(sr1_search **out, const struct request *r,
+                                  const char *path)
 {
-    return is_dense(path) ? open_dense(out, r, path) : open_bm25(out, r, path);
+    return is_dense(path) ? open_dense_file(out, r, path) : open_bm25_file(out, r, path);
 }
 
 /* ---- together ---- */
 
 /* Put another engine beside *engine; takes both over. */
-static sr1_status fuse(sr1_search **engine, sr1_search *other, const struct request *r)
+static sr1_status fuse_engines(sr1_search **engine, sr1_search *other,
+                               const struct request *r)
 {
     sr1_search *both[2] = {*engine, other};
     double weights[2] = {1.0, r->dense_weight};
@@ -155,8 +169,8 @@ static sr1_status fuse(sr1_search **engine, sr1_search *other, const struct requ
     return status;
 }
 
-static sr1_status rerank(sr1_search **engine, sr1_reranker *reranker,
-                         const struct request *r)
+static sr1_status wrap_in_reranker(sr1_search **engine, sr1_reranker *reranker,
+                                   const struct request *r)
 {
     sr1_search *inner = *engine;
     sr1_rerank_options o;
@@ -175,12 +189,45 @@ int has_index(const struct request *r)
     return r->remote == NULL && r->web == NULL;
 }
 
+/* Options that say more about what another names. */
+static const struct {
+    const char *option, *names, * or ;
+} details[] = {
+    {"--nprobe", "--faiss", NULL},
+    {"--ef", "--faiss", NULL},
+    {"--dense-weight", "--dense-index", NULL},
+    {"--rrf-k", "--dense-index", NULL},
+    {"--rerank-depth", "--reranker", NULL},
+    {"--web-url", "--web", NULL},
+    {"--google-cx", "--web", NULL},
+    {"--key-env", "--web", "--remote"},
+    {"--timeout", "--web", "--remote"},
+};
+
+int check_engine_options(const struct args *a, const struct request *r)
+{
+    static const char *const of_indexes[] = {"--faiss", "--k1", "--b"};
+
+    if (r->remote != NULL && r->web != NULL)
+        return args_wrong(a, "--remote and --web: give one of them");
+    for (size_t i = 0; i < sizeof(of_indexes) / sizeof(of_indexes[0]); i++)
+        if (!has_index(r) && args_is_given(a, of_indexes[i]))
+            return args_wrong(a, "%s and %s: give one of them",
+                              r->remote != NULL ? "--remote" : "--web", of_indexes[i]);
+    for (size_t i = 0; i < sizeof(details) / sizeof(details[0]); i++)
+        if (args_is_given(a, details[i].option) && !args_is_given(a, details[i].names) &&
+            (details[i].or == NULL || !args_is_given(a, details[i].or)))
+            return args_wrong(a, "%s belongs to %s%s%s", details[i].option,
+                              details[i].names, details[i].or != NULL ? " and " : "",
+                              details[i].or != NULL ? details[i].or : "");
+    return -1;
+}
+
 static sr1_status open_service(sr1_search **out, const struct request *r)
 {
     sr1_search_http_options h;
 
     sr1_search_http_options_init(&h);
-    h.struct_size = sizeof(h);
     h.timeout_s = r->timeout;
     h.key_env = r->key_env;
     h.url = r->web_url;
@@ -194,7 +241,8 @@ static sr1_status open_first(sr1_search **out, const struct request *r, const ch
 {
     if (!has_index(r))
         return open_service(out, r);
-    return r->faiss != NULL ? open_faiss(out, r, path) : open_file(out, r, path);
+    return r->faiss != NULL ? open_faiss_file(out, r, path)
+                            : open_index_file(out, r, path);
 }
 
 sr1_status open_engine(sr1_search **out, const struct request *r, sr1_reranker *reranker,
@@ -205,12 +253,12 @@ sr1_status open_engine(sr1_search **out, const struct request *r, sr1_reranker *
     sr1_status status = open_first(&engine, r, path);
 
     if (status == SR1_OK && r->dense_index != NULL) {
-        status = open_file(&other, r, r->dense_index);
+        status = open_index_file(&other, r, r->dense_index);
         if (status == SR1_OK)
-            status = fuse(&engine, other, r);
+            status = fuse_engines(&engine, other, r);
     }
     if (status == SR1_OK && reranker != NULL)
-        status = rerank(&engine, reranker, r);
+        status = wrap_in_reranker(&engine, reranker, r);
     if (status == SR1_OK)
         *out = engine;
     else

@@ -2,8 +2,9 @@
 #include "sr1_search/commands.h"
 
 #include "common/progress.h"
+#include "common/stop.h"
 
-#include <searchr1/faiss.h>
+#include <searchr1/ext/faiss.h>
 
 #include <stdio.h>
 
@@ -12,14 +13,16 @@ struct faiss_progress {
     uint64_t done;
 };
 
-/* sr1_faiss_progress_fn */
-static int32_t show_progress(void *user, uint64_t done, uint64_t total)
+/* sr1_faiss_progress_fn; user: struct faiss_progress, or NULL to say nothing */
+static int32_t show_faiss_progress(void *user, uint64_t done, uint64_t total)
 {
     struct faiss_progress *p = user;
 
+    if (p == NULL)
+        return stop_asked();
     p->done = done;
     progress_show(&p->bar, (double)done, (double)total, NULL);
-    return 0;
+    return stop_asked();
 }
 
 int run_index_faiss(const struct args *a, const struct request *r,
@@ -35,9 +38,10 @@ int run_index_faiss(const struct args *a, const struct request *r,
     o.dim = (int32_t)r->dim;
     o.threads = (int32_t)r->threads;
     o.metric = r->metric;
+    stop_note();
     progress_begin(&p.bar, "indexing", "vectors", 1.0);
-    status = sr1_faiss_build(rest[0], rest[1], r->factory, &o,
-                             r->quiet ? NULL : show_progress, &p);
+    status = sr1_faiss_build(rest[0], rest[1], r->factory, &o, show_faiss_progress,
+                             r->quiet ? NULL : &p);
     progress_clear(&p.bar);
     if (status != SR1_OK)
         return search_failed(status);

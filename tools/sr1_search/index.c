@@ -2,22 +2,30 @@
  * one again. */
 #include "sr1_search/commands.h"
 
+#include "common/output.h"
 #include "common/progress.h"
+#include "common/stop.h"
+
+#include <searchr1/ext/bm25.h>
+#include <searchr1/ext/dense.h>
 
 #include <stdio.h>
 
-/* sr1_bm25_progress_fn */
-static int32_t show_progress(void *user, uint64_t done, uint64_t total,
-                             uint64_t documents)
+/* sr1_bm25_progress_fn; user: struct progress, or NULL to say nothing */
+static int32_t show_bm25_progress(void *user, uint64_t done, uint64_t total,
+                                  uint64_t documents)
 {
     char note[64];
 
-    snprintf(note, sizeof(note), "%llu documents", (unsigned long long)documents);
+    if (user == NULL)
+        return stop_asked();
+    snprintf(note, sizeof(note), "%llu document%s", (unsigned long long)documents,
+             plural_ending((int64_t)documents, "s"));
     progress_show(user, (double)done, (double)total, note);
-    return 0;
+    return stop_asked();
 }
 
-static int describe(const char *path, struct progress *p)
+static int print_bm25_info(const char *path, struct progress *p)
 {
     sr1_search *engine = NULL;
     sr1_bm25_info info = {sizeof(info)};
@@ -31,45 +39,110 @@ static int describe(const char *path, struct progress *p)
         return search_failed(status);
     }
     snprintf(note, sizeof(note),
-             "%llu documents, %llu terms; index %.1f MB + documents %.1f MB",
-             (unsigned long long)info.documents, (unsigned long long)info.terms,
-             1e-6 * (double)info.search_bytes, 1e-6 * (double)info.documents_bytes);
+             "%llu document%s, %llu term%s; index %.1f MB + documents %.1f MB",
+             (unsigned long long)info.documents,
+             plural_ending((int64_t)info.documents, "s"), (unsigned long long)info.terms,
+             plural_ending((int64_t)info.terms, "s"), 1e-6 * (double)info.search_bytes,
+             1e-6 * (double)info.documents_bytes);
     if (p != NULL)
         progress_end(p, (double)info.contents_bytes, note);
     sr1_search_free(engine);
     return TOOL_OK;
 }
 
-int run_index(const struct args *a, const struct request *r, const char *const *rest,
-              size_t n)
+/* Ways to make an index. */
+enum { BM25 = 1, DENSE = 2, VECTORS = 4, FACTORY = 8 };
+
+/* Options that only some ways know, and what names these. */
+static const struct {
+    const char *option;
+    int ways;
+    const char *names;
+} limited[] = {
+    {"--dim", VECTORS | FACTORY, "--vectors FILE and --factory KIND"},
+    {"--dtype", DENSE | VECTORS, "--dense MODEL and --vectors FILE"},
+    {"--batch", DENSE, "--dense MODEL"},
+    {"--device", DENSE, "--dense MODEL"},
+    {"--encoder", VECTORS, "--vectors FILE"},
+    {"--metric", FACTORY, "--factory KIND"},
+    {"--text-format", BM25 | DENSE | VECTORS, "an index of texts"},
+    {"--analyzer", BM25, "a BM25 index"},
+    {"--memory", BM25, "a BM25 index"},
+};
+
+static int check_index_options(const struct args *a, const struct request *r)
+{
+    const char *first = r->dense != NULL ? "--dense" : "--vectors";
+    const char *second = r->factory != NULL ? "--factory" : "--vectors";
+    int way = r->dense != NULL     ? DENSE
+              : r->vectors != NULL ? VECTORS
+              : r->factory != NULL ? FACTORY
+                                   : BM25;
+
+    if ((r->dense != NULL) + (r->vectors != NULL) + (r->factory != NULL) > 1)
+        return args_wrong(a, "%s and %s: give one of them", first, second);
+    for (size_t i = 0; i < sizeof(limited) / sizeof(limited[0]); i++)
+        if (!(limited[i].ways & way) && args_is_given(a, limited[i].option))
+            return args_wrong(a, "%s belongs to %s", limited[i].option, limited[i].names);
+    return -1;
+}
+
+/* What an index at path may replace. */
+static sr1_status check_index_output(const struct request *r, const char *const *rest)
+{
+    struct output o = {.path = rest[1], .kind = "a BM25 index", .is_ours = is_bm25};
+    const char *inputs[] = {rest[0], r->vectors};
+
+    if (r->dense != NULL || r->vectors != NULL) {
+        o.kind = "a dense index";
+        o.is_ours = is_dense;
+    } else if (r->factory != NULL) {
+        o.kind = "a FAISS index";
+        o.is_ours = is_faiss;
+    }
+    return output_check(&o, inputs, 2, r->force);
+}
+
+static int make_index(const struct args *a, const struct request *r,
+                      const char *const *rest)
 {
     sr1_bm25_build_options o;
     struct progress p;
     sr1_status status;
 
-    if (n != 2)
-        return args_wrong(a, "index needs a corpus and an index file: "
-                             "sr1-search index CORPUS.jsonl INDEX");
     if (r->dense != NULL || r->vectors != NULL)
         return run_index_dense(a, r, rest);
     if (r->factory != NULL)
         return run_index_faiss(a, r, rest);
-    if (r->dtype != NULL || r->dim > 0)
-        return args_wrong(a,
-                          "--dtype and --dim belong to --dense MODEL, --vectors FILE or "
-                          "--factory KIND");
     sr1_bm25_build_options_init(&o);
-    o.struct_size = sizeof(o);
     o.analyzer = r->analyzer;
     o.text_format = r->text_format;
     o.memory_bytes = (uint64_t)r->memory << 20;
     o.threads = (int32_t)r->threads;
+    stop_note();
     progress_begin(&p, "indexing", "MB", 1e-6);
-    status = sr1_bm25_build(rest[0], rest[1], &o, r->quiet ? NULL : show_progress, &p);
+    status =
+        sr1_bm25_build(rest[0], rest[1], &o, show_bm25_progress, r->quiet ? NULL : &p);
     progress_clear(&p);
     if (status != SR1_OK)
         return search_failed(status);
-    return describe(rest[1], r->quiet ? NULL : &p);
+    return print_bm25_info(rest[1], r->quiet ? NULL : &p);
+}
+
+int run_index(const struct args *a, const struct request *r, const char *const *rest,
+              size_t n)
+{
+    sr1_status status;
+    int code;
+
+    if (n != 2)
+        return args_wrong(a, "index needs a corpus and an index file: "
+                             "sr1-search index CORPUS.jsonl INDEX");
+    code = check_index_options(a, r);
+    if (code >= 0)
+        return code;
+    status = check_index_output(r, rest);
+    return status == SR1_OK ? make_index(a, r, rest) : tool_refused("sr1-search", status);
 }
 
 int run_verify(const struct args *a, const struct request *r, const char *const *rest,

@@ -1,9 +1,10 @@
 /* sr1_search/light.c - sr1-search without libtorch: it starts at once and stays small.
- * Where a model is needed, sr1-search-models beside it takes over: the same program with
- * libtorch, which builds without that do not have. */
+ * Where a model is needed, sr1-search-models takes over: the same program with libtorch,
+ * which builds without that do not have. It lies beside this one, installed in
+ * libexec/searchr1. */
 #include "sr1_search/commands.h"
 
-#include <searchr1/embed.h>
+#include <searchr1/ext/embed.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,29 +17,37 @@ static sr1_status no_models(const char *folder)
 
     snprintf(
         text, sizeof(text),
-        "%.200s: encoders and rerankers need sr1-search-models beside sr1-search, "
+        "%.200s: encoders and rerankers need sr1-search-models, "
         "which builds without libtorch do not have: build with libtorch (tools/build "
         "build)",
         folder);
     return sr1_set_error(SR1_E_UNSUPPORTED, text);
 }
 
+/* Run the other program in place of this one; returns where it is not in folder. */
+static void run_models(const char *own, const char *folder, char **argv)
+{
+    const char *slash = strrchr(own, '/');
+    char path[4096 + 256];
+
+    if (slash == NULL)
+        return;
+    snprintf(path, sizeof(path), "%.*s/%s/sr1-search-models", (int)(slash - own), own,
+             folder);
+    execv(path, argv);
+}
+
 void before_models(char **argv)
 {
-    char path[4096];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    char *slash;
+    char own[4096];
+    ssize_t n = readlink("/proc/self/exe", own, sizeof(own) - 1);
 
     if (n < 0)
         return;
-    path[n] = '\0';
-    slash = strrchr(path, '/');
-    if (slash == NULL ||
-        (size_t)(slash - path) + sizeof("/sr1-search-models") > sizeof(path))
-        return;
-    snprintf(slash, sizeof("/sr1-search-models"), "/sr1-search-models");
-    setenv("OMP_WAIT_POLICY", "passive", 0); /* docs/threads.md */
-    execv(path, argv);
+    own[n] = '\0';
+    setenv("OMP_WAIT_POLICY", "passive", 0); /* docs/api.md */
+    run_models(own, ".", argv);              /* not installed */
+    run_models(own, SR1_LIBEXEC, argv);
 }
 
 void sr1_encoder_options_init(sr1_encoder_options *options)

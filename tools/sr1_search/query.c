@@ -4,12 +4,14 @@
 
 #include "common/table.h"
 
+#include <searchr1/ext/embed.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* The arguments with single spaces between; free it. */
-static char *join(const char *const *words, size_t n)
+static char *join_query_words(const char *const *words, size_t n)
 {
     size_t size = 1;
     char *text;
@@ -50,7 +52,7 @@ static char *split_title(const char *contents, const char **rest)
     return title;
 }
 
-static int print_table(const sr1_search_results *found)
+static int print_hits_table(const sr1_search_results *found)
 {
     static const struct table_column columns[] = {
         {"score", TABLE_RIGHT, 0},
@@ -94,7 +96,7 @@ static void print_json_string(const char *s)
 }
 
 /* One object a line, best first. */
-static int print_json(const sr1_search_results *found)
+static int print_hits_json(const sr1_search_results *found)
 {
     sr1_search_hit hit = {sizeof(hit)};
 
@@ -108,7 +110,7 @@ static int print_json(const sr1_search_results *found)
     return TOOL_OK;
 }
 
-static int ask(sr1_search *engine, const struct request *r, const char *text)
+static int run_query_text(sr1_search *engine, const struct request *r, const char *text)
 {
     sr1_search_results *found = NULL;
     sr1_status status = sr1_search_run(engine, &text, 1, (int32_t)r->top_k, &found);
@@ -120,20 +122,16 @@ static int ask(sr1_search *engine, const struct request *r, const char *text)
         int32_t how = sr1_search_results_status(found, 0);
 
         fprintf(stderr, "%s\n", sr1_search_results_message(found, 0));
-        code = how == SR1_SEARCH_EMPTY ? TOOL_OK : TOOL_FAILED;
+        code = how == SR1_ACTION_EMPTY ? TOOL_OK : TOOL_FAILED;
     } else {
-        code = r->json ? print_json(found) : print_table(found);
+        code = r->json ? print_hits_json(found) : print_hits_table(found);
     }
     sr1_search_results_free(found);
-    if (fflush(stdout) != 0) {
-        perror("sr1-search: standard output");
-        code = TOOL_FAILED;
-    }
     return code;
 }
 
-static sr1_status open_asked(sr1_search **engine, const struct request *r,
-                             const char *index)
+static sr1_status open_query_engine(sr1_search **engine, const struct request *r,
+                                    const char *index)
 {
     sr1_reranker *reranker = NULL;
     sr1_status status = open_reranker(&reranker, r);
@@ -153,25 +151,24 @@ int run_query(const struct args *a, const struct request *r, const char *const *
     char *text;
     int code;
 
-    if (r->remote != NULL && r->web != NULL)
-        return args_wrong(a, TWO_SERVICES);
+    code = check_engine_options(a, r);
+    if (code >= 0)
+        return code;
     if (n < first + 1)
         return args_wrong(a, "query needs %s: sr1-search query %s TEXT...",
                           first ? "an index and words" : "words",
-                          first ? "INDEX"
+                          first               ? "INDEX"
                           : r->remote != NULL ? "--remote URL"
                                               : "--web PROVIDER");
-    status = open_asked(&engine, r, rest[0]);
+    status = open_query_engine(&engine, r, rest[0]);
     if (status != SR1_OK)
-        return status == SR1_E_CONFIG || (status == SR1_E_NOT_FOUND && r->web != NULL)
-                   ? tool_failed("sr1-search", status)
-                   : search_failed(status);
-    text = join(rest + first, n - first);
+        return tool_refused("sr1-search", status);
+    text = join_query_words(rest + first, n - first);
     if (text == NULL) {
         fprintf(stderr, "sr1-search: out of memory\n");
         code = TOOL_FAILED;
     } else {
-        code = ask(engine, r, text);
+        code = run_query_text(engine, r, text);
     }
     free(text);
     sr1_search_free(engine);

@@ -2,39 +2,34 @@
  * the last has been. */
 #include "sr1_search/commands.h"
 
-#include <searchr1/server.h>
+#include "common/stop.h"
+
+#include <searchr1/ext/bm25.h>
+#include <searchr1/ext/dense.h>
+#include <searchr1/ext/server.h>
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-static sr1_server *running;
+static sr1_server *volatile running;
 static volatile sig_atomic_t stopped_by;
 
-static void on_signal(int number)
+static void stop_running_server(int number)
 {
     stopped_by = number;
     sr1_server_stop(running);
 }
 
-/* A second signal ends the process at once. */
-static void catch_signals(void)
-{
-    struct sigaction act = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-
-    sigemptyset(&act.sa_mask);
-    sigaction(SIGINT, &act, NULL);
-    sigaction(SIGTERM, &act, NULL);
-}
-
-static void announce(sr1_search *engine, const char *path)
+static void print_serving(sr1_search *engine, const char *path)
 {
     sr1_bm25_info info = {sizeof(info)};
     sr1_dense_info dense = {sizeof(dense)};
 
     printf("serving %s", path);
     if (sr1_bm25_info_get(engine, &info) == SR1_OK)
-        printf(" (%llu documents)", (unsigned long long)info.documents);
+        printf(" (%llu document%s)", (unsigned long long)info.documents,
+               plural_ending((int64_t)info.documents, "s"));
     else if (sr1_dense_info_get(engine, &dense) == SR1_OK)
         printf(" (%llu documents, vectors of %.1f MB%s%s)",
                (unsigned long long)dense.documents, 1e-6 * (double)dense.search_bytes,
@@ -44,7 +39,7 @@ static void announce(sr1_search *engine, const char *path)
     fflush(stdout);
 }
 
-static void say_counts(void)
+static void print_served_counts(void)
 {
     sr1_server_stats s = {sizeof(s)};
 
@@ -57,21 +52,25 @@ static void say_counts(void)
     fflush(stdout);
 }
 
-static int serve(sr1_search *engine, const char *path, const sr1_server_options *options)
+static int serve_engine(sr1_search *engine, const char *path,
+                        const sr1_server_options *options)
 {
-    sr1_status status = sr1_server_open(&running, engine, options);
+    sr1_server *server = NULL;
+    sr1_status status = sr1_server_open(&server, engine, options);
     int code;
 
     if (status == SR1_OK) {
-        catch_signals();
-        announce(engine, path);
+        running = server;
+        stop_catch(stop_running_server);
+        print_serving(engine, path);
         status = sr1_server_run(running);
-        say_counts();
+        print_served_counts();
     }
     code = status != SR1_OK       ? search_failed(status)
            : stopped_by == SIGINT ? TOOL_INTERRUPTED
                                   : TOOL_OK;
-    sr1_server_free(running);
+    running = NULL; /* a signal from here on stops nothing */
+    sr1_server_free(server);
     return code;
 }
 
@@ -86,8 +85,9 @@ int run_serve(const struct args *a, const struct request *r, const char *const *
     int code;
 
     asked.probe = 1;
-    if (r->remote != NULL && r->web != NULL)
-        return args_wrong(a, TWO_SERVICES);
+    code = check_engine_options(a, r);
+    if (code >= 0)
+        return code;
     if (has_index(r) && n != 1)
         return args_wrong(a, "serve needs an index: sr1-search serve INDEX");
     if (!has_index(r) && n != 0)
@@ -98,10 +98,9 @@ int run_serve(const struct args *a, const struct request *r, const char *const *
         status = open_engine(&engine, &asked, reranker, n > 0 ? rest[0] : NULL);
     if (status != SR1_OK) {
         sr1_reranker_free(reranker);
-        return search_failed(status);
+        return tool_refused("sr1-search", status);
     }
     sr1_server_options_init(&o);
-    o.struct_size = sizeof(o);
     o.reranker = reranker;
     o.address = r->host;
     o.token_env = r->token_env;
@@ -109,7 +108,7 @@ int run_serve(const struct args *a, const struct request *r, const char *const *
     o.threads = (int32_t)r->threads;
     o.top_k = (int32_t)r->top_k;
     o.max_top_k = o.top_k > o.max_top_k ? o.top_k : o.max_top_k;
-    code = serve(engine, n > 0 ? rest[0] : sr1_search_name(engine), &o);
+    code = serve_engine(engine, n > 0 ? rest[0] : sr1_search_name(engine), &o);
     sr1_search_free(engine);
     sr1_reranker_free(reranker);
     return code;

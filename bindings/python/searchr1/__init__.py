@@ -12,7 +12,8 @@ comes out of the call that ran it. Arrays are numpy's where numpy is installed.
 
 from . import advantage, code, critique, errors, log, loss, reward, thinking, tools, world
 from ._lib import version
-from .config import KEYS, Config, Key
+from .advantage import register_adv_est
+from .config import ELSEWHERE, KEYS, PRESETS, Config, Elsewhere, Key
 from .data import Dataset, Row
 from .dense import (
     Dense,
@@ -26,11 +27,12 @@ from .embed import Embedder, PythonEmbedder, PythonReranker, Reranker
 from .env import Action, Environment, Episode, Reply
 from .errors import Error
 from .faiss import Faiss, build_faiss
+from .loss import register_policy_loss
 from .model import Model
 from .openai import Completion, OpenAI
 from .reward import RewardSet, Scales
 from .rollout import Evaluation, Query, Rollout, Scores, SynthReport
-from .sandbox import Run, RunResult, Sandbox, judge_output
+from .sandbox import Execution, ExecutionResult, Sandbox, judge_output
 from .search import (
     Bm25,
     Chain,
@@ -52,7 +54,7 @@ from .search import (
 from .server import Server
 from .tokenizer import Tokenizer, TokenStream
 from .tools import Tool
-from .trainer import StepReport, Trainer
+from .trainer import RunPlan, RunSummary, StepReport, Trainer, alarms
 from .trajectory import Trajectory
 
 __version__ = "0.1.0"
@@ -63,6 +65,8 @@ __all__ = [
     "Chain",
     "Completion",
     "Config",
+    "ELSEWHERE",
+    "Elsewhere",
     "Dataset",
     "Dense",
     "DiskCache",
@@ -75,6 +79,7 @@ __all__ = [
     "Hit",
     "Hybrid",
     "KEYS",
+    "PRESETS",
     "Key",
     "Mock",
     "Model",
@@ -91,8 +96,10 @@ __all__ = [
     "RewardSet",
     "Rollout",
     "Row",
-    "Run",
-    "RunResult",
+    "Execution",
+    "RunPlan",
+    "ExecutionResult",
+    "RunSummary",
     "Sandbox",
     "Scales",
     "Scores",
@@ -107,6 +114,7 @@ __all__ = [
     "Trajectory",
     "Web",
     "advantage",
+    "alarms",
     "critique",
     "build_bm25",
     "build_dense",
@@ -120,6 +128,8 @@ __all__ = [
     "log",
     "loss",
     "open_search",
+    "register_adv_est",
+    "register_policy_loss",
     "reward",
     "thinking",
     "tools",

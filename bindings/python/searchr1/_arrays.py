@@ -5,12 +5,14 @@ from __future__ import annotations
 import array
 import ctypes
 from ctypes import c_double, c_float, c_int32, c_int64, c_uint8, c_uint32, c_uint64
-from typing import Any, Dict, Iterable, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 try:
     import numpy
 except ImportError:  # everything works without, on plain Python arrays
     numpy = None  # type: ignore[assignment]
+
+SHOWN = 64  # numbers that repr shows of a longer row
 
 CODES: Dict[Any, Any] = {
     c_double: "d",
@@ -23,6 +25,36 @@ CODES: Dict[Any, Any] = {
 }
 
 
+class Numbers(Sequence[Any]):
+    """Numbers that stay where they are, read-only: what stands for a numpy array where
+    there is no numpy."""
+
+    __slots__ = ("memory",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, memory: memoryview) -> None:
+        self.memory = memory
+
+    def __len__(self) -> int:
+        return len(self.memory)
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self.memory[index]
+        return Numbers(found) if isinstance(index, slice) else found
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Iterable) and self.tolist() == list(other)
+
+    def __repr__(self) -> str:
+        if len(self) <= SHOWN:
+            return repr(self.tolist())
+        ends = (*self.memory[: SHOWN // 2], ..., *self.memory[-SHOWN // 2 :])
+        return "[" + ", ".join("..." if x is ... else repr(x) for x in ends) + "]"
+
+    def tolist(self) -> List[Any]:
+        return self.memory.tolist()
+
+
 def view(address: Optional[int], kind: Any, n: int, owner: Any) -> Any:
     """The n numbers at an address without a copy, read-only. owner is kept alive."""
     if not address or n == 0:
@@ -30,7 +62,12 @@ def view(address: Optional[int], kind: Any, n: int, owner: Any) -> Any:
     buffer = (kind * n).from_address(address)
     buffer.owner = owner
     memory = memoryview(buffer).cast("B").cast(CODES[kind]).toreadonly()
-    return memory if numpy is None else numpy.frombuffer(memory, CODES[kind])
+    return Numbers(memory) if numpy is None else numpy.frombuffer(memory, CODES[kind])
+
+
+def listed(address: Optional[int], kind: Any, n: int) -> List[Any]:
+    """The n values at an address as a list of Python's own."""
+    return (kind * n).from_address(address)[:] if address and n else []
 
 
 def copy(address: Optional[int], kind: Any, n: int) -> Any:
@@ -58,9 +95,22 @@ def as_array(values: Iterable[Any], kind: Any) -> Any:
     found = numpy.asarray(values if hasattr(values, "__len__") else list(values))
     if found.ndim != 1:
         raise ValueError(f"an array of one dimension is needed, not of {found.ndim}")
-    if found.size and found.dtype.kind == "f" and CODES[kind] not in "df":
-        raise TypeError("whole numbers are needed here")
+    if found.size and CODES[kind] not in "df":
+        _check_whole(found, numpy.iinfo(CODES[kind]))
     return numpy.ascontiguousarray(found, CODES[kind])
+
+
+def _check_whole(found: Any, limits: Any) -> None:
+    """Refuse what would become another number as one of C's."""
+    if found.dtype.kind not in "biu":
+        raise TypeError(f"whole numbers are needed here, not {found.dtype}")
+    if numpy.can_cast(found.dtype, limits.dtype):
+        return
+    for number in (int(found.min()), int(found.max())):
+        if not limits.min <= number <= limits.max:
+            raise OverflowError(
+                f"{number} is not from {limits.min} to {limits.max}, as is needed here"
+            )
 
 
 def pointer(values: Any, kind: Any) -> Any:

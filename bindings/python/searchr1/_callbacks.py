@@ -10,12 +10,14 @@ from __future__ import annotations
 import itertools
 import signal
 import threading
+import traceback
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Type
 
-from ._lib import LEAST_KEY, lib
-from ._structs import DestroyFn
-from .errors import CallbackError, Error
+from ._address import LEAST_KEY
+from ._lib import lib
+from ._structs import SearchOpsDestroy
+from .errors import CallbackError, CancelledError, DeadlineError, Error
 
 _owned: Dict[int, Any] = {}
 _counting = threading.Lock()
@@ -39,7 +41,7 @@ def owned(key: int) -> Any:
     return _owned[key]
 
 
-destroy = DestroyFn(disown)  # ops->destroy of everything made here
+destroy = SearchOpsDestroy(disown)  # ops->destroy of everything made here
 
 
 @contextmanager
@@ -67,27 +69,72 @@ def interrupts(first: Callable[[], None]) -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def run_aside(call: Callable[[], Any], cancel: Callable[[], Any]) -> None:
+    """A call of the library that calls nothing back: in the main thread, which Ctrl-C
+    reaches between its own statements only, it runs in another one. KeyboardInterrupt
+    cancels it, waits until it has ended, and comes out."""
+    if threading.current_thread() is not threading.main_thread():
+        call()
+        return
+    failed: List[BaseException] = []
+
+    def work() -> None:
+        try:
+            call()
+        except BaseException as error:  # noqa: B902 - raised again below
+            failed.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        thread.join()
+    except BaseException:
+        while thread.is_alive():
+            cancel()
+            thread.join(0.1)
+        raise
+    if failed:
+        raise failed[0]
+
+
+def _tell(text: str, kind: Type[Error]) -> int:
+    """Tell the library why a callback failed; returns the status for it."""
+    data = text.encode("utf-8", "replace").replace(b"\0", b"?")
+    return int(lib.sr1_set_error(kind.status, data))
+
+
+def _tell_rows(error: Exception) -> int:
+    """The same of what is not raised anywhere: with the line that raised it."""
+    (*_, frame) = traceback.extract_tb(error.__traceback__)
+    where = f"{frame.filename}, line {frame.lineno}"
+    kind = DeadlineError if isinstance(error, TimeoutError) else CallbackError
+    return _tell(f"{type(error).__name__}: {error} ({where})", kind)
+
+
 class Carrier:
     """Brings what a callback raised back to the call that ran it.
 
-    Also when the library went on without the callback's result, as it does after a failed
-    search: an exception is never lost. Where no call is under way, as in a server, it is
-    only told to the library. others: carriers whose callbacks run in it too.
+    Also when the library went on without the callback's result: an exception is never
+    lost. But what an engine or environment raises in a rollout is the failure of the rows
+    that asked (`run_rows`), which the library records. Where no call is under way, as in
+    a server, it is only told to the library. others: carriers whose callbacks run in it
+    too.
     """
 
     def __init__(self, *others: Optional[Carrier]) -> None:
         self.raised: Optional[BaseException] = None
         self.calls = 0  # under way, through which an exception can go back
+        self.rollouts = 0  # of another carrier, that run callbacks of this one
         self.others = [other for other in others if other is not None]
 
     def fail(self, error: BaseException) -> int:
         """In a callback: keep the exception; returns the status to give the library."""
         self._keep(error)
-        text = f"{type(error).__name__}: {error}".encode("utf-8", "replace")
-        return int(lib.sr1_set_error(CallbackError.status, text.replace(b"\0", b"?")))
+        kind = CallbackError if isinstance(error, Exception) else CancelledError
+        return _tell(f"{type(error).__name__}: {error}", kind)
 
     def _keep(self, error: BaseException) -> None:
-        if self.raised is None and self.calls > 0:
+        if self.raised is None and self.calls + self.rollouts > 0:
             self.raised = error
 
     def run(self, function: Any, *arguments: Any) -> int:
@@ -104,38 +151,74 @@ class Carrier:
             return self.fail(error)
         return 0
 
+    def run_rows(self, function: Any, *arguments: Any) -> int:
+        """As run, for callbacks that answer rows: in a rollout an Exception is told to
+        the library alone, with the line that raised it."""
+        if self.calls > 0 or self.rollouts == 0:
+            return self.run(function, *arguments)
+        before = self.pending()
+        if before is not None:
+            return self.fail(before)
+        try:
+            function(*arguments)
+        except Exception as error:
+            return _tell_rows(error)
+        except BaseException as error:  # noqa: B902 - KeyboardInterrupt ends the call
+            return self.fail(error)
+        return 0
+
     def pending(self) -> Optional[BaseException]:
         """What was raised since the last call, here or in the others."""
-        for carrier in (self, *self.others):
+        for carrier in self._reached():
             if carrier.raised is not None:
                 return carrier.raised
         return None
 
-    def _count(self, more: int) -> None:
-        with _counting:
-            for carrier in (self, *self.others):
-                carrier.calls += more
+    def _reached(self) -> List[Carrier]:
+        """This one, the others, theirs and so on, each once."""
+        found: List[Carrier] = []
+        ahead = [self]
+        while ahead:
+            carrier = ahead.pop(0)
+            if carrier not in found:
+                found.append(carrier)
+                ahead.extend(carrier.others)
+        return found
 
-    def _take(self) -> Optional[BaseException]:
-        error = self.pending()
-        for carrier in (self, *self.others):
+    def _count(self, reached: List[Carrier], more: int, rollout: bool) -> None:
+        with _counting:
+            for carrier in reached:
+                if rollout and carrier is not self:
+                    carrier.rollouts += more
+                else:
+                    carrier.calls += more
+
+    def _take(self, reached: List[Carrier], rollout: bool) -> Optional[BaseException]:
+        raised = [carrier.raised for carrier in reached if carrier.raised is not None]
+        for carrier in reached:
             carrier.raised = None
-        self._count(-1)
-        return error
+        self._count(reached, -1, rollout)
+        return raised[0] if raised else None
 
     @contextmanager
-    def call(self, interrupted: Optional[Callable[[], None]] = None) -> Iterator[None]:
+    def call(
+        self,
+        interrupted: Optional[Callable[[], None]] = None,
+        rollout: bool = False,
+    ) -> Iterator[None]:
         """Around a call of the library: raises what its callbacks raised. Ctrl-C calls
-        `interrupted`, or is a KeyboardInterrupt at the next callback or at the end."""
-        self._count(1)
+        `interrupted`, or is a KeyboardInterrupt at the next callback or at the end.
+        rollout: the library treats failures of the others' callbacks row by row."""
+        reached = self._reached()
+        self._count(reached, 1, rollout)
         try:
             with interrupts(interrupted or (lambda: self._keep(KeyboardInterrupt()))):
                 yield
         except BaseException as failure:
-            raised = self._take()
+            raised = self._take(reached, rollout)
             if raised is None or not isinstance(failure, Error):
                 raise
             raise raised  # not "from failure": its own cause stays
-        raised = self._take()
+        raised = self._take(reached, rollout)
         if raised is not None:
             raise raised

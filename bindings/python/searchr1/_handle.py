@@ -42,7 +42,7 @@ class Handle:
         return c_void_p(self._pointer)
 
     def close(self) -> None:
-        """Free the object now; ctypes.ArgumentError tells who uses it afterwards."""
+        """Free the object now; ValueError tells who uses it afterwards."""
         self._pointer = None
         if self._owner is None:
             self._finalizer()

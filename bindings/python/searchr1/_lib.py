@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Iterator, Tuple
 
 from . import errors
+from ._address import Address
 from ._functions import FUNCTIONS, STATUS
 
 NAME = "libsearchr1.so"
@@ -52,20 +53,28 @@ def _open() -> ctypes.CDLL:
     )
 
 
-LEAST_KEY = 1 << 20  # of things kept for the library: smaller numbers are no addresses
+def _raises_what_arguments_raised(kind: Any) -> Any:
+    """The type of functions whose wrong arguments raise TypeError, and closed objects
+    ValueError, where ctypes has one exception of its own for both."""
 
+    class Function(kind):  # type: ignore[misc]
+        _flags_ = kind._flags_
+        _restype_ = kind._restype_
 
-class _Address(ctypes.c_void_p):
-    """A pointer argument: what can only be a mistake would crash the process."""
+        def __call__(self, *arguments: Any) -> Any:
+            try:
+                return super().__call__(*arguments)
+            except ctypes.ArgumentError as error:
+                text = str(error)
+                closed = ValueError if ": ValueError: " in text else TypeError
+                raise closed(f"{self.__name__}: {text}") from None
 
-    @classmethod
-    def from_param(cls, value: Any) -> Any:
-        if isinstance(value, str) or (isinstance(value, int) and 0 < value < LEAST_KEY):
-            raise TypeError(f"an object of searchr1 is wanted here, not {value!r:.80}")
-        return ctypes.c_void_p.from_param(value)
+    return Function
 
 
 def _declare(library: ctypes.CDLL) -> None:
+    library._FuncPtr = _raises_what_arguments_raised(library._FuncPtr)
+
     def check(status: int, function: Any, arguments: Tuple[Any, ...]) -> int:
         if status != 0:
             text = library.sr1_last_error().decode("utf-8", "replace")
@@ -81,7 +90,7 @@ def _declare(library: ctypes.CDLL) -> None:
                 "build or install both from the same sources"
             ) from None
         function.argtypes = [
-            _Address if kind is ctypes.c_void_p else kind for kind in arguments
+            Address if kind is ctypes.c_void_p else kind for kind in arguments
         ]
         function.restype = ctypes.c_int32 if result is STATUS else result
         if result is STATUS:

@@ -1,72 +1,25 @@
 """Structs and callback types of the public headers, field by field.
 
-Class names are those of C without sr1_: SearchHit is sr1_search_hit. Text that comes with
-a length is a plain address (c_void_p): it need not end with a NUL byte.
+Written by tools/dev/ctypes_tables.py from the public headers; do not edit.
 """
 
 from __future__ import annotations
 
-import ctypes
 from ctypes import (
-    CFUNCTYPE,
-    POINTER,
-    c_char_p,
-    c_double,
-    c_float,
-    c_int32,
-    c_int64,
-    c_size_t,
-    c_uint8,
-    c_uint64,
-    c_void_p,
+    c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_uint64, c_uint8, c_void_p,
+    CFUNCTYPE, POINTER,
 )
-from typing import Any, Dict
+
+from ._sized import Sized
 
 LogFn = CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
-DestroyFn = CFUNCTYPE(None, c_void_p)
-SearchFn = CFUNCTYPE(c_int32, c_void_p, POINTER(c_char_p), c_size_t, c_int32, c_void_p)
-ActFn = CFUNCTYPE(c_int32, c_void_p, POINTER(c_void_p), c_size_t, c_void_p)
-BeginFn = CFUNCTYPE(c_int32, c_void_p, c_void_p)
-FinishFn = CFUNCTYPE(None, c_void_p, c_int64)
-TurnsFn = CFUNCTYPE(c_int32, c_void_p, c_void_p, POINTER(c_double))
-ToolFn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t, c_void_p)
-ScoreFn = CFUNCTYPE(c_int32, c_void_p, POINTER(c_void_p), c_size_t, POINTER(c_double))
-ProgressFn = CFUNCTYPE(c_int32, c_void_p, c_int64, c_int64, c_int64)
-TextFn = CFUNCTYPE(c_int32, c_void_p, c_size_t, c_int32, c_void_p, c_size_t)
-TrajectoryFn = CFUNCTYPE(c_int32, c_void_p, c_void_p)
-ForgetFn = CFUNCTYPE(None, c_void_p)
-FinishedFn = CFUNCTYPE(c_int32, c_void_p, c_size_t, c_void_p)
-PhaseFn = CFUNCTYPE(c_int32, c_void_p, c_char_p, c_int64, c_int64)
-ValidationFn = CFUNCTYPE(c_int32, c_void_p, c_int64, c_void_p)
-NoteFn = CFUNCTYPE(None, c_void_p, c_char_p)
-WriteFn = CFUNCTYPE(c_int32, c_void_p, POINTER(c_void_p), c_size_t, c_void_p)
-RunFn = CFUNCTYPE(
-    c_int32, c_void_p, c_void_p, c_void_p, c_size_t, POINTER(c_int32), POINTER(c_double)
-)
-EmbedFn = CFUNCTYPE(
-    c_int32, c_void_p, POINTER(c_char_p), c_size_t, c_int32, POINTER(c_float)
-)
-RerankFn = CFUNCTYPE(
-    c_int32, c_void_p, c_char_p, POINTER(c_char_p), c_size_t, POINTER(c_double)
+MetricSinkFn = CFUNCTYPE(
+    c_int32, c_void_p, c_int64, POINTER(c_char_p), POINTER(c_double), c_size_t,
 )
 Bm25ProgressFn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64, c_uint64)
 DenseProgressFn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64, c_uint64, c_uint64)
 FaissProgressFn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64)
-WorldProgressFn = PhaseFn
-
-
-class Sized(ctypes.Structure):
-    """What every public struct begins with; struct_size is set on creation."""
-
-    _fields_ = [("struct_size", c_size_t)]
-
-    def __init__(self, **fields: Any) -> None:
-        super().__init__(ctypes.sizeof(self), **fields)
-
-    def as_dict(self) -> Dict[str, Any]:
-        """The fields after struct_size, text decoded."""
-        values = {name: getattr(self, name) for name, *_ in self._fields_}
-        return {k: v.decode() if isinstance(v, bytes) else v for k, v in values.items()}
+WorldProgressFn = CFUNCTYPE(c_int32, c_void_p, c_char_p, c_int64, c_int64)
 
 
 class ConfigKeyInfo(Sized):
@@ -94,73 +47,217 @@ class DatasetOptions(Sized):
     ]
 
 
-class RecordOptions(Sized):
+class EnvAction(Sized):
     _fields_ = [
-        ("data_source", c_char_p),
-        ("split", c_char_p),
+        ("row", c_int64),
+        ("turn", c_int32),
+        ("text", c_void_p),
+        ("len", c_size_t),
+        ("episode", c_int64),
     ]
 
 
-class ChatOptions(Sized):
+class EnvEpisode(Sized):
     _fields_ = [
-        ("add_generation_prompt", c_int32),
-        ("no_thinking", c_int32),
-        ("recognise_added", c_int32),
-        ("tools", c_char_p),
+        ("episode", c_int64),
+        ("query_id", c_char_p),
+        ("query", c_void_p),
+        ("query_len", c_size_t),
+        ("sample", c_int32),
+        ("seed", c_uint64),
+        ("row", c_void_p),
+        ("row_len", c_size_t),
     ]
 
 
-class TokenizerTrainOptions(Sized):
-    _fields_ = [
-        ("vocab_size", c_int32),
-        ("min_frequency", c_int32),
-        ("special_tokens", POINTER(c_char_p)),
-        ("n_special_tokens", c_size_t),
-        ("added_tokens", POINTER(c_char_p)),
-        ("n_added_tokens", c_size_t),
-    ]
+EnvOpsAct = CFUNCTYPE(c_int32, c_void_p, POINTER(c_void_p), c_size_t, c_void_p)
+EnvOpsDestroy = CFUNCTYPE(None, c_void_p)
+EnvOpsBegin = CFUNCTYPE(c_int32, c_void_p, POINTER(EnvEpisode))
+EnvOpsFinish = CFUNCTYPE(None, c_void_p, c_int64)
 
 
-class EmbedderOps(Sized):
+class EnvOps(Sized):
     _fields_ = [
         ("name", c_char_p),
-        ("embed", EmbedFn),
-        ("destroy", DestroyFn),
-        ("dim", c_int32),
+        ("act", EnvOpsAct),
+        ("destroy", EnvOpsDestroy),
         ("flags", c_int32),
+        ("begin", EnvOpsBegin),
+        ("finish", EnvOpsFinish),
     ]
 
 
-class RerankerOps(Sized):
+class EnvOptions(Sized):
+    _fields_ = [
+        ("protocol", c_char_p),
+        ("document_format", c_char_p),
+        ("top_k", c_int32),
+    ]
+
+
+class EnvReply(Sized):
+    _fields_ = [
+        ("status", c_int32),
+        ("flags", c_int32),
+        ("done", c_int32),
+        ("success", c_int32),
+        ("reward", c_double),
+    ]
+
+
+ToolOpsCall = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t, c_void_p)
+ToolOpsDestroy = CFUNCTYPE(None, c_void_p)
+
+
+class ToolOps(Sized):
     _fields_ = [
         ("name", c_char_p),
-        ("score", RerankFn),
-        ("destroy", DestroyFn),
+        ("description", c_char_p),
+        ("schema", c_char_p),
+        ("call", ToolOpsCall),
+        ("destroy", ToolOpsDestroy),
         ("flags", c_int32),
+        ("deadline_s", c_double),
     ]
 
 
-class EncoderOptions(Sized):
+class ModelOptions(Sized):
     _fields_ = [
-        ("pooling", c_char_p),
-        ("query_prefix", c_char_p),
-        ("document_prefix", c_char_p),
-        ("normalize", c_int32),
-        ("query_tokens", c_int32),
-        ("document_tokens", c_int32),
-        ("document_folder", c_char_p),
         ("device", c_char_p),
         ("dtype", c_char_p),
         ("threads", c_int32),
-        ("batch_tokens", c_int32),
+        ("init", c_char_p),
     ]
+
+
+class RewardScales(Sized):
+    _fields_ = [
+        ("format_reward", c_double),
+        ("format_penalty", c_double),
+        ("answer_reward", c_double),
+        ("exact_match_bonus", c_double),
+        ("no_content_reward", c_double),
+        ("similarity_threshold", c_double),
+        ("no_content_text", c_char_p),
+        ("structure_format_score", c_double),
+        ("final_format_score", c_double),
+        ("retrieval_score", c_double),
+        ("closed_thoughts", c_int32),
+    ]
+
+
+RewardOpsScore = CFUNCTYPE(
+    c_int32, c_void_p, POINTER(c_void_p), c_size_t, POINTER(c_double),
+)
+RewardOpsDestroy = CFUNCTYPE(None, c_void_p)
+RewardOpsScoreTurns = CFUNCTYPE(c_int32, c_void_p, c_void_p, POINTER(c_double))
+RewardOpsBegin = CFUNCTYPE(c_int32, c_void_p, c_void_p)
+RewardOpsForget = CFUNCTYPE(None, c_void_p)
+
+
+class RewardOps(Sized):
+    _fields_ = [
+        ("name", c_char_p),
+        ("score", RewardOpsScore),
+        ("destroy", RewardOpsDestroy),
+        ("level", c_int32),
+        ("score_turns", RewardOpsScoreTurns),
+        ("begin", RewardOpsBegin),
+        ("forget", RewardOpsForget),
+        ("may_be_unknown", c_int32),
+    ]
+
+
+class Query(Sized):
+    _fields_ = [
+        ("text", c_char_p),
+        ("text_len", c_size_t),
+        ("id", c_char_p),
+        ("answers", POINTER(c_char_p)),
+        ("n_answers", c_size_t),
+        ("data_source", c_char_p),
+        ("history_roles", POINTER(c_char_p)),
+        ("history_texts", POINTER(c_char_p)),
+        ("history_sizes", POINTER(c_size_t)),
+        ("n_history", c_size_t),
+        ("row", c_char_p),
+        ("row_len", c_size_t),
+    ]
+
+
+RolloutOptionsProgress = CFUNCTYPE(c_int32, c_void_p, c_int64, c_int64, c_int64)
+RolloutOptionsText = CFUNCTYPE(c_int32, c_void_p, c_size_t, c_int32, c_void_p, c_size_t)
+RolloutOptionsFinished = CFUNCTYPE(c_int32, c_void_p, c_size_t, c_void_p)
+RolloutOptionsDropped = CFUNCTYPE(None, c_void_p)
+
+
+class RolloutOptions(Sized):
+    _fields_ = [
+        ("group_size", c_int32),
+        ("greedy", c_int32),
+        ("seed", c_uint64),
+        ("max_tokens", c_int64),
+        ("no_search", c_int32),
+        ("progress", RolloutOptionsProgress),
+        ("user", c_void_p),
+        ("text", RolloutOptionsText),
+        ("finished", RolloutOptionsFinished),
+        ("dropped", RolloutOptionsDropped),
+    ]
+
+
+class EvalScores(Sized):
+    _fields_ = [
+        ("data_source", c_char_p),
+        ("rows", c_int64),
+        ("exact_match", c_double),
+        ("f1", c_double),
+        ("sub_match", c_double),
+        ("bleu", c_double),
+        ("rouge1", c_double),
+        ("rouge2", c_double),
+        ("rougeL", c_double),
+        ("format", c_double),
+        ("answered", c_double),
+        ("searches", c_double),
+        ("tokens", c_double),
+        ("excluded", c_int64),
+        ("embedding", c_double),
+        ("reward", c_double),
+        ("success", c_double),
+        ("thinking", c_double),
+    ]
+
+
+EvalOptionsProgress = CFUNCTYPE(c_int32, c_void_p, c_int64, c_int64, c_int64)
+EvalOptionsTrajectory = CFUNCTYPE(c_int32, c_void_p, c_void_p)
+
+
+class EvalOptions(Sized):
+    _fields_ = [
+        ("max_rows", c_int64),
+        ("greedy", c_int32),
+        ("seed", c_uint64),
+        ("no_search", c_int32),
+        ("progress", EvalOptionsProgress),
+        ("user", c_void_p),
+        ("trajectory", EvalOptionsTrajectory),
+        ("embedder", c_void_p),
+        ("rewards", c_void_p),
+    ]
+
+
+SearchOpsSearch = CFUNCTYPE(
+    c_int32, c_void_p, POINTER(c_char_p), c_size_t, c_int32, c_void_p,
+)
+SearchOpsDestroy = CFUNCTYPE(None, c_void_p)
 
 
 class SearchOps(Sized):
     _fields_ = [
         ("name", c_char_p),
-        ("search", SearchFn),
-        ("destroy", DestroyFn),
+        ("search", SearchOpsSearch),
+        ("destroy", SearchOpsDestroy),
         ("flags", c_int32),
     ]
 
@@ -189,6 +286,417 @@ class SearchCounters(Sized):
         ("disk_hits", c_int64),
         ("disk_stale", c_int64),
         ("fallbacks", c_int64),
+        ("calls", c_int64),
+    ]
+
+
+class StepReport(Sized):
+    _fields_ = [
+        ("step", c_int64),
+        ("loss", c_double),
+        ("kl_div", c_double),
+        ("avg_reward", c_double),
+        ("beta", c_double),
+        ("avg_tokens", c_double),
+        ("search_trajectories", c_double),
+        ("entropy", c_double),
+        ("grad_norm", c_double),
+        ("learning_rate", c_double),
+        ("seconds", c_double),
+        ("trajectories", c_int64),
+        ("trained", c_int64),
+        ("metrics", c_void_p),
+    ]
+
+
+RunCallbacksStep = CFUNCTYPE(c_int32, c_void_p, POINTER(StepReport), c_int64)
+RunCallbacksPhase = CFUNCTYPE(c_int32, c_void_p, c_char_p, c_int64, c_int64)
+RunCallbacksValidation = CFUNCTYPE(c_int32, c_void_p, c_int64, c_void_p)
+RunCallbacksNote = CFUNCTYPE(None, c_void_p, c_char_p)
+
+
+class RunCallbacks(Sized):
+    _fields_ = [
+        ("user", c_void_p),
+        ("step", RunCallbacksStep),
+        ("phase", RunCallbacksPhase),
+        ("validation", RunCallbacksValidation),
+        ("note", RunCallbacksNote),
+        ("command", c_char_p),
+        ("commit", c_char_p),
+    ]
+
+
+class ResumeOptions(Sized):
+    _fields_ = [
+        ("search", c_void_p),
+        ("pairs", POINTER(c_char_p)),
+        ("n_pairs", c_size_t),
+    ]
+
+
+class ActionEvent(Sized):
+    _fields_ = [
+        ("turn", c_int32),
+        ("status", c_int32),
+        ("n_hits", c_int32),
+        ("n_hit_ids", c_int32),
+        ("query", c_void_p),
+        ("query_len", c_size_t),
+        ("hit_ids", c_void_p),
+        ("reward", c_double),
+        ("success", c_int32),
+    ]
+
+
+class QueryStats(Sized):
+    _fields_ = [
+        ("n", c_size_t),
+        ("seen", POINTER(c_int64)),
+        ("reward_variance", POINTER(c_double)),
+        ("success", POINTER(c_double)),
+    ]
+
+
+class BalanceReport(Sized):
+    _fields_ = [
+        ("min", c_int64),
+        ("max", c_int64),
+        ("balanced_min", c_int64),
+        ("balanced_max", c_int64),
+        ("mean", c_double),
+    ]
+
+
+class Bm25BuildOptions(Sized):
+    _fields_ = [
+        ("analyzer", c_char_p),
+        ("zstd_level", c_int32),
+        ("reserved", c_int32),
+        ("memory_bytes", c_uint64),
+        ("text_format", c_char_p),
+        ("threads", c_int32),
+    ]
+
+
+class Bm25Options(Sized):
+    _fields_ = [
+        ("k1", c_double),
+        ("b", c_double),
+    ]
+
+
+class Bm25Info(Sized):
+    _fields_ = [
+        ("documents", c_uint64),
+        ("terms", c_uint64),
+        ("total_terms", c_uint64),
+        ("postings", c_uint64),
+        ("file_bytes", c_uint64),
+        ("search_bytes", c_uint64),
+        ("documents_bytes", c_uint64),
+        ("contents_bytes", c_uint64),
+        ("analyzer", c_char_p),
+        ("k1", c_double),
+        ("b", c_double),
+    ]
+
+
+class ProblemsOptions(Sized):
+    _fields_ = [
+        ("shape", c_char_p),
+        ("max_tests", c_int32),
+        ("time_limit", c_double),
+    ]
+
+
+class ProblemCase(Sized):
+    _fields_ = [
+        ("input", c_void_p),
+        ("input_len", c_size_t),
+        ("expected", c_void_p),
+        ("expected_len", c_size_t),
+    ]
+
+
+class JudgementScores(Sized):
+    _fields_ = [
+        ("n", c_int64),
+        ("none", c_int64),
+        ("accuracy", c_double),
+        ("f1", c_double),
+        ("f1_incorrect", c_double),
+    ]
+
+
+class CheckerOptions(Sized):
+    _fields_ = [
+        ("all_or_nothing", c_int32),
+        ("time_limit", c_double),
+        ("max_time_limit", c_double),
+        ("memory_limit", c_int64),
+        ("concurrency", c_int32),
+        ("threads", c_int32),
+        ("cache_folder", c_char_p),
+        ("cache_entries", c_int64),
+        ("python", c_char_p),
+        ("judge", c_char_p),
+    ]
+
+
+class CheckReport(Sized):
+    _fields_ = [
+        ("verdict", c_int32),
+        ("tests", c_int64),
+        ("passed", c_int64),
+        ("pass_rate", c_double),
+        ("first_failed", c_int64),
+        ("cached", c_int32),
+        ("seconds", c_double),
+        ("got", c_char_p),
+        ("error", c_char_p),
+        ("judged_inside", c_int32),
+    ]
+
+
+class CheckerStats(Sized):
+    _fields_ = [
+        ("checks", c_int64),
+        ("cached", c_int64),
+        ("programs", c_int64),
+        ("infrastructure", c_int64),
+        ("seconds", c_double),
+        ("judged_inside", c_int64),
+    ]
+
+
+class ConfigElsewhere(Sized):
+    _fields_ = [
+        ("name", c_char_p),
+        ("of", c_char_p),
+        ("key", c_char_p),
+        ("text", c_char_p),
+    ]
+
+
+class ConfigPreset(Sized):
+    _fields_ = [
+        ("compat", c_char_p),
+        ("key", c_char_p),
+        ("value", c_char_p),
+    ]
+
+
+class Conversation(Sized):
+    _fields_ = [
+        ("roles", POINTER(c_char_p)),
+        ("contents", POINTER(c_char_p)),
+        ("sizes", POINTER(c_size_t)),
+        ("n", c_size_t),
+        ("id", c_char_p),
+        ("sample", c_int32),
+    ]
+
+
+GeneratorOpsWrite = CFUNCTYPE(c_int32, c_void_p, POINTER(c_void_p), c_size_t, c_void_p)
+GeneratorOpsDestroy = CFUNCTYPE(None, c_void_p)
+
+
+class GeneratorOps(Sized):
+    _fields_ = [
+        ("name", c_char_p),
+        ("write", GeneratorOpsWrite),
+        ("destroy", GeneratorOpsDestroy),
+        ("flags", c_int32),
+    ]
+
+
+class GeneratorOptions(Sized):
+    _fields_ = [
+        ("max_tokens", c_int64),
+        ("temperature", c_double),
+        ("top_p", c_double),
+        ("top_k", c_int32),
+        ("seed", c_uint64),
+    ]
+
+
+RevisionTreeOptionsRun = CFUNCTYPE(
+    c_int32, c_void_p, c_void_p, c_void_p, c_size_t, POINTER(c_int32), POINTER(c_double),
+)
+RevisionTreeOptionsProgress = CFUNCTYPE(c_int32, c_void_p, c_char_p, c_int64, c_int64)
+
+
+class RevisionTreeOptions(Sized):
+    _fields_ = [
+        ("problems", c_void_p),
+        ("max_problems", c_int64),
+        ("solver", c_void_p),
+        ("critic", c_void_p),
+        ("reviser", c_void_p),
+        ("checker", c_void_p),
+        ("run", RevisionTreeOptionsRun),
+        ("progress", RevisionTreeOptionsProgress),
+        ("user", c_void_p),
+        ("votes", c_int32),
+        ("seed", c_uint64),
+        ("path", c_char_p),
+        ("hints", c_int32),
+        ("style", c_void_p),
+        ("made_by", c_char_p),
+    ]
+
+
+class RevisionNode(Sized):
+    _fields_ = [
+        ("problem", c_char_p),
+        ("hash", c_char_p),
+        ("parent", c_char_p),
+        ("solution", c_char_p),
+        ("critique", c_char_p),
+        ("kind", c_int32),
+        ("depth", c_int32),
+        ("judgement", c_int32),
+        ("verdict", c_int32),
+        ("pass_rate", c_double),
+    ]
+
+
+class RevisionTreeScores(Sized):
+    _fields_ = [
+        ("revisions", c_int32),
+        ("problems", c_int64),
+        ("nodes", c_int64),
+        ("pass_at_1", c_double),
+        ("pass_rate", c_double),
+        ("gained", c_double),
+        ("lost", c_double),
+        ("critiques", c_int64),
+        ("no_judgement", c_int64),
+        ("accuracy", c_double),
+        ("f1", c_double),
+        ("f1_incorrect", c_double),
+    ]
+
+
+class CritiqueDemoOptions(Sized):
+    _fields_ = [
+        ("drop_failed", c_int32),
+        ("one_per_problem", c_int32),
+        ("drop_unjudged", c_int32),
+        ("drop_untrue", c_int32),
+        ("tokenizer", c_void_p),
+        ("max_prompt_tokens", c_int64),
+        ("balance", c_int32),
+    ]
+
+
+class CritiqueDemoReport(Sized):
+    _fields_ = [
+        ("critiques", c_int64),
+        ("written", c_int64),
+        ("mentioning", c_int64),
+        ("too_long", c_int64),
+        ("unwanted", c_int64),
+        ("surplus", c_int64),
+    ]
+
+
+class RecordOptions(Sized):
+    _fields_ = [
+        ("data_source", c_char_p),
+        ("split", c_char_p),
+    ]
+
+
+class DenseBuildOptions(Sized):
+    _fields_ = [
+        ("dtype", c_char_p),
+        ("text_format", c_char_p),
+        ("zstd_level", c_int32),
+        ("batch", c_int32),
+        ("embedder_name", c_char_p),
+    ]
+
+
+class DenseEstimate(Sized):
+    _fields_ = [
+        ("documents", c_uint64),
+        ("index_bytes", c_uint64),
+        ("search_bytes", c_uint64),
+        ("build_bytes", c_uint64),
+        ("embed_seconds", c_double),
+    ]
+
+
+class DenseOptions(Sized):
+    _fields_ = [
+        ("threads", c_int32),
+        ("device", c_char_p),
+    ]
+
+
+class DenseInfo(Sized):
+    _fields_ = [
+        ("documents", c_uint64),
+        ("file_bytes", c_uint64),
+        ("search_bytes", c_uint64),
+        ("documents_bytes", c_uint64),
+        ("contents_bytes", c_uint64),
+        ("dtype", c_char_p),
+        ("embedder", c_char_p),
+        ("dim", c_int32),
+        ("device", c_char_p),
+        ("device_bytes", c_uint64),
+        ("device_queries", c_uint64),
+        ("device_rescans", c_uint64),
+    ]
+
+
+EmbedderOpsEmbed = CFUNCTYPE(
+    c_int32, c_void_p, POINTER(c_char_p), c_size_t, c_int32, POINTER(c_float),
+)
+EmbedderOpsDestroy = CFUNCTYPE(None, c_void_p)
+
+
+class EmbedderOps(Sized):
+    _fields_ = [
+        ("name", c_char_p),
+        ("embed", EmbedderOpsEmbed),
+        ("destroy", EmbedderOpsDestroy),
+        ("dim", c_int32),
+        ("flags", c_int32),
+    ]
+
+
+RerankerOpsScore = CFUNCTYPE(
+    c_int32, c_void_p, c_char_p, POINTER(c_char_p), c_size_t, POINTER(c_double),
+)
+RerankerOpsDestroy = CFUNCTYPE(None, c_void_p)
+
+
+class RerankerOps(Sized):
+    _fields_ = [
+        ("name", c_char_p),
+        ("score", RerankerOpsScore),
+        ("destroy", RerankerOpsDestroy),
+        ("flags", c_int32),
+    ]
+
+
+class EncoderOptions(Sized):
+    _fields_ = [
+        ("pooling", c_char_p),
+        ("query_prefix", c_char_p),
+        ("document_prefix", c_char_p),
+        ("normalize", c_int32),
+        ("query_tokens", c_int32),
+        ("document_tokens", c_int32),
+        ("document_folder", c_char_p),
+        ("device", c_char_p),
+        ("dtype", c_char_p),
+        ("threads", c_int32),
+        ("batch_tokens", c_int32),
     ]
 
 
@@ -211,6 +719,301 @@ class SearchHttpOptions(Sized):
         ("probe", c_int32),
         ("url", c_char_p),
         ("engine_id", c_char_p),
+    ]
+
+
+class DiskCacheOptions(Sized):
+    _fields_ = [
+        ("ttl_s", c_double),
+        ("max_bytes", c_uint64),
+        ("scope", c_char_p),
+        ("use_stale", c_int32),
+    ]
+
+
+class HybridOptions(Sized):
+    _fields_ = [
+        ("rrf_k", c_double),
+        ("depth", c_int32),
+        ("reserved", c_int32),
+    ]
+
+
+class RerankOptions(Sized):
+    _fields_ = [
+        ("depth", c_int32),
+        ("reserved", c_int32),
+    ]
+
+
+class AdvantageBatch(Sized):
+    _fields_ = [
+        ("n", c_size_t),
+        ("rewards", POINTER(c_double)),
+        ("groups", POINTER(c_uint64)),
+        ("token_begin", POINTER(c_int64)),
+        ("token_turns", POINTER(c_int32)),
+        ("turn_begin", POINTER(c_int64)),
+        ("turn_rewards", POINTER(c_double)),
+        ("token_rewards", POINTER(c_double)),
+        ("values", POINTER(c_float)),
+        ("bootstrap", POINTER(c_double)),
+        ("completed", POINTER(c_uint8)),
+        ("n_channels", c_size_t),
+        ("channel_names", POINTER(c_char_p)),
+        ("channels", POINTER(c_double)),
+        ("channel_weights", POINTER(c_double)),
+        ("turn_states", POINTER(c_uint64)),
+        ("turn_tags", POINTER(c_int32)),
+        ("confidences", POINTER(c_double)),
+        ("thinking_costs", POINTER(c_double)),
+        ("result_turn", POINTER(c_int32)),
+        ("baselines", POINTER(c_double)),
+        ("step_tokens", POINTER(c_uint8)),
+    ]
+
+
+class AdvantageOptions(Sized):
+    _fields_ = [
+        ("eps", c_double),
+        ("divide_by_std", c_int32),
+        ("std_kind", c_int32),
+        ("single_raw", c_int32),
+        ("whiten", c_int32),
+        ("gamma", c_double),
+        ("lam", c_double),
+        ("turn_advantage_coef", c_double),
+        ("step_advantage_w", c_double),
+        ("step_mode", c_int32),
+        ("multiplicative", c_int32),
+        ("thinking_diversity_w", c_double),
+        ("thinking_cost_w", c_double),
+        ("thinking_cost_max", c_double),
+        ("pass_k", c_int32),
+        ("gpg_nonzero", c_int32),
+    ]
+
+
+class AdvantageOutputs(Sized):
+    _fields_ = [
+        ("advantages", POINTER(c_double)),
+        ("token_advantages", POINTER(c_float)),
+        ("returns", POINTER(c_float)),
+        ("turn_advantages", POINTER(c_double)),
+    ]
+
+
+class AdvantageReport(Sized):
+    _fields_ = [
+        ("trajectories", c_int64),
+        ("tokens", c_int64),
+        ("turns", c_int64),
+        ("groups", c_int64),
+        ("zero_variance_groups", c_int64),
+        ("turns_compared", c_int64),
+        ("turns_alone", c_int64),
+        ("turns_unscored", c_int64),
+        ("no_result", c_int64),
+    ]
+
+
+class AdvantageInfo(Sized):
+    _fields_ = [
+        ("name", c_char_p),
+        ("formula", c_char_p),
+        ("source", c_char_p),
+        ("options", c_char_p),
+        ("needs", c_int32),
+        ("gives", c_int32),
+    ]
+
+
+AdvantageOpsEstimate = CFUNCTYPE(
+    c_int32, c_void_p, POINTER(AdvantageBatch), POINTER(AdvantageOptions),
+    POINTER(AdvantageOutputs),
+)
+
+
+class AdvantageOps(Sized):
+    _fields_ = [
+        ("name", c_char_p),
+        ("estimate", AdvantageOpsEstimate),
+        ("needs", c_int32),
+        ("gives", c_int32),
+        ("options", c_char_p),
+        ("defaults", POINTER(AdvantageOptions)),
+        ("formula", c_char_p),
+        ("source", c_char_p),
+    ]
+
+
+class FaissOptions(Sized):
+    _fields_ = [
+        ("nprobe", c_int32),
+        ("ef_search", c_int32),
+    ]
+
+
+class FaissBuildOptions(Sized):
+    _fields_ = [
+        ("dim", c_int32),
+        ("threads", c_int32),
+        ("metric", c_char_p),
+        ("train_sample", c_uint64),
+    ]
+
+
+class KlController(Sized):
+    _fields_ = [
+        ("coef", c_double),
+        ("target", c_double),
+        ("horizon", c_double),
+        ("updates", c_int64),
+        ("last_kl", c_double),
+    ]
+
+
+class LossBatch(Sized):
+    _fields_ = [
+        ("n", c_size_t),
+        ("new_log_probs", POINTER(c_float)),
+        ("old_log_probs", POINTER(c_float)),
+        ("ref_log_probs", POINTER(c_float)),
+        ("advantages", POINTER(c_float)),
+        ("weights", POINTER(c_float)),
+        ("rollout_log_probs", POINTER(c_float)),
+        ("entropies", POINTER(c_float)),
+        ("n_seqs", c_size_t),
+        ("seq_begin", POINTER(c_int64)),
+        ("seq_tokens", POINTER(c_int64)),
+    ]
+
+
+class LossOptions(Sized):
+    _fields_ = [
+        ("clip_low", c_double),
+        ("clip_high", c_double),
+        ("beta", c_double),
+        ("dual_clip", c_double),
+        ("ratio_cap", c_double),
+        ("tau_positive", c_double),
+        ("tau_negative", c_double),
+        ("k_positive", c_double),
+        ("lambda_positive", c_double),
+        ("k_negative", c_double),
+        ("lambda_negative", c_double),
+        ("kl_kind", c_char_p),
+        ("kl_weighted", c_int32),
+        ("entropy_coef", c_double),
+        ("correction", c_char_p),
+        ("correction_low", c_double),
+        ("correction_high", c_double),
+        ("off_policy_delta", c_double),
+    ]
+
+
+class LossReport(Sized):
+    _fields_ = [
+        ("loss", c_double),
+        ("policy_loss", c_double),
+        ("kl", c_double),
+        ("clip_fraction", c_double),
+        ("approx_kl", c_double),
+        ("ratio_max", c_double),
+        ("log_ratio_max", c_double),
+        ("clip_low_fraction", c_double),
+        ("clip_high_fraction", c_double),
+        ("dual_clip_fraction", c_double),
+        ("ratio_mean", c_double),
+        ("entropy", c_double),
+        ("importance_mean", c_double),
+        ("importance_square", c_double),
+        ("importance_max", c_double),
+        ("importance_cut", c_double),
+        ("off_policy_cut", c_double),
+        ("weight", c_double),
+        ("tokens", c_int64),
+    ]
+
+
+class LossInfo(Sized):
+    _fields_ = [
+        ("name", c_char_p),
+        ("formula", c_char_p),
+        ("source", c_char_p),
+        ("options", c_char_p),
+        ("aggregation", c_char_p),
+        ("needs", c_int64),
+    ]
+
+
+class LossTerms(Sized):
+    _fields_ = [
+        ("values", c_void_p),
+        ("slopes", c_void_p),
+        ("bounds", c_void_p),
+    ]
+
+
+LossOpsCompute = CFUNCTYPE(
+    c_int32, c_void_p, POINTER(LossBatch), POINTER(LossOptions), POINTER(LossTerms),
+)
+
+
+class LossOps(Sized):
+    _fields_ = [
+        ("name", c_char_p),
+        ("compute", LossOpsCompute),
+        ("needs", c_int64),
+        ("options", c_char_p),
+        ("defaults", POINTER(LossOptions)),
+        ("aggregation", c_char_p),
+        ("zero_without_advantage", c_int32),
+        ("formula", c_char_p),
+        ("source", c_char_p),
+    ]
+
+
+class LossMaps(Sized):
+    _fields_ = [
+        ("n_seqs", c_size_t),
+        ("seq_begin", POINTER(c_int64)),
+        ("total_tokens", c_int64),
+        ("total_seqs", c_int64),
+        ("length", c_double),
+        ("groups", POINTER(c_uint64)),
+        ("group_tokens", POINTER(c_int64)),
+        ("total_groups", c_int64),
+    ]
+
+
+class ValueBatch(Sized):
+    _fields_ = [
+        ("n", c_size_t),
+        ("values", POINTER(c_float)),
+        ("returns", POINTER(c_float)),
+        ("old_values", POINTER(c_float)),
+        ("weights", POINTER(c_float)),
+    ]
+
+
+class ValueOptions(Sized):
+    _fields_ = [
+        ("clip_range", c_double),
+    ]
+
+
+class ValueReport(Sized):
+    _fields_ = [
+        ("loss", c_double),
+        ("clip_fraction", c_double),
+        ("value", c_double),
+        ("returns", c_double),
+        ("returns_square", c_double),
+        ("error", c_double),
+        ("error_square", c_double),
+        ("weight", c_double),
+        ("tokens", c_int64),
     ]
 
 
@@ -248,7 +1051,7 @@ class OpenaiCounters(Sized):
 
 class OpenaiRequest(Sized):
     _fields_ = [
-        ("prompt_ids", c_void_p),
+        ("prompt_ids", POINTER(c_int32)),
         ("n_prompt_ids", c_size_t),
         ("prompt", c_char_p),
         ("prompt_len", c_size_t),
@@ -290,108 +1093,47 @@ class OpenaiResult(Sized):
     ]
 
 
-class DiskCacheOptions(Sized):
+class RemoteReport(Sized):
     _fields_ = [
-        ("ttl_s", c_double),
-        ("max_bytes", c_uint64),
-        ("scope", c_char_p),
-        ("use_stale", c_int32),
+        ("answers", c_int64),
+        ("exact", c_int64),
+        ("spelled", c_int64),
+        ("encoded", c_int64),
+        ("drifted", c_int64),
+        ("prompts_differ", c_int64),
+        ("dropped_tokens", c_int64),
+        ("server_tokens", c_int64),
+        ("failed", c_int64),
     ]
 
 
-class HybridOptions(Sized):
-    _fields_ = [("rrf_k", c_double), ("depth", c_int32), ("reserved", c_int32)]
-
-
-class FaissOptions(Sized):
-    _fields_ = [("nprobe", c_int32), ("ef_search", c_int32)]
-
-
-class FaissBuildOptions(Sized):
+class RewardOptions(Sized):
     _fields_ = [
-        ("dim", c_int32),
-        ("threads", c_int32),
-        ("metric", c_char_p),
-        ("train_sample", c_uint64),
+        ("rewards", c_char_p),
+        ("weights", c_char_p),
+        ("protocol", c_char_p),
+        ("scales", POINTER(RewardScales)),
+        ("embedder", c_void_p),
+        ("checker", c_void_p),
+        ("problems", c_void_p),
+        ("judgement_required", c_int32),
     ]
 
 
-class RerankOptions(Sized):
-    _fields_ = [("depth", c_int32), ("reserved", c_int32)]
-
-
-class Bm25BuildOptions(Sized):
+class RunPlan(Sized):
     _fields_ = [
-        ("analyzer", c_char_p),
-        ("zstd_level", c_int32),
-        ("reserved", c_int32),
-        ("memory_bytes", c_uint64),
-        ("text_format", c_char_p),
-        ("threads", c_int32),
-    ]
-
-
-class Bm25Options(Sized):
-    _fields_ = [
-        ("k1", c_double),
-        ("b", c_double),
-    ]
-
-
-class Bm25Info(Sized):
-    _fields_ = [
-        ("documents", c_uint64),
-        ("terms", c_uint64),
-        ("total_terms", c_uint64),
-        ("postings", c_uint64),
-        ("file_bytes", c_uint64),
-        ("search_bytes", c_uint64),
-        ("documents_bytes", c_uint64),
-        ("contents_bytes", c_uint64),
-        ("analyzer", c_char_p),
-        ("k1", c_double),
-        ("b", c_double),
-    ]
-
-
-class DenseBuildOptions(Sized):
-    _fields_ = [
-        ("dtype", c_char_p),
-        ("text_format", c_char_p),
-        ("zstd_level", c_int32),
-        ("batch", c_int32),
-        ("embedder_name", c_char_p),
-    ]
-
-
-class DenseEstimate(Sized):
-    _fields_ = [
-        ("documents", c_uint64),
-        ("index_bytes", c_uint64),
-        ("search_bytes", c_uint64),
-        ("build_bytes", c_uint64),
-        ("embed_seconds", c_double),
-    ]
-
-
-class DenseOptions(Sized):
-    _fields_ = [("threads", c_int32), ("device", c_char_p)]
-
-
-class DenseInfo(Sized):
-    _fields_ = [
-        ("documents", c_uint64),
-        ("file_bytes", c_uint64),
-        ("search_bytes", c_uint64),
-        ("documents_bytes", c_uint64),
-        ("contents_bytes", c_uint64),
-        ("dtype", c_char_p),
-        ("embedder", c_char_p),
-        ("dim", c_int32),
         ("device", c_char_p),
-        ("device_bytes", c_uint64),
-        ("device_queries", c_uint64),
-        ("device_rescans", c_uint64),
+        ("dtype", c_char_p),
+        ("parameters", c_int64),
+        ("rows", c_int64),
+        ("validation_rows", c_int64),
+        ("steps_done", c_int64),
+        ("steps", c_int64),
+        ("checkpoint_bytes", c_int64),
+        ("model_bytes", c_int64),
+        ("disk_bytes", c_int64),
+        ("disk_free", c_int64),
+        ("memory_bytes", c_int64),
     ]
 
 
@@ -476,7 +1218,7 @@ class Submission(Sized):
     ]
 
 
-class RunResult(Sized):
+class ExecutionResult(Sized):
     _fields_ = [
         ("verdict", c_int32),
         ("exit_code", c_int32),
@@ -494,6 +1236,21 @@ class RunResult(Sized):
         ("peak_bytes", c_int64),
         ("accepted", c_int32),
         ("reserved", c_int32),
+    ]
+
+
+class SearchTable(Sized):
+    _fields_ = [
+        ("queries", c_size_t),
+        ("hits", c_size_t),
+        ("documents", c_size_t),
+        ("status", c_void_p),
+        ("ends", c_void_p),
+        ("scores", c_void_p),
+        ("hit_documents", c_void_p),
+        ("ids", c_void_p),
+        ("contents", c_void_p),
+        ("rows", c_void_p),
     ]
 
 
@@ -533,6 +1290,68 @@ class ServerStats(Sized):
     ]
 
 
+SynthOptionsProgress = CFUNCTYPE(c_int32, c_void_p, c_int64, c_int64, c_int64)
+
+
+class SynthOptions(Sized):
+    _fields_ = [
+        ("max_rows", c_int64),
+        ("samples", c_int32),
+        ("per_question", c_int32),
+        ("min_reward", c_double),
+        ("greedy", c_int32),
+        ("seed", c_uint64),
+        ("progress", SynthOptionsProgress),
+        ("user", c_void_p),
+    ]
+
+
+class SynthReport(Sized):
+    _fields_ = [
+        ("rows", c_int64),
+        ("resumed", c_int64),
+        ("trajectories", c_int64),
+        ("written", c_int64),
+        ("below", c_int64),
+        ("unfit", c_int64),
+        ("excluded", c_int64),
+    ]
+
+
+class ThinkingStep(Sized):
+    _fields_ = [
+        ("level", c_int32),
+        ("fallbacks", c_int32),
+        ("level_begin", c_size_t),
+        ("level_len", c_size_t),
+        ("think_begin", c_size_t),
+        ("think_len", c_size_t),
+        ("action_begin", c_size_t),
+        ("action_len", c_size_t),
+        ("prefix_len", c_size_t),
+    ]
+
+
+class ChatOptions(Sized):
+    _fields_ = [
+        ("add_generation_prompt", c_int32),
+        ("no_thinking", c_int32),
+        ("recognise_added", c_int32),
+        ("tools", c_char_p),
+    ]
+
+
+class TokenizerTrainOptions(Sized):
+    _fields_ = [
+        ("vocab_size", c_int32),
+        ("min_frequency", c_int32),
+        ("special_tokens", POINTER(c_char_p)),
+        ("n_special_tokens", c_size_t),
+        ("added_tokens", POINTER(c_char_p)),
+        ("n_added_tokens", c_size_t),
+    ]
+
+
 class TokenStep(Sized):
     _fields_ = [
         ("token_id", c_int32),
@@ -558,766 +1377,6 @@ class TextSegment(Sized):
     ]
 
 
-class SearchEvent(Sized):
-    _fields_ = [
-        ("turn", c_int32),
-        ("status", c_int32),
-        ("n_hits", c_int32),
-        ("n_hit_ids", c_int32),
-        ("query", c_void_p),
-        ("query_len", c_size_t),
-        ("hit_ids", POINTER(c_char_p)),
-        ("reward", c_double),
-        ("success", c_int32),
-    ]
-
-
-class EnvAction(Sized):
-    _fields_ = [
-        ("row", c_int64),
-        ("turn", c_int32),
-        ("text", c_void_p),
-        ("len", c_size_t),
-        ("episode", c_int64),
-    ]
-
-
-class EnvEpisode(Sized):
-    _fields_ = [
-        ("episode", c_int64),
-        ("query_id", c_char_p),
-        ("query", c_void_p),
-        ("query_len", c_size_t),
-        ("sample", c_int32),
-        ("seed", c_uint64),
-    ]
-
-
-class EnvReply(Sized):
-    _fields_ = [
-        ("status", c_int32),
-        ("flags", c_int32),
-        ("done", c_int32),
-        ("success", c_int32),
-        ("reward", c_double),
-    ]
-
-
-class ThinkingStep(Sized):
-    _fields_ = [
-        ("level", c_int32),
-        ("fallbacks", c_int32),
-        ("level_begin", c_size_t),
-        ("level_len", c_size_t),
-        ("think_begin", c_size_t),
-        ("think_len", c_size_t),
-        ("action_begin", c_size_t),
-        ("action_len", c_size_t),
-        ("prefix_len", c_size_t),
-    ]
-
-
-class EnvOps(Sized):
-    _fields_ = [
-        ("name", c_char_p),
-        ("act", ActFn),
-        ("destroy", DestroyFn),
-        ("flags", c_int32),
-        ("begin", BeginFn),
-        ("finish", FinishFn),
-    ]
-
-
-class EnvOptions(Sized):
-    _fields_ = [
-        ("protocol", c_char_p),
-        ("document_format", c_char_p),
-        ("top_k", c_int32),
-    ]
-
-
-class ToolOps(Sized):
-    _fields_ = [
-        ("name", c_char_p),
-        ("description", c_char_p),
-        ("schema", c_char_p),
-        ("call", ToolFn),
-        ("destroy", DestroyFn),
-        ("flags", c_int32),
-        ("deadline_s", c_double),
-    ]
-
-
-class Conversation(Sized):
-    _fields_ = [
-        ("roles", POINTER(c_char_p)),
-        ("contents", POINTER(c_char_p)),
-        ("sizes", POINTER(c_size_t)),
-        ("n", c_size_t),
-        ("id", c_char_p),
-        ("sample", c_int32),
-    ]
-
-
-class WriterOps(Sized):
-    _fields_ = [
-        ("name", c_char_p),
-        ("write", WriteFn),
-        ("destroy", DestroyFn),
-        ("flags", c_int32),
-    ]
-
-
-class WriterOptions(Sized):
-    _fields_ = [
-        ("max_tokens", c_int64),
-        ("temperature", c_double),
-        ("top_p", c_double),
-        ("top_k", c_int32),
-        ("seed", c_uint64),
-    ]
-
-
-class ForestOptions(Sized):
-    _fields_ = [
-        ("problems", c_void_p),
-        ("max_problems", c_int64),
-        ("solver", c_void_p),
-        ("critic", c_void_p),
-        ("reviser", c_void_p),
-        ("checker", c_void_p),
-        ("run", RunFn),
-        ("progress", PhaseFn),
-        ("user", c_void_p),
-        ("votes", c_int32),
-        ("seed", c_uint64),
-        ("path", c_char_p),
-        ("hints", c_int32),
-        ("style", c_void_p),
-        ("made_by", c_char_p),
-    ]
-
-
-class ForestNode(Sized):
-    _fields_ = [
-        ("problem", c_char_p),
-        ("hash", c_char_p),
-        ("parent", c_char_p),
-        ("solution", c_char_p),
-        ("critique", c_char_p),
-        ("kind", c_int32),
-        ("depth", c_int32),
-        ("judgement", c_int32),
-        ("verdict", c_int32),
-        ("pass_rate", c_double),
-    ]
-
-
-class ForestScores(Sized):
-    _fields_ = [
-        ("revisions", c_int32),
-        ("problems", c_int64),
-        ("nodes", c_int64),
-        ("pass_at_1", c_double),
-        ("pass_rate", c_double),
-        ("gained", c_double),
-        ("lost", c_double),
-        ("critiques", c_int64),
-        ("no_judgement", c_int64),
-        ("accuracy", c_double),
-        ("f1", c_double),
-        ("f1_incorrect", c_double),
-    ]
-
-
-class CritiqueDemoOptions(Sized):
-    _fields_ = [
-        ("drop_failed", c_int32),
-        ("one_per_problem", c_int32),
-        ("drop_unjudged", c_int32),
-        ("drop_untrue", c_int32),
-        ("tokenizer", c_void_p),
-        ("max_prompt_tokens", c_int64),
-        ("balance", c_int32),
-    ]
-
-
-class CritiqueDemoReport(Sized):
-    _fields_ = [
-        ("critiques", c_int64),
-        ("written", c_int64),
-        ("mentioning", c_int64),
-        ("too_long", c_int64),
-        ("unwanted", c_int64),
-        ("surplus", c_int64),
-    ]
-
-
-class RewardScales(Sized):
-    _fields_ = [
-        ("format_reward", c_double),
-        ("format_penalty", c_double),
-        ("answer_reward", c_double),
-        ("exact_match_bonus", c_double),
-        ("no_content_reward", c_double),
-        ("similarity_threshold", c_double),
-        ("no_content_text", c_char_p),
-        ("structure_format_score", c_double),
-        ("final_format_score", c_double),
-        ("retrieval_score", c_double),
-    ]
-
-
-class RewardOps(Sized):
-    _fields_ = [
-        ("name", c_char_p),
-        ("score", ScoreFn),
-        ("destroy", DestroyFn),
-        ("level", c_int32),
-        ("score_turns", TurnsFn),
-        ("begin", TrajectoryFn),
-        ("forget", ForgetFn),
-        ("may_be_unknown", c_int32),
-    ]
-
-
-class RewardOptions(Sized):
-    _fields_ = [
-        ("rewards", c_char_p),
-        ("weights", c_char_p),
-        ("protocol", c_char_p),
-        ("scales", POINTER(RewardScales)),
-        ("embedder", c_void_p),
-        ("checker", c_void_p),
-        ("problems", c_void_p),
-        ("judgement_required", c_int32),
-    ]
-
-
-class ProblemsOptions(Sized):
-    _fields_ = [
-        ("shape", c_char_p),
-        ("max_tests", c_int32),
-        ("time_limit", c_double),
-    ]
-
-
-class ProblemCase(Sized):
-    _fields_ = [
-        ("input", c_void_p),
-        ("input_len", c_size_t),
-        ("expected", c_void_p),
-        ("expected_len", c_size_t),
-    ]
-
-
-class JudgementScores(Sized):
-    _fields_ = [
-        ("n", c_int64),
-        ("none", c_int64),
-        ("accuracy", c_double),
-        ("f1", c_double),
-        ("f1_incorrect", c_double),
-    ]
-
-
-class CheckerOptions(Sized):
-    _fields_ = [
-        ("all_or_nothing", c_int32),
-        ("time_limit", c_double),
-        ("max_time_limit", c_double),
-        ("memory_limit", c_int64),
-        ("concurrency", c_int32),
-        ("threads", c_int32),
-        ("cache_folder", c_char_p),
-        ("cache_entries", c_int64),
-        ("python", c_char_p),
-    ]
-
-
-class CheckReport(Sized):
-    _fields_ = [
-        ("verdict", c_int32),
-        ("tests", c_int64),
-        ("passed", c_int64),
-        ("pass_rate", c_double),
-        ("first_failed", c_int64),
-        ("cached", c_int32),
-        ("seconds", c_double),
-        ("got", c_char_p),
-        ("error", c_char_p),
-    ]
-
-
-class CheckerStats(Sized):
-    _fields_ = [
-        ("checks", c_int64),
-        ("cached", c_int64),
-        ("programs", c_int64),
-        ("infrastructure", c_int64),
-        ("seconds", c_double),
-    ]
-
-
-class AdvantageBatch(Sized):
-    _fields_ = [
-        ("n", c_size_t),
-        ("rewards", POINTER(c_double)),
-        ("groups", POINTER(c_uint64)),
-        ("token_begin", POINTER(c_int64)),
-        ("token_turns", POINTER(c_int32)),
-        ("turn_begin", POINTER(c_int64)),
-        ("turn_rewards", POINTER(c_double)),
-        ("token_rewards", POINTER(c_double)),
-        ("values", POINTER(c_float)),
-        ("bootstrap", POINTER(c_double)),
-        ("completed", POINTER(c_uint8)),
-        ("n_channels", c_size_t),
-        ("channel_names", POINTER(c_char_p)),
-        ("channels", POINTER(c_double)),
-        ("channel_weights", POINTER(c_double)),
-        ("turn_states", POINTER(c_uint64)),
-        ("turn_tags", POINTER(c_int32)),
-        ("confidences", POINTER(c_double)),
-        ("thinking_costs", POINTER(c_double)),
-        ("result_turn", POINTER(c_int32)),
-        ("baselines", POINTER(c_double)),
-        ("step_tokens", POINTER(c_uint8)),
-    ]
-
-
-class AdvantageOptions(Sized):
-    _fields_ = [
-        ("eps", c_double),
-        ("divide_by_std", c_int32),
-        ("std_kind", c_int32),
-        ("single_raw", c_int32),
-        ("whiten", c_int32),
-        ("gamma", c_double),
-        ("lam", c_double),
-        ("turn_advantage_coef", c_double),
-        ("step_advantage_w", c_double),
-        ("step_mode", c_int32),
-        ("multiplicative", c_int32),
-        ("thinking_diversity_w", c_double),
-        ("thinking_cost_w", c_double),
-        ("thinking_cost_max", c_double),
-        ("pass_k", c_int32),
-        ("gpg_nonzero", c_int32),
-    ]
-
-
-class AdvantageOutputs(Sized):
-    _fields_ = [
-        ("advantages", POINTER(c_double)),
-        ("token_advantages", POINTER(c_float)),
-        ("returns", POINTER(c_float)),
-        ("turn_advantages", POINTER(c_double)),
-    ]
-
-
-class AdvantageReport(Sized):
-    _fields_ = [
-        ("trajectories", c_int64),
-        ("tokens", c_int64),
-        ("turns", c_int64),
-        ("groups", c_int64),
-        ("dead_groups", c_int64),
-        ("turns_compared", c_int64),
-        ("turns_alone", c_int64),
-        ("turns_unscored", c_int64),
-        ("no_result", c_int64),
-    ]
-
-
-class AdvantageInfo(Sized):
-    _fields_ = [
-        ("name", c_char_p),
-        ("formula", c_char_p),
-        ("source", c_char_p),
-        ("options", c_char_p),
-        ("needs", c_int32),
-        ("gives", c_int32),
-    ]
-
-
-class KlController(Sized):
-    _fields_ = [
-        ("coef", c_double),
-        ("target", c_double),
-        ("horizon", c_double),
-        ("updates", c_int64),
-        ("last_kl", c_double),
-    ]
-
-
-class QueryStats(Sized):
-    _fields_ = [
-        ("n", c_size_t),
-        ("seen", POINTER(c_int64)),
-        ("reward_variance", POINTER(c_double)),
-        ("success", POINTER(c_double)),
-    ]
-
-
-class BalanceReport(Sized):
-    _fields_ = [
-        ("min", c_int64),
-        ("max", c_int64),
-        ("balanced_min", c_int64),
-        ("balanced_max", c_int64),
-        ("mean", c_double),
-    ]
-
-
-class LossBatch(Sized):
-    _fields_ = [
-        ("n", c_size_t),
-        ("new_log_probs", POINTER(c_float)),
-        ("old_log_probs", POINTER(c_float)),
-        ("ref_log_probs", POINTER(c_float)),
-        ("advantages", POINTER(c_float)),
-        ("weights", POINTER(c_float)),
-        ("rollout_log_probs", POINTER(c_float)),
-        ("entropies", POINTER(c_float)),
-        ("n_seqs", c_size_t),
-        ("seq_begin", POINTER(c_int64)),
-        ("seq_tokens", POINTER(c_int64)),
-    ]
-
-
-class LossOptions(Sized):
-    _fields_ = [
-        ("clip_low", c_double),
-        ("clip_high", c_double),
-        ("beta", c_double),
-        ("dual_clip", c_double),
-        ("ratio_cap", c_double),
-        ("tau_positive", c_double),
-        ("tau_negative", c_double),
-        ("k_positive", c_double),
-        ("lambda_positive", c_double),
-        ("k_negative", c_double),
-        ("lambda_negative", c_double),
-        ("kl_kind", c_char_p),
-        ("kl_weighted", c_int32),
-        ("entropy_coef", c_double),
-        ("correction", c_char_p),
-        ("correction_low", c_double),
-        ("correction_high", c_double),
-        ("off_policy_delta", c_double),
-    ]
-
-
-class LossReport(Sized):
-    _fields_ = [
-        ("loss", c_double),
-        ("policy_loss", c_double),
-        ("kl", c_double),
-        ("clip_fraction", c_double),
-        ("approx_kl", c_double),
-        ("ratio_max", c_double),
-        ("log_ratio_max", c_double),
-        ("clip_low_fraction", c_double),
-        ("clip_high_fraction", c_double),
-        ("dual_clip_fraction", c_double),
-        ("ratio_mean", c_double),
-        ("entropy", c_double),
-        ("importance_mean", c_double),
-        ("importance_square", c_double),
-        ("importance_max", c_double),
-        ("importance_cut", c_double),
-        ("off_policy_cut", c_double),
-        ("weight", c_double),
-        ("tokens", c_int64),
-    ]
-
-
-class LossInfo(Sized):
-    _fields_ = [
-        ("name", c_char_p),
-        ("formula", c_char_p),
-        ("source", c_char_p),
-        ("options", c_char_p),
-        ("aggregation", c_char_p),
-        ("needs", c_int64),
-    ]
-
-
-class LossMaps(Sized):
-    _fields_ = [
-        ("n_seqs", c_size_t),
-        ("seq_begin", POINTER(c_int64)),
-        ("total_tokens", c_int64),
-        ("total_seqs", c_int64),
-        ("length", c_double),
-        ("groups", POINTER(c_uint64)),
-        ("group_tokens", POINTER(c_int64)),
-        ("total_groups", c_int64),
-    ]
-
-
-class ValueBatch(Sized):
-    _fields_ = [
-        ("n", c_size_t),
-        ("values", POINTER(c_float)),
-        ("returns", POINTER(c_float)),
-        ("old_values", POINTER(c_float)),
-        ("weights", POINTER(c_float)),
-    ]
-
-
-class ValueOptions(Sized):
-    _fields_ = [
-        ("clip_range", c_double),
-    ]
-
-
-class ValueReport(Sized):
-    _fields_ = [
-        ("loss", c_double),
-        ("clip_fraction", c_double),
-        ("value", c_double),
-        ("returns", c_double),
-        ("returns_square", c_double),
-        ("error", c_double),
-        ("error_square", c_double),
-        ("weight", c_double),
-        ("tokens", c_int64),
-    ]
-
-
-class ModelOptions(Sized):
-    _fields_ = [
-        ("device", c_char_p),
-        ("dtype", c_char_p),
-        ("threads", c_int32),
-        ("init", c_char_p),
-    ]
-
-
-class Query(Sized):
-    _fields_ = [
-        ("text", c_char_p),
-        ("text_len", c_size_t),
-        ("id", c_char_p),
-        ("answers", POINTER(c_char_p)),
-        ("n_answers", c_size_t),
-        ("data_source", c_char_p),
-        ("history_roles", POINTER(c_char_p)),
-        ("history_texts", POINTER(c_char_p)),
-        ("history_sizes", POINTER(c_size_t)),
-        ("n_history", c_size_t),
-    ]
-
-
-class RolloutOptions(Sized):
-    _fields_ = [
-        ("group_size", c_int32),
-        ("greedy", c_int32),
-        ("seed", c_uint64),
-        ("max_tokens", c_int64),
-        ("no_search", c_int32),
-        ("progress", ProgressFn),
-        ("user", c_void_p),
-        ("text", TextFn),
-        ("finished", FinishedFn),
-    ]
-
-
-class RemoteReport(Sized):
-    _fields_ = [
-        ("answers", c_int64),
-        ("exact", c_int64),
-        ("spelled", c_int64),
-        ("encoded", c_int64),
-        ("drifted", c_int64),
-        ("prompts_differ", c_int64),
-        ("dropped_tokens", c_int64),
-        ("server_tokens", c_int64),
-        ("failed", c_int64),
-    ]
-
-
-class SynthOptions(Sized):
-    _fields_ = [
-        ("max_rows", c_int64),
-        ("samples", c_int32),
-        ("per_question", c_int32),
-        ("min_reward", c_double),
-        ("greedy", c_int32),
-        ("seed", c_uint64),
-        ("progress", ProgressFn),
-        ("user", c_void_p),
-    ]
-
-
-class SynthReport(Sized):
-    _fields_ = [
-        ("rows", c_int64),
-        ("resumed", c_int64),
-        ("trajectories", c_int64),
-        ("written", c_int64),
-        ("below", c_int64),
-        ("unfit", c_int64),
-        ("excluded", c_int64),
-    ]
-
-
-class EvalScores(Sized):
-    _fields_ = [
-        ("data_source", c_char_p),
-        ("rows", c_int64),
-        ("exact_match", c_double),
-        ("f1", c_double),
-        ("sub_match", c_double),
-        ("bleu", c_double),
-        ("rouge1", c_double),
-        ("rouge2", c_double),
-        ("rougeL", c_double),
-        ("format", c_double),
-        ("answered", c_double),
-        ("searches", c_double),
-        ("tokens", c_double),
-        ("excluded", c_int64),
-        ("embedding", c_double),
-        ("reward", c_double),
-        ("success", c_double),
-        ("thinking", c_double),
-    ]
-
-
-class EvalOptions(Sized):
-    _fields_ = [
-        ("max_rows", c_int64),
-        ("greedy", c_int32),
-        ("seed", c_uint64),
-        ("no_search", c_int32),
-        ("progress", ProgressFn),
-        ("user", c_void_p),
-        ("trajectory", TrajectoryFn),
-        ("embedder", c_void_p),
-        ("rewards", c_void_p),
-    ]
-
-
-class StepReport(Sized):
-    _fields_ = [
-        ("step", c_int64),
-        ("loss", c_double),
-        ("kl_div", c_double),
-        ("avg_reward", c_double),
-        ("beta", c_double),
-        ("avg_tokens", c_double),
-        ("search_trajectories", c_double),
-        ("policy_loss", c_double),
-        ("clip_fraction", c_double),
-        ("approx_kl", c_double),
-        ("entropy", c_double),
-        ("grad_norm", c_double),
-        ("learning_rate", c_double),
-        ("rollout_diff_max", c_double),
-        ("rollout_diff_mean", c_double),
-        ("trajectories", c_int64),
-        ("trained", c_int64),
-        ("dead_groups", c_int64),
-        ("policy_tokens", c_int64),
-        ("environment_tokens", c_int64),
-        ("searches", c_int64),
-        ("failed_searches", c_int64),
-        ("skipped_updates", c_int64),
-        ("seconds", c_double),
-        ("seconds_rollout", c_double),
-        ("seconds_reference", c_double),
-        ("seconds_update", c_double),
-        ("seconds_search", c_double),
-        ("reward_std", c_double),
-        ("reward_min", c_double),
-        ("reward_max", c_double),
-        ("advantage_mean", c_double),
-        ("advantage_min", c_double),
-        ("advantage_max", c_double),
-        ("tokens_min", c_double),
-        ("tokens_max", c_double),
-        ("prompt_tokens", c_double),
-        ("cut_short", c_double),
-        ("format_rate", c_double),
-        ("answer_rate", c_double),
-        ("excluded", c_int64),
-        ("excluded_groups", c_int64),
-        ("reward_kl", c_double),
-        ("value_loss", c_double),
-        ("value_clip_fraction", c_double),
-        ("value_mean", c_double),
-        ("return_mean", c_double),
-        ("explained_variance", c_double),
-        ("critic_grad_norm", c_double),
-        ("critic_learning_rate", c_double),
-        ("seconds_critic", c_double),
-        ("clip_low_fraction", c_double),
-        ("clip_high_fraction", c_double),
-        ("dual_clip_fraction", c_double),
-        ("ratio_max", c_double),
-        ("importance_mean", c_double),
-        ("importance_max", c_double),
-        ("importance_ess", c_double),
-        ("importance_cut", c_double),
-        ("off_policy_cut", c_double),
-        ("sampling_rounds", c_int64),
-        ("masked", c_int64),
-        ("micro_batches", c_int64),
-        ("batch_tokens_min", c_int64),
-        ("batch_tokens_max", c_int64),
-        ("unbalanced_min", c_int64),
-        ("unbalanced_max", c_int64),
-        ("entropy_coef", c_double),
-        ("trained_entropy", c_double),
-        ("unscored", c_int64),
-        ("seconds_reward", c_double),
-        ("staleness", c_int64),
-        ("text_drift", c_double),
-        ("success_rate", c_double),
-        ("thinking_tokens", c_double),
-        ("level_1", c_double),
-        ("level_2", c_double),
-        ("level_3", c_double),
-        ("level_4", c_double),
-        ("levels_compared", c_int64),
-        ("levels_left_out", c_int64),
-        ("levels_unread", c_int64),
-        ("levels_too_long", c_int64),
-        ("levels_no_action", c_int64),
-        ("levels_malformed", c_int64),
-        ("levels_no_room", c_int64),
-        ("level_tokens", c_int64),
-        ("seconds_levels", c_double),
-        ("probs_diff_max", c_double),
-        ("probs_diff_mean", c_double),
-        ("net_reward_mean", c_double),
-        ("net_reward_std", c_double),
-        ("net_reward_min", c_double),
-        ("net_reward_max", c_double),
-        ("token_advantage_mean", c_double),
-        ("token_advantage_min", c_double),
-        ("token_advantage_max", c_double),
-        ("tokens", c_int64),
-        ("device_bytes", c_int64),
-    ]
-
-
-StepFn = CFUNCTYPE(c_int32, c_void_p, POINTER(StepReport), c_int64)
-
-
-class RunCallbacks(Sized):
-    _fields_ = [
-        ("user", c_void_p),
-        ("step", StepFn),
-        ("phase", PhaseFn),
-        ("validation", ValidationFn),
-        ("note", NoteFn),
-    ]
-
-
 class WorldOptions(Sized):
     _fields_ = [
         ("seed", c_uint64),
@@ -1339,6 +1398,17 @@ class RoomsTask(Sized):
     ]
 
 
+class RoomsOptions(Sized):
+    _fields_ = [
+        ("seed", c_uint64),
+        ("train_questions", c_int32),
+        ("validation_questions", c_int32),
+        ("test_questions", c_int32),
+        ("demonstrations", c_int32),
+        ("small", c_int32),
+    ]
+
+
 class ProgramsOptions(Sized):
     _fields_ = [
         ("seed", c_uint64),
@@ -1349,15 +1419,4 @@ class ProgramsOptions(Sized):
         ("demonstrations", c_int32),
         ("careless", c_int32),
         ("correct", c_double),
-    ]
-
-
-class RoomsOptions(Sized):
-    _fields_ = [
-        ("seed", c_uint64),
-        ("train_questions", c_int32),
-        ("validation_questions", c_int32),
-        ("test_questions", c_int32),
-        ("demonstrations", c_int32),
-        ("small", c_int32),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from ctypes import c_char_p, c_void_p
-from typing import Any, Iterable, Optional, Union
+from typing import Any, Iterable, List, Optional, Union
 
 from ._lib import lib
 
@@ -45,8 +45,19 @@ def strings(texts: Iterable[Text]) -> Any:
     """An array of char pointers that keeps its texts alive."""
     if isinstance(texts, (str, bytes)):
         raise TypeError(f"a list of texts is wanted here, not one: {texts!r:.80}")
-    data = [terminated(text) for text in texts]
+    texts = list(texts)
+    data = _split_at_once(texts) or [terminated(text) for text in texts]
     return (c_char_p * len(data))(*data)
+
+
+def _split_at_once(texts: List[Text]) -> Optional[List[bytes]]:
+    """What terminated gives of each, many times as fast; None where one of them is not a
+    str or has a NUL."""
+    try:
+        data = "\0".join(texts).encode("utf-8", "surrogatepass").split(b"\0")  # type: ignore[arg-type]
+    except TypeError:
+        return None
+    return data if len(data) == len(texts) else None
 
 
 def decode(data: Optional[bytes]) -> str:

@@ -20,15 +20,18 @@ from ctypes import (
     c_size_t,
     c_uint8,
     c_uint64,
+    pointer,
 )
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _arrays
+from . import _arrays, _registered
 from ._lib import lib
 from ._structs import (
     AdvantageBatch,
     AdvantageInfo,
+    AdvantageOps,
+    AdvantageOpsEstimate,
     AdvantageOptions,
     AdvantageOutputs,
     AdvantageReport,
@@ -96,7 +99,7 @@ def table() -> List[Info]:
 def defaults(estimator: str) -> Dict[str, Any]:
     """The published numbers of an estimator."""
     options = AdvantageOptions()
-    lib.sr1_advantage_options_default(terminated(estimator), byref(options))
+    lib.sr1_advantage_options_init(byref(options), terminated(estimator))
     return options.as_dict()
 
 
@@ -197,7 +200,7 @@ _ARRAYS.update(_BY_TOKEN, _BY_TURN, _BY_LEVEL, _BY_TRAJECTORY)
 
 def _options(estimator: str, given: Mapping[str, Any]) -> AdvantageOptions:
     options = AdvantageOptions()
-    lib.sr1_advantage_options_default(terminated(estimator), byref(options))
+    lib.sr1_advantage_options_init(byref(options), terminated(estimator))
     known = {name for name, *_ in AdvantageOptions._fields_}
     for name, value in given.items():
         if name not in known:
@@ -236,14 +239,150 @@ def estimate(
         if size is not None:
             made[name] = _arrays.empty(kind, size)
             setattr(outputs, name, _arrays.pointer(made[name], kind))
-    lib.sr1_advantage_estimate(
-        terminated(estimator),
-        byref(batch.c),
-        byref(options),
-        byref(outputs),
-        byref(report),
-    )
+    with _estimators.around(estimator):
+        lib.sr1_advantage_estimate(
+            terminated(estimator),
+            byref(batch.c),
+            byref(options),
+            byref(outputs),
+            byref(report),
+        )
     return Estimate(report=report.as_dict(), **made)
+
+
+# ---- an estimator of your own ----
+
+_NEEDS = {
+    "tokens": 1,
+    "turns": 2,
+    "turn_rewards": 4,
+    "values": 8,
+    "components": 16,
+    "turn_states": 32,
+    "turn_tags": 64,
+    "confidences": 128,
+    "result_turn": 256,
+    "baselines": 512,
+}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a registered estimator computes from: n trajectories with T policy tokens and
+    U turns in all, one after the other. An array that is not there is None. Copies."""
+
+    n: int
+    rewards: Any  # float64 [n], those of the turns included
+    groups: Any  # uint64 [n]
+    token_begin: Any  # int64 [n + 1]: trajectory i has tokens [begin[i], begin[i + 1])
+    token_turns: Any  # int32 [T] turn of each token within its trajectory
+    turn_begin: Any  # int64 [n + 1]
+    turn_rewards: Any  # float64 [U]
+    token_rewards: Any  # float64 [T] on top of rewards: KL in the reward, dense rewards
+    values: Any  # float32 [T] of the critic
+    completed: Any  # uint8 [n] 1: ended by itself
+    result_turn: Any  # int32 [n] first turn that a result followed, -1: none
+    baselines: Any  # float64 [n] reward of the greedy rollout
+    turn_states: Any  # uint64 [U]
+    turn_tags: Any  # int32 [U]
+    components: Any  # float64 [n * c] parts of the rewards, before their weights
+    component_names: Tuple[str, ...]  # [c]
+    component_weights: Any  # float64 [c]
+
+
+def _batch_of(c: AdvantageBatch) -> Batch:
+    def taken(name: str, kind: Any, n: int) -> Any:
+        return _registered.taken(getattr(c, name), kind, n)
+
+    n, width = c.n, c.n_channels
+    tokens = c.token_begin[n] if c.token_begin else 0
+    turns = c.turn_begin[n] if c.turn_begin else 0
+    return Batch(
+        n=n,
+        rewards=taken("rewards", c_double, n),
+        groups=taken("groups", c_uint64, n),
+        token_begin=taken("token_begin", c_int64, n + 1),
+        token_turns=taken("token_turns", c_int32, tokens),
+        turn_begin=taken("turn_begin", c_int64, n + 1),
+        turn_rewards=taken("turn_rewards", c_double, turns),
+        token_rewards=taken("token_rewards", c_double, tokens),
+        values=taken("values", c_float, tokens),
+        completed=taken("completed", c_uint8, n),
+        result_turn=taken("result_turn", c_int32, n),
+        baselines=taken("baselines", c_double, n),
+        turn_states=taken("turn_states", c_uint64, turns),
+        turn_tags=taken("turn_tags", c_int32, turns),
+        components=taken("channels", c_double, n * width),
+        component_names=tuple(
+            decode(c.channel_names[i]) for i in range(width if c.channel_names else 0)
+        ),
+        component_weights=taken("channel_weights", c_double, width),
+    )
+
+
+def _call_estimator(
+    function: Any, gives: Sequence[str], b: Any, o: Any, out: Any
+) -> None:
+    batch, outputs = _batch_of(b.contents), out.contents
+    tokens = int(batch.token_begin[batch.n]) if batch.token_begin is not None else 0
+    turns = int(batch.turn_begin[batch.n]) if batch.turn_begin is not None else 0
+    targets = [("advantages", c_double, batch.n)]
+    if "tokens" in gives:
+        targets = [("token_advantages", c_float, tokens)]
+    if "returns" in gives:
+        targets.append(("returns", c_float, tokens))
+    if "turns" in gives:
+        targets.append(("turn_advantages", c_double, turns))
+    made = function(batch, o.contents.as_dict())
+    made = made if isinstance(made, tuple) else (made,)
+    if len(made) != len(targets):
+        raise ValueError(f"{[t[0] for t in targets]} are needed, not {len(made)} arrays")
+    for (name, kind, n), values in zip(targets, made):
+        _registered.put(name, getattr(outputs, name), kind, values, n)
+
+
+_estimators = _registered.Registered(_call_estimator)
+_estimate_thunk = AdvantageOpsEstimate(_estimators.called)
+
+
+def register_adv_est(
+    name: str,
+    gives: Sequence[str] = (),
+    needs: Sequence[str] = (),
+    options: Sequence[str] = (),
+    **numbers: Any,
+) -> Callable[[Any], Any]:
+    """Make a function an estimator, for `advantage: NAME` and for estimate().
+
+    @register_adv_est("centred")
+    def centred(batch, options):
+        return batch.rewards - batch.rewards.mean()
+
+    It gets a Batch and the options as a dictionary, and returns an advantage for each
+    trajectory [n]; with gives=["tokens"] for each policy token [T]; with "returns" (a
+    critic's targets) or "turns" a tuple of these behind it. needs: arrays it cannot do
+    without, "values" for a critic. options: those it reads; numbers: their defaults where
+    they are not grpo's. A name is taken for the life of the process; only the same
+    function, defined again, takes its place."""
+
+    def register(function: Any) -> Any:
+        def to_library(key: int) -> None:
+            ops = AdvantageOps(
+                name=terminated(name),
+                estimate=_estimate_thunk,
+                needs=_registered.bits(needs, _NEEDS, "needs"),
+                gives=_registered.bits(gives, _GIVES, "gives"),
+                options=terminated(", ".join(options)),
+                defaults=pointer(_options("grpo", numbers)),
+                formula=terminated(function.__doc__ or ""),
+                source=terminated(f"{function.__module__}.{function.__qualname__}"),
+            )
+            lib.sr1_advantage_register(byref(ops), key)
+
+        _estimators.add(name, function, tuple(gives), to_library)
+        return function
+
+    return register
 
 
 def compute(
@@ -262,12 +401,12 @@ def compute(
     return made.advantages, made.token_advantages
 
 
-def dead_groups(rewards: Sequence[float], groups: Sequence[int]) -> Tuple[Any, int, int]:
+def zero_variance_groups(rewards: Sequence[float], groups: Sequence[int]) -> Tuple[Any, int, int]:
     """(dead, groups, dead groups): uint8 [n], 1 where a group cannot teach."""
     held, reward_pointer = _arrays.given(rewards, c_double)
     keys, key_pointer = _arrays.given(groups, c_uint64, len(held))
     dead, n_groups, n_dead = _arrays.empty(c_uint8, len(held)), c_size_t(), c_size_t()
-    lib.sr1_advantage_dead_groups(
+    lib.sr1_advantage_zero_variance_groups(
         reward_pointer,
         key_pointer,
         len(held),

@@ -25,7 +25,7 @@ from ._structs import (
 from ._text import PathLike, Text, decode, encode, optional, path_bytes, strings, take
 from ._text import terminated, text_at
 from .config import Config, as_config
-from .sandbox import Sandbox
+from .sandbox import Sandbox, wait_in_pieces
 
 STYLES = ("assert", "stdio", "call")
 FOUND = ("fenced", "open_fence", "whole")
@@ -209,6 +209,7 @@ class Report:
     seconds: float
     got: str  # of the first test that failed: its output, or what was returned
     error: str
+    judged_inside: bool  # by the answer's own process, which can say anything
 
 
 class Check(Handle):
@@ -225,12 +226,16 @@ class Check(Handle):
 
     def wait(self, seconds: float = -1.0) -> Report:
         """The report, once it has ended; errors.DeadlineError when it takes longer."""
-        lib.sr1_check_wait(self, seconds)
+        wait_in_pieces(lambda piece: lib.sr1_check_wait(self, piece), seconds)
         r = CheckReport()
         lib.sr1_check_report_get(self, byref(r))
         each = (lib.sr1_check_verdict(self, i) for i in range(r.tests))
         fields = dict(r.as_dict(), got=decode(r.got), error=decode(r.error))
-        fields.update(verdict=VERDICTS[r.verdict], cached=bool(r.cached))
+        fields.update(
+            verdict=VERDICTS[r.verdict],
+            cached=bool(r.cached),
+            judged_inside=bool(r.judged_inside),
+        )
         return Report(verdicts=tuple(VERDICTS[v] for v in each), **fields)
 
 
@@ -249,9 +254,13 @@ class Checker(Handle):
         box: Optional[Sandbox] = None,
         **keys: Any,
     ) -> None:
-        """keys: of a configuration: sandbox, execution_score, execution_cache, ... box: a
+        """keys: of a configuration: sandbox, execution_score, execution_cache, ..., which
+        win over those of config. box: a
         sandbox of your own in place of the one the keys name."""
         given = as_config(dict(keys) if config is None else config)
+        if config is not None and keys:
+            given = given.copy()
+            given.update(keys)
         if box is None:
             super().__init__(make(lib.sr1_checker_open, given))
             return
@@ -260,6 +269,7 @@ class Checker(Handle):
             all_or_nothing=int(given["execution_score"] == "all"),
             time_limit=given["execution_time_limit"],
             cache_folder=path_bytes(folder) if folder else None,
+            judge=encode(given["code_judge"]),
         )
         super().__init__(make(lib.sr1_checker_new, box, byref(options)))
 
@@ -291,13 +301,16 @@ class Checker(Handle):
 
     @property
     def stats(self) -> Mapping[str, Any]:
-        """checks, cached, programs, infrastructure, seconds."""
+        """checks, cached, programs, infrastructure, seconds, judged_inside."""
         s = CheckerStats()
         lib.sr1_checker_stats_get(self, byref(s))
         return s.as_dict()
 
 
 # ---- LiveCodeBench ----
+
+
+UNPACKED_MAX = 1 << 30  # bytes of a row's tests
 
 
 class _TextOnly(pickle.Unpickler):
@@ -307,9 +320,38 @@ class _TextOnly(pickle.Unpickler):
         raise pickle.UnpicklingError(f"{module}.{name} is no text")
 
 
-def _unpack(packed: str) -> Any:
-    data = zlib.decompress(base64.b64decode(packed, validate=True))
-    return json.loads(_TextOnly(io.BytesIO(data)).load())
+def _inflate(packed: bytes) -> bytes:
+    stream = zlib.decompressobj()
+    data = stream.decompress(packed, UNPACKED_MAX)
+    if stream.unconsumed_tail:
+        raise ValueError(f"tests of more than {UNPACKED_MAX >> 20} MiB")
+    if not stream.eof:
+        raise zlib.error("the compressed tests are cut off")
+    return data
+
+
+def _unpickle(data: bytes) -> str:
+    try:
+        text = _TextOnly(io.BytesIO(data)).load()
+    except pickle.UnpicklingError:
+        raise
+    except Exception as error:  # pickle raises many
+        raise pickle.UnpicklingError(f"{type(error).__name__}: {error}") from error
+    if not isinstance(text, str):
+        raise pickle.UnpicklingError(f"{type(text).__name__} is no text")
+    return text
+
+
+def _unpacked(line: str) -> Any:
+    """The row of a line, its private tests unpacked."""
+    row = json.loads(line)
+    if not isinstance(row, dict):
+        raise ValueError("the row is no object")
+    tests = row.get("private_test_cases")
+    if isinstance(tests, str) and not tests.lstrip().startswith("["):
+        packed = base64.b64decode(tests, validate=True)
+        row["private_test_cases"] = json.loads(_unpickle(_inflate(packed)))
+    return row
 
 
 def unpack_livecodebench(source: PathLike, target: PathLike) -> int:
@@ -321,11 +363,14 @@ def unpack_livecodebench(source: PathLike, target: PathLike) -> int:
         with open(source, encoding="utf-8") as rows, open(
             part, "w", encoding="utf-8"
         ) as out:
-            for line in filter(str.strip, rows):
-                row = json.loads(line)
-                tests = row.get("private_test_cases")
-                if isinstance(tests, str) and not tests.lstrip().startswith("["):
-                    row["private_test_cases"] = _unpack(tests)
+            for number, line in enumerate(rows, 1):
+                if not line.strip():
+                    continue
+                try:
+                    row = _unpacked(line)
+                except (ValueError, pickle.UnpicklingError, zlib.error) as error:
+                    error.args = (f"line {number}: {error}",)
+                    raise
                 out.write(json.dumps(row) + "\n")
                 count += 1
         os.replace(part, target)

@@ -19,7 +19,7 @@ from typing import (
 
 from ._handle import Handle, make
 from ._lib import lib
-from ._structs import ConfigKeyInfo
+from ._structs import ConfigElsewhere, ConfigKeyInfo, ConfigPreset
 from ._text import PathLike, decode, path_bytes, take, terminated
 from .errors import ConfigError
 
@@ -67,11 +67,50 @@ KEYS: Dict[str, Key] = {
 }
 
 
-def _as_text(value: Any) -> str:
+@dataclass(frozen=True)
+class Elsewhere:
+    """A name of a setting in other programs, which is no key here."""
+
+    name: str
+    of: str  # whose: "TRL", "verl and OpenRLHF", "other programs"
+    key: str  # the key to use; "": there is none, and text says what to do
+    text: str  # what to know about it
+
+
+def _elsewhere(index: int) -> Elsewhere:
+    info = ConfigElsewhere()
+    lib.sr1_config_elsewhere_describe(index, byref(info))
+    return Elsewhere(
+        name=decode(info.name),
+        of=decode(info.of),
+        key=decode(info.key),
+        text=decode(info.text),
+    )
+
+
+ELSEWHERE: Dict[str, Elsewhere] = {
+    row.name: row for row in map(_elsewhere, range(lib.sr1_config_elsewhere_count()))
+}
+
+
+def _presets() -> Dict[str, Dict[str, str]]:
+    presets: Dict[str, Dict[str, str]] = {}
+    info = ConfigPreset()
+    for index in range(lib.sr1_config_preset_count()):
+        lib.sr1_config_preset_describe(index, byref(info))
+        presets.setdefault(decode(info.compat), {})[decode(info.key)] = decode(info.value)
+    return presets
+
+
+#: What each value of the key compat makes of the defaults of other keys, as text.
+PRESETS: Dict[str, Dict[str, str]] = _presets()
+
+
+def as_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):
-        return ",".join(map(_as_text, value))
+        return ",".join(map(as_text, value))
     return str(value)
 
 
@@ -81,8 +120,8 @@ class Config(Handle, MutableMapping[str, Value]):
         config = Config("train.yaml", group_size=8)
         config["learning_rate"] = 1e-5
 
-    Deleting a key, or setting it to None, brings the default back. Secrets come from the
-    environment, and are neither read nor iterated here.
+    Deleting a key, or setting it to None, brings the default back, as if nothing had set
+    it. Secrets come from the environment, and are neither read nor iterated here.
     """
 
     _free = "sr1_config_free"
@@ -99,12 +138,20 @@ class Config(Handle, MutableMapping[str, Value]):
         self.update(keys)
 
     def load(self, path: PathLike) -> None:
-        """Set the keys given in a YAML or JSON file: all of them or none."""
+        """Set the keys given in a YAML or JSON file: all of them or none. A relative path
+        in it is one from the file's own folder, but for out."""
         lib.sr1_config_load(self, path_bytes(path))
+
+    def load_run(self, folder: PathLike) -> None:
+        """Set the keys of a run, to use what it trained: its model, or that of its newest
+        checkpoint; the folder of a checkpoint means that one's."""
+        lib.sr1_config_load_run(self, path_bytes(folder))
 
     def __getitem__(self, key: str) -> Value:
         name = terminated(key)
         kind = KEYS[key].type if key in KEYS else "string"
+        if kind == "secret":
+            raise KeyError(f"{key} is only read from {KEYS[key].environment}")
         try:
             if kind == "int":
                 whole = c_int64()
@@ -124,13 +171,14 @@ class Config(Handle, MutableMapping[str, Value]):
             raise KeyError(str(error)) from None
         value = decode(text.value)
         if kind == "list":
-            return value.split(",") if value else []
+            return [item.strip(" ") for item in value.split(",")] if value else []
         return value
 
     def __setitem__(self, key: str, value: Any) -> None:
-        if value is None and key in KEYS:
-            value = KEYS[key].default
-        lib.sr1_config_set(self, terminated(key), terminated(_as_text(value)))
+        if value is None:
+            lib.sr1_config_unset(self, terminated(key))
+        else:
+            lib.sr1_config_set(self, terminated(key), terminated(as_text(value)))
 
     def __delitem__(self, key: str) -> None:
         if key not in KEYS:
@@ -162,8 +210,12 @@ class Config(Handle, MutableMapping[str, Value]):
 
     def copy(self) -> Config:
         """An independent copy."""
-        other = Config.__new__(Config)
-        Handle.__init__(other, make(lib.sr1_config_copy, self))
+        return Config._copy_of(self)
+
+    @classmethod
+    def _copy_of(cls, config: Any) -> Config:
+        other = cls.__new__(cls)
+        Handle.__init__(other, make(lib.sr1_config_copy, config))
         return other
 
     def to_json(self) -> str:

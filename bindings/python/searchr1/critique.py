@@ -3,7 +3,7 @@
     def solve(conversations):
         return [ask_a_model(c.messages) for c in conversations]
 
-    forest = critique.Forest(problems, checker, solver=solve, critic=solve, reviser=solve)
+    forest = critique.RevisionTrees(problems, checker, solver=solve, critic=solve, reviser=solve)
     forest.expand(1, 5, 1)
     print(forest.scores(0).pass_at_1, forest.scores(1).pass_at_1)
 """
@@ -35,14 +35,14 @@ from ._structs import (
     CritiqueDemoOptions,
     CritiqueDemoReport,
     EnvOptions,
-    ForestNode,
-    ForestOptions,
-    ForestScores,
-    PhaseFn,
-    RunFn,
-    WriteFn,
-    WriterOps,
-    WriterOptions,
+    GeneratorOps,
+    GeneratorOpsWrite,
+    GeneratorOptions,
+    RevisionNode,
+    RevisionTreeOptions,
+    RevisionTreeOptionsProgress,
+    RevisionTreeOptionsRun,
+    RevisionTreeScores,
 )
 from ._text import (
     PathLike,
@@ -59,7 +59,7 @@ from ._text import (
 from .code import JUDGEMENTS, Check, Checker, Problems
 from .env import Environment
 
-CONCURRENT = 1  # SR1_WRITER_CONCURRENT
+CONCURRENT = 1  # SR1_GENERATOR_CONCURRENT
 KINDS = ("root", "answer", "revision")
 Message = Tuple[str, str]
 
@@ -80,20 +80,20 @@ class Conversation:
 WriteFunction = Callable[[List[Conversation]], Sequence[Optional[str]]]
 
 
-class Writer(Handle):
+class Generator(Handle):
     """A model that writes the next messages of conversations: from a Python function of a
     list of them to their texts, None where it failed."""
 
-    _free = "sr1_writer_free"
+    _free = "sr1_generator_free"
 
     def __init__(
         self, function: WriteFunction, name: str = "python", concurrent: bool = False
     ) -> None:
         """concurrent: several threads may call it at a time."""
         if not callable(function):
-            raise TypeError(f"a writer is a function or a Writer, not {function!r:.80}")
+            raise TypeError(f"a generator is a function or a Generator, not {function!r:.80}")
         self.carrier = _callbacks.Carrier()
-        ops = WriterOps(
+        ops = GeneratorOps(
             name=terminated(name),
             write=_write,
             destroy=_callbacks.destroy,
@@ -101,13 +101,13 @@ class Writer(Handle):
         )
         key = _callbacks.own((function, self.carrier))
         try:
-            super().__init__(make(lib.sr1_writer_new, byref(ops), key))
+            super().__init__(make(lib.sr1_generator_new, byref(ops), key))
         except Exception:
             _callbacks.disown(key)
             raise
 
     @classmethod
-    def _of(cls, pointer: int) -> Writer:
+    def _of(cls, pointer: int) -> Generator:
         self = cls.__new__(cls)
         Handle.__init__(self, pointer)
         self.carrier = _callbacks.Carrier()
@@ -123,10 +123,10 @@ class Writer(Handle):
         top_p: float = 0.0,
         top_k: int = 0,
         seed: int = 0,
-    ) -> Writer:
+    ) -> Generator:
         """A local model, which no training of another reaches. max_tokens 0: 1024;
         temperature 0: greedy."""
-        o = WriterOptions(
+        o = GeneratorOptions(
             max_tokens=max_tokens,
             temperature=temperature,
             top_p=top_p,
@@ -134,7 +134,7 @@ class Writer(Handle):
             seed=seed,
         )
         return cls._of(
-            make(lib.sr1_writer_open_model, path_bytes(folder), config, byref(o))
+            make(lib.sr1_generator_open_model, path_bytes(folder), config, byref(o))
         )
 
     @classmethod
@@ -146,26 +146,26 @@ class Writer(Handle):
         top_p: float = 0.0,
         top_k: int = 0,
         seed: int = 0,
-    ) -> Writer:
+    ) -> Generator:
         """A model behind a server in OpenAI's API, by the configuration's keys; the rest
         as of model."""
-        o = WriterOptions(
+        o = GeneratorOptions(
             max_tokens=max_tokens,
             temperature=temperature,
             top_p=top_p,
             top_k=top_k,
             seed=seed,
         )
-        return cls._of(make(lib.sr1_writer_open_remote, config, byref(o)))
+        return cls._of(make(lib.sr1_generator_open_remote, config, byref(o)))
 
     @classmethod
-    def proxy(cls, config: Any) -> Writer:
+    def reviser(cls, config: Any) -> Generator:
         """Who revises answers in the environment "critique"."""
-        return cls._of(make(lib.sr1_writer_open_proxy, config))
+        return cls._of(make(lib.sr1_generator_open_reviser, config))
 
     @property
     def name(self) -> str:
-        return decode(lib.sr1_writer_name(self))
+        return decode(lib.sr1_generator_name(self))
 
     def write(
         self, conversations: Sequence[Union[Conversation, Sequence[Message]]]
@@ -179,16 +179,18 @@ class Writer(Handle):
         kept = [_pack(c) for c in given]
         array = (_Conversation * max(n, 1))(*(k[0] for k in kept))
         texts, lens = (c_void_p * max(n, 1))(), (c_size_t * max(n, 1))()
-        with self.carrier.call():
-            lib.sr1_writer_write(self, array, n, texts, lens)
-        return [
-            take(c_void_p(texts[i]), lens[i]) if texts[i] else None for i in range(n)
-        ]
+        try:
+            with self.carrier.call():
+                lib.sr1_generator_generate(self, array, n, texts, lens)
+            return [text_at(texts[i], lens[i]) if texts[i] else None for i in range(n)]
+        finally:
+            for text in texts:
+                lib.sr1_free(text)
 
 
-def as_writer(writer: Any) -> Optional[Writer]:
-    """A Writer of a function, the Writer itself, or None."""
-    return writer if writer is None or isinstance(writer, Writer) else Writer(writer)
+def as_generator(writer: Any) -> Optional[Generator]:
+    """A Generator of a function, the Generator itself, or None."""
+    return writer if writer is None or isinstance(writer, Generator) else Generator(writer)
 
 
 def _pack(c: Conversation) -> Tuple[_Conversation, Any]:
@@ -228,7 +230,7 @@ def _answer(function: WriteFunction, addresses: List[int], sink: int) -> None:
     for i, text in enumerate(texts):
         if text is not None:
             data = encode(text)
-            lib.sr1_writer_sink_text(sink, i, data, len(data))
+            lib.sr1_generator_sink_text(sink, i, data, len(data))
 
 
 def _called(key: int, conversations: Any, n: int, sink: int) -> int:
@@ -236,7 +238,7 @@ def _called(key: int, conversations: Any, n: int, sink: int) -> int:
     return int(carrier.run(_answer, function, conversations[:n], sink))
 
 
-_write = WriteFn(_called)
+_write = GeneratorOpsWrite(_called)
 
 
 # ---- prompts ----
@@ -330,7 +332,7 @@ def environment(
     problems: Problems, reviser: Any, style: Optional[Style] = None
 ) -> Environment:
     """The environment in which a critique is answered by the revision of a writer."""
-    writer = as_writer(reviser)
+    writer = as_generator(reviser)
     assert writer is not None
     self = Environment.__new__(Environment)
     self.carrier = _callbacks.Carrier(writer.carrier)
@@ -345,7 +347,7 @@ def hint(problems: Problems, problem: str, answer: Text, check: Check) -> str:
     """What a critic is told of an answer that was run: by a check of it that has ended."""
     data = encode(answer)
     out = c_void_p()
-    lib.sr1_critique_hint(
+    lib.sr1_critique_execution_feedback(
         _problem(problems, problem), data, len(data), check, byref(out)
     )
     return take(out)
@@ -375,10 +377,10 @@ class Node:
 RunFunction = Callable[[str, str], Optional[Tuple[bool, float]]]
 
 
-class Forest(Handle):
+class RevisionTrees(Handle):
     """A tree of answers and revisions for each problem (see expand)."""
 
-    _free = "sr1_forest_free"
+    _free = "sr1_revision_trees_free"
 
     def __init__(
         self,
@@ -400,13 +402,17 @@ class Forest(Handle):
         path: a file of nodes that is read, if it is there, and added to. hints: the critic
         is told what running the answer showed. made_by: names the writers and how they
         sample; a file made by others, or of problems that have changed, is refused."""
-        writers = [as_writer(w) for w in (solver, critic, reviser)]
+        writers = [as_generator(w) for w in (solver, critic, reviser)]
         self.carrier = _callbacks.Carrier(*(w.carrier for w in writers if w))
         self._kept = (problems, checker, writers, style)
         run = None if isinstance(checker, Handle) else checker
-        self._run = RunFn(self._runner(run)) if run else RunFn()
-        self._progress = PhaseFn(self._teller(progress)) if progress else PhaseFn()
-        options = ForestOptions(
+        self._run = RevisionTreeOptionsRun()
+        if run:
+            self._run = RevisionTreeOptionsRun(self._runner(run))
+        self._progress = RevisionTreeOptionsProgress()
+        if progress:
+            self._progress = RevisionTreeOptionsProgress(self._teller(progress))
+        options = RevisionTreeOptions(
             problems=problems._as_parameter_,
             max_problems=max_problems,
             solver=_pointer(writers[0]),
@@ -420,9 +426,9 @@ class Forest(Handle):
             path=None if path is None else path_bytes(path),
             hints=int(hints),
             style=_pointer(style),
-            made_by=None if made_by is None else made_by.encode(),
+            made_by=optional(made_by),
         )
-        super().__init__(make(lib.sr1_forest_open, byref(options)))
+        super().__init__(make(lib.sr1_revision_trees_open, byref(options)))
 
     def _runner(self, run: RunFunction) -> Any:
         def told(problem: int, answer: int, n: int, verdict: Any, rate: Any) -> None:
@@ -446,17 +452,17 @@ class Forest(Handle):
         missing = c_int64()
         array = (c_int32 * max(len(widths), 1))(*widths)
         with self.carrier.call():
-            lib.sr1_forest_expand(self, array, len(widths), byref(missing))
+            lib.sr1_revision_trees_expand(self, array, len(widths), byref(missing))
         return missing.value
 
     def __len__(self) -> int:
-        return int(lib.sr1_forest_count(self))
+        return int(lib.sr1_revision_trees_count(self))
 
     def __getitem__(self, index: int) -> Node:
         if not 0 <= index < len(self):
             raise IndexError(index)
-        n = ForestNode()
-        lib.sr1_forest_node_get(self, index, byref(n))
+        n = RevisionNode()
+        lib.sr1_revision_trees_node(self, index, byref(n))
         return Node(
             problem=decode(n.problem),
             hash=decode(n.hash),
@@ -470,16 +476,16 @@ class Forest(Handle):
             pass_rate=n.pass_rate,
         )
 
-    def scores(self, revisions: int = 0) -> ForestScores:
+    def scores(self, revisions: int = 0) -> RevisionTreeScores:
         """What so many revisions did; 0: the first answers."""
-        scores = ForestScores()
-        lib.sr1_forest_scores_get(self, revisions, byref(scores))
+        scores = RevisionTreeScores()
+        lib.sr1_revision_trees_scores(self, revisions, byref(scores))
         return scores
 
     def pass_at_k(self, k: int, revisions: int = 0) -> float:
         """The unbiased estimate of pass@k, its mean over problems."""
         out = c_double()
-        lib.sr1_forest_pass_at_k(self, revisions, k, byref(out))
+        lib.sr1_revision_trees_pass_at_k(self, revisions, k, byref(out))
         return out.value
 
     def write_demos(
@@ -506,7 +512,7 @@ class Forest(Handle):
             balance=int(balance),
         )
         report = CritiqueDemoReport()
-        lib.sr1_forest_write_demos(self, path_bytes(path), byref(options), byref(report))
+        lib.sr1_revision_trees_write_demos(self, path_bytes(path), byref(options), byref(report))
         return report
 
     def write_rows(self, problem_paths: Sequence[PathLike], path: PathLike) -> int:
@@ -515,7 +521,7 @@ class Forest(Handle):
             *(path_bytes(p) for p in problem_paths)
         )
         written = c_int64()
-        lib.sr1_forest_write_rows(
+        lib.sr1_revision_trees_write_rows(
             self, paths, len(problem_paths), path_bytes(path), byref(written)
         )
         return written.value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
-from ctypes import byref, c_char_p, c_void_p
+from ctypes import byref, c_char_p, c_size_t, c_void_p, string_at
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, Optional, Tuple
 
@@ -26,6 +26,23 @@ class Row:
     data_source: str
     fields: Dict[str, Any]  # the whole row
     history: Tuple[Dict[str, str], ...] = ()  # {"role", "content"} before the question
+
+
+def read_lines(path: PathLike) -> Iterator[str]:
+    """The lines of a text file, decompressed where its name ends in .zst. What a run is
+    still writing is not among them."""
+    lines = _Lines(make(lib.sr1_lines_open, path_bytes(path)))
+    text, n = c_char_p(), c_size_t()
+    with lines:
+        while True:
+            lib.sr1_lines_next(lines, byref(text), byref(n))
+            if text.value is None:
+                return
+            yield string_at(text, n.value).decode()
+
+
+class _Lines(Handle):
+    _free = "sr1_lines_free"
 
 
 def _row(pointer: int) -> Row:

@@ -8,7 +8,13 @@ from typing import Any, Callable, List, Optional, Sequence
 from . import _arrays, _callbacks
 from ._handle import Handle, make
 from ._lib import lib
-from ._structs import EmbedderOps, EmbedFn, EncoderOptions, RerankerOps, RerankFn
+from ._structs import (
+    EmbedderOps,
+    EmbedderOpsEmbed,
+    EncoderOptions,
+    RerankerOps,
+    RerankerOpsScore,
+)
 from ._text import PathLike, decode, optional, path_bytes, strings, terminated
 
 KINDS = ("query", "document")
@@ -213,8 +219,8 @@ def _called_score(key: int, query: bytes, texts: Any, n: int, out: Any) -> int:
     return int(carrier.run(_give_scores, function, query, texts[:n], out))
 
 
-_embed = EmbedFn(_called_embed)
-_score = RerankFn(_called_score)
+_embed = EmbedderOpsEmbed(_called_embed)
+_score = RerankerOpsScore(_called_score)
 
 
 def _flat(rows: Any, kind: Any) -> Any:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from ctypes import POINTER, byref, c_int32, c_int64, c_size_t, c_void_p, cast
-from dataclasses import dataclass
-from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
+from dataclasses import dataclass, field
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _callbacks
 from ._handle import Handle, make
 from ._lib import lib
 from ._structs import (
-    ActFn,
-    BeginFn,
     EnvAction,
-    EnvEpisode,
     EnvOps,
+    EnvOpsAct,
+    EnvOpsBegin,
+    EnvOpsFinish,
     EnvOptions,
     EnvReply,
-    FinishFn,
 )
-from ._text import Text, decode, encode, optional, take, terminated, text_at
+from ._text import Text, decode, encode, optional, terminated, text_at
 from .search import as_search
 from .tools import add, as_tool
 from .trajectory import Trajectory
@@ -47,6 +47,7 @@ class Episode:
     query: str
     sample: int
     seed: int
+    row: Mapping[str, Any] = field(default_factory=dict)  # of the data set
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ class Environment(Handle):
     a tool: wiki_search on the engine, if there is one, and your own), "rooms" (a text
     world, see searchr1.world), "none", or a Python function from the actions of a turn to
     the answer to each, a text or a Reply; an exception object in its place is an outage,
-    and that trajectory is left out of training (key search_failure). An object that can be
+    and that trajectory is left out of training (key search_failure), and so are those of a call
+    that raises. An object that can be
     called so may also have begin(Episode) and finish(number), to keep a state for each
     trajectory."""
 
@@ -130,9 +132,12 @@ class Environment(Handle):
         """The block that would be inserted after this action, tags included."""
         data = encode(action)
         text, n = c_void_p(), c_size_t()
-        with self.carrier.call():
-            lib.sr1_env_answer(self, data, len(data), byref(text), byref(n))
-        return take(text, n.value)
+        try:
+            with self.carrier.call():
+                lib.sr1_env_answer(self, data, len(data), byref(text), byref(n))
+            return text_at(text.value, n.value)
+        finally:
+            lib.sr1_free(text)
 
     def begin(self, query_id: str = "", query: Text = "", seed: int = 0) -> int:
         """Begin a trajectory of one's own; its number (0: no state is kept)."""
@@ -147,12 +152,16 @@ class Environment(Handle):
         """The block that would be inserted after this action of the episode."""
         data, reply = encode(action), EnvReply()
         text, n = c_void_p(), c_size_t()
-        with self.carrier.call():
-            lib.sr1_env_step(
-                self, episode, data, len(data), byref(reply), byref(text), byref(n)
-            )
+        try:
+            with self.carrier.call():
+                lib.sr1_env_step(
+                    self, episode, data, len(data), byref(reply), byref(text), byref(n)
+                )
+            block = text_at(text.value, n.value)
+        finally:
+            lib.sr1_free(text)
         return Reply(
-            text=take(text, n.value),
+            text=block,
             reward=reply.reward,
             success=bool(reply.success),
             done=bool(reply.done),
@@ -166,14 +175,19 @@ class Environment(Handle):
 
 
 UNEXECUTED = 2  # SR1_ANSWER_UNEXECUTED
-TIMEOUT, ERROR = 2, 3  # SR1_SEARCH_*
+TIMEOUT, ERROR = 2, 3  # SR1_ACTION_*
 
 
-def _begun(key: int, address: int) -> int:
+def _begun(key: int, given: Any) -> int:
     function, carrier = _callbacks.owned(key)
-    e = cast(address, POINTER(EnvEpisode)).contents
+    e = given.contents
     episode = Episode(
-        e.episode, decode(e.query_id), text_at(e.query, e.query_len), e.sample, e.seed
+        number=e.episode,
+        query_id=decode(e.query_id),
+        query=text_at(e.query, e.query_len),
+        sample=e.sample,
+        seed=e.seed,
+        row=json.loads(text_at(e.row, e.row_len) or "{}"),
     )
     return int(carrier.run(function.begin, episode))
 
@@ -183,16 +197,16 @@ def _finished(key: int, episode: int) -> None:
     carrier.run(function.finish, episode)
 
 
-_begin = BeginFn(_begun)
-_finish = FinishFn(_finished)
+_begin = EnvOpsBegin(_begun)
+_finish = EnvOpsFinish(_finished)
 
 
 def _called(key: int, actions: Any, n: int, sink: int) -> int:
     function, carrier = _callbacks.owned(key)
-    return int(carrier.run(_answer, function, actions[:n], sink))
+    return int(carrier.run_rows(_answer, function, actions[:n], sink))
 
 
-_act = ActFn(_called)
+_act = EnvOpsAct(_called)
 
 
 def _answer(function: ActFunction, addresses: List[int], sink: int) -> None:

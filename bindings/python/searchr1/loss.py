@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from ctypes import byref, c_double, c_float, c_int64, c_uint64
+from ctypes import byref, c_double, c_float, c_int64, c_uint8, c_uint64, pointer
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
-from . import _arrays, _structs
+from . import _arrays, _registered, _structs
 from ._lib import lib
 from ._text import decode, terminated
 
@@ -95,7 +95,7 @@ def describe() -> List[Dict[str, Any]]:
 def options(name: str) -> Dict[str, Any]:
     """The published numbers of a loss: what compute() takes where nothing is given."""
     found = _structs.LossOptions()
-    lib.sr1_loss_options_default(terminated(name), byref(found))
+    lib.sr1_loss_options_init(byref(found), terminated(name))
     return found.as_dict()
 
 
@@ -148,15 +148,108 @@ def compute(
         begins, batch.seq_begin = _arrays.given(_begins(seq_lengths), c_int64)
     gradient, of_entropy = _arrays.empty(c_float, n), _arrays.empty(c_float, n)
     report = _structs.LossReport()
-    lib.sr1_loss_compute(
-        terminated(name),
-        byref(batch),
-        byref(_chosen(name, changes)),
-        _arrays.pointer(gradient, c_float),
-        _arrays.pointer(of_entropy, c_float),
-        byref(report),
-    )
+    with _losses.around(name):
+        lib.sr1_loss_compute(
+            terminated(name),
+            byref(batch),
+            byref(_chosen(name, changes)),
+            _arrays.pointer(gradient, c_float),
+            _arrays.pointer(of_entropy, c_float),
+            byref(report),
+        )
     return Loss(gradient=gradient, entropy_gradient=of_entropy, **report.as_dict())
+
+
+# ---- a loss of your own ----
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a registered loss computes from: n policy tokens, float32 [n] each. Copies."""
+
+    n: int
+    new_log_probs: Any  # under the weights being trained
+    old_log_probs: Any  # under the weights that sampled
+    ref_log_probs: Any  # of the reference; may be None
+    advantages: Any
+    weights: Any  # share of each token in the mean; the library applies it
+    rollout_log_probs: Any  # as the sampler gave them; may be None
+    seq_begin: Any  # int64 [sequences + 1]; None where they are not known
+
+
+def _call_loss(function: Any, how: Any, b: Any, o: Any, out: Any) -> None:
+    c, terms = b.contents, out.contents
+    batch = Batch(
+        n=c.n,
+        seq_begin=_registered.taken(c.seq_begin, c_int64, c.n_seqs + 1),
+        **{
+            name: _registered.taken(getattr(c, name), c_float, c.n)
+            for name in (
+                "new_log_probs",
+                "old_log_probs",
+                "ref_log_probs",
+                "advantages",
+                "weights",
+                "rollout_log_probs",
+            )
+        },
+    )
+    made = function(batch, o.contents.as_dict())
+    if not isinstance(made, tuple) or len(made) not in (2, 3):
+        raise ValueError("(values, slopes) or (values, slopes, bounds) are needed")
+    for name, kind, values in zip(
+        ("values", "slopes", "bounds"), (c_double, c_double, c_uint8), made
+    ):
+        _registered.put(name, getattr(terms, name), kind, values, c.n)
+
+
+_losses = _registered.Registered(_call_loss)
+_loss_thunk = _structs.LossOpsCompute(_losses.called)
+
+
+def register_policy_loss(
+    name: str,
+    sequences: bool = False,
+    options: Sequence[str] = (),
+    aggregation: str = "token-mean",
+    zero_without_advantage: bool = False,
+    **numbers: Any,
+) -> Callable[[Any], Any]:
+    """Make a function a loss, for `loss: NAME` of a configuration and for compute().
+
+    @register_policy_loss("reinforce_again")
+    def reinforce_again(batch, options):
+        return -batch.advantages * batch.new_log_probs, -batch.advantages
+
+    It gets a Batch and the options as a dictionary, and returns (values, slopes): the loss
+    of each token, before its weight, and its derivative by the token's new log-prob; and
+    may return bounds behind them (0: none, 1: the ratio's lower bound holds, 2: its upper
+    one, 3: another), for the shares of clipped tokens. KL, entropy bonus and importance
+    weights are the library's. Workers call it side by side, each with a part of the step;
+    sequences=True keeps sequences whole. zero_without_advantage: where the advantage is 0
+    so is the slope, and the forward pass may be spared. options: those it reads; numbers:
+    their defaults where they are not grpo's. Names as with register_adv_est."""
+
+    def register(function: Any) -> Any:
+        def to_library(key: int) -> None:
+            ops = _structs.LossOps(
+                name=terminated(name),
+                compute=_loss_thunk,
+                needs=4 if sequences else 0,
+                options=terminated(", ".join(options)),
+                defaults=pointer(_chosen("grpo", numbers)),
+                aggregation=terminated(aggregation),
+                zero_without_advantage=zero_without_advantage,
+                formula=terminated(function.__doc__ or ""),
+                source=terminated(f"{function.__module__}.{function.__qualname__}"),
+            )
+            lib.sr1_loss_register(byref(ops), key)
+
+        how = (sequences, zero_without_advantage)
+        _losses.add(name, function, how, to_library)
+        return function
+
+    return register
 
 
 def grpo(

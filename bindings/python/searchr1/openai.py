@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 from ctypes import byref, c_float, c_int32, c_void_p
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _arrays
+from . import _arrays, _callbacks
 from ._handle import Handle, make
 from ._lib import lib
 from ._structs import OpenaiCounters, OpenaiOptions, OpenaiRequest, OpenaiResult
@@ -122,7 +121,14 @@ class OpenAI(Handle):
                 **_prompt(prompt, keep),
             )
         out = c_void_p()
-        lib.sr1_openai_run(self, array, len(prompts), byref(out))
+        try:
+            _callbacks.run_aside(
+                lambda: lib.sr1_openai_run(self, array, len(prompts), byref(out)),
+                self.cancel,
+            )
+        except BaseException:
+            lib.sr1_openai_results_free(out)
+            raise
         with _Results(out.value) as results:  # type: ignore[arg-type]
             return [results.result(i) for i in range(len(prompts))]
 
@@ -136,10 +142,7 @@ def _prompt(prompt: Prompt, keep: List[Any]) -> Dict[str, Any]:
     if not isinstance(first, (tuple, list, Mapping)):
         data, address = _arrays.given(prompt, c_int32)  # type: ignore[arg-type]
         keep.append(data)
-        return {
-            "prompt_ids": ctypes.cast(address, c_void_p),
-            "n_prompt_ids": len(data),
-        }
+        return {"prompt_ids": address, "n_prompt_ids": len(data)}
     pairs = [
         (m["role"], m["content"]) if isinstance(m, Mapping) else m
         for m in prompt  # type: ignore[union-attr]

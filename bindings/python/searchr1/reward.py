@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import warnings
 from ctypes import byref, c_double, c_int32, c_int64, c_size_t, c_void_p, pointer
 from dataclasses import dataclass
-from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _arrays, _callbacks, _structs
 from ._handle import Handle, make
 from ._lib import lib
-from ._structs import RewardOps, RewardOptions, ScoreFn, TurnsFn
+from ._structs import RewardOps, RewardOpsScore, RewardOpsScoreTurns, RewardOptions
 from ._text import PathLike, Text, decode, encode, optional, strings, take, terminated
 from .config import Config, as_config
 from .trajectory import Trajectory, pointers
 
 Truths = Union[str, Sequence[str]]
 RewardFunction = Callable[[List[Trajectory]], Sequence[float]]
+# The whole set of a trainer: a function, a function with its weight, or under the name of
+# a built-in reward its weight alone; or functions and names of built-in rewards without.
+Rewards = Union[
+    Mapping[str, Union[RewardFunction, Tuple[RewardFunction, float], float]],
+    Sequence[Union[RewardFunction, str]],
+    RewardFunction,
+    str,
+]
 TurnsFunction = Callable[[Trajectory], Sequence[float]]
 LEVELS = ("outcome", "turn")
 
@@ -31,6 +40,7 @@ class Scales:
     no_content_reward: float = 0.5  # the answer is no_content_text
     similarity_threshold: float = 0.5  # smallest ratio that is similar
     no_content_text: Optional[str] = None  # None: the library's
+    closed_thoughts: bool = False  # a thought left open, or closed twice, is malformed
 
 
 def _scales(scales: Optional[Scales]) -> Any:
@@ -147,7 +157,7 @@ class RewardSet(Handle):
 
     def __init__(
         self,
-        rewards: Sequence[str] = ("format", "answer"),
+        rewards: Union[Sequence[str], str] = ("format", "answer"),
         weights: Optional[Sequence[float]] = None,
         protocol: Optional[str] = None,
         scales: Optional[Scales] = None,
@@ -156,12 +166,14 @@ class RewardSet(Handle):
         problems: Optional[Handle] = None,
         judgement_required: bool = False,
     ) -> None:
-        """rewards: names of searchr1/reward.h. weights None: all 1. embedder: for the
+        """rewards: names of searchr1/reward.h, or one. weights None: all 1. embedder: for the
         reward "embedding"; checker and problems (searchr1.code): for "execution" and
         "judgement"."""
+        names = [rewards] if isinstance(rewards, str) else rewards
+        numbers = None if weights is None else [repr(float(w)) for w in weights]
         options = RewardOptions(
-            rewards=terminated(",".join(rewards)),
-            weights=None if weights is None else ",".join(map(repr, weights)).encode(),
+            rewards=terminated(",".join(names)),
+            weights=None if numbers is None else ",".join(numbers).encode(),
             protocol=optional(protocol),
             scales=_scales(scales),
             embedder=embedder and embedder._as_parameter_,
@@ -279,9 +291,9 @@ def add_reward(
         score=_score_thunk,
         destroy=_callbacks.destroy,
         level=level,
-        score_turns=_turns_thunk if turns else TurnsFn(),
+        score_turns=_turns_thunk if turns else RewardOpsScoreTurns(),
     )
-    key = _callbacks.own((function, carrier, turns))
+    key = _callbacks.own((name, function, carrier, turns))
     try:
         add(target, byref(ops), key, weight)
     except Exception:
@@ -290,19 +302,19 @@ def add_reward(
 
 
 def _called(key: int, trajectories: Any, n: int, out: Any) -> int:
-    function, carrier, _ = _callbacks.owned(key)
-    return int(carrier.run(_fill, function, trajectories[:n], out))
+    name, function, carrier, _ = _callbacks.owned(key)
+    return int(carrier.run(_fill, name, function, trajectories[:n], out))
 
 
-_score_thunk = ScoreFn(_called)
+_score_thunk = RewardOpsScore(_called)
 
 
 def _turns_called(key: int, trajectory: int, out: Any) -> int:
-    _, carrier, turns = _callbacks.owned(key)
+    _, _, carrier, turns = _callbacks.owned(key)
     return int(carrier.run(_fill_turns, turns, trajectory, out))
 
 
-_turns_thunk = TurnsFn(_turns_called)
+_turns_thunk = RewardOpsScoreTurns(_turns_called)
 
 
 def _fill_turns(function: TurnsFunction, address: int, out: Any) -> None:
@@ -314,19 +326,70 @@ def _fill_turns(function: TurnsFunction, address: int, out: Any) -> None:
         out[i] = float(value)
 
 
-def _fill(function: RewardFunction, addresses: List[int], out: Any) -> None:
-    scores = function([Trajectory._retained(address) for address in addresses])
+def _fill(name: str, function: RewardFunction, addresses: List[int], out: Any) -> None:
+    trajectories = [Trajectory._retained(address) for address in addresses]
+    scores = function(trajectories)
+    if not hasattr(scores, "__len__"):
+        raise TypeError(
+            f"reward '{name}' gave {scores!r:.80}; it must give a list with one number for "
+            "each trajectory"
+        )
     if len(scores) != len(addresses):
         raise ValueError(
-            f"{len(scores)} rewards were given to {len(addresses)} trajectories"
+            f"reward '{name}': {len(scores)} rewards were given to {len(addresses)} "
+            "trajectories"
         )
-    for i, score in enumerate(scores):
-        out[i] = float(score)
+    for i, (score, t) in enumerate(zip(scores, trajectories)):
+        try:
+            out[i] = float(score)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"reward '{name}' gave {score!r:.80}, which is no number, to trajectory {i} "
+                f"(row {t.query_id!r}, sample {t.sample})"
+            ) from None
 
 
-def as_rewards(
-    rewards: Mapping[str, Union[RewardFunction, Tuple[RewardFunction, float]]],
-) -> List[Tuple[str, RewardFunction, float]]:
-    """{"name": function} or {"name": (function, weight)} as (name, function, weight)."""
-    pairs = {k: v if isinstance(v, tuple) else (v, 1.0) for k, v in rewards.items()}
-    return [(name, function, weight) for name, (function, weight) in pairs.items()]
+def _named(reward: Any) -> Tuple[str, Any]:
+    """The name and the value that a mapping would have for it."""
+    if isinstance(reward, str):
+        return reward, 1.0
+    if not callable(reward):
+        raise TypeError(
+            "a reward is a function from trajectories to one number each, or the name of a "
+            f"built-in one, not {reward!r:.80}"
+        )
+    name = getattr(reward, "__name__", type(reward).__name__)
+    return ("reward" if name == "<lambda>" else name), reward
+
+
+def as_mapping(rewards: Rewards) -> Mapping[str, Any]:
+    """Each under its name: a function's is its own."""
+    if isinstance(rewards, Mapping):
+        return rewards
+    alone = callable(rewards) or isinstance(rewards, str)
+    pairs = [_named(reward) for reward in ([rewards] if alone else rewards)]
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(
+                f"two rewards have the name '{name}'; name them: rewards={{'{name}': ...}}"
+            )
+    return dict(pairs)
+
+
+def split_rewards(
+    given: Rewards,
+) -> Tuple[Dict[str, float], List[Tuple[str, RewardFunction, float]]]:
+    """The built-in ones as {name: weight}, and (name, function, weight) of the others."""
+    rewards = as_mapping(given)
+    builtins = {k: float(v) for k, v in rewards.items() if isinstance(v, (int, float))}
+    others = {k: v for k, v in rewards.items() if k not in builtins}
+    pairs = [(k, *(v if isinstance(v, tuple) else (v, 1.0))) for k, v in others.items()]
+    weights = [*builtins.values(), *(weight for _, _, weight in pairs)]
+    if weights and not any(weights):
+        warnings.warn(
+            "every reward has the weight 0: all rewards are equal, and nothing is learned; "
+            "give at least one another weight",
+            stacklevel=3,
+        )
+    return builtins, pairs

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 from ctypes import byref, c_char_p, c_float, c_size_t, c_void_p
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
 from . import _arrays, _callbacks, _structs
 from ._handle import Handle, make
 from ._lib import lib
-from ._structs import EvalOptions, ProgressFn, RolloutOptions, TextFn, TrajectoryFn
+from ._structs import (
+    EvalOptions,
+    EvalOptionsProgress,
+    EvalOptionsTrajectory,
+    RolloutOptions,
+    RolloutOptionsProgress,
+    RolloutOptionsText,
+)
 from ._text import (
     PathLike,
     decode,
@@ -29,6 +36,7 @@ from .search import as_search
 from .tokenizer import Tokenizer
 from .trajectory import SOURCES, Trajectory, pointers
 
+MAX_ROW = 1 << 20  # SR1_TRAJECTORY_MAX_ROW
 Progress = Callable[[int, int, int], Any]  # finished, total, sampled tokens
 
 
@@ -42,6 +50,8 @@ class Query:
     data_source: Optional[str] = None
     # The conversation before it, oldest message first: {"role", "content"}.
     history: Sequence[Mapping[str, str]] = ()
+    # The row of a data set, which rewards read as Trajectory.row: what JSON can hold.
+    row: Mapping[str, Any] = field(default_factory=dict)
 
 
 QueryLike = Union[Query, Row, str]
@@ -50,7 +60,12 @@ QueryLike = Union[Query, Row, str]
 def _as_query(query: QueryLike) -> Query:
     if isinstance(query, Row):
         return Query(
-            query.question, query.answers, query.id, query.data_source, query.history
+            text=query.question,
+            answers=query.answers,
+            id=query.id,
+            data_source=query.data_source,
+            history=query.history,
+            row=query.fields,
         )
     if isinstance(query, Query):
         return query
@@ -71,12 +86,22 @@ def _history(messages: Sequence[Mapping[str, str]]) -> Dict[str, Any]:
     }
 
 
+def _row(row: Mapping[str, Any], read: bool) -> Dict[str, Any]:
+    if not row:
+        return {}
+    text = encode(json.dumps(dict(row), ensure_ascii=False, allow_nan=False))
+    if read and len(text) > MAX_ROW:
+        return {}  # of a file, where the library leaves it out too
+    return {"row": text, "row_len": len(text)}
+
+
 def c_queries(queries: Sequence[QueryLike]) -> Any:
     """The questions as an array of C structs, which keeps their texts alive."""
     if isinstance(queries, str):
         raise TypeError(f"a list of questions is wanted here, not one: {queries!r:.80}")
     array = (_structs.Query * len(queries))()
-    for at, query in zip(array, map(_as_query, queries)):
+    for at, given in zip(array, queries):
+        query = _as_query(given)
         text = encode(query.text)
         at.__init__(
             text=text,
@@ -86,6 +111,7 @@ def c_queries(queries: Sequence[QueryLike]) -> Any:
             n_answers=len(query.answers),
             data_source=optional(query.data_source),
             **_history(query.history),
+            **_row(query.row, isinstance(given, Row)),
         )
     return array
 
@@ -224,15 +250,18 @@ class Rollout(Handle):
             seed=seed,
             max_tokens=max_tokens,
             no_search=no_search,
-            progress=ProgressFn(_progress(carrier, progress)),
-            text=TextFn(tell) if text else TextFn(),
+            progress=RolloutOptionsProgress(_progress(carrier, progress)),
+            text=RolloutOptionsText(tell) if text else RolloutOptionsText(),
         )
         out = (c_void_p * (len(queries) * max(group_size, 1)))()
-        with carrier.call():
-            lib.sr1_rollout_generate(
-                self, c_queries(queries), len(queries), byref(options), out
-            )
-        return [Trajectory(pointer) for pointer in out if pointer]
+        try:
+            with carrier.call(rollout=True):
+                lib.sr1_rollout_generate(
+                    self, c_queries(queries), len(queries), byref(options), out
+                )
+        finally:  # also what was finished when a callback raised is owned
+            trajectories = [Trajectory(pointer) for pointer in out if pointer]
+        return trajectories
 
     def demonstration(self, trajectory: Trajectory) -> Dict[str, Any]:
         """A trajectory as stage sft learns from it: question, segments, id, ..."""
@@ -265,9 +294,9 @@ class Rollout(Handle):
             min_reward=min_reward,
             greedy=greedy,
             seed=seed,
-            progress=ProgressFn(_progress(carrier, progress)),
+            progress=_structs.SynthOptionsProgress(_progress(carrier, progress)),
         )
-        with carrier.call():
+        with carrier.call(rollout=True):
             lib.sr1_synthesise(
                 path_bytes(path), self, rewards, dataset, byref(options), byref(report)
             )
@@ -304,7 +333,7 @@ class Rollout(Handle):
         with each finished one, in row order. embedder: for the score "embedding".
         rewards: a RewardSet, for the score "reward"."""
         others = (*self.carrier.others, getattr(embedder, "carrier", None))
-        others = (*others, getattr(rewards, "carrier", None))
+        others = (*others, getattr(rewards, "_carrier", None))
         carrier = _callbacks.Carrier(self.carrier, *others)
 
         def tell(user: int, pointer: int) -> int:
@@ -315,17 +344,18 @@ class Rollout(Handle):
             greedy=greedy,
             seed=seed,
             no_search=no_search,
-            progress=ProgressFn(_progress(carrier, progress)),
-            trajectory=TrajectoryFn(tell) if trajectory else TrajectoryFn(),
+            progress=EvalOptionsProgress(_progress(carrier, progress)),
+            trajectory=EvalOptionsTrajectory(*([tell] if trajectory else [])),
             embedder=embedder and embedder._as_parameter_,
             rewards=rewards and rewards._as_parameter_,
         )
-        with carrier.call():
-            pointer = make(lib.sr1_evaluate, self, dataset, byref(options))
+        out = c_void_p()
         try:
-            return read_evaluation(pointer)
+            with carrier.call(rollout=True):
+                lib.sr1_evaluate(byref(out), self, dataset, byref(options))
+            return read_evaluation(out)
         finally:
-            lib.sr1_evaluation_free(pointer)
+            lib.sr1_evaluation_free(out)
 
 
 def _progress(carrier: _callbacks.Carrier, progress: Optional[Progress]) -> Any:

@@ -1,12 +1,13 @@
-"""Run programs nobody has read: isolated here, or by a SandboxFusion service."""
+"""Run untrusted programs in isolation: here, or by a SandboxFusion service."""
 
 from __future__ import annotations
 
 import ctypes
 import dataclasses
 import json
+import time
 from ctypes import byref, c_char_p, c_size_t, sizeof
-from typing import Any, Dict, Iterable, List, Mapping, Optional
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
 
 from . import _structs
 from ._handle import Handle, make
@@ -17,10 +18,10 @@ from .errors import DeadlineError
 
 
 @dataclasses.dataclass(frozen=True)
-class RunResult:
+class ExecutionResult:
     """How a run ended. verdict: "passed", "wrong", "runtime error", "timeout", "memory",
     "output", "infrastructure error" or "cancelled"; after the last two nothing is known
-    about the program. The rest as in searchr1/sandbox.h."""
+    about the program. The rest as in searchr1/ext/sandbox.h."""
 
     verdict: str
     exit_code: int
@@ -49,9 +50,9 @@ class RunResult:
         return decode(self.err)
 
 
-def _result(r: _structs.RunResult) -> RunResult:
-    return RunResult(
-        verdict=decode(lib.sr1_run_verdict_name(r.verdict)),
+def _result(r: _structs.ExecutionResult) -> ExecutionResult:
+    return ExecutionResult(
+        verdict=decode(lib.sr1_execution_verdict_name(r.verdict)),
         exit_code=r.exit_code,
         signal=r.signal,
         out=ctypes.string_at(r.out, r.out_bytes),
@@ -67,40 +68,53 @@ def _result(r: _structs.RunResult) -> RunResult:
     )
 
 
-class Run(Handle):
+_PIECE = 0.5  # seconds of waiting between which Ctrl-C is heard
+
+
+def wait_in_pieces(wait: Callable[[float], Any], seconds: float) -> None:
+    """wait(seconds) of the library, below 0 without end, where Ctrl-C is heard.
+    DeadlineError when it takes longer."""
+    end = time.monotonic() + seconds
+    while seconds < 0 or end - time.monotonic() > _PIECE:
+        try:
+            wait(_PIECE)
+            return
+        except DeadlineError:
+            pass
+    wait(max(end - time.monotonic(), 0.0))
+
+
+class Execution(Handle):
     """A run that was started. Closing it, or dropping it, cancels it."""
 
-    _free = "sr1_run_free"
+    _free = "sr1_execution_free"
 
     def wait(self, seconds: float = -1) -> bool:
         """Wait until it has ended, at most so many seconds (below 0: without end)."""
-        while seconds < 0:  # in pieces, so that Ctrl-C is heard
-            if self.wait(0.5):
-                return True
         try:
-            lib.sr1_run_wait(self, seconds)
+            wait_in_pieces(lambda piece: lib.sr1_execution_wait(self, piece), seconds)
         except DeadlineError:
             return False
         return True
 
     def cancel(self) -> None:
         """End it soon; does not wait."""
-        lib.sr1_run_cancel(self)
+        lib.sr1_execution_cancel(self)
 
     @property
-    def result(self) -> RunResult:
+    def result(self) -> ExecutionResult:
         """Once it has ended."""
-        r = _structs.RunResult()
-        lib.sr1_run_result_get(self, byref(r))
+        r = _structs.ExecutionResult()
+        lib.sr1_execution_result_get(self, byref(r))
         return _result(r)
 
     @property
-    def tests(self) -> List[RunResult]:
+    def tests(self) -> List[ExecutionResult]:
         """The tests that a service ran for a submission."""
         results = []
-        for i in range(lib.sr1_run_test_count(self)):
-            r = _structs.RunResult()
-            lib.sr1_run_test_get(self, i, byref(r))
+        for i in range(lib.sr1_execution_test_count(self)):
+            r = _structs.ExecutionResult()
+            lib.sr1_execution_test_get(self, i, byref(r))
             results.append(_result(r))
         return results
 
@@ -131,7 +145,7 @@ class Sandbox(Handle):
         self, kind: str = "local", read_only: Iterable[str] = (), **options: Any
     ) -> None:
         """read_only: folders that programs can read besides /usr. options: further fields
-        of sr1_sandbox_options (searchr1/sandbox.h): isolation, concurrency, time_s,
+        of sr1_sandbox_options (searchr1/ext/sandbox.h): isolation, concurrency, time_s,
         memory_mib, url, ... UnsupportedError: programs cannot be isolated here."""
         o = SandboxOptions()
         lib.sr1_sandbox_options_init(byref(o))
@@ -151,7 +165,7 @@ class Sandbox(Handle):
         args: Iterable[Text] = (),
         files: Optional[Mapping[str, Text]] = None,
         **limits: Any,
-    ) -> Run:
+    ) -> Execution:
         """Start a program and return at once. expected: its output is compared as by
         judge_output. files: further ones, by path. limits: time_s, cpu_s, memory_mib,
         processes, output_bytes; the sandbox's where left out."""
@@ -170,11 +184,11 @@ class Sandbox(Handle):
         p.file_paths, p.n_files = paths, len(paths)
         p.file_bytes = (c_char_p * len(data))(*data)
         p.file_sizes = (c_size_t * len(data))(*map(len, data))
-        return Run(make(self._later(lib.sr1_sandbox_start), byref(p)))
+        return Execution(make(self._later(lib.sr1_sandbox_start), byref(p)))
 
     def submit(
         self, completion: Text, provided_data: Mapping[str, Any], **options: Any
-    ) -> Run:
+    ) -> Execution:
         """Have a service judge a completion by the tests of provided_data. options: fields
         of sr1_submission: dataset, dataset_type, id, language, extra (a dict), time_s."""
         s = Submission()
@@ -184,9 +198,9 @@ class Sandbox(Handle):
         _set(s, texts, "a submission")
         s.completion = terminated(completion)
         s.provided_data = json.dumps(provided_data).encode()
-        return Run(make(self._later(lib.sr1_sandbox_submit), byref(s)))
+        return Execution(make(self._later(lib.sr1_sandbox_submit), byref(s)))
 
-    def run(self, code: Text, **program: Any) -> RunResult:
+    def run(self, code: Text, **program: Any) -> ExecutionResult:
         """start, and wait until it has ended."""
         with self.start(code, **program) as run:
             run.wait()
@@ -204,7 +218,7 @@ class Sandbox(Handle):
         lib.sr1_sandbox_counters_get(self, byref(c))
         values = c.as_dict()
         values["verdicts"] = {
-            decode(lib.sr1_run_verdict_name(i)): n for i, n in enumerate(c.verdicts)
+            decode(lib.sr1_execution_verdict_name(i)): n for i, n in enumerate(c.verdicts)
         }
         return values
 

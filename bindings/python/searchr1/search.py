@@ -3,11 +3,36 @@
 from __future__ import annotations
 
 import json
-from ctypes import byref, c_double, c_void_p, sizeof
-from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
+from ctypes import (
+    byref,
+    c_char_p,
+    c_double,
+    c_int32,
+    c_size_t,
+    c_uint32,
+    c_void_p,
+    sizeof,
+    string_at,
+)
+from functools import cached_property, partial
+from itertools import repeat
+from operator import itemgetter
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Union,
+)
 
 from . import _callbacks
+from ._arrays import listed
 from ._handle import Handle, make
 from ._lib import lib
 from ._structs import (
@@ -19,10 +44,10 @@ from ._structs import (
     HybridOptions,
     RerankOptions,
     SearchCounters,
-    SearchFn,
-    SearchHit,
     SearchHttpOptions,
     SearchOps,
+    SearchOpsSearch,
+    SearchTable,
 )
 from ._text import PathLike, decode, encode, optional, path_bytes, strings, terminated
 from .config import Config, as_config
@@ -31,28 +56,164 @@ STATUSES = ("ok", "empty", "timeout", "error")
 _CONCURRENT, _THREADS, _WAITS = 1, 2, 4
 
 
-@dataclass(frozen=True)
-class Hit:
-    """A document that was found. score: higher is better, within one engine only."""
-
+class _HitFields(NamedTuple):
     id: str
     contents: str  # a Search-R1 corpus has "Title", newline, text
     score: float = 1.0
-    row: Optional[Dict[str, Any]] = None  # the document's JSON object, where there is one
+    row: Any = None
 
 
-@dataclass(frozen=True)
-class Result:
+class Hit(_HitFields):
+    """A document that was found. id: "" where it has none; score: higher is better, within
+    one engine only. Hits of one call that are of the same document share its row."""
+
+    __slots__ = ()
+
+    @property
+    def row(self) -> Optional[Dict[str, Any]]:  # type: ignore[override]
+        """The document's JSON object, where there is one; parsed when it is read."""
+        row = self[3]
+        return row.parsed() if isinstance(row, _Row) else row
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self[0], self[1], self[2], self.row))
+
+
+class _Found(Handle):
+    """The results of one call, in the library."""
+
+    _free = "sr1_search_results_free"
+
+
+class _Row:
+    """A document's JSON object, copied out of the library and parsed when it is read."""
+
+    __slots__ = ("found", "address", "value")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, found: _Found, address: int) -> None:
+        self.found: Optional[_Found] = found
+        self.address = address
+        self.value: Any = None
+
+    def parsed(self) -> Any:
+        found = self.found  # another thread may parse it too
+        if found is not None:
+            self.value = json.loads(decode(string_at(self.address)))
+            self.found = None
+        return self.value
+
+    def __eq__(self, other: object) -> bool:
+        return bool(
+            self.parsed() == (other.parsed() if isinstance(other, _Row) else other)
+        )
+
+    def __repr__(self) -> str:
+        return repr(self.parsed())
+
+
+class _Columns:
+    """The hits of one call, all queries', field by field. A field is copied out of the
+    library when it is read, each document's once."""
+
+    def __init__(self, found: _Found, table: SearchTable) -> None:
+        self._found, self._table = found, table  # the table's arrays are the results'
+
+    @cached_property
+    def ids(self) -> Sequence[str]:
+        return self._of_hits(map(bytes.decode, self._of_documents(self._table.ids)))
+
+    @cached_property
+    def contents(self) -> Sequence[str]:
+        return self._of_hits(map(bytes.decode, self._of_documents(self._table.contents)))
+
+    @cached_property
+    def rows(self) -> Sequence[Optional[_Row]]:
+        rows = listed(self._table.rows, c_void_p, self._table.documents)
+        return self._of_hits(row and _Row(self._found, row) for row in rows)
+
+    @cached_property
+    def scores(self) -> List[float]:
+        return listed(self._table.scores, c_double, self._table.hits)
+
+    @cached_property
+    def documents(self) -> List[int]:
+        return listed(self._table.hit_documents, c_uint32, self._table.hits)
+
+    def _of_documents(self, address: Optional[int]) -> List[bytes]:
+        return listed(address, c_char_p, self._table.documents)
+
+    def _of_hits(self, values: Iterable[Any]) -> Sequence[Any]:
+        """A value of each document as one of each hit."""
+        of_documents = list(values)
+        if self._table.hits < 2:  # itemgetter makes no tuple of one
+            return [of_documents[d] for d in self.documents]
+        return itemgetter(*self.documents)(of_documents)  # type: ignore[no-any-return]
+
+
+class Hits(Sequence[Hit]):
+    """The hits of one query, best first. A Hit is made when it is read."""
+
+    __slots__ = ("_columns", "_here")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, columns: _Columns, begin: int, end: int) -> None:
+        self._columns, self._here = columns, slice(begin, end)
+
+    @property
+    def ids(self) -> List[str]:
+        """The id of each hit."""
+        return list(self._columns.ids[self._here])
+
+    @property
+    def contents(self) -> List[str]:
+        """The text of each hit, in less time than a Hit for each takes."""
+        return list(self._columns.contents[self._here])
+
+    @property
+    def scores(self) -> List[float]:
+        """The score of each hit."""
+        return self._columns.scores[self._here]
+
+    def __len__(self) -> int:
+        return self._here.stop - self._here.start  # type: ignore[no-any-return]
+
+    def __iter__(self) -> Iterator[Hit]:
+        c, here = self._columns, self._here
+        return map(
+            _new_hit, zip(c.ids[here], c.contents[here], c.scores[here], c.rows[here])
+        )
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return list(self)[index]
+        c, k = self._columns, range(self._here.start, self._here.stop)[index]
+        return _new_hit((c.ids[k], c.contents[k], c.scores[k], c.rows[k]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (Hits, list, tuple)) and list(self) == list(other)
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+    def __reduce__(self) -> Any:
+        return list, (list(self),)
+
+
+class Result(NamedTuple):
     """How one query ended. message: why there are no hits."""
 
     query: str
-    hits: List[Hit]
+    hits: Hits
     status: str  # one of STATUSES
     message: str
 
 
+_new_hit = partial(tuple.__new__, Hit)
+_new_result = partial(tuple.__new__, Result)
+
 # What a Python engine answers to one query: hits, best first, each a Hit, a mapping with
-# its fields, or the contents alone; an exception object for a query that failed alone.
+# its fields, or the contents alone (then it has no id); an exception object for a query that failed alone.
 Answer = Union[str, Exception, Sequence[Union[Hit, Mapping[str, Any], str]], None]
 SearchFunction = Callable[[List[str], int], Sequence[Answer]]
 
@@ -71,14 +232,18 @@ class Search(Handle):
     def run(self, queries: Sequence[str], top_k: int = 3) -> List[Result]:
         """The results of each query, at most top_k hits (1 to 10000) for one."""
         data, out = strings(queries), c_void_p()
-        with self.carrier.call():
-            lib.sr1_search_run(self, data, len(data), top_k, byref(out))
-        with _Results(out.value) as found:  # type: ignore[arg-type]
-            return [found.result(i, query) for i, query in enumerate(queries)]
+        try:
+            with self.carrier.call():
+                lib.sr1_search_run(self, data, len(data), top_k, byref(out))
+        except BaseException:  # a callback's, after the call
+            lib.sr1_search_results_free(out)
+            raise
+        assert out.value is not None
+        return _read_results(_Found(out.value), queries)
 
     def search(self, query: str, top_k: int = 3) -> List[Hit]:
         """The hits of one query."""
-        return self.run([query], top_k)[0].hits
+        return list(self.run([query], top_k)[0].hits)
 
     def set_cache(self, max_bytes: int) -> None:
         """Keep answers in so much memory; 0, as at the start: none."""
@@ -95,34 +260,29 @@ class Search(Handle):
     @property
     def counters(self) -> Dict[str, int]:
         """Counts since it was opened: queries (of them blank, duplicates, cache_hits,
-        sent), failed; of engines behind HTTP requests, retries, rate_waits, refused; of
+        sent), failed, calls (of the engine); of engines behind HTTP requests, retries, rate_waits, refused; of
         disk caches disk_hits, disk_stale; of chains and hybrids fallbacks."""
         counters = SearchCounters()
         lib.sr1_search_counters_get(self, byref(counters))
         return counters.as_dict()
 
 
-class _Results(Handle):
-    _free = "sr1_search_results_free"
-
-    def result(self, index: int, query: str) -> Result:
-        count = lib.sr1_search_results_hit_count(self, index)
-        return Result(
-            query=query,
-            hits=[self._hit(index, k) for k in range(count)],
-            status=STATUSES[lib.sr1_search_results_status(self, index)],
-            message=decode(lib.sr1_search_results_message(self, index)),
-        )
-
-    def _hit(self, index: int, k: int) -> Hit:
-        hit = SearchHit()
-        lib.sr1_search_results_hit(self, index, k, byref(hit))
-        return Hit(
-            id=decode(hit.id),
-            contents=decode(hit.contents),
-            score=hit.score,
-            row=None if hit.row is None else json.loads(decode(hit.row)),
-        )
+def _read_results(results: _Found, queries: Sequence[str]) -> List[Result]:
+    """All of them in one call."""
+    table = SearchTable()
+    lib.sr1_search_results_table(results, byref(table))
+    columns = _Columns(results, table)
+    ends = listed(table.ends, c_size_t, table.queries)
+    hits = map(Hits, repeat(columns), [0, *ends], ends)
+    statuses = listed(table.status, c_int32, table.queries)
+    names = map(STATUSES.__getitem__, statuses)
+    messages: Iterable[str] = repeat("")
+    if any(statuses):
+        messages = [
+            decode(lib.sr1_search_results_message(results, i)) if status else ""
+            for i, status in enumerate(statuses)
+        ]
+    return list(map(_new_result, zip(queries, hits, names, messages)))
 
 
 # ---- built-in engines ----
@@ -231,7 +391,8 @@ class Chain(Search):
 class Hybrid(Search):
     """Several engines as one, by reciprocal-rank fusion: a document scores the sum over
     the engines that found it of weight / (rrf_k + rank). Documents are the same when
-    their ids are. depth: hits taken of each engine."""
+    their ids are, or, where one has none, their contents. depth: hits taken of each
+    engine."""
 
     def __init__(
         self,
@@ -353,8 +514,10 @@ class PythonSearch(Search):
             return [[Hit("d1", "Paris\\nThe capital of France.")] for query in queries]
 
     The library asks each distinct query once, and makes one call at a time unless
-    concurrent. An exception that the function raises fails the call that searched,
-    rollouts and training included (a training step may have updated the weights by then).
+    concurrent. An exception that the function raises comes out of run, search and
+    Environment.answer. In rollouts and training it is a failed search (a TimeoutError one
+    that was too late), treated as the key search_failure says: the queries of its call
+    are asked once more one by one, the log names it once, and failed_searches counts it.
     With waits an answer is known to take long but little work here, such as one over a
     network: rollouts go on with the rows that need no answer, and what takes longer than
     the configuration's search_deadline is given up as a timeout.
@@ -387,10 +550,10 @@ class PythonSearch(Search):
 
 def _called(key: int, queries: Any, n: int, top_k: int, sink: int) -> int:
     function, carrier = _callbacks.owned(key)
-    return int(carrier.run(_answer, function, queries[:n], top_k, sink))
+    return int(carrier.run_rows(_answer, function, queries[:n], top_k, sink))
 
 
-_search = SearchFn(_called)
+_search = SearchOpsSearch(_called)
 
 
 def _answer(
@@ -406,7 +569,7 @@ def _answer(
             )
             lib.sr1_search_sink_status(sink, i, status, _message(answer))
             continue
-        hits = [answer] if isinstance(answer, str) else answer or ()
+        hits = [answer] if isinstance(answer, (str, Hit)) else answer or ()
         for k, hit in enumerate(hits):
             _give(sink, i, k, hit)
 
@@ -415,9 +578,9 @@ def _give(
     sink: int, query: int, rank: int, hit: Union[Hit, Mapping[str, Any], str]
 ) -> None:
     if isinstance(hit, str):
-        hit = Hit(str(rank + 1), hit, 1.0 / (rank + 1))
+        hit = Hit("", hit, 1.0 / (rank + 1))
     elif not isinstance(hit, Hit):
-        hit = Hit(**{"id": str(rank + 1), "score": 1.0 / (rank + 1), **hit})
+        hit = Hit(**{"id": "", "score": 1.0 / (rank + 1), **hit})
     lib.sr1_search_sink_hit(
         sink, query, terminated(str(hit.id)), _clean(hit.contents), float(hit.score)
     )

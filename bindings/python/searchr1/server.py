@@ -16,7 +16,8 @@ from .search import Search, SearchFunction, as_search
 
 
 class Server(Handle):
-    """Answers POST /retrieve and /rerank, GET /health and /metrics, until it is closed:
+    """Answers POST /retrieve, /search, /batch_search and /rerank, GET /health and
+    /metrics, until it is closed:
 
         with Server(Bm25("wiki.idx"), port=8000) as server:
             print(server.url)   # for the trainer: server.url + "/retrieve"
@@ -40,7 +41,7 @@ class Server(Handle):
         hits where a request asks for none. token_env: the environment variable with the
         token that clients send; needed where other machines can reach the address.
         reranker: orders what POST /rerank brings, in place of BM25.
-        options: further fields of sr1_server_options (searchr1/server.h)."""
+        options: further fields of sr1_server_options (searchr1/ext/server.h)."""
         o = ServerOptions()
         lib.sr1_server_options_init(byref(o))
         o.struct_size = sizeof(o)
@@ -68,7 +69,7 @@ class Server(Handle):
 
     @property
     def stats(self) -> Dict[str, int]:
-        """accepted = answered + dropped + in_flight, and more (searchr1/server.h)."""
+        """accepted = answered + dropped + in_flight, and more (searchr1/ext/server.h)."""
         stats = ServerStats()
         lib.sr1_server_stats_get(self, byref(stats))
         return stats.as_dict()

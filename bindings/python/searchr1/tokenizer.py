@@ -173,8 +173,24 @@ class Tokenizer(Handle):
 
     @property
     def chat_family(self) -> str:
-        """Which rules chat follows: "qwen3", "qwen2.5", "chatml", ..."""
+        """Which rules chat follows: one of chat_families(), or "unknown": then it is refused.
+
+        Set it to follow the rules of a family whatever the template is.
+        """
         return to_str(lib.sr1_tokenizer_chat_family(self))
+
+    @chat_family.setter
+    def chat_family(self, name: str) -> None:
+        lib.sr1_tokenizer_set_chat_family(self, terminated(name))
+
+    @staticmethod
+    def chat_families() -> List[str]:
+        """The names that chat_family can be set to."""
+        names, i = [], 0
+        while (name := lib.sr1_tokenizer_chat_family_name(i)) is not None:
+            names.append(to_str(name))
+            i += 1
+        return names
 
     def __len__(self) -> int:
         """The largest id + 1."""

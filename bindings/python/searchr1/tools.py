@@ -21,17 +21,20 @@ import collections.abc
 import inspect
 import json
 import re
+import types
 import typing
 from typing import Any, Callable, Dict, Literal, Mapping, Optional, Tuple, Union
 
 from . import _callbacks
 from ._lib import lib
-from ._structs import ToolFn, ToolOps
+from ._structs import ToolOps, ToolOpsCall
 from ._text import encode, optional, terminated, text_at
 
 FAILED, TIMEOUT, BROKEN = 1, 2, 3  # SR1_TOOL_*
 WAITS, CONCURRENT = 1, 2
 
+# Of Optional[int] and, since Python 3.10, of int | None.
+_UNIONS = (Union, getattr(types, "UnionType", Union))
 _NAMES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
@@ -108,7 +111,7 @@ def _schema_of_type(hint: Any, name: str) -> Dict[str, Any]:
         return {"type": _NAMES[hint]}
     if origin is Literal:
         return {"enum": list(arguments)}
-    if origin is Union and len(arguments) == 2 and type(None) in arguments:
+    if origin in _UNIONS and len(arguments) == 2 and type(None) in arguments:
         return _schema_of_type(next(a for a in arguments if a is not type(None)), name)
     if hint is list or origin in (list, collections.abc.Sequence):
         items = _schema_of_type(arguments[0], name) if arguments else {}
@@ -153,7 +156,7 @@ def _called(key: int, args: int, n: int, sink: int) -> int:
     return int(carrier.run(_answer, function, text_at(args, n), sink))
 
 
-_call = ToolFn(_called)
+_call = ToolOpsCall(_called)
 
 
 def _outcome(function: Callable[..., Any], args: str) -> Tuple[int, str]:

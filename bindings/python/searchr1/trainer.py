@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 import os
-from ctypes import byref, c_void_p
-from dataclasses import dataclass
-from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union
+import warnings
+import weakref
+from ctypes import byref, c_char_p, c_double, c_void_p
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _callbacks, _structs
+from . import _callbacks, _registered, _structs
 from ._handle import Handle, make
 from ._lib import lib
-from ._structs import NoteFn, PhaseFn, RunCallbacks, StepFn, ValidationFn
-from ._text import PathLike, decode, path_bytes
-from .config import Config, as_config
+from ._structs import (
+    MetricSinkFn,
+    ResumeOptions,
+    RunCallbacks,
+    RunCallbacksNote,
+    RunCallbacksPhase,
+    RunCallbacksStep,
+    RunCallbacksValidation,
+)
+from ._text import PathLike, decode, path_bytes, terminated
+from .config import Config, as_config, as_text
 from .errors import CancelledError
-from .reward import RewardFunction, add_reward, as_rewards
+from .reward import RewardFunction, Rewards, add_reward, split_rewards
 from .rollout import Evaluation, QueryLike, Rollout, c_queries, read_evaluation
 from .search import as_search
 from .trajectory import Trajectory, pointers
 
-Rewards = Mapping[str, Union[RewardFunction, Tuple[RewardFunction, float]]]
+
+def alarms() -> Mapping[str, str]:
+    """Every sign that a run goes wrong: its name, which metrics have as
+    health/alarm_NAME, and one sentence with what to do."""
+    found = {}
+    while name := lib.sr1_alarm_name(len(found)):
+        found[decode(name)] = decode(lib.sr1_alarm_text(len(found)))
+    return found
 
 
 @dataclass(frozen=True)
@@ -33,102 +50,115 @@ class StepReport:
     beta: float
     avg_tokens: float  # sampled tokens per trajectory
     search_trajectories: float  # share of trajectories that searched
-    policy_loss: float
-    clip_fraction: float
-    approx_kl: float
     entropy: float  # nats per policy token, at sampling
-    grad_norm: float  # before clipping
+    grad_norm: float  # before clipping, last update
     learning_rate: float
-    rollout_diff_max: float  # |rollout - recomputed log-prob|, first update
-    rollout_diff_mean: float
+    seconds: float  # whole step
     trajectories: int
     trained: int  # of them in the update
-    dead_groups: int  # groups whose rewards are all equal
-    policy_tokens: int
-    environment_tokens: int
-    searches: int
-    failed_searches: int
-    skipped_updates: int  # a non-finite loss or gradient
-    seconds: float  # whole step, and its phases
-    seconds_rollout: float
-    seconds_reference: float
-    seconds_update: float
-    seconds_search: float  # inside the rollout
-    reward_std: float  # over trajectories
-    reward_min: float
-    reward_max: float
-    advantage_mean: float
-    advantage_min: float
-    advantage_max: float
-    tokens_min: float  # sampled tokens of the shortest and longest trajectory
-    tokens_max: float
-    prompt_tokens: float  # mean
-    cut_short: float  # share that a token limit ended
-    format_rate: float  # share of well-formed responses
-    answer_rate: float  # share that closed an answer
-    excluded: int  # trajectories left out of all means and of the update: a search failed
-    excluded_groups: int  # groups of which nothing was left
-    reward_kl: float  # KL taken off the rewards, before beta; mean over policy tokens
-    value_loss: float  # the critic's, last update of the step; 0 without one
-    value_clip_fraction: float
-    value_mean: float  # over policy tokens, as the batch was compared
-    return_mean: float  # what they should have been
-    explained_variance: float
-    critic_grad_norm: float
-    critic_learning_rate: float
-    seconds_critic: float
-    clip_low_fraction: float
-    clip_high_fraction: float
-    dual_clip_fraction: float
-    ratio_max: float
-    importance_mean: float
-    importance_max: float
-    importance_ess: float
-    importance_cut: float
-    off_policy_cut: float
-    sampling_rounds: int = 0
-    masked: int = 0
-    micro_batches: int = 0
-    batch_tokens_min: int = 0
-    batch_tokens_max: int = 0
-    unbalanced_min: int = 0
-    unbalanced_max: int = 0
-    entropy_coef: float = 0.0
-    trained_entropy: float = 0.0
-    unscored: int = 0  # of excluded: their reward could not be had
-    seconds_reward: float = 0.0  # scoring, with the wait for programs
-    staleness: int = 0  # steps by which a generating server's weights were behind
-    text_drift: float = 0.0  # share of its answers whose text alone gives other ids
-    success_rate: float = 0.0  # share with an action that reached the goal
-    thinking_tokens: float = 0.0  # per trajectory
-    level_1: float = 0.0  # share of messages that chose this thinking level
-    level_2: float = 0.0
-    level_3: float = 0.0
-    level_4: float = 0.0
-    levels_compared: int = 0  # steps made at the other levels too; of the others:
-    levels_left_out: int = 0
-    levels_unread: int = 0
-    levels_too_long: int = 0
-    levels_no_action: int = 0
-    levels_malformed: int = 0
-    levels_no_room: int = 0
-    level_tokens: int = 0  # drawn for the other levels
-    seconds_levels: float = 0.0
-    probs_diff_max: float = 0.0  # |rollout - recomputed probability|, first update
-    probs_diff_mean: float = 0.0
-    net_reward_mean: float = 0.0  # with the KL taken off (key kl_in)
-    net_reward_std: float = 0.0
-    net_reward_min: float = 0.0
-    net_reward_max: float = 0.0
-    token_advantage_mean: float = 0.0  # over policy tokens
-    token_advantage_min: float = 0.0
-    token_advantage_max: float = 0.0
-    tokens: int = 0  # prompts, sampled and inserted, of all trajectories
-    device_bytes: int = 0  # most that tensors ever took on the model's device
+    # every figure by all its names: the seed document's, verl's, TRL's, and
+    # rewards/NAME/mean, in the order of a row of metrics.jsonl
+    metrics: Mapping[str, float] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What a run is going to do, and the room it needs."""
+
+    device: str  # of the policy: "cpu", "cuda:0"
+    dtype: str  # its weights: "fp32", "bf16", "fp16"
+    parameters: int  # of the policy
+    rows: int  # questions or demonstrations; 0 when there are none
+    validation_rows: int
+    steps_done: int
+    steps: int  # in all
+    checkpoint_bytes: int  # of one, without its small files
+    model_bytes: int  # of the model written at the end; 0: none is
+    disk_bytes: int  # most that all of these take at once
+    disk_free: int  # where the run folder is, or will be; -1: not known
+    memory_bytes: int  # taken now: on the device, or by the process on the CPU
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What came of a run."""
+
+    steps: int  # whole steps, those before it was resumed included
+    report: Optional[StepReport]  # of the last one; None: none was left to do
+    validation: Optional[Evaluation]  # the last; None: there was none
+    run_folder: str
+    notes: Tuple[str, ...]  # what the run had to say, line by line
+
+    @property
+    def verdict(self) -> str:
+        """Why nothing was learned; "" if something was."""
+        verdict = "warning: nothing was learned"
+        return next((n for n in self.notes if n.startswith(verdict)), "")
+
+
+@dataclass
+class _Seen:
+    """What a run tells while it is under way."""
+
+    report: Optional[StepReport] = None
+    evaluation: Optional[Evaluation] = None
+    notes: List[str] = field(default_factory=list)
+
+
+def _configured(config: Config) -> Dict[str, float]:
+    """The rewards that a configuration names, with their weights."""
+    names, weights = config["rewards"], config["reward_weights"]
+    if names == ["none"]:
+        return {}
+    numbers = map(float, weights) if weights else [1.0] * len(names)  # type: ignore
+    return dict(zip(names, numbers))  # type: ignore[arg-type]
+
+
+def _replace(config: Config, rewards: Dict[str, float]) -> Config:
+    """A copy of the configuration that names these rewards."""
+    lost = set(_configured(config)) - set(rewards)
+    if lost and config.is_set("rewards"):
+        warnings.warn(
+            f"rewards= is the whole set: {', '.join(sorted(lost))} of the configuration "
+            'is left out; to keep one, give its weight: rewards={"answer": 1.0, ...}',
+            stacklevel=3,
+        )
+    config = config.copy()
+    config["reward_weights"] = ""
+    config["rewards"] = list(rewards) or "none"
+    config["reward_weights"] = [repr(weight) for weight in rewards.values()]
+    return config
+
+
+def _check_rewards_of(run_folder: PathLike, given: Dict[str, float]) -> None:
+    """The built-in rewards of a run stay what they are."""
+    path = os.path.join(run_folder, "config.json")
+    if not os.path.exists(path):
+        return  # resuming says so
+    has = _configured(Config(path))
+    if given != has:
+        raise ValueError(f"the run has the built-in rewards {has}")
+
+
+def _metrics(report: _structs.StepReport) -> Dict[str, float]:
+    found: Dict[str, float] = {}
+    value = c_double()
+    while name := lib.sr1_step_metric_at(byref(report), len(found), byref(value)):
+        found[decode(name)] = value.value
+    return found
 
 
 def _report(report: _structs.StepReport) -> StepReport:
-    return StepReport(**report.as_dict())
+    return StepReport(**{**report.as_dict(), "metrics": _metrics(report)})
+
+
+def _sink_called(key: int, step: int, names: Any, values: Any, n: int) -> int:
+    log, carrier = _callbacks.owned(key)
+    metrics = {decode(name): value for name, value in zip(names[:n], values[:n])}
+    return int(carrier.run(lambda: log(metrics, step=step)))
+
+
+_sink_thunk = MetricSinkFn(_sink_called)
 
 
 class Trainer(Handle):
@@ -147,31 +177,62 @@ class Trainer(Handle):
         rewards: Optional[Rewards] = None,
     ) -> None:
         """search: a Search or a Python engine (see PythonSearch); None: as configured.
-        rewards: {"name": function} or {"name": (function, weight)}, added to the
-        configured ones."""
+        rewards: the whole set: a function, a list of functions and names of built-in
+        rewards, {"name": function}, {"name": (function, weight)} or, of a built-in reward,
+        {"answer": weight}; None: as configured. add_reward adds to either."""
         engine, config = as_search(search), as_config(config)
-        self._start(make(lib.sr1_trainer_new, config, engine), config, engine, rewards)
+        builtins, functions = split_rewards(rewards or {})
+        if rewards is not None:
+            config = _replace(config, builtins)
+        self._start(make(lib.sr1_trainer_new, config, engine), engine, functions)
+
+    @staticmethod
+    def check(config: Union[Config, PathLike, Mapping[str, Any]]) -> None:
+        """Raise for what run would refuse of a configuration, before model and data are
+        opened: values, an engine that nobody named, no train_file, a run folder that
+        holds a run or is in use."""
+        lib.sr1_trainer_check(as_config(config))
 
     @classmethod
     def resume(
-        cls, run_folder: PathLike, search: Any = None, rewards: Optional[Rewards] = None
+        cls,
+        run_folder: PathLike,
+        search: Any = None,
+        rewards: Optional[Rewards] = None,
+        **keys: Any,
     ) -> Trainer:
-        """Continue a run from its newest checkpoint as if it had never stopped. Engines
-        and rewards in Python have to be given again."""
+        """Continue a run from its newest checkpoint as if it had never stopped, or with
+        other values for keys that no checkpoint depends on (max_steps=200). Engines and
+        rewards in Python have to be given again; built-in rewards are the run's."""
         engine = as_search(search)
         self = cls.__new__(cls)
-        pointer = make(lib.sr1_trainer_resume, path_bytes(run_folder), engine)
-        config = Config(os.path.join(run_folder, "config.json"))
-        self._start(pointer, config, engine, rewards)
+        builtins, functions = split_rewards(rewards or {})
+        if builtins:
+            _check_rewards_of(run_folder, builtins)
+        pairs = [terminated(f"{key}={as_text(value)}") for key, value in keys.items()]
+        options = ResumeOptions(
+            search=engine._as_parameter_ if engine else None,
+            pairs=(c_char_p * len(pairs))(*pairs),
+            n_pairs=len(pairs),
+        )
+        pointer = make(
+            lib.sr1_trainer_resume, path_bytes(run_folder), byref(options)
+        )
+        self._start(pointer, engine, functions)
         return self
 
     def _start(
-        self, pointer: int, config: Config, engine: Any, rewards: Optional[Rewards]
+        self,
+        pointer: int,
+        engine: Any,
+        functions: Sequence[Tuple[str, RewardFunction, float]],
     ) -> None:
         Handle.__init__(self, pointer)
-        self._group_size = int(config["group_size"])  # type: ignore[arg-type]
-        self._carrier = _callbacks.Carrier(engine.carrier if engine else None)
-        for name, function, weight in as_rewards(rewards or {}):
+        self._group_size = int(self.config["group_size"])  # type: ignore[arg-type]
+        self._carrier = _callbacks.Carrier(
+            engine.carrier if engine else None, _registered.carrier
+        )
+        for name, function, weight in functions:
             self.add_reward(name, function, weight)
 
     def add_reward(
@@ -182,10 +243,28 @@ class Trainer(Handle):
             lib.sr1_trainer_add_reward, self, self._carrier, name, function, weight
         )
 
+    def set_metric_sink(self, sink: Any) -> None:
+        """Where metrics go beside the run folder: a function that is called with
+        (metrics, step=...), or what has such a method log, as wandb's runs and verl's
+        Tracking do; None: nowhere.
+        Called for each row that metrics.jsonl gets, with the figures of a validation in
+        it, and for each step outside of run. What it raises ends the run."""
+        if sink is None:
+            lib.sr1_trainer_set_metric_sink(self, MetricSinkFn(), None)
+            return
+        key = _callbacks.own((getattr(sink, "log", sink), self._carrier))
+        weakref.finalize(self, _callbacks.disown, key)
+        lib.sr1_trainer_set_metric_sink(self, _sink_thunk, key)
+
     @property
     def rollout(self) -> Rollout:
         """The rollout with the trainer's weights; of use while the trainer is open."""
         return Rollout._borrow(lib.sr1_trainer_rollout(self), self, self._carrier)
+
+    @property
+    def config(self) -> Config:
+        """A copy of the configuration it goes by."""
+        return Config._copy_of(lib.sr1_trainer_config(self))
 
     @property
     def steps_done(self) -> int:
@@ -198,15 +277,28 @@ class Trainer(Handle):
         return int(lib.sr1_trainer_steps_planned(self))
 
     @property
+    def steps_saved(self) -> int:
+        """The step of the run's newest checkpoint; -1 while it has none."""
+        return int(lib.sr1_trainer_steps_saved(self))
+
+    @property
+    def plan(self) -> RunPlan:
+        """What run is going to do, and the room it needs. Nothing is written."""
+        plan = _structs.RunPlan()
+        lib.sr1_trainer_plan(self, byref(plan))
+        return RunPlan(**plan.as_dict())
+
+    @property
     def run_folder(self) -> str:
         return os.fsdecode(lib.sr1_trainer_run_folder(self))
 
     def update(self, trajectories: Sequence[Trajectory]) -> StepReport:
         """One GRPO update from trajectories that have rewards and advantages."""
         report = _structs.StepReport()
-        lib.sr1_trainer_update(
-            self, pointers(trajectories), len(trajectories), byref(report)
-        )
+        with self._carrier.call():
+            lib.sr1_trainer_update(
+                self, pointers(trajectories), len(trajectories), byref(report)
+            )
         return _report(report)
 
     def train_step(
@@ -218,7 +310,7 @@ class Trainer(Handle):
         report = _structs.StepReport()
         out = (c_void_p * (len(queries) * size))()
         try:
-            with self._carrier.call():
+            with self._carrier.call(rollout=True):
                 lib.sr1_trainer_train_step(
                     self,
                     c_queries(queries),
@@ -237,8 +329,9 @@ class Trainer(Handle):
         phase: Optional[Callable[[str, int, int], Any]] = None,
         validation: Optional[Callable[[int, Evaluation], Any]] = None,
         note: Optional[Callable[[str], Any]] = None,
-    ) -> None:
-        """Run to the planned end, with metrics and checkpoints in the run folder.
+    ) -> RunSummary:
+        """Run to the planned end, with metrics and checkpoints in the run folder, and
+        return what came of it.
 
         step(report, planned), phase(name, done, total), validation(step, evaluation) and
         note(line) tell how far it is; what they raise ends the run. After stop() it ends
@@ -246,24 +339,29 @@ class Trainer(Handle):
         both cases; a second Ctrl-C ends it at once."""
         carrier = _callbacks.Carrier(self._carrier, *self._carrier.others)
 
+        seen = _Seen()
+
         def on_step(user: int, report: Any, planned: int) -> int:
-            return carrier.run(step, _report(report.contents), planned)
+            seen.report = _report(report.contents)
+            return carrier.run(step, seen.report, planned)
 
         def on_phase(user: int, name: bytes, done: int, total: int) -> int:
             return carrier.run(phase, decode(name), done, total)
 
         def on_validation(user: int, number: int, pointer: int) -> int:
-            return carrier.run(validation, number, read_evaluation(pointer))
+            seen.evaluation = read_evaluation(pointer)
+            return carrier.run(validation, number, seen.evaluation)
 
         def on_note(user: int, text: bytes) -> None:
             # It has no result: what it raises ends the run at the next callback.
-            carrier.run(note, decode(text))
+            seen.notes.append(decode(text))
+            carrier.run(note, seen.notes[-1])
 
         callbacks = RunCallbacks(
-            step=StepFn(on_step),
-            phase=PhaseFn(on_phase),
-            validation=ValidationFn(on_validation),
-            note=NoteFn(on_note),
+            step=RunCallbacksStep(on_step),
+            phase=RunCallbacksPhase(on_phase),
+            validation=RunCallbacksValidation(on_validation),
+            note=RunCallbacksNote(on_note),
         )
         interrupted: List[bool] = []
 
@@ -272,7 +370,7 @@ class Trainer(Handle):
             self.stop()
 
         try:
-            with carrier.call(interrupt):
+            with carrier.call(interrupt, rollout=True):
                 lib.sr1_trainer_run(self, byref(callbacks))
         except CancelledError as error:
             if interrupted:
@@ -280,6 +378,13 @@ class Trainer(Handle):
             raise
         if interrupted:
             raise KeyboardInterrupt
+        return RunSummary(
+            steps=self.steps_done,
+            report=seen.report,
+            validation=seen.evaluation,
+            run_folder=self.run_folder,
+            notes=tuple(seen.notes),
+        )
 
     def stop(self) -> None:
         """Ask run to end after the present step; from any thread."""

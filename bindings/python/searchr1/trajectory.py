@@ -8,6 +8,7 @@ and advantage can be set.
 from __future__ import annotations
 
 import ctypes
+import json
 from ctypes import (
     byref,
     c_char_p,
@@ -19,13 +20,14 @@ from ctypes import (
     c_void_p,
 )
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from . import _arrays
 from ._handle import Handle
 from ._lib import lib
-from ._structs import SearchEvent, TextSegment, TokenStep
-from ._text import Text, decode, encode, take, text_at
+from ._structs import ActionEvent, TextSegment, TokenStep
+from ._text import PathLike, Text, decode, encode, take, text_at
+from .data import read_lines
 from .search import STATUSES
 
 SOURCES = ("prompt", "policy", "environment")
@@ -97,6 +99,7 @@ class Trajectory(Handle):
     becomes of the trajectory."""
 
     _free = "sr1_trajectory_free"
+    _row: Optional[Dict[str, Any]] = None  # once it has been read
 
     @classmethod
     def _retained(cls, pointer: int) -> Trajectory:
@@ -150,6 +153,14 @@ class Trajectory(Handle):
         count = lib.sr1_trajectory_ground_truth_count(self)
         return [self._text(lib.sr1_trajectory_ground_truth, i) for i in range(count)]
 
+    @property
+    def row(self) -> Dict[str, Any]:
+        """The row of the data set that the question came from, all its columns; empty if
+        none was given or it is longer than 1 MiB."""
+        if self._row is None:
+            self._row = dict(json.loads(self._text(lib.sr1_trajectory_row_json) or "{}"))
+        return self._row
+
     # ---- how it was sampled ----
 
     @property
@@ -168,6 +179,11 @@ class Trajectory(Handle):
     def weights_version(self) -> int:
         """Optimizer steps the sampling weights had seen; -1: not recorded."""
         return int(lib.sr1_trajectory_weights_version(self))
+
+    @property
+    def begins_in_thought(self) -> bool:
+        """Whether the prompt opened a thought that the generated text goes on in."""
+        return bool(lib.sr1_trajectory_begins_in_thought(self))
 
     @property
     def stop_reason(self) -> str:
@@ -312,14 +328,15 @@ class Trajectory(Handle):
         return [self._search(i) for i in range(count)]
 
     def _search(self, index: int) -> SearchRecord:
-        event = SearchEvent()
+        event = ActionEvent()
         lib.sr1_trajectory_search(self, index, byref(event))
+        n_ids = event.n_hit_ids
         return SearchRecord(
             query=text_at(event.query, event.query_len),
             turn=event.turn,
             status=STATUSES[event.status],
             hits=event.n_hits,
-            hit_ids=tuple(decode(event.hit_ids[i]) for i in range(event.n_hit_ids)),
+            hit_ids=tuple(map(decode, _arrays.listed(event.hit_ids, c_char_p, n_ids))),
             reward=event.reward,
             success=bool(event.success),
         )
@@ -342,12 +359,12 @@ class Trajectory(Handle):
     @property
     def reward_parts(self) -> List[RewardPart]:
         """What the total was made from."""
-        count = lib.sr1_trajectory_reward_part_count(self)
+        count = lib.sr1_trajectory_reward_component_count(self)
         return [self._reward_part(i) for i in range(count)]
 
     def _reward_part(self, index: int) -> RewardPart:
         name, value, weight = c_char_p(), c_double(), c_double()
-        lib.sr1_trajectory_reward_part(
+        lib.sr1_trajectory_reward_component(
             self, index, byref(name), byref(value), byref(weight)
         )
         return RewardPart(decode(name.value), value.value, weight.value)
@@ -368,13 +385,11 @@ class Trajectory(Handle):
     @property
     def token_advantages(self) -> Any:
         """float32 [m], a copy, used instead of advantage; empty if none were set."""
-        address = lib.sr1_trajectory_token_advantages(self)
-        return _arrays.copy(address, c_float, self.policy_count if address else 0)
+        return self.column("token_advantages")
 
     @token_advantages.setter
     def token_advantages(self, values: Iterable[float]) -> None:
-        data, pointer = _arrays.given(values, c_float)
-        lib.sr1_trajectory_set_token_advantages(self, pointer, len(data))
+        self.set_column("token_advantages", values)
 
     def column(self, name: str) -> Any:
         """float32 [m], a copy: one of COLUMNS; empty if it was not set."""
@@ -418,6 +433,11 @@ class Trajectory(Handle):
         lib.sr1_trajectory_from_json(byref(out), data, len(data))
         return cls(out.value)  # type: ignore[arg-type]
 
+    @classmethod
+    def read(cls, path: PathLike) -> Iterator[Trajectory]:
+        """Those of a file of JSON lines, such as trajectories.jsonl.zst of a run."""
+        return map(cls.from_json, read_lines(path))
+
     def __eq__(self, other: object) -> bool:
         """Whether every field is equal, bit for bit."""
         if not isinstance(other, Trajectory):
@@ -435,4 +455,7 @@ class Trajectory(Handle):
 
 def pointers(trajectories: Sequence[Trajectory]) -> Any:
     """An array of their C pointers."""
+    for t in trajectories:
+        if not isinstance(t, Trajectory):
+            raise TypeError(f"a Trajectory is wanted here, not {t!r:.80}")
     return (c_void_p * len(trajectories))(*(t._as_parameter_.value for t in trajectories))

@@ -135,7 +135,8 @@ def write_programs(
 ) -> None:
     """Write tokenizer/, train.jsonl, validation.jsonl, test.jsonl (tiny problems with
     solutions, of which the share `correct` has no bug), sft.jsonl and careless.jsonl
-    (demonstrations) into folder. None: the defaults.
+    (demonstrations), critique.txt and solve.txt (templates of prompts) into folder. None:
+    the defaults.
     progress(phase, done, total)."""
     options = ProgramsOptions()
     lib.sr1_programs_options_init(byref(options))

@@ -3,7 +3,10 @@
 #include "base/mem.h"
 #include "base/rng.h"
 
+#include "estimate.h"
+
 #include <searchr1/advantage.h>
+#include <searchr1/ext/kl.h>
 
 #include <math.h>
 #include <setjmp.h>
@@ -182,31 +185,31 @@ static void groups_by_key(void **state)
     float t[8];
 
     (void)state;
-    assert_int_equal(sr1_advantage_compute("grpo", &b, NULL, a, t), SR1_OK);
+    assert_int_equal(estimate("grpo", &b, NULL, a, t), SR1_OK);
     assert_true(close_to(a[0], 1, 1e-7) && close_to(a[2], -1, 1e-7));
     assert_true(a[1] == 0 && a[3] == 0 && a[4] == 0 && a[5] == 0);
     assert_true(t[0] == (float)a[0] && t[1] == (float)a[0] && t[2] == (float)a[2]);
     assert_true(t[3] == 0 && t[7] == 0);
     /* centred only */
-    assert_int_equal(sr1_advantage_compute("grpo", &b, &o, a, NULL), SR1_OK);
+    assert_int_equal(estimate("grpo", &b, &o, a, NULL), SR1_OK);
     assert_true(a[0] == 1.75 && a[2] == -1.75 && a[4] == 0);
 }
 
-static void dead_groups_are_found(void **state)
+static void zero_variance_groups_are_found(void **state)
 {
     static const uint8_t want[6] = {0, 1, 0, 1, 1, 1};
     uint8_t dead[6];
     size_t n_groups, n_dead;
 
     (void)state;
-    assert_int_equal(
-        sr1_advantage_dead_groups(rewards6, groups6, 6, dead, &n_groups, &n_dead),
-        SR1_OK);
+    assert_int_equal(sr1_advantage_zero_variance_groups(rewards6, groups6, 6, dead,
+                                                        &n_groups, &n_dead),
+                     SR1_OK);
     assert_memory_equal(dead, want, 6);
     assert_int_equal(n_groups, 3);
     assert_int_equal(n_dead, 2);
-    assert_int_equal(sr1_advantage_dead_groups(NULL, NULL, 0, NULL, &n_groups, NULL),
-                     SR1_OK);
+    assert_int_equal(
+        sr1_advantage_zero_variance_groups(NULL, NULL, 0, NULL, &n_groups, NULL), SR1_OK);
     assert_int_equal(n_groups, 0);
 }
 
@@ -219,22 +222,22 @@ static void wrong_batches_are_refused(void **state)
     float t[8];
 
     (void)state;
-    assert_int_equal(sr1_advantage_compute("nope", &b, NULL, a, t), SR1_E_NOT_FOUND);
+    assert_int_equal(estimate("nope", &b, NULL, a, t), SR1_E_NOT_FOUND);
     assert_non_null(strstr(sr1_last_error(), "grpo"));
-    assert_int_equal(sr1_advantage_compute(NULL, &b, NULL, a, t), SR1_E_INVALID);
-    assert_int_equal(sr1_advantage_compute("grpo", NULL, NULL, a, t), SR1_E_INVALID);
-    assert_int_equal(sr1_advantage_compute("grpo", &b, &o, a, t), SR1_E_INVALID);
+    assert_int_equal(estimate(NULL, &b, NULL, a, t), SR1_E_INVALID);
+    assert_int_equal(estimate("grpo", NULL, NULL, a, t), SR1_E_INVALID);
+    assert_int_equal(estimate("grpo", &b, &o, a, t), SR1_E_INVALID);
     b.token_begin = falling;
-    assert_int_equal(sr1_advantage_compute("grpo", &b, NULL, a, t), SR1_E_INVALID);
+    assert_int_equal(estimate("grpo", &b, NULL, a, t), SR1_E_INVALID);
     b.token_begin = NULL;
-    assert_int_equal(sr1_advantage_compute("grpo", &b, NULL, a, t), SR1_E_INVALID);
+    assert_int_equal(estimate("grpo", &b, NULL, a, t), SR1_E_INVALID);
     memcpy(bad, rewards6, sizeof bad);
     bad[4] = NAN;
     b.rewards = bad;
-    assert_int_equal(sr1_advantage_compute("grpo", &b, NULL, a, NULL), SR1_E_NUMERIC);
+    assert_int_equal(estimate("grpo", &b, NULL, a, NULL), SR1_E_NUMERIC);
     assert_non_null(strstr(sr1_last_error(), "trajectory 4"));
     b.struct_size = 0;
-    assert_int_equal(sr1_advantage_compute("grpo", &b, NULL, a, NULL), SR1_E_INVALID);
+    assert_int_equal(estimate("grpo", &b, NULL, a, NULL), SR1_E_INVALID);
     assert_true(a[0] == 9 && a[5] == 9);
     assert_string_equal(sr1_advantage_name(0), "grpo");
     assert_null(sr1_advantage_name(100));
@@ -252,7 +255,7 @@ static void any_allocation_may_fail(void **state)
         assert_int_equal(status, SR1_E_NOMEM);
         assert_true(a[0] == 9);
         sr1__mem_fail_at(k);
-        status = sr1_advantage_compute("grpo", &b, NULL, a, NULL);
+        status = estimate("grpo", &b, NULL, a, NULL);
     }
     sr1__mem_fail_at(0);
     assert_true(k > 3);
@@ -305,7 +308,7 @@ int main(void)
         cmocka_unit_test(small_and_flat_groups_give_zero),
         cmocka_unit_test(bad_rewards_are_named),
         cmocka_unit_test(groups_by_key),
-        cmocka_unit_test(dead_groups_are_found),
+        cmocka_unit_test(zero_variance_groups_are_found),
         cmocka_unit_test(wrong_batches_are_refused),
         cmocka_unit_test(any_allocation_may_fail),
         cmocka_unit_test(k3_is_never_negative_nor_infinite),

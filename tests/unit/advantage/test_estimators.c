@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 
-#include <searchr1/advantage.h>
+#include <searchr1/ext/estimators.h>
 
 #include <math.h>
 #include <setjmp.h>
@@ -88,13 +88,28 @@ static void point(struct arrays *a)
 {
     size_t n = a->b.n;
 
-    a->b = (sr1_advantage_batch){
-        sizeof a->b,      n,          a->rewards,     a->groups,    a->token_begin,
-        a->token_turns,   a->turn_begin, a->turn_rewards, a->token_rewards,
-        a->values,        a->bootstrap,  a->completed,    3,
-        NULL,             a->channels,   a->channel_weights, a->states,
-        a->tags,          a->confidences, a->costs,       a->result_turn,
-        a->baselines};
+    a->b = (sr1_advantage_batch){sizeof a->b,
+                                 n,
+                                 a->rewards,
+                                 a->groups,
+                                 a->token_begin,
+                                 a->token_turns,
+                                 a->turn_begin,
+                                 a->turn_rewards,
+                                 a->token_rewards,
+                                 a->values,
+                                 a->bootstrap,
+                                 a->completed,
+                                 3,
+                                 NULL,
+                                 a->channels,
+                                 a->channel_weights,
+                                 a->states,
+                                 a->tags,
+                                 a->confidences,
+                                 a->costs,
+                                 a->result_turn,
+                                 a->baselines};
 }
 
 static void read_batch(const json_t *o, struct arrays *a)
@@ -131,7 +146,7 @@ static void read_batch(const json_t *o, struct arrays *a)
 static void read_options(const char *name, const json_t *o, sr1_advantage_options *out)
 {
     out->struct_size = sizeof *out;
-    assert_int_equal(sr1_advantage_options_default(name, out), SR1_OK);
+    assert_int_equal(sr1_advantage_options_init(out, name), SR1_OK);
     REAL_OPTION(eps);
     INT_OPTION(divide_by_std);
     INT_OPTION(std_kind);
@@ -395,8 +410,8 @@ static double sum_of_group(const struct arrays *a, const double *v, uint64_t key
 
 static void group_advantages_sum_to_zero(void **state)
 {
-    static const char *const names[] = {"grpo", "dr_grpo", "rloo", "gpg",
-                                        "mt_grpo_outcome", "mt_grpo_merged"};
+    static const char *const names[] = {"grpo", "dr_grpo",         "rloo",
+                                        "gpg",  "mt_grpo_outcome", "mt_grpo_merged"};
     static struct arrays a;
     static struct results got;
     struct sr1__rng r;
@@ -422,7 +437,7 @@ static void no_reward_is_lost_on_the_way_to_tokens(void **state)
     struct sr1__rng r;
 
     (void)state;
-    assert_int_equal(sr1_advantage_options_default("reinforce_plus_plus", &o), SR1_OK);
+    assert_int_equal(sr1_advantage_options_init(&o, "reinforce_plus_plus"), SR1_OK);
     o.whiten = 0;
     sr1__rng_seed(&r, 13, 1);
     for (int round = 0; round < 100; round++) {
@@ -538,8 +553,7 @@ int main(void)
         cmocka_unit_test(group_advantages_sum_to_zero),
         cmocka_unit_test(no_reward_is_lost_on_the_way_to_tokens),
         cmocka_unit_test(whitened_tokens_have_mean_zero_and_variance_one),
-        cmocka_unit_test(
-            per_turn_mode_is_mt_grpo_where_only_the_first_turn_has_a_reward),
+        cmocka_unit_test(per_turn_mode_is_mt_grpo_where_only_the_first_turn_has_a_reward),
         cmocka_unit_test(nothing_gives_nothing),
         cmocka_unit_test(any_allocation_may_fail),
     };

@@ -1,6 +1,6 @@
 /* What does not fit together, or is no number, is refused by name and place, and changes
  * nothing; the table describes itself. */
-#include <searchr1/advantage.h>
+#include "estimate.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -60,7 +60,7 @@ static void refused_as(const char *name, const sr1_advantage_batch *batch,
     double each[2] = {9, 9};
     float tokens[3] = {9, 9, 9};
 
-    assert_int_equal(sr1_advantage_compute(name, batch, o, each, tokens), status);
+    assert_int_equal(estimate(name, batch, o, each, tokens), status);
     if (strstr(sr1_last_error(), words) == NULL)
         fail_msg("'%s' is not in '%s'", words, sr1_last_error());
     assert_true(each[0] == 9 && each[1] == 9 && tokens[0] == 9 && tokens[2] == 9);
@@ -78,8 +78,7 @@ static void everything_is_accepted_by_all(void **state)
 
     (void)state;
     for (size_t i = 0; sr1_advantage_name(i) != NULL; i++)
-        if (sr1_advantage_compute(sr1_advantage_name(i), &b, NULL, each, tokens) !=
-            SR1_OK)
+        if (estimate(sr1_advantage_name(i), &b, NULL, each, tokens) != SR1_OK)
             fail_msg("%s: %s", sr1_advantage_name(i), sr1_last_error());
 }
 
@@ -186,7 +185,7 @@ static void options_out_of_bounds_are_refused(void **state)
 
     (void)state;
 #define WRONG(field, value, words)                                                       \
-    assert_int_equal(sr1_advantage_options_default("rlvcr", &o), SR1_OK);                \
+    assert_int_equal(sr1_advantage_options_init(&o, "rlvcr"), SR1_OK);                   \
     o.field = (value);                                                                   \
     refused_as("rlvcr", &b, &o, SR1_E_INVALID, words)
     WRONG(eps, -1, "eps");
@@ -271,10 +270,10 @@ static void older_callers_have_the_defaults_behind_their_fields(void **state)
     double each[2];
 
     (void)state;
-    assert_int_equal(sr1_advantage_compute("gae", &b, &o, each, NULL), SR1_OK);
+    assert_int_equal(estimate("gae", &b, &o, each, NULL), SR1_OK);
     old.struct_size = offsetof(sr1_advantage_batch, token_turns);
     old.values = NULL;
-    assert_int_equal(sr1_advantage_compute("grpo", &old, NULL, each, NULL), SR1_OK);
+    assert_int_equal(estimate("grpo", &old, NULL, each, NULL), SR1_OK);
     refused_as("gae", &old, NULL, SR1_E_INVALID, "gae: the batch lacks values");
 }
 
@@ -293,13 +292,13 @@ static void no_kind_is_the_published_one(void **state)
     for (size_t i = 0; sr1_advantage_name(i) != NULL; i++) {
         const char *name = sr1_advantage_name(i);
 
-        assert_int_equal(sr1_advantage_options_default(name, &o), SR1_OK);
+        assert_int_equal(sr1_advantage_options_init(&o, name), SR1_OK);
         o.std_kind = o.step_mode = 0;
-        assert_int_equal(sr1_advantage_compute(name, &b, NULL, want, NULL), SR1_OK);
+        assert_int_equal(estimate(name, &b, NULL, want, NULL), SR1_OK);
         assert_int_equal(sr1_advantage_estimate(name, &b, &o, &out, &report), SR1_OK);
         assert_memory_equal(got, want, sizeof got);
         assert_int_equal(report.groups, 1);
-        assert_int_equal(report.dead_groups, 0);
+        assert_int_equal(report.zero_variance_groups, 0);
         assert_int_equal(report.trajectories, 2);
         assert_int_equal(report.tokens, 3);
         assert_int_equal(report.turns, 3);
@@ -307,10 +306,10 @@ static void no_kind_is_the_published_one(void **state)
     scores[1] = 1;
     groups[1] = 5;
     assert_int_equal(sr1_advantage_estimate("grpo", &b, NULL, &out, &report), SR1_OK);
-    assert_true(report.groups == 2 && report.dead_groups == 2);
+    assert_true(report.groups == 2 && report.zero_variance_groups == 2);
     groups[1] = 0;
     assert_int_equal(sr1_advantage_estimate("grpo", &b, NULL, &out, &report), SR1_OK);
-    assert_true(report.groups == 1 && report.dead_groups == 1);
+    assert_true(report.groups == 1 && report.zero_variance_groups == 1);
     turn_rewards[0] = 0;
 }
 
@@ -330,10 +329,10 @@ static void the_table_describes_itself(void **state)
         assert_true(info.needs >> needs == 0);
     }
     assert_int_equal(sr1_advantage_describe(i, &info), SR1_E_INVALID);
-    assert_int_equal(sr1_advantage_options_default("mt_grpo", &o), SR1_OK);
+    assert_int_equal(sr1_advantage_options_init(&o, "mt_grpo"), SR1_OK);
     assert_true(o.eps == 1e-4 && o.std_kind == SR1_ADVANTAGE_STD_UNBIASED);
-    assert_int_equal(sr1_advantage_options_default("nope", &o), SR1_E_NOT_FOUND);
-    assert_int_equal(sr1_advantage_options_default("grpo", NULL), SR1_E_INVALID);
+    assert_int_equal(sr1_advantage_options_init(&o, "nope"), SR1_E_NOT_FOUND);
+    assert_int_equal(sr1_advantage_options_init(NULL, "grpo"), SR1_E_INVALID);
 }
 
 int main(void)

@@ -1,7 +1,8 @@
 /* Which groups and queries teach, overlong shaping, confidences. */
 #include "base/mem.h"
 
-#include <searchr1/advantage.h>
+#include <searchr1/ext/batching.h>
+#include <searchr1/ext/thinking.h>
 
 #include <math.h>
 #include <setjmp.h>
@@ -69,9 +70,9 @@ static void groups_all_right_or_all_wrong_are_left_out(void **state)
                      SR1_E_INVALID);
     assert_int_equal(sr1_dynamic_sampling(NULL, groups, 8, 0, 1, keep, NULL, NULL),
                      SR1_E_INVALID);
-    assert_int_equal(sr1_dynamic_sampling((const double[1]){NAN}, groups, 1, 0, 1, keep,
-                                          NULL, NULL),
-                     SR1_E_NUMERIC);
+    assert_int_equal(
+        sr1_dynamic_sampling((const double[1]){NAN}, groups, 1, 0, 1, keep, NULL, NULL),
+        SR1_E_NUMERIC);
 }
 
 /* ---- queries ---- */
@@ -183,8 +184,8 @@ static void confidence_in_three_forms(void **state)
     double c = 9;
 
     (void)state;
-    assert_int_equal(
-        sr1_thinking_confidence("entropy", NULL, entropies, include, 4, &c), SR1_OK);
+    assert_int_equal(sr1_thinking_confidence("entropy", NULL, entropies, include, 4, &c),
+                     SR1_OK);
     assert_true(c == -0.5);
     assert_int_equal(sr1_thinking_confidence("mean", log_probs, NULL, include, 4, &c),
                      SR1_OK);

@@ -206,6 +206,36 @@ static void folders(void **state)
     assert_int_equal(sr1__rename_dir(tree, moved), SR1_E_IO);
 }
 
+/* What the system said of the folder itself, not of a look at it afterwards. */
+static void folders_that_cannot_be_made_say_why(void **state)
+{
+    const char *path = scratch_path("dangling");
+
+    (void)state;
+    assert_int_equal(symlink("nowhere", path), 0);
+    assert_int_equal(sr1__dir_make(path), SR1_E_IO);
+    assert_non_null(strstr(sr1_last_error(), "File exists"));
+    unlink(path);
+}
+
+static void an_output_is_not_an_input(void **state)
+{
+    const char *input = scratch_file("input", "text", 0);
+    const char *hard = scratch_path("hard"), *soft = scratch_path("soft");
+
+    (void)state;
+    assert_int_equal(link(input, hard), 0);
+    assert_int_equal(symlink("input", soft), 0);
+    assert_int_equal(sr1__path_distinct(input, input), SR1_E_INVALID);
+    assert_int_equal(sr1__path_distinct(input, hard), SR1_E_INVALID);
+    assert_int_equal(sr1__path_distinct(input, soft), SR1_E_INVALID);
+    assert_non_null(strstr(sr1_last_error(), "name another file"));
+    assert_int_equal(sr1__path_distinct(input, scratch_file("other", "text", 0)), SR1_OK);
+    assert_int_equal(sr1__path_distinct(input, scratch_path("missing")), SR1_OK);
+    assert_int_equal(sr1__path_distinct(scratch_path("gone"), scratch_path("gone")),
+                     SR1_OK);
+}
+
 static void joined_paths(void **state)
 {
     static const char *const rows[][3] = {{"a", "b", "a/b"},
@@ -264,6 +294,8 @@ int main(void)
         cmocka_unit_test(big_files_arrive_whole),
         cmocka_unit_test(maps_of_nothing),
         cmocka_unit_test(folders),
+        cmocka_unit_test(folders_that_cannot_be_made_say_why),
+        cmocka_unit_test(an_output_is_not_an_input),
         cmocka_unit_test(joined_paths),
         cmocka_unit_test(memory_may_fail),
     };

@@ -1,6 +1,7 @@
 /* Numbers and text, in a locale with a decimal comma too. */
 #include "../../support/torture.h"
 
+#include "base/json.h"
 #include "base/num.h"
 
 #include <locale.h>
@@ -79,6 +80,19 @@ static void shortest_text_reads_back(void **state)
     assert_string_equal(text, "1e-05");
 }
 
+static void too_large_a_number_is_mended(void **state)
+{
+    static const char text[] = "[1.5e999, -2.5e999, 1.5]";
+    struct sr1__buf b;
+
+    (void)state;
+    sr1__buf_init(&b, 0);
+    sr1__json_mend(text, strlen(text), &b);
+    assert_string_equal(sr1__buf_cstr(&b),
+                        "[1.7976931348623157e308, -1.7976931348623157e308, 1.5]");
+    sr1__buf_free(&b);
+}
+
 static void any_locale(void **state)
 {
     static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "C"};
@@ -87,6 +101,7 @@ static void any_locale(void **state)
         continue;
     reals(state);
     shortest_text_reads_back(state);
+    too_large_a_number_is_mended(state);
     setlocale(LC_ALL, "C");
 }
 

@@ -3,8 +3,10 @@
 
 #include "base/clock.h"
 #include "base/pool.h"
+#include "base/thread.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
@@ -16,7 +18,7 @@ struct work {
     size_t fail_from;
     atomic_int active;
     atomic_int most_active;
-    struct sr1__pool *pool;
+    struct sr1__pool *pool, *other;
 };
 
 static void rest(long ms)
@@ -171,6 +173,29 @@ static void a_loop_in_a_loop_runs_inline(void **state)
     sr1__pool_free(w.pool);
 }
 
+static sr1_status between(void *arg, size_t i)
+{
+    struct work *w = arg;
+
+    (void)i;
+    return sr1__pool_run(w->other, 10, outer, w);
+}
+
+/* The innermost loops run on threads of both pools. */
+static void so_it_does_through_another_pool(void **state)
+{
+    static struct work w;
+
+    (void)state;
+    assert_int_equal(sr1__pool_new(&w.pool, 3), SR1_OK);
+    assert_int_equal(sr1__pool_new(&w.other, 3), SR1_OK);
+    assert_int_equal(sr1__pool_run(w.pool, 50, between, &w), SR1_OK);
+    for (size_t i = 0; i < 10; i++)
+        assert_int_equal(w.seen[i], 500);
+    sr1__pool_free(w.other);
+    sr1__pool_free(w.pool);
+}
+
 static void *second_caller(void *arg)
 {
     struct work *w = arg;
@@ -194,6 +219,29 @@ static void two_callers_take_turns(void **state)
     for (size_t i = 0; i < 100; i++)
         assert_int_equal(w.seen[i], 100);
     sr1__pool_free(w.pool);
+}
+
+static void *read_mask(void *arg)
+{
+    (void)pthread_sigmask(SIG_SETMASK, NULL, arg);
+    return NULL;
+}
+
+static void threads_take_no_signals_of_the_program(void **state)
+{
+    sigset_t before, inside, after;
+    pthread_t thread;
+
+    (void)state;
+    (void)read_mask(&before);
+    assert_int_equal(sr1__thread_start(&thread, read_mask, &inside), 0);
+    (void)read_mask(&after);
+    pthread_join(thread, NULL);
+    assert_int_equal(sigismember(&inside, SIGTERM), 1);
+    assert_int_equal(sigismember(&inside, SIGPIPE), 1);
+    assert_int_equal(sigismember(&inside, SIGBUS), 0);
+    for (int s = 1; s < NSIG; s++)
+        assert_int_equal(sigismember(&before, s), sigismember(&after, s));
 }
 
 static sr1_status make(void *arg)
@@ -227,6 +275,8 @@ int main(void)
         cmocka_unit_test(threads_work_side_by_side),
         cmocka_unit_test(waiters_sleep),
         cmocka_unit_test(a_loop_in_a_loop_runs_inline),
+        cmocka_unit_test(so_it_does_through_another_pool),
+        cmocka_unit_test(threads_take_no_signals_of_the_program),
         cmocka_unit_test(two_callers_take_turns),
         cmocka_unit_test(bad_counts_and_memory),
     };

@@ -2,6 +2,7 @@
  * answers that try to pass without passing, the cache, cancelling. */
 #include "support/files.h"
 #include "support/http_server.h"
+#include "support/language.h"
 #include "support/torture.h"
 
 #include <setjmp.h>
@@ -13,9 +14,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "code/check.h"
+#include "environment/code/code_check.h"
 
-#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,19 +215,6 @@ static void statements_share_what_a_file_would(void **state)
     sr1_problems_free(set);
 }
 
-/* A language whose numbers have commas, where one can be had here. */
-static int speak_german(void)
-{
-    char command[1024];
-
-    snprintf(command, sizeof(command),
-             "localedef -i de_DE -f UTF-8 --no-archive '%s' >/dev/null 2>&1",
-             scratch_path("de_DE.UTF-8"));
-    (void)!system(command);
-    setenv("LOCPATH", scratch_path(""), 1);
-    return setlocale(LC_NUMERIC, "de_DE.UTF-8") != NULL;
-}
-
 static void the_hosts_language_changes_nothing(void **state)
 {
     sr1_problems *set = parse(add_row);
@@ -238,8 +225,7 @@ static void the_hosts_language_changes_nothing(void **state)
         print_message("no such language here: the test says nothing\n");
     verdicts_are(all, set, "def add(a, b): return a + b", "PPP");
     verdicts_are(each, set, "def add(a, b): return a + b", "PPP");
-    setlocale(LC_ALL, "C");
-    unsetenv("LOCPATH");
+    speak_plainly();
     sr1_checker_free(all);
     sr1_checker_free(each);
     sr1_problems_free(set);
@@ -300,6 +286,149 @@ static void results_of_apps_may_stand_in_a_list(void **state)
     verdicts_are(each, set, "def big(n): return pow(10, n)", "PP");
     verdicts_are(each, set, "def big(n): return [pow(10, n)]", "PW");
     sr1_checker_free(each);
+    sr1_problems_free(set);
+}
+
+/* ---- what is judged apart from the answer ---- */
+
+/* One test and a right answer a row: what goes over and comes back is what it was. */
+static void values_are_what_they_were(void **state)
+{
+    static const char *const rows[][2] = {
+        {"assert f(2) is None and f(3) is True",
+         "def f(n): return True if n == 3 else None"},
+        {"assert f() == (1, '\\u00e9', b'x', 2.5, 1j, {1, 2}, {'a': [1]}) and "
+         "f()[6]['a'] == [1]",
+         "def f(): return (1, '\u00e9', b'x', 2.5, 1j, {1, 2}, {'a': [1]})"},
+        {"assert type(f()) is tuple and type(f()[0]) is bool",
+         "def f(): return (True, 1)"},
+        {"assert f(-(2 ** 5000)) == 2 ** 5000", "def f(n): return -n"},
+        {"assert f([1.5] * 20 + [2 ** 64]) == [1.5] * 20 + [2 ** 64]",
+         "def f(a): return list(a)"},
+        {"assert f(range(50)) == list(range(50))", "def f(a): return [n for n in a]"},
+        {"import math\\nassert math.isnan(f()) and f() != f()",
+         "def f(): return float('nan')"},
+        {"assert f('aab') == {'a': 2, 'b': 1}",
+         "from collections import Counter\ndef f(s): return Counter(s)"},
+        {"from decimal import Decimal\\nassert f('0.1') == Decimal('0.1')",
+         "from decimal import Decimal\ndef f(s): return Decimal(s)"},
+        {"assert f(3) == (3, 4)", "from collections import namedtuple\n"
+                                  "P = namedtuple('P', 'x y')\n"
+                                  "def f(n): return P(n, n + 1)"},
+        {"assert list(f(3)) == [0, 1, 2] and sorted(f(2)) == [0, 1]",
+         "def f(n): yield from range(n)"},
+        {"a = [3, [1], 2]\\nb = a[1]\\nf(a)\\nassert a == [3, [1, 9]] and b == [1, 9]",
+         "def f(a):\n    a[1].append(9)\n    a.pop()"},
+        {"assert f([1, 2], lambda x: x + 1) == [2, 3] and f([1], str) == ['1']",
+         "def f(a, g): return [g(x) for x in a]"},
+        {"root = Node(1)\\nroot.left = Node(2)\\nassert f(root) == 2 and root.left.v == "
+         "2",
+         "class Node:\n    def __init__(self, v): self.v, self.left = v, None\n"
+         "def f(n): return 1 + f(n.left) if n else 0"},
+        {"class Node:\\n    v = 5\\nassert f(Node()) == 5", "def f(n): return n.v"},
+        {"try:\\n    f(-1)\\n    assert False\\nexcept ValueError as e:\\n    assert "
+         "str(e) "
+         "== 'below'",
+         "def f(n):\n    if n < 0: raise ValueError('below')"},
+        {"assert sum(10, 15) == 6", "def sum(a, b): return 6"},
+        {"assert isclose(f(2), 1.41421356, rel_tol=1e-6) and math.isclose(f(4), 2)",
+         "import math\nfrom math import isclose\ndef f(n): return n ** .5"},
+    };
+    sr1_checker *k[2] = {make(1), make(0)};
+    char row[512];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        sr1_problems *set;
+
+        snprintf(row, sizeof(row), "{\"id\": 1, \"problem\": \"p\", \"tests\": [\"%s\"]}",
+                 rows[i][0]);
+        set = parse(row);
+        verdicts_are(k[0], set, rows[i][1], "P");
+        verdicts_are(k[1], set, rows[i][1], "P");
+        sr1_problems_free(set);
+    }
+    sr1_checker_free(k[0]);
+    sr1_checker_free(k[1]);
+}
+
+/* As deep as in one file with its tests. */
+static void calls_go_as_deep_as_in_one_file(void **state)
+{
+    static const char deep[] = "d = 0\ndef g(n):\n    global d\n    d = n\n"
+                               "    return g(n + 1)\n"
+                               "def f():\n    try: g(1)\n"
+                               "    except RecursionError: return d\n";
+    sr1_problems *set =
+        parse("{\"id\": 1, \"problem\": \"p\", \"tests\": [\"assert f() == 998\"]}");
+    sr1_checker *all = make(1);
+
+    (void)state;
+    verdicts_are(all, set, deep, "P");
+    sr1_checker_free(all);
+    sr1_problems_free(set);
+}
+
+/* Only the process of the answer can say what an object of its own is equal to: it is
+ * asked where that is allowed, and then it is told. */
+static void what_an_answer_says_of_itself_is_marked(void **state)
+{
+    sr1_problems *set = parse("{\"id\": 1, \"problem\": \"p\", \"tests\": [\"assert P(1) "
+                              "== P(1)\", \"assert P(1) != P(2)\"]}");
+    static const char equal[] = "class P:\n    def __init__(self, n): self.n = n\n"
+                                "    def __eq__(self, other): return self.n == other.n\n";
+    sr1_checker_options o = {.struct_size = sizeof(o), .time_limit = 5, .judge = "any"};
+    sr1_checker *outside = make(0), *any = checker_with(&o);
+    sr1_checker_stats s = {.struct_size = sizeof(s)};
+    sr1_check *c;
+
+    (void)state;
+    verdicts_are(outside, set, equal, "WW");
+    c = run(outside, set, equal);
+    assert_false(report_of(c).judged_inside);
+    assert_non_null(strstr(report_of(c).error, "objects of the answer"));
+    sr1_check_free(c);
+    for (int i = 0; i < 2; i++) { /* and when it is known from before */
+        c = run(any, set, equal);
+        assert_int_equal(report_of(c).verdict, SR1_RUN_PASSED);
+        assert_true(report_of(c).judged_inside);
+        assert_int_equal(report_of(c).cached, i);
+        sr1_check_free(c);
+    }
+    c = run(any, set, "class P(int): pass");
+    assert_int_equal(report_of(c).verdict, SR1_RUN_PASSED);
+    assert_false(report_of(c).judged_inside);
+    sr1_check_free(c);
+    assert_int_equal(sr1_checker_stats_get(any, &s), SR1_OK);
+    assert_int_equal(s.judged_inside, 2);
+    sr1_checker_free(outside);
+    sr1_checker_free(any);
+    sr1_problems_free(set);
+}
+
+/* A service runs programs, and nothing that could ask one of them. */
+static void a_service_judges_inside_or_not_at_all(void **state)
+{
+    sr1_sandbox_options so;
+    sr1_checker_options o = {.struct_size = sizeof(o)};
+    sr1_problems *set = parse(add_row);
+    sr1_sandbox *service = NULL;
+    sr1_checker *k = NULL;
+    sr1_check *c = NULL;
+
+    (void)state;
+    sr1_sandbox_options_init(&so);
+    so.kind = "fusion";
+    so.url = "http://127.0.0.1:9";
+    assert_int_equal(sr1_sandbox_open(&service, &so), SR1_OK);
+    assert_int_equal(sr1_checker_new(&k, service, &o), SR1_OK);
+    assert_int_equal(
+        sr1_checker_submit(k, sr1_problems_at(set, 0), SR1_CHECK_PROGRAM, "x", 1, &c),
+        SR1_E_UNSUPPORTED);
+    assert_null(c);
+    assert_non_null(strstr(sr1_last_error(), "code_judge: any"));
+    sr1_checker_free(k);
+    sr1_sandbox_free(service);
     sr1_problems_free(set);
 }
 
@@ -544,7 +673,10 @@ static void records_of_others_are_looked_at(void **state)
         unsigned char verdict;
         uint32_t text;
         int more, good;
+        uint32_t inside;
     } rows[] = {{SR1_RUN_PASSED, 0, 0, 1},
+                {SR1_RUN_PASSED, 0, 0, 1, 1},
+                {SR1_RUN_PASSED, 0, 0, 0, 2},
                 {SR1_RUN_OUTPUT, 16384, 0, 1},
                 {SR1_CHECK_SKIPPED, 3, 0, 1},
                 {SR1_RUN_WRONG, 16385, 0, 0},
@@ -563,6 +695,7 @@ static void records_of_others_are_looked_at(void **state)
         assert_int_equal(sr1__check_outcome_init(&o, 2), SR1_OK);
         sr1__buf_init(&b, 0);
         sr1__buf_u64(&b, 0);
+        sr1__buf_u32(&b, rows[i].inside);
         sr1__buf_u32(&b, 2);
         sr1__buf_u8(&b, SR1_RUN_PASSED);
         sr1__buf_u8(&b, rows[i].verdict);
@@ -710,6 +843,7 @@ static void options_are_checked(void **state)
         {.struct_size = sizeof(*bad), .concurrency = 2000},
         {.struct_size = sizeof(*bad), .threads = -1},
         {.struct_size = sizeof(*bad), .cache_entries = -2},
+        {.struct_size = sizeof(*bad), .judge = "inside"},
     };
     sr1_problems *set = parse(add_row);
     sr1_checker *k = NULL;
@@ -758,8 +892,8 @@ static void memory_may_run_out(void **state)
 static void an_outage_is_a_verdict_and_is_not_kept(void **state)
 {
     sr1_sandbox_options so;
-    sr1_checker_options o = {.struct_size = sizeof(o),
-                             .cache_folder = scratch_path("outage")};
+    sr1_checker_options o = {
+        .struct_size = sizeof(o), .cache_folder = scratch_path("outage"), .judge = "any"};
     sr1_problems *sets[2] = {parse(add_row), parse(double_row)};
     sr1_checker_stats s = {.struct_size = sizeof(s)};
     sr1_sandbox *none = NULL;
@@ -803,6 +937,10 @@ int main(void)
         cmocka_unit_test(time_runs_out_test_by_test),
         cmocka_unit_test(functions_are_called),
         cmocka_unit_test(results_of_apps_may_stand_in_a_list),
+        cmocka_unit_test(values_are_what_they_were),
+        cmocka_unit_test(calls_go_as_deep_as_in_one_file),
+        cmocka_unit_test(what_an_answer_says_of_itself_is_marked),
+        cmocka_unit_test(a_service_judges_inside_or_not_at_all),
         cmocka_unit_test(programs_are_given_input),
         cmocka_unit_test(outputs_may_hold_a_nul),
         cmocka_unit_test(a_nul_is_no_program),

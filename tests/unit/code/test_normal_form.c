@@ -11,7 +11,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "code/normalise.h"
+#include "environment/code/program_normalizer.h"
 
 #include <string.h>
 

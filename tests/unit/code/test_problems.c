@@ -6,7 +6,7 @@
 #include "support/files.h"
 #include "support/torture.h"
 
-#include <searchr1/code.h>
+#include <searchr1/ext/code.h>
 
 #include <math.h>
 #include <string.h>
@@ -141,7 +141,10 @@ static void apps_rows_are_read(void **state)
         "[[100000000000000000000000000]]}\", \"starter_code\": \"def big(n, "
         "s):\\n\\t\"}\n"
         "{\"id\": \"o\", \"question\": \"Q\", \"input_output\": {\"inputs\": [\"1\"], "
-        "\"outputs\": [\"1\"]}, \"time_limit\": null}");
+        "\"outputs\": [\"1\"]}, \"time_limit\": null}\n"
+        /* APPS: no solution was published */
+        "{\"id\": \"none\", \"question\": \"Q\", \"solutions\": \"\", "
+        "\"input_output\": {\"inputs\": [\"1\"], \"outputs\": [\"1\"]}}");
     const sr1_problem *p = sr1_problems_find(set, "5");
 
     (void)state;
@@ -156,6 +159,7 @@ static void apps_rows_are_read(void **state)
     test_is(p, 0, "[10, \"x\"]", "[100000000000000000000000000]");
     prompt_has(p, "def big(n, s):", 1);
     test_is(sr1_problems_find(set, "o"), 0, "1", "1");
+    assert_null(sr1_problem_reference(sr1_problems_find(set, "none")));
     sr1_problems_free(set);
 }
 
@@ -327,6 +331,41 @@ static void many_names_are_looked_up_in_time(void **state)
     assert_true(sr1__now() - begin < 30);
 }
 
+/* TACO's rows as they are published: nothing in them is an id. */
+#define TACO(question)                                                                   \
+    "{\"question\": \"" question "\", \"solutions\": \"[\\\"print(input())\\\"]\", "     \
+    "\"starter_code\": \"\", \"input_output\": \"{\\\"inputs\\\": [\\\"a\\\\n\\\"], "    \
+    "\\\"outputs\\\": [\\\"a\\\\n\\\"]}\", \"difficulty\": \"EASY\", \"raw_tags\": "     \
+    "\"[]\", "                                                                           \
+    "\"name\": null, \"source\": \"codeforces\", \"tags\": \"[]\", \"skill_types\": "    \
+    "\"[]\", "                                                                           \
+    "\"url\": null, \"Expected Auxiliary Space\": null, \"time_limit\": \"2.0 "          \
+    "seconds\", "                                                                        \
+    "\"date\": null, \"picture_num\": null, \"memory_limit\": null, "                    \
+    "\"Expected Time Complexity\": null}\n"
+
+static void rows_without_an_id_get_one(void **state)
+{
+    static const char rows[] = TACO("Echo") TACO("Echo") TACO("Say it again");
+    sr1_problems_options apps = {.struct_size = sizeof apps, .shape = "apps"};
+    sr1_problems *set = parse(rows), *again = parse(TACO("Say it again")), *named;
+    const char *third;
+
+    (void)state;
+    assert_int_equal(sr1_problems_count(set), 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_ptr_equal(sr1_problems_find(set, sr1_problem_id(sr1_problems_at(set, i))),
+                         sr1_problems_at(set, i));
+    third = sr1_problem_id(sr1_problems_at(set, 2));
+    assert_string_equal(sr1_problem_id(sr1_problems_at(again, 0)), third);
+    named = parse_with(rows, &apps);
+    assert_non_null(sr1_problems_find(named, third));
+    assert_string_equal(sr1_problem_reference(sr1_problems_at(set, 0)), "print(input())");
+    sr1_problems_free(set);
+    sr1_problems_free(again);
+    sr1_problems_free(named);
+}
+
 static void bad_rows_are_refused_by_name(void **state)
 {
     (void)state;
@@ -334,7 +373,6 @@ static void bad_rows_are_refused_by_name(void **state)
     refused("[]", SR1_E_PARSE, "rows:1");
     refused("\n{\"id\": 1}", SR1_E_PARSE, "rows:2");
     refused("{\"id\": 1, \"problem\": \"a\", \"tests\": []}", SR1_E_PARSE, "no tests");
-    refused("{\"problem\": \"a\", \"tests\": [\"x\"]}", SR1_E_PARSE, "'id' is missing");
     refused("{\"id\": 1, \"tests\": [\"x\"]}", SR1_E_PARSE, "'question' is missing");
     refused("{\"id\": 1, \"problem\": \"a\", \"tests\": [\"x\"]}\n"
             "{\"id\": \"1\", \"problem\": \"a\", \"tests\": [\"x\"]}",
@@ -345,6 +383,10 @@ static void bad_rows_are_refused_by_name(void **state)
     refused("{\"id\": 1, \"problem\": \"a\", \"tests\": [{\"args\": [], \"expected\": "
             "1}]}",
             SR1_E_PARSE, "entry_point");
+    refused("{\"id\": 1, \"problem\": \"a\", \"entry_point\": \"\", \"tests\": "
+            "[{\"args\": [], \"expected\": "
+            "1}]}",
+            SR1_E_PARSE, "entry_point");
     refused("{\"id\": 1, \"problem\": \"a\", \"tests\": [\"x\\u0000\"]}", SR1_E_PARSE,
             "NUL");
     refused("{\"id\": 1, \"problem\": \"a\", \"tests\": [\"x\"], \"time_limit\": -1}",
@@ -352,6 +394,12 @@ static void bad_rows_are_refused_by_name(void **state)
     refused("{\"id\": 1, \"question\": \"a\", \"input_output\": \"{\\\"inputs\\\": [1], "
             "\\\"outputs\\\": []}\"}",
             SR1_E_PARSE, "one length");
+    refused("{\"id\": 1, \"question\": \"a\", \"input_output\": \"{\\\"inputs\\\": [1], "
+            "\\\"outputs\\\": 1}\"}",
+            SR1_E_PARSE, "'outputs' is no list");
+    refused("{\"id\": 1, \"question\": \"a\", \"input_output\": \"{\\\"inputs\\\": "
+            "{\\\"a\\\": 1}, \\\"outputs\\\": [1]}\"}",
+            SR1_E_PARSE, "'inputs' is no list");
     refused("{\"id\": 1, \"question\": \"a\", \"input_output\": \"{\\\"fn_name\\\": \\\"f"
             "\\\", \\\"inputs\\\": [[1}], \\\"outputs\\\": [1]}\"}",
             SR1_E_PARSE, "input_output");
@@ -469,6 +517,7 @@ int main(void)
         cmocka_unit_test(mbpp_and_humaneval_rows_are_read),
         cmocka_unit_test(the_public_sets_are_read),
         cmocka_unit_test(many_names_are_looked_up_in_time),
+        cmocka_unit_test(rows_without_an_id_get_one),
         cmocka_unit_test(bad_rows_are_refused_by_name),
         cmocka_unit_test(more_tests_than_the_bound_are_refused),
         cmocka_unit_test(options_are_checked),

@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "code/problems.h"
+#include "environment/code/problems.h"
 
 #include <string.h>
 #include <sys/wait.h>
@@ -168,7 +168,7 @@ static void compare(struct one *o, struct count *count)
         assert_int_equal(sr1_check_report_get(o->check[k], &r), SR1_OK);
         if ((r.verdict == SR1_RUN_PASSED) != is)
             fail_msg("%s: python3 says %d, verdict %s, %s\n%s", id, is,
-                     sr1_run_verdict_name(r.verdict), r.error, o->code);
+                     sr1_execution_verdict_name(r.verdict), r.error, o->code);
         sr1_check_free(o->check[k]);
     }
     if (o->reference && !is)

@@ -2,7 +2,7 @@
  * off by eye; the extraction's order is SandboxFusion's. */
 #include "support/torture.h"
 
-#include <searchr1/code.h>
+#include <searchr1/ext/code.h>
 
 #include <math.h>
 #include <string.h>

@@ -31,7 +31,7 @@ static void required_defaults(void **state)
 {
     static const char *const rows[][2] = {
         {"use_openai", "false"},  {"openai_model", "gpt-4o-mini"},
-        {"device", "auto"},       {"model_name_or_path", "Qwen/Qwen2.5-0.5B-Instruct"},
+        {"device", "auto"},       {"model_name_or_path", ""},
         {"max_tokens", "500"},    {"group_size", "2"},
         {"update_times", "4"},    {"clip_epsilon", "0.2"},
         {"beta", "0.1"},          {"learning_rate", "1e-5"},
@@ -285,7 +285,7 @@ static const struct {
     {"a.yaml", "group_size: '8'\n", "takes a whole number", SR1_E_CONFIG},
     {"a.yaml", "group_size: [8]\n", "takes a whole number", SR1_E_CONFIG},
     {"a.yaml", "beta: {x: 1}\n", "takes a number", SR1_E_CONFIG},
-    {"a.yaml", "train_file: [a, b]\n", "takes text", SR1_E_CONFIG},
+    {"a.yaml", "sft_file: [a, b]\n", "takes text", SR1_E_CONFIG},
     {"a.yaml", "rewards: ['a,b']\n", "takes a list", SR1_E_CONFIG},
     {"a.yaml", "name: \"a\\0b\"\n", "takes text", SR1_E_CONFIG},
     {"a.yaml", "device: gpu\n",
@@ -438,8 +438,7 @@ static const struct {
     {"", NULL},
     {"max_tokens_per_turn=501", "max_tokens_per_turn"},
     {"max_tokens_per_turn=500", NULL},
-    {"max_steps=10 warmup_steps=11", "warmup_steps"},
-    {"max_steps=10 warmup_steps=10", NULL},
+    {"max_steps=10 warmup_steps=11", NULL}, /* the run says how far it comes */
     {"lr_decay_start=0.5", "lr_decay_start"},
     {"lr_final_ratio=0.1", "lr_final_ratio"},
     {"lr_decay_start=0.5 lr_final_ratio=0.1 lr_schedule=linear", NULL},
@@ -451,7 +450,7 @@ static const struct {
     {"validation_split=0.1 test_split=0.1 validate_interval=5", NULL},
     {"validate_interval=5", "validation"},
     {"validate_at_start=true", "validation"},
-    {"search_engine=none", "search_engine"},
+    {"search_engine=none", "dense"},
     {"search_engine=none environment=none", NULL},
     {"search_engine=bm25", "search_index"},
     {"search_engine=bm25 search_index=x", NULL},
@@ -463,6 +462,11 @@ static const struct {
     {"reward_weights=1", "1 numbers for 2 rewards"},
     {"reward_weights=1,x", "numbers"},
     {"reward_weights=1,0.5", NULL},
+    {"reward_weights=1.0,\t0.5", NULL},
+    {"reward_weights=1.0,\t", "numbers"},
+    {"rewards=a,\t,b", "empty between commas"},
+    {"rewards=none", NULL},
+    {"rewards=none reward_weights=1", "but rewards is none"},
     {"rewards=em reward_weights=-1", NULL},
 };
 
@@ -513,14 +517,14 @@ static void compat_moves_defaults_only(void **state)
     assert_int_equal(sr1__config_int(c, "max_turns"), 7);
     assert_int_equal(sr1__config_int(c, "max_tokens_per_turn"), 500);
     assert_int_equal(sr1__config_int(c, "max_tokens"), 4096);
-    assert_text(c, "protocol", "search-r1-verbatim");
+    assert_text(c, "protocol", "search-r1-compat");
     assert_text(c, "prompt_template", "none");
     assert_text(c, "question_template", "search-r1");
     assert_text(c, "rewards", "f1");
     assert_true(is_set(c, "max_turns") && is_set(c, "compat") && !is_set(c, "protocol"));
     assert_int_equal(sr1_config_validate(c), SR1_OK);
     assert_int_equal(sr1_config_set_pair(c, "compat=search-r2"), SR1_E_CONFIG);
-    assert_text(c, "protocol", "search-r1-verbatim");
+    assert_text(c, "protocol", "search-r1-compat");
     assert_int_equal(sr1_config_set_pair(c, "compat=none"), SR1_OK);
     assert_text(c, "protocol", "search-r1");
     assert_int_equal(sr1__config_int(c, "max_tokens"), 500);
@@ -554,6 +558,59 @@ static void compat_in_files(void **state)
     sr1_config_free(again);
 }
 
+/* The default comes back as if nothing had set the key: compat's where it has one. */
+static void what_is_unset_was_never_set(void **state)
+{
+    sr1_config *c = NULL;
+
+    (void)state;
+    assert_int_equal(sr1_config_new(&c), SR1_OK);
+    assert_int_equal(sr1_config_set_pair(c, "compat=trl"), SR1_OK);
+    assert_int_equal(sr1_config_set_pair(c, "group_size=4"), SR1_OK);
+    assert_int_equal(sr1_config_set_pair(c, "name=mine"), SR1_OK);
+    assert_int_equal(sr1_config_unset(c, "group_size"), SR1_OK);
+    assert_int_equal(sr1_config_unset(c, "name"), SR1_OK);
+    assert_int_equal(sr1__config_int(c, "group_size"), 8);
+    assert_text(c, "name", "run");
+    assert_true(!is_set(c, "group_size") && !is_set(c, "name") && is_set(c, "compat"));
+    assert_int_equal(sr1_config_unset(c, "compat"), SR1_OK);
+    assert_int_equal(sr1__config_int(c, "group_size"), 2);
+    assert_true(!is_set(c, "compat"));
+    assert_error(sr1_config_unset(c, "group_sise"), SR1_E_CONFIG, "'group_size'");
+    assert_error(sr1_config_unset(c, "openai_api_key"), SR1_E_CONFIG, "is a secret");
+    assert_error(sr1_config_unset(NULL, "name"), SR1_E_INVALID, "config and key");
+    assert_error(sr1_config_validate(NULL), SR1_E_INVALID, "configuration: config");
+    sr1_config_free(c);
+}
+
+/* What nobody set does not come back from the saved form as if somebody had. */
+static void the_saved_form_keeps_what_was_not_set(void **state)
+{
+    static const char *const keys[] = {"openai_model", "search_engine",
+                                       "execution_score"};
+    static const char *const values[] = {"small", "bm25", "all"};
+    sr1_config *c = NULL, *again = NULL;
+    char *json = NULL;
+
+    (void)state;
+    assert_int_equal(sr1_config_new(&c), SR1_OK);
+    for (int set = 0; set < 2; set++) {
+        for (size_t i = 0; set && i < COUNT(keys); i++)
+            assert_int_equal(sr1_config_set(c, keys[i], values[i]), SR1_OK);
+        assert_int_equal(sr1_config_to_json(c, &json), SR1_OK);
+        assert_int_equal(sr1_config_new(&again), SR1_OK);
+        assert_int_equal(sr1_config_load(again, scratch_file("kept.json", json, 0)),
+                         SR1_OK);
+        for (size_t i = 0; i < COUNT(keys); i++) {
+            assert_int_equal(is_set(again, keys[i]), set);
+            assert_text(again, keys[i], sr1__config_str(c, keys[i]));
+        }
+        sr1_free(json);
+        sr1_config_free(again);
+    }
+    sr1_config_free(c);
+}
+
 static sr1_status load_and_save(void *path)
 {
     sr1_config *c = NULL, *copy = NULL;
@@ -567,6 +624,8 @@ static sr1_status load_and_save(void *path)
         status = sr1_config_set_pair(c, "name=second");
     if (status == SR1_OK)
         status = sr1_config_set_pair(c, "compat=search-r1");
+    if (status == SR1_OK)
+        status = sr1_config_unset(c, "name");
     if (status == SR1_OK)
         status = sr1_config_copy(&copy, c);
     if (status == SR1_OK)
@@ -584,8 +643,12 @@ static sr1_status load_and_save(void *path)
 static void lists_are_cut(void **state)
 {
     static const char *const cases[][2] = {
-        {"", ""},           {"a", "a"},       {"a.jsonl, b.jsonl", "a.jsonl|b.jsonl"},
-        {" a b ,c", "a b|c"}, {",,", "|"},      {"a,,b", "a||b"},
+        {"", ""},
+        {"a", "a"},
+        {"a.jsonl, b.jsonl", "a.jsonl|b.jsonl"},
+        {" a b ,c", "a b|c"},
+        {",,", "|"},
+        {"a,,b", "a||b"},
     };
     sr1_config *c = NULL;
 
@@ -638,6 +701,8 @@ int main(void)
         cmocka_unit_test(rules_between_keys),
         cmocka_unit_test(compat_moves_defaults_only),
         cmocka_unit_test(compat_in_files),
+        cmocka_unit_test(what_is_unset_was_never_set),
+        cmocka_unit_test(the_saved_form_keeps_what_was_not_set),
         cmocka_unit_test(lists_are_cut),
         cmocka_unit_test(memory_may_fail),
     };

@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 
-#include <searchr1/critique.h>
+#include <searchr1/ext/critique.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -52,7 +52,7 @@ struct script {
 };
 
 static sr1_status script_write(void *self, const sr1_conversation *const *c, size_t n,
-                               sr1_writer_sink *sink)
+                               sr1_generator_sink *sink)
 {
     struct script *s = self;
 
@@ -64,7 +64,7 @@ static sr1_status script_write(void *self, const sr1_conversation *const *c, siz
         const char *text = s->say(c[i], room, sizeof room);
 
         if (text)
-            SR1__TRY(sr1_writer_sink_text(sink, i, text, strlen(text)));
+            SR1__TRY(sr1_generator_sink_text(sink, i, text, strlen(text)));
     }
     return SR1_OK;
 }
@@ -76,14 +76,14 @@ static void script_destroy(void *self)
     s->destroyed++;
 }
 
-static inline sr1_status script_open(sr1_writer **out, struct script *s)
+static inline sr1_status script_open(sr1_generator **out, struct script *s)
 {
-    sr1_writer_ops ops = {.struct_size = sizeof ops,
-                          .name = "script",
-                          .write = script_write,
-                          .destroy = script_destroy};
+    sr1_generator_ops ops = {.struct_size = sizeof ops,
+                             .name = "script",
+                             .write = script_write,
+                             .destroy = script_destroy};
 
-    return sr1_writer_new(out, &ops, s);
+    return sr1_generator_new(out, &ops, s);
 }
 
 #endif

@@ -183,20 +183,20 @@ static sr1_status write_once(void *arg)
     static const size_t sizes[] = {5, 5};
     struct script s = {.say = quote};
     sr1_conversation c[2] = {say(&texts[0], &sizes[0]), say(&texts[1], &sizes[1])};
-    sr1_writer *w = NULL;
+    sr1_generator *w = NULL;
     char *said[2] = {NULL, NULL};
     size_t lens[2];
     sr1_status st = script_open(&w, &s);
 
     if (st == SR1_OK)
-        st = sr1_writer_write(w, c, 2, said, lens);
+        st = sr1_generator_generate(w, c, 2, said, lens);
     if (st == SR1_OK && arg) {
         assert_string_equal(said[0], "1:hello:7");
         assert_int_equal(lens[0], 9);
         assert_null(said[1]);
     }
     sr1_free(said[0]);
-    sr1_writer_free(w);
+    sr1_generator_free(w);
     return st;
 }
 
@@ -204,29 +204,31 @@ static void a_writer_writes(void **state)
 {
     struct script s = {.say = quote};
     sr1_conversation bad = {.struct_size = sizeof bad};
-    sr1_writer *w = NULL;
+    sr1_generator *w = NULL;
     char *said;
 
     OK(write_once(state));
     torture(write_once, NULL);
     OK(script_open(&w, &s));
-    assert_string_equal(sr1_writer_name(w), "script");
-    REFUSED(sr1_writer_write(w, &bad, 1, &said, NULL), SR1_E_INVALID, "no messages");
+    assert_string_equal(sr1_generator_name(w), "script");
+    REFUSED(sr1_generator_generate(w, &bad, 1, &said, NULL), SR1_E_INVALID,
+            "no messages");
     bad.struct_size = 3;
-    REFUSED(sr1_writer_write(w, &bad, 1, &said, NULL), SR1_E_INVALID, "struct_size");
-    OK(sr1_writer_write(w, NULL, 0, NULL, NULL));
-    assert_ptr_equal(sr1_writer_retain(w), w);
-    sr1_writer_free(w);
+    REFUSED(sr1_generator_generate(w, &bad, 1, &said, NULL), SR1_E_INVALID,
+            "struct_size");
+    OK(sr1_generator_generate(w, NULL, 0, NULL, NULL));
+    assert_ptr_equal(sr1_generator_retain(w), w);
+    sr1_generator_free(w);
     assert_int_equal(s.destroyed, 0);
-    sr1_writer_free(w);
+    sr1_generator_free(w);
     assert_int_equal(s.destroyed, 1);
 }
 
 static sr1_status broken(void *self, const sr1_conversation *const *c, size_t n,
-                         sr1_writer_sink *sink)
+                         sr1_generator_sink *sink)
 {
     (void)self, (void)c;
-    REFUSED(sr1_writer_sink_text(sink, n, "x", 1), SR1_E_INVALID, "no conversation");
+    REFUSED(sr1_generator_sink_text(sink, n, "x", 1), SR1_E_INVALID, "no conversation");
     return sr1_set_error(SR1_E_NETWORK, "the line is dead");
 }
 
@@ -234,18 +236,18 @@ static void a_writer_that_breaks_is_named(void **state)
 {
     static const char *const text = "x";
     static const size_t size = 1;
-    sr1_writer_ops ops = {.struct_size = sizeof ops, .name = "far", .write = broken};
+    sr1_generator_ops ops = {.struct_size = sizeof ops, .name = "far", .write = broken};
     sr1_conversation c = say(&text, &size);
-    sr1_writer *w = NULL;
+    sr1_generator *w = NULL;
     char *said = NULL;
 
     (void)state;
-    OK(sr1_writer_new(&w, &ops, NULL));
-    REFUSED(sr1_writer_write(w, &c, 1, &said, NULL), SR1_E_NETWORK,
-            "writer 'far': the line is dead");
-    sr1_writer_free(w);
+    OK(sr1_generator_new(&w, &ops, NULL));
+    REFUSED(sr1_generator_generate(w, &c, 1, &said, NULL), SR1_E_NETWORK,
+            "generator 'far': the line is dead");
+    sr1_generator_free(w);
     ops.write = NULL;
-    REFUSED(sr1_writer_new(&w, &ops, NULL), SR1_E_INVALID, "write");
+    REFUSED(sr1_generator_new(&w, &ops, NULL), SR1_E_INVALID, "write");
 }
 
 /* ---- the environment ---- */
@@ -270,19 +272,19 @@ static void a_critique_is_answered_by_a_revision(void **state)
         const char *critique, *revision;
         int32_t status;
     } cases[] = {
-        {"Overall judgment: Incorrect", "return a + b", SR1_SEARCH_OK},
-        {"Overall judgment: Correct", "return a - b", SR1_SEARCH_OK},
-        {"Hm.", "", SR1_SEARCH_ERROR},
+        {"Overall judgment: Incorrect", "return a + b", SR1_ACTION_OK},
+        {"Overall judgment: Correct", "return a - b", SR1_ACTION_OK},
+        {"Hm.", "", SR1_ACTION_ERROR},
     };
     struct script s = {.say = revise};
     sr1_problems *p = three_problems();
-    sr1_writer *w = NULL;
+    sr1_generator *w = NULL;
     sr1_env *env = NULL;
 
     (void)state;
     OK(script_open(&w, &s));
     OK(sr1_critique_env_open(&env, p, w, NULL, NULL));
-    sr1_writer_free(w);
+    sr1_generator_free(w);
     sr1_problems_free(p);
     assert_string_equal(sr1_env_name(env), "critique");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -295,7 +297,7 @@ static void a_critique_is_answered_by_a_revision(void **state)
         OK(sr1_env_step(env, episode, cases[i].critique, strlen(cases[i].critique), &r,
                         &text, &len));
         assert_int_equal(r.status, cases[i].status);
-        assert_int_equal(r.done, cases[i].status == SR1_SEARCH_OK);
+        assert_int_equal(r.done, cases[i].status == SR1_ACTION_OK);
         if (*cases[i].revision)
             assert_non_null(strstr(text, cases[i].revision));
         else
@@ -315,7 +317,7 @@ static void questions_must_be_problems_with_a_solution(void **state)
     sr1_env_options o = {.struct_size = sizeof o, .protocol = "search-r1"};
     struct script s = {.say = revise};
     sr1_problems *p = three_problems();
-    sr1_writer *w = NULL;
+    sr1_generator *w = NULL;
     sr1_env *env = NULL;
     int64_t episode;
 
@@ -328,14 +330,14 @@ static void questions_must_be_problems_with_a_solution(void **state)
     REFUSED(sr1_env_begin(env, "bare", NULL, 0, 0, &episode), SR1_E_INVALID,
             "problem 'bare' has no \"solution\"");
     sr1_env_free(env);
-    sr1_writer_free(w);
+    sr1_generator_free(w);
     sr1_problems_free(p);
 }
 
 static sr1_status env_once(void *arg)
 {
     struct script s = {.say = revise};
-    sr1_writer *w = NULL;
+    sr1_generator *w = NULL;
     sr1_env *env = NULL;
     int64_t episode = 0;
     char *text = NULL;
@@ -352,7 +354,7 @@ static sr1_status env_once(void *arg)
     sr1_free(text);
     sr1_env_finish(env, episode);
     sr1_env_free(env);
-    sr1_writer_free(w);
+    sr1_generator_free(w);
     return st;
 }
 

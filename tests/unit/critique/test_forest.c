@@ -65,7 +65,7 @@ static const char *reviser(const sr1_conversation *c, char *room, size_t size)
 
 struct trade {
     struct script solver, critic, reviser;
-    sr1_writer *writers[3];
+    sr1_generator *writers[3];
     sr1_problems *problems;
     int runs, fail_at, stop_at;
     int32_t odd_verdict; /* of the first run, unless 0 */
@@ -115,21 +115,21 @@ static void trade_open(struct trade *t)
 static void trade_close(struct trade *t)
 {
     for (size_t i = 0; i < 3; i++)
-        sr1_writer_free(t->writers[i]);
+        sr1_generator_free(t->writers[i]);
     sr1_problems_free(t->problems);
 }
 
-static sr1_forest_options options(struct trade *t, const char *path)
+static sr1_revision_tree_options options(struct trade *t, const char *path)
 {
-    return (sr1_forest_options){.struct_size = sizeof(sr1_forest_options),
-                                .problems = t->problems,
-                                .solver = t->writers[0],
-                                .critic = t->writers[1],
-                                .reviser = t->writers[2],
-                                .run = run,
-                                .progress = progress,
-                                .user = t,
-                                .path = path};
+    return (sr1_revision_tree_options){.struct_size = sizeof(sr1_revision_tree_options),
+                                       .problems = t->problems,
+                                       .solver = t->writers[0],
+                                       .critic = t->writers[1],
+                                       .reviser = t->writers[2],
+                                       .run = run,
+                                       .progress = progress,
+                                       .user = t,
+                                       .path = path};
 }
 
 static void near(double a, double b)
@@ -144,23 +144,23 @@ static void near(double a, double b)
 static void scores_are_those_counted_by_hand(void **state)
 {
     static const int32_t widths[] = {1, 3, 2};
-    sr1_forest_scores s = {.struct_size = sizeof s};
+    sr1_revision_tree_scores s = {.struct_size = sizeof s};
     struct trade t;
-    sr1_forest_options o;
-    sr1_forest *f = NULL;
+    sr1_revision_tree_options o;
+    sr1_revision_trees *f = NULL;
     int64_t missing = -1;
 
     (void)state;
     trade_open(&t);
     o = options(&t, NULL);
-    OK(sr1_forest_open(&f, &o));
-    assert_int_equal(sr1_forest_count(f), 3);
-    REFUSED(sr1_forest_scores_get(f, 0, &s), SR1_E_NOT_FOUND, "0 times");
-    OK(sr1_forest_expand(f, widths, 3, &missing));
+    OK(sr1_revision_trees_open(&f, &o));
+    assert_int_equal(sr1_revision_trees_count(f), 3);
+    REFUSED(sr1_revision_trees_scores(f, 0, &s), SR1_E_NOT_FOUND, "0 times");
+    OK(sr1_revision_trees_expand(f, widths, 3, &missing));
     assert_int_equal(missing, 0);
-    assert_int_equal(sr1_forest_count(f), 3 + 9 + 18);
+    assert_int_equal(sr1_revision_trees_count(f), 3 + 9 + 18);
 
-    OK(sr1_forest_scores_get(f, 0, &s));
+    OK(sr1_revision_trees_scores(f, 0, &s));
     assert_int_equal(s.problems, 3);
     assert_int_equal(s.nodes, 9);
     near(s.pass_at_1, 2.0 / 3);
@@ -168,7 +168,7 @@ static void scores_are_those_counted_by_hand(void **state)
     near(s.gained, 0);
     assert_int_equal(s.critiques, 0);
 
-    OK(sr1_forest_scores_get(f, 1, &s));
+    OK(sr1_revision_trees_scores(f, 1, &s));
     assert_int_equal(s.nodes, 18);
     near(s.pass_at_1, 4.0 / 6); /* of 3 2 4 2 4 5 */
     near(s.gained, 1.0 / 6);    /* 2 -> 3 */
@@ -176,7 +176,7 @@ static void scores_are_those_counted_by_hand(void **state)
     assert_int_equal(s.critiques, 18);
     near(s.accuracy, 0.5);
     near(s.f1, 4.0 / 7); /* precision 2/3, recall 1/2 */
-    sr1_forest_free(f);
+    sr1_revision_trees_free(f);
     trade_close(&t);
 }
 
@@ -184,30 +184,30 @@ static void scores_are_those_counted_by_hand(void **state)
 static void the_majority_of_several_critics_decides(void **state)
 {
     static const int32_t widths[] = {1, 3, 1};
-    sr1_forest_scores s = {.struct_size = sizeof s};
+    sr1_revision_tree_scores s = {.struct_size = sizeof s};
     struct trade t;
-    sr1_forest_options o;
-    sr1_forest *f = NULL;
+    sr1_revision_tree_options o;
+    sr1_revision_trees *f = NULL;
 
     (void)state;
     trade_open(&t);
     o = options(&t, NULL);
     o.votes = 3;
-    OK(sr1_forest_open(&f, &o));
-    OK(sr1_forest_expand(f, widths, 3, NULL));
-    OK(sr1_forest_scores_get(f, 1, &s));
+    OK(sr1_revision_trees_open(&f, &o));
+    OK(sr1_revision_trees_expand(f, widths, 3, NULL));
+    OK(sr1_revision_trees_scores(f, 1, &s));
     near(s.accuracy, 1.0);
     assert_int_equal(t.critic.asked, 3 * 9);
     assert_int_equal(t.reviser.asked, 9);
-    for (size_t i = 3 + 9; i < sr1_forest_count(f); i++) {
-        sr1_forest_node n = {.struct_size = sizeof n};
+    for (size_t i = 3 + 9; i < sr1_revision_trees_count(f); i++) {
+        sr1_revision_node n = {.struct_size = sizeof n};
 
-        OK(sr1_forest_node_get(f, i, &n));
+        OK(sr1_revision_trees_node(f, i, &n));
         assert_int_equal(n.kind, SR1_NODE_REVISION);
         assert_int_equal(n.depth, 2);
         assert_int_not_equal(number(n.critique), 1); /* the liar was not drawn */
     }
-    sr1_forest_free(f);
+    sr1_revision_trees_free(f);
     trade_close(&t);
 }
 
@@ -226,12 +226,12 @@ static char *slurp(const char *path)
 static void grow(struct trade *t, const char *path, int64_t *missing, sr1_status want)
 {
     static const int32_t widths[] = {1, 30, 1, 1};
-    sr1_forest_options o = options(t, path);
-    sr1_forest *f = NULL;
+    sr1_revision_tree_options o = options(t, path);
+    sr1_revision_trees *f = NULL;
 
-    OK(sr1_forest_open(&f, &o));
-    assert_int_equal(sr1_forest_expand(f, widths, 4, missing), want);
-    sr1_forest_free(f);
+    OK(sr1_revision_trees_open(&f, &o));
+    assert_int_equal(sr1_revision_trees_expand(f, widths, 4, missing), want);
+    sr1_revision_trees_free(f);
 }
 
 /* As a killed program may leave it: with a part of a line, or the line's end missing. */
@@ -289,23 +289,23 @@ static void an_outage_leaves_a_gap_that_is_filled_later(void **state)
 {
     static const int32_t widths[] = {1, 3};
     struct trade t;
-    sr1_forest_options o;
-    sr1_forest *f = NULL;
+    sr1_revision_tree_options o;
+    sr1_revision_trees *f = NULL;
     int64_t missing;
 
     (void)state;
     trade_open(&t);
     t.fail_at = 2;
     o = options(&t, NULL);
-    OK(sr1_forest_open(&f, &o));
-    OK(sr1_forest_expand(f, widths, 2, &missing));
+    OK(sr1_revision_trees_open(&f, &o));
+    OK(sr1_revision_trees_expand(f, widths, 2, &missing));
     assert_int_equal(missing,
                      2); /* the second of the first problem, and the one behind */
-    assert_int_equal(sr1_forest_count(f), 3 + 9 - 2);
-    OK(sr1_forest_expand(f, widths, 2, &missing));
+    assert_int_equal(sr1_revision_trees_count(f), 3 + 9 - 2);
+    OK(sr1_revision_trees_expand(f, widths, 2, &missing));
     assert_int_equal(missing, 0);
-    assert_int_equal(sr1_forest_count(f), 3 + 9);
-    sr1_forest_free(f);
+    assert_int_equal(sr1_revision_trees_count(f), 3 + 9);
+    sr1_revision_trees_free(f);
     trade_close(&t);
 }
 
@@ -354,12 +354,12 @@ static void files_of_other_trees_are_refused(void **state)
     trade_open(&t);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[256];
-        sr1_forest_options o;
-        sr1_forest *f = NULL;
+        sr1_revision_tree_options o;
+        sr1_revision_trees *f = NULL;
 
         snprintf(text, sizeof text, "%s\n", cases[i].line);
         o = options(&t, scratch_file("bad.jsonl", text, 0));
-        assert_int_not_equal(sr1_forest_open(&f, &o), SR1_OK);
+        assert_int_not_equal(sr1_revision_trees_open(&f, &o), SR1_OK);
         if (!strstr(sr1_last_error(), cases[i].says) ||
             !strstr(sr1_last_error(), "bad.jsonl:1"))
             fail_msg("case %zu: %s", i, sr1_last_error());
@@ -380,11 +380,12 @@ static void files_that_are_no_trees_are_left_alone(void **state)
     (void)state;
     trade_open(&t);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        sr1_forest_options o = options(&t, scratch_file("rows.jsonl", texts[i], 0));
-        sr1_forest *f = NULL;
+        sr1_revision_tree_options o =
+            options(&t, scratch_file("rows.jsonl", texts[i], 0));
+        sr1_revision_trees *f = NULL;
         char *now;
 
-        assert_int_not_equal(sr1_forest_open(&f, &o), SR1_OK);
+        assert_int_not_equal(sr1_revision_trees_open(&f, &o), SR1_OK);
         assert_non_null(strstr(sr1_last_error(), "rows.jsonl"));
         now = slurp(o.path);
         assert_string_equal(now, texts[i]);
@@ -395,16 +396,16 @@ static void files_that_are_no_trees_are_left_alone(void **state)
 
 /* Opens the file tree.jsonl, made by whom, over the problem of these rows. */
 static sr1_status reopen(struct trade *t, const char *row, const char *made_by,
-                         sr1_forest **f)
+                         sr1_revision_trees **f)
 {
-    sr1_forest_options o = options(t, scratch_path("maker.jsonl"));
+    sr1_revision_tree_options o = options(t, scratch_path("maker.jsonl"));
     sr1_problems *p = NULL;
     sr1_status st;
 
     OK(sr1_problems_parse(&p, row, strlen(row), "rows", NULL));
     o.problems = p;
     o.made_by = made_by;
-    st = sr1_forest_open(f, &o);
+    st = sr1_revision_trees_open(f, &o);
     sr1_problems_free(p);
     return st;
 }
@@ -421,23 +422,23 @@ static void a_tree_is_of_its_makers(void **state)
         ROW("Three?", "\"solution\": \"3\", ", "assert 3")};
 #undef ROW
     struct trade t;
-    sr1_forest *f = NULL;
+    sr1_revision_trees *f = NULL;
 
     (void)state;
     trade_open(&t);
     OK(reopen(&t, row, "critic A", &f));
-    OK(sr1_forest_expand(f, widths, 3, NULL));
-    sr1_forest_free(f);
+    OK(sr1_revision_trees_expand(f, widths, 3, NULL));
+    sr1_revision_trees_free(f);
     f = NULL;
     REFUSED(reopen(&t, row, "critic B", &f), SR1_E_STATE, "maker.jsonl:1: an answer to");
     for (size_t i = 0; i < 3; i++)
         REFUSED(reopen(&t, others[i], "critic A", &f), SR1_E_STATE, "the problem was");
     assert_null(f);
     OK(reopen(&t, row, "critic A", &f));
-    assert_int_equal(sr1_forest_count(f), 3);
-    sr1_forest_free(f);
+    assert_int_equal(sr1_revision_trees_count(f), 3);
+    sr1_revision_trees_free(f);
     OK(reopen(&t, row, NULL, &f)); /* nobody asks */
-    sr1_forest_free(f);
+    sr1_revision_trees_free(f);
     trade_close(&t);
 }
 
@@ -445,24 +446,24 @@ static void widths_and_options_are_checked(void **state)
 {
     static const int32_t two[] = {2, 1}, deep[] = {1, 1, 1}, negative[] = {1, -1};
     struct trade t;
-    sr1_forest_options o;
-    sr1_forest *f = NULL;
+    sr1_revision_tree_options o;
+    sr1_revision_trees *f = NULL;
 
     (void)state;
     trade_open(&t);
     o = options(&t, NULL);
     o.run = NULL;
-    REFUSED(sr1_forest_open(&f, &o), SR1_E_INVALID, "run answers");
+    REFUSED(sr1_revision_trees_open(&f, &o), SR1_E_INVALID, "run answers");
     o = options(&t, NULL);
     o.reviser = NULL;
-    REFUSED(sr1_forest_open(&f, &o), SR1_E_INVALID, "go together");
+    REFUSED(sr1_revision_trees_open(&f, &o), SR1_E_INVALID, "go together");
     o.critic = o.solver = NULL;
-    OK(sr1_forest_open(&f, &o));
-    REFUSED(sr1_forest_expand(f, two, 2, NULL), SR1_E_INVALID, "first width");
-    REFUSED(sr1_forest_expand(f, negative, 2, NULL), SR1_E_INVALID, "width -1");
-    REFUSED(sr1_forest_expand(f, deep, 3, NULL), SR1_E_INVALID, "critic");
-    REFUSED(sr1_forest_expand(f, deep, 2, NULL), SR1_E_INVALID, "'bare' has no");
-    sr1_forest_free(f);
+    OK(sr1_revision_trees_open(&f, &o));
+    REFUSED(sr1_revision_trees_expand(f, two, 2, NULL), SR1_E_INVALID, "first width");
+    REFUSED(sr1_revision_trees_expand(f, negative, 2, NULL), SR1_E_INVALID, "width -1");
+    REFUSED(sr1_revision_trees_expand(f, deep, 3, NULL), SR1_E_INVALID, "critic");
+    REFUSED(sr1_revision_trees_expand(f, deep, 2, NULL), SR1_E_INVALID, "'bare' has no");
+    sr1_revision_trees_free(f);
     trade_close(&t);
 }
 
@@ -474,25 +475,25 @@ static void outcomes_of_the_caller_are_checked(void **state)
         int32_t verdict;
         double rate;
     } odd[] = {{99, 0},
-                {-1, 0},
-                {SR1_RUN_WRONG, 1.5},
-                {SR1_RUN_WRONG, -1},
-                {SR1_RUN_WRONG, NAN}};
+               {-1, 0},
+               {SR1_RUN_WRONG, 1.5},
+               {SR1_RUN_WRONG, -1},
+               {SR1_RUN_WRONG, NAN}};
 
     (void)state;
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         struct trade t;
-        sr1_forest_options o;
-        sr1_forest *f = NULL;
+        sr1_revision_tree_options o;
+        sr1_revision_trees *f = NULL;
 
         trade_open(&t);
         t.odd_verdict = odd[i].verdict;
         t.odd_rate = odd[i].rate;
         o = options(&t, NULL);
-        OK(sr1_forest_open(&f, &o));
-        REFUSED(sr1_forest_expand(f, widths, 2, NULL), SR1_E_CALLBACK, "'add'");
-        assert_int_equal(sr1_forest_count(f), 3);
-        sr1_forest_free(f);
+        OK(sr1_revision_trees_open(&f, &o));
+        REFUSED(sr1_revision_trees_expand(f, widths, 2, NULL), SR1_E_CALLBACK, "'add'");
+        assert_int_equal(sr1_revision_trees_count(f), 3);
+        sr1_revision_trees_free(f);
         trade_close(&t);
     }
 }
@@ -501,68 +502,69 @@ static void outcomes_of_the_caller_are_checked(void **state)
 static void a_tree_has_a_file_of_json_lines(void **state)
 {
     struct trade t;
-    sr1_forest_options o;
-    sr1_forest *f = NULL;
+    sr1_revision_tree_options o;
+    sr1_revision_trees *f = NULL;
 
     (void)state;
     trade_open(&t);
     o = options(&t, scratch_path("tree.json"));
-    REFUSED(sr1_forest_open(&f, &o), SR1_E_INVALID, ".jsonl");
+    REFUSED(sr1_revision_trees_open(&f, &o), SR1_E_INVALID, ".jsonl");
     o = options(&t, scratch_path("tree"));
-    REFUSED(sr1_forest_open(&f, &o), SR1_E_INVALID, ".jsonl");
+    REFUSED(sr1_revision_trees_open(&f, &o), SR1_E_INVALID, ".jsonl");
     trade_close(&t);
 }
 
 /* No program is that long: the writer failed. */
 static sr1_status long_write(void *self, const sr1_conversation *const *c, size_t n,
-                             sr1_writer_sink *sink)
+                             sr1_generator_sink *sink)
 {
     static char text[(1 << 20) + 2];
 
     (void)self, (void)c;
     memset(text, '3', sizeof text);
     for (size_t i = 0; i < n; i++)
-        SR1__TRY(sr1_writer_sink_text(sink, i, text, i == 0 ? sizeof text : 1));
+        SR1__TRY(sr1_generator_sink_text(sink, i, text, i == 0 ? sizeof text : 1));
     return SR1_OK;
 }
 
 static void an_answer_that_is_too_long_is_missing(void **state)
 {
     static const int32_t widths[] = {1, 1};
-    sr1_writer_ops ops = {.struct_size = sizeof ops, .name = "long", .write = long_write};
+    sr1_generator_ops ops = {
+        .struct_size = sizeof ops, .name = "long", .write = long_write};
     struct trade t;
-    sr1_forest_options o;
-    sr1_forest *f = NULL;
-    sr1_writer *w = NULL;
+    sr1_revision_tree_options o;
+    sr1_revision_trees *f = NULL;
+    sr1_generator *w = NULL;
     int64_t missing = 0;
 
     (void)state;
     trade_open(&t);
-    OK(sr1_writer_new(&w, &ops, NULL));
+    OK(sr1_generator_new(&w, &ops, NULL));
     o = options(&t, scratch_path("long.jsonl"));
     o.solver = w;
-    OK(sr1_forest_open(&f, &o));
-    OK(sr1_forest_expand(f, widths, 2, &missing));
+    OK(sr1_revision_trees_open(&f, &o));
+    OK(sr1_revision_trees_expand(f, widths, 2, &missing));
     assert_int_equal(missing, 1);
-    assert_int_equal(sr1_forest_count(f), 3 + 2);
-    sr1_forest_free(f);
-    sr1_writer_free(w);
+    assert_int_equal(sr1_revision_trees_count(f), 3 + 2);
+    sr1_revision_trees_free(f);
+    sr1_generator_free(w);
     trade_close(&t);
 }
 
 static sr1_status forest_once(void *arg)
 {
     static const int32_t widths[] = {1, 2, 1};
-    sr1_forest_options o = options(arg, NULL);
-    sr1_forest *f = NULL;
-    sr1_forest_scores s = {.struct_size = sizeof s};
-    sr1_status st = sr1_forest_open(&f, &o);
+    sr1_revision_tree_options o = options(arg, NULL);
+    sr1_revision_trees *f = NULL;
+    sr1_revision_tree_scores s = {.struct_size = sizeof s};
+    sr1_status st = sr1_revision_trees_open(&f, &o);
 
     if (st == SR1_OK)
-        st = sr1_forest_expand(f, widths, 3, NULL);
+        st = sr1_revision_trees_expand(f, widths, 3, NULL);
     if (st == SR1_OK)
-        st = sr1_forest_scores_get(f, 1, &s);
-    sr1_forest_free(f);
+        st = sr1_revision_trees_scores(f, 1, &s);
+    sr1_revision_trees_free(f);
     return st;
 }
 
@@ -600,33 +602,33 @@ static size_t lines(const char *text)
 }
 
 /* Answers 2 and 3 of each problem; the critic knows by the hint which of them passes. */
-static sr1_forest *hinted(struct trade *t)
+static sr1_revision_trees *hinted(struct trade *t)
 {
     static const int32_t widths[] = {1, 2, 1};
-    sr1_forest_options o;
-    sr1_forest *f = NULL;
+    sr1_revision_tree_options o;
+    sr1_revision_trees *f = NULL;
 
     trade_open(t);
     t->critic.say = told;
     o = options(t, NULL);
     o.hints = 1;
-    OK(sr1_forest_open(&f, &o));
-    OK(sr1_forest_expand(f, widths, 3, NULL));
+    OK(sr1_revision_trees_open(&f, &o));
+    OK(sr1_revision_trees_expand(f, widths, 3, NULL));
     return f;
 }
 
 static void critics_that_are_told_judge_rightly(void **state)
 {
     struct trade t;
-    sr1_forest *f = hinted(&t);
-    sr1_forest_node n = {.struct_size = sizeof n};
+    sr1_revision_trees *f = hinted(&t);
+    sr1_revision_node n = {.struct_size = sizeof n};
 
     (void)state;
-    OK(sr1_forest_node_get(f, 3 + 6, &n)); /* of "add", the answer 2 */
+    OK(sr1_revision_trees_node(f, 3 + 6, &n)); /* of "add", the answer 2 */
     assert_non_null(strstr(n.critique, "The answer gives a wrong result."));
-    OK(sr1_forest_node_get(f, 3 + 6 + 1, &n));
+    OK(sr1_revision_trees_node(f, 3 + 6 + 1, &n));
     assert_non_null(strstr(n.critique, "The answer passes all tests"));
-    sr1_forest_free(f);
+    sr1_revision_trees_free(f);
     trade_close(&t);
 }
 
@@ -643,7 +645,7 @@ static void demonstrations_do_not_show_the_hint(void **state)
         {{.struct_size = sizeof cases[0].o, .drop_untrue = 1, .drop_unjudged = 1}, 4, 0},
     };
     struct trade t;
-    sr1_forest *f = hinted(&t);
+    sr1_revision_trees *f = hinted(&t);
     const char *path = scratch_path("demos.jsonl");
 
     (void)state;
@@ -651,7 +653,7 @@ static void demonstrations_do_not_show_the_hint(void **state)
         sr1_critique_demo_report r = {.struct_size = sizeof r};
         char *text;
 
-        OK(sr1_forest_write_demos(f, path, &cases[i].o, &r));
+        OK(sr1_revision_trees_write_demos(f, path, &cases[i].o, &r));
         assert_int_equal(r.critiques, 6);
         assert_int_equal(r.mentioning, 2);
         assert_int_equal(r.written, cases[i].written);
@@ -662,7 +664,7 @@ static void demonstrations_do_not_show_the_hint(void **state)
         assert_null(strstr(text, "the hint"));
         sr1__free(text);
     }
-    sr1_forest_free(f);
+    sr1_revision_trees_free(f);
     trade_close(&t);
 }
 
@@ -684,17 +686,17 @@ static void judgements_can_be_balanced(void **state)
     sr1_critique_demo_report r = {.struct_size = sizeof r};
     const char *path = scratch_path("balanced.jsonl");
     struct trade t;
-    sr1_forest_options o;
-    sr1_forest *f = NULL;
+    sr1_revision_tree_options o;
+    sr1_revision_trees *f = NULL;
     char *text;
 
     (void)state;
     trade_open(&t);
     t.critic.say = honest;
     o = options(&t, NULL);
-    OK(sr1_forest_open(&f, &o));
-    OK(sr1_forest_expand(f, widths, 3, NULL));
-    OK(sr1_forest_write_demos(f, path, &d, &r));
+    OK(sr1_revision_trees_open(&f, &o));
+    OK(sr1_revision_trees_expand(f, widths, 3, NULL));
+    OK(sr1_revision_trees_write_demos(f, path, &d, &r));
     assert_int_equal(r.critiques, 18);
     assert_int_equal(r.written, 6);
     assert_int_equal(r.surplus, 12);
@@ -707,23 +709,23 @@ static void judgements_can_be_balanced(void **state)
     d.drop_failed = 1; /* with 2 -> 3, and 3 -> 2: now 4 to 7, which all pass, and 2 */
     d.drop_untrue = 1;
     r.struct_size = sizeof r;
-    OK(sr1_forest_write_demos(f, path, &d, &r));
+    OK(sr1_revision_trees_write_demos(f, path, &d, &r));
     assert_int_equal(r.written, 6);
-    sr1_forest_free(f);
+    sr1_revision_trees_free(f);
     /* nothing to balance with: nothing is left, and the error says why */
     t.critic.say = kind;
-    OK(sr1_forest_open(&f, &o));
-    OK(sr1_forest_expand(f, widths, 3, NULL));
-    REFUSED(sr1_forest_write_demos(f, path, &d, &r), SR1_E_NOT_FOUND,
+    OK(sr1_revision_trees_open(&f, &o));
+    OK(sr1_revision_trees_expand(f, widths, 3, NULL));
+    REFUSED(sr1_revision_trees_write_demos(f, path, &d, &r), SR1_E_NOT_FOUND,
             "have none of the other judgement");
-    sr1_forest_free(f);
+    sr1_revision_trees_free(f);
     trade_close(&t);
 }
 
 static void rows_get_answers_and_prompts(void **state)
 {
     struct trade t;
-    sr1_forest *f = hinted(&t);
+    sr1_revision_trees *f = hinted(&t);
     const char *from = scratch_file("rows.jsonl", rows, 0);
     const char *to = scratch_path("trained.jsonl");
     const char *two[] = {from, from};
@@ -732,7 +734,7 @@ static void rows_get_answers_and_prompts(void **state)
     char *text;
 
     (void)state;
-    OK(sr1_forest_write_rows(f, &from, 1, to, &n));
+    OK(sr1_revision_trees_write_rows(f, &from, 1, to, &n));
     assert_int_equal(n, 3);
     OK(sr1_problems_load(&p, &to, 1, NULL)); /* problems again */
     assert_string_equal(sr1_problem_solution(sr1_problems_find(p, "bare")), "2");
@@ -741,20 +743,25 @@ static void rows_get_answers_and_prompts(void **state)
     assert_non_null(strstr(text, "<answer>\\n2\\n</answer>"));
     sr1__free(text);
     sr1_problems_free(p);
-    REFUSED(sr1_forest_write_rows(f, two, 2, to, &n), SR1_E_INVALID, "6 in the files");
-    sr1_forest_free(f);
+    REFUSED(sr1_revision_trees_write_rows(f, two, 2, to, &n), SR1_E_INVALID,
+            "6 in the files");
+    REFUSED(sr1_revision_trees_write_rows(f, &from, 1, from, &n), SR1_E_INVALID,
+            "same file");
+    sr1_revision_trees_free(f);
     trade_close(&t);
 }
 
 static sr1_status demos_once(void *arg)
 {
-    sr1_forest *f = arg;
-    sr1_status st = sr1_forest_write_demos(f, scratch_path("once.jsonl"), NULL, NULL);
+    sr1_revision_trees *f = arg;
+    sr1_status st =
+        sr1_revision_trees_write_demos(f, scratch_path("once.jsonl"), NULL, NULL);
 
     if (st == SR1_OK) {
         const char *from = scratch_path("rows.jsonl");
 
-        st = sr1_forest_write_rows(f, &from, 1, scratch_path("twice.jsonl"), NULL);
+        st =
+            sr1_revision_trees_write_rows(f, &from, 1, scratch_path("twice.jsonl"), NULL);
     }
     return st;
 }
@@ -762,18 +769,40 @@ static sr1_status demos_once(void *arg)
 static void demonstrations_survive_want_of_memory(void **state)
 {
     struct trade t;
-    sr1_forest *f = hinted(&t);
+    sr1_revision_trees *f = hinted(&t);
 
     (void)state;
     (void)scratch_file("rows.jsonl", rows, 0);
     assert_true(torture(demos_once, f) > 10);
-    sr1_forest_free(f);
+    sr1_revision_trees_free(f);
+    trade_close(&t);
+}
+
+/* More nodes than the table of hashes has room for at first. */
+static void many_nodes_are_read_back(void **state)
+{
+    const char *path = scratch_path("many.jsonl");
+    const int32_t widths[] = {1, 100};
+    struct trade t;
+    sr1_revision_tree_options o;
+    sr1_revision_trees *f = NULL;
+
+    (void)state;
+    trade_open(&t);
+    o = options(&t, path);
+    OK(sr1_revision_trees_open(&f, &o));
+    OK(sr1_revision_trees_expand(f, widths, 2, NULL));
+    sr1_revision_trees_free(f);
+    OK(sr1_revision_trees_open(&f, &o));
+    assert_int_equal(sr1_revision_trees_count(f), 303);
+    sr1_revision_trees_free(f);
     trade_close(&t);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_nodes_are_read_back),
         cmocka_unit_test(scores_are_those_counted_by_hand),
         cmocka_unit_test(the_majority_of_several_critics_decides),
         cmocka_unit_test(a_stopped_tree_goes_on),

@@ -1,7 +1,7 @@
 /* Hints: one rule for each way an answer can go. */
 #include "critique_test.h"
 
-#include "critique/hint.h"
+#include "environment/critique/execution_feedback.h"
 
 static const char code[] = "def add(a, b):\n    c = a / 0\n    return c\n";
 static const char traceback[] = "Traceback (most recent call last):\n"
@@ -28,7 +28,7 @@ static const char in_the_test[] = "Traceback (most recent call last):\n"
     }
 
 static const struct {
-    struct sr1__run_facts f;
+    struct sr1__execution_facts f;
     const char *has, *lacks;
 } cases[] = {
     {{.verdict = SR1_RUN_PASSED, .tests = 3, .passed = 3},
@@ -80,14 +80,14 @@ static void every_outcome_has_its_hint(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct sr1__run_facts f = cases[i].f;
+        struct sr1__execution_facts f = cases[i].f;
         struct sr1__buf b;
 
         f.code = code;
         if (!f.error)
             f.error = "";
         sr1__buf_init(&b, 0);
-        sr1__hint_say(&b, &f);
+        sr1__execution_feedback_append(&b, &f);
         OK(sr1__buf_status(&b, "hint"));
         if (!strstr(sr1__buf_cstr(&b), cases[i].has))
             fail_msg("case %zu: '%s' is not in: %s", i, cases[i].has, sr1__buf_cstr(&b));
@@ -101,13 +101,13 @@ static void every_outcome_has_its_hint(void **state)
 static void a_long_case_is_left_out(void **state)
 {
     static char input[1000];
-    struct sr1__run_facts f = {.verdict = SR1_RUN_WRONG,
-                               .tests = 2,
-                               .passed = 1,
-                               .error = "",
-                               .code = "",
-                               .expected = {"", 0},
-                               .got = {"", 0}};
+    struct sr1__execution_facts f = {.verdict = SR1_RUN_WRONG,
+                                     .tests = 2,
+                                     .passed = 1,
+                                     .error = "",
+                                     .code = "",
+                                     .expected = {"", 0},
+                                     .got = {"", 0}};
     struct sr1__buf b;
 
     (void)state;
@@ -116,7 +116,7 @@ static void a_long_case_is_left_out(void **state)
         f.input.s = input;
         f.input.n = n;
         sr1__buf_init(&b, 0);
-        sr1__hint_say(&b, &f);
+        sr1__execution_feedback_append(&b, &f);
         assert_int_equal(strstr(sr1__buf_cstr(&b), "xxx") != NULL, n < 1000);
         sr1__buf_free(&b);
     }
@@ -146,7 +146,8 @@ static void tests_that_were_not_run_did_not_fail(void **state)
         OK(sr1_checker_new(&k, box, &o));
         OK(sr1_checker_run(k, sr1_problems_at(p, 0), SR1_CHECK_PROGRAM, answer,
                            strlen(answer), &c));
-        OK(sr1_critique_hint(sr1_problems_at(p, 0), answer, strlen(answer), c, &hint));
+        OK(sr1_critique_execution_feedback(sr1_problems_at(p, 0), answer, strlen(answer),
+                                           c, &hint));
         assert_non_null(strstr(hint, "Test:\nassert add(1, 2) == 3\nActual:\n2"));
         assert_null(strstr(hint, "begin anew"));
         sr1_free(hint);

@@ -44,9 +44,9 @@ static void a_server_writes(void **state)
     static const char *const texts[] = {"the first", "busy", "the second"};
     size_t sizes[3];
     sr1_conversation c[3];
-    sr1_writer_options o = {.struct_size = sizeof o, .max_tokens = 9};
+    sr1_generator_options o = {.struct_size = sizeof o, .max_tokens = 9};
     sr1_config *config = NULL;
-    sr1_writer *w = NULL;
+    sr1_generator *w = NULL;
     struct server s;
     char url[96], *said[3] = {NULL};
     int asked = 0;
@@ -61,18 +61,18 @@ static void a_server_writes(void **state)
     OK(sr1_config_new(&config));
     OK(sr1_config_set(config, "openai_base_url", url));
     OK(sr1_config_set(config, "openai_retries", "0"));
-    OK(sr1_writer_open_remote(&w, config, &o));
-    OK(sr1_writer_write(w, c, 3, said, NULL));
+    OK(sr1_generator_open_remote(&w, config, &o));
+    OK(sr1_generator_generate(w, c, 3, said, NULL));
     assert_string_equal(said[0], "one");
     assert_null(said[1]); /* nothing is known */
     assert_string_equal(said[2], "two");
     assert_int_equal(asked, 3);
     sr1_free(said[0]);
     sr1_free(said[2]);
-    sr1_writer_free(w);
+    sr1_generator_free(w);
     server_stop(&s);
     w = NULL;
-    assert_int_not_equal(sr1_writer_open_remote(&w, config, &o), SR1_OK);
+    assert_int_not_equal(sr1_generator_open_remote(&w, config, &o), SR1_OK);
     assert_null(w);
     sr1_config_free(config);
 }
@@ -96,7 +96,7 @@ static void the_key_enable_thinking_holds_for_servers(void **state)
     static const char *const keys[] = {"true", "false"};
     static const char *const text[] = {"say"};
     static const size_t size[] = {3};
-    sr1_writer_options wrong = {.struct_size = sizeof wrong, .max_tokens = -1};
+    sr1_generator_options wrong = {.struct_size = sizeof wrong, .max_tokens = -1};
     int without = 0;
     struct server s;
     char url[96];
@@ -107,19 +107,20 @@ static void the_key_enable_thinking_holds_for_servers(void **state)
     for (int i = 0; i < 2; i++) {
         sr1_conversation c = talk(text, size);
         sr1_config *config = NULL;
-        sr1_writer *w = NULL;
+        sr1_generator *w = NULL;
         char *said = NULL;
 
         OK(sr1_config_new(&config));
         OK(sr1_config_set(config, "openai_base_url", url));
         OK(sr1_config_set(config, "enable_thinking", keys[i]));
-        REFUSED(sr1_writer_open_remote(&w, config, &wrong), SR1_E_INVALID, "max_tokens");
-        OK(sr1_writer_open_remote(&w, config, NULL));
-        OK(sr1_writer_write(w, &c, 1, &said, NULL));
+        REFUSED(sr1_generator_open_remote(&w, config, &wrong), SR1_E_INVALID,
+                "max_tokens");
+        OK(sr1_generator_open_remote(&w, config, NULL));
+        OK(sr1_generator_generate(w, &c, 1, &said, NULL));
         assert_string_equal(said, "x");
         assert_int_equal(without, i);
         sr1_free(said);
-        sr1_writer_free(w);
+        sr1_generator_free(w);
         sr1_config_free(config);
     }
     server_stop(&s);
@@ -158,24 +159,24 @@ static void seeds_and_samples_are_not_mixed_up(void **state)
     server_start(&s, serve_seeds, seeds);
     snprintf(url, sizeof url, "%s/v1", s.url);
     for (uint64_t seed = 0; seed < 2; seed++) {
-        sr1_writer_options o = {
+        sr1_generator_options o = {
             .struct_size = sizeof o, .temperature = 1.0, .seed = seed};
         sr1_config *config = NULL;
-        sr1_writer *w = NULL;
+        sr1_generator *w = NULL;
 
         OK(sr1_config_new(&config));
         OK(sr1_config_set(config, "openai_base_url", url));
-        OK(sr1_writer_open_remote(&w, config, &o));
+        OK(sr1_generator_open_remote(&w, config, &o));
         for (int32_t i = 0; i < 4; i++) {
             sr1_conversation c = talk(text, size);
             char *said = NULL;
 
             c.id = ids[i / 2];
             c.sample = i % 2;
-            OK(sr1_writer_write(w, &c, 1, &said, NULL));
+            OK(sr1_generator_generate(w, &c, 1, &said, NULL));
             sr1_free(said);
         }
-        sr1_writer_free(w);
+        sr1_generator_free(w);
         sr1_config_free(config);
     }
     server_stop(&s);

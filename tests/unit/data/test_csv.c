@@ -1,7 +1,7 @@
 /* CSV: RFC 4180 in and out, what is refused, every truncation. */
 #include "../../support/torture.h"
 
-#include "data/csv.h"
+#include "text/data/csv.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,9 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "config/config.h"
-#include "data/dataset.h"
+#include "text/data/dataset.h"
+
+#include <searchr1/ext/data_files.h>
 
 #include <string.h>
 #include <unistd.h>
@@ -141,6 +143,41 @@ static void nested_answers_are_found(void **state)
     }
 }
 
+/* Rows as public sets and TRL have them, by default. */
+static void rows_as_published_are_read(void **state)
+{
+    static const struct {
+        const char *row, *question, *answer;
+        size_t history;
+    } rows[] = {
+        {"{\"question\":\"who?\",\"answer\":[\"a\",\"b\"]}", "who?", "a", 0},
+        {"{\"question\":\"who?\",\"answer\":\"a\",\"type\":\"bridge\"}", "who?", "a", 0},
+        {"{\"question\":\"who?\",\"answers\":{\"text\":[\"a\"],\"answer_start\":[3]}}",
+         "who?", "a", 0},
+        {"{\"prompt\":\"2 + 2 =\",\"answer\":4}", "2 + 2 =", "4", 0},
+        {"{\"prompt\":[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\","
+         "\"content\":\"who?\"}],\"answer\":\"a\"}",
+         "who?", "a", 1},
+        {"{\"question\":\"who?\",\"golden_answers\":[\"g\"],\"answer\":\"a\"}", "who?",
+         "g", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        sr1_dataset *d = NULL;
+        sr1_row *row = NULL;
+
+        if (open_one(&d, scratch_file("n.jsonl", rows[i].row, 0), NULL) != SR1_OK)
+            fail_msg("%s: %s", rows[i].row, sr1_last_error());
+        assert_int_equal(sr1_dataset_read(d, 0, &row), SR1_OK);
+        assert_string_equal(sr1_row_question(row), rows[i].question);
+        assert_string_equal(sr1_row_answer(row, 0), rows[i].answer);
+        assert_int_equal(sr1_row_history_count(row), rows[i].history);
+        sr1_row_free(row);
+        sr1_dataset_free(d);
+    }
+}
+
 /* 5000 different aliases. */
 static void too_many_aliases_are_refused(void **state)
 {
@@ -229,10 +266,10 @@ static const struct {
      "field 'id' is not text"},
     {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":\"a\",\"data_source\":3}\n",
      "field 'data_source' is not text"},
-    {"b.jsonl", "\n\n{\"question\":\n", "b.jsonl:3: row: line 1"},
+    {"b.jsonl", "\n\n{\"question\":\n", "b.jsonl:3: column "},
     {"b.jsonl", "[1]\n", "b.jsonl:1: each row must be an object"},
-    {"b.jsonl", "{\"question\":\"\x80\"}\n", "b.jsonl:1: row"},
-    {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":\"a\"} x\n", "b.jsonl:1: row"},
+    {"b.jsonl", "{\"question\":\"\x80\"}\n", "b.jsonl:1: column "},
+    {"b.jsonl", "{\"question\":\"q\",\"golden_answers\":\"a\"} x\n", "b.jsonl:1: col"},
     {"b.jsonl", " \n\t\r\n", "there is no row in it"},
     {"b.json", " ", "neither a list of rows"},
     {"b.json", "[]", "there is no row in it"},
@@ -253,7 +290,7 @@ static const struct {
     {"b.json", "{\"data\": [{}]", "not closed"},
     {"b.json", "{\"data\" [{}]}", "':' is missing"},
     {"b.json", "{\"data\": [{\"a\":1]}]}", "b.json:1: ',' or ']' is missing"},
-    {"b.json", "[{\"a\":1]]", "b.json:1: row: line 1"},
+    {"b.json", "[{\"a\":1]]", "b.json:1: column "},
     {"b.csv", "\n\n", "no header row"},
     {"b.csv", "question,golden_answers\n", "there is no row in it"},
     {"b.csv", "q,a\nx,y\n",
@@ -506,6 +543,48 @@ static void configured_parts(void **state)
     sr1_config_free(c);
 }
 
+/* Files of a list are one data set, in the order of the list. */
+static void configured_lists(void **state)
+{
+    sr1_config *c = NULL;
+    sr1_dataset *d = NULL;
+    char a[600], b[600], list[1300];
+    const char *ids[] = {"r5", "r6", "r0", "r1", "r2"};
+
+    (void)state;
+    snprintf(a, sizeof a, "%s", numbered("list-a.jsonl", 5, 2));
+    snprintf(b, sizeof b, "%s", numbered("list-b.jsonl", 0, 3));
+    snprintf(list, sizeof list, "%s, %s", a, b);
+    assert_int_equal(sr1_config_new(&c), SR1_OK);
+    for (int32_t part = SR1_PART_TRAIN; part <= SR1_PART_TEST; part++) {
+        static const char *const keys[] = {"train_file", "validation_file", "test_file"};
+
+        assert_int_equal(sr1_config_set(c, keys[part], list), SR1_OK);
+        assert_int_equal(sr1__dataset_configured(&d, c, part), SR1_OK);
+        assert_int_equal(sr1_dataset_count(d), COUNT(ids));
+        for (size_t i = 0; i < COUNT(ids); i++) {
+            sr1_row *row = NULL;
+
+            assert_int_equal(sr1_dataset_read(d, (int64_t)i, &row), SR1_OK);
+            assert_string_equal(sr1_row_id(row), ids[i]);
+            assert_string_equal(sr1_row_data_source(row), i < 2 ? "list-a" : "list-b");
+            sr1_row_free(row);
+        }
+        sr1_dataset_free(d);
+    }
+    snprintf(list, sizeof list, "%s,%s", a,
+             scratch_file("list-bad.jsonl",
+                          "{\"question\": \"a\", \"golden_answers\": \"b\"}\n"
+                          "{\"x\": 1}\n",
+                          0));
+    assert_int_equal(sr1_config_set(c, "train_file", list), SR1_OK);
+    assert_error(sr1__dataset_configured(&d, c, SR1_PART_TRAIN), SR1_E_PARSE,
+                 "list-bad.jsonl:2: no field 'question'");
+    assert_int_equal(sr1_config_set(c, "train_file", "a.jsonl,,b.jsonl"), SR1_OK);
+    assert_error(sr1_config_validate(c), SR1_E_CONFIG, "train_file names no file");
+    sr1_config_free(c);
+}
+
 /* 200,000 rows: some 36 MiB on disk, a few MiB in memory. */
 static void streaming_is_bounded(void **state)
 {
@@ -694,12 +773,15 @@ static void records_are_written(void **state)
     assert_non_null(strstr(sr1__buf_cstr(&b), "\"target\":[\"C\"]"));
     assert_non_null(strstr(sr1__buf_cstr(&b), "\"index\":1}}\n"));
     for (int64_t n = 1; n < 200; n++) { /* all of it, or an error */
+        int64_t live = sr1__mem_live();
         struct sr1__buf again;
         sr1_status status;
 
         sr1__mem_fail_at(n);
         status = write_records(&p);
         sr1__mem_fail_at(0);
+        if (sr1__mem_live() != live)
+            fail_msg("allocation %d: leaks", (int)n);
         assert_true(status == SR1_OK || status == SR1_E_NOMEM);
         assert_int_equal(sr1__file_read(p.to, 1 << 20, &again), SR1_OK);
         assert_int_equal(again.len, b.len);
@@ -707,6 +789,8 @@ static void records_are_written(void **state)
         sr1__buf_free(&again);
     }
     sr1__buf_free(&b);
+    snprintf(p.to, sizeof p.to, "%s", p.from);
+    assert_error(write_records(&p), SR1_E_INVALID, "same file as the input");
     snprintf(p.to, sizeof p.to, "/no/such/folder/records.jsonl");
     assert_error(write_records(&p), SR1_E_IO, "/no/such/folder");
 }
@@ -778,6 +862,7 @@ int main(void)
         cmocka_unit_test(every_form_gives_the_same_rows),
         cmocka_unit_test(text_like_a_list_is_an_answer),
         cmocka_unit_test(nested_answers_are_found),
+        cmocka_unit_test(rows_as_published_are_read),
         cmocka_unit_test(too_many_aliases_are_refused),
         cmocka_unit_test(errors_name_the_place),
         cmocka_unit_test(bad_files),
@@ -787,6 +872,7 @@ int main(void)
         cmocka_unit_test(split_parts_are_stable),
         cmocka_unit_test(splits_are_checked),
         cmocka_unit_test(configured_parts),
+        cmocka_unit_test(configured_lists),
         cmocka_unit_test(streaming_is_bounded),
         cmocka_unit_test(rows_are_bounded),
         cmocka_unit_test(every_truncation),

@@ -2,7 +2,7 @@
 #include "../../support/torture.h"
 #include "../../support/files.h"
 
-#include "data/events.h"
+#include "text/data/events.h"
 
 #include <math.h>
 #include <signal.h>

@@ -4,7 +4,9 @@
 
 #include "base/buf.h"
 #include "base/file.h"
-#include "data/dataset.h"
+#include "text/data/dataset.h"
+
+#include <searchr1/ext/data_files.h>
 
 #include <string.h>
 
@@ -103,9 +105,9 @@ static void other_conversations_have_other_ids(void **state)
 static void the_field_has_a_name(void **state)
 {
     sr1_dataset_options o = {.struct_size = sizeof o, .history_field = "before"};
-    sr1_row *row = first(
-        "a.jsonl",
-        "{\"question\":\"q2\",\"history\":7,\"before\":" MESSAGES "]" GOLD, &o);
+    sr1_row *row =
+        first("a.jsonl",
+              "{\"question\":\"q2\",\"history\":7,\"before\":" MESSAGES "]" GOLD, &o);
 
     (void)state;
     check_conversation(row);

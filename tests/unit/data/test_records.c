@@ -2,10 +2,10 @@
 #include "../../support/torture.h"
 #include "../../support/files.h"
 
-#include "data/cursor.h"
-#include "data/demo.h"
-#include "data/jsonl.h"
-#include "data/template.h"
+#include "text/data/cursor.h"
+#include "text/data/demo.h"
+#include "text/data/jsonl.h"
+#include "text/data/prompt_template.h"
 
 #include <signal.h>
 #include <string.h>
@@ -108,19 +108,19 @@ static void templates_render_once(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct sr1__template *t = NULL;
+        struct sr1__prompt_template *t = NULL;
         struct sr1__buf b;
 
         assert_int_equal(
-            sr1__template_parse(&t, rows[i][0], strlen(rows[i][0]), "t", names, 2),
+            sr1__prompt_template_parse(&t, rows[i][0], strlen(rows[i][0]), "t", names, 2),
             SR1_OK);
         sr1__buf_init(&b, 0);
-        assert_int_equal(sr1__template_render(t, values, &b), SR1_OK);
+        assert_int_equal(sr1__prompt_template_render(t, values, &b, NULL), SR1_OK);
         assert_string_equal(sr1__buf_cstr(&b), rows[i][1]);
         sr1__buf_free(&b);
-        sr1__template_free(t);
+        sr1__prompt_template_free(t);
     }
-    sr1__template_free(NULL);
+    sr1__prompt_template_free(NULL);
 }
 
 static void bad_templates(void **state)
@@ -135,24 +135,26 @@ static void bad_templates(void **state)
         {"\x80", "UTF-8"},
     };
     char many[5200];
-    struct sr1__template *t = NULL;
+    struct sr1__prompt_template *t = NULL;
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         assert_error(
-            sr1__template_parse(&t, rows[i][0], strlen(rows[i][0]), "t", names, 2),
+            sr1__prompt_template_parse(&t, rows[i][0], strlen(rows[i][0]), "t", names, 2),
             SR1_E_PARSE, rows[i][1]);
-    assert_error(sr1__template_parse(&t, "a\0b", 3, "t", names, 2), SR1_E_PARSE, "NUL");
-    assert_error(sr1__template_parse(&t, "{{x}}", 5, "t", NULL, 0), SR1_E_PARSE,
+    assert_error(sr1__prompt_template_parse(&t, "a\0b", 3, "t", names, 2), SR1_E_PARSE,
+                 "NUL");
+    assert_error(sr1__prompt_template_parse(&t, "{{x}}", 5, "t", NULL, 0), SR1_E_PARSE,
                  "known: none");
     for (size_t i = 0; i < 520; i++)
         memcpy(many + 9 * i, "{{turns}}", 9);
-    assert_error(sr1__template_parse(&t, many, 9 * 520, "t", names, 2), SR1_E_LIMIT,
-                 "places");
-    assert_error(sr1__template_load(&t, scratch_path("gone.txt"), names, 2), SR1_E_IO,
-                 "gone.txt");
-    assert_error(sr1__template_load(&t, scratch_file("p.txt", "x\n{{y}}", 0), names, 2),
-                 SR1_E_PARSE, "p.txt:2");
+    assert_error(sr1__prompt_template_parse(&t, many, 9 * 520, "t", names, 2),
+                 SR1_E_LIMIT, "places");
+    assert_error(sr1__prompt_template_load(&t, scratch_path("gone.txt"), names, 2),
+                 SR1_E_IO, "gone.txt");
+    assert_error(
+        sr1__prompt_template_load(&t, scratch_file("p.txt", "x\n{{y}}", 0), names, 2),
+        SR1_E_PARSE, "p.txt:2");
     assert_null(t);
 }
 
@@ -166,42 +168,44 @@ static void built_in_templates(void **state)
     size_t n = 0;
 
     (void)state;
-    assert_int_equal(sr1__template_builtin("search-r1", &text, &n), SR1_OK);
+    assert_int_equal(sr1__prompt_template_builtin("search-r1", &text, &n), SR1_OK);
     assert_int_equal(strlen(text), n);
     for (size_t i = 0; i < COUNT(tags); i++)
         assert_non_null(strstr(text, tags[i]));
-    assert_int_equal(sr1__template_builtin("answer-only", &text, &n), SR1_OK);
+    assert_int_equal(sr1__prompt_template_builtin("answer-only", &text, &n), SR1_OK);
     assert_null(strstr(text, "<search>"));
-    assert_int_equal(sr1__template_builtin("search-r1", &text, NULL), SR1_OK);
+    assert_int_equal(sr1__prompt_template_builtin("search-r1", &text, NULL), SR1_OK);
     assert_null(strstr(text, "{{"));
-    assert_int_equal(sr1__template_builtin("mt-grpo", &text, NULL), SR1_OK);
+    assert_int_equal(sr1__prompt_template_builtin("mt-grpo", &text, NULL), SR1_OK);
     assert_non_null(strstr(text, "{{tools}}"));
     assert_non_null(strstr(text, "<tool> {\"name\""));
     for (size_t i = 0; i < sr1__n_builtin_templates; i++) {
-        struct sr1__template *t = NULL;
+        struct sr1__prompt_template *t = NULL;
 
-        assert_int_equal(sr1__template_builtin(sr1__builtin_templates[i].name, &text, &n),
-                         SR1_OK);
         assert_int_equal(
-            sr1__template_parse(&t, text, n, "built-in", places, COUNT(places)), SR1_OK);
-        sr1__template_free(t);
+            sr1__prompt_template_builtin(sr1__builtin_templates[i].name, &text, &n),
+            SR1_OK);
+        assert_int_equal(
+            sr1__prompt_template_parse(&t, text, n, "built-in", places, COUNT(places)),
+            SR1_OK);
+        sr1__prompt_template_free(t);
     }
-    assert_error(sr1__template_builtin("none", &text, &n), SR1_E_NOT_FOUND,
+    assert_error(sr1__prompt_template_builtin("none", &text, &n), SR1_E_NOT_FOUND,
                  "search-r1, mt-grpo, rlvcr, answer-only");
 }
 
 static sr1_status make_template(void *arg)
 {
     static const char *const values[] = {"q", "4"};
-    struct sr1__template *t = NULL;
+    struct sr1__prompt_template *t = NULL;
     struct sr1__buf b;
-    sr1_status status = sr1__template_load(&t, arg, names, 2);
+    sr1_status status = sr1__prompt_template_load(&t, arg, names, 2);
 
     sr1__buf_init(&b, 0);
     if (status == SR1_OK)
-        status = sr1__template_render(t, values, &b);
+        status = sr1__prompt_template_render(t, values, &b, NULL);
     sr1__buf_free(&b);
-    sr1__template_free(t);
+    sr1__prompt_template_free(t);
     return status;
 }
 

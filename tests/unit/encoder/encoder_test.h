@@ -4,7 +4,7 @@
 
 #include "support/golden.h"
 
-#include "encoder/encoder.h"
+#include "tensor/encoder/encoder.h"
 
 #define TEXTS_MAX 16
 #define IDS_MAX 256

@@ -5,7 +5,7 @@
 #include "support/files.h"
 #include "support/torture.h"
 
-#include <searchr1/embed.h>
+#include <searchr1/ext/embed.h>
 
 #define TOLERANCE 1e-5
 #define DIM 32
@@ -112,7 +112,7 @@ static const struct row {
     {"bert-gelu", NULL, -1, "mean", 1},       {"bert-gelu", "cls", 0, "cls", 0},
     {"bert-prefix", "auto", 0, "mean", 0},    {"dpr-question", NULL, -1, "output", 0},
     {"dpr-context", NULL, 1, "output", 1},    {"t5-relu", NULL, -1, "decoder", 0},
-    {"t5-relu", "mean", -1, "mean", 1},        {"t5-encoder", NULL, -1, "mean", 1},
+    {"t5-relu", "mean", -1, "mean", 1},       {"t5-encoder", NULL, -1, "mean", 1},
     {"t5-gated", "decoder", 1, "decoder", 1},
 };
 

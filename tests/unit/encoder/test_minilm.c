@@ -3,7 +3,7 @@
  * there is nothing to test. */
 #include "encoder_test.h"
 
-#include <searchr1/embed.h>
+#include <searchr1/ext/embed.h>
 
 #define QUESTIONS 100
 #define DIM 384

@@ -3,8 +3,8 @@
  * usage: test-scorer [lowered], the latter where libtorch may round fp32 products. */
 #include "support/dense_bed.h"
 
-#include "encoder/scorer.h"
-#include "torch/shim.h"
+#include "tensor/encoder/device_scorer.h"
+#include "tensor/torch/shim.h"
 
 static void hits_are_the_cpus_bit_for_bit(void **state)
 {

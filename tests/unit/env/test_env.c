@@ -1,8 +1,8 @@
 /* Environments: what is inserted for an action, by format, engine and kind of failure. */
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "env/env.h"
-#include "env/sink.h"
+#include "environment/env/env.h"
+#include "environment/env/sink.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,9 +32,9 @@ static sr1_status engine_search(void *self, const char *const *queries, size_t n
         sr1_status status = SR1_OK;
 
         if (strcmp(queries[i], "slow") == 0)
-            status = sr1_search_sink_status(sink, i, SR1_SEARCH_TIMEOUT, "too slow");
+            status = sr1_search_sink_status(sink, i, SR1_ACTION_TIMEOUT, "too slow");
         else if (strcmp(queries[i], "broken") == 0)
-            status = sr1_search_sink_status(sink, i, SR1_SEARCH_ERROR, "broken");
+            status = sr1_search_sink_status(sink, i, SR1_ACTION_ERROR, "broken");
         else if (strcmp(queries[i], "fatal") == 0)
             return sr1_set_error(SR1_E_NETWORK, "the engine is gone");
         else if (strcmp(queries[i], "no id") == 0)
@@ -127,8 +127,8 @@ static void blocks_by_format(void **state)
 
 static void a_turn_is_one_batch(void **state)
 {
-    static const int32_t want[] = {SR1_SEARCH_OK, SR1_SEARCH_TIMEOUT, SR1_SEARCH_EMPTY,
-                                   SR1_SEARCH_OK};
+    static const int32_t want[] = {SR1_ACTION_OK, SR1_ACTION_TIMEOUT, SR1_ACTION_EMPTY,
+                                   SR1_ACTION_OK};
     struct sr1__action a[] = {
         {4, "two", 3, 1}, {5, "slow", 4, 1}, {6, "", 0, 1}, {9, "q\0x", 3, 1}};
     struct sr1__observation out[4];
@@ -157,21 +157,40 @@ static void a_turn_is_one_batch(void **state)
     sr1_env_free(env);
 }
 
-/* One failing engine leaves every action of the batch empty, and training goes on. */
-static void a_failed_batch_goes_on_without(void **state)
+/* The rows beside it are asked once more, each by itself. */
+static void a_query_that_fails_its_batch_fails_alone(void **state)
 {
-    struct sr1__action a[] = {{0, "one", 3, 0}, {1, "fatal", 5, 0}};
-    struct sr1__observation out[2];
+    struct sr1__action a[] = {{0, "one", 3, 0}, {1, "fatal", 5, 0}, {2, "two", 3, 0}};
+    static const int32_t want[] = {SR1_ACTION_OK, SR1_ACTION_ERROR, SR1_ACTION_OK};
+    struct sr1__observation out[3];
     struct engine e;
     sr1_env *env = open_env(&e, NULL);
-    size_t i;
 
     (void)state;
-    assert_int_equal(sr1__env_act(env, a, 2, out), SR1_OK);
-    for (i = 0; i < 2; i++) {
-        assert_int_equal(out[i].status, SR1_SEARCH_ERROR);
-        assert_int_equal(out[i].body.len, 0);
-        assert_int_equal(out[i].n_hits, 0);
+    assert_int_equal(sr1__env_act(env, a, 3, out), SR1_OK);
+    assert_int_equal(e.calls, 1 + 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(out[i].status, want[i]);
+        assert_int_equal(out[i].body.len > 0, want[i] == SR1_ACTION_OK);
+        sr1__observation_free(&out[i]);
+    }
+    sr1_env_free(env);
+}
+
+static void an_engine_that_is_down_is_not_asked_for_every_row(void **state)
+{
+    struct sr1__observation out[20];
+    struct sr1__action a[20];
+    struct engine e;
+    sr1_env *env = open_env(&e, NULL);
+
+    (void)state;
+    for (size_t i = 0; i < 20; i++) /* some blank, which are never sent */
+        a[i] = (struct sr1__action){i, i % 7 ? "fatal" : "", i % 7 ? 5 : 0, 0, 0};
+    assert_int_equal(sr1__env_act(env, a, 20, out), SR1_OK);
+    assert_true(e.calls <= 1 + 20 / 2);
+    for (size_t i = 0; i < 20; i++) {
+        assert_int_equal(out[i].status, i % 7 ? SR1_ACTION_ERROR : SR1_ACTION_EMPTY);
         sr1__observation_free(&out[i]);
     }
     sr1_env_free(env);
@@ -401,7 +420,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_by_format),
         cmocka_unit_test(a_turn_is_one_batch),
-        cmocka_unit_test(a_failed_batch_goes_on_without),
+        cmocka_unit_test(a_query_that_fails_its_batch_fails_alone),
+        cmocka_unit_test(an_engine_that_is_down_is_not_asked_for_every_row),
         cmocka_unit_test(none_carries_nothing_out),
         cmocka_unit_test(callers_can_be_environments),
         cmocka_unit_test(a_failing_callback_is_named),

@@ -1,5 +1,5 @@
 /* Environments that keep a state for each trajectory, and what their actions earn. */
-#include "env/env.h"
+#include "environment/env/env.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -63,8 +63,11 @@ static sr1_status act(void *self, const sr1_env_action *const *a, size_t n,
 
 static sr1_env_ops counting(void)
 {
-    sr1_env_ops ops = {.struct_size = sizeof ops, .name = "counter", .act = act,
-                       .begin = begin, .finish = finish};
+    sr1_env_ops ops = {.struct_size = sizeof ops,
+                       .name = "counter",
+                       .act = act,
+                       .begin = begin,
+                       .finish = finish};
 
     return ops;
 }

@@ -2,7 +2,7 @@
  * way to cut random texts. */
 #include "base/mem.h"
 #include "base/rng.h"
-#include "env/protocol.h"
+#include "environment/env/protocol.h"
 #include "base/text.h"
 
 #include <setjmp.h>
@@ -147,7 +147,7 @@ static size_t random_text(struct sr1__rng *r, char *text, size_t cap)
 static void check_cut(const char *text, size_t len, size_t cut, struct sr1__rng *r)
 {
     struct sr1__scanner s;
-    struct sr1__slice part = {0, 0};
+    struct sr1__text_range part = {0, 0};
     size_t begin = 0, end = 0, at = 0, n;
     int32_t expect = plain_parse(text, len, &begin, &end);
     int32_t event = SR1__EVENT_NONE;
@@ -219,7 +219,7 @@ static void partial_answers(void **state)
     (void)state;
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *text = cases[i].text;
-        struct sr1__slice got = {0, 0};
+        struct sr1__text_range got = {0, 0};
         struct sr1__scanner s;
         size_t used, n;
         int32_t event;
@@ -337,7 +337,7 @@ static void a_whole_message_is_an_action(void **state)
     static const char text[] = " <answer>no</answer> <search>x</search>\n";
     const struct sr1__protocol *p = sr1__protocol_find("ctrl");
     struct sr1__scanner s;
-    struct sr1__slice content;
+    struct sr1__text_range content;
     size_t used, n;
     int32_t event;
 

@@ -1,7 +1,7 @@
 /* Schemas of tools: what is refused when a tool is added, and what is told about
  * arguments that do not fit. */
 #include "base/json.h"
-#include "env/schema.h"
+#include "environment/env/schema.h"
 
 #include "../../support/torture.h"
 
@@ -71,6 +71,30 @@ static void arguments_are_checked(void **state)
         json_decref(value);
         sr1__buf_free(&why);
     }
+    json_decref(schema);
+}
+
+#define X10 "xxxxxxxxxx"
+
+/* 64 bytes and no half character. */
+static void long_values_are_cut(void **state)
+{
+    static const char text[] =
+        "{\"type\": \"object\", \"properties\": {\"mode\": {\"enum\": [\"" X10 X10 X10 X10
+            X10 X10 "xx\u00e9" X10 "\", \"short\"]}}}";
+    json_t *schema = NULL, *value = NULL;
+    struct sr1__buf why;
+
+    (void)state;
+    assert_int_equal(sr1__schema_parse(&schema, text), SR1_OK);
+    assert_int_equal(sr1__json_parse(&value, "{\"mode\": 1}", 11, "value"), SR1_OK);
+    sr1__buf_init(&why, 0);
+    assert_int_equal(sr1__schema_fits(schema, value, &why), 0);
+    assert_string_equal(sr1__buf_cstr(&why),
+                        "argument 'mode' must be one of \"" X10 X10 X10 X10 X10 X10
+                        "xx..., \"short\"");
+    sr1__buf_free(&why);
+    json_decref(value);
     json_decref(schema);
 }
 
@@ -171,6 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arguments_are_checked),
+        cmocka_unit_test(long_values_are_cut),
         cmocka_unit_test(what_is_not_known_is_refused_by_name),
         cmocka_unit_test(depth_is_bounded),
         cmocka_unit_test(a_schema_is_shown_line_by_line),

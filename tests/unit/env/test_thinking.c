@@ -1,5 +1,7 @@
 /* Steps that say how much they think: as they should be and as policies write them. */
-#include "env/protocol.h"
+#include "environment/env/protocol.h"
+
+#include <searchr1/ext/thinking.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,8 +35,8 @@ static const struct {
      "<level>2", "x", "go", "go</action>"},
     {"<level>12<action>go</action>", 0, SR1_THINKING_LEVEL_UNKNOWN, "<level>", "", "go",
      "go</action>"},
-    {"<level>5</level><think>x</think><action>go</action>", 0,
-     SR1_THINKING_LEVEL_UNKNOWN, "<level>5</level>", "x", "go", "go</action>"},
+    {"<level>5</level><think>x</think><action>go</action>", 0, SR1_THINKING_LEVEL_UNKNOWN,
+     "<level>5</level>", "x", "go", "go</action>"},
     {"<level>0</level><action>go</action>", 0, SR1_THINKING_LEVEL_UNKNOWN,
      "<level>0</level>", "", "go", "go</action>"},
     {"<level>two</level><action>go</action>", 0, SR1_THINKING_LEVEL_UNKNOWN,
@@ -99,8 +101,10 @@ static void an_endless_action_is_text(void **state)
     enum { LONG = SR1__SCANNER_MAX_CONTENT + 50 };
     char text[LONG + 100];
     sr1_thinking_step s = {.struct_size = sizeof s};
-    size_t n = (size_t)snprintf(text, sizeof text, "<level>1</level><action>%*s</action>"
-                                                   "<action>go</action>", LONG, "x");
+    size_t n = (size_t)snprintf(text, sizeof text,
+                                "<level>1</level><action>%*s</action>"
+                                "<action>go</action>",
+                                LONG, "x");
 
     (void)state;
     assert_int_equal(sr1_thinking_parse(text, n, &s), SR1_OK);

@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "env/thinking_turn.h"
-#include "trajectory/builder.h"
+#include "environment/env/thinking_turn.h"
+#include "environment/trajectory/builder.h"
 
 #define OK(expr)                                                                         \
     do {                                                                                 \
@@ -103,9 +103,10 @@ static void cut_anywhere(void **state)
 /* Whatever is said in whatever pieces, the places lie in order within the message. */
 static void places_are_in_order(void **state)
 {
-    static const char *const bits[] = {"<level>", "2", "</level>", "<think>", "</think>",
-                                       "<action>", "</action>", " so", "", "<act", "ion>",
-                                       "\xe2\x82\xac", "</lev", "el>", " ", "1</level>"};
+    static const char *const bits[] = {
+        "<level>",   "2",   "</level>", "<think>",  "</think>", "<action>",
+        "</action>", " so", "",         "<act",     "ion>",     "\xe2\x82\xac",
+        "</lev",     "el>", " ",        "1</level>"};
     struct sr1__rng rng;
 
     (void)state;

@@ -1,7 +1,7 @@
 /* The environment of tools: what is told about wrong calls, what a tool gives, deadlines,
  * and what is in use. */
 #include "base/clock.h"
-#include "env/env.h"
+#include "environment/env/env.h"
 
 #include "../../support/torture.h"
 
@@ -118,71 +118,71 @@ static const struct {
     int calls; /* of the tool */
 } cases[] = {
     {"{\"name\": \"town\", \"args\": {\"do\": \"give\"}}",
-     "<result>\nit is so\n</result>", SR1_SEARCH_OK, 1},
+     "<result>\nit is so\n</result>", SR1_ACTION_OK, 1},
     {"{\"name\": \"town\", \"args\": {\"do\": \"echo\"}, \"why\": 1}",
-     "<result>\n{\"do\":\"echo\"}\n</result>", SR1_SEARCH_OK, 1},
+     "<result>\n{\"do\":\"echo\"}\n</result>", SR1_ACTION_OK, 1},
     {"{\"name\": \"town\", \"args\": {\"do\": \"odd\"}}", "<result>\nfine\n</result>",
-     SR1_SEARCH_OK, 1},
+     SR1_ACTION_OK, 1},
     /* not executed */
     {"{\"name\": \"town\", \"args\": {\"do\"",
      "<result>\nError: the tool call is not "
      "valid JSON" WRITE "\n</result>",
-     SR1_SEARCH_OK, 0},
+     SR1_ACTION_OK, 0},
     {"", "<result>\nError: the tool call is not valid JSON" WRITE "\n</result>",
-     SR1_SEARCH_OK, 0},
+     SR1_ACTION_OK, 0},
     {"give me the town",
      "<result>\nError: the tool call is not valid JSON" WRITE "\n</result>",
-     SR1_SEARCH_OK, 0},
+     SR1_ACTION_OK, 0},
     {"[\"town\"]",
      "<result>\nError: the tool call is not a JSON object" WRITE "\n</result>",
-     SR1_SEARCH_OK, 0},
+     SR1_ACTION_OK, 0},
     {"\"town\"",
      "<result>\nError: the tool call is not a JSON object" WRITE "\n</result>",
-     SR1_SEARCH_OK, 0},
+     SR1_ACTION_OK, 0},
     {"{\"args\": {}}",
-     "<result>\nError: the tool call has no \"name\"" WRITE "\n</result>", SR1_SEARCH_OK,
+     "<result>\nError: the tool call has no \"name\"" WRITE "\n</result>", SR1_ACTION_OK,
      0},
     {"{\"name\": 3, \"args\": {}}",
-     "<result>\nError: the tool call has no \"name\"" WRITE "\n</result>", SR1_SEARCH_OK,
+     "<result>\nError: the tool call has no \"name\"" WRITE "\n</result>", SR1_ACTION_OK,
      0},
     {"{\"name\": \"city\", \"args\": {}}",
      "<result>\nError: unknown tool 'city'; known: "
      "town, other\n</result>",
-     SR1_SEARCH_OK, 0},
+     SR1_ACTION_OK, 0},
     {"{\"name\": \"town\", \"args\": {}}",
      "<result>\nError: town: argument 'do' is "
      "missing\n</result>",
-     SR1_SEARCH_OK, 0},
+     SR1_ACTION_OK, 0},
     {"{\"name\": \"town\"}", "<result>\nError: town: argument 'do' is missing\n</result>",
-     SR1_SEARCH_OK, 0},
+     SR1_ACTION_OK, 0},
     {"{\"name\": \"town\", \"args\": [\"give\"]}",
      "<result>\nError: town: the arguments "
      "must be an object, not a list\n</result>",
-     SR1_SEARCH_OK, 0},
+     SR1_ACTION_OK, 0},
     {"{\"name\": \"town\", \"args\": {\"do\": 1}}",
      "<result>\nError: town: argument 'do' "
      "must be a string, not an integer\n</result>",
-     SR1_SEARCH_OK, 0},
+     SR1_ACTION_OK, 0},
     {"{\"name\": \"other\", \"args\": {\"do\": 1}}",
      "<result>\nError: other: argument "
      "'do' is not known; known: none\n</result>",
-     SR1_SEARCH_OK, 0},
+     SR1_ACTION_OK, 0},
     /* executed, and the policy is told */
     {"{\"name\": \"town\", \"args\": {\"do\": \"fail\"}}",
-     "<result>\nError: no such town\n</result>", SR1_SEARCH_OK, 1},
+     "<result>\nError: no such town\n</result>", SR1_ACTION_OK, 1},
     {"{\"name\": \"town\", \"args\": {\"do\": \"fail silently\"}}",
-     "<result>\nError: town failed\n</result>", SR1_SEARCH_OK, 1},
+     "<result>\nError: town failed\n</result>", SR1_ACTION_OK, 1},
     {"{\"name\": \"town\", \"args\": {\"do\": \"nothing\"}}",
-     "Error: town gave an empty result", SR1_SEARCH_OK, 1},
+     "Error: town gave an empty result", SR1_ACTION_OK, 1},
     {"{\"name\": \"town\", \"args\": {\"do\": \"blank\"}}",
-     "Error: town gave an empty result", SR1_SEARCH_OK, 1},
+     "Error: town gave an empty result", SR1_ACTION_OK, 1},
     /* nothing the policy did */
     {"{\"name\": \"town\", \"args\": {\"do\": \"late\"}}", "<result>\n\n</result>",
-     SR1_SEARCH_TIMEOUT, 1},
+     SR1_ACTION_TIMEOUT, 1},
     {"{\"name\": \"town\", \"args\": {\"do\": \"broken\"}}", "<result>\n\n</result>",
-     SR1_SEARCH_ERROR, 1},
+     SR1_ACTION_ERROR, 1},
     {"{\"name\": \"town\", \"args\": {\"do\": \"crash\"}}", "<result>\n\n</result>",
-     SR1_SEARCH_ERROR, 1},
+     SR1_ACTION_ERROR, 1},
 };
 
 #define N_CASES (sizeof cases / sizeof cases[0])
@@ -363,11 +363,11 @@ static void a_late_call_is_given_up(void **state)
     env = open_env(&t, &ops);
     assert_int_equal(sr1__env_flags(env), SR1_ENV_WAITS | SR1_ENV_CONCURRENT |
                                               SR1_ENV_SEPARATE | SR1_ENV_SINGLE);
-    assert_int_equal(status_of(env, quick, &took), SR1_SEARCH_OK);
-    assert_int_equal(status_of(env, slow, &took), SR1_SEARCH_TIMEOUT);
+    assert_int_equal(status_of(env, quick, &took), SR1_ACTION_OK);
+    assert_int_equal(status_of(env, slow, &took), SR1_ACTION_TIMEOUT);
     assert_true(took >= 0.2 && took < 0.5);
     assert_int_equal(status_of(env, quick, &took),
-                     SR1_SEARCH_OK); /* beside the late one */
+                     SR1_ACTION_OK); /* beside the late one */
     sr1_env_free(env);
     assert_int_equal(atomic_load(&t.destroyed), 0); /* the late call still uses it */
     wait_for(&t.destroyed, 1);
@@ -385,11 +385,11 @@ static void a_tool_that_is_busy_is_waited_for(void **state)
     (void)state;
     ops.deadline_s = 0.3;
     env = open_env(&t, &ops);
-    assert_int_equal(status_of(env, slow, &took), SR1_SEARCH_TIMEOUT);
-    assert_int_equal(status_of(env, quick, &took), SR1_SEARCH_TIMEOUT);
+    assert_int_equal(status_of(env, slow, &took), SR1_ACTION_TIMEOUT);
+    assert_int_equal(status_of(env, quick, &took), SR1_ACTION_TIMEOUT);
     assert_true(took >= 0.2 && took < 0.6);
     nap(0.7);
-    assert_int_equal(status_of(env, quick, &took), SR1_SEARCH_OK);
+    assert_int_equal(status_of(env, quick, &took), SR1_ACTION_OK);
     assert_int_equal(atomic_load(&t.most_at_once), 1);
     assert_int_equal(atomic_load(&t.calls), 2);
     sr1_env_free(env);
@@ -400,7 +400,7 @@ static void *ask_quick(void *arg)
 {
     double took;
 
-    assert_int_equal(status_of(arg, quick, &took), SR1_SEARCH_OK);
+    assert_int_equal(status_of(arg, quick, &took), SR1_ACTION_OK);
     return NULL;
 }
 
@@ -448,7 +448,7 @@ static sr1_status find(void *self, const char *const *queries, size_t n, int32_t
     if (strcmp(queries[0], "gone") == 0)
         return sr1_set_error(SR1_E_NETWORK, "the engine is gone");
     if (strcmp(queries[0], "late") == 0)
-        return sr1_search_sink_status(sink, 0, SR1_SEARCH_TIMEOUT, "too late");
+        return sr1_search_sink_status(sink, 0, SR1_ACTION_TIMEOUT, "too late");
     for (k = 0; k < top_k; k++) {
         snprintf(id, sizeof id, "d%d", (int)k);
         SR1__TRY(sr1_search_sink_hit(sink, 0, id, "Paris\nCapital of France.", 2));
@@ -476,20 +476,20 @@ static const struct {
 } wiki_cases[] = {
     {"{\"query\": \"x\"}",
      "<result>\nParis\nCapital of France. Paris\nCapital of France.\n</result>",
-     SR1_SEARCH_OK, 2},
+     SR1_ACTION_OK, 2},
     {"{\"query\": \"x\", \"k\": 1}", "<result>\nParis\nCapital of France.\n</result>",
-     SR1_SEARCH_OK, 1},
+     SR1_ACTION_OK, 1},
     {"{\"query\": \"nothing\"}", "<result>\nNo information found for: nothing\n</result>",
-     SR1_SEARCH_EMPTY, 0},
-    {"{\"query\": \"gone\"}", "<result>\n\n</result>", SR1_SEARCH_ERROR, 0},
-    {"{\"query\": \"late\"}", "<result>\n\n</result>", SR1_SEARCH_TIMEOUT, 0},
+     SR1_ACTION_EMPTY, 0},
+    {"{\"query\": \"gone\"}", "<result>\n\n</result>", SR1_ACTION_ERROR, 0},
+    {"{\"query\": \"late\"}", "<result>\n\n</result>", SR1_ACTION_TIMEOUT, 0},
     {"{\"query\": \"x\", \"k\": 0}",
      "<result>\nError: wiki_search: argument 'k' must be at least 1\n</result>",
-     SR1_SEARCH_OK, 0},
+     SR1_ACTION_OK, 0},
     {"{\"q\": \"x\"}",
      "<result>\nError: wiki_search: argument 'q' is not known; known: "
      "query, k\n</result>",
-     SR1_SEARCH_OK, 0},
+     SR1_ACTION_OK, 0},
 };
 
 static void wiki_search_searches(void **state)

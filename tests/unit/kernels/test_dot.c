@@ -51,9 +51,9 @@ static void make_rows(struct data *d, struct sr1__rng *rng)
             memcpy((float *)(void *)rows + r * dim, v, dim * sizeof(*v));
         }
         for (size_t k = 0; k < dim; k++)
-            d->rows[r * dim + k] =
-                d->dot.type == SR1__DOT_INT8 ? (double)v[k] * (double)d->row_scales[r]
-                                             : (double)v[k];
+            d->rows[r * dim + k] = d->dot.type == SR1__DOT_INT8
+                                       ? (double)v[k] * (double)d->row_scales[r]
+                                       : (double)v[k];
     }
     d->dot.rows = rows;
     d->dot.row_scales = d->row_scales;

@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "base/rng.h"
-#include "loss/loss.h"
+#include "signal/loss/loss.h"
 
 #include <math.h>
 #include <setjmp.h>

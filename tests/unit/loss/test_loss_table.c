@@ -1,11 +1,11 @@
 /* The tables themselves; slopes by finite differences; identities between losses; weights
  * of parts; what is refused. */
-#include "loss/loss.h"
+#include "signal/loss/loss.h"
 
 #include "base/rng.h"
 #include "support/torture.h"
 
-#include <searchr1/advantage.h>
+#include <searchr1/ext/kl.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ static sr1_loss_options defaults(const char *name)
 {
     sr1_loss_options o = {.struct_size = sizeof o};
 
-    assert_int_equal(sr1_loss_options_default(name, &o), SR1_OK);
+    assert_int_equal(sr1_loss_options_init(&o, name), SR1_OK);
     return o;
 }
 
@@ -200,8 +200,9 @@ static void luspo_is_gspo_times_the_length(void **state)
 
 static void on_policy_the_first_step_is_reinforce(void **state)
 {
-    static const char *const names[] = {"grpo",  "ppo",  "dapo",  "dr_grpo", "gspo_token",
-                                        "cispo", "sapo", "vespo", "reinforce"};
+    static const char *const names[] = {"grpo",    "ppo",        "dapo",
+                                        "dr_grpo", "gspo_token", "cispo",
+                                        "sapo",    "vespo",      "reinforce"};
     struct batch x;
     float g[N];
 
@@ -218,9 +219,10 @@ static void on_policy_the_first_step_is_reinforce(void **state)
     }
 }
 
-/* The KL of a loss is that which a reward would be given, where no bound holds. */
+/* The KL of a loss is that which a reward would be given, near the reference and far. */
 static void kinds_of_kl_are_those_of_rewards(void **state)
 {
+    static const float far[] = {-1000, -25, -20, 0, 20, 25, 1000};
     static const char *const ends[] = {"", "+"};
     char kind[32];
     struct batch x;
@@ -234,6 +236,8 @@ static void kinds_of_kl_are_those_of_rewards(void **state)
 
         snprintf(kind, sizeof kind, "%s%s", sr1_loss_kl_name(k / 2), ends[k % 2]);
         for (int i = 0; i < N; i++) {
+            x.now[i] = i < 7 ? far[i] : x.now[i];
+            x.ref[i] = i < 7 ? 0 : x.ref[i];
             now[i] = x.now[i];
             ref[i] = x.ref[i];
             x.adv[i] = 0;
@@ -356,7 +360,7 @@ static void unknown_names_list_the_known(void **state)
     o.kl_kind = "k3+";
     o.correction = "some";
     refused("grpo", &x, &o, SR1_E_NOT_FOUND, "token_truncate");
-    assert_int_equal(sr1_loss_options_default("best", &o), SR1_E_NOT_FOUND);
+    assert_int_equal(sr1_loss_options_init(&o, "best"), SR1_E_NOT_FOUND);
 }
 
 static void what_a_loss_needs_is_named(void **state)
@@ -401,6 +405,22 @@ static void what_a_loss_needs_is_named(void **state)
     refused("reinforce", &x, &o, SR1_E_INVALID, "advantages is required");
 }
 
+/* A weight beyond all numbers, of an advantage of 0. */
+static void a_gradient_that_is_no_number_is_refused(void **state)
+{
+    sr1_loss_options o = defaults("vespo");
+    struct batch x;
+
+    (void)state;
+    fill(&x, 1);
+    for (int i = 0; i < N; i++) {
+        x.now[i] = x.old[i] + 1.0f;
+        x.adv[i] = 0;
+    }
+    o.k_positive = 1000;
+    refused("vespo", &x, &o, SR1_E_NUMERIC, "token 0 of 12: its gradient");
+}
+
 static void numbers_out_of_bounds_are_refused(void **state)
 {
     static const struct {
@@ -433,6 +453,10 @@ static void numbers_out_of_bounds_are_refused(void **state)
         memcpy((char *)&o + bad[i].at, &bad[i].v, sizeof(double));
         refused(bad[i].loss, &x, &o, SR1_E_INVALID, "loss options: ");
     }
+    o = defaults("ppo");
+    o.clip_high = 0.3;
+    o.ratio_cap = 1.2;
+    refused("ppo", &x, &o, SR1_E_INVALID, "at least 1 + clip_high");
     o = defaults("ppo");
     o.correction = "token_mask";
     refused("ppo", &x, &o, SR1_E_INVALID, "correction_high is 0");
@@ -517,10 +541,8 @@ static sr1_status weigh(void *arg)
 {
     static const uint64_t groups[SEQS] = {1, 2, 1, 2};
     const struct batch *x = arg;
-    sr1_loss_maps m = {.struct_size = sizeof m,
-                       .n_seqs = SEQS,
-                       .seq_begin = x->begin,
-                       .groups = groups};
+    sr1_loss_maps m = {
+        .struct_size = sizeof m, .n_seqs = SEQS, .seq_begin = x->begin, .groups = groups};
     float w[N];
 
     return sr1_loss_weights("group-mean-token-mean", &m, w);
@@ -549,6 +571,7 @@ int main(void)
         cmocka_unit_test(bad_maps_are_refused),
         cmocka_unit_test(unknown_names_list_the_known),
         cmocka_unit_test(what_a_loss_needs_is_named),
+        cmocka_unit_test(a_gradient_that_is_no_number_is_refused),
         cmocka_unit_test(numbers_out_of_bounds_are_refused),
         cmocka_unit_test(what_is_not_finite_is_named),
         cmocka_unit_test(huge_ratios_stay_finite),

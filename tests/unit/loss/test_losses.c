@@ -2,7 +2,7 @@
  * shards and with padding. */
 #include "vectors.h"
 
-#include "loss/loss.h"
+#include "signal/loss/loss.h"
 
 /* One batch of the vectors, and what a call made of it. */
 struct case_ {
@@ -14,17 +14,20 @@ struct case_ {
     sr1_loss_report r;
 };
 
-#define REAL(field) {#field, offsetof(sr1_loss_options, field)}
+#define REAL(field)                                                                      \
+    {                                                                                    \
+#field, offsetof(sr1_loss_options, field)                                        \
+    }
 
 static const struct {
     const char *key;
     size_t at;
 } option_fields[] = {
-    REAL(clip_low),        REAL(clip_high),    REAL(beta),         REAL(dual_clip),
-    REAL(ratio_cap),       REAL(tau_positive), REAL(tau_negative), REAL(k_positive),
-    REAL(lambda_positive), REAL(k_negative),   REAL(lambda_negative),
-    REAL(entropy_coef),    REAL(correction_low), REAL(correction_high),
-    REAL(off_policy_delta),
+    REAL(clip_low),       REAL(clip_high),       REAL(beta),
+    REAL(dual_clip),      REAL(ratio_cap),       REAL(tau_positive),
+    REAL(tau_negative),   REAL(k_positive),      REAL(lambda_positive),
+    REAL(k_negative),     REAL(lambda_negative), REAL(entropy_coef),
+    REAL(correction_low), REAL(correction_high), REAL(off_policy_delta),
 };
 
 static void read_options(const json_t *row, sr1_loss_options *o)
@@ -84,7 +87,10 @@ static void call(struct case_ *c, const char *name)
         fail_msg("%s: %s", name, sr1_last_error());
 }
 
-#define FIGURE(field) {#field, offsetof(sr1_loss_report, field)}
+#define FIGURE(field)                                                                    \
+    {                                                                                    \
+#field, offsetof(sr1_loss_report, field)                                         \
+    }
 
 static const struct {
     const char *key;

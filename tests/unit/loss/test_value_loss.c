@@ -1,7 +1,7 @@
 /* The critic's loss against torch's autograd; parts, bounds, what is refused. */
 #include "vectors.h"
 
-#include "loss/loss.h"
+#include "signal/loss/loss.h"
 #include "support/torture.h"
 
 struct case_ {
@@ -66,7 +66,7 @@ static void add_halves(const json_t *row)
     half = n / 2;
     for (size_t i = 0; i < 2; i++) {
         size_t from = i ? half : 0, to = i ? n : half;
-        sr1_value_batch b = {sizeof b,         to - from,     c.values + from,
+        sr1_value_batch b = {sizeof b,         to - from,    c.values + from,
                              c.returns + from, c.old + from, c.weight + from};
         sr1_value_report r = {.struct_size = sizeof r};
         float part[MAX];

@@ -1,7 +1,7 @@
 /* Critics: values equal to transformers', the head that a policy's critic begins with. */
 #include "golden.h"
 
-#include "model/model.h"
+#include "tensor/model/model.h"
 
 #define MAX_IDS 32
 

@@ -3,8 +3,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "model/decoder.h"
-#include "model/kv.h"
+#include "tensor/model/model_decoder.h"
+#include "tensor/model/kv.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -55,9 +55,9 @@ static struct sr1__decoder *new_decoder(sr1_model *m, int32_t rows, int64_t toke
 
 static void feed(struct sr1__decoder *d, int32_t row, const int32_t *ids, size_t n)
 {
-    struct sr1__feed f = {row, ids, n};
+    struct sr1__decode_input f = {row, ids, n};
 
-    if (sr1__decoder_feed(d, &f, 1) != SR1_OK)
+    if (sr1__decoder_decode(d, &f, 1) != SR1_OK)
         fail_msg("%s", sr1_last_error());
 }
 
@@ -67,12 +67,9 @@ static const struct kind {
     const char *dtype;
     double tolerance; /* of a difference, as a part of the row's largest logit */
 } kinds[] = {
-    {"qwen3-tied", "fp32", 1e-5},
-    {"qwen3-group8-sharded", "fp32", 1e-5},
-    {"qwen3-bias", "fp32", 1e-5},
-    {"qwen2-tied", "fp32", 1e-5},
-    {"qwen3-bf16", "bf16", 0.05},
-    {"qwen3-fp16", "fp16", 0.01}, /* slots */
+    {"qwen3-tied", "fp32", 1e-5}, {"qwen3-group8-sharded", "fp32", 1e-5},
+    {"qwen3-bias", "fp32", 1e-5}, {"qwen2-tied", "fp32", 1e-5},
+    {"qwen3-bf16", "bf16", 0.05}, {"qwen3-fp16", "fp16", 0.01}, /* slots */
 };
 #define N_KINDS (sizeof kinds / sizeof *kinds)
 
@@ -122,7 +119,7 @@ static void random_feeds(const struct kind *kind)
     make_rows(m, 5);
     sr1__rng_seed(&rng, 9, 0);
     while (steps < 60) {
-        struct sr1__feed feeds[ROWS];
+        struct sr1__decode_input feeds[ROWS];
         size_t n = 0;
 
         for (int32_t r = ROWS - 1; r >= 0; r--) { /* not in the order of rows */
@@ -137,12 +134,12 @@ static void random_feeds(const struct kind *kind)
                 at = 0;
             }
             step = step < TOKENS - at ? step : TOKENS - at;
-            feeds[n++] = (struct sr1__feed){r, ids[r] + at, step};
+            feeds[n++] = (struct sr1__decode_input){r, ids[r] + at, step};
             fed += (int64_t)step;
         }
         if (n == 0)
             continue;
-        if (sr1__decoder_feed(d, feeds, n) != SR1_OK)
+        if (sr1__decoder_decode(d, feeds, n) != SR1_OK)
             fail_msg("%s: %s", kind->name, sr1_last_error());
         steps++;
         for (size_t i = 0; i < n; i++)
@@ -185,8 +182,8 @@ static void test_fork(void **state)
             for (size_t i = 0; i < 3; i++)
                 memcpy(ids[to[i]], ids[2], cut * sizeof(int32_t));
             for (size_t i = 0; i < 3; i++)
-                assert_int_equal(
-                    sr1_model_logits(m, ids[to[i]], TOKENS, full[to[i]][0]), SR1_OK);
+                assert_int_equal(sr1_model_logits(m, ids[to[i]], TOKENS, full[to[i]][0]),
+                                 SR1_OK);
             sr1__decoder_clear(d, 2);
             feed(d, 5, ids[1], 40); /* to be overwritten */
             feed(d, 2, ids[2], cut);
@@ -240,7 +237,7 @@ static void check_greedy(const char *name)
     struct sr1__decoder *d = new_decoder(m, N, 64);
     const struct sr1__sampling greedy = {0, 0, 1};
     const int32_t rows[N] = {0, 1, 2};
-    struct sr1__feed feeds[N];
+    struct sr1__decode_input feeds[N];
     int32_t prompt[N][64];
     int32_t next[N];
     json_t *facts = NULL;
@@ -251,13 +248,13 @@ static void check_greedy(const char *name)
 
         for (size_t i = 0; i < json_array_size(list); i++)
             prompt[r][i] = (int32_t)json_integer_value(json_array_get(list, i));
-        feeds[r] = (struct sr1__feed){r, prompt[r], json_array_size(list)};
+        feeds[r] = (struct sr1__decode_input){r, prompt[r], json_array_size(list)};
         assert_true(feeds[r].n_ids > 0);
     }
     for (size_t t = 0; t < NEW; t++) {
         float log_probs[N];
 
-        assert_int_equal(sr1__decoder_feed(d, feeds, N), SR1_OK);
+        assert_int_equal(sr1__decoder_decode(d, feeds, N), SR1_OK);
         assert_int_equal(
             sr1__decoder_sample(d, rows, N, &greedy, NULL, next, log_probs, NULL),
             SR1_OK);
@@ -266,7 +263,7 @@ static void check_greedy(const char *name)
 
             assert_int_equal(next[r], json_integer_value(json_array_get(list, t)));
             assert_true(log_probs[r] < 0);
-            feeds[r] = (struct sr1__feed){r, &next[r], 1};
+            feeds[r] = (struct sr1__decode_input){r, &next[r], 1};
         }
     }
     json_decref(facts);
@@ -292,7 +289,7 @@ static void test_log_probs(void **state)
     const int32_t rows[N] = {0, 1, 2, 3};
     struct sr1__rng streams[N];
     struct sr1__rng *rngs[N];
-    struct sr1__feed feeds[N];
+    struct sr1__decode_input feeds[N];
     float log_probs[NEW][N];
     int32_t next[N];
     int32_t seq[N][NEW + 1];
@@ -302,10 +299,10 @@ static void test_log_probs(void **state)
         sr1__rng_seed(&streams[r], 1, (uint64_t)r);
         rngs[r] = &streams[r];
         seq[r][0] = 7 + r;
-        feeds[r] = (struct sr1__feed){r, &seq[r][0], 1};
+        feeds[r] = (struct sr1__decode_input){r, &seq[r][0], 1};
     }
     for (size_t t = 0; t < NEW; t++) {
-        assert_int_equal(sr1__decoder_feed(d, feeds, N), SR1_OK);
+        assert_int_equal(sr1__decoder_decode(d, feeds, N), SR1_OK);
         assert_int_equal(
             sr1__decoder_sample(d, rows, N, &sampling, rngs, next, log_probs[t], NULL),
             SR1_OK);
@@ -335,10 +332,10 @@ static void test_log_probs(void **state)
     sr1_model_free(m);
 }
 
-static void refused(struct sr1__decoder *d, const struct sr1__feed *f, size_t n,
+static void refused(struct sr1__decoder *d, const struct sr1__decode_input *f, size_t n,
                     sr1_status status, const char *text)
 {
-    sr1_status got = sr1__decoder_feed(d, f, n);
+    sr1_status got = sr1__decoder_decode(d, f, n);
 
     if (got != status || !strstr(sr1_last_error(), text))
         fail_msg("%d: %s; wanted %d: %s", (int)got, sr1_last_error(), (int)status, text);
@@ -359,14 +356,15 @@ static void test_refusals(void **state)
     (void)state;
     make_rows(m, 1);
     feed(d, 1, ids[1], 20);
-    refused(d, &(struct sr1__feed){3, ids[0], 1}, 1, SR1_E_INVALID, "row 3");
-    refused(d, &(struct sr1__feed){-1, ids[0], 1}, 1, SR1_E_INVALID, "row -1");
-    refused(d, &(struct sr1__feed){1, ids[0], 0}, 1, SR1_E_INVALID, "no tokens");
-    refused(d, &(struct sr1__feed){1, ids[0], 31}, 1, SR1_E_LIMIT, "maximum is 50");
-    refused(d, &(struct sr1__feed){1, bad, 3}, 1, SR1_E_INVALID, "128");
-    refused(d, (const struct sr1__feed[]){{1, ids[0], 1}, {1, ids[0], 1}}, 2,
+    refused(d, &(struct sr1__decode_input){3, ids[0], 1}, 1, SR1_E_INVALID, "row 3");
+    refused(d, &(struct sr1__decode_input){-1, ids[0], 1}, 1, SR1_E_INVALID, "row -1");
+    refused(d, &(struct sr1__decode_input){1, ids[0], 0}, 1, SR1_E_INVALID, "no tokens");
+    refused(d, &(struct sr1__decode_input){1, ids[0], 31}, 1, SR1_E_LIMIT,
+            "maximum is 50");
+    refused(d, &(struct sr1__decode_input){1, bad, 3}, 1, SR1_E_INVALID, "128");
+    refused(d, (const struct sr1__decode_input[]){{1, ids[0], 1}, {1, ids[0], 1}}, 2,
             SR1_E_INVALID, "twice");
-    refused(d, (const struct sr1__feed[]){{1, ids[1] + 20, 5}, {2, bad, 3}}, 2,
+    refused(d, (const struct sr1__decode_input[]){{1, ids[1] + 20, 5}, {2, bad, 3}}, 2,
             SR1_E_INVALID, "128");
     assert_int_equal(sr1__decoder_sample(d, rows, 2, &warm, NULL, out, NULL, NULL),
                      SR1_E_INVALID);
@@ -381,7 +379,8 @@ static void test_refusals(void **state)
     feed(d, 1, ids[1] + 20, 5);
     check_logits(d, 1, 1, 1e-5);
     sr1__model_touch(m);
-    refused(d, &(struct sr1__feed){1, ids[1], 1}, 1, SR1_E_STATE, "weights have changed");
+    refused(d, &(struct sr1__decode_input){1, ids[1], 1}, 1, SR1_E_STATE,
+            "weights have changed");
     feed(d, 2, ids[2], 4);
     sr1__decoder_clear(d, 1);
     feed(d, 1, ids[1], 10);
@@ -406,7 +405,8 @@ static void test_score(void **state)
         feed(d, 0, ids[0], 100);
         for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
             size_t cut = cuts[c], asked[2] = {3, 12};
-            struct sr1__feed feeds[2] = {{1, ids[0] + cut, 4}, {2, ids[0] + cut, 20}};
+            struct sr1__decode_input feeds[2] = {{1, ids[0] + cut, 4},
+                                                 {2, ids[0] + cut, 20}};
             float log_probs[15], entropies[15];
 
             assert_int_equal(sr1__decoder_fork_part(d, 0, 1, (int64_t)cut), SR1_OK);
@@ -436,12 +436,63 @@ static void test_score(void **state)
         if (!(most <= 20 * kinds[k].tolerance))
             fail_msg("%s: scores differ by %g", kinds[k].name, most);
         assert_int_equal(sr1__decoder_fork_part(d, 0, 1, 101), SR1_E_INVALID);
-        assert_int_equal(sr1__decoder_score(d, &(struct sr1__feed){1, ids[0], 2},
+        assert_int_equal(sr1__decoder_score(d, &(struct sr1__decode_input){1, ids[0], 2},
                                             &(size_t){2}, 1, 1.0, full[0][0], full[0][0]),
                          SR1_E_INVALID);
+        for (int32_t bad = -1; bad <= VOCAB; bad += VOCAB + 1) {
+            const int32_t last[2] = {5, bad}; /* the second is asked for, not fed */
+
+            assert_int_equal(
+                sr1__decoder_score(d, &(struct sr1__decode_input){2, last, 2},
+                                   &(size_t){1}, 1, 1.0, full[0][0], full[0][0]),
+                SR1_E_INVALID);
+            assert_non_null(strstr(sr1_last_error(), "[0, 128)"));
+        }
         sr1__decoder_free(d);
         sr1_model_free(m);
     }
+}
+
+/* Keys and values of `v` for the spans' tokens; what layer 0 gives for the first one. */
+static float attend_all(struct sr1__kv *kv, const sr1_model *m,
+                        const struct sr1__kv_span *spans, size_t n, double v)
+{
+    const struct sr1__hf_config *c = &m->config;
+    int64_t total = spans[n - 1].first + spans[n - 1].n;
+    sr1_scope *s = sr1__scope_open(m->device, "test");
+    sr1_tensor *q, *k, *y;
+    float first = NAN;
+
+    assert_int_equal(kv->ops->reserve(kv, spans, n), SR1_OK);
+    sr1__scope_inference(s);
+    q = t_full(s, 1.0, m->dtype, T_SHAPE(total, c->n_heads, c->head_dim));
+    k = t_full(s, v, m->dtype, T_SHAPE(total, c->n_kv_heads, c->head_dim));
+    y = t_to(s, kv->ops->attend(s, kv, 0, spans, n, q, k, k), SR1__F32);
+    y = t_reshape(s, y, T_SHAPE(-1));
+    t_to_host_f32(s, t_narrow(s, y, 0, 0, 1), &first, 1);
+    assert_int_equal(sr1__scope_close(s), SR1_OK);
+    return first;
+}
+
+/* What is not finite in a sequence that is over does not reach the next one in its place.
+ */
+static void test_slot_again(void **state)
+{
+    const struct sr1__kv_span overflowed = {0, 0, 0, 8}, other = {1, 0, 0, 8};
+    const struct sr1__kv_span next[2] = {{0, 0, 0, 1}, {1, 1, 8, 1}};
+    sr1_model *m = open_model("qwen3-fp16", "fp16");
+    struct sr1__kv *kv = NULL;
+
+    (void)state;
+    assert_int_equal(sr1__kv_slots_new(&kv, m, 2, 64), SR1_OK);
+    (void)attend_all(kv, m, &overflowed, 1, INFINITY);
+    (void)attend_all(kv, m, &other, 1, 0.5);
+    kv->ops->clear(kv, 0);
+    assert_true(attend_all(kv, m, next, 2, 0.5) == 0.5F);
+    kv->ops->clear(kv, 0);
+    kv->ops->clear(kv, 1);
+    kv->ops->free(kv);
+    sr1_model_free(m);
 }
 
 /* A failed allocation anywhere leaves rows that go on as if nothing had happened. */
@@ -455,11 +506,11 @@ static void test_allocation_failures(void **state)
     make_rows(m, 1);
     feed(d, 0, ids[0], at);
     for (int64_t n = 1; at < 70; n++) {
-        struct sr1__feed f = {0, ids[0] + at, 3};
+        struct sr1__decode_input f = {0, ids[0] + at, 3};
         sr1_status status;
 
         sr1__mem_fail_at(n);
-        status = sr1__decoder_feed(d, &f, 1);
+        status = sr1__decoder_decode(d, &f, 1);
         sr1__mem_fail_at(0);
         assert_true(status == SR1_OK || status == SR1_E_NOMEM);
         at += status == SR1_OK ? 3 : 0;
@@ -477,10 +528,14 @@ static void test_allocation_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_split), cmocka_unit_test(test_fork),
-        cmocka_unit_test(test_fork_memory), cmocka_unit_test(test_greedy),
+        cmocka_unit_test(test_any_split),
+        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_fork_memory),
+        cmocka_unit_test(test_greedy),
         cmocka_unit_test(test_score),
-        cmocka_unit_test(test_log_probs), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_slot_again),
+        cmocka_unit_test(test_log_probs),
+        cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_allocation_failures),
     };
 

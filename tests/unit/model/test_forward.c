@@ -1,7 +1,7 @@
 /* Logits, log-probs and gradients of golden models against transformers'. */
 #include "golden.h"
 
-#include "model/model.h"
+#include "tensor/model/model.h"
 
 #define MAX_IDS 512
 
@@ -127,9 +127,9 @@ static float *view_grad(sr1_model *m, const struct sr1__named *view)
 
         if (base < p || base >= p + t_size(leaf, 0) * row)
             continue;
-        t_to_host_f32(s, t_narrow(s, t_grad(s, leaf), 0, (base - p) / row,
-                                  t_size(view->tensor, 0)),
-                      out, n);
+        t_to_host_f32(
+            s, t_narrow(s, t_grad(s, leaf), 0, (base - p) / row, t_size(view->tensor, 0)),
+            out, n);
     }
     OK(sr1__scope_close(s));
     return out;

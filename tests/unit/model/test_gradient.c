@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
-#include "model/model.h"
+#include "tensor/model/model.h"
 
 static const char config[] =
     "{\"model_type\":\"qwen3\",\"architectures\":[\"Qwen3ForCausalLM\"],\"hidden_size\":"
@@ -270,7 +270,7 @@ static void checkpointing_lowers_the_peak(void **state)
     (void)state;
     OK(sr1_model_new_random(&m, deep, 3, NULL));
     OK(sr1__model_train(m, 1));
-    peak_of(m, 1, 1); /* code and threads are in memory from here on */
+    peak_of(m, 1, 1);           /* code and threads are in memory from here on */
     spared = peak_of(m, 32, 1); /* first: the peak of a process never falls */
     whole = peak_of(m, 32, 0);
     print_message("peak: %lld MiB checkpointed, %lld MiB not\n",

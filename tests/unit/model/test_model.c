@@ -1,7 +1,7 @@
 /* Making, refusing, copying and saving models; allocations that fail on the way. */
 #include "golden.h"
 
-#include "model/model.h"
+#include "tensor/model/model.h"
 
 static const char config[] =
     "{\"model_type\":\"qwen3\",\"architectures\":[\"Qwen3ForCausalLM\"],\"hidden_size\":"
@@ -145,6 +145,60 @@ static void weights_that_are_not_finite_are_named(void **state)
     OK(sr1__dir_remove(dir));
 }
 
+static char warning[600];
+
+static void keep_warning(void *user, int32_t level, const char *text)
+{
+    (void)user;
+    if (level == SR1_LOG_WARN)
+        snprintf(warning, sizeof warning, "%s", text);
+}
+
+static void replace_in_config(const char *from, const char *to)
+{
+    char path[80];
+    struct sr1__buf b, changed;
+    const char *at;
+
+    snprintf(path, sizeof path, "%s/config.json", dir);
+    OK(sr1__file_read(path, 0, &b));
+    at = strstr(sr1__buf_cstr(&b), from);
+    assert_non_null(at);
+    sr1__buf_init(&changed, 0);
+    sr1__buf_add(&changed, b.data, (size_t)(at - b.data));
+    sr1__buf_str(&changed, to);
+    sr1__buf_str(&changed, at + strlen(from));
+    OK(sr1__file_replace(path, changed.data, changed.len));
+    sr1__buf_free(&b);
+    sr1__buf_free(&changed);
+}
+
+/* Two layers in the file, one in config.json; then a head beside a tied embedding, which
+ * means nothing. */
+static void tensors_beyond_the_configuration_are_said(void **state)
+{
+    sr1_model *m = random_model(1, NULL);
+
+    (void)state;
+    OK(sr1_model_save(m, dir));
+    sr1_model_free(m);
+    sr1_log_set(keep_warning, NULL);
+    OK(sr1_model_open(&m, dir, NULL));
+    sr1_model_free(m);
+    assert_string_equal(warning, "");
+    replace_in_config("\"tie_word_embeddings\": false", "\"tie_word_embeddings\": true");
+    OK(sr1_model_open(&m, dir, NULL));
+    sr1_model_free(m);
+    assert_string_equal(warning, "");
+    replace_in_config("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1");
+    OK(sr1_model_open(&m, dir, NULL));
+    sr1_model_free(m);
+    sr1_log_set(NULL, NULL);
+    assert_non_null(strstr(warning, "11 tensors are not used"));
+    assert_non_null(strstr(warning, "'model.layers.1."));
+    OK(sr1__dir_remove(dir));
+}
+
 static void options_are_checked(void **state)
 {
     const sr1_model_options bad[] = {
@@ -216,6 +270,7 @@ int main(void)
         cmocka_unit_test(a_clone_stands_on_its_own),
         cmocka_unit_test(a_missing_folder_names_the_download),
         cmocka_unit_test(weights_that_are_not_finite_are_named),
+        cmocka_unit_test(tensors_beyond_the_configuration_are_said),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(ids_are_checked),
         cmocka_unit_test(any_allocation_may_fail),

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "net/http.h"
+#include "retrieval/net/http_client.h"
 #include "support/files.h"
 #include "support/http_server.h"
 

@@ -6,15 +6,16 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "net/openai_wire.h"
+#include "retrieval/net/openai_wire.h"
 #include "support/files.h"
 #include "support/http_server.h"
 #include "support/torture.h"
 
 #include <math.h>
-#include <searchr1/openai.h>
+#include <searchr1/ext/openai.h>
 
 static const int32_t prompt_ids[] = {1, 22, 333};
 static const char *const roles[] = {"system", "user"};
@@ -134,7 +135,7 @@ static void sends(const sr1_openai_request *q, int32_t dialect, int32_t completi
     json_t *is = NULL, *should = NULL;
 
     sr1__buf_init(&b, 0);
-    assert_int_equal(sr1__openai_write(&b, q, &style), SR1_OK);
+    assert_int_equal(sr1__openai_request_write(&b, q, &style), SR1_OK);
     assert_int_equal(sr1__json_parse(&is, sr1__buf_cstr(&b), b.len, "is"), SR1_OK);
     assert_int_equal(sr1__json_parse(&should, expected, strlen(expected), "should"),
                      SR1_OK);
@@ -261,11 +262,12 @@ static void vllm_gives_ids_and_log_probs(void **state)
     server_stop(&s);
 }
 
-static struct sr1__openai_answer read_ok(const char *body, const sr1_openai_request *q)
+static struct sr1__openai_completion read_ok(const char *body,
+                                             const sr1_openai_request *q)
 {
-    struct sr1__openai_answer a;
+    struct sr1__openai_completion a;
 
-    if (sr1__openai_read(&a, body, strlen(body), q) != SR1_OK)
+    if (sr1__openai_completion_read(&a, body, strlen(body), q) != SR1_OK)
         fail_msg("%s", sr1_last_error());
     return a;
 }
@@ -273,7 +275,7 @@ static struct sr1__openai_answer read_ok(const char *body, const sr1_openai_requ
 /* OpenAI's own: tokens as texts with their bytes, the stop text taken off. */
 static void chats_give_tokens_as_texts(void **state)
 {
-    struct sr1__openai_answer a = read_ok(
+    struct sr1__openai_completion a = read_ok(
         "{\"choices\": [{\"index\": 0, \"message\": {\"role\": \"assistant\", "
         "\"content\": \"\xC3\xA9 b\", \"refusal\": null}, \"logprobs\": {\"content\": "
         "[{\"token\": \"\\\\xc3\", \"bytes\": [195], \"logprob\": -1, \"top_logprobs\": "
@@ -292,12 +294,12 @@ static void chats_give_tokens_as_texts(void **state)
     assert_memory_equal(a.tokens[0], "\xC3\xA9 b", 4);
     assert_true(a.tokens[2] == a.tokens[0] + 2 && a.token_sizes[2] == 2);
     assert_true(a.log_probs[2] == -2.0f);
-    sr1__openai_answer_clear(&a);
+    sr1__openai_completion_clear(&a);
 }
 
 static void thoughts_taken_out_are_put_back(void **state)
 {
-    struct sr1__openai_answer a = read_ok(
+    struct sr1__openai_completion a = read_ok(
         "{\"choices\": [{\"message\": {\"content\": \"Rome\", \"reasoning_content\": "
         "\"hm\"}, \"finish_reason\": \"stop\"}]}",
         &by_messages);
@@ -306,13 +308,13 @@ static void thoughts_taken_out_are_put_back(void **state)
     assert_string_equal(a.text, "<think>hm</think>Rome");
     assert_int_equal(a.completion_tokens, -1);
     assert_int_equal(a.n_tokens, 0);
-    sr1__openai_answer_clear(&a);
+    sr1__openai_completion_clear(&a);
     a = read_ok("{\"choices\": [{\"message\": {\"content\": null, \"tool_calls\": []}, "
                 "\"finish_reason\": \"tool_calls\"}]}",
                 &by_messages);
     assert_string_equal(a.text, "");
     assert_int_equal(a.finish, SR1_OPENAI_FINISH_OTHER);
-    sr1__openai_answer_clear(&a);
+    sr1__openai_completion_clear(&a);
 }
 
 static void the_stop_text_is_known_kept_or_not(void **state)
@@ -338,7 +340,7 @@ static void the_stop_text_is_known_kept_or_not(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct sr1__openai_answer a;
+        struct sr1__openai_completion a;
         char body[256];
 
         snprintf(body, sizeof body, "{\"choices\": [{%s}]}", rows[i].end);
@@ -347,7 +349,7 @@ static void the_stop_text_is_known_kept_or_not(void **state)
                          : a.stop_text != NULL)
             fail_msg("row %zu: %s", i, a.stop_text ? a.stop_text : "none");
         assert_int_equal(a.stop_kept, rows[i].kept);
-        sr1__openai_answer_clear(&a);
+        sr1__openai_completion_clear(&a);
     }
 }
 
@@ -374,12 +376,13 @@ static void what_is_no_answer_says_why(void **state)
          "\"a\", \"bytes\": [256], \"logprob\": -1}]}}]}",
          "token 0"},
     };
-    struct sr1__openai_answer a;
+    struct sr1__openai_completion a;
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        assert_int_equal(sr1__openai_read(&a, rows[i][0], strlen(rows[i][0]), &by_ids),
-                         SR1_E_PARSE);
+        assert_int_equal(
+            sr1__openai_completion_read(&a, rows[i][0], strlen(rows[i][0]), &by_ids),
+            SR1_E_PARSE);
         if (!strstr(sr1_last_error(), rows[i][1]))
             fail_msg("row %zu: %s", i, sr1_last_error());
     }
@@ -593,16 +596,42 @@ static void an_unreadable_answer_is_asked_for_again(void **state)
     server_stop(&s);
 }
 
+/* Three attempts with two waits of at least 0.1 s each between them. */
+static void it_is_asked_for_again_after_a_wait(void **state)
+{
+    struct told t = {.reply = {.code = 200, .headers = "", .body = "<html>"},
+                     .good_after = 2};
+    struct server s;
+    sr1_openai_options o;
+    sr1_openai_results *said = NULL;
+    sr1_openai *c = NULL;
+    double begun;
+
+    (void)state;
+    server_start(&s, serve, &t);
+    o = quick(&s);
+    o.retry_first_s = o.retry_max_s = 0.2;
+    assert_int_equal(sr1_openai_new(&c, &o), SR1_OK);
+    begun = sr1__now();
+    said = run_one(c, &by_ids);
+    assert_true(sr1__now() - begun >= 0.2);
+    assert_int_equal(first(said).status, SR1_OK);
+    assert_int_equal(t.completions, 3);
+    sr1_openai_results_free(said);
+    sr1_openai_free(c);
+    server_stop(&s);
+}
+
 /* ---- memory ---- */
 
 static sr1_status read_both(void *arg)
 {
-    struct sr1__openai_answer a = {0};
-    sr1_status st =
-        sr1__openai_read(&a, vllm_completion, sizeof vllm_completion - 1, &by_ids);
+    struct sr1__openai_completion a = {0};
+    sr1_status st = sr1__openai_completion_read(&a, vllm_completion,
+                                                sizeof vllm_completion - 1, &by_ids);
 
     (void)arg;
-    sr1__openai_answer_clear(&a);
+    sr1__openai_completion_clear(&a);
     return st;
 }
 
@@ -614,9 +643,9 @@ static sr1_status write_both(void *arg)
 
     (void)arg;
     sr1__buf_init(&b, 0);
-    st = sr1__openai_write(&b, &by_ids, &style);
+    st = sr1__openai_request_write(&b, &by_ids, &style);
     if (st == SR1_OK)
-        st = sr1__openai_write(&b, &by_messages, &style);
+        st = sr1__openai_request_write(&b, &by_messages, &style);
     sr1__buf_free(&b);
     return st;
 }
@@ -667,6 +696,7 @@ int main(void)
         cmocka_unit_test(failures_are_retried_then_told),
         cmocka_unit_test(what_a_server_gave_up_is_asked_for_again),
         cmocka_unit_test(an_unreadable_answer_is_asked_for_again),
+        cmocka_unit_test(it_is_asked_for_again_after_a_wait),
         cmocka_unit_test(every_allocation_may_fail),
     };
 

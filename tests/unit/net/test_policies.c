@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "net/breaker.h"
-#include "net/bucket.h"
-#include "net/retry.h"
+#include "retrieval/net/breaker.h"
+#include "retrieval/net/token_bucket.h"
+#include "retrieval/net/retry.h"
 
 /* ---- retries ---- */
 
@@ -92,14 +92,14 @@ static void codes_that_may_pass(void **state)
 
 static void requests_leave_evenly(void **state)
 {
-    struct sr1__bucket b;
+    struct sr1__token_bucket b;
     double now = 100;
     int sent = 0;
 
     (void)state;
-    sr1__bucket_init(&b, 4);
+    sr1__token_bucket_init(&b, 4);
     for (double end = 110; now < end;) { /* a clock that jumps to the next token */
-        double wait = sr1__bucket_take(&b, now);
+        double wait = sr1__token_bucket_take(&b, now);
 
         if (wait == 0)
             sent++;
@@ -112,36 +112,36 @@ static void requests_leave_evenly(void **state)
 
 static void an_idle_bucket_saves_nothing_up(void **state)
 {
-    struct sr1__bucket b;
+    struct sr1__token_bucket b;
 
     (void)state;
-    sr1__bucket_init(&b, 2);
-    assert_true(sr1__bucket_take(&b, 0) == 0);
-    assert_true(sr1__bucket_take(&b, 1000) == 0);
-    assert_true(fabs(sr1__bucket_take(&b, 1000) - 0.5) < 1e-9);
+    sr1__token_bucket_init(&b, 2);
+    assert_true(sr1__token_bucket_take(&b, 0) == 0);
+    assert_true(sr1__token_bucket_take(&b, 1000) == 0);
+    assert_true(fabs(sr1__token_bucket_take(&b, 1000) - 0.5) < 1e-9);
 }
 
 static void without_a_rate_nothing_waits(void **state)
 {
-    struct sr1__bucket b;
+    struct sr1__token_bucket b;
 
     (void)state;
-    sr1__bucket_init(&b, 0);
+    sr1__token_bucket_init(&b, 0);
     for (int i = 0; i < 100; i++)
-        assert_true(sr1__bucket_take(&b, 5) == 0);
+        assert_true(sr1__token_bucket_take(&b, 5) == 0);
 }
 
 static void a_pause_holds_everyone(void **state)
 {
-    struct sr1__bucket b;
+    struct sr1__token_bucket b;
 
     (void)state;
-    sr1__bucket_init(&b, 0);
-    sr1__bucket_pause(&b, 12);
-    sr1__bucket_pause(&b, 11); /* does not shorten it */
-    assert_true(sr1__bucket_take(&b, 10) == 2);
-    assert_true(sr1__bucket_take(&b, 12) == 0);
-    assert_true(sr1__bucket_take(&b, 12) == 0);
+    sr1__token_bucket_init(&b, 0);
+    sr1__token_bucket_pause(&b, 12);
+    sr1__token_bucket_pause(&b, 11); /* does not shorten it */
+    assert_true(sr1__token_bucket_take(&b, 10) == 2);
+    assert_true(sr1__token_bucket_take(&b, 12) == 0);
+    assert_true(sr1__token_bucket_take(&b, 12) == 0);
 }
 
 /* ---- the circuit breaker ---- */
@@ -149,8 +149,8 @@ static void a_pause_holds_everyone(void **state)
 static void fail_times(struct sr1__breaker *b, int n, double now)
 {
     for (int i = 0; i < n; i++) {
-        assert_int_equal(sr1__breaker_ask(b, now), SR1__BREAKER_GO);
-        sr1__breaker_report(b, 1, now);
+        assert_int_equal(sr1__breaker_admit(b, now), SR1__BREAKER_GO);
+        sr1__breaker_report(b, 0, 1, now);
     }
 }
 
@@ -161,10 +161,10 @@ static void it_opens_after_failures_in_a_row(void **state)
     (void)state;
     sr1__breaker_init(&b, 3, 10);
     fail_times(&b, 2, 0);
-    sr1__breaker_report(&b, 0, 0); /* not in a row any more */
+    sr1__breaker_report(&b, 0, 0, 0); /* not in a row any more */
     fail_times(&b, 3, 1);
-    assert_int_equal(sr1__breaker_ask(&b, 1), SR1__BREAKER_REFUSE);
-    assert_int_equal(sr1__breaker_ask(&b, 10.9), SR1__BREAKER_REFUSE);
+    assert_int_equal(sr1__breaker_admit(&b, 1), SR1__BREAKER_REFUSE);
+    assert_int_equal(sr1__breaker_admit(&b, 10.9), SR1__BREAKER_REFUSE);
 }
 
 static void one_probe_decides(void **state)
@@ -174,14 +174,14 @@ static void one_probe_decides(void **state)
     (void)state;
     sr1__breaker_init(&b, 3, 10);
     fail_times(&b, 3, 1);
-    assert_int_equal(sr1__breaker_ask(&b, 11), SR1__BREAKER_GO);
-    assert_int_equal(sr1__breaker_ask(&b, 11), SR1__BREAKER_WAIT);
-    sr1__breaker_report(&b, 1, 12); /* still down */
-    assert_int_equal(sr1__breaker_ask(&b, 21), SR1__BREAKER_REFUSE);
-    assert_int_equal(sr1__breaker_ask(&b, 22), SR1__BREAKER_GO);
-    sr1__breaker_report(&b, 0, 23);
+    assert_int_equal(sr1__breaker_admit(&b, 11), SR1__BREAKER_PROBE);
+    assert_int_equal(sr1__breaker_admit(&b, 11), SR1__BREAKER_WAIT);
+    sr1__breaker_report(&b, 1, 1, 12); /* still down */
+    assert_int_equal(sr1__breaker_admit(&b, 21), SR1__BREAKER_REFUSE);
+    assert_int_equal(sr1__breaker_admit(&b, 22), SR1__BREAKER_PROBE);
+    sr1__breaker_report(&b, 1, 0, 23);
     for (int i = 0; i < 10; i++)
-        assert_int_equal(sr1__breaker_ask(&b, 23), SR1__BREAKER_GO);
+        assert_int_equal(sr1__breaker_admit(&b, 23), SR1__BREAKER_GO);
 }
 
 static void a_stopped_probe_frees_the_place(void **state)
@@ -191,9 +191,26 @@ static void a_stopped_probe_frees_the_place(void **state)
     (void)state;
     sr1__breaker_init(&b, 1, 10);
     fail_times(&b, 1, 0);
-    assert_int_equal(sr1__breaker_ask(&b, 10), SR1__BREAKER_GO);
-    sr1__breaker_forget(&b);
-    assert_int_equal(sr1__breaker_ask(&b, 10), SR1__BREAKER_GO);
+    assert_int_equal(sr1__breaker_admit(&b, 10), SR1__BREAKER_PROBE);
+    sr1__breaker_abandon(&b, 1);
+    assert_int_equal(sr1__breaker_admit(&b, 10), SR1__BREAKER_PROBE);
+}
+
+/* They left before the breaker opened. */
+static void the_end_of_others_frees_no_place(void **state)
+{
+    struct sr1__breaker b;
+
+    (void)state;
+    sr1__breaker_init(&b, 1, 10);
+    fail_times(&b, 1, 0);
+    assert_int_equal(sr1__breaker_admit(&b, 10), SR1__BREAKER_PROBE);
+    sr1__breaker_abandon(&b, 0);
+    assert_int_equal(sr1__breaker_admit(&b, 10), SR1__BREAKER_WAIT);
+    sr1__breaker_report(&b, 0, 1, 10);
+    assert_int_equal(sr1__breaker_admit(&b, 30), SR1__BREAKER_WAIT);
+    sr1__breaker_report(&b, 1, 1, 30);
+    assert_int_equal(sr1__breaker_admit(&b, 40), SR1__BREAKER_PROBE);
 }
 
 static void a_limit_of_0_never_opens(void **state)
@@ -203,7 +220,7 @@ static void a_limit_of_0_never_opens(void **state)
     (void)state;
     sr1__breaker_init(&b, 0, 10);
     fail_times(&b, 1000, 0);
-    assert_int_equal(sr1__breaker_ask(&b, 0), SR1__BREAKER_GO);
+    assert_int_equal(sr1__breaker_admit(&b, 0), SR1__BREAKER_GO);
 }
 
 int main(void)
@@ -221,6 +238,7 @@ int main(void)
         cmocka_unit_test(it_opens_after_failures_in_a_row),
         cmocka_unit_test(one_probe_decides),
         cmocka_unit_test(a_stopped_probe_frees_the_place),
+        cmocka_unit_test(the_end_of_others_frees_no_place),
         cmocka_unit_test(a_limit_of_0_never_opens),
     };
 

@@ -3,7 +3,7 @@
 #define TESTS_REWARD_RESPONSES_H
 
 #include "base/buf.h"
-#include "trajectory/builder.h"
+#include "environment/trajectory/builder.h"
 
 #include <string.h>
 
@@ -55,9 +55,11 @@ static sr1_status add_pieces(struct sr1__trajectory_builder *b, const struct res
     return SR1_OK;
 }
 
-static sr1_status make_trajectory(const struct response *r, sr1_trajectory **out)
+/* in_thought: the prompt opened a thought. */
+static sr1_status make_opened(const struct response *r, int in_thought,
+                              sr1_trajectory **out)
 {
-    struct sr1__trajectory_context c = {1, 1, 0, 0, NULL, r->truths, NULL, 0};
+    struct sr1__trajectory_context c = {1, 1, 0, 0, NULL, r->truths, NULL, 0, in_thought};
     struct sr1__trajectory_builder *b = NULL;
     const char *answer = r->answer != NULL ? r->answer : "";
     sr1_status status;
@@ -74,6 +76,11 @@ static sr1_status make_trajectory(const struct response *r, sr1_trajectory **out
     }
     return sr1__trajectory_builder_finish(b, SR1_STOP_ANSWER, answer, strlen(answer),
                                           out);
+}
+
+static inline sr1_status make_trajectory(const struct response *r, sr1_trajectory **out)
+{
+    return make_opened(r, 0, out);
 }
 
 #endif

@@ -3,12 +3,13 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "env/protocol.h"
-#include "trajectory/builder.h"
+#include "environment/env/protocol.h"
+#include "environment/trajectory/builder.h"
 
 #include <searchr1/env.h>
 #include <searchr1/reward.h>
 #include <searchr1/search.h>
+#include <searchr1/ext/reward_set.h>
 
 #include "../../support/torture.h"
 
@@ -62,7 +63,7 @@ static sr1_status add_turn(struct sr1__trajectory_builder *b, const json_t *turn
     SR1__TRY(sr1__trajectory_builder_policy(b, 7, -1, k, said, strlen(said)));
     if (back == NULL)
         return SR1_OK;
-    SR1__TRY(sr1__trajectory_builder_search(b, k, "{}", 2, how, 0, NULL));
+    SR1__TRY(sr1__trajectory_builder_action(b, k, "{}", 2, how, 0, NULL));
     return add_back(b, back, tagged, k);
 }
 

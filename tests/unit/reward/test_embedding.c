@@ -5,6 +5,8 @@
 #include "support/torture.h"
 
 #include <searchr1/reward.h>
+#include <searchr1/ext/embed.h>
+#include <searchr1/ext/reward_set.h>
 
 #include <math.h>
 

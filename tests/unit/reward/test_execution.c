@@ -2,11 +2,14 @@
  * sandbox, and work that begins before scoring. */
 #include "base/clock.h"
 #include "base/mem.h"
-#include "trajectory/builder.h"
-#include "trajectory/trajectory.h"
+#include "environment/trajectory/builder.h"
+#include "environment/trajectory/trajectory.h"
 
 #include <searchr1/reward.h>
 #include <searchr1/search.h>
+#include <searchr1/ext/code.h>
+#include <searchr1/ext/reward_set.h>
+#include <searchr1/ext/sandbox.h>
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -74,7 +77,8 @@ static sr1_sandbox *open_nothing(void)
 static sr1_reward_set *make(sr1_sandbox *box, const char *names, int32_t all,
                             int32_t judgement_required, sr1_checker **checker)
 {
-    sr1_checker_options co = {.struct_size = sizeof(co), .all_or_nothing = all};
+    sr1_checker_options co = {
+        .struct_size = sizeof(co), .all_or_nothing = all, .judge = "any"};
     sr1_reward_options o = {.struct_size = sizeof(o), .rewards = names};
     sr1_reward_set *set = NULL;
 
@@ -208,7 +212,7 @@ static void a_critique_without_its_revision_is_worth_0(void **state)
     OK(sr1__trajectory_builder_new(&b, "add", 3, "p", 0));
     OK(sr1__trajectory_builder_prompt(b, ids, 2));
     OK(sr1__trajectory_builder_policy(b, 5, -0.5f, 0, GOOD, strlen(GOOD)));
-    OK(sr1__trajectory_builder_search(b, 0, GOOD, strlen(GOOD), SR1_SEARCH_OK, 0, NULL));
+    OK(sr1__trajectory_builder_action(b, 0, GOOD, strlen(GOOD), SR1_ACTION_OK, 0, NULL));
     OK(sr1__trajectory_builder_finish(b, SR1_STOP_CONTEXT_LIMIT, "", 0, &t));
     assert_true(score(set, t) == 0);
     sr1_reward_set_free(set);

@@ -1,9 +1,10 @@
 /* Which responses are well-formed, as plain text and as trajectories, and where their
  * answer is. */
 #include "responses.h"
-#include "reward/format.h"
+#include "signal/reward/format.h"
 
 #include <searchr1/reward.h>
+#include <searchr1/ext/text_metrics.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,8 +17,9 @@
 
 struct text_case {
     const char *text;
-    double format;
+    double format; /* when thoughts must be closed */
     const char *answer;
+    double seed; /* when they need not be, if that is another; 0: the same */
 };
 
 static const struct text_case text_cases[] = {
@@ -55,9 +57,13 @@ static const struct text_case text_cases[] = {
     {"<think><answer>x</answer></think><answer>a</answer>", 0.5, "a"},
     {"<answer>a</answer><think>x</think>", 0.5, "a"},
     {"<search><think>x</think>q</search>" FOUND "<answer>a</answer>", 0.5, "a"},
-    {"<think>x<answer>a</answer>", -1, "a"},
-    {"x</think><answer>a</answer>", -1, "a"},
-    {"<think><think>x</think></think><answer>a</answer>", -1, "a"},
+    {"<think>x<answer>a</answer>", -1, "a", 0.5},
+    {"x</think><answer>a</answer>", -1, "a", 0.5},
+    {"<think><think>x</think></think><answer>a</answer>", -1, "a", 0.5},
+    {"<answer>a</answer></think>", -1, "a"},
+    {"<answer>a</answer><think>", -1, "a"},
+    {"<think>x</think><think><answer>a</answer>", -1, "a", 0.5},
+    {"<think>x<search>q</think>q</search>" FOUND "<answer>a</answer>", -1, "a"},
     /* what was retrieved is inert */
     {SEARCH "<information><answer>x</answer></search><think></information>"
             "<answer>a</answer>",
@@ -76,11 +82,17 @@ static void plain_text(void **state)
     for (i = 0; i < sizeof text_cases / sizeof text_cases[0]; i++) {
         const struct text_case *c = &text_cases[i];
         size_t len = strlen(c->text), begin, n;
+        sr1_reward_scales scales = {.struct_size = sizeof scales};
         double got;
 
         assert_int_equal(sr1_reward_check_format(c->text, len, NULL, &got), SR1_OK);
-        if (got != c->format)
+        if (got != (c->seed != 0 ? c->seed : c->format))
             fail_msg("format of '%s' is %g", c->text, got);
+        sr1_reward_scales_init(&scales);
+        scales.closed_thoughts = 1;
+        assert_int_equal(sr1_reward_check_format(c->text, len, &scales, &got), SR1_OK);
+        if (got != c->format)
+            fail_msg("format of '%s', thoughts closed, is %g", c->text, got);
         assert_int_equal(sr1_reward_find_answer(c->text, len, &begin, &n, NULL), SR1_OK);
         if (n != strlen(c->answer) || memcmp(c->text + begin, c->answer, n) != 0)
             fail_msg("answer of '%s' is '%.*s'", c->text, (int)n, c->text + begin);
@@ -108,6 +120,8 @@ struct trajectory_case {
     struct response response;
     int well_formed;
     const char *closed; /* NULL: no answer was closed */
+    int in_thought;     /* the prompt opened one */
+    int seed;           /* well-formed only when thoughts need not be closed */
 };
 
 static const struct trajectory_case trajectory_cases[] = {
@@ -142,6 +156,19 @@ static const struct trajectory_case trajectory_cases[] = {
     {{{"<answer>cut short"}}, 0, NULL},
     {{{"nothing"}}, 0, NULL},
     {{{NULL}}, 0, NULL},
+    /* a closing tag in what was retrieved closes no thought */
+    {{{"<think>x <search>q</search>", "</think>", "<answer>a</answer>"}}, 0, "a", 0, 1},
+    /* the prompt ended in <think> */
+    {{{"x</think><answer>a</answer>"}}, 1, "a", 1},
+    {{{"x</think><answer>a</answer>"}}, 0, "a", 0, 1},
+    {{{"x</think><search>q</search>", "doc", "<think>y</think><answer>a</answer>"}},
+     1,
+     "a",
+     1},
+    {{{"x <search>q</search>", "</think>", "y</think><answer>a</answer>"}}, 1, "a", 1},
+    {{{"<answer>x</answer></think><answer>a</answer>"}}, 1, "a", 1},
+    {{{"<answer>a</answer>"}}, 0, "a", 1, 1},
+    {{{"x</think></think><answer>a</answer>"}}, 0, "a", 1, 1},
 };
 
 static void trajectories(void **state)
@@ -152,12 +179,14 @@ static void trajectories(void **state)
     (void)state;
     for (i = 0; i < sizeof trajectory_cases / sizeof trajectory_cases[0]; i++) {
         const struct trajectory_case *c = &trajectory_cases[i];
-        struct sr1__text answer;
+        struct sr1__str answer;
         sr1_trajectory *t = NULL;
 
-        assert_int_equal(make_trajectory(&c->response, &t), SR1_OK);
-        if (sr1__format_of_trajectory(p, t) != c->well_formed)
+        assert_int_equal(make_opened(&c->response, c->in_thought, &t), SR1_OK);
+        if (sr1__format_of_trajectory(p, t, 1) != c->well_formed)
             fail_msg("case %zu is not expected to be %d", i, !c->well_formed);
+        if (sr1__format_of_trajectory(p, t, 0) != (c->well_formed || c->seed))
+            fail_msg("case %zu is not expected to be so, open thoughts allowed", i);
         answer = sr1__closed_answer(p, t);
         if (c->closed == NULL) {
             assert_null(answer.s);

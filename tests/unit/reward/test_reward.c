@@ -4,6 +4,8 @@
 #include "base/mem.h"
 
 #include <searchr1/reward.h>
+#include <searchr1/ext/reward_set.h>
+#include <searchr1/ext/text_metrics.h>
 
 #include <math.h>
 #include <setjmp.h>
@@ -42,7 +44,7 @@ static void scales_come_from_the_caller(void **state)
     sr1_reward_scales s = {sizeof s};
 
     (void)state;
-    assert_int_equal(sr1_reward_scales_default(&s), SR1_OK);
+    sr1_reward_scales_init(&s);
     assert_true(total("<answer>Paris</answer>", &s) == 2.5);
     s.format_reward = 0.25;
     s.format_penalty = -3;
@@ -64,7 +66,6 @@ static void scales_come_from_the_caller(void **state)
         assert_int_equal(sr1_reward_check_format("", 0, &s, &out), SR1_E_NUMERIC);
         s.struct_size = 0;
         assert_int_equal(sr1_reward_check_format("", 0, &s, &out), SR1_E_INVALID);
-        assert_int_equal(sr1_reward_scales_default(&s), SR1_E_INVALID);
         assert_true(out == 9);
     }
 }
@@ -155,8 +156,9 @@ static void every_builtin_scores(void **state)
                     want[i][0] + want[i][1] + 0.5 * want[i][2] - 2 * want[i][4]);
         assert_true(sr1_trajectory_reward(t[i]) == totals[i]);
     }
-    assert_int_equal(sr1_trajectory_reward_part_count(t[0]), 5);
-    assert_int_equal(sr1_trajectory_reward_part(t[0], 4, &name, &value, &weight), SR1_OK);
+    assert_int_equal(sr1_trajectory_reward_component_count(t[0]), 5);
+    assert_int_equal(sr1_trajectory_reward_component(t[0], 4, &name, &value, &weight),
+                     SR1_OK);
     assert_string_equal(name, "f1");
     assert_true(value == 1 && weight == -2);
     sr1_reward_set_free(set);
@@ -178,15 +180,17 @@ static void an_environment_gives_rewards(void **state)
         assert_int_equal(sr1__trajectory_builder_new(&b, "q", 1, "q", 0), SR1_OK);
         assert_int_equal(sr1__trajectory_builder_prompt(b, prompt, 1), SR1_OK);
         for (int i = 0; i < 2; i++) {
-            assert_int_equal(sr1__trajectory_builder_search(b, i, "x", 1, 0, 0, NULL),
+            assert_int_equal(sr1__trajectory_builder_action(b, i, "x", 1, 0, 0, NULL),
                              SR1_OK);
             if (earns)
-                assert_int_equal(sr1__trajectory_builder_earned(b, i ? -2 : 0.5, 0),
-                                 SR1_OK);
+                assert_int_equal(
+                    sr1__trajectory_builder_action_reward(b, i ? -2 : 0.5, 0), SR1_OK);
         }
         assert_int_equal(sr1__trajectory_builder_finish(b, SR1_STOP_EOS, NULL, 0, &t),
                          SR1_OK);
+        (void)sr1_set_error(SR1_E_STATE, "as before");
         assert_int_equal(sr1_reward_set_apply(set, &t, 1), SR1_OK);
+        assert_string_equal(sr1_last_error(), "as before"); /* nothing failed */
         assert_true(sr1_trajectory_reward(t) == (earns ? -1.5 : 0.0));
         sr1_trajectory_free(t);
     }
@@ -343,6 +347,66 @@ static void callers_can_add_rewards(void **state)
     free_all(t);
 }
 
+struct grower {
+    sr1_reward_set *set;
+    sr1_status status;
+};
+
+static sr1_status grow_set(void *self, const sr1_trajectory *const *t, size_t n,
+                           double *out)
+{
+    struct grower *g = self;
+    sr1_reward_ops ops = {sizeof ops, "late", grow_set, NULL};
+
+    (void)t;
+    memset(out, 0, n * sizeof *out);
+    g->status = sr1_reward_set_add(g->set, &ops, g, 1);
+    return SR1_OK;
+}
+
+/* Metrics hold a name whole, and are JSON. */
+static void names_are_short_texts(void **state)
+{
+    char longest[202];
+    sr1_reward_ops ops = {sizeof ops, longest, custom_score, NULL};
+    sr1_reward_options o = {sizeof o, "", "", NULL, NULL};
+    sr1_reward_set *set = NULL;
+
+    (void)state;
+    memset(longest, 'n', 201);
+    longest[201] = '\0';
+    assert_int_equal(sr1_reward_set_new(&set, &o), SR1_OK);
+    assert_int_equal(sr1_reward_set_add(set, &ops, NULL, 1), SR1_E_INVALID);
+    assert_non_null(strstr(sr1_last_error(), "UTF-8 of at most 200 bytes"));
+    longest[200] = '\0';
+    assert_int_equal(sr1_reward_set_add(set, &ops, NULL, 1), SR1_OK);
+    ops.name = "caf\xe9";
+    assert_int_equal(sr1_reward_set_add(set, &ops, NULL, 1), SR1_E_INVALID);
+    assert_int_equal(sr1_reward_set_count(set), 1);
+    sr1_reward_set_free(set);
+}
+
+/* The array of rewards would move under the loop over it. */
+static void a_reward_cannot_add_to_its_own_set(void **state)
+{
+    struct grower g = {NULL, SR1_OK};
+    sr1_reward_ops ops = {sizeof ops, "grower", grow_set, NULL};
+    sr1_reward_options o = {sizeof o, "", "", NULL, NULL};
+    sr1_trajectory *t[N_RESPONSES];
+
+    (void)state;
+    make_all(t);
+    assert_int_equal(sr1_reward_set_new(&g.set, &o), SR1_OK);
+    assert_int_equal(sr1_reward_set_add(g.set, &ops, &g, 1), SR1_OK);
+    assert_int_equal(sr1_reward_set_apply(g.set, t, N_RESPONSES), SR1_OK);
+    assert_int_equal(g.status, SR1_E_STATE);
+    assert_int_equal(sr1_reward_set_count(g.set), 1);
+    ops.name = "after";
+    assert_int_equal(sr1_reward_set_add(g.set, &ops, &g, 1), SR1_OK);
+    sr1_reward_set_free(g.set);
+    free_all(t);
+}
+
 /* Every allocation of a set's life fails once: no reward is set then, nothing leaks. */
 static void any_allocation_may_fail(void **state)
 {
@@ -411,6 +475,8 @@ int main(void)
         cmocka_unit_test(a_missing_gold_answer_is_named),
         cmocka_unit_test(wrong_options_are_named),
         cmocka_unit_test(callers_can_add_rewards),
+        cmocka_unit_test(names_are_short_texts),
+        cmocka_unit_test(a_reward_cannot_add_to_its_own_set),
         cmocka_unit_test(any_allocation_may_fail),
         cmocka_unit_test(metrics_survive_no_memory),
     };

@@ -3,13 +3,14 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "data/question.h"
-#include "env/env.h"
-#include "trajectory/builder.h"
+#include "text/data/question.h"
+#include "environment/env/env.h"
+#include "environment/trajectory/builder.h"
 
 #include <searchr1/env.h>
 #include <searchr1/reward.h>
 #include <searchr1/search.h>
+#include <searchr1/ext/reward_set.h>
 
 #include "../../support/torture.h"
 
@@ -19,7 +20,7 @@
 #include <string.h>
 
 #define MAX_TRUTHS 8
-#define PROTOCOL "search-r1-verbatim"
+#define PROTOCOL "search-r1-compat"
 
 /* ---- the vectors ---- */
 
@@ -60,15 +61,16 @@ static const char *text_of(const json_t *row, const char *key)
 static void check_prompt(const json_t *row)
 {
     const char *question = text_of(row, "question");
-    struct sr1__template *t = NULL;
+    struct sr1__prompt_template *t = NULL;
     struct sr1__buf b;
 
     sr1__buf_init(&b, 0);
     assert_int_equal(sr1__question_template(&t, SR1__QUESTION_SEARCH_R1), SR1_OK);
-    assert_int_equal(sr1__question_render(t, question, strlen(question), &b), SR1_OK);
+    assert_int_equal(sr1__question_render(t, question, strlen(question), &b, NULL),
+                     SR1_OK);
     assert_string_equal(sr1__buf_cstr(&b), text_of(row, "text"));
     sr1__buf_free(&b);
-    sr1__template_free(t);
+    sr1__prompt_template_free(t);
 }
 
 static void prompts_equal_python(void **state)
@@ -179,7 +181,7 @@ static void check_turn(const json_t *row)
     size_t begin = 0, n = 0;
     int32_t event;
 
-    assert_int_equal(sr1__verbatim_cut(p, text, strlen(text)), kept);
+    assert_int_equal(sr1__search_r1_truncate(p, text, strlen(text)), kept);
     assert_int_equal(sr1_protocol_parse(PROTOCOL, text, strlen(text), &event, &begin, &n),
                      SR1_OK);
     assert_int_equal(event, event_of(json_string_value(json_array_get(action, 0))));
@@ -261,7 +263,7 @@ static sr1_reward_set *open_set(const json_t *scales)
                             NULL, PROTOCOL, &s};
     sr1_reward_set *set = NULL;
 
-    assert_int_equal(sr1_reward_scales_default(&s), SR1_OK);
+    sr1_reward_scales_init(&s);
     assert_true(s.structure_format_score == 0.2 && s.final_format_score == 0.1 &&
                 s.retrieval_score == 0);
     s.structure_format_score = json_number_value(json_array_get(scales, 0));

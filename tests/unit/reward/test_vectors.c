@@ -3,9 +3,10 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "reward/chars.h"
+#include "signal/reward/chars.h"
 
 #include <searchr1/reward.h>
+#include <searchr1/ext/text_metrics.h>
 
 #include <math.h>
 #include <setjmp.h>
@@ -147,6 +148,24 @@ static void check_normalize(const json_t *o)
     sr1_free(got);
 }
 
+static void check_format(const json_t *o)
+{
+    sr1_reward_scales s = {.struct_size = sizeof s};
+    const char *keys[2] = {"well_formed", "closed"};
+    size_t n;
+    const char *text = text_of(o, "text", &n);
+    double got;
+
+    sr1_reward_scales_init(&s);
+    for (s.closed_thoughts = 0; s.closed_thoughts < 2; s.closed_thoughts++) {
+        int want = json_is_true(json_object_get(o, keys[s.closed_thoughts]));
+
+        assert_int_equal(sr1_reward_check_format(text, n, &s, &got), SR1_OK);
+        if (got != (want ? 0.5 : -1.0))
+            fail_msg("format of '%s' is %g, %s", text, got, keys[s.closed_thoughts]);
+    }
+}
+
 static void check_match(const json_t *o)
 {
     struct row r = row_of(o);
@@ -200,6 +219,7 @@ static struct kind {
     {"match", check_match, 500, 0},
     {"answer", check_answer, 600, 0},
     {"metrics", check_metrics, 500, 0},
+    {"format", check_format, 400, 0},
 };
 
 #define N_KINDS (sizeof kinds / sizeof kinds[0])

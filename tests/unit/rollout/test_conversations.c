@@ -3,7 +3,9 @@
 #include "support/tiny.h"
 
 #include "base/clock.h"
-#include "rollout/internal.h"
+#include "policy/rollout_internal.h"
+
+#include <searchr1/ext/reward_set.h>
 
 #include <time.h>
 
@@ -119,7 +121,7 @@ static void a_body_is_where_its_segment_says(void **state)
 {
     sr1_trajectory *t = say("caller", "max_env_steps=1", NULL);
     sr1_text_segment s = {sizeof s};
-    sr1_search_event e = {sizeof e};
+    sr1_action_event e = {sizeof e};
     int32_t turn = 9;
 
     (void)state;

@@ -2,7 +2,9 @@
  * their places, what actions earn is recorded, and every state is given back. */
 #include "support/tiny.h"
 
-#include <searchr1/world.h>
+#include <searchr1/ext/reward_set.h>
+#include <searchr1/ext/trajectory_details.h>
+#include <searchr1/ext/world.h>
 
 #include <pthread.h>
 
@@ -12,10 +14,13 @@ static int make(void **state)
                                              {"<search>", " tower"},
                                              {" tower", "</search>"},
                                              {"</information>", "<search>"}};
-    static const struct tiny_rule either[] = {
-        {"", "<search>"},        {"<search>", " tower"},        {" tower", "</search>"},
-        {"</information>", "<search>"}, {"</information>", "<answer>"},
-        {"<answer>", " Paris"},  {" Paris", "</answer>"}};
+    static const struct tiny_rule either[] = {{"", "<search>"},
+                                              {"<search>", " tower"},
+                                              {" tower", "</search>"},
+                                              {"</information>", "<search>"},
+                                              {"</information>", "<answer>"},
+                                              {"<answer>", " Paris"},
+                                              {" Paris", "</answer>"}};
 
     if (scratch_make(state) != 0)
         return -1;
@@ -93,8 +98,12 @@ static sr1_status act(void *self, const sr1_env_action *const *a, size_t n,
 
 static sr1_rollout *counting(struct counter *c, const char *model, int32_t flags)
 {
-    sr1_env_ops ops = {.struct_size = sizeof ops, .name = "counter", .act = act,
-                       .flags = flags, .begin = begin, .finish = finish};
+    sr1_env_ops ops = {.struct_size = sizeof ops,
+                       .name = "counter",
+                       .act = act,
+                       .flags = flags,
+                       .begin = begin,
+                       .finish = finish};
     sr1_env_options o = {.struct_size = sizeof o, .document_format = "plain"};
     sr1_rollout *r = tiny_rollout(tiny_config(model, "max_turns=8", "max_tokens=80",
                                               "max_rows=6", "workers=2", NULL),
@@ -118,7 +127,7 @@ static int32_t check(const sr1_trajectory *t)
 {
     const char *text = sr1_trajectory_generated_text(t, NULL);
     size_t n = sr1_trajectory_search_count(t);
-    sr1_search_event e = {sizeof e};
+    sr1_action_event e = {sizeof e};
 
     assert_in_range(n, 1, GOAL);
     for (size_t i = 0; i < n; i++) {
@@ -238,14 +247,14 @@ static void rooms_by_configuration(void **state)
                                               "search_engine=none", "max_turns=3", NULL),
                                   NULL);
     sr1_trajectory *t[2];
-    sr1_search_event e = {sizeof e};
+    sr1_action_event e = {sizeof e};
 
     (void)state;
     REFUSED(sr1_rollout_generate(r, &q, 1, &o, t), SR1_E_INVALID, "names no world");
     q.id = "rooms-train-3";
     OK(sr1_rollout_generate(r, &q, 1, &o, t));
-    assert_non_null(strstr(sr1_trajectory_generated_text(t[1], NULL),
-                           "Nothing happens."));
+    assert_non_null(
+        strstr(sr1_trajectory_generated_text(t[1], NULL), "Nothing happens."));
     OK(sr1_trajectory_search(t[1], 0, &e));
     assert_true(e.reward == 0 && e.success == 0);
     assert_int_equal(sr1_trajectory_search_count(t[1]), 3);

@@ -2,6 +2,14 @@
  * each data source, whatever the size of the chunks. */
 #include "support/tiny.h"
 
+#include "base/mem.h"
+#include "text/data/dataset.h"
+#include "policy/rollout.h"
+
+#include <searchr1/ext/embed.h>
+#include <searchr1/ext/reward_set.h>
+#include <searchr1/ext/synthesis.h>
+
 #define ROWS 70 /* more than one chunk of 4 * max_rows */
 
 static int make(void **state)
@@ -14,6 +22,7 @@ static int make(void **state)
     if (scratch_make(state) != 0)
         return -1;
     tiny_model("sure", sure, 6, 30);
+    tiny_model("unsure", sure, 5, 30);
     return 0;
 }
 
@@ -199,8 +208,8 @@ static sr1_status worth(void *self, const sr1_trajectory *const *t, size_t n, do
 
 static void rewards_are_scored_too(void **state)
 {
-    sr1_reward_ops ops = {.struct_size = sizeof ops, .name = "worth", .score = worth,
-                          .may_be_unknown = 1};
+    sr1_reward_ops ops = {
+        .struct_size = sizeof ops, .name = "worth", .score = worth, .may_be_unknown = 1};
     sr1_reward_options none = {.struct_size = sizeof none, .rewards = "environment"};
     sr1_rollout *r = open_rollout("max_rows=16");
     sr1_dataset *d = questions();
@@ -233,8 +242,8 @@ static void rewards_are_scored_too(void **state)
 /* Every trajectory of a synthesis is in one of its counts. */
 static void demonstrations_without_a_reward_are_counted(void **state)
 {
-    sr1_reward_ops ops = {.struct_size = sizeof ops, .name = "worth", .score = worth,
-                          .may_be_unknown = 1};
+    sr1_reward_ops ops = {
+        .struct_size = sizeof ops, .name = "worth", .score = worth, .may_be_unknown = 1};
     sr1_reward_options none = {.struct_size = sizeof none, .rewards = "environment"};
     sr1_rollout *r = open_rollout("max_rows=16");
     sr1_dataset *d = questions();
@@ -258,6 +267,164 @@ static void demonstrations_without_a_reward_are_counted(void **state)
     sr1_rollout_free(r);
 }
 
+static sr1_dataset *unchecked(const char *path)
+{
+    sr1_dataset_options o = {.struct_size = sizeof o, .skip_check = 1};
+    sr1_dataset *d = NULL;
+
+    OK(sr1_dataset_open(&d, &path, 1, &o));
+    return d;
+}
+
+static sr1_status synthesise(const char *out, sr1_rollout *r, const sr1_dataset *d,
+                             sr1_synth_report *report)
+{
+    sr1_reward_options none = {.struct_size = sizeof none, .rewards = "environment"};
+    sr1_reward_set *set = NULL;
+    sr1_status st;
+
+    OK(sr1_reward_set_new(&set, &none));
+    st = sr1_synthesise(scratch_path(out), r, set, d, NULL, report);
+    sr1_reward_set_free(set);
+    return st;
+}
+
+static void a_synthesis_names_the_row_it_cannot_read(void **state)
+{
+    sr1_rollout *r = open_rollout("max_rows=16");
+    sr1_dataset *d =
+        unchecked(scratch_file("broken.jsonl",
+                               "{\"question\": \"Where?\", \"answer\": \"Paris\"}\n"
+                               "{\"question\": 3, \"answer\": \"Rome\"}\n",
+                               0));
+
+    (void)state;
+    REFUSED(synthesise("broken", r, d, NULL), SR1_E_PARSE, "broken.jsonl:2");
+    sr1_dataset_free(d);
+    sr1_rollout_free(r);
+}
+
+/* Half of a synthesis by this model and these settings, or the rest of one. */
+static sr1_status synthesise_by(const char *model, const char *pair, const char *weight,
+                                int64_t rows)
+{
+    sr1_reward_options f1 = {
+        .struct_size = sizeof f1, .rewards = "f1", .weights = weight};
+    sr1_config *c = tiny_config(model, pair, NULL);
+    sr1_search *e = tiny_engine();
+    sr1_dataset *d = questions();
+    sr1_reward_set *set = NULL;
+    sr1_rollout *r = NULL;
+    sr1_synth_options o;
+    sr1_status st;
+
+    OK(sr1_rollout_new(&r, c, NULL, NULL, e));
+    OK(sr1_reward_set_new(&set, &f1));
+    sr1_synth_options_init(&o);
+    o.max_rows = rows;
+    st = sr1_synthesise(scratch_path("by.jsonl"), r, set, d, &o, NULL);
+    sr1_reward_set_free(set);
+    sr1_rollout_free(r);
+    sr1_dataset_free(d);
+    sr1_search_free(e);
+    sr1_config_free(c);
+    return st;
+}
+
+static void a_synthesis_is_gone_on_with_by_its_policy_only(void **state)
+{
+    static const char other[] = "by another policy; give the same";
+    const char *template = scratch_file("other.txt", "Answer: {{question}}", 0);
+    char pair[600];
+
+    (void)state;
+    snprintf(pair, sizeof pair, "question_template=%s", template);
+    OK(synthesise_by("sure", "seed=1", "1", 2));
+    REFUSED(synthesise_by("unsure", "seed=1", "1", 4), SR1_E_STATE, other);
+    REFUSED(synthesise_by("sure", "seed=1", "0.5", 4), SR1_E_STATE, other);
+    REFUSED(synthesise_by("sure", pair, "1", 4), SR1_E_STATE, other);
+    OK(synthesise_by("sure", "seed=1", "1", 4));
+}
+
+static void a_synthesis_of_no_questions_is_done_at_once(void **state)
+{
+    sr1_rollout *r = open_rollout("max_rows=16");
+    sr1_dataset *d = questions();
+    sr1_synth_report report = {.struct_size = sizeof report};
+
+    (void)state;
+    OK(sr1__dataset_keep(d, NULL, 0));
+    OK(synthesise("nothing", r, d, &report));
+    assert_true(report.rows == 0 && report.trajectories == 0);
+    sr1_dataset_free(d);
+    sr1_rollout_free(r);
+}
+
+/* ---- questions that do not fit ---- */
+
+#define ROW_HEAD "{\"question\": \"Where?\", \"answer\": \"Paris\", "
+
+/* A file of one row that ends in n pieces and the tail. */
+static sr1_dataset *one_row(const char *name, const char *key, const char *piece,
+                            size_t n, const char *tail)
+{
+    const char *path = scratch_path(name);
+    FILE *f = fopen(path, "w");
+
+    assert_true(f && fprintf(f, "%s%s", ROW_HEAD, key) > 0);
+    for (size_t i = 0; i < n; i++)
+        fputs(piece, f);
+    assert_true(fprintf(f, "%s}\n", tail) > 0 && fclose(f) == 0);
+    return unchecked(path);
+}
+
+/* A row that cannot be read is no long prompt. */
+static void only_long_prompts_are_left_out(void **state)
+{
+    sr1_rollout *r = open_rollout("filter_overlong_prompts=true");
+    sr1_dataset *d = one_row(
+        "talk.jsonl", "\"history\": [", "{\"role\": \"user\", \"content\": \"x\"}, ",
+        SR1_TRAJECTORY_MAX_HISTORY, "{\"role\": \"user\", \"content\": \"x\"}]");
+    int64_t *rows = NULL, n = 0;
+
+    (void)state;
+    REFUSED(sr1__rollout_filter_prompts(r, d, "questions", 1, &rows, &n), SR1_E_LIMIT,
+            "talk.jsonl:1");
+    sr1_dataset_free(d);
+    sr1_rollout_free(r);
+}
+
+static void count_long(void *user, int32_t level, const char *text)
+{
+    (void)level;
+    *(int *)user += strstr(text, "rewards do not see") != NULL;
+}
+
+static void long_rows_are_reported_once(void **state)
+{
+    sr1_rollout *r = open_rollout("max_rows=16");
+    sr1_dataset *d =
+        one_row("long.jsonl", "\"more\": \"", "x", SR1_TRAJECTORY_MAX_ROW, "\"");
+    sr1_eval_options o = {.struct_size = sizeof o, .greedy = 1};
+    sr1_evaluation *e = NULL;
+    int64_t *rows = NULL, n = 0;
+    int said = 0;
+
+    (void)state;
+    sr1_log_set(count_long, &said);
+    OK(sr1__rollout_filter_prompts(r, d, "questions", 1, &rows, &n));
+    assert_int_equal(said, 0); /* prompts do not need them */
+    for (int i = 0; i < 3; i++) {
+        OK(sr1_evaluate(&e, r, d, &o));
+        sr1_evaluation_free(e);
+    }
+    sr1_log_set(NULL, NULL);
+    assert_int_equal(said, 1);
+    sr1__free(rows);
+    sr1_dataset_free(d);
+    sr1_rollout_free(r);
+}
+
 /* Of the source aa nothing is known. */
 static sr1_status knows_zz(void *self, const sr1_trajectory *const *t, size_t n,
                            double *out)
@@ -270,8 +437,8 @@ static sr1_status knows_zz(void *self, const sr1_trajectory *const *t, size_t n,
 
 static void nothing_is_known_of_no_rows(void **state)
 {
-    sr1_reward_ops ops = {.struct_size = sizeof ops, .name = "zz", .score = knows_zz,
-                          .may_be_unknown = 1};
+    sr1_reward_ops ops = {
+        .struct_size = sizeof ops, .name = "zz", .score = knows_zz, .may_be_unknown = 1};
     sr1_reward_options none = {.struct_size = sizeof none, .rewards = "environment"};
     sr1_rollout *r = open_rollout("max_rows=16");
     sr1_dataset *d = questions();
@@ -291,6 +458,65 @@ static void nothing_is_known_of_no_rows(void **state)
     assert_string_equal(s.data_source, "aa");
     assert_true(s.rows == 0 && s.excluded == 24);
     assert_true(isnan(s.exact_match) && isnan(s.reward) && isnan(s.tokens));
+    sr1_evaluation_free(e);
+    sr1_reward_set_free(set);
+    sr1_dataset_free(d);
+    sr1_rollout_free(r);
+}
+
+/* The search for every third question fails: its trajectory is left out, and a reward
+ * that cannot bear such ones does not see it. */
+static sr1_status fail_some(void *self, const char *const *queries, size_t n,
+                            int32_t top_k, sr1_search_sink *sink)
+{
+    int *calls = self;
+
+    (void)queries;
+    (void)top_k;
+    for (size_t i = 0; i < n; i++)
+        if (++*calls % 3 == 0)
+            SR1__TRY(sr1_search_sink_status(sink, i, SR1_ACTION_ERROR, "down"));
+    return SR1_OK;
+}
+
+static sr1_status refuse_failed(void *self, const sr1_trajectory *const *t, size_t n,
+                                double *out)
+{
+    (void)self;
+    for (size_t i = 0; i < n; i++) {
+        if (sr1_trajectory_stop_reason(t[i]) == SR1_STOP_SEARCH_FAILED)
+            return sr1_set_error(SR1_E_INVALID, "no answer to look at");
+        out[i] = 1.0;
+    }
+    return SR1_OK;
+}
+
+static void rewards_do_not_see_what_is_left_out(void **state)
+{
+    int calls = 0;
+    sr1_search_ops engine = {
+        .struct_size = sizeof engine, .name = "some", .search = fail_some};
+    sr1_reward_ops ops = {
+        .struct_size = sizeof ops, .name = "strict", .score = refuse_failed};
+    sr1_reward_options none = {.struct_size = sizeof none, .rewards = ""};
+    sr1_dataset *d = questions();
+    sr1_reward_set *set = NULL;
+    sr1_evaluation *e = NULL;
+    sr1_search *search = NULL;
+    sr1_rollout *r;
+    sr1_eval_scores s = {.struct_size = sizeof s};
+    sr1_eval_options o = {.struct_size = sizeof o, .greedy = 1};
+
+    (void)state;
+    OK(sr1_search_new(&search, &engine, &calls));
+    r = tiny_rollout(tiny_config("sure", "max_rows=16", NULL), search);
+    OK(sr1_reward_set_new(&set, &none));
+    OK(sr1_reward_set_add(set, &ops, NULL, 1.0));
+    o.rewards = set;
+    OK(sr1_evaluate(&e, r, d, &o));
+    OK(sr1_evaluation_scores(e, 0, &s));
+    assert_true(s.excluded > 10 && s.rows + s.excluded == ROWS);
+    tiny_near(s.reward, 1.0, 1e-12);
     sr1_evaluation_free(e);
     sr1_reward_set_free(set);
     sr1_dataset_free(d);
@@ -335,8 +561,11 @@ static sr1_status stop_later(void *user, int64_t finished, int64_t total, int64_
 
 static void what_was_begun_is_forgotten_when_it_is_stopped(void **state)
 {
-    sr1_reward_ops ops = {.struct_size = sizeof ops, .name = "early", .score = all_equal,
-                          .begin = begin_one, .forget = forget_all};
+    sr1_reward_ops ops = {.struct_size = sizeof ops,
+                          .name = "early",
+                          .score = all_equal,
+                          .begin = begin_one,
+                          .forget = forget_all};
     sr1_reward_options none = {.struct_size = sizeof none, .rewards = "environment"};
     struct begun begun = {0, 0};
     int after = 3;
@@ -365,7 +594,13 @@ int main(void)
         cmocka_unit_test(every_row_counts),
         cmocka_unit_test(cut_short_is_no_answer),
         cmocka_unit_test(rewards_are_scored_too),
+        cmocka_unit_test(rewards_do_not_see_what_is_left_out),
         cmocka_unit_test(demonstrations_without_a_reward_are_counted),
+        cmocka_unit_test(a_synthesis_names_the_row_it_cannot_read),
+        cmocka_unit_test(a_synthesis_is_gone_on_with_by_its_policy_only),
+        cmocka_unit_test(a_synthesis_of_no_questions_is_done_at_once),
+        cmocka_unit_test(only_long_prompts_are_left_out),
+        cmocka_unit_test(long_rows_are_reported_once),
         cmocka_unit_test(nothing_is_known_of_no_rows),
         cmocka_unit_test(what_was_begun_is_forgotten_when_it_is_stopped),
         cmocka_unit_test(a_callback_ends_it),

@@ -3,7 +3,7 @@
 #include "support/tiny.h"
 
 #include "base/json.h"
-#include "rollout/internal.h"
+#include "policy/rollout_internal.h"
 
 static int make(void **state)
 {
@@ -152,8 +152,8 @@ static void trajectories_remember(void **state)
 static void wrong_histories_are_refused(void **state)
 {
     static const char *const odd[] = {"user", "tool"}, *const late[] = {"user", "system"},
-                                   *const none[] = {"user", NULL},
-                                   *const bytes[] = {"x", "\xff"};
+                             *const none[] = {"user", NULL},
+                             *const bytes[] = {"x", "\xff"};
     sr1_rollout *r = rollout(0);
     sr1_query q = ask("Why?", 1, 2);
     sr1_rollout_options o = {.struct_size = sizeof o, .group_size = 1};

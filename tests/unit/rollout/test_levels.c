@@ -4,9 +4,9 @@
 #include "support/tiny.h"
 #include "support/torture.h"
 
-#include "rollout/internal.h"
-#include "rollout/levels.h"
-#include "trajectory/builder.h"
+#include "policy/rollout_internal.h"
+#include "policy/level_branches.h"
+#include "environment/trajectory/builder.h"
 
 static const struct tiny_rule thinker[] = {
     {"</level>", "<think>"}, {"<think>", " well"},    {"<think>", " so"},
@@ -21,8 +21,8 @@ static const struct tiny_rule ender[] = {{"</level>", "<think>"},
                                          {"<think>", "<|im_end|>"}};
 static const struct tiny_rule opener[] = {{"</level>", "<think>"},
                                           {"<think>", "<action>"}};
-static const struct tiny_rule talker[] = {{"</level>", "<think>"}, {"<think>", " well"},
-                                          {" well", " well"}};
+static const struct tiny_rule talker[] = {
+    {"</level>", "<think>"}, {"<think>", " well"}, {" well", " well"}};
 
 #define MODEL(name, gain) tiny_model(#name, name, sizeof name / sizeof *name, gain)
 
@@ -69,8 +69,10 @@ static void answer(struct sr1__trajectory_builder *b, sr1_tokenizer *tok, int32_
     size_t n = 0;
     char text[256];
 
-    snprintf(text, sizeof text, "<|im_end|>\n<|im_start|>user\n%s<|im_end|>\n"
-                                "<|im_start|>assistant\n", said);
+    snprintf(text, sizeof text,
+             "<|im_end|>\n<|im_start|>user\n%s<|im_end|>\n"
+             "<|im_start|>assistant\n",
+             said);
     OK(sr1_tokenizer_encode(tok, text, strlen(text), SR1_ENCODE_ALL_ADDED, &ids, &n));
     OK(sr1__trajectory_builder_environment(b, ids, n, turn, text, strlen(text), 0,
                                            strlen(text)));
@@ -188,8 +190,8 @@ static void by_trajectory(struct seen *seen, const int32_t *ids, size_t history,
     all[0] = t;
     OK(sr1_rollout_log_probs(seen->r, all, 1, out, n - history));
     for (size_t i = 0; i < asked; i++)
-        seen->of_rollout = fmax(seen->of_rollout,
-                                fabs(out[n - history - asked + i] - log_probs[i]));
+        seen->of_rollout =
+            fmax(seen->of_rollout, fabs(out[n - history - asked + i] - log_probs[i]));
     sr1_trajectory_free(t);
     free(out);
 }
@@ -238,16 +240,16 @@ static void look(void *user, const sr1_trajectory *t, int32_t turn, int32_t leve
     seen->n++;
 }
 
-static struct sr1__level_options options(struct seen *seen)
+static struct sr1__level_branch_options options(struct seen *seen)
 {
-    return (struct sr1__level_options){.sampling = {1.0, 0, 1.0},
-                                       .max_tokens = {40, 40, 40, 40},
-                                       .thought = "",
-                                       .confidence = seen->kind,
-                                       .temperature = seen->temperature,
-                                       .seed = 5,
-                                       .look = look,
-                                       .user = seen};
+    return (struct sr1__level_branch_options){.sampling = {1.0, 0, 1.0},
+                                              .max_tokens = {40, 40, 40, 40},
+                                              .thought = "",
+                                              .confidence = seen->kind,
+                                              .temperature = seen->temperature,
+                                              .seed = 5,
+                                              .look = look,
+                                              .user = seen};
 }
 
 #define GROUP 3
@@ -292,9 +294,9 @@ static void compare(const char *kind, double temperature, const char *rows,
 {
     static struct seen seen;
     sr1_trajectory *t[GROUP];
-    struct sr1__level_step steps[GROUP * 4];
-    struct sr1__level_stats stats;
-    struct sr1__level_options o;
+    struct sr1__level_branch_step steps[GROUP * 4];
+    struct sr1__level_branch_stats stats;
+    struct sr1__level_branch_options o;
     sr1_rollout *r = open_rollout("thinker", rows, workers);
     sr1_rollout *alone = open_rollout("thinker", "max_rows=6", "workers=1");
 
@@ -302,7 +304,7 @@ static void compare(const char *kind, double temperature, const char *rows,
     o = options(&seen);
     o.prompts = prompts;
     group(r, t);
-    OK(sr1__rollout_levels(r, t, GROUP, NULL, &o, steps, &stats));
+    OK(sr1__rollout_level_branches(r, t, GROUP, NULL, &o, steps, &stats));
     assert_int_equal(seen.n, GROUP * 3 * SR1_THINKING_LEVELS);
     for (int32_t i = 0; i < GROUP * 4; i++) {
         static const int32_t own[] = {2, 0, 3, 1};
@@ -310,7 +312,7 @@ static void compare(const char *kind, double temperature, const char *rows,
 
         assert_int_equal(steps[i].level, own[i % 4]);
         assert_int_equal(steps[i].fate,
-                         i % 4 == 3 ? SR1__LEVELS_UNREAD : SR1__LEVELS_COMPARED);
+                         i % 4 == 3 ? SR1__BRANCH_UNPARSED : SR1__BRANCH_COMPARED);
         for (int32_t k = 0; k < SR1_THINKING_LEVELS; k++) {
             if (i % 4 == 3) {
                 assert_true(isnan(steps[i].confidences[k]) && isnan(steps[i].costs[k]));
@@ -325,8 +327,8 @@ static void compare(const char *kind, double temperature, const char *rows,
             assert_true(steps[i].costs[own[i % 4]] == costs[i % 4]);
     }
     assert_true(seen.of_rollout < 1e-5);
-    assert_int_equal(stats.fates[SR1__LEVELS_COMPARED], GROUP * 3);
-    assert_int_equal(stats.fates[SR1__LEVELS_UNREAD], GROUP);
+    assert_int_equal(stats.fates[SR1__BRANCH_COMPARED], GROUP * 3);
+    assert_int_equal(stats.fates[SR1__BRANCH_UNPARSED], GROUP);
     if (!prompts)
         assert_true(stats.tokens_fed * 4 < stats.tokens_alone);
     for (int32_t i = 0; i < GROUP; i++)
@@ -378,9 +380,9 @@ static void tags_may_be_cut_anywhere(void **state)
     sr1_rollout *alone = open_rollout("straddler", "max_rows=6", "workers=1");
     struct texts x = {.seen = {.r = alone, .kind = "mean", .temperature = 1},
                       .tok = sr1_rollout_tokenizer(r)};
-    struct sr1__level_options o = options(&x.seen);
+    struct sr1__level_branch_options o = options(&x.seen);
     struct sr1__trajectory_builder *b = begin(x.tok, "Where?", 0);
-    struct sr1__level_step step;
+    struct sr1__level_branch_step step;
     sr1_trajectory *t = NULL;
 
     (void)state;
@@ -390,14 +392,12 @@ static void tags_may_be_cut_anywhere(void **state)
     OK(sr1__trajectory_builder_finish(b, SR1_STOP_EOS, NULL, 0, &t));
     o.look = look_at_text;
     o.user = &x;
-    OK(sr1__rollout_levels(r, &t, 1, NULL, &o, &step, NULL));
-    assert_int_equal(step.fate, SR1__LEVELS_COMPARED);
+    OK(sr1__rollout_level_branches(r, &t, 1, NULL, &o, &step, NULL));
+    assert_int_equal(step.fate, SR1__BRANCH_COMPARED);
     assert_string_equal(x.of[0], "<level>1</level><action> so tower");
-    assert_string_equal(x.of[1],
-                        "<level>2</level><think> well</think><action> so tower");
+    assert_string_equal(x.of[1], "<level>2</level><think> well</think><action> so tower");
     assert_string_equal(x.of[2], "<level>3</level><think> so</think><action> so tower");
-    assert_string_equal(x.of[3],
-                        "<level>4</level><think> well</think><action> so tower");
+    assert_string_equal(x.of[3], "<level>4</level><think> well</think><action> so tower");
     assert_int_equal(x.seen.asked[0], 1); /* " so" came with the tag */
     for (int k = 0; k < SR1_THINKING_LEVELS; k++) {
         tiny_near(step.confidences[k], x.seen.confidences[0][k], 2e-5);
@@ -416,12 +416,12 @@ static void the_format_is_that_of_the_step(void **state)
     sr1_rollout *r = open_rollout("thinker", "max_rows=8", "workers=1");
     struct texts x = {.seen = {.r = r, .kind = "mean", .temperature = 1},
                       .tok = sr1_rollout_tokenizer(r)};
-    struct sr1__level_options o = options(&x.seen);
+    struct sr1__level_branch_options o = options(&x.seen);
     struct sr1__trajectory_builder *b = begin(x.tok, "Where?", 0);
     static const char *const words[] = {
-        "\u010a", "<level>", "3", "</level>", "\u010a", "<think>", " so", "</think>",
-        "\u010a", "<action>", " tower", "</action>", NULL};
-    struct sr1__level_step step;
+        "\u010a",   "<level>", "3",        "</level>", "\u010a",    "<think>", " so",
+        "</think>", "\u010a",  "<action>", " tower",   "</action>", NULL};
+    struct sr1__level_branch_step step;
     sr1_trajectory *t = NULL;
 
     (void)state;
@@ -430,8 +430,8 @@ static void the_format_is_that_of_the_step(void **state)
     o.look = look_at_text;
     o.user = &x;
     o.thought = "Rome is so well";
-    OK(sr1__rollout_levels(r, &t, 1, NULL, &o, &step, NULL));
-    assert_int_equal(step.fate, SR1__LEVELS_COMPARED);
+    OK(sr1__rollout_level_branches(r, &t, 1, NULL, &o, &step, NULL));
+    assert_int_equal(step.fate, SR1__BRANCH_COMPARED);
     assert_string_equal(x.of[0], "\n<level>1</level>\n<think>Rome is so well</think>\n"
                                  "<action> tower");
     assert_true(strstr(x.of[1], "\n<level>2</level><think>") == x.of[1]);
@@ -448,15 +448,15 @@ static sr1_status fate_of(sr1_rollout *r, sr1_trajectory *t, const uint8_t *want
                           int64_t max_tokens, int32_t *fate)
 {
     struct seen seen = {.r = r, .kind = "entropy", .temperature = 1};
-    struct sr1__level_options o = options(&seen);
-    struct sr1__level_step steps[4];
-    struct sr1__level_stats stats;
+    struct sr1__level_branch_options o = options(&seen);
+    struct sr1__level_branch_step steps[4];
+    struct sr1__level_branch_stats stats;
     sr1_status st;
 
     o.look = NULL;
     for (int k = 0; k < SR1_THINKING_LEVELS; k++)
         o.max_tokens[k] = max_tokens;
-    st = sr1__rollout_levels(r, &t, 1, wanted, &o, steps, &stats);
+    st = sr1__rollout_level_branches(r, &t, 1, wanted, &o, steps, &stats);
     if (st == SR1_OK) {
         *fate = steps[0].fate;
         assert_int_equal(stats.fates[*fate], wanted && !wanted[0] ? 4 : 3);
@@ -474,7 +474,7 @@ static void check_fate(const char *model, const uint8_t *wanted, int64_t max_tok
     int32_t fate = -1;
 
     OK(fate_of(r, t, wanted, max_tokens, &fate));
-    assert_string_equal(sr1__levels_fate_name(fate), sr1__levels_fate_name(want));
+    assert_int_equal(fate, want);
     sr1_trajectory_free(t);
     sr1_rollout_free(r);
 }
@@ -484,12 +484,12 @@ static void what_cannot_be_compared_is_counted(void **state)
     const uint8_t no = 0;
 
     (void)state;
-    check_fate("talker", NULL, 20, SR1__LEVELS_TOO_LONG);
-    check_fate("talker", NULL, 4000, SR1__LEVELS_NO_ROOM);
-    check_fate("ender", NULL, 20, SR1__LEVELS_NO_ACTION);
-    check_fate("opener", NULL, 20, SR1__LEVELS_MALFORMED);
-    check_fate("thinker", &no, 20, SR1__LEVELS_LEFT_OUT);
-    check_fate("straddler", NULL, 20, SR1__LEVELS_COMPARED);
+    check_fate("talker", NULL, 20, SR1__BRANCH_TRUNCATED);
+    check_fate("talker", NULL, 4000, SR1__BRANCH_CONTEXT_FULL);
+    check_fate("ender", NULL, 20, SR1__BRANCH_NO_ACTION);
+    check_fate("opener", NULL, 20, SR1__BRANCH_MALFORMED);
+    check_fate("thinker", &no, 20, SR1__BRANCH_EXCLUDED);
+    check_fate("straddler", NULL, 20, SR1__BRANCH_COMPARED);
 }
 
 /* A step at the very end of the context: at another level, or asked for in words, its
@@ -522,18 +522,18 @@ static void a_step_without_room_is_no_failure(void **state)
         OK(sr1__trajectory_builder_finish(b, SR1_STOP_EOS, NULL, 0, &t));
         for (int32_t prompts = 0; prompts < 2; prompts++) {
             struct seen seen = {.r = r, .kind = "entropy", .temperature = 1};
-            struct sr1__level_options o = options(&seen);
-            struct sr1__level_stats stats;
-            struct sr1__level_step step;
+            struct sr1__level_branch_options o = options(&seen);
+            struct sr1__level_branch_stats stats;
+            struct sr1__level_branch_step step;
 
             o.look = NULL;
             o.prompts = prompts;
-            OK(sr1__rollout_levels(r, &t, 1, NULL, &o, &step, &stats));
-            assert_int_equal(stats.fates[SR1__LEVELS_COMPARED] +
-                                 stats.fates[SR1__LEVELS_NO_ROOM],
+            OK(sr1__rollout_level_branches(r, &t, 1, NULL, &o, &step, &stats));
+            assert_int_equal(stats.fates[SR1__BRANCH_COMPARED] +
+                                 stats.fates[SR1__BRANCH_CONTEXT_FULL],
                              1);
             if (prompts)
-                assert_int_equal(step.fate, SR1__LEVELS_NO_ROOM);
+                assert_int_equal(step.fate, SR1__BRANCH_CONTEXT_FULL);
         }
         sr1_trajectory_free(t);
         sr1_rollout_free(r);
@@ -544,16 +544,16 @@ static void another_protocol_is_refused(void **state)
 {
     sr1_rollout *r = tiny_rollout(tiny_config("thinker", NULL), tiny_engine());
     struct seen seen = {.r = r, .kind = "entropy", .temperature = 1};
-    struct sr1__level_options o = options(&seen);
+    struct sr1__level_branch_options o = options(&seen);
 
     (void)state;
-    REFUSED(sr1__rollout_levels(r, NULL, 0, NULL, &o, NULL, NULL), SR1_E_CONFIG,
+    REFUSED(sr1__rollout_level_branches(r, NULL, 0, NULL, &o, NULL, NULL), SR1_E_CONFIG,
             "need the protocol rlvcr");
     sr1_rollout_free(r);
     r = open_rollout("thinker", "max_rows=8", "workers=1");
     o.confidence = "trust";
-    REFUSED(sr1__rollout_levels(r, NULL, 0, NULL, &o, NULL, NULL), SR1_E_NOT_FOUND,
-            "confidence 'trust'");
+    REFUSED(sr1__rollout_level_branches(r, NULL, 0, NULL, &o, NULL, NULL),
+            SR1_E_NOT_FOUND, "confidence 'trust'");
     sr1_rollout_free(r);
 }
 
@@ -563,9 +563,9 @@ static void another_protocol_is_refused(void **state)
 static void thoughts_depend_on_their_step_alone(void **state)
 {
     static const char *const rows[] = {"max_rows=6", "max_rows=40"};
-    struct sr1__level_step steps[2][GROUP * 4], one[4];
+    struct sr1__level_branch_step steps[2][GROUP * 4], one[4];
     struct seen seen = {.kind = "entropy", .temperature = 1};
-    struct sr1__level_options o = options(&seen);
+    struct sr1__level_branch_options o = options(&seen);
 
     (void)state;
     o.look = NULL;
@@ -574,8 +574,8 @@ static void thoughts_depend_on_their_step_alone(void **state)
         sr1_trajectory *t[GROUP];
 
         group(r, t);
-        OK(sr1__rollout_levels(r, t, GROUP, NULL, &o, steps[i], NULL));
-        OK(sr1__rollout_levels(r, t + 1, 1, NULL, &o, one, NULL));
+        OK(sr1__rollout_level_branches(r, t, GROUP, NULL, &o, steps[i], NULL));
+        OK(sr1__rollout_level_branches(r, t + 1, 1, NULL, &o, one, NULL));
         for (int32_t k = 0; k < 4; k++)
             for (int l = 0; k < 3 && l < SR1_THINKING_LEVELS; l++)
                 assert_true(one[k].costs[l] == steps[i][4 + k].costs[l]);

@@ -2,7 +2,7 @@
  * more than 10,000 tokens, under each distribution that can be sampled from. */
 #include "support/tiny.h"
 
-#include "rollout/internal.h"
+#include "policy/rollout_internal.h"
 
 #define GROUPS 16
 #define SAMPLES 4
@@ -134,6 +134,49 @@ static void greedy_is_scored_at_temperature_1(void **state)
     sr1_config_free(c);
 }
 
+static sr1_status fail_search(void *self, const char *const *queries, size_t n,
+                              int32_t top_k, sr1_search_sink *sink)
+{
+    (void)self;
+    (void)queries;
+    (void)top_k;
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(sr1_search_sink_status(sink, i, SR1_ACTION_ERROR, "down"));
+    return SR1_OK;
+}
+
+/* A trajectory that training leaves out has log-probs as any other. */
+static void failed_searches_are_scored_too(void **state)
+{
+    sr1_search_ops ops = {
+        .struct_size = sizeof ops, .name = "down", .search = fail_search};
+    sr1_search *e = NULL;
+    sr1_rollout *r;
+    sr1_query q = tiny_query("?");
+    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = 16};
+    sr1_trajectory *t[16];
+    float again[16 * 24];
+    size_t total = 0, failed = 0, at = 0;
+
+    (void)state;
+    OK(sr1_search_new(&e, &ops, NULL));
+    r = tiny_rollout(tiny_config("searcher", NULL), e);
+    OK(sr1_rollout_generate(r, &q, 1, &o, t));
+    for (size_t i = 0; i < 16; i++) {
+        total += sr1_trajectory_policy_count(t[i]);
+        failed += sr1_trajectory_stop_reason(t[i]) == SR1_STOP_SEARCH_FAILED;
+    }
+    assert_true(failed > 0 && total <= 16 * 24);
+    for (size_t k = 0; k < total; k++)
+        again[k] = 99;
+    OK(sr1_rollout_log_probs(r, (const sr1_trajectory *const *)t, 16, again, total));
+    for (size_t i = 0; i < 16; i++)
+        for (size_t k = 0; k < sr1_trajectory_policy_count(t[i]); k++)
+            tiny_near(again[at++], sr1_trajectory_policy_log_probs(t[i])[k], 1e-4);
+    tiny_free_all(t, 16);
+    sr1_rollout_free(r);
+}
+
 /* Ids that no vocabulary has, or more than the model can read, are refused and named. */
 static void foreign_trajectories_are_refused(void **state)
 {
@@ -176,6 +219,7 @@ int main(void)
         cmocka_unit_test(top_p_0_9),
         cmocka_unit_test(top_k_and_searches_between),
         cmocka_unit_test(greedy_is_scored_at_temperature_1),
+        cmocka_unit_test(failed_searches_are_scored_too),
         cmocka_unit_test(foreign_trajectories_are_refused),
     };
 

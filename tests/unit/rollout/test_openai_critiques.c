@@ -2,7 +2,7 @@
  * as without servers, and what becomes of a reviser that fails. */
 #include "support/openai_server.h"
 
-#include "rollout/internal.h"
+#include "policy/rollout_internal.h"
 
 static struct openai_server policy, proxy;
 

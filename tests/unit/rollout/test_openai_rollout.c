@@ -4,8 +4,10 @@
 #include "support/torture.h"
 
 #include "base/clock.h"
-#include "rollout/rollout.h"
-#include "trajectory/trajectory.h"
+#include "policy/rollout.h"
+#include "environment/trajectory/trajectory.h"
+
+#include <searchr1/ext/remote.h>
 
 static const struct tiny_rule pieces[] = {
     {"", "x<sea"},          {"x<sea", "rch>"},      {"rch>", " tower"},
@@ -117,8 +119,8 @@ static void the_same_ids_as_the_model_itself(void **state)
         {"endless", NULL},
         {"endless", "max_turns=1"},
         {"quiet", NULL},
-        {"quiet", "protocol=search-r1-verbatim"},
-        {"searcher", "protocol=search-r1-verbatim"},
+        {"quiet", "protocol=search-r1-compat"},
+        {"searcher", "protocol=search-r1-compat"},
         {"half", NULL},
         {"caller", "protocol=mt-grpo"},
     };
@@ -314,7 +316,7 @@ static void a_chat_server_is_told_messages(void **state)
 static void a_chat_server_reads_what_was_inserted(void **state)
 {
     static const char *const words[] = {"protocol=search-r1",
-                                        "protocol=search-r1-verbatim"};
+                                        "protocol=search-r1-compat"};
 
     (void)state;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -522,6 +524,24 @@ static void a_server_that_is_not_there_is_known_at_once(void **state)
     sr1_config_free(c);
 }
 
+/* A rollout on a server alone needs no model, but its tokenizer. */
+static void a_missing_tokenizer_is_named(void **state)
+{
+    sr1_config *c = NULL;
+    sr1_rollout *r = NULL;
+
+    (void)state;
+    openai_start(&server, scratch_path("searcher"));
+    OK(sr1_config_new(&c));
+    openai_use(&server, c);
+    OK(sr1_config_set(c, "model_name_or_path", ""));
+    OK(sr1_config_set(c, "search_engine", "mock"));
+    REFUSED(sr1_rollout_new(&r, c, NULL, NULL, NULL), SR1_E_CONFIG,
+            "neither tokenizer nor model_name_or_path is set");
+    sr1_config_free(c);
+    openai_stop(&server);
+}
+
 static sr1_status stop_it(void *user, int64_t finished, int64_t total, int64_t tokens)
 {
     (void)finished;
@@ -567,10 +587,8 @@ static void nobody_waits_for_a_server_that_hangs(void **state)
 {
     sr1_query q = tiny_query("Where?");
     int calls = 0;
-    sr1_rollout_options o = {.struct_size = sizeof o,
-                             .group_size = 3,
-                             .progress = stop_third,
-                             .user = &calls};
+    sr1_rollout_options o = {
+        .struct_size = sizeof o, .group_size = 3, .progress = stop_third, .user = &calls};
     sr1_trajectory *t[3] = {NULL};
     double began;
     sr1_rollout *r;
@@ -650,6 +668,7 @@ int main(void)
         cmocka_unit_test(an_outage_is_not_the_policys_failure),
         cmocka_unit_test(a_server_that_never_answers_ends_the_call),
         cmocka_unit_test(a_server_that_is_not_there_is_known_at_once),
+        cmocka_unit_test(a_missing_tokenizer_is_named),
         cmocka_unit_test(a_callback_ends_it),
         cmocka_unit_test(nobody_waits_for_a_server_that_hangs),
         cmocka_unit_test(the_entropy_is_the_same_again),

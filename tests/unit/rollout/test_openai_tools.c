@@ -3,7 +3,9 @@
 #include "support/openai_server.h"
 
 #include "base/file.h"
-#include "data/demo.h"
+#include "text/data/demo.h"
+
+#include <searchr1/ext/synthesis.h>
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -87,14 +89,14 @@ static void sr1_infer_shows_what_the_server_says(void **state)
     char talk[512];
 
     (void)state;
-    snprintf(talk, sizeof talk, "%s",
-             scratch_file("talk.json", "[{\"role\": \"user\", \"content\": \"Well?\"}]",
-                          0));
+    snprintf(
+        talk, sizeof talk, "%s",
+        scratch_file("talk.json", "[{\"role\": \"user\", \"content\": \"Well?\"}]", 0));
     serve();
     assert_int_equal(CALL("sr1-infer", model, "--question", "Where is the tower?"), 0);
     says("out", "<search> tower</search>");
     says("out", "The tower stands in Paris.");
-    says("out", "(answer; 6 tokens, 1 searches)");
+    says("out", "(answer; 6 tokens, 1 search)");
     assert_int_equal(CALL("sr1-infer", model, "--question", "Where?", "--history", talk,
                           "openai_endpoint=chat"),
                      0);
@@ -119,7 +121,7 @@ static void sr1_eval_scores_the_server(void **state)
     server.fail_code = 500;
     server.fail_every = 5; /* some rows cannot be scored */
     assert_int_equal(CALL("sr1-eval", model, questions), 1);
-    says("err", "are not among the rows");
+    says("err", "is not among the rows");
     openai_stop(&server);
 }
 

@@ -2,11 +2,11 @@
  * that is not trained on, rows wait for it in batches, and the reviser stands still. */
 #include "support/tiny.h"
 
-#include "rollout/asker_parts.h"
-#include "rollout/internal.h"
-#include "rollout/reviser.h"
+#include "policy/env_executor_internal.h"
+#include "policy/rollout_internal.h"
+#include "policy/local_generator.h"
 
-#include <searchr1/critique.h>
+#include <searchr1/ext/critique.h>
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -178,7 +178,7 @@ struct slow {
 /* Rows that wait for the next call. */
 static size_t queued(const struct slow *s)
 {
-    struct sr1__asker *a = s->rollout->asker;
+    struct sr1__env_executor *a = s->rollout->executor;
     size_t n;
 
     pthread_mutex_lock(&a->lock);
@@ -189,7 +189,7 @@ static size_t queued(const struct slow *s)
 
 /* The first call lasts until all other rows have written their critiques and wait. */
 static sr1_status slow_write(void *self, const sr1_conversation *const *c, size_t n,
-                             sr1_writer_sink *sink)
+                             sr1_generator_sink *sink)
 {
     struct slow *s = self;
 
@@ -203,7 +203,7 @@ static sr1_status slow_write(void *self, const sr1_conversation *const *c, size_
     }
     atomic_fetch_sub(&s->at_once, 1);
     for (size_t i = 0; i < n; i++)
-        SR1__TRY(sr1_writer_sink_text(sink, i, "x = 2", 5));
+        SR1__TRY(sr1_generator_sink_text(sink, i, "x = 2", 5));
     return SR1_OK;
 }
 
@@ -220,7 +220,8 @@ static sr1_status pause_for_first(void *user, int64_t done, int64_t total, int64
 
 static void rows_that_wait_are_revised_as_one_batch(void **state)
 {
-    sr1_writer_ops ops = {.struct_size = sizeof ops, .name = "slow", .write = slow_write};
+    sr1_generator_ops ops = {
+        .struct_size = sizeof ops, .name = "slow", .write = slow_write};
     sr1_rollout *r = tiny_rollout(
         tiny_config("wordy", "environment=none", "protocol=ctrl", "max_tokens=40", NULL),
         NULL);
@@ -233,13 +234,13 @@ static void rows_that_wait_are_revised_as_one_batch(void **state)
                              .user = &s};
     const char *path = scratch_path("problems.jsonl");
     sr1_problems *problems = NULL;
-    sr1_writer *w = NULL;
+    sr1_generator *w = NULL;
     sr1_env *env = NULL;
     sr1_trajectory *t[QUERIES];
 
     (void)state;
     OK(sr1_problems_load(&problems, &path, 1, NULL));
-    OK(sr1_writer_new(&w, &ops, &s));
+    OK(sr1_generator_new(&w, &ops, &s));
     OK(sr1_critique_env_open(&env, problems, w, NULL, NULL));
     OK(sr1_rollout_set_env(r, env));
     OK(sr1_rollout_generate(r, &q, 1, &o, t));
@@ -248,14 +249,14 @@ static void rows_that_wait_are_revised_as_one_batch(void **state)
     assert_int_equal(s.asked, QUERIES);
     tiny_free_all(t, QUERIES);
     sr1_env_free(env);
-    sr1_writer_free(w);
+    sr1_generator_free(w);
     sr1_problems_free(problems);
     sr1_rollout_free(r);
 }
 
 /* ---- the reviser stands still ---- */
 
-static void revise_once(sr1_writer *w, char **text)
+static void revise_once(sr1_generator *w, char **text)
 {
     static const char *const roles[] = {"user", "assistant", "user"};
     static const char *const contents[] = {"Where?", "x = 1", "well so"};
@@ -266,7 +267,7 @@ static void revise_once(sr1_writer *w, char **text)
                           .sizes = sizes,
                           .n = 3};
 
-    OK(sr1_writer_write(w, &c, 1, text, NULL));
+    OK(sr1_generator_generate(w, &c, 1, text, NULL));
     assert_non_null(*text);
 }
 
@@ -321,25 +322,46 @@ static void a_model_writes(void **state)
                               .sizes = sizes,
                               .n = 2}};
     sr1_config *config = tiny_config("critic", NULL);
-    sr1_writer_options o = {.struct_size = sizeof o, .max_tokens = 2};
-    sr1_writer *w = NULL;
+    sr1_generator_options o = {.struct_size = sizeof o, .max_tokens = 2};
+    sr1_generator *w = NULL;
     char *said[2];
     size_t lens[2];
 
     (void)state;
     memset(text_long, 'x', sizeof text_long);
-    OK(sr1_writer_open_model(&w, scratch_path("proxy"), config, &o));
-    OK(sr1_writer_write(w, c, 2, said, lens));
+    OK(sr1_generator_open_model(&w, scratch_path("proxy"), config, &o));
+    OK(sr1_generator_generate(w, c, 2, said, lens));
     assert_string_equal(said[0], " Rome Paris");
     assert_string_equal(said[1], ""); /* longer than the model reads */
     sr1_free(said[0]);
     sr1_free(said[1]);
-    REFUSED(sr1_writer_write(w, c + 2, 1, said, NULL), SR1_E_INVALID,
+    REFUSED(sr1_generator_generate(w, c + 2, 1, said, NULL), SR1_E_INVALID,
             "must be the user's");
-    sr1_writer_free(w);
-    REFUSED(sr1_writer_open_model(&w, scratch_path("nowhere"), config, NULL),
+    sr1_generator_free(w);
+    REFUSED(sr1_generator_open_model(&w, scratch_path("nowhere"), config, NULL),
             SR1_E_NOT_FOUND, "nowhere");
     sr1_config_free(config);
+}
+
+/* What a reviser asks of the limits does not outlast its environment. */
+static void another_environment_gets_the_configured_limits(void **state)
+{
+    sr1_config *c = critiques("critic", "proxy", "search_deadline=7");
+    sr1_env_options o = {.struct_size = sizeof o, .protocol = "ctrl"};
+    sr1_env *env = NULL;
+    sr1_rollout *r;
+
+    (void)state;
+    OK(sr1_config_set(c, "search_failure", "continue"));
+    r = tiny_rollout(c, NULL);
+    assert_false(r->limits.go_on);
+    assert_true(r->limits.ask_deadline == 0.0);
+    OK(sr1_env_open(&env, "none", NULL, &o));
+    OK(sr1_rollout_set_env(r, env));
+    assert_true(r->limits.go_on);
+    assert_true(r->limits.ask_deadline == 7.0);
+    sr1_env_free(env);
+    sr1_rollout_free(r);
 }
 
 int main(void)
@@ -349,6 +371,7 @@ int main(void)
         cmocka_unit_test(a_critique_without_end_is_cut_and_revised),
         cmocka_unit_test(a_revision_goes_in_whole_or_not_at_all),
         cmocka_unit_test(an_unknown_problem_is_named),
+        cmocka_unit_test(another_environment_gets_the_configured_limits),
         cmocka_unit_test(rows_that_wait_are_revised_as_one_batch),
         cmocka_unit_test(the_reviser_is_never_the_live_policy),
         cmocka_unit_test(a_model_writes),

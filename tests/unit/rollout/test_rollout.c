@@ -2,7 +2,8 @@
  * of the token protocol. The policies are told what to say (support/tiny.h). */
 #include "support/tiny.h"
 
-#include "rollout/internal.h"
+#include "policy/local_engine.h"
+#include "policy/rollout_internal.h"
 
 static int make(void **state)
 {
@@ -88,7 +89,7 @@ static double format_of(const sr1_trajectory *t)
     const char *text = sr1_trajectory_generated_text(t, &n);
     double out = -99;
 
-    OK(sr1_reward_scales_default(&scales));
+    sr1_reward_scales_init(&scales);
     OK(sr1_reward_check_format(text, n, &scales, &out));
     return out;
 }
@@ -96,7 +97,7 @@ static double format_of(const sr1_trajectory *t)
 static void searches_reads_and_answers(void **state)
 {
     sr1_trajectory *t = say(tiny_config("searcher", NULL), tiny_engine(), "Where?");
-    sr1_search_event event = {sizeof event};
+    sr1_action_event event = {sizeof event};
     const int32_t *positions = sr1_trajectory_policy_positions(t);
     const int32_t *ids = sr1_trajectory_ids(t);
     size_t n, m = sr1_trajectory_policy_count(t);
@@ -225,7 +226,7 @@ static void blank_and_unknown_queries_say_nothing_was_found(void **state)
         sr1_query q = tiny_query("?");
         sr1_rollout_options o = samples(1);
         struct sr1__rollout_stats stats;
-        sr1_search_event event = {sizeof event};
+        sr1_action_event event = {sizeof event};
         sr1_trajectory *t = NULL;
         size_t n;
 
@@ -281,8 +282,8 @@ static void a_failing_engine_is_gone_on_without(void **state)
     } cases[] = {{broken_search, SR1_E_IO},
                  {broken_search, SR1_E_NETWORK},
                  {broken_search, SR1_E_TIMEOUT},
-                 {each_fails, SR1_SEARCH_TIMEOUT},
-                 {each_fails, SR1_SEARCH_ERROR}};
+                 {each_fails, SR1_ACTION_TIMEOUT},
+                 {each_fails, SR1_ACTION_ERROR}};
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -308,7 +309,7 @@ static void a_failing_engine_is_gone_on_without(void **state)
 
 static void or_ends_the_trajectory(void **state)
 {
-    int32_t how = SR1_SEARCH_TIMEOUT;
+    int32_t how = SR1_ACTION_TIMEOUT;
     sr1_trajectory *t;
 
     (void)state;
@@ -504,6 +505,7 @@ static void one_forward_serves_all_rows_and_a_group_one_prefill(void **state)
     sr1_query q[2] = {tiny_query("one?"), tiny_query("another?")};
     sr1_rollout_options o = samples(8);
     struct sr1__decoder_stats d;
+    struct sr1__decoder *decoder;
     struct sr1__rollout_stats stats;
     sr1_trajectory *t[16];
     int64_t fed = 0, longest = 0;
@@ -511,7 +513,8 @@ static void one_forward_serves_all_rows_and_a_group_one_prefill(void **state)
     (void)state;
     OK(sr1_rollout_generate(r, q, 2, &o, t));
     sr1__rollout_stats(r, &stats);
-    sr1__decoder_stats(r->decoders[0], &d);
+    OK(sr1__local_engine_decoder(&r->engines[0], &decoder));
+    sr1__decoder_stats(decoder, &d);
     for (size_t i = 0; i < 16; i++) {
         int64_t m = (int64_t)sr1_trajectory_policy_count(t[i]);
 
@@ -528,10 +531,34 @@ static void one_forward_serves_all_rows_and_a_group_one_prefill(void **state)
     sr1_rollout_free(r);
 }
 
+/* What the callbacks say is there. */
+struct kept {
+    int finished[12];
+    int dropped;
+};
+
+static sr1_status keep_finished(void *user, size_t index, sr1_trajectory *t)
+{
+    struct kept *k = user;
+
+    (void)t;
+    k->finished[index]++;
+    return SR1_OK;
+}
+
+static void drop_finished(void *user)
+{
+    struct kept *k = user;
+
+    memset(k->finished, 0, sizeof k->finished);
+    k->dropped++;
+}
+
 static void when_memory_runs_out_fewer_rows_say_the_same(void **state)
 {
     sr1_query q[3] = {tiny_query("one?"), tiny_query("two?"), tiny_query("three?")};
     sr1_rollout_options o = samples(4);
+    int dropped = 0;
     sr1_trajectory *want[12], *got[12] = {NULL};
     sr1_rollout *r = tiny_rollout(tiny_config("searcher", NULL), tiny_engine());
     int survived = 0, refused = 0;
@@ -539,11 +566,16 @@ static void when_memory_runs_out_fewer_rows_say_the_same(void **state)
     (void)state;
     OK(sr1_rollout_generate(r, q, 3, &o, want));
     for (int64_t at = 1; at < 2000; at += 41) {
+        struct kept kept = {.dropped = 0};
         sr1_status st;
 
+        o.user = &kept;
+        o.finished = keep_finished;
+        o.dropped = drop_finished;
         sr1__mem_fail_at(at);
         st = sr1_rollout_generate(r, q, 3, &o, got);
         sr1__mem_fail_at(0);
+        dropped += kept.dropped;
         refused += st != SR1_OK;
         survived += st == SR1_OK;
         if (st != SR1_OK && st != SR1_E_NOMEM)
@@ -553,10 +585,11 @@ static void when_memory_runs_out_fewer_rows_say_the_same(void **state)
 
             assert_string_equal(sr1_trajectory_generated_text(got[i], &n),
                                 sr1_trajectory_generated_text(want[i], &n));
+            assert_int_equal(kept.finished[i], 1);
             sr1_trajectory_free(got[i]);
         }
     }
-    assert_true(survived > 10);
+    assert_true(survived > 10 && dropped > 0);
     printf("survived %d, refused %d\n", survived, refused);
     tiny_free_all(want, 12);
     sr1_rollout_free(r);
@@ -576,6 +609,28 @@ static void no_search_is_deaf(void **state)
     assert_non_null(strstr(sr1_trajectory_generated_text(t, &n), "No information found"));
     sr1_trajectory_free(t);
     sr1_rollout_free(r);
+}
+
+/* ---- a shared tokenizer ---- */
+
+static void a_chosen_template_stays_in_the_rollout(void **state)
+{
+    sr1_config *c = tiny_config("searcher", "chat_template=qwen2.5", NULL);
+    sr1_tokenizer *tok = NULL;
+    sr1_rollout *r = NULL;
+    const char *before;
+
+    (void)state;
+    OK(sr1_tokenizer_open(&tok, scratch_path("searcher")));
+    before = sr1_tokenizer_chat_family(tok);
+    assert_string_not_equal(before, "qwen2.5");
+    OK(sr1_rollout_new(&r, c, NULL, tok, NULL));
+    assert_string_equal(sr1_tokenizer_chat_family(tok), before);
+    assert_string_equal(sr1_tokenizer_chat_family(sr1_rollout_tokenizer(r)), "qwen2.5");
+    sr1_tokenizer_free(tok);
+    assert_true(sr1_tokenizer_vocab_size(sr1_rollout_tokenizer(r)) > 0);
+    sr1_rollout_free(r);
+    sr1_config_free(c);
 }
 
 /* ---- hostile text ---- */
@@ -898,6 +953,7 @@ int main(void)
         cmocka_unit_test(one_forward_serves_all_rows_and_a_group_one_prefill),
         cmocka_unit_test(when_memory_runs_out_fewer_rows_say_the_same),
         cmocka_unit_test(no_search_is_deaf),
+        cmocka_unit_test(a_chosen_template_stays_in_the_rollout),
         cmocka_unit_test(hostile_passages_are_inert),
         cmocka_unit_test(hostile_questions_are_inert),
         cmocka_unit_test(wrong_calls_are_refused),

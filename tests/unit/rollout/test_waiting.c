@@ -2,18 +2,27 @@
  * given up, and nothing is lost or leaked on the way. */
 #include "support/tiny.h"
 
-#include "rollout/asker.h"
-#include "rollout/internal.h"
+#include "policy/env_executor.h"
+#include "policy/rollout_internal.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
+
+/* Thinks of its query for a while, each trajectory for another while. */
+static const struct tiny_rule wanderer[] = {
+    {"", "<search>"},        {"<search>", " so"},
+    {" so", " well"},        {" so", " tower"},
+    {" well", " so"},        {" well", " tower"},
+    {" tower", "</search>"}, {"</information>", "<answer>"},
+    {"<answer>", " Paris"},  {" Paris", "</answer>"}};
 
 static int make(void **state)
 {
     if (scratch_make(state) != 0)
         return -1;
     tiny_model("searcher", TINY_SEARCHER, 16);
+    tiny_model("wanderer", wanderer, sizeof wanderer / sizeof *wanderer, 16);
     return 0;
 }
 
@@ -75,8 +84,10 @@ static void wait_for(struct gate *g, const int *what)
 
 static sr1_search *gated_engine(struct gate *g, int32_t flags)
 {
-    sr1_search_ops ops = {.struct_size = sizeof ops, .name = "gated",
-                          .search = gated_search, .destroy = gate_destroyed,
+    sr1_search_ops ops = {.struct_size = sizeof ops,
+                          .name = "gated",
+                          .search = gated_search,
+                          .destroy = gate_destroyed,
                           .flags = flags};
     sr1_search *e = NULL;
 
@@ -101,7 +112,7 @@ static sr1_status open_at_last(void *user, int64_t done, int64_t total, int64_t 
 
 static int32_t search_status(const sr1_trajectory *t)
 {
-    sr1_search_event event = {sizeof event};
+    sr1_action_event event = {sizeof event};
 
     OK(sr1_trajectory_search(t, 0, &event));
     return event.status;
@@ -115,8 +126,11 @@ static void a_slow_search_delays_its_own_row_only(void **state)
     (void)state;
     for (size_t w = 0; w < 2; w++) {
         struct gate g;
-        sr1_rollout_options o = {.struct_size = sizeof o, .group_size = N, .seed = 5,
-                                 .progress = open_at_last, .user = &g};
+        sr1_rollout_options o = {.struct_size = sizeof o,
+                                 .group_size = N,
+                                 .seed = 5,
+                                 .progress = open_at_last,
+                                 .user = &g};
         sr1_trajectory *slow[N], *quick[N];
         struct sr1__rollout_stats stats;
         sr1_rollout *r;
@@ -139,7 +153,7 @@ static void a_slow_search_delays_its_own_row_only(void **state)
         for (size_t i = 0; i < N; i++) {
             size_t n;
 
-            assert_int_equal(search_status(slow[i]), SR1_SEARCH_OK);
+            assert_int_equal(search_status(slow[i]), SR1_ACTION_OK);
             assert_string_equal(sr1_trajectory_generated_text(slow[i], &n),
                                 sr1_trajectory_generated_text(quick[i], &n));
         }
@@ -169,7 +183,7 @@ static void a_search_that_hangs_is_given_up(void **state)
         OK(sr1_rollout_generate(r, &q, 1, &o, t));
         sr1__rollout_stats(r, &stats);
         for (size_t i = 0; i < N; i++) {
-            int late = search_status(t[i]) == SR1_SEARCH_TIMEOUT;
+            int late = search_status(t[i]) == SR1_ACTION_TIMEOUT;
 
             assert_int_equal(sr1_trajectory_stop_reason(t[i]),
                              late ? SR1_STOP_SEARCH_FAILED : SR1_STOP_ANSWER);
@@ -200,8 +214,8 @@ static void a_rollout_that_only_waits_can_be_stopped(void **state)
     struct gate g;
     int asked = 0;
     sr1_query q = tiny_query("Where?");
-    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = 1,
-                             .progress = give_up, .user = &asked};
+    sr1_rollout_options o = {
+        .struct_size = sizeof o, .group_size = 1, .progress = give_up, .user = &asked};
     sr1_trajectory *t = NULL;
     sr1_rollout *r;
 
@@ -217,11 +231,109 @@ static void a_rollout_that_only_waits_can_be_stopped(void **state)
     wait_for(&g, &g.destroyed);
 }
 
-/* ---- the asker by itself ---- */
+/* ---- searches that gather ---- */
+
+enum { MANY = 64 };
+
+/* How many searches a call of the engine has, in a batch of MANY. */
+struct gathering {
+    atomic_int calls;
+    atomic_int most;
+};
+
+static sr1_status gathering_search(void *self, const char *const *queries, size_t n,
+                                   int32_t k, sr1_search_sink *sink)
+{
+    struct gathering *g = self;
+
+    (void)queries, (void)k;
+    g->calls++;
+    g->most = (int)n > g->most ? (int)n : g->most;
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(sr1_search_sink_hit(sink, i, "tower", "The tower stands in Paris.", 1));
+    return SR1_OK;
+}
+
+static struct sr1__rollout_stats gather(const char *steps, int32_t flags,
+                                        sr1_trajectory **out)
+{
+    struct gathering g = {0};
+    sr1_search_ops ops = {.struct_size = sizeof ops,
+                          .name = "gathering",
+                          .search = gathering_search,
+                          .flags = flags};
+    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = MANY, .seed = 3};
+    sr1_query q = tiny_query("Where?");
+    struct sr1__rollout_stats stats;
+    sr1_search *e = NULL;
+    sr1_rollout *r;
+
+    OK(sr1_search_new(&e, &ops, &g));
+    r = tiny_rollout(tiny_config("wanderer", "max_rows=64", "max_tokens=60", steps, NULL),
+                     e);
+    OK(sr1_rollout_generate(r, &q, 1, &o, out));
+    sr1__rollout_stats(r, &stats);
+    assert_int_equal(stats.searches, MANY);
+    assert_int_equal(stats.engine_queries, MANY);
+    assert_int_equal(stats.engine_calls, g.calls);
+    sr1_rollout_free(r);
+    return stats;
+}
+
+static void same_trajectories(sr1_trajectory *const *a, sr1_trajectory *const *b)
+{
+    for (size_t i = 0; i < MANY; i++) {
+        size_t n = sr1_trajectory_token_count(a[i]);
+        size_t m = sr1_trajectory_policy_count(a[i]);
+
+        assert_int_equal(n, sr1_trajectory_token_count(b[i]));
+        assert_memory_equal(sr1_trajectory_ids(a[i]), sr1_trajectory_ids(b[i]),
+                            n * sizeof(int32_t));
+        for (size_t k = 0; k < m; k++)
+            tiny_near((double)sr1_trajectory_policy_log_probs(a[i])[k],
+                      (double)sr1_trajectory_policy_log_probs(b[i])[k], 1e-4);
+    }
+}
+
+static void searches_gather_and_nothing_else_changes(void **state)
+{
+    sr1_trajectory *alone[MANY], *some[MANY], *all[MANY];
+    struct sr1__rollout_stats a, b, c;
+
+    (void)state;
+    a = gather("search_batch_steps=0", 0, alone);
+    b = gather("search_batch_steps=2", 0, some);
+    c = gather("search_batch_steps=1000", 0, all);
+    assert_true(a.engine_calls > b.engine_calls);
+    assert_true(b.engine_calls > 1);
+    assert_int_equal(c.engine_calls, 1);               /* when no row could go on */
+    assert_true(b.decode_steps <= a.decode_steps + 2); /* nobody waits for longer */
+    same_trajectories(alone, some);
+    same_trajectories(alone, all);
+    tiny_free_all(alone, MANY);
+    tiny_free_all(some, MANY);
+    tiny_free_all(all, MANY);
+}
+
+static void those_of_an_engine_that_waits_gather_too(void **state)
+{
+    sr1_trajectory *alone[MANY], *all[MANY];
+    struct sr1__rollout_stats stats;
+
+    (void)state;
+    (void)gather("search_batch_steps=0", 0, alone);
+    stats = gather("search_batch_wait_s=60", SR1_SEARCH_WAITS, all);
+    assert_int_equal(stats.engine_calls, 1); /* well before those 60 s */
+    same_trajectories(alone, all);
+    tiny_free_all(alone, MANY);
+    tiny_free_all(all, MANY);
+}
+
+/* ---- the executor by itself ---- */
 
 struct echo {
     atomic_int calls;
-    atomic_int fails;
+    atomic_int fails; /* with this status */
 };
 
 static sr1_status echo_act(void *self, const sr1_env_action *const *actions, size_t n,
@@ -231,7 +343,7 @@ static sr1_status echo_act(void *self, const sr1_env_action *const *actions, siz
 
     e->calls++;
     if (e->fails)
-        return sr1_set_error(SR1_E_IO, "the room is empty");
+        return sr1_set_error(e->fails, "the room is empty");
     for (size_t i = 0; i < n; i++)
         SR1__TRY(sr1_env_sink_text(sink, i, actions[i]->text, actions[i]->len));
     return SR1_OK;
@@ -239,7 +351,9 @@ static sr1_status echo_act(void *self, const sr1_env_action *const *actions, siz
 
 static sr1_env *echo_env(struct echo *e)
 {
-    sr1_env_ops ops = {.struct_size = sizeof ops, .name = "echo", .act = echo_act,
+    sr1_env_ops ops = {.struct_size = sizeof ops,
+                       .name = "echo",
+                       .act = echo_act,
                        .flags = SR1_ENV_WAITS | SR1_ENV_CONCURRENT | SR1_ENV_SEPARATE};
     sr1_env *env = NULL;
 
@@ -253,16 +367,16 @@ static void every_row_gets_its_own_answer(void **state)
 {
     struct echo e = {0};
     sr1_env *env = echo_env(&e);
-    struct sr1__asker *a = NULL;
-    struct sr1__box *b = NULL;
+    struct sr1__env_executor *a = NULL;
+    struct sr1__env_completions *b = NULL;
 
     (void)state;
-    OK(sr1__asker_new(&a, env, 4, 0));
+    OK(sr1__env_executor_new(&a, env, &(struct sr1__env_executor_options){.threads = 4}));
     sr1_env_free(env);
-    OK(sr1__box_new(&b, a, ROWS));
+    OK(sr1__env_completions_new(&b, a, ROWS));
     for (int round = 0; round < ROUNDS; round++) {
         struct sr1__action actions[ROWS];
-        struct sr1__reply replies[ROWS];
+        struct sr1__env_completion replies[ROWS];
         char texts[ROWS][32];
         int32_t rows[ROWS];
         size_t got = 0, n;
@@ -272,9 +386,9 @@ static void every_row_gets_its_own_answer(void **state)
             actions[i] = (struct sr1__action){(size_t)i, texts[i], strlen(texts[i]), 0};
             rows[i] = i;
         }
-        OK(sr1__box_ask(b, rows, actions, ROWS));
+        OK(sr1__env_completions_submit(b, rows, actions, ROWS));
         while (got < ROWS) {
-            OK(sr1__box_collect(b, 5.0, replies, &n));
+            OK(sr1__env_completions_collect(b, 5.0, replies, &n));
             assert_true(n > 0);
             for (size_t i = 0; i < n; i++) {
                 assert_non_null(strstr(sr1__buf_cstr(&replies[i].observation.body),
@@ -283,35 +397,141 @@ static void every_row_gets_its_own_answer(void **state)
             }
             got += n;
         }
-        assert_int_equal(sr1__box_waiting(b), 0);
+        assert_int_equal(sr1__env_completions_pending(b), 0);
     }
-    sr1__box_free(b);
-    sr1__asker_free(a);
+    sr1__env_completions_free(b);
+    sr1__env_executor_free(a);
     assert_true(e.calls <= ROWS * ROUNDS);
 }
 
-static void an_environment_that_fails_fails_the_lane(void **state)
+static void an_environment_that_fails_fails_its_rows(void **state)
 {
-    struct echo e = {0};
+    static const struct {
+        sr1_status fails;
+        int32_t status;
+    } cases[] = {{SR1_E_IO, SR1_ACTION_ERROR}, {SR1_E_TIMEOUT, SR1_ACTION_TIMEOUT}};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct echo e = {.fails = cases[i].fails};
+        sr1_env *env = echo_env(&e);
+        struct sr1__env_executor *a = NULL;
+        struct sr1__env_completions *b = NULL;
+        struct sr1__action action = {0, "a", 1, 0, 0};
+        struct sr1__env_completion reply;
+        size_t n;
+
+        OK(sr1__env_executor_new(&a, env,
+                                 &(struct sr1__env_executor_options){.threads = 2}));
+        sr1_env_free(env);
+        OK(sr1__env_completions_new(&b, a, 1));
+        OK(sr1__env_completions_submit(b, (const int32_t[]){0}, &action, 1));
+        OK(sr1__env_completions_collect(b, 5.0, &reply, &n));
+        assert_int_equal(n, 1);
+        assert_int_equal(reply.observation.status, cases[i].status);
+        assert_int_equal(reply.observation.body.len, 0);
+        sr1__observation_free(&reply.observation);
+        sr1__env_completions_free(b);
+        sr1__env_executor_free(a);
+    }
+}
+
+static void only_what_no_row_would_escape_fails_the_lane(void **state)
+{
+    struct echo e = {.fails = SR1_E_CANCELLED};
     sr1_env *env = echo_env(&e);
-    struct sr1__asker *a = NULL;
-    struct sr1__box *b = NULL;
+    struct sr1__env_executor *a = NULL;
+    struct sr1__env_completions *b = NULL;
     struct sr1__action actions[2] = {{0, "a", 1, 0}, {1, "b", 1, 0}};
-    struct sr1__reply replies[2];
+    struct sr1__env_completion replies[2];
     size_t n;
 
     (void)state;
-    e.fails = 1;
-    OK(sr1__asker_new(&a, env, 2, 0));
+    OK(sr1__env_executor_new(&a, env, &(struct sr1__env_executor_options){.threads = 2}));
     sr1_env_free(env);
-    OK(sr1__box_new(&b, a, 2));
-    OK(sr1__box_ask(b, (const int32_t[]){0, 1}, actions, 2));
-    REFUSED(sr1__box_collect(b, 5.0, replies, &n), SR1_E_IO, "the room is empty");
+    OK(sr1__env_completions_new(&b, a, 2));
+    OK(sr1__env_completions_submit(b, (const int32_t[]){0, 1}, actions, 2));
+    REFUSED(sr1__env_completions_collect(b, 5.0, replies, &n), SR1_E_CANCELLED,
+            "the room is empty");
     assert_int_equal(n, 0);
-    sr1__box_free(b); /* the other's failure may still be under way */
+    sr1__env_completions_free(b); /* the other's failure may still be under way */
     while (e.calls < 2)
         usleep(1000);
-    sr1__asker_free(a);
+    sr1__env_executor_free(a);
+}
+
+/* ---- an outage ---- */
+
+enum { THREADS = 64 }; /* as many as may be lost at a time */
+
+static sr1_status gated_act(void *self, const sr1_env_action *const *actions, size_t n,
+                            sr1_env_sink *sink)
+{
+    struct gate *g = self;
+
+    wait_for(g, &g->open);
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(sr1_env_sink_text(sink, i, actions[i]->text, actions[i]->len));
+    return SR1_OK;
+}
+
+/* Ask for all rows; how many were answered. */
+static int ask_all(struct sr1__env_completions *b)
+{
+    struct sr1__action actions[THREADS];
+    struct sr1__env_completion replies[THREADS];
+    int32_t rows[THREADS];
+    int answered = 0;
+    size_t n;
+
+    for (int i = 0; i < THREADS; i++) {
+        actions[i] = (struct sr1__action){(size_t)i, "a", 1, 0, 0};
+        rows[i] = i;
+    }
+    OK(sr1__env_completions_submit(b, rows, actions, THREADS));
+    while (sr1__env_completions_pending(b) > 0) {
+        OK(sr1__env_completions_collect(b, 5.0, replies, &n));
+        for (size_t i = 0; i < n; i++) {
+            answered += replies[i].observation.status == SR1_ACTION_OK;
+            sr1__observation_free(&replies[i].observation);
+        }
+    }
+    return answered;
+}
+
+/* Every thread hangs, and so do their successors; then the calls return. */
+static void after_an_outage_searches_are_answered_again(void **state)
+{
+    struct gate g;
+    sr1_env_ops ops = {.struct_size = sizeof ops,
+                       .name = "gated",
+                       .act = gated_act,
+                       .destroy = gate_destroyed,
+                       .flags = SR1_ENV_WAITS | SR1_ENV_CONCURRENT | SR1_ENV_SEPARATE};
+    struct sr1__env_executor *a = NULL;
+    struct sr1__env_completions *b = NULL;
+    sr1_env *env = NULL;
+    int answered = 0;
+
+    (void)state;
+    gate_init(&g);
+    OK(sr1_env_new(&env, &ops, &g, NULL));
+    OK(sr1__env_executor_new(
+        &a, env,
+        &(struct sr1__env_executor_options){.threads = THREADS, .deadline = 0.5}));
+    sr1_env_free(env);
+    OK(sr1__env_completions_new(&b, a, THREADS));
+    assert_int_equal(ask_all(b), 0);
+    assert_int_equal(ask_all(b), 0);
+    gate_set(&g, &g.open);
+    for (int i = 0; i < 1000 && answered < THREADS; i++) {
+        usleep(10000);
+        answered = ask_all(b);
+    }
+    assert_int_equal(answered, THREADS);
+    sr1__env_completions_free(b);
+    sr1__env_executor_free(a);
+    wait_for(&g, &g.destroyed);
 }
 
 int main(void)
@@ -320,8 +540,12 @@ int main(void)
         cmocka_unit_test(a_slow_search_delays_its_own_row_only),
         cmocka_unit_test(a_search_that_hangs_is_given_up),
         cmocka_unit_test(a_rollout_that_only_waits_can_be_stopped),
+        cmocka_unit_test(searches_gather_and_nothing_else_changes),
+        cmocka_unit_test(those_of_an_engine_that_waits_gather_too),
         cmocka_unit_test(every_row_gets_its_own_answer),
-        cmocka_unit_test(an_environment_that_fails_fails_the_lane),
+        cmocka_unit_test(an_environment_that_fails_fails_its_rows),
+        cmocka_unit_test(only_what_no_row_would_escape_fails_the_lane),
+        cmocka_unit_test(after_an_outage_searches_are_answered_again),
         cmocka_unit_test(tiny_nothing_leaks),
     };
 

@@ -20,7 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#include <searchr1/sandbox.h>
+#include <searchr1/ext/sandbox.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -70,23 +70,25 @@ static inline sr1_program program_of(const char *code)
 }
 
 /* A run that has ended, and its result. */
-static inline sr1_run *run_of(sr1_sandbox *box, const sr1_program *p, sr1_run_result *r)
+static inline sr1_execution *run_of(sr1_sandbox *box, const sr1_program *p,
+                                    sr1_execution_result *r)
 {
-    sr1_run *run = NULL;
+    sr1_execution *run = NULL;
 
     memset(r, 0, sizeof *r);
     r->struct_size = sizeof *r;
     if (sr1_sandbox_run(box, p, &run) != SR1_OK)
         fail_msg("cannot run: %s", sr1_last_error());
-    assert_int_equal(sr1_run_result_get(run, r), SR1_OK);
+    assert_int_equal(sr1_execution_result_get(run, r), SR1_OK);
     return run;
 }
 
-static inline void assert_verdict(const sr1_run_result *r, int32_t verdict)
+static inline void assert_verdict(const sr1_execution_result *r, int32_t verdict)
 {
     if (r->verdict != verdict)
-        fail_msg("%s (%s) in place of %s; stderr: %s", sr1_run_verdict_name(r->verdict),
-                 r->message, sr1_run_verdict_name(verdict), r->err);
+        fail_msg("%s (%s) in place of %s; stderr: %s",
+                 sr1_execution_verdict_name(r->verdict), r->message,
+                 sr1_execution_verdict_name(verdict), r->err);
 }
 
 /* Run code and compare verdict and output (NULL: any). */
@@ -94,25 +96,26 @@ static inline void expect(sr1_sandbox *box, const char *code, int32_t verdict,
                           const char *out)
 {
     sr1_program p = program_of(code);
-    sr1_run_result r;
-    sr1_run *run = run_of(box, &p, &r);
+    sr1_execution_result r;
+    sr1_execution *run = run_of(box, &p, &r);
 
     assert_verdict(&r, verdict);
     if (out != NULL)
         assert_string_equal(r.out, out);
-    sr1_run_free(run);
+    sr1_execution_free(run);
 }
 
 /* Runs that end within so many seconds, all alike; they are freed. */
-static inline void expect_all(sr1_run **runs, int n, double seconds, int32_t verdict)
+static inline void expect_all(sr1_execution **runs, int n, double seconds,
+                              int32_t verdict)
 {
     for (int i = 0; i < n; i++) {
-        sr1_run_result r = {.struct_size = sizeof r};
+        sr1_execution_result r = {.struct_size = sizeof r};
 
-        assert_int_equal(sr1_run_wait(runs[i], seconds), SR1_OK);
-        assert_int_equal(sr1_run_result_get(runs[i], &r), SR1_OK);
+        assert_int_equal(sr1_execution_wait(runs[i], seconds), SR1_OK);
+        assert_int_equal(sr1_execution_result_get(runs[i], &r), SR1_OK);
         assert_verdict(&r, verdict);
-        sr1_run_free(runs[i]);
+        sr1_execution_free(runs[i]);
     }
 }
 

@@ -3,7 +3,7 @@
  * At the end: no wrong verdict, nothing written outside, no process left, and descriptors
  * and memory of this process as after the first hundredth. Exit status 77: no isolation
  * here. */
-#include <searchr1/sandbox.h>
+#include <searchr1/ext/sandbox.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -119,7 +119,7 @@ static int marked(void)
 }
 
 struct hostile {
-    sr1_run *run;
+    sr1_execution *run;
     int32_t verdict;
     char code[1024];
 };
@@ -147,17 +147,17 @@ static int begin(sr1_sandbox *box, struct hostile *h, int i)
 
 static void end(struct hostile *h, int i)
 {
-    sr1_run_result r = {.struct_size = sizeof r};
+    sr1_execution_result r = {.struct_size = sizeof r};
 
     if (h->run == NULL)
         return;
-    (void)sr1_run_wait(h->run, -1);
-    (void)sr1_run_result_get(h->run, &r);
+    (void)sr1_execution_wait(h->run, -1);
+    (void)sr1_execution_result_get(h->run, &r);
     if (r.verdict != h->verdict && ++wrong <= 20)
         fprintf(stderr, "soak: run %d: %s (%s) in place of %s:\n%s\n%s\n", i,
-                sr1_run_verdict_name(r.verdict), r.message,
-                sr1_run_verdict_name(h->verdict), h->code, r.err);
-    sr1_run_free(h->run);
+                sr1_execution_verdict_name(r.verdict), r.message,
+                sr1_execution_verdict_name(h->verdict), h->code, r.err);
+    sr1_execution_free(h->run);
     h->run = NULL;
 }
 

@@ -154,7 +154,7 @@ static void programs_do_not_meet_in_their_networks(void **state)
         "d.close()\n" /* first: its end of the connection would linger in TIME-WAIT */
         "time.sleep(0.5)\nprint('met nobody')";
     sr1_program p = program_of(code);
-    sr1_run *runs[8];
+    sr1_execution *runs[8];
 
     (void)state;
     need_box();
@@ -210,6 +210,78 @@ static void dangerous_calls_are_refused(void **state)
 }
 
 /* Signals reach nobody outside, and not the first process of the run. */
+/* The first process says how the program ended: one that could write to it or in its name
+ * would say that it ended well, or was never run. */
+static const char forges_its_end[] = TRY
+    "t(open, '/proc/1/mem', 'r+b')\nt(os.listdir, '/proc/1/fd')\n"
+    "t(open, '/proc/1/maps')\nt(os.readlink, '/proc/1/exe')\n"
+    "for fd in range(6): t(open, '/proc/1/fd/%d' % fd, 'wb')\n"
+    "for fd in range(100):\n"
+    "    for at in ('/proc/1/fd/%d', '/proc/self/fd/%d'):\n"
+    "        try: os.write(os.open(at % fd, os.O_WRONLY), b'failed 1 x\\nended 0 0\\n')\n"
+    "        except OSError: pass\n"
+    "sys.exit(1)\n";
+
+/* 1 when such a program is told from one that ended well, or that was not run. */
+static int is_told(sr1_sandbox *from)
+{
+    sr1_program p = program_of(forges_its_end);
+    sr1_execution_result r = {.struct_size = sizeof r};
+    sr1_execution *run = NULL;
+    int told = sr1_sandbox_run(from, &p, &run) == SR1_OK &&
+               sr1_execution_result_get(run, &r) == SR1_OK &&
+               r.verdict == SR1_RUN_RUNTIME_ERROR && r.exit_code == 1 &&
+               strstr(r.out, "YES") == NULL;
+
+    if (!told)
+        print_error("%s, exit code %d: %s\n%s", sr1_execution_verdict_name(r.verdict),
+                    (int)r.exit_code, r.message, r.out != NULL ? r.out : "");
+    sr1_execution_free(run);
+    return told;
+}
+
+static void nobody_speaks_for_the_first_process(void **state)
+{
+    (void)state;
+    need_box();
+    assert_true(is_told(box));
+}
+
+/* The same of a caller that is not root: 0 when it is told, 77 where no program can be
+ * isolated for such a user. */
+static int tell_as_another_user(void)
+{
+    sr1_sandbox_options o = box_options(1);
+    sr1_sandbox *mine = NULL;
+    int told;
+
+    if (setgid(1000) != 0 || setuid(1000) != 0 || prctl(PR_SET_DUMPABLE, 1) != 0)
+        return 2;
+    if (sr1_sandbox_open(&mine, &o) != SR1_OK)
+        return 77;
+    told = is_told(mine);
+    sr1_sandbox_free(mine);
+    return !told;
+}
+
+static void nor_for_that_of_another_user(void **state)
+{
+    int status = 0;
+    pid_t pid;
+
+    (void)state;
+    need_box();
+    if (geteuid() != 0)
+        skip();
+    pid = fork();
+    if (pid == 0)
+        _exit(tell_as_another_user());
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        skip();
+    assert_int_equal(status, 0);
+}
+
 static void others_are_not_hurt(void **state)
 {
     char code[1024];
@@ -327,8 +399,8 @@ static void what_is_stopped_ends_whole(void **state)
 {
     char mark[64], code[512];
     sr1_program p;
-    sr1_run_result r = {.struct_size = sizeof r};
-    sr1_run *run = NULL;
+    sr1_execution_result r = {.struct_size = sizeof r};
+    sr1_execution *run = NULL;
 
     (void)state;
     need_box();
@@ -343,16 +415,16 @@ static void what_is_stopped_ends_whole(void **state)
     run = run_of(box, &p, &r);
     assert_verdict(&r, SR1_RUN_TIMEOUT);
     assert_false(is_running(mark));
-    sr1_run_free(run);
+    sr1_execution_free(run);
     p.time_s = 100;
     assert_int_equal(sr1_sandbox_start(box, &p, &run), SR1_OK);
     for (double until = sr1__now() + 60; !is_running(mark) && sr1__now() < until;)
         usleep(10000);
     assert_true(is_running(mark));
-    sr1_run_cancel(run);
-    assert_int_equal(sr1_run_wait(run, 60), SR1_OK);
+    sr1_execution_cancel(run);
+    assert_int_equal(sr1_execution_wait(run, 60), SR1_OK);
     assert_false(is_running(mark));
-    sr1_run_free(run);
+    sr1_execution_free(run);
 }
 
 static void a_fork_bomb_is_held(void **state)
@@ -368,13 +440,13 @@ static void a_fork_bomb_is_held(void **state)
     need_box();
     for (size_t i = 0; i < 2; i++) {
         sr1_program p = program_of(bombs[i]);
-        sr1_run_result r;
-        sr1_run *run;
+        sr1_execution_result r;
+        sr1_execution *run;
 
         p.time_s = 2;
         run = run_of(box, &p, &r);
         assert_verdict(&r, SR1_RUN_TIMEOUT);
-        sr1_run_free(run);
+        sr1_execution_free(run);
     }
     expect(box,
            "import os, time\nn = 0\ntry:\n"
@@ -416,15 +488,16 @@ static void memory_bombs_end_as_memory(void **state)
     need_box();
     for (size_t i = 0; i < sizeof bombs / sizeof *bombs; i++) {
         sr1_program p = program_of(bombs[i]);
-        sr1_run_result r;
-        sr1_run *run;
+        sr1_execution_result r;
+        sr1_execution *run;
 
         p.memory_mib = 256;
         run = run_of(box, &p, &r);
         if (r.verdict != SR1_RUN_MEMORY &&
             !(i == 2 && strstr(r.message, "Cannot allocate memory") != NULL))
-            fail_msg("bomb %zu: %s, %s", i, sr1_run_verdict_name(r.verdict), r.message);
-        sr1_run_free(run);
+            fail_msg("bomb %zu: %s, %s", i, sr1_execution_verdict_name(r.verdict),
+                     r.message);
+        sr1_execution_free(run);
     }
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         expect(box, files[i], SR1_RUN_RUNTIME_ERROR, NULL);
@@ -441,7 +514,7 @@ static void one_that_hangs_delays_no_other(void **state)
     sr1_sandbox_options o = box_options(64);
     sr1_program hang = program_of("import time\ntime.sleep(1000)");
     sr1_program quick = program_of("print(sum(range(1000)))");
-    sr1_run *runs[64];
+    sr1_execution *runs[64];
     sr1_sandbox *wide;
 
     (void)state;
@@ -453,8 +526,8 @@ static void one_that_hangs_delays_no_other(void **state)
     for (int i = 1; i < 64; i++)
         assert_int_equal(sr1_sandbox_start(wide, &quick, &runs[i]), SR1_OK);
     expect_all(runs + 1, 63, 90, SR1_RUN_PASSED);
-    assert_int_equal(sr1_run_wait(runs[0], 0), SR1_E_TIMEOUT);
-    sr1_run_free(runs[0]);
+    assert_int_equal(sr1_execution_wait(runs[0], 0), SR1_E_TIMEOUT);
+    sr1_execution_free(runs[0]);
     sr1_sandbox_free(wide);
 }
 
@@ -464,7 +537,7 @@ static void one_place_is_not_lost_to_one_that_hangs(void **state)
     sr1_sandbox_options o = box_options(1);
     sr1_program hang = program_of("while True: pass");
     sr1_sandbox *narrow;
-    sr1_run *run = NULL;
+    sr1_execution *run = NULL;
 
     (void)state;
     need_box();
@@ -473,8 +546,8 @@ static void one_place_is_not_lost_to_one_that_hangs(void **state)
     assert_int_equal(sr1_sandbox_start(narrow, &hang, &run), SR1_OK);
     for (int i = 0; i < 5; i++)
         expect(narrow, "print(1)", SR1_RUN_PASSED, "1\n");
-    assert_int_equal(sr1_run_wait(run, 0), SR1_E_TIMEOUT);
-    sr1_run_free(run);
+    assert_int_equal(sr1_execution_wait(run, 0), SR1_E_TIMEOUT);
+    sr1_execution_free(run);
     sr1_sandbox_free(narrow);
 }
 
@@ -509,6 +582,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(programs_do_not_meet_in_their_networks),
         cmocka_unit_test(the_jail_is_not_seen),
         cmocka_unit_test(dangerous_calls_are_refused),
+        cmocka_unit_test(nobody_speaks_for_the_first_process),
+        cmocka_unit_test(nor_for_that_of_another_user),
         cmocka_unit_test(others_are_not_hurt),
         cmocka_unit_test(symlinks_lead_nowhere),
         cmocka_unit_test(nothing_is_left_behind),

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include <searchr1/sandbox.h>
+#include <searchr1/ext/sandbox.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -76,18 +76,19 @@ static sr1_program program_of(const char *code)
 }
 
 /* Run one program against one answer; the run is to be freed. */
-static sr1_run *run_against(const struct reply *replies, int n, const sr1_program *p,
-                            sr1_run_result *r, struct server *s)
+static sr1_execution *run_against(const struct reply *replies, int n,
+                                  const sr1_program *p, sr1_execution_result *r,
+                                  struct server *s)
 {
     struct script script = {replies, n};
     sr1_sandbox *box;
-    sr1_run *run = NULL;
+    sr1_execution *run = NULL;
 
     server_start(s, play, &script);
     box = connect_to(s);
-    *r = (sr1_run_result){.struct_size = sizeof *r};
+    *r = (sr1_execution_result){.struct_size = sizeof *r};
     assert_int_equal(sr1_sandbox_run(box, p, &run), SR1_OK);
-    assert_int_equal(sr1_run_result_get(run, r), SR1_OK);
+    assert_int_equal(sr1_execution_result_get(run, r), SR1_OK);
     sr1_sandbox_free(box);
     server_stop(s);
     return run;
@@ -141,18 +142,18 @@ static void answers_become_verdicts(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct reply reply = {.body = rows[i].body};
         sr1_program p = program_of("print(42)");
-        sr1_run_result r;
+        sr1_execution_result r;
         struct server s;
-        sr1_run *run;
+        sr1_execution *run;
 
         p.expected = rows[i].expected;
         run = run_against(&reply, 1, &p, &r, &s);
         if (r.verdict != rows[i].verdict || r.exit_code != rows[i].exit_code ||
             r.signal != rows[i].signal)
-            fail_msg("row %zu: %s, %d, %d: %s", i, sr1_run_verdict_name(r.verdict),
+            fail_msg("row %zu: %s, %d, %d: %s", i, sr1_execution_verdict_name(r.verdict),
                      r.exit_code, r.signal, r.message);
         assert_int_equal(r.attempts, r.verdict == SR1_RUN_INFRASTRUCTURE ? 3 : 1);
-        sr1_run_free(run);
+        sr1_execution_free(run);
     }
 }
 
@@ -170,9 +171,9 @@ static void failures_are_tried_again(void **state)
     const struct reply unknown = {.code = 400,
                                   .body = "{\"detail\": \"no such dataset\"}"};
     sr1_program p = program_of("print(42)");
-    sr1_run_result r;
+    sr1_execution_result r;
     struct server s;
-    sr1_run *run;
+    sr1_execution *run;
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -180,13 +181,13 @@ static void failures_are_tried_again(void **state)
         if (r.verdict != SR1_RUN_PASSED)
             fail_msg("row %zu: %s", i, r.message);
         assert_int_equal(r.attempts, 2);
-        sr1_run_free(run);
+        sr1_execution_free(run);
     }
     run = run_against(&unknown, 1, &p, &r, &s);
     assert_int_equal(r.verdict, SR1_RUN_INFRASTRUCTURE);
     assert_int_equal(r.attempts, 1);
     assert_non_null(strstr(r.message, "no such dataset"));
-    sr1_run_free(run);
+    sr1_execution_free(run);
 }
 
 static json_t *last_body(const struct server *s)
@@ -210,7 +211,7 @@ static void requests_have_the_services_fields(void **state)
     const size_t sizes[] = {5, 2};
     struct reply reply = {.body = SUCCESS};
     sr1_program p = program_of("int main() {}");
-    sr1_run_result r;
+    sr1_execution_result r;
     struct server s;
     json_t *j;
 
@@ -224,7 +225,7 @@ static void requests_have_the_services_fields(void **state)
     p.file_bytes = bytes;
     p.file_sizes = sizes;
     p.n_files = 2;
-    sr1_run_free(run_against(&reply, 1, &p, &r, &s));
+    sr1_execution_free(run_against(&reply, 1, &p, &r, &s));
     assert_non_null(strstr(s.last, "POST /run_code HTTP/1.1\r\n"));
     j = last_body(&s);
     assert_member(j, "code", "int main() {}");
@@ -286,26 +287,27 @@ static void submissions_are_judged(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct reply reply = {.body = rows[i].body};
         struct script script = {&reply, 1};
-        sr1_run_result r = {.struct_size = sizeof r};
+        sr1_execution_result r = {.struct_size = sizeof r};
         sr1_submission submission = submission_of();
         sr1_sandbox *box;
-        sr1_run *run = NULL;
+        sr1_execution *run = NULL;
         struct server s;
 
         server_start(&s, play, &script);
         box = connect_to(&s);
         assert_int_equal(sr1_sandbox_submit(box, &submission, &run), SR1_OK);
-        assert_int_equal(sr1_run_wait(run, 30), SR1_OK);
-        assert_int_equal(sr1_run_result_get(run, &r), SR1_OK);
+        assert_int_equal(sr1_execution_wait(run, 30), SR1_OK);
+        assert_int_equal(sr1_execution_result_get(run, &r), SR1_OK);
         if (r.verdict != rows[i].verdict ||
             (rows[i].message != NULL && strcmp(r.message, rows[i].message) != 0))
-            fail_msg("row %zu: %s: %s", i, sr1_run_verdict_name(r.verdict), r.message);
+            fail_msg("row %zu: %s: %s", i, sr1_execution_verdict_name(r.verdict),
+                     r.message);
         assert_int_equal(r.accepted, r.verdict == SR1_RUN_PASSED);
-        assert_int_equal(sr1_run_test_count(run), rows[i].n_tests);
-        for (size_t k = 0; k < sr1_run_test_count(run); k++)
-            assert_int_equal(sr1_run_test_get(run, k, &r), SR1_OK);
-        assert_int_equal(sr1_run_test_get(run, 99, &r), SR1_E_NOT_FOUND);
-        sr1_run_free(run);
+        assert_int_equal(sr1_execution_test_count(run), rows[i].n_tests);
+        for (size_t k = 0; k < sr1_execution_test_count(run); k++)
+            assert_int_equal(sr1_execution_test_get(run, k, &r), SR1_OK);
+        assert_int_equal(sr1_execution_test_get(run, 99, &r), SR1_E_NOT_FOUND);
+        sr1_execution_free(run);
         sr1_sandbox_free(box);
         server_stop(&s);
     }
@@ -317,7 +319,7 @@ static void a_submission_has_the_services_fields(void **state)
     struct script script = {&reply, 1};
     sr1_submission submission = submission_of();
     sr1_sandbox *box;
-    sr1_run *run = NULL;
+    sr1_execution *run = NULL;
     struct server s;
     json_t *j, *config, *test;
 
@@ -325,8 +327,8 @@ static void a_submission_has_the_services_fields(void **state)
     server_start(&s, play, &script);
     box = connect_to(&s);
     assert_int_equal(sr1_sandbox_submit(box, &submission, &run), SR1_OK);
-    assert_int_equal(sr1_run_wait(run, 30), SR1_OK);
-    sr1_run_free(run);
+    assert_int_equal(sr1_execution_wait(run, 30), SR1_OK);
+    sr1_execution_free(run);
     submission.provided_data = "[1]";
     assert_int_equal(sr1_sandbox_submit(box, &submission, &run), SR1_E_INVALID);
     sr1_sandbox_free(box);
@@ -353,8 +355,8 @@ static void slow_answers_delay_no_other(void **state)
     const struct reply replies[] = {{.body = SUCCESS, .delay_s = 20}, {.body = SUCCESS}};
     struct script script = {replies, 2};
     sr1_program p = program_of("print(42)");
-    sr1_run_result r = {.struct_size = sizeof r};
-    sr1_run *slow = NULL, *runs[30];
+    sr1_execution_result r = {.struct_size = sizeof r};
+    sr1_execution *slow = NULL, *runs[30];
     sr1_sandbox *box;
     struct server s;
 
@@ -367,15 +369,15 @@ static void slow_answers_delay_no_other(void **state)
     for (int i = 0; i < 30; i++)
         assert_int_equal(sr1_sandbox_start(box, &p, &runs[i]), SR1_OK);
     for (int i = 0; i < 30; i++) {
-        assert_int_equal(sr1_run_wait(runs[i], 15), SR1_OK);
-        sr1_run_free(runs[i]);
+        assert_int_equal(sr1_execution_wait(runs[i], 15), SR1_OK);
+        sr1_execution_free(runs[i]);
     }
-    assert_int_equal(sr1_run_wait(slow, 0), SR1_E_TIMEOUT);
-    sr1_run_cancel(slow);
-    assert_int_equal(sr1_run_wait(slow, 10), SR1_OK);
-    assert_int_equal(sr1_run_result_get(slow, &r), SR1_OK);
+    assert_int_equal(sr1_execution_wait(slow, 0), SR1_E_TIMEOUT);
+    sr1_execution_cancel(slow);
+    assert_int_equal(sr1_execution_wait(slow, 10), SR1_OK);
+    assert_int_equal(sr1_execution_result_get(slow, &r), SR1_OK);
     assert_int_equal(r.verdict, SR1_RUN_CANCELLED);
-    sr1_run_free(slow);
+    sr1_execution_free(slow);
     sr1_sandbox_free(box);
     server_stop(&s);
     assert_true(atomic_load(&s.peak) <= 8);
@@ -390,7 +392,7 @@ static void of_two_that_come_at_once_none_waits_for_the_other(void **state)
     (void)state;
     for (int round = 0; round < 5; round++) {
         struct script script = {replies, 2};
-        sr1_run *runs[2];
+        sr1_execution *runs[2];
         sr1_sandbox *box;
         struct server s;
         double begun;
@@ -404,10 +406,10 @@ static void of_two_that_come_at_once_none_waits_for_the_other(void **state)
         begun = sr1__now();
         while (!ended && sr1__now() < begun + 10)
             for (int i = 0; i < 2; i++)
-                ended |= sr1_run_wait(runs[i], 0.01) == SR1_OK;
+                ended |= sr1_execution_wait(runs[i], 0.01) == SR1_OK;
         assert_true(ended);
         for (int i = 0; i < 2; i++)
-            sr1_run_free(runs[i]);
+            sr1_execution_free(runs[i]);
         sr1_sandbox_free(box);
         server_stop(&s);
     }
@@ -418,8 +420,8 @@ static void freeing_cancels_what_is_under_way(void **state)
     const struct reply reply = {.body = SUCCESS, .delay_s = 30};
     struct script script = {&reply, 1};
     sr1_program p = program_of("print(42)");
-    sr1_run_result r = {.struct_size = sizeof r};
-    sr1_run *runs[20];
+    sr1_execution_result r = {.struct_size = sizeof r};
+    sr1_execution *runs[20];
     sr1_sandbox *box;
     struct server s;
     double begun = sr1__now();
@@ -433,9 +435,9 @@ static void freeing_cancels_what_is_under_way(void **state)
         usleep(1000);
     sr1_sandbox_free(box);
     for (int i = 0; i < 20; i++) {
-        assert_int_equal(sr1_run_result_get(runs[i], &r), SR1_OK);
+        assert_int_equal(sr1_execution_result_get(runs[i], &r), SR1_OK);
         assert_int_equal(r.verdict, SR1_RUN_CANCELLED);
-        sr1_run_free(runs[i]);
+        sr1_execution_free(runs[i]);
     }
     assert_true(sr1__now() - begun < 20);
     server_stop(&s);
@@ -451,7 +453,7 @@ static void what_cannot_be_sent_is_refused(void **state)
     sr1_sandbox_options o;
     sr1_program p;
     sr1_sandbox *box, *none = NULL;
-    sr1_run *run = NULL;
+    sr1_execution *run = NULL;
     struct server s;
 
     (void)state;
@@ -501,10 +503,10 @@ static void keys_are_sent_and_not_told(void **state)
     const struct reply reply = {.code = 403};
     struct script script = {&reply, 1};
     sr1_sandbox_options o;
-    sr1_run_result r = {.struct_size = sizeof r};
+    sr1_execution_result r = {.struct_size = sizeof r};
     sr1_program p = program_of("1");
     sr1_sandbox *box = NULL;
-    sr1_run *run = NULL;
+    sr1_execution *run = NULL;
     struct server s;
 
     (void)state;
@@ -516,10 +518,10 @@ static void keys_are_sent_and_not_told(void **state)
     o.token_env = "SR1_TEST_TOKEN";
     assert_int_equal(sr1_sandbox_open(&box, &o), SR1_OK);
     assert_int_equal(sr1_sandbox_run(box, &p, &run), SR1_OK);
-    assert_int_equal(sr1_run_result_get(run, &r), SR1_OK);
+    assert_int_equal(sr1_execution_result_get(run, &r), SR1_OK);
     assert_non_null(strstr(s.last, "Authorization: Bearer hunter2\r\n"));
     assert_null(strstr(r.message, "hunter2"));
-    sr1_run_free(run);
+    sr1_execution_free(run);
     sr1_sandbox_free(box);
     server_stop(&s);
     unsetenv("SR1_TEST_TOKEN");
@@ -529,10 +531,10 @@ static sr1_status ask_once(void *arg)
 {
     struct server *s = arg;
     sr1_submission submission = submission_of();
-    sr1_run_result r = {.struct_size = sizeof r};
+    sr1_execution_result r = {.struct_size = sizeof r};
     sr1_sandbox_options o;
     sr1_sandbox *box = NULL;
-    sr1_run *run = NULL;
+    sr1_execution *run = NULL;
     sr1_status status;
 
     sr1_sandbox_options_init(&o);
@@ -543,12 +545,12 @@ static sr1_status ask_once(void *arg)
     if (status == SR1_OK)
         status = sr1_sandbox_submit(box, &submission, &run);
     if (status == SR1_OK)
-        status = sr1_run_wait(run, -1);
+        status = sr1_execution_wait(run, -1);
     if (status == SR1_OK)
-        status = sr1_run_result_get(run, &r);
+        status = sr1_execution_result_get(run, &r);
     if (status == SR1_OK && r.verdict == SR1_RUN_INFRASTRUCTURE)
         status = SR1_E_NOMEM;
-    sr1_run_free(run);
+    sr1_execution_free(run);
     sr1_sandbox_free(box);
     return status;
 }

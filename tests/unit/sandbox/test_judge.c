@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include <searchr1/sandbox.h>
+#include <searchr1/ext/sandbox.h>
 
 #include <stdio.h>
 #include <string.h>

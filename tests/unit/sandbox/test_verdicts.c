@@ -14,8 +14,8 @@
 static void a_program_that_ends_well_passes(void **state)
 {
     sr1_program p = program_of("import sys\nprint(sys.stdin.read() + 'b', end='')");
-    sr1_run_result r;
-    sr1_run *run;
+    sr1_execution_result r;
+    sr1_execution *run;
 
     (void)state;
     need_box();
@@ -34,57 +34,57 @@ static void a_program_that_ends_well_passes(void **state)
     assert_true(r.wall_s > 0 && r.wall_s < 60);
     assert_true(r.cpu_s > 0 && r.cpu_s <= 2 * r.wall_s + 0.1);
     assert_true(r.waited_s >= 0);
-    sr1_run_free(run);
+    sr1_execution_free(run);
 }
 
 static void output_is_compared_where_it_is_expected(void **state)
 {
     sr1_program p = program_of("print(1)\nprint(2.0)");
-    sr1_run_result r;
-    sr1_run *run;
+    sr1_execution_result r;
+    sr1_execution *run;
 
     (void)state;
     need_box();
     p.expected = " 1 \n2\n";
     run = run_of(box, &p, &r);
     assert_verdict(&r, SR1_RUN_PASSED);
-    sr1_run_free(run);
+    sr1_execution_free(run);
     p.expected = "1\n3\n";
     run = run_of(box, &p, &r);
     assert_verdict(&r, SR1_RUN_WRONG);
     assert_int_equal(r.accepted, 0);
-    sr1_run_free(run);
+    sr1_execution_free(run);
 }
 
 /* A NUL is a character like any other, in Python as in an online judge. */
 static void what_stands_behind_a_nul_is_compared_too(void **state)
 {
     sr1_program p = program_of("print('42\\0 and more')");
-    sr1_run_result r;
-    sr1_run *run;
+    sr1_execution_result r;
+    sr1_execution *run;
 
     (void)state;
     need_box();
     p.expected = "42";
     run = run_of(box, &p, &r);
     assert_verdict(&r, SR1_RUN_WRONG);
-    sr1_run_free(run);
+    sr1_execution_free(run);
     p.expected = "42\0 and more\n";
     p.expected_bytes = 13;
     run = run_of(box, &p, &r);
     assert_verdict(&r, SR1_RUN_PASSED);
-    sr1_run_free(run);
+    sr1_execution_free(run);
     p.expected = "42\0 and less\n";
     run = run_of(box, &p, &r);
     assert_verdict(&r, SR1_RUN_WRONG);
-    sr1_run_free(run);
+    sr1_execution_free(run);
 }
 
 static void messages_are_one_line_of_utf8(void **state)
 {
     sr1_program p = program_of("raise ValueError('na\\u00efve \\u2603\\x1b[2Jx\\x9b')");
-    sr1_run_result r;
-    sr1_run *run;
+    sr1_execution_result r;
+    sr1_execution *run;
     static char code[700] = "raise ValueError('";
 
     (void)state;
@@ -92,14 +92,14 @@ static void messages_are_one_line_of_utf8(void **state)
     run = run_of(box, &p, &r);
     assert_string_equal(r.message,
                         "exit code 1: ValueError: na\xc3\xafve \xe2\x98\x83?[2Jx?");
-    sr1_run_free(run);
+    sr1_execution_free(run);
     while (strlen(code) < 600)
         strcat(code, "\xe2\x98\x83");
     strcat(code, "')");
     p.code = code;
     run = run_of(box, &p, &r);
     assert_true(sr1__utf8_valid(r.message, strlen(r.message)));
-    sr1_run_free(run);
+    sr1_execution_free(run);
 }
 
 /* Its standard input lies in memory that no limit counts. */
@@ -114,8 +114,8 @@ static void what_a_program_is_given_cannot_be_changed(void **state)
                                "    except PermissionError:\n"
                                "        pass\n"
                                "print(input())");
-    sr1_run_result r;
-    sr1_run *run;
+    sr1_execution_result r;
+    sr1_execution *run;
 
     (void)state;
     need_box();
@@ -124,7 +124,7 @@ static void what_a_program_is_given_cannot_be_changed(void **state)
     run = run_of(box, &p, &r);
     assert_verdict(&r, SR1_RUN_PASSED);
     assert_string_equal(r.out, "given\n");
-    sr1_run_free(run);
+    sr1_execution_free(run);
 }
 
 static void failures_are_told_apart(void **state)
@@ -170,17 +170,18 @@ static void failures_are_told_apart(void **state)
     need_box();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         sr1_program p = program_of(rows[i].code);
-        sr1_run_result r;
-        sr1_run *run;
+        sr1_execution_result r;
+        sr1_execution *run;
 
         p.memory_mib = 256;
         run = run_of(box, &p, &r);
         if (r.verdict != rows[i].verdict || r.exit_code != rows[i].exit_code ||
             r.signal != rows[i].signal ||
             (rows[i].message != NULL && strcmp(r.message, rows[i].message) != 0))
-            fail_msg("%s: %s, %d, %d, %s", rows[i].code, sr1_run_verdict_name(r.verdict),
-                     r.exit_code, r.signal, r.message);
-        sr1_run_free(run);
+            fail_msg("%s: %s, %d, %d, %s", rows[i].code,
+                     sr1_execution_verdict_name(r.verdict), r.exit_code, r.signal,
+                     r.message);
+        sr1_execution_free(run);
     }
 }
 
@@ -199,8 +200,8 @@ static void time_is_limited(void **state)
     need_box();
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
         sr1_program p = program_of(codes[i]);
-        sr1_run_result r;
-        sr1_run *run;
+        sr1_execution_result r;
+        sr1_execution *run;
 
         p.input = "x\n";
         p.input_bytes = 2;
@@ -209,15 +210,15 @@ static void time_is_limited(void **state)
         assert_verdict(&r, SR1_RUN_TIMEOUT);
         assert_string_equal(r.message, "stopped after 1.5 s");
         assert_true(r.wall_s >= 1.5 && r.wall_s < 30);
-        sr1_run_free(run);
+        sr1_execution_free(run);
     }
 }
 
 static void processor_time_is_limited(void **state)
 {
     sr1_program p = program_of("while True: pass");
-    sr1_run_result r;
-    sr1_run *run;
+    sr1_execution_result r;
+    sr1_execution *run;
 
     (void)state;
     need_box();
@@ -225,23 +226,23 @@ static void processor_time_is_limited(void **state)
     run = run_of(box, &p, &r);
     assert_verdict(&r, SR1_RUN_TIMEOUT);
     assert_string_equal(r.message, "stopped after 1 s of processor time");
-    sr1_run_free(run);
+    sr1_execution_free(run);
     p.code = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\n"
              "while True: pass";
     run = run_of(box, &p, &r);
     assert_verdict(&r, SR1_RUN_TIMEOUT);
     assert_int_equal(r.signal, SIGKILL);
     assert_true(r.cpu_s > 0.9);
-    sr1_run_free(run);
+    sr1_execution_free(run);
 }
 
 static void the_sandboxs_processor_time_holds_for_all(void **state)
 {
     sr1_sandbox_options o = box_options(1);
     sr1_program p = program_of("while True: pass");
-    sr1_run_result r;
+    sr1_execution_result r;
     sr1_sandbox *small;
-    sr1_run *run;
+    sr1_execution *run;
 
     (void)state;
     o.cpu_s = 1;
@@ -250,7 +251,7 @@ static void the_sandboxs_processor_time_holds_for_all(void **state)
     run = run_of(small, &p, &r);
     assert_verdict(&r, SR1_RUN_TIMEOUT);
     assert_string_equal(r.message, "stopped after 1 s of processor time");
-    sr1_run_free(run);
+    sr1_execution_free(run);
     sr1_sandbox_free(small);
 }
 
@@ -258,8 +259,8 @@ static void the_sandboxs_processor_time_holds_for_all(void **state)
 static void little_memory_is_a_verdict_too(void **state)
 {
     sr1_program p = program_of("print(1)");
-    sr1_run_result r;
-    sr1_run *run;
+    sr1_execution_result r;
+    sr1_execution *run;
 
     (void)state;
     need_box();
@@ -267,7 +268,7 @@ static void little_memory_is_a_verdict_too(void **state)
     run = run_of(box, &p, &r);
     if (r.verdict == SR1_RUN_INFRASTRUCTURE)
         fail_msg("%s", r.message);
-    sr1_run_free(run);
+    sr1_execution_free(run);
     p.memory_mib = 15;
     run = NULL;
     assert_int_equal(sr1_sandbox_start(box, &p, &run), SR1_E_INVALID);
@@ -282,8 +283,8 @@ static void output_is_limited(void **state)
         "print('x' * 100001, end='')", /* ends by itself */
     };
     sr1_program p = program_of("print('x' * 100000, end='')");
-    sr1_run_result r;
-    sr1_run *run;
+    sr1_execution_result r;
+    sr1_execution *run;
 
     (void)state;
     need_box();
@@ -291,13 +292,13 @@ static void output_is_limited(void **state)
     run = run_of(box, &p, &r);
     assert_verdict(&r, SR1_RUN_PASSED);
     assert_int_equal(r.out_bytes, 100000);
-    sr1_run_free(run);
+    sr1_execution_free(run);
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
         p.code = codes[i];
         run = run_of(box, &p, &r);
         assert_verdict(&r, SR1_RUN_OUTPUT);
         assert_true(r.out_bytes <= 100000);
-        sr1_run_free(run);
+        sr1_execution_free(run);
     }
 }
 
@@ -306,8 +307,8 @@ static void standard_error_keeps_its_ends(void **state)
     sr1_program p = program_of("import sys\n"
                                "sys.stderr.write('first\\n' + 'x' * 50000 + '\\n')\n"
                                "1 / 0");
-    sr1_run_result r;
-    sr1_run *run;
+    sr1_execution_result r;
+    sr1_execution *run;
 
     (void)state;
     need_box();
@@ -318,7 +319,7 @@ static void standard_error_keeps_its_ends(void **state)
     assert_memory_equal(r.err, "first\nxxx", 9);
     assert_non_null(strstr(r.err, " bytes left out]\n"));
     assert_non_null(strstr(r.err, "ZeroDivisionError: division by zero\n"));
-    sr1_run_free(run);
+    sr1_execution_free(run);
 }
 
 static void files_and_arguments_go_along(void **state)
@@ -331,8 +332,8 @@ static void files_and_arguments_go_along(void **state)
                                "print(sys.argv[1:], helper.VALUE,"
                                " open('data/in/x.bin', 'rb').read(),"
                                " os.path.getsize('empty'), sys.argv[0], __name__)");
-    sr1_run_result r;
-    sr1_run *run;
+    sr1_execution_result r;
+    sr1_execution *run;
 
     (void)state;
     need_box();
@@ -346,7 +347,7 @@ static void files_and_arguments_go_along(void **state)
     assert_verdict(&r, SR1_RUN_PASSED);
     assert_string_equal(
         r.out, "['one', 'two words', ''] 7 b'\\x00\\x01\\x02' 0 main.py __main__\n");
-    sr1_run_free(run);
+    sr1_execution_free(run);
 }
 
 static void paths_of_files_stay_below(void **state)
@@ -358,7 +359,7 @@ static void paths_of_files_stay_below(void **state)
     const char *bytes[] = {"", ""};
     const size_t sizes[] = {0, 0};
     sr1_program p = program_of("");
-    sr1_run *run = NULL;
+    sr1_execution *run = NULL;
 
     (void)state;
     need_box();
@@ -380,7 +381,7 @@ static void wrong_programs_are_refused(void **state)
 {
     sr1_program p = program_of(NULL);
     sr1_submission s;
-    sr1_run *run = NULL;
+    sr1_execution *run = NULL;
 
     (void)state;
     need_box();
@@ -512,8 +513,8 @@ static void runs_can_be_cancelled(void **state)
 {
     sr1_sandbox_options o = box_options(1);
     sr1_program p = program_of("import time\nprint(1, flush=True)\ntime.sleep(1000)");
-    sr1_run_result r = {.struct_size = sizeof r};
-    sr1_run *runs[20];
+    sr1_execution_result r = {.struct_size = sizeof r};
+    sr1_execution *runs[20];
     sr1_sandbox *one;
     double begun;
 
@@ -523,21 +524,21 @@ static void runs_can_be_cancelled(void **state)
     one = open_box(&o);
     for (int i = 0; i < 20; i++)
         assert_int_equal(sr1_sandbox_start(one, &p, &runs[i]), SR1_OK);
-    assert_int_equal(sr1_run_wait(runs[0], 0.3), SR1_E_TIMEOUT);
-    assert_int_equal(sr1_run_result_get(runs[0], &r), SR1_E_STATE);
+    assert_int_equal(sr1_execution_wait(runs[0], 0.3), SR1_E_TIMEOUT);
+    assert_int_equal(sr1_execution_result_get(runs[0], &r), SR1_E_STATE);
     begun = sr1__now();
     for (int i = 19; i >= 0; i--)
-        sr1_run_cancel(runs[i]);
+        sr1_execution_cancel(runs[i]);
     for (int i = 0; i < 20; i++) {
-        assert_int_equal(sr1_run_wait(runs[i], 30), SR1_OK);
-        assert_int_equal(sr1_run_result_get(runs[i], &r), SR1_OK);
+        assert_int_equal(sr1_execution_wait(runs[i], 30), SR1_OK);
+        assert_int_equal(sr1_execution_result_get(runs[i], &r), SR1_OK);
         assert_verdict(&r, SR1_RUN_CANCELLED);
-        sr1_run_cancel(runs[i]);
-        sr1_run_free(runs[i]);
+        sr1_execution_cancel(runs[i]);
+        sr1_execution_free(runs[i]);
     }
     assert_true(sr1__now() - begun < 30);
-    sr1_run_cancel(NULL);
-    sr1_run_free(NULL);
+    sr1_execution_cancel(NULL);
+    sr1_execution_free(NULL);
     sr1_sandbox_free(one);
 }
 
@@ -545,7 +546,7 @@ static void runs_outlive_their_sandbox(void **state)
 {
     sr1_sandbox_options o = box_options(2);
     sr1_program p = program_of("import time\ntime.sleep(1000)");
-    sr1_run *runs[8];
+    sr1_execution *runs[8];
     sr1_sandbox *other;
 
     (void)state;
@@ -553,11 +554,11 @@ static void runs_outlive_their_sandbox(void **state)
     other = open_box(&o);
     for (int i = 0; i < 8; i++)
         assert_int_equal(sr1_sandbox_start(other, &p, &runs[i]), SR1_OK);
-    (void)sr1_run_wait(runs[0], 0.2);
-    sr1_run_free(runs[7]);
+    (void)sr1_execution_wait(runs[0], 0.2);
+    sr1_execution_free(runs[7]);
     assert_ptr_equal(sr1_sandbox_retain(other), other);
     sr1_sandbox_free(other);
-    assert_int_equal(sr1_run_wait(runs[0], 0), SR1_E_TIMEOUT);
+    assert_int_equal(sr1_execution_wait(runs[0], 0), SR1_E_TIMEOUT);
     sr1_sandbox_free(other);
     expect_all(runs, 7, 0, SR1_RUN_CANCELLED);
 }
@@ -567,7 +568,7 @@ static void the_queue_is_bounded_and_counted(void **state)
     sr1_sandbox_options o = box_options(1);
     sr1_program p = program_of("import time\ntime.sleep(1000)");
     sr1_sandbox_counters c = {.struct_size = sizeof c};
-    sr1_run *runs[3] = {NULL}, *refused = NULL;
+    sr1_execution *runs[3] = {NULL}, *refused = NULL;
     sr1_sandbox *small;
     int n = 0;
 
@@ -591,9 +592,9 @@ static void the_queue_is_bounded_and_counted(void **state)
     assert_int_equal(c.waiting, 1);
     assert_int_equal(c.running, 2);
     for (int i = 0; i < 3; i++) {
-        sr1_run_cancel(runs[i]);
-        assert_int_equal(sr1_run_wait(runs[i], 30), SR1_OK);
-        sr1_run_free(runs[i]);
+        sr1_execution_cancel(runs[i]);
+        assert_int_equal(sr1_execution_wait(runs[i], 30), SR1_OK);
+        sr1_execution_free(runs[i]);
     }
     assert_int_equal(sr1_sandbox_counters_get(small, &c), SR1_OK);
     assert_int_equal(c.ended, 3);
@@ -605,14 +606,14 @@ static void the_queue_is_bounded_and_counted(void **state)
 static sr1_status open_and_run(void *arg)
 {
     sr1_sandbox_options o = box_options(1);
-    sr1_run_result r = {.struct_size = sizeof r};
+    sr1_execution_result r = {.struct_size = sizeof r};
     sr1_program p = program_of("print(input())");
     const char *args[] = {"x"};
     const char *paths[] = {"a/b"};
     const char *bytes[] = {"y"};
     const size_t sizes[] = {1};
     sr1_sandbox *made = NULL;
-    sr1_run *run = NULL;
+    sr1_execution *run = NULL;
     sr1_status status;
 
     (void)arg;
@@ -630,11 +631,11 @@ static sr1_status open_and_run(void *arg)
     if (status == SR1_OK)
         status = sr1_sandbox_run(made, &p, &run);
     if (status == SR1_OK)
-        status = sr1_run_result_get(run, &r);
+        status = sr1_execution_result_get(run, &r);
     if (status == SR1_OK && r.verdict != SR1_RUN_PASSED)
         status = r.verdict == SR1_RUN_INFRASTRUCTURE ? SR1_E_NOMEM : SR1_E_INTERNAL;
     assert_int_not_equal(status, SR1_E_INTERNAL);
-    sr1_run_free(run);
+    sr1_execution_free(run);
     sr1_sandbox_free(made);
     return status;
 }

@@ -3,9 +3,9 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "search/analyze.h"
-#include "search/porter.h"
-#include "search/words.h"
+#include "retrieval/search/analyze.h"
+#include "retrieval/search/porter.h"
+#include "retrieval/search/word_break.h"
 
 #include "search_files.h"
 
@@ -131,7 +131,7 @@ static int check_break_line(const char *line, size_t number)
         }
     }
     while (at < n) {
-        struct sr1__word w = sr1__word_next(text, n, at);
+        struct sr1__word_segment w = sr1__word_break_next(text, n, at);
 
         for (size_t i = at + 1; i <= w.end; i++) {
             if (is_end[i] != (i == w.end))
@@ -173,7 +173,7 @@ static void segments_cover_any_bytes(void **state)
             s[i] = (char)(seed >> 16);
         }
         while (at < sizeof(s)) {
-            struct sr1__word w = sr1__word_next(s, sizeof(s), at);
+            struct sr1__word_segment w = sr1__word_break_next(s, sizeof(s), at);
 
             assert_int_equal(w.start, at);
             assert_true(w.end > at && w.end <= sizeof(s));
@@ -262,6 +262,10 @@ static void long_words_are_cut(void **state)
     got = tokens_of("english", text, sizeof(text));
     assert_int_equal(json_array_size(got), 3);
     assert_int_equal(json_string_length(json_array_get(got, 0)), 255);
+    assert_int_equal(json_string_length(json_array_get(got, 2)), 90);
+    json_decref(got);
+    got = tokens_of("cjk", text, sizeof(text));
+    assert_int_equal(json_array_size(got), 3);
     assert_int_equal(json_string_length(json_array_get(got, 2)), 90);
     json_decref(got);
 }

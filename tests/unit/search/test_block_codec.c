@@ -1,7 +1,7 @@
 /* test_block_codec.c - packed blocks come back as they were, with and without vectors,
  * and hostile ones end. */
 #include "base/rng.h"
-#include "search/block_codec.h"
+#include "retrieval/search/block_codec.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "search/bm25.h"
+#include "retrieval/search/bm25.h"
 
 #include "search_files.h"
 
@@ -115,7 +115,7 @@ static void rows_come_back_as_they_were(void **state)
     assert_string_equal(hit.contents, "green apple\xEF\xBF\xBDtree");
     sr1_search_results_free(r);
     r = ask(e, "the of", 10);
-    assert_int_equal(sr1_search_results_status(r, 0), SR1_SEARCH_EMPTY);
+    assert_int_equal(sr1_search_results_status(r, 0), SR1_ACTION_EMPTY);
     assert_string_equal(sr1_search_results_message(r, 0),
                         "No information found for: the of");
     sr1_search_results_free(r);
@@ -156,7 +156,7 @@ static void only_words_without_meaning(void **state)
     assert_int_equal(build(text, sizeof(text) - 1, NULL), SR1_OK);
     e = open_index();
     r = ask(e, "apple", 3);
-    assert_int_equal(sr1_search_results_status(r, 0), SR1_SEARCH_EMPTY);
+    assert_int_equal(sr1_search_results_status(r, 0), SR1_ACTION_EMPTY);
     sr1_search_results_free(r);
     sr1_search_free(e);
 }
@@ -240,7 +240,6 @@ static void markup_is_cut_before_indexing(void **state)
 
     (void)state;
     sr1_bm25_build_options_init(&o);
-    o.struct_size = sizeof(o);
     o.memory_bytes = 0;
     o.text_format = "html";
     o.threads = 1;
@@ -274,7 +273,6 @@ static void arguments_are_checked(void **state)
     assert_int_equal(build(rows, sizeof(rows) - 1, &build_options), SR1_E_INVALID);
     assert_non_null(strstr(sr1_last_error(), "english, plain, cjk"));
     sr1_bm25_build_options_init(&build_options);
-    build_options.struct_size = sizeof(build_options);
     build_options.memory_bytes = 0;
     build_options.text_format = "pdf";
     build_options.threads = 0;
@@ -327,6 +325,126 @@ static int32_t stop_at_once(void *user, uint64_t done, uint64_t total, uint64_t 
     assert_true(done <= total);
     ++*(int *)user;
     return 1;
+}
+
+/* Words that no document has take no place of those that some have. */
+static void unknown_words_do_not_crowd_out(void **state)
+{
+    char *query = malloc(32 * 3000);
+    size_t n = 0;
+    sr1_search_results *r;
+    sr1_search *e;
+
+    (void)state;
+    assert_int_equal(build(rows, sizeof(rows) - 1, NULL), SR1_OK);
+    e = open_index();
+    for (int i = 0; i < 3000; i++)
+        n += (size_t)sprintf(query + n, "zq%d ", i);
+    strcpy(query + n, "apples");
+    r = ask(e, query, 10);
+    assert_int_equal(sr1_search_results_hit_count(r, 0), 3);
+    sr1_search_results_free(r);
+    sr1_search_free(e);
+    free(query);
+}
+
+/* A word counts as often as it is there, whatever was asked before, in any spelling that
+ * becomes the same term. */
+static void repeated_words_count(void **state)
+{
+    static const char *const queries[] = {"apple pears", "apple Apples APPLE'S pears"};
+    double scores[2] = {0, 0};
+    double pears;
+    sr1_search *e;
+
+    (void)state;
+    assert_int_equal(build(rows, sizeof(rows) - 1, NULL), SR1_OK);
+    e = open_index();
+    for (int round = 0; round < 2; round++) {
+        sr1_search_hit hit = {sizeof(hit)};
+        sr1_search_results *r = ask(e, "pears", 1);
+
+        assert_int_equal(sr1_search_results_hit(r, 0, 0, &hit), SR1_OK);
+        pears = hit.score;
+        sr1_search_results_free(r);
+        for (int i = 0; i < 2; i++) {
+            r = ask(e, queries[i], 1);
+            assert_int_equal(sr1_search_results_hit(r, 0, 0, &hit), SR1_OK);
+            assert_string_equal(hit.id, "e");
+            scores[i] = hit.score - pears;
+            sr1_search_results_free(r);
+        }
+        assert_float_equal(scores[1], 3 * scores[0], 1e-8);
+    }
+    sr1_search_free(e);
+}
+
+static void numbers_are_of_bm25_engines(void **state)
+{
+    const char *keyword = "k";
+    uint32_t doc = 7;
+    double score = 7;
+    int32_t found = 7;
+    sr1_search *e = NULL;
+
+    (void)state;
+    assert_int_equal(sr1_search_open_mock(&e, &keyword, &keyword, 1), SR1_OK);
+    assert_int_equal(sr1__bm25_numbers(e, "k", 1, &doc, &score, &found), SR1_E_INVALID);
+    assert_int_equal(sr1__bm25_numbers(NULL, "k", 1, &doc, &score, &found),
+                     SR1_E_INVALID);
+    assert_int_equal(found, 7);
+    sr1_search_free(e);
+}
+
+#define LONG_ROWS 300
+#define LONG_ROW 30000
+
+/* Row i: its own word, then text of its own; one is larger than what stays unpacked. */
+static size_t fill_long_row(char *to, int i)
+{
+    size_t size = i == 77 ? 20 * LONG_ROW : LONG_ROW;
+    size_t n = (size_t)sprintf(to, "only%d", i);
+
+    while (n < size)
+        n += (size_t)sprintf(to + n, " w%zu", (n * 31 + (size_t)i) % 1000);
+    return n;
+}
+
+/* Frames of rows stay unpacked; those that leave come back as they were. */
+static void rows_are_their_own_in_any_order(void **state)
+{
+    struct sr1__buf text;
+    char *want = malloc(21 * LONG_ROW);
+    sr1_search *e;
+
+    (void)state;
+    sr1__buf_init(&text, 0);
+    for (int i = 0; i < LONG_ROWS; i++) {
+        size_t n = fill_long_row(want, i);
+
+        sr1__buf_fmt(&text, "{\"id\": %d, \"contents\": \"", i);
+        sr1__buf_add(&text, want, n);
+        sr1__buf_str(&text, "\"}\n");
+    }
+    assert_int_equal(build(text.data, text.len, NULL), SR1_OK);
+    sr1__buf_free(&text);
+    e = open_index();
+    for (int k = 0; k < LONG_ROWS; k++) {
+        int i = k * 97 % LONG_ROWS;
+        sr1_search_hit hit = {sizeof(hit)};
+        sr1_search_results *r;
+        char query[16];
+
+        snprintf(query, sizeof(query), "only%d", i);
+        r = ask(e, query, 2);
+        assert_int_equal(sr1_search_results_hit_count(r, 0), 1);
+        assert_int_equal(sr1_search_results_hit(r, 0, 0, &hit), SR1_OK);
+        assert_int_equal(strlen(hit.contents), fill_long_row(want, i));
+        assert_string_equal(hit.contents, want);
+        sr1_search_results_free(r);
+    }
+    sr1_search_free(e);
+    free(want);
 }
 
 static void progress_can_stop_a_build(void **state)
@@ -592,6 +710,10 @@ int main(void)
         cmocka_unit_test(markup_is_cut_before_indexing),
         cmocka_unit_test(arguments_are_checked),
         cmocka_unit_test(k1_and_b_change_scores),
+        cmocka_unit_test(unknown_words_do_not_crowd_out),
+        cmocka_unit_test(repeated_words_count),
+        cmocka_unit_test(numbers_are_of_bm25_engines),
+        cmocka_unit_test(rows_are_their_own_in_any_order),
         cmocka_unit_test(progress_can_stop_a_build),
         cmocka_unit_test(damage_is_found),
         cmocka_unit_test(verifying_finds_every_changed_byte),

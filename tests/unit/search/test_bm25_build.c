@@ -3,9 +3,10 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "retrieval/search/segment.h"
 #include "../../support/files.h"
 
-#include <searchr1/search.h>
+#include <searchr1/ext/bm25.h>
 
 #include <setjmp.h>
 #include <signal.h>
@@ -67,11 +68,59 @@ static sr1_status build(const char *corpus, const char *index, uint64_t memory,
     sr1_bm25_build_options o;
 
     sr1_bm25_build_options_init(&o);
-    o.struct_size = sizeof(o);
     o.memory_bytes = memory;
     o.threads = threads;
     o.text_format = NULL;
     return sr1_bm25_build(corpus, index, &o, NULL, NULL);
+}
+
+static void an_index_never_replaces_its_corpus(void **state)
+{
+    static const char row[] = "{\"id\": \"1\", \"contents\": \"Paris\"}\n";
+    const char *corpus = scratch_file("kept.jsonl", row, 0);
+    const char *linked = scratch_path("linked.idx");
+    struct sr1__buf b;
+
+    (void)state;
+    assert_int_equal(link(corpus, linked), 0);
+    assert_int_equal(build(corpus, corpus, 0, 1), SR1_E_INVALID);
+    assert_int_equal(build(corpus, linked, 0, 1), SR1_E_INVALID);
+    assert_non_null(strstr(sr1_last_error(), "linked.idx is the same file as the input"));
+    assert_int_equal(sr1__file_read(corpus, 0, &b), SR1_OK);
+    assert_string_equal(sr1__buf_cstr(&b), row);
+    sr1__buf_free(&b);
+}
+
+static char said[512];
+
+static void on_log(void *user, int32_t level, const char *text)
+{
+    (void)user;
+    (void)level;
+    snprintf(said, sizeof(said), "%s", text);
+}
+
+static void ids_that_come_twice_are_told(void **state)
+{
+    static const char rows[] = "{\"id\": \"1\", \"contents\": \"Paris\"}\n"
+                               "{\"id\": \"2\", \"contents\": \"Rome\"}\n"
+                               "{\"id\": 1, \"contents\": \"Paris \\u0041\"}\n"
+                               "{\"id\": \"3\", \"contents\": \"Oslo\"}\n"
+                               "{\"id\": \"1\", \"contents\": \"Bern\", \"more\": [1]}\n";
+    const char *corpus = scratch_file("twice.jsonl", rows, 0);
+
+    (void)state;
+    sr1_log_set(on_log, NULL);
+    assert_int_equal(build(corpus, scratch_path("twice.idx"), 0, 1), SR1_OK);
+    assert_non_null(strstr(said, "twice.jsonl: 2 of 5 rows have the id of an earlier row "
+                                 "(row 3 that of row 1)"));
+    said[0] = '\0';
+    assert_int_equal(
+        build(scratch_file("once.jsonl", rows, (size_t)(strchr(rows, '\n') - rows)),
+              scratch_path("once.idx"), 0, 1),
+        SR1_OK);
+    assert_string_equal(said, "");
+    sr1_log_set(NULL, NULL);
 }
 
 static struct sr1__buf bytes_of(const char *path)
@@ -181,6 +230,43 @@ static void a_corpus_may_be_larger_than_memory(void **state)
     unlink(corpus);
 }
 
+/* What a run took is given back, and its sorting is counted before: else the memory
+ * allowed would shrink from run to run. */
+static void a_spilled_segment_keeps_nothing(void **state)
+{
+    struct sr1__inverted_batch batch;
+    struct sr1__inverter *v = NULL;
+    struct sr1__segment *s = NULL;
+    struct sr1__spool *out = NULL;
+    uint32_t length;
+    uint64_t before;
+
+    (void)state;
+    sr1__inverted_batch_init(&batch);
+    assert_int_equal(sr1__inverter_new(&v, sr1__analyzer_find("plain", NULL)), SR1_OK);
+    assert_int_equal(sr1__segment_new(&s), SR1_OK);
+    assert_int_equal(sr1__spool_open(&out, path_of("spilled.idx")), SR1_OK);
+    for (int i = 0; i < 20000; i++) {
+        char word[16];
+
+        assert_int_equal(
+            sr1__inverter_add(v, word, (size_t)sprintf(word, "word%d", i), &length),
+            SR1_OK);
+    }
+    assert_int_equal(sr1__inverter_finish(v, &batch), SR1_OK);
+    assert_int_equal(sr1__segment_add(s, &batch, 0), SR1_OK);
+    before = sr1__segment_bytes(s);
+    assert_true(before > 20000 * (36 + 24)); /* a term, and its key when it is sorted */
+    assert_int_equal(sr1__segment_spill(s, out), SR1_OK);
+    assert_int_equal(sr1__segment_bytes(s), 0);
+    assert_int_equal(sr1__segment_add(s, &batch, 20000), SR1_OK); /* and goes on */
+    assert_int_equal(sr1__segment_bytes(s), before);
+    sr1__spool_close(out);
+    sr1__segment_free(s);
+    sr1__inverter_free(v);
+    sr1__inverted_batch_free(&batch);
+}
+
 static void a_full_disk_is_an_error_that_names_the_file(void **state)
 {
     static const rlim_t limits[] = {4096, 200000, 400000, 600000};
@@ -273,6 +359,9 @@ int main(void)
         /* first: a child's peak begins where its parent's stood */
         cmocka_unit_test(a_corpus_may_be_larger_than_memory),
         cmocka_unit_test(memory_and_threads_change_nothing),
+        cmocka_unit_test(an_index_never_replaces_its_corpus),
+        cmocka_unit_test(ids_that_come_twice_are_told),
+        cmocka_unit_test(a_spilled_segment_keeps_nothing),
         cmocka_unit_test(a_full_disk_is_an_error_that_names_the_file),
         cmocka_unit_test(a_killed_build_leaves_the_old_index),
         cmocka_unit_test(only_leftovers_are_removed),

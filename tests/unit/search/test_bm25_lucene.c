@@ -3,7 +3,7 @@
  * set of our own, with scores worked out by the formula, stands in where they are not. */
 #include "base/file.h"
 #include "base/json.h"
-#include "search/bm25.h"
+#include "retrieval/search/bm25.h"
 
 #include "search_files.h"
 

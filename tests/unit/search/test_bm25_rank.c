@@ -3,9 +3,9 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "search/bm25.h"
-#include "search/index_format.h"
-#include "search/index_writer.h"
+#include "retrieval/search/bm25.h"
+#include "retrieval/search/bm25_format.h"
+#include "retrieval/search/bm25_index_writer.h"
 
 #include <math.h>
 #include <setjmp.h>

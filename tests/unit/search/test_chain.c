@@ -12,6 +12,7 @@
 #include "support/torture.h"
 
 #include <searchr1/search.h>
+#include <searchr1/ext/engines.h>
 
 /* An engine that fails queries with its letter, answers the others, and may fail whole.
  */
@@ -79,9 +80,9 @@ static const char *contents(const sr1_search_results *found, size_t i)
 
 static void a_query_goes_on_alone(void **state)
 {
-    struct stub stubs[] = {{'a', SR1_SEARCH_TIMEOUT, SR1_OK, 0},
-                           {'b', SR1_SEARCH_ERROR, SR1_OK, 0},
-                           {'c', SR1_SEARCH_ERROR, SR1_OK, 0}};
+    struct stub stubs[] = {{'a', SR1_ACTION_TIMEOUT, SR1_OK, 0},
+                           {'b', SR1_ACTION_ERROR, SR1_OK, 0},
+                           {'c', SR1_ACTION_ERROR, SR1_OK, 0}};
     const char *queries[] = {"x", "a", "ab", "abc", "a0", "0"};
     sr1_search *e = chain(stubs, 3);
     sr1_search_results *found = NULL;
@@ -92,9 +93,9 @@ static void a_query_goes_on_alone(void **state)
     assert_string_equal(contents(found, 0), "from a");
     assert_string_equal(contents(found, 1), "from b");
     assert_string_equal(contents(found, 2), "from c");
-    assert_int_equal(sr1_search_results_status(found, 3), SR1_SEARCH_ERROR);
+    assert_int_equal(sr1_search_results_status(found, 3), SR1_ACTION_ERROR);
     assert_string_equal(sr1_search_results_message(found, 3), "the stub is down");
-    assert_int_equal(sr1_search_results_status(found, 4), SR1_SEARCH_EMPTY);
+    assert_int_equal(sr1_search_results_status(found, 4), SR1_ACTION_EMPTY);
     assert_string_equal(sr1_search_results_message(found, 5),
                         "No information found for: 0"); /* an answer: nobody else asked */
     assert_int_equal(stubs[0].asked, 6);
@@ -109,8 +110,8 @@ static void a_query_goes_on_alone(void **state)
 
 static void an_engine_that_breaks_is_passed_over(void **state)
 {
-    struct stub stubs[] = {{'a', SR1_SEARCH_ERROR, SR1_E_IO, 0},
-                           {'b', SR1_SEARCH_ERROR, SR1_OK, 0}};
+    struct stub stubs[] = {{'a', SR1_ACTION_ERROR, SR1_E_IO, 0},
+                           {'b', SR1_ACTION_ERROR, SR1_OK, 0}};
     const char *query = "x";
     sr1_search *e = chain(stubs, 2);
     sr1_search_results *found = NULL;
@@ -122,9 +123,43 @@ static void an_engine_that_breaks_is_passed_over(void **state)
     found = NULL;
     stubs[1].whole = SR1_E_TIMEOUT;
     assert_int_equal(sr1_search_run(e, &query, 1, 3, &found), SR1_OK);
-    assert_int_equal(sr1_search_results_status(found, 0), SR1_SEARCH_ERROR);
+    assert_int_equal(sr1_search_results_status(found, 0), SR1_ACTION_TIMEOUT);
     assert_non_null(strstr(sr1_search_results_message(found, 0), "the stub broke"));
     sr1_search_results_free(found);
+    sr1_search_free(e);
+}
+
+static int warnings;
+
+static void count_warnings(void *user, int32_t level, const char *text)
+{
+    (void)user;
+    if (level != SR1_LOG_WARN)
+        return;
+    assert_non_null(strstr(text, "'stub' is asked until it answers again"));
+    warnings++;
+}
+
+/* A warning when an engine begins to fail, not one a batch. */
+static void a_failing_engine_is_told_once(void **state)
+{
+    struct stub stubs[] = {{'a', SR1_ACTION_ERROR, SR1_OK, 0},
+                           {'b', SR1_ACTION_ERROR, SR1_OK, 0}};
+    const char *queries[] = {"a", "x"};
+    static const int told[] = {1, 1, 1, 1, 2};
+    sr1_search *e = chain(stubs, 2);
+
+    (void)state;
+    warnings = 0;
+    sr1_log_set(count_warnings, NULL);
+    for (int i = 0; i < 5; i++) {
+        sr1_search_results *found = NULL;
+
+        assert_int_equal(sr1_search_run(e, &queries[i == 3], 1, 3, &found), SR1_OK);
+        sr1_search_results_free(found);
+        assert_int_equal(warnings, told[i]);
+    }
+    sr1_log_set(NULL, NULL);
     sr1_search_free(e);
 }
 
@@ -172,8 +207,8 @@ static sr1_status run_it(void *arg)
 
 static void any_allocation_may_fail(void **state)
 {
-    struct stub stubs[] = {{'a', SR1_SEARCH_ERROR, SR1_OK, 0},
-                           {'b', SR1_SEARCH_ERROR, SR1_OK, 0}};
+    struct stub stubs[] = {{'a', SR1_ACTION_ERROR, SR1_OK, 0},
+                           {'b', SR1_ACTION_ERROR, SR1_OK, 0}};
 
     (void)state;
     assert_true(torture(run_it, stubs) > 10);
@@ -184,6 +219,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_query_goes_on_alone),
         cmocka_unit_test(an_engine_that_breaks_is_passed_over),
+        cmocka_unit_test(a_failing_engine_is_told_once),
         cmocka_unit_test(wrong_arguments),
         cmocka_unit_test(any_allocation_may_fail),
     };

@@ -2,18 +2,24 @@
  * and go on, damage, memory. */
 #include "base/clock.h"
 #include "base/rng.h"
-#include "search/dense_index.h"
-#include "search/dense_scan.h"
-#include "search/documents.h"
+#include "retrieval/search/dense_index.h"
+#include "retrieval/search/dense_scan.h"
+#include "retrieval/search/document_store.h"
 #include "support/files.h"
 #include "support/torture.h"
 
+#include <searchr1/ext/embed.h>
+
+#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zstd.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED
@@ -297,7 +303,7 @@ static void info_tells_what_is_there(void **state)
     sr1_dense_info a = {sizeof(a)};
     sr1_dense_info b = {sizeof(b)};
     sr1_search *e;
-    struct sr1__documents *d = NULL;
+    struct sr1__document_store *d = NULL;
     struct stat st;
     char *name = NULL;
 
@@ -321,9 +327,9 @@ static void info_tells_what_is_there(void **state)
     assert_string_equal(name, "world");
     sr1_free(name);
     sr1_search_free(e);
-    assert_int_equal(sr1__documents_open(&d, index), SR1_OK);
-    assert_int_equal(sr1__documents_count(d), ROWS);
-    sr1__documents_close(d);
+    assert_int_equal(sr1__document_store_open(&d, index), SR1_OK);
+    assert_int_equal(sr1__document_store_count(d), ROWS);
+    sr1__document_store_close(d);
     assert_int_equal(sr1_search_open_mock(&e, NULL, NULL, 0), SR1_OK);
     assert_int_equal(sr1_dense_info_get(e, &a), SR1_E_INVALID);
     sr1_search_free(e);
@@ -587,6 +593,10 @@ static void imports_that_do_not_fit_are_refused(void **state)
     scratch_file("w.memmap", w->rows, ROWS * row);
     refused(sr1_dense_import(corpus, v, DIM, index, NULL, NULL, NULL), SR1_E_NUMERIC,
             "row 7: number 3 of the vector is not finite");
+    refused(sr1_dense_import(corpus, v, DIM, corpus, NULL, NULL, NULL), SR1_E_INVALID,
+            "same file as the input");
+    refused(sr1_dense_import(corpus, v, DIM, v, NULL, NULL, NULL), SR1_E_INVALID,
+            "same file as the input");
     refused(sr1_dense_import(corpus, v, 0, index, NULL, NULL, NULL), SR1_E_INVALID,
             "dim 0 is not in");
     refused(sr1_dense_import(corpus, scratch_path("none"), DIM, index, NULL, NULL, NULL),
@@ -691,6 +701,29 @@ static void a_build_goes_on_after_the_last_batch(void **state)
         assert_false(exists_part(index));
         assert_true(are_same(whole, index));
     }
+    sr1_embedder_free(e);
+    world_free(w);
+}
+
+static void a_file_in_the_place_of_the_part_stays(void **state)
+{
+    struct world *w = world_new(ROWS, DIM, 5);
+    const char *corpus = write_corpus("c.jsonl", ROWS);
+    const char *index = scratch_path("mine.idx");
+    const char *part = scratch_file("mine.idx.part", "my own notes\n", 0);
+    sr1_dense_build_options o = options_of("int8", 32);
+    sr1_embedder *e = world_embedder(w);
+    struct sr1__buf b;
+
+    (void)state;
+    refused(sr1_dense_build(corpus, index, e, &o, NULL, NULL), SR1_E_STATE,
+            "move it away");
+    refused(sr1_dense_build(corpus, corpus, e, &o, NULL, NULL), SR1_E_INVALID,
+            "same file as the input");
+    assert_int_equal(sr1__file_read(part, 0, &b), SR1_OK);
+    assert_string_equal(sr1__buf_cstr(&b), "my own notes\n");
+    sr1__buf_free(&b);
+    unlink(part);
     sr1_embedder_free(e);
     world_free(w);
 }
@@ -862,6 +895,38 @@ static void one_builds_at_a_time(void **state)
     world_free(w);
 }
 
+static int locks_fail; /* the error number; 0: they work */
+
+int flock(int fd, int operation)
+{
+    if (locks_fail != 0) {
+        errno = locks_fail;
+        locks_fail = locks_fail == EINTR ? 0 : locks_fail;
+        return -1;
+    }
+    return (int)syscall(SYS_flock, fd, operation);
+}
+
+/* Without a lock two builds would write one part. */
+static void a_lock_that_fails_is_an_error(void **state)
+{
+    struct world *w = world_new(ROWS, DIM, 5);
+    const char *corpus = write_corpus("c.jsonl", ROWS);
+    const char *index = scratch_path("locked.idx");
+    sr1_embedder *e = world_embedder(w);
+
+    (void)state;
+    locks_fail = ENOLCK;
+    refused(sr1_dense_build(corpus, index, e, NULL, NULL, NULL), SR1_E_IO, "cannot lock");
+    locks_fail = EINTR; /* once */
+    assert_int_equal(sr1_dense_build(corpus, index, e, NULL, NULL, NULL), SR1_OK);
+    locks_fail = EOPNOTSUPP; /* a file system without locks */
+    assert_int_equal(sr1_dense_build(corpus, index, e, NULL, NULL, NULL), SR1_OK);
+    locks_fail = 0;
+    sr1_embedder_free(e);
+    world_free(w);
+}
+
 /* ---- damage ---- */
 
 static void every_changed_byte_is_found(void **state)
@@ -875,7 +940,7 @@ static void every_changed_byte_is_found(void **state)
     (void)state;
     build(corpus, index, w, "int8", 64);
     assert_int_equal(sr1__file_read(index, 0, &b), SR1_OK);
-    for (size_t i = 0; i < b.len; i += i > 200 && i + 400 < b.len ? 7 : 1) {
+    for (size_t i = 0; i<b.len; i += i> 200 && i + 400 < b.len ? 7 : 1) {
         struct sr1__dense_index *ix = NULL;
         sr1_status status;
 
@@ -960,6 +1025,33 @@ static void estimates_are_near(void **state)
     refused(sr1_dense_estimate_get(corpus, NULL, 0, &o, &x), SR1_E_INVALID, "dim 0");
     sr1_embedder_free(e);
     world_free(w);
+}
+
+/* Rows are stored unpacked from their corpus: what that was packed with is no matter. */
+static void a_packed_corpus_is_estimated_alike(void **state)
+{
+    const char *corpus = write_corpus("c.jsonl", ROWS);
+    sr1_dense_build_options o = options_of("fp16", 64);
+    sr1_dense_estimate plain = {sizeof(plain)};
+    sr1_dense_estimate packed = {sizeof(packed)};
+    struct sr1__buf text;
+    size_t room;
+    char *small;
+
+    (void)state;
+    assert_int_equal(sr1__file_read(corpus, 0, &text), SR1_OK);
+    room = ZSTD_compressBound(text.len);
+    small = malloc(room);
+    room = ZSTD_compress(small, room, text.data, text.len, 19);
+    assert_int_equal(sr1_dense_estimate_get(corpus, NULL, DIM, &o, &plain), SR1_OK);
+    assert_int_equal(sr1_dense_estimate_get(scratch_file("c.zst", small, room), NULL, DIM,
+                                            &o, &packed),
+                     SR1_OK);
+    assert_int_equal(packed.documents, plain.documents);
+    assert_in_range(packed.index_bytes, plain.index_bytes - plain.index_bytes / 50,
+                    plain.index_bytes + plain.index_bytes / 50);
+    free(small);
+    sr1__buf_free(&text);
 }
 
 /* From nothing, on top of what an attempt before left, and asked. */
@@ -1056,12 +1148,15 @@ int main(void)
         cmocka_unit_test(markup_is_cut_before_embedding),
         cmocka_unit_test(a_build_goes_on_after_the_last_batch),
         cmocka_unit_test(vectors_of_something_else_are_not_used),
+        cmocka_unit_test(a_file_in_the_place_of_the_part_stays),
         cmocka_unit_test(progress_tells_and_stops),
         cmocka_unit_test(a_kill_leaves_the_old_index_whole),
         cmocka_unit_test(one_builds_at_a_time),
+        cmocka_unit_test(a_lock_that_fails_is_an_error),
         cmocka_unit_test(every_changed_byte_is_found),
         cmocka_unit_test(scores_that_are_not_finite_are_damage),
         cmocka_unit_test(estimates_are_near),
+        cmocka_unit_test(a_packed_corpus_is_estimated_alike),
         cmocka_unit_test(every_allocation_may_fail),
     };
 

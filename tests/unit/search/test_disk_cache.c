@@ -1,10 +1,13 @@
 /* The disk cache: what it keeps, for how long, and what damage and other processes do. */
 #include <setjmp.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,11 +15,34 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "search/disk_store.h"
+#include "retrieval/search/disk_store.h"
 #include "support/files.h"
 #include "support/torture.h"
 
 #include <searchr1/search.h>
+#include <searchr1/ext/engines.h>
+
+/* ---- disks that fail ---- */
+
+static int reads_fail;
+
+ssize_t pread(int fd, void *bytes, size_t n, off_t at)
+{
+    if (reads_fail) {
+        errno = EIO;
+        return -1;
+    }
+    return syscall(SYS_pread64, fd, bytes, n, at);
+}
+
+static int warnings;
+
+static void count_warnings(void *user, int32_t level, const char *text)
+{
+    (void)level;
+    warnings++;
+    snprintf(user, 300, "%s", text);
+}
 
 /* ---- the store ---- */
 
@@ -242,6 +268,60 @@ static void garbage_is_stepped_over(void **state)
     sr1__disk_store_close(s);
 }
 
+/* What cannot be read is not cut off: it may be whole. */
+static void a_disk_that_does_not_read_costs_nothing(void **state)
+{
+    struct sr1__disk_store *s = open_store("eio", 1 << 20);
+    char said[300] = "";
+    uint64_t size;
+
+    (void)state;
+    make_ten("eio"); /* of another process: not seen yet */
+    size = file_size("eio");
+    warnings = 0;
+    sr1_log_set(count_warnings, said);
+    reads_fail = 1;
+    put(s, "x", "lost", 1);
+    put(s, "y", "lost", 1);
+    reads_fail = 0;
+    sr1_log_set(NULL, NULL);
+    assert_int_equal(file_size("eio"), size);
+    assert_int_equal(count_ten(s), 10);
+    assert_int_equal(warnings, 1); /* not one for each answer */
+    assert_non_null(strstr(said, "Input/output error"));
+    sr1__disk_store_close(s);
+}
+
+static void a_full_disk_is_told_once(void **state)
+{
+    struct sr1__disk_store *s = open_store("full", 1 << 20);
+    struct rlimit old, now;
+    char said[300] = "";
+
+    (void)state;
+    make_ten("full");
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    now = (struct rlimit){file_size("full") + 20, old.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    warnings = 0;
+    sr1_log_set(count_warnings, said);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &now), 0);
+        put(s, "x", "more than there is room for", 1);
+        put(s, "x", "more than there is room for", 1);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+        assert_int_equal(warnings, i + 1);
+        assert_non_null(strstr(said, "write"));
+        assert_non_null(strstr(said, "File too large"));
+        put(s, "k9", "some value", 9); /* room again */
+        now.rlim_cur = file_size("full") + 20;
+    }
+    sr1_log_set(NULL, NULL);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_equal(count_ten(s), 10);
+    sr1__disk_store_close(s);
+}
+
 /* Four processes write and compact one file; one is killed on the way. */
 static void processes_share_a_folder(void **state)
 {
@@ -332,7 +412,7 @@ static sr1_status stub_search(void *self, const char *const *queries, size_t n,
     for (size_t i = 0; i < n; i++) {
         snprintf(text, sizeof text, "%s: answer %d", queries[i], s->asked);
         if (s->down)
-            (void)sr1_search_sink_status(sink, i, SR1_SEARCH_TIMEOUT, "down");
+            (void)sr1_search_sink_status(sink, i, SR1_ACTION_TIMEOUT, "down");
         else if (strchr(queries[i], '0') == NULL) {
             if (sr1_search_sink_hit(sink, i, "id", text, 0.5) != SR1_OK ||
                 sr1_search_sink_row(sink, i, "{\"a\": 1}") != SR1_OK)
@@ -365,7 +445,7 @@ static const char *answer(sr1_search *e, const char *query, int32_t top_k)
 
     assert_int_equal(sr1_search_run(e, &query, 1, top_k, &found), SR1_OK);
     how = sr1_search_results_status(found, 0);
-    snprintf(text, sizeof text, "%s", how == SR1_SEARCH_EMPTY ? "-" : "!");
+    snprintf(text, sizeof text, "%s", how == SR1_ACTION_EMPTY ? "-" : "!");
     if (sr1_search_results_hit(found, 0, 0, &hit) == SR1_OK) {
         assert_true(hit.score == 0.5);
         assert_string_equal(hit.row, "{\"a\": 1}");
@@ -539,6 +619,8 @@ int main(void)
         cmocka_unit_test(a_torn_end_is_cut_off),
         cmocka_unit_test(a_changed_byte_costs_one_record),
         cmocka_unit_test(garbage_is_stepped_over),
+        cmocka_unit_test(a_disk_that_does_not_read_costs_nothing),
+        cmocka_unit_test(a_full_disk_is_told_once),
         cmocka_unit_test(processes_share_a_folder),
         cmocka_unit_test(any_allocation_of_the_store_may_fail),
         cmocka_unit_test(a_kept_answer_is_not_asked_for_again),

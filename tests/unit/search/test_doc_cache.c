@@ -1,7 +1,7 @@
 /* Documents kept taken apart: found again, bounded, shared by threads. */
 #include "../../support/torture.h"
 
-#include "search/doc_cache.h"
+#include "retrieval/search/doc_cache.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -57,6 +57,43 @@ static void nul_becomes_a_character(void **state)
     assert_int_equal(sr1__doc_new(&d, 0, "", "", 0, "", 0), SR1_OK);
     assert_string_equal(sr1__doc_contents(d), "");
     sr1__doc_release(d);
+}
+
+/* Read at once or by the parser, a row gives the same document. */
+static void rows_are_taken_apart(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *id;
+        const char *contents;
+    } cases[] = {
+        {"{\"id\": \"1\", \"contents\": \"a \\\"b\\\"\\n\"}", "1", "a \"b\"\n"},
+        {"{\"id\": 12, \"contents\": \"na\xC3\xAFve\"}", "12", "na\xC3\xAFve"},
+        {"{\"id\": -0, \"contents\": \"x\"}", "0", "x"},
+        {"{\"id\": \"a\\/b\", \"contents\": \"x\"}", "a/b", "x"},
+        {"{\"id\": \"\\u0041\", \"contents\": \"\\u00e9\\u0000\"}", "A",
+         "\xC3\xA9\xEF\xBF\xBD"},
+        {"{\"id\": \"\", \"contents\": \"\", \"more\": [1, {}]}", "", ""},
+    };
+    static const char *const bad[] = {"",
+                                      "{}",
+                                      "{\"id\": 1}",
+                                      "{\"id\": 1.5, \"contents\": \"x\"}",
+                                      "{\"id\": 1, \"contents\": 2}",
+                                      "{\"id\": 1, \"contents\": \"\xC3\"}"};
+    struct sr1__doc *d = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(sr1__doc_parse(&d, 3, cases[i].row, strlen(cases[i].row)),
+                         SR1_OK);
+        assert_string_equal(sr1__doc_id(d), cases[i].id);
+        assert_string_equal(sr1__doc_contents(d), cases[i].contents);
+        assert_string_equal(sr1__doc_row(d), cases[i].row);
+        sr1__doc_release(d);
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_equal(sr1__doc_parse(&d, 3, bad[i], strlen(bad[i])), SR1_E_PARSE);
 }
 
 /* All in one shard (numbers a multiple of 16 apart). */
@@ -152,6 +189,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(documents_are_found_again),
         cmocka_unit_test(nul_becomes_a_character),
+        cmocka_unit_test(rows_are_taken_apart),
         cmocka_unit_test(the_least_recently_used_leaves),
         cmocka_unit_test(too_large_ones_are_not_kept),
         cmocka_unit_test(threads_share_it),

@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "support/torture.h"
 
-#include <searchr1/embed.h>
+#include <searchr1/ext/embed.h>
 
 /* Counts 'a's and 'b's. */
 struct letters {
@@ -86,7 +86,9 @@ static void texts_become_vectors(void **state)
 {
     struct letters l = {0};
     sr1_embedder *e = open_embedder(&l);
-    const char *texts[] = {"aab", "b", ("x\xff" "a")};
+    const char *texts[] = {"aab", "b",
+                           ("x\xff"
+                            "a")};
     float v[6] = {0};
 
     (void)state;
@@ -94,7 +96,8 @@ static void texts_become_vectors(void **state)
     assert_int_equal(sr1_embedder_dim(e), 2);
     assert_int_equal(sr1_embedder_embed(e, texts, 3, SR1_EMBED_QUERY, v), SR1_OK);
     assert_true(v[0] == 2 && v[1] == 1 && v[2] == 0 && v[3] == 1 && v[4] == 1);
-    assert_string_equal(l.seen, "x\xEF\xBF\xBD" "a");
+    assert_string_equal(l.seen, "x\xEF\xBF\xBD"
+                                "a");
     assert_int_equal(sr1_embedder_embed(e, texts, 1, SR1_EMBED_DOCUMENT, v), SR1_OK);
     assert_true(v[0] == 102 && v[2] == 0);
     assert_int_equal(sr1_embedder_embed(e, NULL, 0, SR1_EMBED_QUERY, NULL), SR1_OK);

@@ -8,18 +8,20 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "search/faiss_bridge.h"
-#include "search/faiss_file.h"
+#include "retrieval/search/faiss_bridge.h"
+#include "retrieval/search/faiss_file.h"
 #include "search_files.h"
 #include "support/files.h"
 #include "support/torture.h"
 
-#include <searchr1/faiss.h>
+#include <searchr1/ext/dense.h>
+#include <searchr1/ext/faiss.h>
 
 #define DIM 8
 #define VECTORS 40
@@ -169,6 +171,50 @@ static void indexes_of_the_python_package_answer_as_faiss(void **state)
     json_array_foreach(json_object_get(golden, "cases"), i, c) check_case(c, corpus);
 }
 
+/* The index is read whole when it is opened: what becomes of its file changes nothing.
+ * Documents are read when they are found. */
+static void files_changed_under_it(void **state)
+{
+    const char *corpus = make_corpus("changed.jsonl", VECTORS);
+    char *golden_file = golden_path("Flat.ip.faiss");
+    const char *queries[] = {"q0", "q1"};
+    sr1_search_results *found[2] = {NULL, NULL};
+    struct sr1__buf b;
+    sr1_search *e;
+    char *path;
+
+    (void)state;
+    if (no_bridge())
+        skip();
+    assert_int_equal(sr1__file_read(golden_file, 0, &b), SR1_OK);
+    path = strdup(scratch_file("changed.faiss", b.data, b.len));
+    e = open_engine(path, corpus, 0, 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(sr1_search_run(e, queries, 1, TOP_K, &found[i]), SR1_OK);
+        assert_int_equal(truncate(path, 0), 0);
+    }
+    for (int32_t k = 0; k < TOP_K; k++) {
+        sr1_search_hit before = {sizeof(before)};
+        sr1_search_hit after = {sizeof(after)};
+
+        assert_int_equal(sr1_search_results_hit(found[0], 0, k, &before), SR1_OK);
+        assert_int_equal(sr1_search_results_hit(found[1], 0, k, &after), SR1_OK);
+        assert_string_equal(after.id, before.id);
+        assert_true(after.score == before.score);
+    }
+    sr1_search_results_free(found[0]);
+    sr1_search_results_free(found[1]);
+    assert_int_equal(truncate(corpus, 30), 0);
+    found[0] = NULL;
+    assert_int_equal(sr1_search_run(e, queries + 1, 1, VECTORS, &found[0]),
+                     SR1_E_CORRUPT);
+    assert_non_null(strstr(sr1_last_error(), "was changed in place"));
+    sr1_search_free(e);
+    sr1__buf_free(&b);
+    free(golden_file);
+    free(path);
+}
+
 static void other_kinds_are_refused(void **state)
 {
     size_t i;
@@ -304,6 +350,8 @@ static void a_dense_index_brings_vectors_and_documents(void **state)
     snprintf(path, sizeof path, "%s", scratch_path("dense-IVF.faiss"));
     if (sr1_dense_import(corpus, vectors, DIM, dense, NULL, NULL, NULL) != SR1_OK)
         fail_msg("%s", sr1_last_error());
+    assert_int_equal(sr1_faiss_build(dense, dense, "IVF4,Flat", NULL, NULL, NULL),
+                     SR1_E_INVALID);
     if (sr1_faiss_build(dense, path, "IVF4,Flat", NULL, NULL, NULL) != SR1_OK)
         fail_msg("%s", sr1_last_error());
     check_built(path, dense, 0, 1e-5);
@@ -527,6 +575,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(indexes_of_the_python_package_answer_as_faiss),
+        cmocka_unit_test(files_changed_under_it),
         cmocka_unit_test(other_kinds_are_refused),
         cmocka_unit_test(what_is_built_is_read_again),
         cmocka_unit_test(a_dense_index_brings_vectors_and_documents),

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <math.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,10 +13,12 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "search/engine.h"
+#include "retrieval/search/search_engine.h"
 #include "support/torture.h"
 
 #include <searchr1/search.h>
+#include <searchr1/ext/embed.h>
+#include <searchr1/ext/engines.h>
 
 /* An engine that finds its documents, a letter each, for every query: but nothing for
  * queries with an x, and it fails those with the letter `fails`. */
@@ -25,8 +28,9 @@ struct stub {
     sr1_status whole;
     int32_t flags;
     int32_t asked_k;
-    int bare; /* its documents have no rows */
+    int bare;           /* its documents have no rows */
     atomic_int *inside; /* where it waits, a while, for another to come in too */
+    int signals;        /* does SIGTERM interrupt its thread? */
 };
 
 static sr1_status give(struct stub *s, sr1_search_sink *sink, size_t i)
@@ -52,7 +56,11 @@ static sr1_status stub_search(void *self, const char *const *queries, size_t n,
 {
     struct stub *s = self;
 
+    sigset_t blocked;
+
     s->asked_k = top_k;
+    pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+    s->signals = !sigismember(&blocked, SIGTERM);
     if (s->inside != NULL && atomic_fetch_add(s->inside, 1) == 0)
         for (int i = 0; i < 5000 && atomic_load(s->inside) < 2; i++)
             usleep(1000);
@@ -62,7 +70,7 @@ static sr1_status stub_search(void *self, const char *const *queries, size_t n,
         sr1_status st = SR1_OK;
 
         if (s->fails && strchr(queries[i], s->fails))
-            st = sr1_search_sink_status(sink, i, SR1_SEARCH_TIMEOUT, "the stub is down");
+            st = sr1_search_sink_status(sink, i, SR1_ACTION_TIMEOUT, "the stub is down");
         else if (!strchr(queries[i], 'x'))
             st = give(s, sink, i);
         if (st != SR1_OK)
@@ -244,7 +252,7 @@ static void fewer_hits_than_asked(void **state)
     sr1_search_results *found = run(e, "q", 5);
 
     (void)state;
-    assert_int_equal(sr1_search_results_status(found, 0), SR1_SEARCH_EMPTY);
+    assert_int_equal(sr1_search_results_status(found, 0), SR1_ACTION_EMPTY);
     sr1_search_results_free(found);
     sr1_search_free(e);
     check(hybrid(stubs, 2, NULL, NULL), 5, "ab");
@@ -266,15 +274,40 @@ static void what_fails_in_one_is_answered_by_others(void **state)
     assert_int_equal(sr1_search_results_hit_count(found, 0), 3);
     assert_int_equal(sr1_search_results_hit_count(found, 1), 2);
     assert_int_equal(sr1_search_results_hit_count(found, 2), 2);
-    assert_int_equal(sr1_search_results_status(found, 3), SR1_SEARCH_TIMEOUT);
+    assert_int_equal(sr1_search_results_status(found, 3), SR1_ACTION_TIMEOUT);
     assert_string_equal(sr1_search_results_message(found, 3), "the stub is down");
     /* one found nothing, the other failed: nothing is known */
-    assert_int_equal(sr1_search_results_status(found, 4), SR1_SEARCH_TIMEOUT);
-    assert_int_equal(sr1_search_results_status(found, 5), SR1_SEARCH_EMPTY);
+    assert_int_equal(sr1_search_results_status(found, 4), SR1_ACTION_TIMEOUT);
+    assert_int_equal(sr1_search_results_status(found, 5), SR1_ACTION_EMPTY);
     assert_int_equal(sr1_search_counters_get(e, &c), SR1_OK);
     assert_int_equal(c.fallbacks, 2);
     assert_int_equal(c.failed, 2);
     sr1_search_results_free(found);
+    sr1_search_free(e);
+}
+
+/* sr1_log_fn: counts warnings, and lines of other levels */
+static void count_lines(void *user, int32_t level, const char *text)
+{
+    int *lines = user;
+
+    (void)text;
+    lines[level != SR1_LOG_WARN]++;
+}
+
+static void an_outage_is_told_when_it_begins_and_ends(void **state)
+{
+    struct stub stubs[] = {{.docs = "ab", .fails = 'f'}, {.docs = "bc"}};
+    sr1_search *e = hybrid(stubs, 2, NULL, NULL);
+    int lines[2] = {0, 0};
+
+    (void)state;
+    sr1_log_set(count_lines, lines);
+    for (int i = 0; i < 6; i++)
+        sr1_search_results_free(run(e, i % 3 < 2 ? "f" : "q", 5));
+    sr1_log_set(NULL, NULL);
+    assert_int_equal(lines[0], 2); /* of 4 failures in 2 outages */
+    assert_int_equal(lines[1], 2);
     sr1_search_free(e);
 }
 
@@ -289,7 +322,7 @@ static void an_engine_that_breaks_is_left_out(void **state)
     sr1_search_results_free(found);
     stubs[1].whole = SR1_E_IO;
     found = run(e, "q", 5);
-    assert_int_equal(sr1_search_results_status(found, 0), SR1_SEARCH_ERROR);
+    assert_int_equal(sr1_search_results_status(found, 0), SR1_ACTION_ERROR);
     assert_non_null(strstr(sr1_search_results_message(found, 0), "the stub broke"));
     sr1_search_results_free(found);
     sr1_search_free(e);
@@ -310,6 +343,7 @@ static void engines_that_wait_are_asked_side_by_side(void **state)
     stubs[1].inside = &first;
     check(e, 5, "ab");
     assert_int_equal(first, 2);
+    assert_int_equal(stubs[0].signals, 0); /* threads of the library take none */
     stubs[1].inside = NULL;
     stubs[0].inside = stubs[2].inside = &second; /* one waits while the other works */
     e = hybrid(stubs, 3, NULL, NULL);
@@ -368,9 +402,9 @@ static void hits_take_the_rerankers_order(void **state)
     (void)sr1_search_results_hit(found, 0, 0, &hit);
     assert_string_equal(hit.row, "{\"from\": \"bacd\"}");
     assert_int_equal(s.asked_k, 50);
-    assert_int_equal(sr1_search_results_status(found, 1), SR1_SEARCH_TIMEOUT);
-    assert_int_equal(sr1_search_results_status(found, 2), SR1_SEARCH_EMPTY);
-    assert_int_equal(sr1_search_results_status(found, 3), SR1_SEARCH_ERROR);
+    assert_int_equal(sr1_search_results_status(found, 1), SR1_ACTION_TIMEOUT);
+    assert_int_equal(sr1_search_results_status(found, 2), SR1_ACTION_EMPTY);
+    assert_int_equal(sr1_search_results_status(found, 3), SR1_ACTION_ERROR);
     assert_non_null(strstr(sr1_search_results_message(found, 3), "nothing to be read"));
     sr1_search_results_free(found);
     sr1_search_free(e);
@@ -464,6 +498,7 @@ int main(void)
         cmocka_unit_test(documents_may_have_no_rows),
         cmocka_unit_test(fewer_hits_than_asked),
         cmocka_unit_test(what_fails_in_one_is_answered_by_others),
+        cmocka_unit_test(an_outage_is_told_when_it_begins_and_ends),
         cmocka_unit_test(an_engine_that_breaks_is_left_out),
         cmocka_unit_test(engines_that_wait_are_asked_side_by_side),
         cmocka_unit_test(hits_take_the_rerankers_order),

@@ -1,5 +1,6 @@
 /* test_mock.c - the mock engine: keywords, files, lack of memory. */
 #include <searchr1/search.h>
+#include <searchr1/ext/engines.h>
 
 #include "base/mem.h"
 

@@ -8,13 +8,14 @@
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "search/answer.h"
-#include "search/retrieve.h"
+#include "retrieval/search/query_result.h"
+#include "retrieval/search/retrieve.h"
 #include "support/files.h"
 #include "support/http_server.h"
 #include "support/torture.h"
 
 #include <searchr1/search.h>
+#include <searchr1/ext/engines.h>
 
 static const char *const queries[] = {"who built the lighthouse at port alder",
                                       "lighthouse height"};
@@ -116,8 +117,8 @@ static void a_batch_is_one_request(void **state)
     found = NULL;
     /* a repeated query and blank ones make a batch of one, whose answer is for two */
     assert_int_equal(sr1_search_run(e, list, 4, 3, &found), SR1_OK);
-    assert_int_equal(sr1_search_results_status(found, 0), SR1_SEARCH_ERROR);
-    assert_int_equal(sr1_search_results_status(found, 2), SR1_SEARCH_EMPTY);
+    assert_int_equal(sr1_search_results_status(found, 0), SR1_ACTION_ERROR);
+    assert_int_equal(sr1_search_results_status(found, 2), SR1_ACTION_EMPTY);
     assert_int_equal(atomic_load(&s.requests), 2);
     assert_int_equal(sr1_search_counters_get(e, &c), SR1_OK);
     assert_int_equal(c.requests, 2);
@@ -140,13 +141,13 @@ static void a_key_travels_in_its_header_only(void **state)
     o.key_env = "SR1_TEST_KEY";
     server_start(&s, say, &reply);
     e = open_at(&s, &o);
-    assert_int_equal(sr1_search_run(e, queries, 2, 3, &found), SR1_OK);
+    assert_int_equal(sr1_search_run(e, queries, 2, 3, &found), SR1_E_CONFIG);
     assert_non_null(strstr(s.last, "\r\nAuthorization: Bearer k-123-secret\r\n"));
     assert_null(strstr(request_body(s.last), "secret"));
-    assert_int_equal(sr1_search_results_status(found, 1), SR1_SEARCH_ERROR);
-    assert_non_null(strstr(sr1_search_results_message(found, 1), "HTTP 401"));
-    assert_non_null(strstr(sr1_search_results_message(found, 1), "bad key ***, sorry"));
-    end(found, e, &s);
+    assert_non_null(strstr(sr1_last_error(), "HTTP 401"));
+    assert_non_null(strstr(sr1_last_error(), "bad key ***, sorry"));
+    assert_non_null(strstr(sr1_last_error(), "environment variable SR1_TEST_KEY"));
+    end(NULL, e, &s);
     unsetenv("SR1_TEST_KEY");
 }
 
@@ -194,6 +195,136 @@ static void the_probe_finds_a_missing_server(void **state)
     server_stop(&s);
     assert_int_equal(sr1_search_open_remote(&e, url, &o), SR1_E_NETWORK);
     assert_null(e);
+}
+
+/* ---- dialects ---- */
+
+#define MISSING(field)                                                                   \
+    "{\"detail\":[{\"type\":\"missing\",\"loc\":[\"body\",\"" field "\"],"               \
+    "\"msg\":\"Field required\"}]}"
+#define NO_LIST                                                                          \
+    "{\"detail\":[{\"type\":\"list_type\",\"loc\":[\"body\",\"query\"],"                 \
+    "\"msg\":\"Input should be a valid list\"}]}"
+
+/* Append the document that servers below have for the query. */
+static void add_document(struct reply *r, const char *before, const json_t *query,
+                         const char *after)
+{
+    size_t n = strlen(r->made);
+
+    snprintf(r->made + n, sizeof r->made - n, "%s{\"id\":\"d\",\"contents\":\"of %s\"}%s",
+             before, json_string_value(query), after);
+    r->body = r->made;
+}
+
+/* FastAPI with `query: str`, as SkyRL's server has it. */
+static void answer_skyrl(const json_t *request, struct reply *r)
+{
+    const json_t *query = json_object_get(request, "query");
+
+    if (json_is_string(query) &&
+        json_integer_value(json_object_get(request, "topk")) == 3)
+        add_document(r, "{\"result\":[[{\"document\":", query, ",\"score\":2.5}]]}");
+    else
+        r->code = 422, r->body = MISSING("query");
+}
+
+/* FlashRAG's, with `query: str` and `top_n`. */
+static void answer_flashrag(const json_t *request, struct reply *r)
+{
+    const json_t *query = json_object_get(request, "query");
+
+    if (json_is_string(query) &&
+        json_integer_value(json_object_get(request, "top_n")) == 3)
+        add_document(r, "[[", query, "],[2.5]]");
+    else
+        r->code = 422, r->body = MISSING("query");
+}
+
+/* Its /batch_search, with `query: list[str]`. */
+static void answer_flashrag_batch(const json_t *request, struct reply *r)
+{
+    const json_t *list = json_object_get(request, "query");
+    size_t n = json_array_size(list);
+
+    if (!json_is_array(list)) {
+        r->code = 422;
+        r->body = list == NULL ? MISSING("query") : NO_LIST;
+        return;
+    }
+    add_document(r, "[[[", json_array_get(list, 0), "]");
+    for (size_t i = 1; i < n; i++)
+        add_document(r, ",[", json_array_get(list, i), "]");
+    strcat(r->made, n == 2 ? "],[[2.5],[2.5]]]" : "],[[2.5]]]");
+}
+
+static void answer_json(void *user, int nth, const char *request, struct reply *r)
+{
+    void (*answer)(const json_t *, struct reply *) =
+        *(void (**)(const json_t *, struct reply *))user;
+    const char *body = request_body(request);
+    json_t *o = NULL;
+
+    (void)nth;
+    if (sr1__json_parse(&o, body, strlen(body), "request") == SR1_OK)
+        answer(o, r);
+    json_decref(o);
+}
+
+static void the_servers_dialect_is_found(void **state)
+{
+    static const struct {
+        void (*answer)(const json_t *, struct reply *);
+        int requests[2]; /* of the first batch of two, and after the second */
+    } servers[] = {{answer_skyrl, {3, 5}},
+                   {answer_flashrag, {3, 5}},
+                   {answer_flashrag_batch, {4, 5}}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof servers / sizeof *servers; i++) {
+        sr1_search_http_options o = quick();
+        void (*answer)(const json_t *, struct reply *) = servers[i].answer;
+        sr1_search *e;
+        struct server s;
+
+        server_start(&s, answer_json, &answer);
+        e = open_at(&s, &o);
+        for (int batch = 0; batch < 2; batch++) {
+            sr1_search_results *found = NULL;
+
+            assert_int_equal(sr1_search_run(e, queries, 2, 3, &found), SR1_OK);
+            for (size_t q = 0; q < 2; q++) {
+                char contents[128];
+
+                snprintf(contents, sizeof contents, "of %s", queries[q]);
+                assert_string_equal(sr1_search_results_message(found, q), "");
+                expect_hit(found, q, 0, "d", contents, 2.5);
+            }
+            assert_int_equal(atomic_load(&s.requests), servers[i].requests[batch]);
+            sr1_search_results_free(found);
+        }
+        sr1_search_free(e);
+        server_stop(&s);
+    }
+}
+
+static void a_refusal_names_the_field(void **state)
+{
+    struct reply reply = {.code = 422, .headers = "", .body = MISSING("api_version")};
+    sr1_search *e = NULL;
+    struct server s;
+    sr1_search_results *found = ask(&reply, &e, &s);
+
+    (void)state;
+    assert_int_equal(atomic_load(&s.requests), 1); /* no other dialect would help */
+    assert_non_null(strstr(sr1_search_results_message(found, 0),
+                           "HTTP 422: Field required (body.api_version)"));
+    end(found, e, &s);
+    reply.body = MISSING("query"); /* whatever is sent */
+    found = ask(&reply, &e, &s);
+    assert_non_null(strstr(sr1_search_results_message(found, 1),
+                           "HTTP 422: Field required (body.query)"));
+    end(found, e, &s);
 }
 
 /* ---- answers ---- */
@@ -277,7 +408,7 @@ static void nothing_found_is_empty(void **state)
     sr1_search_results *found = ask(&reply, &e, &s);
 
     (void)state;
-    assert_int_equal(sr1_search_results_status(found, 0), SR1_SEARCH_EMPTY);
+    assert_int_equal(sr1_search_results_status(found, 0), SR1_ACTION_EMPTY);
     assert_string_equal(sr1_search_results_message(found, 1),
                         "No information found for: lighthouse height");
     end(found, e, &s);
@@ -299,7 +430,7 @@ static void stored_answers_are_read(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        struct sr1__answer *answers[2];
+        struct sr1__query_result *answers[2];
         struct sr1_search_sink sink = {answers, files[i].queries, 3};
         sr1_search_hit hit = {sizeof(hit)};
         struct sr1__buf b;
@@ -310,23 +441,45 @@ static void stored_answers_are_read(void **state)
         if (!sr1__path_exists(path))
             continue;
         assert_int_equal(sr1__file_read(path, 0, &b), SR1_OK);
-        assert_int_equal(sr1__answer_new(&answers[0]), SR1_OK);
-        assert_int_equal(sr1__answer_new(&answers[1]), SR1_OK);
-        assert_int_equal(sr1__retrieve_read(b.data, b.len, files[i].queries, &sink),
+        assert_int_equal(sr1__query_result_new(&answers[0]), SR1_OK);
+        assert_int_equal(sr1__query_result_new(&answers[1]), SR1_OK);
+        assert_int_equal(sr1__retrieve_read(b.data, b.len, 0, files[i].queries, &sink),
                          SR1_OK);
-        assert_int_equal(sr1__answer_hit_count(answers[0]), 3);
-        sr1__answer_hit(answers[0], 0, &hit);
+        assert_int_equal(sr1__query_result_hit_count(answers[0]), 3);
+        sr1__query_result_hit(answers[0], 0, &hit);
         assert_true(hit.score == files[i].first);
         assert_memory_equal(hit.contents, "\"Port Alder Lighthouse - History\"\n", 34);
-        sr1__answer_hit(answers[last], sr1__answer_hit_count(answers[last]) - 1, &hit);
+        sr1__query_result_hit(answers[last],
+                              sr1__query_result_hit_count(answers[last]) - 1, &hit);
         assert_true(hit.score == files[i].last);
-        sr1__answer_free(answers[0]);
-        sr1__answer_free(answers[1]);
+        sr1__query_result_free(answers[0]);
+        sr1__query_result_free(answers[1]);
         sr1__buf_free(&b);
         read++;
     }
     if (read == 0)
         skip();
+}
+
+/* As Python's json writes and reads them. */
+static void what_only_python_reads_is_an_answer(void **state)
+{
+    struct reply reply = {
+        .code = 200,
+        .headers = "",
+        .body =
+            "{\"result\": [[{\"document\": {\"id\": \"1\", \"contents\": \"cut "
+            "\\ud83d\", "
+            "\"n\": 123456789012345678901234567890}, \"score\": NaN}], [{\"id\": \"2\", "
+            "\"id\": \"3\", \"contents\": \"low \\uddfc.\"}]]}"};
+    sr1_search *e = NULL;
+    struct server s;
+    sr1_search_results *found = ask(&reply, &e, &s);
+
+    (void)state;
+    expect_hit(found, 0, 0, "1", "cut \xEF\xBF\xBD", 1);
+    expect_hit(found, 1, 0, "3", "low \xEF\xBF\xBD.", 1);
+    end(found, e, &s);
 }
 
 /* ---- failures ---- */
@@ -388,7 +541,57 @@ static void what_is_no_answer_is_an_error(void **state)
         struct reply reply = cases[i].reply;
 
         reply.headers = "";
-        expect_failed(&reply, SR1_SEARCH_ERROR, cases[i].says, cases[i].requests);
+        expect_failed(&reply, SR1_ACTION_ERROR, cases[i].says, cases[i].requests);
+    }
+}
+
+/* Turns down a batch that holds a query of more than 20 characters. */
+static void turn_down(void *user, int nth, const char *request, struct reply *r)
+{
+    json_t *sent = NULL, *query, *result = json_array();
+    static char body[512];
+    size_t i;
+
+    (void)nth;
+    r->code = 200;
+    assert_int_equal(sr1__json_parse(&sent, request_body(request),
+                                     strlen(request_body(request)), "request"),
+                     SR1_OK);
+    json_array_foreach(json_object_get(sent, "queries"), i, query)
+    {
+        if (strlen(json_string_value(query)) > 20)
+            r->code = *(const int *)user;
+        json_array_append_new(result, json_pack("[{s:s}]", "contents", "A\nText."));
+    }
+    sent = (json_decref(sent), json_pack("{s:o}", "result", result));
+    (void)json_dumpb(sent, memset(body, 0, sizeof body), sizeof body - 1, 0);
+    json_decref(sent);
+    r->body = r->code == 200 ? body : "{\"detail\": \"query too long\"}";
+}
+
+static void a_query_that_is_turned_down_finds_nothing(void **state)
+{
+    static const char *const batch[] = {"one", "two", "a query that is much too long",
+                                        "four", "five"};
+    static int codes[] = {400, 414, 422};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        sr1_search_http_options o = quick();
+        sr1_search_results *found = NULL;
+        struct server s;
+        sr1_search *e;
+
+        o.probe = 1; /* it answers others */
+        server_start(&s, turn_down, &codes[i]);
+        e = open_at(&s, &o);
+        assert_int_equal(sr1_search_run(e, batch, 5, 3, &found), SR1_OK);
+        for (size_t k = 0; k < 5; k++)
+            assert_int_equal(sr1_search_results_status(found, k),
+                             k == 2 ? SR1_ACTION_EMPTY : SR1_ACTION_OK);
+        assert_string_equal(sr1_search_results_message(found, 2),
+                            "No information found for: a query that is much too long");
+        end(found, e, &s);
     }
 }
 
@@ -402,8 +605,8 @@ static void one_bad_list_fails_its_query_only(void **state)
     sr1_search_results *found = ask(&reply, &e, &s);
 
     (void)state;
-    assert_int_equal(sr1_search_results_status(found, 0), SR1_SEARCH_OK);
-    assert_int_equal(sr1_search_results_status(found, 1), SR1_SEARCH_ERROR);
+    assert_int_equal(sr1_search_results_status(found, 0), SR1_ACTION_OK);
+    assert_int_equal(sr1_search_results_status(found, 1), SR1_ACTION_ERROR);
     assert_int_equal(sr1_search_results_hit_count(found, 1), 0);
     assert_non_null(strstr(sr1_search_results_message(found, 1), "hit 2"));
     end(found, e, &s);
@@ -416,7 +619,7 @@ static void a_list_too_long_fails_its_query_only(void **state)
     static const char head[] = "{\"result\": [[{\"contents\": \"";
     static const char tail[] = "\"}], [\"fine\"]]}";
     const size_t n = (size_t)40 << 20;
-    struct sr1__answer *answers[2] = {NULL};
+    struct sr1__query_result *answers[2] = {NULL};
     struct sr1_search_sink sink = {answers, 2, 3};
     char *body = malloc(n + sizeof head + sizeof tail);
 
@@ -426,17 +629,18 @@ static void a_list_too_long_fails_its_query_only(void **state)
     memset(body + sizeof head - 1, 'x', n);
     memcpy(body + sizeof head - 1 + n, tail, sizeof tail);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(sr1__answer_new(&answers[i]), SR1_OK);
-    if (sr1__retrieve_read(body, strlen(body), 2, &sink) != SR1_OK)
+        assert_int_equal(sr1__query_result_new(&answers[i]), SR1_OK);
+    if (sr1__retrieve_read(body, strlen(body), 0, 2, &sink) != SR1_OK)
         fail_msg("%s", sr1_last_error());
     for (int i = 0; i < 2; i++)
-        assert_int_equal(sr1__answer_close(answers[i], queries[i]), SR1_OK);
-    assert_int_equal(sr1__answer_status(answers[0]), SR1_SEARCH_ERROR);
-    assert_non_null(strstr(sr1__answer_message(answers[0]), "longer than 67108864"));
-    assert_int_equal(sr1__answer_status(answers[1]), SR1_SEARCH_OK);
-    assert_int_equal(sr1__answer_hit_count(answers[1]), 1);
+        assert_int_equal(sr1__query_result_close(answers[i], queries[i]), SR1_OK);
+    assert_int_equal(sr1__query_result_status(answers[0]), SR1_ACTION_ERROR);
+    assert_non_null(
+        strstr(sr1__query_result_message(answers[0]), "longer than 67108864"));
+    assert_int_equal(sr1__query_result_status(answers[1]), SR1_ACTION_OK);
+    assert_int_equal(sr1__query_result_hit_count(answers[1]), 1);
     for (int i = 0; i < 2; i++)
-        sr1__answer_free(answers[i]);
+        sr1__query_result_free(answers[i]);
     free(body);
 }
 
@@ -453,7 +657,7 @@ static void a_late_answer_is_a_timeout(void **state)
     server_start(&s, say, &reply);
     e = open_at(&s, &o);
     assert_int_equal(sr1_search_run(e, queries, 2, 3, &found), SR1_OK);
-    assert_int_equal(sr1_search_results_status(found, 0), SR1_SEARCH_TIMEOUT);
+    assert_int_equal(sr1_search_results_status(found, 0), SR1_ACTION_TIMEOUT);
     assert_int_equal(atomic_load(&s.requests), 3);
     end(found, e, &s);
 }
@@ -471,7 +675,7 @@ static void a_huge_answer_is_refused(void **state)
     server_start(&s, say, &reply);
     e = open_at(&s, &o);
     assert_int_equal(sr1_search_run(e, queries, 2, 3, &found), SR1_OK);
-    assert_int_equal(sr1_search_results_status(found, 0), SR1_SEARCH_ERROR);
+    assert_int_equal(sr1_search_results_status(found, 0), SR1_ACTION_ERROR);
     assert_non_null(strstr(sr1_search_results_message(found, 0), "longer than 1048576"));
     assert_int_equal(atomic_load(&s.requests), 1);
     end(found, e, &s);
@@ -479,20 +683,20 @@ static void a_huge_answer_is_refused(void **state)
 
 static sr1_status read_it(void *arg)
 {
-    struct sr1__answer *answers[2] = {NULL};
+    struct sr1__query_result *answers[2] = {NULL};
     struct sr1_search_sink sink = {answers, 2, 3};
     struct sr1__buf b;
     sr1_status status = SR1_OK;
 
     sr1__buf_init(&b, 0);
     for (int i = 0; i < 2 && status == SR1_OK; i++)
-        status = sr1__answer_new(&answers[i]);
+        status = sr1__query_result_new(&answers[i]);
     if (status == SR1_OK)
-        status = sr1__retrieve_write(&b, queries, 2, 3);
+        status = sr1__retrieve_write(&b, SR1__DIALECT_QUERIES, queries, 2, 3);
     if (status == SR1_OK)
-        status = sr1__retrieve_read(arg, strlen(arg), 2, &sink);
+        status = sr1__retrieve_read(arg, strlen(arg), 0, 2, &sink);
     for (int i = 0; i < 2; i++)
-        sr1__answer_free(answers[i]);
+        sr1__query_result_free(answers[i]);
     sr1__buf_free(&b);
     return status;
 }
@@ -510,12 +714,16 @@ int main(void)
         cmocka_unit_test(a_key_travels_in_its_header_only),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(the_probe_finds_a_missing_server),
+        cmocka_unit_test(the_servers_dialect_is_found),
+        cmocka_unit_test(a_refusal_names_the_field),
         cmocka_unit_test(documents_with_scores),
         cmocka_unit_test(documents_in_every_shape),
         cmocka_unit_test(documents_too_many_leave_the_others_alone),
         cmocka_unit_test(nothing_found_is_empty),
         cmocka_unit_test(stored_answers_are_read),
+        cmocka_unit_test(what_only_python_reads_is_an_answer),
         cmocka_unit_test(what_is_no_answer_is_an_error),
+        cmocka_unit_test(a_query_that_is_turned_down_finds_nothing),
         cmocka_unit_test(one_bad_list_fails_its_query_only),
         cmocka_unit_test(a_list_too_long_fails_its_query_only),
         cmocka_unit_test(a_late_answer_is_a_timeout),

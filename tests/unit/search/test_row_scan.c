@@ -1,27 +1,40 @@
 /* test_row_scan.c - rows read at once are read as the parser reads them. */
 #include "base/json.h"
 #include "base/rng.h"
-#include "search/row_scan.h"
+#include "retrieval/search/row_scan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+static void expect_id(const struct sr1__scanned_row *scanned, const json_t *id)
+{
+    char digits[32];
+    const char *want = digits;
+
+    if (json_is_string(id))
+        want = json_string_value(id);
+    else
+        snprintf(digits, sizeof(digits), "%lld", (long long)json_integer_value(id));
+    assert_int_equal(scanned->id_size, strlen(want));
+    assert_memory_equal(scanned->id, want, strlen(want));
+}
+
 /* Whether it was known; if so, the parser must agree. */
 static int scan(const char *text, size_t n, struct sr1__buf *scratch)
 {
     char *exact = malloc(n > 0 ? n : 1);
-    const char *found = NULL;
-    size_t size = 0;
+    struct sr1__scanned_row scanned = {0};
     int known = 0;
     json_t *row = NULL;
 
     memcpy(exact, text, n);
-    assert_int_equal(sr1__row_scan(exact, n, scratch, &known, &found, &size), SR1_OK);
+    assert_int_equal(sr1__row_scan(exact, n, scratch, &known, &scanned), SR1_OK);
     if (known) {
         const json_t *contents;
         const json_t *id;
@@ -32,8 +45,9 @@ static int scan(const char *text, size_t n, struct sr1__buf *scratch)
         id = json_object_get(row, "id");
         assert_true(json_is_string(contents));
         assert_true(json_is_string(id) || json_is_integer(id));
-        assert_int_equal(size, json_string_length(contents));
-        assert_memory_equal(found, json_string_value(contents), size);
+        assert_int_equal(scanned.size, json_string_length(contents));
+        assert_memory_equal(scanned.contents, json_string_value(contents), scanned.size);
+        expect_id(&scanned, id);
         json_decref(row);
     }
     free(exact);
@@ -55,6 +69,8 @@ static void simple_rows_are_known(void **state)
         {"{\"id\": 1, \"contents\": \"na\xC3\"}", 0},
         {"{\"id\": 1, \"contents\": \"\\u0041\"}", 0},
         {"{\"id\": 1, \"contents\": \"tab\tin it, after eight bytes\"}", 0},
+        {"{\"id\": \"a\\/b\", \"contents\": \"x\"}", 0},
+        {"{\"id\": -0, \"contents\": \"x\"}", 0},
         {"{\"id\": 1.5, \"contents\": \"x\"}", 0},
         {"{\"id\": 01, \"contents\": \"x\"}", 0},
         {"{\"id\": 1, \"contents\": 3}", 0},

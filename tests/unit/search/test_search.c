@@ -30,12 +30,12 @@ static sr1_status answer_one(sr1_search_sink *sink, size_t i, const char *query)
         return SR1_OK;
     if (strcmp(query, "slow") == 0) {
         sr1_search_sink_hit(sink, i, "x", "dropped", 1);
-        return sr1_search_sink_status(sink, i, SR1_SEARCH_TIMEOUT, "3 s passed");
+        return sr1_search_sink_status(sink, i, SR1_ACTION_TIMEOUT, "3 s passed");
     }
     if (strcmp(query, "broken") == 0)
-        return sr1_search_sink_status(sink, i, SR1_SEARCH_ERROR, NULL);
+        return sr1_search_sink_status(sink, i, SR1_ACTION_ERROR, NULL);
     if (strcmp(query, "custom empty") == 0)
-        return sr1_search_sink_status(sink, i, SR1_SEARCH_EMPTY, "try again tomorrow");
+        return sr1_search_sink_status(sink, i, SR1_ACTION_EMPTY, "try again tomorrow");
     snprintf(text, sizeof(text), "echo of %s", query);
     for (int k = 0; k < 5; k++) {
         sr1_status status = sr1_search_sink_hit(sink, i, "id", text, 5.0 - k);
@@ -98,8 +98,8 @@ static sr1_search_results *run(sr1_search *e, const char *const *queries, size_t
 static void batch_keeps_order_and_statuses(void **state)
 {
     const char *queries[] = {"a", "nothing", "slow", "broken", "custom empty", "b"};
-    static const int32_t want[] = {SR1_SEARCH_OK,    SR1_SEARCH_EMPTY, SR1_SEARCH_TIMEOUT,
-                                   SR1_SEARCH_ERROR, SR1_SEARCH_EMPTY, SR1_SEARCH_OK};
+    static const int32_t want[] = {SR1_ACTION_OK,    SR1_ACTION_EMPTY, SR1_ACTION_TIMEOUT,
+                                   SR1_ACTION_ERROR, SR1_ACTION_EMPTY, SR1_ACTION_OK};
     static const char *const messages[] = {"",
                                            "No information found for: nothing",
                                            "3 s passed",
@@ -117,7 +117,7 @@ static void batch_keeps_order_and_statuses(void **state)
         assert_int_equal(sr1_search_results_status(r, i), want[i]);
         assert_string_equal(sr1_search_results_message(r, i), messages[i]);
         assert_int_equal(sr1_search_results_hit_count(r, i),
-                         want[i] == SR1_SEARCH_OK ? 3 : 0);
+                         want[i] == SR1_ACTION_OK ? 3 : 0);
     }
     assert_int_equal(sr1_search_results_hit(r, 5, 2, &hit), SR1_OK);
     assert_string_equal(hit.contents, "echo of b");
@@ -146,7 +146,7 @@ static void repeats_are_asked_once_and_blanks_never(void **state)
         int blank = i == 2 || i == 3 || i == 4 || i == 7;
 
         assert_int_equal(sr1_search_results_status(r, i),
-                         blank ? SR1_SEARCH_EMPTY : SR1_SEARCH_OK);
+                         blank ? SR1_ACTION_EMPTY : SR1_ACTION_OK);
         assert_string_equal(sr1_search_results_message(r, i),
                             blank ? "No information found" : "");
     }
@@ -310,7 +310,7 @@ static void arguments_are_checked(void **state)
     sr1_search_results_free(NULL);
     sr1_search_free(NULL);
     assert_null(sr1_search_retain(NULL));
-    assert_int_equal(sr1_search_results_status(NULL, 0), SR1_SEARCH_ERROR);
+    assert_int_equal(sr1_search_results_status(NULL, 0), SR1_ACTION_ERROR);
     sr1_search_free(e);
 }
 

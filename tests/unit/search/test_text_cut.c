@@ -1,5 +1,5 @@
 /* test_text_cut.c - what is left of HTML and Markdown. */
-#include "search/text_cut.h"
+#include "retrieval/search/strip_markup.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

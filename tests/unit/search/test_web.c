@@ -8,13 +8,14 @@
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "search/answer.h"
-#include "search/web_providers.h"
+#include "retrieval/search/query_result.h"
+#include "retrieval/search/web_providers.h"
 #include "support/files.h"
 #include "support/http_server.h"
 #include "support/torture.h"
 
 #include <searchr1/search.h>
+#include <searchr1/ext/engines.h>
 
 #define KEY "k3y/with+signs"
 
@@ -72,7 +73,6 @@ static sr1_search_http_options quick(void)
 
     setenv("SR1_TEST_KEY", KEY, 1);
     sr1_search_http_options_init(&o);
-    o.struct_size = sizeof o;
     o.retries = 2;
     o.retry_first_s = o.retry_max_s = 0.01;
     o.key_env = "SR1_TEST_KEY";
@@ -166,7 +166,7 @@ static void hits_are_titles_and_texts(void **state)
         sr1_search_results_free(found);
         reply.body = providers[i].nothing;
         found = ask(e, "z");
-        assert_int_equal(sr1_search_results_status(found, 0), SR1_SEARCH_EMPTY);
+        assert_int_equal(sr1_search_results_status(found, 0), SR1_ACTION_EMPTY);
         assert_string_equal(sr1_search_results_message(found, 0),
                             "No information found for: z");
         sr1_search_results_free(found);
@@ -245,7 +245,7 @@ static void stored_answers_are_read(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        struct sr1__answer *answer = NULL;
+        struct sr1__query_result *answer = NULL;
         struct sr1_search_sink sink = {&answer, 1, 10};
         sr1_search_hit hit = {sizeof(hit)};
         struct sr1__buf b;
@@ -253,17 +253,17 @@ static void stored_answers_are_read(void **state)
 
         if (!read_stored(files[i].file, &b))
             continue;
-        assert_int_equal(sr1__answer_new(&answer), SR1_OK);
+        assert_int_equal(sr1__query_result_new(&answer), SR1_OK);
         status = sr1__web_read(sr1__web_provider_find(files[i].provider), b.data, b.len,
                                0, &sink);
         assert_int_equal(status, files[i].hits < 0 ? SR1_E_PARSE : SR1_OK);
-        assert_int_equal(sr1__answer_hit_count(answer),
+        assert_int_equal(sr1__query_result_hit_count(answer),
                          files[i].hits < 0 ? 0 : files[i].hits);
         if (files[i].first) {
-            sr1__answer_hit(answer, 0, &hit);
+            sr1__query_result_hit(answer, 0, &hit);
             assert_memory_equal(hit.contents, files[i].first, strlen(files[i].first));
         }
-        sr1__answer_free(answer);
+        sr1__query_result_free(answer);
         sr1__buf_free(&b);
         read++;
     }
@@ -281,8 +281,6 @@ static void what_is_no_answer_is_an_error(void **state)
         const char *body, *says;
         int requests;
     } cases[] = {
-        {"serper", 403, "{\"message\": \"Unauthorized.\", \"statusCode\": 403}",
-         "HTTP 403: Unauthorized.", 1},
         {"serper", 200, "{}", "no answer of serper", 1},
         {"serper", 200, "{\"searchParameters\": {}, \"organic\": 3}", "no answer", 1},
         {"serper", 200, "<html>", "line 1", 1},
@@ -299,8 +297,6 @@ static void what_is_no_answer_is_an_error(void **state)
         {"searxng", 200,
          "{\"results\": [], \"unresponsive_engines\": [[\"x\", \"timeout\"]]}",
          "did not answer", 1},
-        {"tavily", 401, "{\"detail\": {\"error\": \"Unauthorized: missing key\"}}",
-         "HTTP 401: Unauthorized: missing key", 1},
     };
 
     (void)state;
@@ -316,7 +312,7 @@ static void what_is_no_answer_is_an_error(void **state)
         e = open_at(&s, cases[i].provider, quick());
         found = ask(e, "q");
         message = sr1_search_results_message(found, 0);
-        assert_int_equal(sr1_search_results_status(found, 0), SR1_SEARCH_ERROR);
+        assert_int_equal(sr1_search_results_status(found, 0), SR1_ACTION_ERROR);
         if (!strstr(message, cases[i].says))
             fail_msg("'%s' is not in '%s'", cases[i].says, message);
         assert_null(strstr(message, "k3y"));
@@ -343,8 +339,8 @@ static void say_by_query(void *user, int nth, const char *request, struct reply 
 static void a_query_fails_alone(void **state)
 {
     const char *queries[] = {"one", "slow", "bad", "two"};
-    static const int32_t expected[] = {SR1_SEARCH_OK, SR1_SEARCH_TIMEOUT,
-                                       SR1_SEARCH_ERROR, SR1_SEARCH_OK};
+    static const int32_t expected[] = {SR1_ACTION_OK, SR1_ACTION_TIMEOUT,
+                                       SR1_ACTION_EMPTY, SR1_ACTION_OK};
     sr1_search_http_options o = quick();
     sr1_search_results *found = NULL;
     struct server s;
@@ -362,6 +358,132 @@ static void a_query_fails_alone(void **state)
     sr1_search_results_free(found);
     sr1_search_free(e);
     server_stop(&s);
+}
+
+static void a_wrong_key_is_a_wrong_setting(void **state)
+{
+    static const struct {
+        const char *provider;
+        int code;
+        const char *body, *says;
+    } cases[] = {
+        {"serper", 403, "{\"message\": \"Unauthorized.\", \"statusCode\": 403}",
+         "HTTP 403: Unauthorized."},
+        {"tavily", 401, "{\"detail\": {\"error\": \"Unauthorized: missing key\"}}",
+         "HTTP 401: Unauthorized: missing key"},
+        {"google", 400,
+         "{\"error\": {\"code\": 400, \"message\": \"API key not valid. Please pass a "
+         "valid API key.\"}}",
+         "API key not valid"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct reply reply = {
+            .code = cases[i].code, .headers = "", .body = cases[i].body};
+        sr1_search_results *found = NULL;
+        const char *query = "q";
+        struct server s;
+        sr1_search *e;
+
+        server_start(&s, say, &reply);
+        e = open_at(&s, cases[i].provider, quick());
+        assert_int_equal(sr1_search_run(e, &query, 1, 3, &found), SR1_E_CONFIG);
+        assert_null(found);
+        if (!strstr(sr1_last_error(), cases[i].says))
+            fail_msg("'%s' is not in '%s'", cases[i].says, sr1_last_error());
+        assert_non_null(strstr(sr1_last_error(), "environment variable SR1_TEST_KEY"));
+        assert_null(strstr(sr1_last_error(), "k3y"));
+        assert_int_equal(atomic_load(&s.requests), 1);
+        sr1_search_free(e);
+        server_stop(&s);
+    }
+}
+
+/* 403 for "bad", as a firewall that dislikes a query. */
+static void say_forbidden(void *user, int nth, const char *request, struct reply *r)
+{
+    (void)user;
+    (void)nth;
+    r->body = providers[0].found;
+    if (strstr(request, "bad"))
+        r->code = 403;
+}
+
+static void one_query_forbidden_is_no_wrong_key_but_many_are(void **state)
+{
+    const char *bad = "bad";
+    sr1_search_results *found = NULL;
+    struct server s;
+    sr1_search *e;
+
+    (void)state;
+    server_start(&s, say_forbidden, NULL);
+    e = open_at(&s, "serper", quick());
+    for (int i = 0; i < 20; i++) {
+        found = ask(e, i % 2 ? "bad" : "good");
+        assert_int_equal(sr1_search_results_status(found, 0),
+                         i % 2 ? SR1_ACTION_ERROR : SR1_ACTION_OK);
+        sr1_search_results_free(found);
+    }
+    for (int i = 1; i < 7; i++) /* the last one was bad */
+        sr1_search_results_free(ask(e, "bad"));
+    found = NULL;
+    assert_int_equal(sr1_search_run(e, &bad, 1, 3, &found), SR1_E_CONFIG);
+    sr1_search_free(e);
+    server_stop(&s);
+}
+
+/* Nothing was ever answered: it may be asked wrongly. */
+static void a_service_that_turns_all_down_is_believed_for_a_while(void **state)
+{
+    struct reply reply = {.code = 400, .headers = "", .body = "{\"error\": \"no cx\"}"};
+    struct server s;
+    sr1_search *e;
+
+    (void)state;
+    server_start(&s, say, &reply);
+    e = open_at(&s, "google", quick());
+    for (int i = 0; i < 20; i++) {
+        sr1_search_results *found = ask(e, "q");
+
+        assert_int_equal(sr1_search_results_status(found, 0),
+                         i < 16 ? SR1_ACTION_EMPTY : SR1_ACTION_ERROR);
+        assert_non_null(strstr(sr1_search_results_message(found, 0),
+                               i < 16 ? "No information found for: q" : "no cx"));
+        sr1_search_results_free(found);
+    }
+    sr1_search_free(e);
+    server_stop(&s);
+}
+
+static void a_query_is_cut_to_what_the_service_takes(void **state)
+{
+    static const struct {
+        const char *provider;
+        const char *word; /* 100 times, with spaces between */
+        size_t words;     /* that are left */
+    } cases[] = {
+        {"tavily", "tower", 66},
+        {"tavily", "\xC3\xA9t\xC3\xA9", 100}, /* characters count, not bytes */
+        {"brave", "a", 50},
+        {"serper", "tower", 100},
+    };
+    char whole[1001] = "";
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct sr1__web_provider *p = sr1__web_provider_find(cases[i].provider);
+        size_t word = strlen(cases[i].word), n;
+        char query[1024] = "";
+
+        for (int k = 0; k < 100; k++)
+            snprintf(query + strlen(query), 16, "%s%s", k ? " " : "", cases[i].word);
+        n = sr1__web_query_length(p, query);
+        assert_int_equal(n, cases[i].words * (word + 1) - 1);
+    }
+    memset(whole, 'x', 1000); /* no space to cut at */
+    assert_int_equal(sr1__web_query_length(sr1__web_provider_find("tavily"), whole), 400);
 }
 
 static void limits_queue_a_batch(void **state)
@@ -387,7 +509,7 @@ static void limits_queue_a_batch(void **state)
     e = open_at(&s, "serper", o);
     assert_int_equal(sr1_search_run(e, queries, 12, 3, &found), SR1_OK);
     for (size_t i = 0; i < 12; i++)
-        assert_int_equal(sr1_search_results_status(found, i), SR1_SEARCH_OK);
+        assert_int_equal(sr1_search_results_status(found, i), SR1_ACTION_OK);
     assert_true(atomic_load(&s.peak) <= 3);
     assert_int_equal(sr1_search_counters_get(e, &c), SR1_OK);
     assert_int_equal(c.requests, 12);
@@ -427,7 +549,6 @@ static void what_is_missing_is_named(void **state)
 
     (void)state;
     sr1_search_http_options_init(&o);
-    o.struct_size = sizeof o;
     unsetenv("SERPER_API_KEY");
     assert_int_equal(sr1_search_open_web(&e, "serper", NULL), SR1_E_CONFIG);
     assert_non_null(strstr(sr1_last_error(), "SERPER_API_KEY"));
@@ -460,10 +581,10 @@ static void providers_are_listed(void **state)
 static sr1_status read_it(void *arg)
 {
     const struct sr1__web_provider *p = arg;
-    struct sr1__answer *answer = NULL;
+    struct sr1__query_result *answer = NULL;
     struct sr1_search_sink sink = {&answer, 1, 3};
     struct sr1__buf b;
-    sr1_status status = sr1__answer_new(&answer);
+    sr1_status status = sr1__query_result_new(&answer);
 
     sr1__buf_init(&b, 0);
     if (status == SR1_OK)
@@ -473,7 +594,7 @@ static sr1_status read_it(void *arg)
     if (status == SR1_OK)
         status =
             sr1__web_read(p, providers[0].found, strlen(providers[0].found), 0, &sink);
-    sr1__answer_free(answer);
+    sr1__query_result_free(answer);
     sr1__buf_free(&b);
     return status;
 }
@@ -494,6 +615,10 @@ int main(void)
         cmocka_unit_test(stored_answers_are_read),
         cmocka_unit_test(what_is_no_answer_is_an_error),
         cmocka_unit_test(a_query_fails_alone),
+        cmocka_unit_test(a_wrong_key_is_a_wrong_setting),
+        cmocka_unit_test(one_query_forbidden_is_no_wrong_key_but_many_are),
+        cmocka_unit_test(a_service_that_turns_all_down_is_believed_for_a_while),
+        cmocka_unit_test(a_query_is_cut_to_what_the_service_takes),
         cmocka_unit_test(limits_queue_a_batch),
         cmocka_unit_test(all_of_a_batch_is_under_way),
         cmocka_unit_test(what_is_missing_is_named),

@@ -32,11 +32,11 @@ static inline sr1_status echo_search(void *self, const char *const *queries, siz
         if (strcmp(queries[i], "boom") == 0)
             return sr1_set_error(SR1_E_IO, "the disk is on fire");
         if (strcmp(queries[i], "gone") == 0)
-            status = sr1_search_sink_status(sink, i, SR1_SEARCH_ERROR, "it is away");
+            status = sr1_search_sink_status(sink, i, SR1_ACTION_ERROR, "it is away");
         else if (strcmp(queries[i], "bytes") == 0)
             return sr1_set_error(SR1_E_IO, "odd \xff \"bytes\"");
         else if (strcmp(queries[i], "late") == 0)
-            status = sr1_search_sink_status(sink, i, SR1_SEARCH_TIMEOUT, NULL);
+            status = sr1_search_sink_status(sink, i, SR1_ACTION_TIMEOUT, NULL);
         else if (strcmp(queries[i], "nothing") == 0)
             continue;
         else

@@ -4,10 +4,11 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "retrieval/server/server_metrics.h"
 #include "echo.h"
 #include "../../support/http.h"
 
-#include <searchr1/server.h>
+#include <searchr1/ext/server.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -95,6 +96,48 @@ static void both_answers_are_search_r1s(void **state)
            200, "{\"result\":[[{\"document\":" PLAIN("one") ",\"score\":1.5}]]}");
     expect(http_ask(port, "/retrieve", "", "{\"queries\":[]}"), 200, "{\"result\":[]}");
     settled(server, 4);
+    sr1_server_free(server);
+}
+
+/* What the clients of other trainers send, and the shape that they read. */
+static void other_clients_are_answered_in_their_dialect(void **state)
+{
+    static const struct {
+        const char *path;
+        const char *body;
+        const char *answer;
+    } cases[] = {
+        /* rLLM: one query, results flat, always with scores */
+        {"/retrieve", "{\"query\":\"row a\",\"top_k\":10}",
+         "{\"results\":[{\"document\":" ROW("a") ",\"score\":1.5}]}"},
+        {"/retrieve", "{\"query\":\"nothing\",\"top_k\":10}", "{\"results\":[]}"},
+        {"/retrieve", "{\"queries\":[\"b\",\"nothing\"],\"top_k\":2}",
+         "{\"result\":[[{\"document\":" PLAIN("b") ",\"score\":1.5}],[]]}"},
+        /* SkyRL */
+        {"/retrieve", "{\"query\":\"b\",\"topk\":3,\"return_scores\":true}",
+         "{\"result\":[[{\"document\":" PLAIN("b") ",\"score\":1.5}]]}"},
+        {"/retrieve", "{\"query_list\":[\"b\"],\"topk\":3}",
+         "{\"result\":[[" PLAIN("b") "]]}"},
+        /* FlashRAG */
+        {"/search", "{\"query\":\"row a\",\"top_n\":5,\"return_score\":false}",
+         "[" ROW("a") "]"},
+        {"/search", "{\"query\":\"row a\",\"top_n\":5,\"return_score\":true}",
+         "[[" ROW("a") "],[1.5]]"},
+        {"/batch_search", "{\"query\":[\"row a\",\"nothing\",\"b\"],\"top_n\":5}",
+         "[[" ROW("a") "],[],[" PLAIN("b") "]]"},
+        {"/batch_search",
+         "{\"query\":[\"row a\",\"nothing\"],\"top_n\":5,\"return_score\":true}",
+         "[[[" ROW("a") "],[]],[[1.5],[]]]"},
+        {"/batch_search", "{\"query\":[],\"return_score\":true}", "[[],[]]"},
+    };
+    sr1_server *server = serve();
+    int port = sr1_server_port(server);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        expect(http_ask(port, cases[i].path, "", cases[i].body), 200, cases[i].answer);
+    expect(http_ask(port, "/search", "", "{\"queries\":[\"a\"]}"), 422, NULL);
+    expect(http_ask(port, "/batch_search", "", "{\"query\":\"a\"}"), 422, NULL);
     sr1_server_free(server);
 }
 
@@ -269,7 +312,6 @@ static void a_reranker_of_the_options_scores(void **state)
     assert_int_equal(sr1_reranker_new(&reranker, &ops, NULL), SR1_OK);
     assert_int_equal(sr1_search_open_mock(&engine, NULL, NULL, 0), SR1_OK);
     sr1_server_options_init(&o);
-    o.struct_size = sizeof(o);
     o.reranker = reranker;
     assert_int_equal(sr1_server_open(&server, engine, &o), SR1_OK);
     sr1_reranker_free(reranker); /* retained */
@@ -580,6 +622,86 @@ static void a_body_has_to_arrive_in_time(void **state)
     sr1_server_free(server);
 }
 
+/* Nor do bytes that are no body, of a chunk's extension or of a trailer, win time. */
+static void what_goes_round_a_body_has_to_arrive_in_time(void **state)
+{
+    static const char *const begun[] = {"11;x=", "11\r\n" ASK_A "\r\n0\r\nX: "};
+    sr1_server_options o;
+    sr1_server *server;
+
+    (void)state;
+    sr1_server_options_init(&o);
+    o.body_seconds = 1;
+    server = serve_with(&o);
+    for (size_t i = 0; i < 2; i++) {
+        int fd = http_connect(sr1_server_port(server));
+        int closed = 0;
+
+        http_say(fd, "POST /retrieve HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
+                     "chunked\r\n\r\n");
+        http_say(fd, begun[i]);
+        for (int k = 0; k < 200 && !closed; k++)
+            closed = http_say(fd, "x") != 0 || http_closed(fd, 100);
+        assert_true(closed);
+        close(fd);
+    }
+    settled(server, 2);
+    assert_int_equal(stats_of(server).dropped, 2);
+    sr1_server_free(server);
+}
+
+/* A search may take longer than a body. */
+static void a_search_may_outlast_the_body(void **state)
+{
+    sr1_server_options o;
+    sr1_server *server;
+
+    (void)state;
+    sr1_server_options_init(&o);
+    o.body_seconds = 1;
+    server = serve_with(&o);
+    atomic_store(&echo.delay_ms, 2500);
+    expect(http_ask(sr1_server_port(server), "/retrieve", "", ASK_A), 200, ANSWER_A);
+    atomic_store(&echo.delay_ms, 0);
+    sr1_server_free(server);
+}
+
+static sr1_status find_blocked_signals(void *self, const char *const *queries, size_t n,
+                                       int32_t top_k, sr1_search_sink *sink)
+{
+    sigset_t blocked;
+
+    (void)self;
+    (void)queries;
+    (void)n;
+    (void)top_k;
+    pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+    return sr1_search_sink_hit(
+        sink, 0, sigismember(&blocked, SIGTERM) ? "blocked" : "open", "", 1);
+}
+
+/* Signals are the program's: its own threads take them. */
+static void workers_take_no_signals(void **state)
+{
+    const sr1_search_ops ops = {.struct_size = sizeof ops,
+                                .name = "signals",
+                                .search = find_blocked_signals,
+                                .flags = SR1_SEARCH_CONCURRENT};
+    sr1_search *engine = NULL;
+    sr1_server *server = NULL;
+    struct http_answer a;
+
+    (void)state;
+    assert_int_equal(sr1_search_new(&engine, &ops, NULL), SR1_OK);
+    assert_int_equal(sr1_server_open(&server, engine, NULL), SR1_OK);
+    sr1_search_free(engine);
+    a = http_ask(sr1_server_port(server), "/retrieve", "", ASK_A);
+    assert_int_equal(a.status, 200);
+    assert_non_null(strstr(a.body, "\"blocked\""));
+    free(a.body);
+    sr1_server_free(server);
+}
+
 static void long_answers_are_refused(void **state)
 {
     sr1_server_options o;
@@ -671,6 +793,145 @@ static void silent_connections_are_closed(void **state)
     assert_false(http_closed(fd, 300));
     assert_true(http_closed(fd, 5000));
     close(fd);
+    sr1_server_free(server);
+}
+
+/* A byte now and then keeps no connection: its header has to come to an end. */
+static void a_trickled_header_ends_the_connection(void **state)
+{
+    sr1_server_options o;
+    sr1_server *server;
+    int fd, closed = 0;
+
+    (void)state;
+    sr1_server_options_init(&o);
+    o.idle_seconds = 1;
+    server = serve_with(&o);
+    fd = http_connect(sr1_server_port(server));
+    http_post(fd, "/retrieve", "", ASK_A); /* one that is kept open, too */
+    expect(http_read(fd), 200, ANSWER_A);
+    http_say(fd, "POST /retrieve HTTP/1.1\r\nX: ");
+    for (int i = 0; i < 200 && !closed; i++)
+        closed = http_say(fd, "x") != 0 || http_closed(fd, 100);
+    assert_true(closed);
+    close(fd);
+    expect(http_ask(sr1_server_port(server), "/retrieve", "", ASK_A), 200, ANSWER_A);
+    sr1_server_free(server);
+}
+
+/* Nor does an answer that is not taken. */
+static void an_answer_left_lying_ends_the_connection(void **state)
+{
+    sr1_server_options o;
+    sr1_server *server;
+    struct sr1__buf body;
+    int64_t dropped = 0;
+    int fd;
+
+    (void)state;
+    sr1_server_options_init(&o);
+    o.idle_seconds = 60;
+    o.body_seconds = 1; /* and 16 s a MiB */
+    o.max_body = 64 << 10;
+    server = serve_with(&o);
+    sr1__buf_init(&body, 0);
+    sr1__buf_str(&body, "{\"queries\":[\"");
+    for (int i = 0; i < 60 << 10; i++)
+        sr1__buf_char(&body, 'x');
+    sr1__buf_str(&body, "\"]}");
+    fd = http_connect(sr1_server_port(server));
+    for (int i = 0; i < 400; i++) /* until neither side has room; then nothing is read */
+        if (http_post(fd, "/retrieve", "", body.data) != 0)
+            break;
+    for (int i = 0; i < 2000 && dropped == 0; i++) {
+        nap(10);
+        dropped = stats_of(server).dropped;
+    }
+    assert_true(dropped > 0);
+    close(fd);
+    sr1__buf_free(&body);
+    sr1_server_free(server);
+}
+
+static void a_body_with_two_ends_is_refused(void **state)
+{
+    static const char *const requests[] = {
+        "POST /retrieve HTTP/1.1\r\nHost: x\r\nContent-Length: 17\r\nContent-Length: "
+        "4\r\n\r\n" ASK_A,
+        "POST /retrieve HTTP/1.1\r\nHost: x\r\nContent-Length: 17\r\ncontent-length: "
+        "17\r\n\r\n" ASK_A,
+        "POST /retrieve HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: "
+        "chunked\r\n\r\n11\r\n" ASK_A "\r\n0\r\n\r\n"};
+    sr1_server *server = serve();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        int fd = http_connect(sr1_server_port(server));
+        struct http_answer a;
+
+        http_say(fd, requests[i]);
+        http_say(fd, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n");
+        a = http_read(fd);
+        assert_int_equal(a.status, 400);
+        assert_non_null(http_header(&a, "Connection"));
+        assert_non_null(strstr(a.body, "two lengths"));
+        free(a.body);
+        a = http_read(fd); /* what followed was no request */
+        assert_int_equal(a.status, 0);
+        free(a.body);
+        close(fd);
+    }
+    sr1_server_free(server);
+}
+
+#define LARGE ((size_t)8 << 20)
+
+static int connect_narrow(int port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int room = 4096;
+
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    return fd;
+}
+
+/* Clients that do not read hold answers in memory: five of 8 MiB are more than four of
+ * the largest one. */
+static void answers_are_bounded_together(void **state)
+{
+    sr1_server_options o;
+    sr1_server *server;
+    struct sr1__buf body;
+    int fd[5];
+    int64_t failed = 0;
+
+    (void)state;
+    sr1_server_options_init(&o);
+    o.max_answer = LARGE + LARGE / 8;
+    server = serve_with(&o);
+    sr1__buf_init(&body, 0);
+    sr1__buf_str(&body, "{\"query\":\"");
+    for (size_t i = 0; i < LARGE; i++)
+        sr1__buf_char(&body, 'x');
+    sr1__buf_str(&body, "\"}");
+    for (int i = 0; i < 5; i++) {
+        fd[i] = connect_narrow(sr1_server_port(server));
+        assert_int_equal(http_post(fd[i], "/retrieve", "", body.data), 0);
+    }
+    for (int i = 0; i < 20000 && failed == 0; i++) {
+        nap(1);
+        failed = stats_of(server).failed;
+    }
+    assert_int_equal(failed, 1);
+    for (int i = 0; i < 5; i++)
+        close(fd[i]);
+    for (int i = 0; i < 20000 && stats_of(server).in_flight > 0; i++)
+        nap(1);
+    expect(http_ask(sr1_server_port(server), "/retrieve", "", body.data), 200, NULL);
+    sr1__buf_free(&body);
     sr1_server_free(server);
 }
 
@@ -908,6 +1169,23 @@ static void metrics_add_up(void **state)
     sr1_server_free(server);
 }
 
+/* A status that the table does not have is no time-out. */
+static void any_other_status_is_counted_as_such(void **state)
+{
+    struct sr1__server_metrics *m = sr1__calloc(1, sizeof(*m));
+    struct sr1__buf text;
+
+    (void)state;
+    sr1__buf_init(&text, 0);
+    sr1__server_metrics_request(m, SR1__PATH_SEARCH, 418, 0.1, 1);
+    sr1__server_metrics_request(m, SR1__PATH_SEARCH, 504, 0.1, 1);
+    sr1__server_metrics_text(m, NULL, &text);
+    assert_non_null(strstr(text.data, "{path=\"/search\",status=\"other\"} 1\n"));
+    assert_non_null(strstr(text.data, "{path=\"/search\",status=\"504\"} 1\n"));
+    sr1__buf_free(&text);
+    sr1__free(m);
+}
+
 /* ---- stopping ---- */
 
 static sr1_server *signalled;
@@ -1098,6 +1376,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_answers_are_search_r1s),
+        cmocka_unit_test(other_clients_are_answered_in_their_dialect),
         cmocka_unit_test(recorded_answers_come_out_as_they_were),
         cmocka_unit_test(a_request_with_many_queries_is_answered_in_order),
         cmocka_unit_test(a_large_request_lets_small_ones_through),
@@ -1114,16 +1393,24 @@ int main(void)
         cmocka_unit_test(large_bodies_are_refused),
         cmocka_unit_test(bodies_under_way_have_a_bound_together),
         cmocka_unit_test(a_body_has_to_arrive_in_time),
+        cmocka_unit_test(what_goes_round_a_body_has_to_arrive_in_time),
+        cmocka_unit_test(a_search_may_outlast_the_body),
+        cmocka_unit_test(workers_take_no_signals),
         cmocka_unit_test(long_answers_are_refused),
         cmocka_unit_test(junk_is_answered_or_closed),
         cmocka_unit_test(clients_that_go_are_counted),
         cmocka_unit_test(silent_connections_are_closed),
+        cmocka_unit_test(a_trickled_header_ends_the_connection),
+        cmocka_unit_test(an_answer_left_lying_ends_the_connection),
+        cmocka_unit_test(a_body_with_two_ends_is_refused),
+        cmocka_unit_test(answers_are_bounded_together),
         cmocka_unit_test(more_connections_than_allowed_wait),
         cmocka_unit_test(a_token_is_asked_for),
         cmocka_unit_test(an_open_door_needs_a_token),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(everybody_gets_his_own_answer),
         cmocka_unit_test(metrics_add_up),
+        cmocka_unit_test(any_other_status_is_counted_as_such),
         cmocka_unit_test(what_was_accepted_is_finished),
         cmocka_unit_test(a_client_that_never_ends_is_cut_off),
         cmocka_unit_test(files_may_run_out),

@@ -3,8 +3,8 @@
 
 #include "base/json.h"
 #include "base/num.h"
-#include "server/rerank.h"
-#include "server/wire.h"
+#include "retrieval/server/rerank_request.h"
+#include "retrieval/server/wire.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -61,6 +61,10 @@ static const struct {
      "a", 1, 3, 0},
     {"{\"queries\":[\"a\"],\"queries\":[\"b\"]}", "b", 1, 3, 0},
     {"{\"\\u0071ueries\":[\"a\"]}", "a", 1, 3, 0},
+    {"{\"queries\":[\"a\"],\"return_scores\":\"TRUE\"}", "a", 1, 3, 1},
+    {"{\"queries\":[\"a\"],\"return_scores\":\"Yes\"}", "a", 1, 3, 1},
+    {"{\"queries\":[\"a\"],\"return_scores\":\"On\"}", "a", 1, 3, 1},
+    {"{\"queries\":[\"a\"],\"return_scores\":\"FALSE\"}", "a", 1, 3, 0},
     {"{\"queries\":[\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\\u706f\"]}",
      "\"\\/\b\f\n\r\t\xc3\xa9\xe7\x81\xaf", 1, 3, 0},
     {"{\"queries\":[\"\\ud83d\\uddfc \\ud83d \\uddfc\\ud83dx\\u0000\"]}",
@@ -74,11 +78,11 @@ static void every_dialect_is_read(void **state)
         size_t n = strlen(accepted[i].body);
         char *body = body_of(accepted[i].body, n);
         char joined[256] = "";
-        struct sr1__retrieve r;
+        struct sr1__retrieve_request r;
         struct sr1__buf error;
 
         sr1__buf_init(&error, 0);
-        if (sr1__wire_retrieve(&r, body, n, &limits, &error) != 200)
+        if (sr1__wire_retrieve(&r, "/retrieve", body, n, &limits, &error) != 200)
             fail_msg("%s: %s", accepted[i].body, sr1__buf_cstr(&error));
         for (size_t k = 0; k < r.n; k++) {
             strcat(joined, k > 0 ? "|" : "");
@@ -88,7 +92,7 @@ static void every_dialect_is_read(void **state)
         assert_string_equal(joined, accepted[i].queries);
         assert_int_equal(r.top_k, accepted[i].top_k);
         assert_int_equal(r.scores, accepted[i].scores);
-        sr1__retrieve_free(&r);
+        sr1__retrieve_request_free(&r);
         sr1__buf_free(&error);
         sr1__free(body);
     }
@@ -163,16 +167,16 @@ static void what_does_not_fit_is_named(void **state)
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         size_t n = strlen(refused[i].body);
         char *body = body_of(refused[i].body, n);
-        struct sr1__retrieve r;
+        struct sr1__retrieve_request r;
         struct sr1__buf error;
         int status;
 
         sr1__buf_init(&error, 0);
-        status = sr1__wire_retrieve(&r, body, n, &limits, &error);
+        status = sr1__wire_retrieve(&r, "/retrieve", body, n, &limits, &error);
         if (status != refused[i].status)
             fail_msg("%s: %d", refused[i].body, status);
         expect_json(&error, refused[i].answer != NULL ? refused[i].answer : error.data);
-        sr1__retrieve_free(&r);
+        sr1__retrieve_request_free(&r);
         sr1__buf_free(&error);
         sr1__free(body);
     }
@@ -181,13 +185,13 @@ static void what_does_not_fit_is_named(void **state)
 static int read_bytes(const char *text, size_t n)
 {
     char *body = body_of(text, n);
-    struct sr1__retrieve r;
+    struct sr1__retrieve_request r;
     struct sr1__buf error;
     int status;
 
     sr1__buf_init(&error, 0);
-    status = sr1__wire_retrieve(&r, body, n, &limits, &error);
-    sr1__retrieve_free(&r);
+    status = sr1__wire_retrieve(&r, "/retrieve", body, n, &limits, &error);
+    sr1__retrieve_request_free(&r);
     sr1__buf_free(&error);
     sr1__free(body);
     return status;
@@ -215,7 +219,7 @@ static void the_validation_error_is_theirs(void **state)
     char path[512];
     json_t *want = NULL;
     struct sr1__buf error;
-    struct sr1__rerank r;
+    struct sr1__rerank_request r;
     char body[] = "{\"query\": \"x\"}";
     char *text;
 
@@ -231,7 +235,7 @@ static void the_validation_error_is_theirs(void **state)
     expect_json(&error, text);
     sr1__free(text);
     json_decref(want);
-    sr1__rerank_free(&r);
+    sr1__rerank_request_free(&r);
     sr1__buf_free(&error);
 }
 
@@ -240,8 +244,8 @@ static sr1_status read_any(void *arg)
     static const char text[] = "{\"queries\":[\"a\",\"b\"],\"documents\":[[{\"contents\":"
                                "\"x\"},{\"document\":{\"contents\":\"y\"}}],[]]}";
     char body[sizeof text];
-    struct sr1__rerank r;
-    struct sr1__retrieve t;
+    struct sr1__rerank_request r;
+    struct sr1__retrieve_request t;
     struct sr1__buf error;
     int status;
     int other;
@@ -250,10 +254,10 @@ static sr1_status read_any(void *arg)
     memcpy(body, text, sizeof text);
     sr1__buf_init(&error, 0);
     status = sr1__wire_rerank(&r, body, sizeof text - 1, &limits, &error);
-    sr1__rerank_free(&r);
+    sr1__rerank_request_free(&r);
     memcpy(body, text, sizeof text);
-    other = sr1__wire_retrieve(&t, body, sizeof text - 1, &limits, &error);
-    sr1__retrieve_free(&t);
+    other = sr1__wire_retrieve(&t, "/retrieve", body, sizeof text - 1, &limits, &error);
+    sr1__retrieve_request_free(&t);
     sr1__buf_free(&error);
     return status == 200 && other == 200 ? SR1_OK : SR1_E_NOMEM;
 }
@@ -270,14 +274,15 @@ static int rerank(const char *text, struct sr1__buf *out)
 {
     size_t n = strlen(text);
     char *body = body_of(text, n);
-    struct sr1__rerank r;
+    struct sr1__rerank_request r;
     int status;
 
     sr1__buf_init(out, 0);
     status = sr1__wire_rerank(&r, body, n, &limits, out);
     if (status == 200)
-        assert_int_equal(sr1__rerank(&r, &sr1__scorer_bm25, out), SR1_OK);
-    sr1__rerank_free(&r);
+        assert_int_equal(sr1__rerank_write_answer(&r, &sr1__pair_scorer_bm25, out),
+                         SR1_OK);
+    sr1__rerank_request_free(&r);
     sr1__free(body);
     return status;
 }
@@ -358,14 +363,14 @@ static sr1_status rerank_any(void *arg)
     char body[] = "{\"queries\":[\"a tower\"],\"documents\":[[{\"contents\":\"Tower\\nA "
                   "tower.\"},{\"contents\":\"b\"}]],\"return_scores\":true}";
     struct sr1__buf b;
-    struct sr1__rerank r;
+    struct sr1__rerank_request r;
     sr1_status status = SR1_E_NOMEM;
 
     (void)arg;
     sr1__buf_init(&b, 0);
     if (sr1__wire_rerank(&r, body, strlen(body), &limits, &b) == 200)
-        status = sr1__rerank(&r, &sr1__scorer_bm25, &b);
-    sr1__rerank_free(&r);
+        status = sr1__rerank_write_answer(&r, &sr1__pair_scorer_bm25, &b);
+    sr1__rerank_request_free(&r);
     sr1__buf_free(&b);
     return status;
 }

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "tensor/ops.h"
+#include "tensor/ops/ops.h"
 
 #include <stdarg.h>
 #include <setjmp.h>

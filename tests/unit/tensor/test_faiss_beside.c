@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "search/faiss_bridge.h"
-#include "tensor/ops.h"
+#include "retrieval/search/faiss_bridge.h"
+#include "tensor/ops/ops.h"
 
 #define SIDE 192
 #define DIM 16

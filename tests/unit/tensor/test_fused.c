@@ -1,7 +1,7 @@
 /* The kernels between a layer's matrices against the same by operations, values and
  * gradients, for widths that do and do not fill a vector. */
 #include "check.h"
-#include "tensor/fused.h"
+#include "tensor/ops/fused.h"
 
 #define TOLERANCE 2e-5
 
@@ -126,6 +126,27 @@ static void heads_equal_operations(void **state)
     }
 }
 
+/* Norms learn above projections that do not. */
+static void frozen_heads_leave_norms_their_gradient(void **state)
+{
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "heads");
+    sr1_tensor *w[2][2], *out[3];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        for (int k = 0; k < 2; k++) {
+            w[i][k] = normal_tensor(s, (uint64_t)(2 + k), T_SHAPE(16));
+            t_require_grad(s, w[i][k], 1);
+        }
+        sr1__fused_enable(i);
+        run_heads(s, 16, 1, normal_tensor(s, 1, T_SHAPE(N, (H + 2 * HKV) * 16)), w[i],
+                  out);
+    }
+    for (int k = 0; k < 2; k++)
+        near(gap(s, t_grad(s, w[0][k]), t_grad(s, w[1][k])), 0.0, 2e-4);
+    OK(sr1__scope_close(s));
+}
+
 /* The gradient of a norm's weight sums over rows; its bits may not hang on the threads.
  */
 static void bits_do_not_depend_on_threads(void **state)
@@ -177,6 +198,7 @@ int main(void)
         cmocka_unit_test(swiglu_equals_operations),
         cmocka_unit_test(gate_keeps_what_is_not_a_number),
         cmocka_unit_test(heads_equal_operations),
+        cmocka_unit_test(frozen_heads_leave_norms_their_gradient),
         cmocka_unit_test(bits_do_not_depend_on_threads),
         cmocka_unit_test(other_types_take_the_operations),
     };

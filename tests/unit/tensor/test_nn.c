@@ -1,7 +1,7 @@
 /* The vocabulary head, packed attention and checkpointing against the plain formulas. */
 #include "base/clock.h"
 #include "check.h"
-#include "tensor/nn.h"
+#include "tensor/ops/nn.h"
 
 enum { ROWS = 13, WIDTH = 8, VOCAB = 29 };
 
@@ -165,8 +165,9 @@ static void packed_attention_equals_each_alone(void **state)
             sr1_tensor *ki = t_narrow(s, t_narrow(s, k, 0, cu[i], t), 1, head / 2, 1);
             sr1_tensor *vi = t_narrow(s, t_narrow(s, v, 0, cu[i], t), 1, head / 2, 1);
             sr1_tensor *score =
-                t_mul_scalar(s, t_matmul(s, t_squeeze(s, qi, 1),
-                                         t_transpose(s, t_squeeze(s, ki, 1), 0, 1)),
+                t_mul_scalar(s,
+                             t_matmul(s, t_squeeze(s, qi, 1),
+                                      t_transpose(s, t_squeeze(s, ki, 1), 0, 1)),
                              1.0 / sqrt(D));
             sr1_tensor *at = t_arange(s, t);
             sr1_tensor *seen = t_ge(s, t_unsqueeze(s, at, 1), t_unsqueeze(s, at, 0));

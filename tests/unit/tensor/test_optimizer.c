@@ -1,6 +1,6 @@
 /* AdamW against its formula in C, clipping, skipping, low-precision masters, state. */
 #include "check.h"
-#include "tensor/optimizer.h"
+#include "tensor/ops/optimizer.h"
 
 enum { N = 12 };
 
@@ -82,7 +82,7 @@ static void adamw_equals_formula(void **state)
                 norm += (double)g[k][i] * (double)g[k][i];
         }
         norm = sqrt(norm) / 4.0;
-        OK(sr1__optimizer_step(o, 0.01 * t, max_norm, 4.0, &report));
+        OK(sr1__optimizer_step(o, NULL, 0.01 * t, max_norm, 4.0, &report));
         near(report.grad_norm, norm, 1e-5 * norm);
         assert_false(report.skipped);
         for (int k = 0; k < 2; k++) {
@@ -117,7 +117,7 @@ static void a_gradient_that_is_not_finite_changes_nothing(void **state)
     read(w, before);
     for (int i = 0; i < 2; i++) {
         give_grad(w, bad);
-        OK(sr1__optimizer_step(o, 0.1, 1.0, 1.0, &report));
+        OK(sr1__optimizer_step(o, NULL, 0.1, 1.0, 1.0, &report));
         assert_true(report.skipped);
         bad[2] = INFINITY;
     }
@@ -152,7 +152,7 @@ static void bf16_weights_have_fp32_masters(void **state)
     read(w, before);
     for (int t = 0; t < 200; t++) {
         give_grad(w, ones);
-        OK(sr1__optimizer_step(o, 1e-4, 0.0, 1.0, NULL));
+        OK(sr1__optimizer_step(o, NULL, 1e-4, 0.0, 1.0, NULL));
     }
     read(w, after);
     for (int i = 0; i < N; i++)
@@ -177,7 +177,7 @@ static void restored_state_continues_to_the_same_bits(void **state)
             give_grad(w[k], g);
             free(g);
             if (k == 0 || t >= 3)
-                OK(sr1__optimizer_step(o[k], 0.01, 1.0, 1.0, NULL));
+                OK(sr1__optimizer_step(o[k], NULL, 0.01, 1.0, 1.0, NULL));
             else
                 sr1__optimizer_clear_grad(o[k]);
         }

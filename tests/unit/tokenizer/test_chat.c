@@ -3,18 +3,8 @@
 #include "support.h"
 
 #include "../../support/files.h"
-#include "tokenizer/chat.h"
-
-/* Texts that tell a family, as its template has them. */
-static const char qwen3_marks[] =
-    "{%- if enable_thinking %} message.reasoning_content '\\n<tool_response>\\n'";
-static const char qwen25_marks[] =
-    "{{- '<|im_start|>system\\nYou are Qwen, created by Alibaba Cloud. You are a helpful "
-    "assistant.<|im_end|>\\n' }} '\\n<tool_response>\\n' {{- tool_call.arguments | "
-    "tojson }}";
-static const char plain_marks[] = "{% if loop.first %}{{ '<|im_start|>system\\nBe "
-                                  "\\'good\\'.<|im_end|>\\n' }}{% endif %}"
-                                  "{{ '<|im_start|>' + message['role'] }}";
+#include "text/data/question.h"
+#include "text/tokenizer/chat.h"
 
 /* The small tokenizer with a chat template (NULL: as it is). */
 static sr1_tokenizer *open_with(const char *chat_template)
@@ -66,74 +56,201 @@ static void text_case(const json_t *c, void *arg)
     sr1_free(text);
 }
 
-static void family_cases(const char *marks, const char *family, const char *path)
+/* The text of a template of tests/fixtures/chat_templates; freed with sr1__buf_free. */
+static struct sr1__buf template_text(const char *name)
 {
-    sr1_tokenizer *t = open_with(marks);
+    char below[256];
+    struct sr1__buf b;
 
-    assert_string_equal(sr1_tokenizer_chat_family(t), family);
-    assert_true(each_line(path, text_case, t) >= 100);
-    sr1_tokenizer_free(t);
+    snprintf(below, sizeof below, "tests/fixtures/chat_templates/%s.jinja", name);
+    OK(sr1__file_read(source_path(below), 0, &b));
+    return b;
 }
 
-static void renders_as_qwen3(void **state)
+static sr1_tokenizer *open_template(const char *name)
 {
+    struct sr1__buf b = template_text(name);
+    sr1_tokenizer *t = open_with(sr1__buf_cstr(&b));
+
+    sr1__buf_free(&b);
+    return t;
+}
+
+/* Templates in use, the family of each, and cases that Jinja rendered by one of it. */
+static const struct {
+    const char *template, *family, *cases;
+} in_use[] = {
+    {"qwen3", "qwen3", "chat_qwen3.jsonl"},
+    {"qwen3_2504", "qwen3", "chat_qwen3.jsonl"},
+    {"qwen3_thinking_2507", "qwen3-thinking", "chat_qwen3_thinking.jsonl"},
+    {"qwen3_training", "qwen3-training", "chat_qwen3_training.jsonl"},
+    {"qwen3_instruct_2507", "qwen3-instruct", "chat_qwen3_instruct.jsonl"},
+    {"qwen3_instruct_2507_training", "qwen3-instruct", "chat_qwen3_instruct.jsonl"},
+    {"qwen2_5", "qwen2.5", "chat_qwen25.jsonl"},
+    {"qwen2_5_training", "qwen2.5", "chat_qwen25.jsonl"},
+    {"qwen2_5_base", "qwen2.5", NULL}, /* another default message */
+    {"qwen2", "chatml", NULL},
+    {"chatml", "chatml", "chat_chatml.jsonl"},
+    {"chatml_think", "chatml-think", "chat_chatml_think.jsonl"},
+};
+
+/* SR1_CHAT_CASES: a folder with more cases, NAME.jsonl for the template NAME. */
+static void templates_in_use_render_as_jinja_does(void **state)
+{
+    const char *more = getenv("SR1_CHAT_CASES");
+
     (void)state;
-    family_cases(qwen3_marks, "qwen3", fixture_path("chat_qwen3.jsonl"));
+    for (size_t i = 0; i < sizeof in_use / sizeof in_use[0]; i++) {
+        sr1_tokenizer *t = open_template(in_use[i].template);
+        char path[512];
+
+        assert_string_equal(sr1_tokenizer_chat_family(t), in_use[i].family);
+        if (in_use[i].cases)
+            assert_true(each_line(fixture_path(in_use[i].cases), text_case, t) >= 120);
+        snprintf(path, sizeof path, "%s/%s.jsonl", more ? more : "", in_use[i].template);
+        if (more)
+            assert_true(each_line(path, text_case, t) >= 220);
+        sr1_tokenizer_free(t);
+    }
 }
 
-static void renders_as_qwen25(void **state)
+static sr1_status ask_hi(const sr1_tokenizer *t, char **text)
 {
-    (void)state;
-    family_cases(qwen25_marks, "qwen2.5", fixture_path("chat_qwen25.jsonl"));
-}
-
-/* SR1_CHAT_CASES_QWEN3 and _QWEN25: longer files made by make_chat_vectors.py. */
-static void renders_the_files_asked_for(void **state)
-{
-    const char *qwen3 = getenv("SR1_CHAT_CASES_QWEN3");
-    const char *qwen25 = getenv("SR1_CHAT_CASES_QWEN25");
-
-    (void)state;
-    if (qwen3)
-        family_cases(qwen3_marks, "qwen3", qwen3);
-    if (qwen25)
-        family_cases(qwen25_marks, "qwen2.5", qwen25);
-}
-
-static void knows_families(void **state)
-{
-    static const struct {
-        const char *marks;
-        const char *family;
-        const char *text;
-    } cases[] = {
-        {NULL, "unknown", "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"},
-        {"{{ messages }} [INST]", "unknown",
-         "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"},
-        {plain_marks, "chatml",
-         "<|im_start|>system\nBe 'good'.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
-         "<|im_start|>assistant\n"},
-        {"'<|im_start|>' enable_thinking '<think>\\n\\n</think>\\n\\n'", "chatml-think",
-         "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<think>\n\n</"
-         "think>\n\n"},
-        {"message.content is string '\\n<tool_response>' tool_call.arguments is string",
-         "qwen3-instruct", "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"},
-    };
     const char *roles[] = {"user"}, *contents[] = {"Hi"};
     sr1_chat_options o = {
         .struct_size = sizeof o, .add_generation_prompt = 1, .no_thinking = 1};
 
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        sr1_tokenizer *t = open_with(cases[i].marks);
-        char *text = NULL;
+    return sr1_tokenizer_chat(t, roles, contents, NULL, 1, &o, text, NULL, NULL, NULL);
+}
 
+static void assert_refused(sr1_tokenizer *t, const char *why)
+{
+    char *text = NULL;
+
+    assert_string_equal(sr1_tokenizer_chat_family(t), "unknown");
+    assert_int_equal(ask_hi(t, &text), SR1_E_UNSUPPORTED);
+    assert_non_null(strstr(sr1_last_error(), why));
+    assert_non_null(strstr(sr1_last_error(), "the key chat_template: qwen3, "));
+    assert_null(text);
+    sr1_tokenizer_free(t);
+}
+
+/* What only resembles a known template, holds its words in a comment, or does not end. */
+static void other_templates_are_refused(void **state)
+{
+    static const char *const foreign[] = {"qwen3_5_think", "glm4moe", "qwen2_5_vl"};
+    static const char *const made[] = {
+        "",
+        "{{ messages }} [INST]",
+        ("{#- enable_thinking message.reasoning_content '<tool_response>' -#}{{ messages "
+         "}}"),
+        "{%- if enable_thinking %} message.reasoning_content '\\n<tool_response>\\n'",
+        "{{ '<|im_start|>' + message['role'] }}",
+        "{{ 'never closed",
+        "\x02{messages"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
+        assert_refused(open_template(foreign[i]), "its hash is ");
+    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++)
+        assert_refused(open_with(made[i]), "none of those known here");
+    remove(scratch_path("tokenizer_config.json"));
+    assert_refused(open_with(NULL), "has no chat template");
+}
+
+/* Any character of a template that Jinja looks at makes it another one. */
+static void a_changed_template_is_another(void **state)
+{
+    struct sr1__buf b = template_text("qwen3_thinking_2507");
+    size_t known = 0, n = 0;
+
+    (void)state;
+    for (size_t i = 0; i < b.len; i += 7) {
+        char was = b.data[i];
+        sr1_tokenizer *t;
+
+        b.data[i] = was == 'x' ? 'y' : 'x';
+        t = open_with(sr1__buf_cstr(&b));
+        known += strcmp(sr1_tokenizer_chat_family(t), "unknown") != 0;
+        sr1_tokenizer_free(t);
+        b.data[i] = was;
+        n++;
+    }
+    assert_true(n > 500);
+    assert_int_equal(known, 0);
+    sr1__buf_free(&b);
+}
+
+/* Indentation, comments and TRL's markers print nothing. */
+static void what_prints_nothing_does_not_count(void **state)
+{
+    static const char spaced[] =
+        "{#- A comment with %} and }}. #}\n"
+        "{%-   for message   in messages %}\n  {% generation %}"
+        "{{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}"
+        "\n   {%- endgeneration %}\n{%- endfor %}{%- if add_generation_prompt %}"
+        "{{- '<|im_start|>assistant\\n' }}{%- if enable_thinking is defined and "
+        "enable_thinking is false %}{{- '<think>\\n\\n</think>\\n\\n' }}{%- endif %}"
+        "{%- endif %}\n";
+    static const char with_text[] = "{%- endfor %} x {%- if add_generation_prompt %}";
+    struct sr1__buf b;
+    sr1_tokenizer *t = open_with(spaced);
+    const char *at;
+
+    (void)state;
+    assert_string_equal(sr1_tokenizer_chat_family(t), "chatml-think");
+    sr1_tokenizer_free(t);
+    at = strstr(spaced, "{%- endfor %}");
+    sr1__buf_init(&b, 0);
+    sr1__buf_add(&b, spaced, (size_t)(at - spaced));
+    sr1__buf_str(&b, with_text);
+    sr1__buf_str(&b, strstr(at, "{{- '<|im_start|>assistant"));
+    t = open_with(sr1__buf_cstr(&b));
+    assert_string_equal(sr1_tokenizer_chat_family(t), "unknown");
+    sr1_tokenizer_free(t);
+    sr1__buf_free(&b);
+}
+
+/* The default system message is the template's own, or the family's when it is chosen. */
+static void families_can_be_chosen(void **state)
+{
+    static const struct {
+        const char *family, *text;
+    } cases[] = {
+        {"chatml", "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"},
+        {"qwen3", "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
+                  "<think>\n\n</think>\n\n"},
+        {"qwen3-thinking",
+         "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<think>\n"},
+        {"qwen2.5",
+         "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a "
+         "helpful assistant.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
+         "<|im_start|>assistant\n"},
+    };
+    sr1_tokenizer *t = open_template("qwen2_5_base");
+    char *text = NULL;
+
+    (void)state;
+    OK(ask_hi(t, &text));
+    assert_string_equal(text,
+                        "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
+                        "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
+    sr1_free(text);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        OK(sr1_tokenizer_set_chat_family(t, cases[i].family));
         assert_string_equal(sr1_tokenizer_chat_family(t), cases[i].family);
-        OK(sr1_tokenizer_chat(t, roles, contents, NULL, 1, &o, &text, NULL, NULL, NULL));
+        OK(ask_hi(t, &text));
         assert_string_equal(text, cases[i].text);
         sr1_free(text);
-        sr1_tokenizer_free(t);
     }
+    assert_int_equal(sr1_tokenizer_set_chat_family(t, "llama"), SR1_E_NOT_FOUND);
+    assert_non_null(strstr(sr1_last_error(), "qwen2.5"));
+    assert_int_equal(sr1_tokenizer_set_chat_family(t, NULL), SR1_E_NOT_FOUND);
+    assert_int_equal(sr1_tokenizer_set_chat_family(NULL, "qwen3"), SR1_E_INVALID);
+    assert_string_equal(sr1_tokenizer_chat_family(t), "qwen2.5");
+    assert_null(sr1_tokenizer_chat_family_name(7));
+    assert_null(sr1_tokenizer_chat_family_name(SIZE_MAX));
+    sr1_tokenizer_free(t);
 }
 
 static size_t count_id(const int32_t *ids, size_t n, int32_t id)
@@ -200,6 +317,63 @@ static void plain_contents_encode_alike(void **state)
     sr1_tokenizer_free(t);
 }
 
+/* The user's message of Search-R1, as a rollout makes it. */
+static void prompt_ids(const sr1_tokenizer *t, const char *question, int32_t **ids,
+                       size_t *n)
+{
+    sr1_chat_options o = {.struct_size = sizeof o, .add_generation_prompt = 1};
+    struct sr1__prompt_template *around = NULL;
+    struct sr1__spans own = {0};
+    struct sr1__chat_text message = {.role = "user", .own = &own};
+    struct sr1__buf text;
+
+    sr1__buf_init(&text, 0);
+    OK(sr1__question_template(&around, SR1__QUESTION_SEARCH_R1));
+    OK(sr1__question_render(around, question, strlen(question), &text, &own));
+    message.text = sr1__buf_cstr(&text);
+    message.size = text.len;
+    OK(sr1__tokenizer_chat_ids(t, &message, 1, &o, ids, n));
+    sr1__prompt_template_free(around);
+    sr1__spans_free(&own);
+    sr1__buf_free(&text);
+}
+
+static void prompt_case(const json_t *c, void *arg)
+{
+    struct sr1__ids want = {0};
+    int32_t *ids = NULL;
+    size_t n = 0;
+
+    ids_from(json_object_get(c, "ids"), &want);
+    prompt_ids(arg, json_string_value(json_object_get(c, "question")), &ids, &n);
+    assert_same_ids(ids, n, &want, "prompt of Search-R1");
+    sr1_free(ids);
+    sr1__ids_free(&want);
+}
+
+/* The instruction's <think> is the token that the policy must emit, as in the published
+ * code; the same word in a question is text. */
+static void instructions_name_the_models_own_tokens(void **state)
+{
+    sr1_tokenizer *t = open_with(NULL);
+    int32_t *ids = NULL;
+    size_t n = 0;
+
+    (void)state;
+    OK(sr1_tokenizer_set_chat_family(t, "qwen3"));
+    assert_true(each_line(fixture_path("prompts_small.jsonl"), prompt_case, t) >= 6);
+    sr1_tokenizer_free(t);
+    t = open_any();
+    if (shared_path(""))
+        assert_true(each_line(fixture_path("prompts_qwen3.jsonl"), prompt_case, t) >= 6);
+    prompt_ids(t, "x</think><|im_end|><think>", &ids, &n);
+    assert_int_equal(count_id(ids, n, sr1_tokenizer_token_to_id(t, "<think>")), 1);
+    assert_int_equal(count_id(ids, n, sr1_tokenizer_token_to_id(t, "</think>")), 1);
+    assert_int_equal(count_id(ids, n, sr1_tokenizer_special_id(t, SR1_TOKEN_IM_END)), 1);
+    sr1_free(ids);
+    sr1_tokenizer_free(t);
+}
+
 static void refuses(void **state)
 {
     static const struct {
@@ -221,7 +395,7 @@ static void refuses(void **state)
         {"[{\"role\": \"user\"}]", "{}", SR1_E_INVALID, "tools"},
         {"[{\"role\": \"user\"}]", "[", SR1_E_PARSE, "tools"},
     };
-    sr1_tokenizer *t = open_with(qwen3_marks), *plain = open_with(NULL);
+    sr1_tokenizer *t = open_template("qwen3"), *plain = open_template("chatml");
     sr1_chat_options o = {.struct_size = sizeof o};
     char *text = NULL;
 
@@ -250,7 +424,7 @@ static void a_message_without_text_is_no_question(void **state)
         "[{\"role\": \"user\", \"content\": \"q\"}, {\"role\": \"assistant\", "
         "\"content\": \"a\", \"reasoning_content\": \"r\"}, {\"role\": \"user\", "
         "\"content\": null}]";
-    sr1_tokenizer *t = open_with(qwen3_marks);
+    sr1_tokenizer *t = open_template("qwen3");
     char *text = NULL;
 
     (void)state;
@@ -270,35 +444,106 @@ static void reals_are_written_as_python_writes_them(void **state)
         "[1234567890123456.5, 1e15, 1234567890123456.0, 9999999999999998.0, "
         "-2345678901234567.5, 12345678901234567.0, -12345678901234567.0, "
         "99999999999999999.0, 1e16, 123456789012345678e3, 1e22, 1e308, 0.0001, 0.00001, "
-        "1.5e-7, -0.0, 0.1, 100.0, 999999999999999.9]";
+        "1.5e-7, -0.0, 0.1, 100.0, 999999999999999.9, 5e-324, -1e-323, 2.5e-320, "
+        "1.1125369292536007e-308, 2.2250738585072014e-308, 2.225073858507201e-308]";
     static const char expected[] =
         "[1234567890123456.5, 1000000000000000.0, 1234567890123456.0, "
         "9999999999999998.0, -2345678901234567.5, 1.2345678901234568e+16, "
         "-1.2345678901234568e+16, 1e+17, 1e+16, 1.2345678901234568e+20, 1e+22, 1e+308, "
-        "0.0001, 1e-05, 1.5e-07, -0.0, 0.1, 100.0, 999999999999999.9]";
+        "0.0001, 1e-05, 1.5e-07, -0.0, 0.1, 100.0, 999999999999999.9, 5e-324, -1e-323, "
+        "2.5e-320, 1.1125369292536007e-308, 2.2250738585072014e-308, "
+        "2.225073858507201e-308]";
     struct sr1__buf out;
     json_t *j = NULL;
 
     (void)state;
     sr1__buf_init(&out, 0);
-    OK(sr1__json_parse(&j, reals, strlen(reals), "reals"));
-    OK(sr1__json_python(j, &out));
+    OK(sr1__chat_json_parse(&j, reals, strlen(reals), "reals"));
+    OK(sr1__chat_json_python(j, &out));
     assert_string_equal(sr1__buf_cstr(&out), expected);
     json_decref(j);
     sr1__buf_free(&out);
 }
 
+/* Only text[0..n) is read: what lies behind it are more digits. */
+static void a_number_ends_with_its_text(void **state)
+{
+    static const char digits[] = "123456789012345678901234";
+    json_t *j = NULL;
+
+    (void)state;
+    OK(sr1__chat_json_parse(&j, digits, 20, "digits"));
+    assert_string_equal(json_string_value(j), "\1I12345678901234567890");
+    json_decref(j);
+}
+
+static void messages_are_bounded(void **state)
+{
+    const char *role = "user", *content = "";
+    sr1_tokenizer *t = open_template("qwen3_instruct_2507");
+
+    (void)state;
+    assert_int_equal(sr1_tokenizer_chat(t, &role, &content, NULL, ((size_t)1 << 20) + 1,
+                                        NULL, NULL, NULL, NULL, NULL),
+                     SR1_E_LIMIT);
+    assert_non_null(strstr(sr1_last_error(), "1048577 messages"));
+    sr1_tokenizer_free(t);
+}
+
+/* As json.dumps(json.loads(text), ensure_ascii=False) prints them; strings that look like
+ * the inner form of large integers stay strings. */
+static void integers_may_be_of_any_size(void **state)
+{
+    static const char messages[] =
+        "[{\"role\": \"user\", \"content\": \"\\u0001I12\"}, {\"role\": \"assistant\", "
+        "\"content\": \"\", \"tool_calls\": [{\"name\": \"\\u0001S\", \"arguments\": "
+        "{\"a\": [-99999999999999999999, 9223372036854775807, 9223372036854775808, "
+        "-9223372036854775808, \"\\u0001I7\", \"18446744073709551616\"], "
+        "\"\\u0001Ik\": \"\\\"18446744073709551616\"}}]}]";
+    static const char want[] =
+        "<|im_start|>user\n\1I12<|im_end|>\n<|im_start|>assistant\n<tool_call>\n"
+        "{\"name\": \"\1S\", \"arguments\": {\"a\": [-99999999999999999999, "
+        "9223372036854775807, 9223372036854775808, -9223372036854775808, \"\\u0001I7\", "
+        "\"18446744073709551616\"], \"\\u0001Ik\": \"\\\"18446744073709551616\"}}\n"
+        "</tool_call><|im_end|>\n";
+    static const char *const bad[] = {
+        "[{\"role\": \"user\", \"content\": 99999999999999999999}]",
+        "[{\"role\": \"user\", \"content\": 099999999999999999999}]",
+        ("[{\"role\": \"assistant\", \"tool_calls\": [{\"name\": "
+         "99999999999999999999, \"arguments\": {}}]}]")};
+    sr1_tokenizer *t = open_template("qwen3_instruct_2507");
+    char *text = NULL;
+
+    (void)state;
+    OK(sr1_tokenizer_chat_json(t, messages, strlen(messages), NULL, &text, NULL, NULL,
+                               NULL));
+    assert_string_equal(text, want);
+    sr1_free(text);
+    text = NULL;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_not_equal(sr1_tokenizer_chat_json(t, bad[i], strlen(bad[i]), NULL,
+                                                     &text, NULL, NULL, NULL),
+                             SR1_OK);
+    assert_null(text);
+    sr1_tokenizer_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(renders_as_qwen3),
-        cmocka_unit_test(renders_as_qwen25),
-        cmocka_unit_test(renders_the_files_asked_for),
-        cmocka_unit_test(knows_families),
+        cmocka_unit_test(templates_in_use_render_as_jinja_does),
+        cmocka_unit_test(other_templates_are_refused),
+        cmocka_unit_test(a_changed_template_is_another),
+        cmocka_unit_test(what_prints_nothing_does_not_count),
+        cmocka_unit_test(families_can_be_chosen),
         cmocka_unit_test(contents_cannot_break_out),
         cmocka_unit_test(plain_contents_encode_alike),
+        cmocka_unit_test(instructions_name_the_models_own_tokens),
         cmocka_unit_test(a_message_without_text_is_no_question),
         cmocka_unit_test(reals_are_written_as_python_writes_them),
+        cmocka_unit_test(a_number_ends_with_its_text),
+        cmocka_unit_test(messages_are_bounded),
+        cmocka_unit_test(integers_may_be_of_any_size),
         cmocka_unit_test(refuses),
     };
 

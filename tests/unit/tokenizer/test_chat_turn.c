@@ -5,10 +5,7 @@
 #include "../../support/files.h"
 #include "../../support/torture.h"
 
-#include "tokenizer/chat_turn.h"
-
-static const char qwen3_marks[] =
-    "{%- if enable_thinking %} message.reasoning_content '\\n<tool_response>\\n'";
+#include "text/tokenizer/chat_turn.h"
 
 /* The small tokenizer with Qwen3's rules of chat. */
 static sr1_tokenizer *open_small(void)
@@ -19,14 +16,14 @@ static sr1_tokenizer *open_small(void)
     OK(sr1__file_read(fixture_path("small/tokenizer.json"), 0, &bytes));
     scratch_file("tokenizer.json", bytes.data, bytes.len);
     sr1__buf_free(&bytes);
-    scratch_file("chat_template.jinja", qwen3_marks, 0);
     OK(sr1_tokenizer_open(&t, scratch_dir));
+    OK(sr1_tokenizer_set_chat_family(t, "qwen3"));
     return t;
 }
 
 struct growing {
     sr1_tokenizer *t;
-    struct sr1__chat_border border;
+    struct sr1__turn_delimiters border;
     struct sr1__ids ids;
 };
 
@@ -80,7 +77,7 @@ static void conversation_case(const json_t *c, void *arg)
     struct growing g = {.t = arg};
     size_t i;
 
-    OK(sr1__chat_border_make(&g.border, g.t, 0));
+    OK(sr1__turn_delimiters_make(&g.border, g.t, 0));
     begin(&g, c);
     for (i = 0; i < json_array_size(turns); i++)
         add_turn(&g, json_array_get(turns, i));
@@ -88,7 +85,7 @@ static void conversation_case(const json_t *c, void *arg)
     for (i = 0; i < g.ids.n; i++)
         assert_int_equal(g.ids.v[i], json_integer_value(json_array_get(want, i)));
     sr1__ids_free(&g.ids);
-    sr1__chat_border_free(&g.border);
+    sr1__turn_delimiters_free(&g.border);
 }
 
 static void a_growing_conversation_has_the_ids_of_the_whole(void **state)
@@ -111,21 +108,21 @@ static void a_growing_conversation_has_the_ids_of_the_whole(void **state)
 static void the_border_is_the_templates_own_words(void **state)
 {
     sr1_tokenizer *t = open_small();
-    struct sr1__chat_border b = {0};
+    struct sr1__turn_delimiters b = {0};
 
     (void)state;
-    OK(sr1__chat_border_make(&b, t, 0));
+    OK(sr1__turn_delimiters_make(&b, t, 0));
     assert_string_equal(b.close, "<|im_end|>\n<|im_start|>user\n");
     assert_string_equal(b.open, "<|im_end|>\n<|im_start|>assistant\n");
     assert_int_equal(b.n_end, 1);
     assert_string_equal(b.close + b.end_len, "\n<|im_start|>user\n");
     assert_int_equal(b.close_ids.v[0], sr1_tokenizer_special_id(t, SR1_TOKEN_IM_END));
-    sr1__chat_border_free(&b);
-    OK(sr1__chat_border_make(&b, t, 1));
+    sr1__turn_delimiters_free(&b);
+    OK(sr1__turn_delimiters_make(&b, t, 1));
     assert_string_equal(b.open,
                         "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n");
-    sr1__chat_border_free(&b);
-    sr1__chat_border_free(&b);
+    sr1__turn_delimiters_free(&b);
+    sr1__turn_delimiters_free(&b);
     sr1_tokenizer_free(t);
 }
 
@@ -160,10 +157,10 @@ static void only_own_words_hold_added_tokens(void **state)
 
 static sr1_status make_border(void *arg)
 {
-    struct sr1__chat_border b = {0};
-    sr1_status st = sr1__chat_border_make(&b, arg, 0);
+    struct sr1__turn_delimiters b = {0};
+    sr1_status st = sr1__turn_delimiters_make(&b, arg, 0);
 
-    sr1__chat_border_free(&b);
+    sr1__turn_delimiters_free(&b);
     return st;
 }
 

@@ -4,7 +4,7 @@
 
 #include "../../support/files.h"
 #include "../../support/torture.h"
-#include "tokenizer/internal.h"
+#include "text/tokenizer/tokenizer_internal.h"
 
 struct refusal {
     const char *folder;
@@ -395,6 +395,16 @@ static void configuration_changes_the_file(void **state)
     remove(scratch_path("tokenizer_config.json"));
 }
 
+static sr1_status open_scratch(void *arg)
+{
+    sr1_tokenizer *t = NULL;
+    sr1_status status = sr1_tokenizer_open(&t, scratch_dir);
+
+    (void)arg;
+    sr1_tokenizer_free(t);
+    return status;
+}
+
 static void folders_that_do_not_do(void **state)
 {
     static const char *const names[] = {"spiece.model", "sentencepiece.bpe.model"};
@@ -414,6 +424,9 @@ static void folders_that_do_not_do(void **state)
     assert_non_null(strstr(sr1_last_error(), "[SEP]"));
     scratch_file("vocab.txt", "[UNK]\n[CLS]\n[SEP]\n\xff\n", 0);
     assert_int_equal(sr1_tokenizer_open(&t, scratch_dir), SR1_E_PARSE);
+    assert_non_null(strstr(sr1_last_error(), "line 4 is not UTF-8"));
+    scratch_file("vocab.txt", "[UNK]\n[CLS]\n[SEP]\na\n", 0);
+    torture(open_scratch, NULL);
     remove(scratch_path("vocab.txt"));
     assert_null(t);
 }

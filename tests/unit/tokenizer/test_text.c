@@ -5,8 +5,8 @@
 
 #include "base/rng.h"
 #include "base/utf8.h"
-#include "tokenizer/nfc.h"
-#include "tokenizer/internal.h"
+#include "text/tokenizer/nfc.h"
+#include "text/tokenizer/tokenizer_internal.h"
 
 #include "../../support/torture.h"
 

@@ -2,6 +2,8 @@
 #ifndef SR1_TESTS_TRAIN_RUNS_H
 #define SR1_TESTS_TRAIN_RUNS_H
 
+#include <searchr1/ext/data_files.h>
+
 #include "support/tiny.h"
 
 #include "base/json.h"
@@ -63,6 +65,30 @@ static inline char *slurp(const char *run, const char *file, size_t *n)
     OK(sr1__file_read(path, 0, &b));
     *n = b.len;
     return sr1__buf_take(&b);
+}
+
+/* All lines of a run's trajectories. */
+static inline char *slurp_trajectories(const char *run)
+{
+    char path[600];
+    struct sr1__buf all;
+    sr1_lines *l = NULL;
+    const char *text;
+    size_t n;
+
+    snprintf(path, sizeof path, "%s/trajectories.jsonl.zst", scratch_path(run));
+    OK(sr1_lines_open(&l, path));
+    sr1__buf_init(&all, 0);
+    for (;;) {
+        OK(sr1_lines_next(l, &text, &n));
+        if (!text)
+            break;
+        sr1__buf_add(&all, text, n);
+        sr1__buf_char(&all, '\n');
+    }
+    sr1_lines_free(l);
+    sr1__buf_str(&all, "");
+    return sr1__buf_take(&all);
 }
 
 static inline void same_file(const char *a, const char *b, const char *file)
@@ -131,7 +157,7 @@ static inline void same_run(const char *a, const char *b)
         fail_msg("metrics of %s and %s differ", a, b);
     json_decref(x);
     json_decref(y);
-    same_file(a, b, "trajectories.jsonl");
+    same_file(a, b, "trajectories.jsonl.zst");
     same_file(a, b, "model/model.safetensors");
     same_file(a, b, "checkpoints/step-6/optimizer/model.safetensors");
 }

@@ -1,6 +1,7 @@
 /* A thousand steps of 8 completions of 32 tokens, with metrics, trajectories and
  * checkpoints: resident memory at the end is within 2% and 16 MiB of what it was after 50
  * steps. Run by name (tests/soak/run); SR1_SOAK_STEPS for another number of steps. */
+#include "step_metric.h"
 #include "support/tiny.h"
 
 #include "base/clock.h"
@@ -10,7 +11,7 @@ static int64_t early, late, tokens;
 static sr1_status on_step(void *user, const sr1_step_report *r, int64_t planned)
 {
     (void)user;
-    tokens += r->policy_tokens;
+    tokens += (int64_t)step_metric(r, "training/policy_tokens");
     if (r->step == 50)
         early = sr1__rss_bytes();
     if (r->step == planned)

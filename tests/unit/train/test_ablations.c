@@ -1,8 +1,9 @@
 /* Ablations of Search-R1: an update with the key is that of a trajectory put together by
  * hand whose tokens are the policy's, or context, as the key says. */
 #include "runs.h"
+#include "step_metric.h"
 
-#include "trajectory/builder.h"
+#include "environment/trajectory/builder.h"
 
 /* Who a word is from, and under each key. */
 struct word {
@@ -11,19 +12,30 @@ struct word {
 };
 
 static const struct word words[] = {
-    {"<think>", 'p', 'e', 'p'},        {" well", 'p', 'e', 'p'},
-    {"</think>", 'p', 'e', 'p'},       {"<search>", 'p', 'p', 'p'},
-    {" tower", 'p', 'p', 'p'},         {"</search>", 'p', 'p', 'p'},
-    {"<information>", 'e', 'e', 'p'},  {"<think>", 'e', 'e', 'p'},
-    {"</information>", 'e', 'e', 'p'}, {"<think>", 'p', 'e', 'p'},
-    {" so", 'p', 'e', 'p'},            {"</think>", 'p', 'e', 'p'},
-    {"<answer>", 'p', 'p', 'p'},       {" Paris", 'p', 'p', 'p'},
-    {"</answer>", 'p', 'p', 'p'},      {"<think>", 'p', 'e', 'p'},
+    {"<think>", 'p', 'e', 'p'},
+    {" well", 'p', 'e', 'p'},
+    {"</think>", 'p', 'e', 'p'},
+    {"<search>", 'p', 'p', 'p'},
+    {" tower", 'p', 'p', 'p'},
+    {"</search>", 'p', 'p', 'p'},
+    {"<information>", 'e', 'e', 'p'},
+    {"<think>", 'e', 'e', 'p'},
+    {"</information>", 'e', 'e', 'p'},
+    {"<think>", 'p', 'e', 'p'},
+    {" so", 'p', 'e', 'p'},
+    {"</think>", 'p', 'e', 'p'},
+    {"<answer>", 'p', 'p', 'p'},
+    {" Paris", 'p', 'p', 'p'},
+    {"</answer>", 'p', 'p', 'p'},
+    {"<think>", 'p', 'e', 'p'},
     {" Rome", 'p', 'e', 'p'}, /* never closed */
 };
 #define WORDS (sizeof words / sizeof *words)
 
 enum { PLAIN, NO_THINK, ALL };
+
+/* 1: the first word stands at the end of the prompt instead. */
+static size_t opened;
 
 static char source_of(size_t i, int kind)
 {
@@ -36,6 +48,10 @@ static char source_of(size_t i, int kind)
 static sr1_trajectory *by_hand(int kind, const float *log_probs, const float *by_word)
 {
     const int32_t prompt[] = {300, 301, 302};
+    const struct sr1__trajectory_context context = {.temperature = 1,
+                                                    .top_p = 1,
+                                                    .weights_version = -1,
+                                                    .begins_in_thought = (int)opened};
     struct sr1__trajectory_builder *b = NULL;
     sr1_tokenizer *tok = NULL;
     sr1_trajectory *t = NULL;
@@ -44,8 +60,9 @@ static sr1_trajectory *by_hand(int kind, const float *log_probs, const float *by
 
     OK(sr1_tokenizer_open(&tok, scratch_path("model")));
     OK(sr1__trajectory_builder_new(&b, "q", 1, NULL, 0));
+    OK(sr1__trajectory_builder_context(b, &context));
     OK(sr1__trajectory_builder_prompt(b, prompt, 3));
-    for (size_t i = 0; i < WORDS; i++) {
+    for (size_t i = opened; i < WORDS; i++) {
         int32_t id = tiny_id(tok, words[i].text), turn = i >= 9;
         size_t len = strlen(words[i].text);
 
@@ -62,7 +79,7 @@ static sr1_trajectory *by_hand(int kind, const float *log_probs, const float *by
     OK(sr1_trajectory_set_reward(t, 1));
     OK(sr1_trajectory_set_advantage(t, 1.5));
     if (by_word)
-        OK(sr1_trajectory_set_token_advantages(t, column, n));
+        OK(sr1_trajectory_set_column(t, SR1_COLUMN_ADVANTAGE, column, n));
     sr1_tokenizer_free(tok);
     return t;
 }
@@ -75,7 +92,8 @@ static void score(float *out)
     sr1_trajectory *t = by_hand(ALL, zeros, NULL);
     const sr1_trajectory *one = t;
 
-    OK(sr1_rollout_log_probs(sr1_trainer_rollout(tr), &one, 1, out, WORDS));
+    OK(sr1_rollout_log_probs(sr1_trainer_rollout(tr), &one, 1, out + opened,
+                             WORDS - opened));
     sr1_trajectory_free(t);
     sr1_trainer_free(tr);
 }
@@ -86,6 +104,7 @@ static float *updated(sr1_config *c, sr1_trajectory *t, sr1_step_report *r, size
     float *w;
 
     OK(sr1_trainer_update(tr, &t, 1, r));
+    keep_metrics(r);
     w = tiny_weights(tr->model, n);
     sr1_trainer_free(tr);
     return w;
@@ -95,7 +114,7 @@ static float *updated(sr1_config *c, sr1_trajectory *t, sr1_step_report *r, size
 static void same_update(const char *key, int kind, const char *more, int by_token,
                         double within)
 {
-    float log_probs[WORDS], advantages[WORDS];
+    float log_probs[WORDS] = {0}, advantages[WORDS];
     sr1_step_report a = {.struct_size = sizeof a}, b = a, c = a;
     sr1_trajectory *plain, *hand;
     float *keyed, *made, *without;
@@ -104,8 +123,8 @@ static void same_update(const char *key, int kind, const char *more, int by_toke
 
     score(log_probs);
     for (size_t i = 0; i < WORDS; i++) /* inserted words inherit */
-        advantages[i] = words[i].plain == 'p' ? 0.5f + 0.25f * (float)i
-                                              : advantages[i - 1];
+        advantages[i] =
+            words[i].plain == 'p' ? 0.5f + 0.25f * (float)i : advantages[i - 1];
     plain = by_hand(PLAIN, log_probs, by_token ? advantages : NULL);
     hand = by_hand(kind, log_probs, by_token ? advantages : NULL);
     keyed = updated(tiny_config("model", key, more, NULL), plain, &a, &n);
@@ -118,7 +137,7 @@ static void same_update(const char *key, int kind, const char *more, int by_toke
     assert_true(worst <= within && apart > 1e-4);
     tiny_near(a.loss, b.loss, 1e-5);
     tiny_near(a.grad_norm, b.grad_norm, 1e-4 * b.grad_norm);
-    assert_true(a.rollout_diff_max < 1e-4);
+    assert_true(step_metric(&a, "sampling/sampling_logp_difference/max") < 1e-4);
     free(keyed);
     free(made);
     free(without);
@@ -129,8 +148,11 @@ static void same_update(const char *key, int kind, const char *more, int by_toke
 static void thoughts_are_not_learned_when_asked(void **state)
 {
     (void)state;
-    same_update("no_think_rl=true", NO_THINK, "beta=0.1", 0, 0);
-    same_update("no_think_rl=true", NO_THINK, "kl_reference=frozen", 1, 0);
+    for (opened = 0; opened < 2; opened++) {
+        same_update("no_think_rl=true", NO_THINK, "beta=0.1", 0, 0);
+        same_update("no_think_rl=true", NO_THINK, "kl_reference=frozen", 1, 0);
+    }
+    opened = 0;
 }
 
 static void inserted_text_is_learned_when_asked(void **state)

@@ -6,12 +6,31 @@
 #include "base/mem.h"
 #include "train/checkpoint.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+
+/* In place of libc's: files below this name cannot be removed. */
+static const char *refuse_removal;
+
+int remove(const char *path)
+{
+    if (refuse_removal && strstr(path, refuse_removal)) {
+        errno = EACCES;
+        return -1;
+    }
+    if (syscall(SYS_unlinkat, AT_FDCWD, path, 0) == 0)
+        return 0;
+    return errno == EISDIR ? (int)syscall(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR)
+                           : -1;
+}
 
 static const char *const names[] = {"model/weights", "optimizer/state", "state.json"};
 
@@ -96,6 +115,72 @@ static void the_newest_is_found_and_old_ones_go(void **state)
     assert_int_equal(newest(run, NULL), 13);
 }
 
+static int is_there(const char *name)
+{
+    return sr1__path_exists(scratch_path(name));
+}
+
+/* A run that went on from the step before a torn checkpoint. */
+static void torn_ones_ahead_are_not_counted_as_kept(void **state)
+{
+    const char *run = scratch_path("ahead");
+
+    (void)state;
+    write_step(run, 1, 1);
+    write_step(run, 5, 2);
+    assert_int_equal(remove(scratch_path("ahead/checkpoints/step-5/state.json")), 0);
+    assert_int_equal(newest(run, NULL), 1);
+    write_step(run, 2, 1);
+    assert_int_equal(newest(run, NULL), 2);
+    assert_false(is_there("ahead/checkpoints/step-1"));
+    assert_false(is_there("ahead/checkpoints/step-5"));
+}
+
+/* What a process that was killed while it wrote another step left. */
+static void temporary_folders_of_any_step_are_removed(void **state)
+{
+    const char *run = scratch_path("killed");
+
+    (void)state;
+    for (int64_t keep = 0; keep < 2; keep++) {
+        put(scratch_path("killed/checkpoints/step-7.tmp"), names[0], "half");
+        write_step(run, 8, keep);
+        assert_false(is_there("killed/checkpoints/step-7.tmp"));
+    }
+}
+
+static char logged[2048];
+
+static void on_log(void *user, int32_t level, const char *text)
+{
+    (void)user;
+    (void)level;
+    snprintf(logged + strlen(logged), sizeof logged - strlen(logged), "%s\n", text);
+}
+
+/* As where a reader on another machine still has one of its files open. */
+static void an_old_one_that_stays_fails_no_write(void **state)
+{
+    const char *run = scratch_path("stays");
+    char was[1100];
+
+    (void)state;
+    write_step(run, 1, 1);
+    refuse_removal = "stays/checkpoints/step-1/";
+    logged[0] = '\0';
+    sr1_log_set(on_log, NULL);
+    snprintf(was, sizeof was, "%s", sr1_last_error());
+    write_step(run, 2, 1);
+    sr1_log_set(NULL, NULL);
+    refuse_removal = NULL;
+    assert_non_null(strstr(logged, "step-1"));
+    assert_string_equal(was, sr1_last_error()); /* a success leaves the text alone */
+    assert_int_equal(newest(run, NULL), 2);
+    assert_true(is_there("stays/checkpoints/step-1"));
+    write_step(run, 3, 1);
+    assert_false(is_there("stays/checkpoints/step-1"));
+}
+
 static void a_failed_write_leaves_the_old(void **state)
 {
     const char *run = scratch_path("failed");
@@ -146,6 +231,52 @@ static int is_space(const char *path, long at)
     c = fgetc(f);
     fclose(f);
     return c == ' ' || c == '\n';
+}
+
+/* Without file handles nothing is known of the newest: the one before it is not taken. */
+static void one_that_cannot_be_read_is_not_torn(void **state)
+{
+    const char *run = scratch_path("unread");
+    struct rlimit old, none;
+    char *folder = NULL;
+    json_t *found = NULL;
+    int64_t step = 0;
+    sr1_status st;
+
+    (void)state;
+    write_step(run, 1, 9);
+    write_step(run, 2, 9);
+    getrlimit(RLIMIT_NOFILE, &old);
+    none = old;
+    for (rlim_t n = 0; n < 64; n++) { /* more and more of the reading succeeds */
+        none.rlim_cur = n;
+        setrlimit(RLIMIT_NOFILE, &none);
+        st = sr1__checkpoint_newest(run, &folder, &step, &found, NULL);
+        setrlimit(RLIMIT_NOFILE, &old);
+        if (st == SR1_OK)
+            break;
+        assert_int_equal(st, SR1_E_IO);
+        assert_non_null(strstr(sr1_last_error(), "Too many open files"));
+    }
+    assert_int_equal(st, SR1_OK);
+    assert_int_equal(step, 2);
+    json_decref(found);
+    sr1__free(folder);
+}
+
+static void the_log_says_which_file_is_torn(void **state)
+{
+    const char *run = scratch_path("named");
+
+    (void)state;
+    write_step(run, 1, 9);
+    flip(scratch_path("named/checkpoints/step-1/model/weights"), 0, 1);
+    logged[0] = '\0';
+    sr1_log_set(on_log, NULL);
+    assert_int_equal(newest(run, NULL), -1);
+    sr1_log_set(NULL, NULL);
+    assert_non_null(strstr(logged, "step-1 is torn"));
+    assert_non_null(strstr(logged, "model/weights is not as it was written"));
 }
 
 static void any_changed_byte_is_noticed(void **state)
@@ -235,7 +366,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_newest_is_found_and_old_ones_go),
+        cmocka_unit_test(torn_ones_ahead_are_not_counted_as_kept),
+        cmocka_unit_test(temporary_folders_of_any_step_are_removed),
+        cmocka_unit_test(an_old_one_that_stays_fails_no_write),
         cmocka_unit_test(a_failed_write_leaves_the_old),
+        cmocka_unit_test(one_that_cannot_be_read_is_not_torn),
+        cmocka_unit_test(the_log_says_which_file_is_torn),
         cmocka_unit_test(any_changed_byte_is_noticed),
         cmocka_unit_test(missing_short_and_added_files_are_noticed),
         cmocka_unit_test(other_names_are_ignored),

@@ -1,13 +1,14 @@
 /* Learning to criticise: the reward of a revision reaches the critique that led to it,
  * and neither reviser nor reference moves while the policy does. */
+#include "step_metric.h"
 #include "support/tiny.h"
 
 #include "base/clock.h"
-#include "critique/writer.h"
-#include "rollout/internal.h"
+#include "environment/critique/generator.h"
+#include "policy/rollout_internal.h"
 #include "train/internal.h"
 
-#include <searchr1/critique.h>
+#include <searchr1/ext/critique.h>
 
 #include <time.h>
 
@@ -72,36 +73,37 @@ static sr1_trainer *trainer(sr1_config *c)
 
 /* Follows a critique that names Paris. */
 static sr1_status follow(void *self, const sr1_conversation *const *c, size_t n,
-                         sr1_writer_sink *sink)
+                         sr1_generator_sink *sink)
 {
     (void)self;
     for (size_t i = 0; i < n; i++) {
         const char *said = strstr(c[i]->contents[2], "Paris") ? "x = 2" : "x = 1";
 
-        SR1__TRY(sr1_writer_sink_text(sink, i, said, strlen(said)));
+        SR1__TRY(sr1_generator_sink_text(sink, i, said, strlen(said)));
     }
     return SR1_OK;
 }
 
-static void let_write(sr1_trainer *tr, const sr1_writer_ops *ops, void *self)
+static void let_write(sr1_trainer *tr, const sr1_generator_ops *ops, void *self)
 {
     const char *path = scratch_path("problems.jsonl");
     sr1_problems *problems = NULL;
-    sr1_writer *w = NULL;
+    sr1_generator *w = NULL;
     sr1_env *env = NULL;
 
     OK(sr1_problems_load(&problems, &path, 1, NULL));
-    OK(sr1_writer_new(&w, ops, self));
+    OK(sr1_generator_new(&w, ops, self));
     OK(sr1_critique_env_open(&env, problems, w, NULL, NULL));
     OK(sr1_rollout_set_env(sr1_trainer_rollout(tr), env));
     sr1_env_free(env);
-    sr1_writer_free(w);
+    sr1_generator_free(w);
     sr1_problems_free(problems);
 }
 
 static void let_follow(sr1_trainer *tr)
 {
-    sr1_writer_ops ops = {.struct_size = sizeof ops, .name = "follower", .write = follow};
+    sr1_generator_ops ops = {
+        .struct_size = sizeof ops, .name = "follower", .write = follow};
 
     let_write(tr, &ops, NULL);
 }
@@ -152,7 +154,7 @@ static char *revision(sr1_trainer *tr)
                           .n = 3};
     char *text = NULL;
 
-    OK(sr1_writer_write(tr->rollout->reviser, &c, 1, &text, NULL));
+    OK(sr1_generator_generate(tr->rollout->reviser, &c, 1, &text, NULL));
     return text;
 }
 
@@ -258,7 +260,7 @@ static sr1_status collect(void *self, const sr1_trajectory *const *t, size_t n,
 }
 
 static sr1_status write_slowly(void *self, const sr1_conversation *const *c, size_t n,
-                               sr1_writer_sink *sink)
+                               sr1_generator_sink *sink)
 {
     struct executor *e = self;
     struct timespec t = {.tv_nsec = (long)(WRITES * 1e9)};
@@ -276,7 +278,7 @@ static void step_slowly(struct executor *e, int early, sr1_step_report *r)
                           .name = "slow",
                           .score = collect,
                           .begin = early ? run_program : NULL};
-    sr1_writer_ops writer = {
+    sr1_generator_ops writer = {
         .struct_size = sizeof writer, .name = "slow", .write = write_slowly};
     sr1_trainer *tr = NULL;
     sr1_config *c =
@@ -289,6 +291,7 @@ static void step_slowly(struct executor *e, int early, sr1_step_report *r)
     OK(sr1_trainer_add_reward(tr, &ops, e, 1.0));
     let_write(tr, &writer, e);
     OK(sr1_trainer_train_step(tr, &q, 1, 8, r, NULL));
+    keep_metrics(r);
     sr1_trainer_free(tr);
 }
 
@@ -304,12 +307,45 @@ static void programs_run_while_others_write_and_the_reference_reads(void **state
     assert_int_equal(early.batches, 2);
     assert_true(early.first < early.second_batch);
     assert_true(early.waited <= 5 * TAKES); /* 3 ran while the second batch was written */
-    assert_true(r.seconds_reference > 0);
-    assert_true(early.scored - early.last >= 0.9 * r.seconds_reference);
+    assert_true(step_metric(&r, "timing_s/ref") > 0);
+    assert_true(early.scored - early.last >= 0.9 * step_metric(&r, "timing_s/ref"));
     printf("8 programs of %.1f s, one at a time: waited %.2f s at the end of the step; "
            "begun "
            "only then %.2f s\n",
            TAKES, early.waited, late.waited);
+}
+
+/* ---- what a critic is shown ---- */
+
+/* Rows as sr1-data critiques --rows writes them of TACO: both fields are questions. */
+static sr1_config *row_config(const char *question_field)
+{
+    static const char row[] =
+        "{\"id\": \"p0\", \"question\": \"Where?\", \"solution\": "
+        "\"```python\\nx  =  1\\n```\", \"input_output\": {\"inputs\": [\"a\"], "
+        "\"outputs\": [\"b\"]}, \"critique_prompt\": \"Where? x = 1. Right?\"}\n";
+    sr1_config *c = frozen_config(NULL);
+    const char *path = scratch_file("rows.jsonl", row, 0);
+
+    OK(sr1_config_set(c, "train_file", path));
+    OK(sr1_config_set(c, "code_problems", path));
+    OK(sr1_config_set(c, "question_field", question_field));
+    return c;
+}
+
+static void a_critic_is_shown_what_it_criticises(void **state)
+{
+    sr1_config *bare = row_config("question"), *whole = row_config("critique_prompt");
+    sr1_trainer *tr = NULL;
+
+    (void)state;
+    assert_int_equal(sr1_trainer_new(&tr, bare, NULL), SR1_E_CONFIG);
+    assert_non_null(strstr(sr1_last_error(), "'p0' does not show the answer"));
+    assert_non_null(strstr(sr1_last_error(), "critique_prompt"));
+    OK(sr1_trainer_new(&tr, whole, NULL));
+    sr1_trainer_free(tr);
+    sr1_config_free(bare);
+    sr1_config_free(whole);
 }
 
 int main(void)
@@ -319,6 +355,7 @@ int main(void)
         cmocka_unit_test(updates_reach_neither_reviser_nor_reference),
         cmocka_unit_test(reviser_and_reference_are_one_copy),
         cmocka_unit_test(programs_run_while_others_write_and_the_reference_reads),
+        cmocka_unit_test(a_critic_is_shown_what_it_criticises),
         cmocka_unit_test(tiny_nothing_leaks),
     };
 

@@ -1,5 +1,6 @@
 /* The entropy bonus in training: the slope it follows, its means, its weight. */
 #include "runs.h"
+#include "step_metric.h"
 
 #define GROUP 4
 #define QUERIES 2
@@ -43,6 +44,7 @@ static sr1_step_report updated(sr1_config *c, float **weights, size_t *n)
     sr1_trainer *tr = tiny_trainer(c);
 
     OK(sr1_trainer_update(tr, rolled, N, &r));
+    keep_metrics(&r);
     if (weights)
         *weights = tiny_weights(tr->model, n);
     sr1_trainer_free(tr);
@@ -56,19 +58,21 @@ static void the_loss_falls_as_its_gradient_says(void **state)
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        sr1_step_report a =
-            updated(tiny_config("model", BONUS, coefs[i], "update_times=1", NULL), NULL,
-                    NULL);
-        sr1_step_report b =
-            updated(tiny_config("model", BONUS, coefs[i], "update_times=2", NULL), NULL,
-                    NULL);
+        sr1_step_report a = updated(
+            tiny_config("model", BONUS, coefs[i], "update_times=1", NULL), NULL, NULL);
+        sr1_step_report b = updated(
+            tiny_config("model", BONUS, coefs[i], "update_times=2", NULL), NULL, NULL);
         double expected = -0.02 * a.grad_norm * a.grad_norm;
 
-        assert_true(a.grad_norm > 0.01 && a.trained_entropy > 0);
-        assert_true(a.entropy_coef == (i ? -0.5 : 0.5));
-        tiny_near(a.loss, -a.entropy_coef * a.trained_entropy, 1e-6);
+        assert_true(a.grad_norm > 0.01 && step_metric(&a, "actor/entropy_loss") > 0);
+        assert_true(step_metric(&a, "actor/entropy_coeff") == (i ? -0.5 : 0.5));
+        tiny_near(a.loss,
+                  -step_metric(&a, "actor/entropy_coeff") *
+                      step_metric(&a, "actor/entropy_loss"),
+                  1e-6);
         tiny_near(b.loss - a.loss, expected, 0.15 * fabs(expected));
-        assert_true((b.trained_entropy > a.trained_entropy) == (i == 0));
+        assert_true((step_metric(&b, "actor/entropy_loss") >
+                     step_metric(&a, "actor/entropy_loss")) == (i == 0));
     }
 }
 
@@ -76,11 +80,11 @@ static void without_it_nothing_changes(void **state)
 {
     size_t n, m;
     float *none, *zero;
-    sr1_step_report r =
-        updated(tiny_config("model", "update_times=2", NULL), &none, &n);
+    sr1_step_report r = updated(tiny_config("model", "update_times=2", NULL), &none, &n);
 
     (void)state;
-    assert_true(r.entropy_coef == 0 && r.trained_entropy == 0);
+    assert_true(step_metric(&r, "actor/entropy_coeff") == 0 &&
+                step_metric(&r, "actor/entropy_loss") == 0);
     (void)updated(tiny_config("model", "update_times=2", "entropy_coef=0",
                               "entropy_aggregation=token-mean", NULL),
                   &zero, &m);
@@ -94,10 +98,10 @@ static void without_it_nothing_changes(void **state)
 static void means_are_as_asked(void **state)
 {
     double tokens = 0;
-    sr1_step_report sum = updated(
-        tiny_config("model", BONUS, "update_times=1", "entropy_coef=0.5",
-                    "loss_aggregation=token-sum", NULL),
-        NULL, NULL);
+    sr1_step_report sum =
+        updated(tiny_config("model", BONUS, "update_times=1", "entropy_coef=0.5",
+                            "loss_aggregation=token-sum", NULL),
+                NULL, NULL);
     sr1_step_report mean = updated(
         tiny_config("model", BONUS, "update_times=1", "entropy_coef=0.5",
                     "loss_aggregation=token-sum", "entropy_aggregation=token-mean", NULL),
@@ -106,9 +110,11 @@ static void means_are_as_asked(void **state)
     (void)state;
     for (size_t i = 0; i < N; i++)
         tokens += (double)sr1_trajectory_policy_count(rolled[i]);
-    tiny_near(sum.trained_entropy, mean.trained_entropy, 1e-9);
-    tiny_near(mean.loss, -0.5 * mean.trained_entropy, 1e-6);
-    tiny_near(sum.loss, -0.5 * sum.trained_entropy * tokens, 1e-4 * tokens);
+    tiny_near(step_metric(&sum, "actor/entropy_loss"),
+              step_metric(&mean, "actor/entropy_loss"), 1e-9);
+    tiny_near(mean.loss, -0.5 * step_metric(&mean, "actor/entropy_loss"), 1e-6);
+    tiny_near(sum.loss, -0.5 * step_metric(&sum, "actor/entropy_loss") * tokens,
+              1e-4 * tokens);
     tiny_near(sum.grad_norm / mean.grad_norm, tokens, 1e-3 * tokens);
 }
 
@@ -120,20 +126,21 @@ static void the_cut_does_not_matter(void **state)
 
     (void)state;
     for (int m = 0; m < 2; m++) {
-        sr1_step_report whole = updated(
-            tiny_config("model", BONUS, "update_times=1", "entropy_coef=0.5",
-                        "loss_aggregation=seq-mean-token-mean", means[m], NULL),
-            NULL, NULL);
+        sr1_step_report whole =
+            updated(tiny_config("model", BONUS, "update_times=1", "entropy_coef=0.5",
+                                "loss_aggregation=seq-mean-token-mean", means[m], NULL),
+                    NULL, NULL);
 
         for (int k = 0; k < 2; k++) {
-            sr1_step_report part = updated(
-                tiny_config("model", BONUS, "update_times=1", "entropy_coef=0.5",
-                            "loss_aggregation=seq-mean-token-mean", means[m], cuts[k],
-                            NULL),
-                NULL, NULL);
+            sr1_step_report part =
+                updated(tiny_config("model", BONUS, "update_times=1", "entropy_coef=0.5",
+                                    "loss_aggregation=seq-mean-token-mean", means[m],
+                                    cuts[k], NULL),
+                        NULL, NULL);
 
             tiny_near(part.loss, whole.loss, 1e-5);
-            tiny_near(part.trained_entropy, whole.trained_entropy, 1e-5);
+            tiny_near(step_metric(&part, "actor/entropy_loss"),
+                      step_metric(&whole, "actor/entropy_loss"), 1e-5);
             tiny_near(part.grad_norm, whole.grad_norm, 1e-4 * whole.grad_norm);
         }
     }
@@ -146,9 +153,8 @@ static void the_controller_holds_its_target(void **state)
         .adaptive = 1, .target = 0.5, .delta = 0.25, .most = 0.6, .coef = 0.1};
     static const struct {
         double entropy, used, left;
-    } steps[] = {{0.2, 0.1, 0.35}, {0.4, 0.35, 0.6}, {0.3, 0.6, 0.6},
-                 {0.9, 0.0, 0.35}, {0.8, 0.0, 0.1},  {0.7, 0.0, 0.0},
-                 {0.5, 0.0, 0.0},  {0.1, 0.0, 0.25}};
+    } steps[] = {{0.2, 0.1, 0.35}, {0.4, 0.35, 0.6}, {0.3, 0.6, 0.6}, {0.9, 0.0, 0.35},
+                 {0.8, 0.0, 0.1},  {0.7, 0.0, 0.0},  {0.5, 0.0, 0.0}, {0.1, 0.0, 0.25}};
 
     (void)state;
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
@@ -162,6 +168,20 @@ static void the_controller_holds_its_target(void **state)
     sr1__entropy_end(&e, 9);
     tiny_near(e.now, 0.25, 0);
     tiny_near(e.coef, 0.25, 0);
+}
+
+/* A step of no questions samples nothing, so nothing is known of the entropy. */
+static void without_a_sampled_token_the_coefficient_stays(void **state)
+{
+    sr1_trainer *tr = tiny_trainer(
+        tiny_config("model", "entropy_coef=0.1", "entropy_controller=adaptive",
+                    "entropy_target=0.5", "entropy_coef_delta=0.25", NULL));
+    sr1_step_report r = {.struct_size = sizeof r};
+
+    (void)state;
+    OK(sr1_trainer_train_step(tr, NULL, 0, 4, &r, NULL));
+    tiny_near(tr->entropy.coef, 0.1, 1e-15);
+    sr1_trainer_free(tr);
 }
 
 static sr1_status stop_at_four(void *user, const sr1_step_report *r, int64_t planned)
@@ -209,6 +229,7 @@ int main(void)
         cmocka_unit_test(means_are_as_asked),
         cmocka_unit_test(the_cut_does_not_matter),
         cmocka_unit_test(the_controller_holds_its_target),
+        cmocka_unit_test(without_a_sampled_token_the_coefficient_stays),
         cmocka_unit_test(the_controller_is_resumed),
     };
 

@@ -1,13 +1,14 @@
 /* Programs as rewards: they teach, begin while other rows are generated, are waited for
  * after the reference was asked, and say nothing about the policy when they cannot run.
  */
+#include "step_metric.h"
 #include "support/tiny.h"
 
-#include "critique/writer.h"
-#include "rollout/internal.h"
+#include "environment/critique/generator.h"
+#include "policy/rollout_internal.h"
 #include "train/internal.h"
 
-#include <searchr1/critique.h>
+#include <searchr1/ext/critique.h>
 
 #define GROUP 16
 
@@ -37,32 +38,33 @@ static sr1_query question(void)
 
 /* Follows a critique that names Paris. */
 static sr1_status follow(void *self, const sr1_conversation *const *c, size_t n,
-                         sr1_writer_sink *sink)
+                         sr1_generator_sink *sink)
 {
     (void)self;
     for (size_t i = 0; i < n; i++) {
         const char *said = strstr(c[i]->contents[2], "Paris") ? "```python\nx = 2\n```"
                                                               : "```python\nx = 1\n```";
 
-        SR1__TRY(sr1_writer_sink_text(sink, i, said, strlen(said)));
+        SR1__TRY(sr1_generator_sink_text(sink, i, said, strlen(said)));
     }
     return SR1_OK;
 }
 
 static void let_follow(sr1_trainer *tr)
 {
-    sr1_writer_ops ops = {.struct_size = sizeof ops, .name = "follower", .write = follow};
+    sr1_generator_ops ops = {
+        .struct_size = sizeof ops, .name = "follower", .write = follow};
     const char *path = scratch_path("problems.jsonl");
     sr1_problems *problems = NULL;
-    sr1_writer *w = NULL;
+    sr1_generator *w = NULL;
     sr1_env *env = NULL;
 
     OK(sr1_problems_load(&problems, &path, 1, NULL));
-    OK(sr1_writer_new(&w, &ops, NULL));
+    OK(sr1_generator_new(&w, &ops, NULL));
     OK(sr1_critique_env_open(&env, problems, w, NULL, NULL));
     OK(sr1_rollout_set_env(sr1_trainer_rollout(tr), env));
     sr1_env_free(env);
-    sr1_writer_free(w);
+    sr1_generator_free(w);
     sr1_problems_free(problems);
 }
 
@@ -74,6 +76,7 @@ static sr1_trainer *trainer(const char *rewards, const char *beta, const char *m
     sr1_trainer *tr = NULL;
 
     OK(sr1_config_set(c, "code_problems", scratch_path("problems.jsonl")));
+    OK(sr1_config_set(c, "code_judge", "any"));
     OK(sr1_trainer_new(&tr, c, NULL));
     sr1_config_free(c);
     let_follow(tr);
@@ -92,8 +95,8 @@ static void revisions_that_pass_are_learned(void **state)
         OK(sr1_trainer_train_step(tr, &q, 1, GROUP, &r, NULL));
         first += k < 2 ? r.avg_reward / 2 : 0.0;
         last += k >= 10 ? r.avg_reward / 2 : 0.0;
-        assert_int_equal(r.unscored, 0);
-        assert_true(r.seconds_reward > 0);
+        assert_int_equal(step_metric(&r, "training/unscored_trajectories"), 0);
+        assert_true(step_metric(&r, "timing_s/reward") > 0);
     }
     assert_in_range((int)(first * 100), 15, 85);
     assert_true(last > 0.95);
@@ -212,9 +215,9 @@ static void an_outage_of_the_sandbox_teaches_nothing(void **state)
     (void)state;
     OK(sr1_trainer_train_step(tr, &q, 1, 4, &r, t));
     assert_int_equal(r.trajectories, 4);
-    assert_int_equal(r.excluded, 4);
-    assert_int_equal(r.unscored, 4);
-    assert_int_equal(r.excluded_groups, 1);
+    assert_int_equal(step_metric(&r, "training/excluded_trajectories"), 4);
+    assert_int_equal(step_metric(&r, "training/unscored_trajectories"), 4);
+    assert_int_equal(step_metric(&r, "training/excluded_groups"), 1);
     assert_int_equal(r.trained, 0);
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(sr1_trajectory_stop_reason(t[i]), SR1_STOP_UNSCORED);

@@ -1,9 +1,10 @@
 /* The estimator rlvcr in training: what steps said at their four levels becomes the
  * advantages of their tokens, and what could not be compared is counted. */
 #include "leveller.h"
+#include "step_metric.h"
 
-#include "env/thinking_turn.h"
-#include "train/step.h"
+#include "environment/env/thinking_turn.h"
+#include "train/step_batch.h"
 
 #define GROUP 6
 #define LEVELS SR1_THINKING_LEVELS
@@ -77,16 +78,15 @@ static void normalised(sr1_trajectory **t, double *out)
     for (size_t i = 0; i < GROUP; i++)
         squares += (r[i] - mean) * (r[i] - mean);
     for (size_t i = 0; i < GROUP; i++)
-        out[i] = squares == 0 ? 0
-                              : (r[i] - mean) / (sqrt(squares / (GROUP - 1)) + 1e-6);
+        out[i] = squares == 0 ? 0 : (r[i] - mean) / (sqrt(squares / (GROUP - 1)) + 1e-6);
 }
 
 /* (c - mean of the four) (1 + d (1 - F/G)), c with its cost. */
-static double thinking_advantage(const struct sr1__level_step *s, double share)
+static double thinking_advantage(const struct sr1__level_branch_step *s, double share)
 {
     double c[LEVELS];
 
-    if (s->fate != SR1__LEVELS_COMPARED)
+    if (s->fate != SR1__BRANCH_COMPARED)
         return 0;
     for (int k = 0; k < LEVELS; k++)
         c[k] = s->confidences[k] + 0.5 * (0.5 - s->costs[k] / 3);
@@ -95,16 +95,15 @@ static double thinking_advantage(const struct sr1__level_step *s, double share)
 
 /* The steps of the trajectories, compared once more. */
 static void compare_again(sr1_trainer *tr, sr1_trajectory **t,
-                          struct sr1__level_step *out)
+                          struct sr1__level_branch_step *out)
 {
-    struct sr1__level_options o = tr->set.levels;
-    struct sr1__step s = {.tr = tr};
+    struct sr1__level_branch_options o = tr->set.levels;
     int64_t now = tr->step;
 
     tr->step = 0; /* as it was */
-    o.seed = sr1__hash64("levels", 6, sr1__step_seed(&s));
+    o.seed = sr1__hash64("levels", 6, sr1__step_seed(tr, 0));
     tr->step = now;
-    OK(sr1__rollout_levels(tr->rollout, t, GROUP, NULL, &o, out, NULL));
+    OK(sr1__rollout_level_branches(tr->rollout, t, GROUP, NULL, &o, out, NULL));
 }
 
 /* mark[k]: is the k-th policy token of the level's tag of its turn? */
@@ -122,7 +121,7 @@ static void mark_tags(const sr1_trajectory *t, uint8_t *mark)
 static size_t by_the_formula(const char *a_key, const char *b_key, sr1_step_report *r)
 {
     sr1_trainer *tr = open_levels(count_actions, a_key, b_key);
-    struct sr1__level_step steps[GROUP * 8];
+    struct sr1__level_branch_step steps[GROUP * 8];
     sr1_trajectory *t[GROUP];
     double norm[GROUP], used[LEVELS] = {0}, total = 0;
     int on_tags = strcmp(b_key, "step_advantage_tokens=level") == 0;
@@ -135,11 +134,11 @@ static size_t by_the_formula(const char *a_key, const char *b_key, sr1_step_repo
     for (size_t i = 0; i < GROUP; i++)
         turns += (size_t)sr1_trajectory_turn_count(t[i]);
     for (size_t u = 0; u < turns; u++) {
-        compared += steps[u].fate == SR1__LEVELS_COMPARED;
+        compared += steps[u].fate == SR1__BRANCH_COMPARED;
         used[steps[u].level >= 0 ? steps[u].level : 0] += steps[u].level >= 0;
         total += steps[u].level >= 0;
     }
-    assert_int_equal(r->levels_compared, compared);
+    assert_int_equal(step_metric(r, "thinking/steps_compared"), compared);
     for (size_t i = 0, at = 0; i < GROUP; i++) {
         const float *a = sr1_trajectory_column(t[i], SR1_COLUMN_ADVANTAGE);
         const int32_t *turn = sr1_trajectory_turns(t[i]);
@@ -150,7 +149,7 @@ static size_t by_the_formula(const char *a_key, const char *b_key, sr1_step_repo
         mark_tags(t[i], mark);
         assert_non_null(sr1_trajectory_column(t[i], SR1_COLUMN_LEVEL_ENTROPY));
         for (size_t k = 0; k < sr1_trajectory_policy_count(t[i]); k++) {
-            const struct sr1__level_step *s = &steps[at + (size_t)turn[places[k]]];
+            const struct sr1__level_branch_step *s = &steps[at + (size_t)turn[places[k]]];
             double share = s->level >= 0 ? used[s->level] / total : 0;
 
             double part = mark[k] || !on_tags ? 2 * thinking_advantage(s, share) : 0;
@@ -160,6 +159,7 @@ static size_t by_the_formula(const char *a_key, const char *b_key, sr1_step_repo
         at += (size_t)sr1_trajectory_turn_count(t[i]);
     }
     tiny_free_all(t, GROUP);
+    keep_metrics(r);
     sr1_trainer_free(tr);
     return compared;
 }
@@ -170,8 +170,8 @@ static void steps_feed_the_estimator(void **state)
 
     (void)state;
     assert_true(by_the_formula("level_expand=all", "advantage_std=true", &r) >= 6);
-    assert_true(
-        by_the_formula("level_expand=all", "step_advantage_tokens=level", &r) >= 6);
+    assert_true(by_the_formula("level_expand=all", "step_advantage_tokens=level", &r) >=
+                6);
 }
 
 /* ---- what is not compared ---- */
@@ -196,7 +196,7 @@ static void what_cannot_be_made_counts_nothing(void **state)
 
     (void)state;
     (void)by_the_formula("level_expand=all", "level_max_tokens=1", &r);
-    assert_true(r.levels_too_long >= 4);
+    assert_true(step_metric(&r, "thinking/steps_too_long") >= 4);
 }
 
 /* Successes (reward above 0) in groups whose rewards differ, as the published code. */
@@ -211,7 +211,7 @@ static void informative_steps_only(void **state)
     step(tr, t, &r);
     for (size_t i = 0; i < GROUP; i++)
         turns += sr1_trajectory_turn_count(t[i]);
-    assert_int_equal(r.levels_left_out, turns);
+    assert_int_equal(step_metric(&r, "thinking/steps_left_out"), turns);
     check_plain(t);
     tiny_free_all(t, GROUP);
     sr1_trainer_free(tr);
@@ -225,8 +225,8 @@ static void informative_steps_only(void **state)
         assert_true(wanted ==
                     (sr1_trajectory_column(t[i], SR1_COLUMN_LEVEL_ENTROPY) != NULL));
     }
-    assert_true(turns > 0 && r.levels_compared > 0);
-    assert_int_equal(r.levels_left_out, turns);
+    assert_true(turns > 0 && step_metric(&r, "thinking/steps_compared") > 0);
+    assert_int_equal(step_metric(&r, "thinking/steps_left_out"), turns);
     tiny_free_all(t, GROUP);
     sr1_trainer_free(tr);
 }
@@ -252,11 +252,14 @@ static void figures_tell_what_was_thought(void **state)
             levels[at[7] >= '1' && at[7] <= '4' ? at[7] - '1' : 0]++;
         messages += sr1_trajectory_turn_count(t[i]);
     }
-    tiny_near(r.thinking_tokens, thoughts / GROUP, 1e-12);
+    tiny_near(step_metric(&r, "thinking/tokens"), thoughts / GROUP, 1e-12);
     assert_true(thoughts > 0);
-    tiny_near(r.level_1, levels[0] / messages, 0.2); /* a message may have no text yet */
-    tiny_near(r.level_3, levels[2] / messages, 0.2);
-    assert_true(r.level_1 > 0 && r.level_3 > 0 && r.success_rate == 0);
+    tiny_near(step_metric(&r, "thinking/level_1"), levels[0] / messages,
+              0.2); /* a message may have no text yet */
+    tiny_near(step_metric(&r, "thinking/level_3"), levels[2] / messages, 0.2);
+    assert_true(step_metric(&r, "thinking/level_1") > 0 &&
+                step_metric(&r, "thinking/level_3") > 0 &&
+                step_metric(&r, "env/success_rate") == 0);
     tiny_free_all(t, GROUP);
     sr1_trainer_free(tr);
 }
@@ -296,7 +299,7 @@ static void messages_that_act_are_well_formed(void **state)
     for (size_t i = 0; i < GROUP; i++)
         formed += acts_throughout(t[i]);
     assert_true(formed > 1);
-    tiny_near(r.format_rate, formed / GROUP, 1e-12);
+    tiny_near(step_metric(&r, "health/format_rate"), formed / GROUP, 1e-12);
     tiny_free_all(t, GROUP);
     sr1_trainer_free(tr);
 }

@@ -19,7 +19,7 @@ static json_t *step_of(sr1_trainer *tr, sr1_step_report *r)
         *r = (sr1_step_report){.struct_size = sizeof *r};
         OK(sr1_trainer_train_step(tr, &q, 1, GROUP, r, made));
     }
-    row = sr1__metrics_row(tr, r);
+    row = sr1__metrics_row(&tr->step_metrics);
     assert_non_null(row);
     return row;
 }
@@ -36,9 +36,9 @@ static double of(const json_t *row, const char *key)
 /* verl: sequence_score, and sequence_reward = sequence_score - beta sum of the KL. */
 static void scores_are_rewards_before_the_kl(void **state)
 {
-    sr1_trainer *tr = tiny_trainer(tiny_config(
-        "model", "kl_in=reward", "kl_reference=frozen", "beta=0.5", "learning_rate=1e-2",
-        "max_grad_norm=0", NULL));
+    sr1_trainer *tr = tiny_trainer(
+        tiny_config("model", "kl_in=reward", "kl_reference=frozen", "beta=0.5",
+                    "learning_rate=1e-2", "max_grad_norm=0", NULL));
     double score = 0, low = 1e9, high = -1e9, tokens = 0;
     sr1_step_report r;
     json_t *row = step_of(tr, &r);
@@ -86,7 +86,6 @@ static void advantages_are_of_tokens(void **state)
     tiny_near(of(row, "critic/advantages/mean"), sum / tokens, 1e-9);
     tiny_near(of(row, "critic/advantages/min"), low, 1e-9);
     tiny_near(of(row, "critic/advantages/max"), high, 1e-9);
-    tiny_near(r.advantage_mean, by_trajectory, 1e-9);
     assert_true(fabs(sum / tokens - by_trajectory) > 1e-3); /* lengths differ */
     json_decref(row);
     tiny_free_all(made, GROUP);
@@ -156,9 +155,9 @@ static void throughput_counts_whole_trajectories(void **state)
  * where it is learned from in parts. */
 static void the_critics_figures_are_of_all_tokens(void **state)
 {
-    sr1_trainer *tr = tiny_trainer(tiny_config("model", "advantage=gae", "loss=ppo",
-                                               "critic_learning_rate=1e-2",
-                                               "mini_batch_size=2", NULL));
+    sr1_trainer *tr =
+        tiny_trainer(tiny_config("model", "advantage=gae", "loss=ppo",
+                                 "critic_learning_rate=1e-2", "mini_batch_size=2", NULL));
     double n = 0, v = 0, r1 = 0, r2 = 0, e1 = 0, e2 = 0;
     sr1_step_report r;
     json_t *row = step_of(tr, &r);
@@ -188,6 +187,181 @@ static void the_critics_figures_are_of_all_tokens(void **state)
     sr1_trainer_free(tr);
 }
 
+/* By name and one after the other, a report has the metrics of a row. */
+static void every_metric_is_found_by_name(void **state)
+{
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", "beta=0.01", NULL));
+    sr1_step_report r;
+    json_t *row = step_of(tr, &r);
+    void *at = json_object_iter(row);
+    const char *name;
+    double value = -1, known;
+
+    (void)state;
+    for (size_t i = 0; (name = sr1_step_metric_at(&r, i, &value)); i++) {
+        assert_string_equal(name, json_object_iter_key(at));
+        assert_true(value == json_number_value(json_object_iter_value(at)));
+        OK(sr1_step_metric(&r, name, &known));
+        assert_true(known == value);
+        at = json_object_iter_next(row, at);
+    }
+    assert_null(at); /* all of the row */
+    OK(sr1_step_metric(&r, "critic/score/mean", &value));
+    assert_true(value == r.avg_reward);
+    OK(sr1_step_metric(&r, "rewards/format/mean", &value));
+    OK(sr1_step_metric(&r, "health/alarms", &value));
+    json_decref(row);
+    tiny_free_all(made, GROUP);
+    sr1_trainer_free(tr);
+}
+
+/* A figure that is added under a name that no row has would come out under that name:
+ * only rewards may. */
+static void every_step_has_the_names_of_the_table(void **state)
+{
+    static const char *const kinds[] = {"advantage=grpo", "advantage=gae",
+                                        "kl_in=reward"};
+    size_t n = 0;
+
+    (void)state;
+    while (sr1_step_metric_name(n))
+        n++;
+    for (int k = 0; k < 3; k++) {
+        sr1_trainer *tr = tiny_trainer(
+            tiny_config("model", kinds[k], "beta=0.1", "kl_reference=frozen", NULL));
+        sr1_step_report r;
+        json_t *row = step_of(tr, &r);
+        const char *name;
+
+        for (size_t i = 0; (name = sr1_step_metric_name(i)); i++)
+            assert_int_equal(json_object_del(row, name), 0);
+        assert_int_equal(json_object_size(row), 2);
+        (void)of(row, "rewards/format/mean");
+        (void)of(row, "rewards/answer/mean");
+        json_decref(row);
+        tiny_free_all(made, GROUP);
+        sr1_trainer_free(tr);
+    }
+    assert_true(n > 110);
+}
+
+static void reports_that_say_nothing_are_refused(void **state)
+{
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", NULL));
+    sr1_step_report r, old, empty = {.struct_size = sizeof empty};
+    json_t *row = step_of(tr, &r);
+    sr1_query q = tiny_query("Where is the tower?");
+    double value = 7;
+
+    (void)state;
+    REFUSED(sr1_step_metric(&r, "critic/scores", &value), SR1_E_NOT_FOUND,
+            "critic/scores");
+    REFUSED(sr1_step_metric(NULL, "loss", &value), SR1_E_INVALID, "report");
+    REFUSED(sr1_step_metric(&empty, "loss", &value), SR1_E_INVALID, "no step");
+    empty.struct_size = offsetof(sr1_step_report, metrics);
+    REFUSED(sr1_step_metric(&empty, "loss", &value), SR1_E_INVALID, "step report");
+    old = r;
+    OK(sr1_trainer_train_step(tr, &q, 1, 2, &r, NULL));
+    REFUSED(sr1_step_metric(&old, "loss", &value), SR1_E_STATE, "before the next step");
+    assert_null(sr1_step_metric_at(&old, 0, &value));
+    assert_true(value == 7);
+    OK(sr1_step_metric(&r, "loss", &value));
+    json_decref(row);
+    tiny_free_all(made, GROUP);
+    sr1_trainer_free(tr);
+}
+
+/* ---- a sink ---- */
+
+struct heard {
+    json_t *rows;
+    int64_t fails_at;
+};
+
+static sr1_status hear(void *user, int64_t step, const char *const *names,
+                       const double *values, size_t n)
+{
+    struct heard *h = user;
+    json_t *row = json_object();
+
+    for (size_t i = 0; i < n; i++)
+        json_object_set_new(row, names[i], sr1__json_number(values[i]));
+    assert_true(of(row, "step") == (double)step);
+    json_array_append_new(h->rows, row);
+    if (step != h->fails_at)
+        return SR1_OK;
+    return sr1_set_error(SR1_E_CALLBACK, "the disk of the sink is full");
+}
+
+/* What is whole is an integer in one and may be a real number in the other. */
+static void same_numbers(const json_t *a, json_t *b)
+{
+    const char *name;
+    json_t *v;
+
+    json_object_foreach(b, name, v)
+    {
+        const json_t *w = json_object_get(a, name);
+
+        assert_true(json_is_null(v) ? json_is_null(w)
+                                    : json_number_value(v) == json_number_value(w));
+    }
+}
+
+/* In a run it hears the rows of metrics.jsonl, those of validations too. */
+static void a_sink_hears_the_rows_of_a_run(void **state)
+{
+    struct heard h = {.rows = json_array(), .fails_at = -1};
+    sr1_trainer *tr =
+        open_trainer(RUN("heard", "validate_interval=2", "validation_split=0.3",
+                         "max_steps=4", "log_interval=2"));
+    json_t *rows;
+
+    (void)state;
+    OK(sr1_trainer_set_metric_sink(tr, hear, &h));
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+    rows = metrics("heard");
+    assert_int_equal(json_array_size(h.rows), json_array_size(rows));
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        json_t *row = json_array_get(rows, i);
+
+        assert_int_equal(json_object_del(row, "perf/timestamp"), 0);
+        assert_int_equal(json_object_size(row),
+                         json_object_size(json_array_get(h.rows, i)));
+        same_numbers(json_array_get(h.rows, i), row);
+    }
+    (void)of(json_array_get(rows, 1), "val/exact_match");
+    json_decref(rows);
+    json_decref(h.rows);
+}
+
+static void a_sink_that_fails_ends_the_run(void **state)
+{
+    struct heard h = {.rows = json_array(), .fails_at = 3};
+    sr1_trainer *tr = open_trainer(RUN("full", "max_steps=5"));
+    sr1_trainer *other = tiny_trainer(tiny_config("model", NULL));
+    sr1_query q = tiny_query("Where is the tower?");
+
+    (void)state;
+    OK(sr1_trainer_set_metric_sink(tr, hear, &h));
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_CALLBACK, "the disk of the sink is full");
+    assert_int_equal(json_array_size(h.rows), 3);
+    sr1_trainer_free(tr);
+    /* alone, a step by itself is heard, and another sink may follow */
+    json_array_clear(h.rows);
+    OK(sr1_trainer_set_metric_sink(other, hear, &h));
+    OK(sr1_trainer_train_step(other, &q, 1, 2, NULL, NULL));
+    OK(sr1_trainer_update(other, NULL, 0, NULL));
+    assert_int_equal(json_array_size(h.rows), 2);
+    OK(sr1_trainer_set_metric_sink(other, NULL, NULL));
+    OK(sr1_trainer_update(other, NULL, 0, NULL));
+    assert_int_equal(json_array_size(h.rows), 2);
+    REFUSED(sr1_trainer_set_metric_sink(NULL, hear, &h), SR1_E_INVALID, "trainer");
+    sr1_trainer_free(other);
+    json_decref(h.rows);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +370,11 @@ int main(void)
         cmocka_unit_test(differences_are_of_probabilities),
         cmocka_unit_test(throughput_counts_whole_trajectories),
         cmocka_unit_test(the_critics_figures_are_of_all_tokens),
+        cmocka_unit_test(every_metric_is_found_by_name),
+        cmocka_unit_test(every_step_has_the_names_of_the_table),
+        cmocka_unit_test(reports_that_say_nothing_are_refused),
+        cmocka_unit_test(a_sink_hears_the_rows_of_a_run),
+        cmocka_unit_test(a_sink_that_fails_ends_the_run),
         cmocka_unit_test(tiny_nothing_leaks),
     };
 

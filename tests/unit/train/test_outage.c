@@ -1,4 +1,6 @@
 /* Searches that fail: what an outage of the engine may and may not do to training. */
+#include "support/http_server.h"
+#include "step_metric.h"
 #include "support/tiny.h"
 
 #include "train/internal.h"
@@ -29,7 +31,7 @@ static sr1_status engine_search(void *self, const char *const *queries, size_t n
 static sr1_trainer *open_trainer(struct engine *e, const char *failure)
 {
     /* one row at a time: each search is a call of its own, in the order of samples */
-    sr1_config *c = tiny_config("searcher", "max_rows=1", failure, NULL);
+    sr1_config *c = tiny_config("searcher", "max_rows=1", "seed=12", failure, NULL);
     sr1_search_ops ops = {
         .struct_size = sizeof ops, .name = "failing", .search = engine_search};
     sr1_search *search = NULL;
@@ -86,7 +88,7 @@ static void check_left_out(const sr1_trajectory *t)
 
 static void an_outage_is_not_the_policys_failure(void **state)
 {
-    static const int32_t hows[] = {SR1_SEARCH_TIMEOUT, SR1_SEARCH_ERROR};
+    static const int32_t hows[] = {SR1_ACTION_TIMEOUT, SR1_ACTION_ERROR};
 
     (void)state;
     for (size_t k = 0; k < 2; k++) {
@@ -116,20 +118,84 @@ static void an_outage_is_not_the_policys_failure(void **state)
                 assert_true(sr1_trajectory_advantage(t[i]) == advantages[j++]);
         tiny_near(r.avg_reward, sum / 3, 1e-12);
         assert_int_equal(r.trajectories, N);
-        assert_int_equal(r.excluded, 5);
-        assert_int_equal(r.excluded_groups, 1);
+        assert_int_equal(step_metric(&r, "training/excluded_trajectories"), 5);
+        assert_int_equal(step_metric(&r, "training/excluded_groups"), 1);
         assert_int_equal(r.trained, 3);
-        assert_int_equal(r.searches, N);
-        assert_int_equal(r.failed_searches, 5);
-        assert_true(r.answer_rate == 1.0);
+        assert_int_equal(step_metric(&r, "env/number_of_searches"), N);
+        assert_int_equal(step_metric(&r, "env/number_of_failed_searches"), 5);
+        assert_true(step_metric(&r, "health/answer_rate") == 1.0);
         tiny_free_all(t, N);
         sr1_trainer_free(tr);
     }
 }
 
+/* ---- engines that fail as a whole ---- */
+
+static sr1_status broken_search(void *self, const char *const *queries, size_t n,
+                                int32_t k, sr1_search_sink *sink)
+{
+    struct engine *e = self;
+
+    if (e->fails >> e->calls & 1) {
+        e->calls++;
+        return sr1_set_error(e->how, "the key is refused");
+    }
+    return engine_search(self, queries, n, k, sink);
+}
+
+static sr1_trainer *open_broken(struct engine *e)
+{
+    sr1_config *c = tiny_config("searcher", "max_rows=1", NULL);
+    sr1_search_ops ops = {
+        .struct_size = sizeof ops, .name = "broken", .search = broken_search};
+    sr1_search *search = NULL;
+    sr1_trainer *tr = NULL;
+
+    OK(sr1_search_new(&search, &ops, e));
+    OK(sr1_trainer_new(&tr, c, search));
+    sr1_search_free(search);
+    sr1_config_free(c);
+    return tr;
+}
+
+static void an_engine_that_fails_as_a_whole_fails_its_rows(void **state)
+{
+    static const int32_t hows[] = {SR1_E_IO, SR1_E_TIMEOUT, SR1_E_INVALID};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof hows / sizeof *hows; k++) {
+        struct engine e = {FAILS, hows[k], 0};
+        sr1_trainer *tr = open_broken(&e);
+        sr1_trajectory *t[N];
+        sr1_step_report r;
+
+        step(tr, &r, t);
+        for (size_t i = 0; i < N; i++)
+            assert_int_equal(sr1_trajectory_stop_reason(t[i]),
+                             is_left_out(i) ? SR1_STOP_SEARCH_FAILED : SR1_STOP_ANSWER);
+        assert_int_equal(step_metric(&r, "env/number_of_failed_searches"), 5);
+        assert_int_equal(step_metric(&r, "training/excluded_trajectories"), 5);
+        tiny_free_all(t, N);
+        sr1_trainer_free(tr);
+    }
+}
+
+static void a_refused_key_ends_the_run(void **state)
+{
+    struct engine e = {1u << 3, SR1_E_CONFIG, 0};
+    sr1_trainer *tr = open_broken(&e);
+    sr1_query q = tiny_query("Where is the tower?");
+    sr1_step_report r = {.struct_size = sizeof r};
+
+    (void)state;
+    REFUSED(sr1_trainer_train_step(tr, &q, 1, GROUP, &r, NULL), SR1_E_CONFIG,
+            "the key is refused");
+    sr1_trainer_free(tr);
+}
+
 static void the_update_is_that_of_the_others_alone(void **state)
 {
-    struct engine e = {FAILS, SR1_SEARCH_ERROR, 0}, none = {0, 0, 0};
+    struct engine e = {FAILS, SR1_ACTION_ERROR, 0}, none = {0, 0, 0};
     sr1_trainer *a = open_trainer(&e, "search_failure=exclude");
     sr1_trainer *b = open_trainer(&none, "search_failure=exclude");
     sr1_trainer *c = open_trainer(&none, "search_failure=exclude");
@@ -149,7 +215,7 @@ static void the_update_is_that_of_the_others_alone(void **state)
     r = (sr1_step_report){.struct_size = sizeof r};
     OK(sr1_trainer_update(c, t, N, &r)); /* as a log of the step would be read back */
     same_weights(a, c, 1);
-    assert_int_equal(r.excluded, 5);
+    assert_int_equal(step_metric(&r, "training/excluded_trajectories"), 5);
     assert_int_equal(r.trained, 3);
     tiny_free_all(t, N);
     sr1_trainer_free(a);
@@ -159,7 +225,7 @@ static void the_update_is_that_of_the_others_alone(void **state)
 
 static void when_nothing_is_left_nothing_changes(void **state)
 {
-    struct engine down = {UINT32_MAX, SR1_SEARCH_TIMEOUT, 0}, none = {0, 0, 0};
+    struct engine down = {UINT32_MAX, SR1_ACTION_TIMEOUT, 0}, none = {0, 0, 0};
     sr1_trainer *a = open_trainer(&down, "search_failure=exclude");
     sr1_trainer *b = open_trainer(&none, "search_failure=exclude");
     sr1_trajectory *t[N];
@@ -168,8 +234,8 @@ static void when_nothing_is_left_nothing_changes(void **state)
     (void)state;
     step(a, &r, t);
     same_weights(a, b, 1);
-    assert_int_equal(r.excluded, N);
-    assert_int_equal(r.excluded_groups, 2);
+    assert_int_equal(step_metric(&r, "training/excluded_trajectories"), N);
+    assert_int_equal(step_metric(&r, "training/excluded_groups"), 2);
     assert_int_equal(r.trained, 0);
     assert_true(r.loss == 0 && r.avg_reward == 0);
     tiny_free_all(t, N);
@@ -179,7 +245,7 @@ static void when_nothing_is_left_nothing_changes(void **state)
 
 static void going_on_without_is_a_choice(void **state)
 {
-    struct engine e = {FAILS, SR1_SEARCH_ERROR, 0};
+    struct engine e = {FAILS, SR1_ACTION_ERROR, 0};
     sr1_trainer *tr = open_trainer(&e, "search_failure=continue");
     sr1_trajectory *t[N];
     sr1_step_report r;
@@ -194,17 +260,17 @@ static void going_on_without_is_a_choice(void **state)
             assert_non_null(strstr(sr1_trajectory_generated_text(t[i], &n),
                                    "</search><information>  </information><answer>"));
     }
-    assert_int_equal(r.excluded, 0);
-    assert_int_equal(r.excluded_groups, 0);
+    assert_int_equal(step_metric(&r, "training/excluded_trajectories"), 0);
+    assert_int_equal(step_metric(&r, "training/excluded_groups"), 0);
     assert_int_equal(r.trained, N);
-    assert_int_equal(r.failed_searches, 5);
+    assert_int_equal(step_metric(&r, "env/number_of_failed_searches"), 5);
     tiny_free_all(t, N);
     sr1_trainer_free(tr);
 }
 
 static void such_a_trajectory_survives_being_stored(void **state)
 {
-    struct engine e = {UINT32_MAX, SR1_SEARCH_ERROR, 0};
+    struct engine e = {UINT32_MAX, SR1_ACTION_ERROR, 0};
     sr1_trainer *tr = open_trainer(&e, "search_failure=exclude");
     sr1_trajectory *t[N], *back = NULL;
     sr1_step_report r;
@@ -223,11 +289,114 @@ static void such_a_trajectory_survives_being_stored(void **state)
     sr1_trainer_free(tr);
 }
 
+/* ---- whole runs ---- */
+
+/* Two rows a step, one search each. */
+static sr1_trainer *open_run(struct engine *e, const char *run, const char *limit)
+{
+    char train[600], out[600];
+    sr1_config *c;
+    sr1_search_ops ops = {
+        .struct_size = sizeof ops, .name = "failing", .search = engine_search};
+    sr1_search *search = NULL;
+    sr1_trainer *tr = NULL;
+
+    snprintf(train, sizeof train, "train_file=%s", tiny_questions("run.jsonl", 6));
+    snprintf(out, sizeof out, "out=%s", scratch_path(run));
+    c = tiny_config("searcher", "max_rows=1", "group_size=2", "batch_size=1",
+                    "max_steps=6", limit, train, out, NULL);
+    OK(sr1_search_new(&search, &ops, e));
+    OK(sr1_trainer_new(&tr, c, search));
+    sr1_search_free(search);
+    sr1_config_free(c);
+    return tr;
+}
+
+static void a_dead_engine_stops_the_run_with_a_checkpoint(void **state)
+{
+    struct engine e = {UINT32_MAX & ~3u, SR1_ACTION_ERROR, 0}; /* from step 2 on */
+    struct engine well = {0, 0, 0};
+    sr1_trainer *tr = open_run(&e, "dead", "search_max_failed_steps=2");
+    sr1_search_ops ops = {
+        .struct_size = sizeof ops, .name = "well", .search = engine_search};
+    sr1_resume_options options = {.struct_size = sizeof options};
+    sr1_search *search = NULL;
+
+    (void)state;
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_NETWORK,
+            "stopped after step 3 of 6: every search of the last 2 steps failed; the "
+            "engine is failing; the last error: out of order");
+    assert_int_equal(sr1_trainer_steps_saved(tr), 3);
+    sr1_trainer_free(tr);
+    OK(sr1_search_new(&search, &ops, &well));
+    options.search = search;
+    OK(sr1_trainer_resume(&tr, scratch_path("dead"), &options));
+    OK(sr1_trainer_run(tr, NULL));
+    assert_int_equal(sr1_trainer_steps_done(tr), 6);
+    sr1_search_free(search);
+    sr1_trainer_free(tr);
+}
+
+/* Answers the probe at the start, then closes each connection. */
+static void answer_once(void *user, int nth, const char *request, struct reply *r)
+{
+    (void)user, (void)request;
+    r->body = "{\"result\": [[{\"document\": {\"id\": \"1\", \"contents\": "
+              "\"Tower\\nIn Paris.\"}, \"score\": 1.0}]]}";
+    r->drop = nth > 0;
+}
+
+static void the_end_names_the_server(void **state)
+{
+    char train[600], out[600], url[128], where[200];
+    struct server s;
+    sr1_trainer *tr = NULL;
+    sr1_config *c;
+
+    (void)state;
+    server_start(&s, answer_once, NULL);
+    snprintf(url, sizeof url, "search_url=%s/retrieve", s.url);
+    snprintf(train, sizeof train, "train_file=%s", tiny_questions("run.jsonl", 6));
+    snprintf(out, sizeof out, "out=%s", scratch_path("nobody"));
+    c = tiny_config("searcher", "group_size=2", "batch_size=1", "max_steps=6",
+                    "search_engine=remote", url, "search_retries=0", train, out, NULL);
+    OK(sr1_trainer_new(&tr, c, NULL));
+    snprintf(where, sizeof where,
+             "the engine is remote (search_url %s/retrieve); the last error: %s", s.url,
+             s.url);
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_NETWORK, where);
+    assert_non_null(strstr(sr1_last_error(), "after step 3 of 6")); /* the default */
+    sr1_trainer_free(tr);
+    sr1_config_free(c);
+    server_stop(&s);
+}
+
+static void one_answer_in_between_goes_on(void **state)
+{
+    struct engine e = {0xdfdu, SR1_ACTION_TIMEOUT, 0}; /* calls 1 and 9 are answered */
+    sr1_trainer *tr = open_run(&e, "weak", "search_max_failed_steps=4");
+
+    (void)state;
+    OK(sr1_trainer_run(tr, NULL));
+    assert_int_equal(e.calls, 12);
+    sr1_trainer_free(tr);
+}
+
+static void zero_never_stops_a_run(void **state)
+{
+    struct engine e = {UINT32_MAX, SR1_ACTION_TIMEOUT, 0};
+    sr1_trainer *tr = open_run(&e, "stubborn", "search_max_failed_steps=0");
+
+    (void)state;
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+}
+
 /* ---- evaluation ---- */
 
 static void rows_without_a_search_are_no_wrong_answers(void **state)
 {
-    struct engine e = {0x5, SR1_SEARCH_TIMEOUT, 0};
+    struct engine e = {0x5, SR1_ACTION_TIMEOUT, 0};
     sr1_config *c = tiny_config("searcher", "max_rows=1", NULL);
     sr1_search_ops ops = {
         .struct_size = sizeof ops, .name = "failing", .search = engine_search};
@@ -271,10 +440,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_outage_is_not_the_policys_failure),
+        cmocka_unit_test(an_engine_that_fails_as_a_whole_fails_its_rows),
+        cmocka_unit_test(a_refused_key_ends_the_run),
         cmocka_unit_test(the_update_is_that_of_the_others_alone),
         cmocka_unit_test(when_nothing_is_left_nothing_changes),
         cmocka_unit_test(going_on_without_is_a_choice),
         cmocka_unit_test(such_a_trajectory_survives_being_stored),
+        cmocka_unit_test(a_dead_engine_stops_the_run_with_a_checkpoint),
+        cmocka_unit_test(the_end_names_the_server),
+        cmocka_unit_test(one_answer_in_between_goes_on),
+        cmocka_unit_test(zero_never_stops_a_run),
         cmocka_unit_test(rows_without_a_search_are_no_wrong_answers),
         cmocka_unit_test(tiny_nothing_leaks),
     };

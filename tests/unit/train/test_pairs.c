@@ -1,9 +1,10 @@
 /* Every estimator with every loss, every protocol with every environment: two steps each,
  * and what is refused says why. */
 #include "leveller.h"
+#include "step_metric.h"
 
-#include "env/protocol.h"
-#include "loss/loss.h"
+#include "environment/env/protocol.h"
+#include "signal/loss/loss.h"
 
 /* Loss names that the key takes: all rows but imitation. */
 static int is_choice(const char *loss)
@@ -22,9 +23,10 @@ static int64_t take_two(sr1_trainer *tr, const char *id, const char *what)
     for (int k = 0; k < 2; k++) {
         if (sr1_trainer_train_step(tr, &q, 1, 4, &r, NULL) != SR1_OK)
             fail_msg("%s: %s", what, sr1_last_error());
-        if (r.skipped_updates || !isfinite(r.loss) || !isfinite(r.grad_norm))
+        if (step_metric(&r, "training/skipped_updates") || !isfinite(r.loss) ||
+            !isfinite(r.grad_norm))
             fail_msg("%s: loss %g, gradient %g", what, r.loss, r.grad_norm);
-        compared += r.levels_compared;
+        compared += (int64_t)step_metric(&r, "thinking/steps_compared");
     }
     return compared;
 }

@@ -149,7 +149,7 @@ static void trajectories_hold_what_was_found(void **state)
     assert_non_null(values);
     assert_non_null(sr1_trajectory_column(t[0], SR1_COLUMN_REFERENCE));
     for (size_t i = 0; i < n; i++) {
-        assert_true(values[i] == 0.0f);  /* the head begins at zero */
+        assert_true(values[i] == 0.0f);   /* the head begins at zero */
         tiny_near(rewards[i], 0.0, 1e-5); /* the policy is its reference still */
         tiny_near(returns[i], sr1_trajectory_reward(t[0]), 1e-4); /* gamma, lambda 1 */
     }
@@ -192,8 +192,8 @@ static void groups_have_the_deviation_asked_for(void **state)
 
     (void)state;
     for (size_t k = 0; k < 3; k++) {
-        sr1_trainer *tr = tiny_trainer(
-            tiny_config("model", kinds[k], "advantage_eps=1e-6", NULL));
+        sr1_trainer *tr =
+            tiny_trainer(tiny_config("model", kinds[k], "advantage_eps=1e-6", NULL));
         sr1_trajectory *t[5];
         double mean = 0, squares = 0, std;
 

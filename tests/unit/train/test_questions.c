@@ -1,6 +1,7 @@
 /* Which questions a step asks, and what the length of responses does to them: dynamic
  * sampling, selection by what is known, overlong shaping, masking, balanced batches. */
 #include "runs.h"
+#include "step_metric.h"
 
 /* Rewards by the number k of question "qk": the even ones are worth the same to all
  * samples. */
@@ -40,8 +41,7 @@ static void run_by_number(sr1_config *c)
 /* Numbers of the questions of a step, in order, each once: "0 1 2 3". */
 static void asked(const char *run, int64_t step, char *out)
 {
-    size_t n;
-    char *text = slurp(run, "trajectories.jsonl", &n), *at = text, *end;
+    char *text = slurp_trajectories(run), *at = text, *end;
     int last = -1;
 
     for (*out = '\0'; (end = strchr(at, '\n')) != NULL; at = end + 1) {
@@ -68,7 +68,7 @@ static void step_asks(const char *run, int64_t step, const char *expected)
 }
 
 /* Seven questions, two a step, four samples each. */
-static void dead_groups_are_replaced(void **state)
+static void zero_variance_groups_are_replaced(void **state)
 {
     json_t *rows;
 
@@ -81,7 +81,7 @@ static void dead_groups_are_replaced(void **state)
     tiny_near(metric(rows, 0, "training/sampling_rounds"), 2, 0);
     tiny_near(metric(rows, 0, "training/trajectories"), 16, 0);
     tiny_near(metric(rows, 0, "training/trained_trajectories"), 8, 0);
-    tiny_near(metric(rows, 0, "training/dead_groups"), 2, 0);
+    tiny_near(metric(rows, 0, "training/zero_variance_groups"), 2, 0);
     tiny_near(metric(rows, 1, "training/sampling_rounds"), 1, 0);
     tiny_near(metric(rows, 1, "training/trained_trajectories"), 4, 0);
     /* of 1, 3 and the dead: their rewards are 0 to 3 and 0 to 9, ones */
@@ -236,9 +236,9 @@ static void choices_are_resumed(void **state)
 
 static void long_responses_lose_reward(void **state)
 {
-    sr1_trainer *tr = tiny_trainer(tiny_config("model", "max_tokens=24", "beta=0",
-                                               "overlong_buffer=20",
-                                               "overlong_penalty=2", NULL));
+    sr1_trainer *tr =
+        tiny_trainer(tiny_config("model", "max_tokens=24", "beta=0", "overlong_buffer=20",
+                                 "overlong_penalty=2", NULL));
     sr1_query q[2] = {tiny_query("one?"), tiny_query("Where is the tower?")};
     sr1_trajectory *t[N];
     int punished = 0;
@@ -248,15 +248,15 @@ static void long_responses_lose_reward(void **state)
     for (size_t i = 0; i < N; i++) {
         double over = (double)sr1_trajectory_policy_count(t[i]) - 4, sum = 0;
         double expected = over <= 0 ? 0 : -2 * over / 20, value, weight;
-        size_t n = sr1_trajectory_reward_part_count(t[i]);
+        size_t n = sr1_trajectory_reward_component_count(t[i]);
         const char *name;
 
-        OK(sr1_trajectory_reward_part(t[i], n - 1, &name, &value, &weight));
+        OK(sr1_trajectory_reward_component(t[i], n - 1, &name, &value, &weight));
         assert_string_equal(name, "overlong");
         tiny_near(value, expected, 1e-12);
         punished += value < 0;
         for (size_t k = 0; k < n; k++) {
-            OK(sr1_trajectory_reward_part(t[i], k, NULL, &value, &weight));
+            OK(sr1_trajectory_reward_component(t[i], k, NULL, &value, &weight));
             sum += value * weight;
         }
         tiny_near(sr1_trajectory_reward(t[i]), sum, 1e-12);
@@ -266,13 +266,15 @@ static void long_responses_lose_reward(void **state)
     sr1_trainer_free(tr);
 }
 
+/* An entropy bonus acts on every trajectory, whatever its advantage. */
 static sr1_step_report one_step(const char *a, const char *b)
 {
     sr1_step_report r = {.struct_size = sizeof r};
-    sr1_trainer *tr = tiny_trainer(tiny_config("model", a, b, NULL));
+    sr1_trainer *tr = tiny_trainer(tiny_config("model", "entropy_coef=0.01", a, b, NULL));
     sr1_query q[2] = {tiny_query("one?"), tiny_query("Where is the tower?")};
 
     OK(sr1_trainer_train_step(tr, q, 2, 4, &r, NULL));
+    keep_metrics(&r);
     sr1_trainer_free(tr);
     return r;
 }
@@ -282,12 +284,16 @@ static void what_was_cut_is_not_trained_on(void **state)
     sr1_step_report r = one_step("max_tokens=2", "mask_truncated_completions=true");
 
     (void)state;
-    assert_true(r.cut_short == 1 && r.masked == N && r.trained == 0 && r.grad_norm == 0);
+    assert_true(step_metric(&r, "response_length/clip_ratio") == 1 &&
+                step_metric(&r, "training/masked_trajectories") == N && r.trained == 0 &&
+                r.grad_norm == 0);
     r = one_step("max_tokens=2", "mask_truncated_completions=false");
-    assert_true(r.masked == 0 && r.trained == N);
+    assert_true(step_metric(&r, "training/masked_trajectories") == 0 && r.trained == N);
     r = one_step("max_tokens=64", "mask_truncated_completions=true");
-    assert_int_equal(r.masked + r.trained, N);
-    tiny_near((double)r.masked, r.cut_short * N, 1e-9);
+    assert_int_equal((int64_t)step_metric(&r, "training/masked_trajectories") + r.trained,
+                     N);
+    tiny_near(step_metric(&r, "training/masked_trajectories"),
+              step_metric(&r, "response_length/clip_ratio") * N, 1e-9);
 }
 
 static void keys_that_contradict_are_refused(void **state)
@@ -323,7 +329,7 @@ static double earned_from(const sr1_trajectory *t, size_t k, int dense)
     double sum = 0;
 
     for (size_t i = 0; i < sr1_trajectory_search_count(t); i++) {
-        sr1_search_event e = {.struct_size = sizeof e};
+        sr1_action_event e = {.struct_size = sizeof e};
         size_t p = last;
 
         OK(sr1_trajectory_search(t, i, &e));
@@ -339,9 +345,9 @@ static void check_returns(const char *key, int dense)
 {
     static const sr1_env_ops ops = {.struct_size = sizeof ops, .name = "pay", .act = pay};
     sr1_env_options o = {.struct_size = sizeof o};
-    sr1_trainer *tr = tiny_trainer(tiny_config(
-        "model", key, "advantage=gae", "gamma=0.5", "rewards=environment",
-        "reward_weights=2", "max_turns=3", "max_tokens=24", "beta=0", NULL));
+    sr1_trainer *tr = tiny_trainer(
+        tiny_config("model", key, "advantage=gae", "gamma=0.5", "rewards=environment",
+                    "reward_weights=2", "max_turns=3", "max_tokens=24", "beta=0", NULL));
     sr1_query q[2] = {tiny_query("one?"), tiny_query("Where is the tower?")};
     sr1_env *env = NULL;
     sr1_trajectory *t[N];
@@ -388,15 +394,19 @@ static void batches_are_of_one_length(void **state)
         OK(sr1_trajectory_set_advantage(t[i], (double)(i % 5) - 2.0));
     tr = tiny_trainer(tiny_config("model", "micro_batch_tokens=128", "workers=2", NULL));
     OK(sr1_trainer_update(tr, t, 12, &even));
+    keep_metrics(&even);
     sr1_trainer_free(tr);
     tr = tiny_trainer(tiny_config("model", "micro_batch_tokens=128", "workers=2",
                                   "balance_batches=false", NULL));
     OK(sr1_trainer_update(tr, t, 12, &odd));
     sr1_trainer_free(tr);
-    assert_true(even.micro_batches > 1 && even.micro_batches % 2 == 0);
-    assert_true(even.batch_tokens_max <= 128);
-    assert_true(even.unbalanced_max - even.unbalanced_min >
-                2 * (even.batch_tokens_max - even.batch_tokens_min));
+    assert_true(step_metric(&even, "training/micro_batches") > 1 &&
+                (int)step_metric(&even, "training/micro_batches") % 2 == 0);
+    assert_true(step_metric(&even, "global_seqlen/balanced_max") <= 128);
+    assert_true(step_metric(&even, "global_seqlen/max") -
+                    step_metric(&even, "global_seqlen/min") >
+                2 * (step_metric(&even, "global_seqlen/balanced_max") -
+                     step_metric(&even, "global_seqlen/balanced_min")));
     tiny_near(even.loss, odd.loss, 1e-5);
     tiny_near(even.grad_norm, odd.grad_norm, 1e-4 * odd.grad_norm);
     tiny_free_all(t, 12);
@@ -405,7 +415,7 @@ static void batches_are_of_one_length(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dead_groups_are_replaced),
+        cmocka_unit_test(zero_variance_groups_are_replaced),
         cmocka_unit_test(rounds_are_bounded),
         cmocka_unit_test(baselines_are_asked_again),
         cmocka_unit_test(long_questions_are_left_out),

@@ -7,16 +7,27 @@
 #include <dirent.h>
 
 /* What a recipe is cut down to. */
-static const char *const cuts[] = {"max_steps=2",        "batch_size=2",
-                                   "group_size=2",       "search_engine=mock",
-                                   "max_tokens=40",      "validate_interval=0",
-                                   "max_turns=1",        "validate_at_start=false",
-                                   "max_env_steps=1",    "learning_rate=1e-4",
-                                   "warmup_steps=0",     "device=cpu",
-                                   "dtype=fp32",         "max_tokens_per_turn=0",
-                                   "mini_batch_size=2",  "save_interval=0",
-                                   "validation_file=",   "answer_field=golden_answers",
-                                   "question_template=", "prompt_template=none"};
+static const char *const cuts[] = {"max_steps=2",
+                                   "batch_size=2",
+                                   "group_size=2",
+                                   "search_engine=mock",
+                                   "max_tokens=40",
+                                   "validate_interval=0",
+                                   "max_turns=1",
+                                   "validate_at_start=false",
+                                   "max_env_steps=1",
+                                   "learning_rate=1e-4",
+                                   "warmup_steps=0",
+                                   "device=cpu",
+                                   "warmup_ratio=0",
+                                   "dtype=fp32",
+                                   "max_tokens_per_turn=0",
+                                   "mini_batch_size=2",
+                                   "save_interval=0",
+                                   "validation_file=",
+                                   "answer_field=golden_answers",
+                                   "question_template=",
+                                   "prompt_template=none"};
 
 static void set(sr1_config *c, const char *pair)
 {
@@ -226,7 +237,7 @@ static const struct {
     {"search-r1-grpo", "kl_in", "loss"},
     {"search-r1-grpo", "beta", "0.001"},
     {"search-r1-grpo", "learning_rate", "1e-6"},
-    {"search-r1-grpo", "warmup_steps", "286"},
+    {"search-r1-grpo", "warmup_ratio", "0.285"},
     {"search-r1-grpo", "max_steps", "1005"},
     {"search-r1-ppo", "advantage", "gae"},
     {"search-r1-ppo", "gamma", "1"},
@@ -253,6 +264,7 @@ static const struct {
     {"mt-grpo", "adam_beta2", "0.99"},
     {"mt-grpo", "max_grad_norm", "0.1"},
     {"mt-grpo", "search_top_k", "1"},
+    {"ctrl", "question_field", "critique_prompt"},
     {"ctrl", "advantage", "grpo"},
     {"ctrl", "advantage_eps", "1e-6"},
     {"ctrl", "advantage_std_kind", "unbiased"},

@@ -2,6 +2,7 @@
  * demonstrations, and what happens when the disk, the data or the engine do not play
  * along. */
 #include "runs.h"
+#include "step_metric.h"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -154,8 +155,8 @@ static void a_torn_checkpoint_is_passed_over(void **state)
 static void spilling_trajectories_gives_the_same_bits(void **state)
 {
     (void)state;
-    run_whole(RUN("in-memory", "skip_dead_groups=true"));
-    run_whole(RUN("spilled", "skip_dead_groups=true", "trajectory_memory=1"));
+    run_whole(RUN("in-memory", "skip_zero_variance_groups=true"));
+    run_whole(RUN("spilled", "skip_zero_variance_groups=true", "trajectory_memory=1"));
     same_run("in-memory", "spilled");
 }
 
@@ -202,7 +203,7 @@ static void every_row_has_every_metric(void **state)
                                         "health/alarms",
                                         "env/number_of_searches",
                                         "env/number_of_failed_searches",
-                                        "training/dead_groups",
+                                        "training/zero_variance_groups",
                                         "training/excluded_trajectories",
                                         "training/excluded_groups",
                                         "training/skipped_updates",
@@ -215,17 +216,21 @@ static void every_row_has_every_metric(void **state)
                                         "timing_s/update_actor",
                                         "timing_s/search",
                                         "perf/throughput",
+                                        "perf/timestamp",
                                         "perf/rss_bytes"};
     json_t *rows = metrics("whole");
 
     (void)state;
     assert_int_equal(json_array_size(rows), 7); /* one before the first step */
+    assert_true(metric(rows, 0, "perf/timestamp") > 1.7e9); /* 2023 */
     for (size_t i = 1; i < 7; i++) {
         for (size_t k = 0; k < sizeof names / sizeof *names; k++)
             (void)metric(rows, i, names[k]);
         assert_true(metric(rows, i, "step") == (double)i);
         assert_true(metric(rows, i, "perf/throughput") > 0);
         assert_true(metric(rows, i, "perf/rss_bytes") > 1e7);
+        assert_true(metric(rows, i, "perf/timestamp") >=
+                    metric(rows, i - 1, "perf/timestamp"));
         assert_true(metric(rows, i, "critic/rewards/min") <= metric(rows, i, "reward"));
         assert_true(metric(rows, i, "critic/rewards/max") >= metric(rows, i, "reward"));
         assert_true(fabs(metric(rows, i, "rewards/format/mean") +
@@ -251,25 +256,31 @@ static void every_row_has_every_metric(void **state)
 
 static void trajectories_read_back_and_train_again(void **state)
 {
+    char path[600];
     size_t n, lines = 0;
-    char *text = slurp("whole", "trajectories.jsonl", &n), *at = text;
+    const char *text = NULL;
+    sr1_lines *file = NULL;
     sr1_trainer *tr = open_trainer(RUN("again", "update_times=1"));
 
     (void)state;
-    while (*at) {
-        char *end = strchr(at, '\n');
+    snprintf(path, sizeof path, "%s/trajectories.jsonl.zst", scratch_path("whole"));
+    OK(sr1_lines_open(&file, path));
+    for (;;) {
         sr1_trajectory *t = NULL;
 
-        OK(sr1_trajectory_from_json(&t, at, (size_t)(end - at)));
+        OK(sr1_lines_next(file, &text, &n));
+        if (!text)
+            break;
+        assert_int_equal(strncmp(text, "{\"step\":", 8), 0);
+        OK(sr1_trajectory_from_json(&t, text, n));
         assert_true(sr1_trajectory_has_reward(t) && sr1_trajectory_has_advantage(t));
         if (lines == 0) /* sampled by the weights that this trainer has too */
             OK(sr1_trainer_update(tr, &t, 1, NULL));
         sr1_trajectory_free(t);
         lines++;
-        at = end + 1;
     }
     assert_true(lines >= 6 * 4);
-    sr1_free(text);
+    sr1_lines_free(file);
     sr1_trainer_free(tr);
 }
 
@@ -307,8 +318,10 @@ static void hostile_passages_earn_nothing_and_are_not_learned(void **state)
             assert_int_equal(sr1_trajectory_policy_count(t[k]), 6);
             sr1_trajectory_free(t[k]);
         }
-        assert_int_equal(r.policy_tokens, 24);
-        assert_true(r.reward_std == 0 && r.reward_min == 0.5 && r.answer_rate == 1);
+        assert_int_equal(step_metric(&r, "training/policy_tokens"), 24);
+        assert_true(step_metric(&r, "critic/score/std") == 0 &&
+                    step_metric(&r, "critic/score/min") == 0.5 &&
+                    step_metric(&r, "health/answer_rate") == 1);
         sr1_trainer_free(tr);
         sr1_search_free(e);
         sr1_config_free(c);
@@ -341,6 +354,87 @@ static void alarms_are_raised_once(void **state)
     assert_true(metric(rows, 5, "response_length/clip_ratio") > 0.5);
     json_decref(rows);
     sr1_trainer_free(tr);
+}
+
+/* Every response has the same reward. */
+static void a_run_that_cannot_learn_says_so(void **state)
+{
+    sr1_trainer *tr =
+        open_trainer(RUN("barren", "rewards=answer", "reward_weights=0", "max_steps=3"));
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .note = on_note};
+    const char *first;
+    json_t *rows;
+
+    (void)state;
+    noted[0] = '\0';
+    OK(sr1_trainer_run(tr, &cb));
+    first = strstr(noted, "all advantages are 0");
+    assert_non_null(first);
+    assert_null(strstr(first + 1, "all advantages are 0"));
+    assert_non_null(strstr(first, "raise temperature or group_size"));
+    assert_non_null(strstr(noted, "nothing was learned in 3 steps"));
+    rows = metrics("barren");
+    assert_true(metric(rows, 2, "health/alarm_zero_advantage") == 1);
+    json_decref(rows);
+    sr1_trainer_free(tr);
+    noted[0] = '\0';
+    tr = open_trainer(RUN("fertile", "update_times=1"));
+    OK(sr1_trainer_run(tr, &cb));
+    assert_null(strstr(noted, "nothing was learned"));
+    sr1_trainer_free(tr);
+}
+
+static void alarms_have_names_and_remedies(void **state)
+{
+    json_t *rows = metrics("barren");
+    size_t i = 0;
+
+    (void)state;
+    for (; sr1_alarm_name(i); i++) {
+        char key[64];
+
+        snprintf(key, sizeof key, "health/alarm_%s", sr1_alarm_name(i));
+        (void)metric(rows, 1, key);
+        assert_non_null(strchr(sr1_alarm_text(i), ';'));
+    }
+    assert_int_equal(i, 7);
+    assert_null(sr1_alarm_text(i));
+    json_decref(rows);
+}
+
+/* The default knows nothing: training with it would teach not to search. */
+static void a_run_without_an_engine_is_refused(void **state)
+{
+    static const struct {
+        const char *pair;
+        sr1_status status;
+    } cases[] = {{"environment=search", SR1_E_CONFIG},
+                 {"environment=none", SR1_OK},
+                 {"search_engine=mock", SR1_OK}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sr1_config *c = NULL;
+        sr1_trainer *tr;
+        char name[32];
+
+        snprintf(name, sizeof name, "engine-%zu", i);
+        OK(sr1_config_new(&c));
+        OK(sr1_config_set(c, "model_name_or_path", scratch_path("model")));
+        OK(sr1_config_set_pair(c, train_path));
+        OK(sr1_config_set_pair(c, out_pair(name)));
+        OK(sr1_config_set_pair(c, "prompt_template=none"));
+        OK(sr1_config_set_pair(c, "max_tokens=3"));
+        OK(sr1_config_set_pair(c, "max_steps=1"));
+        OK(sr1_config_set_pair(c, cases[i].pair));
+        tr = open_trainer(c);
+        if (cases[i].status == SR1_OK)
+            OK(sr1_trainer_run(tr, NULL));
+        else
+            REFUSED(sr1_trainer_run(tr, NULL), SR1_E_CONFIG, "search_engine is not set");
+        assert_int_equal(sr1__path_exists(scratch_path(name)), cases[i].status == SR1_OK);
+        sr1_trainer_free(tr);
+    }
 }
 
 /* ---- half precision ---- */
@@ -390,15 +484,19 @@ static sr1_status always_one(void *self, const sr1_trajectory *const *t, size_t 
 
 static void all_groups_dead(void **state)
 {
-    static const char *const skip[] = {"skip_dead_groups=true", "skip_dead_groups=false"};
+    static const char *const ways[][2] = {
+        {"skip_zero_variance_groups=true", "beta=0"},
+        {"skip_zero_variance_groups=false", "beta=0"},
+        {"skip_zero_variance_groups=false", "beta=0.1"}};
     static double one = 1.0;
     sr1_reward_ops ops = {.struct_size = sizeof ops, .name = "one", .score = always_one};
     sr1_query q = tiny_query("Where?");
 
     (void)state;
-    for (size_t k = 0; k < 2; k++) {
-        sr1_trainer *tr = open_trainer(tiny_config("model", "reward_weights=0,0", skip[k],
-                                                   "beta=0", "weight_decay=0", NULL));
+    for (size_t k = 0; k < 3; k++) {
+        sr1_trainer *tr =
+            open_trainer(tiny_config("model", "reward_weights=0,0", ways[k][0],
+                                     ways[k][1], "weight_decay=0", NULL));
         sr1_step_report r = {.struct_size = sizeof r};
         float *before, *after;
         size_t n;
@@ -408,8 +506,8 @@ static void all_groups_dead(void **state)
         OK(sr1_trainer_train_step(tr, &q, 1, 4, &r, NULL));
         after = tiny_weights(tr->model, &n);
         assert_memory_equal(before, after, n * sizeof *after);
-        assert_int_equal(r.dead_groups, 1);
-        assert_int_equal(r.trained, k == 0 ? 0 : 4);
+        assert_int_equal(step_metric(&r, "training/zero_variance_groups"), 1);
+        assert_int_equal(r.trained, 0); /* left out, or without a gradient */
         assert_true(r.loss == 0 && r.avg_reward == 1);
         free(before);
         free(after);
@@ -428,6 +526,27 @@ static void a_reward_that_is_not_finite_ends_the_run(void **state)
     OK(sr1_trainer_add_reward(tr, &ops, &nan_reward, 1.0));
     REFUSED(sr1_trainer_run(tr, NULL), SR1_E_NUMERIC, "odd");
     REFUSED(sr1_trainer_add_reward(tr, &ops, &nan_reward, 1.0), SR1_E_STATE, "begun");
+    sr1_trainer_free(tr);
+}
+
+static void rewards_of_the_callers_can_stand_alone(void **state)
+{
+    static double one = 1.0;
+    sr1_reward_ops ops = {.struct_size = sizeof ops, .name = "mine", .score = always_one};
+    sr1_trainer *tr = open_trainer(RUN("alone", "rewards=none", "max_steps=2"));
+    sr1_query q = tiny_query("Where?");
+    sr1_step_report r = {.struct_size = sizeof r};
+    sr1_trajectory *t[4] = {0};
+
+    (void)state;
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_CONFIG, "no reward was given");
+    REFUSED(sr1_trainer_train_step(tr, &q, 1, 4, &r, t), SR1_E_CONFIG, "rewards=answer");
+    OK(sr1_trainer_add_reward(tr, &ops, &one, 0.25));
+    OK(sr1_trainer_train_step(tr, &q, 1, 4, &r, t));
+    assert_true(r.avg_reward == 0.25); /* nothing for format or answer */
+    assert_int_equal(sr1_trajectory_reward_component_count(t[0]), 1);
+    tiny_free_all(t, 4);
+    OK(sr1_trainer_run(tr, NULL));
     sr1_trainer_free(tr);
 }
 
@@ -646,19 +765,22 @@ static void words_of_the_user_end_no_message(void **state)
  * earlier ones. */
 static void conversations_of_qwen3_grow_at_their_end(void **state)
 {
-    static const char marks[] =
-        "{%- if enable_thinking %} message.reasoning_content '\\n<tool_response>\\n'";
     static const char *const said[] = {
         THOUGHTLESS "<answer> Rome</answer><|im_end|>\n<|im_start|>user\n" ASKED
                     "<|im_end|>\n<|im_start|>assistant\n",
         THOUGHTLESS "<answer> Paris</answer><|im_end|>\n"};
     char both[512];
+    struct sr1__buf qwen3;
     sr1_trajectory *t = NULL;
     sr1_trainer *tr;
     size_t n;
 
     (void)state;
-    scratch_file("model/chat_template.jinja", marks, 0);
+    snprintf(both, sizeof both, "%s/tests/fixtures/chat_templates/qwen3.jinja",
+             getenv("SR1_SRC"));
+    OK(sr1__file_read(both, 0, &qwen3));
+    scratch_file("model/chat_template.jinja", sr1__buf_cstr(&qwen3), 0);
+    sr1__buf_free(&qwen3);
     OK(talk_example("", "", "beta=0", &tr, &t));
     snprintf(both, sizeof both, "%s%s", said[0], said[1]);
     assert_string_equal(sr1_trajectory_generated_text(t, &n), both);
@@ -736,9 +858,13 @@ int main(void)
         cmocka_unit_test(trajectories_read_back_and_train_again),
         cmocka_unit_test(hostile_passages_earn_nothing_and_are_not_learned),
         cmocka_unit_test(alarms_are_raised_once),
+        cmocka_unit_test(a_run_that_cannot_learn_says_so),
+        cmocka_unit_test(alarms_have_names_and_remedies),
+        cmocka_unit_test(a_run_without_an_engine_is_refused),
         cmocka_unit_test(low_precision_resumes_with_its_loss_scale),
         cmocka_unit_test(all_groups_dead),
         cmocka_unit_test(a_reward_that_is_not_finite_ends_the_run),
+        cmocka_unit_test(rewards_of_the_callers_can_stand_alone),
         cmocka_unit_test(a_folder_in_use_is_refused),
         cmocka_unit_test(sources_may_have_long_names),
         cmocka_unit_test(a_folder_that_cannot_be_made_is_an_error),

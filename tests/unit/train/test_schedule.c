@@ -47,6 +47,29 @@ static void the_rate_warms_up_and_falls(void **state)
     near(sr1__schedule_rate(&s, 0), 1, 1e-12);
 }
 
+/* As verl's int(ratio * steps), of whole results too; a number of steps wins. */
+static void a_warmup_may_be_a_part_of_the_steps(void **state)
+{
+    static const struct {
+        double ratio;
+        int64_t given, total, warmup;
+    } rows[] = {{0.285, 0, 1005, 286}, {0.285, 0, 50, 14}, {0.29, 0, 100, 29},
+                {0.1, 0, 30, 3},       {0.5, 7, 100, 7},   {0, 0, 100, 0},
+                {1, 0, 8, 8},          {0.1, 0, 3, 0}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct sr1__schedule s = {.shape = "constant",
+                                  .rate = 1,
+                                  .warmup = rows[i].given,
+                                  .warmup_ratio = rows[i].ratio};
+
+        sr1__schedule_plan(&s, rows[i].total);
+        assert_int_equal(s.total, rows[i].total);
+        assert_int_equal(s.warmup, rows[i].warmup);
+    }
+}
+
 /* Behind the warm-up the rates are those of transformers'
  * get_linear_schedule_with_warmup(4, 20) and
  * get_cosine_with_min_lr_schedule_with_warmup(4, 20, min_lr_rate=0.1): the highest one is
@@ -75,6 +98,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_rate_warms_up_and_falls),
         cmocka_unit_test(the_fall_begins_where_the_rise_ends),
+        cmocka_unit_test(a_warmup_may_be_a_part_of_the_steps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

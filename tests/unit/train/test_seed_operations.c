@@ -1,6 +1,9 @@
 /* Every operation of the seed document is a public call that works alone, and results
  * carry its names. Only public headers are used for what is tested. */
+#include "step_metric.h"
 #include "support/tiny.h"
+
+#include <searchr1/ext/trajectory_details.h>
 
 #define GROUP 4
 
@@ -76,7 +79,7 @@ static void check_format_correctness(void **state)
     sr1_reward_scales scales = {.struct_size = sizeof scales};
 
     (void)state;
-    OK(sr1_reward_scales_default(&scales));
+    sr1_reward_scales_init(&scales);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double got = 0;
 
@@ -103,7 +106,7 @@ static void check_answer_correctness(void **state)
     sr1_reward_scales scales = {.struct_size = sizeof scales};
 
     (void)state;
-    OK(sr1_reward_scales_default(&scales));
+    sr1_reward_scales_init(&scales);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double got = -1;
 
@@ -121,7 +124,7 @@ static void compute_reward(void **state)
     double total = 0;
 
     (void)state;
-    OK(sr1_reward_scales_default(&scales));
+    sr1_reward_scales_init(&scales);
     OK(sr1_reward_total(text, strlen(text), truth, 1, &scales, &total));
     assert_true(total == 2.5);
 }
@@ -221,7 +224,7 @@ static void train_step(void **state)
     for (size_t i = 0; i < 2 * GROUP; i++) {
         assert_true(sr1_trajectory_has_reward(t[i]) &&
                     sr1_trajectory_has_advantage(t[i]));
-        assert_int_equal(sr1_trajectory_reward_part_count(t[i]), 2);
+        assert_int_equal(sr1_trajectory_reward_component_count(t[i]), 2);
         sum += sr1_trajectory_reward(t[i]);
         tokens += (double)sr1_trajectory_policy_count(t[i]);
         searched += sr1_trajectory_search_count(t[i]) > 0;
@@ -229,14 +232,16 @@ static void train_step(void **state)
     tiny_near(r.avg_reward, sum / 8, 1e-12);
     tiny_near(r.avg_tokens, tokens / 8, 1e-12);
     tiny_near(r.search_trajectories, searched / 8, 1e-12);
-    assert_int_equal(r.policy_tokens, (int64_t)tokens);
+    assert_int_equal(step_metric(&r, "training/policy_tokens"), (int64_t)tokens);
     tiny_free_all(t, 2 * GROUP);
     /* groups of one teach nothing and break nothing */
     OK(sr1_trainer_train_step(trainer, q, 1, 1, &r, t));
     assert_true(sr1_trajectory_advantage(t[0]) == 0);
     sr1_trajectory_free(t[0]);
     REFUSED(sr1_trainer_train_step(trainer, q, 1, -1, &r, t), SR1_E_INVALID,
-            "group_size");
+            "group_size is -1, not at least 1");
+    REFUSED(sr1_trainer_train_step(trainer, q, SIZE_MAX / 8, 1, &r, NULL), SR1_E_INVALID,
+            "questions of 1 trajectories are too many");
     /* the report of an older caller is filled as far as it goes */
     r = (sr1_step_report){.struct_size = offsetof(sr1_step_report, kl_div), .kl_div = 42};
     OK(sr1_trainer_train_step(trainer, q, 1, 2, &r, NULL));

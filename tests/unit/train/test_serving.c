@@ -3,6 +3,11 @@
 #include "support/openai_server.h"
 
 #include "runs.h"
+#include "step_metric.h"
+
+#include <searchr1/ext/synthesis.h>
+
+#include <unistd.h>
 
 #define GROUP 4
 
@@ -83,9 +88,9 @@ static void a_step_learns_from_the_servers_trajectories(void **state)
         moved += before[i] != after[i];
     assert_true(moved > n / 2);
     assert_true(server.completions >= GROUP);
-    assert_int_equal(r.staleness, 0);
+    assert_int_equal(step_metric(&r, "rollout/staleness"), 0);
     /* the server has the same weights: what it says of its tokens is what we say */
-    assert_true(r.rollout_diff_max < 2e-5);
+    assert_true(step_metric(&r, "sampling/sampling_logp_difference/max") < 2e-5);
     assert_true(r.entropy > 0);
     for (size_t i = 0; i < GROUP; i++)
         assert_int_equal(sr1_trajectory_weights_version(t[i]), 0);
@@ -153,7 +158,7 @@ static void an_end_without_log_prob_is_not_made_up(void **state)
     (void)state;
     openai_start(&server, scratch_path("quiet"));
     server.cut_end = 1;
-    tr = tiny_trainer(config_of("quiet", "protocol=search-r1-verbatim", NULL));
+    tr = tiny_trainer(config_of("quiet", "protocol=search-r1-compat", NULL));
     REFUSED(step(tr, &r, NULL), SR1_E_UNSUPPORTED,
             "does not give the token that ended its message");
     sr1_trainer_free(tr);
@@ -214,17 +219,17 @@ static void old_weights_are_refused_or_weighed(void **state)
     tr = trainer_for("max_staleness=1", NULL);
     OK(step(tr, &r, NULL));
     OK(step(tr, &r, NULL));
-    assert_int_equal(r.staleness, 1);
+    assert_int_equal(step_metric(&r, "rollout/staleness"), 1);
     REFUSED(step(tr, &r, NULL), SR1_E_STATE, "2 steps behind, max_staleness is 1");
     sr1_trainer_free(tr);
     /* weighed: the ratio of the policy before the update to the sampler is not 1 */
     tr = trainer_for("importance_correction=token_truncate", "learning_rate=0.02");
     OK(step(tr, &r, NULL));
-    tiny_near(r.importance_mean, 1.0, 1e-4);
+    tiny_near(step_metric(&r, "rollout_corr/rollout_is_mean"), 1.0, 1e-4);
     OK(step(tr, &r, NULL));
-    assert_int_equal(r.staleness, 1);
-    assert_true(r.rollout_diff_mean > 1e-3);
-    assert_true(fabs(r.importance_max - 1.0) > 1e-3);
+    assert_int_equal(step_metric(&r, "rollout/staleness"), 1);
+    assert_true(step_metric(&r, "sampling/sampling_logp_difference/mean") > 1e-3);
+    assert_true(fabs(step_metric(&r, "rollout_corr/rollout_is_max") - 1.0) > 1e-3);
     sr1_trainer_free(tr);
     openai_stop(&server);
 }
@@ -272,7 +277,7 @@ static void new_weights_reach_the_server(void **state)
     assert_int_equal(server.loads, 0);
     OK(step(tr, &r, NULL));
     assert_int_equal(server.loads, 1);
-    assert_int_equal(r.staleness, 0);
+    assert_int_equal(step_metric(&r, "rollout/staleness"), 0);
     assert_non_null(strstr(server.loaded, "{\"model_path\":\"/"));
     assert_non_null(strstr(server.loaded, "/run/served\"}"));
     assert_true(sr1__path_exists(scratch_path("run/served/model.safetensors")));
@@ -350,6 +355,49 @@ static void the_server_is_as_it_was_at_the_checkpoint(void **state)
     openai_stop(&server);
 }
 
+/* In place of libc's: was the folder of served weights in a checkpoint synced? */
+static int served_synced;
+
+int fsync(int fd)
+{
+    char link[64], path[600] = "";
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (readlink(link, path, sizeof path - 1) < 0)
+        return -1;
+    served_synced |= strstr(path, "/checkpoints/step-4.tmp/served") &&
+                     strcmp(strrchr(path, '/'), "/served") == 0;
+    return 0;
+}
+
+/* What a process that was killed while it wrote the server's weights left. */
+static sr1_status leave_half(void *user, const sr1_step_report *r, int64_t planned)
+{
+    (void)user;
+    (void)planned;
+    if (r->step == 4)
+        (void)scratch_file("leftover/served/model.safetensors.tmp-12-3", "half", 0);
+    return SR1_OK;
+}
+
+static void a_checkpoint_keeps_the_served_weights_alone(void **state)
+{
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .step = leave_half};
+    sr1_trainer *tr;
+
+    (void)state;
+    openai_start(&server, scratch_path("searcher"));
+    tr = open_trainer(synced("leftover"));
+    OK(sr1_trainer_run(tr, &cb));
+    sr1_trainer_free(tr);
+    assert_true(sr1__path_exists(
+        scratch_path("leftover/checkpoints/step-4/served/model.safetensors")));
+    assert_false(sr1__path_exists(
+        scratch_path("leftover/checkpoints/step-4/served/model.safetensors.tmp-12-3")));
+    assert_true(served_synced);
+    openai_stop(&server);
+}
+
 /* ---- figures ---- */
 
 /* Half of the answers say a tag in pieces, as no text of it would. Further questions of a
@@ -358,7 +406,7 @@ static void drift_is_that_of_all_rounds(void **state)
 {
     static const char drifted[] = "\"generated_text\":\"</search> and";
     sr1_config *c;
-    size_t n, lines = 0, found = 0;
+    size_t lines = 0, found = 0;
     json_t *rows;
     char *text;
 
@@ -371,7 +419,7 @@ static void drift_is_that_of_all_rounds(void **state)
     OK(sr1_config_set(c, "train_file", tiny_questions("train.jsonl", 9)));
     run_whole(c);
     rows = metrics("drift");
-    text = slurp("drift", "trajectories.jsonl", &n);
+    text = slurp_trajectories("drift");
     for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
         lines++;
     for (const char *at = text; (at = strstr(at, drifted)) != NULL; at++)
@@ -412,6 +460,7 @@ static void a_run_validates_its_own_weights(void **state)
     OK(sr1_config_set(c, "validate_interval", "2"));
     OK(sr1_config_set(c, "group_size", "2"));
     OK(sr1_config_set(c, "save_final_model", "false"));
+    OK(sr1_config_set(c, "out", scratch_path("validated")));
     tr = tiny_trainer(c);
     callbacks.user = &rows;
     OK(sr1_trainer_run(tr, &callbacks));
@@ -420,6 +469,41 @@ static void a_run_validates_its_own_weights(void **state)
      * the 40 */
     assert_in_range(server.completions, 8, 24);
     sr1_trainer_free(tr);
+    openai_stop(&server);
+}
+
+/* The folder of weights that a caller's own steps left for the server is no stranger's,
+ * unless another trainer left it. */
+static void a_run_follows_steps_of_the_callers(void **state)
+{
+    char url[128];
+    sr1_step_report r;
+    sr1_trainer *tr;
+
+    (void)state;
+    openai_start(&server, scratch_path("searcher"));
+    snprintf(url, sizeof url, "openai_sync_url=%s/update_weights_from_disk",
+             server.http.url);
+    for (int i = 0; i < 2; i++) {
+        sr1_config *c = config_for(url, "max_steps=3");
+
+        OK(sr1_config_set(c, "train_file", tiny_questions("train.jsonl", 4)));
+        OK(sr1_config_set(c, "group_size", "2"));
+        OK(sr1_config_set(c, "save_final_model", "false"));
+        OK(sr1_config_set(c, "out", scratch_path("followed")));
+        tr = tiny_trainer(c);
+        if (i == 0) {
+            OK(step(tr, &r, NULL));
+            OK(step(tr, &r, NULL));
+            assert_true(sr1__path_exists(scratch_path("followed/served")));
+            OK(sr1_trainer_run(tr, NULL));
+            assert_int_equal(sr1_trainer_steps_done(tr), 3);
+            OK(sr1__dir_remove(scratch_path("followed/run.json")));
+        } else {
+            REFUSED(sr1_trainer_run(tr, NULL), SR1_E_CONFIG, "followed holds ");
+        }
+        sr1_trainer_free(tr);
+    }
     openai_stop(&server);
 }
 
@@ -448,7 +532,7 @@ static void a_demonstration_is_learned_as_the_tokens_it_was(void **state)
         const char *model;
         const char *word;
     } rows[] = {{"searcher", "protocol=search-r1"},
-                {"searcher", "protocol=search-r1-verbatim"},
+                {"searcher", "protocol=search-r1-compat"},
                 {"caller", "protocol=mt-grpo"}};
     static const char *const roles[] = {"user", "assistant"};
     static const char *const texts[] = {"Well?", "So."};
@@ -503,8 +587,10 @@ int main(void)
         cmocka_unit_test(a_plan_that_cannot_be_kept_is_refused_at_once),
         cmocka_unit_test(new_weights_reach_the_server),
         cmocka_unit_test(the_server_is_as_it_was_at_the_checkpoint),
+        cmocka_unit_test(a_checkpoint_keeps_the_served_weights_alone),
         cmocka_unit_test(drift_is_that_of_all_rounds),
         cmocka_unit_test(a_run_validates_its_own_weights),
+        cmocka_unit_test(a_run_follows_steps_of_the_callers),
         cmocka_unit_test(a_demonstration_is_learned_as_the_tokens_it_was),
         cmocka_unit_test(tiny_nothing_leaks),
     };

@@ -53,6 +53,7 @@ static pid_t start(const char *const *args)
     if (pid == 0) {
         int log = open(scratch_path("log"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
 
+        signal(SIGINT, SIG_DFL); /* a shell's background job has it ignored */
         dup2(log, 1);
         dup2(log, 2);
         execv(tool, (char *const *)(uintptr_t)argv);
@@ -185,7 +186,7 @@ static void same_metrics(const char *run_a, const char *run_b)
 static void same_run(const char *a, const char *b)
 {
     same_metrics(a, b);
-    same_file(a, b, "trajectories.jsonl");
+    same_file(a, b, "trajectories.jsonl.zst");
     same_file(a, b, "model/model.safetensors");
     same_file(a, b, "checkpoints/step-40/optimizer/model.safetensors");
 }
@@ -240,6 +241,9 @@ static void killed_at_random_moments_it_resumes_to_the_same_bits(void **state)
         wait_ms(ms);
         kill(pid, SIGKILL);
         code = end_of(pid);
+        if (code != 0 && code != 1000 + SIGKILL)
+            show_log();
+        assert_true(code == 0 || code == 1000 + SIGKILL);
         if (code == 0) /* it was done: does not count, and the next comes sooner */
             window *= 0.7;
         else
@@ -271,6 +275,52 @@ static void an_interrupt_ends_with_a_checkpoint(void **state)
     same_run("whole", "stopped");
 }
 
+/* A terminal that is gone tells so more than once, and reads no more. */
+static void a_hangup_ends_with_a_checkpoint(void **state)
+{
+    pid_t pid = START(recipe, out_pair("hung-up"));
+
+    (void)state;
+    wait_for_lines(scratch_path("hung-up/metrics.jsonl"), 2, pid);
+    kill(pid, SIGHUP);
+    kill(pid, SIGTERM);
+    wait_ms(2);
+    kill(pid, SIGHUP);
+    assert_int_equal(end_of(pid), 130);
+    assert_true(sr1__path_is_dir(scratch_path("hung-up/checkpoints")));
+    assert_int_equal(CALL("--resume", scratch_path("hung-up")), 0);
+    same_run("whole", "hung-up");
+}
+
+/* As nohup and a shell's "&" start it, and into a pipe that nobody reads. */
+static void what_is_ignored_stays_so(void **state)
+{
+    int ends[2];
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        signal(SIGHUP, SIG_IGN);
+        signal(SIGINT, SIG_IGN);
+        dup2(ends[1], 1);
+        dup2(ends[1], 2);
+        close(ends[0]);
+        close(ends[1]);
+        execl(tool, tool, recipe, out_pair("nohup"), (char *)NULL);
+        _exit(99);
+    }
+    close(ends[0]);
+    close(ends[1]);
+    wait_for_lines(scratch_path("nohup/metrics.jsonl"), 2, pid);
+    kill(pid, SIGHUP);
+    kill(pid, SIGINT);
+    assert_int_equal(end_of(pid), 0);
+    same_run("whole", "nohup");
+}
+
 static void a_second_interrupt_ends_at_once(void **state)
 {
     /* one step that takes long: many questions, many tokens */
@@ -281,7 +331,7 @@ static void a_second_interrupt_ends_at_once(void **state)
 
     (void)state;
     for (int i = 0;
-         i < 1000 && !sr1__path_exists(scratch_path("twice/trajectories.jsonl")); i++)
+         i < 1000 && !sr1__path_exists(scratch_path("twice/trajectories.jsonl.zst")); i++)
         wait_ms(10);
     wait_ms(100);
     kill(pid, SIGINT);
@@ -380,6 +430,8 @@ int main(void)
         cmocka_unit_test(a_whole_run_exits_0),
         cmocka_unit_test(killed_at_random_moments_it_resumes_to_the_same_bits),
         cmocka_unit_test(an_interrupt_ends_with_a_checkpoint),
+        cmocka_unit_test(a_hangup_ends_with_a_checkpoint),
+        cmocka_unit_test(what_is_ignored_stays_so),
         cmocka_unit_test(a_second_interrupt_ends_at_once),
         cmocka_unit_test(unfinished_work_never_exits_0),
         cmocka_unit_test(checkpointing_lowers_the_peak),

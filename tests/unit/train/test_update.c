@@ -1,8 +1,9 @@
 /* From trajectories to weights: what the gradient depends on, and what it must not. */
+#include "step_metric.h"
 #include "support/tiny.h"
 
 #include "train/internal.h"
-#include "trajectory/builder.h"
+#include "environment/trajectory/builder.h"
 
 #define GROUP 4
 #define QUERIES 3
@@ -43,6 +44,7 @@ static float *updated(sr1_config *c, sr1_trajectory *const *t, size_t n,
     float *w;
 
     OK(sr1_trainer_update(tr, t, n, r));
+    keep_metrics(r);
     w = tiny_weights(tr->model, count);
     sr1_trainer_free(tr);
     return w;
@@ -176,7 +178,7 @@ static void nor_in_low_precision_on_how_many_there_are(void **state)
                                  "micro_batch_tokens=1", "balance_batches=false",
                                  workers[k], NULL),
                      copies, COPIES, &r, &n));
-        assert_int_equal(r.micro_batches, COPIES);
+        assert_int_equal(step_metric(&r, "training/micro_batches"), COPIES);
         tiny_near(r.grad_norm / one.grad_norm, 1, 0.01);
     }
     tiny_free_all(t, N);
@@ -289,6 +291,73 @@ static void a_zero_advantage_moves_nothing(void **state)
     tiny_free_all(t, N);
 }
 
+/* An entropy bonus too small to be seen makes the others be computed all the same. */
+static void what_has_no_gradient_is_counted_but_not_computed(void **state)
+{
+    static const char *const means[] = {
+        "loss_aggregation=token-mean", "loss_aggregation=seq-mean-token-mean",
+        "loss_aggregation=group-mean-token-mean", "mini_batch_size=4"};
+    sr1_trajectory *t[N];
+
+    (void)state;
+    roll(t); /* two of twelve have an advantage of 0 */
+    for (size_t m = 0; m < sizeof means / sizeof *means; m++) {
+        sr1_step_report r = {.struct_size = sizeof r}, all = {.struct_size = sizeof all};
+        size_t n;
+        float *some = updated(tiny_config("model", GRADIENT, "beta=0", means[m], NULL), t,
+                              N, &r, &n);
+        float *every = updated(tiny_config("model", GRADIENT, "beta=0",
+                                           "entropy_coef=1e-30", means[m], NULL),
+                               t, N, &all, &n);
+
+        assert_int_equal(r.trained, N - 2);
+        assert_int_equal(all.trained, N);
+        assert_true(r.grad_norm > 1e-3);
+        assert_true(fabs(r.grad_norm - all.grad_norm) < 2e-5 * r.grad_norm);
+        assert_true(fabs(r.loss - all.loss) < 1e-6);
+        assert_true(worst_difference(some, every, n) < 2e-5);
+        free(some);
+        free(every);
+    }
+    tiny_free_all(t, N);
+}
+
+/* The KL to the policy that sampled is 0 where nothing moves; that to where training
+ * began is not, nor is an entropy bonus. */
+static void nothing_to_learn_is_no_update_unless_a_term_needs_it(void **state)
+{
+    static const struct {
+        const char *pair;
+        int64_t trained;
+    } cases[] = {{"beta=0", 0},
+                 {"beta=0.1", N}, /* of trajectories that may be of older weights */
+                 {"kl_reference=frozen", N},
+                 {"entropy_coef=0.01", N}};
+    sr1_trajectory *t[N];
+
+    (void)state;
+    roll(t);
+    for (size_t i = 0; i < N; i++)
+        OK(sr1_trajectory_set_advantage(t[i], 0.0));
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        sr1_trainer *tr = tiny_trainer(tiny_config("model", cases[k].pair, NULL));
+        sr1_step_report r = {.struct_size = sizeof r};
+        size_t n;
+        float *start = tiny_weights(tr->model, &n), *w;
+
+        OK(sr1_trainer_update(tr, t, N, &r));
+        w = tiny_weights(tr->model, &n);
+        if (r.trained != cases[k].trained)
+            fail_msg("%s: trained %d", cases[k].pair, (int)r.trained);
+        if (cases[k].trained == 0)
+            assert_memory_equal(start, w, n * sizeof *w);
+        free(start);
+        free(w);
+        sr1_trainer_free(tr);
+    }
+    tiny_free_all(t, N);
+}
+
 static void nothing_to_train_on_is_no_division_by_zero(void **state)
 {
     sr1_trainer *tr = tiny_trainer(tiny_config("model", NULL));
@@ -342,13 +411,13 @@ a_gradient_that_is_not_finite_skips_the_step_and_names_the_sample(void **state)
     sr1_log_set(NULL, NULL);
     after = tiny_weights(tr->model, &n);
     assert_memory_equal(before, after, n * sizeof *after);
-    assert_int_equal(r.skipped_updates, 3);
+    assert_int_equal(step_metric(&r, "training/skipped_updates"), 3);
     assert_int_equal(tr->skipped, 3);
     if (!strstr(logged, "trajectory 6") || !strstr(logged, "sample 2"))
         fail_msg("not named: %s", logged);
     OK(sr1_trajectory_set_advantage(t[6], 1)); /* training goes on */
     OK(sr1_trainer_update(tr, t, N, &r));
-    assert_int_equal(r.skipped_updates, 0);
+    assert_int_equal(step_metric(&r, "training/skipped_updates"), 0);
     assert_true(r.grad_norm > 0);
     free(before);
     free(after);
@@ -380,7 +449,7 @@ a_log_prob_that_is_not_finite_skips_the_step_and_names_the_sample(void **state)
     sr1_log_set(log_sink, NULL);
     OK(sr1_trainer_update(tr, t, N, &r));
     sr1_log_set(NULL, NULL);
-    assert_int_equal(r.skipped_updates, 2);
+    assert_int_equal(step_metric(&r, "training/skipped_updates"), 2);
     if (!strstr(logged, "query 'q-") || !strstr(logged, "sample"))
         fail_msg("not named: %s", logged);
     /* and generating with such weights is an error, not noise */
@@ -413,8 +482,10 @@ static void old_reference_has_no_kl_in_the_first_pass(void **state)
     free(w);
     assert_true(one.kl_div < 1e-9);
     assert_true(four.kl_div > 1e-8);
-    assert_true(one.rollout_diff_max < 1e-4);
-    tiny_near(four.rollout_diff_max, one.rollout_diff_max, 0); /* of the first pass */
+    assert_true(step_metric(&one, "sampling/sampling_logp_difference/max") < 1e-4);
+    tiny_near(step_metric(&four, "sampling/sampling_logp_difference/max"),
+              step_metric(&one, "sampling/sampling_logp_difference/max"),
+              0); /* of the first pass */
     tiny_free_all(t, N);
 }
 
@@ -481,7 +552,7 @@ static void clipping_and_aggregation_matter(void **state)
                             "learning_rate=1e-2", NULL),
                 t, N, &a, &n);
     free(w);
-    assert_true(a.clip_fraction > 0.02);
+    assert_true(step_metric(&a, "actor/pg_clipfrac") > 0.02);
     w = updated(tiny_config("model", "update_times=1", "beta=0",
                             "loss_aggregation=seq-mean-token-mean", NULL),
                 t, N, &b, &n);
@@ -615,7 +686,8 @@ static void token_advantages_are_used(void **state)
     OK(sr1_trajectory_set_advantage(one, 2.0));
     a = updated(tiny_config("model", NULL), &one, 1, NULL, &n);
     OK(sr1_trajectory_set_advantage(one, -5.0));
-    OK(sr1_trajectory_set_token_advantages(one, adv, sr1_trajectory_policy_count(one)));
+    OK(sr1_trajectory_set_column(one, SR1_COLUMN_ADVANTAGE, adv,
+                                 sr1_trajectory_policy_count(one)));
     b = updated(tiny_config("model", NULL), &one, 1, NULL, &n);
     assert_memory_equal(a, b, n * sizeof *a);
     free(a);
@@ -683,6 +755,8 @@ int main(void)
         cmocka_unit_test(nor_on_other_sequences_beside_it),
         cmocka_unit_test(masked_tokens_have_exactly_zero_gradient),
         cmocka_unit_test(a_zero_advantage_moves_nothing),
+        cmocka_unit_test(what_has_no_gradient_is_counted_but_not_computed),
+        cmocka_unit_test(nothing_to_learn_is_no_update_unless_a_term_needs_it),
         cmocka_unit_test(nothing_to_train_on_is_no_division_by_zero),
         cmocka_unit_test(
             a_gradient_that_is_not_finite_skips_the_step_and_names_the_sample),

@@ -3,10 +3,13 @@
 #ifndef RANDOM_TRAJECTORY_H
 #define RANDOM_TRAJECTORY_H
 
+#include <searchr1/ext/trajectory_details.h>
+
 #include "base/mem.h"
 #include "base/rng.h"
-#include "trajectory/builder.h"
-#include "trajectory/trajectory.h"
+#include "environment/trajectory/builder.h"
+#include "environment/trajectory/row_text.h"
+#include "environment/trajectory/trajectory.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -95,6 +98,7 @@ static sr1_status add_context(struct sr1__rng *r, struct sr1__trajectory_builder
                                         .top_p = 1.0 - sr1__rng_uniform(r),
                                         .top_k = (int32_t)below(r, 100),
                                         .weights_version = (int64_t)below(r, 1000) - 1,
+                                        .begins_in_thought = (int32_t)below(r, 2),
                                         .data_source = any_name(r, source),
                                         .ground_truths = truths,
                                         .ground_truth_lens = lens,
@@ -118,6 +122,19 @@ static sr1_status add_history(struct sr1__rng *r, struct sr1__trajectory_builder
     return sr1__trajectory_builder_history(b, role, text, sizes, below(r, 4));
 }
 
+static sr1_status add_row(struct sr1__rng *r, struct sr1__trajectory_builder *b)
+{
+    static const char *const rows[] = {"{}", "{\"hex\": \"c0af\"}",
+                                       "{\"a\":[1,2.50,null], \"\u00e9\": {}}"};
+    struct sr1__row_text *row;
+    const char *text = rows[below(r, 3)];
+
+    SR1__TRY(sr1__row_text_new(&row, text, strlen(text)));
+    sr1__trajectory_builder_row(b, row);
+    sr1__row_text_free(row);
+    return SR1_OK;
+}
+
 static sr1_status add_search(struct sr1__rng *r, struct sr1__trajectory_builder *b,
                              int32_t turn)
 {
@@ -128,8 +145,8 @@ static sr1_status add_search(struct sr1__rng *r, struct sr1__trajectory_builder 
 
     for (size_t i = 0; i < 20; i++)
         ids[i] = any_name(r, names[i]);
-    return sr1__trajectory_builder_search(b, turn, query, len, (int32_t)below(r, 4),
-                                          hits, below(r, 4) ? ids : NULL);
+    return sr1__trajectory_builder_action(b, turn, query, len, (int32_t)below(r, 4), hits,
+                                          below(r, 4) ? ids : NULL);
 }
 
 static sr1_status add_block(struct sr1__rng *r, struct sr1__trajectory_builder *b,
@@ -174,6 +191,8 @@ static sr1_status add_tokens(struct sr1__rng *r, struct sr1__trajectory_builder 
         SR1__TRY(add_context(r, b));
     if (below(r, 2))
         SR1__TRY(add_history(r, b));
+    if (below(r, 2))
+        SR1__TRY(add_row(r, b));
     if (n_prompt == 0)
         return SR1_OK; /* an empty trajectory */
     any_ids(r, prompt, n_prompt);

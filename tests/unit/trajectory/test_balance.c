@@ -2,7 +2,7 @@
 #include "base/rng.h"
 #include "../../support/torture.h"
 
-#include <searchr1/trajectory.h>
+#include <searchr1/ext/batching.h>
 
 #include <string.h>
 

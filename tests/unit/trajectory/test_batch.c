@@ -1,7 +1,7 @@
 /* test_batch.c - every policy token is in exactly one micro-batch with its own values,
  * whatever the budget and wherever its trajectory lies. */
 #include "random_trajectory.h"
-#include "trajectory/batch.h"
+#include "environment/trajectory/microbatch.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static void setup(struct fixture *f, uint64_t seed)
     OK(sr1__trajectory_store_new(&f->store, 0, "/tmp"));
     for (size_t i = 0; i < f->n; i++) {
         OK(random_trajectory(&r, 10, &f->t[i]));
-        if (!sr1_trajectory_token_advantages(f->t[i]))
+        if (!sr1_trajectory_column(f->t[i], SR1_COLUMN_ADVANTAGE))
             OK(sr1_trajectory_set_advantage(f->t[i], 0.25 * (double)i));
         OK(sr1__trajectory_store_add(f->store, f->t[i]));
     }
@@ -104,7 +104,7 @@ static void check_sequence(const struct sr1__microbatch *m, size_t s,
 {
     int32_t first = m->cu_seqlens[s];
     size_t n = (size_t)(m->cu_seqlens[s + 1] - first);
-    const float *each = sr1_trajectory_token_advantages(t);
+    const float *each = sr1_trajectory_column(t, SR1_COLUMN_ADVANTAGE);
 
     assert_int_equal(n, sr1__trajectory_packed_length(t));
     assert_memory_equal(m->ids + first, sr1_trajectory_ids(t), n * sizeof *m->ids);
@@ -122,7 +122,7 @@ static void check_sequence(const struct sr1__microbatch *m, size_t s,
         assert_int_equal(m->target_ids[*target], step.token_id);
         assert_int_equal(m->target_seqs[*target], s);
         assert_int_equal(m->target_turns[*target], step.turn);
-        assert_memory_equal(&m->old_log_probs[*target], &lp, sizeof lp);
+        assert_memory_equal(&m->rollout_log_probs[*target], &lp, sizeof lp);
         assert_memory_equal(&m->columns[SR1_COLUMN_ADVANTAGE][*target], &adv, sizeof adv);
         assert_null(m->columns[SR1_COLUMN_VALUE]);
     }
@@ -154,7 +154,8 @@ static void check_same(const struct sr1__microbatch *a, const struct sr1__microb
     assert_memory_equal(a->sequence, b->sequence, a->n_seqs * sizeof *a->sequence);
     assert_memory_equal(a->target_rows, b->target_rows,
                         a->n_targets * sizeof *a->target_rows);
-    assert_memory_equal(a->old_log_probs, b->old_log_probs, a->n_targets * sizeof(float));
+    assert_memory_equal(a->rollout_log_probs, b->rollout_log_probs,
+                        a->n_targets * sizeof(float));
     assert_memory_equal(a->columns[SR1_COLUMN_ADVANTAGE],
                         b->columns[SR1_COLUMN_ADVANTAGE], a->n_targets * sizeof(float));
 }
@@ -165,7 +166,8 @@ static void check_cut(const struct fixture *f, int64_t budget)
     struct sr1__microbatch m, n;
 
     OK(sr1__batch_plan_array(&p, all(f), f->n, budget));
-    OK(sr1__batch_plan_store(&q, f->store, budget));
+    OK(sr1__batch_plan_store_part(&q, f->store, (struct sr1__batch_part){.end = f->n},
+                                  budget));
     check_plan(&p, f, budget);
     check_plan(&q, f, budget);
     assert_int_equal(p.n_batches, q.n_batches);
@@ -254,7 +256,7 @@ static void a_missing_column_is_named(void **state)
                      SR1_E_STATE);
     assert_non_null(strstr(sr1_last_error(), "trajectory 1 (query 'id-5', sample 3)"));
     assert_null(m.ids);
-    OK(sr1_trajectory_set_token_advantages(t[1], each, 2));
+    OK(sr1_trajectory_set_column(t[1], SR1_COLUMN_ADVANTAGE, each, 2));
     OK(sr1__microbatch_array(&m, &p, 0, array, 1u << SR1_COLUMN_ADVANTAGE));
     got = m.columns[SR1_COLUMN_ADVANTAGE];
     assert_true(got[0] == 1.5f && got[1] == 1.5f);

@@ -1,8 +1,9 @@
 /* test_trajectory_forms.c - the binary and the JSON form give back what was written, and
  * refuse everything else. */
+#include "base/file.h"
 #include "base/json.h"
 #include "random_trajectory.h"
-#include "trajectory/codec.h"
+#include "environment/trajectory/codec.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,7 +96,7 @@ static void a_huge_one_reads_back_equal(void **state)
 }
 
 /* One with all parts filled, small enough to try every byte of. */
-static sr1_trajectory *full_one(void)
+static sr1_trajectory *full_with(const char *row)
 {
     const char *truths[] = {"Paris", "the city of Paris"}, *hits[] = {"doc1", "doc22"};
     struct sr1__trajectory_context c = {0.7, 0.9, 40, 17, "nq", truths, NULL, 2};
@@ -104,19 +105,23 @@ static sr1_trajectory *full_one(void)
     const int32_t prompt[] = {9, 8, 7}, block[] = {21, 22};
     const float advantages[] = {0.25f, -0.5f};
     struct sr1__trajectory_builder *b;
+    struct sr1__row_text *text;
     sr1_trajectory *t;
 
     assert_int_equal(sr1__trajectory_builder_new(&b, "capital?", 8, "train-3", 1),
                      SR1_OK);
     assert_int_equal(sr1__trajectory_builder_context(b, &c), SR1_OK);
     assert_int_equal(sr1__trajectory_builder_history(b, roles, said, NULL, 2), SR1_OK);
+    assert_int_equal(sr1__row_text_new(&text, row, strlen(row)), SR1_OK);
+    sr1__trajectory_builder_row(b, text);
+    sr1__row_text_free(text);
     assert_int_equal(sr1__trajectory_builder_prompt(b, prompt, 3), SR1_OK);
     assert_int_equal(
         sr1__trajectory_builder_policy(b, 11, -0.1f, 0, "<search>x</search>", 18),
         SR1_OK);
-    assert_int_equal(sr1__trajectory_builder_search(b, 0, "x", 1, SR1_OK, 2, hits),
+    assert_int_equal(sr1__trajectory_builder_action(b, 0, "x", 1, SR1_OK, 2, hits),
                      SR1_OK);
-    assert_int_equal(sr1__trajectory_builder_earned(b, -0.125, 1), SR1_OK);
+    assert_int_equal(sr1__trajectory_builder_action_reward(b, -0.125, 1), SR1_OK);
     assert_int_equal(sr1__trajectory_builder_environment(
                          b, block, 2, 0, "<information>p</information>", 28, 13, 1),
                      SR1_OK);
@@ -126,8 +131,16 @@ static sr1_trajectory *full_one(void)
                      SR1_OK);
     assert_int_equal(sr1__trajectory_set_reward(t, parts, 2, 2.5), SR1_OK);
     assert_int_equal(sr1_trajectory_set_advantage(t, -1.25), SR1_OK);
-    assert_int_equal(sr1_trajectory_set_token_advantages(t, advantages, 2), SR1_OK);
+    assert_int_equal(sr1_trajectory_set_column(t, SR1_COLUMN_ADVANTAGE, advantages, 2),
+                     SR1_OK);
     return t;
+}
+
+#define FULL_ROW "{\"hop\": 2, \"hex\": {\"hex\": \"ff\"}}"
+
+static sr1_trajectory *full_one(void)
+{
+    return full_with(FULL_ROW);
 }
 
 static int is_refusal(sr1_status s)
@@ -220,7 +233,8 @@ static void a_record_without_history_is_read(void **state)
     sr1_trajectory *t = full_one(), *back = NULL, *again = NULL;
     struct sr1__buf b;
     char *bytes;
-    size_t n, tail = 4 + (4 + 5) + (4 + 2) + (4 + 10) + (4 + 4);
+    size_t n, history = 4 + (4 + 5) + (4 + 2) + (4 + 10) + (4 + 4),
+              tail = history + 4 + strlen(FULL_ROW);
 
     (void)state;
     assert_int_equal(sr1_trajectory_encode(t, (void **)&bytes, &n), SR1_OK);
@@ -242,6 +256,66 @@ static void a_record_without_history_is_read(void **state)
     sr1_free(bytes);
     sr1_trajectory_free(back);
     sr1_trajectory_free(t);
+}
+
+/* The file holds what the library wrote before there were rows. */
+static void a_record_of_version_5_is_read(void **state)
+{
+    sr1_trajectory *t = full_with(""), *back = NULL;
+    char path[1024];
+    struct sr1__buf b;
+    size_t n;
+
+    (void)state;
+    sr1__buf_init(&b, 0);
+    snprintf(path, sizeof path, "%s/tests/golden/trajectory-5.bin", getenv("SR1_SRC"));
+    assert_int_equal(sr1__file_read(path, 4096, &b), SR1_OK);
+    assert_int_equal(sr1_trajectory_decode(&back, b.data, b.len), SR1_OK);
+    assert_true(sr1_trajectory_equal(t, back));
+    assert_string_equal(sr1_trajectory_row_json(back, &n), "");
+    assert_int_equal(n, 0);
+    sr1__buf_free(&b);
+    sr1_trajectory_free(back);
+    sr1_trajectory_free(t);
+}
+
+/* Byte for byte, and another row is another trajectory. */
+static void a_row_is_given_back(void **state)
+{
+    sr1_trajectory *t = full_one(), *other = full_with("{\"hop\": 3}");
+    size_t n;
+
+    (void)state;
+    assert_string_equal(sr1_trajectory_row_json(t, &n), FULL_ROW);
+    assert_int_equal(n, strlen(FULL_ROW));
+    assert_string_equal(sr1_trajectory_row_json(t, NULL), FULL_ROW);
+    assert_string_equal(sr1_trajectory_row_json(NULL, NULL), "");
+    assert_false(sr1_trajectory_equal(t, other));
+    assert_true(sr1__trajectory_memory(t) > sr1__trajectory_memory(other));
+    sr1_trajectory_free(other);
+    sr1_trajectory_free(t);
+}
+
+static void a_row_is_a_bounded_object(void **state)
+{
+    const size_t most = SR1_TRAJECTORY_MAX_ROW;
+    struct sr1__row_text *row = NULL;
+    char *text = sr1__malloc(most + 1);
+
+    (void)state;
+    memset(text, ' ', most + 1);
+    text[0] = '{';
+    text[most - 1] = '}';
+    assert_int_equal(sr1__row_text_new(&row, text, most), SR1_OK);
+    sr1__row_text_free(row);
+    assert_int_equal(sr1__row_text_new(&row, text, most + 1), SR1_E_LIMIT);
+    assert_null(row);
+    assert_int_equal(sr1__row_text_new(&row, "[1]", 3), SR1_E_PARSE);
+    assert_int_equal(sr1__row_text_new(&row, "{\0}", 3), SR1_E_PARSE);
+    assert_int_equal(sr1__row_text_new(&row, "{\"a\":\"\xff\"}", 9), SR1_E_PARSE);
+    assert_int_equal(sr1__row_text_new(&row, "", 0), SR1_OK);
+    assert_null(row);
+    sr1__free(text);
 }
 
 static void history_is_given_back(void **state)
@@ -271,7 +345,7 @@ static void a_later_version_is_named(void **state)
     assert_int_equal(sr1_trajectory_encode(t, (void **)&bytes, &n), SR1_OK);
     bytes[4] = (char)(SR1__CODEC_VERSION + 1);
     assert_int_equal(sr1_trajectory_decode(&back, bytes, n), SR1_E_UNSUPPORTED);
-    assert_non_null(strstr(sr1_last_error(), "version 5"));
+    assert_non_null(strstr(sr1_last_error(), "version 7"));
     sr1_free(bytes);
     sr1_trajectory_free(t);
 }
@@ -339,6 +413,92 @@ static void check_changed(const char *key, const char *value, sr1_status expecte
     sr1_trajectory_free(t);
 }
 
+/* ---- lines of a run ---- */
+
+static json_t *line_object(const sr1_trajectory *t)
+{
+    struct sr1__buf b;
+    json_t *o = NULL;
+
+    sr1__buf_init(&b, 0);
+    assert_int_equal(sr1__trajectory_to_line(t, 12, &b), SR1_OK);
+    assert_null(memchr(b.data, '\n', b.len));
+    assert_int_equal(sr1__json_parse(&o, b.data, b.len, "test"), SR1_OK);
+    sr1__buf_free(&b);
+    return o;
+}
+
+/* Nothing is lost: no bit of a number, no byte of a text that is not UTF-8. */
+static void lines_of_a_run_read_back(void **state)
+{
+    static const float odd[] = {-0.0f, 1e-45f, -3.4028234e38f, 0.1f, -5.8822875f, 0.0f};
+    sr1_trajectory *t = full_one(), *back = NULL;
+    size_t m = sr1_trajectory_policy_count(t);
+    float values[64];
+    struct sr1__buf b;
+    json_t *o;
+
+    (void)state;
+    for (size_t i = 0; i < m; i++)
+        values[i] = odd[i % 6];
+    assert_int_equal(sr1_trajectory_set_column(t, SR1_COLUMN_VALUE, values, m), SR1_OK);
+    sr1__buf_init(&b, 0);
+    assert_int_equal(sr1__trajectory_to_line(t, 12, &b), SR1_OK);
+    assert_int_equal(sr1_trajectory_from_json(&back, b.data, b.len), SR1_OK);
+    assert_true(sr1_trajectory_equal(t, back));
+    assert_memory_equal(sr1_trajectory_column(back, SR1_COLUMN_VALUE), values,
+                        m * sizeof *values);
+    o = line_object(t);
+    assert_int_equal(json_integer_value(json_object_get(o, "step")), 12);
+    json_decref(o);
+    sr1__buf_free(&b);
+    sr1_trajectory_free(back);
+    sr1_trajectory_free(t);
+}
+
+static void short_steps_are_checked(void **state)
+{
+    static const struct {
+        const char *steps;
+        sr1_status expected;
+    } cases[] = {
+        {"{}", SR1_E_PARSE},
+        {"{\"token_text\": [\"a\"]}", SR1_E_PARSE},
+        {"{\"token_text\": [], \"log_prob\": []}", SR1_E_CORRUPT},
+        {"{\"token_text\": [\"a\"], \"log_prob\": []}", SR1_E_CORRUPT},
+        {"{\"token_text\": [\"a\", \"b\", \"c\", \"d\", \"e\", \"f\", \"g\", \"h\"], "
+         "\"log_prob\": [0, 0, 0, 0, 0, 0, 0, 0]}",
+         SR1_E_CORRUPT},
+        {"{\"token_text\": [1, 2, 3], \"log_prob\": [0, 0, 0]}", SR1_E_PARSE},
+        {"{\"token_text\": [\"\", \"\", \"\"], \"log_prob\": [\"x\", 0, 0]}",
+         SR1_E_PARSE},
+        {"{\"token_text\": [\"\", \"\", \"\"], \"log_prob\": [1e300, 0, 0]}",
+         SR1_E_PARSE},
+        {"7", SR1_E_PARSE},
+    };
+    sr1_trajectory *t = full_one();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_t *o = line_object(t);
+        sr1_trajectory *back = NULL;
+        struct sr1__buf b;
+        sr1_status status;
+
+        json_object_set_new(o, "token_steps",
+                            json_loads(cases[i].steps, JSON_DECODE_ANY, NULL));
+        sr1__buf_init(&b, 0);
+        assert_int_equal(sr1__json_dump(o, 0, &b), SR1_OK);
+        status = sr1_trajectory_from_json(&back, b.data, b.len);
+        if (status != cases[i].expected)
+            fail_msg("%s: %s (%s)", cases[i].steps, sr1_status_name(status),
+                     sr1_last_error());
+        sr1__buf_free(&b);
+        json_decref(o);
+    }
+    sr1_trajectory_free(t);
+}
+
 static void json_members_are_checked(void **state)
 {
     static const struct {
@@ -389,6 +549,9 @@ static void json_members_are_checked(void **state)
         {"token_advantages", "[0.5, 1e300]", SR1_E_PARSE},
         {"token_advantages", "[0.5, \"a\"]", SR1_E_PARSE},
         {"ground_truths", "[1]", SR1_E_PARSE},
+        {"row", "7", SR1_E_PARSE},
+        {"row", "\"7\"", SR1_E_PARSE},
+        {"row", NULL, SR1_OK},
     };
 
     (void)state;
@@ -405,9 +568,14 @@ int main(void)
         cmocka_unit_test(every_cut_and_extension_is_seen),
         cmocka_unit_test(a_changed_payload_is_refused_or_sound),
         cmocka_unit_test(a_record_without_history_is_read),
+        cmocka_unit_test(a_record_of_version_5_is_read),
+        cmocka_unit_test(a_row_is_given_back),
+        cmocka_unit_test(a_row_is_a_bounded_object),
         cmocka_unit_test(history_is_given_back),
         cmocka_unit_test(a_later_version_is_named),
         cmocka_unit_test(json_has_the_names_of_the_schema),
+        cmocka_unit_test(lines_of_a_run_read_back),
+        cmocka_unit_test(short_steps_are_checked),
         cmocka_unit_test(json_members_are_checked),
     };
 

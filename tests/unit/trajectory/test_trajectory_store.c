@@ -2,8 +2,10 @@
  * gives back the same ones. */
 #include "base/file.h"
 #include "random_trajectory.h"
-#include "trajectory/store.h"
-#include "trajectory/trajectory.h"
+#include "environment/trajectory/builder.h"
+#include "environment/trajectory/row_text.h"
+#include "environment/trajectory/trajectory_store.h"
+#include "environment/trajectory/trajectory.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -100,16 +102,10 @@ static void what_is_spilled_comes_back_equal(void **state)
         struct sr1__trajectory_store *s;
 
         OK(sr1__trajectory_store_new(&s, cases[i].max, cases[i].folder));
-        for (int round = 0; round < 2; round++) {
-            fill_store(s);
-            check_store(s);
-            assert_int_equal(sr1__trajectory_store_spilled(s) > 0, cases[i].spills);
-            assert_true(!cases[i].folder ||
-                        sr1__trajectory_store_memory(s) <= cases[i].max);
-            OK(sr1__trajectory_store_clear(s));
-            assert_int_equal(sr1__trajectory_store_count(s), 0);
-            assert_int_equal(sr1__trajectory_store_memory(s), 0);
-        }
+        fill_store(s);
+        check_store(s);
+        assert_int_equal(sr1__trajectory_store_spilled(s) > 0, cases[i].spills);
+        assert_true(!cases[i].folder || sr1__trajectory_store_memory(s) <= cases[i].max);
         sr1__trajectory_store_free(s);
     }
 }
@@ -129,35 +125,33 @@ static void no_file_is_ever_seen(void **state)
     sr1__trajectory_store_free(s);
 }
 
-/* The credit set on what get returned is kept by update, in memory and on disk. */
-static void updates_are_kept(void **state)
+/* The trajectories of a group hold their row once. */
+static void a_shared_row_counts_once(void **state)
 {
-    const int64_t bounds[] = {(int64_t)1 << 40, 0};
+    static const char json[] = "{\"text\": \"some words of a long row\"}";
+    struct sr1__trajectory_store *s;
+    struct sr1__row_text *row;
+    int64_t alone;
 
     (void)state;
-    for (size_t k = 0; k < 2; k++) {
-        struct sr1__trajectory_store *s;
+    OK(sr1__row_text_new(&row, json, strlen(json)));
+    OK(sr1__trajectory_store_new(&s, 0, NULL));
+    for (int i = 0; i < 3; i++) {
+        struct sr1__trajectory_builder *b;
+        sr1_trajectory *t;
 
-        OK(sr1__trajectory_store_new(&s, bounds[k], folder));
-        fill_store(s);
-        for (size_t i = 0; i < COUNT; i++) {
-            sr1_trajectory *t;
-
-            OK(sr1__trajectory_store_get(s, i, &t));
-            OK(sr1_trajectory_set_advantage(t, 1.0 / (double)(i + 3)));
-            OK(sr1__trajectory_store_update(s, i, t));
-            sr1_trajectory_free(t);
-        }
-        for (size_t i = 0; i < COUNT; i++) {
-            sr1_trajectory *t;
-
-            OK(sr1__trajectory_store_get(s, i, &t));
-            assert_true(sr1_trajectory_advantage(t) == 1.0 / (double)(i + 3));
-            sr1_trajectory_free(t);
-        }
-        assert_int_equal(sr1__trajectory_store_spilled(s), k ? COUNT : 0);
-        sr1__trajectory_store_free(s);
+        OK(sr1__trajectory_builder_new(&b, "q", 1, "q", i));
+        OK(sr1__trajectory_builder_prompt(b, (const int32_t[]){1}, 1));
+        sr1__trajectory_builder_row(b, row);
+        OK(sr1__trajectory_builder_finish(b, SR1_STOP_EOS, NULL, 0, &t));
+        OK(sr1__trajectory_store_add(s, t));
+        alone = (int64_t)sr1__trajectory_memory(t);
+        assert_int_equal(sr1__trajectory_store_memory(s),
+                         (i + 1) * alone - i * (int64_t)strlen(json));
+        sr1_trajectory_free(t);
     }
+    sr1__row_text_free(row);
+    sr1__trajectory_store_free(s);
 }
 
 static void errors_name_the_place(void **state)
@@ -172,7 +166,6 @@ static void errors_name_the_place(void **state)
     assert_non_null(strstr(sr1_last_error(), "/nonexistent/folder"));
     assert_int_equal(sr1__trajectory_store_count(s), 0);
     assert_int_equal(sr1__trajectory_store_get(s, 0, &got), SR1_E_INVALID);
-    assert_int_equal(sr1__trajectory_store_update(s, 0, t), SR1_E_INVALID);
     assert_null(got);
     sr1__trajectory_store_free(s);
     sr1__trajectory_store_free(NULL);
@@ -215,7 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_spilled_comes_back_equal),
         cmocka_unit_test(no_file_is_ever_seen),
-        cmocka_unit_test(updates_are_kept),
+        cmocka_unit_test(a_shared_row_counts_once),
         cmocka_unit_test(errors_name_the_place),
         cmocka_unit_test(a_failed_write_keeps_the_rest),
     };

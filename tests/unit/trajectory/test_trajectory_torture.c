@@ -1,8 +1,8 @@
 /* test_trajectory_torture.c - with the n-th allocation failing, for every n, each
  * operation ends in SR1_E_NOMEM or succeeds, and nothing leaks. */
 #include "random_trajectory.h"
-#include "trajectory/batch.h"
-#include "trajectory/trajectory.h"
+#include "environment/trajectory/microbatch.h"
+#include "environment/trajectory/trajectory.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,11 +21,13 @@ static sr1_status make(sr1_trajectory **out)
 
 static int has_everything(const sr1_trajectory *t)
 {
-    return sr1__trajectory_trainable(t) > 0 &&
-           sr1_trajectory_segment_count(t) > 3 && sr1_trajectory_search_count(t) > 1 &&
+    return sr1__trajectory_trainable(t) > 0 && sr1_trajectory_segment_count(t) > 3 &&
+           sr1_trajectory_search_count(t) > 1 &&
            sr1_trajectory_ground_truth_count(t) > 1 &&
-           sr1_trajectory_reward_part_count(t) > 1 && sr1_trajectory_has_advantage(t) &&
-           sr1_trajectory_token_advantages(t) && sr1_trajectory_environment_count(t) > 4;
+           sr1_trajectory_reward_component_count(t) > 1 &&
+           sr1_trajectory_has_advantage(t) &&
+           sr1_trajectory_column(t, SR1_COLUMN_ADVANTAGE) &&
+           sr1_trajectory_environment_count(t) > 4;
 }
 
 static int find_seed(void **state)
@@ -97,7 +99,8 @@ static sr1_status plan_and_fill(struct sr1__trajectory_store *s)
     struct sr1__microbatch m;
     sr1_status status;
 
-    SR1__TRY(sr1__batch_plan_store(&p, s, 100));
+    SR1__TRY(sr1__batch_plan_store_part(
+        &p, s, (struct sr1__batch_part){.end = sr1__trajectory_store_count(s)}, 100));
     status = sr1__microbatch_store(&m, &p, 0, s, 0);
     if (status == SR1_OK)
         sr1__microbatch_free(&m);
@@ -115,8 +118,6 @@ static sr1_status store_and_batch(void)
     status = sr1__trajectory_store_new(&s, (int64_t)sr1__trajectory_memory(t), "/tmp");
     for (int i = 0; status == SR1_OK && i < 3; i++) /* one in memory, two spilled */
         status = sr1__trajectory_store_add(s, t);
-    if (status == SR1_OK)
-        status = sr1__trajectory_store_update(s, 1, t);
     if (status == SR1_OK)
         status = plan_and_fill(s);
     sr1__trajectory_store_free(s);

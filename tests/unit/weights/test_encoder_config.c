@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "support/files.h"
 #include "support/torture.h"
-#include "weights/encoder_use.h"
+#include "tensor/weights/encoder_use.h"
 
 /* As published for all-MiniLM-L6-v2, dpr-question_encoder-single-nq-base and
  * t5-v1_1-base, without the keys that nobody reads. */
@@ -318,6 +318,12 @@ static void lowering_before_a_tokenizer_that_minds_case_is_refused(void **state)
     assert_int_equal(sr1__encoder_use_load(&u, scratch_path(""), &c, 0),
                      SR1_E_UNSUPPORTED);
     assert_non_null(strstr(sr1_last_error(), "case"));
+    scratch_file("tokenizer_config.json", "{\"tokenizer_class\":\"T5TokenizerFast\"}", 0);
+    assert_int_equal(sr1__encoder_use_load(&u, scratch_path(""), &c, 0),
+                     SR1_E_UNSUPPORTED);
+    scratch_file("tokenizer_config.json", "{\"tokenizer_class\":\"BertTokenizer\"}", 0);
+    assert_int_equal(sr1__encoder_use_load(&u, scratch_path(""), &c, 0), SR1_OK);
+    sr1__encoder_use_free(&u);
 }
 
 static sr1_status load_use(void *arg)

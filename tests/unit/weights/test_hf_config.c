@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "weights/hf_config.h"
+#include "tensor/weights/hf_config.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -100,7 +100,10 @@ static const struct bad_row {
     {"num_experts", "128", SR1_E_UNSUPPORTED, "experts"},
     {"num_local_experts", "8", SR1_E_UNSUPPORTED, "experts"},
     {"moe_intermediate_size", "768", SR1_E_UNSUPPORTED, "experts"},
-    {"quantization_config", "{\"quant_method\":\"fp8\"}", SR1_E_UNSUPPORTED, "quantised"},
+    {"rope_parameters", "{\"full_attention\":{\"rope_theta\":1e6}}", SR1_E_UNSUPPORTED,
+     "by layer type ('full_attention')"},
+    {"quantization_config", "{\"quant_method\":\"fp8\"}", SR1_E_UNSUPPORTED,
+     "it was quantised from"},
     {"attention_dropout", "0.1", SR1_E_UNSUPPORTED, "dropout"},
     {"hidden_act", "\"gelu\"", SR1_E_UNSUPPORTED, "silu"},
     {"torch_dtype", "\"float8_e4m3fn\"", SR1_E_UNSUPPORTED, "float32"},
@@ -153,6 +156,79 @@ static void test_refusals(void **state)
         sr1__buf_free(&b);
         json_decref(root);
     }
+}
+
+static int warned;
+
+static void note_warning(void *user, int32_t level, const char *text)
+{
+    warned += level == SR1_LOG_WARN && strstr(text, user) != NULL;
+}
+
+/* As transformers: unknown members of plain rope are left aside with a warning. */
+static void test_unknown_rope_members(void **state)
+{
+    static const char *const lists[2] = {
+        "{\"rope_type\":\"default\",\"rope_theta\":2e6,\"beta_fast\":32}",
+        "{\"rope_type\":\"default\",\"rope_theta\":2e6,\"factor\":null}"};
+    static char word[] = "'beta_fast'";
+
+    (void)state;
+    sr1_log_set(note_warning, word);
+    for (int i = 0; i < 4; i++) {
+        const char *key = i / 2 ? "rope_scaling" : "rope_parameters";
+        struct sr1__hf_config c;
+        json_t *root = NULL, *value = NULL;
+        struct sr1__buf b;
+
+        assert_int_equal(sr1__json_parse(&root, qwen3, strlen(qwen3), "x"), SR1_OK);
+        assert_int_equal(sr1__json_parse(&value, lists[i % 2], strlen(lists[i % 2]), key),
+                         SR1_OK);
+        json_object_set_new(root, key, value);
+        sr1__buf_init(&b, 0);
+        assert_int_equal(sr1__json_dump(root, 0, &b), SR1_OK);
+        warned = 0;
+        assert_int_equal(parse(&c, b.data), SR1_OK);
+        assert_true(c.rope_theta == 2e6);
+        assert_int_equal(warned, i % 2 == 0);
+        sr1__buf_free(&b);
+        json_decref(root);
+    }
+    sr1_log_set(NULL, NULL);
+}
+
+#define BARE(arch, heads, more)                                                          \
+    "{\"architectures\":[\"" arch "\"],\"vocab_size\":100,\"hidden_size\":2048,"         \
+    "\"intermediate_size\":64,\"num_hidden_layers\":1,\"num_attention_heads\":" heads    \
+        more "}"
+
+/* As Qwen3Config and Qwen2Config of transformers have it: 32 key-value heads where the
+ * key is absent, as many as heads where it is null; heads of 128 in Qwen3, of
+ * hidden_size / heads in Qwen2. */
+static void test_absent_heads(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t n_kv_heads, head_dim;
+    } rows[] = {
+        {BARE("Qwen3ForCausalLM", "64", ""), 32, 128},
+        {BARE("Qwen2ForCausalLM", "64", ""), 32, 32},
+        {BARE("Qwen3ForCausalLM", "16", ",\"num_key_value_heads\":null"), 16, 128},
+        {BARE("Qwen2ForCausalLM", "16", ",\"num_key_value_heads\":null"), 16, 128},
+        {BARE("Qwen2ForCausalLM", "64", ",\"head_dim\":8"), 32, 8},
+    };
+    struct sr1__hf_config c;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(parse(&c, rows[i].text), SR1_OK);
+        assert_int_equal(c.n_kv_heads, rows[i].n_kv_heads);
+        assert_int_equal(c.head_dim, rows[i].head_dim);
+    }
+    assert_int_equal(parse(&c, BARE("Qwen3ForCausalLM", "16", "")), SR1_E_INVALID);
+    assert_non_null(strstr(sr1_last_error(), "num_key_value_heads"));
+    assert_int_equal(parse(&c, BARE("Qwen2ForCausalLM", "64", ",\"head_dim\":0")),
+                     SR1_E_INVALID);
 }
 
 static void test_not_json(void **state)
@@ -254,6 +330,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_published),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_unknown_rope_members),
+        cmocka_unit_test(test_absent_heads),
         cmocka_unit_test(test_not_json),
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_generation_config),

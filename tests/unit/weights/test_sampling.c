@@ -1,6 +1,6 @@
 /* Draws against a plain implementation of their definition: sort, cut, renormalise. */
 #include "base/mem.h"
-#include "weights/sampling.h"
+#include "tensor/weights/sampling.h"
 #include "kernels/softmax.h"
 
 #include <math.h>
@@ -69,9 +69,9 @@ static void random_logits(struct sr1__rng *rng, float *x, size_t n, double sd)
 }
 
 static const struct sr1__sampling settings[] = {
-    {1.0, 0, 1.0},  {0.7, 0, 1.0},   {1.0, 0, 0.9},  {0.7, 20, 1.0},    {0.6, 20, 0.95},
-    {1.3, 5, 0.5},  {1.0, 1, 1.0},   {1.0, 0, 1e-9}, {5.0, 1000, 0.99}, {0.05, 0, 0.999},
-    {1.0, 50, 1.0}, {2.0, 0, 0.9999}};
+    {1.0, 0, 1.0},     {0.7, 0, 1.0},    {1.0, 0, 0.9},  {0.7, 20, 1.0},
+    {0.6, 20, 0.95},   {1.3, 5, 0.5},    {1.0, 1, 1.0},  {1.0, 0, 1e-9},
+    {5.0, 1000, 0.99}, {0.05, 0, 0.999}, {1.0, 50, 1.0}, {2.0, 0, 0.9999}};
 
 #define N_SETTINGS (sizeof settings / sizeof *settings)
 
@@ -91,7 +91,7 @@ static void test_distribution(void **state)
 
             random_logits(&rng, x, sizes[i], j % 3 == 0 ? 0.5 : 3.0);
             naive(x, sizes[i], &settings[j], p);
-            for (size_t id = 0; id < sizes[i]; id += sizes[i] > 1000 ? 97 : 1) {
+            for (size_t id = 0; id<sizes[i]; id += sizes[i]> 1000 ? 97 : 1) {
                 float lp;
 
                 assert_int_equal(
@@ -129,8 +129,8 @@ static void test_ties(void **state)
         assert_int_equal(sr1__sample_log_prob(x, 8, &p, id, &lp), SR1_OK);
         assert_true(id == 1 || id == 2 ? fabs((double)lp - log(0.5)) < 1e-6 : isinf(lp));
     }
-    assert_int_equal(
-        sr1__sample_row(x, 8, &(struct sr1__sampling){0, 0, 1}, NULL, &out), SR1_OK);
+    assert_int_equal(sr1__sample_row(x, 8, &(struct sr1__sampling){0, 0, 1}, NULL, &out),
+                     SR1_OK);
     assert_int_equal(out.id, 1);
 }
 
@@ -236,6 +236,20 @@ static void test_extreme_logits(void **state)
     }
 }
 
+/* A weight too small for a float is not cut. */
+static void test_kept_depths(void **state)
+{
+    const struct sr1__sampling k2 = {1, 2, 1};
+    const float x[3] = {0, -110, -220};
+    float lp = 0;
+
+    (void)state;
+    assert_int_equal(sr1__sample_log_prob(x, 3, &k2, 1, &lp), SR1_OK);
+    assert_true(fabs((double)lp + 110) < 1e-4);
+    assert_int_equal(sr1__sample_log_prob(x, 3, &k2, 2, &lp), SR1_OK);
+    assert_true(lp == -INFINITY);
+}
+
 static void test_refusals(void **state)
 {
     static const struct sr1__sampling bad[] = {{-1, 0, 1},  {NAN, 0, 1},     {1e-9, 0, 1},
@@ -326,10 +340,15 @@ static void test_allocation_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_distribution),   cmocka_unit_test(test_ties),
-        cmocka_unit_test(test_frequencies),    cmocka_unit_test(test_large_vocabulary),
-        cmocka_unit_test(test_extreme_logits), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_rows),           cmocka_unit_test(test_allocation_failures),
+        cmocka_unit_test(test_distribution),
+        cmocka_unit_test(test_ties),
+        cmocka_unit_test(test_kept_depths),
+        cmocka_unit_test(test_frequencies),
+        cmocka_unit_test(test_large_vocabulary),
+        cmocka_unit_test(test_extreme_logits),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_allocation_failures),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

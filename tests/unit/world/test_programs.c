@@ -4,7 +4,7 @@
 #include "support/torture.h"
 
 #include "base/json.h"
-#include "world/programs.h"
+#include "environment/world/programs.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static json_t *code_of(const struct sr1__program *p)
     json_t *text;
 
     sr1__buf_init(&b, 0);
-    sr1__programs_say_code(&b, p);
+    sr1__programs_append_code(&b, p);
     text = json_string(sr1__buf_cstr(&b));
     sr1__buf_free(&b);
     return text;
@@ -46,7 +46,7 @@ static json_t *row_of(const struct sr1__programs_problem *p)
         struct sr1__buf b;
 
         sr1__buf_init(&b, 0);
-        sr1__programs_say_test(&b, &p->right, &p->tests[i]);
+        sr1__programs_append_test(&b, &p->right, &p->tests[i]);
         json_array_append_new(tests, json_string(sr1__buf_cstr(&b)));
         sr1__buf_free(&b);
     }
@@ -169,9 +169,9 @@ static void texts_by_hand(void **state)
     struct sr1__buf b;
 
     (void)state;
-    says(sr1__programs_say_task, &p,
+    says(sr1__programs_append_task, &p,
          "Write f(x) that adds up i times 3 for i from 1 to x.");
-    says(sr1__programs_say_code, &p,
+    says(sr1__programs_append_code, &p,
          "```python\ndef f(x):\n    s = 0\n    for i in range(1, x + 1):\n"
          "        s += i * 3\n    return s\n```");
     assert_int_equal(sr1__programs_run(&p, t.arguments), 18);
@@ -181,10 +181,10 @@ static void texts_by_hand(void **state)
     q = sr1__programs_with(&p, bug);
     assert_int_equal(sr1__programs_run(&q, t.arguments), 9);
     sr1__buf_init(&b, 0);
-    sr1__programs_say_test(&b, &p, &t);
+    sr1__programs_append_test(&b, &p, &t);
     assert_string_equal(sr1__buf_cstr(&b), "assert f(3) == 18");
     sr1__buf_clear(&b);
-    sr1__programs_say_critique(&b, &said);
+    sr1__programs_append_critique(&b, &said);
     assert_string_equal(sr1__buf_cstr(&b),
                         "Analysis: times is *, 3 is 3, to is x wrong.\n"
                         "Improvement suggestions: in line 3 write x + 1 not x.\n"
@@ -192,7 +192,7 @@ static void texts_by_hand(void **state)
     sr1__buf_clear(&b);
     said.advice = NULL;
     said.compared = 1;
-    sr1__programs_say_critique(&b, &said);
+    sr1__programs_append_critique(&b, &said);
     assert_string_equal(sr1__buf_cstr(&b), "Analysis: times is *.\n"
                                            "Improvement suggestions: none.\n"
                                            "Overall judgment: Correct");

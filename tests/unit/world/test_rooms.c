@@ -4,10 +4,11 @@
 #include "support/torture.h"
 
 #include "base/json.h"
-#include "env/protocol.h"
-#include "world/rooms.h"
+#include "environment/env/protocol.h"
+#include "environment/world/rooms.h"
 
 #include <searchr1/env.h>
+#include <searchr1/ext/thinking.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -290,9 +291,8 @@ static struct sr1__rooms by_hand(void)
 static void texts_and_plan_by_hand(void **state)
 {
     static const char *const plan[] = {
-        "open the door to the kitchen", "open the blue chest",
-        "take the green key",           "go to the kitchen",
-        "put the green key into the red box"};
+        "open the door to the kitchen", "open the blue chest", "take the green key",
+        "go to the kitchen", "put the green key into the red box"};
     struct sr1__rooms w = by_hand();
     struct sr1__rooms_action found[SR1__ROOMS_PLAN_MAX], a;
     struct sr1__rooms_state s = w.start;
@@ -300,7 +300,7 @@ static void texts_and_plan_by_hand(void **state)
 
     (void)state;
     sr1__buf_init(&b, 0);
-    sr1__rooms_say_task(&b, &w);
+    sr1__rooms_append_task(&b, &w);
     assert_string_equal(
         sr1__buf_cstr(&b),
         "Your task: put the green key into the red box in the kitchen. You know that the "
@@ -315,7 +315,7 @@ static void texts_and_plan_by_hand(void **state)
         assert_true(sr1__rooms_read_action(&w, &s, plan[i], strlen(plan[i]), &a));
         s = sr1__rooms_after(&s, a);
         sr1__buf_clear(&b);
-        sr1__rooms_say_result(&b, &w, &s, a);
+        sr1__rooms_append_result(&b, &w, &s, a);
         if (i == 1)
             assert_string_equal(
                 sr1__buf_cstr(&b),
@@ -336,13 +336,18 @@ static void words_are_read_loosely(void **state)
         const char *text;
         int reads;
     } cases[] = {
-        {"open the blue chest", 1},    {"  OPEN\tBlue\nchest. ", 1},
-        {"Open the the blue chest", 1}, {"open blue", 0},
+        {"open the blue chest", 1},
+        {"  OPEN\tBlue\nchest. ", 1},
+        {"Open the the blue chest", 1},
+        {"open blue", 0},
         {"open the red box", 0}, /* not here */
-        {"open the blue chest now", 0}, {"", 0},
-        {"the", 0},                    {"openthebluechest", 0},
-        {"op\0en", 0},                 {"take the green key", 0}, /* not seen */
-        {"go to the kitchen", 0}, /* the door is closed */
+        {"open the blue chest now", 0},
+        {"", 0},
+        {"the", 0},
+        {"openthebluechest", 0},
+        {"op\0en", 0},
+        {"take the green key", 0}, /* not seen */
+        {"go to the kitchen", 0},  /* the door is closed */
     };
     struct sr1__rooms w = by_hand();
     struct sr1__rooms_action a;
@@ -409,8 +414,7 @@ static void unknown_actions_have_one_text(void **state)
         char *said = NULL;
         sr1_env_reply r = step(env, e, odd[i], &said);
 
-        assert_string_equal(said,
-                            "<observation>\nNothing happens.\n</observation>");
+        assert_string_equal(said, "<observation>\nNothing happens.\n</observation>");
         assert_int_equal(r.flags, SR1_ANSWER_UNEXECUTED);
         assert_int_equal(r.done, 0);
         sr1_free(said);
@@ -420,11 +424,19 @@ static void unknown_actions_have_one_text(void **state)
 
 static void other_questions_are_refused(void **state)
 {
-    static const char *const ids[] = {
-        "",               "rooms",        "rooms-",        "rooms-train",  "rooms-train-",
-        "rooms-train-x",  "rooms-dev-1",  "rooms--1",      "rooms-train--1",
-        "room-train-1",   "q-0123456789", "rooms-train-1 ",
-        "rooms-train-18446744073709551616"};
+    static const char *const ids[] = {"",
+                                      "rooms",
+                                      "rooms-",
+                                      "rooms-train",
+                                      "rooms-train-",
+                                      "rooms-train-x",
+                                      "rooms-dev-1",
+                                      "rooms--1",
+                                      "rooms-train--1",
+                                      "room-train-1",
+                                      "q-0123456789",
+                                      "rooms-train-1 ",
+                                      "rooms-train-18446744073709551616"};
     sr1_env *env = NULL;
     int64_t e = 7;
     sr1_rooms_task t = {.struct_size = sizeof t};
@@ -473,7 +485,7 @@ static sr1_status demonstrate(void *arg)
     sr1__rng_seed(&rng, 1, 1);
     sr1__buf_init(&out, 0);
     if (st == SR1_OK)
-        st = sr1__rooms_demo(&out, env, SR1__ROOMS_TRAIN, 9, &rng);
+        st = sr1__rooms_append_demo(&out, env, SR1__ROOMS_TRAIN, 9, &rng);
     if (st == SR1_OK)
         st = sr1__buf_status(&out, "line");
     sr1__buf_free(&out);
@@ -530,8 +542,8 @@ static void check_demo(const json_t *row, int32_t number, struct sums *sums)
     e = begin(env, SR1__ROOMS_TRAIN, seed);
     for (i = 0; i < json_array_size(segments); i += 2) {
         const json_t *other = json_array_get(segments, i + 1);
-        const char *said = json_string_value(
-            json_object_get(json_array_get(segments, i), "text"));
+        const char *said =
+            json_string_value(json_object_get(json_array_get(segments, i), "text"));
         sr1_thinking_step s = {.struct_size = sizeof s};
         char action[128], *answer = NULL;
 

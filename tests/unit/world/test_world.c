@@ -3,10 +3,10 @@
 #include "support/files.h"
 
 #include "base/json.h"
-#include "env/protocol.h"
+#include "environment/env/protocol.h"
 
-#include <searchr1/tokenizer.h>
-#include <searchr1/world.h>
+#include <searchr1/ext/tokenizer.h>
+#include <searchr1/ext/world.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,6 @@ static sr1_world_options options(const char *protocol, int32_t hops)
     sr1_world_options o = {0};
 
     sr1_world_options_init(&o);
-    o.struct_size = sizeof o;
     o.seed = 5;
     o.scale = 0.1;
     o.sft_worlds = 4;
@@ -71,7 +70,7 @@ struct counts {
 
 static void look_at_policy(struct counts *c, const char *text)
 {
-    struct sr1__slice content;
+    struct sr1__text_range content;
     size_t end = 0;
     int event = sr1__protocol_first_event(c->p, text, strlen(text), 0, &content, &end);
 

@@ -100,11 +100,22 @@ const plural = (n, word) => `${plain(n)} ${word}${n === 1 ? '' : 's'}`;
 const runClass = i => `run${i % 8}${i >= 8 ? ' dashed' : ''}`;
 const swatch = i => el('span', {class: `swatch ${runClass(i)}`});
 
-/* The numbers of a metric: a column, or the one it is equal to. */
+/* Every row has every metric; those of what a run does not do are 0 in all of them. */
+const ofRollouts = /^(?!(loss|actor\/(pg_loss|lr|grad_norm)|grad_norm|learning_rate|val\/))/;
+const ofSome = new RegExp('^(critic/(vf_|values|returns|grad_norm|lr|kl)|thinking/|rollout' +
+    '|env/success|val/(success|thinking|excluded)|actor/(entropy_(loss|coeff)|pg_clipfrac_' +
+    'lower)|timing_s/(levels|update_critic)|perf/max_memory|training/(masked|sampling|' +
+    'unscored))');
+const isSft = run => asText((run.config || {}).stage) === 'sft';
+const isLacking = (run, name, c) => (isSft(run) ? ofRollouts : ofSome).test(name) &&
+    c.every(v => !v);
+
+/* The numbers of a metric: a column, or the one it is equal to; null where the run has
+   nothing of this kind. */
 function column(run, name) {
     let c = run.columns[name];
     if (typeof c === 'string') c = run.columns[c];
-    return Array.isArray(c) ? c : null;
+    return Array.isArray(c) && !isLacking(run, name, c) ? c : null;
 }
 
 /* ---- the box beside the pointer ---- */

@@ -186,6 +186,8 @@ function drawAxes(chart, box, r) {
             x < left + 8 ? 'start' : 'middle' }, axisText(v)));
     }
     add(svg('line', { class: 'axis', x1: left, x2: right, y1: bottom, y2: bottom }));
+    add(svg('text', { x: (left + right) / 2, y: bottom + 32, 'text-anchor': 'middle' },
+        'step'));
 }
 
 const smooths = l => view.smooth > 0 && !l.sparse && !l.exact;
@@ -224,7 +226,7 @@ function drawAlarms(chart, bottom) {
 
 function draw(chart) {
     chart.width = chart.svg.clientWidth;
-    const width = Math.max(220, chart.width), height = 190;
+    const width = Math.max(220, chart.width), height = 205;
     const lines = chart.lines = chart.all.filter(l => !view.hidden.has(l.index));
     const r = range(lines, view.log, chart.spec.kind === 'share');
     chart.svg.setAttribute('viewBox', `0 0 ${width} ${height}`);
@@ -243,7 +245,7 @@ function draw(chart) {
     if (log) chart.yTicks = chart.yTicks.filter(v => v > 0);
     const widest = Math.max(...chart.yTicks.map(v => axisText(v, chart.spec.kind).length));
     const box = chart.box = { left: Math.round(widest * 6.6 + 12), right: width - 8,
-        top: 8, bottom: height - 24 };
+        top: 8, bottom: height - 39 };
     chart.px = x => box.left + (x - r.left) / (r.right - r.left) * (box.right - box.left);
     chart.py = y => log && y <= 0 ? NaN : box.bottom - (to(y) - to(r.low)) /
         (to(r.high) - to(r.low)) * (box.bottom - box.top);

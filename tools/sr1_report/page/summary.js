@@ -30,6 +30,26 @@ function facts(run) {
         ([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))));
 }
 
+/* When, by what and where the run was started, and what was other from then on. */
+const startText = s => [`${asText(s.begun)} to ${asText(s.ended) || 'now'}`,
+    `steps ${asText(s.from_step)} to ${asText(s.to_step) || '?'}`,
+    asText(s.outcome) + (s.error ? ` (${asText(s.error)})` : ''),
+    `version ${asText(s.version)}${s.commit ? ` (${asText(s.commit)})` : ''}`,
+    `process ${asText(s.pid)} on ${asText(s.host)}`, asText(s.command)]
+    .filter(Boolean).join(', ');
+
+const changeText = c => `from step ${asText(c.step)} on: ${asText(c.key)} ` +
+    `${asText(c.from)} \u2192 ${asText(c.to)} (${asText(c.by)}, ${asText(c.time)})`;
+
+function history(run) {
+    const lines = [...(run.starts || []).filter(s => s).map(startText),
+        ...(run.changes || []).filter(c => c).map(changeText)];
+    return lines.length ? el('details', { class: 'history' },
+        el('summary', {}, `Started ${plural((run.starts || []).length, 'time')}, ` +
+            `${plural((run.changes || []).length, 'change')} of the configuration`),
+        el('ul', {}, ...lines.map(line => el('li', {}, line)))) : null;
+}
+
 /* The same in a line. */
 const inShort = run => [progress(run), `begun ${when(run.begun)}`,
     ...(setting(run, 'stage') === 'sft' ? ['stage']
@@ -40,6 +60,31 @@ const inShort = run => [progress(run), `begun ${when(run.begun)}`,
 const verdict = run => el('ul', { class: 'verdict' },
     ...run.verdict.map(v => el('li', { class: v.tone }, el('span', {}, v.text))));
 
+/* ---- one question at every stage ---- */
+
+/* Text with what the environment inserted told apart from what the policy wrote. */
+const markedUp = text => text.split(/(<information>[^]*?<\/information>)/).map(part =>
+    part.startsWith('<information>') ? el('span', { class: 'inserted' }, part) : part);
+
+function sampleCard(s) {
+    return el('div', { class: 'sample' }, el('h3', {}, s.name),
+        el('p', { class: 'note' }, Object.entries(s.figures || {}).map(([name, v]) =>
+            `${name} ${isNumber(v) ? v.toFixed(3) : asText(v)}`).join(', ')),
+        el('pre', {}, ...markedUp(s.text)));
+}
+
+function makeSamples() {
+    const s = data.samples, place = byId('samples');
+    if (!s) { place.remove(); return; }
+    place.append(el('p', {}, el('b', {}, s.question), s.right_answer
+        ? ` \u2013 right answer: ${s.right_answer}` : ''),
+        el('div', { class: 'samples' }, ...s.samples.map(sampleCard)));
+    const headline = shown.find(c => c.metric === 'val/exact_match' &&
+        runs.some(r => valuesOf(c, r))) || shown[0];
+    const chart = makeChart(headline);
+    if (chart) place.append(chart.figure);
+}
+
 function makeTop() {
     if (several) root.classList.add('several');
     const name = runs.map(r => r.label).join(', ');
@@ -48,14 +93,14 @@ function makeTop() {
     if (!several) {
         const given = setting(runs[0], 'name');
         byId('top').append(el('p', { class: 'muted' }, runs[0].folder +
-            (given && given !== 'run' && given !== name ? ` (${given})` : '')),
-            verdict(runs[0]), facts(runs[0]));
+            (given && given !== 'run' && given !== name ? ` (${given})` : '')));
+        byId('told').append(...[verdict, facts, history].map(f => f(runs[0])).filter(Boolean));
         return;
     }
-    byId('top').append(el('div', { class: 'per-run' }, ...runs.map((run, i) =>
+    byId('told').append(el('div', { class: 'per-run' }, ...runs.map((run, i) =>
         el('div', {}, el('h3', {}, swatch(i), run.label),
             el('p', { class: 'note' }, inShort(run)),
-            verdict(run)))));
+            verdict(run), history(run)))));
 }
 
 /* ---- figures ---- */
@@ -287,7 +332,7 @@ function makeNotes() {
     runs.forEach((run, i) => {
         const t = data.trajectories[i], of = several ? `${run.label}, ` : '';
         notes.push(skippedText(run.skippedRows, `${of}metrics.jsonl`),
-            skippedText(t.skipped, `${of}trajectories.jsonl`));
+            skippedText(t.skipped, `${of}trajectories`));
         if (run.merge > 1) notes.push(`${of}curves: each point stands for up to ` +
             `${run.merge} of ${plain(run.rows)} rows (their mean; the least and greatest ` +
             'of bands).');

@@ -259,9 +259,9 @@ function chooser(label, name, options, then) {
 function leftOut() {
     return data.trajectories.map((t, i) => {
         const of = several ? `${runs[i].label}: ` : '';
-        if (t.missing) return `${of}there is no trajectories.jsonl.`;
-        if (t.error) return `${of}trajectories.jsonl: ${t.error}.`;
-        if (!t.seen) return `${of}trajectories.jsonl holds none.`;
+        if (t.missing) return `${of}there are no trajectories.`;
+        if (t.error) return `${of}trajectories: ${t.error}.`;
+        if (!t.seen) return `${of}the file of trajectories holds none.`;
         const rest = t.seen - t.shown;
         return `${of}${plain(t.shown)} of ${plain(t.seen)} recorded trajectories are here` +
             (rest ? `, ${plain(rest)} left out` : '') +
@@ -306,6 +306,7 @@ function makeTrajectories() {
 }
 
 makeTop();
+makeSamples();
 makeFigures();
 makeCurves();
 makeConfiguration();

@@ -1,0 +1,55 @@
+/* searchr1/ext/config_names.h - names of settings in other programs, and the defaults
+ * that the key compat changes.
+ *
+ * Errors:    a status other than SR1_OK leaves outputs as they were.
+ * Threads:   no shared state.
+ *
+ * An extension: usable and tested, but its names may still change before 1.0
+ * (docs/api.md). */
+#ifndef SEARCHR1_EXT_CONFIG_NAMES_H
+#define SEARCHR1_EXT_CONFIG_NAMES_H
+
+#include <searchr1/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A name of a setting in other programs. It is no key: an error that meets it says what
+ * is said here. Strings are static. */
+typedef struct sr1_config_elsewhere {
+    size_t struct_size; /* set by the caller; later versions append fields */
+    const char *name;
+    const char *of;   /* whose: "TRL", "verl and OpenRLHF", "other programs" */
+    const char *key;  /* the key to use; NULL: there is none, and text says what to do */
+    const char *text; /* what to know about it; NULL: nothing */
+} sr1_config_elsewhere;
+
+/* Return the number of names of other programs that are known. */
+SR1_API size_t sr1_config_elsewhere_count(void);
+
+/* Fill *out (struct_size set) with name index, 0 <= index < sr1_config_elsewhere_count.
+ * SR1_E_INVALID: index is out of range. */
+SR1_API sr1_status sr1_config_elsewhere_describe(size_t index, sr1_config_elsewhere *out);
+
+/* The default that one value of the key compat gives to another key. Strings are static.
+ */
+typedef struct sr1_config_preset {
+    size_t struct_size; /* set by the caller; later versions append fields */
+    const char *compat; /* "search-r1", "trl", "verl" */
+    const char *key;
+    const char *value; /* as sr1_config_set takes it */
+} sr1_config_preset;
+
+/* Return the number of defaults that the values of the key compat change. */
+SR1_API size_t sr1_config_preset_count(void);
+
+/* Fill *out (struct_size set) with preset index, 0 <= index < sr1_config_preset_count;
+ * presets of one value of compat follow one another. SR1_E_INVALID: index is out of
+ * range. */
+SR1_API sr1_status sr1_config_preset_describe(size_t index, sr1_config_preset *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,76 @@
+/* searchr1/ext/reward_set.h - sets of rewards with objects of the caller's, scored turn
+ * by turn or begun early. sr1_reward_set_open makes one from a configuration.
+ *
+ * Ownership: free a set with sr1_reward_set_free.
+ * Errors:    outputs are untouched on failure.
+ * Threads:   one thread at a time per set.
+ *
+ * An extension: usable and tested, but its names may still change before 1.0
+ * (docs/api.md). */
+#ifndef SEARCHR1_EXT_REWARD_SET_H
+#define SEARCHR1_EXT_REWARD_SET_H
+
+#include <searchr1/ext/code.h>
+#include <searchr1/ext/embed.h>
+#include <searchr1/reward.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sr1_reward_options {
+    size_t struct_size;   /* set by sr1_reward_options_init */
+    const char *rewards;  /* names joined by commas (above); NULL: "format,answer"; "" for
+                             none */
+    const char *weights;  /* as many numbers, joined by commas; NULL or "": all 1 */
+    const char *protocol; /* tags; NULL: "search-r1" */
+    const sr1_reward_scales *scales; /* NULL: defaults */
+    sr1_embedder *embedder;          /* retained; for the reward "embedding", else NULL */
+    /* For "execution" and "judgement", else NULL; retained. */
+    sr1_checker *checker;
+    sr1_problems *problems;
+    int32_t judgement_required; /* of "execution" */
+} sr1_reward_options;
+
+/* Set struct_size, and every other field to its default. NULL is fine. */
+SR1_API void sr1_reward_options_init(sr1_reward_options *options);
+
+/* Make a set of rewards. options may be NULL and is copied; embedder, checker and
+ * problems are retained. SR1_E_NOT_FOUND names an unknown reward. SR1_E_CONFIG:
+ * "embedding" has no embedder, or "execution" or "judgement" has no checker or no
+ * problems. Caller frees with sr1_reward_set_free. */
+SR1_API sr1_status sr1_reward_set_new(sr1_reward_set **out,
+                                      const sr1_reward_options *options);
+
+/* Return the level of reward i, SR1_REWARD_OUTCOME or SR1_REWARD_TURN; -1 past the
+ * last. */
+SR1_API int32_t sr1_reward_set_level(const sr1_reward_set *set, size_t i);
+
+/* Score trajectories [n] turn by turn. The turns of trajectory i are [turn_begin[i],
+ * turn_begin[i + 1]) with turn_begin[0] 0; their number must be
+ * sr1_trajectory_turn_count, else SR1_E_INVALID. parts [turn_begin[n], count] (may be
+ * NULL) receives the score_turns of each reward of level turn, turn by turn; 0 for
+ * rewards of level outcome. totals [turn_begin[n]] (may be NULL) receives for each turn
+ * the sum over rewards of level turn of weight * score, split over the turns in
+ * proportion to the parts (evenly where all are 0). So the totals of a trajectory add up
+ * to its turn-level reward; the rest of its total reward belongs to the outcome
+ * (turn_rewards of sr1_advantage_batch). */
+SR1_API sr1_status sr1_reward_set_score_turns(sr1_reward_set *set,
+                                              const sr1_trajectory *const *trajectories,
+                                              size_t n, const int64_t *turn_begin,
+                                              double *parts, double *totals);
+
+/* Begin to score a finished trajectory, which is retained until it is scored or given up.
+ * Call from any thread, one call at a time. */
+SR1_API sr1_status sr1_reward_set_begin(sr1_reward_set *set, sr1_trajectory *trajectory);
+
+/* Return 1 when a reward of the set can be begun early (ops->begin), else 0. */
+SR1_API int32_t sr1_reward_set_begins(const sr1_reward_set *set);
+
+/* Give up all scores that were begun and not collected. */
+SR1_API void sr1_reward_set_forget(sr1_reward_set *set);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

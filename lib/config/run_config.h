@@ -1,0 +1,27 @@
+/* config/run_config.h - the configuration that a run folder records. */
+#ifndef SR1__CONFIG_RUN_CONFIG_H
+#define SR1__CONFIG_RUN_CONFIG_H
+
+#include "base/json.h"
+#include "config/config.h"
+
+/* One object a line: {"step", "time", "key", "from", "to", "by"}; the values as text. */
+#define SR1__CHANGES_FILE "config-changes.jsonl"
+#define SR1__CHANGED_BY_RESUME "resume"    /* given when the run was resumed */
+#define SR1__CHANGED_BY_FILE "config.json" /* seen there; it holds the value itself */
+
+/* {"starts": [...]}: each time that the run was started. A start that wrote RUN/model has
+ * its step as member SR1__MODEL_STEP. */
+#define SR1__RECORD_FILE "run.json"
+#define SR1__RECORD_MAX ((size_t)16 << 20)
+#define SR1__MODEL_STEP "model_step"
+
+/* The rows of SR1__CHANGES_FILE as an array, empty if there is no file; caller:
+ * json_decref. */
+sr1_status sr1__config_changes(json_t **out, const char *run);
+
+/* config.json of a run and the changes since, as they were written: paths of a run that
+ * was moved are its old ones. */
+sr1_status sr1__config_load_recorded(sr1_config *c, const char *run);
+
+#endif

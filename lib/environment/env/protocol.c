@@ -1,0 +1,407 @@
+/* environment/env/protocol.c - the tags of each protocol, and the automaton that finds
+ * them.
+ *
+ * Every tag begins with '<' and has no other '<', so a matcher only has to remember which
+ * tags agree with the bytes since the last '<'. */
+#include "environment/env/protocol.h"
+
+#include "base/text.h"
+
+#include <string.h>
+
+#define PAIR(tag) "<" tag ">", "</" tag ">"
+
+/* The table: name, the tags of thinking, acting, results, answering, then what differs
+ * from text that runs on. */
+static const struct sr1__protocol protocols[] = {
+    {.name = "search-r1",
+     .tags = {PAIR("think"), PAIR("search"), PAIR("information"), PAIR("answer")}},
+    {.name = "search-r1-compat",
+     .tags = {PAIR("think"), PAIR("search"), PAIR("information"), PAIR("answer")},
+     .search_r1_compat = 1,
+     .prompt = "search-r1",
+     .notice =
+         "My previous action is invalid. If I want to search, I should put the query "
+         "between <search> and </search>. If I want to give the final answer, I should "
+         "put the answer between <answer> and </answer>. Let me try again."},
+    {.name = "mt-grpo",
+     .tags = {PAIR("reasoning"), PAIR("tool"), PAIR("result"), PAIR("answer")},
+     .chat = 1,
+     .around = "",
+     .inside = "\n",
+     .notice =
+         "Error: there is neither a tool call nor an answer in this message. Call a "
+         "tool between <tool> and </tool>, or answer between <answer> and "
+         "</answer>."},
+    {.name = "rlvcr",
+     .tags = {PAIR("think"), PAIR("action"), PAIR("observation"), PAIR("answer")},
+     .chat = 1,
+     .around = "",
+     .inside = "\n",
+     .notice = "Nothing happens. Write <level>n</level>, your thoughts between <think> "
+               "and </think>, and one action between <action> and </action>."},
+    {.name = "ctrl", /* its tags are never looked for */
+     .tags = {PAIR("think"), PAIR("critique"), PAIR("revision"), PAIR("answer")},
+     .chat = 1,
+     .message = 1,
+     .around = "",
+     .inside = "",
+     .prompt = ""},
+};
+
+#define N_PROTOCOLS (sizeof protocols / sizeof protocols[0])
+
+const char *sr1__protocol_name(size_t i)
+{
+    return i < N_PROTOCOLS ? protocols[i].name : NULL;
+}
+
+static void fail_unknown_protocol(const char *name)
+{
+    struct sr1__buf known;
+    size_t i;
+
+    sr1__buf_init(&known, 0);
+    for (i = 0; i < N_PROTOCOLS; i++)
+        sr1__buf_fmt(&known, "%s%s", i > 0 ? ", " : "", protocols[i].name);
+    sr1__fail(SR1_E_NOT_FOUND, "protocol '%.64s' is not known; known: %s", name,
+              sr1__buf_cstr(&known));
+    sr1__buf_free(&known);
+}
+
+const struct sr1__protocol *sr1__protocol_find(const char *name)
+{
+    size_t i;
+
+    if (name == NULL)
+        return &protocols[0];
+    for (i = 0; i < N_PROTOCOLS; i++)
+        if (strcmp(protocols[i].name, name) == 0)
+            return &protocols[i];
+    fail_unknown_protocol(name);
+    return NULL;
+}
+
+/* Take one byte; the tag that it completes, or -1. */
+static int feed_tag_matcher(struct sr1__tag_matcher *m, const struct sr1__protocol *p,
+                            char c)
+{
+    int t;
+
+    if (p->message)
+        return -1;
+    if (c == '<') {
+        m->alive = (1u << SR1__TAG_COUNT) - 1;
+        m->depth = 1;
+        return -1;
+    }
+    if (m->alive == 0)
+        return -1;
+    for (t = 0; t < SR1__TAG_COUNT; t++) {
+        if ((m->alive >> t & 1) == 0)
+            continue;
+        if (p->tags[t][m->depth] != c) {
+            m->alive &= ~(1u << t);
+        } else if (p->tags[t][m->depth + 1] == '\0') {
+            m->alive = 0;
+            return t;
+        }
+    }
+    m->depth++;
+    return -1;
+}
+
+int sr1__protocol_next_tag(const struct sr1__protocol *p, const char *text, size_t len,
+                           size_t from, struct sr1__tag *out)
+{
+    struct sr1__tag_matcher m = {0};
+    size_t i;
+
+    for (i = from; i < len; i++) {
+        int tag = feed_tag_matcher(&m, p, text[i]);
+
+        if (tag >= 0) {
+            out->tag = tag;
+            out->begin = i + 1 - strlen(p->tags[tag]);
+            out->end = i + 1;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* The two kinds of pairs that make events: index 0 actions, 1 answers. */
+static const int event_role[2] = {SR1__ROLE_ACTION, SR1__ROLE_ANSWER};
+static const int32_t event_code[2] = {SR1__EVENT_ACTION, SR1__EVENT_ANSWER};
+
+/* Which kind an opening (closing = 0) or closing (1) tag is of, -1 for none. */
+static int event_kind(int tag, int closing)
+{
+    int k;
+
+    for (k = 0; k < 2; k++)
+        if (tag == SR1__TAG_OPEN(event_role[k]) + closing)
+            return k;
+    return -1;
+}
+
+int sr1__protocol_first_event(const struct sr1__protocol *p, const char *text, size_t len,
+                              size_t max, struct sr1__text_range *content, size_t *end)
+{
+    int32_t open[2] = {0, 0};
+    size_t begin[2] = {0, 0};
+    struct sr1__tag t;
+    size_t at;
+
+    if (p->search_r1_compat)
+        return sr1__search_r1_event(p, text, sr1__search_r1_truncate(p, text, len),
+                                    content, end);
+    for (at = 0; sr1__protocol_next_tag(p, text, len, at, &t); at = t.end) {
+        int opens = event_kind(t.tag, 0);
+        int closes = event_kind(t.tag, 1);
+
+        if (opens >= 0 && !open[opens]) {
+            open[opens] = 1;
+            begin[opens] = t.end;
+        }
+        if (closes < 0 || !open[closes])
+            continue;
+        open[closes] = 0;
+        if (max > 0 && t.begin - begin[closes] > max)
+            continue;
+        if (content != NULL) {
+            content->begin = begin[closes];
+            content->len = t.begin - begin[closes];
+            sr1__strip(text, &content->begin, &content->len);
+        }
+        if (end != NULL)
+            *end = t.end;
+        return event_code[closes];
+    }
+    return SR1__EVENT_NONE;
+}
+
+/* Length of s[0..n) without the longest proper beginning of tag that it ends with. */
+static size_t length_without_partial_tag(const char *s, size_t n, const char *tag)
+{
+    size_t k = strlen(tag) - 1;
+
+    for (; k > 0; k--)
+        if (k <= n && memcmp(s + n - k, tag, k) == 0)
+            return n - k;
+    return n;
+}
+
+/* As sr1__protocol_partial_answer, for text in which an answer is open from the start. */
+static int find_partial_answer(const struct sr1__protocol *p, const char *text,
+                               size_t len, int is_open, struct sr1__text_range *content)
+{
+    const char *closing = p->tags[SR1__TAG_CLOSE(SR1__ROLE_ANSWER)];
+    struct sr1__text_range found = {0, 0};
+    struct sr1__tag t;
+    size_t at;
+
+    for (at = 0; sr1__protocol_next_tag(p, text, len, at, &t); at = t.end) {
+        if (t.tag == SR1__TAG_OPEN(SR1__ROLE_ANSWER)) {
+            is_open = 1;
+            found.begin = t.end;
+        } else if (t.tag == SR1__TAG_CLOSE(SR1__ROLE_ANSWER)) {
+            is_open = 0;
+        }
+    }
+    if (!is_open)
+        return 0;
+    found.len =
+        length_without_partial_tag(text + found.begin, len - found.begin, closing);
+    sr1__strip(text, &found.begin, &found.len);
+    *content = found;
+    return 1;
+}
+
+int sr1__protocol_partial_answer(const struct sr1__protocol *p, const char *text,
+                                 size_t len, struct sr1__text_range *content)
+{
+    return find_partial_answer(p, text, len, 0, content);
+}
+
+sr1_status sr1__observation_split(const struct sr1__protocol *p, const char *text,
+                                  size_t len, size_t *body_begin, size_t *body_len)
+{
+    size_t begin = 0, end = 0, at;
+    int opened = 0, closed = 0;
+    struct sr1__tag t;
+
+    for (at = 0; sr1__protocol_next_tag(p, text, len, at, &t); at = t.end) {
+        if (t.tag == SR1__TAG_OPEN(SR1__ROLE_RESULT) && !opened) {
+            opened = 1;
+            begin = t.end;
+        } else if (t.tag == SR1__TAG_CLOSE(SR1__ROLE_RESULT) && opened) {
+            closed = 1;
+            end = t.begin;
+        }
+    }
+    if (!closed)
+        return sr1__fail(SR1_E_PARSE, "inserted block: no %s...%s in it; keep both tags",
+                         p->tags[SR1__TAG_OPEN(SR1__ROLE_RESULT)],
+                         p->tags[SR1__TAG_CLOSE(SR1__ROLE_RESULT)]);
+    *body_begin = begin;
+    *body_len = end - begin;
+    return SR1_OK;
+}
+
+/* ---- text in pieces ---- */
+
+void sr1__scanner_init(struct sr1__scanner *s, const struct sr1__protocol *p, size_t max)
+{
+    memset(s, 0, sizeof *s);
+    s->protocol = p;
+    s->max = max > 0 ? max : SR1__SCANNER_MAX_CONTENT;
+    sr1__buf_init(&s->content[0], 0);
+    sr1__buf_init(&s->content[1], 0);
+}
+
+void sr1__scanner_free(struct sr1__scanner *s)
+{
+    sr1__buf_free(&s->content[0]);
+    sr1__buf_free(&s->content[1]);
+    sr1__scanner_reset(s);
+}
+
+void sr1__scanner_reset(struct sr1__scanner *s)
+{
+    int k;
+
+    memset(&s->matcher, 0, sizeof s->matcher);
+    s->event = SR1__EVENT_NONE;
+    s->answers = 0;
+    s->found = (struct sr1__text_range){0, 0};
+    for (k = 0; k < 2; k++) {
+        s->open[k] = 0;
+        s->seen[k] = 0;
+        sr1__buf_clear(&s->content[k]);
+    }
+}
+
+/* Keep c if its pair is open and may yet be within the limit. */
+static void append_tag_content(struct sr1__scanner *s, int kind, char c)
+{
+    size_t closing = strlen(s->protocol->tags[SR1__TAG_CLOSE(event_role[kind])]);
+
+    if (!s->open[kind])
+        return;
+    s->seen[kind]++;
+    if (s->seen[kind] <= s->max + closing)
+        sr1__buf_char(&s->content[kind], c);
+}
+
+/* A whole tag has just been collected. */
+static void scan_tag(struct sr1__scanner *s, int tag)
+{
+    int opens = event_kind(tag, 0);
+    int closes = event_kind(tag, 1);
+    size_t len;
+
+    if (opens >= 0 && !s->open[opens]) {
+        s->open[opens] = 1;
+        s->seen[opens] = 0;
+        sr1__buf_clear(&s->content[opens]);
+    }
+    if (closes < 0 || !s->open[closes])
+        return;
+    s->open[closes] = 0;
+    len = s->seen[closes] - strlen(s->protocol->tags[tag]);
+    if (len > s->max)
+        return;
+    s->content[closes].len = len;
+    s->event = event_code[closes];
+}
+
+/* Examine the whole turn at each position where the published code may cut it. */
+static void scan_search_r1_byte(struct sr1__scanner *s, char c, int tag)
+{
+    int searched = tag == SR1__TAG_CLOSE(SR1__ROLE_ACTION);
+    int answered = tag == SR1__TAG_CLOSE(SR1__ROLE_ANSWER) && s->answers++ == 0;
+
+    sr1__buf_char(&s->content[0], c);
+    if (!searched && !answered)
+        return;
+    s->event = sr1__search_r1_event(s->protocol, sr1__buf_cstr(&s->content[0]),
+                                    s->content[0].len, &s->found, NULL);
+    if (searched && s->event == SR1__EVENT_NONE)
+        s->event = SR1__EVENT_VOID;
+}
+
+/* The message so far, as far as it is kept. */
+static sr1_status append_message_bytes(struct sr1__scanner *s, const char *bytes,
+                                       size_t n)
+{
+    size_t room = SR1__MESSAGE_MAX - s->content[0].len;
+
+    sr1__buf_add(&s->content[0], bytes, n < room ? n : room);
+    return sr1__buf_status(&s->content[0], "a message");
+}
+
+int32_t sr1__scanner_end(struct sr1__scanner *s)
+{
+    if (s->protocol->message)
+        s->event = SR1__EVENT_ACTION;
+    return s->event;
+}
+
+sr1_status sr1__scanner_feed(struct sr1__scanner *s, const char *bytes, size_t n,
+                             size_t *used, int32_t *event)
+{
+    size_t i;
+    int k;
+
+    if (s->protocol->message && s->event == SR1__EVENT_NONE) {
+        SR1__TRY(append_message_bytes(s, bytes, n));
+        *used = n;
+        *event = SR1__EVENT_NONE;
+        return SR1_OK;
+    }
+    for (i = 0; i < n && s->event == SR1__EVENT_NONE; i++) {
+        int tag = feed_tag_matcher(&s->matcher, s->protocol, bytes[i]);
+
+        if (s->protocol->search_r1_compat) {
+            scan_search_r1_byte(s, bytes[i], tag);
+            continue;
+        }
+        append_tag_content(s, 0, bytes[i]);
+        append_tag_content(s, 1, bytes[i]);
+        if (tag >= 0)
+            scan_tag(s, tag);
+    }
+    for (k = 0; k < 2; k++)
+        SR1__TRY(sr1__buf_status(&s->content[k], "content of a tag"));
+    *used = i;
+    *event = s->event;
+    return SR1_OK;
+}
+
+const char *sr1__scanner_text(const struct sr1__scanner *s, size_t *len)
+{
+    const struct sr1__buf *content = &s->content[s->event == SR1__EVENT_ANSWER];
+    size_t begin = 0;
+
+    if (s->protocol->search_r1_compat) {
+        *len = s->found.len;
+        return sr1__buf_cstr(&s->content[0]) + s->found.begin;
+    }
+    *len = s->event == SR1__EVENT_NONE ? 0 : content->len;
+    sr1__strip(sr1__buf_cstr(content), &begin, len);
+    return sr1__buf_cstr(content) + begin;
+}
+
+const char *sr1__scanner_partial_answer(const struct sr1__scanner *s, size_t *len)
+{
+    const struct sr1__buf *content = &s->content[1];
+    struct sr1__text_range found = {0, 0};
+
+    *len = 0;
+    if (s->event != SR1__EVENT_NONE || !s->open[1] || s->seen[1] > s->max)
+        return "";
+    find_partial_answer(s->protocol, sr1__buf_cstr(content), content->len, 1, &found);
+    *len = found.len;
+    return sr1__buf_cstr(content) + found.begin;
+}

@@ -1,0 +1,53 @@
+/* policy/assemble/assemble.h - objects from configuration keys, a file for each kind:
+ *
+ *     search_from_config.c     search engines
+ *     rewards_from_config.c    rewards
+ *     policy_from_config.c     server, weights, tokenizer, prompts, limits of a rollout
+ *     generator_from_config.c  models that talk: a rollout in the environment "none"
+ *     env_from_config.c        environments, by the table of the key `environment`
+ *     rollout_from_config.c    a rollout of these
+ *
+ * A file uses those above it. */
+#ifndef SR1__POLICY_ASSEMBLE_ASSEMBLE_H
+#define SR1__POLICY_ASSEMBLE_ASSEMBLE_H
+
+#include "policy/rollout_internal.h"
+
+/* What the caller of a rollout brings; a reference of its own is taken. */
+struct sr1__rollout_given {
+    sr1_model *model;         /* NULL: the configuration's, if any is needed */
+    sr1_tokenizer *tokenizer; /* NULL: the configuration's */
+    sr1_search *search;       /* NULL: the configuration's */
+    int32_t trained;          /* weights that learn, also where a server generates */
+};
+
+/* What answers a rollout's actions; zeroed there is none. */
+struct sr1__env_parts {
+    sr1_env *env;
+    sr1_env *deaf_env;            /* for the no_search ablation */
+    const sr1_generator *reviser; /* borrowed: failed revisions exclude trajectories */
+    int32_t no_engine;            /* nobody named the engine that env searches */
+};
+
+/* A rollout that has all but its environment. */
+sr1_status sr1__rollout_begin(sr1_rollout **out, const sr1_config *config,
+                              const struct sr1__rollout_given *given);
+/* With the environment it is whole. */
+sr1_status sr1__rollout_complete(sr1_rollout *r, const sr1_config *c,
+                                 const struct sr1__env_parts *parts);
+
+/* Engines side by side over these weights (key workers). */
+int32_t sr1__choose_engine_count(const sr1_config *c, const sr1_model *m);
+
+/* The environment that c names; what belongs to it (engine, problems, reviser) is kept in
+ * r. Free parts also after a failure. */
+sr1_status sr1__env_parts_open(struct sr1__env_parts *parts, sr1_rollout *r,
+                               const sr1_config *c);
+void sr1__env_parts_free(struct sr1__env_parts *parts);
+
+/* The frozen model that revises answers in the environment critique, as the configuration
+ * names it, on as many engines as the policy has: loaded from its folder now, so that no
+ * update reaches it. */
+sr1_status sr1__reviser_open(sr1_generator **out, const sr1_config *c, int32_t engines);
+
+#endif

@@ -1,0 +1,150 @@
+/* policy/assemble/env_from_config.c - the environment that a configuration names: a row
+ * of one table. */
+#include "policy/assemble/assemble.h"
+
+#include "environment/critique/problems_from_config.h"
+#include "policy/local_generator.h"
+
+#include <searchr1/ext/world.h>
+
+#include <string.h>
+
+/* What an opener works with. */
+struct env_request {
+    const char *name;
+    sr1_rollout *rollout;
+    const sr1_config *config;
+    const sr1_env_options *options;
+};
+
+/* An environment by the value of the key `environment`. */
+struct env_kind {
+    const char *name;
+    int32_t searches; /* an engine answers its actions */
+    sr1_status (*open)(struct sr1__env_parts *parts, const struct env_request *q);
+};
+
+static int has_no_engine(const struct env_request *q)
+{
+    return sr1__config_is(q->config, "search_engine", "none") && !q->rollout->search;
+}
+
+/* Over the rollout's engine, and over one that finds nothing. */
+static sr1_status open_over_engine(struct sr1__env_parts *parts,
+                                   const struct env_request *q)
+{
+    sr1_rollout *r = q->rollout;
+    sr1_search *nothing = NULL;
+    sr1_status st;
+
+    if (!r->search && !has_no_engine(q)) {
+        parts->no_engine = sr1__engine_is_unnamed(q->config);
+        SR1__TRY(sr1_search_open(&r->search, q->config));
+    }
+    SR1__TRY(sr1_env_open(&parts->env, q->name, r->search, q->options));
+    SR1__TRY(sr1_search_open_mock(&nothing, NULL, NULL, 0));
+    st = sr1_env_open(&parts->deaf_env, q->name, nothing, q->options);
+    sr1_search_free(nothing);
+    return st;
+}
+
+static sr1_status open_silence(struct sr1__env_parts *parts, const struct env_request *q)
+{
+    SR1__TRY(sr1_env_open(&parts->env, "none", NULL, q->options));
+    return sr1_env_open(&parts->deaf_env, "none", NULL, q->options);
+}
+
+static sr1_status open_search_env(struct sr1__env_parts *parts,
+                                  const struct env_request *q)
+{
+    return has_no_engine(q) ? open_silence(parts, q) : open_over_engine(parts, q);
+}
+
+static sr1_status open_rooms(struct sr1__env_parts *parts, const struct env_request *q)
+{
+    SR1__TRY(sr1_rooms_env_open(&parts->env, q->options));
+    return sr1_env_open(&parts->deaf_env, "none", NULL, q->options);
+}
+
+/* Problems, and the frozen model that revises; both stay with the rollout. */
+static sr1_status open_revision(sr1_rollout *r, const sr1_config *c)
+{
+    SR1__TRY(sr1__problems_from_config(&r->problems, c));
+    SR1__TRY(sr1__reviser_open(&r->reviser, c,
+                               r->model ? sr1__choose_engine_count(c, r->model) : 1));
+    r->reviser_model = sr1__generator_model(r->reviser);
+    return SR1_OK;
+}
+
+static sr1_status open_critique(struct sr1__env_parts *parts, const struct env_request *q)
+{
+    sr1_rollout *r = q->rollout;
+    sr1_critique_style *style = NULL;
+    sr1_status st;
+
+    SR1__TRY(open_revision(r, q->config));
+    parts->reviser = r->reviser;
+    SR1__TRY(sr1_critique_style_open(&style,
+                                     sr1__config_str(q->config, "critique_template"),
+                                     sr1__config_str(q->config, "solve_template")));
+    st = sr1_critique_env_open(&parts->env, r->problems, r->reviser, style, q->options);
+    sr1_critique_style_free(style);
+    SR1__TRY(st);
+    return sr1_env_open(&parts->deaf_env, "none", NULL, q->options);
+}
+
+static const struct env_kind kinds[] = {
+    {"search", 1, open_search_env}, {"tools", 1, open_over_engine},
+    {"rooms", 0, open_rooms},       {"critique", 0, open_critique},
+    {"none", 0, open_silence},
+};
+
+/* NULL for a name that no row has. */
+static const struct env_kind *find_env_kind(const sr1_config *c)
+{
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (sr1__config_is(c, "environment", kinds[i].name))
+            return &kinds[i];
+    return NULL;
+}
+
+sr1_status sr1__env_parts_open(struct sr1__env_parts *parts, sr1_rollout *r,
+                               const sr1_config *c)
+{
+    const struct env_kind *kind = find_env_kind(c);
+    sr1_env_options o = {.struct_size = sizeof(o),
+                         .protocol = sr1__config_str(c, "protocol"),
+                         .document_format = sr1__config_str(c, "document_format"),
+                         .top_k = (int32_t)sr1__config_int(c, "search_top_k")};
+    struct env_request q = {.rollout = r, .config = c, .options = &o};
+
+    if (!kind)
+        return sr1__fail(SR1_E_CONFIG, "environment '%.64s' cannot be opened",
+                         sr1__config_str(c, "environment"));
+    q.name = kind->name;
+    return kind->open(parts, &q);
+}
+
+void sr1__env_parts_free(struct sr1__env_parts *parts)
+{
+    sr1_env_free(parts->env);
+    sr1_env_free(parts->deaf_env);
+    *parts = (struct sr1__env_parts){0};
+}
+
+/* ---- an engine that nobody named ---- */
+
+int sr1__engine_is_unnamed(const sr1_config *c)
+{
+    const struct env_kind *kind = find_env_kind(c);
+    int32_t named = 0;
+
+    return kind && kind->searches &&
+           sr1_config_is_set(c, "search_engine", &named) == SR1_OK && !named &&
+           !*sr1__config_str(c, "mock_knowledge");
+}
+
+sr1_status sr1__engine_check(const sr1_config *c)
+{
+    return sr1__refuse_unnamed_engine(sr1__engine_is_unnamed(c));
+}

@@ -1,0 +1,278 @@
+/* policy/assemble/policy_from_config.c - the policy of a configuration: the server that
+ * generates, weights, tokenizer, prompts, limits, and engines over the weights. */
+#include "policy/assemble/assemble.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "policy/local_engine.h"
+#include "policy/server_engine.h"
+#include "text/data/question.h"
+#include "text/tokenizer/tokenizer.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define TEMPLATE_MAX ((size_t)1 << 20)
+
+/* ---- weights and tokenizer ---- */
+
+static sr1_status open_server(sr1_rollout *r, const sr1_config *c)
+{
+    int imitates = r->trained && sr1__config_is(c, "stage", "sft");
+
+    if (!sr1__config_bool(c, "use_openai") || imitates)
+        return SR1_OK;
+    SR1__TRY(sr1__context(sr1__server_engine_new(&r->server, r, c, &r->server_context),
+                          "use_openai"));
+    return r->trained ? sr1__server_engine_require_exact(&r->server, c) : SR1_OK;
+}
+
+static sr1_status model_folder(const sr1_config *c, const char **out)
+{
+    *out = sr1__config_str(c, "model_name_or_path");
+    if (**out)
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "model_name_or_path is not set; name a folder that holds a model "
+                     "('hf download Qwen/Qwen3-0.6B --local-dir models/qwen3-0.6b' gets "
+                     "one)");
+}
+
+static sr1_status open_rollout_model(sr1_rollout *r, const sr1_config *c)
+{
+    const char *dtype = sr1__config_str(c, "dtype");
+    const char *folder = NULL;
+    sr1_model_options o = {.struct_size = sizeof(o)};
+
+    if (r->model || (r->server.ops && !r->trained))
+        return SR1_OK;
+    SR1__TRY(model_folder(c, &folder));
+    o.device = sr1__config_str(c, "device");
+    o.dtype = strcmp(dtype, "auto") == 0 ? NULL : dtype;
+    o.threads = (int32_t)sr1__config_int(c, "threads");
+    return sr1_model_open(&r->model, folder, &o);
+}
+
+/* The tokenizer may be the caller's, shared by others: it stays as it is. */
+static sr1_status choose_template(sr1_rollout *r, const sr1_config *c)
+{
+    sr1_tokenizer *chosen = NULL;
+
+    if (sr1__config_is(c, "chat_template", "auto"))
+        return sr1__chat_check_family(r->tokenizer);
+    SR1__TRY(sr1__tokenizer_with_family(&chosen, r->tokenizer,
+                                        sr1__config_str(c, "chat_template")));
+    sr1_tokenizer_free(r->tokenizer);
+    r->tokenizer = chosen;
+    return SR1_OK;
+}
+
+static sr1_status open_rollout_tokenizer(sr1_rollout *r, const sr1_config *c)
+{
+    const char *path = sr1__config_str(c, "tokenizer");
+
+    if (!r->tokenizer && !*path && r->server.ops &&
+        !*sr1__config_str(c, "model_name_or_path"))
+        return sr1__fail(SR1_E_CONFIG,
+                         "neither tokenizer nor model_name_or_path is set; name the "
+                         "tokenizer of the server's model (tokenizer=FOLDER)");
+    if (!r->tokenizer && !*path)
+        SR1__TRY(model_folder(c, &path));
+    if (!r->tokenizer)
+        SR1__TRY(sr1__context(sr1_tokenizer_open(&r->tokenizer, path), "tokenizer"));
+    SR1__TRY(sr1__needs_byte_level(r->tokenizer, "tokenizer"));
+    SR1__TRY(choose_template(r, c));
+    if (r->model && sr1_tokenizer_vocab_size(r->tokenizer) > r->model->config.vocab_size)
+        return sr1__fail(SR1_E_INVALID,
+                         "the tokenizer has %d ids but the model only %lld embeddings; "
+                         "they do not belong together",
+                         sr1_tokenizer_vocab_size(r->tokenizer),
+                         (long long)r->model->config.vocab_size);
+    return SR1_OK;
+}
+
+/* ---- prompts ---- */
+
+static sr1_status read_system(sr1_rollout *r, const sr1_config *c,
+                              const struct sr1__protocol *p)
+{
+    const char *path = sr1__config_str(c, "prompt_template");
+    struct sr1__buf text;
+
+    if (strcmp(path, "none") == 0 || (!*path && p->prompt && !*p->prompt))
+        return SR1_OK;
+    if (*path) {
+        SR1__TRY(sr1__file_read(path, TEMPLATE_MAX, &text));
+        r->system_source = sr1__strdup(sr1__buf_cstr(&text));
+        sr1__buf_free(&text);
+    } else {
+        const char *builtin;
+
+        SR1__TRY(sr1__prompt_template_builtin(p->prompt ? p->prompt : p->name, &builtin,
+                                              NULL));
+        r->system_source = sr1__strdup(builtin);
+    }
+    return r->system_source ? SR1_OK : sr1__fail_nomem("system message");
+}
+
+static sr1_status read_question(sr1_rollout *r, const sr1_config *c)
+{
+    const char *name = sr1__config_str(c, "question_template");
+
+    return *name ? sr1__question_template(&r->question, name) : SR1_OK;
+}
+
+/* ---- limits ---- */
+
+static int64_t smaller_limit(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What model and server read at most. A server that does not say takes what it takes. */
+static int64_t max_context(const sr1_rollout *r, const sr1_config *c)
+{
+    int64_t most = SR1_TRAJECTORY_MAX_TOKENS;
+    int64_t key = sr1__config_int(c, "openai_max_context");
+    int64_t said = r->server.ops ? r->server_context : 0;
+
+    if (r->model)
+        most = smaller_limit(most, r->model->config.max_positions);
+    if (r->server.ops && key > 0)
+        return smaller_limit(most, key);
+    return said > 0 ? smaller_limit(most, said) : most;
+}
+
+static void read_limits(sr1_rollout *r, const sr1_config *c)
+{
+    int32_t turns = (int32_t)sr1__config_int(c, "max_turns");
+    int32_t calls = (int32_t)sr1__config_int(c, "max_env_steps");
+
+    r->limits = (struct sr1__rollout_limits){
+        .max_tokens = sr1__config_int(c, "max_tokens"),
+        .max_turn_tokens = sr1__config_int(c, "max_tokens_per_turn"),
+        .max_prompt = sr1__config_int(c, "max_prompt_tokens"),
+        .filter = sr1__config_bool(c, "filter_overlong_prompts"),
+        .max_observation = sr1__config_int(c, "max_observation_tokens"),
+        .max_context = max_context(r, c),
+        .max_turns = turns > calls ? turns : calls,
+        .max_calls = calls > 0 ? calls : turns,
+        .count_unexecuted = sr1__config_bool(c, "count_unexecuted"),
+        .batch_steps = (int32_t)sr1__config_int(c, "search_batch_steps"),
+        .batch_wait = sr1__config_real(c, "search_batch_wait_s"),
+        .ask_threads = (int32_t)sr1__config_int(c, "search_concurrency"),
+        .max_rows = (int32_t)sr1__config_int(c, "max_rows"),
+    };
+    r->ask_deadline = sr1__config_real(c, "search_deadline");
+    r->go_on = sr1__config_is(c, "search_failure", "continue");
+    r->sampling = (struct sr1__sampling){
+        .temperature = sr1__config_real(c, "temperature"),
+        .top_k = (int32_t)sr1__config_int(c, "top_k"),
+        .top_p = sr1__config_real(c, "top_p"),
+    };
+    r->thinking = sr1__config_bool(c, "enable_thinking");
+    r->closed_thoughts = sr1__config_bool(c, "closed_thoughts");
+    r->score_tokens = sr1__config_int(c, "micro_batch_tokens");
+    r->logit_chunk = sr1__config_int(c, "logit_chunk");
+}
+
+/* ---- engines ---- */
+
+/* Below this many parameters one operation is too short to be worth cutting up. */
+#define SMALL_MODEL 32000000
+
+static int32_t cpu_threads(const sr1_config *c)
+{
+    int64_t n = sr1__config_int(c, "threads");
+
+    return n > 0 ? (int32_t)n : (int32_t)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+int32_t sr1__choose_engine_count(const sr1_config *c, const sr1_model *m)
+{
+    int64_t n = sr1__config_int(c, "workers");
+
+    if (n > 0)
+        return (int32_t)n;
+    if (m->device != SR1__CPU || sr1_model_info(m, SR1_MODEL_PARAMETERS) > SMALL_MODEL)
+        return 1;
+    return cpu_threads(c);
+}
+
+/* Engines share the weights; threads that are left over go into single operations. */
+static sr1_status make_engines(sr1_rollout *r, const sr1_config *c)
+{
+    size_t n = r->model ? (size_t)sr1__choose_engine_count(c, r->model) : 0;
+    int32_t each = cpu_threads(c) / (n ? (int32_t)n : 1);
+
+    if (n == 0)
+        return SR1_OK;
+    r->engines = sr1__calloc(n, sizeof(*r->engines));
+    r->replicas = sr1__calloc(n, sizeof(sr1_model *));
+    if (!r->engines || !r->replicas)
+        return sr1__fail_nomem("rollout");
+    r->n_engines = (int32_t)n;
+    r->replicas[0] = sr1__model_retain(r->model);
+    for (size_t i = 1; i < n; i++)
+        SR1__TRY(sr1__model_replica(&r->replicas[i], r->model));
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(sr1__local_engine_new(
+            &r->engines[i], r->replicas[i], sr1__rollout_engine_sequences(r),
+            sr1__rollout_decoder_rows(r), r->limits.max_context));
+    SR1__TRY(sr1__torch_threads(each > 0 ? each : 1));
+    return n > 1 ? sr1__pool_new(&r->pool, (int32_t)n) : SR1_OK;
+}
+
+/* Messages that say how much they think before they think cannot begin in a thought. */
+static sr1_status check_thoughts(const sr1_rollout *r)
+{
+    if (strcmp(sr1__env_protocol(r->env)->name, "rlvcr") != 0 ||
+        !sr1__chat_opens_thought(r->tokenizer))
+        return SR1_OK;
+    return sr1__fail(SR1_E_UNSUPPORTED,
+                     "protocol rlvcr: the chat template (%s) opens a thought before the "
+                     "policy can choose its level; take a model whose template does not",
+                     sr1_tokenizer_chat_family(r->tokenizer));
+}
+
+sr1_status sr1__rollout_begin(sr1_rollout **out, const sr1_config *config,
+                              const struct sr1__rollout_given *given)
+{
+    sr1_rollout *r;
+    sr1_status st;
+
+    SR1__TRY(sr1_config_validate(config));
+    SR1__TRY(sr1__rollout_new_empty(&r));
+    r->model = sr1__model_retain(given->model);
+    r->tokenizer = given->tokenizer ? sr1__tokenizer_ref(given->tokenizer) : NULL;
+    r->search = sr1_search_retain(given->search);
+    r->trained = given->trained;
+    st = open_server(r, config);
+    if (st == SR1_OK)
+        st = open_rollout_model(r, config);
+    if (st == SR1_OK)
+        st = open_rollout_tokenizer(r, config);
+    if (st != SR1_OK) {
+        sr1_rollout_free(r);
+        return st;
+    }
+    *out = r;
+    return SR1_OK;
+}
+
+sr1_status sr1__rollout_complete(sr1_rollout *r, const sr1_config *c,
+                                 const struct sr1__env_parts *parts)
+{
+    const struct sr1__protocol *p = sr1__env_protocol(parts->env);
+
+    SR1__TRY(read_system(r, c, p));
+    SR1__TRY(read_question(r, c));
+    read_limits(r, c);
+    SR1__TRY(sr1__rollout_use_env(r, parts->env, parts->deaf_env, parts->reviser));
+    r->no_engine = parts->no_engine;
+    SR1__TRY(check_thoughts(r));
+    if (p->chat)
+        SR1__TRY(sr1__turn_delimiters_make(&r->border, r->tokenizer, !r->thinking));
+    SR1__TRY(sr1__sampling_check(&r->sampling));
+    return make_engines(r, c);
+}

@@ -1,0 +1,176 @@
+/* policy/demonstration.c - a trajectory as a demonstration (text/data/demo.h). */
+#include "policy/demonstration.h"
+
+#include <searchr1/ext/synthesis.h>
+
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "policy/rollout_internal.h"
+
+#include <string.h>
+
+/* A border of messages stands around a result; rollouts and training put it there anew.
+ */
+static void strip_border(const struct sr1__turn_delimiters *b, const char **text,
+                         size_t *n)
+{
+    const char *heads[] = {b->close, b->close + b->end_len};
+    size_t tail = strlen(b->open);
+
+    for (size_t i = 0; i < 2; i++) {
+        size_t k = strlen(heads[i]);
+
+        if (k <= *n && memcmp(*text, heads[i], k) == 0) {
+            *text += k;
+            *n -= k;
+            break;
+        }
+    }
+    if (tail <= *n && memcmp(*text + *n - tail, b->open, tail) == 0)
+        *n -= tail;
+}
+
+/* NULL without memory. */
+static json_t *segment_json(const sr1_rollout *r, const sr1_trajectory *t,
+                            const sr1_text_segment *s)
+{
+    const char *text = sr1_trajectory_generated_text(t, NULL) + s->text_begin;
+    int policy = s->source == SR1_SOURCE_POLICY;
+    size_t n = s->text_len;
+
+    if (!policy && sr1__env_protocol(r->env)->chat)
+        strip_border(&r->border, &text, &n);
+    return json_pack("{s:s, s:s%}", "source", policy ? "policy" : "environment", "text",
+                     text, n);
+}
+
+/* A text that demonstrations can hold. */
+static int is_utf8_without_nul(const char *text, size_t n)
+{
+    return memchr(text, '\0', n) == NULL && sr1__utf8_valid(text, n);
+}
+
+static int has_plain_texts(const sr1_trajectory *t)
+{
+    size_t n;
+    const char *text = sr1_trajectory_generated_text(t, &n);
+    int plain = is_utf8_without_nul(text, n);
+
+    text = sr1_trajectory_query(t, &n);
+    plain &= is_utf8_without_nul(text, n);
+    text = sr1_trajectory_query_id(t);
+    plain &= is_utf8_without_nul(text, strlen(text));
+    text = sr1_trajectory_data_source(t);
+    plain &= is_utf8_without_nul(text, strlen(text));
+    for (size_t i = 0; plain && i < sr1_trajectory_history_count(t); i++) {
+        text = sr1_trajectory_history(t, i, NULL, &n);
+        plain = is_utf8_without_nul(text, n);
+    }
+    return plain;
+}
+
+int sr1__demonstration_fits(const sr1_rollout *r, const sr1_trajectory *t)
+{
+    size_t n = sr1_trajectory_segment_count(t);
+    const char *text = sr1_trajectory_generated_text(t, NULL);
+    size_t begin, body;
+
+    if (sr1_trajectory_stop_reason(t) != SR1_STOP_ANSWER || !has_plain_texts(t))
+        return 0;
+    for (size_t i = 0; i < n; i++) {
+        sr1_text_segment s = {.struct_size = sizeof(s)};
+
+        if (sr1_trajectory_segment(t, i, &s) != SR1_OK)
+            return 0;
+        if (s.source == SR1_SOURCE_ENVIRONMENT &&
+            sr1__observation_split(sr1__env_protocol(r->env), text + s.text_begin,
+                                   s.text_len, &begin, &body) != SR1_OK)
+            return 0;
+    }
+    return 1;
+}
+
+static json_t *segments_json(const sr1_rollout *r, const sr1_trajectory *t)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; list && i < sr1_trajectory_segment_count(t); i++) {
+        sr1_text_segment s = {.struct_size = sizeof(s)};
+
+        if (sr1_trajectory_segment(t, i, &s) != SR1_OK ||
+            json_array_append_new(list, segment_json(r, t, &s)) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+/* 0, or -1 without memory. Where there is none, the line does not speak of it. */
+static int add_history(json_t *o, const sr1_trajectory *t)
+{
+    size_t n = sr1_trajectory_history_count(t), len;
+    json_t *list = n ? json_array() : NULL;
+    int bad = n && json_object_set_new(o, "history", list) != 0;
+
+    for (size_t i = 0; !bad && i < n; i++) {
+        const char *role, *text = sr1_trajectory_history(t, i, &role, &len);
+
+        bad = json_array_append_new(
+            list, json_pack("{s:s, s:s%}", "role", role, "content", text, len));
+    }
+    return bad ? -1 : 0;
+}
+
+json_t *sr1__demonstration_json(const sr1_rollout *r, const sr1_trajectory *t)
+{
+    size_t n;
+    const char *question = sr1_trajectory_query(t, &n);
+    json_t *o = json_pack("{s:s%, s:o}", "question", question, n, "segments",
+                          segments_json(r, t));
+
+    if (!o || add_history(o, t) != 0 ||
+        json_object_set_new(o, "id", json_string(sr1_trajectory_query_id(t))) ||
+        json_object_set_new(o, "sample", json_integer(sr1_trajectory_sample(t))) ||
+        json_object_set_new(o, "reward", sr1__json_number(sr1_trajectory_reward(t))) ||
+        json_object_set_new(o, "data_source",
+                            json_string(sr1_trajectory_data_source(t))) ||
+        (r->server.ops &&
+         json_object_set_new(o, "model", json_string(r->server.model)))) {
+        json_decref(o);
+        return NULL;
+    }
+    return o;
+}
+
+sr1_status sr1_rollout_demonstration(const sr1_rollout *r, const sr1_trajectory *t,
+                                     char **text, size_t *n)
+{
+    struct sr1__buf b;
+    size_t len;
+    json_t *o;
+    sr1_status st;
+
+    if (!r || !t || !text)
+        return sr1__fail(SR1_E_INVALID,
+                         "demonstration: rollout, trajectory and text are required");
+    if (!sr1__demonstration_fits(r, t))
+        return sr1__fail(SR1_E_UNSUPPORTED,
+                         "the trajectory has no answer, the protocol corrected it, or a "
+                         "text of it is not UTF-8 without NUL");
+    o = sr1__demonstration_json(r, t);
+    if (!o)
+        return sr1__fail_nomem("demonstration");
+    sr1__buf_init(&b, 0);
+    st = sr1__json_dump(o, 0, &b);
+    json_decref(o);
+    if (st != SR1_OK) {
+        sr1__buf_free(&b);
+        return st;
+    }
+    len = b.len;
+    *text = sr1__buf_take(&b);
+    if (n)
+        *n = len;
+    return SR1_OK;
+}

@@ -1,0 +1,469 @@
+/* policy/evaluate.c - answer every row of a dataset and score the answers, over all rows
+ * and for each data source. Rows go in chunks, so memory does not grow with the dataset.
+ */
+#include "policy/dataset_queries.h"
+#include "policy/rollout_internal.h"
+
+#include "base/mem.h"
+#include "base/struct.h"
+#include "environment/env/thinking_turn.h"
+#include "signal/reward/embedding_score.h"
+#include "signal/reward/format.h"
+#include "environment/trajectory/trajectory.h"
+
+#include <searchr1/reward.h>
+#include <searchr1/ext/reward_set.h>
+#include <searchr1/ext/text_metrics.h>
+
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sr1_evaluation {
+    sr1_eval_scores *of; /* [n]: all rows first, then by data source */
+    size_t n;
+};
+
+struct evaluation_run {
+    sr1_rollout *rollout;
+    const sr1_dataset *data;
+    const sr1_eval_options *o;
+    sr1_evaluation *e;
+    const int64_t *rows; /* [total] of data: those that can be asked; NULL: all */
+    int64_t total, done, tokens;
+};
+
+/* ---- scores of one trajectory ---- */
+
+typedef sr1_status (*score_fn)(const char *answer, size_t n, const char *const *truths,
+                               size_t n_truths, double *out);
+
+static sr1_status score_rouge_1(const char *a, size_t n, const char *const *t, size_t k,
+                                double *out)
+{
+    return sr1_metric_rouge_n(a, n, t, k, 1, out);
+}
+
+static sr1_status score_rouge_2(const char *a, size_t n, const char *const *t, size_t k,
+                                double *out)
+{
+    return sr1_metric_rouge_n(a, n, t, k, 2, out);
+}
+
+/* A long answer is beyond what ROUGE-L compares; it is no answer then. */
+static sr1_status score_rouge_l(const char *a, size_t n, const char *const *t, size_t k,
+                                double *out)
+{
+    sr1_status st = sr1_metric_rouge_l(a, n, t, k, out);
+
+    if (st == SR1_E_LIMIT)
+        *out = 0.0;
+    return st == SR1_E_LIMIT ? SR1_OK : st;
+}
+
+static const struct {
+    size_t offset;
+    score_fn fn;
+} metrics[] = {
+    {offsetof(sr1_eval_scores, exact_match), sr1_reward_exact_match},
+    {offsetof(sr1_eval_scores, f1), sr1_reward_f1},
+    {offsetof(sr1_eval_scores, sub_match), sr1_reward_sub_match},
+    {offsetof(sr1_eval_scores, bleu), sr1_metric_bleu},
+    {offsetof(sr1_eval_scores, rouge1), score_rouge_1},
+    {offsetof(sr1_eval_scores, rouge2), score_rouge_2},
+    {offsetof(sr1_eval_scores, rougeL), score_rouge_l},
+};
+
+static double *score_field(sr1_eval_scores *s, size_t offset)
+{
+    return (double *)(void *)((char *)s + offset);
+}
+
+/* Only a closed answer counts: what was cut short is no answer. */
+static sr1_status score_trajectory(const struct evaluation_run *w,
+                                   const sr1_trajectory *t, sr1_row *row,
+                                   sr1_eval_scores *out)
+{
+    size_t n, n_truths = sr1_row_answer_count(row);
+    const char *answer = sr1_trajectory_final_answer(t, &n);
+    const char **truths = sr1__calloc(n_truths + 1, sizeof(char *));
+    sr1_status st = truths ? SR1_OK : sr1__fail_nomem("gold answers");
+
+    *out = (sr1_eval_scores){.struct_size = sizeof(*out)};
+    out->answered = sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER;
+    for (size_t i = 0; truths && i < n_truths; i++)
+        truths[i] = sr1_row_answer(row, i);
+    for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]) && st == SR1_OK; i++)
+        if (out->answered > 0 && n_truths)
+            st = metrics[i].fn(answer, n, truths, n_truths,
+                               score_field(out, metrics[i].offset));
+    out->format = sr1__is_well_formed(sr1__env_protocol(w->rollout->env), t,
+                                      w->rollout->closed_thoughts);
+    out->searches = (double)sr1_trajectory_search_count(t);
+    out->tokens = (double)sr1_trajectory_policy_count(t);
+    out->success = sr1__trajectory_succeeded(t);
+    out->thinking = (double)sr1__thinking_tokens(t);
+    sr1__free(truths);
+    return st;
+}
+
+/* ---- sums by data source ---- */
+
+static const size_t summed[] = {
+    offsetof(sr1_eval_scores, exact_match), offsetof(sr1_eval_scores, f1),
+    offsetof(sr1_eval_scores, sub_match),   offsetof(sr1_eval_scores, bleu),
+    offsetof(sr1_eval_scores, rouge1),      offsetof(sr1_eval_scores, rouge2),
+    offsetof(sr1_eval_scores, rougeL),      offsetof(sr1_eval_scores, format),
+    offsetof(sr1_eval_scores, answered),    offsetof(sr1_eval_scores, searches),
+    offsetof(sr1_eval_scores, tokens),      offsetof(sr1_eval_scores, embedding),
+    offsetof(sr1_eval_scores, reward),      offsetof(sr1_eval_scores, success),
+    offsetof(sr1_eval_scores, thinking)};
+
+#define N_SUMMED (sizeof(summed) / sizeof(summed[0]))
+
+static sr1_status find_source_scores(sr1_evaluation *e, const char *source,
+                                     sr1_eval_scores **out)
+{
+    sr1_eval_scores *p;
+    char *name;
+
+    for (size_t i = 1; i < e->n; i++)
+        if (strcmp(e->of[i].data_source, source) == 0) {
+            *out = &e->of[i];
+            return SR1_OK;
+        }
+    p = sr1__realloc(e->of, e->n + 1, sizeof(*p));
+    if (!p)
+        return sr1__fail_nomem("evaluation");
+    e->of = p;
+    name = sr1__strdup(source);
+    if (!name)
+        return sr1__fail_nomem("evaluation");
+    p[e->n] = (sr1_eval_scores){.struct_size = sizeof(*p), .data_source = name};
+    *out = &p[e->n++];
+    return SR1_OK;
+}
+
+static void add_eval_scores(sr1_eval_scores *sum, sr1_eval_scores *one)
+{
+    for (size_t i = 0; i < N_SUMMED; i++)
+        *score_field(sum, summed[i]) += *score_field(one, summed[i]);
+    sum->rows++;
+}
+
+static int compare_source_names(const void *a, const void *b)
+{
+    return strcmp(((const sr1_eval_scores *)a)->data_source,
+                  ((const sr1_eval_scores *)b)->data_source);
+}
+
+/* Means; nothing is known of no rows. */
+static void average_scores(sr1_evaluation *e)
+{
+    for (size_t k = 0; k < e->n; k++)
+        for (size_t i = 0; i < N_SUMMED; i++)
+            *score_field(&e->of[k], summed[i]) =
+                e->of[k].rows ? *score_field(&e->of[k], summed[i]) / (double)e->of[k].rows
+                              : NAN;
+    qsort(e->of + 1, e->n - 1, sizeof(*e->of), compare_source_names);
+}
+
+/* ---- chunks of rows ---- */
+
+struct eval_chunk {
+    struct sr1__dataset_queries asked;
+    sr1_trajectory **made;
+    size_t n;
+};
+
+static void eval_chunk_free(struct eval_chunk *c)
+{
+    for (size_t i = 0; c->made && i < c->n; i++)
+        sr1_trajectory_free(c->made[i]);
+    sr1__free(c->made);
+    sr1__dataset_queries_free(&c->asked);
+}
+
+static sr1_status eval_chunk_read(struct eval_chunk *c, const struct evaluation_run *w,
+                                  int64_t from, size_t n)
+{
+    *c = (struct eval_chunk){.made = sr1__calloc(n, sizeof(sr1_trajectory *)), .n = n};
+    if (!c->made)
+        return sr1__fail_nomem("rows");
+    return sr1__dataset_queries_read(&c->asked, w->data, w->rows, from, n);
+}
+
+static sr1_status report_eval_progress(void *user, int64_t finished, int64_t total,
+                                       int64_t tokens)
+{
+    const struct evaluation_run *w = user;
+
+    (void)total;
+    return w->o->progress(w->o->user, w->done + finished, w->total, w->tokens + tokens);
+}
+
+/* Point item i at its answer, if it was closed, and at its gold answers. */
+static void set_embedding_item(const struct eval_chunk *c, size_t i,
+                               struct sr1__answer_pair *item, const char **truths)
+{
+    const sr1_trajectory *t = c->made[i];
+
+    if (sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER)
+        item->answer.s = sr1_trajectory_final_answer(t, &item->answer.n);
+    item->truths.texts = truths;
+    item->truths.n = sr1_row_answer_count(c->asked.rows[i]);
+    for (size_t k = 0; k < item->truths.n; k++)
+        truths[k] = sr1_row_answer(c->asked.rows[i], k);
+}
+
+/* The scores of all rows at once, for they are one call of the embedder; zeros without
+ * one. */
+static sr1_status embed_eval_chunk(const struct evaluation_run *w,
+                                   const struct eval_chunk *c, double *out)
+{
+    struct sr1__answer_pair *items;
+    const char **truths;
+    size_t n_truths = 0, at = 0;
+    sr1_status st;
+
+    if (!w->o->embedder)
+        return SR1_OK;
+    for (size_t i = 0; i < c->n; i++)
+        n_truths += sr1_row_answer_count(c->asked.rows[i]);
+    items = sr1__calloc(c->n, sizeof(*items));
+    truths = sr1__calloc(n_truths + 1, sizeof(*truths));
+    st = items && truths ? SR1_OK : sr1__fail_nomem("answers");
+    for (size_t i = 0; st == SR1_OK && i < c->n; i++) {
+        set_embedding_item(c, i, &items[i], truths + at);
+        at += items[i].truths.n;
+    }
+    if (st == SR1_OK)
+        st = sr1__embedding_scores(w->o->embedder, items, c->n, out);
+    sr1__free(items);
+    sr1__free((void *)truths);
+    return st;
+}
+
+/* The rewards of those that count; at[n] is where they stand in the chunk. */
+static sr1_status reward_counted(const struct evaluation_run *w,
+                                 const struct eval_chunk *c, size_t *at,
+                                 const sr1_trajectory **t, double *rewards, double *out)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < c->n; i++) {
+        if (sr1__trajectory_excluded(c->made[i]))
+            continue;
+        at[n] = i;
+        t[n++] = c->made[i];
+    }
+    SR1__TRY(sr1_reward_set_score(w->o->rewards, t, n, NULL, rewards));
+    for (size_t k = 0; k < n; k++)
+        out[at[k]] = rewards[k];
+    return SR1_OK;
+}
+
+/* Zeros without rewards, and for what is left out; NaN where a reward could not be had.
+ */
+static sr1_status reward_eval_chunk(const struct evaluation_run *w,
+                                    const struct eval_chunk *c, double *out)
+{
+    const sr1_trajectory **t;
+    double *rewards;
+    size_t *at;
+    sr1_status st;
+
+    if (!w->o->rewards)
+        return SR1_OK;
+    at = sr1__calloc(c->n, sizeof(*at));
+    t = sr1__calloc(c->n, sizeof(*t));
+    rewards = sr1__calloc(c->n, sizeof(*rewards));
+    st = at && t && rewards ? reward_counted(w, c, at, t, rewards, out)
+                            : sr1__fail_nomem("rewards");
+    sr1__free(at);
+    sr1__free((void *)t);
+    sr1__free(rewards);
+    return st;
+}
+
+static sr1_status begin_reward(void *user, size_t index, sr1_trajectory *t)
+{
+    const struct evaluation_run *w = user;
+
+    (void)index;
+    return sr1_reward_set_begin(w->o->rewards, t);
+}
+
+static void forget_rewards(void *user)
+{
+    const struct evaluation_run *w = user;
+
+    sr1_reward_set_forget(w->o->rewards);
+}
+
+static sr1_status score_eval_chunk(struct evaluation_run *w, struct eval_chunk *c,
+                                   const double *embedding, const double *reward)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        sr1_eval_scores *sum = NULL;
+        sr1_eval_scores one;
+
+        SR1__TRY(score_trajectory(w, c->made[i], c->asked.rows[i], &one));
+        one.embedding = embedding[i];
+        one.reward = reward[i];
+        SR1__TRY(find_source_scores(w->e, sr1_row_data_source(c->asked.rows[i]), &sum));
+        if (sr1__trajectory_excluded(c->made[i]) || isnan(reward[i])) {
+            sum->excluded++;
+            w->e->of[0].excluded++;
+        } else {
+            add_eval_scores(sum, &one);
+            add_eval_scores(&w->e->of[0], &one);
+        }
+        w->tokens += (int64_t)one.tokens;
+        if (w->o->trajectory)
+            SR1__TRY(w->o->trajectory(w->o->user, c->made[i]));
+    }
+    return SR1_OK;
+}
+
+static sr1_status evaluate_chunk(struct evaluation_run *w, size_t n)
+{
+    sr1_rollout_options o = {.struct_size = sizeof(o),
+                             .group_size = 1,
+                             .greedy = w->o->greedy,
+                             .seed = w->o->seed,
+                             .no_search = w->o->no_search,
+                             .user = w,
+                             .progress = w->o->progress ? report_eval_progress : NULL,
+                             .finished = w->o->rewards ? begin_reward : NULL,
+                             .dropped = forget_rewards};
+    struct eval_chunk c = {0};
+    double *embedding = sr1__calloc(n, sizeof(*embedding));
+    double *reward = sr1__calloc(n, sizeof(*reward));
+    sr1_status st = embedding && reward ? eval_chunk_read(&c, w, w->done, n)
+                                        : sr1__fail_nomem("scores");
+
+    if (st == SR1_OK)
+        st = sr1_rollout_generate(w->rollout, c.asked.queries, n, &o, c.made);
+    if (st == SR1_OK)
+        st = embed_eval_chunk(w, &c, embedding);
+    if (st == SR1_OK)
+        st = reward_eval_chunk(w, &c, reward);
+    if (st == SR1_OK)
+        st = score_eval_chunk(w, &c, embedding, reward);
+    sr1_reward_set_forget(w->o->rewards); /* of trajectories that were given up */
+    sr1__free(embedding);
+    sr1__free(reward);
+    eval_chunk_free(&c);
+    w->done += (int64_t)n;
+    return st;
+}
+
+static sr1_status evaluate_rows(struct evaluation_run *w, sr1_evaluation **out)
+{
+    int64_t chunk = 4 * (int64_t)w->rollout->limits.max_rows;
+    sr1_status st = SR1_OK;
+
+    w->e = sr1__calloc(1, sizeof(*w->e));
+    if (w->e)
+        w->e->of = sr1__calloc(1, sizeof(*w->e->of));
+    if (!w->e || !w->e->of) {
+        sr1_evaluation_free(w->e);
+        return sr1__fail_nomem("evaluation");
+    }
+    w->e->n = 1;
+    w->e->of[0].struct_size = sizeof(*w->e->of);
+    while (st == SR1_OK && w->done < w->total)
+        st = evaluate_chunk(
+            w, (size_t)(w->total - w->done < chunk ? w->total - w->done : chunk));
+    if (st != SR1_OK) {
+        sr1_evaluation_free(w->e);
+        return st;
+    }
+    average_scores(w->e);
+    *out = w->e;
+    return SR1_OK;
+}
+
+static const sr1_eval_options eval_options_defaults = {.greedy = 1};
+
+void sr1_eval_options_init(sr1_eval_options *options)
+{
+    sr1__struct_init(options, &eval_options_defaults, sizeof(eval_options_defaults));
+}
+
+/* How many rows there are to ask. */
+static sr1_status read_eval_call(struct evaluation_run *w, sr1_eval_options *o,
+                                 const sr1_eval_options *options)
+{
+    SR1__TRY(sr1__struct_take(o, sizeof(*o), options,
+                              SR1__STRUCT_END(sr1_eval_options, max_rows),
+                              "evaluate: options"));
+    w->o = o;
+    w->total = sr1_dataset_count(w->data);
+    if (o->max_rows > 0 && o->max_rows < w->total)
+        w->total = o->max_rows;
+    return SR1_OK;
+}
+
+sr1_status sr1__evaluate_filtered(sr1_evaluation **out, sr1_rollout *rollout,
+                                  const sr1_dataset *dataset,
+                                  const sr1_eval_options *options)
+{
+    sr1_eval_options o = eval_options_defaults;
+    struct evaluation_run w = {.rollout = rollout, .data = dataset};
+
+    SR1__TRY(read_eval_call(&w, &o, options));
+    return evaluate_rows(&w, out);
+}
+
+sr1_status sr1_evaluate(sr1_evaluation **out, sr1_rollout *rollout,
+                        const sr1_dataset *dataset, const sr1_eval_options *options)
+{
+    sr1_eval_options o = eval_options_defaults;
+    struct evaluation_run w = {.rollout = rollout, .data = dataset};
+    int64_t *rows = NULL;
+    sr1_status st;
+
+    if (!out || !rollout || !dataset)
+        return sr1__fail(SR1_E_INVALID,
+                         "evaluate: out, rollout and dataset are required");
+    SR1__TRY(read_eval_call(&w, &o, options));
+    if (!o.no_search)
+        SR1__TRY(sr1__rollout_check_engine(rollout));
+    SR1__TRY(sr1__rollout_filter_prompts(rollout, dataset, "questions", w.total, &rows,
+                                         &w.total));
+    w.rows = rows;
+    sr1__life_hold(&rollout->life);
+    st = evaluate_rows(&w, out);
+    sr1_rollout_free(rollout);
+    sr1__free(rows);
+    return st;
+}
+
+void sr1_evaluation_free(sr1_evaluation *e)
+{
+    if (!e)
+        return;
+    for (size_t i = 1; i < e->n; i++)
+        sr1__free((char *)(uintptr_t)e->of[i].data_source);
+    sr1__free(e->of);
+    sr1__free(e);
+}
+
+size_t sr1_evaluation_count(const sr1_evaluation *e)
+{
+    return e ? e->n : 0;
+}
+
+sr1_status sr1_evaluation_scores(const sr1_evaluation *e, size_t index,
+                                 sr1_eval_scores *out)
+{
+    SR1__REQUIRE(e, "evaluation");
+    if (index >= e->n)
+        return sr1__fail(SR1_E_INVALID, "evaluation: no entry %zu", index);
+    return sr1__struct_give(out, &e->of[index], sizeof(e->of[index]),
+                            "evaluation scores");
+}

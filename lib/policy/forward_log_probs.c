@@ -1,0 +1,183 @@
+/* policy/forward_log_probs.c - log-probs of given trajectories under given weights, and a
+ * critic's values. */
+#include "policy/rollout_internal.h"
+
+#include "base/mem.h"
+
+#include <inttypes.h>
+
+static sr1_tensor *run_packed_forward(sr1_scope *s, sr1_model *m,
+                                      const struct sr1__microbatch *mb, int checkpoint)
+{
+    int64_t *cu = sr1__calloc(mb->n_seqs + 1, sizeof(*cu));
+    struct sr1__packed in = {.ids = mb->ids, .cu_seqlens = cu, .n_seqs = mb->n_seqs};
+    struct sr1__forward_options o = {.checkpoint = checkpoint};
+    sr1_tensor *hidden = NULL;
+
+    if (!cu) {
+        sr1__scope_fail(s, SR1_E_NOMEM, "out of memory for sequence bounds");
+        return NULL;
+    }
+    for (size_t i = 0; i <= mb->n_seqs; i++)
+        cu[i] = mb->cu_seqlens[i];
+    hidden = sr1__qwen_forward(s, m, &in, &o);
+    sr1__free(cu);
+    return t_index_select(s, hidden, 0, t_from_i32(s, mb->target_rows, mb->n_targets));
+}
+
+/* The forward pass validates its input ids; the last token of a sequence is only a
+ * target, so targets are validated here (an index out of range would crash a device). */
+static void check_targets(sr1_scope *s, const sr1_model *m,
+                          const struct sr1__microbatch *mb)
+{
+    for (size_t i = 0; i < mb->n_targets; i++)
+        if (mb->target_ids[i] < 0 || mb->target_ids[i] >= m->config.vocab_size)
+            sr1__scope_fail(s, SR1_E_INVALID, "trajectory %zu: id %d is not in [0, %lld)",
+                            mb->sequence[mb->target_seqs[i]], (int)mb->target_ids[i],
+                            (long long)m->config.vocab_size);
+}
+
+sr1_tensor *sr1__forward_log_probs(sr1_scope *s, sr1_model *m,
+                                   const struct sr1__microbatch *mb,
+                                   const struct sr1__log_prob_options *o)
+{
+    sr1_tensor *hidden = run_packed_forward(s, m, mb, o->checkpoint);
+    sr1_tensor *targets = t_from_i32(s, mb->target_ids, mb->n_targets);
+
+    check_targets(s, m, mb);
+    return sr1__nn_token_log_probs(s, hidden, m->head, targets, o->temperature,
+                                   o->logit_chunk, o->entropy);
+}
+
+sr1_tensor *sr1__forward_values(sr1_scope *s, sr1_model *critic,
+                                const struct sr1__microbatch *mb, int checkpoint)
+{
+    sr1_tensor *hidden = run_packed_forward(s, critic, mb, checkpoint);
+
+    return t_to(s, sr1__qwen_values(s, critic, hidden), SR1__F32);
+}
+
+/* ---- public recomputation, by each trajectory's own sampling distribution ---- */
+
+/* Where top-p or top-k cut the distribution, its mass has to be found row by row. */
+static void truncated_log_probs(sr1_scope *s, sr1_model *m,
+                                const struct sr1__microbatch *mb,
+                                const struct sr1__sampling *how, float *out)
+{
+    size_t vocab = (size_t)m->config.vocab_size;
+    float *row = sr1__malloc(vocab * sizeof(*row));
+    sr1_tensor *hidden = run_packed_forward(s, m, mb, 0);
+
+    if (!row)
+        sr1__scope_fail(s, SR1_E_NOMEM, "out of memory for a row of logits");
+    for (size_t i = 0; row && i < mb->n_targets; i++) {
+        sr1_scope *one = sr1__scope_nest(s, "token %zu", i);
+        sr1_tensor *h = t_narrow(one, hidden, 0, (int64_t)i, 1);
+
+        t_to_host_f32(one, sr1__qwen_logits(one, m, h), row, vocab);
+        if (sr1__scope_status(one) == SR1_OK)
+            sr1__scope_check(
+                one, sr1__sample_log_prob(row, vocab, how, mb->target_ids[i], &out[i]));
+        (void)sr1__scope_close(one);
+    }
+    sr1__free(row);
+}
+
+static sr1_status microbatch_log_probs(sr1_rollout *r, const struct sr1__microbatch *mb,
+                                       const struct sr1__sampling *how, float *out)
+{
+    sr1_scope *s = sr1__scope_open(r->model->device, "recompute log-probs");
+    struct sr1__log_prob_options o = {.temperature =
+                                          how->temperature > 0 ? how->temperature : 1.0,
+                                      .logit_chunk = r->logit_chunk};
+
+    sr1__scope_no_grad(s);
+    if (how->temperature > 0 && (how->top_k > 0 || how->top_p < 1.0))
+        truncated_log_probs(s, r->model, mb, how, out);
+    else
+        t_to_host_f32(s, sr1__forward_log_probs(s, r->model, mb, &o), out, mb->n_targets);
+    return sr1__scope_close(s);
+}
+
+static struct sr1__sampling sampling_of(const sr1_trajectory *t)
+{
+    struct sr1__sampling s = {.temperature = sr1_trajectory_temperature(t),
+                              .top_p = sr1_trajectory_top_p(t),
+                              .top_k = sr1_trajectory_top_k(t)};
+
+    return s;
+}
+
+static int same_sampling(struct sr1__sampling a, struct sr1__sampling b)
+{
+    return a.temperature == b.temperature && a.top_p == b.top_p && a.top_k == b.top_k;
+}
+
+/* Recompute the log-probs of t[n], which share their sampling parameters, into out,
+ * trajectory by trajectory. */
+static sr1_status recompute_log_probs(sr1_rollout *r, const sr1_trajectory *const *t,
+                                      size_t n, float *out)
+{
+    struct sr1__sampling how = sampling_of(t[0]);
+    struct sr1__batch_plan plan = {0};
+    float *part = NULL;
+    size_t *begin = sr1__calloc(n + 1, sizeof(*begin));
+    sr1_status st;
+
+    SR1__CHECK_ALLOC(begin, "log-prob offsets");
+    for (size_t i = 0; i < n; i++)
+        begin[i + 1] = begin[i] + sr1_trajectory_policy_count(t[i]);
+    st = sr1__batch_plan_sampled(&plan, t, n, r->score_tokens);
+    if (st == SR1_OK && !(part = sr1__calloc(begin[n] + 1, sizeof(*part))))
+        st = sr1__fail_nomem("log-probs");
+    for (size_t k = 0; k < plan.n_batches && st == SR1_OK; k++) {
+        struct sr1__microbatch mb;
+        size_t seq = 0;
+
+        st = sr1__microbatch_array(&mb, &plan, k, t, 0);
+        if (st != SR1_OK)
+            break;
+        st = microbatch_log_probs(r, &mb, &how, part);
+        for (size_t i = 0, at = 0; st == SR1_OK && i < mb.n_targets; i++) {
+            at = i && mb.target_seqs[i] == mb.target_seqs[i - 1] ? at + 1 : 0;
+            seq = mb.sequence[mb.target_seqs[i]];
+            out[begin[seq] + at] = part[i];
+        }
+        sr1__microbatch_free(&mb);
+    }
+    sr1__batch_plan_free(&plan);
+    sr1__free(part);
+    sr1__free(begin);
+    return st;
+}
+
+sr1_status sr1_rollout_log_probs(sr1_rollout *r, const sr1_trajectory *const *t, size_t n,
+                                 float *out, size_t out_len)
+{
+    size_t total = 0, done = 0;
+
+    if (!r || (n && (!t || !out)))
+        return sr1__fail(SR1_E_INVALID, "rollout, trajectories and out are required");
+    if (!r->model)
+        return sr1__fail(SR1_E_STATE, "log-probs: the rollout has no model of its own");
+    for (size_t i = 0; i < n; i++) {
+        if (!t[i])
+            return sr1__fail(SR1_E_INVALID, "trajectory %zu of %zu is NULL", i, n);
+        total += sr1_trajectory_policy_count(t[i]);
+    }
+    if (total != out_len)
+        return sr1__fail(SR1_E_INVALID,
+                         "out holds %zu log-probs, the trajectories have %zu", out_len,
+                         total);
+    for (size_t i = 0, end; i < n; i = end) {
+        size_t tokens = 0;
+
+        for (end = i; end < n && same_sampling(sampling_of(t[i]), sampling_of(t[end]));
+             end++)
+            tokens += sr1_trajectory_policy_count(t[end]);
+        if (tokens)
+            SR1__TRY(recompute_log_probs(r, t + i, end - i, out + done));
+        done += tokens;
+    }
+    return SR1_OK;
+}

@@ -1,0 +1,273 @@
+/* policy/generate.c - trajectories for queries, by the model's engines or by a server's.
+ */
+#include "policy/local_engine.h"
+#include "policy/multi_turn.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/struct.h"
+#include "environment/trajectory/row_text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+sr1_status sr1__rollout_make_decoders(sr1_rollout *r)
+{
+    struct sr1__decoder *d;
+
+    if (!r->model)
+        return sr1__fail(SR1_E_STATE, "rollout: it has no model of its own");
+    for (int32_t i = 0; i < r->n_engines; i++)
+        SR1__TRY(sr1__local_engine_decoder(&r->engines[i], &d));
+    return SR1_OK;
+}
+
+static sr1_status run_engine_task(void *arg, size_t worker)
+{
+    return sr1__multi_turn_run(arg, worker);
+}
+
+static int is_memory(sr1_status st)
+{
+    return st == SR1_E_NOMEM || st == SR1_E_DEVICE_NOMEM;
+}
+
+static void drop_trajectories(struct sr1__generation *g, size_t total)
+{
+    for (size_t i = 0; i < total; i++) {
+        sr1_trajectory_free(g->out[i]);
+        g->out[i] = NULL;
+    }
+}
+
+static sr1_status run_once(struct sr1__generation *g)
+{
+    size_t n = (size_t)g->n_engines;
+    sr1_status st = sr1__pool_run(n > 1 ? g->rollout->pool : NULL, n, run_engine_task, g);
+
+    return atomic_load(&g->stopped) ? sr1__error_raise(&g->failure) : st;
+}
+
+/* Nothing of the last try is left, but the caller's room for its trajectories. */
+static void forget_try(struct sr1__generation *g, size_t total)
+{
+    drop_trajectories(g, total);
+    if (g->options->dropped)
+        g->options->dropped(g->options->user);
+    memset(g->entropy, 0, g->n_entropies * sizeof(*g->entropy));
+    atomic_store(&g->stopped, 0);
+    g->finished = g->begun = 0;
+    g->stats = (struct sr1__rollout_stats){0};
+}
+
+/* All engines to the end. When memory runs out, again with half the rows at once: how
+ * many trajectories are made beside one changes its log-probs by rounding only. */
+static sr1_status run_engines(struct sr1__generation *g, size_t total)
+{
+    int repeats = sr1__engine_is(g->engines, SR1__ENGINE_SYNCHRONOUS);
+    sr1_status st;
+
+    g->rows = g->engines[0].n_slots;
+    while (is_memory(st = run_once(g)) && repeats && g->rows > 1) {
+        g->rows /= 2;
+        sr1__log(SR1_LOG_WARN, "out of memory in a rollout; trying %d rows at once",
+                 (int)(g->rows * g->n_engines));
+        forget_try(g, total);
+    }
+    return st;
+}
+
+/* What an engine could not generate, a server's outage, is no failure of the policy: only
+ * if nothing at all was generated does the call fail. */
+static sr1_status report_outage(const struct sr1__generation *g)
+{
+    int64_t failed = g->stats.remote.failed;
+
+    if (failed == 0)
+        return SR1_OK;
+    if ((size_t)failed == g->begun)
+        return sr1__error_raise(&g->outage);
+    sr1__log(SR1_LOG_WARN, "%" PRId64 " of %zu trajectories are left out: %.500s", failed,
+             g->begun, g->outage.text);
+    return SR1_OK;
+}
+
+/* All trajectories into out, which holds total of them. */
+static sr1_status generate_trajectories(struct sr1__generation *g, sr1_trajectory **out,
+                                        size_t total)
+{
+    sr1_status st;
+
+    g->n_entropies = total + (size_t)g->n_engines;
+    g->out = sr1__calloc(total + 1, sizeof(sr1_trajectory *));
+    g->entropy = sr1__calloc(g->n_entropies, sizeof(*g->entropy));
+    if (g->out && g->entropy)
+        st = run_engines(g, total);
+    else
+        st = sr1__fail_nomem("trajectories");
+    if (st == SR1_OK)
+        st = report_outage(g);
+    for (size_t i = 0; g->entropy && i < g->n_entropies; i++)
+        g->stats.entropy += g->entropy[i];
+    if (st == SR1_OK && total)
+        memcpy(out, g->out, total * sizeof(*out));
+    else if (g->out)
+        drop_trajectories(g, total);
+    sr1__free(g->out);
+    sr1__free(g->entropy);
+    return st;
+}
+
+#define QUERY_MOST 4096 /* a larger struct_size was never set */
+
+/* Query i of an array with elements of `size` bytes. */
+static sr1_status check_query(const sr1_query *queries, size_t i, size_t size)
+{
+    const sr1_query *q = (const void *)((const char *)queries + i * size);
+
+    if (q->struct_size != size)
+        return sr1__fail(SR1_E_INVALID,
+                         "query %zu: its struct_size is %zu, the first query's %zu", i,
+                         q->struct_size, size);
+    if (!q->text && q->text_len)
+        return sr1__fail(SR1_E_INVALID, "query %zu has no text", i);
+    return sr1__context(sr1__query_check(queries, i), "query %zu", i);
+}
+
+static sr1_status check_queries(const sr1_query *queries, size_t n)
+{
+    size_t size = n ? queries->struct_size : 0;
+
+    if (n && (size < SR1__STRUCT_END(sr1_query, text_len) || size > QUERY_MOST ||
+              size % _Alignof(sr1_query)))
+        return sr1__fail(SR1_E_INVALID, "query: struct_size is not set");
+    for (size_t i = 0; i < n; i++)
+        SR1__TRY(check_query(queries, i, size));
+    return SR1_OK;
+}
+
+static const sr1_rollout_options rollout_options_defaults = {.group_size = 1};
+
+void sr1_rollout_options_init(sr1_rollout_options *options)
+{
+    sr1__struct_init(options, &rollout_options_defaults,
+                     sizeof(rollout_options_defaults));
+}
+
+static sr1_status read_rollout_options(sr1_rollout_options *o,
+                                       const sr1_rollout_options *given)
+{
+    SR1__TRY(sr1__struct_take(o, sizeof(*o), given,
+                              SR1__STRUCT_END(sr1_rollout_options, group_size),
+                              "rollout options"));
+    if (o->group_size < 1)
+        return sr1__fail(SR1_E_INVALID, "rollout: group_size is %d; at least 1",
+                         o->group_size);
+    if (o->max_tokens < 0)
+        return sr1__fail(SR1_E_INVALID, "rollout: max_tokens is negative");
+    return SR1_OK;
+}
+
+/* What its search engine has counted so far; zeros without one. */
+static sr1_search_counters count_searches(const sr1_rollout *r)
+{
+    sr1_search_counters c = {.struct_size = sizeof(c)};
+
+    if (r->search)
+        (void)sr1_search_counters_get(r->search, &c);
+    return c;
+}
+
+static struct sr1__sampling greedy_sampling(void)
+{
+    return (struct sr1__sampling){.temperature = 0.0, .top_k = 0, .top_p = 1.0};
+}
+
+static void free_row_texts(struct sr1__generation *g)
+{
+    for (size_t i = 0; g->row_texts && i < g->n_queries; i++)
+        sr1__row_text_free(g->row_texts[i]);
+    sr1__free(g->row_texts);
+    g->row_texts = NULL;
+}
+
+/* The rows of the queries, each once for all its trajectories. */
+static sr1_status make_row_texts(struct sr1__generation *g)
+{
+    g->row_texts = sr1__calloc(g->n_queries + 1, sizeof(*g->row_texts));
+    if (!g->row_texts)
+        return sr1__fail_nomem("rows");
+    for (size_t i = 0; i < g->n_queries; i++) {
+        sr1_query q = sr1__query_at(g->queries, i);
+
+        SR1__TRY(sr1__context(sr1__row_text_new(&g->row_texts[i], q.row, q.row_len),
+                              "query %zu", i));
+    }
+    return SR1_OK;
+}
+
+static void add_remote_stats(struct sr1__remote_stats *sum,
+                             const struct sr1__remote_stats *s)
+{
+    sum->answers += s->answers;
+    for (size_t i = 0; i < sizeof(s->sources) / sizeof(s->sources[0]); i++)
+        sum->sources[i] += s->sources[i];
+    sum->drifted += s->drifted;
+    sum->prompts_differ += s->prompts_differ;
+    sum->dropped_tokens += s->dropped_tokens;
+    sum->server_tokens += s->server_tokens;
+    sum->failed += s->failed;
+}
+
+static sr1_status generate_exclusively(sr1_rollout *r, const sr1_query *queries, size_t n,
+                                       const sr1_rollout_options *o, sr1_trajectory **out)
+{
+    struct sr1__generation g = {
+        .rollout = r, .queries = queries, .n_queries = n, .options = o};
+    int remote = r->server.ops && !r->local;
+    sr1_search_counters before, after;
+    sr1_status st;
+
+    if (!remote)
+        SR1__TRY(sr1__rollout_make_decoders(r));
+    g.engines = remote ? &r->server : r->engines;
+    g.n_engines = remote ? 1 : r->n_engines;
+    g.env = o->no_search ? r->deaf_env : r->env;
+    g.group_size = o->group_size;
+    g.sampling = o->greedy ? greedy_sampling() : r->sampling;
+    g.max_tokens = o->max_tokens ? o->max_tokens : r->limits.max_tokens;
+    g.seed = o->seed;
+    g.weights_version = remote ? r->server_version : r->weights_version;
+    before = count_searches(r);
+    pthread_mutex_init(&g.lock, NULL);
+    st = make_row_texts(&g);
+    if (st == SR1_OK)
+        st = generate_trajectories(&g, out, n * (size_t)o->group_size);
+    free_row_texts(&g);
+    pthread_mutex_destroy(&g.lock);
+    after = count_searches(r);
+    g.stats.engine_queries = after.queries - before.queries;
+    g.stats.engine_calls = after.calls - before.calls;
+    r->stats = g.stats;
+    add_remote_stats(&r->remote_total, &g.stats.remote);
+    return st;
+}
+
+sr1_status sr1_rollout_generate(sr1_rollout *r, const sr1_query *queries, size_t n,
+                                const sr1_rollout_options *options, sr1_trajectory **out)
+{
+    sr1_rollout_options o = rollout_options_defaults;
+    sr1_status st;
+
+    SR1__REQUIRE(r && (!n || (queries && out)), "rollout: rollout, queries and out");
+    SR1__TRY(read_rollout_options(&o, options));
+    SR1__TRY(check_queries(queries, n));
+    if (atomic_exchange(&r->working, 1))
+        return sr1__fail(SR1_E_STATE, "rollout: it works already; a callback of its own "
+                                      "cannot ask it for more");
+    sr1__life_hold(&r->life);
+    st = generate_exclusively(r, queries, n, &o, out);
+    atomic_store(&r->working, 0);
+    sr1_rollout_free(r);
+    return st;
+}

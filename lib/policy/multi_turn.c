@@ -1,0 +1,582 @@
+/* policy/multi_turn.c - the loop over a generation engine that makes trajectories.
+ *
+ * A round: begin sequences while there is room, insert what the environment has answered,
+ * let the engine step, append its tokens to their sequences until a turn ends, and hand
+ * the actions to the environment. A sequence that ends gives its place to the next at
+ * once, and all actions of a round go to the environment as one batch. Where the
+ * environment lets one wait, or the engine samples by itself meanwhile, actions go
+ * through the executor (env_executor.h), and only the sequences that acted wait. */
+#include "policy/env_executor.h"
+#include "policy/multi_turn.h"
+#include "policy/sequence.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <string.h>
+
+struct turn_loop {
+    struct sr1__generation *g;
+    struct sr1__engine *engine;
+    struct sr1__engine_task task;
+    struct sr1__sequence *sequences; /* [cap]; the index is the engine's slot */
+    int32_t cap;
+    /* The group being begun: its query, samples begun, prompt (NULL: not yet made), and
+     * the slot that the prompt is fed to in this round (-1: none). */
+    size_t query;
+    size_t query_step;
+    int32_t begun;
+    int32_t *prompt;
+    size_t n_prompt;
+    int32_t prompt_slot;
+    double *entropy; /* of all sequences; NULL: each has its own */
+    int64_t tokens;  /* taken and not yet reported */
+    /* Scratch of one round, [cap] each. */
+    struct sr1__engine_input *inputs;
+    struct sr1__engine_output *outputs;
+    int32_t *acting; /* [n_acting] sequences whose turn ended in an action */
+    size_t n_acting;
+    int32_t *held; /* [n_held] sequences whose actions gather */
+    size_t n_held;
+    int32_t held_rounds; /* since the first of them */
+    struct sr1__action *actions;
+    struct sr1__observation *observations;
+    struct sr1__env_completion *received;
+    struct sr1__env_completions
+        *completions; /* NULL: actions are carried out between two rounds */
+};
+
+/* ---- memory ---- */
+
+static void turn_loop_free(struct turn_loop *l)
+{
+    sr1__env_completions_free(l->completions);
+    for (int32_t i = 0; l->sequences && i < l->cap; i++)
+        if (l->sequences[i].active)
+            sr1__sequence_abandon(&l->sequences[i]);
+    l->engine->ops->end(l->engine->self);
+    sr1__free(l->sequences);
+    sr1__free(l->inputs);
+    sr1__free(l->outputs);
+    sr1__free(l->acting);
+    sr1__free(l->held);
+    sr1__free(l->actions);
+    sr1__free(l->observations);
+    sr1__free(l->received);
+    sr1_free(l->prompt);
+}
+
+static sr1_status allocate_rows(struct turn_loop *l)
+{
+    size_t cap = (size_t)l->cap;
+
+    l->sequences = sr1__calloc(cap, sizeof(*l->sequences));
+    l->inputs = sr1__calloc(cap, sizeof(*l->inputs));
+    l->outputs = sr1__calloc(cap, sizeof(*l->outputs));
+    l->acting = sr1__calloc(cap, sizeof(*l->acting));
+    l->held = sr1__calloc(cap, sizeof(*l->held));
+    l->actions = sr1__calloc(cap, sizeof(*l->actions));
+    l->observations = sr1__calloc(cap, sizeof(*l->observations));
+    l->received = sr1__calloc(cap, sizeof(*l->received));
+    return l->sequences && l->inputs && l->outputs && l->acting && l->held &&
+                   l->actions && l->observations && l->received
+               ? SR1_OK
+               : sr1__fail_nomem("rollout sequences");
+}
+
+static void wake_engine(void *engine)
+{
+    const struct sr1__engine *e = engine;
+
+    e->ops->wake(e->self);
+}
+
+/* The executor carries out the actions of an environment that lets one wait, and those of
+ * an engine that goes on meanwhile. */
+static sr1_status open_completions(struct turn_loop *l)
+{
+    const struct sr1__generation *g = l->g;
+    int waits = (sr1__env_flags(g->env) & SR1_ENV_WAITS) != 0;
+
+    if (g->env != g->rollout->env ||
+        (sr1__engine_is(l->engine, SR1__ENGINE_SYNCHRONOUS) && !waits))
+        return SR1_OK;
+    SR1__TRY(sr1__env_completions_new(&l->completions, g->rollout->executor, l->cap));
+    if (l->engine->ops->wake)
+        sr1__env_completions_on_answer(l->completions, wake_engine, l->engine);
+    return SR1_OK;
+}
+
+static sr1_status turn_loop_init(struct turn_loop *l, struct sr1__generation *g,
+                                 size_t worker)
+{
+    struct sr1__engine *e = &g->engines[worker];
+    sr1_status st;
+
+    *l = (struct turn_loop){.g = g,
+                            .engine = e,
+                            .cap = g->rows < e->n_slots ? g->rows : e->n_slots,
+                            .query = worker,
+                            .query_step = (size_t)g->n_engines,
+                            .prompt_slot = -1};
+    l->task = (struct sr1__engine_task){.sampling = &g->sampling,
+                                        .env = g->env,
+                                        .n_slots = l->cap,
+                                        .stats = &g->stats,
+                                        .lock = &g->lock};
+    if (sr1__engine_is(e, SR1__ENGINE_SYNCHRONOUS))
+        l->entropy = &g->entropy[worker];
+    st = e->ops->begin(e->self, &l->task);
+    if (st == SR1_OK)
+        st = allocate_rows(l);
+    return st == SR1_OK ? open_completions(l) : st;
+}
+
+/* ---- the caller ---- */
+
+static sr1_status report_progress(struct turn_loop *l)
+{
+    struct sr1__generation *g = l->g;
+    sr1_status st = SR1_OK;
+
+    pthread_mutex_lock(&g->lock);
+    g->stats.policy_tokens += l->tokens;
+    l->tokens = 0;
+    if (g->options->progress)
+        st = g->options->progress(g->options->user, (int64_t)g->finished,
+                                  (int64_t)(g->n_queries * (size_t)g->group_size),
+                                  g->stats.policy_tokens);
+    pthread_mutex_unlock(&g->lock);
+    return st;
+}
+
+static sr1_status finish_sequence(struct turn_loop *l, int32_t i)
+{
+    struct sr1__sequence *row = &l->sequences[i];
+    struct sr1__generation *g = l->g;
+    const sr1_rollout_options *o = g->options;
+    sr1_status st = SR1_OK;
+
+    SR1__TRY(sr1__sequence_finish(row, &g->out[row->index]));
+    l->engine->ops->close(l->engine->self, i);
+    pthread_mutex_lock(&g->lock);
+    g->finished++;
+    if (o->finished)
+        st = o->finished(o->user, row->index, g->out[row->index]);
+    pthread_mutex_unlock(&g->lock);
+    return st;
+}
+
+/* ---- beginning sequences ---- */
+
+static int32_t next_free_row(const struct turn_loop *l)
+{
+    int32_t i = 0;
+
+    while (i < l->cap && l->sequences[i].active)
+        i++;
+    return i;
+}
+
+static int32_t count_active_sequences(const struct turn_loop *l)
+{
+    int32_t n = 0;
+
+    for (int32_t i = 0; i < l->cap; i++)
+        n += l->sequences[i].active;
+    return n;
+}
+
+static void advance_query(struct turn_loop *l)
+{
+    sr1_free(l->prompt);
+    l->prompt = NULL;
+    l->prompt_slot = -1;
+    l->begun = 0;
+    l->query += l->query_step;
+}
+
+/* A query that asks nothing gives empty trajectories. */
+static sr1_status admit_empty_query(struct turn_loop *l)
+{
+    for (int32_t k = 0; k < l->g->group_size; k++) {
+        int32_t i = next_free_row(l);
+
+        SR1__TRY(sr1__sequence_begin(&l->sequences[i], l->g, l->query, k, NULL, 0));
+        l->sequences[i].stop = SR1_STOP_EMPTY_QUERY;
+        SR1__TRY(finish_sequence(l, i));
+    }
+    advance_query(l);
+    return SR1_OK;
+}
+
+static sr1_status admit_sequence(struct turn_loop *l, const sr1_query *query)
+{
+    int32_t i = next_free_row(l);
+    struct sr1__sequence *row = &l->sequences[i];
+    const struct sr1__generation_ops *ops = l->engine->ops;
+
+    SR1__TRY(
+        sr1__sequence_begin(row, l->g, l->query, l->begun++, l->prompt, l->n_prompt));
+    row->entropy = l->entropy ? l->entropy : &l->g->entropy[row->index];
+    row->copy_of = l->prompt_slot;
+    if (l->prompt_slot < 0)
+        l->prompt_slot = i;
+    pthread_mutex_lock(&l->g->lock);
+    l->g->begun++;
+    pthread_mutex_unlock(&l->g->lock);
+    return ops->open ? ops->open(l->engine->self, i, query) : SR1_OK;
+}
+
+/* Begin n samples of the group: the prompt is fed to the first, the others copy it. */
+static sr1_status admit_group(struct turn_loop *l, const sr1_query *query, int32_t n)
+{
+    if (!l->prompt)
+        SR1__TRY(sr1__context(
+            sr1__rollout_prompt(l->g->rollout, query, &l->prompt, &l->n_prompt),
+            "query %zu", l->query));
+    l->prompt_slot = -1;
+    for (int32_t k = 0; k < n; k++)
+        SR1__TRY(admit_sequence(l, query));
+    if (l->begun == l->g->group_size)
+        advance_query(l);
+    return SR1_OK;
+}
+
+/* Sequences that must find room together: of a group all that are left, where the engine
+ * copies its prompt. */
+static int32_t room_needed(const struct turn_loop *l, int32_t left)
+{
+    if (!sr1__engine_is(l->engine, SR1__ENGINE_COPIES))
+        return 1;
+    return left < l->cap ? left : l->cap;
+}
+
+static sr1_status admit_sequences(struct turn_loop *l)
+{
+    while (l->query < l->g->n_queries) {
+        sr1_query query = sr1__query_at(l->g->queries, l->query);
+        int32_t room = l->cap - count_active_sequences(l);
+        int32_t left = l->g->group_size - l->begun;
+
+        if (room < room_needed(l, left))
+            return SR1_OK;
+        if (sr1__query_is_empty(&query))
+            SR1__TRY(admit_empty_query(l));
+        else
+            SR1__TRY(admit_group(l, &query, left < room ? left : room));
+    }
+    return SR1_OK;
+}
+
+/* ---- the end of a turn ---- */
+
+/* After an observation, or the protocol's notice (NULL), the next turn has begun. */
+static sr1_status begin_next_turn(struct turn_loop *l, int32_t i,
+                                  const struct sr1__observation *o)
+{
+    const struct sr1__generation_ops *ops = l->engine->ops;
+    struct sr1__observation notice;
+    sr1_status st;
+
+    if (!ops->next_turn)
+        return SR1_OK;
+    if (o)
+        return ops->next_turn(l->engine->self, i, o);
+    SR1__TRY(sr1__env_notice(l->g->env, &notice));
+    st = ops->next_turn(l->engine->self, i, &notice);
+    sr1__observation_free(&notice);
+    return st;
+}
+
+/* Row i gets its answer; the observation is freed. */
+static sr1_status insert_observation(struct turn_loop *l, int32_t i,
+                                     struct sr1__observation *o)
+{
+    enum sr1__sequence_need want = SR1__SEQUENCE_NEEDS_TOKEN;
+    sr1_status st = sr1__sequence_observe(&l->sequences[i], o, &want);
+
+    if (st == SR1_OK && want != SR1__SEQUENCE_DONE)
+        st = begin_next_turn(l, i, o);
+    sr1__observation_free(o);
+    return st == SR1_OK && want == SR1__SEQUENCE_DONE ? finish_sequence(l, i) : st;
+}
+
+/* ---- tokens ---- */
+
+/* The engine failed to continue this sequence: no failure of the policy. */
+static sr1_status exclude_sequence(struct turn_loop *l, int32_t i,
+                                   const struct sr1__error *why)
+{
+    struct sr1__generation *g = l->g;
+
+    pthread_mutex_lock(&g->lock);
+    if (g->stats.remote.failed++ == 0)
+        g->outage = *why;
+    pthread_mutex_unlock(&g->lock);
+    l->sequences[i].stop = SR1_STOP_ERROR;
+    return finish_sequence(l, i);
+}
+
+/* Token by token, until the row wants something else or a new turn has begun; *open: it
+ * took all of them and wants more in this turn. -log p of what was sampled is an unbiased
+ * guess at the entropy. */
+static sr1_status append_tokens(struct sr1__sequence *row,
+                                const struct sr1__engine_output *o, size_t *taken,
+                                int *open, enum sr1__sequence_need *want)
+{
+    int32_t turn = row->turn;
+
+    *open = 1;
+    for (*taken = 0; *taken < o->n && *open; ++*taken) {
+        float log_prob = o->log_probs ? o->log_probs[*taken] : 0.0F;
+
+        SR1__TRY(sr1__sequence_append(row, o->ids[*taken], log_prob, want));
+        *row->entropy += o->entropies ? (double)o->entropies[*taken] : -(double)log_prob;
+        *open = *want == SR1__SEQUENCE_NEEDS_TOKEN && row->turn == turn;
+    }
+    *open &= *taken == o->n;
+    return SR1_OK;
+}
+
+/* The output's tokens, and those that the engine had left out. */
+static sr1_status take_tokens(struct turn_loop *l, struct sr1__engine_output *o,
+                              int *open, enum sr1__sequence_need *want)
+{
+    struct sr1__sequence *row = &l->sequences[o->slot];
+    const struct sr1__generation_ops *ops = l->engine->ops;
+    size_t taken;
+
+    SR1__TRY(append_tokens(row, o, &taken, open, want));
+    l->tokens += (int64_t)taken;
+    if (!ops->accept)
+        return SR1_OK;
+    SR1__TRY(ops->accept(l->engine->self, taken, *open, o));
+    if (!*open)
+        return SR1_OK;
+    SR1__TRY(append_tokens(row, o, &taken, open, want));
+    l->tokens += (int64_t)taken;
+    return SR1_OK;
+}
+
+/* The engine's tokens are used up, and the turn is open. */
+static void finish_output(struct sr1__sequence *row, enum sr1__engine_finish finish,
+                          enum sr1__sequence_need *want)
+{
+    if (finish == SR1__ENGINE_TRUNCATED) {
+        sr1__sequence_truncate(row, want);
+    } else if (finish == SR1__ENGINE_ENDED) {
+        row->stop = SR1_STOP_EOS;
+        *want = SR1__SEQUENCE_DONE;
+    }
+}
+
+static sr1_status take_output(struct turn_loop *l, struct sr1__engine_output *o)
+{
+    struct sr1__sequence *row = &l->sequences[o->slot];
+    enum sr1__sequence_need want = SR1__SEQUENCE_NEEDS_TOKEN;
+    int32_t turn = row->turn;
+    int open = 1;
+
+    row->running = 0;
+    if (o->finish == SR1__ENGINE_FAILED)
+        return exclude_sequence(l, o->slot, o->error);
+    SR1__TRY(take_tokens(l, o, &open, &want));
+    if (open)
+        finish_output(row, o->finish, &want);
+    if (row->turn != turn && want != SR1__SEQUENCE_DONE)
+        SR1__TRY(begin_next_turn(l, o->slot, NULL));
+    if (want == SR1__SEQUENCE_NEEDS_ACTION)
+        l->acting[l->n_acting++] = o->slot;
+    return want == SR1__SEQUENCE_DONE ? finish_sequence(l, o->slot) : SR1_OK;
+}
+
+/* The input of every sequence that wants tokens and is not under way. */
+static size_t collect_inputs(struct turn_loop *l)
+{
+    size_t n = 0;
+
+    for (int32_t i = 0; i < l->cap; i++) {
+        struct sr1__sequence *row = &l->sequences[i];
+        struct sr1__engine_input *in = &l->inputs[n];
+
+        if (!row->active || row->waiting || row->running)
+            continue;
+        *in = (struct sr1__engine_input){.slot = i,
+                                         .copy_of = row->copy_of,
+                                         .max_tokens = sr1__sequence_tokens_left(row),
+                                         .rng = &row->rng};
+        in->ids = sr1__sequence_take_unread(row, &in->n_ids);
+        row->copy_of = -1;
+        row->running = 1;
+        n++;
+    }
+    return n;
+}
+
+/* Rows that want an action afterwards are left in acting. */
+static sr1_status step_engine(struct turn_loop *l)
+{
+    size_t n = collect_inputs(l), n_out = 0;
+
+    l->n_acting = 0;
+    SR1__TRY(l->engine->ops->step(l->engine->self, l->inputs, n, l->outputs, &n_out));
+    for (size_t k = 0; k < n_out; k++)
+        SR1__TRY(take_output(l, &l->outputs[k]));
+    return report_progress(l);
+}
+
+/* ---- actions ---- */
+
+static sr1_status call_environment(struct turn_loop *l, size_t n)
+{
+    struct sr1__generation *g = l->g;
+    double began = sr1__now();
+    sr1_status st;
+
+    pthread_mutex_lock(&g->rollout->env_lock);
+    st = sr1__env_act_rows(g->env, l->actions, n, l->observations);
+    pthread_mutex_unlock(&g->rollout->env_lock);
+    pthread_mutex_lock(&g->lock);
+    g->stats.search_seconds += sr1__now() - began;
+    pthread_mutex_unlock(&g->lock);
+    return st;
+}
+
+static int all_sequences_wait(const struct turn_loop *l)
+{
+    for (int32_t i = 0; i < l->cap; i++)
+        if (l->sequences[i].active && !l->sequences[i].waiting)
+            return 0;
+    return 1;
+}
+
+/* Carry out the actions that have gathered. */
+static sr1_status execute_held_actions(struct turn_loop *l)
+{
+    size_t n = l->n_held;
+    sr1_status st;
+
+    for (size_t k = 0; k < n; k++)
+        l->actions[k] = sr1__sequence_action(&l->sequences[l->held[k]]);
+    l->n_held = 0;
+    l->held_rounds = 0;
+    st = call_environment(l, n);
+    if (st != SR1_OK)
+        return st;
+    for (size_t k = 0; k < n; k++) {
+        if (st == SR1_OK)
+            st = insert_observation(l, l->held[k], &l->observations[k]);
+        else
+            sr1__observation_free(&l->observations[k]);
+    }
+    return st;
+}
+
+/* Actions gather for search_batch_steps rounds, or until no sequence can go on. Rounds
+ * are counted, not seconds, so that equal seeds give equal results; those of an engine
+ * that samples by itself count nothing. */
+static int may_gather(struct turn_loop *l)
+{
+    return sr1__engine_is(l->engine, SR1__ENGINE_SYNCHRONOUS) &&
+           l->held_rounds++ < l->g->rollout->limits.batch_steps && !all_sequences_wait(l);
+}
+
+static sr1_status submit_actions(struct turn_loop *l)
+{
+    size_t n = l->n_acting;
+
+    for (size_t k = 0; k < n; k++)
+        l->actions[k] = sr1__sequence_action(&l->sequences[l->acting[k]]);
+    return n ? sr1__env_completions_submit(l->completions, l->acting, l->actions, n)
+             : SR1_OK;
+}
+
+/* The actions of the sequences in acting go to the executor, or to the environment. */
+static sr1_status execute_actions(struct turn_loop *l)
+{
+    size_t n = l->n_acting;
+
+    for (size_t k = 0; k < n; k++)
+        l->sequences[l->acting[k]].waiting = 1;
+    if (l->completions)
+        return submit_actions(l);
+    memcpy(l->held + l->n_held, l->acting, n * sizeof(*l->held));
+    l->n_held += n;
+    if (l->n_held == 0 || may_gather(l))
+        return SR1_OK;
+    return execute_held_actions(l);
+}
+
+/* What has been answered meanwhile; when no row can go on, wait. */
+static sr1_status collect_observations(struct turn_loop *l)
+{
+    size_t n = 0;
+    sr1_status st = SR1_OK;
+
+    while (st == SR1_OK && n == 0 && sr1__env_completions_pending(l->completions) > 0) {
+        int idle = all_sequences_wait(l);
+        double began = sr1__now();
+
+        st = sr1__env_completions_collect(
+            l->completions, idle ? SR1__ENGINE_PATIENCE : 0.0, l->received, &n);
+        if (!idle)
+            break;
+        pthread_mutex_lock(&l->g->lock);
+        l->g->stats.search_seconds += sr1__now() - began;
+        pthread_mutex_unlock(&l->g->lock);
+        if (st == SR1_OK && n == 0)
+            st = report_progress(l);
+    }
+    for (size_t k = 0; k < n; k++) {
+        if (st == SR1_OK)
+            st = insert_observation(l, l->received[k].row, &l->received[k].observation);
+        else
+            sr1__observation_free(&l->received[k].observation);
+    }
+    return st;
+}
+
+static sr1_status check_others(const struct turn_loop *l)
+{
+    return atomic_load(&l->g->stopped)
+               ? sr1__fail(SR1_E_CANCELLED, "the rollout was stopped")
+               : SR1_OK;
+}
+
+static sr1_status run_rounds(struct turn_loop *l)
+{
+    for (;;) {
+        SR1__TRY(check_others(l));
+        SR1__TRY(admit_sequences(l));
+        if (count_active_sequences(l) == 0)
+            return SR1_OK;
+        if (l->completions)
+            SR1__TRY(collect_observations(l));
+        SR1__TRY(step_engine(l));
+        SR1__TRY(execute_actions(l));
+    }
+}
+
+/* The first failure is the generation's; the loops of other engines end. */
+static void stop_all(struct sr1__generation *g, sr1_status st)
+{
+    pthread_mutex_lock(&g->lock);
+    if (!atomic_load(&g->stopped))
+        sr1__error_save(&g->failure, st);
+    atomic_store(&g->stopped, 1);
+    pthread_mutex_unlock(&g->lock);
+}
+
+sr1_status sr1__multi_turn_run(struct sr1__generation *g, size_t worker)
+{
+    struct turn_loop l;
+    sr1_status st = turn_loop_init(&l, g, worker);
+
+    if (st == SR1_OK)
+        st = run_rounds(&l);
+    if (st != SR1_OK)
+        stop_all(g, st);
+    turn_loop_free(&l);
+    return st;
+}

@@ -1,0 +1,304 @@
+/* policy/rollout.c - the rollout as an object: its environment, its parts, its end. */
+#include "policy/rollout.h"
+
+#include <searchr1/ext/remote.h>
+
+#include "base/mem.h"
+#include "base/struct.h"
+#include "policy/env_executor.h"
+#include "policy/server_engine.h"
+#include "text/data/question.h"
+#include "text/tokenizer/tokenizer.h"
+
+#include <string.h>
+
+sr1_status sr1__rollout_new_empty(sr1_rollout **out)
+{
+    sr1_rollout *r = sr1__calloc(1, sizeof(*r));
+
+    if (!r)
+        return sr1__fail_nomem("rollout");
+    pthread_mutex_init(&r->env_lock, NULL);
+    r->server_version = -1;
+    *out = r;
+    return SR1_OK;
+}
+
+void sr1_rollout_free(sr1_rollout *r)
+{
+    if (!r || !sr1__life_drop(&r->life))
+        return;
+    for (int32_t i = 0; r->engines && i < r->n_engines; i++)
+        sr1__engine_free(&r->engines[i]);
+    for (int32_t i = 0; r->replicas && i < r->n_engines; i++)
+        sr1_model_free(r->replicas[i]);
+    sr1__free(r->engines);
+    sr1__free(r->replicas);
+    sr1__pool_free(r->pool);
+    sr1__engine_free(&r->server);
+    sr1__env_executor_free(r->executor);
+    sr1_env_free(r->env);
+    sr1_env_free(r->deaf_env);
+    sr1_generator_free(r->reviser);
+    sr1_problems_free(r->problems);
+    sr1_search_free(r->search);
+    sr1_tokenizer_free(r->tokenizer);
+    sr1_model_free(r->model);
+    sr1__free(r->system);
+    sr1__spans_free(&r->system_own);
+    sr1__free(r->system_source);
+    sr1__turn_delimiters_free(&r->border);
+    sr1__prompt_template_free(r->question);
+    pthread_mutex_destroy(&r->env_lock);
+    sr1__free(r);
+}
+
+/* ---- the environment ---- */
+
+static int32_t count_executor_threads(const sr1_rollout *r, int32_t flags)
+{
+    return flags & SR1_ENV_WAITS && flags & SR1_ENV_CONCURRENT &&
+                   !(flags & SR1_ENV_BATCHES)
+               ? r->limits.ask_threads
+               : 1;
+}
+
+/* Environments with SR1_ENV_WAITS get an executor; with remote generation every
+ * environment gets one, which batches the actions of concurrent trajectories. *out is
+ * NULL where engines call the environment themselves. */
+static sr1_status open_env_executor(sr1_rollout *r, sr1_env *env, double deadline,
+                                    struct sr1__env_executor **out)
+{
+    int32_t flags = sr1__env_flags(env);
+    struct sr1__env_executor_options o = {.threads = count_executor_threads(r, flags),
+                                          .deadline = deadline,
+                                          .wait = r->limits.batch_wait};
+
+    *out = NULL;
+    if (!(flags & SR1_ENV_WAITS)) {
+        o.deadline = 0;
+        o.env_lock = &r->env_lock;
+    }
+    return flags & SR1_ENV_WAITS || r->server.ops ? sr1__env_executor_new(out, env, &o)
+                                                  : SR1_OK;
+}
+
+/* The system message with the tools of env in their place; *out NULL without one. A text
+ * without such a place is taken as it is, braces and all. */
+static sr1_status render_system_message(const sr1_rollout *r, const sr1_env *env,
+                                        char **out, struct sr1__spans *own)
+{
+    static const char *const places[] = {"tools"};
+    const char *source = r->system_source, *values[1];
+    struct sr1__prompt_template *t = NULL;
+    struct sr1__buf text;
+    sr1_status st;
+
+    *out = NULL;
+    if (!source)
+        return SR1_OK;
+    if (!strstr(source, "{{tools}}")) {
+        *out = sr1__strdup(source);
+        return *out ? sr1__spans_add(own, 0, strlen(source))
+                    : sr1__fail_nomem("system message");
+    }
+    SR1__TRY(sr1__prompt_template_parse(&t, source, strlen(source), "prompt_template",
+                                        places, 1));
+    sr1__buf_init(&text, 0);
+    values[0] = sr1_env_tools(env);
+    st = sr1__prompt_template_render(t, values, &text, own);
+    if (st == SR1_OK && !(*out = sr1__buf_take(&text)))
+        st = sr1__fail_nomem("system message");
+    sr1__buf_free(&text);
+    sr1__prompt_template_free(t);
+    return st;
+}
+
+/* A model that revises works here, and ends by itself. */
+static double executor_deadline(const sr1_rollout *r, const sr1_generator *reviser)
+{
+    return reviser && r->reviser_model ? 0.0 : r->ask_deadline;
+}
+
+/* Once nothing can fail any more: the old environment goes, the new ones are taken over.
+ */
+static void replace_env(sr1_rollout *r, sr1_env *env, sr1_env *deaf)
+{
+    sr1_env_free(r->env);
+    sr1_env_free(r->deaf_env);
+    r->env = env;
+    r->deaf_env = deaf;
+    r->no_engine = 0;
+}
+
+sr1_status sr1__rollout_use_env(sr1_rollout *r, sr1_env *env, sr1_env *deaf,
+                                const sr1_generator *reviser)
+{
+    double deadline = executor_deadline(r, reviser);
+    struct sr1__env_executor *executor = NULL;
+    struct sr1__spans own = {0};
+    char *system = NULL;
+    sr1_status st = render_system_message(r, env, &system, &own);
+
+    if (st == SR1_OK)
+        st = open_env_executor(r, env, deadline, &executor);
+    if (st != SR1_OK) {
+        sr1__free(system);
+        sr1__spans_free(&own);
+        return st;
+    }
+    sr1__env_executor_free(r->executor);
+    sr1__free(r->system);
+    sr1__spans_free(&r->system_own);
+    r->executor = executor;
+    r->system = system;
+    r->system_own = own;
+    /* A failed revision has no reward, not reward 0: its trajectory is excluded, whatever
+     * search_failure says. */
+    r->limits.go_on = r->go_on && !reviser;
+    r->limits.ask_deadline = deadline;
+    replace_env(r, sr1__env_retain(env), sr1__env_retain(deaf));
+    return SR1_OK;
+}
+
+static sr1_status check_env(const sr1_rollout *r, const sr1_env *env)
+{
+    const struct sr1__protocol *ours, *theirs;
+
+    if (!r || !env)
+        return sr1__fail(SR1_E_INVALID, "rollout: rollout and environment are required");
+    if (atomic_load(&r->working))
+        return sr1__fail(SR1_E_STATE, "rollout: it works; change its environment after");
+    ours = sr1__env_protocol(r->env);
+    theirs = sr1__env_protocol(env);
+    if (ours != theirs)
+        return sr1__fail(SR1_E_INVALID,
+                         "environment '%s' speaks the protocol %s, the configuration "
+                         "says %s; open it with that one",
+                         sr1_env_name(env), theirs->name, ours->name);
+    return SR1_OK;
+}
+
+sr1_status sr1_rollout_set_env(sr1_rollout *r, sr1_env *env)
+{
+    sr1_env_options o = {.struct_size = sizeof(o)};
+    sr1_env *deaf = NULL;
+    sr1_status st;
+
+    SR1__TRY(check_env(r, env));
+    o.protocol = sr1__env_protocol(env)->name;
+    SR1__TRY(sr1_env_open(&deaf, "none", NULL, &o));
+    st = sr1__rollout_use_env(r, env, deaf, NULL);
+    sr1_env_free(deaf);
+    return st;
+}
+
+/* ---- its parts ---- */
+
+int32_t sr1__rollout_engine_sequences(const sr1_rollout *r)
+{
+    int32_t n = r->limits.max_rows / r->n_engines;
+
+    return n > 0 ? n : 1;
+}
+
+int32_t sr1__rollout_decoder_rows(const sr1_rollout *r)
+{
+    int32_t n = sr1__rollout_engine_sequences(r);
+
+    return n > SR1__LEVEL_BRANCH_ROWS ? n : SR1__LEVEL_BRANCH_ROWS;
+}
+
+sr1_status sr1__refuse_unnamed_engine(int unnamed)
+{
+    if (!unnamed)
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "search_engine is not set, so every search would find nothing; set "
+                     "search_engine: bm25 and search_index (sr1-search index makes one), "
+                     "or remote and search_url, or environment: none for a run without "
+                     "search");
+}
+
+sr1_status sr1__rollout_check_engine(const sr1_rollout *r)
+{
+    return sr1__refuse_unnamed_engine(r->no_engine);
+}
+
+sr1_model *sr1_rollout_model(sr1_rollout *r)
+{
+    return r ? r->model : NULL;
+}
+
+sr1_tokenizer *sr1_rollout_tokenizer(sr1_rollout *r)
+{
+    return r ? r->tokenizer : NULL;
+}
+
+void sr1__rollout_stats(const sr1_rollout *r, struct sr1__rollout_stats *out)
+{
+    *out = r->stats;
+}
+
+int32_t sr1__rollout_replicas(const sr1_rollout *r, sr1_model ***replicas,
+                              struct sr1__pool **pool)
+{
+    *replicas = r->replicas;
+    *pool = r->pool;
+    return r->n_engines;
+}
+
+sr1_model *sr1__rollout_reviser(const sr1_rollout *r)
+{
+    return r->reviser_model;
+}
+
+sr1_problems *sr1__rollout_problems(const sr1_rollout *r)
+{
+    return r->problems;
+}
+
+void sr1__rollout_set_version(sr1_rollout *r, int64_t version)
+{
+    r->weights_version = version;
+}
+
+int32_t sr1__rollout_is_remote(const sr1_rollout *r)
+{
+    return r->server.ops != NULL;
+}
+
+void sr1__rollout_use_local(sr1_rollout *r, int32_t local)
+{
+    r->local = local;
+}
+
+void sr1__rollout_set_server_version(sr1_rollout *r, int64_t version)
+{
+    r->server_version = version;
+}
+
+int64_t sr1__rollout_server_version(const sr1_rollout *r)
+{
+    return r->server_version;
+}
+
+sr1_status sr1_rollout_remote_get(const sr1_rollout *r, sr1_remote_report *out)
+{
+    const struct sr1__remote_stats *s;
+    sr1_remote_report report = {0};
+
+    if (!r)
+        return sr1__fail(SR1_E_INVALID, "remote report: rollout is required");
+    s = &r->remote_total;
+    report.answers = s->answers;
+    report.exact = s->sources[SR1__REMOTE_IDS];
+    report.spelled = s->sources[SR1__REMOTE_TOKEN_TEXTS];
+    report.encoded = s->sources[SR1__REMOTE_ENCODED];
+    report.drifted = s->drifted;
+    report.prompts_differ = s->prompts_differ;
+    report.dropped_tokens = s->dropped_tokens;
+    report.server_tokens = s->server_tokens;
+    report.failed = s->failed;
+    return sr1__struct_give(out, &report, sizeof(report), "remote report");
+}

@@ -1,0 +1,95 @@
+/* policy/rollout.h - rollouts as the trainer sees them (see searchr1/rollout.h). */
+#ifndef SR1__POLICY_ROLLOUT_H
+#define SR1__POLICY_ROLLOUT_H
+
+#include "tensor/model/model.h"
+#include "environment/trajectory/microbatch.h"
+
+#include <searchr1/rollout.h>
+
+struct sr1__pool;
+
+/* Lanes work side by side on trajectories of their own (key `workers`): their number, a
+ * model for each that shares the weights, and a pool of as many threads (NULL for one
+ * engine). All borrowed until the rollout is freed. */
+int32_t sr1__rollout_replicas(const sr1_rollout *r, sr1_model ***replicas,
+                              struct sr1__pool **pool);
+
+/* Of answers of a server (remote.h). */
+struct sr1__remote_stats {
+    int64_t answers;
+    int64_t sources[3];     /* of them, by SR1__REMOTE_* */
+    int64_t drifted;        /* their text alone would have given other ids */
+    int64_t prompts_differ; /* the server read other ids than the row has */
+    int64_t dropped_tokens; /* given beyond the end of a turn */
+    int64_t server_tokens;  /* generated, as the server counted */
+    int64_t failed;         /* trajectories left out: it gave no answer */
+};
+/* Of the first n rows those whose prompts fit (key filter_overlong_prompts); without that
+ * key the first that does not is SR1_E_LIMIT. what: "questions", for messages. Free *rows
+ * with sr1__free. */
+sr1_status sr1__rollout_filter_prompts(const sr1_rollout *r, const sr1_dataset *d,
+                                       const char *what, int64_t n, int64_t **rows,
+                                       int64_t *kept);
+/* As sr1_evaluate, of a dataset all of whose prompts are known to fit. */
+sr1_status sr1__evaluate_filtered(sr1_evaluation **out, sr1_rollout *rollout,
+                                  const sr1_dataset *dataset,
+                                  const sr1_eval_options *options);
+/* Does the environment of c search an engine that nobody named? SR1_E_CONFIG if so; the
+ * other asks that of a rollout, whose engine may be the caller's. */
+int sr1__engine_is_unnamed(const sr1_config *c);
+sr1_status sr1__engine_check(const sr1_config *c);
+sr1_status sr1__rollout_check_engine(const sr1_rollout *r);
+sr1_status sr1__refuse_unnamed_engine(int unnamed);
+/* The model that revises critiques; NULL without one that is local. It stands still.
+ * Borrowed until the rollout is freed. */
+sr1_model *sr1__rollout_reviser(const sr1_rollout *r);
+/* The problems of the environment critique, else NULL. Borrowed likewise. */
+struct sr1_problems *sr1__rollout_problems(const sr1_rollout *r);
+
+/* Sums over one sr1_rollout_generate. */
+struct sr1__rollout_stats {
+    double entropy;        /* nats, over policy tokens */
+    double search_seconds; /* in which an engine's loop could only wait for answers */
+    int64_t policy_tokens;
+    int64_t decode_steps; /* forwards of the decoders */
+    int64_t searches;
+    int64_t failed_searches;
+    char failure[512];      /* why the last of them failed; "": nobody said it */
+    int64_t engine_queries; /* asked of the search engine */
+    int64_t engine_calls;   /* that this took */
+    struct sr1__remote_stats remote;
+};
+
+/* Of the last generate. */
+void sr1__rollout_stats(const sr1_rollout *r, struct sr1__rollout_stats *out);
+/* Steps the weights have seen, recorded in trajectories. */
+void sr1__rollout_set_version(sr1_rollout *r, int64_t version);
+
+/* sr1_rollout_new for one who learns: with a model also where a server generates, which
+ * must then give ids and log-probs. */
+sr1_status sr1__rollout_new_trained(sr1_rollout **out, const sr1_config *config,
+                                    sr1_search *search);
+/* 1 where a server generates. */
+int32_t sr1__rollout_is_remote(const sr1_rollout *r);
+/* 1: the model generates in its place from now on, for its own evaluation; 0: no more. */
+void sr1__rollout_use_local(sr1_rollout *r, int32_t local);
+/* Steps the server's weights have seen: -1 until this is said. */
+void sr1__rollout_set_server_version(sr1_rollout *r, int64_t version);
+int64_t sr1__rollout_server_version(const sr1_rollout *r);
+
+/* Log-probs [M] of a micro-batch's policy tokens by a model: the training forward. */
+struct sr1__log_prob_options {
+    double temperature;
+    int64_t logit_chunk;
+    int checkpoint;
+    sr1_tensor **entropy; /* receives their distributions' entropies [M]; or NULL */
+};
+sr1_tensor *sr1__forward_log_probs(sr1_scope *s, sr1_model *m,
+                                   const struct sr1__microbatch *mb,
+                                   const struct sr1__log_prob_options *o);
+/* A critic's values [M] of the states before these tokens, fp32. */
+sr1_tensor *sr1__forward_values(sr1_scope *s, sr1_model *critic,
+                                const struct sr1__microbatch *mb, int checkpoint);
+
+#endif

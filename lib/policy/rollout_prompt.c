@@ -1,0 +1,223 @@
+/* policy/rollout_prompt.c - from a question to the token ids the policy continues. */
+#include "policy/rollout_internal.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/struct.h"
+#include "text/data/dataset.h"
+#include "text/data/question.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+sr1_query sr1__query_at(const sr1_query *queries, size_t i)
+{
+    sr1_query q = {0};
+
+    (void)sr1__struct_take(&q, sizeof(q),
+                           (const char *)queries + i * queries->struct_size, 0, "query");
+    return q;
+}
+
+/* ---- history ---- */
+
+static size_t history_size(const sr1_query *q, size_t i)
+{
+    return q->history_sizes ? q->history_sizes[i] : strlen(q->history_texts[i]);
+}
+
+sr1_status sr1__query_check(const sr1_query *queries, size_t i)
+{
+    sr1_query q = sr1__query_at(queries, i);
+
+    for (size_t k = 0; k < q.n_answers; k++)
+        if (!q.answers || !q.answers[k])
+            return sr1__fail(SR1_E_INVALID, "answer %zu of %zu is NULL", k, q.n_answers);
+    if (q.n_history > SR1_TRAJECTORY_MAX_HISTORY)
+        return sr1__fail(SR1_E_LIMIT, "history: more than %d messages",
+                         SR1_TRAJECTORY_MAX_HISTORY);
+    if (q.n_history && (!q.history_roles || !q.history_texts))
+        return sr1__fail(SR1_E_INVALID, "history: roles and texts are needed");
+    for (size_t k = 0; k < q.n_history; k++) {
+        if (!sr1__message_role(q.history_roles[k], k))
+            return sr1__fail(SR1_E_INVALID,
+                             "history: message %zu: role '%s' is neither user nor "
+                             "assistant, nor the system's in the first place",
+                             k, q.history_roles[k] ? q.history_roles[k] : "");
+        if (!q.history_texts[k])
+            return sr1__fail(SR1_E_INVALID, "history: message %zu has no text", k);
+    }
+    if (q.row_len && !q.row)
+        return sr1__fail(SR1_E_INVALID, "row: %zu bytes at NULL", q.row_len);
+    return SR1_OK;
+}
+
+static uint64_t hash_query(const sr1_query *q)
+{
+    uint64_t h = sr1__hash64(q->text, q->text_len, 0);
+
+    for (size_t i = 0; i < q->n_history; i++) {
+        h = sr1__hash64(q->history_roles[i], strlen(q->history_roles[i]), h);
+        h = sr1__hash64(q->history_texts[i], history_size(q, i), h);
+    }
+    return h;
+}
+
+const char *sr1__query_id(const sr1_query *q, char buf[SR1__QUERY_ID_MAX])
+{
+    if (q->id && *q->id)
+        return q->id;
+    snprintf(buf, SR1__QUERY_ID_MAX, "q-%016" PRIx64, hash_query(q));
+    return buf;
+}
+
+int sr1__query_is_empty(const sr1_query *q)
+{
+    for (size_t i = 0; i < q->text_len; i++)
+        if (!strchr(" \t\r\n\v\f", q->text[i]) || q->text[i] == '\0')
+            return 0;
+    return 1;
+}
+
+/* ---- the prompt ---- */
+
+/* The messages of a prompt. Text of the configuration is trusted; history, question and
+ * tools are text from outside. */
+struct messages {
+    struct sr1__chat_text *v;
+    size_t n;
+    struct sr1__buf system; /* of the rollout, then of the history */
+    struct sr1__spans user_own;
+};
+
+static void prompt_messages_free(struct messages *m)
+{
+    sr1__free(m->v);
+    sr1__buf_free(&m->system);
+    sr1__spans_free(&m->user_own);
+}
+
+static sr1_status prompt_messages_alloc(struct messages *m, size_t n)
+{
+    *m = (struct messages){.v = sr1__calloc(n, sizeof(*m->v))};
+    sr1__buf_init(&m->system, 0);
+    return m->v ? SR1_OK : sr1__fail_nomem("prompt");
+}
+
+static void add_prompt_message(struct messages *m, const char *role, const char *text,
+                               size_t size, const struct sr1__spans *own)
+{
+    m->v[m->n++] = (struct sr1__chat_text){role, text, size, own};
+}
+
+/* One system message: the configured text, then the system message of the history. */
+static sr1_status add_system_and_history(const sr1_rollout *r, const sr1_query *q,
+                                         struct messages *m)
+{
+    int given = q->n_history && strcmp(q->history_roles[0], "system") == 0;
+
+    if (r->system)
+        sr1__buf_str(&m->system, r->system);
+    if (r->system && given)
+        sr1__buf_str(&m->system, "\n\n");
+    if (given)
+        sr1__buf_add(&m->system, q->history_texts[0], history_size(q, 0));
+    SR1__TRY(sr1__buf_status(&m->system, "system message"));
+    if (r->system || given)
+        add_prompt_message(m, "system", sr1__buf_cstr(&m->system), m->system.len,
+                           &r->system_own);
+    for (size_t i = given ? 1 : 0; i < q->n_history; i++)
+        add_prompt_message(m, q->history_roles[i], q->history_texts[i],
+                           history_size(q, i), NULL);
+    return SR1_OK;
+}
+
+static sr1_status render_question(const sr1_rollout *r, const sr1_query *q,
+                                  struct sr1__buf *user, struct sr1__spans *own)
+{
+    if (r->question)
+        return sr1__question_render(r->question, q->text, q->text_len, user, own);
+    sr1__buf_add(user, q->text, q->text_len);
+    return sr1__buf_status(user, "question");
+}
+
+/* System message, history, question: free in any case. user holds the last's text. */
+static sr1_status prompt_messages_make(struct messages *m, const sr1_rollout *r,
+                                       const sr1_query *q, struct sr1__buf *user)
+{
+    SR1__TRY(prompt_messages_alloc(m, q->n_history + 2));
+    SR1__TRY(add_system_and_history(r, q, m));
+    SR1__TRY(render_question(r, q, user, &m->user_own));
+    add_prompt_message(m, "user", sr1__buf_cstr(user), user->len, &m->user_own);
+    return SR1_OK;
+}
+
+static sr1_status apply_chat_template(const struct messages *m, const sr1_rollout *r,
+                                      int32_t **ids, size_t *n)
+{
+    sr1_chat_options o = {.struct_size = sizeof(o),
+                          .add_generation_prompt = 1,
+                          .no_thinking = !r->thinking};
+
+    return sr1__tokenizer_chat_ids(r->tokenizer, m->v, m->n, &o, ids, n);
+}
+
+static sr1_status encode_prompt(const sr1_rollout *r, const sr1_query *q, int32_t **ids,
+                                size_t *n)
+{
+    struct messages m;
+    struct sr1__buf user;
+    sr1_status st;
+
+    sr1__buf_init(&user, 0);
+    st = prompt_messages_make(&m, r, q, &user);
+    if (st == SR1_OK)
+        st = apply_chat_template(&m, r, ids, n);
+    prompt_messages_free(&m);
+    sr1__buf_free(&user);
+    return st;
+}
+
+sr1_status sr1__rollout_messages(const sr1_rollout *r, const sr1_query *q,
+                                 sr1__message_fn add, void *to)
+{
+    struct messages m;
+    struct sr1__buf user;
+    sr1_status st;
+
+    sr1__buf_init(&user, 0);
+    st = prompt_messages_make(&m, r, q, &user);
+    for (size_t i = 0; st == SR1_OK && i < m.n; i++)
+        st = add(to, m.v[i].role, m.v[i].text, m.v[i].size);
+    prompt_messages_free(&m);
+    sr1__buf_free(&user);
+    return st;
+}
+
+sr1_status sr1__rollout_prompt(const sr1_rollout *r, const sr1_query *q, int32_t **ids,
+                               size_t *n)
+{
+    int32_t *made = NULL;
+    size_t n_made = 0;
+
+    SR1__TRY(encode_prompt(r, q, &made, &n_made));
+    if ((int64_t)n_made > r->limits.max_prompt) {
+        sr1_free(made);
+        return sr1__fail(SR1_E_LIMIT,
+                         "the prompt has %zu tokens, max_prompt_tokens is %" PRId64
+                         "; shorten the question or its history, raise the key, or leave "
+                         "such questions out of data with filter_overlong_prompts",
+                         n_made, r->limits.max_prompt);
+    }
+    if ((int64_t)n_made >= r->limits.max_context) {
+        sr1_free(made);
+        return sr1__fail(SR1_E_LIMIT,
+                         "the prompt has %zu tokens, the model reads at most %" PRId64
+                         " with what it says; shorten the question or its history",
+                         n_made, r->limits.max_context);
+    }
+    *ids = made;
+    *n = n_made;
+    return SR1_OK;
+}

@@ -1,0 +1,485 @@
+/* policy/sequence.c - the state of one trajectory between two tokens.
+ *
+ * The ids sampled are the ids recorded and, later, trained on: text is only derived from
+ * them, to find the protocol's tags and to be shown. */
+#include "policy/sequence.h"
+
+#include "base/mem.h"
+#include "policy/observation_tokens.h"
+#include "retrieval/search/search_engine.h"
+#include "text/tokenizer/tokenizer.h"
+#include "environment/trajectory/row_text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int64_t context_used(const struct sr1__sequence *row)
+{
+    size_t n;
+
+    (void)sr1__trajectory_builder_ids(row->builder, &n);
+    return (int64_t)n;
+}
+
+/* Each trajectory draws from a stream of its own: nothing else in the batch matters. */
+static void seed_sequence(struct sr1__sequence *row, int32_t sample)
+{
+    char buf[SR1__QUERY_ID_MAX];
+    const char *id = sr1__query_id(&row->query, buf);
+
+    sr1__rng_seed(&row->rng, sr1__hash64(id, strlen(id), row->g->seed), (uint64_t)sample);
+}
+
+static sr1_status record_context(struct sr1__sequence *row, size_t query)
+{
+    const sr1_query *q = &row->query;
+    const struct sr1__sampling *s = &row->g->sampling;
+    struct sr1__trajectory_context c = {
+        .temperature = s->temperature,
+        .top_p = s->top_p,
+        .top_k = s->top_k,
+        .weights_version = row->g->weights_version,
+        .data_source = q->data_source,
+        .begins_in_thought = sr1__chat_opens_thought(row->g->rollout->tokenizer),
+        .ground_truths = q->answers,
+        .n_ground_truths = q->n_answers,
+    };
+
+    SR1__TRY(sr1__trajectory_builder_context(row->builder, &c));
+    sr1__trajectory_builder_row(row->builder, row->g->row_texts[query]);
+    return sr1__trajectory_builder_history(
+        row->builder, q->history_roles, q->history_texts, q->history_sizes, q->n_history);
+}
+
+/* The environment's own randomness: no seed's sampling stream is it. */
+static uint64_t derive_episode_seed(const struct sr1__sequence *row, int32_t sample)
+{
+    static const char purpose[] = "episode";
+    struct sr1__rng r;
+    uint64_t key;
+    char buf[SR1__QUERY_ID_MAX];
+    const char *id = sr1__query_id(&row->query, buf);
+
+    key = sr1__hash64(id, strlen(id), row->g->seed);
+    key = sr1__hash64(purpose, sizeof(purpose), key);
+    sr1__rng_seed(&r, key, (uint64_t)sample);
+    return sr1__rng_u64(&r);
+}
+
+/* The environment learns of the trajectory. */
+static sr1_status begin_episode(struct sr1__sequence *row, size_t query, int32_t sample)
+{
+    char buf[SR1__QUERY_ID_MAX];
+    sr1_env_episode e = {.query_id = sr1__query_id(&row->query, buf),
+                         .query = row->query.text,
+                         .query_len = row->query.text_len,
+                         .sample = sample,
+                         .seed = derive_episode_seed(row, sample)};
+    pthread_mutex_t *lock = &row->g->rollout->env_lock;
+    sr1_status st;
+
+    e.row = sr1__row_text_view(row->g->row_texts[query], &e.row_len);
+    pthread_mutex_lock(lock);
+    st = sr1__env_begin(row->g->env, &e, &row->episode);
+    pthread_mutex_unlock(lock);
+    return st;
+}
+
+static void end_episode(struct sr1__sequence *row)
+{
+    pthread_mutex_t *lock = &row->g->rollout->env_lock;
+
+    if (row->episode == 0)
+        return;
+    pthread_mutex_lock(lock);
+    sr1_env_finish(row->g->env, row->episode);
+    pthread_mutex_unlock(lock);
+    row->episode = 0;
+}
+
+sr1_status sr1__sequence_begin(struct sr1__sequence *row, struct sr1__generation *g,
+                               size_t query, int32_t sample, const int32_t *prompt,
+                               size_t n)
+{
+    const sr1_query *q = &row->query;
+    char buf[SR1__QUERY_ID_MAX];
+    sr1_status st;
+
+    row->g = g;
+    row->query = sr1__query_at(g->queries, query);
+    row->index = query * (size_t)g->group_size + (size_t)sample;
+    row->active = 1;
+    row->running = row->waiting = row->cut = 0;
+    row->copy_of = -1;
+    row->stop = SR1_STOP_ERROR;
+    row->turn = row->searches = row->executed = 0;
+    row->tokens = row->turn_tokens = 0;
+    row->n_read = 0;
+    row->episode = 0;
+    seed_sequence(row, sample);
+    sr1__scanner_init(&row->scanner, sr1__env_protocol(g->env), 0);
+    st = sr1__trajectory_builder_new(&row->builder, q->text, q->text_len,
+                                     sr1__query_id(q, buf), sample);
+    if (st == SR1_OK)
+        st = record_context(row, query);
+    if (st == SR1_OK && n)
+        st = sr1__trajectory_builder_prompt(row->builder, prompt, n);
+    if (st == SR1_OK)
+        st = sr1_token_stream_new(&row->stream, g->rollout->tokenizer, 1);
+    if (st == SR1_OK && n)
+        st = begin_episode(row, query, sample);
+    if (st != SR1_OK)
+        sr1__sequence_abandon(row);
+    return st;
+}
+
+void sr1__sequence_abandon(struct sr1__sequence *row)
+{
+    end_episode(row);
+    sr1__trajectory_builder_free(row->builder);
+    sr1_token_stream_free(row->stream);
+    sr1__scanner_free(&row->scanner);
+    row->builder = NULL;
+    row->stream = NULL;
+    row->active = 0;
+}
+
+const int32_t *sr1__sequence_take_unread(struct sr1__sequence *row, size_t *n)
+{
+    size_t n_ids, begin = row->n_read;
+    const int32_t *ids = sr1__trajectory_builder_ids(row->builder, &n_ids);
+
+    *n = n_ids - begin;
+    row->n_read = n_ids;
+    return ids + begin;
+}
+
+static sr1_status emit_text(struct sr1__sequence *row, int32_t source, const char *text,
+                            size_t n)
+{
+    struct sr1__generation *g = row->g;
+    sr1_status st;
+
+    if (!g->options->text || n == 0)
+        return SR1_OK;
+    pthread_mutex_lock(&g->lock);
+    st = g->options->text(g->options->user, row->index, source, text, n);
+    pthread_mutex_unlock(&g->lock);
+    return st;
+}
+
+static enum sr1__sequence_need stop_sequence(struct sr1__sequence *row, int32_t reason)
+{
+    row->stop = reason;
+    return SR1__SEQUENCE_DONE;
+}
+
+/* May one more action be carried out? With count_unexecuted (as in the reference code)
+ * every call counts, and the last call allowed ends the trajectory without being
+ * executed. */
+static int may_execute_action(const struct sr1__sequence *row)
+{
+    const struct sr1__rollout_limits *limits = &row->g->rollout->limits;
+
+    if (row->turn >= limits->max_turns)
+        return 0;
+    return limits->count_unexecuted ? row->searches + 1 < limits->max_calls
+                                    : row->executed < limits->max_calls;
+}
+
+/* Has the turn used up its own budget of tokens? */
+static int turn_is_full(const struct sr1__sequence *row)
+{
+    int64_t most = row->g->rollout->limits.max_turn_tokens;
+
+    return most > 0 && row->turn_tokens >= most;
+}
+
+static int64_t smaller_count(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+int64_t sr1__sequence_tokens_left(const struct sr1__sequence *row)
+{
+    const struct sr1__rollout_limits *limits = &row->g->rollout->limits;
+    int64_t most = row->g->max_tokens - row->tokens;
+
+    if (limits->max_turn_tokens > 0)
+        most = smaller_count(most, limits->max_turn_tokens - row->turn_tokens);
+    most = smaller_count(most, limits->max_context - context_used(row));
+    return most > 0 ? most : 1;
+}
+
+/* A turn ends without action or answer: with its message, in a protocol of messages;
+ * search_r1_compat, with the policy's end, a void </search> or its last token. */
+static int ends_turn_without_action(const struct sr1__sequence *row, int32_t id,
+                                    int32_t event)
+{
+    const sr1_tokenizer *t = row->g->rollout->tokenizer;
+
+    if (!sr1__env_protocol(row->g->env)->search_r1_compat)
+        return id == sr1_tokenizer_special_id(t, SR1_TOKEN_IM_END);
+    return event == SR1__EVENT_VOID ||
+           (event == SR1__EVENT_NONE &&
+            (sr1__tokenizer_stops(t, id) || turn_is_full(row)));
+}
+
+/* Does this token end a turn for which the protocol inserts its notice? */
+static int ends_with_notice(const struct sr1__sequence *row, int32_t id, int32_t event)
+{
+    const struct sr1__protocol *p = sr1__env_protocol(row->g->env);
+
+    return p->notice && row->turn < row->g->rollout->limits.max_turns &&
+           sr1__env_acts(row->g->env) && ends_turn_without_action(row, id, event);
+}
+
+/* What follows a token, first reason first. */
+static enum sr1__sequence_need choose_next_need(struct sr1__sequence *row, int32_t id,
+                                                int32_t event)
+{
+    const struct sr1__rollout_limits *limits = &row->g->rollout->limits;
+    int out_of_tokens = row->tokens >= row->g->max_tokens;
+    int told = ends_with_notice(row, id, event);
+
+    if (event == SR1__EVENT_ANSWER)
+        return stop_sequence(row, SR1_STOP_ANSWER);
+    if (event == SR1__EVENT_ACTION && sr1__env_protocol(row->g->env)->message)
+        return may_execute_action(row) ? SR1__SEQUENCE_NEEDS_ACTION
+                                       : stop_sequence(row, SR1_STOP_SEARCH_LIMIT);
+    if (!told && (event == SR1__EVENT_VOID ||
+                  sr1__tokenizer_stops(row->g->rollout->tokenizer, id)))
+        return stop_sequence(row, SR1_STOP_EOS);
+    if (event == SR1__EVENT_ACTION && !may_execute_action(row))
+        return stop_sequence(row, SR1_STOP_SEARCH_LIMIT);
+    if (out_of_tokens || (turn_is_full(row) && event == SR1__EVENT_NONE && !told))
+        return stop_sequence(row, SR1_STOP_TOKEN_LIMIT);
+    if (context_used(row) >= limits->max_context)
+        return stop_sequence(row, SR1_STOP_CONTEXT_LIMIT);
+    return event == SR1__EVENT_ACTION ? SR1__SEQUENCE_NEEDS_ACTION
+                                      : SR1__SEQUENCE_NEEDS_TOKEN;
+}
+
+struct sr1__action sr1__sequence_action(const struct sr1__sequence *row)
+{
+    struct sr1__action a = {
+        .row = row->index, .turn = row->turn, .episode = row->episode};
+
+    a.text = sr1__scanner_text(&row->scanner, &a.len);
+    return a;
+}
+
+/* ---- inserting what the environment answered ---- */
+
+static sr1_status record_block(struct sr1__sequence *row,
+                               const struct sr1__observation_tokens *b)
+{
+    SR1__TRY(sr1__trajectory_builder_environment(
+        row->builder, b->ids.v, b->ids.n, row->turn, sr1__buf_cstr(&b->text), b->text.len,
+        b->body_begin, b->body_len));
+    return emit_text(row, SR1_SOURCE_ENVIRONMENT, sr1__buf_cstr(&b->text), b->text.len);
+}
+
+/* Must an answer go in as a whole? */
+static int needs_whole_block(const struct sr1__sequence *row)
+{
+    return (sr1__env_flags(row->g->env) & SR1_ENV_WHOLE) != 0;
+}
+
+/* Tokens an inserted block may take: the configured budget, less when the context ends.
+ * One place must remain for the token after it. */
+static int64_t block_room(const struct sr1__sequence *row)
+{
+    const struct sr1__rollout_limits *limits = &row->g->rollout->limits;
+    int64_t left = limits->max_context - context_used(row) - 1;
+
+    return needs_whole_block(row) || left < limits->max_observation
+               ? left
+               : limits->max_observation;
+}
+
+static sr1_status record_action(struct sr1__sequence *row,
+                                const struct sr1__observation *o)
+{
+    int whole = o->n_hit_ids == o->n_hits || o->n_hit_ids >= SR1_TRAJECTORY_MAX_HIT_IDS;
+    size_t n;
+    const char *query = sr1__scanner_text(&row->scanner, &n);
+
+    row->searches++;
+    row->executed += !(o->flags & SR1_ANSWER_UNEXECUTED);
+    pthread_mutex_lock(&row->g->lock);
+    row->g->stats.searches++;
+    row->g->stats.failed_searches += sr1__search_is_failure(o->status);
+    if (o->failure)
+        snprintf(row->g->stats.failure, sizeof(row->g->stats.failure), "%s", o->failure);
+    pthread_mutex_unlock(&row->g->lock);
+    SR1__TRY(sr1__trajectory_builder_action(
+        row->builder, row->turn, query, n, o->status, o->n_hits,
+        whole ? (const char *const *)o->hit_ids : NULL));
+    return sr1__trajectory_builder_action_reward(row->builder, o->reward, o->success);
+}
+
+static sr1_status flush_stream(struct sr1__sequence *row)
+{
+    const char *text;
+    size_t n;
+
+    SR1__TRY(sr1_token_stream_finish(row->stream, &text, &n));
+    SR1__TRY(sr1__trajectory_flush_text(row->builder, text, n));
+    return emit_text(row, SR1_SOURCE_POLICY, text, n);
+}
+
+/* Has the policy ended its message itself? */
+static int has_ended_message(const struct sr1__sequence *row)
+{
+    size_t n;
+    const int32_t *ids = sr1__trajectory_builder_ids(row->builder, &n);
+
+    return n > 0 && ids[n - 1] == sr1_tokenizer_special_id(row->g->rollout->tokenizer,
+                                                           SR1_TOKEN_IM_END);
+}
+
+/* Truncate the observation to what the block holds; in a search_r1_compat protocol the
+ * closing tag is dropped too. */
+static sr1_status truncate_observation(struct sr1__observation *o,
+                                       const struct sr1__observation_tokens *b,
+                                       int search_r1_compat)
+{
+    size_t whole = o->head.len + o->body.len + o->tail.len;
+
+    if (search_r1_compat ? b->text.len == whole : b->body_len == o->body.len)
+        return SR1_OK;
+    sr1__buf_clear(&o->body);
+    sr1__buf_add(&o->body, sr1__buf_cstr(&b->text) + b->body_begin, b->body_len);
+    if (search_r1_compat)
+        sr1__buf_clear(&o->tail);
+    return sr1__buf_status(&o->body, "inserted text");
+}
+
+/* The block of an answer goes in, if there is room for it. */
+static sr1_status insert_block(struct sr1__sequence *row, struct sr1__observation *o,
+                               int *fits)
+{
+    const sr1_rollout *r = row->g->rollout;
+    const struct sr1__protocol *p = sr1__env_protocol(row->g->env);
+    const struct sr1__turn_delimiters *border = p->chat ? &r->border : NULL;
+    struct sr1__observation_tokens b;
+    sr1_status st;
+
+    SR1__TRY(sr1__observation_tokens_make(&b, r->tokenizer, border, p->search_r1_compat,
+                                          o, has_ended_message(row), block_room(row),
+                                          fits));
+    *fits = *fits && !(needs_whole_block(row) && b.body_len < o->body.len);
+    st = *fits ? record_block(row, &b) : SR1_OK;
+    if (st == SR1_OK && *fits)
+        st = truncate_observation(o, &b, p->search_r1_compat);
+    sr1__observation_tokens_free(&b);
+    return st;
+}
+
+sr1_status sr1__sequence_observe(struct sr1__sequence *row, struct sr1__observation *o,
+                                 enum sr1__sequence_need *want)
+{
+    int fits = 1;
+
+    SR1__TRY(flush_stream(row));
+    if (!(o->flags & SR1__ANSWER_NOTICE))
+        SR1__TRY(record_action(row, o));
+    if (sr1__search_is_failure(o->status) && !row->g->rollout->limits.go_on) {
+        *want = stop_sequence(row, SR1_STOP_SEARCH_FAILED);
+        return SR1_OK;
+    }
+    SR1__TRY(insert_block(row, o, &fits));
+    if (!fits) {
+        *want = stop_sequence(row, SR1_STOP_CONTEXT_LIMIT);
+        return SR1_OK;
+    }
+    row->waiting = 0;
+    row->turn++;
+    row->turn_tokens = 0;
+    sr1__scanner_reset(&row->scanner);
+    *want = !o->done   ? SR1__SEQUENCE_NEEDS_TOKEN
+            : row->cut ? stop_sequence(row, SR1_STOP_TOKEN_LIMIT)
+                       : stop_sequence(row, SR1_STOP_EOS);
+    return SR1_OK;
+}
+
+/* The message was neither an action nor an answer. */
+static sr1_status insert_notice(struct sr1__sequence *row, enum sr1__sequence_need *want)
+{
+    struct sr1__observation o;
+    sr1_status st;
+
+    SR1__TRY(sr1__env_notice(row->g->env, &o));
+    st = sr1__sequence_observe(row, &o, want);
+    sr1__observation_free(&o);
+    return st;
+}
+
+/* Where a whole message is the action, it is complete when it ends, or may be no longer.
+ */
+static int32_t end_message(struct sr1__sequence *row, int32_t id)
+{
+    int ended = sr1__tokenizer_stops(row->g->rollout->tokenizer, id);
+
+    if (!ended && row->tokens < row->g->max_tokens && !turn_is_full(row))
+        return SR1__EVENT_NONE;
+    row->cut = !ended;
+    return sr1__scanner_end(&row->scanner);
+}
+
+sr1_status sr1__sequence_append(struct sr1__sequence *row, int32_t id, float log_prob,
+                                enum sr1__sequence_need *want)
+{
+    const char *text;
+    size_t n, used;
+    int32_t event = SR1__EVENT_NONE;
+
+    SR1__TRY(sr1_token_stream_push(row->stream, id, &text, &n));
+    SR1__TRY(
+        sr1__trajectory_builder_policy(row->builder, id, log_prob, row->turn, text, n));
+    SR1__TRY(emit_text(row, SR1_SOURCE_POLICY, text, n));
+    SR1__TRY(sr1__scanner_feed(&row->scanner, text, n, &used, &event));
+    if ((event == SR1__EVENT_ACTION || event == SR1__EVENT_VOID) &&
+        !sr1__env_acts(row->g->env)) {
+        sr1__scanner_reset(&row->scanner);
+        event = SR1__EVENT_NONE;
+    }
+    row->tokens++;
+    row->turn_tokens++;
+    if (sr1__env_protocol(row->g->env)->message && sr1__env_acts(row->g->env))
+        event = end_message(row, id);
+    *want = choose_next_need(row, id, event);
+    return *want == SR1__SEQUENCE_NEEDS_TOKEN && ends_with_notice(row, id, event)
+               ? insert_notice(row, want)
+               : SR1_OK;
+}
+
+void sr1__sequence_truncate(struct sr1__sequence *row, enum sr1__sequence_need *want)
+{
+    const struct sr1__protocol *p = sr1__env_protocol(row->g->env);
+
+    *want = stop_sequence(row, SR1_STOP_TOKEN_LIMIT);
+    if (!p->message || !sr1__env_acts(row->g->env))
+        return;
+    row->cut = 1;
+    (void)sr1__scanner_end(&row->scanner);
+    *want = may_execute_action(row) ? SR1__SEQUENCE_NEEDS_ACTION
+                                    : stop_sequence(row, SR1_STOP_SEARCH_LIMIT);
+}
+
+sr1_status sr1__sequence_finish(struct sr1__sequence *row, sr1_trajectory **out)
+{
+    size_t n = 0;
+    const char *answer = row->scanner.event == SR1__EVENT_ANSWER
+                             ? sr1__scanner_text(&row->scanner, &n)
+                             : sr1__scanner_partial_answer(&row->scanner, &n);
+    sr1_status st = row->tokens ? flush_stream(row) : SR1_OK;
+
+    if (st == SR1_OK) {
+        st = sr1__trajectory_builder_finish(row->builder, row->stop, answer, n, out);
+        row->builder = NULL;
+    }
+    sr1__sequence_abandon(row);
+    return st;
+}

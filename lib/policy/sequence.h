@@ -1,0 +1,68 @@
+/* policy/sequence.h - one trajectory in the making: takes sampled tokens, tells what
+ * follows.
+ */
+#ifndef SR1__POLICY_SEQUENCE_H
+#define SR1__POLICY_SEQUENCE_H
+
+#include "policy/rollout_internal.h"
+#include "environment/trajectory/builder.h"
+
+/* What a row wants after a token. */
+enum sr1__sequence_need {
+    SR1__SEQUENCE_NEEDS_TOKEN,  /* the next token */
+    SR1__SEQUENCE_NEEDS_ACTION, /* its action carried out: sr1__sequence_action, then
+                                   sr1__sequence_observe */
+    SR1__SEQUENCE_DONE          /* nothing: sr1__sequence_finish with row->stop */
+};
+
+struct sr1__sequence {
+    struct sr1__generation *g;
+    sr1_query query;
+    size_t index; /* of the trajectory in g->out */
+    int32_t active;
+    int32_t running; /* the engine has its input and owes an output */
+    int32_t waiting; /* for the answer to its action; samples nothing meanwhile */
+    int32_t copy_of; /* slot that is read the same prompt in this step; -1: none */
+    int32_t cut;     /* its message was ended by a limit of tokens, ours or a server's */
+    int32_t stop;    /* SR1_STOP_*, once done */
+    int32_t turn;
+    int32_t searches;    /* actions that were answered */
+    int32_t executed;    /* of them carried out */
+    int64_t tokens;      /* sampled */
+    int64_t turn_tokens; /* sampled in this turn */
+    int64_t episode;     /* the environment's state for it; 0: none */
+    struct sr1__rng rng;
+    struct sr1__scanner scanner;
+    struct sr1__trajectory_builder *builder;
+    sr1_token_stream *stream;
+    size_t n_read;   /* of its ids, those that the engine was given */
+    double *entropy; /* sum to which its tokens are added */
+};
+
+/* Begin trajectory `sample` of a query with the prompt[n]. */
+sr1_status sr1__sequence_begin(struct sr1__sequence *row, struct sr1__generation *g,
+                               size_t query, int32_t sample, const int32_t *prompt,
+                               size_t n);
+/* Take one sampled token. */
+sr1_status sr1__sequence_append(struct sr1__sequence *row, int32_t id, float log_prob,
+                                enum sr1__sequence_need *want);
+/* The row's message has been cut short from outside, and cannot be gone on with: what the
+ * row wants then. */
+void sr1__sequence_truncate(struct sr1__sequence *row, enum sr1__sequence_need *want);
+/* The action to carry out; text borrowed until the next call on the row. */
+struct sr1__action sr1__sequence_action(const struct sr1__sequence *row);
+/* Insert the answer to the action and begin the next turn. What of it does not fit is
+ * taken off it. */
+sr1_status sr1__sequence_observe(struct sr1__sequence *row, struct sr1__observation *o,
+                                 enum sr1__sequence_need *want);
+/* Make the trajectory; the row is inactive after it, also on failure. */
+sr1_status sr1__sequence_finish(struct sr1__sequence *row, sr1_trajectory **out);
+/* Give up whatever was begun; one that is inactive, or zeroed, is fine. */
+void sr1__sequence_abandon(struct sr1__sequence *row);
+/* Its ids that the engine was not given yet, which counts as done; borrowed until the
+ * next call on the row. */
+const int32_t *sr1__sequence_take_unread(struct sr1__sequence *row, size_t *n);
+/* Tokens it may still take, at least 1: as decided after each of them. */
+int64_t sr1__sequence_tokens_left(const struct sr1__sequence *row);
+
+#endif

@@ -1,0 +1,313 @@
+/* policy/server_engine.c - requests to a server side by side, each on a thread that waits
+ * for its answer. None waits for another. */
+#include "policy/server_engine.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <string.h>
+
+/* ---- threads ---- */
+
+static struct sr1__remote_sequence *pop_question(struct sr1__server_engine *e)
+{
+    struct sr1__remote_sequence *s = e->first;
+
+    e->first = s->next;
+    e->n_queued--;
+    e->n_asking++;
+    s->state = SR1__REMOTE_ASKING;
+    return s;
+}
+
+static void *asking_main(void *arg)
+{
+    struct sr1__server_engine *e = arg;
+
+    pthread_mutex_lock(&e->lock);
+    for (;;) {
+        struct sr1__remote_sequence *s;
+
+        while (!e->quit && !e->first)
+            pthread_cond_wait(&e->work, &e->lock);
+        if (e->quit)
+            break;
+        s = pop_question(e);
+        e->n_idle--;
+        pthread_mutex_unlock(&e->lock);
+        sr1__remote_sequence_ask(s);
+        pthread_mutex_lock(&e->lock);
+        s->state = SR1__REMOTE_ANSWERED;
+        e->n_idle++;
+        e->n_asking--;
+        e->n_answered++;
+        pthread_cond_signal(&e->answered);
+    }
+    pthread_mutex_unlock(&e->lock);
+    return NULL;
+}
+
+/* As many as there are questions, slots at most. Called with the lock held. */
+static sr1_status start_threads(struct sr1__server_engine *e)
+{
+    while (e->n_idle < e->n_queued && e->n_threads < e->task->n_slots) {
+        if (pthread_create(&e->threads[e->n_threads], NULL, asking_main, e) != 0)
+            break;
+        e->n_threads++;
+        e->n_idle++;
+    }
+    return e->n_threads > 0 || e->n_queued == 0
+               ? SR1_OK
+               : sr1__fail(SR1_E_LIMIT, "remote generation: the system refused a thread");
+}
+
+/* A request that was on its way as the others were cancelled is cancelled as well. */
+static void cancel_requests(struct sr1__server_engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    e->quit = 1;
+    pthread_cond_broadcast(&e->work);
+    while (e->n_asking > 0) {
+        struct timespec t = sr1__clock_time(sr1__now() + SR1__ENGINE_PATIENCE);
+
+        pthread_mutex_unlock(&e->lock);
+        sr1_openai_cancel(e->client);
+        pthread_mutex_lock(&e->lock);
+        if (e->n_asking > 0)
+            pthread_cond_timedwait(&e->answered, &e->lock, &t);
+    }
+    pthread_mutex_unlock(&e->lock);
+    for (int32_t i = 0; i < e->n_threads; i++)
+        pthread_join(e->threads[i], NULL);
+}
+
+/* ---- a generation ---- */
+
+static sr1_status begin_remote(void *self, const struct sr1__engine_task *task)
+{
+    struct sr1__server_engine *e = self;
+    size_t n = (size_t)task->n_slots;
+
+    e->task = task;
+    e->first = e->last = NULL;
+    e->n_queued = e->n_asking = e->n_answered = e->n_idle = e->n_threads = 0;
+    e->woken = e->quit = 0;
+    e->slots = sr1__calloc(n, sizeof(*e->slots));
+    e->threads = sr1__calloc(n, sizeof(*e->threads));
+    if (!e->slots || !e->threads)
+        return sr1__fail_nomem("remote generation");
+    for (size_t i = 0; i < n; i++)
+        e->slots[i].engine = e;
+    return SR1_OK;
+}
+
+static sr1_status open_remote_slot(void *self, int32_t slot, const sr1_query *query)
+{
+    struct sr1__server_engine *e = self;
+
+    return sr1__remote_sequence_open(&e->slots[slot], query);
+}
+
+/* The sequence's question, and a place in the queue. */
+static sr1_status queue_input(struct sr1__server_engine *e,
+                              const struct sr1__engine_input *in)
+{
+    struct sr1__remote_sequence *s = &e->slots[in->slot];
+
+    for (size_t i = 0; i < in->n_ids; i++)
+        SR1__TRY(sr1__ids_add(&s->ids, in->ids[i]));
+    s->max_tokens = in->max_tokens;
+    s->seed = (int64_t)(sr1__rng_u64(in->rng) % INT32_MAX) + 1;
+    s->state = SR1__REMOTE_QUEUED;
+    s->next = NULL;
+    if (e->first)
+        e->last->next = s;
+    else
+        e->first = s;
+    e->last = s;
+    e->n_queued++;
+    return SR1_OK;
+}
+
+static sr1_status queue_inputs(struct sr1__server_engine *e,
+                               const struct sr1__engine_input *in, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        SR1__TRY(queue_input(e, &in[k]));
+    SR1__TRY(start_threads(e));
+    pthread_cond_broadcast(&e->work);
+    return SR1_OK;
+}
+
+/* Until something is answered, or the caller is to be asked. */
+static void wait_for_answers(struct sr1__server_engine *e)
+{
+    struct timespec t = sr1__clock_time(sr1__now() + SR1__ENGINE_PATIENCE);
+    int late = 0;
+
+    while (!late && !e->woken && e->n_answered == 0 && e->n_queued + e->n_asking > 0)
+        late = pthread_cond_timedwait(&e->answered, &e->lock, &t) != 0;
+    e->woken = 0;
+}
+
+/* The first error of an answer ends the generation. */
+static sr1_status take_answers(struct sr1__server_engine *e,
+                               struct sr1__engine_output *out, size_t *n_out)
+{
+    *n_out = 0;
+    for (int32_t i = 0; i < e->task->n_slots && e->n_answered > 0; i++) {
+        struct sr1__remote_sequence *s = &e->slots[i];
+
+        if (s->state != SR1__REMOTE_ANSWERED)
+            continue;
+        s->state = SR1__REMOTE_IDLE;
+        e->n_answered--;
+        if (!s->failed)
+            SR1__TRY(sr1__error_raise(&s->error));
+        out[*n_out].slot = i;
+        sr1__remote_sequence_output(s, &out[(*n_out)++]);
+    }
+    return SR1_OK;
+}
+
+static sr1_status step_remote(void *self, const struct sr1__engine_input *in, size_t n,
+                              struct sr1__engine_output *out, size_t *n_out)
+{
+    struct sr1__server_engine *e = self;
+    sr1_status st;
+
+    pthread_mutex_lock(&e->lock);
+    st = queue_inputs(e, in, n);
+    if (st == SR1_OK) {
+        wait_for_answers(e);
+        st = take_answers(e, out, n_out);
+    }
+    pthread_mutex_unlock(&e->lock);
+    return st;
+}
+
+static void wake_remote(void *self)
+{
+    struct sr1__server_engine *e = self;
+
+    pthread_mutex_lock(&e->lock);
+    e->woken = 1;
+    pthread_cond_signal(&e->answered);
+    pthread_mutex_unlock(&e->lock);
+}
+
+static sr1_status accept_remote(void *self, size_t n, int open,
+                                struct sr1__engine_output *o)
+{
+    struct sr1__server_engine *e = self;
+
+    return sr1__remote_sequence_accept(&e->slots[o->slot], n, open, o);
+}
+
+static sr1_status begin_remote_turn(void *self, int32_t slot,
+                                    const struct sr1__observation *o)
+{
+    struct sr1__server_engine *e = self;
+
+    return sr1__remote_sequence_next_turn(&e->slots[slot], o);
+}
+
+static void close_remote(void *self, int32_t slot)
+{
+    struct sr1__server_engine *e = self;
+
+    sr1__remote_sequence_clear(&e->slots[slot]);
+}
+
+static void end_remote(void *self)
+{
+    struct sr1__server_engine *e = self;
+
+    cancel_requests(e);
+    for (int32_t i = 0; e->slots && i < e->task->n_slots; i++)
+        sr1__remote_sequence_clear(&e->slots[i]);
+    sr1__free(e->slots);
+    sr1__free(e->threads);
+    e->slots = NULL;
+    e->threads = NULL;
+}
+
+/* ---- the engine ---- */
+
+static void destroy_remote(void *self)
+{
+    struct sr1__server_engine *e = self;
+
+    sr1_openai_free(e->client);
+    pthread_cond_destroy(&e->work);
+    pthread_cond_destroy(&e->answered);
+    pthread_mutex_destroy(&e->lock);
+    sr1__free(e);
+}
+
+static const struct sr1__generation_ops remote_ops = {
+    .name = "remote",
+    .begin = begin_remote,
+    .open = open_remote_slot,
+    .step = step_remote,
+    .accept = accept_remote,
+    .next_turn = begin_remote_turn,
+    .close = close_remote,
+    .wake = wake_remote,
+    .end = end_remote,
+    .destroy = destroy_remote,
+};
+
+static int32_t uses_chat_endpoint(const struct sr1__server_engine *e, const sr1_config *c)
+{
+    if (sr1__config_is(c, "openai_endpoint", "auto"))
+        return sr1_openai_dialect(e->client) != SR1_OPENAI_DIALECT_VLLM;
+    return sr1__config_is(c, "openai_endpoint", "chat");
+}
+
+sr1_status sr1__server_engine_new(struct sr1__engine *out, const sr1_rollout *r,
+                                  const sr1_config *c, int64_t *context)
+{
+    struct sr1__server_engine *e = sr1__calloc(1, sizeof(*e));
+    sr1_status st;
+
+    if (!e)
+        return sr1__fail_nomem("remote generation");
+    e->rollout = r;
+    pthread_mutex_init(&e->lock, NULL);
+    sr1__cond_init(&e->work);
+    sr1__cond_init(&e->answered);
+    st = sr1_openai_open(&e->client, c);
+    if (st != SR1_OK) {
+        destroy_remote(e);
+        return st;
+    }
+    e->chat = uses_chat_endpoint(e, c);
+    *context = sr1_openai_context(e->client);
+    *out =
+        (struct sr1__engine){.ops = &remote_ops,
+                             .self = e,
+                             .n_slots = (int32_t)sr1__config_int(c, "openai_concurrency"),
+                             .model = sr1_openai_model(e->client)};
+    return SR1_OK;
+}
+
+sr1_status sr1__server_engine_require_exact(struct sr1__engine *engine,
+                                            const sr1_config *c)
+{
+    struct sr1__server_engine *e = engine->self;
+
+    if (e->chat)
+        return sr1__fail(SR1_E_CONFIG,
+                         "training needs the token ids and log-probs of what was "
+                         "generated, which messages do not give; set openai_endpoint to "
+                         "completions, with a server of vLLM's dialect");
+    if (sr1__config_is(c, "openai_log_probs", "raw") &&
+        sr1__config_real(c, "temperature") != 1.0)
+        return sr1__fail(SR1_E_CONFIG,
+                         "the server's log-probs are raw, of temperature 1; set "
+                         "temperature to 1, or start the server so that it processes "
+                         "them and set openai_log_probs to processed");
+    e->exact = 1;
+    return SR1_OK;
+}

@@ -1,0 +1,114 @@
+/* policy/server_engine.h - an OpenAI-style server (searchr1/ext/openai.h) as a generation
+ * engine.
+ *
+ *     server_engine.c  requests side by side, each on a thread that waits for its answer
+ *     remote_turn.c    what a sequence asks, and what of an answer it gives
+ *     remote_tokens.c  an answer as tokens */
+#ifndef SR1__POLICY_SERVER_ENGINE_H
+#define SR1__POLICY_SERVER_ENGINE_H
+
+#include "base/error.h"
+#include "policy/rollout_internal.h"
+
+#include <searchr1/ext/openai.h>
+
+/* As the configuration says; asks the server for its models. r gives tokenizer and
+ * prompts, and must outlive the engine. *context: tokens that the server reads, 0: it
+ * does not say. */
+sr1_status sr1__server_engine_new(struct sr1__engine *out, const sr1_rollout *r,
+                                  const sr1_config *c, int64_t *context);
+/* Train on it: from now on what has no ids and log-probs is refused. SR1_E_CONFIG where
+ * the configuration cannot give them. */
+sr1_status sr1__server_engine_require_exact(struct sr1__engine *e, const sr1_config *c);
+
+/* ---- an answer as tokens ---- */
+
+/* Where a turn's ids come from. */
+enum {
+    SR1__REMOTE_IDS,         /* the server's own */
+    SR1__REMOTE_TOKEN_TEXTS, /* its tokens' texts, each of which is one token of ours */
+    SR1__REMOTE_ENCODED      /* its text, encoded anew: other ids may spell the same */
+};
+
+struct sr1__remote_tokens {
+    struct sr1__ids ids;
+    const float *log_probs; /* [ids.n] of the answer; NULL: not known */
+    int32_t source;         /* SR1__REMOTE_* */
+    int32_t drifted;      /* its text, encoded anew, gives other ids, or another number */
+    struct sr1__buf text; /* of the ids */
+};
+
+/* The tokens of an answer, which must outlive them. check_text: text and ids come from
+ * one another; SR1_E_INVALID if they do not, for then the server has another tokenizer.
+ */
+sr1_status sr1__remote_tokens_make(struct sr1__remote_tokens *out, const sr1_tokenizer *t,
+                                   const sr1_openai_result *answer, int check_text);
+void sr1__remote_tokens_free(struct sr1__remote_tokens *t);
+
+/* ---- one sequence ---- */
+
+enum sr1__remote_state {
+    SR1__REMOTE_IDLE,
+    SR1__REMOTE_QUEUED,
+    SR1__REMOTE_ASKING, /* a thread has it */
+    SR1__REMOTE_ANSWERED
+};
+
+struct sr1__server_engine;
+
+/* What a slot holds. Zeroed it is empty. */
+struct sr1__remote_sequence {
+    struct sr1__server_engine *engine;
+    struct sr1__remote_sequence *next; /* in the queue */
+    enum sr1__remote_state state;      /* guarded by the engine's lock */
+    struct sr1__ids ids;               /* all that the sequence has */
+    int64_t max_tokens;                /* of the next answer */
+    int64_t seed;
+    struct sr1__buf said;     /* by the policy in this turn */
+    char **roles, **contents; /* [n_messages], chat */
+    size_t n_messages, cap_messages;
+    /* The last answer; results own what tokens borrow. */
+    sr1_openai_results *results;
+    sr1_openai_result answer;
+    struct sr1__remote_tokens tokens;
+    struct sr1__ids missing; /* sampled, and left out of the answer */
+    int32_t prompt_differs;  /* the server read other ids */
+    int32_t failed;          /* the server gave no answer; error says why */
+    struct sr1__error error; /* not failed: it ends the generation */
+};
+
+struct sr1__server_engine {
+    const sr1_rollout *rollout;
+    sr1_openai *client;
+    int32_t chat;  /* turns go as messages */
+    int32_t exact; /* what has no token ids and log-probs is refused: training */
+    const struct sr1__engine_task *task;
+    struct sr1__remote_sequence *slots; /* [task->n_slots] */
+    pthread_mutex_t lock;               /* over all below, and the states of slots */
+    pthread_cond_t work;                /* something is queued, or quit */
+    pthread_cond_t answered;            /* something was answered, or woken */
+    struct sr1__remote_sequence *first, *last; /* the queue */
+    int32_t n_queued, n_asking, n_answered;
+    int32_t n_idle; /* threads without work */
+    int32_t n_threads;
+    pthread_t *threads; /* [task->n_slots] */
+    int32_t woken;
+    int32_t quit;
+};
+
+/* Chat: the prompt as messages. */
+sr1_status sr1__remote_sequence_open(struct sr1__remote_sequence *s, const sr1_query *q);
+/* Ask the server, and make tokens of its answer: in tokens, or failed, or error. */
+void sr1__remote_sequence_ask(struct sr1__remote_sequence *s);
+/* The answer as an output. */
+void sr1__remote_sequence_output(const struct sr1__remote_sequence *s,
+                                 struct sr1__engine_output *o);
+/* As sr1__generation_ops has them. */
+sr1_status sr1__remote_sequence_accept(struct sr1__remote_sequence *s, size_t n, int open,
+                                       struct sr1__engine_output *o);
+sr1_status sr1__remote_sequence_next_turn(struct sr1__remote_sequence *s,
+                                          const struct sr1__observation *o);
+/* Free what it holds; it is empty. */
+void sr1__remote_sequence_clear(struct sr1__remote_sequence *s);
+
+#endif

@@ -1,0 +1,473 @@
+/* policy/synthesise.c - a policy's own good trajectories as demonstrations
+ * (text/data/demo.h).
+ *
+ * Rows go in chunks. After each chunk the state file beside the output says how far it
+ * is: rows done and bytes written; what a stop left behind that is cut off. */
+#include "policy/dataset_queries.h"
+
+#include <searchr1/ext/synthesis.h>
+#include "policy/demonstration.h"
+#include "policy/rollout_internal.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/struct.h"
+#include "text/data/jsonl.h"
+#include "environment/trajectory/trajectory.h"
+#include "signal/reward/reward_set.h"
+#include "tensor/ops/ops.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- the work ---- */
+
+struct synth {
+    sr1_rollout *rollout;
+    sr1_reward_set *rewards;
+    const sr1_dataset *data;
+    sr1_synth_options o;
+    struct sr1__jsonl *out;
+    char *state;      /* path */
+    json_t *settings; /* what must be the same for the work to be gone on with */
+    int64_t total, done, tokens;
+    sr1_synth_report report;
+};
+
+/* Questions of a chunk, and what was made of them. */
+struct synth_chunk {
+    size_t made;
+    struct sr1__dataset_queries asked;
+    sr1_trajectory **t;          /* [made], question by question */
+    const sr1_trajectory **kept; /* [made] those that can be scored */
+};
+
+static void synth_chunk_free(struct synth_chunk *c)
+{
+    for (size_t i = 0; c->t && i < c->made; i++)
+        sr1_trajectory_free(c->t[i]);
+    sr1__free(c->t);
+    sr1__free((void *)c->kept);
+    sr1__dataset_queries_free(&c->asked);
+}
+
+static sr1_status synth_chunk_read(struct synth_chunk *c, const struct synth *s, size_t n)
+{
+    *c = (struct synth_chunk){.made = n * (size_t)s->o.samples};
+    c->t = sr1__calloc(c->made, sizeof(sr1_trajectory *));
+    c->kept = sr1__calloc(c->made, sizeof(sr1_trajectory *));
+    if (!c->t || !c->kept)
+        return sr1__fail_nomem("questions");
+    return sr1__dataset_queries_read(&c->asked, s->data, NULL, s->done, n);
+}
+
+static sr1_status report_synth_progress(void *user, int64_t finished, int64_t total,
+                                        int64_t tokens)
+{
+    const struct synth *s = user;
+
+    (void)total;
+    return s->o.progress(s->o.user, s->done * s->o.samples + finished,
+                         s->total * s->o.samples, s->tokens + tokens);
+}
+
+static sr1_status generate_synth_chunk(struct synth *s, struct synth_chunk *c)
+{
+    sr1_rollout_options o = {.struct_size = sizeof(o),
+                             .group_size = s->o.samples,
+                             .greedy = s->o.greedy,
+                             .seed = s->o.seed,
+                             .user = s,
+                             .progress = s->o.progress ? report_synth_progress : NULL};
+
+    return sr1_rollout_generate(s->rollout, c->asked.queries, c->asked.n, &o, c->t);
+}
+
+static sr1_status reward_synth_chunk(struct synth *s, struct synth_chunk *c)
+{
+    sr1_trajectory **scored = sr1__calloc(c->made, sizeof(*scored));
+    size_t n = 0;
+    sr1_status st;
+
+    if (!scored)
+        return sr1__fail_nomem("trajectories");
+    for (size_t i = 0; i < c->made; i++) {
+        s->report.trajectories++;
+        s->tokens += (int64_t)sr1_trajectory_policy_count(c->t[i]);
+        if (!sr1__trajectory_excluded(c->t[i]))
+            scored[n++] = c->t[i];
+    }
+    st = sr1_reward_set_apply(s->rewards, scored, n);
+    for (size_t i = 0; i < c->made; i++) /* those whose reward could not be had too */
+        s->report.excluded += sr1__trajectory_excluded(c->t[i]);
+    sr1__free(scored);
+    return st;
+}
+
+/* ---- choosing and writing ---- */
+
+/* Best reward first, then the first made. */
+static int compare_rewards(const void *a, const void *b)
+{
+    const sr1_trajectory *x = *(const sr1_trajectory *const *)a;
+    const sr1_trajectory *y = *(const sr1_trajectory *const *)b;
+    double d = sr1_trajectory_reward(y) - sr1_trajectory_reward(x);
+
+    return d != 0.0 ? (d > 0.0 ? 1 : -1)
+                    : sr1_trajectory_sample(x) - sr1_trajectory_sample(y);
+}
+
+static sr1_status write_demonstration(struct synth *s, const sr1_trajectory *t)
+{
+    json_t *demo = sr1__demonstration_json(s->rollout, t);
+    sr1_status st =
+        demo ? sr1__jsonl_add(s->out, demo) : sr1__fail_nomem("demonstration");
+
+    json_decref(demo);
+    s->report.written += st == SR1_OK;
+    return st;
+}
+
+/* Of one question's trajectories. */
+static sr1_status write_best_trajectories(struct synth *s, struct synth_chunk *c,
+                                          size_t question)
+{
+    size_t n = 0, samples = (size_t)s->o.samples;
+
+    for (size_t k = 0; k < samples; k++) {
+        const sr1_trajectory *t = c->t[question * samples + k];
+
+        if (sr1__trajectory_excluded(t))
+            continue;
+        if (!sr1__demonstration_fits(s->rollout, t))
+            s->report.unfit++;
+        else if (sr1_trajectory_reward(t) < s->o.min_reward)
+            s->report.below++;
+        else
+            c->kept[n++] = t;
+    }
+    qsort((void *)c->kept, n, sizeof(*c->kept), compare_rewards);
+    for (size_t k = 0; k < n && (int32_t)k < s->o.per_question; k++)
+        SR1__TRY(write_demonstration(s, c->kept[k]));
+    return SR1_OK;
+}
+
+static sr1_status synthesise_chunk(struct synth *s, size_t n)
+{
+    struct synth_chunk c;
+    sr1_status st = synth_chunk_read(&c, s, n);
+
+    if (st == SR1_OK)
+        st = generate_synth_chunk(s, &c);
+    if (st == SR1_OK)
+        st = reward_synth_chunk(s, &c);
+    for (size_t i = 0; i < n && st == SR1_OK; i++)
+        st = write_best_trajectories(s, &c, i);
+    synth_chunk_free(&c);
+    return st;
+}
+
+/* ---- the state ---- */
+
+static sr1_status add_id(json_t *list, const sr1_dataset *data, int64_t i)
+{
+    sr1_row *row = NULL;
+    int added;
+
+    SR1__TRY(sr1_dataset_read(data, i, &row));
+    added = json_array_append_new(list, json_string(sr1_row_id(row))) == 0;
+    sr1_row_free(row);
+    return added ? SR1_OK : sr1__fail_nomem("state");
+}
+
+/* The questions by their number and the ids of the first and the last. */
+static sr1_status questions_json(json_t **out, const sr1_dataset *data)
+{
+    int64_t n = sr1_dataset_count(data);
+    json_t *list = json_pack("[I]", (json_int_t)n);
+    sr1_status st = list ? SR1_OK : sr1__fail_nomem("state");
+
+    if (st == SR1_OK && n > 0)
+        st = add_id(list, data, 0);
+    if (st == SR1_OK && n > 0)
+        st = add_id(list, data, n - 1);
+    if (st != SR1_OK) {
+        json_decref(list);
+        return st;
+    }
+    *out = list;
+    return SR1_OK;
+}
+
+static json_t *rewards_json(const sr1_reward_set *rewards)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; list && i < rewards->n; i++)
+        (void)json_array_append_new(list, json_pack("[s, f]", rewards->entries[i].name,
+                                                    rewards->entries[i].weight));
+    return list;
+}
+
+#define SPAN 1024 /* weights looked at in one place */
+#define SPANS 64  /* places in a leaf, evenly apart; a small one is looked at whole */
+
+static void hash_leaf(sr1_scope *s, sr1_tensor *leaf, uint64_t *h)
+{
+    float v[SPAN];
+    int64_t all = t_numel(leaf);
+    int64_t step = all / SPANS > SPAN ? all / SPANS : SPAN;
+    sr1_tensor *flat = t_reshape(s, leaf, 1, &all);
+
+    for (int64_t at = 0; at < all && sr1__scope_status(s) == SR1_OK; at += step) {
+        size_t n = all - at < SPAN ? (size_t)(all - at) : SPAN;
+
+        t_to_host_f32(s, t_narrow(s, flat, 0, at, (int64_t)n), v, n);
+        *h = sr1__hash64(v, n * sizeof(*v), *h);
+    }
+}
+
+/* Another model differs there, and the same one after training. */
+static sr1_status hash_weights(const sr1_model *m, uint64_t *h)
+{
+    sr1_scope *s = sr1__scope_open(m->device, "fingerprint of the weights");
+
+    sr1__scope_no_grad(s);
+    for (size_t i = 0; i < m->n_params; i++)
+        hash_leaf(s, m->params[i].tensor, h);
+    return sr1__scope_close(s);
+}
+
+/* The first question as the policy reads it: with templates, tools and tokenizer. */
+static sr1_status hash_prompt(const struct synth *s, uint64_t *h)
+{
+    struct sr1__dataset_queries first = {0};
+    int32_t *ids = NULL;
+    size_t n = 0;
+    sr1_status st = sr1__asked_read_plain(&first, s->data, NULL, 0, 1);
+
+    if (st == SR1_OK)
+        st = sr1__rollout_prompt(s->rollout, &first.queries[0], &ids, &n);
+    if (st == SR1_OK)
+        *h = sr1__hash64(ids, n * sizeof(*ids), *h);
+    sr1_free(ids);
+    sr1__dataset_queries_free(&first);
+    return st;
+}
+
+/* Who answers, and how. */
+static sr1_status policy_json(json_t **out, const struct synth *s)
+{
+    const sr1_rollout *r = s->rollout;
+    int served = r->server.ops && !r->local;
+    char weights[24] = "", prompt[24] = "";
+    uint64_t h = 1;
+
+    if (!served) {
+        SR1__TRY(hash_weights(r->model, &h));
+        snprintf(weights, sizeof(weights), "%016" PRIx64, h);
+    }
+    if (sr1_dataset_count(s->data) > 0) {
+        SR1__TRY(hash_prompt(s, &h));
+        snprintf(prompt, sizeof(prompt), "%016" PRIx64, h);
+    }
+    *out = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:i, s:I, s:i}", "server",
+                     served ? r->server.model : "", "weights", weights, "prompt", prompt,
+                     "search", r->search ? sr1_search_name(r->search) : "", "protocol",
+                     sr1__env_protocol(r->env)->name, "environment", sr1_env_name(r->env),
+                     "temperature", r->sampling.temperature, "top_p", r->sampling.top_p,
+                     "top_k", (int)r->sampling.top_k, "max_tokens",
+                     (json_int_t)r->limits.max_tokens, "max_turns",
+                     (int)r->limits.max_turns);
+    return *out ? SR1_OK : sr1__fail_nomem("state");
+}
+
+static sr1_status settings_json(json_t **out, const struct synth *s)
+{
+    json_t *questions = NULL, *policy = NULL;
+    sr1_status st = questions_json(&questions, s->data);
+
+    if (st == SR1_OK)
+        st = policy_json(&policy, s);
+    if (st != SR1_OK) {
+        json_decref(questions);
+        return st;
+    }
+    *out = json_pack("{s:o, s:o, s:o, s:i, s:i, s:I, s:i, s:f}", "questions", questions,
+                     "policy", policy, "rewards", rewards_json(s->rewards), "samples",
+                     (int)s->o.samples, "greedy", (int)s->o.greedy, "seed",
+                     (json_int_t)s->o.seed, "per_question", (int)s->o.per_question,
+                     "min_reward", s->o.min_reward);
+    return *out ? SR1_OK : sr1__fail_nomem("state");
+}
+
+static sr1_status save_state(const struct synth *s)
+{
+    const sr1_synth_report *r = &s->report;
+    json_t *o;
+    sr1_status st;
+
+    SR1__TRY(sr1__jsonl_sync(s->out)); /* before its size is recorded */
+    o = json_pack("{s:O, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "settings", s->settings,
+                  "rows", (json_int_t)s->done, "bytes",
+                  (json_int_t)sr1__jsonl_size(s->out), "trajectories",
+                  (json_int_t)r->trajectories, "written", (json_int_t)r->written, "below",
+                  (json_int_t)r->below, "unfit", (json_int_t)r->unfit, "excluded",
+                  (json_int_t)r->excluded);
+    st = o ? sr1__json_save(o, 2, s->state) : sr1__fail_nomem("state");
+    json_decref(o);
+    return st;
+}
+
+static sr1_status resume_from_state(struct synth *s, const json_t *o)
+{
+    int64_t bytes = 0;
+
+    if (!json_equal(s->settings, json_object_get(o, "settings")))
+        return sr1__fail(SR1_E_STATE,
+                         "%s: what is there was made with other settings, questions or "
+                         "rewards, or by another policy; give the same, or another name",
+                         s->state);
+    SR1__TRY(sr1__json_get_int(o, "rows", &s->done));
+    SR1__TRY(sr1__json_get_int(o, "bytes", &bytes));
+    SR1__TRY(sr1__json_get_int(o, "trajectories", &s->report.trajectories));
+    SR1__TRY(sr1__json_get_int(o, "written", &s->report.written));
+    SR1__TRY(sr1__json_get_int(o, "below", &s->report.below));
+    SR1__TRY(sr1__json_get_int(o, "unfit", &s->report.unfit));
+    SR1__TRY(sr1__json_get_int(o, "excluded", &s->report.excluded));
+    if (s->done < 0 || bytes < 0 || (uint64_t)bytes > sr1__jsonl_size(s->out))
+        return sr1__fail(SR1_E_CORRUPT,
+                         "%s: it does not fit the demonstrations; remove both files to "
+                         "begin again",
+                         s->state);
+    s->report.resumed = s->done;
+    return sr1__jsonl_truncate(s->out, (uint64_t)bytes);
+}
+
+#define STATE_MAX ((size_t)1 << 16)
+
+static sr1_status load_state(struct synth *s)
+{
+    json_t *o = NULL;
+    sr1_status st;
+
+    SR1__TRY(sr1__json_load(&o, s->state, STATE_MAX));
+    st = resume_from_state(s, o);
+    json_decref(o);
+    return st;
+}
+
+static int has_bytes(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && st.st_size > 0;
+}
+
+/* A file that was there without a state is not ours to change. */
+static sr1_status open_output(struct synth *s, const char *path)
+{
+    struct sr1__buf name;
+
+    SR1__TRY(settings_json(&s->settings, s));
+    sr1__buf_init(&name, 0);
+    sr1__buf_fmt(&name, "%s.state", path);
+    s->state = sr1__buf_take(&name);
+    if (!s->state) {
+        sr1__buf_free(&name);
+        return sr1__fail_nomem("state");
+    }
+    if (sr1__path_exists(s->state)) {
+        SR1__TRY(sr1__jsonl_open(&s->out, path));
+        return load_state(s);
+    }
+    if (has_bytes(path))
+        return sr1__fail(SR1_E_STATE,
+                         "%s is there and was not begun by this; give another name",
+                         path);
+    SR1__TRY(sr1__jsonl_open(&s->out, path));
+    return save_state(s);
+}
+
+/* ---- all of it ---- */
+
+static size_t chunk_size(const struct synth *s)
+{
+    const sr1_rollout *r = s->rollout;
+    int32_t at_once = r->server.ops ? 4 * r->server.n_slots : r->limits.max_rows;
+    int64_t n = at_once / s->o.samples;
+    int64_t left = s->total - s->done;
+
+    n = n > 0 ? n : 1;
+    return (size_t)(n < left ? n : left);
+}
+
+static sr1_status synthesise_rows(struct synth *s, const char *path)
+{
+    SR1__TRY(open_output(s, path));
+    s->total = sr1_dataset_count(s->data);
+    if (s->o.max_rows > 0 && s->o.max_rows < s->total)
+        s->total = s->o.max_rows;
+    while (s->done < s->total) {
+        size_t n = chunk_size(s);
+
+        SR1__TRY(synthesise_chunk(s, n));
+        s->done += (int64_t)n;
+        SR1__TRY(save_state(s));
+    }
+    s->report.rows = s->done;
+    return SR1_OK;
+}
+
+static const sr1_synth_options defaults = {.struct_size = sizeof(sr1_synth_options),
+                                           .samples = 1,
+                                           .per_question = 1,
+                                           .min_reward = 1.0};
+
+void sr1_synth_options_init(sr1_synth_options *options)
+{
+    sr1__struct_init(options, &defaults, SR1__STRUCT_END(sr1_synth_options, user));
+}
+
+static sr1_status check_synth_options(const sr1_synth_options *o)
+{
+    if (o->samples < 1 || o->per_question < 1 || o->max_rows < 0 ||
+        !isfinite(o->min_reward))
+        return sr1__fail(SR1_E_INVALID,
+                         "synth: samples, per_question, max_rows or min_reward is out of "
+                         "range");
+    return SR1_OK;
+}
+
+sr1_status sr1_synthesise(const char *path, sr1_rollout *rollout, sr1_reward_set *rewards,
+                          const sr1_dataset *data, const sr1_synth_options *options,
+                          sr1_synth_report *report)
+{
+    struct synth s = {.rollout = rollout, .rewards = rewards, .data = data};
+    sr1_status st;
+
+    if (!path || !rollout || !rewards || !data)
+        return sr1__fail(SR1_E_INVALID,
+                         "synth: path, rollout, rewards and dataset are required");
+    s.o = defaults;
+    SR1__TRY(sr1__struct_take(&s.o, sizeof(s.o), options,
+                              SR1__STRUCT_END(sr1_synth_options, max_rows),
+                              "synth options"));
+    SR1__TRY(check_synth_options(&s.o));
+    if (report)
+        SR1__TRY(sr1__struct_check(report, "synth report"));
+    sr1__life_hold(&rollout->life);
+    st = synthesise_rows(&s, path);
+    sr1_rollout_free(rollout);
+    if (st == SR1_OK && report)
+        st = sr1__struct_give(report, &s.report, sizeof(s.report), "synth report");
+    sr1__jsonl_close(s.out);
+    sr1__free(s.state);
+    json_decref(s.settings);
+    return st;
+}

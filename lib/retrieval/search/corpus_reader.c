@@ -1,0 +1,176 @@
+/* retrieval/search/corpus_reader.c - see corpus_reader.h. Rows are copied once, from the
+ * file's buffer to the item. */
+#include "retrieval/search/corpus_reader.h"
+
+#include "base/mem.h"
+#include "base/source.h"
+#include "retrieval/search/dense_index.h"
+#include "retrieval/search/bm25_index.h"
+#include "retrieval/search/stored_rows.h"
+
+#include <string.h>
+
+#define CHUNK ((size_t)1 << 16)
+#define ITEM_BLOCKS 8
+
+struct sr1__corpus_reader {
+    struct sr1__source *source;
+    char *path;
+    size_t line;
+    size_t at; /* chunk[at..n) is not read yet */
+    size_t n;
+    char chunk[CHUNK];
+};
+
+/* Refuse an index file given as corpus, with an error that says so. */
+static sr1_status check_kind(const struct sr1__corpus_reader *r)
+{
+    static const struct sr1__index_kind *const kinds[] = {&sr1__bm25_kind,
+                                                          &sr1__dense_kind};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (r->n >= 8 && memcmp(r->chunk, kinds[i]->magic, 8) == 0)
+            return sr1__fail(SR1_E_INVALID, "%s is a %s, not a corpus", r->path,
+                             kinds[i]->name);
+    return SR1_OK;
+}
+
+static sr1_status open_corpus_file(struct sr1__corpus_reader *r, const char *path)
+{
+    r->path = sr1__strdup(path);
+    if (r->path == NULL)
+        return sr1__fail_nomem("corpus reader");
+    SR1__TRY(sr1__source_open(&r->source, r->path));
+    SR1__TRY(sr1__source_read(r->source, r->chunk, CHUNK, &r->n));
+    return check_kind(r);
+}
+
+sr1_status sr1__corpus_reader_open(struct sr1__corpus_reader **out, const char *path)
+{
+    struct sr1__corpus_reader *r = sr1__calloc(1, sizeof(*r));
+    sr1_status status;
+
+    if (r == NULL)
+        return sr1__fail_nomem("corpus reader");
+    status = open_corpus_file(r, path);
+    if (status != SR1_OK) {
+        sr1__corpus_reader_free(r);
+        return status;
+    }
+    *out = r;
+    return SR1_OK;
+}
+
+void sr1__corpus_reader_free(struct sr1__corpus_reader *r)
+{
+    if (r == NULL)
+        return;
+    sr1__source_close(r->source);
+    sr1__free(r->path);
+    sr1__free(r);
+}
+
+static sr1_status read_chunk(struct sr1__corpus_reader *r)
+{
+    r->at = 0;
+    return sr1__source_read(r->source, r->chunk, CHUNK, &r->n);
+}
+
+/* Append the next line with its end; *n is its bytes, 0 at the end of the file. */
+static sr1_status read_corpus_line(struct sr1__corpus_reader *r, struct sr1__buf *text,
+                                   size_t *n)
+{
+    size_t begin = text->len;
+    const char *newline = NULL;
+
+    r->line++;
+    while (newline == NULL) {
+        const char *from = r->chunk + r->at;
+        size_t part;
+
+        if (r->at == r->n) {
+            SR1__TRY(read_chunk(r));
+            if (r->n == 0)
+                break;
+            from = r->chunk;
+        }
+        newline = memchr(from, '\n', r->n - r->at);
+        part = newline != NULL ? (size_t)(newline + 1 - from) : r->n - r->at;
+        if (part > ROWS_ROW_MAX - (text->len - begin))
+            return sr1__fail(SR1_E_LIMIT, "%s:%zu: a row longer than %zu bytes", r->path,
+                             r->line, ROWS_ROW_MAX);
+        sr1__buf_add(text, from, part);
+        SR1__TRY(sr1__buf_status(text, "a row"));
+        r->at += part;
+    }
+    *n = text->len - begin;
+    return SR1_OK;
+}
+
+static int is_line_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* Cut blanks off both ends of text[*at..*at + n), and a byte order mark off the first
+ * line. Returns what is left. */
+static size_t trim_row(const struct sr1__corpus_reader *r, const char *text, size_t *at,
+                       size_t n)
+{
+    if (r->line == 1 && n >= 3 && memcmp(text + *at, "\xEF\xBB\xBF", 3) == 0) {
+        *at += 3;
+        n -= 3;
+    }
+    while (n > 0 && is_line_blank(text[*at + n - 1]))
+        n--;
+    while (n > 0 && is_line_blank(text[*at])) {
+        ++*at;
+        n--;
+    }
+    return n;
+}
+
+sr1_status sr1__corpus_reader_next(struct sr1__corpus_reader *r,
+                                   struct sr1__build_item *item, int *ended)
+{
+    size_t blocks = 0;
+    size_t bytes = 0;
+
+    sr1__build_item_clear(item);
+    while (blocks < ITEM_BLOCKS) {
+        size_t at = item->text.len;
+        size_t before = at;
+        size_t n = 0;
+
+        SR1__TRY(read_corpus_line(r, &item->text, &n));
+        if (n == 0) {
+            *ended = 1;
+            break;
+        }
+        n = trim_row(r, item->text.data, &at, n);
+        if (n == 0) {
+            item->text.len = before; /* nothing is kept of a blank line */
+            continue;
+        }
+        SR1__TRY(sr1__build_item_add(item, at, n, r->line));
+        bytes += n;
+        if (bytes >= ROWS_FRAME) {
+            blocks++;
+            bytes = 0;
+        }
+    }
+    item->corpus_end = sr1__corpus_reader_done(r);
+    return SR1_OK;
+}
+
+uint64_t sr1__corpus_reader_total(const struct sr1__corpus_reader *r)
+{
+    return sr1__source_size(r->source);
+}
+
+uint64_t sr1__corpus_reader_done(const struct sr1__corpus_reader *r)
+{
+    return sr1__source_packing(r->source) != NULL
+               ? sr1__source_at(r->source)
+               : sr1__source_at(r->source) - (r->n - r->at);
+}

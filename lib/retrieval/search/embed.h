@@ -1,0 +1,20 @@
+/* retrieval/search/embed.h - what built-in embedders and rerankers need beyond
+ * searchr1/ext/embed.h. */
+#ifndef SR1__SEARCH_EMBED_H
+#define SR1__SEARCH_EMBED_H
+
+#include <searchr1/ext/embed.h>
+
+#include "base/error.h"
+
+/* sr1_embedder_new and sr1_reranker_new for those of the library: their statuses are
+ * passed on as they are. */
+sr1_status sr1__embedder_new_builtin(sr1_embedder **out, const sr1_embedder_ops *ops,
+                                     void *self);
+sr1_status sr1__reranker_new_builtin(sr1_reranker **out, const sr1_reranker_ops *ops,
+                                     void *self);
+
+/* Cosine of the angle between a[dim] and b[dim]; 0 when either is 0. */
+double sr1__embed_cosine(const float *a, const float *b, size_t dim);
+
+#endif

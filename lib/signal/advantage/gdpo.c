@@ -1,0 +1,43 @@
+/* signal/advantage/gdpo.c - each part of the reward normalised in its group by itself,
+ * then the weighted sum normalised over the batch (Liu et al. 2026, GDPO), so that no
+ * component dominates the others:
+ *
+ *     S_i = sum_c w_c (r_ic - mean_c) / (std_c + eps),  A_i = (S_i - mean) / (std + eps)
+ */
+#include "signal/advantage/advantage_internal.h"
+
+#include "base/mem.h"
+
+/* Channel c of every trajectory, normalised, added to each[] with its weight. */
+static sr1_status add_reward_component(struct sr1__advantage_call *a, size_t c, double *v)
+{
+    const sr1_advantage_batch *b = a->b;
+    struct sr1__norm how = sr1__norm_of(a->o, a->o->divide_by_std);
+    double w = b->channel_weights != NULL ? b->channel_weights[c] : 1;
+    size_t i;
+
+    for (i = 0; i < a->n; i++)
+        v[i] = b->channels[i * b->n_channels + c];
+    SR1__TRY(sr1__normalise_groups(a, v, &how, v));
+    for (i = 0; i < a->n; i++)
+        a->each[i] += w * v[i];
+    return SR1_OK;
+}
+
+sr1_status sr1__advantage_gdpo(struct sr1__advantage_call *a)
+{
+    struct sr1__norm how = sr1__norm_of(a->o, 1);
+    double *v = sr1__calloc(a->n + 1, sizeof *v);
+    sr1_status status = SR1_OK;
+    size_t c;
+
+    SR1__CHECK_ALLOC(v, "a reward channel");
+    for (c = 0; status == SR1_OK && c < a->b->n_channels; c++) {
+        status = add_reward_component(a, c, v);
+        sr1__context(status, "channel %zu", c);
+    }
+    if (status == SR1_OK && a->o->whiten && a->n > 1)
+        status = sr1__normalise(a->each, a->n, &how, a->each);
+    sr1__free(v);
+    return status;
+}

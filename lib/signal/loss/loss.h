@@ -1,0 +1,169 @@
+/* signal/loss/loss.h - the inside of the losses, shared by the files of this module and
+ * called by the trainer.
+ *
+ *     losses.def             every policy loss
+ *     loss_forms.c           the loss of a token as a function of ratio and advantage
+ *     registered_losses.c    losses of the program's own
+ *     importance_weights.c   weights of tokens that another policy sampled
+ *     loss_check.c           checks of the caller's arrays and options
+ *     loss.c                 the table; one loss over a batch
+ *     aggregation.c          each token's share in the mean
+ *     value_loss.c           the critic's loss */
+#ifndef SR1__LOSS_LOSS_H
+#define SR1__LOSS_LOSS_H
+
+#include "signal/kl/kl.h"
+
+#include "base/error.h"
+
+#include <searchr1/ext/loss.h>
+
+/* ---- what one token costs ---- */
+
+struct sr1__loss_term {
+    double value;
+    double slope; /* d value / d new log-prob, or d log r */
+    int bound;    /* what holds it, SR1_LOSS_BOUND_* */
+};
+
+struct sr1__loss_token {
+    double log_ratio; /* d, as the loss's row says */
+    double ratio;     /* exp(d), bounded */
+    int live;         /* 0: the bound holds, gradient 0 */
+    double advantage;
+    double now; /* new log-prob */
+};
+
+typedef struct sr1__loss_term (*sr1__loss_form)(const struct sr1__loss_token *t,
+                                                const sr1_loss_options *o);
+
+struct sr1__loss_term sr1__form_clip(const struct sr1__loss_token *t,
+                                     const sr1_loss_options *o);
+struct sr1__loss_term sr1__form_bounded_weight(const struct sr1__loss_token *t,
+                                               const sr1_loss_options *o);
+struct sr1__loss_term sr1__form_soft_gate(const struct sr1__loss_token *t,
+                                          const sr1_loss_options *o);
+struct sr1__loss_term sr1__form_gamma_weight(const struct sr1__loss_token *t,
+                                             const sr1_loss_options *o);
+struct sr1__loss_term sr1__form_log_prob(const struct sr1__loss_token *t,
+                                         const sr1_loss_options *o);
+struct sr1__loss_term sr1__form_imitation(const struct sr1__loss_token *t,
+                                          const sr1_loss_options *o);
+
+/* exp of x within +-20; *live is 0 where that bound holds. */
+double sr1__bounded_exp(double x, int *live);
+
+/* ---- importance_weights.c ---- */
+
+/* A row of the table of corrections. */
+struct sr1__correction {
+    const char *name;
+    int by_sequence;
+    int masks; /* drops what is out of bounds instead of cutting it */
+};
+
+/* name NULL: none. SR1_E_NOT_FOUND lists the names. */
+sr1_status sr1__correction_find(const char *name, const struct sr1__correction **out);
+
+/* ---- the table ---- */
+
+enum sr1__ratio {
+    SR1__RATIO_TOKEN,
+    SR1__RATIO_SEQUENCE,
+    SR1__RATIO_OWN,
+    SR1__RATIO_PRODUCT
+};
+
+struct sr1__loss_call;
+
+struct sr1__loss_row {
+    const char *name, *formula, *source, *options, *aggregation;
+    int32_t needs;
+    enum sr1__ratio ratio;
+    sr1__loss_form form; /* NULL: one that was registered */
+    sr1_loss_options defaults;
+    sr1_loss_ops ops; /* of one that was registered */
+    void *self;
+};
+
+/* The loss of that name, or NULL. */
+const struct sr1__loss_row *sr1__loss_find(const char *name);
+
+/* ---- registered_losses.c ---- */
+
+/* Loss i of those that the program registered; NULL past the last. */
+const struct sr1__loss_row *sr1__registered_loss(size_t i);
+/* Fill c->terms, of which c owns one block; free with sr1__loss_terms_free. */
+sr1_status sr1__loss_terms_make(struct sr1__loss_call *c);
+void sr1__loss_terms_free(struct sr1__loss_call *c); /* zeroed terms are fine */
+
+/* Is the slope of a token without advantage 0? */
+static inline int sr1__loss_is_zero_without_advantage(const struct sr1__loss_row *row)
+{
+    return row->form || row->ops.zero_without_advantage;
+}
+
+/* One call: what was given, read whole and checked, and what it leads to. */
+struct sr1__loss_call {
+    const struct sr1__loss_row *row;
+    sr1_loss_batch b;
+    sr1_loss_options o;
+    struct sr1__kl kl;
+    const struct sr1__correction *correction;
+    double *log_ratios;   /* [n] d */
+    double *factors;      /* [n] importance weights, 0 for what is dropped */
+    double *gradient;     /* [n] */
+    sr1_loss_terms terms; /* of a loss that was registered */
+    sr1_loss_report sum;
+};
+
+/* Token i's share. */
+static inline double sr1__loss_weight(const sr1_loss_batch *b, size_t i)
+{
+    return b->weights ? b->weights[i] : 1.0 / (double)b->n;
+}
+
+/* Factors of all tokens and what the report says of them. */
+void sr1__loss_apply_correction(struct sr1__loss_call *c);
+
+/* sr1_loss_compute of a row of the table; options NULL: its defaults. */
+sr1_status sr1__loss_run(const struct sr1__loss_row *row, const sr1_loss_batch *batch,
+                         const sr1_loss_options *options, float *gradient,
+                         float *entropy_gradient, sr1_loss_report *report);
+
+/* Add the report of one part of a batch to the running total. */
+void sr1__loss_report_add(sr1_loss_report *total, const sr1_loss_report *part);
+void sr1__value_report_add(sr1_value_report *total, const sr1_value_report *part);
+/* Multiply what adds up, tokens apart, by v. */
+void sr1__loss_report_scale(sr1_loss_report *r, double v);
+void sr1__value_report_scale(sr1_value_report *r, double v);
+
+/* ---- loss_check.c ---- */
+
+/* Fill c->b, c->o, c->kl and c->correction from what the caller gave. */
+sr1_status sr1__loss_read(struct sr1__loss_call *c, const sr1_loss_batch *batch,
+                          const sr1_loss_options *options);
+/* SR1_E_NUMERIC names the first of v[n] (may be NULL) that is not finite. */
+sr1_status sr1__loss_check_finite(const char *array, const float *v, size_t n);
+/* begin[n + 1] rises from 0. */
+sr1_status sr1__loss_check_begin(const int64_t *begin, size_t n);
+
+/* ---- aggregation.c ---- */
+
+struct sr1__aggregation;
+
+/* The aggregation of that name; SR1_E_NOT_FOUND lists the names. */
+sr1_status sr1__aggregation_find(const char *name, const struct sr1__aggregation **out);
+/* 1 where the weights of a whole batch sum to 1. */
+int sr1__aggregation_is_mean(const struct sr1__aggregation *a);
+/* 1 where they are counted by groups. */
+int sr1__aggregation_by_group(const struct sr1__aggregation *a);
+/* sr1_loss_weights of a row of the table. */
+sr1_status sr1__aggregation_weights(const struct sr1__aggregation *a,
+                                    const sr1_loss_maps *maps, float *weights);
+
+/* "THING 'name' is not known; known: a, b", from name_of(0), name_of(1), ... to NULL. */
+sr1_status sr1__loss_fail_unknown(const char *thing, const char *name,
+                                  const char *(*name_of)(size_t i));
+
+#endif

@@ -1,0 +1,101 @@
+/* signal/loss/loss_forms.c - the loss of one token and its slope, as a function of the
+ * ratio r = exp(d) and the advantage A. The row in losses.def defines d and the log-prob
+ * that the slope is taken by; factors inside sg() have no gradient. */
+#include "signal/loss/loss.h"
+
+#include <math.h>
+
+#define EXPONENT_MAX 20.0
+
+double sr1__bounded_exp(double x, int *live)
+{
+    *live = x > -EXPONENT_MAX && x < EXPONENT_MAX;
+    if (x > EXPONENT_MAX)
+        x = EXPONENT_MAX;
+    if (x < -EXPONENT_MAX)
+        x = -EXPONENT_MAX;
+    return exp(x);
+}
+
+static double clip_to_range(double x, double low, double high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+/* -min(min(r, cap) A, clip(r) A); where A < 0 at most dual_clip |A|. */
+struct sr1__loss_term sr1__form_clip(const struct sr1__loss_token *t,
+                                     const sr1_loss_options *o)
+{
+    double a = t->advantage;
+    double clip = clip_to_range(t->ratio, 1.0 - o->clip_low, 1.0 + o->clip_high);
+    int capped = o->ratio_cap > 0.0 && t->ratio > o->ratio_cap;
+    double r = capped ? o->ratio_cap : t->ratio;
+    int clipped = clip * a < r * a;
+    struct sr1__loss_term out = {clipped ? -clip * a : -r * a, 0.0, SR1_LOSS_BOUND_NONE};
+
+    if (clipped)
+        out.bound = a < 0.0 ? SR1_LOSS_BOUND_LOW : SR1_LOSS_BOUND_HIGH;
+    else if (capped)
+        out.bound = SR1_LOSS_BOUND_DUAL;
+    else if (t->live)
+        out.slope = -r * a;
+    if (o->dual_clip > 0.0 && a < 0.0 && out.value > -o->dual_clip * a)
+        out = (struct sr1__loss_term){-o->dual_clip * a, 0.0, SR1_LOSS_BOUND_DUAL};
+    return out;
+}
+
+/* -sg(clip(r)) A log p */
+struct sr1__loss_term sr1__form_bounded_weight(const struct sr1__loss_token *t,
+                                               const sr1_loss_options *o)
+{
+    double low = 1.0 - o->clip_low, high = 1.0 + o->clip_high;
+    double gain = clip_to_range(t->ratio, low, high) * t->advantage;
+
+    return (struct sr1__loss_term){-gain * t->now, -gain,
+                                   t->ratio < low    ? SR1_LOSS_BOUND_LOW
+                                   : t->ratio > high ? SR1_LOSS_BOUND_HIGH
+                                                     : SR1_LOSS_BOUND_NONE};
+}
+
+/* -(4 / tau) s A, s = sigmoid(tau (r - 1)); its slope by d is -4 s (1 - s) r A. */
+struct sr1__loss_term sr1__form_soft_gate(const struct sr1__loss_token *t,
+                                          const sr1_loss_options *o)
+{
+    double a = t->advantage;
+    double tau = a > 0.0 ? o->tau_positive : o->tau_negative;
+    double x = tau * (t->ratio - 1.0);
+    double e = exp(-fabs(x)); /* cannot overflow; s (1 - s) is even in x */
+    double s = x < 0.0 ? e / (1.0 + e) : 1.0 / (1.0 + e);
+    double slope = -4.0 * e / ((1.0 + e) * (1.0 + e)) * t->ratio * a;
+
+    return (struct sr1__loss_term){-4.0 / tau * s * a, t->live ? slope : 0.0,
+                                   SR1_LOSS_BOUND_NONE};
+}
+
+/* -sg(phi) A log p, phi = exp(lambda + k log w - lambda w); phi(1) = 1. */
+struct sr1__loss_term sr1__form_gamma_weight(const struct sr1__loss_token *t,
+                                             const sr1_loss_options *o)
+{
+    int below = t->advantage < 0.0;
+    double k = below ? o->k_negative : o->k_positive;
+    double lambda = below ? o->lambda_negative : o->lambda_positive;
+    double log_w = clip_to_range(t->log_ratio, -EXPONENT_MAX, EXPONENT_MAX);
+    double gain = exp(lambda + k * log_w - lambda * t->ratio) * t->advantage;
+
+    return (struct sr1__loss_term){-gain * t->now, -gain, SR1_LOSS_BOUND_NONE};
+}
+
+struct sr1__loss_term sr1__form_log_prob(const struct sr1__loss_token *t,
+                                         const sr1_loss_options *o)
+{
+    (void)o;
+    return (struct sr1__loss_term){-t->advantage * t->now, -t->advantage,
+                                   SR1_LOSS_BOUND_NONE};
+}
+
+struct sr1__loss_term sr1__form_imitation(const struct sr1__loss_token *t,
+                                          const sr1_loss_options *o)
+{
+    (void)o;
+    return (struct sr1__loss_term){-t->now, -1.0, SR1_LOSS_BOUND_NONE};
+}

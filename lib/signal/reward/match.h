@@ -1,0 +1,17 @@
+/* signal/reward/match.h - Search-R1's comparisons after normalisation; see
+ * searchr1/reward.h. */
+#ifndef SR1__REWARD_MATCH_H
+#define SR1__REWARD_MATCH_H
+
+#include "base/buf.h"
+#include "signal/reward/ground_truths.h"
+
+/* sr1__score_fn; arg is not used. */
+sr1_status sr1__score_exact(struct sr1__str answer, struct sr1__str truth,
+                            const void *arg, double *out);
+sr1_status sr1__score_sub(struct sr1__str answer, struct sr1__str truth, const void *arg,
+                          double *out);
+sr1_status sr1__score_f1(struct sr1__str answer, struct sr1__str truth, const void *arg,
+                         double *out);
+
+#endif

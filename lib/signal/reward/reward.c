@@ -1,0 +1,400 @@
+/* signal/reward/reward.c - the built-in rewards, and sets of rewards (reward_set_score.c
+ * computes them).
+ *
+ * Built-in rewards are rows of a table and go through the same calls as the caller's. */
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/struct.h"
+#include "environment/env/protocol.h"
+#include "base/text.h"
+#include "base/utf8.h"
+#include "signal/reward/multi_turn_scores.h"
+#include "signal/reward/embedding_score.h"
+#include "signal/reward/format.h"
+#include "signal/reward/match.h"
+#include "signal/reward/seed_rewards.h"
+#include "signal/reward/reward_set.h"
+#include "signal/reward/search_r1_scores.h"
+
+#include <searchr1/reward.h>
+#include <searchr1/ext/reward_set.h>
+
+#include <math.h>
+#include <string.h>
+
+/* ---- built-in rewards ---- */
+
+static sr1_status score_format(void *self, const sr1_trajectory *const *t, size_t n,
+                               double *out)
+{
+    const struct sr1__reward_context *c = self;
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        out[i] = sr1__format_of_trajectory(c->protocol, t[i], c->scales.closed_thoughts)
+                     ? c->scales.format_reward
+                     : c->scales.format_penalty;
+    return SR1_OK;
+}
+
+static sr1_status ground_truths_of(const sr1_trajectory *t, size_t i,
+                                   struct sr1__ground_truths *out)
+{
+    out->trajectory = t;
+    out->texts = NULL;
+    out->n = sr1_trajectory_ground_truth_count(t);
+    if (out->n == 0)
+        return sr1__fail(SR1_E_INVALID,
+                         "trajectory %zu has no gold answer to be compared with", i);
+    return SR1_OK;
+}
+
+/* The seed compares what the rollout extracted, an answer cut short included. */
+static sr1_status score_answer(void *self, const sr1_trajectory *const *t, size_t n,
+                               double *out)
+{
+    const struct sr1__reward_context *c = self;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        struct sr1__ground_truths truths;
+        struct sr1__str answer;
+
+        SR1__TRY(ground_truths_of(t[i], i, &truths));
+        answer.s = sr1_trajectory_final_answer(t[i], &answer.n);
+        SR1__TRY(
+            sr1__best_score(sr1__score_answer, answer, &truths, &c->scales, &out[i]));
+    }
+    return SR1_OK;
+}
+
+/* Search-R1 compares answers that were closed; without one the score is 0. */
+static sr1_status score_closed(const struct sr1__reward_context *c, sr1__score_fn score,
+                               const sr1_trajectory *const *t, size_t n, double *out)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        struct sr1__str answer = sr1__closed_answer(c->protocol, t[i]);
+        struct sr1__ground_truths truths;
+
+        SR1__TRY(ground_truths_of(t[i], i, &truths));
+        out[i] = 0;
+        if (answer.s != NULL)
+            SR1__TRY(sr1__best_score(score, answer, &truths, NULL, &out[i]));
+    }
+    return SR1_OK;
+}
+
+static sr1_status score_exact(void *self, const sr1_trajectory *const *t, size_t n,
+                              double *out)
+{
+    return score_closed(self, sr1__score_exact, t, n, out);
+}
+
+static sr1_status score_sub(void *self, const sr1_trajectory *const *t, size_t n,
+                            double *out)
+{
+    return score_closed(self, sr1__score_sub, t, n, out);
+}
+
+static sr1_status score_f1(void *self, const sr1_trajectory *const *t, size_t n,
+                           double *out)
+{
+    return score_closed(self, sr1__score_f1, t, n, out);
+}
+
+/* The sum of the environment's rewards for the actions; 0 if the environment gives none.
+ */
+static sr1_status score_environment(void *self, const sr1_trajectory *const *t, size_t n,
+                                    double *out)
+{
+    sr1_action_event e = {.struct_size = sizeof e};
+    size_t i, k;
+
+    (void)self;
+    for (i = 0; i < n; i++) {
+        out[i] = 0;
+        for (k = 0; k < sr1_trajectory_search_count(t[i]); k++) {
+            SR1__TRY(sr1_trajectory_search(t[i], k, &e));
+            out[i] += e.reward;
+        }
+    }
+    return SR1_OK;
+}
+
+/* As score_closed, all trajectories at once. */
+static sr1_status score_embedding(void *self, const sr1_trajectory *const *t, size_t n,
+                                  double *out)
+{
+    const struct sr1__reward_context *c = self;
+    struct sr1__answer_pair *items = sr1__calloc(n, sizeof *items);
+    sr1_status status = items != NULL ? SR1_OK : sr1__fail_nomem("answers");
+    size_t i;
+
+    for (i = 0; status == SR1_OK && i < n; i++) {
+        items[i].answer = sr1__closed_answer(c->protocol, t[i]);
+        status = ground_truths_of(t[i], i, &items[i].truths);
+    }
+    if (status == SR1_OK)
+        status = sr1__embedding_scores(c->embedder, items, n, out);
+    sr1__free(items);
+    return status;
+}
+
+static const sr1_reward_ops builtins[] = {
+    {sizeof(sr1_reward_ops), "format", .score = score_format},
+    {sizeof(sr1_reward_ops), "answer", .score = score_answer},
+    {sizeof(sr1_reward_ops), "exact_match", .score = score_exact},
+    {sizeof(sr1_reward_ops), "sub_match", .score = score_sub},
+    {sizeof(sr1_reward_ops), "f1", .score = score_f1},
+    {sizeof(sr1_reward_ops), "environment", .score = score_environment},
+    {sizeof(sr1_reward_ops), "embedding", .score = score_embedding},
+    {sizeof(sr1_reward_ops), "execution", .score = sr1__score_execution,
+     .begin = sr1__execution_begin, .forget = sr1__execution_forget, .may_be_unknown = 1},
+    {sizeof(sr1_reward_ops), "judgement", .score = sr1__score_judgement,
+     .begin = sr1__judgement_begin, .forget = sr1__judgement_forget, .may_be_unknown = 1},
+    {sizeof(sr1_reward_ops), "tool_execution", .score = sr1__score_tool_execution,
+     .level = SR1_REWARD_TURN, .score_turns = sr1__turns_tool_execution},
+    {sizeof(sr1_reward_ops), "answer_in_results", .score = sr1__score_answer_in_results,
+     .level = SR1_REWARD_TURN, .score_turns = sr1__turns_answer_in_results},
+    {sizeof(sr1_reward_ops), "answer_present", .score = sr1__score_answer_present},
+    {sizeof(sr1_reward_ops), "mt_exact_match", .score = sr1__score_mt_exact_match},
+    {sizeof(sr1_reward_ops), "mt_format", .score = sr1__score_mt_format},
+    {sizeof(sr1_reward_ops), "xml", .score = sr1__score_xml},
+    {sizeof(sr1_reward_ops), "search_r1_em", .score = sr1__score_search_r1_em},
+    {sizeof(sr1_reward_ops), "search_r1_sub_em", .score = sr1__score_search_r1_sub_em},
+    {sizeof(sr1_reward_ops), "search_r1_format", .score = sr1__score_search_r1_format},
+};
+
+#define N_BUILTINS (sizeof builtins / sizeof builtins[0])
+
+/* ---- making a set ---- */
+
+static sr1_status fail_unknown_reward(struct sr1__str name)
+{
+    struct sr1__buf known;
+    size_t i;
+
+    sr1__buf_init(&known, 0);
+    for (i = 0; i < N_BUILTINS; i++)
+        sr1__buf_fmt(&known, "%s%s", i > 0 ? ", " : "", builtins[i].name);
+    sr1__fail(SR1_E_NOT_FOUND, "reward '%.*s' is not known; known: %s",
+              name.n < 64 ? (int)name.n : 64, name.s, sr1__buf_cstr(&known));
+    sr1__buf_free(&known);
+    return SR1_E_NOT_FOUND;
+}
+
+static sr1_status find_builtin_reward(struct sr1__str name, const sr1_reward_ops **out)
+{
+    size_t i;
+
+    for (i = 0; i < N_BUILTINS; i++) {
+        if (strlen(builtins[i].name) == name.n &&
+            memcmp(builtins[i].name, name.s, name.n) == 0) {
+            *out = &builtins[i];
+            return SR1_OK;
+        }
+    }
+    return fail_unknown_reward(name);
+}
+
+/* Cut the next item off a list joined by commas, stripped; 0 at its end, else 1. */
+static int next_item(const char **list, struct sr1__str *out)
+{
+    size_t begin = 0, n;
+
+    if (*list == NULL || **list == '\0')
+        return 0;
+    n = strcspn(*list, ",");
+    out->s = *list;
+    out->n = n;
+    *list += n + ((*list)[n] == ',');
+    sr1__strip(out->s, &begin, &out->n);
+    out->s += begin;
+    return 1;
+}
+
+static sr1_status next_weight(const char **weights, struct sr1__str name, double *out)
+{
+    struct sr1__str item;
+
+    if (!next_item(weights, &item))
+        return sr1__fail(SR1_E_CONFIG,
+                         "reward_weights: no number for reward '%.*s'; give one for each "
+                         "name in rewards",
+                         (int)name.n, name.s);
+    if (!sr1__parse_real(item.s, item.n, out))
+        return sr1__fail(SR1_E_CONFIG, "reward_weights: '%.*s' is not a number",
+                         item.n < 64 ? (int)item.n : 64, item.s);
+    return SR1_OK;
+}
+
+static sr1_status check_reward_needs(const struct sr1__reward_context *c,
+                                     const sr1_reward_ops *ops)
+{
+    int runs = ops->begin != NULL;
+
+    if (ops->score == score_embedding && c->embedder == NULL)
+        return sr1__fail(SR1_E_CONFIG, "reward 'embedding' needs an embedder; set "
+                                       "reward_embedder to the folder of one");
+    if (runs && (c->execution.checker == NULL || c->execution.problems == NULL))
+        return sr1__fail(SR1_E_CONFIG,
+                         "reward '%s' needs a checker and problems; set code_problems to "
+                         "the file of them",
+                         ops->name);
+    return SR1_OK;
+}
+
+static sr1_status add_named(sr1_reward_set *set, const char *names, const char *weights)
+{
+    int weighted = weights != NULL && *weights != '\0';
+    const sr1_reward_ops *ops = NULL;
+    struct sr1__str name;
+
+    while (next_item(&names, &name)) {
+        double weight = 1;
+
+        SR1__TRY(find_builtin_reward(name, &ops));
+        SR1__TRY(check_reward_needs(&set->context, ops));
+        if (weighted)
+            SR1__TRY(next_weight(&weights, name, &weight));
+        SR1__TRY(sr1_reward_set_add(set, ops, &set->context, weight));
+    }
+    if (weighted && *weights != '\0')
+        return sr1__fail(SR1_E_CONFIG,
+                         "reward_weights: more numbers than names in rewards");
+    return SR1_OK;
+}
+
+static sr1_status make_context(struct sr1__reward_context *c, const sr1_reward_options *o)
+{
+    SR1__TRY(sr1__scales_read(&c->scales, o->scales));
+    c->protocol = sr1__protocol_find(o->protocol);
+    if (c->protocol == NULL)
+        return SR1_E_NOT_FOUND;
+    c->no_content_text = sr1__strdup(c->scales.no_content_text);
+    SR1__CHECK_ALLOC(c->no_content_text, "rewards");
+    c->scales.no_content_text = c->no_content_text;
+    c->embedder = sr1_embedder_retain(o->embedder);
+    c->execution.checker = sr1_checker_retain(o->checker);
+    c->execution.problems = sr1_problems_retain(o->problems);
+    c->execution.judgement_required = o->judgement_required;
+    return SR1_OK;
+}
+
+void sr1_reward_options_init(sr1_reward_options *options)
+{
+    static const sr1_reward_options defaults;
+
+    sr1__struct_init(options, &defaults, sizeof(defaults));
+}
+
+sr1_status sr1_reward_set_new(sr1_reward_set **out, const sr1_reward_options *options)
+{
+    sr1_reward_options o = {0};
+    sr1_reward_set *set;
+    sr1_status status;
+
+    if (out == NULL)
+        return sr1__fail(SR1_E_INVALID, "reward set: out is NULL");
+    SR1__TRY(sr1__struct_take(&o, sizeof o, options,
+                              SR1__STRUCT_END(sr1_reward_options, rewards),
+                              "reward set: options"));
+    SR1__CALLOC(set, 1, "rewards");
+    status = make_context(&set->context, &o);
+    if (status == SR1_OK)
+        status =
+            add_named(set, o.rewards != NULL ? o.rewards : "format,answer", o.weights);
+    SR1__RETURN_NEW(out, set, status, sr1_reward_set_free);
+}
+
+void sr1_reward_set_free(sr1_reward_set *set)
+{
+    size_t i;
+
+    if (set == NULL || !sr1__life_drop(&set->life))
+        return;
+    for (i = 0; i < set->n; i++) {
+        struct sr1__reward_entry *e = &set->entries[i];
+
+        if (e->ops.destroy != NULL)
+            e->ops.destroy(e->self);
+        sr1__free(e->name);
+    }
+    sr1__free(set->entries);
+    sr1__free(set->context.no_content_text);
+    sr1_embedder_free(set->context.embedder);
+    sr1__execution_close(&set->context.execution);
+    sr1__free(set);
+}
+
+static sr1_status check_new(const sr1_reward_set *set, const sr1_reward_ops *ops,
+                            double weight)
+{
+    size_t i;
+
+    if (set == NULL || ops->name == NULL || ops->score == NULL)
+        return sr1__fail(SR1_E_INVALID,
+                         "reward: set, ops with name and score are needed");
+    if (strlen(ops->name) > SR1__REWARD_NAME_MAX ||
+        !sr1__utf8_valid(ops->name, strlen(ops->name)))
+        return sr1__fail(SR1_E_INVALID,
+                         "reward '%.40s': a name is UTF-8 of at most %d bytes", ops->name,
+                         SR1__REWARD_NAME_MAX);
+    if (!isfinite(weight))
+        return sr1__fail(SR1_E_INVALID, "reward '%s': its weight is not finite",
+                         ops->name);
+    if (ops->level != SR1_REWARD_OUTCOME && ops->level != SR1_REWARD_TURN)
+        return sr1__fail(SR1_E_INVALID, "reward '%s': level %d is no SR1_REWARD_*",
+                         ops->name, (int)ops->level);
+    for (i = 0; i < set->n; i++)
+        if (strcmp(set->entries[i].name, ops->name) == 0)
+            return sr1__fail(SR1_E_INVALID, "reward '%s' is in the set already",
+                             ops->name);
+    return SR1_OK;
+}
+
+sr1_status sr1_reward_set_add(sr1_reward_set *set, const sr1_reward_ops *given,
+                              void *self, double weight)
+{
+    sr1_reward_ops ops = {0};
+    struct sr1__reward_entry *entries, *e;
+    char *name;
+
+    SR1__TRY(sr1__struct_take(&ops, sizeof ops, given,
+                              SR1__STRUCT_END(sr1_reward_ops, score), "reward: ops"));
+    SR1__TRY(check_new(set, &ops, weight));
+    if (atomic_load(&set->life.calls) > 0)
+        return sr1__fail(SR1_E_STATE,
+                         "reward '%s': the set is scoring; add rewards before or after",
+                         ops.name);
+    entries = sr1__realloc(set->entries, set->n + 1, sizeof *entries);
+    SR1__CHECK_ALLOC(entries, "rewards");
+    set->entries = entries;
+    name = sr1__strdup(ops.name);
+    SR1__CHECK_ALLOC(name, "rewards");
+    e = &set->entries[set->n++];
+    e->name = name;
+    e->weight = weight;
+    e->ops = ops;
+    e->ops.name = name;
+    e->self = self;
+    return SR1_OK;
+}
+
+size_t sr1_reward_set_count(const sr1_reward_set *set)
+{
+    return set != NULL ? set->n : 0;
+}
+
+const char *sr1_reward_set_name(const sr1_reward_set *set, size_t i)
+{
+    return set != NULL && i < set->n ? set->entries[i].name : NULL;
+}
+
+int32_t sr1_reward_set_level(const sr1_reward_set *set, size_t i)
+{
+    return set != NULL && i < set->n ? set->entries[i].ops.level : -1;
+}

@@ -1,0 +1,25 @@
+/* signal/reward/reward_set.h - a set of weighted rewards. */
+#ifndef SR1__REWARD_REWARD_SET_H
+#define SR1__REWARD_REWARD_SET_H
+
+#include "base/life.h"
+#include "signal/reward/reward_context.h"
+
+/* Bytes of a reward's name, which metrics and messages hold whole. */
+#define SR1__REWARD_NAME_MAX 200
+
+struct sr1__reward_entry {
+    char *name;
+    double weight;
+    sr1_reward_ops ops;
+    void *self;
+};
+
+struct sr1_reward_set {
+    struct sr1__reward_context context;
+    struct sr1__reward_entry *entries;
+    size_t n;
+    struct sr1__life life;
+};
+
+#endif

@@ -1,0 +1,374 @@
+/* signal/reward/reward_set_score.c - trajectories scored by a set of weighted rewards,
+ * whole and turn by turn:
+ *
+ *     total = sum over rewards of weight * score */
+#include "signal/reward/reward_set.h"
+
+#include <searchr1/ext/reward_set.h>
+
+#include "signal/reward/turn_rewards.h"
+
+#include "base/mem.h"
+#include "environment/env/callback.h"
+#include "environment/trajectory/trajectory.h"
+
+#include <math.h>
+#include <string.h>
+
+/* One reward over all trajectories; scores[n]. */
+static sr1_status score_by_reward(const struct sr1__reward_entry *e,
+                                  const sr1_trajectory *const *t, size_t n,
+                                  double *scores)
+{
+    struct sr1__error before;
+    size_t i;
+
+    memset(scores, 0, n * sizeof *scores);
+    sr1__callback_begin(&before);
+    SR1__TRY(sr1__callback_end(&before, e->ops.score(e->self, t, n, scores), "reward",
+                               e->name));
+    for (i = 0; i < n; i++)
+        if (!isfinite(scores[i]) && !(isnan(scores[i]) && e->ops.may_be_unknown))
+            return sr1__fail(SR1_E_NUMERIC,
+                             "reward '%s' of trajectory %zu is not finite (%g)", e->name,
+                             i, scores[i]);
+    return SR1_OK;
+}
+
+/* Every reward and the total of every trajectory, in memory of its own. */
+struct scores {
+    double *parts;  /* [n * count], row by row */
+    double *totals; /* [n] */
+    double *column; /* [n] */
+};
+
+static void scores_free(struct scores *s)
+{
+    sr1__free(s->parts);
+    sr1__free(s->totals);
+    sr1__free(s->column);
+}
+
+/* Could one of these not be had? */
+static int has_unknown_score(const double *parts, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        if (isnan(parts[k]))
+            return 1;
+    return 0;
+}
+
+static sr1_status score_by_all_rewards(const sr1_reward_set *set,
+                                       const sr1_trajectory *const *t, size_t n,
+                                       struct scores *s)
+{
+    size_t i, k;
+
+    s->parts = sr1__calloc(n, (set->n + 1) * sizeof *s->parts);
+    s->totals = sr1__calloc(n, sizeof *s->totals);
+    s->column = sr1__calloc(n, sizeof *s->column);
+    SR1__CHECK_ALLOC(s->parts && s->totals && s->column, "scores of trajectories");
+    for (k = 0; k < set->n; k++) {
+        SR1__TRY(score_by_reward(&set->entries[k], t, n, s->column));
+        for (i = 0; i < n; i++) {
+            s->parts[i * set->n + k] = s->column[i];
+            s->totals[i] += set->entries[k].weight * s->column[i];
+        }
+    }
+    for (i = 0; i < n; i++)
+        if (!isfinite(s->totals[i]) && !has_unknown_score(&s->parts[i * set->n], set->n))
+            return sr1__fail(SR1_E_NUMERIC,
+                             "total reward of trajectory %zu is not finite", i);
+    return SR1_OK;
+}
+
+static sr1_status check_trajectories(const sr1_reward_set *set,
+                                     const sr1_trajectory *const *t, size_t n)
+{
+    size_t i;
+
+    if (set == NULL || (t == NULL && n > 0))
+        return sr1__fail(SR1_E_INVALID, "rewards: set or trajectories is NULL");
+    for (i = 0; i < n; i++)
+        if (t[i] == NULL)
+            return sr1__fail(SR1_E_INVALID, "rewards: trajectory %zu is NULL", i);
+    return SR1_OK;
+}
+
+sr1_status sr1_reward_set_score(sr1_reward_set *set,
+                                const sr1_trajectory *const *trajectories, size_t n,
+                                double *parts, double *totals)
+{
+    struct scores s = {NULL, NULL, NULL};
+    sr1_status status;
+
+    SR1__TRY(check_trajectories(set, trajectories, n));
+    if (n == 0)
+        return SR1_OK;
+    sr1__life_hold(&set->life);
+    status = score_by_all_rewards(set, trajectories, n, &s);
+    if (status == SR1_OK && parts != NULL)
+        memcpy(parts, s.parts, n * set->n * sizeof *parts);
+    if (status == SR1_OK && totals != NULL)
+        memcpy(totals, s.totals, n * sizeof *totals);
+    scores_free(&s);
+    sr1_reward_set_free(set);
+    return status;
+}
+
+static sr1_status set_rewards(const sr1_reward_set *set, sr1_trajectory *const *t,
+                              size_t n, const struct scores *s)
+{
+    struct sr1__reward_value *values = sr1__calloc(set->n + 1, sizeof *values);
+    sr1_status status = SR1_OK;
+    size_t i, k;
+
+    SR1__CHECK_ALLOC(values, "rewards of a trajectory");
+    for (i = 0; status == SR1_OK && i < n; i++) {
+        if (isnan(s->totals[i])) {
+            sr1__trajectory_mark_unscored(t[i]);
+            continue;
+        }
+        for (k = 0; k < set->n; k++) {
+            values[k].name = set->entries[k].name;
+            values[k].value = s->parts[i * set->n + k];
+            values[k].weight = set->entries[k].weight;
+        }
+        status = sr1__trajectory_set_reward(t[i], values, set->n, s->totals[i]);
+    }
+    sr1__free(values);
+    return status;
+}
+
+sr1_status sr1_reward_set_apply(sr1_reward_set *set, sr1_trajectory *const *trajectories,
+                                size_t n)
+{
+    const sr1_trajectory *const *t = (const sr1_trajectory *const *)trajectories;
+    struct scores s = {NULL, NULL, NULL};
+    sr1_status status;
+
+    SR1__TRY(check_trajectories(set, t, n));
+    if (n == 0)
+        return SR1_OK;
+    sr1__life_hold(&set->life);
+    status = score_by_all_rewards(set, t, n, &s);
+    if (status == SR1_OK)
+        status = set_rewards(set, trajectories, n, &s);
+    scores_free(&s);
+    sr1_reward_set_forget(set);
+    sr1_reward_set_free(set);
+    return status;
+}
+
+/* ---- ahead of scoring ---- */
+
+int32_t sr1_reward_set_begins(const sr1_reward_set *set)
+{
+    for (size_t k = 0; set != NULL && k < set->n; k++)
+        if (set->entries[k].ops.begin != NULL)
+            return 1;
+    return 0;
+}
+
+static sr1_status begin_all(const sr1_reward_set *set, sr1_trajectory *trajectory)
+{
+    struct sr1__error before;
+
+    for (size_t k = 0; k < set->n; k++) {
+        const struct sr1__reward_entry *e = &set->entries[k];
+
+        if (e->ops.begin == NULL || sr1__trajectory_excluded(trajectory))
+            continue;
+        sr1__callback_begin(&before);
+        SR1__TRY(sr1__callback_end(&before, e->ops.begin(e->self, trajectory), "reward",
+                                   e->name));
+    }
+    return SR1_OK;
+}
+
+sr1_status sr1_reward_set_begin(sr1_reward_set *set, sr1_trajectory *trajectory)
+{
+    sr1_status status;
+
+    SR1__REQUIRE(set != NULL && trajectory != NULL, "rewards: set and trajectory");
+    sr1__life_hold(&set->life);
+    status = begin_all(set, trajectory);
+    sr1_reward_set_free(set);
+    return status;
+}
+
+void sr1_reward_set_forget(sr1_reward_set *set)
+{
+    if (set == NULL)
+        return;
+    sr1__life_hold(&set->life);
+    for (size_t k = 0; k < set->n; k++)
+        if (set->entries[k].ops.forget != NULL)
+            set->entries[k].ops.forget(set->entries[k].self);
+    sr1_reward_set_free(set);
+}
+
+/* ---- turn by turn ---- */
+
+/* One reward over the turns of one trajectory; values[turns]. */
+static sr1_status score_turns_by_reward(const struct sr1__reward_entry *e,
+                                        const sr1_trajectory *t, size_t i, size_t turns,
+                                        double *values)
+{
+    struct sr1__error before;
+    size_t k;
+
+    memset(values, 0, turns * sizeof *values);
+    if (e->ops.score_turns == NULL)
+        return SR1_OK;
+    sr1__callback_begin(&before);
+    SR1__TRY(sr1__callback_end(&before, e->ops.score_turns(e->self, t, values), "reward",
+                               e->name));
+    for (k = 0; k < turns; k++)
+        if (!(isfinite(values[k]) && values[k] >= 0))
+            return sr1__fail(SR1_E_NUMERIC,
+                             "reward '%s' of turn %zu of trajectory %zu is %g; it must "
+                             "be 0 or more",
+                             e->name, k, i, values[k]);
+    return SR1_OK;
+}
+
+/* Add to totals[turns] the parts of `whole` in proportion to values, evenly where all are
+ * 0. */
+static void split_by_turns(double whole, const double *values, size_t turns,
+                           double *totals)
+{
+    double sum = 0;
+    size_t k;
+
+    for (k = 0; k < turns; k++)
+        sum += values[k];
+    for (k = 0; k < turns; k++)
+        totals[k] += sum > 0 ? whole * (values[k] / sum) : whole * (1.0 / (double)turns);
+}
+
+/* What is scored turn by turn. */
+struct turn_scores {
+    double *parts;  /* [turns * count] */
+    double *totals; /* [turns] */
+    double *column; /* [turns], room for one trajectory's */
+    double *wholes; /* [n] one reward of each trajectory */
+};
+
+static void turn_scores_free(struct turn_scores *s)
+{
+    sr1__free(s->parts);
+    sr1__free(s->totals);
+    sr1__free(s->column);
+    sr1__free(s->wholes);
+}
+
+static sr1_status score_entry_turns(const sr1_reward_set *set, size_t k,
+                                    const sr1_trajectory *const *t, size_t n,
+                                    const int64_t *begin, struct turn_scores *s)
+{
+    const struct sr1__reward_entry *e = &set->entries[k];
+    size_t i, j;
+
+    SR1__TRY(score_by_reward(e, t, n, s->wholes));
+    for (i = 0; i < n; i++) {
+        size_t turns = (size_t)(begin[i + 1] - begin[i]), at = (size_t)begin[i];
+
+        SR1__TRY(score_turns_by_reward(e, t[i], i, turns, s->column));
+        split_by_turns(e->weight * s->wholes[i], s->column, turns, s->totals + at);
+        for (j = 0; j < turns; j++)
+            s->parts[(at + j) * set->n + k] = s->column[j];
+    }
+    return SR1_OK;
+}
+
+static sr1_status score_all_turns(const sr1_reward_set *set,
+                                  const sr1_trajectory *const *t, size_t n,
+                                  const int64_t *begin, struct turn_scores *s)
+{
+    size_t turns = (size_t)begin[n], k;
+
+    s->parts = sr1__calloc(turns + 1, (set->n + 1) * sizeof *s->parts);
+    s->totals = sr1__calloc(turns + 1, sizeof *s->totals);
+    s->column = sr1__calloc(turns + 1, sizeof *s->column);
+    s->wholes = sr1__calloc(n + 1, sizeof *s->wholes);
+    SR1__CHECK_ALLOC(s->parts && s->totals && s->column && s->wholes, "scores of turns");
+    for (k = 0; k < set->n; k++)
+        if (set->entries[k].ops.level == SR1_REWARD_TURN)
+            SR1__TRY(score_entry_turns(set, k, t, n, begin, s));
+    return SR1_OK;
+}
+
+static sr1_status check_turns(const sr1_trajectory *const *t, size_t n,
+                              const int64_t *begin)
+{
+    size_t i;
+
+    if (begin == NULL || begin[0] != 0)
+        return sr1__fail(SR1_E_INVALID, "rewards: turn_begin is NULL or not from 0");
+    for (i = 0; i < n; i++)
+        if (begin[i + 1] - begin[i] != sr1_trajectory_turn_count(t[i]))
+            return sr1__fail(SR1_E_INVALID,
+                             "rewards: trajectory %zu has %d turns, turn_begin says %lld",
+                             i, (int)sr1_trajectory_turn_count(t[i]),
+                             (long long)(begin[i + 1] - begin[i]));
+    return SR1_OK;
+}
+
+sr1_status sr1_reward_set_score_turns(sr1_reward_set *set,
+                                      const sr1_trajectory *const *trajectories, size_t n,
+                                      const int64_t *turn_begin, double *parts,
+                                      double *totals)
+{
+    struct turn_scores s = {NULL, NULL, NULL, NULL};
+    sr1_status status;
+    size_t turns;
+
+    SR1__TRY(check_trajectories(set, trajectories, n));
+    SR1__TRY(check_turns(trajectories, n, turn_begin));
+    turns = (size_t)turn_begin[n];
+    sr1__life_hold(&set->life);
+    status = score_all_turns(set, trajectories, n, turn_begin, &s);
+    if (status == SR1_OK && parts != NULL)
+        memcpy(parts, s.parts, turns * set->n * sizeof *parts);
+    if (status == SR1_OK && totals != NULL)
+        memcpy(totals, s.totals, turns * sizeof *totals);
+    turn_scores_free(&s);
+    sr1_reward_set_free(set);
+    return status;
+}
+
+/* ---- turns of a trajectory that is scored already ---- */
+
+static sr1_status split_scored(const sr1_reward_set *set, const sr1_trajectory *t,
+                               size_t i, double *values, double *totals)
+{
+    size_t turns = (size_t)sr1_trajectory_turn_count(t);
+
+    for (size_t k = 0; k < set->n; k++) {
+        const struct sr1__reward_entry *e = &set->entries[k];
+        double whole;
+
+        if (e->ops.level != SR1_REWARD_TURN)
+            continue;
+        SR1__TRY(sr1_trajectory_reward_component(t, k, NULL, &whole, NULL));
+        SR1__TRY(score_turns_by_reward(e, t, i, turns, values));
+        split_by_turns(e->weight * whole, values, turns, totals);
+    }
+    return SR1_OK;
+}
+
+sr1_status sr1__reward_split_turns(sr1_reward_set *set, const sr1_trajectory *t, size_t i,
+                                   double *totals)
+{
+    size_t turns = (size_t)sr1_trajectory_turn_count(t);
+    double *values = sr1__calloc(turns + 1, sizeof *values);
+    sr1_status status;
+
+    SR1__CHECK_ALLOC(values, "scores of turns");
+    sr1__life_hold(&set->life);
+    status = split_scored(set, t, i, values, totals);
+    sr1_reward_set_free(set);
+    sr1__free(values);
+    return status;
+}

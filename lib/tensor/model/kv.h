@@ -1,0 +1,53 @@
+/* tensor/model/kv.h - the interface between the decoder and its key-value cache.
+ *
+ * Two kinds: pages in host memory, read by a kernel of our own (kv_paged.c: the CPU in
+ * fp32 and bf16), and tensors with a slot for each row (kv_slots.c: any device and type).
+ */
+#ifndef SR1__MODEL_KV_H
+#define SR1__MODEL_KV_H
+
+#include "base/pool.h"
+#include "tensor/model/model.h"
+
+/* Tokens [first, first + n) of a pass are tokens [past, past + n) of a row. */
+struct sr1__kv_span {
+    int32_t row;
+    int64_t first;
+    int64_t past;
+    int64_t n;
+};
+
+struct sr1__kv;
+
+struct sr1__kv_ops {
+    /* Reserve memory for the spans' tokens; the contents of rows are unchanged, also on
+     * failure. */
+    sr1_status (*reserve)(struct sr1__kv *kv, const struct sr1__kv_span *spans, size_t n);
+    /* Store k, v [N,Hkv,D] and compute the attention of q [N,H,D] over its row so far ->
+     * [N,H*D]. */
+    sr1_tensor *(*attend)(sr1_scope *s, struct sr1__kv *kv, int32_t layer,
+                          const struct sr1__kv_span *spans, size_t n, sr1_tensor *q,
+                          sr1_tensor *k, sr1_tensor *v);
+    /* Row `to`, empty, becomes the first n_tokens of row `from`. */
+    sr1_status (*fork)(struct sr1__kv *kv, int32_t from, int32_t to, int64_t n_tokens);
+    void (*clear)(struct sr1__kv *kv, int32_t row);
+    void (*trim)(struct sr1__kv *kv); /* give back memory that no row uses */
+    int64_t (*bytes)(const struct sr1__kv *kv);
+    void (*free)(struct sr1__kv *kv); /* all rows are clear */
+};
+
+struct sr1__kv {
+    const struct sr1__kv_ops *ops; /* first member of each kind */
+};
+
+/* pool is borrowed. */
+sr1_status sr1__kv_paged_new(struct sr1__kv **out, const sr1_model *m, int32_t max_rows,
+                             struct sr1__pool *pool);
+sr1_status sr1__kv_slots_new(struct sr1__kv **out, const sr1_model *m, int32_t max_rows,
+                             int64_t max_tokens);
+
+/* Causal attention of n new tokens q [n,H,D] over k, v [1,Hkv,past+n,D] -> [n,H*D]. */
+sr1_tensor *sr1__kv_attend_span(sr1_scope *s, sr1_tensor *q, sr1_tensor *k, sr1_tensor *v,
+                                int64_t past);
+
+#endif

@@ -1,0 +1,452 @@
+/* lib/tensor/model/model.c - the tensors of a model: leaves, their Hugging Face views,
+ * random weights, copies. */
+#include "tensor/model/model.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/pool.h"
+#include "base/rng.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LEAVES_PER_LAYER 10
+#define VIEWS_PER_LAYER 16
+#define BLOCK 65536 /* random numbers of one stream */
+
+/* ---- building ---- */
+
+static char *tensor_name(int64_t layer, const char *name)
+{
+    struct sr1__buf b;
+
+    sr1__buf_init(&b, 0);
+    if (layer >= 0)
+        sr1__buf_fmt(&b, "model.layers.%lld.", (long long)layer);
+    sr1__buf_str(&b, name);
+    return sr1__buf_status(&b, "tensor name") == SR1_OK ? sr1__buf_take(&b) : NULL;
+}
+
+static void append_named_tensor(sr1_scope *s, struct sr1__named *list, size_t *n,
+                                int64_t layer, const char *name, sr1_tensor *t)
+{
+    char *copy = tensor_name(layer, name);
+
+    if (!copy)
+        sr1__scope_check(s, sr1__fail_nomem("tensor name"));
+    list[(*n)++] = (struct sr1__named){copy, t_hold(s, t)};
+}
+
+/* A new leaf [rows, cols], or [rows] when cols is 0; owned by the model's list. */
+static sr1_tensor *make_param_leaf(sr1_scope *s, sr1_model *m, int64_t layer,
+                                   const char *name, int64_t rows, int64_t cols)
+{
+    sr1_tensor *t;
+
+    if (m->shares)
+        t = t_detach(s, m->shares->params[m->n_params].tensor);
+    else
+        t = cols ? t_empty(s, m->dtype, T_SHAPE(rows, cols))
+                 : t_empty(s, m->dtype, T_SHAPE(rows));
+    append_named_tensor(s, m->params, &m->n_params, layer, name, t);
+    return t;
+}
+
+/* Rows [from, from+n) of a leaf under the name they have in files. */
+static void add_weight_view(sr1_scope *s, sr1_model *m, int64_t layer, const char *name,
+                            sr1_tensor *t, int64_t from, int64_t n)
+{
+    append_named_tensor(s, m->views, &m->n_views, layer, name,
+                        t_narrow(s, t, 0, from, n));
+}
+
+/* A leaf that has one name in files too. */
+static sr1_tensor *make_plain_leaf(sr1_scope *s, sr1_model *m, int64_t layer,
+                                   const char *name, int64_t rows, int64_t cols)
+{
+    sr1_tensor *t = make_param_leaf(s, m, layer, name, rows, cols);
+
+    add_weight_view(s, m, layer, name, t, 0, rows);
+    return t;
+}
+
+static void build_attention(sr1_scope *s, sr1_model *m, int64_t i, struct sr1__layer *w)
+{
+    const struct sr1__hf_config *c = &m->config;
+    int64_t q = c->n_heads * c->head_dim;
+    int64_t kv = c->n_kv_heads * c->head_dim;
+
+    w->qkv =
+        make_param_leaf(s, m, i, "self_attn.qkv_proj.weight", q + 2 * kv, c->hidden_size);
+    add_weight_view(s, m, i, "self_attn.q_proj.weight", w->qkv, 0, q);
+    add_weight_view(s, m, i, "self_attn.k_proj.weight", w->qkv, q, kv);
+    add_weight_view(s, m, i, "self_attn.v_proj.weight", w->qkv, q + kv, kv);
+    if (c->qkv_bias) {
+        w->qkv_bias = make_param_leaf(s, m, i, "self_attn.qkv_proj.bias", q + 2 * kv, 0);
+        add_weight_view(s, m, i, "self_attn.q_proj.bias", w->qkv_bias, 0, q);
+        add_weight_view(s, m, i, "self_attn.k_proj.bias", w->qkv_bias, q, kv);
+        add_weight_view(s, m, i, "self_attn.v_proj.bias", w->qkv_bias, q + kv, kv);
+    }
+    if (c->qk_norm) {
+        w->q_norm = make_plain_leaf(s, m, i, "self_attn.q_norm.weight", c->head_dim, 0);
+        w->k_norm = make_plain_leaf(s, m, i, "self_attn.k_norm.weight", c->head_dim, 0);
+    }
+    w->o = make_plain_leaf(s, m, i, "self_attn.o_proj.weight", c->hidden_size, q);
+    if (c->o_bias)
+        w->o_bias = make_plain_leaf(s, m, i, "self_attn.o_proj.bias", c->hidden_size, 0);
+}
+
+static void build_layer(sr1_scope *s, sr1_model *m, int64_t i)
+{
+    const struct sr1__hf_config *c = &m->config;
+    int64_t f = c->intermediate_size;
+    struct sr1__layer *w = &m->layers[i];
+
+    w->input_norm = make_plain_leaf(s, m, i, "input_layernorm.weight", c->hidden_size, 0);
+    build_attention(s, m, i, w);
+    w->post_norm =
+        make_plain_leaf(s, m, i, "post_attention_layernorm.weight", c->hidden_size, 0);
+    w->gate_up =
+        make_param_leaf(s, m, i, "mlp.gate_up_proj.weight", 2 * f, c->hidden_size);
+    add_weight_view(s, m, i, "mlp.gate_proj.weight", w->gate_up, 0, f);
+    add_weight_view(s, m, i, "mlp.up_proj.weight", w->gate_up, f, f);
+    w->down = make_plain_leaf(s, m, i, "mlp.down_proj.weight", c->hidden_size, f);
+}
+
+static sr1_status build_model_tensors(sr1_model *m)
+{
+    const struct sr1__hf_config *c = &m->config;
+    sr1_scope *s = sr1__scope_open(m->device, "model");
+
+    sr1__scope_no_grad(s);
+    m->embed = make_plain_leaf(s, m, -1, "model.embed_tokens.weight", c->vocab_size,
+                               c->hidden_size);
+    for (int64_t i = 0; i < c->n_layers; i++)
+        build_layer(s, m, i);
+    m->final_norm = make_plain_leaf(s, m, -1, "model.norm.weight", c->hidden_size, 0);
+    if (c->value_head) {
+        m->value_head = make_plain_leaf(s, m, -1, "score.weight", 1, c->hidden_size);
+        m->value_bias = make_plain_leaf(s, m, -1, "score.bias", 1, 0);
+    } else {
+        m->head = c->tie_word_embeddings ? m->embed
+                                         : make_plain_leaf(s, m, -1, "lm_head.weight",
+                                                           c->vocab_size, c->hidden_size);
+    }
+    return sr1__scope_close(s);
+}
+
+static sr1_status create_model(sr1_model **out, const struct sr1__hf_config *config,
+                               int32_t dtype, sr1__device device, const sr1_model *shares)
+{
+    size_t n = (size_t)config->n_layers;
+    sr1_model *m = sr1__calloc(1, sizeof *m);
+    sr1_status status = SR1_E_NOMEM;
+
+    SR1__CHECK_ALLOC(m, "model");
+    m->config = *config;
+    m->dtype = dtype;
+    m->device = device;
+    m->refs = 1;
+    m->shares = shares;
+    sr1__rope_init(&m->rope, config->rope_theta, (int32_t)config->head_dim, device);
+    m->layers = sr1__calloc(n, sizeof *m->layers);
+    m->params = sr1__calloc(n * LEAVES_PER_LAYER + 4, sizeof *m->params);
+    m->views = sr1__calloc(n * VIEWS_PER_LAYER + 4, sizeof *m->views);
+    if (m->layers && m->params && m->views)
+        status = build_model_tensors(m);
+    else
+        (void)sr1__fail_nomem("model");
+    if (status != SR1_OK) {
+        sr1_model_free(m);
+        return status;
+    }
+    m->shares = NULL;
+    *out = m;
+    return SR1_OK;
+}
+
+sr1_status sr1__model_empty(sr1_model **out, const struct sr1__hf_config *config,
+                            int32_t dtype, sr1__device device)
+{
+    return create_model(out, config, dtype, device, NULL);
+}
+
+sr1_status sr1__model_replica(sr1_model **out, const sr1_model *of)
+{
+    return create_model(out, &of->config, of->dtype, of->device, of);
+}
+
+sr1_model *sr1__model_retain(sr1_model *m)
+{
+    if (m)
+        m->refs++;
+    return m;
+}
+
+static void free_sums(sr1_model *m)
+{
+    for (size_t i = 0; m->sums && i < m->n_params; i++)
+        sr1__tensor_free(m->sums[i]);
+    sr1__free(m->sums);
+    m->sums = NULL;
+}
+
+static void free_named(struct sr1__named *list, size_t n)
+{
+    for (size_t i = 0; list && i < n; i++) {
+        sr1__tensor_free(list[i].tensor);
+        sr1__free((char *)(uintptr_t)list[i].name);
+    }
+    sr1__free(list);
+}
+
+void sr1_model_free(sr1_model *m)
+{
+    if (!m || --m->refs > 0)
+        return;
+    free_sums(m);
+    free_named(m->views, m->n_views);
+    free_named(m->params, m->n_params);
+    sr1__rope_free(&m->rope);
+    sr1__free(m->layers);
+    sr1__free(m);
+}
+
+sr1_status sr1__model_train(sr1_model *m, int on)
+{
+    sr1_scope *s = sr1__scope_open(m->device, "model");
+
+    for (size_t i = 0; i < m->n_params; i++)
+        t_require_grad(s, m->params[i].tensor, on);
+    return sr1__scope_close(s);
+}
+
+void sr1__model_touch(sr1_model *m)
+{
+    m->version++;
+}
+
+/* ---- gradients ---- */
+
+void sr1__model_clear_grad(sr1_model *m)
+{
+    sr1_scope *s = sr1__scope_open(m->device, "model");
+
+    for (size_t i = 0; i < m->n_params; i++)
+        t_clear_grad(s, m->params[i].tensor);
+    (void)sr1__scope_close(s);
+    free_sums(m);
+}
+
+static void gather_param_grad(sr1_scope *outer, sr1_model *m, size_t i)
+{
+    sr1_scope *s = sr1__scope_nest(outer, "%s", m->params[i].name);
+    sr1_tensor *g = t_grad(s, m->params[i].tensor);
+
+    if (g && m->sums[i])
+        t_add_(s, m->sums[i], g, 1.0);
+    else if (g)
+        m->sums[i] = t_hold(s, t_to(s, g, SR1__F32));
+    t_clear_grad(s, m->params[i].tensor);
+    (void)sr1__scope_close(s);
+}
+
+sr1_status sr1__model_gather_grad(sr1_model *m)
+{
+    sr1_scope *s;
+
+    if (m->dtype == SR1__F32)
+        return SR1_OK;
+    if (!m->sums)
+        m->sums = sr1__calloc(m->n_params, sizeof(sr1_tensor *));
+    SR1__CHECK_ALLOC(m->sums, "sum of gradients");
+    s = sr1__scope_open(m->device, "sum of gradients");
+    sr1__scope_no_grad(s);
+    for (size_t i = 0; i < m->n_params; i++)
+        gather_param_grad(s, m, i);
+    return sr1__scope_close(s);
+}
+
+sr1_tensor *sr1__model_grad(sr1_scope *s, const sr1_model *m, size_t i)
+{
+    if (m->sums)
+        return sr1__scope_own(s, t_hold(s, m->sums[i]));
+    return t_grad(s, m->params[i].tensor);
+}
+
+sr1_status sr1__model_add_grad(sr1_model *to, sr1_model *from)
+{
+    sr1_scope *s = sr1__scope_open(to->device, "sum of gradients");
+
+    sr1__scope_no_grad(s);
+    for (size_t i = 0; i < to->n_params; i++) {
+        sr1_tensor *sum = sr1__model_grad(s, to, i);
+        sr1_tensor *g = sr1__model_grad(s, from, i);
+
+        if (g && sum)
+            t_add_(s, sum, g, 1.0);
+        else if (g)
+            sr1__scope_fail(s, SR1_E_INTERNAL, "%s has no gradient to add to",
+                            to->params[i].name);
+    }
+    sr1__model_clear_grad(from);
+    return sr1__scope_close(s);
+}
+
+/* ---- copies ---- */
+
+sr1_status sr1__model_copy_weights(sr1_model *to, const sr1_model *from)
+{
+    sr1_scope *s = sr1__scope_open(to->device, "copy of weights");
+
+    sr1__scope_no_grad(s);
+    if (to->n_params != from->n_params)
+        sr1__scope_fail(s, SR1_E_INVALID, "the models differ in shape");
+    for (size_t i = 0; i < to->n_params && i < from->n_params; i++)
+        t_copy_(s, to->params[i].tensor, from->params[i].tensor);
+    sr1__model_touch(to);
+    return sr1__scope_close(s);
+}
+
+sr1_status sr1__model_clone(sr1_model **out, const sr1_model *from, int32_t dtype)
+{
+    sr1_model *m = NULL;
+
+    SR1__TRY(sr1__model_empty(&m, &from->config, dtype < 0 ? from->dtype : dtype,
+                              from->device));
+    SR1__RETURN_NEW(out, m, sr1__model_copy_weights(m, from), sr1_model_free);
+}
+
+/* Leaves before the head have the same names, in the same order. */
+static size_t body_leaves(const sr1_model *m)
+{
+    size_t head = m->value_head ? 2 : m->head != m->embed;
+
+    return m->n_params - head;
+}
+
+static sr1_status fill_critic(sr1_model *m, const sr1_model *from)
+{
+    sr1_scope *s = sr1__scope_open(m->device, "critic");
+
+    sr1__scope_no_grad(s);
+    for (size_t i = 0; i < body_leaves(from); i++)
+        t_copy_(s, m->params[i].tensor, from->params[i].tensor);
+    if (from->value_head) {
+        t_copy_(s, m->value_head, from->value_head);
+        t_copy_(s, m->value_bias, from->value_bias);
+    } else {
+        t_fill_(s, m->value_head, 0.0);
+        t_fill_(s, m->value_bias, 0.0);
+    }
+    return sr1__scope_close(s);
+}
+
+sr1_status sr1__model_critic(sr1_model **out, const sr1_model *from, int32_t dtype)
+{
+    struct sr1__hf_config config = from->config;
+    sr1_model *m = NULL;
+
+    config.value_head = 1;
+    SR1__TRY(
+        sr1__model_empty(&m, &config, dtype < 0 ? from->dtype : dtype, from->device));
+    SR1__RETURN_NEW(out, m, fill_critic(m, from), sr1_model_free);
+}
+
+/* ---- random weights ---- */
+
+struct fill {
+    float *v;
+    size_t n;
+    double sd;
+    uint64_t seed;
+    uint64_t tensor;
+};
+
+/* Normal numbers of block i: two from each pair of uniform ones (Box-Muller). */
+static sr1_status fill_block(void *arg, size_t i)
+{
+    const struct fill *f = arg;
+    size_t at = i * BLOCK;
+    size_t end = f->n - at < BLOCK ? f->n : at + BLOCK;
+    struct sr1__rng rng;
+
+    sr1__rng_seed(&rng, f->seed, (f->tensor << 32) + i);
+    for (; at < end; at += 2) {
+        float r =
+            (float)f->sd * sqrtf(-2.0f * logf((float)(1.0 - sr1__rng_uniform(&rng))));
+        float a = 6.28318530718f * (float)sr1__rng_uniform(&rng);
+
+        f->v[at] = r * cosf(a);
+        if (at + 1 < end)
+            f->v[at + 1] = r * sinf(a);
+    }
+    return SR1_OK;
+}
+
+/* Standard deviation of a matrix. The layers' outputs shrink with depth, so that the sum
+ * over 2L of them keeps its size. */
+static double matrix_sd(const sr1_model *m, const struct sr1__named *p, int32_t init)
+{
+    double sd = 1.0 / sqrt((double)t_size(p->tensor, 1));
+
+    if (init == SR1__INIT_NORMAL)
+        return m->config.initializer_range;
+    if (p->tensor == m->embed)
+        return 0.04;
+    if (sr1__str_ends_with(sr1__str_of(p->name), "o_proj.weight") ||
+        sr1__str_ends_with(sr1__str_of(p->name), "down_proj.weight"))
+        sd /= sqrt(2.0 * (double)m->config.n_layers);
+    return sd;
+}
+
+static void fill_matrix(sr1_scope *s, const sr1_model *m, size_t i, uint64_t seed,
+                        int32_t init, struct sr1__pool *pool)
+{
+    sr1_tensor *t = m->params[i].tensor;
+    size_t n = (size_t)t_numel(t);
+    struct fill f = {NULL, n, matrix_sd(m, &m->params[i], init), seed, i};
+
+    f.v = sr1__realloc(NULL, n, sizeof *f.v);
+    if (!f.v) {
+        sr1__scope_check(s, sr1__fail_nomem("random weights"));
+        return;
+    }
+    sr1__scope_check(s, sr1__pool_run(pool, (n + BLOCK - 1) / BLOCK, fill_block, &f));
+    t_copy_(s, t, t_from_f32(s, f.v, T_SHAPE(t_size(t, 0), t_size(t, 1))));
+    sr1__free(f.v);
+}
+
+static sr1_status randomize_weights(sr1_model *m, uint64_t seed, int32_t init)
+{
+    struct sr1__pool *pool;
+    sr1_status status = SR1_OK;
+
+    SR1__TRY(sr1__pool_new(&pool, 0));
+    for (size_t i = 0; i < m->n_params && status == SR1_OK; i++) {
+        sr1_scope *s = sr1__scope_open(m->device, "%s", m->params[i].name);
+
+        sr1__scope_no_grad(s);
+        if (t_ndim(m->params[i].tensor) > 1)
+            fill_matrix(s, m, i, seed, init, pool);
+        else
+            t_fill_(s, m->params[i].tensor,
+                    sr1__str_ends_with(sr1__str_of(m->params[i].name), "bias") ? 0.0
+                                                                               : 1.0);
+        status = sr1__scope_close(s);
+    }
+    sr1__pool_free(pool);
+    return status;
+}
+
+sr1_status sr1__model_random(sr1_model **out, const struct sr1__hf_config *config,
+                             uint64_t seed, int32_t init, int32_t dtype,
+                             sr1__device device)
+{
+    sr1_model *m = NULL;
+
+    SR1__TRY(sr1__hf_config_check(config, "model"));
+    SR1__TRY(sr1__model_empty(&m, config, dtype, device));
+    SR1__RETURN_NEW(out, m, randomize_weights(m, seed, init), sr1_model_free);
+}

@@ -1,0 +1,133 @@
+/* tensor/model/model.h - the inside of sr1_model: a Qwen3 or Qwen2.5 decoder and its
+ * forward pass.
+ *
+ * Weights are trained in fused leaves (q, k, v rows in one matrix, gate and up in
+ * another); the Hugging Face names are views of their rows, used to load and to save. */
+#ifndef SR1__MODEL_MODEL_H
+#define SR1__MODEL_MODEL_H
+
+#include "tensor/ops/nn.h"
+#include "tensor/ops/optimizer.h"
+#include "tensor/weights/hf_config.h"
+
+#include <searchr1/model.h>
+
+#include <stdatomic.h>
+
+/* One decoder layer; NULL where the architecture has no such tensor. Borrowed. */
+struct sr1__layer {
+    sr1_tensor *input_norm; /* [E] */
+    sr1_tensor *qkv;        /* [(H+2Hkv)*D, E], rows q | k | v */
+    sr1_tensor *qkv_bias;   /* [(H+2Hkv)*D], Qwen2.5 */
+    sr1_tensor *q_norm;     /* [D], Qwen3 */
+    sr1_tensor *k_norm;     /* [D], Qwen3 */
+    sr1_tensor *o;          /* [E, H*D] */
+    sr1_tensor *o_bias;     /* [E], Qwen3 with attention_bias */
+    sr1_tensor *post_norm;  /* [E] */
+    sr1_tensor *gate_up;    /* [2F, E], rows gate | up */
+    sr1_tensor *down;       /* [E, F] */
+};
+
+struct sr1_model {
+    struct sr1__hf_config config;
+    int32_t dtype;
+    sr1__device device;
+    sr1_tensor *embed;      /* [V,E] */
+    sr1_tensor *final_norm; /* [E] */
+    sr1_tensor *head;       /* [V,E]; the same handle as embed when tied; NULL in a
+                               critic */
+    sr1_tensor *value_head; /* [1,E], and */
+    sr1_tensor *value_bias; /* [1]: a critic's; NULL otherwise */
+    struct sr1__layer *layers;
+    struct sr1__named
+        *params; /* the leaves an optimizer trains; owns names and tensors */
+    size_t n_params;
+    struct sr1__named *views; /* by Hugging Face name; owns names and tensors */
+    size_t n_views;
+    struct sr1__rope rope;
+    uint64_t version; /* grows when weights change; caches of them compare it */
+    int32_t refs;
+    atomic_int busy;         /* a forward pass is under way */
+    sr1_tensor **sums;       /* [n_params] of gradients, fp32; NULL in a model of fp32
+                                and while nothing is gathered */
+    const sr1_model *shares; /* while a replica is built: where its leaves lie */
+};
+
+/* Tokens of several sequences end to end. All borrowed. */
+struct sr1__packed {
+    const int32_t *ids;        /* [cu_seqlens[n_seqs]] */
+    const int64_t *cu_seqlens; /* [n_seqs + 1], from 0, growing */
+    size_t n_seqs;
+};
+
+/* The attention of a layer: q [N,H,D], k, v [N,Hkv,D], rotated -> [N,H*D]; and its
+ * product with a weight, NULL: t_linear. */
+struct sr1__attention {
+    sr1_tensor *(*fn)(sr1_scope *s, void *self, int32_t layer, sr1_tensor *q,
+                      sr1_tensor *k, sr1_tensor *v);
+    void *self;
+    sr1_tensor *(*linear)(sr1_scope *s, void *self, sr1_tensor *x, sr1_tensor *w,
+                          sr1_tensor *bias);
+};
+
+struct sr1__forward_options {
+    int checkpoint; /* keep only each layer's input for backward */
+};
+
+/* Hidden states after the final norm [N,E] of packed sequences; opt may be NULL. */
+sr1_tensor *sr1__qwen_forward(sr1_scope *s, sr1_model *m, const struct sr1__packed *in,
+                              const struct sr1__forward_options *opt);
+
+/* The same for n tokens at given positions, with the caller's attention (the KV cache).
+ */
+sr1_tensor *sr1__qwen_body(sr1_scope *s, sr1_model *m, const int32_t *ids,
+                           const int64_t *positions, size_t n,
+                           const struct sr1__attention *attention);
+
+/* Logits [n,V] of hidden states [n,E], in the model's dtype. */
+sr1_tensor *sr1__qwen_logits(sr1_scope *s, sr1_model *m, sr1_tensor *hidden);
+
+/* A critic's values [n] of hidden states [n,E], in the model's dtype. */
+sr1_tensor *sr1__qwen_values(sr1_scope *s, sr1_model *m, sr1_tensor *hidden);
+
+/* A critic with the body of a language model or critic. Its value head is that of `from`,
+ * or zero: every state is worth 0 at first. dtype as sr1__model_clone. */
+sr1_status sr1__model_critic(sr1_model **out, const sr1_model *from, int32_t dtype);
+
+/* All parameters record gradients (1) or not (0; a frozen reference). New models do not.
+ */
+sr1_status sr1__model_train(sr1_model *m, int on);
+/* A model that shares the weights of another but has gradients and caches of its own, so
+ * that two threads can work with them. `of` must outlive it. */
+sr1_status sr1__model_replica(sr1_model **out, const sr1_model *of);
+/* One more reference, given back by sr1_model_free. */
+sr1_model *sr1__model_retain(sr1_model *m);
+/* Call after each backward pass: adds the gradients to fp32 sums, because a bf16 sum
+ * stops changing once it is about 256 times larger than the addend. Nothing to do in
+ * fp32. */
+sr1_status sr1__model_gather_grad(sr1_model *m);
+/* The gradient of params[i] so far, owned by s; NULL: none. */
+sr1_tensor *sr1__model_grad(sr1_scope *s, const sr1_model *m, size_t i);
+/* Forget accumulated gradients. */
+void sr1__model_clear_grad(sr1_model *m);
+/* Add the gradients of a replica to those of `to`, and forget them there. */
+sr1_status sr1__model_add_grad(sr1_model *to, sr1_model *from);
+/* Call this after changing weights. */
+void sr1__model_touch(sr1_model *m);
+
+/* A copy of the weights as they are now, in dtype (-1: the same). */
+sr1_status sr1__model_clone(sr1_model **out, const sr1_model *from, int32_t dtype);
+/* Overwrite the weights of `to` with those of `from` (same shapes, converts dtype). */
+sr1_status sr1__model_copy_weights(sr1_model *to, const sr1_model *from);
+
+/* A model whose weights are not set yet. */
+sr1_status sr1__model_empty(sr1_model **out, const struct sr1__hf_config *config,
+                            int32_t dtype, sr1__device device);
+
+/* How sr1__model_random fills matrices: all sd 0.02, or scaled by fan-in. */
+enum { SR1__INIT_NORMAL = 0, SR1__INIT_FAN_IN = 1 };
+sr1_status sr1__model_random(sr1_model **out, const struct sr1__hf_config *config,
+                             uint64_t seed, int32_t init, int32_t dtype,
+                             sr1__device device);
+
+#endif

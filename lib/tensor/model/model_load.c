@@ -1,0 +1,269 @@
+/* lib/tensor/model/model_load.c - load weights from and save them to a Hugging Face
+ * folder. */
+#include "tensor/model/model_load.h"
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "tensor/weights/other_forms.h"
+
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+_Static_assert((int)SR1__WEIGHT_F32 == (int)SR1__F32 &&
+                   (int)SR1__WEIGHT_BF16 == (int)SR1__BF16 &&
+                   (int)SR1__WEIGHT_F16 == (int)SR1__F16,
+               "element types have one number in files and in memory");
+
+sr1_status sr1__weight_load(const struct sr1__weight *w, sr1_tensor *to,
+                            sr1__device device)
+{
+    sr1_scope *s = sr1__scope_open(device, "%s: %s", w->file, w->name);
+    sr1_tensor *stored = NULL;
+
+    sr1__scope_no_grad(s);
+    sr1__scope_check(s, sr1__shim_wrap(&stored, (void *)(uintptr_t)w->data, w->dtype,
+                                       w->n_dims, w->shape));
+    stored = sr1__scope_own(s, stored);
+    t_copy_(s, to, stored);
+    if (sr1__scope_status(s) == SR1_OK && !t_isfinite_all(s, to))
+        sr1__scope_fail(
+            s, SR1_E_NUMERIC,
+            "some weights are not finite (in %s); the file is damaged or needs "
+            "a wider dtype",
+            sr1__torch_dtype_name(t_dtype(to)));
+    return sr1__scope_close(s);
+}
+
+/* Copy one stored tensor into its view. */
+static sr1_status load_view(const sr1_model *m, const struct sr1__named *v,
+                            const struct sr1__weights *file)
+{
+    const struct sr1__weight *w = NULL;
+
+    SR1__TRY(sr1__weights_get(file, v->name, t_ndim(v->tensor),
+                              sr1__shim_sizes(v->tensor), &w));
+    return sr1__weight_load(w, v->tensor, m->device);
+}
+
+static int is_read(const sr1_model *m, const char *name)
+{
+    for (size_t i = 0; i < m->n_views; i++)
+        if (strcmp(m->views[i].name, name) == 0)
+            return 1;
+    return 0;
+}
+
+/* Tensors in files that are not needed: the head of a model that ties it to its
+ * embeddings, and tables of rope. */
+static int is_redundant(const sr1_model *m, const char *name)
+{
+    return (m->config.tie_word_embeddings && strcmp(name, "lm_head.weight") == 0) ||
+           strstr(name, "rotary_emb.inv_freq") != NULL;
+}
+
+/* As in transformers: tensors that config.json does not describe are ignored with a
+ * warning. */
+static void warn_unused_tensors(const sr1_model *m, const struct sr1__weights *file)
+{
+    const struct sr1__weight *first = NULL;
+    size_t n = 0;
+
+    for (size_t i = 0; i < sr1__weights_count(file); i++) {
+        const struct sr1__weight *w = sr1__weights_at(file, i);
+
+        if (is_read(m, w->name) || is_redundant(m, w->name))
+            continue;
+        first = first ? first : w;
+        n++;
+    }
+    if (first)
+        sr1__log(SR1_LOG_WARN,
+                 "%s: tensor '%.200s'%s not part of the model that config.json "
+                 "describes, and %zu tensor%s not used; check num_hidden_layers and "
+                 "architectures",
+                 first->file, first->name, n > 1 ? " and others are" : " is", n,
+                 n > 1 ? "s are" : " is");
+}
+
+static sr1_status load_all(sr1_model *m, const char *folder)
+{
+    struct sr1__weights *file = NULL;
+    sr1_status status = SR1_OK;
+
+    SR1__TRY(sr1__weights_open(&file, folder));
+    for (size_t i = 0; i < m->n_views && status == SR1_OK; i++)
+        status = load_view(m, &m->views[i], file);
+    if (status == SR1_OK)
+        warn_unused_tensors(m, file);
+    status = sr1__weights_blame(file, status);
+    sr1__weights_close(file);
+    return status;
+}
+
+/* Where the last two names of a path begin: "Qwen/Qwen3-0.6B". */
+static const char *last_two(const char *path)
+{
+    const char *at = strrchr(path, '/');
+
+    while (at && at > path && at[-1] != '/')
+        at--;
+    return at && *at != '/' ? at : path;
+}
+
+/* May the last two names be a hub's owner and model? Not if a folder of the first name
+ * exists, or if the name cannot be an owner's. */
+static int is_hub_model_name(const char *folder)
+{
+    static const char *const folders[] = {"models", "model",  "runs",    "checkpoints",
+                                          "out",    "output", "outputs", "tmp"};
+    const char *name = last_two(folder), *slash = strchr(name, '/');
+    size_t n = slash ? (size_t)(slash - name) : 0;
+    char *parent;
+    int there;
+
+    if (n == 0 || slash[1] == '\0' || strchr(".~", *name))
+        return 0;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (strlen(folders[i]) == n && strncmp(name, folders[i], n) == 0)
+            return 0;
+    parent = sr1__strndup(folder, (size_t)(slash - folder));
+    there = !parent || sr1__path_exists(parent);
+    sr1__free(parent);
+    return !there;
+}
+
+static sr1_status folder_holds(const char *folder, const char *name, int *yes)
+{
+    char *path = sr1__path_join(folder, name);
+
+    SR1__CHECK_ALLOC(path, "file name");
+    *yes = sr1__path_exists(path);
+    sr1__free(path);
+    return SR1_OK;
+}
+
+/* The folder of a run, or of a checkpoint, in place of the model in it. */
+static sr1_status check_run(const char *kind, const char *folder)
+{
+    enum { MODEL, METRICS, CHECKPOINTS, WEIGHTS, SHARDS, N_NAMES };
+    static const char *const names[N_NAMES] = {"model/config.json", "metrics.jsonl",
+                                               "checkpoints", "model.safetensors",
+                                               "model.safetensors.index.json"};
+    const char *step = "/checkpoints/step-N/model";
+    int holds[N_NAMES] = {0};
+
+    for (size_t i = 0; i < N_NAMES; i++)
+        SR1__TRY(folder_holds(folder, names[i], &holds[i]));
+    if (holds[MODEL])
+        step = "/model";
+    else if (!holds[METRICS] || !holds[CHECKPOINTS])
+        return SR1_OK;
+    if (holds[WEIGHTS] || holds[SHARDS])
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "%s '%s' is the folder of a run or of a checkpoint; the model in it "
+                     "is %s%s",
+                     kind, folder, folder, step);
+}
+
+static sr1_status refuse_missing(const char *kind, const char *folder)
+{
+    char cwd[PATH_MAX] = "";
+    int relative = *folder != '/' && getcwd(cwd, sizeof cwd);
+
+    if (is_hub_model_name(folder))
+        return sr1__fail(SR1_E_NOT_FOUND,
+                         "%s '%s' is not a folder%s%s; check the path. Nothing is "
+                         "fetched: if %s is a name at Hugging Face, download it with 'hf "
+                         "download %s --local-dir %s'",
+                         kind, folder, relative ? " in " : "", relative ? cwd : "",
+                         last_two(folder), last_two(folder), folder);
+    return sr1__fail(SR1_E_NOT_FOUND,
+                     "%s '%s' is not a folder%s%s; check the path. Nothing is fetched: "
+                     "'hf download OWNER/NAME --local-dir %s' gets a model of Hugging "
+                     "Face",
+                     kind, folder, relative ? " in " : "", relative ? cwd : "", folder);
+}
+
+sr1_status sr1__model_folder_check(const char *kind, const char *folder)
+{
+    if (sr1__path_is_dir(folder))
+        return check_run(kind, folder);
+    SR1__TRY(sr1__context(sr1__model_form_check(folder), "%s", kind));
+    return refuse_missing(kind, folder);
+}
+
+sr1_status sr1__model_load(sr1_model **out, const char *folder, int32_t dtype,
+                           sr1__device device)
+{
+    struct sr1__hf_config config;
+    sr1_model *m = NULL;
+    sr1_status status;
+
+    SR1__TRY(sr1__model_folder_check("model", folder));
+    SR1__TRY(sr1__hf_config_load(&config, folder));
+    SR1__TRY(sr1__model_empty(&m, &config, dtype, device));
+    status = load_all(m, folder);
+    if (status != SR1_OK) {
+        sr1_model_free(m);
+        return sr1__context(status, "model");
+    }
+    *out = m;
+    return SR1_OK;
+}
+
+/* ---- saving ---- */
+
+struct model_save {
+    const sr1_model *m;
+    void *bytes; /* of the tensor asked for last */
+};
+
+static sr1_status read_view_bytes(void *arg, size_t i, const void **bytes)
+{
+    struct model_save *save = arg;
+    sr1_tensor *t = save->m->views[i].tensor;
+    size_t n = (size_t)t_numel(t);
+    int32_t dtype = save->m->dtype;
+
+    sr1__free(save->bytes);
+    save->bytes = sr1__malloc(n * sr1__torch_dtype_size(dtype));
+    SR1__CHECK_ALLOC(save->bytes, "tensor to save");
+    SR1__TRY(sr1__shim_to_host(t, dtype, save->bytes, n));
+    *bytes = save->bytes;
+    return SR1_OK;
+}
+
+static void describe_tensors(const sr1_model *m, struct sr1__weight_out *rows)
+{
+    for (size_t i = 0; i < m->n_views; i++) {
+        const struct sr1__named *v = &m->views[i];
+
+        rows[i] = (struct sr1__weight_out){
+            .name = v->name, .dtype = m->dtype, .n_dims = t_ndim(v->tensor)};
+        memcpy(rows[i].shape, sr1__shim_sizes(v->tensor),
+               (size_t)rows[i].n_dims * sizeof(int64_t));
+    }
+}
+
+sr1_status sr1__model_store(const sr1_model *m, const char *folder)
+{
+    struct sr1__weight_out *rows = sr1__calloc(m->n_views, sizeof *rows);
+    struct sr1__hf_config config = m->config;
+    struct model_save save = {m, NULL};
+    sr1_status status;
+
+    SR1__CHECK_ALLOC(rows, "list of tensors");
+    describe_tensors(m, rows);
+    config.dtype = m->dtype;
+    status = sr1__dir_make(folder);
+    if (status == SR1_OK)
+        status = sr1__weights_save(folder, rows, m->n_views, 0, read_view_bytes, &save);
+    if (status == SR1_OK)
+        status = sr1__hf_config_save(&config, folder);
+    sr1__free(save.bytes);
+    sr1__free(rows);
+    return sr1__context(status, "saving the model to '%s'", folder);
+}

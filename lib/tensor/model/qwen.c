@@ -1,0 +1,274 @@
+/* lib/tensor/model/qwen.c - the forward pass of Qwen3 and Qwen2.5 over packed tokens.
+ *
+ *     x = embed[ids]
+ *     a layer:  x += Wo attention(rope(norm(Wq h)), rope(norm(Wk h)), Wv h),  h = norm(x)
+ *               x += Wdown (silu(Wgate h) * (Wup h)),                         h = norm(x)
+ *     hidden = norm(x)
+ *
+ * Qwen3 normalises each head of q and k; Qwen2.5 has biases on q, k and v instead.
+ * Which tokens a token attends to is decided by the caller: packed sequences here, a
+ * key-value cache in the decoder. */
+#include "tensor/model/model.h"
+
+#include "base/mem.h"
+#include "tensor/ops/fused.h"
+
+/* The values shared by all layers of one forward pass. Kept by checkpointed layers until
+ * backward has run. */
+struct qwen_pass {
+    sr1_model *m;
+    sr1_tensor *cos; /* [N,D] */
+    sr1_tensor *sin;
+    struct sr1__attention attention;
+    int64_t *cu_seqlens; /* a copy; NULL with an attention of the caller's */
+    size_t n_seqs;
+    int32_t refs;
+};
+
+struct layer_segment {
+    struct qwen_pass *pass;
+    int32_t layer;
+};
+
+static void pass_release(struct qwen_pass *p)
+{
+    if (!p || --p->refs > 0)
+        return;
+    sr1__tensor_free(p->cos);
+    sr1__tensor_free(p->sin);
+    sr1__free(p->cu_seqlens);
+    sr1__free(p);
+}
+
+static void layer_segment_free(void *self)
+{
+    struct layer_segment *g = self;
+
+    pass_release(g->pass);
+    sr1__free(g);
+}
+
+static sr1_tensor *packed_attention(sr1_scope *s, void *self, int32_t layer,
+                                    sr1_tensor *q, sr1_tensor *k, sr1_tensor *v)
+{
+    const struct qwen_pass *p = self;
+
+    (void)layer;
+    return sr1__nn_attention(s, q, k, v, p->cu_seqlens, p->n_seqs);
+}
+
+static sr1_tensor *apply_linear(sr1_scope *s, const struct qwen_pass *p, sr1_tensor *x,
+                                sr1_tensor *w, sr1_tensor *bias)
+{
+    if (p->attention.linear)
+        return p->attention.linear(s, p->attention.self, x, w, bias);
+    return t_linear(s, x, w, bias);
+}
+
+static sr1_tensor *run_qwen_attention(sr1_scope *s, const struct qwen_pass *p,
+                                      int32_t layer, sr1_tensor *x)
+{
+    const struct sr1__hf_config *c = &p->m->config;
+    const struct sr1__layer *w = &p->m->layers[layer];
+    struct sr1__heads_op heads = {c->n_heads, c->n_kv_heads,   c->head_dim, w->q_norm,
+                                  w->k_norm,  c->rms_norm_eps, p->cos,      p->sin};
+    sr1_tensor *y = sr1__fused_rms_norm(s, x, w->input_norm, c->rms_norm_eps);
+    sr1_tensor *qkv[3];
+
+    sr1__fused_heads(s, &heads, apply_linear(s, p, y, w->qkv, w->qkv_bias), qkv);
+    y = p->attention.fn(s, p->attention.self, layer, qkv[0], qkv[1], qkv[2]);
+    return t_add(s, x, apply_linear(s, p, y, w->o, w->o_bias));
+}
+
+static sr1_tensor *run_qwen_mlp(sr1_scope *s, const struct qwen_pass *p, int32_t layer,
+                                sr1_tensor *x)
+{
+    const struct sr1__layer *w = &p->m->layers[layer];
+    sr1_tensor *y = sr1__fused_rms_norm(s, x, w->post_norm, p->m->config.rms_norm_eps);
+
+    y = sr1__fused_swiglu(s, apply_linear(s, p, y, w->gate_up, NULL));
+    return t_add(s, x, apply_linear(s, p, y, w->down, NULL));
+}
+
+/* One layer in a scope of its own, so that its activations go as early as they can. */
+static sr1_tensor *run_qwen_layer(sr1_scope *outer, const struct qwen_pass *p,
+                                  int32_t layer, sr1_tensor *x)
+{
+    sr1_scope *s = sr1__scope_nest(outer, "layer %d", layer);
+    sr1_tensor *y = run_qwen_mlp(s, p, layer, run_qwen_attention(s, p, layer, x));
+
+    y = t_keep(s, y);
+    (void)sr1__scope_close(s);
+    return y;
+}
+
+static sr1_tensor *run_layer_segment(sr1_scope *s, void *self, sr1_tensor *x)
+{
+    const struct layer_segment *g = self;
+
+    return run_qwen_layer(s, g->pass, g->layer, x);
+}
+
+static sr1_tensor *run_checkpointed(sr1_scope *s, struct qwen_pass *p, int32_t layer,
+                                    sr1_tensor *x)
+{
+    struct layer_segment *g = sr1__malloc(sizeof *g);
+
+    if (!g) {
+        sr1__scope_check(s, sr1__fail_nomem("checkpointed layer"));
+        return NULL;
+    }
+    *g = (struct layer_segment){p, layer};
+    p->refs++;
+    return t_checkpoint(s, run_layer_segment, g, layer_segment_free, x);
+}
+
+/* Rows of the rotary tables for these positions; the tables grow to the largest. */
+static void pick_positions(sr1_scope *s, struct qwen_pass *p, const int64_t *positions,
+                           size_t n)
+{
+    struct sr1__rope *rope = &p->m->rope;
+    sr1_tensor *index;
+    int64_t top = 0;
+
+    for (size_t i = 0; i < n; i++)
+        top = positions[i] > top ? positions[i] : top;
+    sr1__scope_check(s, sr1__rope_reserve(rope, top + 1));
+    index = t_from_i64(s, positions, T_SHAPE((int64_t)n));
+    p->cos = t_hold(s, t_to(s, t_index_select(s, rope->cos, 0, index), p->m->dtype));
+    p->sin = t_hold(s, t_to(s, t_index_select(s, rope->sin, 0, index), p->m->dtype));
+}
+
+static int ids_fit(sr1_scope *s, const sr1_model *m, const int32_t *ids, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (ids[i] >= 0 && ids[i] < m->config.vocab_size)
+            continue;
+        sr1__scope_fail(s, SR1_E_INVALID, "token %zu: id %d is not in [0, %lld)", i,
+                        (int)ids[i], (long long)m->config.vocab_size);
+        return 0;
+    }
+    if (n == 0)
+        sr1__scope_fail(s, SR1_E_INVALID, "no tokens");
+    return n > 0 && sr1__scope_status(s) == SR1_OK;
+}
+
+static sr1_tensor *run_qwen_layers(sr1_scope *s, struct qwen_pass *p, const int32_t *ids,
+                                   const int64_t *positions, size_t n, int checkpoint)
+{
+    sr1_model *m = p->m;
+    sr1_tensor *x;
+
+    pick_positions(s, p, positions, n);
+    x = t_embedding(s, m->embed, t_from_i32(s, ids, n));
+    for (int32_t i = 0; i < m->config.n_layers; i++) {
+        sr1_tensor *y =
+            checkpoint ? run_checkpointed(s, p, i, x) : run_qwen_layer(s, p, i, x);
+
+        t_drop(s, x);
+        x = y;
+    }
+    return sr1__fused_rms_norm(s, x, m->final_norm, m->config.rms_norm_eps);
+}
+
+/* A pass may replace the rotary tables, so a second thread in one model is refused. */
+static sr1_tensor *run_qwen_forward(sr1_scope *s, struct qwen_pass *p, const int32_t *ids,
+                                    const int64_t *positions, size_t n, int checkpoint)
+{
+    sr1_tensor *hidden;
+
+    if (!ids_fit(s, p->m, ids, n))
+        return NULL;
+    if (atomic_exchange(&p->m->busy, 1)) {
+        sr1__scope_fail(s, SR1_E_STATE,
+                        "another thread is using this model; one thread at a time may");
+        return NULL;
+    }
+    hidden = run_qwen_layers(s, p, ids, positions, n, checkpoint);
+    atomic_store(&p->m->busy, 0);
+    return hidden;
+}
+
+sr1_tensor *sr1__qwen_body(sr1_scope *s, sr1_model *m, const int32_t *ids,
+                           const int64_t *positions, size_t n,
+                           const struct sr1__attention *attention)
+{
+    struct qwen_pass p = {.m = m, .attention = *attention, .refs = 1};
+    sr1_tensor *hidden = run_qwen_forward(s, &p, ids, positions, n, 0);
+
+    sr1__tensor_free(p.cos);
+    sr1__tensor_free(p.sin);
+    return hidden;
+}
+
+/* Positions of packed tokens, counted from 0 in each sequence. */
+static sr1_status packed_positions(const struct sr1__packed *in, int64_t **out)
+{
+    int64_t n = in->n_seqs ? in->cu_seqlens[in->n_seqs] : 0;
+    int64_t *pos;
+
+    for (size_t i = 0; i < in->n_seqs; i++)
+        if (in->cu_seqlens[i + 1] <= in->cu_seqlens[i] || in->cu_seqlens[0] != 0)
+            return sr1__fail(SR1_E_INVALID, "sequence %zu is empty or out of order", i);
+    SR1__CALLOC(pos, (size_t)n + 1, "token positions");
+    for (size_t i = 0; i < in->n_seqs; i++)
+        for (int64_t t = in->cu_seqlens[i]; t < in->cu_seqlens[i + 1]; t++)
+            pos[t] = t - in->cu_seqlens[i];
+    *out = pos;
+    return SR1_OK;
+}
+
+static struct qwen_pass *pass_new(sr1_scope *s, sr1_model *m,
+                                  const struct sr1__packed *in)
+{
+    struct qwen_pass *p = sr1__calloc(1, sizeof *p);
+
+    if (p) {
+        p->m = m;
+        p->refs = 1;
+        p->attention = (struct sr1__attention){packed_attention, p, NULL};
+        p->n_seqs = in->n_seqs;
+        p->cu_seqlens = sr1__memdup(in->cu_seqlens, (in->n_seqs + 1) * sizeof(int64_t));
+    }
+    if (p && p->cu_seqlens)
+        return p;
+    pass_release(p);
+    sr1__scope_check(s, sr1__fail_nomem("forward pass"));
+    return NULL;
+}
+
+sr1_tensor *sr1__qwen_forward(sr1_scope *s, sr1_model *m, const struct sr1__packed *in,
+                              const struct sr1__forward_options *opt)
+{
+    int64_t *positions = NULL;
+    sr1_tensor *hidden = NULL;
+    struct qwen_pass *p;
+
+    if (sr1__scope_status(s) != SR1_OK)
+        return NULL;
+    sr1__scope_check(s, packed_positions(in, &positions));
+    p = positions ? pass_new(s, m, in) : NULL;
+    if (p)
+        hidden =
+            run_qwen_forward(s, p, in->ids, positions, (size_t)in->cu_seqlens[in->n_seqs],
+                             opt && opt->checkpoint);
+    pass_release(p);
+    sr1__free(positions);
+    return hidden;
+}
+
+sr1_tensor *sr1__qwen_logits(sr1_scope *s, sr1_model *m, sr1_tensor *hidden)
+{
+    if (!m->head)
+        sr1__scope_fail(s, SR1_E_STATE,
+                        "this model is a critic: it gives values, not logits");
+    return t_linear(s, hidden, m->head, NULL);
+}
+
+sr1_tensor *sr1__qwen_values(sr1_scope *s, sr1_model *m, sr1_tensor *hidden)
+{
+    if (!m->value_head)
+        sr1__scope_fail(s, SR1_E_STATE,
+                        "this model is no critic: it gives logits, not values");
+    return t_squeeze(s, t_linear(s, hidden, m->value_head, m->value_bias), -1);
+}

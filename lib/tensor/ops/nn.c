@@ -1,0 +1,192 @@
+/* lib/tensor/ops/nn.c - rotary positions, SwiGLU, and causal attention over packed
+ * sequences.
+ */
+#include "tensor/ops/nn.h"
+
+#include "base/mem.h"
+
+#include <math.h>
+
+#define ROPE_FIRST 1024
+#define ROPE_LIMIT ((int64_t)1 << 24)
+
+void sr1__rope_init(struct sr1__rope *r, double theta, int32_t dim, sr1__device device)
+{
+    *r = (struct sr1__rope){.theta = theta, .dim = dim, .device = device};
+}
+
+void sr1__rope_free(struct sr1__rope *r)
+{
+    sr1__tensor_free(r->cos);
+    sr1__tensor_free(r->sin);
+    r->cos = NULL;
+    r->sin = NULL;
+    r->n = 0;
+}
+
+/* Angles position * theta^(-2i/D), rounded where transformers rounds: the frequency and
+ * the product are fp32. */
+static void fill_angles(float *angle, int64_t n, int32_t dim, double theta)
+{
+    int32_t half = dim / 2;
+
+    for (int32_t i = 0; i < half; i++) {
+        float freq = 1.0f / powf((float)theta, (float)(2 * i) / (float)dim);
+
+        for (int64_t p = 0; p < n; p++) {
+            angle[p * dim + i] = (float)p * freq;
+            angle[p * dim + half + i] = (float)p * freq;
+        }
+    }
+}
+
+sr1_status sr1__rope_reserve(struct sr1__rope *r, int64_t n)
+{
+    int64_t want = r->n ? r->n : ROPE_FIRST;
+    float *angle;
+    sr1_tensor *cos;
+    sr1_tensor *sin;
+    sr1_scope *s;
+
+    if (n <= r->n)
+        return SR1_OK;
+    if (n > ROPE_LIMIT)
+        return sr1__fail(SR1_E_LIMIT, "position %lld is beyond %lld", (long long)n - 1,
+                         (long long)ROPE_LIMIT);
+    while (want < n)
+        want *= 2;
+    angle = sr1__realloc(NULL, (size_t)want * (size_t)r->dim, sizeof *angle);
+    SR1__CHECK_ALLOC(angle, "rotary table");
+    fill_angles(angle, want, r->dim, r->theta);
+    s = sr1__scope_open(r->device, "rotary table");
+    sr1__scope_no_grad(s);
+    cos = t_from_f32(s, angle, T_SHAPE(want, r->dim));
+    sin = t_hold(s, t_sin(s, cos));
+    cos = t_hold(s, t_cos(s, cos));
+    sr1__free(angle);
+    if (sr1__scope_status(s) != SR1_OK) {
+        sr1__tensor_free(cos);
+        sr1__tensor_free(sin);
+        return sr1__scope_close(s);
+    }
+    sr1__rope_free(r);
+    r->cos = cos;
+    r->sin = sin;
+    r->n = want;
+    return sr1__scope_close(s);
+}
+
+sr1_tensor *sr1__nn_rope(sr1_scope *s, sr1_tensor *x, sr1_tensor *cos, sr1_tensor *sin)
+{
+    int64_t half = t_size(x, -1) / 2;
+    sr1_tensor *part[2];
+    sr1_tensor *swapped[2];
+    sr1_tensor *turned;
+
+    t_split(s, x, (int64_t[]){half, half}, 2, -1, part);
+    swapped[0] = t_neg(s, part[1]);
+    swapped[1] = part[0];
+    turned = t_cat(s, swapped, 2, -1);
+    return t_add(s, t_mul(s, x, t_unsqueeze(s, cos, 1)),
+                 t_mul(s, turned, t_unsqueeze(s, sin, 1)));
+}
+
+sr1_tensor *sr1__nn_swiglu(sr1_scope *s, sr1_tensor *gate_up)
+{
+    int64_t f = t_size(gate_up, -1) / 2;
+    sr1_tensor *part[2];
+
+    t_split(s, gate_up, (int64_t[]){f, f}, 2, -1, part);
+    return t_mul(s, t_silu(s, part[0]), part[1]);
+}
+
+/* x [b*t,H,D] as [b,H,t,D], a view. */
+static sr1_tensor *view_as_batch(sr1_scope *s, sr1_tensor *x, int64_t b, int64_t t)
+{
+    return t_transpose(s, t_reshape(s, x, T_SHAPE(b, t, t_size(x, 1), t_size(x, 2))), 1,
+                       2);
+}
+
+/* b sequences of t tokens -> [b*t, H*D] */
+static sr1_tensor *attend_run(sr1_scope *s, sr1_tensor *q, sr1_tensor *k, sr1_tensor *v,
+                              int64_t b, int64_t t)
+{
+    sr1_tensor *y = t_sdpa(s, view_as_batch(s, q, b, t), view_as_batch(s, k, b, t),
+                           view_as_batch(s, v, b, t), NULL, 1);
+
+    return t_reshape(s, t_transpose(s, y, 1, 2),
+                     T_SHAPE(b * t, t_size(q, 1) * t_size(q, 2)));
+}
+
+/* Neighbours of one length, as one batch. */
+struct runs {
+    size_t n;
+    int64_t *tokens; /* [n] of all its sequences */
+    int64_t *len;    /* [n] of each of them */
+    sr1_tensor **q;  /* [n], likewise k, v and the results y */
+    sr1_tensor **k;
+    sr1_tensor **v;
+    sr1_tensor **y;
+};
+
+static sr1_status find_length_runs(struct runs *r, const int64_t *cu_seqlens,
+                                   size_t n_seqs)
+{
+    int64_t *numbers = sr1__calloc(2 * n_seqs, sizeof *numbers);
+    sr1_tensor **handles = sr1__calloc(4 * n_seqs, sizeof(sr1_tensor *));
+
+    *r = (struct runs){0,
+                       numbers,
+                       numbers + n_seqs,
+                       handles,
+                       handles + n_seqs,
+                       handles + 2 * n_seqs,
+                       handles + 3 * n_seqs};
+    if (!numbers || !handles) {
+        sr1__free(numbers);
+        sr1__free(handles);
+        return sr1__fail_nomem("attention runs");
+    }
+    for (size_t i = 0; i < n_seqs; i++) {
+        int64_t len = cu_seqlens[i + 1] - cu_seqlens[i];
+
+        if (r->n == 0 || r->len[r->n - 1] != len)
+            r->len[r->n++] = len;
+        r->tokens[r->n - 1] += len;
+    }
+    return SR1_OK;
+}
+
+static void runs_free(struct runs *r)
+{
+    sr1__free(r->tokens);
+    sr1__free(r->q);
+}
+
+sr1_tensor *sr1__nn_attention(sr1_scope *s, sr1_tensor *q, sr1_tensor *k, sr1_tensor *v,
+                              const int64_t *cu_seqlens, size_t n_seqs)
+{
+    int64_t t = n_seqs ? cu_seqlens[1] - cu_seqlens[0] : 0;
+    sr1_tensor *y;
+    struct runs r;
+
+    if (sr1__scope_status(s) != SR1_OK)
+        return NULL;
+    if (n_seqs == 1)
+        return attend_run(s, q, k, v, 1, t);
+    sr1__scope_check(s, find_length_runs(&r, cu_seqlens, n_seqs));
+    if (sr1__scope_status(s) != SR1_OK)
+        return NULL;
+    if (r.n == 1) {
+        runs_free(&r);
+        return attend_run(s, q, k, v, (int64_t)n_seqs, t);
+    }
+    t_split(s, q, r.tokens, r.n, 0, r.q);
+    t_split(s, k, r.tokens, r.n, 0, r.k);
+    t_split(s, v, r.tokens, r.n, 0, r.v);
+    for (size_t i = 0; i < r.n; i++)
+        r.y[i] = attend_run(s, r.q[i], r.k[i], r.v[i], r.tokens[i] / r.len[i], r.len[i]);
+    y = t_cat(s, r.y, r.n, 0);
+    runs_free(&r);
+    return y;
+}

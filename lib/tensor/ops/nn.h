@@ -1,0 +1,46 @@
+/* tensor/ops/nn.h - the layers of a decoder over packed tokens: sequences of different
+ * lengths lie end to end in [N,...] with no padding; cu_seqlens[i]..cu_seqlens[i+1] is
+ * sequence i. */
+#ifndef SR1__OPS_NN_H
+#define SR1__OPS_NN_H
+
+#include "tensor/ops/ops.h"
+
+/* Rotary tables for positions 0..n-1: cos and sin of position * theta^(-2i/D), both
+ * [n,D], the D/2 angles twice (the half-split form of Qwen and Llama). */
+struct sr1__rope {
+    sr1_tensor *cos; /* fp32, on the device */
+    sr1_tensor *sin;
+    int64_t n;
+    double theta;
+    int32_t dim;
+    sr1__device device;
+};
+void sr1__rope_init(struct sr1__rope *r, double theta, int32_t dim, sr1__device device);
+/* Make the tables cover positions below n (grows by doubling; older tensors stay valid).
+ */
+sr1_status sr1__rope_reserve(struct sr1__rope *r, int64_t n);
+void sr1__rope_free(struct sr1__rope *r);
+
+/* Rotate x [N,H,D] by its tokens' rows cos, sin [N,D] (picked from the tables). */
+sr1_tensor *sr1__nn_rope(sr1_scope *s, sr1_tensor *x, sr1_tensor *cos, sr1_tensor *sin);
+
+/* silu(gate) * up for gate_up [N,2F] = [gate | up] -> [N,F] */
+sr1_tensor *sr1__nn_swiglu(sr1_scope *s, sr1_tensor *gate_up);
+
+/* Causal attention of each sequence with itself: q [N,H,D], k and v [N,Hkv,D] -> [N,H*D].
+ * Sequences of equal length that lie next to each other share one call. */
+sr1_tensor *sr1__nn_attention(sr1_scope *s, sr1_tensor *q, sr1_tensor *k, sr1_tensor *v,
+                              const int64_t *cu_seqlens, size_t n_seqs);
+
+/* log softmax(hidden weight^T / temperature)[target], fp32 [N], for hidden [N,E], weight
+ * [V,E], targets i64 [N]. Rows go in chunks of chunk_rows (0: a size that bounds the
+ * logits to about 32 MiB); logits are computed again in backward, so no [N,V] tensor ever
+ * exists. entropy_or_null receives the entropy of each row's distribution, fp32 [N],
+ * whose gradient goes back too. Select the rows wanted (policy positions) before:
+ * t_index_select(s, hidden, 0, rows). */
+sr1_tensor *sr1__nn_token_log_probs(sr1_scope *s, sr1_tensor *hidden, sr1_tensor *weight,
+                                    sr1_tensor *targets, double temperature,
+                                    int64_t chunk_rows, sr1_tensor **entropy_or_null);
+
+#endif

@@ -1,0 +1,255 @@
+/* lib/tensor/ops/optimizer.c - AdamW through libtorch's fused update over all leaves at
+ * once.
+ */
+#include "tensor/ops/optimizer.h"
+
+#include "base/buf.h"
+#include "base/mem.h"
+
+#include <math.h>
+
+enum { SLOT_AVG, SLOT_AVG_SQ, SLOT_MASTER, SLOTS };
+
+static const char *const slot_suffix[SLOTS] = {"exp_avg", "exp_avg_sq", "master"};
+
+/* Lists handed to the fused update, and the gradients they are picked from. */
+enum { LIST_PARAM, LIST_GRAD, LIST_AVG, LIST_AVG_SQ, LIST_STEP, LIST_ALL_GRADS, LISTS };
+
+struct leaf {
+    char *name[SLOTS];       /* "model.norm.weight.exp_avg" */
+    sr1_tensor *slot[SLOTS]; /* fp32; master NULL for fp32 weights */
+    sr1_tensor *param;
+    int decays;
+};
+
+struct sr1__optimizer {
+    struct leaf *leaf;
+    size_t n;
+    struct sr1__named *state;
+    size_t n_state;
+    sr1_tensor **work; /* LISTS lists of n for one call */
+    sr1_tensor *step;  /* fp32 scalar, shared by all leaves */
+    struct sr1__adamw cfg;
+    sr1__device device;
+    int64_t steps;
+};
+
+static void leaf_free(struct leaf *l)
+{
+    for (int i = 0; i < SLOTS; i++) {
+        sr1__free(l->name[i]);
+        sr1__tensor_free(l->slot[i]);
+    }
+    sr1__tensor_free(l->param);
+}
+
+void sr1__optimizer_free(struct sr1__optimizer *o)
+{
+    if (!o)
+        return;
+    for (size_t i = 0; o->leaf && i < o->n; i++)
+        leaf_free(&o->leaf[i]);
+    sr1__free(o->leaf);
+    sr1__free(o->state);
+    sr1__free(o->work);
+    sr1__tensor_free(o->step);
+    sr1__free(o);
+}
+
+static sr1_tensor *fp32_copy(sr1_scope *s, sr1_tensor *t)
+{
+    return t_dtype(t) == SR1__F32 ? NULL : t_hold(s, t_detach(s, t_to(s, t, SR1__F32)));
+}
+
+static sr1_tensor *fp32_zeros(sr1_scope *s, sr1_tensor *t)
+{
+    return t_hold(s, t_full(s, 0.0, SR1__F32, t_ndim(t), sr1__shim_sizes(t)));
+}
+
+static sr1_status leaf_init(sr1_scope *s, struct leaf *l, const struct sr1__named *p)
+{
+    struct sr1__buf name;
+
+    l->param = t_hold(s, p->tensor);
+    l->decays = t_ndim(p->tensor) > 1;
+    l->slot[SLOT_AVG] = fp32_zeros(s, p->tensor);
+    l->slot[SLOT_AVG_SQ] = fp32_zeros(s, p->tensor);
+    l->slot[SLOT_MASTER] = fp32_copy(s, p->tensor);
+    for (int i = 0; i < SLOTS; i++) {
+        if (!l->slot[i])
+            continue;
+        sr1__buf_init(&name, 0);
+        sr1__buf_fmt(&name, "%s.%s", p->name, slot_suffix[i]);
+        SR1__TRY(sr1__buf_status(&name, "optimizer state name"));
+        l->name[i] = sr1__buf_take(&name);
+    }
+    return SR1_OK;
+}
+
+static void list_state(struct sr1__optimizer *o)
+{
+    for (size_t i = 0; i < o->n; i++)
+        for (int k = 0; k < SLOTS; k++)
+            if (o->leaf[i].slot[k])
+                o->state[o->n_state++] =
+                    (struct sr1__named){o->leaf[i].name[k], o->leaf[i].slot[k]};
+}
+
+sr1_status sr1__optimizer_new(struct sr1__optimizer **out,
+                              const struct sr1__named *params, size_t n,
+                              const struct sr1__adamw *cfg, sr1__device device)
+{
+    struct sr1__optimizer *o = sr1__calloc(1, sizeof *o);
+    sr1_scope *s = NULL;
+    sr1_status status;
+
+    SR1__CHECK_ALLOC(o, "optimizer");
+    o->cfg = *cfg;
+    o->device = device;
+    o->n = n;
+    o->leaf = sr1__calloc(n, sizeof *o->leaf);
+    o->state = sr1__calloc(n * SLOTS, sizeof *o->state);
+    o->work = sr1__calloc(n * LISTS, sizeof(sr1_tensor *));
+    if (!o->leaf || !o->state || !o->work) {
+        sr1__optimizer_free(o);
+        return sr1__fail_nomem("optimizer");
+    }
+    s = sr1__scope_open(device, "optimizer");
+    sr1__scope_no_grad(s);
+    o->step = t_hold(s, t_full(s, 0.0, SR1__F32, 0, NULL));
+    for (size_t i = 0; s && i < n; i++)
+        sr1__scope_check(s, leaf_init(s, &o->leaf[i], &params[i]));
+    status = sr1__scope_close(s);
+    if (status != SR1_OK) {
+        sr1__optimizer_free(o);
+        return status;
+    }
+    list_state(o);
+    *out = o;
+    return SR1_OK;
+}
+
+void sr1__optimizer_clear_grad(struct sr1__optimizer *o)
+{
+    for (size_t i = 0; i < o->n; i++)
+        (void)sr1__shim_clear_grad(o->leaf[i].param);
+}
+
+static sr1_tensor **get_optimizer_list(const struct sr1__optimizer *o, int which)
+{
+    return o->work + (size_t)which * o->n;
+}
+
+/* Gradients in fp32 by leaf, NULL where there is none; returns how many there are, moved
+ * together at the start of LIST_GRAD for the norm. */
+static size_t collect_leaf_grads(sr1_scope *s, struct sr1__optimizer *o,
+                                 sr1_tensor *const *sums)
+{
+    sr1_tensor **all = get_optimizer_list(o, LIST_ALL_GRADS);
+    size_t n = 0;
+
+    for (size_t i = 0; i < o->n; i++) {
+        sr1_tensor *g = sums ? sums[i] : t_grad(s, o->leaf[i].param);
+
+        all[i] = g ? t_to(s, g, SR1__F32) : NULL;
+        if (all[i])
+            get_optimizer_list(o, LIST_GRAD)[n++] = all[i];
+    }
+    return n;
+}
+
+/* One fused call for the leaves that decay, or for those that do not. */
+static void apply_group(sr1_scope *s, struct sr1__optimizer *o, int decays, double lr)
+{
+    size_t m = 0;
+
+    for (size_t i = 0; i < o->n; i++) {
+        const struct leaf *l = &o->leaf[i];
+
+        if (l->decays != decays || !get_optimizer_list(o, LIST_ALL_GRADS)[i])
+            continue;
+        get_optimizer_list(o, LIST_PARAM)[m] =
+            l->slot[SLOT_MASTER] ? l->slot[SLOT_MASTER] : l->param;
+        get_optimizer_list(o, LIST_GRAD)[m] = get_optimizer_list(o, LIST_ALL_GRADS)[i];
+        get_optimizer_list(o, LIST_AVG)[m] = l->slot[SLOT_AVG];
+        get_optimizer_list(o, LIST_AVG_SQ)[m] = l->slot[SLOT_AVG_SQ];
+        get_optimizer_list(o, LIST_STEP)[m++] = o->step;
+    }
+    if (m && sr1__scope_status(s) == SR1_OK)
+        sr1__scope_check(
+            s, sr1__shim_adamw_(
+                   get_optimizer_list(o, LIST_PARAM), get_optimizer_list(o, LIST_GRAD),
+                   get_optimizer_list(o, LIST_AVG), get_optimizer_list(o, LIST_AVG_SQ),
+                   get_optimizer_list(o, LIST_STEP), m, lr, o->cfg.beta1, o->cfg.beta2,
+                   decays ? o->cfg.weight_decay : 0.0, o->cfg.eps));
+}
+
+/* Low-precision weights follow their masters. */
+static void copy_masters_to_params(sr1_scope *s, struct sr1__optimizer *o)
+{
+    for (size_t i = 0; i < o->n; i++)
+        if (o->leaf[i].slot[SLOT_MASTER] && get_optimizer_list(o, LIST_ALL_GRADS)[i])
+            t_copy_(s, o->leaf[i].param, o->leaf[i].slot[SLOT_MASTER]);
+}
+
+static void apply_adamw(sr1_scope *s, struct sr1__optimizer *o, size_t n_grads, double lr,
+                        double scale)
+{
+    if (scale != 1.0)
+        sr1__scope_check(
+            s, sr1__shim_scale_all_(get_optimizer_list(o, LIST_GRAD), n_grads, scale));
+    t_fill_(s, o->step, (double)(o->steps + 1));
+    apply_group(s, o, 1, lr);
+    apply_group(s, o, 0, lr);
+    copy_masters_to_params(s, o);
+    if (sr1__scope_status(s) == SR1_OK)
+        o->steps++;
+}
+
+sr1_status sr1__optimizer_step(struct sr1__optimizer *o, sr1_tensor *const *sums,
+                               double lr, double max_norm, double loss_scale,
+                               struct sr1__optim_report *report)
+{
+    sr1_scope *s = sr1__scope_open(o->device, "optimizer step");
+    struct sr1__optim_report r = {0.0, 0};
+    sr1_status status;
+    size_t n;
+
+    sr1__scope_no_grad(s);
+    n = s ? collect_leaf_grads(s, o, sums) : 0;
+    if (n && sr1__scope_status(s) == SR1_OK)
+        sr1__scope_check(
+            s, sr1__shim_global_norm(get_optimizer_list(o, LIST_GRAD), n, &r.grad_norm));
+    r.grad_norm /= loss_scale;
+    r.skipped = !isfinite(r.grad_norm);
+    if (n && !r.skipped && sr1__scope_status(s) == SR1_OK)
+        apply_adamw(
+            s, o, n, lr,
+            (max_norm > 0.0 && r.grad_norm > max_norm ? max_norm / r.grad_norm : 1.0) /
+                loss_scale);
+    status = sr1__scope_close(s);
+    sr1__optimizer_clear_grad(o);
+    if (status == SR1_OK && report)
+        *report = r;
+    return status;
+}
+
+size_t sr1__optimizer_state_count(const struct sr1__optimizer *o)
+{
+    return o->n_state;
+}
+
+struct sr1__named sr1__optimizer_state(const struct sr1__optimizer *o, size_t i)
+{
+    return o->state[i];
+}
+
+int64_t sr1__optimizer_steps(const struct sr1__optimizer *o)
+{
+    return o->steps;
+}
+
+void sr1__optimizer_set_steps(struct sr1__optimizer *o, int64_t steps)
+{
+    o->steps = steps;
+}

@@ -1,0 +1,278 @@
+/* lib/tensor/torch/device.cpp - choose the device, and load the CUDA half of libtorch.
+ *
+ * The library links libtorch_cpu only. CUDA is a second shared object beside it that
+ * registers itself when it is loaded; ATen looks those hooks up once and keeps the
+ * answer, so it must be loaded before anything asks about CUDA. Until then only the
+ * registry itself may be looked at. */
+#include "tensor/torch/torch_guard.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <torch/version.h>
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+using namespace sr1;
+
+namespace
+{
+
+const char cuda_library[] = "libtorch_cuda.so";
+std::mutex lock;
+std::string library_dir; /* set by tests */
+
+/* The folder libtorch_cpu was loaded from. */
+std::string torch_folder()
+{
+    Dl_info info;
+    std::string path;
+
+    if (!library_dir.empty())
+        return library_dir;
+    if (!dladdr(reinterpret_cast<void *>(&at::CUDAHooksRegistry), &info) ||
+        !info.dli_fname)
+        return ".";
+    path = info.dli_fname;
+    return path.substr(0, path.rfind('/'));
+}
+
+bool registered()
+{
+    return at::CUDAHooksRegistry()->Has("CUDAHooks");
+}
+
+sr1_status load_cuda()
+{
+    std::string path = torch_folder() + "/" + cuda_library;
+    const char *why;
+
+    if (registered())
+        return SR1_OK;
+    if (sr1__shim_ran_backward())
+        return sr1__fail(SR1_E_STATE,
+                         "device cuda: this process has trained on the CPU already, "
+                         "which fixed the devices of its gradients; open the model on "
+                         "CUDA before, or in a process of its own");
+    if (access(path.c_str(), R_OK) != 0)
+        return sr1__fail(
+            SR1_E_DEVICE,
+            "device cuda: '%s' is not there; install the CUDA build of torch %s "
+            "and name its folder with -Dtorch_dir, or use device: cpu",
+            path.c_str(), TORCH_VERSION);
+    if (!dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) {
+        why = dlerror();
+        return sr1__fail(
+            SR1_E_DEVICE,
+            "device cuda: '%s' does not load: %s; it must be torch %s with the "
+            "NVIDIA packages that torch requires",
+            path.c_str(), why ? why : "no reason given", TORCH_VERSION);
+    }
+    if (!registered())
+        return sr1__fail(
+            SR1_E_DEVICE,
+            "device cuda: '%s' is not the CUDA half of torch %s (it registered "
+            "nothing)",
+            path.c_str(), TORCH_VERSION);
+    sr1::watch_exit();
+    return SR1_OK;
+}
+
+/* The CUDA runtime that libtorch_cpu has brought along, of whatever version. */
+void *runtime()
+{
+    const char *const names[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.14"};
+    void *lib = nullptr;
+
+    for (size_t i = 0; i < sizeof names / sizeof *names && !lib; i++)
+        lib = dlopen(names[i], RTLD_NOW | RTLD_NOLOAD);
+    return lib;
+}
+
+/* Why the CUDA runtime sees no device, in its own words. */
+const char *runtime_says()
+{
+    typedef int (*count_fn)(int *);
+    typedef const char *(*text_fn)(int);
+    void *lib = runtime();
+    count_fn count = lib ? (count_fn)dlsym(lib, "cudaGetDeviceCount") : nullptr;
+    text_fn text = lib ? (text_fn)dlsym(lib, "cudaGetErrorString") : nullptr;
+    int n = 0;
+    int code = count ? count(&n) : 0;
+
+    if (!count || !text)
+        return "the CUDA runtime is not loaded";
+    return code ? text(code) : n ? nullptr : "no CUDA device";
+}
+
+sr1_status use_cuda(int index, sr1__device *out)
+{
+    int n = 0;
+    const char *why;
+
+    SR1__TRY(load_cuda());
+    SR1__TRY(guard([&] { n = at::detail::getCUDAHooks().deviceCount(); }));
+    if (n == 0) {
+        why = runtime_says();
+        return sr1__fail(SR1_E_DEVICE,
+                         "device cuda: no usable device (%s); check the driver with "
+                         "nvidia-smi, or use device: cpu",
+                         why ? why
+                             : "the CPU was used before CUDA was asked for; open "
+                               "the model on CUDA first");
+    }
+    if (index >= n)
+        return sr1__fail(SR1_E_DEVICE,
+                         "device cuda:%d: this machine has %d CUDA device%s", index, n,
+                         n == 1 ? "" : "s");
+    SR1__TRY(guard([&] { at::globalContext().lazyInitDevice(c10::DeviceType::CUDA); }));
+    *out = SR1__CUDA + index;
+    return SR1_OK;
+}
+
+constexpr int CUDA_MAX = 64; /* devices that have a name */
+
+/* "cuda" or "cuda:N"; -1 for anything else. */
+int cuda_index(const char *name)
+{
+    char *end;
+    long v;
+
+    if (strncmp(name, "cuda", 4) != 0)
+        return -1;
+    if (name[4] == '\0')
+        return 0;
+    if (name[4] != ':' || name[5] < '0' || name[5] > '9')
+        return -1;
+    v = strtol(name + 5, &end, 10);
+    return *end == '\0' && v < CUDA_MAX ? (int)v : -1;
+}
+
+} // namespace
+
+extern "C" {
+
+void sr1__device_library_dir(const char *dir)
+{
+    std::lock_guard<std::mutex> hold(lock);
+
+    library_dir = dir ? dir : "";
+}
+
+sr1_status sr1__device_resolve(const char *name, sr1__device *out)
+{
+    std::lock_guard<std::mutex> hold(lock);
+    int index = cuda_index(name);
+
+    if (strcmp(name, "cpu") == 0) {
+        *out = SR1__CPU;
+        return SR1_OK;
+    }
+    if (strcmp(name, "auto") ==
+        0) { /* the runtime is asked first: loading takes seconds */
+        if (runtime_says() || use_cuda(0, out) != SR1_OK)
+            *out = SR1__CPU;
+        return SR1_OK;
+    }
+    if (index < 0)
+        return sr1__fail(SR1_E_INVALID,
+                         "device '%s' is not one of auto, cpu, cuda, cuda:N", name);
+    return use_cuda(index, out);
+}
+
+const char *sr1__device_name(sr1__device device)
+{
+    static char names[CUDA_MAX][12];
+    static const bool made = [] {
+        for (int i = 0; i < CUDA_MAX; i++)
+            snprintf(names[i], sizeof names[i], "cuda:%d", i);
+        return true;
+    }();
+
+    if (device == SR1__CPU)
+        return "cpu";
+    return made && device >= SR1__CUDA && device < SR1__CUDA + CUDA_MAX
+               ? names[device - SR1__CUDA]
+               : "cuda:?";
+}
+
+sr1_status sr1__device_release(sr1__device device)
+{
+    if (device == SR1__CPU)
+        return SR1_OK;
+    return guard([] { at::getDeviceAllocator(c10::DeviceType::CUDA)->emptyCache(); });
+}
+
+sr1_status sr1__device_memory(sr1__device device, int64_t *now, int64_t *peak)
+{
+    *now = 0;
+    *peak = 0;
+    if (device == SR1__CPU)
+        return SR1_OK;
+    return guard([&] {
+        auto stats = at::getDeviceAllocator(c10::DeviceType::CUDA)
+                         ->getDeviceStats((c10::DeviceIndex)(device - SR1__CUDA));
+
+        *now = stats.allocated_bytes[0].current;
+        *peak = stats.allocated_bytes[0].peak;
+    });
+}
+
+sr1_status sr1__device_room(sr1__device device, uint64_t *out)
+{
+    if (device == SR1__CPU) {
+        *out = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+        return SR1_OK;
+    }
+    return guard([&] {
+        *out = at::getDeviceAllocator(c10::DeviceType::CUDA)
+                   ->getMemoryInfo((c10::DeviceIndex)(device - SR1__CUDA))
+                   .first;
+    });
+}
+
+sr1_status sr1__torch_threads(int32_t n)
+{
+    if (n < 0 || n > 1024)
+        return sr1__fail(SR1_E_INVALID, "threads must be 0 to 1024, not %d", (int)n);
+    return n ? guard([&] { at::set_num_threads(n); }) : SR1_OK;
+}
+
+int32_t sr1__torch_threads_get(void)
+{
+    return at::get_num_threads();
+}
+
+const char *sr1__torch_version(void)
+{
+    return TORCH_VERSION;
+}
+
+sr1_status sr1__torch_full_products(int *out)
+{
+    const at::Float32Backend backends[] = {at::Float32Backend::CUDA,
+                                           at::Float32Backend::MKLDNN};
+
+    return guard([&] {
+        int full = 1;
+
+        for (at::Float32Backend b : backends) {
+            at::Float32Precision p =
+                at::globalContext().float32Precision(b, at::Float32Op::MATMUL);
+
+            full = full && p != at::Float32Precision::TF32 &&
+                   p != at::Float32Precision::BF16;
+        }
+        *out = full;
+    });
+}
+
+} /* extern "C" */

@@ -1,0 +1,382 @@
+/* tensor/weights/hf_config.c - reading and checking config.json of dense Qwen3 and
+ * Qwen2 decoders. Defaults of absent keys are those of transformers' Qwen3Config and
+ * Qwen2Config. */
+#include "tensor/weights/hf_config_tables.h"
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "tensor/weights/other_forms.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+const struct sr1__arch_row sr1__archs[SR1__N_ARCHS] = {
+    {{"Qwen3ForCausalLM", "Qwen3ForTokenClassification"}, "qwen3", 1, 0, 128},
+    {{"Qwen2ForCausalLM", "Qwen2ForTokenClassification"}, "qwen2", 0, 1, 0},
+};
+
+const struct sr1__hf_size sr1__sizes[SR1__N_SIZES] = {
+#define SIZE(key, member, def, max)                                                      \
+    {                                                                                    \
+        key, offsetof(struct sr1__hf_config, member), def, 1, max                        \
+    }
+    SIZE("vocab_size", vocab_size, SR1__HF_NEEDED, 1 << 22),
+    SIZE("hidden_size", hidden_size, SR1__HF_NEEDED, 1 << 16),
+    SIZE("num_hidden_layers", n_layers, SR1__HF_NEEDED, 1024),
+    SIZE("num_attention_heads", n_heads, SR1__HF_NEEDED, 1024),
+    SIZE("num_key_value_heads", n_kv_heads, 32, 1024), /* null: as many as heads */
+    SIZE("head_dim", head_dim, -1, 1024),              /* by architecture */
+    SIZE("intermediate_size", intermediate_size, SR1__HF_NEEDED, 1 << 20),
+    SIZE("max_position_embeddings", max_positions, 32768, 1 << 30),
+#undef SIZE
+};
+
+/* Keys of architectures other than the dense decoder; refused unless the value means off
+ * (null, false, 0, empty). */
+static const struct sr1__hf_refused refused[] = {
+    {"use_sliding_window", "sliding-window attention"},
+    {"num_experts", "mixture of experts"},
+    {"num_local_experts", "mixture of experts"},
+    {"n_routed_experts", "mixture of experts"},
+    {"moe_intermediate_size", "mixture of experts"},
+    {"attention_dropout", "dropout"},
+    {"is_encoder_decoder", "an encoder-decoder"},
+};
+
+#define REMEDY "use a dense Qwen3 or Qwen2.5 model"
+
+static const struct sr1__hf_refused quantised = {"quantization_config",
+                                                 "quantised weights"};
+#define QUANTISED_REMEDY                                                                 \
+    "use the model's float32, bfloat16 or float16 weights, which it was quantised from"
+
+/* ---- refusals ---- */
+
+static sr1_status refuse_config_key(const char *name, const char *key, const char *what)
+{
+    return sr1__hf_refuse(name, key, what, REMEDY);
+}
+
+static sr1_status check_features(const json_t *root, const char *name)
+{
+    const json_t *act = sr1__hf_given(root, "hidden_act");
+    const json_t *types = sr1__hf_given(root, "layer_types");
+    const json_t *type;
+    size_t i;
+
+    SR1__TRY(sr1__hf_refuse_all(root, refused, sizeof refused / sizeof *refused, REMEDY,
+                                name));
+    SR1__TRY(sr1__hf_refuse_all(root, &quantised, 1, QUANTISED_REMEDY, name));
+    if (act && (!json_is_string(act) || strcmp(json_string_value(act), "silu") != 0))
+        return refuse_config_key(name, "hidden_act", "an activation other than silu");
+    if (types && !json_is_array(types))
+        return sr1__fail(SR1_E_PARSE, "%s: 'layer_types' is not a list", name);
+    json_array_foreach((json_t *)(uintptr_t)types, i, type)
+    {
+        const char *text = json_string_value(type);
+
+        if (!text || strcmp(text, "full_attention") != 0)
+            return refuse_config_key(name, "layer_types",
+                                     "attention other than full_attention");
+    }
+    return SR1_OK;
+}
+
+static sr1_status read_arch(const json_t *root, const char *name,
+                            struct sr1__hf_config *c)
+{
+    const json_t *list = json_object_get(root, "architectures");
+    const char *text = json_string_value(json_array_get(list, 0));
+
+    if (!text || json_array_size(list) != 1)
+        return sr1__fail(SR1_E_PARSE,
+                         "%s: 'architectures' does not name one architecture", name);
+    for (int32_t i = 0; i < 2 * SR1__N_ARCHS; i++) {
+        if (strcmp(text, sr1__archs[i / 2].architectures[i % 2]) == 0) {
+            c->arch = i / 2;
+            c->value_head = i % 2;
+            return SR1_OK;
+        }
+    }
+    return sr1__fail(SR1_E_UNSUPPORTED,
+                     "%s: architecture %.100s is not supported; Qwen3ForCausalLM and "
+                     "Qwen2ForCausalLM are",
+                     name, text);
+}
+
+/* ---- numbers ---- */
+
+static sr1_status read_sizes(const json_t *root, const char *name,
+                             struct sr1__hf_config *c)
+{
+    SR1__TRY(sr1__hf_sizes_read(root, sr1__sizes, SR1__N_SIZES, name, c));
+    if (json_is_null(json_object_get(root, "num_key_value_heads")))
+        c->n_kv_heads = c->n_heads;
+    if (c->head_dim == -1)
+        c->head_dim = sr1__archs[c->arch].head_dim;
+    if (c->head_dim == 0 && c->n_heads > 0 && !sr1__hf_given(root, "head_dim"))
+        c->head_dim = c->hidden_size / c->n_heads;
+    return SR1_OK;
+}
+
+/* Check the members of an unscaled rope object. Unknown members are ignored with a
+ * warning, as in transformers; an object as member means parameters per layer type, which
+ * is refused. */
+static sr1_status check_rope_members(const json_t *o, const char *key, const char *name)
+{
+    static const char known[] = " rope_type type rope_theta partial_rotary_factor ";
+    const char *member;
+    json_t *value;
+    char word[64];
+
+    json_object_foreach((json_t *)(uintptr_t)o, member, value)
+    {
+        if (json_is_object(value))
+            return sr1__fail(SR1_E_UNSUPPORTED,
+                             "%s: '%s' has parameters by layer type ('%.64s'), which are "
+                             "not supported; " REMEDY,
+                             name, key, member);
+        snprintf(word, sizeof word, " %.60s ", member);
+        if (!json_is_null(value) && !strstr(known, word))
+            sr1__log(SR1_LOG_WARN, "%s: '%s' member '%.64s' is not known and not used",
+                     name, key, member);
+    }
+    return SR1_OK;
+}
+
+/* rope_scaling of older files and rope_parameters of newer ones must be of the plain
+ * type. */
+static sr1_status check_rope(const json_t *root, const char *key, const char *name)
+{
+    const json_t *o = sr1__hf_given(root, key);
+    const json_t *type = sr1__hf_given(o, "rope_type");
+    double partial = 1.0;
+
+    if (!o)
+        return SR1_OK;
+    if (!json_is_object(o))
+        return sr1__fail(SR1_E_PARSE, "%s: '%s' is not an object", name, key);
+    if (!type)
+        type = sr1__hf_given(o, "type");
+    if (type &&
+        (!json_is_string(type) || strcmp(json_string_value(type), "default") != 0))
+        return refuse_config_key(name, key, "scaled rope");
+    if (!type && sr1__hf_given(o, "factor"))
+        return refuse_config_key(name, key, "scaled rope");
+    SR1__TRY(sr1__hf_real(o, "partial_rotary_factor", name, &partial));
+    if (partial != 1.0)
+        return refuse_config_key(name, "partial_rotary_factor", "partial rope");
+    return check_rope_members(o, key, name);
+}
+
+static sr1_status read_rope(const json_t *root, const char *name,
+                            struct sr1__hf_config *c)
+{
+    c->rope_theta = 10000.0;
+    SR1__TRY(check_rope(root, "rope_scaling", name));
+    SR1__TRY(check_rope(root, "rope_parameters", name));
+    SR1__TRY(sr1__hf_real(root, "rope_theta", name, &c->rope_theta));
+    SR1__TRY(sr1__hf_real(sr1__hf_given(root, "rope_parameters"), "rope_theta", name,
+                          &c->rope_theta));
+    return sr1__hf_real(sr1__hf_given(root, "rope_scaling"), "rope_theta", name,
+                        &c->rope_theta);
+}
+
+static sr1_status read_config_dtype(const json_t *root, const char *name,
+                                    struct sr1__hf_config *c)
+{
+    const char *key = sr1__hf_given(root, "dtype") ? "dtype" : "torch_dtype";
+    const json_t *v = sr1__hf_given(root, key);
+
+    c->dtype = SR1__WEIGHT_F32;
+    if (!v)
+        return SR1_OK;
+    for (int32_t i = 0; json_is_string(v) && i < SR1__WEIGHT_DTYPES; i++) {
+        if (strcmp(json_string_value(v), sr1__weight_dtype_name(i)) == 0) {
+            c->dtype = i;
+            return SR1_OK;
+        }
+    }
+    return sr1__fail(SR1_E_UNSUPPORTED, "%s: '%s' is not float32, bfloat16 or float16",
+                     name, key);
+}
+
+/* ---- token ids ---- */
+
+static sr1_status read_token_id(const json_t *v, const char *key, const char *name,
+                                int32_t *out)
+{
+    json_int_t id = json_integer_value(v);
+
+    if (!json_is_integer(v) || id < 0 || id > INT32_MAX)
+        return sr1__fail(SR1_E_PARSE, "%s: '%s' is not a token id", name, key);
+    *out = (int32_t)id;
+    return SR1_OK;
+}
+
+static sr1_status read_optional_id(const json_t *root, const char *key, const char *name,
+                                   int32_t *out)
+{
+    const json_t *v = sr1__hf_given(root, key);
+
+    *out = -1;
+    return v ? read_token_id(v, key, name, out) : SR1_OK;
+}
+
+static sr1_status add_eos(struct sr1__hf_config *c, const json_t *v, const char *name)
+{
+    int32_t id = 0;
+
+    SR1__TRY(read_token_id(v, "eos_token_id", name, &id));
+    for (int32_t i = 0; i < c->n_eos; i++)
+        if (c->eos_ids[i] == id)
+            return SR1_OK;
+    if (c->n_eos == SR1__MAX_EOS)
+        return sr1__fail(SR1_E_LIMIT, "%s: 'eos_token_id' has more than %d ids", name,
+                         SR1__MAX_EOS);
+    c->eos_ids[c->n_eos++] = id;
+    return SR1_OK;
+}
+
+/* One id or a list of them. */
+static sr1_status read_eos(const json_t *root, const char *name, struct sr1__hf_config *c)
+{
+    const json_t *v = sr1__hf_given(root, "eos_token_id");
+
+    if (v && !json_is_array(v))
+        return add_eos(c, v, name);
+    for (size_t i = 0; i < json_array_size(v); i++)
+        SR1__TRY(add_eos(c, json_array_get(v, i), name));
+    return SR1_OK;
+}
+
+/* ---- the whole ---- */
+
+static sr1_status read_hf_config(const json_t *root, const char *name,
+                                 struct sr1__hf_config *c)
+{
+    int32_t attention_bias = 0;
+
+    if (!json_is_object(root))
+        return sr1__fail(SR1_E_PARSE, "%s: not a JSON object", name);
+    SR1__TRY(read_arch(root, name, c));
+    SR1__TRY(check_features(root, name));
+    SR1__TRY(read_sizes(root, name, c));
+    SR1__TRY(read_rope(root, name, c));
+    SR1__TRY(read_config_dtype(root, name, c));
+    SR1__TRY(sr1__hf_flag(root, "tie_word_embeddings", name, &c->tie_word_embeddings));
+    SR1__TRY(sr1__hf_flag(root, "attention_bias", name, &attention_bias));
+    c->qk_norm = sr1__archs[c->arch].qk_norm;
+    c->qkv_bias = sr1__archs[c->arch].qkv_bias || attention_bias;
+    c->o_bias = !sr1__archs[c->arch].qkv_bias && attention_bias;
+    c->rms_norm_eps = 1e-6;
+    c->initializer_range = 0.02;
+    SR1__TRY(sr1__hf_real(root, "rms_norm_eps", name, &c->rms_norm_eps));
+    SR1__TRY(sr1__hf_real(root, "initializer_range", name, &c->initializer_range));
+    SR1__TRY(read_optional_id(root, "bos_token_id", name, &c->bos_id));
+    SR1__TRY(read_optional_id(root, "pad_token_id", name, &c->pad_id));
+    return read_eos(root, name, c);
+}
+
+static sr1_status check_id(const struct sr1__hf_config *c, int32_t id, const char *key,
+                           const char *name)
+{
+    if (id >= c->vocab_size)
+        return sr1__fail(SR1_E_INVALID,
+                         "%s: '%s' %" PRId32 " is not below vocab_size %" PRId64, name,
+                         key, id, c->vocab_size);
+    return SR1_OK;
+}
+
+sr1_status sr1__hf_config_check(const struct sr1__hf_config *c, const char *name)
+{
+    SR1__TRY(sr1__hf_sizes_check(c, sr1__sizes, SR1__N_SIZES, name));
+    if (c->arch < 0 || c->arch >= SR1__N_ARCHS || c->dtype < 0 ||
+        c->dtype >= SR1__WEIGHT_DTYPES || c->n_eos < 0 || c->n_eos > SR1__MAX_EOS)
+        return sr1__fail(SR1_E_INVALID, "%s: not a model configuration", name);
+    if (c->n_heads % c->n_kv_heads != 0)
+        return sr1__fail(SR1_E_INVALID,
+                         "%s: 'num_key_value_heads' %" PRId64 " does not divide "
+                         "'num_attention_heads' %" PRId64,
+                         name, c->n_kv_heads, c->n_heads);
+    if (c->head_dim % 2 != 0)
+        return sr1__fail(SR1_E_INVALID, "%s: 'head_dim' %" PRId64 " is odd", name,
+                         c->head_dim);
+    SR1__TRY(sr1__hf_real_check(c->rms_norm_eps, 0.1, "rms_norm_eps", name));
+    SR1__TRY(sr1__hf_real_check(c->rope_theta, 1e12, "rope_theta", name));
+    SR1__TRY(sr1__hf_real_check(c->initializer_range, 10.0, "initializer_range", name));
+    SR1__TRY(check_id(c, c->bos_id, "bos_token_id", name));
+    SR1__TRY(check_id(c, c->pad_id, "pad_token_id", name));
+    for (int32_t i = 0; i < c->n_eos; i++)
+        SR1__TRY(check_id(c, c->eos_ids[i], "eos_token_id", name));
+    return SR1_OK;
+}
+
+sr1_status sr1__hf_config_parse(struct sr1__hf_config *out, const char *text, size_t n,
+                                const char *name)
+{
+    struct sr1__hf_config c;
+    json_t *root = NULL;
+    sr1_status status;
+
+    memset(&c, 0, sizeof c);
+    SR1__TRY(sr1__json_parse(&root, text, n, name));
+    status = read_hf_config(root, name, &c);
+    json_decref(root);
+    SR1__TRY(status);
+    SR1__TRY(sr1__hf_config_check(&c, name));
+    *out = c;
+    return SR1_OK;
+}
+
+static sr1_status parse_file(struct sr1__hf_config *out, const char *path)
+{
+    struct sr1__buf b;
+    sr1_status status;
+
+    SR1__TRY(sr1__file_read(path, SR1__HF_FILE_MAX, &b));
+    status = sr1__hf_config_parse(out, sr1__buf_cstr(&b), b.len, path);
+    sr1__buf_free(&b);
+    return status;
+}
+
+/* generation_config.json of Qwen's chat models names a second end token. */
+static sr1_status add_generation_eos(struct sr1__hf_config *c, const char *path)
+{
+    json_t *root = NULL;
+    sr1_status status;
+
+    if (!sr1__path_exists(path))
+        return SR1_OK;
+    SR1__TRY(sr1__json_load(&root, path, SR1__HF_FILE_MAX));
+    status = read_eos(root, path, c);
+    json_decref(root);
+    SR1__TRY(status);
+    return sr1__hf_config_check(c, path);
+}
+
+sr1_status sr1__hf_config_load(struct sr1__hf_config *out, const char *folder)
+{
+    char *config = sr1__path_join(folder, "config.json");
+    char *generation = sr1__path_join(folder, "generation_config.json");
+    struct sr1__hf_config c;
+    sr1_status status;
+
+    if (!config || !generation)
+        status = sr1__fail_nomem("file name");
+    else
+        status = sr1__path_exists(config) ? SR1_OK : sr1__model_form_check(folder);
+    if (status == SR1_OK)
+        status = parse_file(&c, config);
+    if (status == SR1_OK)
+        status = add_generation_eos(&c, generation);
+    if (status == SR1_OK)
+        *out = c;
+    sr1__free(config);
+    sr1__free(generation);
+    return status;
+}

@@ -1,0 +1,52 @@
+/* tensor/weights/hf_config.h - config.json of a Hugging Face model folder: the dense
+ * Qwen3 and Qwen2 (Qwen2.5) decoders. Unsupported settings (sliding windows, scaled rope,
+ * experts, other architectures, quantised weights) are refused by the name of their key.
+ */
+#ifndef SR1__WEIGHTS_HF_CONFIG_H
+#define SR1__WEIGHTS_HF_CONFIG_H
+
+#include "tensor/weights/safetensors.h"
+
+enum sr1__arch { SR1__ARCH_QWEN3 = 0, SR1__ARCH_QWEN2 = 1 };
+
+#define SR1__MAX_EOS 8
+
+struct sr1__hf_config {
+    int32_t arch;
+    int32_t qk_norm;    /* rms norm of each query and key head: Qwen3 */
+    int32_t qkv_bias;   /* q_proj, k_proj, v_proj have biases: Qwen2, or attention_bias */
+    int32_t o_bias;     /* o_proj has one: Qwen3 with attention_bias */
+    int32_t value_head; /* a critic: score.weight, score.bias give a number for each token
+                           (...ForTokenClassification with one label), no lm_head */
+    int32_t tie_word_embeddings; /* the head is the embedding; no lm_head.weight in the
+                                    file */
+    int32_t dtype; /* SR1__WEIGHT_F32, ... of the stored weights; float32 when not said */
+    int64_t vocab_size;
+    int64_t hidden_size;
+    int64_t n_layers;
+    int64_t n_heads;
+    int64_t n_kv_heads; /* divides n_heads */
+    int64_t head_dim;   /* even; not always hidden_size / n_heads */
+    int64_t intermediate_size;
+    int64_t max_positions;
+    double rms_norm_eps;
+    double rope_theta;
+    double initializer_range;      /* standard deviation of fresh weights, default 0.02 */
+    int32_t n_eos;                 /* 0 when the folder names none */
+    int32_t eos_ids[SR1__MAX_EOS]; /* of config.json, then new ones of
+                                      generation_config.json */
+    int32_t bos_id;                /* -1: none */
+    int32_t pad_id;                /* -1: none */
+};
+
+/* Read folder/config.json and, where it exists, the eos ids of generation_config.json. */
+sr1_status sr1__hf_config_load(struct sr1__hf_config *out, const char *folder);
+/* The text of a config.json; name is what errors call it. */
+sr1_status sr1__hf_config_parse(struct sr1__hf_config *out, const char *text, size_t n,
+                                const char *name);
+/* The checks of load on a struct filled by hand (name as above). */
+sr1_status sr1__hf_config_check(const struct sr1__hf_config *c, const char *name);
+/* Write folder/config.json as transformers reads it; the folder exists. */
+sr1_status sr1__hf_config_save(const struct sr1__hf_config *c, const char *folder);
+
+#endif

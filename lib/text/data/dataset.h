@@ -1,0 +1,34 @@
+/* text/data/dataset.h - open the data sets that a configuration names. */
+#ifndef SR1__DATA_DATASET_H
+#define SR1__DATA_DATASET_H
+
+#include "text/data/messages.h"
+
+#include <searchr1/config.h>
+#include <searchr1/data.h>
+
+/* The rows of part (SR1_PART_...): the file of that part (train_file, validation_file,
+ * test_file) or, where only a split is configured, that part of train_file.
+ * SR1_E_NOT_FOUND when the configuration names no data for the part. */
+sr1_status sr1__dataset_configured(sr1_dataset **out, const sr1_config *config,
+                                   int32_t part);
+
+/* Only rows[n] of it stay, in this order. */
+sr1_status sr1__dataset_keep(sr1_dataset *dataset, const int64_t *rows, int64_t n);
+
+/* A hash of the bytes of its rows, in order. SR1_E_IO. */
+sr1_status sr1__dataset_hash(const sr1_dataset *dataset, uint64_t *out);
+
+/* SR1_E_INVALID where path leads to one of its files. */
+sr1_status sr1__dataset_distinct(const sr1_dataset *dataset, const char *path);
+
+/* Put "path:line: " of row i before the text of a failure; returns status. */
+sr1_status sr1__dataset_context(const sr1_dataset *dataset, int64_t i, sr1_status status);
+
+/* 1 for the first caller, then 0: its files have rows that are too long to travel. */
+int32_t sr1__dataset_tell_long(const sr1_dataset *dataset);
+
+/* The messages before the row's question, as sr1_query takes them; borrowed. */
+const struct sr1__messages *sr1__row_history(const sr1_row *row);
+
+#endif

@@ -1,0 +1,414 @@
+/* text/data/dataset_row.c - turn one row into a question: fields by name, answers,
+ * history, id. */
+#include "text/data/dataset_row.h"
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/rng.h"
+#include "text/data/dataset.h"
+#include "text/data/question.h"
+#include "text/data/records.h"
+#include "text/data/row_files.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct sr1_row {
+    json_t *json;
+    char *id;
+    char *data_source;
+    const char *question; /* in json, or */
+    char *inner;          /* cut out of it */
+    char **answers;
+    size_t n_answers;
+    struct sr1__messages history; /* of json, or of */
+    json_t *history_list;         /* read from a cell */
+};
+
+void sr1_row_free(sr1_row *row)
+{
+    if (!row)
+        return;
+    for (size_t i = 0; i < row->n_answers; i++)
+        sr1__free(row->answers[i]);
+    sr1__free(row->answers);
+    sr1__free(row->id);
+    sr1__free(row->data_source);
+    sr1__free(row->inner);
+    sr1__messages_free(&row->history);
+    json_decref(row->history_list);
+    json_decref(row->json);
+    sr1__free(row);
+}
+
+const char *sr1_row_id(const sr1_row *row)
+{
+    return row ? row->id : "";
+}
+
+const char *sr1_row_question(const sr1_row *row)
+{
+    return row ? row->question : "";
+}
+
+const char *sr1_row_data_source(const sr1_row *row)
+{
+    return row ? row->data_source : "";
+}
+
+size_t sr1_row_answer_count(const sr1_row *row)
+{
+    return row ? row->n_answers : 0;
+}
+
+const char *sr1_row_answer(const sr1_row *row, size_t index)
+{
+    return row && index < row->n_answers ? row->answers[index] : NULL;
+}
+
+size_t sr1_row_history_count(const sr1_row *row)
+{
+    return row ? row->history.n : 0;
+}
+
+const char *sr1_row_history(const sr1_row *row, size_t index, const char **role)
+{
+    if (!row || index >= row->history.n)
+        return NULL;
+    if (role)
+        *role = row->history.roles[index];
+    return row->history.texts[index];
+}
+
+const struct sr1__messages *sr1__row_history(const sr1_row *row)
+{
+    return &row->history;
+}
+
+sr1_status sr1_row_json(const sr1_row *row, char **out)
+{
+    struct sr1__buf b;
+    sr1_status status;
+
+    SR1__REQUIRE(row && out, "row: row and out");
+    sr1__buf_init(&b, 0);
+    status = sr1__json_dump(row->json, 0, &b);
+    if (status == SR1_OK)
+        *out = sr1__buf_take(&b);
+    sr1__buf_free(&b);
+    return status;
+}
+
+/* "no field 'question'; fields are a, b; set question_field" */
+static sr1_status no_field(const json_t *json, const char *field, const char *key)
+{
+    struct sr1__buf b;
+    const char *name;
+    json_t *v;
+    sr1_status status;
+
+    sr1__buf_init(&b, 512); /* a longer list is cut */
+    json_object_foreach((json_t *)(uintptr_t)json, name, v)
+        sr1__buf_fmt(&b, "%s%.64s", b.len ? ", " : "", name);
+    status = sr1__fail(SR1_E_PARSE, "no field '%s'; fields are %s; set %s", field,
+                       b.len ? sr1__buf_cstr(&b) : "none", key);
+    sr1__buf_free(&b);
+    return status;
+}
+
+/* The text of a member, which must be a string without NUL bytes. */
+static sr1_status read_text_field(const json_t *v, const char *field, const char **out)
+{
+    if (!json_is_string(v))
+        return sr1__fail(SR1_E_PARSE, "field '%s' is not text", field);
+    if (strlen(json_string_value(v)) != json_string_length(v))
+        return sr1__fail(SR1_E_PARSE, "field '%s' holds a NUL character", field);
+    *out = json_string_value(v);
+    return SR1_OK;
+}
+
+/* A list of messages that ends with the question: "prompt", as in a record, or
+ * "messages"; a prompt may be the question itself, as text. NULL where there is none. */
+static const json_t *find_messages(const json_t *row, const char **field)
+{
+    const json_t *prompt = json_object_get(row, "prompt");
+    int taken = json_is_array(prompt) || json_is_string(prompt);
+
+    *field = taken ? "prompt" : "messages";
+    return taken ? prompt : json_object_get(row, "messages");
+}
+
+/* The user's last message is the question, those before it are the history. A prompt's
+ * may be that of a record, with the question in it. */
+static sr1_status take_messages(sr1_row *row, const json_t *list, const char *field)
+{
+    size_t last;
+
+    SR1__TRY(sr1__messages_question(list, field, &last));
+    SR1__TRY(read_text_field(json_object_get(json_array_get(list, last), "content"),
+                             field, &row->question));
+    if (strcmp(field, "prompt") == 0) {
+        row->inner = sr1__question_within(row->question);
+        SR1__CHECK_ALLOC(row->inner, "question");
+        row->question = row->inner;
+    }
+    return sr1__messages_read(&row->history, list, last, field);
+}
+
+static sr1_status take_question(const struct sr1__fields *f, sr1_row *row)
+{
+    const json_t *v = json_object_get(row->json, f->question);
+    const char *field = f->question;
+    const json_t *list = NULL;
+
+    if (!v && strcmp(f->question, SR1__DEFAULT_QUESTION) == 0) {
+        list = find_messages(row->json, &field);
+        if (json_is_string(list)) {
+            v = list; /* a prompt in one text */
+            list = NULL;
+        }
+    }
+    if (!v && !list)
+        return no_field(row->json, f->question, "question_field");
+    SR1__TRY(v ? read_text_field(v, field, &row->question)
+               : take_messages(row, list, field));
+    if (row->question[strspn(row->question, " \t\r\n")] == '\0')
+        return sr1__fail(SR1_E_PARSE, "field '%s' is empty", field);
+    return SR1_OK;
+}
+
+static int is_known(const sr1_row *row, const char *text)
+{
+    for (size_t i = 0; i < row->n_answers; i++)
+        if (strcmp(row->answers[i], text) == 0)
+            return 1;
+    return 0;
+}
+
+/* One answer: text, or a number as its text. */
+static sr1_status add_ground_truth(const struct sr1__fields *f, sr1_row *row,
+                                   const json_t *v)
+{
+    char number[32];
+    const char *text = number;
+    char **answers;
+
+    if (json_is_integer(v))
+        snprintf(number, sizeof number, "%lld", (long long)json_integer_value(v));
+    else if (json_is_real(v))
+        sr1__format_real(json_real_value(v), number);
+    else
+        SR1__TRY(read_text_field(v, f->answer, &text));
+    answers = sr1__realloc(row->answers, row->n_answers + 1, sizeof *answers);
+    SR1__CHECK_ALLOC(answers, "answers");
+    row->answers = answers;
+    answers[row->n_answers] = sr1__strdup(text);
+    SR1__CHECK_ALLOC(answers[row->n_answers], "answers");
+    row->n_answers++;
+    return SR1_OK;
+}
+
+static sr1_status add_list(const struct sr1__fields *f, sr1_row *row, const json_t *v)
+{
+    if (!json_is_array(v))
+        return add_ground_truth(f, row, v);
+    for (size_t i = 0; i < json_array_size(v); i++)
+        SR1__TRY(add_ground_truth(f, row, json_array_get(v, i)));
+    return SR1_OK;
+}
+
+/* Members of an answer object that hold answers: TriviaQA's, SQuAD's. */
+static const char *const answer_members[] = {"value", "aliases", "normalized_aliases",
+                                             "text"};
+#define MAX_ALIASES 4096 /* each is compared with those before it */
+#define ANSWER_MEMBERS (sizeof answer_members / sizeof answer_members[0])
+
+/* Those of its answers that are not empty, each once. */
+static sr1_status add_answer_object(const struct sr1__fields *f, sr1_row *row,
+                                    const json_t *v)
+{
+    size_t found = 0;
+
+    for (size_t m = 0; m < ANSWER_MEMBERS; m++) {
+        const json_t *list = json_object_get(v, answer_members[m]);
+        size_t n = json_is_array(list) ? json_array_size(list) : list != NULL;
+
+        found += list != NULL;
+        for (size_t i = 0; i < n; i++) {
+            const json_t *one = json_is_array(list) ? json_array_get(list, i) : list;
+            const char *text = json_string_value(one);
+
+            if (text && (text[0] == '\0' || is_known(row, text)))
+                continue;
+            if (row->n_answers == MAX_ALIASES)
+                return sr1__fail(SR1_E_LIMIT, "field '%s' has more than %d answers",
+                                 f->answer, MAX_ALIASES);
+            SR1__TRY(add_ground_truth(f, row, one));
+        }
+    }
+    if (found == 0)
+        return sr1__fail(SR1_E_PARSE,
+                         "field '%s' is an object without value, aliases, "
+                         "normalized_aliases or text",
+                         f->answer);
+    return SR1_OK;
+}
+
+static sr1_status add_answers(const struct sr1__fields *f, sr1_row *row, const json_t *v)
+{
+    return json_is_object(v) ? add_answer_object(f, row, v) : add_list(f, row, v);
+}
+
+/* The names of the answers in public data sets: NQ-open, TriviaQA, HotpotQA and TRL's
+ * rows; lists of several. */
+static const char *const answer_names[] = {"answer", "answers"};
+
+static const json_t *find_named_answers(const json_t *row)
+{
+    const json_t *v = sr1__record_target(row);
+
+    for (size_t i = 0; !v && i < sizeof answer_names / sizeof answer_names[0]; i++)
+        v = json_object_get(row, answer_names[i]);
+    return v;
+}
+
+/* The answer field: a member of that name, or else by its path, "answer.aliases". Where
+ * the default is asked for and missing, the target of a record will do, or a member that
+ * public sets have in its place. */
+static const json_t *find_answers(const struct sr1__fields *f, const json_t *row)
+{
+    const json_t *v = json_object_get(row, f->answer);
+    const char *at = f->answer;
+
+    if (v)
+        return v;
+    if (strcmp(f->answer, SR1__DEFAULT_ANSWERS) == 0)
+        return find_named_answers(row);
+    for (v = row; v && at; at = at[strcspn(at, ".")] ? at + strcspn(at, ".") + 1 : NULL)
+        v = json_object_getn(v, at, strcspn(at, "."));
+    return v;
+}
+
+/* A CSV cell may hold a list as JSON: ["a", "b"]. *list stays NULL when this is not one,
+ * or the row is of a file that has lists of its own. */
+static sr1_status list_in_cell(const json_t *v, const char *path, json_t **list)
+{
+    const char *s = json_string_value(v);
+    sr1_status status = SR1_OK;
+
+    if (s && s[0] == '[' && sr1__row_files_is_csv(path))
+        status = sr1__json_parse(list, s, json_string_length(v), "list");
+    return status == SR1_E_NOMEM ? status : SR1_OK;
+}
+
+static sr1_status read_ground_truths(const struct sr1__fields *f, sr1_row *row,
+                                     const char *path)
+{
+    const json_t *v = find_answers(f, row->json);
+    json_t *list = NULL;
+    sr1_status status = list_in_cell(v, path, &list);
+
+    if (status == SR1_OK && v && !json_is_null(v))
+        status = add_answers(f, row, list ? list : v);
+    else if (status == SR1_OK && !f->answers_optional)
+        status = no_field(row->json, f->answer, "answer_field");
+    json_decref(list);
+    if (status == SR1_OK && row->n_answers == 0 && !f->answers_optional)
+        status = sr1__fail(SR1_E_PARSE, "field '%s' has no answer in it", f->answer);
+    return status;
+}
+
+/* The messages of the history field, which may be a cell of a CSV file. */
+static sr1_status read_row_history(const struct sr1__fields *f, sr1_row *row,
+                                   const char *path)
+{
+    const json_t *v = json_object_get(row->json, f->history);
+
+    if (!v || json_is_null(v) || (json_is_string(v) && json_string_length(v) == 0))
+        return SR1_OK;
+    if (row->history.n)
+        return sr1__fail(SR1_E_PARSE, "both '%s' and messages before the question",
+                         f->history);
+    SR1__TRY(list_in_cell(v, path, &row->history_list));
+    v = row->history_list ? row->history_list : v;
+    if (!json_is_array(v))
+        return sr1__fail(SR1_E_PARSE, "field '%s' is not a list of messages", f->history);
+    sr1__messages_free(&row->history);
+    return sr1__messages_read(&row->history, v, json_array_size(v), f->history);
+}
+
+/* The same question with the same history and answers has the same id in every file. */
+static char *content_id(const sr1_row *row)
+{
+    char id[32];
+    uint64_t h = sr1__hash64(row->question, strlen(row->question), 0);
+
+    for (size_t i = 0; i < row->n_answers; i++)
+        h = sr1__hash64(row->answers[i], strlen(row->answers[i]), h);
+    for (size_t i = 0; i < row->history.n; i++) {
+        h = sr1__hash64(row->history.roles[i], strlen(row->history.roles[i]), h);
+        h = sr1__hash64(row->history.texts[i], strlen(row->history.texts[i]), h);
+    }
+    snprintf(id, sizeof id, "%016llx", (unsigned long long)h);
+    return sr1__strdup(id);
+}
+
+static sr1_status take_id(const struct sr1__fields *f, sr1_row *row)
+{
+    const json_t *v = json_object_get(row->json, f->id);
+    char number[32];
+    const char *text = "";
+
+    if (json_is_integer(v)) {
+        snprintf(number, sizeof number, "%lld", (long long)json_integer_value(v));
+        text = number;
+    } else if (v && !json_is_null(v)) {
+        SR1__TRY(read_text_field(v, f->id, &text));
+    }
+    row->id = text[0] ? sr1__strdup(text) : content_id(row);
+    return row->id ? SR1_OK : sr1__fail_nomem("row id");
+}
+
+/* A file's name may be no UTF-8; names of metrics are made of it. */
+static sr1_status take_data_source(const struct sr1__fields *f, sr1_row *row,
+                                   const char *path)
+{
+    const json_t *v = json_object_get(row->json, f->source);
+    const char *slash = strrchr(path, '/');
+    const char *text = slash ? slash + 1 : path;
+    size_t n = (size_t)(strrchr(text, '.') - text);
+    struct sr1__buf b;
+
+    if (v && !json_is_null(v)) {
+        SR1__TRY(read_text_field(v, f->source, &text));
+        n = strlen(text);
+    }
+    sr1__buf_init(&b, 0);
+    sr1__buf_utf8(&b, text, n);
+    row->data_source = sr1__buf_take(&b);
+    sr1__buf_free(&b);
+    return row->data_source ? SR1_OK : sr1__fail_nomem("data source");
+}
+
+static sr1_status fill_dataset_row(const struct sr1__fields *f, sr1_row *row,
+                                   const char *path)
+{
+    SR1__TRY(take_question(f, row));
+    SR1__TRY(read_row_history(f, row, path));
+    SR1__TRY(read_ground_truths(f, row, path));
+    SR1__TRY(take_id(f, row));
+    return take_data_source(f, row, path);
+}
+
+sr1_status sr1__row_make(sr1_row **out, json_t *json, const struct sr1__fields *f,
+                         const char *path)
+{
+    sr1_row *row = sr1__calloc(1, sizeof *row);
+
+    if (!row) {
+        json_decref(json);
+        return sr1__fail_nomem("row");
+    }
+    row->json = json;
+    SR1__RETURN_NEW(out, row, fill_dataset_row(f, row, path), sr1_row_free);
+}

@@ -1,0 +1,228 @@
+/* text/data/demo.c - the two forms of demonstration rows, read strictly. */
+#include "text/data/demo.h"
+
+#include "base/mem.h"
+#include "text/data/row_files.h"
+
+#include <string.h>
+
+struct sr1__demos {
+    struct sr1__row_files *rows;
+};
+
+/* Role names, and whether the loss counts their text; the table ends with NULL. */
+struct speaker {
+    const char *word;
+    int is_policy;
+};
+
+static const struct speaker sources[] = {{"policy", 1}, {"environment", 0}, {NULL, 0}};
+static const struct speaker roles[] = {
+    {"assistant", 1}, {"user", 0}, {"system", 0}, {"tool", 0}, {NULL, 0}};
+
+/* How one form is written. */
+struct demo_form {
+    const char *list_key;
+    const char *who_key;
+    const char *text_key;
+    const char *allowed;
+    const struct speaker *speakers;
+};
+
+static const struct demo_form segments_form = {"segments", "source", "text",
+                                               "policy or environment", sources};
+static const struct demo_form messages_form = {"messages", "role", "content",
+                                               "system, user, assistant or tool", roles};
+
+static sr1_status get_text(const json_t *o, const char *key, const char **out)
+{
+    const char *s;
+
+    SR1__TRY(sr1__json_get_str(o, key, &s));
+    if (strlen(s) != json_string_length(json_object_get(o, key)))
+        return sr1__fail(SR1_E_PARSE, "'%s' holds a NUL character", key);
+    *out = s;
+    return SR1_OK;
+}
+
+/* "weight": 0 makes a message of the assistant context, as in other trainers. */
+static sr1_status take_weight(const json_t *o, int *is_policy)
+{
+    const json_t *weight = json_object_get(o, "weight");
+
+    if (!weight)
+        return SR1_OK;
+    if (!json_is_integer(weight) || json_integer_value(weight) < 0 ||
+        json_integer_value(weight) > 1)
+        return sr1__fail(SR1_E_PARSE, "'weight' must be 0 or 1");
+    *is_policy = *is_policy && json_integer_value(weight);
+    return SR1_OK;
+}
+
+/* Refuse members that carry text outside 'content': it would be dropped silently. */
+static sr1_status refuse_other_parts(const json_t *o)
+{
+    if (json_array_size(json_object_get(o, "tool_calls")))
+        return sr1__fail(SR1_E_PARSE, "'tool_calls' are not read; write them into "
+                                      "'content' as the policy is to say them");
+    if (json_string_length(json_object_get(o, "reasoning_content")))
+        return sr1__fail(SR1_E_PARSE, "'reasoning_content' is not read; write it into "
+                                      "'content', as <think>...</think>");
+    return SR1_OK;
+}
+
+static sr1_status take_segment(const struct demo_form *form, const json_t *o,
+                               struct sr1__demo_segment *segment)
+{
+    const struct speaker *speaker = form->speakers;
+    const char *who;
+
+    SR1__TRY(refuse_other_parts(o));
+    SR1__TRY(get_text(o, form->who_key, &who));
+    SR1__TRY(get_text(o, form->text_key, &segment->text));
+    while (speaker->word && strcmp(speaker->word, who) != 0)
+        speaker++;
+    if (!speaker->word)
+        return sr1__fail(SR1_E_PARSE, "'%s' is '%.40s', not %s", form->who_key, who,
+                         form->allowed);
+    segment->is_policy = speaker->is_policy;
+    segment->role = form == &messages_form ? speaker->word : NULL;
+    return take_weight(o, &segment->is_policy);
+}
+
+static sr1_status take_segments(const struct demo_form *form, const json_t *list,
+                                struct sr1__demo *demo)
+{
+    size_t n = json_array_size(list);
+    int learned = 0;
+
+    if (!json_is_array(list) || n == 0)
+        return sr1__fail(SR1_E_PARSE, "'%s' must be a list that is not empty",
+                         form->list_key);
+    SR1__CALLOC(demo->segments, n, "demonstration");
+    for (size_t i = 0; i < n; i++) {
+        sr1_status status =
+            take_segment(form, json_array_get(list, i), &demo->segments[i]);
+
+        SR1__TRY(sr1__context(status, "%s[%zu]", form->list_key, i));
+        learned |= demo->segments[i].is_policy && demo->segments[i].text[0] != '\0';
+    }
+    demo->n_segments = n;
+    if (!learned)
+        return sr1__fail(SR1_E_PARSE, "nothing to learn: no %s has text by the policy",
+                         form->list_key);
+    return SR1_OK;
+}
+
+static sr1_status first_user(struct sr1__demo *demo)
+{
+    for (size_t i = 0; i < demo->n_segments; i++) {
+        if (strcmp(demo->segments[i].role, "user") == 0) {
+            demo->question = demo->segments[i].text;
+            return SR1_OK;
+        }
+    }
+    return sr1__fail(SR1_E_PARSE, "'messages' has no message of the user");
+}
+
+static sr1_status read_demo_history(struct sr1__demo *demo)
+{
+    const json_t *list = json_object_get(demo->json, "history");
+
+    if (!list || json_is_null(list))
+        return SR1_OK;
+    if (!json_is_array(list))
+        return sr1__fail(SR1_E_PARSE, "'history' is no list");
+    return sr1__messages_read(&demo->history, list, json_array_size(list), "history");
+}
+
+static sr1_status fill_demo(struct sr1__demo *demo)
+{
+    const json_t *segments = json_object_get(demo->json, "segments");
+    const json_t *messages = json_object_get(demo->json, "messages");
+
+    if (!segments == !messages)
+        return sr1__fail(SR1_E_PARSE,
+                         "a demonstration has either 'question' with 'segments' or "
+                         "'messages'");
+    if (segments) {
+        SR1__TRY(get_text(demo->json, "question", &demo->question));
+        SR1__TRY(read_demo_history(demo));
+        return take_segments(&segments_form, segments, demo);
+    }
+    demo->is_chat = 1;
+    SR1__TRY(take_segments(&messages_form, messages, demo));
+    return first_user(demo);
+}
+
+sr1_status sr1__demos_read(const struct sr1__demos *d, int64_t i, struct sr1__demo *out)
+{
+    struct sr1__demo demo = {0};
+    json_t *json = NULL;
+    sr1_status status;
+
+    SR1__TRY(sr1__row_files_read(d->rows, i, &json));
+    demo.json = json;
+    status = sr1__row_files_context(d->rows, i, fill_demo(&demo));
+    if (status != SR1_OK) {
+        sr1__demo_clear(&demo);
+        return status;
+    }
+    *out = demo;
+    return SR1_OK;
+}
+
+void sr1__demo_clear(struct sr1__demo *demo)
+{
+    sr1__free(demo->segments);
+    sr1__messages_free(&demo->history);
+    json_decref(demo->json);
+    memset(demo, 0, sizeof *demo);
+}
+
+static sr1_status check_demo_rows(const struct sr1__demos *d)
+{
+    struct sr1__demo demo;
+
+    for (int64_t i = 0; i < sr1__row_files_count(d->rows); i++) {
+        SR1__TRY(sr1__demos_read(d, i, &demo));
+        sr1__demo_clear(&demo);
+    }
+    return SR1_OK;
+}
+
+sr1_status sr1__demos_open(struct sr1__demos **out, const char *path)
+{
+    struct sr1__demos *d = sr1__calloc(1, sizeof *d);
+    sr1_status status;
+
+    SR1__CHECK_ALLOC(d, "demonstrations");
+    status = sr1__row_files_open(&d->rows, &path, 1);
+    if (status == SR1_OK)
+        status = check_demo_rows(d);
+    SR1__RETURN_NEW(out, d, status, sr1__demos_free);
+}
+
+void sr1__demos_free(struct sr1__demos *d)
+{
+    if (!d)
+        return;
+    sr1__row_files_free(d->rows);
+    sr1__free(d);
+}
+
+int64_t sr1__demos_count(const struct sr1__demos *d)
+{
+    return sr1__row_files_count(d->rows);
+}
+
+sr1_status sr1__demos_hash(const struct sr1__demos *d, uint64_t *out)
+{
+    int64_t n = sr1__demos_count(d);
+    uint64_t hash = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        SR1__TRY(sr1__row_files_hash(d->rows, i, &hash));
+    *out = hash;
+    return SR1_OK;
+}

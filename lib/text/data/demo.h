@@ -1,0 +1,46 @@
+/* text/data/demo.h - demonstrations for supervised training, from JSON lines of either
+ * form:
+ *
+ *     {"question": "...", "segments": [{"source": "policy", "text": "..."},
+ *                                      {"source": "environment", "text": "..."}]}
+ *
+ *         and, where messages stand before the question, "history": [{"role", "content"}]
+ *
+ *     {"messages": [{"role": "system", "content": "..."}, {"role": "user", ...},
+ *                   {"role": "assistant", ...}, ...]}
+ *
+ * The loss counts the policy's text. Text of the environment, user or tool is context,
+ * and so is every message with "weight": 0. */
+#ifndef SR1__DATA_DEMO_H
+#define SR1__DATA_DEMO_H
+
+#include "text/data/messages.h"
+
+struct sr1__demo_segment {
+    int is_policy;    /* policy or assistant: the loss counts it */
+    const char *role; /* messages: as given; segments: NULL */
+    const char *text; /* UTF-8 without NUL bytes */
+};
+
+struct sr1__demo {
+    int is_chat;          /* from messages: render each by the chat template */
+    const char *question; /* segments: as given; messages: the first user message */
+    struct sr1__messages history;       /* segments: before the question */
+    struct sr1__demo_segment *segments; /* chat: every message, in order */
+    size_t n_segments;
+    void *json; /* owns the texts */
+};
+
+struct sr1__demos;
+
+/* Every row is checked. A file without rows is an error. */
+sr1_status sr1__demos_open(struct sr1__demos **out, const char *path);
+void sr1__demos_free(struct sr1__demos *d);
+int64_t sr1__demos_count(const struct sr1__demos *d);
+/* A hash of the bytes of all rows, in order. SR1_E_IO. */
+sr1_status sr1__demos_hash(const struct sr1__demos *d, uint64_t *out);
+/* Row i into *out; free it with sr1__demo_clear. */
+sr1_status sr1__demos_read(const struct sr1__demos *d, int64_t i, struct sr1__demo *out);
+void sr1__demo_clear(struct sr1__demo *demo);
+
+#endif

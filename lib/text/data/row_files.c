@@ -1,0 +1,385 @@
+/* text/data/row_files.c - open row files and read single rows. The index has offsets
+ * only: a row is read with one pread, and its line number is counted again if an error
+ * has to name it. */
+#include "text/data/row_files.h"
+
+#include "base/file.h"
+#include "base/io.h"
+#include "base/magic.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/utf8.h"
+#include "text/data/csv.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct sr1__row_files {
+    struct sr1__row_file *files;
+    size_t n_files;
+    struct sr1__offsets offsets; /* row i of file f at [i + f] */
+    int64_t n_rows;
+};
+
+static void file_free(struct sr1__row_file *f)
+{
+    for (size_t i = 0; i < f->n_columns; i++)
+        sr1__free(f->columns[i]);
+    sr1__free(f->columns);
+    sr1__free(f->path);
+    if (f->fd >= 0)
+        close(f->fd);
+}
+
+void sr1__row_files_free(struct sr1__row_files *r)
+{
+    if (!r)
+        return;
+    for (size_t i = 0; i < r->n_files; i++)
+        file_free(&r->files[i]);
+    sr1__free(r->files);
+    sr1__free(r->offsets.at);
+    sr1__free(r);
+}
+
+static sr1_status find_row_format(const char *path, int *format)
+{
+    static const char *const endings[] = {".jsonl", ".json", ".csv"};
+    const char *dot = strrchr(path, '.');
+
+    for (int i = 0; i < 3; i++) {
+        if (dot && strcmp(dot, endings[i]) == 0) {
+            *format = i;
+            return SR1_OK;
+        }
+    }
+    return sr1__fail(SR1_E_INVALID, "%s: the name must end in .jsonl, .json or .csv",
+                     path);
+}
+
+int sr1__row_files_is_csv(const char *path)
+{
+    int format;
+
+    return find_row_format(path, &format) == SR1_OK && format == SR1__ROWS_CSV;
+}
+
+static sr1_status open_row_file(struct sr1__row_file *f, const char *path)
+{
+    char begin[8];
+    struct stat st;
+    ssize_t n;
+
+    f->fd = -1;
+    SR1__TRY(find_row_format(path, &f->format));
+    f->path = sr1__strdup(path);
+    SR1__CHECK_ALLOC(f->path, "file name");
+    f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (f->fd < 0 || fstat(f->fd, &st) != 0)
+        return sr1__fail_errno("open", path);
+    if (!S_ISREG(st.st_mode))
+        return sr1__fail(SR1_E_IO, "cannot open %s: it is not a regular file", path);
+    n = pread(f->fd, begin, sizeof begin, 0);
+    return sr1__magic_check(path, begin, n > 0 ? (size_t)n : 0, "rows of text");
+}
+
+/* Read exactly [from, from + n) into b. */
+static sr1_status read_range(const struct sr1__row_file *f, uint64_t from, size_t n,
+                             struct sr1__buf *b)
+{
+    ssize_t got;
+
+    sr1__buf_clear(b);
+    sr1__buf_room(b, n);
+    SR1__TRY(sr1__buf_status(b, f->path));
+    got = sr1__pread_all(f->fd, b->data, n, from);
+    if (got < 0)
+        return sr1__fail_errno("read", f->path);
+    if ((size_t)got < n)
+        return sr1__fail(SR1_E_IO, "%s: the file became shorter while in use", f->path);
+    b->len = n;
+    b->data[n] = '\0';
+    return SR1_OK;
+}
+
+static sr1_status add_column(struct sr1__row_file *f, const char *name, size_t n)
+{
+    for (size_t i = 0; i < f->n_columns; i++) {
+        if (strlen(f->columns[i]) == n && memcmp(f->columns[i], name, n) == 0)
+            return sr1__fail(SR1_E_PARSE, "%s: two columns are named '%s'", f->path,
+                             f->columns[i]);
+    }
+    if (!sr1__utf8_valid(name, n))
+        return sr1__fail(SR1_E_PARSE, "%s: the header is not UTF-8", f->path);
+    f->columns[f->n_columns] = sr1__strndup(name, n);
+    SR1__CHECK_ALLOC(f->columns[f->n_columns], "column names");
+    f->n_columns++;
+    return SR1_OK;
+}
+
+static sr1_status take_header(struct sr1__row_file *f,
+                              const struct sr1__csv_record *header)
+{
+    sr1_status status = SR1_OK;
+
+    SR1__CALLOC(f->columns, header->n, "column names");
+    for (size_t i = 0; status == SR1_OK && i < header->n; i++) {
+        size_t n;
+        const char *name = sr1__csv_field(header, i, &n);
+
+        status = add_column(f, name, n);
+    }
+    return status;
+}
+
+/* Blank lines and a byte-order mark may stand before the header. */
+static sr1_status read_csv_header(struct sr1__row_file *f, uint64_t end)
+{
+    struct sr1__csv_record *record = sr1__malloc(sizeof *record);
+    struct sr1__buf b;
+    const char *s;
+    size_t used, skip;
+    sr1_status status;
+
+    SR1__CHECK_ALLOC(record, "header");
+    sr1__csv_record_init(record);
+    sr1__buf_init(&b, 2 * SR1__ROW_MAX);
+    status = read_range(f, 0, (size_t)end, &b);
+    if (status == SR1_OK) {
+        s = sr1__buf_cstr(&b);
+        skip = strncmp(s, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+        skip += strspn(s + skip, " \t\r\n");
+        status = sr1__csv_parse(record, s + skip, b.len - skip, &used, f->path);
+    }
+    if (status == SR1_OK)
+        status = take_header(f, record);
+    sr1__buf_free(&b);
+    sr1__csv_record_free(record);
+    sr1__free(record);
+    return status;
+}
+
+static sr1_status add_row_file(struct sr1__row_files *r, const char *path)
+{
+    struct sr1__row_file *f = &r->files[r->n_files++];
+    size_t before = r->offsets.n;
+    uint64_t header_end = 0;
+
+    f->first_row = r->n_rows;
+    SR1__TRY(open_row_file(f, path));
+    SR1__TRY(sr1__row_files_index(f, &r->offsets, &header_end));
+    if (f->format == SR1__ROWS_CSV)
+        SR1__TRY(read_csv_header(f, header_end));
+    r->n_rows += (int64_t)(r->offsets.n - before) - 1;
+    return SR1_OK;
+}
+
+sr1_status sr1__row_files_open(struct sr1__row_files **out, const char *const *paths,
+                               size_t n_paths)
+{
+    struct sr1__row_files *r;
+    sr1_status status = SR1_OK;
+
+    if (n_paths == 0)
+        return sr1__fail(SR1_E_INVALID, "no file of rows was given");
+    SR1__CALLOC(r, 1, "row files");
+    r->files = sr1__calloc(n_paths, sizeof *r->files);
+    if (!r->files)
+        status = sr1__fail_nomem("row files");
+    for (size_t i = 0; status == SR1_OK && i < n_paths; i++)
+        status = paths[i]
+                     ? add_row_file(r, paths[i])
+                     : sr1__fail(SR1_E_INVALID, "path %zu of %zu is NULL", i, n_paths);
+    if (status == SR1_OK && r->n_rows == 0)
+        status = sr1__fail(SR1_E_PARSE, "%s: there is no row in it", paths[0]);
+    SR1__RETURN_NEW(out, r, status, sr1__row_files_free);
+}
+
+int64_t sr1__row_files_count(const struct sr1__row_files *r)
+{
+    return r->n_rows;
+}
+
+static size_t file_of(const struct sr1__row_files *r, int64_t i)
+{
+    size_t f = r->n_files - 1;
+
+    while (r->files[f].first_row > i)
+        f--;
+    return f;
+}
+
+const char *sr1__row_files_path(const struct sr1__row_files *r, int64_t i)
+{
+    return r->files[file_of(r, i)].path;
+}
+
+/* Line ends before this offset, plus 1; 0 when the file cannot be read any more. */
+static uint64_t line_at(const struct sr1__row_file *f, uint64_t offset)
+{
+    char chunk[16384];
+    uint64_t line = 1;
+
+    for (uint64_t at = 0; at < offset;) {
+        size_t want = offset - at < sizeof chunk ? (size_t)(offset - at) : sizeof chunk;
+        ssize_t got = pread(f->fd, chunk, want, (off_t)at);
+
+        if (got <= 0)
+            return 0;
+        for (ssize_t i = 0; i < got; i++)
+            line += chunk[i] == '\n';
+        at += (uint64_t)got;
+    }
+    return line;
+}
+
+sr1_status sr1__row_files_distinct(const struct sr1__row_files *r, const char *path)
+{
+    for (size_t f = 0; f < r->n_files; f++)
+        SR1__TRY(sr1__path_distinct(r->files[f].path, path));
+    return SR1_OK;
+}
+
+sr1_status sr1__row_files_context(const struct sr1__row_files *r, int64_t i,
+                                  sr1_status status)
+{
+    size_t f = file_of(r, i);
+
+    if (status == SR1_OK)
+        return SR1_OK; /* counting lines is for errors */
+    return sr1__context(
+        status, "%s:%llu", r->files[f].path,
+        (unsigned long long)line_at(&r->files[f], r->offsets.at[(size_t)i + f]));
+}
+
+static sr1_status add_cell(json_t *row, const char *column, const char *s, size_t n)
+{
+    json_t *v;
+
+    if (!sr1__utf8_valid(s, n))
+        return sr1__fail(SR1_E_PARSE, "column '%s' is not UTF-8", column);
+    v = json_stringn(s, n);
+    if (!v || json_object_set_new(row, column, v) != 0)
+        return sr1__fail_nomem("row");
+    return SR1_OK;
+}
+
+static sr1_status fill_row(const struct sr1__row_file *f,
+                           const struct sr1__csv_record *record, json_t *row)
+{
+    if (record->n != f->n_columns)
+        return sr1__fail(SR1_E_PARSE, "%zu fields where the header has %zu", record->n,
+                         f->n_columns);
+    for (size_t i = 0; i < record->n; i++) {
+        size_t n;
+        const char *s = sr1__csv_field(record, i, &n);
+
+        SR1__TRY(add_cell(row, f->columns[i], s, n));
+    }
+    return SR1_OK;
+}
+
+static sr1_status csv_row(const struct sr1__row_file *f, const struct sr1__buf *b,
+                          json_t **out)
+{
+    struct sr1__csv_record *record = sr1__malloc(sizeof *record);
+    json_t *row = json_object();
+    size_t used;
+    sr1_status status = SR1_OK;
+
+    if (!record || !row) {
+        sr1__free(record);
+        json_decref(row);
+        return sr1__fail_nomem("row");
+    }
+    sr1__csv_record_init(record);
+    status = sr1__csv_parse(record, sr1__buf_cstr(b), b->len, &used, "row");
+    if (status == SR1_OK)
+        status = fill_row(f, record, row);
+    sr1__csv_record_free(record);
+    sr1__free(record);
+    SR1__RETURN_NEW(out, row, status, json_decref);
+}
+
+/* Between two rows of an array stand spaces and one comma. */
+static size_t without_tail(const char *s, size_t n, const char *tail)
+{
+    while (n > 0 && strchr(tail, s[n - 1]) && s[n - 1] != '\0')
+        n--;
+    return n;
+}
+
+static sr1_status row_too_long(void)
+{
+    return sr1__fail(SR1_E_LIMIT, "a row above 16 MiB");
+}
+
+static sr1_status json_row(const struct sr1__row_file *f, const struct sr1__buf *b,
+                           json_t **out)
+{
+    const char *s = sr1__buf_cstr(b);
+    size_t n = without_tail(s, b->len, f->format == SR1__ROWS_JSON ? " \t\r\n," : "\r\n");
+    json_t *j = NULL;
+
+    if (n > SR1__ROW_MAX)
+        return row_too_long();
+    SR1__TRY(sr1__json_parse_loose(&j, s, n, NULL));
+    if (!json_is_object(j)) {
+        json_decref(j);
+        return sr1__fail(SR1_E_PARSE, "each row must be an object {...}");
+    }
+    *out = j;
+    return SR1_OK;
+}
+
+/* The bytes of row i, and what may stand between it and the next one. */
+static sr1_status read_row_bytes(const struct sr1__row_files *r, int64_t i,
+                                 struct sr1__buf *b)
+{
+    size_t f = file_of(r, i);
+    const uint64_t *at = r->offsets.at + (size_t)i + f;
+
+    if (at[1] - at[0] > 2 * SR1__ROW_MAX)
+        return row_too_long();
+    return read_range(&r->files[f], at[0], (size_t)(at[1] - at[0]), b);
+}
+
+static sr1_status read_indexed_row(const struct sr1__row_files *r, int64_t i,
+                                   struct sr1__buf *b, json_t **out)
+{
+    const struct sr1__row_file *file = &r->files[file_of(r, i)];
+
+    SR1__TRY(read_row_bytes(r, i, b));
+    return file->format == SR1__ROWS_CSV ? csv_row(file, b, out) : json_row(file, b, out);
+}
+
+sr1_status sr1__row_files_hash(const struct sr1__row_files *r, int64_t i, uint64_t *hash)
+{
+    struct sr1__buf b;
+    sr1_status status;
+    size_t n;
+
+    sr1__buf_init(&b, 2 * SR1__ROW_MAX);
+    status = read_row_bytes(r, i, &b);
+    n = without_tail(sr1__buf_cstr(&b), b.len, " \t\r\n,");
+    if (status == SR1_OK)
+        *hash = sr1__hash64(sr1__buf_cstr(&b), n, *hash);
+    sr1__buf_free(&b);
+    return sr1__row_files_context(r, i, status);
+}
+
+sr1_status sr1__row_files_read(const struct sr1__row_files *r, int64_t i, json_t **out)
+{
+    struct sr1__buf b;
+    sr1_status status;
+
+    if (i < 0 || i >= r->n_rows)
+        return sr1__fail(SR1_E_INVALID, "row %lld of %lld is asked for", (long long)i,
+                         (long long)r->n_rows);
+    sr1__buf_init(&b, 2 * SR1__ROW_MAX);
+    status = read_indexed_row(r, i, &b, out);
+    sr1__buf_free(&b);
+    return sr1__row_files_context(r, i, status);
+}

@@ -1,0 +1,59 @@
+/* text/data/row_files.h - files of rows, indexed in one pass and read on demand as JSON
+ * objects. */
+#ifndef SR1__DATA_ROW_FILES_H
+#define SR1__DATA_ROW_FILES_H
+
+#include "base/json.h"
+
+#define SR1__ROW_MAX ((size_t)1 << 24)
+
+struct sr1__row_files;
+
+/* Formats by ending: .jsonl, .json, .csv. A set without rows is an error. */
+sr1_status sr1__row_files_open(struct sr1__row_files **out, const char *const *paths,
+                               size_t n_paths);
+void sr1__row_files_free(struct sr1__row_files *r);
+int64_t sr1__row_files_count(const struct sr1__row_files *r);
+
+/* Row i as a new object; a CSV row has a string for each column. Threads may read at
+ * once. */
+sr1_status sr1__row_files_read(const struct sr1__row_files *r, int64_t i, json_t **out);
+
+/* Fold the bytes of row i into *hash. */
+sr1_status sr1__row_files_hash(const struct sr1__row_files *r, int64_t i, uint64_t *hash);
+
+/* By its name: a CSV file, whose cells are all texts. */
+int sr1__row_files_is_csv(const char *path);
+/* "path" of the file that holds row i. */
+const char *sr1__row_files_path(const struct sr1__row_files *r, int64_t i);
+
+/* Put "path:line: " of row i before the text of a failure; returns status. */
+sr1_status sr1__row_files_context(const struct sr1__row_files *r, int64_t i,
+                                  sr1_status status);
+
+/* SR1_E_INVALID where path leads to a file of these rows, which it would replace. */
+sr1_status sr1__row_files_distinct(const struct sr1__row_files *r, const char *path);
+
+/* One file while it is indexed: the ending tells the format. */
+enum { SR1__ROWS_JSONL, SR1__ROWS_JSON, SR1__ROWS_CSV };
+
+struct sr1__row_file {
+    char *path;
+    int fd;
+    int format;
+    int64_t first_row;
+    char **columns; /* CSV: the header */
+    size_t n_columns;
+};
+
+/* Offsets of rows, growing. A file ends with one more: where its last row ends. */
+struct sr1__offsets {
+    uint64_t *at;
+    size_t n;
+    size_t cap;
+};
+
+sr1_status sr1__row_files_index(const struct sr1__row_file *f,
+                                struct sr1__offsets *offsets, uint64_t *header_end);
+
+#endif

@@ -1,0 +1,342 @@
+/* text/tokenizer/chat.c - the public calls: messages from C arrays or from JSON, rendered
+ * (chat_render.c) and encoded so that an added token means itself only in the template's
+ * own words, unless the caller asks for the reference's behaviour. */
+#include "text/tokenizer/chat.h"
+#include "text/tokenizer/chat_turn.h"
+
+#include "base/mem.h"
+#include "base/struct.h"
+#include "base/utf8.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define MESSAGES_MAX ((size_t)1 << 20)
+
+/* The arguments of a call; pointers may be NULL. */
+struct results {
+    char **text;
+    size_t *text_size;
+    int32_t **ids;
+    size_t *n_ids;
+};
+
+/* Encode one stretch of the template's own words, `plain_from` before it: text not yet
+ * encoded that ends where the first added token begins. Returns where the last one ends.
+ */
+static sr1_status encode_own(struct sr1__text_encoder *e, const char *text, size_t begin,
+                             size_t end, size_t *plain_from)
+{
+    const sr1_tokenizer *t = e->t;
+    const struct sr1__added *added = t->added.n ? &t->added : &t->added_normalised;
+    struct sr1__added_match m = {0};
+
+    while (sr1__added_find(added, text, end, begin, &m)) {
+        SR1__TRY(sr1__encode_plain(e, text + *plain_from, m.at - *plain_from));
+        SR1__TRY(sr1__ids_add(e->out, m.id));
+        begin = *plain_from = m.at + m.n;
+    }
+    return SR1_OK;
+}
+
+static sr1_status encode_parts(struct sr1__text_encoder *e, const char *text, size_t n,
+                               const size_t *own, size_t n_own)
+{
+    size_t plain_from = 0;
+
+    for (size_t i = 0; i < n_own; i++)
+        SR1__TRY(encode_own(e, text, own[2 * i], own[2 * i + 1], &plain_from));
+    return sr1__encode_plain(e, text + plain_from, n - plain_from);
+}
+
+sr1_status sr1__tokenizer_encode_own(const sr1_tokenizer *t, const char *text, size_t n,
+                                     const size_t *own, size_t n_own,
+                                     struct sr1__ids *ids)
+{
+    struct sr1__text_encoder e;
+    size_t before = ids->n;
+    sr1_status status;
+
+    if (!sr1__utf8_valid(text, n))
+        return sr1__fail(SR1_E_INVALID, "encode: the text is not UTF-8");
+    status = sr1__text_encoder_begin(&e, t, ids);
+    if (status == SR1_OK)
+        status = encode_parts(&e, text, n, own, n_own);
+    sr1__text_encoder_end(&e);
+    if (status != SR1_OK)
+        ids->n = before;
+    return status;
+}
+
+static sr1_status encode_rendered(const sr1_tokenizer *t, const struct sr1__rendered *r,
+                                  int recognise, struct sr1__ids *ids)
+{
+    struct sr1__text_encoder e;
+    sr1_status status = sr1__text_encoder_begin(&e, t, ids);
+
+    if (status == SR1_OK)
+        status = recognise ? sr1__encode_mixed(&e, sr1__buf_cstr(&r->text), r->text.len,
+                                               SR1_ENCODE_ALL_ADDED)
+                           : encode_parts(&e, sr1__buf_cstr(&r->text), r->text.len,
+                                          r->own.v, r->own.n);
+    sr1__text_encoder_end(&e);
+    return status;
+}
+
+static sr1_status render_and_encode(const sr1_tokenizer *t,
+                                    const struct sr1__conversation *c, int recognise,
+                                    const struct results *to)
+{
+    struct sr1__rendered r;
+    struct sr1__ids ids = {0};
+    size_t size;
+    char *text = NULL;
+    sr1_status status;
+
+    sr1__rendered_init(&r);
+    status = sr1__chat_render(t, c, &r);
+    if (status == SR1_OK && to->ids)
+        status = encode_rendered(t, &r, recognise, &ids);
+    size = r.text.len;
+    if (status == SR1_OK && to->text) {
+        text = sr1__buf_take(&r.text);
+        status = text ? SR1_OK : sr1__fail_nomem("chat");
+    }
+    if (status != SR1_OK) {
+        sr1__ids_free(&ids);
+    } else {
+        if (to->text)
+            *to->text = text;
+        if (to->text_size)
+            *to->text_size = size;
+        if (to->ids)
+            *to->ids = ids.v;
+        if (to->n_ids)
+            *to->n_ids = ids.n;
+    }
+    sr1__rendered_free(&r);
+    return status;
+}
+
+void sr1_chat_options_init(sr1_chat_options *options)
+{
+    static const sr1_chat_options defaults;
+
+    sr1__struct_init(options, &defaults, sizeof(defaults));
+}
+
+static sr1_status read_chat_options(const sr1_chat_options *from, sr1_chat_options *to)
+{
+    memset(to, 0, sizeof *to);
+    return sr1__struct_take(to, sizeof *to, from,
+                            SR1__STRUCT_END(sr1_chat_options, add_generation_prompt),
+                            "chat: options");
+}
+
+/* Tools are an array; an empty one counts as none. */
+static sr1_status read_tools(const char *text, json_t **out)
+{
+    json_t *j = NULL;
+
+    if (!text)
+        return SR1_OK;
+    SR1__TRY(sr1__chat_json_parse(&j, text, strlen(text), "chat tools"));
+    if (!json_is_array(j)) {
+        json_decref(j);
+        return sr1__fail(SR1_E_INVALID, "chat tools: not a JSON array");
+    }
+    if (json_array_size(j) == 0) {
+        json_decref(j);
+        j = NULL;
+    }
+    *out = j;
+    return SR1_OK;
+}
+
+static sr1_status run_chat_call(const sr1_tokenizer *t, struct sr1__conversation *c,
+                                const sr1_chat_options *options, const struct results *to)
+{
+    json_t *tools = NULL;
+    sr1_chat_options o;
+    sr1_status status;
+
+    SR1__TRY(sr1__needs_byte_level(t, "chat"));
+    SR1__TRY(read_chat_options(options, &o));
+    SR1__TRY(read_tools(o.tools, &tools));
+    c->tools = tools;
+    c->add_generation_prompt = o.add_generation_prompt != 0;
+    c->no_thinking = o.no_thinking != 0;
+    status = render_and_encode(t, c, o.recognise_added != 0, to);
+    json_decref(tools);
+    return status;
+}
+
+static sr1_status role_of(const char *name, size_t i, int *role)
+{
+    for (int k = 0; name && k < SR1__ROLES; k++) {
+        if (strcmp(name, sr1__role_names[k]) == 0) {
+            *role = k;
+            return SR1_OK;
+        }
+    }
+    return sr1__fail(
+        SR1_E_INVALID,
+        "chat: message %zu: role '%s' is none of system, user, assistant, tool", i,
+        name ? name : "");
+}
+
+static sr1_status fill_chat_message(struct sr1__message *m, size_t i,
+                                    const struct sr1__chat_text *from)
+{
+    SR1__TRY(role_of(from->role, i, &m->role));
+    m->content = (struct sr1__str){from->text ? from->text : "", from->size};
+    m->own = from->own;
+    if (!sr1__utf8_valid(m->content.s, m->content.n))
+        return sr1__fail(SR1_E_INVALID, "chat: message %zu is not UTF-8", i);
+    return SR1_OK;
+}
+
+static sr1_status chat_texts(const sr1_tokenizer *t, const struct sr1__chat_text *texts,
+                             size_t n, const sr1_chat_options *options,
+                             const struct results *to)
+{
+    struct sr1__conversation c = {.n = n};
+    struct sr1__message *messages = sr1__calloc(n, sizeof *messages);
+    sr1_status status = messages ? SR1_OK : sr1__fail_nomem("chat");
+
+    for (size_t i = 0; i < n && status == SR1_OK; i++)
+        status = fill_chat_message(&messages[i], i, &texts[i]);
+    c.messages = messages;
+    if (status == SR1_OK)
+        status = run_chat_call(t, &c, options, to);
+    sr1__free(messages);
+    return status;
+}
+
+sr1_status sr1__tokenizer_chat_ids(const sr1_tokenizer *t,
+                                   const struct sr1__chat_text *texts, size_t n,
+                                   const sr1_chat_options *options, int32_t **ids,
+                                   size_t *n_ids)
+{
+    const struct results to = {.ids = ids, .n_ids = n_ids};
+
+    return chat_texts(t, texts, n, options, &to);
+}
+
+sr1_status sr1_tokenizer_chat(const sr1_tokenizer *t, const char *const *roles,
+                              const char *const *contents, const size_t *content_sizes,
+                              size_t n, const sr1_chat_options *options, char **text,
+                              size_t *text_size, int32_t **ids, size_t *n_ids)
+{
+    const struct results to = {text, text_size, ids, n_ids};
+    struct sr1__chat_text *texts;
+    sr1_status status;
+
+    if (!t || !roles || !contents)
+        return sr1__fail(SR1_E_INVALID, "chat: tokenizer, roles and contents are needed");
+    if (n > MESSAGES_MAX)
+        return sr1__fail(SR1_E_LIMIT, "chat: %zu messages are more than %zu", n,
+                         MESSAGES_MAX);
+    SR1__CALLOC(texts, n, "chat");
+    for (size_t i = 0; i < n; i++) {
+        size_t size = !contents[i]    ? 0
+                      : content_sizes ? content_sizes[i]
+                                      : strlen(contents[i]);
+
+        texts[i] = (struct sr1__chat_text){roles[i], contents[i], size, NULL};
+    }
+    status = chat_texts(t, texts, n, options, &to);
+    sr1__free(texts);
+    return status;
+}
+
+static int read_message_text(const json_t *value, struct sr1__str *out)
+{
+    return json_is_string(value) &&
+           sr1__chat_json_text(json_string_value(value), json_string_length(value), out);
+}
+
+/* A member that is a string or null: slice p NULL for null or absence. */
+static sr1_status text_member(const json_t *o, const char *key, size_t i,
+                              struct sr1__str *out)
+{
+    const json_t *value = json_object_get(o, key);
+
+    *out = (struct sr1__str){NULL, 0};
+    if (!value || json_is_null(value) || read_message_text(value, out))
+        return SR1_OK;
+    return sr1__fail(SR1_E_INVALID, "chat: message %zu: '%s' must be a string", i, key);
+}
+
+static sr1_status check_tool_calls(const json_t *calls, size_t i)
+{
+    const json_t *call, *function;
+    struct sr1__str name;
+    size_t k;
+
+    if (!json_is_array(calls))
+        return sr1__fail(SR1_E_INVALID,
+                         "chat: message %zu: 'tool_calls' must be an array", i);
+    json_array_foreach(calls, k, call)
+    {
+        function = json_object_get(call, "function");
+        function = function ? function : call;
+        if (!read_message_text(json_object_get(function, "name"), &name) ||
+            !json_object_get(function, "arguments"))
+            return sr1__fail(
+                SR1_E_INVALID,
+                "chat: message %zu: a tool call needs 'name' and 'arguments'", i);
+    }
+    return SR1_OK;
+}
+
+static sr1_status read_chat_message(const json_t *o, size_t i, struct sr1__message *m)
+{
+    const json_t *calls = json_object_get(o, "tool_calls");
+
+    SR1__TRY(role_of(json_string_value(json_object_get(o, "role")), i, &m->role));
+    SR1__TRY(text_member(o, "content", i, &m->content));
+    SR1__TRY(text_member(o, "reasoning_content", i, &m->reasoning));
+    m->says_nothing = m->content.s == NULL;
+    m->content.s = m->content.s ? m->content.s : "";
+    if (!calls || json_is_null(calls))
+        return SR1_OK;
+    SR1__TRY(check_tool_calls(calls, i));
+    m->tool_calls = json_array_size(calls) ? calls : NULL;
+    return SR1_OK;
+}
+
+static sr1_status chat_tree(const sr1_tokenizer *t, const json_t *list,
+                            const sr1_chat_options *options, const struct results *to)
+{
+    struct sr1__conversation c = {.n = json_array_size(list)};
+    struct sr1__message *messages;
+    sr1_status status = SR1_OK;
+
+    if (!json_is_array(list))
+        return sr1__fail(SR1_E_INVALID, "chat: messages must be a JSON array");
+    SR1__CALLOC(messages, c.n, "chat");
+    for (size_t i = 0; i < c.n && status == SR1_OK; i++)
+        status = read_chat_message(json_array_get(list, i), i, &messages[i]);
+    c.messages = messages;
+    if (status == SR1_OK)
+        status = run_chat_call(t, &c, options, to);
+    sr1__free(messages);
+    return status;
+}
+
+sr1_status sr1_tokenizer_chat_json(const sr1_tokenizer *t, const char *messages, size_t n,
+                                   const sr1_chat_options *options, char **text,
+                                   size_t *text_size, int32_t **ids, size_t *n_ids)
+{
+    const struct results to = {text, text_size, ids, n_ids};
+    json_t *list = NULL;
+    sr1_status status;
+
+    if (!t || !messages)
+        return sr1__fail(SR1_E_INVALID, "chat: tokenizer and messages are needed");
+    SR1__TRY(sr1__chat_json_parse(&list, messages, n, "chat messages"));
+    status = chat_tree(t, list, options, &to);
+    json_decref(list);
+    return status;
+}

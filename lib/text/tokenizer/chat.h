@@ -1,0 +1,79 @@
+/* text/tokenizer/chat.h - conversations to text by the rules of a chat template. */
+#ifndef SR1__TOKENIZER_CHAT_H
+#define SR1__TOKENIZER_CHAT_H
+
+#include "text/tokenizer/tokenizer_internal.h"
+#include "text/tokenizer/scan.h"
+
+#include "base/json.h"
+#include "base/spans.h"
+
+enum {
+    SR1__ROLE_SYSTEM,
+    SR1__ROLE_USER,
+    SR1__ROLE_ASSISTANT,
+    SR1__ROLE_TOOL,
+    SR1__ROLES
+};
+extern const char *const sr1__role_names[SR1__ROLES];
+
+struct sr1__message {
+    int role;
+    struct sr1__str content;      /* p "" when there is none */
+    const struct sr1__spans *own; /* of content, of roles system and user; NULL: none */
+    struct sr1__str reasoning;    /* p NULL: none */
+    const json_t *tool_calls;     /* NULL or an array */
+    int says_nothing;             /* its content is null or absent, not "" */
+};
+
+struct sr1__conversation {
+    const struct sr1__message *messages;
+    size_t n;
+    const json_t *tools; /* NULL or a non-empty array */
+    int add_generation_prompt;
+    int no_thinking;
+};
+
+/* The rules of a template. */
+struct sr1__chat_family {
+    const char *name;
+    const char *default_system; /* when the family is chosen by name; NULL: none */
+    int thinks;        /* 1: reasoning is kept after the last question only; 2: always */
+    int opens_thought; /* 1: a generation prompt ends with <think> */
+    int empty_think;   /* 1: no_thinking gives an empty think block */
+    int tools;         /* 0: tools cannot be shown */
+    int qwen2_calls;   /* 1: each call on a new line, arguments given as text quoted again
+                        */
+};
+
+/* Append the normal form of a template; system: the text of its default system message as
+ * it stands in the source, n 0: none. 0 if a tag of the template does not end or it holds
+ * bytes of the form, else 1. */
+int sr1__chat_form(const char *text, struct sr1__str system, struct sr1__buf *out);
+
+/* Rendered text, and which stretches of it are the template's own words: only in those
+ * can an added token be meant. */
+struct sr1__rendered {
+    struct sr1__buf text;
+    struct sr1__spans own;
+    sr1_status status; /* sticky */
+};
+void sr1__rendered_init(struct sr1__rendered *r);
+void sr1__rendered_free(struct sr1__rendered *r);
+
+sr1_status sr1__chat_render(const sr1_tokenizer *t, const struct sr1__conversation *c,
+                            struct sr1__rendered *out);
+
+/* Text as Python's json.dumps(x, ensure_ascii=False) prints it. */
+void sr1__json_python_text(const char *s, size_t n, struct sr1__buf *out); /* quoted */
+
+/* JSON of a chat: integers of any size. Use the result with the two functions below only:
+ * a string in it may stand for a large integer. */
+sr1_status sr1__chat_json_parse(json_t **out, const char *text, size_t n,
+                                const char *name);
+/* The text of a string of such JSON; 0 if it is a large integer, else 1. */
+int sr1__chat_json_text(const char *s, size_t n, struct sr1__str *out);
+/* Such JSON as Python prints it: how templates show tools. */
+sr1_status sr1__chat_json_python(const json_t *j, struct sr1__buf *out);
+
+#endif

@@ -1,0 +1,230 @@
+/* text/tokenizer/chat_family.c - find the rules that a chat template follows. The
+ * templates themselves are programs (Jinja); they are recognised as a whole by the hash
+ * of their normal form (chat_form.c), not run. An unknown template has no rules:
+ * rendering is refused until the caller chooses a family. */
+#include "text/tokenizer/chat.h"
+
+#include "base/mem.h"
+#include "base/rng.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#define QWEN "You are Qwen, created by Alibaba Cloud. You are a helpful assistant."
+
+static const struct sr1__chat_family families[] = {
+    {.name = "qwen3", .thinks = 1, .empty_think = 1, .tools = 1},
+    {.name = "qwen3-thinking", .thinks = 1, .opens_thought = 1, .tools = 1},
+    {.name = "qwen3-training", .thinks = 2, .empty_think = 1, .tools = 1},
+    {.name = "qwen3-instruct", .tools = 1},
+    {.name = "qwen2.5", .default_system = QWEN, .tools = 1, .qwen2_calls = 1},
+    {.name = "chatml-think", .empty_think = 1},
+    {.name = "chatml"},
+};
+
+#define N_FAMILIES (sizeof families / sizeof families[0])
+
+/* Templates in use, by sr1__hash64 of their normal form; tests/fixtures/chat_templates
+ * holds their texts. */
+static const struct {
+    uint64_t hash;
+    const char *family;
+} known[] = {
+    {0x6e18c9e445ad196d, "qwen3"},          /* Qwen3, from July 2025 on */
+    {0xc7d0288ffdd29986, "qwen3"},          /* Qwen3, April 2025 */
+    {0x0342c463ed5ce06f, "qwen3-thinking"}, /* Qwen3-*-Thinking-2507 */
+    {0xefcbdef3000a3341, "qwen3-training"}, /* TRL's for Qwen3 */
+    {0x16cb41d47d03906f, "qwen3-instruct"}, /* Qwen3-*-Instruct-2507 */
+    {0x70d4ce2cf1c51384, "qwen3-instruct"}, /* TRL's for it */
+    {0x28279512b04b70f8, "qwen2.5"},        /* Qwen2.5, Base and Instruct */
+    {0xd1d289d773ad0eef, "qwen2.5"},        /* TRL's for it */
+    {0x39e6d8c6042b2b43, "chatml"},         /* Qwen1.5, Qwen2 */
+    {0xe7bc40de7862bb62, "chatml"},         /* TRL's setup_chat_format */
+    {0x2672e4af74614bc3, "chatml-think"},   /* sr1_tokenizer_train */
+};
+
+#define N_KNOWN (sizeof known / sizeof known[0])
+
+static const struct sr1__chat_family *find_family(const char *name)
+{
+    for (size_t i = 0; i < N_FAMILIES; i++)
+        if (strcmp(families[i].name, name) == 0)
+            return &families[i];
+    return NULL;
+}
+
+static const struct sr1__chat_family *find_known(uint64_t hash)
+{
+    for (size_t i = 0; i < N_KNOWN; i++)
+        if (known[i].hash == hash)
+            return find_family(known[i].family);
+    return NULL;
+}
+
+/* The characters of a Jinja string up to `end`: \n and \\ and quotes after a backslash.
+ */
+static char *unquote_jinja_string(const char *from, const char *end)
+{
+    char *out = sr1__strndup(from, (size_t)(end - from)), *to = out;
+
+    for (const char *p = from; out && p < end; p++) {
+        int escaped = *p == '\\' && p + 1 < end;
+
+        p += escaped;
+        *to++ = escaped && *p == 'n' ? '\n' : *p;
+    }
+    if (out)
+        *to = '\0';
+    return out;
+}
+
+/* Whether a Jinja string ends within from[0..end): a quote without a backslash. */
+static int string_ends(const char *from, const char *end)
+{
+    for (const char *p = from; p < end; p++) {
+        if (*p == '\'')
+            return 1;
+        if (*p == '\\')
+            p++;
+    }
+    return 0;
+}
+
+/* The default system message of a template: '<|im_start|>system\nTEXT<|im_end|>' within
+ * one string. NULL when the template has none. */
+static const char *default_system(const char *text, const char **end)
+{
+    static const char open[] = "<|im_start|>system\\n";
+
+    for (const char *p = strstr(text, open); p; p = strstr(p, open)) {
+        p += strlen(open);
+        *end = strstr(p, "<|im_end|>");
+        if (!*end)
+            return NULL;
+        if (*end > p && !string_ends(p, *end))
+            return p;
+    }
+    return NULL;
+}
+
+static sr1_status hash_template(const char *text, struct sr1__str system, uint64_t *hash,
+                                int *whole)
+{
+    struct sr1__buf form;
+    sr1_status status;
+
+    sr1__buf_init(&form, SR1__TEXT_MAX);
+    *whole = sr1__chat_form(text, system, &form);
+    status = sr1__buf_status(&form, "chat template");
+    if (status == SR1_OK)
+        *hash = sr1__hash64(sr1__buf_cstr(&form), form.len, 0);
+    sr1__buf_free(&form);
+    return status;
+}
+
+static void replace_system(sr1_tokenizer *t, char *text)
+{
+    sr1__free(t->default_system);
+    t->default_system = text;
+}
+
+sr1_status sr1__chat_recognise(sr1_tokenizer *t, const char *chat_template)
+{
+    const char *end = NULL, *begin;
+    struct sr1__str system = {"", 0};
+    int whole = 0;
+
+    t->family = NULL;
+    t->template_hash = 0;
+    replace_system(t, NULL);
+    if (!chat_template)
+        return SR1_OK;
+    begin = default_system(chat_template, &end);
+    if (begin)
+        system = (struct sr1__str){begin, (size_t)(end - begin)};
+    SR1__TRY(hash_template(chat_template, system, &t->template_hash, &whole));
+    t->family = whole ? find_known(t->template_hash) : NULL;
+    if (!t->family || !begin)
+        return SR1_OK;
+    t->default_system = unquote_jinja_string(begin, end);
+    return t->default_system ? SR1_OK : sr1__fail_nomem("chat template");
+}
+
+const char *sr1_tokenizer_chat_family(const sr1_tokenizer *t)
+{
+    return t && t->family ? t->family->name : "unknown";
+}
+
+const char *sr1_tokenizer_chat_family_name(size_t i)
+{
+    return i < N_FAMILIES ? families[i].name : NULL;
+}
+
+/* "a, b, c" */
+static void list_families(char *out, size_t size)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < N_FAMILIES && n < size; i++)
+        n += (size_t)snprintf(out + n, size - n, "%s%s", i ? ", " : "", families[i].name);
+}
+
+sr1_status sr1_tokenizer_set_chat_family(sr1_tokenizer *t, const char *name)
+{
+    const struct sr1__chat_family *f = name ? find_family(name) : NULL;
+    char *system = NULL, names[160];
+
+    if (!t)
+        return sr1__fail(SR1_E_INVALID, "chat family: tokenizer is NULL");
+    if (!f) {
+        list_families(names, sizeof names);
+        return sr1__fail(SR1_E_NOT_FOUND, "chat family '%.64s' is not known; known: %s",
+                         name ? name : "NULL", names);
+    }
+    if (f->default_system && !(system = sr1__strdup(f->default_system)))
+        return sr1__fail_nomem("chat family");
+    t->family = f;
+    replace_system(t, system);
+    return SR1_OK;
+}
+
+sr1_status sr1__tokenizer_with_family(sr1_tokenizer **out, sr1_tokenizer *t,
+                                      const char *name)
+{
+    const size_t parts = offsetof(sr1_tokenizer, model);
+    sr1_tokenizer *view = sr1__calloc(1, sizeof *view);
+
+    SR1__CHECK_ALLOC(view, "chat family");
+    memcpy((char *)view + parts, (const char *)t + parts, sizeof *view - parts);
+    atomic_init(&view->references, 1);
+    view->base = sr1__tokenizer_ref(t);
+    view->default_system = NULL;
+    SR1__RETURN_NEW(out, view, sr1_tokenizer_set_chat_family(view, name),
+                    sr1_tokenizer_free);
+}
+
+int sr1__chat_opens_thought(const sr1_tokenizer *t)
+{
+    return t->family && t->family->opens_thought;
+}
+
+sr1_status sr1__chat_check_family(const sr1_tokenizer *t)
+{
+    char names[160];
+
+    if (t->family)
+        return SR1_OK;
+    list_families(names, sizeof names);
+    if (t->template_hash == 0)
+        return sr1__fail(SR1_E_UNSUPPORTED,
+                         "chat: the tokenizer has no chat template; choose the rules "
+                         "with the key chat_template: %s",
+                         names);
+    return sr1__fail(SR1_E_UNSUPPORTED,
+                     "chat: the tokenizer's chat template is none of those known here "
+                     "(its hash is %016" PRIx64 "); if it writes what a known one does, "
+                     "say which with the key chat_template: %s",
+                     t->template_hash, names);
+}

@@ -1,0 +1,78 @@
+/* text/tokenizer/tokenizer.h - functions for other modules, beyond
+ * searchr1/ext/tokenizer.h. */
+#ifndef SR1__TOKENIZER_TOKENIZER_H
+#define SR1__TOKENIZER_TOKENIZER_H
+
+#include "base/buf.h"
+#include "base/spans.h"
+
+#include <searchr1/ext/tokenizer.h>
+
+/* A growable list of ids. */
+struct sr1__ids {
+    int32_t *v;
+    size_t n;
+    size_t cap;
+};
+void sr1__ids_free(struct sr1__ids *ids); /* leaves it empty, reusable */
+sr1_status sr1__ids_add(struct sr1__ids *ids, int32_t id);
+
+/* tokenizer.json from memory; name is what errors call it. */
+sr1_status sr1__tokenizer_parse(sr1_tokenizer **out, const char *json, size_t n,
+                                const char *name);
+
+/* Another reference, given back with sr1_tokenizer_free. */
+sr1_tokenizer *sr1__tokenizer_ref(sr1_tokenizer *t);
+
+/* Another tokenizer that shares the parts of t and follows the chat rules of a family; t
+ * stays as it is. SR1_E_NOT_FOUND lists the names. Free with sr1_tokenizer_free. */
+sr1_status sr1__tokenizer_with_family(sr1_tokenizer **out, sr1_tokenizer *t,
+                                      const char *name);
+
+/* SR1_E_UNSUPPORTED unless the tokenizer is byte-level BPE; `what` cannot do without. */
+sr1_status sr1__needs_byte_level(const sr1_tokenizer *t, const char *what);
+
+/* SR1_E_UNSUPPORTED, with the remedy, when no rules of chat are known. */
+sr1_status sr1__chat_check_family(const sr1_tokenizer *t);
+
+/* A message, parts of which are the caller's own words: in those, unlike in text from
+ * outside, added tokens such as <think> keep their meaning. */
+struct sr1__chat_text {
+    const char *role;
+    const char *text; /* UTF-8 */
+    size_t size;
+    const struct sr1__spans *own; /* of a system's or user's message; NULL: none */
+};
+
+/* The ids of a conversation, as sr1_tokenizer_chat; caller frees with sr1_free. */
+sr1_status sr1__tokenizer_chat_ids(const sr1_tokenizer *t,
+                                   const struct sr1__chat_text *texts, size_t n,
+                                   const sr1_chat_options *options, int32_t **ids,
+                                   size_t *n_ids);
+
+/* Do prompts end in the opening of a thought? */
+int sr1__chat_opens_thought(const sr1_tokenizer *t);
+
+/* Append the ids of text; on failure ids is unchanged. */
+sr1_status sr1__tokenizer_encode(const sr1_tokenizer *t, const char *text, size_t n,
+                                 int32_t mode, struct sr1__ids *ids);
+
+/* Appends the text of ids to out. */
+sr1_status sr1__tokenizer_decode(const sr1_tokenizer *t, const int32_t *ids, size_t n,
+                                 int skip_special, struct sr1__buf *out);
+
+/* The bytes of one token (not always whole characters); NULL for an id without a token.
+ * Borrowed until the tokenizer is freed. */
+const char *sr1__tokenizer_token_bytes(const sr1_tokenizer *t, int32_t id, size_t *n);
+
+/* 1 if this id ends a model's message (sr1_tokenizer_stop_ids). */
+int sr1__tokenizer_stops(const sr1_tokenizer *t, int32_t id);
+
+int sr1__tokenizer_is_special(const sr1_tokenizer *t, int32_t id);
+
+/* Valid UTF-8 from any bytes: each maximal subpart that is not UTF-8 becomes U+FFFD. With
+ * `more` set an incomplete character at the end is left; *used tells how far it came. */
+void sr1__utf8_repair(const char *bytes, size_t n, int more, struct sr1__buf *out,
+                      size_t *used);
+
+#endif

@@ -1,0 +1,192 @@
+/* text/tokenizer/tokenizer_config.c - read the files beside tokenizer.json:
+ * tokenizer_config.json (tokens with a role, chat template), chat_template.jinja, and the
+ * ids that end a generation. */
+#include "text/tokenizer/tokenizer_internal.h"
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+
+#include <string.h>
+
+#define CONFIG_MAX ((size_t)16 << 20)
+
+/* *out NULL when the folder has no such file. */
+static sr1_status load_json(const char *folder, const char *name, json_t **out)
+{
+    char *path = sr1__path_join(folder, name);
+    sr1_status status = SR1_OK;
+
+    SR1__CHECK_ALLOC(path, name);
+    if (sr1__path_exists(path))
+        status = sr1__json_load(out, path, CONFIG_MAX);
+    sr1__free(path);
+    return status;
+}
+
+/* "eos_token" is a string or an object with "content". */
+static sr1_status role_from_config(sr1_tokenizer *t, const json_t *config,
+                                   const char *key, int32_t role)
+{
+    const json_t *value = json_object_get(config, key);
+    const char *text;
+
+    if (json_is_object(value))
+        value = json_object_get(value, "content");
+    if (!value || json_is_null(value))
+        return SR1_OK;
+    text = json_string_value(value);
+    t->role_id[role] = text ? sr1_tokenizer_token_to_id(t, text) : -1;
+    if (t->role_id[role] < 0)
+        return sr1__fail(
+            SR1_E_PARSE,
+            "tokenizer_config.json: %s '%s' is not a token of tokenizer.json", key,
+            text ? text : "?");
+    return SR1_OK;
+}
+
+/* The reference would add tokens that only tokenizer_config.json knows: refuse them. */
+static sr1_status check_added(const sr1_tokenizer *t, const json_t *config)
+{
+    json_t *list = json_object_get(config, "added_tokens_decoder"), *o;
+    const char *key;
+
+    json_object_foreach(list, key, o)
+    {
+        const char *text = json_string_value(json_object_get(o, "content"));
+        int32_t id = text ? sr1_tokenizer_token_to_id(t, text) : -1;
+        struct sr1__buf number;
+        int same;
+
+        sr1__buf_init(&number, 0);
+        sr1__buf_fmt(&number, "%d", id);
+        same = id >= 0 && strcmp(sr1__buf_cstr(&number), key) == 0;
+        if (number.status != SR1_OK)
+            return sr1__buf_status(&number, "tokenizer_config.json");
+        sr1__buf_free(&number);
+        if (!same)
+            return sr1__fail(SR1_E_PARSE,
+                             "tokenizer_config.json: added token %s ('%s') is not in "
+                             "tokenizer.json",
+                             key, text ? text : "?");
+    }
+    return SR1_OK;
+}
+
+static void add_stop(sr1_tokenizer *t, json_int_t id)
+{
+    if (id < 0 || id >= t->vocab.n || t->n_stop_ids == SR1__STOP_IDS_MAX)
+        return;
+    for (size_t i = 0; i < t->n_stop_ids; i++)
+        if (t->stop_ids[i] == id)
+            return;
+    t->stop_ids[t->n_stop_ids++] = (int32_t)id;
+}
+
+/* eos_token_id: a number or a list of them. */
+static void add_stops(sr1_tokenizer *t, const json_t *config)
+{
+    const json_t *eos = json_object_get(config, "eos_token_id"), *item;
+    size_t i;
+
+    if (json_is_integer(eos))
+        add_stop(t, json_integer_value(eos));
+    json_array_foreach(eos, i, item) if (json_is_integer(item))
+        add_stop(t, json_integer_value(item));
+}
+
+static sr1_status read_stops(sr1_tokenizer *t, const char *folder)
+{
+    json_t *config = NULL;
+
+    SR1__TRY(load_json(folder, "generation_config.json", &config));
+    if (!config)
+        SR1__TRY(load_json(folder, "config.json", &config));
+    if (t->role_id[SR1_TOKEN_EOS] >= 0)
+        add_stop(t, t->role_id[SR1_TOKEN_EOS]);
+    add_stops(t, config);
+    json_decref(config);
+    if (t->role_id[SR1_TOKEN_EOS] < 0 && t->n_stop_ids)
+        t->role_id[SR1_TOKEN_EOS] = t->stop_ids[0];
+    return SR1_OK;
+}
+
+/* A string, or a list of {"name", "template"} of which "default" counts. */
+static const char *template_of(const json_t *config)
+{
+    const json_t *value = json_object_get(config, "chat_template"), *o;
+    size_t i;
+
+    json_array_foreach(value, i, o)
+    {
+        const char *name = json_string_value(json_object_get(o, "name"));
+
+        if (name && strcmp(name, "default") == 0)
+            return json_string_value(json_object_get(o, "template"));
+    }
+    return json_string_value(value);
+}
+
+/* chat_template.jinja, where it is, counts rather than the configuration's member. */
+static sr1_status read_template(sr1_tokenizer *t, const char *folder,
+                                const json_t *config)
+{
+    char *path = sr1__path_join(folder, "chat_template.jinja");
+    struct sr1__buf text;
+    sr1_status status = path ? SR1_OK : sr1__fail_nomem("chat template");
+    int own_file = path && sr1__path_exists(path);
+
+    sr1__buf_init(&text, 0);
+    if (own_file)
+        status = sr1__file_read(path, CONFIG_MAX, &text);
+    if (status == SR1_OK)
+        status =
+            sr1__chat_recognise(t, own_file ? sr1__buf_cstr(&text) : template_of(config));
+    sr1__buf_free(&text);
+    sr1__free(path);
+    return status;
+}
+
+/* Further settings of the configuration about encoding. */
+static void use_input_keys(sr1_tokenizer *t, const json_t *config)
+{
+    const char *side = json_string_value(json_object_get(config, "truncation_side"));
+
+    t->cut_left = side && strcmp(side, "left") == 0;
+    sr1__normalizer_configure(&t->normaliser, config);
+}
+
+/* Without a pad_token: the names that Qwen, BERT and T5 give it, then the end token. */
+static void choose_pad(sr1_tokenizer *t)
+{
+    static const char *const names[] = {"<|endoftext|>", "[PAD]", "<pad>"};
+    int32_t *pad = &t->role_id[SR1_TOKEN_PAD];
+
+    for (size_t i = 0; *pad < 0 && i < sizeof names / sizeof names[0]; i++)
+        *pad = sr1_tokenizer_token_to_id(t, names[i]);
+    if (*pad < 0)
+        *pad = t->role_id[SR1_TOKEN_EOS];
+}
+
+static sr1_status use_config(sr1_tokenizer *t, const char *folder, const json_t *config)
+{
+    SR1__TRY(role_from_config(t, config, "eos_token", SR1_TOKEN_EOS));
+    SR1__TRY(role_from_config(t, config, "pad_token", SR1_TOKEN_PAD));
+    SR1__TRY(role_from_config(t, config, "bos_token", SR1_TOKEN_BOS));
+    SR1__TRY(check_added(t, config));
+    use_input_keys(t, config);
+    SR1__TRY(read_stops(t, folder));
+    choose_pad(t);
+    return read_template(t, folder, config);
+}
+
+sr1_status sr1__tokenizer_read_config(sr1_tokenizer *t, const char *folder)
+{
+    json_t *config = NULL;
+    sr1_status status;
+
+    SR1__TRY(load_json(folder, "tokenizer_config.json", &config));
+    status = sr1__context(use_config(t, folder, config), "%s", folder);
+    json_decref(config);
+    return status;
+}

@@ -1,0 +1,133 @@
+/* text/tokenizer/tokenizer_internal.h - the inside of a tokenizer, for the files of this
+ * module. */
+#ifndef SR1__TOKENIZER_TOKENIZER_INTERNAL_H
+#define SR1__TOKENIZER_TOKENIZER_INTERNAL_H
+
+#include "text/tokenizer/added.h"
+#include "text/tokenizer/pre_tokenizer.h"
+#include "text/tokenizer/normalizer.h"
+#include "text/tokenizer/pattern.h"
+#include "text/tokenizer/post_processor.h"
+#include "text/tokenizer/tokenizer.h"
+#include "text/tokenizer/trie.h"
+#include "text/tokenizer/vocab.h"
+
+#include <stdatomic.h>
+
+#define SR1__TEXT_MAX (((size_t)1 << 28) - 1)
+#define SR1__STOP_IDS_MAX 16
+#define SR1__TOKEN_ROLES 6
+
+struct sr1__chat_family;
+struct sr1__token_decoder_kind;
+struct sr1__load;
+struct sr1__str;
+
+/* One kind of model: a row of the table in tokenizer_load.c. */
+struct sr1__model {
+    const char *type;
+    int byte_level; /* tokens are bytes: texts are generated with it */
+    sr1_status (*load_pre)(struct sr1__load *l, const json_t *o);
+    sr1_status (*load)(struct sr1__load *l, const struct sr1__str *model);
+    /* Text between added tokens, in normal form. */
+    sr1_status (*text)(struct sr1__text_encoder *e, const char *text, size_t n);
+    /* One piece of the pre-tokenizer's. */
+    sr1_status (*piece)(struct sr1__text_encoder *e, const char *piece, size_t n);
+};
+
+/* How tokens become text again (token_decoder.c). */
+struct sr1__token_decoder {
+    const struct sr1__token_decoder_kind *kind;
+    char *prefix; /* WordPiece: of tokens that continue a word */
+    int cleanup;  /* WordPiece: no spaces before punctuation */
+    struct sr1__metaspace metaspace;
+};
+
+struct sr1_tokenizer {
+    atomic_int references;
+    sr1_tokenizer *base; /* whose parts these are but the chat rules; NULL: its own */
+    const struct sr1__model *model;
+    struct sr1__vocab vocab;
+    struct sr1__normalizer normaliser;
+    struct sr1__pre_tokenizers cuts;
+    struct sr1__token_decoder decoder;
+    struct sr1__post_processor templates;
+    int cut_left; /* inputs that are too long lose their beginning */
+    /* BPE */
+    struct sr1__merges merges;
+    uint32_t byte_id[256]; /* also Unigram with byte_fallback */
+    struct sr1__pattern *pattern;
+    int ignore_merges;
+    /* WordPiece and Unigram */
+    struct sr1__trie trie;
+    uint32_t unknown; /* SR1__NO_TOKEN: there is none */
+    size_t piece_max; /* WordPiece: characters of a piece */
+    double *scores;   /* Unigram: [vocabulary of the model] */
+    double unknown_score;
+    int byte_fallback;
+    /* Added tokens looked for in the text as given, and in its normal form. */
+    struct sr1__added added;
+    struct sr1__added added_normalised;
+    struct sr1__vocab shown; /* added tokens that are decoded in their normal form */
+    int32_t role_id[SR1__TOKEN_ROLES];
+    int32_t stop_ids[SR1__STOP_IDS_MAX];
+    size_t n_stop_ids;
+    const struct sr1__chat_family *family; /* NULL: not known */
+    uint64_t template_hash;                /* of the chat template; 0: there is none */
+    char *default_system;                  /* of the chat template; NULL: none */
+    char *folder;                          /* opened from; NULL: a file or memory */
+};
+
+/* The memory of one encoding, reused from piece to piece. */
+struct sr1__text_encoder {
+    const sr1_tokenizer *t;
+    struct sr1__split split;
+    struct sr1__buf normal[2];
+    size_t first; /* bytes of the next text that the first character of all became */
+    struct sr1__merge_room *room; /* for long pieces */
+    size_t room_n;
+    uint64_t *queue;
+    struct sr1__seen *seen; /* pieces of this text met before; NULL: not kept */
+    struct sr1__buf marked[SR1__PRE_TOKENIZERS_MAX]; /* text of Metaspace */
+    struct sr1__best_path *best;                     /* Unigram's paths */
+    size_t best_n;
+    struct sr1__ids *out;
+};
+
+sr1_status sr1__text_encoder_begin(struct sr1__text_encoder *e, const sr1_tokenizer *t,
+                                   struct sr1__ids *out);
+void sr1__text_encoder_end(struct sr1__text_encoder *e);
+/* Text without added tokens (valid UTF-8). */
+sr1_status sr1__encode_plain(struct sr1__text_encoder *e, const char *text, size_t n);
+/* Text with added tokens by mode (valid UTF-8). */
+sr1_status sr1__encode_mixed(struct sr1__text_encoder *e, const char *text, size_t n,
+                             int32_t mode);
+/* What the models do, by the rows of their table. */
+sr1_status sr1__encode_split(struct sr1__text_encoder *e, const char *text, size_t n);
+sr1_status sr1__encode_pre_tokenized(struct sr1__text_encoder *e, const char *text,
+                                     size_t n);
+sr1_status sr1__merge_piece(struct sr1__text_encoder *e, const char *piece, size_t n);
+sr1_status sr1__wordpiece_piece(struct sr1__text_encoder *e, const char *piece, size_t n);
+sr1_status sr1__unigram_piece(struct sr1__text_encoder *e, const char *piece, size_t n);
+
+/* Whether all of text is UTF-8; if not, *repaired holds it repaired. */
+sr1_status sr1__utf8_checked(const char **text, size_t *n, struct sr1__buf *repaired);
+
+/* A file's "decoder" into t->decoder (token_decoder.c). */
+sr1_status sr1__token_decoder_load(sr1_tokenizer *t, const json_t *o, const char *name);
+/* Appends the text of ids. */
+sr1_status sr1__token_decoder_run(const sr1_tokenizer *t, const int32_t *ids, size_t n,
+                                  int skip_special, struct sr1__buf *out);
+/* The bytes of a token that is to be decoded; NULL: it is left out. */
+const char *sr1__decoded_token(const sr1_tokenizer *t, int32_t id, int skip_special,
+                               size_t *n);
+
+/* BERT's vocab.txt and the tokenizer_config.json beside it (bert_vocab.c). */
+sr1_status sr1__bert_vocab_open(sr1_tokenizer **out, const char *vocab_path);
+
+/* tokenizer_config.json and its companions in a folder (folder.c). */
+sr1_status sr1__tokenizer_read_config(sr1_tokenizer *t, const char *folder);
+/* Sets family and default_system by the template's text (NULL: none). */
+sr1_status sr1__chat_recognise(sr1_tokenizer *t, const char *chat_template);
+
+#endif

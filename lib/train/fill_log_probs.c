@@ -1,0 +1,229 @@
+/* train/fill_log_probs.c - forward passes without gradient: log-probs of the policy's
+ * tokens under the reference (verl: compute_ref_log_prob) or under the policy before the
+ * update (verl: compute_log_prob), and the critic's values. They become columns of the
+ * trajectories, so that estimators, the update and reports read one and the same number.
+ */
+#include "train/step_batch.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <pthread.h>
+
+#define REFERENCE (1u << SR1_COLUMN_REFERENCE)
+#define OLD (1u << SR1_COLUMN_OLD)
+
+/* ---- one column by one model ---- */
+
+/* A column and how it comes about: [M] of a micro-batch. */
+struct column_forward {
+    int32_t column;
+    const char *name;
+    sr1_tensor *(*forward)(sr1_scope *s, const sr1_trainer *tr, int32_t worker,
+                           const struct sr1__microbatch *mb);
+};
+
+static sr1_tensor *forward_model(sr1_scope *s, const sr1_trainer *tr, sr1_model *m,
+                                 const struct sr1__microbatch *mb)
+{
+    struct sr1__log_prob_options o = {.temperature = tr->set.temperature,
+                                      .logit_chunk = tr->set.logit_chunk};
+
+    return sr1__forward_log_probs(s, m, mb, &o);
+}
+
+static sr1_tensor *forward_reference(sr1_scope *s, const sr1_trainer *tr, int32_t worker,
+                                     const struct sr1__microbatch *mb)
+{
+    return forward_model(s, tr, tr->references[worker], mb);
+}
+
+static sr1_tensor *forward_policy(sr1_scope *s, const sr1_trainer *tr, int32_t worker,
+                                  const struct sr1__microbatch *mb)
+{
+    return forward_model(s, tr, tr->policy.replicas[worker], mb);
+}
+
+static sr1_tensor *forward_critic(sr1_scope *s, const sr1_trainer *tr, int32_t worker,
+                                  const struct sr1__microbatch *mb)
+{
+    return sr1__forward_values(s, tr->critics[worker], mb, 0);
+}
+
+static const struct column_forward forwards[] = {
+    {SR1_COLUMN_REFERENCE, "reference", forward_reference},
+    {SR1_COLUMN_VALUE, "critic", forward_critic},
+    {SR1_COLUMN_OLD, "policy before the update", forward_policy},
+};
+#define FORWARDS (sizeof(forwards) / sizeof(forwards[0]))
+
+struct column_job {
+    const sr1_trainer *tr;
+    const struct column_forward *f;
+    sr1_trajectory *const *t;
+    struct sr1__batch_plan plan;
+    pthread_mutex_t lock; /* around setting columns: a trajectory may be given twice */
+};
+
+/* Cut the numbers of a micro-batch up into its trajectories' columns. */
+static sr1_status set_columns(struct column_job *j, const struct sr1__microbatch *mb,
+                              const float *numbers)
+{
+    sr1_status st = SR1_OK;
+
+    pthread_mutex_lock(&j->lock);
+    for (size_t i = 0; i < mb->n_seqs && st == SR1_OK; i++) {
+        sr1_trajectory *t = j->t[mb->sequence[i]];
+        size_t n = sr1_trajectory_policy_count(t);
+
+        st = sr1_trajectory_set_column(t, j->f->column, numbers, n);
+        numbers += n;
+    }
+    pthread_mutex_unlock(&j->lock);
+    return st;
+}
+
+static sr1_status run_forward(const struct column_job *j,
+                              const struct sr1__microbatch *mb, size_t k, int32_t worker,
+                              float *numbers)
+{
+    sr1_scope *s =
+        sr1__scope_open(j->tr->model->device, "%s, micro-batch %zu", j->f->name, k);
+
+    sr1__scope_no_grad(s);
+    t_to_host_f32(s, j->f->forward(s, j->tr, worker, mb), numbers, mb->n_targets);
+    return sr1__scope_close(s);
+}
+
+static sr1_status forward_microbatch(struct column_job *j, size_t k, int32_t worker)
+{
+    struct sr1__microbatch mb;
+    float *numbers;
+    sr1_status st;
+
+    SR1__TRY(
+        sr1__microbatch_array(&mb, &j->plan, k, (const sr1_trajectory *const *)j->t, 0));
+    numbers = sr1__calloc(mb.n_targets + 1, sizeof(*numbers));
+    st = numbers ? run_forward(j, &mb, k, worker, numbers) : sr1__fail_nomem(j->f->name);
+    if (st == SR1_OK)
+        st = set_columns(j, &mb, numbers);
+    sr1__free(numbers);
+    sr1__microbatch_free(&mb);
+    return st;
+}
+
+static sr1_status forward_share(void *arg, size_t worker)
+{
+    struct column_job *j = arg;
+
+    for (size_t k = worker; k < j->plan.n_batches; k += (size_t)j->tr->n_workers)
+        SR1__TRY(forward_microbatch(j, k, (int32_t)worker));
+    return SR1_OK;
+}
+
+/* Micro-batches of half the size, while memory does not suffice and that cuts anything.
+ */
+static sr1_status forward_all(struct column_job *j, size_t n)
+{
+    int64_t budget = j->tr->set.micro_batch_tokens;
+    size_t workers = (size_t)j->tr->n_workers;
+    sr1_status st;
+
+    for (;; budget = budget > 1 ? budget / 2 : 1) {
+        size_t batches;
+
+        SR1__TRY(sr1__batch_plan_array(&j->plan, (const sr1_trajectory *const *)j->t, n,
+                                       budget));
+        batches = j->plan.n_batches;
+        st = sr1__pool_run(j->tr->pool, workers, forward_share, j);
+        if (!sr1__is_memory(st) || batches >= j->plan.n_sequences) {
+            sr1__batch_plan_free(&j->plan);
+            return st;
+        }
+        sr1__log(SR1_LOG_WARN, "%s: out of memory with %zu micro-batches; trying more",
+                 j->f->name, batches);
+        sr1__batch_plan_free(&j->plan);
+    }
+}
+
+static const struct column_forward *find_forward(int32_t column)
+{
+    size_t i = 0;
+
+    while (i + 1 < FORWARDS && forwards[i].column != column)
+        i++;
+    return &forwards[i];
+}
+
+sr1_status sr1__forward_column(const sr1_trainer *tr, int32_t column,
+                               sr1_trajectory *const *t, size_t n)
+{
+    struct column_job j = {.tr = tr, .f = find_forward(column), .t = t};
+    sr1_status st;
+
+    pthread_mutex_init(&j.lock, NULL);
+    st = forward_all(&j, n);
+    pthread_mutex_destroy(&j.lock);
+    return st;
+}
+
+/* ---- which columns ---- */
+
+/* The one place that decides what frozen weights are asked for of trajectory i, as bits
+ * 1 << SR1_COLUMN_*: what its advantages are made from, and unless it is dropped what the
+ * update reads. Where loss masks are changed the update reads copies: those of inserted
+ * tokens have nothing yet. */
+static uint32_t find_needed(const struct sr1__step_batch *b, size_t i)
+{
+    const struct sr1__settings *set = &b->tr->set;
+    int scored = i < b->n_scored;
+
+    if (!sr1__is_compared(b, i))
+        return 0;
+    if (b->is_masked)
+        return set->policy_columns & (REFERENCE | OLD);
+    if (!scored) /* it may be dropped yet, and the update is far */
+        return set->advantage_columns | (set->update_columns & REFERENCE);
+    if (b->drop[i] != SR1__DROP_NONE || sr1__masks_loss(set))
+        return set->advantage_columns;
+    return set->advantage_columns | set->update_columns;
+}
+
+static int is_missing(const struct sr1__step_batch *b, size_t i, int32_t column)
+{
+    return find_needed(b, i) & ~b->filled[i] & 1u << column ? 1 : 0;
+}
+
+static sr1_status fill_column(struct sr1__step_batch *b, size_t begin, int32_t column)
+{
+    struct sr1__batch_view v;
+    sr1_status st;
+
+    SR1__TRY(sr1__batch_view_of(b, begin, is_missing, column, &v));
+    st = v.n > 0 ? sr1__forward_column(b->tr, column, v.t, v.n) : SR1_OK;
+    for (size_t k = 0; st == SR1_OK && k < v.n; k++)
+        b->filled[v.index[k]] |= 1u << column;
+    sr1__batch_view_free(&v);
+    return st;
+}
+
+static sr1_status fill_from(struct sr1__step_batch *b, size_t begin)
+{
+    double began = sr1__now();
+
+    for (size_t i = 0; i < FORWARDS; i++)
+        SR1__TRY(fill_column(b, begin, forwards[i].column));
+    sr1__metrics_add(b->metrics, "seconds_reference", sr1__now() - began, SR1__SUM);
+    return SR1_OK;
+}
+
+sr1_status sr1__fill_log_probs(struct sr1__step_batch *b)
+{
+    return fill_from(b, 0);
+}
+
+sr1_status sr1__fill_log_probs_early(struct sr1__step_batch *b)
+{
+    return fill_from(b, b->n_scored);
+}

@@ -1,0 +1,417 @@
+/* train/folder.c - the folder of a run: its lock, the files that a new run may replace,
+ * the disk space it needs, and its journals. */
+#include "train/internal.h"
+
+#include "base/disk.h"
+#include "base/file.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/paths.h"
+#include "config/run_config.h"
+#include "train/checkpoint.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The metrics of a run that has a row of training in them begin with this much. */
+#define FIRST_ROWS ((size_t)64 << 10)
+
+/* ---- one holder ---- */
+
+static sr1_status take_lock(const char *folder, struct sr1__lock **out)
+{
+    char holder[SR1__LOCK_HOLDER];
+    char *path = sr1__path_join(folder, ".lock");
+    sr1_status st = path ? sr1__lock_take(out, path, holder) : sr1__fail_nomem("path");
+
+    if (st == SR1_E_STATE)
+        st = sr1__fail(SR1_E_CONFIG,
+                       "%s: %s is training in it; wait for its end, or choose another "
+                       "folder with out=FOLDER",
+                       folder, holder);
+    sr1__free(path);
+    return st;
+}
+
+sr1_status sr1__folder_lock(sr1_trainer *tr)
+{
+    return take_lock(tr->run_folder, &tr->lock);
+}
+
+void sr1__folder_unlock(sr1_trainer *tr)
+{
+    sr1__lock_release(tr->lock);
+    tr->lock = NULL;
+}
+
+/* ---- what is in it already ---- */
+
+static int holds_file(const char *folder, const char *name)
+{
+    char *path = sr1__path_join(folder, name);
+    int yes = path && sr1__path_exists(path);
+
+    sr1__free(path);
+    return yes;
+}
+
+/* Is there a row of a step after the validation at the start? */
+static sr1_status has_rows(const char *folder, int *yes)
+{
+    char *path = sr1__path_join(folder, "metrics.jsonl");
+    struct sr1__buf b = {0};
+    const char *end;
+    json_t *row = NULL;
+    sr1_status st = SR1_OK;
+
+    if (!path)
+        return sr1__fail_nomem("path");
+    *yes = 0;
+    if (sr1__path_exists(path))
+        st = sr1__file_read(path, FIRST_ROWS, &b);
+    if (st == SR1_E_LIMIT) {
+        *yes = 1;
+        st = SR1_OK;
+    } else if (st == SR1_OK && b.len > 0) {
+        end = memchr(b.data, '\n', b.len);
+        *yes = !end || end + 1 < b.data + b.len ||
+               sr1__json_parse(&row, b.data, (size_t)(end - b.data), path) != SR1_OK ||
+               json_integer_value(json_object_get(row, "step")) != 0;
+        json_decref(row);
+    }
+    sr1__buf_free(&b);
+    sr1__free(path);
+    return st;
+}
+
+static int is_filled(const char *folder, const char *name)
+{
+    char *path = sr1__path_join(folder, name);
+    struct sr1__map map = {0};
+    int yes = path && sr1__map_open(&map, path) == SR1_OK && map.size > 0;
+
+    sr1__map_close(&map);
+    sr1__free(path);
+    return yes;
+}
+
+/* Has a run left work in the folder: a step, a checkpoint, a model? */
+static sr1_status has_work(const char *folder, int *yes)
+{
+    int64_t checkpoints = 0;
+
+    SR1__TRY(sr1__checkpoint_count(folder, &checkpoints));
+    SR1__TRY(has_rows(folder, yes));
+    *yes |= checkpoints > 0 || holds_file(folder, "model") ||
+            is_filled(folder, "trajectories.jsonl.zst") ||
+            is_filled(folder, "trajectories.jsonl"); /* of an older version */
+    return SR1_OK;
+}
+
+static sr1_status remove_below(const char *folder, const char *name)
+{
+    char *path = sr1__path_join(folder, name);
+    sr1_status st = path ? sr1__dir_remove(path) : sr1__fail_nomem("path");
+
+    sr1__free(path);
+    return st;
+}
+
+/* What a run that failed before its first step left, and nothing else. */
+static sr1_status clear_failed(const char *folder)
+{
+    static const char *const names[] = {"metrics.jsonl", "trajectories.jsonl.zst",
+                                        "tensorboard",   "checkpoints",
+                                        "served",        "config-changes.jsonl"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        SR1__TRY(remove_below(folder, names[i]));
+    return SR1_OK;
+}
+
+/* What a run writes at the top of its folder. */
+static const char *const written[] = {"config.json",
+                                      "run.json",
+                                      "metrics.jsonl",
+                                      "trajectories.jsonl.zst",
+                                      "trajectories.jsonl",
+                                      "tensorboard",
+                                      "checkpoints",
+                                      "served",
+                                      "model",
+                                      "config-changes.jsonl"};
+
+/* Is its run.json one that a run wrote? */
+static int is_ours(const char *folder)
+{
+    char *path = sr1__path_join(folder, SR1__RECORD_FILE);
+    json_t *file = NULL;
+    int yes = path && sr1__path_exists(path) &&
+              sr1__json_load(&file, path, SR1__RECORD_MAX) == SR1_OK &&
+              json_is_integer(json_object_get(file, "format")) &&
+              json_is_array(json_object_get(file, "starts"));
+
+    json_decref(file);
+    sr1__free(path);
+    return yes;
+}
+
+/* The caller's own sr1_trainer_step may have given the server weights before the run. */
+static int wrote_itself(const sr1_trainer *tr, const char *name)
+{
+    return !strcmp(name, "served") && sr1__rollout_is_remote(tr->rollout) &&
+           sr1__rollout_server_version(tr->rollout) > 0;
+}
+
+/* Files of others under names of ours are never taken for a run; tr, where there is one,
+ * may have written some itself. */
+static sr1_status refuse_foreign(const char *folder, const sr1_trainer *tr)
+{
+    for (size_t i = 0; i < sizeof(written) / sizeof(written[0]); i++)
+        if (!(tr && wrote_itself(tr, written[i])) && holds_file(folder, written[i]))
+            return sr1__fail(SR1_E_CONFIG,
+                             "%s holds %s, which no run there wrote, and a run would "
+                             "replace; choose another folder with out=FOLDER",
+                             folder, written[i]);
+    return SR1_OK;
+}
+
+static sr1_status check_place(const char *folder, const sr1_trainer *tr)
+{
+    int taken = 0;
+
+    if (!is_ours(folder))
+        return refuse_foreign(folder, tr);
+    SR1__TRY(has_work(folder, &taken));
+    if (taken)
+        return sr1__fail(
+            SR1_E_CONFIG,
+            "%s already holds a run; continue it with sr1-train --resume %s, or "
+            "choose another folder with out=FOLDER",
+            folder, folder);
+    return SR1_OK;
+}
+
+static sr1_status make_place(const sr1_trainer *tr)
+{
+    SR1__TRY(check_place(tr->run_folder, tr));
+    return is_ours(tr->run_folder) ? clear_failed(tr->run_folder) : SR1_OK;
+}
+
+char *sr1__folder_name(const sr1_config *c)
+{
+    const char *out = sr1__config_str(c, "out");
+
+    return *out ? sr1__strdup(out) : sr1__path_join("runs", sr1__config_str(c, "name"));
+}
+
+sr1_status sr1__folder_check_idle(const char *folder)
+{
+    struct sr1__lock *lock = NULL;
+    sr1_status st = holds_file(folder, ".lock") ? take_lock(folder, &lock) : SR1_OK;
+
+    sr1__lock_release(lock);
+    return st == SR1_E_CONFIG ? st : SR1_OK; /* others are met when it is taken */
+}
+
+sr1_status sr1__folder_check_free(const char *folder)
+{
+    SR1__TRY(sr1__folder_check_idle(folder));
+    return check_place(folder, NULL);
+}
+
+/* ---- room ---- */
+
+/* Checkpoints that an earlier part of the run left. */
+static int64_t checkpoints_there(const sr1_trainer *tr)
+{
+    int64_t n = 0;
+
+    if (tr->resumed)
+        (void)sr1__checkpoint_count(tr->run_folder, &n);
+    return n;
+}
+
+/* Checkpoints that lie on the disk at once: those that are there and all that are to be
+ * written, or those kept and the one being written. */
+static int64_t checkpoints_at_once(const sr1_trainer *tr, int64_t there)
+{
+    const struct sr1__settings *set = &tr->set;
+    int64_t left = tr->planned > tr->step ? tr->planned - tr->step : 0;
+    int64_t by_step = set->save_interval > 0 ? left / set->save_interval : 0;
+    int64_t most = set->save_seconds > 0 || left == 0 ? left : by_step + 1;
+    int64_t all = there + most > 1 ? there + most : 1;
+    int64_t kept = set->keep_checkpoints > there ? set->keep_checkpoints : there;
+
+    return set->keep_checkpoints > 0 && kept + 1 < all ? kept + 1 : all;
+}
+
+void sr1__folder_room(const sr1_trainer *tr, sr1_run_plan *plan)
+{
+    double all;
+
+    plan->checkpoint_bytes = sr1__state_bytes(tr);
+    plan->model_bytes = tr->set.save_final_model ? sr1__state_model_bytes(tr->model) : 0;
+    all = (double)plan->checkpoint_bytes *
+              (double)checkpoints_at_once(tr, checkpoints_there(tr)) +
+          (double)plan->model_bytes;
+    plan->disk_bytes = all < 9e18 ? (int64_t)all : INT64_MAX;
+    plan->disk_free = sr1__disk_free(tr->run_folder);
+}
+
+/* A run that cannot keep its first checkpoint is refused before its first step; *warning
+ * is what to say of one that may run out of room later, "" if there is nothing. */
+sr1_status sr1__folder_check_room(const sr1_trainer *tr, char *warning, size_t size)
+{
+    sr1_run_plan plan = {0};
+    char checkpoint[24], all[24], room[24];
+    double there;
+
+    sr1__folder_room(tr, &plan);
+    sr1__disk_text(plan.checkpoint_bytes, checkpoint);
+    sr1__disk_text(plan.disk_bytes, all);
+    sr1__disk_text(plan.disk_free, room);
+    *warning = '\0';
+    if (plan.disk_free < 0)
+        return SR1_OK;
+    if (plan.disk_free < plan.checkpoint_bytes + plan.model_bytes)
+        return sr1__fail(SR1_E_CONFIG,
+                         "%s: a checkpoint takes %s and %s are free on its disk; make "
+                         "room, or choose a folder elsewhere with out=FOLDER",
+                         tr->run_folder, checkpoint, room);
+    there = (double)plan.checkpoint_bytes * (double)checkpoints_there(tr);
+    if ((double)plan.disk_free + there < (double)plan.disk_bytes)
+        snprintf(warning, size,
+                 "the run may take %s of disk (a checkpoint: %s) and %s are free; make "
+                 "room, or lower keep_checkpoints",
+                 all, checkpoint, room);
+    return SR1_OK;
+}
+
+/* ---- journals ---- */
+
+/* The power may have failed, or somebody removed the file: what is lost is no reason to
+ * refuse the run. */
+static void warn_of_loss(const char *path, uint64_t size, int64_t recorded)
+{
+    sr1__log(SR1_LOG_WARN,
+             "%s has %" PRIu64 " of the %" PRId64
+             " bytes it had at the checkpoint; the rest is lost",
+             path, size, recorded);
+}
+
+static sr1_status cut_metrics(struct sr1__jsonl *metrics, const char *path, int64_t size)
+{
+    if ((uint64_t)size <= sr1__jsonl_size(metrics))
+        return sr1__jsonl_truncate(metrics, (uint64_t)size);
+    warn_of_loss(path, sr1__jsonl_size(metrics), size);
+    return SR1_OK;
+}
+
+static sr1_status open_metrics(sr1_trainer *tr, const json_t *state)
+{
+    char *path = sr1__path_join(tr->run_folder, "metrics.jsonl");
+    int64_t size = 0;
+    sr1_status st = path ? SR1_OK : sr1__fail_nomem("path");
+
+    if (st == SR1_OK)
+        st = sr1__jsonl_open(&tr->metrics, path);
+    if (st == SR1_OK && state)
+        st = sr1__json_get_int(state, "metrics_size", &size);
+    if (st == SR1_OK)
+        st = cut_metrics(tr->metrics, path, size);
+    sr1__free(path);
+    return st;
+}
+
+static sr1_status cut_trajectories(struct sr1__zlines *lines, const char *path,
+                                   int64_t size)
+{
+    if ((uint64_t)size <= sr1__zlines_size(lines))
+        return sr1__zlines_truncate(lines, (uint64_t)size);
+    warn_of_loss(path, sr1__zlines_size(lines), size);
+    return sr1__zlines_mend(lines);
+}
+
+/* Checkpoints of older versions know nothing of this file: it begins with them. */
+static sr1_status open_trajectories(sr1_trainer *tr, const json_t *state)
+{
+    char *path = sr1__path_join(tr->run_folder, "trajectories.jsonl.zst");
+    int64_t size = 0;
+    sr1_status st = path ? SR1_OK : sr1__fail_nomem("path");
+
+    if (st == SR1_OK)
+        st = sr1__zlines_open(&tr->trajectories, path);
+    if (st == SR1_OK && json_object_get(state, SR1__TRAJECTORIES_SIZE))
+        st = sr1__json_get_int(state, SR1__TRAJECTORIES_SIZE, &size);
+    if (st == SR1_OK)
+        st = cut_trajectories(tr->trajectories, path, size);
+    sr1__free(path);
+    return st;
+}
+
+static sr1_status open_events(sr1_trainer *tr)
+{
+    char *path = sr1__path_join(tr->run_folder, "tensorboard");
+    sr1_status st = path ? sr1__events_open(&tr->events, path) : sr1__fail_nomem("path");
+
+    sr1__free(path);
+    return st;
+}
+
+sr1_status sr1__folder_open_journals(sr1_trainer *tr)
+{
+    SR1__TRY(open_metrics(tr, tr->restored));
+    SR1__TRY(open_trajectories(tr, tr->restored));
+    return sr1__config_bool(tr->config, "tensorboard") ? open_events(tr) : SR1_OK;
+}
+
+/* ---- a new run ---- */
+
+/* With paths that hold wherever the run is used from; `out` is where the folder is now,
+ * by which it can be found out later that it was moved. */
+static sr1_status absolute_config(const sr1_trainer *tr, sr1_config **out)
+{
+    char real[PATH_MAX];
+    sr1_config *c = NULL;
+    sr1_status st = sr1_config_copy(&c, tr->config);
+
+    if (st == SR1_OK)
+        st = sr1__config_paths_absolute(c);
+    if (st == SR1_OK && realpath(tr->run_folder, real))
+        st = sr1_config_set(c, "out", real);
+    if (st == SR1_OK)
+        *out = c;
+    else
+        sr1_config_free(c);
+    return st;
+}
+
+sr1_status sr1__folder_begin(sr1_trainer *tr)
+{
+    SR1__TRY(sr1__dir_make(tr->run_folder));
+    SR1__TRY(sr1__folder_lock(tr));
+    return make_place(tr);
+}
+
+sr1_status sr1__folder_write_config(sr1_trainer *tr)
+{
+    char *path = sr1__path_join(tr->run_folder, "config.json");
+    char *text = NULL;
+    sr1_config *c = NULL;
+    sr1_status st = path ? absolute_config(tr, &c) : sr1__fail_nomem("path");
+
+    if (st == SR1_OK)
+        st = sr1_config_to_json(c, &text);
+    if (st == SR1_OK)
+        st = sr1__file_replace(path, text, strlen(text));
+    if (st == SR1_OK)
+        st = sr1__record_config(tr, text);
+    sr1_config_free(c);
+    sr1_free(text);
+    sr1__free(path);
+    return st;
+}

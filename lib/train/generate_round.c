@@ -1,0 +1,132 @@
+/* train/generate_round.c - the policy's attempts at the questions of one round, and the
+ * greedy one of each question for estimators that compare with it. */
+#include "train/step_batch.h"
+
+#include <searchr1/ext/reward_set.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+/* Rewards that take long begin while other rows are generated. */
+static sr1_status begin_rewards(void *user, size_t index, sr1_trajectory *t)
+{
+    struct sr1__step_batch *b = user;
+
+    (void)index;
+    return sr1_reward_set_begin(b->tr->rewards, t);
+}
+
+static void forget_rewards(void *user)
+{
+    const struct sr1__step_batch *b = user;
+
+    sr1_reward_set_forget(b->tr->rewards);
+}
+
+static sr1_status report_progress(void *user, int64_t done, int64_t total, int64_t tokens)
+{
+    const struct sr1__step_batch *b = user;
+
+    (void)tokens;
+    return b->tr->phase(b->tr->phase_user, "rollout", done, total);
+}
+
+/* ---- metrics of all rounds ---- */
+
+static double join_means(double a, double n_a, double b, double n_b)
+{
+    if (n_a == 0.0)
+        return b;
+    return n_b == 0.0 ? a : (a * n_a + b * n_b) / (n_a + n_b);
+}
+
+static double divide_sum(double sum, int64_t n)
+{
+    return n ? sum / (double)n : 0.0;
+}
+
+/* Means over all rounds, weighed by what they are of. */
+static void join_rounds(struct sr1__step_batch *b, const struct sr1__rollout_stats *stats)
+{
+    b->searches_per_call =
+        join_means(b->searches_per_call, (double)b->search_calls,
+                   divide_sum((double)stats->engine_queries, stats->engine_calls),
+                   (double)stats->engine_calls);
+    b->search_calls += stats->engine_calls;
+    b->entropy = join_means(b->entropy, (double)b->sampled,
+                            divide_sum(stats->entropy, stats->policy_tokens),
+                            (double)stats->policy_tokens);
+    b->sampled += stats->policy_tokens;
+    b->answers += stats->remote.answers;
+    b->drifted += stats->remote.drifted;
+}
+
+static void add_round_metrics(struct sr1__step_batch *b,
+                              const struct sr1__rollout_stats *stats, double seconds)
+{
+    struct sr1_step_metrics *m = b->metrics;
+
+    join_rounds(b, stats);
+    sr1__metrics_add(m, "seconds_rollout", seconds, SR1__SUM);
+    sr1__metrics_add(m, "seconds_search", stats->search_seconds, SR1__SUM);
+    sr1__metrics_add(m, "searches", (double)stats->searches, SR1__SUM);
+    sr1__metrics_add(m, "failed_searches", (double)stats->failed_searches, SR1__SUM);
+    sr1__metrics_add(m, "searches_per_call", b->searches_per_call, SR1__LAST);
+    sr1__metrics_add(m, "entropy", b->entropy, SR1__LAST);
+    sr1__metrics_add(m, "text_drift", divide_sum((double)b->drifted, b->answers),
+                     SR1__LAST);
+}
+
+/* ---- rollouts ---- */
+
+static sr1_status generate_groups(struct sr1__step_batch *b)
+{
+    const struct sr1__round *round = &b->round;
+    struct sr1__rollout_stats stats;
+    sr1_rollout_options o = {.struct_size = sizeof(o),
+                             .group_size = b->group_size,
+                             .seed = sr1__step_seed(b->tr, round->number),
+                             .user = b,
+                             .progress = b->tr->phase ? report_progress : NULL,
+                             .finished = begin_rewards,
+                             .dropped = forget_rewards};
+    double began = sr1__now();
+
+    sr1__rollout_set_version(b->tr->rollout, b->tr->step);
+    SR1__TRY(sr1_rollout_generate(b->tr->rollout, round->queries, round->n_queries, &o,
+                                  b->t + round->begin));
+    sr1__rollout_stats(b->tr->rollout, &stats);
+    add_round_metrics(b, &stats, sr1__now() - began);
+    return SR1_OK;
+}
+
+static sr1_status generate_greedy(struct sr1__step_batch *b)
+{
+    struct sr1__round *round = &b->round;
+    sr1_rollout_options o = {.struct_size = sizeof(o),
+                             .group_size = 1,
+                             .greedy = 1,
+                             .seed = sr1__step_seed(b->tr, round->number)};
+    double began = sr1__now();
+
+    if (!(b->tr->set.estimator.needs & SR1_ADVANTAGE_NEEDS_BASELINES))
+        return SR1_OK;
+    round->greedy = sr1__calloc(round->n_queries + 1, sizeof(sr1_trajectory *));
+    if (!round->greedy)
+        return sr1__fail_nomem("greedy rollouts");
+    SR1__TRY(sr1__context(sr1_rollout_generate(b->tr->rollout, round->queries,
+                                               round->n_queries, &o, round->greedy),
+                          "greedy rollouts"));
+    sr1__metrics_add(b->metrics, "seconds_rollout", sr1__now() - began, SR1__SUM);
+    return SR1_OK;
+}
+
+sr1_status sr1__generate_round(struct sr1__step_batch *b)
+{
+    struct sr1__round *round = &b->round;
+
+    round->begin = b->n;
+    SR1__TRY(sr1__step_batch_extend(b, round->n_queries * (size_t)b->group_size));
+    SR1__TRY(generate_groups(b));
+    return generate_greedy(b);
+}

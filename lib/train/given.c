@@ -1,0 +1,125 @@
+/* train/given.c - what a run's program gave it beside the configuration: an engine, an
+ * environment, rewards. A run that goes on without them would be another experiment, so a
+ * checkpoint keeps their names. */
+#include "train/internal.h"
+
+#include "base/log.h"
+#include "policy/rollout_internal.h"
+#include "signal/reward/reward_set.h"
+
+#include <string.h>
+
+/* ---- the record ---- */
+
+static const char *find_engine(const sr1_trainer *tr)
+{
+    return tr->engine_given && tr->rollout->search ? sr1_search_name(tr->rollout->search)
+                                                   : NULL;
+}
+
+static const char *find_environment(const sr1_trainer *tr)
+{
+    return tr->rollout->env != tr->configured_env ? sr1_env_name(tr->rollout->env) : NULL;
+}
+
+/* [[name, weight], ...] of those behind the configured ones. */
+static json_t *list_rewards(const sr1_trainer *tr)
+{
+    json_t *list = json_array();
+
+    for (size_t i = tr->n_configured; list && i < tr->rewards->n; i++) {
+        const struct sr1__reward_entry *e = &tr->rewards->entries[i];
+
+        if (json_array_append_new(list, json_pack("[s, f]", e->name, e->weight)) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+json_t *sr1__given_json(const sr1_trainer *tr)
+{
+    json_t *rewards = list_rewards(tr);
+
+    if (!rewards)
+        return NULL;
+    return json_pack("{s:s?, s:s?, s:o}", "engine", find_engine(tr), "environment",
+                     find_environment(tr), "rewards", rewards);
+}
+
+/* ---- the comparison ---- */
+
+/* One that is given now is meant, as another address of a service is. */
+static sr1_status compare_name(const json_t *then, const char *what, const char *now,
+                               const char *remedy)
+{
+    const char *name = json_string_value(json_object_get(then, what));
+
+    if (name && !now)
+        return sr1__fail(
+            SR1_E_CONFIG,
+            "resume: the run's program gave it the %s '%.100s', and now there "
+            "is none; %s",
+            what, name, remedy);
+    if (now && (!name || strcmp(name, now) != 0))
+        sr1__log(SR1_LOG_WARN, "resume: the %s was %.100s and is %.100s from here on",
+                 what, name ? name : "the configured one", now);
+    return SR1_OK;
+}
+
+/* Which of the first list is not in the second; NULL: none. */
+static const json_t *find_missing(const json_t *list, const json_t *other)
+{
+    size_t i, k;
+    json_t *a, *b;
+
+    json_array_foreach(list, i, a)
+    {
+        int found = 0;
+
+        json_array_foreach(other, k, b)
+        {
+            found |= json_equal(a, b);
+        }
+        if (!found)
+            return a;
+    }
+    return NULL;
+}
+
+static sr1_status compare_rewards(const json_t *then, const json_t *now)
+{
+    const json_t *lost = find_missing(then, now), *more = find_missing(now, then);
+    const json_t *one = lost ? lost : more;
+
+    if (!one)
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "resume: the reward '%.100s' of weight %g was %sgiven by the run's "
+                     "program, and now it is%s; give the same ones "
+                     "(sr1_trainer_add_reward, in Python rewards=)",
+                     json_string_value(json_array_get(one, 0)),
+                     json_number_value(json_array_get(one, 1)), lost ? "" : "not ",
+                     lost ? " not" : "");
+}
+
+sr1_status sr1__given_check(const sr1_trainer *tr)
+{
+    const json_t *then = json_object_get(tr->restored, "given");
+    json_t *now;
+    sr1_status st;
+
+    if (!then) /* from the beginning, or from an older checkpoint */
+        return SR1_OK;
+    SR1__TRY(
+        compare_name(then, "engine", find_engine(tr),
+                     "give it again (sr1_resume_options.search, in Python search=)"));
+    SR1__TRY(compare_name(then, "environment", find_environment(tr),
+                          "give it again (sr1_rollout_set_env of sr1_trainer_rollout)"));
+    now = list_rewards(tr);
+    st = now ? compare_rewards(json_object_get(then, "rewards"), now)
+             : sr1__fail_nomem("rewards");
+    json_decref(now);
+    return st;
+}

@@ -1,0 +1,468 @@
+/* train/optimise.c - train a learner's weights on trajectories.
+ *
+ * An epoch passes over all trajectories, with one optimizer step for each mini-batch: the
+ * weights' outputs for every policy token (its log-prob, its value), the gradient of the
+ * objective's loss with respect to them, and that sent back through the model.
+ * Micro-batches bound memory; weights of tokens come from counts over the mini-batch, so
+ * the cut does not change the gradient. Workers take micro-batches side by side, each
+ * into gradients of its own, which are added up in a fixed order. */
+#include "train/objective.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* What a worker adds up over its micro-batches. */
+struct worker {
+    struct sr1__loss_sums sums;
+    int32_t not_finite; /* a token's loss was not finite: the mini-batch is skipped */
+    struct sr1__error why;
+};
+
+/* Mini-batches of an epoch so far, each as often as it has policy tokens. */
+struct epoch {
+    struct sr1__loss_sums sums;
+    double grad_norm, rate;
+    double tokens; /* of those that were applied */
+};
+
+struct update {
+    sr1_trainer *tr;
+    struct sr1__learner *learner;
+    const struct sr1__objective *objective;
+    struct sr1__trajectory_store *from;
+    struct sr1_step_metrics *metrics;
+    int32_t pass_over; /* trajectories without a gradient are only counted */
+    int32_t measured;  /* the weights of the rollout were compared with it */
+    size_t begin, end; /* trajectories of the mini-batch */
+    struct sr1__batch_plan plan;
+    struct sr1__group_counts groups;
+    sr1_balance_report lengths; /* of micro-batches; zeros where they were not balanced */
+    int64_t budget;             /* tokens of a micro-batch; halved when memory runs out */
+    struct worker *workers;     /* [n_workers] */
+    struct epoch epoch;
+};
+
+static void add_sums(struct sr1__loss_sums *total, const struct sr1__loss_sums *part)
+{
+    sr1__loss_report_add(&total->loss, &part->loss);
+    sr1__value_report_add(&total->value, &part->value);
+    total->diff_sum += part->diff_sum;
+    total->entropy_sum += part->entropy_sum;
+    total->diff_max = fmax(total->diff_max, part->diff_max);
+    total->probs_sum += part->probs_sum;
+    total->probs_max = fmax(total->probs_max, part->probs_max);
+}
+
+/* Its means count v times; sums over tokens stay. */
+static void scale_sums(struct sr1__loss_sums *s, double v)
+{
+    sr1__loss_report_scale(&s->loss, v);
+    sr1__value_report_scale(&s->value, v);
+}
+
+/* ---- the plan ---- */
+
+static sr1_status plan_budget(struct update *u, int64_t budget)
+{
+    struct sr1__batch_part part = {u->begin, u->end, u->pass_over};
+
+    return sr1__batch_plan_store_part(&u->plan, u->from, part, budget);
+}
+
+/* Micro-batches of about equal size, the same number for every worker: the smallest
+ * budget (in sixteenths above an equal share) that gets by with that number. */
+static sr1_status plan_for_workers(struct update *u)
+{
+    size_t workers = (size_t)u->tr->n_workers;
+    size_t wanted = (u->plan.n_batches + workers - 1) / workers * workers;
+    int64_t share = (u->plan.n_packed_tokens + (int64_t)wanted - 1) / (int64_t)wanted;
+
+    if (u->plan.n_sequences < wanted)
+        return SR1_OK;
+    for (int64_t k = 0; k <= 16; k++) {
+        int64_t budget = share + share * k / 16;
+
+        sr1__batch_plan_free(&u->plan);
+        SR1__TRY(plan_budget(u, budget < u->budget ? budget : u->budget));
+        if (u->plan.n_batches <= wanted || budget >= u->budget)
+            break;
+    }
+    return SR1_OK;
+}
+
+static sr1_status make_plan(struct update *u)
+{
+    SR1__TRY(plan_budget(u, u->budget));
+    if (u->plan.n_batches == 0)
+        return SR1_OK;
+    if (u->tr->set.balance_batches)
+        SR1__TRY(sr1__batch_plan_balance_store(
+            &u->plan, u->from, (size_t)u->tr->n_workers, u->budget, &u->lengths));
+    return u->tr->n_workers > 1 && u->lengths.balanced_max == 0 ? plan_for_workers(u)
+                                                                : SR1_OK;
+}
+
+/* The spread of micro-batches. */
+static void measure_plan(const struct update *u)
+{
+    const struct sr1__batch_plan *p = &u->plan;
+    int balanced = u->lengths.balanced_max != 0;
+    int64_t least = p->packed_tokens[0], most = least;
+
+    for (size_t k = 1; k < p->n_batches; k++) {
+        int64_t n = p->packed_tokens[k];
+
+        least = n < least ? n : least;
+        most = n > most ? n : most;
+    }
+    sr1__metrics_add(u->metrics, "micro_batches", (double)p->n_batches, SR1__LAST);
+    sr1__metrics_add(u->metrics, "batch_tokens_min", (double)least, SR1__LAST);
+    sr1__metrics_add(u->metrics, "batch_tokens_max", (double)most, SR1__LAST);
+    sr1__metrics_add(u->metrics, "unbalanced_min",
+                     (double)(balanced ? u->lengths.min : least), SR1__LAST);
+    sr1__metrics_add(u->metrics, "unbalanced_max",
+                     (double)(balanced ? u->lengths.max : most), SR1__LAST);
+}
+
+/* ---- one micro-batch ---- */
+
+/* Outputs of the model for a micro-batch. */
+static size_t count_outputs(const struct update *u, const struct sr1__microbatch *mb)
+{
+    return mb->n_targets * (u->objective->width ? u->objective->width(u->tr) : 1);
+}
+
+/* Put the name of trajectory i before the error in *why. */
+static void name_sample(const struct update *u, size_t i, struct sr1__error *why)
+{
+    sr1_trajectory *t = NULL;
+
+    (void)sr1__trajectory_store_get(u->from, i, &t);
+    (void)sr1__error_raise(why);
+    (void)sr1__context(why->code, "trajectory %zu (query '%s', sample %d)", i,
+                       t ? sr1_trajectory_query_id(t) : "?",
+                       t ? (int)sr1_trajectory_sample(t) : 0);
+    sr1__error_save(why, why->code);
+    sr1_trajectory_free(t);
+}
+
+/* Name the trajectory with the first number that is not finite. */
+static void blame_loss(const struct update *u, const struct sr1__microbatch *mb,
+                       const float *outputs, struct worker *w)
+{
+    size_t i = 0;
+    int finite = 1;
+
+    sr1__error_save(&w->why, SR1_E_NUMERIC);
+    w->not_finite = 1;
+    for (; i < mb->n_targets && finite; i += finite) {
+        finite = isfinite(outputs[i]) && isfinite(mb->rollout_log_probs[i]);
+        for (int32_t c = 0; c < SR1_COLUMN_COUNT; c++)
+            finite = finite && (!mb->columns[c] || isfinite(mb->columns[c][i]));
+    }
+    if (i < mb->n_targets)
+        name_sample(u, mb->sequence[mb->target_seqs[i]], &w->why);
+}
+
+/* Room for a micro-batch's numbers, with the share of each token in the loss by counts
+ * over all micro-batches. */
+static sr1_status make_arrays(struct sr1__loss_arrays *g, const struct update *u,
+                              const struct sr1__microbatch *mb)
+{
+    size_t m = count_outputs(u, mb) + 1;
+    sr1_loss_maps maps = {.struct_size = sizeof(maps),
+                          .n_seqs = mb->n_seqs,
+                          .total_tokens = u->plan.all_policy_tokens,
+                          .total_seqs = (int64_t)u->plan.all_sequences,
+                          .total_groups = u->groups.groups,
+                          .length = u->tr->set.loss_length};
+
+    memset(g, 0, sizeof(*g));
+    g->outputs = sr1__calloc(3 * m, sizeof(float));
+    g->seq_begin = sr1__calloc(2 * mb->n_seqs + 1, sizeof(int64_t));
+    if (!g->outputs || !g->seq_begin)
+        return sr1__fail_nomem("numbers of a micro-batch");
+    g->group_tokens = g->seq_begin + mb->n_seqs + 1;
+    g->weights = g->outputs + m;
+    g->gradient = g->weights + m;
+    g->mean_weight = 1.0 / (double)u->plan.all_policy_tokens;
+    for (size_t i = 0; i < mb->n_targets; i++)
+        g->seq_begin[mb->target_seqs[i] + 1] = (int64_t)i + 1;
+    maps.seq_begin = g->seq_begin;
+    for (size_t s = 0; u->groups.tokens && s < mb->n_seqs; s++)
+        g->group_tokens[s] = u->groups.tokens[mb->sequence[s] - u->groups.begin];
+    maps.group_tokens = g->group_tokens;
+    return sr1__aggregation_weights(u->objective->aggregation(u->tr), &maps, g->weights);
+}
+
+static void free_arrays(struct sr1__loss_arrays *g)
+{
+    sr1__free(g->outputs);
+    sr1__free(g->seq_begin);
+}
+
+/* A loss that is not finite ends the pass, not the run. */
+static sr1_status compute_loss(struct update *u, const struct sr1__microbatch *mb,
+                               const struct sr1__loss_arrays *g, struct worker *w)
+{
+    sr1_status st = u->objective->loss(u->tr, mb, g, &w->sums);
+
+    if (st == SR1_E_NUMERIC) {
+        blame_loss(u, mb, g->outputs, w);
+        return SR1_OK;
+    }
+    for (size_t i = 0; i < count_outputs(u, mb); i++)
+        g->gradient[i] *= (float)u->learner->scale.value;
+    return st;
+}
+
+static sr1_status run_backward(struct update *u, size_t k,
+                               const struct sr1__microbatch *mb, int32_t worker,
+                               const struct sr1__loss_arrays *g)
+{
+    struct worker *w = &u->workers[worker];
+    sr1_model *m = u->learner->replicas[worker];
+    sr1_scope *s =
+        sr1__scope_open(m->device, "%s, micro-batch %zu", u->objective->name, k);
+    sr1_tensor *outputs = u->objective->forward(s, u->tr, m, mb);
+
+    t_to_host_f32(s, outputs, g->outputs, count_outputs(u, mb));
+    if (sr1__scope_status(s) == SR1_OK)
+        sr1__scope_check(s, compute_loss(u, mb, g, w));
+    if (sr1__scope_status(s) == SR1_OK && !w->not_finite)
+        t_backward_with(
+            s, outputs,
+            t_from_f32(s, g->gradient, T_SHAPE((int64_t)count_outputs(u, mb))));
+    SR1__TRY(sr1__scope_close(s));
+    return sr1__model_gather_grad(m);
+}
+
+static sr1_status run_microbatch(struct update *u, size_t k, int32_t worker)
+{
+    struct sr1__microbatch mb;
+    struct sr1__loss_arrays g;
+    sr1_status st;
+
+    SR1__TRY(
+        sr1__microbatch_store(&mb, &u->plan, k, u->from, u->objective->columns(u->tr)));
+    st = make_arrays(&g, u, &mb);
+    if (st == SR1_OK)
+        st = run_backward(u, k, &mb, worker, &g);
+    free_arrays(&g);
+    sr1__microbatch_free(&mb);
+    return st;
+}
+
+/* ---- one mini-batch ---- */
+
+static sr1_status run_worker(void *arg, size_t worker)
+{
+    struct update *u = arg;
+
+    for (size_t k = worker; k < u->plan.n_batches; k += (size_t)u->tr->n_workers)
+        SR1__TRY(run_microbatch(u, k, (int32_t)worker));
+    return SR1_OK;
+}
+
+static void merge_workers(const struct update *u, struct worker *all)
+{
+    memset(all, 0, sizeof(*all));
+    for (int32_t i = 0; i < u->tr->n_workers; i++) {
+        const struct worker *w = &u->workers[i];
+
+        add_sums(&all->sums, &w->sums);
+        if (w->not_finite && !all->not_finite) {
+            all->not_finite = 1;
+            all->why = w->why;
+        }
+    }
+}
+
+/* As the optimizer sees it: their norm. */
+static int are_gradients_finite(sr1_model *m)
+{
+    sr1_scope *s = sr1__scope_open(m->device, "gradients");
+    int finite = 1;
+
+    for (size_t i = 0; i < m->n_params && finite; i++) {
+        sr1_tensor *g = sr1__model_grad(s, m, i);
+
+        finite = !g || isfinite(t_item(s, t_sum(s, t_square(s, g))));
+    }
+    return sr1__scope_close(s) == SR1_OK && finite;
+}
+
+/* After a gradient that is not finite: each trajectory by itself, until one has such a
+ * gradient alone. *why names it. A second pass at most, and rarely. */
+static void blame_gradient(struct update *u, struct sr1__error *why)
+{
+    struct worker scratch = {0};
+    struct update alone = *u;
+    sr1_status st;
+
+    alone.budget = 1;
+    alone.workers = &scratch;
+    memset(&alone.plan, 0, sizeof(alone.plan));
+    st = plan_budget(&alone, 1);
+    for (size_t k = 0; k < alone.plan.n_batches && st == SR1_OK; k++) {
+        sr1__learner_clear_grad(u->learner);
+        st = run_microbatch(&alone, k, 0);
+        if (st == SR1_OK && !are_gradients_finite(u->learner->replicas[0])) {
+            name_sample(u, alone.plan.sequences[k], why);
+            break;
+        }
+    }
+    sr1__learner_clear_grad(u->learner);
+    sr1__batch_plan_free(&alone.plan);
+}
+
+static void skip_update(const struct update *u, const char *why)
+{
+    sr1_trainer *tr = u->tr;
+
+    sr1__metrics_add(u->metrics, "skipped_updates", 1, SR1__SUM);
+    tr->skipped++;
+    sr1__log(SR1_LOG_WARN, "step %" PRId64 ": update of the %s skipped: %s", tr->step + 1,
+             u->objective->name, why);
+}
+
+static void add_mini_batch(struct epoch *e, const struct sr1__loss_sums *sums,
+                           double tokens, double grad_norm, double rate)
+{
+    struct sr1__loss_sums weighed = *sums;
+
+    scale_sums(&weighed, tokens);
+    add_sums(&e->sums, &weighed);
+    e->grad_norm += tokens * grad_norm;
+    e->tokens += tokens;
+    e->rate = rate;
+}
+
+/* The means, once all mini-batches are through. */
+static void report_means(struct update *u)
+{
+    struct epoch *e = &u->epoch;
+
+    if (e->tokens > 0.0) {
+        scale_sums(&e->sums, 1.0 / e->tokens);
+        u->objective->report_epoch(&e->sums, e->grad_norm / e->tokens, e->rate,
+                                   u->metrics);
+    }
+    memset(e, 0, sizeof(*e));
+}
+
+static sr1_status apply_gradient(struct update *u, const struct worker *all)
+{
+    struct sr1__optim_report done = {0};
+    double rate;
+
+    if (all->not_finite) {
+        sr1__learner_clear_grad(u->learner);
+        skip_update(u, all->why.text);
+        return SR1_OK;
+    }
+    SR1__TRY(sr1__learner_step(u->learner, u->tr->step, &rate, &done));
+    if (done.skipped) {
+        struct sr1__error why;
+
+        sr1__error_save(&why, sr1__fail(SR1_E_NUMERIC, "a gradient is not finite"));
+        if (!u->learner->scale.active) /* an overflow of fp16 is nobody's fault */
+            blame_gradient(u, &why);
+        skip_update(u, why.text);
+        return SR1_OK;
+    }
+    add_mini_batch(&u->epoch, &all->sums, (double)u->plan.all_policy_tokens,
+                   done.grad_norm, rate);
+    return SR1_OK;
+}
+
+/* Out of memory: half the budget, as long as that cuts anything. */
+static sr1_status cut_finer(struct update *u, sr1_status st)
+{
+    size_t batches = u->plan.n_batches;
+
+    if (!sr1__is_memory(st) || batches >= u->plan.n_sequences)
+        return st;
+    sr1__log(SR1_LOG_WARN, "out of memory with %zu micro-batches; trying more", batches);
+    sr1__learner_clear_grad(u->learner);
+    for (st = SR1_OK; st == SR1_OK && u->plan.n_batches <= batches;) {
+        sr1__batch_plan_free(&u->plan);
+        u->budget = u->budget > 1 ? u->budget / 2 : 1;
+        st = make_plan(u);
+    }
+    return st;
+}
+
+static sr1_status run_mini_batch(struct update *u)
+{
+    size_t n = (size_t)u->tr->n_workers;
+    struct worker all;
+    sr1_status st;
+
+    do {
+        memset(u->workers, 0, n * sizeof(*u->workers));
+        st = sr1__pool_run(u->tr->pool, n, run_worker, u);
+    } while (sr1__is_memory(st) && (st = cut_finer(u, st)) == SR1_OK);
+    if (st != SR1_OK) {
+        sr1__learner_clear_grad(u->learner);
+        return st;
+    }
+    merge_workers(u, &all);
+    if (!u->measured && u->objective->report_rollout)
+        u->objective->report_rollout(&all.sums, u->plan.n_policy_tokens, u->metrics);
+    u->measured = 1;
+    return apply_gradient(u, &all);
+}
+
+static sr1_status run_epoch(struct update *u, size_t n)
+{
+    size_t size = (size_t)u->tr->set.mini_batch_size;
+    int64_t trained = 0;
+    sr1_status st = SR1_OK;
+
+    if (size == 0 || size > n)
+        size = n;
+    for (u->begin = 0; u->begin < n && st == SR1_OK; u->begin = u->end) {
+        u->end = n - u->begin < size ? n : u->begin + size;
+        st = make_plan(u);
+        if (st == SR1_OK && sr1__aggregation_by_group(u->objective->aggregation(u->tr)))
+            st = sr1__group_counts_make(&u->groups, u->from, u->begin, u->end);
+        trained += (int64_t)u->plan.n_sequences;
+        if (st == SR1_OK && u->plan.n_batches > 0)
+            measure_plan(u);
+        if (st == SR1_OK && u->plan.n_policy_tokens > 0)
+            st = run_mini_batch(u);
+        sr1__batch_plan_free(&u->plan);
+        sr1__group_counts_free(&u->groups);
+    }
+    report_means(u);
+    sr1__metrics_add(u->metrics, "trained", (double)trained, SR1__LAST);
+    return st;
+}
+
+sr1_status sr1__optimise(struct sr1__step_batch *b, struct sr1__learner *learner,
+                         const struct sr1__objective *objective, int64_t epochs)
+{
+    struct update u = {.tr = b->tr,
+                       .learner = learner,
+                       .objective = objective,
+                       .from = b->selected,
+                       .metrics = b->metrics,
+                       .pass_over = objective->can_skip_without_advantage &&
+                                    objective->can_skip_without_advantage(b),
+                       .budget = b->tr->set.micro_batch_tokens};
+    size_t n = sr1__trajectory_store_count(u.from);
+    sr1_status st = SR1_OK;
+
+    u.workers = sr1__calloc((size_t)b->tr->n_workers, sizeof(*u.workers));
+    if (!u.workers)
+        return sr1__fail_nomem("update");
+    for (int64_t i = 0; i < epochs && st == SR1_OK; i++)
+        st = run_epoch(&u, n);
+    sr1__free(u.workers);
+    return st;
+}

@@ -1,0 +1,59 @@
+/* train/remarks.c - remarks about the settings, logged before the first step. */
+#include "train/internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* Not set by the user, and different from other trainers' default. */
+static int remark_reference(const sr1_trainer *tr, char *text, size_t size)
+{
+    int32_t chosen = 0;
+
+    (void)sr1_config_is_set(tr->config, "kl_reference", &chosen);
+    if (chosen || tr->train == NULL || tr->set.beta <= 0 ||
+        !sr1__config_is(tr->config, "kl_reference", "old"))
+        return 0;
+    snprintf(
+        text, size,
+        "beta is %g with kl_reference old, the default: the KL keeps each update near "
+        "the policy that made its batch, not the run near its beginning; kl_reference: "
+        "frozen does that, as in TRL and verl, and beta: 0 is no KL",
+        tr->set.beta);
+    return 1;
+}
+
+static int remark_warmup(const sr1_trainer *tr, char *text, size_t size)
+{
+    const struct sr1__schedule *s = &tr->policy.schedule;
+
+    if (s->warmup <= tr->planned)
+        return 0;
+    snprintf(text, size,
+             "warmup_steps is %" PRId64 " and the run has %" PRId64
+             " step%s: the learning rate reaches %.3g of %.3g; warmup_ratio is a part of "
+             "the steps, however many they are",
+             s->warmup, tr->planned, tr->planned == 1 ? "" : "s",
+             sr1__schedule_rate(s, tr->planned - 1), s->rate);
+    return 1;
+}
+
+/* A file of questions that no validation reads. */
+static int remark_validation(const sr1_trainer *tr, char *text, size_t size)
+{
+    if (!tr->validation || tr->set.validate_interval > 0 || tr->set.validate_at_start)
+        return 0;
+    snprintf(text, size,
+             "there are questions for validation, and validate_interval is 0: none is "
+             "made; set validate_interval to the steps between them");
+    return 1;
+}
+
+int sr1__remark(const sr1_trainer *tr, size_t i, char *text, size_t size)
+{
+    static int (*const remarks[])(const sr1_trainer *, char *, size_t) = {
+        remark_reference, remark_warmup, remark_validation};
+
+    if (i >= sizeof(remarks) / sizeof(remarks[0]))
+        return -1;
+    return remarks[i](tr, text, size);
+}

@@ -1,0 +1,414 @@
+/* train/resume.c - resume a run: the keys that may change, and the record of those that
+ * did. */
+#include "train/internal.h"
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/struct.h"
+#include "config/paths.h"
+#include "config/run_config.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- which keys may change ---- */
+
+/* What a run is watched, kept and computed by: none of them is a part of a checkpoint,
+ * and none makes the questions or samples that follow others. */
+static const char *const free_keys[] = {
+    /* how long, and what it leaves */
+    "max_steps",
+    "num_epochs",
+    "sft_epochs",
+    "stop_at_exact_match",
+    "save_interval",
+    "save_interval_minutes",
+    "keep_checkpoints",
+    "save_final_model",
+    "log_interval",
+    "log_trajectories",
+    "tensorboard",
+    "validate_interval",
+    "validation_samples",
+    /* the size of a step of the optimizer */
+    "learning_rate",
+    "critic_learning_rate",
+    /* where it computes, and in what pieces */
+    "device",
+    "threads",
+    "workers",
+    "max_rows",
+    "micro_batch_tokens",
+    "balance_batches",
+    "logit_chunk",
+    "gradient_checkpointing",
+    "trajectory_memory",
+    "search_device",
+    "search_index_device",
+    "search_threads",
+    /* services */
+    "openai_base_url",
+    "openai_model",
+    "vllm_server_host",
+    "vllm_server_port",
+    "openai_timeout",
+    "openai_retries",
+    "openai_concurrency",
+    "openai_rate_limit",
+    "openai_sync_url",
+    "openai_ca_file",
+    "proxy_url",
+    "search_url",
+    "search_web_url",
+    "search_api_key_env",
+    "search_ca_file",
+    "search_timeout_s",
+    "search_retries",
+    "search_retry_wait_s",
+    "search_rate_limit",
+    "search_concurrency",
+    "search_batch_steps",
+    "search_batch_wait_s",
+    "search_deadline",
+    "search_breaker_failures",
+    "search_breaker_rest_s",
+    "search_max_failed_steps",
+    "search_cache_dir",
+    "sandbox_url",
+    "sandbox_token_env",
+    "sandbox_concurrency",
+    "execution_cache",
+    /* the same files in another place */
+    "train_file",
+    "validation_file",
+    "sft_file",
+    "code_problems",
+    "search_index",
+    "search_dense_index",
+    "search_faiss_index",
+    "search_documents",
+    "search_encoder",
+    "search_reranker",
+    "mock_knowledge",
+    "reward_embedder",
+};
+
+/* Why others may not, where there is more to say than that the rest of the run would be
+ * another experiment. */
+static const struct {
+    const char *key, *why;
+} bound_keys[] = {
+    {"out", "a run goes on in its own folder"},
+    {"name", "a run goes on in its own folder"},
+    {"model_name_or_path", "the checkpoint holds the weights"},
+    {"critic_model", "the checkpoint holds the weights"},
+    {"tokenizer", "the checkpoint's weights were trained with this one"},
+    {"dtype", "the checkpoint's weights and optimizer are of this type"},
+    {"advantage", "the checkpoint has a critic by it, or none"},
+    {"seed", "the order of the questions and all samples follow from it"},
+    {"shuffle", "the checkpoint's place in the data follows from it"},
+    {"batch_size", "the checkpoint's place in the data follows from it"},
+    {"validation_split", "which questions are trained on follows from it"},
+    {"test_split", "which questions are trained on follows from it"},
+    {"query_selection", "the checkpoint holds what the rule knows of the questions"},
+    {"kl_reference", "the reference is the policy that training began with"},
+};
+
+static int is_free(const char *key)
+{
+    for (size_t i = 0; i < sizeof(free_keys) / sizeof(free_keys[0]); i++)
+        if (strcmp(free_keys[i], key) == 0)
+            return 1;
+    return 0;
+}
+
+static sr1_status refuse_change(const char *key)
+{
+    const char *why = "the rest of the run would be another experiment";
+
+    for (size_t i = 0; i < sizeof(bound_keys) / sizeof(bound_keys[0]); i++)
+        if (strcmp(bound_keys[i].key, key) == 0)
+            why = bound_keys[i].why;
+    return sr1__fail(SR1_E_CONFIG,
+                     "key '%s' cannot change when a run goes on: %s; leave it out, or "
+                     "begin a new run with it",
+                     key, why);
+}
+
+/* The key of "key=value", checked; pairs of unknown keys are refused by the setting. */
+static sr1_status set_pair(sr1_config *c, const char *pair)
+{
+    const char *equals = pair ? strchr(pair, '=') : NULL;
+    char *key = equals ? sr1__strndup(pair, (size_t)(equals - pair)) : NULL;
+    int32_t set;
+    sr1_status st;
+
+    if (!equals)
+        return sr1__fail(SR1_E_CONFIG, "resume: '%.80s' is not of the form key=value",
+                         pair ? pair : "");
+    if (!key)
+        return sr1__fail_nomem("configuration key");
+    st = sr1_config_is_set(c, key, &set); /* is there such a key? */
+    if (st == SR1_OK && !is_free(key))
+        st = refuse_change(key);
+    if (st == SR1_OK)
+        st = sr1_config_set_pair(c, pair);
+    if (st == SR1_OK)
+        st = sr1__config_path_absolute(c, key); /* the recorded ones stay as they are */
+    sr1__free(key);
+    return st;
+}
+
+/* ---- the record ---- */
+
+static sr1_status to_object(const sr1_config *c, json_t **out)
+{
+    char *text = NULL;
+    sr1_status st;
+
+    SR1__TRY(sr1_config_to_json(c, &text));
+    st = sr1__json_parse(out, text, strlen(text), "configuration");
+    sr1_free(text);
+    return st;
+}
+
+/* As sr1_config_set takes it; NULL without memory. */
+static char *value_text(const json_t *v)
+{
+    struct sr1__buf b;
+    char number[32];
+    char *text;
+
+    if (json_is_string(v))
+        return sr1__strdup(json_string_value(v));
+    if (json_is_real(v)) {
+        sr1__format_real(json_real_value(v), number);
+        return sr1__strdup(number);
+    }
+    sr1__buf_init(&b, 0);
+    text = sr1__json_dump(v, 0, &b) == SR1_OK ? sr1__buf_take(&b) : NULL;
+    sr1__buf_free(&b);
+    return text;
+}
+
+static sr1_status add_change(json_t *rows, int64_t step, const char *key,
+                             const json_t *from, const json_t *to, const char *by)
+{
+    char *old = value_text(from), *new = value_text(to), now[32];
+    json_t *row;
+    sr1_status st = SR1_OK;
+
+    sr1__record_time(now);
+    row = old && new
+              ? json_pack("{s:I, s:s, s:s, s:s, s:s, s:s}", "step", (json_int_t)step,
+                          "time", now, "key", key, "from", old, "to", new, "by", by)
+              : NULL;
+    if (!row || json_array_append_new(rows, row) != 0)
+        st = sr1__fail_nomem("changes of the configuration");
+    else if (strcmp(by, SR1__CHANGED_BY_FILE) == 0)
+        sr1__log(SR1_LOG_WARN,
+                 "config.json was edited since the checkpoint of step %" PRId64
+                 ": %s was %s and is %s from here on",
+                 step, key, old, new);
+    sr1__free(old);
+    sr1__free(new);
+    return st;
+}
+
+/* Was this change written down by an earlier attempt to go on from here? */
+static const json_t *last_change(const json_t *rows, const char *key)
+{
+    for (size_t i = json_array_size(rows); i-- > 0;) {
+        const json_t *row = json_array_get(rows, i);
+        const char *name = json_string_value(json_object_get(row, "key"));
+
+        if (name && strcmp(name, key) == 0)
+            return row;
+    }
+    return NULL;
+}
+
+static int is_given(const char *const *pairs, size_t n, const char *key)
+{
+    size_t len = strlen(key);
+
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(pairs[i], key, len) == 0 && pairs[i][len] == '=')
+            return 1;
+    return 0;
+}
+
+/* The file of another name, or the same with other rows in it. */
+static int is_other_file(const sr1_trainer *tr, const char *key)
+{
+    return tr->mark.other && strcmp(key, tr->stage->data) == 0;
+}
+
+/* Note in tr->changes how the configuration differs from that of the checkpoint. */
+static sr1_status note_changes(sr1_trainer *tr, const json_t *old, const json_t *recorded,
+                               const sr1_resume_options *o)
+{
+    const char *key;
+    json_t *to;
+
+    json_object_foreach(tr->record, key, to)
+    {
+        const json_t *from = json_object_get(old, key);
+        const json_t *known = last_change(recorded, key);
+        const char *by = json_string_value(json_object_get(known, "by"));
+        int given = is_given(o->pairs, o->n_pairs, key);
+
+        if (!from || strcmp(key, "out") == 0 ||
+            (json_equal(from, to) && !is_other_file(tr, key)))
+            continue;
+        if (known && json_integer_value(json_object_get(known, "step")) >= tr->step &&
+            !given)
+            continue;
+        given |= by && strcmp(by, SR1__CHANGED_BY_RESUME) == 0;
+        SR1__TRY(add_change(tr->changes, tr->step, key, from, to,
+                            given ? SR1__CHANGED_BY_RESUME : SR1__CHANGED_BY_FILE));
+    }
+    return SR1_OK;
+}
+
+sr1_status sr1__resume_write_changes(sr1_trainer *tr)
+{
+    char *path;
+    struct sr1__jsonl *file = NULL;
+    sr1_status st;
+
+    if (json_array_size(tr->changes) == 0)
+        return SR1_OK;
+    path = sr1__path_join(tr->run_folder, SR1__CHANGES_FILE);
+    st = path ? sr1__jsonl_open(&file, path) : sr1__fail_nomem("path");
+    for (size_t i = 0; i < json_array_size(tr->changes) && st == SR1_OK; i++)
+        st = sr1__jsonl_add(file, json_array_get(tr->changes, i));
+    sr1__jsonl_close(file);
+    sr1__free(path);
+    return st;
+}
+
+/* ---- resuming ---- */
+
+struct resume {
+    const char *folder;
+    sr1_resume_options options;
+    sr1_config *config;
+    json_t *before, *recorded; /* the configuration, and its changes, up to now */
+};
+
+static sr1_status read_folder(struct resume *r)
+{
+    SR1__TRY(sr1_config_new(&r->config));
+    SR1__TRY(sr1__config_load_recorded(r->config, r->folder));
+    SR1__TRY(to_object(r->config, &r->before));
+    SR1__TRY(sr1__config_changes(&r->recorded, r->folder));
+    for (size_t i = 0; i < r->options.n_pairs; i++)
+        SR1__TRY(set_pair(r->config, r->options.pairs[i]));
+    return SR1_OK;
+}
+
+static sr1_status open_trainer(struct resume *r, sr1_trainer **out)
+{
+    json_t *record = NULL;
+    sr1_status st;
+
+    SR1__TRY(to_object(r->config, &record));
+    st = sr1__config_paths_moved(r->config, r->folder);
+    if (st == SR1_OK)
+        st = sr1_config_set(r->config, "out", r->folder);
+    if (st == SR1_OK)
+        st = sr1_trainer_new(out, r->config, r->options.search);
+    if (st != SR1_OK) {
+        json_decref(record);
+        return st;
+    }
+    (*out)->record = record;
+    return SR1_OK;
+}
+
+static sr1_status check_steps(const sr1_trainer *tr)
+{
+    if (tr->planned == 0 || tr->planned >= tr->step)
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "resume: the run is at step %" PRId64 " and would end at step "
+                     "%" PRId64 "; give max_steps of more than %" PRId64
+                     ", or leave max_steps and the epochs as they were",
+                     tr->step, tr->planned, tr->step);
+}
+
+/* The step from which on other rows are wanted: any, where they are given now; -1: none.
+ */
+static int64_t find_data_change(const struct resume *r, const char *key)
+{
+    const json_t *known = last_change(r->recorded, key);
+    const char *by = json_string_value(json_object_get(known, "by"));
+
+    if (is_given(r->options.pairs, r->options.n_pairs, key))
+        return INT64_MAX;
+    return by && strcmp(by, SR1__CHANGED_BY_RESUME) == 0
+               ? json_integer_value(json_object_get(known, "step"))
+               : -1;
+}
+
+static sr1_status restore_run(struct resume *r, sr1_trainer *tr)
+{
+    int64_t changed = find_data_change(r, tr->stage->data);
+    json_t *old = NULL;
+    sr1_status st;
+
+    tr->changes = json_array();
+    if (!tr->changes)
+        return sr1__fail_nomem("changes of the configuration");
+    SR1__TRY(sr1__folder_lock(tr));
+    SR1__TRY(sr1__context(sr1__state_restore(tr, changed, &old), "resume"));
+    st = check_steps(tr);
+    if (st == SR1_OK)
+        st = note_changes(tr, old ? old : r->before, r->recorded, &r->options);
+    json_decref(old);
+    return st;
+}
+
+void sr1_resume_options_init(sr1_resume_options *options)
+{
+    static const sr1_resume_options defaults;
+
+    sr1__struct_init(options, &defaults, sizeof(defaults));
+}
+
+sr1_status sr1_trainer_resume(sr1_trainer **out, const char *run_folder,
+                              const sr1_resume_options *options)
+{
+    struct resume r = {.folder = run_folder};
+    sr1_trainer *tr = NULL;
+    sr1_status st;
+
+    if (!out || !run_folder)
+        return sr1__fail(SR1_E_INVALID, "resume: out and run_folder are required");
+    SR1__TRY(sr1__struct_take(&r.options, sizeof(r.options), options,
+                              SR1__STRUCT_END(sr1_resume_options, search),
+                              "resume options"));
+    if (r.options.n_pairs > 0 && !r.options.pairs)
+        return sr1__fail(SR1_E_INVALID, "resume: pairs are required");
+    st = read_folder(&r);
+    if (st == SR1_OK)
+        st = sr1__folder_check_idle(run_folder);
+    if (st == SR1_OK)
+        st = open_trainer(&r, &tr);
+    if (st == SR1_OK)
+        st = restore_run(&r, tr);
+    sr1_config_free(r.config);
+    json_decref(r.before);
+    json_decref(r.recorded);
+    if (st != SR1_OK) {
+        sr1_trainer_free(tr);
+        return st;
+    }
+    *out = tr;
+    return SR1_OK;
+}

@@ -1,0 +1,80 @@
+/* train/roll_out.c - the policy's attempts at a step's questions. With dynamic sampling
+ * (DAPO, Yu et al. 2025, eq. 11) groups whose rewards are all equal have no gradient, so
+ * further questions are asked until as many groups have differing rewards as the step
+ * began with, the data's epoch ends, or dynamic_sampling rounds are over. */
+#include "train/step_batch.h"
+
+#include "base/mem.h"
+#include "policy/dataset_queries.h"
+#include "train/sampler.h"
+
+#include <string.h>
+
+/* One more round of rows[n]; *effective: how many have rewards that differ. */
+static sr1_status sample_round(struct sr1__step_batch *b, const int64_t *rows, size_t n,
+                               size_t *effective)
+{
+    struct sr1__dataset_queries asked;
+    sr1_status st = sr1__dataset_queries_read(&asked, b->tr->train, rows, 0, n);
+
+    b->round = (struct sr1__round){.number = b->round.number + 1,
+                                   .queries = asked.queries,
+                                   .rows = rows,
+                                   .n_queries = n};
+    if (st == SR1_OK)
+        st = sr1__generate_round(b);
+    if (st == SR1_OK)
+        st = sr1__score_rewards(b);
+    if (st == SR1_OK)
+        st = sr1__count_effective_groups(b, b->round.begin, effective);
+    b->round.queries = NULL;
+    sr1__dataset_queries_free(&asked);
+    return st;
+}
+
+/* used: rows of the step so far, with room for those of all rounds. */
+static sr1_status sample_until_full(struct sr1__step_batch *b, int64_t *used)
+{
+    size_t wanted = b->round.n_queries, n_used = wanted, effective = 0;
+    uint64_t rounds = (uint64_t)b->tr->set.dynamic_sampling;
+
+    memcpy(used, b->round.rows, n_used * sizeof(*used));
+    SR1__TRY(sr1__score_rewards(b));
+    SR1__TRY(sr1__count_effective_groups(b, 0, &effective));
+    for (uint64_t round = 1; round <= rounds && effective < wanted; round++) {
+        size_t found = 0, n = 0;
+
+        SR1__TRY(sr1__sampler_more(b->tr, used, n_used, wanted - effective, round,
+                                   used + n_used, &n));
+        if (n == 0)
+            break;
+        SR1__TRY(sample_round(b, used + n_used, n, &found));
+        n_used += n;
+        effective += found;
+        sr1__metrics_add(b->metrics, "sampling_rounds", 1, SR1__SUM);
+    }
+    return SR1_OK;
+}
+
+static sr1_status sample_dynamically(struct sr1__step_batch *b)
+{
+    size_t rounds = (size_t)b->tr->set.dynamic_sampling;
+    int64_t *used;
+    sr1_status st;
+
+    if (rounds == 0 || !b->round.rows)
+        return SR1_OK;
+    used = sr1__calloc(b->round.n_queries * (rounds + 1) + 1, sizeof(*used));
+    if (!used)
+        return sr1__fail_nomem("rows of a step");
+    st = sample_until_full(b, used);
+    b->round.rows = NULL;
+    sr1__free(used);
+    return st;
+}
+
+sr1_status sr1__roll_out(struct sr1__step_batch *b)
+{
+    SR1__TRY(sr1__generate_round(b));
+    return sample_dynamically(b);
+}

@@ -1,0 +1,24 @@
+/* train/sampler.h - choose the rows of the data for a step, and keep statistics of each
+ * row. */
+#ifndef SR1__TRAIN_SAMPLER_H
+#define SR1__TRAIN_SAMPLER_H
+
+#include "train/internal.h"
+
+sr1_status sr1__sampler_open(sr1_trainer *tr, int64_t rows);
+void sr1__sampler_close(sr1_trainer *tr);
+/* The rows of the next step: rows[batch_size], at least 1. */
+sr1_status sr1__sampler_next(sr1_trainer *tr, int64_t *rows, size_t *n);
+/* At most `most` further rows for round `round` (from 1) of a step that has asked
+ * used[n_used]; *n 0: there are none. */
+sr1_status sr1__sampler_more(sr1_trainer *tr, const int64_t *used, size_t n_used,
+                             size_t most, uint64_t round, int64_t *rows, size_t *n);
+/* Keep the statistics of the rows[n_rows] whose groups of scored trajectories these are;
+ * rows NULL: they are not of the data. */
+sr1_status sr1__sampler_learn(sr1_trainer *tr, const int64_t *rows, size_t n_rows,
+                              sr1_trajectory *const *t, int32_t group_size);
+/* The statistics, where a rule chooses by them, as a folder. */
+sr1_status sr1__sampler_save(const sr1_trainer *tr, const char *folder);
+sr1_status sr1__sampler_restore(sr1_trainer *tr, const char *folder);
+
+#endif

@@ -1,0 +1,45 @@
+/* train/select_for_update.c - collect the trajectories of the update: those that are not
+ * dropped, with their loss masks, in a store that spills to disk beyond
+ * trajectory_memory. */
+#include "train/step_batch.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+
+static sr1_status store_selected(struct sr1__step_batch *b,
+                                 const struct sr1__step_batch *from)
+{
+    int64_t limit = b->tr->set.trajectory_memory;
+    const char *folder = limit ? b->tr->run_folder : NULL;
+
+    if (folder)
+        SR1__TRY(sr1__dir_make(folder));
+    SR1__TRY(sr1__trajectory_store_new(&b->selected, limit, folder));
+    for (size_t i = 0; i < from->n; i++)
+        if (from->drop[i] == SR1__DROP_NONE)
+            SR1__TRY(sr1__trajectory_store_add(b->selected, from->t[i]));
+    return SR1_OK;
+}
+
+/* Release the stores' memory, so that the bound on memory holds during the update. */
+static sr1_status release_all(struct sr1__step_batch *b)
+{
+    for (size_t i = 0; b->log && i < b->n; i++)
+        SR1__TRY(sr1__trajectory_store_add(b->log, b->t[i]));
+    if (b->masked)
+        sr1__step_batch_free(b->masked);
+    sr1__free(b->masked);
+    b->masked = NULL;
+    for (size_t i = 0; !b->keep && i < b->n; i++) {
+        sr1_trajectory_free(b->t[i]);
+        b->t[i] = NULL;
+    }
+    return SR1_OK;
+}
+
+sr1_status sr1__select_for_update(struct sr1__step_batch *b)
+{
+    SR1__TRY(sr1__mask_loss(b));
+    SR1__TRY(store_selected(b, b->masked ? b->masked : b));
+    return release_all(b);
+}

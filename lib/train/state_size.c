@@ -1,0 +1,26 @@
+/* train/state_size.c - compute the size of a checkpoint. */
+#include "train/internal.h"
+
+int64_t sr1__state_model_bytes(const sr1_model *m)
+{
+    return sr1_model_info(m, SR1_MODEL_PARAMETERS) *
+           (int64_t)sr1__torch_dtype_size(m->dtype);
+}
+
+static int64_t learner_bytes(const struct sr1__learner *l)
+{
+    size_t n = l->optimizer ? sr1__optimizer_state_count(l->optimizer) : 0;
+    int64_t bytes = n ? sr1__state_model_bytes(l->replicas[0]) : 0;
+
+    for (size_t i = 0; i < n; i++)
+        bytes += t_numel(sr1__optimizer_state(l->optimizer, i).tensor) *
+                 (int64_t)sizeof(float);
+    return bytes;
+}
+
+int64_t sr1__state_bytes(const sr1_trainer *tr)
+{
+    int64_t served = sr1__weight_sync_keeps(tr) ? sr1__state_model_bytes(tr->model) : 0;
+
+    return learner_bytes(&tr->policy) + learner_bytes(&tr->critic) + served;
+}

@@ -1,0 +1,46 @@
+/* train/trainer_free.c - the end of a trainer, once nobody uses it. */
+#include "train/sampler.h"
+
+#include "base/mem.h"
+
+void sr1__trainer_release(sr1_trainer *tr)
+{
+    if (!sr1__life_drop(&tr->life))
+        return;
+    sr1__folder_unlock(tr);
+    sr1__jsonl_close(tr->metrics);
+    sr1__zlines_close(tr->trajectories);
+    sr1__events_close(tr->events);
+    sr1__learner_close(&tr->policy);
+    sr1__critic_close(tr);
+    sr1__replicas_free(tr->references, tr->n_workers);
+    sr1_reward_set_free(tr->rewards);
+    sr1__cursor_free(tr->cursor);
+    sr1__sampler_close(tr);
+    sr1__demos_free(tr->demos);
+    sr1_dataset_free(tr->train);
+    sr1_dataset_free(tr->validation);
+    sr1_rollout_free(tr->rollout);
+    sr1__metrics_close(&tr->step_metrics);
+    json_decref(tr->record);
+    json_decref(tr->changes);
+    json_decref(tr->starts);
+    json_decref(tr->restored);
+    sr1_config_free(tr->config);
+    sr1__free(tr->run_folder);
+    sr1__free(tr);
+}
+
+void sr1_trainer_free(sr1_trainer *tr)
+{
+    if (!tr)
+        return;
+    sr1_trainer_stop(tr); /* where one of its callbacks frees it */
+    sr1__trainer_release(tr);
+}
+
+void sr1_trainer_stop(sr1_trainer *tr)
+{
+    if (tr)
+        atomic_store(&tr->stop, 1);
+}

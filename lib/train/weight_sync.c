@@ -1,0 +1,305 @@
+/* train/weight_sync.c - training with a generation server: the staleness of its weights,
+ * and their update.
+ *
+ * The server begins with the weights that training begins with; their version is 0.
+ * OpenAI's API cannot send it others, so after k steps its trajectories are k steps old.
+ * If a server can load a folder (SGLang's /update_weights_from_disk), openai_sync_url
+ * makes it do so. Trajectories older than max_staleness are refused, unless
+ * importance_correction weights them by their probability under the present policy.
+ *
+ * The server's weights are unknown when a run is resumed, so it must load the weights
+ * that it had at the checkpoint; the checkpoint keeps them unless newer ones are due at
+ * once. */
+#include "train/step_batch.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "retrieval/net/service.h"
+
+#include <searchr1/ext/openai.h>
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int64_t get_staleness(const sr1_trainer *tr)
+{
+    return tr->step - sr1__rollout_server_version(tr->rollout);
+}
+
+static int is_synced(const sr1_trainer *tr)
+{
+    return sr1__config_str(tr->config, "openai_sync_url")[0] != '\0';
+}
+
+/* May trajectories this many steps old teach? */
+static int may_train_on(const sr1_trainer *tr, int64_t steps)
+{
+    return tr->set.max_staleness < 0 || steps <= tr->set.max_staleness ||
+           tr->set.loss_options.correction;
+}
+
+#define REMEDY                                                                           \
+    "set openai_sync_url so that the server loads the policy's weights, "                \
+    "importance_correction so that the difference is weighed, or raise max_staleness"
+
+static int64_t get_interval(const sr1_trainer *tr)
+{
+    return sr1__config_int(tr->config, "openai_sync_interval");
+}
+
+/* How old the trajectories of a plan get. */
+static int64_t find_oldest(const sr1_trainer *tr)
+{
+    int64_t last = tr->planned - 1;
+
+    return is_synced(tr) && get_interval(tr) - 1 < last ? get_interval(tr) - 1 : last;
+}
+
+sr1_status sr1__weight_sync_open(sr1_trainer *tr)
+{
+    if (!sr1__rollout_is_remote(tr->rollout))
+        return SR1_OK;
+    sr1__rollout_set_server_version(tr->rollout, 0);
+    if (tr->planned == 0 || may_train_on(tr, find_oldest(tr)))
+        return SR1_OK;
+    if (is_synced(tr))
+        return sr1__fail(SR1_E_CONFIG,
+                         "openai_sync_interval is %" PRId64 ", so what the server "
+                         "generates gets %" PRId64 " steps old, and max_staleness is "
+                         "%" PRId64 "; lower the one, raise the other, or set "
+                         "importance_correction",
+                         get_interval(tr), find_oldest(tr), tr->set.max_staleness);
+    return sr1__fail(SR1_E_CONFIG,
+                     "the server keeps the weights it has, and %" PRId64
+                     " steps are planned; " REMEDY,
+                     tr->planned);
+}
+
+/* ---- new weights for the server ---- */
+
+/* {"model_path": FOLDER}, the whole path of it. */
+static sr1_status write_order(const char *folder, struct sr1__buf *body)
+{
+    char path[PATH_MAX];
+    json_t *order;
+    sr1_status st;
+
+    if (!realpath(folder, path))
+        return sr1__fail_errno("find", folder);
+    order = json_pack("{s:s}", "model_path", path);
+    st = order ? sr1__json_dump(order, 0, body) : sr1__fail_nomem("request");
+    json_decref(order);
+    return st;
+}
+
+/* A server that answers may still have failed: {"success": false, "message": ...}. */
+static sr1_status check_answer(const struct sr1__http_response *r)
+{
+    json_t *said = NULL;
+    const char *why;
+    sr1_status st = SR1_OK;
+
+    if (sr1__json_parse(&said, sr1__buf_cstr(&r->body), r->body.len, "answer") != SR1_OK)
+        return SR1_OK; /* it need not say anything */
+    why = json_string_value(json_object_get(said, "message"));
+    if (json_is_false(json_object_get(said, "success")))
+        st = sr1__fail(SR1_E_NETWORK, "the server did not load the weights: %.300s",
+                       why ? why : "it does not say why");
+    json_decref(said);
+    return st;
+}
+
+static sr1_status send_order(const sr1_config *c, struct sr1__http *http, const char *key,
+                             const char *authorization, const struct sr1__buf *body)
+{
+    const char *headers[] = {"Content-Type: application/json", authorization};
+    struct sr1__http_request q = {.url = sr1__config_str(c, "openai_sync_url"),
+                                  .headers = headers,
+                                  .n_headers = authorization ? 2 : 1,
+                                  .body = sr1__buf_cstr(body),
+                                  .body_len = body->len};
+    struct sr1__http_response r;
+    sr1_status st;
+
+    SR1__TRY(sr1__http_run(http, &q, 1, &r));
+    st = r.status == SR1_OK ? check_answer(&r) : sr1__service_fail(key, &r);
+    sr1__http_response_free(&r);
+    return st;
+}
+
+/* The key of the server goes with it. */
+static sr1_status post_order(const sr1_config *c, const struct sr1__buf *body)
+{
+    struct sr1__http_options o = {
+        .connect_timeout_s = 10,
+        .timeout_s = sr1__config_real(c, "openai_timeout"),
+        .max_body = (size_t)1 << 20,
+        .concurrency = 1,
+        .retry = {(int32_t)sr1__config_int(c, "openai_retries"), 0.5, 20, 60},
+        .ca_file = sr1__config_str(c, "openai_ca_file"),
+    };
+    const char *set = sr1__config_secret(c, "openai_api_key");
+    char *key = NULL, *authorization = NULL;
+    struct sr1__http *http = NULL;
+    sr1_status st = *set ? sr1__service_key(&key, "OPENAI_API_KEY") : SR1_OK;
+
+    if (st == SR1_OK && key)
+        st = sr1__service_bearer(&authorization, key);
+    if (st == SR1_OK)
+        st = sr1__http_new(&http, &o);
+    if (st == SR1_OK)
+        st = send_order(c, http, key, authorization, body);
+    sr1__http_free(http);
+    sr1__service_wipe(authorization);
+    sr1__service_wipe(key);
+    return st;
+}
+
+/* Have the server load this folder; its weights have seen so many steps. */
+static sr1_status load_on_server(sr1_trainer *tr, const char *folder, int64_t version)
+{
+    struct sr1__buf body;
+    sr1_status st;
+
+    sr1__buf_init(&body, 0);
+    st = write_order(folder, &body);
+    if (st == SR1_OK)
+        st = post_order(tr->config, &body);
+    if (st == SR1_OK)
+        sr1__rollout_set_server_version(tr->rollout, version);
+    sr1__buf_free(&body);
+    return sr1__context(st, "openai_sync_url");
+}
+
+static char *join_served_folder(const sr1_trainer *tr)
+{
+    return sr1__path_join(tr->run_folder, "served");
+}
+
+static sr1_status push_weights(sr1_trainer *tr)
+{
+    char *folder = join_served_folder(tr);
+    sr1_status st = folder ? sr1__dir_make(folder) : sr1__fail_nomem("folder");
+
+    if (st == SR1_OK)
+        st = sr1_trainer_save_model(tr, folder);
+    if (st == SR1_OK)
+        st = load_on_server(tr, folder, tr->step);
+    sr1__free(folder);
+    return st;
+}
+
+/* ---- checkpoints ---- */
+
+int sr1__weight_sync_keeps(const sr1_trainer *tr)
+{
+    return sr1__rollout_is_remote(tr->rollout) && is_synced(tr) &&
+           sr1__rollout_server_version(tr->rollout) > 0 &&
+           get_staleness(tr) < get_interval(tr);
+}
+
+/* Files of served/ are replaced, never changed: another name is as good as a copy. */
+static sr1_status keep_file(const char *from, const char *to)
+{
+    struct sr1__map map;
+    sr1_status st;
+
+    if (link(from, to) == 0)
+        return SR1_OK;
+    SR1__TRY(sr1__map_open(&map, from));
+    st = sr1__file_replace(to, map.data, map.size);
+    sr1__map_close(&map);
+    return st;
+}
+
+static sr1_status keep_name(const char *from, const char *to, const char *name)
+{
+    char *a = sr1__path_join(from, name), *b = sr1__path_join(to, name);
+    sr1_status st = a && b ? keep_file(a, b) : sr1__fail_nomem("path");
+
+    sr1__free(a);
+    sr1__free(b);
+    return st;
+}
+
+sr1_status sr1__weight_sync_save(sr1_trainer *tr, const char *folder)
+{
+    char *from = join_served_folder(tr), **names = NULL;
+    size_t n = 0;
+    sr1_status st = from ? sr1__dir_list(from, &names, &n) : sr1__fail_nomem("path");
+
+    for (size_t i = 0; i < n; i++) {
+        if (st == SR1_OK && !sr1__file_is_temporary(names[i]))
+            st = keep_name(from, folder, names[i]);
+        sr1__free(names[i]);
+    }
+    if (st == SR1_OK) /* links are names alone */
+        st = sr1__dir_sync(folder);
+    sr1__free(names);
+    sr1__free(from);
+    return st;
+}
+
+/* folder/served of a checkpoint, or what training began with. */
+static sr1_status reload_on_server(sr1_trainer *tr, const char *folder, int64_t version)
+{
+    char *path = version > 0
+                     ? sr1__path_join(folder, "served")
+                     : sr1__strdup(sr1__config_str(tr->config, "model_name_or_path"));
+    sr1_status st = path ? load_on_server(tr, path, version) : sr1__fail_nomem("path");
+
+    sr1__free(path);
+    return st;
+}
+
+sr1_status sr1__weight_sync_restore(sr1_trainer *tr, const char *folder,
+                                    const json_t *state)
+{
+    const json_t *said = json_object_get(state, "server_version");
+    int64_t version = said ? json_integer_value(said) : 0;
+
+    if (!sr1__rollout_is_remote(tr->rollout))
+        return SR1_OK;
+    if (state && !said) /* an older checkpoint: newer weights are due */
+        version = is_synced(tr) ? tr->step - get_interval(tr) : 0;
+    sr1__rollout_set_server_version(tr->rollout, version);
+    return is_synced(tr) && get_staleness(tr) < get_interval(tr)
+               ? reload_on_server(tr, folder, version)
+               : SR1_OK;
+}
+
+/* ---- staleness ---- */
+
+sr1_status sr1__sync_policy(struct sr1__step_batch *b)
+{
+    sr1_trainer *tr = b->tr;
+
+    if (!sr1__rollout_is_remote(tr->rollout))
+        return SR1_OK;
+    if (is_synced(tr) && get_staleness(tr) >= get_interval(tr))
+        SR1__TRY(push_weights(tr));
+    sr1__metrics_add(b->metrics, "staleness", (double)get_staleness(tr), SR1__LAST);
+    if (may_train_on(tr, get_staleness(tr)))
+        return SR1_OK;
+    return sr1__fail(SR1_E_STATE,
+                     "the server's weights are %" PRId64
+                     " steps behind, max_staleness is %" PRId64 "; " REMEDY,
+                     get_staleness(tr), tr->set.max_staleness);
+}
+
+sr1_status sr1__check_staleness(const sr1_trainer *tr, const sr1_trajectory *t, size_t i)
+{
+    int64_t version = sr1_trajectory_weights_version(t);
+
+    if (!sr1__rollout_is_remote(tr->rollout) || version < 0 ||
+        may_train_on(tr, tr->step - version))
+        return SR1_OK;
+    return sr1__fail(SR1_E_STATE,
+                     "trajectory %zu (query '%s', sample %d) is %" PRId64
+                     " steps old, max_staleness is %" PRId64 "; " REMEDY,
+                     i, sr1_trajectory_query_id(t), (int)sr1_trajectory_sample(t),
+                     tr->step - version, tr->set.max_staleness);
+}

@@ -1,0 +1,208 @@
+"""Estimators, losses and metric sinks in Python."""
+
+import json
+
+import pytest
+import tiny
+from searchr1 import (
+    Query,
+    Trainer,
+    advantage,
+    errors,
+    loss,
+    register_adv_est,
+    register_policy_loss,
+)
+
+TIMES = ("timing_s/", "perf/")
+
+
+def by_group(groups, values, function):
+    made = [0.0] * len(values)
+    for key in set(groups):
+        members = [i for i, k in enumerate(groups) if k == key]
+        for i, v in zip(members, function([values[i] for i in members])):
+            made[i] = v
+    return made
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered():
+    """Not when this file is read: other tests go through the tables."""
+
+    @register_adv_est("py_grpo", options=["eps", "divide_by_std"])
+    def py_grpo(batch, options):
+        """grpo once more"""
+        return by_group(
+            list(batch.groups),
+            list(batch.rewards),
+            lambda rewards: advantage.group(rewards, options["eps"]),
+        )
+
+    @register_policy_loss(
+        "py_grpo", options=["clip_low", "clip_high"], zero_without_advantage=True
+    )
+    def py_loss(batch, options):
+        """grpo's once more, by the library's own without its KL"""
+        held = loss.compute(
+            "grpo",
+            batch.new_log_probs,
+            batch.old_log_probs,
+            batch.advantages,
+            weights=[1.0] * batch.n,
+            beta=0.0,
+            clip_low=options["clip_low"],
+            clip_high=options["clip_high"],
+        )
+        values = [
+            loss.compute(
+                "grpo",
+                batch.new_log_probs[i : i + 1],
+                batch.old_log_probs[i : i + 1],
+                batch.advantages[i : i + 1],
+                beta=0.0,
+                clip_low=options["clip_low"],
+                clip_high=options["clip_high"],
+            ).policy_loss
+            for i in range(batch.n)
+        ]
+        return values, held.gradient
+
+
+def rows(folder):
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return [
+        {k: v for k, v in json.loads(line).items() if not k.startswith(TIMES)}
+        for line in lines
+    ]
+
+
+@pytest.fixture
+def settings(model_folder, tmp_path):
+    return tiny.config(
+        model_folder,
+        train_file=tiny.questions(tmp_path / "train.jsonl"),
+        out=tmp_path / "run",
+        max_steps=3,
+    )
+
+
+def brief(trajectories):
+    return [-0.1 * t.policy_count for t in trajectories]
+
+
+def test_a_copy_of_grpo_trains_as_grpo(settings, tmp_path):
+    found = []
+    for name in ("grpo", "py_grpo"):
+        settings.update(advantage=name, loss=name, out=tmp_path / name, update_times=1)
+        with Trainer(settings, tiny.engine, {"brief": brief}) as trainer:
+            trainer.run()
+        found.append(rows(tmp_path / name))
+    for a, b in zip(*found):
+        assert a.keys() == b.keys()
+        for key in a:
+            assert b[key] == pytest.approx(a[key], rel=1e-5, abs=1e-6), key
+    with Trainer.resume(tmp_path / "py_grpo", tiny.engine, {"brief": brief}) as trainer:
+        assert trainer.steps_done == trainer.steps_planned
+
+
+def test_names():
+    with pytest.raises(errors.InvalidError, match="'grpo' is taken"):
+        register_adv_est("grpo")(lambda batch, options: batch.rewards)
+    with pytest.raises(errors.InvalidError, match="'ppo' is taken"):
+        register_policy_loss("ppo")(lambda batch, options: None)
+    with pytest.raises(errors.InvalidError, match="'py_grpo' is taken"):
+
+        @register_adv_est("py_grpo")
+        def another(batch, options):
+            return batch.rewards
+
+    with pytest.raises(ValueError, match="needs: patience; known: tokens, turns"):
+        register_adv_est("patient", needs=["patience"])(lambda batch, options: None)
+    with pytest.raises(errors.ConfigError, match="register_adv_est"):
+        Trainer.check({"advantage": "not_yet"})
+    assert "py_grpo" in advantage.names() and "py_grpo" in loss.names()
+
+
+def test_a_function_defined_again_takes_its_place():
+    for factor in (1.0, 2.0):
+
+        @register_adv_est("again")
+        def again(batch, options, factor=factor):
+            return [factor * r for r in batch.rewards]
+
+        made = advantage.estimate("again", [1.0, 2.0], [0, 0])
+        assert list(made.advantages) == [factor, 2 * factor]
+
+
+def test_tokens_and_returns():
+    @register_adv_est(
+        "by_token", gives=["tokens", "returns"], gamma=0.5, options=["gamma"]
+    )
+    def by_token(batch, options):
+        assert batch.turn_begin is None and options["gamma"] == 0.5
+        tokens = [float(i) for i in range(int(batch.token_begin[-1]))]
+        return tokens, [2 * t for t in tokens]
+
+    made = advantage.estimate("by_token", [1.0, 2.0], [0, 0], token_counts=[2, 1])
+    assert list(made.token_advantages) == [0, 1, 2] and list(made.returns) == [0, 2, 4]
+    assert list(made.advantages) == [0.5, 2.0]
+    assert advantage.table()[-1].needs == ("token_begin",)
+
+
+class Mine(Exception):
+    pass
+
+
+def test_what_they_raise_comes_out(settings):
+    @register_adv_est("raising")
+    def raising(batch, options):
+        raise Mine
+
+    @register_policy_loss("short")
+    def short(batch, options):
+        return [0.0], [0.0]
+
+    with pytest.raises(Mine):
+        advantage.estimate("raising", [1.0, 2.0], [0, 0])
+    with pytest.raises(ValueError, match="2 values are needed, not 1"):
+        loss.compute("short", [0.0, 0.0], [0.0, 0.0], [1.0, 1.0], [0.0, 0.0])
+    query = Query("Where?", ["Paris"])
+    for more, kind in (({"advantage": "raising"}, Mine), ({"loss": "short"}, ValueError)):
+        with Trainer({**settings, **more}, tiny.engine, {"brief": brief}) as trainer:
+            with pytest.raises(kind):
+                trainer.train_step([query])
+
+
+# ---- metric sinks ----
+
+
+def test_a_function_and_a_logger(settings):
+    heard = []
+
+    class Tracking:
+        def log(self, data, step):
+            heard.append((step, data))
+
+    with Trainer(settings, tiny.engine, {"brief": brief}) as trainer:
+        trainer.set_metric_sink(lambda metrics, step: heard.append((step, metrics)))
+        report, _ = trainer.train_step([Query("Where?", ["Paris"])])
+        trainer.set_metric_sink(Tracking())
+        trainer.train_step([Query("Where?", ["Paris"])])
+        trainer.set_metric_sink(None)
+        trainer.train_step([Query("Where?", ["Paris"])])
+    assert [step for step, _ in heard] == [1, 2]
+    assert heard[0][1] == dict(report.metrics)
+    assert "rewards/brief/mean" in heard[1][1] and "health/alarms" in heard[1][1]
+
+
+def test_a_sink_that_raises_ends_a_run(settings):
+    def sink(metrics, step):
+        if step == 2:
+            raise Mine
+
+    with Trainer(settings, tiny.engine, {"brief": brief}) as trainer:
+        trainer.set_metric_sink(sink)
+        with pytest.raises(Mine):
+            trainer.run()
+        assert trainer.steps_done == 2

@@ -1,0 +1,109 @@
+/* Reads and writes of all bytes: from a pipe that gives them in parts, while signals come
+ * in between, and from files that end. */
+#include "../../support/files.h"
+#include "../../support/torture.h"
+
+#include "base/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PARTS 50
+#define PART 100
+
+struct feeder {
+    int fd;
+    pthread_t reader;
+};
+
+static void ignore_signal(int n)
+{
+    (void)n;
+}
+
+/* Each part is followed by a signal to the reader, which is then likely in read(). */
+static void *feed_parts(void *arg)
+{
+    const struct feeder *f = arg;
+    char part[PART];
+
+    for (int i = 0; i < PARTS; i++) {
+        memset(part, i, sizeof part);
+        assert_int_equal(write(f->fd, part, sizeof part), sizeof part);
+        usleep(500);
+        pthread_kill(f->reader, SIGUSR1);
+    }
+    close(f->fd);
+    return NULL;
+}
+
+static void parts_and_signals_do_not_end_a_read(void **state)
+{
+    struct sigaction act = {.sa_handler = ignore_signal}; /* no SA_RESTART */
+    char got[PARTS * PART + 10];
+    struct feeder f = {.reader = pthread_self()};
+    pthread_t thread;
+    int ends[2];
+
+    (void)state;
+    sigaction(SIGUSR1, &act, NULL);
+    assert_int_equal(pipe(ends), 0);
+    f.fd = ends[1];
+    assert_int_equal(pthread_create(&thread, NULL, feed_parts, &f), 0);
+    assert_int_equal(sr1__read_all(ends[0], got, sizeof got), PARTS * PART);
+    pthread_join(thread, NULL);
+    for (int i = 0; i < PARTS * PART; i++)
+        assert_int_equal(got[i], i / PART);
+    close(ends[0]);
+}
+
+static void a_file_is_read_to_its_end(void **state)
+{
+    char text[1000], got[2000];
+    int fd = open(scratch_path("io"), O_RDWR | O_CREAT | O_TRUNC, 0666);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = (char)(i * 7);
+    assert_int_equal(sr1__write_all(fd, text, 400), 0);
+    assert_int_equal(sr1__pwrite_all(fd, text + 300, 700, 300), 0);
+    assert_int_equal(sr1__pread_all(fd, got, sizeof got, 0), sizeof text);
+    assert_memory_equal(got, text, sizeof text);
+    assert_int_equal(sr1__pread_all(fd, got, 50, 100), 50);
+    assert_memory_equal(got, text + 100, 50);
+    assert_int_equal(sr1__pread_all(fd, got, 50, 990), 10);
+    assert_int_equal(sr1__pread_all(fd, got, 50, 5000), 0);
+    assert_int_equal(sr1__read_all(fd, got, sizeof got), 600); /* from where it stands */
+    close(fd);
+}
+
+static void a_failure_is_told_by_errno(void **state)
+{
+    char c = 0;
+    int fd = open("/dev/full", O_WRONLY);
+
+    (void)state;
+    assert_int_equal(sr1__write_all(fd, &c, 1), -1);
+    assert_int_equal(errno, ENOSPC);
+    assert_int_equal(sr1__read_all(fd, &c, 1), -1);
+    assert_int_equal(errno, EBADF);
+    assert_int_equal(sr1__pwrite_all(-1, &c, 1, 0), -1);
+    assert_int_equal(sr1__pread_all(-1, &c, 1, 0), -1);
+    assert_int_equal(sr1__write_all(-1, &c, 0), 0);
+    close(fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_and_signals_do_not_end_a_read),
+        cmocka_unit_test(a_file_is_read_to_its_end),
+        cmocka_unit_test(a_failure_is_told_by_errno),
+    };
+
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}

@@ -1,0 +1,136 @@
+/* What a run says of its settings before the first step, and what compat makes of them.
+ */
+#include "runs.h"
+
+#include <searchr1/trainer.h>
+
+static void on_note(void *user, const char *text)
+{
+    strncat(user, text, 4000 - strlen(user));
+    strncat(user, "\n", 4000 - strlen(user));
+}
+
+/* Everything said of this configuration. */
+static const char *said(sr1_config *c)
+{
+    static char text[4096];
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = text, .note = on_note};
+    sr1_trainer *tr = open_trainer(c);
+
+    text[0] = '\0';
+    OK(sr1_trainer_run(tr, &cb));
+    sr1_trainer_free(tr);
+    return text;
+}
+
+#define SHORT(name, ...)                                                                 \
+    tiny_config("model", train_path, knowledge_path, out_pair(name), "max_steps=2",      \
+                "save_final_model=false", __VA_ARGS__, NULL)
+
+static void a_reference_that_nobody_chose_is_told_of(void **state)
+{
+    static const char about[] = "kl_reference old, the default";
+
+    (void)state;
+    assert_non_null(strstr(said(SHORT("said", "max_steps=1")), about));
+    assert_null(strstr(said(SHORT("chosen", "kl_reference=old")), about));
+    assert_null(strstr(said(SHORT("frozen", "kl_reference=frozen")), about));
+    assert_null(strstr(said(SHORT("no-kl", "beta=0")), about));
+    assert_null(strstr(said(SHORT("trl", "compat=trl")), about));
+}
+
+static void a_warmup_beyond_the_run_is_told_of(void **state)
+{
+    const char *text = said(SHORT("warm", "warmup_steps=3", "beta=0"));
+
+    (void)state;
+    assert_non_null(strstr(text, "warmup_steps is 3 and the run has 2 steps"));
+    assert_null(
+        strstr(said(SHORT("warmed", "warmup_steps=2", "beta=0")), "warmup_steps"));
+    assert_null(strstr(said(SHORT("ratio", "warmup_ratio=1", "beta=0")), "warmup_steps"));
+}
+
+static void validation_questions_that_nobody_reads_are_told_of(void **state)
+{
+    static const char about[] = "warning: there are questions for validation, and";
+    char file[600];
+
+    (void)state;
+    snprintf(file, sizeof file, "validation_file=%s", train_path + strlen("train_file="));
+    assert_non_null(strstr(said(SHORT("unread", file)), about));
+    assert_null(strstr(said(SHORT("read", file, "validate_interval=2")), about));
+    assert_null(strstr(said(SHORT("first", file, "validate_at_start=true")), about));
+}
+
+/* The loss's own numbers give way to those of compat, unless the loss was chosen. */
+static void compat_stands_against_the_losss_own(void **state)
+{
+    static const struct {
+        const char *pair, *key;
+        double value;
+    } rows[] = {{"compat=trl", "beta", 0},
+                {"compat=verl", "beta", 0.001},
+                {"compat=verl", "dual_clip", 3},
+                {"compat=none", "beta", 0.1},
+                {"compat=trl", "update_times", 1}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sr1_config *c = NULL;
+        double v = -1;
+
+        OK(sr1_config_new(&c));
+        OK(sr1_config_set_pair(c, rows[i].pair));
+        OK(sr1__settings_resolve(c));
+        OK(sr1_config_get_real(c, rows[i].key, &v));
+        if (v != rows[i].value)
+            fail_msg("%s: %s is %g", rows[i].pair, rows[i].key, v);
+        OK(sr1_config_set(c, rows[i].key, "2"));
+        OK(sr1__settings_resolve(c));
+        OK(sr1_config_get_real(c, rows[i].key, &v));
+        assert_true(v == 2);
+        sr1_config_free(c);
+    }
+}
+
+static void a_chosen_loss_brings_its_own(void **state)
+{
+    sr1_config *c = NULL;
+    double high = 0, beta = 1;
+
+    (void)state;
+    OK(sr1_config_new(&c));
+    OK(sr1_config_set_pair(c, "compat=verl"));
+    OK(sr1_config_set_pair(c, "loss=dapo"));
+    OK(sr1__settings_resolve(c));
+    OK(sr1_config_get_real(c, "clip_epsilon_high", &high));
+    OK(sr1_config_get_real(c, "beta", &beta));
+    assert_true(high == 0.28 && beta == 0);
+    sr1_config_free(c);
+}
+
+/* No key names a model by default, and the error says how to get one. */
+static void a_model_has_to_be_named(void **state)
+{
+    sr1_config *c = RUN("nameless", "model_name_or_path=");
+    sr1_trainer *tr = NULL;
+
+    (void)state;
+    assert_int_equal(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG);
+    assert_non_null(strstr(sr1_last_error(), "model_name_or_path is not set"));
+    sr1_config_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_reference_that_nobody_chose_is_told_of),
+        cmocka_unit_test(a_warmup_beyond_the_run_is_told_of),
+        cmocka_unit_test(validation_questions_that_nobody_reads_are_told_of),
+        cmocka_unit_test(compat_stands_against_the_losss_own),
+        cmocka_unit_test(a_chosen_loss_brings_its_own),
+        cmocka_unit_test(a_model_has_to_be_named),
+    };
+
+    return cmocka_run_group_tests_name("remarks", tests, runs_make, scratch_remove);
+}

@@ -1,0 +1,415 @@
+/* Going on with a run by other keys, in another place, or after its files were edited. */
+#include "runs.h"
+
+#include "config/run_config.h"
+
+#include <unistd.h>
+
+static sr1_status stop_at(void *user, const sr1_step_report *r, int64_t planned)
+{
+    (void)planned;
+    return r->step == *(int64_t *)user ? sr1_set_error(SR1_E_IO, "pulled the plug")
+                                       : SR1_OK;
+}
+
+/* A run that ends at its third step; its last checkpoint is that of the second. */
+static void run_cut(sr1_config *c)
+{
+    int64_t at = 3;
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = &at, .step = stop_at};
+    sr1_trainer *tr = open_trainer(c);
+
+    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "pulled the plug");
+    sr1_trainer_free(tr);
+}
+
+static sr1_status resume(sr1_trainer **out, const char *run, const char *pair)
+{
+    const char *const pairs[] = {pair};
+    sr1_resume_options o = {
+        .struct_size = sizeof o, .pairs = pairs, .n_pairs = pair ? 1 : 0};
+
+    return sr1_trainer_resume(out, scratch_path(run), &o);
+}
+
+static void go_on(const char *run, const char *pair)
+{
+    sr1_trainer *tr = NULL;
+
+    OK(resume(&tr, run, pair));
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+}
+
+static const char *member(const json_t *rows, size_t i, const char *key)
+{
+    const json_t *v = json_object_get(json_array_get(rows, i), key);
+
+    return json_is_string(v) ? json_string_value(v) : "";
+}
+
+/* Row i of the record is this change. */
+static void changed(const char *run, size_t i, int64_t step, const char *key,
+                    const char *from, const char *to, const char *by)
+{
+    json_t *rows = NULL;
+
+    OK(sr1__config_changes(&rows, scratch_path(run)));
+    assert_int_equal(json_array_size(rows), i + 1);
+    assert_int_equal(json_integer_value(json_object_get(json_array_get(rows, i), "step")),
+                     step);
+    assert_string_equal(member(rows, i, "key"), key);
+    assert_string_equal(member(rows, i, "from"), from);
+    assert_string_equal(member(rows, i, "to"), to);
+    assert_string_equal(member(rows, i, "by"), by);
+    assert_int_equal(strlen(member(rows, i, "time")), 20);
+    json_decref(rows);
+}
+
+/* ---- other keys ---- */
+
+static void more_steps_are_those_of_a_longer_run(void **state)
+{
+    size_t n, m;
+    char *before, *after;
+
+    (void)state;
+    run_whole(RUN("long", "update_times=1"));
+    run_whole(RUN("short", "update_times=1", "max_steps=4"));
+    before = slurp("short", "config.json", &n);
+    go_on("short", "max_steps=6");
+    same_run("long", "short");
+    changed("short", 0, 4, "max_steps", "4", "6", "resume");
+    after = slurp("short", "config.json", &m);
+    assert_true(n == m && memcmp(before, after, n) == 0);
+    sr1_free(before);
+    sr1_free(after);
+    go_on("short", NULL); /* by what is recorded: it is over at 6, and adds nothing */
+    same_run("long", "short");
+    changed("short", 0, 4, "max_steps", "4", "6", "resume");
+    go_on("short", "max_steps=6"); /* what is so already is no change */
+    changed("short", 0, 4, "max_steps", "4", "6", "resume");
+    {
+        sr1_trainer *tr = NULL;
+
+        REFUSED(resume(&tr, "short", "max_steps=5"), SR1_E_CONFIG,
+                "is at step 6 and would end at step 5");
+        assert_null(tr);
+    }
+    changed("short", 0, 4, "max_steps", "4", "6", "resume");
+}
+
+static void a_rate_holds_from_its_step_on(void **state)
+{
+    json_t *rows;
+
+    (void)state;
+    run_cut(RUN("slower", "learning_rate=1e-3"));
+    go_on("slower", "learning_rate=1e-4");
+    rows = metrics("slower");
+    for (size_t i = 0; i < 6; i++)
+        tiny_near(metric(rows, i, "learning_rate"), i < 2 ? 1e-3 : 1e-4, 1e-9);
+    json_decref(rows);
+    changed("slower", 0, 2, "learning_rate", "0.001", "0.0001", "resume");
+}
+
+/* Whatever the trainer is told, another seed or another model never begins. */
+static void bound_keys_are_refused_by_name_and_reason(void **state)
+{
+    static const struct {
+        const char *pair, *says;
+    } cases[] = {
+        {"seed=7", "key 'seed' cannot change when a run goes on: the order of"},
+        {"model_name_or_path=/x", "the checkpoint holds the weights"},
+        {"batch_size=3", "place in the data"},
+        {"out=elsewhere", "its own folder"},
+        {"group_size=8", "key 'group_size' cannot change when a run goes on: the rest"},
+        {"max_stepz=3", "max_steps"},
+        {"max_steps", "key=value"},
+        {"max_steps=many", "whole number"},
+    };
+    sr1_trainer *tr = NULL;
+
+    (void)state;
+    run_cut(RUN("bound", "update_times=1"));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        REFUSED(resume(&tr, "bound", cases[i].pair), SR1_E_CONFIG, cases[i].says);
+    assert_null(tr);
+    assert_false(sr1__path_exists(scratch_path("bound/" SR1__CHANGES_FILE)));
+    go_on("bound", NULL);
+    same_run("long", "bound");
+}
+
+/* An attempt that did not come to a checkpoint is told once. */
+static void a_change_is_written_down_once(void **state)
+{
+    int64_t at = 3;
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = &at, .step = stop_at};
+    sr1_trainer *tr = NULL;
+
+    (void)state;
+    run_cut(RUN("tries", "update_times=1"));
+    OK(resume(&tr, "tries", "max_steps=5"));
+    assert_false(sr1__path_exists(scratch_path("tries/" SR1__CHANGES_FILE)));
+    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "plug");
+    sr1_trainer_free(tr);
+    tr = NULL;
+    OK(resume(&tr, "tries", NULL)); /* it holds although no checkpoint has seen it */
+    assert_int_equal(sr1_trainer_steps_planned(tr), 5);
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+    changed("tries", 0, 2, "max_steps", "6", "5", "resume");
+}
+
+/* ---- config.json edited by hand ---- */
+
+static char warned[4096];
+
+static void on_log(void *user, int32_t level, const char *text)
+{
+    (void)user;
+    if (level >= SR1_LOG_WARN)
+        snprintf(warned + strlen(warned), sizeof warned - strlen(warned), "%s\n", text);
+}
+
+static void edit(const char *run, const char *key, const char *value)
+{
+    char path[64];
+    sr1_config *c = NULL;
+    char *text = NULL;
+
+    snprintf(path, sizeof path, "%s/config.json", run);
+    OK(sr1_config_new(&c));
+    OK(sr1_config_load(c, scratch_path(path)));
+    OK(sr1_config_set(c, key, value));
+    OK(sr1_config_to_json(c, &text));
+    (void)scratch_file(path, text, 0);
+    sr1_free(text);
+    sr1_config_free(c);
+}
+
+static void an_edited_configuration_is_noticed(void **state)
+{
+    (void)state;
+    run_cut(RUN("edited", "update_times=1"));
+    edit("edited", "beta", "0.25");
+    sr1_log_set(on_log, NULL);
+    go_on("edited", NULL);
+    sr1_log_set(NULL, NULL);
+    assert_non_null(strstr(warned, "beta was 0.1 and is 0.25 from here on"));
+    changed("edited", 0, 2, "beta", "0.1", "0.25", "config.json");
+    warned[0] = '\0';
+    sr1_log_set(on_log, NULL);
+    go_on("edited", NULL);
+    sr1_log_set(NULL, NULL);
+    assert_string_equal(warned, ""); /* its checkpoints know now */
+    changed("edited", 0, 2, "beta", "0.1", "0.25", "config.json");
+}
+
+/* A folder that became a link has another true name; its recorded paths are no edits. */
+static void recorded_paths_are_no_edits(void **state)
+{
+    char here[600], train[700];
+
+    (void)state;
+    OK(sr1__dir_make(scratch_path("data-here")));
+    snprintf(here, sizeof here, "%s", scratch_path("data-here"));
+    snprintf(train, sizeof train, "train_file=%s",
+             tiny_questions("data-here/train.jsonl", 7));
+    run_cut(RUN("paths", "update_times=1", train));
+    OK(sr1__rename_dir(here, scratch_path("data-there")));
+    assert_int_equal(symlink(scratch_path("data-there"), here), 0);
+    warned[0] = '\0';
+    sr1_log_set(on_log, NULL);
+    go_on("paths", "log_interval=2");
+    sr1_log_set(NULL, NULL);
+    assert_string_equal(warned, "");
+    changed("paths", 0, 2, "log_interval", "1", "2", "resume");
+}
+
+/* A run whose server's own model was asked for goes on with one that is named. */
+static void the_model_of_a_server_may_be_named_later(void **state)
+{
+    (void)state;
+    run_cut(RUN("unnamed", "update_times=1"));
+    go_on("unnamed", "openai_model=small");
+    changed("unnamed", 0, 2, "openai_model", "null", "small", "resume");
+}
+
+static void a_broken_record_is_an_error(void **state)
+{
+    sr1_trainer *tr = NULL;
+
+    (void)state;
+    run_cut(RUN("broken", "update_times=1"));
+    (void)scratch_file("broken/" SR1__CHANGES_FILE, "{\"step\": 1}\n", 0);
+    REFUSED(sr1_trainer_resume(&tr, scratch_path("broken"), NULL), SR1_E_PARSE,
+            SR1__CHANGES_FILE);
+    (void)scratch_file("broken/" SR1__CHANGES_FILE, "no\n", 0);
+    REFUSED(sr1_trainer_resume(&tr, scratch_path("broken"), NULL), SR1_E_PARSE,
+            SR1__CHANGES_FILE ":1: column 2: ");
+    assert_null(strstr(sr1_last_error(), "line"));
+    (void)scratch_file("broken/" SR1__CHANGES_FILE, "{\"step\": 1, \"ke", 0);
+    go_on("broken", NULL); /* a torn line never held */
+    same_run("long", "broken");
+}
+
+/* ---- in another place ---- */
+
+static void a_run_may_move_with_its_files(void **state)
+{
+    char train[600], facts[600];
+    sr1_config *c = NULL;
+    const char *path = NULL;
+
+    (void)state;
+    OK(sr1__dir_make(scratch_path("here/data")));
+    snprintf(train, sizeof train, "train_file=%s",
+             tiny_questions("here/data/train.jsonl", 7));
+    snprintf(facts, sizeof facts, "mock_knowledge=%s", tiny_knowledge("here/facts.json"));
+    run_cut(tiny_config("model", train, facts, out_pair("here/runs/one"), "max_steps=6",
+                        "save_interval=2", "kl_reference=frozen", "update_times=1",
+                        NULL));
+    OK(sr1__dir_make(scratch_path("there")));
+    OK(sr1__rename_dir(scratch_path("here"), scratch_path("there/moved")));
+    go_on("there/moved/runs/one", NULL);
+    same_run("long", "there/moved/runs/one");
+    OK(sr1_config_new(&c)); /* its policy is found, and its files */
+    OK(sr1_config_load_run(c, scratch_path("there/moved/runs/one")));
+    OK(sr1_config_get_str(c, "mock_knowledge", &path));
+    assert_true(sr1__path_exists(path));
+    OK(sr1_config_get_str(c, "model_name_or_path", &path));
+    assert_string_equal(path, scratch_path("there/moved/runs/one/model"));
+    sr1_config_free(c);
+    /* moved away from them: named by their old place */
+    OK(sr1__rename_dir(scratch_path("there/moved/runs/one"), scratch_path("lonely")));
+    {
+        sr1_trainer *tr = NULL;
+
+        REFUSED(resume(&tr, "lonely", NULL), SR1_E_IO, "/here/facts.json");
+        snprintf(facts, sizeof facts, "mock_knowledge=%s",
+                 scratch_path("there/moved/facts.json"));
+        REFUSED(resume(&tr, "lonely", facts), SR1_E_IO, "/here/data/train.jsonl");
+    }
+}
+
+/* Started from within a folder by relative paths, used from another one. */
+static void a_run_does_not_depend_on_the_working_folder(void **state)
+{
+    char old[4096];
+    sr1_config *c = NULL;
+
+    (void)state;
+    assert_non_null(getcwd(old, sizeof old));
+    assert_int_equal(chdir(scratch_dir), 0);
+    c = tiny_config("model", "train_file=./train.jsonl", "mock_knowledge=facts.json",
+                    "out=relative", "max_steps=6", "save_interval=2",
+                    "kl_reference=frozen", "update_times=1", NULL);
+    run_cut(c);
+    assert_int_equal(chdir("/"), 0);
+    go_on("relative", NULL);
+    same_run("long", "relative");
+    assert_int_equal(chdir(old), 0);
+}
+
+/* Several files are one data set, whose order a checkpoint's place is in. */
+static void lists_of_files_are_resumed(void **state)
+{
+    char a[600], pair[1300];
+
+    (void)state;
+    snprintf(a, sizeof a, "%s", tiny_questions("part-a.jsonl", 3));
+    snprintf(pair, sizeof pair, "train_file=%s,%s", a, tiny_questions("part-b.jsonl", 4));
+    run_whole(RUN("list", "update_times=1", pair));
+    run_cut(RUN("list-cut", "update_times=1", pair));
+    go_on("list-cut", NULL);
+    same_run("list", "list-cut");
+}
+
+/* ---- checkpoints as policies ---- */
+
+/* The model below a run brings the run's keys. */
+static void check_model_of_run(const char *folder)
+{
+    sr1_config *c = NULL;
+    const char *path = NULL;
+    int64_t v = 0;
+
+    OK(sr1_config_new(&c));
+    OK(sr1_config_load_run(c, scratch_path(folder)));
+    OK(sr1_config_get_str(c, "model_name_or_path", &path));
+    assert_string_equal(path, scratch_path(folder));
+    OK(sr1_config_get_int(c, "update_times", &v));
+    assert_int_equal(v, 1);
+    sr1_config_free(c);
+}
+
+static void a_checkpoint_is_a_policy_with_the_keys_of_its_run(void **state)
+{
+    sr1_config *c = NULL;
+    const char *path = NULL;
+    int64_t v = 0;
+
+    (void)state;
+    OK(sr1_config_new(&c));
+    OK(sr1_config_load_run(c, scratch_path("long/checkpoints/step-4")));
+    OK(sr1_config_get_str(c, "model_name_or_path", &path));
+    assert_string_equal(path, scratch_path("long/checkpoints/step-4/model"));
+    OK(sr1_config_get_int(c, "update_times", &v));
+    assert_int_equal(v, 1);
+    check_model_of_run("long/checkpoints/step-4/model");
+    check_model_of_run("long/model");
+    OK(sr1__dir_remove(scratch_path("long/model")));
+    OK(sr1_config_load_run(c, scratch_path("long")));
+    OK(sr1_config_get_str(c, "model_name_or_path", &path));
+    assert_string_equal(path, scratch_path("long/checkpoints/step-6/model"));
+    OK(sr1__rename_dir(scratch_path("long/checkpoints/step-4"), scratch_path("alone")));
+    REFUSED(sr1_config_load_run(c, scratch_path("alone")), SR1_E_NOT_FOUND,
+            "alone/model");
+    REFUSED(sr1_config_load_run(c, scratch_path("alone/model")), SR1_E_CONFIG,
+            "describes a model");
+    REFUSED(sr1_config_load_run(c, scratch_path("nowhere")), SR1_E_NOT_FOUND,
+            "no config.json");
+    REFUSED(sr1_config_load_run(NULL, "x"), SR1_E_INVALID, "required");
+    REFUSED(sr1_config_load_run(c, NULL), SR1_E_INVALID, "required");
+    sr1_config_free(c);
+}
+
+/* It is no model of the run around it, whose keys and weights are others. */
+static void a_run_within_a_run_is_a_run(void **state)
+{
+    sr1_config *c = NULL;
+    const char *path = NULL;
+    int64_t v = 0;
+
+    (void)state;
+    run_whole(RUN("long/inner", "update_times=2"));
+    OK(sr1_config_new(&c));
+    OK(sr1_config_load_run(c, scratch_path("long/inner")));
+    OK(sr1_config_get_int(c, "update_times", &v));
+    assert_int_equal(v, 2);
+    OK(sr1_config_get_str(c, "model_name_or_path", &path));
+    assert_string_equal(path, scratch_path("long/inner/model"));
+    sr1_config_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(more_steps_are_those_of_a_longer_run),
+        cmocka_unit_test(a_rate_holds_from_its_step_on),
+        cmocka_unit_test(bound_keys_are_refused_by_name_and_reason),
+        cmocka_unit_test(a_change_is_written_down_once),
+        cmocka_unit_test(an_edited_configuration_is_noticed),
+        cmocka_unit_test(recorded_paths_are_no_edits),
+        cmocka_unit_test(lists_of_files_are_resumed),
+        cmocka_unit_test(the_model_of_a_server_may_be_named_later),
+        cmocka_unit_test(a_broken_record_is_an_error),
+        cmocka_unit_test(a_run_may_move_with_its_files),
+        cmocka_unit_test(a_run_does_not_depend_on_the_working_folder),
+        cmocka_unit_test(a_checkpoint_is_a_policy_with_the_keys_of_its_run),
+        cmocka_unit_test(a_run_within_a_run_is_a_run),
+    };
+
+    return cmocka_run_group_tests(tests, runs_make, scratch_remove);
+}

@@ -1,0 +1,37 @@
+/* stop.c - see stop.h. */
+#include "common/stop.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+static volatile sig_atomic_t asked;
+
+void stop_catch(void (*handler)(int number))
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction act = {.sa_handler = handler, .sa_flags = (int)SA_RESETHAND};
+
+    sigemptyset(&act.sa_mask);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        struct sigaction before;
+
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN)
+            continue; /* below nohup, or a shell's job in the background */
+        sigaction(numbers[i], &act, NULL);
+    }
+}
+
+static void record_signal(int number)
+{
+    asked = number;
+}
+
+void stop_note(void)
+{
+    stop_catch(record_signal);
+}
+
+int stop_asked(void)
+{
+    return asked != 0;
+}

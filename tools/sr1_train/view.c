@@ -1,0 +1,349 @@
+/* sr1_train/view.c - see view.h. */
+#include "sr1_train/view.h"
+
+#include "common/args.h"
+#include "common/table.h"
+
+#include <searchr1/base.h>
+#include <searchr1/ext/run_info.h>
+#include <searchr1/ext/tokenizer.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static double read_view_clock(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A line for stdout, cut where that is a terminal and not so wide. */
+static void print_line(const char *text)
+{
+    int width = terminal_width(STDOUT_FILENO);
+
+    printf("%.*s\n", (int)(width > 0 ? text_prefix(text, width) : strlen(text)), text);
+    fflush(stdout);
+}
+
+/* ---- the banner ---- */
+
+/* "512", "12.3 k", "1.5 G". */
+static void short_number(double v, char out[16])
+{
+    static const char *const units[] = {"", " k", " M", " G", " T"};
+    size_t i = 0;
+
+    while (v >= 999.5 && i + 1 < sizeof(units) / sizeof(units[0])) {
+        v /= 1e3;
+        i++;
+    }
+    snprintf(out, 16, "%.*f%s", i > 0 && v < 99.95 ? 1 : 0, v, units[i]);
+}
+
+static const char *get_config_text(const sr1_config *c, const char *key)
+{
+    const char *s = "";
+
+    (void)sr1_config_get_str(c, key, &s);
+    return s;
+}
+
+static int64_t get_config_int(const sr1_config *c, const char *key)
+{
+    int64_t v = 0;
+
+    (void)sr1_config_get_int(c, key, &v);
+    return v;
+}
+
+static void print_policy(const struct view *v, const sr1_run_plan *p, const sr1_config *c)
+{
+    sr1_rollout *rollout = sr1_trainer_rollout(v->trainer);
+    char line[512], count[16], memory[16];
+
+    short_number((double)p->parameters, count);
+    short_number((double)p->memory_bytes, memory);
+    snprintf(line, sizeof(line), "policy  %s: %s parameters, %s on %s, %sB taken",
+             get_config_text(c, "model_name_or_path"), count, p->dtype, p->device,
+             memory);
+    print_line(line);
+    snprintf(line, sizeof(line), "chat    template family %s",
+             sr1_tokenizer_chat_family(sr1_rollout_tokenizer(rollout)));
+    print_line(line);
+}
+
+static void print_data(const struct view *v, const sr1_run_plan *p, const sr1_config *c)
+{
+    char line[512];
+    int n = snprintf(line, sizeof(line), "data    %lld %s, %lld a step",
+                     (long long)p->rows, v->is_sft ? "demonstrations" : "questions",
+                     (long long)(get_config_int(c, "batch_size") < p->rows
+                                     ? get_config_int(c, "batch_size")
+                                     : p->rows));
+
+    if (!v->is_sft)
+        n += snprintf(line + n, sizeof(line) - (size_t)n, " x %lld samples",
+                      (long long)get_config_int(c, "group_size"));
+    if (p->validation_rows > 0)
+        snprintf(line + n, sizeof(line) - (size_t)n, "; %lld for validation",
+                 (long long)p->validation_rows);
+    print_line(line);
+}
+
+static void print_plan(const struct view *v, const sr1_run_plan *p)
+{
+    char line[512], checkpoint[16], disk[16];
+
+    short_number((double)p->checkpoint_bytes, checkpoint);
+    short_number((double)p->disk_bytes, disk);
+    snprintf(line, sizeof(line),
+             "steps   %lld of %lld done; a checkpoint takes %sB, the run at most %sB",
+             (long long)p->steps_done, (long long)p->steps, checkpoint, disk);
+    print_line(line);
+    snprintf(line, sizeof(line), "run     %s", sr1_trainer_run_folder(v->trainer));
+    print_line(line);
+}
+
+static void print_banner(const struct view *v, const sr1_config *c)
+{
+    sr1_run_plan p = {.struct_size = sizeof(p)};
+    char line[512];
+
+    if (sr1_trainer_plan(v->trainer, &p) != SR1_OK)
+        return;
+    snprintf(line, sizeof(line), "sr1-train %s, stage %s, loss %s", sr1_version(),
+             get_config_text(c, "stage"), v->is_sft ? "nll" : get_config_text(c, "loss"));
+    print_line(line);
+    print_policy(v, &p, c);
+    print_data(v, &p, c);
+    print_plan(v, &p);
+}
+
+void view_begin(struct view *v, sr1_trainer *trainer)
+{
+    const sr1_config *config = sr1_trainer_config(trainer);
+
+    memset(v, 0, sizeof(*v));
+    v->trainer = trainer;
+    v->interval = get_config_int(config, "log_interval");
+    v->is_sft = strcmp(get_config_text(config, "stage"), "sft") == 0;
+    v->begun_at = sr1_trainer_steps_done(trainer);
+    v->began = read_view_clock();
+    print_banner(v, config);
+    progress_begin(&v->bar, "training", "steps", 1.0);
+    progress_resume(&v->bar, (double)v->begun_at);
+}
+
+/* ---- within a step ---- */
+
+/* Progress of the rollout of a step, or of a validation. Without a terminal, a line is
+ * printed only if none was printed for a while. */
+static sr1_status on_phase(void *user, const char *phase, int64_t done, int64_t total)
+{
+    struct view *v = user;
+
+    if (v->phase == NULL || strcmp(v->phase, phase) != 0 || done == 0) {
+        progress_clear(&v->bar);
+        snprintf(v->title, sizeof(v->title), "step %lld, %s",
+                 (long long)sr1_trainer_steps_done(v->trainer) +
+                     (strcmp(phase, "validation") != 0),
+                 phase);
+        progress_begin(&v->part, v->title, "trajectories", 1.0);
+        if (!v->part.terminal)
+            v->part.last = v->part.begun;
+    }
+    v->phase = phase;
+    if (done < total)
+        progress_show(&v->part, (double)done, (double)total, NULL);
+    return SR1_OK;
+}
+
+static void clear_train_bars(struct view *v)
+{
+    if (v->phase != NULL)
+        progress_clear(&v->part);
+    v->phase = NULL;
+    progress_clear(&v->bar);
+}
+
+/* ---- steps ---- */
+
+static long long count_of(const sr1_step_report *r, const char *metric)
+{
+    double value = 0;
+
+    (void)sr1_step_metric(r, metric, &value);
+    return (long long)value;
+}
+
+/* A reward cannot be had where the sandbox, say, fails. */
+static void warn_excluded(const sr1_step_report *r)
+{
+    long long excluded = count_of(r, "training/excluded_trajectories");
+    long long unscored = count_of(r, "training/unscored_trajectories");
+
+    if (excluded == 0)
+        return;
+    fprintf(stderr, "step %lld: %lld of %lld trajectories left out:", (long long)r->step,
+            excluded, (long long)r->trajectories);
+    if (excluded > unscored)
+        fprintf(stderr, " a search, a tool or the server failed for %lld",
+                excluded - unscored);
+    if (unscored > 0)
+        fprintf(stderr, "%s the reward could not be had for %lld",
+                excluded > unscored ? "," : "", unscored);
+    fputc('\n', stderr);
+}
+
+static void warn_skipped(const sr1_step_report *r)
+{
+    long long skipped = count_of(r, "training/skipped_updates");
+
+    if (skipped > 0)
+        fprintf(stderr, "step %lld: %lld update%s skipped, not finite\n",
+                (long long)r->step, skipped, plural_ending(skipped, "s"));
+}
+
+static int digits_of(int64_t v)
+{
+    char text[24];
+
+    return snprintf(text, sizeof(text), "%lld", (long long)v);
+}
+
+/* One line a step, its figures below those of the step before. A double may take 318
+ * characters: there is room for all. */
+static void print_step(const struct view *v, const sr1_step_report *r, int64_t planned)
+{
+    char line[2048], took[24];
+    int n = snprintf(line, sizeof(line), "step %*lld/%lld", digits_of(planned),
+                     (long long)r->step, (long long)planned);
+
+    if (v->is_sft)
+        n += snprintf(line + n, sizeof(line) - (size_t)n, "  loss %8.4f  lr %8.2g",
+                      r->loss, r->learning_rate);
+    else
+        n += snprintf(
+            line + n, sizeof(line) - (size_t)n,
+            "  reward %7.3f  loss %8.4f  kl %7.4f  tokens %6.1f  searches %3.0f%%",
+            r->avg_reward, r->loss, r->kl_div, r->avg_tokens,
+            100.0 * r->search_trajectories);
+    if (r->seconds < 10)
+        snprintf(took, sizeof(took), "%.1fs", r->seconds);
+    else
+        progress_time(r->seconds, took);
+    snprintf(line + n, sizeof(line) - (size_t)n, "  %7s", took);
+    print_line(line);
+}
+
+static sr1_status on_step(void *user, const sr1_step_report *r, int64_t planned)
+{
+    struct view *v = user;
+    double measure = v->is_sft ? r->loss : r->avg_reward;
+
+    clear_train_bars(v);
+    if (r->step % v->interval == 0 || r->step == planned)
+        print_step(v, r, planned);
+    if (v->seen < VIEW_ENDS)
+        v->first[v->seen] = measure;
+    v->recent[v->seen++ % VIEW_ENDS] = measure;
+    warn_excluded(r);
+    warn_skipped(r);
+    if (v->bar.terminal && r->step < planned)
+        progress_show(&v->bar, (double)r->step, (double)planned, NULL);
+    return SR1_OK;
+}
+
+static sr1_status on_validation(void *user, int64_t step, const sr1_evaluation *e)
+{
+    struct view *v = user;
+    sr1_eval_scores s = {.struct_size = sizeof(s)};
+    char line[4096];
+    int n;
+
+    if (sr1_evaluation_scores(e, 0, &s) != SR1_OK)
+        return SR1_OK;
+    clear_train_bars(v);
+    if (s.excluded > 0)
+        fprintf(stderr, "step %lld: %lld questions of the validation were not scored\n",
+                (long long)step, (long long)s.excluded);
+    if (s.rows == 0)
+        return SR1_OK;
+    n = snprintf(line, sizeof(line),
+                 "step %lld: validation exact match %.3f  f1 %.3f  format %.3f  searches "
+                 "%.2f  reward %.3f",
+                 (long long)step, s.exact_match, s.f1, s.format, s.searches, s.reward);
+    if (s.success > 0)
+        n += snprintf(line + n, sizeof(line) - (size_t)n, "  success %.3f", s.success);
+    if (s.thinking > 0)
+        n += snprintf(line + n, sizeof(line) - (size_t)n, "  thinking %.1f tokens",
+                      s.thinking);
+    snprintf(line + n, sizeof(line) - (size_t)n, "  (%lld question%s)", (long long)s.rows,
+             plural_ending(s.rows, "s"));
+    print_line(line);
+    return SR1_OK;
+}
+
+static void on_note(void *user, const char *text)
+{
+    struct view *v = user;
+
+    clear_train_bars(v);
+    fprintf(stderr, "%s\n", text);
+}
+
+void view_callbacks(struct view *v, sr1_run_callbacks *cb)
+{
+    cb->user = v;
+    cb->step = on_step;
+    cb->phase = on_phase;
+    cb->validation = on_validation;
+    cb->note = on_note;
+}
+
+/* ---- the end ---- */
+
+void view_end(struct view *v)
+{
+    clear_train_bars(v);
+}
+
+static double average_ends(const double *values, int64_t from, int64_t n)
+{
+    double sum = 0.0;
+
+    for (int64_t i = 0; i < n; i++)
+        sum += values[(from + i) % VIEW_ENDS];
+    return n > 0 ? sum / (double)n : 0.0;
+}
+
+void view_result(const struct view *v)
+{
+    const char *folder = sr1_trainer_run_folder(v->trainer);
+    long long done = (long long)sr1_trainer_steps_done(v->trainer);
+    int64_t part = v->seen / 5 < VIEW_ENDS ? v->seen / 5 : VIEW_ENDS;
+    char took[24], of[64] = "the first and last";
+
+    part = part > 0 ? part : 1;
+    progress_time(read_view_clock() - v->began, took);
+    if (v->seen == 0) {
+        printf("%lld step%s %s done before; to go on: sr1-train --resume %s "
+               "max_steps=N\n",
+               done, done == 1 ? "" : "s", done == 1 ? "was" : "were", folder);
+        return;
+    }
+    if (part > 1)
+        snprintf(of, sizeof(of), "means of the first and last %lld", (long long)part);
+    if (v->seen > 1)
+        printf("%s %.3f -> %.3f (%s of %lld steps) in %s\n",
+               v->is_sft ? "loss" : "reward", average_ends(v->first, 0, part),
+               average_ends(v->recent, v->seen - part, part), of, (long long)v->seen,
+               took);
+    printf("%lld step%s done; the run is in %s; sr1-report %s draws it\n", done,
+           done == 1 ? "" : "s", folder, folder);
+}
