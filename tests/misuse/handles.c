@@ -477,7 +477,7 @@ static void *writer(void)
     return w;
 }
 
-static void *forest(void)
+static void *trees(void)
 {
     static const int32_t widths[] = {1, 1, 1};
     sr1_revision_tree_options o = {.struct_size = sizeof o};
@@ -597,7 +597,7 @@ static const struct factory {
     {"sr1_env", environment, 0},
     {"sr1_env_sink", env_sink, 0},
     {"sr1_evaluation", evaluation, 1},
-    {"sr1_revision_trees", forest, 0},
+    {"sr1_revision_trees", trees, 0},
     {"sr1_model", model, 1},
     {"sr1_openai", openai, 0},
     {"sr1_openai_results", openai_results, 0},

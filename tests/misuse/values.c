@@ -208,7 +208,7 @@ static const struct value {
     {"sr1_revision_tree_options", "critic", "@"},
     {"sr1_revision_tree_options", "reviser", "@"},
     {"sr1_revision_tree_options", "style", "@"},
-    {"sr1_revision_tree_options", "path", "out/forest.jsonl"},
+    {"sr1_revision_tree_options", "path", "out/trees.jsonl"},
     {"sr1_critique_demo_options", "tokenizer", "@"},
     {"sr1_embedder_ops", "dim", "4"},
     {"sr1_openai_options", "base_url", "@url"},
