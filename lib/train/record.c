@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define SAVED_STEP "saved_step" /* of the newest checkpoint of a start */
 #define SYSTEM_FILE_MAX ((size_t)1 << 20)
 
 void sr1__record_time(char out[32])
@@ -161,6 +162,15 @@ sr1_status sr1__record_begin(sr1_trainer *tr, const sr1_run_callbacks *cb)
     return write_starts(tr, tr->starts);
 }
 
+sr1_status sr1__record_saved(sr1_trainer *tr)
+{
+    json_t *start = json_array_get(tr->starts, json_array_size(tr->starts) - 1);
+
+    if (json_object_set_new(start, SAVED_STEP, json_integer(tr->saved)) != 0)
+        return sr1__fail_nomem("record of the run");
+    return write_starts(tr, tr->starts);
+}
+
 int sr1__record_has_checkpoint(const sr1_trainer *tr)
 {
     char *path = sr1__path_join(tr->run_folder, SR1__RECORD_FILE);
@@ -173,7 +183,10 @@ int sr1__record_has_checkpoint(const sr1_trainer *tr)
         const char *outcome = json_string_value(json_object_get(start, "outcome"));
 
         had |= json_integer_value(json_object_get(start, "from_step")) > 0 ||
-               (outcome && strcmp(outcome, "done") == 0);
+               json_integer_value(json_object_get(start, SAVED_STEP)) > 0 ||
+               (outcome && strcmp(outcome, "done") == 0) ||
+               (outcome && strcmp(outcome, "stopped") == 0 &&
+                json_integer_value(json_object_get(start, "to_step")) > 0);
     }
     json_decref(starts);
     sr1__free(path);

@@ -7,9 +7,10 @@
  * makes it do so. Trajectories older than max_staleness are refused, unless
  * importance_correction weights them by their probability under the present policy.
  *
- * The server's weights are unknown when a run is resumed, so it must load the weights
- * that it had at the checkpoint; the checkpoint keeps them unless newer ones are due at
- * once. */
+ * Which weights the server has is unknown when a run begins (it may still serve those of
+ * an earlier run), so it loads what training begins with. On resuming it loads the
+ * weights that it had at the checkpoint; the checkpoint keeps them unless newer ones are
+ * due at once. */
 #include "train/step_batch.h"
 
 #include "base/file.h"
@@ -81,17 +82,17 @@ sr1_status sr1__weight_sync_open(sr1_trainer *tr)
 /* ---- new weights for the server ---- */
 
 /* {"model_path": FOLDER}, the whole path of it. */
-static sr1_status write_order(const char *folder, struct sr1__buf *body)
+static sr1_status write_load_request(const char *folder, struct sr1__buf *body)
 {
     char path[PATH_MAX];
-    json_t *order;
+    json_t *request;
     sr1_status st;
 
     if (!realpath(folder, path))
         return sr1__fail_errno("find", folder);
-    order = json_pack("{s:s}", "model_path", path);
-    st = order ? sr1__json_dump(order, 0, body) : sr1__fail_nomem("request");
-    json_decref(order);
+    request = json_pack("{s:s}", "model_path", path);
+    st = request ? sr1__json_dump(request, 0, body) : sr1__fail_nomem("request");
+    json_decref(request);
     return st;
 }
 
@@ -112,8 +113,9 @@ static sr1_status check_answer(const struct sr1__http_response *r)
     return st;
 }
 
-static sr1_status send_order(const sr1_config *c, struct sr1__http *http, const char *key,
-                             const char *authorization, const struct sr1__buf *body)
+static sr1_status send_load_request(const sr1_config *c, struct sr1__http *http,
+                                    const char *key, const char *authorization,
+                                    const struct sr1__buf *body)
 {
     const char *headers[] = {"Content-Type: application/json", authorization};
     struct sr1__http_request q = {.url = sr1__config_str(c, "openai_sync_url"),
@@ -131,7 +133,7 @@ static sr1_status send_order(const sr1_config *c, struct sr1__http *http, const 
 }
 
 /* The key of the server goes with it. */
-static sr1_status post_order(const sr1_config *c, const struct sr1__buf *body)
+static sr1_status post_load_request(const sr1_config *c, const struct sr1__buf *body)
 {
     struct sr1__http_options o = {
         .connect_timeout_s = 10,
@@ -151,7 +153,7 @@ static sr1_status post_order(const sr1_config *c, const struct sr1__buf *body)
     if (st == SR1_OK)
         st = sr1__http_new(&http, &o);
     if (st == SR1_OK)
-        st = send_order(c, http, key, authorization, body);
+        st = send_load_request(c, http, key, authorization, body);
     sr1__http_free(http);
     sr1__service_wipe(authorization);
     sr1__service_wipe(key);
@@ -165,11 +167,13 @@ static sr1_status load_on_server(sr1_trainer *tr, const char *folder, int64_t ve
     sr1_status st;
 
     sr1__buf_init(&body, 0);
-    st = write_order(folder, &body);
+    st = write_load_request(folder, &body);
     if (st == SR1_OK)
-        st = post_order(tr->config, &body);
-    if (st == SR1_OK)
+        st = post_load_request(tr->config, &body);
+    if (st == SR1_OK) {
         sr1__rollout_set_server_version(tr->rollout, version);
+        tr->server_known = 1;
+    }
     sr1__buf_free(&body);
     return sr1__context(st, "openai_sync_url");
 }
@@ -281,6 +285,8 @@ sr1_status sr1__sync_policy(struct sr1__step_batch *b)
         return SR1_OK;
     if (is_synced(tr) && get_staleness(tr) >= get_interval(tr))
         SR1__TRY(push_weights(tr));
+    else if (is_synced(tr) && !tr->server_known)
+        SR1__TRY(tr->step == 0 ? reload_on_server(tr, NULL, 0) : push_weights(tr));
     sr1__metrics_add(b->metrics, "staleness", (double)get_staleness(tr), SR1__LAST);
     if (may_train_on(tr, get_staleness(tr)))
         return SR1_OK;

@@ -45,6 +45,20 @@ static void warming_up_leaves_the_policy_alone(void **state)
     json_decref(rows);
 }
 
+static void nor_does_its_entropy_bonus_move(void **state)
+{
+    json_t *rows;
+
+    (void)state;
+    run_whole(PPO("warm-bonus", "critic_warmup=3", "entropy_controller=adaptive",
+                  "entropy_coef=0.01", "entropy_coef_delta=0.25", "entropy_target=100"));
+    rows = metrics("warm-bonus");
+    for (size_t i = 0; i < 4; i++)
+        tiny_near(metric(rows, i, "actor/entropy_coeff"), 0.01, 1e-12);
+    tiny_near(metric(rows, 4, "actor/entropy_coeff"), 0.26, 1e-12);
+    json_decref(rows);
+}
+
 /* Where there is no critic, there is nothing to warm up. */
 static void only_a_critic_is_waited_for(void **state)
 {
@@ -217,6 +231,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_critic_learns_what_is_to_come),
         cmocka_unit_test(warming_up_leaves_the_policy_alone),
+        cmocka_unit_test(nor_does_its_entropy_bonus_move),
         cmocka_unit_test(only_a_critic_is_waited_for),
         cmocka_unit_test(resuming_equals_never_stopping),
         cmocka_unit_test(the_controller_moves_beta),

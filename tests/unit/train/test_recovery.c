@@ -42,21 +42,13 @@ static int64_t saved(const char *run, int step, const char *key)
     return v;
 }
 
-static sr1_status stop_at(void *user, const sr1_step_report *r, int64_t planned)
-{
-    (void)planned;
-    return r->step == *(int64_t *)user ? sr1_set_error(SR1_E_IO, "pulled the plug")
-                                       : SR1_OK;
-}
-
 /* A run that ends at its third step; its last checkpoint is that of the second. */
 static void run_cut(sr1_config *c)
 {
     int64_t at = 3;
-    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = &at, .step = stop_at};
     sr1_trainer *tr = open_trainer(c);
 
-    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "pulled the plug");
+    run_until(tr, at);
     sr1_trainer_free(tr);
 }
 
@@ -195,9 +187,73 @@ static void without_its_checkpoints_a_run_does_not_begin_again(void **state)
     REFUSED(resume(&tr, "bare", "max_steps=4", NULL), SR1_E_NOT_FOUND,
             "no checkpoint to go on from any more");
     assert_int_equal(size_of("bare", "metrics.jsonl"), m);
+    /* stopped or killed, it had some too */
+    run_cut(RUN("killed", "update_times=1"));
+    OK(sr1__dir_remove(scratch_path("killed/checkpoints")));
+    REFUSED(resume(&tr, "killed", NULL, NULL), SR1_E_NOT_FOUND,
+            "no checkpoint to go on from any more");
     /* a run that came to none begins again */
     run_cut(RUN("none-yet", "update_times=1", "save_interval=0"));
     go_on("none-yet", NULL);
+}
+
+/* ---- a failure ---- */
+
+/* A reward that fails when it is asked for the time that *self counts down to. */
+static sr1_status score_until(void *self, const sr1_trajectory *const *t, size_t n,
+                              double *out)
+{
+    int *left = self;
+
+    if (--*left == 0)
+        return sr1_set_error(SR1_E_CALLBACK, "the judge is away");
+    for (size_t i = 0; i < n; i++)
+        out[i] = 1.0 / (double)(1 + sr1_trajectory_policy_count(t[i]));
+    return SR1_OK;
+}
+
+static void run_judged(const char *run, int calls, sr1_status want)
+{
+    sr1_reward_ops ops = {
+        .struct_size = sizeof ops, .name = "judge", .score = score_until};
+    sr1_trainer *tr = NULL;
+
+    if (sr1__path_is_dir(scratch_path(run)))
+        OK(resume(&tr, run, NULL, NULL));
+    else
+        tr = open_trainer(RUN(run, "update_times=1", "save_interval=0"));
+    OK(sr1_trainer_add_reward(tr, &ops, &calls, 1.0));
+    assert_int_equal(sr1_trainer_run(tr, NULL), want);
+    sr1_trainer_free(tr);
+}
+
+static void a_failure_costs_its_own_step_only(void **state)
+{
+    (void)state;
+    run_judged("judged", -1, SR1_OK);
+    run_judged("unjudged", 4, SR1_E_CALLBACK);
+    assert_true(sr1__path_is_dir(scratch_path("unjudged/checkpoints/step-3")));
+    run_judged("unjudged", 1, SR1_E_CALLBACK); /* at once: nothing is new */
+    run_judged("unjudged", -1, SR1_OK);
+    same_run("judged", "unjudged");
+}
+
+/* ---- what others put into a checkpoint ---- */
+
+static void an_added_file_is_named_and_a_hidden_one_ignored(void **state)
+{
+    sr1_trainer *tr = NULL;
+
+    (void)state;
+    run_cut(RUN("added", "update_times=1"));
+    (void)scratch_file("added/checkpoints/step-2/.DS_Store", "x", 1);
+    OK(resume(&tr, "added", NULL, NULL));
+    assert_int_equal(sr1_trainer_steps_done(tr), 2);
+    sr1_trainer_free(tr);
+    (void)scratch_file("added/checkpoints/step-2/model/note.txt", "x", 1);
+    REFUSED(resume(&tr, "added", NULL, NULL), SR1_E_STATE,
+            "model/note.txt was added to it; remove that file");
+    assert_true(sr1__path_is_dir(scratch_path("added/checkpoints/step-2")));
 }
 
 /* ---- which model is the run's ---- */
@@ -219,7 +275,6 @@ static void policy_is(const char *run, const char *model)
 static void a_run_that_went_on_is_the_policy_of_its_newest_step(void **state)
 {
     int64_t at = 5;
-    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = &at, .step = stop_at};
     sr1_trainer *tr = NULL;
 
     (void)state;
@@ -227,7 +282,7 @@ static void a_run_that_went_on_is_the_policy_of_its_newest_step(void **state)
     policy_is("longer", "model");
     OK(resume(&tr, "longer", "max_steps=6", NULL));
     policy_is("longer", "model");
-    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "plug");
+    run_until(tr, at);
     sr1_trainer_free(tr);
     policy_is("longer", "checkpoints/step-4/model");
     /* not a torn one, where the end of its model is missing */
@@ -341,7 +396,6 @@ static void rows_given_once_need_not_be_given_again(void **state)
 {
     char train[600], pair[600];
     int64_t at = 3;
-    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = &at, .step = stop_at};
     sr1_trainer *tr = NULL;
 
     (void)state;
@@ -350,7 +404,7 @@ static void rows_given_once_need_not_be_given_again(void **state)
     run_cut(RUN("second", "update_times=1", train));
     OK(resume(&tr, "second", pair, NULL));
     assert_int_equal(sr1__cursor_position(tr->cursor), 0);
-    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "plug");
+    run_until(tr, at);
     sr1_trainer_free(tr);
     go_on("second", NULL);
 }
@@ -394,14 +448,13 @@ static void what_a_program_gave_has_to_be_given_again(void **state)
     sr1_search *engine = tiny_engine();
     sr1_config *c = RUN("given", "update_times=1");
     int64_t at = 3;
-    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = &at, .step = stop_at};
     sr1_trainer *tr = NULL;
 
     (void)state;
     OK(sr1_trainer_new(&tr, c, engine));
     sr1_config_free(c);
     add_brief(tr, 0.5);
-    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "plug");
+    run_until(tr, at);
     sr1_trainer_free(tr);
     refused_with("given", NULL, 0.5, "gave it the engine 'mock', and now");
     refused_with("given", engine, 0, "reward 'brief' of weight 0.5 was given");
@@ -428,14 +481,13 @@ static void so_does_its_environment(void **state)
     sr1_search *engine = tiny_engine();
     sr1_env_options o = {.struct_size = sizeof o};
     int64_t at = 3;
-    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = &at, .step = stop_at};
     sr1_trainer *tr = open_trainer(RUN("env", "update_times=1"));
     sr1_env *env = NULL;
 
     (void)state;
     OK(sr1_env_open(&env, "search", engine, &o));
     OK(sr1_rollout_set_env(sr1_trainer_rollout(tr), env));
-    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "plug");
+    run_until(tr, at);
     sr1_trainer_free(tr);
     refused_with("env", NULL, 0, "gave it the environment 'search', and now");
     OK(resume(&tr, "env", NULL, NULL));
@@ -485,6 +537,8 @@ int main(void)
         cmocka_unit_test(a_removed_journal_is_begun_anew),
         cmocka_unit_test(journals_are_cut_when_the_run_goes_on),
         cmocka_unit_test(without_its_checkpoints_a_run_does_not_begin_again),
+        cmocka_unit_test(a_failure_costs_its_own_step_only),
+        cmocka_unit_test(an_added_file_is_named_and_a_hidden_one_ignored),
         cmocka_unit_test(a_run_that_went_on_is_the_policy_of_its_newest_step),
         cmocka_unit_test(only_a_run_that_was_good_enough_is_over),
         cmocka_unit_test(each_validation_is_written_down),
