@@ -411,7 +411,7 @@ def test_a_run_of_an_engine_in_python_is_not_used_without_it(settings):
         trainer.run()
     config = Config()
     config.load_run(settings["out"])
-    data = Dataset(settings["train_file"])
+    data = Dataset(settings["train_file"][0])
     with Rollout(config) as rollout:
         with pytest.raises(errors.ConfigError, match="program gave it the search engine "):
             rollout.evaluate(data)
