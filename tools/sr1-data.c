@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 static const char help_text[] =
-    "Files that are there stay: --force replaces them.\n"
+    "Existing files are kept unless --force is given.\n"
     "\n"
     "Example:\n"
     "  sr1-data world runs/world --seed 1\n"
@@ -72,6 +72,14 @@ static int read_stages(const char *text, int32_t steps[5])
            text[used] == '\0';
 }
 
+static int was_written(const char *folder, const char *name)
+{
+    char path[4096];
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
 static int make_world(const struct args *a, const struct data_options *o,
                       const char **words, size_t n)
 {
@@ -96,9 +104,10 @@ static int make_world(const struct args *a, const struct data_options *o,
     progress_clear(&p);
     if (st != SR1_OK)
         return tool_failed("sr1-data", st);
-    printf("%s: corpus.jsonl, corpus.bm25, sft.jsonl, mix.jsonl, train.jsonl, "
-           "validation.jsonl, test.jsonl, tokenizer/\n",
-           folder);
+    printf("%s: corpus.jsonl, corpus.bm25, %s%strain.jsonl, validation.jsonl, "
+           "test.jsonl, tokenizer/\n",
+           folder, was_written(folder, "sft.jsonl") ? "sft.jsonl, " : "",
+           was_written(folder, "mix.jsonl") ? "mix.jsonl, " : "");
     return TOOL_OK;
 }
 
@@ -350,7 +359,8 @@ static const struct args_command commands[] = {
      "of\n"
      "           Search-R1's published code: prompt, data_source, reward_model, "
      "extra_info;\n"
-     "           answer_field=NAME and question_field=NAME where rows call them so\n"},
+     "           answer_field=NAME and question_field=NAME where fields have other "
+     "names\n"},
     {"synth",
      "sr1-data synth POLICY QUESTIONS OUT.jsonl [key=value ...] [--samples N]\n"
      "         [--min-reward X] [--keep N] [--greedy] [--max-rows N] [--seed N]\n",
@@ -359,7 +369,7 @@ static const struct args_command commands[] = {
      "sft.\n"
      "           POLICY is a run folder or a model folder (for a server: its tokenizer "
      "is\n"
-     "           enough). Stopped, the same command goes on\n"},
+     "           enough). After a stop the same command continues\n"},
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -421,33 +431,33 @@ static const struct args_option options[] = {
     {"--max-rows", ARGS_INT, &o.synth.max_rows, "N", "synth: the first N questions only",
      1, 1e15},
     {"--model", ARGS_STRING, &o.critiques.model, "FOLDER",
-     "critiques: who solves, criticises and revises", 0, 0},
-    {"--critic", ARGS_STRING, &o.critiques.critic, "FOLDER", "critiques: another critic",
-     0, 0},
+     "critiques: the model that solves, criticises and revises", 0, 0},
+    {"--critic", ARGS_STRING, &o.critiques.critic, "FOLDER",
+     "critiques: the model that criticises, if not --model's", 0, 0},
     {"--reviser", ARGS_STRING, &o.critiques.reviser, "FOLDER",
-     "critiques: another reviser", 0, 0},
+     "critiques: the model that revises, if not --model's", 0, 0},
     {"--remote", ARGS_STRING, &o.critiques.remote, "URL",
      "critiques: a server in OpenAI's API in place of --model", 0, 0},
     {"--solutions", ARGS_INT, &o.critiques.solutions, "N",
-     "critiques: of each problem (4)", 1, 1000},
+     "critiques: solutions written for each problem (4)", 1, 1000},
     {"--own", ARGS_FLAG, &o.critiques.own, NULL,
-     "critiques: of the solutions that the problems bring", 0, 0},
+     "critiques: criticise the solutions that come with the problems", 0, 0},
     {"--problems", ARGS_INT, &o.critiques.max_problems, "N",
-     "critiques: the first N only", 0, 1e12},
+     "critiques: only the first N problems", 0, 1e12},
     {"--temperature", ARGS_REAL, &o.critiques.temperature, "X",
-     "critiques: of solutions and critiques (0.7)", 0, 100},
+     "critiques: sampling temperature of solutions and critiques (0.7)", 0, 100},
     {"--one", ARGS_FLAG, &o.critiques.one, NULL, "critiques: one demonstration a problem",
      0, 0},
     {"--passing", ARGS_FLAG, &o.critiques.passing, NULL,
-     "critiques: only those whose revision passes", 0, 0},
-    {"--judged", ARGS_FLAG, &o.critiques.judged, NULL, "critiques: only those that judge",
-     0, 0},
+     "critiques: only critiques whose revision passes", 0, 0},
+    {"--judged", ARGS_FLAG, &o.critiques.judged, NULL,
+     "critiques: only critiques that judge the answer", 0, 0},
     {"--true", ARGS_FLAG, &o.critiques.truthful, NULL,
-     "critiques: only those that judge rightly", 0, 0},
+     "critiques: only critiques whose judgement is true", 0, 0},
     {"--balance", ARGS_FLAG, &o.critiques.balance, NULL,
      "critiques: as many that judge \"Correct\" as \"Incorrect\"", 0, 0},
     {"--tree", ARGS_STRING, &o.critiques.tree, "FILE",
-     "critiques: all answers as JSON lines; an unfinished one is gone on with", 0, 0},
+     "critiques: write all answers as JSON lines; an unfinished file is continued", 0, 0},
     {"--rows", ARGS_STRING, &o.critiques.rows, "FILE",
      "critiques: write the problems with an answer each, to train on", 0, 0},
     {"--force", ARGS_FLAG, &o.force, NULL,

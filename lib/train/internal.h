@@ -343,12 +343,19 @@ sr1_status sr1__folder_write_config(sr1_trainer *tr);
 void sr1__folder_room(const sr1_trainer *tr, sr1_run_plan *plan);
 sr1_status sr1__folder_check_room(const sr1_trainer *tr, char *warning, size_t size);
 /* Open the journals; after a restore they are cut to the sizes they had then. */
+/* 1 with what to say where an older version left its trajectories in the folder. */
+int sr1__folder_remark_older(const sr1_trainer *tr, char *text, size_t size);
+/* Had a run that goes on come further than to the step it goes on from? 1 with what to
+ * say of it; before its journals are opened, which cuts them there. */
+int sr1__folder_remark_lost(const sr1_trainer *tr, char *text, size_t size);
 sr1_status sr1__folder_open_journals(sr1_trainer *tr);
 
 /* ---- resume.c ---- */
 
 /* Append what changed to the run's record. */
 sr1_status sr1__resume_write_changes(sr1_trainer *tr);
+/* 1 with what to say of change i, 0: it was told when it was found. */
+int sr1__resume_change_text(const sr1_trainer *tr, size_t i, char *text, size_t size);
 
 /* ---- given.c ---- */
 

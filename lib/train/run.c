@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "base/struct.h"
 #include "environment/trajectory/trajectory.h"
+#include "policy/rollout_internal.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -135,6 +136,17 @@ static void make_remarks(const struct run *r)
     for (size_t i = 0; (made = sr1__remark(r->tr, i, text, sizeof(text))) >= 0; i++)
         if (made)
             send_warning(r, text);
+}
+
+static void tell_changes(const struct run *r)
+{
+    char text[1024];
+
+    if (sr1__folder_remark_older(r->tr, text, sizeof(text)))
+        send_note(r, text);
+    for (size_t i = 0; i < json_array_size(r->tr->changes); i++)
+        if (sr1__resume_change_text(r->tr, i, text, sizeof(text)))
+            send_note(r, text);
 }
 
 /* ---- the parts of the loop ---- */
@@ -384,17 +396,24 @@ static sr1_status finish_run(struct run *r)
 static sr1_status begin_run(struct run *r)
 {
     sr1_trainer *tr = r->tr;
-    char warning[256];
+    char warning[256], lost[256];
 
     tr->begun = 1;
     SR1__TRY(sr1__folder_check_room(tr, warning, sizeof(warning)));
     SR1__TRY(tr->resumed ? sr1__given_check(tr) : sr1__folder_begin(tr));
     SR1__TRY(sr1__record_begin(tr, &r->cb));
     SR1__TRY(tr->resumed ? sr1__resume_write_changes(tr) : sr1__folder_write_config(tr));
+    if (!sr1__folder_remark_lost(tr, lost, sizeof(lost)))
+        *lost = '\0';
     SR1__TRY(sr1__folder_open_journals(tr));
     if (*warning)
         send_warning(r, warning);
-    if (!tr->resumed)
+    if (*lost)
+        send_warning(r, lost);
+    tr->rollout->told = 1; /* when the run began */
+    if (tr->resumed)
+        tell_changes(r);
+    else
         make_remarks(r);
     r->saved_at = sr1__now();
     r->skipped = tr->skipped;

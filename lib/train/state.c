@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/struct.h"
+#include "config/run_config.h"
 #include "train/checkpoint.h"
 
 #include <inttypes.h>
@@ -184,8 +185,8 @@ static json_t *pack_counters(const sr1_trainer *tr)
 {
     return json_pack(
         "{s:I, s:f, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}",
-        "planned", (json_int_t)tr->planned, "reached_exact_match", tr->reached, "given",
-        sr1__given_json(tr), "data", mark_json(&tr->mark), "epoch",
+        "planned", (json_int_t)tr->planned, "reached_exact_match", tr->reached,
+        SR1__GIVEN, sr1__given_json(tr), "data", mark_json(&tr->mark), "epoch",
         (json_int_t)tr->place.epoch, "position", (json_int_t)tr->place.position,
         "skipped", (json_int_t)tr->skipped, "policy", pack_learner(&tr->policy), "critic",
         pack_learner(&tr->critic), "kl_coef", json_real(tr->kl.coef), "kl_updates",

@@ -143,8 +143,12 @@ def test_a_forest_grows_and_is_measured(problems, tmp_path):
     with pytest.raises(IndexError):
         trees[10]
     assert len((tmp_path / "tree.jsonl").read_text().splitlines()) == 8
+    with pytest.raises(searchr1.StateError, match="is being written, here or"):
+        grow(problems, tmp_path, run)
+    had = len(trees)
+    trees.close()
     again = grow(problems, tmp_path, lambda *_: pytest.fail("it was whole"))
-    assert len(again) == len(trees)
+    assert len(again) == had
 
 
 def test_a_tree_is_of_its_makers(problems, tmp_path):
@@ -157,8 +161,11 @@ def test_a_tree_is_of_its_makers(problems, tmp_path):
             made_by=by,
         )
 
-    assert made("one").expand(1, 1) == 0
-    assert len(made("one")) == len(made(None)) == 4
+    with made("one") as trees:
+        assert trees.expand(1, 1) == 0
+    for by in ["one", None]:
+        with made(by) as trees:
+            assert len(trees) == 4
     with pytest.raises(searchr1.Error, match="other models or settings"):
         made("another")
 

@@ -8,7 +8,18 @@ import threading
 
 import pytest
 
-from searchr1 import Config, Model, Query, Trainer, advantage, alarms, errors, reward
+from searchr1 import (
+    Config,
+    Dataset,
+    Model,
+    Query,
+    Rollout,
+    Trainer,
+    advantage,
+    alarms,
+    errors,
+    reward,
+)
 
 import tiny
 
@@ -392,6 +403,20 @@ def test_engine_is_kept_by_the_trainer(settings):
     with trainer:
         _, group = trainer.train_step([Query("Where?", ["Paris"])])
     assert group[0].searches[0].hits == 1  # trajectories outlive the trainer
+
+
+def test_a_run_of_an_engine_in_python_is_not_used_without_it(settings):
+    del settings["mock_knowledge"], settings["search_engine"]
+    with Trainer(settings, tiny.engine, {"brief": brief}) as trainer:
+        trainer.run()
+    config = Config()
+    config.load_run(settings["out"])
+    data = Dataset(settings["train_file"][0])
+    with Rollout(config) as rollout:
+        with pytest.raises(errors.ConfigError, match="program gave it the search engine "):
+            rollout.evaluate(data)
+    with Rollout(config, search=tiny.engine) as rollout:
+        assert rollout.evaluate(data).total.rows == 8
 
 
 def test_a_run_that_cannot_learn_says_so(settings):

@@ -321,7 +321,7 @@ def _batch_of(c: AdvantageBatch) -> Batch:
 
 
 def _call_estimator(
-    function: Any, gives: Sequence[str], b: Any, o: Any, out: Any
+    who: str, function: Any, gives: Sequence[str], b: Any, o: Any, out: Any
 ) -> None:
     batch, outputs = _batch_of(b.contents), out.contents
     tokens = int(batch.token_begin[batch.n]) if batch.token_begin is not None else 0
@@ -336,12 +336,13 @@ def _call_estimator(
     made = function(batch, o.contents.as_dict())
     made = made if isinstance(made, tuple) else (made,)
     if len(made) != len(targets):
-        raise ValueError(f"{[t[0] for t in targets]} are needed, not {len(made)} arrays")
+        wanted = ", ".join(name for name, _, _ in targets)
+        raise ValueError(f"{who} has to return {wanted}, and gave {len(made)} arrays")
     for (name, kind, n), values in zip(targets, made):
-        _registered.put(name, getattr(outputs, name), kind, values, n)
+        _registered.put(f"{who}, {name}", getattr(outputs, name), kind, values, n)
 
 
-_estimators = _registered.Registered(_call_estimator)
+_estimators = _registered.Registered("estimator", "register_adv_est", _call_estimator)
 _estimate_thunk = AdvantageOpsEstimate(_estimators.called)
 
 
@@ -364,6 +365,8 @@ def register_adv_est(
     without, "values" for a critic. options: those it reads; numbers: their defaults where
     they are not grpo's. A name is taken for the life of the process; only the same
     function, defined again, takes its place."""
+    _estimators.check_name(name)
+    _estimators.check_options(name, options, [n for n, *_ in AdvantageOptions._fields_])
 
     def register(function: Any) -> Any:
         def to_library(key: int) -> None:

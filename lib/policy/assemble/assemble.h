@@ -26,7 +26,9 @@ struct sr1__env_parts {
     sr1_env *env;
     sr1_env *deaf_env;            /* for the no_search ablation */
     const sr1_generator *reviser; /* borrowed: failed revisions exclude trajectories */
-    int32_t no_engine;            /* nobody named the engine that env searches */
+    /* what to say of them, "" nothing: */
+    char no_engine[512]; /* nobody named the engine that env searches */
+    char odd_pair[512];  /* the protocol is that of another environment */
 };
 
 /* A rollout that has all but its environment. */

@@ -260,6 +260,12 @@ sr1_status sr1__rollout_begin(sr1_rollout **out, const sr1_config *config,
     return SR1_OK;
 }
 
+static sr1_status copy_remark(char **out, const char *text)
+{
+    *out = *text ? sr1__strdup(text) : NULL;
+    return *text && !*out ? sr1__fail_nomem("rollout") : SR1_OK;
+}
+
 sr1_status sr1__rollout_complete(sr1_rollout *r, const sr1_config *c,
                                  const struct sr1__env_parts *parts)
 {
@@ -269,7 +275,8 @@ sr1_status sr1__rollout_complete(sr1_rollout *r, const sr1_config *c,
     SR1__TRY(read_question(r, c));
     read_limits(r, c);
     SR1__TRY(sr1__rollout_use_env(r, parts->env, parts->deaf_env, parts->reviser));
-    r->no_engine = parts->no_engine;
+    SR1__TRY(copy_remark(&r->no_engine, parts->no_engine));
+    SR1__TRY(copy_remark(&r->odd_pair, parts->odd_pair));
     SR1__TRY(check_thoughts(r));
     if (p->chat)
         SR1__TRY(sr1__turn_delimiters_make(&r->border, r->tokenizer, !r->thinking));

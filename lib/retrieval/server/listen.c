@@ -104,7 +104,8 @@ sr1_status sr1__listen(struct sr1__listener *out, const char *address, int32_t p
         status = sr1__fail(SR1_E_INVALID,
                            "server: other machines can reach address '%.100s': name an "
                            "environment variable that holds a token for clients "
-                           "(token_env), or listen on 127.0.0.1",
+                           "(token_env; sr1-search serve --token-env NAME), or "
+                           "listen on 127.0.0.1",
                            address);
     else
         status = open_socket(&l, a, address, port);

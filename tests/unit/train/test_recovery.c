@@ -409,6 +409,70 @@ static void rows_given_once_need_not_be_given_again(void **state)
     go_on("second", NULL);
 }
 
+/* ---- work that is lost ---- */
+
+static void on_note(void *user, const char *text)
+{
+    strncat(user, text, 4000 - strlen(user));
+    strncat(user, "\n", 4000 - strlen(user));
+}
+
+/* Everything said when the run goes on, by another value of a key. */
+static const char *said_of(const char *run, const char *pair)
+{
+    static char text[4096];
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = text, .note = on_note};
+    sr1_trainer *tr = NULL;
+
+    text[0] = '\0';
+    OK(resume(&tr, run, pair, NULL));
+    OK(sr1_trainer_run(tr, &cb));
+    sr1_trainer_free(tr);
+    return text;
+}
+
+static void lost_steps_are_told_of(void **state)
+{
+    static const char about[] = "warning: the run had come to step";
+
+    (void)state;
+    run_cut(RUN("all-lost", "update_times=1", "save_interval=0"));
+    assert_non_null(strstr(said_of("all-lost", NULL),
+                           "warning: the run had come to step 3 without a checkpoint: 3 "
+                           "steps of work are lost, and it begins again at step 1"));
+    assert_null(strstr(said_of("all-lost", "max_steps=7"), about));
+    run_cut(RUN("one-lost", "update_times=1"));
+    assert_non_null(strstr(said_of("one-lost", NULL),
+                           "warning: the run had come to step 3 and its last checkpoint "
+                           "is of step 2: 1 step of work is lost and done again"));
+}
+
+static void trajectories_of_an_older_version_are_told_of(void **state)
+{
+    (void)state;
+    run_cut(RUN("older", "update_times=1"));
+    (void)scratch_file("older/trajectories.jsonl", "{}\n", 0);
+    assert_non_null(
+        strstr(said_of("older", NULL),
+               "trajectories.jsonl is of an older version: it stays as it is, "
+               "and trajectories from step 3 on are in"));
+}
+
+/* Another corpus under a key that may change: the run says so. */
+static void changed_keys_are_told_of(void **state)
+{
+    char pair[600], text[1400];
+
+    (void)state;
+    run_cut(RUN("told", "update_times=1"));
+    snprintf(pair, sizeof pair, "mock_knowledge=%s",
+             scratch_file("other.json", "{\"tower\": \"It is gone.\"}", 0));
+    snprintf(text, sizeof text, "%s was %s and is %s from step 3 on\n", "mock_knowledge",
+             strchr(knowledge_path, '=') + 1, strchr(pair, '=') + 1);
+    if (!strstr(said_of("told", pair), text))
+        fail_msg("no '%s'", text);
+}
+
 /* ---- what its program gave it ---- */
 
 static sr1_status score_brief(void *self, const sr1_trajectory *const *t, size_t n,
@@ -426,6 +490,30 @@ static void add_brief(sr1_trainer *tr, double weight)
         .struct_size = sizeof ops, .name = "brief", .score = score_brief};
 
     OK(sr1_trainer_add_reward(tr, &ops, NULL, weight));
+}
+
+/* Without a checkpoint the run's record tells. */
+static void what_was_given_is_known_without_a_checkpoint(void **state)
+{
+    sr1_search *engine = tiny_engine();
+    int64_t at = 1;
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = &at, .step = stop_at};
+    sr1_config *c = RUN("given-early", "update_times=1");
+    sr1_trainer *tr = NULL;
+
+    (void)state;
+    OK(sr1_trainer_new(&tr, c, engine));
+    sr1_config_free(c);
+    add_brief(tr, 0.5);
+    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "plug");
+    sr1_trainer_free(tr);
+    OK(resume(&tr, "given-early", NULL, NULL));
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_CONFIG, "gave it the engine 'mock', and");
+    sr1_trainer_free(tr);
+    OK(resume(&tr, "given-early", NULL, engine));
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_CONFIG, "reward 'brief' of weight 0.5 was");
+    sr1_trainer_free(tr);
+    sr1_search_free(engine);
 }
 
 /* Resumed with this engine, and the reward of this weight (0: none). */
@@ -457,6 +545,10 @@ static void what_a_program_gave_has_to_be_given_again(void **state)
     run_until(tr, at);
     sr1_trainer_free(tr);
     refused_with("given", NULL, 0.5, "gave it the engine 'mock', and now");
+    OK(sr1_config_new(&c));
+    OK(sr1_config_load_run(c, scratch_path("given")));
+    assert_string_equal(sr1__config_given_engine(c), "mock");
+    sr1_config_free(c);
     refused_with("given", engine, 0, "reward 'brief' of weight 0.5 was given");
     refused_with("given", engine, 0.25, "reward 'brief' of weight 0.5 was given");
     OK(resume(&tr, "given", NULL, engine));
@@ -544,6 +636,10 @@ int main(void)
         cmocka_unit_test(each_validation_is_written_down),
         cmocka_unit_test(other_rows_are_refused_unless_given),
         cmocka_unit_test(rows_given_once_need_not_be_given_again),
+        cmocka_unit_test(lost_steps_are_told_of),
+        cmocka_unit_test(changed_keys_are_told_of),
+        cmocka_unit_test(trajectories_of_an_older_version_are_told_of),
+        cmocka_unit_test(what_was_given_is_known_without_a_checkpoint),
         cmocka_unit_test(what_a_program_gave_has_to_be_given_again),
         cmocka_unit_test(so_does_its_environment),
         cmocka_unit_test(a_run_killed_as_it_begins_may_begin_again),

@@ -603,7 +603,7 @@ static void a_folder_that_cannot_be_made_is_an_error(void **state)
     snprintf(pair, sizeof pair, "out=%s/below", scratch_file("a-file", "x", 0));
     OK(sr1_config_set_pair(c, pair));
     tr = open_trainer(c);
-    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_IO, "a-file");
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_CONFIG, "a-file is a file");
     sr1_trainer_free(tr);
 }
 
