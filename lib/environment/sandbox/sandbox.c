@@ -7,6 +7,7 @@
  * Lock order: a run's lock may be held when the sandbox's is taken, never the reverse. */
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/rng.h"
 #include "base/struct.h"
 #include "environment/sandbox/sandbox_engine.h"
@@ -272,12 +273,20 @@ const char *sr1__sandbox_interpreter(const sr1_sandbox *box)
     return box->ops->interpreter != NULL ? box->ops->interpreter(box->engine) : NULL;
 }
 
+int64_t sr1__sandbox_memory(const sr1_sandbox *box)
+{
+    return (int64_t)box->o.memory_mib << 20;
+}
+
 void sr1__sandbox_limits(const sr1_sandbox *box, struct sr1__buf *out)
 {
     const sr1_sandbox_options *o = &box->o;
+    char time[32], cpu[32];
 
-    sr1__buf_fmt(out, "%g %g %d %d %d %d %lld %lld", o->time_s, o->cpu_s,
-                 (int)o->memory_mib, (int)o->processes, (int)o->tmp_mib, (int)o->file_mib,
+    sr1__format_real(o->time_s, time);
+    sr1__format_real(o->cpu_s, cpu);
+    sr1__buf_fmt(out, "%s %s %d %d %d %d %lld %lld", time, cpu, (int)o->memory_mib,
+                 (int)o->processes, (int)o->tmp_mib, (int)o->file_mib,
                  (long long)o->output_bytes, (long long)o->error_bytes);
     if (o->url != NULL) /* several services may stand behind one host */
         sr1__buf_fmt(out, " %016" PRIx64, sr1__hash64(o->url, strlen(o->url), 0));
