@@ -3,6 +3,7 @@
 
 #include "base/append.h"
 #include "base/file.h"
+#include "base/map_watch.h"
 #include "base/mem.h"
 #include "base/source.h"
 #include "base/str.h"
@@ -105,8 +106,9 @@ sr1_status sr1__zlines_mend(struct sr1__zlines *w)
 {
     struct sr1__map map;
     size_t at = 0;
+    sr1_status st;
 
-    SR1__TRY(sr1__map_open(&map, w->path));
+    SR1__TRY(sr1__map_open_watched(&map, w->path, 0));
     while (at < map.size) {
         size_t n = ZSTD_findFrameCompressedSize(map.data + at, map.size - at);
 
@@ -114,8 +116,9 @@ sr1_status sr1__zlines_mend(struct sr1__zlines *w)
             break;
         at += n;
     }
+    st = sr1__map_check(&map);
     sr1__map_close(&map);
-    return sr1__zlines_truncate(w, at);
+    return st == SR1_OK ? sr1__zlines_truncate(w, at) : st;
 }
 
 sr1_status sr1__zlines_sync(struct sr1__zlines *w)
