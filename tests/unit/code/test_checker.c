@@ -582,6 +582,20 @@ static void outputs_may_hold_a_nul(void **state)
     sr1_problems_free(set);
 }
 
+static void one_waits_for_a_number_of_seconds(void **state)
+{
+    sr1_problems *set = parse(double_row);
+    sr1_checker *k = make(1);
+    sr1_check *c = run(k, set, "print(1)");
+
+    (void)state;
+    assert_int_equal(sr1_check_wait(c, NAN), SR1_E_INVALID);
+    assert_int_equal(sr1_check_wait(c, 1e300), SR1_OK);
+    sr1_check_free(c);
+    sr1_checker_free(k);
+    sr1_problems_free(set);
+}
+
 static void a_nul_is_no_program(void **state)
 {
     sr1_problems *set = parse(double_row);
@@ -1069,6 +1083,7 @@ int main(void)
         cmocka_unit_test(a_service_judges_inside_or_not_at_all),
         cmocka_unit_test(programs_are_given_input),
         cmocka_unit_test(outputs_may_hold_a_nul),
+        cmocka_unit_test(one_waits_for_a_number_of_seconds),
         cmocka_unit_test(a_nul_is_no_program),
         cmocka_unit_test(known_answers_are_not_run_again),
         cmocka_unit_test(a_traceback_is_of_ones_own_text),

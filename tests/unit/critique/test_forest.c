@@ -328,7 +328,11 @@ static void pass_at_k_is_what_counting_gives(void **state)
         OK(sr1_pass_at_k(cases[i].n, cases[i].c, cases[i].k, &v));
         near(v, cases[i].want);
     }
-    OK(sr1_pass_at_k(INT64_MAX, INT64_MAX, 1, &v)); /* and soon */
+    OK(sr1_pass_at_k(INT64_MAX, 3037000500, 3037000500, &v)); /* 1 - 1 / e, soon */
+    assert_true(fabs(v - 0.63212055882855767) < 1e-8);
+    OK(sr1_pass_at_k(20000000000000, 3000000, 5000000, &v));
+    assert_true(fabs(v - 0.5276335181139706) < 1e-8);
+    OK(sr1_pass_at_k(INT64_MAX, INT64_MAX, 1, &v));
     near(v, 1.0);
     OK(sr1_pass_at_k(INT64_MAX, INT64_MAX / 2, INT64_MAX / 2, &v));
     near(v, 1.0);
