@@ -68,6 +68,10 @@ sr1_status sr1__zlines_open(struct sr1__zlines **out, const char *path)
 
 sr1_status sr1__zlines_add(struct sr1__zlines *w, const char *line, size_t n)
 {
+    if (n > LINE_BYTES)
+        return sr1__fail(SR1_E_LIMIT,
+                         "%s: a line of %zu bytes; nobody reads more than 64 MiB",
+                         w->path, n);
     if (w->lines.len > 0 && w->lines.len + n > FRAME_BYTES)
         SR1__TRY(sr1__zlines_flush(w));
     sr1__buf_add(&w->lines, line, n);

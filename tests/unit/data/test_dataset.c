@@ -347,6 +347,9 @@ static const struct {
     {"b.json", "[{}] x", "text after the end"},
     {"b.json", "{\"data\": [{}]", "not closed"},
     {"b.json", "{\"data\" [{}]}", "':' is missing"},
+    {"b.json", "{\"n\": 1 \"data\": [{}]}",
+     "b.json:1: ',' is missing between two members"},
+    {"b.json", "{\"data\": [{}], }", "b.json:1: a key is missing after ','"},
     {"b.json", "{\"data\": [{\"a\":1]}]}", "b.json:1: ',' or ']' is missing"},
     {"b.json", "[{\"a\":1]]", "b.json:1: column "},
     {"b.csv", "\n\n", "no header row"},
@@ -785,6 +788,29 @@ static sr1_status write_records(void *arg)
     return status;
 }
 
+static void names_of_records_are_utf8(void **state)
+{
+    sr1_record_options o = {sizeof o, "n\x80q", "test"};
+    const char *to = scratch_path("none.jsonl");
+    sr1_dataset *d = NULL;
+
+    (void)state;
+    assert_int_equal(
+        open_one(&d,
+                 scratch_file("q.jsonl",
+                              "{\"question\": \"q\", \"golden_answers\": \"a\"}", 0),
+                 NULL),
+        SR1_OK);
+    assert_error(sr1_dataset_write_records(d, to, &o), SR1_E_INVALID,
+                 "data_source is not UTF-8");
+    o.data_source = NULL;
+    o.split = "\xff";
+    assert_error(sr1_dataset_write_records(d, to, &o), SR1_E_INVALID,
+                 "split is not UTF-8");
+    assert_false(sr1__path_exists(to));
+    sr1_dataset_free(d);
+}
+
 static sr1_status read_records(void *arg)
 {
     const struct paths *p = arg;
@@ -937,6 +963,7 @@ int main(void)
         cmocka_unit_test(every_truncation),
         cmocka_unit_test(memory_may_fail),
         cmocka_unit_test(records_are_written),
+        cmocka_unit_test(names_of_records_are_utf8),
         cmocka_unit_test(records_are_read),
         cmocka_unit_test(real_questions),
     };
