@@ -316,7 +316,7 @@ static sr1_status enqueue_run(sr1_sandbox *box, struct sr1__sandbox_job *job,
 {
     struct sr1_execution *run = NULL;
     sr1_status st = box->ops->check(job);
-    int full;
+    int full, closing;
 
     if (st == SR1_OK)
         st = sr1__execution_new(&run, box, job);
@@ -325,7 +325,8 @@ static sr1_status enqueue_run(sr1_sandbox *box, struct sr1__sandbox_job *job,
         return st;
     }
     pthread_mutex_lock(&box->lock);
-    full = box->closing || box->counts.waiting >= box->o.queue_max;
+    closing = box->closing;
+    full = closing || box->counts.waiting >= box->o.queue_max;
     if (!full) {
         sr1__executions_add(&box->waiting, run);
         box->unfinished++;
@@ -336,6 +337,9 @@ static sr1_status enqueue_run(sr1_sandbox *box, struct sr1__sandbox_job *job,
     if (full) {
         sr1__execution_drop(run);
         sr1__execution_drop(run);
+        if (closing)
+            return sr1__fail(SR1_E_STATE, "sandbox: it is being freed; keep a reference "
+                                          "to it while programs are started");
         return sr1__fail(SR1_E_LIMIT,
                          "sandbox: %lld runs wait already; raise queue_max, or wait",
                          (long long)box->o.queue_max);
