@@ -4,7 +4,50 @@
 #include "base/io.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+static sr1_status claim_records(int fd, const char *path, uint64_t *size)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0)
+        return sr1__fail_errno("write", path);
+    if (!S_ISREG(st.st_mode))
+        return sr1__fail(SR1_E_IO, "cannot write %s: it is not a regular file", path);
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return sr1__fail(SR1_E_STATE,
+                         "%s is being written by another program: wait until it ends, or "
+                         "name another file",
+                         path);
+    *size = (uint64_t)st.st_size;
+    return SR1_OK;
+}
+
+sr1_status sr1__append_open(int *fd, const char *path, uint64_t *size)
+{
+    sr1_status st;
+
+    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (*fd < 0)
+        return sr1__fail_errno("write", path);
+    st = claim_records(*fd, path, size);
+    if (st != SR1_OK) {
+        close(*fd);
+        *fd = -1;
+    }
+    return st;
+}
+
+void sr1__append_close(int fd)
+{
+    if (fd < 0)
+        return;
+    (void)flock(fd, LOCK_UN);
+    close(fd);
+}
 
 sr1_status sr1__append(int fd, const char *path, uint64_t *size, const void *bytes,
                        size_t n)

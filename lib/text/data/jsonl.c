@@ -6,8 +6,6 @@
 #include "text/data/row_files.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct sr1__jsonl {
@@ -88,16 +86,11 @@ static sr1_status is_record(const struct sr1__jsonl *w, uint64_t from, int *yes)
 
 static sr1_status open_at_end(struct sr1__jsonl *w)
 {
-    struct stat st;
     uint64_t size;
     int whole;
 
-    w->fd = open(w->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (w->fd < 0 || fstat(w->fd, &st) != 0)
-        return sr1__fail_errno("write", w->path);
-    if (!S_ISREG(st.st_mode))
-        return sr1__fail(SR1_E_IO, "cannot write %s: it is not a regular file", w->path);
-    w->size = size = (uint64_t)st.st_size;
+    SR1__TRY(sr1__append_open(&w->fd, w->path, &w->size));
+    size = w->size;
     SR1__TRY(whole_lines(w, &size));
     if (size == w->size)
         return SR1_OK;
@@ -141,8 +134,7 @@ void sr1__jsonl_close(struct sr1__jsonl *w)
 {
     if (!w)
         return;
-    if (w->fd >= 0)
-        close(w->fd);
+    sr1__append_close(w->fd);
     sr1__buf_free(&w->line);
     sr1__free(w->path);
     sr1__free(w);

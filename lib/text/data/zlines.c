@@ -31,19 +31,6 @@ struct sr1__zlines {
     struct sr1__buf lines, frame;
 };
 
-static sr1_status open_zlines_file(struct sr1__zlines *w)
-{
-    struct stat st;
-
-    w->fd = open(w->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (w->fd < 0 || fstat(w->fd, &st) != 0)
-        return sr1__fail_errno("write", w->path);
-    if (!S_ISREG(st.st_mode))
-        return sr1__fail(SR1_E_IO, "cannot write %s: it is not a regular file", w->path);
-    w->size = (uint64_t)st.st_size;
-    return SR1_OK;
-}
-
 sr1_status sr1__zlines_open(struct sr1__zlines **out, const char *path)
 {
     struct sr1__zlines *w = sr1__calloc(1, sizeof(*w));
@@ -55,7 +42,8 @@ sr1_status sr1__zlines_open(struct sr1__zlines **out, const char *path)
     sr1__buf_init(&w->frame, 0);
     w->path = sr1__strdup(path);
     w->zstd = ZSTD_createCCtx();
-    st = w->path && w->zstd ? open_zlines_file(w) : sr1__fail_nomem("record writer");
+    st = w->path && w->zstd ? sr1__append_open(&w->fd, w->path, &w->size)
+                            : sr1__fail_nomem("record writer");
     if (st != SR1_OK) {
         sr1__zlines_close(w);
         return st;
@@ -134,8 +122,7 @@ void sr1__zlines_close(struct sr1__zlines *w)
 {
     if (!w)
         return;
-    if (w->fd >= 0)
-        close(w->fd);
+    sr1__append_close(w->fd);
     ZSTD_freeCCtx(w->zstd);
     sr1__buf_free(&w->lines);
     sr1__buf_free(&w->frame);

@@ -410,6 +410,22 @@ static void records_append_and_torn_ones_go(void **state)
     sr1__jsonl_close(NULL);
 }
 
+static void records_have_one_writer(void **state)
+{
+    const char *path = scratch_path("one.jsonl");
+    struct sr1__jsonl *w = NULL, *other = NULL;
+
+    (void)state;
+    assert_int_equal(sr1__jsonl_open(&w, path), SR1_OK);
+    assert_int_equal(add_number(w, 1), SR1_OK);
+    assert_error(sr1__jsonl_open(&other, path), SR1_E_STATE, "being written by another");
+    assert_null(other);
+    sr1__jsonl_close(w);
+    assert_int_equal(sr1__jsonl_open(&other, path), SR1_OK);
+    sr1__jsonl_close(other);
+    assert_holds(path, "{\"v\":1}\n");
+}
+
 static void a_torn_line_longer_than_a_piece(void **state)
 {
     static char torn[9000];
@@ -522,6 +538,7 @@ int main(void)
         cmocka_unit_test(what_has_no_weight_is_context),
         cmocka_unit_test(bad_demonstrations),
         cmocka_unit_test(records_append_and_torn_ones_go),
+        cmocka_unit_test(records_have_one_writer),
         cmocka_unit_test(a_torn_line_longer_than_a_piece),
         cmocka_unit_test(a_file_that_cannot_be_read_says_why),
         cmocka_unit_test(a_full_disk_leaves_whole_lines),

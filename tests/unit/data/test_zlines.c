@@ -300,6 +300,25 @@ static void too_long_a_line_is_refused(void **state)
     free(line);
 }
 
+static void one_writer_at_a_time(void **state)
+{
+    const char *path = scratch_path("one_writer.zst");
+    struct sr1__zlines *first = NULL, *second = NULL;
+
+    (void)state;
+    ok(sr1__zlines_open(&first, path));
+    add(first, "a");
+    refused(sr1__zlines_open(&second, path), SR1_E_STATE, "being written by another");
+    assert_null(second);
+    ok(sr1__zlines_flush(first));
+    sr1__zlines_close(first);
+    ok(sr1__zlines_open(&second, path));
+    add(second, "b");
+    ok(sr1__zlines_flush(second));
+    sr1__zlines_close(second);
+    holds(path, "a\nb\n");
+}
+
 static void memory_may_fail(void **state)
 {
     const char *path = scratch_path("memory.zst");
@@ -343,6 +362,7 @@ int main(void)
         cmocka_unit_test(a_bomb_is_a_line_too_long),
         cmocka_unit_test(long_lines_and_many_frames),
         cmocka_unit_test(too_long_a_line_is_refused),
+        cmocka_unit_test(one_writer_at_a_time),
         cmocka_unit_test(memory_may_fail),
     };
 
