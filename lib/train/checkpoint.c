@@ -2,6 +2,7 @@
 #include "train/checkpoint.h"
 
 #include "base/file.h"
+#include "base/map_watch.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -19,12 +20,14 @@
 static sr1_status hash_file(const char *path, uint64_t *size, uint64_t *hash)
 {
     struct sr1__map map;
+    sr1_status st;
 
-    SR1__TRY(sr1__map_open(&map, path));
+    SR1__TRY(sr1__map_open_watched(&map, path, 0));
     *size = map.size;
     *hash = sr1__hash64(map.data, map.size, 0);
+    st = sr1__map_check(&map);
     sr1__map_close(&map);
-    return SR1_OK;
+    return st;
 }
 
 static sr1_status add_file(json_t *manifest, const char *name, const char *path)

@@ -12,6 +12,7 @@
 #include "train/sampler.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -97,6 +98,10 @@ static sr1_status log_trajectory(sr1_trainer *tr, struct sr1__trajectory_store *
     st = sr1__trajectory_to_line(t, tr->step, &line);
     if (st == SR1_OK)
         st = sr1__zlines_add(tr->trajectories, line.data, line.len);
+    if (st == SR1_E_LIMIT) { /* a log ends no run */
+        sr1__log(SR1_LOG_WARN, "a trajectory is not logged: %s", sr1_last_error());
+        st = SR1_OK;
+    }
     sr1__buf_free(&line);
     sr1_trajectory_free(t);
     return st;

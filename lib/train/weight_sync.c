@@ -14,6 +14,7 @@
 #include "train/step_batch.h"
 
 #include "base/file.h"
+#include "base/map_watch.h"
 #include "base/mem.h"
 #include "retrieval/net/service.h"
 
@@ -213,8 +214,8 @@ static sr1_status keep_file(const char *from, const char *to)
 
     if (link(from, to) == 0)
         return SR1_OK;
-    SR1__TRY(sr1__map_open(&map, from));
-    st = sr1__file_replace(to, map.data, map.size);
+    SR1__TRY(sr1__map_open_watched(&map, from, 0));
+    st = sr1__map_blame(&map, sr1__file_replace(to, map.data, map.size));
     sr1__map_close(&map);
     return st;
 }

@@ -349,6 +349,7 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_problems_retain": (c_void_p, PROBLEMS),
     "sr1_problems_free": (None, PROBLEMS),
     "sr1_problems_count": (c_size_t, PROBLEMS),
+    "sr1_problems_left_out": (c_size_t, PROBLEMS),
     "sr1_problems_at": (c_void_p, PROBLEMS, c_size_t),
     "sr1_problems_find": (c_void_p, PROBLEMS, c_char_p),
     "sr1_problem_id": (c_char_p, PROBLEM),

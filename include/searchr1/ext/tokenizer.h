@@ -36,9 +36,10 @@ SR1_API sr1_status sr1_tokenizer_open(sr1_tokenizer **out, const char *path);
 /* Free a tokenizer. NULL is fine. */
 SR1_API void sr1_tokenizer_free(sr1_tokenizer *tokenizer);
 
-/* Copy the tokenizer's files, without the model's, from the folder that it was opened
- * from into dir, which must exist. SR1_E_STATE: the tokenizer was opened from a file
- * alone. */
+/* Write the tokenizer's files, without the model's, into dir, which must exist: as they
+ * were in its folder when it was opened. Tokenizer files in dir that its folder did not
+ * have (chat_template.jinja, vocab.json, generation_config.json, ...) are removed.
+ * SR1_E_STATE: the tokenizer was opened from a file alone. */
 SR1_API sr1_status sr1_tokenizer_save(const sr1_tokenizer *tokenizer, const char *dir);
 
 /* What becomes of added tokens ("<|im_end|>", "<think>") that occur in a text. */

@@ -191,6 +191,8 @@ static sr1_status configure_checker(struct sr1_checker *k, sr1_sandbox *box,
     k->limits.max_time_limit =
         o->max_time_limit > 0 ? o->max_time_limit : MAX_TIME_DEFAULT;
     k->limits.memory_mib = (int32_t)((o->memory_limit + (1 << 20) - 1) >> 20);
+    k->limits.value_bytes =
+        o->memory_limit > 0 ? o->memory_limit : sr1__sandbox_memory(box);
     k->limits.concurrency =
         (size_t)(o->concurrency > 0 ? o->concurrency : CONCURRENCY_DEFAULT);
     k->max_threads = (size_t)(o->threads > 0 ? o->threads : THREADS_DEFAULT);

@@ -6,6 +6,7 @@
 #include "base/num.h"
 #include "base/rng.h"
 #include "text/data/dataset.h"
+#include "text/data/python_list.h"
 #include "text/data/question.h"
 #include "text/data/records.h"
 #include "text/data/row_files.h"
@@ -289,8 +290,8 @@ static const json_t *find_answers(const struct sr1__fields *f, const json_t *row
     return v;
 }
 
-/* A CSV cell may hold a list as JSON: ["a", "b"]. *list stays NULL when this is not one,
- * or the row is of a file that has lists of its own. */
+/* A CSV cell may hold a list as JSON, ["a", "b"], or as Python prints one. *list stays
+ * NULL when this is not one, or the row is of a file that has lists of its own. */
 static sr1_status list_in_cell(const json_t *v, const char *path, json_t **list)
 {
     const char *s = json_string_value(v);
@@ -298,6 +299,8 @@ static sr1_status list_in_cell(const json_t *v, const char *path, json_t **list)
 
     if (s && s[0] == '[' && sr1__row_files_is_csv(path))
         status = sr1__json_parse(list, s, json_string_length(v), "list");
+    if (status == SR1_E_PARSE)
+        status = sr1__python_list_read(s, json_string_length(v), list);
     return status == SR1_E_NOMEM ? status : SR1_OK;
 }
 

@@ -98,6 +98,26 @@ static void log_goes_to_the_sink_only(void **state)
     assert_string_equal(seen, "2 step 3");
 }
 
+static void log_again(void *user, int32_t level, const char *text)
+{
+    keep(user, level, text);
+    sr1__log(SR1_LOG_WARN, "from the sink");
+    sr1_log_set(NULL, NULL);
+}
+
+/* A sink may call the library, and be replaced by itself. */
+static void what_a_sink_logs_is_dropped(void **state)
+{
+    char seen[64] = "nothing";
+
+    (void)state;
+    sr1_log_set(log_again, seen);
+    sr1__log(SR1_LOG_WARN, "step %d", 3);
+    assert_string_equal(seen, "2 step 3");
+    sr1__log(SR1_LOG_WARN, "step %d", 4);
+    assert_string_equal(seen, "2 step 3");
+}
+
 static sr1_status two_blocks(void *leak)
 {
     char *a = sr1__strdup("a");
@@ -139,6 +159,7 @@ int main(void)
         cmocka_unit_test(errors_cross_threads_as_values),
         cmocka_unit_test(every_status_has_name_and_text),
         cmocka_unit_test(log_goes_to_the_sink_only),
+        cmocka_unit_test(what_a_sink_logs_is_dropped),
         cmocka_unit_test(torture_counts_allocations),
     };
 
