@@ -1002,6 +1002,36 @@ static void scores_that_are_not_finite_are_damage(void **state)
     world_free(w);
 }
 
+/* Minus infinity too, in the last of more rows than are asked for. */
+static void a_score_too_low_to_matter_is_damage(void **state)
+{
+    struct world *w = world_new(40, DIM, 5);
+    const char *corpus = write_corpus("d.jsonl", 40);
+    const char *query = "q0";
+    const char *index = scratch_path("low.idx");
+    struct sr1__dense_index *ix = NULL;
+    sr1_embedder *e = world_embedder(w);
+    sr1_search *engine = NULL;
+    sr1_search_results *r = NULL;
+    struct sr1__buf b;
+    uint16_t *last;
+
+    (void)state;
+    build(corpus, index, w, "fp16", 64);
+    assert_int_equal(sr1__file_read(index, 0, &b), SR1_OK);
+    assert_int_equal(sr1__dense_open_memory(&ix, b.data, b.len), SR1_OK);
+    last =
+        (uint16_t *)(uintptr_t)sr1__dense_vectors(ix) + 39 * sr1__dense_meta(ix)->stride;
+    last[0] = w->queries[0] > 0 ? 0xfc00 : 0x7c00;
+    assert_int_equal(sr1__search_open_dense_index(&engine, ix, e, NULL), SR1_OK);
+    refused(sr1_search_run(engine, &query, 1, 3, &r), SR1_E_CORRUPT,
+            "document 39 is not finite");
+    sr1_search_free(engine);
+    sr1_embedder_free(e);
+    sr1__buf_free(&b);
+    world_free(w);
+}
+
 /* ---- estimates and memory ---- */
 
 static void estimates_are_near(void **state)
@@ -1155,6 +1185,7 @@ int main(void)
         cmocka_unit_test(a_lock_that_fails_is_an_error),
         cmocka_unit_test(every_changed_byte_is_found),
         cmocka_unit_test(scores_that_are_not_finite_are_damage),
+        cmocka_unit_test(a_score_too_low_to_matter_is_damage),
         cmocka_unit_test(estimates_are_near),
         cmocka_unit_test(a_packed_corpus_is_estimated_alike),
         cmocka_unit_test(every_allocation_may_fail),
