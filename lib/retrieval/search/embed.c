@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/struct.h"
 #include "base/utf8.h"
+#include "retrieval/search/caller_status.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -64,27 +65,22 @@ static int plugin_release(struct plugin *p)
     return 1;
 }
 
-static void plugin_begin(struct plugin *p)
+static void plugin_begin(struct plugin *p, struct sr1__error *before)
 {
     if (p->locked)
         pthread_mutex_lock(&p->lock);
-    if (!p->builtin)
-        sr1_set_error(SR1_OK, "");
+    sr1__error_save(before, SR1_OK);
 }
 
 /* Returns the call's status as ours. */
-static sr1_status plugin_end(struct plugin *p, sr1_status status)
+static sr1_status plugin_end(struct plugin *p, const struct sr1__error *before,
+                             sr1_status status)
 {
-    const char *text = sr1_last_error();
-
     if (p->locked)
         pthread_mutex_unlock(&p->lock);
-    if (status == SR1_OK)
-        return SR1_OK;
     if (p->builtin)
         return sr1__context(status, "%s '%s'", p->kind, p->name);
-    return sr1__fail(SR1_E_CALLBACK, "%s '%s' failed with %s (%d)%s%s", p->kind, p->name,
-                     sr1_status_name(status), (int)status, text[0] ? ": " : "", text);
+    return sr1__caller_status(before, status, p->kind, p->name);
 }
 
 /* ---- texts ---- */
@@ -110,9 +106,7 @@ static sr1_status mend_input_text(char **out, const char *text)
 
     sr1__buf_init(&b, 0);
     sr1__buf_utf8(&b, text, strlen(text));
-    SR1__TRY(sr1__buf_status(&b, "text"));
-    *out = sr1__buf_take(&b);
-    return SR1_OK;
+    return sr1__buf_finish(&b, "text", out);
 }
 
 static sr1_status input_texts_fill(struct input_texts *t, const char *const *given)
@@ -215,11 +209,12 @@ static sr1_status check_vectors_finite(const float *v, size_t n, size_t dim)
 static sr1_status embed_texts(sr1_embedder *e, const struct input_texts *t, int32_t kind,
                               float *v)
 {
+    struct sr1__error before;
     sr1_status st;
 
-    plugin_begin(&e->plugin);
+    plugin_begin(&e->plugin, &before);
     st = e->ops.embed(e->plugin.self, t->use, t->n, kind, v);
-    SR1__TRY(plugin_end(&e->plugin, st));
+    SR1__TRY(plugin_end(&e->plugin, &before, st));
     return sr1__context(check_vectors_finite(v, t->n, (size_t)e->ops.dim),
                         "embedder '%s'", e->plugin.name);
 }
@@ -344,11 +339,12 @@ static sr1_status score_texts(sr1_reranker *r, const struct input_texts *t,
                               double *scores)
 {
     size_t n = t->n - 1;
+    struct sr1__error before;
     sr1_status st;
 
-    plugin_begin(&r->plugin);
+    plugin_begin(&r->plugin, &before);
     st = r->ops.score(r->plugin.self, t->use[0], t->use + 1, n, scores);
-    SR1__TRY(plugin_end(&r->plugin, st));
+    SR1__TRY(plugin_end(&r->plugin, &before, st));
     for (size_t i = 0; i < n; i++)
         if (!isfinite(scores[i]))
             return sr1__fail(SR1_E_NUMERIC, "reranker '%s': score %zu is not finite",
