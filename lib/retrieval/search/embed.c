@@ -7,6 +7,7 @@
 #include "base/struct.h"
 #include "base/utf8.h"
 #include "retrieval/search/caller_status.h"
+#include "retrieval/search/encoding.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -28,6 +29,7 @@ struct plugin {
 struct sr1_embedder {
     struct plugin plugin;
     sr1_embedder_ops ops;
+    char *encoding; /* NULL: not known */
 };
 
 struct sr1_reranker {
@@ -140,8 +142,28 @@ static sr1_status input_texts_take(struct input_texts *t, const char *const *giv
 
 /* ---- embedders ---- */
 
+static void embedder_drop(sr1_embedder *e)
+{
+    sr1__free(e->encoding);
+    sr1__free(e);
+}
+
+/* encoding NULL: not the library's own. */
+static sr1_status embedder_init(sr1_embedder *e, const char *encoding, void *self)
+{
+    if (encoding && strlen(encoding) > SR1__ENCODING_MAX)
+        return sr1__fail(SR1_E_INVALID, "embedder '%.100s': its prefixes are too long",
+                         e->ops.name);
+    if (encoding) {
+        e->encoding = sr1__strdup(encoding);
+        SR1__CHECK_ALLOC(e->encoding, "encoding of an embedder");
+    }
+    return plugin_init(&e->plugin, "embedder", e->ops.name, self, e->ops.destroy,
+                       e->ops.flags, encoding != NULL);
+}
+
 static sr1_status embedder_new(sr1_embedder **out, const sr1_embedder_ops *given,
-                               void *self, int builtin)
+                               const char *encoding, void *self)
 {
     sr1_embedder_ops ops = {0};
     sr1_embedder *e;
@@ -157,21 +179,18 @@ static sr1_status embedder_new(sr1_embedder **out, const sr1_embedder_ops *given
                          ops.name, (int)ops.dim, SR1_EMBED_DIM_MAX);
     SR1__CALLOC(e, 1, "embedder");
     e->ops = ops;
-    SR1__RETURN_NEW(out, e,
-                    plugin_init(&e->plugin, "embedder", ops.name, self, ops.destroy,
-                                ops.flags, builtin),
-                    sr1__free);
+    SR1__RETURN_NEW(out, e, embedder_init(e, encoding, self), embedder_drop);
 }
 
 sr1_status sr1_embedder_new(sr1_embedder **out, const sr1_embedder_ops *ops, void *self)
 {
-    return embedder_new(out, ops, self, 0);
+    return embedder_new(out, ops, NULL, self);
 }
 
 sr1_status sr1__embedder_new_builtin(sr1_embedder **out, const sr1_embedder_ops *ops,
-                                     void *self)
+                                     const char *encoding, void *self)
 {
-    return embedder_new(out, ops, self, 1);
+    return embedder_new(out, ops, encoding, self);
 }
 
 sr1_embedder *sr1_embedder_retain(sr1_embedder *e)
@@ -184,7 +203,12 @@ sr1_embedder *sr1_embedder_retain(sr1_embedder *e)
 void sr1_embedder_free(sr1_embedder *e)
 {
     if (e && plugin_release(&e->plugin))
-        sr1__free(e);
+        embedder_drop(e);
+}
+
+const char *sr1__embedder_encoding(const sr1_embedder *e)
+{
+    return e->encoding ? e->encoding : "";
 }
 
 const char *sr1_embedder_name(const sr1_embedder *e)

@@ -5,6 +5,8 @@
 
 #include "base/mem.h"
 
+#include <searchr1/ext/engines.h>
+
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* test_search.c - the dispatcher: plugins, repeated and blank queries, cache, threads. */
 #include <searchr1/search.h>
+#include <searchr1/ext/engines.h>
 
 #include <math.h>
 #include <pthread.h>
