@@ -10,6 +10,8 @@
 #include "base/struct.h"
 #include "train/checkpoint.h"
 
+#include <searchr1/ext/model_details.h>
+
 #include <inttypes.h>
 #include <string.h>
 

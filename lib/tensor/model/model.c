@@ -1,4 +1,4 @@
-/* lib/tensor/model/model.c - the tensors of a model: leaves, their Hugging Face views,
+/* tensor/model/model.c - the tensors of a model: leaves, their Hugging Face views,
  * random weights, copies. */
 #include "tensor/model/model.h"
 

@@ -1,4 +1,4 @@
-/* lib/tensor/ops/optimizer.c - AdamW through libtorch's fused update over all leaves at
+/* tensor/ops/optimizer.c - AdamW through libtorch's fused update over all leaves at
  * once.
  */
 #include "tensor/ops/optimizer.h"
