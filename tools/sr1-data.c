@@ -8,7 +8,9 @@
 
 #include <searchr1/data.h>
 #include <searchr1/model.h>
+#include <searchr1/ext/config_names.h>
 #include <searchr1/ext/data_files.h>
+#include <searchr1/ext/model_details.h>
 #include <searchr1/ext/tokenizer.h>
 #include <searchr1/ext/world.h>
 

@@ -8,6 +8,8 @@
 #include "base/struct.h"
 #include "environment/trajectory/row_text.h"
 
+#include <searchr1/ext/engines.h>
+
 #include <inttypes.h>
 #include <string.h>
 

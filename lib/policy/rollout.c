@@ -1,6 +1,7 @@
 /* policy/rollout.c - the rollout as an object: its environment, its parts, its end. */
 #include "policy/rollout.h"
 
+#include <searchr1/ext/episodes.h>
 #include <searchr1/ext/remote.h>
 
 #include "base/mem.h"

@@ -5,6 +5,7 @@
  * is: rows done and bytes written; what a stop left behind that is cut off. */
 #include "policy/dataset_queries.h"
 
+#include <searchr1/ext/episodes.h>
 #include <searchr1/ext/synthesis.h>
 #include "policy/demonstration.h"
 #include "policy/rollout_internal.h"

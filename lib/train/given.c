@@ -8,6 +8,8 @@
 #include "policy/rollout_internal.h"
 #include "signal/reward/reward_set.h"
 
+#include <searchr1/ext/episodes.h>
+
 #include <string.h>
 
 /* ---- the record ---- */

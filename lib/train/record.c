@@ -6,6 +6,8 @@
 #include "base/mem.h"
 #include "config/run_config.h"
 
+#include <searchr1/ext/model_details.h>
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -10,6 +10,8 @@
 #include "config/paths.h"
 #include "config/run_config.h"
 
+#include <searchr1/ext/config_names.h>
+
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>

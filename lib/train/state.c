@@ -11,6 +11,8 @@
 #include "config/run_config.h"
 #include "train/checkpoint.h"
 
+#include <searchr1/ext/model_details.h>
+
 #include <inttypes.h>
 #include <string.h>
 

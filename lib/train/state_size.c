@@ -1,6 +1,8 @@
 /* train/state_size.c - compute the size of a checkpoint. */
 #include "train/internal.h"
 
+#include <searchr1/ext/model_details.h>
+
 int64_t sr1__state_model_bytes(const sr1_model *m)
 {
     return sr1_model_info(m, SR1_MODEL_PARAMETERS) *

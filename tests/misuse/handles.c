@@ -10,6 +10,8 @@
 #include <searchr1/ext/data_files.h>
 #include <searchr1/ext/dense.h>
 #include <searchr1/ext/embed.h>
+#include <searchr1/ext/episodes.h>
+#include <searchr1/ext/model_details.h>
 #include <searchr1/ext/openai.h>
 #include <searchr1/ext/reward_set.h>
 #include <searchr1/ext/sandbox.h>

@@ -3,6 +3,7 @@
 #include <searchr1/ext/code.h>
 #include <searchr1/ext/critique.h>
 #include <searchr1/ext/embed.h>
+#include <searchr1/ext/episodes.h>
 #include <searchr1/ext/reward_set.h>
 #include <searchr1/ext/sandbox.h>
 #include <searchr1/ext/server.h>

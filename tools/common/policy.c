@@ -1,6 +1,8 @@
 /* policy.c - see policy.h. */
 #include "common/policy.h"
 
+#include <searchr1/ext/config_names.h>
+
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include "environment/critique/problems_from_config.h"
 #include "policy/local_generator.h"
 
+#include <searchr1/ext/engines.h>
 #include <searchr1/ext/world.h>
 
 #include <stdio.h>

@@ -9,6 +9,8 @@
 #include "text/data/question.h"
 #include "text/tokenizer/tokenizer.h"
 
+#include <searchr1/ext/model_details.h>
+
 #include <string.h>
 #include <unistd.h>
 

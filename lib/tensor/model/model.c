@@ -1,4 +1,4 @@
-/* lib/tensor/model/model.c - the tensors of a model: leaves, their Hugging Face views,
+/* tensor/model/model.c - the tensors of a model: leaves, their Hugging Face views,
  * random weights, copies. */
 #include "tensor/model/model.h"
 
@@ -20,12 +20,14 @@
 static char *tensor_name(int64_t layer, const char *name)
 {
     struct sr1__buf b;
+    char *made = NULL;
 
     sr1__buf_init(&b, 0);
     if (layer >= 0)
         sr1__buf_fmt(&b, "model.layers.%lld.", (long long)layer);
     sr1__buf_str(&b, name);
-    return sr1__buf_status(&b, "tensor name") == SR1_OK ? sr1__buf_take(&b) : NULL;
+    (void)sr1__buf_finish(&b, "tensor name", &made);
+    return made;
 }
 
 static void append_named_tensor(sr1_scope *s, struct sr1__named *list, size_t *n,

@@ -1,8 +1,10 @@
-/* lib/tensor/model/model_api.c - searchr1/model.h on top of the model's own functions. */
+/* tensor/model/model_api.c - searchr1/model.h on top of the model's own functions. */
 #include "tensor/model/model_load.h"
 
 #include "base/log.h"
 #include "base/struct.h"
+
+#include <searchr1/ext/model_details.h>
 
 #include <string.h>
 

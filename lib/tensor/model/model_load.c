@@ -1,4 +1,4 @@
-/* lib/tensor/model/model_load.c - load weights from and save them to a Hugging Face
+/* tensor/model/model_load.c - load weights from and save them to a Hugging Face
  * folder. */
 #include "tensor/model/model_load.h"
 

@@ -1,4 +1,4 @@
-/* lib/tensor/model/qwen.c - the forward pass of Qwen3 and Qwen2.5 over packed tokens.
+/* tensor/model/qwen.c - the forward pass of Qwen3 and Qwen2.5 over packed tokens.
  *
  *     x = embed[ids]
  *     a layer:  x += Wo attention(rope(norm(Wq h)), rope(norm(Wk h)), Wv h),  h = norm(x)

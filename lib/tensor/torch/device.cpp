@@ -1,4 +1,4 @@
-/* lib/tensor/torch/device.cpp - choose the device, and load the CUDA half of libtorch.
+/* tensor/torch/device.cpp - choose the device, and load the CUDA half of libtorch.
  *
  * The library links libtorch_cpu only. CUDA is a second shared object beside it that
  * registers itself when it is loaded; ATen looks those hooks up once and keeps the

@@ -69,6 +69,10 @@ sr1_status sr1__weights_get(const struct sr1__weights *w, const char *name,
                             int32_t n_dims, const int64_t *shape,
                             const struct sr1__weight **out);
 
+/* A hash of the names, types and shapes of all tensors and of some bytes of each, taken
+ * in a moment: other weights have another one. */
+uint64_t sr1__weights_hash(const struct sr1__weights *w);
+
 /* What to write: one row a tensor. */
 struct sr1__weight_out {
     const char *name;

@@ -11,6 +11,8 @@
 #include "text/data/records.h"
 #include "text/data/row_files.h"
 
+#include <searchr1/ext/data_files.h>
+
 #include <stdio.h>
 #include <string.h>
 

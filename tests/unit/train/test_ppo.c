@@ -186,6 +186,10 @@ static void keys_are_checked(void **state)
     c = RUN("bad", "loss=ppo", "kl_in=reward"); /* whose published beta is 0 */
     REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, "set beta");
     sr1_config_free(c);
+    c = RUN("bad", "advantage=gdpo", "kl_in=reward", "beta=0.05");
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG,
+            "kl_in reward does not go with advantage gdpo");
+    sr1_config_free(c);
     /* at the end of the first step 0.2 times 2 questions times 4 would be above it */
     c = PPO("bad", "kl_controller=adaptive", "kl_horizon=1.5");
     REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, "kl_horizon");
