@@ -168,6 +168,7 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
         STATUS, POINTER(c_void_p), c_char_p, c_uint64, POINTER(ModelOptions),
     ),
     "sr1_model_save": (STATUS, MODEL, c_char_p),
+    "sr1_model_save_merged": (STATUS, MODEL, c_char_p),
     "sr1_model_free": (None, MODEL),
     "sr1_model_info": (c_int64, MODEL, c_int32),
     "sr1_model_dtype": (c_char_p, MODEL),
