@@ -417,6 +417,10 @@ sr1_status sr1__model_critic(sr1_model **out, const sr1_model *from, int32_t dty
     struct sr1__hf_config config = from->config;
     sr1_model *m = NULL;
 
+    if (from->adapter)
+        return sr1__fail(SR1_E_UNSUPPORTED,
+                         "a critic cannot begin with an adapter; merge it into its base "
+                         "first (sr1-data merge)");
     config.value_head = 1;
     SR1__TRY(
         sr1__model_empty(&m, &config, dtype < 0 ? from->dtype : dtype, from->device));
