@@ -264,6 +264,62 @@ static int make_model(const struct args *a, const struct data_options *o,
     return ready ? tool_failed("sr1-data", st) : tool_refused("sr1-data", st);
 }
 
+/* The folder of the model that `path` stands for: a run, a checkpoint, an adapter. */
+static sr1_status find_model(const char *path, sr1_config **c, const char **folder)
+{
+    sr1_status st = policy_config(c, path, NULL, 0);
+
+    return st == SR1_OK ? sr1_config_get_str(*c, "model_name_or_path", folder) : st;
+}
+
+static sr1_status open_adapter(sr1_model **out, const char *folder)
+{
+    sr1_model_options m = {.struct_size = sizeof(m), .device = "cpu", .dtype = "stored"};
+    char text[512];
+    sr1_status st = sr1_model_open(out, folder, &m);
+
+    if (st != SR1_OK || sr1_model_info(*out, SR1_MODEL_LORA_RANK) > 0)
+        return st;
+    snprintf(text, sizeof(text), "%.400s is a whole model: it holds no adapter", folder);
+    return sr1_set_error(SR1_E_INVALID, text);
+}
+
+static int merge_adapter(const struct args *a, const struct data_options *o,
+                         const char **words, size_t n)
+{
+    const char *from = words[0], *to = words[1], *folder = NULL;
+    sr1_tokenizer *tokenizer = NULL;
+    sr1_model *model = NULL;
+    sr1_config *c = NULL;
+    int ready; /* what follows writes */
+    sr1_status st = output_check_folder(to, o->force);
+
+    (void)a;
+    (void)n;
+    if (st == SR1_OK)
+        st = find_model(from, &c, &folder);
+    if (st == SR1_OK)
+        st = open_adapter(&model, folder);
+    if (st == SR1_OK)
+        st = sr1_tokenizer_open(&tokenizer, o->tokenizer ? o->tokenizer : folder);
+    ready = st == SR1_OK;
+    if (st == SR1_OK)
+        st = sr1_model_save_merged(model, to);
+    if (st == SR1_OK)
+        st = sr1_tokenizer_save(tokenizer, to);
+    if (st == SR1_OK)
+        printf("%s: %lld parameters, an adapter of rank %lld among them, %s\n", to,
+               (long long)sr1_model_info(model, SR1_MODEL_PARAMETERS),
+               (long long)sr1_model_info(model, SR1_MODEL_LORA_RANK),
+               sr1_model_dtype(model));
+    sr1_tokenizer_free(tokenizer);
+    sr1_model_free(model);
+    sr1_config_free(c);
+    if (st == SR1_OK)
+        return TOOL_OK;
+    return ready ? tool_failed("sr1-data", st) : tool_refused("sr1-data", st);
+}
+
 /* The questions of a file, by the fields that key=value words name. */
 static sr1_status open_rows(sr1_dataset **out, const char *path, const char *const *pairs,
                             size_t n)
@@ -355,6 +411,12 @@ static const struct args_command commands[] = {
      "model      write a model with random weights of the shape in a Hugging Face "
      "config.json,\n"
      "           together with a tokenizer, as a folder that sr1-train opens\n"},
+    {"merge", "sr1-data merge ADAPTER FOLDER [--tokenizer FOLDER]\n",
+     "merge      write the whole model of a LoRA adapter and the base that it names, in "
+     "the\n"
+     "           base's type; ADAPTER is a folder of peft's, a run of sr1-train with "
+     "lora_rank,\n"
+     "           or one of its checkpoints\n"},
     {"nq",
      "sr1-data nq QUESTIONS OUT.jsonl [key=value ...] [--source NAME] [--split NAME]\n",
      "nq         write questions with gold answers (.jsonl, .json, .csv) as the records "
@@ -388,6 +450,7 @@ static const struct {
     {1, 1, "one folder: sr1-data programs FOLDER", 0, make_programs},
     {2, WORDS, "two names: sr1-data critiques PROBLEMS OUT.jsonl", 1, make_critique_data},
     {2, 2, "two names: sr1-data model CONFIG.json FOLDER", 0, make_model},
+    {2, 2, "two names: sr1-data merge ADAPTER FOLDER", 1, merge_adapter},
     {2, WORDS, "two names: sr1-data nq QUESTIONS OUT.jsonl", 0, make_records},
     {3, WORDS, "three names: sr1-data synth POLICY QUESTIONS OUT.jsonl", 1,
      make_demonstrations},
@@ -403,8 +466,8 @@ static const struct args_option options[] = {
     {"--seed", ARGS_INT, &o.seed, "N",
      "world, rooms, programs, critiques, model, synth: of everything that is random (0)",
      0, 1e15},
-    {"--tokenizer", ARGS_STRING, &o.tokenizer, "FOLDER", "model: the tokenizer to copy",
-     0, 0},
+    {"--tokenizer", ARGS_STRING, &o.tokenizer, "FOLDER",
+     "model, merge: the tokenizer to copy (merge: the adapter's)", 0, 0},
     {"--init", ARGS_STRING, &o.init, "KIND",
      "model: fan_in (the default) or normal (standard deviation 0.02)", 0, 0},
     {"--scale", ARGS_REAL, &o.scale, "X", "world: its size, 1 is 1216 passages (1)", 0.05,
@@ -463,7 +526,7 @@ static const struct args_option options[] = {
     {"--rows", ARGS_STRING, &o.critiques.rows, "FILE",
      "critiques: write the problems with an answer each, to train on", 0, 0},
     {"--force", ARGS_FLAG, &o.force, NULL,
-     "world, rooms, programs, critiques, model, nq: replace what is there", 0, 0},
+     "world, rooms, programs, critiques, model, merge, nq: replace what is there", 0, 0},
 };
 
 static int given[sizeof(options) / sizeof(options[0])];

@@ -240,7 +240,9 @@ static sr1_status hash_weights(const sr1_model *m, uint64_t *h)
     sr1_scope *s = sr1__scope_open(m->device, "fingerprint of the weights");
 
     sr1__scope_no_grad(s);
-    for (size_t i = 0; i < m->n_params; i++)
+    for (size_t i = 0; i < m->n_leaves; i++)
+        hash_leaf(s, m->leaves[i].tensor, h);
+    for (size_t i = 0; m->adapter && i < m->n_params; i++)
         hash_leaf(s, m->params[i].tensor, h);
     return sr1__scope_close(s);
 }

@@ -89,6 +89,7 @@ struct sr1__settings {
     const char *kl_kind;        /* borrowed from the configuration */
     sr1_kl_controller kl;       /* as a run begins */
     struct sr1__schedule schedule;
+    struct sr1__lora_config lora; /* rank 0: all weights are trained */
 };
 
 /* The bonus for entropy in the policy's loss: what of it moves is a part of checkpoints.

@@ -270,6 +270,11 @@ sr1_status sr1__settings_read_advantage(struct sr1__settings *s, const sr1_confi
                          "critic's values are of sampled tokens; use grpo or another "
                          "without a critic",
                          s->estimator.name);
+    if (s->lora.rank > 0 && s->estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES)
+        return sr1__fail(SR1_E_CONFIG,
+                         "lora_rank does not go with advantage %s: its critic takes no "
+                         "adapter; use grpo or another without a critic, or lora_rank: 0",
+                         s->estimator.name);
     read_critic(s, c);
     plan_columns(s);
     return SR1_OK;

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/struct.h"
 #include "config/run_config.h"
+#include "tensor/model/adapter.h"
 #include "train/checkpoint.h"
 
 #include <searchr1/ext/model_details.h>
@@ -305,9 +306,26 @@ static sr1_status restore_counters(sr1_trainer *tr, const json_t *state)
     return sr1__cursor_seek(tr->cursor, epoch, tr->mark.other ? 0 : position);
 }
 
-static sr1_status restore_model(struct sr1__learner *l, const char *folder)
+/* The adapter alone: its base is loaded, and as it was. */
+static sr1_status restore_adapter(sr1_model *m, const char *folder)
 {
-    sr1_model *m = l->replicas[0];
+    const struct sr1__lora_config *now = &m->adapter->config;
+    struct sr1__lora_config then;
+    char *base = NULL;
+
+    SR1__TRY(sr1__lora_config_load(&then, &base, folder));
+    sr1__free(base);
+    if (then.rank != now->rank || then.alpha != now->alpha ||
+        then.rslora != now->rslora || then.targets != now->targets)
+        return sr1__fail(SR1_E_CONFIG,
+                         "%s holds another adapter than lora_rank, lora_alpha and "
+                         "lora_targets describe",
+                         folder);
+    return sr1__adapter_read(m, folder);
+}
+
+static sr1_status restore_weights(sr1_model *m, const char *folder)
+{
     sr1_model_options o = {.struct_size = sizeof(o),
                            .device = sr1_model_device(m),
                            .dtype = sr1_model_dtype(m)};
@@ -317,6 +335,14 @@ static sr1_status restore_model(struct sr1__learner *l, const char *folder)
     SR1__TRY(sr1_model_open(&loaded, folder, &o));
     st = sr1__model_copy_weights(m, loaded);
     sr1_model_free(loaded);
+    return st;
+}
+
+static sr1_status restore_model(struct sr1__learner *l, const char *folder)
+{
+    sr1_model *m = l->replicas[0];
+    sr1_status st = m->adapter ? restore_adapter(m, folder) : restore_weights(m, folder);
+
     for (int32_t i = 0; i < l->n; i++)
         sr1__model_touch(l->replicas[i]);
     return st;
@@ -411,6 +437,7 @@ sr1_status sr1_trainer_plan(const sr1_trainer *tr, sr1_run_plan *out)
     plan.device = sr1_model_device(tr->model);
     plan.dtype = sr1_model_dtype(tr->model);
     plan.parameters = sr1_model_info(tr->model, SR1_MODEL_PARAMETERS);
+    plan.trained = sr1_model_info(tr->model, SR1_MODEL_TRAINED);
     plan.rows = tr->demos   ? sr1__demos_count(tr->demos)
                 : tr->train ? sr1_dataset_count(tr->train)
                             : 0;

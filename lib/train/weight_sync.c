@@ -19,6 +19,7 @@
 #include "retrieval/net/service.h"
 
 #include <searchr1/ext/openai.h>
+#include <searchr1/ext/tokenizer.h>
 
 #include <inttypes.h>
 #include <limits.h>
@@ -60,10 +61,27 @@ static int64_t find_oldest(const sr1_trainer *tr)
     return is_synced(tr) && get_interval(tr) - 1 < last ? get_interval(tr) - 1 : last;
 }
 
+/* A run that is resumed before its first update has the server load what it began with.
+ */
+static sr1_status check_beginning_is_whole(const sr1_trainer *tr)
+{
+    const char *folder = sr1__config_str(tr->config, "model_name_or_path");
+    int adapter = 0;
+
+    SR1__TRY(sr1__lora_is_folder(folder, &adapter));
+    if (!adapter || !is_synced(tr))
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "openai_sync_url: the server loads whole models, and "
+                     "model_name_or_path holds an adapter; merge it into its base first "
+                     "(sr1-data merge)");
+}
+
 sr1_status sr1__weight_sync_open(sr1_trainer *tr)
 {
     if (!sr1__rollout_is_remote(tr->rollout))
         return SR1_OK;
+    SR1__TRY(check_beginning_is_whole(tr));
     sr1__rollout_set_server_version(tr->rollout, 0);
     if (tr->planned == 0 || may_train_on(tr, find_oldest(tr)))
         return SR1_OK;
@@ -184,13 +202,20 @@ static char *join_served_folder(const sr1_trainer *tr)
     return sr1__path_join(tr->run_folder, "served");
 }
 
+/* Servers load whole models: an adapter is merged into its base. */
+static sr1_status save_served(sr1_trainer *tr, const char *folder)
+{
+    SR1__TRY(sr1_model_save_merged(tr->model, folder));
+    return sr1_tokenizer_save(sr1_rollout_tokenizer(tr->rollout), folder);
+}
+
 static sr1_status push_weights(sr1_trainer *tr)
 {
     char *folder = join_served_folder(tr);
     sr1_status st = folder ? sr1__dir_make(folder) : sr1__fail_nomem("folder");
 
     if (st == SR1_OK)
-        st = sr1_trainer_save_model(tr, folder);
+        st = save_served(tr, folder);
     if (st == SR1_OK)
         st = load_on_server(tr, folder, tr->step);
     sr1__free(folder);

@@ -434,3 +434,21 @@ def test_a_folder_without_a_run_is_told(tmp_path):
     for rewards in (None, {"answer": 1.0}):
         with pytest.raises(errors.NotFoundError, match="holds no run"):
             Trainer.resume(tmp_path, rewards=rewards)
+
+
+def test_an_adapter_is_trained_saved_and_merged(settings, model_folder, tmp_path):
+    base = Model(model_folder)
+    settings["lora_rank"] = 2
+    with Trainer(settings, search=tiny.engine) as trainer:
+        plan = trainer.plan
+        assert 0 < plan.trained < plan.parameters == base.parameters
+        trainer.run()
+    with Model(tmp_path / "run" / "model") as model:
+        assert model.lora_rank == 2 and model.trained == plan.trained
+        model.save_merged(tmp_path / "merged")
+        with Model(tmp_path / "merged", dtype="stored") as merged:
+            assert merged.lora_rank == 0 and merged.trained == merged.parameters
+            gap = max(abs(a - b) for a, b in zip(model.logits([3, 5])[1], merged.logits([3, 5])[1]))
+            assert gap < 1e-4
+    assert base.lora_rank == 0
+    base.close()

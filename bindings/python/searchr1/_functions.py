@@ -141,6 +141,7 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_model_options_init": (None, POINTER(ModelOptions)),
     "sr1_model_open": (STATUS, POINTER(c_void_p), c_char_p, POINTER(ModelOptions)),
     "sr1_model_save": (STATUS, MODEL, c_char_p),
+    "sr1_model_save_merged": (STATUS, MODEL, c_char_p),
     "sr1_model_free": (None, MODEL),
     "sr1_model_dtype": (c_char_p, MODEL),
     "sr1_model_device": (c_char_p, MODEL),

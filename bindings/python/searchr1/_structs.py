@@ -1134,6 +1134,7 @@ class RunPlan(Sized):
         ("disk_bytes", c_int64),
         ("disk_free", c_int64),
         ("memory_bytes", c_int64),
+        ("trained", c_int64),
     ]
 
 

@@ -29,8 +29,11 @@ enum {
     SR1_MODEL_KV_HEADS = 4,
     SR1_MODEL_HEAD_DIM = 5,
     SR1_MODEL_MAX_POSITION = 6,
-    SR1_MODEL_PARAMETERS = 7, /* trainable numbers; a tied head counts once */
-    SR1_MODEL_TIED = 8        /* 1 when the head shares the embedding */
+    SR1_MODEL_PARAMETERS = 7, /* numbers of the weights; a tied head counts once, an
+                                 adapter not */
+    SR1_MODEL_TIED = 8,       /* 1 when the head shares the embedding */
+    SR1_MODEL_TRAINED = 9,    /* numbers that training changes: the adapter's, else all */
+    SR1_MODEL_LORA_RANK = 10  /* of the adapter; 0: there is none */
 };
 
 /* Return one figure of the model, SR1_MODEL_*; -1 for an unknown figure or a NULL

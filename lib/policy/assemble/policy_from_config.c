@@ -52,7 +52,8 @@ static sr1_status open_rollout_model(sr1_rollout *r, const sr1_config *c)
     o.device = sr1__config_str(c, "device");
     o.dtype = strcmp(dtype, "auto") == 0 ? NULL : dtype;
     o.threads = (int32_t)sr1__config_int(c, "threads");
-    return sr1_model_open(&r->model, folder, &o);
+    SR1__TRY(sr1_model_open(&r->model, folder, &o));
+    return r->trained ? sr1__adapter_configured(r->model, c) : SR1_OK;
 }
 
 /* The tokenizer may be the caller's, shared by others: it stays as it is. */
@@ -69,6 +70,23 @@ static sr1_status choose_template(sr1_rollout *r, const sr1_config *c)
     return SR1_OK;
 }
 
+/* The model's folder; that of its base where an adapter's has no tokenizer. */
+static sr1_status model_tokenizer_folder(const sr1_rollout *r, const sr1_config *c,
+                                         const char **out)
+{
+    char *file;
+
+    SR1__TRY(model_folder(c, out));
+    if (!r->model || !r->model->adapter || !r->model->folder)
+        return SR1_OK;
+    file = sr1__path_join(*out, "tokenizer.json");
+    SR1__CHECK_ALLOC(file, "file name");
+    if (!sr1__path_exists(file))
+        *out = r->model->folder;
+    sr1__free(file);
+    return SR1_OK;
+}
+
 static sr1_status open_rollout_tokenizer(sr1_rollout *r, const sr1_config *c)
 {
     const char *path = sr1__config_str(c, "tokenizer");
@@ -79,7 +97,7 @@ static sr1_status open_rollout_tokenizer(sr1_rollout *r, const sr1_config *c)
                          "neither tokenizer nor model_name_or_path is set; name the "
                          "tokenizer of the server's model (tokenizer=FOLDER)");
     if (!r->tokenizer && !*path)
-        SR1__TRY(model_folder(c, &path));
+        SR1__TRY(model_tokenizer_folder(r, c, &path));
     if (!r->tokenizer)
         SR1__TRY(sr1__context(sr1_tokenizer_open(&r->tokenizer, path), "tokenizer"));
     SR1__TRY(sr1__needs_byte_level(r->tokenizer, "tokenizer"));

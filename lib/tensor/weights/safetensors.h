@@ -95,5 +95,9 @@ typedef sr1_status (*sr1__weight_bytes_fn)(void *arg, size_t i, const void **byt
 sr1_status sr1__weights_save(const char *folder, const struct sr1__weight_out *tensors,
                              size_t n, uint64_t max_shard_bytes,
                              sr1__weight_bytes_fn bytes, void *arg);
+/* The same into one file, of this name; whatever else is in the folder stays. */
+sr1_status sr1__weights_save_file(const char *folder, const char *file,
+                                  const struct sr1__weight_out *tensors, size_t n,
+                                  sr1__weight_bytes_fn bytes, void *arg);
 
 #endif
