@@ -307,7 +307,9 @@ static void any_changed_byte_is_noticed(void **state)
 static void missing_short_and_added_files_are_noticed(void **state)
 {
     const char *run = scratch_path("missing");
-    int64_t torn = 0;
+    char *folder = NULL;
+    json_t *found = NULL;
+    int64_t torn = 0, step = 0;
 
     (void)state;
     write_step(run, 1, 9);
@@ -325,7 +327,9 @@ static void missing_short_and_added_files_are_noticed(void **state)
     }
     write_step(run, 2, 9);
     put(scratch_path("missing/checkpoints/step-2"), "model/more", "x");
-    assert_int_equal(newest(run, &torn), 1);
+    assert_int_equal(sr1__checkpoint_newest(run, &folder, &step, &found, NULL),
+                     SR1_E_STATE); /* it is not torn, and nothing older is taken for it */
+    assert_non_null(strstr(sr1_last_error(), "model/more was added to it"));
     write_step(run, 2, 9);
     assert_int_equal(newest(run, &torn), 2);
     /* under another number it is not itself */
