@@ -77,8 +77,8 @@ SR1_API void sr1_free(void *memory);
 /* Levels of log messages. */
 enum { SR1_LOG_DEBUG = 0, SR1_LOG_INFO = 1, SR1_LOG_WARN = 2 };
 
-/* The library never prints; messages worth a line go here. May be called from any of
- * the library's threads, one call at a time. text is borrowed for the call. */
+/* The library never prints: messages worth a line go here, from any of its threads, one
+ * call at a time; one that arises within the call is dropped. text is borrowed for it. */
 typedef void (*sr1_log_fn)(void *user, int32_t level, const char *text);
 
 /* Set the function that receives the library's log messages, for the whole process; fn

@@ -26,12 +26,14 @@ typedef struct sr1_row sr1_row;
 typedef struct sr1_dataset_options {
     size_t struct_size; /* set by sr1_dataset_options_init */
     /* ["question"]: text. Where the default is missing, the user's last message in the
-     * list "prompt", as in sr1_dataset_write_records, is taken: what follows its last
-     * "Question: ", else all of it; or else the user's last message in the list
-     * "messages". The messages before it are then the history. */
+     * list "prompt", as in sr1_dataset_write_records, is taken: where it begins with
+     * "Answer the given question. ", as there, what follows its first "Question: ", else
+     * all of it; or else the user's last message in the list "messages". The messages
+     * before it are then the history. */
     const char *question_field;
     /* ["golden_answers"]: text, a number, or a list of them, which a cell of a CSV file
-     * holds as JSON; or an object with value, aliases and normalized_aliases (TriviaQA)
+     * holds as JSON, or as Python prints a list of texts and numbers (['a', "b's", 3]);
+     * or an object with value, aliases and normalized_aliases (TriviaQA)
      * or text (SQuAD), all of whose answers count, each once. A name with dots is a path
      * into objects: "answer.aliases". Where the default is missing, an object "answer" is
      * taken, or else the target in "reward_model", as in sr1_dataset_write_records. */
@@ -96,13 +98,6 @@ SR1_API size_t sr1_row_answer_count(const sr1_row *row);
 
 /* Return ground truth index, NULL past the last. Borrowed until the row is freed. */
 SR1_API const char *sr1_row_answer(const sr1_row *row, size_t index);
-
-/* Return the number of messages in the conversation before the question. */
-SR1_API size_t sr1_row_history_count(const sr1_row *row);
-
-/* Return the text of message index, oldest first; NULL past the last. *role (may be NULL)
- * becomes "system", "user" or "assistant". Borrowed until the row is freed. */
-SR1_API const char *sr1_row_history(const sr1_row *row, size_t index, const char **role);
 
 /* Write the whole row as one line of JSON. Caller frees *out with sr1_free.
  * SR1_E_NOMEM. */

@@ -209,12 +209,15 @@ uint64_t sr1__file_writer_offset(const struct sr1__file_writer *w)
     return w->offset;
 }
 
-/* Some file systems cannot sync a folder; on those there is nothing more to do. */
+/* Some file systems cannot sync a folder, and one that may be written but not read cannot
+ * be opened for it; then there is nothing more to do. */
 sr1_status sr1__dir_sync(const char *folder)
 {
     sr1_status status = SR1_OK;
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
+    if (fd < 0 && errno == EACCES)
+        return SR1_OK;
     if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP))
         status = sr1__fail_errno("sync folder", folder);
     if (fd >= 0)
@@ -382,18 +385,32 @@ sr1_status sr1__dir_make(const char *path)
     return status;
 }
 
+/* An entry that somebody else has removed meanwhile is gone, as it should be. A folder
+ * that cannot be read may be empty. */
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
 {
     (void)st;
-    (void)type;
     (void)at;
-    return remove(path);
+    if (remove(path) == 0 || errno == ENOENT)
+        return 0;
+    if (type == FTW_DNR)
+        errno = EACCES;
+    return -1;
 }
 
 sr1_status sr1__dir_remove(const char *path)
 {
-    if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0 && errno != ENOENT)
-        return sr1__fail_errno("remove", path);
+    struct stat st;
+    int left = 100; /* walks that a folder ended by vanishing under them */
+
+    while (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0) {
+        if (errno != ENOENT)
+            return sr1__fail_errno("remove", path);
+        if (lstat(path, &st) != 0)
+            return SR1_OK;
+        if (--left == 0)
+            return sr1__fail(SR1_E_IO, "cannot remove %s: its entries come and go", path);
+    }
     return SR1_OK;
 }
 

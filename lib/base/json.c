@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/num.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -67,6 +68,7 @@ static sr1_status parse_with(json_t **out, const char *text, size_t n, const cha
                              size_t flags)
 {
     json_error_t e;
+    locale_t before;
     json_t *j;
 
     if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
@@ -76,7 +78,9 @@ static sr1_status parse_with(json_t **out, const char *text, size_t n, const cha
     memset(&e, 0, sizeof e);
     if (!hold_reserve(n))
         return sr1__fail_nomem(name ? name : "a row");
+    before = sr1__c_locale_begin();
     j = json_loadb(n ? text : "", n, JSON_ALLOW_NUL | JSON_DECODE_ANY | flags, &e);
+    sr1__c_locale_end(before);
     drop_reserve();
     if (out_of_memory) {
         json_decref(j);
@@ -135,9 +139,14 @@ sr1_status sr1__json_dump(const json_t *j, int indent, struct sr1__buf *b)
 {
     size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(17);
     size_t start = b->len;
+    locale_t before;
+    int failed;
 
     flags |= indent > 0 ? JSON_INDENT((size_t)indent) : JSON_COMPACT;
-    if (json_dump_callback(j, append_json_text, b, flags) == 0)
+    before = sr1__c_locale_begin();
+    failed = json_dump_callback(j, append_json_text, b, flags);
+    sr1__c_locale_end(before);
+    if (!failed)
         return SR1_OK;
     if (b->status != SR1_OK)
         return sr1__buf_status(b, "json text");

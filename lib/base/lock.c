@@ -42,12 +42,26 @@ static void write_holder(int fd)
     (void)!pwrite(fd, text, (size_t)n, 0);
 }
 
+/* Errors of a file system without locks. */
+static int has_no_locks(int error)
+{
+    return error == ENOSYS || error == ENOTSUP || error == EOPNOTSUPP ||
+           error == EINVAL || error == ENOLCK;
+}
+
 static sr1_status acquire_flock(int fd, const char *path, char holder[SR1__LOCK_HOLDER])
 {
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    int rc;
+
+    do
+        rc = flock(fd, LOCK_EX | LOCK_NB);
+    while (rc != 0 && errno == EINTR);
+    if (rc != 0 && errno == EWOULDBLOCK) {
         read_holder(fd, holder);
         return sr1__fail(SR1_E_STATE, "%s is held by %s", path, holder);
     }
+    if (rc != 0 && !has_no_locks(errno))
+        return sr1__fail_errno("lock", path);
     write_holder(fd);
     return SR1_OK;
 }

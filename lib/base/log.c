@@ -1,4 +1,5 @@
-/* base/log.c - one sink for the process, called by one thread at a time. */
+/* base/log.c - one sink for the process, called by one thread at a time. What the sink
+ * itself makes the library log is dropped: it would call the sink without end. */
 #include "base/log.h"
 
 #include "base/rng.h"
@@ -7,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static _Thread_local int in_sink;
 static sr1_log_fn sink;
 static void *sink_user;
 
@@ -25,14 +27,19 @@ void sr1__log(int32_t level, const char *fmt, ...)
     va_list ap;
     int n;
 
+    if (in_sink)
+        return;
     va_start(ap, fmt);
     n = vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     if (n < 0)
         return;
     pthread_mutex_lock(&lock);
-    if (sink)
+    if (sink) {
+        in_sink = 1;
         sink(sink_user, level, text);
+        in_sink = 0;
+    }
     pthread_mutex_unlock(&lock);
 }
 

@@ -1,5 +1,5 @@
-/* base/num.c - parse and print numbers strictly. strtod follows the locale's decimal
- * comma, so it is called in the "C" locale. */
+/* base/num.c - parse and print numbers strictly. strtod and printf follow the locale's
+ * decimal sign, so they are called in the "C" locale. */
 #include "base/num.h"
 
 #include <float.h>
@@ -18,6 +18,18 @@ static locale_t c_locale;
 static void make_locale(void)
 {
     c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
+locale_t sr1__c_locale_begin(void)
+{
+    pthread_once(&once, make_locale);
+    return c_locale ? uselocale(c_locale) : (locale_t)0;
+}
+
+void sr1__c_locale_end(locale_t before)
+{
+    if (before)
+        (void)uselocale(before);
 }
 
 double sr1__to_double(const char *text)
@@ -96,16 +108,14 @@ int sr1__parse_real(const char *s, size_t n, double *out)
 
 void sr1__format_float(float v, char out[32])
 {
-    for (int precision = 6; precision <= 9; precision++) {
-        char *comma;
+    locale_t before = sr1__c_locale_begin();
 
+    for (int precision = 6; precision <= 9; precision++) {
         snprintf(out, 28, "%.*g", precision, (double)v);
-        comma = strchr(out, ',');
-        if (comma)
-            *comma = '.';
         if (precision == 9 || (float)sr1__to_double(out) == v)
             break;
     }
+    sr1__c_locale_end(before);
     if (!strpbrk(out, ".e"))
         snprintf(out + strlen(out), 4, ".0");
 }
@@ -114,14 +124,12 @@ void sr1__format_real(double v, char out[32])
 {
     /* below the normal numbers fewer digits may do */
     int precision = fabs(v) < DBL_MIN ? 1 : 15;
-    char *comma;
+    locale_t before = sr1__c_locale_begin();
 
     for (; precision <= 17; precision++) {
         snprintf(out, 32, "%.*g", precision, v);
-        comma = strchr(out, ',');
-        if (comma)
-            *comma = '.';
         if (precision == 17 || sr1__to_double(out) == v)
-            return;
+            break;
     }
+    sr1__c_locale_end(before);
 }

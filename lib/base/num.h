@@ -2,6 +2,7 @@
 #ifndef SR1__BASE_NUM_H
 #define SR1__BASE_NUM_H
 
+#include <locale.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,6 +12,10 @@ int sr1__parse_int(const char *s, size_t n, int64_t *out);
 /* The whole of s[0..n) as [+-]digits[.digits][e[+-]digits]; 0 when it is not one or is
  * not finite, else 1. No spaces, hexadecimal, inf or nan. */
 int sr1__parse_real(const char *s, size_t n, double *out);
+/* Around calls of libraries that read or print numbers as the locale does: the calling
+ * thread has the "C" locale from begin until end gets what begin returned. */
+locale_t sr1__c_locale_begin(void);
+void sr1__c_locale_end(locale_t before);
 /* strtod with a decimal point: the number at the beginning of the text, infinite if it is
  * too large. */
 double sr1__to_double(const char *text);

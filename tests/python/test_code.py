@@ -36,6 +36,14 @@ def checker():
         return code.Checker(execution_score="pass_rate", sandbox_isolation="none")
 
 
+def test_rows_without_tests():
+    row = {"id": "a", "question": "Echo.", "input_output": ""}
+    tests = {"inputs": ["1"], "outputs": ["1"]}
+    problems = code.Problems(rows=[row, {**row, "id": "b", "input_output": tests}])
+    assert (len(problems), problems.left_out) == (1, 1)
+    assert problems[0].id == "b"
+
+
 def test_problems_are_found_by_number_and_id(problems, tmp_path):
     assert len(problems) == 2
     assert problems["add"] == problems[0]

@@ -10,7 +10,12 @@ from searchr1 import Dataset, parquet
 RECORDS = [
     {
         "data_source": "nq",
-        "prompt": [{"role": "user", "content": "Say it. Question: who wrote é?\n"}],
+        "prompt": [
+            {
+                "role": "user",
+                "content": "Answer the given question. Question: who wrote é?\n",
+            }
+        ],
         "ability": "fact-reasoning",
         "reward_model": {"style": "rule", "ground_truth": {"target": ["Ann", "B"]}},
         "extra_info": {"split": "test", "index": i},

@@ -8,17 +8,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Speak a language that localedef can make here; 0: it cannot. */
+static inline int speak(const char *language)
+{
+    char command[1024], name[64];
+
+    snprintf(name, sizeof(name), "%s.UTF-8", language);
+    snprintf(command, sizeof(command),
+             "localedef -i %s -f UTF-8 --no-archive '%s' >/dev/null 2>&1", language,
+             scratch_path(name));
+    (void)!system(command);
+    setenv("LOCPATH", scratch_path(""), 1);
+    return setlocale(LC_NUMERIC, name) != NULL;
+}
+
 /* A language whose numbers have commas, where one can be had here; else 0. */
 static inline int speak_german(void)
 {
-    char command[1024];
-
-    snprintf(command, sizeof(command),
-             "localedef -i de_DE -f UTF-8 --no-archive '%s' >/dev/null 2>&1",
-             scratch_path("de_DE.UTF-8"));
-    (void)!system(command);
-    setenv("LOCPATH", scratch_path(""), 1);
-    return setlocale(LC_NUMERIC, "de_DE.UTF-8") != NULL;
+    return speak("de_DE");
 }
 
 static inline void speak_plainly(void)

@@ -21,6 +21,9 @@
 #include "tensor/model/model.h"
 
 #include <searchr1/searchr1.h>
+#include <searchr1/ext/config_names.h>
+#include <searchr1/ext/engines.h>
+#include <searchr1/ext/model_details.h>
 #include <searchr1/ext/tokenizer.h>
 
 #include <math.h>

@@ -127,6 +127,11 @@ class Problems(Handle):
     def __len__(self) -> int:
         return int(lib.sr1_problems_count(self))
 
+    @property
+    def left_out(self) -> int:
+        """Rows without tests, which APPS and TACO have."""
+        return int(lib.sr1_problems_left_out(self))
+
     def _at(self, which: Union[int, str]) -> int:
         if isinstance(which, str):
             pointer = lib.sr1_problems_find(self, terminated(which))

@@ -62,8 +62,8 @@ enum {
  *                   run before an answer
  *     apps          also TACO. "question", "input_output" ({"inputs", "outputs",
  *                   "fn_name"}, also as text); optional: "solutions", "starter_code",
- *                   "time_limit" (a number, or text with one). Its id is "id",
- *                   "problem_id" or "task_id". With "fn_name": SR1_CODE_CALL
+ *                   "time_limit". Its id is "id", "problem_id" or "task_id". With
+ *                   "fn_name": SR1_CODE_CALL. A row without tests is left out
  *     codecontests  "name", "description", "public_tests", "private_tests",
  *                   "generated_tests" (each {"input": [...], "output": [...]}), used in
  *                   this order; optional: "solutions", "time_limit" ({"seconds",
@@ -77,7 +77,8 @@ enum {
  *
  * A row without an id gets one of its text, that of a row of questions with this text
  * alone, and its place behind where texts are equal. In every shape "solution",
- * "data_source" and "time_limit" (seconds) are read; members not named are ignored. */
+ * "data_source" and "time_limit" are read (a number of seconds, or a text: "2.0 seconds",
+ * "500 ms", "1 minute"); members not named are ignored. */
 typedef struct sr1_problems_options {
     size_t struct_size; /* set by sr1_problems_options_init */
     const char *shape;  /* a name above; NULL or "auto": of each row by its members */
@@ -109,6 +110,9 @@ SR1_API void sr1_problems_free(sr1_problems *problems);
 
 /* Return the number of problems. */
 SR1_API size_t sr1_problems_count(const sr1_problems *problems);
+
+/* Return the number of rows without tests that were left out (APPS, TACO). */
+SR1_API size_t sr1_problems_left_out(const sr1_problems *problems);
 
 /* Return problem index, in the order of the rows; NULL past the last. Borrowed until the
  * set is freed. */

@@ -24,6 +24,7 @@ extern "C" {
 
 typedef struct sr1_tokenizer sr1_tokenizer;
 typedef struct sr1_token_stream sr1_token_stream;
+typedef struct sr1_rollout sr1_rollout; /* searchr1/rollout.h */
 
 /* Open a Hugging Face folder (tokenizer.json; tokenizer_config.json, chat_template.jinja,
  * generation_config.json and config.json where they exist), a tokenizer.json alone, or a
@@ -36,9 +37,10 @@ SR1_API sr1_status sr1_tokenizer_open(sr1_tokenizer **out, const char *path);
 /* Free a tokenizer. NULL is fine. */
 SR1_API void sr1_tokenizer_free(sr1_tokenizer *tokenizer);
 
-/* Copy the tokenizer's files, without the model's, from the folder that it was opened
- * from into dir, which must exist. SR1_E_STATE: the tokenizer was opened from a file
- * alone. */
+/* Write the tokenizer's files, without the model's, into dir, which must exist: as they
+ * were in its folder when it was opened. Tokenizer files in dir that its folder did not
+ * have (chat_template.jinja, vocab.json, generation_config.json, ...) are removed.
+ * SR1_E_STATE: the tokenizer was opened from a file alone. */
 SR1_API sr1_status sr1_tokenizer_save(const sr1_tokenizer *tokenizer, const char *dir);
 
 /* What becomes of added tokens ("<|im_end|>", "<think>") that occur in a text. */
@@ -196,6 +198,11 @@ SR1_API sr1_status sr1_tokenizer_train(const char *const *texts, const size_t *s
                                        const int64_t *weights, size_t n,
                                        const sr1_tokenizer_train_options *options,
                                        const char *dir);
+
+/* ---- of a rollout ---- */
+
+/* Return the tokenizer of a rollout. Borrowed until the rollout is freed. */
+SR1_API sr1_tokenizer *sr1_rollout_tokenizer(sr1_rollout *rollout);
 
 #ifdef __cplusplus
 }

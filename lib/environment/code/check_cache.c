@@ -1,5 +1,6 @@
 /* environment/code/check_cache.c - a cache of results by key: on disk the records of
- * retrieval/search/disk_store.h, in memory a table that is emptied when it is full. */
+ * retrieval/search/disk_store.h, in memory a table that is emptied when it is full, of
+ * entries or of bytes (a key holds a program). */
 #include "environment/code/check_cache.h"
 
 #include "base/mem.h"
@@ -11,6 +12,7 @@
 #include <time.h>
 
 #define DISK_BYTES ((uint64_t)1 << 32)
+#define MEMORY_BYTES ((size_t)256 << 20)
 
 struct result_entry {
     char *bytes; /* key, then value; NULL: free */
@@ -26,6 +28,7 @@ struct sr1__check_cache {
     size_t n_slots;               /* a power of two, at least twice max */
     size_t n;
     size_t max;
+    size_t bytes; /* of keys and values */
 };
 
 static struct result_entry *find_result_entry(struct sr1__check_cache *r,
@@ -46,6 +49,7 @@ static void clear_result_entries(struct sr1__check_cache *r)
         sr1__free(r->slots[i].bytes);
     memset(r->slots, 0, r->n_slots * sizeof(*r->slots));
     r->n = 0;
+    r->bytes = 0;
 }
 
 static void insert_result_entry(struct sr1__check_cache *r, const struct sr1__buf *key,
@@ -54,18 +58,21 @@ static void insert_result_entry(struct sr1__check_cache *r, const struct sr1__bu
     struct result_entry *e;
     char *bytes;
 
-    if (find_result_entry(r, key, hash)->bytes != NULL)
+    size_t size = key->len + value->len;
+
+    if (size > MEMORY_BYTES || find_result_entry(r, key, hash)->bytes != NULL)
         return; /* the same, by what a key is */
-    bytes = sr1__malloc(key->len + value->len);
+    bytes = sr1__malloc(size);
     if (bytes == NULL)
         return;
     memcpy(bytes, key->data, key->len);
     memcpy(bytes + key->len, value->data, value->len);
-    if (r->n == r->max)
+    if (r->n == r->max || r->bytes + size > MEMORY_BYTES)
         clear_result_entries(r);
     e = find_result_entry(r, key, hash);
     *e = (struct result_entry){bytes, key->len, value->len, hash};
     r->n++;
+    r->bytes += size;
 }
 
 int sr1__check_cache_get(struct sr1__check_cache *r, const struct sr1__buf *key,

@@ -23,7 +23,7 @@ static sr1_status write_check_key(const struct sr1_checker *k, struct sr1_check 
     const sr1_problem *p = c->problem;
     char limit[32];
 
-    sr1__buf_fmt(&c->key, "check 4\n%s\n", sr1_sandbox_describe(k->box));
+    sr1__buf_fmt(&c->key, "check 5\n%s\n", sr1_sandbox_describe(k->box));
     sr1__sandbox_limits(k->box, &c->key);
     sr1__format_real(sr1__check_time(&k->limits, p), limit);
     sr1__buf_fmt(&c->key, "%016" PRIx64 "%016" PRIx64 " %d %s %d %d\n", p->digest[0],

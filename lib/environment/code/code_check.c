@@ -113,6 +113,8 @@ sr1_status sr1_check_wait(sr1_check *check, double seconds)
     int done;
 
     SR1__REQUIRE(check != NULL, "check");
+    if (isnan(seconds))
+        return sr1__fail(SR1_E_INVALID, "check: the seconds to wait are not a number");
     pthread_mutex_lock(&check->lock);
     while (!check->done && error != ETIMEDOUT)
         error = bounded ? pthread_cond_timedwait(&check->ended, &check->lock, &until)

@@ -20,6 +20,7 @@ struct sr1__check_outcome {
     struct sr1__buf got; /* of that test */
     struct sr1__buf error;
     int32_t inside; /* it was judged by the answer's own process */
+    int32_t unsure; /* the next try may end in another way */
     uint64_t text;  /* digest of the program's own text, which a traceback quotes */
 };
 
@@ -30,8 +31,8 @@ void sr1__check_outcome_free(struct sr1__check_outcome *o);
 void sr1__check_outcome_rest(struct sr1__check_outcome *o, size_t from, int32_t verdict);
 /* The verdict of all, and the first failure, from those of the tests. */
 void sr1__check_outcome_sum_up(struct sr1__check_outcome *o);
-/* Can the outcome be cached? Not when the sandbox failed or a test timed out: both may
- * differ next time. */
+/* Can the outcome be cached? Not when the sandbox failed, a test timed out or the process
+ * of the tests died: these may differ next time. */
 int sr1__check_outcome_lasts(const struct sr1__check_outcome *o);
 void sr1__check_outcome_write(const struct sr1__check_outcome *o, struct sr1__buf *b);
 /* 1 when b holds one of o->n tests that may have been kept, and that is true of a program
@@ -69,6 +70,7 @@ struct sr1__check_limits {
     double time_limit;     /* 0: the problem's */
     double max_time_limit; /* bound on that */
     int32_t memory_mib;    /* 0: the sandbox's */
+    int64_t value_bytes;   /* memory for results outside the answer's process */
     size_t concurrency;
     int32_t inside_allowed; /* tests that cannot be judged outside may be judged inside */
     struct sr1__tester *tester;

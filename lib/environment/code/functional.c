@@ -252,6 +252,13 @@ static sr1_status read_input_output(struct sr1_problem *p, const json_t *v)
 
 /* ---- APPS, TACO ---- */
 
+/* As rows without tests have it there. */
+static int is_empty_text(const json_t *v)
+{
+    return v == NULL || json_is_null(v) ||
+           (json_is_string(v) && json_string_length(v) == 0);
+}
+
 sr1_status sr1__read_apps(struct sr1_problem *p, const json_t *row)
 {
     const json_t *first;
@@ -260,7 +267,8 @@ sr1_status sr1__read_apps(struct sr1_problem *p, const json_t *row)
 
     SR1__TRY(sr1__row_need(row, "question", &p->text));
     SR1__TRY(sr1__row_text(row, "starter_code", &p->starter));
-    SR1__TRY(read_input_output(p, json_object_get(row, "input_output")));
+    if (!is_empty_text(json_object_get(row, "input_output")))
+        SR1__TRY(read_input_output(p, json_object_get(row, "input_output")));
     SR1__TRY(sr1__row_json(row, "solutions", &solutions));
     first = json_array_get(solutions, 0);
     if (json_is_string(first) &&

@@ -6,15 +6,17 @@
 # of the answer is a Far: arguments go over, plain data comes back, and what is expected
 # stays here.
 #
-# The file: a line "NONCE MODE STYLE UNWRAP LIMIT TESTS FALLBACK", then texts, each as its
-# length on a line and its bytes: code to run before the answer, the answer, code to run
+# The file: a line "NONCE MODE STYLE UNWRAP LIMIT TESTS FALLBACK MEMORY", then texts, each
+# as its length on a line and its bytes: code to run before the answer, the answer, code to run
 # after it, the function to call, and of each test its input and what is expected.
 #
 # The report: of each test that was run NONCE and a letter (P passed, W wrong, R error, M
 # memory, T time, I: only the answer's own process could say). In mode "all" only of those
 # that passed. Then a line end; NONCE, the letter of the first that failed (else P; E: the
 # process has ended), the lengths of two texts on that line, and the texts: what was
-# returned, and a traceback.
+# returned, and a traceback. When a child ends without that, the server adds NONCE and
+# "D" with the signal that ended it in three digits (000: none), or "F" with the error
+# number when there was no child.
 import ast
 import gc
 import importlib
@@ -27,10 +29,11 @@ import signal
 import socket
 import traceback
 
+NONCE = 32
 GOT_MAX = 1000
 ERROR_MAX = 3000
 GRACE_S = 2.0  # the sandbox of the answer ends it first
-MEMORY = 1 << 30
+OWN_MEMORY = 1 << 28  # besides what values take, as much as the answer may
 EXPORTING = """math cmath collections itertools functools operator heapq bisect string re
 copy random statistics decimal fractions datetime typing""".split()
 BUILTINS = frozenset(dir(builtins))
@@ -290,10 +293,11 @@ def plain(value):
 
 class Runner:
     def __init__(self, head, texts, fd):
-        self.nonce, self.mode, self.style, unwrap, limit, _, fallback = head
+        self.nonce, self.mode, self.style, unwrap, limit, _, fallback, memory = head
         self.unwrap = unwrap == "1"
         self.limit = float(limit)
         self.fallback = fallback == "any"
+        self.memory = int(memory)
         self.before, self.program, self.after, entry = texts[:4]
         self.entry = entry.decode()
         self.tests = [(texts[i], texts[i + 1]) for i in range(4, len(texts), 2)]
@@ -499,20 +503,28 @@ def run_each(runner, report):
     report.end(*first)
 
 
+def limit_to(which, soft, more=0):
+    hard = resource.getrlimit(which)[1]
+    most = soft + more if hard == resource.RLIM_INFINITY else min(soft + more, hard)
+    resource.setrlimit(which, (min(soft, most), most))
+
+
 def work(program, answer, tests, report):
     signal.signal(signal.SIGALRM, out_of_time)
     size = os.fstat(tests).st_size
     runner = Runner(*cut(os.pread(tests, size, 0)), answer)
     report = Report(report, runner.nonce)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    limit_to(resource.RLIMIT_AS, OWN_MEMORY + runner.memory)
     seconds = int(runner.limit * (len(runner.tests) + 1)) + 10
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    limit_to(resource.RLIMIT_CPU, seconds, 5)  # SIGXCPU first, which says why
     try:
         runner.link.write(len(program).to_bytes(4, "big") + program)
         runner.link.receive()  # it is ready
         (run_all if runner.mode == "all" else run_each)(runner, report)
     except OutOfTime:
         report.end(b"T", b"", b"time limit")
+    except MemoryError:
+        report.end(b"M", b"", b"its results take more memory than it may take itself")
     except Gone:
         report.end(b"E")
 
@@ -523,33 +535,77 @@ def program_of_answers():
         return marshal.dumps(compile(file.read(), "answer", "exec"))
 
 
-def reap():
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
+class Server:
+    """Its children, each by its pid with the report's pipe and nonce."""
+
+    def __init__(self):
+        self.program = program_of_answers()
+        self.box = socket.socket(fileno=0)
+        self.children = {}
+
+    def lost(self, fd, nonce, how):
+        try:
+            Report(fd, nonce).letters(b"%c%03d" % how)
+        except OSError:
+            pass  # nobody reads it
+
+    def reap(self, *_):
+        try:
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if not pid:
+                    return
+                fd, nonce = self.children.pop(pid)
+                if status:
+                    self.lost(fd, nonce, (b"D", status & 0x7F))
+                os.close(fd)
+        except ChildProcessError:
             pass
-    except ChildProcessError:
-        pass
+
+    def child(self, fds):
+        code = 1
+        try:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+            self.box.close()
+            for fd, _ in self.children.values():
+                os.close(fd)
+            work(self.program, *fds)
+            code = 0
+        finally:
+            os._exit(code)
+
+    def take(self, answer, tests, report):
+        nonce = os.pread(tests, NONCE, 0).decode()
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+        try:
+            pid = os.fork()
+            if pid == 0:
+                self.child((answer, tests, report))
+            self.children[pid] = report, nonce
+        except OSError as error:
+            self.lost(report, nonce, (b"F", error.errno))
+            os.close(report)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+        os.close(answer)
+        os.close(tests)
+
+    def run(self):
+        signal.signal(signal.SIGCHLD, self.reap)
+        while True:
+            message, fds, _, _ = socket.recv_fds(self.box, 1, 3)
+            if not message:
+                return
+            if len(fds) == 3:
+                self.take(*fds)
 
 
 def main():
     sys.setrecursionlimit(10000)
-    program = program_of_answers()
-    box = socket.socket(fileno=0)
+    server = Server()
     gc.freeze()
     gc.disable()
-    while True:
-        message, fds, _, _ = socket.recv_fds(box, 1, 3)
-        if not message:
-            return
-        if len(fds) == 3 and os.fork() == 0:
-            box.close()
-            try:
-                work(program, *fds)
-            finally:
-                os._exit(0)
-        reap()
-        for fd in fds:
-            os.close(fd)
+    server.run()
 
 
 main()

@@ -15,6 +15,7 @@ sr1_status sr1__check_outcome_init(struct sr1__check_outcome *o, size_t n)
     o->first_failed = -1;
     o->text = 0;
     o->inside = 0;
+    o->unsure = 0;
     sr1__buf_init(&o->got, TEXT_MAX);
     sr1__buf_init(&o->error, TEXT_MAX);
     sr1__check_outcome_rest(o, 0, SR1_CHECK_SKIPPED);
@@ -76,7 +77,7 @@ static int may_all_be_kept(const char *verdicts, size_t n)
 
 int sr1__check_outcome_lasts(const struct sr1__check_outcome *o)
 {
-    return may_all_be_kept((const char *)o->verdicts, o->n);
+    return !o->unsure && may_all_be_kept((const char *)o->verdicts, o->n);
 }
 
 static void write_outcome_text(struct sr1__buf *b, const struct sr1__buf *text)

@@ -7,8 +7,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#define TRIES 3 /* of tests whose process dies */
 
 /* The descriptors of a check; -1: closed. */
 struct ends {
@@ -128,24 +132,99 @@ static sr1_status take_outside_report(struct sr1_check *c,
         sr1__buf_str(&c->outcome.error, result.message);
         return SR1_OK;
     }
-    if (report->last == 0) /* it was killed: by itself, or with all */
-        SR1__TRY(sr1__tester_lives(l->tester));
     if (!*inside)
         sr1__take_report(&c->outcome, report, l->all_or_nothing, &result);
     return SR1_OK;
 }
 
-sr1_status sr1__check_outside(struct sr1_check *c, sr1_sandbox *box,
-                              const struct sr1__check_limits *l, int64_t *programs,
-                              int *inside)
+/* ---- when the process of the tests dies ---- */
+
+/* How a try went: whether the tests ended with a report, and if not, what is known. */
+struct
+try {
+    int lost;
+    char letter; /* of sr1__read_loss */
+    int cause;
+};
+
+/* Too much work is not repeated: the limit of processor time is wide. */
+static int is_overworked(const struct try *t)
+{
+    return t->letter == SR1__REPORT_DIED && t->cause == SIGXCPU;
+}
+
+/* The process of the tests died in each try, with this answer's results and nobody
+ * else's. The verdict is the answer's, because an answer that can kill that process could
+ * choose to be unknown else, and a wrong one would. It is not kept. */
+static void blame_answer(struct sr1_check *c, const struct sr1__check_limits *l,
+                         const struct sr1__report *report, const struct try *t)
+{
+    sr1_execution_result result = {.struct_size = sizeof(result)};
+    char text[200];
+
+    if (is_overworked(t))
+        (void)snprintf(text, sizeof(text),
+                       "its results take too much processor time to compare");
+    else if (t->cause != 0)
+        (void)snprintf(
+            text, sizeof(text),
+            "signal %d ended the process that compares its results, in each of "
+            "%d tries",
+            t->cause, TRIES);
+    else
+        (void)snprintf(
+            text, sizeof(text),
+            "the process that compares its results failed, in each of %d tries", TRIES);
+    result.verdict = is_overworked(t) ? SR1_RUN_TIMEOUT : SR1_RUN_RUNTIME_ERROR;
+    result.message = text;
+    c->outcome.unsure = 1;
+    sr1__take_report(&c->outcome, report, l->all_or_nothing, &result);
+}
+
+static sr1_status fail_lost(const struct sr1__check_limits *l, const struct try *t)
+{
+    if (t->letter == SR1__REPORT_NO_FORK) {
+        errno = t->cause;
+        return sr1__fail_errno("fork", "the process that runs tests");
+    }
+    SR1__TRY(sr1__tester_lives(l->tester));
+    return sr1__fail(SR1_E_IO,
+                     "the process that runs tests ended without a report, in "
+                     "each of %d tries",
+                     TRIES);
+}
+
+/* ---- a check ---- */
+
+static sr1_status settle_try(struct sr1_check *c, const struct sr1__check_limits *l,
+                             const struct sr1__buf *text, const char *nonce, int is_last,
+                             struct try *t, int *inside)
+{
+    struct sr1__report report =
+        sr1__read_report(sr1__buf_cstr(text), text->len, nonce, c->outcome.n);
+
+    t->lost = report.last == 0;
+    if (!t->lost)
+        return take_outside_report(c, l, &report, inside);
+    t->letter = sr1__read_loss(report.letters, text->len, nonce, &t->cause);
+    if (!is_last && !is_overworked(t))
+        return SR1_OK;
+    t->lost = 0;
+    if (t->letter != SR1__REPORT_DIED)
+        return fail_lost(l, t);
+    blame_answer(c, l, &report, t);
+    return SR1_OK;
+}
+
+static sr1_status try_outside(struct sr1_check *c, sr1_sandbox *box,
+                              const struct sr1__check_limits *l, int is_last,
+                              int64_t *programs, struct try *t, int *inside)
 {
     struct ends e = {-1, -1, -1, -1, -1};
-    struct sr1__report report;
     struct sr1__buf text;
     char nonce[SR1__NONCE + 1];
     sr1_status status;
 
-    *inside = 0;
     sr1__buf_init(&text, SR1__REPORT_TEXTS + (SR1__NONCE + 1) * c->problem->n_tests);
     status = sr1__make_nonce(nonce);
     if (status == SR1_OK)
@@ -154,12 +233,24 @@ sr1_status sr1__check_outside(struct sr1_check *c, sr1_sandbox *box,
         ++*programs;
         status = read_report(e.report, &text);
     }
-    if (status == SR1_OK) {
-        report = sr1__read_report(sr1__buf_cstr(&text), text.len, nonce, c->outcome.n);
-        status = take_outside_report(c, l, &report, inside);
-    }
+    if (status == SR1_OK)
+        status = settle_try(c, l, &text, nonce, is_last, t, inside);
     sr1__fd_close(&e.report);
     sr1__check_drop(c, 0);
     sr1__buf_free(&text);
     return status;
+}
+
+sr1_status sr1__check_outside(struct sr1_check *c, sr1_sandbox *box,
+                              const struct sr1__check_limits *l, int64_t *programs,
+                              int *inside)
+{
+    struct try t = {.lost = 1};
+
+    *inside = 0;
+    for (int i = 1; i <= TRIES && t.lost; i++) {
+        t = (struct try){0};
+        SR1__TRY(try_outside(c, box, l, i == TRIES, programs, &t, inside));
+    }
+    return SR1_OK;
 }

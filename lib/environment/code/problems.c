@@ -4,15 +4,21 @@
 
 #include "base/file.h"
 #include "base/hash_index.h"
+#include "base/log.h"
+#include "base/map_watch.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/rng.h"
+#include "base/str.h"
 #include "base/struct.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #define TIME_LIMIT_DEFAULT 10.0
 #define TIME_LIMIT_MAX 3600.0
@@ -23,6 +29,8 @@ struct sr1_problems {
     size_t n;
     size_t cap;
     struct sr1__hash_index by_id;
+    size_t n_rows;
+    size_t left_out; /* of them: without tests */
     int64_t max_tests;
     double time_limit;
     const struct sr1__shape *shape; /* NULL: by each row's members */
@@ -134,22 +142,77 @@ static sr1_status make_id(const struct sr1_problems *s, struct sr1_problem *p)
     return sr1__copy_text(&p->id, id, strlen(id));
 }
 
-/* Seconds as a number, as text with a number in it ("2.0 seconds"), or in two parts. */
+static const struct time_unit {
+    const char *name;
+    double seconds;
+} time_units[] = {
+    {"", 1},
+    {"s", 1},
+    {"sec", 1},
+    {"secs", 1},
+    {"second", 1},
+    {"seconds", 1},
+    {"ms", 0.001},
+    {"msec", 0.001},
+    {"msecs", 0.001},
+    {"millis", 0.001},
+    {"min", 60},
+    {"mins", 60},
+    {"minute", 60},
+    {"minutes", 60},
+    {"millisecond", 0.001},
+    {"milliseconds", 0.001},
+};
+
+/* What stands behind the number; NULL: it is none of them. */
+static const struct time_unit *find_time_unit(struct sr1__str name)
+{
+    for (size_t i = 0; i < sizeof(time_units) / sizeof(time_units[0]); i++)
+        if (name.n == strlen(time_units[i].name) &&
+            strncasecmp(name.s, time_units[i].name, name.n) == 0)
+            return &time_units[i];
+    return NULL;
+}
+
+/* "2.0 seconds", "500 ms", "1 minute"; empty: none. */
+static sr1_status read_limit_text(const char *text, double *seconds)
+{
+    size_t at = 0, n = strlen(text), digits;
+    const struct time_unit *unit;
+
+    sr1__strip(text, &at, &n);
+    if (n == 0)
+        return SR1_OK;
+    digits = strspn(text + at, "0123456789.");
+    if (digits < n && text[at + n - 1] == '.')
+        n--; /* "2 sec." */
+    if (!sr1__parse_real(text + at, digits, seconds))
+        unit = NULL;
+    else {
+        size_t from = at + digits, rest = n - digits;
+
+        sr1__strip(text, &from, &rest);
+        unit = find_time_unit((struct sr1__str){text + from, rest});
+    }
+    if (unit == NULL)
+        return sr1__fail(
+            SR1_E_PARSE,
+            "'time_limit' is '%.64s'; write seconds as a number, or a number "
+            "with s, seconds, ms or minutes",
+            text);
+    *seconds *= unit->seconds;
+    return SR1_OK;
+}
+
+/* Seconds as a number, as text of a number and a unit, or in two parts. */
 static sr1_status limit_of(const json_t *v, double *out)
 {
-    const char *s;
     double seconds = 0;
 
     if (json_is_number(v)) {
         seconds = json_number_value(v);
     } else if (json_is_string(v)) {
-        s = json_string_value(v);
-        s += strcspn(s, "0123456789");
-        for (; *s >= '0' && *s <= '9'; s++)
-            seconds = 10 * seconds + (*s - '0');
-        if (*s == '.')
-            for (double unit = 0.1; *++s >= '0' && *s <= '9'; unit /= 10)
-                seconds += unit * (*s - '0');
+        SR1__TRY(read_limit_text(json_string_value(v), &seconds));
     } else if (json_is_object(v)) {
         seconds = json_number_value(json_object_get(v, "seconds")) +
                   1e-9 * json_number_value(json_object_get(v, "nanos"));
@@ -211,8 +274,11 @@ static void look_for_observers(struct sr1_problem *p)
         p->observing |= has_observer_word(p->tests[i].input);
 }
 
-static sr1_status check_problem(const struct sr1_problem *p)
+static sr1_status check_problem(const struct sr1_problem *p,
+                                const struct sr1__shape *shape)
 {
+    if (p->n_tests == 0 && shape->untested_rows)
+        return SR1_OK;
     if (p->n_tests == 0)
         return sr1__fail(SR1_E_PARSE, "problem '%s' has no tests", p->id);
     if (p->style == SR1_CODE_CALL && (p->entry == NULL || !*p->entry))
@@ -246,7 +312,7 @@ static sr1_status read_problem_row(struct sr1_problems *s, struct sr1_problem *p
         return sr1__fail(SR1_E_INVALID, "problem '%s' comes twice", p->id);
     if (p->source == NULL)
         SR1__TRY(sr1__copy_text(&p->source, shape->name, strlen(shape->name)));
-    SR1__TRY(check_problem(p));
+    SR1__TRY(check_problem(p, shape));
     look_for_observers(p);
     p->digest[0] = digest_problem(p, 1);
     p->digest[1] = digest_problem(p, UINT64_C(0x9e3779b97f4a7c15));
@@ -257,6 +323,7 @@ static sr1_status add_problem_row(struct sr1_problems *s, const char *line, size
 {
     struct sr1_problem *p;
     json_t *row = NULL;
+    int untested;
     sr1_status status;
 
     if (n > SR1_PROBLEM_ROW_MAX)
@@ -268,15 +335,18 @@ static sr1_status add_problem_row(struct sr1_problems *s, const char *line, size
     SR1__TRY(sr1__json_parse(&row, line, n, NULL));
     p = &s->items[s->n];
     memset(p, 0, sizeof(*p));
+    p->row = s->n_rows;
     status = read_problem_row(s, p, row);
-    if (status == SR1_OK)
+    untested = status == SR1_OK && p->n_tests == 0;
+    if (status == SR1_OK && !untested)
         status = sr1__hash_index_add(&s->by_id, hash_problem_id(p->id), s->n);
     json_decref(row);
-    if (status != SR1_OK) {
+    if (status != SR1_OK || untested)
         clear_problem(p);
-        return status;
-    }
-    s->n++;
+    SR1__TRY(status);
+    s->n_rows++;
+    s->left_out += (size_t)untested;
+    s->n += (size_t)!untested;
     return SR1_OK;
 }
 
@@ -358,8 +428,15 @@ static sr1_status new_set(struct sr1_problems **out, const sr1_problems_options 
 static sr1_status return_problem_set(sr1_problems **out, struct sr1_problems *s,
                                      sr1_status status, const char *name)
 {
-    if (status == SR1_OK && s->n == 0)
+    if (status == SR1_OK && s->n == 0 && s->left_out > 0)
+        status = sr1__fail(SR1_E_INVALID,
+                           "%s: there is no problem in it that has tests (rows: %zu)",
+                           name, s->n_rows);
+    else if (status == SR1_OK && s->n == 0)
         status = sr1__fail(SR1_E_INVALID, "%s: there is no problem in it", name);
+    if (status == SR1_OK && s->left_out > 0)
+        sr1__log(SR1_LOG_INFO, "%s: rows without tests, which are left out: %zu of %zu",
+                 name, s->left_out, s->n_rows);
     SR1__RETURN_NEW(out, s, status, sr1_problems_free);
 }
 
@@ -370,8 +447,9 @@ static sr1_status add_problem_file(struct sr1_problems *s, const char *path)
 
     if (path == NULL)
         return sr1__fail(SR1_E_INVALID, "problems: a path is NULL");
-    SR1__TRY(sr1__map_open(&map, path));
-    status = add_problem_rows(s, (const char *)map.data, map.size, path);
+    SR1__TRY(sr1__map_open_watched(&map, path, 0));
+    status =
+        sr1__map_blame(&map, add_problem_rows(s, (const char *)map.data, map.size, path));
     sr1__map_close(&map);
     return status;
 }
@@ -409,6 +487,16 @@ size_t sr1_problems_count(const sr1_problems *problems)
     return problems != NULL ? problems->n : 0;
 }
 
+size_t sr1_problems_left_out(const sr1_problems *problems)
+{
+    return problems != NULL ? problems->left_out : 0;
+}
+
+size_t sr1__problems_rows(const sr1_problems *problems)
+{
+    return problems->n_rows;
+}
+
 const sr1_problem *sr1_problems_at(const sr1_problems *problems, size_t index)
 {
     return problems != NULL && index < problems->n ? &problems->items[index] : NULL;
@@ -422,8 +510,11 @@ sr1_status sr1__problem_of_question(const sr1_problem **out, const sr1_problems 
         return SR1_OK;
     return sr1__fail(SR1_E_NOT_FOUND,
                      "question '%.64s' is none of the problems; its id must be one of "
-                     "code_problems",
-                     id);
+                     "code_problems%s",
+                     id,
+                     sr1_problems_left_out(problems) > 0
+                         ? ", some rows of which have no tests and are left out"
+                         : "");
 }
 
 const char *sr1_problem_id(const sr1_problem *problem)

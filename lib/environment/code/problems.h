@@ -15,6 +15,7 @@ struct sr1__test {
 
 struct sr1_problem {
     sr1_problems *set;
+    size_t row; /* of its files' rows, from 0 */
     char *id;
     char *text;
     char *solution; /* NULL: none; so in the next three */
@@ -40,6 +41,9 @@ struct sr1_problem {
 sr1_status sr1__problem_of_question(const sr1_problem **out, const sr1_problems *problems,
                                     const char *id);
 
+/* Rows of the files, those left out included; blank lines are none. */
+size_t sr1__problems_rows(const sr1_problems *problems);
+
 /* One shape: does a row look like it, and how it is read. The id, solution, data source
  * and time limit are read for all of them. */
 struct sr1__shape {
@@ -47,6 +51,7 @@ struct sr1__shape {
     int (*fits)(const json_t *row);
     sr1_status (*read)(struct sr1_problem *p, const json_t *row);
     const char *ids[3]; /* members that may hold the id, by preference */
+    int untested_rows;  /* the published files have rows without tests: left out */
 };
 
 extern const struct sr1__shape sr1__shapes[];

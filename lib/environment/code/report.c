@@ -45,9 +45,10 @@ sr1_status sr1__write_tests(struct sr1__buf *b, const struct sr1_check *c,
     char limit[32];
 
     sr1__format_real(sr1__check_time(l, p), limit);
-    sr1__buf_fmt(b, "%s %s %s %d %s %zu %s\n", nonce, l->all_or_nothing ? "all" : "each",
+    sr1__buf_fmt(b, "%s %s %s %d %s %zu %s %" PRId64 "\n", nonce,
+                 l->all_or_nothing ? "all" : "each",
                  p->style == SR1_CODE_CALL ? "call" : "assert", (int)p->unwrap, limit,
-                 p->n_tests, l->inside_allowed ? "any" : "outside");
+                 p->n_tests, l->inside_allowed ? "any" : "outside", l->value_bytes);
     add_string(b, p->prelude);
     write_sized_text(b, c->code, c->code_len);
     add_string(b, p->setup);
@@ -107,6 +108,21 @@ struct sr1__report sr1__read_report(const char *s, size_t n, const char *nonce,
     if (s < end && *s == '\n')
         read_trailer(&r, s + 1, end, nonce);
     return r;
+}
+
+char sr1__read_loss(const char *s, size_t n, const char *nonce, int *cause)
+{
+    const size_t len = SR1__NONCE + 4; /* nonce, letter, three digits */
+
+    *cause = 0;
+    if (n < len || memcmp(s + n - len, nonce, SR1__NONCE) != 0)
+        return 0;
+    s += n - 4;
+    if (*s != SR1__REPORT_DIED && *s != SR1__REPORT_NO_FORK)
+        return 0;
+    for (int i = 1; i <= 3; i++)
+        *cause = 10 * *cause + (s[i] - '0');
+    return *s;
 }
 
 static int32_t verdict_of_letter(char letter)

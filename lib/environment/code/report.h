@@ -10,6 +10,8 @@
     ((int64_t)1 << 14)         /* most bytes besides its words on each test */
 #define SR1__REPORT_ENDED 'E'  /* the answer's process has ended */
 #define SR1__REPORT_INSIDE 'I' /* only that process can decide this test */
+#define SR1__REPORT_DIED 'D'   /* the process of the tests ended without a report */
+#define SR1__REPORT_NO_FORK 'F'
 
 struct sr1__report {
     const char
@@ -31,6 +33,11 @@ sr1_status sr1__write_tests(struct sr1__buf *b, const struct sr1_check *c,
 /* The output of a script so far; it points into s. */
 struct sr1__report sr1__read_report(const char *s, size_t n, const char *nonce,
                                     size_t tests);
+
+/* How the process of the tests was lost, by the last bytes of its output:
+ * SR1__REPORT_DIED and *cause is its signal (0: none), SR1__REPORT_NO_FORK and *cause an
+ * error number, or 0: the output does not say. */
+char sr1__read_loss(const char *s, size_t n, const char *nonce, int *cause);
 
 /* The verdicts of a report, and of how the answer's program ended where it did not get to
  * its end. */

@@ -259,7 +259,7 @@ const struct sr1__shape sr1__shapes[] = {
     {"plain", fits_plain, read_plain_row, {"id"}},
     {"mbpp", fits_mbpp, read_mbpp_row, {"task_id", "id"}},
     {"humaneval", fits_humaneval, read_humaneval_row, {"task_id", "id"}},
-    {"apps", fits_apps, sr1__read_apps, {"id", "problem_id", "task_id"}},
+    {"apps", fits_apps, sr1__read_apps, {"id", "problem_id", "task_id"}, 1},
     {"codecontests", fits_codecontests, read_codecontests_row, {"id", "name"}},
     {"livecodebench", fits_livecodebench, sr1__read_livecodebench, {"id", "question_id"}},
 };

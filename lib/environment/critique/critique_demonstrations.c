@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/struct.h"
+#include "environment/code/problems.h"
 #include "text/data/row_files.h"
 
 #include <string.h>
@@ -186,6 +187,12 @@ static sr1_status finish_file(struct sr1__file_writer *w, sr1_status st)
     return st;
 }
 
+/* The trees' own file is not what may be written over. */
+static sr1_status check_not_nodes(const struct sr1_revision_trees *f, const char *path)
+{
+    return f->path ? sr1__path_distinct(f->path, path) : SR1_OK;
+}
+
 void sr1_critique_demo_options_init(sr1_critique_demo_options *options)
 {
     static const sr1_critique_demo_options defaults;
@@ -208,6 +215,7 @@ sr1_status sr1_revision_trees_write_demos(const sr1_revision_trees *f, const cha
                               "demonstration options"));
     if (report)
         SR1__TRY(sr1__struct_check(report, "demonstration report"));
+    SR1__TRY(check_not_nodes(f, path));
     o.max_prompt_tokens = o.max_prompt_tokens > 0 ? o.max_prompt_tokens : MAX_PROMPT;
     t.taught = sr1__calloc(f->n + 1, 1);
     t.fit = sr1__calloc(f->n + 1, 1);
@@ -262,13 +270,14 @@ static sr1_status write_critique_row(const struct sr1_revision_trees *f,
                                      struct sr1__file_writer *w, int64_t *written)
 {
     const struct sr1__revision_node *answer = first_answer(f, i);
+    int64_t at = (int64_t)f->nodes[i].problem->row;
     json_t *row = NULL;
     sr1_status st;
 
     if (!answer)
         return SR1_OK;
-    SR1__TRY(sr1__row_files_read(rows, (int64_t)i, &row));
-    st = sr1__row_files_context(rows, (int64_t)i, complete_critique_row(f, row, answer));
+    SR1__TRY(sr1__row_files_read(rows, at, &row));
+    st = sr1__row_files_context(rows, at, complete_critique_row(f, row, answer));
     if (st != SR1_OK) {
         json_decref(row);
         return st;
@@ -282,12 +291,13 @@ static sr1_status write_critique_rows(const struct sr1_revision_trees *f,
                                       struct sr1__file_writer *w, int64_t *written)
 {
     size_t n = sr1_problems_count(f->o.problems);
+    size_t in_problems = sr1__problems_rows(f->o.problems);
 
-    if ((size_t)sr1__row_files_count(rows) != n)
+    if ((size_t)sr1__row_files_count(rows) != in_problems)
         return sr1__fail(SR1_E_INVALID,
                          "rows: %lld in the files, %zu problems in the trees; name the "
                          "files they were loaded from",
-                         (long long)sr1__row_files_count(rows), n);
+                         (long long)sr1__row_files_count(rows), in_problems);
     for (size_t i = 0; i < n && i < f->n && f->nodes[i].depth == 0; i++)
         SR1__TRY(write_critique_row(f, rows, i, w, written));
     return SR1_OK;
@@ -304,6 +314,7 @@ sr1_status sr1_revision_trees_write_rows(const sr1_revision_trees *f,
 
     if (!f || !problem_paths || !n_paths || !path)
         return sr1__fail(SR1_E_INVALID, "rows: trees, files and path are needed");
+    SR1__TRY(check_not_nodes(f, path));
     SR1__TRY(sr1__row_files_open(&rows, problem_paths, n_paths));
     st = sr1__row_files_distinct(rows, path);
     if (st == SR1_OK)

@@ -6,12 +6,43 @@
 #include "base/mem.h"
 #include "base/struct.h"
 
+#include <math.h>
+
 /* ---- pass@k ---- */
+
+#define FACTORS ((int64_t)1 << 20) /* that are multiplied one by one */
+#define STEPS 4096
+
+static double log_factor(double n, double many, double i)
+{
+    return log1p(-many / (n - i));
+}
+
+/* The product over 0 <= i < few of 1 - many / (n - i), where all are above 0. Of very
+ * many factors the logarithms are summed by Simpson's rule: they hardly differ from one
+ * to the next. */
+static double multiply_factors(int64_t n, int64_t few, int64_t many)
+{
+    double width = (double)few / STEPS, sum = 0.0, product = 1.0;
+
+    for (int64_t i = 0; few <= FACTORS && i < few && product > 0.0; i++)
+        product *= 1.0 - (double)many / (double)(n - i);
+    if (few <= FACTORS)
+        return product;
+    for (int64_t i = 0; i < STEPS; i++) {
+        double from = width * (double)i - 0.5;
+
+        sum += width / 6 *
+               (log_factor((double)n, (double)many, from) +
+                4 * log_factor((double)n, (double)many, from + width / 2) +
+                log_factor((double)n, (double)many, from + width));
+    }
+    return exp(sum);
+}
 
 sr1_status sr1_pass_at_k(int64_t n, int64_t c, int64_t k, double *out)
 {
     int64_t few = c < k ? c : k, many = c < k ? k : c;
-    double miss = 1.0;
 
     if (!out || c < 0 || c > n || k < 1 || k > n)
         return sr1__fail(
@@ -21,9 +52,7 @@ sr1_status sr1_pass_at_k(int64_t n, int64_t c, int64_t k, double *out)
             (long long)c, (long long)n, (long long)k);
     /* C(n - c, k) / C(n, k) = prod over 0 <= i < k of (1 - c / (n - i)); c and k may
      * change places */
-    for (int64_t i = 0; i < few && miss > 0.0; i++)
-        miss *= n - i > many ? 1.0 - (double)many / (double)(n - i) : 0.0;
-    *out = 1.0 - miss;
+    *out = n - few < many ? 1.0 : 1.0 - multiply_factors(n, few, many);
     return SR1_OK;
 }
 

@@ -8,6 +8,7 @@
 #include "environment/critique/revision_trees.h"
 
 #include "base/file.h"
+#include "base/map_watch.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/struct.h"
@@ -254,14 +255,17 @@ static sr1_status check_last_line(const char *path, int *torn)
     size_t n, same = sizeof(ours) - 1;
     struct sr1__map m;
     const char *end;
+    sr1_status st;
     int foreign;
 
-    SR1__TRY(sr1__map_open(&m, path));
+    SR1__TRY(sr1__map_open_watched(&m, path, 0));
     end = m.size > 0 ? memrchr(m.data, '\n', m.size) : NULL;
     end = end ? end + 1 : (const char *)m.data;
     n = m.size - (size_t)(end - (const char *)m.data);
     foreign = memcmp(end, ours, n < same ? n : same) != 0;
+    st = sr1__map_check(&m);
     sr1__map_close(&m);
+    SR1__TRY(st);
     *torn = n > 0;
     return foreign ? sr1__fail(SR1_E_INVALID,
                                "%s: it ends in what is no node; name "
@@ -386,6 +390,7 @@ sr1_status sr1_revision_trees_open(sr1_revision_trees **out,
     f->o = o;
     f->o.votes = o.votes ? o.votes : 1;
     f->o.made_by = NULL;
+    f->o.path = NULL;
     if (o.made_by)
         f->made_by = sr1__hash64(o.made_by, strlen(o.made_by), 1) | 1;
     (void)sr1_problems_retain(o.problems);
@@ -397,6 +402,10 @@ sr1_status sr1_revision_trees_open(sr1_revision_trees **out,
     st = add_root_nodes(f);
     if (st == SR1_OK && o.path)
         st = read_nodes_file(f, o.path);
+    if (st == SR1_OK && o.path) {
+        f->path = sr1__strdup(o.path);
+        st = f->path ? SR1_OK : sr1__fail_nomem("revision trees");
+    }
     SR1__RETURN_NEW(out, f, st, sr1_revision_trees_free);
 }
 
@@ -411,6 +420,7 @@ void sr1_revision_trees_free(sr1_revision_trees *f)
     sr1__free(f->nodes);
     sr1__hash_index_free(&f->by_hash);
     sr1__jsonl_close(f->file);
+    sr1__free(f->path);
     sr1_problems_free(f->o.problems);
     sr1_generator_free(f->o.solver);
     sr1_generator_free(f->o.critic);

@@ -27,7 +27,8 @@ struct sr1__revision_node {
 };
 
 struct sr1_revision_trees {
-    sr1_revision_tree_options o; /* path and made_by are of no use after opening */
+    sr1_revision_tree_options o; /* without path and made_by */
+    char *path;                  /* of the file of nodes; NULL: none */
     uint64_t made_by;            /* a digest of that; 0: none is kept */
     struct sr1__revision_node *nodes;
     size_t n, cap;

@@ -256,17 +256,18 @@ static int append_argument_name(const struct path *at, struct sr1__buf *why)
 
 static void append_json_value(const json_t *v, struct sr1__buf *b)
 {
-    const size_t how = JSON_ENCODE_ANY | JSON_COMPACT;
-    size_t n = json_dumpb(v, NULL, 0, how);
-    char *text = sr1__malloc(n + 1);
+    struct sr1__buf text;
 
-    if (text == NULL || json_dumpb(v, text, n, how) != n || n == 0)
+    sr1__buf_init(&text, 0);
+    if (sr1__json_dump(v, 0, &text) != SR1_OK)
         b->status = SR1_E_NOMEM; /* nothing else can go wrong with a value */
     else
-        sr1__buf_add(b, text, n > VALUE_MAX ? sr1__utf8_complete(text, VALUE_MAX) : n);
-    if (n > VALUE_MAX)
+        sr1__buf_add(b, text.data,
+                     text.len > VALUE_MAX ? sr1__utf8_complete(text.data, VALUE_MAX)
+                                          : text.len);
+    if (text.len > VALUE_MAX)
         sr1__buf_str(b, "...");
-    sr1__free(text);
+    sr1__buf_free(&text);
 }
 
 static void append_json_values(const json_t *list, struct sr1__buf *b)

@@ -50,12 +50,32 @@ static sr1_status write_tool_answer(const struct search_tool *s,
     return sr1_tool_sink_text(sink, message, strlen(message));
 }
 
+/* Engines take texts that end at a NUL: one within a query counts as a space. */
+static sr1_status replace_nuls(json_t *args)
+{
+    const json_t *query = json_object_get(args, "query");
+    size_t n = json_string_length(query);
+    char *text;
+    int failed;
+
+    if (query == NULL || strlen(json_string_value(query)) == n)
+        return SR1_OK;
+    text = sr1__malloc(n);
+    SR1__CHECK_ALLOC(text, "query");
+    for (size_t i = 0; i < n; i++)
+        text[i] = json_string_value(query)[i] != '\0' ? json_string_value(query)[i] : ' ';
+    failed = json_object_set_new(args, "query", json_stringn(text, n));
+    sr1__free(text);
+    return failed ? sr1__fail_nomem("query") : SR1_OK;
+}
+
 static sr1_status read_search_request(const struct search_tool *s, const char *args,
                                       struct search_request *w)
 {
     const json_t *k;
 
     SR1__TRY(sr1__json_parse(&w->args, args, strlen(args), "arguments"));
+    SR1__TRY(replace_nuls(w->args));
     k = json_object_get(w->args, "k");
     w->k = k != NULL ? (int32_t)json_integer_value(k) : s->top_k;
     return sr1__json_get_str(w->args, "query", &w->query);

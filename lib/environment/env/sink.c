@@ -81,7 +81,7 @@ sr1_status sr1_env_sink_status(sr1_env_sink *sink, size_t i, int32_t status)
 {
     SR1__TRY(check_sink_index(sink, i));
     if (status < SR1_ACTION_OK || status > SR1_ACTION_ERROR)
-        return sr1__fail(SR1_E_INVALID, "environment sink: %d is no SR1_SEARCH_*",
+        return sr1__fail(SR1_E_INVALID, "environment sink: %d is no SR1_ACTION_*",
                          (int)status);
     sink->out[i].status = status;
     return SR1_OK;

@@ -7,6 +7,7 @@
  * Lock order: a run's lock may be held when the sandbox's is taken, never the reverse. */
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/rng.h"
 #include "base/struct.h"
 #include "environment/sandbox/sandbox_engine.h"
@@ -272,12 +273,20 @@ const char *sr1__sandbox_interpreter(const sr1_sandbox *box)
     return box->ops->interpreter != NULL ? box->ops->interpreter(box->engine) : NULL;
 }
 
+int64_t sr1__sandbox_memory(const sr1_sandbox *box)
+{
+    return (int64_t)box->o.memory_mib << 20;
+}
+
 void sr1__sandbox_limits(const sr1_sandbox *box, struct sr1__buf *out)
 {
     const sr1_sandbox_options *o = &box->o;
+    char time[32], cpu[32];
 
-    sr1__buf_fmt(out, "%g %g %d %d %d %d %lld %lld", o->time_s, o->cpu_s,
-                 (int)o->memory_mib, (int)o->processes, (int)o->tmp_mib, (int)o->file_mib,
+    sr1__format_real(o->time_s, time);
+    sr1__format_real(o->cpu_s, cpu);
+    sr1__buf_fmt(out, "%s %s %d %d %d %d %lld %lld", time, cpu, (int)o->memory_mib,
+                 (int)o->processes, (int)o->tmp_mib, (int)o->file_mib,
                  (long long)o->output_bytes, (long long)o->error_bytes);
     if (o->url != NULL) /* several services may stand behind one host */
         sr1__buf_fmt(out, " %016" PRIx64, sr1__hash64(o->url, strlen(o->url), 0));
@@ -307,7 +316,7 @@ static sr1_status enqueue_run(sr1_sandbox *box, struct sr1__sandbox_job *job,
 {
     struct sr1_execution *run = NULL;
     sr1_status st = box->ops->check(job);
-    int full;
+    int full, closing;
 
     if (st == SR1_OK)
         st = sr1__execution_new(&run, box, job);
@@ -316,7 +325,8 @@ static sr1_status enqueue_run(sr1_sandbox *box, struct sr1__sandbox_job *job,
         return st;
     }
     pthread_mutex_lock(&box->lock);
-    full = box->closing || box->counts.waiting >= box->o.queue_max;
+    closing = box->closing;
+    full = closing || box->counts.waiting >= box->o.queue_max;
     if (!full) {
         sr1__executions_add(&box->waiting, run);
         box->unfinished++;
@@ -327,6 +337,9 @@ static sr1_status enqueue_run(sr1_sandbox *box, struct sr1__sandbox_job *job,
     if (full) {
         sr1__execution_drop(run);
         sr1__execution_drop(run);
+        if (closing)
+            return sr1__fail(SR1_E_STATE, "sandbox: it is being freed; keep a reference "
+                                          "to it while programs are started");
         return sr1__fail(SR1_E_LIMIT,
                          "sandbox: %lld runs wait already; raise queue_max, or wait",
                          (long long)box->o.queue_max);

@@ -56,6 +56,8 @@ void sr1__sandbox_wake(sr1_sandbox *box);
 
 /* What runs Python here, by its path; NULL: that is not known. Borrowed from box. */
 const char *sr1__sandbox_interpreter(const sr1_sandbox *box);
+/* Bytes that a program may take which sets no limit of its own. */
+int64_t sr1__sandbox_memory(const sr1_sandbox *box);
 /* Can a program here be given a socket? */
 int sr1__sandbox_takes_sockets(const sr1_sandbox *box);
 /* sr1_sandbox_start of a program whose standard input is a socket (copied). There is no

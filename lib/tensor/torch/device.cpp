@@ -1,4 +1,4 @@
-/* lib/tensor/torch/device.cpp - choose the device, and load the CUDA half of libtorch.
+/* tensor/torch/device.cpp - choose the device, and load the CUDA half of libtorch.
  *
  * A device of another make is one whose library is loaded before this one asks: libtorch
  * then knows its backend by the name that the library registered, as does this file.
@@ -7,6 +7,7 @@
  * registers itself when it is loaded; ATen looks those hooks up once and keeps the
  * answer, so it must be loaded before anything asks about CUDA. Until then only the
  * registry itself may be looked at. */
+#include "base/log.h"
 #include "tensor/torch/torch_guard.h"
 
 #include <ATen/Context.h>
@@ -142,6 +143,46 @@ sr1_status use_cuda(int index, sr1__device *out)
     return SR1_OK;
 }
 
+/* Is it a build of libtorch for CUDA? */
+bool is_cuda_build()
+{
+    return registered() ||
+           access((torch_folder() + "/" + cuda_library).c_str(), R_OK) == 0;
+}
+
+/* CUDA where it can be used; else the CPU. Returns why the CPU was taken although
+ * libtorch is a build for CUDA; empty otherwise. */
+std::string choose_device(sr1__device *out)
+{
+    const char *says = runtime_says(); /* first: loading takes seconds */
+
+    if (!says && use_cuda(0, out) == SR1_OK)
+        return "";
+    *out = SR1__CPU;
+    if (!is_cuda_build())
+        return "";
+    return says ? says : sr1_last_error();
+}
+
+/* Once for each reason. */
+void warn_of_cpu(const std::string &why)
+{
+    static std::mutex guard_last;
+    static std::string last;
+    {
+        std::lock_guard<std::mutex> hold(guard_last);
+
+        if (why == last)
+            return;
+        last = why;
+    }
+    sr1__log(
+        SR1_LOG_WARN,
+        "device auto: the CPU is used, because CUDA cannot be (%s); check the driver "
+        "with nvidia-smi, or set device: cpu if the CPU is wanted",
+        why.c_str());
+}
+
 constexpr int DEVICES_MAX = SR1__NAMED - SR1__CUDA; /* of one kind, that have a name */
 
 /* "KIND" or "KIND:N"; -1 for anything else. */
@@ -208,17 +249,19 @@ void sr1__device_library_dir(const char *dir)
 
 sr1_status sr1__device_resolve(const char *name, sr1__device *out)
 {
-    std::lock_guard<std::mutex> hold(lock);
+    std::unique_lock<std::mutex> hold(lock);
+    std::string why;
     int index = device_index(name, "cuda");
 
     if (strcmp(name, "cpu") == 0) {
         *out = SR1__CPU;
         return SR1_OK;
     }
-    if (strcmp(name, "auto") ==
-        0) { /* the runtime is asked first: loading takes seconds */
-        if (runtime_says() || use_cuda(0, out) != SR1_OK)
-            *out = SR1__CPU;
+    if (strcmp(name, "auto") == 0) {
+        why = choose_device(out);
+        hold.unlock();
+        if (!why.empty())
+            warn_of_cpu(why);
         return SR1_OK;
     }
     if (index >= 0)

@@ -1,4 +1,4 @@
-/* lib/tensor/torch/handle.cpp - handles, element types, and the texts for exceptions. */
+/* tensor/torch/handle.cpp - handles, element types, and the texts for exceptions. */
 #include "tensor/torch/torch_guard.h"
 
 #include <c10/util/Exception.h>

@@ -94,7 +94,9 @@ static sr1_status read_arch(const json_t *root, const char *name,
 
     if (!text || json_array_size(list) != 1)
         return sr1__fail(SR1_E_PARSE,
-                         "%s: 'architectures' does not name one architecture", name);
+                         "%s: 'architectures' does not name one architecture; it must be "
+                         "a list of one, such as [\"Qwen3ForCausalLM\"]",
+                         name);
     for (int32_t i = 0; i < 2 * SR1__N_ARCHS; i++) {
         if (strcmp(text, sr1__archs[i / 2].architectures[i % 2]) == 0) {
             c->arch = i / 2;

@@ -6,9 +6,12 @@
 #include "base/num.h"
 #include "base/rng.h"
 #include "text/data/dataset.h"
+#include "text/data/python_list.h"
 #include "text/data/question.h"
 #include "text/data/records.h"
 #include "text/data/row_files.h"
+
+#include <searchr1/ext/data_files.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -100,7 +103,7 @@ sr1_status sr1_row_json(const sr1_row *row, char **out)
 }
 
 /* "no field 'question'; fields are a, b; set question_field" */
-static sr1_status no_field(const json_t *json, const char *field, const char *key)
+static sr1_status no_field(const json_t *json, const char *field, const char *remedy)
 {
     struct sr1__buf b;
     const char *name;
@@ -111,7 +114,7 @@ static sr1_status no_field(const json_t *json, const char *field, const char *ke
     json_object_foreach((json_t *)(uintptr_t)json, name, v)
         sr1__buf_fmt(&b, "%s%.64s", b.len ? ", " : "", name);
     status = sr1__fail(SR1_E_PARSE, "no field '%s'; fields are %s; set %s", field,
-                       b.len ? sr1__buf_cstr(&b) : "none", key);
+                       b.len ? sr1__buf_cstr(&b) : "none", remedy);
     sr1__buf_free(&b);
     return status;
 }
@@ -289,8 +292,8 @@ static const json_t *find_answers(const struct sr1__fields *f, const json_t *row
     return v;
 }
 
-/* A CSV cell may hold a list as JSON: ["a", "b"]. *list stays NULL when this is not one,
- * or the row is of a file that has lists of its own. */
+/* A CSV cell may hold a list as JSON, ["a", "b"], or as Python prints one. *list stays
+ * NULL when this is not one, or the row is of a file that has lists of its own. */
 static sr1_status list_in_cell(const json_t *v, const char *path, json_t **list)
 {
     const char *s = json_string_value(v);
@@ -298,6 +301,8 @@ static sr1_status list_in_cell(const json_t *v, const char *path, json_t **list)
 
     if (s && s[0] == '[' && sr1__row_files_is_csv(path))
         status = sr1__json_parse(list, s, json_string_length(v), "list");
+    if (status == SR1_E_PARSE)
+        status = sr1__python_list_read(s, json_string_length(v), list);
     return status == SR1_E_NOMEM ? status : SR1_OK;
 }
 
@@ -311,10 +316,14 @@ static sr1_status read_ground_truths(const struct sr1__fields *f, sr1_row *row,
     if (status == SR1_OK && v && !json_is_null(v))
         status = add_answers(f, row, list ? list : v);
     else if (status == SR1_OK && !f->answers_optional)
-        status = no_field(row->json, f->answer, "answer_field");
+        status = no_field(row->json, f->answer,
+                          "answer_field, or answers_optional where no reward needs one");
     json_decref(list);
     if (status == SR1_OK && row->n_answers == 0 && !f->answers_optional)
-        status = sr1__fail(SR1_E_PARSE, "field '%s' has no answer in it", f->answer);
+        status = sr1__fail(SR1_E_PARSE,
+                           "field '%s' has no answer in it; give one, or set "
+                           "answers_optional where no reward needs one",
+                           f->answer);
     return status;
 }
 

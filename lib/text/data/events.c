@@ -5,6 +5,7 @@
 #include "base/append.h"
 #include "base/mem.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
@@ -172,22 +173,39 @@ static sr1_status name_time(const char *folder, int64_t *out)
     return SR1_OK;
 }
 
-static sr1_status create_events_file(struct sr1__events *w)
+/* One of this name; *taken: there is one already. */
+static sr1_status create_named(struct sr1__events *w, int64_t at, int *taken)
 {
     char name[64];
-    int64_t at = 0;
+    sr1_status status = SR1_OK;
 
-    SR1__TRY(name_time(w->folder, &at));
+    *taken = 0;
     snprintf(name, sizeof name, NAME "%" PRId64 ".searchr1", at);
     w->path = sr1__path_join(w->folder, name);
     SR1__CHECK_ALLOC(w->path, "TensorBoard file");
     w->fd = open(w->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    *taken = w->fd < 0 && errno == EEXIST;
     if (w->fd >= 0)
         return SR1_OK;
-    sr1__fail_errno("write", w->path);
+    status = sr1__fail_errno("write", w->path);
     sr1__free(w->path);
     w->path = NULL;
-    return SR1_E_IO;
+    return status;
+}
+
+/* Another process may write into the folder too. */
+static sr1_status create_events_file(struct sr1__events *w)
+{
+    sr1_status status = SR1_OK;
+    int taken = 1;
+
+    for (int i = 0; i < 100 && taken; i++) {
+        int64_t at = 0;
+
+        SR1__TRY(name_time(w->folder, &at));
+        status = create_named(w, at, &taken);
+    }
+    return status;
 }
 
 sr1_status sr1__events_add(struct sr1__events *w, const json_t *row)

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "text/data/row_files.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 struct sr1__jsonl {
@@ -14,6 +15,26 @@ struct sr1__jsonl {
     struct sr1__buf line;
 };
 
+/* All n bytes at an offset, which the file had when it was looked at. */
+static sr1_status read_at(const struct sr1__jsonl *w, void *bytes, size_t n, uint64_t at)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t got = pread(w->fd, (char *)bytes + done, n - done, (off_t)(at + done));
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return sr1__fail_errno("read", w->path);
+        if (got == 0)
+            return sr1__fail(SR1_E_IO,
+                             "cannot read %s: it was cut while it was opened; end the "
+                             "other program that writes it",
+                             w->path);
+        done += (size_t)got;
+    }
+    return SR1_OK;
+}
+
 /* *size becomes the offset behind the last line end in the file, 0 when there is none. */
 static sr1_status whole_lines(const struct sr1__jsonl *w, uint64_t *size)
 {
@@ -22,10 +43,8 @@ static sr1_status whole_lines(const struct sr1__jsonl *w, uint64_t *size)
 
     while (at > 0) {
         uint64_t from = at > sizeof chunk ? at - sizeof chunk : 0;
-        ssize_t got = pread(w->fd, chunk, (size_t)(at - from), (off_t)from);
 
-        if (got != (ssize_t)(at - from))
-            return sr1__fail_errno("read", w->path);
+        SR1__TRY(read_at(w, chunk, (size_t)(at - from), from));
         for (; at > from; at--) {
             if (chunk[at - from - 1] == '\n') {
                 *size = at;
@@ -49,16 +68,15 @@ static sr1_status is_record(const struct sr1__jsonl *w, uint64_t from, int *yes)
     size_t n = (size_t)(w->size - from);
     json_t *o = NULL;
     char *text;
-    sr1_status status = SR1_OK;
+    sr1_status status;
 
     *yes = 0;
     if (w->size - from > SR1__ROW_MAX)
         return SR1_OK;
     text = sr1__malloc(n);
     SR1__CHECK_ALLOC(text, "record writer");
-    if (pread(w->fd, text, n, (off_t)from) != (ssize_t)n)
-        status = sr1__fail_errno("read", w->path);
-    else if (sr1__json_parse(&o, text, n, "record") == SR1_E_NOMEM)
+    status = read_at(w, text, n, from);
+    if (status == SR1_OK && sr1__json_parse(&o, text, n, "record") == SR1_E_NOMEM)
         status = SR1_E_NOMEM;
     *yes = json_is_object(o);
     json_decref(o);

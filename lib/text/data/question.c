@@ -59,16 +59,15 @@ sr1_status sr1__question_render(const struct sr1__prompt_template *t,
 
 char *sr1__question_within(const char *text)
 {
-    static const char label[] = "Question: ";
-    const char *at, *last = NULL;
+    static const char opening[] = "Answer the given question. ", label[] = "Question: ";
+    const char *from = text + strspn(text, " \t\r\n");
     size_t begin = 0, len;
 
-    for (at = strstr(text, label); at; at = strstr(at + 1, label))
-        last = at;
-    if (!last)
+    from = strncmp(from, opening, strlen(opening)) == 0 ? strstr(from, label) : NULL;
+    if (!from)
         return sr1__strdup(text);
-    last += strlen(label);
-    len = strlen(last);
-    sr1__strip(last, &begin, &len);
-    return sr1__strndup(last + begin, len);
+    from += strlen(label);
+    len = strlen(from);
+    sr1__strip(from, &begin, &len);
+    return sr1__strndup(from + begin, len);
 }

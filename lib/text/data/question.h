@@ -19,8 +19,9 @@ sr1_status sr1__question_render(const struct sr1__prompt_template *t,
                                 const char *question, size_t n, struct sr1__buf *out,
                                 struct sr1__spans *own);
 
-/* The question within a message of Search-R1: the text after its last "Question: ",
- * stripped; the whole text if there is none. Caller frees; NULL without memory. */
+/* The question within a message of Search-R1 or a relative, which begins with "Answer the
+ * given question. ": the text after the first "Question: ", stripped. Of any other
+ * message the whole text. Caller frees; NULL without memory. */
 char *sr1__question_within(const char *text);
 
 #endif

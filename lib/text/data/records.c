@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/struct.h"
+#include "base/utf8.h"
 #include "text/data/dataset.h"
 #include "text/data/question.h"
 
@@ -123,6 +124,13 @@ static sr1_status replace_records_file(struct record_writer *w, const char *path
     return status;
 }
 
+static sr1_status check_record_text(const char *name, const char *text)
+{
+    if (text && !sr1__utf8_valid(text, strlen(text)))
+        return sr1__fail(SR1_E_INVALID, "record options: %s is not UTF-8", name);
+    return SR1_OK;
+}
+
 void sr1_record_options_init(sr1_record_options *options)
 {
     static const sr1_record_options defaults;
@@ -141,6 +149,8 @@ sr1_status sr1_dataset_write_records(const sr1_dataset *dataset, const char *pat
     SR1__TRY(sr1__struct_take(&w.options, sizeof w.options, options,
                               SR1__STRUCT_END(sr1_record_options, struct_size),
                               "record options"));
+    SR1__TRY(check_record_text("data_source", w.options.data_source));
+    SR1__TRY(check_record_text("split", w.options.split));
     SR1__TRY(sr1__question_template(&w.prompt, SR1__QUESTION_SEARCH_R1));
     sr1__buf_init(&w.content, 0);
     status = replace_records_file(&w, path);

@@ -239,10 +239,12 @@ static sr1_status index_array(struct index_scan *s)
 static sr1_status index_object(struct index_scan *s)
 {
     char key[16];
-    int found = 0;
+    int found = 0, more = 0;
 
     take_char(s);
-    while (skip_row_space(s) == '"') {
+    while (skip_row_space(s) == '"' || more) {
+        if (peek_char(s) != '"')
+            return fail_here(s, SR1_E_PARSE, "a key is missing after ','");
         SR1__TRY(take_string(s, key, sizeof key));
         if (skip_row_space(s) != ':')
             return fail_here(s, SR1_E_PARSE, "':' is missing after a key");
@@ -253,9 +255,13 @@ static sr1_status index_object(struct index_scan *s)
         } else {
             SR1__TRY(skip_element_value(s));
         }
-        if (skip_row_space(s) == ',')
-            take_char(s);
+        more = skip_row_space(s) == ',';
+        if (!more)
+            break;
+        take_char(s);
     }
+    if (peek_char(s) == '"')
+        return fail_here(s, SR1_E_PARSE, "',' is missing between two members");
     if (peek_char(s) != '}')
         return fail_here(s, SR1_E_PARSE, "the object is not closed");
     take_char(s);

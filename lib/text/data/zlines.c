@@ -3,6 +3,7 @@
 
 #include "base/append.h"
 #include "base/file.h"
+#include "base/map_watch.h"
 #include "base/mem.h"
 #include "base/source.h"
 #include "base/str.h"
@@ -55,6 +56,10 @@ sr1_status sr1__zlines_open(struct sr1__zlines **out, const char *path)
 
 sr1_status sr1__zlines_add(struct sr1__zlines *w, const char *line, size_t n)
 {
+    if (n > LINE_BYTES)
+        return sr1__fail(SR1_E_LIMIT,
+                         "%s: a line of %zu bytes; nobody reads more than 64 MiB",
+                         w->path, n);
     if (w->lines.len > 0 && w->lines.len + n > FRAME_BYTES)
         SR1__TRY(sr1__zlines_flush(w));
     sr1__buf_add(&w->lines, line, n);
@@ -93,8 +98,9 @@ sr1_status sr1__zlines_mend(struct sr1__zlines *w)
 {
     struct sr1__map map;
     size_t at = 0;
+    sr1_status st;
 
-    SR1__TRY(sr1__map_open(&map, w->path));
+    SR1__TRY(sr1__map_open_watched(&map, w->path, 0));
     while (at < map.size) {
         size_t n = ZSTD_findFrameCompressedSize(map.data + at, map.size - at);
 
@@ -102,8 +108,9 @@ sr1_status sr1__zlines_mend(struct sr1__zlines *w)
             break;
         at += n;
     }
+    st = sr1__map_check(&map);
     sr1__map_close(&map);
-    return sr1__zlines_truncate(w, at);
+    return st == SR1_OK ? sr1__zlines_truncate(w, at) : st;
 }
 
 sr1_status sr1__zlines_sync(struct sr1__zlines *w)

@@ -1,4 +1,5 @@
 /* text/tokenizer/tokenizer.c - the handle: references, look-ups, opening and saving. */
+#include "text/tokenizer/tokenizer_files.h"
 #include "text/tokenizer/tokenizer_internal.h"
 
 #include "base/file.h"
@@ -6,15 +7,6 @@
 #include "base/utf8.h"
 
 #include <string.h>
-
-#define FILE_MAX ((size_t)256 << 20)
-
-/* A tokenizer's files, as Hugging Face folders name them. */
-static const char *const file_names[] = {"tokenizer.json",      "tokenizer_config.json",
-                                         "chat_template.jinja", "special_tokens_map.json",
-                                         "added_tokens.json",   "vocab.json",
-                                         "merges.txt",          "generation_config.json",
-                                         "vocab.txt",           "spiece.model"};
 
 sr1_tokenizer *sr1__tokenizer_ref(sr1_tokenizer *t)
 {
@@ -35,7 +27,7 @@ static void free_parts(sr1_tokenizer *t)
     sr1__pattern_free(t->pattern);
     sr1__added_free(&t->added);
     sr1__added_free(&t->added_normalised);
-    sr1__free(t->folder);
+    sr1__tokenizer_files_free(t->files);
 }
 
 void sr1_tokenizer_free(sr1_tokenizer *t)
@@ -128,15 +120,12 @@ int sr1__tokenizer_stops(const sr1_tokenizer *t, int32_t id)
 
 static sr1_status open_tokenizer_json(sr1_tokenizer **out, const char *path)
 {
-    struct sr1__map map = {0};
+    struct sr1__buf bytes;
     sr1_status status;
 
-    SR1__TRY(sr1__map_open(&map, path));
-    if (map.size > FILE_MAX)
-        status = sr1__fail(SR1_E_LIMIT, "%s: larger than %zu MiB", path, FILE_MAX >> 20);
-    else
-        status = sr1__tokenizer_parse(out, (const char *)map.data, map.size, path);
-    sr1__map_close(&map);
+    SR1__TRY(sr1__file_read(path, SR1__TOKENIZER_FILE_MAX, &bytes));
+    status = sr1__tokenizer_parse(out, sr1__buf_cstr(&bytes), bytes.len, path);
+    sr1__buf_free(&bytes);
     return status;
 }
 
@@ -151,13 +140,12 @@ static sr1_status refuse_sentencepiece(sr1_tokenizer **out, const char *path)
                      path);
 }
 
-/* The files that a folder's tokenizer can be read from; the first existing one is used.
- */
+/* The other files that a folder's tokenizer can be read from; the first existing one is
+ * used. */
 static const struct {
     const char *name;
     sr1_status (*open)(sr1_tokenizer **out, const char *path);
 } sources[] = {
-    {"tokenizer.json", open_tokenizer_json},
     {"vocab.txt", sr1__bert_vocab_open},
     {"spiece.model", refuse_sentencepiece},
     {"sentencepiece.bpe.model", refuse_sentencepiece},
@@ -184,57 +172,53 @@ static sr1_status open_source(sr1_tokenizer **out, const char *folder)
         folder);
 }
 
+/* From the bytes that are kept, so that they are what was read. */
+static sr1_status parse_kept(sr1_tokenizer **out, const struct sr1__buf *kept,
+                             const char *folder)
+{
+    char *path = sr1__path_join(folder, "tokenizer.json");
+    sr1_status status =
+        path ? sr1__tokenizer_parse(out, sr1__buf_cstr(kept), kept->len, path)
+             : sr1__fail_nomem("tokenizer");
+
+    sr1__free(path);
+    return status;
+}
+
 static sr1_status open_tokenizer_folder(sr1_tokenizer **out, const char *folder)
 {
-    SR1__TRY(open_source(out, folder));
+    struct sr1__tokenizer_files *files = NULL;
+    const struct sr1__buf *kept;
+    sr1_status status;
+
+    SR1__TRY(sr1__tokenizer_files_read(&files, folder));
+    kept = sr1__tokenizer_files_find(files, "tokenizer.json");
+    status = kept ? parse_kept(out, kept, folder) : open_source(out, folder);
+    if (status != SR1_OK) {
+        sr1__tokenizer_files_free(files);
+        return status;
+    }
+    (*out)->files = files;
     return sr1__tokenizer_read_config(*out, folder);
 }
 
 sr1_status sr1_tokenizer_open(sr1_tokenizer **out, const char *path)
 {
     sr1_tokenizer *t = NULL;
-    int is_dir;
     sr1_status status;
 
     if (!out || !path)
         return sr1__fail(SR1_E_INVALID, "tokenizer: out and path are needed");
-    is_dir = sr1__path_is_dir(path);
-    status = is_dir ? open_tokenizer_folder(&t, path) : open_tokenizer_json(&t, path);
-    if (status == SR1_OK && is_dir) {
-        t->folder = sr1__strdup(path);
-        status = t->folder ? SR1_OK : sr1__fail_nomem("tokenizer");
-    }
+    status = sr1__path_is_dir(path) ? open_tokenizer_folder(&t, path)
+                                    : open_tokenizer_json(&t, path);
     SR1__RETURN_NEW(out, t, status, sr1_tokenizer_free);
-}
-
-/* Copy one file where it is there. */
-static sr1_status copy_tokenizer_file(const char *from_dir, const char *to_dir,
-                                      const char *name)
-{
-    char *from = sr1__path_join(from_dir, name), *to = sr1__path_join(to_dir, name);
-    struct sr1__buf bytes;
-    sr1_status status = SR1_OK;
-
-    sr1__buf_init(&bytes, 0);
-    if (!from || !to)
-        status = sr1__fail_nomem("saving the tokenizer");
-    else if (sr1__path_exists(from))
-        status = sr1__file_read(from, FILE_MAX, &bytes);
-    if (status == SR1_OK && sr1__path_exists(from))
-        status = sr1__file_replace(to, sr1__buf_cstr(&bytes), bytes.len);
-    sr1__buf_free(&bytes);
-    sr1__free(from);
-    sr1__free(to);
-    return status;
 }
 
 sr1_status sr1_tokenizer_save(const sr1_tokenizer *t, const char *dir)
 {
     if (!t || !dir)
         return sr1__fail(SR1_E_INVALID, "tokenizer: a tokenizer and a folder are needed");
-    if (!t->folder)
+    if (!t->files)
         return sr1__fail(SR1_E_STATE, "this tokenizer was not opened from a folder");
-    for (size_t i = 0; i < sizeof file_names / sizeof file_names[0]; i++)
-        SR1__TRY(copy_tokenizer_file(t->folder, dir, file_names[i]));
-    return SR1_OK;
+    return sr1__tokenizer_files_write(t->files, dir);
 }

@@ -40,8 +40,9 @@ static sr1_status role_from_config(sr1_tokenizer *t, const json_t *config,
     if (t->role_id[role] < 0)
         return sr1__fail(
             SR1_E_PARSE,
-            "tokenizer_config.json: %s '%s' is not a token of tokenizer.json", key,
-            text ? text : "?");
+            "tokenizer_config.json: %s '%s' is not a token of tokenizer.json; copy both "
+            "files from one model",
+            key, text ? text : "?");
     return SR1_OK;
 }
 
@@ -67,7 +68,7 @@ static sr1_status check_added(const sr1_tokenizer *t, const json_t *config)
         if (!same)
             return sr1__fail(SR1_E_PARSE,
                              "tokenizer_config.json: added token %s ('%s') is not in "
-                             "tokenizer.json",
+                             "tokenizer.json; copy both files from one model",
                              key, text ? text : "?");
     }
     return SR1_OK;

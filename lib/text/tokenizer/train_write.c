@@ -1,5 +1,6 @@
 /* text/tokenizer/train_write.c - write a learned vocabulary as Hugging Face files. */
 #include "text/tokenizer/chat.h"
+#include "text/tokenizer/tokenizer_files.h"
 #include "text/tokenizer/train.h"
 
 #include "base/file.h"
@@ -159,6 +160,7 @@ static sr1_status replace_in(const char *dir, const char *name, const struct sr1
 sr1_status sr1__learnt_write(const struct sr1__learnt *l,
                              const struct sr1__added_names *names, const char *dir)
 {
+    static const char *const written[] = {"tokenizer.json", "tokenizer_config.json"};
     struct sr1__buf tokenizer, config;
     sr1_status status;
 
@@ -170,9 +172,11 @@ sr1_status sr1__learnt_write(const struct sr1__learnt *l,
     if (status == SR1_OK)
         status = sr1__dir_make(dir);
     if (status == SR1_OK)
-        status = replace_in(dir, "tokenizer.json", &tokenizer);
+        status = replace_in(dir, written[0], &tokenizer);
     if (status == SR1_OK)
-        status = replace_in(dir, "tokenizer_config.json", &config);
+        status = replace_in(dir, written[1], &config);
+    if (status == SR1_OK)
+        status = sr1__tokenizer_files_clear(dir, written, 2);
     sr1__buf_free(&tokenizer);
     sr1__buf_free(&config);
     return status;

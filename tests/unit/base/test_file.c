@@ -2,6 +2,7 @@
 #include "../../support/torture.h"
 #include "../../support/files.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -236,6 +237,67 @@ static void an_output_is_not_an_input(void **state)
                      SR1_OK);
 }
 
+/* Written to, but not to be read: there is nothing to sync by. */
+static void a_folder_that_cannot_be_read_takes_files(void **state)
+{
+    uid_t root = geteuid();
+    char folder[512];
+    struct stat st;
+
+    (void)state;
+    snprintf(folder, sizeof folder, "%s", scratch_path("blind"));
+    assert_int_equal(chmod(scratch_dir, 0755), 0);
+    assert_int_equal(mkdir(folder, 0300), 0);
+    if (root == 0) {
+        assert_int_equal(chown(folder, 65534, 65534), 0);
+        assert_int_equal(seteuid(65534), 0);
+    }
+    if (access(scratch_dir, X_OK) == 0) {
+        assert_int_equal(sr1__file_replace(scratch_path("blind/file"), "text", 4),
+                         SR1_OK);
+        assert_int_equal(stat(scratch_path("blind/file"), &st), 0);
+        assert_int_equal(sr1__dir_remove(folder), SR1_E_IO);
+        assert_non_null(strstr(sr1_last_error(), "Permission denied"));
+    }
+    assert_int_equal(seteuid(root), 0);
+    assert_int_equal(chmod(folder, 0700), 0);
+    assert_int_equal(sr1__dir_remove(folder), SR1_OK);
+}
+
+static void *remove_tree(void *arg)
+{
+    return (void *)(intptr_t)(sr1__dir_remove(arg) != SR1_OK);
+}
+
+static void a_tree_may_be_removed_by_two(void **state)
+{
+    char tree[512];
+
+    (void)state;
+    snprintf(tree, sizeof tree, "%s", scratch_path("tree"));
+    for (int round = 0; round < 5; round++) {
+        pthread_t other;
+        void *failed;
+
+        for (int i = 0; i < 40; i++) {
+            char name[64];
+
+            snprintf(name, sizeof name, "tree/%d/sub", i);
+            assert_int_equal(sr1__dir_make(scratch_path(name)), SR1_OK);
+            for (int k = 0; k < 10; k++) {
+                snprintf(name, sizeof name, "tree/%d/sub/%d", i, k);
+                scratch_file(name, "x", 1);
+            }
+        }
+        assert_int_equal(pthread_create(&other, NULL, remove_tree, tree), 0);
+        if (sr1__dir_remove(tree) != SR1_OK)
+            fail_msg("%s", sr1_last_error());
+        assert_int_equal(pthread_join(other, &failed), 0);
+        assert_null(failed);
+        assert_false(sr1__path_exists(tree));
+    }
+}
+
 static void joined_paths(void **state)
 {
     static const char *const rows[][3] = {{"a", "b", "a/b"},
@@ -296,6 +358,8 @@ int main(void)
         cmocka_unit_test(folders),
         cmocka_unit_test(folders_that_cannot_be_made_say_why),
         cmocka_unit_test(an_output_is_not_an_input),
+        cmocka_unit_test(a_folder_that_cannot_be_read_takes_files),
+        cmocka_unit_test(a_tree_may_be_removed_by_two),
         cmocka_unit_test(joined_paths),
         cmocka_unit_test(memory_may_fail),
     };

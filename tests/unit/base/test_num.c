@@ -1,5 +1,6 @@
-/* Numbers and text, in a locale with a decimal comma too. */
+/* Numbers and text, also in locales with another decimal sign than a point. */
 #include "../../support/torture.h"
+#include "../../support/language.h"
 
 #include "base/json.h"
 #include "base/num.h"
@@ -93,16 +94,61 @@ static void too_large_a_number_is_mended(void **state)
     sr1__buf_free(&b);
 }
 
-static void any_locale(void **state)
+static void json_keeps_its_point(void **state)
 {
-    static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "C"};
+    static const char text[] = "[1.5,-2.5e-7]";
+    struct sr1__buf b;
+    json_t *list = NULL;
 
-    for (size_t i = 0; i < 4 && !setlocale(LC_ALL, names[i]); i++)
-        continue;
+    (void)state;
+    assert_int_equal(sr1__json_parse(&list, text, strlen(text), "list"), SR1_OK);
+    assert_true(json_real_value(json_array_get(list, 0)) == 1.5);
+    assert_true(json_real_value(json_array_get(list, 1)) == -2.5e-7);
+    sr1__buf_init(&b, 0);
+    assert_int_equal(sr1__json_dump(list, 0, &b), SR1_OK);
+    assert_string_equal(sr1__buf_cstr(&b), "[1.5,-2.4999999999999999e-7]");
+    sr1__buf_free(&b);
+    json_decref(list);
+}
+
+static void floats_keep_their_point(void **state)
+{
+    char text[32];
+
+    (void)state;
+    sr1__format_float(0.1f, text);
+    assert_string_equal(text, "0.1");
+    sr1__format_float(2.0f, text);
+    assert_string_equal(text, "2.0");
+}
+
+/* All of it in a language whose decimal sign is this. */
+static void speak_and_count(void **state, const char *language, const char *sign)
+{
+    if (!speak(language)) {
+        print_message("no language %s here: localedef or its sources are missing\n",
+                      language);
+        skip();
+    }
+    assert_string_equal(localeconv()->decimal_point, sign);
     reals(state);
     shortest_text_reads_back(state);
     too_large_a_number_is_mended(state);
-    setlocale(LC_ALL, "C");
+    json_keeps_its_point(state);
+    floats_keep_their_point(state);
+    assert_string_equal(localeconv()->decimal_point, sign); /* it is left as it was */
+    speak_plainly();
+}
+
+static void in_a_language_with_a_comma(void **state)
+{
+    speak_and_count(state, "de_DE", ",");
+}
+
+/* Its decimal sign is more than one byte long. */
+static void in_a_language_with_a_sign_of_two_bytes(void **state)
+{
+    speak_and_count(state, "ps_AF", "\xd9\xab");
 }
 
 int main(void)
@@ -111,8 +157,12 @@ int main(void)
         cmocka_unit_test(integers),
         cmocka_unit_test(reals),
         cmocka_unit_test(shortest_text_reads_back),
-        cmocka_unit_test(any_locale),
+        cmocka_unit_test(too_large_a_number_is_mended),
+        cmocka_unit_test(json_keeps_its_point),
+        cmocka_unit_test(floats_keep_their_point),
+        cmocka_unit_test(in_a_language_with_a_comma),
+        cmocka_unit_test(in_a_language_with_a_sign_of_two_bytes),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

@@ -14,11 +14,13 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "environment/code/check_cache.h"
 #include "environment/code/code_check.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static sr1_sandbox *box;
 
@@ -84,6 +86,14 @@ static sr1_check_report report_of(const sr1_check *c)
 
     assert_int_equal(sr1_check_report_get(c, &r), SR1_OK);
     return r;
+}
+
+static int64_t programs(const sr1_checker *k)
+{
+    sr1_checker_stats s = {.struct_size = sizeof(s)};
+
+    assert_int_equal(sr1_checker_stats_get(k, &s), SR1_OK);
+    return s.programs;
 }
 
 /* The verdicts of the tests as letters: PWRTMO, - skipped, ? anything else. */
@@ -369,6 +379,94 @@ static void calls_go_as_deep_as_in_one_file(void **state)
     sr1_problems_free(set);
 }
 
+/* ---- when the process of the tests dies ---- */
+
+/* A test that kills the process it runs in, the first so many times. */
+static sr1_problems *killing(const char *mark, int times, const char *how)
+{
+    char row[1024];
+
+    snprintf(row, sizeof(row),
+             "{\"id\": 1, \"problem\": \"p\", \"setup\": \"import os, signal\\n"
+             "with open('/tmp/sr1-%s-%d', 'a+') as file:\\n"
+             "    file.write('x')\\n    file.flush()\\n"
+             "    count = os.fstat(file.fileno()).st_size\\n"
+             "    os.unlink(file.name) if count > %d else None\\n\", "
+             "\"tests\": [\"assert f() == 1\", \"f()\\nif count <= %d: %s\"]}",
+             mark, (int)getpid(), times, times, how);
+    return parse(row);
+}
+
+static void a_killed_judge_says_nothing_of_the_answer(void **state)
+{
+    sr1_checker_options o = {.struct_size = sizeof(o), .all_or_nothing = 1};
+    sr1_problems *set = killing("twice", 2, "os.kill(os.getpid(), 9)");
+    sr1_checker *k = checker_with(&o);
+    sr1_check *c;
+
+    (void)state;
+    verdicts_are(k, set, "def f(): return 1", "PP");
+    assert_int_equal(programs(k), 3);
+    c = run(k, set, "def f(): return 1"); /* the last try is known */
+    assert_int_equal(report_of(c).cached, 1);
+    sr1_check_free(c);
+    sr1_checker_free(k);
+    sr1_problems_free(set);
+}
+
+/* Else a wrong answer that can kill it would choose to be unknown. */
+static void an_answer_that_always_kills_its_judge_fails(void **state)
+{
+    static const struct {
+        const char *how, *letters, *text;
+        int tries;
+    } rows[] = {{"os.kill(os.getpid(), 9)", "PR", "signal 9 ended", 3},
+                {"os._exit(3)", "PR", "failed, in each of 3 tries", 3},
+                {"os.kill(os.getpid(), signal.SIGXCPU)", "PT", "processor time", 1}};
+    sr1_checker_options o = {.struct_size = sizeof(o), .all_or_nothing = 1};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        sr1_problems *set = killing("always", 1000, rows[i].how);
+        sr1_checker *k = checker_with(&o);
+
+        for (int64_t n = 1; n <= 2; n++) { /* it is not kept */
+            sr1_check *c = run(k, set, "def f(): return 1");
+
+            assert_int_equal(report_of(c).cached, 0);
+            assert_non_null(strstr(report_of(c).error, rows[i].text));
+            assert_int_equal(programs(k), n * rows[i].tries);
+            sr1_check_free(c);
+        }
+        verdicts_are(k, set, "def f(): return 1", rows[i].letters);
+        sr1_checker_free(k);
+        sr1_problems_free(set);
+    }
+}
+
+/* A result may take as much memory outside the answer's process as inside. */
+static void memory_of_results_follows_the_limit(void **state)
+{
+    static const int64_t mib[] = {256, 4096};
+    static const char *const letters[] = {"M", "P"};
+    sr1_problems *set = parse(
+        "{\"id\": 1, \"problem\": \"p\", \"tests\": [\"assert len(f() * 1500) == 1500 "
+        "<< 20\"]}");
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        sr1_checker_options o = {.struct_size = sizeof(o),
+                                 .time_limit = 20,
+                                 .all_or_nothing = 1,
+                                 .memory_limit = mib[i] << 20};
+        sr1_checker *k = checker_with(&o);
+
+        verdicts_are(k, set, "def f(): return b'x' * (1 << 20)", letters[i]);
+        sr1_checker_free(k);
+    }
+    sr1_problems_free(set);
+}
+
 /* Only the process of the answer can say what an object of its own is equal to: it is
  * asked where that is allowed, and then it is told. */
 static void what_an_answer_says_of_itself_is_marked(void **state)
@@ -484,6 +582,20 @@ static void outputs_may_hold_a_nul(void **state)
     sr1_problems_free(set);
 }
 
+static void one_waits_for_a_number_of_seconds(void **state)
+{
+    sr1_problems *set = parse(double_row);
+    sr1_checker *k = make(1);
+    sr1_check *c = run(k, set, "print(1)");
+
+    (void)state;
+    assert_int_equal(sr1_check_wait(c, NAN), SR1_E_INVALID);
+    assert_int_equal(sr1_check_wait(c, 1e300), SR1_OK);
+    sr1_check_free(c);
+    sr1_checker_free(k);
+    sr1_problems_free(set);
+}
+
 static void a_nul_is_no_program(void **state)
 {
     sr1_problems *set = parse(double_row);
@@ -502,14 +614,6 @@ static void a_nul_is_no_program(void **state)
 }
 
 /* ---- the cache ---- */
-
-static int64_t programs(const sr1_checker *k)
-{
-    sr1_checker_stats s = {.struct_size = sizeof(s)};
-
-    assert_int_equal(sr1_checker_stats_get(k, &s), SR1_OK);
-    return s.programs;
-}
 
 static void known_answers_are_not_run_again(void **state)
 {
@@ -729,6 +833,39 @@ static void running_out_of_time_is_not_kept(void **state)
     sr1_problems_free(set);
 }
 
+/* Of many long programs those from before the last clearing are gone. */
+static void a_cache_is_bounded_in_bytes(void **state)
+{
+    const size_t long_one = (size_t)1 << 20;
+    struct sr1__check_cache *cache = NULL;
+    struct sr1__buf key, value;
+    int kept = 0;
+
+    (void)state;
+    assert_int_equal(sr1__check_cache_new(&cache, NULL, 65536), SR1_OK);
+    sr1__buf_init(&key, 0);
+    sr1__buf_init(&value, 0);
+    sr1__buf_str(&value, "outcome");
+    for (int i = 0; i < 300; i++) {
+        sr1__buf_clear(&key);
+        sr1__buf_room(&key, long_one);
+        memset(key.data, i % 256, long_one);
+        memcpy(key.data, &i, sizeof i);
+        key.len = long_one;
+        sr1__check_cache_put(cache, &key, &value);
+    }
+    for (int i = 0; i < 300; i++) {
+        memset(key.data, i % 256, long_one);
+        memcpy(key.data, &i, sizeof i);
+        sr1__buf_clear(&value);
+        kept += sr1__check_cache_get(cache, &key, &value);
+    }
+    assert_true(kept > 0 && kept < 256);
+    sr1__buf_free(&key);
+    sr1__buf_free(&value);
+    sr1__check_cache_free(cache);
+}
+
 static void without_a_cache_all_are_run(void **state)
 {
     sr1_checker_options o = {.struct_size = sizeof(o), .cache_entries = -1};
@@ -939,10 +1076,14 @@ int main(void)
         cmocka_unit_test(results_of_apps_may_stand_in_a_list),
         cmocka_unit_test(values_are_what_they_were),
         cmocka_unit_test(calls_go_as_deep_as_in_one_file),
+        cmocka_unit_test(a_killed_judge_says_nothing_of_the_answer),
+        cmocka_unit_test(an_answer_that_always_kills_its_judge_fails),
+        cmocka_unit_test(memory_of_results_follows_the_limit),
         cmocka_unit_test(what_an_answer_says_of_itself_is_marked),
         cmocka_unit_test(a_service_judges_inside_or_not_at_all),
         cmocka_unit_test(programs_are_given_input),
         cmocka_unit_test(outputs_may_hold_a_nul),
+        cmocka_unit_test(one_waits_for_a_number_of_seconds),
         cmocka_unit_test(a_nul_is_no_program),
         cmocka_unit_test(known_answers_are_not_run_again),
         cmocka_unit_test(a_traceback_is_of_ones_own_text),
@@ -951,6 +1092,7 @@ int main(void)
         cmocka_unit_test(another_service_is_another_result),
         cmocka_unit_test(records_of_others_are_looked_at),
         cmocka_unit_test(running_out_of_time_is_not_kept),
+        cmocka_unit_test(a_cache_is_bounded_in_bytes),
         cmocka_unit_test(without_a_cache_all_are_run),
         cmocka_unit_test(equal_answers_at_once_are_run_once),
         cmocka_unit_test(a_check_can_be_cancelled),

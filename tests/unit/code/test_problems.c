@@ -9,7 +9,9 @@
 #include <searchr1/ext/code.h>
 
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 static sr1_problems *parse_with(const char *text, const sr1_problems_options *o)
 {
@@ -366,6 +368,122 @@ static void rows_without_an_id_get_one(void **state)
     sr1_problems_free(named);
 }
 
+/* As APPS and TACO have them. */
+static void rows_without_tests_are_left_out(void **state)
+{
+    static const char text[] =
+        "{\"id\": 1, \"question\": \"a\", \"input_output\": \"\"}\n\n"
+        "{\"id\": 2, \"question\": \"b\", \"input_output\": {\"inputs\": [\"1\"], "
+        "\"outputs\": [\"1\"]}}\n"
+        "{\"id\": 3, \"question\": \"c\", \"input_output\": null}\n"
+        "{\"id\": 4, \"question\": \"d\", \"input_output\": \"{\\\"inputs\\\": [], "
+        "\\\"outputs\\\": []}\"}\n"
+        "{\"id\": 5, \"question\": \"e\", \"input_output\": {\"inputs\": [\"1\"], "
+        "\"outputs\": [\"1\"]}}";
+    sr1_problems *set = parse(text);
+
+    (void)state;
+    assert_int_equal(sr1_problems_count(set), 2);
+    assert_int_equal(sr1_problems_left_out(set), 3);
+    assert_int_equal(sr1_problems_left_out(NULL), 0);
+    assert_string_equal(sr1_problem_id(sr1_problems_at(set, 0)), "2");
+    assert_string_equal(sr1_problem_id(sr1_problems_at(set, 1)), "5");
+    assert_null(sr1_problems_find(set, "1"));
+    sr1_problems_free(set);
+    refused("{\"id\": 1, \"question\": \"a\", \"input_output\": \"\"}", SR1_E_INVALID,
+            "that has tests (rows: 1)");
+}
+
+static void time_limits_have_units(void **state)
+{
+    static const struct {
+        const char *text;
+        double seconds; /* 0: refused */
+    } rows[] = {{"2", 2},
+                {"2.5 seconds", 2.5},
+                {"1 second", 1},
+                {"3s", 3},
+                {"500 ms", 0.5},
+                {"1500ms", 1.5},
+                {"1 minute", 60},
+                {"2 Minutes", 120},
+                {" 4 sec. ", 4},
+                {"", 10},
+                {"  ", 10},
+                {"2.", 2},
+                {"0", 10},
+                {"1 hour", 0},
+                {"fast", 0},
+                {"1-2 seconds", 0},
+                {"2 seconds or so", 0},
+                {"-1", 0},
+                {"100 minutes", 0},
+                {"s", 0}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char row[256];
+        sr1_problems *set;
+
+        snprintf(row, sizeof row,
+                 "{\"id\": 1, \"problem\": \"a\", \"tests\": [\"x\"], "
+                 "\"time_limit\": \"%s\"}",
+                 rows[i].text);
+        if (!(rows[i].seconds > 0)) {
+            refused(row, SR1_E_PARSE, "'time_limit' is");
+            continue;
+        }
+        set = parse(row);
+        if (fabs(sr1_problem_time_limit(sr1_problems_at(set, 0)) - rows[i].seconds) >
+            1e-12)
+            fail_msg("'%s' is %g seconds", rows[i].text,
+                     sr1_problem_time_limit(sr1_problems_at(set, 0)));
+        sr1_problems_free(set);
+    }
+}
+
+/* ---- files that change ---- */
+
+struct cutter {
+    char path[512];
+    int64_t after_us;
+};
+
+static void *cut_file(void *arg)
+{
+    const struct cutter *c = arg;
+
+    usleep((unsigned)c->after_us);
+    (void)!truncate(c->path, 100);
+    return NULL;
+}
+
+/* Cut at some moment of its reading: it is an error, never a signal. */
+static void a_file_that_is_cut_is_refused(void **state)
+{
+    struct cutter c;
+    int met = 0;
+
+    (void)state;
+    snprintf(c.path, sizeof c.path, "%s", scratch_path("cut.jsonl"));
+    for (c.after_us = 500; c.after_us < 100000 && !met; c.after_us *= 2) {
+        FILE *f = fopen(c.path, "w");
+        sr1_problems *set = NULL;
+        const char *path = c.path;
+        pthread_t thread;
+
+        for (int i = 0; i < 60000; i++)
+            fprintf(f, "{\"id\": %d, \"problem\": \"Add up.\", \"tests\": [\"x\"]}\n", i);
+        assert_int_equal(fclose(f), 0);
+        assert_int_equal(pthread_create(&thread, NULL, cut_file, &c), 0);
+        met = sr1_problems_load(&set, &path, 1, NULL) == SR1_E_CORRUPT;
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        sr1_problems_free(set);
+    }
+    assert_true(met);
+    assert_non_null(strstr(sr1_last_error(), "was changed in place"));
+}
+
 static void bad_rows_are_refused_by_name(void **state)
 {
     (void)state;
@@ -509,6 +627,8 @@ static void memory_may_run_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        /* first: the framework takes the library's handler of SIGBUS away after it */
+        cmocka_unit_test(a_file_that_is_cut_is_refused),
         cmocka_unit_test(plain_rows_are_read),
         cmocka_unit_test(prompts_ask_for_what_is_tested),
         cmocka_unit_test(apps_rows_are_read),
@@ -518,6 +638,8 @@ int main(void)
         cmocka_unit_test(the_public_sets_are_read),
         cmocka_unit_test(many_names_are_looked_up_in_time),
         cmocka_unit_test(rows_without_an_id_get_one),
+        cmocka_unit_test(rows_without_tests_are_left_out),
+        cmocka_unit_test(time_limits_have_units),
         cmocka_unit_test(bad_rows_are_refused_by_name),
         cmocka_unit_test(more_tests_than_the_bound_are_refused),
         cmocka_unit_test(options_are_checked),

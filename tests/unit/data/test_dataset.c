@@ -57,6 +57,34 @@ static const char *const forms[][2] = {
      "{\"question\":\"Q2\",\"golden_answers\":\"b\",\"data_source\":\"nq\"}]"},
     {"a.csv", "\xef\xbb\xbfid,question,golden_answers,data_source\n"
               "7,Q1,\"[\"\"a\"\", 2, 0.5]\",\n,Q2,b,nq\n"},
+    {"a.csv", "id,question,golden_answers,data_source\n" /* as Python prints it */
+              "7,Q1,\"['a', 2, 0.5]\",\n,Q2,['b'],nq\n"},
+};
+
+/* A cell, and the answers that it holds. */
+static const struct {
+    const char *cell;
+    const char *answers[4];
+} python_cells[] = {
+    {"['Paris']", {"Paris"}},
+    {"[ 'a' , \"it's\", 'say \\'x\\' \\\\ \\n\\t', ]", {"a", "it's", "say 'x' \\ \n\t"}},
+    {"['\\xe9\\u20ac\\U0001f600', '\xc3\xa9']",
+     {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa9"}},
+    {"['Paris' 'Lyon'\n \"L'Isle\"]", {"Paris", "Lyon", "L'Isle"}}, /* numpy */
+    {"[1, -2.5, 'x']", {"1", "-2.5", "x"}},
+    /* no lists: one answer each */
+    {"[sic] Paris", {"[sic] Paris"}},
+    {"['a', None]", {"['a', None]"}},
+    {"['a'", {"['a'"}},
+    {"['a'] and more", {"['a'] and more"}},
+    {"['a''b']", {"['a''b']"}},
+    {"['a',, 'b']", {"['a',, 'b']"}},
+    {"['\\ud800']", {"['\\ud800']"}},
+    {"['\\x00']", {"['\\x00']"}},
+    {"['\\q']", {"['\\q']"}},
+    {"['a", {"['a"}},
+    {"['a\\", {"['a\\"}},
+    {"[", {"["}},
 };
 
 /* Rows of TriviaQA and SQuAD as they are published (made up here). */
@@ -92,6 +120,36 @@ static const struct {
      NULL,
      {"g"}},
 };
+
+static void python_lists_are_read_in_cells(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(python_cells); i++) {
+        sr1_dataset *d = NULL;
+        sr1_row *row = NULL;
+        struct sr1__buf file;
+        size_t n = 0;
+
+        while (n < COUNT(python_cells[i].answers) && python_cells[i].answers[n])
+            n++;
+        sr1__buf_init(&file, 0);
+        sr1__buf_str(&file, "question,golden_answers\nq,\"");
+        for (const char *c = python_cells[i].cell; *c; c++) {
+            sr1__buf_str(&file, *c == '"' ? "\"" : "");
+            sr1__buf_char(&file, *c);
+        }
+        sr1__buf_str(&file, "\"\n");
+        if (open_one(&d, scratch_file("p.csv", sr1__buf_cstr(&file), 0), NULL) != SR1_OK)
+            fail_msg("%s", sr1_last_error());
+        assert_int_equal(sr1_dataset_read(d, 0, &row), SR1_OK);
+        assert_int_equal(sr1_row_answer_count(row), n);
+        for (size_t k = 0; k < n; k++)
+            assert_string_equal(sr1_row_answer(row, k), python_cells[i].answers[k]);
+        sr1_row_free(row);
+        sr1_dataset_free(d);
+        sr1__buf_free(&file);
+    }
+}
 
 /* Text is text, whatever it looks like; only a cell of a CSV file may be a list. */
 static void text_like_a_list_is_an_answer(void **state)
@@ -289,6 +347,9 @@ static const struct {
     {"b.json", "[{}] x", "text after the end"},
     {"b.json", "{\"data\": [{}]", "not closed"},
     {"b.json", "{\"data\" [{}]}", "':' is missing"},
+    {"b.json", "{\"n\": 1 \"data\": [{}]}",
+     "b.json:1: ',' is missing between two members"},
+    {"b.json", "{\"data\": [{}], }", "b.json:1: a key is missing after ','"},
     {"b.json", "{\"data\": [{\"a\":1]}]}", "b.json:1: ',' or ']' is missing"},
     {"b.json", "[{\"a\":1]]", "b.json:1: column "},
     {"b.csv", "\n\n", "no header row"},
@@ -307,6 +368,7 @@ static const struct {
      "b.csv:2: column 'golden_answers' is not UTF-8"},
     {"b.csv", "question,\x80\nx,y\n", "the header is not UTF-8"},
     {"b.csv", "question,golden_answers\n,y\n", "b.csv:2: field 'question' is empty"},
+    {"b.parquet", "PAR1", "python3 -m searchr1.parquet "},
     {"b.tsv", "question\tanswer\n", "must end in .jsonl, .json or .csv"},
     {"noending", "x", "must end in .jsonl, .json or .csv"},
 };
@@ -727,6 +789,29 @@ static sr1_status write_records(void *arg)
     return status;
 }
 
+static void names_of_records_are_utf8(void **state)
+{
+    sr1_record_options o = {sizeof o, "n\x80q", "test"};
+    const char *to = scratch_path("none.jsonl");
+    sr1_dataset *d = NULL;
+
+    (void)state;
+    assert_int_equal(
+        open_one(&d,
+                 scratch_file("q.jsonl",
+                              "{\"question\": \"q\", \"golden_answers\": \"a\"}", 0),
+                 NULL),
+        SR1_OK);
+    assert_error(sr1_dataset_write_records(d, to, &o), SR1_E_INVALID,
+                 "data_source is not UTF-8");
+    o.data_source = NULL;
+    o.split = "\xff";
+    assert_error(sr1_dataset_write_records(d, to, &o), SR1_E_INVALID,
+                 "split is not UTF-8");
+    assert_false(sr1__path_exists(to));
+    sr1_dataset_free(d);
+}
+
 static sr1_status read_records(void *arg)
 {
     const struct paths *p = arg;
@@ -861,6 +946,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_form_gives_the_same_rows),
         cmocka_unit_test(text_like_a_list_is_an_answer),
+        cmocka_unit_test(python_lists_are_read_in_cells),
         cmocka_unit_test(nested_answers_are_found),
         cmocka_unit_test(rows_as_published_are_read),
         cmocka_unit_test(too_many_aliases_are_refused),
@@ -878,6 +964,7 @@ int main(void)
         cmocka_unit_test(every_truncation),
         cmocka_unit_test(memory_may_fail),
         cmocka_unit_test(records_are_written),
+        cmocka_unit_test(names_of_records_are_utf8),
         cmocka_unit_test(records_are_read),
         cmocka_unit_test(real_questions),
     };

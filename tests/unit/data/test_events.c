@@ -8,7 +8,9 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 /* ---- a reader ---- */
 
@@ -261,6 +263,31 @@ static void a_resumed_run_begins_a_file(void **state)
     assert_true(e[1].started && e[1].step == 3);
 }
 
+/* Several processes that begin in one second: each has a file of its own. */
+static void writers_have_files_of_their_own(void **state)
+{
+    struct event e[8];
+
+    (void)state;
+    for (int i = 0; i < 16; i++)
+        if (fork() == 0) {
+            struct sr1__events *w = NULL;
+            json_t *r = row(1, i);
+            int failed = sr1__events_open(&w, scratch_path("both")) != SR1_OK ||
+                         sr1__events_add(w, r) != SR1_OK;
+
+            _exit(failed);
+        }
+    for (int i = 0; i < 16; i++) {
+        int status = 1;
+
+        assert_true(wait(&status) > 0);
+        assert_int_equal(status, 0);
+    }
+    for (int i = 0; i < 16; i++)
+        assert_int_equal(read_events(scratch_path("both"), (size_t)i, e, 8), 3);
+}
+
 static void without_a_row_there_is_no_file(void **state)
 {
     struct sr1__events *w = NULL;
@@ -351,6 +378,7 @@ int main(void)
         cmocka_unit_test(numbers_read_back),
         cmocka_unit_test(long_names_are_whole),
         cmocka_unit_test(a_resumed_run_begins_a_file),
+        cmocka_unit_test(writers_have_files_of_their_own),
         cmocka_unit_test(without_a_row_there_is_no_file),
         cmocka_unit_test(a_failed_write_leaves_whole_records),
         cmocka_unit_test(memory_may_run_out),

@@ -7,9 +7,12 @@
 #include "text/data/jsonl.h"
 #include "text/data/prompt_template.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
@@ -415,7 +418,8 @@ static void records_have_one_writer(void **state)
     (void)state;
     assert_int_equal(sr1__jsonl_open(&w, path), SR1_OK);
     assert_int_equal(add_number(w, 1), SR1_OK);
-    assert_error(sr1__jsonl_open(&other, path), SR1_E_STATE, "being written by another");
+    assert_error(sr1__jsonl_open(&other, path), SR1_E_STATE,
+                 "is being written, here or by another");
     assert_null(other);
     sr1__jsonl_close(w);
     assert_int_equal(sr1__jsonl_open(&other, path), SR1_OK);
@@ -443,6 +447,33 @@ static void a_torn_line_longer_than_a_piece(void **state)
     assert_error(sr1__jsonl_open(&w, scratch_path("no/such.jsonl")), SR1_E_IO,
                  "such.jsonl");
     assert_error(sr1__jsonl_open(&w, "/dev/null"), SR1_E_IO, "not a regular file");
+}
+
+static int read_error; /* of pread; 0: it reads, -1: the file has ended */
+
+/* In place of the system's. */
+ssize_t pread(int fd, void *bytes, size_t n, off_t at)
+{
+    if (read_error > 0)
+        errno = read_error;
+    return read_error ? (read_error > 0 ? -1 : 0)
+                      : syscall(SYS_pread64, fd, bytes, n, at);
+}
+
+static void a_file_that_cannot_be_read_says_why(void **state)
+{
+    const char *path = scratch_file("r.jsonl", "{\"v\":1}\n", 0);
+    struct sr1__jsonl *w = NULL;
+
+    (void)state;
+    read_error = EIO;
+    assert_error(sr1__jsonl_open(&w, path), SR1_E_IO, strerror(EIO));
+    read_error = -1;
+    errno = 0;
+    assert_error(sr1__jsonl_open(&w, path), SR1_E_IO, "was cut while it was opened");
+    read_error = 0;
+    assert_int_equal(sr1__jsonl_open(&w, path), SR1_OK);
+    sr1__jsonl_close(w);
 }
 
 static void a_full_disk_leaves_whole_lines(void **state)
@@ -510,6 +541,7 @@ int main(void)
         cmocka_unit_test(records_append_and_torn_ones_go),
         cmocka_unit_test(records_have_one_writer),
         cmocka_unit_test(a_torn_line_longer_than_a_piece),
+        cmocka_unit_test(a_file_that_cannot_be_read_says_why),
         cmocka_unit_test(a_full_disk_leaves_whole_lines),
         cmocka_unit_test(memory_may_fail),
     };

@@ -269,6 +269,37 @@ static void long_lines_and_many_frames(void **state)
     free(line);
 }
 
+/* As long as a reader takes, no longer; the writer goes on. */
+static void too_long_a_line_is_refused(void **state)
+{
+    const size_t most = (size_t)64 << 20;
+    const char *path = scratch_path("long.zst");
+    struct sr1__zlines *w = NULL;
+    sr1_lines *l = NULL;
+    char *line = malloc(most + 1);
+    const char *text = NULL;
+    size_t n = 0;
+
+    (void)state;
+    memset(line, 'x', most + 1);
+    ok(sr1__zlines_open(&w, path));
+    add(w, "first");
+    refused(sr1__zlines_add(w, line, most + 1), SR1_E_LIMIT, "long.zst");
+    ok(sr1__zlines_add(w, line, most));
+    add(w, "last");
+    ok(sr1__zlines_flush(w));
+    sr1__zlines_close(w);
+    ok(sr1_lines_open(&l, path));
+    ok(sr1_lines_next(l, &text, &n));
+    assert_string_equal(text, "first");
+    ok(sr1_lines_next(l, &text, &n));
+    assert_int_equal(n, most);
+    ok(sr1_lines_next(l, &text, &n));
+    assert_string_equal(text, "last");
+    sr1_lines_free(l);
+    free(line);
+}
+
 static void one_writer_at_a_time(void **state)
 {
     const char *path = scratch_path("one_writer.zst");
@@ -277,7 +308,8 @@ static void one_writer_at_a_time(void **state)
     (void)state;
     ok(sr1__zlines_open(&first, path));
     add(first, "a");
-    refused(sr1__zlines_open(&second, path), SR1_E_STATE, "being written by another");
+    refused(sr1__zlines_open(&second, path), SR1_E_STATE,
+            "is being written, here or by another");
     assert_null(second);
     ok(sr1__zlines_flush(first));
     sr1__zlines_close(first);
@@ -330,6 +362,7 @@ int main(void)
         cmocka_unit_test(damage_is_noticed),
         cmocka_unit_test(a_bomb_is_a_line_too_long),
         cmocka_unit_test(long_lines_and_many_frames),
+        cmocka_unit_test(too_long_a_line_is_refused),
         cmocka_unit_test(one_writer_at_a_time),
         cmocka_unit_test(memory_may_fail),
     };

@@ -7,6 +7,8 @@
 
 #include <searchr1/env.h>
 #include <searchr1/search.h>
+#include <searchr1/ext/engines.h>
+#include <searchr1/ext/episodes.h>
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -443,7 +445,7 @@ static sr1_status find(void *self, const char *const *queries, size_t n, int32_t
 
     (void)self;
     assert_int_equal(n, 1);
-    if (strcmp(queries[0], "nothing") == 0)
+    if (strcmp(queries[0], "nothing") == 0 || strcmp(queries[0], "no thing") == 0)
         return SR1_OK;
     if (strcmp(queries[0], "gone") == 0)
         return sr1_set_error(SR1_E_NETWORK, "the engine is gone");
@@ -481,6 +483,8 @@ static const struct {
      SR1_ACTION_OK, 1},
     {"{\"query\": \"nothing\"}", "<result>\nNo information found for: nothing\n</result>",
      SR1_ACTION_EMPTY, 0},
+    {"{\"query\": \"no\\u0000thing\"}", /* all of it is looked for */
+     "<result>\nNo information found for: no thing\n</result>", SR1_ACTION_EMPTY, 0},
     {"{\"query\": \"gone\"}", "<result>\n\n</result>", SR1_ACTION_ERROR, 0},
     {"{\"query\": \"late\"}", "<result>\n\n</result>", SR1_ACTION_TIMEOUT, 0},
     {"{\"query\": \"x\", \"k\": 0}",

@@ -10,7 +10,9 @@
 #include <searchr1/env.h>
 #include <searchr1/reward.h>
 #include <searchr1/search.h>
+#include <searchr1/ext/episodes.h>
 #include <searchr1/ext/reward_set.h>
+#include <searchr1/ext/seed_rewards.h>
 
 #include "../../support/torture.h"
 
@@ -82,14 +84,18 @@ static void prompts_equal_python(void **state)
 static void questions_are_found_again(void **state)
 {
     static const char *const pairs[][2] = {
-        {"Do it. Question: who?\n", "who?"},
-        {"Question: one? Question: two \n", "two"},
+        {"Answer the given question. Do it. Question: who?\n", "who?"},
+        {"\nAnswer the given question. So. Question: what does \"Question: two\" ask? \n",
+         "what does \"Question: two\" ask?"},
         {"who is it?", "who is it?"},
+        {"Do it. Question: who?\n", "Do it. Question: who?\n"},
+        {"Who said \"Question: everything\"?", "Who said \"Question: everything\"?"},
+        {"Answer the given question. Who?", "Answer the given question. Who?"},
     };
     size_t i;
 
     (void)state;
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
         char *found = sr1__question_within(pairs[i][0]);
 
         assert_string_equal(found, pairs[i][1]);

@@ -64,17 +64,57 @@ static void another_library_is_refused(void **state)
     OK(sr1__file_replace("test-device-dir/libtorch_cuda.so", lib.data, lib.len));
     sr1__buf_free(&lib);
     refused("is not the CUDA half", "registered nothing");
+}
+
+static void keep_warning(void *user, int32_t level, const char *text)
+{
+    struct sr1__buf *said = user;
+
+    assert_int_equal(level, SR1_LOG_WARN);
+    sr1__buf_fmt(said, "%s\n", text);
+}
+
+/* With a build for CUDA that cannot be used: it is said why, once. */
+static void automatic_says_why_it_is_the_cpu(void **state)
+{
+    sr1__device device = 77;
+    struct sr1__buf said;
+    const char *text;
+
+    (void)state;
+    sr1__buf_init(&said, 0);
+    sr1_log_set(keep_warning, &said);
+    OK(sr1__device_resolve("auto", &device));
+    OK(sr1__device_resolve("auto", &device));
+    sr1_log_set(NULL, NULL);
+    text = sr1__buf_cstr(&said);
+    assert_int_equal(device, SR1__CPU);
+    assert_non_null(
+        strstr(text, "device auto: the CPU is used, because CUDA cannot be ("));
+    assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+    sr1__buf_free(&said);
     OK(sr1__dir_remove("test-device-dir"));
+}
+
+static void count_warning(void *user, int32_t level, const char *text)
+{
+    (void)level;
+    (void)text;
+    ++*(int *)user;
 }
 
 static void automatic_is_the_cpu_without_a_device(void **state)
 {
     sr1__device device = 77;
+    int warnings = 0;
 
     (void)state;
     sr1__device_library_dir("no-such-folder");
+    sr1_log_set(count_warning, &warnings);
     OK(sr1__device_resolve("auto", &device));
+    sr1_log_set(NULL, NULL);
     assert_int_equal(device, SR1__CPU);
+    assert_int_equal(warnings, 0);
     sr1__device_library_dir(NULL);
 }
 
@@ -117,6 +157,7 @@ int main(void)
         cmocka_unit_test(a_missing_library_is_named),
         cmocka_unit_test(garbage_is_no_library),
         cmocka_unit_test(another_library_is_refused),
+        cmocka_unit_test(automatic_says_why_it_is_the_cpu),
         cmocka_unit_test(automatic_is_the_cpu_without_a_device),
         cmocka_unit_test(room_and_products_of_the_cpu),
         cmocka_unit_test(cuda_comes_before_training),

@@ -278,6 +278,44 @@ static void refuses_what_does_not_fit(void **state)
     assert_null(t);
 }
 
+/* What was loaded is saved, though its folder is another's by then; and nothing of
+ * another tokenizer stays beside it. */
+static void saves_what_was_loaded(void **state)
+{
+    static const char *const stale[] = {"save-to/chat_template.jinja",
+                                        "save-to/vocab.txt",
+                                        "save-to/generation_config.json"};
+    sr1_tokenizer *t = NULL, *again = NULL;
+    char to[512];
+    struct sr1__buf before, after;
+
+    (void)state;
+    snprintf(to, sizeof to, "%s", scratch_path("save-to"));
+    OK(open_folder_with(&t, "{\"eos_token\": \"<|im_end|>\"}", NULL, NULL));
+    OK(sr1__file_read(scratch_path("tokenizer.json"), 0, &before));
+    OK(sr1__dir_make(to));
+    for (size_t i = 0; i < sizeof stale / sizeof stale[0]; i++)
+        scratch_file(stale[i], "{}", 0);
+    scratch_file("save-to/other.txt", "mine", 0);
+    scratch_file("tokenizer.json", "{}", 0);
+    assert_int_equal(remove(scratch_path("tokenizer_config.json")), 0);
+    OK(sr1_tokenizer_save(t, to));
+    OK(sr1__file_read(scratch_path("save-to/tokenizer.json"), 0, &after));
+    assert_int_equal(after.len, before.len);
+    assert_memory_equal(after.data, before.data, after.len);
+    for (size_t i = 0; i < sizeof stale / sizeof stale[0]; i++)
+        assert_false(sr1__path_exists(scratch_path(stale[i])));
+    assert_true(sr1__path_exists(scratch_path("save-to/other.txt")));
+    OK(sr1_tokenizer_open(&again, to));
+    assert_int_equal(sr1_tokenizer_special_id(t, SR1_TOKEN_EOS),
+                     sr1_tokenizer_special_id(again, SR1_TOKEN_EOS));
+    scratch_file("tokenizer.json", before.data, before.len);
+    sr1__buf_free(&before);
+    sr1__buf_free(&after);
+    sr1_tokenizer_free(t);
+    sr1_tokenizer_free(again);
+}
+
 static void saves_its_files(void **state)
 {
     sr1_tokenizer *t = NULL, *again = NULL;
@@ -326,6 +364,7 @@ int main(void)
         cmocka_unit_test(reads_roles_and_stops),
         cmocka_unit_test(refuses_what_does_not_fit),
         cmocka_unit_test(saves_its_files),
+        cmocka_unit_test(saves_what_was_loaded),
         cmocka_unit_test(survives_failing_allocations),
     };
 

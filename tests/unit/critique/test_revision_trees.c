@@ -328,7 +328,11 @@ static void pass_at_k_is_what_counting_gives(void **state)
         OK(sr1_pass_at_k(cases[i].n, cases[i].c, cases[i].k, &v));
         near(v, cases[i].want);
     }
-    OK(sr1_pass_at_k(INT64_MAX, INT64_MAX, 1, &v)); /* and soon */
+    OK(sr1_pass_at_k(INT64_MAX, 3037000500, 3037000500, &v)); /* 1 - 1 / e, soon */
+    assert_true(fabs(v - 0.63212055882855767) < 1e-8);
+    OK(sr1_pass_at_k(20000000000000, 3000000, 5000000, &v));
+    assert_true(fabs(v - 0.5276335181139706) < 1e-8);
+    OK(sr1_pass_at_k(INT64_MAX, INT64_MAX, 1, &v));
     near(v, 1.0);
     OK(sr1_pass_at_k(INT64_MAX, INT64_MAX / 2, INT64_MAX / 2, &v));
     near(v, 1.0);
@@ -751,6 +755,71 @@ static void rows_get_answers_and_prompts(void **state)
     trade_close(&t);
 }
 
+/* Rows without tests have no problem, and the others keep their own rows. */
+static void rows_without_tests_are_passed_over(void **state)
+{
+    static const char apps[] =
+        "{\"id\": 1, \"question\": \"no tests\", \"input_output\": \"\"}\n"
+        "{\"id\": 2, \"question\": \"echo\", \"input_output\": {\"inputs\": [\"1\"], "
+        "\"outputs\": [\"1\"]}}\n";
+    const char *from = scratch_file("apps.jsonl", apps, 0);
+    const char *to = scratch_path("apps-rows.jsonl");
+    const int32_t widths[] = {1, 1};
+    sr1_problems *p = NULL;
+    struct trade t;
+    sr1_revision_tree_options o;
+    sr1_revision_trees *f = NULL;
+    int64_t n = 0;
+    char *text;
+
+    (void)state;
+    trade_open(&t);
+    OK(sr1_problems_load(&p, &from, 1, NULL));
+    o = options(&t, NULL);
+    o.problems = p;
+    OK(sr1_revision_trees_open(&f, &o));
+    OK(sr1_revision_trees_expand(f, widths, 2, NULL));
+    OK(sr1_revision_trees_write_rows(f, &from, 1, to, &n));
+    assert_int_equal(n, 1);
+    text = slurp(to);
+    assert_non_null(strstr(text, "\"question\":\"echo\""));
+    sr1__free(text);
+    sr1_revision_trees_free(f);
+    sr1_problems_free(p);
+    trade_close(&t);
+}
+
+static void nodes_are_not_written_over(void **state)
+{
+    const char *path = scratch_path("own.jsonl"), *other = scratch_path("own-link.jsonl");
+    const char *from = scratch_file("rows.jsonl", rows, 0);
+    const int32_t widths[] = {1, 2};
+    struct trade t;
+    sr1_revision_tree_options o;
+    sr1_revision_trees *f = NULL;
+    char *before, *after;
+
+    (void)state;
+    trade_open(&t);
+    o = options(&t, path);
+    OK(sr1_revision_trees_open(&f, &o));
+    OK(sr1_revision_trees_expand(f, widths, 2, NULL));
+    before = slurp(path);
+    assert_int_equal(link(path, other), 0);
+    REFUSED(sr1_revision_trees_write_demos(f, path, NULL, NULL), SR1_E_INVALID,
+            "same file");
+    REFUSED(sr1_revision_trees_write_demos(f, other, NULL, NULL), SR1_E_INVALID,
+            "same file");
+    REFUSED(sr1_revision_trees_write_rows(f, &from, 1, path, NULL), SR1_E_INVALID,
+            "same file");
+    after = slurp(path);
+    assert_string_equal(after, before);
+    sr1__free(before);
+    sr1__free(after);
+    sr1_revision_trees_free(f);
+    trade_close(&t);
+}
+
 static sr1_status demos_once(void *arg)
 {
     sr1_revision_trees *f = arg;
@@ -820,6 +889,8 @@ int main(void)
         cmocka_unit_test(demonstrations_do_not_show_the_hint),
         cmocka_unit_test(judgements_can_be_balanced),
         cmocka_unit_test(rows_get_answers_and_prompts),
+        cmocka_unit_test(rows_without_tests_are_passed_over),
+        cmocka_unit_test(nodes_are_not_written_over),
         cmocka_unit_test(demonstrations_survive_want_of_memory),
     };
 

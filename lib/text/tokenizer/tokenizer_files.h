@@ -1,0 +1,27 @@
+/* text/tokenizer/tokenizer_files.h - a tokenizer's files, as Hugging Face folders name
+ * them, kept in memory as they were when the tokenizer was opened. */
+#ifndef SR1__TOKENIZER_TOKENIZER_FILES_H
+#define SR1__TOKENIZER_TOKENIZER_FILES_H
+
+#include "base/buf.h"
+
+/* Most bytes of one of them. */
+#define SR1__TOKENIZER_FILE_MAX ((size_t)256 << 20)
+
+struct sr1__tokenizer_files;
+
+/* Read those that a folder has. */
+sr1_status sr1__tokenizer_files_read(struct sr1__tokenizer_files **out,
+                                     const char *folder);
+void sr1__tokenizer_files_free(struct sr1__tokenizer_files *f); /* NULL is fine */
+/* One by its name, borrowed; NULL: the folder had none. */
+const struct sr1__buf *sr1__tokenizer_files_find(const struct sr1__tokenizer_files *f,
+                                                 const char *name);
+/* Write them into a folder, from which those of another tokenizer are removed. */
+sr1_status sr1__tokenizer_files_write(const struct sr1__tokenizer_files *f,
+                                      const char *folder);
+/* Remove all tokenizer files of a folder but these. */
+sr1_status sr1__tokenizer_files_clear(const char *folder, const char *const *kept,
+                                      size_t n);
+
+#endif
