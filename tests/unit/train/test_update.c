@@ -442,7 +442,7 @@ a_log_prob_that_is_not_finite_skips_the_step_and_names_the_sample(void **state)
     v = calloc((size_t)tr->model->config.vocab_size * TINY_HIDDEN, sizeof *v);
     v[sr1_trajectory_ids(t[0])[0] * TINY_HIDDEN] =
         NAN; /* the embedding of a prompt token */
-    s = sr1__scope_open(SR1__CPU, "poison");
+    s = sr1__scope_open(tr->model->device, "poison");
     sr1__scope_no_grad(s);
     t_add_(s, tr->model->embed,
            t_from_f32(s, v, T_SHAPE(tr->model->config.vocab_size, TINY_HIDDEN)), 1.0);
