@@ -5,6 +5,8 @@
  * A response is scored by its format and its answer; advantages compare the responses to
  * one question with each other. Nothing here needs a model. */
 #include <searchr1/searchr1.h>
+#include <searchr1/ext/estimators.h>
+#include <searchr1/ext/seed_rewards.h>
 
 #include <stdio.h>
 #include <string.h>

@@ -7,6 +7,8 @@
  * told to the policy. Give the environment to sr1_rollout_set_env (of a trainer:
  * sr1_trainer_rollout) to train with it. */
 #include <searchr1/searchr1.h>
+#include <searchr1/ext/engines.h>
+#include <searchr1/ext/episodes.h>
 
 #include <stdio.h>
 #include <string.h>

@@ -9,6 +9,7 @@
  *
  * the response without its own answer. Any tokenizer will do: the judge reads text. */
 #include <searchr1/searchr1.h>
+#include <searchr1/ext/model_details.h>
 #include <searchr1/ext/tokenizer.h>
 
 #include <math.h>

@@ -7,6 +7,7 @@
  * ended, and what a critic of it would be told. */
 #include <searchr1/searchr1.h>
 #include <searchr1/ext/code.h>
+#include <searchr1/ext/config_names.h>
 #include <searchr1/ext/critique.h>
 #include <searchr1/ext/sandbox.h>
 

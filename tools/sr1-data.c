@@ -8,7 +8,9 @@
 
 #include <searchr1/data.h>
 #include <searchr1/model.h>
+#include <searchr1/ext/config_names.h>
 #include <searchr1/ext/data_files.h>
+#include <searchr1/ext/model_details.h>
 #include <searchr1/ext/tokenizer.h>
 #include <searchr1/ext/world.h>
 
@@ -19,7 +21,7 @@
 #include <unistd.h>
 
 static const char help_text[] =
-    "Files that are there stay: --force replaces them.\n"
+    "Existing files are kept unless --force is given.\n"
     "\n"
     "Example:\n"
     "  sr1-data world runs/world --seed 1\n"
@@ -72,6 +74,14 @@ static int read_stages(const char *text, int32_t steps[5])
            text[used] == '\0';
 }
 
+static int was_written(const char *folder, const char *name)
+{
+    char path[4096];
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
 static int make_world(const struct args *a, const struct data_options *o,
                       const char **words, size_t n)
 {
@@ -96,9 +106,10 @@ static int make_world(const struct args *a, const struct data_options *o,
     progress_clear(&p);
     if (st != SR1_OK)
         return tool_failed("sr1-data", st);
-    printf("%s: corpus.jsonl, corpus.bm25, sft.jsonl, mix.jsonl, train.jsonl, "
-           "validation.jsonl, test.jsonl, tokenizer/\n",
-           folder);
+    printf("%s: corpus.jsonl, corpus.bm25, %s%strain.jsonl, validation.jsonl, "
+           "test.jsonl, tokenizer/\n",
+           folder, was_written(folder, "sft.jsonl") ? "sft.jsonl, " : "",
+           was_written(folder, "mix.jsonl") ? "mix.jsonl, " : "");
     return TOOL_OK;
 }
 
@@ -253,6 +264,62 @@ static int make_model(const struct args *a, const struct data_options *o,
     return ready ? tool_failed("sr1-data", st) : tool_refused("sr1-data", st);
 }
 
+/* The folder of the model that `path` stands for: a run, a checkpoint, an adapter. */
+static sr1_status find_model(const char *path, sr1_config **c, const char **folder)
+{
+    sr1_status st = policy_config(c, path, NULL, 0);
+
+    return st == SR1_OK ? sr1_config_get_str(*c, "model_name_or_path", folder) : st;
+}
+
+static sr1_status open_adapter(sr1_model **out, const char *folder)
+{
+    sr1_model_options m = {.struct_size = sizeof(m), .device = "cpu", .dtype = "stored"};
+    char text[512];
+    sr1_status st = sr1_model_open(out, folder, &m);
+
+    if (st != SR1_OK || sr1_model_info(*out, SR1_MODEL_LORA_RANK) > 0)
+        return st;
+    snprintf(text, sizeof(text), "%.400s is a whole model: it holds no adapter", folder);
+    return sr1_set_error(SR1_E_INVALID, text);
+}
+
+static int merge_adapter(const struct args *a, const struct data_options *o,
+                         const char **words, size_t n)
+{
+    const char *from = words[0], *to = words[1], *folder = NULL;
+    sr1_tokenizer *tokenizer = NULL;
+    sr1_model *model = NULL;
+    sr1_config *c = NULL;
+    int ready; /* what follows writes */
+    sr1_status st = output_check_folder(to, o->force);
+
+    (void)a;
+    (void)n;
+    if (st == SR1_OK)
+        st = find_model(from, &c, &folder);
+    if (st == SR1_OK)
+        st = open_adapter(&model, folder);
+    if (st == SR1_OK)
+        st = sr1_tokenizer_open(&tokenizer, o->tokenizer ? o->tokenizer : folder);
+    ready = st == SR1_OK;
+    if (st == SR1_OK)
+        st = sr1_model_save_merged(model, to);
+    if (st == SR1_OK)
+        st = sr1_tokenizer_save(tokenizer, to);
+    if (st == SR1_OK)
+        printf("%s: %lld parameters, an adapter of rank %lld among them, %s\n", to,
+               (long long)sr1_model_info(model, SR1_MODEL_PARAMETERS),
+               (long long)sr1_model_info(model, SR1_MODEL_LORA_RANK),
+               sr1_model_dtype(model));
+    sr1_tokenizer_free(tokenizer);
+    sr1_model_free(model);
+    sr1_config_free(c);
+    if (st == SR1_OK)
+        return TOOL_OK;
+    return ready ? tool_failed("sr1-data", st) : tool_refused("sr1-data", st);
+}
+
 /* The questions of a file, by the fields that key=value words name. */
 static sr1_status open_rows(sr1_dataset **out, const char *path, const char *const *pairs,
                             size_t n)
@@ -344,13 +411,20 @@ static const struct args_command commands[] = {
      "model      write a model with random weights of the shape in a Hugging Face "
      "config.json,\n"
      "           together with a tokenizer, as a folder that sr1-train opens\n"},
+    {"merge", "sr1-data merge ADAPTER FOLDER [--tokenizer FOLDER]\n",
+     "merge      write the whole model of a LoRA adapter and the base that it names, in "
+     "the\n"
+     "           base's type; ADAPTER is a folder of peft's, a run of sr1-train with "
+     "lora_rank,\n"
+     "           or one of its checkpoints\n"},
     {"nq",
      "sr1-data nq QUESTIONS OUT.jsonl [key=value ...] [--source NAME] [--split NAME]\n",
      "nq         write questions with gold answers (.jsonl, .json, .csv) as the records "
      "of\n"
      "           Search-R1's published code: prompt, data_source, reward_model, "
      "extra_info;\n"
-     "           answer_field=NAME and question_field=NAME where rows call them so\n"},
+     "           answer_field=NAME and question_field=NAME where fields have other "
+     "names\n"},
     {"synth",
      "sr1-data synth POLICY QUESTIONS OUT.jsonl [key=value ...] [--samples N]\n"
      "         [--min-reward X] [--keep N] [--greedy] [--max-rows N] [--seed N]\n",
@@ -359,7 +433,7 @@ static const struct args_command commands[] = {
      "sft.\n"
      "           POLICY is a run folder or a model folder (for a server: its tokenizer "
      "is\n"
-     "           enough). Stopped, the same command goes on\n"},
+     "           enough). After a stop the same command continues\n"},
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -376,6 +450,7 @@ static const struct {
     {1, 1, "one folder: sr1-data programs FOLDER", 0, make_programs},
     {2, WORDS, "two names: sr1-data critiques PROBLEMS OUT.jsonl", 1, make_critique_data},
     {2, 2, "two names: sr1-data model CONFIG.json FOLDER", 0, make_model},
+    {2, 2, "two names: sr1-data merge ADAPTER FOLDER", 1, merge_adapter},
     {2, WORDS, "two names: sr1-data nq QUESTIONS OUT.jsonl", 0, make_records},
     {3, WORDS, "three names: sr1-data synth POLICY QUESTIONS OUT.jsonl", 1,
      make_demonstrations},
@@ -391,8 +466,8 @@ static const struct args_option options[] = {
     {"--seed", ARGS_INT, &o.seed, "N",
      "world, rooms, programs, critiques, model, synth: of everything that is random (0)",
      0, 1e15},
-    {"--tokenizer", ARGS_STRING, &o.tokenizer, "FOLDER", "model: the tokenizer to copy",
-     0, 0},
+    {"--tokenizer", ARGS_STRING, &o.tokenizer, "FOLDER",
+     "model, merge: the tokenizer to copy (merge: the adapter's)", 0, 0},
     {"--init", ARGS_STRING, &o.init, "KIND",
      "model: fan_in (the default) or normal (standard deviation 0.02)", 0, 0},
     {"--scale", ARGS_REAL, &o.scale, "X", "world: its size, 1 is 1216 passages (1)", 0.05,
@@ -421,37 +496,37 @@ static const struct args_option options[] = {
     {"--max-rows", ARGS_INT, &o.synth.max_rows, "N", "synth: the first N questions only",
      1, 1e15},
     {"--model", ARGS_STRING, &o.critiques.model, "FOLDER",
-     "critiques: who solves, criticises and revises", 0, 0},
-    {"--critic", ARGS_STRING, &o.critiques.critic, "FOLDER", "critiques: another critic",
-     0, 0},
+     "critiques: the model that solves, criticises and revises", 0, 0},
+    {"--critic", ARGS_STRING, &o.critiques.critic, "FOLDER",
+     "critiques: the model that criticises, if not --model's", 0, 0},
     {"--reviser", ARGS_STRING, &o.critiques.reviser, "FOLDER",
-     "critiques: another reviser", 0, 0},
+     "critiques: the model that revises, if not --model's", 0, 0},
     {"--remote", ARGS_STRING, &o.critiques.remote, "URL",
      "critiques: a server in OpenAI's API in place of --model", 0, 0},
     {"--solutions", ARGS_INT, &o.critiques.solutions, "N",
-     "critiques: of each problem (4)", 1, 1000},
+     "critiques: solutions written for each problem (4)", 1, 1000},
     {"--own", ARGS_FLAG, &o.critiques.own, NULL,
-     "critiques: of the solutions that the problems bring", 0, 0},
+     "critiques: criticise the solutions that come with the problems", 0, 0},
     {"--problems", ARGS_INT, &o.critiques.max_problems, "N",
-     "critiques: the first N only", 0, 1e12},
+     "critiques: only the first N problems", 0, 1e12},
     {"--temperature", ARGS_REAL, &o.critiques.temperature, "X",
-     "critiques: of solutions and critiques (0.7)", 0, 100},
+     "critiques: sampling temperature of solutions and critiques (0.7)", 0, 100},
     {"--one", ARGS_FLAG, &o.critiques.one, NULL, "critiques: one demonstration a problem",
      0, 0},
     {"--passing", ARGS_FLAG, &o.critiques.passing, NULL,
-     "critiques: only those whose revision passes", 0, 0},
-    {"--judged", ARGS_FLAG, &o.critiques.judged, NULL, "critiques: only those that judge",
-     0, 0},
+     "critiques: only critiques whose revision passes", 0, 0},
+    {"--judged", ARGS_FLAG, &o.critiques.judged, NULL,
+     "critiques: only critiques that judge the answer", 0, 0},
     {"--true", ARGS_FLAG, &o.critiques.truthful, NULL,
-     "critiques: only those that judge rightly", 0, 0},
+     "critiques: only critiques whose judgement is true", 0, 0},
     {"--balance", ARGS_FLAG, &o.critiques.balance, NULL,
      "critiques: as many that judge \"Correct\" as \"Incorrect\"", 0, 0},
     {"--tree", ARGS_STRING, &o.critiques.tree, "FILE",
-     "critiques: all answers as JSON lines; an unfinished one is gone on with", 0, 0},
+     "critiques: write all answers as JSON lines; an unfinished file is continued", 0, 0},
     {"--rows", ARGS_STRING, &o.critiques.rows, "FILE",
      "critiques: write the problems with an answer each, to train on", 0, 0},
     {"--force", ARGS_FLAG, &o.force, NULL,
-     "world, rooms, programs, critiques, model, nq: replace what is there", 0, 0},
+     "world, rooms, programs, critiques, model, merge, nq: replace what is there", 0, 0},
 };
 
 static int given[sizeof(options) / sizeof(options[0])];

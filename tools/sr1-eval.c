@@ -36,16 +36,17 @@ static const char help_text[] =
     "use_openai=true a\n"
     "server answers, by the tokenizer of POLICY.\n"
     "\n"
-    "With --task ctrl POLICY criticises answers to programming PROBLEMS, proxy_model "
-    "(else "
-    "what\n"
-    "POLICY began as) revises them, and both are run: shares that pass before and after "
-    "each "
-    "of\n"
-    "--revisions, that are gained and lost against the first answer, and how often "
-    "judgements\n"
-    "are true. --widths \"1 5 1 1\" grows trees: 5 answers each, one revision, one of "
-    "that.\n"
+    "With --task ctrl, POLICY criticises answers to programming PROBLEMS, and a second "
+    "model\n"
+    "revises them: proxy_model, or else the model that POLICY was trained from. Answers "
+    "and\n"
+    "revisions are run. Printed are the shares that pass before and after each of "
+    "--revisions,\n"
+    "the shares gained and lost against the first answer, and how often the critiques "
+    "judge\n"
+    "rightly. --widths \"1 5 1 1\" grows trees instead: of 1 problem 5 first answers, of "
+    "each\n"
+    "one revision, and of that one.\n"
     "\n"
     "Example:\n"
     "  sr1-eval runs/grpo test.jsonl search_index=corpus.bm25\n"
@@ -393,7 +394,7 @@ static const struct args_option options[] = {
      1e12},
     {"--sample", ARGS_FLAG, &o.sample, NULL, "sample by temperature instead of greedily",
      0, 0},
-    {"--seed", ARGS_INT, &o.seed, "N", "of sampling (0)", 0, 1e15},
+    {"--seed", ARGS_INT, &o.seed, "N", "seed of sampling (0)", 0, 1e15},
     {"--no-search", ARGS_FLAG, &o.no_search, NULL,
      "answers: searches find nothing (ablation)", 0, 0},
     {"--trajectories", ARGS_STRING, &o.trajectories, "FILE",
@@ -406,7 +407,7 @@ static const struct args_option options[] = {
     {"--answers", ARGS_INT, &o.ctrl.answers, "N", "ctrl: first answers a problem (1)", 1,
      100000},
     {"--widths", ARGS_STRING, &o.ctrl.widths, "LIST",
-     "ctrl: children by layer, in place of both", 0, 0},
+     "ctrl: children by layer, in place of --answers and --revisions", 0, 0},
     {"--votes", ARGS_INT, &o.ctrl.votes, "N",
      "ctrl: critiques of each answer, of which most decide (1)", 1, 1000},
     {"--solver", ARGS_STRING, &o.ctrl.solver, "FOLDER",
@@ -414,7 +415,7 @@ static const struct args_option options[] = {
     {"--solver-temperature", ARGS_REAL, &o.ctrl.solver_temperature, "X",
      "ctrl: of several answers (0.7)", 0, 100},
     {"--tree", ARGS_STRING, &o.ctrl.tree, "FILE",
-     "ctrl: nodes as JSON lines; an unfinished one is gone on with", 0, 0},
+     "ctrl: write nodes as JSON lines; an unfinished file is continued", 0, 0},
 };
 
 static int given[sizeof(options) / sizeof(options[0])];
@@ -480,6 +481,8 @@ int main(int argc, char **argv)
     st = check_eval_outputs(rest[1]);
     if (st == SR1_OK)
         st = policy_config(&c, rest[0], rest + 2, n - 2);
+    if (st == SR1_OK && task->run == answer_questions)
+        policy_warn_of_sampling(o.sample, rest + 2, n - 2);
     code = st == SR1_OK ? task->run(&o, c, rest[1]) : tool_refused("sr1-eval", st);
     sr1_config_free(c);
     return tool_printed("sr1-eval", code);

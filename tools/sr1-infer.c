@@ -226,7 +226,7 @@ static sr1_status answer_question(sr1_rollout *r, const struct infer_options *o,
  * next one asked. */
 static int answer_input_lines(sr1_rollout *r, const struct infer_options *o)
 {
-    int prompt = isatty(0);
+    int prompt = isatty(0), asked = 0;
     char *line = NULL;
     size_t cap = 0;
     int code = TOOL_OK;
@@ -246,11 +246,17 @@ static int answer_input_lines(sr1_rollout *r, const struct infer_options *o)
         if (line[0] == '\0')
             continue;
         st = answer_question(r, o, line);
+        asked = 1;
         if (st != SR1_OK)
             code = tool_failed("sr1-infer", st);
     }
     free(line);
-    return code;
+    if (asked || prompt)
+        return code;
+    fputs("sr1-infer: no question came on standard input; give one a line, or "
+          "--question TEXT\n",
+          stderr);
+    return TOOL_USAGE;
 }
 
 int main(int argc, char **argv)
@@ -259,12 +265,12 @@ int main(int argc, char **argv)
     const struct args_option options[] = {
         {"--question", ARGS_STRING, &o.question, "TEXT", "ask this and end", 0, 0},
         {"--id", ARGS_STRING, &o.id, "ID",
-         "of the question, where that names a world or a problem", 0, 0},
+         "the question's id, where a world or a problem is known by it", 0, 0},
         {"--history", ARGS_STRING, &o.history, "FILE",
          "the conversation before it (JSON)", 0, 0},
         {"--sample", ARGS_FLAG, &o.sample, NULL,
          "sample by temperature instead of greedily", 0, 0},
-        {"--seed", ARGS_INT, &o.seed, "N", "of sampling (0)", 0, 1e15},
+        {"--seed", ARGS_INT, &o.seed, "N", "seed of sampling (0)", 0, 1e15},
         {"--json", ARGS_FLAG, &o.json, NULL, "print the trajectory as a JSON line", 0, 0},
     };
     const struct args a = {"sr1-infer", help_text, options,
@@ -287,6 +293,8 @@ int main(int argc, char **argv)
     st = o.history ? messages_read(&o.before, o.history) : SR1_OK;
     if (st == SR1_OK)
         st = policy_config(&c, rest[0], rest + 1, n - 1);
+    if (st == SR1_OK)
+        policy_warn_of_sampling(o.sample, rest + 1, n - 1);
     progress_wait("opening the model");
     if (st == SR1_OK)
         st = sr1_rollout_new(&r, c, NULL, NULL, NULL);

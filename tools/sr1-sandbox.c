@@ -73,7 +73,7 @@ static const struct args_option options[] = {
     {"--url", ARGS_STRING, &wanted.url, "URL", "run it by this SandboxFusion service", 0,
      0},
     {"--token-env", ARGS_STRING, &wanted.token_env, "NAME",
-     "environment variable with the service's key", 0, 0},
+     "name of the environment variable that holds the service's key", 0, 0},
     {"--language", ARGS_STRING, &wanted.language, "NAME",
      "of the program, for a service; default python", 0, 0},
     {"--json", ARGS_FLAG, &wanted.json, NULL, "one JSON object on standard output", 0, 0},

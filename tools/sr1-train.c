@@ -24,11 +24,15 @@ static const char help_text[] =
     "runs/<name>):\n"
     "config.json, metrics.jsonl, trajectories.jsonl.zst, checkpoints/, model/. "
     "Keys given on the\n"
-    "command line win over the file; a relative path in the file is one from the file's "
-    "folder.\n"
-    "A run that is resumed takes keys that no checkpoint depends on, such as max_steps.\n"
-    "Ctrl-C, SIGTERM or a terminal that is gone end it after the present step with a\n"
-    "checkpoint; a second Ctrl-C ends it at once.\n"
+    "command line win over the file. A relative path in the file begins at the file's "
+    "folder,\n"
+    "one on the command line at the working folder. With --resume only keys can be given "
+    "that\n"
+    "no checkpoint depends on, such as max_steps; metrics and trajectories behind the "
+    "newest\n"
+    "checkpoint are discarded. Ctrl-C, SIGTERM or the loss of the terminal stop the run "
+    "after\n"
+    "the present step, with a checkpoint; a second Ctrl-C ends it at once.\n"
     "\n"
     "Example:\n"
     "  sr1-train recipe.yaml learning_rate=5e-4 out=runs/first\n"
@@ -88,11 +92,11 @@ static const struct {
     const char *first;
     const char *heading;
 } groups[] = {
-    {"use_openai", "Model"},     {"max_tokens", "Generation"},
-    {"search_engine", "Search"}, {"rewards", "Reward"},
-    {"group_size", "Algorithm"}, {"learning_rate", "Optimizer"},
-    {"stage", "Training loop"},  {"train_file", "Data"},
-    {"out", "Output"},
+    {"use_openai", "Model"},        {"compat", "Presets"},
+    {"max_tokens", "Generation"},   {"search_engine", "Search"},
+    {"rewards", "Reward"},          {"group_size", "Algorithm"},
+    {"learning_rate", "Optimizer"}, {"stage", "Training loop"},
+    {"train_file", "Data"},         {"out", "Output"},
 };
 
 #define NAME_WIDTH 24

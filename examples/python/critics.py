@@ -38,10 +38,10 @@ config = Config(execution_score="pass_rate")
 for pair in sys.argv[1:]:
     config.set(pair)
 problems = code.Problems(rows=[PROBLEM])
-with critique.RevisionTrees(problems, code.Checker(config), solve, criticise, revise) as forest:
-    forest.expand(1, 2, 1)  # two answers; a critique and a revision of each
-    before, after = forest.scores(0), forest.scores(1)
+with critique.RevisionTrees(problems, code.Checker(config), solve, criticise, revise) as trees:
+    trees.expand(1, 2, 1)  # two answers; a critique and a revision of each
+    before, after = trees.scores(0), trees.scores(1)
     print(f"pass@1 {before.pass_at_1:.1f}, after revision {after.pass_at_1:.1f}")
     print(f"judgements that are true: {after.accuracy:.1f}")
-    for node in forest:
+    for node in trees:
         print(node.kind, node.judgement, "passes" if node.passed else "")

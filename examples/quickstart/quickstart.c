@@ -11,6 +11,7 @@
 #include "common/table.h"
 
 #include <searchr1/searchr1.h>
+#include <searchr1/ext/model_details.h>
 #include <searchr1/ext/tokenizer.h>
 #include <searchr1/ext/world.h>
 

@@ -20,34 +20,6 @@ extern "C" {
 
 typedef struct sr1_config sr1_config;
 
-/* Types of keys. LIST is text with commas between its items; PATH is text. */
-enum {
-    SR1_CONFIG_BOOL = 0,
-    SR1_CONFIG_INT = 1,
-    SR1_CONFIG_REAL = 2,
-    SR1_CONFIG_STRING = 3,
-    SR1_CONFIG_LIST = 4,
-    SR1_CONFIG_CHOICE = 5,
-    SR1_CONFIG_PATH = 6,
-    SR1_CONFIG_SECRET = 7
-};
-
-/* LATER: known, but anything except the default is refused until its feature lands. */
-enum { SR1_CONFIG_LIVE = 0, SR1_CONFIG_LATER = 1 };
-
-/* What there is to know about a key. Strings are static. */
-typedef struct sr1_config_key_info {
-    size_t struct_size; /* set by the caller; later versions append fields */
-    const char *name;
-    const char *default_text; /* as sr1_config_set takes it */
-    const char *choices; /* CHOICE: "a|b"; SECRET: the environment variable; else NULL */
-    const char *help;    /* one line */
-    double min;          /* INT and REAL: inclusive bounds */
-    double max;
-    int32_t type;   /* SR1_CONFIG_BOOL ... */
-    int32_t status; /* SR1_CONFIG_LIVE or SR1_CONFIG_LATER */
-} sr1_config_key_info;
-
 /* Make a configuration with every key at its default. Caller frees with sr1_config_free.
  * SR1_E_NOMEM. */
 SR1_API sr1_status sr1_config_new(sr1_config **out);
@@ -79,9 +51,6 @@ SR1_API sr1_status sr1_config_load_run(sr1_config *config, const char *folder);
  * against the working folder. SR1_E_CONFIG: the key is unknown or does not allow the
  * value. */
 SR1_API sr1_status sr1_config_set(sr1_config *config, const char *key, const char *text);
-
-/* Set one key from "key=value", as sr1_config_set; the value may contain '='. */
-SR1_API sr1_status sr1_config_set_pair(sr1_config *config, const char *pair);
 
 /* Reset a key to its default, as if nothing had set it: the default that compat gives to
  * the key where it gives one. SR1_E_CONFIG: the key is unknown or a secret. */
@@ -119,14 +88,6 @@ SR1_API sr1_status sr1_config_validate(const sr1_config *config);
  * A value is null where the key is not set and more than its default follows from that
  * (openai_model, search_engine, execution_score). Caller frees *out with sr1_free. */
 SR1_API sr1_status sr1_config_to_json(const sr1_config *config, char **out);
-
-/* Return the number of keys. */
-SR1_API size_t sr1_config_key_count(void);
-
-/* Fill *out (struct_size set) with the description of key index, 0 <= index <
- * sr1_config_key_count, in the order of docs/config.md. SR1_E_INVALID: index is out of
- * range. */
-SR1_API sr1_status sr1_config_key_describe(size_t index, sr1_config_key_info *out);
 
 #ifdef __cplusplus
 }

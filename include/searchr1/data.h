@@ -99,13 +99,6 @@ SR1_API size_t sr1_row_answer_count(const sr1_row *row);
 /* Return ground truth index, NULL past the last. Borrowed until the row is freed. */
 SR1_API const char *sr1_row_answer(const sr1_row *row, size_t index);
 
-/* Return the number of messages in the conversation before the question. */
-SR1_API size_t sr1_row_history_count(const sr1_row *row);
-
-/* Return the text of message index, oldest first; NULL past the last. *role (may be NULL)
- * becomes "system", "user" or "assistant". Borrowed until the row is freed. */
-SR1_API const char *sr1_row_history(const sr1_row *row, size_t index, const char **role);
-
 /* Write the whole row as one line of JSON. Caller frees *out with sr1_free.
  * SR1_E_NOMEM. */
 SR1_API sr1_status sr1_row_json(const sr1_row *row, char **out);

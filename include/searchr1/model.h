@@ -18,7 +18,8 @@ typedef struct sr1_model sr1_model;
 typedef struct sr1_model_options {
     size_t struct_size; /* set by sr1_model_options_init */
     const char *device; /* "auto", "cpu", "cuda", "cuda:1"; NULL: "auto" */
-    const char *dtype;  /* "fp32", "bf16", "fp16"; NULL: fp32 on the CPU, bf16 on CUDA */
+    const char *dtype;  /* "fp32", "bf16", "fp16"; "stored": that of the files; NULL: fp32
+                           on the CPU, bf16 on CUDA */
     int32_t threads;    /* of one tensor operation, for the process; 0: leave as it is */
     const char
         *init; /* sr1_model_new_random: "normal" (sd 0.02) or "fan_in"; NULL: "normal" */
@@ -28,42 +29,27 @@ typedef struct sr1_model_options {
 SR1_API void sr1_model_options_init(sr1_model_options *options);
 
 /* Load the model in a Hugging Face folder: config.json and model.safetensors, or its
- * shards with model.safetensors.index.json. options may be NULL and is copied. Nothing is
- * downloaded. SR1_E_NOT_FOUND: the folder does not exist; the text has the command that
- * downloads the model. SR1_E_NUMERIC names a tensor that is not finite. Caller frees with
- * sr1_model_free. */
+ * shards with model.safetensors.index.json; or a LoRA adapter of peft's
+ * (adapter_config.json, adapter_model.safetensors) on the base that it names. options may
+ * be NULL and is copied. Nothing is downloaded. SR1_E_NOT_FOUND: the folder does not
+ * exist; the text has the command that downloads the model. SR1_E_NUMERIC names a tensor
+ * that is not finite. Caller frees with sr1_model_free. */
 SR1_API sr1_status sr1_model_open(sr1_model **out, const char *folder,
                                   const sr1_model_options *options);
 
-/* Make a model with random weights. config_json is the text of a Hugging Face
- * config.json. The same seed gives the same weights. options may be NULL. Caller frees
- * with sr1_model_free. */
-SR1_API sr1_status sr1_model_new_random(sr1_model **out, const char *config_json,
-                                        uint64_t seed, const sr1_model_options *options);
-
 /* Write config.json and model.safetensors into a folder, which is made if it is missing;
- * sr1_model_open and transformers can load it. Each file is replaced whole. */
+ * sr1_model_open and transformers can load it. Of a model with an adapter the adapter
+ * alone is written, as peft does, with the folder of its base in adapter_config.json.
+ * Each file is replaced whole. */
 SR1_API sr1_status sr1_model_save(const sr1_model *model, const char *folder);
+
+/* Write the whole model, an adapter merged into its weights: W + s B A, computed in fp32
+ * and rounded to the model's type. Without an adapter this is sr1_model_save. Since 0.1.
+ */
+SR1_API sr1_status sr1_model_save_merged(const sr1_model *model, const char *folder);
 
 /* Free a model. NULL is fine. */
 SR1_API void sr1_model_free(sr1_model *model);
-
-/* Figures of a model by name. */
-enum {
-    SR1_MODEL_VOCAB = 0, /* rows of the embedding */
-    SR1_MODEL_LAYERS = 1,
-    SR1_MODEL_HIDDEN = 2,
-    SR1_MODEL_HEADS = 3,
-    SR1_MODEL_KV_HEADS = 4,
-    SR1_MODEL_HEAD_DIM = 5,
-    SR1_MODEL_MAX_POSITION = 6,
-    SR1_MODEL_PARAMETERS = 7, /* trainable numbers; a tied head counts once */
-    SR1_MODEL_TIED = 8        /* 1 when the head shares the embedding */
-};
-
-/* Return one figure of the model, SR1_MODEL_*; -1 for an unknown figure or a NULL
- * model. */
-SR1_API int64_t sr1_model_info(const sr1_model *model, int32_t what);
 
 /* Return the type of the weights: "fp32", "bf16" or "fp16". Static. */
 SR1_API const char *sr1_model_dtype(const sr1_model *model);
@@ -71,12 +57,6 @@ SR1_API const char *sr1_model_dtype(const sr1_model *model);
 /* Return the device that holds the weights: "cpu", "cuda:0", ... Borrowed until the model
  * is freed. */
 SR1_API const char *sr1_model_device(const sr1_model *model);
-
-/* Compute the logits of the next token after each of the ids [n] into out [n, vocab],
- * row-major fp32; vocab is SR1_MODEL_VOCAB. SR1_E_INVALID: an id is not in the
- * vocabulary. */
-SR1_API sr1_status sr1_model_logits(sr1_model *model, const int32_t *ids, size_t n,
-                                    float *out);
 
 #ifdef __cplusplus
 }

@@ -43,9 +43,6 @@ SR1_API void sr1_rollout_free(sr1_rollout *rollout);
  * rollout is freed. */
 SR1_API sr1_model *sr1_rollout_model(sr1_rollout *rollout);
 
-/* Return the tokenizer. Borrowed until the rollout is freed. */
-SR1_API sr1_tokenizer *sr1_rollout_tokenizer(sr1_rollout *rollout);
-
 /* Use another environment (retained) instead of the configured one: one with tools, or
  * one of the caller's. It must speak the configured protocol. The description of its
  * tools goes into the system message. SR1_E_STATE: the rollout is generating. */

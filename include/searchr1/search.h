@@ -60,13 +60,6 @@ enum {
  * "none", or a key that it needs is not set. */
 SR1_API sr1_status sr1_search_open(sr1_search **out, const sr1_config *config);
 
-/* Open an engine over n pairs (keyword, information), for tests: the first pair whose
- * keyword occurs in the query, in any case, is the only hit; its id is the keyword, its
- * contents the information, its score 1. The strings are copied. SR1_E_INVALID: a keyword
- * is empty. Caller frees with sr1_search_free. */
-SR1_API sr1_status sr1_search_open_mock(sr1_search **out, const char *const *keywords,
-                                        const char *const *information, size_t n);
-
 /* ---- engines of your own ---- */
 
 /* Flags of sr1_search_ops. */
@@ -116,12 +109,6 @@ SR1_API sr1_status sr1_search_new(sr1_search **out, const sr1_search_ops *ops,
 SR1_API sr1_status sr1_search_sink_hit(sr1_search_sink *sink, size_t query,
                                        const char *id, const char *contents,
                                        double score);
-
-/* From inside ops->search: attach a JSON object (copied) to the query's latest hit, as
- * row of sr1_search_hit. The object of a hit beyond top_k is dropped with the hit.
- * SR1_E_STATE: the query has no hit yet. */
-SR1_API sr1_status sr1_search_sink_row(sr1_search_sink *sink, size_t query,
-                                       const char *row);
 
 /* From inside ops->search: set how a query ended, SR1_ACTION_*, with a message (copied;
  * may be NULL). SR1_ACTION_TIMEOUT and SR1_ACTION_ERROR drop the hits of the query. */
@@ -193,30 +180,6 @@ SR1_API sr1_status sr1_search_results_hit(const sr1_search_results *results, siz
 
 /* Free results. NULL is fine. */
 SR1_API void sr1_search_results_free(sr1_search_results *results);
-
-/* Counts since the engine was opened. */
-typedef struct sr1_search_counters {
-    size_t struct_size; /* set by the caller */
-    int64_t queries;    /* asked of sr1_search_run */
-    int64_t blank;      /* of these: not sent, blank or not UTF-8 */
-    int64_t duplicates; /* of these: repeated within one batch */
-    int64_t cache_hits; /* of these: answered from the cache */
-    int64_t sent;       /* of these: sent to the engine */
-    int64_t failed;     /* of the sent: TIMEOUT, ERROR, or in a batch that failed */
-    int64_t requests;   /* HTTP requests made, retries among them */
-    int64_t retries;    /* of these: made again after a failure */
-    int64_t rate_waits; /* of these: had to wait for the rate limit */
-    int64_t refused;    /* requests not made: the service had failed too often in a row */
-    int64_t disk_hits;  /* queries answered from a disk cache */
-    int64_t disk_stale; /* of these: with an answer past its time, the search failed */
-    int64_t fallbacks;  /* queries a chain passed on to its next engine, or a hybrid
-                           answered without one of its engines */
-    int64_t calls;      /* of the engine: batches that had something to send */
-} sr1_search_counters;
-
-/* Fill *out (struct_size set) with the counts of the engine. */
-SR1_API sr1_status sr1_search_counters_get(const sr1_search *engine,
-                                           sr1_search_counters *out);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,5 @@
-/* searchr1/searchr1.h - the whole public interface of libsearchr1.
+/* searchr1/searchr1.h - the core of the public interface of libsearchr1: what it declares
+ * keeps working. The rest is in searchr1/ext (searchr1/ext/ext.h).
  *
  * Train a language model to think, search and answer, as one configuration says:
  *
@@ -54,7 +55,9 @@
  *
  * Threads. One handle is used by one thread at a time; different handles are independent.
  * Error text belongs to the thread. The library starts threads of its own and joins them
- * before a call returns; callbacks of one call come one at a time.
+ * before a call returns; callbacks of one call come one at a time, except those that are
+ * made to run side by side: registered losses, and engines, environments, tools and
+ * embedders whose flags say CONCURRENT.
  *
  * Structs that are passed in or filled begin with struct_size, which the caller sets to
  * sizeof: later versions append fields and never change those that are there. */
@@ -69,6 +72,7 @@
 #include <searchr1/env.h>
 #include <searchr1/reward.h>
 #include <searchr1/advantage.h>
+#include <searchr1/loss.h>
 #include <searchr1/model.h>
 #include <searchr1/rollout.h>
 #include <searchr1/trainer.h>

@@ -29,8 +29,9 @@ typedef struct sr1_step_metrics sr1_step_metrics;
 typedef struct sr1_step_report {
     size_t struct_size; /* set by the caller; later versions append fields */
     int64_t step;       /* 1 for the first */
-    double loss;        /* mean over policy tokens, last update of the step */
-    double kl_div;      /* to the reference (key kl_kind), same mean */
+    double loss;        /* over policy tokens, each with the share that the key
+                           loss_aggregation gives it; last update of the step */
+    double kl_div;      /* to the reference (key kl_kind), with the same shares */
     double avg_reward;
     double beta;
     double avg_tokens;          /* sampled tokens per trajectory */

@@ -80,10 +80,6 @@ SR1_API const char *sr1_trajectory_query_id(const sr1_trajectory *t);
 /* Return the number of this sample in its group, from 0. */
 SR1_API int32_t sr1_trajectory_sample(const sr1_trajectory *t);
 
-/* Return a hash of the prompt's token ids: equal prompts have equal keys. It is the key
- * that the advantage functions take. */
-SR1_API uint64_t sr1_trajectory_group_key(const sr1_trajectory *t);
-
 /* Return the name of the data set that the question came from; "" if none was given. */
 SR1_API const char *sr1_trajectory_data_source(const sr1_trajectory *t);
 
@@ -114,18 +110,12 @@ SR1_API size_t sr1_trajectory_prompt_count(const sr1_trajectory *t);
 /* Return the number of tokens that the policy sampled, m. */
 SR1_API size_t sr1_trajectory_policy_count(const sr1_trajectory *t);
 
-/* Return the number of tokens that the environment inserted. */
-SR1_API size_t sr1_trajectory_environment_count(const sr1_trajectory *t);
-
 /* Return the number of turns: 1 + the highest turn index; 0 without generated tokens. */
 SR1_API int32_t sr1_trajectory_turn_count(const sr1_trajectory *t);
 
 /* Return the token ids of the whole sequence, int32 [n] (the seed's full_input_ids). NULL
  * if n is 0. */
 SR1_API const int32_t *sr1_trajectory_ids(const sr1_trajectory *t);
-
-/* Return the source of each token, SR1_SOURCE_*, uint8 [n]. NULL if n is 0. */
-SR1_API const uint8_t *sr1_trajectory_sources(const sr1_trajectory *t);
 
 /* Return the turn of each token, int32 [n]: from 0, never falling, 0 in the prompt. NULL
  * if n is 0. */
@@ -136,7 +126,8 @@ SR1_API const int32_t *sr1_trajectory_turns(const sr1_trajectory *t);
 SR1_API const float *sr1_trajectory_log_probs(const sr1_trajectory *t);
 
 /* Return the loss mask, uint8 [n]: 1 for tokens that the policy sampled, else 0. NULL if
- * n is 0. */
+ * n is 0. The ablations mask_environment and no_think_rl train on other tokens; they do
+ * not change what is returned here. */
 SR1_API const uint8_t *sr1_trajectory_policy_mask(const sr1_trajectory *t);
 
 /* ---- text ---- */

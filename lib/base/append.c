@@ -19,8 +19,8 @@ static sr1_status claim_records(int fd, const char *path, uint64_t *size)
         return sr1__fail(SR1_E_IO, "cannot write %s: it is not a regular file", path);
     if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return sr1__fail(SR1_E_STATE,
-                         "%s is being written by another program: wait until it ends, or "
-                         "name another file",
+                         "%s is being written, here or by another program: close that "
+                         "writer or wait until it ends, or name another file",
                          path);
     *size = (uint64_t)st.st_size;
     return SR1_OK;

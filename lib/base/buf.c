@@ -188,6 +188,17 @@ char *sr1__buf_take(struct sr1__buf *b)
     return data;
 }
 
+sr1_status sr1__buf_finish(struct sr1__buf *b, const char *what, char **out)
+{
+    char *data = sr1__buf_take(b);
+    sr1_status status = sr1__buf_status(b, what);
+
+    sr1__buf_free(b);
+    if (data != NULL)
+        *out = data;
+    return status;
+}
+
 const char *sr1__buf_cstr(const struct sr1__buf *b)
 {
     return b->data ? b->data : "";

@@ -37,6 +37,9 @@ sr1_status sr1__buf_status(const struct sr1__buf *b, const char *what);
  * only for a failed buffer, or when even the one byte of an empty text could not be had.
  */
 char *sr1__buf_take(struct sr1__buf *b);
+/* The same into *out; a failed buffer is freed, its status and text as sr1__buf_status.
+ */
+sr1_status sr1__buf_finish(struct sr1__buf *b, const char *what, char **out);
 /* data, or "" while empty. */
 const char *sr1__buf_cstr(const struct sr1__buf *b);
 

@@ -12,6 +12,7 @@
 #define STR(x) STR_(x)
 
 static _Thread_local char last_error[SR1__ERROR_MAX];
+static _Thread_local uint64_t texts_set; /* so far */
 
 /* A text cut by vsnprintf may end inside a character; drop that piece. */
 static void set_error_text(const char *text)
@@ -21,6 +22,7 @@ static void set_error_text(const char *text)
     n = sr1__utf8_complete(text, n < SR1__ERROR_MAX ? n : SR1__ERROR_MAX - 1);
     memmove(last_error, text, n);
     last_error[n] = '\0';
+    texts_set++;
 }
 
 /* The arguments may point into last_error, hence the copy on the way. */
@@ -79,6 +81,7 @@ sr1_status sr1__context(sr1_status status, const char *fmt, ...)
 void sr1__error_save(struct sr1__error *e, sr1_status code)
 {
     e->code = code;
+    e->texts = texts_set;
     memcpy(e->text, last_error, sizeof e->text);
 }
 
@@ -87,6 +90,11 @@ sr1_status sr1__error_raise(const struct sr1__error *e)
     if (e->code != SR1_OK)
         set_error_text(e->text);
     return e->code;
+}
+
+const char *sr1__error_since(const struct sr1__error *e)
+{
+    return e->texts != texts_set ? last_error : "";
 }
 
 const char *sr1_last_error(void)

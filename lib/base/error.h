@@ -31,6 +31,7 @@ sr1_status sr1__context(sr1_status status, const char *fmt, ...) SR1__PRINTF(2, 
 struct sr1__error {
     sr1_status code;
     char text[SR1__ERROR_MAX];
+    uint64_t texts; /* that the thread had been given when it was saved */
 };
 
 /* Copy this thread's error into *e (code as given). */
@@ -38,6 +39,10 @@ void sr1__error_save(struct sr1__error *e, sr1_status code);
 
 /* Make *e this thread's error; returns its code. SR1_OK passes through. */
 sr1_status sr1__error_raise(const struct sr1__error *e);
+
+/* The text that this thread was given since it saved *e; "" when none was. Borrowed as
+ * sr1_last_error. */
+const char *sr1__error_since(const struct sr1__error *e);
 
 /* Leave at once with a failing status. */
 #define SR1__TRY(expr)                                                                   \

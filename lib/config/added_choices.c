@@ -9,12 +9,14 @@
 
 #define MAX_NAME 64
 
-/* Keys that take added choices, and how they are added. */
-static const struct {
+/* Keys that take added choices, and how a program adds them; NULL: by no public function
+ * (devices whose backend another library brings). */
+static const struct open_key {
     const char *key;
     const char *how;
 } open_keys[] = {
     {"advantage", "sr1_advantage_register, in Python register_adv_est"},
+    {"device", NULL},
     {"loss", "sr1_loss_register, in Python register_policy_loss"},
 };
 
@@ -28,12 +30,19 @@ struct added_choice {
 static pthread_mutex_t added_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct added_choice *first_added;
 
-const char *sr1__added_choice_how(const char *key)
+static const struct open_key *find_open_key(const char *key)
 {
     for (size_t i = 0; i < sizeof(open_keys) / sizeof(open_keys[0]); i++)
         if (strcmp(open_keys[i].key, key) == 0)
-            return open_keys[i].how;
+            return &open_keys[i];
     return NULL;
+}
+
+const char *sr1__added_choice_how(const char *key)
+{
+    const struct open_key *open = find_open_key(key);
+
+    return open ? open->how : NULL;
 }
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -77,7 +86,7 @@ sr1_status sr1__added_choice(const char *key, const char *name, const void *thin
     const struct config_key *row = sr1__config_key_find(key);
     sr1_status st;
 
-    if (!row || !sr1__added_choice_how(key))
+    if (!row || !find_open_key(key))
         return sr1__fail(SR1_E_INTERNAL, "key '%s' takes no further choices", key);
     if (!is_choice_name(name))
         return sr1__fail(

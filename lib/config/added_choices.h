@@ -1,5 +1,6 @@
 /* config/added_choices.h - choices of keys that a program adds: names of estimators and
- * losses of its own. They hold for the process, and nothing removes them. */
+ * losses of its own, and of devices. They hold for the process, and nothing removes them.
+ */
 #ifndef SR1__CONFIG_ADDED_CHOICES_H
 #define SR1__CONFIG_ADDED_CHOICES_H
 

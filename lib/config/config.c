@@ -17,6 +17,7 @@
 
 struct sr1_config {
     struct config_value values[CONFIG_N_KEYS];
+    char *given_engine; /* see sr1__config_given_engine; NULL: none */
 };
 
 static struct config_value *value_of(sr1_config *c, const struct config_key *key)
@@ -61,6 +62,7 @@ void sr1_config_free(sr1_config *config)
         return;
     for (size_t i = 0; i < CONFIG_N_KEYS; i++)
         sr1__free(config->values[i].s);
+    sr1__free(config->given_engine);
     sr1__free(config);
 }
 
@@ -80,8 +82,28 @@ sr1_status sr1_config_copy(sr1_config **out, const sr1_config *config)
             return sr1__fail_nomem("configuration");
         }
     }
+    if (sr1__config_set_given_engine(c, config->given_engine) != SR1_OK) {
+        sr1_config_free(c);
+        return SR1_E_NOMEM;
+    }
     *out = c;
     return SR1_OK;
+}
+
+sr1_status sr1__config_set_given_engine(sr1_config *c, const char *name)
+{
+    char *copy = name ? sr1__strdup(name) : NULL;
+
+    if (name && !copy)
+        return sr1__fail_nomem("configuration");
+    sr1__free(c->given_engine);
+    c->given_engine = copy;
+    return SR1_OK;
+}
+
+const char *sr1__config_given_engine(const sr1_config *c)
+{
+    return c->given_engine ? c->given_engine : "";
 }
 
 /* ---- presets ---- */

@@ -21,6 +21,10 @@ sr1_status sr1__config_list(const sr1_config *c, const char *key, char ***items,
 int sr1__config_is(const sr1_config *c, const char *key, const char *choice);
 /* Whether the value of compat gives this key a default of its own. */
 int sr1__config_by_compat(const sr1_config *c, const char *key);
+/* The search engine that the program of a loaded run gave it and no key names; "": none.
+ * NULL sets none. */
+const char *sr1__config_given_engine(const sr1_config *c);
+sr1_status sr1__config_set_given_engine(sr1_config *c, const char *name);
 /* A SECRET key's value from its environment variable, "" when absent; never kept or
  * logged. */
 const char *sr1__config_secret(const sr1_config *c, const char *key);

@@ -7,6 +7,8 @@
 #include "config/added_choices.h"
 #include "config/paths.h"
 
+#include <searchr1/ext/config_names.h>
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

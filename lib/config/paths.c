@@ -4,6 +4,8 @@
 #include "base/file.h"
 #include "base/mem.h"
 
+#include <searchr1/ext/config_names.h>
+
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>

@@ -87,7 +87,12 @@ static sr1_status load_original(sr1_config *c, const char *run)
     sr1_status st = SR1_OK;
 
     SR1__CHECK_ALLOC(path, "path");
-    if (!sr1__path_exists(path))
+    if (!sr1__path_exists(path) && sr1__path_exists(run) && !sr1__path_is_dir(run))
+        st = sr1__fail(SR1_E_CONFIG,
+                       "%s is a file, and a run is a folder: the one that sr1-train made "
+                       "(key out)",
+                       run);
+    else if (!sr1__path_exists(path))
         st = sr1__fail(SR1_E_NOT_FOUND, "%s holds no run (no config.json)", run);
     if (st == SR1_OK)
         st = sr1__file_read(path, 1 << 20, &b);
@@ -135,24 +140,53 @@ static sr1_status find_newest_model(const char *run, int64_t *step)
     return st;
 }
 
+/* run.json; NULL where it is missing or damaged: it is for reading only. */
+static json_t *load_record(const char *run)
+{
+    char *path = sr1__path_join(run, SR1__RECORD_FILE);
+    json_t *record = NULL;
+
+    if (path && sr1__path_exists(path))
+        (void)sr1__json_load(&record, path, SR1__RECORD_MAX);
+    sr1__free(path);
+    return record;
+}
+
 /* The step that RUN/model is of; where nothing was recorded, a step after all others. */
 static int64_t read_model_step(const char *run)
 {
-    char *path = sr1__path_join(run, SR1__RECORD_FILE);
-    json_t *record = NULL, *start, *step;
+    json_t *record = load_record(run), *start, *step;
     int64_t last = INT64_MAX;
     size_t i;
 
-    if (path && sr1__path_exists(path) &&
-        sr1__json_load(&record, path, SR1__RECORD_MAX) == SR1_OK)
-        json_array_foreach(json_object_get(record, "starts"), i, start)
-        {
-            step = json_object_get(start, SR1__MODEL_STEP);
-            last = json_is_integer(step) ? json_integer_value(step) : last;
-        }
+    json_array_foreach(json_object_get(record, "starts"), i, start)
+    {
+        step = json_object_get(start, SR1__MODEL_STEP);
+        last = json_is_integer(step) ? json_integer_value(step) : last;
+    }
     json_decref(record);
-    sr1__free(path);
     return last;
+}
+
+json_t *sr1__config_given(const char *run)
+{
+    json_t *record = load_record(run);
+    const json_t *starts = json_object_get(record, "starts");
+    json_t *last = json_array_get(starts, json_array_size(starts) - 1);
+    json_t *given = json_incref(json_object_get(last, SR1__GIVEN));
+
+    json_decref(record);
+    return given;
+}
+
+static sr1_status keep_given_engine(sr1_config *c, const char *run)
+{
+    json_t *given = sr1__config_given(run);
+    const char *name = json_string_value(json_object_get(given, "engine"));
+    sr1_status st = sr1__config_set_given_engine(c, name);
+
+    json_decref(given);
+    return st;
 }
 
 /* The model that training ended with; that of a checkpoint where there is none, or where
@@ -193,6 +227,7 @@ static sr1_status use_run(sr1_config *c, const char *run, struct sr1__buf *model
         SR1__TRY(find_run_model(run, model));
     SR1__TRY(sr1__buf_status(model, "path of a model"));
     SR1__TRY(keep_proxy(c));
+    SR1__TRY(keep_given_engine(c, run));
     return sr1_config_set(c, "model_name_or_path", sr1__buf_cstr(model));
 }
 

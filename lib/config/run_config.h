@@ -15,10 +15,17 @@
 #define SR1__RECORD_FILE "run.json"
 #define SR1__RECORD_MAX ((size_t)16 << 20)
 #define SR1__MODEL_STEP "model_step"
+/* What the run's program gave it beside the configuration: {"engine", "environment",
+ * "rewards"}; the same in the state of a checkpoint. */
+#define SR1__GIVEN "given"
 
 /* The rows of SR1__CHANGES_FILE as an array, empty if there is no file; caller:
  * json_decref. */
 sr1_status sr1__config_changes(json_t **out, const char *run);
+
+/* What the program of the run's last start gave it, NULL where that is not known. Caller:
+ * json_decref. */
+json_t *sr1__config_given(const char *run);
 
 /* config.json of a run and the changes since, as they were written: paths of a run that
  * was moved are its old ones. */

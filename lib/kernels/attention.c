@@ -97,9 +97,10 @@ INLINE void load_cache_lanes(v8f *out, const unsigned char *base, size_t i, int 
     }
 }
 
-/* *z = exp(*z) for z <= 0; see kernels/softmax.c. */
+/* *z = exp(*z) for z <= 0; NaN stays NaN. See kernels/exp.h. */
 INLINE void exp_negative(v8f *z)
 {
+    v8f nan = (v8f)((v8i)(*z) & (*z != *z)); /* 0 where it is a number */
     v8i above = *z > LOWEST;
     v8f x = (v8f)((v8i)(*z) & above); /* 0 where the result will be 0 */
     v8i k = __builtin_convertvector(x * 1.44269504F - 0.5F, v8i);
@@ -112,7 +113,7 @@ INLINE void exp_negative(v8f *z)
     p = p * r + 1.6666667e-1F;
     p = p * r + 0.5F;
     p = p * r * r + r + 1.0F;
-    *z = p * (v8f)scale;
+    *z = p * (v8f)scale + nan;
 }
 
 /* ---- one page ---- */

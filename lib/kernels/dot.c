@@ -116,17 +116,19 @@ void sr1__f32_to_f16(const float *in, uint16_t *out, size_t n)
         out[i] = round_to_half(in[i]);
 }
 
-/* The exponent is set right by a multiplication, which is exact. No infinities. */
+/* The exponent is set right by a multiplication, which is exact; that of infinities and
+ * of what is no number is set by hand. */
 SR1__INLINE float half_value(uint16_t h)
 {
     uint32_t bits = (uint32_t)(h & 0x7fff) << 13;
     uint32_t sign = (uint32_t)(h & 0x8000) << 16;
+    uint32_t special = (h & 0x7c00) == 0x7c00 ? 0x7f800000 : 0;
     float v;
 
     memcpy(&v, &bits, sizeof v);
     v *= 0x1p112F;
     memcpy(&bits, &v, sizeof bits);
-    bits |= sign;
+    bits |= sign | special;
     memcpy(&v, &bits, sizeof v);
     return v;
 }

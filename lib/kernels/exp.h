@@ -12,7 +12,7 @@
 
 #define SR1__INLINE static inline __attribute__((always_inline))
 
-/* Below exp(SR1__EXP_LOWEST) = 2^-126 the result is 0. */
+/* Below exp(SR1__EXP_LOWEST) = 2^-125.5 the result is 0. */
 #define SR1__EXP_LOWEST -87.0F
 
 /* SR1__EXP_LOWEST <= z <= 0 */

@@ -14,7 +14,7 @@ size_t sr1__softmax_blocks(size_t n);
 int sr1__softmax_max(const float *x, size_t n, float *max);
 
 /* e[i] = exp(z_i), z_i = (x[i] - max) / t; sums[b] = sum of e over block b.
- * Returns the sum of e[i] * z_i. An exponential below 2^-126 counts as 0. */
+ * Returns the sum of e[i] * z_i. An exponential below 2^-125.5 counts as 0. */
 double sr1__softmax_weights(const float *x, size_t n, float max, double t, float *e,
                             double *sums);
 

@@ -35,8 +35,9 @@ static int64_t index_of(const int64_t *rows, int64_t at)
     return rows ? rows[at] : at;
 }
 
-sr1_status sr1__asked_read_plain(struct sr1__dataset_queries *a, const sr1_dataset *data,
-                                 const int64_t *rows, int64_t from, size_t n)
+sr1_status sr1__dataset_queries_read_plain(struct sr1__dataset_queries *a,
+                                           const sr1_dataset *data, const int64_t *rows,
+                                           int64_t from, size_t n)
 {
     *a = (struct sr1__dataset_queries){.rows = sr1__calloc(n + 1, sizeof(*a->rows)),
                                        .queries = sr1__calloc(n + 1, sizeof(*a->queries)),
@@ -81,7 +82,7 @@ sr1_status sr1__dataset_queries_read(struct sr1__dataset_queries *a,
                                      const sr1_dataset *data, const int64_t *rows,
                                      int64_t from, size_t n)
 {
-    SR1__TRY(sr1__asked_read_plain(a, data, rows, from, n));
+    SR1__TRY(sr1__dataset_queries_read_plain(a, data, rows, from, n));
     for (size_t i = 0; i < n; i++)
         SR1__TRY(copy_row_json(a, i, data));
     return SR1_OK;

@@ -18,8 +18,9 @@ sr1_status sr1__dataset_queries_read(struct sr1__dataset_queries *a,
                                      const sr1_dataset *data, const int64_t *rows,
                                      int64_t from, size_t n);
 /* The same without the rows as JSON: only the parts that a prompt needs. */
-sr1_status sr1__asked_read_plain(struct sr1__dataset_queries *a, const sr1_dataset *data,
-                                 const int64_t *rows, int64_t from, size_t n);
+sr1_status sr1__dataset_queries_read_plain(struct sr1__dataset_queries *a,
+                                           const sr1_dataset *data, const int64_t *rows,
+                                           int64_t from, size_t n);
 void sr1__dataset_queries_free(struct sr1__dataset_queries *a);
 
 #endif

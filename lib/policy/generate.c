@@ -8,6 +8,8 @@
 #include "base/struct.h"
 #include "environment/trajectory/row_text.h"
 
+#include <searchr1/ext/engines.h>
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -253,6 +255,17 @@ static sr1_status generate_exclusively(sr1_rollout *r, const sr1_query *queries,
     return st;
 }
 
+/* What cannot be meant is told of once. */
+static void tell_remarks(sr1_rollout *r)
+{
+    const char *remarks[] = {r->no_engine, r->odd_pair};
+
+    for (size_t i = 0; i < sizeof(remarks) / sizeof(remarks[0]) && !r->told; i++)
+        if (remarks[i])
+            sr1__log(SR1_LOG_WARN, "%s", remarks[i]);
+    r->told = 1;
+}
+
 sr1_status sr1_rollout_generate(sr1_rollout *r, const sr1_query *queries, size_t n,
                                 const sr1_rollout_options *options, sr1_trajectory **out)
 {
@@ -266,6 +279,7 @@ sr1_status sr1_rollout_generate(sr1_rollout *r, const sr1_query *queries, size_t
         return sr1__fail(SR1_E_STATE, "rollout: it works already; a callback of its own "
                                       "cannot ask it for more");
     sr1__life_hold(&r->life);
+    tell_remarks(r);
     st = generate_exclusively(r, queries, n, &o, out);
     atomic_store(&r->working, 0);
     sr1_rollout_free(r);

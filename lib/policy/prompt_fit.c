@@ -14,7 +14,7 @@ static sr1_status check_prompt_length(const sr1_rollout *r, const sr1_dataset *d
     struct sr1__dataset_queries a;
     int32_t *ids = NULL;
     size_t n = 0;
-    sr1_status st = sr1__asked_read_plain(&a, d, NULL, i, 1);
+    sr1_status st = sr1__dataset_queries_read_plain(&a, d, NULL, i, 1);
 
     if (st == SR1_OK) {
         st = sr1__rollout_prompt(r, a.queries, &ids, &n);

@@ -1,6 +1,7 @@
 /* policy/rollout.c - the rollout as an object: its environment, its parts, its end. */
 #include "policy/rollout.h"
 
+#include <searchr1/ext/episodes.h>
 #include <searchr1/ext/remote.h>
 
 #include "base/mem.h"
@@ -47,6 +48,8 @@ void sr1_rollout_free(sr1_rollout *r)
     sr1__free(r->system);
     sr1__spans_free(&r->system_own);
     sr1__free(r->system_source);
+    sr1__free(r->no_engine);
+    sr1__free(r->odd_pair);
     sr1__turn_delimiters_free(&r->border);
     sr1__prompt_template_free(r->question);
     pthread_mutex_destroy(&r->env_lock);
@@ -128,7 +131,9 @@ static void replace_env(sr1_rollout *r, sr1_env *env, sr1_env *deaf)
     sr1_env_free(r->deaf_env);
     r->env = env;
     r->deaf_env = deaf;
-    r->no_engine = 0;
+    sr1__free(r->no_engine);
+    sr1__free(r->odd_pair);
+    r->no_engine = r->odd_pair = NULL;
 }
 
 sr1_status sr1__rollout_use_env(sr1_rollout *r, sr1_env *env, sr1_env *deaf,
@@ -209,20 +214,9 @@ int32_t sr1__rollout_decoder_rows(const sr1_rollout *r)
     return n > SR1__LEVEL_BRANCH_ROWS ? n : SR1__LEVEL_BRANCH_ROWS;
 }
 
-sr1_status sr1__refuse_unnamed_engine(int unnamed)
-{
-    if (!unnamed)
-        return SR1_OK;
-    return sr1__fail(SR1_E_CONFIG,
-                     "search_engine is not set, so every search would find nothing; set "
-                     "search_engine: bm25 and search_index (sr1-search index makes one), "
-                     "or remote and search_url, or environment: none for a run without "
-                     "search");
-}
-
 sr1_status sr1__rollout_check_engine(const sr1_rollout *r)
 {
-    return sr1__refuse_unnamed_engine(r->no_engine);
+    return r->no_engine ? sr1__fail(SR1_E_CONFIG, "%s", r->no_engine) : SR1_OK;
 }
 
 sr1_model *sr1_rollout_model(sr1_rollout *r)

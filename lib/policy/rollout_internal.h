@@ -64,7 +64,10 @@ struct sr1_rollout {
     sr1_env *env;
     struct sr1__env_executor *executor; /* of env when it lets one wait, else NULL */
     sr1_env *deaf_env; /* searches find nothing: the no_search ablation */
-    int32_t no_engine; /* nobody named one: env searches a mock that knows nothing */
+    char *no_engine;   /* what to say where env searches a mock that knows nothing, since
+                        * nobody named an engine; else NULL */
+    char *odd_pair;    /* likewise where its protocol is that of another environment */
+    int32_t told;      /* both were said, or a run says them */
     struct sr1__rollout_limits limits;
     int32_t go_on;       /* search_failure, and search_deadline, as configured: */
     double ask_deadline; /* limits has what holds in this environment */

@@ -10,6 +10,8 @@
 #include "text/tokenizer/tokenizer.h"
 #include "environment/trajectory/row_text.h"
 
+#include <searchr1/ext/episodes.h>
+
 #include <stdio.h>
 #include <string.h>
 

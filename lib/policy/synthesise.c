@@ -5,6 +5,7 @@
  * is: rows done and bytes written; what a stop left behind that is cut off. */
 #include "policy/dataset_queries.h"
 
+#include <searchr1/ext/episodes.h>
 #include <searchr1/ext/synthesis.h>
 #include "policy/demonstration.h"
 #include "policy/rollout_internal.h"
@@ -35,6 +36,7 @@ struct synth {
     struct sr1__jsonl *out;
     char *state;      /* path */
     json_t *settings; /* what must be the same for the work to be gone on with */
+    int64_t *rows;    /* [total] those whose prompts fit */
     int64_t total, done, tokens;
     sr1_synth_report report;
 };
@@ -63,7 +65,7 @@ static sr1_status synth_chunk_read(struct synth_chunk *c, const struct synth *s,
     c->kept = sr1__calloc(c->made, sizeof(sr1_trajectory *));
     if (!c->t || !c->kept)
         return sr1__fail_nomem("questions");
-    return sr1__dataset_queries_read(&c->asked, s->data, NULL, s->done, n);
+    return sr1__dataset_queries_read(&c->asked, s->data, s->rows + s->done, 0, n);
 }
 
 static sr1_status report_synth_progress(void *user, int64_t finished, int64_t total,
@@ -238,7 +240,9 @@ static sr1_status hash_weights(const sr1_model *m, uint64_t *h)
     sr1_scope *s = sr1__scope_open(m->device, "fingerprint of the weights");
 
     sr1__scope_no_grad(s);
-    for (size_t i = 0; i < m->n_params; i++)
+    for (size_t i = 0; i < m->n_leaves; i++)
+        hash_leaf(s, m->leaves[i].tensor, h);
+    for (size_t i = 0; m->adapter && i < m->n_params; i++)
         hash_leaf(s, m->params[i].tensor, h);
     return sr1__scope_close(s);
 }
@@ -249,7 +253,7 @@ static sr1_status hash_prompt(const struct synth *s, uint64_t *h)
     struct sr1__dataset_queries first = {0};
     int32_t *ids = NULL;
     size_t n = 0;
-    sr1_status st = sr1__asked_read_plain(&first, s->data, NULL, 0, 1);
+    sr1_status st = sr1__dataset_queries_read_plain(&first, s->data, NULL, 0, 1);
 
     if (st == SR1_OK)
         st = sr1__rollout_prompt(s->rollout, &first.queries[0], &ids, &n);
@@ -413,6 +417,8 @@ static sr1_status synthesise_rows(struct synth *s, const char *path)
     s->total = sr1_dataset_count(s->data);
     if (s->o.max_rows > 0 && s->o.max_rows < s->total)
         s->total = s->o.max_rows;
+    SR1__TRY(sr1__rollout_filter_prompts(s->rollout, s->data, "questions", s->total,
+                                         &s->rows, &s->total));
     while (s->done < s->total) {
         size_t n = chunk_size(s);
 
@@ -467,6 +473,7 @@ sr1_status sr1_synthesise(const char *path, sr1_rollout *rollout, sr1_reward_set
     if (st == SR1_OK && report)
         st = sr1__struct_give(report, &s.report, sizeof(s.report), "synth report");
     sr1__jsonl_close(s.out);
+    sr1__free(s.rows);
     sr1__free(s.state);
     json_decref(s.settings);
     return st;

@@ -64,7 +64,10 @@ static sr1_status adapt_kl(struct sr1__step_batch *b)
 
 sr1_status sr1__adapt_controllers(struct sr1__step_batch *b)
 {
-    if (sr1__metrics_get(b->metrics, "policy_tokens") > 0) /* else nothing was measured */
+    /* It follows what it moves: a policy that was updated, by a rollout that was
+     * measured. */
+    if (sr1__metrics_get(b->metrics, "policy_tokens") > 0 &&
+        !sr1__in_critic_warmup(b->tr))
         sr1__entropy_end(&b->tr->entropy, b->entropy);
     return adapt_kl(b);
 }

@@ -29,9 +29,9 @@ void sr1__advantage_input_free(struct sr1__advantage_input *l)
     sr1__free(l->turn_tags);
     sr1__free(l->confidences);
     sr1__free(l->costs);
-    sr1__free(l->channels);
-    sr1__free(l->channel_weights);
-    sr1__free((void *)l->channel_names);
+    sr1__free(l->components);
+    sr1__free(l->component_weights);
+    sr1__free((void *)l->component_names);
     sr1__free(l->advantages);
     sr1__free(l->token_advantages);
     sr1__free(l->returns);
@@ -59,9 +59,9 @@ static sr1_status reserve_all(struct sr1__advantage_input *l)
         RESERVE(l->turn_rewards, l->n_turns) && RESERVE(l->turn_tags, l->n_turns) &&
         RESERVE(l->confidences, l->n_turns * SR1_THINKING_LEVELS) &&
         RESERVE(l->costs, l->n_turns * SR1_THINKING_LEVELS) &&
-        RESERVE(l->channels, l->n * l->n_channels) &&
-        RESERVE(l->channel_weights, l->n_channels) &&
-        RESERVE(l->channel_names, l->n_channels) && RESERVE(l->advantages, l->n) &&
+        RESERVE(l->components, l->n * l->n_components) &&
+        RESERVE(l->component_weights, l->n_components) &&
+        RESERVE(l->component_names, l->n_components) && RESERVE(l->advantages, l->n) &&
         RESERVE(l->token_advantages, l->n_tokens) && RESERVE(l->returns, l->n_tokens))
         return SR1_OK;
     return sr1__fail_nomem("advantages");
@@ -76,7 +76,7 @@ static void measure_sizes(struct sr1__advantage_input *l)
         l->n_turns += (size_t)sr1_trajectory_turn_count(l->t[i]);
     }
     if (l->n > 0)
-        l->n_channels = sr1_trajectory_reward_component_count(l->t[0]);
+        l->n_components = sr1_trajectory_reward_component_count(l->t[0]);
 }
 
 static void copy_column(const sr1_trajectory *t, int32_t column, size_t n, float *out)
@@ -164,17 +164,17 @@ static sr1_status place_rewards(struct sr1__advantage_input *l, size_t i)
     return SR1_OK;
 }
 
-static sr1_status fill_channels(struct sr1__advantage_input *l, size_t i)
+static sr1_status fill_components(struct sr1__advantage_input *l, size_t i)
 {
     size_t n = sr1_trajectory_reward_component_count(l->t[i]);
 
-    if (n != l->n_channels)
+    if (n != l->n_components)
         return sr1__fail(SR1_E_INTERNAL, "trajectory %zu has %zu reward parts, not %zu",
-                         i, n, l->n_channels);
+                         i, n, l->n_components);
     for (size_t c = 0; c < n; c++)
-        SR1__TRY(sr1_trajectory_reward_component(l->t[i], c, &l->channel_names[c],
-                                                 &l->channels[i * n + c],
-                                                 &l->channel_weights[c]));
+        SR1__TRY(sr1_trajectory_reward_component(l->t[i], c, &l->component_names[c],
+                                                 &l->components[i * n + c],
+                                                 &l->component_weights[c]));
     return SR1_OK;
 }
 
@@ -248,7 +248,7 @@ sr1_status sr1__advantage_input_fill(struct sr1__advantage_input *l,
         if (set->dense_rewards)
             SR1__TRY(place_rewards(l, i));
         SR1__TRY(sr1_protocol_result_turn(protocol, l->t[i], &l->result_turn[i]));
-        SR1__TRY(fill_channels(l, i));
+        SR1__TRY(fill_components(l, i));
     }
     fill_levels(l);
     if (set->step_on_level)

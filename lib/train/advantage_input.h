@@ -8,7 +8,7 @@
 /* One block of memory each. */
 struct sr1__advantage_input {
     sr1_trajectory *const *t; /* [n] */
-    size_t n, n_tokens, n_turns, n_channels;
+    size_t n, n_tokens, n_turns, n_components;
     struct sr1__level_branch_step
         *levels;           /* [n_turns] of estimators that compare them; NULL */
     double *rewards;       /* [n] */
@@ -27,12 +27,12 @@ struct sr1__advantage_input {
     int32_t *turn_tags;    /* [n_turns] thinking levels */
     double *confidences;   /* [n_turns * SR1_THINKING_LEVELS] */
     double *costs;         /* likewise */
-    double *channels;      /* [n * n_channels] */
-    double *channel_weights;
-    const char **channel_names; /* [n_channels]; borrowed from the trajectories */
-    double *advantages;         /* [n] results */
-    float *token_advantages;    /* [n_tokens] */
-    float *returns;             /* [n_tokens] */
+    double *components;    /* [n * n_components] */
+    double *component_weights;
+    const char **component_names; /* [n_components]; borrowed from the trajectories */
+    double *advantages;           /* [n] results */
+    float *token_advantages;      /* [n_tokens] */
+    float *returns;               /* [n_tokens] */
 };
 
 /* Lay out the trajectories of v; l->levels, which may be NULL, is given and taken over.

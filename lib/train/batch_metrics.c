@@ -86,12 +86,13 @@ static void add_credit(struct figures *f, const sr1_trajectory *t)
     add_value(&f->net, net);
 }
 
-static void add_trajectory(struct figures *f, const sr1_trajectory *t)
+/* counts: its reward says something of the policy. */
+static void add_trajectory(struct figures *f, const sr1_trajectory *t, int counts)
 {
     f->tokens += (int64_t)sr1_trajectory_token_count(t);
     f->policy += (int64_t)sr1_trajectory_policy_count(t);
     f->environment += (int64_t)sr1_trajectory_environment_count(t);
-    if (sr1__trajectory_excluded(t)) {
+    if (!counts || sr1__trajectory_excluded(t)) {
         f->excluded++;
         f->unscored += sr1_trajectory_stop_reason(t) == SR1_STOP_UNSCORED;
         return;
@@ -189,7 +190,7 @@ static void measure_trajectories(struct sr1__step_batch *b)
                         .closed_thoughts = tr->rollout->closed_thoughts};
 
     for (size_t i = 0; i < b->n; i++)
-        add_trajectory(&f, b->t[i]);
+        add_trajectory(&f, b->t[i], sr1__is_compared(b, i));
     b->tokens = f.tokens;
     add_spreads(b->metrics, &f);
     add_counts(b->metrics, &f);

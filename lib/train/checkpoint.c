@@ -78,7 +78,8 @@ static sr1_status list_tree(json_t *manifest, const char *root, const char *belo
     sr1_status st = path ? sr1__dir_list(path, &names, &n) : sr1__fail_nomem("path");
 
     for (size_t i = 0; i < n && st == SR1_OK; i++)
-        st = list_entry(manifest, root, below, names[i]);
+        if (names[i][0] != '.') /* of file managers and network file systems */
+            st = list_entry(manifest, root, below, names[i]);
     free_names(names, n);
     sr1__free(path);
     return st;
@@ -272,7 +273,7 @@ static sr1_status find_fault(const json_t *all, int64_t step, const char **fault
     return SR1_OK;
 }
 
-/* The first file that differs between the manifest and what was found; NULL: none. */
+/* The first file of the manifest that was not found so; NULL: none. */
 static const char *find_difference(const json_t *manifest, const json_t *found)
 {
     const char *name;
@@ -283,12 +284,21 @@ static const char *find_difference(const json_t *manifest, const json_t *found)
         if (!json_equal(entry, json_object_get(found, name)))
             return name;
     }
+    return NULL;
+}
+
+/* A file that was added is not torn: a loader might read it, and it may be removed. */
+static sr1_status refuse_added(const json_t *manifest, const json_t *found)
+{
+    const char *name;
+    json_t *entry;
+
     json_object_foreach((json_t *)(uintptr_t)found, name, entry)
     {
         if (!json_object_get(manifest, name))
-            return name;
+            return sr1__fail(SR1_E_STATE, "%s was added to it; remove that file", name);
     }
-    return NULL;
+    return SR1_OK;
 }
 
 /* A checkpoint under examination. */
@@ -303,6 +313,7 @@ static sr1_status match_files(struct candidate *c, const json_t *all)
 {
     json_t *found = NULL;
     const char *name;
+    sr1_status st = SR1_OK;
 
     SR1__TRY(make_manifest(&found, c->folder));
     name = find_difference(json_object_get(all, SR1__STATE_FILES), found);
@@ -310,9 +321,11 @@ static sr1_status match_files(struct candidate *c, const json_t *all)
         snprintf(c->fault, sizeof(c->fault), "%.400s is %s", name,
                  json_object_get(found, name) ? "not as it was written" : "missing");
     else
+        st = refuse_added(json_object_get(all, SR1__STATE_FILES), found);
+    if (!name && st == SR1_OK)
         c->state = json_incref(json_object_get(all, "state"));
     json_decref(found);
-    return SR1_OK;
+    return st;
 }
 
 /* The state file; *all stays NULL where it is torn. */

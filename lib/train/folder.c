@@ -179,12 +179,62 @@ static sr1_status refuse_foreign(const char *folder, const sr1_trainer *tr)
     return SR1_OK;
 }
 
+static int is_data(const char *name)
+{
+    static const char *const endings[] = {".jsonl", ".csv", ".parquet", ".bm25",
+                                          ".safetensors"};
+    const char *dot = strrchr(name, '.');
+
+    for (size_t i = 0; dot && i < sizeof(endings) / sizeof(endings[0]); i++)
+        if (strcmp(dot, endings[i]) == 0)
+            return 1;
+    return 0;
+}
+
+/* A folder of data or of a model is hardly meant: a run would lie among its files. */
+static sr1_status refuse_data(const char *folder)
+{
+    char **names = NULL;
+    size_t n = 0;
+    sr1_status st = sr1__path_exists(folder) ? sr1__dir_list(folder, &names, &n) : SR1_OK;
+
+    for (size_t i = 0; i < n; i++) {
+        if (st == SR1_OK && is_data(names[i]))
+            st = sr1__fail(SR1_E_CONFIG,
+                           "%s is a folder of data (%s), and a run would lie among its "
+                           "files; choose another folder with out=FOLDER",
+                           folder, names[i]);
+        sr1__free(names[i]);
+    }
+    sr1__free(names);
+    return st;
+}
+
+/* The folder, or the nearest above it that exists, has to be one. */
+static sr1_status refuse_file(const char *folder)
+{
+    char *path = sr1__strdup(folder), *slash;
+    sr1_status st = path ? SR1_OK : sr1__fail_nomem("path");
+
+    while (path && !sr1__path_exists(path) && (slash = strrchr(path, '/')) != NULL)
+        *slash = '\0';
+    if (path && sr1__path_exists(path) && !sr1__path_is_dir(path))
+        st = sr1__fail(SR1_E_CONFIG,
+                       "%s is a file, and a run needs a folder; choose one with "
+                       "out=FOLDER",
+                       path);
+    sr1__free(path);
+    return st;
+}
+
 static sr1_status check_place(const char *folder, const sr1_trainer *tr)
 {
     int taken = 0;
 
-    if (!is_ours(folder))
-        return refuse_foreign(folder, tr);
+    if (!is_ours(folder)) {
+        SR1__TRY(refuse_foreign(folder, tr));
+        return refuse_data(folder);
+    }
     SR1__TRY(has_work(folder, &taken));
     if (taken)
         return sr1__fail(
@@ -219,6 +269,7 @@ sr1_status sr1__folder_check_idle(const char *folder)
 
 sr1_status sr1__folder_check_free(const char *folder)
 {
+    SR1__TRY(refuse_file(folder));
     SR1__TRY(sr1__folder_check_idle(folder));
     return check_place(folder, NULL);
 }
@@ -292,6 +343,63 @@ sr1_status sr1__folder_check_room(const sr1_trainer *tr, char *warning, size_t s
 }
 
 /* ---- journals ---- */
+
+int sr1__folder_remark_older(const sr1_trainer *tr, char *text, size_t size)
+{
+    if (!tr->resumed || !holds_file(tr->run_folder, "trajectories.jsonl"))
+        return 0;
+    snprintf(text, size,
+             "trajectories.jsonl is of an older version: it stays as it is, and "
+             "trajectories from step %" PRId64 " on are in trajectories.jsonl.zst, which "
+             "sr1-report reads alone",
+             tr->step + 1);
+    return 1;
+}
+
+/* The step of the last row of the metrics that a stopped run wrote; 0: it wrote none. */
+static int64_t find_last_step(const char *path)
+{
+    struct sr1__map map = {0};
+    json_t *row = NULL;
+    const char *end, *begin;
+    int64_t step = 0;
+
+    if (!sr1__path_exists(path) || sr1__map_open(&map, path) != SR1_OK)
+        return 0;
+    end = memrchr(map.data, '\n', map.size); /* what follows it is torn */
+    begin = end ? memrchr(map.data, '\n', (size_t)(end - (const char *)map.data)) : NULL;
+    begin = begin ? begin + 1 : (const char *)map.data;
+    if (end && sr1__json_parse(&row, begin, (size_t)(end - begin), path) == SR1_OK)
+        step = json_integer_value(json_object_get(row, "step"));
+    json_decref(row);
+    sr1__map_close(&map);
+    return step;
+}
+
+int sr1__folder_remark_lost(const sr1_trainer *tr, char *text, size_t size)
+{
+    char *path = sr1__path_join(tr->run_folder, "metrics.jsonl");
+    int64_t last = path && tr->resumed ? find_last_step(path) : 0;
+    int64_t lost = last - tr->step;
+    const char *steps = lost == 1 ? "step of work is" : "steps of work are";
+
+    sr1__free(path);
+    if (lost <= 0)
+        return 0;
+    if (tr->saved < 0)
+        snprintf(text, size,
+                 "the run had come to step %" PRId64 " without a checkpoint: %" PRId64
+                 " %s lost, and it begins again at step 1; save_interval "
+                 "and save_interval_minutes set when checkpoints are written",
+                 last, lost, steps);
+    else
+        snprintf(text, size,
+                 "the run had come to step %" PRId64
+                 " and its last checkpoint is of step %" PRId64 ": %" PRId64
+                 " %s lost and done again",
+                 last, tr->step, lost, steps);
+    return 1;
+}
 
 /* The power may have failed, or somebody removed the file: what is lost is no reason to
  * refuse the run. */
@@ -392,6 +500,7 @@ static sr1_status absolute_config(const sr1_trainer *tr, sr1_config **out)
 
 sr1_status sr1__folder_begin(sr1_trainer *tr)
 {
+    SR1__TRY(refuse_file(tr->run_folder));
     SR1__TRY(sr1__dir_make(tr->run_folder));
     SR1__TRY(sr1__folder_lock(tr));
     return make_place(tr);

@@ -4,8 +4,11 @@
 #include "train/internal.h"
 
 #include "base/log.h"
+#include "config/run_config.h"
 #include "policy/rollout_internal.h"
 #include "signal/reward/reward_set.h"
+
+#include <searchr1/ext/episodes.h>
 
 #include <string.h>
 
@@ -104,14 +107,11 @@ static sr1_status compare_rewards(const json_t *then, const json_t *now)
                      lost ? " not" : "");
 }
 
-sr1_status sr1__given_check(const sr1_trainer *tr)
+static sr1_status compare_given(const sr1_trainer *tr, const json_t *then)
 {
-    const json_t *then = json_object_get(tr->restored, "given");
     json_t *now;
     sr1_status st;
 
-    if (!then) /* from the beginning, or from an older checkpoint */
-        return SR1_OK;
     SR1__TRY(
         compare_name(then, "engine", find_engine(tr),
                      "give it again (sr1_resume_options.search, in Python search=)"));
@@ -121,5 +121,17 @@ sr1_status sr1__given_check(const sr1_trainer *tr)
     st = now ? compare_rewards(json_object_get(then, "rewards"), now)
              : sr1__fail_nomem("rewards");
     json_decref(now);
+    return st;
+}
+
+/* By the checkpoint, or without one by the run's record; neither knows it in older runs.
+ */
+sr1_status sr1__given_check(const sr1_trainer *tr)
+{
+    json_t *then = tr->restored ? json_incref(json_object_get(tr->restored, SR1__GIVEN))
+                                : sr1__config_given(tr->run_folder);
+    sr1_status st = then ? compare_given(tr, then) : SR1_OK;
+
+    json_decref(then);
     return st;
 }

@@ -89,6 +89,7 @@ struct sr1__settings {
     const char *kl_kind;        /* borrowed from the configuration */
     sr1_kl_controller kl;       /* as a run begins */
     struct sr1__schedule schedule;
+    struct sr1__lora_config lora; /* rank 0: all weights are trained */
 };
 
 /* The bonus for entropy in the policy's loss: what of it moves is a part of checkpoints.
@@ -117,6 +118,11 @@ struct sr1__row_mark {
     int64_t rows;
     uint64_t hash; /* once a run has begun, or was restored */
     int32_t other; /* not the rows of the checkpoint; their order begins anew */
+};
+
+/* A place in the order of the data. */
+struct sr1__data_place {
+    int64_t epoch, position;
 };
 
 /* What one step of a run does; a row of the table in stages.c. */
@@ -152,7 +158,8 @@ struct sr1_trainer {
     sr1_dataset *validation;
     struct sr1__demos *demos; /* stage sft */
     struct sr1__cursor *cursor;
-    struct sr1__row_mark mark; /* of the rows that the cursor goes through */
+    struct sr1__row_mark mark;    /* of the rows that the cursor goes through */
+    struct sr1__data_place place; /* of the cursor after the last whole step of a run */
     struct sr1__sampler sampler;
     char *run_folder;
     struct sr1__lock *lock;     /* of the run folder, while it is this trainer's */
@@ -180,6 +187,8 @@ struct sr1_trainer {
     int32_t engine_given;    /* by the program */
     int32_t model_saved;     /* RUN/model is that of tr->step */
     int32_t begun;           /* sr1_trainer_run was called */
+    int32_t server_known;    /* the server that generates was told its weights */
+    int32_t in_update;       /* the step under way may have changed weights */
     int32_t resumed;
     atomic_int stop;
     struct sr1__life life;
@@ -192,6 +201,12 @@ sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c);
 sr1_status sr1__settings_read_advantage(struct sr1__settings *s, const sr1_config *c);
 /* Is the name one of a list with commas? */
 int sr1__settings_lists(const char *list, const char *name);
+
+/* Is the step under way one of the critic's alone (critic_warmup)? */
+static inline int sr1__in_critic_warmup(const sr1_trainer *tr)
+{
+    return tr->critics && tr->step < tr->set.critic_warmup;
+}
 
 /* A failure that smaller micro-batches may avoid. */
 static inline int sr1__is_memory(sr1_status st)
@@ -329,12 +344,19 @@ sr1_status sr1__folder_write_config(sr1_trainer *tr);
 void sr1__folder_room(const sr1_trainer *tr, sr1_run_plan *plan);
 sr1_status sr1__folder_check_room(const sr1_trainer *tr, char *warning, size_t size);
 /* Open the journals; after a restore they are cut to the sizes they had then. */
+/* 1 with what to say where an older version left its trajectories in the folder. */
+int sr1__folder_remark_older(const sr1_trainer *tr, char *text, size_t size);
+/* Had a run that goes on come further than to the step it goes on from? 1 with what to
+ * say of it; before its journals are opened, which cuts them there. */
+int sr1__folder_remark_lost(const sr1_trainer *tr, char *text, size_t size);
 sr1_status sr1__folder_open_journals(sr1_trainer *tr);
 
 /* ---- resume.c ---- */
 
 /* Append what changed to the run's record. */
 sr1_status sr1__resume_write_changes(sr1_trainer *tr);
+/* 1 with what to say of change i, 0: it was told when it was found. */
+int sr1__resume_change_text(const sr1_trainer *tr, size_t i, char *text, size_t size);
 
 /* ---- given.c ---- */
 
@@ -352,6 +374,8 @@ void sr1__record_time(char out[32]);
 sr1_status sr1__record_config(sr1_trainer *tr, const char *config);
 /* Does it tell that the run once wrote a checkpoint? */
 int sr1__record_has_checkpoint(const sr1_trainer *tr);
+/* Once a checkpoint is written. */
+sr1_status sr1__record_saved(sr1_trainer *tr);
 /* Write that the run has begun, or goes on; and how that ended. */
 sr1_status sr1__record_begin(sr1_trainer *tr, const sr1_run_callbacks *cb);
 void sr1__record_end(sr1_trainer *tr, sr1_status status);

@@ -421,7 +421,7 @@ static sr1_status run_mini_batch(struct update *u)
 static sr1_status run_epoch(struct update *u, size_t n)
 {
     size_t size = (size_t)u->tr->set.mini_batch_size;
-    int64_t trained = 0;
+    int64_t trained = 0, skipped;
     sr1_status st = SR1_OK;
 
     if (size == 0 || size > n)
@@ -431,11 +431,13 @@ static sr1_status run_epoch(struct update *u, size_t n)
         st = make_plan(u);
         if (st == SR1_OK && sr1__aggregation_by_group(u->objective->aggregation(u->tr)))
             st = sr1__group_counts_make(&u->groups, u->from, u->begin, u->end);
-        trained += (int64_t)u->plan.n_sequences;
         if (st == SR1_OK && u->plan.n_batches > 0)
             measure_plan(u);
+        skipped = u->tr->skipped;
         if (st == SR1_OK && u->plan.n_policy_tokens > 0)
             st = run_mini_batch(u);
+        if (u->tr->skipped == skipped)
+            trained += (int64_t)u->plan.n_sequences;
         sr1__batch_plan_free(&u->plan);
         sr1__group_counts_free(&u->groups);
     }
@@ -461,6 +463,7 @@ sr1_status sr1__optimise(struct sr1__step_batch *b, struct sr1__learner *learner
     u.workers = sr1__calloc((size_t)b->tr->n_workers, sizeof(*u.workers));
     if (!u.workers)
         return sr1__fail_nomem("update");
+    b->tr->in_update = 1;
     for (int64_t i = 0; i < epochs && st == SR1_OK; i++)
         st = run_epoch(&u, n);
     sr1__free(u.workers);

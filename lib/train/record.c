@@ -6,11 +6,14 @@
 #include "base/mem.h"
 #include "config/run_config.h"
 
+#include <searchr1/ext/model_details.h>
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#define SAVED_STEP "saved_step" /* of the newest checkpoint of a start */
 #define SYSTEM_FILE_MAX ((size_t)1 << 20)
 
 void sr1__record_time(char out[32])
@@ -141,7 +144,8 @@ static json_t *describe_start(const sr1_trainer *tr, const sr1_run_callbacks *cb
                       "parameters",
                       (json_int_t)sr1_model_info(tr->model, SR1_MODEL_PARAMETERS),
                       "command", text_or_null(cb->command));
-    if (start && json_object_update_new(start, describe_machine()) != 0) {
+    if (start && (json_object_set_new(start, SR1__GIVEN, sr1__given_json(tr)) != 0 ||
+                  json_object_update_new(start, describe_machine()) != 0)) {
         json_decref(start);
         start = NULL;
     }
@@ -161,6 +165,15 @@ sr1_status sr1__record_begin(sr1_trainer *tr, const sr1_run_callbacks *cb)
     return write_starts(tr, tr->starts);
 }
 
+sr1_status sr1__record_saved(sr1_trainer *tr)
+{
+    json_t *start = json_array_get(tr->starts, json_array_size(tr->starts) - 1);
+
+    if (json_object_set_new(start, SAVED_STEP, json_integer(tr->saved)) != 0)
+        return sr1__fail_nomem("record of the run");
+    return write_starts(tr, tr->starts);
+}
+
 int sr1__record_has_checkpoint(const sr1_trainer *tr)
 {
     char *path = sr1__path_join(tr->run_folder, SR1__RECORD_FILE);
@@ -173,7 +186,10 @@ int sr1__record_has_checkpoint(const sr1_trainer *tr)
         const char *outcome = json_string_value(json_object_get(start, "outcome"));
 
         had |= json_integer_value(json_object_get(start, "from_step")) > 0 ||
-               (outcome && strcmp(outcome, "done") == 0);
+               json_integer_value(json_object_get(start, SAVED_STEP)) > 0 ||
+               (outcome && strcmp(outcome, "done") == 0) ||
+               (outcome && strcmp(outcome, "stopped") == 0 &&
+                json_integer_value(json_object_get(start, "to_step")) > 0);
     }
     json_decref(starts);
     sr1__free(path);

@@ -1,6 +1,9 @@
 /* train/remarks.c - remarks about the settings, logged before the first step. */
 #include "train/internal.h"
 
+#include "policy/rollout_internal.h"
+#include "text/data/dataset.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -48,10 +51,46 @@ static int remark_validation(const sr1_trainer *tr, char *text, size_t size)
     return 1;
 }
 
+/* Samples of one question and one step differ by their random numbers alone. */
+static int remark_repeats(const sr1_trainer *tr, char *text, size_t size)
+{
+    const struct sr1__repeats *r = tr->train ? sr1__dataset_repeats(tr->train) : NULL;
+
+    if (!r || r->n == 0)
+        return 0;
+    snprintf(text, size,
+             "%" PRId64 " of %" PRId64 " rows of train_file have the id of a row before "
+             "them, '%s' on line %" PRIu64 " of %.200s is the first: random numbers go "
+             "by the id, and trajectories are known by it; give each row an id of its "
+             "own, or name the field of ids by id_field",
+             r->n, r->of, r->id, r->line, r->path);
+    return 1;
+}
+
+/* Of the environment as configured, where the policy is to act in it. */
+static int give_remark(const sr1_trainer *tr, const char *remark, char *text, size_t size)
+{
+    if (!remark || !(tr->train || tr->validation))
+        return 0;
+    snprintf(text, size, "%s", remark);
+    return 1;
+}
+
+static int remark_engine(const sr1_trainer *tr, char *text, size_t size)
+{
+    return give_remark(tr, tr->rollout->no_engine, text, size);
+}
+
+static int remark_pair(const sr1_trainer *tr, char *text, size_t size)
+{
+    return give_remark(tr, tr->rollout->odd_pair, text, size);
+}
+
 int sr1__remark(const sr1_trainer *tr, size_t i, char *text, size_t size)
 {
     static int (*const remarks[])(const sr1_trainer *, char *, size_t) = {
-        remark_reference, remark_warmup, remark_validation};
+        remark_reference, remark_warmup, remark_validation,
+        remark_repeats,   remark_engine, remark_pair};
 
     if (i >= sizeof(remarks) / sizeof(remarks[0]))
         return -1;

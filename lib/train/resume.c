@@ -10,6 +10,8 @@
 #include "config/paths.h"
 #include "config/run_config.h"
 
+#include <searchr1/ext/config_names.h>
+
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -106,6 +108,9 @@ static const struct {
     {"name", "a run goes on in its own folder"},
     {"model_name_or_path", "the checkpoint holds the weights"},
     {"critic_model", "the checkpoint holds the weights"},
+    {"lora_rank", "the checkpoint holds the adapter"},
+    {"lora_alpha", "the checkpoint holds the adapter"},
+    {"lora_targets", "the checkpoint holds the adapter"},
     {"tokenizer", "the checkpoint's weights were trained with this one"},
     {"dtype", "the checkpoint's weights and optimizer are of this type"},
     {"advantage", "the checkpoint has a critic by it, or none"},
@@ -273,6 +278,26 @@ static sr1_status note_changes(sr1_trainer *tr, const json_t *old, const json_t 
                             given ? SR1__CHANGED_BY_RESUME : SR1__CHANGED_BY_FILE));
     }
     return SR1_OK;
+}
+
+static const char *shown(const json_t *change, const char *side)
+{
+    const char *s = json_string_value(json_object_get(change, side));
+
+    return s && *s ? s : "not set";
+}
+
+int sr1__resume_change_text(const sr1_trainer *tr, size_t i, char *text, size_t size)
+{
+    const json_t *change = json_array_get(tr->changes, i);
+    const char *by = json_string_value(json_object_get(change, "by"));
+
+    if (!by || strcmp(by, SR1__CHANGED_BY_RESUME) != 0) /* that was told when read */
+        return 0;
+    snprintf(text, size, "%s was %s and is %s from step %" PRId64 " on",
+             json_string_value(json_object_get(change, "key")), shown(change, "from"),
+             shown(change, "to"), tr->step + 1);
+    return 1;
 }
 
 sr1_status sr1__resume_write_changes(sr1_trainer *tr)

@@ -14,9 +14,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/struct.h"
 #include "environment/trajectory/trajectory.h"
+#include "policy/rollout_internal.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -28,8 +30,9 @@ struct run {
     sr1_trainer *tr;
     sr1_run_callbacks cb;
     double saved_at; /* sr1__now() of the last checkpoint, or of the beginning */
-    int64_t steps,
-        barren; /* since it was begun or resumed; those with nothing to learn */
+    /* Since it was begun or resumed: all, and those with nothing to learn. */
+    int64_t steps, barren;
+    int64_t skipped; /* updates before that */
     struct sr1__outage outage;
 };
 
@@ -140,6 +143,17 @@ static void make_remarks(const struct run *r)
             send_warning(r, text);
 }
 
+static void tell_changes(const struct run *r)
+{
+    char text[1024];
+
+    if (sr1__folder_remark_older(r->tr, text, sizeof(text)))
+        send_note(r, text);
+    for (size_t i = 0; i < json_array_size(r->tr->changes); i++)
+        if (sr1__resume_change_text(r->tr, i, text, sizeof(text)))
+            send_note(r, text);
+}
+
 /* ---- the parts of the loop ---- */
 
 /* Report alarms raised in this step; alarms still active were reported earlier. */
@@ -168,10 +182,11 @@ static void report_verdict(const struct run *r)
 
     if (r->steps == 0 || r->barren < r->steps)
         return;
-    snprintf(line, sizeof(line),
-             "nothing was learned in %" PRId64
-             " step%s: all advantages were 0, or nothing was left to train on",
-             r->steps, r->steps == 1 ? "" : "s");
+    snprintf(line, sizeof(line), "nothing was learned in %" PRId64 " step%s: %s",
+             r->steps, r->steps == 1 ? "" : "s",
+             r->tr->skipped > r->skipped
+                 ? "updates were skipped because their numbers were not finite"
+                 : "all advantages were 0, or nothing was left to train on");
     send_warning(r, line);
 }
 
@@ -253,6 +268,7 @@ static sr1_status save_checkpoint(struct run *r)
     char text[128];
 
     SR1__TRY(sr1__state_save(r->tr));
+    SR1__TRY(sr1__record_saved(r->tr));
     r->saved_at = sr1__now();
     snprintf(text, sizeof(text), "checkpoint of step %" PRId64 " written", r->tr->step);
     send_note(r, text);
@@ -289,11 +305,19 @@ static sr1_status record_step(struct run *r, struct sr1__trajectory_store *log)
     return st;
 }
 
+/* What a checkpoint says of the data: the step that is under way is asked again. */
+static void mark_place(sr1_trainer *tr)
+{
+    tr->place = (struct sr1__data_place){sr1__cursor_epoch(tr->cursor),
+                                         sr1__cursor_position(tr->cursor)};
+}
+
 static sr1_status take_step(struct run *r, int64_t *rows)
 {
     sr1_trainer *tr = r->tr;
     sr1_step_report report = {.struct_size = sizeof(report)};
     struct sr1__trajectory_store *log = NULL;
+    int64_t done = tr->step;
     size_t n = 0;
     sr1_status st;
 
@@ -302,6 +326,8 @@ static sr1_status take_step(struct run *r, int64_t *rows)
         sr1__trajectory_store_new(&log, tr->set.trajectory_memory,
                                   tr->set.trajectory_memory ? tr->run_folder : NULL));
     st = tr->stage->step(tr, rows, n, &report, log);
+    if (tr->step > done)
+        mark_place(tr);
     if (st == SR1_OK)
         sr1__outage_watch(&r->outage, tr);
     if (st == SR1_OK)
@@ -375,20 +401,46 @@ static sr1_status finish_run(struct run *r)
 static sr1_status begin_run(struct run *r)
 {
     sr1_trainer *tr = r->tr;
-    char warning[256];
+    char warning[256], lost[256];
 
     tr->begun = 1;
     SR1__TRY(sr1__folder_check_room(tr, warning, sizeof(warning)));
     SR1__TRY(tr->resumed ? sr1__given_check(tr) : sr1__folder_begin(tr));
     SR1__TRY(sr1__record_begin(tr, &r->cb));
     SR1__TRY(tr->resumed ? sr1__resume_write_changes(tr) : sr1__folder_write_config(tr));
+    if (!sr1__folder_remark_lost(tr, lost, sizeof(lost)))
+        *lost = '\0';
     SR1__TRY(sr1__folder_open_journals(tr));
     if (*warning)
         send_warning(r, warning);
-    if (!tr->resumed)
+    if (*lost)
+        send_warning(r, lost);
+    tr->rollout->told = 1; /* when the run began */
+    if (tr->resumed)
+        tell_changes(r);
+    else
         make_remarks(r);
     r->saved_at = sr1__now();
+    r->skipped = tr->skipped;
+    mark_place(tr);
     return SR1_OK;
+}
+
+/* A failure costs the step that it ends, not those before it, unless weights were being
+ * changed. What a rule for choosing questions has learned of the step cannot be taken
+ * back. */
+static sr1_status keep_whole_steps(struct run *r, sr1_status st)
+{
+    const sr1_trainer *tr = r->tr;
+    struct sr1__error e;
+
+    if (tr->step == 0 || tr->step <= tr->saved || tr->in_update || tr->sampler.rule)
+        return st;
+    sr1__error_save(&e, st);
+    if (save_checkpoint(r) != SR1_OK)
+        sr1__log(SR1_LOG_WARN, "steps since the last checkpoint are lost: %s",
+                 sr1_last_error());
+    return sr1__error_raise(&e);
 }
 
 static sr1_status run_all(struct run *r)
@@ -403,7 +455,7 @@ static sr1_status run_all(struct run *r)
     tr->phase = NULL;
     if (st == SR1_OK)
         report_verdict(r);
-    return st == SR1_OK ? finish_run(r) : st;
+    return st == SR1_OK ? finish_run(r) : keep_whole_steps(r, st);
 }
 
 static sr1_status run_whole(sr1_trainer *tr, const sr1_run_callbacks *callbacks)

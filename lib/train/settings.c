@@ -2,6 +2,7 @@
 #include "train/internal.h"
 
 #include "base/num.h"
+#include "policy/assemble/assemble.h"
 
 #include <string.h>
 
@@ -211,6 +212,7 @@ sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c)
                          "overlong_buffer is %lld, max_tokens only %lld; the buffer is a "
                          "part of it",
                          (long long)s->overlong_buffer, (long long)s->max_tokens);
+    SR1__TRY(sr1__lora_configured(&s->lora, c));
     SR1__TRY(read_loss(s, c));
     SR1__TRY(sr1__settings_read_advantage(s, c));
     read_schedule(s, c);

@@ -175,6 +175,22 @@ static sr1_status read_estimator(struct sr1__settings *s, const sr1_config *c)
 
 /* ---- KL in the reward, critic ---- */
 
+/* Estimators that compare the components of the reward by themselves: what is subtracted
+ * from a token is in none of them. */
+static const char *const by_component[] = {"gdpo"};
+
+static sr1_status check_kl_counts(const struct sr1__settings *s)
+{
+    for (size_t i = 0; i < sizeof(by_component) / sizeof(by_component[0]); i++)
+        if (s->kl_in_reward && strcmp(s->estimator.name, by_component[i]) == 0)
+            return sr1__fail(SR1_E_CONFIG,
+                             "kl_in reward does not go with advantage %s, which compares "
+                             "the components of the reward and would lose the KL; set "
+                             "kl_in: loss, or take another estimator",
+                             s->estimator.name);
+    return SR1_OK;
+}
+
 /* What the controller would refuse once the first step is done. */
 static sr1_status check_horizon(const struct sr1__settings *s)
 {
@@ -200,6 +216,7 @@ static sr1_status read_kl(struct sr1__settings *s, const sr1_config *c)
         return sr1__fail(SR1_E_CONFIG,
                          "kl_in reward needs kl_reference frozen: at sampling the policy "
                          "and the old one are the same");
+    SR1__TRY(check_kl_counts(s));
     if (s->kl_in_reward)
         s->loss_options.beta = 0.0;
     s->kl_kind = sr1__config_str(c, "kl_kind");
@@ -252,6 +269,11 @@ sr1_status sr1__settings_read_advantage(struct sr1__settings *s, const sr1_confi
                          "mask_environment: false does not go with advantage %s: the "
                          "critic's values are of sampled tokens; use grpo or another "
                          "without a critic",
+                         s->estimator.name);
+    if (s->lora.rank > 0 && s->estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES)
+        return sr1__fail(SR1_E_CONFIG,
+                         "lora_rank does not go with advantage %s: its critic takes no "
+                         "adapter; use grpo or another without a critic, or lora_rank: 0",
                          s->estimator.name);
     read_critic(s, c);
     plan_columns(s);

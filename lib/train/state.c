@@ -8,7 +8,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/struct.h"
+#include "config/run_config.h"
+#include "tensor/model/adapter.h"
 #include "train/checkpoint.h"
+
+#include <searchr1/ext/model_details.h>
 
 #include <inttypes.h>
 #include <string.h>
@@ -184,11 +188,10 @@ static json_t *pack_counters(const sr1_trainer *tr)
 {
     return json_pack(
         "{s:I, s:f, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}",
-        "planned", (json_int_t)tr->planned, "reached_exact_match", tr->reached, "given",
-        sr1__given_json(tr), "data", mark_json(&tr->mark), "epoch",
-        (json_int_t)(tr->cursor ? sr1__cursor_epoch(tr->cursor) : 0), "position",
-        (json_int_t)(tr->cursor ? sr1__cursor_position(tr->cursor) : 0), "skipped",
-        (json_int_t)tr->skipped, "policy", pack_learner(&tr->policy), "critic",
+        "planned", (json_int_t)tr->planned, "reached_exact_match", tr->reached,
+        SR1__GIVEN, sr1__given_json(tr), "data", mark_json(&tr->mark), "epoch",
+        (json_int_t)tr->place.epoch, "position", (json_int_t)tr->place.position,
+        "skipped", (json_int_t)tr->skipped, "policy", pack_learner(&tr->policy), "critic",
         pack_learner(&tr->critic), "kl_coef", json_real(tr->kl.coef), "kl_updates",
         (json_int_t)tr->kl.updates, "entropy_coef", json_real(tr->entropy.coef),
         "server_version", (json_int_t)sr1__rollout_server_version(tr->rollout),
@@ -303,9 +306,26 @@ static sr1_status restore_counters(sr1_trainer *tr, const json_t *state)
     return sr1__cursor_seek(tr->cursor, epoch, tr->mark.other ? 0 : position);
 }
 
-static sr1_status restore_model(struct sr1__learner *l, const char *folder)
+/* The adapter alone: its base is loaded, and as it was. */
+static sr1_status restore_adapter(sr1_model *m, const char *folder)
 {
-    sr1_model *m = l->replicas[0];
+    const struct sr1__lora_config *now = &m->adapter->config;
+    struct sr1__lora_config then;
+    char *base = NULL;
+
+    SR1__TRY(sr1__lora_config_load(&then, &base, folder));
+    sr1__free(base);
+    if (then.rank != now->rank || then.alpha != now->alpha ||
+        then.rslora != now->rslora || then.targets != now->targets)
+        return sr1__fail(SR1_E_CONFIG,
+                         "%s holds another adapter than lora_rank, lora_alpha and "
+                         "lora_targets describe",
+                         folder);
+    return sr1__adapter_read(m, folder);
+}
+
+static sr1_status restore_weights(sr1_model *m, const char *folder)
+{
     sr1_model_options o = {.struct_size = sizeof(o),
                            .device = sr1_model_device(m),
                            .dtype = sr1_model_dtype(m)};
@@ -315,6 +335,14 @@ static sr1_status restore_model(struct sr1__learner *l, const char *folder)
     SR1__TRY(sr1_model_open(&loaded, folder, &o));
     st = sr1__model_copy_weights(m, loaded);
     sr1_model_free(loaded);
+    return st;
+}
+
+static sr1_status restore_model(struct sr1__learner *l, const char *folder)
+{
+    sr1_model *m = l->replicas[0];
+    sr1_status st = m->adapter ? restore_adapter(m, folder) : restore_weights(m, folder);
+
     for (int32_t i = 0; i < l->n; i++)
         sr1__model_touch(l->replicas[i]);
     return st;
@@ -409,6 +437,7 @@ sr1_status sr1_trainer_plan(const sr1_trainer *tr, sr1_run_plan *out)
     plan.device = sr1_model_device(tr->model);
     plan.dtype = sr1_model_dtype(tr->model);
     plan.parameters = sr1_model_info(tr->model, SR1_MODEL_PARAMETERS);
+    plan.trained = sr1_model_info(tr->model, SR1_MODEL_TRAINED);
     plan.rows = tr->demos   ? sr1__demos_count(tr->demos)
                 : tr->train ? sr1_dataset_count(tr->train)
                             : 0;

@@ -1,7 +1,16 @@
 /* train/state_size.c - compute the size of a checkpoint. */
 #include "train/internal.h"
 
+#include <searchr1/ext/model_details.h>
+
 int64_t sr1__state_model_bytes(const sr1_model *m)
+{
+    return sr1_model_info(m, SR1_MODEL_TRAINED) *
+           (int64_t)sr1__torch_dtype_size(t_dtype(m->params[0].tensor));
+}
+
+/* Servers are given the whole model. */
+static int64_t served_bytes(const sr1_model *m)
 {
     return sr1_model_info(m, SR1_MODEL_PARAMETERS) *
            (int64_t)sr1__torch_dtype_size(m->dtype);
@@ -20,7 +29,7 @@ static int64_t learner_bytes(const struct sr1__learner *l)
 
 int64_t sr1__state_bytes(const sr1_trainer *tr)
 {
-    int64_t served = sr1__weight_sync_keeps(tr) ? sr1__state_model_bytes(tr->model) : 0;
+    int64_t served = sr1__weight_sync_keeps(tr) ? served_bytes(tr->model) : 0;
 
     return learner_bytes(&tr->policy) + learner_bytes(&tr->critic) + served;
 }

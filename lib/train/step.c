@@ -126,7 +126,8 @@ sr1_status sr1__check_rewards(const sr1_trainer *tr)
 }
 
 /* Run the step of *b, whose trainer and trajectories or questions are set, and free *b;
- * trajectories go to out (may be NULL). The step is done once this is SR1_OK. */
+ * trajectories go to out (may be NULL). tr->step tells whether the step is done: the
+ * report of a step that is done can still fail. */
 static sr1_status finish_step(struct sr1__step_batch *b,
                               sr1_status (*run)(struct sr1__step_batch *b),
                               sr1_step_report *report, sr1_trajectory **out)
@@ -140,6 +141,7 @@ static sr1_status finish_step(struct sr1__step_batch *b,
     st = run(b);
     if (st == SR1_OK) {
         tr->step = step;
+        tr->in_update = 0;
         st = complete_metrics(b);
     }
     if (st == SR1_OK)
@@ -283,13 +285,12 @@ static sr1_status check_trainable(const sr1_trainer *tr, const sr1_trajectory *t
         sr1_trajectory_top_p(t), (int)sr1_trajectory_top_k(t), tr->set.temperature);
 }
 
-sr1_status sr1_trainer_update(sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
+static sr1_status update_with(sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
                               sr1_step_report *report)
 {
     struct sr1__step_batch b = {.tr = tr, .began = sr1__now(), .keep = 1};
     sr1_status st;
 
-    SR1__REQUIRE(tr && (!n || t), "update: trainer and trajectories");
     SR1__TRY(check_report(report));
     for (size_t i = 0; i < n; i++)
         SR1__TRY(check_trainable(tr, t[i], i));
@@ -299,5 +300,17 @@ sr1_status sr1_trainer_update(sr1_trainer *tr, sr1_trajectory *const *t, size_t 
     if (st == SR1_OK)
         return finish_step(&b, run_update, report, NULL);
     sr1__step_batch_free(&b);
+    return st;
+}
+
+sr1_status sr1_trainer_update(sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
+                              sr1_step_report *report)
+{
+    sr1_status st;
+
+    SR1__REQUIRE(tr && (!n || t), "update: trainer and trajectories");
+    sr1__life_hold(&tr->life);
+    st = update_with(tr, t, n, report);
+    sr1__trainer_release(tr);
     return st;
 }

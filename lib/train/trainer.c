@@ -49,7 +49,7 @@ static sr1_status open_reference(sr1_trainer *tr)
         SR1__TRY(sr1__torch_dtype_parse(name, &dtype));
     loaded = find_loaded(tr, dtype);
     SR1__TRY(loaded ? sr1__model_replica(&frozen, loaded)
-                    : sr1__model_clone(&frozen, tr->model, dtype));
+                    : sr1__model_freeze(&frozen, tr->model, dtype));
     return sr1__replicas_new(&tr->references, frozen, tr->n_workers);
 }
 

@@ -205,11 +205,9 @@ static const struct sr1__objective policy_objective = {
 /* Not before the critic's warm-up is over. */
 static sr1_status run_epochs(struct sr1__step_batch *b)
 {
-    sr1_trainer *tr = b->tr;
-
-    if (tr->critics && tr->step < tr->set.critic_warmup)
+    if (sr1__in_critic_warmup(b->tr))
         return SR1_OK;
-    return sr1__optimise(b, &tr->policy, &policy_objective, b->epochs);
+    return sr1__optimise(b, &b->tr->policy, &policy_objective, b->epochs);
 }
 
 sr1_status sr1__update_policy(struct sr1__step_batch *b)

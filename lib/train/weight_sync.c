@@ -7,9 +7,10 @@
  * makes it do so. Trajectories older than max_staleness are refused, unless
  * importance_correction weights them by their probability under the present policy.
  *
- * The server's weights are unknown when a run is resumed, so it must load the weights
- * that it had at the checkpoint; the checkpoint keeps them unless newer ones are due at
- * once. */
+ * Which weights the server has is unknown when a run begins (it may still serve those of
+ * an earlier run), so it loads what training begins with. On resuming it loads the
+ * weights that it had at the checkpoint; the checkpoint keeps them unless newer ones are
+ * due at once. */
 #include "train/step_batch.h"
 
 #include "base/file.h"
@@ -18,6 +19,7 @@
 #include "retrieval/net/service.h"
 
 #include <searchr1/ext/openai.h>
+#include <searchr1/ext/tokenizer.h>
 
 #include <inttypes.h>
 #include <limits.h>
@@ -59,10 +61,27 @@ static int64_t find_oldest(const sr1_trainer *tr)
     return is_synced(tr) && get_interval(tr) - 1 < last ? get_interval(tr) - 1 : last;
 }
 
+/* A run that is resumed before its first update has the server load what it began with.
+ */
+static sr1_status check_beginning_is_whole(const sr1_trainer *tr)
+{
+    const char *folder = sr1__config_str(tr->config, "model_name_or_path");
+    int adapter = 0;
+
+    SR1__TRY(sr1__lora_is_folder(folder, &adapter));
+    if (!adapter || !is_synced(tr))
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "openai_sync_url: the server loads whole models, and "
+                     "model_name_or_path holds an adapter; merge it into its base first "
+                     "(sr1-data merge)");
+}
+
 sr1_status sr1__weight_sync_open(sr1_trainer *tr)
 {
     if (!sr1__rollout_is_remote(tr->rollout))
         return SR1_OK;
+    SR1__TRY(check_beginning_is_whole(tr));
     sr1__rollout_set_server_version(tr->rollout, 0);
     if (tr->planned == 0 || may_train_on(tr, find_oldest(tr)))
         return SR1_OK;
@@ -82,17 +101,17 @@ sr1_status sr1__weight_sync_open(sr1_trainer *tr)
 /* ---- new weights for the server ---- */
 
 /* {"model_path": FOLDER}, the whole path of it. */
-static sr1_status write_order(const char *folder, struct sr1__buf *body)
+static sr1_status write_load_request(const char *folder, struct sr1__buf *body)
 {
     char path[PATH_MAX];
-    json_t *order;
+    json_t *request;
     sr1_status st;
 
     if (!realpath(folder, path))
         return sr1__fail_errno("find", folder);
-    order = json_pack("{s:s}", "model_path", path);
-    st = order ? sr1__json_dump(order, 0, body) : sr1__fail_nomem("request");
-    json_decref(order);
+    request = json_pack("{s:s}", "model_path", path);
+    st = request ? sr1__json_dump(request, 0, body) : sr1__fail_nomem("request");
+    json_decref(request);
     return st;
 }
 
@@ -113,8 +132,9 @@ static sr1_status check_answer(const struct sr1__http_response *r)
     return st;
 }
 
-static sr1_status send_order(const sr1_config *c, struct sr1__http *http, const char *key,
-                             const char *authorization, const struct sr1__buf *body)
+static sr1_status send_load_request(const sr1_config *c, struct sr1__http *http,
+                                    const char *key, const char *authorization,
+                                    const struct sr1__buf *body)
 {
     const char *headers[] = {"Content-Type: application/json", authorization};
     struct sr1__http_request q = {.url = sr1__config_str(c, "openai_sync_url"),
@@ -132,7 +152,7 @@ static sr1_status send_order(const sr1_config *c, struct sr1__http *http, const 
 }
 
 /* The key of the server goes with it. */
-static sr1_status post_order(const sr1_config *c, const struct sr1__buf *body)
+static sr1_status post_load_request(const sr1_config *c, const struct sr1__buf *body)
 {
     struct sr1__http_options o = {
         .connect_timeout_s = 10,
@@ -152,7 +172,7 @@ static sr1_status post_order(const sr1_config *c, const struct sr1__buf *body)
     if (st == SR1_OK)
         st = sr1__http_new(&http, &o);
     if (st == SR1_OK)
-        st = send_order(c, http, key, authorization, body);
+        st = send_load_request(c, http, key, authorization, body);
     sr1__http_free(http);
     sr1__service_wipe(authorization);
     sr1__service_wipe(key);
@@ -166,11 +186,13 @@ static sr1_status load_on_server(sr1_trainer *tr, const char *folder, int64_t ve
     sr1_status st;
 
     sr1__buf_init(&body, 0);
-    st = write_order(folder, &body);
+    st = write_load_request(folder, &body);
     if (st == SR1_OK)
-        st = post_order(tr->config, &body);
-    if (st == SR1_OK)
+        st = post_load_request(tr->config, &body);
+    if (st == SR1_OK) {
         sr1__rollout_set_server_version(tr->rollout, version);
+        tr->server_known = 1;
+    }
     sr1__buf_free(&body);
     return sr1__context(st, "openai_sync_url");
 }
@@ -180,13 +202,20 @@ static char *join_served_folder(const sr1_trainer *tr)
     return sr1__path_join(tr->run_folder, "served");
 }
 
+/* Servers load whole models: an adapter is merged into its base. */
+static sr1_status save_served(sr1_trainer *tr, const char *folder)
+{
+    SR1__TRY(sr1_model_save_merged(tr->model, folder));
+    return sr1_tokenizer_save(sr1_rollout_tokenizer(tr->rollout), folder);
+}
+
 static sr1_status push_weights(sr1_trainer *tr)
 {
     char *folder = join_served_folder(tr);
     sr1_status st = folder ? sr1__dir_make(folder) : sr1__fail_nomem("folder");
 
     if (st == SR1_OK)
-        st = sr1_trainer_save_model(tr, folder);
+        st = save_served(tr, folder);
     if (st == SR1_OK)
         st = load_on_server(tr, folder, tr->step);
     sr1__free(folder);
@@ -282,6 +311,8 @@ sr1_status sr1__sync_policy(struct sr1__step_batch *b)
         return SR1_OK;
     if (is_synced(tr) && get_staleness(tr) >= get_interval(tr))
         SR1__TRY(push_weights(tr));
+    else if (is_synced(tr) && !tr->server_known)
+        SR1__TRY(tr->step == 0 ? reload_on_server(tr, NULL, 0) : push_weights(tr));
     sr1__metrics_add(b->metrics, "staleness", (double)get_staleness(tr), SR1__LAST);
     if (may_train_on(tr, get_staleness(tr)))
         return SR1_OK;

@@ -3,9 +3,11 @@
 
 #include <searchr1/ext/batching.h>
 #include <searchr1/ext/bm25.h>
+#include <searchr1/ext/episodes.h>
 #include <searchr1/ext/estimators.h>
 #include <searchr1/ext/loss.h>
 #include <searchr1/ext/reward_set.h>
+#include <searchr1/ext/seed_rewards.h>
 #include <searchr1/ext/tokenizer.h>
 #include <searchr1/ext/world.h>
 

@@ -7,6 +7,7 @@
 #define SR1_TESTS_BENCH_H
 
 #include <searchr1/searchr1.h>
+#include <searchr1/ext/config_names.h>
 #include <searchr1/ext/tokenizer.h>
 
 #include <stdio.h>

@@ -2,6 +2,7 @@
  * ends no text, so that every rollout has the length it is asked for.
  * usage: bench_model FOLDER tiny|0.6b fp32|bf16|fp16 [normal|fan_in] */
 #include <searchr1/searchr1.h>
+#include <searchr1/ext/model_details.h>
 #include <searchr1/ext/tokenizer.h>
 
 #include <stdio.h>

@@ -7,6 +7,7 @@
 #include "tensor/model/model.h"
 
 #include <searchr1/searchr1.h>
+#include <searchr1/ext/model_details.h>
 #include <searchr1/ext/tokenizer.h>
 
 #include <math.h>

@@ -6,6 +6,8 @@
 #include "base/rng.h"
 #include "tensor/model/model.h"
 
+#include <searchr1/ext/model_details.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -17,6 +17,7 @@ trap 'exit 130' INT TERM
 mkdir "$work/shared"
 cp "$here"/*.yaml "$here"/model.json "$here"/openai.* "$here"/signals.sh "$work/shared"
 export PATH="$tools:$PATH" LC_ALL=C.UTF-8
+export SR1_SRC="${SR1_SRC:-$here/../..}"
 unset OPENAI_API_KEY
 
 # What differs from run to run or from machine to machine: times and rates, losses, lines

@@ -55,7 +55,7 @@ try "2 + 40: 42" 06_custom_engine
 try "Error: no such tower is known" 07_tools
 try "sample 3: the judge gives 0." 08_model_reward "$work/config.yaml" "$work/model" \
     "Where was the writer born?" Bakdel
-try "step 1: critic/advantages/max" 10_own_estimator "$work/config.yaml" \
+try "step 1: critic/advantages/max" 10_own_estimator_and_loss "$work/config.yaml" \
     "Where was the writer born?" Bakdel
 try "wrong, 1 of 2 tests pass" 09_run_code sandbox_isolation=none
 

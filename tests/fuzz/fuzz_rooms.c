@@ -7,6 +7,8 @@
 
 #include "environment/world/rooms.h"
 
+#include <searchr1/ext/episodes.h>
+
 #include <stdio.h>
 #include <string.h>
 

@@ -6,6 +6,7 @@
 #include "environment/env/schema.h"
 
 #include <searchr1/env.h>
+#include <searchr1/ext/episodes.h>
 
 #include <stdlib.h>
 #include <string.h>

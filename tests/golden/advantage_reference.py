@@ -3,7 +3,7 @@
 A batch here is nested, not flat: a list of trajectories, each
 
     {"group": key, "outcome": r, "baseline": b, "bootstrap": v, "completed": 0 or 1,
-     "result_turn": k or -1, "channels": [...], "turns": [turn, ...]}
+     "result_turn": k or -1, "components": [...], "turns": [turn, ...]}
     turn = {"reward": r, "state": key, "tag": -1..3, "confidence": [4], "cost": [4],
             "tokens": [(reward, value), ...]}
 
@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-CHANNEL_WEIGHTS = [1.0, 0.5, 2.0]  # of every batch here
+COMPONENT_WEIGHTS = [1.0, 0.5, 2.0]  # of every batch here
 
 DEFAULTS = {
     "grpo": {"eps": 1e-8, "divide_by_std": 1, "std_kind": 1},
@@ -181,9 +181,9 @@ def gpg(batch, o):
 
 def gdpo(batch, o):
     total = np.zeros(len(batch))
-    for c in range(len(batch[0]["channels"])):
-        part = [t["channels"][c] for t in batch]
-        total += o["channel_weights"][c] * by_group(batch, part, o, o["divide_by_std"])
+    for c in range(len(batch[0]["components"])):
+        part = [t["components"][c] for t in batch]
+        total += o["component_weights"][c] * by_group(batch, part, o, o["divide_by_std"])
     if o["whiten"] and len(batch) > 1:
         total = normal(total, o, True)
     return total, *[None] * 3
@@ -334,7 +334,7 @@ def gae(batch, o):
 
 def estimate(name, batch, options=()):
     o = {"single_raw": 0, "gpg_nonzero": 0, "eps": 0.0, "std_kind": 2,
-         "channel_weights": CHANNEL_WEIGHTS}
+         "component_weights": COMPONENT_WEIGHTS}
     o.update(DEFAULTS[name])
     o.update(options)
     each, tokens, returns, turns = globals()[name](batch, o)
@@ -363,8 +363,8 @@ def flatten(batch):
         "values": [v for u in turns for _, v in u["tokens"]],
         "bootstrap": [t["bootstrap"] for t in batch],
         "completed": [t["completed"] for t in batch],
-        "channels": [c for t in batch for c in t["channels"]],
-        "channel_weights": CHANNEL_WEIGHTS,
+        "components": [c for t in batch for c in t["components"]],
+        "component_weights": COMPONENT_WEIGHTS,
         "turn_states": [u["state"] for u in turns],
         "turn_tags": [u["tag"] for u in turns],
         "confidences": [c for u in turns for c in u["confidence"]],
@@ -410,7 +410,7 @@ def random_batch(rng, kind):
             "bootstrap": round(rng.normal(), 3),
             "completed": int(rng.random() < 0.6),
             "result_turn": int(rng.integers(-1, len(turns))) if turns else -1,
-            "channels": [outcome, round(rng.normal(), 2), 0.25],
+            "components": [outcome, round(rng.normal(), 2), 0.25],
             "turns": turns,
         })
     return batch

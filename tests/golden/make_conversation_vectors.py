@@ -6,7 +6,7 @@
 Each line is a conversation: "turns" of [what the policy said, what came back or null,
 whether that has result tags, how the call went], "truths", and each reward's value; and
 turn by turn "execution_turns" and "results_turns". How a call went: 0 ok, 2 timed out,
-3 broken (SR1_SEARCH_*). Written from the published descriptions of these rewards
+3 broken (SR1_ACTION_*). Written from the published descriptions of these rewards
 (regular expressions over messages), not from the C code.
 """
 import json

@@ -9,6 +9,7 @@
 
 #include <searchr1/ext/dense.h>
 #include <searchr1/ext/embed.h>
+#include <searchr1/ext/model_details.h>
 #include <searchr1/ext/trajectory_details.h>
 
 #include <math.h>

@@ -10,6 +10,8 @@
 #include <searchr1/ext/data_files.h>
 #include <searchr1/ext/dense.h>
 #include <searchr1/ext/embed.h>
+#include <searchr1/ext/episodes.h>
+#include <searchr1/ext/model_details.h>
 #include <searchr1/ext/openai.h>
 #include <searchr1/ext/reward_set.h>
 #include <searchr1/ext/sandbox.h>
@@ -477,7 +479,7 @@ static void *writer(void)
     return w;
 }
 
-static void *forest(void)
+static void *trees(void)
 {
     static const int32_t widths[] = {1, 1, 1};
     sr1_revision_tree_options o = {.struct_size = sizeof o};
@@ -597,7 +599,7 @@ static const struct factory {
     {"sr1_env", environment, 0},
     {"sr1_env_sink", env_sink, 0},
     {"sr1_evaluation", evaluation, 1},
-    {"sr1_revision_trees", forest, 0},
+    {"sr1_revision_trees", trees, 0},
     {"sr1_model", model, 1},
     {"sr1_openai", openai, 0},
     {"sr1_openai_results", openai_results, 0},

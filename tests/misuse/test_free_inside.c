@@ -3,6 +3,7 @@
 #include <searchr1/ext/code.h>
 #include <searchr1/ext/critique.h>
 #include <searchr1/ext/embed.h>
+#include <searchr1/ext/episodes.h>
 #include <searchr1/ext/reward_set.h>
 #include <searchr1/ext/sandbox.h>
 #include <searchr1/ext/server.h>
@@ -251,8 +252,8 @@ static void a_forest(void **state)
     static const int32_t widths[] = {1, 1};
     sr1_revision_tree_options o = {.struct_size = sizeof o, .run = on_run};
     sr1_generator_ops ops = {sizeof ops, "w", on_write, on_destroy, 0};
-    sr1_generator *writer = NULL; /* the forest's alone: destroyed with it */
-    sr1_revision_trees *forest = NULL;
+    sr1_generator *writer = NULL; /* owned by the trees, destroyed with them */
+    sr1_revision_trees *trees = NULL;
     int64_t missing = -1;
 
     (void)state;
@@ -260,10 +261,10 @@ static void a_forest(void **state)
     ok(sr1_problems_parse(&o.problems, problems, sizeof problems - 1, NULL, NULL));
     ok(sr1_generator_new(&writer, &ops, NULL));
     o.critic = o.reviser = writer;
-    ok(sr1_revision_trees_open(&forest, &o));
+    ok(sr1_revision_trees_open(&trees, &o));
     sr1_generator_free(writer);
-    victim.handle = forest;
-    ok(sr1_revision_trees_expand(forest, widths, 2, &missing));
+    victim.handle = trees;
+    ok(sr1_revision_trees_expand(trees, widths, 2, &missing));
     check_gone();
     assert_int_equal(missing, 0);
     sr1_problems_free(o.problems);

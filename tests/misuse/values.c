@@ -7,10 +7,14 @@
 
 #include <searchr1/searchr1.h>
 #include <searchr1/ext/code.h>
+#include <searchr1/ext/config_names.h>
 #include <searchr1/ext/critique.h>
 #include <searchr1/ext/embed.h>
+#include <searchr1/ext/engines.h>
+#include <searchr1/ext/episodes.h>
 #include <searchr1/ext/faiss.h>
 #include <searchr1/ext/loss.h>
+#include <searchr1/ext/model_details.h>
 #include <searchr1/ext/openai.h>
 #include <searchr1/ext/sandbox.h>
 #include <searchr1/ext/server.h>
@@ -208,7 +212,7 @@ static const struct value {
     {"sr1_revision_tree_options", "critic", "@"},
     {"sr1_revision_tree_options", "reviser", "@"},
     {"sr1_revision_tree_options", "style", "@"},
-    {"sr1_revision_tree_options", "path", "out/forest.jsonl"},
+    {"sr1_revision_tree_options", "path", "out/trees.jsonl"},
     {"sr1_critique_demo_options", "tokenizer", "@"},
     {"sr1_embedder_ops", "dim", "4"},
     {"sr1_openai_options", "base_url", "@url"},

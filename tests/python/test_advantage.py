@@ -183,14 +183,14 @@ def test_steps_on_tokens():
         made(step_tokens=[1])
 
 
-def test_channels():
+def test_components():
     names = ["format", "match"]
-    with pytest.raises(errors.NumericError, match=r"channel 1 \(match\) of trajectory 0"):
+    with pytest.raises(errors.NumericError, match=r"component 1 \(match\) of trajectory 0"):
         advantage.estimate(
-            "gdpo", [1.0], [1], channels=[[1.0, np.nan]], channel_names=names
+            "gdpo", [1.0], [1], components=[[1.0, np.nan]], component_names=names
         )
-    with pytest.raises(ValueError, match="channel names"):
-        advantage.estimate("gdpo", [1.0], [1], channels=[[1.0]], channel_names=names)
+    with pytest.raises(ValueError, match="component names"):
+        advantage.estimate("gdpo", [1.0], [1], components=[[1.0]], component_names=names)
 
 
 def test_kl():

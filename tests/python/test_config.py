@@ -86,8 +86,13 @@ def test_names_of_other_programs_are_answered():
         Config(lr=1e-6)
     with pytest.raises(errors.ConfigError, match="a name of verl: use save_interval"):
         Config({"trainer.save_freq": 10})
+    for read in (lambda: Config()["lr"], lambda: Config().get("lr", 1e-6)):
+        with pytest.raises(KeyError, match="other programs: use learning_rate"):
+            read()
     assert ELSEWHERE["bf16"].key == "dtype" and ELSEWHERE["bf16"].of == "TRL"
-    assert not ELSEWHERE["lora_rank"].key and "adapter" in ELSEWHERE["lora_rank"].text
+    assert ELSEWHERE["lora_r"].key == "lora_rank"
+    assert not ELSEWHERE["lora_dropout"].key
+    assert "dropout" in ELSEWHERE["lora_dropout"].text
     assert sum(row.key in KEYS for row in ELSEWHERE.values()) >= 150
 
 

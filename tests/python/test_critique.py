@@ -109,7 +109,7 @@ def grow(problems, tmp_path, run):
         return [RIGHT for _ in conversations]
 
     seen = []
-    forest = critique.RevisionTrees(
+    trees = critique.RevisionTrees(
         problems,
         run,
         solver=solve,
@@ -118,10 +118,10 @@ def grow(problems, tmp_path, run):
         path=tmp_path / "tree.jsonl",
         progress=lambda phase, done, total: seen.append((phase, done, total)),
     )
-    had = len(forest)
-    assert forest.expand(1, 2, 1) == 0
+    had = len(trees)
+    assert trees.expand(1, 2, 1) == 0
     assert (("answers", 4, 4) in seen) == (had == 2)
-    return forest
+    return trees
 
 
 def run(problem, answer):
@@ -130,21 +130,25 @@ def run(problem, answer):
 
 
 def test_a_forest_grows_and_is_measured(problems, tmp_path):
-    forest = grow(problems, tmp_path, run)
-    before, after = forest.scores(0), forest.scores(1)
-    assert len(forest) == 2 + 4 + 4
+    trees = grow(problems, tmp_path, run)
+    before, after = trees.scores(0), trees.scores(1)
+    assert len(trees) == 2 + 4 + 4
     assert (before.pass_at_1, after.pass_at_1) == (0.5, 1.0)
     assert (after.gained, after.lost) == (0.5, 0.0)
     assert (after.accuracy, after.f1) == (1.0, 1.0)
-    assert forest.pass_at_k(2) == 1.0
-    node = forest[6]
+    assert trees.pass_at_k(2) == 1.0
+    node = trees[6]
     assert (node.kind, node.depth, node.passed) == ("revision", 2, True)
     assert node.judgement == "incorrect"
     with pytest.raises(IndexError):
-        forest[10]
+        trees[10]
     assert len((tmp_path / "tree.jsonl").read_text().splitlines()) == 8
+    with pytest.raises(searchr1.StateError, match="is being written, here or"):
+        grow(problems, tmp_path, run)
+    had = len(trees)
+    trees.close()
     again = grow(problems, tmp_path, lambda *_: pytest.fail("it was whole"))
-    assert len(again) == len(forest)
+    assert len(again) == had
 
 
 def test_a_tree_is_of_its_makers(problems, tmp_path):
@@ -157,27 +161,30 @@ def test_a_tree_is_of_its_makers(problems, tmp_path):
             made_by=by,
         )
 
-    assert made("one").expand(1, 1) == 0
-    assert len(made("one")) == len(made(None)) == 4
+    with made("one") as trees:
+        assert trees.expand(1, 1) == 0
+    for by in ["one", None]:
+        with made(by) as trees:
+            assert len(trees) == 4
     with pytest.raises(searchr1.Error, match="other models or settings"):
         made("another")
 
 
 def test_a_forest_teaches(problems, tmp_path):
-    forest = grow(problems, tmp_path, run)
-    report = forest.write_demos(tmp_path / "sft.jsonl", drop_untrue=True)
+    trees = grow(problems, tmp_path, run)
+    report = trees.write_demos(tmp_path / "sft.jsonl", drop_untrue=True)
     assert (report.critiques, report.written) == (4, 4)
     row = json.loads((tmp_path / "sft.jsonl").read_text().splitlines()[0])
     assert [m["role"] for m in row["messages"]] == ["user", "assistant"]
     source = tmp_path / "problems.jsonl"
     source.write_text("".join(json.dumps(r) + "\n" for r in ROWS))
-    assert forest.write_rows([source], tmp_path / "rows.jsonl") == 2
+    assert trees.write_rows([source], tmp_path / "rows.jsonl") == 2
 
 
 def test_judgements_are_balanced(problems, tmp_path):
-    forest = grow(problems, tmp_path, run)
-    assert forest.expand(1, 3, 1) == 0  # the third answers pass too
-    report = forest.write_demos(tmp_path / "sft.jsonl", balance=True)
+    trees = grow(problems, tmp_path, run)
+    assert trees.expand(1, 3, 1) == 0  # the third answers pass too
+    report = trees.write_demos(tmp_path / "sft.jsonl", balance=True)
     assert (report.critiques, report.written, report.surplus) == (6, 4, 2)
     rows = [json.loads(x) for x in (tmp_path / "sft.jsonl").read_text().splitlines()]
     assert sorted(r["judgement"] for r in rows) == ["correct"] * 2 + ["incorrect"] * 2
@@ -187,8 +194,8 @@ def test_an_answer_that_cannot_be_run_is_missing(problems, tmp_path):
     def down(problem, answer):
         return None
 
-    forest = critique.RevisionTrees(problems, down, solver=lambda c: ["x"] * len(c))
-    assert forest.expand(1, 2) == 4
+    trees = critique.RevisionTrees(problems, down, solver=lambda c: ["x"] * len(c))
+    assert trees.expand(1, 2) == 4
     with pytest.raises(ZeroDivisionError):
         critique.RevisionTrees(
             problems, lambda p, a: 1 / 0, solver=lambda c: ["x"] * len(c)

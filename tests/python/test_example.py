@@ -79,7 +79,8 @@ def test_a_reward_by_a_column(source, model_folder, tmp_path):
 def test_an_estimator_and_a_loss_of_ones_own(source, model_folder, tmp_path):
     pytest.importorskip("numpy")
     done = subprocess.run(
-        [sys.executable, source / "examples/python/own_estimator.py", model_folder, tmp_path],
+        [sys.executable, source / "examples/python/own_estimator_and_loss.py", model_folder,
+         tmp_path],
         capture_output=True,
         text=True,
         env=dict(os.environ, PYTHONPATH=str(source / "bindings/python")),

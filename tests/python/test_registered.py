@@ -124,6 +124,48 @@ def test_names():
     assert "py_grpo" in advantage.names() and "py_grpo" in loss.names()
 
 
+@pytest.mark.parametrize(
+    "register, word",
+    [(register_adv_est, "estimator"), (register_policy_loss, "loss")],
+)
+def test_wrong_uses_are_named(register, word):
+    def centred(batch, options):
+        return batch.rewards
+
+    with pytest.raises(TypeError, match=rf'@{register.__name__}\("centred"\)'):
+        register(centred)
+    for options in (["alpha"], "alpha", ["beta", "alpha"]):
+        with pytest.raises(ValueError, match=f"{word} 'mine': .* no .*alpha.*; known: "):
+            register("mine", options=options)(centred)
+    with pytest.raises(
+        TypeError,
+        match=rf"{word} 'mine' is called as of_trl\(batch, options\), and it is "
+        r"of_trl\(completions\): too many",
+    ):
+
+        @register("mine")
+        def of_trl(completions):
+            return completions
+
+    with pytest.raises(TypeError, match=f"{word} 'mine' is no function: 3"):
+        register("mine")(3)
+    assert "mine" not in advantage.names() + loss.names()
+
+
+def test_wrong_results_are_named():
+    for name, gives, text in (
+        ("none", None, "estimator 'none', advantages: 2 numbers are needed, not None"),
+        ("one", [1.0], "estimator 'one', advantages: 2 values are needed, not 1"),
+        ("two", ([1.0], [1.0]), "estimator 'two' has to return advantages, and gave 2"),
+    ):
+        register_adv_est(name)(lambda batch, options, gives=gives: gives)
+        with pytest.raises((TypeError, ValueError), match=text):
+            advantage.estimate(name, [1.0, 2.0], [0, 0])
+    register_policy_loss("bare")(lambda batch, options: 0.5)
+    with pytest.raises(ValueError, match="loss 'bare' has to return .values, slopes. or"):
+        loss.compute("bare", [0.0], [0.0], [1.0], [0.0])
+
+
 def test_a_function_defined_again_takes_its_place():
     for factor in (1.0, 2.0):
 
@@ -165,7 +207,7 @@ def test_what_they_raise_comes_out(settings):
 
     with pytest.raises(Mine):
         advantage.estimate("raising", [1.0, 2.0], [0, 0])
-    with pytest.raises(ValueError, match="2 values are needed, not 1"):
+    with pytest.raises(ValueError, match="loss 'short', values: 2 values are needed, not 1"):
         loss.compute("short", [0.0, 0.0], [0.0, 0.0], [1.0, 1.0], [0.0, 0.0])
     query = Query("Where?", ["Paris"])
     for more, kind in (({"advantage": "raising"}, Mine), ({"loss": "short"}, ValueError)):

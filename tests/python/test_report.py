@@ -174,6 +174,8 @@ def test_starts_and_changes_are_shown(tmp_path, run):
     (run / "config-changes.jsonl").write_text(json.dumps(change) + "\n[1]\n{\n" + "{}")
     page, data = report(tmp_path, run)
     assert data["runs"][0]["starts"] == [start]
+    (figures,) = json.loads(call(run, "--json").stdout)
+    assert figures["starts"] == [start]
     assert data["runs"][0]["changes"] == [change]
     assert "alert(1)</script>" not in page.source
     (run / "run.json").write_text("[]")

@@ -3,6 +3,7 @@
 import difflib
 import json
 import random
+import warnings
 
 import numpy as np
 import pytest
@@ -125,3 +126,35 @@ def test_weights_of_numpy():
 
 def test_one_name():
     assert RewardSet("exact_match").names == ["exact_match"]
+
+
+def test_a_function_that_cannot_be_called_is_refused():
+    rewards = RewardSet("format")
+
+    def of_trl(prompts, completions, **kwargs):
+        return [0.0] * len(completions)
+
+    with pytest.raises(
+        TypeError,
+        match=r"reward 'mine' is called as of_trl\(trajectories\), and it is "
+        r"of_trl\(prompts, completions, \*\*kwargs\): missing a required argument",
+    ):
+        rewards.add("mine", of_trl)
+    with pytest.raises(TypeError, match="reward 'mine' is no function: 0.5"):
+        rewards.add("mine", 0.5)
+    with pytest.raises(TypeError, match="reward 'mine', turns is called as of_trl"):
+        rewards.add("mine", len, turns=of_trl)
+    assert rewards.names == ["format"]
+
+
+def test_a_builtin_reward_is_not_shadowed_silently():
+    def mine(trajectories):
+        return [0.0] * len(trajectories)
+
+    for name in ("answer", "embedding", "execution"):
+        with pytest.warns(UserWarning, match=f"the reward '{name}' is now your function"):
+            RewardSet("format").add(name, mine)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RewardSet("format").add("mine", mine)
+        RewardSet("format").add("format,answer", mine)

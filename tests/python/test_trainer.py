@@ -8,7 +8,18 @@ import threading
 
 import pytest
 
-from searchr1 import Config, Model, Query, Trainer, advantage, alarms, errors, reward
+from searchr1 import (
+    Config,
+    Dataset,
+    Model,
+    Query,
+    Rollout,
+    Trainer,
+    advantage,
+    alarms,
+    errors,
+    reward,
+)
 
 import tiny
 
@@ -394,6 +405,20 @@ def test_engine_is_kept_by_the_trainer(settings):
     assert group[0].searches[0].hits == 1  # trajectories outlive the trainer
 
 
+def test_a_run_of_an_engine_in_python_is_not_used_without_it(settings):
+    del settings["mock_knowledge"], settings["search_engine"]
+    with Trainer(settings, tiny.engine, {"brief": brief}) as trainer:
+        trainer.run()
+    config = Config()
+    config.load_run(settings["out"])
+    data = Dataset(settings["train_file"][0])
+    with Rollout(config) as rollout:
+        with pytest.raises(errors.ConfigError, match="program gave it the search engine "):
+            rollout.evaluate(data)
+    with Rollout(config, search=tiny.engine) as rollout:
+        assert rollout.evaluate(data).total.rows == 8
+
+
 def test_a_run_that_cannot_learn_says_so(settings):
     settings["rewards"] = "answer"
     settings["reward_weights"] = "0"
@@ -409,3 +434,21 @@ def test_a_folder_without_a_run_is_told(tmp_path):
     for rewards in (None, {"answer": 1.0}):
         with pytest.raises(errors.NotFoundError, match="holds no run"):
             Trainer.resume(tmp_path, rewards=rewards)
+
+
+def test_an_adapter_is_trained_saved_and_merged(settings, model_folder, tmp_path):
+    base = Model(model_folder)
+    settings["lora_rank"] = 2
+    with Trainer(settings, search=tiny.engine) as trainer:
+        plan = trainer.plan
+        assert 0 < plan.trained < plan.parameters == base.parameters
+        trainer.run()
+    with Model(tmp_path / "run" / "model") as model:
+        assert model.lora_rank == 2 and model.trained == plan.trained
+        model.save_merged(tmp_path / "merged")
+        with Model(tmp_path / "merged", dtype="stored") as merged:
+            assert merged.lora_rank == 0 and merged.trained == merged.parameters
+            gap = max(abs(a - b) for a, b in zip(model.logits([3, 5])[1], merged.logits([3, 5])[1]))
+            assert gap < 1e-4
+    assert base.lora_rank == 0
+    base.close()

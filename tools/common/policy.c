@@ -1,6 +1,9 @@
 /* policy.c - see policy.h. */
 #include "common/policy.h"
 
+#include <searchr1/ext/config_names.h>
+
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,13 +51,65 @@ static int is_model_of_run(const char *path)
             folder_has_file(path, "../../../config.json"));
 }
 
+static int compare_step_names(const struct dirent **a, const struct dirent **b)
+{
+    return strverscmp((*a)->d_name, (*b)->d_name);
+}
+
+static int is_step_name(const struct dirent *d)
+{
+    static const char prefix[] = "step-";
+    const char *number = d->d_name + sizeof(prefix) - 1;
+
+    return strncmp(d->d_name, prefix, sizeof(prefix) - 1) == 0 && *number != '\0' &&
+           number[strspn(number, "0123456789")] == '\0';
+}
+
+/* "step-2, step-4" of a folder of checkpoints. */
+static void list_checkpoints(const char *folder, char *out, size_t size)
+{
+    struct dirent **found = NULL;
+    int count = scandir(folder, &found, is_step_name, compare_step_names);
+    size_t n = 0;
+
+    snprintf(out, size, "none");
+    for (int i = 0; i < count; i++) {
+        if (n < size)
+            n += (size_t)snprintf(out + n, size - n, "%s%s", i > 0 ? ", " : "",
+                                  found[i]->d_name);
+        free(found[i]);
+    }
+    free(found);
+}
+
+/* A checkpoint that is not in its run: which are? */
+static sr1_status check_checkpoint(const char *path)
+{
+    static const char part[] = "/checkpoints/";
+    const char *at = strstr(path, part);
+    char folder[PATH_SIZE], steps[1024], text[2 * PATH_SIZE];
+    size_t n = at ? (size_t)(at - path) + sizeof(part) - 1 : 0;
+
+    if (!at || n >= sizeof(folder) || access(path, F_OK) == 0)
+        return SR1_OK;
+    snprintf(folder, sizeof(folder), "%.*s", (int)n, path);
+    if (access(folder, F_OK) != 0)
+        return SR1_OK;
+    list_checkpoints(folder, steps, sizeof(steps));
+    snprintf(text, sizeof(text), "%s is not there; checkpoints of the run: %s", path,
+             steps);
+    return sr1_set_error(SR1_E_NOT_FOUND, text);
+}
+
 sr1_status policy_config(sr1_config **out, const char *path, const char *const *pairs,
                          size_t n)
 {
     int below = !is_run(path) && is_model_of_run(path);
     sr1_config *c = NULL;
-    sr1_status st = sr1_config_new(&c);
+    sr1_status st = check_checkpoint(path);
 
+    if (st == SR1_OK)
+        st = sr1_config_new(&c);
     if (below)
         fprintf(stderr,
                 "%s is the model of a run, and used with the run's keys (protocol, "
@@ -71,6 +126,22 @@ sr1_status policy_config(sr1_config **out, const char *path, const char *const *
     }
     *out = c;
     return SR1_OK;
+}
+
+void policy_warn_of_sampling(int sample, const char *const *pairs, size_t n)
+{
+    static const char *const keys[] = {"temperature", "top_p", "top_k"};
+
+    for (size_t i = 0; i < n && !sample; i++)
+        for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++) {
+            size_t len = strlen(keys[k]);
+
+            if (strncmp(pairs[i], keys[k], len) == 0 && pairs[i][len] == '=')
+                fprintf(stderr,
+                        "warning: %s does nothing without --sample: the likeliest tokens "
+                        "are taken\n",
+                        keys[k]);
+        }
 }
 
 sr1_status policy_questions(sr1_dataset **out, const sr1_config *c, const char *path)

@@ -16,6 +16,9 @@ void policy_passive_waiting(char **argv);
 sr1_status policy_config(sr1_config **out, const char *path, const char *const *pairs,
                          size_t n);
 
+/* Keys of sampling among key=value words do nothing unless it samples: say so. */
+void policy_warn_of_sampling(int sample, const char *const *pairs, size_t n);
+
 /* Open a file of questions with the fields that the configuration names. */
 sr1_status policy_questions(sr1_dataset **out, const sr1_config *c, const char *path);
 

@@ -7,6 +7,7 @@
 #include "common/progress.h"
 #include "common/generators.h"
 
+#include <searchr1/ext/config_names.h>
 #include <searchr1/ext/critique.h>
 
 #include <stdio.h>

@@ -170,6 +170,9 @@ json_t *run_figures(const struct loaded_run *r)
     if (!bad)
         bad = json_object_set_new(o, "rows_with_alarms", json_integer(alarm_rows(r)));
     if (!bad)
+        bad = json_object_set_new(o, "starts",
+                                  r->starts ? json_incref(r->starts) : json_array());
+    if (!bad)
         return o;
     json_decref(o);
     return NULL;

@@ -9,6 +9,7 @@
 
 #include <searchr1/base.h>
 #include <searchr1/config.h>
+#include <searchr1/ext/config_names.h>
 
 #include <errno.h>
 #include <fcntl.h>

@@ -46,6 +46,10 @@ static int print_bm25_info(const char *path, struct progress *p)
              1e-6 * (double)info.documents_bytes);
     if (p != NULL)
         progress_end(p, (double)info.contents_bytes, note);
+    if (info.terms == 0)
+        fputs(
+            "warning: no document has a word in its \"contents\": nothing can be found\n",
+            stderr);
     sr1_search_free(engine);
     return TOOL_OK;
 }

@@ -72,6 +72,12 @@ static void print_policy(const struct view *v, const sr1_run_plan *p, const sr1_
              get_config_text(c, "model_name_or_path"), count, p->dtype, p->device,
              memory);
     print_line(line);
+    if (get_config_int(c, "lora_rank") > 0) {
+        short_number((double)p->trained, count);
+        snprintf(line, sizeof(line), "adapter rank %lld, %s parameters are trained",
+                 (long long)get_config_int(c, "lora_rank"), count);
+        print_line(line);
+    }
     snprintf(line, sizeof(line), "chat    template family %s",
              sr1_tokenizer_chat_family(sr1_rollout_tokenizer(rollout)));
     print_line(line);

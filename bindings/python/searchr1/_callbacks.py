@@ -7,6 +7,7 @@ once and never go away: `self` is a key of `_owned`, given back by `destroy`.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import signal
 import threading
@@ -39,6 +40,25 @@ def disown(key: int) -> None:
 def owned(key: int) -> Any:
     """The thing of a key."""
     return _owned[key]
+
+
+def check_call(what: str, function: Any, *arguments: str) -> None:
+    """Refuse a function that cannot be called with arguments of these names, before it
+    is given to the library. Those that have no signature are believed."""
+    if not callable(function):
+        raise TypeError(f"{what} is no function: {function!r:.80}")
+    name = getattr(function, "__name__", type(function).__name__)
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        raise TypeError(
+            f"{what} is called as {name}({', '.join(arguments)}), and it is "
+            f"{name}{signature}: {error}"
+        ) from None
 
 
 destroy = SearchOpsDestroy(disown)  # ops->destroy of everything made here

@@ -74,16 +74,7 @@ TRAJECTORY = handle("sr1_trajectory")
 # fmt: off
 FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     # advantage.h
-    "sr1_advantage_group": (
-        STATUS, POINTER(c_double), c_size_t, c_double, POINTER(c_double),
-    ),
-    "sr1_advantage_zero_variance_groups": (
-        STATUS, POINTER(c_double), POINTER(c_uint64), c_size_t, POINTER(c_uint8),
-        POINTER(c_size_t), POINTER(c_size_t),
-    ),
-    "sr1_kl_k3": (
-        STATUS, POINTER(c_double), POINTER(c_double), c_size_t, POINTER(c_double),
-    ),
+    "sr1_advantage_register": (STATUS, POINTER(AdvantageOps), c_void_p),
     # base.h
     "sr1_last_error": (c_char_p,),
     "sr1_status_name": (c_char_p, c_int32),
@@ -99,7 +90,6 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_config_load": (STATUS, CONFIG, c_char_p),
     "sr1_config_load_run": (STATUS, CONFIG, c_char_p),
     "sr1_config_set": (STATUS, CONFIG, c_char_p, c_char_p),
-    "sr1_config_set_pair": (STATUS, CONFIG, c_char_p),
     "sr1_config_unset": (STATUS, CONFIG, c_char_p),
     "sr1_config_get_int": (STATUS, CONFIG, c_char_p, POINTER(c_int64)),
     "sr1_config_get_real": (STATUS, CONFIG, c_char_p, POINTER(c_double)),
@@ -108,8 +98,6 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_config_is_set": (STATUS, CONFIG, c_char_p, POINTER(c_int32)),
     "sr1_config_validate": (STATUS, CONFIG),
     "sr1_config_to_json": (STATUS, CONFIG, POINTER(c_void_p)),
-    "sr1_config_key_count": (c_size_t,),
-    "sr1_config_key_describe": (STATUS, c_size_t, POINTER(ConfigKeyInfo)),
     # data.h
     "sr1_dataset_options_init": (None, POINTER(DatasetOptions)),
     "sr1_dataset_open": (
@@ -127,8 +115,6 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_row_data_source": (c_char_p, ROW),
     "sr1_row_answer_count": (c_size_t, ROW),
     "sr1_row_answer": (c_char_p, ROW, c_size_t),
-    "sr1_row_history_count": (c_size_t, ROW),
-    "sr1_row_history": (c_char_p, ROW, c_size_t, POINTER(c_char_p)),
     "sr1_row_json": (STATUS, ROW, POINTER(c_void_p)),
     # env.h
     "sr1_env_sink_text": (STATUS, ENV_SINK, c_size_t, c_char_p, c_size_t),
@@ -144,48 +130,22 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
         STATUS, POINTER(c_void_p), POINTER(EnvOps), c_void_p, POINTER(EnvOptions),
     ),
     "sr1_env_free": (None, ENV),
-    "sr1_env_name": (c_char_p, ENV),
-    "sr1_env_answer": (
-        STATUS, ENV, c_char_p, c_size_t, POINTER(c_void_p), POINTER(c_size_t),
-    ),
-    "sr1_env_begin": (
-        STATUS, ENV, c_char_p, c_char_p, c_size_t, c_uint64, POINTER(c_int64),
-    ),
-    "sr1_env_step": (
-        STATUS, ENV, c_int64, c_char_p, c_size_t, POINTER(EnvReply), POINTER(c_void_p),
-        POINTER(c_size_t),
-    ),
-    "sr1_env_finish": (None, ENV, c_int64),
     "sr1_tool_sink_text": (STATUS, TOOL_SINK, c_char_p, c_size_t),
     "sr1_tool_sink_hit": (STATUS, TOOL_SINK, c_char_p),
     "sr1_tool_sink_status": (STATUS, TOOL_SINK, c_int32),
     "sr1_env_add_tool": (STATUS, ENV, POINTER(ToolOps), c_void_p),
     "sr1_env_tools": (c_char_p, ENV),
+    # loss.h
+    "sr1_loss_register": (STATUS, POINTER(LossOps), c_void_p),
     # model.h
     "sr1_model_options_init": (None, POINTER(ModelOptions)),
     "sr1_model_open": (STATUS, POINTER(c_void_p), c_char_p, POINTER(ModelOptions)),
-    "sr1_model_new_random": (
-        STATUS, POINTER(c_void_p), c_char_p, c_uint64, POINTER(ModelOptions),
-    ),
     "sr1_model_save": (STATUS, MODEL, c_char_p),
+    "sr1_model_save_merged": (STATUS, MODEL, c_char_p),
     "sr1_model_free": (None, MODEL),
-    "sr1_model_info": (c_int64, MODEL, c_int32),
     "sr1_model_dtype": (c_char_p, MODEL),
     "sr1_model_device": (c_char_p, MODEL),
-    "sr1_model_logits": (STATUS, MODEL, POINTER(c_int32), c_size_t, POINTER(c_float)),
     # reward.h
-    "sr1_reward_scales_init": (None, POINTER(RewardScales)),
-    "sr1_reward_check_format": (
-        STATUS, c_char_p, c_size_t, POINTER(RewardScales), POINTER(c_double),
-    ),
-    "sr1_reward_check_answer": (
-        STATUS, c_char_p, c_size_t, POINTER(c_char_p), c_size_t, POINTER(RewardScales),
-        POINTER(c_double),
-    ),
-    "sr1_reward_total": (
-        STATUS, c_char_p, c_size_t, POINTER(c_char_p), c_size_t, POINTER(RewardScales),
-        POINTER(c_double),
-    ),
     "sr1_reward_exact_match": (
         STATUS, c_char_p, c_size_t, POINTER(c_char_p), c_size_t, POINTER(c_double),
     ),
@@ -206,7 +166,6 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_rollout_new": (STATUS, POINTER(c_void_p), CONFIG, MODEL, TOKENIZER, SEARCH),
     "sr1_rollout_free": (None, ROLLOUT),
     "sr1_rollout_model": (c_void_p, ROLLOUT),
-    "sr1_rollout_tokenizer": (c_void_p, ROLLOUT),
     "sr1_rollout_set_env": (STATUS, ROLLOUT, ENV),
     "sr1_rollout_options_init": (None, POINTER(RolloutOptions)),
     "sr1_rollout_generate": (
@@ -223,12 +182,8 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_evaluation_scores": (STATUS, EVALUATION, c_size_t, POINTER(EvalScores)),
     # search.h
     "sr1_search_open": (STATUS, POINTER(c_void_p), CONFIG),
-    "sr1_search_open_mock": (
-        STATUS, POINTER(c_void_p), POINTER(c_char_p), POINTER(c_char_p), c_size_t,
-    ),
     "sr1_search_new": (STATUS, POINTER(c_void_p), POINTER(SearchOps), c_void_p),
     "sr1_search_sink_hit": (STATUS, SEARCH_SINK, c_size_t, c_char_p, c_char_p, c_double),
-    "sr1_search_sink_row": (STATUS, SEARCH_SINK, c_size_t, c_char_p),
     "sr1_search_sink_status": (STATUS, SEARCH_SINK, c_size_t, c_int32, c_char_p),
     "sr1_search_retain": (c_void_p, SEARCH),
     "sr1_search_free": (None, SEARCH),
@@ -246,7 +201,6 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
         STATUS, SEARCH_RESULTS, c_size_t, c_int32, POINTER(SearchHit),
     ),
     "sr1_search_results_free": (None, SEARCH_RESULTS),
-    "sr1_search_counters_get": (STATUS, SEARCH, POINTER(SearchCounters)),
     # trainer.h
     "sr1_trainer_check": (STATUS, CONFIG),
     "sr1_trainer_new": (STATUS, POINTER(c_void_p), CONFIG, SEARCH),
@@ -280,7 +234,6 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_trajectory_query": (c_void_p, TRAJECTORY, POINTER(c_size_t)),
     "sr1_trajectory_query_id": (c_char_p, TRAJECTORY),
     "sr1_trajectory_sample": (c_int32, TRAJECTORY),
-    "sr1_trajectory_group_key": (c_uint64, TRAJECTORY),
     "sr1_trajectory_data_source": (c_char_p, TRAJECTORY),
     "sr1_trajectory_ground_truth_count": (c_size_t, TRAJECTORY),
     "sr1_trajectory_ground_truth": (c_void_p, TRAJECTORY, c_size_t, POINTER(c_size_t)),
@@ -289,10 +242,8 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_trajectory_token_count": (c_size_t, TRAJECTORY),
     "sr1_trajectory_prompt_count": (c_size_t, TRAJECTORY),
     "sr1_trajectory_policy_count": (c_size_t, TRAJECTORY),
-    "sr1_trajectory_environment_count": (c_size_t, TRAJECTORY),
     "sr1_trajectory_turn_count": (c_int32, TRAJECTORY),
     "sr1_trajectory_ids": (c_void_p, TRAJECTORY),
-    "sr1_trajectory_sources": (c_void_p, TRAJECTORY),
     "sr1_trajectory_turns": (c_void_p, TRAJECTORY),
     "sr1_trajectory_log_probs": (c_void_p, TRAJECTORY),
     "sr1_trajectory_policy_mask": (c_void_p, TRAJECTORY),
@@ -391,6 +342,9 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_check_verdict": (c_int32, CHECK, c_size_t),
     "sr1_checker_stats_get": (STATUS, CHECKER, POINTER(CheckerStats)),
     # ext/config_names.h
+    "sr1_config_key_count": (c_size_t,),
+    "sr1_config_key_describe": (STATUS, c_size_t, POINTER(ConfigKeyInfo)),
+    "sr1_config_set_pair": (STATUS, CONFIG, c_char_p),
     "sr1_config_elsewhere_count": (c_size_t,),
     "sr1_config_elsewhere_describe": (STATUS, c_size_t, POINTER(ConfigElsewhere)),
     "sr1_config_preset_count": (c_size_t,),
@@ -458,6 +412,8 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     # ext/data_files.h
     "sr1_record_options_init": (None, POINTER(RecordOptions)),
     "sr1_dataset_write_records": (STATUS, DATASET, c_char_p, POINTER(RecordOptions)),
+    "sr1_row_history_count": (c_size_t, ROW),
+    "sr1_row_history": (c_char_p, ROW, c_size_t, POINTER(c_char_p)),
     "sr1_lines_open": (STATUS, POINTER(c_void_p), c_char_p),
     "sr1_lines_next": (STATUS, LINES, POINTER(c_char_p), POINTER(c_size_t)),
     "sr1_lines_free": (None, LINES),
@@ -504,6 +460,9 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_embedder_open": (STATUS, POINTER(c_void_p), c_char_p, POINTER(EncoderOptions)),
     "sr1_reranker_open": (STATUS, POINTER(c_void_p), c_char_p, POINTER(EncoderOptions)),
     # ext/engines.h
+    "sr1_search_open_mock": (
+        STATUS, POINTER(c_void_p), POINTER(c_char_p), POINTER(c_char_p), c_size_t,
+    ),
     "sr1_search_open_mock_file": (STATUS, POINTER(c_void_p), c_char_p),
     "sr1_search_http_options_init": (None, POINTER(SearchHttpOptions)),
     "sr1_search_open_remote": (
@@ -527,6 +486,21 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_search_open_rerank": (
         STATUS, POINTER(c_void_p), SEARCH, RERANKER, POINTER(RerankOptions),
     ),
+    "sr1_search_sink_row": (STATUS, SEARCH_SINK, c_size_t, c_char_p),
+    "sr1_search_counters_get": (STATUS, SEARCH, POINTER(SearchCounters)),
+    # ext/episodes.h
+    "sr1_env_name": (c_char_p, ENV),
+    "sr1_env_answer": (
+        STATUS, ENV, c_char_p, c_size_t, POINTER(c_void_p), POINTER(c_size_t),
+    ),
+    "sr1_env_begin": (
+        STATUS, ENV, c_char_p, c_char_p, c_size_t, c_uint64, POINTER(c_int64),
+    ),
+    "sr1_env_step": (
+        STATUS, ENV, c_int64, c_char_p, c_size_t, POINTER(EnvReply), POINTER(c_void_p),
+        POINTER(c_size_t),
+    ),
+    "sr1_env_finish": (None, ENV, c_int64),
     # ext/estimators.h
     "sr1_advantage_options_init": (STATUS, POINTER(AdvantageOptions), c_char_p),
     "sr1_advantage_estimate": (
@@ -536,7 +510,13 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_advantage_name": (c_char_p, c_size_t),
     "sr1_advantage_describe": (STATUS, c_size_t, POINTER(AdvantageInfo)),
     "sr1_advantage_need": (c_char_p, c_size_t),
-    "sr1_advantage_register": (STATUS, POINTER(AdvantageOps), c_void_p),
+    "sr1_advantage_group": (
+        STATUS, POINTER(c_double), c_size_t, c_double, POINTER(c_double),
+    ),
+    "sr1_advantage_zero_variance_groups": (
+        STATUS, POINTER(c_double), POINTER(c_uint64), c_size_t, POINTER(c_uint8),
+        POINTER(c_size_t), POINTER(c_size_t),
+    ),
     # ext/faiss.h
     "sr1_faiss_options_init": (None, POINTER(FaissOptions)),
     "sr1_search_open_faiss": (
@@ -548,6 +528,9 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
         c_void_p,
     ),
     # ext/kl.h
+    "sr1_kl_k3": (
+        STATUS, POINTER(c_double), POINTER(c_double), c_size_t, POINTER(c_double),
+    ),
     "sr1_kl_k3_f32": (
         STATUS, POINTER(c_float), POINTER(c_float), c_size_t, POINTER(c_double),
     ),
@@ -572,7 +555,6 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
         STATUS, c_char_p, POINTER(LossBatch), POINTER(LossOptions), POINTER(c_float),
         POINTER(c_float), POINTER(LossReport),
     ),
-    "sr1_loss_register": (STATUS, POINTER(LossOps), c_void_p),
     "sr1_loss_grpo": (
         STATUS, POINTER(LossBatch), POINTER(LossOptions), POINTER(c_float),
         POINTER(LossReport),
@@ -591,6 +573,12 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
         POINTER(ValueReport),
     ),
     "sr1_value_explained_variance": (STATUS, POINTER(ValueReport), POINTER(c_double)),
+    # ext/model_details.h
+    "sr1_model_new_random": (
+        STATUS, POINTER(c_void_p), c_char_p, c_uint64, POINTER(ModelOptions),
+    ),
+    "sr1_model_info": (c_int64, MODEL, c_int32),
+    "sr1_model_logits": (STATUS, MODEL, POINTER(c_int32), c_size_t, POINTER(c_float)),
     # ext/openai.h
     "sr1_openai_options_init": (None, POINTER(OpenaiOptions)),
     "sr1_openai_new": (STATUS, POINTER(c_void_p), POINTER(OpenaiOptions)),
@@ -653,6 +641,19 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_judge_output": (c_int32, c_char_p, c_char_p),
     # ext/search_arrays.h
     "sr1_search_results_table": (STATUS, SEARCH_RESULTS, POINTER(SearchTable)),
+    # ext/seed_rewards.h
+    "sr1_reward_scales_init": (None, POINTER(RewardScales)),
+    "sr1_reward_check_format": (
+        STATUS, c_char_p, c_size_t, POINTER(RewardScales), POINTER(c_double),
+    ),
+    "sr1_reward_check_answer": (
+        STATUS, c_char_p, c_size_t, POINTER(c_char_p), c_size_t, POINTER(RewardScales),
+        POINTER(c_double),
+    ),
+    "sr1_reward_total": (
+        STATUS, c_char_p, c_size_t, POINTER(c_char_p), c_size_t, POINTER(RewardScales),
+        POINTER(c_double),
+    ),
     # ext/server.h
     "sr1_server_options_init": (None, POINTER(ServerOptions)),
     "sr1_server_open": (STATUS, POINTER(c_void_p), SEARCH, POINTER(ServerOptions)),
@@ -748,6 +749,7 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
         STATUS, POINTER(c_char_p), POINTER(c_size_t), POINTER(c_int64), c_size_t,
         POINTER(TokenizerTrainOptions), c_char_p,
     ),
+    "sr1_rollout_tokenizer": (c_void_p, ROLLOUT),
     # ext/trajectory_details.h
     "sr1_trajectory_history_count": (c_size_t, TRAJECTORY),
     "sr1_trajectory_history": (
@@ -758,6 +760,9 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_trajectory_top_k": (c_int32, TRAJECTORY),
     "sr1_trajectory_weights_version": (c_int64, TRAJECTORY),
     "sr1_trajectory_begins_in_thought": (c_int32, TRAJECTORY),
+    "sr1_trajectory_group_key": (c_uint64, TRAJECTORY),
+    "sr1_trajectory_environment_count": (c_size_t, TRAJECTORY),
+    "sr1_trajectory_sources": (c_void_p, TRAJECTORY),
     "sr1_trajectory_policy_positions": (c_void_p, TRAJECTORY),
     "sr1_trajectory_policy_log_probs": (c_void_p, TRAJECTORY),
     "sr1_trajectory_step": (STATUS, TRAJECTORY, c_size_t, POINTER(TokenStep)),

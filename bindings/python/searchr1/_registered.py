@@ -16,15 +16,39 @@ carrier = _callbacks.Carrier()
 class Registered:
     """The functions of one kind, by name."""
 
-    def __init__(self, call: Callable[..., None]) -> None:
-        """call: runs a function of this kind on the C arguments of its callback."""
-        self.call = call
+    def __init__(self, what: str, decorator: str, call: Callable[..., None]) -> None:
+        """what: one of them, in words; decorator: what registers it. call: runs a
+        function of this kind on the C arguments of its callback, and is told its name
+        for messages before these."""
+        self.what, self.decorator, self.call = what, decorator, call
         self.functions: Dict[str, Tuple[Callable[..., Any], Any]] = {}
         self.keys: Dict[int, str] = {}
+
+    def check_name(self, name: Any) -> None:
+        """The decorator without its parentheses has the function for a name."""
+        if not isinstance(name, str):
+            given = getattr(name, "__name__", repr(name))
+            raise TypeError(
+                f'{self.decorator} takes a name first: @{self.decorator}("{given:.80}")'
+            )
+
+    def check_options(
+        self, name: str, options: Sequence[str], known: Sequence[str]
+    ) -> None:
+        """An option that the library does not have would never come."""
+        named = {options} if isinstance(options, str) else {*options}
+        unknown = sorted(named - {*known})
+        if unknown:
+            raise ValueError(
+                f"{self.what} '{name}': options= is a list of the library's options that "
+                f"it reads, and there is no {', '.join(unknown)}; known: "
+                f"{', '.join(known)}; numbers of its own stand in the function"
+            )
 
     def add(self, name: str, function: Any, how: Any, register: Any) -> None:
         """Register by register(key), or put the function in the place of one that was
         written in the same place under the same name, as a notebook's cell run again."""
+        _callbacks.check_call(f"{self.what} '{name}'", function, "batch", "options")
         old, old_how = self.functions.get(name, (None, None))
         if old is None or _place(old) != _place(function) or old_how != how:
             key = _callbacks.own(name)
@@ -37,8 +61,9 @@ class Registered:
 
     def called(self, key: int, *arguments: Any) -> int:
         """The callback of all of them."""
-        function, how = self.functions[_callbacks.owned(key)]
-        return carrier.run(self.call, function, how, *arguments)
+        name = _callbacks.owned(key)
+        function, how = self.functions[name]
+        return carrier.run(self.call, f"{self.what} '{name}'", function, how, *arguments)
 
     def around(self, name: str) -> ContextManager[None]:
         """Around a call of the library that runs one by name."""
@@ -58,10 +83,13 @@ def taken(address: Any, kind: Any, n: int) -> Any:
 
 
 def put(what: str, target: Any, kind: Any, values: Any, n: int) -> None:
-    """Write n numbers where C wants them."""
-    data = _arrays.as_array(values, kind)
+    """Write n numbers where C wants them; what: whose and which they are."""
+    try:
+        data = _arrays.as_array(values, kind)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{what}: {n} numbers are needed, not {values!r:.80}") from error
     if len(data) != n:
-        raise ValueError(f"{n} {what} are needed, not {len(data)}")
+        raise ValueError(f"{what}: {n} values are needed, not {len(data)}")
     ctypes.memmove(target, _arrays.pointer(data, kind), n * ctypes.sizeof(kind))
 
 

@@ -22,16 +22,79 @@ FaissProgressFn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64)
 WorldProgressFn = CFUNCTYPE(c_int32, c_void_p, c_char_p, c_int64, c_int64)
 
 
-class ConfigKeyInfo(Sized):
+class AdvantageBatch(Sized):
+    _fields_ = [
+        ("n", c_size_t),
+        ("rewards", POINTER(c_double)),
+        ("groups", POINTER(c_uint64)),
+        ("token_begin", POINTER(c_int64)),
+        ("token_turns", POINTER(c_int32)),
+        ("turn_begin", POINTER(c_int64)),
+        ("turn_rewards", POINTER(c_double)),
+        ("token_rewards", POINTER(c_double)),
+        ("values", POINTER(c_float)),
+        ("bootstrap", POINTER(c_double)),
+        ("completed", POINTER(c_uint8)),
+        ("n_components", c_size_t),
+        ("component_names", POINTER(c_char_p)),
+        ("components", POINTER(c_double)),
+        ("component_weights", POINTER(c_double)),
+        ("turn_states", POINTER(c_uint64)),
+        ("turn_tags", POINTER(c_int32)),
+        ("confidences", POINTER(c_double)),
+        ("thinking_costs", POINTER(c_double)),
+        ("result_turn", POINTER(c_int32)),
+        ("baselines", POINTER(c_double)),
+        ("step_tokens", POINTER(c_uint8)),
+    ]
+
+
+class AdvantageOptions(Sized):
+    _fields_ = [
+        ("eps", c_double),
+        ("divide_by_std", c_int32),
+        ("std_kind", c_int32),
+        ("single_raw", c_int32),
+        ("whiten", c_int32),
+        ("gamma", c_double),
+        ("lam", c_double),
+        ("turn_advantage_coef", c_double),
+        ("step_advantage_w", c_double),
+        ("step_mode", c_int32),
+        ("multiplicative", c_int32),
+        ("thinking_diversity_w", c_double),
+        ("thinking_cost_w", c_double),
+        ("thinking_cost_max", c_double),
+        ("pass_k", c_int32),
+        ("gpg_nonzero", c_int32),
+    ]
+
+
+class AdvantageOutputs(Sized):
+    _fields_ = [
+        ("advantages", POINTER(c_double)),
+        ("token_advantages", POINTER(c_float)),
+        ("returns", POINTER(c_float)),
+        ("turn_advantages", POINTER(c_double)),
+    ]
+
+
+AdvantageOpsEstimate = CFUNCTYPE(
+    c_int32, c_void_p, POINTER(AdvantageBatch), POINTER(AdvantageOptions),
+    POINTER(AdvantageOutputs),
+)
+
+
+class AdvantageOps(Sized):
     _fields_ = [
         ("name", c_char_p),
-        ("default_text", c_char_p),
-        ("choices", c_char_p),
-        ("help", c_char_p),
-        ("min", c_double),
-        ("max", c_double),
-        ("type", c_int32),
-        ("status", c_int32),
+        ("estimate", AdvantageOpsEstimate),
+        ("needs", c_int32),
+        ("gives", c_int32),
+        ("options", c_char_p),
+        ("defaults", POINTER(AdvantageOptions)),
+        ("formula", c_char_p),
+        ("source", c_char_p),
     ]
 
 
@@ -95,16 +158,6 @@ class EnvOptions(Sized):
     ]
 
 
-class EnvReply(Sized):
-    _fields_ = [
-        ("status", c_int32),
-        ("flags", c_int32),
-        ("done", c_int32),
-        ("success", c_int32),
-        ("reward", c_double),
-    ]
-
-
 ToolOpsCall = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t, c_void_p)
 ToolOpsDestroy = CFUNCTYPE(None, c_void_p)
 
@@ -121,28 +174,78 @@ class ToolOps(Sized):
     ]
 
 
+class LossBatch(Sized):
+    _fields_ = [
+        ("n", c_size_t),
+        ("new_log_probs", POINTER(c_float)),
+        ("old_log_probs", POINTER(c_float)),
+        ("ref_log_probs", POINTER(c_float)),
+        ("advantages", POINTER(c_float)),
+        ("weights", POINTER(c_float)),
+        ("rollout_log_probs", POINTER(c_float)),
+        ("entropies", POINTER(c_float)),
+        ("n_seqs", c_size_t),
+        ("seq_begin", POINTER(c_int64)),
+        ("seq_tokens", POINTER(c_int64)),
+    ]
+
+
+class LossOptions(Sized):
+    _fields_ = [
+        ("clip_low", c_double),
+        ("clip_high", c_double),
+        ("beta", c_double),
+        ("dual_clip", c_double),
+        ("ratio_cap", c_double),
+        ("tau_positive", c_double),
+        ("tau_negative", c_double),
+        ("k_positive", c_double),
+        ("lambda_positive", c_double),
+        ("k_negative", c_double),
+        ("lambda_negative", c_double),
+        ("kl_kind", c_char_p),
+        ("kl_weighted", c_int32),
+        ("entropy_coef", c_double),
+        ("correction", c_char_p),
+        ("correction_low", c_double),
+        ("correction_high", c_double),
+        ("off_policy_delta", c_double),
+    ]
+
+
+class LossTerms(Sized):
+    _fields_ = [
+        ("values", c_void_p),
+        ("slopes", c_void_p),
+        ("bounds", c_void_p),
+    ]
+
+
+LossOpsCompute = CFUNCTYPE(
+    c_int32, c_void_p, POINTER(LossBatch), POINTER(LossOptions), POINTER(LossTerms),
+)
+
+
+class LossOps(Sized):
+    _fields_ = [
+        ("name", c_char_p),
+        ("compute", LossOpsCompute),
+        ("needs", c_int64),
+        ("options", c_char_p),
+        ("defaults", POINTER(LossOptions)),
+        ("aggregation", c_char_p),
+        ("zero_without_advantage", c_int32),
+        ("formula", c_char_p),
+        ("source", c_char_p),
+    ]
+
+
 class ModelOptions(Sized):
     _fields_ = [
         ("device", c_char_p),
         ("dtype", c_char_p),
         ("threads", c_int32),
         ("init", c_char_p),
-    ]
-
-
-class RewardScales(Sized):
-    _fields_ = [
-        ("format_reward", c_double),
-        ("format_penalty", c_double),
-        ("answer_reward", c_double),
-        ("exact_match_bonus", c_double),
-        ("no_content_reward", c_double),
-        ("similarity_threshold", c_double),
-        ("no_content_text", c_char_p),
-        ("structure_format_score", c_double),
-        ("final_format_score", c_double),
-        ("retrieval_score", c_double),
-        ("closed_thoughts", c_int32),
     ]
 
 
@@ -268,25 +371,6 @@ class SearchHit(Sized):
         ("contents", c_char_p),
         ("row", c_char_p),
         ("score", c_double),
-    ]
-
-
-class SearchCounters(Sized):
-    _fields_ = [
-        ("queries", c_int64),
-        ("blank", c_int64),
-        ("duplicates", c_int64),
-        ("cache_hits", c_int64),
-        ("sent", c_int64),
-        ("failed", c_int64),
-        ("requests", c_int64),
-        ("retries", c_int64),
-        ("rate_waits", c_int64),
-        ("refused", c_int64),
-        ("disk_hits", c_int64),
-        ("disk_stale", c_int64),
-        ("fallbacks", c_int64),
-        ("calls", c_int64),
     ]
 
 
@@ -467,6 +551,19 @@ class CheckerStats(Sized):
         ("infrastructure", c_int64),
         ("seconds", c_double),
         ("judged_inside", c_int64),
+    ]
+
+
+class ConfigKeyInfo(Sized):
+    _fields_ = [
+        ("name", c_char_p),
+        ("default_text", c_char_p),
+        ("choices", c_char_p),
+        ("help", c_char_p),
+        ("min", c_double),
+        ("max", c_double),
+        ("type", c_int32),
+        ("status", c_int32),
     ]
 
 
@@ -746,60 +843,32 @@ class RerankOptions(Sized):
     ]
 
 
-class AdvantageBatch(Sized):
+class SearchCounters(Sized):
     _fields_ = [
-        ("n", c_size_t),
-        ("rewards", POINTER(c_double)),
-        ("groups", POINTER(c_uint64)),
-        ("token_begin", POINTER(c_int64)),
-        ("token_turns", POINTER(c_int32)),
-        ("turn_begin", POINTER(c_int64)),
-        ("turn_rewards", POINTER(c_double)),
-        ("token_rewards", POINTER(c_double)),
-        ("values", POINTER(c_float)),
-        ("bootstrap", POINTER(c_double)),
-        ("completed", POINTER(c_uint8)),
-        ("n_channels", c_size_t),
-        ("channel_names", POINTER(c_char_p)),
-        ("channels", POINTER(c_double)),
-        ("channel_weights", POINTER(c_double)),
-        ("turn_states", POINTER(c_uint64)),
-        ("turn_tags", POINTER(c_int32)),
-        ("confidences", POINTER(c_double)),
-        ("thinking_costs", POINTER(c_double)),
-        ("result_turn", POINTER(c_int32)),
-        ("baselines", POINTER(c_double)),
-        ("step_tokens", POINTER(c_uint8)),
+        ("queries", c_int64),
+        ("blank", c_int64),
+        ("duplicates", c_int64),
+        ("cache_hits", c_int64),
+        ("sent", c_int64),
+        ("failed", c_int64),
+        ("requests", c_int64),
+        ("retries", c_int64),
+        ("rate_waits", c_int64),
+        ("refused", c_int64),
+        ("disk_hits", c_int64),
+        ("disk_stale", c_int64),
+        ("fallbacks", c_int64),
+        ("calls", c_int64),
     ]
 
 
-class AdvantageOptions(Sized):
+class EnvReply(Sized):
     _fields_ = [
-        ("eps", c_double),
-        ("divide_by_std", c_int32),
-        ("std_kind", c_int32),
-        ("single_raw", c_int32),
-        ("whiten", c_int32),
-        ("gamma", c_double),
-        ("lam", c_double),
-        ("turn_advantage_coef", c_double),
-        ("step_advantage_w", c_double),
-        ("step_mode", c_int32),
-        ("multiplicative", c_int32),
-        ("thinking_diversity_w", c_double),
-        ("thinking_cost_w", c_double),
-        ("thinking_cost_max", c_double),
-        ("pass_k", c_int32),
-        ("gpg_nonzero", c_int32),
-    ]
-
-
-class AdvantageOutputs(Sized):
-    _fields_ = [
-        ("advantages", POINTER(c_double)),
-        ("token_advantages", POINTER(c_float)),
-        ("returns", POINTER(c_float)),
-        ("turn_advantages", POINTER(c_double)),
+        ("status", c_int32),
+        ("flags", c_int32),
+        ("done", c_int32),
+        ("success", c_int32),
+        ("reward", c_double),
     ]
 
 
@@ -828,25 +897,6 @@ class AdvantageInfo(Sized):
     ]
 
 
-AdvantageOpsEstimate = CFUNCTYPE(
-    c_int32, c_void_p, POINTER(AdvantageBatch), POINTER(AdvantageOptions),
-    POINTER(AdvantageOutputs),
-)
-
-
-class AdvantageOps(Sized):
-    _fields_ = [
-        ("name", c_char_p),
-        ("estimate", AdvantageOpsEstimate),
-        ("needs", c_int32),
-        ("gives", c_int32),
-        ("options", c_char_p),
-        ("defaults", POINTER(AdvantageOptions)),
-        ("formula", c_char_p),
-        ("source", c_char_p),
-    ]
-
-
 class FaissOptions(Sized):
     _fields_ = [
         ("nprobe", c_int32),
@@ -870,45 +920,6 @@ class KlController(Sized):
         ("horizon", c_double),
         ("updates", c_int64),
         ("last_kl", c_double),
-    ]
-
-
-class LossBatch(Sized):
-    _fields_ = [
-        ("n", c_size_t),
-        ("new_log_probs", POINTER(c_float)),
-        ("old_log_probs", POINTER(c_float)),
-        ("ref_log_probs", POINTER(c_float)),
-        ("advantages", POINTER(c_float)),
-        ("weights", POINTER(c_float)),
-        ("rollout_log_probs", POINTER(c_float)),
-        ("entropies", POINTER(c_float)),
-        ("n_seqs", c_size_t),
-        ("seq_begin", POINTER(c_int64)),
-        ("seq_tokens", POINTER(c_int64)),
-    ]
-
-
-class LossOptions(Sized):
-    _fields_ = [
-        ("clip_low", c_double),
-        ("clip_high", c_double),
-        ("beta", c_double),
-        ("dual_clip", c_double),
-        ("ratio_cap", c_double),
-        ("tau_positive", c_double),
-        ("tau_negative", c_double),
-        ("k_positive", c_double),
-        ("lambda_positive", c_double),
-        ("k_negative", c_double),
-        ("lambda_negative", c_double),
-        ("kl_kind", c_char_p),
-        ("kl_weighted", c_int32),
-        ("entropy_coef", c_double),
-        ("correction", c_char_p),
-        ("correction_low", c_double),
-        ("correction_high", c_double),
-        ("off_policy_delta", c_double),
     ]
 
 
@@ -944,33 +955,6 @@ class LossInfo(Sized):
         ("options", c_char_p),
         ("aggregation", c_char_p),
         ("needs", c_int64),
-    ]
-
-
-class LossTerms(Sized):
-    _fields_ = [
-        ("values", c_void_p),
-        ("slopes", c_void_p),
-        ("bounds", c_void_p),
-    ]
-
-
-LossOpsCompute = CFUNCTYPE(
-    c_int32, c_void_p, POINTER(LossBatch), POINTER(LossOptions), POINTER(LossTerms),
-)
-
-
-class LossOps(Sized):
-    _fields_ = [
-        ("name", c_char_p),
-        ("compute", LossOpsCompute),
-        ("needs", c_int64),
-        ("options", c_char_p),
-        ("defaults", POINTER(LossOptions)),
-        ("aggregation", c_char_p),
-        ("zero_without_advantage", c_int32),
-        ("formula", c_char_p),
-        ("source", c_char_p),
     ]
 
 
@@ -1107,6 +1091,22 @@ class RemoteReport(Sized):
     ]
 
 
+class RewardScales(Sized):
+    _fields_ = [
+        ("format_reward", c_double),
+        ("format_penalty", c_double),
+        ("answer_reward", c_double),
+        ("exact_match_bonus", c_double),
+        ("no_content_reward", c_double),
+        ("similarity_threshold", c_double),
+        ("no_content_text", c_char_p),
+        ("structure_format_score", c_double),
+        ("final_format_score", c_double),
+        ("retrieval_score", c_double),
+        ("closed_thoughts", c_int32),
+    ]
+
+
 class RewardOptions(Sized):
     _fields_ = [
         ("rewards", c_char_p),
@@ -1134,6 +1134,7 @@ class RunPlan(Sized):
         ("disk_bytes", c_int64),
         ("disk_free", c_int64),
         ("memory_bytes", c_int64),
+        ("trained", c_int64),
     ]
 
 

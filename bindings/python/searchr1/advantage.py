@@ -156,7 +156,7 @@ class _Batch:
             if arrays.get(name) is not None:
                 n = 4 * (self.turns or 0)
                 setattr(self.c, name, self._keep(_flat(arrays[name]), kind, n))
-        self._channels(arrays)
+        self._components(arrays)
 
     def _keep(self, values: Any, kind: Any, n: Optional[int] = None) -> Any:
         data, pointer = _arrays.given(values, kind, n)
@@ -175,26 +175,32 @@ class _Batch:
             if arrays.get(name) is not None:
                 setattr(self.c, name, self._keep(arrays[name], kind, n))
 
-    def _channels(self, arrays: Mapping[str, Any]) -> None:
-        if arrays.get("channels") is None:
+    def _components(self, arrays: Mapping[str, Any]) -> None:
+        if arrays.get("components") is None:
             return
-        flat = _flat(arrays["channels"])
+        flat = _flat(arrays["components"])
         width = len(flat) // max(self.n, 1)
-        self.c.n_channels = width
-        self.c.channels = self._keep(flat, c_double, width * self.n)
-        if arrays.get("channel_weights") is not None:
-            self.c.channel_weights = self._keep(
-                arrays["channel_weights"], c_double, width
+        self.c.n_components = width
+        self.c.components = self._keep(flat, c_double, width * self.n)
+        if arrays.get("component_weights") is not None:
+            self.c.component_weights = self._keep(
+                arrays["component_weights"], c_double, width
             )
-        if arrays.get("channel_names") is not None:
-            names = strings(arrays["channel_names"])
+        if arrays.get("component_names") is not None:
+            names = strings(arrays["component_names"])
             if len(names) != width:
-                raise ValueError(f"{width} channel names are needed, not {len(names)}")
+                raise ValueError(f"{width} component names are needed, not {len(names)}")
             self.held.append(names)
-            self.c.channel_names = names
+            self.c.component_names = names
 
 
-_ARRAYS = {"token_counts", "turn_counts", "channels", "channel_weights", "channel_names"}
+_ARRAYS = {
+    "token_counts",
+    "turn_counts",
+    "components",
+    "component_weights",
+    "component_names",
+}
 _ARRAYS.update(_BY_TOKEN, _BY_TURN, _BY_LEVEL, _BY_TRAJECTORY)
 
 
@@ -221,8 +227,8 @@ def estimate(
     name, as far as the estimator needs them (table(), searchr1/advantage.h):
     token_counts, turn_counts [n]; token_turns, token_rewards, values, step_tokens [T];
     turn_rewards, turn_states, turn_tags [U]; confidences, thinking_costs [U, 4] (None: not made);
-    bootstrap, completed, result_turn, baselines [n]; channels [n, c], channel_weights,
-    channel_names [c]. Any other keyword is an option (defaults()); std_kind is
+    bootstrap, completed, result_turn, baselines [n]; components [n, c], component_weights,
+    component_names [c]. Any other keyword is an option (defaults()); std_kind is
     "population" or "unbiased", step_mode "mean_norm" or "mean_std_norm"."""
     batch = _Batch(rewards, groups, {k: v for k, v in given.items() if k in _ARRAYS})
     options = _options(estimator, {k: v for k, v in given.items() if k not in _ARRAYS})
@@ -294,7 +300,7 @@ def _batch_of(c: AdvantageBatch) -> Batch:
     def taken(name: str, kind: Any, n: int) -> Any:
         return _registered.taken(getattr(c, name), kind, n)
 
-    n, width = c.n, c.n_channels
+    n, width = c.n, c.n_components
     tokens = c.token_begin[n] if c.token_begin else 0
     turns = c.turn_begin[n] if c.turn_begin else 0
     return Batch(
@@ -312,16 +318,16 @@ def _batch_of(c: AdvantageBatch) -> Batch:
         baselines=taken("baselines", c_double, n),
         turn_states=taken("turn_states", c_uint64, turns),
         turn_tags=taken("turn_tags", c_int32, turns),
-        components=taken("channels", c_double, n * width),
+        components=taken("components", c_double, n * width),
         component_names=tuple(
-            decode(c.channel_names[i]) for i in range(width if c.channel_names else 0)
+            decode(c.component_names[i]) for i in range(width if c.component_names else 0)
         ),
-        component_weights=taken("channel_weights", c_double, width),
+        component_weights=taken("component_weights", c_double, width),
     )
 
 
 def _call_estimator(
-    function: Any, gives: Sequence[str], b: Any, o: Any, out: Any
+    who: str, function: Any, gives: Sequence[str], b: Any, o: Any, out: Any
 ) -> None:
     batch, outputs = _batch_of(b.contents), out.contents
     tokens = int(batch.token_begin[batch.n]) if batch.token_begin is not None else 0
@@ -336,12 +342,13 @@ def _call_estimator(
     made = function(batch, o.contents.as_dict())
     made = made if isinstance(made, tuple) else (made,)
     if len(made) != len(targets):
-        raise ValueError(f"{[t[0] for t in targets]} are needed, not {len(made)} arrays")
+        wanted = ", ".join(name for name, _, _ in targets)
+        raise ValueError(f"{who} has to return {wanted}, and gave {len(made)} arrays")
     for (name, kind, n), values in zip(targets, made):
-        _registered.put(name, getattr(outputs, name), kind, values, n)
+        _registered.put(f"{who}, {name}", getattr(outputs, name), kind, values, n)
 
 
-_estimators = _registered.Registered(_call_estimator)
+_estimators = _registered.Registered("estimator", "register_adv_est", _call_estimator)
 _estimate_thunk = AdvantageOpsEstimate(_estimators.called)
 
 
@@ -364,6 +371,8 @@ def register_adv_est(
     without, "values" for a critic. options: those it reads; numbers: their defaults where
     they are not grpo's. A name is taken for the life of the process; only the same
     function, defined again, takes its place."""
+    _estimators.check_name(name)
+    _estimators.check_options(name, options, [n for n, *_ in AdvantageOptions._fields_])
 
     def register(function: Any) -> Any:
         def to_library(key: int) -> None:
@@ -402,19 +411,19 @@ def compute(
 
 
 def zero_variance_groups(rewards: Sequence[float], groups: Sequence[int]) -> Tuple[Any, int, int]:
-    """(dead, groups, dead groups): uint8 [n], 1 where a group cannot teach."""
+    """(marks, groups, marked groups): uint8 [n], 1 where a group cannot teach."""
     held, reward_pointer = _arrays.given(rewards, c_double)
     keys, key_pointer = _arrays.given(groups, c_uint64, len(held))
-    dead, n_groups, n_dead = _arrays.empty(c_uint8, len(held)), c_size_t(), c_size_t()
+    marks, n_groups, n_marked = _arrays.empty(c_uint8, len(held)), c_size_t(), c_size_t()
     lib.sr1_advantage_zero_variance_groups(
         reward_pointer,
         key_pointer,
         len(held),
-        _arrays.pointer(dead, c_uint8),
+        _arrays.pointer(marks, c_uint8),
         byref(n_groups),
-        byref(n_dead),
+        byref(n_marked),
     )
-    return dead, n_groups.value, n_dead.value
+    return marks, n_groups.value, n_marked.value
 
 
 def dynamic_sampling(
@@ -461,7 +470,7 @@ def thinking_confidence(
 
 
 def kl_k3(old_log_probs: Sequence[float], new_log_probs: Sequence[float]) -> float:
-    """Mean k3 estimate of KL(old || new), nats per token. float32 arrays as they are."""
+    """Mean k3 estimate of KL(new || old), nats per token. float32 arrays as they are."""
     single = all(
         getattr(a, "dtype", None) == "float32" for a in (old_log_probs, new_log_probs)
     )

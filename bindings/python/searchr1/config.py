@@ -174,6 +174,12 @@ class Config(Handle, MutableMapping[str, Value]):
             return [item.strip(" ") for item in value.split(",")] if value else []
         return value
 
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value of a key, default for a secret or a name that is none. A name of
+        another program is a KeyError, which tells what it is here: a default would pass
+        for its value."""
+        return self[key] if key in ELSEWHERE else super().get(key, default)
+
     def __setitem__(self, key: str, value: Any) -> None:
         if value is None:
             lib.sr1_config_unset(self, terminated(key))

@@ -3,9 +3,9 @@
     def solve(conversations):
         return [ask_a_model(c.messages) for c in conversations]
 
-    forest = critique.RevisionTrees(problems, checker, solver=solve, critic=solve, reviser=solve)
-    forest.expand(1, 5, 1)
-    print(forest.scores(0).pass_at_1, forest.scores(1).pass_at_1)
+    trees = critique.RevisionTrees(problems, checker, solver=solve, critic=solve, reviser=solve)
+    trees.expand(1, 5, 1)
+    print(trees.scores(0).pass_at_1, trees.scores(1).pass_at_1)
 """
 
 from __future__ import annotations

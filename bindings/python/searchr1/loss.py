@@ -177,7 +177,7 @@ class Batch:
     seq_begin: Any  # int64 [sequences + 1]; None where they are not known
 
 
-def _call_loss(function: Any, how: Any, b: Any, o: Any, out: Any) -> None:
+def _call_loss(who: str, function: Any, how: Any, b: Any, o: Any, out: Any) -> None:
     c, terms = b.contents, out.contents
     batch = Batch(
         n=c.n,
@@ -196,14 +196,17 @@ def _call_loss(function: Any, how: Any, b: Any, o: Any, out: Any) -> None:
     )
     made = function(batch, o.contents.as_dict())
     if not isinstance(made, tuple) or len(made) not in (2, 3):
-        raise ValueError("(values, slopes) or (values, slopes, bounds) are needed")
+        raise ValueError(
+            f"{who} has to return (values, slopes) or (values, slopes, bounds), and gave "
+            f"{made!r:.80}"
+        )
     for name, kind, values in zip(
         ("values", "slopes", "bounds"), (c_double, c_double, c_uint8), made
     ):
-        _registered.put(name, getattr(terms, name), kind, values, c.n)
+        _registered.put(f"{who}, {name}", getattr(terms, name), kind, values, c.n)
 
 
-_losses = _registered.Registered(_call_loss)
+_losses = _registered.Registered("loss", "register_policy_loss", _call_loss)
 _loss_thunk = _structs.LossOpsCompute(_losses.called)
 
 
@@ -229,6 +232,8 @@ def register_policy_loss(
     sequences=True keeps sequences whole. zero_without_advantage: where the advantage is 0
     so is the slope, and the forward pass may be spared. options: those it reads; numbers:
     their defaults where they are not grpo's. Names as with register_adv_est."""
+    _losses.check_name(name)
+    _losses.check_options(name, options, [n for n, *_ in _structs.LossOptions._fields_])
 
     def register(function: Any) -> Any:
         def to_library(key: int) -> None:

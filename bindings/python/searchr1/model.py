@@ -15,7 +15,7 @@ from ._text import PathLike, decode, optional, path_bytes, terminated
 
 class Model(Handle):
     """A model on a device. device: "auto", "cpu", "cuda", "cuda:1"; dtype: "fp32",
-    "bf16", "fp16" or None (fp32 on the CPU, else bf16)."""
+    "bf16", "fp16", "stored" (that of the files) or None (fp32 on the CPU, else bf16)."""
 
     _free = "sr1_model_free"
 
@@ -26,8 +26,9 @@ class Model(Handle):
         dtype: Optional[str] = None,
         threads: int = 0,
     ) -> None:
-        """Load a folder with config.json and *.safetensors. threads: of one tensor
-        operation, for the whole process (0: leave as it is)."""
+        """Load a folder with config.json and *.safetensors, or peft's LoRA adapter with
+        the base that it names. threads: of one tensor operation, for the whole process
+        (0: leave as it is)."""
         options = ModelOptions(
             device=optional(device), dtype=optional(dtype), threads=threads
         )
@@ -59,8 +60,13 @@ class Model(Handle):
         return self
 
     def save(self, folder: PathLike) -> None:
-        """Write config.json and model.safetensors into a folder, made if missing."""
+        """Write config.json and model.safetensors into a folder, made if missing; of a
+        model with an adapter the adapter alone, as peft does."""
         lib.sr1_model_save(self, path_bytes(folder))
+
+    def save_merged(self, folder: PathLike) -> None:
+        """Write the whole model, an adapter merged into its weights."""
+        lib.sr1_model_save_merged(self, path_bytes(folder))
 
     def logits(self, ids: Iterable[int]) -> Any:
         """Logits of the next token after each of n ids: float32 [n, vocab]."""
@@ -100,8 +106,18 @@ class Model(Handle):
 
     @property
     def parameters(self) -> int:
-        """Trainable numbers; a tied head counts once."""
+        """Numbers of the weights; a tied head counts once, an adapter not."""
         return int(lib.sr1_model_info(self, 7))
+
+    @property
+    def trained(self) -> int:
+        """Numbers that training changes: the adapter's, else all."""
+        return int(lib.sr1_model_info(self, 9))
+
+    @property
+    def lora_rank(self) -> int:
+        """The rank of the adapter; 0: there is none."""
+        return int(lib.sr1_model_info(self, 10))
 
     @property
     def tied(self) -> bool:

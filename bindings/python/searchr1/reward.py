@@ -13,6 +13,7 @@ from ._lib import lib
 from ._structs import RewardOps, RewardOpsScore, RewardOpsScoreTurns, RewardOptions
 from ._text import PathLike, Text, decode, encode, optional, strings, take, terminated
 from .config import Config, as_config
+from .errors import Error, NotFoundError
 from .trajectory import Trajectory, pointers
 
 Truths = Union[str, Sequence[str]]
@@ -286,6 +287,9 @@ def add_reward(
     turns: Optional[TurnsFunction] = None,
 ) -> None:
     """Give a Python reward to a set or a trainer by its function `add`."""
+    _callbacks.check_call(f"reward '{name}'", function, "trajectories")
+    if turns is not None:
+        _callbacks.check_call(f"reward '{name}', turns", turns, "trajectory")
     ops = RewardOps(
         name=terminated(name),
         score=_score_thunk,
@@ -299,6 +303,23 @@ def add_reward(
     except Exception:
         _callbacks.disown(key)
         raise
+    if _is_builtin(name):
+        warnings.warn(
+            f"the reward '{name}' is now your function, not the built-in reward of that "
+            "name; give it another name, or have the built-in one by its weight: "
+            f"rewards={{'{name}': 1.0}}",
+            stacklevel=3,
+        )
+
+
+def _is_builtin(name: str) -> bool:
+    try:
+        RewardSet([name])
+    except NotFoundError:
+        return False
+    except Error:  # known, and it needs more than its name
+        return True
+    return "," not in name
 
 
 def _called(key: int, trajectories: Any, n: int, out: Any) -> int:
@@ -310,18 +331,20 @@ _score_thunk = RewardOpsScore(_called)
 
 
 def _turns_called(key: int, trajectory: int, out: Any) -> int:
-    _, _, carrier, turns = _callbacks.owned(key)
-    return int(carrier.run(_fill_turns, turns, trajectory, out))
+    name, _, carrier, turns = _callbacks.owned(key)
+    return int(carrier.run(_fill_turns, name, turns, trajectory, out))
 
 
 _turns_thunk = RewardOpsScoreTurns(_turns_called)
 
 
-def _fill_turns(function: TurnsFunction, address: int, out: Any) -> None:
+def _fill_turns(name: str, function: TurnsFunction, address: int, out: Any) -> None:
     trajectory = Trajectory._retained(address)
     values = function(trajectory)
     if len(values) != trajectory.turn_count:
-        raise ValueError(f"{len(values)} values for {trajectory.turn_count} turns")
+        raise ValueError(
+            f"reward '{name}': {len(values)} values for {trajectory.turn_count} turns"
+        )
     for i, value in enumerate(values):
         out[i] = float(value)
 

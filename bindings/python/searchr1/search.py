@@ -532,6 +532,7 @@ class PythonSearch(Search):
         waits: bool = False,
     ) -> None:
         function = engine if callable(engine) else engine.search
+        _callbacks.check_call(f"engine '{name}'", function, "queries", "top_k")
         carrier = _callbacks.Carrier()
         ops = SearchOps(
             name=terminated(name),

@@ -77,6 +77,7 @@ class RunPlan:
     disk_bytes: int  # most that all of these take at once
     disk_free: int  # where the run folder is, or will be; -1: not known
     memory_bytes: int  # taken now: on the device, or by the process on the CPU
+    trained: int  # numbers that are trained: an adapter's, else all parameters
 
 
 @dataclass(frozen=True)

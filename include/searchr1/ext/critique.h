@@ -269,7 +269,7 @@ SR1_API sr1_status sr1_revision_trees_open(sr1_revision_trees **out,
                                            const sr1_revision_tree_options *options);
 
 /* Free the trees. NULL is fine. */
-SR1_API void sr1_revision_trees_free(sr1_revision_trees *forest);
+SR1_API void sr1_revision_trees_free(sr1_revision_trees *trees);
 
 /* Grow the trees layer by layer until each node of layer i has widths[i + 1] children.
  * widths [n]: widths[0] is 1 (the problem), widths[1] the number of first answers, the
@@ -277,11 +277,11 @@ SR1_API void sr1_revision_trees_free(sr1_revision_trees *forest);
  * Existing children count, so the same call continues a call that was stopped. *missing
  * (may be NULL) receives the number of nodes that could not be made because a generator
  * or the sandbox failed; the next call tries them again. */
-SR1_API sr1_status sr1_revision_trees_expand(sr1_revision_trees *forest,
+SR1_API sr1_status sr1_revision_trees_expand(sr1_revision_trees *trees,
                                              const int32_t *widths, size_t n,
                                              int64_t *missing);
 
-/* One node. Pointers are borrowed until the forest is freed. */
+/* One node. Pointers are borrowed until the trees are freed. */
 typedef struct sr1_revision_node {
     size_t struct_size;   /* set by the caller; later versions append fields */
     const char *problem;  /* its problem's id */
@@ -297,11 +297,11 @@ typedef struct sr1_revision_node {
 } sr1_revision_node;
 
 /* Return the number of nodes of all trees. */
-SR1_API size_t sr1_revision_trees_count(const sr1_revision_trees *forest);
+SR1_API size_t sr1_revision_trees_count(const sr1_revision_trees *trees);
 
 /* Fill *out (struct_size set) with node index, in the order in which nodes were made.
  * SR1_E_INVALID: index is out of range. */
-SR1_API sr1_status sr1_revision_trees_node(const sr1_revision_trees *forest, size_t index,
+SR1_API sr1_status sr1_revision_trees_node(const sr1_revision_trees *trees, size_t index,
                                            sr1_revision_node *out);
 
 /* What a number of revisions did. Means over problems of the means over their nodes;
@@ -326,7 +326,7 @@ typedef struct sr1_revision_tree_scores {
 
 /* Fill *out (struct_size set) with the scores over all nodes with so many revisions.
  * SR1_E_NOT_FOUND: no node has that many. */
-SR1_API sr1_status sr1_revision_trees_scores(const sr1_revision_trees *forest,
+SR1_API sr1_status sr1_revision_trees_scores(const sr1_revision_trees *trees,
                                              int32_t revisions,
                                              sr1_revision_tree_scores *out);
 
@@ -340,13 +340,14 @@ SR1_API sr1_status sr1_pass_at_k(int64_t n, int64_t c, int64_t k, double *out);
 
 /* Compute the mean of sr1_pass_at_k over problems, each over its nodes with so many
  * revisions. SR1_E_INVALID: a problem has fewer than k such nodes. */
-SR1_API sr1_status sr1_revision_trees_pass_at_k(const sr1_revision_trees *forest,
+SR1_API sr1_status sr1_revision_trees_pass_at_k(const sr1_revision_trees *trees,
                                                 int32_t revisions, int64_t k,
                                                 double *out);
 
 /* ---- demonstrations ---- */
 
-/* Which critiques of a forest become demonstrations. Zeros are the published choice. */
+/* Which critiques of revision trees become demonstrations. Zeros are the published
+ * choice. */
 typedef struct sr1_critique_demo_options {
     size_t struct_size;      /* set by sr1_critique_demo_options_init */
     int32_t drop_failed;     /* 1: only where the revision passes */
@@ -381,7 +382,7 @@ typedef struct sr1_critique_demo_report {
  * passes, "judgement"}. Critiques that contain "he hint" are left out. options and report
  * (struct_size set) may be NULL. SR1_E_NOT_FOUND: no critique is left. */
 SR1_API sr1_status sr1_revision_trees_write_demos(
-    const sr1_revision_trees *forest, const char *path,
+    const sr1_revision_trees *trees, const char *path,
     const sr1_critique_demo_options *options, sr1_critique_demo_report *report);
 
 /* Write the rows of problem_paths, the files that the problems were loaded from, into a
@@ -389,7 +390,7 @@ SR1_API sr1_status sr1_revision_trees_write_demos(
  * answer of its problem as "solution", the critique prompt of that answer as
  * "critique_prompt" (for the key question_field) and its "id". Problems without an answer
  * are left out. *written (may be NULL) receives the number of rows. */
-SR1_API sr1_status sr1_revision_trees_write_rows(const sr1_revision_trees *forest,
+SR1_API sr1_status sr1_revision_trees_write_rows(const sr1_revision_trees *trees,
                                                  const char *const *problem_paths,
                                                  size_t n_paths, const char *path,
                                                  int64_t *written);

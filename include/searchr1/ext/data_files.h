@@ -39,6 +39,15 @@ SR1_API void sr1_record_options_init(sr1_record_options *options);
 SR1_API sr1_status sr1_dataset_write_records(const sr1_dataset *dataset, const char *path,
                                              const sr1_record_options *options);
 
+/* ---- the conversation before a question ---- */
+
+/* Return the number of messages in the conversation before the question. */
+SR1_API size_t sr1_row_history_count(const sr1_row *row);
+
+/* Return the text of message index, oldest first; NULL past the last. *role (may be NULL)
+ * becomes "system", "user" or "assistant". Borrowed until the row is freed. */
+SR1_API const char *sr1_row_history(const sr1_row *row, size_t index, const char **role);
+
 /* ---- lines ---- */
 
 typedef struct sr1_lines sr1_lines;

@@ -44,7 +44,8 @@ typedef int32_t (*sr1_dense_progress_fn)(void *user, uint64_t done, uint64_t tot
 /* Embed a Search-R1 corpus (see sr1_bm25_build) as SR1_EMBED_DOCUMENT and index the
  * vectors. The index is one file, replaced whole at the end. Finished vectors wait in
  * INDEX.part: after a failure, a kill or SR1_E_CANCELLED the same call continues after
- * the last whole batch; with another corpus, embedder name, dim, dtype or text_format it
+ * the last whole batch; with another corpus, embedder (its name, dim and, of one from
+ * sr1_embedder_open, its weights and how documents are embedded), dtype or text_format it
  * starts anew. Memory: a batch of texts (at most 8 MiB and one row) with its vectors, and
  * some 2 MiB. Disk: the vectors once more beside the index. options and progress may be
  * NULL. SR1_E_STATE: another process builds this index. */
@@ -101,12 +102,15 @@ SR1_API void sr1_dense_options_init(sr1_dense_options *options);
  * (sr1_dense_info_read); with a device all vectors are copied there once. options may be
  * NULL. Any thread may search; on a device the threads take turns.
  *
- * SR1_E_INVALID: the embedder's vectors have another length, or the device's name is
- * unknown. SR1_E_CORRUPT: the file is no index, or was cut. SR1_E_UNSUPPORTED: it has
- * another format version. SR1_E_DEVICE: the device does not exist. SR1_E_DEVICE_NOMEM:
- * the device has too little free memory. Other damage is found when a search comes upon
- * it or vectors go to a device (SR1_E_CORRUPT), or by sr1_dense_verify. Caller frees with
- * sr1_search_free. */
+ * An index that was built by an embedder from sr1_embedder_open knows how: one with other
+ * weights or another prefix of queries is told by the log.
+ *
+ * SR1_E_INVALID: the embedder's vectors have another length or are pooled or normalised
+ * otherwise, or the device's name is unknown. SR1_E_CORRUPT: the file is no index, or was
+ * cut. SR1_E_UNSUPPORTED: it has another format version. SR1_E_DEVICE: the device does
+ * not exist. SR1_E_DEVICE_NOMEM: the device has too little free memory. Other damage is
+ * found when a search comes upon it or vectors go to a device (SR1_E_CORRUPT), or by
+ * sr1_dense_verify. Caller frees with sr1_search_free. */
 SR1_API sr1_status sr1_search_open_dense(sr1_search **out, const char *path,
                                          sr1_embedder *embedder,
                                          const sr1_dense_options *options);

@@ -80,7 +80,8 @@ SR1_API int32_t sr1_embedder_dim(const sr1_embedder *embedder);
 /* Embed n texts (UTF-8, NUL-terminated; n may be 0) as kind, SR1_EMBED_*, into out [n,
  * dim], row by row. Bytes that are not UTF-8 count as U+FFFD. SR1_E_INVALID: a text is
  * NULL, or the kind is unknown. SR1_E_NUMERIC: a vector is not finite. SR1_E_CALLBACK
- * names an embedder of the caller's that failed. */
+ * names an embedder of the caller's that failed; SR1_E_TIMEOUT, _CANCELLED, _NOMEM and
+ * _CONFIG of its own are passed on. */
 SR1_API sr1_status sr1_embedder_embed(sr1_embedder *embedder, const char *const *texts,
                                       size_t n, int32_t kind, float *out);
 

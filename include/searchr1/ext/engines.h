@@ -20,6 +20,13 @@ extern "C" {
 /* ext/embed.h */
 typedef struct sr1_reranker sr1_reranker;
 
+/* Open an engine over n pairs (keyword, information), for tests: the first pair whose
+ * keyword occurs in the query, in any case, is the only hit; its id is the keyword, its
+ * contents the information, its score 1. The strings are copied. SR1_E_INVALID: a keyword
+ * is empty. Caller frees with sr1_search_free. */
+SR1_API sr1_status sr1_search_open_mock(sr1_search **out, const char *const *keywords,
+                                        const char *const *information, size_t n);
+
 /* Open an engine as sr1_search_open_mock over a JSON file {"keyword": "information",
  * ...}, with the pairs in the order of the file. Caller frees with sr1_search_free. */
 SR1_API sr1_status sr1_search_open_mock_file(sr1_search **out, const char *path);
@@ -162,6 +169,38 @@ SR1_API void sr1_rerank_options_init(sr1_rerank_options *options);
 SR1_API sr1_status sr1_search_open_rerank(sr1_search **out, sr1_search *engine,
                                           sr1_reranker *reranker,
                                           const sr1_rerank_options *options);
+
+/* ---- rows and counts ---- */
+
+/* From inside ops->search: attach a JSON object (copied) to the query's latest hit, as
+ * row of sr1_search_hit. The object of a hit beyond top_k is dropped with the hit.
+ * SR1_E_STATE: the query has no hit yet. */
+SR1_API sr1_status sr1_search_sink_row(sr1_search_sink *sink, size_t query,
+                                       const char *row);
+
+/* Counts since the engine was opened. */
+typedef struct sr1_search_counters {
+    size_t struct_size; /* set by the caller */
+    int64_t queries;    /* asked of sr1_search_run */
+    int64_t blank;      /* of these: not sent, blank or not UTF-8 */
+    int64_t duplicates; /* of these: repeated within one batch */
+    int64_t cache_hits; /* of these: answered from the cache */
+    int64_t sent;       /* of these: sent to the engine */
+    int64_t failed;     /* of the sent: TIMEOUT, ERROR, or in a batch that failed */
+    int64_t requests;   /* HTTP requests made, retries among them */
+    int64_t retries;    /* of these: made again after a failure */
+    int64_t rate_waits; /* of these: had to wait for the rate limit */
+    int64_t refused;    /* requests not made: the service had failed too often in a row */
+    int64_t disk_hits;  /* queries answered from a disk cache */
+    int64_t disk_stale; /* of these: with an answer past its time, the search failed */
+    int64_t fallbacks;  /* queries a chain passed on to its next engine, or a hybrid
+                           answered without one of its engines */
+    int64_t calls;      /* of the engine: batches that had something to send */
+} sr1_search_counters;
+
+/* Fill *out (struct_size set) with the counts of the engine. */
+SR1_API sr1_status sr1_search_counters_get(const sr1_search *engine,
+                                           sr1_search_counters *out);
 
 #ifdef __cplusplus
 }

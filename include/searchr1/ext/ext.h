@@ -15,10 +15,12 @@
 #include <searchr1/ext/dense.h>
 #include <searchr1/ext/embed.h>
 #include <searchr1/ext/engines.h>
+#include <searchr1/ext/episodes.h>
 #include <searchr1/ext/estimators.h>
 #include <searchr1/ext/faiss.h>
 #include <searchr1/ext/kl.h>
 #include <searchr1/ext/loss.h>
+#include <searchr1/ext/model_details.h>
 #include <searchr1/ext/openai.h>
 #include <searchr1/ext/protocol.h>
 #include <searchr1/ext/remote.h>
@@ -26,6 +28,7 @@
 #include <searchr1/ext/run_info.h>
 #include <searchr1/ext/sandbox.h>
 #include <searchr1/ext/search_arrays.h>
+#include <searchr1/ext/seed_rewards.h>
 #include <searchr1/ext/server.h>
 #include <searchr1/ext/synthesis.h>
 #include <searchr1/ext/text_metrics.h>

@@ -17,6 +17,16 @@
 extern "C" {
 #endif
 
+/* Compute the k3 estimate of KL(new || old), which is one where the new policy sampled
+ * the tokens, mean over n (seed document: compute_kl_divergence; Schulman 2020):
+ *
+ *     r = exp(old - new),  k3 = r - log r - 1 >= 0
+ *
+ * n 0 gives 0. Where old - new is above 20, k3 continues as a straight line
+ * (sr1_kl_tokens). SR1_E_NUMERIC: a log-prob is not finite. */
+SR1_API sr1_status sr1_kl_k3(const double *old_log_probs, const double *new_log_probs,
+                             size_t n, double *mean);
+
 /* Compute sr1_kl_k3 over float arrays, as trajectories hold them. */
 SR1_API sr1_status sr1_kl_k3_f32(const float *old_log_probs, const float *new_log_probs,
                                  size_t n, double *mean);

@@ -12,6 +12,7 @@
 
 #include <searchr1/ext/code.h>
 #include <searchr1/ext/embed.h>
+#include <searchr1/ext/seed_rewards.h>
 #include <searchr1/reward.h>
 
 #ifdef __cplusplus

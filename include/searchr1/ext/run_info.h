@@ -32,6 +32,7 @@ typedef struct sr1_run_plan {
     int64_t disk_bytes;       /* most that all of these take at once */
     int64_t disk_free;        /* where the run folder is, or will be; -1: not known */
     int64_t memory_bytes;     /* taken now: on the device, or by the process on the CPU */
+    int64_t trained; /* numbers that are trained: an adapter's, else all parameters */
 } sr1_run_plan;
 
 /* Fill *out (struct_size set) with what sr1_trainer_run is going to do. Nothing is

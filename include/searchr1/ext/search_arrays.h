@@ -22,7 +22,7 @@ typedef struct sr1_search_table {
     size_t queries;                /* asked */
     size_t hits;                   /* of all of them */
     size_t documents;              /* that the hits are of */
-    const int32_t *status;         /* [queries] SR1_SEARCH_ */
+    const int32_t *status;         /* [queries] SR1_ACTION_* */
     const size_t *ends;            /* [queries] */
     const double *scores;          /* [hits] */
     const uint32_t *hit_documents; /* [hits] index of its document */

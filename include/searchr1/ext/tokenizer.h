@@ -24,6 +24,7 @@ extern "C" {
 
 typedef struct sr1_tokenizer sr1_tokenizer;
 typedef struct sr1_token_stream sr1_token_stream;
+typedef struct sr1_rollout sr1_rollout; /* searchr1/rollout.h */
 
 /* Open a Hugging Face folder (tokenizer.json; tokenizer_config.json, chat_template.jinja,
  * generation_config.json and config.json where they exist), a tokenizer.json alone, or a
@@ -197,6 +198,11 @@ SR1_API sr1_status sr1_tokenizer_train(const char *const *texts, const size_t *s
                                        const int64_t *weights, size_t n,
                                        const sr1_tokenizer_train_options *options,
                                        const char *dir);
+
+/* ---- of a rollout ---- */
+
+/* Return the tokenizer of a rollout. Borrowed until the rollout is freed. */
+SR1_API sr1_tokenizer *sr1_rollout_tokenizer(sr1_rollout *rollout);
 
 #ifdef __cplusplus
 }

@@ -45,7 +45,17 @@ SR1_API int64_t sr1_trajectory_weights_version(const sr1_trajectory *t);
  * has no opening tag. Else 0. */
 SR1_API int32_t sr1_trajectory_begins_in_thought(const sr1_trajectory *t);
 
+/* Return a hash of the prompt's token ids: equal prompts have equal keys. It is the key
+ * that the advantage functions take. */
+SR1_API uint64_t sr1_trajectory_group_key(const sr1_trajectory *t);
+
 /* ---- tokens: n = sr1_trajectory_token_count, m = sr1_trajectory_policy_count ---- */
+
+/* Return the number of tokens that the environment inserted. */
+SR1_API size_t sr1_trajectory_environment_count(const sr1_trajectory *t);
+
+/* Return the source of each token, SR1_SOURCE_*, uint8 [n]. NULL if n is 0. */
+SR1_API const uint8_t *sr1_trajectory_sources(const sr1_trajectory *t);
 
 /* Return the positions of the policy's tokens in the whole sequence, int32 [m], rising
  * (the seed's generated_positions). NULL if m is 0. */

@@ -35,11 +35,8 @@ static sr1_status take_code(struct sr1_check *c, int32_t form, const char *text,
         return sr1__fail(SR1_E_INVALID, "check: form %d is no SR1_CHECK_*", (int)form);
     sr1__buf_init(&b, CODE_MAX);
     sr1__buf_utf8(&b, text, len);
-    if (b.status != SR1_OK)
-        return sr1__buf_status(&b, "program");
     c->code_len = b.len;
-    c->code = sr1__buf_take(&b);
-    return c->code != NULL ? SR1_OK : sr1__fail_nomem("program");
+    return sr1__buf_finish(&b, "program", &c->code);
 }
 
 static sr1_status make_check(struct sr1_check *c, const struct sr1_checker *k,

@@ -11,6 +11,7 @@
 #include "environment/env/env.h"
 
 #include <searchr1/search.h>
+#include <searchr1/ext/episodes.h>
 
 #include <pthread.h>
 

@@ -20,7 +20,7 @@ sr1_status sr1__callback_end(const struct sr1__error *before, sr1_status status,
 {
     if (status == SR1_OK)
         return SR1_OK;
-    if (strcmp(before->text, sr1_last_error()) == 0)
+    if (sr1__error_since(before)[0] == '\0')
         return sr1__fail(
             is_library_status(status) ? status : SR1_E_CALLBACK,
             "%s '%s': its function failed with status %d and gave no reason; "

@@ -11,6 +11,8 @@
 #include "environment/env/sink.h"
 #include "environment/env/tool_env.h"
 
+#include <searchr1/ext/episodes.h>
+
 #include <stdatomic.h>
 #include <string.h>
 

@@ -25,7 +25,7 @@ struct sr1__action {
  * three are empty when no action was executed. */
 struct sr1__observation {
     struct sr1__buf head, body, tail;
-    int32_t status; /* SR1_SEARCH_*; after TIMEOUT and ERROR the body is empty */
+    int32_t status; /* SR1_ACTION_*; after TIMEOUT and ERROR the body is empty */
     int32_t n_hits;
     char **hit_ids; /* [n_hit_ids], best first; a hit without id is "" */
     int32_t n_hit_ids;

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define MAX_TURNS (1 << 20)
-#define MAX_SEARCH_STATUS 15 /* SR1_SEARCH_* and what it may grow by */
+#define MAX_SEARCH_STATUS 15 /* SR1_ACTION_* and what it may grow by */
 #define MAX_EVENTS (1 << 20) /* searches, gold answers */
 
 struct sr1__trajectory_builder {

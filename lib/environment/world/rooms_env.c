@@ -6,6 +6,8 @@
 #include "base/struct.h"
 #include "environment/env/env.h"
 
+#include <searchr1/ext/episodes.h>
+
 #include <pthread.h>
 #include <string.h>
 

@@ -5,6 +5,7 @@
  * world occurs in them. */
 #include "environment/world/rooms.h"
 
+#include <searchr1/ext/episodes.h>
 #include <searchr1/ext/thinking.h>
 
 #include "base/file.h"

@@ -15,6 +15,8 @@
 
 #include "base/json.h"
 
+#include <searchr1/ext/episodes.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -236,6 +236,16 @@ static const struct {
     int32_t begin, end; /* stages */
 } demo_files[] = {{"sft.jsonl", 0, STAGES - 1}, {"mix.jsonl", STAGES - 1, STAGES}};
 
+/* Stages without a step have no file, nor that of an earlier world. */
+static sr1_status remove_demos(const struct world_writer *w, const char *file)
+{
+    char *path = sr1__path_join(w->folder, file);
+    sr1_status st = path ? sr1__dir_remove(path) : sr1__fail_nomem("path");
+
+    sr1__free(path);
+    return st;
+}
+
 static sr1_status write_stages(const struct world_writer *w,
                                const struct sr1__demo_worlds *d, size_t file)
 {
@@ -255,7 +265,8 @@ static sr1_status write_stages(const struct world_writer *w,
                 st = report_world_progress(w, "demonstrations", done, total);
         }
     if (st == SR1_OK)
-        st = sr1__world_save(w->folder, demo_files[file].file, &rows);
+        st = total > 0 ? sr1__world_save(w->folder, demo_files[file].file, &rows)
+                       : remove_demos(w, demo_files[file].file);
     sr1__buf_free(&rows);
     return st;
 }

@@ -2,6 +2,7 @@
  *
  *     search_from_config.c     search engines
  *     rewards_from_config.c    rewards
+ *     adapter_from_config.c    the adapter that a policy is trained by
  *     policy_from_config.c     server, weights, tokenizer, prompts, limits of a rollout
  *     generator_from_config.c  models that talk: a rollout in the environment "none"
  *     env_from_config.c        environments, by the table of the key `environment`
@@ -12,6 +13,12 @@
 #define SR1__POLICY_ASSEMBLE_ASSEMBLE_H
 
 #include "policy/rollout_internal.h"
+
+/* The keys lora_rank (0: no adapter), lora_alpha and lora_targets. */
+sr1_status sr1__lora_configured(struct sr1__lora_config *out, const sr1_config *c);
+/* Give the policy m the adapter that c asks for; one that m was loaded with must be it.
+ */
+sr1_status sr1__adapter_configured(sr1_model *m, const sr1_config *c);
 
 /* What the caller of a rollout brings; a reference of its own is taken. */
 struct sr1__rollout_given {
@@ -26,7 +33,9 @@ struct sr1__env_parts {
     sr1_env *env;
     sr1_env *deaf_env;            /* for the no_search ablation */
     const sr1_generator *reviser; /* borrowed: failed revisions exclude trajectories */
-    int32_t no_engine;            /* nobody named the engine that env searches */
+    /* what to say of them, "" nothing: */
+    char no_engine[512]; /* nobody named the engine that env searches */
+    char odd_pair[512];  /* the protocol is that of another environment */
 };
 
 /* A rollout that has all but its environment. */

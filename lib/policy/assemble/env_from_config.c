@@ -5,8 +5,10 @@
 #include "environment/critique/problems_from_config.h"
 #include "policy/local_generator.h"
 
+#include <searchr1/ext/engines.h>
 #include <searchr1/ext/world.h>
 
+#include <stdio.h>
 #include <string.h>
 
 /* What an opener works with. */
@@ -38,7 +40,8 @@ static sr1_status open_over_engine(struct sr1__env_parts *parts,
     sr1_status st;
 
     if (!r->search && !has_no_engine(q)) {
-        parts->no_engine = sr1__engine_is_unnamed(q->config);
+        if (sr1__engine_is_unnamed(q->config))
+            sr1__engine_remark(q->config, parts->no_engine, sizeof(parts->no_engine));
         SR1__TRY(sr1_search_open(&r->search, q->config));
     }
     SR1__TRY(sr1_env_open(&parts->env, q->name, r->search, q->options));
@@ -122,6 +125,7 @@ sr1_status sr1__env_parts_open(struct sr1__env_parts *parts, sr1_rollout *r,
         return sr1__fail(SR1_E_CONFIG, "environment '%.64s' cannot be opened",
                          sr1__config_str(c, "environment"));
     q.name = kind->name;
+    (void)sr1__env_pair_remark(c, parts->odd_pair, sizeof(parts->odd_pair));
     return kind->open(parts, &q);
 }
 
@@ -144,7 +148,63 @@ int sr1__engine_is_unnamed(const sr1_config *c)
            !*sr1__config_str(c, "mock_knowledge");
 }
 
+void sr1__engine_remark(const sr1_config *c, char *text, size_t size)
+{
+    const char *given = sr1__config_given_engine(c);
+
+    if (*given)
+        snprintf(text, size,
+                 "the run's program gave it the search engine '%.100s' (in Python "
+                 "search=), and here is none, so every search would find nothing; use "
+                 "the run from such a program, or name an engine by search_engine",
+                 given);
+    else
+        snprintf(text, size,
+                 "search_engine is not set, so every search would find nothing; set "
+                 "search_engine: bm25 and search_index (sr1-search index makes one), "
+                 "or remote and search_url, or environment: none for a run without "
+                 "search");
+}
+
 sr1_status sr1__engine_check(const sr1_config *c)
 {
-    return sr1__refuse_unnamed_engine(sr1__engine_is_unnamed(c));
+    char text[512];
+
+    if (!sr1__engine_is_unnamed(c))
+        return SR1_OK;
+    sr1__engine_remark(c, text, sizeof(text));
+    return sr1__fail(SR1_E_CONFIG, "%s", text);
+}
+
+/* ---- a protocol of another environment ---- */
+
+/* What a protocol's own prompt tells the policy to do, and where that is answered. */
+static const struct {
+    const char *protocol, *tells, *environment;
+} spoken[] = {
+    {"search-r1", "to search by a query between <search> and </search>", "search"},
+    {"search-r1-compat", "to search by a query between <search> and </search>", "search"},
+    {"mt-grpo", "to call tools by JSON between <tool> and </tool>", "tools"},
+    {"rlvcr", "to act in a world between <action> and </action>", "rooms"},
+};
+
+int sr1__env_pair_remark(const sr1_config *c, char *text, size_t size)
+{
+    const char *environment = sr1__config_str(c, "environment");
+
+    if (*sr1__config_str(c, "prompt_template") || strcmp(environment, "none") == 0)
+        return 0;
+    for (size_t i = 0; i < sizeof(spoken) / sizeof(spoken[0]); i++) {
+        if (!sr1__config_is(c, "protocol", spoken[i].protocol) ||
+            strcmp(environment, spoken[i].environment) == 0)
+            continue;
+        snprintf(
+            text, size,
+            "the prompt of protocol %s tells the policy %s, which environment %s "
+            "does not answer; it goes with environment %s, or with a prompt_template "
+            "of your own",
+            spoken[i].protocol, spoken[i].tells, environment, spoken[i].environment);
+        return 1;
+    }
+    return 0;
 }

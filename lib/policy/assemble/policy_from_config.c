@@ -9,6 +9,8 @@
 #include "text/data/question.h"
 #include "text/tokenizer/tokenizer.h"
 
+#include <searchr1/ext/model_details.h>
+
 #include <string.h>
 #include <unistd.h>
 
@@ -50,7 +52,8 @@ static sr1_status open_rollout_model(sr1_rollout *r, const sr1_config *c)
     o.device = sr1__config_str(c, "device");
     o.dtype = strcmp(dtype, "auto") == 0 ? NULL : dtype;
     o.threads = (int32_t)sr1__config_int(c, "threads");
-    return sr1_model_open(&r->model, folder, &o);
+    SR1__TRY(sr1_model_open(&r->model, folder, &o));
+    return r->trained ? sr1__adapter_configured(r->model, c) : SR1_OK;
 }
 
 /* The tokenizer may be the caller's, shared by others: it stays as it is. */
@@ -67,6 +70,23 @@ static sr1_status choose_template(sr1_rollout *r, const sr1_config *c)
     return SR1_OK;
 }
 
+/* The model's folder; that of its base where an adapter's has no tokenizer. */
+static sr1_status model_tokenizer_folder(const sr1_rollout *r, const sr1_config *c,
+                                         const char **out)
+{
+    char *file;
+
+    SR1__TRY(model_folder(c, out));
+    if (!r->model || !r->model->adapter || !r->model->folder)
+        return SR1_OK;
+    file = sr1__path_join(*out, "tokenizer.json");
+    SR1__CHECK_ALLOC(file, "file name");
+    if (!sr1__path_exists(file))
+        *out = r->model->folder;
+    sr1__free(file);
+    return SR1_OK;
+}
+
 static sr1_status open_rollout_tokenizer(sr1_rollout *r, const sr1_config *c)
 {
     const char *path = sr1__config_str(c, "tokenizer");
@@ -77,7 +97,7 @@ static sr1_status open_rollout_tokenizer(sr1_rollout *r, const sr1_config *c)
                          "neither tokenizer nor model_name_or_path is set; name the "
                          "tokenizer of the server's model (tokenizer=FOLDER)");
     if (!r->tokenizer && !*path)
-        SR1__TRY(model_folder(c, &path));
+        SR1__TRY(model_tokenizer_folder(r, c, &path));
     if (!r->tokenizer)
         SR1__TRY(sr1__context(sr1_tokenizer_open(&r->tokenizer, path), "tokenizer"));
     SR1__TRY(sr1__needs_byte_level(r->tokenizer, "tokenizer"));
@@ -260,6 +280,12 @@ sr1_status sr1__rollout_begin(sr1_rollout **out, const sr1_config *config,
     return SR1_OK;
 }
 
+static sr1_status copy_remark(char **out, const char *text)
+{
+    *out = *text ? sr1__strdup(text) : NULL;
+    return *text && !*out ? sr1__fail_nomem("rollout") : SR1_OK;
+}
+
 sr1_status sr1__rollout_complete(sr1_rollout *r, const sr1_config *c,
                                  const struct sr1__env_parts *parts)
 {
@@ -269,7 +295,8 @@ sr1_status sr1__rollout_complete(sr1_rollout *r, const sr1_config *c,
     SR1__TRY(read_question(r, c));
     read_limits(r, c);
     SR1__TRY(sr1__rollout_use_env(r, parts->env, parts->deaf_env, parts->reviser));
-    r->no_engine = parts->no_engine;
+    SR1__TRY(copy_remark(&r->no_engine, parts->no_engine));
+    SR1__TRY(copy_remark(&r->odd_pair, parts->odd_pair));
     SR1__TRY(check_thoughts(r));
     if (p->chat)
         SR1__TRY(sr1__turn_delimiters_make(&r->border, r->tokenizer, !r->thinking));

@@ -8,6 +8,7 @@
 #include <searchr1/ext/embed.h>
 #include <searchr1/rollout.h>
 #include <searchr1/ext/reward_set.h>
+#include <searchr1/ext/seed_rewards.h>
 
 #include <string.h>
 

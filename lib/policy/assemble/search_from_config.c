@@ -10,6 +10,7 @@
 #include <searchr1/ext/faiss.h>
 #include <searchr1/rollout.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/num.h"
@@ -208,16 +209,38 @@ static sr1_status open_remote(sr1_search **out, const sr1_config *c)
     return wrap_disk_cache(out, engine, url, c);
 }
 
+/* Answers depend on the address and on Google's engine id. Caller frees. */
+static char *name_web_scope(const sr1_search_http_options *o)
+{
+    struct sr1__buf b;
+    char *scope;
+
+    sr1__buf_init(&b, 0);
+    sr1__buf_str(&b, o->url);
+    if (*o->engine_id)
+        sr1__buf_fmt(&b, "?cx=%s", o->engine_id);
+    scope = sr1__buf_take(&b);
+    sr1__buf_free(&b);
+    return scope;
+}
+
 static sr1_status open_web(sr1_search **out, const sr1_config *c)
 {
     sr1_search_http_options o;
     sr1_search *engine = NULL;
+    char *scope;
+    sr1_status st;
 
     read_http(&o, c);
     o.url = sr1__config_str(c, "search_web_url");
     o.engine_id = sr1__config_str(c, "search_google_cx");
-    SR1__TRY(sr1_search_open_web(&engine, sr1__config_str(c, "search_provider"), &o));
-    return wrap_disk_cache(out, engine, o.url, c);
+    scope = name_web_scope(&o);
+    st = scope ? sr1_search_open_web(&engine, sr1__config_str(c, "search_provider"), &o)
+               : sr1__fail_nomem("search engine");
+    if (st == SR1_OK)
+        st = wrap_disk_cache(out, engine, scope, c);
+    sr1__free(scope);
+    return st;
 }
 
 /* ---- by name ---- */

@@ -1,4 +1,4 @@
-/* lib/retrieval/faiss/build.cpp - build and write FAISS indexes. */
+/* retrieval/faiss/build.cpp - build and write FAISS indexes. */
 #include "retrieval/faiss/guard.h"
 
 #include <faiss/IndexFlat.h>

@@ -1,4 +1,4 @@
-/* lib/retrieval/faiss/table.cpp - the one symbol that the bridge exports, and the texts
+/* retrieval/faiss/table.cpp - the one symbol that the bridge exports, and the texts
  * for exceptions. */
 #include "retrieval/faiss/guard.h"
 

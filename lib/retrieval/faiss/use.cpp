@@ -1,4 +1,4 @@
-/* lib/retrieval/faiss/use.cpp - read and search FAISS indexes. */
+/* retrieval/faiss/use.cpp - read and search FAISS indexes. */
 #include "retrieval/faiss/guard.h"
 
 #include <faiss/IndexHNSW.h>

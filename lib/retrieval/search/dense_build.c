@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "retrieval/search/dense_part.h"
+#include "retrieval/search/encoding.h"
 
 #include <searchr1/ext/embed.h>
 
@@ -112,10 +113,12 @@ static sr1_status open_part(struct dense_build *b)
 
     sr1__buf_init(&key, 0);
     sr1__buf_fmt(
-        &key, "dtype %s, dim %zu, text_format %s, corpus of %llu bytes, embedder %s",
+        &key, "dtype %s, dim %zu, text_format %s, corpus of %llu bytes, embedder %s ",
         b->plan.type->name, b->plan.dim, b->plan.format->name,
         (unsigned long long)sr1__corpus_reader_total(b->writer.reader), b->plan.embedder);
-    status = sr1__buf_status(&key, "key of a build");
+    status = sr1__encoding_of_documents(b->plan.encoding, &key);
+    if (status == SR1_OK)
+        status = sr1__buf_status(&key, "key of a build");
     if (status == SR1_OK)
         status = sr1__dense_part_open(&b->part, b->plan.index_path, key.data,
                                       b->plan.type, b->plan.dim);
@@ -190,8 +193,7 @@ sr1_status sr1_dense_build(const char *corpus_path, const char *index_path,
             SR1_E_INVALID,
             "dense build: corpus_path, index_path and embedder are required");
     SR1__TRY(sr1__path_distinct(corpus_path, index_path));
-    SR1__TRY(sr1__dense_plan_read(&b.plan, options, sr1_embedder_name(embedder),
-                                  "dense build"));
+    SR1__TRY(sr1__dense_plan_read(&b.plan, options, embedder, "dense build"));
     b.plan.corpus_path = corpus_path;
     b.plan.index_path = index_path;
     b.plan.dim = (size_t)sr1_embedder_dim(embedder);

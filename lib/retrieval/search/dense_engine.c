@@ -7,9 +7,9 @@
 #include "base/struct.h"
 #include "retrieval/search/query_result.h"
 #include "retrieval/search/dense_device.h"
+#include "retrieval/search/embed.h"
+#include "retrieval/search/encoding.h"
 #include "retrieval/search/search_engine.h"
-
-#include <searchr1/ext/embed.h>
 
 #include <string.h>
 
@@ -141,15 +141,23 @@ static sr1_status read_dense_options(const sr1_dense_options *options,
 static sr1_status check_embedder(const struct sr1__dense_meta *m,
                                  const sr1_embedder *embedder)
 {
+    const char *name = sr1_embedder_name(embedder);
+    const char *own = sr1__embedder_encoding(embedder);
+
     if ((size_t)sr1_embedder_dim(embedder) != m->dim)
         return sr1__fail(SR1_E_INVALID,
                          "the index has vectors of %zu numbers, embedder '%.200s' makes "
                          "%d%s%.200s%s",
-                         m->dim, sr1_embedder_name(embedder),
-                         (int)sr1_embedder_dim(embedder),
+                         m->dim, name, (int)sr1_embedder_dim(embedder),
                          *m->embedder ? "; it was made with '" : "", m->embedder,
                          *m->embedder ? "'" : "");
-    return SR1_OK;
+    if (*m->encoding == '\0' && *own == '\0' && *m->embedder != '\0' &&
+        strcmp(m->embedder, name) != 0)
+        sr1__log(SR1_LOG_WARN,
+                 "the index was made with embedder '%.200s', its queries are embedded by "
+                 "'%.200s'",
+                 m->embedder, name);
+    return sr1__encoding_check(m->encoding, own, name);
 }
 
 /* "auto" is content with this processor where no device can be had. */

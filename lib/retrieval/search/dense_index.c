@@ -5,6 +5,7 @@
 #include "base/struct.h"
 #include "base/utf8.h"
 #include "retrieval/search/dense_device.h"
+#include "retrieval/search/encoding.h"
 
 #include <searchr1/ext/embed.h>
 
@@ -13,11 +14,16 @@ struct sr1__dense_index {
     struct sr1__section sections[DENSE_SECTIONS];
     struct sr1__dense_meta meta;
     struct sr1__stored_rows rows;
+    size_t n_sections;
     char embedder[DENSE_NAME_MAX + 1];
+    char encoding[SR1__ENCODING_MAX + 1];
 };
 
-const struct sr1__index_kind sr1__dense_kind = {"SR1DENSE", "dense index", 1,
+const struct sr1__index_kind sr1__dense_kind = {"SR1DENSE", "dense index", 2,
                                                 DENSE_COUNTS_BYTES, DENSE_SECTIONS};
+/* Before encodings were kept. */
+static const struct sr1__index_kind first_kind = {"SR1DENSE", "dense index", 1,
+                                                  DENSE_COUNTS_BYTES, DENSE_ENCODING};
 
 static sr1_status read_dense_counts(struct sr1__dense_meta *m,
                                     const unsigned char *counts)
@@ -54,15 +60,28 @@ static sr1_status check_sections(const struct sr1__dense_index *ix,
     return SR1_OK;
 }
 
-static sr1_status read_name(struct sr1__dense_index *ix)
+/* The text of a section into out[most + 1], which is zeros. */
+static sr1_status read_section_text(const struct sr1__section *s, char *out, size_t most,
+                                    const char *what)
 {
-    const struct sr1__section *s = &ix->sections[DENSE_EMBEDDER];
-
-    if (s->size > DENSE_NAME_MAX || memchr(s->p, '\0', s->size) != NULL ||
+    if (s->size == 0)
+        return SR1_OK;
+    if (s->size > most || memchr(s->p, '\0', s->size) != NULL ||
         !sr1__utf8_valid((const char *)s->p, s->size))
-        return sr1__index_corrupt("the name of its embedder is no text");
-    memcpy(ix->embedder, s->p, s->size);
+        return sr1__index_corrupt(what);
+    memcpy(out, s->p, s->size);
+    return SR1_OK;
+}
+
+static sr1_status read_texts(struct sr1__dense_index *ix)
+{
+    SR1__TRY(read_section_text(&ix->sections[DENSE_EMBEDDER], ix->embedder,
+                               DENSE_NAME_MAX, "the name of its embedder is no text"));
+    SR1__TRY(read_section_text(&ix->sections[DENSE_ENCODING], ix->encoding,
+                               SR1__ENCODING_MAX,
+                               "the encoding of its embedder is no text"));
     ix->meta.embedder = ix->embedder;
+    ix->meta.encoding = ix->encoding;
     return SR1_OK;
 }
 
@@ -71,11 +90,14 @@ static sr1_status check_dense_index(struct sr1__dense_index *ix,
 {
     struct sr1__dense_meta *m = &ix->meta;
     const unsigned char *counts = NULL;
+    int first = n >= SECTIONS_HEADER_BYTES && index_u32(bytes + 8) == first_kind.version;
+    const struct sr1__index_kind *kind = first ? &first_kind : &sr1__dense_kind;
 
-    SR1__TRY(sr1__sections_open(&sr1__dense_kind, bytes, n, ix->sections, &counts));
+    ix->n_sections = kind->n_sections;
+    SR1__TRY(sr1__sections_open(kind, bytes, n, ix->sections, &counts));
     SR1__TRY(read_dense_counts(m, counts));
     SR1__TRY(check_sections(ix, bytes));
-    SR1__TRY(read_name(ix));
+    SR1__TRY(read_texts(ix));
     SR1__TRY(sr1__stored_rows_init(&ix->rows, &ix->sections[DENSE_DOCUMENTS],
                                    &ix->sections[DENSE_DOC_DIR]));
     m->file_bytes = n;
@@ -122,10 +144,11 @@ void sr1__dense_close(struct sr1__dense_index *ix)
 sr1_status sr1__dense_check(const struct sr1__dense_index *ix)
 {
     static const char *const names[DENSE_SECTIONS] = {
-        "documents", "directory of documents", "vectors", "scales", "embedder's name"};
+        "documents", "directory of documents", "vectors",
+        "scales",    "embedder's name",        "embedder's encoding"};
 
     return sr1__dense_check_changed(
-        ix, sr1__sections_verify(ix->sections, names, DENSE_SECTIONS));
+        ix, sr1__sections_verify(ix->sections, names, ix->n_sections));
 }
 
 sr1_status sr1__dense_check_changed(const struct sr1__dense_index *ix, sr1_status status)

@@ -3,11 +3,13 @@
  * A file of sections (sections.h) whose footer begins with documents:u64
  * contents_bytes:u64 dim:u32 stride:u32 type:u32 0:u32:
  *
- * documents, doc_dir  the rows (stored_rows.h) vectors             [documents, stride] of
- * the type, at a multiple of 64; stride is
- *                       dim and zeros up to a multiple of 16
- *   scales              [documents] float, where the type has them
- *   embedder            the name of what made the vectors, UTF-8
+ *     documents, doc_dir  the rows (stored_rows.h)
+ *     vectors             [documents, stride] of the type, at a multiple of 64; stride is
+ *                         dim and zeros up to a multiple of 16
+ *     scales              [documents] float, where the type has them
+ *     embedder            the name of what made the vectors, UTF-8
+ *     encoding            how it made them (encoding.h); empty: not known. Not in files
+ *                         of version 1
  *
  * An open index is read-only and may be used from several threads. Whatever the bytes of
  * the file, calls end with a status. */
@@ -29,6 +31,7 @@ enum dense_section {
     DENSE_VECTORS,
     DENSE_SCALES,
     DENSE_EMBEDDER,
+    DENSE_ENCODING,
     DENSE_SECTIONS,
 };
 
@@ -46,6 +49,7 @@ struct sr1__dense_meta {
     size_t stride;
     const struct sr1__dense_type *type;
     const char *embedder; /* "": unknown */
+    const char *encoding; /* "": unknown */
 };
 
 sr1_status sr1__dense_open(struct sr1__dense_index **out, const char *path);

@@ -207,9 +207,7 @@ static sr1_status make_path(struct sr1__dense_part *p, const char *index_path)
 
     sr1__buf_init(&b, 0);
     sr1__buf_fmt(&b, "%s.part", index_path);
-    SR1__TRY(sr1__buf_status(&b, "file name"));
-    p->path = sr1__buf_take(&b);
-    return SR1_OK;
+    return sr1__buf_finish(&b, "file name", &p->path);
 }
 
 sr1_status sr1__dense_part_open(struct sr1__dense_part **out, const char *index_path,

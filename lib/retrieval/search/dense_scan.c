@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "retrieval/search/top_k.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -75,7 +76,7 @@ static sr1_status offer_scores(struct sr1__top_k *best, const float *scores, siz
     float least = least_of(best);
 
     for (size_t i = 0; i < n; i++) {
-        if (scores[i] <= least)
+        if (scores[i] <= least && scores[i] >= -FLT_MAX)
             continue;
         if (!isfinite(scores[i]))
             return sr1__fail(SR1_E_CORRUPT,

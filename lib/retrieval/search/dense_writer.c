@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/struct.h"
+#include "retrieval/search/embed.h"
 
 #define BATCH_MOST 65536
 
@@ -27,7 +28,7 @@ static sr1_status check_name(const char *name, const char *what)
 
 sr1_status sr1__dense_plan_read(struct sr1__dense_plan *plan,
                                 const sr1_dense_build_options *options,
-                                const char *embedder, const char *what)
+                                const sr1_embedder *embedder, const char *what)
 {
     sr1_dense_build_options o = defaults;
     const char *names;
@@ -52,9 +53,10 @@ sr1_status sr1__dense_plan_read(struct sr1__dense_plan *plan,
     if (plan->format == NULL)
         return sr1__fail(SR1_E_INVALID, "%s: no text_format '%.100s'; there are: %s",
                          what, o.text_format, names);
-    plan->embedder = embedder != NULL          ? embedder
+    plan->embedder = embedder != NULL          ? sr1_embedder_name(embedder)
                      : o.embedder_name != NULL ? o.embedder_name
                                                : "";
+    plan->encoding = embedder != NULL ? sr1__embedder_encoding(embedder) : "";
     return check_name(plan->embedder, what);
 }
 
@@ -211,6 +213,9 @@ sr1_status sr1__dense_writer_commit(struct sr1__dense_writer *w)
     SR1__TRY(sr1__section_begin(&w->out, DENSE_EMBEDDER, 8));
     SR1__TRY(sr1__section_put(&w->out, DENSE_EMBEDDER, w->plan->embedder,
                               strlen(w->plan->embedder)));
+    SR1__TRY(sr1__section_begin(&w->out, DENSE_ENCODING, 8));
+    SR1__TRY(sr1__section_put(&w->out, DENSE_ENCODING, w->plan->encoding,
+                              strlen(w->plan->encoding)));
     SR1__TRY(put_footer(w));
     w->out.file = NULL;
     SR1__TRY(sr1__file_writer_commit(file));

@@ -16,6 +16,7 @@ struct sr1__dense_plan {
     const struct sr1__dense_type *type;
     const struct sr1__text_format *format;
     const char *embedder;
+    const char *encoding; /* of it; "": not known */
     size_t dim;
     size_t batch;
     int32_t zstd_level;
@@ -23,10 +24,10 @@ struct sr1__dense_plan {
     void *user;
 };
 /* Check options and name; the paths, dim and progress are the caller's to set. embedder:
- * its name, NULL for the one of the options. what: "dense build". */
+ * NULL for the name of the options. what: "dense build". */
 sr1_status sr1__dense_plan_read(struct sr1__dense_plan *plan,
                                 const sr1_dense_build_options *options,
-                                const char *embedder, const char *what);
+                                const sr1_embedder *embedder, const char *what);
 
 struct sr1__dense_writer {
     const struct sr1__dense_plan *plan;

@@ -6,6 +6,8 @@
 #include "base/mem.h"
 #include "base/struct.h"
 #include "base/utf8.h"
+#include "retrieval/search/caller_status.h"
+#include "retrieval/search/encoding.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -27,6 +29,7 @@ struct plugin {
 struct sr1_embedder {
     struct plugin plugin;
     sr1_embedder_ops ops;
+    char *encoding; /* NULL: not known */
 };
 
 struct sr1_reranker {
@@ -64,27 +67,22 @@ static int plugin_release(struct plugin *p)
     return 1;
 }
 
-static void plugin_begin(struct plugin *p)
+static void plugin_begin(struct plugin *p, struct sr1__error *before)
 {
     if (p->locked)
         pthread_mutex_lock(&p->lock);
-    if (!p->builtin)
-        sr1_set_error(SR1_OK, "");
+    sr1__error_save(before, SR1_OK);
 }
 
 /* Returns the call's status as ours. */
-static sr1_status plugin_end(struct plugin *p, sr1_status status)
+static sr1_status plugin_end(struct plugin *p, const struct sr1__error *before,
+                             sr1_status status)
 {
-    const char *text = sr1_last_error();
-
     if (p->locked)
         pthread_mutex_unlock(&p->lock);
-    if (status == SR1_OK)
-        return SR1_OK;
     if (p->builtin)
         return sr1__context(status, "%s '%s'", p->kind, p->name);
-    return sr1__fail(SR1_E_CALLBACK, "%s '%s' failed with %s (%d)%s%s", p->kind, p->name,
-                     sr1_status_name(status), (int)status, text[0] ? ": " : "", text);
+    return sr1__caller_status(before, status, p->kind, p->name);
 }
 
 /* ---- texts ---- */
@@ -110,9 +108,7 @@ static sr1_status mend_input_text(char **out, const char *text)
 
     sr1__buf_init(&b, 0);
     sr1__buf_utf8(&b, text, strlen(text));
-    SR1__TRY(sr1__buf_status(&b, "text"));
-    *out = sr1__buf_take(&b);
-    return SR1_OK;
+    return sr1__buf_finish(&b, "text", out);
 }
 
 static sr1_status input_texts_fill(struct input_texts *t, const char *const *given)
@@ -146,8 +142,28 @@ static sr1_status input_texts_take(struct input_texts *t, const char *const *giv
 
 /* ---- embedders ---- */
 
+static void embedder_drop(sr1_embedder *e)
+{
+    sr1__free(e->encoding);
+    sr1__free(e);
+}
+
+/* encoding NULL: not the library's own. */
+static sr1_status embedder_init(sr1_embedder *e, const char *encoding, void *self)
+{
+    if (encoding && strlen(encoding) > SR1__ENCODING_MAX)
+        return sr1__fail(SR1_E_INVALID, "embedder '%.100s': its prefixes are too long",
+                         e->ops.name);
+    if (encoding) {
+        e->encoding = sr1__strdup(encoding);
+        SR1__CHECK_ALLOC(e->encoding, "encoding of an embedder");
+    }
+    return plugin_init(&e->plugin, "embedder", e->ops.name, self, e->ops.destroy,
+                       e->ops.flags, encoding != NULL);
+}
+
 static sr1_status embedder_new(sr1_embedder **out, const sr1_embedder_ops *given,
-                               void *self, int builtin)
+                               const char *encoding, void *self)
 {
     sr1_embedder_ops ops = {0};
     sr1_embedder *e;
@@ -163,21 +179,18 @@ static sr1_status embedder_new(sr1_embedder **out, const sr1_embedder_ops *given
                          ops.name, (int)ops.dim, SR1_EMBED_DIM_MAX);
     SR1__CALLOC(e, 1, "embedder");
     e->ops = ops;
-    SR1__RETURN_NEW(out, e,
-                    plugin_init(&e->plugin, "embedder", ops.name, self, ops.destroy,
-                                ops.flags, builtin),
-                    sr1__free);
+    SR1__RETURN_NEW(out, e, embedder_init(e, encoding, self), embedder_drop);
 }
 
 sr1_status sr1_embedder_new(sr1_embedder **out, const sr1_embedder_ops *ops, void *self)
 {
-    return embedder_new(out, ops, self, 0);
+    return embedder_new(out, ops, NULL, self);
 }
 
 sr1_status sr1__embedder_new_builtin(sr1_embedder **out, const sr1_embedder_ops *ops,
-                                     void *self)
+                                     const char *encoding, void *self)
 {
-    return embedder_new(out, ops, self, 1);
+    return embedder_new(out, ops, encoding, self);
 }
 
 sr1_embedder *sr1_embedder_retain(sr1_embedder *e)
@@ -190,7 +203,12 @@ sr1_embedder *sr1_embedder_retain(sr1_embedder *e)
 void sr1_embedder_free(sr1_embedder *e)
 {
     if (e && plugin_release(&e->plugin))
-        sr1__free(e);
+        embedder_drop(e);
+}
+
+const char *sr1__embedder_encoding(const sr1_embedder *e)
+{
+    return e->encoding ? e->encoding : "";
 }
 
 const char *sr1_embedder_name(const sr1_embedder *e)
@@ -215,11 +233,12 @@ static sr1_status check_vectors_finite(const float *v, size_t n, size_t dim)
 static sr1_status embed_texts(sr1_embedder *e, const struct input_texts *t, int32_t kind,
                               float *v)
 {
+    struct sr1__error before;
     sr1_status st;
 
-    plugin_begin(&e->plugin);
+    plugin_begin(&e->plugin, &before);
     st = e->ops.embed(e->plugin.self, t->use, t->n, kind, v);
-    SR1__TRY(plugin_end(&e->plugin, st));
+    SR1__TRY(plugin_end(&e->plugin, &before, st));
     return sr1__context(check_vectors_finite(v, t->n, (size_t)e->ops.dim),
                         "embedder '%s'", e->plugin.name);
 }
@@ -344,11 +363,12 @@ static sr1_status score_texts(sr1_reranker *r, const struct input_texts *t,
                               double *scores)
 {
     size_t n = t->n - 1;
+    struct sr1__error before;
     sr1_status st;
 
-    plugin_begin(&r->plugin);
+    plugin_begin(&r->plugin, &before);
     st = r->ops.score(r->plugin.self, t->use[0], t->use + 1, n, scores);
-    SR1__TRY(plugin_end(&r->plugin, st));
+    SR1__TRY(plugin_end(&r->plugin, &before, st));
     for (size_t i = 0; i < n; i++)
         if (!isfinite(scores[i]))
             return sr1__fail(SR1_E_NUMERIC, "reranker '%s': score %zu is not finite",

@@ -5,6 +5,8 @@
 
 #include "base/mem.h"
 
+#include <searchr1/ext/engines.h>
+
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -343,7 +345,7 @@ sr1_status sr1_search_sink_status(sr1_search_sink *sink, size_t query, int32_t s
 
     SR1__TRY(sink_answer(sink, query, &a));
     if (status < SR1_ACTION_OK || status > SR1_ACTION_ERROR)
-        return sr1__fail(SR1_E_INVALID, "search sink: status %d is none of SR1_SEARCH_",
+        return sr1__fail(SR1_E_INVALID, "search sink: status %d is none of SR1_ACTION_*",
                          (int)status);
     a->status = status;
     if (status == SR1_ACTION_TIMEOUT || status == SR1_ACTION_ERROR)

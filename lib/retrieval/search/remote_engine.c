@@ -12,7 +12,9 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
+#define HTTP_NOT_FOUND 404
 #define HTTP_UNPROCESSABLE 422
 
 struct remote_engine {
@@ -90,12 +92,38 @@ static sr1_status fail_unreadable_answer(const struct remote_engine *m, sr1_stat
     return SR1_OK;
 }
 
+/* A server that is there, asked at a wrong address. The path is shown without what may
+ * follow it: that can be secret. */
+static sr1_status fail_wrong_path(const struct remote_engine *m,
+                                  const struct sr1__http_response *r, size_t first,
+                                  size_t n, sr1_search_sink *sink)
+{
+    const char *scheme = strstr(m->url, "://");
+    const char *path = scheme ? scheme + 3 : m->url;
+    struct sr1__buf b;
+    sr1_status status;
+
+    path += strcspn(path, "/?#");
+    sr1__buf_init(&b, 0);
+    sr1__service_explain(m->client.key, r, &b);
+    sr1__buf_fmt(&b, "; it has no %.*s, and retrieval servers answer at /retrieve",
+                 *path == '/' ? (int)strcspn(path, "?#") : 1, *path == '/' ? path : "/");
+    status = sr1__buf_status(&b, "search message");
+    for (size_t i = 0; i < n && status == SR1_OK; i++)
+        status =
+            sr1_search_sink_status(sink, first + i, SR1_ACTION_ERROR, sr1__buf_cstr(&b));
+    sr1__buf_free(&b);
+    return status;
+}
+
 static sr1_status take_response(struct remote_engine *m,
                                 const struct sr1__http_response *r, size_t first,
                                 size_t n, sr1_search_sink *sink)
 {
     sr1_status status;
 
+    if (r->code == HTTP_NOT_FOUND)
+        return fail_wrong_path(m, r, first, n, sink);
     if (r->status != SR1_OK)
         return sr1__client_fail(&m->client, r, sink, first, n);
     status = sr1__retrieve_read(r->body.data, r->body.len, first, n, sink);

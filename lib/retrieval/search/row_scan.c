@@ -139,7 +139,7 @@ static int read_row_member(struct row_scanner *c, struct raw_json_text *key,
                            struct raw_json_text *contents, struct raw_json_text *id,
                            int *has_contents, int *has_id)
 {
-    struct raw_json_text value;
+    struct raw_json_text value = {NULL, 0, 0};
     size_t begin;
     int is_string;
 

@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "base/struct.h"
 #include "base/utf8.h"
+#include "retrieval/search/caller_status.h"
 #include "retrieval/search/query_result.h"
 #include "retrieval/search/result_cache.h"
 #include "retrieval/search/search_engine.h"
@@ -305,26 +306,12 @@ static sr1_status plan_search_batch(struct search_batch *b)
     return SR1_OK;
 }
 
-/* Statuses of a caller's engine that say more than that it failed. */
-static int says_more(sr1_status status)
+/* The engine's status as ours; before: saved ahead of the call. */
+static sr1_status engine_error(const sr1_search *e, const struct sr1__error *before,
+                               sr1_status status)
 {
-    return status == SR1_E_TIMEOUT || status == SR1_E_CANCELLED ||
-           status == SR1_E_NOMEM || status == SR1_E_CONFIG;
-}
-
-/* The engine's status as ours. */
-static sr1_status engine_error(const sr1_search *e, sr1_status status)
-{
-    if (status == SR1_OK)
-        return SR1_OK;
-    if (!e->builtin) {
-        const char *text = sr1_last_error();
-
-        return sr1__fail(says_more(status) ? status : SR1_E_CALLBACK,
-                         "search engine '%s' failed with %s (%d)%s%s", e->ops.name,
-                         sr1_status_name(status), (int)status,
-                         text[0] != '\0' ? ": " : "", text);
-    }
+    if (!e->builtin)
+        return sr1__caller_status(before, status, "search engine", e->ops.name);
     return sr1__context(status, "search engine '%s'", e->ops.name);
 }
 
@@ -336,16 +323,16 @@ static sr1_status run_engine_call(void *arg, size_t piece)
     size_t n = b->n_ask - begin < b->piece ? b->n_ask - begin : b->piece;
     sr1_search_sink sink = {b->asked + begin, n, b->top_k};
     int lock = !(e->ops.flags & SR1_SEARCH_CONCURRENT);
+    struct sr1__error before;
     sr1_status status;
 
     if (lock)
         pthread_mutex_lock(&e->call_lock);
-    if (!e->builtin)
-        sr1_set_error(SR1_OK, "");
+    sr1__error_save(&before, SR1_OK);
     status = e->ops.search(e->self, b->ask + begin, n, b->top_k, &sink);
     if (lock)
         pthread_mutex_unlock(&e->call_lock);
-    return engine_error(e, status);
+    return engine_error(e, &before, status);
 }
 
 /* Is a batch cut up over the pool? Built-in engines that wait are not: they have all of a

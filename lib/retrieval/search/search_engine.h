@@ -4,6 +4,7 @@
 #define SR1__SEARCH_SEARCH_ENGINE_H
 
 #include <searchr1/search.h>
+#include <searchr1/ext/engines.h>
 
 #include "base/error.h"
 

@@ -16,8 +16,13 @@ const struct sr1__dialect sr1__dialects[] = {
     {"/retrieve", "queries", 1, "topk", "return_scores", 0, SEARCH_R1},
     {"/retrieve", "query_list", 1, "topk", "return_scores", 0, SEARCH_R1},
     {"/retrieve", "query", 0, "topk", "return_scores", 0, SEARCH_R1},
-    /* FlashRAG: scores lie beside the documents */
+    /* FlashRAG: scores lie beside the documents; the other names of the number of hits
+     * are known there too */
+    {"/search", "query", 0, "topk", "return_score", 0, "", ",", ""},
+    {"/search", "query", 0, "top_k", "return_score", 0, "", ",", ""},
     {"/search", "query", 0, "top_n", "return_score", 0, "", ",", ""},
+    {"/batch_search", "query", 1, "topk", "return_score", 0, "[", "],[", "]"},
+    {"/batch_search", "query", 1, "top_k", "return_score", 0, "[", "],[", "]"},
     {"/batch_search", "query", 1, "top_n", "return_score", 0, "[", "],[", "]"},
     {NULL, NULL, 0, NULL, NULL, 0, NULL, NULL, NULL},
 };

@@ -44,6 +44,7 @@ static sr1_status resolve_address(const char *address, int32_t port,
     return SR1_OK;
 }
 
+/* errno stays as it was. */
 static sr1_status fail_listen(const char *doing, const char *address, int32_t port,
                               int fd)
 {
@@ -52,9 +53,11 @@ static sr1_status fail_listen(const char *doing, const char *address, int32_t po
 
     if (fd >= 0)
         close(fd);
-    return sr1__fail(SR1_E_IO, "server: cannot %s %.100s, port %d: %s%s", doing, address,
-                     (int)port, strerror_r(number, text, sizeof(text)),
-                     number == EADDRINUSE ? "; name another port" : "");
+    sr1__fail(SR1_E_IO, "server: cannot %s %.100s, port %d: %s%s", doing, address,
+              (int)port, strerror_r(number, text, sizeof(text)),
+              number == EADDRINUSE ? "; name another port" : "");
+    errno = number;
+    return SR1_E_IO;
 }
 
 static sr1_status describe_listener(struct sr1__listener *l, const char *address)
@@ -91,24 +94,49 @@ static sr1_status open_socket(struct sr1__listener *l, const struct addrinfo *a,
     return describe_listener(l, address);
 }
 
+static sr1_status check_exposure(const struct addrinfo *list, const char *address,
+                                 int exposed)
+{
+    for (const struct addrinfo *a = list; a != NULL && !exposed; a = a->ai_next)
+        if (!is_loopback(a->ai_addr))
+            return sr1__fail(SR1_E_INVALID,
+                             "server: other machines can reach address '%.100s': name an "
+                             "environment variable that holds a token for clients "
+                             "(token_env; sr1-search serve --token-env NAME), or "
+                             "listen on 127.0.0.1",
+                             address);
+    return SR1_OK;
+}
+
+/* The first address of the list that this machine has: a name may stand for one of IPv6
+ * where there is none. A port that is taken is taken: another address would not be what
+ * was asked for. */
+static sr1_status open_first_socket(struct sr1__listener *l, const struct addrinfo *list,
+                                    const char *address, int32_t port)
+{
+    sr1_status status = SR1_E_IO;
+
+    for (const struct addrinfo *a = list; a != NULL; a = a->ai_next) {
+        status = open_socket(l, a, address, port);
+        l->loopback = is_loopback(a->ai_addr);
+        if (status == SR1_OK || (errno != EADDRNOTAVAIL && errno != EAFNOSUPPORT))
+            break;
+    }
+    return status;
+}
+
 sr1_status sr1__listen(struct sr1__listener *out, const char *address, int32_t port,
                        int exposed)
 {
     struct sr1__listener l = {.fd = -1};
-    struct addrinfo *a = NULL;
+    struct addrinfo *list = NULL;
     sr1_status status;
 
-    SR1__TRY(resolve_address(address, port, &a));
-    l.loopback = is_loopback(a->ai_addr);
-    if (!l.loopback && !exposed)
-        status = sr1__fail(SR1_E_INVALID,
-                           "server: other machines can reach address '%.100s': name an "
-                           "environment variable that holds a token for clients "
-                           "(token_env), or listen on 127.0.0.1",
-                           address);
-    else
-        status = open_socket(&l, a, address, port);
-    freeaddrinfo(a);
+    SR1__TRY(resolve_address(address, port, &list));
+    status = check_exposure(list, address, exposed);
+    if (status == SR1_OK)
+        status = open_first_socket(&l, list, address, port);
+    freeaddrinfo(list);
     if (status == SR1_OK)
         *out = l;
     return status;

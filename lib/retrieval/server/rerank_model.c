@@ -11,8 +11,7 @@ static sr1_status write_passages(const char *const *documents, size_t n, char **
     for (size_t i = 0; i < n; i++) {
         sr1__buf_init(&b, 0);
         sr1__rerank_passage(&b, documents[i]);
-        SR1__TRY(sr1__buf_status(&b, "document"));
-        texts[i] = sr1__buf_take(&b);
+        SR1__TRY(sr1__buf_finish(&b, "document", &texts[i]));
     }
     return SR1_OK;
 }

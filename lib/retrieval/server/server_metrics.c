@@ -6,6 +6,8 @@
 #include "base/num.h"
 #include "retrieval/server/wire.h"
 
+#include <searchr1/ext/engines.h>
+
 #include <stdio.h>
 #include <string.h>
 

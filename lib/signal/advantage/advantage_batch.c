@@ -135,20 +135,21 @@ static sr1_status check_reward_components(const sr1_advantage_batch *b)
 {
     size_t i, c;
 
-    if (b->channels == NULL)
+    if (b->components == NULL)
         return SR1_OK;
-    if (b->n > SIZE_MAX / (b->n_channels > 0 ? b->n_channels : 1))
-        return sr1__fail(SR1_E_INVALID, "advantage batch: n_channels is too large");
+    if (b->n > SIZE_MAX / (b->n_components > 0 ? b->n_components : 1))
+        return sr1__fail(SR1_E_INVALID, "advantage batch: n_components is too large");
     for (i = 0; i < b->n; i++)
-        for (c = 0; c < b->n_channels; c++)
-            if (!isfinite(b->channels[i * b->n_channels + c]))
-                return sr1__fail(SR1_E_NUMERIC,
-                                 "channel %zu (%.64s) of trajectory %zu is not finite", c,
-                                 b->channel_names != NULL && b->channel_names[c] != NULL
-                                     ? b->channel_names[c]
-                                     : "no name",
-                                 i);
-    return check_some(b->channel_weights, b->n_channels, "weight of channel");
+        for (c = 0; c < b->n_components; c++)
+            if (!isfinite(b->components[i * b->n_components + c]))
+                return sr1__fail(
+                    SR1_E_NUMERIC,
+                    "component %zu (%.64s) of trajectory %zu is not finite", c,
+                    b->component_names != NULL && b->component_names[c] != NULL
+                        ? b->component_names[c]
+                        : "no name",
+                    i);
+    return check_some(b->component_weights, b->n_components, "weight of component");
 }
 
 /* NaN marks levels that could not be generated. */
@@ -199,7 +200,7 @@ sr1_status sr1__advantage_read(const sr1_advantage_batch *given, sr1_advantage_b
 
 /* In the order of the bits SR1_ADVANTAGE_NEEDS_*. */
 static const char *const fields[] = {
-    "token_begin", "turn_begin", "turn_rewards", "values",      "channels",
+    "token_begin", "turn_begin", "turn_rewards", "values",      "components",
     "turn_states", "turn_tags",  "confidences",  "result_turn", "baselines"};
 
 #define N_FIELDS (sizeof fields / sizeof fields[0])
@@ -211,8 +212,9 @@ const char *sr1_advantage_need(size_t i)
 
 const char *sr1__advantage_missing(const sr1_advantage_batch *b, int32_t needs)
 {
+    const double *components = b->n_components > 0 ? b->components : NULL;
     const void *given[N_FIELDS] = {
-        b->token_begin, b->turn_begin, b->turn_rewards, b->values,      b->channels,
+        b->token_begin, b->turn_begin, b->turn_rewards, b->values,      components,
         b->turn_states, b->turn_tags,  b->confidences,  b->result_turn, b->baselines};
     size_t i;
 

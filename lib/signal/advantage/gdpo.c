@@ -1,6 +1,6 @@
-/* signal/advantage/gdpo.c - each part of the reward normalised in its group by itself,
- * then the weighted sum normalised over the batch (Liu et al. 2026, GDPO), so that no
- * component dominates the others:
+/* signal/advantage/gdpo.c - each component of the reward normalised in its group by
+ * itself, then the weighted sum normalised over the batch (Liu et al. 2026, GDPO), so
+ * that none dominates the others:
  *
  *     S_i = sum_c w_c (r_ic - mean_c) / (std_c + eps),  A_i = (S_i - mean) / (std + eps)
  */
@@ -8,16 +8,16 @@
 
 #include "base/mem.h"
 
-/* Channel c of every trajectory, normalised, added to each[] with its weight. */
+/* Component c of every trajectory, normalised, added to each[] with its weight. */
 static sr1_status add_reward_component(struct sr1__advantage_call *a, size_t c, double *v)
 {
     const sr1_advantage_batch *b = a->b;
     struct sr1__norm how = sr1__norm_of(a->o, a->o->divide_by_std);
-    double w = b->channel_weights != NULL ? b->channel_weights[c] : 1;
+    double w = b->component_weights != NULL ? b->component_weights[c] : 1;
     size_t i;
 
     for (i = 0; i < a->n; i++)
-        v[i] = b->channels[i * b->n_channels + c];
+        v[i] = b->components[i * b->n_components + c];
     SR1__TRY(sr1__normalise_groups(a, v, &how, v));
     for (i = 0; i < a->n; i++)
         a->each[i] += w * v[i];
@@ -31,10 +31,10 @@ sr1_status sr1__advantage_gdpo(struct sr1__advantage_call *a)
     sr1_status status = SR1_OK;
     size_t c;
 
-    SR1__CHECK_ALLOC(v, "a reward channel");
-    for (c = 0; status == SR1_OK && c < a->b->n_channels; c++) {
+    SR1__CHECK_ALLOC(v, "a reward component");
+    for (c = 0; status == SR1_OK && c < a->b->n_components; c++) {
         status = add_reward_component(a, c, v);
-        sr1__context(status, "channel %zu", c);
+        sr1__context(status, "component %zu", c);
     }
     if (status == SR1_OK && a->o->whiten && a->n > 1)
         status = sr1__normalise(a->each, a->n, &how, a->each);

@@ -6,6 +6,7 @@
 
 #include <searchr1/advantage.h>
 #include <searchr1/ext/batching.h>
+#include <searchr1/ext/estimators.h>
 
 #include <math.h>
 
@@ -66,14 +67,15 @@ static sr1_status mark_groups(const double *scores, const uint64_t *groups, size
 
 sr1_status sr1_advantage_zero_variance_groups(const double *rewards,
                                               const uint64_t *groups, size_t n,
-                                              uint8_t *dead, size_t *n_groups,
-                                              size_t *n_dead)
+                                              uint8_t *marks, size_t *n_groups,
+                                              size_t *n_marked)
 {
     if (n > 0 && (rewards == NULL || groups == NULL))
-        return sr1__fail(SR1_E_INVALID, "dead groups: rewards or groups is NULL");
+        return sr1__fail(SR1_E_INVALID,
+                         "zero-variance groups: rewards or groups is NULL");
     SR1__TRY(sr1__check_finite(rewards, n, "reward of trajectory"));
-    return mark_groups(rewards, groups, n, any_difference, NULL, 0, dead, n_groups,
-                       n_dead);
+    return mark_groups(rewards, groups, n, any_difference, NULL, 0, marks, n_groups,
+                       n_marked);
 }
 
 sr1_status sr1_dynamic_sampling(const double *scores, const uint64_t *groups, size_t n,

@@ -1,8 +1,7 @@
-/* signal/kl/kl_mean.c - the k3 estimate of KL(old || new) (Schulman 2020), mean over
+/* signal/kl/kl_mean.c - the k3 estimate of KL(new || old) (Schulman 2020), mean over
  * tokens. */
 #include "signal/kl/kl.h"
 
-#include <searchr1/advantage.h>
 #include <searchr1/ext/kl.h>
 
 #include <math.h>

@@ -6,6 +6,7 @@
 #include "signal/reward/execution_score.h"
 
 #include <searchr1/ext/embed.h>
+#include <searchr1/ext/seed_rewards.h>
 #include <searchr1/reward.h>
 
 struct sr1__reward_context {

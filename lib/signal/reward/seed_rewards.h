@@ -5,6 +5,7 @@
 #include "signal/reward/ground_truths.h"
 
 #include <searchr1/reward.h>
+#include <searchr1/ext/seed_rewards.h>
 
 /* *given checked and copied over the defaults; given may be NULL. no_content_text stays
  * borrowed. */

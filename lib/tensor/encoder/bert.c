@@ -1,4 +1,4 @@
-/* lib/tensor/encoder/bert.c - the forward pass of BERT (Devlin et al. 2018) over packed
+/* tensor/encoder/bert.c - the forward pass of BERT (Devlin et al. 2018) over packed
  * tokens.
  *
  *     x = norm(words[id] + types[type] + positions[place])

@@ -1,11 +1,14 @@
-/* lib/tensor/encoder/embedder.c - sr1_embedder_open: one encoder for queries and
+/* tensor/encoder/embedder.c - sr1_embedder_open: one encoder for queries and
  * documents, or one for each, behind the handle of searchr1/ext/embed.h. */
 #include "tensor/encoder/text_model.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "retrieval/search/embed.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 /* How texts of a kind are read. */
 struct side {
@@ -110,9 +113,51 @@ static sr1_status open_embedder_models(struct embedder *e, const char *folder,
     return sides_init(e, o);
 }
 
+/* ---- how it embeds (retrieval/search/encoding.h) ---- */
+
+/* A prefix need not be UTF-8. */
+static json_t *prefix_as_json(const char *prefix)
+{
+    struct sr1__buf b;
+    json_t *text;
+
+    sr1__buf_init(&b, 0);
+    sr1__buf_utf8(&b, prefix, strlen(prefix));
+    text = b.status == SR1_OK ? json_stringn(sr1__buf_cstr(&b), b.len) : NULL;
+    sr1__buf_free(&b);
+    return text;
+}
+
+static json_t *side_as_json(const struct side *s)
+{
+    char hash[17];
+
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)s->model->hash);
+    return json_pack("{s:s,s:s,s:i,s:I,s:o}", "weights", hash, "pooling",
+                     sr1__pooling_name(s->model->use.pooling), "normalize",
+                     (int)s->model->use.normalize, "tokens", (json_int_t)s->max_tokens,
+                     "prefix", prefix_as_json(s->prefix));
+}
+
+static sr1_status write_encoding(const struct embedder *e, struct sr1__buf *out)
+{
+    json_t *all = json_pack("{s:s,s:o,s:o}", "dtype",
+                            sr1__weight_dtype_name(e->models[0].encoder->dtype), "query",
+                            side_as_json(&e->sides[SR1_EMBED_QUERY]), "document",
+                            side_as_json(&e->sides[SR1_EMBED_DOCUMENT]));
+    sr1_status status;
+
+    SR1__CHECK_ALLOC(all, "encoding of an embedder");
+    status = sr1__json_dump(all, 0, out);
+    json_decref(all);
+    return status;
+}
+
 static sr1_status wrap_embedder(sr1_embedder **out, const char *folder,
                                 struct embedder *e)
 {
+    struct sr1__buf encoding;
+    sr1_status status;
     sr1_embedder_ops ops = {
         .struct_size = sizeof ops,
         .name = folder,
@@ -121,7 +166,12 @@ static sr1_status wrap_embedder(sr1_embedder **out, const char *folder,
         .dim = (int32_t)sr1__encoder_dim(e->models[0].encoder),
     };
 
-    return sr1__embedder_new_builtin(out, &ops, e);
+    sr1__buf_init(&encoding, 0);
+    status = write_encoding(e, &encoding);
+    if (status == SR1_OK)
+        status = sr1__embedder_new_builtin(out, &ops, sr1__buf_cstr(&encoding), e);
+    sr1__buf_free(&encoding);
+    return status;
 }
 
 sr1_status sr1_embedder_open(sr1_embedder **out, const char *folder,

@@ -1,4 +1,4 @@
-/* lib/tensor/encoder/encoder_load.c - the tensors of an encoder from a Hugging Face
+/* tensor/encoder/encoder_load.c - the tensors of an encoder from a Hugging Face
  * folder: one table an architecture, of where a tensor goes, its shape, and its names in
  * the file. */
 #include "tensor/encoder/encoder.h"

@@ -1,4 +1,4 @@
-/* lib/tensor/encoder/encoder_run.c - run texts, as token ids, through an encoder: batches
+/* tensor/encoder/encoder_run.c - run texts, as token ids, through an encoder: batches
  * of similar length, one forward pass each, then pooling of the hidden states. */
 #include "tensor/encoder/encoder.h"
 

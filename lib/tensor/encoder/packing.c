@@ -1,4 +1,4 @@
-/* lib/tensor/encoder/packing.c - groups of packed sequences, and attention and means over
+/* tensor/encoder/packing.c - groups of packed sequences, and attention and means over
  * them.
  */
 #include "tensor/encoder/packing.h"

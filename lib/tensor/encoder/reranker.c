@@ -1,4 +1,4 @@
-/* lib/tensor/encoder/reranker.c - sr1_reranker_open: a cross-encoder that reads a query
+/* tensor/encoder/reranker.c - sr1_reranker_open: a cross-encoder that reads a query
  * and a text together, behind the handle of searchr1/ext/embed.h. */
 #include "tensor/encoder/text_model.h"
 

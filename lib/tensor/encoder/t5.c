@@ -1,4 +1,4 @@
-/* lib/tensor/encoder/t5.c - the forward pass of T5 (Raffel et al. 2019) over packed
+/* tensor/encoder/t5.c - the forward pass of T5 (Raffel et al. 2019) over packed
  * tokens, and the first step of its decoder.
  *
  *     x = words[id]

@@ -1,9 +1,11 @@
-/* lib/tensor/encoder/text_model.c - open a folder with an encoder and its tokenizer, and
+/* tensor/encoder/text_model.c - open a folder with an encoder and its tokenizer, and
  * run texts through both. */
 #include "tensor/encoder/text_model.h"
 
 #include "base/buf.h"
+#include "base/file.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "base/struct.h"
 
 #include <string.h>
@@ -91,6 +93,36 @@ static sr1_status choose_use(struct sr1__encoder_use *use,
     return SR1_OK;
 }
 
+/* *hash goes on with the bytes of a file of the folder, where it is there. */
+static sr1_status hash_folder_file(const char *folder, const char *name, uint64_t *hash)
+{
+    char *path = sr1__path_join(folder, name);
+    struct sr1__buf b;
+    sr1_status status;
+
+    SR1__CHECK_ALLOC(path, "file name");
+    sr1__buf_init(&b, 0);
+    status = sr1__path_exists(path) ? sr1__file_read(path, 0, &b) : SR1_OK;
+    if (status == SR1_OK)
+        *hash = sr1__hash64(sr1__buf_cstr(&b), b.len, *hash);
+    sr1__buf_free(&b);
+    sr1__free(path);
+    return status;
+}
+
+/* What vectors depend on, options aside. */
+static sr1_status hash_encoder_folder(struct sr1__text_model *m,
+                                      const struct sr1__encoder_files *f,
+                                      const char *folder)
+{
+    static const char *const names[] = {"config.json", "tokenizer.json", "vocab.txt"};
+
+    m->hash = sr1__weights_hash(f->weights);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        SR1__TRY(hash_folder_file(folder, names[i], &m->hash));
+    return SR1_OK;
+}
+
 static sr1_status load_text_model(struct sr1__text_model *m,
                                   const struct sr1__encoder_files *f, const char *folder,
                                   const sr1_encoder_options *options,
@@ -98,8 +130,10 @@ static sr1_status load_text_model(struct sr1__text_model *m,
 {
     int32_t ids;
 
-    if (!score)
+    if (!score) {
         SR1__TRY(choose_use(&m->use, f, folder, options));
+        SR1__TRY(hash_encoder_folder(m, f, folder));
+    }
     SR1__TRY(sr1_tokenizer_open(&m->tokenizer, folder));
     ids = sr1_tokenizer_vocab_size(m->tokenizer);
     if (ids > f->config.vocab_size)

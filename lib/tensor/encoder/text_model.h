@@ -13,6 +13,7 @@ struct sr1__text_model {
     struct sr1__encoder *encoder;
     sr1_tokenizer *tokenizer;
     struct sr1__encoder_use use; /* empty for a cross-encoder */
+    uint64_t hash;               /* of config, tokenizer and weights; 0 for one */
 };
 
 /* The caller's options over the defaults, checked; and the device they select. */

@@ -314,9 +314,11 @@ static sr1_tensor *slots_attend(sr1_scope *s, struct sr1__kv *kv, int32_t layer,
                                 sr1_tensor *k, sr1_tensor *v)
 {
     struct slots *c = get_slots(kv);
-    sr1_tensor *out =
-        t_empty(s, c->model->dtype, T_SHAPE(t_size(q, 0), t_size(q, 1) * t_size(q, 2)));
+    sr1_tensor *out;
 
+    if (sr1__scope_status(s) != SR1_OK) /* q has no size then to make a plan by */
+        return NULL;
+    out = t_empty(s, c->model->dtype, T_SHAPE(t_size(q, 0), t_size(q, 1) * t_size(q, 2)));
     if (!c->plan.ready)
         make_slot_plan(s, c, spans, n, t_size(q, 0));
     store_slot_tokens(s, c, c->k[layer], k);

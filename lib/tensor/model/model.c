@@ -1,6 +1,6 @@
-/* lib/tensor/model/model.c - the tensors of a model: leaves, their Hugging Face views,
+/* tensor/model/model.c - the tensors of a model: leaves, their Hugging Face views,
  * random weights, copies. */
-#include "tensor/model/model.h"
+#include "tensor/model/adapter.h"
 
 #include "base/buf.h"
 #include "base/mem.h"
@@ -20,12 +20,14 @@
 static char *tensor_name(int64_t layer, const char *name)
 {
     struct sr1__buf b;
+    char *made = NULL;
 
     sr1__buf_init(&b, 0);
     if (layer >= 0)
         sr1__buf_fmt(&b, "model.layers.%lld.", (long long)layer);
     sr1__buf_str(&b, name);
-    return sr1__buf_status(&b, "tensor name") == SR1_OK ? sr1__buf_take(&b) : NULL;
+    (void)sr1__buf_finish(&b, "tensor name", &made);
+    return made;
 }
 
 static void append_named_tensor(sr1_scope *s, struct sr1__named *list, size_t *n,
@@ -45,11 +47,11 @@ static sr1_tensor *make_param_leaf(sr1_scope *s, sr1_model *m, int64_t layer,
     sr1_tensor *t;
 
     if (m->shares)
-        t = t_detach(s, m->shares->params[m->n_params].tensor);
+        t = t_detach(s, m->shares->leaves[m->n_leaves].tensor);
     else
         t = cols ? t_empty(s, m->dtype, T_SHAPE(rows, cols))
                  : t_empty(s, m->dtype, T_SHAPE(rows));
-    append_named_tensor(s, m->params, &m->n_params, layer, name, t);
+    append_named_tensor(s, m->leaves, &m->n_leaves, layer, name, t);
     return t;
 }
 
@@ -151,9 +153,9 @@ static sr1_status create_model(sr1_model **out, const struct sr1__hf_config *con
     m->shares = shares;
     sr1__rope_init(&m->rope, config->rope_theta, (int32_t)config->head_dim, device);
     m->layers = sr1__calloc(n, sizeof *m->layers);
-    m->params = sr1__calloc(n * LEAVES_PER_LAYER + 4, sizeof *m->params);
+    m->leaves = sr1__calloc(n * LEAVES_PER_LAYER + 4, sizeof *m->leaves);
     m->views = sr1__calloc(n * VIEWS_PER_LAYER + 4, sizeof *m->views);
-    if (m->layers && m->params && m->views)
+    if (m->layers && m->leaves && m->views)
         status = build_model_tensors(m);
     else
         (void)sr1__fail_nomem("model");
@@ -162,8 +164,17 @@ static sr1_status create_model(sr1_model **out, const struct sr1__hf_config *con
         return status;
     }
     m->shares = NULL;
+    m->params = m->leaves;
+    m->n_params = m->n_leaves;
     *out = m;
     return SR1_OK;
+}
+
+/* Where the weights came from, for adapters made on a copy. */
+static sr1_status copy_folder(sr1_model *m, const sr1_model *of)
+{
+    m->folder = of->folder ? sr1__strdup(of->folder) : NULL;
+    return of->folder && !m->folder ? sr1__fail_nomem("folder of a model") : SR1_OK;
 }
 
 sr1_status sr1__model_empty(sr1_model **out, const struct sr1__hf_config *config,
@@ -172,9 +183,18 @@ sr1_status sr1__model_empty(sr1_model **out, const struct sr1__hf_config *config
     return create_model(out, config, dtype, device, NULL);
 }
 
+static sr1_status share_adapter(sr1_model *m, const sr1_model *of)
+{
+    SR1__TRY(copy_folder(m, of));
+    return of->adapter ? sr1__adapter_attach(m, &of->adapter->config, of) : SR1_OK;
+}
+
 sr1_status sr1__model_replica(sr1_model **out, const sr1_model *of)
 {
-    return create_model(out, &of->config, of->dtype, of->device, of);
+    sr1_model *m = NULL;
+
+    SR1__TRY(create_model(&m, &of->config, of->dtype, of->device, of));
+    SR1__RETURN_NEW(out, m, share_adapter(m, of), sr1_model_free);
 }
 
 sr1_model *sr1__model_retain(sr1_model *m)
@@ -206,9 +226,11 @@ void sr1_model_free(sr1_model *m)
     if (!m || --m->refs > 0)
         return;
     free_sums(m);
+    sr1__adapter_free(m->adapter);
     free_named(m->views, m->n_views);
-    free_named(m->params, m->n_params);
+    free_named(m->leaves, m->n_leaves);
     sr1__rope_free(&m->rope);
+    sr1__free(m->folder);
     sr1__free(m->layers);
     sr1__free(m);
 }
@@ -256,7 +278,7 @@ sr1_status sr1__model_gather_grad(sr1_model *m)
 {
     sr1_scope *s;
 
-    if (m->dtype == SR1__F32)
+    if (t_dtype(m->params[0].tensor) == SR1__F32)
         return SR1_OK;
     if (!m->sums)
         m->sums = sr1__calloc(m->n_params, sizeof(sr1_tensor *));
@@ -296,17 +318,40 @@ sr1_status sr1__model_add_grad(sr1_model *to, sr1_model *from)
 
 /* ---- copies ---- */
 
+static void copy_named(sr1_scope *s, const struct sr1__named *to, size_t n,
+                       const struct sr1__named *from, size_t n_from)
+{
+    if (n != n_from)
+        sr1__scope_fail(s, SR1_E_INVALID, "the models differ in shape");
+    for (size_t i = 0; i < n && i < n_from; i++)
+        t_copy_(s, to[i].tensor, from[i].tensor);
+}
+
+static void copy_adapter(sr1_scope *s, sr1_model *to, const sr1_model *from)
+{
+    if (!to->adapter != !from->adapter)
+        sr1__scope_fail(s, SR1_E_INVALID, "only one of the models has an adapter");
+    else if (to->adapter)
+        copy_named(s, to->params, to->n_params, from->params, from->n_params);
+}
+
 sr1_status sr1__model_copy_weights(sr1_model *to, const sr1_model *from)
 {
     sr1_scope *s = sr1__scope_open(to->device, "copy of weights");
 
     sr1__scope_no_grad(s);
-    if (to->n_params != from->n_params)
-        sr1__scope_fail(s, SR1_E_INVALID, "the models differ in shape");
-    for (size_t i = 0; i < to->n_params && i < from->n_params; i++)
-        t_copy_(s, to->params[i].tensor, from->params[i].tensor);
+    copy_named(s, to->leaves, to->n_leaves, from->leaves, from->n_leaves);
+    copy_adapter(s, to, from);
     sr1__model_touch(to);
     return sr1__scope_close(s);
+}
+
+static sr1_status fill_clone(sr1_model *m, const sr1_model *from)
+{
+    SR1__TRY(copy_folder(m, from));
+    if (from->adapter)
+        SR1__TRY(sr1__adapter_attach(m, &from->adapter->config, NULL));
+    return sr1__model_copy_weights(m, from);
 }
 
 sr1_status sr1__model_clone(sr1_model **out, const sr1_model *from, int32_t dtype)
@@ -315,7 +360,33 @@ sr1_status sr1__model_clone(sr1_model **out, const sr1_model *from, int32_t dtyp
 
     SR1__TRY(sr1__model_empty(&m, &from->config, dtype < 0 ? from->dtype : dtype,
                               from->device));
-    SR1__RETURN_NEW(out, m, sr1__model_copy_weights(m, from), sr1_model_free);
+    SR1__RETURN_NEW(out, m, fill_clone(m, from), sr1_model_free);
+}
+
+/* An adapter that changes nothing yet is left out. */
+static sr1_status freeze_adapter(sr1_model *m, const sr1_model *of)
+{
+    sr1_scope *s;
+    int zero = 0;
+
+    SR1__TRY(sr1__adapter_is_zero(of, &zero));
+    if (zero)
+        return SR1_OK;
+    SR1__TRY(sr1__adapter_attach(m, &of->adapter->config, NULL));
+    s = sr1__scope_open(m->device, "copy of an adapter");
+    sr1__scope_no_grad(s);
+    copy_adapter(s, m, of);
+    return sr1__scope_close(s);
+}
+
+sr1_status sr1__model_freeze(sr1_model **out, const sr1_model *of, int32_t dtype)
+{
+    sr1_model *m = NULL;
+
+    if (!of->adapter || (dtype >= 0 && dtype != of->dtype))
+        return sr1__model_clone(out, of, dtype);
+    SR1__TRY(create_model(&m, &of->config, of->dtype, of->device, of));
+    SR1__RETURN_NEW(out, m, freeze_adapter(m, of), sr1_model_free);
 }
 
 /* Leaves before the head have the same names, in the same order. */
@@ -323,7 +394,7 @@ static size_t body_leaves(const sr1_model *m)
 {
     size_t head = m->value_head ? 2 : m->head != m->embed;
 
-    return m->n_params - head;
+    return m->n_leaves - head;
 }
 
 static sr1_status fill_critic(sr1_model *m, const sr1_model *from)
@@ -332,7 +403,7 @@ static sr1_status fill_critic(sr1_model *m, const sr1_model *from)
 
     sr1__scope_no_grad(s);
     for (size_t i = 0; i < body_leaves(from); i++)
-        t_copy_(s, m->params[i].tensor, from->params[i].tensor);
+        t_copy_(s, m->leaves[i].tensor, from->leaves[i].tensor);
     if (from->value_head) {
         t_copy_(s, m->value_head, from->value_head);
         t_copy_(s, m->value_bias, from->value_bias);
@@ -348,6 +419,10 @@ sr1_status sr1__model_critic(sr1_model **out, const sr1_model *from, int32_t dty
     struct sr1__hf_config config = from->config;
     sr1_model *m = NULL;
 
+    if (from->adapter)
+        return sr1__fail(SR1_E_UNSUPPORTED,
+                         "a critic cannot begin with an adapter; merge it into its base "
+                         "first (sr1-data merge)");
     config.value_head = 1;
     SR1__TRY(
         sr1__model_empty(&m, &config, dtype < 0 ? from->dtype : dtype, from->device));
@@ -404,9 +479,9 @@ static double matrix_sd(const sr1_model *m, const struct sr1__named *p, int32_t 
 static void fill_matrix(sr1_scope *s, const sr1_model *m, size_t i, uint64_t seed,
                         int32_t init, struct sr1__pool *pool)
 {
-    sr1_tensor *t = m->params[i].tensor;
+    sr1_tensor *t = m->leaves[i].tensor;
     size_t n = (size_t)t_numel(t);
-    struct fill f = {NULL, n, matrix_sd(m, &m->params[i], init), seed, i};
+    struct fill f = {NULL, n, matrix_sd(m, &m->leaves[i], init), seed, i};
 
     f.v = sr1__realloc(NULL, n, sizeof *f.v);
     if (!f.v) {
@@ -424,15 +499,15 @@ static sr1_status randomize_weights(sr1_model *m, uint64_t seed, int32_t init)
     sr1_status status = SR1_OK;
 
     SR1__TRY(sr1__pool_new(&pool, 0));
-    for (size_t i = 0; i < m->n_params && status == SR1_OK; i++) {
-        sr1_scope *s = sr1__scope_open(m->device, "%s", m->params[i].name);
+    for (size_t i = 0; i < m->n_leaves && status == SR1_OK; i++) {
+        sr1_scope *s = sr1__scope_open(m->device, "%s", m->leaves[i].name);
 
         sr1__scope_no_grad(s);
-        if (t_ndim(m->params[i].tensor) > 1)
+        if (t_ndim(m->leaves[i].tensor) > 1)
             fill_matrix(s, m, i, seed, init, pool);
         else
-            t_fill_(s, m->params[i].tensor,
-                    sr1__str_ends_with(sr1__str_of(m->params[i].name), "bias") ? 0.0
+            t_fill_(s, m->leaves[i].tensor,
+                    sr1__str_ends_with(sr1__str_of(m->leaves[i].name), "bias") ? 0.0
                                                                                : 1.0);
         status = sr1__scope_close(s);
     }

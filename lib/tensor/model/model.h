@@ -2,17 +2,26 @@
  * forward pass.
  *
  * Weights are trained in fused leaves (q, k, v rows in one matrix, gate and up in
- * another); the Hugging Face names are views of their rows, used to load and to save. */
+ * another); the Hugging Face names are views of their rows, used to load and to save.
+ * With an adapter its tensors are trained, and the leaves stay as they are. */
 #ifndef SR1__MODEL_MODEL_H
 #define SR1__MODEL_MODEL_H
 
 #include "tensor/ops/nn.h"
 #include "tensor/ops/optimizer.h"
 #include "tensor/weights/hf_config.h"
+#include "tensor/weights/lora_config.h"
 
 #include <searchr1/model.h>
 
 #include <stdatomic.h>
+
+/* The adapter of one linear layer, fp32; NULL: it has none. Borrowed. */
+struct sr1__lora {
+    sr1_tensor *a; /* [rank, in] */
+    sr1_tensor *b; /* [out, rank] */
+    int64_t n_out;
+};
 
 /* One decoder layer; NULL where the architecture has no such tensor. Borrowed. */
 struct sr1__layer {
@@ -26,6 +35,7 @@ struct sr1__layer {
     sr1_tensor *post_norm;  /* [E] */
     sr1_tensor *gate_up;    /* [2F, E], rows gate | up */
     sr1_tensor *down;       /* [E, F] */
+    struct sr1__lora lora[SR1__LORA_MODULES];
 };
 
 struct sr1_model {
@@ -39,16 +49,20 @@ struct sr1_model {
     sr1_tensor *value_head; /* [1,E], and */
     sr1_tensor *value_bias; /* [1]: a critic's; NULL otherwise */
     struct sr1__layer *layers;
-    struct sr1__named
-        *params; /* the leaves an optimizer trains; owns names and tensors */
+    struct sr1__named *leaves; /* the weights; owns names and tensors */
+    size_t n_leaves;
+    struct sr1__adapter *adapter; /* adapter.h; NULL: none */
+    struct sr1__named *params;    /* what an optimizer trains: the adapter's tensors, else
+                                     the leaves. Borrowed */
     size_t n_params;
     struct sr1__named *views; /* by Hugging Face name; owns names and tensors */
     size_t n_views;
     struct sr1__rope rope;
+    char *folder;     /* that the weights were read from, absolute; NULL: none */
     uint64_t version; /* grows when weights change; caches of them compare it */
     int32_t refs;
     atomic_int busy;         /* a forward pass is under way */
-    sr1_tensor **sums;       /* [n_params] of gradients, fp32; NULL in a model of fp32
+    sr1_tensor **sums;       /* [n_params] of gradients, fp32; NULL where fp32 is trained
                                 and while nothing is gathered */
     const sr1_model *shares; /* while a replica is built: where its leaves lie */
 };
@@ -94,12 +108,15 @@ sr1_tensor *sr1__qwen_values(sr1_scope *s, sr1_model *m, sr1_tensor *hidden);
  * or zero: every state is worth 0 at first. dtype as sr1__model_clone. */
 sr1_status sr1__model_critic(sr1_model **out, const sr1_model *from, int32_t dtype);
 
-/* All parameters record gradients (1) or not (0; a frozen reference). New models do not.
- */
+/* What is trained records gradients (1) or not (0; a frozen reference). New models do
+ * not. */
 sr1_status sr1__model_train(sr1_model *m, int on);
 /* A model that shares the weights of another but has gradients and caches of its own, so
  * that two threads can work with them. `of` must outlive it. */
 sr1_status sr1__model_replica(sr1_model **out, const sr1_model *of);
+/* The model as it is now, whatever is trained afterwards; dtype as sr1__model_clone. The
+ * leaves under an adapter are shared, as nothing changes them. */
+sr1_status sr1__model_freeze(sr1_model **out, const sr1_model *of, int32_t dtype);
 /* One more reference, given back by sr1_model_free. */
 sr1_model *sr1__model_retain(sr1_model *m);
 /* Call after each backward pass: adds the gradients to fp32 sums, because a bf16 sum
@@ -115,9 +132,10 @@ sr1_status sr1__model_add_grad(sr1_model *to, sr1_model *from);
 /* Call this after changing weights. */
 void sr1__model_touch(sr1_model *m);
 
-/* A copy of the weights as they are now, in dtype (-1: the same). */
+/* A copy of the weights as they are now, in dtype (-1: the same), and of an adapter. */
 sr1_status sr1__model_clone(sr1_model **out, const sr1_model *from, int32_t dtype);
-/* Overwrite the weights of `to` with those of `from` (same shapes, converts dtype). */
+/* Overwrite the weights of `to` with those of `from` (same shapes, converts dtype), and
+ * its adapter. */
 sr1_status sr1__model_copy_weights(sr1_model *to, const sr1_model *from);
 
 /* A model whose weights are not set yet. */

@@ -1,8 +1,11 @@
-/* lib/tensor/model/model_api.c - searchr1/model.h on top of the model's own functions. */
+/* tensor/model/model_api.c - searchr1/model.h on top of the model's own functions. */
+#include "tensor/model/adapter.h"
 #include "tensor/model/model_load.h"
 
 #include "base/log.h"
 #include "base/struct.h"
+
+#include <searchr1/ext/model_details.h>
 
 #include <string.h>
 
@@ -49,12 +52,17 @@ void sr1_model_options_init(sr1_model_options *options)
 static sr1_status choose_model_options(const sr1_model_options *given, struct choice *c)
 {
     sr1_model_options o = {0};
+    int stored;
 
     SR1__TRY(sr1__struct_take(&o, sizeof o, given,
                               SR1__STRUCT_END(sr1_model_options, device),
                               "model options"));
     SR1__TRY(choose_init(o.init ? o.init : "normal", &c->init));
-    return sr1__model_place(&c->place, o.device, o.dtype, o.threads);
+    stored = o.dtype && strcmp(o.dtype, "stored") == 0;
+    SR1__TRY(sr1__model_place(&c->place, o.device, stored ? NULL : o.dtype, o.threads));
+    if (stored)
+        c->place.dtype = -1;
+    return SR1_OK;
 }
 
 static int cpu_has_bf16(void)
@@ -98,23 +106,33 @@ sr1_status sr1_model_new_random(sr1_model **out, const char *config_json, uint64
                          "sr1_model_new_random: out and config are needed");
     SR1__TRY(sr1__hf_config_parse(&config, config_json, strlen(config_json), "config"));
     SR1__TRY(choose_model_options(options, &c));
-    return sr1__model_random(out, &config, seed, c.init, c.place.dtype, c.place.device);
+    return sr1__model_random(out, &config, seed, c.init,
+                             c.place.dtype < 0 ? config.dtype : c.place.dtype,
+                             c.place.device);
 }
 
 sr1_status sr1_model_save(const sr1_model *model, const char *folder)
 {
     if (!model || !folder)
         return sr1__fail(SR1_E_INVALID, "sr1_model_save: model and folder are needed");
+    return model->adapter ? sr1__context(sr1__adapter_store(model, folder),
+                                         "saving the adapter to '%s'", folder)
+                          : sr1__model_store(model, folder);
+}
+
+sr1_status sr1_model_save_merged(const sr1_model *model, const char *folder)
+{
+    SR1__REQUIRE(model && folder, "sr1_model_save_merged: model and folder");
     return sr1__model_store(model, folder);
 }
 
-static int64_t count_parameters(const sr1_model *m)
+static int64_t count_numbers(const struct sr1__named *list, size_t n)
 {
-    int64_t n = 0;
+    int64_t sum = 0;
 
-    for (size_t i = 0; i < m->n_params; i++)
-        n += t_numel(m->params[i].tensor);
-    return n;
+    for (size_t i = 0; i < n; i++)
+        sum += t_numel(list[i].tensor);
+    return sum;
 }
 
 int64_t sr1_model_info(const sr1_model *m, int32_t what)
@@ -137,9 +155,13 @@ int64_t sr1_model_info(const sr1_model *m, int32_t what)
     case SR1_MODEL_MAX_POSITION:
         return m->config.max_positions;
     case SR1_MODEL_PARAMETERS:
-        return count_parameters(m);
+        return count_numbers(m->leaves, m->n_leaves);
     case SR1_MODEL_TIED:
         return m->config.tie_word_embeddings;
+    case SR1_MODEL_TRAINED:
+        return count_numbers(m->params, m->n_params);
+    case SR1_MODEL_LORA_RANK:
+        return m->adapter ? m->adapter->config.rank : 0;
     default:
         return -1;
     }

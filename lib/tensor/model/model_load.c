@@ -1,13 +1,15 @@
-/* lib/tensor/model/model_load.c - load weights from and save them to a Hugging Face
+/* tensor/model/model_load.c - load weights from and save them to a Hugging Face
  * folder. */
 #include "tensor/model/model_load.h"
 
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "tensor/model/adapter.h"
 #include "tensor/weights/other_forms.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -195,23 +197,77 @@ sr1_status sr1__model_folder_check(const char *kind, const char *folder)
     return refuse_missing(kind, folder);
 }
 
-sr1_status sr1__model_load(sr1_model **out, const char *folder, int32_t dtype,
-                           sr1__device device)
+/* Adapters name the folder of their base as it is found from anywhere. */
+static sr1_status note_folder(sr1_model *m, const char *folder)
+{
+    char path[PATH_MAX];
+
+    m->folder = sr1__strdup(realpath(folder, path) ? path : folder);
+    return m->folder ? SR1_OK : sr1__fail_nomem("folder of a model");
+}
+
+static sr1_status load_whole(sr1_model **out, const char *folder, int32_t dtype,
+                             sr1__device device)
 {
     struct sr1__hf_config config;
     sr1_model *m = NULL;
     sr1_status status;
 
-    SR1__TRY(sr1__model_folder_check("model", folder));
     SR1__TRY(sr1__hf_config_load(&config, folder));
-    SR1__TRY(sr1__model_empty(&m, &config, dtype, device));
+    SR1__TRY(sr1__model_empty(&m, &config, dtype < 0 ? config.dtype : dtype, device));
     status = load_all(m, folder);
-    if (status != SR1_OK) {
-        sr1_model_free(m);
-        return sr1__context(status, "model");
-    }
-    *out = m;
-    return SR1_OK;
+    if (status == SR1_OK)
+        status = note_folder(m, folder);
+    SR1__RETURN_NEW(out, m, sr1__context(status, "model"), sr1_model_free);
+}
+
+static sr1_status check_base(const char *base)
+{
+    int nested = 0;
+
+    SR1__TRY(sr1__lora_is_folder(base, &nested));
+    if (nested)
+        return sr1__fail(SR1_E_UNSUPPORTED,
+                         "'base_model_name_or_path' is %s, an adapter itself; merge that "
+                         "into its base first (sr1-data merge)",
+                         base);
+    return sr1__model_folder_check("the base model", base);
+}
+
+static sr1_status add_adapter(sr1_model *m, const struct sr1__lora_config *config,
+                              const char *folder)
+{
+    SR1__TRY(sr1__adapter_attach(m, config, NULL));
+    return sr1__context(sr1__adapter_read(m, folder), "adapter of rank %lld on %s",
+                        (long long)config->rank, m->folder);
+}
+
+static sr1_status load_adapted(sr1_model **out, const char *folder, int32_t dtype,
+                               sr1__device device)
+{
+    struct sr1__lora_config config;
+    sr1_model *m = NULL;
+    char *base = NULL;
+    sr1_status status;
+
+    SR1__TRY(sr1__context(sr1__lora_config_load(&config, &base, folder), "adapter"));
+    status = sr1__context(check_base(base), "%s/" SR1__LORA_CONFIG_FILE, folder);
+    if (status == SR1_OK)
+        status = load_whole(&m, base, dtype, device);
+    sr1__free(base);
+    SR1__TRY(status);
+    SR1__RETURN_NEW(out, m, add_adapter(m, &config, folder), sr1_model_free);
+}
+
+sr1_status sr1__model_load(sr1_model **out, const char *folder, int32_t dtype,
+                           sr1__device device)
+{
+    int adapted = 0;
+
+    SR1__TRY(sr1__model_folder_check("model", folder));
+    SR1__TRY(sr1__lora_is_folder(folder, &adapted));
+    return adapted ? load_adapted(out, folder, dtype, device)
+                   : load_whole(out, folder, dtype, device);
 }
 
 /* ---- saving ---- */
@@ -224,16 +280,31 @@ struct model_save {
 static sr1_status read_view_bytes(void *arg, size_t i, const void **bytes)
 {
     struct model_save *save = arg;
-    sr1_tensor *t = save->m->views[i].tensor;
-    size_t n = (size_t)t_numel(t);
+    size_t n = (size_t)t_numel(save->m->views[i].tensor);
     int32_t dtype = save->m->dtype;
+    sr1_scope *s;
+    sr1_tensor *t;
 
     sr1__free(save->bytes);
     save->bytes = sr1__malloc(n * sr1__torch_dtype_size(dtype));
     SR1__CHECK_ALLOC(save->bytes, "tensor to save");
-    SR1__TRY(sr1__shim_to_host(t, dtype, save->bytes, n));
+    s = sr1__scope_open(save->m->device, "saved weights");
+    sr1__scope_no_grad(s);
+    t = sr1__adapter_merged(s, save->m, i);
+    if (sr1__scope_status(s) == SR1_OK)
+        sr1__scope_check(s, sr1__shim_to_host(t, dtype, save->bytes, n));
     *bytes = save->bytes;
-    return SR1_OK;
+    return sr1__scope_close(s);
+}
+
+/* An adapter that lay in the folder would be taken for what the folder holds. */
+static sr1_status remove_stale_adapter(const char *folder)
+{
+    char *path = sr1__path_join(folder, SR1__LORA_CONFIG_FILE);
+    sr1_status status = path ? sr1__dir_remove(path) : sr1__fail_nomem("file name");
+
+    sr1__free(path);
+    return status;
 }
 
 static void describe_tensors(const sr1_model *m, struct sr1__weight_out *rows)
@@ -263,6 +334,8 @@ sr1_status sr1__model_store(const sr1_model *m, const char *folder)
         status = sr1__weights_save(folder, rows, m->n_views, 0, read_view_bytes, &save);
     if (status == SR1_OK)
         status = sr1__hf_config_save(&config, folder);
+    if (status == SR1_OK)
+        status = remove_stale_adapter(folder);
     sr1__free(save.bytes);
     sr1__free(rows);
     return sr1__context(status, "saving the model to '%s'", folder);

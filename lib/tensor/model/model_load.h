@@ -5,6 +5,8 @@
 
 #include "tensor/model/model.h"
 
+/* A model, or the base of an adapter's folder with the adapter on it. dtype -1: that of
+ * the stored weights. */
 sr1_status sr1__model_load(sr1_model **out, const char *folder, int32_t dtype,
                            sr1__device device);
 /* Copy a stored tensor into one of its shape, converting its type; a tensor with values
@@ -22,6 +24,7 @@ sr1_status sr1__model_place(struct sr1__model_place *out, const char *device,
 /* SR1_OK for a folder that exists, else SR1_E_NOT_FOUND with the command that would
  * download it; kind is "model", "encoder". */
 sr1_status sr1__model_folder_check(const char *kind, const char *folder);
+/* The whole model; an adapter is merged into it. */
 sr1_status sr1__model_store(const sr1_model *m, const char *folder);
 
 #endif

@@ -1,4 +1,4 @@
-/* lib/tensor/model/qwen.c - the forward pass of Qwen3 and Qwen2.5 over packed tokens.
+/* tensor/model/qwen.c - the forward pass of Qwen3 and Qwen2.5 over packed tokens.
  *
  *     x = embed[ids]
  *     a layer:  x += Wo attention(rope(norm(Wq h)), rope(norm(Wk h)), Wv h),  h = norm(x)
@@ -8,7 +8,7 @@
  * Qwen3 normalises each head of q and k; Qwen2.5 has biases on q, k and v instead.
  * Which tokens a token attends to is decided by the caller: packed sequences here, a
  * key-value cache in the decoder. */
-#include "tensor/model/model.h"
+#include "tensor/model/adapter.h"
 
 #include "base/mem.h"
 #include "tensor/ops/fused.h"
@@ -57,12 +57,16 @@ static sr1_tensor *packed_attention(sr1_scope *s, void *self, int32_t layer,
     return sr1__nn_attention(s, q, k, v, p->cu_seqlens, p->n_seqs);
 }
 
+/* A matrix of n linear layers, and the adapters they may have. */
 static sr1_tensor *apply_linear(sr1_scope *s, const struct qwen_pass *p, sr1_tensor *x,
-                                sr1_tensor *w, sr1_tensor *bias)
+                                sr1_tensor *w, sr1_tensor *bias,
+                                const struct sr1__lora *lora, int32_t n)
 {
-    if (p->attention.linear)
-        return p->attention.linear(s, p->attention.self, x, w, bias);
-    return t_linear(s, x, w, bias);
+    sr1_tensor *y = p->attention.linear
+                        ? p->attention.linear(s, p->attention.self, x, w, bias)
+                        : t_linear(s, x, w, bias);
+
+    return sr1__lora_add(s, p->m, &p->attention, x, y, lora, n);
 }
 
 static sr1_tensor *run_qwen_attention(sr1_scope *s, const struct qwen_pass *p,
@@ -75,9 +79,11 @@ static sr1_tensor *run_qwen_attention(sr1_scope *s, const struct qwen_pass *p,
     sr1_tensor *y = sr1__fused_rms_norm(s, x, w->input_norm, c->rms_norm_eps);
     sr1_tensor *qkv[3];
 
-    sr1__fused_heads(s, &heads, apply_linear(s, p, y, w->qkv, w->qkv_bias), qkv);
+    y = apply_linear(s, p, y, w->qkv, w->qkv_bias, &w->lora[SR1__LORA_Q], 3);
+    sr1__fused_heads(s, &heads, y, qkv);
     y = p->attention.fn(s, p->attention.self, layer, qkv[0], qkv[1], qkv[2]);
-    return t_add(s, x, apply_linear(s, p, y, w->o, w->o_bias));
+    y = apply_linear(s, p, y, w->o, w->o_bias, &w->lora[SR1__LORA_O], 1);
+    return t_add(s, x, y);
 }
 
 static sr1_tensor *run_qwen_mlp(sr1_scope *s, const struct qwen_pass *p, int32_t layer,
@@ -86,8 +92,10 @@ static sr1_tensor *run_qwen_mlp(sr1_scope *s, const struct qwen_pass *p, int32_t
     const struct sr1__layer *w = &p->m->layers[layer];
     sr1_tensor *y = sr1__fused_rms_norm(s, x, w->post_norm, p->m->config.rms_norm_eps);
 
-    y = sr1__fused_swiglu(s, apply_linear(s, p, y, w->gate_up, NULL));
-    return t_add(s, x, apply_linear(s, p, y, w->down, NULL));
+    y = apply_linear(s, p, y, w->gate_up, NULL, &w->lora[SR1__LORA_GATE], 2);
+    y = sr1__fused_swiglu(s, y);
+    y = apply_linear(s, p, y, w->down, NULL, &w->lora[SR1__LORA_DOWN], 1);
+    return t_add(s, x, y);
 }
 
 /* One layer in a scope of its own, so that its activations go as early as they can. */
@@ -161,6 +169,8 @@ static sr1_tensor *run_qwen_layers(sr1_scope *s, struct qwen_pass *p, const int3
 
     pick_positions(s, p, positions, n);
     x = t_embedding(s, m->embed, t_from_i32(s, ids, n));
+    if (checkpoint && m->adapter) /* backward reaches a segment through its input */
+        t_require_grad(s, x, 1);
     for (int32_t i = 0; i < m->config.n_layers; i++) {
         sr1_tensor *y =
             checkpoint ? run_checkpointed(s, p, i, x) : run_qwen_layer(s, p, i, x);

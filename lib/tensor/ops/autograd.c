@@ -1,4 +1,4 @@
-/* lib/tensor/ops/autograd.c - backward functions written in C, and activation
+/* tensor/ops/autograd.c - backward functions written in C, and activation
  * checkpointing.
  *
  * Both run inside t_backward: there they open a scope of their own, and an error travels

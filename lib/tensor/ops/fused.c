@@ -1,4 +1,4 @@
-/* lib/tensor/ops/fused.c - kernels of a decoder layer as operations with gradients.
+/* tensor/ops/fused.c - kernels of a decoder layer as operations with gradients.
  *
  * Rows are divided among libtorch's threads. The gradients of norm weights are sums over
  * all rows: they are computed in PARTS partial sums whose bounds do not depend on the

@@ -1,4 +1,4 @@
-/* lib/tensor/ops/nn.c - rotary positions, SwiGLU, and causal attention over packed
+/* tensor/ops/nn.c - rotary positions, SwiGLU, and causal attention over packed
  * sequences.
  */
 #include "tensor/ops/nn.h"

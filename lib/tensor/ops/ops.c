@@ -1,4 +1,4 @@
-/* lib/tensor/ops/ops.c - the operations of tensor/ops/ops.h: each does nothing on a
+/* tensor/ops/ops.c - the operations of tensor/ops/ops.h: each does nothing on a
  * failed scope, else calls one entry of the shim and lets the scope own the result or the
  * error. */
 #include "tensor/ops/ops.h"

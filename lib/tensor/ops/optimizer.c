@@ -1,4 +1,4 @@
-/* lib/tensor/ops/optimizer.c - AdamW through libtorch's fused update over all leaves at
+/* tensor/ops/optimizer.c - AdamW through libtorch's fused update over all leaves at
  * once.
  */
 #include "tensor/ops/optimizer.h"
@@ -80,8 +80,7 @@ static sr1_status leaf_init(sr1_scope *s, struct leaf *l, const struct sr1__name
             continue;
         sr1__buf_init(&name, 0);
         sr1__buf_fmt(&name, "%s.%s", p->name, slot_suffix[i]);
-        SR1__TRY(sr1__buf_status(&name, "optimizer state name"));
-        l->name[i] = sr1__buf_take(&name);
+        SR1__TRY(sr1__buf_finish(&name, "optimizer state name", &l->name[i]));
     }
     return SR1_OK;
 }

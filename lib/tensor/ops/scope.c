@@ -1,4 +1,4 @@
-/* lib/tensor/ops/scope.c - ownership of intermediate tensors and the sticky error.
+/* tensor/ops/scope.c - ownership of intermediate tensors and the sticky error.
  *
  * A scope is one block: label, first error, and an array of owned handles that starts
  * inside the block, so that a small scope costs one allocation. */

@@ -1,4 +1,4 @@
-/* lib/tensor/ops/token_log_probs.c - log-probs of chosen tokens through the vocabulary in
+/* tensor/ops/token_log_probs.c - log-probs of chosen tokens through the vocabulary in
  * chunks.
  *
  *     z = h W^T / T      log p = z[target] - lse(z)      H = lse(z) - sum softmax(z) z

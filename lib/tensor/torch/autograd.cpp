@@ -1,4 +1,4 @@
-/* lib/tensor/torch/autograd.cpp - leaves, gradients, grad mode, a node whose backward is
+/* tensor/torch/autograd.cpp - leaves, gradients, grad mode, a node whose backward is
  * C, and libtorch's threads for C loops. */
 #include "tensor/torch/torch_guard.h"
 

@@ -1,4 +1,4 @@
-/* lib/tensor/torch/create.cpp - tensors from numbers and host memory, and back. */
+/* tensor/torch/create.cpp - tensors from numbers and host memory, and back. */
 #include "tensor/torch/torch_guard.h"
 
 #include <ATen/ops/arange.h>

@@ -1,4 +1,7 @@
-/* lib/tensor/torch/device.cpp - choose the device, and load the CUDA half of libtorch.
+/* tensor/torch/device.cpp - choose the device, and load the CUDA half of libtorch.
+ *
+ * A device of another make is one whose library is loaded before this one asks: libtorch
+ * then knows its backend by the name that the library registered, as does this file.
  *
  * The library links libtorch_cpu only. CUDA is a second shared object beside it that
  * registers itself when it is loaded; ATen looks those hooks up once and keeps the
@@ -11,6 +14,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/DeviceType.h>
 #include <torch/version.h>
 
 #include <dirent.h>
@@ -204,23 +208,58 @@ void warn_of_cpu(const std::string &why)
         why.c_str());
 }
 
-constexpr int CUDA_MAX = 64; /* devices that have a name */
+constexpr int DEVICES_MAX = SR1__NAMED - SR1__CUDA; /* of one kind, that have a name */
 
-/* "cuda" or "cuda:N"; -1 for anything else. */
-int cuda_index(const char *name)
+/* "KIND" or "KIND:N"; -1 for anything else. */
+int device_index(const char *name, const std::string &kind)
 {
+    const char *rest = name + kind.size();
     char *end;
     long v;
 
-    if (strncmp(name, "cuda", 4) != 0)
+    if (strncmp(name, kind.c_str(), kind.size()) != 0)
         return -1;
-    if (name[4] == '\0')
+    if (*rest == '\0')
         return 0;
-    if (name[4] != ':' || name[5] < '0' || name[5] > '9')
+    if (rest[0] != ':' || rest[1] < '0' || rest[1] > '9')
         return -1;
-    v = strtol(name + 5, &end, 10);
-    return *end == '\0' && v < CUDA_MAX ? (int)v : -1;
+    v = strtol(rest + 1, &end, 10);
+    return *end == '\0' && v < DEVICES_MAX ? (int)v : -1;
 }
+
+sr1_status use_named(int index, const char *name, sr1__device *out)
+{
+    int n = 0;
+
+    SR1__TRY(guard([&] {
+        n = c10::impl::getDeviceGuardImpl(c10::DeviceType::PrivateUse1)->deviceCount();
+    }));
+    if (index >= n)
+        return sr1__fail(SR1_E_DEVICE, "device %s: its backend has %d device%s", name, n,
+                         n == 1 ? "" : "s");
+    sr1::watch_exit();
+    *out = SR1__NAMED + index;
+    return SR1_OK;
+}
+
+/* Index on the backend that libtorch knows by a name of its own; -1: not its name. */
+int named_index(const char *name)
+{
+    if (!c10::is_privateuse1_backend_registered())
+        return -1;
+    return device_index(name, c10::get_privateuse1_backend());
+}
+
+/* "KIND:0", "KIND:1", ... */
+struct device_names {
+    char of[DEVICES_MAX][24];
+
+    explicit device_names(const std::string &kind)
+    {
+        for (int i = 0; i < DEVICES_MAX; i++)
+            snprintf(of[i], sizeof of[i], "%.20s:%d", kind.c_str(), i);
+    }
+};
 
 } // namespace
 
@@ -237,7 +276,7 @@ sr1_status sr1__device_resolve(const char *name, sr1__device *out)
 {
     std::unique_lock<std::mutex> hold(lock);
     std::string why;
-    int index = cuda_index(name);
+    int index = device_index(name, "cuda");
 
     if (strcmp(name, "cpu") == 0) {
         *out = SR1__CPU;
@@ -250,33 +289,36 @@ sr1_status sr1__device_resolve(const char *name, sr1__device *out)
             warn_of_cpu(why);
         return SR1_OK;
     }
-    if (index < 0)
-        return sr1__fail(SR1_E_INVALID,
-                         "device '%s' is not one of auto, cpu, cuda, cuda:N", name);
-    return use_cuda(index, out);
+    if (index >= 0)
+        return use_cuda(index, out);
+    index = named_index(name);
+    if (index >= 0)
+        return use_named(index, name, out);
+    return sr1__fail(SR1_E_INVALID, "device '%s' is not one of auto, cpu, cuda, cuda:N",
+                     name);
 }
 
 const char *sr1__device_name(sr1__device device)
 {
-    static char names[CUDA_MAX][12];
-    static const bool made = [] {
-        for (int i = 0; i < CUDA_MAX; i++)
-            snprintf(names[i], sizeof names[i], "cuda:%d", i);
-        return true;
-    }();
+    static const device_names cuda("cuda");
 
     if (device == SR1__CPU)
         return "cpu";
-    return made && device >= SR1__CUDA && device < SR1__CUDA + CUDA_MAX
-               ? names[device - SR1__CUDA]
-               : "cuda:?";
+    if (device >= SR1__CUDA && device < SR1__CUDA + DEVICES_MAX)
+        return cuda.of[device - SR1__CUDA];
+    if (device >= SR1__NAMED && device < SR1__NAMED + DEVICES_MAX) {
+        static const device_names named(c10::get_privateuse1_backend());
+
+        return named.of[device - SR1__NAMED];
+    }
+    return "?";
 }
 
 sr1_status sr1__device_release(sr1__device device)
 {
     if (device == SR1__CPU)
         return SR1_OK;
-    return guard([] { at::getDeviceAllocator(c10::DeviceType::CUDA)->emptyCache(); });
+    return guard([&] { at::getDeviceAllocator(device_of(device).type())->emptyCache(); });
 }
 
 sr1_status sr1__device_memory(sr1__device device, int64_t *now, int64_t *peak)
@@ -286,8 +328,8 @@ sr1_status sr1__device_memory(sr1__device device, int64_t *now, int64_t *peak)
     if (device == SR1__CPU)
         return SR1_OK;
     return guard([&] {
-        auto stats = at::getDeviceAllocator(c10::DeviceType::CUDA)
-                         ->getDeviceStats((c10::DeviceIndex)(device - SR1__CUDA));
+        c10::Device d = device_of(device);
+        auto stats = at::getDeviceAllocator(d.type())->getDeviceStats(d.index());
 
         *now = stats.allocated_bytes[0].current;
         *peak = stats.allocated_bytes[0].peak;
@@ -301,9 +343,9 @@ sr1_status sr1__device_room(sr1__device device, uint64_t *out)
         return SR1_OK;
     }
     return guard([&] {
-        *out = at::getDeviceAllocator(c10::DeviceType::CUDA)
-                   ->getMemoryInfo((c10::DeviceIndex)(device - SR1__CUDA))
-                   .first;
+        c10::Device d = device_of(device);
+
+        *out = at::getDeviceAllocator(d.type())->getMemoryInfo(d.index()).first;
     });
 }
 

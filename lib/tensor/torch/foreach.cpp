@@ -1,4 +1,4 @@
-/* lib/tensor/torch/foreach.cpp - one operation over many tensors: norms and the
+/* tensor/torch/foreach.cpp - one operation over many tensors: norms and the
  * optimizer. */
 #include "tensor/torch/torch_guard.h"
 

@@ -1,4 +1,4 @@
-/* lib/tensor/torch/handle.cpp - handles, element types, and the texts for exceptions. */
+/* tensor/torch/handle.cpp - handles, element types, and the texts for exceptions. */
 #include "tensor/torch/torch_guard.h"
 
 #include <c10/util/Exception.h>
@@ -51,6 +51,8 @@ sr1_status caught() noexcept
         return say(SR1_E_DEVICE_NOMEM, e.what_without_backtrace());
     } catch (const c10::NotImplementedError &e) {
         return say(SR1_E_UNSUPPORTED, e.what_without_backtrace());
+    } catch (const c10::AcceleratorError &e) {
+        return say(SR1_E_DEVICE, e.what_without_backtrace());
     } catch (const c10::Error &e) {
         const char *text = e.what_without_backtrace();
 
@@ -77,9 +79,20 @@ at::ScalarType scalar_type(int32_t dtype)
 
 c10::Device device_of(sr1__device device)
 {
-    return device == SR1__CPU ? c10::Device(c10::DeviceType::CPU)
-                              : c10::Device(c10::DeviceType::CUDA,
-                                            (c10::DeviceIndex)(device - SR1__CUDA));
+    if (device == SR1__CPU)
+        return c10::Device(c10::DeviceType::CPU);
+    if (device < SR1__NAMED)
+        return c10::Device(c10::DeviceType::CUDA, (c10::DeviceIndex)(device - SR1__CUDA));
+    return c10::Device(c10::DeviceType::PrivateUse1,
+                       (c10::DeviceIndex)(device - SR1__NAMED));
+}
+
+sr1__device number_of(c10::Device device)
+{
+    if (device.is_cpu())
+        return SR1__CPU;
+    return (device.is_privateuseone() ? SR1__NAMED : SR1__CUDA) +
+           (device.has_index() ? device.index() : 0);
 }
 
 std::vector<at::Tensor> list_of(sr1_tensor *const *list, size_t n)
@@ -159,9 +172,7 @@ int32_t sr1__shim_dtype(const sr1_tensor *t)
 
 sr1__device sr1__shim_device(const sr1_tensor *t)
 {
-    c10::Device d = t ? impl(t)->device() : c10::Device(c10::DeviceType::CPU);
-
-    return d.is_cpu() ? SR1__CPU : SR1__CUDA + (d.has_index() ? d.index() : 0);
+    return t ? sr1::number_of(impl(t)->device()) : SR1__CPU;
 }
 
 int sr1__shim_requires_grad(const sr1_tensor *t)

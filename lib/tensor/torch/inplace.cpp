@@ -1,4 +1,4 @@
-/* lib/tensor/torch/inplace.cpp - operations that change their first operand. */
+/* tensor/torch/inplace.cpp - operations that change their first operand. */
 #include "tensor/torch/torch_guard.h"
 
 using namespace sr1;

@@ -1,4 +1,4 @@
-/* lib/tensor/torch/layers.cpp - the fused operations of a decoder layer. */
+/* tensor/torch/layers.cpp - the fused operations of a decoder layer. */
 #include "tensor/torch/torch_guard.h"
 
 #include <ATen/ops/embedding.h>

@@ -1,4 +1,4 @@
-/* lib/tensor/torch/leave.cpp - a process may exit while other threads compute.
+/* tensor/torch/leave.cpp - a process may exit while other threads compute.
  *
  * exit() runs the destructors of libtorch on one thread; a thread that is inside libtorch
  * at that time, or enters it later, would read destroyed objects. exit therefore first

@@ -1,4 +1,4 @@
-/* lib/tensor/torch/math.cpp - element-wise operations; their names are in the tables of
+/* tensor/torch/math.cpp - element-wise operations; their names are in the tables of
  * tensor/torch/shim_ops.h. */
 #include "tensor/torch/torch_guard.h"
 

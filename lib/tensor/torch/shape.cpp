@@ -1,4 +1,4 @@
-/* lib/tensor/torch/shape.cpp - reductions along a dimension, views, and picking rows. */
+/* tensor/torch/shape.cpp - reductions along a dimension, views, and picking rows. */
 #include "tensor/torch/torch_guard.h"
 
 #include <ATen/ops/cat.h>

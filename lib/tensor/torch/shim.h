@@ -30,9 +30,10 @@ enum {
     SR1__DTYPES = 9
 };
 
-/* 0: the CPU; 1 + i: CUDA device i. */
+/* 0: the CPU; 1 + i: CUDA device i; 65 + i: device i of the backend that another library
+ * gave torch under a name of its own. */
 typedef int32_t sr1__device;
-enum { SR1__CPU = 0, SR1__CUDA = 1 };
+enum { SR1__CPU = 0, SR1__CUDA = 1, SR1__NAMED = 65 };
 
 const char *sr1__torch_dtype_name(int32_t dtype); /* "fp32", "bf16", ... */
 size_t sr1__torch_dtype_size(int32_t dtype);      /* bytes, 0 for an unknown one */
@@ -40,19 +41,20 @@ size_t sr1__torch_dtype_size(int32_t dtype);      /* bytes, 0 for an unknown one
 sr1_status sr1__torch_dtype_parse(const char *name, int32_t *out);
 
 /* "cpu", "cuda", "cuda:1" or "auto" (CUDA when it can be used, else the CPU). Loads the
- * CUDA half of libtorch when asked for it: SR1_E_DEVICE says what is missing. */
+ * CUDA half of libtorch when asked for it: SR1_E_DEVICE says what is missing. Another
+ * name is known where a library that was loaded before registered a backend under it. */
 sr1_status sr1__device_resolve(const char *name, sr1__device *out);
 /* "cpu", "cuda:0", ... Static. */
 const char *sr1__device_name(sr1__device device);
 /* Tests: look for libtorch_cuda.so in this folder (NULL: beside libtorch_cpu). */
 void sr1__device_library_dir(const char *dir);
-/* Return unused memory of CUDA's caching allocator to the device; does nothing on the
+/* Return unused memory of the device's caching allocator to it; does nothing on the
  * CPU. */
 sr1_status sr1__device_release(sr1__device device);
-/* Bytes in use and highest since the last reset, of CUDA's allocator; zeros on the CPU.
- */
+/* Bytes in use and highest since the last reset, of the device's allocator; zeros on the
+ * CPU. */
 sr1_status sr1__device_memory(sr1__device device, int64_t *now, int64_t *peak);
-/* Free bytes on a CUDA device; for the CPU the machine's total memory. */
+/* Free bytes on a device; for the CPU the machine's total memory. */
 sr1_status sr1__device_room(sr1__device device, uint64_t *out);
 
 /* Threads of one operation; 0 keeps libtorch's own choice. */

@@ -94,6 +94,7 @@ template <class F> inline sr1_status make(sr1_tensor **out, F &&f) noexcept
 
 at::ScalarType scalar_type(int32_t dtype); /* throws on an unknown one */
 c10::Device device_of(sr1__device device);
+sr1__device number_of(c10::Device device); /* the inverse */
 std::vector<at::Tensor> list_of(sr1_tensor *const *list, size_t n);
 
 } // namespace sr1

@@ -20,7 +20,7 @@
 
 #define REMEDY "use a model with mean or cls pooling"
 
-/* The first row whose name occurs in the folder's, else that of the architecture. */
+/* The first row whose name is a word of the folder's, else that of the architecture. */
 static const struct style_row {
     const char *name;
     const char *query_prefix;
@@ -28,9 +28,9 @@ static const struct style_row {
     int32_t pooling;
     int32_t normalize;
 } styles[] = {
-    {"e5", "query: ", "passage: ", SR1__POOL_MEAN, 1},
     {"bge", "Represent this sentence for searching relevant passages: ", "",
      SR1__POOL_CLS, 1},
+    {"e5", "query: ", "passage: ", SR1__POOL_MEAN, 1},
     {"dpr", "", "", SR1__POOL_CLS, 0},
     {"", "", "", SR1__POOL_MEAN, 1},
 };
@@ -51,6 +51,11 @@ sr1_status sr1__pooling_parse(const char *name, int32_t *out)
                      "pooling '%.60s' is not one of auto, mean, cls, "
                      "decoder",
                      name);
+}
+
+const char *sr1__pooling_name(int32_t pooling)
+{
+    return poolings[pooling];
 }
 
 /* ---- by name ---- */
@@ -92,19 +97,28 @@ static char fold_name_char(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-static int folder_name_contains(const char *text, size_t n, const char *part)
+static int is_word_char(char c)
 {
-    size_t k = strlen(part);
+    c = fold_name_char(c);
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
 
-    for (size_t i = 0; i + k <= n; i++) {
+/* Is it a word of the name, between characters that are neither letters nor digits? ""
+ * is one of every name. */
+static int folder_name_has(const char *name, size_t n, const char *word)
+{
+    size_t k = strlen(word);
+
+    for (size_t i = 0; k > 0 && i + k <= n; i++) {
         size_t j = 0;
 
-        while (j < k && fold_name_char(text[i + j]) == part[j])
+        while (j < k && fold_name_char(name[i + j]) == word[j])
             j++;
-        if (j == k)
+        if (j == k && (i == 0 || !is_word_char(name[i - 1])) &&
+            (i + k == n || !is_word_char(name[i + k])))
             return 1;
     }
-    return 0;
+    return k == 0;
 }
 
 static const struct style_row *
@@ -118,7 +132,7 @@ find_style(const char *folder, const struct sr1__encoder_config *config, int has
         return &dpr_style;
     if (config->arch == SR1__ENCODER_T5 && has_decoder)
         return &decoder_style;
-    while (!folder_name_contains(name, n, row->name))
+    while (!folder_name_has(name, n, row->name))
         row++;
     return row;
 }

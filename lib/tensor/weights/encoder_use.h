@@ -30,5 +30,6 @@ void sr1__encoder_use_free(struct sr1__encoder_use *u); /* leaves it empty */
 
 /* "mean", "cls", "decoder". */
 sr1_status sr1__pooling_parse(const char *name, int32_t *out);
+const char *sr1__pooling_name(int32_t pooling); /* static */
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/map_watch.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "tensor/weights/other_forms.h"
 
 #include <inttypes.h>
@@ -463,6 +464,30 @@ size_t sr1__weights_count(const struct sr1__weights *w)
 const struct sr1__weight *sr1__weights_at(const struct sr1__weights *w, size_t i)
 {
     return &w->tensors[i];
+}
+
+#define SAMPLE 64 /* bytes at the beginning, in the middle and at the end of a tensor */
+
+static uint64_t hash_weight(const struct sr1__weight *t, uint64_t h)
+{
+    const unsigned char *p = t->data;
+    uint64_t n = t->n_bytes < SAMPLE ? t->n_bytes : SAMPLE;
+
+    h = sr1__hash64(t->name, strlen(t->name), h);
+    h = sr1__hash64(&t->dtype, sizeof t->dtype, h);
+    h = sr1__hash64(t->shape, (size_t)t->n_dims * sizeof *t->shape, h);
+    h = sr1__hash64(p, (size_t)n, h);
+    h = sr1__hash64(p + (t->n_bytes - n) / 2, (size_t)n, h);
+    return sr1__hash64(p + (t->n_bytes - n), (size_t)n, h);
+}
+
+uint64_t sr1__weights_hash(const struct sr1__weights *w)
+{
+    uint64_t h = 0;
+
+    for (size_t i = 0; i < sr1__weights_count(w); i++)
+        h = hash_weight(sr1__weights_at(w, i), h);
+    return h;
 }
 
 const struct sr1__weight *sr1__weights_find(const struct sr1__weights *w,

@@ -69,6 +69,10 @@ sr1_status sr1__weights_get(const struct sr1__weights *w, const char *name,
                             int32_t n_dims, const int64_t *shape,
                             const struct sr1__weight **out);
 
+/* A hash of the names, types and shapes of all tensors and of some bytes of each, taken
+ * in a moment: other weights have another one. */
+uint64_t sr1__weights_hash(const struct sr1__weights *w);
+
 /* What to write: one row a tensor. */
 struct sr1__weight_out {
     const char *name;
@@ -91,5 +95,9 @@ typedef sr1_status (*sr1__weight_bytes_fn)(void *arg, size_t i, const void **byt
 sr1_status sr1__weights_save(const char *folder, const struct sr1__weight_out *tensors,
                              size_t n, uint64_t max_shard_bytes,
                              sr1__weight_bytes_fn bytes, void *arg);
+/* The same into one file, of this name; whatever else is in the folder stays. */
+sr1_status sr1__weights_save_file(const char *folder, const char *file,
+                                  const struct sr1__weight_out *tensors, size_t n,
+                                  sr1__weight_bytes_fn bytes, void *arg);
 
 #endif

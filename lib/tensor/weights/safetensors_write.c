@@ -29,6 +29,7 @@ struct weight_item {
 
 struct weights_save {
     const char *folder;
+    const char *single; /* the name of the file where there is one */
     struct weight_item
         *items; /* those of one shard are neighbours, in the file's order */
     size_t n;
@@ -98,7 +99,7 @@ static sr1_status plan_shards(struct weights_save *s,
 static void shard_name(const struct weights_save *s, size_t shard, char name[64])
 {
     if (s->n_shards == 1)
-        snprintf(name, 64, SINGLE);
+        snprintf(name, 64, "%s", s->single);
     else
         snprintf(name, 64, "model-%05zu-of-%05zu.safetensors", shard + 1, s->n_shards);
 }
@@ -238,7 +239,7 @@ static sr1_status remove_stale(const char *folder, const char *name)
     return status;
 }
 
-static sr1_status write_shards(const struct weights_save *s)
+static sr1_status write_all_shards(const struct weights_save *s)
 {
     size_t first = 0;
 
@@ -251,23 +252,49 @@ static sr1_status write_shards(const struct weights_save *s)
         SR1__TRY(write_shard(s, shard, s->items + first, end - first));
         first = end;
     }
+    return SR1_OK;
+}
+
+static sr1_status write_model(const struct weights_save *s)
+{
+    SR1__TRY(write_all_shards(s));
     if (s->n_shards == 1)
         return remove_stale(s->folder, INDEX);
     SR1__TRY(write_shard_index(s));
     return remove_stale(s->folder, SINGLE);
 }
 
+static sr1_status save_tensors(struct weights_save *s,
+                               const struct sr1__weight_out *tensors,
+                               uint64_t max_shard_bytes,
+                               sr1_status (*write)(const struct weights_save *s))
+{
+    sr1_status status;
+
+    SR1__CALLOC(s->items, s->n + 1, "table of tensors");
+    status = plan_shards(s, tensors, max_shard_bytes);
+    if (status == SR1_OK)
+        status = write(s);
+    sr1__free(s->items);
+    return status;
+}
+
 sr1_status sr1__weights_save(const char *folder, const struct sr1__weight_out *tensors,
                              size_t n, uint64_t max_shard_bytes,
                              sr1__weight_bytes_fn bytes, void *arg)
 {
-    struct weights_save s = {.folder = folder, .n = n, .bytes = bytes, .arg = arg};
-    sr1_status status;
+    struct weights_save s = {
+        .folder = folder, .single = SINGLE, .n = n, .bytes = bytes, .arg = arg};
 
-    SR1__CALLOC(s.items, n + 1, "table of tensors");
-    status = plan_shards(&s, tensors, max_shard_bytes);
-    if (status == SR1_OK)
-        status = write_shards(&s);
-    sr1__free(s.items);
-    return status;
+    return save_tensors(&s, tensors, max_shard_bytes, write_model);
+}
+
+sr1_status sr1__weights_save_file(const char *folder, const char *file,
+                                  const struct sr1__weight_out *tensors, size_t n,
+                                  sr1__weight_bytes_fn bytes, void *arg)
+{
+    struct weights_save s = {
+        .folder = folder, .single = file, .n = n, .bytes = bytes, .arg = arg};
+
+    return save_tensors(&s, tensors, 0, write_all_shards);
 }

@@ -5,17 +5,21 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/struct.h"
+#include "base/utf8.h"
 #include "text/data/dataset_row.h"
 #include "text/data/row_files.h"
 
 #include <math.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The state shared by the data sets of one set of files. */
 struct source {
     struct sr1__row_files *rows;
     struct sr1__fields fields;
+    struct sr1__repeats repeats;
     atomic_int references;
     atomic_int told_long; /* a row that is too long to travel was reported */
 };
@@ -74,16 +78,88 @@ sr1_status sr1_dataset_read(const sr1_dataset *dataset, int64_t index, sr1_row *
                             out);
 }
 
-static sr1_status check_dataset_rows(const struct source *s)
+/* ---- rows of one id ---- */
+
+/* Ids are told apart by their hashes. */
+struct seen_id {
+    uint64_t hash;
+    int64_t row;
+};
+
+static int compare_seen(const void *a, const void *b)
 {
-    for (int64_t i = 0; i < sr1__row_files_count(s->rows); i++) {
+    const struct seen_id *x = a, *y = b;
+
+    if (x->hash != y->hash)
+        return x->hash > y->hash ? 1 : -1;
+    return (x->row > y->row) - (x->row < y->row);
+}
+
+/* What there is to say of the first of them. */
+static sr1_status describe_repeat(struct source *s, int64_t first)
+{
+    struct sr1__repeats *r = &s->repeats;
+    sr1_row *row = NULL;
+
+    SR1__TRY(read_dataset_row(s, first, &row));
+    snprintf(r->id, sizeof r->id, "%s", sr1_row_id(row));
+    r->id[sr1__utf8_complete(r->id, strlen(r->id))] = '\0';
+    sr1_row_free(row);
+    r->path = sr1__row_files_path(s->rows, first);
+    r->line = sr1__row_files_line(s->rows, first);
+    return SR1_OK;
+}
+
+static sr1_status count_repeats(struct source *s, struct seen_id *seen, int64_t n)
+{
+    int64_t first = -1;
+
+    s->repeats.of = n;
+    qsort(seen, (size_t)n, sizeof *seen, compare_seen);
+    for (int64_t i = 1; i < n; i++) {
+        if (seen[i].hash != seen[i - 1].hash)
+            continue;
+        s->repeats.n++;
+        if (first < 0 || seen[i].row < first)
+            first = seen[i].row;
+    }
+    return first < 0 ? SR1_OK : describe_repeat(s, first);
+}
+
+static sr1_status read_ids(const struct source *s, struct seen_id *seen, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
         sr1_row *row = NULL;
+        const char *id;
 
         SR1__TRY(read_dataset_row(s, i, &row));
+        id = sr1_row_id(row);
+        seen[i] = (struct seen_id){sr1__hash64(id, strlen(id), 0), i};
         sr1_row_free(row);
     }
     return SR1_OK;
 }
+
+static sr1_status check_dataset_rows(struct source *s)
+{
+    int64_t n = sr1__row_files_count(s->rows);
+    struct seen_id *seen = sr1__calloc((size_t)n, sizeof *seen);
+    sr1_status status;
+
+    SR1__CHECK_ALLOC(seen, "ids of a dataset");
+    status = read_ids(s, seen, n);
+    if (status == SR1_OK)
+        status = count_repeats(s, seen, n);
+    sr1__free(seen);
+    return status;
+}
+
+const struct sr1__repeats *sr1__dataset_repeats(const sr1_dataset *dataset)
+{
+    return &dataset->source->repeats;
+}
+
+/* ---- opening ---- */
 
 static sr1_status copy_name(char **out, const char *given, const char *fallback)
 {

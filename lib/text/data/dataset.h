@@ -16,6 +16,16 @@ sr1_status sr1__dataset_configured(sr1_dataset **out, const sr1_config *config,
 /* Only rows[n] of it stay, in this order. */
 sr1_status sr1__dataset_keep(sr1_dataset *dataset, const int64_t *rows, int64_t n);
 
+/* Rows of its files that have the id of a row before them. */
+struct sr1__repeats {
+    int64_t n, of; /* so many of so many rows; 0 of 0 where they were not checked */
+    /* the first of them */
+    char id[80];      /* its beginning */
+    const char *path; /* borrowed from the dataset */
+    uint64_t line;
+};
+const struct sr1__repeats *sr1__dataset_repeats(const sr1_dataset *dataset);
+
 /* A hash of the bytes of its rows, in order. SR1_E_IO. */
 sr1_status sr1__dataset_hash(const sr1_dataset *dataset, uint64_t *out);
 

@@ -11,6 +11,8 @@
 #include "text/data/records.h"
 #include "text/data/row_files.h"
 
+#include <searchr1/ext/data_files.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -101,7 +103,7 @@ sr1_status sr1_row_json(const sr1_row *row, char **out)
 }
 
 /* "no field 'question'; fields are a, b; set question_field" */
-static sr1_status no_field(const json_t *json, const char *field, const char *key)
+static sr1_status no_field(const json_t *json, const char *field, const char *remedy)
 {
     struct sr1__buf b;
     const char *name;
@@ -112,7 +114,7 @@ static sr1_status no_field(const json_t *json, const char *field, const char *ke
     json_object_foreach((json_t *)(uintptr_t)json, name, v)
         sr1__buf_fmt(&b, "%s%.64s", b.len ? ", " : "", name);
     status = sr1__fail(SR1_E_PARSE, "no field '%s'; fields are %s; set %s", field,
-                       b.len ? sr1__buf_cstr(&b) : "none", key);
+                       b.len ? sr1__buf_cstr(&b) : "none", remedy);
     sr1__buf_free(&b);
     return status;
 }
@@ -314,10 +316,14 @@ static sr1_status read_ground_truths(const struct sr1__fields *f, sr1_row *row,
     if (status == SR1_OK && v && !json_is_null(v))
         status = add_answers(f, row, list ? list : v);
     else if (status == SR1_OK && !f->answers_optional)
-        status = no_field(row->json, f->answer, "answer_field");
+        status = no_field(row->json, f->answer,
+                          "answer_field, or answers_optional where no reward needs one");
     json_decref(list);
     if (status == SR1_OK && row->n_answers == 0 && !f->answers_optional)
-        status = sr1__fail(SR1_E_PARSE, "field '%s' has no answer in it", f->answer);
+        status = sr1__fail(SR1_E_PARSE,
+                           "field '%s' has no answer in it; give one, or set "
+                           "answers_optional where no reward needs one",
+                           f->answer);
     return status;
 }
 

@@ -55,6 +55,11 @@ static sr1_status find_row_format(const char *path, int *format)
             return SR1_OK;
         }
     }
+    if (dot && strcmp(dot, ".parquet") == 0)
+        return sr1__fail(SR1_E_INVALID,
+                         "%s: Parquet is not read; python3 -m searchr1.parquet %s "
+                         "%.*s.jsonl makes rows of it",
+                         path, path, (int)(dot - path), path);
     return sr1__fail(SR1_E_INVALID, "%s: the name must end in .jsonl, .json or .csv",
                      path);
 }
@@ -242,16 +247,20 @@ sr1_status sr1__row_files_distinct(const struct sr1__row_files *r, const char *p
     return SR1_OK;
 }
 
-sr1_status sr1__row_files_context(const struct sr1__row_files *r, int64_t i,
-                                  sr1_status status)
+uint64_t sr1__row_files_line(const struct sr1__row_files *r, int64_t i)
 {
     size_t f = file_of(r, i);
 
+    return line_at(&r->files[f], r->offsets.at[(size_t)i + f]);
+}
+
+sr1_status sr1__row_files_context(const struct sr1__row_files *r, int64_t i,
+                                  sr1_status status)
+{
     if (status == SR1_OK)
         return SR1_OK; /* counting lines is for errors */
-    return sr1__context(
-        status, "%s:%llu", r->files[f].path,
-        (unsigned long long)line_at(&r->files[f], r->offsets.at[(size_t)i + f]));
+    return sr1__context(status, "%s:%llu", sr1__row_files_path(r, i),
+                        (unsigned long long)sr1__row_files_line(r, i));
 }
 
 static sr1_status add_cell(json_t *row, const char *column, const char *s, size_t n)

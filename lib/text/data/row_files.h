@@ -27,6 +27,9 @@ int sr1__row_files_is_csv(const char *path);
 /* "path" of the file that holds row i. */
 const char *sr1__row_files_path(const struct sr1__row_files *r, int64_t i);
 
+/* The line of that file on which row i begins; 0 when it cannot be read any more. */
+uint64_t sr1__row_files_line(const struct sr1__row_files *r, int64_t i);
+
 /* Put "path:line: " of row i before the text of a failure; returns status. */
 sr1_status sr1__row_files_context(const struct sr1__row_files *r, int64_t i,
                                   sr1_status status);

@@ -151,9 +151,9 @@ static void pass_at_k_by_hand(void **state)
 
 static void gdpo_by_hand(void **state)
 {
-    /* channel 0: 0, 2 -> -1/sqrt(2), 1/sqrt(2), and 1, 1 -> 0, 0
-       channel 1, weight 2: 10, 10 -> 0, 0, and 0, 4 -> -sqrt(2), sqrt(2) */
-    static const double channels[8] = {0, 10, 2, 10, 1, 0, 1, 4}, weights[2] = {1, 2};
+    /* component 0: 0, 2 -> -1/sqrt(2), 1/sqrt(2), and 1, 1 -> 0, 0
+       component 1, weight 2: 10, 10 -> 0, 0, and 0, 4 -> -sqrt(2), sqrt(2) */
+    static const double components[8] = {0, 10, 2, 10, 1, 0, 1, 4}, weights[2] = {1, 2};
     static const uint64_t keys[4] = {1, 1, 2, 2};
     double h = sqrt(0.5), s = sqrt((1 + 4) / 3.0); /* std of -h, h, -2h, 2h */
     double sum[4] = {-h, h, -2 * h, 2 * h};
@@ -164,14 +164,14 @@ static void gdpo_by_hand(void **state)
     (void)state;
     b.n = 4;
     b.groups = keys;
-    b.channels = channels;
-    b.channel_weights = weights;
-    b.n_channels = 2;
+    b.components = components;
+    b.component_weights = weights;
+    b.n_components = 2;
     o.eps = 0;
     check_each("gdpo", &b, &o, want);
     o.whiten = 0;
     check_each("gdpo", &b, &o, sum);
-    b.channel_weights = NULL; /* 1 each */
+    b.component_weights = NULL; /* 1 each */
     check_each("gdpo", &b, &o, (const double[4]){-h, h, -h, h});
 }
 

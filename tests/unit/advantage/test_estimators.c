@@ -23,7 +23,7 @@
 struct arrays {
     sr1_advantage_batch b;
     double rewards[MOST], turn_rewards[MOST], token_rewards[MOST], bootstrap[MOST],
-        channels[MOST], channel_weights[8], confidences[MOST], costs[MOST],
+        components[MOST], component_weights[8], confidences[MOST], costs[MOST],
         baselines[MOST];
     uint64_t groups[MOST], states[MOST];
     int64_t token_begin[MOST], turn_begin[MOST];
@@ -102,8 +102,8 @@ static void point(struct arrays *a)
                                  a->completed,
                                  3,
                                  NULL,
-                                 a->channels,
-                                 a->channel_weights,
+                                 a->components,
+                                 a->component_weights,
                                  a->states,
                                  a->tags,
                                  a->confidences,
@@ -124,8 +124,8 @@ static void read_batch(const json_t *o, struct arrays *a)
     READ(a->values, "values");
     READ(a->bootstrap, "bootstrap");
     READ(a->completed, "completed");
-    READ(a->channels, "channels");
-    READ(a->channel_weights, "channel_weights");
+    READ(a->components, "components");
+    READ(a->component_weights, "component_weights");
     read_keys(o, "turn_states", a->states);
     READ(a->tags, "turn_tags");
     READ(a->confidences, "confidences");
@@ -299,7 +299,7 @@ static void random_arrays(struct sr1__rng *r, struct arrays *a)
         a->completed[i] = (uint8_t)sr1__rng_below(r, 2);
         a->result_turn[i] = (int32_t)sr1__rng_below(r, turns + 1) - 1;
         for (c = 0; c < 3; c++)
-            a->channels[3 * i + c] = sr1__rng_normal(r);
+            a->components[3 * i + c] = sr1__rng_normal(r);
         for (k = 0; k < turns; k++, u++) {
             size_t tokens = (size_t)sr1__rng_below(r, 4);
 
@@ -319,7 +319,7 @@ static void random_arrays(struct sr1__rng *r, struct arrays *a)
         a->token_begin[i + 1] = (int64_t)t;
         a->turn_begin[i + 1] = (int64_t)u;
     }
-    a->channel_weights[0] = a->channel_weights[1] = a->channel_weights[2] = 1;
+    a->component_weights[0] = a->component_weights[1] = a->component_weights[2] = 1;
     a->b.n = n;
     point(a);
 }
@@ -347,7 +347,7 @@ static void permute(const struct arrays *a, const int64_t *order, struct arrays 
         MOVE(baselines, i, j, 1);
         MOVE(completed, i, j, 1);
         MOVE(result_turn, i, j, 1);
-        MOVE(channels, 3 * i, 3 * j, 3);
+        MOVE(components, 3 * i, 3 * j, 3);
         MOVE(turn_rewards, u, a->turn_begin[j], us);
         MOVE(states, u, a->turn_begin[j], us);
         MOVE(tags, u, a->turn_begin[j], us);
@@ -357,7 +357,7 @@ static void permute(const struct arrays *a, const int64_t *order, struct arrays 
         MOVE(token_rewards, t, a->token_begin[j], ts);
         MOVE(values, t, a->token_begin[j], ts);
     }
-    memcpy(b->channel_weights, a->channel_weights, sizeof b->channel_weights);
+    memcpy(b->component_weights, a->component_weights, sizeof b->component_weights);
     b->b.n = n;
     point(b);
 }
@@ -396,6 +396,37 @@ static void the_order_of_trajectories_does_not_matter(void **state)
         permute(&a, order, &b);
         for (size_t i = 0; sr1_advantage_name(i) != NULL; i++)
             check_permuted(sr1_advantage_name(i), &a, &b, order);
+    }
+}
+
+/* "token_rewards on top of rewards": taken away they are missed, but for estimators that
+ * read the components of the reward in place of it. */
+static void token_rewards_count(void **state)
+{
+    static const char *const by_component[] = {"gdpo"};
+    static struct arrays a;
+    static struct results with, without;
+    struct sr1__rng r;
+
+    (void)state;
+    sr1__rng_seed(&r, 13, 1);
+    do
+        random_arrays(&r, &a);
+    while (a.b.n < 12 || n_tokens(&a) < 20);
+    for (size_t i = 0; sr1_advantage_name(i) != NULL; i++) {
+        const char *name = sr1_advantage_name(i);
+        int counts = 1, differ = 0;
+
+        for (size_t k = 0; k < sizeof by_component / sizeof by_component[0]; k++)
+            counts &= strcmp(name, by_component[k]) != 0;
+        a.b.token_rewards = a.token_rewards;
+        estimate(name, &a, NULL, &with);
+        a.b.token_rewards = NULL;
+        estimate(name, &a, NULL, &without);
+        for (size_t t = 0; t < n_tokens(&a); t++)
+            differ |= fabs((double)(with.tokens[t] - without.tokens[t])) > 1e-4;
+        if (differ != counts)
+            fail_msg("%s: token_rewards %s", name, differ ? "count" : "do not count");
     }
 }
 
@@ -550,6 +581,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_estimator_equals_numpy),
         cmocka_unit_test(the_order_of_trajectories_does_not_matter),
+        cmocka_unit_test(token_rewards_count),
         cmocka_unit_test(group_advantages_sum_to_zero),
         cmocka_unit_test(no_reward_is_lost_on_the_way_to_tokens),
         cmocka_unit_test(whitened_tokens_have_mean_zero_and_variance_one),

@@ -12,7 +12,7 @@
 
 /* Two trajectories with everything: 2 and 1 tokens, 1 and 2 turns. */
 static double rewards[2], turn_rewards[3], token_rewards[3], bootstrap[2], baselines[2],
-    channels[4], channel_weights[2], confidences[12], costs[12];
+    components[4], component_weights[2], confidences[12], costs[12];
 static uint64_t groups[2], states[3];
 static int64_t token_begin[3], turn_begin[3];
 static int32_t token_turns[3], tags[3], result_turn[2];
@@ -41,9 +41,9 @@ static int make(void **state)
                               .token_rewards = token_rewards,
                               .values = values,
                               .bootstrap = bootstrap,
-                              .n_channels = 2,
-                              .channels = channels,
-                              .channel_weights = channel_weights,
+                              .n_components = 2,
+                              .components = components,
+                              .component_weights = component_weights,
                               .turn_states = states,
                               .turn_tags = tags,
                               .confidences = confidences,
@@ -99,19 +99,19 @@ static void numbers_that_are_none_are_named(void **state)
     BAD(values, 0, NAN, SR1_E_NUMERIC, "value of token 0 ");
     BAD(bootstrap, 1, -INFINITY, SR1_E_NUMERIC, "bootstrap value of trajectory 1 ");
     BAD(baselines, 0, NAN, SR1_E_NUMERIC, "baseline of trajectory 0 ");
-    BAD(channels, 3, NAN, SR1_E_NUMERIC, "channel 1 (no name) of trajectory 1 ");
-    BAD(channel_weights, 1, NAN, SR1_E_NUMERIC, "weight of channel 1 ");
+    BAD(components, 3, NAN, SR1_E_NUMERIC, "component 1 (no name) of trajectory 1 ");
+    BAD(component_weights, 1, NAN, SR1_E_NUMERIC, "weight of component 1 ");
     BAD(confidences, 6, INFINITY, SR1_E_NUMERIC, "confidence of turn 1, level 2 ");
     BAD(costs, 11, -INFINITY, SR1_E_NUMERIC, "thinking cost of turn 2, level 3 ");
 }
 
-static void channels_are_named(void **state)
+static void components_are_named(void **state)
 {
     static const char *const names[2] = {"format", "exact_match"};
 
     (void)state;
-    b.channel_names = names;
-    BAD(channels, 1, NAN, SR1_E_NUMERIC, "channel 1 (exact_match) of trajectory 0 ");
+    b.component_names = names;
+    BAD(components, 1, NAN, SR1_E_NUMERIC, "component 1 (exact_match) of trajectory 0 ");
 }
 
 static void maps_that_contradict_themselves_are_named(void **state)
@@ -150,7 +150,7 @@ static void what_is_missing_is_named(void **state)
         offsetof(sr1_advantage_batch, turn_begin),
         offsetof(sr1_advantage_batch, turn_rewards),
         offsetof(sr1_advantage_batch, values),
-        offsetof(sr1_advantage_batch, channels),
+        offsetof(sr1_advantage_batch, components),
         offsetof(sr1_advantage_batch, turn_states),
         offsetof(sr1_advantage_batch, turn_tags),
         offsetof(sr1_advantage_batch, confidences),
@@ -250,7 +250,7 @@ static void results_out_of_range_are_refused(void **state)
     rewards[0] = 1.7e308;
     rewards[1] = -1.7e308;
     for (size_t i = 0; sr1_advantage_name(i) != NULL; i++)
-        if (strcmp(sr1_advantage_name(i), "gdpo") != 0) /* reads channels only */
+        if (strcmp(sr1_advantage_name(i), "gdpo") != 0) /* reads components only */
             refused_as(sr1_advantage_name(i), &b, NULL, SR1_E_NUMERIC, "large");
     rewards[0] = 1e200; /* its square is none; it is no float */
     rewards[1] = 0;
@@ -275,6 +275,14 @@ static void older_callers_have_the_defaults_behind_their_fields(void **state)
     old.values = NULL;
     assert_int_equal(estimate("grpo", &old, NULL, each, NULL), SR1_OK);
     refused_as("gae", &old, NULL, SR1_E_INVALID, "gae: the batch lacks values");
+}
+
+/* An array of components that has none is no array. */
+static void no_components_are_missing_components(void **state)
+{
+    (void)state;
+    b.n_components = 0;
+    refused_as("gdpo", &b, NULL, SR1_E_INVALID, "gdpo: the batch lacks components");
 }
 
 /* 0 in a field of kinds is the estimator's own; the report counts groups. */
@@ -340,7 +348,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(everything_is_accepted_by_all, make),
         cmocka_unit_test_setup(numbers_that_are_none_are_named, make),
-        cmocka_unit_test_setup(channels_are_named, make),
+        cmocka_unit_test_setup(components_are_named, make),
         cmocka_unit_test_setup(maps_that_contradict_themselves_are_named, make),
         cmocka_unit_test_setup(turns_that_fall_are_named, make),
         cmocka_unit_test_setup(what_is_missing_is_named, make),
@@ -349,6 +357,7 @@ int main(void)
         cmocka_unit_test_setup(outputs_that_are_not_given_are_refused, make),
         cmocka_unit_test_setup(results_out_of_range_are_refused, make),
         cmocka_unit_test_setup(older_callers_have_the_defaults_behind_their_fields, make),
+        cmocka_unit_test_setup(no_components_are_missing_components, make),
         cmocka_unit_test_setup(no_kind_is_the_published_one, make),
         cmocka_unit_test_setup(the_table_describes_itself, make),
     };

@@ -123,6 +123,42 @@ static void growth_may_fail(void **state)
     assert_true(torture(grow, NULL) > 3);
 }
 
+/* What it held goes with it, whether it failed or is handed over. */
+static sr1_status finish(void *arg)
+{
+    struct sr1__buf b;
+    char *text = NULL;
+    sr1_status status;
+
+    (void)arg;
+    sr1__buf_init(&b, 0);
+    for (int i = 0; i < 1000; i++)
+        sr1__buf_fmt(&b, "%d,", i);
+    status = sr1__buf_finish(&b, "list", &text);
+    assert_int_equal(text != NULL, status == SR1_OK);
+    sr1__free(text);
+    return status;
+}
+
+static void a_failed_text_is_freed(void **state)
+{
+    struct sr1__buf b;
+    char *text = NULL;
+
+    (void)state;
+    assert_true(torture(finish, NULL) > 3);
+    sr1__buf_init(&b, 3);
+    sr1__buf_str(&b, "abc");
+    sr1__buf_str(&b, "d");
+    assert_int_equal(sr1__buf_finish(&b, "word", &text), SR1_E_LIMIT);
+    assert_string_equal(sr1_last_error(), "word: longer than 3 bytes");
+    assert_null(text);
+    sr1__buf_init(&b, 3);
+    assert_int_equal(sr1__buf_finish(&b, "word", &text), SR1_OK);
+    assert_string_equal(text, "");
+    sr1__free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +168,7 @@ int main(void)
         cmocka_unit_test(numbers_are_little_endian_and_read_back),
         cmocka_unit_test(reading_past_the_end_is_sticky),
         cmocka_unit_test(growth_may_fail),
+        cmocka_unit_test(a_failed_text_is_freed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

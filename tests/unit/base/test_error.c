@@ -51,7 +51,7 @@ static void *other_thread(void *arg)
 static void errors_cross_threads_as_values(void **state)
 {
     struct sr1__error e;
-    struct sr1__error none = {SR1_OK, ""};
+    struct sr1__error none = {.code = SR1_OK};
     pthread_t thread;
 
     (void)state;
@@ -63,6 +63,19 @@ static void errors_cross_threads_as_values(void **state)
     assert_string_equal(sr1_last_error(), "mine");
     assert_int_equal(sr1__error_raise(&e), SR1_E_LIMIT);
     assert_string_equal(sr1_last_error(), "from the worker");
+}
+
+/* The same text again is a new one. */
+static void what_was_set_since_is_known(void **state)
+{
+    struct sr1__error before;
+
+    (void)state;
+    sr1__fail(SR1_E_IO, "old");
+    sr1__error_save(&before, SR1_OK);
+    assert_string_equal(sr1__error_since(&before), "");
+    sr1__fail(SR1_E_IO, "old");
+    assert_string_equal(sr1__error_since(&before), "old");
 }
 
 static void every_status_has_name_and_text(void **state)
@@ -157,6 +170,7 @@ int main(void)
         cmocka_unit_test(text_is_set_and_kept),
         cmocka_unit_test(long_text_is_cut_between_characters),
         cmocka_unit_test(errors_cross_threads_as_values),
+        cmocka_unit_test(what_was_set_since_is_known),
         cmocka_unit_test(every_status_has_name_and_text),
         cmocka_unit_test(log_goes_to_the_sink_only),
         cmocka_unit_test(what_a_sink_logs_is_dropped),

@@ -7,6 +7,8 @@
 #include "base/num.h"
 #include "config/config.h"
 
+#include <searchr1/ext/config_names.h>
+
 #include <string.h>
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))

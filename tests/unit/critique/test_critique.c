@@ -3,6 +3,7 @@
 #include "support/files.h"
 
 #include <searchr1/search.h>
+#include <searchr1/ext/episodes.h>
 
 /* ---- prompts ---- */
 

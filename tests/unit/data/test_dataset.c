@@ -368,6 +368,7 @@ static const struct {
      "b.csv:2: column 'golden_answers' is not UTF-8"},
     {"b.csv", "question,\x80\nx,y\n", "the header is not UTF-8"},
     {"b.csv", "question,golden_answers\n,y\n", "b.csv:2: field 'question' is empty"},
+    {"b.parquet", "PAR1", "python3 -m searchr1.parquet "},
     {"b.tsv", "question\tanswer\n", "must end in .jsonl, .json or .csv"},
     {"noending", "x", "must end in .jsonl, .json or .csv"},
 };

@@ -418,7 +418,8 @@ static void records_have_one_writer(void **state)
     (void)state;
     assert_int_equal(sr1__jsonl_open(&w, path), SR1_OK);
     assert_int_equal(add_number(w, 1), SR1_OK);
-    assert_error(sr1__jsonl_open(&other, path), SR1_E_STATE, "being written by another");
+    assert_error(sr1__jsonl_open(&other, path), SR1_E_STATE,
+                 "is being written, here or by another");
     assert_null(other);
     sr1__jsonl_close(w);
     assert_int_equal(sr1__jsonl_open(&other, path), SR1_OK);

@@ -308,7 +308,8 @@ static void one_writer_at_a_time(void **state)
     (void)state;
     ok(sr1__zlines_open(&first, path));
     add(first, "a");
-    refused(sr1__zlines_open(&second, path), SR1_E_STATE, "being written by another");
+    refused(sr1__zlines_open(&second, path), SR1_E_STATE,
+            "is being written, here or by another");
     assert_null(second);
     ok(sr1__zlines_flush(first));
     sr1__zlines_close(first);

@@ -5,7 +5,7 @@
 #include "support/files.h"
 #include "support/torture.h"
 
-#include <searchr1/ext/embed.h>
+#include "retrieval/search/embed.h"
 
 #define TOLERANCE 1e-5
 #define DIM 32
@@ -197,6 +197,52 @@ static void folder_names_bring_prefixes(void **state)
     same(e5, SR1_EMBED_QUERY, "rome", plain, 0, "rome", 1);
     sr1_embedder_free(e5);
     sr1_embedder_free(plain);
+}
+
+static char *encoding_of(const char *dir, const sr1_encoder_options *o)
+{
+    sr1_embedder *e = embedder(dir, o);
+    char *text = strdup(sr1__embedder_encoding(e));
+
+    sr1_embedder_free(e);
+    return text;
+}
+
+static void same_encoding(const char *dir, const sr1_encoder_options *o, int same)
+{
+    char *a = encoding_of(golden_dir("bert-gelu"), NULL);
+    char *b = encoding_of(dir, o);
+
+    if ((strcmp(a, b) == 0) != same)
+        fail_msg("%s\n%s", a, b);
+    free(a);
+    free(b);
+}
+
+/* What vectors depend on tells encoders apart: their options, and the content of their
+ * folders, not the path. */
+static void an_encoding_is_of_content_and_options(void **state)
+{
+    sr1_encoder_options o = cpu();
+
+    (void)state;
+    same_encoding(copy_case("bert-gelu", "twin"), NULL, 1);
+    same_encoding(golden_dir("bert-prefix"), NULL, 0);
+    edit_config("twin", "layer_norm_eps", "1e-6");
+    same_encoding(scratch_path("twin"), NULL, 0);
+    o.batch_tokens = 7;
+    same_encoding(golden_dir("bert-gelu"), &o, 1);
+    o.normalize = 0;
+    same_encoding(golden_dir("bert-gelu"), &o, 0);
+    o = cpu();
+    o.document_tokens = 9;
+    same_encoding(golden_dir("bert-gelu"), &o, 0);
+    o = cpu();
+    o.query_prefix = "find: \xff";
+    same_encoding(golden_dir("bert-gelu"), &o, 0);
+    o = cpu();
+    o.pooling = "cls";
+    same_encoding(golden_dir("bert-gelu"), &o, 0);
 }
 
 /* "the", "river", ... are one token each, [CLS] and [SEP] two more. */
@@ -491,6 +537,7 @@ int main(void)
         cmocka_unit_test(vectors_of_texts_equal_transformers),
         cmocka_unit_test(prefixes_go_before_texts),
         cmocka_unit_test(folder_names_bring_prefixes),
+        cmocka_unit_test(an_encoding_is_of_content_and_options),
         cmocka_unit_test(long_texts_are_cut),
         cmocka_unit_test(no_text_is_longer_than_the_model),
         cmocka_unit_test(documents_may_have_an_encoder_of_their_own),

@@ -4,6 +4,8 @@
 #include "environment/env/env.h"
 #include "environment/env/sink.h"
 
+#include <searchr1/ext/episodes.h>
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

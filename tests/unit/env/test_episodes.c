@@ -1,6 +1,8 @@
 /* Environments that keep a state for each trajectory, and what their actions earn. */
 #include "environment/env/env.h"
 
+#include <searchr1/ext/episodes.h>
+
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,6 +7,8 @@
 
 #include <searchr1/env.h>
 #include <searchr1/search.h>
+#include <searchr1/ext/engines.h>
+#include <searchr1/ext/episodes.h>
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -132,6 +132,41 @@ static void test_attend(void **state)
     }
 }
 
+/* A number that is none is not taken for a token of no weight: in the key of any one
+ * token, or in the query. */
+static void test_nan_shows(void **state)
+{
+    (void)state;
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        unsigned char *pages[PAGES_MAX];
+        struct sr1__page_head h = make_head(pages, 8, bf16);
+        float bad[8] = {0, NAN};
+        uint16_t bad16[8] = {0, 0x7fc0};
+        float k[TOKENS_MAX * 8];
+        float v[TOKENS_MAX * 8];
+        float q[8] = {1, 1};
+        float out[8];
+        struct sr1__rng rng;
+
+        sr1__rng_seed(&rng, 3, (uint64_t)bf16);
+        for (int64_t t = 0; t < TOKENS_MAX; t += 7) {
+            fill(&rng, &h, k, v, 1);
+            h.n = TOKENS_MAX;
+            sr1__page_attend(&h, q, 1, out);
+            assert_true(isfinite(out[0]));
+            sr1__page_put(&h, t, bf16 ? (void *)bad16 : bad, v);
+            sr1__page_attend(&h, q, 1, out);
+            for (size_t i = 0; i < 8; i++)
+                assert_true(isnan(out[i]));
+        }
+        fill(&rng, &h, k, v, 1);
+        sr1__page_attend(&h, bad, 1, out);
+        assert_true(isnan(out[0]) && isnan(out[7]));
+        for (size_t i = 0; i < PAGES_MAX; i++)
+            free(pages[i]);
+    }
+}
+
 static void test_get(void **state)
 {
     unsigned char *pages[PAGES_MAX];
@@ -168,6 +203,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_attend),
+        cmocka_unit_test(test_nan_shows),
         cmocka_unit_test(test_get),
         cmocka_unit_test(test_bf16_rounding),
     };

@@ -3,6 +3,8 @@
 
 #include "tensor/model/model.h"
 
+#include <searchr1/ext/model_details.h>
+
 #define MAX_IDS 32
 
 static const char dir[] = "test-critic-folder";

@@ -6,6 +6,8 @@
 #include "tensor/model/model_decoder.h"
 #include "tensor/model/kv.h"
 
+#include <searchr1/ext/model_details.h>
+
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

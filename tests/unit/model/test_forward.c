@@ -3,6 +3,8 @@
 
 #include "tensor/model/model.h"
 
+#include <searchr1/ext/model_details.h>
+
 #define MAX_IDS 512
 
 static sr1_model *open_golden(const struct golden *g)

@@ -6,6 +6,8 @@
 #include "base/rng.h"
 #include "tensor/model/model.h"
 
+#include <searchr1/ext/model_details.h>
+
 static const char config[] =
     "{\"model_type\":\"qwen3\",\"architectures\":[\"Qwen3ForCausalLM\"],\"hidden_size\":"
     "32,"

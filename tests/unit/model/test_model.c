@@ -3,6 +3,8 @@
 
 #include "tensor/model/model.h"
 
+#include <searchr1/ext/model_details.h>
+
 static const char config[] =
     "{\"model_type\":\"qwen3\",\"architectures\":[\"Qwen3ForCausalLM\"],\"hidden_size\":"
     "16,"

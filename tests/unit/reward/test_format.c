@@ -4,6 +4,7 @@
 #include "signal/reward/format.h"
 
 #include <searchr1/reward.h>
+#include <searchr1/ext/seed_rewards.h>
 #include <searchr1/ext/text_metrics.h>
 
 #include <setjmp.h>

@@ -5,6 +5,7 @@
 
 #include <searchr1/reward.h>
 #include <searchr1/ext/reward_set.h>
+#include <searchr1/ext/seed_rewards.h>
 #include <searchr1/ext/text_metrics.h>
 
 #include <math.h>

@@ -10,7 +10,9 @@
 #include <searchr1/env.h>
 #include <searchr1/reward.h>
 #include <searchr1/search.h>
+#include <searchr1/ext/episodes.h>
 #include <searchr1/ext/reward_set.h>
+#include <searchr1/ext/seed_rewards.h>
 
 #include "../../support/torture.h"
 

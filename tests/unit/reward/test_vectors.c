@@ -6,6 +6,7 @@
 #include "signal/reward/chars.h"
 
 #include <searchr1/reward.h>
+#include <searchr1/ext/seed_rewards.h>
 #include <searchr1/ext/text_metrics.h>
 
 #include <math.h>

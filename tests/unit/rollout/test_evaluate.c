@@ -43,9 +43,9 @@ static sr1_dataset *questions(void)
     return d;
 }
 
-static sr1_rollout *open_rollout(const char *pair)
+static sr1_rollout *open_rollout_by(const char *pair, const char *other)
 {
-    sr1_config *c = tiny_config("sure", pair, NULL);
+    sr1_config *c = tiny_config("sure", pair, other, NULL);
     sr1_search *e = tiny_engine();
     sr1_rollout *r = NULL;
 
@@ -53,6 +53,11 @@ static sr1_rollout *open_rollout(const char *pair)
     sr1_config_free(c);
     sr1_search_free(e);
     return r;
+}
+
+static sr1_rollout *open_rollout(const char *pair)
+{
+    return open_rollout_by(pair, NULL);
 }
 
 struct seen {
@@ -378,6 +383,31 @@ static sr1_dataset *one_row(const char *name, const char *key, const char *piece
     return unchecked(path);
 }
 
+static void a_synthesis_leaves_long_prompts_out(void **state)
+{
+    sr1_rollout *r =
+        open_rollout_by("filter_overlong_prompts=true", "max_prompt_tokens=100");
+    sr1_rollout *strict = open_rollout("max_prompt_tokens=100");
+    char text[2048];
+    sr1_dataset *d;
+    sr1_synth_report report = {.struct_size = sizeof report};
+
+    (void)state;
+    snprintf(text, sizeof text,
+             "{\"id\": \"a\", \"question\": \"Where?\", \"answer\": \"Paris\"}\n"
+             "{\"id\": \"b\", \"question\": \"Where%*s?\", \"answer\": \"Paris\"}\n"
+             "{\"id\": \"c\", \"question\": \"Where now?\", \"answer\": \"Paris\"}\n",
+             900, "it");
+    d = unchecked(scratch_file("long-one.jsonl", text, 0));
+    REFUSED(synthesise("strict", strict, d, NULL), SR1_E_LIMIT, "question 'b'");
+    OK(synthesise("lenient", r, d, &report));
+    assert_int_equal(report.rows, 2);
+    assert_int_equal(report.trajectories, 2);
+    sr1_dataset_free(d);
+    sr1_rollout_free(strict);
+    sr1_rollout_free(r);
+}
+
 /* A row that cannot be read is no long prompt. */
 static void only_long_prompts_are_left_out(void **state)
 {
@@ -599,6 +629,7 @@ int main(void)
         cmocka_unit_test(a_synthesis_names_the_row_it_cannot_read),
         cmocka_unit_test(a_synthesis_is_gone_on_with_by_its_policy_only),
         cmocka_unit_test(a_synthesis_of_no_questions_is_done_at_once),
+        cmocka_unit_test(a_synthesis_leaves_long_prompts_out),
         cmocka_unit_test(only_long_prompts_are_left_out),
         cmocka_unit_test(long_rows_are_reported_once),
         cmocka_unit_test(nothing_is_known_of_no_rows),

@@ -5,6 +5,8 @@
 #include "policy/local_engine.h"
 #include "policy/rollout_internal.h"
 
+#include <searchr1/ext/seed_rewards.h>
+
 static int make(void **state)
 {
     static const struct tiny_rule empty[] = {{"", "<search>"},

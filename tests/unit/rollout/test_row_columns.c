@@ -3,6 +3,8 @@
 #include "support/openai_server.h"
 #include "support/tiny.h"
 
+#include <searchr1/ext/episodes.h>
+
 #define ROW "{\"level\": 3, \"tags\": [\"a\"], \"hex\": {\"hex\": \"ff\"}}"
 
 static int make(void **state)

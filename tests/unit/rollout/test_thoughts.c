@@ -7,6 +7,7 @@
 #include "policy/rollout_internal.h"
 
 #include <searchr1/ext/reward_set.h>
+#include <searchr1/ext/seed_rewards.h>
 
 static int make(void **state)
 {

@@ -7,6 +7,8 @@
 
 #include "search_files.h"
 
+#include <searchr1/ext/engines.h>
+
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

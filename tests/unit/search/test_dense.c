@@ -5,10 +5,11 @@
 #include "retrieval/search/dense_index.h"
 #include "retrieval/search/dense_scan.h"
 #include "retrieval/search/document_store.h"
+#include "retrieval/search/embed.h"
 #include "support/files.h"
 #include "support/torture.h"
 
-#include <searchr1/ext/embed.h>
+#include <searchr1/ext/engines.h>
 
 #include <errno.h>
 #include <math.h>
@@ -783,6 +784,139 @@ static void vectors_of_something_else_are_not_used(void **state)
     world_free(w);
 }
 
+/* ---- how vectors were made ---- */
+
+/* A side of an encoding (retrieval/search/encoding.h). */
+#define SIDE(weights, pooling, prefix)                                                   \
+    "{\"weights\":\"" weights "\",\"pooling\":\"" pooling                                \
+    "\",\"normalize\":1,\"tokens\":256,\"prefix\":\"" prefix "\"}"
+#define ENCODING(query, document)                                                        \
+    "{\"dtype\":\"float32\",\"query\":" query ",\"document\":" document "}"
+#define PLAIN SIDE("00aa", "mean", "")
+
+static sr1_embedder *encoder_of(struct world *w, const char *encoding)
+{
+    const sr1_embedder_ops ops = {.struct_size = sizeof(ops),
+                                  .name = w->name,
+                                  .embed = embed,
+                                  .dim = (int32_t)w->dim};
+    sr1_embedder *e = NULL;
+
+    assert_int_equal(sr1__embedder_new_builtin(&e, &ops, encoding, w), SR1_OK);
+    return e;
+}
+
+/* Texts that a build embeds which goes on from 3 batches of 32 by another encoding. */
+static long continued(const char *corpus, struct world *w, const char *first,
+                      const char *then)
+{
+    const char *index = scratch_path("encoded.idx");
+    sr1_dense_build_options o = options_of("fp16", 32);
+    sr1_embedder *a = encoder_of(w, first);
+    sr1_embedder *b = encoder_of(w, then);
+
+    w->calls = 0;
+    w->fail_at = 4;
+    assert_int_equal(sr1_dense_build(corpus, index, a, &o, NULL, NULL), SR1_E_IO);
+    w->fail_at = w->calls = w->texts = 0;
+    assert_int_equal(sr1_dense_build(corpus, index, b, &o, NULL, NULL), SR1_OK);
+    sr1_embedder_free(a);
+    sr1_embedder_free(b);
+    return w->texts;
+}
+
+static void vectors_made_otherwise_are_not_used(void **state)
+{
+    static const char *const others[] = {
+        ENCODING(PLAIN, SIDE("00ab", "mean", "")),
+        ENCODING(PLAIN, SIDE("00aa", "cls", "")),
+        ENCODING(PLAIN, SIDE("00aa", "mean", "passage: ")),
+        "{\"dtype\":\"bfloat16\",\"query\":" PLAIN ",\"document\":" PLAIN "}", ""};
+    const char *plain = ENCODING(PLAIN, PLAIN);
+    struct world *w = world_new(ROWS, DIM, 5);
+    const char *corpus = write_corpus("c.jsonl", ROWS);
+
+    (void)state;
+    assert_int_equal(continued(corpus, w, plain, plain), ROWS - 96);
+    assert_int_equal(
+        continued(corpus, w, plain, ENCODING(SIDE("00ff", "cls", "query: "), PLAIN)),
+        ROWS - 96); /* queries are not in the vectors */
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        assert_int_equal(continued(corpus, w, plain, others[i]), ROWS);
+    world_free(w);
+}
+
+static void keep_warning(void *user, int32_t level, const char *text)
+{
+    if (level == SR1_LOG_WARN)
+        snprintf(user, 600, "%s", text);
+}
+
+/* Opens the index with an embedder of this encoding; the warning in *told. */
+static sr1_status opened(const char *index, struct world *w, const char *encoding,
+                         char told[600])
+{
+    sr1_embedder *e = *encoding ? encoder_of(w, encoding) : world_embedder(w);
+    sr1_search *engine = NULL;
+    sr1_status status;
+
+    told[0] = '\0';
+    sr1_log_set(keep_warning, told);
+    status = sr1_search_open_dense(&engine, index, e, NULL);
+    sr1_log_set(NULL, NULL);
+    sr1_search_free(engine);
+    sr1_embedder_free(e);
+    return status;
+}
+
+static void queries_are_embedded_as_documents_were(void **state)
+{
+    const char *plain = ENCODING(PLAIN, PLAIN);
+    struct world *w = world_new(ROWS, DIM, 5);
+    const char *corpus = write_corpus("c.jsonl", ROWS);
+    const char *index = scratch_path("encoded.idx");
+    sr1_embedder *e = encoder_of(w, plain);
+    char told[600];
+
+    (void)state;
+    assert_int_equal(sr1_dense_build(corpus, index, e, NULL, NULL, NULL), SR1_OK);
+    assert_int_equal(opened(index, w, plain, told), SR1_OK);
+    assert_string_equal(told, "");
+    assert_int_equal(opened(index, w, "", told), SR1_OK); /* not known */
+    assert_string_equal(told, "");
+    refused(opened(index, w, ENCODING(SIDE("00aa", "cls", ""), PLAIN), told),
+            SR1_E_INVALID,
+            "'world' pool otherwise: pooling 'cls', the index was made with 'mean'");
+    assert_int_equal(opened(index, w, ENCODING(SIDE("00bb", "mean", ""), PLAIN), told),
+                     SR1_OK);
+    assert_non_null(strstr(told, "weights '00bb', the index was made with '00aa'"));
+    assert_int_equal(
+        opened(index, w, ENCODING(SIDE("00aa", "mean", "query: "), PLAIN), told), SR1_OK);
+    assert_non_null(strstr(told, "prefix 'query: ', the index was made with ''"));
+    build(corpus, index, w, "fp32", 64); /* by functions: their name is all */
+    w->name = "another";
+    assert_int_equal(opened(index, w, "", told), SR1_OK);
+    assert_non_null(strstr(told, "made with embedder 'world'"));
+    assert_non_null(strstr(told, "embedded by 'another'"));
+    sr1_embedder_free(e);
+    world_free(w);
+}
+
+/* A file from before encodings were kept. */
+static void the_first_version_is_read(void **state)
+{
+    struct sr1__dense_index *ix = NULL;
+    char path[4096];
+
+    (void)state;
+    snprintf(path, sizeof(path), "%s/tests/fuzz/corpus/dense_index/int8",
+             getenv("SR1_SRC"));
+    assert_int_equal(sr1__dense_open(&ix, path), SR1_OK);
+    assert_int_equal(sr1__dense_check(ix), SR1_OK);
+    assert_string_equal(sr1__dense_meta(ix)->encoding, "");
+    sr1__dense_close(ix);
+}
+
 static int32_t count_progress(void *user, uint64_t done, uint64_t total,
                               uint64_t documents, uint64_t resumed)
 {
@@ -1002,6 +1136,36 @@ static void scores_that_are_not_finite_are_damage(void **state)
     world_free(w);
 }
 
+/* Minus infinity too, in the last of more rows than are asked for. */
+static void a_score_too_low_to_matter_is_damage(void **state)
+{
+    struct world *w = world_new(40, DIM, 5);
+    const char *corpus = write_corpus("d.jsonl", 40);
+    const char *query = "q0";
+    const char *index = scratch_path("low.idx");
+    struct sr1__dense_index *ix = NULL;
+    sr1_embedder *e = world_embedder(w);
+    sr1_search *engine = NULL;
+    sr1_search_results *r = NULL;
+    struct sr1__buf b;
+    uint16_t *last;
+
+    (void)state;
+    build(corpus, index, w, "fp16", 64);
+    assert_int_equal(sr1__file_read(index, 0, &b), SR1_OK);
+    assert_int_equal(sr1__dense_open_memory(&ix, b.data, b.len), SR1_OK);
+    last =
+        (uint16_t *)(uintptr_t)sr1__dense_vectors(ix) + 39 * sr1__dense_meta(ix)->stride;
+    last[0] = w->queries[0] > 0 ? 0xfc00 : 0x7c00;
+    assert_int_equal(sr1__search_open_dense_index(&engine, ix, e, NULL), SR1_OK);
+    refused(sr1_search_run(engine, &query, 1, 3, &r), SR1_E_CORRUPT,
+            "document 39 is not finite");
+    sr1_search_free(engine);
+    sr1_embedder_free(e);
+    sr1__buf_free(&b);
+    world_free(w);
+}
+
 /* ---- estimates and memory ---- */
 
 static void estimates_are_near(void **state)
@@ -1148,6 +1312,9 @@ int main(void)
         cmocka_unit_test(markup_is_cut_before_embedding),
         cmocka_unit_test(a_build_goes_on_after_the_last_batch),
         cmocka_unit_test(vectors_of_something_else_are_not_used),
+        cmocka_unit_test(vectors_made_otherwise_are_not_used),
+        cmocka_unit_test(queries_are_embedded_as_documents_were),
+        cmocka_unit_test(the_first_version_is_read),
         cmocka_unit_test(a_file_in_the_place_of_the_part_stays),
         cmocka_unit_test(progress_tells_and_stops),
         cmocka_unit_test(a_kill_leaves_the_old_index_whole),
@@ -1155,6 +1322,7 @@ int main(void)
         cmocka_unit_test(a_lock_that_fails_is_an_error),
         cmocka_unit_test(every_changed_byte_is_found),
         cmocka_unit_test(scores_that_are_not_finite_are_damage),
+        cmocka_unit_test(a_score_too_low_to_matter_is_damage),
         cmocka_unit_test(estimates_are_near),
         cmocka_unit_test(a_packed_corpus_is_estimated_alike),
         cmocka_unit_test(every_allocation_may_fail),

@@ -165,6 +165,53 @@ static void failures_name_the_plugin(void **state)
     sr1_reranker_free(r);
 }
 
+/* What says more than that a function failed is passed on; the rest is an outage. */
+static void statuses_that_say_more_are_kept(void **state)
+{
+    static const sr1_status kept[] = {SR1_E_TIMEOUT, SR1_E_CANCELLED, SR1_E_NOMEM,
+                                      SR1_E_CONFIG};
+    struct letters l = {0};
+    sr1_embedder *e = open_embedder(&l);
+    sr1_reranker *r = open_reranker(&l);
+    const char *texts[] = {"a"};
+    float v[2];
+    double s[1];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+        l.fails = kept[i];
+        assert_int_equal(sr1_embedder_embed(e, texts, 1, 0, v), kept[i]);
+        assert_non_null(strstr(sr1_last_error(), "embedder 'letters' failed with"));
+        assert_int_equal(sr1_reranker_score(r, "q", texts, 1, s), kept[i]);
+        assert_non_null(strstr(sr1_last_error(), "no letters today"));
+    }
+    sr1_embedder_free(e);
+    sr1_reranker_free(r);
+}
+
+/* "The text of the last failure": a call that succeeds leaves it. */
+static void success_keeps_the_last_error(void **state)
+{
+    struct letters l = {0};
+    sr1_embedder *e = open_embedder(&l);
+    sr1_reranker *r = open_reranker(&l);
+    const char *texts[] = {"a"};
+    float v[2];
+    double s[1];
+
+    (void)state;
+    sr1_set_error(SR1_E_IO, "it was the disk");
+    assert_int_equal(sr1_embedder_embed(e, texts, 1, 0, v), SR1_OK);
+    assert_int_equal(sr1_reranker_score(r, "q", texts, 1, s), SR1_OK);
+    assert_string_equal(sr1_last_error(), "it was the disk");
+    l.fails = SR1_E_IO;
+    sr1_set_error(SR1_E_IO, "no letters today"); /* the same again is a reason too */
+    assert_int_equal(sr1_embedder_embed(e, texts, 1, 0, v), SR1_E_CALLBACK);
+    assert_non_null(strstr(sr1_last_error(), "no letters today"));
+    sr1_embedder_free(e);
+    sr1_reranker_free(r);
+}
+
 static void incomplete_tables_are_refused(void **state)
 {
     sr1_embedder_ops ops = {sizeof(ops), "x", embed, NULL, 0, 0};
@@ -216,13 +263,16 @@ static sr1_status whole_life(void *arg)
     const sr1_embedder_ops ops = {sizeof(ops), "letters", embed, NULL, 2, 0};
     const sr1_reranker_ops pair = {sizeof(pair), "letters", score, NULL, 0};
     struct letters l = {0};
-    const char *texts[] = {"a\xff", "b"};
+    char odd[500];
+    const char *texts[] = {odd, "b"};
     sr1_embedder *e = NULL;
     sr1_reranker *r = NULL;
     double s[2];
     sr1_status st;
 
     (void)arg;
+    memset(odd, 0xff, sizeof(odd) - 1); /* a buffer that grows as it is mended */
+    odd[sizeof(odd) - 1] = '\0';
     st = sr1_embedder_new(&e, &ops, &l);
     if (st == SR1_OK)
         st = sr1_reranker_new(&r, &pair, &l);
@@ -248,6 +298,8 @@ int main(void)
         cmocka_unit_test(likeness_is_a_cosine),
         cmocka_unit_test(pairs_get_scores),
         cmocka_unit_test(failures_name_the_plugin),
+        cmocka_unit_test(statuses_that_say_more_are_kept),
+        cmocka_unit_test(success_keeps_the_last_error),
         cmocka_unit_test(incomplete_tables_are_refused),
         cmocka_unit_test(calls_come_one_after_another),
         cmocka_unit_test(survives_every_failing_allocation),

@@ -4,6 +4,7 @@
 #include "base/file.h"
 
 #include <searchr1/ext/bm25.h>
+#include <searchr1/ext/engines.h>
 #include <searchr1/ext/search_arrays.h>
 
 #include <setjmp.h>

@@ -532,7 +532,10 @@ static void what_is_no_answer_is_an_error(void **state)
           .body = "{\"detail\": [{\"loc\": [\"body\"], \"msg\": \"Field required\"}]}"},
          "HTTP 422: Field required",
          1},
-        {{.code = 404, .body = "{\"detail\": \"Not Found\"}"}, "HTTP 404: Not Found", 1},
+        {{.code = 404, .body = "{\"detail\": \"Not Found\"}"},
+         "HTTP 404: Not Found; it has no /retrieve, and retrieval servers answer at "
+         "/retrieve",
+         1},
         {{.code = 307, .body = ""}, "redirects are not followed", 1},
     };
 

@@ -1,5 +1,6 @@
 /* test_search.c - the dispatcher: plugins, repeated and blank queries, cache, threads. */
 #include <searchr1/search.h>
+#include <searchr1/ext/engines.h>
 
 #include <math.h>
 #include <pthread.h>
@@ -236,7 +237,9 @@ static void failing_plugin_is_named(void **state)
     assert_int_equal(sr1_search_run(e, queries, 1, 1, &r), SR1_E_CALLBACK);
     assert_null(strstr(sr1_last_error(), "fire"));
     p.fail_with = SR1_OK;
+    sr1_set_error(SR1_E_IO, "it was the disk");
     sr1_search_results_free(run(e, queries, 1, 1));
+    assert_string_equal(sr1_last_error(), "it was the disk");
     sr1_search_free(e);
 }
 
@@ -253,6 +256,7 @@ static sr1_status bad_search(void *self, const char *const *queries, size_t n,
     assert_int_equal(sr1_search_sink_hit(NULL, 0, "id", "text", 1), SR1_E_INVALID);
     assert_int_equal(sr1_search_sink_row(sink, 0, "{}"), SR1_E_STATE);
     assert_int_equal(sr1_search_sink_status(sink, 0, 4, NULL), SR1_E_INVALID);
+    assert_non_null(strstr(sr1_last_error(), "SR1_ACTION_*"));
     assert_int_equal(sr1_search_sink_status(sink, n, 0, NULL), SR1_E_INVALID);
     assert_int_equal(sr1_search_sink_hit(sink, 0, "a\xFF", "cut \xE2\x82", 1), SR1_OK);
     return sr1_search_sink_row(sink, 0, "{\"id\": 1}");

@@ -3,6 +3,7 @@
 #define SR1_TESTS_ECHO_H
 
 #include <searchr1/search.h>
+#include <searchr1/ext/engines.h>
 
 #include <stdatomic.h>
 #include <stdio.h>

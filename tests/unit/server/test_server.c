@@ -138,6 +138,18 @@ static void other_clients_are_answered_in_their_dialect(void **state)
         expect(http_ask(port, cases[i].path, "", cases[i].body), 200, cases[i].answer);
     expect(http_ask(port, "/search", "", "{\"queries\":[\"a\"]}"), 422, NULL);
     expect(http_ask(port, "/batch_search", "", "{\"query\":\"a\"}"), 422, NULL);
+    /* the number of hits by each of its names, whose bounds are the same */
+    for (size_t i = 0; i < 3; i++) {
+        static const char *const names[] = {"topk", "top_k", "top_n"};
+        char body[64];
+
+        snprintf(body, sizeof body, "{\"query\":\"b\",\"%s\":0}", names[i]);
+        expect(http_ask(port, "/search", "", body), 200, "[" PLAIN("b") "]");
+        snprintf(body, sizeof body, "{\"query\":\"b\",\"%s\":100000}", names[i]);
+        expect(http_ask(port, "/search", "", body), 422, NULL);
+        snprintf(body, sizeof body, "{\"query\":[\"b\"],\"%s\":100000}", names[i]);
+        expect(http_ask(port, "/batch_search", "", body), 422, NULL);
+    }
     sr1_server_free(server);
 }
 

@@ -19,8 +19,8 @@ static void refused(const char *word, const char *other)
 
 static void names_are_parsed(void **state)
 {
-    static const char *const bad[] = {"",        "gpu",    "cuda:",  "cuda:x",
-                                      "cuda:1x", "cuda-1", "cuda:64"};
+    static const char *const bad[] = {"",        "gpu",    "cuda:",   "cuda:x",
+                                      "cuda:1x", "cuda-1", "cuda:64", "privateuseone"};
     sr1__device device = 77;
     int32_t dtype = -1;
 
@@ -30,7 +30,7 @@ static void names_are_parsed(void **state)
     assert_string_equal(sr1__device_name(device), "cpu");
     assert_string_equal(sr1__device_name(SR1__CUDA), "cuda:0");
     assert_string_equal(sr1__device_name(SR1__CUDA + 63), "cuda:63");
-    assert_string_equal(sr1__device_name(SR1__CUDA + 64), "cuda:?");
+    assert_string_equal(sr1__device_name(SR1__NAMED + 64), "?");
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(sr1__device_resolve(bad[i], &device), SR1_E_INVALID);
     OK(sr1__torch_dtype_parse("bfloat16", &dtype));

@@ -54,6 +54,35 @@ static inline void run_whole(sr1_config *c)
     sr1_trainer_free(tr);
 }
 
+/* ---- cutting a run short ---- */
+
+struct runs_cut {
+    sr1_trainer *tr;
+    int64_t at;
+};
+
+static inline sr1_status runs_pull_plug(void *user, const sr1_step_report *r,
+                                        int64_t planned)
+{
+    const struct runs_cut *cut = user;
+
+    (void)planned;
+    if (r->step != cut->at)
+        return SR1_OK;
+    cut->tr->in_update = 1; /* as in the midst of a step: nothing more is saved */
+    return sr1_set_error(SR1_E_IO, "pulled the plug");
+}
+
+/* Run up to step `at`, which leaves the folder as a kill does. */
+static inline void run_until(sr1_trainer *tr, int64_t at)
+{
+    struct runs_cut cut = {tr, at};
+    sr1_run_callbacks cb = {
+        .struct_size = sizeof cb, .user = &cut, .step = runs_pull_plug};
+
+    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "pulled the plug");
+}
+
 /* ---- comparing runs ---- */
 
 static inline char *slurp(const char *run, const char *file, size_t *n)

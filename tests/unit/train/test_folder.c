@@ -235,6 +235,41 @@ static void files_of_others_are_never_replaced(void **state)
     }
 }
 
+/* A run neither lies among data nor takes a file for a folder. */
+static void folders_of_data_are_no_run_folders(void **state)
+{
+    static const char *const names[] = {"rows.jsonl", "corpus.bm25", "model.safetensors"};
+    sr1_trainer *tr;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char name[64], path[128];
+        sr1_config *c;
+
+        snprintf(name, sizeof name, "data-%zu", i);
+        snprintf(path, sizeof path, "%s/%s", name, names[i]);
+        OK(sr1__dir_make(scratch_path(name)));
+        (void)scratch_file(path, "x", 0);
+        c = RUN(name, "update_times=1");
+        REFUSED(sr1_trainer_check(c), SR1_E_CONFIG, names[i]);
+        tr = open_trainer(c);
+        REFUSED(sr1_trainer_run(tr, NULL), SR1_E_CONFIG, "is a folder of data");
+        sr1_trainer_free(tr);
+    }
+    OK(sr1__dir_make(scratch_path("logs")));
+    (void)scratch_file("logs/slurm.out", "x", 0);
+    run_whole(RUN("logs", "update_times=1"));
+    for (size_t i = 0; i < 2; i++) {
+        sr1_config *c =
+            RUN(i ? "logs/slurm.out/run" : "logs/slurm.out", "update_times=1");
+
+        REFUSED(sr1_trainer_check(c), SR1_E_CONFIG, "slurm.out is a file, and a run");
+        tr = open_trainer(c);
+        REFUSED(sr1_trainer_run(tr, NULL), SR1_E_CONFIG, "slurm.out is a file");
+        sr1_trainer_free(tr);
+    }
+}
+
 /* ---- room ---- */
 
 static int64_t size_of(const char *path)
@@ -301,13 +336,6 @@ static void on_note(void *user, const char *text)
     snprintf(noted + strlen(noted), sizeof noted - strlen(noted), "%s\n", text);
 }
 
-static sr1_status stop_at(void *user, const sr1_step_report *r, int64_t planned)
-{
-    (void)planned;
-    return r->step == *(int64_t *)user ? sr1_set_error(SR1_E_IO, "pulled the plug")
-                                       : SR1_OK;
-}
-
 /* Checkpoints at once in the plan of a run that is made by these keys. */
 static int64_t at_once(const char *name, const char *keep, const char *every,
                        const char *minutes)
@@ -336,7 +364,6 @@ static int64_t at_once_from_here(const char *run)
 static void a_plan_counts_checkpoints(void **state)
 {
     int64_t at = 5;
-    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = &at, .step = stop_at};
     sr1_trainer *tr;
 
     (void)state;
@@ -352,7 +379,7 @@ static void a_plan_counts_checkpoints(void **state)
     /* with those of before: step 2 and step 4 */
     tr = open_trainer(RUN("counted", "update_times=1", "save_final_model=false",
                           "save_interval_minutes=0", "keep_checkpoints=0"));
-    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "plug");
+    run_until(tr, at);
     sr1_trainer_free(tr);
     assert_int_equal(at_once_from_here("counted"), 4);
 }
@@ -392,6 +419,7 @@ int main(void)
         cmocka_unit_test(a_run_without_work_is_replaced),
         cmocka_unit_test(a_run_with_work_is_never_replaced),
         cmocka_unit_test(a_run_is_refused_before_anything_is_opened),
+        cmocka_unit_test(folders_of_data_are_no_run_folders),
         cmocka_unit_test(files_of_others_are_never_replaced),
         cmocka_unit_test(a_plan_says_what_a_checkpoint_takes),
         cmocka_unit_test(a_record_that_fails_leaks_nothing),

@@ -68,6 +68,33 @@ static void or_its_train_step(void **state)
     assert_int_equal(r.step, 1);
 }
 
+static sr1_status free_in_sink(void *user, int64_t step, const char *const *names,
+                               const double *values, size_t n)
+{
+    (void)user;
+    (void)step;
+    (void)names;
+    (void)values;
+    (void)n;
+    sr1_trainer_free(trainer);
+    return SR1_OK;
+}
+
+static void or_its_update(void **state)
+{
+    sr1_query q = tiny_query("Where is the tower?");
+    sr1_step_report r = {.struct_size = sizeof r};
+    sr1_trajectory *t[4];
+
+    (void)state;
+    trainer = open_trainer(RUN("freed-in-update", "beta=0.1"));
+    OK(sr1_trainer_train_step(trainer, &q, 1, 4, &r, t));
+    OK(sr1_trainer_set_metric_sink(trainer, free_in_sink, NULL));
+    OK(sr1_trainer_update(trainer, t, 4, &r));
+    assert_int_equal(r.step, 2);
+    tiny_free_all(t, 4);
+}
+
 static sr1_status free_in_step(void *user, const sr1_step_report *r, int64_t planned)
 {
     (void)user;
@@ -189,6 +216,7 @@ int main(void)
         cmocka_unit_test(a_process_may_exit_while_a_thread_trains),
         cmocka_unit_test(a_trainer_freed_in_its_reward_ends_its_run_first),
         cmocka_unit_test(or_its_train_step),
+        cmocka_unit_test(or_its_update),
         cmocka_unit_test(a_trainer_freed_between_steps),
         cmocka_unit_test(a_rollout_freed_in_its_progress),
         cmocka_unit_test(tiny_nothing_leaks),

@@ -310,23 +310,15 @@ static void messages_that_act_are_well_formed(void **state)
                 "advantage=rlvcr", "max_tokens=40", "level_max_tokens=20",               \
                 "thinking_cost_w=1", NULL)
 
-static sr1_status stop_at_three(void *user, const sr1_step_report *r, int64_t planned)
-{
-    (void)user;
-    (void)planned;
-    return r->step == 3 ? sr1_set_error(SR1_E_IO, "pulled the plug") : SR1_OK;
-}
-
 static void resuming_equals_never_stopping(void **state)
 {
-    sr1_run_callbacks cb = {.struct_size = sizeof cb, .step = stop_at_three};
     sr1_trainer *tr;
     json_t *rows;
 
     (void)state;
     run_whole(LEVEL_RUN("whole"));
     tr = open_trainer(LEVEL_RUN("stopped"));
-    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "pulled the plug");
+    run_until(tr, 3);
     sr1_trainer_free(tr);
     OK(sr1_trainer_resume(&tr, scratch_path("stopped"), NULL));
     OK(sr1_trainer_run(tr, NULL));

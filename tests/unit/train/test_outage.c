@@ -28,10 +28,12 @@ static sr1_status engine_search(void *self, const char *const *queries, size_t n
     return SR1_OK;
 }
 
-static sr1_trainer *open_trainer(struct engine *e, const char *failure)
+static sr1_trainer *open_trainer_by(struct engine *e, const char *failure,
+                                    const char *estimator)
 {
     /* one row at a time: each search is a call of its own, in the order of samples */
-    sr1_config *c = tiny_config("searcher", "max_rows=1", "seed=12", failure, NULL);
+    sr1_config *c =
+        tiny_config("searcher", "max_rows=1", "seed=12", failure, estimator, NULL);
     sr1_search_ops ops = {
         .struct_size = sizeof ops, .name = "failing", .search = engine_search};
     sr1_search *search = NULL;
@@ -42,6 +44,11 @@ static sr1_trainer *open_trainer(struct engine *e, const char *failure)
     sr1_search_free(search);
     sr1_config_free(c);
     return tr;
+}
+
+static sr1_trainer *open_trainer(struct engine *e, const char *failure)
+{
+    return open_trainer_by(e, failure, NULL);
 }
 
 static void step(sr1_trainer *tr, sr1_step_report *r, sr1_trajectory **t)
@@ -127,6 +134,28 @@ static void an_outage_is_not_the_policys_failure(void **state)
         tiny_free_all(t, N);
         sr1_trainer_free(tr);
     }
+}
+
+/* Without the greedy rollout that it is compared with a group has no rewards either. */
+static void what_has_no_baseline_is_excluded_from_the_figures(void **state)
+{
+    struct engine e = {1u << N, SR1_ACTION_ERROR, 0}; /* the first greedy search */
+    sr1_trainer *tr = open_trainer_by(&e, "search_failure=exclude", "advantage=remax");
+    sr1_trajectory *t[N];
+    sr1_step_report r;
+    double sum = 0;
+
+    (void)state;
+    step(tr, &r, t);
+    assert_int_equal(e.calls, N + 2);
+    for (size_t i = GROUP; i < N; i++)
+        sum += sr1_trajectory_reward(t[i]);
+    tiny_near(r.avg_reward, sum / GROUP, 1e-12);
+    assert_true(r.avg_reward > 0);
+    assert_int_equal(step_metric(&r, "training/excluded_trajectories"), GROUP);
+    assert_int_equal(step_metric(&r, "training/excluded_groups"), 1);
+    tiny_free_all(t, N);
+    sr1_trainer_free(tr);
 }
 
 /* ---- engines that fail as a whole ---- */
@@ -440,6 +469,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_outage_is_not_the_policys_failure),
+        cmocka_unit_test(what_has_no_baseline_is_excluded_from_the_figures),
         cmocka_unit_test(an_engine_that_fails_as_a_whole_fails_its_rows),
         cmocka_unit_test(a_refused_key_ends_the_run),
         cmocka_unit_test(the_update_is_that_of_the_others_alone),

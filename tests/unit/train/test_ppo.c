@@ -45,6 +45,20 @@ static void warming_up_leaves_the_policy_alone(void **state)
     json_decref(rows);
 }
 
+static void nor_does_its_entropy_bonus_move(void **state)
+{
+    json_t *rows;
+
+    (void)state;
+    run_whole(PPO("warm-bonus", "critic_warmup=3", "entropy_controller=adaptive",
+                  "entropy_coef=0.01", "entropy_coef_delta=0.25", "entropy_target=100"));
+    rows = metrics("warm-bonus");
+    for (size_t i = 0; i < 4; i++)
+        tiny_near(metric(rows, i, "actor/entropy_coeff"), 0.01, 1e-12);
+    tiny_near(metric(rows, 4, "actor/entropy_coeff"), 0.26, 1e-12);
+    json_decref(rows);
+}
+
 /* Where there is no critic, there is nothing to warm up. */
 static void only_a_critic_is_waited_for(void **state)
 {
@@ -172,6 +186,10 @@ static void keys_are_checked(void **state)
     c = RUN("bad", "loss=ppo", "kl_in=reward"); /* whose published beta is 0 */
     REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, "set beta");
     sr1_config_free(c);
+    c = RUN("bad", "advantage=gdpo", "kl_in=reward", "beta=0.05");
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG,
+            "kl_in reward does not go with advantage gdpo");
+    sr1_config_free(c);
     /* at the end of the first step 0.2 times 2 questions times 4 would be above it */
     c = PPO("bad", "kl_controller=adaptive", "kl_horizon=1.5");
     REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, "kl_horizon");
@@ -217,6 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_critic_learns_what_is_to_come),
         cmocka_unit_test(warming_up_leaves_the_policy_alone),
+        cmocka_unit_test(nor_does_its_entropy_bonus_move),
         cmocka_unit_test(only_a_critic_is_waited_for),
         cmocka_unit_test(resuming_equals_never_stopping),
         cmocka_unit_test(the_controller_moves_beta),

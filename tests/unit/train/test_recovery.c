@@ -42,21 +42,13 @@ static int64_t saved(const char *run, int step, const char *key)
     return v;
 }
 
-static sr1_status stop_at(void *user, const sr1_step_report *r, int64_t planned)
-{
-    (void)planned;
-    return r->step == *(int64_t *)user ? sr1_set_error(SR1_E_IO, "pulled the plug")
-                                       : SR1_OK;
-}
-
 /* A run that ends at its third step; its last checkpoint is that of the second. */
 static void run_cut(sr1_config *c)
 {
     int64_t at = 3;
-    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = &at, .step = stop_at};
     sr1_trainer *tr = open_trainer(c);
 
-    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "pulled the plug");
+    run_until(tr, at);
     sr1_trainer_free(tr);
 }
 
@@ -195,9 +187,73 @@ static void without_its_checkpoints_a_run_does_not_begin_again(void **state)
     REFUSED(resume(&tr, "bare", "max_steps=4", NULL), SR1_E_NOT_FOUND,
             "no checkpoint to go on from any more");
     assert_int_equal(size_of("bare", "metrics.jsonl"), m);
+    /* stopped or killed, it had some too */
+    run_cut(RUN("killed", "update_times=1"));
+    OK(sr1__dir_remove(scratch_path("killed/checkpoints")));
+    REFUSED(resume(&tr, "killed", NULL, NULL), SR1_E_NOT_FOUND,
+            "no checkpoint to go on from any more");
     /* a run that came to none begins again */
     run_cut(RUN("none-yet", "update_times=1", "save_interval=0"));
     go_on("none-yet", NULL);
+}
+
+/* ---- a failure ---- */
+
+/* A reward that fails when it is asked for the time that *self counts down to. */
+static sr1_status score_until(void *self, const sr1_trajectory *const *t, size_t n,
+                              double *out)
+{
+    int *left = self;
+
+    if (--*left == 0)
+        return sr1_set_error(SR1_E_CALLBACK, "the judge is away");
+    for (size_t i = 0; i < n; i++)
+        out[i] = 1.0 / (double)(1 + sr1_trajectory_policy_count(t[i]));
+    return SR1_OK;
+}
+
+static void run_judged(const char *run, int calls, sr1_status want)
+{
+    sr1_reward_ops ops = {
+        .struct_size = sizeof ops, .name = "judge", .score = score_until};
+    sr1_trainer *tr = NULL;
+
+    if (sr1__path_is_dir(scratch_path(run)))
+        OK(resume(&tr, run, NULL, NULL));
+    else
+        tr = open_trainer(RUN(run, "update_times=1", "save_interval=0"));
+    OK(sr1_trainer_add_reward(tr, &ops, &calls, 1.0));
+    assert_int_equal(sr1_trainer_run(tr, NULL), want);
+    sr1_trainer_free(tr);
+}
+
+static void a_failure_costs_its_own_step_only(void **state)
+{
+    (void)state;
+    run_judged("judged", -1, SR1_OK);
+    run_judged("unjudged", 4, SR1_E_CALLBACK);
+    assert_true(sr1__path_is_dir(scratch_path("unjudged/checkpoints/step-3")));
+    run_judged("unjudged", 1, SR1_E_CALLBACK); /* at once: nothing is new */
+    run_judged("unjudged", -1, SR1_OK);
+    same_run("judged", "unjudged");
+}
+
+/* ---- what others put into a checkpoint ---- */
+
+static void an_added_file_is_named_and_a_hidden_one_ignored(void **state)
+{
+    sr1_trainer *tr = NULL;
+
+    (void)state;
+    run_cut(RUN("added", "update_times=1"));
+    (void)scratch_file("added/checkpoints/step-2/.DS_Store", "x", 1);
+    OK(resume(&tr, "added", NULL, NULL));
+    assert_int_equal(sr1_trainer_steps_done(tr), 2);
+    sr1_trainer_free(tr);
+    (void)scratch_file("added/checkpoints/step-2/model/note.txt", "x", 1);
+    REFUSED(resume(&tr, "added", NULL, NULL), SR1_E_STATE,
+            "model/note.txt was added to it; remove that file");
+    assert_true(sr1__path_is_dir(scratch_path("added/checkpoints/step-2")));
 }
 
 /* ---- which model is the run's ---- */
@@ -219,7 +275,6 @@ static void policy_is(const char *run, const char *model)
 static void a_run_that_went_on_is_the_policy_of_its_newest_step(void **state)
 {
     int64_t at = 5;
-    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = &at, .step = stop_at};
     sr1_trainer *tr = NULL;
 
     (void)state;
@@ -227,7 +282,7 @@ static void a_run_that_went_on_is_the_policy_of_its_newest_step(void **state)
     policy_is("longer", "model");
     OK(resume(&tr, "longer", "max_steps=6", NULL));
     policy_is("longer", "model");
-    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "plug");
+    run_until(tr, at);
     sr1_trainer_free(tr);
     policy_is("longer", "checkpoints/step-4/model");
     /* not a torn one, where the end of its model is missing */
@@ -341,7 +396,6 @@ static void rows_given_once_need_not_be_given_again(void **state)
 {
     char train[600], pair[600];
     int64_t at = 3;
-    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = &at, .step = stop_at};
     sr1_trainer *tr = NULL;
 
     (void)state;
@@ -350,9 +404,73 @@ static void rows_given_once_need_not_be_given_again(void **state)
     run_cut(RUN("second", "update_times=1", train));
     OK(resume(&tr, "second", pair, NULL));
     assert_int_equal(sr1__cursor_position(tr->cursor), 0);
-    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "plug");
+    run_until(tr, at);
     sr1_trainer_free(tr);
     go_on("second", NULL);
+}
+
+/* ---- work that is lost ---- */
+
+static void on_note(void *user, const char *text)
+{
+    strncat(user, text, 4000 - strlen(user));
+    strncat(user, "\n", 4000 - strlen(user));
+}
+
+/* Everything said when the run goes on, by another value of a key. */
+static const char *said_of(const char *run, const char *pair)
+{
+    static char text[4096];
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = text, .note = on_note};
+    sr1_trainer *tr = NULL;
+
+    text[0] = '\0';
+    OK(resume(&tr, run, pair, NULL));
+    OK(sr1_trainer_run(tr, &cb));
+    sr1_trainer_free(tr);
+    return text;
+}
+
+static void lost_steps_are_told_of(void **state)
+{
+    static const char about[] = "warning: the run had come to step";
+
+    (void)state;
+    run_cut(RUN("all-lost", "update_times=1", "save_interval=0"));
+    assert_non_null(strstr(said_of("all-lost", NULL),
+                           "warning: the run had come to step 3 without a checkpoint: 3 "
+                           "steps of work are lost, and it begins again at step 1"));
+    assert_null(strstr(said_of("all-lost", "max_steps=7"), about));
+    run_cut(RUN("one-lost", "update_times=1"));
+    assert_non_null(strstr(said_of("one-lost", NULL),
+                           "warning: the run had come to step 3 and its last checkpoint "
+                           "is of step 2: 1 step of work is lost and done again"));
+}
+
+static void trajectories_of_an_older_version_are_told_of(void **state)
+{
+    (void)state;
+    run_cut(RUN("older", "update_times=1"));
+    (void)scratch_file("older/trajectories.jsonl", "{}\n", 0);
+    assert_non_null(
+        strstr(said_of("older", NULL),
+               "trajectories.jsonl is of an older version: it stays as it is, "
+               "and trajectories from step 3 on are in"));
+}
+
+/* Another corpus under a key that may change: the run says so. */
+static void changed_keys_are_told_of(void **state)
+{
+    char pair[600], text[1400];
+
+    (void)state;
+    run_cut(RUN("told", "update_times=1"));
+    snprintf(pair, sizeof pair, "mock_knowledge=%s",
+             scratch_file("other.json", "{\"tower\": \"It is gone.\"}", 0));
+    snprintf(text, sizeof text, "%s was %s and is %s from step 3 on\n", "mock_knowledge",
+             strchr(knowledge_path, '=') + 1, strchr(pair, '=') + 1);
+    if (!strstr(said_of("told", pair), text))
+        fail_msg("no '%s'", text);
 }
 
 /* ---- what its program gave it ---- */
@@ -372,6 +490,28 @@ static void add_brief(sr1_trainer *tr, double weight)
         .struct_size = sizeof ops, .name = "brief", .score = score_brief};
 
     OK(sr1_trainer_add_reward(tr, &ops, NULL, weight));
+}
+
+/* Without a checkpoint the run's record tells. */
+static void what_was_given_is_known_without_a_checkpoint(void **state)
+{
+    sr1_search *engine = tiny_engine();
+    sr1_config *c = RUN("given-early", "update_times=1");
+    sr1_trainer *tr = NULL;
+
+    (void)state;
+    OK(sr1_trainer_new(&tr, c, engine));
+    sr1_config_free(c);
+    add_brief(tr, 0.5);
+    run_until(tr, 1);
+    sr1_trainer_free(tr);
+    OK(resume(&tr, "given-early", NULL, NULL));
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_CONFIG, "gave it the engine 'mock', and");
+    sr1_trainer_free(tr);
+    OK(resume(&tr, "given-early", NULL, engine));
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_CONFIG, "reward 'brief' of weight 0.5 was");
+    sr1_trainer_free(tr);
+    sr1_search_free(engine);
 }
 
 /* Resumed with this engine, and the reward of this weight (0: none). */
@@ -394,16 +534,19 @@ static void what_a_program_gave_has_to_be_given_again(void **state)
     sr1_search *engine = tiny_engine();
     sr1_config *c = RUN("given", "update_times=1");
     int64_t at = 3;
-    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = &at, .step = stop_at};
     sr1_trainer *tr = NULL;
 
     (void)state;
     OK(sr1_trainer_new(&tr, c, engine));
     sr1_config_free(c);
     add_brief(tr, 0.5);
-    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "plug");
+    run_until(tr, at);
     sr1_trainer_free(tr);
     refused_with("given", NULL, 0.5, "gave it the engine 'mock', and now");
+    OK(sr1_config_new(&c));
+    OK(sr1_config_load_run(c, scratch_path("given")));
+    assert_string_equal(sr1__config_given_engine(c), "mock");
+    sr1_config_free(c);
     refused_with("given", engine, 0, "reward 'brief' of weight 0.5 was given");
     refused_with("given", engine, 0.25, "reward 'brief' of weight 0.5 was given");
     OK(resume(&tr, "given", NULL, engine));
@@ -428,14 +571,13 @@ static void so_does_its_environment(void **state)
     sr1_search *engine = tiny_engine();
     sr1_env_options o = {.struct_size = sizeof o};
     int64_t at = 3;
-    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = &at, .step = stop_at};
     sr1_trainer *tr = open_trainer(RUN("env", "update_times=1"));
     sr1_env *env = NULL;
 
     (void)state;
     OK(sr1_env_open(&env, "search", engine, &o));
     OK(sr1_rollout_set_env(sr1_trainer_rollout(tr), env));
-    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "plug");
+    run_until(tr, at);
     sr1_trainer_free(tr);
     refused_with("env", NULL, 0, "gave it the environment 'search', and now");
     OK(resume(&tr, "env", NULL, NULL));
@@ -485,11 +627,17 @@ int main(void)
         cmocka_unit_test(a_removed_journal_is_begun_anew),
         cmocka_unit_test(journals_are_cut_when_the_run_goes_on),
         cmocka_unit_test(without_its_checkpoints_a_run_does_not_begin_again),
+        cmocka_unit_test(a_failure_costs_its_own_step_only),
+        cmocka_unit_test(an_added_file_is_named_and_a_hidden_one_ignored),
         cmocka_unit_test(a_run_that_went_on_is_the_policy_of_its_newest_step),
         cmocka_unit_test(only_a_run_that_was_good_enough_is_over),
         cmocka_unit_test(each_validation_is_written_down),
         cmocka_unit_test(other_rows_are_refused_unless_given),
         cmocka_unit_test(rows_given_once_need_not_be_given_again),
+        cmocka_unit_test(lost_steps_are_told_of),
+        cmocka_unit_test(changed_keys_are_told_of),
+        cmocka_unit_test(trajectories_of_an_older_version_are_told_of),
+        cmocka_unit_test(what_was_given_is_known_without_a_checkpoint),
         cmocka_unit_test(what_a_program_gave_has_to_be_given_again),
         cmocka_unit_test(so_does_its_environment),
         cmocka_unit_test(a_run_killed_as_it_begins_may_begin_again),

@@ -2,6 +2,8 @@
  */
 #include "runs.h"
 
+#include "policy/rollout.h"
+
 #include <searchr1/trainer.h>
 
 static void on_note(void *user, const char *text)
@@ -60,6 +62,63 @@ static void validation_questions_that_nobody_reads_are_told_of(void **state)
     assert_non_null(strstr(said(SHORT("unread", file)), about));
     assert_null(strstr(said(SHORT("read", file, "validate_interval=2")), about));
     assert_null(strstr(said(SHORT("first", file, "validate_at_start=true")), about));
+}
+
+static void rows_of_one_id_are_told_of(void **state)
+{
+    char file[600], text[800];
+    const char *path = scratch_file(
+        "ids.jsonl",
+        "{\"id\": \"a\", \"question\": \"A?\", \"golden_answers\": [\"x\"]}\n"
+        "{\"id\": \"b\", \"question\": \"B?\", \"golden_answers\": [\"x\"]}\n\n"
+        "{\"id\": \"b\", \"question\": \"C?\", \"golden_answers\": [\"x\"]}\n"
+        "{\"id\": \"a\", \"question\": \"D?\", \"golden_answers\": [\"x\"]}\n"
+        "{\"id\": \"b\", \"question\": \"E?\", \"golden_answers\": [\"x\"]}\n",
+        0);
+
+    (void)state;
+    snprintf(file, sizeof file, "train_file=%s", path);
+    snprintf(
+        text, sizeof text,
+        "warning: 3 of 5 rows of train_file have the id of a row before them, 'b' on "
+        "line 4 of %s is the first: ",
+        path);
+    if (!strstr(said(SHORT("ids", file)), text))
+        fail_msg("no '%s'", text);
+    assert_null(strstr(said(SHORT("no-ids", "beta=0")), "the id of a row"));
+}
+
+static void a_protocol_of_another_environment_is_told_of(void **state)
+{
+    static const struct {
+        const char *protocol, *environment, *prompt, *goes_with;
+    } rows[] = {{"search-r1", "search", "", NULL},
+                {"search-r1-compat", "search", "", NULL},
+                {"mt-grpo", "tools", "", NULL},
+                {"rlvcr", "rooms", "", NULL},
+                {"ctrl", "critique", "", NULL},
+                {"mt-grpo", "none", "", NULL},
+                {"mt-grpo", "search", "none", NULL}, /* a prompt of one's own */
+                {"mt-grpo", "search", "", "environment tools, or"},
+                {"rlvcr", "search", "", "environment rooms, or"},
+                {"search-r1", "tools", "", "environment search, or"},
+                {"search-r1-compat", "rooms", "", "environment search, or"}};
+    char text[512];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sr1_config *c = NULL;
+
+        OK(sr1_config_new(&c));
+        OK(sr1_config_set(c, "protocol", rows[i].protocol));
+        OK(sr1_config_set(c, "environment", rows[i].environment));
+        OK(sr1_config_set(c, "prompt_template", rows[i].prompt));
+        assert_int_equal(sr1__env_pair_remark(c, text, sizeof text),
+                         rows[i].goes_with != NULL);
+        if (rows[i].goes_with)
+            assert_non_null(strstr(text, rows[i].goes_with));
+        sr1_config_free(c);
+    }
 }
 
 /* The loss's own numbers give way to those of compat, unless the loss was chosen. */
@@ -126,6 +185,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_reference_that_nobody_chose_is_told_of),
         cmocka_unit_test(a_warmup_beyond_the_run_is_told_of),
+        cmocka_unit_test(rows_of_one_id_are_told_of),
+        cmocka_unit_test(a_protocol_of_another_environment_is_told_of),
         cmocka_unit_test(validation_questions_that_nobody_reads_are_told_of),
         cmocka_unit_test(compat_stands_against_the_losss_own),
         cmocka_unit_test(a_chosen_loss_brings_its_own),

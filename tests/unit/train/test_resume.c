@@ -5,21 +5,13 @@
 
 #include <unistd.h>
 
-static sr1_status stop_at(void *user, const sr1_step_report *r, int64_t planned)
-{
-    (void)planned;
-    return r->step == *(int64_t *)user ? sr1_set_error(SR1_E_IO, "pulled the plug")
-                                       : SR1_OK;
-}
-
 /* A run that ends at its third step; its last checkpoint is that of the second. */
 static void run_cut(sr1_config *c)
 {
     int64_t at = 3;
-    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = &at, .step = stop_at};
     sr1_trainer *tr = open_trainer(c);
 
-    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "pulled the plug");
+    run_until(tr, at);
     sr1_trainer_free(tr);
 }
 
@@ -144,14 +136,13 @@ static void bound_keys_are_refused_by_name_and_reason(void **state)
 static void a_change_is_written_down_once(void **state)
 {
     int64_t at = 3;
-    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = &at, .step = stop_at};
     sr1_trainer *tr = NULL;
 
     (void)state;
     run_cut(RUN("tries", "update_times=1"));
     OK(resume(&tr, "tries", "max_steps=5"));
     assert_false(sr1__path_exists(scratch_path("tries/" SR1__CHANGES_FILE)));
-    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "plug");
+    run_until(tr, at);
     sr1_trainer_free(tr);
     tr = NULL;
     OK(resume(&tr, "tries", NULL)); /* it holds although no checkpoint has seen it */

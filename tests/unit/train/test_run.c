@@ -18,27 +18,19 @@ static void same_seed_same_run(void **state)
     same_run("first", "second");
 }
 
-static sr1_status stop_at(void *user, const sr1_step_report *r, int64_t planned)
-{
-    (void)planned;
-    return r->step == *(int64_t *)user ? sr1_set_error(SR1_E_IO, "pulled the plug")
-                                       : SR1_OK;
-}
-
 static void resuming_equals_never_stopping(void **state)
 {
     (void)state;
     run_whole(RUN("whole", "validate_interval=2", "validation_split=0.3",
                   "validate_at_start=true", "lr_schedule=cosine"));
     for (int64_t at = 1; at <= 6; at++) {
-        sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = &at, .step = stop_at};
         char name[32];
         sr1_trainer *tr;
 
         snprintf(name, sizeof name, "stopped-%d", (int)at);
         tr = open_trainer(RUN(name, "validate_interval=2", "validation_split=0.3",
                               "validate_at_start=true", "lr_schedule=cosine"));
-        REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "pulled the plug");
+        run_until(tr, at);
         sr1_trainer_free(tr);
         tr = NULL;
         OK(sr1_trainer_resume(&tr, scratch_path(name), NULL));
@@ -443,7 +435,6 @@ static void low_precision_resumes_with_its_loss_scale(void **state)
 {
     static const char *const dtypes[] = {"dtype=fp16", "dtype=bf16"};
     int64_t at = 3;
-    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = &at, .step = stop_at};
 
     (void)state;
     for (size_t k = 0; k < 2; k++) {
@@ -453,7 +444,7 @@ static void low_precision_resumes_with_its_loss_scale(void **state)
 
         run_whole(RUN(whole, dtypes[k], "initial_loss_scale=16777216"));
         tr = open_trainer(RUN(cut, dtypes[k], "initial_loss_scale=16777216"));
-        REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "plug");
+        run_until(tr, at);
         sr1_trainer_free(tr);
         tr = NULL;
         OK(sr1_trainer_resume(&tr, scratch_path(cut), NULL));
@@ -612,7 +603,7 @@ static void a_folder_that_cannot_be_made_is_an_error(void **state)
     snprintf(pair, sizeof pair, "out=%s/below", scratch_file("a-file", "x", 0));
     OK(sr1_config_set_pair(c, pair));
     tr = open_trainer(c);
-    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_IO, "a-file");
+    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_CONFIG, "a-file is a file");
     sr1_trainer_free(tr);
 }
 
@@ -798,7 +789,6 @@ static void imitation_is_learned_and_resumed(void **state)
 {
     sr1_trainer *tr = NULL;
     int64_t at = 3;
-    sr1_run_callbacks cb = {.struct_size = sizeof cb, .user = &at, .step = stop_at};
     json_t *a, *b;
 
     (void)state;
@@ -806,7 +796,7 @@ static void imitation_is_learned_and_resumed(void **state)
     a = metrics("sft");
     assert_true(metric(a, 5, "loss") < 0.7 * metric(a, 0, "loss"));
     tr = open_trainer(sft_config("sft-stopped", "beta=0"));
-    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "plug");
+    run_until(tr, at);
     sr1_trainer_free(tr);
     tr = NULL;
     OK(sr1_trainer_resume(&tr, scratch_path("sft-stopped"), NULL));

@@ -3,6 +3,9 @@
 #include "step_metric.h"
 #include "support/tiny.h"
 
+#include <searchr1/ext/estimators.h>
+#include <searchr1/ext/kl.h>
+#include <searchr1/ext/seed_rewards.h>
 #include <searchr1/ext/trajectory_details.h>
 
 #define GROUP 4

@@ -273,10 +273,11 @@ static void new_weights_reach_the_server(void **state)
     snprintf(url, sizeof url, "openai_sync_url=%s/update_weights_from_disk",
              server.http.url);
     tr = trainer_for(url, NULL);
-    OK(step(tr, &r, NULL));
-    assert_int_equal(server.loads, 0);
-    OK(step(tr, &r, NULL));
+    OK(step(tr, &r, NULL)); /* it may still have the weights of another run */
     assert_int_equal(server.loads, 1);
+    assert_non_null(strstr(server.loaded, "/searcher\"}"));
+    OK(step(tr, &r, NULL));
+    assert_int_equal(server.loads, 2);
     assert_int_equal(step_metric(&r, "rollout/staleness"), 0);
     assert_non_null(strstr(server.loaded, "{\"model_path\":\"/"));
     assert_non_null(strstr(server.loaded, "/run/served\"}"));
@@ -288,11 +289,47 @@ static void new_weights_reach_the_server(void **state)
     sr1_trainer_free(tr);
     snprintf(other, sizeof other, "openai_sync_url=%s/nothing/there", server.http.url);
     tr = trainer_for(other, NULL);
-    OK(step(tr, &r, NULL));
     server.fail_code = 404;
     server.fail_every = 1;
     REFUSED(step(tr, &r, NULL), SR1_E_NETWORK, "openai_sync_url: http://127.0.0.1");
     sr1_trainer_free(tr);
+    openai_stop(&server);
+}
+
+/* Servers load whole models, and what they are given is the policy with its adapter. */
+static void an_adapter_reaches_the_server_merged(void **state)
+{
+    char url[128], folder[600];
+    sr1_model *served = NULL;
+    sr1_trainer *tr = NULL;
+    float want[384], got[384];
+    sr1_step_report r;
+    sr1_config *c;
+
+    (void)state;
+    openai_start(&server, scratch_path("searcher"));
+    snprintf(url, sizeof url, "openai_sync_url=%s/update_weights_from_disk",
+             server.http.url);
+    tr = trainer_for(url, "lora_rank=2");
+    OK(step(tr, &r, NULL));
+    OK(sr1_model_logits(tr->model, (int32_t[]){7}, 1, want));
+    OK(step(tr, &r, NULL));
+    assert_int_equal(server.loads, 1);
+    assert_false(sr1__path_exists(scratch_path("run/served/adapter_config.json")));
+    assert_true(sr1__path_exists(scratch_path("run/served/tokenizer.json")));
+    OK(sr1_model_open(&served, scratch_path("run/served"), NULL));
+    OK(sr1_model_logits(served, (int32_t[]){7}, 1, got));
+    for (size_t i = 0; i < 384; i++)
+        tiny_near(got[i], want[i], 1e-4);
+    sr1_model_free(served);
+    OK(sr1_trainer_save_model(tr, scratch_path("adapted")));
+    sr1_trainer_free(tr);
+    tr = NULL;
+    c = config_for(url, "lora_rank=2");
+    snprintf(folder, sizeof folder, "model_name_or_path=%s", scratch_path("adapted"));
+    OK(sr1_config_set_pair(c, folder));
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, "the server loads whole models");
+    sr1_config_free(c);
     openai_stop(&server);
 }
 
@@ -586,6 +623,7 @@ int main(void)
         cmocka_unit_test(old_weights_are_refused_or_weighed),
         cmocka_unit_test(a_plan_that_cannot_be_kept_is_refused_at_once),
         cmocka_unit_test(new_weights_reach_the_server),
+        cmocka_unit_test(an_adapter_reaches_the_server_merged),
         cmocka_unit_test(the_server_is_as_it_was_at_the_checkpoint),
         cmocka_unit_test(a_checkpoint_keeps_the_served_weights_alone),
         cmocka_unit_test(drift_is_that_of_all_rounds),

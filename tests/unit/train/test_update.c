@@ -413,11 +413,13 @@ a_gradient_that_is_not_finite_skips_the_step_and_names_the_sample(void **state)
     assert_memory_equal(before, after, n * sizeof *after);
     assert_int_equal(step_metric(&r, "training/skipped_updates"), 3);
     assert_int_equal(tr->skipped, 3);
+    assert_int_equal(step_metric(&r, "training/trained_trajectories"), 0);
     if (!strstr(logged, "trajectory 6") || !strstr(logged, "sample 2"))
         fail_msg("not named: %s", logged);
     OK(sr1_trajectory_set_advantage(t[6], 1)); /* training goes on */
     OK(sr1_trainer_update(tr, t, N, &r));
     assert_int_equal(step_metric(&r, "training/skipped_updates"), 0);
+    assert_int_equal(step_metric(&r, "training/trained_trajectories"), N);
     assert_true(r.grad_norm > 0);
     free(before);
     free(after);

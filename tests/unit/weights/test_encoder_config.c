@@ -210,6 +210,10 @@ static void names_tell_the_family(void **state)
     uses("no/models--x--y/snapshots/00e5", minilm, 0, &plain);
     uses("no/e5/all-MiniLM-L6-v2", minilm, 0, &plain);
     uses("BGE-base-en", minilm, 0, &b);
+    uses("no/such/bge-base512", minilm, 0, &b); /* words, not letters */
+    uses("my_e5_large", minilm, 0, &e5);
+    uses("no/such/base512", minilm, 0, &plain);
+    uses("bge-large-beats-e5", minilm, 0, &b);
     uses("my-dpr", minilm, 0, &d);
     uses("no/such/e5", dpr, 0, &d);
     uses("", minilm, 0, &plain);

@@ -311,6 +311,37 @@ static void test_save_shards(void **state)
 }
 
 /* A failure on the way leaves the old file and no temporary. */
+static uint64_t hash_of(const char *path)
+{
+    struct sr1__weights *w = NULL;
+    uint64_t hash;
+
+    assert_int_equal(sr1__weights_open(&w, path), SR1_OK);
+    hash = sr1__weights_hash(w);
+    sr1__weights_close(w);
+    return hash;
+}
+
+/* Of tensors, not of files. */
+static void test_hash(void **state)
+{
+    struct sr1__buf b;
+    uint64_t hash;
+
+    (void)state;
+    assert_int_equal(sr1__weights_save(folder, table, N_TABLE, 30, give_bytes, NULL),
+                     SR1_OK);
+    hash = hash_of(folder);
+    assert_int_equal(sr1__weights_save(folder, table, N_TABLE, 0, give_bytes, NULL),
+                     SR1_OK);
+    assert_true(hash_of(folder) == hash);
+    assert_int_equal(sr1__file_read(at("model.safetensors"), 0, &b), SR1_OK);
+    b.data[b.len - 1] ^= 1;
+    assert_int_equal(sr1__file_replace(at("changed.safetensors"), b.data, b.len), SR1_OK);
+    assert_true(hash_of(at("changed.safetensors")) != hash);
+    sr1__buf_free(&b);
+}
+
 static void test_save_failure(void **state)
 {
     size_t failing = 3;
@@ -462,19 +493,13 @@ static void test_allocation_failures(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_broken_headers),
-        TEST(test_buffers_are_passed_over),
-        TEST(test_not_aligned),
-        TEST(test_truncation),
-        TEST(test_header_bound),
-        TEST(test_save_single),
-        TEST(test_save_shards),
-        TEST(test_save_failure),
-        TEST(test_save_removes_leftovers),
-        TEST(test_save_refusals),
-        TEST(test_broken_indices),
-        TEST(test_missing),
-        TEST(test_allocation_failures),
+        TEST(test_broken_headers), TEST(test_buffers_are_passed_over),
+        TEST(test_not_aligned),    TEST(test_truncation),
+        TEST(test_header_bound),   TEST(test_save_single),
+        TEST(test_save_shards),    TEST(test_hash),
+        TEST(test_save_failure),   TEST(test_save_removes_leftovers),
+        TEST(test_save_refusals),  TEST(test_broken_indices),
+        TEST(test_missing),        TEST(test_allocation_failures),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

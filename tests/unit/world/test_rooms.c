@@ -8,6 +8,7 @@
 #include "environment/world/rooms.h"
 
 #include <searchr1/env.h>
+#include <searchr1/ext/episodes.h>
 #include <searchr1/ext/thinking.h>
 
 #include <stdio.h>

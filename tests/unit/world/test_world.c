@@ -166,6 +166,20 @@ static void one_hop_needs_one_call(void **state)
     assert_int_equal(c.acts, c.answers);
 }
 
+/* Stages without a step leave no file without a row, nor that of an earlier world. */
+static void a_stage_left_out_has_no_file(void **state)
+{
+    sr1_world_options o = options("search-r1", 2);
+
+    (void)state;
+    OK(sr1_world_write(scratch_path("fewer"), &o, NULL, NULL));
+    assert_true(sr1__path_exists(scratch_path("fewer/mix.jsonl")));
+    o.stage_steps[4] = 0;
+    OK(sr1_world_write(scratch_path("fewer"), &o, NULL, NULL));
+    assert_false(sr1__path_exists(scratch_path("fewer/mix.jsonl")));
+    assert_true(sr1__path_exists(scratch_path("fewer/sft.jsonl")));
+}
+
 /* ---- tokens ---- */
 
 /* " Bak" and "del" in a question, a quoted query, a passage and an answer. */
@@ -220,6 +234,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clean_demonstrations_act_without_errors),
         cmocka_unit_test(one_hop_needs_one_call),
+        cmocka_unit_test(a_stage_left_out_has_no_file),
         cmocka_unit_test(a_name_is_the_same_tokens_in_a_call),
         cmocka_unit_test(wrong_options_are_refused),
     };

@@ -1,11 +1,9 @@
-/* 10_own_estimator.c - an advantage estimator, a policy loss and a metric sink of your
- * own.
+/* 10_own_estimator_and_loss.c - an advantage estimator, a policy loss and a metric sink
+ * of your own.
  *
- *     10_own_estimator CONFIG QUESTION ANSWER
+ *     10_own_estimator_and_loss CONFIG QUESTION ANSWER
  *
  * The names are then choices of the keys `advantage` and `loss`, as those built in. */
-#include <searchr1/ext/estimators.h>
-#include <searchr1/ext/loss.h>
 #include <searchr1/searchr1.h>
 
 #include <math.h>
@@ -83,7 +81,9 @@ int main(int argc, char **argv)
     sr1_status status;
 
     if (argc != 4)
-        return fprintf(stderr, "usage: 10_own_estimator CONFIG QUESTION ANSWER\n"), 2;
+        return fprintf(stderr,
+                       "usage: 10_own_estimator_and_loss CONFIG QUESTION ANSWER\n"),
+               2;
     query.text = argv[2];
     query.text_len = strlen(argv[2]);
     answers[0] = argv[3];

@@ -1,5 +1,5 @@
-/* fuzz_forest.c - nodes read from the lines of any file: a forest that takes one is
- * whole, and its figures are within their bounds. */
+/* fuzz_revision_trees.c - nodes read from the lines of any file: revision trees that take
+ * one are whole, and its figures are within their bounds. */
 #include "fuzz.h"
 
 #include "base/json.h"

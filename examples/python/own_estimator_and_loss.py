@@ -1,5 +1,5 @@
 """An advantage estimator, a policy loss and a metric sink of your own:
-own_estimator.py MODEL_FOLDER OUT
+own_estimator_and_loss.py MODEL_FOLDER OUT
 
 Names that are registered are choices of the keys `advantage` and `loss`, as those built
 in. A run that is resumed needs them again: register before Trainer.resume."""

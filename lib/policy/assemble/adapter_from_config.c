@@ -1,0 +1,61 @@
+/* policy/assemble/adapter_from_config.c - the LoRA adapter of a policy that is trained.
+ */
+#include "policy/assemble/assemble.h"
+
+#include "tensor/model/adapter.h"
+
+sr1_status sr1__lora_configured(struct sr1__lora_config *out, const sr1_config *c)
+{
+    struct sr1__lora_config lora = {.rank = sr1__config_int(c, "lora_rank"),
+                                    .alpha = sr1__config_real(c, "lora_alpha")};
+
+    SR1__TRY(sr1__lora_targets_parse(sr1__config_str(c, "lora_targets"), "lora_targets",
+                                     &lora.targets));
+    *out = lora;
+    return SR1_OK;
+}
+
+static int is_key_set(const sr1_config *c, const char *key)
+{
+    int32_t set = 0;
+
+    (void)sr1_config_is_set(c, key, &set);
+    return set;
+}
+
+/* model_name_or_path is an adapter, which is trained on; its own file says what it is. */
+static sr1_status check_loaded(const struct sr1__lora_config *given,
+                               const struct sr1__lora_config *asked, const sr1_config *c)
+{
+    const char *differs = NULL;
+
+    if (asked->rank != given->rank)
+        return sr1__fail(SR1_E_CONFIG,
+                         "model_name_or_path holds an adapter of rank %lld and lora_rank "
+                         "is %lld; set lora_rank: %lld to train the adapter on, or merge "
+                         "it into its base first (sr1-data merge)",
+                         (long long)given->rank, (long long)asked->rank,
+                         (long long)given->rank);
+    if (is_key_set(c, "lora_alpha") && asked->alpha != given->alpha)
+        differs = "lora_alpha";
+    if (is_key_set(c, "lora_targets") && asked->targets != given->targets)
+        differs = "lora_targets";
+    if (!differs)
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "%s is not that of the adapter in model_name_or_path; leave it out",
+                     differs);
+}
+
+sr1_status sr1__adapter_configured(sr1_model *m, const sr1_config *c)
+{
+    struct sr1__lora_config lora;
+
+    SR1__TRY(sr1__lora_configured(&lora, c));
+    if (m->adapter)
+        return check_loaded(&m->adapter->config, &lora, c);
+    if (lora.rank == 0)
+        return SR1_OK;
+    return sr1__context(sr1__model_adapt(m, &lora, (uint64_t)sr1__config_int(c, "seed")),
+                        "lora_rank");
+}

@@ -1,0 +1,341 @@
+/* tensor/model/adapter.c - the tensors of a LoRA adapter: made, applied, read, written.
+ */
+#include "tensor/model/adapter.h"
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "tensor/model/model_load.h"
+
+#include <math.h>
+#include <string.h>
+
+#define FUSED_MAX 3 /* linear layers in one matrix */
+
+/* ---- making ---- */
+
+/* "model.layers.3.self_attn.q_proj" between two texts. */
+static char *make_tensor_name(const char *before, int32_t layer, int32_t module,
+                              const char *behind)
+{
+    struct sr1__buf b;
+
+    sr1__buf_init(&b, 0);
+    sr1__buf_fmt(&b, "%smodel.layers.%d.%s%s", before, (int)layer,
+                 sr1__lora_module(module), behind);
+    return sr1__buf_status(&b, "tensor name") == SR1_OK ? sr1__buf_take(&b) : NULL;
+}
+
+/* The view of a linear layer's weight; n_views where there is none. */
+static size_t find_view(sr1_scope *s, const sr1_model *m, int32_t layer, int32_t module)
+{
+    char *name = make_tensor_name("", layer, module, ".weight");
+    size_t i = 0;
+
+    if (!name)
+        sr1__scope_check(s, sr1__fail_nomem("tensor name"));
+    while (name && i < m->n_views && strcmp(m->views[i].name, name) != 0)
+        i++;
+    sr1__free(name);
+    return name ? i : m->n_views;
+}
+
+static void add_adapter_param(sr1_scope *s, struct sr1__adapter *a, int32_t layer,
+                              int32_t module, const char *behind, sr1_tensor *t)
+{
+    char *name = make_tensor_name("base_model.model.", layer, module, behind);
+
+    if (!name)
+        sr1__scope_check(s, sr1__fail_nomem("tensor name"));
+    a->params[a->n_params++] = (struct sr1__named){name, t_hold(s, t)};
+}
+
+static void build_lora(sr1_scope *s, struct sr1__adapter *a, sr1_model *m, int32_t layer,
+                       int32_t module, const sr1_model *shares)
+{
+    struct sr1__lora *l = &m->layers[layer].lora[module];
+    const struct sr1__lora *of = shares ? &shares->layers[layer].lora[module] : NULL;
+    size_t view = find_view(s, m, layer, module);
+    int64_t rank = a->config.rank;
+
+    *l = (struct sr1__lora){NULL, NULL, 0};
+    if (view == m->n_views)
+        return;
+    l->n_out = t_size(m->views[view].tensor, 0);
+    if (!(a->config.targets & 1u << module))
+        return;
+    l->a = of ? t_detach(s, of->a)
+              : t_empty(s, SR1__F32, T_SHAPE(rank, t_size(m->views[view].tensor, 1)));
+    l->b = of ? t_detach(s, of->b) : t_empty(s, SR1__F32, T_SHAPE(l->n_out, rank));
+    add_adapter_param(s, a, layer, module, ".lora_A.weight", l->a);
+    add_adapter_param(s, a, layer, module, ".lora_B.weight", l->b);
+    a->by_view[view] = l;
+}
+
+static sr1_status build_adapter(struct sr1__adapter *a, sr1_model *m,
+                                const sr1_model *shares)
+{
+    size_t n = (size_t)m->config.n_layers * SR1__LORA_MODULES;
+    sr1_scope *s;
+
+    a->params = sr1__calloc(2 * n, sizeof *a->params);
+    a->by_view = sr1__calloc(m->n_views, sizeof(struct sr1__lora *));
+    SR1__CHECK_ALLOC(a->params && a->by_view, "adapter");
+    s = sr1__scope_open(m->device, "adapter");
+    sr1__scope_no_grad(s);
+    for (int32_t i = 0; i < m->config.n_layers; i++)
+        for (int32_t k = 0; k < SR1__LORA_MODULES; k++)
+            build_lora(s, a, m, i, k, shares);
+    return sr1__scope_close(s);
+}
+
+sr1_status sr1__adapter_attach(sr1_model *m, const struct sr1__lora_config *config,
+                               const sr1_model *shares)
+{
+    struct sr1__adapter *a;
+    sr1_status st;
+
+    if (m->adapter)
+        return sr1__fail(SR1_E_STATE, "the model has an adapter already");
+    SR1__CALLOC(a, 1, "adapter");
+    a->config = *config;
+    a->scale = sr1__lora_scale(config);
+    st = build_adapter(a, m, shares);
+    if (st != SR1_OK) {
+        sr1__adapter_free(a);
+        return st;
+    }
+    m->adapter = a;
+    m->params = a->params;
+    m->n_params = a->n_params;
+    return SR1_OK;
+}
+
+void sr1__adapter_free(struct sr1__adapter *a)
+{
+    if (!a)
+        return;
+    for (size_t i = 0; i < a->n_params; i++) {
+        sr1__tensor_free(a->params[i].tensor);
+        sr1__free((char *)(uintptr_t)a->params[i].name);
+    }
+    sr1__free(a->params);
+    sr1__free(a->by_view);
+    sr1__free(a);
+}
+
+/* ---- a fresh one ---- */
+
+static int is_b(const struct sr1__named *p)
+{
+    return strstr(p->name, ".lora_B.") != NULL;
+}
+
+static void fill_uniform(sr1_scope *s, const struct sr1__named *p, uint64_t seed)
+{
+    size_t n = (size_t)t_numel(p->tensor);
+    double bound = 1.0 / sqrt((double)t_size(p->tensor, 1));
+    float *v = sr1__realloc(NULL, n, sizeof *v);
+    struct sr1__rng rng;
+
+    if (!v) {
+        sr1__scope_check(s, sr1__fail_nomem("adapter"));
+        return;
+    }
+    sr1__rng_seed(&rng, sr1__hash64(p->name, strlen(p->name), seed), 0);
+    for (size_t i = 0; i < n; i++)
+        v[i] = (float)((2.0 * sr1__rng_uniform(&rng) - 1.0) * bound);
+    t_copy_(s, p->tensor,
+            t_from_f32(s, v, t_ndim(p->tensor), sr1__shim_sizes(p->tensor)));
+    sr1__free(v);
+}
+
+sr1_status sr1__model_adapt(sr1_model *m, const struct sr1__lora_config *config,
+                            uint64_t seed)
+{
+    sr1_scope *s;
+
+    SR1__TRY(sr1__adapter_attach(m, config, NULL));
+    s = sr1__scope_open(m->device, "adapter");
+    sr1__scope_no_grad(s);
+    for (size_t i = 0; i < m->n_params; i++) {
+        if (is_b(&m->params[i]))
+            t_fill_(s, m->params[i].tensor, 0.0);
+        else
+            fill_uniform(s, &m->params[i], seed);
+    }
+    sr1__model_touch(m);
+    return sr1__scope_close(s);
+}
+
+sr1_status sr1__adapter_is_zero(const sr1_model *m, int *yes)
+{
+    sr1_scope *s = sr1__scope_open(m->device, "adapter");
+    int zero = 1;
+
+    sr1__scope_no_grad(s);
+    for (size_t i = 0; i < m->adapter->n_params && zero; i++) {
+        const struct sr1__named *p = &m->adapter->params[i];
+
+        zero = !is_b(p) || t_item(s, t_max_all(s, t_abs(s, p->tensor))) == 0.0;
+    }
+    *yes = zero;
+    return sr1__scope_close(s);
+}
+
+/* ---- applying ---- */
+
+static sr1_tensor *multiply(sr1_scope *s, const struct sr1__attention *by, sr1_tensor *x,
+                            sr1_tensor *w)
+{
+    return by->linear ? by->linear(s, by->self, x, w, NULL) : t_linear(s, x, w, NULL);
+}
+
+/* s (x A^T) B^T [N,out], zeros without an adapter */
+static sr1_tensor *compute_delta(sr1_scope *s, const sr1_model *m,
+                                 const struct sr1__attention *by, sr1_tensor *x,
+                                 const struct sr1__lora *l)
+{
+    if (!l->a)
+        return t_full(s, 0.0, SR1__F32, T_SHAPE(t_size(x, 0), l->n_out));
+    return multiply(s, by, t_mul_scalar(s, multiply(s, by, x, l->a), m->adapter->scale),
+                    l->b);
+}
+
+sr1_tensor *sr1__lora_add(sr1_scope *s, const sr1_model *m,
+                          const struct sr1__attention *by, sr1_tensor *x, sr1_tensor *y,
+                          const struct sr1__lora *lora, int32_t n)
+{
+    sr1_tensor *parts[FUSED_MAX] = {NULL};
+    int any = 0;
+
+    for (int32_t i = 0; m->adapter && i < n; i++)
+        any |= lora[i].a != NULL;
+    if (!any)
+        return y;
+    x = t_to(s, x, SR1__F32);
+    for (int32_t i = 0; i < n; i++)
+        parts[i] = compute_delta(s, m, by, x, &lora[i]);
+    return t_to(s, t_add(s, y, n == 1 ? parts[0] : t_cat(s, parts, (size_t)n, -1)),
+                t_dtype(y));
+}
+
+sr1_tensor *sr1__adapter_merged(sr1_scope *s, const sr1_model *m, size_t i)
+{
+    sr1_tensor *w = m->views[i].tensor;
+    const struct sr1__lora *l = m->adapter ? m->adapter->by_view[i] : NULL;
+    sr1_tensor *delta;
+
+    if (!l)
+        return w;
+    delta = t_mul_scalar(s, t_matmul(s, l->b, l->a), m->adapter->scale);
+    return t_to(s, t_add(s, t_to(s, w, SR1__F32), delta), m->dtype);
+}
+
+/* ---- reading ---- */
+
+static int is_adapter_param(const struct sr1__adapter *a, const char *name)
+{
+    for (size_t i = 0; i < a->n_params; i++)
+        if (strcmp(a->params[i].name, name) == 0)
+            return 1;
+    return 0;
+}
+
+/* What is not read would change the model. */
+static sr1_status refuse_more(const struct sr1__adapter *a,
+                              const struct sr1__weights *file)
+{
+    for (size_t i = 0; i < sr1__weights_count(file); i++) {
+        const struct sr1__weight *w = sr1__weights_at(file, i);
+
+        if (!is_adapter_param(a, w->name))
+            return sr1__fail(SR1_E_UNSUPPORTED,
+                             "%s: tensor '%.200s' belongs to no layer that "
+                             "'target_modules' of " SR1__LORA_CONFIG_FILE " names",
+                             w->file, w->name);
+    }
+    return SR1_OK;
+}
+
+static sr1_status read_params(sr1_model *m, const struct sr1__weights *file)
+{
+    const struct sr1__adapter *a = m->adapter;
+    const struct sr1__weight *w = NULL;
+
+    for (size_t i = 0; i < a->n_params; i++) {
+        sr1_tensor *t = a->params[i].tensor;
+
+        SR1__TRY(
+            sr1__weights_get(file, a->params[i].name, t_ndim(t), sr1__shim_sizes(t), &w));
+        SR1__TRY(sr1__weight_load(w, t, m->device));
+    }
+    return refuse_more(a, file);
+}
+
+sr1_status sr1__adapter_read(sr1_model *m, const char *folder)
+{
+    char *path = sr1__path_join(folder, SR1__LORA_WEIGHTS_FILE);
+    struct sr1__weights *file = NULL;
+    sr1_status st = path ? sr1__weights_open(&file, path) : sr1__fail_nomem("file name");
+
+    sr1__free(path);
+    SR1__TRY(st);
+    st = sr1__weights_blame(file, read_params(m, file));
+    sr1__weights_close(file);
+    sr1__model_touch(m);
+    return st;
+}
+
+/* ---- writing ---- */
+
+struct adapter_save {
+    const struct sr1__adapter *a;
+    float *bytes; /* of the tensor asked for last */
+};
+
+static sr1_status read_param_bytes(void *arg, size_t i, const void **bytes)
+{
+    struct adapter_save *save = arg;
+    sr1_tensor *t = save->a->params[i].tensor;
+    size_t n = (size_t)t_numel(t);
+
+    sr1__free(save->bytes);
+    save->bytes = sr1__malloc(n * sizeof *save->bytes);
+    SR1__CHECK_ALLOC(save->bytes, "tensor to save");
+    SR1__TRY(sr1__shim_to_host(t, SR1__F32, save->bytes, n));
+    *bytes = save->bytes;
+    return SR1_OK;
+}
+
+static sr1_status save_params(const struct sr1__adapter *a, const char *folder)
+{
+    struct sr1__weight_out *rows = sr1__calloc(a->n_params + 1, sizeof *rows);
+    struct adapter_save save = {a, NULL};
+    sr1_status st;
+
+    SR1__CHECK_ALLOC(rows, "list of tensors");
+    for (size_t i = 0; i < a->n_params; i++)
+        rows[i] = (struct sr1__weight_out){
+            .name = a->params[i].name,
+            .dtype = SR1__WEIGHT_F32,
+            .n_dims = 2,
+            .shape = {t_size(a->params[i].tensor, 0), t_size(a->params[i].tensor, 1)}};
+    st = sr1__weights_save_file(folder, SR1__LORA_WEIGHTS_FILE, rows, a->n_params,
+                                read_param_bytes, &save);
+    sr1__free(save.bytes);
+    sr1__free(rows);
+    return st;
+}
+
+sr1_status sr1__adapter_store(const sr1_model *m, const char *folder)
+{
+    struct sr1__hf_config config = m->config;
+
+    config.dtype = m->dtype;
+    SR1__TRY(sr1__dir_make(folder));
+    SR1__TRY(save_params(m->adapter, folder));
+    SR1__TRY(sr1__hf_config_save(&config, folder));
+    return sr1__lora_config_save(&m->adapter->config, m->folder, folder);
+}

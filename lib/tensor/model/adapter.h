@@ -1,0 +1,50 @@
+/* tensor/model/adapter.h - a LoRA adapter on the linear layers of a decoder:
+ *
+ *     y = x W^T + s (x A^T) B^T      A [rank, in], B [out, rank], fp32
+ *
+ * All passes (training, prefill, decode) compute it by sr1__lora_add. */
+#ifndef SR1__MODEL_ADAPTER_H
+#define SR1__MODEL_ADAPTER_H
+
+#include "tensor/model/model.h"
+
+struct sr1__adapter {
+    struct sr1__lora_config config;
+    double scale;
+    struct sr1__named *params; /* peft's names: A, B of each layer in turn; owns both */
+    size_t n_params;
+    const struct sr1__lora *
+        *by_view; /* [n_views] of the model; NULL: that view has none */
+};
+
+/* Give m an adapter that is yet to be filled, or, where shares is a model with one, that
+ * shares its tensors. */
+sr1_status sr1__adapter_attach(sr1_model *m, const struct sr1__lora_config *config,
+                               const sr1_model *shares);
+void sr1__adapter_free(struct sr1__adapter *a); /* NULL is fine */
+
+/* A fresh one, which changes nothing yet: B is zero, A uniform in 1 / sqrt(in) as peft's
+ * (Kaiming with a = sqrt 5), a function of the seed. */
+sr1_status sr1__model_adapt(sr1_model *m, const struct sr1__lora_config *config,
+                            uint64_t seed);
+
+/* Is every B zero, so that the adapter changes nothing? */
+sr1_status sr1__adapter_is_zero(const sr1_model *m, int *yes);
+
+/* y, the product of x [N,in] with a matrix of n linear layers one above the other, with
+ * what their adapters add to it; y itself where none has one. linear as in struct
+ * sr1__attention. */
+sr1_tensor *sr1__lora_add(sr1_scope *s, const sr1_model *m,
+                          const struct sr1__attention *by, sr1_tensor *x, sr1_tensor *y,
+                          const struct sr1__lora *lora, int32_t n);
+
+/* View i of the model with its adapter in it: W + s B A, in the model's type. */
+sr1_tensor *sr1__adapter_merged(sr1_scope *s, const sr1_model *m, size_t i);
+
+/* Read the tensors of folder/adapter_model.safetensors into the model's adapter: exactly
+ * those, each finite and of its shape. */
+sr1_status sr1__adapter_read(sr1_model *m, const char *folder);
+/* Write the adapter as peft does. */
+sr1_status sr1__adapter_store(const sr1_model *m, const char *folder);
+
+#endif

@@ -1,0 +1,324 @@
+/* backend.cpp - the simulated accelerator as a backend of libtorch.
+ *
+ * Only making, copying and viewing tensors is written here. Every other operation is a
+ * kernel that ATen's fallback computes: its arguments are copied to the host, computed
+ * there by the CPU's operation, and the results copied back. Where CUDA has one kernel
+ * for what the CPU makes of several (attention), there is one here. */
+#include "simulation.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/Functions.h>
+#include <ATen/SDPBackend.h>
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <ATen/native/CPUFallback.h>
+#include <ATen/native/transformers/attention.h>
+#include <ATen/ops/_reshape_alias_native.h>
+#include <ATen/ops/as_strided_cpu_dispatch.h>
+#include <ATen/ops/view_native.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/library.h>
+
+#include <cstring>
+
+namespace
+{
+
+using optional_type = std::optional<at::ScalarType>;
+using optional_layout = std::optional<at::Layout>;
+using optional_device = std::optional<at::Device>;
+
+/* ---- one device, one stream, no events ---- */
+
+struct guard_of_sim final : c10::impl::DeviceGuardImplInterface {
+    c10::DeviceType type() const override
+    {
+        return sim::device_type;
+    }
+    c10::Device getDevice() const override
+    {
+        return {sim::device_type, 0};
+    }
+    c10::Device exchangeDevice(c10::Device) const override
+    {
+        return getDevice();
+    }
+    void setDevice(c10::Device) const override
+    {
+    }
+    void uncheckedSetDevice(c10::Device) const noexcept override
+    {
+    }
+    c10::DeviceIndex deviceCount() const noexcept override
+    {
+        return 1;
+    }
+    c10::Stream getStream(c10::Device device) const override
+    {
+        return c10::Stream(c10::Stream::DEFAULT, device);
+    }
+    c10::Stream getNewStream(c10::Device device, int) const override
+    {
+        return getStream(device);
+    }
+    c10::Stream exchangeStream(c10::Stream stream) const override
+    {
+        return stream;
+    }
+    bool queryStream(const c10::Stream &) const override
+    {
+        return true;
+    }
+    void synchronizeStream(const c10::Stream &) const override
+    {
+    }
+    void record(void **, const c10::Stream &, c10::DeviceIndex,
+                c10::EventFlag) const override
+    {
+    }
+    void block(void *, const c10::Stream &) const override
+    {
+    }
+    bool queryEvent(void *) const override
+    {
+        return true;
+    }
+    void destroyEvent(void *, c10::DeviceIndex) const noexcept override
+    {
+    }
+};
+
+struct hooks_of_sim final : at::PrivateUse1HooksInterface {
+    bool isBuilt() const override
+    {
+        return true;
+    }
+    bool isAvailable() const override
+    {
+        return true;
+    }
+    bool hasPrimaryContext(c10::DeviceIndex) const override
+    {
+        return true;
+    }
+    c10::DeviceIndex deviceCount() const override
+    {
+        return 1;
+    }
+    c10::DeviceIndex getCurrentDevice() const override
+    {
+        return 0;
+    }
+};
+
+/* ---- making and viewing ---- */
+
+at::Tensor make_empty(at::IntArrayRef size, optional_type type, optional_layout,
+                      optional_device, std::optional<bool>,
+                      std::optional<at::MemoryFormat> format)
+{
+    return at::detail::empty_generic(size, sim::memory(),
+                                     c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                     c10::dtype_or_default(type), format);
+}
+
+at::Tensor make_empty_strided(at::IntArrayRef size, at::IntArrayRef stride,
+                              optional_type type, optional_layout, optional_device,
+                              std::optional<bool>)
+{
+    return at::detail::empty_strided_generic(
+        size, stride, sim::memory(), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+        c10::dtype_or_default(type));
+}
+
+at::Tensor view_strided(const at::Tensor &t, at::IntArrayRef size, at::IntArrayRef stride,
+                        std::optional<int64_t> offset)
+{
+    return at::cpu::as_strided(t, size, stride, offset);
+}
+
+at::Tensor view_sized(const at::Tensor &t, at::IntArrayRef size)
+{
+    return at::native::view(t, size);
+}
+
+at::Tensor view_reshaped(const at::Tensor &t, at::IntArrayRef size,
+                         at::IntArrayRef stride)
+{
+    return at::native::_reshape_alias(t, size, stride);
+}
+
+const at::Tensor &resize(const at::Tensor &t, at::IntArrayRef size,
+                         std::optional<at::MemoryFormat>)
+{
+    c10::StorageImpl *storage = t.storage().unsafeGetStorageImpl();
+    size_t need = at::detail::computeStorageNbytesContiguous(size, t.element_size(),
+                                                             t.storage_offset());
+
+    if (storage->nbytes() < need) {
+        c10::DataPtr more = sim::memory()->allocate(need);
+
+        memcpy(sim::reach(more.get()), sim::reach(storage->data()), storage->nbytes());
+        storage->set_data_ptr_noswap(std::move(more));
+        storage->set_nbytes(need);
+    }
+    t.unsafeGetTensorImpl()->set_sizes_contiguous(size);
+    return t;
+}
+
+/* ---- copying ---- */
+
+/* The elements of a tensor where the host reaches them; t must outlive it. */
+at::Tensor on_host(const at::Tensor &t)
+{
+    return t.is_cpu() ? t
+                      : at::from_blob(sim::reach(t.data_ptr()), t.sizes(), t.strides(),
+                                      t.options().device(at::kCPU));
+}
+
+at::Tensor copy_from(const at::Tensor &from, const at::Tensor &to, bool)
+{
+    if (to.numel() == 0)
+        return to;
+    if (from.is_cpu()) {
+        sim::count_to_device(to.nbytes());
+        on_host(to).copy_(from);
+    } else if (to.is_cpu()) {
+        sim::count_to_host(from.nbytes());
+        to.copy_(on_host(from));
+    } else {
+        sim::kernel k("aten::copy_");
+
+        on_host(to).copy_(on_host(from));
+    }
+    return to;
+}
+
+at::Tensor copy_and_resize(const at::Tensor &from, const at::Tensor &to)
+{
+    if (to.sizes() != from.sizes())
+        to.resize_(from.sizes());
+    return copy_from(from, to, false);
+}
+
+at::Scalar read_scalar(const at::Tensor &t)
+{
+    sim::count_to_host(t.element_size());
+    return on_host(t).item();
+}
+
+/* ---- kernels ---- */
+
+void run_on_host(const c10::OperatorHandle &op, torch::jit::Stack *stack)
+{
+    sim::kernel k(op.schema().name());
+
+    at::native::cpu_fallback(op, stack);
+}
+
+struct attention_in {
+    at::Tensor q, k, v;
+    std::optional<at::Tensor> mask;
+
+    attention_in(const at::Tensor &query, const at::Tensor &key, const at::Tensor &value,
+                 const std::optional<at::Tensor> &bias)
+        : q(query.cpu()), k(key.cpu()), v(value.cpu())
+    {
+        if (bias && bias->defined())
+            mask = bias->cpu();
+    }
+    at::Tensor compute(double dropout, bool causal, std::optional<double> scale) const
+    {
+        return at::scaled_dot_product_attention(q, k, v, mask, dropout, causal, scale,
+                                                q.size(-3) != k.size(-3));
+    }
+};
+
+using attention_out =
+    std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, c10::SymInt, c10::SymInt,
+               at::Tensor, at::Tensor, at::Tensor>;
+
+attention_out attend(const at::Tensor &q, const at::Tensor &k, const at::Tensor &v,
+                     const std::optional<at::Tensor> &bias, double dropout, bool causal,
+                     bool, std::optional<double> scale)
+{
+    sim::kernel one("attention");
+    at::Tensor y = attention_in(q, k, v, bias).compute(dropout, causal, scale);
+
+    return {y.to(q.device()), at::Tensor(), at::Tensor(), at::Tensor(), 0, 0,
+            at::Tensor(),     at::Tensor(), at::Tensor()};
+}
+
+using attention_grads = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
+
+/* Computes forward again on the host and takes it back there. */
+attention_grads
+attend_backward(const at::Tensor &grad, const at::Tensor &q, const at::Tensor &k,
+                const at::Tensor &v, const at::Tensor &bias, std::array<bool, 4>,
+                const at::Tensor &, const at::Tensor &, const at::Tensor &,
+                const at::Tensor &, c10::SymInt, c10::SymInt, double dropout, bool causal,
+                const at::Tensor &, const at::Tensor &, std::optional<double> scale)
+{
+    sim::kernel one("attention backward");
+    attention_in in(q, k, v, bias);
+    at::Tensor gy = grad.cpu();
+    c10::impl::ForceDispatchKeyGuard plain(c10::default_included_set,
+                                           c10::default_excluded_set);
+    at::AutoGradMode recorded(true);
+    std::vector<at::Tensor> leaves = {in.q.detach(), in.k.detach(), in.v.detach()};
+
+    for (at::Tensor &t : leaves)
+        t.requires_grad_();
+    std::vector<at::Tensor> g =
+        torch::autograd::grad({attention_in(leaves[0], leaves[1], leaves[2], in.mask)
+                                   .compute(dropout, causal, scale)},
+                              leaves, {gy});
+
+    at::AutoGradMode unrecorded(false);
+    return {g[0].to(q.device()), g[1].to(q.device()), g[2].to(q.device()), at::Tensor()};
+}
+
+int64_t choose_attention(const at::Tensor &, const at::Tensor &, const at::Tensor &,
+                         const std::optional<at::Tensor> &, double, bool,
+                         std::optional<double>, bool)
+{
+    return (int64_t)at::SDPBackend::overrideable;
+}
+
+/* ---- registering ---- */
+
+C10_REGISTER_GUARD_IMPL(PrivateUse1, guard_of_sim);
+
+const bool registered = [] {
+    c10::register_privateuse1_backend("sim");
+    c10::SetAllocator(sim::device_type, sim::memory());
+    at::RegisterPrivateUse1HooksInterface(new hooks_of_sim);
+    return true;
+}();
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, m)
+{
+    m.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
+{
+    m.impl("empty.memory_format", make_empty);
+    m.impl("empty_strided", make_empty_strided);
+    m.impl("as_strided", view_strided);
+    m.impl("view", view_sized);
+    m.impl("_reshape_alias", view_reshaped);
+    m.impl("resize_", resize);
+    m.impl("_copy_from", copy_from);
+    m.impl("_copy_from_and_resize", copy_and_resize);
+    m.impl("_local_scalar_dense", read_scalar);
+    m.impl("_scaled_dot_product_fused_attention_overrideable", attend);
+    m.impl("_scaled_dot_product_fused_attention_overrideable_backward", attend_backward);
+}
+
+} // namespace
+
+namespace at::native
+{
+REGISTER_PRIVATEUSE1_DISPATCH(_fused_sdp_choice_stub, &choose_attention)
+} // namespace at::native

@@ -1,0 +1,105 @@
+/* counts.cpp - what the simulated accelerator was asked to do. */
+#include "simulation.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+namespace
+{
+
+std::mutex lock; /* of both */
+accelerator_counts counts;
+std::map<std::string, int64_t> by_name;
+
+int64_t fail_in;        /* kernels until the one that fails; 0: none */
+thread_local int depth; /* kernels of this thread under way, one inside the other */
+
+/* Counts a kernel; true: it is the one that fails. */
+bool begins_failing(const std::string &name)
+{
+    std::lock_guard<std::mutex> hold(lock);
+
+    counts.kernels++;
+    by_name[name]++;
+    return fail_in > 0 && --fail_in == 0;
+}
+
+} // namespace
+
+namespace sim
+{
+
+kernel::kernel(const std::string &name)
+{
+    if (depth == 0 && begins_failing(name))
+        throw c10::AcceleratorError({__func__, __FILE__, __LINE__}, 700,
+                                    "sim error: the kernel " + name + " was let fail");
+    depth++;
+}
+
+kernel::~kernel()
+{
+    depth--;
+}
+
+void count_to_host(size_t bytes)
+{
+    std::lock_guard<std::mutex> hold(lock);
+
+    if (depth > 0)
+        return;
+    counts.to_host++;
+    counts.to_host_bytes += (int64_t)bytes;
+    counts.to_host_largest = std::max(counts.to_host_largest, (int64_t)bytes);
+}
+
+void count_to_device(size_t bytes)
+{
+    std::lock_guard<std::mutex> hold(lock);
+
+    if (depth > 0)
+        return;
+    counts.to_device++;
+    counts.to_device_bytes += (int64_t)bytes;
+}
+
+} // namespace sim
+
+extern "C" {
+
+void accelerator_read(struct accelerator_counts *out)
+{
+    std::lock_guard<std::mutex> hold(lock);
+
+    *out = counts;
+    sim::read_memory_counts(out);
+}
+
+void accelerator_reset(void)
+{
+    std::lock_guard<std::mutex> hold(lock);
+
+    counts = {};
+    by_name.clear();
+    sim::reset_memory_counts();
+}
+
+void accelerator_fail_kernel(int64_t n)
+{
+    std::lock_guard<std::mutex> hold(lock);
+
+    fail_in = n;
+}
+
+void accelerator_print(FILE *out)
+{
+    std::lock_guard<std::mutex> hold(lock);
+
+    for (const auto &row : by_name)
+        fprintf(out, "%6lld %s\n", (long long)row.second, row.first.c_str());
+}
+
+} /* extern "C" */
