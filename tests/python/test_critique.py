@@ -143,7 +143,7 @@ def test_a_forest_grows_and_is_measured(problems, tmp_path):
     with pytest.raises(IndexError):
         trees[10]
     assert len((tmp_path / "tree.jsonl").read_text().splitlines()) == 8
-    with pytest.raises(searchr1.StateError, match="is being written, here or"):
+    with pytest.raises(searchr1.errors.StateError, match="is being written, here or"):
         grow(problems, tmp_path, run)
     had = len(trees)
     trees.close()

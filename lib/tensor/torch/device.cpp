@@ -17,12 +17,14 @@
 #include <c10/core/DeviceType.h>
 #include <torch/version.h>
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <mutex>
 #include <string>
 
@@ -150,18 +152,41 @@ bool is_cuda_build()
            access((torch_folder() + "/" + cuda_library).c_str(), R_OK) == 0;
 }
 
+/* Does the machine have a device of NVIDIA's: by its driver (also that of WSL), or
+ * without one by its vendor's number on the bus? */
+bool has_nvidia_device()
+{
+    const char *const signs[] = {"/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg"};
+    const std::string bus = "/sys/bus/pci/devices";
+    bool found =
+        !library_dir.empty() && access((library_dir + "/nvidia").c_str(), F_OK) == 0;
+    DIR *devices = opendir(bus.c_str());
+
+    for (const char *sign : signs)
+        found = found || access(sign, F_OK) == 0;
+    while (const struct dirent *e = devices ? readdir(devices) : nullptr) {
+        std::ifstream file(bus + "/" + e->d_name + "/vendor");
+        std::string vendor;
+
+        found = found || (file >> vendor && vendor == "0x10de");
+    }
+    if (devices)
+        closedir(devices);
+    return found;
+}
+
 /* CUDA where it can be used; else the CPU. Returns why the CPU was taken although
- * libtorch is a build for CUDA; empty otherwise. */
+ * libtorch is a build for CUDA and the machine has a device; empty otherwise. */
 std::string choose_device(sr1__device *out)
 {
     const char *says = runtime_says(); /* first: loading takes seconds */
+    std::string why;
 
     if (!says && use_cuda(0, out) == SR1_OK)
         return "";
     *out = SR1__CPU;
-    if (!is_cuda_build())
-        return "";
-    return says ? says : sr1_last_error();
+    why = says ? says : sr1_last_error();
+    return is_cuda_build() && has_nvidia_device() ? why : "";
 }
 
 /* Once for each reason. */
