@@ -314,7 +314,7 @@ static void an_adapter_reaches_the_server_merged(void **state)
     OK(step(tr, &r, NULL));
     OK(sr1_model_logits(tr->model, (int32_t[]){7}, 1, want));
     OK(step(tr, &r, NULL));
-    assert_int_equal(server.loads, 1);
+    assert_int_equal(server.loads, 2);
     assert_false(sr1__path_exists(scratch_path("run/served/adapter_config.json")));
     assert_true(sr1__path_exists(scratch_path("run/served/tokenizer.json")));
     OK(sr1_model_open(&served, scratch_path("run/served"), NULL));
