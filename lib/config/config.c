@@ -545,11 +545,13 @@ static sr1_status write_key_value(const struct config_key *key,
 }
 
 /* Keys whose default is not all that follows when nobody sets them: the server's own
- * model is asked for, no engine is taken for granted, a tool may choose the score. */
+ * model is asked for, no engine is taken for granted, a tool may choose the score, an
+ * adapter that is trained further keeps its own. */
 static int default_depends(const struct config_key *key)
 {
     static const int keys[] = {CONFIG_KEY_openai_model, CONFIG_KEY_search_engine,
-                               CONFIG_KEY_execution_score};
+                               CONFIG_KEY_execution_score, CONFIG_KEY_lora_alpha,
+                               CONFIG_KEY_lora_targets};
 
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (key == &sr1__config_keys[keys[i]])

@@ -181,6 +181,22 @@ static void an_adapter_is_trained_on(void **state)
     same_lora_run("further", "further-cut");
 }
 
+/* Its alpha and targets are not the keys' defaults, which nobody set. */
+static void so_is_an_adapter_of_other_settings(void **state)
+{
+    char folder[600];
+
+    (void)state;
+    run_whole(RUN("narrow", "lora_rank=2", "lora_alpha=8", "lora_targets=q_proj,v_proj",
+                  "update_times=1", "max_steps=1"));
+    snprintf(folder, sizeof folder, "model_name_or_path=%s",
+             scratch_path("narrow/model"));
+    run_whole(RUN("narrow-on", "lora_rank=2", "update_times=1", folder));
+    run_cut(RUN("narrow-cut", "lora_rank=2", "update_times=1", folder));
+    go_on("narrow-cut");
+    same_lora_run("narrow-on", "narrow-cut");
+}
+
 static void imitation_trains_an_adapter(void **state)
 {
     static const char demos[] =
@@ -297,6 +313,7 @@ int main(void)
         cmocka_unit_test(the_adapter_learns_and_the_base_stays),
         cmocka_unit_test(runs_go_on_to_the_bit),
         cmocka_unit_test(an_adapter_is_trained_on),
+        cmocka_unit_test(so_is_an_adapter_of_other_settings),
         cmocka_unit_test(imitation_trains_an_adapter),
         cmocka_unit_test(a_run_is_a_policy_with_its_adapter),
         cmocka_unit_test(settings_are_refused_by_name),
