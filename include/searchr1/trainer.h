@@ -160,9 +160,11 @@ typedef struct sr1_run_callbacks {
 
 /* Run to the planned end: data, steps, validation, metrics and checkpoints in the run
  * folder (key `out`). callbacks may be NULL. SR1_OK: all work is done. SR1_E_CANCELLED:
- * sr1_trainer_stop was called; a checkpoint was written first. SR1_E_NETWORK: every
- * search failed in as many steps as the key search_max_failed_steps allows; a checkpoint
- * was written first. */
+ * sr1_trainer_stop was called; a checkpoint was written first. Another error also leaves
+ * a checkpoint of the steps that were done before it, unless it came while weights were
+ * being changed, or questions are chosen by a rule (query_selection). SR1_E_NETWORK:
+ * every search failed in as many steps as the key search_max_failed_steps allows; a
+ * checkpoint was written first. */
 SR1_API sr1_status sr1_trainer_run(sr1_trainer *trainer,
                                    const sr1_run_callbacks *callbacks);
 

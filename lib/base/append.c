@@ -2,6 +2,7 @@
 #include "base/append.h"
 
 #include "base/io.h"
+#include "base/lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,16 +13,22 @@
 static sr1_status claim_records(int fd, const char *path, uint64_t *size)
 {
     struct stat st;
+    int error;
 
     if (fstat(fd, &st) != 0)
         return sr1__fail_errno("write", path);
     if (!S_ISREG(st.st_mode))
         return sr1__fail(SR1_E_IO, "cannot write %s: it is not a regular file", path);
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    error = sr1__flock(fd);
+    if (error == EWOULDBLOCK)
         return sr1__fail(SR1_E_STATE,
                          "%s is being written, here or by another program: close that "
                          "writer or wait until it ends, or name another file",
                          path);
+    if (error != 0) {
+        errno = error;
+        return sr1__fail_errno("lock", path);
+    }
     *size = (uint64_t)st.st_size;
     return SR1_OK;
 }

@@ -398,6 +398,18 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
     return -1;
 }
 
+sr1_status sr1__file_remove(const char *folder, const char *name)
+{
+    char *path = sr1__path_join(folder, name);
+    sr1_status status = SR1_OK;
+
+    SR1__CHECK_ALLOC(path, "file name");
+    if (unlink(path) != 0 && errno != ENOENT)
+        status = sr1__fail_errno("remove", path);
+    sr1__free(path);
+    return status;
+}
+
 sr1_status sr1__dir_remove(const char *path)
 {
     struct stat st;

@@ -39,6 +39,8 @@ void sr1__map_close(struct sr1__map *m); /* zeroes *m; a closed map is fine */
 sr1_status sr1__dir_make(const char *path); /* with parents; existing is fine */
 /* The whole tree; missing is fine; never follows links. */
 sr1_status sr1__dir_remove(const char *path);
+/* Remove folder/name if it is there. */
+sr1_status sr1__file_remove(const char *folder, const char *name);
 /* Names in a folder, sorted, without . and ..; free each and the array with sr1__free. */
 sr1_status sr1__dir_list(const char *path, char ***names, size_t *count);
 int sr1__path_exists(const char *path);

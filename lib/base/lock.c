@@ -49,19 +49,28 @@ static int has_no_locks(int error)
            error == EINVAL || error == ENOLCK;
 }
 
-static sr1_status acquire_flock(int fd, const char *path, char holder[SR1__LOCK_HOLDER])
+int sr1__flock(int fd)
 {
     int rc;
 
     do
         rc = flock(fd, LOCK_EX | LOCK_NB);
     while (rc != 0 && errno == EINTR);
-    if (rc != 0 && errno == EWOULDBLOCK) {
+    return rc == 0 || has_no_locks(errno) ? 0 : errno;
+}
+
+static sr1_status acquire_flock(int fd, const char *path, char holder[SR1__LOCK_HOLDER])
+{
+    int error = sr1__flock(fd);
+
+    if (error == EWOULDBLOCK) {
         read_holder(fd, holder);
         return sr1__fail(SR1_E_STATE, "%s is held by %s", path, holder);
     }
-    if (rc != 0 && !has_no_locks(errno))
+    if (error != 0) {
+        errno = error;
         return sr1__fail_errno("lock", path);
+    }
     write_holder(fd);
     return SR1_OK;
 }

@@ -8,6 +8,10 @@
 
 struct sr1__lock;
 
+/* Lock an open file without waiting: 0 when it is held, also on a file system without
+ * locks, which excludes nobody; else an errno, EWOULDBLOCK while another holds it. */
+int sr1__flock(int fd);
+
 /* Lock path, which is created if it is missing. SR1_E_STATE while another process or
  * thread holds it: holder then names the process and its machine ("process 12 on host").
  * On a file system without locks the call succeeds and excludes nobody. */

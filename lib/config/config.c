@@ -428,6 +428,14 @@ sr1_status sr1_config_is_set(const sr1_config *config, const char *key, int32_t 
     return SR1_OK;
 }
 
+int sr1__config_is_set(const sr1_config *c, const char *key)
+{
+    int32_t set = 0;
+
+    (void)sr1_config_is_set(c, key, &set);
+    return set;
+}
+
 int64_t sr1__config_int(const sr1_config *c, const char *key)
 {
     int64_t v = 0;

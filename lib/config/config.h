@@ -19,6 +19,8 @@ sr1_status sr1__config_list(const sr1_config *c, const char *key, char ***items,
                             size_t *n);
 /* Whether a CHOICE key has this value. */
 int sr1__config_is(const sr1_config *c, const char *key, const char *choice);
+/* Whether the key was set, by a file, a command line or a program. */
+int sr1__config_is_set(const sr1_config *c, const char *key);
 /* Whether the value of compat gives this key a default of its own. */
 int sr1__config_by_compat(const sr1_config *c, const char *key);
 /* The search engine that the program of a loaded run gave it and no key names; "": none.

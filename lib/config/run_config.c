@@ -140,8 +140,7 @@ static sr1_status find_newest_model(const char *run, int64_t *step)
     return st;
 }
 
-/* run.json; NULL where it is missing or damaged: it is for reading only. */
-static json_t *load_record(const char *run)
+json_t *sr1__config_run_record(const char *run)
 {
     char *path = sr1__path_join(run, SR1__RECORD_FILE);
     json_t *record = NULL;
@@ -155,7 +154,7 @@ static json_t *load_record(const char *run)
 /* The step that RUN/model is of; where nothing was recorded, a step after all others. */
 static int64_t read_model_step(const char *run)
 {
-    json_t *record = load_record(run), *start, *step;
+    json_t *record = sr1__config_run_record(run), *start, *step;
     int64_t last = INT64_MAX;
     size_t i;
 
@@ -170,7 +169,7 @@ static int64_t read_model_step(const char *run)
 
 json_t *sr1__config_given(const char *run)
 {
-    json_t *record = load_record(run);
+    json_t *record = sr1__config_run_record(run);
     const json_t *starts = json_object_get(record, "starts");
     json_t *last = json_array_get(starts, json_array_size(starts) - 1);
     json_t *given = json_incref(json_object_get(last, SR1__GIVEN));

@@ -19,6 +19,10 @@
  * "rewards"}; the same in the state of a checkpoint. */
 #define SR1__GIVEN "given"
 
+/* run.json of a run; NULL where it is missing or damaged: it is for reading only. Caller:
+ * json_decref. */
+json_t *sr1__config_run_record(const char *run);
+
 /* The rows of SR1__CHANGES_FILE as an array, empty if there is no file; caller:
  * json_decref. */
 sr1_status sr1__config_changes(json_t **out, const char *run);

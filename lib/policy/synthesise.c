@@ -381,11 +381,7 @@ static sr1_status open_output(struct synth *s, const char *path)
     SR1__TRY(settings_json(&s->settings, s));
     sr1__buf_init(&name, 0);
     sr1__buf_fmt(&name, "%s.state", path);
-    s->state = sr1__buf_take(&name);
-    if (!s->state) {
-        sr1__buf_free(&name);
-        return sr1__fail_nomem("state");
-    }
+    SR1__TRY(sr1__buf_finish(&name, "state", &s->state));
     if (sr1__path_exists(s->state)) {
         SR1__TRY(sr1__jsonl_open(&s->out, path));
         return load_state(s);

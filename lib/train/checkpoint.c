@@ -348,7 +348,7 @@ static sr1_status load_state_file(struct candidate *c, json_t **all)
 
 /* Only what is in its files makes a checkpoint torn: it is not as it was written. That
  * they cannot be read now (no permission, no file handle, no memory) is a failure. */
-static sr1_status examine(struct candidate *c)
+static sr1_status examine_candidate(struct candidate *c)
 {
     const char *fault = NULL;
     json_t *all = NULL;
@@ -372,7 +372,7 @@ static sr1_status take_whole(const char *folder, int64_t step, json_t **state)
 {
     struct candidate c = {.folder = folder, .step = step};
 
-    SR1__TRY(examine(&c));
+    SR1__TRY(examine_candidate(&c));
     if (!c.state)
         sr1__log(SR1_LOG_WARN, "%s is torn and passed over: %s", folder, c.fault);
     *state = c.state;

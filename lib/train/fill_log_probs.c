@@ -170,7 +170,7 @@ sr1_status sr1__forward_column(const sr1_trainer *tr, int32_t column,
 
 /* ---- which columns ---- */
 
-/* The one place that decides what frozen weights are asked for of trajectory i, as bits
+/* The one place that decides what forward passes fill of trajectory i, as bits
  * 1 << SR1_COLUMN_*: what its advantages are made from, and unless it is dropped what the
  * update reads. Where loss masks are changed the update reads copies: those of inserted
  * tokens have nothing yet. */

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/map_watch.h"
 #include "base/mem.h"
 #include "config/paths.h"
 #include "config/run_config.h"
@@ -147,19 +148,16 @@ static const char *const written[] = {"config.json",
 /* Is its run.json one that a run wrote? */
 static int is_ours(const char *folder)
 {
-    char *path = sr1__path_join(folder, SR1__RECORD_FILE);
-    json_t *file = NULL;
-    int yes = path && sr1__path_exists(path) &&
-              sr1__json_load(&file, path, SR1__RECORD_MAX) == SR1_OK &&
-              json_is_integer(json_object_get(file, "format")) &&
-              json_is_array(json_object_get(file, "starts"));
+    json_t *record = sr1__config_run_record(folder);
+    int yes = json_is_integer(json_object_get(record, "format")) &&
+              json_is_array(json_object_get(record, "starts"));
 
-    json_decref(file);
-    sr1__free(path);
+    json_decref(record);
     return yes;
 }
 
-/* The caller's own sr1_trainer_step may have given the server weights before the run. */
+/* The caller's own sr1_trainer_train_step may have given the server weights before the
+ * run. */
 static int wrote_itself(const sr1_trainer *tr, const char *name)
 {
     return !strcmp(name, "served") && sr1__rollout_is_remote(tr->rollout) &&
@@ -364,7 +362,7 @@ static int64_t find_last_step(const char *path)
     const char *end, *begin;
     int64_t step = 0;
 
-    if (!sr1__path_exists(path) || sr1__map_open(&map, path) != SR1_OK)
+    if (!sr1__path_exists(path) || sr1__map_open_watched(&map, path, 0) != SR1_OK)
         return 0;
     end = memrchr(map.data, '\n', map.size); /* what follows it is torn */
     begin = end ? memrchr(map.data, '\n', (size_t)(end - (const char *)map.data)) : NULL;
@@ -372,6 +370,7 @@ static int64_t find_last_step(const char *path)
     if (end && sr1__json_parse(&row, begin, (size_t)(end - begin), path) == SR1_OK)
         step = json_integer_value(json_object_get(row, "step"));
     json_decref(row);
+    step = sr1__map_check(&map) == SR1_OK ? step : 0;
     sr1__map_close(&map);
     return step;
 }

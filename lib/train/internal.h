@@ -67,7 +67,7 @@ struct sr1__settings {
     int64_t max_staleness;
     /* What trajectories must hold, as bits 1 << SR1_COLUMN_*: */
     uint32_t advantage_columns; /* before they are compared, */
-    uint32_t update_columns; /* before the update: of these, what frozen weights give; */
+    uint32_t update_columns; /* before the update: of these, what forward passes give; */
     uint32_t policy_columns; /* all that the policy's update reads */
     double beta, temperature, max_grad_norm, stop_at_exact_match;
     double save_seconds; /* between checkpoints; 0: by steps alone */
@@ -343,12 +343,12 @@ sr1_status sr1__folder_write_config(sr1_trainer *tr);
 /* The fields of the plan about the disk. */
 void sr1__folder_room(const sr1_trainer *tr, sr1_run_plan *plan);
 sr1_status sr1__folder_check_room(const sr1_trainer *tr, char *warning, size_t size);
-/* Open the journals; after a restore they are cut to the sizes they had then. */
 /* 1 with what to say where an older version left its trajectories in the folder. */
 int sr1__folder_remark_older(const sr1_trainer *tr, char *text, size_t size);
 /* Had a run that goes on come further than to the step it goes on from? 1 with what to
  * say of it; before its journals are opened, which cuts them there. */
 int sr1__folder_remark_lost(const sr1_trainer *tr, char *text, size_t size);
+/* Open the journals; after a restore they are cut to the sizes they had then. */
 sr1_status sr1__folder_open_journals(sr1_trainer *tr);
 
 /* ---- resume.c ---- */

@@ -103,15 +103,13 @@ sr1_status sr1__record_config(sr1_trainer *tr, const char *config)
 
 /* ---- the file ---- */
 
-/* The starts so far; none where the file is missing or damaged: it is for reading only.
- */
-static json_t *read_starts(const char *path)
+/* The starts so far; none where nothing was recorded. */
+static json_t *read_starts(const char *run)
 {
-    json_t *file = NULL, *starts = NULL;
+    json_t *record = sr1__config_run_record(run);
+    json_t *starts = json_incref(json_object_get(record, "starts"));
 
-    if (sr1__path_exists(path) && sr1__json_load(&file, path, SR1__RECORD_MAX) == SR1_OK)
-        starts = json_incref(json_object_get(file, "starts"));
-    json_decref(file);
+    json_decref(record);
     if (json_is_array(starts))
         return starts;
     json_decref(starts);
@@ -154,12 +152,9 @@ static json_t *describe_start(const sr1_trainer *tr, const sr1_run_callbacks *cb
 
 sr1_status sr1__record_begin(sr1_trainer *tr, const sr1_run_callbacks *cb)
 {
-    char *path = sr1__path_join(tr->run_folder, SR1__RECORD_FILE);
     json_t *start = describe_start(tr, cb);
 
-    if (path)
-        tr->starts = tr->resumed ? read_starts(path) : json_array();
-    sr1__free(path);
+    tr->starts = tr->resumed ? read_starts(tr->run_folder) : json_array();
     if (json_array_append_new(tr->starts, start) != 0) /* which frees start */
         return sr1__fail_nomem("record of the run");
     return write_starts(tr, tr->starts);
@@ -174,25 +169,31 @@ sr1_status sr1__record_saved(sr1_trainer *tr)
     return write_starts(tr, tr->starts);
 }
 
+/* Did a start go on from a checkpoint, or write one? Older records do not have the step
+ * of the newest; a run that was done or stopped wrote one at its end. */
+static int had_checkpoint(const json_t *start)
+{
+    const char *outcome = json_string_value(json_object_get(start, "outcome"));
+
+    if (json_integer_value(json_object_get(start, "from_step")) > 0 ||
+        json_integer_value(json_object_get(start, SAVED_STEP)) > 0)
+        return 1;
+    return outcome && (strcmp(outcome, "done") == 0 ||
+                       (strcmp(outcome, "stopped") == 0 &&
+                        json_integer_value(json_object_get(start, "to_step")) > 0));
+}
+
 int sr1__record_has_checkpoint(const sr1_trainer *tr)
 {
-    char *path = sr1__path_join(tr->run_folder, SR1__RECORD_FILE);
-    json_t *starts = path ? read_starts(path) : NULL, *start;
+    json_t *starts = read_starts(tr->run_folder), *start;
     int had = 0;
     size_t i;
 
     json_array_foreach(starts, i, start)
     {
-        const char *outcome = json_string_value(json_object_get(start, "outcome"));
-
-        had |= json_integer_value(json_object_get(start, "from_step")) > 0 ||
-               json_integer_value(json_object_get(start, SAVED_STEP)) > 0 ||
-               (outcome && strcmp(outcome, "done") == 0) ||
-               (outcome && strcmp(outcome, "stopped") == 0 &&
-                json_integer_value(json_object_get(start, "to_step")) > 0);
+        had |= had_checkpoint(start);
     }
     json_decref(starts);
-    sr1__free(path);
     return had;
 }
 

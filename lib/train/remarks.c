@@ -10,11 +10,8 @@
 /* Not set by the user, and different from other trainers' default. */
 static int remark_reference(const sr1_trainer *tr, char *text, size_t size)
 {
-    int32_t chosen = 0;
-
-    (void)sr1_config_is_set(tr->config, "kl_reference", &chosen);
-    if (chosen || tr->train == NULL || tr->set.beta <= 0 ||
-        !sr1__config_is(tr->config, "kl_reference", "old"))
+    if (sr1__config_is_set(tr->config, "kl_reference") || tr->train == NULL ||
+        tr->set.beta <= 0 || !sr1__config_is(tr->config, "kl_reference", "old"))
         return 0;
     snprintf(
         text, size,

@@ -280,7 +280,7 @@ static sr1_status note_changes(sr1_trainer *tr, const json_t *old, const json_t 
     return SR1_OK;
 }
 
-static const char *shown(const json_t *change, const char *side)
+static const char *show_side(const json_t *change, const char *side)
 {
     const char *s = json_string_value(json_object_get(change, side));
 
@@ -295,8 +295,8 @@ int sr1__resume_change_text(const sr1_trainer *tr, size_t i, char *text, size_t 
     if (!by || strcmp(by, SR1__CHANGED_BY_RESUME) != 0) /* that was told when read */
         return 0;
     snprintf(text, size, "%s was %s and is %s from step %" PRId64 " on",
-             json_string_value(json_object_get(change, "key")), shown(change, "from"),
-             shown(change, "to"), tr->step + 1);
+             json_string_value(json_object_get(change, "key")), show_side(change, "from"),
+             show_side(change, "to"), tr->step + 1);
     return 1;
 }
 

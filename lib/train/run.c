@@ -12,7 +12,6 @@
 #include "train/sampler.h"
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"

@@ -138,7 +138,7 @@ static sr1_status shape_lengths(struct sr1__step_batch *b)
     return SR1_OK;
 }
 
-/* While rewards that were begun are still at work, frozen weights are asked for what does
+/* While rewards that were begun are still at work, forward passes fill what does
  * not depend on them. */
 static sr1_status score_new(struct sr1__step_batch *b)
 {

@@ -14,19 +14,12 @@ static int is_sft(const sr1_config *c)
 
 /* ---- the loss ---- */
 
-static int is_set(const sr1_config *c, const char *key)
-{
-    int32_t set = 0;
-
-    (void)sr1_config_is_set(c, key, &set);
-    return set;
-}
-
 /* What the user set, and what compat brings unless the user chose the loss, stays as it
  * is. */
 static int is_given(const sr1_config *c, const char *key)
 {
-    return is_set(c, key) || (!is_set(c, "loss") && sr1__config_by_compat(c, key));
+    return sr1__config_is_set(c, key) ||
+           (!sr1__config_is_set(c, "loss") && sr1__config_by_compat(c, key));
 }
 
 static sr1_status preset_real(sr1_config *c, const char *key, double v)

@@ -306,7 +306,7 @@ static sr1_status restore_counters(sr1_trainer *tr, const json_t *state)
     return sr1__cursor_seek(tr->cursor, epoch, tr->mark.other ? 0 : position);
 }
 
-/* The adapter alone: its base is loaded, and as it was. */
+/* The adapter alone: its base is loaded from model_name_or_path. */
 static sr1_status restore_adapter(sr1_model *m, const char *folder)
 {
     const struct sr1__lora_config *now = &m->adapter->config;

@@ -33,15 +33,15 @@ struct sr1__step_batch {
     struct sr1_step_metrics *metrics; /* the trainer's */
     double began;                     /* sr1__now() then */
     int32_t group_size;
-    int32_t keep;            /* the caller wants the trajectories */
-    int32_t on_policy;       /* the present weights sampled them */
-    int32_t in_run;          /* a step of a run, which logs its metrics */
-    int64_t epochs;          /* of the policy's update */
+    int32_t keep;      /* the caller wants the trajectories */
+    int32_t on_policy; /* sampled in this step, by a server maybe from older weights */
+    int32_t in_run;    /* a step of a run, which logs its metrics */
+    int64_t epochs;    /* of the policy's update */
     struct sr1__round round; /* the present one */
 
     sr1_trajectory **t;   /* [n] group by group; NULL once they are let go */
     uint8_t *drop;        /* [n] enum sr1__drop */
-    uint32_t *filled;     /* [n] columns that frozen weights gave, 1 << SR1_COLUMN_* */
+    uint32_t *filled;     /* [n] columns that forward passes gave, 1 << SR1_COLUMN_* */
     double *baselines;    /* [n] reward of the greedy rollout; 0 without one */
     int64_t *turn_begin;  /* [n + 1] into turn_rewards, of those that are scored */
     double *turn_rewards; /* of each turn, from rewards of level turn */
@@ -125,7 +125,8 @@ sr1_status sr1__generate_round(struct sr1__step_batch *b);
  * who is dropped. */
 sr1_status sr1__score_rewards(struct sr1__step_batch *b);
 
-/* fill_log_probs.c: forward passes of frozen weights, where their numbers are needed and
+/* fill_log_probs.c: forward passes without gradient (the reference's and the policy's
+ * log-probs, the critic's values), where their numbers are needed and
  * missing. */
 sr1_status sr1__fill_log_probs(struct sr1__step_batch *b);
 /* The same for trajectories that are still to be scored: what does not depend on rewards.

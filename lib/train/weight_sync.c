@@ -61,8 +61,7 @@ static int64_t find_oldest(const sr1_trainer *tr)
     return is_synced(tr) && get_interval(tr) - 1 < last ? get_interval(tr) - 1 : last;
 }
 
-/* A run that is resumed before its first update has the server load what it began with.
- */
+/* A run begins by having the server load what training begins with. */
 static sr1_status check_beginning_is_whole(const sr1_trainer *tr)
 {
     const char *folder = sr1__config_str(tr->config, "model_name_or_path");

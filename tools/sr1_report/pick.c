@@ -124,7 +124,7 @@ static int go_through(const char *path, struct chooser *c, struct picks *out,
     return error;
 }
 
-static void count(struct chooser *c, struct picks *out, const struct report_line *l)
+static void count_line(struct chooser *c, struct picks *out, const struct report_line *l)
 {
     (void)out, (void)l;
     c->lines++;
@@ -132,7 +132,7 @@ static void count(struct chooser *c, struct picks *out, const struct report_line
 
 static void read_candidates(struct chooser *c, struct picks *out, const char *path)
 {
-    int error = go_through(path, c, out, count);
+    int error = go_through(path, c, out, count_line);
 
     if (c->lines > 0)
         error = go_through(path, c, out, add_candidate);

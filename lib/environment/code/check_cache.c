@@ -55,10 +55,9 @@ static void clear_result_entries(struct sr1__check_cache *r)
 static void insert_result_entry(struct sr1__check_cache *r, const struct sr1__buf *key,
                                 const struct sr1__buf *value, uint64_t hash)
 {
+    size_t size = key->len + value->len;
     struct result_entry *e;
     char *bytes;
-
-    size_t size = key->len + value->len;
 
     if (size > MEMORY_BYTES || find_result_entry(r, key, hash)->bytes != NULL)
         return; /* the same, by what a key is */

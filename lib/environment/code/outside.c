@@ -140,15 +140,14 @@ static sr1_status take_outside_report(struct sr1_check *c,
 /* ---- when the process of the tests dies ---- */
 
 /* How a try went: whether the tests ended with a report, and if not, what is known. */
-struct
-try {
+struct attempt {
     int lost;
     char letter; /* of sr1__read_loss */
     int cause;
 };
 
 /* Too much work is not repeated: the limit of processor time is wide. */
-static int is_overworked(const struct try *t)
+static int is_overworked(const struct attempt *t)
 {
     return t->letter == SR1__REPORT_DIED && t->cause == SIGXCPU;
 }
@@ -157,7 +156,7 @@ static int is_overworked(const struct try *t)
  * else's. The verdict is the answer's, because an answer that can kill that process could
  * choose to be unknown else, and a wrong one would. It is not kept. */
 static void blame_answer(struct sr1_check *c, const struct sr1__check_limits *l,
-                         const struct sr1__report *report, const struct try *t)
+                         const struct sr1__report *report, const struct attempt *t)
 {
     sr1_execution_result result = {.struct_size = sizeof(result)};
     char text[200];
@@ -181,7 +180,7 @@ static void blame_answer(struct sr1_check *c, const struct sr1__check_limits *l,
     sr1__take_report(&c->outcome, report, l->all_or_nothing, &result);
 }
 
-static sr1_status fail_lost(const struct sr1__check_limits *l, const struct try *t)
+static sr1_status fail_lost(const struct sr1__check_limits *l, const struct attempt *t)
 {
     if (t->letter == SR1__REPORT_NO_FORK) {
         errno = t->cause;
@@ -198,7 +197,7 @@ static sr1_status fail_lost(const struct sr1__check_limits *l, const struct try 
 
 static sr1_status settle_try(struct sr1_check *c, const struct sr1__check_limits *l,
                              const struct sr1__buf *text, const char *nonce, int is_last,
-                             struct try *t, int *inside)
+                             struct attempt *t, int *inside)
 {
     struct sr1__report report =
         sr1__read_report(sr1__buf_cstr(text), text->len, nonce, c->outcome.n);
@@ -218,7 +217,7 @@ static sr1_status settle_try(struct sr1_check *c, const struct sr1__check_limits
 
 static sr1_status try_outside(struct sr1_check *c, sr1_sandbox *box,
                               const struct sr1__check_limits *l, int is_last,
-                              int64_t *programs, struct try *t, int *inside)
+                              int64_t *programs, struct attempt *t, int *inside)
 {
     struct ends e = {-1, -1, -1, -1, -1};
     struct sr1__buf text;
@@ -245,11 +244,11 @@ sr1_status sr1__check_outside(struct sr1_check *c, sr1_sandbox *box,
                               const struct sr1__check_limits *l, int64_t *programs,
                               int *inside)
 {
-    struct try t = {.lost = 1};
+    struct attempt t = {.lost = 1};
 
     *inside = 0;
     for (int i = 1; i <= TRIES && t.lost; i++) {
-        t = (struct try){0};
+        t = (struct attempt){0};
         SR1__TRY(try_outside(c, box, l, i == TRIES, programs, &t, inside));
     }
     return SR1_OK;

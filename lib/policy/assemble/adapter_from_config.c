@@ -15,14 +15,6 @@ sr1_status sr1__lora_configured(struct sr1__lora_config *out, const sr1_config *
     return SR1_OK;
 }
 
-static int is_key_set(const sr1_config *c, const char *key)
-{
-    int32_t set = 0;
-
-    (void)sr1_config_is_set(c, key, &set);
-    return set;
-}
-
 /* model_name_or_path is an adapter, which is trained on; its own file says what it is. */
 static sr1_status check_loaded(const struct sr1__lora_config *given,
                                const struct sr1__lora_config *asked, const sr1_config *c)
@@ -36,9 +28,9 @@ static sr1_status check_loaded(const struct sr1__lora_config *given,
                          "it into its base first (sr1-data merge)",
                          (long long)given->rank, (long long)asked->rank,
                          (long long)given->rank);
-    if (is_key_set(c, "lora_alpha") && asked->alpha != given->alpha)
+    if (sr1__config_is_set(c, "lora_alpha") && asked->alpha != given->alpha)
         differs = "lora_alpha";
-    if (is_key_set(c, "lora_targets") && asked->targets != given->targets)
+    if (sr1__config_is_set(c, "lora_targets") && asked->targets != given->targets)
         differs = "lora_targets";
     if (!differs)
         return SR1_OK;

@@ -141,10 +141,8 @@ void sr1__env_parts_free(struct sr1__env_parts *parts)
 int sr1__engine_is_unnamed(const sr1_config *c)
 {
     const struct env_kind *kind = find_env_kind(c);
-    int32_t named = 0;
 
-    return kind && kind->searches &&
-           sr1_config_is_set(c, "search_engine", &named) == SR1_OK && !named &&
+    return kind && kind->searches && !sr1__config_is_set(c, "search_engine") &&
            !*sr1__config_str(c, "mock_knowledge");
 }
 

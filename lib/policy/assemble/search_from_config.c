@@ -210,33 +210,29 @@ static sr1_status open_remote(sr1_search **out, const sr1_config *c)
 }
 
 /* Answers depend on the address and on Google's engine id. Caller frees. */
-static char *name_web_scope(const sr1_search_http_options *o)
+static sr1_status name_web_scope(const sr1_search_http_options *o, char **out)
 {
     struct sr1__buf b;
-    char *scope;
 
     sr1__buf_init(&b, 0);
     sr1__buf_str(&b, o->url);
     if (*o->engine_id)
         sr1__buf_fmt(&b, "?cx=%s", o->engine_id);
-    scope = sr1__buf_take(&b);
-    sr1__buf_free(&b);
-    return scope;
+    return sr1__buf_finish(&b, "scope of a cache", out);
 }
 
 static sr1_status open_web(sr1_search **out, const sr1_config *c)
 {
     sr1_search_http_options o;
     sr1_search *engine = NULL;
-    char *scope;
+    char *scope = NULL;
     sr1_status st;
 
     read_http(&o, c);
     o.url = sr1__config_str(c, "search_web_url");
     o.engine_id = sr1__config_str(c, "search_google_cx");
-    scope = name_web_scope(&o);
-    st = scope ? sr1_search_open_web(&engine, sr1__config_str(c, "search_provider"), &o)
-               : sr1__fail_nomem("search engine");
+    SR1__TRY(name_web_scope(&o, &scope));
+    st = sr1_search_open_web(&engine, sr1__config_str(c, "search_provider"), &o);
     if (st == SR1_OK)
         st = wrap_disk_cache(out, engine, scope, c);
     sr1__free(scope);

@@ -49,7 +49,7 @@ static size_t count_hits(const sr1_search_results *r)
 }
 
 /* Room for all hits, each of a document of its own. */
-static sr1_status allocate(struct sr1__hit_table *t, size_t queries, size_t hits)
+static sr1_status allocate_table(struct sr1__hit_table *t, size_t queries, size_t hits)
 {
     for (t->slots = 16; t->slots < 2 * hits; t->slots *= 2)
         ;
@@ -106,7 +106,7 @@ static void add_hit(struct sr1__hit_table *t, const struct sr1__query_result *a,
     t->documents[t->t.hits++] = at;
 }
 
-static void fill(struct sr1__hit_table *t, const sr1_search_results *r)
+static void fill_table(struct sr1__hit_table *t, const sr1_search_results *r)
 {
     for (size_t i = 0; i < r->n; i++) {
         const struct sr1__query_result *a = r->answers[i];
@@ -133,13 +133,13 @@ static sr1_status make_table(struct sr1__hit_table **out, const sr1_search_resul
     sr1_status status;
 
     SR1__CHECK_ALLOC(t, "table of hits");
-    status = hits < UINT32_MAX ? allocate(t, r->n, hits)
+    status = hits < UINT32_MAX ? allocate_table(t, r->n, hits)
                                : sr1__fail(SR1_E_LIMIT, "table of hits: %zu hits", hits);
     if (status != SR1_OK) {
         sr1__hit_table_free(t);
         return status;
     }
-    fill(t, r);
+    fill_table(t, r);
     *out = t;
     return SR1_OK;
 }

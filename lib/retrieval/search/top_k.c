@@ -35,7 +35,7 @@ static void sift_up_doc(struct sr1__bm25_doc *heap, int32_t at)
     heap[at] = moving;
 }
 
-static void take(struct sr1__top_k *b, struct sr1__bm25_doc d)
+static void insert_doc(struct sr1__top_k *b, struct sr1__bm25_doc d)
 {
     if (b->n < b->top_k) {
         b->docs[b->n] = d;
@@ -53,7 +53,7 @@ void sr1__top_k_offer(struct sr1__top_k *b, uint32_t doc, int64_t score)
     struct sr1__bm25_doc d = {score, doc};
 
     if (score > b->threshold)
-        take(b, d);
+        insert_doc(b, d);
 }
 
 void sr1__best_offer_any(struct sr1__top_k *b, uint32_t doc, int64_t score)
@@ -61,7 +61,7 @@ void sr1__best_offer_any(struct sr1__top_k *b, uint32_t doc, int64_t score)
     struct sr1__bm25_doc d = {score, doc};
 
     if (b->n < b->top_k ? score > b->threshold : is_worse_doc(&b->docs[0], &d))
-        take(b, d);
+        insert_doc(b, d);
 }
 
 void sr1__top_k_restart(struct sr1__top_k *b)

@@ -2,7 +2,6 @@
  */
 #include "tensor/model/adapter.h"
 
-#include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -15,22 +14,10 @@
 
 /* ---- making ---- */
 
-/* "model.layers.3.self_attn.q_proj" between two texts. */
-static char *make_tensor_name(const char *before, int32_t layer, int32_t module,
-                              const char *behind)
-{
-    struct sr1__buf b;
-
-    sr1__buf_init(&b, 0);
-    sr1__buf_fmt(&b, "%smodel.layers.%d.%s%s", before, (int)layer,
-                 sr1__lora_module(module), behind);
-    return sr1__buf_status(&b, "tensor name") == SR1_OK ? sr1__buf_take(&b) : NULL;
-}
-
 /* The view of a linear layer's weight; n_views where there is none. */
 static size_t find_view(sr1_scope *s, const sr1_model *m, int32_t layer, int32_t module)
 {
-    char *name = make_tensor_name("", layer, module, ".weight");
+    char *name = sr1__tensor_name("", layer, sr1__lora_module(module), ".weight");
     size_t i = 0;
 
     if (!name)
@@ -44,7 +31,8 @@ static size_t find_view(sr1_scope *s, const sr1_model *m, int32_t layer, int32_t
 static void add_adapter_param(sr1_scope *s, struct sr1__adapter *a, int32_t layer,
                               int32_t module, const char *behind, sr1_tensor *t)
 {
-    char *name = make_tensor_name("base_model.model.", layer, module, behind);
+    char *name =
+        sr1__tensor_name("base_model.model.", layer, sr1__lora_module(module), behind);
 
     if (!name)
         sr1__scope_check(s, sr1__fail_nomem("tensor name"));
@@ -186,8 +174,8 @@ sr1_status sr1__adapter_is_zero(const sr1_model *m, int *yes)
 
 /* ---- applying ---- */
 
-static sr1_tensor *multiply(sr1_scope *s, const struct sr1__attention *by, sr1_tensor *x,
-                            sr1_tensor *w)
+static sr1_tensor *apply_linear(sr1_scope *s, const struct sr1__attention *by,
+                                sr1_tensor *x, sr1_tensor *w)
 {
     return by->linear ? by->linear(s, by->self, x, w, NULL) : t_linear(s, x, w, NULL);
 }
@@ -199,8 +187,8 @@ static sr1_tensor *compute_delta(sr1_scope *s, const sr1_model *m,
 {
     if (!l->a)
         return t_full(s, 0.0, SR1__F32, T_SHAPE(t_size(x, 0), l->n_out));
-    return multiply(s, by, t_mul_scalar(s, multiply(s, by, x, l->a), m->adapter->scale),
-                    l->b);
+    return apply_linear(
+        s, by, t_mul_scalar(s, apply_linear(s, by, x, l->a), m->adapter->scale), l->b);
 }
 
 sr1_tensor *sr1__lora_add(sr1_scope *s, const sr1_model *m,

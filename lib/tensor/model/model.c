@@ -17,15 +17,18 @@
 
 /* ---- building ---- */
 
-static char *tensor_name(int64_t layer, const char *name)
+char *sr1__tensor_name(const char *before, int64_t layer, const char *name,
+                       const char *behind)
 {
     struct sr1__buf b;
     char *made = NULL;
 
     sr1__buf_init(&b, 0);
+    sr1__buf_str(&b, before);
     if (layer >= 0)
         sr1__buf_fmt(&b, "model.layers.%lld.", (long long)layer);
     sr1__buf_str(&b, name);
+    sr1__buf_str(&b, behind);
     (void)sr1__buf_finish(&b, "tensor name", &made);
     return made;
 }
@@ -33,7 +36,7 @@ static char *tensor_name(int64_t layer, const char *name)
 static void append_named_tensor(sr1_scope *s, struct sr1__named *list, size_t *n,
                                 int64_t layer, const char *name, sr1_tensor *t)
 {
-    char *copy = tensor_name(layer, name);
+    char *copy = sr1__tensor_name("", layer, name, "");
 
     if (!copy)
         sr1__scope_check(s, sr1__fail_nomem("tensor name"));

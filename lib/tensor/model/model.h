@@ -132,6 +132,11 @@ sr1_status sr1__model_add_grad(sr1_model *to, sr1_model *from);
 /* Call this after changing weights. */
 void sr1__model_touch(sr1_model *m);
 
+/* "BEFOREmodel.layers.LAYER.NAMEBEHIND", without the layer where it is negative. NULL
+ * without memory; caller frees with sr1__free. */
+char *sr1__tensor_name(const char *before, int64_t layer, const char *name,
+                       const char *behind);
+
 /* A copy of the weights as they are now, in dtype (-1: the same), and of an adapter. */
 sr1_status sr1__model_clone(sr1_model **out, const sr1_model *from, int32_t dtype);
 /* Overwrite the weights of `to` with those of `from` (same shapes, converts dtype), and

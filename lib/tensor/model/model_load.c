@@ -297,16 +297,6 @@ static sr1_status read_view_bytes(void *arg, size_t i, const void **bytes)
     return sr1__scope_close(s);
 }
 
-/* An adapter that lay in the folder would be taken for what the folder holds. */
-static sr1_status remove_stale_adapter(const char *folder)
-{
-    char *path = sr1__path_join(folder, SR1__LORA_CONFIG_FILE);
-    sr1_status status = path ? sr1__dir_remove(path) : sr1__fail_nomem("file name");
-
-    sr1__free(path);
-    return status;
-}
-
 static void describe_tensors(const sr1_model *m, struct sr1__weight_out *rows)
 {
     for (size_t i = 0; i < m->n_views; i++) {
@@ -334,8 +324,9 @@ sr1_status sr1__model_store(const sr1_model *m, const char *folder)
         status = sr1__weights_save(folder, rows, m->n_views, 0, read_view_bytes, &save);
     if (status == SR1_OK)
         status = sr1__hf_config_save(&config, folder);
-    if (status == SR1_OK)
-        status = remove_stale_adapter(folder);
+    if (status ==
+        SR1_OK) /* one that lay there would be taken for what the folder holds */
+        status = sr1__file_remove(folder, SR1__LORA_CONFIG_FILE);
     sr1__free(save.bytes);
     sr1__free(rows);
     return sr1__context(status, "saving the model to '%s'", folder);

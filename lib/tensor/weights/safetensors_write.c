@@ -227,18 +227,6 @@ static sr1_status write_shard_index(const struct weights_save *s)
     return status;
 }
 
-static sr1_status remove_stale(const char *folder, const char *name)
-{
-    char *path = sr1__path_join(folder, name);
-    sr1_status status = SR1_OK;
-
-    SR1__CHECK_ALLOC(path, "file name");
-    if (unlink(path) != 0 && errno != ENOENT)
-        status = sr1__fail_errno("remove", path);
-    sr1__free(path);
-    return status;
-}
-
 static sr1_status write_all_shards(const struct weights_save *s)
 {
     size_t first = 0;
@@ -259,9 +247,9 @@ static sr1_status write_model(const struct weights_save *s)
 {
     SR1__TRY(write_all_shards(s));
     if (s->n_shards == 1)
-        return remove_stale(s->folder, INDEX);
+        return sr1__file_remove(s->folder, INDEX);
     SR1__TRY(write_shard_index(s));
-    return remove_stale(s->folder, SINGLE);
+    return sr1__file_remove(s->folder, SINGLE);
 }
 
 static sr1_status save_tensors(struct weights_save *s,

@@ -80,18 +80,6 @@ static sr1_status write_one(const char *folder, const char *name,
     return status;
 }
 
-static sr1_status remove_one(const char *folder, const char *name)
-{
-    char *path = sr1__path_join(folder, name);
-    sr1_status status = SR1_OK;
-
-    SR1__CHECK_ALLOC(path, "saving the tokenizer");
-    if (unlink(path) != 0 && errno != ENOENT)
-        status = sr1__fail_errno("remove", path);
-    sr1__free(path);
-    return status;
-}
-
 sr1_status sr1__tokenizer_files_write(const struct sr1__tokenizer_files *f,
                                       const char *folder)
 {
@@ -120,6 +108,6 @@ sr1_status sr1__tokenizer_files_clear(const char *folder, const char *const *kep
 {
     for (size_t i = 0; i < FILES; i++)
         if (!is_among(file_names[i], kept, n))
-            SR1__TRY(remove_one(folder, file_names[i]));
+            SR1__TRY(sr1__file_remove(folder, file_names[i]));
     return SR1_OK;
 }

@@ -28,7 +28,7 @@ static long raw_syscall(long n, long a, long b, long c, long d, long e)
                      : "rcx", "r11", "memory");
     return n;
 }
-__asm__(".globl _start\n_start: mov %rsp, %rdi\nand $-16, %rsp\ncall begin\n");
+__asm__(".globl _start\n_start: mov %rsp, %rdi\nand $-16, %rsp\ncall begin_init\n");
 #elif defined(__aarch64__)
 static long raw_syscall(long n, long a, long b, long c, long d, long e)
 {
@@ -45,7 +45,7 @@ static long raw_syscall(long n, long a, long b, long c, long d, long e)
                      : "memory");
     return x0;
 }
-__asm__(".globl _start\n_start: mov x0, sp\nbl begin\n");
+__asm__(".globl _start\n_start: mov x0, sp\nbl begin_init\n");
 #elif defined(__riscv) && __riscv_xlen == 64
 static long raw_syscall(long n, long a, long b, long c, long d, long e)
 {
@@ -62,7 +62,7 @@ static long raw_syscall(long n, long a, long b, long c, long d, long e)
                      : "memory");
     return a0;
 }
-__asm__(".globl _start\n_start: mv a0, sp\ncall begin\n");
+__asm__(".globl _start\n_start: mv a0, sp\ncall begin_init\n");
 #else
 #error "init.c: the calls of this processor are not known here"
 #endif
@@ -207,8 +207,8 @@ static void wait_for(long program)
 }
 
 /* The stack as the kernel leaves it: a count, arguments, NULL, environment, NULL. */
-__attribute__((used, noreturn)) void begin(long *stack);
-void begin(long *stack)
+__attribute__((used, noreturn)) void begin_init(long *stack);
+void begin_init(long *stack)
 {
     long n = stack[0];
     char **argv = (char **)(stack + 1);
