@@ -36,6 +36,7 @@ struct data_options {
     int64_t seed;
     int64_t tests;
     const char *tokenizer;
+    const char *base;
     const char *init;
     double scale;
     const char *protocol;
@@ -264,17 +265,31 @@ static int make_model(const struct args *a, const struct data_options *o,
     return ready ? tool_failed("sr1-data", st) : tool_refused("sr1-data", st);
 }
 
-/* The folder of the model that `path` stands for: a run, a checkpoint, an adapter. */
-static sr1_status find_model(const char *path, sr1_config **c, const char **folder)
+/* The folder of the model that `path` stands for: a run, a checkpoint, an adapter; and
+ * that of its base, unless it is given or the adapter's to say. */
+static sr1_status find_model(const char *path, sr1_config **c, const char **folder,
+                             const char **base)
 {
     sr1_status st = policy_config(c, path, NULL, 0);
 
+    if (st == SR1_OK && !*base)
+        st = sr1_config_get_str(*c, "base_model_name_or_path", base);
     return st == SR1_OK ? sr1_config_get_str(*c, "model_name_or_path", folder) : st;
 }
 
-static sr1_status open_adapter(sr1_model **out, const char *folder)
+/* The adapter's own; where it has none and its base is named, the base's. */
+static sr1_status open_adapter_tokenizer(sr1_tokenizer **out, const char *folder,
+                                         const char *base)
 {
-    sr1_model_options m = {.struct_size = sizeof(m), .device = "cpu", .dtype = "stored"};
+    sr1_status st = sr1_tokenizer_open(out, folder);
+
+    return st == SR1_E_NOT_FOUND && *base ? sr1_tokenizer_open(out, base) : st;
+}
+
+static sr1_status open_adapter(sr1_model **out, const char *folder, const char *base)
+{
+    sr1_model_options m = {
+        .struct_size = sizeof(m), .device = "cpu", .dtype = "stored", .base_model = base};
     char text[512];
     sr1_status st = sr1_model_open(out, folder, &m);
 
@@ -287,7 +302,7 @@ static sr1_status open_adapter(sr1_model **out, const char *folder)
 static int merge_adapter(const struct args *a, const struct data_options *o,
                          const char **words, size_t n)
 {
-    const char *from = words[0], *to = words[1], *folder = NULL;
+    const char *from = words[0], *to = words[1], *folder = NULL, *base = o->base;
     sr1_tokenizer *tokenizer = NULL;
     sr1_model *model = NULL;
     sr1_config *c = NULL;
@@ -297,11 +312,12 @@ static int merge_adapter(const struct args *a, const struct data_options *o,
     (void)a;
     (void)n;
     if (st == SR1_OK)
-        st = find_model(from, &c, &folder);
+        st = find_model(from, &c, &folder, &base);
     if (st == SR1_OK)
-        st = open_adapter(&model, folder);
+        st = open_adapter(&model, folder, base);
     if (st == SR1_OK)
-        st = sr1_tokenizer_open(&tokenizer, o->tokenizer ? o->tokenizer : folder);
+        st = o->tokenizer ? sr1_tokenizer_open(&tokenizer, o->tokenizer)
+                          : open_adapter_tokenizer(&tokenizer, folder, base);
     ready = st == SR1_OK;
     if (st == SR1_OK)
         st = sr1_model_save_merged(model, to);
@@ -411,7 +427,7 @@ static const struct args_command commands[] = {
      "model      write a model with random weights of the shape in a Hugging Face "
      "config.json,\n"
      "           together with a tokenizer, as a folder that sr1-train opens\n"},
-    {"merge", "sr1-data merge ADAPTER FOLDER [--tokenizer FOLDER]\n",
+    {"merge", "sr1-data merge ADAPTER FOLDER [--base FOLDER] [--tokenizer FOLDER]\n",
      "merge      write the whole model of a LoRA adapter and the base that it names, in "
      "the\n"
      "           base's type; ADAPTER is a folder of peft's, a run of sr1-train with "
@@ -468,6 +484,8 @@ static const struct args_option options[] = {
      0, 1e15},
     {"--tokenizer", ARGS_STRING, &o.tokenizer, "FOLDER",
      "model, merge: the tokenizer to copy (merge: the adapter's)", 0, 0},
+    {"--base", ARGS_STRING, &o.base, "FOLDER",
+     "merge: the adapter's base, in place of the one that the adapter names", 0, 0},
     {"--init", ARGS_STRING, &o.init, "KIND",
      "model: fan_in (the default) or normal (standard deviation 0.02)", 0, 0},
     {"--scale", ARGS_REAL, &o.scale, "X", "world: its size, 1 is 1216 passages (1)", 0.05,
@@ -554,14 +572,13 @@ int main(int argc, char **argv)
     if (code >= 0)
         return code;
     if (n == 0)
-        return args_wrong(&a,
-                          "which command: world, rooms, programs, critiques, model, nq "
-                          "or synth?");
+        return args_wrong(&a, "which command: world, rooms, programs, critiques, model, "
+                              "merge, nq or synth?");
     c = find_data_command(words[0]);
     if (c == COMMANDS)
         return args_wrong(&a,
                           "there is no command '%s'; there are world, rooms, programs, "
-                          "critiques, model, nq and synth",
+                          "critiques, model, merge, nq and synth",
                           words[0]);
     code = args_check_command(&a, words[0]);
     if (code >= 0)

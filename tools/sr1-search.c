@@ -145,7 +145,7 @@ static const struct args_option options[] = {
      "query, serve, index --vectors: the model that made the vectors", 0, 0},
     {"--device", ARGS_STRING, &request.device, "NAME",
      "index, query, serve: where models run and vectors are searched: cpu (default), "
-     "cuda or auto",
+     "cuda, cuda:N or auto",
      0, 0},
     {"--index-device", ARGS_STRING, &request.index_device, "NAME",
      "query, serve: where vectors are searched, if not on --device", 0, 0},

@@ -6,6 +6,7 @@
 #include "sr1_train/view.h"
 
 #include <searchr1/trainer.h>
+#include <searchr1/ext/plan.h>
 #include <searchr1/ext/config_names.h>
 #include <searchr1/ext/run_info.h>
 
@@ -19,6 +20,7 @@
 static const char help_text[] =
     "usage: sr1-train CONFIG.yaml [key=value ...]\n"
     "       sr1-train --resume RUN [key=value ...]\n"
+    "       sr1-train --plan CONFIG.yaml [key=value ...] [--memory GB] [--json]\n"
     "\n"
     "Trains as the configuration says and leaves a run folder (key `out`, else "
     "runs/<name>):\n"
@@ -38,6 +40,13 @@ static const char help_text[] =
     "  sr1-train recipe.yaml learning_rate=5e-4 out=runs/first\n"
     "  sr1-train --resume runs/first\n"
     "  sr1-train --resume runs/first max_steps=500\n"
+    "  sr1-train --plan recipe.yaml lora_rank=16 --memory 24\n"
+    "\n"
+    "With --plan nothing is loaded or written: from config.json it tells what the run "
+    "will "
+    "take\n"
+    "of memory and disk in each phase, whether that fits, and which keys would lower "
+    "it.\n"
     "\n"
     "sr1-train --keys lists every key with its default, meaning and bounds; sr1-train "
     "--keys\n"
@@ -258,16 +267,24 @@ static int list_keys(const char *const *parts, size_t n)
 
 /* ---- training ---- */
 
+/* The file rest[0] with the pairs behind it; free *c also after a failure. */
+static sr1_status read_config(sr1_config **c, const char *const *rest, size_t n)
+{
+    sr1_status st = sr1_config_new(c);
+
+    if (st == SR1_OK)
+        st = sr1_config_load(*c, rest[0]);
+    for (size_t i = 1; i < n && st == SR1_OK; i++)
+        st = sr1_config_set_pair(*c, rest[i]);
+    return st;
+}
+
 static sr1_status open_configured_trainer(sr1_trainer **out, const char *const *rest,
                                           size_t n)
 {
     sr1_config *c = NULL;
-    sr1_status st = sr1_config_new(&c);
+    sr1_status st = read_config(&c, rest, n);
 
-    if (st == SR1_OK)
-        st = sr1_config_load(c, rest[0]);
-    for (size_t i = 1; i < n && st == SR1_OK; i++)
-        st = sr1_config_set_pair(c, rest[i]);
     if (st == SR1_OK)
         st = sr1_trainer_check(c);
     if (st == SR1_OK)
@@ -352,14 +369,47 @@ static int run_training(sr1_trainer *tr, char **argv)
     return TOOL_OK;
 }
 
+/* ---- --plan ---- */
+
+struct plan_command {
+    int wanted, json;
+    double memory; /* GB */
+};
+
+static int print_plan(const struct plan_command *command, const char *const *rest,
+                      size_t n)
+{
+    sr1_config *c = NULL;
+    sr1_plan *plan = NULL;
+    sr1_status st = read_config(&c, rest, n);
+
+    if (st == SR1_OK)
+        st = sr1_plan_new(&plan, c, command->memory);
+    if (st == SR1_OK && command->json)
+        printf("%s\n", sr1_plan_json(plan));
+    else if (st == SR1_OK)
+        fputs(sr1_plan_text(plan), stdout);
+    sr1_plan_free(plan);
+    sr1_config_free(c);
+    return tool_printed("sr1-train",
+                        st == SR1_OK ? TOOL_OK : tool_refused("sr1-train", st));
+}
+
 int main(int argc, char **argv)
 {
     const char *folder = NULL;
     int keys = 0;
+    struct plan_command plan = {0};
     const struct args_option options[] = {
         {"--resume", ARGS_STRING, &folder, "RUN", "continue the run in this folder", 0,
          0},
         {"--keys", ARGS_FLAG, &keys, NULL, "list the configuration's keys", 0, 0},
+        {"--plan", ARGS_FLAG, &plan.wanted, NULL,
+         "tell what memory and disk the run will take, without loading anything", 0, 0},
+        {"--memory", ARGS_REAL, &plan.memory, "GB",
+         "--plan for a device with so many GB (10^9 bytes) that need not be here", 0.001,
+         1000000},
+        {"--json", ARGS_FLAG, &plan.json, NULL, "print the plan as JSON", 0, 0},
     };
     const struct args a = {"sr1-train", help_text, options,
                            sizeof(options) / sizeof(options[0])};
@@ -373,10 +423,16 @@ int main(int argc, char **argv)
         return code;
     if (keys)
         return tool_printed("sr1-train", list_keys(rest, n));
+    if (!plan.wanted && (plan.json || plan.memory > 0))
+        return args_wrong(&a, "--memory and --json belong to --plan");
+    if (plan.wanted && (folder || n == 0))
+        return args_wrong(&a, "--plan takes a configuration file");
     if (!folder && n == 0)
         return args_wrong(&a, "give a configuration file, or --resume RUN");
     policy_passive_waiting(argv);
     progress_warnings();
+    if (plan.wanted)
+        return print_plan(&plan, rest, n);
     progress_wait("opening model and data");
     st = folder ? open_resumed_trainer(&tr, folder, rest, n)
                 : open_configured_trainer(&tr, rest, n);

@@ -79,10 +79,13 @@ typedef struct sr1_advantage_batch {
 #define SR1_ADVANTAGE_NEEDS_RESULT_TURN 256
 #define SR1_ADVANTAGE_NEEDS_BASELINES 512
 
-/* What an estimator computes beyond one number a trajectory. */
+/* What an estimator computes beyond one number a trajectory, and what holds for it. */
 #define SR1_ADVANTAGE_GIVES_TOKENS 1  /* tokens of a trajectory may differ */
 #define SR1_ADVANTAGE_GIVES_RETURNS 2 /* what a critic should have said */
 #define SR1_ADVANTAGE_GIVES_TURNS 4   /* the part of each turn */
+#define SR1_ADVANTAGE_GIVES_GROUP_RELATIVE                                               \
+    8 /* a group whose rewards are all equal gets 0: it can be skipped                   \
+       */
 
 #define SR1_ADVANTAGE_STD_DEFAULT 0    /* the estimator's own */
 #define SR1_ADVANTAGE_STD_POPULATION 1 /* divided by n */

@@ -23,6 +23,9 @@ typedef struct sr1_model_options {
     int32_t threads;    /* of one tensor operation, for the process; 0: leave as it is */
     const char
         *init; /* sr1_model_new_random: "normal" (sd 0.02) or "fan_in"; NULL: "normal" */
+    const char
+        *base_model; /* sr1_model_open of an adapter: the folder of its base; NULL or
+                        "": the one that adapter_config.json names */
 } sr1_model_options;
 
 /* Set struct_size, and every other field to its default. NULL is fine. */
@@ -30,16 +33,21 @@ SR1_API void sr1_model_options_init(sr1_model_options *options);
 
 /* Load the model in a Hugging Face folder: config.json and model.safetensors, or its
  * shards with model.safetensors.index.json; or a LoRA adapter of peft's
- * (adapter_config.json, adapter_model.safetensors) on the base that it names. options may
- * be NULL and is copied. Nothing is downloaded. SR1_E_NOT_FOUND: the folder does not
- * exist; the text has the command that downloads the model. SR1_E_NUMERIC names a tensor
- * that is not finite. Caller frees with sr1_model_free. */
+ * (adapter_config.json, adapter_model.safetensors) on the base that options or else the
+ * adapter name; where that is gone and the adapter is a run's, on what the run was
+ * trained from. options may be NULL and is copied. Nothing is downloaded.
+ * SR1_E_NOT_FOUND: the folder does not exist; the text has the command that downloads the
+ * model. SR1_E_UNSUPPORTED: another architecture or kind of adapter. SR1_E_CORRUPT: a
+ * file of weights is damaged. SR1_E_NUMERIC names a tensor that is not finite.
+ * SR1_E_DEVICE, SR1_E_DEVICE_NOMEM: the device cannot be used or is full. Caller frees
+ * with sr1_model_free. */
 SR1_API sr1_status sr1_model_open(sr1_model **out, const char *folder,
                                   const sr1_model_options *options);
 
 /* Write config.json and model.safetensors into a folder, which is made if it is missing;
  * sr1_model_open and transformers can load it. Of a model with an adapter the adapter
- * alone is written, as peft does, with the folder of its base in adapter_config.json.
+ * alone is written, as peft does, with the folder of its base in adapter_config.json;
+ * SR1_E_INVALID: `folder` is that base.
  * Each file is replaced whole. */
 SR1_API sr1_status sr1_model_save(const sr1_model *model, const char *folder);
 

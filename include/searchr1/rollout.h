@@ -144,6 +144,9 @@ typedef struct sr1_eval_scores {
     double reward;    /* total of the rewards given; 0 without */
     double success;   /* share with an action that reached its goal */
     double thinking;  /* tokens of thought per row */
+    /* Of rows, those that have gold answers: exact_match to rougeL and embedding are
+     * means over these; NaN where there are none */
+    int64_t with_answers;
 } sr1_eval_scores;
 
 typedef struct sr1_evaluation sr1_evaluation;

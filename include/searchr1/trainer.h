@@ -195,7 +195,10 @@ SR1_API sr1_status sr1_trainer_resume(sr1_trainer **out, const char *run_folder,
  * thread and from a signal handler. NULL is fine. */
 SR1_API void sr1_trainer_stop(sr1_trainer *trainer);
 
-/* Write the policy as a Hugging Face folder: weights, config and tokenizer. */
+/* Write the policy as a Hugging Face folder: config, tokenizer and weights; with
+ * lora_rank above 0 the adapter alone, which needs its base (sr1_model_save). The folder
+ * is made if it is missing, and each file is replaced whole. SR1_E_IO: a file cannot be
+ * written. */
 SR1_API sr1_status sr1_trainer_save_model(sr1_trainer *trainer, const char *folder);
 
 /* Return the run folder of the configuration. Borrowed until the trainer is freed. */

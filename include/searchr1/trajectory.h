@@ -13,7 +13,7 @@
  *            reward components until the reward is next set. Strings end with a NUL byte;
  *            query, text and answers may hold NUL bytes before it.
  * Errors:    a status other than SR1_OK leaves outputs and the trajectory as they were.
- *            Getters cannot fail; the trajectory given to them must not be NULL.
+ *            Getters cannot fail; NULL is to them a trajectory without tokens.
  * Threads:   any number of threads may read one trajectory; retain and free are atomic;
  *            a set_* call must not run beside any other call on the same trajectory. */
 #ifndef SEARCHR1_TRAJECTORY_H
@@ -121,8 +121,9 @@ SR1_API const int32_t *sr1_trajectory_ids(const sr1_trajectory *t);
  * if n is 0. */
 SR1_API const int32_t *sr1_trajectory_turns(const sr1_trajectory *t);
 
-/* Return the log-prob of each token under the distribution that it was sampled from,
- * float [n]; 0 for tokens that the policy did not sample. NULL if n is 0. */
+/* Return the log-prob (natural logarithm) of each token under the distribution that it
+ * was sampled from, float [n], n = sr1_trajectory_token_count; 0 for tokens that the
+ * policy did not sample. NULL if n is 0. */
 SR1_API const float *sr1_trajectory_log_probs(const sr1_trajectory *t);
 
 /* Return the loss mask, uint8 [n]: 1 for tokens that the policy sampled, else 0. NULL if
@@ -176,8 +177,8 @@ SR1_API double sr1_trajectory_reward(const sr1_trajectory *t);
 SR1_API size_t sr1_trajectory_reward_component_count(const sr1_trajectory *t);
 
 /* Get reward component i: its name (borrowed until the reward is next set), its value
- * before weighting, and its weight. Each pointer may be NULL. SR1_E_INVALID: i is out of
- * range. */
+ * before weighting, and its weight. The value is NaN where the reward could not be had
+ * and its weight is 0. Each pointer may be NULL. SR1_E_INVALID: i is out of range. */
 SR1_API sr1_status sr1_trajectory_reward_component(const sr1_trajectory *t, size_t i,
                                                    const char **name, double *value,
                                                    double *weight);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -58,4 +59,19 @@ int64_t sr1__peak_rss_bytes(void)
     if (getrusage(RUSAGE_SELF, &usage) != 0)
         return 0;
     return (int64_t)usage.ru_maxrss * 1024;
+}
+
+int64_t sr1__available_bytes(void)
+{
+    static const char name[] = "MemAvailable:";
+    char text[4096];
+    const char *at;
+    int fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    at = strstr(text, name);
+    return at ? strtoll(at + sizeof name - 1, NULL, 10) * 1024 : 0;
 }

@@ -14,5 +14,7 @@ struct timespec sr1__clock_time(double at);
 
 int64_t sr1__rss_bytes(void); /* resident now, 0 when unknown */
 int64_t sr1__peak_rss_bytes(void);
+/* What programs of this machine can still take; 0 when unknown. */
+int64_t sr1__available_bytes(void);
 
 #endif

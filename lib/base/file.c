@@ -314,6 +314,15 @@ int sr1__path_exists(const char *path)
     return stat(path, &st) == 0;
 }
 
+int sr1__dir_has(const char *folder, const char *name)
+{
+    char *path = sr1__path_join(folder, name);
+    int has = path && sr1__path_exists(path);
+
+    sr1__free(path);
+    return has;
+}
+
 int sr1__path_is_dir(const char *path)
 {
     struct stat st;

@@ -15,6 +15,7 @@
 
 #define MAX_TEXT 4096
 #define MAX_LIST 65536
+#define MAX_DEVICE 63 /* as sr1__device_resolve */
 
 static sr1_status not_allowed(const struct config_key *key, const char *given,
                               const char *allowed)
@@ -79,15 +80,26 @@ static sr1_status parse_real(const struct config_key *key, const char *text,
     return check_key_bounds(key, v->r, text);
 }
 
+/* Is text the choice of n characters at c? One that ends with ":N" is any number from 0
+ * to 63 there, as written in full. */
+static int matches_choice(const char *c, size_t n, const char *text)
+{
+    int64_t number;
+
+    if (n < 2 || strncmp(c + n - 2, ":N", 2) != 0)
+        return strlen(text) == n && strncmp(c, text, n) == 0;
+    if (strncmp(c, text, n - 1) != 0 || text[n - 1] < '0' || text[n - 1] > '9')
+        return 0;
+    text += n - 1;
+    return (text[0] != '0' || text[1] == '\0') &&
+           sr1__parse_int(text, strlen(text), &number) && number <= MAX_DEVICE;
+}
+
 int sr1__config_lists(const struct config_key *key, const char *text)
 {
-    size_t n = strlen(text);
-
-    for (const char *c = key->choices; c;
-         c = strchr(c, '|') ? strchr(c, '|') + 1 : NULL) {
-        if (strcspn(c, "|") == n && strncmp(c, text, n) == 0)
+    for (const char *c = key->choices; c; c = strchr(c, '|') ? strchr(c, '|') + 1 : NULL)
+        if (matches_choice(c, strcspn(c, "|"), text))
             return 1;
-    }
     return 0;
 }
 

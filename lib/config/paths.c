@@ -19,8 +19,8 @@ static const struct {
 /* Folders of models: what is not there may be a name at Hugging Face, which errors are to
  * show as it was given. */
 static const char *const models[] = {
-    "model_name_or_path", "tokenizer",      "proxy_model",    "critic_model",
-    "reward_embedder",    "search_encoder", "search_reranker"};
+    "model_name_or_path", "base_model_name_or_path", "tokenizer",      "proxy_model",
+    "critic_model",       "reward_embedder",         "search_encoder", "search_reranker"};
 
 /* Lists of paths. */
 static const char *const lists[] = {"code_problems", "train_file", "validation_file",

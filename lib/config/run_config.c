@@ -14,15 +14,6 @@
 
 #define CHANGES_MAX ((size_t)16 << 20)
 
-static int is_there(const char *folder, const char *name)
-{
-    char *path = sr1__path_join(folder, name);
-    int yes = path && sr1__path_exists(path);
-
-    sr1__free(path);
-    return yes;
-}
-
 /* ---- changes ---- */
 
 static sr1_status parse_changes(json_t *rows, const struct sr1__buf *b, const char *path)
@@ -192,7 +183,7 @@ static sr1_status keep_given_engine(sr1_config *c, const char *run)
  * the run went on past it. */
 static sr1_status find_run_model(const char *run, struct sr1__buf *out)
 {
-    int ended = is_there(run, "model/config.json");
+    int ended = sr1__dir_has(run, "model/config.json");
     int64_t newest;
 
     SR1__TRY(find_newest_model(run, &newest));
@@ -242,15 +233,17 @@ static int find_run_above(const char *folder, struct below *b)
 {
     int climb = 0;
 
-    b->checkpoint = is_there(folder, "state.json");
-    if (b->checkpoint && is_there(folder, "model/config.json"))
+    b->checkpoint = sr1__dir_has(folder, "state.json");
+    if (b->checkpoint && sr1__dir_has(folder, "model/config.json"))
         climb = 2;
-    else if (!is_there(folder, "config.json") || is_there(folder, "metrics.jsonl"))
+    else if (!sr1__dir_has(folder, "config.json") ||
+             sr1__dir_has(folder, "metrics.jsonl"))
         return 0; /* no model, or a run of its own, wherever it lies */
-    else if (is_there(folder, "../state.json") &&
-             is_there(folder, "../../../config.json"))
+    else if (sr1__dir_has(folder, "../state.json") &&
+             sr1__dir_has(folder, "../../../config.json"))
         climb = 3;
-    else if (is_there(folder, "../metrics.jsonl") && is_there(folder, "../config.json"))
+    else if (sr1__dir_has(folder, "../metrics.jsonl") &&
+             sr1__dir_has(folder, "../config.json"))
         climb = 1;
     if (climb == 0 || !realpath(folder, b->run))
         return 0;
@@ -263,6 +256,17 @@ static int find_run_above(const char *folder, struct below *b)
     return 1;
 }
 
+sr1_status sr1__config_run_above(const char *folder, char **run)
+{
+    struct below b;
+
+    *run = NULL;
+    if (!find_run_above(folder, &b) || !sr1__dir_has(b.run, "config.json"))
+        return SR1_OK;
+    *run = sr1__strdup(b.run);
+    return *run ? SR1_OK : sr1__fail_nomem("path");
+}
+
 sr1_status sr1_config_load_run(sr1_config *config, const char *folder)
 {
     struct below b;
@@ -273,7 +277,7 @@ sr1_status sr1_config_load_run(sr1_config *config, const char *folder)
 
     if (!config || !folder)
         return sr1__fail(SR1_E_INVALID, "load a run: config and folder are required");
-    if (below && !is_there(b.run, "config.json"))
+    if (below && !sr1__dir_has(b.run, "config.json"))
         return sr1__fail(
             SR1_E_NOT_FOUND,
             "%s is a checkpoint, but its run is not above it; name its model "

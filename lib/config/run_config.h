@@ -35,4 +35,8 @@ json_t *sr1__config_given(const char *run);
  * was moved are its old ones. */
 sr1_status sr1__config_load_recorded(sr1_config *c, const char *run);
 
+/* The run in which a folder is the model, RUN/model or RUN/checkpoints/step-N/model;
+ * NULL: none, or its config.json is not there. Caller frees with sr1__free. */
+sr1_status sr1__config_run_above(const char *folder, char **run);
+
 #endif

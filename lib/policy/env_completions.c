@@ -11,8 +11,8 @@ sr1_status sr1__env_completions_new(struct sr1__env_completions **out,
     struct sr1__env_completions *b = sr1__calloc(1, sizeof(*b));
 
     if (b)
-        b->asks = sr1__calloc((size_t)rows, sizeof(*b->asks));
-    if (!b || !b->asks) {
+        b->requests = sr1__calloc((size_t)rows, sizeof(*b->requests));
+    if (!b || !b->requests) {
         sr1__free(b);
         return sr1__fail_nomem("answers of searches");
     }
@@ -20,7 +20,7 @@ sr1_status sr1__env_completions_new(struct sr1__env_completions **out,
     b->executor = a;
     b->n_rows = rows;
     pthread_mutex_lock(&a->lock);
-    a->n_boxes++;
+    a->n_engines++;
     pthread_mutex_unlock(&a->lock);
     *out = b;
     return SR1_OK;
@@ -40,19 +40,22 @@ sr1_status sr1__env_completions_submit(struct sr1__env_completions *b,
                                        const struct sr1__action *actions, size_t n)
 {
     struct sr1__env_executor *a = b->executor;
+    double now = sr1__now();
     sr1_status st = SR1_OK;
 
     pthread_mutex_lock(&a->lock);
     for (size_t i = 0; i < n && st == SR1_OK; i++) {
-        struct sr1__env_request *k = &b->asks[rows[i]];
+        struct sr1__env_request *k = &b->requests[rows[i]];
         char *text = sr1__strndup(actions[i].text, actions[i].len);
 
         if (!text) {
             st = sr1__fail_nomem("action");
             break;
         }
-        *k = (struct sr1__env_request){
-            .box = b, .state = SR1__REQUEST_QUEUED, .action = actions[i]};
+        *k = (struct sr1__env_request){.completions = b,
+                                       .state = SR1__REQUEST_QUEUED,
+                                       .action = actions[i],
+                                       .asked = now};
         k->action.text = text;
         sr1__env_executor_enqueue(a, k);
         b->waiting++;
@@ -69,7 +72,7 @@ static size_t collect_done_requests(struct sr1__env_completions *b,
     size_t n = 0;
 
     for (int32_t i = 0; i < b->n_rows; i++) {
-        struct sr1__env_request *k = &b->asks[i];
+        struct sr1__env_request *k = &b->requests[i];
 
         if (k->state != SR1__REQUEST_DONE)
             continue;
@@ -101,7 +104,7 @@ static void set_waiting_only(struct sr1__env_completions *b, int stuck)
 
     a->n_stuck += stuck - b->stuck;
     b->stuck = stuck;
-    if (a->first && a->n_stuck >= a->n_boxes)
+    if (a->first && a->n_stuck >= a->n_engines)
         sr1__env_executor_notify(a);
 }
 
@@ -149,7 +152,7 @@ static void cancel_queued(struct sr1__env_completions *b)
     while (k) {
         struct sr1__env_request *next = k->next;
 
-        if (k->box == b) {
+        if (k->completions == b) {
             sr1__env_request_free_text(k);
             k->state = SR1__REQUEST_NONE;
             b->waiting--;
@@ -165,9 +168,9 @@ static void detach_running(struct sr1__env_completions *b)
 {
     for (struct sr1__env_call *c = b->executor->calls; c; c = c->next) {
         for (size_t i = 0; i < c->n; i++) {
-            if (!c->asks[i] || c->asks[i]->box != b)
+            if (!c->requests[i] || c->requests[i]->completions != b)
                 continue;
-            c->asks[i] = NULL;
+            c->requests[i] = NULL;
             b->waiting--;
         }
     }
@@ -181,10 +184,10 @@ void sr1__env_completions_free(struct sr1__env_completions *b)
     cancel_queued(b);
     detach_running(b);
     (void)collect_done_requests(b, NULL);
-    b->executor->n_boxes--;
+    b->executor->n_engines--;
     sr1__env_executor_notify(b->executor);
     pthread_mutex_unlock(&b->executor->lock);
     pthread_cond_destroy(&b->answered);
-    sr1__free(b->asks);
+    sr1__free(b->requests);
     sr1__free(b);
 }

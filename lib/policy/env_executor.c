@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
+#include <math.h>
+
 #define MAX_LOST 64 /* threads given up; then actions fail at once */
 
 /* ---- calls ---- */
@@ -16,7 +18,7 @@ static void env_call_free(struct sr1__env_call *c)
 {
     for (size_t i = 0; c->actions && i < c->n; i++)
         sr1__free((char *)(uintptr_t)c->actions[i].text);
-    sr1__free(c->asks);
+    sr1__free(c->requests);
     sr1__free(c->actions);
     sr1__free(c->observations);
     sr1__free(c);
@@ -28,10 +30,10 @@ static struct sr1__env_call *env_call_new(size_t n)
 
     if (!c)
         return NULL;
-    c->asks = sr1__calloc(n, sizeof(struct sr1__env_request *));
+    c->requests = sr1__calloc(n, sizeof(struct sr1__env_request *));
     c->actions = sr1__calloc(n, sizeof(*c->actions));
     c->observations = sr1__calloc(n, sizeof(*c->observations));
-    if (c->asks && c->actions && c->observations)
+    if (c->requests && c->actions && c->observations)
         return c;
     env_call_free(c);
     return NULL;
@@ -68,7 +70,7 @@ void sr1__env_request_free_text(struct sr1__env_request *k)
 static void add_request_to_call(struct sr1__env_call *c, struct sr1__env_request *k)
 {
     k->state = SR1__REQUEST_RUNNING;
-    c->asks[c->n] = k;
+    c->requests[c->n] = k;
     c->actions[c->n++] = k->action;
     k->action.text = NULL;
 }
@@ -114,7 +116,6 @@ static struct sr1__env_call *begin_env_call(struct sr1__env_executor *a,
     while (!joined && c->n < share)
         add_request_to_call(c, pop_request(a));
     c->worker = w;
-    c->began = sr1__now();
     c->next = a->calls;
     a->calls = c;
     return c;
@@ -139,22 +140,22 @@ static void complete_request(struct sr1__env_request *k, struct sr1__observation
     }
     k->observation = *o;
     k->state = SR1__REQUEST_DONE;
-    pthread_cond_signal(&k->box->answered);
-    if (k->box->on_answer)
-        k->box->on_answer(k->box->on_answer_arg);
+    pthread_cond_signal(&k->completions->answered);
+    if (k->completions->on_answer)
+        k->completions->on_answer(k->completions->on_answer_arg);
 }
 
-/* The environment failed: so do all boxes that asked. */
-static void fail_requests(struct sr1__env_request *const *asks, size_t n,
+/* The environment failed: so do all engines that asked. */
+static void fail_requests(struct sr1__env_request *const *requests, size_t n,
                           sr1_status status)
 {
     for (size_t i = 0; i < n; i++) {
         struct sr1__observation none;
 
-        if (asks[i] && asks[i]->box->error.code == SR1_OK)
-            sr1__error_save(&asks[i]->box->error, status);
+        if (requests[i] && requests[i]->completions->error.code == SR1_OK)
+            sr1__error_save(&requests[i]->completions->error, status);
         sr1__observation_init(&none);
-        complete_request(asks[i], &none);
+        complete_request(requests[i], &none);
     }
 }
 
@@ -170,11 +171,11 @@ static void end_env_call(struct sr1__env_executor *a, struct sr1__env_call *c,
     }
     unlink_env_call(a, c);
     if (status != SR1_OK) {
-        fail_requests(c->asks, c->n, status);
+        fail_requests(c->requests, c->n, status);
         return;
     }
     for (size_t i = 0; i < c->n; i++)
-        complete_request(c->asks[i], &c->observations[i]);
+        complete_request(c->requests[i], &c->observations[i]);
 }
 
 /* Detach the worker thread of an abandoned call; its observations will be discarded. */
@@ -245,7 +246,7 @@ void sr1__env_executor_notify(struct sr1__env_executor *a)
 /* Has what is queued gathered for long enough? */
 static int is_batch_due(const struct sr1__env_executor *a)
 {
-    return a->quit || a->n_stuck >= a->n_boxes || sr1__now() >= a->since + a->wait;
+    return a->quit || a->n_stuck >= a->n_engines || sr1__now() >= a->since + a->wait;
 }
 
 /* Until something is queued, or what is queued may be due. */
@@ -355,7 +356,7 @@ void sr1__env_executor_free(struct sr1__env_executor *a)
         return;
     pthread_mutex_lock(&a->lock);
     a->quit = 1;
-    while (a->calls && !a->env_lock) /* no box is left to want their answers */
+    while (a->calls && !a->env_lock) /* no engine is left to want their answers */
         abandon_worker(a, a->calls);
     pthread_cond_broadcast(&a->wake);
     pthread_mutex_unlock(&a->lock);
@@ -381,30 +382,60 @@ static void time_out_request(struct sr1__env_executor *a, struct sr1__env_reques
     complete_request(k, &o);
 }
 
-/* Abandon the call: the rows that asked go on without an answer. */
-static void abandon_call(struct sr1__env_executor *a, struct sr1__env_call *c)
+/* Sequences that asked too long ago go on without an answer. Returns how many did. */
+static size_t time_out_requests(struct sr1__env_executor *a, struct sr1__env_call *c,
+                                double late)
 {
-    for (size_t i = 0; i < c->n; i++)
-        time_out_request(a, c->asks[i]);
-    abandon_worker(a, c);
-    start_missing(a);
+    size_t n = 0;
+
+    for (size_t i = 0; i < c->n; i++) {
+        if (!c->requests[i] || c->requests[i]->asked > late)
+            continue;
+        time_out_request(a, c->requests[i]);
+        c->requests[i] = NULL;
+        n++;
+    }
+    return n;
 }
 
-void sr1__env_executor_abandon_late(struct sr1__env_executor *a)
+static int is_wanted(const struct sr1__env_call *c)
 {
-    double late = sr1__now() - a->deadline;
-    struct sr1__env_call *next;
+    for (size_t i = 0; i < c->n; i++)
+        if (c->requests[i])
+            return 1;
+    return 0;
+}
 
-    for (struct sr1__env_call *c = a->calls; c && a->deadline > 0; c = next) {
-        next = c->next;
-        if (c->began <= late)
-            abandon_call(a, c);
-    }
-    start_missing(a);                    /* lost threads may have come back since */
-    while (a->n_live == 0 && a->first) { /* no thread is left that could try */
-        struct sr1__env_request *k = pop_request(a);
+static void time_out_queued(struct sr1__env_executor *a, double late)
+{
+    struct sr1__env_request *k = a->first, *next;
 
+    a->first = NULL;
+    a->n_queued = 0;
+    for (; k; k = next) {
+        next = k->next;
+        if (k->asked > late && a->n_live > 0) {
+            sr1__env_executor_enqueue(a, k);
+            continue;
+        }
         sr1__env_request_free_text(k);
         time_out_request(a, k);
     }
+}
+
+/* Time out what was asked before the deadline's time, and abandon calls that nobody waits
+ * for any more. With no thread left that could try, all that is queued is late. */
+void sr1__env_executor_abandon_late(struct sr1__env_executor *a)
+{
+    double late = a->deadline > 0 ? sr1__now() - a->deadline : -HUGE_VAL;
+    struct sr1__env_call *next;
+
+    for (struct sr1__env_call *c = a->calls; c; c = next) {
+        next = c->next;
+        if (time_out_requests(a, c, late) > 0 && !is_wanted(c))
+            abandon_worker(a, c);
+    }
+    start_missing(a); /* lost threads may have come back since */
+    if (a->n_live == 0 || (a->first && a->first->asked <= late))
+        time_out_queued(a, late);
 }

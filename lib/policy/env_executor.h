@@ -3,10 +3,10 @@
  *
  * Actions are batched until the oldest has been queued for `wait` seconds, or until every
  * engine is only waiting for observations. Then threads of the executor take what is
- * queued, all of it or each its share; answers come into the box of the loop that asked.
- * A call that takes longer than the deadline is given up: its rows get
- * SR1_ACTION_TIMEOUT, another thread takes its place, and the answer, should it ever
- * come, is thrown away. */
+ * queued, all of it or each its share; answers come into the completion queue of the loop
+ * that asked. A request that has no answer at its deadline, which counts from when it was
+ * queued, gets SR1_ACTION_TIMEOUT. Where nobody waits for a call any more, another thread
+ * takes its place, and the answer, should it ever come, is thrown away. */
 #ifndef SR1__POLICY_ENV_EXECUTOR_H
 #define SR1__POLICY_ENV_EXECUTOR_H
 
@@ -25,7 +25,7 @@ struct sr1__env_completion {
 
 struct sr1__env_executor_options {
     int32_t threads;
-    double deadline; /* of a call in seconds; 0: none */
+    double deadline; /* of a request in seconds; 0: none */
     double wait;     /* seconds in which actions gather; 0: they do not */
     /* NULL, or held around a call: the environment is no one that waits, and a call
      * carries out all that is queued. */
@@ -35,9 +35,9 @@ struct sr1__env_executor_options {
 /* Keeps a reference to env; env_lock must outlive the executor. */
 sr1_status sr1__env_executor_new(struct sr1__env_executor **out, sr1_env *env,
                                  const struct sr1__env_executor_options *options);
-/* After all boxes are gone. Does not wait for calls under way, unless they hold env_lock:
- * their threads end when the calls do, and the last one frees what they use. NULL is
- * fine. */
+/* After all completion queues are gone. Does not wait for calls under way, unless they
+ * hold env_lock: their threads end when the calls do, and the last one frees what they
+ * use. NULL is fine. */
 void sr1__env_executor_free(struct sr1__env_executor *a);
 
 /* The completion queue of one engine for its sequences [0, rows). While it exists, the

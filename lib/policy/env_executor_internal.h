@@ -17,18 +17,19 @@ enum sr1__env_request_state {
     SR1__REQUEST_DONE
 };
 
-/* The action of one row of a box. */
+/* The action of one row of an engine. */
 struct sr1__env_request {
     struct sr1__env_request *next; /* in the queue */
-    struct sr1__env_completions *box;
+    struct sr1__env_completions *completions;
     enum sr1__env_request_state state;
     struct sr1__action action; /* text is ours until the call begins */
+    double asked;              /* when; the deadline counts from there */
     struct sr1__observation observation;
 };
 
 struct sr1__env_completions {
     struct sr1__env_executor *executor;
-    struct sr1__env_request *asks; /* [rows] */
+    struct sr1__env_request *requests; /* [rows] */
     int32_t n_rows;
     size_t waiting;
     int stuck; /* its owner can do nothing but wait */
@@ -49,11 +50,10 @@ struct sr1__env_worker {
 struct sr1__env_call {
     struct sr1__env_call *next; /* of those under way */
     struct sr1__env_worker *worker;
-    double began;
     int lost;
     size_t n;
     struct sr1__env_request *
-        *asks; /* [n]; NULL: nobody wants it; not to be touched once lost */
+        *requests; /* [n]; NULL: nobody wants it; not to be touched once lost */
     struct sr1__action *actions;
     struct sr1__observation *observations;
 };
@@ -70,7 +70,7 @@ struct sr1__env_executor {
     struct sr1__env_request *first, *last; /* the queue */
     size_t n_queued;
     double since; /* when the first of them was queued */
-    int32_t n_boxes, n_stuck;
+    int32_t n_engines, n_stuck;
     struct sr1__env_call *calls;     /* under way, not lost */
     struct sr1__env_worker *workers; /* [n_workers] */
     int32_t n_workers;
@@ -87,7 +87,7 @@ void sr1__env_executor_enqueue(struct sr1__env_executor *a, struct sr1__env_requ
 void sr1__env_executor_notify(struct sr1__env_executor *a);
 /* Time out what is past the deadline, and start threads in place of those given up. */
 void sr1__env_executor_abandon_late(struct sr1__env_executor *a);
-/* Free the text that the ask still owns. */
+/* Free the text that the request still owns. */
 void sr1__env_request_free_text(struct sr1__env_request *k);
 
 #endif

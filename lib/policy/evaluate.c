@@ -4,6 +4,7 @@
 #include "policy/dataset_queries.h"
 #include "policy/rollout_internal.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/struct.h"
 #include "environment/env/thinking_turn.h"
@@ -91,7 +92,7 @@ static sr1_status score_trajectory(const struct evaluation_run *w,
     const char **truths = sr1__calloc(n_truths + 1, sizeof(char *));
     sr1_status st = truths ? SR1_OK : sr1__fail_nomem("gold answers");
 
-    *out = (sr1_eval_scores){.struct_size = sizeof(*out)};
+    *out = (sr1_eval_scores){.struct_size = sizeof(*out), .with_answers = n_truths > 0};
     out->answered = sr1_trajectory_stop_reason(t) == SR1_STOP_ANSWER;
     for (size_t i = 0; truths && i < n_truths; i++)
         truths[i] = sr1_row_answer(row, i);
@@ -111,38 +112,68 @@ static sr1_status score_trajectory(const struct evaluation_run *w,
 
 /* ---- sums by data source ---- */
 
+/* The first ones compare with gold answers. */
 static const size_t summed[] = {
     offsetof(sr1_eval_scores, exact_match), offsetof(sr1_eval_scores, f1),
     offsetof(sr1_eval_scores, sub_match),   offsetof(sr1_eval_scores, bleu),
     offsetof(sr1_eval_scores, rouge1),      offsetof(sr1_eval_scores, rouge2),
-    offsetof(sr1_eval_scores, rougeL),      offsetof(sr1_eval_scores, format),
-    offsetof(sr1_eval_scores, answered),    offsetof(sr1_eval_scores, searches),
-    offsetof(sr1_eval_scores, tokens),      offsetof(sr1_eval_scores, embedding),
+    offsetof(sr1_eval_scores, rougeL),      offsetof(sr1_eval_scores, embedding),
+    offsetof(sr1_eval_scores, format),      offsetof(sr1_eval_scores, answered),
+    offsetof(sr1_eval_scores, searches),    offsetof(sr1_eval_scores, tokens),
     offsetof(sr1_eval_scores, reward),      offsetof(sr1_eval_scores, success),
     offsetof(sr1_eval_scores, thinking)};
 
+#define N_COMPARED 8
+
 #define N_SUMMED (sizeof(summed) / sizeof(summed[0]))
 
-static sr1_status find_source_scores(sr1_evaluation *e, const char *source,
-                                     sr1_eval_scores **out)
+/* Each source is nine figures of a validation: a file whose rows all have names of their
+ * own gets no more than this many. */
+#define MAX_SOURCES 256
+#define OTHER "other"
+
+static sr1_eval_scores *find_source(const sr1_evaluation *e, const char *source)
 {
-    sr1_eval_scores *p;
+    for (size_t i = 1; i < e->n; i++)
+        if (strcmp(e->of[i].data_source, source) == 0)
+            return &e->of[i];
+    return NULL;
+}
+
+static sr1_status add_source(sr1_evaluation *e, const char *source)
+{
+    sr1_eval_scores *p = sr1__realloc(e->of, e->n + 1, sizeof(*p));
     char *name;
 
-    for (size_t i = 1; i < e->n; i++)
-        if (strcmp(e->of[i].data_source, source) == 0) {
-            *out = &e->of[i];
-            return SR1_OK;
-        }
-    p = sr1__realloc(e->of, e->n + 1, sizeof(*p));
     if (!p)
         return sr1__fail_nomem("evaluation");
     e->of = p;
     name = sr1__strdup(source);
     if (!name)
         return sr1__fail_nomem("evaluation");
-    p[e->n] = (sr1_eval_scores){.struct_size = sizeof(*p), .data_source = name};
-    *out = &p[e->n++];
+    p[e->n++] = (sr1_eval_scores){.struct_size = sizeof(*p), .data_source = name};
+    return SR1_OK;
+}
+
+static sr1_status find_source_scores(sr1_evaluation *e, const char *source,
+                                     sr1_eval_scores **out)
+{
+    *out = find_source(e, source);
+    if (*out)
+        return SR1_OK;
+    if (e->n > MAX_SOURCES) {
+        source = OTHER;
+        *out = find_source(e, source);
+        if (!*out)
+            sr1__log(SR1_LOG_WARN,
+                     "evaluation: there are more than %d data sources; the further ones "
+                     "are scored together, as '%s'",
+                     MAX_SOURCES, source);
+    }
+    if (!*out) {
+        SR1__TRY(add_source(e, source));
+        *out = &e->of[e->n - 1];
+    }
     return SR1_OK;
 }
 
@@ -151,6 +182,7 @@ static void add_eval_scores(sr1_eval_scores *sum, sr1_eval_scores *one)
     for (size_t i = 0; i < N_SUMMED; i++)
         *score_field(sum, summed[i]) += *score_field(one, summed[i]);
     sum->rows++;
+    sum->with_answers += one->with_answers;
 }
 
 static int compare_source_names(const void *a, const void *b)
@@ -163,10 +195,12 @@ static int compare_source_names(const void *a, const void *b)
 static void average_scores(sr1_evaluation *e)
 {
     for (size_t k = 0; k < e->n; k++)
-        for (size_t i = 0; i < N_SUMMED; i++)
-            *score_field(&e->of[k], summed[i]) =
-                e->of[k].rows ? *score_field(&e->of[k], summed[i]) / (double)e->of[k].rows
-                              : NAN;
+        for (size_t i = 0; i < N_SUMMED; i++) {
+            sr1_eval_scores *s = &e->of[k];
+            int64_t n = i < N_COMPARED ? s->with_answers : s->rows;
+
+            *score_field(s, summed[i]) = n ? *score_field(s, summed[i]) / (double)n : NAN;
+        }
     qsort(e->of + 1, e->n - 1, sizeof(*e->of), compare_source_names);
 }
 

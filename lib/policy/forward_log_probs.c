@@ -3,18 +3,39 @@
 #include "policy/rollout_internal.h"
 
 #include "base/mem.h"
+#include "base/rng.h"
 
 #include <inttypes.h>
 
+/* The keys of a micro-batch's tokens. NULL without memory; freed with sr1__free. */
+static uint64_t *make_dropout_keys(const struct sr1__microbatch *mb,
+                                   const struct sr1__token_dropout *dropout)
+{
+    uint64_t *keys = sr1__calloc(mb->n_tokens + 1, sizeof(*keys));
+
+    for (size_t i = 0; keys && i < mb->n_seqs; i++)
+        for (int32_t t = mb->cu_seqlens[i]; t < mb->cu_seqlens[i + 1]; t++) {
+            uint64_t place[2] = {mb->sequence[i], (uint64_t)mb->positions[t]};
+
+            keys[t] = sr1__hash64(place, sizeof(place), dropout->key);
+        }
+    return keys;
+}
+
 static sr1_tensor *run_packed_forward(sr1_scope *s, sr1_model *m,
-                                      const struct sr1__microbatch *mb, int checkpoint)
+                                      const struct sr1__microbatch *mb, int checkpoint,
+                                      const struct sr1__token_dropout *dropout)
 {
     int64_t *cu = sr1__calloc(mb->n_seqs + 1, sizeof(*cu));
+    uint64_t *keys = dropout ? make_dropout_keys(mb, dropout) : NULL;
+    struct sr1__lora_dropout drops = {dropout ? dropout->p : 0.0, keys};
     struct sr1__packed in = {.ids = mb->ids, .cu_seqlens = cu, .n_seqs = mb->n_seqs};
-    struct sr1__forward_options o = {.checkpoint = checkpoint};
+    struct sr1__forward_options o = {.checkpoint = checkpoint, .dropout = &drops};
     sr1_tensor *hidden = NULL;
 
-    if (!cu) {
+    if (!cu || (dropout && !keys)) {
+        sr1__free(cu);
+        sr1__free(keys);
         sr1__scope_fail(s, SR1_E_NOMEM, "out of memory for sequence bounds");
         return NULL;
     }
@@ -22,6 +43,7 @@ static sr1_tensor *run_packed_forward(sr1_scope *s, sr1_model *m,
         cu[i] = mb->cu_seqlens[i];
     hidden = sr1__qwen_forward(s, m, &in, &o);
     sr1__free(cu);
+    sr1__free(keys);
     return t_index_select(s, hidden, 0, t_from_i32(s, mb->target_rows, mb->n_targets));
 }
 
@@ -41,7 +63,7 @@ sr1_tensor *sr1__forward_log_probs(sr1_scope *s, sr1_model *m,
                                    const struct sr1__microbatch *mb,
                                    const struct sr1__log_prob_options *o)
 {
-    sr1_tensor *hidden = run_packed_forward(s, m, mb, o->checkpoint);
+    sr1_tensor *hidden = run_packed_forward(s, m, mb, o->checkpoint, o->dropout);
     sr1_tensor *targets = t_from_i32(s, mb->target_ids, mb->n_targets);
 
     check_targets(s, m, mb);
@@ -50,9 +72,10 @@ sr1_tensor *sr1__forward_log_probs(sr1_scope *s, sr1_model *m,
 }
 
 sr1_tensor *sr1__forward_values(sr1_scope *s, sr1_model *critic,
-                                const struct sr1__microbatch *mb, int checkpoint)
+                                const struct sr1__microbatch *mb, int checkpoint,
+                                const struct sr1__token_dropout *dropout)
 {
-    sr1_tensor *hidden = run_packed_forward(s, critic, mb, checkpoint);
+    sr1_tensor *hidden = run_packed_forward(s, critic, mb, checkpoint, dropout);
 
     return t_to(s, sr1__qwen_values(s, critic, hidden), SR1__F32);
 }
@@ -66,7 +89,7 @@ static void truncated_log_probs(sr1_scope *s, sr1_model *m,
 {
     size_t vocab = (size_t)m->config.vocab_size;
     float *row = sr1__malloc(vocab * sizeof(*row));
-    sr1_tensor *hidden = run_packed_forward(s, m, mb, 0);
+    sr1_tensor *hidden = run_packed_forward(s, m, mb, 0, NULL);
 
     if (!row)
         sr1__scope_fail(s, SR1_E_NOMEM, "out of memory for a row of logits");

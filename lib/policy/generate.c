@@ -234,7 +234,7 @@ static sr1_status generate_exclusively(sr1_rollout *r, const sr1_query *queries,
         SR1__TRY(sr1__rollout_make_decoders(r));
     g.engines = remote ? &r->server : r->engines;
     g.n_engines = remote ? 1 : r->n_engines;
-    g.env = o->no_search ? r->deaf_env : r->env;
+    g.env = o->no_search ? r->no_search_env : r->env;
     g.group_size = o->group_size;
     g.sampling = o->greedy ? greedy_sampling() : r->sampling;
     g.max_tokens = o->max_tokens ? o->max_tokens : r->limits.max_tokens;
@@ -255,15 +255,15 @@ static sr1_status generate_exclusively(sr1_rollout *r, const sr1_query *queries,
     return st;
 }
 
-/* What cannot be meant is told of once. */
+/* Warnings about settings, once. */
 static void tell_remarks(sr1_rollout *r)
 {
     const char *remarks[] = {r->no_engine, r->odd_pair};
 
-    for (size_t i = 0; i < sizeof(remarks) / sizeof(remarks[0]) && !r->told; i++)
+    for (size_t i = 0; i < sizeof(remarks) / sizeof(remarks[0]) && !r->warned; i++)
         if (remarks[i])
             sr1__log(SR1_LOG_WARN, "%s", remarks[i]);
-    r->told = 1;
+    r->warned = 1;
 }
 
 sr1_status sr1_rollout_generate(sr1_rollout *r, const sr1_query *queries, size_t n,

@@ -198,7 +198,7 @@ static size_t tail_room_needed(const struct sr1__level_branch_call *c,
 sr1_status sr1__level_branch_append(struct sr1__level_branch *row,
                                     const struct sr1__level_branch_call *c,
                                     const struct sr1__level_branch_task *task, int32_t id,
-                                    int32_t *fate)
+                                    int32_t *outcome)
 {
     size_t before = row->text.len, tag = strlen(c->action_tag);
     const char *text;
@@ -213,12 +213,12 @@ sr1_status sr1__level_branch_append(struct sr1__level_branch *row,
     if (find_action(row, c, before > tag ? before - tag : 0) < row->text.len)
         row->drawing = 0;
     else if (sr1__tokenizer_stops(c->rollout->tokenizer, id))
-        *fate = SR1__BRANCH_NO_ACTION;
+        *outcome = SR1__BRANCH_NO_ACTION;
     else if (row->made >= c->o->max_tokens[row->level])
-        *fate = SR1__BRANCH_TRUNCATED;
+        *outcome = SR1__BRANCH_TRUNCATED;
     else if ((int64_t)(row->base + row->ids.n + tail_room_needed(c, task)) >=
              c->rollout->limits.max_context)
-        *fate = SR1__BRANCH_CONTEXT_FULL;
+        *outcome = SR1__BRANCH_CONTEXT_FULL;
     return SR1_OK;
 }
 
@@ -242,14 +242,14 @@ static int64_t count_thoughts(const struct sr1__level_branch *row,
 sr1_status sr1__level_branch_finish(struct sr1__level_branch *row,
                                     const struct sr1__level_branch_call *c,
                                     const struct sr1__level_branch_task *task,
-                                    size_t *keep, int32_t *fate)
+                                    size_t *keep, int32_t *outcome)
 {
     sr1_thinking_step step = {.struct_size = sizeof step};
     size_t cut = find_action(row, c, 0), from;
 
     SR1__TRY(sr1_thinking_parse(row->text.data, cut, &step));
     if (step.fallbacks & SR1_THINKING_THINK_OPEN) {
-        *fate = SR1__BRANCH_MALFORMED;
+        *outcome = SR1__BRANCH_MALFORMED;
         return SR1_OK;
     }
     row->cost = count_thoughts(row, &step);

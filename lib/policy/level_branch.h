@@ -48,19 +48,19 @@ sr1_status sr1__level_branch_begin(struct sr1__level_branch *row,
  * token of the action's context. */
 sr1_status sr1__level_branch_begin_sampled(struct sr1__level_branch *row,
                                            const struct sr1__level_branch_task *task);
-/* Take a drawn token. *fate: SR1__BRANCH_COMPARED while all is well; row->drawing 0: the
- * action has begun. */
+/* Take a drawn token. *outcome: SR1__BRANCH_COMPARED while all is well; row->drawing 0:
+ * the action has begun. */
 sr1_status sr1__level_branch_append(struct sr1__level_branch *row,
                                     const struct sr1__level_branch_call *c,
                                     const struct sr1__level_branch_task *task, int32_t id,
-                                    int32_t *fate);
+                                    int32_t *outcome);
 /* The thoughts end where the action begins, and the step's own action follows: ids is all
  * the decoder has to read behind the history, of which it may have read more than
  * *keep. */
 sr1_status sr1__level_branch_finish(struct sr1__level_branch *row,
                                     const struct sr1__level_branch_call *c,
                                     const struct sr1__level_branch_task *task,
-                                    size_t *keep, int32_t *fate);
+                                    size_t *keep, int32_t *outcome);
 /* Free a branch; a zeroed one is fine. */
 void sr1__level_branch_free(struct sr1__level_branch *row);
 

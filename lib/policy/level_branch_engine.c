@@ -18,7 +18,7 @@
 struct branch_slot {
     struct sr1__level_branch_task *task; /* NULL: free */
     struct sr1__level_branch rows[LEVELS];
-    int32_t fate; /* other than COMPARED: given up */
+    int32_t outcome; /* other than COMPARED: given up */
 };
 
 struct branch_engine {
@@ -196,11 +196,11 @@ static sr1_status fork_prefix(struct branch_engine *l, struct sr1__level_branch 
 }
 
 /* Thoughts are asked for in words: the level's sentence goes to the end of what the
- * environment said last. *fate: SR1__BRANCH_CONTEXT_FULL where the context ends before
+ * environment said last. *outcome: SR1__BRANCH_CONTEXT_FULL where the context ends before
  * it. */
 static sr1_status append_level_prompt(struct branch_engine *l,
                                       struct sr1__level_branch *row, size_t history,
-                                      int32_t *fate)
+                                      int32_t *outcome)
 {
     const sr1_rollout *r = l->w->call.rollout;
     const struct sr1__ids *open = &r->border.open_ids;
@@ -224,7 +224,7 @@ static sr1_status append_level_prompt(struct branch_engine *l,
     row->base += words.n;
     row->asked_in_words = 1;
     if (!fits_context(l, row->base))
-        *fate = SR1__BRANCH_CONTEXT_FULL;
+        *outcome = SR1__BRANCH_CONTEXT_FULL;
     else if (st == SR1_OK)
         st = read_ids(l, row->at, words.v, words.n);
     sr1__ids_free(&words);
@@ -234,7 +234,8 @@ static sr1_status append_level_prompt(struct branch_engine *l,
 /* Fork the prefix for one level. A level prompt can make its message longer than the
  * sampled one, so the context is checked again. */
 static sr1_status begin_branch(struct branch_engine *l, struct sr1__level_branch *row,
-                               const struct sr1__level_branch_task *task, int32_t *fate)
+                               const struct sr1__level_branch_task *task,
+                               int32_t *outcome)
 {
     size_t history = task->turn.message.begin;
 
@@ -243,19 +244,19 @@ static sr1_status begin_branch(struct branch_engine *l, struct sr1__level_branch
         return sr1__level_branch_begin_sampled(row, task);
     }
     if (row->level > 0 && l->w->call.o->prompts)
-        SR1__TRY(append_level_prompt(l, row, history, fate));
+        SR1__TRY(append_level_prompt(l, row, history, outcome));
     else
         SR1__TRY(fork_prefix(l, row, history));
     SR1__TRY(sr1__level_branch_begin(row, &l->w->call, task));
     if (!fits_context(l, row->base + row->ids.n))
-        *fate = SR1__BRANCH_CONTEXT_FULL;
+        *outcome = SR1__BRANCH_CONTEXT_FULL;
     return SR1_OK;
 }
 
 static void drop_slot(struct branch_engine *l, struct branch_slot *s)
 {
-    s->task->out->fate = s->fate;
-    l->stats.fates[s->fate]++;
+    s->task->out->outcome = s->outcome;
+    l->stats.outcomes[s->outcome]++;
     close_slot(l, s);
 }
 
@@ -264,12 +265,12 @@ static sr1_status admit_branch_step(struct branch_engine *l, struct branch_slot 
 {
     SR1__TRY(load_prefix(l));
     s->task = &l->w->tasks[l->next++];
-    s->fate = SR1__BRANCH_COMPARED;
-    for (int32_t k = 0; k < LEVELS && s->fate == SR1__BRANCH_COMPARED; k++) {
+    s->outcome = SR1__BRANCH_COMPARED;
+    for (int32_t k = 0; k < LEVELS && s->outcome == SR1__BRANCH_COMPARED; k++) {
         s->rows[k].level = k;
-        SR1__TRY(begin_branch(l, &s->rows[k], s->task, &s->fate));
+        SR1__TRY(begin_branch(l, &s->rows[k], s->task, &s->outcome));
     }
-    if (s->fate != SR1__BRANCH_COMPARED)
+    if (s->outcome != SR1__BRANCH_COMPARED)
         drop_slot(l, s);
     return SR1_OK;
 }
@@ -315,11 +316,11 @@ static sr1_status sample_thoughts(struct branch_engine *l)
     SR1__TRY(step_slots(l, l->inputs, n, &n_out));
     l->stats.tokens_made += (int64_t)n_out;
     for (size_t k = 0; k < n_out; k++)
-        if (l->of[k]->fate == SR1__BRANCH_COMPARED)
+        if (l->of[k]->outcome == SR1__BRANCH_COMPARED)
             SR1__TRY(sr1__level_branch_append(l->drawing[k], &l->w->call, l->of[k]->task,
-                                              l->outputs[k].ids[0], &l->of[k]->fate));
+                                              l->outputs[k].ids[0], &l->of[k]->outcome));
     for (size_t k = 0; k < n_out; k++)
-        if (l->of[k]->task && l->of[k]->fate != SR1__BRANCH_COMPARED)
+        if (l->of[k]->task && l->of[k]->outcome != SR1__BRANCH_COMPARED)
             drop_slot(l, l->of[k]);
     return SR1_OK;
 }
@@ -343,7 +344,7 @@ static sr1_status finish_branch(struct branch_engine *l, struct branch_slot *s,
 
     if (!row->stream)
         return SR1_OK;
-    SR1__TRY(sr1__level_branch_finish(row, &l->w->call, s->task, &keep, &s->fate));
+    SR1__TRY(sr1__level_branch_finish(row, &l->w->call, s->task, &keep, &s->outcome));
     if (row->asked_in_words) {
         const struct sr1__level_branch *own = &s->rows[s->task->out->level];
 
@@ -351,7 +352,7 @@ static sr1_status finish_branch(struct branch_engine *l, struct branch_slot *s,
         row->fed = 0;
         return l->engine->ops->copy(l->engine->self, own->at, row->at, history);
     }
-    if (s->fate != SR1__BRANCH_COMPARED || row->fed <= keep)
+    if (s->outcome != SR1__BRANCH_COMPARED || row->fed <= keep)
         return SR1_OK;
     row->fed = keep;
     return truncate_slot(l, &row->at, row->base + keep);
@@ -364,19 +365,20 @@ static sr1_status prepare_slot(struct branch_engine *l, struct branch_slot *s,
 {
     const struct sr1__span_of_tokens *action = &s->task->turn.action;
 
-    for (int k = 0; k < LEVELS && s->fate == SR1__BRANCH_COMPARED; k++) {
+    for (int k = 0; k < LEVELS && s->outcome == SR1__BRANCH_COMPARED; k++) {
         struct sr1__level_branch *row = &s->rows[k];
 
         SR1__TRY(finish_branch(l, s, row));
-        if (s->fate == SR1__BRANCH_COMPARED && !fits_context(l, row->base + row->ids.n))
-            s->fate = SR1__BRANCH_CONTEXT_FULL;
+        if (s->outcome == SR1__BRANCH_COMPARED &&
+            !fits_context(l, row->base + row->ids.n))
+            s->outcome = SR1__BRANCH_CONTEXT_FULL;
         inputs[k] = (struct sr1__engine_input){.slot = row->at,
                                                .ids = row->ids.v + row->fed,
                                                .n_ids = row->ids.n - row->fed};
         asked[k] = action->end - action->begin;
         l->stats.tokens_alone += (int64_t)(row->base + row->ids.n - 1);
     }
-    *ready = s->fate == SR1__BRANCH_COMPARED;
+    *ready = s->outcome == SR1__BRANCH_COMPARED;
     if (!*ready)
         drop_slot(l, s);
     return SR1_OK;
@@ -418,7 +420,7 @@ static sr1_status store_branch_scores(const struct branch_engine *l,
             memcpy(task->entropies + (turn->action.begin - turn->message.begin),
                    entropies, n * sizeof *entropies);
     }
-    task->out->fate = SR1__BRANCH_COMPARED;
+    task->out->outcome = SR1__BRANCH_COMPARED;
     return SR1_OK;
 }
 
@@ -470,7 +472,7 @@ static sr1_status score_ready_actions(struct branch_engine *l)
         if (l->w->call.o->look)
             show_branches(l, l->of[i]);
         at += LEVELS * l->asked[i * LEVELS];
-        l->stats.fates[SR1__BRANCH_COMPARED]++;
+        l->stats.outcomes[SR1__BRANCH_COMPARED]++;
         close_slot(l, l->of[i]);
     }
     return SR1_OK;
@@ -502,7 +504,7 @@ static void add_branch_stats(struct sr1__level_branch_work *w,
 {
     pthread_mutex_lock(&w->lock);
     for (int k = 0; k < SR1__BRANCH_OUTCOMES; k++)
-        w->stats.fates[k] += s->fates[k];
+        w->stats.outcomes[k] += s->outcomes[k];
     w->stats.tokens_made += s->tokens_made;
     w->stats.tokens_fed += s->tokens_fed;
     w->stats.tokens_alone += s->tokens_alone;

@@ -43,9 +43,9 @@ static void init_step(struct sr1__level_branch_step *s,
                       const struct sr1__thinking_turn *turn, int wanted)
 {
     s->level = turn->step.level - 1;
-    s->fate = !wanted             ? SR1__BRANCH_EXCLUDED
-              : is_readable(turn) ? SR1__BRANCH_COMPARED
-                                  : SR1__BRANCH_UNPARSED;
+    s->outcome = !wanted             ? SR1__BRANCH_EXCLUDED
+                 : is_readable(turn) ? SR1__BRANCH_COMPARED
+                                     : SR1__BRANCH_UNPARSED;
     for (int k = 0; k < LEVELS; k++)
         s->confidences[k] = s->costs[k] = NAN;
 }
@@ -69,11 +69,11 @@ static void read_turns(struct sr1__level_branch_work *w, sr1_trajectory *t, int 
         init_step(s, &turn, wanted);
         for (size_t i = turn.thoughts.begin; i < turn.thoughts.end; i++)
             costs[policy + i - turn.message.begin] = 1.0F;
-        if (s->fate == SR1__BRANCH_COMPARED)
+        if (s->outcome == SR1__BRANCH_COMPARED)
             w->tasks[w->n_tasks++] = (struct sr1__level_branch_task){
                 .t = t, .turn = turn, .entropies = entropies + policy, .out = s};
         else
-            w->stats.fates[s->fate]++;
+            w->stats.outcomes[s->outcome]++;
         policy += turn.message.end - turn.message.begin;
     }
 }

@@ -26,7 +26,7 @@ enum sr1__branch_outcome {
 /* One turn of a trajectory, compared or not. */
 struct sr1__level_branch_step {
     int32_t level;                           /* the one it chose, from 0; -1: unknown */
-    int32_t fate;                            /* enum sr1__branch_outcome */
+    int32_t outcome;                         /* enum sr1__branch_outcome */
     double confidences[SR1_THINKING_LEVELS]; /* NaN unless compared */
     double costs[SR1_THINKING_LEVELS];       /* tokens of thought; NaN likewise */
 };
@@ -51,9 +51,9 @@ struct sr1__level_branch_options {
 
 /* What it took. */
 struct sr1__level_branch_stats {
-    int64_t fates[SR1__BRANCH_OUTCOMES]; /* turns */
-    int64_t tokens_made;                 /* of thoughts at other levels */
-    int64_t tokens_fed;                  /* through the model, and */
+    int64_t outcomes[SR1__BRANCH_OUTCOMES]; /* turns */
+    int64_t tokens_made;                    /* of thoughts at other levels */
+    int64_t tokens_fed;                     /* through the model, and */
     int64_t tokens_alone; /* if each of the sequences had been read by itself */
 };
 

@@ -36,9 +36,9 @@ struct turn_loop {
     struct sr1__engine_output *outputs;
     int32_t *acting; /* [n_acting] sequences whose turn ended in an action */
     size_t n_acting;
-    int32_t *held; /* [n_held] sequences whose actions gather */
-    size_t n_held;
-    int32_t held_rounds; /* since the first of them */
+    int32_t *pending; /* [n_pending] sequences whose actions gather */
+    size_t n_pending;
+    int32_t pending_rounds; /* since the first of them */
     struct sr1__action *actions;
     struct sr1__observation *observations;
     struct sr1__env_completion *received;
@@ -59,7 +59,7 @@ static void turn_loop_free(struct turn_loop *l)
     sr1__free(l->inputs);
     sr1__free(l->outputs);
     sr1__free(l->acting);
-    sr1__free(l->held);
+    sr1__free(l->pending);
     sr1__free(l->actions);
     sr1__free(l->observations);
     sr1__free(l->received);
@@ -74,11 +74,11 @@ static sr1_status allocate_rows(struct turn_loop *l)
     l->inputs = sr1__calloc(cap, sizeof(*l->inputs));
     l->outputs = sr1__calloc(cap, sizeof(*l->outputs));
     l->acting = sr1__calloc(cap, sizeof(*l->acting));
-    l->held = sr1__calloc(cap, sizeof(*l->held));
+    l->pending = sr1__calloc(cap, sizeof(*l->pending));
     l->actions = sr1__calloc(cap, sizeof(*l->actions));
     l->observations = sr1__calloc(cap, sizeof(*l->observations));
     l->received = sr1__calloc(cap, sizeof(*l->received));
-    return l->sequences && l->inputs && l->outputs && l->acting && l->held &&
+    return l->sequences && l->inputs && l->outputs && l->acting && l->pending &&
                    l->actions && l->observations && l->received
                ? SR1_OK
                : sr1__fail_nomem("rollout sequences");
@@ -134,14 +134,20 @@ static sr1_status turn_loop_init(struct turn_loop *l, struct sr1__generation *g,
 
 /* ---- the caller ---- */
 
+/* Called with the generation's lock held: sequences and tokens are counted together. */
+static void count_tokens(struct turn_loop *l)
+{
+    l->g->stats.policy_tokens += l->tokens;
+    l->tokens = 0;
+}
+
 static sr1_status report_progress(struct turn_loop *l)
 {
     struct sr1__generation *g = l->g;
     sr1_status st = SR1_OK;
 
     pthread_mutex_lock(&g->lock);
-    g->stats.policy_tokens += l->tokens;
-    l->tokens = 0;
+    count_tokens(l);
     if (g->options->progress)
         st = g->options->progress(g->options->user, (int64_t)g->finished,
                                   (int64_t)(g->n_queries * (size_t)g->group_size),
@@ -161,6 +167,7 @@ static sr1_status finish_sequence(struct turn_loop *l, int32_t i)
     l->engine->ops->close(l->engine->self, i);
     pthread_mutex_lock(&g->lock);
     g->finished++;
+    count_tokens(l);
     if (o->finished)
         st = o->finished(o->user, row->index, g->out[row->index]);
     pthread_mutex_unlock(&g->lock);
@@ -452,21 +459,21 @@ static int all_sequences_wait(const struct turn_loop *l)
 }
 
 /* Carry out the actions that have gathered. */
-static sr1_status execute_held_actions(struct turn_loop *l)
+static sr1_status execute_pending_actions(struct turn_loop *l)
 {
-    size_t n = l->n_held;
+    size_t n = l->n_pending;
     sr1_status st;
 
     for (size_t k = 0; k < n; k++)
-        l->actions[k] = sr1__sequence_action(&l->sequences[l->held[k]]);
-    l->n_held = 0;
-    l->held_rounds = 0;
+        l->actions[k] = sr1__sequence_action(&l->sequences[l->pending[k]]);
+    l->n_pending = 0;
+    l->pending_rounds = 0;
     st = call_environment(l, n);
     if (st != SR1_OK)
         return st;
     for (size_t k = 0; k < n; k++) {
         if (st == SR1_OK)
-            st = insert_observation(l, l->held[k], &l->observations[k]);
+            st = insert_observation(l, l->pending[k], &l->observations[k]);
         else
             sr1__observation_free(&l->observations[k]);
     }
@@ -479,7 +486,8 @@ static sr1_status execute_held_actions(struct turn_loop *l)
 static int may_gather(struct turn_loop *l)
 {
     return sr1__engine_is(l->engine, SR1__ENGINE_SYNCHRONOUS) &&
-           l->held_rounds++ < l->g->rollout->limits.batch_steps && !all_sequences_wait(l);
+           l->pending_rounds++ < l->g->rollout->limits.batch_steps &&
+           !all_sequences_wait(l);
 }
 
 static sr1_status submit_actions(struct turn_loop *l)
@@ -501,11 +509,11 @@ static sr1_status execute_actions(struct turn_loop *l)
         l->sequences[l->acting[k]].waiting = 1;
     if (l->completions)
         return submit_actions(l);
-    memcpy(l->held + l->n_held, l->acting, n * sizeof(*l->held));
-    l->n_held += n;
-    if (l->n_held == 0 || may_gather(l))
+    memcpy(l->pending + l->n_pending, l->acting, n * sizeof(*l->pending));
+    l->n_pending += n;
+    if (l->n_pending == 0 || may_gather(l))
         return SR1_OK;
-    return execute_held_actions(l);
+    return execute_pending_actions(l);
 }
 
 /* What has been answered meanwhile; when no row can go on, wait. */

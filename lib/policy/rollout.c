@@ -39,7 +39,7 @@ void sr1_rollout_free(sr1_rollout *r)
     sr1__engine_free(&r->server);
     sr1__env_executor_free(r->executor);
     sr1_env_free(r->env);
-    sr1_env_free(r->deaf_env);
+    sr1_env_free(r->no_search_env);
     sr1_generator_free(r->reviser);
     sr1_problems_free(r->problems);
     sr1_search_free(r->search);
@@ -125,18 +125,18 @@ static double executor_deadline(const sr1_rollout *r, const sr1_generator *revis
 
 /* Once nothing can fail any more: the old environment goes, the new ones are taken over.
  */
-static void replace_env(sr1_rollout *r, sr1_env *env, sr1_env *deaf)
+static void replace_env(sr1_rollout *r, sr1_env *env, sr1_env *no_search)
 {
     sr1_env_free(r->env);
-    sr1_env_free(r->deaf_env);
+    sr1_env_free(r->no_search_env);
     r->env = env;
-    r->deaf_env = deaf;
+    r->no_search_env = no_search;
     sr1__free(r->no_engine);
     sr1__free(r->odd_pair);
     r->no_engine = r->odd_pair = NULL;
 }
 
-sr1_status sr1__rollout_use_env(sr1_rollout *r, sr1_env *env, sr1_env *deaf,
+sr1_status sr1__rollout_use_env(sr1_rollout *r, sr1_env *env, sr1_env *no_search,
                                 const sr1_generator *reviser)
 {
     double deadline = executor_deadline(r, reviser);
@@ -162,7 +162,7 @@ sr1_status sr1__rollout_use_env(sr1_rollout *r, sr1_env *env, sr1_env *deaf,
      * search_failure says. */
     r->limits.go_on = r->go_on && !reviser;
     r->limits.ask_deadline = deadline;
-    replace_env(r, sr1__env_retain(env), sr1__env_retain(deaf));
+    replace_env(r, sr1__env_retain(env), sr1__env_retain(no_search));
     return SR1_OK;
 }
 
@@ -187,14 +187,14 @@ static sr1_status check_env(const sr1_rollout *r, const sr1_env *env)
 sr1_status sr1_rollout_set_env(sr1_rollout *r, sr1_env *env)
 {
     sr1_env_options o = {.struct_size = sizeof(o)};
-    sr1_env *deaf = NULL;
+    sr1_env *no_search = NULL;
     sr1_status st;
 
     SR1__TRY(check_env(r, env));
     o.protocol = sr1__env_protocol(env)->name;
-    SR1__TRY(sr1_env_open(&deaf, "none", NULL, &o));
-    st = sr1__rollout_use_env(r, env, deaf, NULL);
-    sr1_env_free(deaf);
+    SR1__TRY(sr1_env_open(&no_search, "none", NULL, &o));
+    st = sr1__rollout_use_env(r, env, no_search, NULL);
+    sr1_env_free(no_search);
     return st;
 }
 

@@ -9,7 +9,7 @@
 
 struct sr1__pool;
 
-/* Lanes work side by side on trajectories of their own (key `workers`): their number, a
+/* Engines work side by side on trajectories of their own (key `workers`): their number, a
  * model for each that shares the weights, and a pool of as many threads (NULL for one
  * engine). All borrowed until the rollout is freed. */
 int32_t sr1__rollout_replicas(const sr1_rollout *r, sr1_model ***replicas,
@@ -82,18 +82,27 @@ void sr1__rollout_use_local(sr1_rollout *r, int32_t local);
 void sr1__rollout_set_server_version(sr1_rollout *r, int64_t version);
 int64_t sr1__rollout_server_version(const sr1_rollout *r);
 
+/* Dropout of adapters in an update: the masks of a token are a function of key, its
+ * trajectory's index and its place, however the update is cut into micro-batches. */
+struct sr1__token_dropout {
+    double p;
+    uint64_t key;
+};
+
 /* Log-probs [M] of a micro-batch's policy tokens by a model: the training forward. */
 struct sr1__log_prob_options {
     double temperature;
     int64_t logit_chunk;
     int checkpoint;
     sr1_tensor **entropy; /* receives their distributions' entropies [M]; or NULL */
+    const struct sr1__token_dropout *dropout; /* NULL: none */
 };
 sr1_tensor *sr1__forward_log_probs(sr1_scope *s, sr1_model *m,
                                    const struct sr1__microbatch *mb,
                                    const struct sr1__log_prob_options *o);
-/* A critic's values [M] of the states before these tokens, fp32. */
+/* A critic's values [M] of the states before these tokens, fp32; dropout may be NULL. */
 sr1_tensor *sr1__forward_values(sr1_scope *s, sr1_model *critic,
-                                const struct sr1__microbatch *mb, int checkpoint);
+                                const struct sr1__microbatch *mb, int checkpoint,
+                                const struct sr1__token_dropout *dropout);
 
 #endif

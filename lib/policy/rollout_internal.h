@@ -62,15 +62,17 @@ struct sr1_rollout {
     sr1_generator *reviser;   /* likewise */
     sr1_model *reviser_model; /* of the reviser; NULL for a server */
     sr1_env *env;
-    struct sr1__env_executor *executor; /* of env when it lets one wait, else NULL */
-    sr1_env *deaf_env; /* searches find nothing: the no_search ablation */
-    char *no_engine;   /* what to say where env searches a mock that knows nothing, since
-                        * nobody named an engine; else NULL */
-    char *odd_pair;    /* likewise where its protocol is that of another environment */
-    int32_t told;      /* both were said, or a run says them */
+    struct sr1__env_executor *executor; /* of env when it lets one wait or a
+                                          server generates, else NULL */
+    sr1_env *no_search_env; /* searches find nothing: the no_search ablation */
+    char *no_engine; /* what to say where env searches a mock that knows nothing, since
+                      * nobody named an engine; else NULL */
+    char *odd_pair;  /* likewise where its protocol is that of another environment */
+    int32_t warned;  /* both were said, or a run says them */
     struct sr1__rollout_limits limits;
-    int32_t go_on;       /* search_failure, and search_deadline, as configured: */
-    double ask_deadline; /* limits has what holds in this environment */
+    int32_t go_on;        /* search_failure, and search_deadline, as configured: */
+    double ask_deadline;  /* limits has what holds in this environment */
+    uint64_t search_keys; /* hash of the keys that decide what a search shows */
     struct sr1__sampling sampling;
     int32_t thinking;             /* chat template's enable_thinking */
     int32_t closed_thoughts;      /* what counts as well-formed */
@@ -95,10 +97,10 @@ struct sr1_rollout {
 
 /* One without parts. */
 sr1_status sr1__rollout_new_empty(sr1_rollout **out);
-/* Take another environment (deaf: for the no_search ablation), with the prompt, limits
- * and executor that suit it; keeps references of its own. reviser: what answers in it,
- * NULL unless that is a model. On failure nothing has changed. */
-sr1_status sr1__rollout_use_env(sr1_rollout *r, sr1_env *env, sr1_env *deaf,
+/* Take another environment (no_search: for the no_search ablation), with the prompt,
+ * limits and executor that suit it; keeps references of its own. reviser: what answers in
+ * it, NULL unless that is a model. On failure nothing has changed. */
+sr1_status sr1__rollout_use_env(sr1_rollout *r, sr1_env *env, sr1_env *no_search,
                                 const sr1_generator *reviser);
 
 /* The prompt's token ids: system message, history, question, opening of the answer.

@@ -9,7 +9,7 @@
 
 /* ---- threads ---- */
 
-static struct sr1__remote_sequence *pop_question(struct sr1__server_engine *e)
+static struct sr1__remote_sequence *pop_request(struct sr1__server_engine *e)
 {
     struct sr1__remote_sequence *s = e->first;
 
@@ -32,7 +32,7 @@ static void *asking_main(void *arg)
             pthread_cond_wait(&e->work, &e->lock);
         if (e->quit)
             break;
-        s = pop_question(e);
+        s = pop_request(e);
         e->n_idle--;
         pthread_mutex_unlock(&e->lock);
         sr1__remote_sequence_ask(s);

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/struct.h"
+#include "text/data/dataset.h"
 #include "text/data/jsonl.h"
 #include "environment/trajectory/trajectory.h"
 #include "signal/reward/reward_set.h"
@@ -176,34 +177,16 @@ static sr1_status synthesise_chunk(struct synth *s, size_t n)
 
 /* ---- the state ---- */
 
-static sr1_status add_id(json_t *list, const sr1_dataset *data, int64_t i)
-{
-    sr1_row *row = NULL;
-    int added;
-
-    SR1__TRY(sr1_dataset_read(data, i, &row));
-    added = json_array_append_new(list, json_string(sr1_row_id(row))) == 0;
-    sr1_row_free(row);
-    return added ? SR1_OK : sr1__fail_nomem("state");
-}
-
-/* The questions by their number and the ids of the first and the last. */
+/* The questions by their number and what is in them. */
 static sr1_status questions_json(json_t **out, const sr1_dataset *data)
 {
-    int64_t n = sr1_dataset_count(data);
-    json_t *list = json_pack("[I]", (json_int_t)n);
-    sr1_status st = list ? SR1_OK : sr1__fail_nomem("state");
+    char text[17];
+    uint64_t h = 0;
 
-    if (st == SR1_OK && n > 0)
-        st = add_id(list, data, 0);
-    if (st == SR1_OK && n > 0)
-        st = add_id(list, data, n - 1);
-    if (st != SR1_OK) {
-        json_decref(list);
-        return st;
-    }
-    *out = list;
-    return SR1_OK;
+    SR1__TRY(sr1__dataset_hash(data, &h));
+    snprintf(text, sizeof(text), "%016" PRIx64, h);
+    *out = json_pack("[I, s]", (json_int_t)sr1_dataset_count(data), text);
+    return *out ? SR1_OK : sr1__fail_nomem("state");
 }
 
 static json_t *rewards_json(const sr1_reward_set *rewards)
@@ -264,12 +247,25 @@ static sr1_status hash_prompt(const struct synth *s, uint64_t *h)
     return st;
 }
 
+/* Which questions are asked, and how far an answer may go. */
+static json_t *limits_json(const struct sr1__rollout_limits *l)
+{
+    return json_pack(
+        "{s:I, s:b, s:I, s:I, s:I, s:I, s:i, s:i, s:b, s:b}", "max_prompt_tokens",
+        (json_int_t)l->max_prompt, "filter_overlong_prompts", l->filter, "max_context",
+        (json_int_t)l->max_context, "max_tokens", (json_int_t)l->max_tokens,
+        "max_tokens_per_turn", (json_int_t)l->max_turn_tokens, "max_observation_tokens",
+        (json_int_t)l->max_observation, "max_turns", (int)l->max_turns, "max_env_steps",
+        (int)l->max_calls, "count_unexecuted", l->count_unexecuted,
+        "search_failure_continues", l->go_on);
+}
+
 /* Who answers, and how. */
 static sr1_status policy_json(json_t **out, const struct synth *s)
 {
     const sr1_rollout *r = s->rollout;
     int served = r->server.ops && !r->local;
-    char weights[24] = "", prompt[24] = "";
+    char weights[24] = "", prompt[24] = "", search[24];
     uint64_t h = 1;
 
     if (!served) {
@@ -280,14 +276,14 @@ static sr1_status policy_json(json_t **out, const struct synth *s)
         SR1__TRY(hash_prompt(s, &h));
         snprintf(prompt, sizeof(prompt), "%016" PRIx64, h);
     }
-    *out = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:i, s:I, s:i}", "server",
+    snprintf(search, sizeof(search), "%016" PRIx64, r->search_keys);
+    *out = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:i, s:o}", "server",
                      served ? r->server.model : "", "weights", weights, "prompt", prompt,
-                     "search", r->search ? sr1_search_name(r->search) : "", "protocol",
-                     sr1__env_protocol(r->env)->name, "environment", sr1_env_name(r->env),
-                     "temperature", r->sampling.temperature, "top_p", r->sampling.top_p,
-                     "top_k", (int)r->sampling.top_k, "max_tokens",
-                     (json_int_t)r->limits.max_tokens, "max_turns",
-                     (int)r->limits.max_turns);
+                     "search", r->search ? sr1_search_name(r->search) : "", "search_keys",
+                     search, "protocol", sr1__env_protocol(r->env)->name, "environment",
+                     sr1_env_name(r->env), "temperature", r->sampling.temperature,
+                     "top_p", r->sampling.top_p, "top_k", (int)r->sampling.top_k,
+                     "limits", limits_json(&r->limits));
     return *out ? SR1_OK : sr1__fail_nomem("state");
 }
 

@@ -56,7 +56,7 @@ static sr1_status adapt_kl(struct sr1__step_batch *b)
     int64_t compared = 0;
 
     for (size_t i = 0; i < b->n; i++)
-        compared += sr1__is_compared(b, i);
+        compared += sr1__counts_in_group(b, i);
     if (!b->tr->set.kl_in_reward || compared == 0)
         return SR1_OK;
     return sr1_kl_controller_update(&b->tr->kl, b->reward_kl, compared);

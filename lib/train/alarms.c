@@ -3,13 +3,14 @@
 
 static int32_t is_alarm_entropy(const struct sr1_step_metrics *m)
 {
-    return sr1__metrics_get(m, "policy_tokens") > 0 &&
+    return (m->events & SR1__ROLLED_OUT) && sr1__metrics_get(m, "policy_tokens") > 0 &&
            sr1__metrics_get(m, "entropy") < 0.005;
 }
 
 static int32_t is_alarm_format(const struct sr1_step_metrics *m)
 {
-    return sr1__metrics_get(m, "trajectories") > sr1__metrics_get(m, "excluded") &&
+    return (m->events & SR1__COMPARED) &&
+           sr1__metrics_get(m, "trajectories") > sr1__metrics_get(m, "excluded") &&
            sr1__metrics_get(m, "format_rate") < 0.1;
 }
 
@@ -36,7 +37,7 @@ static int32_t is_alarm_searches(const struct sr1_step_metrics *m)
 
 static int32_t has_no_advantage(const struct sr1_step_metrics *m)
 {
-    return sr1__metrics_get(m, "seconds_rollout") > 0 &&
+    return (m->events & SR1__COMPARED) &&
            sr1__metrics_get(m, "trajectories") > sr1__metrics_get(m, "excluded") &&
            sr1__metrics_get(m, "token_advantage_min") == 0.0 &&
            sr1__metrics_get(m, "token_advantage_max") == 0.0;
@@ -44,15 +45,20 @@ static int32_t has_no_advantage(const struct sr1_step_metrics *m)
 
 int32_t sr1__learned_nothing(const struct sr1_step_metrics *m)
 {
-    return sr1__metrics_get(m, "seconds_rollout") > 0 &&
-           sr1__metrics_get(m, "critic_grad_norm") == 0.0 &&
-           (sr1__metrics_get(m, "trained") == 0 ||
-            (has_no_advantage(m) && sr1__metrics_get(m, "entropy_coef") == 0.0));
+    if (m->events & SR1__CRITIC_UPDATED)
+        return 0;
+    return !(m->events & SR1__POLICY_UPDATED) ||
+           (has_no_advantage(m) && sr1__metrics_get(m, "entropy_coef") == 0.0);
 }
 
 static int32_t is_alarm_zero_advantage(const struct sr1_step_metrics *m)
 {
     return has_no_advantage(m);
+}
+
+static int32_t is_alarm_loss(const struct sr1_step_metrics *m)
+{
+    return (m->events & SR1__WORSE_THAN_GUESSING) != 0;
 }
 
 /* In the order of sr1_alarm_name. */
@@ -66,8 +72,6 @@ uint32_t sr1__find_alarms(const struct sr1_step_metrics *m)
 {
     uint32_t ringing = 0;
 
-    if (sr1__metrics_get(m, "seconds_rollout") == 0)
-        return 0;
     for (size_t i = 0; i < sizeof(alarms) / sizeof(alarms[0]); i++)
         if (alarms[i](m))
             ringing |= 1u << i;

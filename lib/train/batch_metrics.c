@@ -190,7 +190,7 @@ static void measure_trajectories(struct sr1__step_batch *b)
                         .closed_thoughts = tr->rollout->closed_thoughts};
 
     for (size_t i = 0; i < b->n; i++)
-        add_trajectory(&f, b->t[i], sr1__is_compared(b, i));
+        add_trajectory(&f, b->t[i], sr1__counts_in_group(b, i));
     b->tokens = f.tokens;
     add_spreads(b->metrics, &f);
     add_counts(b->metrics, &f);
@@ -210,6 +210,8 @@ static sr1_status add_components(struct sr1_step_metrics *m, const sr1_trajector
         char figure[256];
 
         SR1__TRY(sr1_trajectory_reward_component(t, i, &name, &value, NULL));
+        if (isnan(value)) /* it could not be had */
+            continue;
         snprintf(figure, sizeof(figure), "rewards/%.200s/mean", name);
         sr1__metrics_add(m, figure, value, SR1__MEAN);
     }
@@ -218,6 +220,7 @@ static sr1_status add_components(struct sr1_step_metrics *m, const sr1_trajector
 
 sr1_status sr1__batch_metrics(struct sr1__step_batch *b)
 {
+    b->metrics->events |= SR1__COMPARED;
     measure_trajectories(b);
     for (size_t i = 0; i < b->n; i++)
         if (!sr1__trajectory_excluded(b->t[i]))

@@ -145,7 +145,7 @@ sr1_status sr1__compute_advantages(struct sr1__step_batch *b)
     struct sr1__batch_view v;
     sr1_status st;
 
-    SR1__TRY(sr1__step_batch_compared(b, 0, &v));
+    SR1__TRY(sr1__step_batch_in_groups(b, 0, &v));
     st = penalise_kl(b, &v);
     if (st == SR1_OK)
         st = estimate_all(b, &v);

@@ -2,6 +2,7 @@
  * folder and which predicts the value of a state. */
 #include "train/internal.h"
 
+#include "tensor/model/adapter.h"
 #include "tensor/model/model_load.h"
 
 /* A critic as stored, or a language model whose value head is yet to learn. */
@@ -10,7 +11,7 @@ static sr1_status load_critic(sr1_trainer *tr, const char *folder, sr1_model **o
     sr1_model *stored = NULL;
     sr1_status st;
 
-    SR1__TRY(sr1__model_load(&stored, folder, tr->model->dtype, tr->model->device));
+    SR1__TRY(sr1__model_load(&stored, folder, NULL, tr->model->dtype, tr->model->device));
     st = sr1__model_critic(out, stored, -1);
     if (st == SR1_OK && stored->config.vocab_size != tr->model->config.vocab_size) {
         st = sr1__fail(SR1_E_CONFIG,
@@ -25,13 +26,33 @@ static sr1_status load_critic(sr1_trainer *tr, const char *folder, sr1_model **o
     return st;
 }
 
+/* From the policy as it is now. Where both are trained by adapters and that of the policy
+ * changes nothing yet, they have one base. */
+static sr1_status derive_critic(sr1_trainer *tr, sr1_model **out)
+{
+    int zero = 0;
+
+    if (tr->model->adapter)
+        SR1__TRY(sr1__adapter_is_zero(tr->model, &zero));
+    return zero && tr->set.critic_lora.rank > 0
+               ? sr1__model_critic_sharing(out, tr->model)
+               : sr1__model_critic(out, tr->model, -1);
+}
+
 static sr1_status open_model(sr1_trainer *tr)
 {
     const char *folder = sr1__config_str(tr->config, "critic_model");
     sr1_model *critic = NULL;
 
-    SR1__TRY(*folder ? load_critic(tr, folder, &critic)
-                     : sr1__model_critic(&critic, tr->model, -1));
+    SR1__TRY(*folder ? load_critic(tr, folder, &critic) : derive_critic(tr, &critic));
+    if (tr->set.critic_lora.rank > 0) {
+        sr1_status st = sr1__model_adapt(critic, &tr->set.critic_lora, ~tr->set.seed);
+
+        if (st != SR1_OK) {
+            sr1_model_free(critic);
+            return st;
+        }
+    }
     return sr1__replicas_new(&tr->critics, critic, tr->n_workers);
 }
 

@@ -25,13 +25,13 @@ void sr1__drop_failed(struct sr1__step_batch *b)
     }
 }
 
-/* Trajectories [begin, end) that are compared. */
-static size_t count_compared(const struct sr1__step_batch *b, size_t begin, size_t end)
+/* Trajectories [begin, end) that count in their group. */
+static size_t count_in_group(const struct sr1__step_batch *b, size_t begin, size_t end)
 {
     size_t n = 0;
 
     for (size_t i = begin; i < end; i++)
-        n += (size_t)sr1__is_compared(b, i);
+        n += (size_t)sr1__counts_in_group(b, i);
     return n;
 }
 
@@ -40,11 +40,11 @@ void sr1__drop_unscored(struct sr1__step_batch *b)
     size_t group = (size_t)b->group_size;
 
     for (size_t i = b->n_scored; i < b->n; i++)
-        if (sr1__is_compared(b, i) && sr1__trajectory_excluded(b->t[i]))
+        if (sr1__counts_in_group(b, i) && sr1__trajectory_excluded(b->t[i]))
             b->drop[i] = SR1__DROP_UNSCORED;
     for (size_t i = b->n_scored; i < b->n; i += group)
         sr1__metrics_add(b->metrics, "excluded_groups",
-                         count_compared(b, i, i + group) == 0, SR1__SUM);
+                         count_in_group(b, i, i + group) == 0, SR1__SUM);
 }
 
 /* ---- what there is nothing to learn from ---- */
@@ -100,7 +100,7 @@ static sr1_status survey_groups(const struct sr1__step_batch *b, size_t begin,
 {
     struct sr1__batch_view v = {0};
     uint8_t *dead = sr1__calloc(b->n + 1, 1);
-    sr1_status st = dead ? sr1__step_batch_compared(b, begin, &v)
+    sr1_status st = dead ? sr1__step_batch_in_groups(b, begin, &v)
                          : sr1__fail_nomem("groups of a step");
 
     *n_groups = *n_dead = 0;

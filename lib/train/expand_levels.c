@@ -35,21 +35,21 @@ static int is_wanted(const struct sr1__settings *set, const struct sr1__batch_vi
 /* What became of steps at the other levels, and the name of its figure. */
 static const struct {
     const char *figure;
-    size_t fate;
-} fates[] = {{"levels_compared", SR1__BRANCH_COMPARED},
-             {"levels_left_out", SR1__BRANCH_EXCLUDED},
-             {"levels_unread", SR1__BRANCH_UNPARSED},
-             {"levels_too_long", SR1__BRANCH_TRUNCATED},
-             {"levels_no_action", SR1__BRANCH_NO_ACTION},
-             {"levels_malformed", SR1__BRANCH_MALFORMED},
-             {"levels_no_room", SR1__BRANCH_CONTEXT_FULL}};
+    size_t outcome;
+} outcomes[] = {{"levels_compared", SR1__BRANCH_COMPARED},
+                {"levels_left_out", SR1__BRANCH_EXCLUDED},
+                {"levels_unread", SR1__BRANCH_UNPARSED},
+                {"levels_too_long", SR1__BRANCH_TRUNCATED},
+                {"levels_no_action", SR1__BRANCH_NO_ACTION},
+                {"levels_malformed", SR1__BRANCH_MALFORMED},
+                {"levels_no_room", SR1__BRANCH_CONTEXT_FULL}};
 
 static void add_level_metrics(const struct sr1__level_branch_stats *stats,
                               struct sr1_step_metrics *m)
 {
-    for (size_t i = 0; i < sizeof(fates) / sizeof(fates[0]); i++)
-        sr1__metrics_add(m, fates[i].figure, (double)stats->fates[fates[i].fate],
-                         SR1__LAST);
+    for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++)
+        sr1__metrics_add(m, outcomes[i].figure,
+                         (double)stats->outcomes[outcomes[i].outcome], SR1__LAST);
     sr1__metrics_add(m, "level_tokens", (double)stats->tokens_made, SR1__LAST);
 }
 

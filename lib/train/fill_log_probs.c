@@ -48,7 +48,7 @@ static sr1_tensor *forward_policy(sr1_scope *s, const sr1_trainer *tr, int32_t w
 static sr1_tensor *forward_critic(sr1_scope *s, const sr1_trainer *tr, int32_t worker,
                                   const struct sr1__microbatch *mb)
 {
-    return sr1__forward_values(s, tr->critics[worker], mb, 0);
+    return sr1__forward_values(s, tr->critics[worker], mb, 0, NULL);
 }
 
 static const struct column_forward forwards[] = {
@@ -179,7 +179,7 @@ static uint32_t find_needed(const struct sr1__step_batch *b, size_t i)
     const struct sr1__settings *set = &b->tr->set;
     int scored = i < b->n_scored;
 
-    if (!sr1__is_compared(b, i))
+    if (!sr1__counts_in_group(b, i))
         return 0;
     if (b->is_masked)
         return set->policy_columns & (REFERENCE | OLD);
@@ -195,13 +195,27 @@ static int is_missing(const struct sr1__step_batch *b, size_t i, int32_t column)
     return find_needed(b, i) & ~b->filled[i] & 1u << column ? 1 : 0;
 }
 
+/* The reference is on the device while it computes. */
+static sr1_status run_column(sr1_trainer *tr, int32_t column, sr1_trajectory *const *t,
+                             size_t n)
+{
+    sr1_status st;
+
+    if (column != SR1_COLUMN_REFERENCE)
+        return sr1__forward_column(tr, column, t, n);
+    SR1__TRY(sr1__reference_raise(tr));
+    st = sr1__forward_column(tr, column, t, n);
+    sr1__reference_lower(tr);
+    return st;
+}
+
 static sr1_status fill_column(struct sr1__step_batch *b, size_t begin, int32_t column)
 {
     struct sr1__batch_view v;
     sr1_status st;
 
     SR1__TRY(sr1__batch_view_of(b, begin, is_missing, column, &v));
-    st = v.n > 0 ? sr1__forward_column(b->tr, column, v.t, v.n) : SR1_OK;
+    st = v.n > 0 ? run_column(b->tr, column, v.t, v.n) : SR1_OK;
     for (size_t k = 0; st == SR1_OK && k < v.n; k++)
         b->filled[v.index[k]] |= 1u << column;
     sr1__batch_view_free(&v);

@@ -50,15 +50,6 @@ void sr1__folder_unlock(sr1_trainer *tr)
 
 /* ---- what is in it already ---- */
 
-static int holds_file(const char *folder, const char *name)
-{
-    char *path = sr1__path_join(folder, name);
-    int yes = path && sr1__path_exists(path);
-
-    sr1__free(path);
-    return yes;
-}
-
 /* Is there a row of a step after the validation at the start? */
 static sr1_status has_rows(const char *folder, int *yes)
 {
@@ -106,7 +97,7 @@ static sr1_status has_work(const char *folder, int *yes)
 
     SR1__TRY(sr1__checkpoint_count(folder, &checkpoints));
     SR1__TRY(has_rows(folder, yes));
-    *yes |= checkpoints > 0 || holds_file(folder, "model") ||
+    *yes |= checkpoints > 0 || sr1__dir_has(folder, "model") ||
             is_filled(folder, "trajectories.jsonl.zst") ||
             is_filled(folder, "trajectories.jsonl"); /* of an older version */
     return SR1_OK;
@@ -169,7 +160,7 @@ static int wrote_itself(const sr1_trainer *tr, const char *name)
 static sr1_status refuse_foreign(const char *folder, const sr1_trainer *tr)
 {
     for (size_t i = 0; i < sizeof(written) / sizeof(written[0]); i++)
-        if (!(tr && wrote_itself(tr, written[i])) && holds_file(folder, written[i]))
+        if (!(tr && wrote_itself(tr, written[i])) && sr1__dir_has(folder, written[i]))
             return sr1__fail(SR1_E_CONFIG,
                              "%s holds %s, which no run there wrote, and a run would "
                              "replace; choose another folder with out=FOLDER",
@@ -259,7 +250,7 @@ char *sr1__folder_name(const sr1_config *c)
 sr1_status sr1__folder_check_idle(const char *folder)
 {
     struct sr1__lock *lock = NULL;
-    sr1_status st = holds_file(folder, ".lock") ? take_lock(folder, &lock) : SR1_OK;
+    sr1_status st = sr1__dir_has(folder, ".lock") ? take_lock(folder, &lock) : SR1_OK;
 
     sr1__lock_release(lock);
     return st == SR1_E_CONFIG ? st : SR1_OK; /* others are met when it is taken */
@@ -329,8 +320,11 @@ sr1_status sr1__folder_check_room(const sr1_trainer *tr, char *warning, size_t s
     if (plan.disk_free < plan.checkpoint_bytes + plan.model_bytes)
         return sr1__fail(SR1_E_CONFIG,
                          "%s: a checkpoint takes %s and %s are free on its disk; make "
-                         "room, or choose a folder elsewhere with out=FOLDER",
-                         tr->run_folder, checkpoint, room);
+                         "room, or %s",
+                         tr->run_folder, checkpoint, room,
+                         tr->step > 0
+                             ? "move the folder to another disk: it goes on there"
+                             : "choose a folder elsewhere with out=FOLDER");
     there = (double)plan.checkpoint_bytes * (double)checkpoints_there(tr);
     if ((double)plan.disk_free + there < (double)plan.disk_bytes)
         snprintf(warning, size,
@@ -344,7 +338,7 @@ sr1_status sr1__folder_check_room(const sr1_trainer *tr, char *warning, size_t s
 
 int sr1__folder_remark_older(const sr1_trainer *tr, char *text, size_t size)
 {
-    if (!tr->resumed || !holds_file(tr->run_folder, "trajectories.jsonl"))
+    if (!tr->resumed || !sr1__dir_has(tr->run_folder, "trajectories.jsonl"))
         return 0;
     snprintf(text, size,
              "trajectories.jsonl is of an older version: it stays as it is, and "

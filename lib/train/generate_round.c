@@ -66,6 +66,7 @@ static void add_round_metrics(struct sr1__step_batch *b,
 {
     struct sr1_step_metrics *m = b->metrics;
 
+    m->events |= SR1__ROLLED_OUT;
     join_rounds(b, stats);
     sr1__metrics_add(m, "seconds_rollout", seconds, SR1__SUM);
     sr1__metrics_add(m, "seconds_search", stats->search_seconds, SR1__SUM);
@@ -106,7 +107,10 @@ static sr1_status generate_greedy(struct sr1__step_batch *b)
     sr1_rollout_options o = {.struct_size = sizeof(o),
                              .group_size = 1,
                              .greedy = 1,
-                             .seed = sr1__step_seed(b->tr, round->number)};
+                             .seed = sr1__step_seed(b->tr, round->number),
+                             .user = b,
+                             .finished = begin_rewards,
+                             .dropped = forget_rewards};
     double began = sr1__now();
 
     if (!(b->tr->set.estimator.needs & SR1_ADVANTAGE_NEEDS_BASELINES))

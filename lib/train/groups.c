@@ -1,5 +1,6 @@
 /* train/groups.c - policy tokens of each trajectory's group within a mini-batch, for
- * means over groups; groups are distinguished by their prompts. */
+ * means over groups; groups are distinguished by their keys (sr1_trajectory_group_key).
+ */
 #include "train/objective.h"
 
 #include "base/mem.h"

@@ -9,10 +9,11 @@
  *     objective.h         what an update minimises; optimise.c: by which steps
  *     groups.c            tokens of groups, for means over them
  *     learner.c           weights with their optimizer, replicas for workers
- *     critic.c            the critic's weights
+ *     critic.c            the critic's weights; reference.c: the frozen reference's
  *     schedule.c          the learning rate
  *
- *     sampler.c           which rows a step asks; prompt_filter.c: which never
+ *     sampler.c           which rows a step asks; prompt_filter.c,
+ *                         problem_filter.c: which never
  *     sft.c               demonstrations -> trajectories
  *     metrics.h           the figures of a step; metric_sink.c: for the caller
  *     alarms.c            signs that a run goes wrong
@@ -20,12 +21,12 @@
  *     run.c               all steps, validation
  *     check.c             what a run would refuse, before anything is opened
  *     outage.c            the end of a run whose searches all fail
- *     remarks.c           what to know of the settings before the first step
+ *     startup_warnings.c           what to know of the settings before the first step
  *     folder.c            the run folder
  *     record.c            when, where and by what it was started
  *     state.c             what a checkpoint holds; state_size.c: how large that is
  *     checkpoint.c        checkpoints as folders
- *     given.c             what a run's program gave it beside the configuration
+ *     caller_parts.c             what a run's program gave it beside the configuration
  *     resume.c            go on with a run, by other keys */
 #ifndef SR1__TRAIN_INTERNAL_H
 #define SR1__TRAIN_INTERNAL_H
@@ -89,7 +90,8 @@ struct sr1__settings {
     const char *kl_kind;        /* borrowed from the configuration */
     sr1_kl_controller kl;       /* as a run begins */
     struct sr1__schedule schedule;
-    struct sr1__lora_config lora; /* rank 0: all weights are trained */
+    struct sr1__lora_config lora;        /* rank 0: all weights are trained */
+    struct sr1__lora_config critic_lora; /* the same of the critic's */
 };
 
 /* The bonus for entropy in the policy's loss: what of it moves is a part of checkpoints.
@@ -151,7 +153,8 @@ struct sr1_trainer {
     struct sr1__entropy entropy;
     int32_t n_workers;
     struct sr1__pool *pool; /* NULL for one worker */
-    sr1_model **references; /* [n_workers] share the frozen weights; NULL without them */
+    sr1_model **references; /* [n_workers] share the frozen weights; NULL without them, */
+    sr1_model *host_reference; /* and between the passes of those that lie on the host */
     sr1_reward_set *rewards;
     const struct sr1__stage *stage;
     sr1_dataset *train; /* NULL when the configuration names none */
@@ -181,6 +184,8 @@ struct sr1_trainer {
     json_t *changes;         /* of it since the checkpoint, to be written */
     json_t *starts;          /* of the run, the present one last; NULL before it */
     json_t *restored;        /* the checkpoint's state that it goes on from, or NULL */
+    json_t *owed;            /* metrics of a step whose record failed, or NULL */
+    int64_t owed_at;         /* where in metrics.jsonl they are to be */
     double reached;          /* exact match that was good enough; 0: not yet */
     size_t n_configured;     /* rewards; the program's follow them */
     sr1_env *configured_env; /* borrowed: the rollout's as configured */
@@ -188,7 +193,9 @@ struct sr1_trainer {
     int32_t model_saved;     /* RUN/model is that of tr->step */
     int32_t begun;           /* sr1_trainer_run was called */
     int32_t server_known;    /* the server that generates was told its weights */
+    char *server_loaded;     /* the checkpoint's, if it still has them; else NULL */
     int32_t in_update;       /* the step under way may have changed weights */
+    struct sr1__token_dropout dropout; /* of the epoch of an update that is under way */
     int32_t resumed;
     atomic_int stop;
     struct sr1__life life;
@@ -247,6 +254,15 @@ struct sr1__adamw sr1__adamw_configured(const sr1_config *c);
 sr1_status sr1__critic_open(sr1_trainer *tr);
 void sr1__critic_close(sr1_trainer *tr);
 
+/* ---- reference.c ---- */
+
+/* The frozen reference, where the settings want one; once the policy is there. */
+sr1_status sr1__reference_open(sr1_trainer *tr);
+void sr1__reference_close(sr1_trainer *tr);
+/* Around its passes: bring it from the host to the device, and let that go again. */
+sr1_status sr1__reference_raise(sr1_trainer *tr);
+void sr1__reference_lower(sr1_trainer *tr);
+
 /* ---- weight_sync.c ---- */
 
 /* Once the plan is known: can every step learn from what the server will generate? */
@@ -264,6 +280,15 @@ sr1_status sr1__weight_sync_restore(sr1_trainer *tr, const char *folder,
 
 /* Leave out questions whose prompts are too long, or refuse them; what: for messages. */
 sr1_status sr1__filter_prompts(const sr1_trainer *tr, sr1_dataset *d, const char *what);
+/* Make each demonstration's trajectory once, so that none can end a run in its midst:
+ * leave out those that are too long, or refuse them; any other failure names its row. */
+sr1_status sr1__filter_demonstrations(sr1_trainer *tr);
+
+/* ---- problem_filter.c ---- */
+
+/* Where tests of problems judge: leave out questions whose problems have none.
+ * SR1_E_CONFIG for one without a problem. */
+sr1_status sr1__filter_problems(const sr1_trainer *tr, sr1_dataset *d, const char *what);
 
 /* ---- adapt_controllers.c ---- */
 
@@ -295,7 +320,7 @@ int sr1__outage_ends(const struct sr1__outage *o, const sr1_trainer *tr);
 /* SR1_E_NETWORK with the engine, its address and the last error. */
 sr1_status sr1__outage_fail(const struct sr1__outage *o, const sr1_trainer *tr);
 
-/* ---- remarks.c ---- */
+/* ---- startup_warnings.c ---- */
 
 /* Is there remark i to make of the settings? 1 with its text, 0: no, -1: i is past the
  * last. */
@@ -358,7 +383,7 @@ sr1_status sr1__resume_write_changes(sr1_trainer *tr);
 /* 1 with what to say of change i, 0: it was told when it was found. */
 int sr1__resume_change_text(const sr1_trainer *tr, size_t i, char *text, size_t size);
 
-/* ---- given.c ---- */
+/* ---- caller_parts.c ---- */
 
 /* What the program gave beside the configuration; NULL without memory. */
 json_t *sr1__given_json(const sr1_trainer *tr);

@@ -39,9 +39,19 @@ enum {
 #undef ALARM
 #undef METRIC
 
+/* What happened in a step; bits. */
+enum sr1__step_event {
+    SR1__ROLLED_OUT = 1,
+    SR1__COMPARED = 2, /* trajectories with their advantages were looked at */
+    SR1__POLICY_UPDATED = 4,
+    SR1__CRITIC_UPDATED = 8,
+    SR1__WORSE_THAN_GUESSING = 16 /* imitation: the loss is that of no sound model */
+};
+
 /* Zeroed, it is that of no step. */
 struct sr1_step_metrics {
     int64_t step;
+    uint32_t events;
     /* Of rows of the table: that of the first row with the figure. */
     struct sr1__figure figures[SR1__N_METRICS + SR1__N_ALARMS + 1];
     struct sr1__named_figure *others;

@@ -26,6 +26,12 @@ struct sr1__loss_arrays {
     int64_t *group_tokens; /* [S] of its group, where a mean is of groups */
 };
 
+/* The dropout of adapters in this epoch of an update; NULL: there is none. */
+static inline const struct sr1__token_dropout *sr1__update_dropout(const sr1_trainer *tr)
+{
+    return tr->dropout.p > 0.0 ? &tr->dropout : NULL;
+}
+
 /* ---- groups.c ---- */
 
 struct sr1__group_counts {

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/rng.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -35,9 +36,9 @@ struct update {
     const struct sr1__objective *objective;
     struct sr1__trajectory_store *from;
     struct sr1_step_metrics *metrics;
-    int32_t pass_over; /* trajectories without a gradient are only counted */
-    int32_t measured;  /* the weights of the rollout were compared with it */
-    size_t begin, end; /* trajectories of the mini-batch */
+    int32_t skip_zero_advantage; /* trajectories without a gradient are only counted */
+    int32_t measured;            /* the weights of the rollout were compared with it */
+    size_t begin, end;           /* trajectories of the mini-batch */
     struct sr1__batch_plan plan;
     struct sr1__group_counts groups;
     sr1_balance_report lengths; /* of micro-batches; zeros where they were not balanced */
@@ -68,7 +69,7 @@ static void scale_sums(struct sr1__loss_sums *s, double v)
 
 static sr1_status plan_budget(struct update *u, int64_t budget)
 {
-    struct sr1__batch_part part = {u->begin, u->end, u->pass_over};
+    struct sr1__batch_part part = {u->begin, u->end, u->skip_zero_advantage};
 
     return sr1__batch_plan_store_part(&u->plan, u->from, part, budget);
 }
@@ -418,6 +419,17 @@ static sr1_status run_mini_batch(struct update *u)
     return apply_gradient(u, &all);
 }
 
+/* Another dropout in each epoch of each learner and step. */
+static void choose_dropout(const struct update *u, int64_t epoch)
+{
+    sr1_trainer *tr = u->tr;
+    uint64_t key[3] = {tr->set.seed, (uint64_t)tr->step, (uint64_t)epoch};
+
+    tr->dropout.p = tr->set.lora.dropout;
+    tr->dropout.key = sr1__hash64(u->objective->name, strlen(u->objective->name),
+                                  sr1__hash64(key, sizeof(key), 0));
+}
+
 static sr1_status run_epoch(struct update *u, size_t n)
 {
     size_t size = (size_t)u->tr->set.mini_batch_size;
@@ -454,8 +466,8 @@ sr1_status sr1__optimise(struct sr1__step_batch *b, struct sr1__learner *learner
                        .objective = objective,
                        .from = b->selected,
                        .metrics = b->metrics,
-                       .pass_over = objective->can_skip_without_advantage &&
-                                    objective->can_skip_without_advantage(b),
+                       .skip_zero_advantage = objective->can_skip_without_advantage &&
+                                              objective->can_skip_without_advantage(b),
                        .budget = b->tr->set.micro_batch_tokens};
     size_t n = sr1__trajectory_store_count(u.from);
     sr1_status st = SR1_OK;
@@ -464,8 +476,10 @@ sr1_status sr1__optimise(struct sr1__step_batch *b, struct sr1__learner *learner
     if (!u.workers)
         return sr1__fail_nomem("update");
     b->tr->in_update = 1;
-    for (int64_t i = 0; i < epochs && st == SR1_OK; i++)
+    for (int64_t i = 0; i < epochs && st == SR1_OK; i++) {
+        choose_dropout(&u, i);
         st = run_epoch(&u, n);
+    }
     sr1__free(u.workers);
     return st;
 }

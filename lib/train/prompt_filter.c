@@ -1,39 +1,65 @@
-/* train/prompt_filter.c - remove questions that cannot be asked: prompts that are too
- * long, and critiques of unknown problems. */
+/* train/prompt_filter.c - remove rows that no step could use: questions with prompts that
+ * are too long, and demonstrations that the model cannot read. */
 #include "train/internal.h"
 
+#include "base/log.h"
 #include "base/mem.h"
-#include "environment/critique/problems_from_config.h"
-
-/* Critics are asked about answers, and have to see them. */
-static sr1_status check_critiques(const sr1_trainer *tr, const sr1_dataset *d)
-{
-    const sr1_problems *problems = sr1__rollout_problems(tr->rollout);
-    sr1_status st = SR1_OK;
-
-    for (int64_t i = 0; problems && i < sr1_dataset_count(d) && st == SR1_OK; i++) {
-        sr1_row *row = NULL;
-
-        st = sr1_dataset_read(d, i, &row);
-        if (st == SR1_OK)
-            st = sr1__critique_check_question(problems, sr1_row_id(row),
-                                              sr1_row_question(row));
-        sr1_row_free(row);
-    }
-    return st;
-}
+#include "policy/rollout_internal.h"
 
 sr1_status sr1__filter_prompts(const sr1_trainer *tr, sr1_dataset *d, const char *what)
 {
     int64_t *rows = NULL, n = 0;
     sr1_status st;
 
-    SR1__TRY(check_critiques(tr, d));
+    SR1__TRY(sr1__filter_problems(tr, d, what));
     st = sr1__rollout_filter_prompts(tr->rollout, d, what, sr1_dataset_count(d), &rows,
                                      &n);
 
     if (st == SR1_OK && n < sr1_dataset_count(d))
         st = sr1__dataset_keep(d, rows, n);
+    sr1__free(rows);
+    return st;
+}
+
+/* *fits 0: demonstration i is too long, and such ones are left out. */
+static sr1_status check_demonstration(sr1_trainer *tr, int64_t i, int *fits)
+{
+    sr1_trajectory *t = NULL;
+    sr1_status st = sr1__sft_example(tr, i, &t);
+
+    sr1_trajectory_free(t);
+    *fits = st != SR1_E_LIMIT;
+    return !*fits && tr->rollout->limits.filter ? SR1_OK : st;
+}
+
+static sr1_status keep_demonstrations(sr1_trainer *tr, int64_t *rows)
+{
+    int64_t n = sr1__demos_count(tr->demos), kept = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        int fits = 0;
+
+        SR1__TRY(check_demonstration(tr, i, &fits));
+        if (fits)
+            rows[kept++] = i;
+    }
+    if (kept == 0)
+        return sr1__fail(SR1_E_CONFIG,
+                         "all %lld demonstrations are too long; raise max_prompt_tokens, "
+                         "or shorten them to what the model reads, %lld tokens",
+                         (long long)n, (long long)tr->rollout->limits.max_context);
+    if (kept == n)
+        return SR1_OK;
+    sr1__log(SR1_LOG_WARN, "%lld of %lld demonstrations are left out: they are too long",
+             (long long)(n - kept), (long long)n);
+    return sr1__demos_keep(tr->demos, rows, kept);
+}
+
+sr1_status sr1__filter_demonstrations(sr1_trainer *tr)
+{
+    int64_t *rows = sr1__calloc((size_t)sr1__demos_count(tr->demos), sizeof(*rows));
+    sr1_status st = rows ? keep_demonstrations(tr, rows) : sr1__fail_nomem("rows");
+
     sr1__free(rows);
     return st;
 }

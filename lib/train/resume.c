@@ -42,12 +42,15 @@ static const char *const free_keys[] = {
     /* where it computes, and in what pieces */
     "device",
     "threads",
+    "full_determinism",
     "workers",
     "max_rows",
     "micro_batch_tokens",
     "balance_batches",
     "logit_chunk",
     "gradient_checkpointing",
+    "optimizer_offload",
+    "reference_offload",
     "trajectory_memory",
     "search_device",
     "search_index_device",
@@ -85,6 +88,7 @@ static const char *const free_keys[] = {
     "sandbox_concurrency",
     "execution_cache",
     /* the same files in another place */
+    "base_model_name_or_path",
     "train_file",
     "validation_file",
     "sft_file",
@@ -111,6 +115,9 @@ static const struct {
     {"lora_rank", "the checkpoint holds the adapter"},
     {"lora_alpha", "the checkpoint holds the adapter"},
     {"lora_targets", "the checkpoint holds the adapter"},
+    {"critic_lora_rank", "the checkpoint holds the adapter"},
+    {"critic_lora_alpha", "the checkpoint holds the adapter"},
+    {"critic_lora_targets", "the checkpoint holds the adapter"},
     {"tokenizer", "the checkpoint's weights were trained with this one"},
     {"dtype", "the checkpoint's weights and optimizer are of this type"},
     {"advantage", "the checkpoint has a critic by it, or none"},
@@ -123,11 +130,23 @@ static const struct {
     {"kl_reference", "the reference is the policy that training began with"},
 };
 
-static int is_free(const char *key)
+/* Models of which the checkpoint holds an adapter alone may lie in another place: that
+ * their weights are the same is checked (state.c). */
+static const struct {
+    const char *key, *rank;
+} base_keys[] = {
+    {"model_name_or_path", "lora_rank"},
+    {"critic_model", "critic_lora_rank"},
+};
+
+static int is_free(const sr1_config *c, const char *key)
 {
     for (size_t i = 0; i < sizeof(free_keys) / sizeof(free_keys[0]); i++)
         if (strcmp(free_keys[i], key) == 0)
             return 1;
+    for (size_t i = 0; i < sizeof(base_keys) / sizeof(base_keys[0]); i++)
+        if (strcmp(base_keys[i].key, key) == 0)
+            return sr1__config_int(c, base_keys[i].rank) > 0;
     return 0;
 }
 
@@ -158,7 +177,7 @@ static sr1_status set_pair(sr1_config *c, const char *pair)
     if (!key)
         return sr1__fail_nomem("configuration key");
     st = sr1_config_is_set(c, key, &set); /* is there such a key? */
-    if (st == SR1_OK && !is_free(key))
+    if (st == SR1_OK && !is_free(c, key))
         st = refuse_change(key);
     if (st == SR1_OK)
         st = sr1_config_set_pair(c, pair);
@@ -360,6 +379,12 @@ static sr1_status check_steps(const sr1_trainer *tr)
 {
     if (tr->planned == 0 || tr->planned >= tr->step)
         return SR1_OK;
+    if (tr->mark.other)
+        return sr1__fail(SR1_E_CONFIG,
+                         "resume: the run is at step %" PRId64 ", and the %" PRId64
+                         " rows of %s now make %" PRId64 " steps; give max_steps of more "
+                         "than %" PRId64 " with --resume",
+                         tr->step, tr->mark.rows, tr->stage->data, tr->planned, tr->step);
     return sr1__fail(SR1_E_CONFIG,
                      "resume: the run is at step %" PRId64 " and would end at step "
                      "%" PRId64 "; give max_steps of more than %" PRId64

@@ -29,7 +29,7 @@ struct run {
     sr1_trainer *tr;
     sr1_run_callbacks cb;
     double saved_at; /* sr1__now() of the last checkpoint, or of the beginning */
-    /* Since it was begun or resumed: all, and those with nothing to learn. */
+    /* Since it was begun or resumed: all, and those that taught nothing. */
     int64_t steps, barren;
     int64_t skipped; /* updates before that */
     struct sr1__outage outage;
@@ -286,22 +286,66 @@ static sr1_status log_row(sr1_trainer *tr, json_t *row)
     return sr1__metric_sink_give(tr, row);
 }
 
-static sr1_status record_step(struct run *r, struct sr1__trajectory_store *log)
+/* The step's metrics, with those of a validation where one is due. */
+static sr1_status log_step(struct run *r, json_t *row)
 {
     sr1_trainer *tr = r->tr;
-    json_t *row = sr1__metrics_row(&tr->step_metrics);
     int validated = tr->validation && is_due(tr->step, tr->set.validate_interval);
-    sr1_status st = row ? SR1_OK : sr1__fail_nomem("metrics");
 
-    if (st == SR1_OK && validated)
-        st = run_validation(r, row);
-    if (st == SR1_OK &&
-        (validated || is_due(tr->step, tr->set.log_interval) || tr->step == tr->planned))
-        st = log_row(tr, row);
-    if (st == SR1_OK)
+    if (validated)
+        SR1__TRY(run_validation(r, row));
+    if (validated || is_due(tr->step, tr->set.log_interval) || tr->step == tr->planned)
+        return log_row(tr, row);
+    return SR1_OK;
+}
+
+/* The step is done and its record failed: write its metrics as far as they are known, and
+ * keep them for the checkpoint. A run that goes on from there completes the record. */
+static void owe_record(sr1_trainer *tr, json_t *row, sr1_status st)
+{
+    struct sr1__error e;
+
+    sr1__error_save(&e, st);
+    if ((int64_t)sr1__jsonl_size(tr->metrics) == tr->owed_at &&
+        log_row(tr, row) != SR1_OK)
+        sr1__log(SR1_LOG_WARN, "the metrics of step %" PRId64 " are not written: %s",
+                 tr->step, sr1_last_error());
+    tr->owed = json_incref(row);
+    (void)sr1__error_raise(&e);
+}
+
+/* log NULL: its trajectories are recorded. */
+static sr1_status record_row(struct run *r, json_t *row,
+                             struct sr1__trajectory_store *log)
+{
+    sr1_trainer *tr = r->tr;
+    json_t *whole = json_deep_copy(row);
+    sr1_status st = whole ? SR1_OK : sr1__fail_nomem("metrics");
+
+    tr->owed_at = (int64_t)sr1__jsonl_size(tr->metrics);
+    if (st == SR1_OK && log)
         st = log_trajectories(tr, log);
+    if (st == SR1_OK)
+        st = log_step(r, whole);
+    if (st != SR1_OK && row)
+        owe_record(tr, row, st);
+    json_decref(whole);
     json_decref(row);
     return st;
+}
+
+static sr1_status record_step(struct run *r, struct sr1__trajectory_store *log)
+{
+    return record_row(r, sr1__metrics_row(&r->tr->step_metrics), log);
+}
+
+/* Complete the record of the checkpoint's step. */
+static sr1_status record_owed(struct run *r)
+{
+    json_t *row = r->tr->owed;
+
+    r->tr->owed = NULL;
+    return row ? record_row(r, row, NULL) : SR1_OK;
 }
 
 /* What a checkpoint says of the data: the step that is under way is asked again. */
@@ -363,6 +407,8 @@ static sr1_status run_steps(struct run *r)
     int64_t *rows = sr1__calloc((size_t)tr->set.batch_size, sizeof(*rows));
     sr1_status st = rows ? validate_start(r) : sr1__fail_nomem("rows of a batch");
 
+    if (st == SR1_OK)
+        st = record_owed(r);
     while (st == SR1_OK && tr->step < tr->planned && !atomic_load(&tr->stop) &&
            !sr1__outage_ends(&r->outage, tr))
         st = take_step(r, rows);
@@ -414,7 +460,7 @@ static sr1_status begin_run(struct run *r)
         send_warning(r, warning);
     if (*lost)
         send_warning(r, lost);
-    tr->rollout->told = 1; /* when the run began */
+    tr->rollout->warned = 1; /* when the run began */
     if (tr->resumed)
         tell_changes(r);
     else

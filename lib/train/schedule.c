@@ -31,7 +31,7 @@ static const struct {
 static double find_factor(const struct sr1__schedule *s, int64_t step)
 {
     double begin = fmax(s->decay_start * (double)s->total, (double)s->warmup);
-    double span = (double)(s->total - 1) - begin;
+    double span = (double)s->total - begin;
     double x = span > 0 ? ((double)step - begin) / span : 1.0;
 
     if (s->total <= 0 || (double)step <= begin)
@@ -47,13 +47,14 @@ static double find_factor(const struct sr1__schedule *s, int64_t step)
 /* 0.29 of 100 is 29, though its product in binary lies below. */
 void sr1__schedule_plan(struct sr1__schedule *s, int64_t total)
 {
-    s->total = total;
+    s->total = total > s->first ? total - s->first : 0;
     if (s->warmup == 0)
-        s->warmup = (int64_t)floor(s->warmup_ratio * (double)total + 1e-9);
+        s->warmup = (int64_t)floor(s->warmup_ratio * (double)s->total + 1e-9);
 }
 
 double sr1__schedule_rate(const struct sr1__schedule *s, int64_t step)
 {
+    step -= s->first;
     if (step < s->warmup)
         return s->rate * (double)(step + 1) / (double)(s->warmup + 1);
     return s->rate * find_factor(s, step);

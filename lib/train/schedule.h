@@ -6,21 +6,23 @@
 
 /* Linear warm-up over warmup steps, the full rate until decay_start (a fraction of all
  * steps) or the warm-up's end if that is later, then the shape's way down to final_ratio
- * of the rate at the last step. */
+ * of the rate, which the step after the last one would have. */
 struct sr1__schedule {
     const char *shape; /* "constant", "linear" or "cosine" (borrowed) */
     double rate;
+    int64_t first; /* steps before it begins; the others count from there */
     int64_t warmup;
     double warmup_ratio; /* of total, where warmup is 0 */
-    int64_t total;       /* 0: unknown, the rate does not decay */
+    int64_t total;       /* steps; 0: unknown, the rate does not decay */
     double decay_start;
     double final_ratio;
 };
 
-/* How many steps there are is known now; a warm-up that is a part of them, too. */
+/* How many steps there are, the first ones included, is known now; a warm-up that is a
+ * part of them, too. */
 void sr1__schedule_plan(struct sr1__schedule *s, int64_t total);
 
-/* step counts from 0. */
+/* step counts from 0, the first ones included. */
 double sr1__schedule_rate(const struct sr1__schedule *s, int64_t step);
 
 #endif

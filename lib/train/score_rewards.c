@@ -55,39 +55,61 @@ static sr1_status add_overlong(const struct sr1__settings *set, sr1_trajectory *
 
 /* ---- greedy rollouts ---- */
 
-/* NaN where its search failed: nothing to compare with. */
-static sr1_status score_greedy(const sr1_trainer *tr, const sr1_trajectory *t,
-                               double *reward)
+/* Reward of each question's greedy rollout; NaN where its search failed: there is nothing
+ * to compare with. view, view_rewards: [n_queries] of scratch. */
+static sr1_status score_greedy(const sr1_trainer *tr, const struct sr1__round *round,
+                               const sr1_trajectory **view, double *view_rewards,
+                               double *rewards)
 {
-    double penalty;
+    size_t n = 0, k = 0;
 
-    *reward = NAN;
-    if (!sr1__trajectory_excluded(t))
-        SR1__TRY(sr1_reward_set_score(tr->rewards, &t, 1, NULL, reward));
-    SR1__TRY(compute_overlong(&tr->set, t, &penalty));
-    *reward += penalty;
+    for (size_t q = 0; q < round->n_queries; q++)
+        if (!sr1__trajectory_excluded(round->greedy[q]))
+            view[n++] = round->greedy[q];
+    SR1__TRY(sr1_reward_set_score(tr->rewards, view, n, NULL, view_rewards));
+    for (size_t q = 0; q < round->n_queries; q++) {
+        double penalty = 0.0;
+        int fails = sr1__trajectory_excluded(round->greedy[q]);
+
+        SR1__TRY(compute_overlong(&tr->set, round->greedy[q], &penalty));
+        rewards[q] = fails ? NAN : view_rewards[k++] + penalty;
+    }
     return SR1_OK;
+}
+
+static void free_greedy(struct sr1__round *round)
+{
+    for (size_t q = 0; q < round->n_queries; q++)
+        sr1_trajectory_free(round->greedy[q]);
+    sr1__free(round->greedy);
+    round->greedy = NULL;
 }
 
 /* The reward of each question's greedy rollout, for each of its group. */
 static sr1_status score_baselines(struct sr1__step_batch *b)
 {
     struct sr1__round *round = &b->round;
-    size_t group = (size_t)b->group_size;
+    size_t n = round->n_queries, group = (size_t)b->group_size;
+    const sr1_trajectory **view;
+    double *rewards;
+    sr1_status st = SR1_OK;
 
-    for (size_t q = 0; round->greedy && q < round->n_queries; q++) {
-        double *baselines = b->baselines + round->begin + q * group;
-
-        SR1__TRY(sr1__context(score_greedy(b->tr, round->greedy[q], baselines),
-                              "greedy rollouts"));
-        for (size_t k = 1; k < group; k++)
-            baselines[k] = baselines[0];
-        sr1_trajectory_free(round->greedy[q]);
-        round->greedy[q] = NULL;
-    }
-    sr1__free(round->greedy);
-    round->greedy = NULL;
-    return SR1_OK;
+    if (!round->greedy)
+        return SR1_OK;
+    view = sr1__calloc(n + 1, sizeof(const sr1_trajectory *));
+    rewards = sr1__calloc(2 * n + 1, sizeof(*rewards));
+    if (!view || !rewards)
+        st = sr1__fail_nomem("rewards of greedy rollouts");
+    if (st == SR1_OK)
+        st = sr1__context(score_greedy(b->tr, round, view, rewards + n, rewards),
+                          "greedy rollouts");
+    for (size_t i = 0; st == SR1_OK && i < n * group; i++)
+        b->baselines[round->begin + i] = rewards[i / group];
+    sr1__free(view);
+    sr1__free(rewards);
+    if (st == SR1_OK)
+        free_greedy(round);
+    return st;
 }
 
 /* ---- rewards ---- */
@@ -98,7 +120,7 @@ static sr1_status score_outcomes(struct sr1__step_batch *b)
     double began;
     sr1_status st;
 
-    SR1__TRY(sr1__step_batch_compared(b, b->n_scored, &v));
+    SR1__TRY(sr1__step_batch_in_groups(b, b->n_scored, &v));
     began = sr1__now();
     st = sr1_reward_set_apply(b->tr->rewards, v.t, v.n);
     sr1__metrics_add(b->metrics, "seconds_reward", sr1__now() - began, SR1__SUM);
@@ -124,7 +146,7 @@ static sr1_status score_turns(struct sr1__step_batch *b)
 
         for (int64_t k = 0; k < b->turn_begin[i + 1] - b->turn_begin[i]; k++)
             turns[k] = 0.0;
-        if (sr1__is_compared(b, i))
+        if (sr1__counts_in_group(b, i))
             SR1__TRY(sr1__reward_split_turns(b->tr->rewards, b->t[i], i, turns));
     }
     return SR1_OK;
@@ -133,7 +155,7 @@ static sr1_status score_turns(struct sr1__step_batch *b)
 static sr1_status shape_lengths(struct sr1__step_batch *b)
 {
     for (size_t i = b->n_scored; b->tr->set.overlong_buffer && i < b->n; i++)
-        if (sr1__is_compared(b, i))
+        if (sr1__counts_in_group(b, i))
             SR1__TRY(add_overlong(&b->tr->set, b->t[i]));
     return SR1_OK;
 }

@@ -205,7 +205,8 @@ sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c)
                          "overlong_buffer is %lld, max_tokens only %lld; the buffer is a "
                          "part of it",
                          (long long)s->overlong_buffer, (long long)s->max_tokens);
-    SR1__TRY(sr1__lora_configured(&s->lora, c));
+    SR1__TRY(sr1__lora_configured(&s->lora, "", c));
+    SR1__TRY(sr1__lora_configured(&s->critic_lora, "critic_", c));
     SR1__TRY(read_loss(s, c));
     SR1__TRY(sr1__settings_read_advantage(s, c));
     read_schedule(s, c);
@@ -220,5 +221,6 @@ struct sr1__adamw sr1__adamw_configured(const sr1_config *c)
         .beta2 = sr1__config_real(c, "adam_beta2"),
         .eps = sr1__config_real(c, "adam_epsilon"),
         .weight_decay = sr1__config_real(c, "weight_decay"),
+        .offload = sr1__config_bool(c, "optimizer_offload"),
     };
 }

@@ -177,18 +177,29 @@ static sr1_status read_estimator(struct sr1__settings *s, const sr1_config *c)
 
 /* Estimators that compare the components of the reward by themselves: what is subtracted
  * from a token is in none of them. */
-static const char *const by_component[] = {"gdpo"};
-
 static sr1_status check_kl_counts(const struct sr1__settings *s)
 {
-    for (size_t i = 0; i < sizeof(by_component) / sizeof(by_component[0]); i++)
-        if (s->kl_in_reward && strcmp(s->estimator.name, by_component[i]) == 0)
-            return sr1__fail(SR1_E_CONFIG,
-                             "kl_in reward does not go with advantage %s, which compares "
-                             "the components of the reward and would lose the KL; set "
-                             "kl_in: loss, or take another estimator",
-                             s->estimator.name);
-    return SR1_OK;
+    if (!s->kl_in_reward || !(s->estimator.needs & SR1_ADVANTAGE_NEEDS_COMPONENTS))
+        return SR1_OK;
+    return sr1__fail(
+        SR1_E_CONFIG,
+        "kl_in reward does not go with advantage %s, which compares the "
+        "components of the reward and would lose the KL; set kl_in: loss, or "
+        "take another estimator",
+        s->estimator.name);
+}
+
+/* Groups of equal rewards are skipped only where they teach nothing. */
+static sr1_status check_skipped_groups(const struct sr1__settings *s, const sr1_config *c)
+{
+    if (!sr1__config_bool(c, "skip_zero_variance_groups"))
+        return SR1_OK;
+    if (s->estimator.gives & SR1_ADVANTAGE_GIVES_GROUP_RELATIVE && !s->kl_in_reward)
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "skip_zero_variance_groups does not go with advantage %s%s: groups "
+                     "whose rewards are all equal teach there too; leave it out",
+                     s->estimator.name, s->kl_in_reward ? " and kl_in: reward" : "");
 }
 
 /* What the controller would refuse once the first step is done. */
@@ -264,16 +275,17 @@ sr1_status sr1__settings_read_advantage(struct sr1__settings *s, const sr1_confi
     SR1__TRY(read_estimator(s, c));
     SR1__TRY(read_levels(s, c));
     SR1__TRY(read_kl(s, c));
+    SR1__TRY(check_skipped_groups(s, c));
     if (s->train_environment && s->estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES)
         return sr1__fail(SR1_E_CONFIG,
                          "mask_environment: false does not go with advantage %s: the "
                          "critic's values are of sampled tokens; use grpo or another "
                          "without a critic",
                          s->estimator.name);
-    if (s->lora.rank > 0 && s->estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES)
+    if (s->critic_lora.rank > 0 && !(s->estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES))
         return sr1__fail(SR1_E_CONFIG,
-                         "lora_rank does not go with advantage %s: its critic takes no "
-                         "adapter; use grpo or another without a critic, or lora_rank: 0",
+                         "critic_lora_rank does not go with advantage %s, which has no "
+                         "critic; leave it out, or use gae",
                          s->estimator.name);
     read_critic(s, c);
     plan_columns(s);

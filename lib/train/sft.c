@@ -256,10 +256,11 @@ static sr1_status add_chat(struct example *e, const struct sr1__demo *d)
         SR1__TRY(add_message(e, d, i));
         done = i + 1;
     }
-    return done > 0
-               ? SR1_OK
-               : sr1__fail(SR1_E_PARSE, "nothing to learn: the policy says its first "
-                                        "message only, to which nothing led");
+    return done > 0 ? SR1_OK
+                    : sr1__fail(
+                          SR1_E_PARSE,
+                          "nothing to learn: only the first message is the policy's, and "
+                          "a first message is context; begin with one of the user");
 }
 
 /* The first words of the policy, without the opening of a thought that the prompt has. */
@@ -296,7 +297,9 @@ static sr1_status check_length(const struct example *e, const sr1_trajectory *t)
     if ((int64_t)n <= max)
         return SR1_OK;
     return sr1__fail(SR1_E_LIMIT,
-                     "it has %zu tokens, the model reads at most %" PRId64 "; shorten it",
+                     "the demonstration has %zu tokens, the model reads at most %" PRId64
+                     "; shorten it, or leave such demonstrations out with "
+                     "filter_overlong_prompts",
                      n, max);
 }
 
@@ -345,5 +348,5 @@ sr1_status sr1__sft_example(sr1_trainer *tr, int64_t i, sr1_trajectory **out)
     SR1__TRY(sr1__demos_read(tr->demos, i, &d));
     st = build_example(&e, &d, out);
     sr1__demo_clear(&d);
-    return sr1__context(st, "demonstration %" PRId64, i + 1);
+    return sr1__demos_context(tr->demos, i, st);
 }

@@ -26,6 +26,7 @@ static sr1_status open_demos(sr1_trainer *tr, int64_t *rows)
                          "demonstrations (JSON lines)");
     tr->set.num_epochs = sr1__config_int(tr->config, "sft_epochs");
     SR1__TRY(sr1__demos_open(&tr->demos, path));
+    SR1__TRY(sr1__filter_demonstrations(tr));
     *rows = sr1__demos_count(tr->demos);
     return SR1_OK;
 }

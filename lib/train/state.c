@@ -17,6 +17,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define OWED "owed_metrics" /* member of the state */
+
 /* ---- the optimizer's tensors, as fp32 ---- */
 
 struct dump {
@@ -67,8 +69,7 @@ static sr1_status save_optimizer(const struct sr1__learner *l, const char *folde
     return st;
 }
 
-static sr1_status restore_tensor(const struct sr1__learner *l,
-                                 const struct sr1__weights *w, struct sr1__named named)
+static sr1_status restore_tensor(const struct sr1__weights *w, struct sr1__named named)
 {
     struct sr1__weight_out want;
     const struct sr1__weight *found;
@@ -78,7 +79,7 @@ static sr1_status restore_tensor(const struct sr1__learner *l,
     SR1__TRY(sr1__weights_get(w, named.name, want.n_dims, want.shape, &found));
     if (found->dtype != SR1__WEIGHT_F32)
         return sr1__fail(SR1_E_CORRUPT, "%s: %s is not fp32", found->file, named.name);
-    s = sr1__scope_open(l->replicas[0]->device, "%s", named.name);
+    s = sr1__scope_open(SR1__CPU, "%s", named.name); /* the copy goes to the tensor's */
     sr1__scope_no_grad(s);
     t_copy_(s, named.tensor, t_from_f32(s, found->data, found->n_dims, found->shape));
     return sr1__scope_close(s);
@@ -93,7 +94,7 @@ static sr1_status restore_optimizer(struct sr1__learner *l, const char *folder)
     SR1__TRY(sr1__weights_open(&w, folder));
     st = SR1_OK;
     for (size_t i = 0; i < n && st == SR1_OK; i++)
-        st = restore_tensor(l, w, sr1__optimizer_state(l->optimizer, i));
+        st = restore_tensor(w, sr1__optimizer_state(l->optimizer, i));
     st = sr1__weights_blame(w, st);
     sr1__weights_close(w);
     return st;
@@ -164,14 +165,26 @@ static sr1_status fill_checkpoint(void *self, const char *folder)
     return write_below(folder, "critic_optimizer", write_critic_optimizer, tr);
 }
 
+/* By which the weights under an adapter are known again; null where all are saved. */
+static json_t *pack_base(const sr1_model *m)
+{
+    char hash[17];
+
+    if (!m->adapter || m->hash == 0)
+        return json_null();
+    snprintf(hash, sizeof(hash), "%016" PRIx64, m->hash);
+    return json_string(hash);
+}
+
 /* What a learner needs besides tensors. NULL without memory, or for no learner. */
 static json_t *pack_learner(const struct sr1__learner *l)
 {
     return l->optimizer
-               ? json_pack("{s:I, s:o, s:I}", "optimizer_steps",
+               ? json_pack("{s:I, s:o, s:I, s:o}", "optimizer_steps",
                            (json_int_t)sr1__optimizer_steps(l->optimizer), "loss_scale",
                            json_real(l->scale.value), "loss_scale_good_steps",
-                           (json_int_t)l->scale.good_steps)
+                           (json_int_t)l->scale.good_steps, "base",
+                           pack_base(l->replicas[0]))
                : json_null();
 }
 
@@ -182,6 +195,14 @@ static json_t *mark_json(const struct sr1__row_mark *mark)
 
     snprintf(hash, sizeof(hash), "%016" PRIx64, mark->hash);
     return json_pack("{s:I, s:s}", "rows", (json_int_t)mark->rows, "hash", hash);
+}
+
+/* Without the row of a step whose record is to be completed. */
+static int64_t metrics_size(const sr1_trainer *tr)
+{
+    if (tr->owed)
+        return tr->owed_at;
+    return tr->metrics ? (int64_t)sr1__jsonl_size(tr->metrics) : 0;
 }
 
 static json_t *pack_counters(const sr1_trainer *tr)
@@ -195,8 +216,7 @@ static json_t *pack_counters(const sr1_trainer *tr)
         pack_learner(&tr->critic), "kl_coef", json_real(tr->kl.coef), "kl_updates",
         (json_int_t)tr->kl.updates, "entropy_coef", json_real(tr->entropy.coef),
         "server_version", (json_int_t)sr1__rollout_server_version(tr->rollout),
-        "metrics_size", (json_int_t)(tr->metrics ? sr1__jsonl_size(tr->metrics) : 0),
-        SR1__TRAJECTORIES_SIZE,
+        "metrics_size", (json_int_t)metrics_size(tr), SR1__TRAJECTORIES_SIZE,
         (json_int_t)(tr->trajectories ? sr1__zlines_size(tr->trajectories) : 0));
 }
 
@@ -211,7 +231,9 @@ static sr1_status sync_journals(sr1_trainer *tr)
 sr1_status sr1__state_save(sr1_trainer *tr)
 {
     json_t *state = pack_counters(tr);
-    int bad = !state || (tr->record && json_object_set(state, "config", tr->record) != 0);
+    int bad = !state ||
+              (tr->record && json_object_set(state, "config", tr->record) != 0) ||
+              (tr->owed && json_object_set(state, OWED, tr->owed) != 0);
     sr1_status st = bad ? sr1__fail_nomem("checkpoint state") : sync_journals(tr);
 
     if (st == SR1_OK)
@@ -286,10 +308,22 @@ static sr1_status check_rows(sr1_trainer *tr, const json_t *state, int wanted)
     return st;
 }
 
+/* The metrics of a step whose validation, or whatever followed it, failed. */
+static sr1_status restore_owed(sr1_trainer *tr, const json_t *state)
+{
+    const json_t *owed = json_object_get(state, OWED);
+
+    if (!json_is_object(owed))
+        return SR1_OK;
+    tr->owed = json_deep_copy(owed);
+    return tr->owed ? SR1_OK : sr1__fail_nomem("metrics");
+}
+
 static sr1_status restore_counters(sr1_trainer *tr, const json_t *state)
 {
     int64_t epoch, position;
 
+    SR1__TRY(restore_owed(tr, state));
     SR1__TRY(restore_plan(tr, state));
     SR1__TRY(sr1__json_get_int(state, "epoch", &epoch));
     SR1__TRY(sr1__json_get_int(state, "position", &position));
@@ -309,17 +343,16 @@ static sr1_status restore_counters(sr1_trainer *tr, const json_t *state)
 /* The adapter alone: its base is loaded from model_name_or_path. */
 static sr1_status restore_adapter(sr1_model *m, const char *folder)
 {
-    const struct sr1__lora_config *now = &m->adapter->config;
     struct sr1__lora_config then;
-    char *base = NULL;
+    int same;
 
-    SR1__TRY(sr1__lora_config_load(&then, &base, folder));
-    sr1__free(base);
-    if (then.rank != now->rank || then.alpha != now->alpha ||
-        then.rslora != now->rslora || then.targets != now->targets)
+    SR1__TRY(sr1__lora_config_load(&then, folder));
+    same = sr1__lora_config_same(&then, &m->adapter->config);
+    sr1__lora_config_free(&then);
+    if (!same)
         return sr1__fail(SR1_E_CONFIG,
                          "%s holds another adapter than lora_rank, lora_alpha and "
-                         "lora_targets describe",
+                         "lora_targets (critic_lora_rank, ...) describe",
                          folder);
     return sr1__adapter_read(m, folder);
 }
@@ -373,8 +406,49 @@ static sr1_status restore_sampler(sr1_trainer *tr, const char *folder)
     return st;
 }
 
+/* Is the base the one that the adapter was trained on? */
+static sr1_status check_base(const sr1_model *m, const json_t *learner, const char *key)
+{
+    const json_t *then = json_object_get(learner, "base"); /* not in older checkpoints */
+    json_t *now;
+    int same;
+
+    if (!m->adapter)
+        return SR1_OK;
+    if (!then)
+        sr1__log(SR1_LOG_WARN,
+                 "the checkpoint does not say which base its adapter was trained on; %s "
+                 "is taken for it",
+                 m->folder ? m->folder : key);
+    now = pack_base(m);
+    SR1__CHECK_ALLOC(now, "checkpoint state");
+    same = !then || json_equal(then, now);
+    json_decref(now);
+    return same
+               ? SR1_OK
+               : sr1__fail(SR1_E_CONFIG,
+                           "key '%s': %s is not the base that the adapter was trained "
+                           "on: its weights differ; put those back, or name their folder "
+                           "with --resume %s=FOLDER",
+                           key, m->folder ? m->folder : "it", key);
+}
+
+static sr1_status check_bases(const sr1_trainer *tr, const json_t *state)
+{
+    const char *critic = *sr1__config_str(tr->config, "critic_model")
+                             ? "critic_model"
+                             : "model_name_or_path";
+
+    SR1__TRY(
+        check_base(tr->model, json_object_get(state, "policy"), "model_name_or_path"));
+    return tr->critics
+               ? check_base(tr->critics[0], json_object_get(state, "critic"), critic)
+               : SR1_OK;
+}
+
 static sr1_status restore_all(sr1_trainer *tr, const char *folder, const json_t *state)
 {
+    SR1__TRY(check_bases(tr, state));
     if (tr->sampler.rule && !tr->mark.other)
         SR1__TRY(restore_sampler(tr, folder));
     SR1__TRY(restore_learner(&tr->policy, folder, "model", "optimizer"));
@@ -444,6 +518,7 @@ sr1_status sr1_trainer_plan(const sr1_trainer *tr, sr1_run_plan *out)
     plan.validation_rows = tr->validation ? sr1_dataset_count(tr->validation) : 0;
     plan.steps_done = tr->step;
     plan.steps = tr->planned;
+    plan.reached_exact_match = tr->step >= tr->planned ? tr->reached : 0.0;
     SR1__TRY(sr1__device_memory(tr->model->device, &plan.memory_bytes, &peak));
     if (plan.memory_bytes == 0) /* the CPU's is the process's */
         plan.memory_bytes = sr1__rss_bytes();

@@ -14,8 +14,10 @@
 #include "base/struct.h"
 #include "policy/dataset_queries.h"
 #include "environment/trajectory/trajectory.h"
+#include "signal/loss/loss.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 static sr1_status run_step(struct sr1__step_batch *b)
@@ -55,6 +57,17 @@ static void count_demonstrations(struct sr1__step_batch *b)
     sr1__metrics_add(b->metrics, "avg_tokens", b->n ? policy / n : 0.0, SR1__LAST);
 }
 
+/* An update that went too far leaves a loss far above ln(tokens of the vocabulary). */
+static void check_imitation(struct sr1__step_batch *b)
+{
+    const sr1_trainer *tr = b->tr;
+    double guess = log((double)tr->model->config.vocab_size);
+
+    if (sr1__aggregation_is_mean(tr->set.aggregation) &&
+        sr1__metrics_get(b->metrics, "loss") > guess + 1.0)
+        b->metrics->events |= SR1__WORSE_THAN_GUESSING;
+}
+
 /* Of demonstrations, which are imitated as they are: nothing was sampled that could
  * differ. */
 static sr1_status run_imitation(struct sr1__step_batch *b)
@@ -65,6 +78,7 @@ static sr1_status run_imitation(struct sr1__step_batch *b)
     count_demonstrations(b);
     SR1__TRY(sr1__select_for_update(b));
     SR1__TRY(sr1__update_policy(b));
+    check_imitation(b);
     for (size_t i = 0; i < sizeof(of_sampling) / sizeof(of_sampling[0]); i++)
         sr1__metrics_add(b->metrics, of_sampling[i], 0.0, SR1__LAST);
     return SR1_OK;
@@ -120,9 +134,11 @@ sr1_status sr1__check_rewards(const sr1_trainer *tr)
 {
     if (sr1_reward_set_count(tr->rewards) > 0)
         return SR1_OK;
-    return sr1__fail(SR1_E_CONFIG,
-                     "rewards is none and no reward was given; name one (rewards=answer) "
-                     "or add one with sr1_trainer_add_reward");
+    return sr1__fail(
+        SR1_E_CONFIG,
+        "rewards is none and no reward was given; name one (rewards=answer) "
+        "or add one (sr1_trainer_add_reward; in Python rewards=); a run that "
+        "a program's own reward began goes on from that program");
 }
 
 /* Run the step of *b, whose trainer and trajectories or questions are set, and free *b;

@@ -107,11 +107,11 @@ void sr1__batch_view_free(struct sr1__batch_view *v)
 static int takes_compared(const struct sr1__step_batch *b, size_t i, int32_t arg)
 {
     (void)arg;
-    return sr1__is_compared(b, i);
+    return sr1__counts_in_group(b, i);
 }
 
-sr1_status sr1__step_batch_compared(const struct sr1__step_batch *b, size_t begin,
-                                    struct sr1__batch_view *out)
+sr1_status sr1__step_batch_in_groups(const struct sr1__step_batch *b, size_t begin,
+                                     struct sr1__batch_view *out)
 {
     return sr1__batch_view_of(b, begin, takes_compared, 0, out);
 }

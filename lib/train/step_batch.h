@@ -77,9 +77,9 @@ struct sr1__batch_view {
     size_t *index;      /* [n] in the batch */
     size_t n;
 };
-/* Those from `begin` on that are compared. Free with sr1__batch_view_free. */
-sr1_status sr1__step_batch_compared(const struct sr1__step_batch *b, size_t begin,
-                                    struct sr1__batch_view *out);
+/* Those from `begin` on that count in their groups. Free with sr1__batch_view_free. */
+sr1_status sr1__step_batch_in_groups(const struct sr1__step_batch *b, size_t begin,
+                                     struct sr1__batch_view *out);
 /* Those from `begin` on that takes() says. */
 sr1_status sr1__batch_view_of(const struct sr1__step_batch *b, size_t begin,
                               int (*takes)(const struct sr1__step_batch *b, size_t i,
@@ -87,7 +87,7 @@ sr1_status sr1__batch_view_of(const struct sr1__step_batch *b, size_t begin,
                               int32_t arg, struct sr1__batch_view *out);
 void sr1__batch_view_free(struct sr1__batch_view *v); /* a zeroed one is fine */
 
-static inline int sr1__is_compared(const struct sr1__step_batch *b, size_t i)
+static inline int sr1__counts_in_group(const struct sr1__step_batch *b, size_t i)
 {
     return b->drop[i] == SR1__DROP_NONE || b->drop[i] >= SR1__DROP_TRUNCATED;
 }

@@ -6,8 +6,6 @@
 #include "base/mem.h"
 #include "policy/rollout_internal.h"
 
-#include <string.h>
-
 /* ---- building ---- */
 
 static sr1_status open_policy(sr1_trainer *tr)
@@ -20,37 +18,6 @@ static sr1_status open_policy(sr1_trainer *tr)
     tr->policy.max_grad_norm = tr->set.max_grad_norm;
     return sr1__learner_open(&tr->policy, &how,
                              sr1__config_real(tr->config, "initial_loss_scale"));
-}
-
-/* The weights as loaded, where the reviser of critiques holds them already in this type;
- * else NULL. They are its own: no update reaches them. */
-static sr1_model *find_loaded(const sr1_trainer *tr, int32_t dtype)
-{
-    const char *proxy = sr1__config_str(tr->config, "proxy_model");
-    sr1_model *m = sr1__rollout_reviser(tr->rollout);
-    int same =
-        !*proxy || strcmp(proxy, sr1__config_str(tr->config, "model_name_or_path")) == 0;
-
-    if (!m || !same || m->dtype != (dtype < 0 ? tr->model->dtype : dtype))
-        return NULL;
-    return m;
-}
-
-/* The policy that training began with: the weights as loaded. */
-static sr1_status open_reference(sr1_trainer *tr)
-{
-    const char *name = sr1__config_str(tr->config, "reference_dtype");
-    sr1_model *frozen = NULL, *loaded;
-    int32_t dtype = -1;
-
-    if (!tr->set.frozen_reference)
-        return SR1_OK;
-    if (strcmp(name, "auto") != 0)
-        SR1__TRY(sr1__torch_dtype_parse(name, &dtype));
-    loaded = find_loaded(tr, dtype);
-    SR1__TRY(loaded ? sr1__model_replica(&frozen, loaded)
-                    : sr1__model_freeze(&frozen, tr->model, dtype));
-    return sr1__replicas_new(&tr->references, frozen, tr->n_workers);
 }
 
 static sr1_status open_data(sr1_trainer *tr)
@@ -71,14 +38,16 @@ static sr1_status open_data(sr1_trainer *tr)
         SR1__TRY(sr1__filter_prompts(tr, tr->validation, "questions for validation"));
     if (rows > 0 && rows < tr->set.batch_size)
         sr1__log(SR1_LOG_WARN,
-                 "batch_size is %lld, and there are %lld rows: a step takes all of them",
-                 (long long)tr->set.batch_size, (long long)rows);
+                 "batch_size is %lld, and there %s %lld row%s: a step takes all of them",
+                 (long long)tr->set.batch_size, rows == 1 ? "is" : "are", (long long)rows,
+                 rows == 1 ? "" : "s");
     if (rows > 0) {
         int64_t per_epoch = (rows + tr->set.batch_size - 1) / tr->set.batch_size;
 
         tr->planned =
             tr->set.max_steps ? tr->set.max_steps : per_epoch * tr->set.num_epochs;
     }
+    tr->policy.schedule.first = tr->critics ? tr->set.critic_warmup : 0;
     sr1__schedule_plan(&tr->policy.schedule, tr->planned);
     sr1__schedule_plan(&tr->critic.schedule, tr->planned);
     return SR1_OK;
@@ -103,7 +72,7 @@ static sr1_status build_trainer(sr1_trainer *tr, sr1_search *search)
     tr->n_workers = sr1__rollout_replicas(tr->rollout, &tr->policy.replicas, &tr->pool);
     SR1__TRY(sr1_reward_set_open(&tr->rewards, tr->config));
     tr->n_configured = sr1_reward_set_count(tr->rewards);
-    SR1__TRY(open_reference(tr));
+    SR1__TRY(sr1__reference_open(tr));
     SR1__TRY(open_policy(tr));
     SR1__TRY(sr1__critic_open(tr));
     SR1__TRY(open_data(tr));

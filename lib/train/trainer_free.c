@@ -13,7 +13,7 @@ void sr1__trainer_release(sr1_trainer *tr)
     sr1__events_close(tr->events);
     sr1__learner_close(&tr->policy);
     sr1__critic_close(tr);
-    sr1__replicas_free(tr->references, tr->n_workers);
+    sr1__reference_close(tr);
     sr1_reward_set_free(tr->rewards);
     sr1__cursor_free(tr->cursor);
     sr1__sampler_close(tr);
@@ -26,7 +26,9 @@ void sr1__trainer_release(sr1_trainer *tr)
     json_decref(tr->changes);
     json_decref(tr->starts);
     json_decref(tr->restored);
+    json_decref(tr->owed);
     sr1_config_free(tr->config);
+    sr1__free(tr->server_loaded);
     sr1__free(tr->run_folder);
     sr1__free(tr);
 }

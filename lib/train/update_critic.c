@@ -7,7 +7,7 @@
 static sr1_tensor *forward_values(sr1_scope *s, const sr1_trainer *tr, sr1_model *m,
                                   const struct sr1__microbatch *mb)
 {
-    return sr1__forward_values(s, m, mb, tr->set.checkpointing);
+    return sr1__forward_values(s, m, mb, tr->set.checkpointing, sr1__update_dropout(tr));
 }
 
 static sr1_status compute_value_loss(const sr1_trainer *tr,
@@ -47,6 +47,7 @@ static uint32_t list_columns(const sr1_trainer *tr)
 static void report_epoch(const struct sr1__loss_sums *sums, double grad_norm, double rate,
                          struct sr1_step_metrics *m)
 {
+    m->events |= SR1__CRITIC_UPDATED;
     sr1__metrics_add(m, "value_loss", sums->value.loss, SR1__LAST);
     sr1__metrics_add(m, "value_clip_fraction", sums->value.clip_fraction, SR1__LAST);
     sr1__metrics_add(m, "critic_grad_norm", grad_norm, SR1__LAST);

@@ -27,7 +27,8 @@ static sr1_tensor *forward_policy(sr1_scope *s, const sr1_trainer *tr, sr1_model
                                       .logit_chunk = tr->set.logit_chunk,
                                       .checkpoint = tr->set.checkpointing,
                                       .entropy =
-                                          count_outputs(tr) == 2 ? &outputs[1] : NULL};
+                                          count_outputs(tr) == 2 ? &outputs[1] : NULL,
+                                      .dropout = sr1__update_dropout(tr)};
 
     outputs[0] = sr1__forward_log_probs(s, m, mb, &o);
     return o.entropy ? t_cat(s, outputs, 2, 0) : outputs[0];
@@ -104,7 +105,7 @@ static int32_t has_gradient(const struct sr1__trajectory_store *from)
 {
     size_t n = sr1__trajectory_store_count(from), i = 0;
 
-    while (i < n && sr1__trajectory_store_no_gradient(from, i))
+    while (i < n && sr1__trajectory_store_zero_advantage(from, i))
         i++;
     return i < n;
 }
@@ -117,7 +118,7 @@ static int32_t has_slope_at_once(const char *kl_kind)
 
 /* Can trajectories without advantage skip the forward pass, because neither the loss, an
  * entropy bonus nor a KL term has a gradient there? On policy the KL to the policy that
- * sampled has none until an update moves the weights. */
+ * sampled has none until an update moves the weights, or dropout makes it another. */
 static int32_t can_skip_without_advantage(const struct sr1__step_batch *b)
 {
     const sr1_trainer *tr = b->tr;
@@ -127,7 +128,7 @@ static int32_t can_skip_without_advantage(const struct sr1__step_batch *b)
         return 0;
     if (tr->set.loss_options.beta == 0.0)
         return 1;
-    return b->on_policy && !tr->set.frozen_reference &&
+    return b->on_policy && !tr->set.frozen_reference && tr->set.lora.dropout == 0.0 &&
            !sr1__rollout_is_remote(tr->rollout) && !has_slope_at_once(tr->set.kl_kind) &&
            !has_gradient(b->selected);
 }
@@ -178,6 +179,7 @@ static void report_epoch(const struct sr1__loss_sums *sums, double grad_norm, do
     const sr1_loss_report *r = &sums->loss;
     double whole = sum_weights(sums);
 
+    m->events |= SR1__POLICY_UPDATED;
     sr1__metrics_add(m, "grad_norm", grad_norm, SR1__LAST);
     sr1__metrics_add(m, "learning_rate", rate, SR1__LAST);
     sr1__metrics_add(m, "loss", r->loss, SR1__LAST);

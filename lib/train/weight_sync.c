@@ -10,12 +10,14 @@
  * Which weights the server has is unknown when a run begins (it may still serve those of
  * an earlier run), so it loads what training begins with. On resuming it loads the
  * weights that it had at the checkpoint; the checkpoint keeps them unless newer ones are
- * due at once. */
+ * due at once. Then RUN/served may hold weights of steps that are done again: the next
+ * checkpoint takes the server's from the one that it loaded. */
 #include "train/step_batch.h"
 
 #include "base/file.h"
 #include "base/map_watch.h"
 #include "base/mem.h"
+#include "config/model_folder.h"
 #include "retrieval/net/service.h"
 
 #include <searchr1/ext/openai.h>
@@ -61,26 +63,10 @@ static int64_t find_oldest(const sr1_trainer *tr)
     return is_synced(tr) && get_interval(tr) - 1 < last ? get_interval(tr) - 1 : last;
 }
 
-/* A run begins by having the server load what training begins with. */
-static sr1_status check_beginning_is_whole(const sr1_trainer *tr)
-{
-    const char *folder = sr1__config_str(tr->config, "model_name_or_path");
-    int adapter = 0;
-
-    SR1__TRY(sr1__lora_is_folder(folder, &adapter));
-    if (!adapter || !is_synced(tr))
-        return SR1_OK;
-    return sr1__fail(SR1_E_CONFIG,
-                     "openai_sync_url: the server loads whole models, and "
-                     "model_name_or_path holds an adapter; merge it into its base first "
-                     "(sr1-data merge)");
-}
-
 sr1_status sr1__weight_sync_open(sr1_trainer *tr)
 {
     if (!sr1__rollout_is_remote(tr->rollout))
         return SR1_OK;
-    SR1__TRY(check_beginning_is_whole(tr));
     sr1__rollout_set_server_version(tr->rollout, 0);
     if (tr->planned == 0 || may_train_on(tr, find_oldest(tr)))
         return SR1_OK;
@@ -202,32 +188,75 @@ static char *join_served_folder(const sr1_trainer *tr)
 }
 
 /* Servers load whole models: an adapter is merged into its base. */
-static sr1_status save_served(sr1_trainer *tr, const char *folder)
+static sr1_status save_served(sr1_trainer *tr, const sr1_model *m, const char *folder)
 {
-    SR1__TRY(sr1_model_save_merged(tr->model, folder));
+    SR1__TRY(sr1__dir_make(folder));
+    SR1__TRY(sr1_model_save_merged(m, folder));
     return sr1_tokenizer_save(sr1_rollout_tokenizer(tr->rollout), folder);
+}
+
+static void forget_loaded(sr1_trainer *tr)
+{
+    sr1__free(tr->server_loaded);
+    tr->server_loaded = NULL;
+}
+
+static sr1_status push_model(sr1_trainer *tr, const sr1_model *m, int64_t version)
+{
+    char *folder = join_served_folder(tr);
+    sr1_status st = folder ? save_served(tr, m, folder) : sr1__fail_nomem("folder");
+
+    if (st == SR1_OK)
+        forget_loaded(tr);
+    if (st == SR1_OK)
+        st = load_on_server(tr, folder, version);
+    sr1__free(folder);
+    return st;
 }
 
 static sr1_status push_weights(sr1_trainer *tr)
 {
-    char *folder = join_served_folder(tr);
-    sr1_status st = folder ? sr1__dir_make(folder) : sr1__fail_nomem("folder");
+    return push_model(tr, tr->model, tr->step);
+}
 
-    if (st == SR1_OK)
-        st = save_served(tr, folder);
-    if (st == SR1_OK)
-        st = load_on_server(tr, folder, tr->step);
-    sr1__free(folder);
+/* What training began with, which the policy may no longer be: the folder as it is, or an
+ * adapter read again and merged. */
+static sr1_status push_beginning(sr1_trainer *tr)
+{
+    const char *folder = sr1__config_str(tr->config, "model_name_or_path");
+    sr1_model_options o = {.struct_size = sizeof(o),
+                           .device = "cpu",
+                           .dtype = sr1_model_dtype(tr->model),
+                           .base_model =
+                               sr1__config_str(tr->config, "base_model_name_or_path")};
+    sr1_model *first = NULL;
+    int adapter = 0;
+    sr1_status st;
+
+    SR1__TRY(sr1__adapter_is_folder(folder, &adapter));
+    if (!adapter)
+        return load_on_server(tr, folder, 0);
+    SR1__TRY(sr1_model_open(&first, folder, &o));
+    st = push_model(tr, first, 0);
+    sr1_model_free(first);
     return st;
 }
 
 /* ---- checkpoints ---- */
 
+/* Does folder/served hold weights? */
+static int has_served(const char *folder)
+{
+    return sr1__dir_has(folder, "served/config.json");
+}
+
+/* Without served weights newer ones are due where the run goes on from the checkpoint. */
 int sr1__weight_sync_keeps(const sr1_trainer *tr)
 {
     return sr1__rollout_is_remote(tr->rollout) && is_synced(tr) &&
            sr1__rollout_server_version(tr->rollout) > 0 &&
-           get_staleness(tr) < get_interval(tr);
+           get_staleness(tr) < get_interval(tr) &&
+           (tr->server_loaded || has_served(tr->run_folder));
 }
 
 /* Files of served/ are replaced, never changed: another name is as good as a copy. */
@@ -254,33 +283,57 @@ static sr1_status keep_name(const char *from, const char *to, const char *name)
     return st;
 }
 
-sr1_status sr1__weight_sync_save(sr1_trainer *tr, const char *folder)
+static sr1_status keep_served(const char *from, const char *to)
 {
-    char *from = join_served_folder(tr), **names = NULL;
+    char **names = NULL;
     size_t n = 0;
-    sr1_status st = from ? sr1__dir_list(from, &names, &n) : sr1__fail_nomem("path");
+    sr1_status st = sr1__dir_list(from, &names, &n);
 
     for (size_t i = 0; i < n; i++) {
         if (st == SR1_OK && !sr1__file_is_temporary(names[i]))
-            st = keep_name(from, folder, names[i]);
+            st = keep_name(from, to, names[i]);
         sr1__free(names[i]);
     }
     if (st == SR1_OK) /* links are names alone */
-        st = sr1__dir_sync(folder);
+        st = sr1__dir_sync(to);
     sr1__free(names);
-    sr1__free(from);
     return st;
 }
 
-/* folder/served of a checkpoint, or what training began with. */
-static sr1_status reload_on_server(sr1_trainer *tr, const char *folder, int64_t version)
+/* RUN/served becomes what the server loaded when the run went on; the checkpoint that it
+ * loaded is removed after a newer one is written, not before. */
+static sr1_status put_served_back(sr1_trainer *tr, const char *served)
 {
-    char *path = version > 0
-                     ? sr1__path_join(folder, "served")
-                     : sr1__strdup(sr1__config_str(tr->config, "model_name_or_path"));
+    if (!tr->server_loaded)
+        return SR1_OK;
+    SR1__TRY(sr1__dir_remove(served));
+    SR1__TRY(sr1__dir_make(served));
+    SR1__TRY(keep_served(tr->server_loaded, served));
+    forget_loaded(tr);
+    return SR1_OK;
+}
+
+sr1_status sr1__weight_sync_save(sr1_trainer *tr, const char *folder)
+{
+    char *served = join_served_folder(tr);
+    sr1_status st = served ? put_served_back(tr, served) : sr1__fail_nomem("path");
+
+    if (st == SR1_OK)
+        st = keep_served(served, folder);
+    sr1__free(served);
+    return st;
+}
+
+/* folder/served of a checkpoint. */
+static sr1_status load_checkpoint(sr1_trainer *tr, const char *folder, int64_t version)
+{
+    char *path = sr1__path_join(folder, "served");
     sr1_status st = path ? load_on_server(tr, path, version) : sr1__fail_nomem("path");
 
-    sr1__free(path);
+    if (st != SR1_OK)
+        sr1__free(path);
+    else
+        tr->server_loaded = path;
     return st;
 }
 
@@ -295,9 +348,12 @@ sr1_status sr1__weight_sync_restore(sr1_trainer *tr, const char *folder,
     if (state && !said) /* an older checkpoint: newer weights are due */
         version = is_synced(tr) ? tr->step - get_interval(tr) : 0;
     sr1__rollout_set_server_version(tr->rollout, version);
-    return is_synced(tr) && get_staleness(tr) < get_interval(tr)
-               ? reload_on_server(tr, folder, version)
-               : SR1_OK;
+    if (!is_synced(tr) || get_staleness(tr) >= get_interval(tr))
+        return SR1_OK;
+    if (version == 0)
+        return push_beginning(tr);
+    /* one made without openai_sync_url has none: newer ones are due */
+    return has_served(folder) ? load_checkpoint(tr, folder, version) : SR1_OK;
 }
 
 /* ---- staleness ---- */
@@ -311,7 +367,7 @@ sr1_status sr1__sync_policy(struct sr1__step_batch *b)
     if (is_synced(tr) && get_staleness(tr) >= get_interval(tr))
         SR1__TRY(push_weights(tr));
     else if (is_synced(tr) && !tr->server_known)
-        SR1__TRY(tr->step == 0 ? reload_on_server(tr, NULL, 0) : push_weights(tr));
+        SR1__TRY(tr->step == 0 ? push_beginning(tr) : push_weights(tr));
     sr1__metrics_add(b->metrics, "staleness", (double)get_staleness(tr), SR1__LAST);
     if (may_train_on(tr, get_staleness(tr)))
         return SR1_OK;

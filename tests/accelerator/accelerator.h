@@ -23,6 +23,7 @@ struct accelerator_counts {
     int64_t to_host_largest; /* bytes of the largest */
     int64_t to_device;       /* copies to the device */
     int64_t to_device_bytes;
+    int64_t waits; /* copies, both ways, that end before the call does */
     int64_t allocations;
     int64_t live_bytes; /* allocated now */
     int64_t peak_bytes; /* highest since the last reset */

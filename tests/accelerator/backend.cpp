@@ -176,12 +176,12 @@ at::Tensor on_host(const at::Tensor &t)
                                       t.options().device(at::kCPU));
 }
 
-at::Tensor copy_from(const at::Tensor &from, const at::Tensor &to, bool)
+at::Tensor copy_from(const at::Tensor &from, const at::Tensor &to, bool non_blocking)
 {
     if (to.numel() == 0)
         return to;
     if (from.is_cpu()) {
-        sim::count_to_device(to.nbytes());
+        sim::count_to_device(to.nbytes(), !non_blocking);
         on_host(to).copy_(from);
     } else if (to.is_cpu()) {
         sim::count_to_host(from.nbytes());
@@ -278,6 +278,47 @@ attend_backward(const at::Tensor &grad, const at::Tensor &q, const at::Tensor &k
     return {g[0].to(q.device()), g[1].to(q.device()), g[2].to(q.device()), at::Tensor()};
 }
 
+/* ---- root mean square norms: one kernel, as CUDA's ---- */
+
+using normalised = std::tuple<at::Tensor, at::Tensor>;
+
+std::optional<at::Tensor> here(const std::optional<at::Tensor> &t)
+{
+    return t && t->defined() ? std::optional<at::Tensor>(t->cpu()) : std::nullopt;
+}
+
+normalised normalise(const at::Tensor &x, at::IntArrayRef shape,
+                     const std::optional<at::Tensor> &w, std::optional<double> eps)
+{
+    sim::kernel one("rms norm");
+    at::Tensor in = x.cpu();
+    at::Tensor square = at::square(in.to(at::kFloat)).mean({-1}, true);
+
+    return {at::rms_norm(in, shape, here(w), eps).to(x.device()),
+            at::rsqrt(square.add_(eps.value_or(1e-6))).to(x.device())};
+}
+
+/* For y = x r w with r = 1 / sqrt(mean(x^2) + eps) and g the gradient of x r:
+ * gx = r (g - x r^2 mean(g x)), gw = sum over rows of gy x r. */
+normalised normalise_backward(const at::Tensor &grad, const at::Tensor &input,
+                              at::IntArrayRef, const at::Tensor &scale,
+                              const std::optional<at::Tensor> &weight,
+                              std::array<bool, 2>)
+{
+    sim::kernel one("rms norm backward");
+    at::Tensor gy = grad.cpu().to(at::kFloat), x = input.cpu().to(at::kFloat);
+    at::Tensor r = scale.cpu(), g = gy, gx, gw;
+    std::optional<at::Tensor> w = here(weight);
+
+    if (w) {
+        g = gy.mul(w->to(at::kFloat));
+        gw = gy.mul(x).mul(r).reshape({-1, x.size(-1)}).sum({0}).to(w->scalar_type());
+        gw = gw.to(input.device());
+    }
+    gx = g.sub(x.mul(at::square(r)).mul(g.mul(x).mean({-1}, true))).mul(r);
+    return {gx.to(input.scalar_type()).to(input.device()), gw};
+}
+
 int64_t choose_attention(const at::Tensor &, const at::Tensor &, const at::Tensor &,
                          const std::optional<at::Tensor> &, double, bool,
                          std::optional<double>, bool)
@@ -312,6 +353,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
     m.impl("_copy_from", copy_from);
     m.impl("_copy_from_and_resize", copy_and_resize);
     m.impl("_local_scalar_dense", read_scalar);
+    m.impl("_fused_rms_norm", normalise);
+    m.impl("_fused_rms_norm_backward", normalise_backward);
     m.impl("_scaled_dot_product_fused_attention_overrideable", attend);
     m.impl("_scaled_dot_product_fused_attention_overrideable_backward", attend_backward);
 }

@@ -52,17 +52,19 @@ void count_to_host(size_t bytes)
     if (depth > 0)
         return;
     counts.to_host++;
+    counts.waits++;
     counts.to_host_bytes += (int64_t)bytes;
     counts.to_host_largest = std::max(counts.to_host_largest, (int64_t)bytes);
 }
 
-void count_to_device(size_t bytes)
+void count_to_device(size_t bytes, bool waits)
 {
     std::lock_guard<std::mutex> hold(lock);
 
     if (depth > 0)
         return;
     counts.to_device++;
+    counts.waits += waits;
     counts.to_device_bytes += (int64_t)bytes;
 }
 

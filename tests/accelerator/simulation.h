@@ -32,7 +32,7 @@ class kernel
 };
 
 void count_to_host(size_t bytes);
-void count_to_device(size_t bytes);
+void count_to_device(size_t bytes, bool waits);
 void reset_memory_counts();
 void read_memory_counts(accelerator_counts *out);
 

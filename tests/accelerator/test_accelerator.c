@@ -192,6 +192,7 @@ static void everything_is_counted(void **state)
     c = counted();
     assert_int_equal(c.to_device, 1);
     assert_int_equal(c.to_device_bytes, 24);
+    assert_int_equal(c.waits, 0);
     assert_int_equal(c.kernels, 0);
     assert_int_equal(c.allocations, 1);
     assert_int_equal(c.live_bytes - before.live_bytes, 24);
@@ -207,6 +208,7 @@ static void everything_is_counted(void **state)
     c = counted();
     assert_int_equal(c.kernels, 2);
     assert_int_equal(c.to_host, 2);
+    assert_int_equal(c.waits, 2);
     assert_int_equal(c.to_host_bytes, 28);
     assert_int_equal(c.to_host_largest, 24);
     OK(sr1__scope_close(s));

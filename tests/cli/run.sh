@@ -29,7 +29,7 @@ normalise() {
         -e "s/ in $time( \($speed\))?,/ in TIME,/" \
         -e 's/^loss [0-9.]+ -> [0-9.]+/loss N -> N/; s/(loss|kl) +-?[0-9.]+/\1 N/g' \
         -e 's/^(step +[0-9]+\/[0-9]+ .*[^ ]) +[0-9:.]+s?$/\1 TIME/' \
-        -e "s/ steps\) in $time\$/ steps) in TIME/; s/ [0-9.]+ [kMG]B taken\$/ MEMORY taken/" \
+        -e "s/ steps\) in $time\$/ steps) in TIME/; s/ has [0-9.]+ [kMG]B\$/ has MEMORY/" \
         -e 's/ \([0-9.]+ [kM]B\)$/ (SIZE)/' \
         -e 's/127\.0\.0\.1:[0-9]{5}/127.0.0.1:PORT/g' \
         -e "s|$work|WORK|g" "$1"

@@ -1,8 +1,9 @@
 #!/bin/sh
 # check.sh [--set] DOC_TABLES - the pages say what the sources say.
 #
-# A table between "<!-- doc_tables NAME -->" and "<!-- end -->" is what that command prints
-# (--set writes it anew); every metric has its line in docs/formats.md; links, their anchors
+# A table between "<!-- doc_tables NAME -->" and "<!-- end -->" is what that command prints, and
+# lines between "<!-- printed_by SCRIPT -->" and "<!-- end -->" are what that script prints
+# (--set writes them anew); every metric has its line in docs/formats.md; links, their anchors
 # and the names and paths of files in backquotes lead somewhere; README.md lists every page,
 # and each begins with five sentences.
 here=$PWD
@@ -29,12 +30,18 @@ renewed() {
             "$doc_tables" "${name% -->}" || echo "cannot print ${name% -->}"
             while IFS= read -r line && [ "$line" != "<!-- end -->" ]; do :; done
             ;;
+        "<!-- printed_by tests/"*)
+            script=${line#<!-- printed_by }
+            printf '%s\n' "$line"
+            "${script% -->}" || echo "cannot run ${script% -->}"
+            while IFS= read -r line && [ "$line" != "<!-- end -->" ]; do :; done
+            ;;
         esac
         printf '%s\n' "$line"
     done <"$1"
 }
 
-for page in $(grep -l '^<!-- doc_tables ' $pages); do
+for page in $(grep -lE '^<!-- (doc_tables|printed_by) ' $pages); do
     renewed "$page" >"$work/page"
     if [ $set_mode = yes ]; then
         cat "$work/page" >"$page"

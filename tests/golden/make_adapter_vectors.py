@@ -9,6 +9,8 @@ whose base is a case of tests/golden/model, and
   expected.json         base, the name of that case; sequences [n][ids]
   expected.safetensors  logits.<i> [T, V] of sequence i with the adapter, base.<i> without it;
                         grad.<parameter> of A and B; merged.<weight> of a layer, after peft's merge
+and of the critic, whose base has no value head:
+  expected.safetensors  values.<i> [T] of sequence i
 All in float32. The loss whose gradient it is:
     - sum over sequences and positions of log p(next token) / number of those positions.
 """
@@ -20,7 +22,7 @@ import sys
 import torch
 from peft import LoraConfig, get_peft_model
 from safetensors.torch import save_file
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoModelForTokenClassification
 
 LENGTHS = (13, 1, 6)
 BASES = os.path.join("tests", "golden", "model")
@@ -30,6 +32,13 @@ CASES = {
                          target_modules=["q_proj", "v_proj"]),
     "qwen3-some": dict(base="qwen3-bias", r=2, lora_alpha=7,
                        target_modules=["k_proj", "o_proj", "up_proj", "down_proj"]),
+    "qwen3-ranks": dict(base="qwen3-tied", r=4, lora_alpha=8, target_modules="all-linear",
+                        lora_dropout=0.1,
+                        rank_pattern={"model.layers.1.self_attn.q_proj": 2, "q_proj": 3,
+                                      "mlp.down_proj": 1},
+                        alpha_pattern={"layers.0.self_attn.v_proj": 5, "down_proj": 3}),
+    "qwen3-critic": dict(base="qwen3-tied", r=2, lora_alpha=8, target_modules=["q_proj", "up_proj"],
+                         task_type="TOKEN_CLS"),
 }
 
 
@@ -53,23 +62,36 @@ def expected(model):
     return seqs, tensors
 
 
+def expected_values(model):
+    seqs = [torch.randint(2, 128, (n,)) for n in LENGTHS]
+    with torch.no_grad():
+        return seqs, {"values.%d" % i: model(s[None]).logits[0, :, 0] for i, s in enumerate(seqs)}
+
+
+def load_base(case):
+    folder, critic = os.path.join(BASES, case["base"]), case.get("task_type") == "TOKEN_CLS"
+    if critic:
+        return AutoModelForTokenClassification.from_pretrained(folder, dtype=torch.float32, num_labels=1)
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+
+
 def main():
     for number, (name, case) in enumerate(CASES.items()):
         torch.manual_seed(3000 + number)
         out = os.path.join(sys.argv[1], name)
         shutil.rmtree(out, ignore_errors=True)
-        base = AutoModelForCausalLM.from_pretrained(os.path.join(BASES, case["base"]), dtype=torch.float32)
-        own = {k: v for k, v in case.items() if k != "base"}
-        model = get_peft_model(base.eval(), LoraConfig(task_type="CAUSAL_LM", **own)).eval()
+        own = {"task_type": "CAUSAL_LM", **{k: v for k, v in case.items() if k != "base"}}
+        model = get_peft_model(load_base(case).eval(), LoraConfig(**own)).eval()
         with torch.no_grad():
             for n, p in model.named_parameters():
-                if "lora_" in n:
+                if "lora_" in n or "modules_to_save" in n:
                     p.copy_(0.3 * torch.randn_like(p))
         model.save_pretrained(out)
         for extra in os.listdir(out):
             if not extra.startswith("adapter_"):
                 os.remove(os.path.join(out, extra))
-        seqs, tensors = expected(model)
+        critic = own["task_type"] == "TOKEN_CLS"
+        seqs, tensors = expected_values(model) if critic else expected(model)
         save_file({k: v.contiguous().clone() for k, v in tensors.items()},
                   os.path.join(out, "expected.safetensors"))
         with open(os.path.join(out, "expected.json"), "w") as f:

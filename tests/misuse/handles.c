@@ -13,6 +13,7 @@
 #include <searchr1/ext/episodes.h>
 #include <searchr1/ext/model_details.h>
 #include <searchr1/ext/openai.h>
+#include <searchr1/ext/plan.h>
 #include <searchr1/ext/reward_set.h>
 #include <searchr1/ext/sandbox.h>
 #include <searchr1/ext/server.h>
@@ -28,6 +29,7 @@
 #pragma weak sr1_model_new_random
 #pragma weak sr1_model_open
 #pragma weak sr1_model_save
+#pragma weak sr1_plan_new
 #pragma weak sr1_rollout_new
 #pragma weak sr1_evaluate
 #pragma weak sr1_trainer_new
@@ -543,6 +545,17 @@ static void *openai_results(void)
 
 /* ---- with torch ---- */
 
+static void *plan(void)
+{
+    sr1_config *c = config();
+    sr1_plan *p = NULL;
+
+    need(sr1_config_set(c, "model_name_or_path", "model"), "sr1_plan");
+    need(sr1_plan_new(&p, c, 24), "sr1_plan");
+    sr1_config_free(c);
+    return p;
+}
+
 static void *model(void)
 {
     sr1_model_options o = {.struct_size = sizeof o, .device = "cpu", .threads = 1};
@@ -603,6 +616,7 @@ static const struct factory {
     {"sr1_model", model, 1},
     {"sr1_openai", openai, 0},
     {"sr1_openai_results", openai_results, 0},
+    {"sr1_plan", plan, 1},
     {"sr1_problem", problem, 0},
     {"sr1_problems", problems, 0},
     {"sr1_reranker", reranker, 0},

@@ -77,7 +77,7 @@ def test_refused_otherwise(tmp_path):
 
 def test_keys_have_help():
     assert all(key.help for key in KEYS.values())
-    assert KEYS["device"].choices == ("auto", "cpu", "cuda")
+    assert KEYS["device"].choices == ("auto", "cpu", "cuda", "cuda:N")
     assert KEYS["group_size"].min == 2
 
 
@@ -91,8 +91,8 @@ def test_names_of_other_programs_are_answered():
             read()
     assert ELSEWHERE["bf16"].key == "dtype" and ELSEWHERE["bf16"].of == "TRL"
     assert ELSEWHERE["lora_r"].key == "lora_rank"
-    assert not ELSEWHERE["lora_dropout"].key
-    assert "dropout" in ELSEWHERE["lora_dropout"].text
+    assert not ELSEWHERE["use_dora"].key
+    assert "plain LoRA" in ELSEWHERE["use_dora"].text
     assert sum(row.key in KEYS for row in ELSEWHERE.values()) >= 150
 
 
@@ -127,3 +127,15 @@ def test_a_secret_is_no_member():
 
 def test_items_of_lists_are_stripped():
     assert Config(rewards="format, answer")["rewards"] == ["format", "answer"]
+
+
+def test_other_names_of_a_key():
+    config = Config(num_generations=6)
+    assert config["num_generations"] == config["group_size"] == 6
+    assert config.get("num_generations") == 6 and "num_generations" in config
+    assert "num_generations" not in list(config) and config.is_set("num_generations")
+    del config["num_generations"]
+    assert config["group_size"] == 2 and not config.is_set("group_size")
+    config["num_generations"] = 4
+    config["num_generations"] = None
+    assert config["num_generations"] == 2

@@ -4,6 +4,7 @@ import json
 import logging
 import math
 import os
+import shutil
 import signal
 import threading
 import time
@@ -319,3 +320,15 @@ def test_nothing_is_lost_when_ctrl_c_came_at_the_end(rollout, tmp_path, monkeypa
     with pytest.raises(KeyboardInterrupt):
         rollout.evaluate(data, max_rows=2, progress=interrupt)
     assert len(freed) == 1 and freed[0]
+
+
+def test_the_base_of_an_adapter_may_be_named(tmp_path, monkeypatch):
+    golden = os.path.join(os.environ["SR1_SRC"], "tests/golden")
+    for name in ("adapter_config.json", "adapter_model.safetensors"):
+        shutil.copy(os.path.join(golden, "adapter/qwen3-all", name), tmp_path)
+    base = os.path.join(golden, "model/qwen3-tied")
+    monkeypatch.chdir(tmp_path)  # the adapter names its base from another folder
+    with pytest.raises(errors.NotFoundError, match="name the base's folder"):
+        Model(tmp_path, device="cpu")
+    with Model(tmp_path, device="cpu", base_model=base) as model:
+        assert model.lora_rank == 4

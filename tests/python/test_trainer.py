@@ -2,12 +2,14 @@
 
 import gc
 import json
+import logging
 import os
 import signal
 import threading
 
 import pytest
 
+import searchr1.log
 from searchr1 import (
     Config,
     Dataset,
@@ -428,6 +430,20 @@ def test_a_run_that_cannot_learn_says_so(settings):
     assert any(n.startswith("warning: nothing was learned") for n in notes)
     (alarm,) = [n for n in notes if "all advantages are 0" in n]
     assert alarms()["zero_advantage"] in alarm
+
+
+def test_alarms_that_nobody_takes_are_logged(settings, caplog):
+    settings["rewards"] = "answer"
+    settings["reward_weights"] = "0"
+    searchr1.log.send_to(logging.getLogger("mine"))
+    try:
+        with Trainer(settings, search=tiny.engine) as trainer:
+            trainer.run()
+    finally:
+        searchr1.log.send_to(searchr1.log.logger)
+    told = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert any(alarms()["zero_advantage"] in line for line in told)
+    assert any(line.startswith("nothing was learned") for line in told)
 
 
 def test_a_folder_without_a_run_is_told(tmp_path):

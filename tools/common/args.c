@@ -264,7 +264,8 @@ static size_t measure_edit_distance(const char *a, const char *b)
 static int unknown_option(const struct args *a, const char *name)
 {
     const char *near = NULL;
-    size_t best = 4;
+    size_t length = strlen(name + strspn(name, "-"));
+    size_t best = length < 4 ? 2 : length < 7 ? 3 : 4; /* too far off */
 
     for (size_t i = 0; i < a->n_options; i++) {
         size_t d = measure_edit_distance(name, a->options[i].name);

@@ -1,6 +1,7 @@
-/* start.c - see start.h. Memory that is bounded (ulimit -v) may not do for the
- * initialisers of shared libraries, which then end the process by abort(): the executable
- * runs first, and turns that into a message. */
+/* start.c - see start.h. A file that would be too long (ulimit -f) is an error of the
+ * write, as a full disk is, not the end of the process. Memory that is bounded (ulimit
+ * -v) may not do for the initialisers of shared libraries, which then end the process by
+ * abort(): the executable runs first, and turns that into a message. */
 #include "common/start.h"
 
 #include "common/args.h"
@@ -27,6 +28,7 @@ static void watch_start(int argc, char **argv, char **environment)
     struct rlimit memory;
 
     (void)argc, (void)argv, (void)environment;
+    signal(SIGXFSZ, SIG_IGN);
     if (getrlimit(RLIMIT_AS, &memory) != 0 || memory.rlim_cur == RLIM_INFINITY)
         return;
     memset(&act, 0, sizeof(act));

@@ -21,6 +21,13 @@ static double read_view_clock(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static int fits_terminal(const char *text)
+{
+    int width = terminal_width(STDOUT_FILENO);
+
+    return width <= 0 || (size_t)text_prefix(text, width) == strlen(text);
+}
+
 /* A line for stdout, cut where that is a terminal and not so wide. */
 static void print_line(const char *text)
 {
@@ -68,9 +75,9 @@ static void print_policy(const struct view *v, const sr1_run_plan *p, const sr1_
 
     short_number((double)p->parameters, count);
     short_number((double)p->memory_bytes, memory);
-    snprintf(line, sizeof(line), "policy  %s: %s parameters, %s on %s, %sB taken",
-             get_config_text(c, "model_name_or_path"), count, p->dtype, p->device,
-             memory);
+    snprintf(
+        line, sizeof(line), "policy  %s: %s parameters, %s on %s; the process has %sB",
+        get_config_text(c, "model_name_or_path"), count, p->dtype, p->device, memory);
     print_line(line);
     if (get_config_int(c, "lora_rank") > 0) {
         short_number((double)p->trained, count);
@@ -222,28 +229,51 @@ static int digits_of(int64_t v)
     return snprintf(text, sizeof(text), "%lld", (long long)v);
 }
 
-/* One line a step, its figures below those of the step before. A double may take 318
- * characters: there is room for all. */
+/* "5.3s", "1:05" */
+static void write_seconds(double seconds, char took[24])
+{
+    if (seconds < 10)
+        snprintf(took, 24, "%.1fs", seconds);
+    else
+        progress_time(seconds, took);
+}
+
+/* Figures of a step of reinforcement learning. A double may take 318 characters: there
+ * is room for all. */
+static void write_rl_figures(const sr1_step_report *r, int searches, char figures[2048])
+{
+    int n = snprintf(figures, 2048, "  reward %7.3f  loss %8.4f  kl %7.4f  tokens %6.1f",
+                     r->avg_reward, r->loss, r->kl_div, r->avg_tokens);
+
+    if (searches)
+        snprintf(figures + n, 2048 - (size_t)n, "  searches %3.0f%%",
+                 100.0 * r->search_trajectories);
+}
+
+static void write_step(const struct view *v, const sr1_step_report *r, int64_t planned,
+                       int searches, char line[2200])
+{
+    char figures[2048], took[24];
+
+    write_seconds(r->seconds, took);
+    if (v->is_sft)
+        snprintf(figures, sizeof(figures), "  loss %8.4f  lr %8.2g", r->loss,
+                 r->learning_rate);
+    else
+        write_rl_figures(r, searches, figures);
+    snprintf(line, 2200, "step %*lld/%lld%s  %7s", digits_of(planned), (long long)r->step,
+             (long long)planned, figures, took);
+}
+
+/* One line a step, its figures below those of the step before; without the share of
+ * searches where a terminal has no room for it. */
 static void print_step(const struct view *v, const sr1_step_report *r, int64_t planned)
 {
-    char line[2048], took[24];
-    int n = snprintf(line, sizeof(line), "step %*lld/%lld", digits_of(planned),
-                     (long long)r->step, (long long)planned);
+    char line[2200];
 
-    if (v->is_sft)
-        n += snprintf(line + n, sizeof(line) - (size_t)n, "  loss %8.4f  lr %8.2g",
-                      r->loss, r->learning_rate);
-    else
-        n += snprintf(
-            line + n, sizeof(line) - (size_t)n,
-            "  reward %7.3f  loss %8.4f  kl %7.4f  tokens %6.1f  searches %3.0f%%",
-            r->avg_reward, r->loss, r->kl_div, r->avg_tokens,
-            100.0 * r->search_trajectories);
-    if (r->seconds < 10)
-        snprintf(took, sizeof(took), "%.1fs", r->seconds);
-    else
-        progress_time(r->seconds, took);
-    snprintf(line + n, sizeof(line) - (size_t)n, "  %7s", took);
+    write_step(v, r, planned, 1, line);
+    if (!fits_terminal(line))
+        write_step(v, r, planned, 0, line);
     print_line(line);
 }
 
@@ -328,6 +358,19 @@ static double average_ends(const double *values, int64_t from, int64_t n)
     return n > 0 ? sum / (double)n : 0.0;
 }
 
+/* How a run that is done can go on; one that was good enough ends again by itself. */
+static void print_next(const struct view *v, const char *folder)
+{
+    sr1_run_plan p = {.struct_size = sizeof(p)};
+
+    if (sr1_trainer_plan(v->trainer, &p) == SR1_OK && p.reached_exact_match > 0)
+        printf("exact match %.3f reached stop_at_exact_match; to go on: sr1-train "
+               "--resume %s stop_at_exact_match=0 max_steps=N\n",
+               p.reached_exact_match, folder);
+    else
+        printf("to go on: sr1-train --resume %s max_steps=N\n", folder);
+}
+
 void view_result(const struct view *v)
 {
     const char *folder = sr1_trainer_run_folder(v->trainer);
@@ -338,9 +381,9 @@ void view_result(const struct view *v)
     part = part > 0 ? part : 1;
     progress_time(read_view_clock() - v->began, took);
     if (v->seen == 0) {
-        printf("%lld step%s %s done before; to go on: sr1-train --resume %s "
-               "max_steps=N\n",
-               done, done == 1 ? "" : "s", done == 1 ? "was" : "were", folder);
+        printf("%lld step%s %s done before; ", done, done == 1 ? "" : "s",
+               done == 1 ? "was" : "were");
+        print_next(v, folder);
         return;
     }
     if (part > 1)

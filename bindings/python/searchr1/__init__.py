@@ -28,6 +28,7 @@ from .env import Action, Environment, Episode, Reply
 from .errors import Error
 from .faiss import Faiss, build_faiss
 from .loss import register_policy_loss
+from .memory import Plan, PlanAdvice, plan
 from .model import Model
 from .openai import Completion, OpenAI
 from .reward import RewardSet, Scales
@@ -84,6 +85,8 @@ __all__ = [
     "Mock",
     "Model",
     "OpenAI",
+    "Plan",
+    "PlanAdvice",
     "PythonEmbedder",
     "PythonReranker",
     "PythonSearch",
@@ -128,6 +131,7 @@ __all__ = [
     "log",
     "loss",
     "open_search",
+    "plan",
     "register_adv_est",
     "register_policy_loss",
     "reward",

@@ -53,6 +53,7 @@ LINES = handle("sr1_lines")
 MODEL = handle("sr1_model")
 OPENAI = handle("sr1_openai")
 OPENAI_RESULTS = handle("sr1_openai_results")
+PLAN = handle("sr1_plan")
 PROBLEM = handle("sr1_problem")
 PROBLEMS = handle("sr1_problems")
 RERANKER = handle("sr1_reranker")
@@ -595,6 +596,13 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "sr1_openai_results_free": (None, OPENAI_RESULTS),
     "sr1_openai_results_count": (c_size_t, OPENAI_RESULTS),
     "sr1_openai_results_get": (STATUS, OPENAI_RESULTS, c_size_t, POINTER(OpenaiResult)),
+    # ext/plan.h
+    "sr1_plan_new": (STATUS, POINTER(c_void_p), CONFIG, c_double),
+    "sr1_plan_free": (None, PLAN),
+    "sr1_plan_text": (c_char_p, PLAN),
+    "sr1_plan_json": (c_char_p, PLAN),
+    "sr1_plan_peak": (c_int64, PLAN, c_char_p),
+    "sr1_plan_fits": (c_int32, PLAN),
     # ext/protocol.h
     "sr1_protocol_parse": (
         STATUS, c_char_p, c_char_p, c_size_t, POINTER(c_int32), POINTER(c_size_t),

@@ -246,6 +246,7 @@ class ModelOptions(Sized):
         ("dtype", c_char_p),
         ("threads", c_int32),
         ("init", c_char_p),
+        ("base_model", c_char_p),
     ]
 
 
@@ -329,6 +330,7 @@ class EvalScores(Sized):
         ("reward", c_double),
         ("success", c_double),
         ("thinking", c_double),
+        ("with_answers", c_int64),
     ]
 
 
@@ -1135,6 +1137,7 @@ class RunPlan(Sized):
         ("disk_free", c_int64),
         ("memory_bytes", c_int64),
         ("trained", c_int64),
+        ("reached_exact_match", c_double),
     ]
 
 

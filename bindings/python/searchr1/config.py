@@ -93,6 +93,14 @@ ELSEWHERE: Dict[str, Elsewhere] = {
 }
 
 
+#: Names of other programs that are taken as a key's own: {"num_generations": "group_size"}.
+ALIASES: Dict[str, str] = {
+    row.name: row.key
+    for row in ELSEWHERE.values()
+    if row.text == "taken as the same key"
+}
+
+
 def _presets() -> Dict[str, Dict[str, str]]:
     presets: Dict[str, Dict[str, str]] = {}
     info = ConfigPreset()
@@ -148,6 +156,7 @@ class Config(Handle, MutableMapping[str, Value]):
         lib.sr1_config_load_run(self, path_bytes(folder))
 
     def __getitem__(self, key: str) -> Value:
+        key = ALIASES.get(key, key)
         name = terminated(key)
         kind = KEYS[key].type if key in KEYS else "string"
         if kind == "secret":
@@ -187,9 +196,9 @@ class Config(Handle, MutableMapping[str, Value]):
             lib.sr1_config_set(self, terminated(key), terminated(as_text(value)))
 
     def __delitem__(self, key: str) -> None:
-        if key not in KEYS:
+        if ALIASES.get(key, key) not in KEYS:
             raise KeyError(key)
-        self[key] = None
+        self[ALIASES.get(key, key)] = None
 
     def __iter__(self) -> Iterator[str]:
         return (key.name for key in KEYS.values() if key.type != "secret")

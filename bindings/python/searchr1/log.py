@@ -38,6 +38,13 @@ def _send(user: Any, level: int, text: bytes) -> None:
 _receive = LogFn(_send)
 
 
+def tell(note: str) -> None:
+    """A line of a run that nobody else takes: its alarms and remarks are warnings."""
+    word, _, rest = note.partition("warning: ")
+    if _logger is not None:
+        _logger.log(*(logging.INFO, "%s", note) if word else (logging.WARNING, "%s", rest))
+
+
 def send_to(logger: Optional[logging.Logger]) -> None:
     """Send messages to another logger of the standard library; None: nowhere. Not while
     other calls of the library run."""

@@ -25,12 +25,16 @@ class Model(Handle):
         device: str = "auto",
         dtype: Optional[str] = None,
         threads: int = 0,
+        base_model: Optional[PathLike] = None,
     ) -> None:
         """Load a folder with config.json and *.safetensors, or peft's LoRA adapter with
-        the base that it names. threads: of one tensor operation, for the whole process
-        (0: leave as it is)."""
+        its base: base_model, or else the folder that the adapter names. threads: of one
+        tensor operation, for the whole process (0: leave as it is)."""
         options = ModelOptions(
-            device=optional(device), dtype=optional(dtype), threads=threads
+            device=optional(device),
+            dtype=optional(dtype),
+            threads=threads,
+            base_model=path_bytes(base_model) if base_model is not None else None,
         )
         super().__init__(make(lib.sr1_model_open, path_bytes(folder), byref(options)))
 

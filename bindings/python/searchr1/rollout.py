@@ -138,6 +138,7 @@ class Scores:
     reward: float = 0.0  # total of the rewards, where they were given
     success: float = 0.0  # share with an action that reached its goal
     thinking: float = 0.0  # tokens of thought per row
+    with_answers: int = 0  # rows with gold answers: exact_match to rougeL, embedding
 
 
 @dataclass(frozen=True)

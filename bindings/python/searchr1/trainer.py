@@ -9,7 +9,7 @@ from ctypes import byref, c_char_p, c_double, c_void_p
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _callbacks, _registered, _structs
+from . import _callbacks, _registered, _structs, log
 from ._handle import Handle, make
 from ._lib import lib
 from ._structs import (
@@ -78,6 +78,7 @@ class RunPlan:
     disk_free: int  # where the run folder is, or will be; -1: not known
     memory_bytes: int  # taken now: on the device, or by the process on the CPU
     trained: int  # numbers that are trained: an adapter's, else all parameters
+    reached_exact_match: float  # by which stop_at_exact_match ended the run; 0: it did not
 
 
 @dataclass(frozen=True)
@@ -335,7 +336,8 @@ class Trainer(Handle):
         return what came of it.
 
         step(report, planned), phase(name, done, total), validation(step, evaluation) and
-        note(line) tell how far it is; what they raise ends the run. After stop() it ends
+        note(line) tell how far it is; what they raise ends the run. Lines that no note
+        takes, alarms among them, go to the logger (searchr1.log). After stop() it ends
         with CancelledError, after Ctrl-C with KeyboardInterrupt, a checkpoint written in
         both cases; a second Ctrl-C ends it at once."""
         carrier = _callbacks.Carrier(self._carrier, *self._carrier.others)
@@ -356,7 +358,7 @@ class Trainer(Handle):
         def on_note(user: int, text: bytes) -> None:
             # It has no result: what it raises ends the run at the next callback.
             seen.notes.append(decode(text))
-            carrier.run(note, seen.notes[-1])
+            carrier.run(note or log.tell, seen.notes[-1])
 
         callbacks = RunCallbacks(
             step=RunCallbacksStep(on_step),

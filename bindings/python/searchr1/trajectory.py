@@ -128,7 +128,7 @@ class Trajectory(Handle):
 
     @property
     def group_key(self) -> int:
-        """Hash of the prompt's ids: equal for equal prompts."""
+        """Hash of the query's id and the prompt's ids: equal for the samples of a query."""
         return int(lib.sr1_trajectory_group_key(self))
 
     @property

@@ -111,7 +111,7 @@ SR1_API void sr1_problems_free(sr1_problems *problems);
 /* Return the number of problems. */
 SR1_API size_t sr1_problems_count(const sr1_problems *problems);
 
-/* Return the number of rows without tests that were left out (APPS, TACO). */
+/* Return the number of rows without tests that were left out (APPS, TACO); 0 for NULL. */
 SR1_API size_t sr1_problems_left_out(const sr1_problems *problems);
 
 /* Return problem index, in the order of the rows; NULL past the last. Borrowed until the

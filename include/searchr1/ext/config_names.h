@@ -37,9 +37,10 @@ typedef struct sr1_config_key_info {
     size_t struct_size; /* set by the caller; later versions append fields */
     const char *name;
     const char *default_text; /* as sr1_config_set takes it */
-    const char *choices; /* CHOICE: "a|b"; SECRET: the environment variable; else NULL */
-    const char *help;    /* one line */
-    double min;          /* INT and REAL: inclusive bounds */
+    const char *choices;      /* CHOICE: "a|b", where "c:N" is c:0 to c:63; SECRET: the
+                                 environment variable; else NULL */
+    const char *help;         /* one line */
+    double min;               /* INT and REAL: inclusive bounds */
     double max;
     int32_t type;   /* SR1_CONFIG_BOOL ... */
     int32_t status; /* SR1_CONFIG_LIVE or SR1_CONFIG_LATER */

@@ -86,7 +86,8 @@ SR1_API sr1_status sr1_embedder_embed(sr1_embedder *embedder, const char *const 
                                       size_t n, int32_t kind, float *out);
 
 /* Compute the cosine of the vectors of two texts, both embedded as queries: -1 to 1; 0
- * when either vector is 0. Errors as sr1_embedder_embed. */
+ * when either vector is 0. a and b: UTF-8, NUL-terminated; neither may be NULL. Errors
+ * as sr1_embedder_embed. */
 SR1_API sr1_status sr1_embedder_similarity(sr1_embedder *embedder, const char *a,
                                            const char *b, double *out);
 

@@ -28,7 +28,9 @@ SR1_API sr1_status sr1_search_open_mock(sr1_search **out, const char *const *key
                                         const char *const *information, size_t n);
 
 /* Open an engine as sr1_search_open_mock over a JSON file {"keyword": "information",
- * ...}, with the pairs in the order of the file. Caller frees with sr1_search_free. */
+ * ...}, with the pairs in the order of the file. SR1_E_NOT_FOUND, SR1_E_IO: the file
+ * cannot be read. SR1_E_PARSE: it is not an object of texts. Caller frees with
+ * sr1_search_free. */
 SR1_API sr1_status sr1_search_open_mock_file(sr1_search **out, const char *path);
 
 /* ---- engines behind HTTP ---- */

@@ -61,7 +61,7 @@ typedef struct sr1_advantage_info {
 } sr1_advantage_info;
 
 /* Fill *out (struct_size set) with row i of the table of estimators. SR1_E_INVALID: i is
- * out of range. */
+ * out of range. Its texts live as long as the process. */
 SR1_API sr1_status sr1_advantage_describe(size_t i, sr1_advantage_info *out);
 
 /* Return the field of sr1_advantage_batch that bit i of `needs` stands for

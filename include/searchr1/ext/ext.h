@@ -22,6 +22,7 @@
 #include <searchr1/ext/loss.h>
 #include <searchr1/ext/model_details.h>
 #include <searchr1/ext/openai.h>
+#include <searchr1/ext/plan.h>
 #include <searchr1/ext/protocol.h>
 #include <searchr1/ext/remote.h>
 #include <searchr1/ext/reward_set.h>

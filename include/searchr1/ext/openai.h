@@ -2,15 +2,20 @@
  *
  *     sr1_openai_request q = { .struct_size = sizeof q, .max_tokens = 256 };
  *     const char *roles[] = { "user" }, *contents[] = { "Where is the tower?" };
+ *     sr1_openai_options config = { .struct_size = sizeof config };
+ *     sr1_openai *client = NULL;
  *     sr1_openai_results *said = NULL;
  *     sr1_openai_result r = { .struct_size = sizeof r };
  *
  *     q.roles = roles, q.contents = contents, q.n_messages = 1;
- *     sr1_openai_open(&client, config);
+ *     sr1_openai_options_init(&config);
+ *     config.base_url = "http://127.0.0.1:8000/v1";
+ *     sr1_openai_new(&client, &config);
  *     sr1_openai_run(client, &q, 1, &said);
  *     if (sr1_openai_results_get(said, 0, &r) == SR1_OK && r.status == SR1_OK)
  *         puts(r.text);
  *     sr1_openai_results_free(said);
+ *     sr1_openai_free(client);
  *
  * A prompt of token ids (or text) goes to /completions, messages to /chat/completions.
  * vLLM and SGLang give the ids and log-probs of what they generated; most others text
@@ -94,8 +99,8 @@ SR1_API const char *sr1_openai_model(const sr1_openai *client);
  * states it; 0 if it does not. */
 SR1_API int64_t sr1_openai_context(const sr1_openai *client);
 
-/* Return the dialect of the server: SR1_OPENAI_DIALECT_PLAIN or
- * SR1_OPENAI_DIALECT_VLLM. */
+/* Return the dialect of the server: SR1_OPENAI_DIALECT_PLAIN or SR1_OPENAI_DIALECT_VLLM,
+ * never _AUTO; _AUTO for NULL. */
 SR1_API int32_t sr1_openai_dialect(const sr1_openai *client);
 
 /* End all running requests with SR1_E_CANCELLED. May be called from any thread. */

@@ -33,6 +33,8 @@ typedef struct sr1_run_plan {
     int64_t disk_free;        /* where the run folder is, or will be; -1: not known */
     int64_t memory_bytes;     /* taken now: on the device, or by the process on the CPU */
     int64_t trained; /* numbers that are trained: an adapter's, else all parameters */
+    /* By which stop_at_exact_match ended the run at its last step; 0: it did not */
+    double reached_exact_match;
 } sr1_run_plan;
 
 /* Fill *out (struct_size set) with what sr1_trainer_run is going to do. Nothing is

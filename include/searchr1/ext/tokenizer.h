@@ -30,8 +30,9 @@ typedef struct sr1_rollout sr1_rollout; /* searchr1/rollout.h */
  * generation_config.json and config.json where they exist), a tokenizer.json alone, or a
  * folder of BERT with vocab.txt only. The model may be byte-level BPE, WordPiece or
  * Unigram; SR1_E_UNSUPPORTED names anything else that a file asks for. Chat prompts and
- * streams work for byte-level BPE only, else they are SR1_E_UNSUPPORTED. Caller frees
- * with sr1_tokenizer_free. */
+ * streams work for byte-level BPE only, else they are SR1_E_UNSUPPORTED. What the folder
+ * of a LoRA adapter lacks (the tokenizer, the chat template, generation_config.json,
+ * config.json) is that of its base. Caller frees with sr1_tokenizer_free. */
 SR1_API sr1_status sr1_tokenizer_open(sr1_tokenizer **out, const char *path);
 
 /* Free a tokenizer. NULL is fine. */
@@ -120,7 +121,8 @@ SR1_API sr1_status sr1_token_stream_push(sr1_token_stream *stream, int32_t id,
                                          const char **text, size_t *n);
 
 /* End the text: a character that is still incomplete becomes U+FFFD. The stream is then
- * ready for another text. *text is borrowed until the next call on the stream. */
+ * ready for another text. *text is NUL-terminated UTF-8 of *n bytes, "" where nothing
+ * was held, and borrowed until the next call on the stream. */
 SR1_API sr1_status sr1_token_stream_finish(sr1_token_stream *stream, const char **text,
                                            size_t *n);
 

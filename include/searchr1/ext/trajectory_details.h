@@ -45,8 +45,10 @@ SR1_API int64_t sr1_trajectory_weights_version(const sr1_trajectory *t);
  * has no opening tag. Else 0. */
 SR1_API int32_t sr1_trajectory_begins_in_thought(const sr1_trajectory *t);
 
-/* Return a hash of the prompt's token ids: equal prompts have equal keys. It is the key
- * that the advantage functions take. */
+/* Return a hash of the query's id and the prompt's token ids: the samples of one query
+ * have equal keys, and those of two queries with the same prompt have not. Without an id
+ * (sr1_trajectory_query_id is "") the prompt alone decides. It is the key that the
+ * advantage functions take. */
 SR1_API uint64_t sr1_trajectory_group_key(const sr1_trajectory *t);
 
 /* ---- tokens: n = sr1_trajectory_token_count, m = sr1_trajectory_policy_count ---- */

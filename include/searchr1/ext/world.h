@@ -60,7 +60,9 @@ typedef sr1_status (*sr1_world_progress_fn)(void *user, const char *phase, int64
  *     mix.jsonl          demonstrations of mixed quality, for after them
  *     train.jsonl validation.jsonl test.jsonl   questions with ground truths
  *
- * options and progress may be NULL. Equal options give equal files. */
+ * options and progress may be NULL. Equal options give equal files. SR1_E_IO: the folder
+ * cannot be written. A status of progress other than SR1_OK ends the call and is
+ * returned; files that were written by then stay. */
 SR1_API sr1_status sr1_world_write(const char *folder, const sr1_world_options *options,
                                    sr1_world_progress_fn progress, void *user);
 

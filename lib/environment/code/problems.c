@@ -30,7 +30,7 @@ struct sr1_problems {
     size_t cap;
     struct sr1__hash_index by_id;
     size_t n_rows;
-    size_t left_out; /* of them: without tests */
+    struct sr1__hash_index left_out; /* of them: without tests; their ids */
     int64_t max_tests;
     double time_limit;
     const struct sr1__shape *shape; /* NULL: by each row's members */
@@ -69,6 +69,7 @@ void sr1_problems_free(sr1_problems *problems)
         clear_problem(&problems->items[i]);
     sr1__free(problems->items);
     sr1__hash_index_free(&problems->by_id);
+    sr1__hash_index_free(&problems->left_out);
     sr1__free(problems);
 }
 
@@ -89,6 +90,14 @@ const sr1_problem *sr1_problems_find(const sr1_problems *problems, const char *i
         if (strcmp(problems->items[p.item].id, id) == 0)
             return &problems->items[p.item];
     return NULL;
+}
+
+int sr1__problem_is_left_out(const sr1_problems *problems, const char *id)
+{
+    struct sr1__hash_probe p = {hash_problem_id(id)};
+
+    return sr1_problems_find(problems, id) == NULL &&
+           sr1__hash_index_next(&problems->left_out, &p);
 }
 
 /* ---- one row ---- */
@@ -338,14 +347,14 @@ static sr1_status add_problem_row(struct sr1_problems *s, const char *line, size
     p->row = s->n_rows;
     status = read_problem_row(s, p, row);
     untested = status == SR1_OK && p->n_tests == 0;
-    if (status == SR1_OK && !untested)
-        status = sr1__hash_index_add(&s->by_id, hash_problem_id(p->id), s->n);
+    if (status == SR1_OK)
+        status = sr1__hash_index_add(untested ? &s->left_out : &s->by_id,
+                                     hash_problem_id(p->id), s->n);
     json_decref(row);
     if (status != SR1_OK || untested)
         clear_problem(p);
     SR1__TRY(status);
     s->n_rows++;
-    s->left_out += (size_t)untested;
     s->n += (size_t)!untested;
     return SR1_OK;
 }
@@ -428,15 +437,15 @@ static sr1_status new_set(struct sr1_problems **out, const sr1_problems_options 
 static sr1_status return_problem_set(sr1_problems **out, struct sr1_problems *s,
                                      sr1_status status, const char *name)
 {
-    if (status == SR1_OK && s->n == 0 && s->left_out > 0)
+    if (status == SR1_OK && s->n == 0 && s->left_out.n > 0)
         status = sr1__fail(SR1_E_INVALID,
                            "%s: there is no problem in it that has tests (rows: %zu)",
                            name, s->n_rows);
     else if (status == SR1_OK && s->n == 0)
         status = sr1__fail(SR1_E_INVALID, "%s: there is no problem in it", name);
-    if (status == SR1_OK && s->left_out > 0)
+    if (status == SR1_OK && s->left_out.n > 0)
         sr1__log(SR1_LOG_INFO, "%s: rows without tests, which are left out: %zu of %zu",
-                 name, s->left_out, s->n_rows);
+                 name, s->left_out.n, s->n_rows);
     SR1__RETURN_NEW(out, s, status, sr1_problems_free);
 }
 
@@ -489,7 +498,7 @@ size_t sr1_problems_count(const sr1_problems *problems)
 
 size_t sr1_problems_left_out(const sr1_problems *problems)
 {
-    return problems != NULL ? problems->left_out : 0;
+    return problems != NULL ? problems->left_out.n : 0;
 }
 
 size_t sr1__problems_rows(const sr1_problems *problems)

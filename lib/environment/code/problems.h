@@ -41,6 +41,9 @@ struct sr1_problem {
 sr1_status sr1__problem_of_question(const sr1_problem **out, const sr1_problems *problems,
                                     const char *id);
 
+/* Is this the id of a row that was left out, since it has no tests, and of no problem? */
+int sr1__problem_is_left_out(const sr1_problems *problems, const char *id);
+
 /* Rows of the files, those left out included; blank lines are none. */
 size_t sr1__problems_rows(const sr1_problems *problems);
 

@@ -425,6 +425,15 @@ static void trim_columns(sr1_trajectory *t)
     }
 }
 
+/* Samples of one query and prompt; without an id the prompt alone decides. */
+static uint64_t make_group_key(const sr1_trajectory *t)
+{
+    uint64_t prompt = sr1__hash64(t->ids, t->n_prompt * sizeof *t->ids, 0);
+
+    return t->query_id.len ? sr1__hash64(t->query_id.data, t->query_id.len, prompt)
+                           : prompt;
+}
+
 static sr1_status finish_trajectory(struct sr1__trajectory_builder *b,
                                     int32_t stop_reason, const char *answer,
                                     size_t answer_len)
@@ -443,7 +452,7 @@ static sr1_status finish_trajectory(struct sr1__trajectory_builder *b,
     t->text.len = text_len;
     t->stop_reason = stop_reason;
     trim_columns(t);
-    t->group_key = sr1__hash64(t->ids, t->n_prompt * sizeof *t->ids, 0);
+    t->group_key = make_group_key(t);
     return SR1_OK;
 }
 

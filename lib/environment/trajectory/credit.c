@@ -46,10 +46,17 @@ sr1_status sr1_trajectory_reward_component(const sr1_trajectory *t, size_t i,
     return SR1_OK;
 }
 
+/* What counts is a number; NaN of weight 0 was to be measured and could not be had. */
+static int is_reward_part(const struct sr1__reward_value *p)
+{
+    return isfinite(p->weight) &&
+           (isfinite(p->value) || (p->weight == 0.0 && isnan(p->value)));
+}
+
 static sr1_status check_parts(const struct sr1__reward_value *parts, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (!isfinite(parts[i].value) || !isfinite(parts[i].weight))
+        if (!is_reward_part(&parts[i]))
             return sr1__fail(SR1_E_NUMERIC, "reward part '%s': not a finite number",
                              parts[i].name);
     return SR1_OK;

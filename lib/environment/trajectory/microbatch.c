@@ -77,7 +77,7 @@ static sr1_status plan_alloc(struct sr1__batch_plan *p)
  * tokens; whether it has no gradient. */
 struct source_ops {
     void (*lengths)(const void *all, size_t i, size_t *packed, size_t *policy);
-    int32_t (*no_gradient)(const void *all, size_t i);
+    int32_t (*zero_advantage)(const void *all, size_t i);
 };
 
 static struct plan_item *list_items(struct sr1__batch_plan *p, const void *all,
@@ -95,7 +95,7 @@ static struct plan_item *list_items(struct sr1__batch_plan *p, const void *all,
         }
         p->all_sequences++;
         p->all_policy_tokens += (int64_t)policy;
-        if (part.pass_over && ops->no_gradient(all, i))
+        if (part.skip_zero_advantage && ops->zero_advantage(all, i))
             continue;
         items[p->n_sequences].index = i;
         items[p->n_sequences].packed = (int64_t)packed;
@@ -138,24 +138,24 @@ static void array_lengths(const void *all, size_t i, size_t *packed, size_t *pol
     *policy = sr1__trajectory_trainable(t);
 }
 
-static int32_t array_no_gradient(const void *all, size_t i)
+static int32_t array_zero_advantage(const void *all, size_t i)
 {
-    return sr1__trajectory_has_no_gradient(((const sr1_trajectory *const *)all)[i]);
+    return sr1__trajectory_has_zero_advantage(((const sr1_trajectory *const *)all)[i]);
 }
 
-static const struct source_ops array_ops = {array_lengths, array_no_gradient};
+static const struct source_ops array_ops = {array_lengths, array_zero_advantage};
 
 static void store_lengths(const void *all, size_t i, size_t *packed, size_t *policy)
 {
     sr1__trajectory_store_lengths(all, i, packed, policy);
 }
 
-static int32_t store_no_gradient(const void *all, size_t i)
+static int32_t store_zero_advantage(const void *all, size_t i)
 {
-    return sr1__trajectory_store_no_gradient(all, i);
+    return sr1__trajectory_store_zero_advantage(all, i);
 }
 
-static const struct source_ops store_ops = {store_lengths, store_no_gradient};
+static const struct source_ops store_ops = {store_lengths, store_zero_advantage};
 
 sr1_status sr1__batch_plan_array(struct sr1__batch_plan *out,
                                  const sr1_trajectory *const *t, size_t n,
@@ -173,7 +173,7 @@ static void sampled_lengths(const void *all, size_t i, size_t *packed, size_t *p
     *policy = sr1_trajectory_policy_count(t);
 }
 
-static const struct source_ops sampled_ops = {sampled_lengths, array_no_gradient};
+static const struct source_ops sampled_ops = {sampled_lengths, array_zero_advantage};
 
 sr1_status sr1__batch_plan_sampled(struct sr1__batch_plan *out,
                                    const sr1_trajectory *const *t, size_t n,

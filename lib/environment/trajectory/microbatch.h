@@ -40,11 +40,11 @@ sr1_status sr1__batch_plan_array(struct sr1__batch_plan *out,
 sr1_status sr1__batch_plan_sampled(struct sr1__batch_plan *out,
                                    const sr1_trajectory *const *t, size_t n,
                                    int64_t token_budget);
-/* Trajectories [begin, end); with pass_over, those without a gradient
- * (sr1__trajectory_has_no_gradient) are counted, but put into no micro-batch. */
+/* Trajectories [begin, end); with skip_zero_advantage, those whose advantages are all 0
+ * (sr1__trajectory_has_zero_advantage) are counted, but put into no micro-batch. */
 struct sr1__batch_part {
     size_t begin, end;
-    int32_t pass_over;
+    int32_t skip_zero_advantage;
 };
 sr1_status sr1__batch_plan_store_part(struct sr1__batch_plan *out,
                                       const struct sr1__trajectory_store *s,

@@ -330,7 +330,7 @@ size_t sr1__trajectory_trainable(const sr1_trajectory *t)
     return sr1__trajectory_excluded(t) ? 0 : sr1_trajectory_policy_count(t);
 }
 
-int32_t sr1__trajectory_has_no_gradient(const sr1_trajectory *t)
+int32_t sr1__trajectory_has_zero_advantage(const sr1_trajectory *t)
 {
     const float *by_token = sr1_trajectory_column(t, SR1_COLUMN_ADVANTAGE);
     size_t n = sr1_trajectory_policy_count(t), i = 0;

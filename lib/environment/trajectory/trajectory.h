@@ -37,7 +37,7 @@ int32_t sr1__trajectory_excluded(const sr1_trajectory *t);
 /* Policy tokens that can be trained on: none of one that is left out. */
 size_t sr1__trajectory_trainable(const sr1_trajectory *t);
 /* Are all its advantages 0? Then the policy's loss alone has no gradient on it. */
-int32_t sr1__trajectory_has_no_gradient(const sr1_trajectory *t);
+int32_t sr1__trajectory_has_zero_advantage(const sr1_trajectory *t);
 /* Its reward could not be had. */
 void sr1__trajectory_mark_unscored(sr1_trajectory *t);
 

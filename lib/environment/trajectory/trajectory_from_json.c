@@ -445,9 +445,12 @@ static sr1_status read_parts(const json_t *a, struct sr1__reward_value *parts)
 {
     for (size_t i = 0; i < json_array_size(a); i++) {
         const json_t *item = json_array_get(a, i);
+        int has;
 
         SR1__TRY(sr1__form_get_name(item, "name", &parts[i].name));
-        SR1__TRY(sr1__json_get_num(item, "value", &parts[i].value));
+        SR1__TRY(get_optional(item, "value", &has, &parts[i].value));
+        if (!has)
+            parts[i].value = NAN;
         SR1__TRY(sr1__json_get_num(item, "weight", &parts[i].weight));
     }
     return SR1_OK;

@@ -25,7 +25,7 @@ struct store_entry {
     size_t size;
     size_t packed;
     size_t policy;
-    int32_t no_gradient;
+    int32_t zero_advantage;
     uint64_t group;
 };
 
@@ -159,7 +159,7 @@ static sr1_status make_entry(struct sr1__trajectory_store *s, sr1_trajectory *t,
 
     e.packed = sr1__trajectory_packed_length(t);
     e.policy = sr1__trajectory_trainable(t);
-    e.no_gradient = sr1__trajectory_has_no_gradient(t);
+    e.zero_advantage = sr1__trajectory_has_zero_advantage(t);
     e.group = sr1_trajectory_group_key(t);
     e.memory = memory_beside(s, t);
     if (s->folder && (int64_t)e.memory > s->max_bytes - s->memory) {
@@ -224,9 +224,10 @@ void sr1__trajectory_store_lengths(const struct sr1__trajectory_store *s, size_t
     *policy = s->entries[i].policy;
 }
 
-int32_t sr1__trajectory_store_no_gradient(const struct sr1__trajectory_store *s, size_t i)
+int32_t sr1__trajectory_store_zero_advantage(const struct sr1__trajectory_store *s,
+                                             size_t i)
 {
-    return s->entries[i].no_gradient;
+    return s->entries[i].zero_advantage;
 }
 
 uint64_t sr1__trajectory_store_group(const struct sr1__trajectory_store *s, size_t i)

@@ -35,9 +35,9 @@ sr1__trajectory_store_memory(const struct sr1__trajectory_store *s); /* bytes he
 void sr1__trajectory_store_lengths(const struct sr1__trajectory_store *s, size_t i,
                                    size_t *packed, size_t *policy);
 
-/* sr1__trajectory_has_no_gradient of number i, likewise. */
-int32_t sr1__trajectory_store_no_gradient(const struct sr1__trajectory_store *s,
-                                          size_t i);
+/* sr1__trajectory_has_zero_advantage of number i, likewise. */
+int32_t sr1__trajectory_store_zero_advantage(const struct sr1__trajectory_store *s,
+                                             size_t i);
 
 /* sr1_trajectory_group_key of number i, likewise. */
 uint64_t sr1__trajectory_store_group(const struct sr1__trajectory_store *s, size_t i);

@@ -7,6 +7,7 @@
 #include "environment/trajectory/trajectory_layout.h"
 #include "environment/trajectory/trajectory.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -127,7 +128,9 @@ static int set_reward_component_json(const sr1_trajectory *t, size_t i, json_t *
 {
     const struct sr1__reward_component *p = &t->parts[i];
 
-    return set_name(item, "name", p->name) || set_json_real(item, "value", p->value) ||
+    return set_name(item, "name", p->name) ||
+           (isnan(p->value) ? json_object_set_new(item, "value", json_null())
+                            : set_json_real(item, "value", p->value)) ||
            set_json_real(item, "weight", p->weight);
 }
 

@@ -80,7 +80,7 @@ static void draw_task(struct row_task *t, enum sr1__programs_split split, double
 
 /* The number of slots compared in the analysis: up to the wrong one, unless the critic
  * stops earlier. */
-static int32_t count_compared_slots(const struct row_task *t, int careful,
+static int32_t count_in_group_slots(const struct row_task *t, int careful,
                                     struct sr1__rng *rng)
 {
     int32_t all = sr1__programs_families[t->solution.family].n_slots, n = 0;
@@ -170,7 +170,7 @@ static sr1_status add_problem(struct sr1__buf *out, const struct row_task *t,
 static sr1_status add_critique(struct sr1__buf *out, const struct row_task *t,
                                int careful, struct sr1__rng *rng)
 {
-    int32_t n = count_compared_slots(t, careful, rng);
+    int32_t n = count_in_group_slots(t, careful, rng);
     struct sr1__programs_critique c = {&t->problem.right, &t->solution, n,
                                        t->has_bug && n == t->mend.slot ? &t->mend : NULL};
     json_t *row = json_object();

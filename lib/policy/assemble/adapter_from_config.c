@@ -4,13 +4,27 @@
 
 #include "tensor/model/adapter.h"
 
-sr1_status sr1__lora_configured(struct sr1__lora_config *out, const sr1_config *c)
-{
-    struct sr1__lora_config lora = {.rank = sr1__config_int(c, "lora_rank"),
-                                    .alpha = sr1__config_real(c, "lora_alpha")};
+#include <stdio.h>
 
-    SR1__TRY(sr1__lora_targets_parse(sr1__config_str(c, "lora_targets"), "lora_targets",
-                                     &lora.targets));
+#define KEY_MAX 32
+
+static const char *join_key(char key[KEY_MAX], const char *before, const char *name)
+{
+    snprintf(key, KEY_MAX, "%s%s", before, name);
+    return key;
+}
+
+sr1_status sr1__lora_configured(struct sr1__lora_config *out, const char *before,
+                                const sr1_config *c)
+{
+    char key[KEY_MAX];
+    struct sr1__lora_config lora = {
+        .rank = sr1__config_int(c, join_key(key, before, "lora_rank")),
+        .alpha = sr1__config_real(c, join_key(key, before, "lora_alpha")),
+        .dropout = sr1__config_real(c, "lora_dropout")};
+
+    join_key(key, before, "lora_targets");
+    SR1__TRY(sr1__lora_targets_parse(sr1__config_str(c, key), key, &lora.targets));
     *out = lora;
     return SR1_OK;
 }
@@ -43,9 +57,14 @@ sr1_status sr1__adapter_configured(sr1_model *m, const sr1_config *c)
 {
     struct sr1__lora_config lora;
 
-    SR1__TRY(sr1__lora_configured(&lora, c));
-    if (m->adapter)
-        return check_loaded(&m->adapter->config, &lora, c);
+    SR1__TRY(sr1__lora_configured(&lora, "", c));
+    if (lora.rank > 0 || m->adapter)
+        SR1__TRY(sr1__lora_base_check(m->folder));
+    if (m->adapter) {
+        SR1__TRY(check_loaded(&m->adapter->config, &lora, c));
+        m->adapter->config.dropout = lora.dropout;
+        return SR1_OK;
+    }
     if (lora.rank == 0)
         return SR1_OK;
     return sr1__context(sr1__model_adapt(m, &lora, (uint64_t)sr1__config_int(c, "seed")),

@@ -14,8 +14,11 @@
 
 #include "policy/rollout_internal.h"
 
-/* The keys lora_rank (0: no adapter), lora_alpha and lora_targets. */
-sr1_status sr1__lora_configured(struct sr1__lora_config *out, const sr1_config *c);
+/* The keys lora_rank (0: no adapter), lora_alpha, lora_targets and lora_dropout; before
+ * is
+ * "", or "critic_" for the critic's, whose dropout is the policy's. */
+sr1_status sr1__lora_configured(struct sr1__lora_config *out, const char *before,
+                                const sr1_config *c);
 /* Give the policy m the adapter that c asks for; one that m was loaded with must be it.
  */
 sr1_status sr1__adapter_configured(sr1_model *m, const sr1_config *c);
@@ -31,7 +34,7 @@ struct sr1__rollout_given {
 /* What answers a rollout's actions; zeroed there is none. */
 struct sr1__env_parts {
     sr1_env *env;
-    sr1_env *deaf_env;            /* for the no_search ablation */
+    sr1_env *no_search_env;       /* for the no_search ablation */
     const sr1_generator *reviser; /* borrowed: failed revisions exclude trajectories */
     /* what to say of them, "" nothing: */
     char no_engine[512]; /* nobody named the engine that env searches */
@@ -47,6 +50,9 @@ sr1_status sr1__rollout_complete(sr1_rollout *r, const sr1_config *c,
 
 /* Engines side by side over these weights (key workers). */
 int32_t sr1__choose_engine_count(const sr1_config *c, const sr1_model *m);
+/* The same for weights that are not there: so many parameters on this device. */
+int32_t sr1__plan_engine_count(const sr1_config *c, sr1__device device,
+                               double parameters);
 
 /* The environment that c names; what belongs to it (engine, problems, reviser) is kept in
  * r. Free parts also after a failure. */

@@ -46,7 +46,7 @@ static sr1_status open_over_engine(struct sr1__env_parts *parts,
     }
     SR1__TRY(sr1_env_open(&parts->env, q->name, r->search, q->options));
     SR1__TRY(sr1_search_open_mock(&nothing, NULL, NULL, 0));
-    st = sr1_env_open(&parts->deaf_env, q->name, nothing, q->options);
+    st = sr1_env_open(&parts->no_search_env, q->name, nothing, q->options);
     sr1_search_free(nothing);
     return st;
 }
@@ -54,7 +54,7 @@ static sr1_status open_over_engine(struct sr1__env_parts *parts,
 static sr1_status open_silence(struct sr1__env_parts *parts, const struct env_request *q)
 {
     SR1__TRY(sr1_env_open(&parts->env, "none", NULL, q->options));
-    return sr1_env_open(&parts->deaf_env, "none", NULL, q->options);
+    return sr1_env_open(&parts->no_search_env, "none", NULL, q->options);
 }
 
 static sr1_status open_search_env(struct sr1__env_parts *parts,
@@ -66,7 +66,7 @@ static sr1_status open_search_env(struct sr1__env_parts *parts,
 static sr1_status open_rooms(struct sr1__env_parts *parts, const struct env_request *q)
 {
     SR1__TRY(sr1_rooms_env_open(&parts->env, q->options));
-    return sr1_env_open(&parts->deaf_env, "none", NULL, q->options);
+    return sr1_env_open(&parts->no_search_env, "none", NULL, q->options);
 }
 
 /* Problems, and the frozen model that revises; both stay with the rollout. */
@@ -93,7 +93,7 @@ static sr1_status open_critique(struct sr1__env_parts *parts, const struct env_r
     st = sr1_critique_env_open(&parts->env, r->problems, r->reviser, style, q->options);
     sr1_critique_style_free(style);
     SR1__TRY(st);
-    return sr1_env_open(&parts->deaf_env, "none", NULL, q->options);
+    return sr1_env_open(&parts->no_search_env, "none", NULL, q->options);
 }
 
 static const struct env_kind kinds[] = {
@@ -132,7 +132,7 @@ sr1_status sr1__env_parts_open(struct sr1__env_parts *parts, sr1_rollout *r,
 void sr1__env_parts_free(struct sr1__env_parts *parts)
 {
     sr1_env_free(parts->env);
-    sr1_env_free(parts->deaf_env);
+    sr1_env_free(parts->no_search_env);
     *parts = (struct sr1__env_parts){0};
 }
 

@@ -55,6 +55,7 @@ static sr1_status configure_chat_model(sr1_config *c, const char *folder,
     SR1__TRY(set_config_text(c, "model_name_or_path", folder));
     if (!same) {
         SR1__TRY(set_config_text(c, "tokenizer", ""));
+        SR1__TRY(set_config_text(c, "base_model_name_or_path", ""));
         SR1__TRY(choose_own_template(c, folder));
     }
     SR1__TRY(set_config_text(c, "use_openai", "false"));
@@ -81,10 +82,10 @@ static sr1_status complete_silent_rollout(sr1_rollout *r, const sr1_config *c)
     sr1_status st = sr1_env_open(&parts.env, "none", NULL, &o);
 
     if (st == SR1_OK) {
-        parts.deaf_env = sr1__env_retain(parts.env);
+        parts.no_search_env = sr1__env_retain(parts.env);
         st = sr1__rollout_complete(r, c, &parts);
     }
-    sr1_env_free(parts.deaf_env);
+    sr1_env_free(parts.no_search_env);
     sr1_env_free(parts.env);
     return st;
 }

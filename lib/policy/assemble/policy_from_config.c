@@ -3,7 +3,9 @@
 #include "policy/assemble/assemble.h"
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "policy/local_engine.h"
 #include "policy/server_engine.h"
 #include "text/data/question.h"
@@ -52,6 +54,7 @@ static sr1_status open_rollout_model(sr1_rollout *r, const sr1_config *c)
     o.device = sr1__config_str(c, "device");
     o.dtype = strcmp(dtype, "auto") == 0 ? NULL : dtype;
     o.threads = (int32_t)sr1__config_int(c, "threads");
+    o.base_model = sr1__config_str(c, "base_model_name_or_path");
     SR1__TRY(sr1_model_open(&r->model, folder, &o));
     return r->trained ? sr1__adapter_configured(r->model, c) : SR1_OK;
 }
@@ -70,23 +73,6 @@ static sr1_status choose_template(sr1_rollout *r, const sr1_config *c)
     return SR1_OK;
 }
 
-/* The model's folder; that of its base where an adapter's has no tokenizer. */
-static sr1_status model_tokenizer_folder(const sr1_rollout *r, const sr1_config *c,
-                                         const char **out)
-{
-    char *file;
-
-    SR1__TRY(model_folder(c, out));
-    if (!r->model || !r->model->adapter || !r->model->folder)
-        return SR1_OK;
-    file = sr1__path_join(*out, "tokenizer.json");
-    SR1__CHECK_ALLOC(file, "file name");
-    if (!sr1__path_exists(file))
-        *out = r->model->folder;
-    sr1__free(file);
-    return SR1_OK;
-}
-
 static sr1_status open_rollout_tokenizer(sr1_rollout *r, const sr1_config *c)
 {
     const char *path = sr1__config_str(c, "tokenizer");
@@ -97,9 +83,12 @@ static sr1_status open_rollout_tokenizer(sr1_rollout *r, const sr1_config *c)
                          "neither tokenizer nor model_name_or_path is set; name the "
                          "tokenizer of the server's model (tokenizer=FOLDER)");
     if (!r->tokenizer && !*path)
-        SR1__TRY(model_tokenizer_folder(r, c, &path));
+        SR1__TRY(model_folder(c, &path));
     if (!r->tokenizer)
-        SR1__TRY(sr1__context(sr1_tokenizer_open(&r->tokenizer, path), "tokenizer"));
+        SR1__TRY(sr1__context(
+            sr1__tokenizer_open_on(&r->tokenizer, path,
+                                   sr1__config_str(c, "base_model_name_or_path")),
+            "tokenizer"));
     SR1__TRY(sr1__needs_byte_level(r->tokenizer, "tokenizer"));
     SR1__TRY(choose_template(r, c));
     if (r->model && sr1_tokenizer_vocab_size(r->tokenizer) > r->model->config.vocab_size)
@@ -122,7 +111,8 @@ static sr1_status read_system(sr1_rollout *r, const sr1_config *c,
     if (strcmp(path, "none") == 0 || (!*path && p->prompt && !*p->prompt))
         return SR1_OK;
     if (*path) {
-        SR1__TRY(sr1__file_read(path, TEMPLATE_MAX, &text));
+        SR1__TRY(
+            sr1__context(sr1__file_read(path, TEMPLATE_MAX, &text), "prompt_template"));
         r->system_source = sr1__strdup(sr1__buf_cstr(&text));
         sr1__buf_free(&text);
     } else {
@@ -208,15 +198,19 @@ static int32_t cpu_threads(const sr1_config *c)
     return n > 0 ? (int32_t)n : (int32_t)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-int32_t sr1__choose_engine_count(const sr1_config *c, const sr1_model *m)
+int32_t sr1__plan_engine_count(const sr1_config *c, sr1__device device, double parameters)
 {
     int64_t n = sr1__config_int(c, "workers");
 
     if (n > 0)
         return (int32_t)n;
-    if (m->device != SR1__CPU || sr1_model_info(m, SR1_MODEL_PARAMETERS) > SMALL_MODEL)
-        return 1;
-    return cpu_threads(c);
+    return device != SR1__CPU || parameters > SMALL_MODEL ? 1 : cpu_threads(c);
+}
+
+int32_t sr1__choose_engine_count(const sr1_config *c, const sr1_model *m)
+{
+    return sr1__plan_engine_count(c, m->device,
+                                  (double)sr1_model_info(m, SR1_MODEL_PARAMETERS));
 }
 
 /* Engines share the weights; threads that are left over go into single operations. */
@@ -262,6 +256,7 @@ sr1_status sr1__rollout_begin(sr1_rollout **out, const sr1_config *config,
     sr1_status st;
 
     SR1__TRY(sr1_config_validate(config));
+    SR1__TRY(sr1__torch_determinism(sr1__config_bool(config, "full_determinism")));
     SR1__TRY(sr1__rollout_new_empty(&r));
     r->model = sr1__model_retain(given->model);
     r->tokenizer = given->tokenizer ? sr1__tokenizer_ref(given->tokenizer) : NULL;
@@ -280,6 +275,41 @@ sr1_status sr1__rollout_begin(sr1_rollout **out, const sr1_config *config,
     return SR1_OK;
 }
 
+/* What a search finds and how its hits are written follows from these, whichever engine
+ * the caller gives. */
+static const char *const search_keys[] = {"search_engine",         "search_fallback",
+                                          "search_index",          "search_dense_index",
+                                          "search_faiss_index",    "search_documents",
+                                          "search_nprobe",         "search_ef",
+                                          "search_encoder",        "search_hybrid",
+                                          "search_hybrid_weights", "search_hybrid_depth",
+                                          "search_rrf_k",          "search_reranker",
+                                          "search_rerank_depth",   "mock_knowledge",
+                                          "document_format",       "search_top_k"};
+
+static sr1_status hash_search_keys(const sr1_config *c, uint64_t *out)
+{
+    char *text = NULL;
+    json_t *all = NULL;
+    struct sr1__buf value;
+    sr1_status st = sr1_config_to_json(c, &text);
+
+    if (st == SR1_OK)
+        st = sr1__json_parse(&all, text, strlen(text), "configuration");
+    sr1__buf_init(&value, 0);
+    for (size_t i = 0; i < sizeof(search_keys) / sizeof(search_keys[0]); i++)
+        if (st == SR1_OK) {
+            sr1__buf_str(&value, "\n");
+            st = sr1__json_dump(json_object_get(all, search_keys[i]), JSON_ENCODE_ANY,
+                                &value);
+        }
+    *out = sr1__hash64(sr1__buf_cstr(&value), value.len, 0);
+    sr1__buf_free(&value);
+    json_decref(all);
+    sr1_free(text);
+    return st;
+}
+
 static sr1_status copy_remark(char **out, const char *text)
 {
     *out = *text ? sr1__strdup(text) : NULL;
@@ -294,7 +324,8 @@ sr1_status sr1__rollout_complete(sr1_rollout *r, const sr1_config *c,
     SR1__TRY(read_system(r, c, p));
     SR1__TRY(read_question(r, c));
     read_limits(r, c);
-    SR1__TRY(sr1__rollout_use_env(r, parts->env, parts->deaf_env, parts->reviser));
+    SR1__TRY(hash_search_keys(c, &r->search_keys));
+    SR1__TRY(sr1__rollout_use_env(r, parts->env, parts->no_search_env, parts->reviser));
     SR1__TRY(copy_remark(&r->no_engine, parts->no_engine));
     SR1__TRY(copy_remark(&r->odd_pair, parts->odd_pair));
     SR1__TRY(check_thoughts(r));

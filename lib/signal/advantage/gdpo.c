@@ -16,6 +16,8 @@ static sr1_status add_reward_component(struct sr1__advantage_call *a, size_t c, 
     double w = b->component_weights != NULL ? b->component_weights[c] : 1;
     size_t i;
 
+    if (w == 0.0) /* measured only; it may be unknown */
+        return SR1_OK;
     for (i = 0; i < a->n; i++)
         v[i] = b->components[i * b->n_components + c];
     SR1__TRY(sr1__normalise_groups(a, v, &how, v));

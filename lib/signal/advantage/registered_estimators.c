@@ -9,7 +9,8 @@
 
 #define ALL_NEEDS (2 * SR1_ADVANTAGE_NEEDS_BASELINES - 1)
 #define ALL_GIVES                                                                        \
-    (SR1_ADVANTAGE_GIVES_TOKENS | SR1_ADVANTAGE_GIVES_RETURNS | SR1_ADVANTAGE_GIVES_TURNS)
+    (SR1_ADVANTAGE_GIVES_TOKENS | SR1_ADVANTAGE_GIVES_RETURNS |                          \
+     SR1_ADVANTAGE_GIVES_TURNS | SR1_ADVANTAGE_GIVES_GROUP_RELATIVE)
 
 const struct sr1__estimator *sr1__registered_estimator(size_t i)
 {

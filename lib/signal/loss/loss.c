@@ -115,7 +115,7 @@ static void share_log_ratio(struct sr1__loss_call *c, size_t begin, size_t end)
 
     for (size_t i = begin; i < end; i++)
         sum += token_log_ratio(&c->b, i);
-    if (c->row->ratio != SR1__RATIO_PRODUCT && end > begin)
+    if (c->row->ratio != SR1__RATIO_SEQUENCE_SUM && end > begin)
         sum /= (double)(end - begin);
     for (size_t i = begin; i < end; i++)
         c->log_ratios[i] = sum;

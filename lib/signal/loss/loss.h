@@ -70,8 +70,8 @@ sr1_status sr1__correction_find(const char *name, const struct sr1__correction *
 enum sr1__ratio {
     SR1__RATIO_TOKEN,
     SR1__RATIO_SEQUENCE,
-    SR1__RATIO_OWN,
-    SR1__RATIO_PRODUCT
+    SR1__RATIO_SEQUENCE_TOKEN,
+    SR1__RATIO_SEQUENCE_SUM
 };
 
 struct sr1__loss_call;

@@ -92,7 +92,7 @@ static sr1_status check_loss_needs(const struct sr1__loss_call *c)
         return sr1__fail(SR1_E_INVALID, "loss: beta is not 0 but ref_log_probs is NULL");
     if (o->entropy_coef != 0.0)
         SR1__TRY(require_loss_array(c, c->b.entropies, "entropies (for entropy_coef)"));
-    if (c->correction && c->row->ratio == SR1__RATIO_PRODUCT)
+    if (c->correction && c->row->ratio == SR1__RATIO_SEQUENCE_SUM)
         return sr1__fail(SR1_E_INVALID,
                          "loss %s weighs sequences by their importance itself; give the "
                          "sampler's log-probs as old_log_probs, without a correction",

@@ -49,13 +49,19 @@ static void scores_free(struct scores *s)
     sr1__free(s->column);
 }
 
-/* Could one of these not be had? */
-static int has_unknown_score(const double *parts, size_t n)
+/* Could one that counts not be had? */
+static int has_unknown_score(const sr1_reward_set *set, const double *parts)
 {
-    for (size_t k = 0; k < n; k++)
-        if (isnan(parts[k]))
+    for (size_t k = 0; k < set->n; k++)
+        if (set->entries[k].weight != 0.0 && isnan(parts[k]))
             return 1;
     return 0;
+}
+
+/* A reward of weight 0 is measured only: that it could not be had costs nothing. */
+static double weigh_score(const struct sr1__reward_entry *e, double score)
+{
+    return e->weight == 0.0 ? 0.0 : e->weight * score;
 }
 
 static sr1_status score_by_all_rewards(const sr1_reward_set *set,
@@ -72,11 +78,11 @@ static sr1_status score_by_all_rewards(const sr1_reward_set *set,
         SR1__TRY(score_by_reward(&set->entries[k], t, n, s->column));
         for (i = 0; i < n; i++) {
             s->parts[i * set->n + k] = s->column[i];
-            s->totals[i] += set->entries[k].weight * s->column[i];
+            s->totals[i] += weigh_score(&set->entries[k], s->column[i]);
         }
     }
     for (i = 0; i < n; i++)
-        if (!isfinite(s->totals[i]) && !has_unknown_score(&s->parts[i * set->n], set->n))
+        if (!isfinite(s->totals[i]) && !has_unknown_score(set, &s->parts[i * set->n]))
             return sr1__fail(SR1_E_NUMERIC,
                              "total reward of trajectory %zu is not finite", i);
     return SR1_OK;
@@ -349,7 +355,7 @@ static sr1_status split_scored(const sr1_reward_set *set, const sr1_trajectory *
         const struct sr1__reward_entry *e = &set->entries[k];
         double whole;
 
-        if (e->ops.level != SR1_REWARD_TURN)
+        if (e->ops.level != SR1_REWARD_TURN || e->weight == 0.0)
             continue;
         SR1__TRY(sr1_trajectory_reward_component(t, k, NULL, &whole, NULL));
         SR1__TRY(score_turns_by_reward(e, t, i, turns, values));

@@ -10,15 +10,17 @@
 
 struct sr1__adapter {
     struct sr1__lora_config config;
-    double scale;
-    struct sr1__named *params; /* peft's names: A, B of each layer in turn; owns both */
+    struct sr1__named *params; /* peft's names: A, B of each layer in turn, then a
+                                  critic's value head; owns both */
     size_t n_params;
+    size_t n_lora; /* without the head */
     const struct sr1__lora *
         *by_view; /* [n_views] of the model; NULL: that view has none */
 };
 
 /* Give m an adapter that is yet to be filled, or, where shares is a model with one, that
- * shares its tensors. */
+ * shares its tensors. A critic's trains its value head too. The configuration is copied.
+ */
 sr1_status sr1__adapter_attach(sr1_model *m, const struct sr1__lora_config *config,
                                const sr1_model *shares);
 void sr1__adapter_free(struct sr1__adapter *a); /* NULL is fine */
@@ -31,12 +33,16 @@ sr1_status sr1__model_adapt(sr1_model *m, const struct sr1__lora_config *config,
 /* Is every B zero, so that the adapter changes nothing? */
 sr1_status sr1__adapter_is_zero(const sr1_model *m, int *yes);
 
-/* y, the product of x [N,in] with a matrix of n linear layers one above the other, with
- * what their adapters add to it; y itself where none has one. linear as in struct
- * sr1__attention. */
+/* n linear layers one above the other in one matrix. */
+struct sr1__lora_span {
+    int32_t layer, module, n;
+};
+/* y, the product of x [N,in] with such a matrix, with what their adapters add to it; y
+ * itself where none has one. linear as in struct sr1__attention; dropout may be NULL. */
 sr1_tensor *sr1__lora_add(sr1_scope *s, const sr1_model *m,
-                          const struct sr1__attention *by, sr1_tensor *x, sr1_tensor *y,
-                          const struct sr1__lora *lora, int32_t n);
+                          const struct sr1__attention *by,
+                          const struct sr1__lora_dropout *dropout, sr1_tensor *x,
+                          sr1_tensor *y, struct sr1__lora_span span);
 
 /* View i of the model with its adapter in it: W + s B A, in the model's type. */
 sr1_tensor *sr1__adapter_merged(sr1_scope *s, const sr1_model *m, size_t i);
@@ -44,7 +50,11 @@ sr1_tensor *sr1__adapter_merged(sr1_scope *s, const sr1_model *m, size_t i);
 /* Read the tensors of folder/adapter_model.safetensors into the model's adapter: exactly
  * those, each finite and of its shape. */
 sr1_status sr1__adapter_read(sr1_model *m, const char *folder);
-/* Write the adapter as peft does. */
+/* Give m the adapter of a folder. The shapes in the file are checked before there is room
+ * for them. */
+sr1_status sr1__adapter_open(sr1_model *m, const struct sr1__lora_config *config,
+                             const char *folder);
+/* Write the adapter as peft does. SR1_E_INVALID: the folder is the base's own. */
 sr1_status sr1__adapter_store(const sr1_model *m, const char *folder);
 
 #endif

@@ -9,7 +9,8 @@
 #include "base/pool.h"
 #include "tensor/model/model.h"
 
-/* Tokens [first, first + n) of a pass are tokens [past, past + n) of a row. */
+/* Tokens [first, first + n) of a pass are tokens [past, past + n) of a row. The cache
+ * sets first. */
 struct sr1__kv_span {
     int32_t row;
     int64_t first;
@@ -23,8 +24,18 @@ struct sr1__kv_ops {
     /* Reserve memory for the spans' tokens; the contents of rows are unchanged, also on
      * failure. */
     sr1_status (*reserve)(struct sr1__kv *kv, const struct sr1__kv_span *spans, size_t n);
-    /* Store k, v [N,Hkv,D] and compute the attention of q [N,H,D] over its row so far ->
-     * [N,H*D]. */
+    /* Decide where in the pass the tokens of each span lie, and return its number of
+     * tokens. Those that belong to no span are computed for nothing. */
+    int64_t (*layout)(struct sr1__kv *kv, struct sr1__kv_span *spans, size_t n);
+    /* A cache of tensors: the place in it of each token of the pass, [N], and these with
+     * the positions, i64 [N] each, as tensors before the first layer. NULL: the cache is
+     * on the host and knows them from the spans. */
+    void (*list_places)(const struct sr1__kv *kv, const struct sr1__kv_span *spans,
+                        size_t n, int64_t *places, int64_t n_tokens);
+    void (*begin)(sr1_scope *s, struct sr1__kv *kv, const struct sr1__kv_span *spans,
+                  size_t n, sr1_tensor *places, sr1_tensor *positions);
+    /* Store k, v [N,Hkv,D] (tensors: v NULL, k both as [N,2Hkv,D]) and compute the
+     * attention of q [N,H,D] over its row so far -> [N,H*D]. */
     sr1_tensor *(*attend)(sr1_scope *s, struct sr1__kv *kv, int32_t layer,
                           const struct sr1__kv_span *spans, size_t n, sr1_tensor *q,
                           sr1_tensor *k, sr1_tensor *v);

@@ -119,6 +119,19 @@ static sr1_status paged_reserve(struct sr1__kv *kv, const struct sr1__kv_span *s
     return SR1_OK;
 }
 
+/* End to end. */
+static int64_t paged_layout(struct sr1__kv *kv, struct sr1__kv_span *spans, size_t n)
+{
+    int64_t at = 0;
+
+    (void)kv;
+    for (size_t i = 0; i < n; i++) {
+        spans[i].first = at;
+        at += spans[i].n;
+    }
+    return at;
+}
+
 static void paged_clear(struct sr1__kv *kv, int32_t row)
 {
     struct paged *c = (struct paged *)(void *)kv;
@@ -324,9 +337,16 @@ static void paged_free(struct sr1__kv *kv)
     sr1__free(c);
 }
 
-static const struct sr1__kv_ops paged_ops = {paged_reserve, paged_attend, paged_fork,
-                                             paged_clear,   paged_trim,   paged_bytes,
-                                             paged_free};
+static const struct sr1__kv_ops paged_ops = {
+    .reserve = paged_reserve,
+    .layout = paged_layout,
+    .attend = paged_attend,
+    .fork = paged_fork,
+    .clear = paged_clear,
+    .trim = paged_trim,
+    .bytes = paged_bytes,
+    .free = paged_free,
+};
 
 sr1_status sr1__kv_paged_new(struct sr1__kv **out, const sr1_model *m, int32_t max_rows,
                              struct sr1__pool *pool)

@@ -1,10 +1,15 @@
-/* tensor/model/kv_slots.c - keys and values as tensors [slots, cap, Hkv, D] a layer: any
- * device, any type.
+/* tensor/model/kv_slots.c - keys and values as tensors, a layer each, that stay where
+ * they are: any device, any type.
  *
- * A live row has a slot; slots and cap double on demand. Attention of rows with one new
- * token is computed together: query heads that share a key-value head are put along the
- * query axis, so keys are never repeated, and a mask hides positions beyond a row's
- * length. */
+ * A live row has a slot of cap places; place slot * cap + position holds keys and values
+ * of one token, [2Hkv,D]. Slots and cap double on demand, between passes.
+ *
+ * A row with one new token takes the place of its slot in the pass, so that keys and
+ * values of all such rows are one view [S,Hkv,T,D] of the cache and their attention is
+ * one call: query heads that share a key-value head lie along the query axis, and a mask
+ * hides positions beyond a row's length. Slots without a new token are computed too and
+ * write to a place that is nobody's. Where fewer than half of the slots are in use, rows
+ * move down before the next pass. */
 #include "tensor/model/kv.h"
 
 #include "base/mem.h"
@@ -12,44 +17,31 @@
 #include <string.h>
 
 #define FIRST_CAP 256
-
-/* Index tensors of one pass, the same in all layers. */
-struct plan {
-    int ready;
-    size_t n_single;
-    int64_t longest;    /* of the rows with one new token */
-    sr1_tensor *write;  /* [N] place of each token in [slots * cap] */
-    sr1_tensor *tokens; /* [n_single] their places in the pass; NULL: all, in order */
-    sr1_tensor *slots;  /* [n_single] their slots */
-    sr1_tensor *mask;   /* bool [n_single,1,1,longest] */
-};
+#define CAP_STEP 64 /* cap and the length of masks are multiples of it */
+#define LOOSE 8     /* slots that need not be compact */
 
 struct slots {
     struct sr1__kv base;
     const sr1_model *model;
-    sr1_tensor **k; /* [layers] of [n_slots, cap, Hkv, D] */
-    sr1_tensor **v;
+    sr1_tensor **layers; /* [layers] of [n_slots*cap+1,2Hkv,D]; the last place is nobody's
+                          */
     int64_t n_slots;
     int64_t cap;
     int64_t max_cap;
     int32_t *slot_of; /* [max_rows], -1: none */
+    int32_t *row_of;  /* [max_rows] by slot, -1: free */
+    int64_t *length;  /* [max_rows] by slot: tokens that may have been written */
     int32_t max_rows;
-    unsigned char *used; /* [max_rows] by slot */
-    struct plan plan;
+    /* of one pass */
+    int64_t n_lanes;    /* slots at its beginning */
+    int64_t longest;    /* of their rows, rounded up */
+    sr1_tensor *places; /* [N], borrowed */
+    sr1_tensor *mask;   /* [n_lanes,1,1,longest], 0 or -inf; NULL: no lanes. Borrowed */
 };
 
 static struct slots *get_slots(struct sr1__kv *kv)
 {
     return (struct slots *)(void *)kv;
-}
-
-static void drop_plan(struct slots *c)
-{
-    sr1__tensor_free(c->plan.write);
-    sr1__tensor_free(c->plan.tokens);
-    sr1__tensor_free(c->plan.slots);
-    sr1__tensor_free(c->plan.mask);
-    memset(&c->plan, 0, sizeof c->plan);
 }
 
 /* ---- room ---- */
@@ -63,39 +55,62 @@ static int64_t grow_slot_count(int64_t now, int64_t want, int64_t first, int64_t
     return n < max ? n : max;
 }
 
-/* A cache tensor of the new size that holds the old contents. The rest is zero: masked
- * positions enter the weighted sum with weight 0, so they must be finite. */
+static int64_t round_to_step(int64_t n)
+{
+    return (n + CAP_STEP - 1) / CAP_STEP * CAP_STEP;
+}
+
+/* The slots of a layer, [n_slots,cap,2Hkv,D]. */
+static sr1_tensor *view_slots(sr1_scope *s, sr1_tensor *layer, int64_t n_slots,
+                              int64_t cap)
+{
+    return t_reshape(s, t_narrow(s, layer, 0, 0, n_slots * cap),
+                     T_SHAPE(n_slots, cap, t_size(layer, 1), t_size(layer, 2)));
+}
+
+/* n tokens of a slot, [n,2Hkv,D] */
+static sr1_tensor *view_slot(sr1_scope *s, const struct slots *c, int32_t layer,
+                             int64_t slot, int64_t n)
+{
+    return t_narrow(s, c->layers[layer], 0, slot * c->cap, n);
+}
+
+/* A layer of the new size that holds the old contents. The rest is zero: masked positions
+ * enter the weighted sum with weight 0, so they must be finite. */
 static sr1_tensor *copy_enlarged(sr1_scope *s, const struct slots *c, sr1_tensor *old,
                                  int64_t n_slots, int64_t cap)
 {
     const struct sr1__hf_config *config = &c->model->config;
-    sr1_tensor *t = t_full(s, 0.0, c->model->dtype,
-                           T_SHAPE(n_slots, cap, config->n_kv_heads, config->head_dim));
+    sr1_tensor *t =
+        t_full(s, 0.0, c->model->dtype,
+               T_SHAPE(n_slots * cap + 1, 2 * config->n_kv_heads, config->head_dim));
 
-    if (old)
-        t_copy_(s, t_narrow(s, t_narrow(s, t, 0, 0, c->n_slots), 1, 0, c->cap), old);
+    if (old) {
+        sr1_tensor *part = t_narrow(s, view_slots(s, t, n_slots, cap), 0, 0, c->n_slots);
+
+        t_copy_(s, t_narrow(s, part, 1, 0, c->cap),
+                view_slots(s, old, c->n_slots, c->cap));
+    }
     return t_hold(s, t);
 }
 
 static sr1_status grow_slot_cache(struct slots *c, int64_t n_slots, int64_t cap)
 {
     size_t n = (size_t)c->model->config.n_layers;
-    sr1_tensor **fresh = sr1__calloc(2 * n, sizeof *fresh);
+    sr1_tensor **fresh = sr1__calloc(n, sizeof *fresh);
     sr1_scope *s;
     sr1_status status;
 
     SR1__CHECK_ALLOC(fresh, "key-value cache");
     s = sr1__scope_open(c->model->device, "key-value cache");
     sr1__scope_no_grad(s);
-    for (size_t i = 0; i < 2 * n; i++)
-        fresh[i] = copy_enlarged(s, c, i < n ? c->k[i] : c->v[i - n], n_slots, cap);
+    for (size_t i = 0; i < n; i++)
+        fresh[i] = copy_enlarged(s, c, c->layers[i], n_slots, cap);
     status = sr1__scope_close(s);
-    for (size_t i = 0; i < 2 * n; i++) {
-        sr1_tensor **place = i < n ? &c->k[i] : &c->v[i - n];
-
-        sr1__tensor_free(status == SR1_OK ? *place : fresh[i]);
+    for (size_t i = 0; i < n; i++) {
+        sr1__tensor_free(status == SR1_OK ? c->layers[i] : fresh[i]);
         if (status == SR1_OK)
-            *place = fresh[i];
+            c->layers[i] = fresh[i];
     }
     sr1__free(fresh);
     SR1__TRY(status);
@@ -105,24 +120,29 @@ static sr1_status grow_slot_cache(struct slots *c, int64_t n_slots, int64_t cap)
 }
 
 /* The lowest slot that is free. */
-static int32_t free_slot(const struct slots *c)
+static int32_t find_free_slot(const struct slots *c)
 {
     int32_t i = 0;
 
-    while (c->used[i])
+    while (c->row_of[i] >= 0)
         i++;
     return i;
 }
 
 /* Values that an earlier sequence left there may not be finite. */
-static sr1_status zero_slot(const struct slots *c, int32_t slot)
+static sr1_status zero_slot(struct slots *c, int32_t slot)
 {
-    sr1_scope *s = sr1__scope_open(c->model->device, "key-value cache");
+    sr1_scope *s;
 
+    if (c->length[slot] == 0)
+        return SR1_OK;
+    s = sr1__scope_open(c->model->device, "key-value cache");
     sr1__scope_inference(s);
-    for (int64_t i = 0; i < 2 * c->model->config.n_layers; i++)
-        t_fill_(s, t_narrow(s, i % 2 ? c->v[i / 2] : c->k[i / 2], 0, slot, 1), 0.0);
-    return sr1__scope_close(s);
+    for (int32_t i = 0; i < c->model->config.n_layers; i++)
+        t_fill_(s, view_slot(s, c, i, slot, c->length[slot]), 0.0);
+    SR1__TRY(sr1__scope_close(s));
+    c->length[slot] = 0;
+    return SR1_OK;
 }
 
 static sr1_status take_slot(struct slots *c, int32_t row)
@@ -131,11 +151,51 @@ static sr1_status take_slot(struct slots *c, int32_t row)
 
     if (c->slot_of[row] >= 0)
         return SR1_OK;
-    slot = free_slot(c);
-    if (slot < c->n_slots)
-        SR1__TRY(zero_slot(c, slot));
+    slot = find_free_slot(c);
+    SR1__TRY(zero_slot(c, slot));
     c->slot_of[row] = slot;
-    c->used[slot] = 1;
+    c->row_of[slot] = row;
+    return SR1_OK;
+}
+
+/* The first n tokens of a slot into another. */
+static sr1_status copy_slot_tokens(struct slots *c, int32_t from, int32_t to, int64_t n)
+{
+    sr1_scope *s = sr1__scope_open(c->model->device, "key-value cache");
+
+    sr1__scope_inference(s);
+    for (int32_t i = 0; i < c->model->config.n_layers; i++)
+        t_copy_(s, view_slot(s, c, i, to, n), view_slot(s, c, i, from, n));
+    c->length[to] = n > c->length[to] ? n : c->length[to];
+    return sr1__scope_close(s);
+}
+
+static sr1_status move_slot(struct slots *c, int32_t from, int32_t to)
+{
+    int32_t row = c->row_of[from];
+
+    SR1__TRY(zero_slot(c, to));
+    SR1__TRY(copy_slot_tokens(c, from, to, c->length[from]));
+    c->row_of[to] = row;
+    c->slot_of[row] = to;
+    c->row_of[from] = -1;
+    return SR1_OK;
+}
+
+/* Each copy is paid for by the rows that ended since the last ones. */
+static sr1_status compact_slots(struct slots *c)
+{
+    int32_t used = 0, top = 0;
+
+    for (int32_t i = 0; i < c->n_slots; i++) {
+        used += c->row_of[i] >= 0;
+        top = c->row_of[i] >= 0 ? i + 1 : top;
+    }
+    if (top <= LOOSE || top <= 2 * used)
+        return SR1_OK;
+    for (int32_t i = used; i < top; i++)
+        if (c->row_of[i] >= 0)
+            SR1__TRY(move_slot(c, i, find_free_slot(c)));
     return SR1_OK;
 }
 
@@ -146,7 +206,7 @@ static sr1_status slots_reserve(struct sr1__kv *kv, const struct sr1__kv_span *s
     int64_t n_slots = 0;
     int64_t cap = 0;
 
-    drop_plan(c);
+    SR1__TRY(compact_slots(c));
     for (size_t i = 0; i < n; i++) {
         SR1__TRY(take_slot(c, spans[i].row));
         if (c->slot_of[spans[i].row] >= n_slots)
@@ -165,7 +225,7 @@ static void slots_clear(struct sr1__kv *kv, int32_t row)
     struct slots *c = get_slots(kv);
 
     if (c->slot_of[row] >= 0)
-        c->used[c->slot_of[row]] = 0;
+        c->row_of[c->slot_of[row]] = -1;
     c->slot_of[row] = -1;
 }
 
@@ -174,139 +234,127 @@ static sr1_status slots_fork(struct sr1__kv *kv, int32_t from, int32_t to,
 {
     struct slots *c = get_slots(kv);
     const struct sr1__kv_span sp = {.row = to, .n = n_tokens};
-    sr1_scope *s;
 
     SR1__TRY(slots_reserve(kv, &sp, 1));
-    s = sr1__scope_open(c->model->device, "fork");
-    sr1__scope_inference(s);
-    for (int64_t i = 0; i < 2 * c->model->config.n_layers; i++) {
-        sr1_tensor *t = i % 2 ? c->v[i / 2] : c->k[i / 2];
+    return copy_slot_tokens(c, c->slot_of[from], c->slot_of[to], n_tokens);
+}
 
-        t_copy_(s, t_narrow(s, t_narrow(s, t, 0, c->slot_of[to], 1), 1, 0, n_tokens),
-                t_narrow(s, t_narrow(s, t, 0, c->slot_of[from], 1), 1, 0, n_tokens));
+/* ---- a pass ---- */
+
+static int64_t slots_layout(struct sr1__kv *kv, struct sr1__kv_span *spans, size_t n)
+{
+    struct slots *c = get_slots(kv);
+    int64_t at = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        spans[i].first = c->slot_of[spans[i].row];
+        if (spans[i].n == 1 && spans[i].first >= at)
+            at = spans[i].first + 1;
     }
-    return sr1__scope_close(s);
+    c->n_lanes = at;
+    for (size_t i = 0; i < n; i++) {
+        if (spans[i].n == 1)
+            continue;
+        spans[i].first = at;
+        at += spans[i].n;
+    }
+    return at;
+}
+
+static void slots_list_places(const struct sr1__kv *kv, const struct sr1__kv_span *spans,
+                              size_t n, int64_t *places, int64_t n_tokens)
+{
+    const struct slots *c = (const struct slots *)(const void *)kv;
+
+    for (int64_t i = 0; i < n_tokens; i++)
+        places[i] = c->n_slots * c->cap;
+    for (size_t i = 0; i < n; i++)
+        for (int64_t t = 0; t < spans[i].n; t++)
+            places[spans[i].first + t] =
+                c->slot_of[spans[i].row] * c->cap + spans[i].past + t;
+}
+
+/* Token of lane i, at position p, sees positions 0..p of its slot. */
+static sr1_tensor *make_lane_mask(sr1_scope *s, const struct slots *c,
+                                  sr1_tensor *positions)
+{
+    int64_t n = c->n_lanes;
+    sr1_tensor *p = t_reshape(s, t_narrow(s, positions, 0, 0, n), T_SHAPE(n, 1, 1, 1));
+    sr1_tensor *seen = t_le(s, t_arange(s, c->longest), p);
+
+    return t_log(s, t_to(s, seen, c->model->dtype));
+}
+
+static void slots_begin(sr1_scope *s, struct sr1__kv *kv,
+                        const struct sr1__kv_span *spans, size_t n, sr1_tensor *places,
+                        sr1_tensor *positions)
+{
+    struct slots *c = get_slots(kv);
+
+    c->places = places;
+    c->longest = 0;
+    for (size_t i = 0; i < n; i++) {
+        int64_t *length = &c->length[c->slot_of[spans[i].row]];
+        int64_t now = spans[i].past + spans[i].n;
+
+        *length = now > *length ? now : *length;
+        if (spans[i].n == 1 && now > c->longest)
+            c->longest = now;
+    }
+    c->longest = round_to_step(c->longest);
+    c->mask = c->n_lanes ? make_lane_mask(s, c, positions) : NULL;
 }
 
 /* ---- attention ---- */
 
-/* Host arrays of a plan; NULL when there is no memory. */
-struct plan_data {
-    int64_t *write;
-    int64_t *tokens;
-    int64_t *slots;
-    unsigned char *mask;
-};
-
-static void fill_plan(const struct slots *c, const struct sr1__kv_span *spans, size_t n,
-                      const struct plan *p, struct plan_data *x)
+/* One half of [...,2Hkv,D] as [n,Hkv,T,D]. */
+static sr1_tensor *view_heads(sr1_scope *s, const struct slots *c, sr1_tensor *slots,
+                              int values)
 {
-    size_t j = 0;
+    int64_t n = c->model->config.n_kv_heads;
 
-    for (size_t i = 0; i < n; i++) {
-        int64_t slot = c->slot_of[spans[i].row];
-
-        for (int64_t t = 0; t < spans[i].n; t++)
-            x->write[spans[i].first + t] = slot * c->cap + spans[i].past + t;
-        if (spans[i].n > 1)
-            continue;
-        x->tokens[j] = spans[i].first;
-        x->slots[j] = slot;
-        memset(x->mask + (int64_t)j * p->longest, 1, (size_t)spans[i].past + 1);
-        j++;
-    }
+    return t_transpose(s, t_narrow(s, slots, 2, values ? n : 0, n), 1, 2);
 }
 
-static void upload_plan(sr1_scope *s, struct plan *p, const struct plan_data *x, size_t n,
-                        int64_t n_tokens)
-{
-    int64_t m = (int64_t)p->n_single;
-    sr1_tensor *mask;
-
-    p->write = t_hold(s, t_from_i64(s, x->write, T_SHAPE(n_tokens)));
-    if (p->n_single == 0)
-        return;
-    if (p->n_single < n)
-        p->tokens = t_hold(s, t_from_i64(s, x->tokens, T_SHAPE(m)));
-    p->slots = t_hold(s, t_from_i64(s, x->slots, T_SHAPE(m)));
-    mask = t_from_u8(s, x->mask, (size_t)(m * p->longest));
-    p->mask = t_hold(s, t_reshape(s, mask, T_SHAPE(m, 1, 1, p->longest)));
-}
-
-static void make_slot_plan(sr1_scope *s, struct slots *c,
-                           const struct sr1__kv_span *spans, size_t n, int64_t n_tokens)
-{
-    struct plan *p = &c->plan;
-    struct plan_data x;
-
-    for (size_t i = 0; i < n; i++) {
-        if (spans[i].n > 1)
-            continue;
-        p->n_single++;
-        if (spans[i].past + 1 > p->longest)
-            p->longest = spans[i].past + 1;
-    }
-    x.write = sr1__calloc((size_t)n_tokens, sizeof *x.write);
-    x.tokens = sr1__calloc(n, sizeof *x.tokens);
-    x.slots = sr1__calloc(n, sizeof *x.slots);
-    x.mask = sr1__calloc(p->n_single + 1, (size_t)p->longest + 1);
-    if (x.write && x.tokens && x.slots && x.mask) {
-        fill_plan(c, spans, n, p, &x);
-        upload_plan(s, p, &x, n, n_tokens);
-        p->ready = 1;
-    } else {
-        sr1__scope_check(s, sr1__fail_nomem("key-value cache"));
-    }
-    sr1__free(x.write);
-    sr1__free(x.tokens);
-    sr1__free(x.slots);
-    sr1__free(x.mask);
-}
-
-static void store_slot_tokens(sr1_scope *s, const struct slots *c, sr1_tensor *cache,
-                              sr1_tensor *rows)
+/* [n_lanes,H*D] */
+static sr1_tensor *attend_lanes(sr1_scope *s, const struct slots *c, int32_t layer,
+                                sr1_tensor *q)
 {
     const struct sr1__hf_config *config = &c->model->config;
-    sr1_tensor *flat = t_reshape(
-        s, cache, T_SHAPE(c->n_slots * c->cap, config->n_kv_heads, config->head_dim));
-
-    t_index_copy_(s, flat, c->plan.write, rows);
-}
-
-/* [n,Hkv,T,D] of the rows with one new token. */
-static sr1_tensor *select_slots(sr1_scope *s, const struct slots *c, sr1_tensor *cache)
-{
-    sr1_tensor *t = t_narrow(s, cache, 1, 0, c->plan.longest);
-
-    return t_transpose(s, t_index_select(s, t, 0, c->plan.slots), 1, 2);
-}
-
-static void attend_single(sr1_scope *s, const struct slots *c, int32_t layer,
-                          sr1_tensor *q, sr1_tensor *out)
-{
-    const struct sr1__hf_config *config = &c->model->config;
-    const struct plan *p = &c->plan;
-    int64_t n = (int64_t)p->n_single;
+    int64_t n = c->n_lanes;
+    sr1_tensor *slots = view_slots(s, c->layers[layer], c->n_slots, c->cap);
     sr1_tensor *y;
 
-    if (p->tokens)
-        q = t_index_select(s, q, 0, p->tokens);
-    q = t_reshape(s, q,
+    slots = t_narrow(s, t_narrow(s, slots, 0, 0, n), 1, 0, c->longest);
+    q = t_reshape(s, t_narrow(s, q, 0, 0, n),
                   T_SHAPE(n, config->n_kv_heads, config->n_heads / config->n_kv_heads,
                           config->head_dim));
-    y = t_sdpa(s, q, select_slots(s, c, c->k[layer]), select_slots(s, c, c->v[layer]),
-               p->mask, 0);
-    y = t_reshape(s, y, T_SHAPE(n, config->n_heads * config->head_dim));
-    if (p->tokens)
-        t_index_copy_(s, out, p->tokens, y);
-    else
-        t_copy_(s, out, y);
+    y = t_sdpa(s, q, view_heads(s, c, slots, 0), view_heads(s, c, slots, 1), c->mask, 0);
+    return t_reshape(s, y, T_SHAPE(n, config->n_heads * config->head_dim));
 }
 
-/* [1,Hkv,T,D] of one row. */
-static sr1_tensor *narrow_slot(sr1_scope *s, sr1_tensor *cache, int64_t slot, int64_t n)
+static sr1_tensor *attend_slot(sr1_scope *s, const struct slots *c, int32_t layer,
+                               const struct sr1__kv_span *sp, sr1_tensor *q)
 {
-    return t_transpose(s, t_narrow(s, t_narrow(s, cache, 0, slot, 1), 1, 0, n), 1, 2);
+    sr1_tensor *row = view_slot(s, c, layer, c->slot_of[sp->row], sp->past + sp->n);
+
+    row = t_unsqueeze(s, row, 0);
+    return sr1__kv_attend_span(s, t_narrow(s, q, 0, sp->first, sp->n),
+                               view_heads(s, c, row, 0), view_heads(s, c, row, 1),
+                               sp->past);
+}
+
+static void store_slot_tokens(sr1_scope *s, const struct slots *c, int32_t layer,
+                              sr1_tensor *k, sr1_tensor *v)
+{
+    int64_t n = c->model->config.n_kv_heads;
+
+    if (!v) {
+        t_index_copy_(s, c->layers[layer], c->places, k);
+        return;
+    }
+    t_index_copy_(s, t_narrow(s, c->layers[layer], 1, 0, n), c->places, k);
+    t_index_copy_(s, t_narrow(s, c->layers[layer], 1, n, n), c->places, v);
 }
 
 static sr1_tensor *slots_attend(sr1_scope *s, struct sr1__kv *kv, int32_t layer,
@@ -314,29 +362,20 @@ static sr1_tensor *slots_attend(sr1_scope *s, struct sr1__kv *kv, int32_t layer,
                                 sr1_tensor *k, sr1_tensor *v)
 {
     struct slots *c = get_slots(kv);
-    sr1_tensor *out;
+    sr1_tensor *lanes = NULL, *out;
 
-    if (sr1__scope_status(s) != SR1_OK) /* q has no size then to make a plan by */
-        return NULL;
+    store_slot_tokens(s, c, layer, k, v);
+    if (c->n_lanes > 0)
+        lanes = attend_lanes(s, c, layer, q);
+    if (sr1__scope_status(s) != SR1_OK || c->n_lanes == t_size(q, 0))
+        return lanes;
     out = t_empty(s, c->model->dtype, T_SHAPE(t_size(q, 0), t_size(q, 1) * t_size(q, 2)));
-    if (!c->plan.ready)
-        make_slot_plan(s, c, spans, n, t_size(q, 0));
-    store_slot_tokens(s, c, c->k[layer], k);
-    store_slot_tokens(s, c, c->v[layer], v);
-    if (c->plan.n_single > 0)
-        attend_single(s, c, layer, q, out);
-    for (size_t i = 0; i < n; i++) {
-        const struct sr1__kv_span *sp = &spans[i];
-        int64_t slot = c->slot_of[sp->row];
-
-        if (sp->n == 1)
-            continue;
-        t_copy_(s, t_narrow(s, out, 0, sp->first, sp->n),
-                sr1__kv_attend_span(s, t_narrow(s, q, 0, sp->first, sp->n),
-                                    narrow_slot(s, c->k[layer], slot, sp->past + sp->n),
-                                    narrow_slot(s, c->v[layer], slot, sp->past + sp->n),
-                                    sp->past));
-    }
+    if (lanes)
+        t_copy_(s, t_narrow(s, out, 0, 0, c->n_lanes), lanes);
+    for (size_t i = 0; i < n; i++)
+        if (spans[i].n > 1)
+            t_copy_(s, t_narrow(s, out, 0, spans[i].first, spans[i].n),
+                    attend_slot(s, c, layer, &spans[i], q));
     return out;
 }
 
@@ -366,15 +405,13 @@ static void slots_trim(struct sr1__kv *kv)
     struct slots *c = get_slots(kv);
 
     for (int32_t i = 0; i < c->max_rows; i++)
-        if (c->used[i])
+        if (c->row_of[i] >= 0)
             return;
-    drop_plan(c);
     for (int64_t i = 0; i < c->model->config.n_layers; i++) {
-        sr1__tensor_free(c->k[i]);
-        sr1__tensor_free(c->v[i]);
-        c->k[i] = NULL;
-        c->v[i] = NULL;
+        sr1__tensor_free(c->layers[i]);
+        c->layers[i] = NULL;
     }
+    memset(c->length, 0, (size_t)c->max_rows * sizeof *c->length);
     c->n_slots = 0;
     c->cap = 0;
 }
@@ -392,39 +429,53 @@ static void slots_free(struct sr1__kv *kv)
 {
     struct slots *c = get_slots(kv);
 
-    if (c->k && c->v && c->used)
+    if (c->layers && c->row_of && c->length)
         slots_trim(kv);
-    sr1__free(c->k);
-    sr1__free(c->v);
+    sr1__free(c->layers);
     sr1__free(c->slot_of);
-    sr1__free(c->used);
+    sr1__free(c->row_of);
+    sr1__free(c->length);
     sr1__free(c);
 }
 
-static const struct sr1__kv_ops slots_ops = {slots_reserve, slots_attend, slots_fork,
-                                             slots_clear,   slots_trim,   slots_bytes,
-                                             slots_free};
+static const struct sr1__kv_ops slots_ops = {
+    .reserve = slots_reserve,
+    .layout = slots_layout,
+    .list_places = slots_list_places,
+    .begin = slots_begin,
+    .attend = slots_attend,
+    .fork = slots_fork,
+    .clear = slots_clear,
+    .trim = slots_trim,
+    .bytes = slots_bytes,
+    .free = slots_free,
+};
 
 sr1_status sr1__kv_slots_new(struct sr1__kv **out, const sr1_model *m, int32_t max_rows,
                              int64_t max_tokens)
 {
     struct slots *c = sr1__calloc(1, sizeof *c);
+    size_t n = (size_t)max_rows;
 
     SR1__CHECK_ALLOC(c, "key-value cache");
     c->base.ops = &slots_ops;
     c->model = m;
     c->max_rows = max_rows;
-    c->max_cap = max_tokens;
-    c->k = sr1__calloc((size_t)m->config.n_layers, sizeof(sr1_tensor *));
-    c->v = sr1__calloc((size_t)m->config.n_layers, sizeof(sr1_tensor *));
-    c->slot_of = sr1__malloc((size_t)max_rows * sizeof *c->slot_of);
-    c->used = sr1__calloc((size_t)max_rows, 1);
-    if (!c->k || !c->v || !c->slot_of || !c->used) {
+    c->max_cap = round_to_step(max_tokens);
+    c->layers = sr1__calloc((size_t)m->config.n_layers, sizeof(sr1_tensor *));
+    c->slot_of = sr1__malloc(n * sizeof *c->slot_of);
+    c->row_of = sr1__malloc(n * sizeof *c->row_of);
+    c->length = sr1__calloc(n, sizeof *c->length);
+    if (!c->layers || !c->slot_of || !c->row_of || !c->length) {
+        sr1__free(c->row_of); /* not filled yet */
+        c->row_of = NULL;
         slots_free(&c->base);
         return sr1__fail_nomem("key-value cache");
     }
-    for (int32_t i = 0; i < max_rows; i++)
+    for (size_t i = 0; i < n; i++) {
         c->slot_of[i] = -1;
+        c->row_of[i] = -1;
+    }
     *out = &c->base;
     return SR1_OK;
 }

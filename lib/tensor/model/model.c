@@ -1,6 +1,7 @@
 /* tensor/model/model.c - the tensors of a model: leaves, their Hugging Face views,
  * random weights, copies. */
 #include "tensor/model/adapter.h"
+#include "tensor/model/decode_tables.h"
 
 #include "base/buf.h"
 #include "base/mem.h"
@@ -49,7 +50,7 @@ static sr1_tensor *make_param_leaf(sr1_scope *s, sr1_model *m, int64_t layer,
 {
     sr1_tensor *t;
 
-    if (m->shares)
+    if (m->shares && m->n_leaves < m->n_shared)
         t = t_detach(s, m->shares->leaves[m->n_leaves].tensor);
     else
         t = cols ? t_empty(s, m->dtype, T_SHAPE(rows, cols))
@@ -141,6 +142,21 @@ static sr1_status build_model_tensors(sr1_model *m)
     return sr1__scope_close(s);
 }
 
+/* Leaves before the head have the same names, in the same order. */
+static size_t body_leaves(const sr1_model *m)
+{
+    size_t head = m->value_head ? 2 : m->head != m->embed;
+
+    return m->n_leaves - head;
+}
+
+/* All leaves, or those of the body where the heads differ in kind. */
+static size_t count_shared(const sr1_model *shares, const struct sr1__hf_config *config)
+{
+    return shares->config.value_head == config->value_head ? shares->n_leaves
+                                                           : body_leaves(shares);
+}
+
 static sr1_status create_model(sr1_model **out, const struct sr1__hf_config *config,
                                int32_t dtype, sr1__device device, const sr1_model *shares)
 {
@@ -154,6 +170,7 @@ static sr1_status create_model(sr1_model **out, const struct sr1__hf_config *con
     m->device = device;
     m->refs = 1;
     m->shares = shares;
+    m->n_shared = shares ? count_shared(shares, config) : 0;
     sr1__rope_init(&m->rope, config->rope_theta, (int32_t)config->head_dim, device);
     m->layers = sr1__calloc(n, sizeof *m->layers);
     m->leaves = sr1__calloc(n * LEAVES_PER_LAYER + 4, sizeof *m->leaves);
@@ -176,6 +193,7 @@ static sr1_status create_model(sr1_model **out, const struct sr1__hf_config *con
 /* Where the weights came from, for adapters made on a copy. */
 static sr1_status copy_folder(sr1_model *m, const sr1_model *of)
 {
+    m->hash = of->hash;
     m->folder = of->folder ? sr1__strdup(of->folder) : NULL;
     return of->folder && !m->folder ? sr1__fail_nomem("folder of a model") : SR1_OK;
 }
@@ -233,6 +251,7 @@ void sr1_model_free(sr1_model *m)
     free_named(m->views, m->n_views);
     free_named(m->leaves, m->n_leaves);
     sr1__rope_free(&m->rope);
+    sr1__decode_tables_free(m->tables);
     sr1__free(m->folder);
     sr1__free(m->layers);
     sr1__free(m);
@@ -277,11 +296,20 @@ static void gather_param_grad(sr1_scope *outer, sr1_model *m, size_t i)
     (void)sr1__scope_close(s);
 }
 
+/* Not so in bf16, a critic's value head beside its adapter among them. */
+static int has_only_f32_params(const sr1_model *m)
+{
+    for (size_t i = 0; i < m->n_params; i++)
+        if (t_dtype(m->params[i].tensor) != SR1__F32)
+            return 0;
+    return 1;
+}
+
 sr1_status sr1__model_gather_grad(sr1_model *m)
 {
     sr1_scope *s;
 
-    if (t_dtype(m->params[0].tensor) == SR1__F32)
+    if (has_only_f32_params(m))
         return SR1_OK;
     if (!m->sums)
         m->sums = sr1__calloc(m->n_params, sizeof(sr1_tensor *));
@@ -357,13 +385,19 @@ static sr1_status fill_clone(sr1_model *m, const sr1_model *from)
     return sr1__model_copy_weights(m, from);
 }
 
-sr1_status sr1__model_clone(sr1_model **out, const sr1_model *from, int32_t dtype)
+sr1_status sr1__model_clone_to(sr1_model **out, const sr1_model *from, int32_t dtype,
+                               sr1__device device)
 {
     sr1_model *m = NULL;
 
-    SR1__TRY(sr1__model_empty(&m, &from->config, dtype < 0 ? from->dtype : dtype,
-                              from->device));
+    SR1__TRY(
+        sr1__model_empty(&m, &from->config, dtype < 0 ? from->dtype : dtype, device));
     SR1__RETURN_NEW(out, m, fill_clone(m, from), sr1_model_free);
+}
+
+sr1_status sr1__model_clone(sr1_model **out, const sr1_model *from, int32_t dtype)
+{
+    return sr1__model_clone_to(out, from, dtype, from->device);
 }
 
 /* An adapter that changes nothing yet is left out. */
@@ -392,21 +426,31 @@ sr1_status sr1__model_freeze(sr1_model **out, const sr1_model *of, int32_t dtype
     SR1__RETURN_NEW(out, m, freeze_adapter(m, of), sr1_model_free);
 }
 
-/* Leaves before the head have the same names, in the same order. */
-static size_t body_leaves(const sr1_model *m)
+/* Views before the head likewise. */
+static size_t body_views(const sr1_model *m)
 {
     size_t head = m->value_head ? 2 : m->head != m->embed;
 
-    return m->n_leaves - head;
+    return m->n_views - head;
 }
 
-static sr1_status fill_critic(sr1_model *m, const sr1_model *from)
+static sr1_status fill_body(sr1_model *m, const sr1_model *from)
 {
-    sr1_scope *s = sr1__scope_open(m->device, "critic");
+    for (size_t i = 0; i < body_views(from); i++) {
+        sr1_scope *s = sr1__scope_open(m->device, "%s", from->views[i].name);
+
+        sr1__scope_no_grad(s);
+        t_copy_(s, m->views[i].tensor, sr1__adapter_merged(s, from, i));
+        SR1__TRY(sr1__scope_close(s));
+    }
+    return SR1_OK;
+}
+
+static sr1_status fill_value_head(sr1_model *m, const sr1_model *from)
+{
+    sr1_scope *s = sr1__scope_open(m->device, "value head");
 
     sr1__scope_no_grad(s);
-    for (size_t i = 0; i < body_leaves(from); i++)
-        t_copy_(s, m->leaves[i].tensor, from->leaves[i].tensor);
     if (from->value_head) {
         t_copy_(s, m->value_head, from->value_head);
         t_copy_(s, m->value_bias, from->value_bias);
@@ -417,19 +461,37 @@ static sr1_status fill_critic(sr1_model *m, const sr1_model *from)
     return sr1__scope_close(s);
 }
 
+static sr1_status fill_critic(sr1_model *m, const sr1_model *from)
+{
+    SR1__TRY(fill_body(m, from));
+    SR1__TRY(fill_value_head(m, from));
+    /* Where an adapter was merged, no folder holds these weights. */
+    return from->adapter ? SR1_OK : copy_folder(m, from);
+}
+
 sr1_status sr1__model_critic(sr1_model **out, const sr1_model *from, int32_t dtype)
 {
     struct sr1__hf_config config = from->config;
     sr1_model *m = NULL;
 
-    if (from->adapter)
-        return sr1__fail(SR1_E_UNSUPPORTED,
-                         "a critic cannot begin with an adapter; merge it into its base "
-                         "first (sr1-data merge)");
     config.value_head = 1;
     SR1__TRY(
         sr1__model_empty(&m, &config, dtype < 0 ? from->dtype : dtype, from->device));
     SR1__RETURN_NEW(out, m, fill_critic(m, from), sr1_model_free);
+}
+
+sr1_status sr1__model_critic_sharing(sr1_model **out, const sr1_model *from)
+{
+    struct sr1__hf_config config = from->config;
+    sr1_model *m = NULL;
+    sr1_status st;
+
+    config.value_head = 1;
+    SR1__TRY(create_model(&m, &config, from->dtype, from->device, from));
+    st = copy_folder(m, from);
+    if (st == SR1_OK)
+        st = fill_value_head(m, from);
+    SR1__RETURN_NEW(out, m, st, sr1_model_free);
 }
 
 /* ---- random weights ---- */

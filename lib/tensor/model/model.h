@@ -21,6 +21,7 @@ struct sr1__lora {
     sr1_tensor *a; /* [rank, in] */
     sr1_tensor *b; /* [out, rank] */
     int64_t n_out;
+    double scale; /* of what it adds */
 };
 
 /* One decoder layer; NULL where the architecture has no such tensor. Borrowed. */
@@ -58,13 +59,16 @@ struct sr1_model {
     struct sr1__named *views; /* by Hugging Face name; owns names and tensors */
     size_t n_views;
     struct sr1__rope rope;
+    struct sr1__decode_tables *tables; /* decode_tables.h; NULL: not made yet */
     char *folder;     /* that the weights were read from, absolute; NULL: none */
+    uint64_t hash;    /* of the files read, an adapter's among them; 0: none */
     uint64_t version; /* grows when weights change; caches of them compare it */
     int32_t refs;
     atomic_int busy;         /* a forward pass is under way */
     sr1_tensor **sums;       /* [n_params] of gradients, fp32; NULL where fp32 is trained
                                 and while nothing is gathered */
-    const sr1_model *shares; /* while a replica is built: where its leaves lie */
+    const sr1_model *shares; /* while a replica is built: where its leaves lie, */
+    size_t n_shared;         /* the first so many of them */
 };
 
 /* Tokens of several sequences end to end. All borrowed. */
@@ -74,28 +78,49 @@ struct sr1__packed {
     size_t n_seqs;
 };
 
-/* The attention of a layer: q [N,H,D], k, v [N,Hkv,D], rotated -> [N,H*D]; and its
- * product with a weight, NULL: t_linear. */
+/* The attention of a layer: q [N,H,D], k, v [N,Hkv,D], rotated -> [N,H*D], v NULL where k
+ * is both as one [N,2Hkv,D]; and its product with a weight, NULL: t_linear. in_place: no
+ * gradients are wanted and the pass may use the fewest operations; v may be NULL only
+ * then. */
 struct sr1__attention {
     sr1_tensor *(*fn)(sr1_scope *s, void *self, int32_t layer, sr1_tensor *q,
                       sr1_tensor *k, sr1_tensor *v);
     void *self;
     sr1_tensor *(*linear)(sr1_scope *s, void *self, sr1_tensor *x, sr1_tensor *w,
                           sr1_tensor *bias);
+    int in_place;
+};
+
+/* Dropout on what adapters read while they are trained: an element of x is 0 with
+ * probability p, else divided by 1 - p. Which ones is a function of the token's key, the
+ * layer and the linear layer in it. */
+struct sr1__lora_dropout {
+    double p;
+    const uint64_t *keys; /* [N], a token each */
 };
 
 struct sr1__forward_options {
     int checkpoint; /* keep only each layer's input for backward */
+    const struct sr1__lora_dropout *dropout; /* NULL: none */
 };
 
 /* Hidden states after the final norm [N,E] of packed sequences; opt may be NULL. */
 sr1_tensor *sr1__qwen_forward(sr1_scope *s, sr1_model *m, const struct sr1__packed *in,
                               const struct sr1__forward_options *opt);
 
-/* The same for n tokens at given positions, with the caller's attention (the KV cache).
- */
-sr1_tensor *sr1__qwen_body(sr1_scope *s, sr1_model *m, const int32_t *ids,
-                           const int64_t *positions, size_t n,
+/* Tokens at given positions. The tensors are i64 [n] with the same numbers, both NULL:
+ * they are made from the arrays. All borrowed. */
+struct sr1__placed_tokens {
+    const int32_t *ids;
+    const int64_t *positions;
+    size_t n;
+    sr1_tensor *ids_there;
+    sr1_tensor *positions_there;
+};
+
+/* The same for tokens at given positions, with the caller's attention (the KV cache). */
+sr1_tensor *sr1__qwen_body(sr1_scope *s, sr1_model *m,
+                           const struct sr1__placed_tokens *in,
                            const struct sr1__attention *attention);
 
 /* Logits [n,V] of hidden states [n,E], in the model's dtype. */
@@ -104,9 +129,13 @@ sr1_tensor *sr1__qwen_logits(sr1_scope *s, sr1_model *m, sr1_tensor *hidden);
 /* A critic's values [n] of hidden states [n,E], in the model's dtype. */
 sr1_tensor *sr1__qwen_values(sr1_scope *s, sr1_model *m, sr1_tensor *hidden);
 
-/* A critic with the body of a language model or critic. Its value head is that of `from`,
- * or zero: every state is worth 0 at first. dtype as sr1__model_clone. */
+/* A critic with the body of a language model or critic, an adapter merged into it. Its
+ * value head is that of `from`, or zero: every state is worth 0 at first. dtype as
+ * sr1__model_clone. */
 sr1_status sr1__model_critic(sr1_model **out, const sr1_model *from, int32_t dtype);
+/* The same, but it shares the body of `from`, without its adapter: nothing may change
+ * those weights, and `from` must outlive it. */
+sr1_status sr1__model_critic_sharing(sr1_model **out, const sr1_model *from);
 
 /* What is trained records gradients (1) or not (0; a frozen reference). New models do
  * not. */
@@ -139,6 +168,9 @@ char *sr1__tensor_name(const char *before, int64_t layer, const char *name,
 
 /* A copy of the weights as they are now, in dtype (-1: the same), and of an adapter. */
 sr1_status sr1__model_clone(sr1_model **out, const sr1_model *from, int32_t dtype);
+/* The same on another device, or on the host (SR1__CPU). */
+sr1_status sr1__model_clone_to(sr1_model **out, const sr1_model *from, int32_t dtype,
+                               sr1__device device);
 /* Overwrite the weights of `to` with those of `from` (same shapes, converts dtype), and
  * its adapter. */
 sr1_status sr1__model_copy_weights(sr1_model *to, const sr1_model *from);

@@ -12,6 +12,7 @@
 struct choice {
     struct sr1__model_place place;
     int32_t init;
+    const char *base;
 };
 
 sr1_status sr1__model_place(struct sr1__model_place *out, const char *device,
@@ -57,6 +58,7 @@ static sr1_status choose_model_options(const sr1_model_options *given, struct ch
     SR1__TRY(sr1__struct_take(&o, sizeof o, given,
                               SR1__STRUCT_END(sr1_model_options, device),
                               "model options"));
+    c->base = o.base_model;
     SR1__TRY(choose_init(o.init ? o.init : "normal", &c->init));
     stored = o.dtype && strcmp(o.dtype, "stored") == 0;
     SR1__TRY(sr1__model_place(&c->place, o.device, stored ? NULL : o.dtype, o.threads));
@@ -90,7 +92,7 @@ sr1_status sr1_model_open(sr1_model **out, const char *folder,
     if (!out || !folder)
         return sr1__fail(SR1_E_INVALID, "sr1_model_open: out and folder are needed");
     SR1__TRY(choose_model_options(options, &c));
-    SR1__TRY(sr1__model_load(out, folder, c.place.dtype, c.place.device));
+    SR1__TRY(sr1__model_load(out, folder, c.base, c.place.dtype, c.place.device));
     warn_of_emulation(*out);
     return SR1_OK;
 }

@@ -6,6 +6,7 @@
 #include "tensor/model/model_decoder.h"
 
 #include "base/mem.h"
+#include "tensor/model/device_head.h"
 #include "tensor/model/kv.h"
 #include "tensor/model/multiply.h"
 
@@ -16,14 +17,15 @@
 struct decoder_sequence {
     int64_t length;
     uint64_t version; /* of the weights that its cache was made with */
-    float *logits;    /* [V] after the last token, valid while `known` is 1 */
-    int known;
-    int64_t feed; /* number of the last feed that named this row */
+    int known;        /* the next token's distribution is there: */
+    float *logits;    /* [V] after the last token, on the CPU */
+    int64_t feed;     /* number of the last feed that named this row */
 };
 
 struct sr1__decoder {
     sr1_model *model;
     struct sr1__kv *kv;
+    struct sr1__device_head *head; /* in place of the logits; NULL on the CPU */
     struct sr1__pool *pool;
     struct decoder_sequence *rows;
     int32_t n_rows;
@@ -35,10 +37,20 @@ struct sr1__decoder {
     int64_t *last;                   /* [n_rows] index of each span's last token */
     struct sr1__decode_input *feeds; /* [n_rows] of a score */
     int32_t *ids;
-    int64_t *positions;
-    size_t cap;                  /* of ids and positions */
+    int64_t *numbers;            /* [5,cap] by what they are, below */
+    size_t cap;                  /* of ids and numbers */
     struct sr1__sample *samples; /* [n_rows] */
     const float **logits;        /* [n_rows] */
+};
+
+/* What a pass says of its tokens, and of the n spans: one array, one copy to a device. */
+enum {
+    POSITIONS, /* [total] */
+    IDS,       /* [total] */
+    PLACES,    /* [total] in the cache */
+    LAST,      /* [n] index of each span's last token */
+    SPAN_ROWS, /* [n] */
+    NUMBERS
 };
 
 /* ---- making ---- */
@@ -86,6 +98,8 @@ sr1_status sr1__decoder_new(struct sr1__decoder **out, sr1_model *m, int32_t max
         status = sr1__pool_new(&d->pool, sr1__torch_threads_get());
     if (status == SR1_OK)
         status = new_cache(d);
+    if (status == SR1_OK && m->device != SR1__CPU)
+        status = sr1__device_head_new(&d->head, m, max_rows);
     SR1__RETURN_NEW(out, d, status, sr1__decoder_free);
 }
 
@@ -97,13 +111,14 @@ void sr1__decoder_free(struct sr1__decoder *d)
         sr1__decoder_reset(d);
         d->kv->ops->free(d->kv);
     }
+    sr1__device_head_free(d->head);
     sr1__pool_free(d->pool);
     sr1__free(d->rows);
     sr1__free(d->spans);
     sr1__free(d->last);
     sr1__free(d->feeds);
     sr1__free(d->ids);
-    sr1__free(d->positions);
+    sr1__free(d->numbers);
     sr1__free(d->samples);
     sr1__free(d->logits);
     sr1_model_free(d->model);
@@ -139,45 +154,56 @@ static sr1_status check_decode_input(struct sr1__decoder *d,
 static sr1_status grow_scratch(struct sr1__decoder *d, size_t n)
 {
     int32_t *ids;
-    int64_t *positions;
+    int64_t *numbers;
 
     if (n <= d->cap)
         return SR1_OK;
     ids = sr1__realloc(d->ids, 2 * n, sizeof *ids);
     SR1__CHECK_ALLOC(ids, "decoder");
     d->ids = ids;
-    positions = sr1__realloc(d->positions, 2 * n, sizeof *positions);
-    SR1__CHECK_ALLOC(positions, "decoder");
-    d->positions = positions;
+    numbers = sr1__realloc(d->numbers, 2 * n, NUMBERS * sizeof *numbers);
+    SR1__CHECK_ALLOC(numbers, "decoder");
+    d->numbers = numbers;
     d->cap = 2 * n;
     return SR1_OK;
 }
 
-/* Lay the tokens end to end. *total receives their number, *top the largest position + 1.
- */
-static sr1_status pack_inputs(struct sr1__decoder *d,
-                              const struct sr1__decode_input *feeds, size_t n,
-                              int64_t *total, int64_t *top)
+/* The spans of the inputs; *top receives the largest position + 1. */
+static sr1_status list_spans(struct sr1__decoder *d,
+                             const struct sr1__decode_input *feeds, size_t n,
+                             int64_t *top)
 {
-    int64_t at = 0;
-
     *top = 0;
     d->feed++;
     for (size_t i = 0; i < n; i++) {
         struct sr1__kv_span *sp = &d->spans[i];
 
         SR1__TRY(check_decode_input(d, &feeds[i]));
-        *sp = (struct sr1__kv_span){feeds[i].row, at, d->rows[feeds[i].row].length,
+        *sp = (struct sr1__kv_span){feeds[i].row, 0, d->rows[feeds[i].row].length,
                                     (int64_t)feeds[i].n_ids};
-        SR1__TRY(grow_scratch(d, (size_t)(at + sp->n)));
-        memcpy(d->ids + at, feeds[i].ids, feeds[i].n_ids * sizeof *d->ids);
-        for (int64_t t = 0; t < sp->n; t++)
-            d->positions[at + t] = sp->past + t;
-        at += sp->n;
-        d->last[i] = at - 1;
         *top = sp->past + sp->n > *top ? sp->past + sp->n : *top;
     }
-    *total = at;
+    return SR1_OK;
+}
+
+/* Ids and positions where the cache wants them; tokens of no span are id 0 at position 0.
+ */
+static sr1_status fill_tokens(struct sr1__decoder *d,
+                              const struct sr1__decode_input *feeds, size_t n,
+                              int64_t *total)
+{
+    *total = d->kv->ops->layout(d->kv, d->spans, n);
+    SR1__TRY(grow_scratch(d, (size_t)*total + n));
+    memset(d->ids, 0, (size_t)*total * sizeof *d->ids);
+    memset(d->numbers, 0, (size_t)*total * sizeof *d->numbers);
+    for (size_t i = 0; i < n; i++) {
+        const struct sr1__kv_span *sp = &d->spans[i];
+
+        memcpy(d->ids + sp->first, feeds[i].ids, feeds[i].n_ids * sizeof *d->ids);
+        for (int64_t t = 0; t < sp->n; t++)
+            d->numbers[sp->first + t] = sp->past + t;
+        d->last[i] = sp->first + sp->n - 1;
+    }
     return SR1_OK;
 }
 
@@ -191,16 +217,54 @@ static sr1_status reserve_logits(const struct sr1__decoder *d, struct decoder_se
 /* Everything that can fail for lack of memory, before the pass. */
 static sr1_status reserve_decode(struct sr1__decoder *d, size_t n, int64_t top)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n && !d->head; i++)
         SR1__TRY(reserve_logits(d, &d->rows[d->spans[i].row]));
+    if (d->head)
+        SR1__TRY(sr1__device_head_reserve(d->head));
     SR1__TRY(sr1__rope_reserve(&d->model->rope, top));
     return d->kv->ops->reserve(d->kv, d->spans, n);
+}
+
+/* All that comes before a pass; *total receives its number of tokens. */
+static sr1_status pack_inputs(struct sr1__decoder *d,
+                              const struct sr1__decode_input *feeds, size_t n,
+                              int64_t *total)
+{
+    int64_t top;
+
+    SR1__TRY(list_spans(d, feeds, n, &top));
+    SR1__TRY(reserve_decode(d, n, top));
+    return fill_tokens(d, feeds, n, total);
 }
 
 struct decode_pass {
     struct sr1__decoder *d;
     size_t n;
+    int64_t total;
+    sr1_tensor *numbers[NUMBERS]; /* of a cache of tensors, else NULL */
 };
+
+/* ids and so on behind the positions, then all of them as views of one tensor. */
+static void upload_numbers(sr1_scope *s, struct decode_pass *p)
+{
+    struct sr1__decoder *d = p->d;
+    int64_t n = (int64_t)p->n;
+    const int64_t sizes[NUMBERS] = {p->total, p->total, p->total, n, n};
+    int64_t *v = d->numbers + p->total;
+
+    for (int64_t i = 0; i < p->total; i++)
+        *v++ = d->ids[i];
+    d->kv->ops->list_places(d->kv, d->spans, p->n, v, p->total);
+    v += p->total;
+    for (int64_t i = 0; i < n; i++) {
+        v[i] = d->last[i];
+        v[n + i] = d->spans[i].row;
+    }
+    t_split(s, t_from_i64(s, d->numbers, T_SHAPE(3 * p->total + 2 * n)), sizes, NUMBERS,
+            0, p->numbers);
+    d->kv->ops->begin(s, d->kv, d->spans, p->n, p->numbers[PLACES],
+                      p->numbers[POSITIONS]);
+}
 
 static sr1_tensor *attend_cached(sr1_scope *s, void *self, int32_t layer, sr1_tensor *q,
                                  sr1_tensor *k, sr1_tensor *v)
@@ -219,17 +283,29 @@ static sr1_tensor *multiply_weight(sr1_scope *s, void *self, sr1_tensor *x, sr1_
     return sr1__multiply(s, p->d->pool, x, w, bias);
 }
 
+/* Hidden states [n,E] of the spans' last tokens. */
+static sr1_tensor *select_last(sr1_scope *s, const struct decode_pass *p,
+                               sr1_tensor *hidden)
+{
+    sr1_tensor *last = p->numbers[LAST];
+    int64_t n = (int64_t)p->n, i = 0;
+
+    while (i < n && p->d->last[i] == i)
+        i++;
+    if (i == n && n == p->total)
+        return hidden;
+    return t_index_select(s, hidden, 0,
+                          last ? last : t_from_i64(s, p->d->last, T_SHAPE(n)));
+}
+
 /* Logits of each span's last token into its row. */
-static void read_logits(sr1_scope *s, struct sr1__decoder *d, size_t n, int64_t total,
+static void read_logits(sr1_scope *s, struct sr1__decoder *d, size_t n,
                         sr1_tensor *hidden)
 {
     size_t vocab = (size_t)d->model->config.vocab_size;
     sr1_tensor *logits;
     const float *v;
 
-    if ((int64_t)n < total)
-        hidden =
-            t_index_select(s, hidden, 0, t_from_i64(s, d->last, T_SHAPE((int64_t)n)));
     logits = sr1__multiply(s, d->pool, hidden, d->model->head, NULL);
     logits = t_contiguous(s, t_to_device(s, t_to(s, logits, SR1__F32), SR1__CPU));
     v = sr1__shim_data(logits);
@@ -238,26 +314,43 @@ static void read_logits(sr1_scope *s, struct sr1__decoder *d, size_t n, int64_t 
 }
 
 /* Hidden states [total,E] of what was packed. */
-static sr1_tensor *run_decoder_body(sr1_scope *s, struct sr1__decoder *d, size_t n,
-                                    int64_t total)
+static sr1_tensor *run_decoder_body(sr1_scope *s, struct decode_pass *p)
 {
-    struct decode_pass p = {d, n};
-    const struct sr1__attention attention = {attend_cached, &p, multiply_weight};
+    struct sr1__decoder *d = p->d;
+    const struct sr1__attention attention = {
+        .fn = attend_cached,
+        .self = p,
+        .linear = multiply_weight,
+        .in_place = d->model->device != SR1__CPU,
+    };
+    struct sr1__placed_tokens in = {
+        .ids = d->ids, .positions = d->numbers, .n = (size_t)p->total};
 
-    return sr1__qwen_body(s, d->model, d->ids, d->positions, (size_t)total, &attention);
+    if (d->kv->ops->list_places)
+        upload_numbers(s, p);
+    in.ids_there = p->numbers[IDS];
+    in.positions_there = p->numbers[POSITIONS];
+    return sr1__qwen_body(s, d->model, &in, &attention);
 }
 
 static sr1_status run_decode(struct sr1__decoder *d, size_t n, int64_t total)
 {
     sr1_scope *s = sr1__scope_open(d->model->device, "decode");
 
+    struct decode_pass p = {.d = d, .n = n, .total = total};
+    sr1_tensor *hidden;
+
     sr1__scope_inference(s);
-    read_logits(s, d, n, total, run_decoder_body(s, d, n, total));
+    hidden = select_last(s, &p, run_decoder_body(s, &p));
+    if (d->head)
+        sr1__device_head_store(s, d->head, hidden, p.numbers[SPAN_ROWS]);
+    else
+        read_logits(s, d, n, hidden);
     return sr1__scope_close(s);
 }
 
 /* Record that the packed tokens are now in the cache of their rows. */
-static void record_decoded(struct sr1__decoder *d, size_t n, int64_t total, int known)
+static void record_decoded(struct sr1__decoder *d, size_t n, int known)
 {
     for (size_t i = 0; i < n; i++) {
         struct decoder_sequence *r = &d->rows[d->spans[i].row];
@@ -265,9 +358,9 @@ static void record_decoded(struct sr1__decoder *d, size_t n, int64_t total, int 
         r->length += d->spans[i].n;
         r->version = d->model->version;
         r->known = known;
+        d->stats.tokens_fed += d->spans[i].n;
     }
     d->stats.forwards++;
-    d->stats.tokens_fed += total;
 }
 
 static sr1_status check_sequence_count(const struct sr1__decoder *d, size_t n)
@@ -282,15 +375,13 @@ sr1_status sr1__decoder_decode(struct sr1__decoder *d,
                                const struct sr1__decode_input *feeds, size_t n)
 {
     int64_t total;
-    int64_t top;
 
     if (n == 0)
         return SR1_OK;
     SR1__TRY(check_sequence_count(d, n));
-    SR1__TRY(pack_inputs(d, feeds, n, &total, &top));
-    SR1__TRY(reserve_decode(d, n, top));
+    SR1__TRY(pack_inputs(d, feeds, n, &total));
     SR1__TRY(run_decode(d, n, total));
-    record_decoded(d, n, total, 1);
+    record_decoded(d, n, 1);
     return SR1_OK;
 }
 
@@ -310,22 +401,24 @@ static void list_scored_tokens(const struct sr1__decoder *d,
     }
 }
 
+/* both [2,m]: log-probs, entropies */
 static sr1_status run_decoder_score(struct sr1__decoder *d, size_t n, int64_t total,
                                     const int64_t *places, const int64_t *targets,
-                                    size_t m, double temperature, float *log_probs,
-                                    float *entropies)
+                                    size_t m, double temperature, float *both)
 {
+    struct decode_pass p = {.d = d, .n = n, .total = total};
     sr1_scope *s = sr1__scope_open(d->model->device, "decoder score");
-    sr1_tensor *hidden, *log_prob, *entropy = NULL;
+    sr1_tensor *hidden, *log_prob, *entropy = NULL, *parts[2];
 
     sr1__scope_no_grad(s);
-    hidden = t_index_select(s, run_decoder_body(s, d, n, total), 0,
+    hidden = t_index_select(s, run_decoder_body(s, &p), 0,
                             t_from_i64(s, places, T_SHAPE((int64_t)m)));
     log_prob = sr1__nn_token_log_probs(s, hidden, d->model->head,
                                        t_from_i64(s, targets, T_SHAPE((int64_t)m)),
                                        temperature, 0, &entropy);
-    t_to_host_f32(s, log_prob, log_probs, m);
-    t_to_host_f32(s, entropy, entropies, m);
+    parts[0] = log_prob;
+    parts[1] = entropy;
+    t_to_host_f32(s, t_cat(s, parts, 2, 0), both, 2 * m);
     return sr1__scope_close(s);
 }
 
@@ -365,23 +458,27 @@ sr1_status sr1__decoder_score(struct sr1__decoder *d,
                               size_t n, double temperature, float *log_probs,
                               float *entropies)
 {
-    int64_t total, top, *places, *targets;
+    int64_t total, *places, *targets;
+    float *both;
     size_t m;
     sr1_status st;
 
     if (n == 0)
         return SR1_OK;
     SR1__TRY(check_score_inputs(d, feeds, asked, n, &m));
-    SR1__TRY(pack_inputs(d, d->feeds, n, &total, &top));
-    SR1__TRY(reserve_decode(d, n, top));
-    SR1__CALLOC(places, 2 * m, "decoder");
+    SR1__TRY(pack_inputs(d, d->feeds, n, &total));
+    SR1__CALLOC(places, 3 * m, "decoder");
     targets = places + m;
+    both = (float *)(targets + m);
     list_scored_tokens(d, feeds, asked, n, places, targets);
-    st = run_decoder_score(d, n, total, places, targets, m, temperature, log_probs,
-                           entropies);
+    st = run_decoder_score(d, n, total, places, targets, m, temperature, both);
+    if (st == SR1_OK) {
+        memcpy(log_probs, both, m * sizeof *both);
+        memcpy(entropies, both + m, m * sizeof *both);
+    }
     sr1__free(places);
     if (st == SR1_OK)
-        record_decoded(d, n, total, 0);
+        record_decoded(d, n, 0);
     return st;
 }
 
@@ -419,7 +516,8 @@ sr1_status sr1__decoder_fork_part(struct sr1__decoder *d, int32_t from, int32_t 
         return SR1_OK;
     known = n_tokens == a->length && a->known;
     if (known)
-        SR1__TRY(copy_logits(d, a, b));
+        SR1__TRY(d->head ? sr1__device_head_copy(d->head, from, to)
+                         : copy_logits(d, a, b));
     SR1__TRY(d->kv->ops->fork(d->kv, from, to, n_tokens));
     b->known = known;
     b->length = n_tokens;
@@ -452,12 +550,26 @@ void sr1__decoder_reset(struct sr1__decoder *d)
         sr1__free(d->rows[i].logits);
         d->rows[i].logits = NULL;
     }
+    if (d->head)
+        sr1__device_head_reset(d->head);
     d->kv->ops->trim(d->kv);
 }
 
-const float *sr1__decoder_logits(const struct sr1__decoder *d, int32_t row)
+static const float *fetch_logits(struct sr1__decoder *d, int32_t row)
 {
-    return row >= 0 && row < d->n_rows && d->rows[row].known ? d->rows[row].logits : NULL;
+    struct decoder_sequence *r = &d->rows[row];
+
+    return reserve_logits(d, r) == SR1_OK &&
+                   sr1__device_head_logits(d->head, row, r->logits) == SR1_OK
+               ? r->logits
+               : NULL;
+}
+
+const float *sr1__decoder_logits(struct sr1__decoder *d, int32_t row)
+{
+    if (row < 0 || row >= d->n_rows || !d->rows[row].known)
+        return NULL;
+    return d->head ? fetch_logits(d, row) : d->rows[row].logits;
 }
 
 int64_t sr1__decoder_length(const struct sr1__decoder *d, int32_t row)
@@ -473,13 +585,10 @@ void sr1__decoder_stats(const struct sr1__decoder *d, struct sr1__decoder_stats 
 
 /* ---- drawing ---- */
 
-sr1_status sr1__decoder_sample(struct sr1__decoder *d, const int32_t *rows, size_t n,
-                               const struct sr1__sampling *sampling,
-                               struct sr1__rng *const *rngs, int32_t *ids,
-                               float *log_probs, float *entropies)
+static sr1_status check_draws(const struct sr1__decoder *d, const int32_t *rows, size_t n,
+                              const struct sr1__sampling *sampling,
+                              struct sr1__rng *const *rngs)
 {
-    size_t vocab = (size_t)d->model->config.vocab_size;
-
     if (n > (size_t)d->n_rows)
         return sr1__fail(SR1_E_INVALID, "decoder: %zu draws from %d rows", n,
                          (int)d->n_rows);
@@ -487,13 +596,49 @@ sr1_status sr1__decoder_sample(struct sr1__decoder *d, const int32_t *rows, size
         return sr1__fail(SR1_E_INVALID, "decoder: a draw needs a random stream");
     for (size_t i = 0; i < n; i++) {
         SR1__TRY(check_sequence_index(d, rows[i]));
-        d->logits[i] = sr1__decoder_logits(d, rows[i]);
-        if (!d->logits[i])
+        if (!d->rows[rows[i]].known)
             return sr1__fail(SR1_E_STATE, "decoder: row %d has read nothing new yet",
                              (int)rows[i]);
     }
-    SR1__TRY(sr1__sample_rows(n * vocab > PARALLEL_LOGITS ? d->pool : NULL, d->logits, n,
-                              vocab, sampling, rngs, d->samples));
+    return SR1_OK;
+}
+
+static sr1_status sample_here(struct sr1__decoder *d, const int32_t *rows, size_t n,
+                              const struct sr1__sampling *sampling,
+                              struct sr1__rng *const *rngs)
+{
+    size_t vocab = (size_t)d->model->config.vocab_size;
+
+    for (size_t i = 0; i < n; i++)
+        d->logits[i] = d->rows[rows[i]].logits;
+    return sr1__sample_rows(n * vocab > PARALLEL_LOGITS ? d->pool : NULL, d->logits, n,
+                            vocab, sampling, rngs, d->samples);
+}
+
+/* There the logits are computed by the draw, from the weights of now. */
+static sr1_status sample_there(struct sr1__decoder *d, const int32_t *rows, size_t n,
+                               const struct sr1__sampling *sampling,
+                               struct sr1__rng *const *rngs)
+{
+    for (size_t i = 0; i < n; i++)
+        if (d->rows[rows[i]].version != d->model->version)
+            return sr1__fail(SR1_E_STATE,
+                             "decoder: the weights have changed since row %d was read; "
+                             "clear it",
+                             (int)rows[i]);
+    return sr1__device_head_sample(d->head, rows, n, sampling, rngs, d->samples);
+}
+
+sr1_status sr1__decoder_sample(struct sr1__decoder *d, const int32_t *rows, size_t n,
+                               const struct sr1__sampling *sampling,
+                               struct sr1__rng *const *rngs, int32_t *ids,
+                               float *log_probs, float *entropies)
+{
+    if (n == 0)
+        return SR1_OK;
+    SR1__TRY(check_draws(d, rows, n, sampling, rngs));
+    SR1__TRY(d->head ? sample_there(d, rows, n, sampling, rngs)
+                     : sample_here(d, rows, n, sampling, rngs));
     for (size_t i = 0; i < n; i++) {
         ids[i] = d->samples[i].id;
         if (log_probs)

@@ -54,11 +54,14 @@ sr1_status sr1__decoder_fork_part(struct sr1__decoder *d, int32_t from, int32_t 
                                   int64_t n_tokens);
 
 /* Logits [V] of the row's next token; NULL when it has none. Borrowed until the row is
- * fed, cleared, or forked to. */
-const float *sr1__decoder_logits(const struct sr1__decoder *d, int32_t row);
+ * fed, cleared, or forked to. On a device they are computed and fetched by this call,
+ * NULL with this thread's error text where that fails: to look at, not to generate by. */
+const float *sr1__decoder_logits(struct sr1__decoder *d, int32_t row);
 
 /* Draw a token for each of n rows, row rows[i] with its stream rngs[i] (rngs NULL:
- * greedy). The token is not appended: feed it. log_probs and entropies may be NULL. */
+ * greedy). The token is not appended: feed it. log_probs and entropies may be NULL. On a
+ * device the draw takes place there, one uniform of each stream going up, one small
+ * tensor coming back, and a failed draw leaves the streams as they were. */
 sr1_status sr1__decoder_sample(struct sr1__decoder *d, const int32_t *rows, size_t n,
                                const struct sr1__sampling *sampling,
                                struct sr1__rng *const *rngs, int32_t *ids,

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "config/model_folder.h"
 #include "tensor/model/adapter.h"
 #include "tensor/weights/other_forms.h"
 
@@ -97,8 +98,10 @@ static sr1_status load_all(sr1_model *m, const char *folder)
     SR1__TRY(sr1__weights_open(&file, folder));
     for (size_t i = 0; i < m->n_views && status == SR1_OK; i++)
         status = load_view(m, &m->views[i], file);
-    if (status == SR1_OK)
+    if (status == SR1_OK) {
         warn_unused_tensors(m, file);
+        m->hash = sr1__weights_hash(file);
+    }
     status = sr1__weights_blame(file, status);
     sr1__weights_close(file);
     return status;
@@ -221,52 +224,103 @@ static sr1_status load_whole(sr1_model **out, const char *folder, int32_t dtype,
     SR1__RETURN_NEW(out, m, sr1__context(status, "model"), sr1_model_free);
 }
 
-static sr1_status check_base(const char *base)
+static sr1_status check_nested(const char *base)
 {
     int nested = 0;
 
-    SR1__TRY(sr1__lora_is_folder(base, &nested));
-    if (nested)
-        return sr1__fail(SR1_E_UNSUPPORTED,
-                         "'base_model_name_or_path' is %s, an adapter itself; merge that "
-                         "into its base first (sr1-data merge)",
-                         base);
-    return sr1__model_folder_check("the base model", base);
+    SR1__TRY(sr1__adapter_is_folder(base, &nested));
+    if (!nested)
+        return SR1_OK;
+    return sr1__fail(SR1_E_UNSUPPORTED,
+                     "'base_model_name_or_path' is %s, an adapter itself; merge that "
+                     "into its base first (sr1-data merge)",
+                     base);
 }
 
-static sr1_status add_adapter(sr1_model *m, const struct sr1__lora_config *config,
-                              const char *folder)
+#define NAME_BASE                                                                        \
+    "name the base's folder as base_model_name_or_path (sr1-data merge: --base)"
+
+static sr1_status check_base(const struct sr1__model_base *base)
 {
-    SR1__TRY(sr1__adapter_attach(m, config, NULL));
-    return sr1__context(sr1__adapter_read(m, folder), "adapter of rank %lld on %s",
-                        (long long)config->rank, m->folder);
+    struct sr1__error why;
+
+    if (!*base->folder)
+        return sr1__fail(SR1_E_CONFIG, "it names no base model; " NAME_BASE);
+    SR1__TRY(check_nested(base->folder));
+    if (sr1__path_is_dir(base->folder))
+        return sr1__model_folder_check("the base model", base->folder);
+    if (base->tried)
+        return sr1__fail(
+            SR1_E_NOT_FOUND,
+            "the base model '%s' is not a folder, nor is '%s', which the run "
+            "was trained from; " NAME_BASE,
+            base->folder, base->tried);
+    sr1__error_save(&why, sr1__model_folder_check("the base model", base->folder));
+    return sr1__fail(why.code, "%s; or " NAME_BASE, why.text);
 }
 
-static sr1_status load_adapted(sr1_model **out, const char *folder, int32_t dtype,
+/* A critic's adapter is on a critic, a policy's on a language model. */
+static sr1_status load_base(sr1_model **out, const char *folder, int value_head,
+                            int32_t dtype, sr1__device device)
+{
+    sr1_model *m = NULL;
+    sr1_status st;
+
+    SR1__TRY(load_whole(&m, folder, dtype, device));
+    if (!value_head && m->value_head)
+        st = sr1__fail(SR1_E_UNSUPPORTED,
+                       "%s is a critic, and the adapter one of a language model", folder);
+    else if (value_head && !m->value_head)
+        st = sr1__model_critic(out, m, -1);
+    else
+        st = SR1_OK;
+    if (st != SR1_OK || *out != NULL)
+        sr1_model_free(m);
+    else
+        *out = m;
+    return st;
+}
+
+static sr1_status load_on_base(sr1_model **out, const struct sr1__lora_config *config,
+                               const char *folder, const char *base, int32_t dtype,
                                sr1__device device)
 {
-    struct sr1__lora_config config;
     sr1_model *m = NULL;
-    char *base = NULL;
-    sr1_status status;
 
-    SR1__TRY(sr1__context(sr1__lora_config_load(&config, &base, folder), "adapter"));
-    status = sr1__context(check_base(base), "%s/" SR1__LORA_CONFIG_FILE, folder);
-    if (status == SR1_OK)
-        status = load_whole(&m, base, dtype, device);
-    sr1__free(base);
-    SR1__TRY(status);
-    SR1__RETURN_NEW(out, m, add_adapter(m, &config, folder), sr1_model_free);
+    SR1__TRY(load_base(&m, base, config->value_head, dtype, device));
+    SR1__RETURN_NEW(out, m,
+                    sr1__context(sr1__adapter_open(m, config, folder),
+                                 "adapter of rank %lld on %s", (long long)config->rank,
+                                 base),
+                    sr1_model_free);
 }
 
-sr1_status sr1__model_load(sr1_model **out, const char *folder, int32_t dtype,
-                           sr1__device device)
+static sr1_status load_adapted(sr1_model **out, const char *folder, const char *given,
+                               int32_t dtype, sr1__device device)
+{
+    struct sr1__lora_config config;
+    struct sr1__model_base base = {NULL, NULL};
+    sr1_status status;
+
+    SR1__TRY(sr1__context(sr1__lora_config_load(&config, folder), "adapter"));
+    status = sr1__model_base_find(&base, folder, given);
+    if (status == SR1_OK)
+        status = sr1__context(check_base(&base), "%s/" SR1__ADAPTER_CONFIG_FILE, folder);
+    if (status == SR1_OK)
+        status = load_on_base(out, &config, folder, base.folder, dtype, device);
+    sr1__model_base_free(&base);
+    sr1__lora_config_free(&config);
+    return status;
+}
+
+sr1_status sr1__model_load(sr1_model **out, const char *folder, const char *base,
+                           int32_t dtype, sr1__device device)
 {
     int adapted = 0;
 
     SR1__TRY(sr1__model_folder_check("model", folder));
-    SR1__TRY(sr1__lora_is_folder(folder, &adapted));
-    return adapted ? load_adapted(out, folder, dtype, device)
+    SR1__TRY(sr1__adapter_is_folder(folder, &adapted));
+    return adapted ? load_adapted(out, folder, base, dtype, device)
                    : load_whole(out, folder, dtype, device);
 }
 
@@ -326,7 +380,7 @@ sr1_status sr1__model_store(const sr1_model *m, const char *folder)
         status = sr1__hf_config_save(&config, folder);
     if (status ==
         SR1_OK) /* one that lay there would be taken for what the folder holds */
-        status = sr1__file_remove(folder, SR1__LORA_CONFIG_FILE);
+        status = sr1__file_remove(folder, SR1__ADAPTER_CONFIG_FILE);
     sr1__free(save.bytes);
     sr1__free(rows);
     return sr1__context(status, "saving the model to '%s'", folder);

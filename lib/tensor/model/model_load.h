@@ -5,10 +5,11 @@
 
 #include "tensor/model/model.h"
 
-/* A model, or the base of an adapter's folder with the adapter on it. dtype -1: that of
- * the stored weights. */
-sr1_status sr1__model_load(sr1_model **out, const char *folder, int32_t dtype,
-                           sr1__device device);
+/* A model, or the base of an adapter's folder with the adapter on it. base: that base's
+ * folder, NULL or "" for the one that the adapter names (config/model_folder.h); of no
+ * meaning to whole models. dtype -1: that of the stored weights. */
+sr1_status sr1__model_load(sr1_model **out, const char *folder, const char *base,
+                           int32_t dtype, sr1__device device);
 /* Copy a stored tensor into one of its shape, converting its type; a tensor with values
  * that are not finite is refused by name (SR1_E_NUMERIC). */
 sr1_status sr1__weight_load(const struct sr1__weight *w, sr1_tensor *to,

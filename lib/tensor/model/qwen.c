@@ -11,6 +11,7 @@
 #include "tensor/model/adapter.h"
 
 #include "base/mem.h"
+#include "tensor/model/decode_tables.h"
 #include "tensor/ops/fused.h"
 
 /* The values shared by all layers of one forward pass. Kept by checkpointed layers until
@@ -19,9 +20,11 @@ struct qwen_pass {
     sr1_model *m;
     sr1_tensor *cos; /* [N,D] */
     sr1_tensor *sin;
+    sr1_tensor *turn; /* [N,D,D], of few tokens in place; else NULL */
     struct sr1__attention attention;
     int64_t *cu_seqlens; /* a copy; NULL with an attention of the caller's */
     size_t n_seqs;
+    struct sr1__lora_dropout dropout; /* a copy; p 0: none */
     int32_t refs;
 };
 
@@ -36,7 +39,9 @@ static void pass_release(struct qwen_pass *p)
         return;
     sr1__tensor_free(p->cos);
     sr1__tensor_free(p->sin);
+    sr1__tensor_free(p->turn);
     sr1__free(p->cu_seqlens);
+    sr1__free((void *)(uintptr_t)p->dropout.keys);
     sr1__free(p);
 }
 
@@ -60,13 +65,26 @@ static sr1_tensor *packed_attention(sr1_scope *s, void *self, int32_t layer,
 /* A matrix of n linear layers, and the adapters they may have. */
 static sr1_tensor *apply_linear(sr1_scope *s, const struct qwen_pass *p, sr1_tensor *x,
                                 sr1_tensor *w, sr1_tensor *bias,
-                                const struct sr1__lora *lora, int32_t n)
+                                struct sr1__lora_span span)
 {
     sr1_tensor *y = p->attention.linear
                         ? p->attention.linear(s, p->attention.self, x, w, bias)
                         : t_linear(s, x, w, bias);
 
-    return sr1__lora_add(s, p->m, &p->attention, x, y, lora, n);
+    return sr1__lora_add(s, p->m, &p->attention, &p->dropout, x, y, span);
+}
+
+/* x + y w^T + bias, and what the adapter of w adds. */
+static sr1_tensor *add_linear(sr1_scope *s, const struct qwen_pass *p, sr1_tensor *x,
+                              sr1_tensor *y, sr1_tensor *w, sr1_tensor *bias,
+                              struct sr1__lora_span span)
+{
+    if (!p->attention.in_place)
+        return t_add(s, x, apply_linear(s, p, y, w, bias, span));
+    t_addmm_(s, x, y, t_transpose(s, w, 0, 1));
+    if (bias)
+        t_add_(s, x, bias, 1.0);
+    return sr1__lora_add(s, p->m, &p->attention, &p->dropout, y, x, span);
 }
 
 static sr1_tensor *run_qwen_attention(sr1_scope *s, const struct qwen_pass *p,
@@ -74,16 +92,26 @@ static sr1_tensor *run_qwen_attention(sr1_scope *s, const struct qwen_pass *p,
 {
     const struct sr1__hf_config *c = &p->m->config;
     const struct sr1__layer *w = &p->m->layers[layer];
-    struct sr1__heads_op heads = {c->n_heads, c->n_kv_heads,   c->head_dim, w->q_norm,
-                                  w->k_norm,  c->rms_norm_eps, p->cos,      p->sin};
+    struct sr1__heads_op heads = {.n_q = c->n_heads,
+                                  .n_kv = c->n_kv_heads,
+                                  .dim = c->head_dim,
+                                  .q_norm = w->q_norm,
+                                  .k_norm = w->k_norm,
+                                  .eps = c->rms_norm_eps,
+                                  .cos = p->cos,
+                                  .sin = p->sin,
+                                  .turn = p->turn};
     sr1_tensor *y = sr1__fused_rms_norm(s, x, w->input_norm, c->rms_norm_eps);
     sr1_tensor *qkv[3];
 
-    y = apply_linear(s, p, y, w->qkv, w->qkv_bias, &w->lora[SR1__LORA_Q], 3);
+    if (p->turn && w->q_norm)
+        heads.qk_norm = p->m->tables->qk_norms[layer];
+    y = apply_linear(s, p, y, w->qkv, w->qkv_bias,
+                     (struct sr1__lora_span){layer, SR1__LORA_Q, 3});
     sr1__fused_heads(s, &heads, y, qkv);
     y = p->attention.fn(s, p->attention.self, layer, qkv[0], qkv[1], qkv[2]);
-    y = apply_linear(s, p, y, w->o, w->o_bias, &w->lora[SR1__LORA_O], 1);
-    return t_add(s, x, y);
+    return add_linear(s, p, x, y, w->o, w->o_bias,
+                      (struct sr1__lora_span){layer, SR1__LORA_O, 1});
 }
 
 static sr1_tensor *run_qwen_mlp(sr1_scope *s, const struct qwen_pass *p, int32_t layer,
@@ -92,10 +120,11 @@ static sr1_tensor *run_qwen_mlp(sr1_scope *s, const struct qwen_pass *p, int32_t
     const struct sr1__layer *w = &p->m->layers[layer];
     sr1_tensor *y = sr1__fused_rms_norm(s, x, w->post_norm, p->m->config.rms_norm_eps);
 
-    y = apply_linear(s, p, y, w->gate_up, NULL, &w->lora[SR1__LORA_GATE], 2);
+    y = apply_linear(s, p, y, w->gate_up, NULL,
+                     (struct sr1__lora_span){layer, SR1__LORA_GATE, 2});
     y = sr1__fused_swiglu(s, y);
-    y = apply_linear(s, p, y, w->down, NULL, &w->lora[SR1__LORA_DOWN], 1);
-    return t_add(s, x, y);
+    return add_linear(s, p, x, y, w->down, NULL,
+                      (struct sr1__lora_span){layer, SR1__LORA_DOWN, 1});
 }
 
 /* One layer in a scope of its own, so that its activations go as early as they can. */
@@ -132,43 +161,47 @@ static sr1_tensor *run_checkpointed(sr1_scope *s, struct qwen_pass *p, int32_t l
 }
 
 /* Rows of the rotary tables for these positions; the tables grow to the largest. */
-static void pick_positions(sr1_scope *s, struct qwen_pass *p, const int64_t *positions,
-                           size_t n)
+static void pick_positions(sr1_scope *s, struct qwen_pass *p,
+                           const struct sr1__placed_tokens *in)
 {
     struct sr1__rope *rope = &p->m->rope;
-    sr1_tensor *index;
+    sr1_tensor *index = in->positions_there;
     int64_t top = 0;
 
-    for (size_t i = 0; i < n; i++)
-        top = positions[i] > top ? positions[i] : top;
+    for (size_t i = 0; i < in->n; i++)
+        top = in->positions[i] > top ? in->positions[i] : top;
     sr1__scope_check(s, sr1__rope_reserve(rope, top + 1));
-    index = t_from_i64(s, positions, T_SHAPE((int64_t)n));
+    if (!index)
+        index = t_from_i64(s, in->positions, T_SHAPE((int64_t)in->n));
     p->cos = t_hold(s, t_to(s, t_index_select(s, rope->cos, 0, index), p->m->dtype));
     p->sin = t_hold(s, t_to(s, t_index_select(s, rope->sin, 0, index), p->m->dtype));
+    if (p->attention.in_place && in->n <= SR1__TURN_TOKENS)
+        p->turn = t_hold(s, sr1__decode_turn(s, p->m, p->cos, p->sin));
 }
 
-static int ids_fit(sr1_scope *s, const sr1_model *m, const int32_t *ids, size_t n)
+static int ids_fit(sr1_scope *s, const sr1_model *m, const struct sr1__placed_tokens *in)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (ids[i] >= 0 && ids[i] < m->config.vocab_size)
+    for (size_t i = 0; i < in->n; i++) {
+        if (in->ids[i] >= 0 && in->ids[i] < m->config.vocab_size)
             continue;
         sr1__scope_fail(s, SR1_E_INVALID, "token %zu: id %d is not in [0, %lld)", i,
-                        (int)ids[i], (long long)m->config.vocab_size);
+                        (int)in->ids[i], (long long)m->config.vocab_size);
         return 0;
     }
-    if (n == 0)
+    if (in->n == 0)
         sr1__scope_fail(s, SR1_E_INVALID, "no tokens");
-    return n > 0 && sr1__scope_status(s) == SR1_OK;
+    return in->n > 0 && sr1__scope_status(s) == SR1_OK;
 }
 
-static sr1_tensor *run_qwen_layers(sr1_scope *s, struct qwen_pass *p, const int32_t *ids,
-                                   const int64_t *positions, size_t n, int checkpoint)
+static sr1_tensor *run_qwen_layers(sr1_scope *s, struct qwen_pass *p,
+                                   const struct sr1__placed_tokens *in, int checkpoint)
 {
     sr1_model *m = p->m;
-    sr1_tensor *x;
+    sr1_tensor *ids, *x;
 
-    pick_positions(s, p, positions, n);
-    x = t_embedding(s, m->embed, t_from_i32(s, ids, n));
+    pick_positions(s, p, in);
+    ids = in->ids_there ? in->ids_there : t_from_i32(s, in->ids, in->n);
+    x = t_embedding(s, m->embed, ids);
     if (checkpoint && m->adapter) /* backward reaches a segment through its input */
         t_require_grad(s, x, 1);
     for (int32_t i = 0; i < m->config.n_layers; i++) {
@@ -182,32 +215,33 @@ static sr1_tensor *run_qwen_layers(sr1_scope *s, struct qwen_pass *p, const int3
 }
 
 /* A pass may replace the rotary tables, so a second thread in one model is refused. */
-static sr1_tensor *run_qwen_forward(sr1_scope *s, struct qwen_pass *p, const int32_t *ids,
-                                    const int64_t *positions, size_t n, int checkpoint)
+static sr1_tensor *run_qwen_forward(sr1_scope *s, struct qwen_pass *p,
+                                    const struct sr1__placed_tokens *in, int checkpoint)
 {
     sr1_tensor *hidden;
 
-    if (!ids_fit(s, p->m, ids, n))
+    if (!ids_fit(s, p->m, in))
         return NULL;
     if (atomic_exchange(&p->m->busy, 1)) {
         sr1__scope_fail(s, SR1_E_STATE,
                         "another thread is using this model; one thread at a time may");
         return NULL;
     }
-    hidden = run_qwen_layers(s, p, ids, positions, n, checkpoint);
+    hidden = run_qwen_layers(s, p, in, checkpoint);
     atomic_store(&p->m->busy, 0);
     return hidden;
 }
 
-sr1_tensor *sr1__qwen_body(sr1_scope *s, sr1_model *m, const int32_t *ids,
-                           const int64_t *positions, size_t n,
+sr1_tensor *sr1__qwen_body(sr1_scope *s, sr1_model *m,
+                           const struct sr1__placed_tokens *in,
                            const struct sr1__attention *attention)
 {
     struct qwen_pass p = {.m = m, .attention = *attention, .refs = 1};
-    sr1_tensor *hidden = run_qwen_forward(s, &p, ids, positions, n, 0);
+    sr1_tensor *hidden = run_qwen_forward(s, &p, in, 0);
 
     sr1__tensor_free(p.cos);
     sr1__tensor_free(p.sin);
+    sr1__tensor_free(p.turn);
     return hidden;
 }
 
@@ -228,19 +262,31 @@ static sr1_status packed_positions(const struct sr1__packed *in, int64_t **out)
     return SR1_OK;
 }
 
+/* The keys as backward may need them again. */
+static int copy_dropout(struct qwen_pass *p, const struct sr1__lora_dropout *dropout,
+                        int64_t n)
+{
+    if (!dropout || dropout->p == 0.0)
+        return 1;
+    p->dropout.p = dropout->p;
+    p->dropout.keys = sr1__memdup(dropout->keys, (size_t)n * sizeof *dropout->keys);
+    return p->dropout.keys != NULL;
+}
+
 static struct qwen_pass *pass_new(sr1_scope *s, sr1_model *m,
-                                  const struct sr1__packed *in)
+                                  const struct sr1__packed *in,
+                                  const struct sr1__lora_dropout *dropout)
 {
     struct qwen_pass *p = sr1__calloc(1, sizeof *p);
 
     if (p) {
         p->m = m;
         p->refs = 1;
-        p->attention = (struct sr1__attention){packed_attention, p, NULL};
+        p->attention = (struct sr1__attention){.fn = packed_attention, .self = p};
         p->n_seqs = in->n_seqs;
         p->cu_seqlens = sr1__memdup(in->cu_seqlens, (in->n_seqs + 1) * sizeof(int64_t));
     }
-    if (p && p->cu_seqlens)
+    if (p && p->cu_seqlens && copy_dropout(p, dropout, in->cu_seqlens[in->n_seqs]))
         return p;
     pass_release(p);
     sr1__scope_check(s, sr1__fail_nomem("forward pass"));
@@ -257,11 +303,16 @@ sr1_tensor *sr1__qwen_forward(sr1_scope *s, sr1_model *m, const struct sr1__pack
     if (sr1__scope_status(s) != SR1_OK)
         return NULL;
     sr1__scope_check(s, packed_positions(in, &positions));
-    p = positions ? pass_new(s, m, in) : NULL;
-    if (p)
-        hidden =
-            run_qwen_forward(s, p, in->ids, positions, (size_t)in->cu_seqlens[in->n_seqs],
-                             opt && opt->checkpoint);
+    p = positions ? pass_new(s, m, in, opt ? opt->dropout : NULL) : NULL;
+    if (p) {
+        const struct sr1__placed_tokens tokens = {
+            .ids = in->ids,
+            .positions = positions,
+            .n = (size_t)in->cu_seqlens[in->n_seqs],
+        };
+
+        hidden = run_qwen_forward(s, p, &tokens, opt && opt->checkpoint);
+    }
     pass_release(p);
     sr1__free(positions);
     return hidden;

@@ -114,6 +114,7 @@ sr1_tensor *t_checkpoint(sr1_scope *s, sr1__segment_fn fn, void *self,
     struct checkpoint_segment *c = sr1__calloc(1, sizeof *c);
     sr1_scope *quiet;
     sr1_tensor *y;
+    sr1_tensor *made;
 
     if (!c) {
         if (free_self)
@@ -124,8 +125,10 @@ sr1_tensor *t_checkpoint(sr1_scope *s, sr1__segment_fn fn, void *self,
     *c = (struct checkpoint_segment){fn, self, free_self, t_hold(s, x)};
     quiet = sr1__scope_nest(s, "segment");
     sr1__scope_no_grad(quiet);
-    y = quiet ? t_keep(quiet, fn(quiet, self, x)) : NULL;
+    made = quiet ? t_keep(quiet, fn(quiet, self, x)) : NULL;
     (void)sr1__scope_close(quiet);
+    y = made;
     t_with_backward(s, &y, 1, &x, 1, checkpoint_backward, c, checkpoint_free);
+    t_drop(s, made); /* else it would outlive the backward pass of what follows */
     return y;
 }

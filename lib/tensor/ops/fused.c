@@ -334,25 +334,49 @@ static sr1_tensor *reshape_heads(sr1_scope *s, const struct sr1__heads_op *op,
     return t_reshape(s, x, T_SHAPE(t_size(x, 0), n, op->dim));
 }
 
-static sr1_tensor *normalise_heads(sr1_scope *s, const struct sr1__heads_op *op,
-                                   sr1_tensor *x, sr1_tensor *norm)
+/* Heads normalised, where there is a norm, and turned. */
+static sr1_tensor *turn_heads(sr1_scope *s, const struct sr1__heads_op *op, sr1_tensor *x,
+                              sr1_tensor *norm)
 {
-    return norm ? t_rms_norm(s, x, norm, op->eps) : x;
+    sr1_tensor *y = norm ? t_rms_norm(s, x, norm, op->eps) : x;
+    sr1_tensor *turned = sr1__nn_rope(s, y, op->cos, op->sin);
+
+    if (norm)
+        t_drop(s, y);
+    return turned;
 }
 
 static void compute_heads_by_ops(sr1_scope *s, const struct sr1__heads_op *op,
                                  sr1_tensor *qkv, sr1_tensor *out[3])
 {
     int64_t width[3] = {op->n_q * op->dim, op->n_kv * op->dim, op->n_kv * op->dim};
-    sr1_tensor *q;
-    sr1_tensor *k;
 
     t_split(s, qkv, width, 3, -1, out);
-    q = normalise_heads(s, op, reshape_heads(s, op, out[0], op->n_q), op->q_norm);
-    k = normalise_heads(s, op, reshape_heads(s, op, out[1], op->n_kv), op->k_norm);
-    out[0] = sr1__nn_rope(s, q, op->cos, op->sin);
-    out[1] = sr1__nn_rope(s, k, op->cos, op->sin);
+    out[0] = turn_heads(s, op, reshape_heads(s, op, out[0], op->n_q), op->q_norm);
+    out[1] = turn_heads(s, op, reshape_heads(s, op, out[1], op->n_kv), op->k_norm);
     out[2] = reshape_heads(s, op, out[2], op->n_kv);
+}
+
+/* The heads of v are normalised for nothing, so that all lie as they do in qkv. */
+static void compute_heads_by_products(sr1_scope *s, const struct sr1__heads_op *op,
+                                      sr1_tensor *qkv, sr1_tensor *out[3])
+{
+    int64_t n_qk = op->n_q + op->n_kv;
+    sr1_tensor *all = reshape_heads(s, op, qkv, n_qk + op->n_kv);
+    sr1_tensor *qk = t_narrow(s, all, 1, 0, n_qk), *y;
+
+    if (!op->qk_norm) {
+        qk = t_bmm(s, qk, op->turn);
+        out[0] = t_narrow(s, qk, 1, 0, op->n_q);
+        out[1] = t_narrow(s, qk, 1, op->n_q, op->n_kv);
+        out[2] = t_narrow(s, all, 1, n_qk, op->n_kv);
+        return;
+    }
+    y = t_narrow(s, t_rms_normalise(s, all, op->eps), 1, 0, n_qk);
+    t_bmm_to(s, qk, t_mul(s, y, op->qk_norm), op->turn);
+    out[0] = t_narrow(s, all, 1, 0, op->n_q);
+    out[1] = t_narrow(s, all, 1, op->n_q, 2 * op->n_kv);
+    out[2] = NULL;
 }
 
 static int can_fuse_heads(const struct sr1__heads_op *op, const sr1_tensor *qkv)
@@ -371,6 +395,10 @@ void sr1__fused_heads(sr1_scope *s, const struct sr1__heads_op *op, sr1_tensor *
     int64_t n = t_size(qkv, 0);
     struct fused_job job;
 
+    if (op->turn) {
+        compute_heads_by_products(s, op, qkv, out);
+        return;
+    }
     if (!can_fuse_heads(op, qkv)) {
         compute_heads_by_ops(s, op, qkv, out);
         return;

@@ -21,9 +21,13 @@ struct sr1__heads_op {
     double eps;
     sr1_tensor *cos; /* [N,D], by token */
     sr1_tensor *sin;
+    /* For few tokens without gradients, in few operations; NULL: not so. */
+    sr1_tensor *turn;    /* [N,D,D]: x turn is x turned to its position */
+    sr1_tensor *qk_norm; /* [H+Hkv,D]: q_norm and k_norm by head */
 };
 /* Split qkv [N,(H+2Hkv)*D] into out[0] = q [N,H,D], out[1] = k and out[2] = v [N,Hkv,D];
- * heads of q and k normalised and turned to their positions. */
+ * heads of q and k normalised and turned to their positions. With turn, qkv is changed,
+ * and where there are norms out[1] is k and v as one [N,2Hkv,D], out[2] NULL. */
 void sr1__fused_heads(sr1_scope *s, const struct sr1__heads_op *op, sr1_tensor *qkv,
                       sr1_tensor *out[3]);
 

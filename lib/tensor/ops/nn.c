@@ -81,23 +81,30 @@ sr1_tensor *sr1__nn_rope(sr1_scope *s, sr1_tensor *x, sr1_tensor *cos, sr1_tenso
     int64_t half = t_size(x, -1) / 2;
     sr1_tensor *part[2];
     sr1_tensor *swapped[2];
-    sr1_tensor *turned;
+    sr1_tensor *turned, *rotated;
+    sr1_scope *o = sr1__scope_nest(s, "rope"); /* its temporaries go at once */
 
-    t_split(s, x, (int64_t[]){half, half}, 2, -1, part);
-    swapped[0] = t_neg(s, part[1]);
+    t_split(o, x, (int64_t[]){half, half}, 2, -1, part);
+    swapped[0] = t_neg(o, part[1]);
     swapped[1] = part[0];
-    turned = t_cat(s, swapped, 2, -1);
-    return t_add(s, t_mul(s, x, t_unsqueeze(s, cos, 1)),
-                 t_mul(s, turned, t_unsqueeze(s, sin, 1)));
+    turned = t_cat(o, swapped, 2, -1);
+    rotated = t_keep(o, t_add(o, t_mul(o, x, t_unsqueeze(o, cos, 1)),
+                              t_mul(o, turned, t_unsqueeze(o, sin, 1))));
+    (void)sr1__scope_close(o);
+    return rotated;
 }
 
 sr1_tensor *sr1__nn_swiglu(sr1_scope *s, sr1_tensor *gate_up)
 {
     int64_t f = t_size(gate_up, -1) / 2;
     sr1_tensor *part[2];
+    sr1_tensor *gate, *y;
 
     t_split(s, gate_up, (int64_t[]){f, f}, 2, -1, part);
-    return t_mul(s, t_silu(s, part[0]), part[1]);
+    gate = t_silu(s, part[0]);
+    y = t_mul(s, gate, part[1]);
+    t_drop(s, gate);
+    return y;
 }
 
 /* x [b*t,H,D] as [b,H,t,D], a view. */

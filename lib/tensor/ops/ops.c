@@ -103,6 +103,16 @@ static int check_operands(sr1_scope *s, const char *name, sr1_tensor *const *in,
     if (check_operands(s, #name, in, n_in))                                              \
     (void)own_op_result(s, #name, sr1__shim_##name(__VA_ARGS__), &r, in, n_in)
 
+/* Two results. */
+#define RUN_PAIR(name, first, second, ...)                                               \
+    *(first) = NULL;                                                                     \
+    *(second) = NULL;                                                                    \
+    if (check_operands(s, #name, in, n_in))                                              \
+        (void)own_op_result(s, #name, sr1__shim_##name(first, second, __VA_ARGS__), &r,  \
+                            in, n_in);                                                   \
+    *(first) = sr1__scope_own(s, *(first));                                              \
+    *(second) = sr1__scope_own(s, *(second))
+
 #define UNARY(name, at_name)                                                             \
     sr1_tensor *t_##name(sr1_scope *s, sr1_tensor *a)                                    \
     {                                                                                    \
@@ -149,6 +159,21 @@ ALONG_DIM(squeeze)
 REDUCE_DIM(sum_dim)
 REDUCE_DIM(mean_dim)
 REDUCE_DIM(logsumexp)
+REDUCE_DIM(max_dim)
+REDUCE_DIM(argmax)
+
+sr1_tensor *t_sum_dim_as(sr1_scope *s, sr1_tensor *a, int32_t dim, int keepdim,
+                         int32_t dtype)
+{
+    OPERANDS(a);
+    RUN(sum_dim_as, a, dim, keepdim, dtype);
+}
+
+sr1_tensor *t_cumsum(sr1_scope *s, sr1_tensor *a, int32_t dim, int32_t dtype)
+{
+    OPERANDS(a);
+    RUN(cumsum, a, dim, dtype);
+}
 
 /* Copy a host array of n elements to the scope's device in another dtype or the same. */
 static sr1_tensor *from_host(sr1_scope *s, const void *v, int32_t from, int32_t to,
@@ -242,6 +267,13 @@ void t_to_host_f32(sr1_scope *s, sr1_tensor *a, float *out, size_t n)
     RUN_IN_PLACE(to_host, a, SR1__F32, out, n);
 }
 
+void t_to_host_f64(sr1_scope *s, sr1_tensor *a, double *out, size_t n)
+{
+    OPERANDS(a);
+
+    RUN_IN_PLACE(to_host, a, SR1__F64, out, n);
+}
+
 void t_to_host_i64(sr1_scope *s, sr1_tensor *a, int64_t *out, size_t n)
 {
     OPERANDS(a);
@@ -256,6 +288,12 @@ int t_isfinite_all(sr1_scope *s, sr1_tensor *a)
 
     RUN_IN_PLACE(isfinite_all, a, &yes);
     return is_scope_live(s) && yes;
+}
+
+sr1_tensor *t_view_as(sr1_scope *s, sr1_tensor *a, int32_t dtype)
+{
+    OPERANDS(a);
+    RUN(view_as, a, dtype);
 }
 
 sr1_tensor *t_reshape(sr1_scope *s, sr1_tensor *a, int32_t ndim, const int64_t *shape)
@@ -301,13 +339,22 @@ void t_topk(sr1_scope *s, sr1_tensor *a, int64_t k, sr1_tensor **values,
 {
     OPERANDS(a);
 
-    *values = NULL;
-    *places = NULL;
-    if (check_operands(s, "topk", in, n_in))
-        (void)own_op_result(s, "topk", sr1__shim_topk(values, places, a, k), &r, in,
-                            n_in);
-    *values = sr1__scope_own(s, *values);
-    *places = sr1__scope_own(s, *places);
+    RUN_PAIR(topk, values, places, a, k);
+}
+
+void t_sort_down(sr1_scope *s, sr1_tensor *a, sr1_tensor **values, sr1_tensor **places)
+{
+    OPERANDS(a);
+
+    RUN_PAIR(sort_down, values, places, a);
+}
+
+void t_aminmax(sr1_scope *s, sr1_tensor *a, int32_t dim, sr1_tensor **least,
+               sr1_tensor **greatest)
+{
+    OPERANDS(a);
+
+    RUN_PAIR(aminmax, least, greatest, a, dim);
 }
 
 sr1_tensor *t_cat(sr1_scope *s, sr1_tensor *const *parts, size_t n, int32_t dim)
@@ -366,6 +413,12 @@ sr1_tensor *t_rms_norm(sr1_scope *s, sr1_tensor *x, sr1_tensor *w, double eps)
 {
     OPERANDS(x, w);
     RUN(rms_norm, x, w, eps);
+}
+
+sr1_tensor *t_rms_normalise(sr1_scope *s, sr1_tensor *x, double eps)
+{
+    OPERANDS(x);
+    RUN(rms_norm, x, NULL, eps);
 }
 
 sr1_tensor *t_layer_norm(sr1_scope *s, sr1_tensor *x, sr1_tensor *w, sr1_tensor *b,
@@ -433,19 +486,19 @@ void t_addmm_(sr1_scope *s, sr1_tensor *a, sr1_tensor *b, sr1_tensor *c)
     RUN_IN_PLACE(addmm_, a, b, c, 1.0, 1.0);
 }
 
-void t_scatter_add_(sr1_scope *s, sr1_tensor *a, sr1_tensor *index, sr1_tensor *v)
-{
-    OPERANDS(a, index, v);
+/* a changes by two others. */
+#define IN_PLACE_OF_TWO(name)                                                            \
+    void t_##name(sr1_scope *s, sr1_tensor *a, sr1_tensor *b, sr1_tensor *c)             \
+    {                                                                                    \
+        OPERANDS(a, b, c);                                                               \
+                                                                                         \
+        RUN_IN_PLACE(name, a, b, c);                                                     \
+    }
 
-    RUN_IN_PLACE(scatter_add_, a, index, v);
-}
-
-void t_index_copy_(sr1_scope *s, sr1_tensor *a, sr1_tensor *index, sr1_tensor *rows)
-{
-    OPERANDS(a, index, rows);
-
-    RUN_IN_PLACE(index_copy_, a, index, rows);
-}
+IN_PLACE_OF_TWO(addcmul_)
+IN_PLACE_OF_TWO(bmm_to)
+IN_PLACE_OF_TWO(scatter_add_)
+IN_PLACE_OF_TWO(index_copy_)
 
 void t_require_grad(sr1_scope *s, sr1_tensor *leaf, int on)
 {

@@ -40,6 +40,7 @@ sr1_tensor *t_arange(sr1_scope *s, int64_t n); /* i64 0..n-1 */
 double t_item(sr1_scope *s, sr1_tensor *a); /* one element; 0 on a failed scope */
 /* Exactly n elements, row-major, converted; nothing is written on failure. */
 void t_to_host_f32(sr1_scope *s, sr1_tensor *a, float *out, size_t n);
+void t_to_host_f64(sr1_scope *s, sr1_tensor *a, double *out, size_t n);
 void t_to_host_i64(sr1_scope *s, sr1_tensor *a, int64_t *out, size_t n);
 int t_isfinite_all(sr1_scope *s, sr1_tensor *a); /* 0 on a failed scope */
 
@@ -70,14 +71,36 @@ sr1_tensor *t_mul(sr1_scope *s, sr1_tensor *a, sr1_tensor *b);
 sr1_tensor *t_div(sr1_scope *s, sr1_tensor *a, sr1_tensor *b);
 sr1_tensor *t_ge(sr1_scope *s, sr1_tensor *a, sr1_tensor *b); /* -> bool */
 sr1_tensor *t_le(sr1_scope *s, sr1_tensor *a, sr1_tensor *b);
+sr1_tensor *t_gt(sr1_scope *s, sr1_tensor *a, sr1_tensor *b);
+sr1_tensor *t_lt(sr1_scope *s, sr1_tensor *a, sr1_tensor *b);
+sr1_tensor *t_eq(sr1_scope *s, sr1_tensor *a, sr1_tensor *b);
+sr1_tensor *t_logical_and(sr1_scope *s, sr1_tensor *a, sr1_tensor *b);
+sr1_tensor *t_logical_or(sr1_scope *s, sr1_tensor *a, sr1_tensor *b);
+sr1_tensor *t_minimum(sr1_scope *s, sr1_tensor *a, sr1_tensor *b);
 sr1_tensor *t_matmul(sr1_scope *s, sr1_tensor *a, sr1_tensor *b);
+sr1_tensor *t_bmm(sr1_scope *s, sr1_tensor *a, sr1_tensor *b); /* 3-D */
 
 /* ---- with a number ---- */
 sr1_tensor *t_add_scalar(sr1_scope *s, sr1_tensor *a, double v);
 sr1_tensor *t_mul_scalar(sr1_scope *s, sr1_tensor *a, double v);
+sr1_tensor *t_gt_scalar(sr1_scope *s, sr1_tensor *a, double v);
+sr1_tensor *t_clamp_min(sr1_scope *s, sr1_tensor *a, double v);
 
 /* ---- along a dimension ---- */
 sr1_tensor *t_sum_dim(sr1_scope *s, sr1_tensor *a, int32_t dim, int keepdim);
+/* The same, added up and returned as dtype. */
+sr1_tensor *t_sum_dim_as(sr1_scope *s, sr1_tensor *a, int32_t dim, int keepdim,
+                         int32_t dtype);
+sr1_tensor *t_max_dim(sr1_scope *s, sr1_tensor *a, int32_t dim, int keepdim);
+/* i64; of equal elements the first. */
+sr1_tensor *t_argmax(sr1_scope *s, sr1_tensor *a, int32_t dim, int keepdim);
+sr1_tensor *t_cumsum(sr1_scope *s, sr1_tensor *a, int32_t dim, int32_t dtype);
+/* Least and greatest along dim, which stays with size 1; NaN where there is one. */
+void t_aminmax(sr1_scope *s, sr1_tensor *a, int32_t dim, sr1_tensor **least,
+               sr1_tensor **greatest);
+/* Sorted along the last dimension, greatest first, equal ones in their order, and the i64
+ * places where they were; both NULL on a failed scope. */
+void t_sort_down(sr1_scope *s, sr1_tensor *a, sr1_tensor **values, sr1_tensor **places);
 sr1_tensor *t_mean_dim(sr1_scope *s, sr1_tensor *a, int32_t dim, int keepdim);
 sr1_tensor *t_logsumexp(sr1_scope *s, sr1_tensor *a, int32_t dim, int keepdim);
 sr1_tensor *t_softmax(sr1_scope *s, sr1_tensor *a, int32_t dim);
@@ -88,6 +111,8 @@ void t_topk(sr1_scope *s, sr1_tensor *a, int64_t k, sr1_tensor **values,
             sr1_tensor **places);
 
 /* ---- shape ---- views where PyTorch makes views */
+/* The same bytes as elements of dtype. */
+sr1_tensor *t_view_as(sr1_scope *s, sr1_tensor *a, int32_t dtype);
 sr1_tensor *t_reshape(sr1_scope *s, sr1_tensor *a, int32_t ndim, const int64_t *shape);
 sr1_tensor *t_expand(sr1_scope *s, sr1_tensor *a, int32_t ndim, const int64_t *shape);
 sr1_tensor *t_transpose(sr1_scope *s, sr1_tensor *a, int32_t d0, int32_t d1);
@@ -113,7 +138,8 @@ sr1_tensor *t_where(sr1_scope *s, sr1_tensor *cond, sr1_tensor *a, sr1_tensor *b
 sr1_tensor *t_linear(sr1_scope *s, sr1_tensor *x, sr1_tensor *w,
                      sr1_tensor *bias_or_null);
 sr1_tensor *t_rms_norm(sr1_scope *s, sr1_tensor *x, sr1_tensor *w,
-                       double eps); /* last dim */
+                       double eps);                                   /* last dim */
+sr1_tensor *t_rms_normalise(sr1_scope *s, sr1_tensor *x, double eps); /* no weight */
 sr1_tensor *t_layer_norm(sr1_scope *s, sr1_tensor *x, sr1_tensor *w, sr1_tensor *b,
                          double eps);
 /* Scaled dot product attention: q [B,H,T,D], k and v [B,Hkv,S,D] with H a multiple of
@@ -130,6 +156,10 @@ void t_sub_(sr1_scope *s, sr1_tensor *a, sr1_tensor *b);
 void t_mul_(sr1_scope *s, sr1_tensor *a, sr1_tensor *b);
 void t_exp_(sr1_scope *s, sr1_tensor *a);
 void t_addmm_(sr1_scope *s, sr1_tensor *a, sr1_tensor *b, sr1_tensor *c); /* a += b c */
+void t_addcmul_(sr1_scope *s, sr1_tensor *a, sr1_tensor *b,
+                sr1_tensor *c); /* a += b * c */
+/* a = b c, 3-D; a may be a view with rows apart, but not of b or c. */
+void t_bmm_to(sr1_scope *s, sr1_tensor *a, sr1_tensor *b, sr1_tensor *c);
 /* a[i, index[i,j]] += v[i,j] */
 void t_scatter_add_(sr1_scope *s, sr1_tensor *a, sr1_tensor *index, sr1_tensor *v);
 /* a[index[i], ...] = rows[i, ...] along dim 0. */

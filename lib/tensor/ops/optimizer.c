@@ -56,8 +56,10 @@ void sr1__optimizer_free(struct sr1__optimizer *o)
     sr1__free(o);
 }
 
+/* In the scope's memory, which the tensor need not be in. */
 static sr1_tensor *fp32_copy(sr1_scope *s, sr1_tensor *t)
 {
+    t = t_to_device(s, t, sr1__scope_device(s));
     return t_dtype(t) == SR1__F32 ? NULL : t_hold(s, t_detach(s, t_to(s, t, SR1__F32)));
 }
 
@@ -94,12 +96,36 @@ static void list_state(struct sr1__optimizer *o)
                     (struct sr1__named){o->leaf[i].name[k], o->leaf[i].slot[k]};
 }
 
+/* One leaf at a time: what is copied on the way is gone before the next. */
+static sr1_status init_leaves(struct sr1__optimizer *o, const struct sr1__named *params)
+{
+    for (size_t i = 0; i < o->n; i++) {
+        sr1_scope *s =
+            sr1__scope_open(o->cfg.offload ? SR1__CPU : o->device, "optimizer");
+        sr1_status st;
+
+        sr1__scope_no_grad(s);
+        st = leaf_init(s, &o->leaf[i], &params[i]);
+        sr1__scope_check(s, st);
+        SR1__TRY(sr1__scope_close(s));
+    }
+    return SR1_OK;
+}
+
+static sr1_status init_step(struct sr1__optimizer *o)
+{
+    sr1_scope *s = sr1__scope_open(o->device, "optimizer");
+
+    sr1__scope_no_grad(s);
+    o->step = t_hold(s, t_full(s, 0.0, SR1__F32, 0, NULL));
+    return sr1__scope_close(s);
+}
+
 sr1_status sr1__optimizer_new(struct sr1__optimizer **out,
                               const struct sr1__named *params, size_t n,
                               const struct sr1__adamw *cfg, sr1__device device)
 {
     struct sr1__optimizer *o = sr1__calloc(1, sizeof *o);
-    sr1_scope *s = NULL;
     sr1_status status;
 
     SR1__CHECK_ALLOC(o, "optimizer");
@@ -113,12 +139,10 @@ sr1_status sr1__optimizer_new(struct sr1__optimizer **out,
         sr1__optimizer_free(o);
         return sr1__fail_nomem("optimizer");
     }
-    s = sr1__scope_open(device, "optimizer");
-    sr1__scope_no_grad(s);
-    o->step = t_hold(s, t_full(s, 0.0, SR1__F32, 0, NULL));
-    for (size_t i = 0; s && i < n; i++)
-        sr1__scope_check(s, leaf_init(s, &o->leaf[i], &params[i]));
-    status = sr1__scope_close(s);
+    o->cfg.offload = cfg->offload && device != SR1__CPU;
+    status = init_leaves(o, params);
+    if (status == SR1_OK)
+        status = init_step(o);
     if (status != SR1_OK) {
         sr1__optimizer_free(o);
         return status;
@@ -183,6 +207,52 @@ static void apply_group(sr1_scope *s, struct sr1__optimizer *o, int decays, doub
                    decays ? o->cfg.weight_decay : 0.0, o->cfg.eps));
 }
 
+/* Numbers from..from+n of a leaf's tensor, flat; a view. */
+static sr1_tensor *view_piece(sr1_scope *s, sr1_tensor *t, int64_t from, int64_t n)
+{
+    return t ? t_narrow(s, t_reshape(s, t, T_SHAPE(t_numel(t))), 0, from, n) : NULL;
+}
+
+/* Update a piece of a leaf whose state is on the host. */
+static void apply_piece(sr1_scope *outer, struct sr1__optimizer *o, const struct leaf *l,
+                        sr1_tensor *grad, double lr, int64_t from, int64_t n)
+{
+    sr1_scope *s = sr1__scope_nest(outer, "numbers %lld", (long long)from);
+    sr1_tensor *param = view_piece(s, l->param, from, n);
+    sr1_tensor *here[SLOTS] = {NULL}, *there[SLOTS] = {NULL};
+    sr1_tensor *updated, *g = view_piece(s, grad, from, n);
+
+    for (int i = 0; i < SLOTS; i++) {
+        here[i] = view_piece(s, l->slot[i], from, n);
+        there[i] = here[i] ? t_to_device(s, here[i], o->device) : NULL;
+    }
+    updated = there[SLOT_MASTER] ? there[SLOT_MASTER] : param;
+    if (sr1__scope_status(s) == SR1_OK)
+        sr1__scope_check(
+            s, sr1__shim_adamw_(&updated, &g, &there[SLOT_AVG], &there[SLOT_AVG_SQ],
+                                &o->step, 1, lr, o->cfg.beta1, o->cfg.beta2,
+                                l->decays ? o->cfg.weight_decay : 0.0, o->cfg.eps));
+    for (int i = 0; i < SLOTS; i++)
+        if (here[i])
+            t_copy_(s, here[i], there[i]);
+    if (there[SLOT_MASTER])
+        t_copy_(s, param, there[SLOT_MASTER]);
+    (void)sr1__scope_close(s);
+}
+
+static void apply_in_pieces(sr1_scope *s, struct sr1__optimizer *o, double lr)
+{
+    for (size_t i = 0; i < o->n; i++) {
+        sr1_tensor *grad = get_optimizer_list(o, LIST_ALL_GRADS)[i];
+        int64_t all = t_numel(o->leaf[i].param), n;
+
+        for (int64_t at = 0; grad && at < all; at += n) {
+            n = all - at < SR1__OFFLOAD_PIECE ? all - at : SR1__OFFLOAD_PIECE;
+            apply_piece(s, o, &o->leaf[i], grad, lr, at, n);
+        }
+    }
+}
+
 /* Low-precision weights follow their masters. */
 static void copy_masters_to_params(sr1_scope *s, struct sr1__optimizer *o)
 {
@@ -198,9 +268,13 @@ static void apply_adamw(sr1_scope *s, struct sr1__optimizer *o, size_t n_grads, 
         sr1__scope_check(
             s, sr1__shim_scale_all_(get_optimizer_list(o, LIST_GRAD), n_grads, scale));
     t_fill_(s, o->step, (double)(o->steps + 1));
-    apply_group(s, o, 1, lr);
-    apply_group(s, o, 0, lr);
-    copy_masters_to_params(s, o);
+    if (o->cfg.offload) {
+        apply_in_pieces(s, o, lr);
+    } else {
+        apply_group(s, o, 1, lr);
+        apply_group(s, o, 0, lr);
+        copy_masters_to_params(s, o);
+    }
     if (sr1__scope_status(s) == SR1_OK)
         o->steps++;
 }

@@ -5,6 +5,9 @@
  *     w = w - lr (wd w + (m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + eps))
  *
  * Weights in bf16 or fp16 are updated in an fp32 master copy. Schedules are the caller's.
+ *
+ * Moments and masters may lie on the host: an update then takes them through the device
+ * in pieces of at most SR1__OFFLOAD_PIECE numbers, so that it is the same to the bit.
  */
 #ifndef SR1__OPS_OPTIMIZER_H
 #define SR1__OPS_OPTIMIZER_H
@@ -17,12 +20,15 @@ struct sr1__named {
     sr1_tensor *tensor;
 };
 
+#define SR1__OFFLOAD_PIECE ((int64_t)1 << 24)
+
 struct sr1__adamw {
     double beta1; /* 0.9 */
     double beta2; /* 0.999 */
     double eps;   /* 1e-8 */
     double
         weight_decay; /* 0; never applied to tensors of one dimension (norms, biases) */
+    int32_t offload;  /* moments and masters on the host; on the CPU they are anyway */
 };
 
 struct sr1__optim_report {

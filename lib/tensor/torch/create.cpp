@@ -62,7 +62,9 @@ sr1_status sr1__shim_to(sr1_tensor **out, sr1_tensor *a, int32_t dtype,
     borrow x(a);
 
     return make(out, [&] {
-        return x->to(device_of(device), scalar_type(dtype), false, copy != 0);
+        bool goes_up = x->is_cpu() && device != SR1__CPU;
+
+        return x->to(device_of(device), scalar_type(dtype), goes_up, copy != 0);
     });
 }
 

@@ -80,7 +80,7 @@ sr1_status load_cuda()
         return sr1__fail(
             SR1_E_DEVICE,
             "device cuda: '%s' does not load: %s; it must be torch %s with the "
-            "NVIDIA packages that torch requires",
+            "NVIDIA packages that torch requires (tools/setup --cuda fetches them)",
             path.c_str(), why ? why : "no reason given", TORCH_VERSION);
     }
     if (!registered())
@@ -359,6 +359,22 @@ sr1_status sr1__torch_threads(int32_t n)
 int32_t sr1__torch_threads_get(void)
 {
     return at::get_num_threads();
+}
+
+sr1_status sr1__torch_determinism(int32_t on)
+{
+    if (on)
+        setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
+    return guard([&] {
+        at::globalContext().setDeterministicAlgorithms(on != 0, false);
+        at::globalContext().setDeterministicFillUninitializedMemory(false);
+        at::globalContext().setDeterministicCuDNN(on != 0);
+    });
+}
+
+int32_t sr1__torch_determinism_get(void)
+{
+    return at::globalContext().deterministicAlgorithms();
 }
 
 const char *sr1__torch_version(void)

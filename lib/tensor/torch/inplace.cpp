@@ -1,6 +1,8 @@
 /* tensor/torch/inplace.cpp - operations that change their first operand. */
 #include "tensor/torch/torch_guard.h"
 
+#include <ATen/ops/bmm.h>
+
 using namespace sr1;
 
 extern "C" {
@@ -74,6 +76,20 @@ sr1_status sr1__shim_addmm_(sr1_tensor *out, sr1_tensor *a, sr1_tensor *b, doubl
     borrow x(out), y(a), z(b);
 
     return guard([&] { x->addmm_(*y, *z, beta, alpha); });
+}
+
+sr1_status sr1__shim_bmm_to(sr1_tensor *out, sr1_tensor *a, sr1_tensor *b)
+{
+    borrow x(out), y(a), z(b);
+
+    return guard([&] { at::bmm_out(*x, *y, *z); });
+}
+
+sr1_status sr1__shim_addcmul_(sr1_tensor *a, sr1_tensor *b, sr1_tensor *c)
+{
+    borrow x(a), y(b), z(c);
+
+    return guard([&] { x->addcmul_(*y, *z); });
 }
 
 } /* extern "C" */

@@ -27,11 +27,16 @@ sr1_status sr1__shim_linear(sr1_tensor **out, sr1_tensor *x, sr1_tensor *w,
     return make(out, [&] { return at::linear(*a, *b, *c); });
 }
 
-sr1_status sr1__shim_rms_norm(sr1_tensor **out, sr1_tensor *x, sr1_tensor *w, double eps)
+sr1_status sr1__shim_rms_norm(sr1_tensor **out, sr1_tensor *x, sr1_tensor *w_or_null,
+                              double eps)
 {
-    borrow a(x), b(w);
+    borrow a(x), b(w_or_null);
 
-    return make(out, [&] { return at::rms_norm(*a, {a->size(-1)}, *b, eps); });
+    return make(out, [&] {
+        return at::rms_norm(
+            *a, {a->size(-1)},
+            w_or_null ? std::optional<at::Tensor>(*b) : std::optional<at::Tensor>(), eps);
+    });
 }
 
 sr1_status sr1__shim_layer_norm(sr1_tensor **out, sr1_tensor *x, sr1_tensor *w,

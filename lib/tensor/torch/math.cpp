@@ -4,18 +4,26 @@
 
 #include <ATen/ops/abs.h>
 #include <ATen/ops/add.h>
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/clamp_min.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/cos.h>
 #include <ATen/ops/detach.h>
 #include <ATen/ops/div.h>
+#include <ATen/ops/eq.h>
 #include <ATen/ops/exp.h>
 #include <ATen/ops/ge.h>
 #include <ATen/ops/gelu.h>
+#include <ATen/ops/gt.h>
 #include <ATen/ops/le.h>
 #include <ATen/ops/log.h>
+#include <ATen/ops/logical_and.h>
+#include <ATen/ops/logical_or.h>
+#include <ATen/ops/lt.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/max.h>
 #include <ATen/ops/mean.h>
+#include <ATen/ops/minimum.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/neg.h>
 #include <ATen/ops/relu.h>

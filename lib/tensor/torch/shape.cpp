@@ -1,13 +1,18 @@
 /* tensor/torch/shape.cpp - reductions along a dimension, views, and picking rows. */
 #include "tensor/torch/torch_guard.h"
 
+#include <ATen/ops/amax.h>
+#include <ATen/ops/aminmax.h>
+#include <ATen/ops/argmax.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/cumsum.h>
 #include <ATen/ops/gather.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/sort.h>
 #include <ATen/ops/split_with_sizes.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/topk.h>
@@ -21,6 +26,69 @@ sr1_status sr1__shim_sum_dim(sr1_tensor **out, sr1_tensor *a, int32_t dim, int k
     borrow x(a);
 
     return make(out, [&] { return at::sum(*x, {(int64_t)dim}, keepdim != 0); });
+}
+
+sr1_status sr1__shim_sum_dim_as(sr1_tensor **out, sr1_tensor *a, int32_t dim, int keepdim,
+                                int32_t dtype)
+{
+    borrow x(a);
+
+    return make(out, [&] {
+        return at::sum(*x, {(int64_t)dim}, keepdim != 0, scalar_type(dtype));
+    });
+}
+
+sr1_status sr1__shim_max_dim(sr1_tensor **out, sr1_tensor *a, int32_t dim, int keepdim)
+{
+    borrow x(a);
+
+    return make(out, [&] { return at::amax(*x, {(int64_t)dim}, keepdim != 0); });
+}
+
+sr1_status sr1__shim_argmax(sr1_tensor **out, sr1_tensor *a, int32_t dim, int keepdim)
+{
+    borrow x(a);
+
+    return make(out, [&] { return at::argmax(*x, dim, keepdim != 0); });
+}
+
+sr1_status sr1__shim_cumsum(sr1_tensor **out, sr1_tensor *a, int32_t dim, int32_t dtype)
+{
+    borrow x(a);
+
+    return make(out, [&] { return at::cumsum(*x, dim, scalar_type(dtype)); });
+}
+
+sr1_status sr1__shim_aminmax(sr1_tensor **least, sr1_tensor **greatest, sr1_tensor *a,
+                             int32_t dim)
+{
+    borrow x(a);
+
+    return guard([&] {
+        std::tuple<at::Tensor, at::Tensor> both = at::aminmax(*x, dim, true);
+
+        *least = give(std::move(std::get<0>(both)));
+        *greatest = give(std::move(std::get<1>(both)));
+    });
+}
+
+sr1_status sr1__shim_sort_down(sr1_tensor **values, sr1_tensor **places, sr1_tensor *a)
+{
+    borrow x(a);
+
+    return guard([&] {
+        std::tuple<at::Tensor, at::Tensor> both = at::sort(*x, true, -1, true);
+
+        *values = give(std::move(std::get<0>(both)));
+        *places = give(std::move(std::get<1>(both)));
+    });
+}
+
+sr1_status sr1__shim_view_as(sr1_tensor **out, sr1_tensor *a, int32_t dtype)
+{
+    borrow x(a);
+
+    return make(out, [&] { return x->view(scalar_type(dtype)); });
 }
 
 sr1_status sr1__shim_mean_dim(sr1_tensor **out, sr1_tensor *a, int32_t dim, int keepdim)

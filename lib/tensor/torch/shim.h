@@ -60,6 +60,11 @@ sr1_status sr1__device_room(sr1__device device, uint64_t *out);
 /* Threads of one operation; 0 keeps libtorch's own choice. */
 sr1_status sr1__torch_threads(int32_t n);
 int32_t sr1__torch_threads_get(void);
+/* Of the process. 1: libtorch takes kernels whose results do not depend on the order of
+ * their threads, and an operation that has none fails by name. Before CUDA is first used
+ * it also sets CUBLAS_WORKSPACE_CONFIG, unless the user has. */
+sr1_status sr1__torch_determinism(int32_t on);
+int32_t sr1__torch_determinism_get(void);
 const char *sr1__torch_version(void);
 /* *out: 1 unless this process lets products of fp32 be rounded to TF32 or bf16. */
 sr1_status sr1__torch_full_products(int *out);

@@ -30,12 +30,21 @@
     X(div, div)                                                                          \
     X(ge, ge)                                                                            \
     X(le, le)                                                                            \
-    X(matmul, matmul)
+    X(gt, gt)                                                                            \
+    X(lt, lt)                                                                            \
+    X(eq, eq)                                                                            \
+    X(minimum, minimum)                                                                  \
+    X(logical_and, logical_and)                                                          \
+    X(logical_or, logical_or)                                                            \
+    X(matmul, matmul)                                                                    \
+    X(bmm, bmm)
 
 /* A tensor and a number in, one tensor out. */
 #define SR1__SHIM_SCALAR(X)                                                              \
     X(add_scalar, add)                                                                   \
-    X(mul_scalar, mul)
+    X(mul_scalar, mul)                                                                   \
+    X(gt_scalar, gt)                                                                     \
+    X(clamp_min, clamp_min)
 
 #define SR1__SHIM_DECLARE_UNARY(name, at_name)                                           \
     sr1_status sr1__shim_##name(sr1_tensor **out, sr1_tensor *a);
@@ -73,7 +82,9 @@ sr1_status sr1__shim_empty(sr1_tensor **out, int32_t dtype, int32_t ndim,
 sr1_status sr1__shim_full(sr1_tensor **out, double v, int32_t dtype, int32_t ndim,
                           const int64_t *shape, sr1__device device);
 sr1_status sr1__shim_arange(sr1_tensor **out, int64_t n, sr1__device device);
-/* On this device in this dtype; a new tensor if copy, else a itself where it fits. */
+/* On this device in this dtype; a new tensor if copy, else a itself where it fits. From
+ * the CPU to a device nothing waits for the device: memory that is not pinned, as all
+ * here, has been read when the call returns. */
 sr1_status sr1__shim_to(sr1_tensor **out, sr1_tensor *a, int32_t dtype,
                         sr1__device device, int copy);
 /* n elements, row-major, converted to dtype. */
@@ -87,9 +98,22 @@ sr1_status sr1__shim_mean_dim(sr1_tensor **out, sr1_tensor *a, int32_t dim, int 
 sr1_status sr1__shim_logsumexp(sr1_tensor **out, sr1_tensor *a, int32_t dim, int keepdim);
 sr1_status sr1__shim_softmax(sr1_tensor **out, sr1_tensor *a, int32_t dim);
 sr1_status sr1__shim_log_softmax(sr1_tensor **out, sr1_tensor *a, int32_t dim);
+/* The same, added up and returned as dtype. */
+sr1_status sr1__shim_sum_dim_as(sr1_tensor **out, sr1_tensor *a, int32_t dim, int keepdim,
+                                int32_t dtype);
+sr1_status sr1__shim_max_dim(sr1_tensor **out, sr1_tensor *a, int32_t dim, int keepdim);
+sr1_status sr1__shim_argmax(sr1_tensor **out, sr1_tensor *a, int32_t dim, int keepdim);
+sr1_status sr1__shim_cumsum(sr1_tensor **out, sr1_tensor *a, int32_t dim, int32_t dtype);
+/* Least and greatest along dim, which stays with size 1; NaN where there is one. */
+sr1_status sr1__shim_aminmax(sr1_tensor **least, sr1_tensor **greatest, sr1_tensor *a,
+                             int32_t dim);
+/* Along the last dimension, greatest first, equal ones in their order. */
+sr1_status sr1__shim_sort_down(sr1_tensor **values, sr1_tensor **places, sr1_tensor *a);
 /* The k greatest along the last dimension, greatest first, and their i64 places. */
 sr1_status sr1__shim_topk(sr1_tensor **values, sr1_tensor **places, sr1_tensor *a,
                           int64_t k);
+/* The same bytes as elements of dtype. */
+sr1_status sr1__shim_view_as(sr1_tensor **out, sr1_tensor *a, int32_t dtype);
 sr1_status sr1__shim_reshape(sr1_tensor **out, sr1_tensor *a, int32_t ndim,
                              const int64_t *shape);
 sr1_status sr1__shim_expand(sr1_tensor **out, sr1_tensor *a, int32_t ndim,
@@ -116,7 +140,8 @@ sr1_status sr1__shim_where(sr1_tensor **out, sr1_tensor *cond, sr1_tensor *a,
 sr1_status sr1__shim_embedding(sr1_tensor **out, sr1_tensor *table, sr1_tensor *ids);
 sr1_status sr1__shim_linear(sr1_tensor **out, sr1_tensor *x, sr1_tensor *w,
                             sr1_tensor *bias_or_null);
-sr1_status sr1__shim_rms_norm(sr1_tensor **out, sr1_tensor *x, sr1_tensor *w, double eps);
+sr1_status sr1__shim_rms_norm(sr1_tensor **out, sr1_tensor *x, sr1_tensor *w_or_null,
+                              double eps);
 sr1_status sr1__shim_layer_norm(sr1_tensor **out, sr1_tensor *x, sr1_tensor *w,
                                 sr1_tensor *b, double eps);
 sr1_status sr1__shim_gelu_tanh(sr1_tensor **out, sr1_tensor *a);
@@ -134,6 +159,9 @@ sr1_status sr1__shim_scatter_add_(sr1_tensor *a, sr1_tensor *index, sr1_tensor *
 /* out = beta out + alpha (a @ b), 2-D */
 sr1_status sr1__shim_addmm_(sr1_tensor *out, sr1_tensor *a, sr1_tensor *b, double beta,
                             double alpha);
+/* out = a @ b, 3-D; out may be a view with rows apart */
+sr1_status sr1__shim_bmm_to(sr1_tensor *out, sr1_tensor *a, sr1_tensor *b);
+sr1_status sr1__shim_addcmul_(sr1_tensor *a, sr1_tensor *b, sr1_tensor *c);
 sr1_status sr1__shim_exp_(sr1_tensor *a);
 sr1_status sr1__shim_sub_(sr1_tensor *a, sr1_tensor *b);
 sr1_status sr1__shim_mul_(sr1_tensor *a, sr1_tensor *b);

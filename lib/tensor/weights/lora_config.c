@@ -9,6 +9,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/text.h"
+#include "base/utf8.h"
+#include "config/model_folder.h"
 #include "tensor/weights/hf_keys.h"
 
 #include <inttypes.h>
@@ -39,46 +41,120 @@ static const char *short_name(int32_t module)
     return strchr(modules[module], '.') + 1;
 }
 
-double sr1__lora_scale(const struct sr1__lora_config *c)
+static int is_pattern_of(const struct sr1__lora_pattern *p, int32_t layer, int32_t module)
 {
-    double rank = (double)c->rank;
+    return p->module == module && (p->layer < 0 || p->layer == layer);
+}
 
-    return c->alpha / (c->rslora ? sqrt(rank) : rank);
+int64_t sr1__lora_rank(const struct sr1__lora_config *c, int32_t layer, int32_t module)
+{
+    for (size_t i = 0; i < c->n_patterns; i++)
+        if (c->patterns[i].rank > 0 && is_pattern_of(&c->patterns[i], layer, module))
+            return c->patterns[i].rank;
+    return c->rank;
+}
+
+static double get_alpha(const struct sr1__lora_config *c, int32_t layer, int32_t module)
+{
+    for (size_t i = 0; i < c->n_patterns; i++)
+        if (c->patterns[i].alpha > 0 && is_pattern_of(&c->patterns[i], layer, module))
+            return c->patterns[i].alpha;
+    return c->alpha;
+}
+
+double sr1__lora_scale(const struct sr1__lora_config *c, int32_t layer, int32_t module)
+{
+    double rank = (double)sr1__lora_rank(c, layer, module);
+
+    return get_alpha(c, layer, module) / (c->rslora ? sqrt(rank) : rank);
+}
+
+sr1_status sr1__lora_config_copy(struct sr1__lora_config *out,
+                                 const struct sr1__lora_config *c)
+{
+    struct sr1__lora_config copy = *c;
+
+    if (c->n_patterns > 0) {
+        copy.patterns = sr1__memdup(c->patterns, c->n_patterns * sizeof *c->patterns);
+        SR1__CHECK_ALLOC(copy.patterns, "ranks of an adapter");
+    }
+    *out = copy;
+    return SR1_OK;
+}
+
+void sr1__lora_config_free(struct sr1__lora_config *c)
+{
+    sr1__free(c->patterns);
+    c->patterns = NULL;
+    c->n_patterns = 0;
+}
+
+static int are_patterns_same(const struct sr1__lora_config *a,
+                             const struct sr1__lora_config *b)
+{
+    if (a->n_patterns != b->n_patterns)
+        return 0;
+    for (size_t i = 0; i < a->n_patterns; i++) {
+        const struct sr1__lora_pattern *p = &a->patterns[i], *q = &b->patterns[i];
+
+        if (p->layer != q->layer || p->module != q->module || p->rank != q->rank ||
+            p->alpha != q->alpha)
+            return 0;
+    }
+    return 1;
+}
+
+int sr1__lora_config_same(const struct sr1__lora_config *a,
+                          const struct sr1__lora_config *b)
+{
+    return a->rank == b->rank && a->alpha == b->alpha && a->rslora == b->rslora &&
+           a->targets == b->targets && a->value_head == b->value_head &&
+           are_patterns_same(a, b);
 }
 
 /* ---- targets ---- */
 
-/* "model.layers.3", or an end of it: peft may name each layer by itself. A file that has
- * them for some layers only is met where its tensors are read. */
-static int is_layer_path(struct sr1__str s)
+/* The number of "model.layers.3", or of an end of it: peft may name each layer by itself.
+ * A file that has them for some layers only is met where its tensors are read. */
+static int read_layer_path(struct sr1__str s, int32_t *layer)
 {
     static const char *const parts[] = {"model.", "layers."};
+    int32_t n = 0;
 
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (sr1__str_starts_with(s, parts[i])) {
             s.s += strlen(parts[i]);
             s.n -= strlen(parts[i]);
         }
-    return s.n > 0 && strspn(s.s, "0123456789") >= s.n;
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.s[i] < '0' || s.s[i] > '9' || n > 99999)
+            return 0;
+        n = 10 * n + (s.s[i] - '0');
+    }
+    *layer = n;
+    return s.n > 0;
 }
 
-/* Is it a name of this linear layer: "q_proj", "self_attn.q_proj", with a layer before?
- */
-static int is_module_name(struct sr1__str name, int32_t module)
+/* Is it a name of this linear layer: "q_proj", "self_attn.q_proj" (*layer is -1), or with
+ * a layer before? */
+static int is_module_name(struct sr1__str name, int32_t module, int32_t *layer)
 {
     size_t n = strlen(modules[module]);
 
+    *layer = -1;
     if (sr1__str_is(name, short_name(module)) || sr1__str_is(name, modules[module]))
         return 1;
     return name.n > n + 1 && name.s[name.n - n - 1] == '.' &&
            sr1__str_ends_with(name, modules[module]) &&
-           is_layer_path((struct sr1__str){name.s, name.n - n - 1});
+           read_layer_path((struct sr1__str){name.s, name.n - n - 1}, layer);
 }
 
 static int add_target(const char *name, size_t n, uint32_t *targets)
 {
+    int32_t layer;
+
     for (int32_t i = 0; i < SR1__LORA_MODULES; i++) {
-        if (!is_module_name((struct sr1__str){name, n}, i))
+        if (!is_module_name((struct sr1__str){name, n}, i, &layer))
             continue;
         *targets |= 1u << i;
         return 1;
@@ -121,19 +197,32 @@ sr1_status sr1__lora_targets_parse(const char *list, const char *key, uint32_t *
 /* Keys that change nothing of what an adapter computes once it is trained, and those that
  * are read below. */
 static const char *const known[] = {
-    "auto_mapping",   "base_model_name_or_path", "bias",
-    "inference_mode", "init_lora_weights",       "lora_alpha",
-    "lora_dropout",   "megatron_core",           "peft_type",
-    "peft_version",   "qalora_group_size",       "r",
-    "revision",       "target_modules",          "task_type",
-    "use_rslora",     "runtime_config",          "ensure_weight_tying",
+    "alpha_pattern",
+    "auto_mapping",
+    "base_model_name_or_path",
+    "bias",
+    "eva_config",
+    "ensure_weight_tying",
+    "inference_mode",
+    "lora_alpha",
+    "init_lora_weights",
+    "lora_dropout",
+    "megatron_core",
+    "modules_to_save",
+    "peft_type",
+    "peft_version",
+    "qalora_group_size",
+    "r",
+    "rank_pattern",
+    "revision",
+    "runtime_config",
+    "target_modules",
+    "task_type",
+    "use_rslora",
 };
 
 static const struct sr1__hf_refused kinds[] = {
     {"use_dora", "DoRA"},
-    {"modules_to_save", "whole layers saved beside the adapter"},
-    {"rank_pattern", "ranks that differ by layer"},
-    {"alpha_pattern", "scales that differ by layer"},
     {"fan_in_fan_out", "transposed weights"},
     {"lora_bias", "biases of adapters"},
     {"layers_to_transform", "adapters on a part of the layers"},
@@ -176,17 +265,140 @@ static sr1_status check_text(const json_t *root, const char *key, const char *wa
     return strcmp(text, want) == 0 ? SR1_OK : sr1__hf_refuse(name, key, what, REMEDY);
 }
 
-/* Ways to begin that leave the base as it is; others (pissa, olora, ...) change it. */
+/* Ways to begin that leave the base as it is; others (pissa, olora, corda, loftq, ...)
+ * change it. */
 static sr1_status check_init(const json_t *root, const char *name)
 {
+    static const char *const harmless[] = {"gaussian", "orthogonal", "eva"};
     const json_t *v = sr1__hf_given(root, "init_lora_weights");
     const char *text = json_string_value(v);
 
-    if (!v || json_is_boolean(v) ||
-        (text && (strcmp(text, "gaussian") == 0 || strcmp(text, "orthogonal") == 0)))
+    if (!v || json_is_boolean(v))
         return SR1_OK;
+    for (size_t i = 0; text && i < sizeof harmless / sizeof *harmless; i++)
+        if (strcmp(text, harmless[i]) == 0)
+            return SR1_OK;
     return sr1__hf_refuse(name, "init_lora_weights",
                           "an adapter that began by changing its base", REMEDY);
+}
+
+/* A text with a NUL would be read as the part before it. */
+static sr1_status check_texts(const json_t *v, const char *key, const char *name)
+{
+    const char *k;
+    json_t *item;
+    size_t i;
+
+    if (json_is_string(v) && strlen(json_string_value(v)) != json_string_length(v))
+        return sr1__fail(SR1_E_PARSE, "%s: '%s' has a NUL in a text", name, key);
+    json_array_foreach(v, i, item) SR1__TRY(check_texts(item, key, name));
+    json_object_foreach((json_t *)(uintptr_t)v, k, item)
+        SR1__TRY(check_texts(item, *key ? key : k, name));
+    return SR1_OK;
+}
+
+/* The task: a language model, or a critic, whose value head peft saves beside it. */
+static sr1_status read_task(const json_t *root, const char *name,
+                            struct sr1__lora_config *c)
+{
+    const json_t *saved = sr1__hf_given(root, "modules_to_save"), *v;
+    const char *task = "CAUSAL_LM";
+    size_t i;
+
+    SR1__TRY(sr1__hf_text(root, "task_type", name, &task));
+    c->value_head = strcmp(task, "TOKEN_CLS") == 0;
+    if (!c->value_head && strcmp(task, "CAUSAL_LM") != 0)
+        return sr1__hf_refuse(name, "task_type",
+                              "an adapter of something other than a language model",
+                              REMEDY);
+    json_array_foreach(saved, i, v)
+    {
+        const char *text = json_string_value(v);
+
+        if (!c->value_head || !text ||
+            (strcmp(text, "score") != 0 && strcmp(text, "classifier") != 0))
+            return sr1__hf_refuse(name, "modules_to_save",
+                                  "whole layers saved beside the adapter", REMEDY);
+    }
+    return saved && !json_is_array(saved)
+               ? sr1__hf_refuse(name, "modules_to_save", "anything but a list of layers",
+                                REMEDY)
+               : SR1_OK;
+}
+
+static sr1_status check_rank(int64_t rank, const char *key, const char *name)
+{
+    if (rank >= 1 && rank <= SR1__LORA_RANK_MAX)
+        return SR1_OK;
+    return sr1__fail(SR1_E_INVALID,
+                     "%s: '%s', the rank, must be from 1 to %d, not %" PRId64, name, key,
+                     SR1__LORA_RANK_MAX, rank);
+}
+
+/* A number of rank_pattern or alpha_pattern, into the row. */
+static sr1_status read_pattern_value(const json_t *v, const char *key, const char *name,
+                                     struct sr1__lora_pattern *p)
+{
+    if (strcmp(key, "alpha_pattern") == 0) {
+        if (!json_is_number(v))
+            return sr1__fail(SR1_E_PARSE, "%s: '%s' has a value that is no number", name,
+                             key);
+        p->alpha = json_number_value(v);
+        return sr1__hf_real_check(p->alpha, 1e6, key, name);
+    }
+    if (!json_is_integer(v))
+        return sr1__fail(SR1_E_PARSE, "%s: '%s' has a rank that is no whole number", name,
+                         key);
+    p->rank = json_integer_value(v);
+    return check_rank(p->rank, key, name);
+}
+
+/* Names are ends of a layer's path; what else a regular expression may say is refused. A
+ * name of no layer that has an adapter says nothing. */
+static sr1_status add_pattern(struct sr1__lora_config *c, const char *path,
+                              const json_t *v, const char *key, const char *name)
+{
+    struct sr1__str s = {path, strlen(path)};
+
+    if (strpbrk(path, "*+?[](){}|^$\\"))
+        return sr1__hf_refuse(name, key, "a pattern of layers, in place of their names,",
+                              REMEDY);
+    for (int32_t i = 0; i < SR1__LORA_MODULES; i++) {
+        struct sr1__lora_pattern *p = &c->patterns[c->n_patterns];
+
+        *p = (struct sr1__lora_pattern){.module = i};
+        if (!is_module_name(s, i, &p->layer))
+            continue;
+        SR1__TRY(read_pattern_value(v, key, name, p));
+        c->n_patterns++;
+        return SR1_OK;
+    }
+    return SR1_OK;
+}
+
+static sr1_status read_patterns(const json_t *root, const char *name,
+                                struct sr1__lora_config *c)
+{
+    static const char *const keys[] = {"rank_pattern", "alpha_pattern"};
+    const json_t *rows[2];
+    const char *path;
+    json_t *v;
+    size_t n = 0;
+
+    for (size_t k = 0; k < 2; k++) {
+        rows[k] = sr1__hf_given(root, keys[k]);
+        if (rows[k] && !json_is_object(rows[k]))
+            return sr1__fail(SR1_E_PARSE, "%s: '%s' is no object of layers", name,
+                             keys[k]);
+        n += json_object_size(rows[k]);
+    }
+    if (n == 0)
+        return SR1_OK;
+    SR1__CALLOC(c->patterns, n, "ranks of an adapter");
+    for (size_t k = 0; k < 2; k++)
+        json_object_foreach((json_t *)(uintptr_t)rows[k], path, v)
+            SR1__TRY(add_pattern(c, path, v, keys[k], name));
+    return SR1_OK;
 }
 
 static sr1_status read_rank(const json_t *root, const char *name,
@@ -197,10 +409,7 @@ static sr1_status read_rank(const json_t *root, const char *name,
     if (!json_is_integer(r))
         return sr1__fail(SR1_E_PARSE, "%s: 'r', the rank, is not a whole number", name);
     c->rank = json_integer_value(r);
-    if (c->rank < 1 || c->rank > SR1__LORA_RANK_MAX)
-        return sr1__fail(SR1_E_INVALID,
-                         "%s: 'r', the rank, must be from 1 to %d, not %" PRId64, name,
-                         SR1__LORA_RANK_MAX, c->rank);
+    SR1__TRY(check_rank(c->rank, "r", name));
     c->alpha = 8; /* peft's default */
     SR1__TRY(sr1__hf_real(root, "lora_alpha", name, &c->alpha));
     return sr1__hf_real_check(c->alpha, 1e6, "lora_alpha", name);
@@ -232,71 +441,67 @@ static sr1_status read_targets(const json_t *root, const char *name,
     return SR1_OK;
 }
 
-static sr1_status read_config(const json_t *root, const char *name,
-                              struct sr1__lora_config *c, const char **base)
+static sr1_status read_dropout(const json_t *root, const char *name,
+                               struct sr1__lora_config *c)
 {
+    SR1__TRY(sr1__hf_real(root, "lora_dropout", name, &c->dropout));
+    if (!(c->dropout >= 0 && c->dropout <= 1))
+        return sr1__fail(SR1_E_INVALID, "%s: 'lora_dropout' must be from 0 to 1, not %g",
+                         name, c->dropout);
+    return SR1_OK;
+}
+
+static sr1_status read_config(const json_t *root, const char *name,
+                              struct sr1__lora_config *c)
+{
+    const char *base;
+
     if (!json_is_object(root))
         return sr1__fail(SR1_E_PARSE, "%s: not an object", name);
     if (!sr1__hf_given(root, "peft_type"))
         return sr1__fail(SR1_E_PARSE, "%s: 'peft_type' is missing", name);
+    SR1__TRY(sr1__adapter_base_named(root, name, &base));
+    SR1__TRY(check_texts(root, "", name));
     SR1__TRY(check_text(root, "peft_type", "LORA", "an adapter other than LORA", name));
     SR1__TRY(check_text(root, "bias", "none", "training of biases", name));
-    SR1__TRY(check_text(root, "task_type", "CAUSAL_LM",
-                        "an adapter of something other than a language model", name));
+    SR1__TRY(read_task(root, name, c));
     SR1__TRY(check_init(root, name));
     SR1__TRY(check_kinds(root, name));
     SR1__TRY(sr1__hf_flag(root, "use_rslora", name, &c->rslora));
+    SR1__TRY(read_dropout(root, name, c));
     SR1__TRY(read_rank(root, name, c));
     SR1__TRY(read_targets(root, name, c));
-    SR1__TRY(sr1__hf_text(root, "base_model_name_or_path", name, base));
-    return **base ? SR1_OK
-                  : sr1__fail(SR1_E_CONFIG,
-                              "%s names no base model; write its folder there as "
-                              "\"base_model_name_or_path\"",
-                              name);
+    return read_patterns(root, name, c);
 }
 
-sr1_status sr1__lora_config_parse(struct sr1__lora_config *out, char **base,
-                                  const char *text, size_t n, const char *name)
+sr1_status sr1__lora_config_parse(struct sr1__lora_config *out, const char *text,
+                                  size_t n, const char *name)
 {
     struct sr1__lora_config c = {0};
-    const char *named = "";
     json_t *root = NULL;
-    char *copy = NULL;
     sr1_status st;
 
     SR1__TRY(sr1__json_parse(&root, text, n, name));
-    st = read_config(root, name, &c, &named);
-    if (st == SR1_OK && !(copy = sr1__strdup(named)))
-        st = sr1__fail_nomem("base of an adapter");
+    st = read_config(root, name, &c);
     json_decref(root);
-    SR1__TRY(st);
+    if (st != SR1_OK) {
+        sr1__lora_config_free(&c);
+        return st;
+    }
     *out = c;
-    *base = copy;
     return SR1_OK;
 }
 
-sr1_status sr1__lora_is_folder(const char *folder, int *yes)
+sr1_status sr1__lora_config_load(struct sr1__lora_config *out, const char *folder)
 {
-    char *path = sr1__path_join(folder, SR1__LORA_CONFIG_FILE);
-
-    SR1__CHECK_ALLOC(path, "file name");
-    *yes = sr1__path_exists(path);
-    sr1__free(path);
-    return SR1_OK;
-}
-
-sr1_status sr1__lora_config_load(struct sr1__lora_config *out, char **base,
-                                 const char *folder)
-{
-    char *path = sr1__path_join(folder, SR1__LORA_CONFIG_FILE);
+    char *path = sr1__path_join(folder, SR1__ADAPTER_CONFIG_FILE);
     struct sr1__buf b = {0};
     sr1_status st;
 
     SR1__CHECK_ALLOC(path, "file name");
     st = sr1__file_read(path, SR1__HF_FILE_MAX, &b);
     if (st == SR1_OK)
-        st = sr1__lora_config_parse(out, base, sr1__buf_cstr(&b), b.len, path);
+        st = sr1__lora_config_parse(out, sr1__buf_cstr(&b), b.len, path);
     sr1__buf_free(&b);
     sr1__free(path);
     return st;
@@ -324,19 +529,72 @@ static json_t *alpha_json(double alpha)
     return alpha == floor(alpha) ? json_integer((json_int_t)alpha) : json_real(alpha);
 }
 
+/* Rows as peft writes them, by whole paths or names; those that say a rank, or an alpha.
+ */
+static json_t *patterns_json(const struct sr1__lora_config *c, int ranks)
+{
+    json_t *rows = json_object();
+
+    for (size_t i = 0; i < c->n_patterns && rows; i++) {
+        const struct sr1__lora_pattern *p = &c->patterns[i];
+        char path[64];
+
+        if (ranks ? p->rank == 0 : p->alpha == 0)
+            continue;
+        if (p->layer < 0)
+            snprintf(path, sizeof path, "%s", modules[p->module]);
+        else
+            snprintf(path, sizeof path, "model.layers.%d.%s", (int)p->layer,
+                     modules[p->module]);
+        if (!json_object_get(rows, path) && /* the first row counts */
+            json_object_set_new(rows, path,
+                                ranks ? json_integer((json_int_t)p->rank)
+                                      : alpha_json(p->alpha)) != 0) {
+            json_decref(rows);
+            return NULL;
+        }
+    }
+    return rows;
+}
+
+sr1_status sr1__lora_base_check(const char *base)
+{
+    if (!base || sr1__utf8_valid(base, strlen(base)))
+        return SR1_OK;
+    return sr1__fail(
+        SR1_E_INVALID,
+        "an adapter names the folder of its base in " SR1__ADAPTER_CONFIG_FILE
+        ", which is UTF-8, and '%s' is not; rename that folder",
+        base);
+}
+
+static json_t *config_json(const struct sr1__lora_config *c, const char *base)
+{
+    const char *task = c->value_head ? "TOKEN_CLS" : "CAUSAL_LM";
+    json_t *head = c->value_head ? json_pack("[s]", "score") : json_null();
+
+    return json_pack(
+        "{s:s, s:s, s:s, s:s?, s:b, s:I, s:o, s:f, s:b, s:o, s:b, s:o, s:o, s:o}",
+        "peft_type", "LORA", "task_type", task, "bias", "none", "base_model_name_or_path",
+        base, "inference_mode", 1, "r", (json_int_t)c->rank, "lora_alpha",
+        alpha_json(c->alpha), "lora_dropout", c->dropout, "use_rslora", (int)c->rslora,
+        "target_modules", targets_json(c->targets), "init_lora_weights", 1,
+        "modules_to_save", head, "rank_pattern", patterns_json(c, 1), "alpha_pattern",
+        patterns_json(c, 0));
+}
+
 sr1_status sr1__lora_config_save(const struct sr1__lora_config *c, const char *base,
                                  const char *folder)
 {
-    char *path = sr1__path_join(folder, SR1__LORA_CONFIG_FILE);
-    json_t *root = json_pack(
-        "{s:s, s:s, s:s, s:s?, s:b, s:I, s:o, s:f, s:b, s:o, s:b}", "peft_type", "LORA",
-        "task_type", "CAUSAL_LM", "bias", "none", "base_model_name_or_path", base,
-        "inference_mode", 1, "r", (json_int_t)c->rank, "lora_alpha", alpha_json(c->alpha),
-        "lora_dropout", 0.0, "use_rslora", (int)c->rslora, "target_modules",
-        targets_json(c->targets), "init_lora_weights", 1);
-    sr1_status st = path && root ? sr1__json_save(root, 2, path)
-                                 : sr1__fail_nomem(SR1__LORA_CONFIG_FILE);
+    char *path;
+    json_t *root;
+    sr1_status st;
 
+    SR1__TRY(sr1__lora_base_check(base));
+    path = sr1__path_join(folder, SR1__ADAPTER_CONFIG_FILE);
+    root = config_json(c, base);
+    st = path && root ? sr1__json_save(root, 2, path)
+                      : sr1__fail_nomem(SR1__ADAPTER_CONFIG_FILE);
     json_decref(root);
     sr1__free(path);
     return st;

@@ -12,7 +12,7 @@ static const struct {
     const char *name, *what, *remedy;
 } forms[] = {
     {"adapter_config.json", "a LoRA adapter, not a model",
-     "merge it into its base model first (peft: merge_and_unload, then save_pretrained)"},
+     "merge it into its base model first (sr1-data merge)"},
     {"*.gguf", "a model in GGUF, llama.cpp's form",
      "use the Hugging Face folder that it was made from"},
     {"pytorch_model.bin", "weights in pytorch_model.bin, which are not read",

@@ -524,6 +524,13 @@ sr1_status sr1__weights_get(const struct sr1__weights *w, const char *name,
                             int32_t n_dims, const int64_t *shape,
                             const struct sr1__weight **out)
 {
+    return sr1__weights_get_as(w, name, n_dims, shape, "config.json says", out);
+}
+
+sr1_status sr1__weights_get_as(const struct sr1__weights *w, const char *name,
+                               int32_t n_dims, const int64_t *shape, const char *says,
+                               const struct sr1__weight **out)
+{
     const struct sr1__weight *t = sr1__weights_find(w, name);
     char found[128];
     char wanted[128];
@@ -537,9 +544,8 @@ sr1_status sr1__weights_get(const struct sr1__weights *w, const char *name,
         memcmp(t->shape, shape, (size_t)n_dims * sizeof *shape) != 0) {
         shape_text(found, t->n_dims, t->shape);
         shape_text(wanted, n_dims, shape);
-        return sr1__fail(SR1_E_CORRUPT,
-                         "%s: tensor '%.200s' has shape %s; config.json says %s", t->file,
-                         name, found, wanted);
+        return sr1__fail(SR1_E_CORRUPT, "%s: tensor '%.200s' has shape %s; %s %s",
+                         t->file, name, found, says, wanted);
     }
     *out = t;
     return SR1_OK;

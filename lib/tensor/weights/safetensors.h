@@ -68,6 +68,10 @@ const struct sr1__weight *sr1__weights_find(const struct sr1__weights *w,
 sr1_status sr1__weights_get(const struct sr1__weights *w, const char *name,
                             int32_t n_dims, const int64_t *shape,
                             const struct sr1__weight **out);
+/* The same where something other than config.json determines the shape: "X says". */
+sr1_status sr1__weights_get_as(const struct sr1__weights *w, const char *name,
+                               int32_t n_dims, const int64_t *shape, const char *says,
+                               const struct sr1__weight **out);
 
 /* A hash of the names, types and shapes of all tensors and of some bytes of each, taken
  * in a moment: other weights have another one. */

@@ -7,7 +7,9 @@
 #include <string.h>
 
 struct sr1__demos {
-    struct sr1__row_files *rows;
+    struct sr1__row_files *files;
+    int64_t *rows; /* [count] of files; NULL: all */
+    int64_t count;
 };
 
 /* Role names, and whether the loss counts their text; the table ends with NULL. */
@@ -155,15 +157,25 @@ static sr1_status fill_demo(struct sr1__demo *demo)
     return first_user(demo);
 }
 
+static int64_t find_row(const struct sr1__demos *d, int64_t i)
+{
+    return d->rows ? d->rows[i] : i;
+}
+
+sr1_status sr1__demos_context(const struct sr1__demos *d, int64_t i, sr1_status status)
+{
+    return sr1__row_files_context(d->files, find_row(d, i), status);
+}
+
 sr1_status sr1__demos_read(const struct sr1__demos *d, int64_t i, struct sr1__demo *out)
 {
     struct sr1__demo demo = {0};
     json_t *json = NULL;
     sr1_status status;
 
-    SR1__TRY(sr1__row_files_read(d->rows, i, &json));
+    SR1__TRY(sr1__row_files_read(d->files, find_row(d, i), &json));
     demo.json = json;
-    status = sr1__row_files_context(d->rows, i, fill_demo(&demo));
+    status = sr1__demos_context(d, i, fill_demo(&demo));
     if (status != SR1_OK) {
         sr1__demo_clear(&demo);
         return status;
@@ -184,7 +196,7 @@ static sr1_status check_demo_rows(const struct sr1__demos *d)
 {
     struct sr1__demo demo;
 
-    for (int64_t i = 0; i < sr1__row_files_count(d->rows); i++) {
+    for (int64_t i = 0; i < d->count; i++) {
         SR1__TRY(sr1__demos_read(d, i, &demo));
         sr1__demo_clear(&demo);
     }
@@ -197,9 +209,11 @@ sr1_status sr1__demos_open(struct sr1__demos **out, const char *path)
     sr1_status status;
 
     SR1__CHECK_ALLOC(d, "demonstrations");
-    status = sr1__row_files_open(&d->rows, &path, 1);
-    if (status == SR1_OK)
+    status = sr1__row_files_open(&d->files, &path, 1);
+    if (status == SR1_OK) {
+        d->count = sr1__row_files_count(d->files);
         status = check_demo_rows(d);
+    }
     SR1__RETURN_NEW(out, d, status, sr1__demos_free);
 }
 
@@ -207,22 +221,35 @@ void sr1__demos_free(struct sr1__demos *d)
 {
     if (!d)
         return;
-    sr1__row_files_free(d->rows);
+    sr1__row_files_free(d->files);
+    sr1__free(d->rows);
     sr1__free(d);
 }
 
 int64_t sr1__demos_count(const struct sr1__demos *d)
 {
-    return sr1__row_files_count(d->rows);
+    return d->count;
+}
+
+sr1_status sr1__demos_keep(struct sr1__demos *d, const int64_t *rows, int64_t n)
+{
+    int64_t *kept = sr1__calloc((size_t)n + 1, sizeof *kept);
+
+    SR1__CHECK_ALLOC(kept, "demonstrations");
+    for (int64_t i = 0; i < n; i++)
+        kept[i] = find_row(d, rows[i]);
+    sr1__free(d->rows);
+    d->rows = kept;
+    d->count = n;
+    return SR1_OK;
 }
 
 sr1_status sr1__demos_hash(const struct sr1__demos *d, uint64_t *out)
 {
-    int64_t n = sr1__demos_count(d);
     uint64_t hash = 0;
 
-    for (int64_t i = 0; i < n; i++)
-        SR1__TRY(sr1__row_files_hash(d->rows, i, &hash));
+    for (int64_t i = 0; i < d->count; i++)
+        SR1__TRY(sr1__row_files_hash(d->files, find_row(d, i), &hash));
     *out = hash;
     return SR1_OK;
 }

@@ -37,6 +37,10 @@ struct sr1__demos;
 sr1_status sr1__demos_open(struct sr1__demos **out, const char *path);
 void sr1__demos_free(struct sr1__demos *d);
 int64_t sr1__demos_count(const struct sr1__demos *d);
+/* Only these rows from now on, in this order. */
+sr1_status sr1__demos_keep(struct sr1__demos *d, const int64_t *rows, int64_t n);
+/* Put "path:line: " of row i before the text of a failure; returns status. */
+sr1_status sr1__demos_context(const struct sr1__demos *d, int64_t i, sr1_status status);
 /* A hash of the bytes of all rows, in order. SR1_E_IO. */
 sr1_status sr1__demos_hash(const struct sr1__demos *d, uint64_t *out);
 /* Row i into *out; free it with sr1__demo_clear. */

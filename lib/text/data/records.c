@@ -20,9 +20,10 @@
 
 const json_t *sr1__record_target(const json_t *row)
 {
-    const json_t *model = json_object_get(row, "reward_model");
+    const json_t *truth =
+        json_object_get(json_object_get(row, "reward_model"), "ground_truth");
 
-    return json_object_get(json_object_get(model, "ground_truth"), "target");
+    return json_is_object(truth) ? json_object_get(truth, "target") : truth;
 }
 
 /* ---- writing ---- */

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "config/model_folder.h"
 
 #include <string.h>
 
@@ -185,13 +186,14 @@ static sr1_status parse_kept(sr1_tokenizer **out, const struct sr1__buf *kept,
     return status;
 }
 
-static sr1_status open_tokenizer_folder(sr1_tokenizer **out, const char *folder)
+static sr1_status open_tokenizer_files(sr1_tokenizer **out, const char *folder,
+                                       const char *spare)
 {
     struct sr1__tokenizer_files *files = NULL;
     const struct sr1__buf *kept;
     sr1_status status;
 
-    SR1__TRY(sr1__tokenizer_files_read(&files, folder));
+    SR1__TRY(sr1__tokenizer_files_read(&files, folder, spare));
     kept = sr1__tokenizer_files_find(files, "tokenizer.json");
     status = kept ? parse_kept(out, kept, folder) : open_source(out, folder);
     if (status != SR1_OK) {
@@ -199,19 +201,35 @@ static sr1_status open_tokenizer_folder(sr1_tokenizer **out, const char *folder)
         return status;
     }
     (*out)->files = files;
-    return sr1__tokenizer_read_config(*out, folder);
+    return sr1__tokenizer_read_config(*out, folder, spare);
+}
+
+static sr1_status open_tokenizer_folder(sr1_tokenizer **out, const char *folder,
+                                        const char *base)
+{
+    char *spare = NULL;
+    sr1_status status;
+
+    SR1__TRY(sr1__model_spare_folder(&spare, folder, base));
+    status = open_tokenizer_files(out, folder, spare);
+    sr1__free(spare);
+    return status;
+}
+
+sr1_status sr1__tokenizer_open_on(sr1_tokenizer **out, const char *path, const char *base)
+{
+    sr1_tokenizer *t = NULL;
+    sr1_status status = sr1__path_is_dir(path) ? open_tokenizer_folder(&t, path, base)
+                                               : open_tokenizer_json(&t, path);
+
+    SR1__RETURN_NEW(out, t, status, sr1_tokenizer_free);
 }
 
 sr1_status sr1_tokenizer_open(sr1_tokenizer **out, const char *path)
 {
-    sr1_tokenizer *t = NULL;
-    sr1_status status;
-
     if (!out || !path)
         return sr1__fail(SR1_E_INVALID, "tokenizer: out and path are needed");
-    status = sr1__path_is_dir(path) ? open_tokenizer_folder(&t, path)
-                                    : open_tokenizer_json(&t, path);
-    SR1__RETURN_NEW(out, t, status, sr1_tokenizer_free);
+    return sr1__tokenizer_open_on(out, path, NULL);
 }
 
 sr1_status sr1_tokenizer_save(const sr1_tokenizer *t, const char *dir)

@@ -65,6 +65,10 @@ sr1_status sr1__tokenizer_decode(const sr1_tokenizer *t, const int32_t *ids, siz
  * Borrowed until the tokenizer is freed. */
 const char *sr1__tokenizer_token_bytes(const sr1_tokenizer *t, int32_t id, size_t *n);
 
+/* sr1_tokenizer_open of a folder that may be an adapter's, whose base is `base` (NULL or
+ * "": as config/model_folder.h finds it). */
+sr1_status sr1__tokenizer_open_on(sr1_tokenizer **out, const char *path,
+                                  const char *base);
 /* 1 if this id ends a model's message (sr1_tokenizer_stop_ids). */
 int sr1__tokenizer_stops(const sr1_tokenizer *t, int32_t id);
 

@@ -1,6 +1,7 @@
 /* text/tokenizer/tokenizer_config.c - read the files beside tokenizer.json:
  * tokenizer_config.json (tokens with a role, chat template), chat_template.jinja, and the
  * ids that end a generation. */
+#include "text/tokenizer/tokenizer_files.h"
 #include "text/tokenizer/tokenizer_internal.h"
 
 #include "base/file.h"
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #define CONFIG_MAX ((size_t)16 << 20)
+#define TEMPLATE "chat_template.jinja"
 
 /* *out NULL when the folder has no such file. */
 static sr1_status load_json(const char *folder, const char *name, json_t **out)
@@ -22,6 +24,17 @@ static sr1_status load_json(const char *folder, const char *name, json_t **out)
         status = sr1__json_load(out, path, CONFIG_MAX);
     sr1__free(path);
     return status;
+}
+
+/* The same of a file that is kept. */
+static sr1_status parse_kept_json(const sr1_tokenizer *t, const char *name, json_t **out)
+{
+    const struct sr1__buf *kept = sr1__tokenizer_files_find(t->files, name);
+
+    if (kept && kept->len > CONFIG_MAX)
+        return sr1__fail(SR1_E_LIMIT, "%s has %zu bytes, at most %zu are read", name,
+                         kept->len, CONFIG_MAX);
+    return kept ? sr1__json_parse(out, sr1__buf_cstr(kept), kept->len, name) : SR1_OK;
 }
 
 /* "eos_token" is a string or an object with "content". */
@@ -96,13 +109,15 @@ static void add_stops(sr1_tokenizer *t, const json_t *config)
         add_stop(t, json_integer_value(item));
 }
 
-static sr1_status read_stops(sr1_tokenizer *t, const char *folder)
+static sr1_status read_stops(sr1_tokenizer *t, const char *folder, const char *spare)
 {
     json_t *config = NULL;
 
-    SR1__TRY(load_json(folder, "generation_config.json", &config));
+    SR1__TRY(parse_kept_json(t, "generation_config.json", &config));
     if (!config)
         SR1__TRY(load_json(folder, "config.json", &config));
+    if (!config && spare)
+        SR1__TRY(load_json(spare, "config.json", &config));
     if (t->role_id[SR1_TOKEN_EOS] >= 0)
         add_stop(t, t->role_id[SR1_TOKEN_EOS]);
     add_stops(t, config);
@@ -128,24 +143,44 @@ static const char *template_of(const json_t *config)
     return json_string_value(value);
 }
 
-/* chat_template.jinja, where it is, counts rather than the configuration's member. */
-static sr1_status read_template(sr1_tokenizer *t, const char *folder,
-                                const json_t *config)
+/* Keep the template of the base as a file of its own. */
+static sr1_status borrow_template(sr1_tokenizer *t, const char *spare)
 {
-    char *path = sr1__path_join(folder, "chat_template.jinja");
-    struct sr1__buf text;
+    char *path = sr1__path_join(spare, TEMPLATE);
+    json_t *config = NULL;
+    const char *text = NULL;
+    struct sr1__buf file;
     sr1_status status = path ? SR1_OK : sr1__fail_nomem("chat template");
-    int own_file = path && sr1__path_exists(path);
 
-    sr1__buf_init(&text, 0);
-    if (own_file)
-        status = sr1__file_read(path, CONFIG_MAX, &text);
-    if (status == SR1_OK)
-        status =
-            sr1__chat_recognise(t, own_file ? sr1__buf_cstr(&text) : template_of(config));
-    sr1__buf_free(&text);
+    sr1__buf_init(&file, 0);
+    if (status == SR1_OK && sr1__path_exists(path)) {
+        status = sr1__file_read(path, CONFIG_MAX, &file);
+        text = sr1__buf_cstr(&file);
+    } else if (status == SR1_OK) {
+        status = load_json(spare, "tokenizer_config.json", &config);
+        text = template_of(config);
+    }
+    if (status == SR1_OK && text)
+        status = sr1__tokenizer_files_add(t->files, TEMPLATE, text);
+    json_decref(config);
+    sr1__buf_free(&file);
     sr1__free(path);
     return status;
+}
+
+/* chat_template.jinja, where it is, counts rather than the configuration's member. */
+static sr1_status read_template(sr1_tokenizer *t, const char *spare, const json_t *config)
+{
+    const struct sr1__buf *file = sr1__tokenizer_files_find(t->files, TEMPLATE);
+
+    if (!file && !template_of(config) && spare) {
+        SR1__TRY(borrow_template(t, spare));
+        file = sr1__tokenizer_files_find(t->files, TEMPLATE);
+    }
+    if (file && file->len > CONFIG_MAX)
+        return sr1__fail(SR1_E_LIMIT, TEMPLATE " has %zu bytes, at most %zu are read",
+                         file->len, CONFIG_MAX);
+    return sr1__chat_recognise(t, file ? sr1__buf_cstr(file) : template_of(config));
 }
 
 /* Further settings of the configuration about encoding. */
@@ -169,25 +204,27 @@ static void choose_pad(sr1_tokenizer *t)
         *pad = t->role_id[SR1_TOKEN_EOS];
 }
 
-static sr1_status use_config(sr1_tokenizer *t, const char *folder, const json_t *config)
+static sr1_status use_config(sr1_tokenizer *t, const char *folder, const char *spare,
+                             const json_t *config)
 {
     SR1__TRY(role_from_config(t, config, "eos_token", SR1_TOKEN_EOS));
     SR1__TRY(role_from_config(t, config, "pad_token", SR1_TOKEN_PAD));
     SR1__TRY(role_from_config(t, config, "bos_token", SR1_TOKEN_BOS));
     SR1__TRY(check_added(t, config));
     use_input_keys(t, config);
-    SR1__TRY(read_stops(t, folder));
+    SR1__TRY(read_stops(t, folder, spare));
     choose_pad(t);
-    return read_template(t, folder, config);
+    return read_template(t, spare, config);
 }
 
-sr1_status sr1__tokenizer_read_config(sr1_tokenizer *t, const char *folder)
+sr1_status sr1__tokenizer_read_config(sr1_tokenizer *t, const char *folder,
+                                      const char *spare)
 {
     json_t *config = NULL;
-    sr1_status status;
+    sr1_status status = parse_kept_json(t, "tokenizer_config.json", &config);
 
-    SR1__TRY(load_json(folder, "tokenizer_config.json", &config));
-    status = sr1__context(use_config(t, folder, config), "%s", folder);
+    if (status == SR1_OK)
+        status = use_config(t, folder, spare, config);
     json_decref(config);
-    return status;
+    return sr1__context(status, "%s", folder);
 }

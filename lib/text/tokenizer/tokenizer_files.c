@@ -34,22 +34,44 @@ static sr1_status read_one(struct sr1__tokenizer_files *f, size_t i, const char 
     return status;
 }
 
-static sr1_status read_all(struct sr1__tokenizer_files *f, const char *folder)
+static int is_there(const struct sr1__tokenizer_files *f, const char *name)
 {
+    return sr1__tokenizer_files_find(f, name) != NULL;
+}
+
+/* Without a tokenizer of its own a folder takes all that it lacks, else one file. */
+static int is_spare_wanted(const struct sr1__tokenizer_files *f, size_t i)
+{
+    int own = is_there(f, "tokenizer.json") || is_there(f, "vocab.txt") ||
+              is_there(f, "spiece.model");
+
+    return !own || strcmp(file_names[i], "generation_config.json") == 0;
+}
+
+static sr1_status read_all(struct sr1__tokenizer_files *f, const char *folder,
+                           const char *spare)
+{
+    unsigned char wanted[FILES];
+
     for (size_t i = 0; i < FILES; i++)
         SR1__TRY(read_one(f, i, folder));
+    for (size_t i = 0; i < FILES; i++)
+        wanted[i] = spare && !f->there[i] && is_spare_wanted(f, i);
+    for (size_t i = 0; i < FILES; i++)
+        if (wanted[i])
+            SR1__TRY(read_one(f, i, spare));
     return SR1_OK;
 }
 
 sr1_status sr1__tokenizer_files_read(struct sr1__tokenizer_files **out,
-                                     const char *folder)
+                                     const char *folder, const char *spare)
 {
     struct sr1__tokenizer_files *f = sr1__calloc(1, sizeof(*f));
 
     SR1__CHECK_ALLOC(f, "tokenizer");
     for (size_t i = 0; i < FILES; i++)
         sr1__buf_init(&f->bytes[i], 0);
-    SR1__RETURN_NEW(out, f, read_all(f, folder), sr1__tokenizer_files_free);
+    SR1__RETURN_NEW(out, f, read_all(f, folder, spare), sr1__tokenizer_files_free);
 }
 
 void sr1__tokenizer_files_free(struct sr1__tokenizer_files *f)
@@ -66,6 +88,19 @@ const struct sr1__buf *sr1__tokenizer_files_find(const struct sr1__tokenizer_fil
         if (f->there[i] && strcmp(file_names[i], name) == 0)
             return &f->bytes[i];
     return NULL;
+}
+
+sr1_status sr1__tokenizer_files_add(struct sr1__tokenizer_files *f, const char *name,
+                                    const char *text)
+{
+    for (size_t i = 0; i < FILES; i++) {
+        if (strcmp(file_names[i], name) != 0)
+            continue;
+        sr1__buf_str(&f->bytes[i], text);
+        f->there[i] = 1;
+        return sr1__buf_status(&f->bytes[i], name);
+    }
+    return sr1__fail(SR1_E_INTERNAL, "%s is no file of tokenizers", name);
 }
 
 static sr1_status write_one(const char *folder, const char *name,

@@ -10,13 +10,18 @@
 
 struct sr1__tokenizer_files;
 
-/* Read those that a folder has. */
+/* Read those that a folder has; of an adapter's folder what it lacks from `spare`, the
+ * folder of its base (NULL: none): the tokenizer as a whole, else
+ * generation_config.json. */
 sr1_status sr1__tokenizer_files_read(struct sr1__tokenizer_files **out,
-                                     const char *folder);
+                                     const char *folder, const char *spare);
 void sr1__tokenizer_files_free(struct sr1__tokenizer_files *f); /* NULL is fine */
 /* One by its name, borrowed; NULL: the folder had none. */
 const struct sr1__buf *sr1__tokenizer_files_find(const struct sr1__tokenizer_files *f,
                                                  const char *name);
+/* Keep the text of one that there is not; it is copied. */
+sr1_status sr1__tokenizer_files_add(struct sr1__tokenizer_files *f, const char *name,
+                                    const char *text);
 /* Write them into a folder, from which those of another tokenizer are removed. */
 sr1_status sr1__tokenizer_files_write(const struct sr1__tokenizer_files *f,
                                       const char *folder);

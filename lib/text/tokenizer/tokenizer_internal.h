@@ -126,8 +126,10 @@ const char *sr1__decoded_token(const sr1_tokenizer *t, int32_t id, int skip_spec
 /* BERT's vocab.txt and the tokenizer_config.json beside it (bert_vocab.c). */
 sr1_status sr1__bert_vocab_open(sr1_tokenizer **out, const char *vocab_path);
 
-/* tokenizer_config.json and its companions in a folder (folder.c). */
-sr1_status sr1__tokenizer_read_config(sr1_tokenizer *t, const char *folder);
+/* tokenizer_config.json and its companions among t->files; config.json and the chat
+ * template also from spare, the base of an adapter's folder (NULL: none). */
+sr1_status sr1__tokenizer_read_config(sr1_tokenizer *t, const char *folder,
+                                      const char *spare);
 /* Sets family and default_system by the template's text (NULL: none). */
 sr1_status sr1__chat_recognise(sr1_tokenizer *t, const char *chat_template);
 

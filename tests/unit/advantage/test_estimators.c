@@ -324,6 +324,42 @@ static void random_arrays(struct sr1__rng *r, struct arrays *a)
     point(a);
 }
 
+/* What says that it is group relative is 0 where a group's rewards are all equal, and
+ * something else is not: a batch of equal rewards teaches the others. */
+static void equal_rewards_teach_a_group_relative_estimator_nothing(void **state)
+{
+    static struct arrays a;
+    struct sr1__rng r;
+    size_t relative = 0;
+
+    (void)state;
+    sr1__rng_seed(&r, 7, 0);
+    for (size_t e = 0; sr1_advantage_name(e) != NULL; e++) {
+        const char *name = sr1_advantage_name(e);
+        int says = (info_of(name).gives & SR1_ADVANTAGE_GIVES_GROUP_RELATIVE) != 0;
+        int taught = 0;
+
+        relative += (size_t)says;
+        for (int round = 0; round < 200; round++) {
+            sr1_advantage_options o;
+            struct results got;
+
+            random_arrays(&r, &a);
+            for (size_t i = 0; i < a.b.n; i++) /* one group of three differs */
+                if (a.groups[i] != UINT64_MAX)
+                    a.rewards[i] = (double)(a.groups[i] % 5) / 3;
+            memset(a.token_rewards, 0, sizeof a.token_rewards);
+            read_options(name, NULL, &o);
+            estimate(name, &a, &o, &got);
+            for (size_t i = 0; i < a.b.n; i++)
+                taught |= a.groups[i] != UINT64_MAX && fabs(got.advantages[i]) > 1e-9;
+        }
+        if (says == taught)
+            fail_msg("%s: says %d, taught %d", name, says, taught);
+    }
+    assert_true(relative >= 6);
+}
+
 #define MOVE(field, to, from, count)                                                     \
     memcpy(b->field + (to), a->field + (from), (size_t)(count) * sizeof a->field[0])
 
@@ -581,6 +617,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_estimator_equals_numpy),
         cmocka_unit_test(the_order_of_trajectories_does_not_matter),
+        cmocka_unit_test(equal_rewards_teach_a_group_relative_estimator_nothing),
         cmocka_unit_test(token_rewards_count),
         cmocka_unit_test(group_advantages_sum_to_zero),
         cmocka_unit_test(no_reward_is_lost_on_the_way_to_tokens),

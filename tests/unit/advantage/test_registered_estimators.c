@@ -130,8 +130,8 @@ static void what_contradicts_is_refused(void **state)
     ops.needs = 1024;
     REFUSED(sr1_advantage_register(&ops, NULL), SR1_E_INVALID, "0x400");
     ops.needs = 0;
-    ops.gives = 8;
-    REFUSED(sr1_advantage_register(&ops, NULL), SR1_E_INVALID, "0x8");
+    ops.gives = 16;
+    REFUSED(sr1_advantage_register(&ops, NULL), SR1_E_INVALID, "0x10");
     ops.gives = 0;
     ops.defaults = &short_one;
     REFUSED(sr1_advantage_register(&ops, NULL), SR1_E_INVALID, "advantage options");

@@ -91,6 +91,40 @@ static void check_number(sr1_config *c, const sr1_config_key_info *info)
         assert_error(sr1_config_set(c, info->name, "1.5"), SR1_E_CONFIG, "whole number");
 }
 
+/* A device by its number, as libtorch writes it. */
+static void devices_have_numbers(void **state)
+{
+    static const char *const keys[] = {"device", "search_device", "search_index_device"};
+    static const char *const good[] = {"cuda:0", "cuda:1", "cuda:10", "cuda:63"};
+    static const char *const bad[] = {"cuda:",
+                                      "cuda:64",
+                                      "cuda:-1",
+                                      "cuda:+1",
+                                      "cuda:01",
+                                      "cuda:1 ",
+                                      "cuda:x",
+                                      "cuda:1|cpu",
+                                      "cuda1",
+                                      "cpu:0",
+                                      "cuda:99999999999999999999"};
+    sr1_config *c = NULL;
+
+    (void)state;
+    assert_int_equal(sr1_config_new(&c), SR1_OK);
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+        const char *v = NULL;
+
+        for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+            assert_int_equal(sr1_config_set(c, keys[k], good[i]), SR1_OK);
+            assert_int_equal(sr1_config_get_str(c, keys[k], &v), SR1_OK);
+            assert_string_equal(v, good[i]);
+        }
+        for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+            assert_error(sr1_config_set(c, keys[k], bad[i]), SR1_E_CONFIG, "cuda:N");
+    }
+    sr1_config_free(c);
+}
+
 static void check_choices(sr1_config *c, const sr1_config_key_info *info)
 {
     char choices[256];
@@ -99,6 +133,12 @@ static void check_choices(sr1_config *c, const sr1_config_key_info *info)
     snprintf(choices, sizeof choices, "%s", info->choices);
     for (char *word = strtok_r(choices, "|", &saved); word;
          word = strtok_r(NULL, "|", &saved)) {
+        size_t n = strlen(word);
+
+        if (n > 2 && strcmp(word + n - 2, ":N") == 0) {
+            assert_error(sr1_config_set(c, info->name, word), SR1_E_CONFIG, word);
+            word[n - 1] = '7';
+        }
         assert_int_equal(sr1_config_set(c, info->name, word), SR1_OK);
         word[0] ^= 0x20; /* another case is another word */
         assert_error(sr1_config_set(c, info->name, word), SR1_E_CONFIG, info->choices);
@@ -688,6 +728,7 @@ static void memory_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(devices_have_numbers),
         cmocka_unit_test(required_defaults),
         cmocka_unit_test(every_key_holds_its_bounds),
         cmocka_unit_test(descriptions_grow),

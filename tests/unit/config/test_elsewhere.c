@@ -55,7 +55,7 @@ static const char *const tried[][2] = {
     {"lora_r", "lora_rank"},
     {"use_peft", "lora_rank"},
     {"lora_target_modules", "lora_targets"},
-    {"lora_dropout", NULL},
+    {"critic.model.lora_rank", "critic_lora_rank"},
     {"actor_rollout_ref.model.lora_rank", "lora_rank"},
     {"actor_rollout_ref.model.target_modules", "lora_targets"},
     {"model", "model_name_or_path"},

@@ -885,6 +885,9 @@ static void records_are_read(void **state)
     static const char other[] =
         "{\"prompt\": [{\"role\": \"user\", \"content\": \"just ask\"}], "
         "\"reward_model\": {\"ground_truth\": {\"target\": \"one\"}}}\n";
+    static const char verls[] =
+        "{\"prompt\": [{\"role\": \"user\", \"content\": \"2 + 2?\"}], "
+        "\"reward_model\": {\"style\": \"rule\", \"ground_truth\": \"4\"}}\n";
     sr1_dataset *d = NULL;
     sr1_row *row = NULL;
     struct paths p;
@@ -905,6 +908,11 @@ static void records_are_read(void **state)
     assert_int_equal(sr1_dataset_read(d, 0, &row), SR1_OK);
     assert_string_equal(sr1_row_question(row), "just ask");
     assert_string_equal(sr1_row_answer(row, 0), "one");
+    sr1_row_free(row);
+    sr1_dataset_free(d);
+    assert_int_equal(open_one(&d, scratch_file("verls.jsonl", verls, 0), NULL), SR1_OK);
+    assert_int_equal(sr1_dataset_read(d, 0, &row), SR1_OK);
+    assert_string_equal(sr1_row_answer(row, 0), "4");
     sr1_row_free(row);
     sr1_dataset_free(d);
 }

@@ -15,7 +15,15 @@
 
 enum { MAX_IDS = 32, VOCAB = 128 };
 
-static const char *const cases[] = {"qwen3-all", "qwen2-rslora", "qwen3-some"};
+#define REFUSED(call, want, text)                                                        \
+    do {                                                                                 \
+        assert_int_equal(call, want);                                                    \
+        if (!strstr(sr1_last_error(), text))                                             \
+            fail_msg("'%s' is not in: %s", text, sr1_last_error());                      \
+    } while (0)
+
+static const char *const cases[] = {"qwen3-all", "qwen2-rslora", "qwen3-some",
+                                    "qwen3-ranks"};
 #define N_CASES (sizeof cases / sizeof *cases)
 
 static sr1_model *open_model(const char *folder, const char *dtype)
@@ -65,6 +73,43 @@ static void logits_equal_peft(void **state)
         sr1_model_free(m);
         golden_close(&g);
     }
+}
+
+/* peft saves a critic's value head beside its adapter; the base has none. */
+static void values_equal_peft(void **state)
+{
+    struct golden g = golden_open_kind("adapter", "qwen3-critic");
+    sr1_model *m = open_model(g.dir, "fp32"), *again;
+
+    (void)state;
+    assert_non_null(m->value_head);
+    OK(sr1_model_save(m, scratch_path("critic")));
+    again = open_model(scratch_path("critic"), "fp32");
+    for (size_t i = 0; i < golden_count(&g, "sequences"); i++) {
+        const sr1_model *models[] = {m, again};
+        int32_t ids[MAX_IDS];
+        int64_t cu[2] = {0};
+        struct sr1__packed in = {ids, cu, 1};
+        size_t n = golden_ids(&g, "sequences", i, ids, MAX_IDS);
+        char name[32];
+
+        cu[1] = (int64_t)n;
+        snprintf(name, sizeof name, "values.%zu", i);
+        for (int k = 0; k < 2; k++) {
+            sr1_model *one = (sr1_model *)(uintptr_t)models[k];
+            sr1_scope *s = sr1__scope_open(SR1__CPU, "values");
+            float got[MAX_IDS];
+
+            t_to_host_f32(s,
+                          sr1__qwen_values(s, one, sr1__qwen_forward(s, one, &in, NULL)),
+                          got, n);
+            OK(sr1__scope_close(s));
+            assert_true(largest_gap(got, golden_tensor(&g, name, n), n) <= 1e-4);
+        }
+    }
+    sr1_model_free(again);
+    sr1_model_free(m);
+    golden_close(&g);
 }
 
 /* ---- gradients ---- */
@@ -200,9 +245,7 @@ static void a_saved_adapter_loads_equal(void **state)
         again = open_model(dir, "fp32");
         assert_int_equal(chdir(getenv("SR1_SRC")), 0);
         same_params(m, again);
-        assert_true(again->adapter->config.rank == m->adapter->config.rank &&
-                    again->adapter->scale == m->adapter->scale &&
-                    again->adapter->config.targets == m->adapter->config.targets);
+        assert_true(sr1__lora_config_same(&again->adapter->config, &m->adapter->config));
         assert_true(logits_gap(&g, again, "logits") <= 1e-4);
         sr1_model_free(again);
         sr1_model_free(m);
@@ -390,6 +433,103 @@ static void training_leaves_the_base_alone(void **state)
     check_training("bf16");
 }
 
+/* ---- dropout ---- */
+
+/* What an adapter with A = B = 1 and s = 1 adds to zeros for x = 1: the mask, [n, 32]. */
+static void read_mask(sr1_model *m, int32_t layer, const struct sr1__lora_dropout *drop,
+                      int64_t n, float *out)
+{
+    struct sr1__attention by = {NULL, NULL, NULL};
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "mask");
+    sr1_tensor *x = t_full(s, 1.0, SR1__F32, T_SHAPE(n, 32));
+    sr1_tensor *y = t_full(s, 0.0, SR1__F32, T_SHAPE(n, 32));
+
+    sr1__scope_no_grad(s);
+    t_to_host_f32(s,
+                  sr1__lora_add(s, m, &by, drop, x, y,
+                                (struct sr1__lora_span){layer, SR1__LORA_O, 1}),
+                  out, (size_t)n * 32);
+    OK(sr1__scope_close(s));
+}
+
+static sr1_model *open_identity(void)
+{
+    struct sr1__lora_config config = {32, 32.0, 0, 1u << SR1__LORA_O};
+    sr1_model *m = open_base("qwen3-tied", "fp32");
+
+    OK(sr1__model_adapt(m, &config, 1));
+    for (size_t i = 0; i < m->n_params; i++) {
+        float *v = sr1__shim_data(m->params[i].tensor);
+
+        assert_int_equal(t_numel(m->params[i].tensor), 32 * 32);
+        for (int k = 0; k < 32 * 32; k++)
+            v[k] = k % 33 == 0;
+    }
+    return m;
+}
+
+static void dropout_leaves_the_mean_as_it_is(void **state)
+{
+    enum { N = 4000 };
+    static float first[N * 32], other[N * 32];
+    uint64_t keys[N];
+    struct sr1__lora_dropout drop = {0.2, keys};
+    sr1_model *m = open_identity();
+    size_t zeros = 0, same = 0;
+
+    (void)state;
+    for (uint64_t i = 0; i < N; i++)
+        keys[i] = 1000 + i;
+    read_mask(m, 0, &drop, N, first);
+    for (size_t i = 0; i < N * 32; i++) {
+        zeros += first[i] == 0.0F;
+        assert_true(first[i] == 0.0F || fabsf(first[i] - 1.25F) < 1e-6F);
+    }
+    /* 128,000 draws: the standard deviation of their share is 0.0011 */
+    assert_true(fabs((double)zeros / (N * 32) - 0.2) < 0.0045);
+    read_mask(m, 1, &drop, N, other);
+    for (size_t i = 0; i < N * 32; i++)
+        same += (first[i] == 0.0F) == (other[i] == 0.0F);
+    assert_true(fabs((double)same / (N * 32) - 0.68) < 0.006); /* another layer's */
+    keys[0] = 1007;
+    read_mask(m, 0, &drop, 1, other); /* a token's mask is its key's */
+    assert_memory_equal(other, first + 7 * 32, 32 * sizeof(float));
+    drop.p = 0.0;
+    read_mask(m, 0, &drop, N, other);
+    for (size_t i = 0; i < N * 32; i++)
+        assert_true(other[i] == 1.0F);
+    sr1_model_free(m);
+}
+
+/* Layers that are computed again in backward drop the same elements: gradients are equal.
+ */
+static void dropout_is_the_same_in_backward(void **state)
+{
+    struct golden g = golden_open_kind("adapter", "qwen3-all");
+    uint64_t keys[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    struct sr1__lora_dropout drop = {0.4, keys};
+    int32_t ids[9] = {3, 1, 4, 1, 5, 9, 2, 6, 5};
+    int64_t cu[2] = {0, 9};
+    struct sr1__packed in = {ids, cu, 1};
+    float grads[3][4 * 32];
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct sr1__forward_options opt = {i == 1, i < 2 ? &drop : NULL};
+        sr1_model *m = open_model(g.dir, "fp32");
+        sr1_scope *s = sr1__scope_open(SR1__CPU, "dropout");
+
+        OK(sr1__model_train(m, 1));
+        t_backward(s, t_sum(s, t_square(s, sr1__qwen_forward(s, m, &in, &opt))));
+        t_to_host_f32(s, sr1__model_grad(s, m, 0), grads[i], 4 * 32);
+        OK(sr1__scope_close(s));
+        sr1_model_free(m);
+    }
+    assert_true(largest_gap(grads[0], grads[1], 4 * 32) <= 1e-5);
+    assert_true(largest_gap(grads[0], grads[2], 4 * 32) > 1e-3);
+    golden_close(&g);
+}
+
 /* ---- hostile folders ---- */
 
 /* scratch/hostile: the case qwen3-all, a member of its configuration set to JSON text
@@ -439,13 +579,17 @@ static void other_kinds_are_refused_by_name(void **state)
         {"r", "0", SR1_E_INVALID, "'r', the rank, must be from 1 to 4096, not 0"},
         {"r", "1000000000000", SR1_E_INVALID, "not 1000000000000"},
         {"r", "\"4\"", SR1_E_PARSE, "'r', the rank"},
-        {"r", "5", SR1_E_CORRUPT, "q_proj.lora_A.weight' has shape [4, 32]"},
+        {"r", "5", SR1_E_CORRUPT,
+         "adapter_model.safetensors: tensor 'base_model.model.model.layers.0.self_attn."
+         "q_proj.lora_A.weight' has shape [4, 32]; adapter_config.json and the base "
+         "model "
+         "say [5, 32]"},
         {"lora_alpha", "0", SR1_E_INVALID, "'lora_alpha' must be above 0"},
         {"lora_alpha", "\"x\"", SR1_E_PARSE, "'lora_alpha' is not a number"},
         {"use_dora", "true", SR1_E_UNSUPPORTED, "'use_dora': DoRA"},
         {"bias", "\"all\"", SR1_E_UNSUPPORTED, "'bias': training of biases"},
         {"modules_to_save", "[\"lm_head\"]", SR1_E_UNSUPPORTED, "'modules_to_save'"},
-        {"rank_pattern", "{\"q_proj\": 2}", SR1_E_UNSUPPORTED, "'rank_pattern'"},
+        {"rank_pattern", "{\"q_proj\": 2}", SR1_E_CORRUPT, "say [2, 32]"},
         {"init_lora_weights", "\"pissa\"", SR1_E_UNSUPPORTED, "'init_lora_weights'"},
         {"peft_type", "\"IA3\"", SR1_E_UNSUPPORTED, "other than LORA"},
         {"peft_type", "null", SR1_E_PARSE, "'peft_type' is missing"},
@@ -489,6 +633,88 @@ static void damaged_tensors_are_refused_by_name(void **state)
     refused(scratch_path("nan"), SR1_E_NUMERIC,
             "layers.0.self_attn.q_proj.lora_B.weight: some weights are not finite");
     sr1_model_free(m);
+}
+
+/* Room for rank 4096 would be 32 MiB here, gigabytes in a model of a real size. */
+static void ranks_are_not_believed_before_shapes(void **state)
+{
+    const char *folder = make_hostile("r", "4096");
+    sr1_model *m = open_base("qwen3-tied", "fp32");
+    struct sr1__lora_config config = {4096, 8.0, 0, (1u << SR1__LORA_MODULES) - 1};
+    size_t n = m->n_params;
+
+    (void)state;
+    refused(folder, SR1_E_CORRUPT, "say [4096, 32]");
+    REFUSED(sr1__adapter_open(m, &config, folder), SR1_E_CORRUPT, "say [4096, 32]");
+    assert_null(m->adapter); /* nothing was made */
+    assert_int_equal(m->n_params, n);
+    sr1_model_free(m);
+}
+
+static void other_places_are_refused_by_name(void **state)
+{
+    struct sr1__lora_config config = {2, 4.0, 0, 1u << SR1__LORA_Q};
+    const char *folder = make_hostile(NULL, NULL);
+    sr1_model *m = open_base("qwen3-tied", "fp32"), *again;
+
+    (void)state;
+    OK(sr1__rename_dir(scratch_path("hostile/adapter_model.safetensors"),
+                       scratch_path("hostile/adapter_model.bin")));
+    refused(folder, SR1_E_UNSUPPORTED,
+            "holds adapter_model.bin, which is not read; save it as safetensors");
+    OK(sr1__file_remove(folder, "adapter_config.json"));
+    assert_int_equal(
+        symlink("/no/such/file", scratch_path("hostile/adapter_config.json")), 0);
+    refused(folder, SR1_E_IO, "hostile/adapter_config.json");
+    OK(sr1__dir_remove(scratch_path("hostile/adapter_model.bin")));
+    OK(sr1__file_remove(folder, "adapter_config.json"));
+    OK(sr1_model_save(m, scratch_path("own")));
+    sr1_model_free(m);
+    m = open_model(scratch_path("own"), "fp32");
+    OK(sr1__model_adapt(m, &config, 1));
+    REFUSED(sr1_model_save(m, scratch_path("own")), SR1_E_INVALID,
+            "holds the adapter's base");
+    again = open_model(scratch_path("own"), "fp32");
+    assert_null(again->adapter);
+    sr1_model_free(again);
+    for (size_t i = 0; i < m->n_params; i++) { /* each is finite, their product is not */
+        sr1_scope *s = sr1__scope_open(SR1__CPU, "fill");
+
+        t_fill_(s, m->params[i].tensor, 1e30);
+        OK(sr1__scope_close(s));
+    }
+    REFUSED(sr1_model_save_merged(m, scratch_path("inf")), SR1_E_NUMERIC,
+            "self_attn.q_proj.weight is not finite in fp32 once the adapter is merged");
+    sr1_model_free(m);
+}
+
+/* The base has moved: its caller knows where to. */
+static void the_base_may_be_named(void **state)
+{
+    sr1_model_options o = {.struct_size = sizeof o,
+                           .device = "cpu",
+                           .dtype = "fp32",
+                           .base_model = "tests/golden/model/qwen3-tied"};
+    struct golden g = golden_open_kind("adapter", "qwen3-all");
+    static const char *const named[] = {"null", "\"/gone/base\"",
+                                        "\"tests/golden/model/qwen2-tied\""};
+    sr1_model *m = NULL;
+
+    (void)state;
+    refused(make_hostile("base_model_name_or_path", named[1]), SR1_E_NOT_FOUND,
+            "the base model '/gone/base' is not a folder; check the path");
+    assert_non_null(strstr(sr1_last_error(), "; or name the base's folder as "
+                                             "base_model_name_or_path"));
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
+        OK(sr1_model_open(&m, make_hostile("base_model_name_or_path", named[i]), &o));
+        assert_true(logits_gap(&g, m, "logits") <= 1e-4);
+        sr1_model_free(m);
+    }
+    o.base_model = "/also/gone";
+    m = NULL;
+    REFUSED(sr1_model_open(&m, g.dir, &o), SR1_E_NOT_FOUND,
+            "'/also/gone' is not a folder");
+    golden_close(&g);
 }
 
 static sr1_status open_and_freeze(void *arg)
@@ -538,6 +764,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_equal_peft),
+        cmocka_unit_test(values_equal_peft),
         cmocka_unit_test(gradients_equal_peft),
         cmocka_unit_test(decoding_equals_the_forward_pass),
         cmocka_unit_test(a_saved_adapter_loads_equal),
@@ -545,7 +772,12 @@ int main(void)
         cmocka_unit_test(merging_keeps_the_stored_type),
         cmocka_unit_test(a_fresh_adapter_changes_nothing),
         cmocka_unit_test(training_leaves_the_base_alone),
+        cmocka_unit_test(dropout_leaves_the_mean_as_it_is),
+        cmocka_unit_test(dropout_is_the_same_in_backward),
         cmocka_unit_test(other_kinds_are_refused_by_name),
+        cmocka_unit_test(ranks_are_not_believed_before_shapes),
+        cmocka_unit_test(other_places_are_refused_by_name),
+        cmocka_unit_test(the_base_may_be_named),
         cmocka_unit_test(damaged_tensors_are_refused_by_name),
         cmocka_unit_test(any_allocation_may_fail),
     };

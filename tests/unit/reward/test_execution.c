@@ -393,6 +393,41 @@ static void rewards_of_the_caller_may_be_unknown_too(void **state)
     sr1_trajectory_free(t[1]);
 }
 
+/* With weight 0 a reward is measured only: its trajectory counts without it, and the
+ * record says that it is not known. */
+static void a_measured_reward_that_is_unknown_costs_nothing(void **state)
+{
+    struct own own = {0, 0};
+    sr1_reward_options o = {.struct_size = sizeof(o), .rewards = ""};
+    sr1_reward_ops ops = {.struct_size = sizeof(ops),
+                          .name = "own",
+                          .score = own_score,
+                          .may_be_unknown = 1};
+    sr1_reward_set *set = NULL;
+    sr1_trajectory *t = trajectory("p", "x", NULL, ""), *again = NULL;
+    char *json = NULL;
+    double value = 0, weight = 1;
+    size_t n;
+
+    (void)state;
+    OK(sr1_reward_set_new(&set, &o));
+    OK(sr1_reward_set_add(set, &ops, &own, 0));
+    OK(sr1_reward_set_apply(set, &t, 1));
+    sr1_reward_set_free(set);
+    assert_false(sr1__trajectory_excluded(t));
+    assert_true(sr1_trajectory_has_reward(t));
+    assert_true(sr1_trajectory_reward(t) == 0);
+    OK(sr1_trajectory_reward_component(t, 0, NULL, &value, &weight));
+    assert_true(isnan(value) && weight == 0);
+    OK(sr1_trajectory_to_json(t, &json, &n));
+    OK(sr1_trajectory_from_json(&again, json, n));
+    OK(sr1_trajectory_reward_component(again, 0, NULL, &value, &weight));
+    assert_true(isnan(value) && weight == 0);
+    sr1_free(json);
+    sr1_trajectory_free(again);
+    sr1_trajectory_free(t);
+}
+
 static int open_problems(void **state)
 {
     (void)state;
@@ -423,6 +458,7 @@ int main(void)
         cmocka_unit_test(an_outage_is_not_worth_0),
         cmocka_unit_test(programs_run_before_they_are_asked_for),
         cmocka_unit_test(rewards_of_the_caller_may_be_unknown_too),
+        cmocka_unit_test(a_measured_reward_that_is_unknown_costs_nothing),
     };
 
     return cmocka_run_group_tests(tests, open_problems, close_problems);

@@ -26,6 +26,8 @@ static int make(void **state)
     return 0;
 }
 
+static int whence = -1; /* the row that asks something else */
+
 static sr1_dataset *questions(void)
 {
     const char *path = scratch_path("questions.jsonl");
@@ -35,9 +37,10 @@ static sr1_dataset *questions(void)
     for (int i = 0; f && i < ROWS;
          i++) /* every third is about Rome: the policy is wrong */
         fprintf(f,
-                "{\"id\": \"q%d\", \"question\": \"Where is %d?\", \"golden_answers\": "
+                "{\"id\": \"q%d\", \"question\": \"%s is %d?\", \"golden_answers\": "
                 "[\"%s\"], \"data_source\": \"%s\"}\n",
-                i, i, i % 3 ? "Paris" : "Rome", i % 3 ? "zz" : "aa");
+                i, i == whence ? "Whence" : "Where", i, i % 3 ? "Paris" : "Rome",
+                i % 3 ? "zz" : "aa");
     assert_true(f && fclose(f) == 0);
     OK(sr1_dataset_open(&d, &path, 1, NULL));
     return d;
@@ -339,6 +342,12 @@ static sr1_status synthesise_by(const char *model, const char *pair, const char 
 static void a_synthesis_is_gone_on_with_by_its_policy_only(void **state)
 {
     static const char other[] = "by another policy; give the same";
+    static const char *const others[] = {
+        "max_prompt_tokens=200",   "filter_overlong_prompts=true",
+        "search_top_k=2",          "max_observation_tokens=100",
+        "max_tokens_per_turn=20",  "max_env_steps=1",
+        "search_index=other.bm25", "document_format=titled",
+        "search_failure=continue"};
     const char *template = scratch_file("other.txt", "Answer: {{question}}", 0);
     char pair[600];
 
@@ -348,6 +357,11 @@ static void a_synthesis_is_gone_on_with_by_its_policy_only(void **state)
     REFUSED(synthesise_by("unsure", "seed=1", "1", 4), SR1_E_STATE, other);
     REFUSED(synthesise_by("sure", "seed=1", "0.5", 4), SR1_E_STATE, other);
     REFUSED(synthesise_by("sure", pair, "1", 4), SR1_E_STATE, other);
+    whence = 2;
+    REFUSED(synthesise_by("sure", "seed=1", "1", 4), SR1_E_STATE, other);
+    whence = -1;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        REFUSED(synthesise_by("sure", others[i], "1", 4), SR1_E_STATE, other);
     OK(synthesise_by("sure", "seed=1", "1", 4));
 }
 
@@ -618,6 +632,70 @@ static void what_was_begun_is_forgotten_when_it_is_stopped(void **state)
     sr1_rollout_free(r);
 }
 
+/* ---- rows without gold answers, and with too many sources ---- */
+
+static sr1_dataset *mixed_rows(size_t n)
+{
+    const char *path = scratch_path("mixed.jsonl");
+    sr1_dataset_options o;
+    FILE *f = fopen(path, "w");
+    sr1_dataset *d = NULL;
+
+    for (size_t i = 0; f && i < n; i++)
+        fprintf(f,
+                "{\"id\": \"m%zu\", \"question\": \"Where is %zu?\", \"data_source\": "
+                "\"s%zu\"%s}\n",
+                i, i, i, i % 2 ? "" : ", \"golden_answers\": [\"Paris\"]");
+    assert_true(f && fclose(f) == 0);
+    sr1_dataset_options_init(&o);
+    o.answers_optional = 1;
+    OK(sr1_dataset_open(&d, &path, 1, &o));
+    return d;
+}
+
+static void rows_without_answers_are_not_compared(void **state)
+{
+    sr1_rollout *r = open_rollout("max_rows=16");
+    sr1_dataset *d = mixed_rows(4);
+    sr1_eval_scores s = {.struct_size = sizeof s};
+    sr1_evaluation *e = NULL;
+
+    (void)state;
+    OK(sr1_evaluate(&e, r, d, NULL));
+    OK(sr1_evaluation_scores(e, 0, &s));
+    assert_int_equal(s.rows, 4);
+    assert_int_equal(s.with_answers, 2);
+    assert_true(s.exact_match == 1.0 && s.f1 == 1.0 && s.answered == 1.0);
+    OK(sr1_evaluation_scores(e, 2, &s)); /* s1: its one row has none */
+    assert_int_equal(s.with_answers, 0);
+    assert_true(isnan(s.exact_match) && s.answered == 1.0);
+    sr1_evaluation_free(e);
+    sr1_dataset_free(d);
+    sr1_rollout_free(r);
+}
+
+static void sources_are_bounded(void **state)
+{
+    sr1_rollout *r = open_rollout("max_rows=64");
+    sr1_dataset *d = mixed_rows(300);
+    sr1_eval_scores s = {.struct_size = sizeof s};
+    sr1_evaluation *e = NULL;
+    int64_t rows = 0;
+
+    (void)state;
+    OK(sr1_evaluate(&e, r, d, NULL));
+    assert_int_equal(sr1_evaluation_count(e), 1 + 256 + 1);
+    for (size_t i = 1; i < sr1_evaluation_count(e); i++) {
+        OK(sr1_evaluation_scores(e, i, &s));
+        rows += s.rows;
+        assert_int_equal(s.rows, strcmp(s.data_source, "other") == 0 ? 300 - 256 : 1);
+    }
+    assert_int_equal(rows, 300);
+    sr1_evaluation_free(e);
+    sr1_dataset_free(d);
+    sr1_rollout_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -630,6 +708,8 @@ int main(void)
         cmocka_unit_test(a_synthesis_is_gone_on_with_by_its_policy_only),
         cmocka_unit_test(a_synthesis_of_no_questions_is_done_at_once),
         cmocka_unit_test(a_synthesis_leaves_long_prompts_out),
+        cmocka_unit_test(rows_without_answers_are_not_compared),
+        cmocka_unit_test(sources_are_bounded),
         cmocka_unit_test(only_long_prompts_are_left_out),
         cmocka_unit_test(long_rows_are_reported_once),
         cmocka_unit_test(nothing_is_known_of_no_rows),

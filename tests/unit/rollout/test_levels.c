@@ -311,7 +311,7 @@ static void compare(const char *kind, double temperature, const char *rows,
         static const double costs[] = {2, 0, 1, NAN};
 
         assert_int_equal(steps[i].level, own[i % 4]);
-        assert_int_equal(steps[i].fate,
+        assert_int_equal(steps[i].outcome,
                          i % 4 == 3 ? SR1__BRANCH_UNPARSED : SR1__BRANCH_COMPARED);
         for (int32_t k = 0; k < SR1_THINKING_LEVELS; k++) {
             if (i % 4 == 3) {
@@ -327,8 +327,8 @@ static void compare(const char *kind, double temperature, const char *rows,
             assert_true(steps[i].costs[own[i % 4]] == costs[i % 4]);
     }
     assert_true(seen.of_rollout < 1e-5);
-    assert_int_equal(stats.fates[SR1__BRANCH_COMPARED], GROUP * 3);
-    assert_int_equal(stats.fates[SR1__BRANCH_UNPARSED], GROUP);
+    assert_int_equal(stats.outcomes[SR1__BRANCH_COMPARED], GROUP * 3);
+    assert_int_equal(stats.outcomes[SR1__BRANCH_UNPARSED], GROUP);
     if (!prompts)
         assert_true(stats.tokens_fed * 4 < stats.tokens_alone);
     for (int32_t i = 0; i < GROUP; i++)
@@ -393,7 +393,7 @@ static void tags_may_be_cut_anywhere(void **state)
     o.look = look_at_text;
     o.user = &x;
     OK(sr1__rollout_level_branches(r, &t, 1, NULL, &o, &step, NULL));
-    assert_int_equal(step.fate, SR1__BRANCH_COMPARED);
+    assert_int_equal(step.outcome, SR1__BRANCH_COMPARED);
     assert_string_equal(x.of[0], "<level>1</level><action> so tower");
     assert_string_equal(x.of[1], "<level>2</level><think> well</think><action> so tower");
     assert_string_equal(x.of[2], "<level>3</level><think> so</think><action> so tower");
@@ -431,7 +431,7 @@ static void the_format_is_that_of_the_step(void **state)
     o.user = &x;
     o.thought = "Rome is so well";
     OK(sr1__rollout_level_branches(r, &t, 1, NULL, &o, &step, NULL));
-    assert_int_equal(step.fate, SR1__BRANCH_COMPARED);
+    assert_int_equal(step.outcome, SR1__BRANCH_COMPARED);
     assert_string_equal(x.of[0], "\n<level>1</level>\n<think>Rome is so well</think>\n"
                                  "<action> tower");
     assert_true(strstr(x.of[1], "\n<level>2</level><think>") == x.of[1]);
@@ -458,8 +458,8 @@ static sr1_status fate_of(sr1_rollout *r, sr1_trajectory *t, const uint8_t *want
         o.max_tokens[k] = max_tokens;
     st = sr1__rollout_level_branches(r, &t, 1, wanted, &o, steps, &stats);
     if (st == SR1_OK) {
-        *fate = steps[0].fate;
-        assert_int_equal(stats.fates[*fate], wanted && !wanted[0] ? 4 : 3);
+        *fate = steps[0].outcome;
+        assert_int_equal(stats.outcomes[*fate], wanted && !wanted[0] ? 4 : 3);
         for (int k = 0; k < SR1_THINKING_LEVELS; k++)
             assert_true(isnan(steps[0].confidences[k]) == (*fate != 0));
     }
@@ -529,11 +529,11 @@ static void a_step_without_room_is_no_failure(void **state)
             o.look = NULL;
             o.prompts = prompts;
             OK(sr1__rollout_level_branches(r, &t, 1, NULL, &o, &step, &stats));
-            assert_int_equal(stats.fates[SR1__BRANCH_COMPARED] +
-                                 stats.fates[SR1__BRANCH_CONTEXT_FULL],
+            assert_int_equal(stats.outcomes[SR1__BRANCH_COMPARED] +
+                                 stats.outcomes[SR1__BRANCH_CONTEXT_FULL],
                              1);
             if (prompts)
-                assert_int_equal(step.fate, SR1__BRANCH_CONTEXT_FULL);
+                assert_int_equal(step.outcome, SR1__BRANCH_CONTEXT_FULL);
         }
         sr1_trajectory_free(t);
         sr1_rollout_free(r);

@@ -201,6 +201,30 @@ static void a_search_that_hangs_is_given_up(void **state)
     }
 }
 
+/* The one thread hangs: what waits in the queue is as late as what hangs. */
+static void the_time_in_the_queue_counts(void **state)
+{
+    sr1_query q = tiny_query("Where?");
+    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = N, .seed = 5};
+    sr1_trajectory *t[N];
+    sr1_rollout *r;
+    struct gate g;
+
+    (void)state;
+    gate_init(&g);
+    r = tiny_rollout(
+        tiny_config("searcher", "search_deadline=0.2", "search_concurrency=1", NULL),
+        gated_engine(&g, SLOW));
+    OK(sr1_rollout_generate(r, &q, 1, &o, t));
+    for (size_t i = 0; i < N; i++)
+        assert_int_equal(search_status(t[i]), SR1_ACTION_TIMEOUT);
+    assert_int_equal(g.calls, 1);
+    tiny_free_all(t, N);
+    sr1_rollout_free(r);
+    gate_set(&g, &g.open);
+    wait_for(&g, &g.destroyed);
+}
+
 static sr1_status give_up(void *user, int64_t done, int64_t total, int64_t tokens)
 {
     int *asked = user;
@@ -539,6 +563,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slow_search_delays_its_own_row_only),
         cmocka_unit_test(a_search_that_hangs_is_given_up),
+        cmocka_unit_test(the_time_in_the_queue_counts),
         cmocka_unit_test(a_rollout_that_only_waits_can_be_stopped),
         cmocka_unit_test(searches_gather_and_nothing_else_changes),
         cmocka_unit_test(those_of_an_engine_that_waits_gather_too),

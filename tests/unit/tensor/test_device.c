@@ -131,6 +131,18 @@ static void room_and_products_of_the_cpu(void **state)
     assert_int_equal(full, 1); /* lowered: tests/unit/encoder/test_scorer.c */
 }
 
+/* What has no kernel of fixed order is refused by name once it is asked for. */
+static void determinism_is_asked_for(void **state)
+{
+    (void)state;
+    assert_int_equal(sr1__torch_determinism_get(), 0);
+    OK(sr1__torch_determinism(1));
+    assert_int_equal(sr1__torch_determinism_get(), 1);
+    assert_string_equal(getenv("CUBLAS_WORKSPACE_CONFIG"), ":4096:8");
+    OK(sr1__torch_determinism(0));
+    assert_int_equal(sr1__torch_determinism_get(), 0);
+}
+
 /* libtorch fixes its devices at the first backward pass. */
 static void cuda_comes_before_training(void **state)
 {
@@ -161,6 +173,7 @@ int main(void)
         cmocka_unit_test(automatic_says_why_it_is_the_cpu),
         cmocka_unit_test(automatic_is_the_cpu_without_a_device),
         cmocka_unit_test(room_and_products_of_the_cpu),
+        cmocka_unit_test(determinism_is_asked_for),
         cmocka_unit_test(cuda_comes_before_training),
     };
 

@@ -244,6 +244,43 @@ static void rewards_without_problems_are_refused(void **state)
     sr1_config_free(c);
 }
 
+/* Rows as APPS is published, the second of which has no tests. */
+static sr1_status open_published(sr1_trainer **out, const char *id_field)
+{
+    static const char rows[] =
+        "{\"problem_id\": 7, \"question\": \"Print 2.\", \"solutions\": \"\", "
+        "\"input_output\": \"{\\\"inputs\\\": [\\\"1\\\\n\\\"], "
+        "\\\"outputs\\\": [\\\"2\\\\n\\\"]}\", \"difficulty\": \"interview\", "
+        "\"starter_code\": \"\", \"url\": \"\"}\n"
+        "{\"problem_id\": 8, \"question\": \"Print 3.\", \"solutions\": \"\", "
+        "\"input_output\": \"\", \"difficulty\": \"interview\", "
+        "\"starter_code\": \"\", \"url\": \"\"}\n";
+    const char *path = scratch_file("apps.jsonl", rows, 0);
+    sr1_config *c = tiny_config("critic", "environment=none", "protocol=search-r1",
+                                "rewards=execution", "answers_optional=true", id_field,
+                                "sandbox_url=http://127.0.0.1:9", NULL);
+    sr1_status st;
+
+    OK(sr1_config_set(c, "code_problems", path));
+    OK(sr1_config_set(c, "train_file", path));
+    st = sr1_trainer_new(out, c, NULL);
+    sr1_config_free(c);
+    return st;
+}
+
+/* Both are known before the first step, not when the row's step comes. */
+static void questions_have_a_problem_with_tests(void **state)
+{
+    sr1_trainer *tr = NULL;
+
+    (void)state;
+    OK(open_published(&tr, "id_field=problem_id"));
+    assert_int_equal(sr1_dataset_count(tr->train), 1);
+    sr1_trainer_free(tr);
+    tr = NULL;
+    REFUSED(open_published(&tr, "id_field=difficulty"), SR1_E_CONFIG, "set id_field");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +289,7 @@ int main(void)
         cmocka_unit_test(a_trajectory_is_told_of_while_others_are_made),
         cmocka_unit_test(an_outage_of_the_sandbox_teaches_nothing),
         cmocka_unit_test(rewards_without_problems_are_refused),
+        cmocka_unit_test(questions_have_a_problem_with_tests),
     };
 
     return cmocka_run_group_tests(tests, make, scratch_remove);

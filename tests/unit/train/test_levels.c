@@ -86,7 +86,7 @@ static double thinking_advantage(const struct sr1__level_branch_step *s, double 
 {
     double c[LEVELS];
 
-    if (s->fate != SR1__BRANCH_COMPARED)
+    if (s->outcome != SR1__BRANCH_COMPARED)
         return 0;
     for (int k = 0; k < LEVELS; k++)
         c[k] = s->confidences[k] + 0.5 * (0.5 - s->costs[k] / 3);
@@ -134,7 +134,7 @@ static size_t by_the_formula(const char *a_key, const char *b_key, sr1_step_repo
     for (size_t i = 0; i < GROUP; i++)
         turns += (size_t)sr1_trajectory_turn_count(t[i]);
     for (size_t u = 0; u < turns; u++) {
-        compared += steps[u].fate == SR1__BRANCH_COMPARED;
+        compared += steps[u].outcome == SR1__BRANCH_COMPARED;
         used[steps[u].level >= 0 ? steps[u].level : 0] += steps[u].level >= 0;
         total += steps[u].level >= 0;
     }

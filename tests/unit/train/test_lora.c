@@ -4,6 +4,8 @@
 
 #include <searchr1/ext/model_details.h>
 
+#include <searchr1/ext/tokenizer.h>
+
 #include "tensor/model/adapter.h"
 
 static void run_cut(sr1_config *c)
@@ -252,8 +254,10 @@ static void settings_are_refused_by_name(void **state)
     sr1_config *c;
 
     (void)state;
-    refused(RUN("no", "lora_rank=2", "advantage=gae"), SR1_E_CONFIG,
-            "lora_rank does not go with advantage gae");
+    refused(RUN("no", "critic_lora_rank=2"), SR1_E_CONFIG,
+            "critic_lora_rank does not go with advantage grpo");
+    refused(RUN("no", "critic_lora_rank=2", "advantage=gae", "critic_lora_targets=x"),
+            SR1_E_UNSUPPORTED, "critic_lora_targets: 'x' is no layer");
     refused(RUN("no", "lora_rank=2", "lora_targets=q_proj,lm_head"), SR1_E_UNSUPPORTED,
             "lora_targets: 'lm_head' is no layer");
     c = RUN("no", "lora_targets=head");
@@ -268,11 +272,295 @@ static void settings_are_refused_by_name(void **state)
             "lora_alpha is not that of the adapter");
     refused(RUN("no", folder, "lora_rank=3", "lora_targets=q_proj"), SR1_E_CONFIG,
             "lora_targets is not that of the adapter");
-    snprintf(folder, sizeof folder, "critic_model=%s", scratch_path("whole-0/model"));
-    refused(RUN("no", folder, "advantage=gae"), SR1_E_UNSUPPORTED,
-            "critic: a critic cannot begin with an adapter");
     REFUSED(sr1_trainer_resume(&tr, scratch_path("whole-0"), &o), SR1_E_CONFIG,
             "key 'lora_rank' cannot change when a run goes on: the checkpoint holds");
+}
+
+/* ---- dropout ---- */
+
+static void dropout_is_resumed_and_cut_to_the_bit(void **state)
+{
+    static const char *const cut[] = {"workers=2", "micro_batch_tokens=40"};
+    json_t *rows, *plain, *other, *config = NULL;
+    char folder[600];
+
+    (void)state;
+    run_whole(RUN("drops", "lora_rank=3", "lora_dropout=0.3", "workers=1"));
+    run_cut(RUN("drops-cut", "lora_rank=3", "lora_dropout=0.3", "workers=1"));
+    go_on("drops-cut");
+    same_lora_run("drops", "drops-cut");
+    rows = metrics("drops");
+    plain = metrics("whole-0");
+    assert_true(metric(rows, 0, "grad_norm") != metric(plain, 0, "grad_norm"));
+    for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) { /* the same masks */
+        char name[32];
+
+        snprintf(name, sizeof name, "drops-%zu", i);
+        run_whole(RUN(name, "lora_rank=3", "lora_dropout=0.3", "max_steps=2", cut[i]));
+        other = metrics(name);
+        tiny_near(metric(other, 1, "grad_norm") / metric(rows, 1, "grad_norm"), 1.0,
+                  1e-3);
+        json_decref(other);
+    }
+    OK(sr1__json_load(&config, scratch_path("drops/model/adapter_config.json"), 0));
+    tiny_near(json_number_value(json_object_get(config, "lora_dropout")), 0.3, 1e-12);
+    json_decref(config);
+    /* Neither log-probs of the rollout nor the reference's have any: their KL is 0 where
+     * an adapter is trained further, whose B is not 0. */
+    snprintf(folder, sizeof folder, "model_name_or_path=%s", scratch_path("drops/model"));
+    run_whole(RUN("drops-on", "lora_rank=3", "lora_dropout=0.5", "max_steps=1",
+                  "kl_in=reward", "beta=0.01", folder));
+    other = metrics("drops-on");
+    tiny_near(metric(other, 0, "critic/kl"), 0.0, 1e-6);
+    assert_true(metric(other, 0, "training/rollout_probs_diff_mean") > 1e-4);
+    json_decref(other);
+    json_decref(plain);
+    json_decref(rows);
+}
+
+/* ---- critics ---- */
+
+static const char critic_file[] = "checkpoints/step-6/critic/adapter_model.safetensors";
+
+static void a_critic_learns_by_an_adapter(void **state)
+{
+    sr1_trainer *tr = open_trainer(RUN("critic", "advantage=gae", "lora_rank=3",
+                                       "critic_lora_rank=2", "kl_in=reward", "beta=0.01",
+                                       "workers=1", "critic_learning_rate=0.01"));
+    sr1_model *base = open_model("model", "fp32");
+    const sr1_model *critic = tr->critics[0];
+    double first = 0, last = 0;
+    json_t *rows;
+
+    (void)state;
+    assert_int_equal(critic->adapter->config.rank, 2);
+    assert_int_equal(critic->n_params, critic->adapter->n_lora + 2); /* with the head */
+    assert_ptr_equal(sr1__shim_data(critic->leaves[0].tensor), /* one base for both */
+                     sr1__shim_data(tr->model->leaves[0].tensor));
+    OK(sr1_trainer_run(tr, NULL));
+    same_leaves(base, tr->model);
+    rows = metrics("critic");
+    first = metric(rows, 0, "critic/vf_loss");
+    last = metric(rows, json_array_size(rows) - 1, "critic/vf_loss");
+    print_message("value loss: %.4f first, %.4f last\n", first, last);
+    assert_true(last < first);
+    json_decref(rows);
+    assert_true(is_in("critic", critic_file));
+    assert_false(is_in("critic", "checkpoints/step-6/critic/model.safetensors"));
+    sr1_model_free(base);
+    sr1_trainer_free(tr);
+}
+
+/* Policy and critic each by an adapter or whole, from the policy or a folder. */
+static void critics_go_on_to_the_bit(void **state)
+{
+    static const char *const rows[][4] = {
+        {"lora_rank=3", "critic_lora_rank=2", "dtype=fp32", "workers=2"},
+        {"lora_rank=0", "critic_lora_rank=2", "dtype=fp32", "lora_dropout=0.2"},
+        {"lora_rank=3", "critic_lora_rank=0", "dtype=fp32", "workers=1"},
+        {"lora_rank=3", "critic_lora_rank=2", "dtype=bf16", "workers=1"},
+        {"lora_rank=3", "critic_lora_rank=2", "dtype=fp32", NULL},
+    };
+    char own[600];
+
+    (void)state;
+    snprintf(own, sizeof own, "critic_model=%s", scratch_path("whole-0/model"));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char whole[32], cut[32];
+        const char *last = rows[i][3] ? rows[i][3] : own; /* a critic from an adapter */
+
+        snprintf(whole, sizeof whole, "ppo-%zu", i);
+        snprintf(cut, sizeof cut, "ppo-cut-%zu", i);
+        run_whole(RUN(whole, "advantage=gae", rows[i][0], rows[i][1], rows[i][2], last));
+        run_cut(RUN(cut, "advantage=gae", rows[i][0], rows[i][1], rows[i][2], last));
+        go_on(cut);
+        same_journals(whole, cut);
+        same_file(whole, cut,
+                  strcmp(rows[i][1], "critic_lora_rank=0") == 0
+                      ? "checkpoints/step-6/critic/model.safetensors"
+                      : critic_file);
+    }
+}
+
+/* A saved critic is a critic: its adapter and head on the base. */
+static void a_critics_folder_is_a_critic(void **state)
+{
+    sr1_model *critic = open_model("critic/checkpoints/step-6/critic", "fp32");
+
+    (void)state;
+    assert_non_null(critic->value_head);
+    assert_null(critic->head);
+    assert_int_equal(sr1_model_info(critic, SR1_MODEL_LORA_RANK), 2);
+    sr1_model_free(critic);
+}
+
+/* ---- bases ---- */
+
+static void move(const char *from, const char *to)
+{
+    char a[600];
+
+    snprintf(a, sizeof a, "%s", scratch_path(from));
+    OK(sr1__rename_dir(a, scratch_path(to)));
+}
+
+static sr1_status resume_with(const char *run, const char *pair)
+{
+    sr1_resume_options o = {.struct_size = sizeof o, .pairs = &pair, .n_pairs = 1};
+    sr1_trainer *tr = NULL;
+    sr1_status st = sr1_trainer_resume(&tr, scratch_path(run), &o);
+
+    if (st == SR1_OK)
+        st = sr1_trainer_run(tr, NULL);
+    sr1_trainer_free(tr);
+    return st;
+}
+
+static const char *base_pair(const char *folder)
+{
+    static char pairs[2][600];
+    static unsigned next;
+    char *p = pairs[next++ % 2];
+
+    snprintf(p, sizeof pairs[0], "model_name_or_path=%s", scratch_path(folder));
+    return p;
+}
+
+/* Of the same shape, with one weight that differs. */
+static void make_other_base(const char *name)
+{
+    sr1_model *m;
+
+    tiny_model(name, TINY_SEARCHER, 9);
+    m = open_model(name, "fp32");
+    ((float *)sr1__shim_data(m->leaves[3].tensor))[0] += 0.5f;
+    OK(sr1_model_save(m, scratch_path(name)));
+    sr1_model_free(m);
+}
+
+static void a_run_goes_on_with_its_base_alone(void **state)
+{
+    sr1_config *c = NULL;
+    sr1_rollout *r = NULL;
+    sr1_model *m = NULL;
+
+    (void)state;
+    tiny_model("base", TINY_SEARCHER, 9);
+    run_whole(RUN("stays", "lora_rank=3", base_pair("base")));
+    run_cut(RUN("moves", "lora_rank=3", base_pair("base")));
+    move("base", "moved");
+    make_other_base("other");
+    REFUSED(sr1_model_open(&m, scratch_path("moves/checkpoints/step-2/model"), NULL),
+            SR1_E_NOT_FOUND, "name the base's folder as base_model_name_or_path");
+    REFUSED(resume_with("moves", base_pair("other")), SR1_E_CONFIG,
+            "other is not the base that the adapter was trained on: its weights differ");
+    OK(sr1_config_new(&c));
+    OK(sr1_config_load_run(c, scratch_path("moves")));
+    OK(sr1_config_set(c, "base_model_name_or_path", scratch_path("moved")));
+    OK(sr1_rollout_new(&r, c, NULL, NULL, NULL));
+    sr1_rollout_free(r);
+    sr1_config_free(c);
+    OK(resume_with("moves", base_pair("moved")));
+    same_file("stays", "moves", "model/adapter_model.safetensors");
+}
+
+/* A run and its base that move together are found by the run's own record, also where an
+ * adapter of a run was trained further. */
+static void a_run_that_moved_with_its_base_is_opened(void **state)
+{
+    static const char *const folders[] = {
+        "new/first/model", "new/first/checkpoints/step-2/model", "new/second/model"};
+
+    (void)state;
+    OK(sr1__dir_make(scratch_path("old")));
+    tiny_model("old/base", TINY_SEARCHER, 9);
+    run_whole(RUN("old/first", "lora_rank=3", "max_steps=2", base_pair("old/base")));
+    run_whole(
+        RUN("old/second", "lora_rank=3", "max_steps=1", base_pair("old/first/model")));
+    move("old", "new");
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        sr1_model_free(open_model(folders[i], "fp32"));
+}
+
+/* ---- the files beside the weights ---- */
+
+static void write_file(const char *folder, const char *name, const char *text)
+{
+    char path[200];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    (void)scratch_file(path, text, 0);
+}
+
+static int stops_at(const sr1_tokenizer *t, int32_t id)
+{
+    size_t n;
+    const int32_t *ids = sr1_tokenizer_stop_ids(t, &n);
+
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] == id)
+            return 1;
+    return 0;
+}
+
+/* Open the tokenizer of the adapter "lean", note whether 40 and 50 are stop ids, and save
+ * it to "lean-saved". */
+static void read_lean(int stops[2])
+{
+    sr1_tokenizer *t = NULL;
+
+    OK(sr1_tokenizer_open(&t, scratch_path("lean")));
+    stops[0] = stops_at(t, 40);
+    stops[1] = stops_at(t, 50);
+    OK(sr1__dir_make(scratch_path("lean-saved")));
+    OK(sr1_tokenizer_save(t, scratch_path("lean-saved")));
+    sr1_tokenizer_free(t);
+}
+
+static void copy_file(const char *from, const char *to, const char *name)
+{
+    size_t n;
+    char *text = slurp(from, name, &n), path[200];
+
+    snprintf(path, sizeof path, "%s/%s", to, name);
+    (void)scratch_file(path, text, n);
+    sr1_free(text);
+}
+
+static void an_adapter_takes_what_it_lacks_from_its_base(void **state)
+{
+    struct sr1__lora_config config = {2, 4.0, 0, 1u << SR1__LORA_Q};
+    int stops[2];
+
+    (void)state;
+    tiny_model("fat", TINY_SEARCHER, 9);
+    OK(sr1__dir_make(scratch_path("lean")));
+    OK(sr1__lora_config_save(&config, scratch_path("fat"), scratch_path("lean")));
+    write_file("fat", "generation_config.json", "{\"eos_token_id\": [40]}");
+    read_lean(stops); /* all is the base's */
+    assert_true(stops[0]);
+    assert_true(is_in("lean-saved", "tokenizer.json"));
+    assert_true(is_in("lean-saved", "generation_config.json"));
+    copy_file("fat", "lean", "tokenizer.json");
+    read_lean(stops); /* a tokenizer of its own; the stop ids are the base's, */
+    assert_true(stops[0]);
+    assert_true(is_in("lean-saved", "chat_template.jinja")); /* and the template */
+    assert_false(is_in("lean-saved", "tokenizer_config.json"));
+    copy_file("fat", "lean", "tokenizer_config.json");
+    read_lean(stops); /* unless it has one */
+    assert_false(is_in("lean-saved", "chat_template.jinja"));
+    OK(sr1__file_remove(scratch_path("fat"), "generation_config.json"));
+    write_file("fat", "config.json", "{\"eos_token_id\": 50}");
+    read_lean(stops);
+    assert_true(stops[1] && !stops[0]);
+    write_file("lean", "generation_config.json", "{\"eos_token_id\": [40]}");
+    read_lean(stops); /* its own before the base's */
+    assert_true(stops[0] && !stops[1]);
+    OK(sr1__dir_remove(scratch_path("fat")));
+    read_lean(stops); /* with a tokenizer of its own it needs no base */
+    OK(sr1__file_remove(scratch_path("lean"), "tokenizer.json"));
+    REFUSED(sr1_tokenizer_open(&(sr1_tokenizer *){NULL}, scratch_path("lean")),
+            SR1_E_NOT_FOUND, "lean holds no tokenizer.json");
 }
 
 /* A checkpoint whose adapter was put in the place of another. */
@@ -305,6 +593,13 @@ int main(void)
         cmocka_unit_test(so_is_an_adapter_of_other_settings),
         cmocka_unit_test(imitation_trains_an_adapter),
         cmocka_unit_test(a_run_is_a_policy_with_its_adapter),
+        cmocka_unit_test(dropout_is_resumed_and_cut_to_the_bit),
+        cmocka_unit_test(a_critic_learns_by_an_adapter),
+        cmocka_unit_test(critics_go_on_to_the_bit),
+        cmocka_unit_test(a_critics_folder_is_a_critic),
+        cmocka_unit_test(a_run_goes_on_with_its_base_alone),
+        cmocka_unit_test(a_run_that_moved_with_its_base_is_opened),
+        cmocka_unit_test(an_adapter_takes_what_it_lacks_from_its_base),
         cmocka_unit_test(settings_are_refused_by_name),
         cmocka_unit_test(another_adapter_is_not_gone_on_with),
     };

@@ -45,6 +45,22 @@ static void warming_up_leaves_the_policy_alone(void **state)
     json_decref(rows);
 }
 
+/* Of six steps the policy learns in three, the first two of them at rising rates. */
+static void the_policys_rate_rises_after_it(void **state)
+{
+    json_t *rows;
+
+    (void)state;
+    run_whole(PPO("late", "critic_warmup=3", "warmup_steps=2", "learning_rate=3e-3",
+                  "lr_schedule=linear"));
+    rows = metrics("late");
+    for (size_t i = 0; i < 3; i++)
+        tiny_near(metric(rows, 3 + i, "actor/lr"), 1e-3 * (double)(i + 1), 1e-9);
+    tiny_near(metric(rows, 0, "critic/lr"), 1e-3 / 3, 1e-9);
+    tiny_near(metric(rows, 5, "critic/lr"), 0.25e-3, 1e-9); /* its own six steps */
+    json_decref(rows);
+}
+
 static void nor_does_its_entropy_bonus_move(void **state)
 {
     json_t *rows;
@@ -190,6 +206,10 @@ static void keys_are_checked(void **state)
     REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG,
             "kl_in reward does not go with advantage gdpo");
     sr1_config_free(c);
+    c = PPO("bad", "skip_zero_variance_groups=true");
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG,
+            "skip_zero_variance_groups does not go with advantage gae");
+    sr1_config_free(c);
     /* at the end of the first step 0.2 times 2 questions times 4 would be above it */
     c = PPO("bad", "kl_controller=adaptive", "kl_horizon=1.5");
     REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, "kl_horizon");
@@ -235,6 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_critic_learns_what_is_to_come),
         cmocka_unit_test(warming_up_leaves_the_policy_alone),
+        cmocka_unit_test(the_policys_rate_rises_after_it),
         cmocka_unit_test(nor_does_its_entropy_bonus_move),
         cmocka_unit_test(only_a_critic_is_waited_for),
         cmocka_unit_test(resuming_equals_never_stopping),

@@ -404,6 +404,31 @@ static void batches_are_of_one_length(void **state)
     tiny_free_all(t, 12);
 }
 
+/* ---- groups ---- */
+
+/* The samples of q2 are all worth the same; those of q1, of the same words, are not. */
+static void rows_of_one_prompt_are_groups_of_their_own(void **state)
+{
+    sr1_query q[] = {tiny_query("Where?"), tiny_query("Where?")};
+    sr1_trainer *tr = with_reward(open_trainer(ASKED("one-prompt", "beta=0")));
+    sr1_step_report r = {.struct_size = sizeof r};
+    sr1_trajectory *t[8];
+
+    (void)state;
+    q[0].id = "q1";
+    q[1].id = "q2";
+    OK(sr1_trainer_train_step(tr, q, 2, 4, &r, t));
+    assert_int_equal(step_metric(&r, "training/zero_variance_groups"), 1);
+    for (size_t i = 0; i < 8; i++) {
+        assert_int_equal(sr1_trajectory_group_key(t[i]) == sr1_trajectory_group_key(t[0]),
+                         i < 4);
+        assert_true(i < 4 || sr1_trajectory_advantage(t[i]) == 0.0);
+    }
+    tiny_near(sr1_trajectory_advantage(t[1]), -sr1_trajectory_advantage(t[2]), 1e-12);
+    tiny_free_all(t, 8);
+    sr1_trainer_free(tr);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -419,6 +444,7 @@ int main(void)
         cmocka_unit_test(keys_that_contradict_are_refused),
         cmocka_unit_test(rewards_count_where_they_were_earned),
         cmocka_unit_test(batches_are_of_one_length),
+        cmocka_unit_test(rows_of_one_prompt_are_groups_of_their_own),
         cmocka_unit_test(tiny_nothing_leaks),
     };
 

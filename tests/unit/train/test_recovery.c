@@ -316,6 +316,7 @@ static const char *write_questions(const char *name, const char *gold)
 static void only_a_run_that_was_good_enough_is_over(void **state)
 {
     char none[600], all[600];
+    sr1_run_plan plan = {.struct_size = sizeof plan};
     sr1_trainer *tr = NULL;
 
     (void)state;
@@ -336,7 +337,13 @@ static void only_a_run_that_was_good_enough_is_over(void **state)
     OK(resume(&tr, "good", "max_steps=4", NULL));
     assert_int_equal(sr1_trainer_steps_planned(tr), 1);
     sr1_trainer_free(tr);
+    OK(resume(&tr, "good", NULL, NULL));
+    OK(sr1_trainer_plan(tr, &plan));
+    assert_true(plan.reached_exact_match > 0.5);
+    sr1_trainer_free(tr);
     OK(resume(&tr, "good", "stop_at_exact_match=0", NULL));
+    OK(sr1_trainer_plan(tr, &plan));
+    assert_true(plan.reached_exact_match == 0);
     assert_int_equal(sr1_trainer_steps_planned(tr), 6);
     sr1_trainer_free(tr);
 }
@@ -619,6 +626,76 @@ static void a_run_killed_as_it_begins_may_begin_again(void **state)
     run_whole(RUN("nipped", "max_steps=1"));
 }
 
+/* ---- a record that fails ---- */
+
+static sr1_status fail_validation(void *user, int64_t step, const sr1_evaluation *e)
+{
+    (void)e;
+    return step == *(const int64_t *)user
+               ? sr1_set_error(SR1_E_IO, "the figures have nowhere to go")
+               : SR1_OK;
+}
+
+#define VALIDATED(name)                                                                  \
+    RUN(name, "update_times=1", "validation_split=0.3", "validate_interval=2",           \
+        "save_interval=3")
+
+/* The step's metrics and trajectories are kept, and its validation is made first where
+ * the run goes on; after the last step too. */
+static void a_validation_that_failed_is_made_up_for(void **state)
+{
+    (void)state;
+    run_whole(VALIDATED("unbroken"));
+    for (int64_t at = 4; at <= 6; at += 2) {
+        sr1_run_callbacks cb = {
+            .struct_size = sizeof cb, .validation = fail_validation, .user = &at};
+        const char *run = at == 4 ? "broken-4" : "broken-6";
+        sr1_trainer *tr = open_trainer(VALIDATED(run));
+        json_t *rows;
+
+        REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "nowhere to go");
+        sr1_trainer_free(tr);
+        rows = metrics(run);
+        assert_int_equal(json_array_size(rows), at);
+        assert_true(metric(rows, (size_t)at - 1, "step") == (double)at);
+        assert_null(
+            json_object_get(json_array_get(rows, (size_t)at - 1), "val/exact_match"));
+        json_decref(rows);
+        for (int again = 0; again < 2; again++) { /* it fails once more */
+            tr = NULL;
+            OK(resume(&tr, run, NULL, NULL));
+            assert_int_equal(sr1_trainer_steps_done(tr), at);
+            if (again)
+                OK(sr1_trainer_run(tr, NULL));
+            else
+                REFUSED(sr1_trainer_run(tr, &cb), SR1_E_IO, "nowhere to go");
+            sr1_trainer_free(tr);
+        }
+        same_run("unbroken", run);
+    }
+}
+
+/* The epochs of fewer rows are over: how long the run is to be has to be said. */
+static void fewer_rows_are_named_as_the_cause(void **state)
+{
+    char fewer[600];
+    const char *pairs[] = {fewer, "max_steps=9"};
+    sr1_resume_options o = {.struct_size = sizeof o, .pairs = pairs, .n_pairs = 1};
+    sr1_trainer *tr = NULL;
+
+    (void)state;
+    run_whole(RUN("epochs", "update_times=1", "max_steps=0", "num_epochs=2"));
+    snprintf(fewer, sizeof fewer, "train_file=%s", tiny_questions("fewer.jsonl", 3));
+    REFUSED(sr1_trainer_resume(&tr, scratch_path("epochs"), &o), SR1_E_CONFIG,
+            "the run is at step 8, and the 3 rows of train_file now make 4 steps; give "
+            "max_steps of more than 8");
+    o.n_pairs = 2;
+    OK(sr1_trainer_resume(&tr, scratch_path("epochs"), &o));
+    assert_int_equal(sr1_trainer_steps_planned(tr), 9);
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -632,6 +709,8 @@ int main(void)
         cmocka_unit_test(a_run_that_went_on_is_the_policy_of_its_newest_step),
         cmocka_unit_test(only_a_run_that_was_good_enough_is_over),
         cmocka_unit_test(each_validation_is_written_down),
+        cmocka_unit_test(a_validation_that_failed_is_made_up_for),
+        cmocka_unit_test(fewer_rows_are_named_as_the_cause),
         cmocka_unit_test(other_rows_are_refused_unless_given),
         cmocka_unit_test(rows_given_once_need_not_be_given_again),
         cmocka_unit_test(lost_steps_are_told_of),

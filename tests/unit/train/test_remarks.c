@@ -46,7 +46,8 @@ static void a_warmup_beyond_the_run_is_told_of(void **state)
     const char *text = said(SHORT("warm", "warmup_steps=3", "beta=0"));
 
     (void)state;
-    assert_non_null(strstr(text, "warmup_steps is 3 and the run has 2 steps"));
+    assert_non_null(
+        strstr(text, "warmup_steps is 3 and the run trains the policy in 2 steps"));
     assert_null(
         strstr(said(SHORT("warmed", "warmup_steps=2", "beta=0")), "warmup_steps"));
     assert_null(strstr(said(SHORT("ratio", "warmup_ratio=1", "beta=0")), "warmup_steps"));

@@ -4,6 +4,7 @@
 
 struct counter {
     size_t scored, turns; /* trajectories */
+    size_t calls;         /* of score */
 };
 
 static sr1_status count_scored(void *self, const sr1_trajectory *const *t, size_t n,
@@ -14,6 +15,7 @@ static sr1_status count_scored(void *self, const sr1_trajectory *const *t, size_
     for (size_t i = 0; i < n; i++)
         out[i] = (double)(sr1_trajectory_policy_count(t[i]) % 3);
     c->scored += n;
+    c->calls++;
     return SR1_OK;
 }
 
@@ -86,7 +88,8 @@ static void further_rounds_are_scored_once(void **state)
     assert_int_equal(turn.turns, n);
 }
 
-/* Of each question's greedy rollout the whole, and nothing turn by turn. */
+/* Of each question's greedy rollout the whole, and nothing turn by turn; those of a step
+ * together, so that a reward that asks a server does so once. */
 static void greedy_rollouts_are_scored_once(void **state)
 {
     struct counter outcome, turn;
@@ -96,6 +99,7 @@ static void greedy_rollouts_are_scored_once(void **state)
     assert_int_equal(outcome.scored, n + n / 4);
     assert_int_equal(turn.scored, n + n / 4);
     assert_int_equal(turn.turns, n);
+    assert_int_equal(outcome.calls, 2 * ((n / 4 + 1) / 2)); /* two a step of two rows */
 }
 
 int main(void)

@@ -389,7 +389,7 @@ static void alarms_have_names_and_remedies(void **state)
         (void)metric(rows, 1, key);
         assert_non_null(strchr(sr1_alarm_text(i), ';'));
     }
-    assert_int_equal(i, 7);
+    assert_int_equal(i, 8);
     assert_null(sr1_alarm_text(i));
     json_decref(rows);
 }
@@ -703,12 +703,15 @@ static sr1_status talk_example(const char *asked, const char *thought, const cha
                                sr1_trainer **tr, sr1_trajectory **t)
 {
     char line[1000], pair[600];
+    sr1_config *c;
+    sr1_status st;
 
     snprintf(line, sizeof line, TALK, asked, thought);
     snprintf(pair, sizeof pair, "sft_file=%s", scratch_file("talk.jsonl", line, 0));
-    *tr = open_trainer(
-        tiny_config("model", "stage=sft", pair, out_pair("talk"), more, NULL));
-    return sr1__sft_example(*tr, 0, t);
+    c = tiny_config("model", "stage=sft", pair, out_pair("talk"), more, NULL);
+    st = sr1_trainer_new(tr, c, NULL);
+    sr1_config_free(c);
+    return st == SR1_OK ? sr1__sft_example(*tr, 0, t) : st;
 }
 
 /* Its ids are those of the whole conversation. */
@@ -777,11 +780,9 @@ static void conversations_of_qwen3_grow_at_their_end(void **state)
     assert_string_equal(sr1_trajectory_generated_text(t, &n), both);
     sr1_trajectory_free(t);
     sr1_trainer_free(tr);
-    t = NULL;
     REFUSED(talk_example("", "<think>why</think>", "enable_thinking=false", &tr, &t),
-            SR1_E_UNSUPPORTED, "enable_thinking");
-    assert_null(t);
-    sr1_trainer_free(tr);
+            SR1_E_UNSUPPORTED, "talk.jsonl:1: ");
+    assert_non_null(strstr(sr1_last_error(), "enable_thinking"));
     remove(scratch_path("model/chat_template.jinja"));
 }
 
@@ -814,24 +815,119 @@ static void imitation_is_learned_and_resumed(void **state)
     json_decref(b);
 }
 
-static void a_demonstration_too_long_for_the_model_is_named(void **state)
+/* No loss of it is finite any more. */
+static void poison(sr1_model *m)
 {
-    static char text[4000];
-    char line[4200], pair[600];
-    sr1_trainer *tr;
+    size_t n = (size_t)m->config.vocab_size * TINY_HIDDEN;
+    float *v = calloc(n, sizeof *v);
+
+    for (size_t i = 0; i < n; i++)
+        v[i] = NAN;
+    tiny_overwrite(m->embed, v, m->config.vocab_size);
+    free(v);
+}
+
+/* A rate that throws the weights about, and numbers that allow no update at all. */
+static void imitation_that_fails_says_so(void **state)
+{
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .note = on_note};
+    sr1_trainer *tr = open_trainer(sft_config("sft-wild", "learning_rate=1"));
+    json_t *rows;
+
+    (void)state;
+    noted[0] = '\0';
+    OK(sr1_trainer_run(tr, &cb));
+    sr1_trainer_free(tr);
+    assert_non_null(strstr(noted, "above that of a guess"));
+    assert_null(strstr(noted, "nothing was learned"));
+    rows = metrics("sft-wild");
+    assert_true(metric(rows, 5, "health/alarm_loss") == 1);
+    assert_true(metric(rows, 0, "health/alarms") == 0);
+    json_decref(rows);
+    noted[0] = '\0';
+    tr = open_trainer(sft_config("sft-nan", "beta=0"));
+    poison(tr->model);
+    OK(sr1_trainer_run(tr, &cb));
+    sr1_trainer_free(tr);
+    assert_non_null(
+        strstr(noted, "nothing was learned in 6 steps: updates were skipped"));
+}
+
+/* ---- demonstrations that no step could use ---- */
+
+#define GOOD "<answer> Paris</answer>"
+
+/* A trainer on a good demonstration and one of these words. */
+static sr1_status open_told(sr1_trainer **tr, const char *asked, const char *said,
+                            const char *run, const char *more)
+{
+    static const char told[] = "{\"question\": \"%s\", \"segments\": [{\"source\": "
+                               "\"policy\", \"text\": \"%s\"}]}\n";
+    static char text[9000];
+    char pair[600];
+    sr1_config *c;
+    sr1_status st;
+    int n = snprintf(text, sizeof text, told, "Where?", GOOD);
+
+    snprintf(text + n, sizeof text - (size_t)n, told, asked, said);
+    snprintf(pair, sizeof pair, "sft_file=%s", scratch_file("told.jsonl", text, 0));
+    c = tiny_config("model", "stage=sft", pair, out_pair(run), more, NULL);
+    st = sr1_trainer_new(tr, c, NULL);
+    sr1_config_free(c);
+    return st;
+}
+
+static void a_first_message_is_no_demonstration(void **state)
+{
+    static const char line[] =
+        "{\"messages\": [{\"role\": \"assistant\", \"content\": \"Hi\"}, {\"role\": "
+        "\"user\", \"content\": \"Where?\"}]}\n";
+    sr1_trainer *tr = NULL;
+    char pair[600];
     sr1_config *c;
 
     (void)state;
-    memset(text, 'z', sizeof text - 1);
-    snprintf(line, sizeof line,
-             "{\"question\": \"q\", \"segments\": [{\"source\": \"policy\", \"text\": "
-             "\"%s\"}]}\n",
-             text);
-    snprintf(pair, sizeof pair, "sft_file=%s", scratch_file("long.jsonl", line, 0));
-    c = tiny_config("model", "stage=sft", pair, out_pair("sft-long"), NULL);
-    tr = open_trainer(c);
-    REFUSED(sr1_trainer_run(tr, NULL), SR1_E_LIMIT, "demonstration 1");
-    sr1_trainer_free(tr);
+    snprintf(pair, sizeof pair, "sft_file=%s", scratch_file("first.jsonl", line, 0));
+    c = tiny_config("model", "stage=sft", pair, out_pair("first-message"), NULL);
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_PARSE,
+            "first.jsonl:1: nothing to learn");
+    sr1_config_free(c);
+}
+
+static void long_demonstrations_are_refused_or_left_out(void **state)
+{
+    static char zs[4000];
+    const struct {
+        const char *asked, *said, *run, *why;
+    } cases[] = {{zs, GOOD, "long-prompt", "max_prompt_tokens"},
+                 {"Where?", zs, "long-response", "the model reads at most"}};
+    sr1_trainer *tr = NULL;
+    sr1_config *all;
+
+    (void)state;
+    memset(zs, 'z', sizeof zs - 1);
+    for (size_t i = 0; i < 2; i++) {
+        REFUSED(open_told(&tr, cases[i].asked, cases[i].said, cases[i].run, "beta=0"),
+                SR1_E_LIMIT, "told.jsonl:2: ");
+        assert_non_null(strstr(sr1_last_error(), cases[i].why));
+        assert_non_null(strstr(sr1_last_error(), "filter_overlong_prompts"));
+        OK(open_told(&tr, cases[i].asked, cases[i].said, cases[i].run,
+                     "filter_overlong_prompts=true"));
+        assert_int_equal(sr1_trainer_steps_planned(tr), 1);
+        OK(sr1_trainer_run(tr, NULL));
+        sr1_trainer_free(tr);
+        tr = NULL;
+        OK(sr1_trainer_resume(&tr, scratch_path(cases[i].run), NULL));
+        sr1_trainer_free(tr);
+        tr = NULL;
+    }
+    REFUSED(open_told(&tr, "Where?", GOOD, "none", "max_prompt_tokens=1"), SR1_E_LIMIT,
+            "told.jsonl:1: ");
+    all = tiny_config("model", "stage=sft", "max_prompt_tokens=1",
+                      "filter_overlong_prompts=true", NULL);
+    OK(sr1_config_set(all, "sft_file", scratch_path("told.jsonl")));
+    REFUSED(sr1_trainer_new(&tr, all, NULL), SR1_E_CONFIG, "all 2 demonstrations");
+    sr1_config_free(all);
 }
 
 int main(void)
@@ -864,7 +960,9 @@ int main(void)
         cmocka_unit_test(words_of_the_user_end_no_message),
         cmocka_unit_test(conversations_of_qwen3_grow_at_their_end),
         cmocka_unit_test(imitation_is_learned_and_resumed),
-        cmocka_unit_test(a_demonstration_too_long_for_the_model_is_named),
+        cmocka_unit_test(imitation_that_fails_says_so),
+        cmocka_unit_test(a_first_message_is_no_demonstration),
+        cmocka_unit_test(long_demonstrations_are_refused_or_left_out),
         cmocka_unit_test(tiny_nothing_leaks),
     };
 

@@ -29,13 +29,15 @@ static void the_rate_warms_up_and_falls(void **state)
     near(sr1__schedule_rate(&s, 2), 0.75, 1e-12);
     near(sr1__schedule_rate(&s, 3), 1, 1e-12);
     near(sr1__schedule_rate(&s, 6), 1, 1e-12);
-    near(sr1__schedule_rate(&s, 12), 0.2, 1e-12);
+    near(sr1__schedule_rate(&s, 12), 0.2 + 0.8 / 6.5, 1e-12);
+    near(sr1__schedule_rate(&s, 13), 0.2, 1e-12);
     near(sr1__schedule_rate(&s, 99), 0.2, 1e-12);
-    for (int i = 7; i < 12; i++)
+    for (int i = 7; i < 13; i++)
         assert_true(sr1__schedule_rate(&s, i) < sr1__schedule_rate(&s, i - 1));
     s.shape = "cosine";
     s.decay_start = 0;
     s.warmup = 0;
+    s.total = 12;
     near(sr1__schedule_rate(&s, 6), 0.2 + 0.8 * 0.5, 1e-12);
     s.shape = "constant";
     near(sr1__schedule_rate(&s, 12), 1, 1e-12);
@@ -80,7 +82,7 @@ static void the_fall_begins_where_the_rise_ends(void **state)
     static const double linear[] = {1.0, 0.9375, 0.6875, 0.5, 0.0625, 0.0};
     static const double cosine[] = {1.0,  0.991353376181, 0.800006604859,
                                     0.55, 0.108646623819, 0.1};
-    struct sr1__schedule s = {.shape = "linear", .rate = 1, .warmup = 4, .total = 21};
+    struct sr1__schedule s = {.shape = "linear", .rate = 1, .warmup = 4, .total = 20};
 
     (void)state;
     for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
@@ -93,12 +95,48 @@ static void the_fall_begins_where_the_rise_ends(void **state)
     }
 }
 
+/* transformers' get_linear_schedule_with_warmup(0, 3), and
+ * get_cosine_schedule_with_warmup of these: no step is without a rate. */
+static void the_last_step_learns(void **state)
+{
+    static const double linear[] = {1.0, 2.0 / 3, 1.0 / 3}, cosine[] = {1.0, 0.75, 0.25};
+
+    (void)state;
+    for (int64_t i = 0; i < 3; i++) {
+        struct sr1__schedule s = {.shape = "linear", .rate = 1};
+
+        sr1__schedule_plan(&s, 3);
+        near(sr1__schedule_rate(&s, i), linear[i], 1e-12);
+        s.shape = "cosine";
+        near(sr1__schedule_rate(&s, i), cosine[i], 1e-12);
+    }
+}
+
+/* The policy's begins when critic_warmup is over. */
+static void a_schedule_may_begin_late(void **state)
+{
+    static const double rates[] = {1.0 / 3, 2.0 / 3, 1.0, 0.75, 0.5, 0.25};
+    struct sr1__schedule s = {
+        .shape = "linear", .rate = 1, .first = 5, .warmup_ratio = 0.4};
+
+    (void)state;
+    sr1__schedule_plan(&s, 11);
+    assert_int_equal(s.total, 6);
+    assert_int_equal(s.warmup, 2);
+    for (int64_t i = 0; i < 6; i++)
+        near(sr1__schedule_rate(&s, 5 + i), rates[i], 1e-12);
+    sr1__schedule_plan(&s, 4); /* it never begins */
+    assert_int_equal(s.total, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_rate_warms_up_and_falls),
         cmocka_unit_test(the_fall_begins_where_the_rise_ends),
         cmocka_unit_test(a_warmup_may_be_a_part_of_the_steps),
+        cmocka_unit_test(the_last_step_learns),
+        cmocka_unit_test(a_schedule_may_begin_late),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -324,12 +324,24 @@ static void an_adapter_reaches_the_server_merged(void **state)
     sr1_model_free(served);
     OK(sr1_trainer_save_model(tr, scratch_path("adapted")));
     sr1_trainer_free(tr);
-    tr = NULL;
+    /* A run that begins with an adapter sends that, merged, before its first step. */
     c = config_for(url, "lora_rank=2");
     snprintf(folder, sizeof folder, "model_name_or_path=%s", scratch_path("adapted"));
     OK(sr1_config_set_pair(c, folder));
-    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_CONFIG, "the server loads whole models");
-    sr1_config_free(c);
+    OK(sr1_config_set(c, "out", scratch_path("goes-on")));
+    tr = tiny_trainer(c);
+    OK(sr1_model_logits(tr->model, (int32_t[]){7}, 1, want));
+    OK(step(tr, &r, NULL));
+    assert_int_equal(server.loads, 3);
+    assert_non_null(strstr(server.loaded, "/goes-on/served\"}"));
+    served = NULL;
+    OK(sr1_model_open(&served, scratch_path("goes-on/served"), NULL));
+    assert_null(served->adapter);
+    OK(sr1_model_logits(served, (int32_t[]){7}, 1, got));
+    for (size_t i = 0; i < 384; i++)
+        tiny_near(got[i], want[i], 1e-4);
+    sr1_model_free(served);
+    sr1_trainer_free(tr);
     openai_stop(&server);
 }
 
@@ -389,6 +401,122 @@ static void the_server_is_as_it_was_at_the_checkpoint(void **state)
         sr1_trainer_free(tr);
         same_run("whole", name);
     }
+    openai_stop(&server);
+}
+
+/* ---- what a checkpoint keeps of the server's weights ---- */
+
+static sr1_config *synced_longer(const char *run)
+{
+    sr1_config *c = synced(run);
+
+    OK(sr1_config_set(c, "max_steps", "8"));
+    OK(sr1_config_set(c, "save_interval", "4"));
+    OK(sr1_config_set(c, "max_staleness", "7"));
+    return c;
+}
+
+static sr1_status stop_at_5(void *user, const sr1_step_report *r, int64_t planned)
+{
+    (void)planned;
+    if (r->step == 5)
+        sr1_trainer_stop(user);
+    return SR1_OK;
+}
+
+/* Go on with a run up to step 5, whose checkpoint is written. */
+static void resume_to_5(const char *run, const char *url)
+{
+    const char *pairs[] = {url};
+    sr1_resume_options o = {
+        .struct_size = sizeof o, .pairs = pairs, .n_pairs = url != NULL};
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .step = stop_at_5};
+    sr1_trainer *tr = NULL;
+
+    OK(sr1_trainer_resume(&tr, scratch_path(run), &o));
+    cb.user = tr;
+    REFUSED(sr1_trainer_run(tr, &cb), SR1_E_CANCELLED, "step 5 of 8");
+    sr1_trainer_free(tr);
+}
+
+static void finish_resumed(const char *run, const char *url)
+{
+    const char *pairs[] = {url};
+    sr1_resume_options o = {
+        .struct_size = sizeof o, .pairs = pairs, .n_pairs = url != NULL};
+    sr1_trainer *tr = NULL;
+
+    OK(sr1_trainer_resume(&tr, scratch_path(run), &o));
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+}
+
+/* The run is killed in step 8, after the server was given weights of step 6, and goes on
+ * from step 4, where the server had those of step 3. */
+static void a_checkpoint_after_going_on_has_the_servers_weights(void **state)
+{
+    sr1_trainer *tr;
+
+    (void)state;
+    openai_start(&server, scratch_path("searcher"));
+    run_whole(synced_longer("long"));
+    tr = open_trainer(synced_longer("killed"));
+    run_until(tr, 7);
+    sr1_trainer_free(tr);
+    resume_to_5("killed", NULL);
+    same_file("killed/checkpoints/step-4", "killed/checkpoints/step-5",
+              "served/model.safetensors");
+    same_file("killed", "killed/checkpoints/step-5", "served/model.safetensors");
+    openai_load(&server, scratch_path("searcher"));
+    finish_resumed("killed", NULL);
+    same_file("long", "killed", "model/model.safetensors");
+    openai_stop(&server);
+}
+
+/* One made while no weights were sent, or after the folder was removed. */
+static void without_served_weights_newer_ones_are_sent(void **state)
+{
+    char url[160];
+    sr1_trainer *tr;
+
+    (void)state;
+    openai_start(&server, scratch_path("searcher"));
+    snprintf(url, sizeof url, "openai_sync_url=%s/update_weights_from_disk",
+             server.http.url);
+    tr = open_trainer(synced_longer("unsent"));
+    run_until(tr, 7);
+    sr1_trainer_free(tr);
+    resume_to_5("unsent", "openai_sync_url=");
+    assert_false(sr1__path_exists(scratch_path("unsent/checkpoints/step-5/served")));
+    finish_resumed("unsent", url);
+    assert_non_null(strstr(server.loaded, "/unsent/served\"}"));
+    openai_stop(&server);
+}
+
+static sr1_status remove_served(void *user, const sr1_step_report *r, int64_t planned)
+{
+    (void)user;
+    (void)planned;
+    return r->step == 3 ? sr1__dir_remove(scratch_path("removed/served")) : SR1_OK;
+}
+
+static void a_folder_that_was_removed_ends_no_run(void **state)
+{
+    sr1_run_callbacks cb = {.struct_size = sizeof cb, .step = remove_served};
+    sr1_config *c;
+    sr1_trainer *tr;
+
+    (void)state;
+    openai_start(&server, scratch_path("searcher"));
+    c = synced_longer("removed");
+    OK(sr1_config_set(c, "openai_sync_interval", "2"));
+    OK(sr1_config_set(c, "save_interval", "3"));
+    OK(sr1_config_set(c, "max_steps", "3"));
+    tr = open_trainer(c);
+    OK(sr1_trainer_run(tr, &cb));
+    sr1_trainer_free(tr);
+    assert_true(sr1__path_exists(scratch_path("removed/checkpoints/step-3/model")));
+    assert_false(sr1__path_exists(scratch_path("removed/checkpoints/step-3/served")));
     openai_stop(&server);
 }
 
@@ -625,6 +753,9 @@ int main(void)
         cmocka_unit_test(new_weights_reach_the_server),
         cmocka_unit_test(an_adapter_reaches_the_server_merged),
         cmocka_unit_test(the_server_is_as_it_was_at_the_checkpoint),
+        cmocka_unit_test(a_checkpoint_after_going_on_has_the_servers_weights),
+        cmocka_unit_test(without_served_weights_newer_ones_are_sent),
+        cmocka_unit_test(a_folder_that_was_removed_ends_no_run),
         cmocka_unit_test(a_checkpoint_keeps_the_served_weights_alone),
         cmocka_unit_test(drift_is_that_of_all_rounds),
         cmocka_unit_test(a_run_validates_its_own_weights),

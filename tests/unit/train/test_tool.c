@@ -363,6 +363,15 @@ static void unfinished_work_never_exits_0(void **state)
     assert_false(sr1__path_exists(scratch_path("wrong")));
     assert_int_equal(CALL(recipe, out_pair("whole")), 2); /* already holds a run */
     assert_true(log_says("--resume"));
+    /* what goes on with a run that was good enough is said, and does */
+    assert_int_equal(CALL(recipe, out_pair("enough"), "stop_at_exact_match=0.01"), 0);
+    assert_int_equal(CALL("--resume", scratch_path("enough")), 0);
+    assert_true(log_says("5 steps were done before; exact match"));
+    assert_true(log_says("stop_at_exact_match=0 max_steps=N"));
+    assert_int_equal(
+        CALL("--resume", scratch_path("enough"), "stop_at_exact_match=0", "max_steps=6"),
+        0);
+    assert_true(log_says("6 steps done"));
     /* failed: 1 */
     assert_int_equal(CALL(recipe, "out=/proc/nothing"), 1);
 }

@@ -351,10 +351,14 @@ static void the_builder_can_be_looked_into(void **state)
     sr1__trajectory_builder_free(b);
 }
 
-static void group_key_is_of_the_prompt_alone(void **state)
+static void group_key_is_of_query_and_prompt(void **state)
 {
+    static const struct {
+        const char *id;
+        int32_t last;
+    } others[] = {{"train-7", 103}, {"train-8", 102}, {NULL, 102}, {"", 102}};
     struct sr1__trajectory_builder *b;
-    sr1_trajectory *t[3];
+    sr1_trajectory *t[6];
 
     (void)state;
     b = begin();
@@ -362,12 +366,19 @@ static void group_key_is_of_the_prompt_alone(void **state)
     b = begin();
     OK(sr1__trajectory_builder_policy(b, 7, -1, 0, "to", 2));
     t[1] = end(b);
-    OK(sr1__trajectory_builder_new(&b, "who?", 4, "train-7", 2));
-    OK(sr1__trajectory_builder_prompt(b, (const int32_t[]){100, 101, 103}, 3));
-    t[2] = end(b);
-    assert_true(sr1_trajectory_group_key(t[0]) == sr1_trajectory_group_key(t[1]));
-    assert_true(sr1_trajectory_group_key(t[0]) != sr1_trajectory_group_key(t[2]));
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 4; i++) {
+        const int32_t prompt[] = {100, 101, others[i].last};
+
+        OK(sr1__trajectory_builder_new(&b, "who?", 4, others[i].id, 2));
+        OK(sr1__trajectory_builder_prompt(b, prompt, 3));
+        t[2 + i] = end(b);
+    }
+    for (size_t i = 1; i < 6; i++) /* of the first: one sample; of an id-less: one more */
+        for (size_t k = 0; k < i; k++)
+            assert_int_equal(sr1_trajectory_group_key(t[i]) ==
+                                 sr1_trajectory_group_key(t[k]),
+                             (i == 1 && k == 0) || (i == 5 && k == 4));
+    for (size_t i = 0; i < 6; i++)
         sr1_trajectory_free(t[i]);
 }
 
@@ -472,7 +483,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(an_unknown_stop_reason_frees_the_builder),
         cmocka_unit_test(the_builder_can_be_looked_into),
-        cmocka_unit_test(group_key_is_of_the_prompt_alone),
+        cmocka_unit_test(group_key_is_of_query_and_prompt),
         cmocka_unit_test(reward_and_advantage_are_set_later),
         cmocka_unit_test(references_are_counted),
         cmocka_unit_test(equal_sees_each_difference),

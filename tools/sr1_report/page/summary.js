@@ -265,13 +265,15 @@ function makeCurves() {
 
 const defaults = new Map(data.keys.map(([name, value, help]) => [name, { value, help }]));
 
-/* A key that an older run does not have was what it is by default now. */
-const keyOf = (run, key) => key in run.config ? asText(run.config[key])
+/* A key that an older run does not have was what it is by default now; so was one that nobody
+ * set (null). */
+const keyOf = (run, key) => key in run.config && run.config[key] !== null
+    ? asText(run.config[key])
     : defaults.has(key) ? defaults.get(key).value : '';
 
 /* Keys of a run that differ from the defaults; unknown ones too. */
 const changed = run => Object.keys(run.config || {}).filter(key => !defaults.has(key) ||
-    !sameValue(asText(run.config[key]), defaults.get(key).value));
+    run.config[key] !== null && !sameValue(asText(run.config[key]), defaults.get(key).value));
 
 function keyCell(key) {
     const known = defaults.get(key);

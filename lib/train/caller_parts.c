@@ -1,6 +1,6 @@
-/* train/given.c - what a run's program gave it beside the configuration: an engine, an
- * environment, rewards. A run that goes on without them would be another experiment, so a
- * checkpoint keeps their names. */
+/* train/caller_parts.c - what a run's program gave it beside the configuration: an
+ * engine, an environment, rewards. A run that goes on without them would be another
+ * experiment, so a checkpoint keeps their names. */
 #include "train/internal.h"
 
 #include "base/log.h"

@@ -1,4 +1,4 @@
-/* train/remarks.c - remarks about the settings, logged before the first step. */
+/* train/startup_warnings.c - remarks about the settings, logged before the first step. */
 #include "train/internal.h"
 
 #include "policy/rollout_internal.h"
@@ -26,13 +26,13 @@ static int remark_warmup(const sr1_trainer *tr, char *text, size_t size)
 {
     const struct sr1__schedule *s = &tr->policy.schedule;
 
-    if (s->warmup <= tr->planned)
+    if (s->total == 0 || s->warmup <= s->total)
         return 0;
     snprintf(text, size,
-             "warmup_steps is %" PRId64 " and the run has %" PRId64
+             "warmup_steps is %" PRId64 " and the run trains the policy in %" PRId64
              " step%s: the learning rate reaches %.3g of %.3g; warmup_ratio is a part of "
              "the steps, however many they are",
-             s->warmup, tr->planned, tr->planned == 1 ? "" : "s",
+             s->warmup, s->total, s->total == 1 ? "" : "s",
              sr1__schedule_rate(s, tr->planned - 1), s->rate);
     return 1;
 }
@@ -46,6 +46,28 @@ static int remark_validation(const sr1_trainer *tr, char *text, size_t size)
              "there are questions for validation, and validate_interval is 0: none is "
              "made; set validate_interval to the steps between them");
     return 1;
+}
+
+/* Keys that nothing reads, since another that they serve is off. */
+static int remark_unread(const sr1_trainer *tr, char *text, size_t size)
+{
+    const char *key = NULL, *why = "";
+
+    if (tr->set.lora.rank == 0) {
+        why =
+            "lora_rank is 0: all weights are trained; set lora_rank to train an adapter";
+        key = sr1__config_is_set(tr->config, "lora_targets") ? "lora_targets" : key;
+        key = sr1__config_is_set(tr->config, "lora_alpha") ? "lora_alpha" : key;
+    }
+    if (!key && !(tr->set.estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES)) {
+        why = "only an advantage with a critic (gae) reads it";
+        key = sr1__config_is_set(tr->config, "critic_learning_rate")
+                  ? "critic_learning_rate"
+                  : NULL;
+    }
+    if (key)
+        snprintf(text, size, "%s is set, and %s", key, why);
+    return key != NULL;
 }
 
 /* Samples of one question and one step differ by their random numbers alone. */
@@ -86,8 +108,8 @@ static int remark_pair(const sr1_trainer *tr, char *text, size_t size)
 int sr1__remark(const sr1_trainer *tr, size_t i, char *text, size_t size)
 {
     static int (*const remarks[])(const sr1_trainer *, char *, size_t) = {
-        remark_reference, remark_warmup, remark_validation,
-        remark_repeats,   remark_engine, remark_pair};
+        remark_reference, remark_warmup, remark_validation, remark_repeats,
+        remark_unread,    remark_engine, remark_pair};
 
     if (i >= sizeof(remarks) / sizeof(remarks[0]))
         return -1;

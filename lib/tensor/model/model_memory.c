@@ -1,0 +1,456 @@
+/* tensor/model/model_memory.c - what a decoder allocates, as a table of the tensors that
+ * one layer makes in turn. */
+#include "tensor/model/model_memory.h"
+
+#include "kernels/attention.h"
+#include "tensor/ops/optimizer.h"
+#include "tensor/torch/shim.h"
+
+#include <math.h>
+#include <stddef.h>
+
+/* ---- parameters ---- */
+
+struct widths {
+    double e; /* hidden size */
+    double q; /* of all query heads */
+    double k; /* of all key-value heads */
+    double f; /* intermediate size */
+};
+
+static struct widths widths_of(const struct sr1__hf_config *c)
+{
+    return (struct widths){(double)c->hidden_size, (double)(c->n_heads * c->head_dim),
+                           (double)(c->n_kv_heads * c->head_dim),
+                           (double)c->intermediate_size};
+}
+
+static double count_embedding(const struct sr1__hf_config *c)
+{
+    return (double)c->vocab_size * (double)c->hidden_size;
+}
+
+double sr1__memory_parameters(const struct sr1__hf_config *c)
+{
+    struct widths w = widths_of(c);
+    double biases = (c->qkv_bias ? w.q + 2 * w.k : 0) + (c->o_bias ? w.e : 0);
+    double norms = 2 * w.e + (c->qk_norm ? 2 * (double)c->head_dim : 0);
+    double layer = w.e * (w.q + 2 * w.k) + w.q * w.e + 3 * w.e * w.f + norms + biases;
+    double head =
+        c->value_head ? w.e + 1 : (c->tie_word_embeddings ? 0 : count_embedding(c));
+
+    return count_embedding(c) + (double)c->n_layers * layer + w.e + head;
+}
+
+double sr1__memory_adapter(const struct sr1__memory_model *m)
+{
+    struct widths w = widths_of(&m->config);
+    const double ends[SR1__LORA_MODULES] = {
+        [SR1__LORA_Q] = w.e + w.q,    [SR1__LORA_K] = w.e + w.k,
+        [SR1__LORA_V] = w.e + w.k,    [SR1__LORA_O] = w.q + w.e,
+        [SR1__LORA_GATE] = w.e + w.f, [SR1__LORA_UP] = w.e + w.f,
+        [SR1__LORA_DOWN] = w.f + w.e};
+    double sum = 0;
+
+    for (int32_t i = 0; i < SR1__LORA_MODULES; i++)
+        sum += m->lora.targets & 1u << i ? ends[i] : 0;
+    return (double)m->lora.rank * (double)m->config.n_layers * sum;
+}
+
+static double size_of(const struct sr1__memory_model *m)
+{
+    return (double)sr1__weight_dtype_size(m->dtype);
+}
+
+static int is_narrow(const struct sr1__memory_model *m)
+{
+    return m->dtype != SR1__WEIGHT_F32;
+}
+
+double sr1__memory_trained(const struct sr1__memory_model *m)
+{
+    return m->lora.rank > 0 ? sr1__memory_adapter(m) : sr1__memory_parameters(&m->config);
+}
+
+double sr1__memory_weights(const struct sr1__memory_model *m)
+{
+    return size_of(m) * sr1__memory_parameters(&m->config) + 4 * sr1__memory_adapter(m);
+}
+
+double sr1__memory_moments(const struct sr1__memory_model *m)
+{
+    return 8 * sr1__memory_trained(m);
+}
+
+/* An adapter is fp32 itself. */
+static int has_narrow_gradients(const struct sr1__memory_model *m)
+{
+    return is_narrow(m) && m->lora.rank == 0;
+}
+
+double sr1__memory_masters(const struct sr1__memory_model *m)
+{
+    return has_narrow_gradients(m) ? 4 * sr1__memory_trained(m) : 0;
+}
+
+double sr1__memory_offload_piece(const struct sr1__memory_model *m)
+{
+    struct widths w = widths_of(&m->config);
+    double leaf = m->lora.rank > 0 ? (double)m->lora.rank * fmax(w.f, fmax(w.e, w.q))
+                                   : fmax(count_embedding(&m->config), 2 * w.f * w.e);
+
+    return (has_narrow_gradients(m) ? 12 : 8) * fmin(leaf, (double)SR1__OFFLOAD_PIECE);
+}
+
+double sr1__memory_gradients(const struct sr1__memory_model *m)
+{
+    return (has_narrow_gradients(m) ? size_of(m) : 4) * sr1__memory_trained(m);
+}
+
+double sr1__memory_sums(const struct sr1__memory_model *m)
+{
+    return sr1__memory_masters(m);
+}
+
+/* Twice the last size, from the first on, until it suffices. */
+static double grow_size(double first, double want, double most)
+{
+    double n = first;
+
+    while (n < want)
+        n *= 2;
+    return n < most ? n : most;
+}
+
+double sr1__memory_rope(const struct sr1__memory_model *m, double positions)
+{
+    return 8 * (double)m->config.head_dim * grow_size(1024, positions, 1e9);
+}
+
+/* ---- a layer ---- */
+
+/* What decides which tensors a layer makes and keeps. */
+enum {
+    NARROW = 1 << 0,      /* weights are not fp32 */
+    STEPS = 1 << 1,       /* rope and swiglu are several operations */
+    KEEPS_INPUT = 1 << 2, /* norms keep their input for backward, */
+    UPCASTS = 1 << 3,     /* or a copy in fp32 */
+    SCALES = 1 << 4,      /* and what they multiply by their weight */
+    FULL = 1 << 5,        /* all weights are trained */
+    HEAD_NORMS = 1 << 6,
+    MIXED = 1 << 7,
+    SCORES = 1 << 8, /* attention keeps its weights */
+    /* By groups of linear layers: has an adapter, and keeps its input. */
+    LORA_QKV = 1 << 9,
+    LORA_O = 1 << 10,
+    LORA_GATE = 1 << 11,
+    LORA_DOWN = 1 << 12,
+    FEEDS_QKV = 1 << 13,
+    FEEDS_O = 1 << 14,
+    FEEDS_GATE = 1 << 15,
+    FEEDS_DOWN = 1 << 16,
+    NEVER = 1 << 30
+};
+
+enum life { HELD, PASSING }; /* until the layer is done, or for a moment */
+
+/* A tensor of a layer, in the order in which they are made: numbers for each token as
+ * multiples of the widths, and of heads times the longest sequence. */
+static const struct layer_tensor {
+    double e, q, k, f, scores;
+    int fp32; /* else the model's type */
+    enum life life;
+    uint32_t made; /* all of these must hold */
+    uint32_t kept; /* for backward, likewise */
+} layer_tensors[] = {
+    /* attention: norm, product, heads, rope, attention, product */
+    {.e = 1, .kept = KEEPS_INPUT},
+    {.e = 1, .fp32 = 1, .life = PASSING, .made = UPCASTS, .kept = UPCASTS},
+    {.e = 1, .fp32 = 1, .life = PASSING, .made = SCALES, .kept = SCALES | FULL},
+    {.e = 3, .fp32 = 1, .life = PASSING, .made = UPCASTS, .kept = NEVER},
+    {.e = 1, .kept = FEEDS_QKV},
+    {.q = 1, .k = 2, .kept = 0},
+    {.e = 1, .fp32 = 1, .made = NARROW | LORA_QKV, .kept = 0},
+    {.q = 2, .k = 4, .fp32 = 1, .life = PASSING, .made = LORA_QKV, .kept = NEVER},
+    {.q = 1, .k = 2, .made = LORA_QKV, .kept = NEVER},
+    {.q = 1, .k = 1, .fp32 = 1, .life = PASSING, .made = HEAD_NORMS | UPCASTS},
+    {.q = 1,
+     .k = 1,
+     .fp32 = 1,
+     .life = PASSING,
+     .made = HEAD_NORMS | SCALES,
+     .kept = SCALES | FULL},
+    {.q = 3,
+     .k = 1,
+     .fp32 = 1,
+     .life = PASSING,
+     .made = HEAD_NORMS | UPCASTS,
+     .kept = NEVER},
+    {.q = 4.5, .life = PASSING, .made = STEPS, .kept = NEVER},
+    {.q = 1, .k = 1},
+    {.q = 1},
+    {.q = 1, .made = MIXED, .kept = FEEDS_O},
+    {.scores = 2, .fp32 = 1, .life = PASSING, .made = SCORES, .kept = NEVER},
+    {.scores = 1, .fp32 = 1, .life = PASSING, .made = SCORES},
+    {.e = 1, .kept = NEVER},
+    {.q = 1, .fp32 = 1, .made = NARROW | LORA_O},
+    {.e = 2, .fp32 = 1, .life = PASSING, .made = LORA_O, .kept = NEVER},
+    {.e = 1, .made = LORA_O, .kept = NEVER},
+    /* mlp: sum, norm, product, swiglu, product, sum */
+    {.e = 1, .kept = KEEPS_INPUT},
+    {.e = 1, .fp32 = 1, .life = PASSING, .made = UPCASTS, .kept = UPCASTS},
+    {.e = 1, .fp32 = 1, .life = PASSING, .made = SCALES, .kept = SCALES | FULL},
+    {.e = 1, .kept = FEEDS_GATE},
+    {.f = 2},
+    {.e = 1, .fp32 = 1, .made = NARROW | LORA_GATE},
+    {.f = 4, .fp32 = 1, .life = PASSING, .made = LORA_GATE, .kept = NEVER},
+    {.f = 2, .made = LORA_GATE, .kept = NEVER},
+    {.f = 1, .life = PASSING, .made = STEPS},
+    {.f = 1, .kept = FEEDS_DOWN},
+    {.e = 1, .kept = NEVER},
+    {.f = 1, .fp32 = 1, .made = NARROW | LORA_DOWN},
+    {.e = 2, .fp32 = 1, .life = PASSING, .made = LORA_DOWN, .kept = NEVER},
+    {.e = 1, .made = LORA_DOWN, .kept = NEVER},
+    {.e = 1, .kept = NEVER},
+};
+#define LAYER_TENSORS (sizeof layer_tensors / sizeof layer_tensors[0])
+
+/* Multiples of the intermediate size that the backward pass of an MLP makes. */
+#define BACKWARD_WIDTHS 6.0
+
+int sr1__memory_is_cuda(const struct sr1__memory_model *m)
+{
+    return m->device >= SR1__CUDA && m->device < SR1__NAMED;
+}
+
+/* Kernels of lib/tensor/ops/fused.c. */
+static int is_fused(const struct sr1__memory_model *m)
+{
+    return m->device == SR1__CPU && !is_narrow(m);
+}
+
+static uint32_t traits_of_kernels(const struct sr1__memory_model *m)
+{
+    const struct sr1__hf_config *c = &m->config;
+    int fused = is_fused(m), cuda = sr1__memory_is_cuda(m);
+    int norms = fused || m->device != SR1__CPU; /* one kernel, which keeps its input */
+    uint32_t t = 0;
+
+    t |= is_narrow(m) ? NARROW : 0;
+    t |= fused ? 0 : STEPS;
+    t |= norms || !is_narrow(m) ? KEEPS_INPUT : UPCASTS;
+    t |= norms ? 0 : SCALES;
+    t |= c->qk_norm ? HEAD_NORMS : 0;
+    /* CUDA's attention without them takes neither fp32 nor shared heads in fp32 */
+    t |= cuda && !is_narrow(m) && c->n_heads != c->n_kv_heads ? SCORES : 0;
+    return t;
+}
+
+static uint32_t traits_of_training(const struct sr1__memory_model *m)
+{
+    static const struct {
+        uint32_t modules, lora, feeds;
+    } groups[] = {
+        {1u << SR1__LORA_Q | 1u << SR1__LORA_K | 1u << SR1__LORA_V, LORA_QKV, FEEDS_QKV},
+        {1u << SR1__LORA_O, LORA_O, FEEDS_O},
+        {1u << SR1__LORA_GATE | 1u << SR1__LORA_UP, LORA_GATE, FEEDS_GATE},
+        {1u << SR1__LORA_DOWN, LORA_DOWN, FEEDS_DOWN}};
+    uint32_t t = m->lora.rank > 0 ? 0 : FULL;
+
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
+        int adapted = m->lora.rank > 0 && (m->lora.targets & groups[i].modules);
+
+        t |= adapted ? groups[i].lora : 0;
+        t |= t & FULL || (adapted && !is_narrow(m)) ? groups[i].feeds : 0;
+    }
+    return t;
+}
+
+struct layer_bytes {
+    double kept; /* for backward, by each token */
+    double peak; /* while it runs, by each token */
+};
+
+static double tensor_bytes(const struct layer_tensor *t,
+                           const struct sr1__memory_model *m, double longest)
+{
+    struct widths w = widths_of(&m->config);
+    double n = t->e * w.e + t->q * w.q + t->k * w.k + t->f * w.f +
+               t->scores * (double)m->config.n_heads * longest;
+
+    return n * (t->fp32 ? 4 : size_of(m));
+}
+
+/* One pass over the table; train: what backward needs is kept. */
+static struct layer_bytes measure_layer(const struct sr1__memory_model *m,
+                                        const struct sr1__memory_pass *p, int train)
+{
+    uint32_t traits = traits_of_kernels(m) | traits_of_training(m);
+    struct layer_bytes sum = {0, 0};
+    double now = 0;
+
+    traits |= p->mixed ? MIXED : 0;
+    for (size_t i = 0; i < LAYER_TENSORS; i++) {
+        const struct layer_tensor *t = &layer_tensors[i];
+        double n = tensor_bytes(t, m, p->longest);
+        int kept = train && (t->kept & ~traits) == 0;
+
+        if (t->made & ~traits)
+            continue;
+        sum.kept += kept ? n : 0;
+        sum.peak = fmax(sum.peak, now + n);
+        now += kept || t->life == HELD ? n : 0;
+    }
+    return sum;
+}
+
+/* ---- around the layers ---- */
+
+/* Rotations, ids and positions, for the whole pass. */
+static double pass_inputs(const struct sr1__memory_model *m,
+                          const struct sr1__memory_pass *p)
+{
+    return p->tokens * (2 * (double)m->config.head_dim * size_of(m) + 16);
+}
+
+/* The last layer's output, its norm, and the rows that predict targets. */
+static double pass_outputs(const struct sr1__memory_model *m,
+                           const struct sr1__memory_pass *p, int train)
+{
+    double e = (double)m->config.hidden_size, size = size_of(m);
+    uint32_t traits = traits_of_kernels(m) | traits_of_training(m);
+    double kept = (traits & UPCASTS ? 4 : 0) + (traits & SCALES && traits & FULL ? 4 : 0);
+
+    return p->tokens * e * (2 * size + (train ? kept : 0)) + p->targets * (e * size + 48);
+}
+
+static double chunk_rows(const struct sr1__memory_model *m,
+                         const struct sr1__memory_pass *p)
+{
+    double fit = fmax(1, floor(33554432.0 / 4 / (double)m->config.vocab_size));
+
+    return fmin(p->targets, p->chunk > 0 ? p->chunk : fit);
+}
+
+/* Logits of a chunk of rows: forward z and the sum of its powers; backward z and dz. */
+static double head_forward(const struct sr1__memory_model *m,
+                           const struct sr1__memory_pass *p)
+{
+    double each = (is_narrow(m) ? size_of(m) : 0) + 8 + (p->entropy ? 12 : 0);
+
+    if (m->config.value_head)
+        return p->targets * 8;
+    return chunk_rows(m, p) * (double)m->config.vocab_size * each;
+}
+
+static double head_backward(const struct sr1__memory_model *m,
+                            const struct sr1__memory_pass *p)
+{
+    double each = (is_narrow(m) ? 2 * size_of(m) : 0) + 4 + (p->entropy ? 8 : 0);
+    double gradient = traits_of_training(m) & FULL
+                          ? count_embedding(&m->config) * (4 + (is_narrow(m) ? 2 : 0))
+                          : 0;
+
+    if (m->config.value_head)
+        return p->targets * 8;
+    return chunk_rows(m, p) * (double)m->config.vocab_size * each + gradient +
+           p->targets * (double)m->config.hidden_size * size_of(m);
+}
+
+double sr1__memory_forward(const struct sr1__memory_model *m,
+                           const struct sr1__memory_pass *p)
+{
+    double layers = measure_layer(m, p, 0).peak * p->tokens;
+
+    return pass_inputs(m, p) + fmax(layers, pass_outputs(m, p, 0) + head_forward(m, p));
+}
+
+/* What n layers keep for backward. */
+static double layers_kept(const struct sr1__memory_model *m,
+                          const struct sr1__memory_pass *p, double n)
+{
+    double input = (double)m->config.hidden_size * size_of(m);
+
+    return n * p->tokens * (p->checkpoint ? input : measure_layer(m, p, 1).kept);
+}
+
+/* The backward pass of one layer, beyond what is kept; with checkpoints its forward pass
+ * again, and what that keeps. */
+static double layer_backward(const struct sr1__memory_model *m,
+                             const struct sr1__memory_pass *p)
+{
+    struct layer_bytes again = measure_layer(m, p, 1);
+    double work = BACKWARD_WIDTHS * (double)m->config.intermediate_size * size_of(m);
+    double grads = 2 * (double)m->config.hidden_size * size_of(m);
+
+    return p->tokens *
+           (grads + (p->checkpoint ? fmax(again.peak, again.kept + work) : work));
+}
+
+double sr1__memory_backward(const struct sr1__memory_model *m,
+                            const struct sr1__memory_pass *p)
+{
+    double all = (double)m->config.n_layers;
+    double around = pass_inputs(m, p) + pass_outputs(m, p, 1);
+    double kept = around + layers_kept(m, p, all);
+    double grads = sr1__memory_gradients(m);
+    int full = (traits_of_training(m) & FULL) != 0;
+    double embedding = full ? count_embedding(&m->config) * size_of(m) : 0;
+    double head = full && !m->config.value_head ? embedding : 0;
+    double forward = pass_inputs(m, p) + layers_kept(m, p, all - 1) +
+                     measure_layer(m, p, !p->checkpoint).peak * p->tokens;
+    double top = kept + fmax(head_forward(m, p),
+                             fmax(head_backward(m, p), head + layer_backward(m, p)));
+    double bottom =
+        around + grads + fmax(embedding, layers_kept(m, p, 1) + layer_backward(m, p));
+
+    return fmax(forward, fmax(top, bottom));
+}
+
+/* ---- decoding ---- */
+
+static double token_cache(const struct sr1__memory_model *m)
+{
+    struct widths w = widths_of(&m->config);
+
+    return 2 * (double)m->config.n_layers * w.k * size_of(m);
+}
+
+/* Pages in host memory (kv_paged.c), or slots (kv_slots.c). */
+static int is_paged(const struct sr1__memory_model *m)
+{
+    return m->device == SR1__CPU && m->dtype != SR1__WEIGHT_F16;
+}
+
+double sr1__memory_cache(const struct sr1__memory_model *m, double rows, double tokens,
+                         double most_rows, double most_tokens)
+{
+    if (is_paged(m))
+        return rows * ceil(tokens / SR1__PAGE) * SR1__PAGE * token_cache(m);
+    return grow_size(1, rows, most_rows) * grow_size(256, tokens, most_tokens) *
+           token_cache(m);
+}
+
+/* Slots grow into new tensors while the old ones are still there. */
+double sr1__memory_cache_peak(const struct sr1__memory_model *m, double rows,
+                              double tokens, double most_rows, double most_tokens)
+{
+    double full = sr1__memory_cache(m, rows, tokens, most_rows, most_tokens);
+
+    if (is_paged(m) || tokens <= 256)
+        return full;
+    return full + sr1__memory_cache(m, rows, grow_size(256, tokens, 1e9) / 2, most_rows,
+                                    most_tokens);
+}
+
+double sr1__memory_decode(const struct sr1__memory_model *m, double rows, double tokens,
+                          double longest)
+{
+    struct sr1__memory_pass p = {.tokens = tokens, .targets = rows, .longest = longest};
+    double copies = is_paged(m) ? 0 : token_cache(m) / (double)m->config.n_layers;
+
+    return pass_inputs(m, &p) +
+           fmax(measure_layer(m, &p, 0).peak * tokens + copies * rows * longest,
+                pass_outputs(m, &p, 0) +
+                    rows * (double)m->config.vocab_size * (4 + size_of(m)));
+}

@@ -1,0 +1,124 @@
+/* train/plan.c - the memory and disk that a run takes, from its configuration and the
+ * shapes of its models. */
+#include "train/plan.h"
+
+#include "base/clock.h"
+#include "base/disk.h"
+#include "base/mem.h"
+
+#include <math.h>
+#include <string.h>
+
+static sr1_status resolve_here(sr1_plan *p, const char *name)
+{
+    uint64_t room = 0;
+    sr1_status st = sr1__device_resolve(name, &p->device);
+
+    if (st == SR1_E_DEVICE)
+        return sr1__context(st, "to plan for a device that is not here give its memory "
+                                "(sr1-train --plan --memory 24)");
+    SR1__TRY(st);
+    SR1__TRY(sr1__device_room(p->device, &room));
+    p->memory = p->device == SR1__CPU ? (double)sr1__available_bytes() : (double)room;
+    if (p->memory <= 0)
+        p->memory = (double)room;
+    return SR1_OK;
+}
+
+/* One that need not be here: CUDA, unless the configuration names another. */
+static sr1_status assume_device(sr1_plan *p, const char *name, double memory_gb)
+{
+    p->memory = memory_gb * 1e9;
+    p->given = 1;
+    p->device = SR1__CUDA;
+    if (strcmp(name, "auto") == 0 || strncmp(name, "cuda", 4) == 0)
+        return SR1_OK;
+    return sr1__device_resolve(name, &p->device);
+}
+
+static sr1_status choose_place(sr1_plan *p, double memory_gb)
+{
+    const char *name = sr1__config_str(p->config, "device");
+
+    SR1__TRY(memory_gb > 0 ? assume_device(p, name, memory_gb) : resolve_here(p, name));
+    p->device_name = sr1__device_name(p->device);
+    if (p->device != SR1__CPU && !p->given)
+        p->host_memory = (double)sr1__available_bytes();
+    return SR1_OK;
+}
+
+static sr1_status find_disk(sr1_plan *p)
+{
+    char *folder = sr1__folder_name(p->config);
+
+    SR1__CHECK_ALLOC(folder, "run folder");
+    p->disk_free = (double)sr1__disk_free(folder);
+    sr1__free(folder);
+    return SR1_OK;
+}
+
+static sr1_status make_plan(sr1_plan *p, double memory_gb)
+{
+    SR1__TRY(sr1__settings_resolve(p->config));
+    SR1__TRY(sr1_config_validate(p->config));
+    SR1__TRY(sr1__plan_shapes_read(&p->shapes, p->config));
+    SR1__TRY(choose_place(p, memory_gb));
+    SR1__TRY(sr1__plan_figure(&p->figures, p->config, &p->shapes, p->device));
+    SR1__TRY(find_disk(p));
+    SR1__TRY(sr1__plan_advise(p));
+    SR1__TRY(sr1__plan_write_text(p));
+    return sr1__plan_write_json(p);
+}
+
+sr1_status sr1_plan_new(sr1_plan **out, const sr1_config *config, double memory_gb)
+{
+    sr1_plan *p;
+    sr1_status st;
+
+    SR1__REQUIRE(out && config, "plan: out and config");
+    if (!(memory_gb >= 0 && memory_gb <= 1e6))
+        return sr1__fail(SR1_E_INVALID,
+                         "plan: memory_gb is %g, not between 0 and 1000000", memory_gb);
+    SR1__CALLOC(p, 1, "plan");
+    st = sr1_config_copy(&p->config, config);
+    if (st == SR1_OK)
+        st = make_plan(p, memory_gb);
+    SR1__RETURN_NEW(out, p, st, sr1_plan_free);
+}
+
+void sr1_plan_free(sr1_plan *plan)
+{
+    if (!plan)
+        return;
+    sr1_config_free(plan->config);
+    sr1__free(plan->text);
+    sr1__free(plan->json);
+    sr1__free(plan);
+}
+
+const char *sr1_plan_text(const sr1_plan *plan)
+{
+    return plan ? plan->text : "";
+}
+
+const char *sr1_plan_json(const sr1_plan *plan)
+{
+    return plan ? plan->json : "";
+}
+
+int64_t sr1_plan_peak(const sr1_plan *plan, const char *phase)
+{
+    if (!plan)
+        return -1;
+    if (!phase)
+        return (int64_t)plan->figures.peak;
+    for (size_t k = 0; k < SR1__PLAN_PHASES; k++)
+        if (strcmp(sr1__plan_phases[k], phase) == 0)
+            return (int64_t)plan->figures.peaks[k][SR1__PLAN_DEVICE];
+    return -1;
+}
+
+int32_t sr1_plan_fits(const sr1_plan *plan)
+{
+    return plan ? sr1__plan_fits(plan, &plan->figures) : -1;
+}

@@ -1,0 +1,175 @@
+/* train/plan_advice.c - keys that lower the peak of a run that does not fit, each tried
+ * on the plan itself: alone, and where none suffices, several together. */
+#include "train/plan.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A value of a key; NULL: halves of what it is, down to `floor`, until the run fits or
+ * takes no less. The cheapest in time and results comes first. */
+static const struct remedy {
+    const char *key, *value;
+    int64_t floor;
+} remedies[] = {
+    {"gradient_checkpointing", "true", 0},
+    {"micro_batch_tokens", NULL, 256},
+    {"max_rows", NULL, 1},
+    {"reference_offload", "true", 0},
+    {"optimizer_offload", "true", 0},
+    {"reference_dtype", "bf16", 0},
+    {"dtype", "bf16", 0},
+    {"lora_rank", "16", 0},
+};
+#define REMEDIES (sizeof remedies / sizeof remedies[0])
+
+/* Is the configuration already as the remedy would have it? */
+static int is_taken(const sr1_config *c, const struct remedy *r)
+{
+    if (!r->value)
+        return sr1__config_int(c, r->key) <= r->floor;
+    if (strcmp(r->value, "true") == 0)
+        return sr1__config_bool(c, r->key);
+    if (strcmp(r->key, "lora_rank") == 0)
+        return sr1__config_int(c, r->key) > 0;
+    return sr1__config_is(c, r->key, r->value);
+}
+
+/* The figures of c with key=value; SR1_E_CONFIG: they do not go with its other keys. */
+static sr1_status figure_with(const sr1_plan *p, sr1_config *c, const char *key,
+                              const char *value, struct sr1__plan_figures *f)
+{
+    SR1__TRY(sr1_config_set(c, key, value));
+    SR1__TRY(sr1_config_validate(c));
+    return sr1__plan_figure(f, c, &p->shapes, p->device);
+}
+
+/* Is that less by enough to be worth a key? */
+static int is_less(double peak, double than)
+{
+    return peak < 0.995 * than;
+}
+
+/* The largest half, quarter, ... with which the run fits, or takes least. */
+static sr1_status try_halves(const sr1_plan *p, sr1_config *c, const struct remedy *r,
+                             struct sr1__plan_figures *f, char value[32])
+{
+    int64_t n = sr1__config_int(c, r->key), best = n;
+    double peak = INFINITY;
+
+    while (n > r->floor && (peak == INFINITY || !sr1__plan_fits(p, f))) {
+        n = n / 2 > r->floor ? n / 2 : r->floor;
+        snprintf(value, 32, "%lld", (long long)n);
+        SR1__TRY(figure_with(p, c, r->key, value, f));
+        if (is_less(f->peak, peak))
+            best = n;
+        peak = fmin(peak, f->peak);
+    }
+    snprintf(value, 32, "%lld", (long long)best);
+    return figure_with(p, c, r->key, value, f);
+}
+
+/* Try a remedy on c, which then has it; value: what was set. */
+static sr1_status try_remedy(const sr1_plan *p, sr1_config *c, const struct remedy *r,
+                             struct sr1__plan_figures *f, char value[32])
+{
+    if (!r->value)
+        return try_halves(p, c, r, f, value);
+    snprintf(value, 32, "%s", r->value);
+    return figure_with(p, c, r->key, value, f);
+}
+
+static struct sr1__plan_advice *add_advice(sr1_plan *p, const struct sr1__plan_figures *f)
+{
+    struct sr1__plan_advice *a = &p->advice[p->n_advice++];
+
+    *a = (struct sr1__plan_advice){
+        .peak = f->peak, .host = f->host, .fits = sr1__plan_fits(p, f)};
+    return a;
+}
+
+/* What a remedy gives alone, where that is less. */
+static sr1_status advise_alone(sr1_plan *p, const struct remedy *r)
+{
+    struct sr1__plan_figures f;
+    sr1_config *c = NULL;
+    char value[32];
+    sr1_status st;
+
+    if (is_taken(p->config, r))
+        return SR1_OK;
+    SR1__TRY(sr1_config_copy(&c, p->config));
+    st = try_remedy(p, c, r, &f, value);
+    if (st == SR1_OK && is_less(f.peak, p->figures.peak))
+        snprintf(add_advice(p, &f)->set, sizeof p->advice[0].set, "%s=%s", r->key, value);
+    sr1_config_free(c);
+    return st == SR1_E_NOMEM ? st : SR1_OK;
+}
+
+/* One remedy more on *c, kept where it helps; value: what was set last. */
+static sr1_status take_remedy(const sr1_plan *p, sr1_config **c, const struct remedy *r,
+                              struct sr1__plan_figures *now, char value[32])
+{
+    struct sr1__plan_figures f;
+    sr1_config *with = NULL;
+    char tried[32];
+    sr1_status st;
+
+    if (is_taken(*c, r))
+        return SR1_OK;
+    SR1__TRY(sr1_config_copy(&with, *c));
+    st = try_remedy(p, with, r, &f, tried);
+    if (st == SR1_OK && is_less(f.peak, now->peak)) {
+        sr1_config *old = *c;
+
+        *now = f;
+        *c = with;
+        with = old;
+        memcpy(value, tried, sizeof tried);
+    }
+    sr1_config_free(with);
+    return st == SR1_E_NOMEM ? st : SR1_OK;
+}
+
+/* "key=value key=value" of those that were set; returns how many. */
+static int join_pairs(char (*values)[32], char *out, size_t size)
+{
+    size_t at = 0;
+    int n = 0;
+
+    for (size_t i = 0; i < REMEDIES && at < size; i++)
+        if (*values[i])
+            at += (size_t)snprintf(out + at, size - at, "%s%s=%s", n++ ? " " : "",
+                                   remedies[i].key, values[i]);
+    return n;
+}
+
+/* Several together, where none suffices alone; once more from the first, because what one
+ * leaves may be another's to lower. */
+static sr1_status advise_together(sr1_plan *p)
+{
+    struct sr1__plan_figures now = p->figures;
+    char values[REMEDIES][32] = {{0}}, set[sizeof p->advice[0].set] = "";
+    sr1_config *c = NULL;
+    sr1_status st;
+
+    SR1__TRY(sr1_config_copy(&c, p->config));
+    st = SR1_OK;
+    for (size_t i = 0; i < 2 * REMEDIES && st == SR1_OK && !sr1__plan_fits(p, &now); i++)
+        st = take_remedy(p, &c, &remedies[i % REMEDIES], &now, values[i % REMEDIES]);
+    if (st == SR1_OK && join_pairs(values, set, sizeof set) > 1)
+        memcpy(add_advice(p, &now)->set, set, sizeof set);
+    sr1_config_free(c);
+    return st;
+}
+
+sr1_status sr1__plan_advise(sr1_plan *p)
+{
+    int suffices = sr1__plan_fits(p, &p->figures);
+
+    for (size_t i = 0; i < REMEDIES && !suffices; i++)
+        SR1__TRY(advise_alone(p, &remedies[i]));
+    for (size_t i = 0; i < p->n_advice; i++)
+        suffices |= p->advice[i].fits;
+    return suffices ? SR1_OK : advise_together(p);
+}

@@ -1,0 +1,381 @@
+/* train/plan_items.c - what takes memory in a run, how much, and in which phases. */
+#include "train/plan.h"
+
+#include "policy/assemble/assemble.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *const sr1__plan_phases[SR1__PLAN_PHASES] = {
+    "load", "generate", "log_probs", "update_critic", "update", "save"};
+
+#define ALL ((1u << SR1__PLAN_PHASES) - 1)
+#define IN(phase) (1u << SR1__PLAN_##phase)
+
+/* Of a process with libtorch that has done nothing yet, and of CUDA beside tensors: its
+ * context, work spaces, and what its allocator rounds up. */
+#define PROGRAM_BYTES 3e8
+#define CUDA_BYTES 1e9
+
+/* A token of a trajectory, and beyond that one that was sampled: its log-probs, columns
+ * and text. */
+#define TOKEN_BYTES 26.0
+#define POLICY_TOKEN_BYTES 32.0
+
+/* What there is to plan, on its way into *out. */
+struct planner {
+    struct sr1__plan_figures *out;
+    const sr1_config *config;
+    const struct sr1__plan_shapes *shapes;
+    struct sr1__settings set;
+    struct sr1__memory_model policy, critic, reference;
+    int has_critic;
+};
+
+static void add_item(struct planner *p, const char *name, double bytes,
+                     enum sr1__plan_place place, uint32_t phases)
+{
+    if (bytes >= 1 && p->out->n_items < SR1__PLAN_ITEMS)
+        p->out->items[p->out->n_items++] =
+            (struct sr1__plan_item){name, bytes, place, phases};
+}
+
+/* ---- sizes of a step ---- */
+
+static double get_number(const struct planner *p, const char *key)
+{
+    return sr1__config_real(p->config, key);
+}
+
+static double prompt_tokens(const struct planner *p)
+{
+    return fmin(get_number(p, "max_prompt_tokens"),
+                (double)p->policy.config.max_positions);
+}
+
+/* Prompt, sampled tokens and results of searches, as long as their limits allow. */
+static double longest_trajectory(const struct planner *p)
+{
+    int alone = sr1__config_is(p->config, "environment", "none") || p->out->step.imitates;
+    double turns = fmax(get_number(p, "max_turns"), get_number(p, "max_env_steps"));
+    double seen = alone ? 0 : turns * get_number(p, "max_observation_tokens");
+
+    return fmin(get_number(p, "max_prompt_tokens") + get_number(p, "max_tokens") + seen,
+                (double)p->policy.config.max_positions);
+}
+
+static void size_step(struct planner *p)
+{
+    struct sr1__plan_step *s = &p->out->step;
+    double mini = (double)p->set.mini_batch_size, all;
+
+    s->imitates = sr1__config_is(p->config, "stage", "sft");
+    s->generates = !s->imitates && !sr1__config_bool(p->config, "use_openai");
+    s->trajectories =
+        (double)p->set.batch_size * (s->imitates ? 1.0 : (double)p->set.group_size);
+    s->context = longest_trajectory(p);
+    s->policy = fmin(get_number(p, "max_tokens"), s->context);
+    s->workers = sr1__plan_engine_count(p->config, p->policy.device,
+                                        sr1__memory_parameters(&p->policy.config));
+    s->rows = fmin(get_number(p, "max_rows"), s->trajectories);
+    all = s->context * (mini > 0 ? fmin(mini, s->trajectories) : s->trajectories);
+    s->micro = fmin(fmax((double)p->set.micro_batch_tokens, s->context),
+                    fmax(s->context, ceil(all / s->workers)));
+    s->passes = fmax(1, ceil(all / s->micro / s->workers));
+}
+
+static struct sr1__memory_pass make_pass(const struct planner *p, int train)
+{
+    const struct sr1__plan_step *s = &p->out->step;
+
+    return (struct sr1__memory_pass){
+        .tokens = s->micro,
+        .targets = s->micro * s->policy / s->context,
+        .longest = s->context,
+        .chunk = (double)p->set.logit_chunk,
+        .mixed = s->micro > s->context,
+        .entropy = train && (get_number(p, "entropy_coef") != 0 ||
+                             sr1__config_is(p->config, "entropy_controller", "adaptive")),
+        .checkpoint = train && p->set.checkpointing};
+}
+
+/* ---- models ---- */
+
+static sr1_status choose_dtype(const sr1_config *c, const char *key, int32_t otherwise,
+                               int32_t *out)
+{
+    const char *name = sr1__config_str(c, key);
+
+    *out = otherwise;
+    return strcmp(name, "auto") == 0 ? SR1_OK : sr1__torch_dtype_parse(name, out);
+}
+
+static sr1_status describe_models(struct planner *p, sr1__device device)
+{
+    const struct sr1__plan_shapes *s = p->shapes;
+
+    p->policy =
+        (struct sr1__memory_model){.config = s->policy,
+                                   .device = device,
+                                   .lora = s->stored.rank > 0 ? s->stored : p->set.lora};
+    SR1__TRY(choose_dtype(p->config, "dtype", device == SR1__CPU ? SR1__F32 : SR1__BF16,
+                          &p->policy.dtype));
+    p->has_critic = (p->set.estimator.needs & SR1_ADVANTAGE_NEEDS_VALUES) != 0;
+    p->critic = p->policy;
+    p->critic.config = s->critic;
+    p->critic.lora = p->set.critic_lora;
+    p->out->policy = p->policy;
+    p->reference = p->policy;
+    SR1__TRY(
+        choose_dtype(p->config, "reference_dtype", p->policy.dtype, &p->reference.dtype));
+    if (p->reference.dtype == p->policy.dtype) /* a fresh adapter is left out */
+        p->reference.lora = s->stored;
+    return SR1_OK;
+}
+
+/* Is there a reference, and on the device whatever happens? */
+static int has_resident_reference(const struct planner *p)
+{
+    int offloaded =
+        sr1__config_bool(p->config, "reference_offload") && p->policy.device != SR1__CPU;
+
+    return p->set.frozen_reference && !offloaded;
+}
+
+/* On the host it is on the device for its passes alone. */
+static void plan_own_reference(struct planner *p, double bytes)
+{
+    int offloaded = !has_resident_reference(p);
+
+    add_item(p, "reference", bytes, SR1__PLAN_DEVICE, offloaded ? IN(LOG_PROBS) : ALL);
+    if (offloaded)
+        add_item(p, "reference on the host", bytes, SR1__PLAN_HOST, ALL);
+}
+
+/* A frozen reference under an adapter is the base itself; one of the type that the
+ * reviser has loaded is the reviser's. */
+static void plan_reference(struct planner *p)
+{
+    const struct sr1__memory_model *r = &p->reference;
+    const char *proxy = sr1__config_str(p->config, "proxy_model");
+    const char *own = sr1__config_str(p->config, "model_name_or_path");
+    int revised = p->shapes->has_reviser && (!*proxy || strcmp(proxy, own) == 0);
+
+    if (!p->set.frozen_reference)
+        return;
+    if (r->dtype == p->policy.dtype && (p->policy.lora.rank > 0 || revised))
+        add_item(p, "reference (adapter)", 4 * sr1__memory_adapter(r), SR1__PLAN_DEVICE,
+                 ALL);
+    else
+        plan_own_reference(p, sr1__memory_weights(r));
+}
+
+static void plan_weights(struct planner *p)
+{
+    struct sr1__memory_model reviser = p->policy;
+    double base = sr1__memory_weights(&p->policy);
+    double adapter = 4 * sr1__memory_adapter(&p->policy);
+
+    reviser.config = p->shapes->reviser;
+    reviser.lora.rank = 0;
+    add_item(p, "weights", base - adapter, SR1__PLAN_DEVICE, ALL);
+    add_item(p, "adapter", adapter, SR1__PLAN_DEVICE, ALL);
+    if (p->shapes->has_reviser)
+        add_item(p, "reviser", sr1__memory_weights(&reviser), SR1__PLAN_DEVICE, ALL);
+    add_item(p, "rotary tables",
+             p->out->step.workers * (1 + has_resident_reference(p) + p->has_critic) *
+                 sr1__memory_rope(&p->policy, p->out->step.context),
+             SR1__PLAN_DEVICE, ALL & ~IN(LOAD));
+    add_item(p, "weights being read",
+             (double)p->policy.config.vocab_size * (double)p->policy.config.hidden_size *
+                 ((double)sr1__torch_dtype_size(p->policy.dtype) + 3),
+             SR1__PLAN_DEVICE, IN(LOAD));
+}
+
+/* ---- phases ---- */
+
+static void plan_generation(struct planner *p)
+{
+    const struct sr1__plan_step *s = &p->out->step;
+    const struct sr1__memory_model *m = &p->policy;
+    double group = fmax(1, (double)p->set.group_size);
+    double prompts = ceil(s->rows / group) * prompt_tokens(p);
+    double results = s->context - s->policy - prompt_tokens(p) > 0
+                         ? s->rows * get_number(p, "max_observation_tokens")
+                         : 0;
+    double tokens = s->context, most = get_number(p, "max_rows"), full, peak;
+
+    if (!s->generates)
+        return;
+    if (m->device == SR1__CPU) /* its pages are shared by a group */
+        tokens -= prompt_tokens(p) * (1 - 1 / group);
+    full = sr1__memory_cache(m, s->rows, tokens, most, s->context);
+    peak = sr1__memory_cache_peak(m, s->rows, tokens, most, s->context);
+    add_item(p, "key-value cache", full, SR1__PLAN_DEVICE, IN(GENERATE));
+    add_item(p, "key-value cache, growing", peak - full, SR1__PLAN_DEVICE, IN(GENERATE));
+    add_item(p, "decoding",
+             sr1__memory_decode(m, s->rows, fmax(prompts, results), s->context),
+             SR1__PLAN_DEVICE, IN(GENERATE));
+    if (m->device == SR1__CPU) /* on a device they never reach the host */
+        add_item(p, "logits of sequences",
+                 s->rows * (double)m->config.vocab_size * sizeof(float), SR1__PLAN_HOST,
+                 IN(GENERATE));
+}
+
+/* Columns that forward passes fill. */
+static uint32_t columns_of(const struct planner *p)
+{
+    return p->set.advantage_columns | p->set.update_columns;
+}
+
+static void plan_log_probs(struct planner *p)
+{
+    struct sr1__memory_pass pass = make_pass(p, 0);
+    const struct sr1__memory_model *const models[SR1_COLUMN_COUNT] = {
+        [SR1_COLUMN_REFERENCE] = &p->reference,
+        [SR1_COLUMN_OLD] = &p->policy,
+        [SR1_COLUMN_VALUE] = &p->critic};
+    double most = 0;
+
+    for (uint32_t i = 0; i < SR1_COLUMN_COUNT; i++)
+        if (models[i] && columns_of(p) & 1u << i)
+            most = fmax(most, sr1__memory_forward(models[i], &pass));
+    add_item(p, "forward pass", p->out->step.workers * most, SR1__PLAN_DEVICE,
+             IN(LOG_PROBS));
+}
+
+/* Names of a learner's items, and the phase of its update. */
+struct learner_names {
+    const char *moments, *masters, *gradients, *sums, *activations;
+    uint32_t update;
+};
+
+static void plan_learner(struct planner *p, const struct sr1__memory_model *m,
+                         const struct learner_names *n)
+{
+    const struct sr1__plan_step *s = &p->out->step;
+    struct sr1__memory_pass pass = make_pass(p, 1);
+    double grads = sr1__memory_gradients(m), sums = sr1__memory_sums(m);
+    double activations = fmax(0, sr1__memory_backward(m, &pass) - grads);
+    enum sr1__plan_place place = sr1__config_bool(p->config, "optimizer_offload")
+                                     ? SR1__PLAN_HOST
+                                     : SR1__PLAN_DEVICE;
+
+    add_item(p, n->moments, sr1__memory_moments(m), place, ALL & ~IN(LOAD));
+    add_item(p, n->masters, sr1__memory_masters(m), place, ALL & ~IN(LOAD));
+    if (place == SR1__PLAN_HOST) /* pieces of them, once backward is over */
+        activations = fmax(activations, sr1__memory_offload_piece(m));
+    if (s->passes > 1)
+        add_item(p, n->sums, s->workers * sums, SR1__PLAN_DEVICE, n->update);
+    else
+        activations = fmax(activations, sums - grads);
+    add_item(p, n->gradients, s->workers * grads, SR1__PLAN_DEVICE, n->update);
+    add_item(p, n->activations, s->workers * activations, SR1__PLAN_DEVICE, n->update);
+}
+
+static void plan_learners(struct planner *p)
+{
+    static const struct learner_names policy = {"optimizer moments", "fp32 masters",
+                                                "gradients",         "gradient sums",
+                                                "activations",       IN(UPDATE)};
+    static const struct learner_names critic = {
+        "critic moments",       "critic masters",     "critic gradients",
+        "critic gradient sums", "critic activations", IN(UPDATE_CRITIC)};
+
+    plan_learner(p, &p->policy, &policy);
+    if (!p->has_critic)
+        return;
+    add_item(p, "critic", sr1__memory_weights(&p->critic), SR1__PLAN_DEVICE, ALL);
+    plan_learner(p, &p->critic, &critic);
+}
+
+static void plan_rest(struct planner *p)
+{
+    const struct sr1__plan_step *s = &p->out->step;
+    double trajectories =
+        s->trajectories * (s->context * TOKEN_BYTES + s->policy * POLICY_TOKEN_BYTES);
+    double spilled = (double)p->set.trajectory_memory;
+    double largest = (double)p->policy.config.vocab_size *
+                     (double)p->policy.config.hidden_size * sizeof(float);
+
+    if (spilled > 0)
+        trajectories = fmin(trajectories, spilled);
+    add_item(p, "trajectories", trajectories, SR1__PLAN_HOST,
+             ALL & ~IN(LOAD) & ~IN(SAVE));
+    add_item(p, "tensor being written", largest, SR1__PLAN_HOST, IN(SAVE));
+    add_item(p, "program", PROGRAM_BYTES, SR1__PLAN_HOST, ALL);
+    if (sr1__memory_is_cuda(&p->policy))
+        add_item(p, "CUDA", CUDA_BYTES, SR1__PLAN_DEVICE, ALL);
+}
+
+/* ---- sums ---- */
+
+static uint32_t phases_of(const struct planner *p)
+{
+    const struct sr1__plan_step *s = &p->out->step;
+
+    return ALL & ~(s->generates ? 0 : IN(GENERATE)) &
+           ~(columns_of(p) ? 0 : IN(LOG_PROBS)) &
+           ~(p->has_critic ? 0 : IN(UPDATE_CRITIC));
+}
+
+static void add_up(struct planner *p)
+{
+    struct sr1__plan_figures *f = p->out;
+    int one = p->policy.device == SR1__CPU; /* memory for both */
+
+    for (uint32_t k = 0; k < SR1__PLAN_PHASES; k++) {
+        for (size_t i = 0; phases_of(p) & 1u << k && i < f->n_items; i++)
+            if (f->items[i].phases & 1u << k)
+                f->peaks[k][one ? SR1__PLAN_DEVICE : f->items[i].place] +=
+                    f->items[i].bytes;
+        if (f->peaks[k][SR1__PLAN_DEVICE] > f->peak) {
+            f->peak = f->peaks[k][SR1__PLAN_DEVICE];
+            f->largest = k;
+        }
+        f->host = fmax(f->host, f->peaks[k][SR1__PLAN_HOST]);
+    }
+}
+
+static double state_bytes(const struct sr1__memory_model *m)
+{
+    return sr1__memory_gradients(m) /* as wide as what is trained */ +
+           sr1__memory_moments(m) + sr1__memory_masters(m);
+}
+
+/* As sr1__folder_room for a whole run, but for its steps, which only the data tell. */
+static void plan_disk(struct planner *p)
+{
+    const struct sr1__settings *set = &p->set;
+    double kept = (double)set->keep_checkpoints;
+
+    p->out->checkpoint =
+        state_bytes(&p->policy) + (p->has_critic ? state_bytes(&p->critic) : 0);
+    p->out->disk = p->out->checkpoint * (kept > 0 ? kept + 1 : 2) +
+                   (set->save_final_model ? sr1__memory_gradients(&p->policy) : 0);
+}
+
+sr1_status sr1__plan_figure(struct sr1__plan_figures *out, const sr1_config *c,
+                            const struct sr1__plan_shapes *shapes, sr1__device device)
+{
+    struct planner p = {.out = out, .config = c, .shapes = shapes};
+
+    memset(out, 0, sizeof *out);
+    SR1__TRY(sr1__settings_read(&p.set, c));
+    SR1__TRY(describe_models(&p, device));
+    size_step(&p);
+    plan_weights(&p);
+    plan_reference(&p);
+    plan_learners(&p);
+    plan_generation(&p);
+    plan_log_probs(&p);
+    plan_rest(&p);
+    add_up(&p);
+    plan_disk(&p);
+    return SR1_OK;
+}
+
+int sr1__plan_fits(const sr1_plan *p, const struct sr1__plan_figures *f)
+{
+    return f->peak <= p->memory && (p->host_memory <= 0 || f->host <= p->host_memory);
+}

@@ -1,0 +1,73 @@
+/* train/reference.c - the frozen reference: the policy that training began with. It may
+ * lie on the host, and is on the device for its own passes only. */
+#include "train/internal.h"
+
+#include "policy/rollout_internal.h"
+
+#include <string.h>
+
+/* The weights as loaded, where the reviser of critiques holds them already in this type;
+ * else NULL. They are its own: no update reaches them. */
+static sr1_model *find_loaded(const sr1_trainer *tr, int32_t dtype)
+{
+    const char *proxy = sr1__config_str(tr->config, "proxy_model");
+    sr1_model *m = sr1__rollout_reviser(tr->rollout);
+    int same =
+        !*proxy || strcmp(proxy, sr1__config_str(tr->config, "model_name_or_path")) == 0;
+
+    if (!m || !same || m->dtype != (dtype < 0 ? tr->model->dtype : dtype))
+        return NULL;
+    return m;
+}
+
+/* Does it have weights of its own, which can lie on the host? */
+static int is_own(const sr1_trainer *tr, const sr1_model *loaded, int32_t dtype)
+{
+    int same = dtype < 0 || dtype == tr->model->dtype;
+
+    return !loaded && !(tr->model->adapter && same) && tr->model->device != SR1__CPU;
+}
+
+sr1_status sr1__reference_open(sr1_trainer *tr)
+{
+    const char *name = sr1__config_str(tr->config, "reference_dtype");
+    sr1_model *frozen = NULL, *loaded;
+    int32_t dtype = -1;
+
+    if (!tr->set.frozen_reference)
+        return SR1_OK;
+    if (strcmp(name, "auto") != 0)
+        SR1__TRY(sr1__torch_dtype_parse(name, &dtype));
+    loaded = find_loaded(tr, dtype);
+    if (sr1__config_bool(tr->config, "reference_offload") && is_own(tr, loaded, dtype))
+        return sr1__model_clone_to(&tr->host_reference, tr->model, dtype, SR1__CPU);
+    SR1__TRY(loaded ? sr1__model_replica(&frozen, loaded)
+                    : sr1__model_freeze(&frozen, tr->model, dtype));
+    return sr1__replicas_new(&tr->references, frozen, tr->n_workers);
+}
+
+sr1_status sr1__reference_raise(sr1_trainer *tr)
+{
+    sr1_model *there = NULL;
+
+    if (!tr->host_reference)
+        return SR1_OK;
+    SR1__TRY(sr1__context(
+        sr1__model_clone_to(&there, tr->host_reference, -1, tr->model->device),
+        "reference"));
+    return sr1__replicas_new(&tr->references, there, tr->n_workers);
+}
+
+void sr1__reference_lower(sr1_trainer *tr)
+{
+    if (!tr->host_reference)
+        return;
+    sr1__replicas_free(tr->references, tr->n_workers);
+    tr->references = NULL;
+}
+
+void sr1__reference_close(sr1_trainer *tr)
+{
+    sr1__replicas_free(tr->references, tr->n_workers);
+    sr1_model_free(tr->host_reference);
+}

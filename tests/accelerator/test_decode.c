@@ -1,0 +1,398 @@
+/* Decoding on the device: the CPU's tokens and log-probs, and no more traffic between the
+ * device and the host than a step needs. */
+#include "accelerator/accelerator.h"
+#include "check.h"
+#include "tensor/model/adapter.h"
+#include "tensor/model/model_decoder.h"
+
+#include <searchr1/ext/model_details.h>
+
+#define VOCAB 128
+#define ROWS 4
+#define NEW 40
+#define PROMPT_MOST 9
+
+static struct accelerator_counts counted(void)
+{
+    struct accelerator_counts c;
+
+    accelerator_read(&c);
+    return c;
+}
+
+static sr1_model *open_model(const char *name, const char *device)
+{
+    sr1_model_options options = {
+        .struct_size = sizeof options, .device = device, .dtype = "fp32"};
+    sr1_model *m = NULL;
+    char path[600];
+
+    snprintf(path, sizeof path, "%s/tests/golden/model/%s", getenv("SR1_SRC"), name);
+    OK(sr1_model_open(&m, path, &options));
+    return m;
+}
+
+static const char *const cases[] = {"qwen3-tied", "qwen3-group8-sharded", "qwen3-bias",
+                                    "qwen2-tied"};
+#define N_CASES (sizeof cases / sizeof *cases)
+
+/* ---- the same as the CPU ---- */
+
+/* What was drawn, [NEW][ROWS]. */
+struct drawn {
+    int32_t ids[NEW][ROWS];
+    float log_probs[NEW][ROWS];
+    float entropies[NEW][ROWS];
+};
+
+/* Weights that were not there when the decoder read its first token: heads' norms, and an
+ * adapter where asked. */
+static void change_weights(sr1_model *m, struct sr1__decoder *d, int adapted)
+{
+    const struct sr1__lora_config config = {
+        .rank = 2, .alpha = 4, .targets = (1u << SR1__LORA_MODULES) - 1};
+    const int32_t id = 3;
+    sr1_scope *s;
+
+    OK(sr1__decoder_decode(d, &(struct sr1__decode_input){0, &id, 1}, 1));
+    sr1__decoder_reset(d);
+    if (adapted)
+        OK(sr1__model_adapt(m, &config, 3));
+    s = sr1__scope_open(m->device, "change");
+    sr1__scope_no_grad(s);
+    for (size_t i = 0; i < m->n_params; i++)
+        if (strstr(m->params[i].name, "_norm") || strstr(m->params[i].name, "lora_B"))
+            t_fill_(s, t_narrow(s, m->params[i].tensor, 0, 1, 3), 0.4);
+    OK(sr1__scope_close(s));
+    sr1__model_touch(m);
+}
+
+/* Prompts of different lengths, then a token at a time; rows 2 and 3 go on from row 1's
+ * prompt, and row 0 reads more in between. */
+static void decode_tokens(const char *name, const char *device, int adapted,
+                          const struct sr1__sampling *how, struct drawn *out)
+{
+    static const int32_t prompt[PROMPT_MOST] = {3, 14, 15, 92, 65, 35, 89, 79, 32};
+    const int32_t rows[ROWS] = {0, 1, 2, 3}, to[2] = {2, 3};
+    struct sr1__rng streams[ROWS], *rngs[ROWS];
+    struct sr1__decode_input feeds[ROWS] = {{0, prompt, 5}, {1, prompt + 1, 8}};
+    sr1_model *m = open_model(name, device);
+    struct sr1__decoder *d = NULL;
+
+    OK(sr1__decoder_new(&d, m, ROWS, 600));
+    change_weights(m, d, adapted);
+    for (int32_t i = 0; i < ROWS; i++) {
+        sr1__rng_seed(&streams[i], 5, (uint64_t)i);
+        rngs[i] = &streams[i];
+    }
+    for (size_t t = 0; t < NEW; t++) {
+        OK(sr1__decoder_decode(d, feeds, t ? ROWS : 2));
+        if (t == 0)
+            OK(sr1__decoder_fork(d, 1, to, 2));
+        OK(sr1__decoder_sample(d, rows, ROWS, how, rngs, out->ids[t], out->log_probs[t],
+                               out->entropies[t]));
+        for (int32_t i = 0; i < ROWS; i++)
+            feeds[i] = (struct sr1__decode_input){i, &out->ids[t][i], 1};
+        if (t % 11 == 7)
+            feeds[0] = (struct sr1__decode_input){0, prompt, PROMPT_MOST};
+    }
+    sr1__decoder_free(d);
+    sr1_model_free(m);
+}
+
+static void tokens_are_the_cpus(void **state)
+{
+    static const struct sr1__sampling hows[] = {
+        {0, 0, 1}, {1, 0, 1}, {0.8, 20, 1}, {0.8, 30, 0.9}};
+    static struct drawn here, there;
+
+    (void)state;
+    for (size_t c = 0; c < N_CASES * 4; c++) {
+        decode_tokens(cases[c / 4], "cpu", c % 2 == 1, &hows[c % 4], &here);
+        decode_tokens(cases[c / 4], "sim", c % 2 == 1, &hows[c % 4], &there);
+        assert_memory_equal(here.ids, there.ids, sizeof here.ids);
+        for (size_t t = 0; t < NEW; t++)
+            for (size_t i = 0; i < ROWS; i++) {
+                near((double)there.log_probs[t][i], (double)here.log_probs[t][i], 1e-4);
+                near((double)there.entropies[t][i], (double)here.entropies[t][i], 1e-4);
+            }
+    }
+}
+
+/* ---- errors ---- */
+
+/* A model whose logits are not finite: the error names the row, and no stream has moved.
+ */
+static void a_failed_draw_moves_no_stream(void **state)
+{
+    const struct sr1__sampling warm = {1, 0, 1};
+    const int32_t rows[2] = {1, 0}, ids[2] = {5, 6};
+    const struct sr1__decode_input feeds[2] = {{0, ids, 1}, {1, ids + 1, 1}};
+    struct sr1__rng streams[2], before[2], *rngs[2] = {&streams[0], &streams[1]};
+    sr1_model *m = open_model("qwen3-tied", "sim");
+    struct sr1__decoder *d = NULL;
+    int32_t out[2] = {-7, -7};
+    sr1_scope *s;
+
+    (void)state;
+    OK(sr1__decoder_new(&d, m, 2, 8));
+    for (size_t i = 0; i < 2; i++)
+        sr1__rng_seed(&streams[i], 1, i);
+    memcpy(before, streams, sizeof before);
+    OK(sr1__decoder_decode(d, feeds, 2));
+    accelerator_fail_kernel(5);
+    assert_int_equal(sr1__decoder_sample(d, rows, 2, &warm, rngs, out, NULL, NULL),
+                     SR1_E_DEVICE);
+    assert_memory_equal(before, streams, sizeof before);
+    s = sr1__scope_open(m->device, "spoil");
+    sr1__scope_no_grad(s);
+    t_fill_(s, t_narrow(s, m->head, 0, 9, 1), INFINITY);
+    OK(sr1__scope_close(s));
+    assert_int_equal(sr1__decoder_sample(d, rows, 2, &warm, rngs, out, NULL, NULL),
+                     SR1_E_NUMERIC);
+    assert_non_null(strstr(sr1_last_error(), "row 0: a logit is not finite"));
+    assert_memory_equal(before, streams, sizeof before);
+    assert_true(out[0] == -7 && out[1] == -7);
+    sr1__model_touch(m);
+    assert_int_equal(sr1__decoder_sample(d, rows, 2, &warm, rngs, out, NULL, NULL),
+                     SR1_E_STATE);
+    assert_non_null(strstr(sr1_last_error(), "changed since row 1 was read"));
+    sr1__decoder_free(d);
+    sr1_model_free(m);
+}
+
+/* ---- slots ---- */
+
+#define MANY 20
+#define LEFT 3
+
+/* Rows in the highest slots go on alone: they move down, and their tokens stay. */
+static void go_on_alone(const char *device, int32_t ids[6][LEFT])
+{
+    const struct sr1__sampling greedy = {0, 0, 1};
+    struct sr1__decode_input feeds[MANY];
+    int32_t rows[LEFT], next[LEFT], prompt[MANY][3];
+    sr1_model *m = open_model("qwen3-tied", device);
+    struct sr1__decoder *d = NULL;
+
+    OK(sr1__decoder_new(&d, m, MANY, 32));
+    for (int32_t i = 0; i < MANY; i++) {
+        for (int32_t k = 0; k < 3; k++)
+            prompt[i][k] = (i * 11 + k * 5) % VOCAB;
+        feeds[i] = (struct sr1__decode_input){i, prompt[i], 3};
+    }
+    OK(sr1__decoder_decode(d, feeds, MANY));
+    for (int32_t i = 0; i < MANY - LEFT; i++)
+        sr1__decoder_clear(d, i);
+    for (int32_t i = 0; i < LEFT; i++)
+        rows[i] = MANY - 1 - i;
+    for (size_t t = 0; t < 6; t++) {
+        OK(sr1__decoder_sample(d, rows, LEFT, &greedy, NULL, ids[t], NULL, NULL));
+        for (size_t i = 0; i < LEFT; i++) {
+            next[i] = ids[t][i];
+            feeds[i] = (struct sr1__decode_input){rows[i], &next[i], 1};
+        }
+        accelerator_reset();
+        OK(sr1__decoder_decode(d, feeds, LEFT));
+    }
+    sr1__decoder_free(d);
+    sr1_model_free(m);
+}
+
+static void rows_move_down_when_few_are_left(void **state)
+{
+    int32_t here[6][LEFT], there[6][LEFT];
+
+    (void)state;
+    go_on_alone("cpu", here);
+    go_on_alone("sim", there);
+    assert_memory_equal(here, there, sizeof here);
+    assert_int_equal(counted().to_device_bytes, 5 * LEFT * 8); /* no other slot's */
+}
+
+/* ---- budgets ---- */
+
+struct bed {
+    sr1_model *model;
+    struct sr1__decoder *d;
+    struct sr1__rng streams[ROWS];
+    struct sr1__rng *rngs[ROWS];
+    int32_t ids[ROWS];
+};
+
+static void fill_bed(struct bed *b)
+{
+    OK(sr1__decoder_new(&b->d, b->model, ROWS, 600));
+    for (size_t i = 0; i < ROWS; i++) {
+        sr1__rng_seed(&b->streams[i], 5, i);
+        b->rngs[i] = &b->streams[i];
+        b->ids[i] = (int32_t)(7 * i);
+    }
+}
+
+static void open_bed(struct bed *b, const char *name)
+{
+    *b = (struct bed){.model = open_model(name, "sim")};
+    fill_bed(b);
+}
+
+static void close_bed(struct bed *b)
+{
+    sr1__decoder_free(b->d);
+    sr1_model_free(b->model);
+}
+
+/* One token for each of the first n rows. */
+static void step_bed(struct bed *b, int32_t n, const struct sr1__sampling *how)
+{
+    struct sr1__decode_input feeds[ROWS];
+    int32_t rows[ROWS];
+
+    for (int32_t i = 0; i < n; i++) {
+        rows[i] = i;
+        feeds[i] = (struct sr1__decode_input){i, &b->ids[i], 1};
+    }
+    OK(sr1__decoder_decode(b->d, feeds, (size_t)n));
+    OK(sr1__decoder_sample(b->d, rows, (size_t)n, how, b->rngs, b->ids, NULL, NULL));
+}
+
+static void a_step_copies_up_twice_and_back_once(void **state)
+{
+    static const struct sr1__sampling hows[] = {{0, 0, 1}, {1, 20, 0.9}};
+    struct bed b;
+
+    (void)state;
+    open_bed(&b, "qwen3-tied");
+    step_bed(&b, ROWS, &hows[0]); /* makes tables that stay */
+    for (int t = 0; t < 6; t++) {
+        struct accelerator_counts c;
+
+        accelerator_reset();
+        step_bed(&b, ROWS, &hows[t % 2]);
+        c = counted();
+        assert_int_equal(c.to_device, 2);
+        assert_int_equal(c.to_host, 1);
+        assert_int_equal(c.waits, 1);
+        assert_true(c.to_host_bytes <= ROWS * 5 * 8); /* far from [ROWS,VOCAB] */
+    }
+    close_bed(&b);
+}
+
+/* Rows of n tokens each. */
+static void prefill_bed(struct bed *b, size_t n)
+{
+    int32_t *prompt = calloc(n, sizeof *prompt);
+
+    for (int32_t i = 0; i < ROWS; i++)
+        OK(sr1__decoder_decode(b->d, &(struct sr1__decode_input){i, prompt, n}, 1));
+    free(prompt);
+}
+
+/* Beyond what it gives back: the cache is written in place, and no part of it is copied
+ * to be attended to. */
+static void a_step_takes_no_memory(void **state)
+{
+    const struct sr1__sampling how = {1, 0, 1};
+    struct accelerator_counts first, c;
+    struct sr1__decoder_stats stats;
+    struct bed b;
+
+    (void)state;
+    open_bed(&b, "qwen3-tied");
+    prefill_bed(&b, 200);
+    step_bed(&b, ROWS, &how);
+    accelerator_reset();
+    step_bed(&b, ROWS, &how);
+    first = counted();
+    sr1__decoder_stats(b.d, &stats);
+    assert_true(first.peak_bytes - first.live_bytes <
+                stats.cache_bytes / 4 / b.model->config.n_layers); /* half the keys */
+    for (int t = 0; t < 30; t++) {
+        accelerator_reset();
+        step_bed(&b, ROWS, &how);
+        c = counted();
+        assert_int_equal(c.live_bytes, first.live_bytes);
+        assert_int_equal(c.peak_bytes, first.peak_bytes);
+        assert_int_equal(c.allocations, first.allocations);
+        assert_int_equal(c.kernels, first.kernels);
+    }
+    close_bed(&b);
+}
+
+/* Kernels that a step takes more with another layer; the rest, by the way, is bounded. */
+static int64_t count_layer_kernels(const char *const family[2])
+{
+    int64_t kernels[2];
+
+    for (int i = 0; i < 2; i++) {
+        const struct sr1__sampling how = {1, 0, 1};
+        sr1_model_options o = {.struct_size = sizeof o, .device = "sim", .dtype = "fp32"};
+        struct bed b = {.rngs = {NULL}};
+        char shape[600];
+
+        snprintf(shape, sizeof shape,
+                 "{\"architectures\": [\"%sForCausalLM\"], \"model_type\": \"%s\", "
+                 "\"hidden_size\": 64, "
+                 "\"num_hidden_layers\": %d, \"num_attention_heads\": 4, "
+                 "\"num_key_value_heads\": 2, \"head_dim\": 16, "
+                 "\"intermediate_size\": 64, \"vocab_size\": 128, "
+                 "\"max_position_embeddings\": 512, \"rms_norm_eps\": 1e-6, "
+                 "\"rope_theta\": 10000.0, \"tie_word_embeddings\": false}",
+                 family[0], family[1], 2 + i);
+        OK(sr1_model_new_random(&b.model, shape, 7, &o));
+        fill_bed(&b);
+        step_bed(&b, ROWS, &how);
+        accelerator_reset();
+        step_bed(&b, ROWS, &how);
+        kernels[i] = counted().kernels;
+        if (getenv("SR1_SHOW_KERNELS"))
+            accelerator_print(stdout);
+        close_bed(&b);
+    }
+    assert_true(kernels[0] - 2 * (kernels[1] - kernels[0]) <= 66);
+    return kernels[1] - kernels[0];
+}
+
+/* norm, q|k|v, turn, two writes, attention, o with its sum; norm, gate|up, silu, product,
+ * down with its sum. Heads with norms: the norm and its weights, but one write. */
+static void a_layer_is_few_kernels(void **state)
+{
+    static const char *const qwen2[2] = {"Qwen2", "qwen2"};
+    static const char *const qwen3[2] = {"Qwen3", "qwen3"};
+
+    (void)state;
+    assert_int_equal(count_layer_kernels(qwen2), 12);
+    assert_int_equal(count_layer_kernels(qwen3), 13);
+}
+
+static void a_score_reads_back_once(void **state)
+{
+    const int32_t ids[6] = {1, 2, 3, 4, 5, 6};
+    const struct sr1__decode_input feeds[2] = {{0, ids, 6}, {3, ids + 1, 4}};
+    const size_t asked[2] = {3, 2};
+    float log_probs[5], entropies[5];
+    struct bed b;
+
+    (void)state;
+    open_bed(&b, "qwen3-tied");
+    accelerator_reset();
+    OK(sr1__decoder_score(b.d, feeds, asked, 2, 0.7, log_probs, entropies));
+    assert_int_equal(counted().to_host, 1);
+    assert_int_equal(counted().to_host_bytes, 2 * 5 * 4);
+    close_bed(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tokens_are_the_cpus),
+        cmocka_unit_test(a_failed_draw_moves_no_stream),
+        cmocka_unit_test(rows_move_down_when_few_are_left),
+        cmocka_unit_test(a_step_copies_up_twice_and_back_once),
+        cmocka_unit_test(a_step_takes_no_memory),
+        cmocka_unit_test(a_layer_is_few_kernels),
+        cmocka_unit_test(a_score_reads_back_once),
+    };
+
+    return cmocka_run_group_tests_name("decode", tests, NULL, NULL);
+}

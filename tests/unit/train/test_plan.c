@@ -1,0 +1,277 @@
+/* Plans of memory: counts of parameters that are known elsewhere, what lowers a peak, the
+ * forms of a plan, and what cannot be planned. tests/accelerator/test_memory.c compares
+ * plans with what a device counts. */
+#include "support/tiny.h"
+
+#include "base/json.h"
+#include "train/plan.h"
+
+static int make(void **state)
+{
+    if (scratch_make(state) != 0)
+        return -1;
+    tiny_model("model", TINY_SEARCHER, 9);
+    return 0;
+}
+
+/* A Qwen3 of this shape as config.json alone. */
+static const char *write_shape(const char *name, int hidden, int layers, int heads,
+                               int inter, int tied)
+{
+    char text[1024];
+
+    snprintf(text, sizeof text,
+             "{\"architectures\": [\"Qwen3ForCausalLM\"], \"model_type\": \"qwen3\", "
+             "\"hidden_size\": %d, \"num_hidden_layers\": %d, \"num_attention_heads\": "
+             "%d, \"num_key_value_heads\": 8, \"head_dim\": 128, \"intermediate_size\": "
+             "%d, \"vocab_size\": 151936, \"max_position_embeddings\": 40960, "
+             "\"rms_norm_eps\": 1e-6, \"rope_theta\": 1000000, "
+             "\"tie_word_embeddings\": %s, \"torch_dtype\": \"bfloat16\"}",
+             hidden, layers, heads, inter, tied ? "true" : "false");
+    return scratch_file(name, text, 0);
+}
+
+static sr1_config *config_of(const char *model, const char *const *pairs)
+{
+    sr1_config *c = NULL;
+
+    OK(sr1_config_new(&c));
+    OK(sr1_config_set(c, "model_name_or_path", model));
+    OK(sr1_config_set_pair(c, "environment=none"));
+    for (size_t i = 0; pairs && pairs[i]; i++)
+        OK(sr1_config_set_pair(c, pairs[i]));
+    return c;
+}
+
+static sr1_plan *plan_of(const char *model, double memory, const char *const *pairs)
+{
+    sr1_config *c = config_of(model, pairs);
+    sr1_plan *p = NULL;
+
+    OK(sr1_plan_new(&p, c, memory));
+    sr1_config_free(c);
+    return p;
+}
+
+#define PLAN(model, memory, ...)                                                         \
+    plan_of(model, memory, (const char *const[]){__VA_ARGS__, NULL})
+
+/* As the model cards and the weights at Hugging Face have them. */
+static void parameters_are_those_published(void **state)
+{
+    static const struct {
+        int hidden, layers, heads, inter, tied;
+        double parameters;
+    } known[] = {{1024, 28, 16, 3072, 1, 596049920.0},
+                 {2048, 28, 16, 6144, 1, 1720574976.0},
+                 {2560, 36, 32, 9728, 1, 4022468096.0},
+                 {4096, 36, 32, 12288, 0, 8190735360.0},
+                 {5120, 40, 40, 17408, 0, 14768307200.0}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const char *path = write_shape("shape.json", known[i].hidden, known[i].layers,
+                                       known[i].heads, known[i].inter, known[i].tied);
+        sr1_plan *p = PLAN(path, 1000, "lora_rank=0");
+
+        assert_true(sr1__memory_parameters(&p->shapes.policy) == known[i].parameters);
+        assert_true(sr1__memory_trained(&p->figures.policy) == known[i].parameters);
+        assert_false(p->shapes.has_weights);
+        sr1_plan_free(p);
+    }
+}
+
+static void a_loaded_model_has_as_many(void **state)
+{
+    static const char *const pairs[] = {"lora_rank=0", "lora_rank=3",
+                                        "lora_targets=q_proj,down_proj"};
+    sr1_trainer *tr = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        sr1_config *c =
+            tiny_config("model", pairs[i], i == 2 ? "lora_rank=5" : NULL, NULL);
+        sr1_plan *p = NULL;
+
+        OK(sr1_plan_new(&p, c, 0));
+        OK(sr1_trainer_new(&tr, c, NULL));
+        assert_true(p->shapes.has_weights);
+        assert_true(sr1__memory_parameters(&p->shapes.policy) ==
+                    (double)sr1_model_info(tr->model, SR1_MODEL_PARAMETERS));
+        assert_true(sr1__memory_trained(&p->figures.policy) ==
+                    (double)sr1_model_info(tr->model, SR1_MODEL_TRAINED));
+        assert_true(p->figures.checkpoint == (double)sr1__state_bytes(tr));
+        sr1_trainer_free(tr);
+        sr1_plan_free(p);
+        sr1_config_free(c);
+    }
+}
+
+/* The keys of the host are taken, and there is nothing to move. */
+static void on_the_cpu_nothing_moves(void **state)
+{
+    sr1_config *c = tiny_config("model", "kl_reference=frozen", NULL);
+    sr1_plan *plain = NULL, *moved = NULL;
+    sr1_trainer *tr = NULL;
+
+    (void)state;
+    OK(sr1_plan_new(&plain, c, 0));
+    OK(sr1_config_set_pair(c, "optimizer_offload=true"));
+    OK(sr1_config_set_pair(c, "reference_offload=true"));
+    OK(sr1_plan_new(&moved, c, 0));
+    OK(sr1_trainer_new(&tr, c, NULL));
+    assert_true(tr->references && !tr->host_reference);
+    assert_int_equal(sr1_plan_peak(plain, NULL), sr1_plan_peak(moved, NULL));
+    sr1_trainer_free(tr);
+    sr1_plan_free(plain);
+    sr1_plan_free(moved);
+    sr1_config_free(c);
+}
+
+/* ---- advice ---- */
+
+static void keys_lower_the_peak(void **state)
+{
+    const char *path = write_shape("shape.json", 2560, 36, 32, 9728, 1);
+    sr1_plan *p = PLAN(path, 24, "batch_size=8", "group_size=8", "max_tokens=1024");
+    double best = p->figures.peak;
+    sr1_plan *with;
+
+    (void)state;
+    assert_int_equal(sr1_plan_fits(p), 0);
+    assert_true(p->n_advice >= 3);
+    for (size_t i = 0; i < p->n_advice; i++) {
+        char set[160], *pair = set;
+        sr1_config *c =
+            config_of(path, (const char *const[]){"batch_size=8", "group_size=8",
+                                                  "max_tokens=1024", NULL});
+
+        assert_true(p->advice[i].peak < p->figures.peak);
+        best = fmin(best, p->advice[i].peak);
+        snprintf(set, sizeof set, "%s", p->advice[i].set);
+        while (pair && *pair) { /* the keys give what was said of them */
+            char *end = strchr(pair, ' ');
+
+            if (end)
+                *end = '\0';
+            OK(sr1_config_set_pair(c, pair));
+            pair = end ? end + 1 : NULL;
+        }
+        OK(sr1_plan_new(&with, c, 24));
+        assert_true(with->figures.peak == p->advice[i].peak);
+        assert_int_equal(sr1_plan_fits(with), p->advice[i].fits);
+        assert_true(!p->advice[i].fits || with->n_advice == 0);
+        sr1_plan_free(with);
+        sr1_config_free(c);
+    }
+    assert_true(best <= 24e9);
+    sr1_plan_free(p);
+}
+
+/* ---- forms ---- */
+
+static void both_forms_agree(void **state)
+{
+    const char *path = write_shape("shape.json", 1024, 28, 16, 3072, 1);
+    sr1_plan *p = PLAN(path, 80, "advantage=gae");
+    json_t *j = NULL, *item, *phase;
+    double sum = 0, peak = 0;
+    size_t i;
+
+    (void)state;
+    OK(sr1__json_parse(&j, sr1_plan_json(p), strlen(sr1_plan_json(p)), "plan"));
+    assert_string_equal(json_string_value(json_object_get(j, "largest")), "update");
+    json_array_foreach(json_object_get(j, "items"), i, item)
+    {
+        const char *name = json_string_value(json_object_get(item, "name"));
+        json_t *in = json_object_get(item, "phases");
+        size_t k;
+
+        assert_non_null(strstr(sr1_plan_text(p), name));
+        json_array_foreach(
+            in, k, phase) if (strcmp(json_string_value(phase), "update") == 0 &&
+                              strcmp(json_string_value(json_object_get(item, "place")),
+                                     "device") == 0) sum +=
+            (double)json_integer_value(json_object_get(item, "bytes"));
+    }
+    peak = (double)json_integer_value(json_object_get(j, "peak_bytes"));
+    tiny_near(sum, peak, 100); /* each row is cut to whole bytes */
+    assert_int_equal((int64_t)peak, sr1_plan_peak(p, NULL));
+    assert_int_equal((int64_t)peak, sr1_plan_peak(p, "update"));
+    assert_true(sr1_plan_peak(p, "update_critic") > 0);
+    assert_int_equal(sr1_plan_peak(p, "lunch"), -1);
+    assert_int_equal(sr1_plan_fits(p), peak <= 80e9);
+    json_decref(j);
+    sr1_plan_free(p);
+    sr1_plan_free(NULL);
+    assert_string_equal(sr1_plan_text(NULL), "");
+    assert_int_equal(sr1_plan_fits(NULL), -1);
+}
+
+/* ---- refusals ---- */
+
+static void refuse(const char *model, const char *pair, sr1_status want, const char *text)
+{
+    sr1_config *c = config_of(model, (const char *const[]){pair, NULL});
+    sr1_plan *p = NULL;
+
+    REFUSED(sr1_plan_new(&p, c, 24), want, text);
+    assert_null(p);
+    sr1_config_free(c);
+}
+
+static void what_has_no_shape_is_refused(void **state)
+{
+    char folder[600];
+    sr1_config *c;
+    sr1_plan *p = NULL;
+
+    (void)state;
+    refuse("", "seed=1", SR1_E_CONFIG, "model_name_or_path is not set");
+    refuse("/nowhere/at/all", "seed=1", SR1_E_NOT_FOUND, "is not a folder");
+    snprintf(folder, sizeof folder, "%s", scratch_path("empty"));
+    mkdir(folder, 0700);
+    refuse(folder, "seed=1", SR1_E_NOT_FOUND, "has no config.json");
+    scratch_file("empty/model.gguf", "GGUF", 0);
+    refuse(folder, "seed=1", SR1_E_UNSUPPORTED, "a model in GGUF");
+    refuse(scratch_file("llama.json", "{\"architectures\": [\"LlamaForCausalLM\"]}", 0),
+           "seed=1", SR1_E_UNSUPPORTED, "LlamaForCausalLM is not supported");
+    refuse(scratch_path("model"), "critic_model=/nowhere/at/all", SR1_E_NOT_FOUND,
+           "critic_model");
+    scratch_file("model/config.json", tiny_shape, 0); /* "%d" layers: no JSON */
+    refuse(scratch_path("model"), "seed=1", SR1_E_PARSE, "config.json");
+    c = config_of(scratch_path("model"), NULL);
+    REFUSED(sr1_plan_new(&p, c, -1), SR1_E_INVALID, "memory_gb is -1");
+    REFUSED(sr1_plan_new(NULL, c, 0), SR1_E_INVALID, "plan: out and config");
+    sr1_config_free(c);
+}
+
+/* Weights of another shape than config.json says are found by their headers. */
+static void headers_are_compared(void **state)
+{
+    const char *shape = write_shape("other.json", 64, 2, 8, 64, 1);
+    char command[2048];
+
+    (void)state;
+    tiny_model("odd", TINY_SEARCHER, 9);
+    snprintf(command, sizeof command, "cp '%s' '%s/config.json'", shape,
+             scratch_path("odd"));
+    assert_int_equal(system(command), 0);
+    refuse(scratch_path("odd"), "seed=1", SR1_E_CORRUPT, "model.embed_tokens.weight");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parameters_are_those_published),
+        cmocka_unit_test(a_loaded_model_has_as_many),
+        cmocka_unit_test(on_the_cpu_nothing_moves),
+        cmocka_unit_test(keys_lower_the_peak),
+        cmocka_unit_test(both_forms_agree),
+        cmocka_unit_test(headers_are_compared),
+        cmocka_unit_test(what_has_no_shape_is_refused),
+        cmocka_unit_test(tiny_nothing_leaks),
+    };
+
+    return cmocka_run_group_tests_name("plan", tests, make, scratch_remove);
+}
