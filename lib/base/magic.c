@@ -10,8 +10,8 @@ static const struct {
     size_t n;
     const char *what, *remedy;
 } kinds[] = {
-    {"SR1BM25\n", 8, "a BM25 index of sr1-search", "name the corpus that it was made of"},
-    {"SR1DENSE", 8, "a dense index of sr1-search", "name the corpus that it was made of"},
+    {"SR1BM25\n", 8, "a BM25 index", "name the corpus that it was made of"},
+    {"SR1DENSE", 8, "a dense index", "name the corpus that it was made of"},
     {"\x1f\x8b", 2, "compressed by gzip", "unpack it first: gunzip -k"},
     {"\x28\xb5\x2f\xfd", 4, "compressed by zstd", "unpack it first: zstd -d"},
     {"PK\x03\x04", 4, "a zip archive", "unpack it first"},

@@ -276,6 +276,21 @@ static sr1_status set_members(sr1_config *c, json_t *object, const json_t *lines
     return SR1_OK;
 }
 
+/* Refuse a file of rows given as a configuration. */
+static sr1_status check_config_name(const char *path)
+{
+    static const char *const rows[] = {".jsonl", ".csv", ".tsv", ".parquet"};
+    const char *dot = strrchr(path, '.');
+
+    for (size_t i = 0; dot && i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (strcmp(dot, rows[i]) == 0)
+            return sr1__fail(SR1_E_CONFIG,
+                             "%s is a file of rows, not a configuration; a configuration "
+                             "names it, as in train_file: %s",
+                             path, path);
+    return SR1_OK;
+}
+
 /* Parse the text, and record the line of each key. JSON is parsed strictly, but its lines
  * are found by reading it as YAML, which includes flat objects. */
 static sr1_status parse_config_text(const char *text, size_t n, const char *name,
@@ -350,6 +365,7 @@ sr1_status sr1_config_load(sr1_config *config, const char *path)
     sr1_status status;
 
     SR1__REQUIRE(config && path, "configuration: config and path");
+    SR1__TRY(check_config_name(path));
     SR1__TRY(sr1__file_read(path, MAX_FILE, &b));
     folder = folder_of(path);
     status = folder ? load_text(config, sr1__buf_cstr(&b), b.len, path, folder)

@@ -109,11 +109,28 @@ static const struct config_elsewhere *find_elsewhere(const char *name)
     return NULL;
 }
 
+static const char *find_key_name(const char *name)
+{
+    for (size_t i = 0; i < CONFIG_N_KEYS; i++)
+        if (strcmp(name, sr1__config_keys[i].name) == 0)
+            return sr1__config_keys[i].name;
+    return NULL;
+}
+
+/* The key that a name of sections ends in, as trainer.learning_rate does. */
+static const char *find_last_part(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+
+    return dot ? find_key_name(dot + 1) : NULL;
+}
+
 /* Say what to do in place of an unknown name. */
 static void explain_unknown_key(const char *name)
 {
     const struct config_elsewhere *e = find_elsewhere(name);
-    const char *near = e ? NULL : find_nearest_key(name);
+    const char *last = e ? NULL : find_last_part(name);
+    const char *near = e || last ? NULL : find_nearest_key(name);
 
     if (e && e->key)
         sr1__fail(SR1_E_CONFIG, "key '%.64s' is a name of %s: use %s%s%s%s", name, e->of,
@@ -122,6 +139,8 @@ static void explain_unknown_key(const char *name)
     else if (e)
         sr1__fail(SR1_E_CONFIG, "key '%.64s' is a name of %s, and not one here: %s", name,
                   e->of, e->text);
+    else if (last)
+        sr1__fail(SR1_E_CONFIG, "key '%.64s' is not known: use %s", name, last);
     else if (near)
         sr1__fail(SR1_E_CONFIG, "key '%.64s' is not known; the nearest known key is '%s'",
                   name, near);

@@ -2,10 +2,9 @@
  * file's buffer to the item. */
 #include "retrieval/search/corpus_reader.h"
 
+#include "base/magic.h"
 #include "base/mem.h"
 #include "base/source.h"
-#include "retrieval/search/dense_index.h"
-#include "retrieval/search/bm25_index.h"
 #include "retrieval/search/stored_rows.h"
 
 #include <string.h>
@@ -22,17 +21,25 @@ struct sr1__corpus_reader {
     char chunk[CHUNK];
 };
 
-/* Refuse an index file given as corpus, with an error that says so. */
-static sr1_status check_kind(const struct sr1__corpus_reader *r)
+static int is_line_blank(char c)
 {
-    static const struct sr1__index_kind *const kinds[] = {&sr1__bm25_kind,
-                                                          &sr1__dense_kind};
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
 
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        if (r->n >= 8 && memcmp(r->chunk, kinds[i]->magic, 8) == 0)
-            return sr1__fail(SR1_E_INVALID, "%s is a %s, not a corpus", r->path,
-                             kinds[i]->name);
-    return SR1_OK;
+/* Refuse a file of another kind, with an error that says which. */
+static sr1_status check_corpus_kind(const struct sr1__corpus_reader *r)
+{
+    size_t at = r->n >= 3 && memcmp(r->chunk, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+
+    SR1__TRY(sr1__magic_check(r->path, r->chunk, r->n, "a corpus of JSON rows"));
+    while (at < r->n && is_line_blank(r->chunk[at]))
+        at++;
+    if (at == r->n || r->chunk[at] == '{')
+        return SR1_OK;
+    return sr1__fail(SR1_E_PARSE,
+                     "%s is no corpus: a corpus has one JSON object a line, as in "
+                     "{\"id\": \"7\", \"contents\": \"Title\\nText\"}",
+                     r->path);
 }
 
 static sr1_status open_corpus_file(struct sr1__corpus_reader *r, const char *path)
@@ -42,7 +49,7 @@ static sr1_status open_corpus_file(struct sr1__corpus_reader *r, const char *pat
         return sr1__fail_nomem("corpus reader");
     SR1__TRY(sr1__source_open(&r->source, r->path));
     SR1__TRY(sr1__source_read(r->source, r->chunk, CHUNK, &r->n));
-    return check_kind(r);
+    return check_corpus_kind(r);
 }
 
 sr1_status sr1__corpus_reader_open(struct sr1__corpus_reader **out, const char *path)
@@ -105,11 +112,6 @@ static sr1_status read_corpus_line(struct sr1__corpus_reader *r, struct sr1__buf
     }
     *n = text->len - begin;
     return SR1_OK;
-}
-
-static int is_line_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
 /* Cut blanks off both ends of text[*at..*at + n), and a byte order mark off the first

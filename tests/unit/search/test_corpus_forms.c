@@ -321,8 +321,17 @@ static void an_index_is_no_corpus(void **state)
     (void)state;
     expect_built(scratch_file("good.jsonl", plain, 0));
     assert_int_equal(rename(index_path(), scratch_path("given.bm25")), 0);
-    expect_refused(scratch_path("given.bm25"), SR1_E_INVALID,
-                   "given.bm25 is a BM25 index, not a corpus");
+    expect_refused(scratch_path("given.bm25"), SR1_E_UNSUPPORTED,
+                   "given.bm25 is a BM25 index, not a corpus of JSON rows");
+}
+
+static void files_of_other_kinds_are_no_corpus(void **state)
+{
+    (void)state;
+    expect_refused(scratch_file("rows.csv", "id,contents\n1,a\n", 0), SR1_E_PARSE,
+                   "rows.csv is no corpus: a corpus has one JSON object a line");
+    expect_refused(scratch_file("rows.parquet", "PAR1....PAR1", 0), SR1_E_UNSUPPORTED,
+                   "rows.parquet is a Parquet file, not a corpus of JSON rows");
 }
 
 int main(void)
@@ -338,6 +347,7 @@ int main(void)
         cmocka_unit_test(ids_written_in_two_ways_are_equal),
         cmocka_unit_test(errors_have_one_line_number),
         cmocka_unit_test(an_index_is_no_corpus),
+        cmocka_unit_test(files_of_other_kinds_are_no_corpus),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
