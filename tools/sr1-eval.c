@@ -36,7 +36,9 @@ static const char help_text[] =
     "environment=rooms the\n"
     "share of successes, with protocol=rlvcr the tokens of thought. With "
     "use_openai=true a\n"
-    "server answers, by the tokenizer of POLICY.\n"
+    "server answers, by the tokenizer of POLICY. Ctrl-C ends it with a table of what was "
+    "answered\n"
+    "(exit code 130); --trajectories is then FILE.part.\n"
     "\n"
     "With --task ctrl, POLICY criticises answers to programming PROBLEMS, and a second "
     "model\n"
@@ -349,6 +351,7 @@ static sr1_status run_evaluation(const struct eval_tool_options *o, const sr1_co
     if (st == SR1_OK)
         st = sr1_rollout_new(&rollout, c, NULL, NULL, NULL);
     progress_wait(NULL);
+    stop_note();
     if (st == SR1_OK && o->trajectories) {
         v.trajectories = fopen(o->trajectories, "w");
         v.path = o->trajectories;
@@ -357,7 +360,6 @@ static sr1_status run_evaluation(const struct eval_tool_options *o, const sr1_co
             st = cannot_write(o->trajectories);
     }
     choose_columns(c);
-    stop_note();
     progress_begin(&v.bar, "answering", "questions", 1.0);
     *begun = st == SR1_OK;
     if (st == SR1_OK)

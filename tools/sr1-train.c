@@ -179,7 +179,7 @@ static void print_key(const sr1_config_key_info *k)
 }
 
 /* Names are compared without regard to case, and '-' is '_'. */
-#define PART_SIZE 128
+#define PART_SIZE 1024 /* choices are searched, too */
 
 static void fold_name(const char *name, char out[PART_SIZE])
 {

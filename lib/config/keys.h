@@ -39,8 +39,8 @@ extern const size_t sr1__n_config_elsewhere;
 const struct config_key *sr1__config_key_find(const char *name);
 
 /* SR1_E_CONFIG for the unknown names of a file, `from` the first of them. The text says
- * what to use in place of each; settings in sections, as in files of other programs, go by
- * their full names. */
+ * what to use in place of each; settings in sections, as in files of other programs, go
+ * by their full names. */
 sr1_status sr1__config_refuse_names(json_t *file, const char *from);
 
 /* Is it a built-in choice of the key? */
