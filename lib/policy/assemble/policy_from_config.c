@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "config/model_folder.h"
 #include "policy/local_engine.h"
 #include "policy/server_engine.h"
 #include "text/data/question.h"
@@ -42,6 +43,20 @@ static sr1_status model_folder(const sr1_config *c, const char **out)
                      "one)");
 }
 
+static sr1_status check_base_wanted(const sr1_config *c, const char *folder)
+{
+    int is_adapter;
+
+    if (!*sr1__config_str(c, "base_model_name_or_path"))
+        return SR1_OK;
+    SR1__TRY(sr1__adapter_is_folder(folder, &is_adapter));
+    return is_adapter ? SR1_OK
+                      : sr1__fail(SR1_E_CONFIG,
+                                  "base_model_name_or_path is of an adapter, and %s is a "
+                                  "whole model; leave it out",
+                                  folder);
+}
+
 static sr1_status open_rollout_model(sr1_rollout *r, const sr1_config *c)
 {
     const char *dtype = sr1__config_str(c, "dtype");
@@ -51,6 +66,7 @@ static sr1_status open_rollout_model(sr1_rollout *r, const sr1_config *c)
     if (r->model || (r->server.ops && !r->trained))
         return SR1_OK;
     SR1__TRY(model_folder(c, &folder));
+    SR1__TRY(check_base_wanted(c, folder));
     o.device = sr1__config_str(c, "device");
     o.dtype = strcmp(dtype, "auto") == 0 ? NULL : dtype;
     o.threads = (int32_t)sr1__config_int(c, "threads");

@@ -194,6 +194,7 @@ static sr1_status create_model(sr1_model **out, const struct sr1__hf_config *con
 static sr1_status copy_folder(sr1_model *m, const sr1_model *of)
 {
     m->hash = of->hash;
+    m->base_hash = of->base_hash;
     m->folder = of->folder ? sr1__strdup(of->folder) : NULL;
     return of->folder && !m->folder ? sr1__fail_nomem("folder of a model") : SR1_OK;
 }

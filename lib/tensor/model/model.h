@@ -60,9 +60,10 @@ struct sr1_model {
     size_t n_views;
     struct sr1__rope rope;
     struct sr1__decode_tables *tables; /* decode_tables.h; NULL: not made yet */
-    char *folder;     /* that the weights were read from, absolute; NULL: none */
-    uint64_t hash;    /* of the files read, an adapter's among them; 0: none */
-    uint64_t version; /* grows when weights change; caches of them compare it */
+    char *folder;       /* that the weights were read from, absolute; NULL: none */
+    uint64_t hash;      /* of the files read, an adapter's among them; 0: none */
+    uint64_t base_hash; /* the same without an adapter's */
+    uint64_t version;   /* grows when weights change; caches of them compare it */
     int32_t refs;
     atomic_int busy;         /* a forward pass is under way */
     sr1_tensor **sums;       /* [n_params] of gradients, fp32; NULL where fp32 is trained
