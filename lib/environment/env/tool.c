@@ -225,16 +225,10 @@ static void run_tool_call(void *arg)
 
 /* ---- what came of it ---- */
 
-/* Failures that are not caused by the call. */
-static int is_fatal_tool_status(sr1_status status)
-{
-    return status == SR1_E_NOMEM || status == SR1_E_CANCELLED || status == SR1_E_CONFIG;
-}
-
 /* Moves what the call gave. */
 static sr1_status move_tool_result(struct tool_call *c, struct sr1__tool_result *out)
 {
-    if (is_fatal_tool_status(c->status))
+    if (sr1__is_fatal(c->status))
         return sr1__error_raise(&c->error);
     out->status = c->status == SR1_OK ? c->sink.status : SR1_TOOL_BROKEN;
     out->error = c->error;
@@ -255,11 +249,13 @@ static sr1_status call_tool_in_thread(struct tool_call *c, struct sr1__tool_resu
 {
     struct sr1__executor *x = c->tool->executor;
     double until = sr1__now() + c->tool->ops.deadline_s;
+    sr1_status status;
 
     c->task = (struct sr1__task){.run = run_tool_call, .free = tool_call_free, .arg = c};
-    c->status = sr1__executor_submit(x, &c->task);
-    if (c->status != SR1_OK) {
-        sr1__error_save(&c->error, c->status);
+    status = sr1__executor_submit(x, &c->task);
+    if (status != SR1_OK) {
+        c->status = status;
+        sr1__error_save(&c->error, status);
         return end_tool_call(c, out);
     }
     if (sr1__executor_wait(x, &c->task, until))
@@ -346,11 +342,11 @@ sr1_status sr1__tool_call_batch(struct sr1__tool *t, const char *const *args, si
     if (status != SR1_OK)
         sr1__error_save(&error, status);
     for (size_t i = 0; i < n; i++) {
-        if (is_fatal_tool_status(status))
+        if (sr1__is_fatal(status))
             sr1__observation_free(&sinks[i].o);
         else
             close_sink(&sinks[i], &error, &out[i]);
     }
     sr1__free(sinks);
-    return is_fatal_tool_status(status) ? status : SR1_OK;
+    return sr1__is_fatal(status) ? status : SR1_OK;
 }
