@@ -215,12 +215,6 @@ static inline int sr1__in_critic_warmup(const sr1_trainer *tr)
     return tr->critics && tr->step < tr->set.critic_warmup;
 }
 
-/* A failure that smaller micro-batches may avoid. */
-static inline int sr1__is_memory(sr1_status st)
-{
-    return st == SR1_E_NOMEM || st == SR1_E_DEVICE_NOMEM;
-}
-
 /* ---- trainer_free.c ---- */
 
 /* What a call held (base/life.h). Unlike sr1_trainer_free it stops no run. */
