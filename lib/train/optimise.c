@@ -239,7 +239,8 @@ static sr1_status run_backward(struct update *u, size_t k,
             s, outputs,
             t_from_f32(s, g->gradient, T_SHAPE((int64_t)count_outputs(u, mb))));
     SR1__TRY(sr1__scope_close(s));
-    return sr1__model_gather_grad(m);
+    /* one gradient alone is its own sum */
+    return u->plan.n_batches > 1 ? sr1__model_gather_grad(m) : SR1_OK;
 }
 
 static sr1_status run_microbatch(struct update *u, size_t k, int32_t worker)
@@ -292,7 +293,7 @@ static int are_gradients_finite(sr1_model *m)
     for (size_t i = 0; i < m->n_params && finite; i++) {
         sr1_tensor *g = sr1__model_grad(s, m, i);
 
-        finite = !g || isfinite(t_item(s, t_sum(s, t_square(s, g))));
+        finite = !g || isfinite(t_item(s, t_sum(s, t_square(s, t_to(s, g, SR1__F32)))));
     }
     return sr1__scope_close(s) == SR1_OK && finite;
 }

@@ -49,6 +49,7 @@ static inline sr1_status bench_config(sr1_config **out, const char *const *words
                                        "environment=none",
                                        "search_engine=none",
                                        "prompt_template=none",
+                                       "chat_template=chatml",
                                        "rewards=format",
                                        "update_times=1",
                                        "max_prompt_tokens=4096"};
