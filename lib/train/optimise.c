@@ -444,11 +444,11 @@ static sr1_status run_epoch(struct update *u, size_t n)
         st = make_plan(u);
         if (st == SR1_OK && sr1__aggregation_by_group(u->objective->aggregation(u->tr)))
             st = sr1__group_counts_make(&u->groups, u->from, u->begin, u->end);
-        if (st == SR1_OK && u->plan.n_batches > 0)
-            measure_plan(u);
         skipped = u->tr->skipped;
         if (st == SR1_OK && u->plan.n_policy_tokens > 0)
             st = run_mini_batch(u);
+        if (st == SR1_OK && u->plan.n_batches > 0) /* as they were cut in the end */
+            measure_plan(u);
         if (u->tr->skipped == skipped)
             trained += (int64_t)u->plan.n_sequences;
         sr1__batch_plan_free(&u->plan);

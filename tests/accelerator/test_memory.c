@@ -353,6 +353,55 @@ static void one_micro_batch_has_one_gradient(void **state)
     assert_true(two - one > 2.5 * n && planned[1] - planned[0] > 2.5 * n);
 }
 
+/* ---- memory that ends ---- */
+
+static void train_within(const char *dtype, int64_t room, struct sr1__buf *bits,
+                         double *batches)
+{
+    sr1_config *c = tiny_config("untied", "environment=none", "max_prompt_tokens=64",
+                                "max_tokens=192", "micro_batch_tokens=4096", dtype,
+                                "kl_reference=frozen", "beta=0.05", "update_times=1",
+                                "logit_chunk=64", "advantage_std=false", NULL);
+    sr1_trajectory *t[TRAJECTORIES];
+    sr1_step_report r = {.struct_size = sizeof r};
+    sr1_trainer *tr = NULL;
+
+    OK(sr1_trainer_new(&tr, c, NULL));
+    for (int32_t i = 0; i < TRAJECTORIES; i++)
+        t[i] = make_trajectory(i);
+    accelerator_limit(room ? count_live() + room : 0);
+    OK(sr1_trainer_update(tr, t, TRAJECTORIES, &r));
+    accelerator_limit(0);
+    OK(sr1_step_metric(&r, "training/micro_batches", batches));
+    add_numbers(tr, bits);
+    tiny_free_all(t, TRAJECTORIES);
+    sr1_trainer_free(tr);
+    sr1_config_free(c);
+}
+
+/* A device that is too small for one micro-batch takes several, to the same weights. */
+static void a_full_device_cuts_micro_batches(void **state)
+{
+    struct sr1__buf bits[2] = {{0}};
+    double batches[2], gap = 0;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        sr1__buf_init(&bits[i], 0);
+        train_within("dtype=fp32", i ? (int64_t)30e6 : 0, &bits[i], &batches[i]);
+    }
+    assert_true(batches[0] == 1 && batches[1] > 1);
+    assert_int_equal(bits[0].len, bits[1].len);
+    for (size_t i = 0; i < bits[0].len / sizeof(float); i++)
+        gap = fmax(gap, fabs((double)((const float *)(const void *)bits[0].data)[i] -
+                             ((const float *)(const void *)bits[1].data)[i]));
+    print_message("  %.0f micro-batches, at most %.2g from those of one\n", batches[1],
+                  gap);
+    assert_true(gap < 1e-5);
+    sr1__buf_free(&bits[0]);
+    sr1__buf_free(&bits[1]);
+}
+
 /* ---- keys that the plan chooses ---- */
 
 static void chosen_keys_fit(void **state)
@@ -361,7 +410,7 @@ static void chosen_keys_fit(void **state)
                                 "max_prompt_tokens=64", "max_tokens=192", "group_size=4",
                                 "batch_size=2", "kl_reference=frozen", "update_times=1",
                                 "micro_batch_tokens=0", "max_rows=0", NULL);
-    static const double rooms[] = {80e6, 60e6, 30e6};
+    static const double rooms[] = {120e6, 60e6, 30e6};
     int64_t chosen[4] = {0}, before = count_live();
     sr1_run_plan plan = {.struct_size = sizeof plan};
     sr1_trainer *tr = NULL;
@@ -408,7 +457,7 @@ static void chosen_keys_are_kept(void **state)
     text = slurp("chosen", "run.json", &n);
     assert_non_null(strstr(text, "\"chosen\""));
     assert_non_null(strstr(text, "\"micro_batch_tokens\""));
-    free(text);
+    sr1__free(text);
     accelerator_limit(0);
     OK(sr1_trainer_resume(&tr, scratch_path("chosen"), NULL));
     assert_int_equal(tr->set.micro_batch_tokens, tokens);
@@ -487,6 +536,7 @@ int main(void)
         cmocka_unit_test(ppo_on_the_host),
         cmocka_unit_test(the_host_gives_the_same_bits),
         cmocka_unit_test(one_micro_batch_has_one_gradient),
+        cmocka_unit_test(a_full_device_cuts_micro_batches),
         cmocka_unit_test(chosen_keys_fit),
         cmocka_unit_test(chosen_keys_are_kept),
         cmocka_unit_test(int8_references_go_on_to_the_bit),

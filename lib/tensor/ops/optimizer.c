@@ -213,8 +213,22 @@ static sr1_tensor *view_piece(sr1_scope *s, sr1_tensor *t, int64_t from, int64_t
 
 /* How an update changes gradients and weights. */
 struct change {
-    double lr, scale; /* of gradients */
+    double lr, scale;  /* of gradients */
+    sr1_tensor *piece; /* fp32, for a piece of a narrow gradient; NULL: there is none */
 };
+
+/* A piece of a gradient in fp32. */
+static sr1_tensor *widen_piece(sr1_scope *s, sr1_tensor *grad, sr1_tensor *piece,
+                               int64_t from, int64_t n)
+{
+    sr1_tensor *g = view_piece(s, grad, from, n), *wide;
+
+    if (t_dtype(grad) == SR1__F32)
+        return g;
+    wide = t_narrow(s, piece, 0, 0, n);
+    t_copy_(s, wide, g);
+    return wide;
+}
 
 /* Update a piece of a leaf whose state is on the host, or whose gradient is narrow. */
 static void apply_piece(sr1_scope *outer, struct sr1__optimizer *o, const struct leaf *l,
@@ -223,7 +237,7 @@ static void apply_piece(sr1_scope *outer, struct sr1__optimizer *o, const struct
     sr1_scope *s = sr1__scope_nest(outer, "numbers %lld", (long long)from);
     sr1_tensor *param = view_piece(s, l->param, from, n);
     sr1_tensor *here[SLOTS] = {NULL}, *there[SLOTS] = {NULL};
-    sr1_tensor *updated, *g = t_to(s, view_piece(s, grad, from, n), SR1__F32);
+    sr1_tensor *updated, *g = widen_piece(s, grad, c.piece, from, n);
 
     for (int i = 0; i < SLOTS; i++) {
         here[i] = view_piece(s, l->slot[i], from, n);
@@ -245,8 +259,24 @@ static void apply_piece(sr1_scope *outer, struct sr1__optimizer *o, const struct
     (void)sr1__scope_close(s);
 }
 
+/* Room for a piece, so that memory does not end between two of them. */
+static sr1_tensor *reserve_piece(sr1_scope *s, const struct sr1__optimizer *o)
+{
+    int64_t most = 0;
+
+    for (size_t i = 0; i < o->n; i++) {
+        const sr1_tensor *g = get_optimizer_list(o, LIST_ALL_GRADS)[i];
+
+        if (g && t_dtype(g) != SR1__F32 && t_numel(g) > most)
+            most = t_numel(g);
+    }
+    most = most < SR1__OFFLOAD_PIECE ? most : SR1__OFFLOAD_PIECE;
+    return most ? t_empty(s, SR1__F32, T_SHAPE(most)) : NULL;
+}
+
 static void apply_in_pieces(sr1_scope *s, struct sr1__optimizer *o, struct change c)
 {
+    c.piece = reserve_piece(s, o);
     for (size_t i = 0; i < o->n; i++) {
         sr1_tensor *grad = get_optimizer_list(o, LIST_ALL_GRADS)[i];
         int64_t all = t_numel(o->leaf[i].param), n;
@@ -317,10 +347,11 @@ sr1_status sr1__optimizer_step(struct sr1__optimizer *o, sr1_tensor *const *sums
     r.skipped = !isfinite(r.grad_norm);
     if (n && !r.skipped && sr1__scope_status(s) == SR1_OK)
         apply_adamw(s, o, n,
-                    (struct change){lr, (max_norm > 0.0 && r.grad_norm > max_norm
-                                             ? max_norm / r.grad_norm
-                                             : 1.0) /
-                                            loss_scale});
+                    (struct change){.lr = lr,
+                                    .scale = (max_norm > 0.0 && r.grad_norm > max_norm
+                                                  ? max_norm / r.grad_norm
+                                                  : 1.0) /
+                                             loss_scale});
     status = sr1__scope_close(s);
     sr1__optimizer_clear_grad(o);
     if (status == SR1_OK && report)
