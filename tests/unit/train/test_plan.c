@@ -251,7 +251,22 @@ static void int8_references_take_half(void **state)
     assert_true(less > 6.9e9 && less < 6.95e9);
     sr1_plan_free(plain);
     sr1_plan_free(int8);
+}
+
+/* Where it has nothing to do. */
+static void int8_references_are_refused(void **state)
+{
+    const char *path = write_shape("shape.json", 1024, 28, 16, 3072, 1);
+    sr1_config *c =
+        config_of(path, (const char *const[]){"kl_reference=frozen", "lora_rank=8",
+                                              "reference_quantization=int8", NULL});
+    sr1_plan *p = NULL;
+
+    (void)state;
     refuse(path, "reference_quantization=int8", SR1_E_CONFIG, "kl_reference to frozen");
+    refuse(path, "reference_quantization=int4", SR1_E_CONFIG, "none|int8");
+    REFUSED(sr1_plan_new(&p, c, 24), SR1_E_CONFIG, "takes no memory of its own");
+    sr1_config_free(c);
 }
 
 /* ---- forms ---- */
@@ -346,6 +361,7 @@ int main(void)
         cmocka_unit_test(keys_are_chosen_by_memory),
         cmocka_unit_test(what_is_chosen_has_bounds),
         cmocka_unit_test(int8_references_take_half),
+        cmocka_unit_test(int8_references_are_refused),
         cmocka_unit_test(both_forms_agree),
         cmocka_unit_test(headers_are_compared),
         cmocka_unit_test(what_has_no_shape_is_refused),
