@@ -94,6 +94,11 @@ struct sr1__settings {
     struct sr1__lora_config critic_lora; /* the same of the critic's */
 };
 
+/* What the plan chose for keys that are 0; 0: they were given. */
+struct sr1__chosen {
+    int64_t micro_batch_tokens, max_rows;
+};
+
 /* The bonus for entropy in the policy's loss: what of it moves is a part of checkpoints.
  */
 struct sr1__entropy {
@@ -144,6 +149,7 @@ const struct sr1__stage *sr1__stage_find(const char *name);
 struct sr1_trainer {
     sr1_config *config;
     struct sr1__settings set;
+    struct sr1__chosen chosen; /* of them, and set in config */
     sr1_rollout *rollout;
     sr1_model *model;           /* the rollout's */
     struct sr1__learner policy; /* of the model; its replicas are the rollout's */
@@ -203,6 +209,9 @@ struct sr1_trainer {
 
 /* Give keys of the loss that were not set the numbers it was published with. */
 sr1_status sr1__settings_resolve(sr1_config *c);
+/* plan.c: set micro_batch_tokens and max_rows where they are 0 from what is free on the
+ * device, and say so in *chosen. SR1_E_DEVICE_NOMEM, SR1_E_NOMEM: nothing fits. */
+sr1_status sr1__settings_choose(sr1_config *c, struct sr1__chosen *chosen);
 sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c);
 /* Of these the part about advantages; once the rest is read. */
 sr1_status sr1__settings_read_advantage(struct sr1__settings *s, const sr1_config *c);
@@ -391,6 +400,8 @@ sr1_status sr1__given_check(const sr1_trainer *tr);
 void sr1__record_time(char out[32]);
 /* Keep the configuration as config.json has it, a text, for the checkpoints. */
 sr1_status sr1__record_config(sr1_trainer *tr, const char *config);
+/* Put into the record what the plan chose. */
+sr1_status sr1__record_chosen(sr1_trainer *tr);
 /* Does it tell that the run once wrote a checkpoint? */
 int sr1__record_has_checkpoint(const sr1_trainer *tr);
 /* Once a checkpoint is written. */

@@ -239,7 +239,8 @@ static sr1_status run_backward(struct update *u, size_t k,
             s, outputs,
             t_from_f32(s, g->gradient, T_SHAPE((int64_t)count_outputs(u, mb))));
     SR1__TRY(sr1__scope_close(s));
-    return sr1__model_gather_grad(m);
+    /* one gradient alone is its own sum */
+    return u->plan.n_batches > 1 ? sr1__model_gather_grad(m) : SR1_OK;
 }
 
 static sr1_status run_microbatch(struct update *u, size_t k, int32_t worker)
@@ -292,7 +293,7 @@ static int are_gradients_finite(sr1_model *m)
     for (size_t i = 0; i < m->n_params && finite; i++) {
         sr1_tensor *g = sr1__model_grad(s, m, i);
 
-        finite = !g || isfinite(t_item(s, t_sum(s, t_square(s, g))));
+        finite = !g || isfinite(t_item(s, t_sum(s, t_square(s, t_to(s, g, SR1__F32)))));
     }
     return sr1__scope_close(s) == SR1_OK && finite;
 }
@@ -443,11 +444,11 @@ static sr1_status run_epoch(struct update *u, size_t n)
         st = make_plan(u);
         if (st == SR1_OK && sr1__aggregation_by_group(u->objective->aggregation(u->tr)))
             st = sr1__group_counts_make(&u->groups, u->from, u->begin, u->end);
-        if (st == SR1_OK && u->plan.n_batches > 0)
-            measure_plan(u);
         skipped = u->tr->skipped;
         if (st == SR1_OK && u->plan.n_policy_tokens > 0)
             st = run_mini_batch(u);
+        if (st == SR1_OK && u->plan.n_batches > 0) /* as they were cut in the end */
+            measure_plan(u);
         if (u->tr->skipped == skipped)
             trained += (int64_t)u->plan.n_sequences;
         sr1__batch_plan_free(&u->plan);

@@ -372,7 +372,7 @@ static sr1_status open_trainer(struct resume *r, sr1_trainer **out)
         return st;
     }
     (*out)->record = record;
-    return SR1_OK;
+    return sr1__record_chosen(*out);
 }
 
 static sr1_status check_steps(const sr1_trainer *tr)

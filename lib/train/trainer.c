@@ -57,6 +57,7 @@ static sr1_status build_trainer(sr1_trainer *tr, sr1_search *search)
 {
     SR1__TRY(sr1__settings_resolve(tr->config));
     SR1__TRY(sr1_config_validate(tr->config));
+    SR1__TRY(sr1__settings_choose(tr->config, &tr->chosen));
     SR1__TRY(sr1__settings_read(&tr->set, tr->config));
     tr->kl = tr->set.kl;
     sr1__entropy_read(&tr->entropy, tr->config);

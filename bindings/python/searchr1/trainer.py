@@ -79,6 +79,8 @@ class RunPlan:
     memory_bytes: int  # taken now: on the device, or by the process on the CPU
     trained: int  # numbers that are trained: an adapter's, else all parameters
     reached_exact_match: float  # by which stop_at_exact_match ended the run; 0: it did not
+    chosen_micro_batch_tokens: int  # by the plan, where the key is 0; else 0
+    chosen_max_rows: int  # likewise
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,9 @@ typedef struct sr1_run_plan {
     int64_t trained; /* numbers that are trained: an adapter's, else all parameters */
     /* By which stop_at_exact_match ended the run at its last step; 0: it did not */
     double reached_exact_match;
+    /* Values of these keys, where the configuration left them to the plan (0); else 0 */
+    int64_t chosen_micro_batch_tokens;
+    int64_t chosen_max_rows;
 } sr1_run_plan;
 
 /* Fill *out (struct_size set) with what sr1_trainer_run is going to do. Nothing is

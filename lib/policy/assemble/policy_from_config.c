@@ -169,6 +169,14 @@ static int64_t max_context(const sr1_rollout *r, const sr1_config *c)
     return said > 0 ? smaller_limit(most, said) : most;
 }
 
+/* 0 is for the plan of a training run, which has set the key by now. */
+static int64_t get_or_default(const sr1_config *c, const char *key, int64_t otherwise)
+{
+    int64_t n = sr1__config_int(c, key);
+
+    return n > 0 ? n : otherwise;
+}
+
 static void read_limits(sr1_rollout *r, const sr1_config *c)
 {
     int32_t turns = (int32_t)sr1__config_int(c, "max_turns");
@@ -187,7 +195,7 @@ static void read_limits(sr1_rollout *r, const sr1_config *c)
         .batch_steps = (int32_t)sr1__config_int(c, "search_batch_steps"),
         .batch_wait = sr1__config_real(c, "search_batch_wait_s"),
         .ask_threads = (int32_t)sr1__config_int(c, "search_concurrency"),
-        .max_rows = (int32_t)sr1__config_int(c, "max_rows"),
+        .max_rows = (int32_t)get_or_default(c, "max_rows", 256),
     };
     r->ask_deadline = sr1__config_real(c, "search_deadline");
     r->go_on = sr1__config_is(c, "search_failure", "continue");
@@ -198,7 +206,7 @@ static void read_limits(sr1_rollout *r, const sr1_config *c)
     };
     r->thinking = sr1__config_bool(c, "enable_thinking");
     r->closed_thoughts = sr1__config_bool(c, "closed_thoughts");
-    r->score_tokens = sr1__config_int(c, "micro_batch_tokens");
+    r->score_tokens = get_or_default(c, "micro_batch_tokens", 16384);
     r->logit_chunk = sr1__config_int(c, "logit_chunk");
 }
 

@@ -49,6 +49,7 @@ sr1_tensor *t_exp(sr1_scope *s, sr1_tensor *a);
 sr1_tensor *t_log(sr1_scope *s, sr1_tensor *a);
 sr1_tensor *t_neg(sr1_scope *s, sr1_tensor *a);
 sr1_tensor *t_abs(sr1_scope *s, sr1_tensor *a);
+sr1_tensor *t_round(sr1_scope *s, sr1_tensor *a); /* halves to even */
 sr1_tensor *t_square(sr1_scope *s, sr1_tensor *a);
 sr1_tensor *t_cos(sr1_scope *s, sr1_tensor *a);
 sr1_tensor *t_sin(sr1_scope *s, sr1_tensor *a);

@@ -9,6 +9,7 @@
     X(log, log)                                                                          \
     X(neg, neg)                                                                          \
     X(abs, abs)                                                                          \
+    X(round, round)                                                                      \
     X(square, square)                                                                    \
     X(cos, cos)                                                                          \
     X(sin, sin)                                                                          \
