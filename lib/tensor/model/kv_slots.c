@@ -25,6 +25,7 @@ struct slots {
     const sr1_model *model;
     sr1_tensor **layers; /* [layers] of [n_slots*cap+1,2Hkv,D]; the last place is nobody's
                           */
+    sr1_tensor *steps;   /* i64 [cap] 0, 1, ...; NULL: no cache yet */
     int64_t n_slots;
     int64_t cap;
     int64_t max_cap;
@@ -32,11 +33,9 @@ struct slots {
     int32_t *row_of;  /* [max_rows] by slot, -1: free */
     int64_t *length;  /* [max_rows] by slot: tokens that may have been written */
     int32_t max_rows;
-    /* of one pass */
-    int64_t n_lanes;    /* slots at its beginning */
-    int64_t longest;    /* of their rows, rounded up */
-    sr1_tensor *places; /* [N], borrowed */
-    sr1_tensor *mask;   /* [n_lanes,1,1,longest], 0 or -inf; NULL: no lanes. Borrowed */
+    /* of one pass, borrowed */
+    sr1_tensor *places; /* [N] */
+    sr1_tensor *mask;   /* [n_lanes,1,1,longest], 0 or -inf; NULL: no lanes */
 };
 
 static struct slots *get_slots(struct sr1__kv *kv)
@@ -97,7 +96,7 @@ static sr1_tensor *copy_enlarged(sr1_scope *s, const struct slots *c, sr1_tensor
 static sr1_status grow_slot_cache(struct slots *c, int64_t n_slots, int64_t cap)
 {
     size_t n = (size_t)c->model->config.n_layers;
-    sr1_tensor **fresh = sr1__calloc(n, sizeof *fresh);
+    sr1_tensor **fresh = sr1__calloc(n, sizeof *fresh), *steps;
     sr1_scope *s;
     sr1_status status;
 
@@ -106,6 +105,7 @@ static sr1_status grow_slot_cache(struct slots *c, int64_t n_slots, int64_t cap)
     sr1__scope_no_grad(s);
     for (size_t i = 0; i < n; i++)
         fresh[i] = copy_enlarged(s, c, c->layers[i], n_slots, cap);
+    steps = t_hold(s, t_arange(s, cap));
     status = sr1__scope_close(s);
     for (size_t i = 0; i < n; i++) {
         sr1__tensor_free(status == SR1_OK ? c->layers[i] : fresh[i]);
@@ -113,7 +113,9 @@ static sr1_status grow_slot_cache(struct slots *c, int64_t n_slots, int64_t cap)
             c->layers[i] = fresh[i];
     }
     sr1__free(fresh);
+    sr1__tensor_free(status == SR1_OK ? c->steps : steps);
     SR1__TRY(status);
+    c->steps = steps;
     c->n_slots = n_slots;
     c->cap = cap;
     return SR1_OK;
@@ -241,17 +243,54 @@ static sr1_status slots_fork(struct sr1__kv *kv, int32_t from, int32_t to,
 
 /* ---- a pass ---- */
 
+/* A power of two, so that rows come and go within one size. */
+static int64_t bucket_lanes(const struct slots *c, int64_t n)
+{
+    return grow_slot_count(0, n, 1, c->n_slots);
+}
+
+/* Quarters of a power of two, at least CAP_STEP, so that a row that grows stays in one
+ * size for as long as pays: a quarter of what is seen is masked at most. */
+static int64_t bucket_length(const struct slots *c, int64_t n)
+{
+    int64_t step = CAP_STEP;
+
+    while (n > 8 * step)
+        step *= 2;
+    n = (n + step - 1) / step * step;
+    return n < c->cap ? n : c->cap;
+}
+
+/* A pass of single tokens on a device has one of few sizes, so that a graph of its
+ * kernels can be used again. */
+static void size_lanes(struct slots *c, int64_t n_lanes, int64_t longest, int only_lanes)
+{
+    int bucket = only_lanes && c->model->device != SR1__CPU;
+
+    c->base.n_lanes = bucket ? bucket_lanes(c, n_lanes) : n_lanes;
+    c->base.longest = bucket ? bucket_length(c, longest) : round_to_step(longest);
+}
+
 static int64_t slots_layout(struct sr1__kv *kv, struct sr1__kv_span *spans, size_t n)
 {
     struct slots *c = get_slots(kv);
-    int64_t at = 0;
+    int64_t lanes = 0, longest = 0, at;
+    size_t singles = 0;
 
     for (size_t i = 0; i < n; i++) {
-        spans[i].first = c->slot_of[spans[i].row];
-        if (spans[i].n == 1 && spans[i].first >= at)
-            at = spans[i].first + 1;
+        int32_t slot = c->slot_of[spans[i].row];
+        int64_t now = spans[i].past + spans[i].n;
+
+        c->length[slot] = now > c->length[slot] ? now : c->length[slot];
+        spans[i].first = slot;
+        if (spans[i].n > 1)
+            continue;
+        singles++;
+        lanes = slot >= lanes ? slot + 1 : lanes;
+        longest = now > longest ? now : longest;
     }
-    c->n_lanes = at;
+    size_lanes(c, lanes, longest, singles == n);
+    at = c->base.n_lanes;
     for (size_t i = 0; i < n; i++) {
         if (spans[i].n == 1)
             continue;
@@ -278,31 +317,20 @@ static void slots_list_places(const struct sr1__kv *kv, const struct sr1__kv_spa
 static sr1_tensor *make_lane_mask(sr1_scope *s, const struct slots *c,
                                   sr1_tensor *positions)
 {
-    int64_t n = c->n_lanes;
+    int64_t n = c->base.n_lanes;
     sr1_tensor *p = t_reshape(s, t_narrow(s, positions, 0, 0, n), T_SHAPE(n, 1, 1, 1));
-    sr1_tensor *seen = t_le(s, t_arange(s, c->longest), p);
+    sr1_tensor *seen = t_le(s, t_narrow(s, c->steps, 0, 0, c->base.longest), p);
 
     return t_log(s, t_to(s, seen, c->model->dtype));
 }
 
-static void slots_begin(sr1_scope *s, struct sr1__kv *kv,
-                        const struct sr1__kv_span *spans, size_t n, sr1_tensor *places,
+static void slots_begin(sr1_scope *s, struct sr1__kv *kv, sr1_tensor *places,
                         sr1_tensor *positions)
 {
     struct slots *c = get_slots(kv);
 
     c->places = places;
-    c->longest = 0;
-    for (size_t i = 0; i < n; i++) {
-        int64_t *length = &c->length[c->slot_of[spans[i].row]];
-        int64_t now = spans[i].past + spans[i].n;
-
-        *length = now > *length ? now : *length;
-        if (spans[i].n == 1 && now > c->longest)
-            c->longest = now;
-    }
-    c->longest = round_to_step(c->longest);
-    c->mask = c->n_lanes ? make_lane_mask(s, c, positions) : NULL;
+    c->mask = kv->n_lanes ? make_lane_mask(s, c, positions) : NULL;
 }
 
 /* ---- attention ---- */
@@ -321,11 +349,11 @@ static sr1_tensor *attend_lanes(sr1_scope *s, const struct slots *c, int32_t lay
                                 sr1_tensor *q)
 {
     const struct sr1__hf_config *config = &c->model->config;
-    int64_t n = c->n_lanes;
+    int64_t n = c->base.n_lanes;
     sr1_tensor *slots = view_slots(s, c->layers[layer], c->n_slots, c->cap);
     sr1_tensor *y;
 
-    slots = t_narrow(s, t_narrow(s, slots, 0, 0, n), 1, 0, c->longest);
+    slots = t_narrow(s, t_narrow(s, slots, 0, 0, n), 1, 0, c->base.longest);
     q = t_reshape(s, t_narrow(s, q, 0, 0, n),
                   T_SHAPE(n, config->n_kv_heads, config->n_heads / config->n_kv_heads,
                           config->head_dim));
@@ -365,13 +393,13 @@ static sr1_tensor *slots_attend(sr1_scope *s, struct sr1__kv *kv, int32_t layer,
     sr1_tensor *lanes = NULL, *out;
 
     store_slot_tokens(s, c, layer, k, v);
-    if (c->n_lanes > 0)
+    if (c->base.n_lanes > 0)
         lanes = attend_lanes(s, c, layer, q);
-    if (sr1__scope_status(s) != SR1_OK || c->n_lanes == t_size(q, 0))
+    if (sr1__scope_status(s) != SR1_OK || c->base.n_lanes == t_size(q, 0))
         return lanes;
     out = t_empty(s, c->model->dtype, T_SHAPE(t_size(q, 0), t_size(q, 1) * t_size(q, 2)));
     if (lanes)
-        t_copy_(s, t_narrow(s, out, 0, 0, c->n_lanes), lanes);
+        t_copy_(s, t_narrow(s, out, 0, 0, c->base.n_lanes), lanes);
     for (size_t i = 0; i < n; i++)
         if (spans[i].n > 1)
             t_copy_(s, t_narrow(s, out, 0, spans[i].first, spans[i].n),
@@ -411,6 +439,8 @@ static void slots_trim(struct sr1__kv *kv)
         sr1__tensor_free(c->layers[i]);
         c->layers[i] = NULL;
     }
+    sr1__tensor_free(c->steps);
+    c->steps = NULL;
     memset(c->length, 0, (size_t)c->max_rows * sizeof *c->length);
     c->n_slots = 0;
     c->cap = 0;
