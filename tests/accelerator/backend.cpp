@@ -191,6 +191,7 @@ void copy_within(const at::Tensor &from, const at::Tensor &to)
     sim::kernel k("aten::copy_");
 
     sim::trace("aten::copy_", {from, to});
+    sim::before_write(to);
     on_host(to).copy_(on_host(from));
     if (sim::captures_kernel())
         sim::capture([f = sim::alias_of(from), t = sim::alias_of(to)] {
@@ -289,11 +290,23 @@ void run_again(const c10::OperatorHandle &op, torch::jit::Stack stack,
             on_host(then[i]).copy_(on_host(now[i]));
 }
 
+/* What the operation changes in place. */
+void note_writes(const c10::OperatorHandle &op, const torch::jit::Stack &in)
+{
+    for (size_t i = 0; i < in.size(); i++) {
+        const c10::AliasInfo *alias = op.schema().arguments()[i].alias_info();
+
+        if (alias && alias->isWrite() && in[i].isTensor())
+            sim::before_write(in[i].toTensor());
+    }
+}
+
 void run_on_host(const c10::OperatorHandle &op, torch::jit::Stack *stack)
 {
     sim::kernel k(op.schema().name());
     torch::jit::Stack in = alias_last(*stack, op.schema().arguments().size()), out;
 
+    note_writes(op, in);
     at::native::cpu_fallback(op, stack);
     out = alias_last(*stack, op.schema().returns().size());
     sim::trace(op.schema().name(), tensors_of(in));

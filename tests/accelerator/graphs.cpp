@@ -2,10 +2,10 @@
  * copies to the host that arrive when an event is waited for.
  *
  * A capture computes each kernel as it comes, since the sizes of results are needed, and
- * then puts all memory back, so that it has run nothing. */
+ * then puts back what the kernels have written, so that it has run nothing. */
 #include "simulation.h"
 
-#include "tensor/torch/capture.h"
+#include "tensor/torch/graph_capture.h"
 
 #include <ATen/Functions.h>
 #include <c10/core/InferenceMode.h>
@@ -65,7 +65,7 @@ sr1_status begin(sr1__graph **out, int32_t, sr1__graph *beside,
         let_fail("begin");
         TORCH_CHECK(!open_graph, "sim: a capture is open");
         g->memory = beside ? beside->memory : sim::make_pool();
-        g->before = sim::save_contents();
+        g->before = sim::make_contents();
         sim::enter_pool(g->memory);
         *out = open_graph = g.release();
     });
@@ -77,7 +77,7 @@ sr1_status end(sr1__graph *g, struct sr1__capture_error *error) noexcept
         TORCH_CHECK(open_graph == g, "sim: this capture is not open");
         open_graph = nullptr;
         sim::enter_pool(nullptr);
-        sim::restore_contents(*g->before);
+        sim::restore_contents(*g->before, g->memory);
         g->before.reset();
         let_fail("end");
         sim::count_capture();
@@ -130,6 +130,12 @@ bool captures_kernel()
 void capture(std::function<void()> again)
 {
     open_graph->kernels.push_back(std::move(again));
+}
+
+void before_write(const at::Tensor &t)
+{
+    if (captures_kernel() && t.defined() && t.is_privateuseone())
+        save_block(open_graph->before.get(), t.data_ptr());
 }
 
 at::Tensor alias_of(const at::Tensor &t)

@@ -291,26 +291,34 @@ void enter_pool(std::shared_ptr<pool> p)
     entered = std::move(p);
 }
 
-std::shared_ptr<contents> save_contents()
+std::shared_ptr<contents> make_contents()
 {
-    std::lock_guard<std::mutex> hold(lock);
-    auto c = std::make_shared<contents>();
-
-    for (const auto &b : blocks)
-        c->of[b.first].assign(b.second.inside, b.second.inside + b.second.bytes);
-    return c;
+    return std::make_shared<contents>();
 }
 
-void restore_contents(const contents &c)
+void save_block(contents *c, const void *address)
+{
+    std::lock_guard<std::mutex> hold(lock);
+    char *p = static_cast<char *>(const_cast<void *>(address));
+    auto it = blocks.upper_bound(p);
+
+    if (it == blocks.begin()) /* of no elements */
+        return;
+    --it;
+    if (!it->second.pool.lock() && !c->of.count(it->first))
+        c->of[it->first].assign(it->second.inside, it->second.inside + it->second.bytes);
+}
+
+void restore_contents(const contents &c, const std::shared_ptr<pool> &p)
 {
     std::lock_guard<std::mutex> hold(lock);
 
     for (auto &b : blocks) {
         auto was = c.of.find(b.first);
 
-        if (was == c.of.end() || b.second.pool.lock())
+        if (b.second.pool.lock() == p)
             memset(b.second.inside, 0xff, b.second.bytes);
-        else
+        else if (was != c.of.end())
             memcpy(b.second.inside, was->second.data(), b.second.bytes);
     }
 }

@@ -41,10 +41,12 @@ struct pool;
 std::shared_ptr<pool> make_pool();
 void enter_pool(std::shared_ptr<pool> p); /* null: leave */
 
-/* Contents of all blocks, to be put back; what a pool has got since becomes NaN. */
+/* Contents of blocks from before a capture wrote into them. */
 struct contents;
-std::shared_ptr<contents> save_contents();
-void restore_contents(const contents &c);
+std::shared_ptr<contents> make_contents();
+void save_block(contents *c, const void *address);
+/* Puts them back; what lies in the pool becomes NaN. */
+void restore_contents(const contents &c, const std::shared_ptr<pool> &p);
 
 /* The address, or the number of a block allocated since the trace began. */
 std::string name_of(const void *address);
@@ -61,6 +63,7 @@ int depth();
 bool is_capturing();
 bool captures_kernel();
 void capture(std::function<void()> again);
+void before_write(const at::Tensor &t); /* by a kernel */
 void refuse_in_capture(const char *what);
 /* The same elements, kept alive by nobody. */
 at::Tensor alias_of(const at::Tensor &t);

@@ -1,8 +1,8 @@
-/* tensor/cuda/graphs.cpp - CUDA graphs by the table of tensor/torch/capture.h.
+/* tensor/cuda/graphs.cpp - CUDA graphs by the table of tensor/torch/graph_capture.h.
  *
  * Captures of a device take place on one stream of their own, so that libraries keep one
  * workspace for all of them; a replay goes to the current stream. */
-#include "tensor/torch/capture.h"
+#include "tensor/torch/graph_capture.h"
 
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDAGuard.h>

@@ -2,7 +2,7 @@
 #ifndef SR1__MODEL_CAPTURE_BRIDGE_H
 #define SR1__MODEL_CAPTURE_BRIDGE_H
 
-#include "tensor/torch/capture.h"
+#include "tensor/torch/graph_capture.h"
 #include "tensor/torch/shim.h"
 
 /* CUDA: of libsearchr1_cuda.so, loaded on demand; another backend: that its library

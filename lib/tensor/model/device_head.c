@@ -186,6 +186,13 @@ static void give_uniforms_back(const struct sr1__device_head *h, size_t n,
         *rngs[i] = h->streams[i];
 }
 
+void sr1__device_head_undo(struct sr1__device_head *h,
+                           const struct sr1__device_draw *draw)
+{
+    if (is_random(draw->how))
+        give_uniforms_back(h, draw->n, draw->rngs);
+}
+
 static int64_t choose_draw_rows(const struct sr1__device_head *h)
 {
     int64_t fit = CHUNK_BYTES / 4 / h->model->config.vocab_size;
@@ -295,8 +302,8 @@ sr1_status sr1__device_head_draw(struct sr1__device_head *h,
         st = sr1__step_graphs_run(h->graphs, "sample", &key, launch_draw, &step);
     if (st == SR1_OK)
         st = begin_download(h, (int64_t)draw->n);
-    if (st != SR1_OK && is_random(draw->how))
-        give_uniforms_back(h, draw->n, draw->rngs);
+    if (st != SR1_OK)
+        sr1__device_head_undo(h, draw);
     return st;
 }
 
@@ -308,8 +315,8 @@ sr1_status sr1__device_head_read(struct sr1__device_head *h,
 
     if (st == SR1_OK)
         st = sr1__samples_unpack(sr1__shim_data(h->here), draw->n, out);
-    if (st != SR1_OK && is_random(draw->how))
-        give_uniforms_back(h, draw->n, draw->rngs);
+    if (st != SR1_OK)
+        sr1__device_head_undo(h, draw);
     return st;
 }
 

@@ -46,6 +46,9 @@ struct sr1__device_draw {
 /* Launch the draw: one copy there, one back that is not waited for. */
 sr1_status sr1__device_head_draw(struct sr1__device_head *h,
                                  const struct sr1__device_draw *draw);
+/* Give its uniforms back instead of reading it. */
+void sr1__device_head_undo(struct sr1__device_head *h,
+                           const struct sr1__device_draw *draw);
 /* Wait for it. */
 sr1_status sr1__device_head_read(struct sr1__device_head *h,
                                  const struct sr1__device_draw *draw,

@@ -20,14 +20,20 @@
 #define CAP_STEP 64 /* cap and the length of masks are multiples of it */
 #define LOOSE 8     /* slots that need not be compact */
 
+struct slot_size {
+    int64_t n_slots;
+    int64_t cap;
+};
+
 struct slots {
     struct sr1__kv base;
     const sr1_model *model;
     sr1_tensor **layers; /* [layers] of [n_slots*cap+1,2Hkv,D]; the last place is nobody's
                           */
-    sr1_tensor *steps;   /* i64 [cap] 0, 1, ...; NULL: no cache yet */
-    int64_t n_slots;
-    int64_t cap;
+    struct slot_size *sizes; /* [layers] */
+    struct slot_size size;   /* of all of them, in a pass */
+    struct slot_size most;   /* of any: larger where not all could grow */
+    sr1_tensor *steps;       /* i64 [cap] 0, 1, ...; NULL: no cache yet */
     int64_t max_cap;
     int32_t *slot_of; /* [max_rows], -1: none */
     int32_t *row_of;  /* [max_rows] by slot, -1: free */
@@ -60,64 +66,85 @@ static int64_t round_to_step(int64_t n)
 }
 
 /* The slots of a layer, [n_slots,cap,2Hkv,D]. */
-static sr1_tensor *view_slots(sr1_scope *s, sr1_tensor *layer, int64_t n_slots,
-                              int64_t cap)
+static sr1_tensor *view_slots(sr1_scope *s, sr1_tensor *layer, struct slot_size size)
 {
-    return t_reshape(s, t_narrow(s, layer, 0, 0, n_slots * cap),
-                     T_SHAPE(n_slots, cap, t_size(layer, 1), t_size(layer, 2)));
+    return t_reshape(s, t_narrow(s, layer, 0, 0, size.n_slots * size.cap),
+                     T_SHAPE(size.n_slots, size.cap, t_size(layer, 1), t_size(layer, 2)));
 }
 
 /* n tokens of a slot, [n,2Hkv,D] */
 static sr1_tensor *view_slot(sr1_scope *s, const struct slots *c, int32_t layer,
                              int64_t slot, int64_t n)
 {
-    return t_narrow(s, c->layers[layer], 0, slot * c->cap, n);
+    return t_narrow(s, c->layers[layer], 0, slot * c->sizes[layer].cap, n);
 }
 
 /* A layer of the new size that holds the old contents. The rest is zero: masked positions
  * enter the weighted sum with weight 0, so they must be finite. */
 static sr1_tensor *copy_enlarged(sr1_scope *s, const struct slots *c, sr1_tensor *old,
-                                 int64_t n_slots, int64_t cap)
+                                 struct slot_size was, struct slot_size now)
 {
     const struct sr1__hf_config *config = &c->model->config;
-    sr1_tensor *t =
-        t_full(s, 0.0, c->model->dtype,
-               T_SHAPE(n_slots * cap + 1, 2 * config->n_kv_heads, config->head_dim));
+    sr1_tensor *t = t_full(
+        s, 0.0, c->model->dtype,
+        T_SHAPE(now.n_slots * now.cap + 1, 2 * config->n_kv_heads, config->head_dim));
 
     if (old) {
-        sr1_tensor *part = t_narrow(s, view_slots(s, t, n_slots, cap), 0, 0, c->n_slots);
+        sr1_tensor *part = t_narrow(s, view_slots(s, t, now), 0, 0, was.n_slots);
 
-        t_copy_(s, t_narrow(s, part, 1, 0, c->cap),
-                view_slots(s, old, c->n_slots, c->cap));
+        t_copy_(s, t_narrow(s, part, 1, 0, was.cap), view_slots(s, old, was));
     }
     return t_hold(s, t);
 }
 
-static sr1_status grow_slot_cache(struct slots *c, int64_t n_slots, int64_t cap)
+static int is_size(struct slot_size a, struct slot_size b)
 {
-    size_t n = (size_t)c->model->config.n_layers;
-    sr1_tensor **fresh = sr1__calloc(n, sizeof *fresh), *steps;
-    sr1_scope *s;
-    sr1_status status;
+    return a.n_slots == b.n_slots && a.cap == b.cap;
+}
 
-    SR1__CHECK_ALLOC(fresh, "key-value cache");
+static sr1_status grow_layer(struct slots *c, int64_t i, struct slot_size size)
+{
+    sr1_tensor *fresh;
+    sr1_scope *s;
+    sr1_status st;
+
+    if (is_size(c->sizes[i], size))
+        return SR1_OK;
     s = sr1__scope_open(c->model->device, "key-value cache");
     sr1__scope_no_grad(s);
-    for (size_t i = 0; i < n; i++)
-        fresh[i] = copy_enlarged(s, c, c->layers[i], n_slots, cap);
+    fresh = copy_enlarged(s, c, c->layers[i], c->sizes[i], size);
+    st = sr1__scope_close(s);
+    sr1__tensor_free(st == SR1_OK ? c->layers[i] : fresh);
+    SR1__TRY(st);
+    c->layers[i] = fresh;
+    c->sizes[i] = size;
+    return SR1_OK;
+}
+
+static sr1_status count_steps(struct slots *c, int64_t cap)
+{
+    sr1_tensor *steps;
+    sr1_scope *s = sr1__scope_open(c->model->device, "key-value cache");
+    sr1_status st;
+
+    sr1__scope_no_grad(s);
     steps = t_hold(s, t_arange(s, cap));
-    status = sr1__scope_close(s);
-    for (size_t i = 0; i < n; i++) {
-        sr1__tensor_free(status == SR1_OK ? c->layers[i] : fresh[i]);
-        if (status == SR1_OK)
-            c->layers[i] = fresh[i];
-    }
-    sr1__free(fresh);
-    sr1__tensor_free(status == SR1_OK ? c->steps : steps);
-    SR1__TRY(status);
-    c->steps = steps;
-    c->n_slots = n_slots;
-    c->cap = cap;
+    st = sr1__scope_close(s);
+    sr1__tensor_free(st == SR1_OK ? c->steps : steps);
+    if (st == SR1_OK)
+        c->steps = steps;
+    return st;
+}
+
+/* Layer by layer, so that only one is there twice. Where that fails, those that have
+ * grown stay as large, their contents as they were; no pass begins before all are. */
+static sr1_status grow_slot_cache(struct slots *c, struct slot_size size)
+{
+    c->most = size;
+    for (int64_t i = 0; i < c->model->config.n_layers; i++)
+        SR1__TRY(grow_layer(c, i, size));
+    SR1__TRY(count_steps(c, size.cap));
+    c->size = size;
     return SR1_OK;
 }
 
@@ -189,7 +216,7 @@ static sr1_status compact_slots(struct slots *c)
 {
     int32_t used = 0, top = 0;
 
-    for (int32_t i = 0; i < c->n_slots; i++) {
+    for (int32_t i = 0; i < c->size.n_slots; i++) {
         used += c->row_of[i] >= 0;
         top = c->row_of[i] >= 0 ? i + 1 : top;
     }
@@ -205,21 +232,19 @@ static sr1_status slots_reserve(struct sr1__kv *kv, const struct sr1__kv_span *s
                                 size_t n)
 {
     struct slots *c = get_slots(kv);
-    int64_t n_slots = 0;
-    int64_t cap = 0;
+    struct slot_size want = {0, 0};
 
     SR1__TRY(compact_slots(c));
     for (size_t i = 0; i < n; i++) {
         SR1__TRY(take_slot(c, spans[i].row));
-        if (c->slot_of[spans[i].row] >= n_slots)
-            n_slots = c->slot_of[spans[i].row] + 1;
-        if (spans[i].past + spans[i].n > cap)
-            cap = spans[i].past + spans[i].n;
+        if (c->slot_of[spans[i].row] >= want.n_slots)
+            want.n_slots = c->slot_of[spans[i].row] + 1;
+        if (spans[i].past + spans[i].n > want.cap)
+            want.cap = spans[i].past + spans[i].n;
     }
-    if (n_slots <= c->n_slots && cap <= c->cap)
-        return SR1_OK;
-    return grow_slot_cache(c, grow_slot_count(c->n_slots, n_slots, 1, c->max_rows),
-                           grow_slot_count(c->cap, cap, FIRST_CAP, c->max_cap));
+    want.n_slots = grow_slot_count(c->most.n_slots, want.n_slots, 1, c->max_rows);
+    want.cap = grow_slot_count(c->most.cap, want.cap, FIRST_CAP, c->max_cap);
+    return is_size(want, c->size) ? SR1_OK : grow_slot_cache(c, want);
 }
 
 static void slots_clear(struct sr1__kv *kv, int32_t row)
@@ -246,7 +271,7 @@ static sr1_status slots_fork(struct sr1__kv *kv, int32_t from, int32_t to,
 /* A power of two, so that rows come and go within one size. */
 static int64_t bucket_lanes(const struct slots *c, int64_t n)
 {
-    return grow_slot_count(0, n, 1, c->n_slots);
+    return grow_slot_count(0, n, 1, c->size.n_slots);
 }
 
 /* Quarters of a power of two, at least CAP_STEP, so that a row that grows stays in one
@@ -258,7 +283,7 @@ static int64_t bucket_length(const struct slots *c, int64_t n)
     while (n > 8 * step)
         step *= 2;
     n = (n + step - 1) / step * step;
-    return n < c->cap ? n : c->cap;
+    return n < c->size.cap ? n : c->size.cap;
 }
 
 /* A pass of single tokens on a device has one of few sizes, so that a graph of its
@@ -306,11 +331,11 @@ static void slots_list_places(const struct sr1__kv *kv, const struct sr1__kv_spa
     const struct slots *c = (const struct slots *)(const void *)kv;
 
     for (int64_t i = 0; i < n_tokens; i++)
-        places[i] = c->n_slots * c->cap;
+        places[i] = c->size.n_slots * c->size.cap;
     for (size_t i = 0; i < n; i++)
         for (int64_t t = 0; t < spans[i].n; t++)
             places[spans[i].first + t] =
-                c->slot_of[spans[i].row] * c->cap + spans[i].past + t;
+                c->slot_of[spans[i].row] * c->size.cap + spans[i].past + t;
 }
 
 /* Token of lane i, at position p, sees positions 0..p of its slot. */
@@ -350,7 +375,7 @@ static sr1_tensor *attend_lanes(sr1_scope *s, const struct slots *c, int32_t lay
 {
     const struct sr1__hf_config *config = &c->model->config;
     int64_t n = c->base.n_lanes;
-    sr1_tensor *slots = view_slots(s, c->layers[layer], c->n_slots, c->cap);
+    sr1_tensor *slots = view_slots(s, c->layers[layer], c->size);
     sr1_tensor *y;
 
     slots = t_narrow(s, t_narrow(s, slots, 0, 0, n), 1, 0, c->base.longest);
@@ -438,30 +463,34 @@ static void slots_trim(struct sr1__kv *kv)
     for (int64_t i = 0; i < c->model->config.n_layers; i++) {
         sr1__tensor_free(c->layers[i]);
         c->layers[i] = NULL;
+        c->sizes[i] = (struct slot_size){0, 0};
     }
     sr1__tensor_free(c->steps);
     c->steps = NULL;
     memset(c->length, 0, (size_t)c->max_rows * sizeof *c->length);
-    c->n_slots = 0;
-    c->cap = 0;
+    c->size = c->most = (struct slot_size){0, 0};
 }
 
 static int64_t slots_bytes(const struct sr1__kv *kv)
 {
     const struct slots *c = (const struct slots *)(const void *)kv;
     const struct sr1__hf_config *config = &c->model->config;
+    int64_t places = 0;
 
-    return 2 * config->n_layers * c->n_slots * c->cap * config->n_kv_heads *
-           config->head_dim * (int64_t)sr1__weight_dtype_size(c->model->dtype);
+    for (int64_t i = 0; i < config->n_layers; i++)
+        places += c->sizes[i].n_slots * c->sizes[i].cap;
+    return 2 * places * config->n_kv_heads * config->head_dim *
+           (int64_t)sr1__weight_dtype_size(c->model->dtype);
 }
 
 static void slots_free(struct sr1__kv *kv)
 {
     struct slots *c = get_slots(kv);
 
-    if (c->layers && c->row_of && c->length)
+    if (c->layers && c->sizes && c->row_of && c->length)
         slots_trim(kv);
     sr1__free(c->layers);
+    sr1__free(c->sizes);
     sr1__free(c->slot_of);
     sr1__free(c->row_of);
     sr1__free(c->length);
@@ -493,10 +522,11 @@ sr1_status sr1__kv_slots_new(struct sr1__kv **out, const sr1_model *m, int32_t m
     c->max_rows = max_rows;
     c->max_cap = round_to_step(max_tokens);
     c->layers = sr1__calloc((size_t)m->config.n_layers, sizeof(sr1_tensor *));
+    c->sizes = sr1__calloc((size_t)m->config.n_layers, sizeof *c->sizes);
     c->slot_of = sr1__malloc(n * sizeof *c->slot_of);
     c->row_of = sr1__malloc(n * sizeof *c->row_of);
     c->length = sr1__calloc(n, sizeof *c->length);
-    if (!c->layers || !c->slot_of || !c->row_of || !c->length) {
+    if (!c->layers || !c->sizes || !c->slot_of || !c->row_of || !c->length) {
         sr1__free(c->row_of); /* not filled yet */
         c->row_of = NULL;
         slots_free(&c->base);

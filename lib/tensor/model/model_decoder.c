@@ -806,28 +806,38 @@ static sr1_status check_versions(const struct sr1__decoder *d, const int32_t *ro
     return SR1_OK;
 }
 
+/* Where a pass ahead fails there is none; what is wrong is said when the token is fed,
+ * but for a lack of host memory. */
+static sr1_status check_ahead(sr1_status st)
+{
+    return st == SR1_E_NOMEM ? st : SR1_OK;
+}
+
 /* Rows that have room for the token being drawn are laid out for a pass over it: *n_ahead
- * of them, in a pass of *total, ids 0 until the draw puts its own there. Where that fails
- * there is none; what is wrong is said when the token is fed. */
-static void plan_ahead(struct sr1__decoder *d, const int32_t *rows, size_t n,
-                       size_t *n_ahead, int64_t *total)
+ * of them, in a pass of *total, ids 0 until the draw puts its own there. */
+static sr1_status plan_ahead(struct sr1__decoder *d, const int32_t *rows, size_t n,
+                             size_t *n_ahead, int64_t *total)
 {
     static const int32_t unknown;
     size_t m = 0, at = 0;
+    sr1_status st = SR1_OK;
 
     for (size_t i = 0; i < n; i++) {
         d->rows[rows[i]].ahead = 0;
         if (d->rows[rows[i]].length < d->max_tokens)
             d->feeds[m++] = (struct sr1__decode_input){rows[i], &unknown, 1};
     }
-    if (m > 0 && (pack_inputs(d, d->feeds, m, total) != SR1_OK ||
-                  upload_lanes(d, m, *total) != SR1_OK))
-        m = 0;
+    if (m > 0)
+        st = pack_inputs(d, d->feeds, m, total);
+    if (m > 0 && st == SR1_OK)
+        st = upload_lanes(d, m, *total);
+    m = st == SR1_OK ? m : 0;
     for (size_t i = 0; i < n; i++)
         d->draw_lanes[i] = at < m && d->feeds[at].row == rows[i]
                                ? d->spans[at++].first
                                : sr1__lane_nobody(&d->lanes);
     *n_ahead = m;
+    return check_ahead(st);
 }
 
 static void record_ahead(struct sr1__decoder *d, const int32_t *rows, size_t n)
@@ -852,16 +862,21 @@ static sr1_status sample_there(struct sr1__decoder *d, const int32_t *rows, size
                                     .nobody = sr1__lane_nobody(&d->lanes)};
     size_t n_ahead;
     int64_t total = 0;
-    int ahead;
+    sr1_status st = SR1_OK;
 
     SR1__TRY(check_versions(d, rows, n));
-    plan_ahead(d, rows, n, &n_ahead, &total);
+    SR1__TRY(plan_ahead(d, rows, n, &n_ahead, &total));
     keep_graphs(d);
     draw.ids = d->lanes.there;
     SR1__TRY(sr1__device_head_draw(d->head, &draw));
-    ahead = n_ahead > 0 && run_lanes(d, n_ahead, total) == SR1_OK;
+    if (n_ahead > 0)
+        st = run_lanes(d, n_ahead, total);
+    if (check_ahead(st) != SR1_OK) {
+        sr1__device_head_undo(d->head, &draw);
+        return st;
+    }
     SR1__TRY(sr1__device_head_read(d->head, &draw, d->samples));
-    if (ahead)
+    if (n_ahead > 0 && st == SR1_OK)
         record_ahead(d, rows, n);
     return SR1_OK;
 }

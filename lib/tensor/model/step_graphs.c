@@ -188,19 +188,22 @@ static sr1_status replay_step(struct sr1__step_graphs *g, const char *label,
     return SR1_OK;
 }
 
-/* 1: the step has been launched as a graph. */
-static int launch_graph(struct sr1__step_graphs *g, const char *label,
-                        struct step_graph *step, void (*fn)(sr1_scope *s, void *arg),
-                        void *arg)
+/* A lack of host memory is the step's failure, not that of graphs. */
+static sr1_status launch_graph(struct sr1__step_graphs *g, const char *label,
+                               struct step_graph *step,
+                               void (*fn)(sr1_scope *s, void *arg), void *arg)
 {
-    if (!step->graph && capture_step(g, label, fn, arg, &step->graph) != SR1_OK) {
-        give_up(g, "a graph could not be captured");
-        return 0;
-    }
-    if (replay_step(g, label, step->graph) == SR1_OK)
-        return 1;
-    give_up(g, "a graph could not be launched");
-    return 0;
+    sr1_status st = SR1_OK;
+
+    if (!step->graph)
+        st = capture_step(g, label, fn, arg, &step->graph);
+    if (st == SR1_E_NOMEM)
+        return st;
+    if (st == SR1_OK && replay_step(g, label, step->graph) == SR1_OK)
+        return SR1_OK;
+    give_up(g, st == SR1_OK ? "a graph could not be launched"
+                            : "a graph could not be captured");
+    return launch_kernels(g, label, fn, arg);
 }
 
 sr1_status sr1__step_graphs_run(struct sr1__step_graphs *g, const char *label,
@@ -215,9 +218,7 @@ sr1_status sr1__step_graphs_run(struct sr1__step_graphs *g, const char *label,
     step = find_step(g, key);
     if (step) {
         step->used = ++g->runs;
-        if (launch_graph(g, label, step, fn, arg))
-            return SR1_OK;
-        return launch_kernels(g, label, fn, arg);
+        return launch_graph(g, label, step, fn, arg);
     }
     st = launch_kernels(g, label, fn, arg);
     if (st == SR1_OK)

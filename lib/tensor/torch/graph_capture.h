@@ -1,4 +1,4 @@
-/* tensor/torch/capture.h - the table by which a device captures kernels as a graph and
+/* tensor/torch/graph_capture.h - the table by which a device captures kernels as a graph and
  * replays them with one launch.
  *
  * CUDA's is in libsearchr1_cuda.so, a library of its own that is built where CUDA's
@@ -10,8 +10,8 @@
  * shapes are recorded with them; what changes from one replay to the next is in memory
  * that they read. Every entry returns a status of searchr1/base.h and, on failure, a text
  * in error; no exception leaves. */
-#ifndef SR1__TORCH_CAPTURE_H
-#define SR1__TORCH_CAPTURE_H
+#ifndef SR1__TORCH_GRAPH_CAPTURE_H
+#define SR1__TORCH_GRAPH_CAPTURE_H
 
 #include <searchr1/base.h>
 
