@@ -45,6 +45,7 @@ static const char *const free_keys[] = {
     "full_determinism",
     "workers",
     "max_rows",
+    "enforce_eager",
     "micro_batch_tokens",
     "balance_batches",
     "logit_chunk",

@@ -256,7 +256,8 @@ static sr1_status make_engines(sr1_rollout *r, const sr1_config *c)
     for (size_t i = 0; i < n; i++)
         SR1__TRY(sr1__local_engine_new(
             &r->engines[i], r->replicas[i], sr1__rollout_engine_sequences(r),
-            sr1__rollout_decoder_rows(r), r->limits.max_context));
+            sr1__rollout_decoder_rows(r), r->limits.max_context,
+            sr1__config_bool(c, "enforce_eager")));
     SR1__TRY(sr1__torch_threads(each > 0 ? each : 1));
     return n > 1 ? sr1__pool_new(&r->pool, (int32_t)n) : SR1_OK;
 }

@@ -472,7 +472,7 @@ double sr1__memory_cache(const struct sr1__memory_model *m, double rows, double 
            token_cache(m);
 }
 
-/* Slots grow into new tensors while the old ones are still there. */
+/* Slots grow layer by layer, into a new tensor while the old one is still there. */
 double sr1__memory_cache_peak(const struct sr1__memory_model *m, double rows,
                               double tokens, double most_rows, double most_tokens)
 {
@@ -481,7 +481,8 @@ double sr1__memory_cache_peak(const struct sr1__memory_model *m, double rows,
     if (is_paged(m) || tokens <= 256)
         return full;
     return full + sr1__memory_cache(m, rows, grow_size(256, tokens, 1e9) / 2, most_rows,
-                                    most_tokens);
+                                    most_tokens) /
+                      (double)m->config.n_layers;
 }
 
 double sr1__memory_decode(const struct sr1__memory_model *m, double rows, double tokens,
