@@ -205,50 +205,6 @@ static const int64_t *words_of(const struct sr1__dist *d, int32_t rank)
     return (const int64_t *)sr1__shim_data(d->heard) + (size_t)rank * WORDS;
 }
 
-static sr1_status check_places(struct sr1__dist *d, const char *place)
-{
-    for (int32_t r = 0; r < d->size; r++)
-        if (words_of(d, r)[WORD_PLACE] != hash_place(place))
-            return end_job(d,
-                           sr1__fail(SR1_E_STATE,
-                                     "rank %" PRId32 " is at '%s' and rank %" PRId32
-                                     " elsewhere: the ranks' programs differ",
-                                     d->rank, place, r),
-                           0);
-    return SR1_OK;
-}
-
-/* Tell all ranks a status and a size, and hear theirs (words_of). */
-static sr1_status hold_meeting(struct sr1__dist *d, const char *place, double limit,
-                               sr1_status code, int64_t size)
-{
-    struct sr1__work *w = NULL;
-    int64_t *said;
-    sr1_status st;
-
-    SR1__TRY(check_alive(d));
-    limit = limit > 0 ? limit : d->limit;
-    d->meetings++;
-    said = sr1__shim_data(d->said);
-    for (int32_t r = 0; r < d->size; r++) {
-        said[r * WORDS + WORD_PLACE] = hash_place(place);
-        said[r * WORDS + WORD_CODE] = code;
-        said[r * WORDS + WORD_SIZE] = size;
-    }
-    st = mark_arrival(d);
-    if (st == SR1_OK)
-        st = sr1__pg_all_to_all(&w, d->group, d->heard, d->said, transport_limit(d));
-    SR1__TRY(run_work(d, st, w, place, limit));
-    return check_places(d, place);
-}
-
-sr1_status sr1__dist_meet(struct sr1__dist *d, const char *place, double limit)
-{
-    return d ? hold_meeting(d, place, limit, SR1_OK, 0) : SR1_OK;
-}
-
-/* ---- one status for all ---- */
-
 static int is_memory_code(int64_t code)
 {
     return code == SR1_E_NOMEM || code == SR1_E_DEVICE_NOMEM;
@@ -284,8 +240,61 @@ static sr1_status raise_failed(struct sr1__dist *d, int32_t rank)
         snprintf(text, sizeof(text), "its text is lost");
     if (code < INT32_MIN || code > 0)
         code = SR1_E_INTERNAL;
+    if (strncmp(text, "rank ", 5) == 0) /* it was agreed on before */
+        return sr1__fail((sr1_status)code, "%s", text);
     return sr1__fail((sr1_status)code, "rank %" PRId32 ": %.900s", rank, text);
 }
+
+/* Ranks at different places: one has failed on its way, or their programs differ. */
+static sr1_status check_places(struct sr1__dist *d, const char *place)
+{
+    int32_t failed = find_failed(d);
+
+    for (int32_t r = 0; r < d->size; r++) {
+        if (words_of(d, r)[WORD_PLACE] == hash_place(place))
+            continue;
+        if (failed >= 0)
+            return end_job(d, raise_failed(d, failed), 0);
+        return end_job(d,
+                       sr1__fail(SR1_E_STATE,
+                                 "rank %" PRId32 " is at '%s' and rank %" PRId32
+                                 " elsewhere: the ranks' programs differ",
+                                 d->rank, place, r),
+                       0);
+    }
+    return SR1_OK;
+}
+
+/* Tell all ranks a status and a size, and hear theirs (words_of). */
+static sr1_status hold_meeting(struct sr1__dist *d, const char *place, double limit,
+                               sr1_status code, int64_t size)
+{
+    struct sr1__work *w = NULL;
+    int64_t *said;
+    sr1_status st;
+
+    SR1__TRY(check_alive(d));
+    limit = limit > 0 ? limit : d->limit;
+    d->meetings++;
+    said = sr1__shim_data(d->said);
+    for (int32_t r = 0; r < d->size; r++) {
+        said[r * WORDS + WORD_PLACE] = hash_place(place);
+        said[r * WORDS + WORD_CODE] = code;
+        said[r * WORDS + WORD_SIZE] = size;
+    }
+    st = mark_arrival(d);
+    if (st == SR1_OK)
+        st = sr1__pg_all_to_all(&w, d->group, d->heard, d->said, transport_limit(d));
+    SR1__TRY(run_work(d, st, w, place, limit));
+    return check_places(d, place);
+}
+
+sr1_status sr1__dist_meet(struct sr1__dist *d, const char *place, double limit)
+{
+    return d ? hold_meeting(d, place, limit, SR1_OK, 0) : SR1_OK;
+}
+
+/* ---- one status for all ---- */
 
 /* A meeting that only ranks without a failure leave with SR1_OK. */
 static sr1_status agree_with_size(struct sr1__dist *d, const char *place, sr1_status st,
@@ -295,7 +304,7 @@ static sr1_status agree_with_size(struct sr1__dist *d, const char *place, sr1_st
     char key[NAME_MAX_LENGTH];
     int32_t failed;
 
-    if (d->failure.code) /* what others cannot hear any more */
+    if (d->failure.code) /* others cannot hear it any more */
         return st != SR1_OK ? st : check_alive(d);
     sr1__error_save(&own, st);
     make_key("error", d->meetings + 1, d->rank, key);
