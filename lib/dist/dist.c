@@ -145,6 +145,12 @@ static sr1_status fail_missing(struct sr1__dist *d, const char *what, int64_t me
 
 /* ---- works ---- */
 
+/* A connection that is closed: the process behind it has ended. */
+static sr1_status explain_loss(sr1_status st, const char *place)
+{
+    return sr1__context(st, st == SR1_E_NETWORK ? "%s: a rank is gone" : "%s", place);
+}
+
 /* Wait for w at most `limit` seconds and free it. */
 static sr1_status finish_work(struct sr1__dist *d, struct sr1__work *w, const char *place,
                               double limit)
@@ -155,8 +161,8 @@ static sr1_status finish_work(struct sr1__dist *d, struct sr1__work *w, const ch
     while (!sr1__work_is_done(w) && !is_stopped(d) && sr1__now() - began < limit)
         pause_briefly(began);
     if (sr1__work_is_done(w)) {
-        st = sr1__context(sr1__work_finish(w), "%s: a rank is gone", place);
-        return st == SR1_OK ? SR1_OK : end_job(d, st, 0);
+        st = sr1__work_finish(w);
+        return st == SR1_OK ? SR1_OK : end_job(d, explain_loss(st, place), 0);
     }
     sr1__work_abandon(w);
     st = is_stopped(d) ? fail_stopped(place)
@@ -176,7 +182,7 @@ static sr1_status run_work(struct sr1__dist *d, sr1_status st, struct sr1__work 
 {
     if (st == SR1_OK)
         return finish_work(d, w, place, limit);
-    return end_job(d, sr1__context(st, "%s", place), 0);
+    return end_job(d, explain_loss(st, place), 0);
 }
 
 /* ---- a meeting ---- */
