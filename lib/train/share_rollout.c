@@ -207,5 +207,7 @@ sr1_status sr1__check_shared(sr1_trainer *tr, sr1_trajectory *const *t, size_t n
     st = hash_trajectories(t, n, &hash);
     SR1__TRY(sr1__dist_agree(tr->dist, "batch", st));
     return sr1__dist_same(tr->dist,
-                          "what the rewards and advantages of this step came to", hash);
+                          "the batch, with rewards and advantages, which must not depend "
+                          "on the process,",
+                          hash);
 }

@@ -48,6 +48,8 @@ static inline uint16_t ranks_free_port(void)
 /* What the ranks of a test share. */
 struct ranks_shared {
     double at[RANKS_MAX]; /* sr1__now() of something */
+    sr1_status status[RANKS_MAX];
+    uint64_t hash[RANKS_MAX];
 };
 
 struct ranks {

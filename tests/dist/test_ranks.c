@@ -3,6 +3,9 @@
 #include "dist/ranks.h"
 #include "unit/train/runs.h"
 
+#include "base/mem.h"
+#include "base/rng.h"
+
 /* The launcher's variables for what this process opens next. */
 static void set_variables(const struct ranks *r)
 {
@@ -126,9 +129,191 @@ static void resuming_is_never_having_stopped(void **state)
     same_run("ranks-2", "resumed");
 }
 
+/* ---- other objectives ---- */
+
+/* Pairs of a configuration that both sides have; NULL ends them. */
+static const char *const variants[][6] = {
+    {"advantage=gae", "loss=ppo", "kl_in=reward", "critic_learning_rate=1e-3"},
+    {"lora_rank=2", "lora_dropout=0.1"},
+    {"dtype=bf16"},
+    {"batch_size=1", "group_size=2"}, /* fewer questions than ranks */
+    {"balance_batches=true", "skip_zero_variance_groups=true"},
+    {"dynamic_sampling=2"},
+    {"distributed_debug=true"},
+};
+#define VARIANTS (sizeof variants / sizeof variants[0])
+
+static const char *const *variant;
+
+static void train_variant(const struct ranks *r)
+{
+    sr1_config *c = config_of(run_name, run_workers);
+
+    if (r->size > 1)
+        set_variables(r);
+    for (size_t i = 0; i < 6 && variant[i]; i++)
+        OK(sr1_config_set_pair(c, variant[i]));
+    run_whole(c);
+}
+
+static void every_objective_is_shared(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < VARIANTS; i++) {
+        struct ranks one = {.size = 1}, two = {.size = 2};
+        char names[2][32];
+
+        variant = variants[i];
+        for (int k = 0; k < 2; k++) {
+            snprintf(names[k], sizeof names[k], "variant-%zu-%d", i, k);
+            run_name = names[k];
+            run_workers = k ? 1 : 2;
+            ranks_run(k ? &two : &one, train_variant, 0);
+        }
+        same_journals(names[0], names[1]);
+        same_file(names[0], names[1],
+                  strstr(variant[0], "lora") ? "model/adapter_model.safetensors"
+                                             : "model/model.safetensors");
+    }
+}
+
+/* ---- what happens to one happens to all ---- */
+
+static sr1_status score_by_rank(void *self, const sr1_trajectory *const *t, size_t n,
+                                double *out)
+{
+    (void)self, (void)t;
+    for (size_t i = 0; i < n; i++)
+        out[i] = (double)(i % 3) + (i == 2 ? ranks_self : 0);
+    return SR1_OK;
+}
+
+static void score_differently(const struct ranks *r)
+{
+    sr1_reward_ops ops = {
+        .struct_size = sizeof ops, .name = "by_rank", .score = score_by_rank};
+    sr1_trainer *tr;
+
+    set_variables(r);
+    tr = open_trainer(config_of("differently", 1));
+    OK(sr1_trainer_add_reward(tr, &ops, NULL, 1.0));
+    RANK_CHECK(sr1_trainer_run(tr, NULL) == SR1_E_STATE);
+    RANK_CHECK(strstr(sr1_last_error(), "the batch, with rewards and advantages"));
+    RANK_CHECK(strstr(sr1_last_error(), "on rank 1 differs from rank 0's"));
+    RANK_CHECK(sr1_trainer_steps_done(tr) == 0);
+    sr1_trainer_free(tr);
+}
+
+static void rewards_that_differ_are_an_error(void **state)
+{
+    struct ranks r = {.size = 2};
+
+    (void)state;
+    ranks_run(&r, score_differently, 0);
+}
+
+static uint64_t hash_weights(const sr1_trainer *tr)
+{
+    size_t n;
+    float *w = tiny_weights(tr->model, &n);
+    uint64_t hash = sr1__hash64(w, n * sizeof *w, 0);
+
+    free(w);
+    return hash;
+}
+
+#define GROUP 4
+
+/* The same on every rank, which each rolls them out for itself. */
+static void make_batch(sr1_trainer *tr, sr1_trajectory *t[2 * GROUP])
+{
+    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = GROUP, .seed = 9};
+    sr1_query q[] = {tiny_query("Where is the tower?"), tiny_query("Who was it?")};
+
+    OK(sr1_rollout_generate(sr1_trainer_rollout(tr), q, 2, &o, t));
+    for (size_t i = 0; i < 2 * GROUP; i++) {
+        OK(sr1_trajectory_set_reward(t[i], (double)(i % 3)));
+        OK(sr1_trajectory_set_advantage(t[i], (double)(i % 5) - 2.0));
+    }
+}
+
+/* The third trajectory's gradient is not finite; it is in one rank's micro-batch. */
+static void skip_alike(const struct ranks *r)
+{
+    sr1_trajectory *t[2 * GROUP];
+    sr1_trainer *tr;
+    uint64_t before;
+
+    set_variables(r);
+    tr = open_trainer(config_of("skips", 1));
+    make_batch(tr, t);
+    OK(sr1_trajectory_set_advantage(t[2], 3e38));
+    before = hash_weights(tr);
+    RANK_CHECK(sr1_trainer_update(tr, t, 2 * GROUP, NULL) == SR1_OK);
+    RANK_CHECK(tr->skipped == 2 && hash_weights(tr) == before);
+    OK(sr1_trajectory_set_advantage(t[2], 1.0));
+    RANK_CHECK(sr1_trainer_update(tr, t, 2 * GROUP, NULL) == SR1_OK);
+    RANK_CHECK(tr->skipped == 2 && hash_weights(tr) != before);
+    r->shared->hash[ranks_self] = hash_weights(tr);
+    for (size_t i = 0; i < 2 * GROUP; i++)
+        sr1_trajectory_free(t[i]);
+    sr1_trainer_free(tr);
+}
+
+static void not_finite_on_one_is_skipped_by_all(void **state)
+{
+    struct ranks r = {.size = 2};
+
+    (void)state;
+    ranks_run(&r, skip_alike, 0);
+    assert_true(r.shared->hash[0] == r.shared->hash[1]);
+}
+
+static int64_t fail_at;
+
+static void run_out_of_memory(const struct ranks *r)
+{
+    sr1_query q[] = {tiny_query("Where is the tower?"), tiny_query("Who was it?")};
+    sr1_trainer *tr;
+
+    set_variables(r);
+    tr = open_trainer(config_of("memory", 1));
+    if (ranks_self == 1)
+        sr1__mem_fail_at(fail_at);
+    r->shared->status[ranks_self] = sr1_trainer_train_step(tr, q, 2, GROUP, NULL, NULL);
+    sr1__mem_fail_at(0);
+    r->shared->hash[ranks_self] = hash_weights(tr);
+    sr1_trainer_free(tr);
+}
+
+/* Either all do without it, in smaller micro-batches, or all fail. */
+static void memory_of_one_is_memory_of_all(void **state)
+{
+    int failed = 0;
+
+    (void)state;
+    for (fail_at = 1; fail_at < 6000; fail_at = fail_at * 2 + 3) {
+        struct ranks r = {.size = 2};
+
+        ranks_run(&r, run_out_of_memory, 0);
+        if ((r.shared->status[0] == SR1_OK) != (r.shared->status[1] == SR1_OK))
+            fail_msg("allocation %d: %d and %d", (int)fail_at, r.shared->status[0],
+                     r.shared->status[1]);
+        if (r.shared->status[0] == SR1_OK)
+            assert_true(r.shared->hash[0] == r.shared->hash[1]);
+        else
+            failed++;
+    }
+    assert_true(failed > 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_objective_is_shared),
+        cmocka_unit_test(rewards_that_differ_are_an_error),
+        cmocka_unit_test(not_finite_on_one_is_skipped_by_all),
+        cmocka_unit_test(memory_of_one_is_memory_of_all),
         cmocka_unit_test(ranks_are_workers),
         cmocka_unit_test(three_ranks_are_three_workers),
         cmocka_unit_test(again_the_same),
