@@ -34,15 +34,47 @@ static sr1_status compare_config(sr1_trainer *tr)
 }
 
 /* Processes of one machine divide its processors, unless the key says otherwise. */
-static sr1_status divide_threads(sr1_trainer *tr)
+static sr1_status divide_threads(const struct sr1__launch *l, sr1_config *c)
 {
-    long all = sysconf(_SC_NPROCESSORS_ONLN), each = all / tr->launch.local_world_size;
+    long all = sysconf(_SC_NPROCESSORS_ONLN), each = all / l->local_world_size;
     char text[24];
 
-    if (tr->launch.local_world_size == 1 || sr1__config_int(tr->config, "threads") != 0)
+    if (sr1__config_int(c, "threads") != 0)
         return SR1_OK;
     snprintf(text, sizeof(text), "%ld", each > 0 ? each : 1);
-    return sr1_config_set(tr->config, "threads", text);
+    return sr1_config_set(c, "threads", text);
+}
+
+/* Each process of a machine has a GPU of its own, unless the key names one. */
+static sr1_status choose_gpu(const struct sr1__launch *l, sr1_config *c)
+{
+    sr1__device device = SR1__CUDA;
+    char text[24];
+
+    if (sr1__config_is(c, "device", "auto"))
+        SR1__TRY(sr1__device_resolve("auto", &device));
+    else if (!sr1__config_is(c, "device", "cuda"))
+        return SR1_OK;
+    if (device < SR1__CUDA || device >= SR1__NAMED)
+        return SR1_OK;
+    snprintf(text, sizeof(text), "cuda:%" PRId32, l->local_rank);
+    return sr1_config_set(c, "device", text);
+}
+
+sr1_status sr1__ranks_config(const sr1_trainer *tr, sr1_config **out)
+{
+    sr1_config *c = NULL;
+    sr1_status st = sr1_config_copy(&c, tr->config);
+
+    if (st == SR1_OK && tr->launch.local_world_size > 1)
+        st = divide_threads(&tr->launch, c);
+    if (st == SR1_OK && tr->dist)
+        st = choose_gpu(&tr->launch, c);
+    if (st == SR1_OK)
+        *out = c;
+    else
+        sr1_config_free(c);
+    return st;
 }
 
 /* What is not there for several processes yet. */
@@ -77,8 +109,7 @@ sr1_status sr1__ranks_open(sr1_trainer *tr)
                          "between GPUs");
     SR1__TRY(refuse_unshared(c));
     SR1__TRY(sr1__dist_open(&tr->dist, &tr->launch, &o));
-    SR1__TRY(compare_config(tr));
-    return divide_threads(tr);
+    return compare_config(tr);
 }
 
 sr1_status sr1__ranks_opened(sr1_trainer *tr, sr1_status st)

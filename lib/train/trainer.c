@@ -55,6 +55,17 @@ static sr1_status open_data(sr1_trainer *tr)
     return SR1_OK;
 }
 
+static sr1_status open_trained_rollout(sr1_trainer *tr, sr1_search *search)
+{
+    sr1_config *c = NULL;
+    sr1_status st = sr1__ranks_config(tr, &c);
+
+    if (st == SR1_OK)
+        st = sr1__rollout_new_trained(&tr->rollout, c, search);
+    sr1_config_free(c);
+    return st;
+}
+
 static sr1_status build_parts(sr1_trainer *tr, sr1_search *search)
 {
     SR1__TRY(sr1__settings_read(&tr->set, tr->config));
@@ -65,7 +76,7 @@ static sr1_status build_parts(sr1_trainer *tr, sr1_search *search)
         tr->set.loss = sr1__loss_find(tr->stage->loss);
     tr->run_folder = sr1__folder_name(tr->config);
     SR1__CHECK_ALLOC(tr->run_folder, "run folder");
-    SR1__TRY(sr1__rollout_new_trained(&tr->rollout, tr->config, search));
+    SR1__TRY(open_trained_rollout(tr, search));
     tr->engine_given = search != NULL;
     tr->configured_env = tr->rollout->env;
     tr->model = sr1_rollout_model(tr->rollout);
