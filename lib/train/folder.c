@@ -117,9 +117,9 @@ static sr1_status remove_below(const char *folder, const char *name)
 /* What a run that failed before its first step left, and nothing else. */
 static sr1_status clear_failed(const char *folder)
 {
-    static const char *const names[] = {"metrics.jsonl", "trajectories.jsonl.zst",
-                                        "tensorboard",   "checkpoints",
-                                        "served",        "config-changes.jsonl"};
+    static const char *const names[] = {
+        "metrics.jsonl", "trajectories.jsonl.zst", "tensorboard", "checkpoints",
+        "served",        "config-changes.jsonl",   "logs"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         SR1__TRY(remove_below(folder, names[i]));
@@ -136,6 +136,7 @@ static const char *const written[] = {"config.json",
                                       "checkpoints",
                                       "served",
                                       "model",
+                                      "logs",
                                       "config-changes.jsonl"};
 
 /* Is its run.json one that a run wrote? */

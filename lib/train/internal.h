@@ -1,6 +1,7 @@
 /* train/internal.h - the inside of sr1_trainer, shared by the files of this module.
  *
  *     trainer.c           build; trainer_free.c: the end
+ *     ranks.h             one process of several: what they exchange
  *     settings*.c         the configuration's numbers
  *     stages.c            what a step of a run is: reinforcement or imitation
  *
@@ -35,6 +36,7 @@
 #include "base/life.h"
 #include "base/pool.h"
 #include "config/config.h"
+#include "dist/dist.h"
 #include "text/data/cursor.h"
 #include "text/data/dataset.h"
 #include "text/data/demo.h"
@@ -148,6 +150,8 @@ const struct sr1__stage *sr1__stage_find(const char *name);
 
 struct sr1_trainer {
     sr1_config *config;
+    struct sr1__launch launch;
+    struct sr1__dist *dist; /* the job's other processes; NULL: there are none */
     struct sr1__settings set;
     struct sr1__chosen chosen; /* of them, and set in config */
     sr1_rollout *rollout;

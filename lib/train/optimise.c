@@ -7,6 +7,7 @@
  * the cut does not change the gradient. Workers take micro-batches side by side, each
  * into gradients of its own, which are added up in a fixed order. */
 #include "train/objective.h"
+#include "train/ranks.h"
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -78,7 +79,7 @@ static sr1_status plan_budget(struct update *u, int64_t budget)
  * budget (in sixteenths above an equal share) that gets by with that number. */
 static sr1_status plan_for_workers(struct update *u)
 {
-    size_t workers = (size_t)u->tr->n_workers;
+    size_t workers = sr1__all_workers(u->tr);
     size_t wanted = (u->plan.n_batches + workers - 1) / workers * workers;
     int64_t share = (u->plan.n_packed_tokens + (int64_t)wanted - 1) / (int64_t)wanted;
 
@@ -101,10 +102,11 @@ static sr1_status make_plan(struct update *u)
     if (u->plan.n_batches == 0)
         return SR1_OK;
     if (u->tr->set.balance_batches)
-        SR1__TRY(sr1__batch_plan_balance_store(
-            &u->plan, u->from, (size_t)u->tr->n_workers, u->budget, &u->lengths));
-    return u->tr->n_workers > 1 && u->lengths.balanced_max == 0 ? plan_for_workers(u)
-                                                                : SR1_OK;
+        SR1__TRY(sr1__batch_plan_balance_store(&u->plan, u->from, sr1__all_workers(u->tr),
+                                               u->budget, &u->lengths));
+    return sr1__all_workers(u->tr) > 1 && u->lengths.balanced_max == 0
+               ? plan_for_workers(u)
+               : SR1_OK;
 }
 
 /* The spread of micro-batches. */
@@ -265,23 +267,41 @@ static sr1_status run_worker(void *arg, size_t worker)
 {
     struct update *u = arg;
 
-    for (size_t k = worker; k < u->plan.n_batches; k += (size_t)u->tr->n_workers)
+    for (size_t k = sr1__first_worker(u->tr) + worker; k < u->plan.n_batches;
+         k += sr1__all_workers(u->tr))
         SR1__TRY(run_microbatch(u, k, (int32_t)worker));
     return SR1_OK;
 }
 
-static void merge_workers(const struct update *u, struct worker *all)
+static void merge_worker(const struct worker *w, struct worker *all)
 {
-    memset(all, 0, sizeof(*all));
-    for (int32_t i = 0; i < u->tr->n_workers; i++) {
-        const struct worker *w = &u->workers[i];
+    add_sums(&all->sums, &w->sums);
+    if (w->not_finite && !all->not_finite) {
+        all->not_finite = 1;
+        all->why = w->why;
+        all->why.text[sizeof(all->why.text) - 1] = '\0';
+    }
+}
 
-        add_sums(&all->sums, &w->sums);
-        if (w->not_finite && !all->not_finite) {
-            all->not_finite = 1;
-            all->why = w->why;
+/* The workers of all ranks, in their order. */
+static sr1_status merge_workers(const struct update *u, struct worker *all)
+{
+    size_t size = (size_t)u->tr->n_workers * sizeof(*u->workers);
+    struct sr1__gathered g;
+
+    memset(all, 0, sizeof(*all));
+    SR1__TRY(sr1__dist_gather(u->tr->dist, "loss", u->workers, size, &g));
+    for (int32_t rank = 0; rank < sr1__dist_size(u->tr->dist); rank++) {
+        const char *bytes = sr1__gathered_of(&g, rank, &size);
+        struct worker w;
+
+        for (size_t i = 0; i < size / sizeof(w); i++) {
+            memcpy(&w, bytes + i * sizeof(w), sizeof(w));
+            merge_worker(&w, all);
         }
     }
+    sr1__gathered_free(&g);
+    return SR1_OK;
 }
 
 /* As the optimizer sees it: their norm. */
@@ -408,12 +428,14 @@ static sr1_status run_mini_batch(struct update *u)
     do {
         memset(u->workers, 0, n * sizeof(*u->workers));
         st = sr1__pool_run(u->tr->pool, n, run_worker, u);
+        st = sr1__dist_agree(u->tr->dist, u->objective->name, st);
     } while (sr1__is_memory(st) && (st = cut_finer(u, st)) == SR1_OK);
+    if (st == SR1_OK)
+        st = merge_workers(u, &all);
     if (st != SR1_OK) {
         sr1__learner_clear_grad(u->learner);
         return st;
     }
-    merge_workers(u, &all);
     if (!u->measured && u->objective->report_rollout)
         u->objective->report_rollout(&all.sums, u->plan.n_policy_tokens, u->metrics);
     u->measured = 1;

@@ -230,7 +230,7 @@ void sr1__record_end(sr1_trainer *tr, sr1_status status)
     struct sr1__error e;
     char now[32];
 
-    if (!start)
+    if (!start) /* it never began, or another process has the record */
         return;
     sr1__error_save(&e, status);
     sr1__record_time(now);

@@ -286,6 +286,16 @@ class Trainer(Handle):
         return int(lib.sr1_trainer_steps_saved(self))
 
     @property
+    def rank(self) -> int:
+        """The number of this process among those of its job; 0 for one process."""
+        return int(lib.sr1_trainer_rank(self))
+
+    @property
+    def world_size(self) -> int:
+        """Processes of the job; 1 where no launcher started several."""
+        return int(lib.sr1_trainer_world_size(self))
+
+    @property
     def plan(self) -> RunPlan:
         """What run is going to do, and the room it needs. Nothing is written."""
         plan = _structs.RunPlan()

@@ -48,6 +48,14 @@ SR1_API sr1_status sr1_trainer_plan(const sr1_trainer *trainer, sr1_run_plan *ou
  * it has none. */
 SR1_API int64_t sr1_trainer_steps_saved(const sr1_trainer *trainer);
 
+/* Return the number of this process among those of its job, from 0; 0 where no launcher
+ * started several (docs/scale.md). All of them make the same calls of the trainer; rank 0
+ * alone writes the run's folder. */
+SR1_API int32_t sr1_trainer_rank(const sr1_trainer *trainer);
+
+/* Return the number of processes of the job; 1 where no launcher started several. */
+SR1_API int32_t sr1_trainer_world_size(const sr1_trainer *trainer);
+
 /* Return the name of alarm i, NULL past the last; the metrics have it as
  * health/alarm_NAME. Static. */
 SR1_API const char *sr1_alarm_name(size_t i);

@@ -336,12 +336,11 @@ static int has_only_f32_params(const sr1_model *m)
     return 1;
 }
 
-sr1_status sr1__model_gather_grad(sr1_model *m)
+/* Add what backward passes left to the sums in fp32. */
+static sr1_status gather_all_grads(sr1_model *m)
 {
     sr1_scope *s;
 
-    if (has_only_f32_params(m))
-        return SR1_OK;
     if (!m->sums)
         m->sums = sr1__calloc(m->n_params, sizeof(sr1_tensor *));
     SR1__CHECK_ALLOC(m->sums, "sum of gradients");
@@ -349,6 +348,27 @@ sr1_status sr1__model_gather_grad(sr1_model *m)
     sr1__scope_no_grad(s);
     for (size_t i = 0; i < m->n_params; i++)
         gather_param_grad(s, m, i);
+    return sr1__scope_close(s);
+}
+
+sr1_status sr1__model_gather_grad(sr1_model *m)
+{
+    return has_only_f32_params(m) ? SR1_OK : gather_all_grads(m);
+}
+
+sr1_status sr1__model_sum_grad(sr1_model *m, const uint8_t *wanted)
+{
+    sr1_scope *s;
+
+    SR1__TRY(gather_all_grads(m));
+    s = sr1__scope_open(m->device, "sum of gradients");
+    for (size_t i = 0; i < m->n_params; i++) {
+        sr1_tensor *w = m->params[i].tensor;
+
+        if (wanted[i] && !m->sums[i])
+            m->sums[i] =
+                t_hold(s, t_full(s, 0.0, SR1__F32, t_ndim(w), sr1__shim_sizes(w)));
+    }
     return sr1__scope_close(s);
 }
 

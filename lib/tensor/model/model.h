@@ -159,6 +159,9 @@ sr1_model *sr1__model_retain(sr1_model *m);
  * bf16 sum stops changing once it is about 256 times larger than the addend. Nothing to
  * do in fp32. */
 sr1_status sr1__model_gather_grad(sr1_model *m);
+/* All gradients as sums in fp32, with zeros for params[i] that have none where wanted[i]
+ * is set: other models have one, to be added. */
+sr1_status sr1__model_sum_grad(sr1_model *m, const uint8_t *wanted);
 /* The gradient of params[i] so far, owned by s; NULL: none. */
 sr1_tensor *sr1__model_grad(sr1_scope *s, const sr1_model *m, size_t i);
 /* Forget accumulated gradients. */
