@@ -342,6 +342,50 @@ static void a_step_takes_no_memory(void **state)
     check_memory_of_steps(2); /* the graphs of a pass and of a draw */
 }
 
+static int64_t count_cache(const struct bed *b)
+{
+    struct sr1__decoder_stats stats;
+
+    sr1__decoder_stats(b->d, &stats);
+    return stats.cache_bytes;
+}
+
+/* A cache that doubles has one layer twice at a time; one that cannot leaves its rows as
+ * they were, to go on once there is room. */
+static void a_cache_grows_layer_by_layer(void **state)
+{
+    const struct sr1__sampling how = {1, 0, 1};
+    struct bed plain, b;
+    int64_t cache, layer;
+
+    (void)state;
+    eager = 1;
+    open_bed(&plain, "qwen3-tied");
+    open_bed(&b, "qwen3-tied");
+    prefill_bed(&plain, 255);
+    prefill_bed(&b, 255);
+    cache = count_cache(&b);
+    layer = cache / 2; /* it has two */
+    accelerator_reset();
+    step_bed(&plain, ROWS, &how); /* the pass ahead wants a 257th place */
+    assert_int_equal(count_cache(&plain), 2 * cache);
+    assert_true(counted().peak_bytes < counted().live_bytes + 2 * layer);
+    accelerator_limit(counted().live_bytes + 5 * layer / 2);
+    step_bed(&b, ROWS, &how);
+    assert_int_equal(count_cache(&b), cache + layer); /* one has grown */
+    assert_memory_equal(b.ids, plain.ids, sizeof b.ids);
+    accelerator_limit(0);
+    for (int t = 0; t < 5; t++) {
+        step_bed(&b, ROWS, &how);
+        step_bed(&plain, ROWS, &how);
+        assert_memory_equal(b.ids, plain.ids, sizeof b.ids);
+    }
+    assert_int_equal(count_cache(&b), 2 * cache);
+    eager = 0;
+    close_bed(&plain);
+    close_bed(&b);
+}
+
 /* Kernels that a step takes more with another layer; the rest, by the way, is bounded. */
 static int64_t count_layer_kernels(const char *const family[2])
 {
@@ -709,6 +753,7 @@ int main(void)
         cmocka_unit_test(rows_move_down_when_few_are_left),
         cmocka_unit_test(a_step_copies_up_twice_and_back_once),
         cmocka_unit_test(a_step_takes_no_memory),
+        cmocka_unit_test(a_cache_grows_layer_by_layer),
         cmocka_unit_test(a_layer_is_few_kernels),
         cmocka_unit_test(a_score_reads_back_once),
         cmocka_unit_test(a_step_is_replayable),

@@ -114,18 +114,20 @@ static double planned_peak(const sr1_plan *p, const char *phase)
     return (double)sr1_plan_peak(p, phase);
 }
 
-/* A question of about as many tokens as prompts may have. */
+/* Questions of about as many tokens as prompts may have, more than are decoded at once:
+ * prompts are read beside a whole cache. */
 static void roll_out(sr1_trainer *tr)
 {
     sr1_rollout_options o = {.struct_size = sizeof o, .group_size = 4, .seed = 5};
-    sr1_trajectory *t[TRAJECTORIES];
-    sr1_query q[2];
+    sr1_trajectory *t[2 * TRAJECTORIES];
+    sr1_query q[4];
 
-    for (size_t i = 0; i < 2; i++)
-        q[i] = tiny_query(i ? "What is in Rome? The tower stands in Paris. Rome is old."
-                            : "Where is the tower? What is in Rome? Rome is old. Paris.");
-    OK(sr1_rollout_generate(sr1_trainer_rollout(tr), q, 2, &o, t));
-    tiny_free_all(t, TRAJECTORIES);
+    for (size_t i = 0; i < 4; i++)
+        q[i] = tiny_query(
+            i % 2 ? "What is in Rome? The tower stands in Paris. Rome is old."
+                  : "Where is the tower? What is in Rome? Rome is old. Paris.");
+    OK(sr1_rollout_generate(sr1_trainer_rollout(tr), q, 4, &o, t));
+    tiny_free_all(t, 2 * TRAJECTORIES);
 }
 
 static double update(sr1_trainer *tr)

@@ -485,12 +485,23 @@ double sr1__memory_cache_peak(const struct sr1__memory_model *m, double rows,
                       (double)m->config.n_layers;
 }
 
+/* What a step of single tokens works with stays its graphs'. */
+static double graphs_kept(const struct sr1__memory_model *m, double rows, double longest)
+{
+    struct sr1__memory_pass p = {.tokens = rows, .targets = rows, .longest = longest};
+
+    if (m->device == SR1__CPU)
+        return 0;
+    return fmax(measure_layer(m, &p, 0).peak * rows,
+                rows * (double)m->config.vocab_size * (4 + size_of(m)));
+}
+
 double sr1__memory_decode(const struct sr1__memory_model *m, double rows, double tokens,
                           double longest)
 {
     struct sr1__memory_pass p = {.tokens = tokens, .targets = rows, .longest = longest};
 
-    return pass_inputs(m, &p) +
+    return pass_inputs(m, &p) + graphs_kept(m, rows, longest) +
            fmax(measure_layer(m, &p, 0).peak * tokens,
                 pass_outputs(m, &p, 0) +
                     rows * (double)m->config.vocab_size * (4 + size_of(m)));

@@ -1,5 +1,5 @@
-/* tensor/torch/graph_capture.h - the table by which a device captures kernels as a graph and
- * replays them with one launch.
+/* tensor/torch/graph_capture.h - the table by which a device captures kernels as a graph
+ * and replays them with one launch.
  *
  * CUDA's is in libsearchr1_cuda.so, a library of its own that is built where CUDA's
  * headers are and loaded on demand (tensor/model/capture_bridge.c). A backend that
