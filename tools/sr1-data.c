@@ -101,7 +101,7 @@ static int make_world(const struct args *a, const struct data_options *o,
         return args_wrong(a, "--stages: '%.64s' is not five numbers with commas",
                           o->stages);
     progress_begin(&p, "world", "rows", 1.0);
-    st = output_check_folder(folder, o->force);
+    st = output_check_folder(folder, NULL, 0, o->force);
     if (st == SR1_OK)
         st = sr1_world_write(folder, &w, show_data_phase, &p);
     progress_clear(&p);
@@ -133,7 +133,7 @@ static int make_rooms(const struct args *a, const struct data_options *o,
         r.test_questions = (int32_t)o->tests;
     r.small = o->small;
     progress_begin(&p, "rooms", "rows", 1.0);
-    st = output_check_folder(folder, o->force);
+    st = output_check_folder(folder, NULL, 0, o->force);
     if (st == SR1_OK)
         st = sr1_rooms_write(folder, &r, show_data_phase, &p);
     progress_clear(&p);
@@ -157,7 +157,7 @@ static int make_programs(const struct args *a, const struct data_options *o,
     sr1_programs_options_init(&w);
     w.seed = (uint64_t)o->seed;
     progress_begin(&p, "programs", "rows", 1.0);
-    st = output_check_folder(folder, o->force);
+    st = output_check_folder(folder, NULL, 0, o->force);
     if (st == SR1_OK)
         st = sr1_programs_write(folder, &w, show_data_phase, &p);
     progress_clear(&p);
@@ -227,7 +227,7 @@ static sr1_status check_model(const char *config, const char *folder, int force)
         if (st != SR1_OK)
             return st;
     }
-    return output_check_folder(folder, force);
+    return output_check_folder(folder, NULL, 0, force);
 }
 
 static int make_model(const struct args *a, const struct data_options *o,
@@ -302,6 +302,14 @@ static sr1_status open_adapter(sr1_model **out, const char *folder, const char *
     return sr1_set_error(SR1_E_INVALID, text);
 }
 
+static sr1_status check_merged(const struct data_options *o, const char *from,
+                               const char *adapter, const char *to)
+{
+    const char *inputs[] = {from, adapter, o->base, o->tokenizer};
+
+    return output_check_folder(to, inputs, 4, o->force);
+}
+
 static int merge_adapter(const struct args *a, const struct data_options *o,
                          const char **words, size_t n)
 {
@@ -310,12 +318,12 @@ static int merge_adapter(const struct args *a, const struct data_options *o,
     sr1_model *model = NULL;
     sr1_config *c = NULL;
     int ready; /* what follows writes */
-    sr1_status st = output_check_folder(to, o->force);
+    sr1_status st = find_model(from, &c, &folder, &base);
 
     (void)a;
     (void)n;
     if (st == SR1_OK)
-        st = find_model(from, &c, &folder, &base);
+        st = check_merged(o, from, folder, to);
     if (st == SR1_OK)
         st = open_adapter(&model, folder, base);
     if (st == SR1_OK)

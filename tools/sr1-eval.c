@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const char help_text[] =
     "usage: sr1-eval POLICY QUESTIONS [key=value ...]\n"
@@ -67,7 +68,9 @@ struct eval_tool_options {
 struct eval_view {
     struct progress bar;
     FILE *trajectories;
-    const char *path; /* of trajectories */
+    const char *path;     /* of trajectories */
+    sr1_status unwritten; /* why they are not whole */
+    char reason[512];
     int64_t done, total;
 };
 
@@ -86,13 +89,14 @@ static sr1_status show_eval_progress(void *user, int64_t done, int64_t total,
     return SR1_OK;
 }
 
-static sr1_status cannot_write(const char *path)
+/* A disk that is full costs the file, not the scores. */
+static void note_unwritten(struct eval_view *v)
 {
-    char text[512];
-
-    snprintf(text, sizeof(text), "--trajectories: cannot write %.400s: %s", path,
-             strerror(errno));
-    return sr1_set_error(SR1_E_IO, text);
+    if (v->unwritten != SR1_OK)
+        return;
+    v->unwritten = SR1_E_IO;
+    snprintf(v->reason, sizeof(v->reason), "--trajectories: cannot write %.400s: %s",
+             v->path, strerror(errno));
 }
 
 static sr1_status on_trajectory(void *user, const sr1_trajectory *t)
@@ -100,14 +104,41 @@ static sr1_status on_trajectory(void *user, const sr1_trajectory *t)
     struct eval_view *v = user;
     char *text;
     size_t n;
-    sr1_status st = sr1_trajectory_to_json(t, &text, &n);
+    sr1_status st;
 
+    if (v->unwritten != SR1_OK)
+        return SR1_OK;
+    st = sr1_trajectory_to_json(t, &text, &n);
     if (st != SR1_OK)
         return st;
-    if (fwrite(text, 1, n, v->trajectories) != n || fputc('\n', v->trajectories) == EOF)
-        st = cannot_write(v->path);
+    if (fwrite(text, 1, n, v->trajectories) != n || fputc('\n', v->trajectories) == EOF ||
+        fflush(v->trajectories) != 0)
+        note_unwritten(v);
     sr1_free(text);
-    return st;
+    return SR1_OK;
+}
+
+static sr1_status open_trajectories(struct eval_view *v, const char *path)
+{
+    v->path = path;
+    v->trajectories = fopen(path, "w");
+    if (!v->trajectories)
+        note_unwritten(v);
+    return v->trajectories ? SR1_OK : sr1_set_error(v->unwritten, v->reason);
+}
+
+/* Half a file is of no use, and would be in the way of the next one. */
+static void close_trajectories(struct eval_view *v, sr1_status st)
+{
+    struct stat is;
+
+    if (!v->trajectories)
+        return;
+    if (fclose(v->trajectories) != 0)
+        note_unwritten(v);
+    if ((st != SR1_OK || v->unwritten != SR1_OK) && stat(v->path, &is) == 0 &&
+        S_ISREG(is.st_mode))
+        (void)unlink(v->path);
 }
 
 /* ---- output ---- */
@@ -330,9 +361,9 @@ static void report_stopped(const struct eval_view *v, const struct eval_tool_opt
 }
 
 static sr1_status run_evaluation(const struct eval_tool_options *o, const sr1_config *c,
-                                 const char *path, int *begun, sr1_evaluation **out)
+                                 const char *path, struct eval_view *v, int *begun,
+                                 sr1_evaluation **out)
 {
-    struct eval_view v = {0};
     sr1_eval_options e = {.struct_size = sizeof(e),
                           .max_rows = o->max_rows,
                           .greedy = !o->sample,
@@ -340,7 +371,7 @@ static sr1_status run_evaluation(const struct eval_tool_options *o, const sr1_co
                           .no_search = o->no_search,
                           .partial = 1,
                           .progress = show_eval_progress,
-                          .user = &v};
+                          .user = v};
     sr1_dataset *data = NULL;
     sr1_rollout *rollout = NULL;
     sr1_status st = policy_questions(&data, c, path);
@@ -353,24 +384,20 @@ static sr1_status run_evaluation(const struct eval_tool_options *o, const sr1_co
     progress_wait(NULL);
     stop_note();
     if (st == SR1_OK && o->trajectories) {
-        v.trajectories = fopen(o->trajectories, "w");
-        v.path = o->trajectories;
         e.trajectory = on_trajectory;
-        if (!v.trajectories)
-            st = cannot_write(o->trajectories);
+        st = open_trajectories(v, o->trajectories);
     }
     choose_columns(c);
-    progress_begin(&v.bar, "answering", "questions", 1.0);
+    progress_begin(&v->bar, "answering", "questions", 1.0);
     *begun = st == SR1_OK;
     if (st == SR1_OK)
         st = sr1_evaluate(out, rollout, data, &e);
-    progress_clear(&v.bar);
+    progress_clear(&v->bar);
     if (st == SR1_OK)
         remote_note("sr1-eval", rollout);
-    if (v.trajectories && fclose(v.trajectories) != 0 && st == SR1_OK)
-        st = cannot_write(o->trajectories);
+    close_trajectories(v, st);
     if (stop_asked())
-        report_stopped(&v, o);
+        report_stopped(v, o);
     sr1_rollout_free(rollout);
     sr1_dataset_free(data);
     sr1_embedder_free(e.embedder);
@@ -380,14 +407,17 @@ static sr1_status run_evaluation(const struct eval_tool_options *o, const sr1_co
 static int answer_questions(const struct eval_tool_options *o, sr1_config *c,
                             const char *path)
 {
+    struct eval_view v = {.unwritten = SR1_OK};
     sr1_evaluation *e = NULL;
     int begun = 0, code;
-    sr1_status st = run_evaluation(o, c, path, &begun, &e);
+    sr1_status st = run_evaluation(o, c, path, &v, &begun, &e);
 
     if (st == SR1_OK && stop_asked() && !o->json)
         printf("partial: stopped before all questions were answered\n");
     if (st == SR1_OK)
         st = o->json ? print_scores_json(e) : print_scores_table(e);
+    if (st == SR1_OK && v.unwritten != SR1_OK)
+        st = sr1_set_error(v.unwritten, v.reason);
     if (stop_asked())
         code = TOOL_INTERRUPTED;
     else if (st == SR1_OK)
@@ -481,11 +511,14 @@ static const struct eval_task *find_eval_task(const char *name)
     return NULL;
 }
 
-static sr1_status check_eval_outputs(const char *questions)
+static sr1_status check_eval_outputs(const sr1_config *c, const char *policy,
+                                     const char *questions)
 {
     const struct output trajectories = {.path = o.trajectories, .streams = 1};
     const struct output tree = {.path = o.ctrl.tree, .resumes = 1};
-    sr1_status st = output_check(&trajectories, &questions, 1, o.force);
+    const char *inputs[2 + POLICY_PATHS] = {policy, questions};
+    size_t n = 2 + policy_paths(c, inputs + 2);
+    sr1_status st = output_check(&trajectories, inputs, n, o.force);
 
     return st == SR1_OK ? output_check(&tree, &questions, 1, 0) : st;
 }
@@ -513,9 +546,9 @@ int main(int argc, char **argv)
         return code;
     policy_passive_waiting(argv);
     progress_warnings();
-    st = check_eval_outputs(rest[1]);
+    st = policy_config(&c, rest[0], rest + 2, n - 2);
     if (st == SR1_OK)
-        st = policy_config(&c, rest[0], rest + 2, n - 2);
+        st = check_eval_outputs(c, rest[0], rest[1]);
     if (st == SR1_OK && task->run == answer_questions)
         policy_warn_of_sampling(o.sample, rest + 2, n - 2);
     code = st == SR1_OK ? task->run(&o, c, rest[1]) : tool_refused("sr1-eval", st);

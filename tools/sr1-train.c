@@ -3,6 +3,7 @@
 #include "common/build.h"
 #include "common/policy.h"
 #include "common/progress.h"
+#include "sr1_train/rank_log.h"
 #include "sr1_train/view.h"
 
 #include <searchr1/trainer.h>
@@ -413,6 +414,25 @@ static int report_stopped(const sr1_trainer *tr)
     return TOOL_INTERRUPTED;
 }
 
+/* A process that is not the first of its job: that one tells how the run ended. */
+static int run_other_rank(sr1_trainer *tr)
+{
+    static struct rank_log l;
+    sr1_run_callbacks cb = {.struct_size = sizeof(cb)};
+    sr1_status st;
+
+    running = tr;
+    catch_signals();
+    rank_log_begin(&l, tr, &cb);
+    st = sr1_trainer_run(tr, &cb);
+    rank_log_end(&l);
+    running = NULL;
+    if (st == SR1_OK || st == SR1_E_CANCELLED)
+        return st == SR1_OK ? TOOL_OK : TOOL_INTERRUPTED;
+    (void)tool_failed(l.program, st);
+    return st == SR1_E_CONFIG ? TOOL_USAGE : TOOL_FAILED;
+}
+
 static int run_training(sr1_trainer *tr, char **argv)
 {
     static struct view v;
@@ -514,7 +534,12 @@ int main(int argc, char **argv)
     st = folder ? open_resumed_trainer(&tr, folder, rest, n)
                 : open_configured_trainer(&tr, rest, n);
     progress_wait(NULL);
-    code = st == SR1_OK ? run_training(tr, argv) : tool_refused("sr1-train", st);
+    if (st != SR1_OK)
+        code = tool_refused("sr1-train", st);
+    else if (sr1_trainer_rank(tr) > 0)
+        code = run_other_rank(tr);
+    else
+        code = run_training(tr, argv);
     sr1_trainer_free(tr);
     return reader_left() ? code : tool_printed("sr1-train", code);
 }

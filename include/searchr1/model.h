@@ -52,8 +52,8 @@ SR1_API sr1_status sr1_model_open(sr1_model **out, const char *folder,
 SR1_API sr1_status sr1_model_save(const sr1_model *model, const char *folder);
 
 /* Write the whole model, an adapter merged into its weights: W + s B A, computed in fp32
- * and rounded to the model's type. Without an adapter this is sr1_model_save. Since 0.1.
- */
+ * and rounded to the model's type. Without an adapter this is sr1_model_save.
+ * SR1_E_INVALID: `folder` is the base's own, or holds an adapter. */
 SR1_API sr1_status sr1_model_save_merged(const sr1_model *model, const char *folder);
 
 /* Free a model. NULL is fine. */

@@ -45,6 +45,26 @@ sr1_status sr1__fail(sr1_status code, const char *fmt, ...)
     return code;
 }
 
+void sr1__list_names(char *out, size_t size, const char *(*name_of)(size_t i))
+{
+    const char *next;
+    size_t at = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; (next = name_of(i)) != NULL && at < size; i++)
+        at += (size_t)snprintf(out + at, size - at, "%s%s", i > 0 ? ", " : "", next);
+}
+
+sr1_status sr1__fail_unknown(const char *thing, const char *name,
+                             const char *(*name_of)(size_t i))
+{
+    char known[SR1__ERROR_MAX];
+
+    sr1__list_names(known, sizeof known, name_of);
+    return sr1__fail(SR1_E_NOT_FOUND, "%s '%.64s' is not known; known: %s", thing, name,
+                     known);
+}
+
 sr1_status sr1__fail_nomem(const char *what)
 {
     return sr1__fail(SR1_E_NOMEM, "out of memory for %s", what);

@@ -18,6 +18,12 @@ extern "C" {
  *     return sr1__fail(SR1_E_PARSE, "%s:%zu: no 'question'", path, line); */
 sr1_status sr1__fail(sr1_status code, const char *fmt, ...) SR1__PRINTF(2, 3);
 
+/* "a, b, c", from name_of(0), name_of(1), ... to NULL. */
+void sr1__list_names(char *out, size_t size, const char *(*name_of)(size_t i));
+/* SR1_E_NOT_FOUND: "THING 'name' is not known; known: a, b, c". */
+sr1_status sr1__fail_unknown(const char *thing, const char *name,
+                             const char *(*name_of)(size_t i));
+
 /* Out of memory for `what` ("token buffer"). */
 sr1_status sr1__fail_nomem(const char *what);
 
@@ -43,6 +49,18 @@ sr1_status sr1__error_raise(const struct sr1__error *e);
 /* The text that this thread was given since it saved *e; "" when none was. Borrowed as
  * sr1_last_error. */
 const char *sr1__error_since(const struct sr1__error *e);
+
+/* A failure that less work at a time may avoid. */
+static inline int sr1__is_memory(sr1_status status)
+{
+    return status == SR1_E_NOMEM || status == SR1_E_DEVICE_NOMEM;
+}
+
+/* A failure of an action that says nothing about the action: no other would escape it. */
+static inline int sr1__is_fatal(sr1_status status)
+{
+    return status == SR1_E_NOMEM || status == SR1_E_CANCELLED || status == SR1_E_CONFIG;
+}
 
 /* Leave at once with a failing status. */
 #define SR1__TRY(expr)                                                                   \

@@ -330,12 +330,17 @@ int sr1__path_is_dir(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+int sr1__path_same(const char *a, const char *b)
+{
+    struct stat x, y;
+
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
+}
+
 sr1_status sr1__path_distinct(const char *input, const char *to)
 {
-    struct stat a, b;
-
-    if (stat(input, &a) != 0 || stat(to, &b) != 0 || a.st_dev != b.st_dev ||
-        a.st_ino != b.st_ino)
+    if (!sr1__path_same(input, to))
         return SR1_OK;
     return sr1__fail(SR1_E_INVALID,
                      "%s is the same file as the input %s; name another file to write",

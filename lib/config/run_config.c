@@ -2,9 +2,11 @@
 #include "config/run_config.h"
 
 #include "base/file.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "config/keys.h"
+#include "config/model_folder.h"
 #include "config/paths.h"
 #include "config/run_steps.h"
 
@@ -181,6 +183,33 @@ static sr1_status keep_given_engine(sr1_config *c, const char *run)
     return st;
 }
 
+/* Is a process training in the run's folder? */
+static int is_under_way(const char *run)
+{
+    char holder[SR1__LOCK_HOLDER];
+    char *path = sr1__path_join(run, ".lock");
+    struct sr1__lock *lock = NULL;
+    int yes = path && sr1__path_exists(path) &&
+              sr1__lock_take(&lock, path, holder) == SR1_E_STATE;
+
+    sr1__lock_release(lock);
+    sr1__free(path);
+    return yes;
+}
+
+static sr1_status fail_no_model(const char *run)
+{
+    if (is_under_way(run))
+        return sr1__fail(SR1_E_NOT_FOUND,
+                         "the run %s is under way and has no checkpoint yet; wait for "
+                         "its first (keys save_interval, save_interval_minutes)",
+                         run);
+    return sr1__fail(SR1_E_NOT_FOUND,
+                     "the run %s has neither model/ nor a whole checkpoint yet; go on "
+                     "with it by sr1-train --resume %s",
+                     run, run);
+}
+
 /* The model that training ended with; that of a checkpoint where there is none, or where
  * the run went on past it. */
 static sr1_status find_run_model(const char *run, struct sr1__buf *out)
@@ -194,11 +223,7 @@ static sr1_status find_run_model(const char *run, struct sr1__buf *out)
     else if (newest >= 0)
         sr1__buf_fmt(out, "%s/checkpoints/step-%lld/model", run, (long long)newest);
     else
-        return sr1__fail(
-            SR1_E_NOT_FOUND,
-            "the run %s has neither model/ nor a whole checkpoint yet; go on "
-            "with it by sr1-train --resume %s",
-            run, run);
+        return fail_no_model(run);
     return SR1_OK;
 }
 
@@ -208,6 +233,15 @@ static sr1_status keep_proxy(sr1_config *c)
     if (*sr1__config_str(c, "proxy_model"))
         return SR1_OK;
     return sr1_config_set(c, "proxy_model", sr1__config_str(c, "model_name_or_path"));
+}
+
+/* A run that began with an adapter and trained all weights has a whole model. */
+static sr1_status drop_base(sr1_config *c, const char *model)
+{
+    int is_adapter;
+
+    SR1__TRY(sr1__adapter_is_folder(model, &is_adapter));
+    return is_adapter ? SR1_OK : sr1_config_set(c, "base_model_name_or_path", "");
 }
 
 static sr1_status use_run(sr1_config *c, const char *run, struct sr1__buf *model)
@@ -220,7 +254,8 @@ static sr1_status use_run(sr1_config *c, const char *run, struct sr1__buf *model
     SR1__TRY(sr1__buf_status(model, "path of a model"));
     SR1__TRY(keep_proxy(c));
     SR1__TRY(keep_given_engine(c, run));
-    return sr1_config_set(c, "model_name_or_path", sr1__buf_cstr(model));
+    SR1__TRY(sr1_config_set(c, "model_name_or_path", sr1__buf_cstr(model)));
+    return drop_base(c, sr1__buf_cstr(model));
 }
 
 /* A folder below a run in place of the run. */

@@ -46,6 +46,22 @@ static sr1_status check_clip_epsilon(const sr1_config *c)
     return SR1_OK;
 }
 
+static sr1_status check_reference(const sr1_config *c)
+{
+    if (sr1__config_is(c, "reference_quantization", "none"))
+        return SR1_OK;
+    if (!sr1__config_is(c, "kl_reference", "frozen"))
+        return sr1__fail(SR1_E_CONFIG,
+                         "reference_quantization is of a frozen reference; set "
+                         "kl_reference to frozen, or reference_quantization to none");
+    if (sr1__config_int(c, "lora_rank") > 0)
+        return sr1__fail(SR1_E_CONFIG,
+                         "reference_quantization: with lora_rank the reference is the "
+                         "model without its adapter and takes no memory of its own; set "
+                         "reference_quantization to none");
+    return SR1_OK;
+}
+
 /* Bounds of the ratio lie above 1. */
 static sr1_status check_ratio_bounds(const sr1_config *c)
 {
@@ -215,18 +231,12 @@ static sr1_status check_reward_weights(const sr1_config *c)
 
 sr1_status sr1_config_validate(const sr1_config *config)
 {
-    static sr1_status (*const rules[])(const sr1_config *) = {check_turn_budget,
-                                                              check_lr_schedule,
-                                                              check_clip_epsilon,
-                                                              check_ratio_bounds,
-                                                              check_importance_correction,
-                                                              check_data_splits,
-                                                              check_validation_data,
-                                                              check_search_engine,
-                                                              check_critique_protocol,
-                                                              check_stage_files,
-                                                              data_files,
-                                                              check_reward_weights};
+    static sr1_status (*const rules[])(const sr1_config *) = {
+        check_turn_budget,       check_lr_schedule,     check_clip_epsilon,
+        check_reference,         check_ratio_bounds,    check_importance_correction,
+        check_data_splits,       check_validation_data, check_search_engine,
+        check_critique_protocol, check_stage_files,     data_files,
+        check_reward_weights};
 
     SR1__REQUIRE(config, "configuration: config");
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)

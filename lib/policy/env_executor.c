@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 #include <math.h>
 
@@ -285,7 +286,7 @@ static void *env_worker_main(void *arg)
 static int start_env_worker(struct sr1__env_executor *a, struct sr1__env_worker *w)
 {
     w->executor = a;
-    if (pthread_create(&w->thread, NULL, env_worker_main, w) != 0)
+    if (sr1__thread_start(&w->thread, env_worker_main, w) != 0)
         return 0;
     w->live = 1;
     a->n_live++;

@@ -29,11 +29,6 @@ static sr1_status run_engine_task(void *arg, size_t worker)
     return sr1__multi_turn_run(arg, worker);
 }
 
-static int is_memory(sr1_status st)
-{
-    return st == SR1_E_NOMEM || st == SR1_E_DEVICE_NOMEM;
-}
-
 static void drop_trajectories(struct sr1__generation *g, size_t total)
 {
     for (size_t i = 0; i < total; i++) {
@@ -70,7 +65,7 @@ static sr1_status run_engines(struct sr1__generation *g, size_t total)
     sr1_status st;
 
     g->rows = g->engines[0].n_slots;
-    while (is_memory(st = run_once(g)) && repeats && g->rows > 1) {
+    while (sr1__is_memory(st = run_once(g)) && repeats && g->rows > 1) {
         g->rows /= 2;
         sr1__log(SR1_LOG_WARN, "out of memory in a rollout; trying %d rows at once",
                  (int)(g->rows * g->n_engines));

@@ -14,6 +14,7 @@ struct decoder_engine {
     sr1_model *model;
     int32_t decoder_rows;
     int64_t max_context;
+    int eager;
     struct sr1__decoder *decoder; /* NULL until needed */
     const struct sr1__engine_task *task;
     /* scratch of one step, [n_slots] each */
@@ -27,9 +28,11 @@ struct decoder_engine {
 
 static sr1_status make_decoder(struct decoder_engine *e)
 {
-    return e->decoder
-               ? SR1_OK
-               : sr1__decoder_new(&e->decoder, e->model, e->decoder_rows, e->max_context);
+    if (e->decoder)
+        return SR1_OK;
+    SR1__TRY(sr1__decoder_new(&e->decoder, e->model, e->decoder_rows, e->max_context));
+    sr1__decoder_eager(e->decoder, e->eager);
+    return SR1_OK;
 }
 
 static sr1_status begin_local(void *self, const struct sr1__engine_task *task)
@@ -190,14 +193,16 @@ static const struct sr1__generation_ops local_ops = {
 };
 
 sr1_status sr1__local_engine_new(struct sr1__engine *out, sr1_model *m, int32_t n_slots,
-                                 int32_t decoder_rows, int64_t max_context)
+                                 int32_t decoder_rows, int64_t max_context, int eager)
 {
     struct decoder_engine *e = sr1__calloc(1, sizeof(*e));
 
     if (!e)
         return sr1__fail_nomem("generation engine");
-    *e = (struct decoder_engine){
-        .model = m, .decoder_rows = decoder_rows, .max_context = max_context};
+    *e = (struct decoder_engine){.model = m,
+                                 .decoder_rows = decoder_rows,
+                                 .max_context = max_context,
+                                 .eager = eager};
     *out = (struct sr1__engine){.ops = &local_ops, .self = e, .n_slots = n_slots};
     return SR1_OK;
 }

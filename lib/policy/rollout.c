@@ -234,6 +234,11 @@ void sr1__rollout_stats(const sr1_rollout *r, struct sr1__rollout_stats *out)
     *out = r->stats;
 }
 
+void sr1__rollout_set_stats(sr1_rollout *r, const struct sr1__rollout_stats *stats)
+{
+    r->stats = *stats;
+}
+
 int32_t sr1__rollout_replicas(const sr1_rollout *r, sr1_model ***replicas,
                               struct sr1__pool **pool)
 {

@@ -67,6 +67,8 @@ struct sr1__rollout_stats {
 
 /* Of the last generate. */
 void sr1__rollout_stats(const sr1_rollout *r, struct sr1__rollout_stats *out);
+/* Those of several rollouts that together were one. */
+void sr1__rollout_set_stats(sr1_rollout *r, const struct sr1__rollout_stats *stats);
 /* Steps the weights have seen, recorded in trajectories. */
 void sr1__rollout_set_version(sr1_rollout *r, int64_t version);
 

@@ -1,5 +1,5 @@
-/* policy/server_engine.c - requests to a server side by side, each on a thread that waits
- * for its answer. None waits for another. */
+/* policy/server_engine.c - requests to a server side by side, each on a thread of an
+ * executor that waits for its answer. None waits for another. */
 #include "policy/server_engine.h"
 
 #include "base/clock.h"
@@ -7,78 +7,31 @@
 
 #include <string.h>
 
-/* ---- threads ---- */
-
-static struct sr1__remote_sequence *pop_request(struct sr1__server_engine *e)
+/* Ask for one sequence; a task of the executor. */
+static void run_request(void *arg)
 {
-    struct sr1__remote_sequence *s = e->first;
+    struct sr1__remote_sequence *s = arg;
+    struct sr1__server_engine *e = s->engine;
 
-    e->first = s->next;
-    e->n_queued--;
-    e->n_asking++;
-    s->state = SR1__REMOTE_ASKING;
-    return s;
-}
-
-static void *asking_main(void *arg)
-{
-    struct sr1__server_engine *e = arg;
-
+    sr1__remote_sequence_ask(s);
     pthread_mutex_lock(&e->lock);
-    for (;;) {
-        struct sr1__remote_sequence *s;
-
-        while (!e->quit && !e->first)
-            pthread_cond_wait(&e->work, &e->lock);
-        if (e->quit)
-            break;
-        s = pop_request(e);
-        e->n_idle--;
-        pthread_mutex_unlock(&e->lock);
-        sr1__remote_sequence_ask(s);
-        pthread_mutex_lock(&e->lock);
-        s->state = SR1__REMOTE_ANSWERED;
-        e->n_idle++;
-        e->n_asking--;
-        e->n_answered++;
-        pthread_cond_signal(&e->answered);
-    }
+    s->answered = 1;
+    e->n_asked--;
+    e->n_answered++;
+    pthread_cond_signal(&e->answered);
     pthread_mutex_unlock(&e->lock);
-    return NULL;
-}
-
-/* As many as there are questions, slots at most. Called with the lock held. */
-static sr1_status start_threads(struct sr1__server_engine *e)
-{
-    while (e->n_idle < e->n_queued && e->n_threads < e->task->n_slots) {
-        if (pthread_create(&e->threads[e->n_threads], NULL, asking_main, e) != 0)
-            break;
-        e->n_threads++;
-        e->n_idle++;
-    }
-    return e->n_threads > 0 || e->n_queued == 0
-               ? SR1_OK
-               : sr1__fail(SR1_E_LIMIT, "remote generation: the system refused a thread");
 }
 
 /* A request that was on its way as the others were cancelled is cancelled as well. */
 static void cancel_requests(struct sr1__server_engine *e)
 {
-    pthread_mutex_lock(&e->lock);
-    e->quit = 1;
-    pthread_cond_broadcast(&e->work);
-    while (e->n_asking > 0) {
-        struct timespec t = sr1__clock_time(sr1__now() + SR1__ENGINE_PATIENCE);
+    double until = 0;
 
-        pthread_mutex_unlock(&e->lock);
+    sr1__executor_clear(e->executor);
+    while (!sr1__executor_drain(e->executor, until)) {
         sr1_openai_cancel(e->client);
-        pthread_mutex_lock(&e->lock);
-        if (e->n_asking > 0)
-            pthread_cond_timedwait(&e->answered, &e->lock, &t);
+        until = sr1__now() + SR1__ENGINE_PATIENCE;
     }
-    pthread_mutex_unlock(&e->lock);
-    for (int32_t i = 0; i < e->n_threads; i++)
-        pthread_join(e->threads[i], NULL);
 }
 
 /* ---- a generation ---- */
@@ -89,16 +42,12 @@ static sr1_status begin_remote(void *self, const struct sr1__engine_task *task)
     size_t n = (size_t)task->n_slots;
 
     e->task = task;
-    e->first = e->last = NULL;
-    e->n_queued = e->n_asking = e->n_answered = e->n_idle = e->n_threads = 0;
-    e->woken = e->quit = 0;
-    e->slots = sr1__calloc(n, sizeof(*e->slots));
-    e->threads = sr1__calloc(n, sizeof(*e->threads));
-    if (!e->slots || !e->threads)
-        return sr1__fail_nomem("remote generation");
+    e->n_asked = e->n_answered = 0;
+    e->woken = 0;
+    SR1__CALLOC(e->slots, n, "remote generation");
     for (size_t i = 0; i < n; i++)
         e->slots[i].engine = e;
-    return SR1_OK;
+    return sr1__executor_new(&e->executor, "remote generation", n, 0);
 }
 
 static sr1_status open_remote_slot(void *self, int32_t slot, const sr1_query *query)
@@ -108,7 +57,7 @@ static sr1_status open_remote_slot(void *self, int32_t slot, const sr1_query *qu
     return sr1__remote_sequence_open(&e->slots[slot], query);
 }
 
-/* The sequence's question, and a place in the queue. */
+/* The sequence's question, queued. With the lock held. */
 static sr1_status queue_input(struct sr1__server_engine *e,
                               const struct sr1__engine_input *in)
 {
@@ -118,24 +67,9 @@ static sr1_status queue_input(struct sr1__server_engine *e,
         SR1__TRY(sr1__ids_add(&s->ids, in->ids[i]));
     s->max_tokens = in->max_tokens;
     s->seed = (int64_t)(sr1__rng_u64(in->rng) % INT32_MAX) + 1;
-    s->state = SR1__REMOTE_QUEUED;
-    s->next = NULL;
-    if (e->first)
-        e->last->next = s;
-    else
-        e->first = s;
-    e->last = s;
-    e->n_queued++;
-    return SR1_OK;
-}
-
-static sr1_status queue_inputs(struct sr1__server_engine *e,
-                               const struct sr1__engine_input *in, size_t n)
-{
-    for (size_t k = 0; k < n; k++)
-        SR1__TRY(queue_input(e, &in[k]));
-    SR1__TRY(start_threads(e));
-    pthread_cond_broadcast(&e->work);
+    s->task = (struct sr1__task){.run = run_request, .arg = s};
+    SR1__TRY(sr1__executor_post(e->executor, &s->task));
+    e->n_asked++;
     return SR1_OK;
 }
 
@@ -145,7 +79,7 @@ static void wait_for_answers(struct sr1__server_engine *e)
     struct timespec t = sr1__clock_time(sr1__now() + SR1__ENGINE_PATIENCE);
     int late = 0;
 
-    while (!late && !e->woken && e->n_answered == 0 && e->n_queued + e->n_asking > 0)
+    while (!late && !e->woken && e->n_answered == 0 && e->n_asked > 0)
         late = pthread_cond_timedwait(&e->answered, &e->lock, &t) != 0;
     e->woken = 0;
 }
@@ -158,9 +92,9 @@ static sr1_status take_answers(struct sr1__server_engine *e,
     for (int32_t i = 0; i < e->task->n_slots && e->n_answered > 0; i++) {
         struct sr1__remote_sequence *s = &e->slots[i];
 
-        if (s->state != SR1__REMOTE_ANSWERED)
+        if (!s->answered)
             continue;
-        s->state = SR1__REMOTE_IDLE;
+        s->answered = 0;
         e->n_answered--;
         if (!s->failed)
             SR1__TRY(sr1__error_raise(&s->error));
@@ -174,10 +108,11 @@ static sr1_status step_remote(void *self, const struct sr1__engine_input *in, si
                               struct sr1__engine_output *out, size_t *n_out)
 {
     struct sr1__server_engine *e = self;
-    sr1_status st;
+    sr1_status st = SR1_OK;
 
     pthread_mutex_lock(&e->lock);
-    st = queue_inputs(e, in, n);
+    for (size_t k = 0; k < n && st == SR1_OK; k++)
+        st = queue_input(e, &in[k]);
     if (st == SR1_OK) {
         wait_for_answers(e);
         st = take_answers(e, out, n_out);
@@ -223,13 +158,14 @@ static void end_remote(void *self)
 {
     struct sr1__server_engine *e = self;
 
-    cancel_requests(e);
+    if (e->executor)
+        cancel_requests(e);
+    sr1__executor_free(e->executor);
     for (int32_t i = 0; e->slots && i < e->task->n_slots; i++)
         sr1__remote_sequence_clear(&e->slots[i]);
     sr1__free(e->slots);
-    sr1__free(e->threads);
     e->slots = NULL;
-    e->threads = NULL;
+    e->executor = NULL;
 }
 
 /* ---- the engine ---- */
@@ -239,7 +175,6 @@ static void destroy_remote(void *self)
     struct sr1__server_engine *e = self;
 
     sr1_openai_free(e->client);
-    pthread_cond_destroy(&e->work);
     pthread_cond_destroy(&e->answered);
     pthread_mutex_destroy(&e->lock);
     sr1__free(e);
@@ -275,7 +210,6 @@ sr1_status sr1__server_engine_new(struct sr1__engine *out, const sr1_rollout *r,
         return sr1__fail_nomem("remote generation");
     e->rollout = r;
     pthread_mutex_init(&e->lock, NULL);
-    sr1__cond_init(&e->work);
     sr1__cond_init(&e->answered);
     st = sr1_openai_open(&e->client, c);
     if (st != SR1_OK) {

@@ -7,7 +7,7 @@
 #ifndef SR1__POLICY_SERVER_ENGINE_H
 #define SR1__POLICY_SERVER_ENGINE_H
 
-#include "base/error.h"
+#include "base/executor.h"
 #include "policy/rollout_internal.h"
 
 #include <searchr1/ext/openai.h>
@@ -47,22 +47,15 @@ void sr1__remote_tokens_free(struct sr1__remote_tokens *t);
 
 /* ---- one sequence ---- */
 
-enum sr1__remote_state {
-    SR1__REMOTE_IDLE,
-    SR1__REMOTE_QUEUED,
-    SR1__REMOTE_ASKING, /* a thread has it */
-    SR1__REMOTE_ANSWERED
-};
-
 struct sr1__server_engine;
 
 /* What a slot holds. Zeroed it is empty. */
 struct sr1__remote_sequence {
     struct sr1__server_engine *engine;
-    struct sr1__remote_sequence *next; /* in the queue */
-    enum sr1__remote_state state;      /* guarded by the engine's lock */
-    struct sr1__ids ids;               /* all that the sequence has */
-    int64_t max_tokens;                /* of the next answer */
+    struct sr1__task task;
+    int32_t answered;    /* and not taken yet; guarded by the engine's lock */
+    struct sr1__ids ids; /* all that the sequence has */
+    int64_t max_tokens;  /* of the next answer */
     int64_t seed;
     struct sr1__buf said;     /* by the policy in this turn */
     char **roles, **contents; /* [n_messages], chat */
@@ -84,16 +77,11 @@ struct sr1__server_engine {
     int32_t exact; /* what has no token ids and log-probs is refused: training */
     const struct sr1__engine_task *task;
     struct sr1__remote_sequence *slots; /* [task->n_slots] */
-    pthread_mutex_t lock;               /* over all below, and the states of slots */
-    pthread_cond_t work;                /* something is queued, or quit */
+    struct sr1__executor *executor;     /* of one generation */
+    pthread_mutex_t lock;               /* over all below, and slots' answered */
     pthread_cond_t answered;            /* something was answered, or woken */
-    struct sr1__remote_sequence *first, *last; /* the queue */
-    int32_t n_queued, n_asking, n_answered;
-    int32_t n_idle; /* threads without work */
-    int32_t n_threads;
-    pthread_t *threads; /* [task->n_slots] */
+    int32_t n_asked, n_answered;
     int32_t woken;
-    int32_t quit;
 };
 
 /* Chat: the prompt as messages. */

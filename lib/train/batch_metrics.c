@@ -5,6 +5,7 @@
 #include "train/step_batch.h"
 
 #include "environment/env/thinking_turn.h"
+#include "signal/loss/loss.h"
 #include "signal/reward/format.h"
 #include "policy/rollout_internal.h"
 #include "environment/trajectory/trajectory.h"
@@ -109,12 +110,12 @@ static void add_trajectory(struct figures *f, const sr1_trajectory *t, int count
     add_value(&f->prompt, (double)sr1_trajectory_prompt_count(t));
 }
 
-/* 1 - var(error) / var(returns); what rounding leaves of equal returns is no variance. */
 static double explain_variance(const struct figures *f)
 {
-    double d = get_deviation(&f->worth), e = get_deviation(&f->error);
+    double error = get_deviation(&f->error), returns = get_deviation(&f->worth);
+    double mean = get_mean(&f->worth);
 
-    return d > 1e-6 * fabs(get_mean(&f->worth)) ? 1.0 - e * e / (d * d) : 0.0;
+    return sr1__explained_variance(error * error, returns * returns, mean * mean);
 }
 
 /* What the figures of a spread are called; NULL: not asked for. */

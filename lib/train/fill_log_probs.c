@@ -3,6 +3,7 @@
  * update (verl: compute_log_prob), and the critic's values. They become columns of the
  * trajectories, so that estimators, the update and reports read one and the same number.
  */
+#include "train/ranks.h"
 #include "train/step_batch.h"
 
 #include "base/clock.h"
@@ -10,6 +11,7 @@
 #include "base/mem.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #define REFERENCE (1u << SR1_COLUMN_REFERENCE)
 #define OLD (1u << SR1_COLUMN_OLD)
@@ -61,10 +63,20 @@ static const struct column_forward forwards[] = {
 struct column_job {
     const sr1_trainer *tr;
     const struct column_forward *f;
-    sr1_trajectory *const *t;
+    sr1_trajectory *const *t; /* [n] */
+    size_t n;
     struct sr1__batch_plan plan;
+    struct sr1__buf done; /* for other ranks: what this one computed */
     pthread_mutex_t lock; /* around setting columns: a trajectory may be given twice */
 };
+
+/* The column of trajectory i, for the other ranks. */
+static void add_done(struct column_job *j, size_t i, const float *numbers, size_t n)
+{
+    sr1__buf_u64(&j->done, i);
+    sr1__buf_u64(&j->done, n);
+    sr1__buf_add(&j->done, numbers, n * sizeof(*numbers));
+}
 
 /* Cut the numbers of a micro-batch up into its trajectories' columns. */
 static sr1_status set_columns(struct column_job *j, const struct sr1__microbatch *mb,
@@ -78,6 +90,8 @@ static sr1_status set_columns(struct column_job *j, const struct sr1__microbatch
         size_t n = sr1_trajectory_policy_count(t);
 
         st = sr1_trajectory_set_column(t, j->f->column, numbers, n);
+        if (j->tr->dist)
+            add_done(j, mb->sequence[i], numbers, n);
         numbers += n;
     }
     pthread_mutex_unlock(&j->lock);
@@ -117,26 +131,90 @@ static sr1_status forward_share(void *arg, size_t worker)
 {
     struct column_job *j = arg;
 
-    for (size_t k = worker; k < j->plan.n_batches; k += (size_t)j->tr->n_workers)
+    for (size_t k = sr1__first_worker(j->tr) + worker; k < j->plan.n_batches;
+         k += sr1__all_workers(j->tr))
         SR1__TRY(forward_microbatch(j, k, (int32_t)worker));
     return SR1_OK;
 }
 
+/* ---- by all ranks ---- */
+
+/* One column that another rank computed. */
+static sr1_status take_column(const struct column_job *j, struct sr1__reader *r)
+{
+    uint64_t i = sr1__read_u64(r), n = sr1__read_u64(r);
+    float *numbers;
+    sr1_status st;
+
+    if (r->failed || i >= j->n || n > r->left / sizeof(float))
+        return sr1__fail(SR1_E_CORRUPT, "%s: another rank's numbers are torn",
+                         j->f->name);
+    numbers = sr1__calloc((size_t)n + 1, sizeof(*numbers)); /* aligned */
+    SR1__CHECK_ALLOC(numbers, j->f->name);
+    memcpy(numbers, r->p, (size_t)n * sizeof(*numbers));
+    sr1__reader_init(r, r->p + n * sizeof(*numbers),
+                     r->left - (size_t)n * sizeof(*numbers));
+    st = sr1_trajectory_set_column(j->t[i], j->f->column, numbers, (size_t)n);
+    sr1__free(numbers);
+    return st;
+}
+
+static sr1_status take_columns(const struct column_job *j, const struct sr1__gathered *g)
+{
+    for (int32_t rank = 0; rank < sr1__dist_size(j->tr->dist); rank++) {
+        struct sr1__reader r;
+        size_t n;
+        const void *bytes = sr1__gathered_of(g, rank, &n);
+
+        sr1__reader_init(&r, bytes, n);
+        while (rank != sr1__dist_rank(j->tr->dist) && r.left > 0)
+            SR1__TRY(take_column(j, &r));
+    }
+    return SR1_OK;
+}
+
+/* Every rank's columns to every rank, where all had memory for theirs. */
+static sr1_status exchange_columns(struct column_job *j, sr1_status st)
+{
+    struct sr1__dist *d = j->tr->dist;
+    struct sr1__gathered g;
+
+    if (!d)
+        return st;
+    if (st == SR1_OK)
+        st = sr1__buf_status(&j->done, j->f->name);
+    SR1__TRY(sr1__dist_agree(d, j->f->name, st));
+    SR1__TRY(sr1__dist_gather(d, "columns", j->done.data, j->done.len, &g));
+    st = take_columns(j, &g);
+    sr1__gathered_free(&g);
+    return st;
+}
+
+static sr1_status forward_plan(struct column_job *j)
+{
+    sr1_status st;
+
+    sr1__buf_init(&j->done, SIZE_MAX / 2);
+    st = sr1__pool_run(j->tr->pool, (size_t)j->tr->n_workers, forward_share, j);
+    st = exchange_columns(j, st);
+    sr1__buf_free(&j->done);
+    return st;
+}
+
 /* Micro-batches of half the size, while memory does not suffice and that cuts anything.
  */
-static sr1_status forward_all(struct column_job *j, size_t n)
+static sr1_status forward_all(struct column_job *j)
 {
     int64_t budget = j->tr->set.micro_batch_tokens;
-    size_t workers = (size_t)j->tr->n_workers;
     sr1_status st;
 
     for (;; budget = budget > 1 ? budget / 2 : 1) {
         size_t batches;
 
-        SR1__TRY(sr1__batch_plan_array(&j->plan, (const sr1_trajectory *const *)j->t, n,
-                                       budget));
+        SR1__TRY(sr1__batch_plan_array(&j->plan, (const sr1_trajectory *const *)j->t,
+                                       j->n, budget));
         batches = j->plan.n_batches;
-        st = sr1__pool_run(j->tr->pool, workers, forward_share, j);
+        st = forward_plan(j);
         if (!sr1__is_memory(st) || batches >= j->plan.n_sequences) {
             sr1__batch_plan_free(&j->plan);
             return st;
@@ -159,11 +237,11 @@ static const struct column_forward *find_forward(int32_t column)
 sr1_status sr1__forward_column(const sr1_trainer *tr, int32_t column,
                                sr1_trajectory *const *t, size_t n)
 {
-    struct column_job j = {.tr = tr, .f = find_forward(column), .t = t};
+    struct column_job j = {.tr = tr, .f = find_forward(column), .t = t, .n = n};
     sr1_status st;
 
     pthread_mutex_init(&j.lock, NULL);
-    st = forward_all(&j, n);
+    st = forward_all(&j);
     pthread_mutex_destroy(&j.lock);
     return st;
 }

@@ -22,24 +22,26 @@
 
 /* ---- one holder ---- */
 
-static sr1_status take_lock(const char *folder, struct sr1__lock **out)
+#define CHOOSE_ANOTHER ", or choose another folder with out=FOLDER"
+
+/* remedy ends the error where another process holds the folder. */
+static sr1_status take_lock(const char *folder, const char *remedy,
+                            struct sr1__lock **out)
 {
     char holder[SR1__LOCK_HOLDER];
     char *path = sr1__path_join(folder, ".lock");
     sr1_status st = path ? sr1__lock_take(out, path, holder) : sr1__fail_nomem("path");
 
     if (st == SR1_E_STATE)
-        st = sr1__fail(SR1_E_CONFIG,
-                       "%s: %s is training in it; wait for its end, or choose another "
-                       "folder with out=FOLDER",
-                       folder, holder);
+        st = sr1__fail(SR1_E_CONFIG, "%s: %s is training in it; wait for its end%s",
+                       folder, holder, remedy);
     sr1__free(path);
     return st;
 }
 
 sr1_status sr1__folder_lock(sr1_trainer *tr)
 {
-    return take_lock(tr->run_folder, &tr->lock);
+    return take_lock(tr->run_folder, "", &tr->lock);
 }
 
 void sr1__folder_unlock(sr1_trainer *tr)
@@ -115,9 +117,9 @@ static sr1_status remove_below(const char *folder, const char *name)
 /* What a run that failed before its first step left, and nothing else. */
 static sr1_status clear_failed(const char *folder)
 {
-    static const char *const names[] = {"metrics.jsonl", "trajectories.jsonl.zst",
-                                        "tensorboard",   "checkpoints",
-                                        "served",        "config-changes.jsonl"};
+    static const char *const names[] = {
+        "metrics.jsonl", "trajectories.jsonl.zst", "tensorboard", "checkpoints",
+        "served",        "config-changes.jsonl",   "logs"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         SR1__TRY(remove_below(folder, names[i]));
@@ -134,6 +136,7 @@ static const char *const written[] = {"config.json",
                                       "checkpoints",
                                       "served",
                                       "model",
+                                      "logs",
                                       "config-changes.jsonl"};
 
 /* Is its run.json one that a run wrote? */
@@ -180,7 +183,54 @@ static int is_data(const char *name)
     return 0;
 }
 
-/* A folder of data or of a model is hardly meant: a run would lie among its files. */
+static int is_run_below(const char *folder, const char *name)
+{
+    char *path = sr1__path_join(folder, name);
+    int yes = path && is_ours(path);
+
+    sr1__free(path);
+    return yes;
+}
+
+static sr1_status refuse_place(const char *folder, const char *what)
+{
+    return sr1__fail(SR1_E_CONFIG,
+                     "'%s' is %s, no place for a run; choose another folder with "
+                     "out=FOLDER",
+                     folder, what);
+}
+
+/* A run lies in no other run, nor does it hold one. */
+static sr1_status refuse_run_above(const char *folder)
+{
+    char *path = sr1__strdup(folder), *slash;
+    sr1_status st = path ? SR1_OK : sr1__fail_nomem("path");
+
+    while (st == SR1_OK && (slash = strrchr(path, '/')) != NULL && slash > path) {
+        *slash = '\0';
+        if (is_ours(path))
+            st = refuse_place(folder, "in the folder of another run");
+    }
+    sr1__free(path);
+    return st;
+}
+
+/* The root, the user's own folder and a name that nobody sees are hardly meant. */
+static sr1_status refuse_unfit(const char *folder)
+{
+    const char *home = getenv("HOME");
+
+    if (folder[strspn(folder, " \t")] == '\0')
+        return refuse_place(folder, "a blank name");
+    if (sr1__path_same(folder, "/"))
+        return refuse_place(folder, "the root of all folders");
+    if (home && sr1__path_same(folder, home))
+        return refuse_place(folder, "your home folder");
+    return refuse_run_above(folder);
+}
+
+/* A folder of data, of a model or of runs is hardly meant: a run would lie among its
+ * files. */
 static sr1_status refuse_data(const char *folder)
 {
     char **names = NULL;
@@ -192,6 +242,11 @@ static sr1_status refuse_data(const char *folder)
             st = sr1__fail(SR1_E_CONFIG,
                            "%s is a folder of data (%s), and a run would lie among its "
                            "files; choose another folder with out=FOLDER",
+                           folder, names[i]);
+        if (st == SR1_OK && is_run_below(folder, names[i]))
+            st = sr1__fail(SR1_E_CONFIG,
+                           "%s holds runs (%s), and another would lie among them; choose "
+                           "a folder of its own with out=FOLDER",
                            folder, names[i]);
         sr1__free(names[i]);
     }
@@ -221,6 +276,7 @@ static sr1_status check_place(const char *folder, const sr1_trainer *tr)
     int taken = 0;
 
     if (!is_ours(folder)) {
+        SR1__TRY(refuse_unfit(folder));
         SR1__TRY(refuse_foreign(folder, tr));
         return refuse_data(folder);
     }
@@ -247,19 +303,25 @@ char *sr1__folder_name(const sr1_config *c)
     return *out ? sr1__strdup(out) : sr1__path_join("runs", sr1__config_str(c, "name"));
 }
 
-sr1_status sr1__folder_check_idle(const char *folder)
+static sr1_status check_idle(const char *folder, const char *remedy)
 {
     struct sr1__lock *lock = NULL;
-    sr1_status st = sr1__dir_has(folder, ".lock") ? take_lock(folder, &lock) : SR1_OK;
+    sr1_status st =
+        sr1__dir_has(folder, ".lock") ? take_lock(folder, remedy, &lock) : SR1_OK;
 
     sr1__lock_release(lock);
     return st == SR1_E_CONFIG ? st : SR1_OK; /* others are met when it is taken */
 }
 
+sr1_status sr1__folder_check_idle(const char *folder)
+{
+    return check_idle(folder, "");
+}
+
 sr1_status sr1__folder_check_free(const char *folder)
 {
     SR1__TRY(refuse_file(folder));
-    SR1__TRY(sr1__folder_check_idle(folder));
+    SR1__TRY(check_idle(folder, CHOOSE_ANOTHER));
     return check_place(folder, NULL);
 }
 
@@ -495,7 +557,7 @@ sr1_status sr1__folder_begin(sr1_trainer *tr)
 {
     SR1__TRY(refuse_file(tr->run_folder));
     SR1__TRY(sr1__dir_make(tr->run_folder));
-    SR1__TRY(sr1__folder_lock(tr));
+    SR1__TRY(take_lock(tr->run_folder, CHOOSE_ANOTHER, &tr->lock));
     return make_place(tr);
 }
 

@@ -1,5 +1,6 @@
 /* train/generate_round.c - the policy's attempts at the questions of one round, and the
  * greedy one of each question for estimators that compare with it. */
+#include "train/ranks.h"
 #include "train/step_batch.h"
 
 #include <searchr1/ext/reward_set.h>
@@ -94,7 +95,7 @@ static sr1_status generate_groups(struct sr1__step_batch *b)
     double began = sr1__now();
 
     sr1__rollout_set_version(b->tr->rollout, b->tr->step);
-    SR1__TRY(sr1_rollout_generate(b->tr->rollout, round->queries, round->n_queries, &o,
+    SR1__TRY(sr1__generate_shared(b->tr, round->queries, round->n_queries, &o,
                                   b->t + round->begin));
     sr1__rollout_stats(b->tr->rollout, &stats);
     add_round_metrics(b, &stats, sr1__now() - began);
@@ -118,9 +119,9 @@ static sr1_status generate_greedy(struct sr1__step_batch *b)
     round->greedy = sr1__calloc(round->n_queries + 1, sizeof(sr1_trajectory *));
     if (!round->greedy)
         return sr1__fail_nomem("greedy rollouts");
-    SR1__TRY(sr1__context(sr1_rollout_generate(b->tr->rollout, round->queries,
-                                               round->n_queries, &o, round->greedy),
-                          "greedy rollouts"));
+    SR1__TRY(sr1__context(
+        sr1__generate_shared(b->tr, round->queries, round->n_queries, &o, round->greedy),
+        "greedy rollouts"));
     sr1__metrics_add(b->metrics, "seconds_rollout", sr1__now() - began, SR1__SUM);
     return SR1_OK;
 }

@@ -1,6 +1,7 @@
 /* train/internal.h - the inside of sr1_trainer, shared by the files of this module.
  *
  *     trainer.c           build; trainer_free.c: the end
+ *     ranks.h             one process of several: what they exchange
  *     settings*.c         the configuration's numbers
  *     stages.c            what a step of a run is: reinforcement or imitation
  *
@@ -35,6 +36,7 @@
 #include "base/life.h"
 #include "base/pool.h"
 #include "config/config.h"
+#include "dist/dist.h"
 #include "text/data/cursor.h"
 #include "text/data/dataset.h"
 #include "text/data/demo.h"
@@ -94,6 +96,11 @@ struct sr1__settings {
     struct sr1__lora_config critic_lora; /* the same of the critic's */
 };
 
+/* What the plan chose for keys that are 0; 0: they were given. */
+struct sr1__chosen {
+    int64_t micro_batch_tokens, max_rows;
+};
+
 /* The bonus for entropy in the policy's loss: what of it moves is a part of checkpoints.
  */
 struct sr1__entropy {
@@ -143,7 +150,10 @@ const struct sr1__stage *sr1__stage_find(const char *name);
 
 struct sr1_trainer {
     sr1_config *config;
+    struct sr1__launch launch;
+    struct sr1__dist *dist; /* the job's other processes; NULL: there are none */
     struct sr1__settings set;
+    struct sr1__chosen chosen; /* of them, and set in config */
     sr1_rollout *rollout;
     sr1_model *model;           /* the rollout's */
     struct sr1__learner policy; /* of the model; its replicas are the rollout's */
@@ -203,6 +213,9 @@ struct sr1_trainer {
 
 /* Give keys of the loss that were not set the numbers it was published with. */
 sr1_status sr1__settings_resolve(sr1_config *c);
+/* plan.c: set micro_batch_tokens and max_rows where they are 0 from what is free on the
+ * device, and say so in *chosen. SR1_E_DEVICE_NOMEM, SR1_E_NOMEM: nothing fits. */
+sr1_status sr1__settings_choose(sr1_config *c, struct sr1__chosen *chosen);
 sr1_status sr1__settings_read(struct sr1__settings *s, const sr1_config *c);
 /* Of these the part about advantages; once the rest is read. */
 sr1_status sr1__settings_read_advantage(struct sr1__settings *s, const sr1_config *c);
@@ -213,12 +226,6 @@ int sr1__settings_lists(const char *list, const char *name);
 static inline int sr1__in_critic_warmup(const sr1_trainer *tr)
 {
     return tr->critics && tr->step < tr->set.critic_warmup;
-}
-
-/* A failure that smaller micro-batches may avoid. */
-static inline int sr1__is_memory(sr1_status st)
-{
-    return st == SR1_E_NOMEM || st == SR1_E_DEVICE_NOMEM;
 }
 
 /* ---- trainer_free.c ---- */
@@ -397,6 +404,8 @@ sr1_status sr1__given_check(const sr1_trainer *tr);
 void sr1__record_time(char out[32]);
 /* Keep the configuration as config.json has it, a text, for the checkpoints. */
 sr1_status sr1__record_config(sr1_trainer *tr, const char *config);
+/* Put into the record what the plan chose. */
+sr1_status sr1__record_chosen(sr1_trainer *tr);
 /* Does it tell that the run once wrote a checkpoint? */
 int sr1__record_has_checkpoint(const sr1_trainer *tr);
 /* Once a checkpoint is written. */

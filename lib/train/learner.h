@@ -3,6 +3,7 @@
 #ifndef SR1__TRAIN_LEARNER_H
 #define SR1__TRAIN_LEARNER_H
 
+#include "dist/dist.h"
 #include "tensor/model/model.h"
 #include "tensor/ops/optimizer.h"
 #include "train/schedule.h"
@@ -18,6 +19,7 @@ struct sr1__learner {
     const char *name;     /* "policy", "critic"; static */
     sr1_model **replicas; /* [n]; the first is the model. Borrowed */
     int32_t n;
+    struct sr1__dist *dist; /* whose ranks learn together; borrowed; NULL: one process */
     struct sr1__optimizer *optimizer;
     struct sr1__loss_scale scale;
     struct sr1__schedule schedule;
@@ -32,8 +34,9 @@ void sr1__learner_close(struct sr1__learner *l); /* a zeroed one is fine */
 
 void sr1__learner_clear_grad(struct sr1__learner *l);
 
-/* Add up the replicas' gradients in their order, and take one optimizer step at the rate
- * of this step, *rate. A gradient that is not finite: done->skipped, nothing changed. */
+/* Add up the gradients of the replicas in their order, then of the ranks in theirs, and
+ * take one optimizer step at the rate of this step, *rate. A gradient that is not finite:
+ * done->skipped, nothing changed. */
 sr1_status sr1__learner_step(struct sr1__learner *l, int64_t step, double *rate,
                              struct sr1__optim_report *done);
 

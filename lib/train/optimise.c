@@ -7,6 +7,7 @@
  * the cut does not change the gradient. Workers take micro-batches side by side, each
  * into gradients of its own, which are added up in a fixed order. */
 #include "train/objective.h"
+#include "train/ranks.h"
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -78,7 +79,7 @@ static sr1_status plan_budget(struct update *u, int64_t budget)
  * budget (in sixteenths above an equal share) that gets by with that number. */
 static sr1_status plan_for_workers(struct update *u)
 {
-    size_t workers = (size_t)u->tr->n_workers;
+    size_t workers = sr1__all_workers(u->tr);
     size_t wanted = (u->plan.n_batches + workers - 1) / workers * workers;
     int64_t share = (u->plan.n_packed_tokens + (int64_t)wanted - 1) / (int64_t)wanted;
 
@@ -101,10 +102,11 @@ static sr1_status make_plan(struct update *u)
     if (u->plan.n_batches == 0)
         return SR1_OK;
     if (u->tr->set.balance_batches)
-        SR1__TRY(sr1__batch_plan_balance_store(
-            &u->plan, u->from, (size_t)u->tr->n_workers, u->budget, &u->lengths));
-    return u->tr->n_workers > 1 && u->lengths.balanced_max == 0 ? plan_for_workers(u)
-                                                                : SR1_OK;
+        SR1__TRY(sr1__batch_plan_balance_store(&u->plan, u->from, sr1__all_workers(u->tr),
+                                               u->budget, &u->lengths));
+    return sr1__all_workers(u->tr) > 1 && u->lengths.balanced_max == 0
+               ? plan_for_workers(u)
+               : SR1_OK;
 }
 
 /* The spread of micro-batches. */
@@ -239,7 +241,8 @@ static sr1_status run_backward(struct update *u, size_t k,
             s, outputs,
             t_from_f32(s, g->gradient, T_SHAPE((int64_t)count_outputs(u, mb))));
     SR1__TRY(sr1__scope_close(s));
-    return sr1__model_gather_grad(m);
+    /* one gradient alone is its own sum */
+    return u->plan.n_batches > 1 ? sr1__model_gather_grad(m) : SR1_OK;
 }
 
 static sr1_status run_microbatch(struct update *u, size_t k, int32_t worker)
@@ -264,23 +267,41 @@ static sr1_status run_worker(void *arg, size_t worker)
 {
     struct update *u = arg;
 
-    for (size_t k = worker; k < u->plan.n_batches; k += (size_t)u->tr->n_workers)
+    for (size_t k = sr1__first_worker(u->tr) + worker; k < u->plan.n_batches;
+         k += sr1__all_workers(u->tr))
         SR1__TRY(run_microbatch(u, k, (int32_t)worker));
     return SR1_OK;
 }
 
-static void merge_workers(const struct update *u, struct worker *all)
+static void merge_worker(const struct worker *w, struct worker *all)
 {
-    memset(all, 0, sizeof(*all));
-    for (int32_t i = 0; i < u->tr->n_workers; i++) {
-        const struct worker *w = &u->workers[i];
+    add_sums(&all->sums, &w->sums);
+    if (w->not_finite && !all->not_finite) {
+        all->not_finite = 1;
+        all->why = w->why;
+        all->why.text[sizeof(all->why.text) - 1] = '\0';
+    }
+}
 
-        add_sums(&all->sums, &w->sums);
-        if (w->not_finite && !all->not_finite) {
-            all->not_finite = 1;
-            all->why = w->why;
+/* The workers of all ranks, in their order. */
+static sr1_status merge_workers(const struct update *u, struct worker *all)
+{
+    size_t size = (size_t)u->tr->n_workers * sizeof(*u->workers);
+    struct sr1__gathered g;
+
+    memset(all, 0, sizeof(*all));
+    SR1__TRY(sr1__dist_gather(u->tr->dist, "loss", u->workers, size, &g));
+    for (int32_t rank = 0; rank < sr1__dist_size(u->tr->dist); rank++) {
+        const char *bytes = sr1__gathered_of(&g, rank, &size);
+        struct worker w;
+
+        for (size_t i = 0; i < size / sizeof(w); i++) {
+            memcpy(&w, bytes + i * sizeof(w), sizeof(w));
+            merge_worker(&w, all);
         }
     }
+    sr1__gathered_free(&g);
+    return SR1_OK;
 }
 
 /* As the optimizer sees it: their norm. */
@@ -292,7 +313,7 @@ static int are_gradients_finite(sr1_model *m)
     for (size_t i = 0; i < m->n_params && finite; i++) {
         sr1_tensor *g = sr1__model_grad(s, m, i);
 
-        finite = !g || isfinite(t_item(s, t_sum(s, t_square(s, g))));
+        finite = !g || isfinite(t_item(s, t_sum(s, t_square(s, t_to(s, g, SR1__F32)))));
     }
     return sr1__scope_close(s) == SR1_OK && finite;
 }
@@ -407,12 +428,14 @@ static sr1_status run_mini_batch(struct update *u)
     do {
         memset(u->workers, 0, n * sizeof(*u->workers));
         st = sr1__pool_run(u->tr->pool, n, run_worker, u);
+        st = sr1__dist_agree(u->tr->dist, u->objective->name, st);
     } while (sr1__is_memory(st) && (st = cut_finer(u, st)) == SR1_OK);
+    if (st == SR1_OK)
+        st = merge_workers(u, &all);
     if (st != SR1_OK) {
         sr1__learner_clear_grad(u->learner);
         return st;
     }
-    merge_workers(u, &all);
     if (!u->measured && u->objective->report_rollout)
         u->objective->report_rollout(&all.sums, u->plan.n_policy_tokens, u->metrics);
     u->measured = 1;
@@ -443,11 +466,11 @@ static sr1_status run_epoch(struct update *u, size_t n)
         st = make_plan(u);
         if (st == SR1_OK && sr1__aggregation_by_group(u->objective->aggregation(u->tr)))
             st = sr1__group_counts_make(&u->groups, u->from, u->begin, u->end);
-        if (st == SR1_OK && u->plan.n_batches > 0)
-            measure_plan(u);
         skipped = u->tr->skipped;
         if (st == SR1_OK && u->plan.n_policy_tokens > 0)
             st = run_mini_batch(u);
+        if (st == SR1_OK && u->plan.n_batches > 0) /* as they were cut in the end */
+            measure_plan(u);
         if (u->tr->skipped == skipped)
             trained += (int64_t)u->plan.n_sequences;
         sr1__batch_plan_free(&u->plan);

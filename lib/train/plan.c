@@ -7,6 +7,7 @@
 #include "base/mem.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static sr1_status resolve_here(sr1_plan *p, const char *name)
@@ -57,12 +58,18 @@ static sr1_status find_disk(sr1_plan *p)
     return SR1_OK;
 }
 
-static sr1_status make_plan(sr1_plan *p, double memory_gb)
+static sr1_status begin_plan(sr1_plan *p, double memory_gb)
 {
     SR1__TRY(sr1__settings_resolve(p->config));
     SR1__TRY(sr1_config_validate(p->config));
     SR1__TRY(sr1__plan_shapes_read(&p->shapes, p->config));
     SR1__TRY(choose_place(p, memory_gb));
+    return sr1__plan_choose(p);
+}
+
+static sr1_status make_plan(sr1_plan *p, double memory_gb)
+{
+    SR1__TRY(begin_plan(p, memory_gb));
     SR1__TRY(sr1__plan_figure(&p->figures, p->config, &p->shapes, p->device));
     SR1__TRY(find_disk(p));
     SR1__TRY(sr1__plan_advise(p));
@@ -84,6 +91,47 @@ sr1_status sr1_plan_new(sr1_plan **out, const sr1_config *config, double memory_
     if (st == SR1_OK)
         st = make_plan(p, memory_gb);
     SR1__RETURN_NEW(out, p, st, sr1_plan_free);
+}
+
+static int is_left_to_plan(const sr1_config *c)
+{
+    for (size_t i = 0; i < SR1__PLAN_CHOSEN; i++)
+        if (sr1__config_int(c, sr1__plan_chosen_key(i)) == 0)
+            return 1;
+    return 0;
+}
+
+static sr1_status take_chosen(const sr1_plan *p, sr1_config *c,
+                              struct sr1__chosen *chosen)
+{
+    char text[32];
+
+    SR1__TRY(sr1__plan_check_chosen(p));
+    for (size_t i = 0; i < SR1__PLAN_CHOSEN; i++) {
+        snprintf(text, sizeof text, "%lld", (long long)p->chosen[i]);
+        if (p->chosen[i] > 0)
+            SR1__TRY(sr1_config_set(c, sr1__plan_chosen_key(i), text));
+    }
+    chosen->micro_batch_tokens = p->chosen[SR1__PLAN_MICRO_BATCH_TOKENS];
+    chosen->max_rows = p->chosen[SR1__PLAN_MAX_ROWS];
+    return SR1_OK;
+}
+
+sr1_status sr1__settings_choose(sr1_config *c, struct sr1__chosen *chosen)
+{
+    sr1_plan *p;
+    sr1_status st;
+
+    if (!is_left_to_plan(c))
+        return SR1_OK;
+    SR1__CALLOC(p, 1, "plan");
+    st = sr1_config_copy(&p->config, c);
+    if (st == SR1_OK)
+        st = begin_plan(p, 0);
+    if (st == SR1_OK)
+        st = take_chosen(p, c, chosen);
+    sr1_plan_free(p);
+    return st;
 }
 
 void sr1_plan_free(sr1_plan *plan)

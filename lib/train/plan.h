@@ -2,6 +2,7 @@
  *
  *     plan_shapes.c    the shapes of the models, read from their folders
  *     plan_items.c     what takes memory, and when
+ *     plan_choose.c    keys that are left to the plan
  *     plan_advice.c    keys that lower the peak
  *     plan_text.c      the table and the JSON object
  *     plan.c           the whole */
@@ -77,6 +78,11 @@ struct sr1__plan_figures {
 sr1_status sr1__plan_figure(struct sr1__plan_figures *out, const sr1_config *c,
                             const struct sr1__plan_shapes *shapes, sr1__device device);
 
+/* ---- plan_choose.c ---- */
+
+enum { SR1__PLAN_MICRO_BATCH_TOKENS, SR1__PLAN_MAX_ROWS, SR1__PLAN_CHOSEN };
+const char *sr1__plan_chosen_key(size_t i); /* "micro_batch_tokens", ... */
+
 /* ---- plan_advice.c ---- */
 
 struct sr1__plan_advice {
@@ -98,11 +104,16 @@ struct sr1_plan {
     double host_memory;      /* that can be taken; 0: not known, or the device's */
     double disk_free;        /* -1: not known */
     int given;               /* memory: by the caller */
+    int64_t chosen[SR1__PLAN_CHOSEN]; /* set in config; 0: it was given */
     struct sr1__plan_advice advice[SR1__PLAN_ADVICE];
     size_t n_advice;
     char *text, *json;
 };
 
+/* plan_choose.c: set in config what it leaves to the plan (0), so that it fits or is
+ * least; then, was that enough? */
+sr1_status sr1__plan_choose(sr1_plan *p);
+sr1_status sr1__plan_check_chosen(const sr1_plan *p);
 /* plan_items.c: does it fit into the memory of plan? */
 int sr1__plan_fits(const sr1_plan *p, const struct sr1__plan_figures *f);
 /* plan_advice.c; the rest of *p is set. */

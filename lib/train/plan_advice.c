@@ -18,6 +18,7 @@ static const struct remedy {
     {"reference_offload", "true", 0},
     {"optimizer_offload", "true", 0},
     {"reference_dtype", "bf16", 0},
+    {"reference_quantization", "int8", 0},
     {"dtype", "bf16", 0},
     {"lora_rank", "16", 0},
 };

@@ -128,6 +128,8 @@ static sr1_status describe_models(struct planner *p, sr1__device device)
     p->reference = p->policy;
     SR1__TRY(
         choose_dtype(p->config, "reference_dtype", p->policy.dtype, &p->reference.dtype));
+    p->reference.quantized = p->policy.lora.rank == 0 &&
+                             !sr1__config_is(p->config, "reference_quantization", "none");
     if (p->reference.dtype == p->policy.dtype) /* a fresh adapter is left out */
         p->reference.lora = s->stored;
     return SR1_OK;
@@ -256,19 +258,22 @@ static void plan_learner(struct planner *p, const struct sr1__memory_model *m,
     const struct sr1__plan_step *s = &p->out->step;
     struct sr1__memory_pass pass = make_pass(p, 1);
     double grads = sr1__memory_gradients(m), sums = sr1__memory_sums(m);
-    double activations = fmax(0, sr1__memory_backward(m, &pass) - grads);
+    double activations = fmax(0, sr1__memory_backward(m, &pass) - grads), piece = 0;
     enum sr1__plan_place place = sr1__config_bool(p->config, "optimizer_offload")
                                      ? SR1__PLAN_HOST
                                      : SR1__PLAN_DEVICE;
 
     add_item(p, n->moments, sr1__memory_moments(m), place, ALL & ~IN(LOAD));
     add_item(p, n->masters, sr1__memory_masters(m), place, ALL & ~IN(LOAD));
-    if (place == SR1__PLAN_HOST) /* pieces of them, once backward is over */
-        activations = fmax(activations, sr1__memory_offload_piece(m));
     if (s->passes > 1)
         add_item(p, n->sums, s->workers * sums, SR1__PLAN_DEVICE, n->update);
-    else
+    else if (s->workers > 1)
         activations = fmax(activations, sums - grads);
+    else
+        piece = sr1__memory_grad_piece(m);
+    if (place == SR1__PLAN_HOST)
+        piece += sr1__memory_offload_piece(m);
+    activations = fmax(activations, piece); /* once backward is over */
     add_item(p, n->gradients, s->workers * grads, SR1__PLAN_DEVICE, n->update);
     add_item(p, n->activations, s->workers * activations, SR1__PLAN_DEVICE, n->update);
 }

@@ -41,6 +41,18 @@ static int is_there(const struct sr1__plan_figures *f, size_t phase)
     return f->peaks[phase][SR1__PLAN_DEVICE] > 0;
 }
 
+static void write_chosen(struct sr1__buf *b, const sr1_plan *p)
+{
+    int n = 0;
+
+    for (size_t i = 0; i < SR1__PLAN_CHOSEN; i++)
+        if (p->chosen[i] > 0)
+            sr1__buf_fmt(b, "%s %s=%lld", n++ ? "" : "chosen   ", sr1__plan_chosen_key(i),
+                         (long long)p->chosen[i]);
+    if (n > 0)
+        sr1__buf_char(b, '\n');
+}
+
 static void write_head(struct sr1__buf *b, const sr1_plan *p)
 {
     const struct sr1__plan_figures *f = &p->figures;
@@ -63,7 +75,9 @@ static void write_head(struct sr1__buf *b, const sr1_plan *p)
                  s->micro);
     if (s->workers > 1)
         sr1__buf_fmt(b, ", %.0f at once", s->workers);
-    sr1__buf_str(b, "\n\n");
+    sr1__buf_char(b, '\n');
+    write_chosen(b, p);
+    sr1__buf_char(b, '\n');
 }
 
 static void write_phase_names(struct sr1__buf *b, const struct sr1__plan_figures *f)
@@ -238,6 +252,17 @@ static json_t *list_advice(const sr1_plan *p)
     return list;
 }
 
+static json_t *list_chosen(const sr1_plan *p)
+{
+    json_t *object = json_object();
+
+    for (size_t i = 0; i < SR1__PLAN_CHOSEN; i++)
+        if (p->chosen[i] > 0)
+            json_object_set_new(object, sr1__plan_chosen_key(i),
+                                json_integer(p->chosen[i]));
+    return object;
+}
+
 static json_t *make_step(const struct sr1__plan_step *s)
 {
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "trajectories",
@@ -253,19 +278,19 @@ static json_t *make_json(const sr1_plan *p)
     const struct sr1__plan_figures *f = &p->figures;
 
     return json_pack(
-        "{s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:b, s:o, "
-        "s:o, s:o, s:o}",
+        "{s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:b, "
+        "s:o, s:o, s:o, s:o}",
         "device", p->device_name, "dtype", sr1__torch_dtype_name(f->policy.dtype),
         "weights_found", p->shapes.has_weights, "parameters",
         make_bytes(sr1__memory_parameters(&f->policy.config)), "trained",
-        make_bytes(sr1__memory_trained(&f->policy)), "step", make_step(&f->step), "items",
-        list_items(f), "phases", list_peaks(f), "largest", sr1__plan_phases[f->largest],
-        "peak_bytes", make_bytes(f->peak), "memory_bytes", make_bytes(p->memory),
-        "host_peak_bytes", make_bytes(f->host), "host_memory_bytes",
-        make_bytes(p->host_memory), "fits", sr1__plan_fits(p, f), "checkpoint_bytes",
-        make_bytes(f->checkpoint), "disk_bytes", make_bytes(f->disk), "disk_free_bytes",
-        p->disk_free >= 0 ? make_bytes(p->disk_free) : json_null(), "advice",
-        list_advice(p));
+        make_bytes(sr1__memory_trained(&f->policy)), "step", make_step(&f->step),
+        "chosen", list_chosen(p), "items", list_items(f), "phases", list_peaks(f),
+        "largest", sr1__plan_phases[f->largest], "peak_bytes", make_bytes(f->peak),
+        "memory_bytes", make_bytes(p->memory), "host_peak_bytes", make_bytes(f->host),
+        "host_memory_bytes", make_bytes(p->host_memory), "fits", sr1__plan_fits(p, f),
+        "checkpoint_bytes", make_bytes(f->checkpoint), "disk_bytes", make_bytes(f->disk),
+        "disk_free_bytes", p->disk_free >= 0 ? make_bytes(p->disk_free) : json_null(),
+        "advice", list_advice(p));
 }
 
 sr1_status sr1__plan_write_json(sr1_plan *p)

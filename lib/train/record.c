@@ -101,6 +101,28 @@ sr1_status sr1__record_config(sr1_trainer *tr, const char *config)
     return sr1__json_parse(&tr->record, config, strlen(config), "config.json");
 }
 
+/* What the plan chose; {} where all was given. */
+static json_t *describe_chosen(const struct sr1__chosen *c)
+{
+    json_t *object = json_object();
+
+    if (c->micro_batch_tokens > 0)
+        json_object_set_new(object, "micro_batch_tokens",
+                            json_integer(c->micro_batch_tokens));
+    if (c->max_rows > 0)
+        json_object_set_new(object, "max_rows", json_integer(c->max_rows));
+    return object;
+}
+
+sr1_status sr1__record_chosen(sr1_trainer *tr)
+{
+    json_t *chosen = describe_chosen(&tr->chosen);
+    int bad = !chosen || json_object_update(tr->record, chosen) != 0;
+
+    json_decref(chosen);
+    return bad ? sr1__fail_nomem("record of the configuration") : SR1_OK;
+}
+
 /* ---- the file ---- */
 
 /* The starts so far; none where nothing was recorded. */
@@ -143,6 +165,7 @@ static json_t *describe_start(const sr1_trainer *tr, const sr1_run_callbacks *cb
                       (json_int_t)sr1_model_info(tr->model, SR1_MODEL_PARAMETERS),
                       "command", text_or_null(cb->command));
     if (start && (json_object_set_new(start, SR1__GIVEN, sr1__given_json(tr)) != 0 ||
+                  json_object_set_new(start, "chosen", describe_chosen(&tr->chosen)) ||
                   json_object_update_new(start, describe_machine()) != 0)) {
         json_decref(start);
         start = NULL;
@@ -207,7 +230,7 @@ void sr1__record_end(sr1_trainer *tr, sr1_status status)
     struct sr1__error e;
     char now[32];
 
-    if (!start)
+    if (!start) /* it never began, or another process has the record */
         return;
     sr1__error_save(&e, status);
     sr1__record_time(now);

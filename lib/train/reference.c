@@ -1,5 +1,6 @@
 /* train/reference.c - the frozen reference: the policy that training began with. It may
- * lie on the host, and is on the device for its own passes only. */
+ * lie on the host, and is on the device for its own passes only; its matrices may be
+ * int8. */
 #include "train/internal.h"
 
 #include "policy/rollout_internal.h"
@@ -28,6 +29,30 @@ static int is_own(const sr1_trainer *tr, const sr1_model *loaded, int32_t dtype)
     return !loaded && !(tr->model->adapter && same) && tr->model->device != SR1__CPU;
 }
 
+/* A copy of its own, int8 in part. */
+static sr1_status open_quantized(sr1_trainer *tr, const sr1_model *loaded, int32_t dtype)
+{
+    int offload = sr1__config_bool(tr->config, "reference_offload") &&
+                  tr->model->device != SR1__CPU;
+    sr1_model *frozen = NULL;
+
+    if (loaded || tr->model->adapter)
+        return sr1__fail(
+            SR1_E_CONFIG,
+            "reference_quantization %s: the reference takes no memory of its "
+            "own, as %s; set reference_quantization to none",
+            sr1__config_str(tr->config, "reference_quantization"),
+            loaded ? "it is the proxy_model, which is loaded anyway"
+                   : "it is the model without its adapter");
+    SR1__TRY(sr1__context(sr1__model_quantize(&frozen, tr->model, dtype,
+                                              offload ? SR1__CPU : tr->model->device),
+                          "reference"));
+    if (!offload)
+        return sr1__replicas_new(&tr->references, frozen, tr->n_workers);
+    tr->host_reference = frozen;
+    return SR1_OK;
+}
+
 sr1_status sr1__reference_open(sr1_trainer *tr)
 {
     const char *name = sr1__config_str(tr->config, "reference_dtype");
@@ -39,6 +64,8 @@ sr1_status sr1__reference_open(sr1_trainer *tr)
     if (strcmp(name, "auto") != 0)
         SR1__TRY(sr1__torch_dtype_parse(name, &dtype));
     loaded = find_loaded(tr, dtype);
+    if (!sr1__config_is(tr->config, "reference_quantization", "none"))
+        return open_quantized(tr, loaded, dtype);
     if (sr1__config_bool(tr->config, "reference_offload") && is_own(tr, loaded, dtype))
         return sr1__model_clone_to(&tr->host_reference, tr->model, dtype, SR1__CPU);
     SR1__TRY(loaded ? sr1__model_replica(&frozen, loaded)

@@ -1,6 +1,6 @@
 /* train/resume.c - resume a run: the keys that may change, and the record of those that
  * did. */
-#include "train/internal.h"
+#include "train/ranks.h"
 
 #include "base/file.h"
 #include "base/log.h"
@@ -41,10 +41,14 @@ static const char *const free_keys[] = {
     "critic_learning_rate",
     /* where it computes, and in what pieces */
     "device",
+    "distributed_backend",
+    "distributed_timeout",
+    "distributed_debug",
     "threads",
     "full_determinism",
     "workers",
     "max_rows",
+    "enforce_eager",
     "micro_batch_tokens",
     "balance_batches",
     "logit_chunk",
@@ -372,7 +376,7 @@ static sr1_status open_trainer(struct resume *r, sr1_trainer **out)
         return st;
     }
     (*out)->record = record;
-    return SR1_OK;
+    return sr1__record_chosen(*out);
 }
 
 /* Of an adapter's base that is no longer where it was: how to say where it is. */
@@ -431,13 +435,17 @@ static sr1_status restore_run(struct resume *r, sr1_trainer *tr)
     tr->changes = json_array();
     if (!tr->changes)
         return sr1__fail_nomem("changes of the configuration");
-    SR1__TRY(sr1__folder_lock(tr));
-    SR1__TRY(sr1__context(sr1__state_restore(tr, changed, &old), "resume"));
-    st = check_steps(tr);
+    st = sr1__is_first_rank(tr) ? sr1__folder_lock(tr) : SR1_OK;
+    SR1__TRY(sr1__dist_agree(tr->dist, "run folder", st));
+    st = sr1__context(sr1__state_restore(tr, changed, &old), "resume");
+    if (st == SR1_OK)
+        st = check_steps(tr);
     if (st == SR1_OK)
         st = note_changes(tr, old ? old : r->before, r->recorded, &r->options);
     json_decref(old);
-    return st;
+    SR1__TRY(sr1__dist_agree(tr->dist, "resume", st));
+    return sr1__dist_same(tr->dist, "the step of the newest whole checkpoint",
+                          (uint64_t)tr->step << 1);
 }
 
 void sr1_resume_options_init(sr1_resume_options *options)

@@ -8,7 +8,11 @@
  *     tensorboard         the metrics once more, by the key of this name
  *     checkpoints/step-N  to resume from
  *     model               the policy at the end
- *     .lock               held while it runs */
+ *     .lock               held while it runs
+ *
+ * Of several processes (ranks.h) the first writes all this; the others do the same steps,
+ * and what depends on a clock or on a signal is decided by all. */
+#include "train/ranks.h"
 #include "train/sampler.h"
 
 #include "base/clock.h"
@@ -32,6 +36,7 @@ struct run {
     /* Since it was begun or resumed: all, and those that taught nothing. */
     int64_t steps, barren;
     int64_t skipped; /* updates before that */
+    int32_t ends;    /* a rank was told to stop, or the searches fail for too long */
     struct sr1__outage outage;
 };
 
@@ -110,6 +115,8 @@ static sr1_status log_trajectories(sr1_trainer *tr, struct sr1__trajectory_store
 {
     size_t n = sr1__trajectory_store_count(log), kept = n;
 
+    if (!sr1__is_first_rank(tr))
+        return SR1_OK;
     if (tr->set.log_trajectories >= 0 && n > (size_t)tr->set.log_trajectories)
         kept = (size_t)tr->set.log_trajectories;
     for (size_t i = 0; i < kept; i++)
@@ -266,6 +273,8 @@ static sr1_status save_checkpoint(struct run *r)
 {
     char text[128];
 
+    if (!sr1__is_first_rank(r->tr))
+        return SR1_OK;
     SR1__TRY(sr1__state_save(r->tr));
     SR1__TRY(sr1__record_saved(r->tr));
     r->saved_at = sr1__now();
@@ -277,6 +286,8 @@ static sr1_status save_checkpoint(struct run *r)
 /* TensorBoard's events have a time of their own. */
 static sr1_status log_row(sr1_trainer *tr, json_t *row)
 {
+    if (!sr1__is_first_rank(tr))
+        return SR1_OK;
     if (json_object_set_new(row, "perf/timestamp", json_integer(time(NULL))) != 0)
         return sr1__fail_nomem("metrics");
     SR1__TRY(sr1__jsonl_add(tr->metrics, row));
@@ -299,6 +310,12 @@ static sr1_status log_step(struct run *r, json_t *row)
     return SR1_OK;
 }
 
+/* Bytes of the journal; 0 where another process writes it. */
+static int64_t metrics_size(const sr1_trainer *tr)
+{
+    return tr->metrics ? (int64_t)sr1__jsonl_size(tr->metrics) : 0;
+}
+
 /* The step is done and its record failed: write its metrics as far as they are known, and
  * keep them for the checkpoint. A run that goes on from there completes the record. */
 static void owe_record(sr1_trainer *tr, json_t *row, sr1_status st)
@@ -306,8 +323,7 @@ static void owe_record(sr1_trainer *tr, json_t *row, sr1_status st)
     struct sr1__error e;
 
     sr1__error_save(&e, st);
-    if ((int64_t)sr1__jsonl_size(tr->metrics) == tr->owed_at &&
-        log_row(tr, row) != SR1_OK)
+    if (metrics_size(tr) == tr->owed_at && log_row(tr, row) != SR1_OK)
         sr1__log(SR1_LOG_WARN, "the metrics of step %" PRId64 " are not written: %s",
                  tr->step, sr1_last_error());
     tr->owed = json_incref(row);
@@ -322,7 +338,7 @@ static sr1_status record_row(struct run *r, json_t *row,
     json_t *whole = json_deep_copy(row);
     sr1_status st = whole ? SR1_OK : sr1__fail_nomem("metrics");
 
-    tr->owed_at = (int64_t)sr1__jsonl_size(tr->metrics);
+    tr->owed_at = metrics_size(tr);
     if (st == SR1_OK && log)
         st = log_trajectories(tr, log);
     if (st == SR1_OK)
@@ -382,16 +398,50 @@ static sr1_status take_step(struct run *r, int64_t *rows)
         st = r->cb.step(r->cb.user, &report, tr->planned);
     if (st == SR1_OK && is_save_due(r))
         st = save_checkpoint(r);
-    return st;
+    return sr1__dist_agree(tr->dist, "end of the step", st);
+}
+
+/* What one process knows and all have to do alike before the next step. */
+struct run_decision {
+    int64_t planned, saved; /* the first rank's: its clock decides */
+    int32_t ends;           /* any rank's: a signal reaches one of them */
+    int32_t validated;      /* the first rank's: it has the journal */
+};
+
+static sr1_status share_decision(struct run *r, struct run_decision *all)
+{
+    sr1_trainer *tr = r->tr;
+    struct run_decision own = {tr->planned, tr->saved,
+                               atomic_load(&tr->stop) || sr1__outage_ends(&r->outage, tr),
+                               metrics_size(tr) > 0};
+    struct sr1__gathered g;
+
+    SR1__TRY(sr1__dist_gather(tr->dist, "next step", &own, sizeof(own), &g));
+    for (int32_t rank = 0; rank < sr1__dist_size(tr->dist); rank++) {
+        size_t n;
+
+        memcpy(&own, sr1__gathered_of(&g, rank, &n), sizeof(own));
+        if (rank == 0)
+            *all = own;
+        all->ends |= own.ends;
+    }
+    sr1__gathered_free(&g);
+    tr->planned = all->planned;
+    tr->saved = all->saved;
+    r->ends = all->ends;
+    return SR1_OK;
 }
 
 static sr1_status validate_start(struct run *r)
 {
+    struct run_decision all;
     json_t *row;
     sr1_status st;
 
-    if (!r->tr->set.validate_at_start || !r->tr->validation || r->tr->step > 0 ||
-        sr1__jsonl_size(r->tr->metrics) > 0) /* done before the run was stopped */
+    if (!r->tr->set.validate_at_start || !r->tr->validation || r->tr->step > 0)
+        return SR1_OK;
+    SR1__TRY(share_decision(r, &all));
+    if (all.validated) /* before the run was stopped */
         return SR1_OK;
     row = json_pack("{s:i}", "step", 0);
     st = row ? run_validation(r, row) : sr1__fail_nomem("metrics");
@@ -404,33 +454,30 @@ static sr1_status validate_start(struct run *r)
 static sr1_status run_steps(struct run *r)
 {
     sr1_trainer *tr = r->tr;
+    struct run_decision all;
     int64_t *rows = sr1__calloc((size_t)tr->set.batch_size, sizeof(*rows));
     sr1_status st = rows ? validate_start(r) : sr1__fail_nomem("rows of a batch");
 
     if (st == SR1_OK)
         st = record_owed(r);
-    while (st == SR1_OK && tr->step < tr->planned && !atomic_load(&tr->stop) &&
-           !sr1__outage_ends(&r->outage, tr))
+    st = sr1__dist_agree(tr->dist, "before the first step", st);
+    if (st == SR1_OK)
+        st = share_decision(r, &all);
+    while (st == SR1_OK && tr->step < tr->planned && !r->ends) {
         st = take_step(r, rows);
+        if (st == SR1_OK)
+            st = share_decision(r, &all);
+    }
     sr1__free(rows);
     return st;
 }
 
-/* Whatever ended the loop in good order is kept. */
-static sr1_status finish_run(struct run *r)
+static sr1_status save_final_model(sr1_trainer *tr)
 {
-    sr1_trainer *tr = r->tr;
     char *folder;
-    sr1_status st = SR1_OK;
+    sr1_status st;
 
-    if (tr->saved != tr->step)
-        SR1__TRY(save_checkpoint(r));
-    if (sr1__outage_ends(&r->outage, tr))
-        return sr1__outage_fail(&r->outage, tr);
-    if (tr->step < tr->planned)
-        return sr1__fail(SR1_E_CANCELLED, "stopped after step %" PRId64 " of %" PRId64,
-                         tr->step, tr->planned);
-    if (!tr->set.save_final_model)
+    if (!tr->set.save_final_model || !sr1__is_first_rank(tr))
         return SR1_OK;
     folder = sr1__path_join(tr->run_folder, "model");
     if (!folder)
@@ -443,12 +490,28 @@ static sr1_status finish_run(struct run *r)
     return st;
 }
 
-static sr1_status begin_run(struct run *r)
+/* Whatever ended the loop in good order is kept. */
+static sr1_status finish_run(struct run *r)
+{
+    sr1_trainer *tr = r->tr;
+    sr1_status st = tr->saved != tr->step ? save_checkpoint(r) : SR1_OK;
+
+    SR1__TRY(sr1__dist_agree(tr->dist, "last checkpoint", st));
+    tr->saved = tr->step;
+    if (sr1__outage_ends(&r->outage, tr))
+        return sr1__outage_fail(&r->outage, tr);
+    if (tr->step < tr->planned)
+        return sr1__fail(SR1_E_CANCELLED, "stopped after step %" PRId64 " of %" PRId64,
+                         tr->step, tr->planned);
+    return sr1__dist_agree(tr->dist, "trained model", save_final_model(tr));
+}
+
+/* The folder of a run, as the process that writes it begins it. */
+static sr1_status begin_folder(struct run *r)
 {
     sr1_trainer *tr = r->tr;
     char warning[256], lost[256];
 
-    tr->begun = 1;
     SR1__TRY(sr1__folder_check_room(tr, warning, sizeof(warning)));
     SR1__TRY(tr->resumed ? sr1__given_check(tr) : sr1__folder_begin(tr));
     SR1__TRY(sr1__record_begin(tr, &r->cb));
@@ -460,11 +523,36 @@ static sr1_status begin_run(struct run *r)
         send_warning(r, warning);
     if (*lost)
         send_warning(r, lost);
-    tr->rollout->warned = 1; /* when the run began */
     if (tr->resumed)
         tell_changes(r);
     else
         make_remarks(r);
+    return SR1_OK;
+}
+
+/* The other processes read it, and log beside it. */
+static sr1_status find_folder(const sr1_trainer *tr)
+{
+    if (sr1__dir_has(tr->run_folder, "run.json"))
+        return SR1_OK;
+    return sr1__fail(SR1_E_CONFIG,
+                     "%s, in which rank 0 has begun the run, is not there: all processes "
+                     "need the same folder",
+                     tr->run_folder);
+}
+
+static sr1_status begin_run(struct run *r)
+{
+    sr1_trainer *tr = r->tr;
+    char text[512];
+
+    tr->begun = 1;
+    SR1__TRY(sr1__dist_agree(tr->dist, "run folder",
+                             sr1__is_first_rank(tr) ? begin_folder(r) : SR1_OK));
+    SR1__TRY(sr1__dist_agree(tr->dist, "shared run folder", find_folder(tr)));
+    if (sr1__ranks_text(tr, text, sizeof(text)))
+        send_note(r, text);
+    tr->rollout->warned = 1; /* when the run began */
     r->saved_at = sr1__now();
     r->skipped = tr->skipped;
     mark_place(tr);
@@ -479,7 +567,8 @@ static sr1_status keep_whole_steps(struct run *r, sr1_status st)
     const sr1_trainer *tr = r->tr;
     struct sr1__error e;
 
-    if (tr->step == 0 || tr->step <= tr->saved || tr->in_update || tr->sampler.rule)
+    if (!sr1__is_first_rank(tr) || tr->step == 0 || tr->step <= tr->saved ||
+        tr->in_update || tr->sampler.rule)
         return st;
     sr1__error_save(&e, st);
     if (save_checkpoint(r) != SR1_OK)
@@ -519,8 +608,11 @@ static sr1_status run_whole(sr1_trainer *tr, const sr1_run_callbacks *callbacks)
         SR1__TRY(sr1__check_rewards(tr));
     if (tr->train && !tr->resumed)
         SR1__TRY(sr1__rollout_check_engine(tr->rollout));
+    st = SR1_OK;
     if (!tr->restored) /* else it was found then */
-        SR1__TRY(tr->stage->hash(tr, &tr->mark.hash));
+        st = tr->stage->hash(tr, &tr->mark.hash);
+    SR1__TRY(sr1__dist_agree(tr->dist, "data", st));
+    SR1__TRY(sr1__dist_same(tr->dist, "the rows of the data", tr->mark.hash));
     st = run_all(&r);
     sr1__record_end(tr, st);
     sr1__folder_unlock(tr); /* it does not run again */

@@ -1,6 +1,7 @@
 /* train/select_for_update.c - collect the trajectories of the update: those that are not
  * dropped, with their loss masks, in a store that spills to disk beyond
  * trajectory_memory. */
+#include "train/ranks.h"
 #include "train/step_batch.h"
 
 #include "base/file.h"
@@ -39,6 +40,7 @@ static sr1_status release_all(struct sr1__step_batch *b)
 
 sr1_status sr1__select_for_update(struct sr1__step_batch *b)
 {
+    SR1__TRY(sr1__check_shared(b->tr, b->t, b->n));
     SR1__TRY(sr1__mask_loss(b));
     SR1__TRY(store_selected(b, b->masked ? b->masked : b));
     return release_all(b);

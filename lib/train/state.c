@@ -518,6 +518,8 @@ sr1_status sr1_trainer_plan(const sr1_trainer *tr, sr1_run_plan *out)
     plan.validation_rows = tr->validation ? sr1_dataset_count(tr->validation) : 0;
     plan.steps_done = tr->step;
     plan.steps = tr->planned;
+    plan.chosen_micro_batch_tokens = tr->chosen.micro_batch_tokens;
+    plan.chosen_max_rows = tr->chosen.max_rows;
     plan.reached_exact_match = tr->step >= tr->planned ? tr->reached : 0.0;
     SR1__TRY(sr1__device_memory(tr->model->device, &plan.memory_bytes, &peak));
     if (plan.memory_bytes == 0) /* the CPU's is the process's */

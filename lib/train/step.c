@@ -154,7 +154,7 @@ static sr1_status finish_step(struct sr1__step_batch *b,
 
     b->metrics = &tr->step_metrics;
     sr1__metrics_begin(b->metrics, step);
-    st = run(b);
+    st = sr1__dist_agree(tr->dist, "step", run(b));
     if (st == SR1_OK) {
         tr->step = step;
         tr->in_update = 0;

@@ -1,4 +1,5 @@
 /* train/trainer.c - build a trainer. One step of it is in step.c, a run in run.c. */
+#include "train/ranks.h"
 #include "train/sampler.h"
 
 #include "base/file.h"
@@ -13,6 +14,7 @@ static sr1_status open_policy(sr1_trainer *tr)
     struct sr1__adamw how = sr1__adamw_configured(tr->config);
 
     tr->policy.name = "policy";
+    tr->policy.dist = tr->dist;
     tr->policy.n = tr->n_workers;
     tr->policy.schedule = tr->set.schedule;
     tr->policy.max_grad_norm = tr->set.max_grad_norm;
@@ -53,10 +55,20 @@ static sr1_status open_data(sr1_trainer *tr)
     return SR1_OK;
 }
 
-static sr1_status build_trainer(sr1_trainer *tr, sr1_search *search)
+static sr1_status open_trained_rollout(sr1_trainer *tr, sr1_search *search)
 {
-    SR1__TRY(sr1__settings_resolve(tr->config));
-    SR1__TRY(sr1_config_validate(tr->config));
+    sr1_config *c = NULL;
+    sr1_status st = sr1__ranks_config(tr, &c);
+
+    if (st == SR1_OK)
+        st = sr1__rollout_new_trained(&tr->rollout, c, search);
+    sr1_config_free(c);
+    return st;
+}
+
+static sr1_status build_parts(sr1_trainer *tr, sr1_search *search)
+{
+    SR1__TRY(sr1__settings_choose(tr->config, &tr->chosen));
     SR1__TRY(sr1__settings_read(&tr->set, tr->config));
     tr->kl = tr->set.kl;
     sr1__entropy_read(&tr->entropy, tr->config);
@@ -65,7 +77,7 @@ static sr1_status build_trainer(sr1_trainer *tr, sr1_search *search)
         tr->set.loss = sr1__loss_find(tr->stage->loss);
     tr->run_folder = sr1__folder_name(tr->config);
     SR1__CHECK_ALLOC(tr->run_folder, "run folder");
-    SR1__TRY(sr1__rollout_new_trained(&tr->rollout, tr->config, search));
+    SR1__TRY(open_trained_rollout(tr, search));
     tr->engine_given = search != NULL;
     tr->configured_env = tr->rollout->env;
     tr->model = sr1_rollout_model(tr->rollout);
@@ -77,6 +89,14 @@ static sr1_status build_trainer(sr1_trainer *tr, sr1_search *search)
     SR1__TRY(sr1__critic_open(tr));
     SR1__TRY(open_data(tr));
     return sr1__weight_sync_open(tr);
+}
+
+static sr1_status build_trainer(sr1_trainer *tr, sr1_search *search)
+{
+    SR1__TRY(sr1__settings_resolve(tr->config));
+    SR1__TRY(sr1_config_validate(tr->config));
+    SR1__TRY(sr1__ranks_open(tr));
+    return sr1__ranks_opened(tr, build_parts(tr, search));
 }
 
 sr1_status sr1_trainer_new(sr1_trainer **out, const sr1_config *config,

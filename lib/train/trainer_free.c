@@ -27,6 +27,7 @@ void sr1__trainer_release(sr1_trainer *tr)
     json_decref(tr->starts);
     json_decref(tr->restored);
     json_decref(tr->owed);
+    sr1__dist_free(tr->dist);
     sr1_config_free(tr->config);
     sr1__free(tr->server_loaded);
     sr1__free(tr->run_folder);

@@ -28,7 +28,7 @@ using optional_type = std::optional<at::ScalarType>;
 using optional_layout = std::optional<at::Layout>;
 using optional_device = std::optional<at::Device>;
 
-/* ---- one device, one stream, no events ---- */
+/* ---- one device, one stream ---- */
 
 struct guard_of_sim final : c10::impl::DeviceGuardImplInterface {
     c10::DeviceType type() const override
@@ -72,9 +72,10 @@ struct guard_of_sim final : c10::impl::DeviceGuardImplInterface {
     void synchronizeStream(const c10::Stream &) const override
     {
     }
-    void record(void **, const c10::Stream &, c10::DeviceIndex,
+    void record(void **event, const c10::Stream &, c10::DeviceIndex,
                 c10::EventFlag) const override
     {
+        *event = sim::record_event(*event);
     }
     void block(void *, const c10::Stream &) const override
     {
@@ -83,8 +84,13 @@ struct guard_of_sim final : c10::impl::DeviceGuardImplInterface {
     {
         return true;
     }
-    void destroyEvent(void *, c10::DeviceIndex) const noexcept override
+    void synchronizeEvent(void *event) const override
     {
+        sim::wait_for_event(event);
+    }
+    void destroyEvent(void *event, c10::DeviceIndex) const noexcept override
+    {
+        sim::free_event(event);
     }
 };
 
@@ -108,6 +114,10 @@ struct hooks_of_sim final : at::PrivateUse1HooksInterface {
     c10::DeviceIndex getCurrentDevice() const override
     {
         return 0;
+    }
+    at::Allocator *getPinnedMemoryAllocator() const override
+    {
+        return at::getCPUAllocator();
     }
 };
 
@@ -176,20 +186,36 @@ at::Tensor on_host(const at::Tensor &t)
                                       t.options().device(at::kCPU));
 }
 
+void copy_within(const at::Tensor &from, const at::Tensor &to)
+{
+    sim::kernel k("aten::copy_");
+
+    sim::trace("aten::copy_", {from, to});
+    sim::before_write(to);
+    on_host(to).copy_(on_host(from));
+    if (sim::captures_kernel())
+        sim::capture([f = sim::alias_of(from), t = sim::alias_of(to)] {
+            on_host(t).copy_(on_host(f));
+        });
+}
+
 at::Tensor copy_from(const at::Tensor &from, const at::Tensor &to, bool non_blocking)
 {
     if (to.numel() == 0)
         return to;
     if (from.is_cpu()) {
+        sim::refuse_in_capture("a copy from the host");
         sim::count_to_device(to.nbytes(), !non_blocking);
         on_host(to).copy_(from);
     } else if (to.is_cpu()) {
-        sim::count_to_host(from.nbytes());
-        to.copy_(on_host(from));
+        sim::refuse_in_capture("a copy to the host");
+        sim::count_to_host(from.nbytes(), !non_blocking);
+        if (non_blocking)
+            sim::copy_down_later(on_host(from).clone(), to);
+        else
+            to.copy_(on_host(from));
     } else {
-        sim::kernel k("aten::copy_");
-
-        on_host(to).copy_(on_host(from));
+        copy_within(from, to);
     }
     return to;
 }
@@ -203,17 +229,90 @@ at::Tensor copy_and_resize(const at::Tensor &from, const at::Tensor &to)
 
 at::Scalar read_scalar(const at::Tensor &t)
 {
-    sim::count_to_host(t.element_size());
+    sim::refuse_in_capture("a value read by the host");
+    sim::count_to_host(t.element_size(), true);
     return on_host(t).item();
 }
 
 /* ---- kernels ---- */
 
+void add_tensors(const c10::IValue &v, std::vector<at::Tensor> *out)
+{
+    if (v.isTensor())
+        out->push_back(v.toTensor());
+    else if (v.isTensorList())
+        for (const at::Tensor &t : v.toTensorVector())
+            out->push_back(t);
+}
+
+c10::IValue alias_value(const c10::IValue &v)
+{
+    c10::List<at::Tensor> list;
+
+    if (v.isTensor())
+        return sim::alias_of(v.toTensor());
+    if (!v.isTensorList())
+        return v;
+    for (const at::Tensor &t : v.toTensorVector())
+        list.push_back(sim::alias_of(t));
+    return list;
+}
+
+/* Aliases of the last n values. */
+torch::jit::Stack alias_last(const torch::jit::Stack &stack, size_t n)
+{
+    torch::jit::Stack out;
+
+    for (size_t i = stack.size() - n; i < stack.size(); i++)
+        out.push_back(alias_value(stack[i]));
+    return out;
+}
+
+std::vector<at::Tensor> tensors_of(const torch::jit::Stack &stack)
+{
+    std::vector<at::Tensor> out;
+
+    for (const c10::IValue &v : stack)
+        add_tensors(v, &out);
+    return out;
+}
+
+/* Again, with the results where they were. */
+void run_again(const c10::OperatorHandle &op, torch::jit::Stack stack,
+               const torch::jit::Stack &results)
+{
+    std::vector<at::Tensor> then = tensors_of(results), now;
+
+    at::native::cpu_fallback(op, &stack);
+    now = tensors_of(stack);
+    for (size_t i = 0; i < then.size(); i++)
+        if (then[i].defined() && now[i].data_ptr() != then[i].data_ptr())
+            on_host(then[i]).copy_(on_host(now[i]));
+}
+
+/* What the operation changes in place. */
+void note_writes(const c10::OperatorHandle &op, const torch::jit::Stack &in)
+{
+    for (size_t i = 0; i < in.size(); i++) {
+        const c10::AliasInfo *alias = op.schema().arguments()[i].alias_info();
+
+        if (alias && alias->isWrite() && in[i].isTensor())
+            sim::before_write(in[i].toTensor());
+    }
+}
+
 void run_on_host(const c10::OperatorHandle &op, torch::jit::Stack *stack)
 {
     sim::kernel k(op.schema().name());
+    torch::jit::Stack in = alias_last(*stack, op.schema().arguments().size()), out;
 
+    note_writes(op, in);
     at::native::cpu_fallback(op, stack);
+    out = alias_last(*stack, op.schema().returns().size());
+    sim::trace(op.schema().name(), tensors_of(in));
+    sim::trace("  gives", tensors_of(out));
+    if (sim::captures_kernel())
+        sim::capture([op, in, out] { run_again(op, in, out); });
 }
 
 struct attention_in {
@@ -243,10 +342,18 @@ attention_out attend(const at::Tensor &q, const at::Tensor &k, const at::Tensor 
                      bool, std::optional<double> scale)
 {
     sim::kernel one("attention");
-    at::Tensor y = attention_in(q, k, v, bias).compute(dropout, causal, scale);
+    at::Tensor y =
+        attention_in(q, k, v, bias).compute(dropout, causal, scale).to(q.device());
+    at::Tensor m = bias.value_or(at::Tensor());
 
-    return {y.to(q.device()), at::Tensor(), at::Tensor(), at::Tensor(), 0, 0,
-            at::Tensor(),     at::Tensor(), at::Tensor()};
+    sim::trace("attention", {q, k, v, m, y});
+    if (sim::captures_kernel())
+        sim::capture([=, a = sim::alias_of(q), b = sim::alias_of(k), c = sim::alias_of(v),
+                      d = sim::alias_of(m), out = sim::alias_of(y)] {
+            on_host(out).copy_(attention_in(a, b, c, d).compute(dropout, causal, scale));
+        });
+    return {y, at::Tensor(), at::Tensor(), at::Tensor(), 0,
+            0, at::Tensor(), at::Tensor(), at::Tensor()};
 }
 
 using attention_grads = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
@@ -287,15 +394,36 @@ std::optional<at::Tensor> here(const std::optional<at::Tensor> &t)
     return t && t->defined() ? std::optional<at::Tensor>(t->cpu()) : std::nullopt;
 }
 
+normalised normalise_here(const at::Tensor &x, at::IntArrayRef shape,
+                          const std::optional<at::Tensor> &w, std::optional<double> eps)
+{
+    at::Tensor in = x.cpu();
+    at::Tensor square = at::square(in.to(at::kFloat)).mean({-1}, true);
+
+    return {at::rms_norm(in, shape, here(w), eps),
+            at::rsqrt(square.add_(eps.value_or(1e-6)))};
+}
+
 normalised normalise(const at::Tensor &x, at::IntArrayRef shape,
                      const std::optional<at::Tensor> &w, std::optional<double> eps)
 {
     sim::kernel one("rms norm");
-    at::Tensor in = x.cpu();
-    at::Tensor square = at::square(in.to(at::kFloat)).mean({-1}, true);
+    auto [y, r] = normalise_here(x, shape, w, eps);
+    at::Tensor weight = w.value_or(at::Tensor());
 
-    return {at::rms_norm(in, shape, here(w), eps).to(x.device()),
-            at::rsqrt(square.add_(eps.value_or(1e-6))).to(x.device())};
+    y = y.to(x.device());
+    r = r.to(x.device());
+    sim::trace("rms norm", {x, weight, y, r});
+    if (sim::captures_kernel())
+        sim::capture([sizes = shape.vec(), eps, a = sim::alias_of(x),
+                      b = sim::alias_of(weight), to_y = sim::alias_of(y),
+                      to_r = sim::alias_of(r)] {
+            auto [again, scale] = normalise_here(a, sizes, b, eps);
+
+            on_host(to_y).copy_(again);
+            on_host(to_r).copy_(scale);
+        });
+    return {y, r};
 }
 
 /* For y = x r w with r = 1 / sqrt(mean(x^2) + eps) and g the gradient of x r:

@@ -10,20 +10,25 @@
 namespace
 {
 
-std::mutex lock; /* of both */
+std::mutex lock; /* of all below */
 accelerator_counts counts;
 std::map<std::string, int64_t> by_name;
 
-int64_t fail_in;        /* kernels until the one that fails; 0: none */
-thread_local int depth; /* kernels of this thread under way, one inside the other */
+int64_t fail_in;       /* kernels until the one that fails; 0: none */
+thread_local int deep; /* kernels of this thread under way, one inside the other */
+
+bool tracing;
+std::string traced;
 
 /* Counts a kernel; true: it is the one that fails. */
 bool begins_failing(const std::string &name)
 {
     std::lock_guard<std::mutex> hold(lock);
 
-    counts.kernels++;
-    by_name[name]++;
+    if (!sim::is_capturing()) {
+        counts.kernels++;
+        by_name[name]++;
+    }
     return fail_in > 0 && --fail_in == 0;
 }
 
@@ -34,25 +39,59 @@ namespace sim
 
 kernel::kernel(const std::string &name)
 {
-    if (depth == 0 && begins_failing(name))
+    if (deep == 0 && begins_failing(name))
         throw c10::AcceleratorError({__func__, __FILE__, __LINE__}, 700,
                                     "sim error: the kernel " + name + " was let fail");
-    depth++;
+    deep++;
 }
 
 kernel::~kernel()
 {
-    depth--;
+    deep--;
 }
 
-void count_to_host(size_t bytes)
+int depth()
+{
+    return deep;
+}
+
+void trace(const std::string &name, const std::vector<at::Tensor> &tensors)
+{
+    std::string line = name;
+
+    if (!tracing || deep > 1)
+        return;
+    for (const at::Tensor &t : tensors) {
+        if (!t.defined() || !t.is_privateuseone())
+            continue;
+        line += " " + name_of(t.data_ptr()) + c10::str(t.sizes(), "/", t.strides());
+    }
+    std::lock_guard<std::mutex> hold(lock);
+    traced += line + "\n";
+}
+
+void count_wait()
 {
     std::lock_guard<std::mutex> hold(lock);
 
-    if (depth > 0)
+    counts.waits++;
+}
+
+void count_capture()
+{
+    std::lock_guard<std::mutex> hold(lock);
+
+    counts.captures++;
+}
+
+void count_to_host(size_t bytes, bool waits)
+{
+    std::lock_guard<std::mutex> hold(lock);
+
+    if (deep > 0)
         return;
     counts.to_host++;
-    counts.waits++;
+    counts.waits += waits;
     counts.to_host_bytes += (int64_t)bytes;
     counts.to_host_largest = std::max(counts.to_host_largest, (int64_t)bytes);
 }
@@ -61,7 +100,7 @@ void count_to_device(size_t bytes, bool waits)
 {
     std::lock_guard<std::mutex> hold(lock);
 
-    if (depth > 0)
+    if (deep > 0)
         return;
     counts.to_device++;
     counts.waits += waits;
@@ -94,6 +133,21 @@ void accelerator_fail_kernel(int64_t n)
     std::lock_guard<std::mutex> hold(lock);
 
     fail_in = n;
+}
+
+void accelerator_trace(int on)
+{
+    std::lock_guard<std::mutex> hold(lock);
+
+    if (on)
+        traced.clear();
+    tracing = on != 0;
+    sim::number_blocks();
+}
+
+const char *accelerator_traced(void)
+{
+    return traced.c_str();
 }
 
 void accelerator_print(FILE *out)

@@ -1,8 +1,8 @@
 /* memory.cpp - memory of the simulated accelerator.
  *
  * A block is an anonymous file mapped twice: at the address that libtorch knows, without
- * access, and where kernels reach it. Freed blocks are kept for the next of their size.
- */
+ * access, and where kernels reach it. Freed blocks are kept for the next of their size,
+ * those of a graph's pool for the pool alone. */
 #include "simulation.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
@@ -13,8 +13,24 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <map>
 #include <mutex>
+
+namespace sim
+{
+
+struct pool {
+    std::multimap<size_t, char *> unused; /* blocks that stay, by mapped bytes */
+
+    ~pool();
+};
+
+struct contents {
+    std::map<char *, std::vector<char>> of; /* by the address that libtorch knows */
+};
+
+} // namespace sim
 
 namespace
 {
@@ -23,6 +39,8 @@ struct block {
     char *inside; /* where kernels reach it */
     size_t mapped;
     size_t bytes; /* asked for */
+    int64_t number;
+    std::weak_ptr<sim::pool> pool; /* that it goes back to */
 };
 
 std::mutex lock;                /* of all below */
@@ -34,6 +52,9 @@ size_t limit;
 size_t live;
 size_t peak;
 int64_t allocations;
+int64_t first_number; /* of the blocks that are numbered */
+int64_t next_number;
+thread_local std::shared_ptr<sim::pool> entered;
 
 size_t whole_pages(size_t bytes)
 {
@@ -82,14 +103,29 @@ char *map_new(size_t mapped, block *out)
 
 char *make_block(size_t bytes)
 {
-    block b{nullptr, whole_pages(bytes), bytes};
+    block b{nullptr, whole_pages(bytes), bytes, 0, {}};
     char *outside = take_unused(b.mapped, &b);
 
     if (!outside)
         outside = map_new(b.mapped, &b);
     b.bytes = bytes;
-    memset(b.inside, 0xff, bytes); /* NaN in every type of floats */
+    b.pool = entered;
     blocks[outside] = b;
+    return outside;
+}
+
+/* One that the entered pool has already; NULL: there is none. */
+char *reuse_block(size_t bytes)
+{
+    char *outside = nullptr;
+
+    if (!entered)
+        return nullptr;
+    auto it = entered->unused.find(whole_pages(bytes));
+    if (it == entered->unused.end())
+        return nullptr;
+    outside = it->second;
+    entered->unused.erase(it);
     return outside;
 }
 
@@ -97,12 +133,18 @@ void *allocate_block(size_t bytes)
 {
     std::lock_guard<std::mutex> hold(lock);
 
-    TORCH_CHECK_WITH(OutOfMemoryError, !limit || live + bytes <= limit,
-                     "sim out of memory. Tried to allocate ", bytes, " bytes; ", live,
-                     " of ", limit, " are in use");
-    newest = make_block(bytes);
-    live += bytes;
-    peak = std::max(peak, live);
+    newest = reuse_block(bytes);
+    if (!newest) {
+        TORCH_CHECK_WITH(OutOfMemoryError, !limit || live + bytes <= limit,
+                         "sim out of memory. Tried to allocate ", bytes, " bytes; ", live,
+                         " of ", limit, " are in use");
+        newest = make_block(bytes);
+        live += bytes;
+        peak = std::max(peak, live);
+    }
+    block &b = blocks[newest];
+    memset(b.inside, 0xff, bytes); /* NaN in every type of floats */
+    b.number = next_number++;
     allocations++;
     return newest;
 }
@@ -113,15 +155,10 @@ void unmap_block(char *outside, const block &b)
     munmap(b.inside, b.mapped);
 }
 
-void free_block(void *address)
+void give_up_block(std::map<char *, block>::iterator it)
 {
-    std::lock_guard<std::mutex> hold(lock);
-    auto it = blocks.find(static_cast<char *>(address));
-
-    if (it == blocks.end())
-        return;
     live -= it->second.bytes;
-    newest = newest == it->first ? nullptr : newest;
+    it->second.pool.reset();
     if (unused_bytes + it->second.mapped <= unused_most) {
         unused_bytes += it->second.mapped;
         unused.emplace(it->second.mapped, *it);
@@ -129,6 +166,20 @@ void free_block(void *address)
         unmap_block(it->first, it->second);
     }
     blocks.erase(it);
+}
+
+void free_block(void *address)
+{
+    std::lock_guard<std::mutex> hold(lock);
+    auto it = blocks.find(static_cast<char *>(address));
+
+    if (it == blocks.end())
+        return;
+    newest = newest == it->first ? nullptr : newest;
+    if (auto p = it->second.pool.lock())
+        p->unused.emplace(it->second.mapped, it->first);
+    else
+        give_up_block(it);
 }
 
 /* Back to the system. */
@@ -219,6 +270,78 @@ void *reach(const void *address)
         return p;
     --it;
     return p < it->first + it->second.mapped ? it->second.inside + (p - it->first) : p;
+}
+
+/* What is still in use goes its own way when it is freed. */
+pool::~pool()
+{
+    std::lock_guard<std::mutex> hold(lock);
+
+    for (const auto &u : unused)
+        give_up_block(blocks.find(u.second));
+}
+
+std::shared_ptr<pool> make_pool()
+{
+    return std::make_shared<pool>();
+}
+
+void enter_pool(std::shared_ptr<pool> p)
+{
+    entered = std::move(p);
+}
+
+std::shared_ptr<contents> make_contents()
+{
+    return std::make_shared<contents>();
+}
+
+void save_block(contents *c, const void *address)
+{
+    std::lock_guard<std::mutex> hold(lock);
+    char *p = static_cast<char *>(const_cast<void *>(address));
+    auto it = blocks.upper_bound(p);
+
+    if (it == blocks.begin()) /* of no elements */
+        return;
+    --it;
+    if (!it->second.pool.lock() && !c->of.count(it->first))
+        c->of[it->first].assign(it->second.inside, it->second.inside + it->second.bytes);
+}
+
+void restore_contents(const contents &c, const std::shared_ptr<pool> &p)
+{
+    std::lock_guard<std::mutex> hold(lock);
+
+    for (auto &b : blocks) {
+        auto was = c.of.find(b.first);
+
+        if (b.second.pool.lock() == p)
+            memset(b.second.inside, 0xff, b.second.bytes);
+        else if (was != c.of.end())
+            memcpy(b.second.inside, was->second.data(), b.second.bytes);
+    }
+}
+
+void number_blocks()
+{
+    std::lock_guard<std::mutex> hold(lock);
+
+    first_number = next_number;
+}
+
+std::string name_of(const void *address)
+{
+    std::lock_guard<std::mutex> hold(lock);
+    char *p = static_cast<char *>(const_cast<void *>(address));
+    auto it = blocks.upper_bound(p);
+
+    if (it == blocks.begin())
+        return "?";
+    --it;
+    return it->second.number < first_number
+               ? c10::str((const void *)p)
+               : c10::str("#", it->second.number - first_number, "+", p - it->first);
 }
 
 void reset_memory_counts()

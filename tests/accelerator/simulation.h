@@ -4,9 +4,13 @@
 
 #include "accelerator.h"
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/Allocator.h>
 
+#include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace sim
 {
@@ -31,7 +35,48 @@ class kernel
     kernel &operator=(const kernel &) = delete;
 };
 
-void count_to_host(size_t bytes);
+/* Memory that a graph keeps: what this thread allocates while it is entered, reused once
+ * it is freed, given back with the pool. */
+struct pool;
+std::shared_ptr<pool> make_pool();
+void enter_pool(std::shared_ptr<pool> p); /* null: leave */
+
+/* Contents of blocks from before a capture wrote into them. */
+struct contents;
+std::shared_ptr<contents> make_contents();
+void save_block(contents *c, const void *address);
+/* Puts them back; what lies in the pool becomes NaN. */
+void restore_contents(const contents &c, const std::shared_ptr<pool> &p);
+
+/* The address, or the number of a block allocated since the trace began. */
+std::string name_of(const void *address);
+void number_blocks();
+
+/* Writes a kernel down while a trace is on (counts.cpp). */
+void trace(const std::string &name, const std::vector<at::Tensor> &tensors);
+
+/* Kernels of this thread under way, one inside the other (counts.cpp). */
+int depth();
+
+/* Captures of this thread (graphs.cpp). In the outermost kernel of one, what runs the
+ * kernel again is added to the graph. */
+bool is_capturing();
+bool captures_kernel();
+void capture(std::function<void()> again);
+void before_write(const at::Tensor &t); /* by a kernel */
+void refuse_in_capture(const char *what);
+/* The same elements, kept alive by nobody. */
+at::Tensor alias_of(const at::Tensor &t);
+
+/* Copies to the host and events (graphs.cpp). */
+void copy_down_later(const at::Tensor &from, const at::Tensor &to);
+void *record_event(void *event);
+void wait_for_event(void *event);
+void free_event(void *event);
+
+void count_wait();
+void count_capture();
+void count_to_host(size_t bytes, bool waits);
 void count_to_device(size_t bytes, bool waits);
 void reset_memory_counts();
 void read_memory_counts(accelerator_counts *out);

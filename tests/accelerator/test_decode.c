@@ -38,11 +38,24 @@ static const char *const cases[] = {"qwen3-tied", "qwen3-group8-sharded", "qwen3
 
 /* ---- the same as the CPU ---- */
 
+/* Kernel by kernel? */
+static int eager;
+
+static struct sr1__decoder *new_decoder(sr1_model *m, int32_t rows, int64_t tokens)
+{
+    struct sr1__decoder *d = NULL;
+
+    OK(sr1__decoder_new(&d, m, rows, tokens));
+    sr1__decoder_eager(d, eager);
+    return d;
+}
+
 /* What was drawn, [NEW][ROWS]. */
 struct drawn {
     int32_t ids[NEW][ROWS];
     float log_probs[NEW][ROWS];
     float entropies[NEW][ROWS];
+    struct sr1__decoder_stats stats;
 };
 
 /* Weights that were not there when the decoder read its first token: heads' norms, and an
@@ -77,9 +90,8 @@ static void decode_tokens(const char *name, const char *device, int adapted,
     struct sr1__rng streams[ROWS], *rngs[ROWS];
     struct sr1__decode_input feeds[ROWS] = {{0, prompt, 5}, {1, prompt + 1, 8}};
     sr1_model *m = open_model(name, device);
-    struct sr1__decoder *d = NULL;
+    struct sr1__decoder *d = new_decoder(m, ROWS, 600);
 
-    OK(sr1__decoder_new(&d, m, ROWS, 600));
     change_weights(m, d, adapted);
     for (int32_t i = 0; i < ROWS; i++) {
         sr1__rng_seed(&streams[i], 5, (uint64_t)i);
@@ -96,6 +108,7 @@ static void decode_tokens(const char *name, const char *device, int adapted,
         if (t % 11 == 7)
             feeds[0] = (struct sr1__decode_input){0, prompt, PROMPT_MOST};
     }
+    sr1__decoder_stats(d, &out->stats);
     sr1__decoder_free(d);
     sr1_model_free(m);
 }
@@ -187,12 +200,12 @@ static void go_on_alone(const char *device, int32_t ids[6][LEFT])
     for (int32_t i = 0; i < LEFT; i++)
         rows[i] = MANY - 1 - i;
     for (size_t t = 0; t < 6; t++) {
+        accelerator_reset();
         OK(sr1__decoder_sample(d, rows, LEFT, &greedy, NULL, ids[t], NULL, NULL));
         for (size_t i = 0; i < LEFT; i++) {
             next[i] = ids[t][i];
             feeds[i] = (struct sr1__decode_input){rows[i], &next[i], 1};
         }
-        accelerator_reset();
         OK(sr1__decoder_decode(d, feeds, LEFT));
     }
     sr1__decoder_free(d);
@@ -207,7 +220,7 @@ static void rows_move_down_when_few_are_left(void **state)
     go_on_alone("cpu", here);
     go_on_alone("sim", there);
     assert_memory_equal(here, there, sizeof here);
-    assert_int_equal(counted().to_device_bytes, 5 * LEFT * 8); /* no other slot's */
+    assert_int_equal(counted().to_device_bytes, 7 * (LEFT + 1) * 8); /* of four slots */
 }
 
 /* ---- budgets ---- */
@@ -222,7 +235,7 @@ struct bed {
 
 static void fill_bed(struct bed *b)
 {
-    OK(sr1__decoder_new(&b->d, b->model, ROWS, 600));
+    b->d = new_decoder(b->model, ROWS, 600);
     for (size_t i = 0; i < ROWS; i++) {
         sr1__rng_seed(&b->streams[i], 5, i);
         b->rngs[i] = &b->streams[i];
@@ -290,23 +303,24 @@ static void prefill_bed(struct bed *b, size_t n)
 
 /* Beyond what it gives back: the cache is written in place, and no part of it is copied
  * to be attended to. */
-static void a_step_takes_no_memory(void **state)
+static void check_memory_of_steps(int64_t kernels_most)
 {
     const struct sr1__sampling how = {1, 0, 1};
     struct accelerator_counts first, c;
     struct sr1__decoder_stats stats;
     struct bed b;
 
-    (void)state;
     open_bed(&b, "qwen3-tied");
     prefill_bed(&b, 200);
-    step_bed(&b, ROWS, &how);
+    for (int t = 0; t < 3; t++)
+        step_bed(&b, ROWS, &how);
     accelerator_reset();
     step_bed(&b, ROWS, &how);
     first = counted();
     sr1__decoder_stats(b.d, &stats);
     assert_true(first.peak_bytes - first.live_bytes <
                 stats.cache_bytes / 4 / b.model->config.n_layers); /* half the keys */
+    assert_true(first.kernels <= kernels_most);
     for (int t = 0; t < 30; t++) {
         accelerator_reset();
         step_bed(&b, ROWS, &how);
@@ -316,6 +330,59 @@ static void a_step_takes_no_memory(void **state)
         assert_int_equal(c.allocations, first.allocations);
         assert_int_equal(c.kernels, first.kernels);
     }
+    close_bed(&b);
+}
+
+static void a_step_takes_no_memory(void **state)
+{
+    (void)state;
+    eager = 1;
+    check_memory_of_steps(100);
+    eager = 0;
+    check_memory_of_steps(2); /* the graphs of a pass and of a draw */
+}
+
+static int64_t count_cache(const struct bed *b)
+{
+    struct sr1__decoder_stats stats;
+
+    sr1__decoder_stats(b->d, &stats);
+    return stats.cache_bytes;
+}
+
+/* A cache that doubles has one layer twice at a time; one that cannot leaves its rows as
+ * they were, to go on once there is room. */
+static void a_cache_grows_layer_by_layer(void **state)
+{
+    const struct sr1__sampling how = {1, 0, 1};
+    struct bed plain, b;
+    int64_t cache, layer;
+
+    (void)state;
+    eager = 1;
+    open_bed(&plain, "qwen3-tied");
+    open_bed(&b, "qwen3-tied");
+    prefill_bed(&plain, 255);
+    prefill_bed(&b, 255);
+    cache = count_cache(&b);
+    layer = cache / 2; /* it has two */
+    accelerator_reset();
+    step_bed(&plain, ROWS, &how); /* the pass ahead wants a 257th place */
+    assert_int_equal(count_cache(&plain), 2 * cache);
+    assert_true(counted().peak_bytes < counted().live_bytes + 2 * layer);
+    accelerator_limit(counted().live_bytes + 5 * layer / 2);
+    step_bed(&b, ROWS, &how);
+    assert_int_equal(count_cache(&b), cache + layer); /* one has grown */
+    assert_memory_equal(b.ids, plain.ids, sizeof b.ids);
+    accelerator_limit(0);
+    for (int t = 0; t < 5; t++) {
+        step_bed(&b, ROWS, &how);
+        step_bed(&plain, ROWS, &how);
+        assert_memory_equal(b.ids, plain.ids, sizeof b.ids);
+    }
+    assert_int_equal(count_cache(&b), 2 * cache);
+    eager = 0;
+    close_bed(&plain);
     close_bed(&b);
 }
 
@@ -361,8 +428,10 @@ static void a_layer_is_few_kernels(void **state)
     static const char *const qwen3[2] = {"Qwen3", "qwen3"};
 
     (void)state;
+    eager = 1;
     assert_int_equal(count_layer_kernels(qwen2), 12);
     assert_int_equal(count_layer_kernels(qwen3), 13);
+    eager = 0;
 }
 
 static void a_score_reads_back_once(void **state)
@@ -382,6 +451,300 @@ static void a_score_reads_back_once(void **state)
     close_bed(&b);
 }
 
+/* ---- graphs ---- */
+
+/* The kernels of one step with the addresses and shapes that they work on. Freed. */
+static char *trace_step(struct bed *b, const struct sr1__sampling *how)
+{
+    accelerator_trace(1);
+    step_bed(b, ROWS, how);
+    accelerator_trace(0);
+    return strdup(accelerator_traced());
+}
+
+/* Lengths from 193 on: 256 positions are seen until the first row has as many. */
+static void a_step_is_replayable(void **state)
+{
+    static const struct sr1__sampling hows[] = {{0, 0, 1}, {0.8, 20, 0.9}};
+    struct bed b;
+
+    (void)state;
+    eager = 1;
+    for (int h = 0; h < 2; h++) {
+        char *first, *next;
+
+        open_bed(&b, "qwen3-tied");
+        prefill_bed(&b, 192);
+        for (int t = 0; t < 3; t++)
+            step_bed(&b, ROWS, &hows[h]);
+        first = trace_step(&b, &hows[h]);
+        assert_non_null(strstr(first, "attention"));
+        for (int t = 0; t < 58; t++) {
+            next = trace_step(&b, &hows[h]);
+            assert_string_equal(next, first);
+            free(next);
+        }
+        for (int t = 0; t < 3; t++)
+            step_bed(&b, ROWS, &hows[h]);
+        next = trace_step(&b, &hows[h]);
+        assert_string_not_equal(next, first); /* longer, in a larger cache */
+        free(next);
+        free(first);
+        close_bed(&b);
+    }
+    eager = 0;
+}
+
+static void same_draws(const struct drawn *a, const struct drawn *b)
+{
+    assert_memory_equal(a->ids, b->ids, sizeof a->ids);
+    assert_memory_equal(a->log_probs, b->log_probs, sizeof a->log_probs);
+    assert_memory_equal(a->entropies, b->entropies, sizeof a->entropies);
+}
+
+static void captured_steps_are_the_plain_ones(void **state)
+{
+    static const struct sr1__sampling hows[] = {{0, 0, 1}, {0.8, 30, 0.9}};
+    static struct drawn plain, captured;
+
+    (void)state;
+    for (size_t c = 0; c < 4; c++) {
+        eager = 1;
+        decode_tokens(cases[c], "sim", c % 2 == 1, &hows[c % 2], &plain);
+        eager = 0;
+        decode_tokens(cases[c], "sim", c % 2 == 1, &hows[c % 2], &captured);
+        same_draws(&plain, &captured);
+        assert_int_equal(plain.stats.graphs.replays, 0);
+        assert_true(captured.stats.graphs.replays > NEW);
+        assert_true(captured.stats.graphs.captures <= 4);
+    }
+}
+
+static int warnings;
+static char warned[700];
+
+static void take_warning(void *user, int32_t level, const char *text)
+{
+    (void)user;
+    warnings += level == SR1_LOG_WARN;
+    snprintf(warned, sizeof warned, "%s", text);
+}
+
+/* Where graphs fail, steps go on kernel by kernel: the same tokens, and one warning that
+ * says why. */
+static void steps_go_on_without_graphs(void **state)
+{
+    static const char *const calls[] = {"begin", "end", "replay"};
+    const struct sr1__sampling how = {0.8, 30, 0.9};
+    static struct drawn plain, failed;
+
+    (void)state;
+    eager = 1;
+    decode_tokens(cases[0], "sim", 0, &how, &plain);
+    eager = 0;
+    sr1_log_set(take_warning, NULL);
+    for (size_t i = 0; i < 3; i++) {
+        warnings = 0;
+        accelerator_fail_graph(calls[i]);
+        decode_tokens(cases[0], "sim", 0, &how, &failed);
+        decode_tokens(cases[0], "sim", 0, &how, &failed);
+        accelerator_fail_graph(NULL);
+        same_draws(&plain, &failed);
+        assert_int_equal(failed.stats.graphs.replays, 0);
+        assert_int_equal(warnings, 1);
+        assert_non_null(strstr(warned, calls[i]));
+        assert_non_null(strstr(warned, "enforce_eager: true"));
+    }
+    sr1_log_set(NULL, NULL);
+}
+
+/* A kernel fails while it is captured: the graph is lost, and nothing else. */
+static void a_kernel_that_cannot_be_captured(void **state)
+{
+    const struct sr1__sampling how = {1, 0, 1};
+    struct sr1__decoder_stats stats = {0}, after;
+    struct bed plain, b;
+
+    (void)state;
+    sr1_log_set(take_warning, NULL);
+    eager = 1;
+    open_bed(&plain, "qwen3-tied");
+    eager = 0;
+    open_bed(&b, "qwen3-tied");
+    for (int t = 0; t < 6; t++) {
+        if (t == 1) {
+            sr1__decoder_stats(b.d, &stats);
+            accelerator_fail_kernel(9); /* of the draw, which is captured now */
+        }
+        step_bed(&b, ROWS, &how);
+        step_bed(&plain, ROWS, &how);
+        assert_memory_equal(b.ids, plain.ids, sizeof b.ids);
+    }
+    sr1_log_set(NULL, NULL);
+    assert_non_null(strstr(warned, "was let fail"));
+    sr1__decoder_stats(b.d, &after);
+    assert_memory_equal(&after.graphs, &stats.graphs, sizeof after.graphs);
+    close_bed(&b);
+    close_bed(&plain);
+}
+
+/* Other weights, a larger cache: no graph of before is used. What graphs held is given
+ * back with the cache. */
+static void graphs_end_with_what_they_read(void **state)
+{
+    const struct sr1__sampling how = {1, 0, 1};
+    struct bed plain, b;
+    int64_t live[3];
+
+    (void)state;
+    eager = 1;
+    open_bed(&plain, "qwen3-bias");
+    eager = 0;
+    open_bed(&b, "qwen3-bias");
+    for (int round = 0; round < 3; round++) {
+        change_weights(b.model, b.d, 0);
+        change_weights(plain.model, plain.d, 0);
+        for (int t = 0; t < 20; t++) {
+            if (t == 10) {
+                prefill_bed(&b, 300);
+                prefill_bed(&plain, 300);
+            }
+            step_bed(&b, ROWS, &how);
+            step_bed(&plain, ROWS, &how);
+            assert_memory_equal(b.ids, plain.ids, sizeof b.ids);
+        }
+        sr1__decoder_reset(b.d);
+        sr1__decoder_reset(plain.d);
+        live[round] = counted().live_bytes;
+    }
+    assert_int_equal(live[1], live[0]);
+    assert_int_equal(live[2], live[0]);
+    close_bed(&b);
+    close_bed(&plain);
+}
+
+/* ---- ahead ---- */
+
+/* The feed behind a draw finds its pass under way. */
+static void a_feed_of_what_was_drawn_launches_nothing(void **state)
+{
+    const struct sr1__sampling how = {1, 0, 1};
+    struct sr1__decode_input feeds[ROWS];
+    const int32_t rows[ROWS] = {0, 1, 2, 3};
+    struct sr1__decoder_stats before, after;
+    struct bed b;
+
+    (void)state;
+    open_bed(&b, "qwen3-tied");
+    step_bed(&b, ROWS, &how);
+    for (int32_t i = 0; i < ROWS; i++)
+        feeds[i] = (struct sr1__decode_input){i, &b.ids[i], 1};
+    sr1__decoder_stats(b.d, &before);
+    accelerator_reset();
+    OK(sr1__decoder_decode(b.d, feeds, ROWS));
+    assert_int_equal(counted().kernels + counted().to_device + counted().to_host, 0);
+    sr1__decoder_stats(b.d, &after);
+    assert_int_equal(after.forwards, before.forwards + 1);
+    assert_int_equal(after.tokens_fed, before.tokens_fed + ROWS);
+    assert_int_equal(sr1__decoder_length(b.d, 3), 2);
+    accelerator_reset();
+    OK(sr1__decoder_sample(b.d, rows, ROWS, &how, b.rngs, b.ids, NULL, NULL));
+    assert_int_equal(counted().waits, 1);
+    close_bed(&b);
+}
+
+/* Whatever follows a draw, on any rows: another token, several, none, a second draw, the
+ * end of a row, a copy of it. Nothing of what was read ahead shows. */
+static void play(const char *device, int32_t seen[][ROWS], size_t n)
+{
+    const struct sr1__sampling how = {1, 0, 1};
+    struct sr1__rng choose, streams[ROWS], *rngs[ROWS];
+    sr1_model *m = open_model("qwen3-tied", device);
+    struct sr1__decoder *d = new_decoder(m, ROWS, 300);
+    int32_t known[ROWS] = {0};
+
+    sr1__rng_seed(&choose, 11, 1);
+    for (size_t i = 0; i < ROWS; i++)
+        sr1__rng_seed(&streams[i], 5, i);
+    for (size_t t = 0; t < n; t++) {
+        struct sr1__decode_input feeds[ROWS];
+        int32_t ids[ROWS][3], rows[ROWS], drawn[ROWS];
+        size_t n_feeds = 0, n_rows = 0;
+
+        for (int32_t i = 0; i < ROWS; i++) {
+            uint64_t what = sr1__rng_below(&choose, 12);
+            size_t n_ids = what < 8 ? 1 : what < 10 ? 3 : 0;
+
+            if (what == 11 && known[i]) { /* ends, or goes on as a copy of another */
+                int32_t from = (i + 1) % ROWS;
+
+                sr1__decoder_clear(d, i);
+                known[i] = t % 2 && known[from];
+                if (known[i])
+                    OK(sr1__decoder_fork(d, from, &i, 1));
+                continue;
+            }
+            if (sr1__decoder_length(d, i) > 290)
+                sr1__decoder_clear(d, i);
+            for (size_t k = 0; k < n_ids; k++)
+                ids[i][k] = (int32_t)(sr1__rng_below(&choose, VOCAB));
+            if (what < 6 && t > 0 && seen[t - 1][i] >= 0)
+                ids[i][0] = seen[t - 1][i];
+            if (n_ids == 0)
+                continue;
+            feeds[n_feeds++] = (struct sr1__decode_input){i, ids[i], n_ids};
+            known[i] = 1;
+        }
+        OK(sr1__decoder_decode(d, feeds, n_feeds));
+        for (int32_t i = 0; i < ROWS; i++) {
+            seen[t][i] = -1;
+            if (known[i] && sr1__rng_below(&choose, 4)) {
+                rngs[n_rows] = &streams[i];
+                rows[n_rows++] = i;
+            }
+        }
+        OK(sr1__decoder_sample(d, rows, n_rows, &how, rngs, drawn, NULL, NULL));
+        for (size_t i = 0; i < n_rows; i++)
+            seen[t][rows[i]] = drawn[i];
+    }
+    sr1__decoder_free(d);
+    sr1_model_free(m);
+}
+
+#define PLAYED 200
+
+static void nothing_read_ahead_shows(void **state)
+{
+    static int32_t here[PLAYED][ROWS], there[PLAYED][ROWS];
+
+    (void)state;
+    play("cpu", here, PLAYED);
+    for (eager = 0; eager < 2; eager++) {
+        play("sim", there, PLAYED);
+        assert_memory_equal(here, there, sizeof here);
+    }
+    eager = 0;
+}
+
+/* Ids of the caller's are checked before a graph reads them. */
+static void an_id_that_is_none_is_refused(void **state)
+{
+    const struct sr1__sampling how = {1, 0, 1};
+    const int32_t none = VOCAB;
+    struct bed b;
+
+    (void)state;
+    open_bed(&b, "qwen3-tied");
+    for (int t = 0; t < 4; t++)
+        step_bed(&b, ROWS, &how);
+    assert_int_equal(
+        sr1__decoder_decode(b.d, &(struct sr1__decode_input){0, &none, 1}, 1),
+        SR1_E_INVALID);
+    assert_non_null(strstr(sr1_last_error(), "id 128 is not in [0, 128)"));
+    step_bed(&b, ROWS, &how);
+    close_bed(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -390,8 +753,17 @@ int main(void)
         cmocka_unit_test(rows_move_down_when_few_are_left),
         cmocka_unit_test(a_step_copies_up_twice_and_back_once),
         cmocka_unit_test(a_step_takes_no_memory),
+        cmocka_unit_test(a_cache_grows_layer_by_layer),
         cmocka_unit_test(a_layer_is_few_kernels),
         cmocka_unit_test(a_score_reads_back_once),
+        cmocka_unit_test(a_step_is_replayable),
+        cmocka_unit_test(captured_steps_are_the_plain_ones),
+        cmocka_unit_test(steps_go_on_without_graphs),
+        cmocka_unit_test(a_kernel_that_cannot_be_captured),
+        cmocka_unit_test(graphs_end_with_what_they_read),
+        cmocka_unit_test(a_feed_of_what_was_drawn_launches_nothing),
+        cmocka_unit_test(nothing_read_ahead_shows),
+        cmocka_unit_test(an_id_that_is_none_is_refused),
     };
 
     return cmocka_run_group_tests_name("decode", tests, NULL, NULL);

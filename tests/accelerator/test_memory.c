@@ -43,23 +43,33 @@ static int make(void **state)
 
 /* ---- what a step works on ---- */
 
-/* Of all tokens that the limits allow. */
-static sr1_trajectory *make_trajectory(int32_t i)
+static sr1_trajectory *make_long(int32_t i, int32_t n_prompt, int32_t length)
 {
     struct sr1__trajectory_builder *b = NULL;
     int32_t prompt[PROMPT];
     sr1_trajectory *t = NULL;
 
-    for (int32_t k = 0; k < PROMPT; k++)
+    for (int32_t k = 0; k < n_prompt; k++)
         prompt[k] = k % 300;
     OK(sr1__trajectory_builder_new(&b, "q", 1, "q", i % 4));
-    OK(sr1__trajectory_builder_prompt(b, prompt, PROMPT));
-    for (int32_t k = PROMPT; k < LENGTH; k++)
+    OK(sr1__trajectory_builder_prompt(b, prompt, (size_t)n_prompt));
+    for (int32_t k = n_prompt; k < length; k++)
         OK(sr1__trajectory_builder_policy(b, (7 * k + i) % 300, -1.0f, 0, "x", 1));
     OK(sr1__trajectory_builder_finish(b, SR1_STOP_EOS, NULL, 0, &t));
     OK(sr1_trajectory_set_reward(t, i % 3));
     OK(sr1_trajectory_set_advantage(t, i % 3 - 1.0));
     return t;
+}
+
+/* Of all tokens that the limits allow. */
+static sr1_trajectory *make_trajectory(int32_t i)
+{
+    return make_long(i, PROMPT, LENGTH);
+}
+
+static sr1_trajectory *make_short_trajectory(int32_t i)
+{
+    return make_long(2 * i, 4, 8);
 }
 
 static void set_returns(sr1_trajectory *t)
@@ -104,18 +114,20 @@ static double planned_peak(const sr1_plan *p, const char *phase)
     return (double)sr1_plan_peak(p, phase);
 }
 
-/* A question of about as many tokens as prompts may have. */
+/* Questions of about as many tokens as prompts may have, more than are decoded at once:
+ * prompts are read beside a whole cache. */
 static void roll_out(sr1_trainer *tr)
 {
     sr1_rollout_options o = {.struct_size = sizeof o, .group_size = 4, .seed = 5};
-    sr1_trajectory *t[TRAJECTORIES];
-    sr1_query q[2];
+    sr1_trajectory *t[2 * TRAJECTORIES];
+    sr1_query q[4];
 
-    for (size_t i = 0; i < 2; i++)
-        q[i] = tiny_query(i ? "What is in Rome? The tower stands in Paris. Rome is old."
-                            : "Where is the tower? What is in Rome? Rome is old. Paris.");
-    OK(sr1_rollout_generate(sr1_trainer_rollout(tr), q, 2, &o, t));
-    tiny_free_all(t, TRAJECTORIES);
+    for (size_t i = 0; i < 4; i++)
+        q[i] = tiny_query(
+            i % 2 ? "What is in Rome? The tower stands in Paris. Rome is old."
+                  : "Where is the tower? What is in Rome? Rome is old. Paris.");
+    OK(sr1_rollout_generate(sr1_trainer_rollout(tr), q, 4, &o, t));
+    tiny_free_all(t, 2 * TRAJECTORIES);
 }
 
 static double update(sr1_trainer *tr)
@@ -202,6 +214,11 @@ CASE(entropies, 0, "tied", "dtype=bf16", "entropy_coef=0.01", "logit_chunk=256")
 CASE(reference_of_another_type, 0, "tied", "dtype=bf16", "reference_dtype=fp32",
      "lora_rank=4")
 
+CASE(int8_reference, 0, "untied", "dtype=bf16", "reference_quantization=int8")
+CASE(int8_reference_of_fp32, 0, "tied", "dtype=fp32", "reference_quantization=int8")
+CASE(int8_reference_on_the_host, 0, "untied", "dtype=bf16", "reference_offload=true",
+     "reference_quantization=int8")
+
 CASE(optimizer_on_the_host, 0, "tied", "dtype=bf16", "optimizer_offload=true")
 CASE(all_on_the_host, 0, "untied", "dtype=bf16", "optimizer_offload=true",
      "reference_offload=true", "gradient_checkpointing=true")
@@ -210,13 +227,9 @@ CASE(ppo_on_the_host, 0, "untied", "dtype=fp32", "advantage=gae",
 
 /* ---- to the bit ---- */
 
-/* Weights and the optimizer's tensors after two updates; *static_bytes stay on the
- * device. */
-static void train_twice(sr1_trainer *tr, struct sr1__buf *out, int64_t *static_bytes)
+/* Weights and the optimizer's tensors. */
+static void add_numbers(const sr1_trainer *tr, struct sr1__buf *out)
 {
-    (void)update(tr);
-    (void)update(tr);
-    *static_bytes = count_live();
     for (size_t i = 0;
          i < tr->model->n_params + sr1__optimizer_state_count(tr->policy.optimizer);
          i++) {
@@ -234,6 +247,15 @@ static void train_twice(sr1_trainer *tr, struct sr1__buf *out, int64_t *static_b
         sr1__buf_add(out, v, n * sizeof *v);
         free(v);
     }
+}
+
+/* After two updates; *static_bytes stay on the device. */
+static void train_twice(sr1_trainer *tr, struct sr1__buf *out, int64_t *static_bytes)
+{
+    (void)update(tr);
+    (void)update(tr);
+    *static_bytes = count_live();
+    add_numbers(tr, out);
 }
 
 static void compare_bits(const char *dtype, const char *offload, double *saved,
@@ -286,7 +308,188 @@ static void the_host_gives_the_same_bits(void **state)
     }
 }
 
+/* ---- one micro-batch ---- */
+
+/* A step of few tokens, whose peak is its gradients; *parameters of the model. */
+static double peak_of_small_step(const char *tokens, double *planned, double *parameters)
+{
+    sr1_config *c =
+        tiny_config("untied", "environment=none", "dtype=bf16", "max_prompt_tokens=4",
+                    "max_tokens=4", "group_size=2", "batch_size=1", "kl_reference=frozen",
+                    "update_times=1", "logit_chunk=8", tokens, NULL);
+    int64_t before = count_live(), start;
+    sr1_trajectory *t[2];
+    sr1_trainer *tr = NULL;
+    sr1_plan *p = NULL;
+    double peak;
+
+    OK(sr1_plan_new(&p, c, 1));
+    OK(sr1_trainer_new(&tr, c, NULL));
+    for (int32_t i = 0; i < 2; i++)
+        t[i] = make_short_trajectory(i);
+    start = count_live();
+    accelerator_reset();
+    OK(sr1_trainer_update(tr, t, 2, NULL));
+    peak = (double)(count_peak() - start);
+    *planned = planned_peak(p, "update");
+    *parameters = (double)sr1_model_info(tr->model, SR1_MODEL_PARAMETERS);
+    compare("update", *planned, (double)(count_peak() - before));
+    tiny_free_all(t, 2);
+    sr1_trainer_free(tr);
+    sr1_plan_free(p);
+    sr1_config_free(c);
+    return peak;
+}
+
+/* Without fp32 sums beside it, which two have. */
+static void one_micro_batch_has_one_gradient(void **state)
+{
+    double planned[2], n, one, two;
+
+    (void)state;
+    one = peak_of_small_step("micro_batch_tokens=16", &planned[0], &n);
+    two = peak_of_small_step("micro_batch_tokens=8", &planned[1], &n);
+    print_message("  bytes for a parameter: %.2f with one, %.2f with two\n", one / n,
+                  two / n);
+    assert_true(one < 3.5 * n); /* gradients of 2, and pieces */
+    assert_true(two - one > 2.5 * n && planned[1] - planned[0] > 2.5 * n);
+}
+
+/* ---- memory that ends ---- */
+
+static void train_within(const char *dtype, int64_t room, struct sr1__buf *bits,
+                         double *batches)
+{
+    sr1_config *c = tiny_config("untied", "environment=none", "max_prompt_tokens=64",
+                                "max_tokens=192", "micro_batch_tokens=4096", dtype,
+                                "kl_reference=frozen", "beta=0.05", "update_times=1",
+                                "logit_chunk=64", "advantage_std=false", NULL);
+    sr1_trajectory *t[TRAJECTORIES];
+    sr1_step_report r = {.struct_size = sizeof r};
+    sr1_trainer *tr = NULL;
+
+    OK(sr1_trainer_new(&tr, c, NULL));
+    for (int32_t i = 0; i < TRAJECTORIES; i++)
+        t[i] = make_trajectory(i);
+    accelerator_limit(room ? count_live() + room : 0);
+    OK(sr1_trainer_update(tr, t, TRAJECTORIES, &r));
+    accelerator_limit(0);
+    OK(sr1_step_metric(&r, "training/micro_batches", batches));
+    add_numbers(tr, bits);
+    tiny_free_all(t, TRAJECTORIES);
+    sr1_trainer_free(tr);
+    sr1_config_free(c);
+}
+
+/* A device that is too small for one micro-batch takes several, to the same weights. */
+static void a_full_device_cuts_micro_batches(void **state)
+{
+    struct sr1__buf bits[2] = {{0}};
+    double batches[2], gap = 0;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        sr1__buf_init(&bits[i], 0);
+        train_within("dtype=fp32", i ? (int64_t)30e6 : 0, &bits[i], &batches[i]);
+    }
+    assert_true(batches[0] == 1 && batches[1] > 1);
+    assert_int_equal(bits[0].len, bits[1].len);
+    for (size_t i = 0; i < bits[0].len / sizeof(float); i++)
+        gap = fmax(gap, fabs((double)((const float *)(const void *)bits[0].data)[i] -
+                             ((const float *)(const void *)bits[1].data)[i]));
+    print_message("  %.0f micro-batches, at most %.2g from those of one\n", batches[1],
+                  gap);
+    assert_true(gap < 1e-5);
+    sr1__buf_free(&bits[0]);
+    sr1__buf_free(&bits[1]);
+}
+
+/* ---- keys that the plan chooses ---- */
+
+static void chosen_keys_fit(void **state)
+{
+    sr1_config *c = tiny_config("tied", "environment=none", "dtype=bf16",
+                                "max_prompt_tokens=64", "max_tokens=192", "group_size=4",
+                                "batch_size=2", "kl_reference=frozen", "update_times=1",
+                                "micro_batch_tokens=0", "max_rows=0", NULL);
+    static const double rooms[] = {120e6, 60e6, 30e6};
+    int64_t chosen[4] = {0}, before = count_live();
+    sr1_run_plan plan = {.struct_size = sizeof plan};
+    sr1_trainer *tr = NULL;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        accelerator_limit(before + (int64_t)rooms[i]);
+        OK(sr1_trainer_new(&tr, c, NULL));
+        OK(sr1_trainer_plan(tr, &plan));
+        print_message("  %.0f MB: %d tokens, %d rows\n", rooms[i] / 1e6,
+                      (int)plan.chosen_micro_batch_tokens, (int)plan.chosen_max_rows);
+        assert_int_equal(plan.chosen_micro_batch_tokens, tr->set.micro_batch_tokens);
+        assert_int_equal(plan.chosen_max_rows,
+                         sr1__config_int(sr1_trainer_config(tr), "max_rows"));
+        chosen[i] = plan.chosen_micro_batch_tokens + 100000 * plan.chosen_max_rows;
+        assert_true(i == 0 || chosen[i] < chosen[i - 1]);
+        roll_out(tr);
+        (void)update(tr); /* within the limit, or it fails */
+        sr1_trainer_free(tr);
+    }
+    accelerator_limit(before + (int64_t)4e6);
+    REFUSED(sr1_trainer_new(&tr, c, NULL), SR1_E_DEVICE_NOMEM,
+            "micro_batch_tokens 0: nothing fits; with 256 the run takes");
+    accelerator_limit(0);
+    sr1_config_free(c);
+}
+
+/* A run that goes on keeps what was chosen, whatever is free then. */
+static void chosen_keys_are_kept(void **state)
+{
+    int64_t before = count_live();
+    sr1_run_plan plan = {.struct_size = sizeof plan};
+    sr1_trainer *tr;
+    int64_t tokens;
+    char *text;
+    size_t n;
+
+    (void)state;
+    accelerator_limit(before + (int64_t)40e6);
+    tr = open_trainer(RUN("chosen", "micro_batch_tokens=0", "max_rows=0"));
+    tokens = tr->set.micro_batch_tokens;
+    run_until(tr, 3);
+    sr1_trainer_free(tr);
+    text = slurp("chosen", "run.json", &n);
+    assert_non_null(strstr(text, "\"chosen\""));
+    assert_non_null(strstr(text, "\"micro_batch_tokens\""));
+    sr1__free(text);
+    accelerator_limit(0);
+    OK(sr1_trainer_resume(&tr, scratch_path("chosen"), NULL));
+    assert_int_equal(tr->set.micro_batch_tokens, tokens);
+    OK(sr1_trainer_plan(tr, &plan));
+    assert_int_equal(plan.chosen_micro_batch_tokens, 0);
+    sr1_trainer_free(tr);
+}
+
 /* ---- a run ---- */
+
+/* The int8 reference is made anew from the same weights, here or on the host. */
+static void int8_references_go_on_to_the_bit(void **state)
+{
+    const char *const pairs[] = {"reference_offload=true"};
+    sr1_resume_options o = {.struct_size = sizeof o, .pairs = pairs, .n_pairs = 1};
+    sr1_trainer *tr = open_trainer(
+        RUN("int8-cut", "dtype=bf16", "beta=0.05", "reference_quantization=int8"));
+
+    (void)state;
+    assert_true(tr->references[0]->quantized);
+    run_whole(RUN("int8", "dtype=bf16", "beta=0.05", "reference_quantization=int8"));
+    run_until(tr, 3);
+    sr1_trainer_free(tr);
+    OK(sr1_trainer_resume(&tr, scratch_path("int8-cut"), &o));
+    assert_true(tr->host_reference->quantized);
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+    same_file("int8", "int8-cut", "model/model.safetensors");
+    same_file("int8", "int8-cut", "checkpoints/step-6/optimizer/model.safetensors");
+}
 
 /* A checkpoint of either goes on as the other. */
 static void runs_go_on_from_the_host_and_back(void **state)
@@ -327,10 +530,18 @@ int main(void)
         cmocka_unit_test(ppo_fp32_checkpointed),
         cmocka_unit_test(entropies),
         cmocka_unit_test(reference_of_another_type),
+        cmocka_unit_test(int8_reference),
+        cmocka_unit_test(int8_reference_of_fp32),
+        cmocka_unit_test(int8_reference_on_the_host),
         cmocka_unit_test(optimizer_on_the_host),
         cmocka_unit_test(all_on_the_host),
         cmocka_unit_test(ppo_on_the_host),
         cmocka_unit_test(the_host_gives_the_same_bits),
+        cmocka_unit_test(one_micro_batch_has_one_gradient),
+        cmocka_unit_test(a_full_device_cuts_micro_batches),
+        cmocka_unit_test(chosen_keys_fit),
+        cmocka_unit_test(chosen_keys_are_kept),
+        cmocka_unit_test(int8_references_go_on_to_the_bit),
         cmocka_unit_test(runs_go_on_from_the_host_and_back),
         cmocka_unit_test(tiny_nothing_leaks),
     };

@@ -45,13 +45,10 @@ static inline int bench_number(const char *const *words, const char *name, int o
 /* Fixed lengths and nothing to search, then the words. */
 static inline sr1_status bench_config(sr1_config **out, const char *const *words)
 {
-    static const char *const base[] = {"device=cpu",
-                                       "environment=none",
-                                       "search_engine=none",
-                                       "prompt_template=none",
-                                       "rewards=format",
-                                       "update_times=1",
-                                       "max_prompt_tokens=4096"};
+    static const char *const base[] = {"device=cpu",           "environment=none",
+                                       "search_engine=none",   "prompt_template=none",
+                                       "chat_template=chatml", "rewards=format",
+                                       "update_times=1",       "max_prompt_tokens=4096"};
     sr1_config *c = NULL;
     sr1_status st = sr1_config_new(&c);
 

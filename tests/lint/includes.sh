@@ -1,7 +1,7 @@
 #!/bin/sh
 # A module includes only itself and modules above it in the lists of lib/meson.build, and the
 # modules of a room stand together there. Torch's own headers stay within the C++ of
-# lib/tensor/torch, lib/retrieval/faiss and lib/cuda. Tools and examples stand on the public
+# lib/tensor/torch, lib/retrieval/faiss and lib/tensor/cuda. Tools and examples stand on the public
 # headers only.
 . "$(dirname "$0")/common.sh"
 
@@ -37,8 +37,8 @@ grep -nE '^[[:space:]]*#[[:space:]]*include' $(c_files lib) /dev/null |
         else if ($3 ~ /"/ && target ~ /\// && (module in rank) && rank[from] > rank[module])
             print $1 ":" $2 ": " module " stands above " from " and may not include it"
         if (target ~ /^(ATen|c10|torch|faiss|cuda)/ && $3 ~ /</ &&
-            module !~ /^(tensor\/torch|retrieval\/faiss|cuda)$/)
-            print $1 ":" $2 ": only lib/tensor/torch, lib/retrieval/faiss and lib/cuda include <" target ">"
+            module !~ /^(tensor\/torch|retrieval\/faiss|tensor\/cuda)$/)
+            print $1 ":" $2 ": only lib/tensor/torch, lib/retrieval/faiss and lib/tensor/cuda include <" target ">"
     }' | report include-order
 
 modules=$(echo "$order" | tr -s ' \n' '||' | sed 's/^|//; s/|$//')

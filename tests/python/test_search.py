@@ -353,3 +353,11 @@ def test_an_answer_is_freed_when_a_callback_raised(monkeypatch):
         with pytest.raises(Mine):
             environment.answer("x")
     assert len(freed) == 1 and freed[0][0].value
+
+
+def test_answers_that_are_mappings():
+    one = PythonSearch(lambda queries, top_k: [{"contents": "a b"} for _ in queries])
+    assert [hit.contents for hit in one.search("q", 3)] == ["a b"]
+    wrong = PythonSearch(lambda queries, top_k: {"q": "a"})
+    with pytest.raises(errors.Error, match="not a dict"):
+        wrong.search("q", 3)

@@ -65,22 +65,45 @@ static int is_same_file(const char *a, const char *b)
            stat_parent(b, &y) && is_same_inode(&x, &y);
 }
 
-static sr1_status check_inputs(const char *path, const char *const *inputs, size_t n)
+/* Does what is at path lie in the folder, however deep? */
+static int is_inside(const char *path, const char *folder)
+{
+    char *inner = realpath(path, NULL), *outer = realpath(folder, NULL);
+    size_t n = outer ? strlen(outer) : 0;
+    int yes = inner && outer && strncmp(inner, outer, n) == 0 &&
+              (inner[n] == '/' || inner[n] == '\0' || strcmp(outer, "/") == 0);
+
+    free(inner);
+    free(outer);
+    return yes;
+}
+
+/* what: "file" or "folder" */
+static sr1_status check_inputs(const char *path, const char *what,
+                               const char *const *inputs, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (!inputs[i] || !is_same_file(path, inputs[i]))
+        if (!inputs[i] || !*inputs[i])
+            continue;
+        if (!is_same_file(path, inputs[i]) && is_inside(path, inputs[i]))
+            return refuse_output_path(
+                SR1_E_INVALID,
+                "cannot replace %.2000s: it lies in %.2000s, which this command reads; "
+                "name another %s",
+                path, inputs[i], what);
+        if (!is_same_file(path, inputs[i]))
             continue;
         if (strcmp(path, inputs[i]) == 0)
             return refuse_output_path(
                 SR1_E_INVALID,
                 "cannot write %.4000s: this command reads or writes it "
-                "already; name another file",
-                path);
+                "already; name another %s",
+                path, what);
         return refuse_output_path(
             SR1_E_INVALID,
             "cannot write %.2000s: it is the same file as %.2000s, which this "
-            "command reads or writes already; name another file",
-            path, inputs[i]);
+            "command reads or writes already; name another %s",
+            path, inputs[i], what);
     }
     return SR1_OK;
 }
@@ -123,7 +146,7 @@ sr1_status output_check(const struct output *o, const char *const *inputs, size_
                         int force)
 {
     struct stat st;
-    sr1_status status = o->path ? check_inputs(o->path, inputs, n) : SR1_OK;
+    sr1_status status = o->path ? check_inputs(o->path, "file", inputs, n) : SR1_OK;
 
     if (!o->path || status != SR1_OK)
         return status;
@@ -145,9 +168,15 @@ static int holds_files(const char *folder)
     return found;
 }
 
-sr1_status output_check_folder(const char *folder, int force)
+sr1_status output_check_folder(const char *folder, const char *const *inputs, size_t n,
+                               int force)
 {
     struct stat st;
+    sr1_status status =
+        holds_files(folder) ? check_inputs(folder, "folder", inputs, n) : SR1_OK;
+
+    if (status != SR1_OK)
+        return status;
 
     if (stat(folder, &st) == 0 && !S_ISDIR(st.st_mode))
         return refuse_output_path(SR1_E_INVALID, "%.4000s is not a folder: name another",

@@ -20,13 +20,15 @@ struct output {
     int streams; /* written in place: a pipe or a device will do */
 };
 
-/* Refuse what would be lost; the text names file, reason and remedy. inputs[n] are what
- * the command reads, and its other outputs; NULL ones are passed over. */
+/* Refuse what would be lost; the text names file, reason and remedy. inputs[n] are the
+ * files and folders that the command reads, and its other outputs; NULL and "" are passed
+ * over. What lies in a folder that is read is not replaced either. */
 sr1_status output_check(const struct output *o, const char *const *inputs, size_t n,
                         int force);
 
 /* The same for a folder that is to be written into. */
-sr1_status output_check_folder(const char *folder, int force);
+sr1_status output_check_folder(const char *folder, const char *const *inputs, size_t n,
+                               int force);
 
 /* Does the file begin with these bytes? */
 int begins_with(const char *path, const void *bytes, size_t n);

@@ -172,6 +172,22 @@ sr1_status policy_config(sr1_config **out, const char *path, const char *const *
     return SR1_OK;
 }
 
+size_t policy_paths(const sr1_config *c, const char **paths)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < sr1_config_key_count() && n < POLICY_PATHS; i++) {
+        sr1_config_key_info k = {.struct_size = sizeof(k)};
+        const char *path = "";
+
+        if (sr1_config_key_describe(i, &k) == SR1_OK && k.type == SR1_CONFIG_PATH &&
+            strcmp(k.name, "out") != 0 &&
+            sr1_config_get_str(c, k.name, &path) == SR1_OK && *path)
+            paths[n++] = path;
+    }
+    return n;
+}
+
 void policy_warn_of_sampling(int sample, const char *const *pairs, size_t n)
 {
     static const char *const keys[] = {"temperature", "top_p", "top_k"};

@@ -16,6 +16,11 @@ void policy_passive_waiting(char **argv);
 sr1_status policy_config(sr1_config **out, const char *path, const char *const *pairs,
                          size_t n);
 
+/* The files and folders that a configuration names, at most POLICY_PATHS; borrowed from
+ * it. Returns how many there are. */
+#define POLICY_PATHS 64
+size_t policy_paths(const sr1_config *c, const char **paths);
+
 /* Keys of sampling among key=value words do nothing unless it samples: say so. */
 void policy_warn_of_sampling(int sample, const char *const *pairs, size_t n);
 

@@ -117,10 +117,27 @@ static void print_data(const struct view *v, const sr1_run_plan *p, const sr1_co
     print_line(line);
 }
 
+/* Keys that were left to the plan of memory. */
+static void print_chosen(const sr1_run_plan *p)
+{
+    char line[128];
+    int n = snprintf(line, sizeof(line), "chosen ");
+
+    if (p->chosen_micro_batch_tokens > 0)
+        n += snprintf(line + n, sizeof(line) - (size_t)n, " micro_batch_tokens=%lld",
+                      (long long)p->chosen_micro_batch_tokens);
+    if (p->chosen_max_rows > 0)
+        snprintf(line + n, sizeof(line) - (size_t)n, " max_rows=%lld",
+                 (long long)p->chosen_max_rows);
+    print_line(line);
+}
+
 static void print_plan(const struct view *v, const sr1_run_plan *p)
 {
     char line[512], checkpoint[16], disk[16];
 
+    if (p->chosen_micro_batch_tokens > 0 || p->chosen_max_rows > 0)
+        print_chosen(p);
     short_number((double)p->checkpoint_bytes, checkpoint);
     short_number((double)p->disk_bytes, disk);
     snprintf(line, sizeof(line),

@@ -625,6 +625,8 @@ FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     # ext/run_info.h
     "sr1_trainer_plan": (STATUS, TRAINER, POINTER(RunPlan)),
     "sr1_trainer_steps_saved": (c_int64, TRAINER),
+    "sr1_trainer_rank": (c_int32, TRAINER),
+    "sr1_trainer_world_size": (c_int32, TRAINER),
     "sr1_alarm_name": (c_char_p, c_size_t),
     "sr1_alarm_text": (c_char_p, c_size_t),
     # ext/sandbox.h

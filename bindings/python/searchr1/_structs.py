@@ -1139,6 +1139,8 @@ class RunPlan(Sized):
         ("memory_bytes", c_int64),
         ("trained", c_int64),
         ("reached_exact_match", c_double),
+        ("chosen_micro_batch_tokens", c_int64),
+        ("chosen_max_rows", c_int64),
     ]
 
 

@@ -561,6 +561,11 @@ def _answer(
     function: SearchFunction, queries: List[bytes], top_k: int, sink: int
 ) -> None:
     answers = function([decode(query) for query in queries], top_k)
+    if isinstance(answers, (str, Mapping)):
+        raise TypeError(
+            f"a search returns a list with one answer for each query, not a "
+            f"{type(answers).__name__}"
+        )
     if len(answers) != len(queries):
         raise ValueError(f"{len(answers)} answers were given to {len(queries)} queries")
     for i, answer in enumerate(answers):
@@ -570,7 +575,8 @@ def _answer(
             )
             lib.sr1_search_sink_status(sink, i, status, _message(answer))
             continue
-        hits = [answer] if isinstance(answer, (str, Hit)) else answer or ()
+        single = isinstance(answer, (str, Hit, Mapping)) and bool(answer)
+        hits = [answer] if single else answer or ()
         for k, hit in enumerate(hits):
             _give(sink, i, k, hit)
 

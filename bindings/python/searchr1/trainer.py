@@ -79,6 +79,8 @@ class RunPlan:
     memory_bytes: int  # taken now: on the device, or by the process on the CPU
     trained: int  # numbers that are trained: an adapter's, else all parameters
     reached_exact_match: float  # by which stop_at_exact_match ended the run; 0: it did not
+    chosen_micro_batch_tokens: int  # by the plan, where the key is 0; else 0
+    chosen_max_rows: int  # likewise
 
 
 @dataclass(frozen=True)
@@ -282,6 +284,16 @@ class Trainer(Handle):
     def steps_saved(self) -> int:
         """The step of the run's newest checkpoint; -1 while it has none."""
         return int(lib.sr1_trainer_steps_saved(self))
+
+    @property
+    def rank(self) -> int:
+        """The number of this process among those of its job; 0 for one process."""
+        return int(lib.sr1_trainer_rank(self))
+
+    @property
+    def world_size(self) -> int:
+        """Processes of the job; 1 where no launcher started several."""
+        return int(lib.sr1_trainer_world_size(self))
 
     @property
     def plan(self) -> RunPlan:

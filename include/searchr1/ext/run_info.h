@@ -35,6 +35,9 @@ typedef struct sr1_run_plan {
     int64_t trained; /* numbers that are trained: an adapter's, else all parameters */
     /* By which stop_at_exact_match ended the run at its last step; 0: it did not */
     double reached_exact_match;
+    /* Values of these keys, where the configuration left them to the plan (0); else 0 */
+    int64_t chosen_micro_batch_tokens;
+    int64_t chosen_max_rows;
 } sr1_run_plan;
 
 /* Fill *out (struct_size set) with what sr1_trainer_run is going to do. Nothing is
@@ -44,6 +47,14 @@ SR1_API sr1_status sr1_trainer_plan(const sr1_trainer *trainer, sr1_run_plan *ou
 /* Return the step of the newest checkpoint of the run, from which it would resume; -1 if
  * it has none. */
 SR1_API int64_t sr1_trainer_steps_saved(const sr1_trainer *trainer);
+
+/* Return the number of this process among those of its job, from 0; 0 where no launcher
+ * started several (docs/scale.md). All of them make the same calls of the trainer; rank 0
+ * alone writes the run's folder. */
+SR1_API int32_t sr1_trainer_rank(const sr1_trainer *trainer);
+
+/* Return the number of processes of the job; 1 where no launcher started several. */
+SR1_API int32_t sr1_trainer_world_size(const sr1_trainer *trainer);
 
 /* Return the name of alarm i, NULL past the last; the metrics have it as
  * health/alarm_NAME. Static. */

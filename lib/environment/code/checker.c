@@ -1,12 +1,11 @@
-/* environment/code/checker.c - checkers: options, the queue of answers, and threads that
- * start on demand (checker_work.c has their work). */
+/* environment/code/checker.c - checkers: options, and answers that are handed to the
+ * threads of an executor (checker_work.c has their work). */
 #include "environment/code/checker.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/struct.h"
-#include "base/thread.h"
 #include "environment/code/tester.h"
 #include "environment/sandbox/sandbox_engine.h"
 
@@ -39,7 +38,7 @@ static sr1_status take_code(struct sr1_check *c, int32_t form, const char *text,
     return sr1__buf_finish(&b, "program", &c->code);
 }
 
-static sr1_status make_check(struct sr1_check *c, const struct sr1_checker *k,
+static sr1_status make_check(struct sr1_check *c, struct sr1_checker *k,
                              const sr1_problem *p, int32_t form, const char *text,
                              size_t len)
 {
@@ -47,7 +46,9 @@ static sr1_status make_check(struct sr1_check *c, const struct sr1_checker *k,
     pthread_mutex_init(&c->lock, NULL);
     atomic_init(&c->references, 1);
     sr1__buf_init(&c->key, 0);
+    c->checker = k;
     c->all_or_nothing = k->limits.all_or_nothing;
+    c->task = (struct sr1__task){.run = sr1__check_work, .arg = c};
     c->problem = p;
     c->problems = sr1_problems_retain(p->set);
     c->n_runs = p->style == SR1_CODE_STDIO ? k->limits.concurrency : 1;
@@ -58,32 +59,16 @@ static sr1_status make_check(struct sr1_check *c, const struct sr1_checker *k,
     return SR1_OK;
 }
 
-/* One more thread where all have work; that there is none is an error for the first. */
-static sr1_status ensure_thread(struct sr1_checker *k)
-{
-    int error;
-
-    if (k->n_idle > k->n_queued || k->n_threads == k->max_threads)
-        return SR1_OK;
-    error = sr1__thread_start(&k->threads[k->n_threads], sr1__checker_work, k);
-    k->n_threads += error == 0;
-    if (error != 0 && k->n_threads == 0)
-        return sr1__fail(SR1_E_LIMIT, "checker: the system refused a thread");
-    return SR1_OK;
-}
-
 static sr1_status queue_check(struct sr1_checker *k, struct sr1_check *c)
 {
     sr1_status status;
 
     pthread_mutex_lock(&k->lock);
-    status = ensure_thread(k);
+    status = sr1__executor_post(k->executor, &c->task);
     if (status == SR1_OK) {
         atomic_fetch_add(&c->references, 1);
-        *k->queue_end = c;
-        k->queue_end = &c->next;
-        k->n_queued++;
-        pthread_cond_signal(&k->work);
+        c->next = k->checks;
+        k->checks = c;
     }
     pthread_mutex_unlock(&k->lock);
     return status;
@@ -192,12 +177,13 @@ static sr1_status configure_checker(struct sr1_checker *k, sr1_sandbox *box,
         o->memory_limit > 0 ? o->memory_limit : sr1__sandbox_memory(box);
     k->limits.concurrency =
         (size_t)(o->concurrency > 0 ? o->concurrency : CONCURRENCY_DEFAULT);
-    k->max_threads = (size_t)(o->threads > 0 ? o->threads : THREADS_DEFAULT);
     k->keeps = o->cache_entries >= 0;
     k->limits.inside_allowed = o->judge != NULL && strcmp(o->judge, "any") == 0;
     k->box = sr1_sandbox_retain(box);
     SR1__TRY(sr1__tester_new(&k->limits.tester, box));
-    SR1__CALLOC(k->threads, k->max_threads, "checker");
+    SR1__TRY(sr1__executor_new(&k->executor, "checker",
+                               (size_t)(o->threads > 0 ? o->threads : THREADS_DEFAULT),
+                               0));
     if (!k->keeps)
         return SR1_OK;
     SR1__TRY(open_normaliser(k, o->python));
@@ -218,9 +204,7 @@ sr1_status sr1_checker_new(sr1_checker **out, sr1_sandbox *sandbox,
     SR1__CALLOC(k, 1, "checker");
     atomic_init(&k->references, 1);
     pthread_mutex_init(&k->lock, NULL);
-    pthread_cond_init(&k->work, NULL);
     sr1__cond_init(&k->ended);
-    k->queue_end = &k->queue;
     SR1__RETURN_NEW(out, k, configure_checker(k, sandbox, &o), sr1_checker_free);
 }
 
@@ -231,34 +215,27 @@ sr1_checker *sr1_checker_retain(sr1_checker *checker)
     return checker;
 }
 
-/* Threads end when the queue is empty: what is cancelled goes through it quickly. */
-static void stop_checker_threads(struct sr1_checker *k)
+/* What is cancelled goes through the queue quickly. */
+static void cancel_all_checks(struct sr1_checker *k)
 {
     pthread_mutex_lock(&k->lock);
-    k->stop = 1;
-    for (struct sr1_check *c = k->queue; c != NULL; c = c->next)
+    for (struct sr1_check *c = k->checks; c != NULL; c = c->next)
         sr1_check_cancel(c);
-    for (struct sr1_check *c = k->taken; c != NULL; c = c->next)
-        sr1_check_cancel(c);
-    pthread_cond_broadcast(&k->work);
     pthread_mutex_unlock(&k->lock);
-    for (size_t i = 0; i < k->n_threads; i++)
-        pthread_join(k->threads[i], NULL);
 }
 
 void sr1_checker_free(sr1_checker *checker)
 {
     if (checker == NULL || atomic_fetch_sub(&checker->references, 1) > 1)
         return;
-    stop_checker_threads(checker);
+    cancel_all_checks(checker);
+    sr1__executor_free(checker->executor);
     sr1__check_cache_free(checker->results);
     sr1__code_normaliser_free(checker->normaliser);
     sr1__tester_free(checker->limits.tester);
     sr1_sandbox_free(checker->box);
     pthread_cond_destroy(&checker->ended);
-    pthread_cond_destroy(&checker->work);
     pthread_mutex_destroy(&checker->lock);
-    sr1__free(checker->threads);
     sr1__free(checker);
 }
 

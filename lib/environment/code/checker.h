@@ -13,26 +13,18 @@ struct sr1_checker {
     struct sr1__check_limits limits;
     struct sr1__check_cache *results;
     struct sr1__code_normaliser *normaliser;
-    int32_t keeps;        /* 1: results are kept */
-    pthread_mutex_t lock; /* around all below */
-    pthread_cond_t work;  /* the queue has one, or stop is set */
-    pthread_cond_t ended; /* one that led has */
-    struct sr1_check *queue;
-    struct sr1_check **queue_end;
-    size_t n_queued;
-    struct sr1_check *taken; /* by threads, out of the queue */
-    pthread_t *threads;
-    size_t n_threads;
-    size_t n_idle;
-    size_t max_threads;
-    int stop;
+    int32_t keeps; /* 1: results are kept */
+    struct sr1__executor *executor;
+    pthread_mutex_t lock;     /* around all below */
+    pthread_cond_t ended;     /* one that led has */
+    struct sr1_check *checks; /* not yet done */
     sr1_checker_stats stats;
 };
 
 /* Give back a reference to a check. */
 void sr1__check_drop_ref(struct sr1_check *c);
 
-/* Body of a thread of a checker. */
-void *sr1__checker_work(void *checker);
+/* Look a check up or run it, and finish it; a task of the checker's executor. */
+void sr1__check_work(void *check);
 
 #endif

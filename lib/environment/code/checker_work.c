@@ -1,5 +1,5 @@
-/* environment/code/checker_work.c - the work of a checker's threads: take an answer, look
- * it up in the cache, run it, store the outcome.
+/* environment/code/checker_work.c - the work of a checker's threads: look an answer up in
+ * the cache, or run it and store the outcome.
  *
  * Of several equal answers that are checked at the same time one runs; the others wait
  * for its outcome. */
@@ -72,7 +72,7 @@ static int is_cancelled(struct sr1_check *c)
 /* An equal one that is run; NULL: none. Locked. */
 static struct sr1_check *leader_of(const struct sr1_checker *k, const struct sr1_check *c)
 {
-    struct sr1_check *other = k->taken;
+    struct sr1_check *other = k->checks;
 
     while (other != NULL && !(other->leads && same_key(other, c)))
         other = other->next;
@@ -178,7 +178,7 @@ static void finish_check(struct sr1_checker *k, struct sr1_check *c, int64_t pro
     struct sr1_check **at;
 
     pthread_mutex_lock(&k->lock);
-    for (at = &k->taken; *at != c;)
+    for (at = &k->checks; *at != c;)
         at = &(*at)->next;
     *at = c->next;
     k->stats.checks++;
@@ -195,39 +195,13 @@ static void finish_check(struct sr1_checker *k, struct sr1_check *c, int64_t pro
     sr1__check_drop_ref(c);
 }
 
-static struct sr1_check *next_check(struct sr1_checker *k)
+void sr1__check_work(void *arg)
 {
-    struct sr1_check *c;
+    struct sr1_check *c = arg;
+    int64_t programs = 0;
+    sr1_status status = find_or_run(c->checker, c, &programs);
 
-    pthread_mutex_lock(&k->lock);
-    k->n_idle++;
-    while (k->queue == NULL && !k->stop)
-        pthread_cond_wait(&k->work, &k->lock);
-    k->n_idle--;
-    c = k->queue;
-    if (c != NULL) {
-        k->queue = c->next;
-        k->queue_end = k->queue != NULL ? k->queue_end : &k->queue;
-        k->n_queued--;
-        c->next = k->taken;
-        k->taken = c;
-    }
-    pthread_mutex_unlock(&k->lock);
-    return c;
-}
-
-void *sr1__checker_work(void *arg)
-{
-    struct sr1_checker *k = arg;
-    struct sr1_check *c;
-
-    while ((c = next_check(k)) != NULL) {
-        int64_t programs = 0;
-        sr1_status status = find_or_run(k, c, &programs);
-
-        if (status != SR1_OK)
-            set_check_failure(c, status);
-        finish_check(k, c, programs);
-    }
-    return NULL;
+    if (status != SR1_OK)
+        set_check_failure(c, status);
+    finish_check(c->checker, c, programs);
 }

@@ -5,6 +5,7 @@
 #define SR1__CODE_CODE_CHECK_H
 
 #include "base/buf.h"
+#include "base/executor.h"
 #include "environment/code/problems.h"
 
 #include <pthread.h>
@@ -57,9 +58,12 @@ struct sr1_check {
     int32_t all_or_nothing;
     int32_t cached;
     double seconds;
-    struct sr1__buf key; /* of its results; the next two: of its checker, by its lock */
-    int leads;           /* it is run; equal ones wait */
-    struct sr1_check *next;
+    struct sr1_checker *checker;
+    struct sr1__task task;
+    struct sr1__buf
+        key;   /* of its results; set by its thread, which then leads or waits */
+    int leads; /* it is run; equal ones wait; under the checker's lock */
+    struct sr1_check *next; /* of the checker's, under its lock */
 };
 
 struct sr1__tester;

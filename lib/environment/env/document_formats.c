@@ -53,6 +53,11 @@ static const struct sr1__document_format formats[] = {
     {"plain", "", " ", write_plain},
 };
 
+static const char *document_format_name(size_t i)
+{
+    return i < sizeof formats / sizeof formats[0] ? formats[i].name : NULL;
+}
+
 const struct sr1__document_format *sr1__document_format_find(const char *name)
 {
     size_t i;
@@ -60,8 +65,6 @@ const struct sr1__document_format *sr1__document_format_find(const char *name)
     for (i = 0; i < sizeof formats / sizeof formats[0]; i++)
         if (strcmp(formats[i].name, name != NULL ? name : "titled") == 0)
             return &formats[i];
-    sr1__fail(SR1_E_NOT_FOUND,
-              "document format '%.64s' is not known; known: titled, numbered, plain",
-              name);
+    sr1__fail_unknown("document format", name, document_format_name);
     return NULL;
 }

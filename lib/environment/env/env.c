@@ -105,6 +105,11 @@ static const struct builtin {
     {"none", make_none},
 };
 
+static const char *builtin_env_name(size_t i)
+{
+    return i < sizeof builtins / sizeof builtins[0] ? builtins[i].name : NULL;
+}
+
 static const struct builtin *find_builtin_env(const char *name)
 {
     size_t i;
@@ -112,9 +117,7 @@ static const struct builtin *find_builtin_env(const char *name)
     for (i = 0; name != NULL && i < sizeof builtins / sizeof builtins[0]; i++)
         if (strcmp(builtins[i].name, name) == 0)
             return &builtins[i];
-    sr1__fail(SR1_E_NOT_FOUND,
-              "environment '%.64s' is not known; known: search, tools, none",
-              name != NULL ? name : "(null)");
+    sr1__fail_unknown("environment", name != NULL ? name : "(null)", builtin_env_name);
     return NULL;
 }
 
@@ -374,19 +377,13 @@ sr1_status sr1__env_failed_observation(const sr1_env *env, int32_t status,
     return st;
 }
 
-/* Failures that no other row would escape: as for tools. */
-static int is_fatal_env_status(sr1_status status)
-{
-    return status == SR1_E_NOMEM || status == SR1_E_CANCELLED || status == SR1_E_CONFIG;
-}
-
 sr1_status sr1__env_act_rows(struct sr1_env *env, const struct sr1__action *a, size_t n,
                              struct sr1__observation *out)
 {
     sr1_status status = sr1__env_act(env, a, n, out);
     int late = status == SR1_E_TIMEOUT;
 
-    if (status == SR1_OK || !env->of_caller || is_fatal_env_status(status))
+    if (status == SR1_OK || !env->of_caller || sr1__is_fatal(status))
         return status;
     if (sr1__log_is_news(&env->last_failure, sr1_last_error()))
         sr1__log(SR1_LOG_WARN, "%zu action%s failed: %.400s", n, n == 1 ? "" : "s",

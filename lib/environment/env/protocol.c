@@ -56,19 +56,6 @@ const char *sr1__protocol_name(size_t i)
     return i < N_PROTOCOLS ? protocols[i].name : NULL;
 }
 
-static void fail_unknown_protocol(const char *name)
-{
-    struct sr1__buf known;
-    size_t i;
-
-    sr1__buf_init(&known, 0);
-    for (i = 0; i < N_PROTOCOLS; i++)
-        sr1__buf_fmt(&known, "%s%s", i > 0 ? ", " : "", protocols[i].name);
-    sr1__fail(SR1_E_NOT_FOUND, "protocol '%.64s' is not known; known: %s", name,
-              sr1__buf_cstr(&known));
-    sr1__buf_free(&known);
-}
-
 const struct sr1__protocol *sr1__protocol_find(const char *name)
 {
     size_t i;
@@ -78,7 +65,7 @@ const struct sr1__protocol *sr1__protocol_find(const char *name)
     for (i = 0; i < N_PROTOCOLS; i++)
         if (strcmp(protocols[i].name, name) == 0)
             return &protocols[i];
-    fail_unknown_protocol(name);
+    sr1__fail_unknown("protocol", name, sr1__protocol_name);
     return NULL;
 }
 

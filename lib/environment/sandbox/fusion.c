@@ -1,13 +1,15 @@
 /* environment/sandbox/fusion.c - execute programs on a SandboxFusion service.
  *
- * Each request in progress has a thread, started if none is idle; requests go through
+ * One thread takes runs from the sandbox's queue when they are due and a place is free,
+ * and ends those that are cancelled; an executor's threads send the requests, through
  * retrieval/net/http_client.h, which obeys the rate limit and pauses requests to a
  * failing service. Temporary failures (no connection, HTTP 500, a garbled answer, and
  * SandboxError, which comes with HTTP 200) are retried by the sandbox's queue.
  *
- * A cancelled execution ends at once: its thread notices the cancellation when the answer
- * comes. */
+ * A cancelled execution ends at once: its request notices the cancellation when the
+ * answer comes. */
 #include "base/clock.h"
+#include "base/executor.h"
 #include "base/mem.h"
 #include "base/thread.h"
 #include "retrieval/net/service.h"
@@ -28,10 +30,12 @@
 
 struct fusion;
 
-struct fusion_worker {
+/* A place for a request. */
+struct fusion_request {
+    struct sr1__task task;
     struct fusion *f;
-    pthread_t thread;
-    struct sr1_execution *run; /* under f->lock; NULL: idle, or it was cancelled */
+    struct sr1__sandbox_job *job;
+    struct sr1_execution *run; /* under f->lock, as busy; NULL: it was cancelled */
     int busy;
 };
 
@@ -43,14 +47,13 @@ struct fusion {
     char *submit_url;
     char *key;           /* NULL: none */
     char *authorization; /* the header with it */
-    pthread_t sweeper;
-    int sweeps;                    /* it was started */
-    struct fusion_worker *workers; /* [concurrency] */
     int32_t concurrency;
+    struct fusion_request *requests; /* [concurrency] */
+    struct sr1__executor *executor;
+    pthread_t dispatcher;
+    int dispatches;       /* it was started */
     pthread_mutex_t lock; /* over what follows */
     pthread_cond_t news;
-    int32_t n_workers;
-    int32_t n_idle;
     uint64_t wakes;
     int quit;
 };
@@ -134,16 +137,25 @@ static struct fusion_attempt send_fusion_request(const struct fusion *f,
     return asked;
 }
 
+static void wake_fusion(void *engine)
+{
+    struct fusion *f = engine;
+
+    pthread_mutex_lock(&f->lock);
+    f->wakes++;
+    pthread_cond_broadcast(&f->news);
+    pthread_mutex_unlock(&f->lock);
+}
+
 /* The run, unless it was cancelled meanwhile. */
-static struct sr1_execution *give_back(struct fusion *f, struct fusion_worker *w)
+static struct sr1_execution *take_back_run(struct fusion_request *q)
 {
     struct sr1_execution *run;
 
-    pthread_mutex_lock(&f->lock);
-    run = w->run;
-    w->run = NULL;
-    w->busy = 0;
-    pthread_mutex_unlock(&f->lock);
+    pthread_mutex_lock(&q->f->lock);
+    run = q->run;
+    q->run = NULL;
+    pthread_mutex_unlock(&q->f->lock);
     return run;
 }
 
@@ -154,20 +166,6 @@ static void store_fusion_answer(struct sr1_execution *run, struct sr1__fusion_an
     run->tests = a->tests;
     run->n_tests = a->n_tests;
     memset(a, 0, sizeof *a);
-}
-
-/* Make it known as under way, unless it was cancelled before that. */
-static int mark_run_busy(struct fusion *f, struct fusion_worker *w,
-                         struct sr1_execution *run)
-{
-    int gone;
-
-    pthread_mutex_lock(&f->lock);
-    gone = atomic_load(&run->cancelled) || sr1__sandbox_closing(f->box);
-    w->run = gone ? NULL : run;
-    w->busy = !gone;
-    pthread_mutex_unlock(&f->lock);
-    return !gone;
 }
 
 static void settle_fusion_run(struct fusion *f, struct sr1_execution *run,
@@ -186,34 +184,87 @@ static void settle_fusion_run(struct fusion *f, struct sr1_execution *run,
     sr1__sandbox_end(f->box, run);
 }
 
-/* Ask for a run; the job is this thread's while the run may be cancelled. */
-static void work_off(struct fusion *f, struct fusion_worker *w, struct sr1_execution *run)
+/* A task of the executor; the job is the request's while the run may be cancelled. */
+static void run_fusion_request(void *arg)
 {
-    struct sr1__sandbox_job *job = run->job;
+    struct fusion_request *q = arg;
+    struct fusion *f = q->f;
     struct sr1__fusion_answer answer;
-    struct fusion_attempt asked;
+    struct fusion_attempt asked = send_fusion_request(f, q->job, &answer);
+    struct sr1_execution *run = take_back_run(q);
+
+    if (run != NULL) {
+        run->job = q->job;
+        settle_fusion_run(f, run, &asked, &answer);
+    } else {
+        sr1__sandbox_job_free(q->job);
+        if (asked.status == SR1_OK)
+            sr1__fusion_answer_free(&answer);
+    }
+    pthread_mutex_lock(&f->lock);
+    q->busy = 0;
+    pthread_mutex_unlock(&f->lock);
+    wake_fusion(f);
+}
+
+/* ---- the dispatcher ---- */
+
+/* A place without a request; NULL: none. */
+static struct fusion_request *find_free_place(struct fusion *f)
+{
+    struct fusion_request *free_place = NULL;
+
+    pthread_mutex_lock(&f->lock);
+    for (int32_t i = 0; i < f->concurrency && free_place == NULL; i++)
+        if (!f->requests[i].busy)
+            free_place = &f->requests[i];
+    pthread_mutex_unlock(&f->lock);
+    return free_place;
+}
+
+/* Put a run in a place and post its request. */
+static void start_fusion_request(struct fusion *f, struct fusion_request *q,
+                                 struct sr1_execution *run)
+{
+    struct fusion_attempt refused = {SR1_OK, 1, 0};
 
     sr1__sandbox_clear(run);
-    run->job = NULL;
-    if (!mark_run_busy(f, w, run)) {
-        run->job = job;
+    if (atomic_load(&run->cancelled) || sr1__sandbox_closing(f->box)) {
         sr1__outcome_set(&run->outcome, SR1_RUN_CANCELLED, "cancelled before it began");
         sr1__sandbox_end(f->box, run);
         return;
     }
-    asked = send_fusion_request(f, job, &answer);
-    run = give_back(f, w);
-    if (run != NULL) {
-        run->job = job;
-        settle_fusion_run(f, run, &asked, &answer);
+    *q = (struct fusion_request){{.run = run_fusion_request, .arg = q}, f, run->job};
+    run->job = NULL;
+    pthread_mutex_lock(&f->lock);
+    q->run = run;
+    q->busy = 1;
+    refused.status = sr1__executor_post(f->executor, &q->task);
+    if (refused.status != SR1_OK)
+        q->busy = 0;
+    pthread_mutex_unlock(&f->lock);
+    if (refused.status == SR1_OK)
         return;
-    }
-    sr1__sandbox_job_free(job);
-    if (asked.status == SR1_OK)
-        sr1__fusion_answer_free(&answer);
+    run->job = q->job;
+    q->run = NULL;
+    settle_fusion_run(f, run, &refused, NULL);
 }
 
-/* ---- threads ---- */
+/* Start what is due while there are places. Returns when to look again: at the next
+ * retry, or, if all places are taken, when a request has ended. */
+static double start_due_requests(struct fusion *f)
+{
+    struct fusion_request *place;
+
+    while ((place = find_free_place(f)) != NULL) {
+        struct sr1_execution *run = sr1__sandbox_take(f->box);
+
+        if (run == NULL)
+            return sr1__sandbox_due(f->box);
+        start_fusion_request(f, place, run);
+    }
+    return INFINITY;
+}
 
 /* Sleep until something happens, or a retry is due. Locked. */
 static void sleep_until(struct fusion *f, double due)
@@ -223,111 +274,48 @@ static void sleep_until(struct fusion *f, double due)
     (void)pthread_cond_timedwait(&f->news, &f->lock, &t);
 }
 
-/* One worker more, if none is idle. Locked. 0: could not. */
-static int add_worker(struct fusion *f);
-
-/* Several runs may have come before one idle thread woke up: who takes one sees to it
- * that the next one has a thread too. */
-static void wake_next_worker(struct fusion *f)
+/* End what was cancelled, under way or before. */
+static void end_cancelled(struct fusion *f)
 {
-    if (!sr1__sandbox_waits(f->box))
-        return;
-    pthread_mutex_lock(&f->lock);
-    (void)add_worker(f);
-    pthread_mutex_unlock(&f->lock);
-}
+    int all = sr1__sandbox_closing(f->box);
 
-static void *run_fusion_worker(void *arg)
-{
-    struct fusion_worker *w = arg;
-    struct fusion *f = w->f;
-    uint64_t seen = 0;
-    int quit = 0;
-
-    while (!quit) {
-        struct sr1_execution *run = sr1__sandbox_take(f->box);
-        double due;
-
-        if (run != NULL) {
-            wake_next_worker(f);
-            work_off(f, w, run);
-            continue;
-        }
-        due = sr1__sandbox_due(f->box);
-        pthread_mutex_lock(&f->lock);
-        f->n_idle++;
-        if (!f->quit && seen == f->wakes)
-            sleep_until(f, due);
-        seen = f->wakes;
-        f->n_idle--;
-        quit = f->quit;
-        pthread_mutex_unlock(&f->lock);
-    }
-    return NULL;
-}
-
-/* End what was cancelled under way. */
-static void end_cancelled(struct fusion *f, int all)
-{
-    for (;;) {
+    for (int32_t i = 0; i < f->concurrency; i++) {
+        struct fusion_request *q = &f->requests[i];
         struct sr1_execution *run = NULL;
 
         pthread_mutex_lock(&f->lock);
-        for (int32_t i = 0; i < f->n_workers && run == NULL; i++)
-            if (f->workers[i].run != NULL &&
-                (all || atomic_load(&f->workers[i].run->cancelled))) {
-                run = f->workers[i].run;
-                f->workers[i].run = NULL;
-            }
+        if (q->run != NULL && (all || atomic_load(&q->run->cancelled))) {
+            run = q->run;
+            q->run = NULL;
+        }
         pthread_mutex_unlock(&f->lock);
         if (run == NULL)
-            return;
+            continue;
         sr1__outcome_set(&run->outcome, SR1_RUN_CANCELLED, "cancelled while it ran");
         sr1__sandbox_end(f->box, run);
     }
+    sr1__sandbox_sweep(f->box);
 }
 
-static void *run_fusion_sweeper(void *arg)
+static void *run_fusion_dispatcher(void *arg)
 {
     struct fusion *f = arg;
     uint64_t seen = 0;
     int quit = 0;
 
     while (!quit) {
-        end_cancelled(f, sr1__sandbox_closing(f->box));
-        sr1__sandbox_sweep(f->box);
+        double due;
+
+        end_cancelled(f);
+        due = start_due_requests(f);
         pthread_mutex_lock(&f->lock);
         if (!f->quit && seen == f->wakes)
-            sleep_until(f, INFINITY);
+            sleep_until(f, due);
         seen = f->wakes;
         quit = f->quit;
         pthread_mutex_unlock(&f->lock);
     }
     return NULL;
-}
-
-static int add_worker(struct fusion *f)
-{
-    struct fusion_worker *w = &f->workers[f->n_workers];
-
-    if (f->n_idle > 0 || f->n_workers == f->concurrency)
-        return 1;
-    w->f = f;
-    if (sr1__thread_start(&w->thread, run_fusion_worker, w) != 0)
-        return 0;
-    f->n_workers++;
-    return 1;
-}
-
-static void wake_fusion(void *engine)
-{
-    struct fusion *f = engine;
-
-    pthread_mutex_lock(&f->lock);
-    f->wakes++;
-    (void)add_worker(f); /* without, the ones that are there do it later */
-    pthread_cond_broadcast(&f->news);
-    pthread_mutex_unlock(&f->lock);
 }
 
 /* ---- the engine ---- */
@@ -339,7 +327,7 @@ static void free_fusion(struct fusion *f)
     sr1__free(f->submit_url);
     sr1__service_wipe(f->authorization);
     sr1__service_wipe(f->key);
-    sr1__free(f->workers);
+    sr1__free(f->requests);
     (void)pthread_cond_destroy(&f->news);
     (void)pthread_mutex_destroy(&f->lock);
     sr1__free(f);
@@ -349,19 +337,11 @@ static void free_fusion(struct fusion *f)
  * the next round. */
 static void cancel_requests(struct fusion *f)
 {
-    int busy = f->http != NULL;
+    double until = 0;
 
-    while (busy) {
-        struct timespec t = {0, (long)(STOPPING_S * 1e9)};
-
+    while (!sr1__executor_drain(f->executor, until)) {
         sr1__http_cancel(f->http);
-        busy = 0;
-        pthread_mutex_lock(&f->lock);
-        for (int32_t i = 0; i < f->n_workers; i++)
-            busy |= f->workers[i].busy;
-        pthread_mutex_unlock(&f->lock);
-        if (busy)
-            (void)nanosleep(&t, NULL);
+        until = sr1__now() + STOPPING_S;
     }
 }
 
@@ -369,15 +349,15 @@ static void close_fusion(void *engine)
 {
     struct fusion *f = engine;
 
-    cancel_requests(f);
     pthread_mutex_lock(&f->lock);
     f->quit = 1;
     pthread_cond_broadcast(&f->news);
     pthread_mutex_unlock(&f->lock);
-    if (f->sweeps)
-        (void)pthread_join(f->sweeper, NULL);
-    for (int32_t i = 0; i < f->n_workers; i++)
-        (void)pthread_join(f->workers[i].thread, NULL);
+    if (f->dispatches) {
+        (void)pthread_join(f->dispatcher, NULL);
+        cancel_requests(f);
+    }
+    sr1__executor_free(f->executor);
     free_fusion(f);
 }
 
@@ -438,16 +418,12 @@ static sr1_status open_fusion_http(struct fusion *f)
     return sr1__http_new(&f->http, &h);
 }
 
-static sr1_status start_threads(struct fusion *f)
+static sr1_status start_dispatcher(struct fusion *f)
 {
-    SR1__CALLOC(f->workers, (size_t)f->concurrency, "sandbox");
-    errno = sr1__thread_start(&f->sweeper, run_fusion_sweeper, f);
-    if (errno != 0)
-        return sr1__fail_errno("start a thread", "of a sandbox");
-    f->sweeps = 1;
-    pthread_mutex_lock(&f->lock);
-    errno = add_worker(f) ? 0 : EAGAIN;
-    pthread_mutex_unlock(&f->lock);
+    SR1__CALLOC(f->requests, (size_t)f->concurrency, "sandbox");
+    SR1__TRY(sr1__executor_new(&f->executor, "sandbox", (size_t)f->concurrency, 0));
+    errno = sr1__thread_start(&f->dispatcher, run_fusion_dispatcher, f);
+    f->dispatches = errno == 0;
     return errno == 0 ? SR1_OK : sr1__fail_errno("start a thread", "of a sandbox");
 }
 
@@ -469,7 +445,7 @@ static sr1_status open_fusion(void **engine, sr1_sandbox *box, sr1_sandbox_optio
     if (st == SR1_OK)
         st = open_fusion_http(f);
     if (st == SR1_OK)
-        st = start_threads(f);
+        st = start_dispatcher(f);
     SR1__RETURN_NEW(engine, f, st, close_fusion);
 }
 

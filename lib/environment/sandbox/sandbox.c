@@ -454,16 +454,6 @@ double sr1__sandbox_due(sr1_sandbox *box)
     return due;
 }
 
-int sr1__sandbox_waits(sr1_sandbox *box)
-{
-    int waits;
-
-    pthread_mutex_lock(&box->lock);
-    waits = box->counts.waiting > 0;
-    pthread_mutex_unlock(&box->lock);
-    return waits;
-}
-
 /* Seconds before another attempt: doubled each time, with up to half as much again. */
 static double back_off(sr1_sandbox *box, int32_t attempts)
 {

@@ -32,8 +32,6 @@ extern const struct sr1__engine_ops sr1__fusion_engine;
 
 /* The next run that waits and is due, begun from now on; NULL: none. */
 struct sr1_execution *sr1__sandbox_take(sr1_sandbox *box);
-/* Are there runs that have not begun? */
-int sr1__sandbox_waits(sr1_sandbox *box);
 /* When the next retry is due, as sr1__now() counts; INFINITY: there is none. */
 double sr1__sandbox_due(sr1_sandbox *box);
 /* End the runs that were cancelled while they waited. */

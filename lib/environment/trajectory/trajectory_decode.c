@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "environment/trajectory/builder.h"
 #include "environment/trajectory/trajectory_layout.h"
+#include "text/data/messages.h"
 
 #include <string.h>
 
@@ -286,31 +287,19 @@ static sr1_status decode_credit(struct sr1__reader *r, sr1_trajectory *t)
     return decode_columns(r, t);
 }
 
-static sr1_status decode_messages(struct sr1__reader *r, sr1_trajectory *t,
-                                  const char **roles, const char **texts, size_t *sizes,
-                                  size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        roles[i] = decode_name(r);
-        texts[i] = decode_bytes(r, &sizes[i]);
-    }
-    return r->failed ? fail_corrupt_record("history")
-                     : sr1__trajectory_set_history(t, roles, texts, sizes, n);
-}
-
 static sr1_status decode_history(struct sr1__reader *r, sr1_trajectory *t)
 {
-    size_t n = decode_count(r, 9);
-    const char **roles = sr1__calloc(n + 1, sizeof *roles);
-    const char **texts = sr1__calloc(n + 1, sizeof *texts);
-    size_t *sizes = sr1__calloc(n + 1, sizeof *sizes);
-    sr1_status status = roles && texts && sizes ? SR1_OK : sr1__fail_nomem("history");
+    struct sr1__messages m;
+    sr1_status status;
 
-    if (status == SR1_OK)
-        status = decode_messages(r, t, roles, texts, sizes, n);
-    sr1__free(roles);
-    sr1__free(texts);
-    sr1__free(sizes);
+    SR1__TRY(sr1__messages_new(&m, decode_count(r, 9)));
+    for (size_t i = 0; i < m.n; i++) {
+        m.roles[i] = decode_name(r);
+        m.texts[i] = decode_bytes(r, &m.sizes[i]);
+    }
+    status = r->failed ? fail_corrupt_record("history")
+                       : sr1__trajectory_set_history(t, m.roles, m.texts, m.sizes, m.n);
+    sr1__messages_free(&m);
     return status;
 }
 

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "environment/trajectory/builder.h"
 #include "environment/trajectory/trajectory_layout.h"
+#include "text/data/messages.h"
 
 #include <float.h>
 #include <math.h>
@@ -271,42 +272,34 @@ static sr1_status read_json_list(struct json_reader *r, const char *key, item_fn
 }
 
 static sr1_status collect_history(struct json_reader *r, const json_t *a,
-                                  const char **roles, const char **texts, size_t *sizes)
+                                  struct sr1__messages *m)
 {
-    size_t n = json_array_size(a);
-
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < m->n; i++) {
         const json_t *message = json_array_get(a, i);
         struct sr1__str text;
 
-        SR1__TRY(sr1__context(sr1__form_get_name(message, "role", &roles[i]),
+        SR1__TRY(sr1__context(sr1__form_get_name(message, "role", &m->roles[i]),
                               "history %zu", i));
         SR1__TRY(sr1__context(sr1__form_get_text(message, "content", &text),
                               "history %zu", i));
-        texts[i] = text.s;
-        sizes[i] = text.n;
+        m->texts[i] = text.s;
+        m->sizes[i] = text.n;
     }
-    return sr1__trajectory_builder_history(r->b, roles, texts, sizes, n);
+    return sr1__trajectory_builder_history(r->b, m->roles, m->texts, m->sizes, m->n);
 }
 
 static sr1_status read_history(struct json_reader *r)
 {
+    struct sr1__messages m;
     const json_t *a;
-    const char **roles, **texts;
-    size_t *sizes;
     sr1_status status;
 
     if (!json_object_get(r->o, "history"))
         return SR1_OK;
     SR1__TRY(sr1__form_get_array(r->o, "history", &a));
-    roles = sr1__calloc(json_array_size(a) + 1, sizeof *roles);
-    texts = sr1__calloc(json_array_size(a) + 1, sizeof *texts);
-    sizes = sr1__calloc(json_array_size(a) + 1, sizeof *sizes);
-    status = roles && texts && sizes ? collect_history(r, a, roles, texts, sizes)
-                                     : sr1__fail_nomem("history");
-    sr1__free(roles);
-    sr1__free(texts);
-    sr1__free(sizes);
+    SR1__TRY(sr1__messages_new(&m, json_array_size(a)));
+    status = collect_history(r, a, &m);
+    sr1__messages_free(&m);
     return status;
 }
 

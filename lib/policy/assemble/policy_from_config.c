@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "config/model_folder.h"
 #include "policy/local_engine.h"
 #include "policy/server_engine.h"
 #include "text/data/question.h"
@@ -42,6 +43,20 @@ static sr1_status model_folder(const sr1_config *c, const char **out)
                      "one)");
 }
 
+static sr1_status check_base_wanted(const sr1_config *c, const char *folder)
+{
+    int is_adapter;
+
+    if (!*sr1__config_str(c, "base_model_name_or_path"))
+        return SR1_OK;
+    SR1__TRY(sr1__adapter_is_folder(folder, &is_adapter));
+    return is_adapter ? SR1_OK
+                      : sr1__fail(SR1_E_CONFIG,
+                                  "base_model_name_or_path is of an adapter, and %s is a "
+                                  "whole model; leave it out",
+                                  folder);
+}
+
 static sr1_status open_rollout_model(sr1_rollout *r, const sr1_config *c)
 {
     const char *dtype = sr1__config_str(c, "dtype");
@@ -51,6 +66,7 @@ static sr1_status open_rollout_model(sr1_rollout *r, const sr1_config *c)
     if (r->model || (r->server.ops && !r->trained))
         return SR1_OK;
     SR1__TRY(model_folder(c, &folder));
+    SR1__TRY(check_base_wanted(c, folder));
     o.device = sr1__config_str(c, "device");
     o.dtype = strcmp(dtype, "auto") == 0 ? NULL : dtype;
     o.threads = (int32_t)sr1__config_int(c, "threads");
@@ -153,6 +169,14 @@ static int64_t max_context(const sr1_rollout *r, const sr1_config *c)
     return said > 0 ? smaller_limit(most, said) : most;
 }
 
+/* 0 is for the plan of a training run, which has set the key by now. */
+static int64_t get_or_default(const sr1_config *c, const char *key, int64_t otherwise)
+{
+    int64_t n = sr1__config_int(c, key);
+
+    return n > 0 ? n : otherwise;
+}
+
 static void read_limits(sr1_rollout *r, const sr1_config *c)
 {
     int32_t turns = (int32_t)sr1__config_int(c, "max_turns");
@@ -171,7 +195,7 @@ static void read_limits(sr1_rollout *r, const sr1_config *c)
         .batch_steps = (int32_t)sr1__config_int(c, "search_batch_steps"),
         .batch_wait = sr1__config_real(c, "search_batch_wait_s"),
         .ask_threads = (int32_t)sr1__config_int(c, "search_concurrency"),
-        .max_rows = (int32_t)sr1__config_int(c, "max_rows"),
+        .max_rows = (int32_t)get_or_default(c, "max_rows", 256),
     };
     r->ask_deadline = sr1__config_real(c, "search_deadline");
     r->go_on = sr1__config_is(c, "search_failure", "continue");
@@ -182,7 +206,7 @@ static void read_limits(sr1_rollout *r, const sr1_config *c)
     };
     r->thinking = sr1__config_bool(c, "enable_thinking");
     r->closed_thoughts = sr1__config_bool(c, "closed_thoughts");
-    r->score_tokens = sr1__config_int(c, "micro_batch_tokens");
+    r->score_tokens = get_or_default(c, "micro_batch_tokens", 16384);
     r->logit_chunk = sr1__config_int(c, "logit_chunk");
 }
 
@@ -232,7 +256,8 @@ static sr1_status make_engines(sr1_rollout *r, const sr1_config *c)
     for (size_t i = 0; i < n; i++)
         SR1__TRY(sr1__local_engine_new(
             &r->engines[i], r->replicas[i], sr1__rollout_engine_sequences(r),
-            sr1__rollout_decoder_rows(r), r->limits.max_context));
+            sr1__rollout_decoder_rows(r), r->limits.max_context,
+            sr1__config_bool(c, "enforce_eager")));
     SR1__TRY(sr1__torch_threads(each > 0 ? each : 1));
     return n > 1 ? sr1__pool_new(&r->pool, (int32_t)n) : SR1_OK;
 }

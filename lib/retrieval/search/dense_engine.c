@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/struct.h"
+#include "config/added_choices.h"
 #include "retrieval/search/query_result.h"
 #include "retrieval/search/dense_device.h"
 #include "retrieval/search/embed.h"
@@ -120,6 +121,13 @@ void sr1_dense_options_init(sr1_dense_options *options)
     sr1__struct_init(options, &defaults, sizeof(defaults));
 }
 
+static int is_device_name(const char *name)
+{
+    return strcmp(name, "cpu") == 0 || strcmp(name, "auto") == 0 ||
+           strncmp(name, "cuda", 4) == 0 ||
+           sr1__added_choice_find("device", name) != NULL;
+}
+
 static sr1_status read_dense_options(const sr1_dense_options *options,
                                      sr1_dense_options *o)
 {
@@ -129,8 +137,7 @@ static sr1_status read_dense_options(const sr1_dense_options *options,
                               "dense options"));
     if (o->device == NULL)
         o->device = "cpu";
-    if (strcmp(o->device, "cpu") != 0 && strcmp(o->device, "auto") != 0 &&
-        strncmp(o->device, "cuda", 4) != 0)
+    if (!is_device_name(o->device))
         return sr1__fail(SR1_E_INVALID,
                          "dense search: device '%.32s' is not one of auto, cpu, cuda, "
                          "cuda:N",

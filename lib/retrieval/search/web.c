@@ -165,18 +165,11 @@ const char *sr1_search_web_provider(size_t i)
 
 static sr1_status find_provider(const char *name, const struct sr1__web_provider **out)
 {
-    struct sr1__buf known;
-
     *out = name != NULL ? sr1__web_provider_find(name) : NULL;
     if (*out != NULL)
         return SR1_OK;
-    sr1__buf_init(&known, 0);
-    for (size_t i = 0; sr1__web_provider_at(i) != NULL; i++)
-        sr1__buf_fmt(&known, "%s%s", i > 0 ? ", " : "", sr1__web_provider_at(i)->name);
-    (void)sr1__fail(SR1_E_NOT_FOUND, "web search '%.64s' is not known; known: %s",
-                    name != NULL ? name : "(null)", sr1__buf_cstr(&known));
-    sr1__buf_free(&known);
-    return SR1_E_NOT_FOUND;
+    return sr1__fail_unknown("web search", name != NULL ? name : "(null)",
+                             sr1_search_web_provider);
 }
 
 static const char *or_else(const char *given, const char *otherwise)

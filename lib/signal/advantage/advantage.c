@@ -64,21 +64,6 @@ sr1_status sr1_advantage_describe(size_t i, sr1_advantage_info *out)
     return sr1__struct_give(out, &row->info, sizeof row->info, "advantage info");
 }
 
-static sr1_status fail_unknown_advantage(const char *name)
-{
-    const char *at;
-    struct sr1__buf known;
-    size_t i;
-
-    sr1__buf_init(&known, 0);
-    for (i = 0; (at = sr1_advantage_name(i)) != NULL; i++)
-        sr1__buf_fmt(&known, "%s%s", i > 0 ? ", " : "", at);
-    sr1__fail(SR1_E_NOT_FOUND, "advantage '%.64s' is not known; known: %s", name,
-              sr1__buf_cstr(&known));
-    sr1__buf_free(&known);
-    return SR1_E_NOT_FOUND;
-}
-
 sr1_status sr1__estimator_find(const char *name, const struct sr1__estimator **out)
 {
     const struct sr1__estimator *row;
@@ -92,7 +77,7 @@ sr1_status sr1__estimator_find(const char *name, const struct sr1__estimator **o
             return SR1_OK;
         }
     }
-    return fail_unknown_advantage(name);
+    return sr1__fail_unknown("advantage", name, sr1_advantage_name);
 }
 
 /* ---- options ---- */

@@ -50,6 +50,11 @@ static const struct selection_rule {
 
 #define N_RULES (sizeof rules / sizeof rules[0])
 
+static const char *query_rule_name(size_t i)
+{
+    return i < N_RULES ? rules[i].name : NULL;
+}
+
 static sr1_status find_rule(const char *name, const struct selection_rule **out)
 {
     size_t i;
@@ -60,10 +65,7 @@ static sr1_status find_rule(const char *name, const struct selection_rule **out)
             return SR1_OK;
         }
     }
-    return sr1__fail(SR1_E_NOT_FOUND,
-                     "query rule '%.64s' is not known; known: uniform, reward_variance, "
-                     "success_half, least_seen",
-                     name != NULL ? name : "NULL");
+    return sr1__fail_unknown("query rule", name != NULL ? name : "NULL", query_rule_name);
 }
 
 /* ---- what they read ---- */

@@ -12,6 +12,11 @@ enum { ENTROPY, MEAN, LEAST, N_KINDS };
 
 static const char *const kinds[N_KINDS] = {"entropy", "mean", "min"};
 
+static const char *confidence_name(size_t i)
+{
+    return i < N_KINDS ? kinds[i] : NULL;
+}
+
 static sr1_status find_confidence_kind(const char *kind, int *out)
 {
     for (int k = 0; kind != NULL && k < N_KINDS; k++) {
@@ -20,9 +25,7 @@ static sr1_status find_confidence_kind(const char *kind, int *out)
             return SR1_OK;
         }
     }
-    return sr1__fail(SR1_E_NOT_FOUND,
-                     "confidence '%.64s' is not known; known: entropy, mean, min",
-                     kind != NULL ? kind : "NULL");
+    return sr1__fail_unknown("confidence", kind != NULL ? kind : "NULL", confidence_name);
 }
 
 sr1_status sr1_thinking_confidence(const char *kind, const float *log_probs,

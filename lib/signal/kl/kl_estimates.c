@@ -77,15 +77,9 @@ const char *sr1__kl_name(size_t i)
 
 static sr1_status fail_unknown_kl_kind(const char *name)
 {
-    char known[128] = "";
-    size_t at = 0;
+    sr1_status status = sr1__fail_unknown("kl_kind", name ? name : "NULL", sr1__kl_name);
 
-    for (size_t i = 0; i < N_KINDS && at < sizeof known; i++)
-        at += (size_t)snprintf(known + at, sizeof known - at, "%s%s", i ? ", " : "",
-                               kinds[i].name);
-    return sr1__fail(SR1_E_NOT_FOUND,
-                     "kl_kind '%.64s' is not known; known: %s, each also with '+'",
-                     name ? name : "NULL", known);
+    return sr1__fail(status, "%s, each also with '+'", sr1_last_error());
 }
 
 sr1_status sr1__kl_find(const char *name, struct sr1__kl *out)

@@ -83,7 +83,7 @@ sr1_status sr1__aggregation_find(const char *name, const struct sr1__aggregation
             return SR1_OK;
         }
     }
-    return sr1__loss_fail_unknown("aggregation", name, sr1_loss_aggregation_name);
+    return sr1__fail_unknown("aggregation", name, sr1_loss_aggregation_name);
 }
 
 int sr1__aggregation_is_mean(const struct sr1__aggregation *a)
@@ -98,40 +98,41 @@ int sr1__aggregation_by_group(const struct sr1__aggregation *a)
 
 /* ---- groups ---- */
 
-struct group_member {
-    uint64_t key;
-    size_t seq;
-    int64_t tokens;
-};
-
 static int compare_group_keys(const void *a, const void *b)
 {
-    const struct group_member *x = a, *y = b;
+    const struct sr1__group_member *x = a, *y = b;
 
     return (x->key > y->key) - (x->key < y->key);
+}
+
+int64_t sr1__group_tokens(struct sr1__group_member *list, size_t n, int64_t *out)
+{
+    int64_t groups = 0;
+    size_t end;
+
+    qsort(list, n, sizeof(*list), compare_group_keys);
+    for (size_t at = 0; at < n; at = end) {
+        int64_t tokens = 0;
+
+        for (end = at; end < n && list[end].key == list[at].key; end++)
+            tokens += list[end].tokens;
+        for (size_t i = at; i < end; i++)
+            out[list[i].at] = tokens;
+        groups += tokens > 0;
+    }
+    return groups;
 }
 
 /* out[s]: tokens of the group of sequence s; *groups: those with any. */
 static sr1_status count_groups(const sr1_loss_maps *m, int64_t *out, int64_t *groups)
 {
-    struct group_member *list = sr1__calloc(m->n_seqs + 1, sizeof(*list));
-    size_t end;
+    struct sr1__group_member *list;
 
-    SR1__CHECK_ALLOC(list, "groups of sequences");
+    SR1__CALLOC(list, m->n_seqs + 1, "groups of sequences");
     for (size_t s = 0; s < m->n_seqs; s++)
-        list[s] =
-            (struct group_member){m->groups[s], s, m->seq_begin[s + 1] - m->seq_begin[s]};
-    qsort(list, m->n_seqs, sizeof(*list), compare_group_keys);
-    *groups = 0;
-    for (size_t at = 0; at < m->n_seqs; at = end) {
-        int64_t tokens = 0;
-
-        for (end = at; end < m->n_seqs && list[end].key == list[at].key; end++)
-            tokens += list[end].tokens;
-        for (size_t i = at; i < end; i++)
-            out[list[i].seq] = tokens;
-        *groups += tokens > 0;
-    }
+        list[s] = (struct sr1__group_member){m->groups[s], s,
+                                             m->seq_begin[s + 1] - m->seq_begin[s]};
+    *groups = sr1__group_tokens(list, m->n_seqs, out);
     sr1__free(list);
     return SR1_OK;
 }

@@ -33,7 +33,7 @@ sr1_status sr1__correction_find(const char *name, const struct sr1__correction *
         if (strcmp(corrections[i].name, name) == 0)
             *out = &corrections[i];
     return *out ? SR1_OK
-                : sr1__loss_fail_unknown("correction", name, sr1_loss_correction_name);
+                : sr1__fail_unknown("correction", name, sr1_loss_correction_name);
 }
 
 static double sampling_log_prob(const sr1_loss_batch *b, size_t i)

@@ -87,7 +87,7 @@ static sr1_status find_loss(const char *name, const struct sr1__loss_row **out)
     if (!name)
         return sr1__fail(SR1_E_INVALID, "loss: the name is NULL");
     *out = sr1__loss_find(name);
-    return *out ? SR1_OK : sr1__loss_fail_unknown("loss", name, sr1_loss_name);
+    return *out ? SR1_OK : sr1__fail_unknown("loss", name, sr1_loss_name);
 }
 
 sr1_status sr1_loss_options_init(sr1_loss_options *options, const char *loss)

@@ -133,6 +133,10 @@ sr1_status sr1__loss_run(const struct sr1__loss_row *row, const sr1_loss_batch *
 
 /* Add the report of one part of a batch to the running total. */
 void sr1__loss_report_add(sr1_loss_report *total, const sr1_loss_report *part);
+/* 1 - error / returns, of variances; 0 where that of returns is only what rounding leaves
+ * of equal ones, whose mean square is `square`. */
+double sr1__explained_variance(double error, double returns, double square);
+
 void sr1__value_report_add(sr1_value_report *total, const sr1_value_report *part);
 /* Multiply what adds up, tokens apart, by v. */
 void sr1__loss_report_scale(sr1_loss_report *r, double v);
@@ -162,8 +166,15 @@ int sr1__aggregation_by_group(const struct sr1__aggregation *a);
 sr1_status sr1__aggregation_weights(const struct sr1__aggregation *a,
                                     const sr1_loss_maps *maps, float *weights);
 
-/* "THING 'name' is not known; known: a, b", from name_of(0), name_of(1), ... to NULL. */
-sr1_status sr1__loss_fail_unknown(const char *thing, const char *name,
-                                  const char *(*name_of)(size_t i));
+/* A sequence for the sums of its group. */
+struct sr1__group_member {
+    uint64_t key;
+    size_t at;
+    int64_t tokens;
+};
+
+/* Sort members by key; out[at] becomes the tokens of the whole group of each. Returns the
+ * number of groups with any. */
+int64_t sr1__group_tokens(struct sr1__group_member *list, size_t n, int64_t *out);
 
 #endif

@@ -7,20 +7,6 @@
 
 #include <math.h>
 
-sr1_status sr1__loss_fail_unknown(const char *thing, const char *name,
-                                  const char *(*name_of)(size_t i))
-{
-    struct sr1__buf known;
-
-    sr1__buf_init(&known, 0);
-    for (size_t i = 0; name_of(i); i++)
-        sr1__buf_fmt(&known, "%s%s", i > 0 ? ", " : "", name_of(i));
-    sr1__fail(SR1_E_NOT_FOUND, "%s '%.64s' is not known; known: %s", thing, name,
-              sr1__buf_cstr(&known));
-    sr1__buf_free(&known);
-    return SR1_E_NOT_FOUND;
-}
-
 sr1_status sr1__loss_check_finite(const char *array, const float *v, size_t n)
 {
     for (size_t i = 0; v && i < n; i++)

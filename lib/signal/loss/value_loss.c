@@ -163,21 +163,24 @@ static double weighted_variance(double sum, double squares, double weight)
     return squares / weight - mean * mean;
 }
 
+double sr1__explained_variance(double error, double returns, double square)
+{
+    return returns > 1e-12 * square ? 1.0 - error / returns : 0.0;
+}
+
 sr1_status sr1_value_explained_variance(const sr1_value_report *report, double *out)
 {
     sr1_value_report r = {0};
-    double of_returns;
 
     if (!report || !out)
         return sr1__fail(SR1_E_INVALID,
                          "explained variance: report and out are required");
     SR1__TRY(sr1__struct_take(&r, sizeof(r), report,
                               SR1__STRUCT_END(sr1_value_report, weight), "value report"));
-    of_returns =
-        r.weight > 0.0 ? weighted_variance(r.returns, r.returns_square, r.weight) : 0.0;
-    /* what rounding leaves of equal returns is none */
-    *out = of_returns > 1e-12 * r.returns_square / (r.weight > 0.0 ? r.weight : 1.0)
-               ? 1.0 - weighted_variance(r.error, r.error_square, r.weight) / of_returns
-               : 0.0;
+    *out = r.weight > 0.0 ? sr1__explained_variance(
+                                weighted_variance(r.error, r.error_square, r.weight),
+                                weighted_variance(r.returns, r.returns_square, r.weight),
+                                r.returns_square / r.weight)
+                          : 0.0;
     return SR1_OK;
 }

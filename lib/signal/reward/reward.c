@@ -21,6 +21,7 @@
 #include <searchr1/ext/reward_set.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- built-in rewards ---- */
@@ -172,18 +173,17 @@ static const sr1_reward_ops builtins[] = {
 
 /* ---- making a set ---- */
 
+static const char *builtin_reward_name(size_t i)
+{
+    return i < N_BUILTINS ? builtins[i].name : NULL;
+}
+
 static sr1_status fail_unknown_reward(struct sr1__str name)
 {
-    struct sr1__buf known;
-    size_t i;
+    char text[65];
 
-    sr1__buf_init(&known, 0);
-    for (i = 0; i < N_BUILTINS; i++)
-        sr1__buf_fmt(&known, "%s%s", i > 0 ? ", " : "", builtins[i].name);
-    sr1__fail(SR1_E_NOT_FOUND, "reward '%.*s' is not known; known: %s",
-              name.n < 64 ? (int)name.n : 64, name.s, sr1__buf_cstr(&known));
-    sr1__buf_free(&known);
-    return SR1_E_NOT_FOUND;
+    snprintf(text, sizeof text, "%.*s", name.n < 64 ? (int)name.n : 64, name.s);
+    return sr1__fail_unknown("reward", text, builtin_reward_name);
 }
 
 static sr1_status find_builtin_reward(struct sr1__str name, const sr1_reward_ops **out)

@@ -3,17 +3,23 @@
 #include "tensor/model/adapter.h"
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "config/model_folder.h"
 #include "tensor/model/model_load.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define FUSED_MAX 3 /* linear layers in one matrix */
+
+/* In the metadata of an adapter's file: the hash of the base it was trained on. */
+#define BASE_NOTE "base_model_hash"
 
 /* ---- making ---- */
 
@@ -421,6 +427,22 @@ sr1_status sr1__adapter_read(sr1_model *m, const char *folder)
     return st;
 }
 
+/* PEFT lets an adapter run on any base of its shapes; on another one than it was trained
+ * on it answers nonsense. */
+static void warn_other_base(const sr1_model *m, const struct sr1__weights *file,
+                            const char *folder)
+{
+    const char *then = sr1__weights_note(file, BASE_NOTE);
+    char now[17];
+
+    snprintf(now, sizeof(now), "%016" PRIx64, m->base_hash);
+    if (then && m->base_hash != 0 && strcmp(then, now) != 0)
+        sr1__log(SR1_LOG_WARN,
+                 "%s was trained on a base with other weights than %s; name its own with "
+                 "base_model_name_or_path",
+                 folder, m->folder ? m->folder : "this one");
+}
+
 sr1_status sr1__adapter_open(sr1_model *m, const struct sr1__lora_config *config,
                              const char *folder)
 {
@@ -435,6 +457,8 @@ sr1_status sr1__adapter_open(sr1_model *m, const struct sr1__lora_config *config
         st = read_params(m, file);
     if (st == SR1_OK) {
         uint64_t h = sr1__weights_hash(file);
+
+        warn_other_base(m, file, folder);
 
         m->hash = sr1__hash64(&h, sizeof h, m->hash);
     }
@@ -465,8 +489,11 @@ static sr1_status read_param_bytes(void *arg, size_t i, const void **bytes)
     return SR1_OK;
 }
 
-static sr1_status save_params(const struct sr1__adapter *a, const char *folder)
+static sr1_status save_params(const sr1_model *m, const char *folder)
 {
+    const struct sr1__adapter *a = m->adapter;
+    char base[17];
+    const struct sr1__weight_note note = {BASE_NOTE, base};
     struct sr1__weight_out *rows = sr1__calloc(a->n_params + 1, sizeof *rows);
     struct adapter_save save = {a, NULL};
     sr1_status st;
@@ -478,14 +505,16 @@ static sr1_status save_params(const struct sr1__adapter *a, const char *folder)
             .dtype = SR1__WEIGHT_F32,
             .n_dims = t_ndim(a->params[i].tensor),
             .shape = {t_size(a->params[i].tensor, 0), t_size(a->params[i].tensor, 1)}};
-    st = sr1__weights_save_file(folder, SR1__LORA_WEIGHTS_FILE, rows, a->n_params,
+    snprintf(base, sizeof(base), "%016" PRIx64, m->base_hash);
+    st = sr1__weights_save_file(folder, SR1__LORA_WEIGHTS_FILE,
+                                m->base_hash != 0 ? &note : NULL, rows, a->n_params,
                                 read_param_bytes, &save);
     sr1__free(save.bytes);
     sr1__free(rows);
     return st;
 }
 
-/* There it would turn its base into an adapter of itself. */
+/* There it would turn its base into an adapter of itself, or be merged twice. */
 static sr1_status check_not_base(const sr1_model *m, const char *folder)
 {
     char path[PATH_MAX];
@@ -498,6 +527,19 @@ static sr1_status check_not_base(const sr1_model *m, const char *folder)
                      folder);
 }
 
+sr1_status sr1__adapter_check_merged(const sr1_model *m, const char *folder)
+{
+    int is_adapter;
+
+    SR1__TRY(check_not_base(m, folder));
+    SR1__TRY(sr1__adapter_is_folder(folder, &is_adapter));
+    return is_adapter ? sr1__fail(SR1_E_INVALID,
+                                  "%s holds an adapter, which a whole model there would "
+                                  "replace; name another folder",
+                                  folder)
+                      : SR1_OK;
+}
+
 sr1_status sr1__adapter_store(const sr1_model *m, const char *folder)
 {
     struct sr1__hf_config config = m->config;
@@ -505,7 +547,7 @@ sr1_status sr1__adapter_store(const sr1_model *m, const char *folder)
     config.dtype = m->dtype;
     SR1__TRY(check_not_base(m, folder));
     SR1__TRY(sr1__dir_make(folder));
-    SR1__TRY(save_params(m->adapter, folder));
+    SR1__TRY(save_params(m, folder));
     SR1__TRY(sr1__hf_config_save(&config, folder));
     return sr1__lora_config_save(&m->adapter->config, m->folder, folder);
 }

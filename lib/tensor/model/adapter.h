@@ -54,6 +54,8 @@ sr1_status sr1__adapter_read(sr1_model *m, const char *folder);
  * for them. */
 sr1_status sr1__adapter_open(sr1_model *m, const struct sr1__lora_config *config,
                              const char *folder);
+/* SR1_E_INVALID: a merged model in the folder would replace the base or an adapter. */
+sr1_status sr1__adapter_check_merged(const sr1_model *m, const char *folder);
 /* Write the adapter as peft does. SR1_E_INVALID: the folder is the base's own. */
 sr1_status sr1__adapter_store(const sr1_model *m, const char *folder);
 

@@ -32,8 +32,8 @@ struct sr1__kv_ops {
      * on the host and knows them from the spans. */
     void (*list_places)(const struct sr1__kv *kv, const struct sr1__kv_span *spans,
                         size_t n, int64_t *places, int64_t n_tokens);
-    void (*begin)(sr1_scope *s, struct sr1__kv *kv, const struct sr1__kv_span *spans,
-                  size_t n, sr1_tensor *places, sr1_tensor *positions);
+    void (*begin)(sr1_scope *s, struct sr1__kv *kv, sr1_tensor *places,
+                  sr1_tensor *positions);
     /* Store k, v [N,Hkv,D] (tensors: v NULL, k both as [N,2Hkv,D]) and compute the
      * attention of q [N,H,D] over its row so far -> [N,H*D]. */
     sr1_tensor *(*attend)(sr1_scope *s, struct sr1__kv *kv, int32_t layer,
@@ -49,6 +49,11 @@ struct sr1__kv_ops {
 
 struct sr1__kv {
     const struct sr1__kv_ops *ops; /* first member of each kind */
+    /* Of the pass that was laid out last, in a cache of tensors: its first n_lanes tokens
+     * are each the next of the row whose slot it is, and see `longest` positions of it.
+     */
+    int64_t n_lanes;
+    int64_t longest;
 };
 
 /* pool is borrowed. */

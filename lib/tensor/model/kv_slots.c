@@ -20,23 +20,28 @@
 #define CAP_STEP 64 /* cap and the length of masks are multiples of it */
 #define LOOSE 8     /* slots that need not be compact */
 
+struct slot_size {
+    int64_t n_slots;
+    int64_t cap;
+};
+
 struct slots {
     struct sr1__kv base;
     const sr1_model *model;
     sr1_tensor **layers; /* [layers] of [n_slots*cap+1,2Hkv,D]; the last place is nobody's
                           */
-    int64_t n_slots;
-    int64_t cap;
+    struct slot_size *sizes; /* [layers] */
+    struct slot_size size;   /* of all of them, in a pass */
+    struct slot_size most;   /* of any: larger where not all could grow */
+    sr1_tensor *steps;       /* i64 [cap] 0, 1, ...; NULL: no cache yet */
     int64_t max_cap;
     int32_t *slot_of; /* [max_rows], -1: none */
     int32_t *row_of;  /* [max_rows] by slot, -1: free */
     int64_t *length;  /* [max_rows] by slot: tokens that may have been written */
     int32_t max_rows;
-    /* of one pass */
-    int64_t n_lanes;    /* slots at its beginning */
-    int64_t longest;    /* of their rows, rounded up */
-    sr1_tensor *places; /* [N], borrowed */
-    sr1_tensor *mask;   /* [n_lanes,1,1,longest], 0 or -inf; NULL: no lanes. Borrowed */
+    /* of one pass, borrowed */
+    sr1_tensor *places; /* [N] */
+    sr1_tensor *mask;   /* [n_lanes,1,1,longest], 0 or -inf; NULL: no lanes */
 };
 
 static struct slots *get_slots(struct sr1__kv *kv)
@@ -61,61 +66,85 @@ static int64_t round_to_step(int64_t n)
 }
 
 /* The slots of a layer, [n_slots,cap,2Hkv,D]. */
-static sr1_tensor *view_slots(sr1_scope *s, sr1_tensor *layer, int64_t n_slots,
-                              int64_t cap)
+static sr1_tensor *view_slots(sr1_scope *s, sr1_tensor *layer, struct slot_size size)
 {
-    return t_reshape(s, t_narrow(s, layer, 0, 0, n_slots * cap),
-                     T_SHAPE(n_slots, cap, t_size(layer, 1), t_size(layer, 2)));
+    return t_reshape(s, t_narrow(s, layer, 0, 0, size.n_slots * size.cap),
+                     T_SHAPE(size.n_slots, size.cap, t_size(layer, 1), t_size(layer, 2)));
 }
 
 /* n tokens of a slot, [n,2Hkv,D] */
 static sr1_tensor *view_slot(sr1_scope *s, const struct slots *c, int32_t layer,
                              int64_t slot, int64_t n)
 {
-    return t_narrow(s, c->layers[layer], 0, slot * c->cap, n);
+    return t_narrow(s, c->layers[layer], 0, slot * c->sizes[layer].cap, n);
 }
 
 /* A layer of the new size that holds the old contents. The rest is zero: masked positions
  * enter the weighted sum with weight 0, so they must be finite. */
 static sr1_tensor *copy_enlarged(sr1_scope *s, const struct slots *c, sr1_tensor *old,
-                                 int64_t n_slots, int64_t cap)
+                                 struct slot_size was, struct slot_size now)
 {
     const struct sr1__hf_config *config = &c->model->config;
-    sr1_tensor *t =
-        t_full(s, 0.0, c->model->dtype,
-               T_SHAPE(n_slots * cap + 1, 2 * config->n_kv_heads, config->head_dim));
+    sr1_tensor *t = t_full(
+        s, 0.0, c->model->dtype,
+        T_SHAPE(now.n_slots * now.cap + 1, 2 * config->n_kv_heads, config->head_dim));
 
     if (old) {
-        sr1_tensor *part = t_narrow(s, view_slots(s, t, n_slots, cap), 0, 0, c->n_slots);
+        sr1_tensor *part = t_narrow(s, view_slots(s, t, now), 0, 0, was.n_slots);
 
-        t_copy_(s, t_narrow(s, part, 1, 0, c->cap),
-                view_slots(s, old, c->n_slots, c->cap));
+        t_copy_(s, t_narrow(s, part, 1, 0, was.cap), view_slots(s, old, was));
     }
     return t_hold(s, t);
 }
 
-static sr1_status grow_slot_cache(struct slots *c, int64_t n_slots, int64_t cap)
+static int is_size(struct slot_size a, struct slot_size b)
 {
-    size_t n = (size_t)c->model->config.n_layers;
-    sr1_tensor **fresh = sr1__calloc(n, sizeof *fresh);
-    sr1_scope *s;
-    sr1_status status;
+    return a.n_slots == b.n_slots && a.cap == b.cap;
+}
 
-    SR1__CHECK_ALLOC(fresh, "key-value cache");
+static sr1_status grow_layer(struct slots *c, int64_t i, struct slot_size size)
+{
+    sr1_tensor *fresh;
+    sr1_scope *s;
+    sr1_status st;
+
+    if (is_size(c->sizes[i], size))
+        return SR1_OK;
     s = sr1__scope_open(c->model->device, "key-value cache");
     sr1__scope_no_grad(s);
-    for (size_t i = 0; i < n; i++)
-        fresh[i] = copy_enlarged(s, c, c->layers[i], n_slots, cap);
-    status = sr1__scope_close(s);
-    for (size_t i = 0; i < n; i++) {
-        sr1__tensor_free(status == SR1_OK ? c->layers[i] : fresh[i]);
-        if (status == SR1_OK)
-            c->layers[i] = fresh[i];
-    }
-    sr1__free(fresh);
-    SR1__TRY(status);
-    c->n_slots = n_slots;
-    c->cap = cap;
+    fresh = copy_enlarged(s, c, c->layers[i], c->sizes[i], size);
+    st = sr1__scope_close(s);
+    sr1__tensor_free(st == SR1_OK ? c->layers[i] : fresh);
+    SR1__TRY(st);
+    c->layers[i] = fresh;
+    c->sizes[i] = size;
+    return SR1_OK;
+}
+
+static sr1_status count_steps(struct slots *c, int64_t cap)
+{
+    sr1_tensor *steps;
+    sr1_scope *s = sr1__scope_open(c->model->device, "key-value cache");
+    sr1_status st;
+
+    sr1__scope_no_grad(s);
+    steps = t_hold(s, t_arange(s, cap));
+    st = sr1__scope_close(s);
+    sr1__tensor_free(st == SR1_OK ? c->steps : steps);
+    if (st == SR1_OK)
+        c->steps = steps;
+    return st;
+}
+
+/* Layer by layer, so that only one is there twice. Where that fails, those that have
+ * grown stay as large, their contents as they were; no pass begins before all are. */
+static sr1_status grow_slot_cache(struct slots *c, struct slot_size size)
+{
+    c->most = size;
+    for (int64_t i = 0; i < c->model->config.n_layers; i++)
+        SR1__TRY(grow_layer(c, i, size));
+    SR1__TRY(count_steps(c, size.cap));
+    c->size = size;
     return SR1_OK;
 }
 
@@ -187,7 +216,7 @@ static sr1_status compact_slots(struct slots *c)
 {
     int32_t used = 0, top = 0;
 
-    for (int32_t i = 0; i < c->n_slots; i++) {
+    for (int32_t i = 0; i < c->size.n_slots; i++) {
         used += c->row_of[i] >= 0;
         top = c->row_of[i] >= 0 ? i + 1 : top;
     }
@@ -203,21 +232,19 @@ static sr1_status slots_reserve(struct sr1__kv *kv, const struct sr1__kv_span *s
                                 size_t n)
 {
     struct slots *c = get_slots(kv);
-    int64_t n_slots = 0;
-    int64_t cap = 0;
+    struct slot_size want = {0, 0};
 
     SR1__TRY(compact_slots(c));
     for (size_t i = 0; i < n; i++) {
         SR1__TRY(take_slot(c, spans[i].row));
-        if (c->slot_of[spans[i].row] >= n_slots)
-            n_slots = c->slot_of[spans[i].row] + 1;
-        if (spans[i].past + spans[i].n > cap)
-            cap = spans[i].past + spans[i].n;
+        if (c->slot_of[spans[i].row] >= want.n_slots)
+            want.n_slots = c->slot_of[spans[i].row] + 1;
+        if (spans[i].past + spans[i].n > want.cap)
+            want.cap = spans[i].past + spans[i].n;
     }
-    if (n_slots <= c->n_slots && cap <= c->cap)
-        return SR1_OK;
-    return grow_slot_cache(c, grow_slot_count(c->n_slots, n_slots, 1, c->max_rows),
-                           grow_slot_count(c->cap, cap, FIRST_CAP, c->max_cap));
+    want.n_slots = grow_slot_count(c->most.n_slots, want.n_slots, 1, c->max_rows);
+    want.cap = grow_slot_count(c->most.cap, want.cap, FIRST_CAP, c->max_cap);
+    return is_size(want, c->size) ? SR1_OK : grow_slot_cache(c, want);
 }
 
 static void slots_clear(struct sr1__kv *kv, int32_t row)
@@ -241,17 +268,54 @@ static sr1_status slots_fork(struct sr1__kv *kv, int32_t from, int32_t to,
 
 /* ---- a pass ---- */
 
+/* A power of two, so that rows come and go within one size. */
+static int64_t bucket_lanes(const struct slots *c, int64_t n)
+{
+    return grow_slot_count(0, n, 1, c->size.n_slots);
+}
+
+/* Quarters of a power of two, at least CAP_STEP, so that a row that grows stays in one
+ * size for as long as pays: a quarter of what is seen is masked at most. */
+static int64_t bucket_length(const struct slots *c, int64_t n)
+{
+    int64_t step = CAP_STEP;
+
+    while (n > 8 * step)
+        step *= 2;
+    n = (n + step - 1) / step * step;
+    return n < c->size.cap ? n : c->size.cap;
+}
+
+/* A pass of single tokens on a device has one of few sizes, so that a graph of its
+ * kernels can be used again. */
+static void size_lanes(struct slots *c, int64_t n_lanes, int64_t longest, int only_lanes)
+{
+    int bucket = only_lanes && c->model->device != SR1__CPU;
+
+    c->base.n_lanes = bucket ? bucket_lanes(c, n_lanes) : n_lanes;
+    c->base.longest = bucket ? bucket_length(c, longest) : round_to_step(longest);
+}
+
 static int64_t slots_layout(struct sr1__kv *kv, struct sr1__kv_span *spans, size_t n)
 {
     struct slots *c = get_slots(kv);
-    int64_t at = 0;
+    int64_t lanes = 0, longest = 0, at;
+    size_t singles = 0;
 
     for (size_t i = 0; i < n; i++) {
-        spans[i].first = c->slot_of[spans[i].row];
-        if (spans[i].n == 1 && spans[i].first >= at)
-            at = spans[i].first + 1;
+        int32_t slot = c->slot_of[spans[i].row];
+        int64_t now = spans[i].past + spans[i].n;
+
+        c->length[slot] = now > c->length[slot] ? now : c->length[slot];
+        spans[i].first = slot;
+        if (spans[i].n > 1)
+            continue;
+        singles++;
+        lanes = slot >= lanes ? slot + 1 : lanes;
+        longest = now > longest ? now : longest;
     }
-    c->n_lanes = at;
+    size_lanes(c, lanes, longest, singles == n);
+    at = c->base.n_lanes;
     for (size_t i = 0; i < n; i++) {
         if (spans[i].n == 1)
             continue;
@@ -267,42 +331,31 @@ static void slots_list_places(const struct sr1__kv *kv, const struct sr1__kv_spa
     const struct slots *c = (const struct slots *)(const void *)kv;
 
     for (int64_t i = 0; i < n_tokens; i++)
-        places[i] = c->n_slots * c->cap;
+        places[i] = c->size.n_slots * c->size.cap;
     for (size_t i = 0; i < n; i++)
         for (int64_t t = 0; t < spans[i].n; t++)
             places[spans[i].first + t] =
-                c->slot_of[spans[i].row] * c->cap + spans[i].past + t;
+                c->slot_of[spans[i].row] * c->size.cap + spans[i].past + t;
 }
 
 /* Token of lane i, at position p, sees positions 0..p of its slot. */
 static sr1_tensor *make_lane_mask(sr1_scope *s, const struct slots *c,
                                   sr1_tensor *positions)
 {
-    int64_t n = c->n_lanes;
+    int64_t n = c->base.n_lanes;
     sr1_tensor *p = t_reshape(s, t_narrow(s, positions, 0, 0, n), T_SHAPE(n, 1, 1, 1));
-    sr1_tensor *seen = t_le(s, t_arange(s, c->longest), p);
+    sr1_tensor *seen = t_le(s, t_narrow(s, c->steps, 0, 0, c->base.longest), p);
 
     return t_log(s, t_to(s, seen, c->model->dtype));
 }
 
-static void slots_begin(sr1_scope *s, struct sr1__kv *kv,
-                        const struct sr1__kv_span *spans, size_t n, sr1_tensor *places,
+static void slots_begin(sr1_scope *s, struct sr1__kv *kv, sr1_tensor *places,
                         sr1_tensor *positions)
 {
     struct slots *c = get_slots(kv);
 
     c->places = places;
-    c->longest = 0;
-    for (size_t i = 0; i < n; i++) {
-        int64_t *length = &c->length[c->slot_of[spans[i].row]];
-        int64_t now = spans[i].past + spans[i].n;
-
-        *length = now > *length ? now : *length;
-        if (spans[i].n == 1 && now > c->longest)
-            c->longest = now;
-    }
-    c->longest = round_to_step(c->longest);
-    c->mask = c->n_lanes ? make_lane_mask(s, c, positions) : NULL;
+    c->mask = kv->n_lanes ? make_lane_mask(s, c, positions) : NULL;
 }
 
 /* ---- attention ---- */
@@ -321,11 +374,11 @@ static sr1_tensor *attend_lanes(sr1_scope *s, const struct slots *c, int32_t lay
                                 sr1_tensor *q)
 {
     const struct sr1__hf_config *config = &c->model->config;
-    int64_t n = c->n_lanes;
-    sr1_tensor *slots = view_slots(s, c->layers[layer], c->n_slots, c->cap);
+    int64_t n = c->base.n_lanes;
+    sr1_tensor *slots = view_slots(s, c->layers[layer], c->size);
     sr1_tensor *y;
 
-    slots = t_narrow(s, t_narrow(s, slots, 0, 0, n), 1, 0, c->longest);
+    slots = t_narrow(s, t_narrow(s, slots, 0, 0, n), 1, 0, c->base.longest);
     q = t_reshape(s, t_narrow(s, q, 0, 0, n),
                   T_SHAPE(n, config->n_kv_heads, config->n_heads / config->n_kv_heads,
                           config->head_dim));
@@ -365,13 +418,13 @@ static sr1_tensor *slots_attend(sr1_scope *s, struct sr1__kv *kv, int32_t layer,
     sr1_tensor *lanes = NULL, *out;
 
     store_slot_tokens(s, c, layer, k, v);
-    if (c->n_lanes > 0)
+    if (c->base.n_lanes > 0)
         lanes = attend_lanes(s, c, layer, q);
-    if (sr1__scope_status(s) != SR1_OK || c->n_lanes == t_size(q, 0))
+    if (sr1__scope_status(s) != SR1_OK || c->base.n_lanes == t_size(q, 0))
         return lanes;
     out = t_empty(s, c->model->dtype, T_SHAPE(t_size(q, 0), t_size(q, 1) * t_size(q, 2)));
     if (lanes)
-        t_copy_(s, t_narrow(s, out, 0, 0, c->n_lanes), lanes);
+        t_copy_(s, t_narrow(s, out, 0, 0, c->base.n_lanes), lanes);
     for (size_t i = 0; i < n; i++)
         if (spans[i].n > 1)
             t_copy_(s, t_narrow(s, out, 0, spans[i].first, spans[i].n),
@@ -410,28 +463,34 @@ static void slots_trim(struct sr1__kv *kv)
     for (int64_t i = 0; i < c->model->config.n_layers; i++) {
         sr1__tensor_free(c->layers[i]);
         c->layers[i] = NULL;
+        c->sizes[i] = (struct slot_size){0, 0};
     }
+    sr1__tensor_free(c->steps);
+    c->steps = NULL;
     memset(c->length, 0, (size_t)c->max_rows * sizeof *c->length);
-    c->n_slots = 0;
-    c->cap = 0;
+    c->size = c->most = (struct slot_size){0, 0};
 }
 
 static int64_t slots_bytes(const struct sr1__kv *kv)
 {
     const struct slots *c = (const struct slots *)(const void *)kv;
     const struct sr1__hf_config *config = &c->model->config;
+    int64_t places = 0;
 
-    return 2 * config->n_layers * c->n_slots * c->cap * config->n_kv_heads *
-           config->head_dim * (int64_t)sr1__weight_dtype_size(c->model->dtype);
+    for (int64_t i = 0; i < config->n_layers; i++)
+        places += c->sizes[i].n_slots * c->sizes[i].cap;
+    return 2 * places * config->n_kv_heads * config->head_dim *
+           (int64_t)sr1__weight_dtype_size(c->model->dtype);
 }
 
 static void slots_free(struct sr1__kv *kv)
 {
     struct slots *c = get_slots(kv);
 
-    if (c->layers && c->row_of && c->length)
+    if (c->layers && c->sizes && c->row_of && c->length)
         slots_trim(kv);
     sr1__free(c->layers);
+    sr1__free(c->sizes);
     sr1__free(c->slot_of);
     sr1__free(c->row_of);
     sr1__free(c->length);
@@ -463,10 +522,11 @@ sr1_status sr1__kv_slots_new(struct sr1__kv **out, const sr1_model *m, int32_t m
     c->max_rows = max_rows;
     c->max_cap = round_to_step(max_tokens);
     c->layers = sr1__calloc((size_t)m->config.n_layers, sizeof(sr1_tensor *));
+    c->sizes = sr1__calloc((size_t)m->config.n_layers, sizeof *c->sizes);
     c->slot_of = sr1__malloc(n * sizeof *c->slot_of);
     c->row_of = sr1__malloc(n * sizeof *c->row_of);
     c->length = sr1__calloc(n, sizeof *c->length);
-    if (!c->layers || !c->slot_of || !c->row_of || !c->length) {
+    if (!c->layers || !c->sizes || !c->slot_of || !c->row_of || !c->length) {
         sr1__free(c->row_of); /* not filled yet */
         c->row_of = NULL;
         slots_free(&c->base);

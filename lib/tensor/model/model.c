@@ -8,11 +8,12 @@
 #include "base/str.h"
 #include "base/pool.h"
 #include "base/rng.h"
+#include "tensor/ops/int8_linear.h"
 
 #include <math.h>
 #include <string.h>
 
-#define LEAVES_PER_LAYER 10
+#define LEAVES_PER_LAYER 14
 #define VIEWS_PER_LAYER 16
 #define BLOCK 65536 /* random numbers of one stream */
 
@@ -45,17 +46,39 @@ static void append_named_tensor(sr1_scope *s, struct sr1__named *list, size_t *n
 }
 
 /* A new leaf [rows, cols], or [rows] when cols is 0; owned by the model's list. */
-static sr1_tensor *make_param_leaf(sr1_scope *s, sr1_model *m, int64_t layer,
-                                   const char *name, int64_t rows, int64_t cols)
+static sr1_tensor *make_typed_leaf(sr1_scope *s, sr1_model *m, int64_t layer,
+                                   const char *name, int32_t dtype, int64_t rows,
+                                   int64_t cols)
 {
     sr1_tensor *t;
 
     if (m->shares && m->n_leaves < m->n_shared)
         t = t_detach(s, m->shares->leaves[m->n_leaves].tensor);
     else
-        t = cols ? t_empty(s, m->dtype, T_SHAPE(rows, cols))
-                 : t_empty(s, m->dtype, T_SHAPE(rows));
+        t = cols ? t_empty(s, dtype, T_SHAPE(rows, cols))
+                 : t_empty(s, dtype, T_SHAPE(rows));
     append_named_tensor(s, m->leaves, &m->n_leaves, layer, name, t);
+    return t;
+}
+
+static sr1_tensor *make_param_leaf(sr1_scope *s, sr1_model *m, int64_t layer,
+                                   const char *name, int64_t rows, int64_t cols)
+{
+    return make_typed_leaf(s, m, layer, name, m->dtype, rows, cols);
+}
+
+/* A matrix of a layer; *scale follows it in the list where it is int8, else NULL. */
+static sr1_tensor *make_matrix_leaf(sr1_scope *s, sr1_model *m, int64_t layer,
+                                    const char *name, int64_t rows, int64_t cols,
+                                    sr1_tensor **scale)
+{
+    sr1_tensor *t;
+
+    *scale = NULL;
+    if (!m->quantized)
+        return make_param_leaf(s, m, layer, name, rows, cols);
+    t = make_typed_leaf(s, m, layer, name, SR1__I8, rows, cols);
+    *scale = make_typed_leaf(s, m, layer, name, SR1__F32, rows, 1);
     return t;
 }
 
@@ -83,8 +106,8 @@ static void build_attention(sr1_scope *s, sr1_model *m, int64_t i, struct sr1__l
     int64_t q = c->n_heads * c->head_dim;
     int64_t kv = c->n_kv_heads * c->head_dim;
 
-    w->qkv =
-        make_param_leaf(s, m, i, "self_attn.qkv_proj.weight", q + 2 * kv, c->hidden_size);
+    w->qkv = make_matrix_leaf(s, m, i, "self_attn.qkv_proj.weight", q + 2 * kv,
+                              c->hidden_size, &w->qkv_scale);
     add_weight_view(s, m, i, "self_attn.q_proj.weight", w->qkv, 0, q);
     add_weight_view(s, m, i, "self_attn.k_proj.weight", w->qkv, q, kv);
     add_weight_view(s, m, i, "self_attn.v_proj.weight", w->qkv, q + kv, kv);
@@ -98,7 +121,9 @@ static void build_attention(sr1_scope *s, sr1_model *m, int64_t i, struct sr1__l
         w->q_norm = make_plain_leaf(s, m, i, "self_attn.q_norm.weight", c->head_dim, 0);
         w->k_norm = make_plain_leaf(s, m, i, "self_attn.k_norm.weight", c->head_dim, 0);
     }
-    w->o = make_plain_leaf(s, m, i, "self_attn.o_proj.weight", c->hidden_size, q);
+    w->o = make_matrix_leaf(s, m, i, "self_attn.o_proj.weight", c->hidden_size, q,
+                            &w->o_scale);
+    add_weight_view(s, m, i, "self_attn.o_proj.weight", w->o, 0, c->hidden_size);
     if (c->o_bias)
         w->o_bias = make_plain_leaf(s, m, i, "self_attn.o_proj.bias", c->hidden_size, 0);
 }
@@ -113,11 +138,13 @@ static void build_layer(sr1_scope *s, sr1_model *m, int64_t i)
     build_attention(s, m, i, w);
     w->post_norm =
         make_plain_leaf(s, m, i, "post_attention_layernorm.weight", c->hidden_size, 0);
-    w->gate_up =
-        make_param_leaf(s, m, i, "mlp.gate_up_proj.weight", 2 * f, c->hidden_size);
+    w->gate_up = make_matrix_leaf(s, m, i, "mlp.gate_up_proj.weight", 2 * f,
+                                  c->hidden_size, &w->gate_up_scale);
     add_weight_view(s, m, i, "mlp.gate_proj.weight", w->gate_up, 0, f);
     add_weight_view(s, m, i, "mlp.up_proj.weight", w->gate_up, f, f);
-    w->down = make_plain_leaf(s, m, i, "mlp.down_proj.weight", c->hidden_size, f);
+    w->down = make_matrix_leaf(s, m, i, "mlp.down_proj.weight", c->hidden_size, f,
+                               &w->down_scale);
+    add_weight_view(s, m, i, "mlp.down_proj.weight", w->down, 0, c->hidden_size);
 }
 
 static sr1_status build_model_tensors(sr1_model *m)
@@ -157,8 +184,10 @@ static size_t count_shared(const sr1_model *shares, const struct sr1__hf_config 
                                                            : body_leaves(shares);
 }
 
+/* shares: whose leaves the model takes; NULL: its own, their values not set. */
 static sr1_status create_model(sr1_model **out, const struct sr1__hf_config *config,
-                               int32_t dtype, sr1__device device, const sr1_model *shares)
+                               int32_t dtype, int32_t quantized, sr1__device device,
+                               const sr1_model *shares)
 {
     size_t n = (size_t)config->n_layers;
     sr1_model *m = sr1__calloc(1, sizeof *m);
@@ -167,6 +196,7 @@ static sr1_status create_model(sr1_model **out, const struct sr1__hf_config *con
     SR1__CHECK_ALLOC(m, "model");
     m->config = *config;
     m->dtype = dtype;
+    m->quantized = quantized;
     m->device = device;
     m->refs = 1;
     m->shares = shares;
@@ -194,6 +224,7 @@ static sr1_status create_model(sr1_model **out, const struct sr1__hf_config *con
 static sr1_status copy_folder(sr1_model *m, const sr1_model *of)
 {
     m->hash = of->hash;
+    m->base_hash = of->base_hash;
     m->folder = of->folder ? sr1__strdup(of->folder) : NULL;
     return of->folder && !m->folder ? sr1__fail_nomem("folder of a model") : SR1_OK;
 }
@@ -201,7 +232,7 @@ static sr1_status copy_folder(sr1_model *m, const sr1_model *of)
 sr1_status sr1__model_empty(sr1_model **out, const struct sr1__hf_config *config,
                             int32_t dtype, sr1__device device)
 {
-    return create_model(out, config, dtype, device, NULL);
+    return create_model(out, config, dtype, 0, device, NULL);
 }
 
 static sr1_status share_adapter(sr1_model *m, const sr1_model *of)
@@ -214,7 +245,7 @@ sr1_status sr1__model_replica(sr1_model **out, const sr1_model *of)
 {
     sr1_model *m = NULL;
 
-    SR1__TRY(create_model(&m, &of->config, of->dtype, of->device, of));
+    SR1__TRY(create_model(&m, &of->config, of->dtype, of->quantized, of->device, of));
     SR1__RETURN_NEW(out, m, share_adapter(m, of), sr1_model_free);
 }
 
@@ -305,12 +336,11 @@ static int has_only_f32_params(const sr1_model *m)
     return 1;
 }
 
-sr1_status sr1__model_gather_grad(sr1_model *m)
+/* Add what backward passes left to the sums in fp32. */
+static sr1_status gather_all_grads(sr1_model *m)
 {
     sr1_scope *s;
 
-    if (has_only_f32_params(m))
-        return SR1_OK;
     if (!m->sums)
         m->sums = sr1__calloc(m->n_params, sizeof(sr1_tensor *));
     SR1__CHECK_ALLOC(m->sums, "sum of gradients");
@@ -318,6 +348,27 @@ sr1_status sr1__model_gather_grad(sr1_model *m)
     sr1__scope_no_grad(s);
     for (size_t i = 0; i < m->n_params; i++)
         gather_param_grad(s, m, i);
+    return sr1__scope_close(s);
+}
+
+sr1_status sr1__model_gather_grad(sr1_model *m)
+{
+    return has_only_f32_params(m) ? SR1_OK : gather_all_grads(m);
+}
+
+sr1_status sr1__model_sum_grad(sr1_model *m, const uint8_t *wanted)
+{
+    sr1_scope *s;
+
+    SR1__TRY(gather_all_grads(m));
+    s = sr1__scope_open(m->device, "sum of gradients");
+    for (size_t i = 0; i < m->n_params; i++) {
+        sr1_tensor *w = m->params[i].tensor;
+
+        if (wanted[i] && !m->sums[i])
+            m->sums[i] =
+                t_hold(s, t_full(s, 0.0, SR1__F32, t_ndim(w), sr1__shim_sizes(w)));
+    }
     return sr1__scope_close(s);
 }
 
@@ -390,9 +441,43 @@ sr1_status sr1__model_clone_to(sr1_model **out, const sr1_model *from, int32_t d
 {
     sr1_model *m = NULL;
 
-    SR1__TRY(
-        sr1__model_empty(&m, &from->config, dtype < 0 ? from->dtype : dtype, device));
+    SR1__TRY(create_model(&m, &from->config, dtype < 0 ? from->dtype : dtype,
+                          from->quantized, device, NULL));
     SR1__RETURN_NEW(out, m, fill_clone(m, from), sr1_model_free);
+}
+
+/* Scales follow their matrices. */
+static sr1_status fill_quantized(sr1_model *m, const sr1_model *from)
+{
+    size_t k = 0;
+
+    for (size_t i = 0; i < from->n_leaves; i++, k++) {
+        sr1_tensor *t = from->leaves[i].tensor;
+        sr1_scope *s = sr1__scope_open(m->device, "%s", from->leaves[i].name);
+
+        sr1__scope_no_grad(s);
+        if (t_dtype(m->leaves[k].tensor) == SR1__I8) {
+            sr1__int8_quantize(s, m->leaves[k].tensor, m->leaves[k + 1].tensor, t);
+            k++;
+        } else {
+            t_copy_(s, m->leaves[k].tensor, t);
+        }
+        SR1__TRY(sr1__scope_close(s));
+    }
+    return copy_folder(m, from);
+}
+
+sr1_status sr1__model_quantize(sr1_model **out, const sr1_model *from, int32_t dtype,
+                               sr1__device device)
+{
+    sr1_model *m = NULL;
+
+    if (from->adapter || from->quantized)
+        return sr1__fail(SR1_E_STATE, "a model %s cannot be quantised",
+                         from->adapter ? "with an adapter" : "that is quantised already");
+    SR1__TRY(create_model(&m, &from->config, dtype < 0 ? from->dtype : dtype, 1, device,
+                          NULL));
+    SR1__RETURN_NEW(out, m, fill_quantized(m, from), sr1_model_free);
 }
 
 sr1_status sr1__model_clone(sr1_model **out, const sr1_model *from, int32_t dtype)
@@ -422,7 +507,7 @@ sr1_status sr1__model_freeze(sr1_model **out, const sr1_model *of, int32_t dtype
 
     if (!of->adapter || (dtype >= 0 && dtype != of->dtype))
         return sr1__model_clone(out, of, dtype);
-    SR1__TRY(create_model(&m, &of->config, of->dtype, of->device, of));
+    SR1__TRY(create_model(&m, &of->config, of->dtype, of->quantized, of->device, of));
     SR1__RETURN_NEW(out, m, freeze_adapter(m, of), sr1_model_free);
 }
 
@@ -487,7 +572,7 @@ sr1_status sr1__model_critic_sharing(sr1_model **out, const sr1_model *from)
     sr1_status st;
 
     config.value_head = 1;
-    SR1__TRY(create_model(&m, &config, from->dtype, from->device, from));
+    SR1__TRY(create_model(&m, &config, from->dtype, from->quantized, from->device, from));
     st = copy_folder(m, from);
     if (st == SR1_OK)
         st = fill_value_head(m, from);

@@ -24,24 +24,30 @@ struct sr1__lora {
     double scale; /* of what it adds */
 };
 
-/* One decoder layer; NULL where the architecture has no such tensor. Borrowed. */
+/* One decoder layer; NULL where the architecture has no such tensor, and the scales where
+ * its matrices are not int8 (ops/int8_linear.h). Borrowed. */
 struct sr1__layer {
-    sr1_tensor *input_norm; /* [E] */
-    sr1_tensor *qkv;        /* [(H+2Hkv)*D, E], rows q | k | v */
-    sr1_tensor *qkv_bias;   /* [(H+2Hkv)*D], Qwen2.5 */
-    sr1_tensor *q_norm;     /* [D], Qwen3 */
-    sr1_tensor *k_norm;     /* [D], Qwen3 */
-    sr1_tensor *o;          /* [E, H*D] */
-    sr1_tensor *o_bias;     /* [E], Qwen3 with attention_bias */
-    sr1_tensor *post_norm;  /* [E] */
-    sr1_tensor *gate_up;    /* [2F, E], rows gate | up */
-    sr1_tensor *down;       /* [E, F] */
+    sr1_tensor *input_norm;    /* [E] */
+    sr1_tensor *qkv;           /* [(H+2Hkv)*D, E], rows q | k | v */
+    sr1_tensor *qkv_scale;     /* [(H+2Hkv)*D, 1] */
+    sr1_tensor *qkv_bias;      /* [(H+2Hkv)*D], Qwen2.5 */
+    sr1_tensor *q_norm;        /* [D], Qwen3 */
+    sr1_tensor *k_norm;        /* [D], Qwen3 */
+    sr1_tensor *o;             /* [E, H*D] */
+    sr1_tensor *o_scale;       /* [E, 1] */
+    sr1_tensor *o_bias;        /* [E], Qwen3 with attention_bias */
+    sr1_tensor *post_norm;     /* [E] */
+    sr1_tensor *gate_up;       /* [2F, E], rows gate | up */
+    sr1_tensor *gate_up_scale; /* [2F, 1] */
+    sr1_tensor *down;          /* [E, F] */
+    sr1_tensor *down_scale;    /* [E, 1] */
     struct sr1__lora lora[SR1__LORA_MODULES];
 };
 
 struct sr1_model {
     struct sr1__hf_config config;
     int32_t dtype;
+    int32_t quantized; /* the layers' matrices are int8; it cannot be trained or saved */
     sr1__device device;
     sr1_tensor *embed;      /* [V,E] */
     sr1_tensor *final_norm; /* [E] */
@@ -60,9 +66,10 @@ struct sr1_model {
     size_t n_views;
     struct sr1__rope rope;
     struct sr1__decode_tables *tables; /* decode_tables.h; NULL: not made yet */
-    char *folder;     /* that the weights were read from, absolute; NULL: none */
-    uint64_t hash;    /* of the files read, an adapter's among them; 0: none */
-    uint64_t version; /* grows when weights change; caches of them compare it */
+    char *folder;       /* that the weights were read from, absolute; NULL: none */
+    uint64_t hash;      /* of the files read, an adapter's among them; 0: none */
+    uint64_t base_hash; /* the same without an adapter's */
+    uint64_t version;   /* grows when weights change; caches of them compare it */
     int32_t refs;
     atomic_int busy;         /* a forward pass is under way */
     sr1_tensor **sums;       /* [n_params] of gradients, fp32; NULL where fp32 is trained
@@ -148,10 +155,13 @@ sr1_status sr1__model_replica(sr1_model **out, const sr1_model *of);
 sr1_status sr1__model_freeze(sr1_model **out, const sr1_model *of, int32_t dtype);
 /* One more reference, given back by sr1_model_free. */
 sr1_model *sr1__model_retain(sr1_model *m);
-/* Call after each backward pass: adds the gradients to fp32 sums, because a bf16 sum
- * stops changing once it is about 256 times larger than the addend. Nothing to do in
- * fp32. */
+/* Call after each of several backward passes: adds the gradients to fp32 sums, because a
+ * bf16 sum stops changing once it is about 256 times larger than the addend. Nothing to
+ * do in fp32. */
 sr1_status sr1__model_gather_grad(sr1_model *m);
+/* All gradients as sums in fp32, with zeros for params[i] that have none where wanted[i]
+ * is set: other models have one, to be added. */
+sr1_status sr1__model_sum_grad(sr1_model *m, const uint8_t *wanted);
 /* The gradient of params[i] so far, owned by s; NULL: none. */
 sr1_tensor *sr1__model_grad(sr1_scope *s, const sr1_model *m, size_t i);
 /* Forget accumulated gradients. */
@@ -170,6 +180,10 @@ char *sr1__tensor_name(const char *before, int64_t layer, const char *name,
 sr1_status sr1__model_clone(sr1_model **out, const sr1_model *from, int32_t dtype);
 /* The same on another device, or on the host (SR1__CPU). */
 sr1_status sr1__model_clone_to(sr1_model **out, const sr1_model *from, int32_t dtype,
+                               sr1__device device);
+/* A copy whose layers' matrices are int8, the rest in dtype (-1: the same); embeddings
+ * and the head are not quantised. Of a model without an adapter. */
+sr1_status sr1__model_quantize(sr1_model **out, const sr1_model *from, int32_t dtype,
                                sr1__device device);
 /* Overwrite the weights of `to` with those of `from` (same shapes, converts dtype), and
  * its adapter. */

@@ -125,6 +125,8 @@ sr1_status sr1_model_save(const sr1_model *model, const char *folder)
 sr1_status sr1_model_save_merged(const sr1_model *model, const char *folder)
 {
     SR1__REQUIRE(model && folder, "sr1_model_save_merged: model and folder");
+    if (model->adapter)
+        SR1__TRY(sr1__adapter_check_merged(model, folder));
     return sr1__model_store(model, folder);
 }
 

@@ -2,12 +2,18 @@
  *
  * A feed packs the new tokens of all its rows into one forward pass; through the cache
  * (kv.h) each token attends to its own row. Only the last token of each row goes through
- * the vocabulary head. */
+ * the vocabulary head.
+ *
+ * On a device a pass of single tokens reads its numbers where the last one did, so that
+ * its kernels can be replayed (step_graphs.h), and is launched ahead: behind a draw, with
+ * the ids that it puts there, before the host has looked at them. A row takes the result
+ * when it is fed just that id; until then nothing of it can be seen. */
 #include "tensor/model/model_decoder.h"
 
 #include "base/mem.h"
 #include "tensor/model/device_head.h"
 #include "tensor/model/kv.h"
+#include "tensor/model/lane_pass.h"
 #include "tensor/model/multiply.h"
 
 #include <string.h>
@@ -20,12 +26,17 @@ struct decoder_sequence {
     int known;        /* the next token's distribution is there: */
     float *logits;    /* [V] after the last token, on the CPU */
     int64_t feed;     /* number of the last feed that named this row */
+    int ahead;        /* a pass over its next token has been launched, */
+    int32_t next_id;  /* which is this */
 };
 
 struct sr1__decoder {
     sr1_model *model;
     struct sr1__kv *kv;
-    struct sr1__device_head *head; /* in place of the logits; NULL on the CPU */
+    /* on a device; NULL on the CPU */
+    struct sr1__device_head *head; /* in place of the logits */
+    struct sr1__step_graphs *graphs;
+    struct sr1__lane_pass lanes;
     struct sr1__pool *pool;
     struct decoder_sequence *rows;
     int32_t n_rows;
@@ -35,7 +46,8 @@ struct sr1__decoder {
     /* scratch of one feed */
     struct sr1__kv_span *spans;      /* [n_rows] */
     int64_t *last;                   /* [n_rows] index of each span's last token */
-    struct sr1__decode_input *feeds; /* [n_rows] of a score */
+    struct sr1__decode_input *feeds; /* [n_rows] those of a call that a pass takes */
+    int64_t *draw_lanes;             /* [n_rows] where drawn ids go */
     int32_t *ids;
     int64_t *numbers;            /* [5,cap] by what they are, below */
     size_t cap;                  /* of ids and numbers */
@@ -49,7 +61,7 @@ enum {
     IDS,       /* [total] */
     PLACES,    /* [total] in the cache */
     LAST,      /* [n] index of each span's last token */
-    SPAN_ROWS, /* [n] */
+    HIDDEN,    /* [n] where the head keeps the hidden state */
     NUMBERS
 };
 
@@ -72,6 +84,15 @@ static sr1_status new_cache(struct sr1__decoder *d)
     return sr1__kv_slots_new(&d->kv, m, d->n_rows, d->max_tokens);
 }
 
+static sr1_status new_device_parts(struct sr1__decoder *d)
+{
+    sr1__device device = d->model->device;
+
+    SR1__TRY(sr1__step_graphs_new(&d->graphs, device));
+    SR1__TRY(sr1__lane_pass_init(&d->lanes, device, d->n_rows));
+    return sr1__device_head_new(&d->head, d->model, d->n_rows, d->graphs);
+}
+
 sr1_status sr1__decoder_new(struct sr1__decoder **out, sr1_model *m, int32_t max_rows,
                             int64_t max_tokens_per_row)
 {
@@ -90,17 +111,25 @@ sr1_status sr1__decoder_new(struct sr1__decoder **out, sr1_model *m, int32_t max
     d->spans = sr1__calloc(n, sizeof *d->spans);
     d->last = sr1__calloc(n, sizeof *d->last);
     d->feeds = sr1__calloc(n, sizeof *d->feeds);
+    d->draw_lanes = sr1__calloc(n, sizeof *d->draw_lanes);
     d->samples = sr1__calloc(n, sizeof *d->samples);
     d->logits = sr1__calloc(n, sizeof *d->logits);
-    if (!d->rows || !d->spans || !d->last || !d->feeds || !d->samples || !d->logits)
+    if (!d->rows || !d->spans || !d->last || !d->feeds || !d->draw_lanes || !d->samples ||
+        !d->logits)
         status = sr1__fail_nomem("decoder");
     else
         status = sr1__pool_new(&d->pool, sr1__torch_threads_get());
     if (status == SR1_OK)
         status = new_cache(d);
     if (status == SR1_OK && m->device != SR1__CPU)
-        status = sr1__device_head_new(&d->head, m, max_rows);
+        status = new_device_parts(d);
     SR1__RETURN_NEW(out, d, status, sr1__decoder_free);
+}
+
+void sr1__decoder_eager(struct sr1__decoder *d, int on)
+{
+    if (d->graphs)
+        sr1__step_graphs_eager(d->graphs, on);
 }
 
 void sr1__decoder_free(struct sr1__decoder *d)
@@ -112,11 +141,14 @@ void sr1__decoder_free(struct sr1__decoder *d)
         d->kv->ops->free(d->kv);
     }
     sr1__device_head_free(d->head);
+    sr1__lane_pass_free(&d->lanes);
+    sr1__step_graphs_free(d->graphs);
     sr1__pool_free(d->pool);
     sr1__free(d->rows);
     sr1__free(d->spans);
     sr1__free(d->last);
     sr1__free(d->feeds);
+    sr1__free(d->draw_lanes);
     sr1__free(d->ids);
     sr1__free(d->numbers);
     sr1__free(d->samples);
@@ -219,8 +251,10 @@ static sr1_status reserve_decode(struct sr1__decoder *d, size_t n, int64_t top)
 {
     for (size_t i = 0; i < n && !d->head; i++)
         SR1__TRY(reserve_logits(d, &d->rows[d->spans[i].row]));
-    if (d->head)
+    if (d->head) {
         SR1__TRY(sr1__device_head_reserve(d->head));
+        SR1__TRY(sr1__lane_pass_reserve(&d->lanes));
+    }
     SR1__TRY(sr1__rope_reserve(&d->model->rope, top));
     return d->kv->ops->reserve(d->kv, d->spans, n);
 }
@@ -258,12 +292,12 @@ static void upload_numbers(sr1_scope *s, struct decode_pass *p)
     v += p->total;
     for (int64_t i = 0; i < n; i++) {
         v[i] = d->last[i];
-        v[n + i] = d->spans[i].row;
+        v[n + i] =
+            d->head ? sr1__device_head_next(d->head, d->spans[i].row) : d->spans[i].row;
     }
     t_split(s, t_from_i64(s, d->numbers, T_SHAPE(3 * p->total + 2 * n)), sizes, NUMBERS,
             0, p->numbers);
-    d->kv->ops->begin(s, d->kv, d->spans, p->n, p->numbers[PLACES],
-                      p->numbers[POSITIONS]);
+    d->kv->ops->begin(s, d->kv, p->numbers[PLACES], p->numbers[POSITIONS]);
 }
 
 static sr1_tensor *attend_cached(sr1_scope *s, void *self, int32_t layer, sr1_tensor *q,
@@ -326,14 +360,19 @@ static sr1_tensor *run_decoder_body(sr1_scope *s, struct decode_pass *p)
     struct sr1__placed_tokens in = {
         .ids = d->ids, .positions = d->numbers, .n = (size_t)p->total};
 
-    if (d->kv->ops->list_places)
-        upload_numbers(s, p);
     in.ids_there = p->numbers[IDS];
     in.positions_there = p->numbers[POSITIONS];
     return sr1__qwen_body(s, d->model, &in, &attention);
 }
 
-static sr1_status run_decode(struct sr1__decoder *d, size_t n, int64_t total)
+/* A cache of tensors wants the pass's numbers there. */
+static void begin_pass(sr1_scope *s, struct decode_pass *p)
+{
+    if (p->d->kv->ops->list_places)
+        upload_numbers(s, p);
+}
+
+static sr1_status run_packed(struct sr1__decoder *d, size_t n, int64_t total)
 {
     sr1_scope *s = sr1__scope_open(d->model->device, "decode");
 
@@ -341,25 +380,112 @@ static sr1_status run_decode(struct sr1__decoder *d, size_t n, int64_t total)
     sr1_tensor *hidden;
 
     sr1__scope_inference(s);
+    begin_pass(s, &p);
     hidden = select_last(s, &p, run_decoder_body(s, &p));
     if (d->head)
-        sr1__device_head_store(s, d->head, hidden, p.numbers[SPAN_ROWS]);
+        sr1__device_head_store(s, d->head, hidden, p.numbers[HIDDEN]);
     else
         read_logits(s, d, n, hidden);
     return sr1__scope_close(s);
 }
 
+/* ---- single tokens on a device ---- */
+
+static void fill_lanes(struct sr1__decoder *d, size_t n, int64_t total)
+{
+    int64_t *ids = sr1__lane_numbers(&d->lanes, SR1__LANE_IDS, total);
+    int64_t *positions = sr1__lane_numbers(&d->lanes, SR1__LANE_POSITIONS, total);
+    int64_t *hidden = sr1__lane_numbers(&d->lanes, SR1__LANE_HIDDEN, total);
+
+    for (int64_t i = 0; i < total; i++) {
+        ids[i] = d->ids[i];
+        positions[i] = d->numbers[i];
+        hidden[i] = sr1__device_head_next(d->head, d->n_rows);
+    }
+    for (size_t i = 0; i < n; i++)
+        hidden[d->spans[i].first] = sr1__device_head_next(d->head, d->spans[i].row);
+    d->kv->ops->list_places(d->kv, d->spans, n,
+                            sr1__lane_numbers(&d->lanes, SR1__LANE_PLACES, total), total);
+}
+
+static void launch_lanes(sr1_scope *s, void *arg)
+{
+    struct decode_pass *p = arg;
+    struct sr1__decoder *d = p->d;
+    sr1_tensor *views[SR1__LANE_NUMBERS];
+
+    sr1__lane_views(s, &d->lanes, p->total, views);
+    p->numbers[IDS] = views[SR1__LANE_IDS];
+    p->numbers[POSITIONS] = views[SR1__LANE_POSITIONS];
+    d->kv->ops->begin(s, d->kv, views[SR1__LANE_PLACES], views[SR1__LANE_POSITIONS]);
+    sr1__device_head_store(s, d->head, run_decoder_body(s, p), views[SR1__LANE_HIDDEN]);
+}
+
+static sr1_status upload_lanes(struct sr1__decoder *d, size_t n, int64_t total)
+{
+    fill_lanes(d, n, total);
+    return sr1__lane_upload(&d->lanes, total);
+}
+
+/* One token of each of n rows. */
+static sr1_status run_lanes(struct sr1__decoder *d, size_t n, int64_t total)
+{
+    struct decode_pass p = {.d = d, .n = n, .total = total};
+    const struct sr1__step_key key = {{'l', total, d->kv->longest, 0, 0, 0}};
+
+    return sr1__step_graphs_run(d->graphs, "decode", &key, launch_lanes, &p);
+}
+
+/* Graphs are of the cache, the tables and the weights of now. */
+static void keep_graphs(struct sr1__decoder *d)
+{
+    const struct sr1__step_state state = {.version = d->model->version,
+                                          .rope = d->model->rope.n,
+                                          .cache = d->kv->ops->bytes(d->kv)};
+
+    sr1__step_graphs_keep(d->graphs, &state);
+}
+
+/* A graph looks at no id. */
+static sr1_status check_ids(const struct sr1__decoder *d, int64_t total)
+{
+    for (int64_t i = 0; i < total; i++)
+        if (d->ids[i] < 0 || d->ids[i] >= d->model->config.vocab_size)
+            return sr1__fail(
+                SR1_E_INVALID, "decode: token %lld: id %d is not in [0, %lld)",
+                (long long)i, (int)d->ids[i], (long long)d->model->config.vocab_size);
+    return SR1_OK;
+}
+
+static sr1_status run_decode(struct sr1__decoder *d, size_t n, int64_t total)
+{
+    if (!d->head || total != d->kv->n_lanes)
+        return run_packed(d, n, total);
+    SR1__TRY(check_ids(d, total));
+    keep_graphs(d);
+    SR1__TRY(upload_lanes(d, n, total));
+    return run_lanes(d, n, total);
+}
+
+/* A row has read n more tokens. */
+static void record_tokens(struct sr1__decoder *d, int32_t row, int64_t n, int known)
+{
+    struct decoder_sequence *r = &d->rows[row];
+
+    r->length += n;
+    r->version = d->model->version;
+    r->known = known;
+    r->ahead = 0;
+    d->stats.tokens_fed += n;
+    if (d->head && known)
+        sr1__device_head_advance(d->head, row);
+}
+
 /* Record that the packed tokens are now in the cache of their rows. */
 static void record_decoded(struct sr1__decoder *d, size_t n, int known)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct decoder_sequence *r = &d->rows[d->spans[i].row];
-
-        r->length += d->spans[i].n;
-        r->version = d->model->version;
-        r->known = known;
-        d->stats.tokens_fed += d->spans[i].n;
-    }
+    for (size_t i = 0; i < n; i++)
+        record_tokens(d, d->spans[i].row, d->spans[i].n, known);
     d->stats.forwards++;
 }
 
@@ -371,18 +497,63 @@ static sr1_status check_sequence_count(const struct sr1__decoder *d, size_t n)
     return SR1_OK;
 }
 
-sr1_status sr1__decoder_decode(struct sr1__decoder *d,
-                               const struct sr1__decode_input *feeds, size_t n)
+static sr1_status decode_now(struct sr1__decoder *d,
+                             const struct sr1__decode_input *feeds, size_t n)
 {
     int64_t total;
 
-    if (n == 0)
-        return SR1_OK;
-    SR1__TRY(check_sequence_count(d, n));
     SR1__TRY(pack_inputs(d, feeds, n, &total));
     SR1__TRY(run_decode(d, n, total));
     record_decoded(d, n, 1);
     return SR1_OK;
+}
+
+/* Is it what a pass launched ahead has read? */
+static int is_read_ahead(const struct sr1__decoder *d, const struct sr1__decode_input *f)
+{
+    const struct decoder_sequence *r = &d->rows[f->row];
+
+    return r->ahead && f->n_ids == 1 && f->ids[0] == r->next_id;
+}
+
+static void take_read_ahead(struct sr1__decoder *d, const struct sr1__decode_input *feeds,
+                            size_t n)
+{
+    int any = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!is_read_ahead(d, &feeds[i]))
+            continue;
+        record_tokens(d, feeds[i].row, 1, 1);
+        any = 1;
+    }
+    d->stats.forwards += any;
+}
+
+/* What a pass launched ahead has not read is decoded now. */
+static sr1_status decode_rest(struct sr1__decoder *d,
+                              const struct sr1__decode_input *feeds, size_t n)
+{
+    size_t rest = 0;
+    int64_t top;
+
+    SR1__TRY(list_spans(d, feeds, n, &top)); /* checks all, before any is fed */
+    for (size_t i = 0; i < n; i++)
+        if (!is_read_ahead(d, &feeds[i]))
+            d->feeds[rest++] = feeds[i];
+    if (rest > 0)
+        SR1__TRY(decode_now(d, d->feeds, rest));
+    take_read_ahead(d, feeds, n);
+    return SR1_OK;
+}
+
+sr1_status sr1__decoder_decode(struct sr1__decoder *d,
+                               const struct sr1__decode_input *feeds, size_t n)
+{
+    if (n == 0)
+        return SR1_OK;
+    SR1__TRY(check_sequence_count(d, n));
+    return d->head ? decode_rest(d, feeds, n) : decode_now(d, feeds, n);
 }
 
 /* ---- log-probs of given tokens ---- */
@@ -411,6 +582,7 @@ static sr1_status run_decoder_score(struct sr1__decoder *d, size_t n, int64_t to
     sr1_tensor *hidden, *log_prob, *entropy = NULL, *parts[2];
 
     sr1__scope_no_grad(s);
+    begin_pass(s, &p);
     hidden = t_index_select(s, run_decoder_body(s, &p), 0,
                             t_from_i64(s, places, T_SHAPE((int64_t)m)));
     log_prob = sr1__nn_token_log_probs(s, hidden, d->model->head,
@@ -541,6 +713,7 @@ void sr1__decoder_clear(struct sr1__decoder *d, int32_t row)
     d->kv->ops->clear(d->kv, row);
     d->rows[row].length = 0;
     d->rows[row].known = 0;
+    d->rows[row].ahead = 0;
 }
 
 void sr1__decoder_reset(struct sr1__decoder *d)
@@ -550,8 +723,11 @@ void sr1__decoder_reset(struct sr1__decoder *d)
         sr1__free(d->rows[i].logits);
         d->rows[i].logits = NULL;
     }
-    if (d->head)
+    if (d->head) {
+        sr1__step_graphs_drop(d->graphs);
         sr1__device_head_reset(d->head);
+        sr1__lane_pass_reset(&d->lanes);
+    }
     d->kv->ops->trim(d->kv);
 }
 
@@ -581,6 +757,8 @@ void sr1__decoder_stats(const struct sr1__decoder *d, struct sr1__decoder_stats 
 {
     *out = d->stats;
     out->cache_bytes = d->kv->ops->bytes(d->kv);
+    if (d->graphs)
+        sr1__step_graphs_stats(d->graphs, &out->graphs);
 }
 
 /* ---- drawing ---- */
@@ -616,9 +794,8 @@ static sr1_status sample_here(struct sr1__decoder *d, const int32_t *rows, size_
 }
 
 /* There the logits are computed by the draw, from the weights of now. */
-static sr1_status sample_there(struct sr1__decoder *d, const int32_t *rows, size_t n,
-                               const struct sr1__sampling *sampling,
-                               struct sr1__rng *const *rngs)
+static sr1_status check_versions(const struct sr1__decoder *d, const int32_t *rows,
+                                 size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (d->rows[rows[i]].version != d->model->version)
@@ -626,7 +803,82 @@ static sr1_status sample_there(struct sr1__decoder *d, const int32_t *rows, size
                              "decoder: the weights have changed since row %d was read; "
                              "clear it",
                              (int)rows[i]);
-    return sr1__device_head_sample(d->head, rows, n, sampling, rngs, d->samples);
+    return SR1_OK;
+}
+
+/* Where a pass ahead fails there is none; what is wrong is said when the token is fed,
+ * but for a lack of host memory. */
+static sr1_status check_ahead(sr1_status st)
+{
+    return st == SR1_E_NOMEM ? st : SR1_OK;
+}
+
+/* Rows that have room for the token being drawn are laid out for a pass over it: *n_ahead
+ * of them, in a pass of *total, ids 0 until the draw puts its own there. */
+static sr1_status plan_ahead(struct sr1__decoder *d, const int32_t *rows, size_t n,
+                             size_t *n_ahead, int64_t *total)
+{
+    static const int32_t unknown;
+    size_t m = 0, at = 0;
+    sr1_status st = SR1_OK;
+
+    for (size_t i = 0; i < n; i++) {
+        d->rows[rows[i]].ahead = 0;
+        if (d->rows[rows[i]].length < d->max_tokens)
+            d->feeds[m++] = (struct sr1__decode_input){rows[i], &unknown, 1};
+    }
+    if (m > 0)
+        st = pack_inputs(d, d->feeds, m, total);
+    if (m > 0 && st == SR1_OK)
+        st = upload_lanes(d, m, *total);
+    m = st == SR1_OK ? m : 0;
+    for (size_t i = 0; i < n; i++)
+        d->draw_lanes[i] = at < m && d->feeds[at].row == rows[i]
+                               ? d->spans[at++].first
+                               : sr1__lane_nobody(&d->lanes);
+    *n_ahead = m;
+    return check_ahead(st);
+}
+
+static void record_ahead(struct sr1__decoder *d, const int32_t *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct decoder_sequence *r = &d->rows[rows[i]];
+
+        r->ahead = d->draw_lanes[i] != sr1__lane_nobody(&d->lanes);
+        r->next_id = d->samples[i].id;
+    }
+}
+
+static sr1_status sample_there(struct sr1__decoder *d, const int32_t *rows, size_t n,
+                               const struct sr1__sampling *sampling,
+                               struct sr1__rng *const *rngs)
+{
+    struct sr1__device_draw draw = {.rows = rows,
+                                    .n = n,
+                                    .how = sampling,
+                                    .rngs = rngs,
+                                    .lanes = d->draw_lanes,
+                                    .nobody = sr1__lane_nobody(&d->lanes)};
+    size_t n_ahead;
+    int64_t total = 0;
+    sr1_status st = SR1_OK;
+
+    SR1__TRY(check_versions(d, rows, n));
+    SR1__TRY(plan_ahead(d, rows, n, &n_ahead, &total));
+    keep_graphs(d);
+    draw.ids = d->lanes.there;
+    SR1__TRY(sr1__device_head_draw(d->head, &draw));
+    if (n_ahead > 0)
+        st = run_lanes(d, n_ahead, total);
+    if (check_ahead(st) != SR1_OK) {
+        sr1__device_head_undo(d->head, &draw);
+        return st;
+    }
+    SR1__TRY(sr1__device_head_read(d->head, &draw, d->samples));
+    if (n_ahead > 0 && st == SR1_OK)
+        record_ahead(d, rows, n);
+    return SR1_OK;
 }
 
 sr1_status sr1__decoder_sample(struct sr1__decoder *d, const int32_t *rows, size_t n,

@@ -12,6 +12,7 @@
 #define SR1__MODEL_MODEL_DECODER_H
 
 #include "tensor/model/model.h"
+#include "tensor/model/step_graphs.h"
 #include "tensor/weights/sampling.h"
 
 struct sr1__decoder;
@@ -21,6 +22,8 @@ struct sr1__decoder;
 sr1_status sr1__decoder_new(struct sr1__decoder **out, sr1_model *m, int32_t max_rows,
                             int64_t max_tokens_per_row);
 void sr1__decoder_free(struct sr1__decoder *d); /* NULL is fine */
+/* 1: on a device every step is launched kernel by kernel, never as a graph. */
+void sr1__decoder_eager(struct sr1__decoder *d, int on);
 
 /* Tokens to append to one row. Borrowed. */
 struct sr1__decode_input {
@@ -61,7 +64,8 @@ const float *sr1__decoder_logits(struct sr1__decoder *d, int32_t row);
 /* Draw a token for each of n rows, row rows[i] with its stream rngs[i] (rngs NULL:
  * greedy). The token is not appended: feed it. log_probs and entropies may be NULL. On a
  * device the draw takes place there, one uniform of each stream going up, one small
- * tensor coming back, and a failed draw leaves the streams as they were. */
+ * tensor coming back, and a failed draw leaves the streams as they were; the pass over
+ * the tokens is launched behind it, and the feed that follows has little left to do. */
 sr1_status sr1__decoder_sample(struct sr1__decoder *d, const int32_t *rows, size_t n,
                                const struct sr1__sampling *sampling,
                                struct sr1__rng *const *rngs, int32_t *ids,
@@ -79,6 +83,7 @@ struct sr1__decoder_stats {
     int64_t forwards;    /* passes over the weights */
     int64_t tokens_fed;  /* through them */
     int64_t cache_bytes; /* held by the cache now */
+    struct sr1__step_graph_stats graphs;
 };
 void sr1__decoder_stats(const struct sr1__decoder *d, struct sr1__decoder_stats *out);
 

@@ -100,7 +100,7 @@ static sr1_status load_all(sr1_model *m, const char *folder)
         status = load_view(m, &m->views[i], file);
     if (status == SR1_OK) {
         warn_unused_tensors(m, file);
-        m->hash = sr1__weights_hash(file);
+        m->hash = m->base_hash = sr1__weights_hash(file);
     }
     status = sr1__weights_blame(file, status);
     sr1__weights_close(file);

@@ -3,6 +3,7 @@
 #include "tensor/model/model_memory.h"
 
 #include "kernels/attention.h"
+#include "tensor/ops/int8_linear.h"
 #include "tensor/ops/optimizer.h"
 #include "tensor/torch/shim.h"
 
@@ -72,9 +73,34 @@ double sr1__memory_trained(const struct sr1__memory_model *m)
     return m->lora.rank > 0 ? sr1__memory_adapter(m) : sr1__memory_parameters(&m->config);
 }
 
+/* What the layers' matrices take less as int8, with their scales. */
+static double int8_saving(const struct sr1__memory_model *m)
+{
+    struct widths w = widths_of(&m->config);
+    double matrices = w.e * (w.q + 2 * w.k) + w.q * w.e + 3 * w.e * w.f;
+    double rows = w.q + 2 * w.k + 2 * w.e + 2 * w.f;
+
+    return m->quantized
+               ? (double)m->config.n_layers * (matrices * (size_of(m) - 1) - 4 * rows)
+               : 0;
+}
+
+/* A block of the largest matrix in numbers again, and what it gives for each token. */
+static double int8_block(const struct sr1__memory_model *m, double tokens)
+{
+    struct widths w = widths_of(&m->config);
+    double n_in = w.e, all = 2 * w.f, rows = fmin(all, (double)SR1__INT8_BLOCK / n_in);
+
+    if (!m->quantized)
+        return 0;
+    return rows * n_in * (4 + (is_narrow(m) ? size_of(m) : 0)) +
+           (rows < all ? tokens * rows * size_of(m) : 0);
+}
+
 double sr1__memory_weights(const struct sr1__memory_model *m)
 {
-    return size_of(m) * sr1__memory_parameters(&m->config) + 4 * sr1__memory_adapter(m);
+    return size_of(m) * sr1__memory_parameters(&m->config) + 4 * sr1__memory_adapter(m) -
+           int8_saving(m);
 }
 
 double sr1__memory_moments(const struct sr1__memory_model *m)
@@ -93,13 +119,28 @@ double sr1__memory_masters(const struct sr1__memory_model *m)
     return has_narrow_gradients(m) ? 4 * sr1__memory_trained(m) : 0;
 }
 
-double sr1__memory_offload_piece(const struct sr1__memory_model *m)
+static double largest_leaf(const struct sr1__memory_model *m)
 {
     struct widths w = widths_of(&m->config);
-    double leaf = m->lora.rank > 0 ? (double)m->lora.rank * fmax(w.f, fmax(w.e, w.q))
-                                   : fmax(count_embedding(&m->config), 2 * w.f * w.e);
 
-    return (has_narrow_gradients(m) ? 12 : 8) * fmin(leaf, (double)SR1__OFFLOAD_PIECE);
+    return m->lora.rank > 0 ? (double)m->lora.rank * fmax(w.f, fmax(w.e, w.q))
+                            : fmax(count_embedding(&m->config), 2 * w.f * w.e);
+}
+
+double sr1__memory_offload_piece(const struct sr1__memory_model *m)
+{
+    return (has_narrow_gradients(m) ? 12 : 8) *
+           fmin(largest_leaf(m), (double)SR1__OFFLOAD_PIECE);
+}
+
+/* The CPU's norm of a narrow gradient is that of a copy. */
+double sr1__memory_grad_piece(const struct sr1__memory_model *m)
+{
+    double leaf = largest_leaf(m);
+
+    if (!has_narrow_gradients(m))
+        return 0;
+    return 4 * (m->device == SR1__CPU ? leaf : fmin(leaf, (double)SR1__OFFLOAD_PIECE));
 }
 
 double sr1__memory_gradients(const struct sr1__memory_model *m)
@@ -360,7 +401,7 @@ static double head_backward(const struct sr1__memory_model *m,
 double sr1__memory_forward(const struct sr1__memory_model *m,
                            const struct sr1__memory_pass *p)
 {
-    double layers = measure_layer(m, p, 0).peak * p->tokens;
+    double layers = measure_layer(m, p, 0).peak * p->tokens + int8_block(m, p->tokens);
 
     return pass_inputs(m, p) + fmax(layers, pass_outputs(m, p, 0) + head_forward(m, p));
 }
@@ -431,7 +472,7 @@ double sr1__memory_cache(const struct sr1__memory_model *m, double rows, double 
            token_cache(m);
 }
 
-/* Slots grow into new tensors while the old ones are still there. */
+/* Slots grow layer by layer, into a new tensor while the old one is still there. */
 double sr1__memory_cache_peak(const struct sr1__memory_model *m, double rows,
                               double tokens, double most_rows, double most_tokens)
 {
@@ -440,17 +481,28 @@ double sr1__memory_cache_peak(const struct sr1__memory_model *m, double rows,
     if (is_paged(m) || tokens <= 256)
         return full;
     return full + sr1__memory_cache(m, rows, grow_size(256, tokens, 1e9) / 2, most_rows,
-                                    most_tokens);
+                                    most_tokens) /
+                      (double)m->config.n_layers;
+}
+
+/* What a step of single tokens works with stays its graphs'. */
+static double graphs_kept(const struct sr1__memory_model *m, double rows, double longest)
+{
+    struct sr1__memory_pass p = {.tokens = rows, .targets = rows, .longest = longest};
+
+    if (m->device == SR1__CPU)
+        return 0;
+    return fmax(measure_layer(m, &p, 0).peak * rows,
+                rows * (double)m->config.vocab_size * (4 + size_of(m)));
 }
 
 double sr1__memory_decode(const struct sr1__memory_model *m, double rows, double tokens,
                           double longest)
 {
     struct sr1__memory_pass p = {.tokens = tokens, .targets = rows, .longest = longest};
-    double copies = is_paged(m) ? 0 : token_cache(m) / (double)m->config.n_layers;
 
-    return pass_inputs(m, &p) +
-           fmax(measure_layer(m, &p, 0).peak * tokens + copies * rows * longest,
+    return pass_inputs(m, &p) + graphs_kept(m, rows, longest) +
+           fmax(measure_layer(m, &p, 0).peak * tokens,
                 pass_outputs(m, &p, 0) +
                     rows * (double)m->config.vocab_size * (4 + size_of(m)));
 }

@@ -16,6 +16,7 @@ struct sr1__memory_model {
     int32_t dtype; /* SR1__F32, ... */
     sr1__device device;
     struct sr1__lora_config lora; /* rank 0: all weights are trained */
+    int quantized;                /* the layers' matrices are int8 */
 };
 
 int sr1__memory_is_cuda(const struct sr1__memory_model *m);
@@ -49,6 +50,10 @@ double sr1__memory_offload_piece(const struct sr1__memory_model *m);
  * they are added up in place). */
 double sr1__memory_gradients(const struct sr1__memory_model *m);
 double sr1__memory_sums(const struct sr1__memory_model *m);
+
+/* What an update takes where one backward pass is all of it: fp32 for a part of the
+ * gradients at a time. */
+double sr1__memory_grad_piece(const struct sr1__memory_model *m);
 
 /* Peak of a pass without gradients, beyond the weights. */
 double sr1__memory_forward(const struct sr1__memory_model *m,

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "tensor/model/decode_tables.h"
 #include "tensor/ops/fused.h"
+#include "tensor/ops/int8_linear.h"
 
 /* The values shared by all layers of one forward pass. Kept by checkpointed layers until
  * backward has run. */
@@ -62,29 +63,39 @@ static sr1_tensor *packed_attention(sr1_scope *s, void *self, int32_t layer,
     return sr1__nn_attention(s, q, k, v, p->cu_seqlens, p->n_seqs);
 }
 
-/* A matrix of n linear layers, and the adapters they may have. */
-static sr1_tensor *apply_linear(sr1_scope *s, const struct qwen_pass *p, sr1_tensor *x,
-                                sr1_tensor *w, sr1_tensor *bias,
-                                struct sr1__lora_span span)
-{
-    sr1_tensor *y = p->attention.linear
-                        ? p->attention.linear(s, p->attention.self, x, w, bias)
-                        : t_linear(s, x, w, bias);
+/* A matrix of one or more linear layers. */
+struct linear {
+    sr1_tensor *w, *scale, *bias; /* scale: w is int8; both may be NULL */
+    struct sr1__lora_span span;   /* the adapters they may have */
+};
 
-    return sr1__lora_add(s, p->m, &p->attention, &p->dropout, x, y, span);
+static sr1_tensor *multiply_weight(sr1_scope *s, const struct qwen_pass *p, sr1_tensor *x,
+                                   const struct linear *l)
+{
+    if (l->scale)
+        return sr1__int8_linear(s, x, l->w, l->scale, l->bias);
+    return p->attention.linear
+               ? p->attention.linear(s, p->attention.self, x, l->w, l->bias)
+               : t_linear(s, x, l->w, l->bias);
+}
+
+static sr1_tensor *apply_linear(sr1_scope *s, const struct qwen_pass *p, sr1_tensor *x,
+                                struct linear l)
+{
+    return sr1__lora_add(s, p->m, &p->attention, &p->dropout, x,
+                         multiply_weight(s, p, x, &l), l.span);
 }
 
 /* x + y w^T + bias, and what the adapter of w adds. */
 static sr1_tensor *add_linear(sr1_scope *s, const struct qwen_pass *p, sr1_tensor *x,
-                              sr1_tensor *y, sr1_tensor *w, sr1_tensor *bias,
-                              struct sr1__lora_span span)
+                              sr1_tensor *y, struct linear l)
 {
-    if (!p->attention.in_place)
-        return t_add(s, x, apply_linear(s, p, y, w, bias, span));
-    t_addmm_(s, x, y, t_transpose(s, w, 0, 1));
-    if (bias)
-        t_add_(s, x, bias, 1.0);
-    return sr1__lora_add(s, p->m, &p->attention, &p->dropout, y, x, span);
+    if (!p->attention.in_place || l.scale)
+        return t_add(s, x, apply_linear(s, p, y, l));
+    t_addmm_(s, x, y, t_transpose(s, l.w, 0, 1));
+    if (l.bias)
+        t_add_(s, x, l.bias, 1.0);
+    return sr1__lora_add(s, p->m, &p->attention, &p->dropout, y, x, l.span);
 }
 
 static sr1_tensor *run_qwen_attention(sr1_scope *s, const struct qwen_pass *p,
@@ -106,12 +117,14 @@ static sr1_tensor *run_qwen_attention(sr1_scope *s, const struct qwen_pass *p,
 
     if (p->turn && w->q_norm)
         heads.qk_norm = p->m->tables->qk_norms[layer];
-    y = apply_linear(s, p, y, w->qkv, w->qkv_bias,
-                     (struct sr1__lora_span){layer, SR1__LORA_Q, 3});
+    y = apply_linear(
+        s, p, y,
+        (struct linear){w->qkv, w->qkv_scale, w->qkv_bias, {layer, SR1__LORA_Q, 3}});
     sr1__fused_heads(s, &heads, y, qkv);
     y = p->attention.fn(s, p->attention.self, layer, qkv[0], qkv[1], qkv[2]);
-    return add_linear(s, p, x, y, w->o, w->o_bias,
-                      (struct sr1__lora_span){layer, SR1__LORA_O, 1});
+    return add_linear(
+        s, p, x, y,
+        (struct linear){w->o, w->o_scale, w->o_bias, {layer, SR1__LORA_O, 1}});
 }
 
 static sr1_tensor *run_qwen_mlp(sr1_scope *s, const struct qwen_pass *p, int32_t layer,
@@ -120,11 +133,13 @@ static sr1_tensor *run_qwen_mlp(sr1_scope *s, const struct qwen_pass *p, int32_t
     const struct sr1__layer *w = &p->m->layers[layer];
     sr1_tensor *y = sr1__fused_rms_norm(s, x, w->post_norm, p->m->config.rms_norm_eps);
 
-    y = apply_linear(s, p, y, w->gate_up, NULL,
-                     (struct sr1__lora_span){layer, SR1__LORA_GATE, 2});
+    y = apply_linear(
+        s, p, y,
+        (struct linear){w->gate_up, w->gate_up_scale, NULL, {layer, SR1__LORA_GATE, 2}});
     y = sr1__fused_swiglu(s, y);
-    return add_linear(s, p, x, y, w->down, NULL,
-                      (struct sr1__lora_span){layer, SR1__LORA_DOWN, 1});
+    return add_linear(
+        s, p, x, y,
+        (struct linear){w->down, w->down_scale, NULL, {layer, SR1__LORA_DOWN, 1}});
 }
 
 /* One layer in a scope of its own, so that its activations go as early as they can. */

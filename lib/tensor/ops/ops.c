@@ -442,6 +442,25 @@ void t_copy_(sr1_scope *s, sr1_tensor *a, sr1_tensor *from)
     RUN_IN_PLACE(copy_, a, from);
 }
 
+void t_copy_later_(sr1_scope *s, sr1_tensor *a, sr1_tensor *from)
+{
+    OPERANDS(a, from);
+
+    RUN_IN_PLACE(copy_later_, a, from);
+}
+
+void t_upload_i64(sr1_scope *s, sr1_tensor *a, const int64_t *v)
+{
+    sr1_tensor *host = NULL;
+
+    if (!is_scope_live(s))
+        return;
+    sr1__scope_check(
+        s, sr1__shim_wrap(&host, (void *)(uintptr_t)v, SR1__I64, T_SHAPE(t_numel(a))));
+    t_copy_later_(s, a, host);
+    sr1__shim_release(host);
+}
+
 void t_add_(sr1_scope *s, sr1_tensor *a, sr1_tensor *b, double scale_of_b)
 {
     OPERANDS(a, b);

@@ -49,6 +49,7 @@ sr1_tensor *t_exp(sr1_scope *s, sr1_tensor *a);
 sr1_tensor *t_log(sr1_scope *s, sr1_tensor *a);
 sr1_tensor *t_neg(sr1_scope *s, sr1_tensor *a);
 sr1_tensor *t_abs(sr1_scope *s, sr1_tensor *a);
+sr1_tensor *t_round(sr1_scope *s, sr1_tensor *a); /* halves to even */
 sr1_tensor *t_square(sr1_scope *s, sr1_tensor *a);
 sr1_tensor *t_cos(sr1_scope *s, sr1_tensor *a);
 sr1_tensor *t_sin(sr1_scope *s, sr1_tensor *a);
@@ -149,6 +150,10 @@ sr1_tensor *t_sdpa(sr1_scope *s, sr1_tensor *q, sr1_tensor *k, sr1_tensor *v,
 
 /* ---- in place ---- a is changed and returned to no one */
 void t_copy_(sr1_scope *s, sr1_tensor *a, sr1_tensor *from); /* broadcasts, converts */
+/* The same without waiting for the device (sr1__shim_copy_later_). */
+void t_copy_later_(sr1_scope *s, sr1_tensor *a, sr1_tensor *from);
+/* v, as many as a [n] has elements, into a; they have been read on return. */
+void t_upload_i64(sr1_scope *s, sr1_tensor *a, const int64_t *v);
 void t_add_(sr1_scope *s, sr1_tensor *a, sr1_tensor *b, double scale_of_b);
 void t_mul_scalar_(sr1_scope *s, sr1_tensor *a, double v);
 void t_fill_(sr1_scope *s, sr1_tensor *a, double v);

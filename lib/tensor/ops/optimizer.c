@@ -163,8 +163,8 @@ static sr1_tensor **get_optimizer_list(const struct sr1__optimizer *o, int which
     return o->work + (size_t)which * o->n;
 }
 
-/* Gradients in fp32 by leaf, NULL where there is none; returns how many there are, moved
- * together at the start of LIST_GRAD for the norm. */
+/* Gradients by leaf, NULL where there is none; returns how many there are, moved together
+ * at the start of LIST_GRAD for the norm. */
 static size_t collect_leaf_grads(sr1_scope *s, struct sr1__optimizer *o,
                                  sr1_tensor *const *sums)
 {
@@ -172,9 +172,7 @@ static size_t collect_leaf_grads(sr1_scope *s, struct sr1__optimizer *o,
     size_t n = 0;
 
     for (size_t i = 0; i < o->n; i++) {
-        sr1_tensor *g = sums ? sums[i] : t_grad(s, o->leaf[i].param);
-
-        all[i] = g ? t_to(s, g, SR1__F32) : NULL;
+        all[i] = sums ? sums[i] : t_grad(s, o->leaf[i].param);
         if (all[i])
             get_optimizer_list(o, LIST_GRAD)[n++] = all[i];
     }
@@ -213,42 +211,79 @@ static sr1_tensor *view_piece(sr1_scope *s, sr1_tensor *t, int64_t from, int64_t
     return t ? t_narrow(s, t_reshape(s, t, T_SHAPE(t_numel(t))), 0, from, n) : NULL;
 }
 
-/* Update a piece of a leaf whose state is on the host. */
+/* How an update changes gradients and weights. */
+struct change {
+    double lr, scale;  /* of gradients */
+    sr1_tensor *piece; /* fp32, for a piece of a narrow gradient; NULL: there is none */
+};
+
+/* A piece of a gradient in fp32. */
+static sr1_tensor *widen_piece(sr1_scope *s, sr1_tensor *grad, sr1_tensor *piece,
+                               int64_t from, int64_t n)
+{
+    sr1_tensor *g = view_piece(s, grad, from, n), *wide;
+
+    if (t_dtype(grad) == SR1__F32)
+        return g;
+    wide = t_narrow(s, piece, 0, 0, n);
+    t_copy_(s, wide, g);
+    return wide;
+}
+
+/* Update a piece of a leaf whose state is on the host, or whose gradient is narrow. */
 static void apply_piece(sr1_scope *outer, struct sr1__optimizer *o, const struct leaf *l,
-                        sr1_tensor *grad, double lr, int64_t from, int64_t n)
+                        sr1_tensor *grad, struct change c, int64_t from, int64_t n)
 {
     sr1_scope *s = sr1__scope_nest(outer, "numbers %lld", (long long)from);
     sr1_tensor *param = view_piece(s, l->param, from, n);
     sr1_tensor *here[SLOTS] = {NULL}, *there[SLOTS] = {NULL};
-    sr1_tensor *updated, *g = view_piece(s, grad, from, n);
+    sr1_tensor *updated, *g = widen_piece(s, grad, c.piece, from, n);
 
     for (int i = 0; i < SLOTS; i++) {
         here[i] = view_piece(s, l->slot[i], from, n);
         there[i] = here[i] ? t_to_device(s, here[i], o->device) : NULL;
     }
     updated = there[SLOT_MASTER] ? there[SLOT_MASTER] : param;
+    if (c.scale != 1.0 && sr1__scope_status(s) == SR1_OK)
+        sr1__scope_check(s, sr1__shim_scale_all_(&g, 1, c.scale));
     if (sr1__scope_status(s) == SR1_OK)
         sr1__scope_check(
             s, sr1__shim_adamw_(&updated, &g, &there[SLOT_AVG], &there[SLOT_AVG_SQ],
-                                &o->step, 1, lr, o->cfg.beta1, o->cfg.beta2,
+                                &o->step, 1, c.lr, o->cfg.beta1, o->cfg.beta2,
                                 l->decays ? o->cfg.weight_decay : 0.0, o->cfg.eps));
     for (int i = 0; i < SLOTS; i++)
-        if (here[i])
+        if (here[i] && o->cfg.offload)
             t_copy_(s, here[i], there[i]);
     if (there[SLOT_MASTER])
         t_copy_(s, param, there[SLOT_MASTER]);
     (void)sr1__scope_close(s);
 }
 
-static void apply_in_pieces(sr1_scope *s, struct sr1__optimizer *o, double lr)
+/* Room for a piece, so that memory does not end between two of them. */
+static sr1_tensor *reserve_piece(sr1_scope *s, const struct sr1__optimizer *o)
 {
+    int64_t most = 0;
+
+    for (size_t i = 0; i < o->n; i++) {
+        const sr1_tensor *g = get_optimizer_list(o, LIST_ALL_GRADS)[i];
+
+        if (g && t_dtype(g) != SR1__F32 && t_numel(g) > most)
+            most = t_numel(g);
+    }
+    most = most < SR1__OFFLOAD_PIECE ? most : SR1__OFFLOAD_PIECE;
+    return most ? t_empty(s, SR1__F32, T_SHAPE(most)) : NULL;
+}
+
+static void apply_in_pieces(sr1_scope *s, struct sr1__optimizer *o, struct change c)
+{
+    c.piece = reserve_piece(s, o);
     for (size_t i = 0; i < o->n; i++) {
         sr1_tensor *grad = get_optimizer_list(o, LIST_ALL_GRADS)[i];
         int64_t all = t_numel(o->leaf[i].param), n;
 
         for (int64_t at = 0; grad && at < all; at += n) {
             n = all - at < SR1__OFFLOAD_PIECE ? all - at : SR1__OFFLOAD_PIECE;
-            apply_piece(s, o, &o->leaf[i], grad, lr, at, n);
+            apply_piece(s, o, &o->leaf[i], grad, c, at, n);
         }
     }
 }
@@ -261,20 +296,35 @@ static void copy_masters_to_params(sr1_scope *s, struct sr1__optimizer *o)
             t_copy_(s, o->leaf[i].param, o->leaf[i].slot[SLOT_MASTER]);
 }
 
-static void apply_adamw(sr1_scope *s, struct sr1__optimizer *o, size_t n_grads, double lr,
-                        double scale)
+/* All leaves in two calls, their gradients being fp32. */
+static void apply_fused(sr1_scope *s, struct sr1__optimizer *o, size_t n_grads,
+                        struct change c)
 {
-    if (scale != 1.0)
+    if (c.scale != 1.0)
         sr1__scope_check(
-            s, sr1__shim_scale_all_(get_optimizer_list(o, LIST_GRAD), n_grads, scale));
+            s, sr1__shim_scale_all_(get_optimizer_list(o, LIST_GRAD), n_grads, c.scale));
+    apply_group(s, o, 1, c.lr);
+    apply_group(s, o, 0, c.lr);
+    copy_masters_to_params(s, o);
+}
+
+static int are_f32(sr1_tensor *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (t_dtype(list[i]) != SR1__F32)
+            return 0;
+    return 1;
+}
+
+/* In pieces no gradient is there in fp32 as a whole. */
+static void apply_adamw(sr1_scope *s, struct sr1__optimizer *o, size_t n_grads,
+                        struct change c)
+{
     t_fill_(s, o->step, (double)(o->steps + 1));
-    if (o->cfg.offload) {
-        apply_in_pieces(s, o, lr);
-    } else {
-        apply_group(s, o, 1, lr);
-        apply_group(s, o, 0, lr);
-        copy_masters_to_params(s, o);
-    }
+    if (o->cfg.offload || !are_f32(get_optimizer_list(o, LIST_GRAD), n_grads))
+        apply_in_pieces(s, o, c);
+    else
+        apply_fused(s, o, n_grads, c);
     if (sr1__scope_status(s) == SR1_OK)
         o->steps++;
 }
@@ -296,10 +346,12 @@ sr1_status sr1__optimizer_step(struct sr1__optimizer *o, sr1_tensor *const *sums
     r.grad_norm /= loss_scale;
     r.skipped = !isfinite(r.grad_norm);
     if (n && !r.skipped && sr1__scope_status(s) == SR1_OK)
-        apply_adamw(
-            s, o, n, lr,
-            (max_norm > 0.0 && r.grad_norm > max_norm ? max_norm / r.grad_norm : 1.0) /
-                loss_scale);
+        apply_adamw(s, o, n,
+                    (struct change){.lr = lr,
+                                    .scale = (max_norm > 0.0 && r.grad_norm > max_norm
+                                                  ? max_norm / r.grad_norm
+                                                  : 1.0) /
+                                             loss_scale});
     status = sr1__scope_close(s);
     sr1__optimizer_clear_grad(o);
     if (status == SR1_OK && report)

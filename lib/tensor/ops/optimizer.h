@@ -8,6 +8,7 @@
  *
  * Moments and masters may lie on the host: an update then takes them through the device
  * in pieces of at most SR1__OFFLOAD_PIECE numbers, so that it is the same to the bit.
+ * Gradients in bf16 or fp16 become fp32 in such pieces too.
  */
 #ifndef SR1__OPS_OPTIMIZER_H
 #define SR1__OPS_OPTIMIZER_H

@@ -153,7 +153,7 @@ static sr1_tensor *check_finite(sr1_scope *s, const struct logits_block *b)
 }
 
 sr1_tensor *sr1__nn_sample(sr1_scope *s, sr1_tensor *logits, sr1_tensor *uniforms,
-                           const struct sr1__sampling *how)
+                           const struct sr1__sampling *how, sr1_tensor **ids)
 {
     struct logits_block b = {.x = NULL};
     sr1_tensor *out[SR1__SAMPLE_COLUMNS];
@@ -166,6 +166,7 @@ sr1_tensor *sr1__nn_sample(sr1_scope *s, sr1_tensor *logits, sr1_tensor *uniform
     out[ENTROPY] = t_sub(s, t_log(s, b.all), t_div(s, b.moment, b.all));
     out[LOG_KEPT] = t_log(s, t_div(s, b.kept, b.all));
     out[FINITE] = check_finite(s, &b);
+    *ids = out[ID];
     return t_cat(s, out, SR1__SAMPLE_COLUMNS, -1);
 }
 

@@ -15,6 +15,7 @@ extern "C" {
 #endif
 
 typedef struct sr1_tensor sr1_tensor; /* opaque: a reference to ATen's tensor */
+typedef struct sr1__event sr1__event; /* opaque: a moment in a device's work */
 
 /* Element types. */
 enum {

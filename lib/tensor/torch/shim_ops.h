@@ -9,6 +9,7 @@
     X(log, log)                                                                          \
     X(neg, neg)                                                                          \
     X(abs, abs)                                                                          \
+    X(round, round)                                                                      \
     X(square, square)                                                                    \
     X(cos, cos)                                                                          \
     X(sin, sin)                                                                          \
@@ -165,6 +166,19 @@ sr1_status sr1__shim_addcmul_(sr1_tensor *a, sr1_tensor *b, sr1_tensor *c);
 sr1_status sr1__shim_exp_(sr1_tensor *a);
 sr1_status sr1__shim_sub_(sr1_tensor *a, sr1_tensor *b);
 sr1_status sr1__shim_mul_(sr1_tensor *a, sr1_tensor *b);
+
+/* ---- without waiting (later.cpp) ---- */
+/* A CPU tensor of pinned memory: copies from a device into it need not wait. */
+sr1_status sr1__shim_pinned(sr1_tensor **out, int32_t dtype, int32_t ndim,
+                            const int64_t *shape);
+/* copy_ that returns at once: down into pinned memory it has taken place once an event
+ * recorded behind it has been waited for; up, memory that is not pinned has been read. */
+sr1_status sr1__shim_copy_later_(sr1_tensor *a, sr1_tensor *from);
+sr1_status sr1__shim_event_new(sr1__event **out, sr1__device device);
+/* Behind all that was launched so far. */
+sr1_status sr1__shim_event_record(sr1__event *e, sr1__device device);
+sr1_status sr1__shim_event_wait(sr1__event *e);
+void sr1__shim_event_free(sr1__event *e); /* NULL is fine */
 
 /* ---- autograd (autograd.cpp) ---- */
 sr1_status sr1__shim_require_grad(sr1_tensor *leaf, int on);

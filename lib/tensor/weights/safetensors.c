@@ -60,6 +60,7 @@ struct sr1__weights {
     struct sr1__weight *tensors; /* by name, once open */
     size_t n;
     size_t cap;
+    json_t *metadata; /* of the first file that has any; NULL: none */
 };
 
 /* ---- one tensor of a header ---- */
@@ -208,8 +209,11 @@ static sr1_status add_tensors(struct sr1__weights *w, const json_t *header,
     {
         struct sr1__weight t = {.file = p->path};
 
-        if (strcmp(name, "__metadata__") == 0)
+        if (strcmp(name, "__metadata__") == 0) {
+            if (!w->metadata)
+                w->metadata = json_incref(entry);
             continue;
+        }
         p->name = name;
         SR1__TRY(read_tensor(p, entry, &t));
         t.name = sr1__strdup(name);
@@ -453,6 +457,7 @@ void sr1__weights_close(struct sr1__weights *w)
     }
     sr1__free(w->tensors);
     sr1__free(w->files);
+    json_decref(w->metadata);
     sr1__free(w);
 }
 
@@ -488,6 +493,11 @@ uint64_t sr1__weights_hash(const struct sr1__weights *w)
     for (size_t i = 0; i < sr1__weights_count(w); i++)
         h = hash_weight(sr1__weights_at(w, i), h);
     return h;
+}
+
+const char *sr1__weights_note(const struct sr1__weights *w, const char *name)
+{
+    return json_string_value(json_object_get(w->metadata, name));
 }
 
 const struct sr1__weight *sr1__weights_find(const struct sr1__weights *w,

@@ -76,6 +76,8 @@ sr1_status sr1__weights_get_as(const struct sr1__weights *w, const char *name,
 /* A hash of the names, types and shapes of all tensors and of some bytes of each, taken
  * in a moment: other weights have another one. */
 uint64_t sr1__weights_hash(const struct sr1__weights *w);
+/* A text of the first file's metadata, NULL if it is not there. */
+const char *sr1__weights_note(const struct sr1__weights *w, const char *name);
 
 /* What to write: one row a tensor. */
 struct sr1__weight_out {
@@ -99,8 +101,15 @@ typedef sr1_status (*sr1__weight_bytes_fn)(void *arg, size_t i, const void **byt
 sr1_status sr1__weights_save(const char *folder, const struct sr1__weight_out *tensors,
                              size_t n, uint64_t max_shard_bytes,
                              sr1__weight_bytes_fn bytes, void *arg);
-/* The same into one file, of this name; whatever else is in the folder stays. */
+/* A text for the metadata of a file. */
+struct sr1__weight_note {
+    const char *name, *value;
+};
+
+/* The same into one file, of this name and with a note (NULL: none); whatever else is in
+ * the folder stays. */
 sr1_status sr1__weights_save_file(const char *folder, const char *file,
+                                  const struct sr1__weight_note *note,
                                   const struct sr1__weight_out *tensors, size_t n,
                                   sr1__weight_bytes_fn bytes, void *arg);
 

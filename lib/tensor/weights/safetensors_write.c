@@ -34,6 +34,7 @@ struct weights_save {
         *items; /* those of one shard are neighbours, in the file's order */
     size_t n;
     size_t n_shards;
+    const struct sr1__weight_note *note; /* NULL: none */
     sr1__weight_bytes_fn bytes;
     void *arg;
 };
@@ -120,10 +121,19 @@ static json_t *entry_json(const struct weight_item *it, uint64_t begin)
                      (json_int_t)(begin + it->n_bytes));
 }
 
-/* Length, JSON and padding of items [it, it + n). */
-static sr1_status header_text(struct sr1__buf *b, const struct weight_item *it, size_t n)
+/* NULL: no memory. */
+static json_t *metadata_json(const struct sr1__weight_note *note)
 {
-    json_t *root = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
+    return note ? json_pack("{s:{s:s, s:s}}", "__metadata__", "format", "pt", note->name,
+                            note->value)
+                : json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
+}
+
+/* Length, JSON and padding of items [it, it + n). */
+static sr1_status header_text(struct sr1__buf *b, const struct sr1__weight_note *note,
+                              const struct weight_item *it, size_t n)
+{
+    json_t *root = metadata_json(note);
     struct sr1__buf text;
     uint64_t begin = 0;
     sr1_status status = root ? SR1_OK : sr1__fail_nomem("safetensors header");
@@ -162,7 +172,7 @@ static sr1_status write_items(struct sr1__file_writer *w, const struct weights_s
     sr1_status status;
 
     sr1__buf_init(&header, 0);
-    status = header_text(&header, it, n);
+    status = header_text(&header, s->note, it, n);
     if (status == SR1_OK)
         status = sr1__file_writer_add(w, header.data, header.len);
     sr1__buf_free(&header);
@@ -278,11 +288,16 @@ sr1_status sr1__weights_save(const char *folder, const struct sr1__weight_out *t
 }
 
 sr1_status sr1__weights_save_file(const char *folder, const char *file,
+                                  const struct sr1__weight_note *note,
                                   const struct sr1__weight_out *tensors, size_t n,
                                   sr1__weight_bytes_fn bytes, void *arg)
 {
-    struct weights_save s = {
-        .folder = folder, .single = file, .n = n, .bytes = bytes, .arg = arg};
+    struct weights_save s = {.folder = folder,
+                             .single = file,
+                             .n = n,
+                             .note = note,
+                             .bytes = bytes,
+                             .arg = arg};
 
     return save_tensors(&s, tensors, 0, write_all_shards);
 }

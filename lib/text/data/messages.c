@@ -18,29 +18,44 @@ const char *sr1__message_role(const char *role, size_t index)
     return NULL;
 }
 
+sr1_status sr1__messages_new(struct sr1__messages *out, size_t n)
+{
+    *out = (struct sr1__messages){.roles = sr1__calloc(n + 1, sizeof *out->roles),
+                                  .texts = sr1__calloc(n + 1, sizeof *out->texts),
+                                  .sizes = sr1__calloc(n + 1, sizeof *out->sizes),
+                                  .n = n};
+    if (out->roles && out->texts && out->sizes)
+        return SR1_OK;
+    sr1__messages_free(out);
+    return sr1__fail_nomem("messages");
+}
+
 void sr1__messages_free(struct sr1__messages *m)
 {
     sr1__free(m->roles);
     sr1__free(m->texts);
+    sr1__free(m->sizes);
     *m = (struct sr1__messages){0};
 }
 
-static sr1_status read_history_message(const json_t *message, size_t i, const char **role,
-                                       const char **text)
+/* Message i of a list. */
+static sr1_status read_history_message(const json_t *message, struct sr1__messages *m,
+                                       size_t i)
 {
     const json_t *said = json_object_get(message, "role");
     const json_t *content = json_object_get(message, "content");
 
-    *role = sr1__message_role(json_string_value(said), i);
-    *text = json_string_value(content);
-    if (!*role)
+    m->roles[i] = sr1__message_role(json_string_value(said), i);
+    m->texts[i] = json_string_value(content);
+    m->sizes[i] = json_string_length(content);
+    if (!m->roles[i])
         return sr1__fail(SR1_E_PARSE,
                          "its role '%.64s' is neither user nor assistant, nor the "
                          "system's in the first place",
                          json_is_string(said) ? json_string_value(said) : "");
     if (json_array_size(json_object_get(message, "tool_calls")))
         return sr1__fail(SR1_E_PARSE, "tool calls in a history are not read");
-    if (!*text || strlen(*text) != json_string_length(content))
+    if (!m->texts[i] || strlen(m->texts[i]) != m->sizes[i])
         return sr1__fail(SR1_E_PARSE, "its content is not text, or holds a NUL");
     return SR1_OK;
 }
@@ -48,19 +63,16 @@ static sr1_status read_history_message(const json_t *message, size_t i, const ch
 sr1_status sr1__messages_read(struct sr1__messages *out, const json_t *list, size_t n,
                               const char *field)
 {
-    struct sr1__messages m = {.n = n};
-    sr1_status status;
+    struct sr1__messages m;
+    sr1_status status = SR1_OK;
 
     if (n > SR1_TRAJECTORY_MAX_HISTORY)
         return sr1__fail(SR1_E_LIMIT, "field '%s' has more than %d messages", field,
                          SR1_TRAJECTORY_MAX_HISTORY);
-    m.roles = sr1__calloc(n + 1, sizeof *m.roles);
-    m.texts = sr1__calloc(n + 1, sizeof *m.texts);
-    status = m.roles && m.texts ? SR1_OK : sr1__fail_nomem("messages");
+    SR1__TRY(sr1__messages_new(&m, n));
     for (size_t i = 0; status == SR1_OK && i < n; i++)
-        status = sr1__context(
-            read_history_message(json_array_get(list, i), i, &m.roles[i], &m.texts[i]),
-            "field '%s', message %zu", field, i);
+        status = sr1__context(read_history_message(json_array_get(list, i), &m, i),
+                              "field '%s', message %zu", field, i);
     if (status != SR1_OK) {
         sr1__messages_free(&m);
         return status;

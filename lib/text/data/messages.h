@@ -5,12 +5,17 @@
 
 #include "base/json.h"
 
-/* Messages, oldest first. Roles are static, texts borrowed from the list. */
+/* Messages, oldest first; roles and texts are borrowed. */
 struct sr1__messages {
     const char **roles; /* [n] */
     const char **texts;
+    size_t *sizes; /* of texts, bytes */
     size_t n;
 };
+
+/* Room for n messages, all empty. Free also a zeroed one. */
+sr1_status sr1__messages_new(struct sr1__messages *out, size_t n);
+void sr1__messages_free(struct sr1__messages *m);
 
 /* The name of a role that message `index` may have ("user", "assistant", in the first
  * place "system"), static; NULL for any other. */
@@ -18,10 +23,9 @@ const char *sr1__message_role(const char *role, size_t index);
 
 /* The first n messages of a list. SR1_E_PARSE names `field` and the message: not an
  * object, another role, no text as content, a NUL in it, or tool calls. SR1_E_LIMIT for
- * more than SR1_TRAJECTORY_MAX_HISTORY. Free also a zeroed one. */
+ * more than SR1_TRAJECTORY_MAX_HISTORY. Texts are borrowed from the list. */
 sr1_status sr1__messages_read(struct sr1__messages *out, const json_t *list, size_t n,
                               const char *field);
-void sr1__messages_free(struct sr1__messages *m);
 
 /* Index of the user's last message; SR1_E_PARSE where the list has none. */
 sr1_status sr1__messages_question(const json_t *list, const char *field, size_t *index);

@@ -162,27 +162,16 @@ const char *sr1_tokenizer_chat_family_name(size_t i)
     return i < N_FAMILIES ? families[i].name : NULL;
 }
 
-/* "a, b, c" */
-static void list_families(char *out, size_t size)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < N_FAMILIES && n < size; i++)
-        n += (size_t)snprintf(out + n, size - n, "%s%s", i ? ", " : "", families[i].name);
-}
-
 sr1_status sr1_tokenizer_set_chat_family(sr1_tokenizer *t, const char *name)
 {
     const struct sr1__chat_family *f = name ? find_family(name) : NULL;
-    char *system = NULL, names[160];
+    char *system = NULL;
 
     if (!t)
         return sr1__fail(SR1_E_INVALID, "chat family: tokenizer is NULL");
-    if (!f) {
-        list_families(names, sizeof names);
-        return sr1__fail(SR1_E_NOT_FOUND, "chat family '%.64s' is not known; known: %s",
-                         name ? name : "NULL", names);
-    }
+    if (!f)
+        return sr1__fail_unknown("chat family", name ? name : "NULL",
+                                 sr1_tokenizer_chat_family_name);
     if (f->default_system && !(system = sr1__strdup(f->default_system)))
         return sr1__fail_nomem("chat family");
     t->family = f;
@@ -216,7 +205,7 @@ sr1_status sr1__chat_check_family(const sr1_tokenizer *t)
 
     if (t->family)
         return SR1_OK;
-    list_families(names, sizeof names);
+    sr1__list_names(names, sizeof names, sr1_tokenizer_chat_family_name);
     if (t->template_hash == 0)
         return sr1__fail(SR1_E_UNSUPPORTED,
                          "chat: the tokenizer has no chat template; choose the rules "

@@ -164,6 +164,34 @@ static void torture_counts_allocations(void **state)
     sr1_free(NULL);
 }
 
+static const char *metal_name(size_t i)
+{
+    static const char *const metals[] = {"tin", "lead", "iron"};
+
+    return i < 3 ? metals[i] : NULL;
+}
+
+static const char *long_name(size_t i)
+{
+    return i < SR1__ERROR_MAX ? "a name among many" : NULL;
+}
+
+static void unknown_names_are_refused_with_those_known(void **state)
+{
+    char list[12];
+
+    (void)state;
+    assert_int_equal(sr1__fail_unknown("metal", "wood", metal_name), SR1_E_NOT_FOUND);
+    assert_string_equal(sr1_last_error(),
+                        "metal 'wood' is not known; known: tin, lead, iron");
+    assert_int_equal(sr1__fail_unknown("name", "b", long_name), SR1_E_NOT_FOUND);
+    assert_int_equal(strlen(sr1_last_error()), SR1__ERROR_MAX - 1);
+    sr1__list_names(list, sizeof list, metal_name);
+    assert_string_equal(list, "tin, lead, ");
+    sr1__list_names(list, sizeof list, long_name);
+    assert_string_equal(list, "a name amon");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +203,7 @@ int main(void)
         cmocka_unit_test(log_goes_to_the_sink_only),
         cmocka_unit_test(what_a_sink_logs_is_dropped),
         cmocka_unit_test(torture_counts_allocations),
+        cmocka_unit_test(unknown_names_are_refused_with_those_known),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

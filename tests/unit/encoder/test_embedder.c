@@ -2,6 +2,7 @@
  * options, lengths, prefixes; what is refused. */
 #include "encoder_test.h"
 
+#include "support/device.h"
 #include "support/files.h"
 #include "support/torture.h"
 
@@ -10,18 +11,19 @@
 #define TOLERANCE 1e-5
 #define DIM 32
 
-static sr1_encoder_options cpu(void)
+static sr1_encoder_options here(void)
 {
     sr1_encoder_options o;
 
     sr1_encoder_options_init(&o);
-    o.device = "cpu";
+    o.device = test_device();
+    o.dtype = "fp32";
     return o;
 }
 
 static sr1_embedder *embedder(const char *folder, const sr1_encoder_options *o)
 {
-    sr1_encoder_options plain = cpu();
+    sr1_encoder_options plain = here();
     sr1_embedder *e = NULL;
 
     OK(sr1_embedder_open(&e, folder, o ? o : &plain));
@@ -119,7 +121,7 @@ static const struct row {
 static void check_row(const struct row *row, int32_t kind)
 {
     struct golden g = golden_open_kind("encoder", row->name);
-    sr1_encoder_options o = cpu();
+    sr1_encoder_options o = here();
     float want[TEXTS_MAX * DIM];
     float got[TEXTS_MAX * DIM];
     struct lines l;
@@ -167,7 +169,7 @@ static void same(sr1_embedder *a, int32_t kind_a, const char *text_a, sr1_embedd
 
 static void prefixes_go_before_texts(void **state)
 {
-    sr1_encoder_options o = cpu();
+    sr1_encoder_options o = here();
     sr1_embedder *plain = embedder(golden_dir("bert-gelu"), NULL);
     sr1_embedder *e;
 
@@ -184,7 +186,7 @@ static void prefixes_go_before_texts(void **state)
 
 static void folder_names_bring_prefixes(void **state)
 {
-    sr1_encoder_options o = cpu();
+    sr1_encoder_options o = here();
     sr1_embedder *plain = embedder(golden_dir("bert-gelu"), NULL);
     sr1_embedder *e5 = embedder(copy_case("bert-gelu", "e5-tiny"), NULL);
 
@@ -223,7 +225,7 @@ static void same_encoding(const char *dir, const sr1_encoder_options *o, int sam
  * folders, not the path. */
 static void an_encoding_is_of_content_and_options(void **state)
 {
-    sr1_encoder_options o = cpu();
+    sr1_encoder_options o = here();
 
     (void)state;
     same_encoding(copy_case("bert-gelu", "twin"), NULL, 1);
@@ -234,13 +236,13 @@ static void an_encoding_is_of_content_and_options(void **state)
     same_encoding(golden_dir("bert-gelu"), &o, 1);
     o.normalize = 0;
     same_encoding(golden_dir("bert-gelu"), &o, 0);
-    o = cpu();
+    o = here();
     o.document_tokens = 9;
     same_encoding(golden_dir("bert-gelu"), &o, 0);
-    o = cpu();
+    o = here();
     o.query_prefix = "find: \xff";
     same_encoding(golden_dir("bert-gelu"), &o, 0);
-    o = cpu();
+    o = here();
     o.pooling = "cls";
     same_encoding(golden_dir("bert-gelu"), &o, 0);
 }
@@ -248,7 +250,7 @@ static void an_encoding_is_of_content_and_options(void **state)
 /* "the", "river", ... are one token each, [CLS] and [SEP] two more. */
 static void long_texts_are_cut(void **state)
 {
-    sr1_encoder_options o = cpu();
+    sr1_encoder_options o = here();
     sr1_embedder *plain = embedder(golden_dir("bert-gelu"), NULL);
     sr1_embedder *e;
 
@@ -283,7 +285,7 @@ static void no_text_is_longer_than_the_model(void **state)
 
 static void documents_may_have_an_encoder_of_their_own(void **state)
 {
-    sr1_encoder_options o = cpu();
+    sr1_encoder_options o = here();
     sr1_embedder *q = embedder(golden_dir("bert-gelu"), NULL);
     sr1_embedder *d = embedder(golden_dir("bert-prefix"), NULL);
     sr1_embedder *both;
@@ -303,7 +305,7 @@ static void rerankers_equal_transformers(void **state)
 {
     struct golden g = golden_open_kind("encoder", "cross-encoder");
     const char *query = json_string_value(json_object_get(g.json, "query"));
-    sr1_encoder_options o = cpu();
+    sr1_encoder_options o = here();
     sr1_reranker *r = NULL;
     double got[TEXTS_MAX];
     const float *want;
@@ -326,7 +328,7 @@ static void refuses(sr1_status (*open)(const char *folder, const sr1_encoder_opt
                     const char *folder, const sr1_encoder_options *o, sr1_status status,
                     const char *says)
 {
-    sr1_encoder_options plain = cpu();
+    sr1_encoder_options plain = here();
     sr1_status got = open(folder, o ? o : &plain);
 
     if (got != status || !strstr(sr1_last_error(), says))
@@ -378,24 +380,24 @@ static void options_out_of_bounds_are_refused(void **state)
         {offsetof(sr1_encoder_options, batch_tokens), 0, "batch_tokens is 0"},
     };
     const char *dir = golden_dir("bert-gelu");
-    sr1_encoder_options o = cpu();
+    sr1_encoder_options o = here();
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        o = cpu();
+        o = here();
         memcpy((char *)&o + bad[i].offset, &bad[i].value, sizeof bad[i].value);
         refuses(open_embedder, dir, &o, SR1_E_INVALID, bad[i].says);
     }
-    o = cpu();
+    o = here();
     o.pooling = "max";
     refuses(open_embedder, dir, &o, SR1_E_INVALID, "pooling 'max'");
     o.pooling = "decoder";
     refuses(open_embedder, dir, &o, SR1_E_INVALID, "decoder");
     refuses(open_embedder, golden_dir("t5-encoder"), &o, SR1_E_INVALID, "decoder");
-    o = cpu();
+    o = here();
     o.dtype = "int4";
     refuses(open_embedder, dir, &o, SR1_E_INVALID, "int4");
-    o = cpu();
+    o = here();
     o.document_folder = golden_dir("dpr-context");
     refuses(open_embedder, dir, &o, SR1_E_INVALID, "20");
     o.struct_size = 0;
@@ -491,7 +493,7 @@ static void weights_that_are_not_finite_are_refused_by_name(void **state)
 static sr1_status open_and_embed(void *arg)
 {
     static const char *const texts[] = {"who built the tower", "rome"};
-    sr1_encoder_options o = cpu();
+    sr1_encoder_options o = here();
     sr1_embedder *e = NULL;
     float out[2 * DIM];
 
@@ -509,7 +511,7 @@ static sr1_status open_and_embed(void *arg)
 static sr1_status open_and_score(void *arg)
 {
     static const char *const texts[] = {"the tower", "rome"};
-    sr1_encoder_options o = cpu();
+    sr1_encoder_options o = here();
     sr1_reranker *r = NULL;
     double out[2];
     sr1_status status;

@@ -2,14 +2,20 @@
  * without it, bit for bit; what is refused; memory.
  * usage: test-scorer [lowered], the latter where libtorch may round fp32 products. */
 #include "support/dense_bed.h"
+#include "support/device.h"
 
 #include "tensor/encoder/device_scorer.h"
 #include "tensor/torch/shim.h"
 
+static const char *device_name(void)
+{
+    return test_on_cpu() ? "cpu" : "sim:0";
+}
+
 static void hits_are_the_cpus_bit_for_bit(void **state)
 {
     (void)state;
-    bed_rounds(&sr1__scorer_torch, "cpu", 150);
+    bed_rounds(&sr1__scorer_torch, test_device(), 150);
 }
 
 /* Scores of several blocks against sums in double. */
@@ -39,8 +45,8 @@ static void scores_are_those_of_sums_in_double(void **state)
         q[k] = (float)(int)(1000 * sr1__rng_normal(&rng));
     for (size_t i = 0; i < N; i++)
         scales[i] = sr1__to_int8(v + i * D, bytes + i * D, D);
-    assert_int_equal(sr1__scorer_torch.open(&scorer, "cpu", &of), SR1_OK);
-    assert_string_equal(sr1__scorer_torch.device(scorer), "cpu");
+    assert_int_equal(sr1__scorer_torch.open(&scorer, test_device(), &of), SR1_OK);
+    assert_string_equal(sr1__scorer_torch.device(scorer), device_name());
     assert_int_equal(sr1__scorer_torch.best(scorer, q, 1, K, scores, rows), SR1_OK);
     for (size_t i = 0; i < K; i++) {
         double want = 0;
@@ -77,8 +83,8 @@ static void what_cannot_be_is_refused(void **state)
     void *scorer = NULL;
 
     (void)state;
-    bed_refused(sr1__scorer_torch.open(&scorer, "cpu", &rows), SR1_E_DEVICE_NOMEM,
-                "need 1099511627776 MiB of memory on cpu");
+    bed_refused(sr1__scorer_torch.open(&scorer, test_device(), &rows), SR1_E_DEVICE_NOMEM,
+                "need 1099511627776 MiB of memory on");
     assert_non_null(strstr(sr1_last_error(), "search_index_device"));
     rows.bytes = 1;
     bed_refused(sr1__scorer_torch.open(&scorer, "tpu", &rows), SR1_E_INVALID, "'tpu'");
@@ -106,7 +112,7 @@ static sr1_status open_and_scan(void *arg)
     struct sr1__dense_hit hits[3 * 5];
     int32_t found;
     sr1_status status =
-        sr1__dense_device_open(&d, b->ix, NULL, &sr1__scorer_torch, "cpu", &s);
+        sr1__dense_device_open(&d, b->ix, NULL, &sr1__scorer_torch, test_device(), &s);
 
     if (status == SR1_OK)
         status = sr1__dense_device_scan(d, NULL, b->queries, 3, 5, hits, &found);

@@ -478,7 +478,7 @@ static float attend_all(struct sr1__kv *kv, const sr1_model *m,
     for (size_t i = 0; i < n; i++)
         for (int64_t t = 0; t < spans[i].n; t++)
             positions[spans[i].first + t] = spans[i].past + t;
-    kv->ops->begin(s, kv, spans, n, t_from_i64(s, places, T_SHAPE(total)),
+    kv->ops->begin(s, kv, t_from_i64(s, places, T_SHAPE(total)),
                    t_from_i64(s, positions, T_SHAPE(total)));
     q = t_full(s, 1.0, m->dtype, T_SHAPE(total, c->n_heads, c->head_dim));
     k = t_full(s, v, m->dtype, T_SHAPE(total, c->n_kv_heads, c->head_dim));

@@ -120,6 +120,38 @@ static void a_clone_stands_on_its_own(void **state)
     sr1_model_free(small);
 }
 
+/* The same weights but for int8: near, the same again, and as a replica or a clone. */
+static void int8_layers_are_near_and_shared(void **state)
+{
+    sr1_model *m = random_model(1, NULL), *made[4] = {NULL}, *out = NULL;
+    float exact[150], got[4][150];
+    double gap;
+
+    (void)state;
+    logits_of(m, exact);
+    OK(sr1__model_quantize(&made[0], m, -1, SR1__CPU));
+    OK(sr1__model_quantize(&made[1], m, -1, SR1__CPU));
+    OK(sr1__model_replica(&made[2], made[0]));
+    OK(sr1__model_clone(&made[3], made[0], -1));
+    assert_int_equal(t_dtype(made[3]->layers[0].gate_up), SR1__I8);
+    assert_ptr_equal(sr1__shim_data(made[0]->layers[1].down),
+                     sr1__shim_data(made[2]->layers[1].down));
+    for (int i = 0; i < 4; i++)
+        logits_of(made[i], got[i]);
+    gap = largest_gap(exact, got[0], 150);
+    assert_true(gap > 0 && gap < 0.02);
+    for (int i = 1; i < 4; i++)
+        assert_memory_equal(got[0], got[i], sizeof got[0]);
+    assert_int_equal(sr1__model_quantize(&out, made[0], -1, SR1__CPU), SR1_E_STATE);
+    assert_non_null(strstr(sr1_last_error(), "quantised already"));
+    assert_null(out);
+    sr1_model_free(m);
+    sr1_model_free(made[2]);
+    for (int i = 0; i < 4; i++)
+        if (i != 2)
+            sr1_model_free(made[i]);
+}
+
 static void a_missing_folder_names_the_download(void **state)
 {
     sr1_model *m = NULL;
@@ -270,6 +302,7 @@ int main(void)
         cmocka_unit_test(seeds_decide_weights),
         cmocka_unit_test(every_random_weight_is_finite),
         cmocka_unit_test(a_clone_stands_on_its_own),
+        cmocka_unit_test(int8_layers_are_near_and_shared),
         cmocka_unit_test(a_missing_folder_names_the_download),
         cmocka_unit_test(weights_that_are_not_finite_are_named),
         cmocka_unit_test(tensors_beyond_the_configuration_are_said),

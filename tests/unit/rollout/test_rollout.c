@@ -533,6 +533,37 @@ static void one_forward_serves_all_rows_and_a_group_one_prefill(void **state)
     sr1_rollout_free(r);
 }
 
+/* Trajectories of 6 samples; the decoder's graphs. */
+static struct sr1__step_graph_stats generate_with(const char *key, sr1_trajectory **t)
+{
+    sr1_rollout *r = tiny_rollout(tiny_config("quiet", key, NULL), tiny_engine());
+    sr1_query q = tiny_query("one?");
+    sr1_rollout_options o = samples(6);
+    struct sr1__decoder *decoder;
+    struct sr1__decoder_stats d;
+
+    OK(sr1_rollout_generate(r, &q, 1, &o, t));
+    OK(sr1__local_engine_decoder(&r->engines[0], &decoder));
+    sr1__decoder_stats(decoder, &d);
+    sr1_rollout_free(r);
+    return d.graphs;
+}
+
+static void steps_on_a_device_are_graphs_unless_eager(void **state)
+{
+    sr1_trajectory *graphs[6], *kernels[6];
+
+    (void)state;
+    assert_int_equal(generate_with("enforce_eager=false", graphs).replays > 0,
+                     !test_on_cpu());
+    assert_int_equal(generate_with("enforce_eager=true", kernels).replays, 0);
+    for (size_t i = 0; i < 6; i++)
+        assert_memory_equal(sr1_trajectory_ids(graphs[i]), sr1_trajectory_ids(kernels[i]),
+                            sr1_trajectory_token_count(graphs[i]) * sizeof(int32_t));
+    tiny_free_all(graphs, 6);
+    tiny_free_all(kernels, 6);
+}
+
 /* What the callbacks say is there. */
 struct kept {
     int finished[12];
@@ -953,6 +984,7 @@ int main(void)
         cmocka_unit_test(a_callback_ends_the_rollout),
         cmocka_unit_test(a_trajectory_depends_on_seed_query_and_sample_alone),
         cmocka_unit_test(one_forward_serves_all_rows_and_a_group_one_prefill),
+        cmocka_unit_test(steps_on_a_device_are_graphs_unless_eager),
         cmocka_unit_test(when_memory_runs_out_fewer_rows_say_the_same),
         cmocka_unit_test(no_search_is_deaf),
         cmocka_unit_test(a_chosen_template_stays_in_the_rollout),

@@ -161,6 +161,44 @@ static void bf16_weights_have_fp32_masters(void **state)
     sr1__tensor_free(w);
 }
 
+/* Narrow gradients of two leaves as they are, and their copies in fp32. */
+static void narrow_gradients_need_no_copy(void **state)
+{
+    float out[2][2][N], norm[2];
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        sr1_tensor *w[2] = {leaf(1, 0, SR1__BF16), leaf(2, 1, SR1__BF16)}, *sums[2];
+        struct sr1__named params[2] = {{"a", w[0]}, {"b", w[1]}};
+        struct sr1__optimizer *o;
+        struct sr1__optim_report r;
+
+        OK(sr1__optimizer_new(&o, params, 2, &cfg, SR1__CPU));
+        for (uint64_t t = 0; t < 4; t++) {
+            sr1_scope *s = sr1__scope_open(SR1__CPU, "copies");
+
+            for (uint64_t i = 0; i < 2; i++) {
+                float *g = normals(N, 2 * t + i);
+
+                give_grad(w[i], g);
+                free(g);
+                sums[i] = t_to(s, t_grad(s, w[i]), SR1__F32);
+            }
+            OK(sr1__optimizer_step(o, k ? sums : NULL, 0.01, 1.5, 2.0, &r));
+            OK(sr1__scope_close(s));
+        }
+        norm[k] = (float)r.grad_norm;
+        assert_true(r.grad_norm > 1.5); /* it was clipped */
+        for (size_t i = 0; i < 2; i++) {
+            read(sr1__optimizer_state(o, 3 * i + 2).tensor, out[k][i]); /* masters */
+            sr1__tensor_free(w[i]);
+        }
+        sr1__optimizer_free(o);
+    }
+    assert_memory_equal(out[0], out[1], sizeof out[0]);
+    assert_true(norm[0] == norm[1]);
+}
+
 static void restored_state_continues_to_the_same_bits(void **state)
 {
     sr1_tensor *w[2] = {leaf(1, 1, SR1__F32), leaf(1, 1, SR1__F32)};
@@ -231,6 +269,7 @@ int main(void)
         cmocka_unit_test(adamw_equals_formula),
         cmocka_unit_test(a_gradient_that_is_not_finite_changes_nothing),
         cmocka_unit_test(bf16_weights_have_fp32_masters),
+        cmocka_unit_test(narrow_gradients_need_no_copy),
         cmocka_unit_test(restored_state_continues_to_the_same_bits),
         cmocka_unit_test(any_allocation_of_new_may_fail),
     };

@@ -21,10 +21,10 @@ static void sample_there(const float *logits, size_t n, size_t vocab,
     sr1_scope *s = sr1__scope_open(device, "sample");
     double *columns = malloc(n * SR1__SAMPLE_COLUMNS * sizeof *columns);
     sr1_tensor *x = t_from_f32(s, logits, T_SHAPE((int64_t)n, (int64_t)vocab));
-    sr1_tensor *y = t_from_host(s, u, SR1__F64, T_SHAPE((int64_t)n, 1));
+    sr1_tensor *y = t_from_host(s, u, SR1__F64, T_SHAPE((int64_t)n, 1)), *ids;
 
-    t_to_host_f64(s, sr1__nn_sample(s, x, how->temperature > 0 ? y : NULL, how), columns,
-                  n * SR1__SAMPLE_COLUMNS);
+    t_to_host_f64(s, sr1__nn_sample(s, x, how->temperature > 0 ? y : NULL, how, &ids),
+                  columns, n * SR1__SAMPLE_COLUMNS);
     OK(sr1__scope_close(s));
     OK(sr1__samples_unpack(columns, n, out));
     free(columns);
@@ -205,6 +205,7 @@ static void a_logit_that_is_not_finite_names_its_row(void **state)
         struct sr1__sample out[3] = {{.id = 77}};
         float x[3 * V] = {0};
         sr1_scope *s = sr1__scope_open(device, "odd");
+        sr1_tensor *ids;
 
         x[2 * V + 9 * j % V] = odd[j % 3];
         t_to_host_f64(s,
@@ -212,7 +213,7 @@ static void a_logit_that_is_not_finite_names_its_row(void **state)
                                      how->temperature > 0
                                          ? t_from_host(s, u, SR1__F64, T_SHAPE(3, 1))
                                          : NULL,
-                                     how),
+                                     how, &ids),
                       columns, 3 * SR1__SAMPLE_COLUMNS);
         OK(sr1__scope_close(s));
         assert_int_equal(sr1__samples_unpack(columns, 3, out), SR1_E_NUMERIC);

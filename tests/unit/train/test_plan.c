@@ -191,6 +191,107 @@ static void keys_lower_the_peak(void **state)
     sr1_plan_free(p);
 }
 
+static void refuse(const char *model, const char *pair, sr1_status want, const char *text)
+{
+    sr1_config *c = config_of(model, (const char *const[]){pair, NULL});
+    sr1_plan *p = NULL;
+
+    REFUSED(sr1_plan_new(&p, c, 24), want, text);
+    assert_null(p);
+    sr1_config_free(c);
+}
+
+/* ---- keys that are left to it ---- */
+
+static int64_t chosen(const sr1_plan *p, size_t i)
+{
+    assert_int_equal(p->chosen[i], sr1__config_int(p->config, sr1__plan_chosen_key(i)));
+    return p->chosen[i];
+}
+
+/* More memory, more of both; the next power of two would not fit into nine tenths. */
+static void keys_are_chosen_by_memory(void **state)
+{
+    const char *path = write_shape("shape.json", 1024, 28, 16, 3072, 1);
+    static const double cards[] = {12, 24, 80};
+    int64_t tokens = 0, rows = 0;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        sr1_plan *p = PLAN(path, cards[i], "batch_size=32", "group_size=8",
+                           "max_tokens=1024", "micro_batch_tokens=0", "max_rows=0",
+                           "lora_rank=8"),
+                 *more;
+        char twice[64];
+
+        assert_int_equal(sr1_plan_fits(p), 1);
+        assert_true(p->figures.peak <= 0.9 * cards[i] * 1e9);
+        assert_true(chosen(p, 0) >= tokens && chosen(p, 1) >= rows);
+        tokens = chosen(p, 0);
+        rows = chosen(p, 1);
+        snprintf(twice, sizeof twice, "micro_batch_tokens=%lld", (long long)(2 * tokens));
+        more = PLAN(path, cards[i], "batch_size=32", "group_size=8", "max_tokens=1024",
+                    twice, "lora_rank=8");
+        assert_true(tokens == 65536 ||
+                    sr1_plan_peak(more, "update") > 0.9 * cards[i] * 1e9);
+        assert_non_null(strstr(sr1_plan_text(p), "\nchosen    micro_batch_tokens="));
+        assert_non_null(strstr(sr1_plan_json(p), "\"max_rows\": "));
+        sr1_plan_free(more);
+        sr1_plan_free(p);
+    }
+    assert_true(tokens > 4096 && rows > 16);
+}
+
+/* No more than a step has; and the least, with advice, where that does not fit. */
+static void what_is_chosen_has_bounds(void **state)
+{
+    const char *path = write_shape("shape.json", 1024, 28, 16, 3072, 1);
+    sr1_plan *p = PLAN(path, 1000, "batch_size=3", "group_size=2", "max_tokens=100",
+                       "max_prompt_tokens=100", "micro_batch_tokens=0", "max_rows=0");
+
+    (void)state;
+    assert_int_equal(chosen(p, 0), 2048);
+    assert_int_equal(chosen(p, 1), 8);
+    sr1_plan_free(p);
+    p = PLAN(path, 2, "micro_batch_tokens=0", "max_rows=0");
+    assert_int_equal(chosen(p, 0), 256);
+    assert_int_equal(chosen(p, 1), 1);
+    assert_int_equal(sr1_plan_fits(p), 0);
+    assert_true(p->n_advice > 0);
+    sr1_plan_free(p);
+}
+
+static void int8_references_take_half(void **state)
+{
+    const char *path = write_shape("shape.json", 4096, 36, 32, 12288, 0);
+    sr1_plan *plain = PLAN(path, 200, "kl_reference=frozen", "beta=0.1"),
+             *int8 = PLAN(path, 200, "kl_reference=frozen", "beta=0.1",
+                          "reference_quantization=int8");
+    double less = (double)(sr1_plan_peak(plain, "save") - sr1_plan_peak(int8, "save"));
+
+    (void)state;
+    /* 8.19e9 parameters without the embeddings and the head, less 1 byte each */
+    assert_true(less > 6.9e9 && less < 6.95e9);
+    sr1_plan_free(plain);
+    sr1_plan_free(int8);
+}
+
+/* Where it has nothing to do. */
+static void int8_references_are_refused(void **state)
+{
+    const char *path = write_shape("shape.json", 1024, 28, 16, 3072, 1);
+    sr1_config *c =
+        config_of(path, (const char *const[]){"kl_reference=frozen", "lora_rank=8",
+                                              "reference_quantization=int8", NULL});
+    sr1_plan *p = NULL;
+
+    (void)state;
+    refuse(path, "reference_quantization=int8", SR1_E_CONFIG, "kl_reference to frozen");
+    refuse(path, "reference_quantization=int4", SR1_E_CONFIG, "none|int8");
+    REFUSED(sr1_plan_new(&p, c, 24), SR1_E_CONFIG, "takes no memory of its own");
+    sr1_config_free(c);
+}
+
 /* ---- forms ---- */
 
 static void both_forms_agree(void **state)
@@ -232,16 +333,6 @@ static void both_forms_agree(void **state)
 }
 
 /* ---- refusals ---- */
-
-static void refuse(const char *model, const char *pair, sr1_status want, const char *text)
-{
-    sr1_config *c = config_of(model, (const char *const[]){pair, NULL});
-    sr1_plan *p = NULL;
-
-    REFUSED(sr1_plan_new(&p, c, 24), want, text);
-    assert_null(p);
-    sr1_config_free(c);
-}
 
 static void what_has_no_shape_is_refused(void **state)
 {
@@ -291,6 +382,10 @@ int main(void)
         cmocka_unit_test(on_the_cpu_nothing_moves),
         cmocka_unit_test(a_small_disk_is_told),
         cmocka_unit_test(keys_lower_the_peak),
+        cmocka_unit_test(keys_are_chosen_by_memory),
+        cmocka_unit_test(what_is_chosen_has_bounds),
+        cmocka_unit_test(int8_references_take_half),
+        cmocka_unit_test(int8_references_are_refused),
         cmocka_unit_test(both_forms_agree),
         cmocka_unit_test(headers_are_compared),
         cmocka_unit_test(what_has_no_shape_is_refused),

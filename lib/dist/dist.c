@@ -1,0 +1,657 @@
+/* dist/dist.c - see dist.h.
+ *
+ * The store, a TCPStore, is for opening, for the names of missing ranks, and for the
+ * texts of errors. All else goes through the process group: a rank that dies closes its
+ * connections there, which ends the others' waiting at once. */
+#include "dist/dist.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "dist/own_address.h"
+#include "tensor/ops/ops.h"
+#include "tensor/torch/comm.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_MAX_LENGTH 64
+#define PART ((int64_t)1 << 20) /* elements that a rank adds up at once */
+#define FAREWELL 2.0            /* seconds that the store waits for others' last words */
+
+struct sr1__dist {
+    int32_t rank, size;
+    double limit;
+    const atomic_int *stop;
+    struct sr1__store *root, *store;                   /* store: with the job's prefix */
+    struct sr1__process_group *group, *plain, *helper; /* the latter two for debug */
+    int64_t meetings;
+    sr1_tensor *said, *heard;  /* [size, WORDS] of a meeting */
+    struct sr1__error failure; /* the first; code 0: none */
+};
+
+/* What each rank says to each in a meeting. */
+enum { WORD_PLACE, WORD_CODE, WORD_SIZE, WORDS };
+
+int32_t sr1__dist_rank(const struct sr1__dist *d)
+{
+    return d ? d->rank : 0;
+}
+
+int32_t sr1__dist_size(const struct sr1__dist *d)
+{
+    return d ? d->size : 1;
+}
+
+/* ---- waiting ---- */
+
+static int is_stopped(const struct sr1__dist *d)
+{
+    return d->stop && atomic_load(d->stop);
+}
+
+static sr1_status fail_stopped(const char *place)
+{
+    return sr1__fail(SR1_E_CANCELLED, "%s: stopped while waiting for other ranks", place);
+}
+
+/* Short at first: most waits are. */
+static void pause_briefly(double began)
+{
+    double waited = sr1__now() - began;
+    long us = waited < 0.001 ? 20 : waited < 0.1 ? 200 : 5000;
+    struct timespec t = {0, us * 1000};
+
+    nanosleep(&t, NULL);
+}
+
+static int64_t to_ms(double seconds)
+{
+    return seconds < 1e9 ? (int64_t)(seconds * 1000.0) + 1 : INT64_C(1000000000000);
+}
+
+/* ---- failures ---- */
+
+/* A failure ends the connection, and peers that wait see that it is closed. A work that
+ * is not done keeps the group's threads: it is left to them. */
+static sr1_status end_job(struct sr1__dist *d, sr1_status st, int pending)
+{
+    struct sr1__process_group *groups[3] = {d->group, d->plain, d->helper};
+
+    sr1__error_save(&d->failure, st);
+    d->group = d->plain = d->helper = NULL;
+    for (size_t i = 0; i < 3; i++) {
+        if (pending)
+            sr1__pg_abandon(groups[i]);
+        else
+            sr1__pg_free(groups[i]);
+    }
+    return sr1__error_raise(&d->failure);
+}
+
+static sr1_status check_alive(const struct sr1__dist *d)
+{
+    return d->failure.code ? sr1__error_raise(&d->failure) : SR1_OK;
+}
+
+static void make_key(const char *what, int64_t meeting, int32_t rank,
+                     char out[NAME_MAX_LENGTH])
+{
+    snprintf(out, NAME_MAX_LENGTH, "%s/%" PRId64 "/%" PRId32, what, meeting, rank);
+}
+
+/* "rank 2", "ranks 1, 3": those without their key of this meeting. Returns how many. */
+static int32_t name_missing(struct sr1__dist *d, const char *what, int64_t meeting,
+                            char *out, size_t size)
+{
+    int32_t missing = 0;
+    size_t n = 0;
+
+    *out = '\0';
+    for (int32_t r = 0; r < d->size; r++) {
+        char key[NAME_MAX_LENGTH];
+        const char *keys = key;
+        int there = 0;
+
+        make_key(what, meeting, r, key);
+        if (sr1__store_has(d->store, &keys, 1, &there) != SR1_OK)
+            return 0;
+        if (there)
+            continue;
+        if (n < size)
+            n +=
+                (size_t)snprintf(out + n, size - n, "%s%" PRId32, missing ? ", " : "", r);
+        missing++;
+    }
+    return missing;
+}
+
+static sr1_status fail_missing(struct sr1__dist *d, const char *what, int64_t meeting,
+                               const char *place, double limit)
+{
+    char names[256];
+    int32_t missing = name_missing(d, what, meeting, names, sizeof(names));
+
+    if (missing == 0)
+        return sr1__fail(SR1_E_TIMEOUT, "%s: no answer of the other ranks in %g s", place,
+                         limit);
+    return sr1__fail(SR1_E_TIMEOUT,
+                     "%s: after %g s rank%s %s of a world of %" PRId32
+                     " %s missing (distributed_timeout)",
+                     place, limit, missing == 1 ? "" : "s", names, d->size,
+                     missing == 1 ? "is" : "are");
+}
+
+/* ---- works ---- */
+
+/* A connection that is closed: the process behind it has ended. */
+static sr1_status explain_loss(sr1_status st, const char *place)
+{
+    return sr1__context(st, st == SR1_E_NETWORK ? "%s: a rank is gone" : "%s", place);
+}
+
+/* Wait for w at most `limit` seconds and free it. */
+static sr1_status finish_work(struct sr1__dist *d, struct sr1__work *w, const char *place,
+                              double limit)
+{
+    double began = sr1__now();
+    sr1_status st;
+
+    while (!sr1__work_is_done(w) && !is_stopped(d) && sr1__now() - began < limit)
+        pause_briefly(began);
+    if (sr1__work_is_done(w)) {
+        st = sr1__work_finish(w);
+        return st == SR1_OK ? SR1_OK : end_job(d, explain_loss(st, place), 0);
+    }
+    sr1__work_abandon(w);
+    st = is_stopped(d) ? fail_stopped(place)
+                       : fail_missing(d, "at", d->meetings, place, limit);
+    return end_job(d, st, 1);
+}
+
+/* The transport's own limit lies behind ours, which names who is missing. */
+static int64_t transport_limit(const struct sr1__dist *d)
+{
+    return to_ms(d->limit + 5.0);
+}
+
+/* A collective that was begun with status st. */
+static sr1_status run_work(struct sr1__dist *d, sr1_status st, struct sr1__work *w,
+                           const char *place, double limit)
+{
+    if (st == SR1_OK)
+        return finish_work(d, w, place, limit);
+    return end_job(d, explain_loss(st, place), 0);
+}
+
+/* ---- a meeting ---- */
+
+static int64_t hash_place(const char *place)
+{
+    return (int64_t)(sr1__hash64(place, strlen(place), 0) >> 1);
+}
+
+/* Leave a mark at the store, by which others see who is missing, and take away an old
+ * one: nobody is two meetings behind. */
+static sr1_status mark_arrival(struct sr1__dist *d)
+{
+    char key[NAME_MAX_LENGTH];
+
+    make_key("at", d->meetings, d->rank, key);
+    SR1__TRY(sr1__store_set(d->store, key, "1", 1));
+    if (d->meetings < 3)
+        return SR1_OK;
+    make_key("at", d->meetings - 2, d->rank, key);
+    return sr1__store_delete(d->store, key);
+}
+
+static const int64_t *words_of(const struct sr1__dist *d, int32_t rank)
+{
+    return (const int64_t *)sr1__shim_data(d->heard) + (size_t)rank * WORDS;
+}
+
+static int is_memory_code(int64_t code)
+{
+    return code == SR1_E_NOMEM || code == SR1_E_DEVICE_NOMEM;
+}
+
+/* The rank whose failure counts; -1: there is none. */
+static int32_t find_failed(const struct sr1__dist *d)
+{
+    int32_t failed = -1;
+
+    for (int32_t r = 0; r < d->size; r++) {
+        int64_t code = words_of(d, r)[WORD_CODE];
+
+        if (code != SR1_OK &&
+            (failed < 0 ||
+             (is_memory_code(words_of(d, failed)[WORD_CODE]) && !is_memory_code(code))))
+            failed = r;
+    }
+    return failed;
+}
+
+static sr1_status raise_failed(struct sr1__dist *d, int32_t rank)
+{
+    char key[NAME_MAX_LENGTH], text[SR1__ERROR_MAX] = "";
+    int64_t code = words_of(d, rank)[WORD_CODE];
+    const char *keys = key;
+    size_t n = 0;
+    int there = 0;
+
+    make_key("error", d->meetings, rank, key);
+    if (sr1__store_has(d->store, &keys, 1, &there) != SR1_OK || !there ||
+        sr1__store_get(d->store, key, text, sizeof(text) - 1, &n) != SR1_OK)
+        snprintf(text, sizeof(text), "its text is lost");
+    if (code < INT32_MIN || code > 0)
+        code = SR1_E_INTERNAL;
+    if (strncmp(text, "rank ", 5) == 0) /* it was agreed on before */
+        return sr1__fail((sr1_status)code, "%s", text);
+    return sr1__fail((sr1_status)code, "rank %" PRId32 ": %.900s", rank, text);
+}
+
+/* Ranks at different places: one has failed on its way, or their programs differ. */
+static sr1_status check_places(struct sr1__dist *d, const char *place)
+{
+    int32_t failed = find_failed(d);
+
+    for (int32_t r = 0; r < d->size; r++) {
+        if (words_of(d, r)[WORD_PLACE] == hash_place(place))
+            continue;
+        if (failed >= 0)
+            return end_job(d, raise_failed(d, failed), 0);
+        return end_job(d,
+                       sr1__fail(SR1_E_STATE,
+                                 "rank %" PRId32 " is at '%s' and rank %" PRId32
+                                 " elsewhere: the ranks' programs differ",
+                                 d->rank, place, r),
+                       0);
+    }
+    return SR1_OK;
+}
+
+/* Tell all ranks a status and a size, and hear theirs (words_of). */
+static sr1_status hold_meeting(struct sr1__dist *d, const char *place, double limit,
+                               sr1_status code, int64_t size)
+{
+    struct sr1__work *w = NULL;
+    int64_t *said;
+    sr1_status st;
+
+    SR1__TRY(check_alive(d));
+    limit = limit > 0 ? limit : d->limit;
+    d->meetings++;
+    said = sr1__shim_data(d->said);
+    for (int32_t r = 0; r < d->size; r++) {
+        said[r * WORDS + WORD_PLACE] = hash_place(place);
+        said[r * WORDS + WORD_CODE] = code;
+        said[r * WORDS + WORD_SIZE] = size;
+    }
+    st = mark_arrival(d);
+    if (st == SR1_OK)
+        st = sr1__pg_all_to_all(&w, d->group, d->heard, d->said, transport_limit(d));
+    SR1__TRY(run_work(d, st, w, place, limit));
+    return check_places(d, place);
+}
+
+sr1_status sr1__dist_meet(struct sr1__dist *d, const char *place, double limit)
+{
+    return d ? hold_meeting(d, place, limit, SR1_OK, 0) : SR1_OK;
+}
+
+/* ---- one status for all ---- */
+
+/* A meeting that only ranks without a failure leave with SR1_OK. */
+static sr1_status agree_with_size(struct sr1__dist *d, const char *place, sr1_status st,
+                                  size_t size)
+{
+    struct sr1__error own;
+    char key[NAME_MAX_LENGTH];
+    int32_t failed;
+
+    if (d->failure.code) /* others cannot hear it any more */
+        return st != SR1_OK ? st : check_alive(d);
+    sr1__error_save(&own, st);
+    make_key("error", d->meetings + 1, d->rank, key);
+    if (st != SR1_OK) /* a store that is gone is met below */
+        (void)sr1__store_set(d->store, key, own.text, strlen(own.text));
+    SR1__TRY(hold_meeting(d, place, 0, st, (int64_t)size));
+    failed = find_failed(d);
+    return failed < 0 ? SR1_OK : raise_failed(d, failed);
+}
+
+sr1_status sr1__dist_agree(struct sr1__dist *d, const char *place, sr1_status st)
+{
+    return d ? agree_with_size(d, place, st, 0) : st;
+}
+
+/* ---- bytes ---- */
+
+/* [n] bytes; a copy of `from`, or without meaning where it is NULL. */
+static sr1_status make_bytes(sr1_tensor **out, const void *from, size_t n, size_t room)
+{
+    int64_t shape = (int64_t)room;
+
+    SR1__TRY(sr1__shim_empty(out, SR1__U8, 1, &shape, SR1__CPU));
+    if (from && n)
+        memcpy(sr1__shim_data(*out), from, n);
+    if (from && room > n)
+        memset((char *)sr1__shim_data(*out) + n, 0, room - n);
+    return SR1_OK;
+}
+
+/* All ranks have to give rank 0's size. */
+static sr1_status check_sizes_equal(struct sr1__dist *d, const char *place)
+{
+    int64_t wanted = words_of(d, 0)[WORD_SIZE];
+
+    for (int32_t r = 1; r < d->size; r++)
+        if (words_of(d, r)[WORD_SIZE] != wanted)
+            return end_job(d,
+                           sr1__fail(SR1_E_STATE,
+                                     "%s: rank %" PRId32 " has size %" PRId64
+                                     " and rank 0 size %" PRId64,
+                                     place, r, words_of(d, r)[WORD_SIZE], wanted),
+                           0);
+    return SR1_OK;
+}
+
+sr1_status sr1__dist_broadcast(struct sr1__dist *d, const char *place, int32_t root,
+                               void *bytes, size_t n)
+{
+    sr1_tensor *t = NULL;
+    struct sr1__work *w = NULL;
+    sr1_status st;
+
+    if (!d)
+        return SR1_OK;
+    SR1__TRY(hold_meeting(d, place, 0, SR1_OK, (int64_t)n));
+    SR1__TRY(check_sizes_equal(d, place));
+    if (n == 0)
+        return SR1_OK;
+    st = make_bytes(&t, bytes, n, n);
+    if (st == SR1_OK)
+        st = sr1__pg_broadcast(&w, d->group, t, root, transport_limit(d));
+    st = run_work(d, st, w, place, d->limit);
+    if (st == SR1_OK)
+        memcpy(bytes, sr1__shim_data(t), n);
+    sr1__tensor_free(t);
+    return st;
+}
+
+static sr1_status gather_all(struct sr1__dist *d, const char *place, const void *bytes,
+                             size_t n, struct sr1__gathered *out)
+{
+    sr1_tensor *own = NULL;
+    struct sr1__work *w = NULL;
+    sr1_status st;
+
+    for (int32_t r = 0; r < d->size; r++) {
+        out->sizes[r] = words_of(d, r)[WORD_SIZE];
+        if (out->sizes[r] > (int64_t)out->most)
+            out->most = (size_t)out->sizes[r];
+    }
+    if (out->most == 0)
+        return SR1_OK;
+    st = make_bytes(&own, n ? bytes : "", n, out->most);
+    if (st == SR1_OK)
+        st = make_bytes(&out->all, NULL, 0, out->most * (size_t)d->size);
+    if (st == SR1_OK)
+        st = sr1__pg_all_gather(&w, d->group, out->all, own, transport_limit(d));
+    st = run_work(d, st, w, place, d->limit);
+    sr1__tensor_free(own);
+    return st;
+}
+
+sr1_status sr1__dist_gather(struct sr1__dist *d, const char *place, const void *bytes,
+                            size_t n, struct sr1__gathered *out)
+{
+    sr1_status st;
+
+    *out = (struct sr1__gathered){
+        .sizes = sr1__calloc((size_t)sr1__dist_size(d), sizeof(*out->sizes))};
+    st = out->sizes ? SR1_OK : sr1__fail_nomem("sizes of ranks");
+    if (d)
+        st = agree_with_size(d, place, st, n);
+    if (st == SR1_OK && d)
+        st = gather_all(d, place, bytes, n, out);
+    if (st == SR1_OK && !d) {
+        out->self = bytes;
+        out->sizes[0] = (int64_t)n;
+    }
+    if (st != SR1_OK)
+        sr1__gathered_free(out);
+    return st;
+}
+
+const void *sr1__gathered_of(const struct sr1__gathered *g, int32_t rank, size_t *n)
+{
+    *n = (size_t)g->sizes[rank];
+    return g->all ? (const char *)sr1__shim_data(g->all) + (size_t)rank * g->most
+                  : g->self;
+}
+
+void sr1__gathered_free(struct sr1__gathered *g)
+{
+    sr1__tensor_free(g->all);
+    sr1__free(g->sizes);
+    *g = (struct sr1__gathered){0};
+}
+
+sr1_status sr1__dist_same(struct sr1__dist *d, const char *what, uint64_t value)
+{
+    char names[256];
+    size_t n = 0;
+    int32_t differ = 0;
+
+    if (!d)
+        return SR1_OK;
+    SR1__TRY(hold_meeting(d, what, 0, SR1_OK, (int64_t)(value >> 1)));
+    for (int32_t r = 1; r < d->size; r++) {
+        if (words_of(d, r)[WORD_SIZE] == words_of(d, 0)[WORD_SIZE])
+            continue;
+        if (n < sizeof(names))
+            n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%" PRId32,
+                                  differ ? ", " : "", r);
+        differ++;
+    }
+    if (differ == 0)
+        return SR1_OK;
+    return sr1__fail(SR1_E_STATE, "%s on rank%s %s differ%s from rank 0's", what,
+                     differ == 1 ? "" : "s", names, differ == 1 ? "s" : "");
+}
+
+/* ---- sums in the order of ranks ---- */
+
+/* flat [size * part]: part r goes to rank r, which adds up what all ranks sent it; the
+ * sums go back to all. */
+static sr1_status sum_parts(struct sr1__dist *d, sr1_scope *s, const char *place,
+                            sr1_tensor *flat, int64_t part)
+{
+    sr1_tensor *got = t_empty(s, SR1__F32, T_SHAPE((int64_t)d->size, part)), *sum;
+    struct sr1__work *w = NULL;
+    sr1_status st = sr1__scope_status(s);
+
+    if (st == SR1_OK)
+        st = sr1__pg_all_to_all(&w, d->group, got, flat, transport_limit(d));
+    SR1__TRY(run_work(d, st, w, place, d->limit));
+    sum = t_reshape(s, t_narrow(s, got, 0, 0, 1), T_SHAPE(part));
+    for (int32_t r = 1; r < d->size; r++)
+        t_add_(s, sum, t_reshape(s, t_narrow(s, got, 0, r, 1), T_SHAPE(part)), 1.0);
+    st = sr1__scope_status(s);
+    if (st == SR1_OK)
+        st = sr1__pg_all_gather(&w, d->group, flat, sum, transport_limit(d));
+    return run_work(d, st, w, place, d->limit);
+}
+
+/* Elements [begin, begin + n) of data, padded to equal parts. */
+static sr1_status sum_range(struct sr1__dist *d, const char *place, sr1_tensor *data,
+                            int64_t begin, int64_t n)
+{
+    int64_t part = (n + d->size - 1) / d->size;
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "%s", place);
+    sr1_tensor *flat, *range;
+
+    sr1__scope_no_grad(s);
+    flat = t_full(s, 0.0, SR1__F32, T_SHAPE(d->size * part));
+    range = t_narrow(s, data, 0, begin, n);
+    t_copy_(s, t_narrow(s, flat, 0, 0, n), range);
+    sr1__scope_check(s, sum_parts(d, s, place, flat, part));
+    t_copy_(s, range, t_narrow(s, flat, 0, 0, n));
+    return sr1__scope_close(s);
+}
+
+sr1_status sr1__dist_sum(struct sr1__dist *d, const char *place, sr1_tensor *data)
+{
+    int64_t n = t_numel(data), step;
+
+    if (!d)
+        return SR1_OK;
+    SR1__TRY(hold_meeting(d, place, 0, SR1_OK, n));
+    SR1__TRY(check_sizes_equal(d, place));
+    step = PART * d->size;
+    for (int64_t begin = 0; begin < n; begin += step)
+        SR1__TRY(sum_range(d, place, data, begin, n - begin < step ? n - begin : step));
+    return SR1_OK;
+}
+
+/* ---- opening ---- */
+
+/* One of several openings in a process, and each attempt of a launcher, has its own
+ * keys: those of before outlive them in the launcher's store. */
+static sr1_status open_store(struct sr1__dist *d, const struct sr1__launch *l)
+{
+    static atomic_int openings;
+    char prefix[96];
+    int hosts = l->rank == 0 && !l->agent_store;
+
+    snprintf(prefix, sizeof(prefix), "searchr1/%" PRId64 "/%d/", l->attempt,
+             atomic_fetch_add(&openings, 1));
+    SR1__TRY(sr1__context(sr1__store_tcp(&d->root, l->master_addr, l->master_port, hosts,
+                                         l->world_size, to_ms(d->limit)),
+                          hosts ? "rank 0 cannot open its store at port %u of %s"
+                                : "no store of rank 0 at port %u of %s",
+                          (unsigned)l->master_port, l->master_addr));
+    return sr1__store_prefix(&d->store, d->root, prefix);
+}
+
+/* At the store alone: there is no group yet. */
+static sr1_status wait_for_all(struct sr1__dist *d, const char *what, double limit)
+{
+    static const char place[] = "start";
+    double began = sr1__now();
+
+    for (int32_t r = 0; r < d->size; r++) {
+        char key[NAME_MAX_LENGTH];
+        const char *keys = key;
+        int there = 0;
+
+        make_key(what, 0, r, key);
+        for (;;) {
+            SR1__TRY(sr1__store_has(d->store, &keys, 1, &there));
+            if (there)
+                break;
+            if (is_stopped(d))
+                return fail_stopped(place);
+            if (sr1__now() - began >= limit)
+                return fail_missing(d, what, 0, place, limit);
+            pause_briefly(began);
+        }
+    }
+    return SR1_OK;
+}
+
+static sr1_status say_here(struct sr1__dist *d, const char *what)
+{
+    char key[NAME_MAX_LENGTH];
+
+    make_key(what, 0, d->rank, key);
+    return sr1__store_set(d->store, key, "1", 1);
+}
+
+static sr1_status open_group(struct sr1__process_group **out, struct sr1__dist *d,
+                             const char *name, const char *address)
+{
+    struct sr1__store *at = NULL;
+    sr1_status st = sr1__store_prefix(&at, d->store, name);
+
+    if (st == SR1_OK)
+        st = sr1__pg_gloo(out, at, d->rank, d->size, address, to_ms(d->limit + 5.0));
+    sr1__store_free(at); /* the group has a reference */
+    return sr1__context(st, "connecting to the other ranks");
+}
+
+static sr1_status open_groups(struct sr1__dist *d, const struct sr1__launch *l, int debug)
+{
+    char address[SR1__HOST_MAX];
+
+    SR1__TRY(sr1__own_address(l->master_addr, l->master_port, address));
+    if (!debug)
+        return open_group(&d->group, d, "group/", address);
+    SR1__TRY(open_group(&d->plain, d, "group/", address));
+    SR1__TRY(open_group(&d->helper, d, "helper/", address));
+    return sr1__pg_checked(&d->group, d->plain, d->helper);
+}
+
+static sr1_status open_dist(struct sr1__dist *d, const struct sr1__launch *l,
+                            const struct sr1__dist_options *o)
+{
+    const int64_t shape[2] = {d->size, WORDS};
+
+    sr1__comm_quiet();
+    SR1__TRY(sr1__shim_empty(&d->said, SR1__I64, 2, shape, SR1__CPU));
+    SR1__TRY(sr1__shim_empty(&d->heard, SR1__I64, 2, shape, SR1__CPU));
+    SR1__TRY(open_store(d, l));
+    SR1__TRY(say_here(d, "here"));
+    SR1__TRY(wait_for_all(d, "here", d->limit));
+    SR1__TRY(open_groups(d, l, o->debug));
+    return sr1__dist_meet(d, "start", 0);
+}
+
+/* The store goes with rank 0, and others may still read why the job failed. */
+static void say_farewell(struct sr1__dist *d)
+{
+    struct sr1__error e;
+
+    sr1__error_save(&e, SR1_OK);
+    d->stop = NULL;
+    if (say_here(d, "gone") == SR1_OK && d->rank == 0)
+        (void)wait_for_all(d, "gone", d->failure.code ? FAREWELL / 4 : FAREWELL);
+}
+
+void sr1__dist_free(struct sr1__dist *d)
+{
+    if (!d)
+        return;
+    if (d->store)
+        say_farewell(d);
+    sr1__pg_free(d->group);
+    sr1__pg_free(d->plain);
+    sr1__pg_free(d->helper);
+    sr1__store_free(d->store);
+    sr1__store_free(d->root);
+    sr1__tensor_free(d->said);
+    sr1__tensor_free(d->heard);
+    sr1__free(d);
+}
+
+sr1_status sr1__dist_open(struct sr1__dist **out, const struct sr1__launch *l,
+                          const struct sr1__dist_options *o)
+{
+    struct sr1__dist *d;
+
+    if (l->world_size == 1) {
+        *out = NULL;
+        return SR1_OK;
+    }
+    if (strcmp(o->backend, "gloo") != 0)
+        return sr1__fail(SR1_E_UNSUPPORTED,
+                         "distributed_backend %s is not there; gloo is", o->backend);
+    SR1__CALLOC(d, 1, "process group");
+    d->rank = l->rank;
+    d->size = l->world_size;
+    d->limit = o->limit;
+    d->stop = o->stop;
+    SR1__RETURN_NEW(out, d, open_dist(d, l, o), sr1__dist_free);
+}

@@ -1,0 +1,71 @@
+/* dist/dist.h - the processes of one job: they meet, and then exchange.
+ *
+ * NULL is a job of one process, for which every call does nothing and succeeds, so that
+ * callers have one path. Otherwise all ranks make the same calls in the same order. Each
+ * call begins with a meeting, which carries the name of the place and the sizes: a rank
+ * that is late is waited for up to the limit and then named; ranks at different places,
+ * or with different sizes, get an error instead of each other's bytes. Only then a
+ * collective of torch's c10d runs (tensor/torch/comm.h).
+ *
+ * Errors: SR1_E_TIMEOUT when the limit passed, with the missing ranks; SR1_E_NETWORK when
+ * a rank or the store is gone; SR1_E_CANCELLED when the stop flag was set. After any of
+ * them the job's connection is over: later calls return the same error. One thread at a
+ * time. */
+#ifndef SR1__DIST_DIST_H
+#define SR1__DIST_DIST_H
+
+#include "dist/launch.h"
+#include "tensor/torch/shim.h"
+
+#include <stdatomic.h>
+
+struct sr1__dist;
+
+struct sr1__dist_options {
+    const char *backend;    /* "gloo" */
+    double limit;           /* seconds that a rank is waited for */
+    int32_t debug;          /* c10d compares the ranks' collectives before each */
+    const atomic_int *stop; /* not 0: waiting ends with SR1_E_CANCELLED; NULL: never */
+};
+
+/* Meet the other processes at l->master_addr. *out is NULL for a world of one. */
+sr1_status sr1__dist_open(struct sr1__dist **out, const struct sr1__launch *l,
+                          const struct sr1__dist_options *o);
+void sr1__dist_free(struct sr1__dist *d);
+
+int32_t sr1__dist_rank(const struct sr1__dist *d);
+int32_t sr1__dist_size(const struct sr1__dist *d);
+
+/* Wait until all ranks are at this place, at most `limit` seconds (0: the job's). */
+sr1_status sr1__dist_meet(struct sr1__dist *d, const char *place, double limit);
+
+/* The status of all: SR1_OK if every rank's is, else that of one rank for all of them,
+ * with its text and its number before it. A failure that smaller micro-batches may avoid
+ * (SR1_E_NOMEM, SR1_E_DEVICE_NOMEM) yields to any other, a higher rank to a lower. */
+sr1_status sr1__dist_agree(struct sr1__dist *d, const char *place, sr1_status st);
+
+/* bytes[n] of rank `root` into those of all. */
+sr1_status sr1__dist_broadcast(struct sr1__dist *d, const char *place, int32_t root,
+                               void *bytes, size_t n);
+
+/* What every rank gave, in the order of ranks. */
+struct sr1__gathered {
+    sr1_tensor *all;  /* [size, most] */
+    size_t most;      /* the largest */
+    int64_t *sizes;   /* [size] */
+    const void *self; /* of a job of one: the caller's own bytes */
+};
+/* Free with sr1__gathered_free. */
+sr1_status sr1__dist_gather(struct sr1__dist *d, const char *place, const void *bytes,
+                            size_t n, struct sr1__gathered *out);
+const void *sr1__gathered_of(const struct sr1__gathered *g, int32_t rank, size_t *n);
+void sr1__gathered_free(struct sr1__gathered *g); /* a zeroed one is fine */
+
+/* SR1_E_STATE names the ranks whose value is not rank 0's: "%s differs on rank 2". */
+sr1_status sr1__dist_same(struct sr1__dist *d, const char *what, uint64_t value);
+
+/* data [n], fp32 on the CPU: the sum of all ranks', added in the order of ranks, so that
+ * its bits do not depend on the network. */
+sr1_status sr1__dist_sum(struct sr1__dist *d, const char *place, sr1_tensor *data);
+
+#endif

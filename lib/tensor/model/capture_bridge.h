@@ -1,0 +1,17 @@
+/* tensor/model/capture_bridge.h - the capture table of a device. */
+#ifndef SR1__MODEL_CAPTURE_BRIDGE_H
+#define SR1__MODEL_CAPTURE_BRIDGE_H
+
+#include "tensor/torch/graph_capture.h"
+#include "tensor/torch/shim.h"
+
+/* CUDA: of libsearchr1_cuda.so, loaded on demand; another backend: that its library
+ * exports. SR1_E_UNSUPPORTED says why there is none. */
+sr1_status sr1__capture_find(sr1__device device, const struct sr1__capture_table **out);
+/* The table's index of a device. */
+int32_t sr1__capture_index(sr1__device device);
+/* The status of an entry of a table, with its text. */
+sr1_status sr1__capture_status(sr1_status status, const struct sr1__capture_error *error,
+                               const char *doing);
+
+#endif

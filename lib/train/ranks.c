@@ -1,0 +1,148 @@
+/* train/ranks.c - see ranks.h. */
+#include "train/ranks.h"
+
+#include "base/mem.h"
+#include "base/rng.h"
+
+#include <searchr1/ext/run_info.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- what all ranks have to have in common ---- */
+
+static sr1_status hash_config(const sr1_config *c, uint64_t *out)
+{
+    const char *version = sr1_version();
+    char *text = NULL;
+
+    SR1__TRY(sr1_config_to_json(c, &text));
+    *out = sr1__hash64(text, strlen(text), sr1__hash64(version, strlen(version), 0));
+    sr1_free(text);
+    return SR1_OK;
+}
+
+static sr1_status compare_config(sr1_trainer *tr)
+{
+    uint64_t hash = 0;
+    sr1_status st = hash_config(tr->config, &hash);
+
+    SR1__TRY(sr1__dist_agree(tr->dist, "configuration", st));
+    return sr1__dist_same(tr->dist, "the configuration, or the library's version,", hash);
+}
+
+/* Processes of one machine divide its processors, unless the key says otherwise. */
+static sr1_status divide_threads(const struct sr1__launch *l, sr1_config *c)
+{
+    long all = sysconf(_SC_NPROCESSORS_ONLN), each = all / l->local_world_size;
+    char text[24];
+
+    if (sr1__config_int(c, "threads") != 0)
+        return SR1_OK;
+    snprintf(text, sizeof(text), "%ld", each > 0 ? each : 1);
+    return sr1_config_set(c, "threads", text);
+}
+
+/* Each process of a machine has a GPU of its own, unless the key names one. */
+static sr1_status choose_gpu(const struct sr1__launch *l, sr1_config *c)
+{
+    sr1__device device = SR1__CUDA;
+    char text[24];
+
+    if (sr1__config_is(c, "device", "auto"))
+        SR1__TRY(sr1__device_resolve("auto", &device));
+    else if (!sr1__config_is(c, "device", "cuda"))
+        return SR1_OK;
+    if (device < SR1__CUDA || device >= SR1__NAMED)
+        return SR1_OK;
+    snprintf(text, sizeof(text), "cuda:%" PRId32, l->local_rank);
+    return sr1_config_set(c, "device", text);
+}
+
+sr1_status sr1__ranks_config(const sr1_trainer *tr, sr1_config **out)
+{
+    sr1_config *c = NULL;
+    sr1_status st = sr1_config_copy(&c, tr->config);
+
+    if (st == SR1_OK && tr->launch.local_world_size > 1)
+        st = divide_threads(&tr->launch, c);
+    if (st == SR1_OK && tr->dist)
+        st = choose_gpu(&tr->launch, c);
+    if (st == SR1_OK)
+        *out = c;
+    else
+        sr1_config_free(c);
+    return st;
+}
+
+/* What is not there for several processes yet. */
+static sr1_status refuse_unshared(const sr1_config *c)
+{
+    if (sr1__config_bool(c, "use_openai"))
+        return sr1__fail(SR1_E_UNSUPPORTED,
+                         "several processes and generation by a server (use_openai) do "
+                         "not go together yet; start one process, or generate here");
+    if (sr1__config_int(c, "micro_batch_tokens") == 0 ||
+        sr1__config_int(c, "max_rows") == 0)
+        return sr1__fail(SR1_E_UNSUPPORTED,
+                         "micro_batch_tokens 0 and max_rows 0 are chosen by one process; "
+                         "give several the numbers that sr1-train --plan shows");
+    return SR1_OK;
+}
+
+sr1_status sr1__ranks_open(sr1_trainer *tr)
+{
+    const sr1_config *c = tr->config;
+    struct sr1__dist_options o = {
+        .backend = "gloo",
+        .limit = sr1__config_real(c, "distributed_timeout"),
+        .debug = sr1__config_bool(c, "distributed_debug"),
+    };
+
+    tr->launch =
+        (struct sr1__launch){.world_size = 1, .local_world_size = 1, .launcher = ""};
+    if (sr1__config_is(c, "distributed_backend", "none"))
+        return SR1_OK;
+    SR1__TRY(sr1__launch_read(&tr->launch, NULL, NULL));
+    if (tr->launch.world_size == 1)
+        return SR1_OK;
+    if (sr1__config_is(c, "distributed_backend", "nccl"))
+        return sr1__fail(SR1_E_UNSUPPORTED,
+                         "distributed_backend nccl is not there yet; gloo is, also "
+                         "between GPUs");
+    SR1__TRY(refuse_unshared(c));
+    SR1__TRY(sr1__dist_open(&tr->dist, &tr->launch, &o));
+    return compare_config(tr);
+}
+
+sr1_status sr1__ranks_opened(sr1_trainer *tr, sr1_status st)
+{
+    SR1__TRY(sr1__dist_agree(tr->dist, "opening", st));
+    return sr1__dist_same(tr->dist, "the number of workers (key workers)",
+                          (uint64_t)tr->n_workers << 1);
+}
+
+int sr1__ranks_text(const sr1_trainer *tr, char *text, size_t size)
+{
+    char host[SR1__HOST_MAX] = "?";
+
+    if (!tr->dist)
+        return 0;
+    (void)gethostname(host, sizeof(host) - 1);
+    snprintf(text, size, "rank %" PRId32 " of %" PRId32 " by %s on %s, %s, gloo",
+             tr->launch.rank, tr->launch.world_size, tr->launch.launcher, host,
+             sr1_model_device(tr->model));
+    return 1;
+}
+
+int32_t sr1_trainer_rank(const sr1_trainer *tr)
+{
+    return tr ? sr1__dist_rank(tr->dist) : 0;
+}
+
+int32_t sr1_trainer_world_size(const sr1_trainer *tr)
+{
+    return tr ? sr1__dist_size(tr->dist) : 1;
+}

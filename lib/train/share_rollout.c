@@ -1,0 +1,213 @@
+/* train/share_rollout.c - rollouts by all ranks. Question q is rank q mod N's, as it is
+ * worker q mod N's in one process. What a trajectory becomes is a function of the seed,
+ * the step, its question and its number, so the place does not matter. The ranks then
+ * exchange their trajectories in binary form, and every rank has the whole batch. */
+#include "train/ranks.h"
+
+#include "base/mem.h"
+#include "base/rng.h"
+
+#include <searchr1/ext/trajectory_details.h>
+
+#include <string.h>
+
+/* The questions of one rank, and their trajectories. */
+struct rollout_share {
+    sr1_trainer *tr;
+    size_t n_queries; /* of all ranks */
+    size_t group;
+    sr1_query *queries;   /* [n] of this rank, of the caller's struct_size */
+    sr1_trajectory **own; /* [n * group] */
+    size_t n;
+};
+
+static size_t count_queries_of(const struct rollout_share *s, size_t rank)
+{
+    size_t size = (size_t)sr1__dist_size(s->tr->dist);
+
+    return s->n_queries > rank ? (s->n_queries - rank + size - 1) / size : 0;
+}
+
+/* Where trajectory i of a rank's share is in the whole. */
+static size_t place_of(const struct rollout_share *s, size_t rank, size_t i)
+{
+    size_t query = i / s->group * (size_t)sr1__dist_size(s->tr->dist) + rank;
+
+    return query * s->group + i % s->group;
+}
+
+static sr1_status take_share(struct rollout_share *s, const sr1_query *queries)
+{
+    size_t rank = (size_t)sr1__dist_rank(s->tr->dist);
+    size_t size = s->n_queries ? queries->struct_size : 1;
+
+    s->n = count_queries_of(s, rank);
+    s->queries = sr1__calloc(s->n + 1, size);
+    s->own = sr1__calloc(s->n * s->group + 1, sizeof(sr1_trajectory *));
+    SR1__CHECK_ALLOC(s->queries && s->own, "a rank's questions");
+    for (size_t i = 0; i < s->n; i++) {
+        size_t q = i * (size_t)sr1__dist_size(s->tr->dist) + rank;
+
+        memcpy((char *)s->queries + i * size, (const char *)queries + q * size, size);
+    }
+    return SR1_OK;
+}
+
+/* ---- the exchange ---- */
+
+static sr1_status encode_share(const struct rollout_share *s, struct sr1__buf *b)
+{
+    struct sr1__rollout_stats stats;
+
+    sr1__rollout_stats(s->tr->rollout, &stats);
+    sr1__buf_add(b, &stats, sizeof(stats));
+    for (size_t i = 0; i < s->n * s->group; i++) {
+        void *bytes = NULL;
+        size_t n = 0;
+
+        SR1__TRY(sr1_trajectory_encode(s->own[i], &bytes, &n));
+        sr1__buf_u64(b, n);
+        sr1__buf_add(b, bytes, n);
+        sr1_free(bytes);
+    }
+    return sr1__buf_status(b, "a rank's trajectories");
+}
+
+static sr1_status fail_torn(size_t rank)
+{
+    return sr1__fail(SR1_E_CORRUPT, "the trajectories of rank %zu are torn", rank);
+}
+
+/* Those of one rank into their places. */
+static sr1_status decode_share(const struct rollout_share *s, size_t rank,
+                               struct sr1__reader *r, sr1_trajectory **out)
+{
+    for (size_t i = 0; i < count_queries_of(s, rank) * s->group; i++) {
+        uint64_t n = sr1__read_u64(r);
+
+        if (r->failed || n > r->left)
+            return fail_torn(rank);
+        SR1__TRY(sr1__context(
+            sr1_trajectory_decode(&out[place_of(s, rank, i)], r->p, (size_t)n),
+            "a trajectory of rank %zu", rank));
+        sr1__reader_init(r, r->p + n, r->left - (size_t)n);
+    }
+    return SR1_OK;
+}
+
+static void add_stats(struct sr1__rollout_stats *sum, const struct sr1__rollout_stats *s)
+{
+    sum->entropy += s->entropy;
+    sum->search_seconds += s->search_seconds;
+    sum->policy_tokens += s->policy_tokens;
+    sum->decode_steps += s->decode_steps;
+    sum->searches += s->searches;
+    sum->failed_searches += s->failed_searches;
+    sum->engine_queries += s->engine_queries;
+    sum->engine_calls += s->engine_calls;
+    if (s->failure[0])
+        memcpy(sum->failure, s->failure, sizeof(sum->failure));
+}
+
+/* What rank `rank` gave; this rank's own trajectories are there. */
+static sr1_status take_gathered(const struct rollout_share *s, size_t rank,
+                                const struct sr1__gathered *g,
+                                struct sr1__rollout_stats *sum, sr1_trajectory **out)
+{
+    struct sr1__rollout_stats stats;
+    struct sr1__reader r;
+    size_t n;
+    const void *bytes = sr1__gathered_of(g, (int32_t)rank, &n);
+
+    if (n < sizeof(stats))
+        return fail_torn(rank);
+    memcpy(&stats, bytes, sizeof(stats));
+    stats.failure[sizeof(stats.failure) - 1] = '\0';
+    add_stats(sum, &stats);
+    sr1__reader_init(&r, (const char *)bytes + sizeof(stats), n - sizeof(stats));
+    if (rank != (size_t)sr1__dist_rank(s->tr->dist))
+        return decode_share(s, rank, &r, out);
+    for (size_t i = 0; i < s->n * s->group; i++) {
+        out[place_of(s, rank, i)] = s->own[i];
+        s->own[i] = NULL;
+    }
+    return SR1_OK;
+}
+
+static sr1_status exchange_shares(const struct rollout_share *s, sr1_status st,
+                                  sr1_trajectory **out)
+{
+    struct sr1__rollout_stats sum = {0};
+    struct sr1__gathered g = {0};
+    struct sr1__buf b;
+
+    sr1__buf_init(&b, SIZE_MAX / 2);
+    if (st == SR1_OK)
+        st = encode_share(s, &b);
+    st = sr1__dist_agree(s->tr->dist, "rollouts", st);
+    if (st == SR1_OK)
+        st = sr1__dist_gather(s->tr->dist, "trajectories", b.data, b.len, &g);
+    sr1__buf_free(&b);
+    for (size_t rank = 0; st == SR1_OK && rank < (size_t)sr1__dist_size(s->tr->dist);
+         rank++)
+        st = take_gathered(s, rank, &g, &sum, out);
+    sr1__gathered_free(&g);
+    if (st == SR1_OK)
+        sr1__rollout_set_stats(s->tr->rollout, &sum);
+    return st;
+}
+
+static void free_share(struct rollout_share *s)
+{
+    for (size_t i = 0; s->own && i < s->n * s->group; i++)
+        sr1_trajectory_free(s->own[i]);
+    sr1__free(s->own);
+    sr1__free(s->queries);
+}
+
+sr1_status sr1__generate_shared(sr1_trainer *tr, const sr1_query *queries, size_t n,
+                                const sr1_rollout_options *o, sr1_trajectory **out)
+{
+    struct rollout_share s = {.tr = tr, .n_queries = n, .group = (size_t)o->group_size};
+    sr1_status st;
+
+    if (!tr->dist)
+        return sr1_rollout_generate(tr->rollout, queries, n, o, out);
+    st = take_share(&s, queries);
+    if (st == SR1_OK)
+        st = sr1_rollout_generate(tr->rollout, s.queries, s.n, o, s.own);
+    st = exchange_shares(&s, st, out);
+    free_share(&s);
+    return st;
+}
+
+/* ---- the same on all ranks ---- */
+
+/* Whatever the update reads of a trajectory is in its binary form. */
+static sr1_status hash_trajectories(sr1_trajectory *const *t, size_t n, uint64_t *hash)
+{
+    for (size_t i = 0; i < n; i++) {
+        void *bytes = NULL;
+        size_t size = 0;
+
+        SR1__TRY(sr1_trajectory_encode(t[i], &bytes, &size));
+        *hash = sr1__hash64(bytes, size, *hash);
+        sr1_free(bytes);
+    }
+    return SR1_OK;
+}
+
+sr1_status sr1__check_shared(sr1_trainer *tr, sr1_trajectory *const *t, size_t n)
+{
+    uint64_t hash = n;
+    sr1_status st;
+
+    if (!tr->dist)
+        return SR1_OK;
+    st = hash_trajectories(t, n, &hash);
+    SR1__TRY(sr1__dist_agree(tr->dist, "batch", st));
+    return sr1__dist_same(tr->dist,
+                          "the batch, with rewards and advantages, which must not depend "
+                          "on the process,",
+                          hash);
+}

@@ -1,0 +1,324 @@
+/* test_ranks.c - training by several processes: the same bits as by as many workers of
+ * one, as the same run again, and as a run that never stopped. */
+#include "dist/ranks.h"
+#include "unit/train/runs.h"
+
+#include "base/mem.h"
+#include "base/rng.h"
+
+/* The launcher's variables for what this process opens next. */
+static void set_variables(const struct ranks *r)
+{
+    char text[16];
+
+    snprintf(text, sizeof text, "%d", ranks_self);
+    setenv("RANK", text, 1);
+    setenv("LOCAL_RANK", text, 1);
+    snprintf(text, sizeof text, "%d", r->size);
+    setenv("WORLD_SIZE", text, 1);
+    snprintf(text, sizeof text, "%d", r->port);
+    setenv("MASTER_PORT", text, 1);
+}
+
+/* Steps with mini-batches, two epochs, a reference and a validation in the midst. */
+#define CONFIG(name, ...)                                                                \
+    RUN(name, "threads=1", "batch_size=3", "group_size=4", "beta=0.1",                   \
+        "micro_batch_tokens=64", "update_times=2", "log_trajectories=-1", __VA_ARGS__)
+
+static const char *run_name;
+static int32_t run_workers;
+
+static sr1_config *config_of(const char *name, int32_t workers)
+{
+    char pair[32];
+
+    snprintf(pair, sizeof pair, "workers=%d", workers);
+    return CONFIG(name, pair);
+}
+
+static void train_as_rank(const struct ranks *r)
+{
+    sr1_trainer *tr;
+
+    set_variables(r);
+    tr = open_trainer(config_of(run_name, run_workers));
+    RANK_CHECK(sr1_trainer_rank(tr) == ranks_self);
+    RANK_CHECK(sr1_trainer_world_size(tr) == r->size);
+    RANK_CHECK(sr1_trainer_run(tr, NULL) == SR1_OK);
+    sr1_trainer_free(tr);
+}
+
+static void run_ranks(const char *name, int32_t size)
+{
+    struct ranks r = {.size = size};
+
+    run_name = name;
+    run_workers = 1;
+    ranks_run(&r, train_as_rank, 0);
+}
+
+static void train_in_one(const struct ranks *r)
+{
+    (void)r;
+    run_whole(config_of(run_name, run_workers));
+}
+
+/* In a process of its own: this one forks, and must not have run a model. */
+static void run_workers_of_one(const char *name, int32_t workers)
+{
+    struct ranks r = {.size = 1};
+
+    run_name = name;
+    run_workers = workers;
+    ranks_run(&r, train_in_one, 0);
+}
+
+static void ranks_are_workers(void **state)
+{
+    (void)state;
+    run_workers_of_one("workers-2", 2);
+    run_ranks("ranks-2", 2);
+    same_run("workers-2", "ranks-2");
+}
+
+static void three_ranks_are_three_workers(void **state)
+{
+    (void)state;
+    run_workers_of_one("workers-3", 3);
+    run_ranks("ranks-3", 3);
+    same_run("workers-3", "ranks-3");
+}
+
+static void again_the_same(void **state)
+{
+    (void)state;
+    run_ranks("again", 2);
+    same_run("ranks-2", "again");
+}
+
+/* ---- resuming ---- */
+
+static void cut_short(const struct ranks *r)
+{
+    sr1_trainer *tr;
+
+    set_variables(r);
+    tr = open_trainer(config_of("resumed", 1));
+    run_until(tr, 3);
+    sr1_trainer_free(tr);
+}
+
+static void go_on(const struct ranks *r)
+{
+    sr1_trainer *tr = NULL;
+
+    set_variables(r);
+    OK(sr1_trainer_resume(&tr, scratch_path("resumed"), NULL));
+    RANK_CHECK(sr1_trainer_steps_done(tr) == 2);
+    OK(sr1_trainer_run(tr, NULL));
+    sr1_trainer_free(tr);
+}
+
+static void resuming_is_never_having_stopped(void **state)
+{
+    struct ranks r = {.size = 2}, again = r;
+
+    (void)state;
+    ranks_run(&r, cut_short, 0);
+    ranks_run(&again, go_on, 0);
+    same_run("ranks-2", "resumed");
+}
+
+/* ---- other objectives ---- */
+
+/* Pairs of a configuration that both sides have; NULL ends them. */
+static const char *const variants[][6] = {
+    {"advantage=gae", "loss=ppo", "kl_in=reward", "critic_learning_rate=1e-3"},
+    {"lora_rank=2", "lora_dropout=0.1"},
+    {"dtype=bf16"},
+    {"batch_size=1", "group_size=2"}, /* fewer questions than ranks */
+    {"balance_batches=true", "skip_zero_variance_groups=true"},
+    {"dynamic_sampling=2"},
+    {"distributed_debug=true"},
+};
+#define VARIANTS (sizeof variants / sizeof variants[0])
+
+static const char *const *variant;
+
+static void train_variant(const struct ranks *r)
+{
+    sr1_config *c = config_of(run_name, run_workers);
+
+    if (r->size > 1)
+        set_variables(r);
+    for (size_t i = 0; i < 6 && variant[i]; i++)
+        OK(sr1_config_set_pair(c, variant[i]));
+    run_whole(c);
+}
+
+static void every_objective_is_shared(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < VARIANTS; i++) {
+        struct ranks one = {.size = 1}, two = {.size = 2};
+        char names[2][32];
+
+        variant = variants[i];
+        for (int k = 0; k < 2; k++) {
+            snprintf(names[k], sizeof names[k], "variant-%zu-%d", i, k);
+            run_name = names[k];
+            run_workers = k ? 1 : 2;
+            ranks_run(k ? &two : &one, train_variant, 0);
+        }
+        same_journals(names[0], names[1]);
+        same_file(names[0], names[1],
+                  strstr(variant[0], "lora") ? "model/adapter_model.safetensors"
+                                             : "model/model.safetensors");
+    }
+}
+
+/* ---- what happens to one happens to all ---- */
+
+static sr1_status score_by_rank(void *self, const sr1_trajectory *const *t, size_t n,
+                                double *out)
+{
+    (void)self, (void)t;
+    for (size_t i = 0; i < n; i++)
+        out[i] = (double)(i % 3) + (i == 2 ? ranks_self : 0);
+    return SR1_OK;
+}
+
+static void score_differently(const struct ranks *r)
+{
+    sr1_reward_ops ops = {
+        .struct_size = sizeof ops, .name = "by_rank", .score = score_by_rank};
+    sr1_trainer *tr;
+
+    set_variables(r);
+    tr = open_trainer(config_of("differently", 1));
+    OK(sr1_trainer_add_reward(tr, &ops, NULL, 1.0));
+    RANK_CHECK(sr1_trainer_run(tr, NULL) == SR1_E_STATE);
+    RANK_CHECK(strstr(sr1_last_error(), "the batch, with rewards and advantages"));
+    RANK_CHECK(strstr(sr1_last_error(), "on rank 1 differs from rank 0's"));
+    RANK_CHECK(sr1_trainer_steps_done(tr) == 0);
+    sr1_trainer_free(tr);
+}
+
+static void rewards_that_differ_are_an_error(void **state)
+{
+    struct ranks r = {.size = 2};
+
+    (void)state;
+    ranks_run(&r, score_differently, 0);
+}
+
+static uint64_t hash_weights(const sr1_trainer *tr)
+{
+    size_t n;
+    float *w = tiny_weights(tr->model, &n);
+    uint64_t hash = sr1__hash64(w, n * sizeof *w, 0);
+
+    free(w);
+    return hash;
+}
+
+#define GROUP 4
+
+/* The same on every rank, which each rolls them out for itself. */
+static void make_batch(sr1_trainer *tr, sr1_trajectory *t[2 * GROUP])
+{
+    sr1_rollout_options o = {.struct_size = sizeof o, .group_size = GROUP, .seed = 9};
+    sr1_query q[] = {tiny_query("Where is the tower?"), tiny_query("Who was it?")};
+
+    OK(sr1_rollout_generate(sr1_trainer_rollout(tr), q, 2, &o, t));
+    for (size_t i = 0; i < 2 * GROUP; i++) {
+        OK(sr1_trajectory_set_reward(t[i], (double)(i % 3)));
+        OK(sr1_trajectory_set_advantage(t[i], (double)(i % 5) - 2.0));
+    }
+}
+
+/* The third trajectory's gradient is not finite; it is in one rank's micro-batch. */
+static void skip_alike(const struct ranks *r)
+{
+    sr1_trajectory *t[2 * GROUP];
+    sr1_trainer *tr;
+    uint64_t before;
+
+    set_variables(r);
+    tr = open_trainer(config_of("skips", 1));
+    make_batch(tr, t);
+    OK(sr1_trajectory_set_advantage(t[2], 3e38));
+    before = hash_weights(tr);
+    RANK_CHECK(sr1_trainer_update(tr, t, 2 * GROUP, NULL) == SR1_OK);
+    RANK_CHECK(tr->skipped == 2 && hash_weights(tr) == before);
+    OK(sr1_trajectory_set_advantage(t[2], 1.0));
+    RANK_CHECK(sr1_trainer_update(tr, t, 2 * GROUP, NULL) == SR1_OK);
+    RANK_CHECK(tr->skipped == 2 && hash_weights(tr) != before);
+    r->shared->hash[ranks_self] = hash_weights(tr);
+    for (size_t i = 0; i < 2 * GROUP; i++)
+        sr1_trajectory_free(t[i]);
+    sr1_trainer_free(tr);
+}
+
+static void not_finite_on_one_is_skipped_by_all(void **state)
+{
+    struct ranks r = {.size = 2};
+
+    (void)state;
+    ranks_run(&r, skip_alike, 0);
+    assert_true(r.shared->hash[0] == r.shared->hash[1]);
+}
+
+static int64_t fail_at;
+
+static void run_out_of_memory(const struct ranks *r)
+{
+    sr1_query q[] = {tiny_query("Where is the tower?"), tiny_query("Who was it?")};
+    sr1_trainer *tr;
+
+    set_variables(r);
+    tr = open_trainer(config_of("memory", 1));
+    if (ranks_self == 1)
+        sr1__mem_fail_at(fail_at);
+    r->shared->status[ranks_self] = sr1_trainer_train_step(tr, q, 2, GROUP, NULL, NULL);
+    sr1__mem_fail_at(0);
+    r->shared->hash[ranks_self] = hash_weights(tr);
+    sr1_trainer_free(tr);
+}
+
+/* Either all do without it, in smaller micro-batches, or all fail. */
+static void memory_of_one_is_memory_of_all(void **state)
+{
+    int failed = 0;
+
+    (void)state;
+    for (fail_at = 1; fail_at < 6000; fail_at = fail_at * 2 + 3) {
+        struct ranks r = {.size = 2};
+
+        ranks_run(&r, run_out_of_memory, 0);
+        if ((r.shared->status[0] == SR1_OK) != (r.shared->status[1] == SR1_OK))
+            fail_msg("allocation %d: %d and %d", (int)fail_at, r.shared->status[0],
+                     r.shared->status[1]);
+        if (r.shared->status[0] == SR1_OK)
+            assert_true(r.shared->hash[0] == r.shared->hash[1]);
+        else
+            failed++;
+    }
+    assert_true(failed > 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_objective_is_shared),
+        cmocka_unit_test(rewards_that_differ_are_an_error),
+        cmocka_unit_test(not_finite_on_one_is_skipped_by_all),
+        cmocka_unit_test(memory_of_one_is_memory_of_all),
+        cmocka_unit_test(ranks_are_workers),
+        cmocka_unit_test(three_ranks_are_three_workers),
+        cmocka_unit_test(again_the_same),
+        cmocka_unit_test(resuming_is_never_having_stopped),
+    };
+
+    return cmocka_run_group_tests(tests, runs_make, scratch_remove);
+}
