@@ -107,9 +107,12 @@ static int make_world(const struct args *a, const struct data_options *o,
     progress_clear(&p);
     if (st != SR1_OK)
         return tool_failed("sr1-data", st);
-    printf("%s: corpus.jsonl, corpus.bm25, %s%strain.jsonl, validation.jsonl, "
+    printf("%s: corpus.jsonl, corpus.bm25, %s%s%strain.jsonl, validation.jsonl, "
            "test.jsonl, tokenizer/\n",
-           folder, was_written(folder, "sft.jsonl") ? "sft.jsonl, " : "",
+           folder,
+           was_written(folder, "sft-corpus.jsonl") ? "sft-corpus.jsonl, sft-corpus.bm25, "
+                                                   : "",
+           was_written(folder, "sft.jsonl") ? "sft.jsonl, " : "",
            was_written(folder, "mix.jsonl") ? "mix.jsonl, " : "");
     return TOOL_OK;
 }

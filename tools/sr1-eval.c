@@ -4,6 +4,7 @@
 #include "common/policy.h"
 #include "common/progress.h"
 #include "common/remote.h"
+#include "common/stop.h"
 #include "common/table.h"
 #include "sr1_eval/ctrl.h"
 #include "sr1_eval/figure.h"
@@ -36,7 +37,9 @@ static const char help_text[] =
     "environment=rooms the\n"
     "share of successes, with protocol=rlvcr the tokens of thought. With "
     "use_openai=true a\n"
-    "server answers, by the tokenizer of POLICY.\n"
+    "server answers, by the tokenizer of POLICY. Ctrl-C ends it with a table of what was "
+    "answered\n"
+    "(exit code 130); --trajectories is then FILE.part.\n"
     "\n"
     "With --task ctrl, POLICY criticises answers to programming PROBLEMS, and a second "
     "model\n"
@@ -68,6 +71,7 @@ struct eval_view {
     const char *path;     /* of trajectories */
     sr1_status unwritten; /* why they are not whole */
     char reason[512];
+    int64_t done, total;
 };
 
 static sr1_status show_eval_progress(void *user, int64_t done, int64_t total,
@@ -76,6 +80,10 @@ static sr1_status show_eval_progress(void *user, int64_t done, int64_t total,
     struct eval_view *v = user;
     char note[64];
 
+    v->done = done;
+    v->total = total;
+    if (stop_asked())
+        return SR1_E_CANCELLED;
     snprintf(note, sizeof(note), "%lld tokens", (long long)tokens);
     progress_show(&v->bar, (double)done, (double)total, note);
     return SR1_OK;
@@ -297,6 +305,8 @@ static sr1_status print_scores_json(const sr1_evaluation *e)
                                        figure_json(get_eval_score(&s, shown[i])));
         bad |= put_scores(all, &s, one);
     }
+    if (stop_asked())
+        bad |= json_object_set_new(json_object_get(all, "all"), "partial", json_true());
     if (st == SR1_OK && (bad || figures_print(all) != 0))
         st = sr1_set_error(SR1_E_NOMEM, "out of memory");
     json_decref(all);
@@ -334,6 +344,22 @@ static sr1_status open_reward_embedder(sr1_embedder **out, const sr1_config *c)
     return sr1_embedder_open(out, folder, &o);
 }
 
+/* Trajectories of a part of the questions do not stand where those of all will: the same
+ * command can be given again. */
+static void report_stopped(const struct eval_view *v, const struct eval_tool_options *o)
+{
+    char part[4096];
+    struct stat info;
+    int n =
+        o->trajectories ? snprintf(part, sizeof(part), "%s.part", o->trajectories) : 0;
+
+    fprintf(stderr, "sr1-eval: stopped when %lld of %lld questions were answered\n",
+            (long long)v->done, (long long)v->total);
+    if (v->trajectories && n < (int)sizeof(part) && stat(o->trajectories, &info) == 0 &&
+        S_ISREG(info.st_mode) && rename(o->trajectories, part) == 0)
+        fprintf(stderr, "sr1-eval: their trajectories are in %s\n", part);
+}
+
 static sr1_status run_evaluation(const struct eval_tool_options *o, const sr1_config *c,
                                  const char *path, struct eval_view *v, int *begun,
                                  sr1_evaluation **out)
@@ -343,6 +369,7 @@ static sr1_status run_evaluation(const struct eval_tool_options *o, const sr1_co
                           .greedy = !o->sample,
                           .seed = (uint64_t)o->seed,
                           .no_search = o->no_search,
+                          .partial = 1,
                           .progress = show_eval_progress,
                           .user = v};
     sr1_dataset *data = NULL;
@@ -355,6 +382,7 @@ static sr1_status run_evaluation(const struct eval_tool_options *o, const sr1_co
     if (st == SR1_OK)
         st = sr1_rollout_new(&rollout, c, NULL, NULL, NULL);
     progress_wait(NULL);
+    stop_note();
     if (st == SR1_OK && o->trajectories) {
         e.trajectory = on_trajectory;
         st = open_trajectories(v, o->trajectories);
@@ -368,6 +396,8 @@ static sr1_status run_evaluation(const struct eval_tool_options *o, const sr1_co
     if (st == SR1_OK)
         remote_note("sr1-eval", rollout);
     close_trajectories(v, st);
+    if (stop_asked())
+        report_stopped(v, o);
     sr1_rollout_free(rollout);
     sr1_dataset_free(data);
     sr1_embedder_free(e.embedder);
@@ -382,11 +412,15 @@ static int answer_questions(const struct eval_tool_options *o, sr1_config *c,
     int begun = 0, code;
     sr1_status st = run_evaluation(o, c, path, &v, &begun, &e);
 
+    if (st == SR1_OK && stop_asked() && !o->json)
+        printf("partial: stopped before all questions were answered\n");
     if (st == SR1_OK)
         st = o->json ? print_scores_json(e) : print_scores_table(e);
     if (st == SR1_OK && v.unwritten != SR1_OK)
         st = sr1_set_error(v.unwritten, v.reason);
-    if (st == SR1_OK)
+    if (stop_asked())
+        code = TOOL_INTERRUPTED;
+    else if (st == SR1_OK)
         code = check_excluded(e);
     else
         code = begun ? tool_failed("sr1-eval", st) : tool_refused("sr1-eval", st);
@@ -421,8 +455,8 @@ static struct eval_tool_options o = {
     .ctrl = {.revisions = 1, .answers = 1, .votes = 1, .solver_temperature = 0.7}};
 
 static const struct args_option options[] = {
-    {"--max-rows", ARGS_INT, &o.max_rows, "N", "answer only the first N questions", 0,
-     1e12},
+    {"--max-rows", ARGS_INT, &o.max_rows, "N",
+     "answer only the first N questions (0: all)", 0, 1e12},
     {"--sample", ARGS_FLAG, &o.sample, NULL, "sample by temperature instead of greedily",
      0, 0},
     {"--seed", ARGS_INT, &o.seed, "N", "seed of sampling (0)", 0, 1e15},

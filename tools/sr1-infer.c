@@ -17,13 +17,13 @@ static const char help_text[] =
     "\n"
     "POLICY is a run folder of sr1-train or a model folder. Without --question, "
     "questions are\n"
-    "read line by line from the terminal or a pipe. What the policy writes is shown as "
-    "it\n"
-    "comes; on a terminal thoughts are slanted, actions coloured, their results dim and "
-    "the\n"
-    "answer bold (NO_COLOR turns that off). With use_openai=true a server answers, by "
-    "the\n"
-    "tokenizer of POLICY.\n"
+    "read line by line from the terminal or a pipe; those of a pipe are printed before "
+    "their\n"
+    "answers. What the policy writes is shown as it comes; on a terminal thoughts are "
+    "slanted,\n"
+    "actions coloured, their results dim and the answer bold (NO_COLOR turns that off). "
+    "With\n"
+    "use_openai=true a server answers, by the tokenizer of POLICY.\n"
     "\n"
     "--history FILE puts a conversation before each question: a JSON list of\n"
     "{\"role\", \"content\"} (user, assistant; system in the first place), or a row of\n"
@@ -222,6 +222,31 @@ static sr1_status answer_question(sr1_rollout *r, const struct infer_options *o,
     return st;
 }
 
+/* The library counts the questions of one call, and here that is one. */
+static sr1_status name_question(sr1_status st, const char *called)
+{
+    static const char alone[] = "query 0: ";
+    const char *said = sr1_last_error();
+    char text[1024];
+
+    if (st == SR1_OK)
+        return st;
+    if (strncmp(said, alone, sizeof(alone) - 1) == 0)
+        said += sizeof(alone) - 1;
+    snprintf(text, sizeof(text), "%s: %s", called, said);
+    return sr1_set_error(st, text);
+}
+
+/* Before its answer, where nobody sees what came in. */
+static void print_question(const char *question)
+{
+    struct infer_view v = {.terminal = isatty(1)};
+
+    fputs("question: ", stdout);
+    print_view_bytes(&v, question, strlen(question));
+    fputc('\n', stdout);
+}
+
 /* Ask what stands on each line of the input. A question that fails is explained and the
  * next one asked. */
 static int answer_input_lines(sr1_rollout *r, const struct infer_options *o)
@@ -231,7 +256,8 @@ static int answer_input_lines(sr1_rollout *r, const struct infer_options *o)
     size_t cap = 0;
     int code = TOOL_OK;
 
-    for (;;) {
+    for (int64_t number = 1;; number++) {
+        char called[40];
         sr1_status st;
 
         if (prompt) {
@@ -245,7 +271,10 @@ static int answer_input_lines(sr1_rollout *r, const struct infer_options *o)
             break;
         if (line[0] == '\0')
             continue;
-        st = answer_question(r, o, line);
+        snprintf(called, sizeof(called), "line %lld", (long long)number);
+        if (!prompt && !o->json)
+            print_question(line);
+        st = name_question(answer_question(r, o, line), called);
         asked = 1;
         if (st != SR1_OK)
             code = tool_failed("sr1-infer", st);
@@ -300,7 +329,7 @@ int main(int argc, char **argv)
         st = sr1_rollout_new(&r, c, NULL, NULL, NULL);
     progress_wait(NULL);
     if (st == SR1_OK && o.question)
-        st = answer_question(r, &o, o.question);
+        st = name_question(answer_question(r, &o, o.question), "--question");
     code = TOOL_OK;
     if (st != SR1_OK && r)
         code = tool_failed("sr1-infer", st);

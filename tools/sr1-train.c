@@ -11,6 +11,7 @@
 #include <searchr1/ext/config_names.h>
 #include <searchr1/ext/run_info.h>
 
+#include <ctype.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -178,66 +179,128 @@ static void print_key(const sr1_config_key_info *k)
     print_entry(k->name, k->default_text[0] ? k->default_text : "-", text);
 }
 
+/* Names are compared without regard to case, and '-' is '_'. */
+#define PART_SIZE 1024 /* choices are searched, too */
+
+static void fold_name(const char *name, char out[PART_SIZE])
+{
+    size_t n = 0;
+
+    for (; name[n] != '\0' && n + 1 < PART_SIZE; n++)
+        out[n] = name[n] == '-' ? '_' : (char)tolower((unsigned char)name[n]);
+    out[n] = '\0';
+}
+
+/* Is this the name itself? */
+static int is_name_itself(const char *name, const char *part)
+{
+    char a[PART_SIZE], b[PART_SIZE];
+
+    fold_name(name, a);
+    fold_name(part, b);
+    return strcmp(a, b) == 0;
+}
+
 /* Is name the part, or the last of its words between dots? */
 static int is_called(const char *name, const char *part)
 {
-    size_t n = strlen(name), m = strlen(part);
+    char a[PART_SIZE], b[PART_SIZE];
+    size_t n, m;
 
-    return n >= m && strcmp(name + n - m, part) == 0 &&
-           (n == m || name[n - m - 1] == '.');
-}
-
-/* What names of other programs are here. Returns how many were listed, below others. */
-static size_t list_elsewhere(const char *const *parts, size_t n, size_t others)
-{
-    sr1_config_elsewhere e = {.struct_size = sizeof(e)};
-    size_t listed = 0;
-    char text[512];
-
-    for (size_t i = 0; i < sr1_config_elsewhere_count(); i++) {
-        int wanted = 0;
-
-        for (size_t k = 0; k < n && sr1_config_elsewhere_describe(i, &e) == SR1_OK; k++)
-            wanted |= is_called(e.name, parts[k]);
-        if (!wanted)
-            continue;
-        if (listed++ == 0)
-            printf("%sIn other programs\n", others > 0 ? "\n" : "");
-        snprintf(text, sizeof(text), "%s: %s%s%s%s", e.of, e.key ? "use " : "",
-                 e.key ? e.key : "", e.key && e.text ? "; " : "", e.text ? e.text : "");
-        print_entry(e.name, "", text);
-    }
-    return listed;
+    fold_name(name, a);
+    fold_name(part, b);
+    n = strlen(a);
+    m = strlen(b);
+    return n >= m && strcmp(a + n - m, b) == 0 && (n == m || a[n - m - 1] == '.');
 }
 
 static int matches_any_part(const char *name, const char *const *parts, size_t n)
 {
+    char folded[PART_SIZE], part[PART_SIZE];
+
+    fold_name(name, folded);
     for (size_t i = 0; i < n; i++) {
-        if (strstr(name, parts[i]))
+        fold_name(parts[i], part);
+        if (strstr(folded, part))
             return 1;
     }
     return n == 0;
 }
 
+/* A row of the names of other programs that one of the parts calls: by the name itself,
+ * or by the last word of a longer one. */
+static int is_row_called(const sr1_config_elsewhere *e, const char *const *parts,
+                         size_t n, int itself)
+{
+    for (size_t i = 0; i < n; i++)
+        if (itself ? is_name_itself(e->name, parts[i]) : is_called(e->name, parts[i]))
+            return 1;
+    return 0;
+}
+
+static void print_elsewhere(const sr1_config_elsewhere *e)
+{
+    char text[512];
+
+    snprintf(text, sizeof(text), "%s: %s%s%s%s", e->of, e->key ? "use " : "",
+             e->key ? e->key : "", e->key && e->text ? "; " : "", e->text ? e->text : "");
+    print_entry(e->name, "", text);
+}
+
+/* What names of other programs are here, a part itself before longer names. Returns how
+ * many were listed. */
+static size_t list_elsewhere(const char *const *parts, size_t n)
+{
+    sr1_config_elsewhere e = {.struct_size = sizeof(e)};
+    size_t listed = 0;
+
+    for (int itself = 1; itself >= 0; itself--)
+        for (size_t i = 0; i < sr1_config_elsewhere_count(); i++) {
+            if (sr1_config_elsewhere_describe(i, &e) != SR1_OK ||
+                !is_row_called(&e, parts, n, itself) ||
+                (!itself && is_row_called(&e, parts, n, 1)))
+                continue;
+            if (listed++ == 0)
+                printf("In other programs\n");
+            print_elsewhere(&e);
+        }
+    return listed;
+}
+
 /* Is the key what another program calls by one of the parts? */
-static int is_meant(const char *key, const char *const *parts, size_t n)
+static int is_meant(const char *key, const char *const *parts, size_t n, int itself)
 {
     sr1_config_elsewhere e = {.struct_size = sizeof(e)};
 
     for (size_t i = 0; i < sr1_config_elsewhere_count(); i++)
-        for (size_t k = 0; k < n && sr1_config_elsewhere_describe(i, &e) == SR1_OK; k++)
-            if (e.key && strcmp(e.key, key) == 0 && is_called(e.name, parts[k]))
-                return 1;
+        if (sr1_config_elsewhere_describe(i, &e) == SR1_OK && e.key &&
+            strcmp(e.key, key) == 0 && is_row_called(&e, parts, n, itself))
+            return 1;
     return 0;
 }
 
-/* Keys with one of the parts in their names or choices, what other programs call so, and
- * the keys that stand for it; all keys when there are none. */
-static int list_keys(const char *const *parts, size_t n)
+/* Is a part the key's very name, here or elsewhere? */
+static int is_named(const char *key, const char *const *parts, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (is_name_itself(key, parts[i]))
+            return 1;
+    return is_meant(key, parts, n, 1);
+}
+
+/* Has the key a part in its name or its choices, or is it meant by one? */
+static int is_listed(const sr1_config_key_info *k, const char *const *parts, size_t n)
+{
+    return matches_any_part(k->name, parts, n) ||
+           (k->choices && matches_any_part(k->choices, parts, n)) ||
+           is_meant(k->name, parts, n, 0);
+}
+
+/* The keys that a part names, or the others that are listed, `before` of all. */
+static size_t list_own_keys(const char *const *parts, size_t n, int named, size_t before)
 {
     const char *heading = NULL;
-    size_t group = 0;
-    size_t listed = 0;
+    size_t group = 0, listed = 0;
 
     for (size_t i = 0; i < sr1_config_key_count(); i++) {
         sr1_config_key_info k = {.struct_size = sizeof(k)};
@@ -247,17 +310,26 @@ static int list_keys(const char *const *parts, size_t n)
         if (group < sizeof(groups) / sizeof(groups[0]) &&
             strcmp(k.name, groups[group].first) == 0)
             heading = groups[group++].heading;
-        if (!matches_any_part(k.name, parts, n) &&
-            !(k.choices && matches_any_part(k.choices, parts, n)) &&
-            !is_meant(k.name, parts, n))
+        if (!is_listed(&k, parts, n) || is_named(k.name, parts, n) != named)
             continue;
         if (heading)
-            printf("%s%s\n", listed > 0 ? "\n" : "", heading);
+            printf("%s%s\n", before + listed > 0 ? "\n" : "", heading);
         heading = NULL;
         print_key(&k);
         listed++;
     }
-    if (list_elsewhere(parts, n, listed) + listed > 0)
+    return listed;
+}
+
+/* What other programs call by the parts; the keys of these names; and those with one of
+ * the parts in their names or choices, all keys when there are no parts. */
+static int list_keys(const char *const *parts, size_t n)
+{
+    size_t listed = list_elsewhere(parts, n);
+
+    listed += list_own_keys(parts, n, 1, listed);
+    listed += list_own_keys(parts, n, 0, listed);
+    if (listed > 0)
         return TOOL_OK;
     fprintf(stderr,
             "sr1-train: no key has '%s' in its name or among its choices; see sr1-train "
@@ -449,6 +521,11 @@ int main(int argc, char **argv)
         return args_wrong(&a, "--plan takes a configuration file");
     if (!folder && n == 0)
         return args_wrong(&a, "give a configuration file, or --resume RUN");
+    if (!folder && strchr(rest[0], '=') && access(rest[0], F_OK) != 0)
+        return args_wrong(&a,
+                          "'%.80s' is no file: the configuration file comes before "
+                          "key=value",
+                          rest[0]);
     policy_passive_waiting(argv);
     progress_warnings();
     if (plan.wanted)

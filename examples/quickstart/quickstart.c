@@ -225,7 +225,12 @@ static sr1_status train(struct quickstart *q, const struct stage *stage)
     sr1_trainer *tr = NULL;
     sr1_status st = configure(q, stage, &c);
 
+    double goal = 0;
+
     begin(q, stage->phase, "steps");
+    if (st == SR1_OK)
+        st = sr1_config_get_real(c, "stop_at_exact_match", &goal);
+    q->bar.may_end_early = goal > 0;
     if (st == SR1_OK)
         st = sr1_trainer_new(&tr, c, NULL);
     if (st == SR1_OK)
@@ -561,5 +566,8 @@ int main(int argc, char **argv)
         return TOOL_FAILED;
     }
     write_report(&q);
+    printf("ask it: build/tools/sr1-infer %s/grpo --question 'QUESTION', like those of "
+           "%s/world/test.jsonl\n",
+           q.out, q.out);
     return TOOL_OK;
 }

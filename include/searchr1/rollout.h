@@ -165,6 +165,9 @@ typedef struct sr1_eval_options {
                                 that is 0 */
     sr1_reward_set *rewards; /* for the score "reward"; borrowed for the call; NULL: that
                                 is 0. Rows whose reward could not be had are excluded */
+    int32_t partial;         /* 1: an evaluation that progress or trajectory ends by
+                                SR1_E_CANCELLED gives the scores of the rows before, with
+                                SR1_OK, if there are any. Since 0.1 */
 } sr1_eval_options;
 
 /* Set struct_size, and every other field to its default. NULL is fine. */

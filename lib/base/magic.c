@@ -15,7 +15,9 @@ static const struct {
     {"\x1f\x8b", 2, "compressed by gzip", "unpack it first: gunzip -k"},
     {"\x28\xb5\x2f\xfd", 4, "compressed by zstd", "unpack it first: zstd -d"},
     {"PK\x03\x04", 4, "a zip archive", "unpack it first"},
-    {"PAR1", 4, "a Parquet file", "write its rows as .jsonl first (pandas: to_json)"},
+    {"PAR1", 4, "a Parquet file",
+     "write its rows as .jsonl first (pandas: to_json(FILE, orient='records', "
+     "lines=True))"},
     {"GGUF", 4, "a GGUF model of llama.cpp", "use the model's Hugging Face folder"},
 };
 

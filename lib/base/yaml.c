@@ -23,6 +23,8 @@ struct level {
 struct reader {
     yaml_parser_t parser;
     const char *name;
+    const char *text;
+    size_t size;
     json_t *root;
     json_t *lines; /* key of the outermost mapping -> line; or NULL */
     struct level levels[MAX_DEPTH];
@@ -37,6 +39,34 @@ static sr1_status fail_at(const struct reader *r, const yaml_mark_t *mark,
     return sr1__fail(SR1_E_PARSE, "%s: line %zu: %s", r->name, mark->line + 1, what);
 }
 
+/* Does a tab stand before the first other character of the line? */
+static int is_tab_indented(const struct reader *r, size_t line)
+{
+    const char *at = r->text, *end = r->text + r->size;
+
+    for (; line > 0 && at < end; line--) {
+        at = memchr(at, '\n', (size_t)(end - at));
+        at = at ? at + 1 : end;
+    }
+    while (at < end && *at == ' ')
+        at++;
+    return at < end && *at == '\t';
+}
+
+/* What libyaml finds at the mark, in words of the file. */
+static const char *name_problem(const struct reader *r, const yaml_mark_t *mark)
+{
+    const char *problem = r->parser.problem;
+
+    if (is_tab_indented(r, mark->line))
+        return "the line begins with a tab; YAML wants spaces";
+    if (problem && strcmp(problem, "did not find expected <document start>") == 0)
+        return "something follows the end of the document; a file has one mapping of "
+               "keys "
+               "to values";
+    return problem ? problem : "not well formed";
+}
+
 static sr1_status parser_error(const struct reader *r)
 {
     const yaml_parser_t *p = &r->parser;
@@ -49,7 +79,7 @@ static sr1_status parser_error(const struct reader *r)
         return sr1__fail(SR1_E_PARSE, "%s: byte %zu: %s", r->name, p->problem_offset,
                          p->problem ? p->problem : "not readable");
     default:
-        return fail_at(r, mark, p->problem ? p->problem : "not well formed");
+        return fail_at(r, mark, name_problem(r, mark));
     }
 }
 
@@ -290,6 +320,8 @@ sr1_status sr1__yaml_parse_lines(json_t **out, json_t *lines, const char *text, 
 
     memset(&r, 0, sizeof r);
     r.name = name;
+    r.text = text;
+    r.size = n;
     r.lines = lines;
     if (!yaml_parser_initialize(&r.parser))
         return sr1__fail_nomem(name);

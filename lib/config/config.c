@@ -238,16 +238,15 @@ sr1_status sr1_config_set_pair(sr1_config *config, const char *pair)
 }
 
 /* One member of a file that lies in this folder, "" for a text that is in none. */
-static sr1_status set_member(sr1_config *c, const char *name, const json_t *j,
-                             const char *folder)
+static sr1_status set_member(sr1_config *c, json_t *file, const char *name,
+                             const json_t *j, const char *folder)
 {
     const struct config_key *key = sr1__config_key_find(name);
     struct config_value v;
     sr1_status status;
 
     if (!key)
-        return json_object_size(j) > 0 ? sr1__config_refuse_section(name, j)
-                                       : SR1_E_CONFIG;
+        return sr1__config_refuse_names(file, name);
     SR1__TRY(sr1__config_value_json(key, j, &v));
     status = sr1__config_path_beside(key, folder, &v);
     if (status == SR1_OK)
@@ -266,7 +265,7 @@ static sr1_status set_members(sr1_config *c, json_t *object, const json_t *lines
     json_object_foreach(object, name, j)
     {
         json_int_t line = json_integer_value(json_object_get(lines, name));
-        sr1_status status = set_member(c, name, j, folder);
+        sr1_status status = set_member(c, object, name, j, folder);
 
         if (status != SR1_OK && line > 0)
             return sr1__context(status, "%s:%lld", path, (long long)line);

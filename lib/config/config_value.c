@@ -175,7 +175,7 @@ sr1_status sr1__config_value_text(const struct config_key *key, const char *text
     return SR1_OK;
 }
 
-static sr1_status wrong_shape(const struct config_key *key)
+static sr1_status wrong_shape(const struct config_key *key, const json_t *given)
 {
     static const char *const wanted[] = {"true or false",
                                          "a whole number",
@@ -186,8 +186,17 @@ static sr1_status wrong_shape(const struct config_key *key)
                                          "text (put it in quotes)",
                                          "nothing"};
 
-    return sr1__fail(SR1_E_CONFIG, "key '%s' takes %s, and the file gives something else",
-                     key->name, wanted[key->type]);
+    struct sr1__buf b;
+    sr1_status status;
+
+    sr1__buf_init(&b, 0);
+    status = sr1__json_dump(given, 0, &b);
+    if (status == SR1_OK)
+        status = sr1__fail(SR1_E_CONFIG, "key '%s' takes %s, and the file gives %.60s%s",
+                           key->name, wanted[key->type], sr1__buf_cstr(&b),
+                           b.len > 60 ? " ..." : "");
+    sr1__buf_free(&b);
+    return status;
 }
 
 /* Append a string or number of a list; a comma inside an item would split it. */
@@ -207,7 +216,7 @@ static sr1_status add_item(const struct config_key *key, const json_t *item,
                strlen(json_string_value(item)) == json_string_length(item)) {
         sr1__buf_str(b, json_string_value(item));
     } else {
-        return wrong_shape(key);
+        return wrong_shape(key, item);
     }
     return SR1_OK;
 }
@@ -227,14 +236,14 @@ static sr1_status json_text(const struct config_key *key, const json_t *j,
         sr1__buf_str(b, json_is_true(j) ? "true" : "false");
     } else if (json_is_string(j) && is_text) {
         if (strlen(json_string_value(j)) != json_string_length(j))
-            return wrong_shape(key);
+            return wrong_shape(key, j);
         sr1__buf_str(b, json_string_value(j));
     } else if (json_is_number(j) &&
                (key->type == SR1_CONFIG_INT || key->type == SR1_CONFIG_REAL ||
                 key->type == SR1_CONFIG_LIST)) {
         SR1__TRY(add_item(key, j, b));
     } else {
-        return wrong_shape(key);
+        return wrong_shape(key, j);
     }
     return sr1__buf_status(b, "configuration value");
 }

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/struct.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define KEY(name, type, default_text, min, max, choices, status, help)                   \
@@ -132,7 +133,10 @@ static void explain_unknown_key(const char *name)
     const char *last = e ? NULL : find_last_part(name);
     const char *near = e || last ? NULL : find_nearest_key(name);
 
-    if (e && e->key)
+    if (name[0] == '\0')
+        sr1__fail(SR1_E_CONFIG, "a value without the name of a key; "
+                                "write key=value, or key: value in a file");
+    else if (e && e->key)
         sr1__fail(SR1_E_CONFIG, "key '%.64s' is a name of %s: use %s%s%s%s", name, e->of,
                   e->key, e->text ? " (" : "", e->text ? e->text : "",
                   e->text ? ")" : "");
@@ -165,24 +169,120 @@ const struct config_key *sr1__config_key_find(const char *name)
     return NULL;
 }
 
-sr1_status sr1__config_refuse_section(const char *name, const json_t *section)
+/* ---- the unknown keys of a whole file ---- */
+
+#define MAX_SECTIONS 16 /* deeper ones count as values */
+#define MAX_LISTED 20
+#define LISTED_SIZE 840 /* bytes: an error's text has room for little more */
+
+struct unknown_keys {
+    size_t found, listed;
+    struct sr1__buf list; /* "trainer.test_freq (use validate_interval), ..." */
+    int in_sections;
+};
+
+static void cut_names(struct sr1__buf *b, size_t n)
 {
+    if (!b->data)
+        return;
+    b->len = n;
+    b->data[n] = '\0';
+}
+
+/* A name, and in brackets what to use in its place. */
+static void add_short_remedy(struct sr1__buf *b, const char *name)
+{
+    const struct config_elsewhere *e = find_elsewhere(name);
+    const char *use = e ? e->key : find_last_part(name);
+
+    use = e || use ? use : find_nearest_key(name);
+    sr1__buf_fmt(b, "%.64s%s%s%s", name, use ? " (use " : "", use ? use : "",
+                 use ? ")" : "");
+}
+
+/* The first is explained whole, for a file that has no other. */
+static void add_unknown_key(struct unknown_keys *u, const char *name)
+{
+    size_t before = u->list.len;
+
+    if (u->found == 0)
+        explain_unknown_key(name);
+    if (u->found++ > u->listed || u->listed == MAX_LISTED)
+        return;
+    sr1__buf_str(&u->list, before > 0 ? ", " : "");
+    add_short_remedy(&u->list, name);
+    if (u->list.len <= LISTED_SIZE)
+        u->listed++;
+    else
+        cut_names(&u->list, before);
+}
+
+static int is_known_key(const char *name)
+{
+    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
+        if (strcmp(name, other_names[i].name) == 0)
+            return 1;
+    return find_key_name(name) != NULL;
+}
+
+static void find_unknown_keys(struct unknown_keys *u, struct sr1__buf *path,
+                              const json_t *value, size_t depth)
+{
+    size_t n = path->len;
+    const char *name;
+    json_t *below;
+
+    if (json_object_size(value) == 0 || depth == MAX_SECTIONS) {
+        u->in_sections |= depth > 0;
+        add_unknown_key(u, sr1__buf_cstr(path));
+        return;
+    }
+    json_object_foreach((json_t *)(uintptr_t)value, name, below)
+    {
+        sr1__buf_fmt(path, ".%s", name);
+        find_unknown_keys(u, path, below, depth + 1);
+        cut_names(path, n);
+    }
+}
+
+static sr1_status fail_unknown_keys(const struct unknown_keys *u)
+{
+    char more[40] = "";
+
+    if (u->found > u->listed)
+        snprintf(more, sizeof more, ", and %zu more", u->found - u->listed);
+    if (u->found > 1)
+        sr1__fail(SR1_E_CONFIG,
+                  "%zu keys are not known here: %s%s; sr1-train --keys NAME says more",
+                  u->found, sr1__buf_cstr(&u->list), more);
+    return u->in_sections ? sr1__context(SR1_E_CONFIG, "keys lie in one level here")
+                          : SR1_E_CONFIG;
+}
+
+sr1_status sr1__config_refuse_names(json_t *file, const char *from)
+{
+    struct unknown_keys u = {0};
     struct sr1__buf path;
     sr1_status status;
 
-    sr1__buf_init(&path, 1 << 12);
-    sr1__buf_str(&path, name);
-    while (json_object_size(section) > 0) {
-        void *first = json_object_iter((json_t *)(uintptr_t)section);
-
-        sr1__buf_fmt(&path, ".%s", json_object_iter_key(first));
-        section = json_object_iter_value(first);
+    sr1__buf_init(&u.list, 1 << 12);
+    sr1__buf_init(&path, 1 << 21);
+    for (void *at = json_object_iter_at(file, from); at;
+         at = json_object_iter_next(file, at)) {
+        if (is_known_key(json_object_iter_key(at)))
+            continue;
+        cut_names(&path, 0);
+        sr1__buf_str(&path, json_object_iter_key(at));
+        find_unknown_keys(&u, &path, json_object_iter_value(at), 0);
     }
     status = sr1__buf_status(&path, "name of a key");
-    if (status == SR1_OK && !sr1__config_key_find(sr1__buf_cstr(&path)))
-        status = sr1__context(SR1_E_CONFIG, "keys lie in one level here");
+    if (status == SR1_OK)
+        status = sr1__buf_status(&u.list, "names of keys");
+    if (status == SR1_OK)
+        status = fail_unknown_keys(&u);
     sr1__buf_free(&path);
-    return status == SR1_OK ? SR1_E_CONFIG : status;
+    sr1__buf_free(&u.list);
+    return status;
 }
 
 /* ---- describing ---- */

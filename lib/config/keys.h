@@ -38,9 +38,10 @@ extern const size_t sr1__n_config_elsewhere;
  * instead. */
 const struct config_key *sr1__config_key_find(const char *name);
 
-/* SR1_E_CONFIG for an unknown name whose value is a mapping, as in files of other
- * programs: the text gives the full name of its first setting and the key it is here. */
-sr1_status sr1__config_refuse_section(const char *name, const json_t *section);
+/* SR1_E_CONFIG for the unknown names of a file, `from` the first of them. The text says
+ * what to use in place of each; settings in sections, as in files of other programs, go
+ * by their full names. */
+sr1_status sr1__config_refuse_names(json_t *file, const char *from);
 
 /* Is it a built-in choice of the key? */
 int sr1__config_lists(const struct config_key *key, const char *text);

@@ -86,7 +86,9 @@ static sr1_status load_original(sr1_config *c, const char *run)
                        "(key out)",
                        run);
     else if (!sr1__path_exists(path))
-        st = sr1__fail(SR1_E_NOT_FOUND, "%s holds no run (no config.json)", run);
+        st = sr1__path_exists(run)
+                 ? sr1__fail(SR1_E_NOT_FOUND, "%s holds no run (no config.json)", run)
+                 : sr1__fail(SR1_E_NOT_FOUND, "there is no folder %s", run);
     if (st == SR1_OK)
         st = sr1__file_read(path, 1 << 20, &b);
     if (st == SR1_OK)

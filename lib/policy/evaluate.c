@@ -34,6 +34,10 @@ struct evaluation_run {
     sr1_evaluation *e;
     const int64_t *rows; /* [total] of data: those that can be asked; NULL: all */
     int64_t total, done, tokens;
+    sr1_trajectory *
+        *early; /* [n] of a chunk under way: what is finished; NULL: not kept */
+    size_t n_early;
+    int cancelled;
 };
 
 /* ---- scores of one trajectory ---- */
@@ -322,19 +326,66 @@ static sr1_status reward_eval_chunk(const struct evaluation_run *w,
     return st;
 }
 
-static sr1_status begin_reward(void *user, size_t index, sr1_trajectory *t)
+static sr1_status note_finished(void *user, size_t index, sr1_trajectory *t)
 {
     const struct evaluation_run *w = user;
 
-    (void)index;
-    return sr1_reward_set_begin(w->o->rewards, t);
+    if (w->early)
+        w->early[index] = sr1_trajectory_retain(t);
+    return w->o->rewards ? sr1_reward_set_begin(w->o->rewards, t) : SR1_OK;
 }
 
-static void forget_rewards(void *user)
+static void drop_finished(void *user)
 {
     const struct evaluation_run *w = user;
 
+    for (size_t i = 0; w->early && i < w->n_early; i++) {
+        sr1_trajectory_free(w->early[i]);
+        w->early[i] = NULL;
+    }
     sr1_reward_set_forget(w->o->rewards);
+}
+
+/* Of a chunk that was given up: the rows that were finished, and their trajectories. */
+static void keep_finished(struct eval_chunk *c, const struct evaluation_run *w)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < w->n_early; i++) {
+        sr1_row *row = c->asked.rows[i];
+
+        if (!w->early[i])
+            continue;
+        c->asked.rows[i] = c->asked.rows[n];
+        c->asked.rows[n] = row;
+        c->made[n++] = w->early[i];
+        w->early[i] = NULL;
+    }
+    c->n = n;
+}
+
+/* The chunk's trajectories; when it is cancelled and parts will do, those there are. */
+static sr1_status answer_chunk(struct evaluation_run *w, struct eval_chunk *c,
+                               const sr1_rollout_options *o)
+{
+    sr1_status st;
+
+    if (w->o->partial) {
+        w->early = sr1__calloc(c->n, sizeof(sr1_trajectory *));
+        SR1__CHECK_ALLOC(w->early, "rows");
+        w->n_early = c->n;
+    }
+    st = sr1_rollout_generate(w->rollout, c->asked.queries, c->n, o, c->made);
+    if (st == SR1_E_CANCELLED && w->early) {
+        keep_finished(c, w);
+        w->cancelled = 1;
+        st = SR1_OK;
+    }
+    for (size_t i = 0; w->early && i < w->n_early; i++)
+        sr1_trajectory_free(w->early[i]);
+    sr1__free(w->early);
+    w->early = NULL;
+    return st;
 }
 
 static sr1_status score_eval_chunk(struct evaluation_run *w, struct eval_chunk *c,
@@ -371,8 +422,9 @@ static sr1_status evaluate_chunk(struct evaluation_run *w, size_t n)
                              .no_search = w->o->no_search,
                              .user = w,
                              .progress = w->o->progress ? report_eval_progress : NULL,
-                             .finished = w->o->rewards ? begin_reward : NULL,
-                             .dropped = forget_rewards};
+                             .finished =
+                                 w->o->rewards || w->o->partial ? note_finished : NULL,
+                             .dropped = drop_finished};
     struct eval_chunk c = {0};
     double *embedding = sr1__calloc(n, sizeof(*embedding));
     double *reward = sr1__calloc(n, sizeof(*reward));
@@ -380,10 +432,10 @@ static sr1_status evaluate_chunk(struct evaluation_run *w, size_t n)
                                         : sr1__fail_nomem("scores");
 
     if (st == SR1_OK)
-        st = sr1_rollout_generate(w->rollout, c.asked.queries, n, &o, c.made);
-    if (st == SR1_OK)
+        st = answer_chunk(w, &c, &o);
+    if (st == SR1_OK && c.n > 0)
         st = embed_eval_chunk(w, &c, embedding);
-    if (st == SR1_OK)
+    if (st == SR1_OK && c.n > 0)
         st = reward_eval_chunk(w, &c, reward);
     if (st == SR1_OK)
         st = score_eval_chunk(w, &c, embedding, reward);
@@ -392,7 +444,12 @@ static sr1_status evaluate_chunk(struct evaluation_run *w, size_t n)
     sr1__free(reward);
     eval_chunk_free(&c);
     w->done += (int64_t)n;
-    return st;
+    return st == SR1_OK && w->cancelled ? SR1_E_CANCELLED : st;
+}
+
+static int has_rows(const sr1_evaluation *e)
+{
+    return e->of[0].rows + e->of[0].excluded > 0;
 }
 
 static sr1_status evaluate_rows(struct evaluation_run *w, sr1_evaluation **out)
@@ -412,6 +469,8 @@ static sr1_status evaluate_rows(struct evaluation_run *w, sr1_evaluation **out)
     while (st == SR1_OK && w->done < w->total)
         st = evaluate_chunk(
             w, (size_t)(w->total - w->done < chunk ? w->total - w->done : chunk));
+    if (st == SR1_E_CANCELLED && w->o->partial && has_rows(w->e))
+        st = SR1_OK;
     if (st != SR1_OK) {
         sr1_evaluation_free(w->e);
         return st;

@@ -143,6 +143,10 @@ static void write_disk(struct sr1__buf *b, const sr1_plan *p)
         sr1__buf_str(b, "; ");
         add_size(b, p->disk_free, 0);
         sr1__buf_str(b, " are free");
+        if (p->disk_free < p->figures.checkpoint)
+            sr1__buf_str(b, ": not enough for one checkpoint");
+        else if (p->disk_free < p->figures.disk)
+            sr1__buf_str(b, ": not enough for all that the run may write");
     }
     sr1__buf_char(b, '\n');
 }
@@ -275,7 +279,7 @@ static json_t *make_json(const sr1_plan *p)
 
     return json_pack(
         "{s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:b, "
-        "s:o, s:o, s:o}",
+        "s:o, s:o, s:o, s:o}",
         "device", p->device_name, "dtype", sr1__torch_dtype_name(f->policy.dtype),
         "weights_found", p->shapes.has_weights, "parameters",
         make_bytes(sr1__memory_parameters(&f->policy.config)), "trained",
@@ -285,6 +289,7 @@ static json_t *make_json(const sr1_plan *p)
         "memory_bytes", make_bytes(p->memory), "host_peak_bytes", make_bytes(f->host),
         "host_memory_bytes", make_bytes(p->host_memory), "fits", sr1__plan_fits(p, f),
         "checkpoint_bytes", make_bytes(f->checkpoint), "disk_bytes", make_bytes(f->disk),
+        "disk_free_bytes", p->disk_free >= 0 ? make_bytes(p->disk_free) : json_null(),
         "advice", list_advice(p));
 }
 

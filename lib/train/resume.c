@@ -379,6 +379,22 @@ static sr1_status open_trainer(struct resume *r, sr1_trainer **out)
     return sr1__record_chosen(*out);
 }
 
+/* Of an adapter's base that is no longer where it was: how to say where it is. */
+static sr1_status remind_of_base(const struct resume *r, sr1_status st)
+{
+    for (size_t i = 0; i < sizeof(base_keys) / sizeof(base_keys[0]); i++) {
+        const char *folder = sr1__config_str(r->config, base_keys[i].key);
+
+        if (st == SR1_E_NOT_FOUND && *folder && !sr1__path_is_dir(folder) &&
+            is_free(r->config, base_keys[i].key))
+            return sr1__context(st,
+                                "the base of the run's adapter is gone; where it lies "
+                                "elsewhere, resume with %s=FOLDER",
+                                base_keys[i].key);
+    }
+    return st;
+}
+
 static sr1_status check_steps(const sr1_trainer *tr)
 {
     if (tr->planned == 0 || tr->planned >= tr->step)
@@ -457,7 +473,7 @@ sr1_status sr1_trainer_resume(sr1_trainer **out, const char *run_folder,
     if (st == SR1_OK)
         st = sr1__folder_check_idle(run_folder);
     if (st == SR1_OK)
-        st = open_trainer(&r, &tr);
+        st = remind_of_base(&r, open_trainer(&r, &tr));
     if (st == SR1_OK)
         st = restore_run(&r, tr);
     sr1_config_free(r.config);

@@ -4,6 +4,8 @@
 #include "policy/rollout_internal.h"
 #include "text/data/dataset.h"
 
+#include <searchr1/ext/model_details.h>
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -70,6 +72,21 @@ static int remark_unread(const sr1_trainer *tr, char *text, size_t size)
     return key != NULL;
 }
 
+/* peft and TRL take any rank as well. */
+static int remark_rank(const sr1_trainer *tr, char *text, size_t size)
+{
+    int64_t rank = tr->set.lora.rank,
+            width = tr->model ? sr1_model_info(tr->model, SR1_MODEL_HIDDEN) : 0;
+
+    if (rank <= width || width == 0)
+        return 0;
+    snprintf(text, size,
+             "lora_rank is %" PRId64 " and the model is %" PRId64
+             " wide: an adapter of rank %" PRId64 " holds every change of its matrices",
+             rank, width, width);
+    return 1;
+}
+
 /* Samples of one question and one step differ by their random numbers alone. */
 static int remark_repeats(const sr1_trainer *tr, char *text, size_t size)
 {
@@ -109,7 +126,7 @@ int sr1__remark(const sr1_trainer *tr, size_t i, char *text, size_t size)
 {
     static int (*const remarks[])(const sr1_trainer *, char *, size_t) = {
         remark_reference, remark_warmup, remark_validation, remark_repeats,
-        remark_unread,    remark_engine, remark_pair};
+        remark_unread,    remark_rank,   remark_engine,     remark_pair};
 
     if (i >= sizeof(remarks) / sizeof(remarks[0]))
         return -1;

@@ -28,6 +28,7 @@ normalise() {
         -e "s/, $speed, $time, $time left/, SPEED, TIME left/" \
         -e "s/ in $time( \($speed\))?,/ in TIME,/" \
         -e 's/^loss [0-9.]+ -> [0-9.]+/loss N -> N/; s/(loss|kl) +-?[0-9.]+/\1 N/g' \
+        -e 's/^(step .*), (at most )?[0-9:]+s? left$/\1/' \
         -e 's/^(step +[0-9]+\/[0-9]+ .*[^ ]) +[0-9:.]+s?$/\1 TIME/' \
         -e "s/ steps\) in $time\$/ steps) in TIME/; s/ has [0-9.]+ [kMG]B\$/ has MEMORY/" \
         -e 's/ \([0-9.]+ [kM]B\)$/ (SIZE)/' \

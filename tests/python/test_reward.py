@@ -144,6 +144,8 @@ def test_a_function_that_cannot_be_called_is_refused():
         rewards.add("mine", 0.5)
     with pytest.raises(TypeError, match="reward 'mine', turns is called as of_trl"):
         rewards.add("mine", len, turns=of_trl)
+    with pytest.raises(TypeError, match="reward 'mine': the weight is a number, not 'a'"):
+        rewards.add("mine", len, weight="a")
     assert rewards.names == ["format"]
 
 

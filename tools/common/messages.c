@@ -1,6 +1,7 @@
 /* messages.c - see messages.h. The library checks the roles. */
 #include "common/messages.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@ static sr1_status refuse_message_file(const char *path, const char *what)
 {
     char text[1024];
 
-    snprintf(text, sizeof(text), "%.500s: %.400s", path, what);
+    snprintf(text, sizeof(text), "--history %.500s: %.400s", path, what);
     return sr1_set_error(SR1_E_PARSE, text);
 }
 
@@ -18,15 +19,21 @@ static sr1_status load_messages_json(json_t **out, const char *path)
 {
     json_error_t e;
     char text[1024];
+    int number;
 
     *out = json_load_file(path, JSON_REJECT_DUPLICATES, &e);
+    number = errno;
     if (*out)
         return SR1_OK;
     if (e.line < 0 && json_error_code(&e) == json_error_cannot_open_file) {
-        snprintf(text, sizeof(text), "%.1000s", e.text);
+        snprintf(text, sizeof(text), "--history: cannot open %.900s: %s", path,
+                 strerror(number));
         return sr1_set_error(SR1_E_IO, text);
     }
-    snprintf(text, sizeof(text), "line %d, column %d: %s", e.line, e.column, e.text);
+    snprintf(text, sizeof(text), "line %d, column %d: %s%s", e.line, e.column, e.text,
+             json_error_code(&e) == json_error_end_of_input_expected
+                 ? "; one conversation is wanted, and a file of lines holds several"
+                 : "");
     return refuse_message_file(path, text);
 }
 

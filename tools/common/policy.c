@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define PATH_SIZE 4096
+#define MAX_RUNS 12 /* named in a list of them */
 
 void policy_passive_waiting(char **argv)
 {
@@ -30,9 +31,9 @@ static int folder_has_file(const char *folder, const char *name)
 {
     char path[PATH_SIZE];
     struct stat st;
+    int n = snprintf(path, sizeof(path), "%s/%s", folder, name);
 
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    return stat(path, &st) == 0;
+    return n > 0 && n < PATH_SIZE && stat(path, &st) == 0;
 }
 
 static int is_run(const char *path)
@@ -101,6 +102,47 @@ static sr1_status check_checkpoint(const char *path)
     return sr1_set_error(SR1_E_NOT_FOUND, text);
 }
 
+static int is_visible(const struct dirent *d)
+{
+    return d->d_name[0] != '.';
+}
+
+/* "clean, grpo, sft": the runs in a folder. Returns how many there are. */
+static size_t list_runs(const char *folder, char *out, size_t size)
+{
+    struct dirent **found = NULL;
+    int count = scandir(folder, &found, is_visible, alphasort);
+    size_t n = 0, runs = 0;
+    char path[PATH_SIZE];
+
+    for (int i = 0; i < count; i++) {
+        int fits = snprintf(path, sizeof(path), "%s/%s", folder, found[i]->d_name) <
+                   PATH_SIZE / 2;
+
+        if (fits && is_run(path) && runs++ < MAX_RUNS && n < size)
+            n += (size_t)snprintf(out + n, size - n, "%s%s", n > 0 ? ", " : "",
+                                  found[i]->d_name);
+        free(found[i]);
+    }
+    free(found);
+    if (runs > MAX_RUNS && n < size)
+        snprintf(out + n, size - n, " and %zu more", runs - MAX_RUNS);
+    return runs;
+}
+
+/* A folder with runs in it is neither a run nor a model. */
+static sr1_status check_folder_of_runs(const char *path)
+{
+    char runs[1024], text[2 * PATH_SIZE];
+
+    if (is_run(path) || folder_has_file(path, "config.json") ||
+        list_runs(path, runs, sizeof(runs)) == 0)
+        return SR1_OK;
+    snprintf(text, sizeof(text), "%s holds runs: %s; name one, as %s/NAME", path, runs,
+             path);
+    return sr1_set_error(SR1_E_NOT_FOUND, text);
+}
+
 sr1_status policy_config(sr1_config **out, const char *path, const char *const *pairs,
                          size_t n)
 {
@@ -108,6 +150,8 @@ sr1_status policy_config(sr1_config **out, const char *path, const char *const *
     sr1_config *c = NULL;
     sr1_status st = check_checkpoint(path);
 
+    if (st == SR1_OK)
+        st = check_folder_of_runs(path);
     if (st == SR1_OK)
         st = sr1_config_new(&c);
     if (below)

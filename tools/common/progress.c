@@ -11,7 +11,9 @@
 
 #define TERMINAL_EVERY 0.1
 #define LINES_EVERY 10.0
-#define FIRST_LINE 2.0 /* seconds after the beginning: it lives */
+#define FIRST_LINE 2.0    /* seconds after the beginning: it lives */
+#define MEASURED_TIME 2.0 /* seconds of work from which time left is told, */
+#define MEASURED_WORK 3.0 /* and units of it; the first, slow ones count in neither */
 #define BAR_MAX 30
 #define BAR_MIN 4 /* a shorter one says nothing */
 
@@ -79,8 +81,8 @@ void progress_clear(struct progress *p)
 struct progress_line {
     char percent[8];
     char count[96]; /* "12/40 steps" */
-    char pace[128]; /* speed, time spent, time left */
-    char left[48];  /* of these the last, or what there is */
+    char pace[192]; /* speed, time spent, time left */
+    char left[64];  /* of these the last, or what there is */
     char note[160];
 };
 
@@ -170,22 +172,44 @@ static int is_draw_due(struct progress *p, double t, double done, double total)
     return first_end || t - p->last >= (p->terminal ? TERMINAL_EVERY : LINES_EVERY);
 }
 
-/* Speed, time spent and time left; before anything is done there is only the second. */
-static void pace_text(const struct progress *p, double done, double total, double elapsed,
+void progress_left(struct progress *p, double done, double total, char out[48])
+{
+    double t = read_progress_clock(), rate;
+    char left[24];
+
+    out[0] = '\0';
+    if (!p->has_first && done > p->from) {
+        p->has_first = 1;
+        p->first_at = t;
+        p->first_done = done;
+    }
+    if (!p->has_first || t - p->first_at < MEASURED_TIME ||
+        done - p->first_done < MEASURED_WORK || total < done)
+        return;
+    rate = (done - p->first_done) / (t - p->first_at);
+    progress_time((total - done) / rate, left);
+    snprintf(out, 48, "%s%s left", p->may_end_early && done < total ? "at most " : "",
+             left);
+}
+
+/* Speed, time spent and time left; before enough is done there is only the second. */
+static void pace_text(struct progress *p, double done, double total, double elapsed,
                       struct progress_line *l)
 {
     double rate = elapsed > 0 ? (done - p->from) / elapsed : 0;
-    char left[24], spent[24], speed[64];
+    char spent[24], speed[64];
 
+    progress_left(p, done, total, l->left);
+    if (done >= total && rate > 0)
+        snprintf(l->left, sizeof(l->left), "0s left");
     progress_time(elapsed, spent);
+    rate_text(p, rate, speed);
+    if (l->left[0] != '\0') {
+        snprintf(l->pace, sizeof(l->pace), "%s, %s, %s", speed, spent, l->left);
+        return;
+    }
     snprintf(l->pace, sizeof(l->pace), "%s", spent);
     snprintf(l->left, sizeof(l->left), "%s", spent);
-    if (!(rate > 0))
-        return;
-    progress_time(total >= done ? (total - done) / rate : -1, left);
-    rate_text(p, rate, speed);
-    snprintf(l->pace, sizeof(l->pace), "%s, %s, %s left", speed, spent, left);
-    snprintf(l->left, sizeof(l->left), "%s left", left);
 }
 
 void progress_show(struct progress *p, double done, double total, const char *note)
@@ -195,6 +219,7 @@ void progress_show(struct progress *p, double done, double total, const char *no
     struct progress_line l;
     char text[512];
 
+    progress_left(p, done, total, l.left); /* measured whether or not it is drawn */
     if (!is_draw_due(p, t, done, total))
         return;
     p->last = t;

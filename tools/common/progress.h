@@ -15,6 +15,9 @@ struct progress {
     double begun;
     double last;
     double from; /* done before this work began */
+    int has_first;
+    double first_at, first_done; /* when something was done first, and how much */
+    int may_end_early;           /* time left is the most that it may be */
 };
 
 /* Strings are borrowed until progress_end. */
@@ -25,6 +28,9 @@ void progress_resume(struct progress *p, double done);
 /* Call as often as you like; drawing is limited to some times a second. note may be NULL,
  * else it is put at the end of the line ("loss 0.31"). */
 void progress_show(struct progress *p, double done, double total, const char *note);
+/* "4:05 left", once enough was done behind the first of it for that to be worth
+ * something; "" before. progress_show calls it. */
+void progress_left(struct progress *p, double done, double total, char out[48]);
 /* Take the bar off the screen, to print something else; the next show draws it again. */
 void progress_clear(struct progress *p);
 /* The last line: the work done and its time. */

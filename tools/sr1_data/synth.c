@@ -6,6 +6,7 @@
 #include "common/policy.h"
 #include "common/progress.h"
 #include "common/remote.h"
+#include "common/stop.h"
 
 #include <searchr1/rollout.h>
 #include <searchr1/ext/synthesis.h>
@@ -16,6 +17,7 @@
 struct synth_view {
     struct progress bar;
     int begun;
+    int64_t done, total;
 };
 
 /* What an earlier call did counts in no rate. */
@@ -24,6 +26,11 @@ static sr1_status show_synth_progress(void *user, int64_t done, int64_t total,
 {
     struct synth_view *v = user;
     char note[64];
+
+    v->done = done;
+    v->total = total;
+    if (stop_asked())
+        return SR1_E_CANCELLED;
 
     if (!v->begun)
         progress_resume(&v->bar, (double)done);
@@ -43,6 +50,13 @@ static void print_report(const char *out, const sr1_synth_report *r)
     printf("\nleft out: %" PRId64 " below the reward, %" PRId64 " without an answer or "
            "corrected, %" PRId64 " by a failure\n",
            r->below, r->unfit, r->excluded);
+    if (r->written == 0)
+        fprintf(
+            stderr,
+            "warning: %s is empty, and no training can use it: no trajectory was good "
+            "enough; lower --min-reward, raise --samples, or begin with another "
+            "policy\n",
+            out);
 }
 
 /* Trajectories that failed leave the work unfinished: their questions are not asked again
@@ -98,9 +112,17 @@ static int synthesise_demos(const struct synth_options *o, const struct synth_in
     s.seed = (uint64_t)o->seed;
     s.progress = show_synth_progress;
     s.user = &v;
+    stop_note();
     progress_begin(&v.bar, "answering", "trajectories", 1.0);
     st = sr1_synthesise(out, p->rollout, p->rewards, p->questions, &s, &r);
     progress_clear(&v.bar);
+    if (st == SR1_E_CANCELLED && stop_asked()) {
+        fprintf(stderr,
+                "stopped at %" PRId64 " of %" PRId64 " trajectories; the same command "
+                "goes on from what %s holds\n",
+                v.done, v.total, out);
+        return TOOL_INTERRUPTED;
+    }
     if (st != SR1_OK)
         return tool_failed("sr1-data", st);
     print_report(out, &r);

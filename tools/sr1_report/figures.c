@@ -282,7 +282,7 @@ static void judge_alarms(json_t **list, const struct loaded_run *r)
     const struct column *c = series_find(&r->series, "health/alarms");
     char text[256];
 
-    if (c == NULL || run_is_sft(r))
+    if (c == NULL)
         return;
     if (c->above_zero == 0) {
         add_verdict_sentence(list, "good", "No alarm rang.");

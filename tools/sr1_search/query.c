@@ -110,6 +110,17 @@ static int print_hits_json(const sr1_search_results *found)
     return TOOL_OK;
 }
 
+static void print_no_hits(const struct request *r, int32_t how, const char *message)
+{
+    if (how == SR1_ACTION_EMPTY)
+        fprintf(stderr, "%s\n", message);
+    else if (r->remote != NULL)
+        fprintf(stderr, "sr1-search: %s; is a retrieval server running at %s?\n", message,
+                r->remote);
+    else
+        fprintf(stderr, "sr1-search: %s\n", message);
+}
+
 static int run_query_text(sr1_search *engine, const struct request *r, const char *text)
 {
     sr1_search_results *found = NULL;
@@ -121,7 +132,7 @@ static int run_query_text(sr1_search *engine, const struct request *r, const cha
     if (sr1_search_results_hit_count(found, 0) == 0) {
         int32_t how = sr1_search_results_status(found, 0);
 
-        fprintf(stderr, "%s\n", sr1_search_results_message(found, 0));
+        print_no_hits(r, how, sr1_search_results_message(found, 0));
         code = how == SR1_ACTION_EMPTY ? TOOL_OK : TOOL_FAILED;
     } else {
         code = r->json ? print_hits_json(found) : print_hits_table(found);

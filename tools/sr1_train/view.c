@@ -68,6 +68,14 @@ static int64_t get_config_int(const sr1_config *c, const char *key)
     return v;
 }
 
+static double get_config_real(const sr1_config *c, const char *key)
+{
+    double v = 0;
+
+    (void)sr1_config_get_real(c, key, &v);
+    return v;
+}
+
 static void print_policy(const struct view *v, const sr1_run_plan *p, const sr1_config *c)
 {
     sr1_rollout *rollout = sr1_trainer_rollout(v->trainer);
@@ -93,11 +101,12 @@ static void print_policy(const struct view *v, const sr1_run_plan *p, const sr1_
 static void print_data(const struct view *v, const sr1_run_plan *p, const sr1_config *c)
 {
     char line[512];
-    int n = snprintf(line, sizeof(line), "data    %lld %s, %lld a step",
-                     (long long)p->rows, v->is_sft ? "demonstrations" : "questions",
-                     (long long)(get_config_int(c, "batch_size") < p->rows
-                                     ? get_config_int(c, "batch_size")
-                                     : p->rows));
+    int n =
+        snprintf(line, sizeof(line), "data    %lld %s%s, %lld a step", (long long)p->rows,
+                 v->is_sft ? "demonstration" : "question", plural_ending(p->rows, "s"),
+                 (long long)(get_config_int(c, "batch_size") < p->rows
+                                 ? get_config_int(c, "batch_size")
+                                 : p->rows));
 
     if (!v->is_sft)
         n += snprintf(line + n, sizeof(line) - (size_t)n, " x %lld samples",
@@ -166,6 +175,7 @@ void view_begin(struct view *v, sr1_trainer *trainer)
     v->began = read_view_clock();
     print_banner(v, config);
     progress_begin(&v->bar, "training", "steps", 1.0);
+    v->bar.may_end_early = get_config_real(config, "stop_at_exact_match") > 0;
     progress_resume(&v->bar, (double)v->begun_at);
 }
 
@@ -267,8 +277,9 @@ static void write_rl_figures(const sr1_step_report *r, int searches, char figure
                  100.0 * r->search_trajectories);
 }
 
+/* left: ", 4:05 left", or "". */
 static void write_step(const struct view *v, const sr1_step_report *r, int64_t planned,
-                       int searches, char line[2200])
+                       int searches, const char *left, char line[2200])
 {
     char figures[2048], took[24];
 
@@ -278,30 +289,45 @@ static void write_step(const struct view *v, const sr1_step_report *r, int64_t p
                  r->learning_rate);
     else
         write_rl_figures(r, searches, figures);
-    snprintf(line, 2200, "step %*lld/%lld%s  %7s", digits_of(planned), (long long)r->step,
-             (long long)planned, figures, took);
+    snprintf(line, 2200, "step %*lld/%lld%s  %7s%s", digits_of(planned),
+             (long long)r->step, (long long)planned, figures, took, left);
 }
 
 /* One line a step, its figures below those of the step before; without the share of
  * searches where a terminal has no room for it. */
-static void print_step(const struct view *v, const sr1_step_report *r, int64_t planned)
+static void print_step(const struct view *v, const sr1_step_report *r, int64_t planned,
+                       const char *left)
 {
     char line[2200];
 
-    write_step(v, r, planned, 1, line);
+    write_step(v, r, planned, 1, left, line);
     if (!fits_terminal(line))
-        write_step(v, r, planned, 0, line);
+        write_step(v, r, planned, 0, left, line);
     print_line(line);
+}
+
+/* Where no bar tells the time left, the lines do. */
+static void measure_time_left(struct view *v, const sr1_step_report *r, int64_t planned,
+                              char left[64])
+{
+    char text[48];
+
+    progress_left(&v->bar, (double)r->step, (double)planned, text);
+    snprintf(left, 64, "%s%s",
+             !v->bar.terminal && text[0] && r->step < planned ? ", " : "",
+             !v->bar.terminal && r->step < planned ? text : "");
 }
 
 static sr1_status on_step(void *user, const sr1_step_report *r, int64_t planned)
 {
     struct view *v = user;
     double measure = v->is_sft ? r->loss : r->avg_reward;
+    char left[64];
 
     clear_train_bars(v);
+    measure_time_left(v, r, planned, left);
     if (r->step % v->interval == 0 || r->step == planned)
-        print_step(v, r, planned);
+        print_step(v, r, planned, left);
     if (v->seen < VIEW_ENDS)
         v->first[v->seen] = measure;
     v->recent[v->seen++ % VIEW_ENDS] = measure;

@@ -349,6 +349,7 @@ class EvalOptions(Sized):
         ("trajectory", EvalOptionsTrajectory),
         ("embedder", c_void_p),
         ("rewards", c_void_p),
+        ("partial", c_int32),
     ]
 
 

@@ -288,6 +288,8 @@ def add_reward(
 ) -> None:
     """Give a Python reward to a set or a trainer by its function `add`."""
     _callbacks.check_call(f"reward '{name}'", function, "trajectories")
+    if not hasattr(weight, "__float__") and not hasattr(weight, "__index__"):
+        raise TypeError(f"reward '{name}': the weight is a number, not {weight!r}")
     if turns is not None:
         _callbacks.check_call(f"reward '{name}', turns", turns, "trajectory")
     ops = RewardOps(

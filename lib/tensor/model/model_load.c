@@ -185,6 +185,12 @@ static sr1_status refuse_missing(const char *kind, const char *folder)
                          "download %s --local-dir %s'",
                          kind, folder, relative ? " in " : "", relative ? cwd : "",
                          last_two(folder), last_two(folder), folder);
+    if (*folder == '~' || *folder == '$')
+        return sr1__fail(
+            SR1_E_NOT_FOUND,
+            "%s '%s' is not a folder%s%s: only a shell expands %c; write the "
+            "path out",
+            kind, folder, relative ? " in " : "", relative ? cwd : "", *folder);
     return sr1__fail(SR1_E_NOT_FOUND,
                      "%s '%s' is not a folder%s%s; check the path. Nothing is fetched: "
                      "'hf download OWNER/NAME --local-dir %s' gets a model of Hugging "

@@ -279,8 +279,8 @@ static sr1_status fill_row(const struct sr1__row_file *f,
                            const struct sr1__csv_record *record, json_t *row)
 {
     if (record->n != f->n_columns)
-        return sr1__fail(SR1_E_PARSE, "%zu fields where the header has %zu", record->n,
-                         f->n_columns);
+        return sr1__fail(SR1_E_PARSE, "%zu field%s where the header has %zu", record->n,
+                         record->n == 1 ? "" : "s", f->n_columns);
     for (size_t i = 0; i < record->n; i++) {
         size_t n;
         const char *s = sr1__csv_field(record, i, &n);

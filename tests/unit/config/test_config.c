@@ -250,7 +250,7 @@ static void pairs(void **state)
     assert_int_equal(sr1__config_int(c, "max_tokens"), 1000);
     assert_string_equal(sr1__config_str(c, "name"), "a=b");
     assert_error(sr1_config_set_pair(c, "group_size"), SR1_E_CONFIG, "key=value");
-    assert_error(sr1_config_set_pair(c, "=1"), SR1_E_CONFIG, "not known");
+    assert_error(sr1_config_set_pair(c, "=1"), SR1_E_CONFIG, "without the name of a key");
     assert_error(sr1_config_set_pair(c, "group_size=1"), SR1_E_CONFIG, "from 2 to");
     assert_error(sr1_config_set_pair(c, "seed=9007199254740993"), SR1_E_CONFIG, "seed");
     assert_error(sr1_config_set_pair(c, "seed=1e300"), SR1_E_CONFIG, "seed");
@@ -300,7 +300,7 @@ static void nearest_names(void **state)
     memset(long_name, 'g', sizeof long_name);
     long_name[sizeof long_name - 1] = '\0';
     assert_error(sr1_config_set(c, long_name, "1"), SR1_E_CONFIG, "not known");
-    assert_error(sr1_config_set(c, "", "1"), SR1_E_CONFIG, "not known");
+    assert_error(sr1_config_set(c, "", "1"), SR1_E_CONFIG, "without the name of a key");
     sr1_config_free(c);
 }
 

@@ -102,6 +102,11 @@ static const char *const tried[][2] = {
     {"deepspeed", NULL},
     {"tensor_model_parallel_size", NULL},
     {"+trainer.save_freq", "save_interval"},
+    {"peft_config", "lora_rank"},
+    {"disable_dropout", "lora_dropout"},
+    {"top_entropy_quantile", NULL},
+    {"use_liger", "logit_chunk"},
+    {"model_init_kwargs", NULL},
 };
 
 static void tried_names_are_answered(void **state)

@@ -632,6 +632,44 @@ static void what_was_begun_is_forgotten_when_it_is_stopped(void **state)
     sr1_rollout_free(r);
 }
 
+/* Of a chunk of 16 and one that ends after 4 of 16: with their embeddings, in the order
+ * of the rows; the trajectory's callback sees the same rows. */
+static void a_stopped_one_gives_what_was_finished(void **state)
+{
+    static const int stops[] = {0, 4, 20};
+
+    (void)state;
+    for (size_t k = 0; k < 3; k++) {
+        int after = stops[k], calls = 0;
+        sr1_rollout *r = open_rollout("max_rows=4");
+        sr1_dataset *d = questions();
+        sr1_eval_options o = {.struct_size = sizeof o,
+                              .greedy = 1,
+                              .progress = stop_later,
+                              .user = &after,
+                              .embedder = open_embedder(&calls),
+                              .partial = 1};
+        sr1_eval_scores s = {.struct_size = sizeof s};
+        sr1_evaluation *e = NULL;
+        sr1_status st = sr1_evaluate(&e, r, d, &o);
+
+        if (after == 0) {
+            assert_int_equal(st, SR1_E_CANCELLED);
+            assert_null(e);
+        } else {
+            assert_int_equal(st, SR1_OK);
+            OK(sr1_evaluation_scores(e, 0, &s));
+            assert_true(s.rows >= after && s.rows < after + 4);
+            assert_true(s.answered == 1 && s.tokens == 6);
+            tiny_near(s.embedding, s.exact_match + 0.6 * (1 - s.exact_match), 1e-6);
+        }
+        sr1_evaluation_free(e);
+        sr1_embedder_free(o.embedder);
+        sr1_dataset_free(d);
+        sr1_rollout_free(r);
+    }
+}
+
 /* ---- rows without gold answers, and with too many sources ---- */
 
 static sr1_dataset *mixed_rows(size_t n)
@@ -715,6 +753,7 @@ int main(void)
         cmocka_unit_test(nothing_is_known_of_no_rows),
         cmocka_unit_test(what_was_begun_is_forgotten_when_it_is_stopped),
         cmocka_unit_test(a_callback_ends_it),
+        cmocka_unit_test(a_stopped_one_gives_what_was_finished),
     };
 
     return cmocka_run_group_tests(tests, make, scratch_remove);

@@ -4,6 +4,7 @@
 #include "support/tiny.h"
 
 #include "base/json.h"
+#include "base/mem.h"
 #include "train/plan.h"
 
 static int make(void **state)
@@ -125,6 +126,28 @@ static void on_the_cpu_nothing_moves(void **state)
     sr1_trainer_free(tr);
     sr1_plan_free(plain);
     sr1_plan_free(moved);
+    sr1_config_free(c);
+}
+
+/* A script sees the disk in the JSON, a reader that it does not suffice. */
+static void a_small_disk_is_told(void **state)
+{
+    sr1_config *c = tiny_config("model", NULL);
+    sr1_plan *p = NULL;
+
+    (void)state;
+    OK(sr1_plan_new(&p, c, 0));
+    assert_null(strstr(sr1_plan_text(p), "not enough for"));
+    assert_non_null(strstr(sr1_plan_json(p), "\"disk_free_bytes\""));
+    p->disk_free = p->figures.checkpoint - 1;
+    sr1__free(p->text);
+    OK(sr1__plan_write_text(p));
+    assert_non_null(strstr(sr1_plan_text(p), "not enough for one checkpoint"));
+    p->disk_free = p->figures.disk - 1;
+    sr1__free(p->text);
+    OK(sr1__plan_write_text(p));
+    assert_non_null(strstr(sr1_plan_text(p), "not enough for all that the run may"));
+    sr1_plan_free(p);
     sr1_config_free(c);
 }
 
@@ -357,6 +380,7 @@ int main(void)
         cmocka_unit_test(parameters_are_those_published),
         cmocka_unit_test(a_loaded_model_has_as_many),
         cmocka_unit_test(on_the_cpu_nothing_moves),
+        cmocka_unit_test(a_small_disk_is_told),
         cmocka_unit_test(keys_lower_the_peak),
         cmocka_unit_test(keys_are_chosen_by_memory),
         cmocka_unit_test(what_is_chosen_has_bounds),
