@@ -371,7 +371,7 @@ static void mark_place(sr1_trainer *tr)
                                          sr1__cursor_position(tr->cursor)};
 }
 
-static sr1_status take_step(struct run *r, int64_t *rows)
+static sr1_status take_own_step(struct run *r, int64_t *rows)
 {
     sr1_trainer *tr = r->tr;
     sr1_step_report report = {.struct_size = sizeof(report)};
@@ -398,7 +398,13 @@ static sr1_status take_step(struct run *r, int64_t *rows)
         st = r->cb.step(r->cb.user, &report, tr->planned);
     if (st == SR1_OK && is_save_due(r))
         st = save_checkpoint(r);
-    return sr1__dist_agree(tr->dist, "end of the step", st);
+    return st;
+}
+
+/* A failure of one process is that of all. */
+static sr1_status take_step(struct run *r, int64_t *rows)
+{
+    return sr1__dist_agree(r->tr->dist, "end of the step", take_own_step(r, rows));
 }
 
 /* What one process knows and all have to do alike before the next step. */

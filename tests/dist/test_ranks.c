@@ -113,6 +113,7 @@ static void go_on(const struct ranks *r)
     sr1_trainer *tr = NULL;
 
     set_variables(r);
+    sr1_config_free(config_of("resumed", 1)); /* which knows the tests' device */
     OK(sr1_trainer_resume(&tr, scratch_path("resumed"), NULL));
     RANK_CHECK(sr1_trainer_steps_done(tr) == 2);
     OK(sr1_trainer_run(tr, NULL));
@@ -156,20 +157,49 @@ static void train_variant(const struct ranks *r)
     run_whole(c);
 }
 
+/* By two workers into the run names[0], by two ranks into names[1]. */
+static void train_both(const char *const *pairs, char names[2][32])
+{
+    static int number;
+
+    variant = pairs;
+    number++;
+    for (int k = 0; k < 2; k++) {
+        struct ranks r = {.size = k + 1};
+
+        snprintf(names[k], sizeof names[k], "variant-%d-%d", number, k);
+        run_name = names[k];
+        run_workers = k ? 1 : 2;
+        ranks_run(&r, train_variant, 0);
+    }
+}
+
+static void demonstrations_are_shared(void **state)
+{
+    static const char demos[] =
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"Where?\"}, {\"role\": "
+        "\"assistant\", \"content\": \"<answer> Rome</answer>\"}]}\n"
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"Who was it?\"}, {\"role\": "
+        "\"assistant\", \"content\": \"<search> tower</search>\"}]}\n"
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"When?\"}, {\"role\": "
+        "\"assistant\", \"content\": \"<answer> Paris</answer>\"}]}\n";
+    char file[600], names[2][32];
+    const char *const pairs[] = {"stage=sft", file, NULL};
+
+    (void)state;
+    snprintf(file, sizeof file, "sft_file=%s", scratch_file("demos.jsonl", demos, 0));
+    train_both(pairs, names);
+    same_file(names[0], names[1], "model/model.safetensors");
+    same_file(names[0], names[1], "checkpoints/step-6/optimizer/model.safetensors");
+}
+
 static void every_objective_is_shared(void **state)
 {
     (void)state;
     for (size_t i = 0; i < VARIANTS; i++) {
-        struct ranks one = {.size = 1}, two = {.size = 2};
         char names[2][32];
 
-        variant = variants[i];
-        for (int k = 0; k < 2; k++) {
-            snprintf(names[k], sizeof names[k], "variant-%zu-%d", i, k);
-            run_name = names[k];
-            run_workers = k ? 1 : 2;
-            ranks_run(k ? &two : &one, train_variant, 0);
-        }
+        train_both(variants[i], names);
         same_journals(names[0], names[1]);
         same_file(names[0], names[1],
                   strstr(variant[0], "lora") ? "model/adapter_model.safetensors"
@@ -292,7 +322,7 @@ static void memory_of_one_is_memory_of_all(void **state)
     int failed = 0;
 
     (void)state;
-    for (fail_at = 1; fail_at < 6000; fail_at = fail_at * 2 + 3) {
+    for (fail_at = 1; fail_at < 6000; fail_at = fail_at * 3 + 2) {
         struct ranks r = {.size = 2};
 
         ranks_run(&r, run_out_of_memory, 0);
@@ -310,6 +340,7 @@ static void memory_of_one_is_memory_of_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(demonstrations_are_shared),
         cmocka_unit_test(every_objective_is_shared),
         cmocka_unit_test(rewards_that_differ_are_an_error),
         cmocka_unit_test(not_finite_on_one_is_skipped_by_all),
