@@ -357,7 +357,7 @@ static const struct {
     {"b.csv", "q,a\nx,y\n",
      "b.csv:2: no field 'question'; fields are q, a; set question_field"},
     {"b.csv", "question,golden_answers\nx,y\nx\n",
-     "b.csv:3: 1 fields where the header has 2"},
+     "b.csv:3: 1 field where the header has 2"},
     {"b.csv", "question,golden_answers\n\"x\ny\",z\na,b,c\n",
      "b.csv:4: 3 fields where the header has 2"},
     {"b.csv", "question,golden_answers\nx,\"y\nz\n", "b.csv:2: a quote is opened"},
