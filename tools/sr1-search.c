@@ -40,9 +40,9 @@ static const char help[] =
 int search_failed(sr1_status status)
 {
     fprintf(stderr, "sr1-search: %s\n", sr1_last_error());
-    return status == SR1_E_INVALID     ? TOOL_USAGE
-           : status == SR1_E_CANCELLED ? TOOL_INTERRUPTED
-                                       : TOOL_FAILED;
+    return status == SR1_E_INVALID || status == SR1_E_UNSUPPORTED ? TOOL_USAGE
+           : status == SR1_E_CANCELLED                            ? TOOL_INTERRUPTED
+                                                                  : TOOL_FAILED;
 }
 
 /* ---- commands and their options ---- */

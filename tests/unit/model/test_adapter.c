@@ -272,10 +272,11 @@ static void check_merged_weights(const struct golden *g, const sr1_model *m)
     assert_int_equal(compared, 7);
 }
 
-/* Into a folder that held the adapter: what it holds now is a whole model. */
+/* And takes no adapter's place. */
 static void a_merged_model_needs_no_adapter(void **state)
 {
     const char *dir = scratch_path("saved");
+    const char *whole = scratch_path("whole");
 
     (void)state;
     for (size_t c = 0; c < N_CASES; c++) {
@@ -283,8 +284,10 @@ static void a_merged_model_needs_no_adapter(void **state)
         sr1_model *m = open_model(g.dir, "fp32"), *merged;
 
         OK(sr1_model_save(m, dir));
-        OK(sr1_model_save_merged(m, dir));
-        merged = open_model(dir, "stored");
+        assert_int_equal(sr1_model_save_merged(m, dir), SR1_E_INVALID);
+        assert_non_null(strstr(sr1_last_error(), "holds an adapter"));
+        OK(sr1_model_save_merged(m, whole));
+        merged = open_model(whole, "stored");
         assert_null(merged->adapter);
         assert_int_equal(sr1_model_info(merged, SR1_MODEL_LORA_RANK), 0);
         check_merged_weights(&g, merged);

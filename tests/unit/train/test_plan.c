@@ -287,7 +287,6 @@ static void int8_references_are_refused(void **state)
 
     (void)state;
     refuse(path, "reference_quantization=int8", SR1_E_CONFIG, "kl_reference to frozen");
-    refuse(path, "reference_quantization=int4", SR1_E_CONFIG, "none|int8");
     REFUSED(sr1_plan_new(&p, c, 24), SR1_E_CONFIG, "takes no memory of its own");
     sr1_config_free(c);
 }

@@ -558,7 +558,7 @@ static void a_folder_in_use_is_refused(void **state)
     sr1_trainer_free(tr);
     tr = NULL;
     REFUSED(sr1_trainer_resume(&tr, scratch_path("nowhere"), NULL), SR1_E_NOT_FOUND,
-            "no config.json");
+            "there is no folder");
 }
 
 /* Two sources that differ behind their first 300 bytes only. */
