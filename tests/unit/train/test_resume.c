@@ -360,13 +360,14 @@ static void a_checkpoint_is_a_policy_with_the_keys_of_its_run(void **state)
     REFUSED(sr1_config_load_run(c, scratch_path("alone/model")), SR1_E_CONFIG,
             "describes a model");
     REFUSED(sr1_config_load_run(c, scratch_path("nowhere")), SR1_E_NOT_FOUND,
-            "no config.json");
+            "there is no folder");
     REFUSED(sr1_config_load_run(NULL, "x"), SR1_E_INVALID, "required");
     REFUSED(sr1_config_load_run(c, NULL), SR1_E_INVALID, "required");
     sr1_config_free(c);
 }
 
-/* It is no model of the run around it, whose keys and weights are others. */
+/* One that was moved there, for a new one is refused. It is no model of the run around
+ * it, whose keys and weights are others. */
 static void a_run_within_a_run_is_a_run(void **state)
 {
     sr1_config *c = NULL;
@@ -374,7 +375,8 @@ static void a_run_within_a_run_is_a_run(void **state)
     int64_t v = 0;
 
     (void)state;
-    run_whole(RUN("long/inner", "update_times=2"));
+    run_whole(RUN("inner", "update_times=2"));
+    OK(sr1__rename_dir(scratch_path("inner"), scratch_path("long/inner")));
     OK(sr1_config_new(&c));
     OK(sr1_config_load_run(c, scratch_path("long/inner")));
     OK(sr1_config_get_int(c, "update_times", &v));
