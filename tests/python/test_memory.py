@@ -39,7 +39,7 @@ def test_a_shape_alone(tmp_path):
 
 @pytest.mark.parametrize("keys", [[], ["lora_rank=8", "gradient_checkpointing=true"]])
 def test_a_run_takes_what_was_planned(keys, tmp_path):
-    """Whole-process peak on the CPU, within 20 %: malloc keeps pages of its own."""
+    """Whole-process peak on the CPU, within 25 %: malloc keeps pages of its own."""
     tools = os.path.join(os.environ["SR1_BUILD"], "tools")
     env = dict(os.environ, OMP_WAIT_POLICY="passive")
     (tmp_path / "model.json").write_text(SHAPE)
@@ -68,7 +68,7 @@ def test_a_run_takes_what_was_planned(keys, tmp_path):
     taken = run("sr1-train", "empty.yaml", "out=run", *pairs, *files)
     planned = searchr1.plan(dict(pair.split("=", 1) for pair in pairs + files)).peak_bytes
     print(f"planned {planned / 1e6:.0f} MB, taken {taken / 1e6:.0f} MB")
-    assert 0.8 * taken < planned < 1.2 * taken
+    assert 0.75 * taken < planned < 1.25 * taken
 
 
 def test_the_page_has_the_tools_table(source):

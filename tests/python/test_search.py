@@ -359,5 +359,5 @@ def test_answers_that_are_mappings():
     one = PythonSearch(lambda queries, top_k: [{"contents": "a b"} for _ in queries])
     assert [hit.contents for hit in one.search("q", 3)] == ["a b"]
     wrong = PythonSearch(lambda queries, top_k: {"q": "a"})
-    with pytest.raises(errors.Error, match="not a dict"):
+    with pytest.raises(TypeError, match="not a dict"):
         wrong.search("q", 3)
