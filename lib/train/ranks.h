@@ -1,7 +1,7 @@
 /* train/ranks.h - a trainer that is one process of a job (lib/dist). All ranks run the
- * same step on the same whole batch: each rolls out its share of the questions and its
- * share of the micro-batches, scores what it rolled out, and the shares are exchanged. Only the first rank writes.
- */
+ * same step on the same whole batch: each rolls out its share of the questions, scores
+ * what comes of them, and computes its share of the micro-batches; the shares are
+ * exchanged. Only the first rank writes. */
 #ifndef SR1__TRAIN_RANKS_H
 #define SR1__TRAIN_RANKS_H
 
