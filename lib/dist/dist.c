@@ -160,34 +160,42 @@ static void free_roll_call(void *arg)
     sr1__free(c);
 }
 
+/* Run a task that may never return: 1 it has, 0 it is abandoned after `seconds` and frees
+ * its arg one day, -1 it could not begin. */
+static int run_within(struct sr1__task *task, double seconds)
+{
+    struct sr1__executor *x = NULL;
+    int ended = -1;
+
+    if (sr1__executor_new(&x, "distributed", 1, 0) != SR1_OK)
+        return -1;
+    if (sr1__executor_submit(x, task) == SR1_OK)
+        ended = sr1__executor_wait(x, task, sr1__now() + seconds);
+    sr1__executor_free(x);
+    return ended;
+}
+
 /* The answer, or one without names after ANSWER_SECONDS; then the store is given up. */
 static struct roll_call ask_who_is_missing(struct sr1__dist *d, const char *what,
                                            int64_t meeting)
 {
-    struct roll_call none = {0}, answer, *c = sr1__calloc(1, sizeof(*c));
-    struct sr1__executor *x = NULL;
+    struct roll_call answer = {0}, *c = sr1__calloc(1, sizeof(*c));
     struct sr1__task task = {.run = call_roll, .free = free_roll_call, .arg = c};
+    int ended;
 
-    if (!c || sr1__executor_new(&x, "distributed", 1, 0) != SR1_OK) {
-        sr1__free(c);
-        return none;
-    }
+    if (!c)
+        return answer;
     *c = (struct roll_call){d->store, d->root, what, meeting, d->size, 0, "", 0};
-    if (sr1__executor_submit(x, &task) != SR1_OK) {
-        sr1__free(c);
-        sr1__executor_free(x);
-        return none;
-    }
-    if (sr1__executor_wait(x, &task, sr1__now() + ANSWER_SECONDS)) {
-        answer = *c;
-        sr1__free(c);
-    } else {
+    ended = run_within(&task, ANSWER_SECONDS);
+    if (ended == 0) {
         d->store = d->root = NULL;
-        answer = none;
         if (!d->agent_store) /* the store is rank 0's */
             answer = (struct roll_call){.missing = 1, .names = "0"};
+        return answer;
     }
-    sr1__executor_free(x);
+    if (ended == 1)
+        answer = *c;
+    sr1__free(c);
     return answer;
 }
 
@@ -597,20 +605,74 @@ sr1_status sr1__dist_sum(struct sr1__dist *d, const char *place, sr1_tensor *dat
 
 /* ---- opening ---- */
 
+/* A connection to the store's server. What holds the port may be another program, which
+ * never answers. */
+struct store_opening {
+    struct sr1__launch launch;
+    int64_t limit_ms;
+    struct sr1__store *store;
+    sr1_status status;
+    struct sr1__error error;
+};
+
+static void connect_to_store(void *arg)
+{
+    struct store_opening *o = arg;
+    const struct sr1__launch *l = &o->launch;
+
+    o->status =
+        sr1__store_tcp(&o->store, l->master_addr, l->master_port,
+                       l->rank == 0 && !l->agent_store, l->world_size, o->limit_ms);
+    sr1__error_save(&o->error, o->status);
+}
+
+static void free_store_opening(void *arg)
+{
+    struct store_opening *o = arg;
+
+    sr1__store_free(o->store);
+    sr1__free(o);
+}
+
+static sr1_status open_root(struct sr1__dist *d, const struct sr1__launch *l)
+{
+    struct store_opening *o;
+    struct sr1__task task = {.run = connect_to_store, .free = free_store_opening};
+    int ended;
+    sr1_status st;
+
+    SR1__CALLOC(o, 1, "store");
+    *o = (struct store_opening){.launch = *l, .limit_ms = to_ms(d->limit)};
+    task.arg = o;
+    ended = run_within(&task, d->limit + ANSWER_SECONDS);
+    if (ended == 0)
+        return sr1__fail(SR1_E_TIMEOUT,
+                         "port %u of %s does not answer as rank 0's store; another "
+                         "program may have it: set another MASTER_PORT",
+                         (unsigned)l->master_port, l->master_addr);
+    if (ended < 0) {
+        st = sr1__fail(SR1_E_LIMIT, "the system refused a thread for the store");
+    } else {
+        st = sr1__error_raise(&o->error);
+        d->root = o->store;
+    }
+    sr1__free(o);
+    return st;
+}
+
 /* One of several openings in a process, each attempt of a launcher and each size of its
  * world have their own keys: those of before outlive them in the launcher's store. */
 static sr1_status open_store(struct sr1__dist *d, const struct sr1__launch *l)
 {
     static atomic_int openings;
     char prefix[96];
-    int hosts = l->rank == 0 && !l->agent_store;
 
     snprintf(prefix, sizeof(prefix), "searchr1/%" PRId64 "/%" PRId32 "/%d/", l->attempt,
              l->world_size, atomic_fetch_add(&openings, 1));
-    SR1__TRY(sr1__context(sr1__store_tcp(&d->root, l->master_addr, l->master_port, hosts,
-                                         l->world_size, to_ms(d->limit)),
-                          hosts ? "rank 0 cannot open its store at port %u of %s"
-                                : "no store of rank 0 at port %u of %s",
+    SR1__TRY(sr1__context(open_root(d, l),
+                          l->rank == 0 && !l->agent_store
+                              ? "rank 0 cannot open its store at port %u of %s"
+                              : "no store of rank 0 at port %u of %s",
                           (unsigned)l->master_port, l->master_addr));
     return sr1__store_prefix(&d->store, d->root, prefix);
 }
@@ -661,11 +723,8 @@ static sr1_status open_group(struct sr1__process_group **out, struct sr1__dist *
     return sr1__context(st, "connecting to the other ranks");
 }
 
-static sr1_status open_groups(struct sr1__dist *d, const struct sr1__launch *l, int debug)
+static sr1_status open_groups(struct sr1__dist *d, const char *address, int debug)
 {
-    char address[SR1__HOST_MAX];
-
-    SR1__TRY(sr1__own_address(l->master_addr, l->master_port, address));
     if (!debug)
         return open_group(&d->group, d, "group/", address);
     SR1__TRY(open_group(&d->plain, d, "group/", address));
@@ -677,26 +736,29 @@ static sr1_status open_dist(struct sr1__dist *d, const struct sr1__launch *l,
                             const struct sr1__dist_options *o)
 {
     const int64_t shape[2] = {d->size, WORDS};
+    char address[SR1__HOST_MAX];
 
     sr1__comm_quiet();
+    SR1__TRY(sr1__own_address(l->master_addr, l->master_port, address));
     SR1__TRY(sr1__shim_empty(&d->said, SR1__I64, 2, shape, SR1__CPU));
     SR1__TRY(sr1__shim_empty(&d->heard, SR1__I64, 2, shape, SR1__CPU));
     SR1__TRY(open_store(d, l));
     SR1__TRY(say_here(d, "here"));
     SR1__TRY(wait_for_all(d, "here", d->limit));
-    SR1__TRY(open_groups(d, l, o->debug));
+    SR1__TRY(open_groups(d, address, o->debug));
     return sr1__dist_meet(d, "start", 0);
 }
 
 /* The store goes with rank 0, and others may still read why the job failed. */
 static void say_farewell(struct sr1__dist *d)
 {
-    struct sr1__error e;
+    struct sr1__error e; /* what the caller has been told stays */
 
-    sr1__error_save(&e, SR1_OK);
+    sr1__error_save(&e, SR1_E_INTERNAL);
     d->stop = NULL;
     if (say_here(d, "gone") == SR1_OK && d->rank == 0)
         (void)wait_for_all(d, "gone", d->failure.code ? FAREWELL / 4 : FAREWELL);
+    (void)sr1__error_raise(&e);
 }
 
 void sr1__dist_free(struct sr1__dist *d)

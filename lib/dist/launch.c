@@ -114,6 +114,8 @@ static sr1_status read_ranks(const struct launch_source *s,
     l->local_rank = (int32_t)(local_rank >= 0 ? local_rank : rank);
     l->local_world_size = (int32_t)local_size;
     l->launcher = row->name;
+    if (row == launchers && !find_variable(s, "TORCHELASTIC_RUN_ID"))
+        l->launcher = "RANK and WORLD_SIZE"; /* a shell, or a launcher like torchrun */
     return SR1_OK;
 }
 

@@ -1,6 +1,7 @@
 /* train/ranks.c - see ranks.h. */
 #include "train/ranks.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/rng.h"
 
@@ -8,29 +9,86 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* ---- what all ranks have to have in common ---- */
 
-static sr1_status hash_config(const sr1_config *c, uint64_t *out)
+/* Append " learning_rate is 0.001 on rank 0 and 0.0001 on rank 1;" for each key that
+ * differs. */
+static void list_differences(json_t *first, json_t *other, int32_t rank,
+                             struct sr1__buf *text)
 {
-    const char *version = sr1_version();
-    char *text = NULL;
+    const char *key;
+    json_t *value;
 
-    SR1__TRY(sr1_config_to_json(c, &text));
-    *out = sr1__hash64(text, strlen(text), sr1__hash64(version, strlen(version), 0));
-    sr1_free(text);
-    return SR1_OK;
+    json_object_foreach(first, key, value)
+    {
+        json_t *theirs = json_object_get(other, key);
+        char *a, *b;
+
+        if (json_equal(value, theirs) || text->len > 600)
+            continue;
+        a = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+        b = json_dumps(theirs, JSON_ENCODE_ANY | JSON_COMPACT);
+        sr1__buf_fmt(text, "%s %s is %.80s on rank 0 and %.80s on rank %" PRId32,
+                     text->len ? ";" : "", key, a ? a : "?", b ? b : "missing", rank);
+        free(a);
+        free(b);
+    }
 }
 
-static sr1_status compare_config(sr1_trainer *tr)
+static json_t *parse_gathered(const struct sr1__gathered *g, int32_t rank)
 {
-    uint64_t hash = 0;
-    sr1_status st = hash_config(tr->config, &hash);
+    size_t n;
+    const char *bytes = sr1__gathered_of(g, rank, &n);
+    json_t *object = NULL;
 
-    SR1__TRY(sr1__dist_agree(tr->dist, "configuration", st));
-    return sr1__dist_same(tr->dist, "the configuration, or the library's version,", hash);
+    (void)sr1__json_parse(&object, bytes, n, "configuration");
+    return object;
+}
+
+/* Which keys differ, of the configurations of all ranks. */
+static sr1_status compare_gathered(const struct sr1__gathered *g, int32_t size)
+{
+    json_t *first = parse_gathered(g, 0);
+    struct sr1__buf text;
+    sr1_status st = SR1_OK;
+
+    sr1__buf_init(&text, 0);
+    for (int32_t rank = 1; rank < size; rank++) {
+        json_t *other = parse_gathered(g, rank);
+
+        list_differences(first, other, rank, &text);
+        json_decref(other);
+    }
+    if (text.len)
+        st = sr1__fail(SR1_E_STATE, "the configuration differs:%.900s",
+                       sr1__buf_cstr(&text));
+    sr1__buf_free(&text);
+    json_decref(first);
+    return st;
+}
+
+static sr1_status compare_config(const sr1_trainer *tr)
+{
+    const char *version = sr1_version();
+    struct sr1__gathered g = {0};
+    char *text = NULL;
+    sr1_status st = sr1_config_to_json(tr->config, &text);
+
+    st = sr1__dist_agree(tr->dist, "configuration", st);
+    if (st == SR1_OK)
+        st = sr1__dist_same(tr->dist, "the library's version",
+                            sr1__hash64(version, strlen(version), 0));
+    if (st == SR1_OK)
+        st = sr1__dist_gather(tr->dist, "configuration", text, strlen(text), &g);
+    if (st == SR1_OK)
+        st = compare_gathered(&g, sr1__dist_size(tr->dist));
+    sr1__gathered_free(&g);
+    sr1_free(text);
+    return st;
 }
 
 /* Processes of one machine divide its processors, unless the key says otherwise. */

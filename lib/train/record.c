@@ -164,7 +164,9 @@ static json_t *describe_start(const sr1_trainer *tr, const sr1_run_callbacks *cb
                       "parameters",
                       (json_int_t)sr1_model_info(tr->model, SR1_MODEL_PARAMETERS),
                       "command", text_or_null(cb->command));
-    if (start && (json_object_set_new(start, SR1__GIVEN, sr1__given_json(tr)) != 0 ||
+    if (start && (json_object_set_new(start, "world_size",
+                                      json_integer(sr1_trainer_world_size(tr))) ||
+                  json_object_set_new(start, SR1__GIVEN, sr1__given_json(tr)) != 0 ||
                   json_object_set_new(start, "chosen", describe_chosen(&tr->chosen)) ||
                   json_object_update_new(start, describe_machine()) != 0)) {
         json_decref(start);

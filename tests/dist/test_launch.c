@@ -45,13 +45,15 @@ static const struct {
 } good[] = {
     {"", "", 0, 1, 0, 1, "", 0},
     {"MASTER_ADDR=h|MASTER_PORT=7", "", 0, 1, 0, 1, "", 0},
-    {"RANK=0|WORLD_SIZE=1|LOCAL_RANK=0|MASTER_PORT=nonsense", "torchrun", 0, 1, 0, 1, "",
-     0},
+    {"RANK=0|WORLD_SIZE=1|LOCAL_RANK=0|MASTER_PORT=nonsense", "RANK and WORLD_SIZE", 0, 1,
+     0, 1, "", 0},
     {"RANK=5|WORLD_SIZE=8|LOCAL_RANK=1|LOCAL_WORLD_SIZE=4|MASTER_ADDR=n0|MASTER_PORT="
      "1234",
-     "torchrun", 5, 8, 1, 4, "n0", 1234},
+     "RANK and WORLD_SIZE", 5, 8, 1, 4, "n0", 1234},
+    {"RANK=1|WORLD_SIZE=2|TORCHELASTIC_RUN_ID=none", "torchrun", 1, 2, 1, 2, "127.0.0.1",
+     29500},
     /* a shell loop sets the least */
-    {"RANK=1|WORLD_SIZE=2", "torchrun", 1, 2, 1, 2, "127.0.0.1", 29500},
+    {"RANK=1|WORLD_SIZE=2", "RANK and WORLD_SIZE", 1, 2, 1, 2, "127.0.0.1", 29500},
     {"OMPI_COMM_WORLD_RANK=1|OMPI_COMM_WORLD_SIZE=2|OMPI_COMM_WORLD_LOCAL_RANK=1|"
      "OMPI_COMM_WORLD_LOCAL_SIZE=2|PMIX_RANK=1",
      "Open MPI", 1, 2, 1, 2, "127.0.0.1", 29500},
@@ -85,8 +87,8 @@ static const struct {
     /* a batch script, which is no step: nobody else was started */
     {"SLURM_JOB_ID=31|SLURM_PROCID=0|SLURM_NTASKS=8", "", 0, 1, 0, 1, "", 0},
     /* torchrun below srun: its own variables win */
-    {"RANK=1|WORLD_SIZE=2|SLURM_STEP_ID=0|SLURM_PROCID=0|SLURM_NTASKS=1", "torchrun", 1,
-     2, 1, 2, "127.0.0.1", 29500},
+    {"RANK=1|WORLD_SIZE=2|SLURM_STEP_ID=0|SLURM_PROCID=0|SLURM_NTASKS=1",
+     "RANK and WORLD_SIZE", 1, 2, 1, 2, "127.0.0.1", 29500},
 };
 
 static void test_launchers(void **state)

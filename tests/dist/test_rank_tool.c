@@ -208,10 +208,11 @@ static void first_rank_alone_writes(void **state)
     assert_int_equal(count_file_lines(in_run("whole", "metrics.jsonl")), 20);
     assert_true(file_says(stream_of(0, "out"), "step 20/20"));
     assert_int_equal(count_file_lines(stream_of(1, "out")), 0);
-    assert_true(
-        file_says(in_run("whole", "logs/rank-1.log"), "rank 1 of 2 by torchrun on "));
+    assert_true(file_says(in_run("whole", "logs/rank-1.log"),
+                          "rank 1 of 2 by RANK and WORLD_SIZE on "));
     assert_true(file_says(in_run("whole", "logs/rank-1.log"), "step 20/20"));
-    assert_true(file_says(stream_of(0, "err"), "rank 0 of 2 by torchrun on "));
+    assert_true(file_says(in_run("whole", "run.json"), "\"world_size\": 2"));
+    assert_true(file_says(stream_of(0, "err"), "rank 0 of 2 by RANK and WORLD_SIZE on "));
     assert_int_not_equal(access(in_run("whole", "logs/rank-0.log"), F_OK), 0);
 }
 
@@ -297,7 +298,8 @@ static void other_settings_are_named(void **state)
     end_job_with(&j, 1);
     for (int rank = 0; rank < 2; rank++)
         assert_true(file_says(stream_of(rank, "err"), "the configuration"));
-    assert_true(file_says(stream_of(0, "err"), "on rank 1 differ"));
+    assert_true(file_says(stream_of(0, "err"),
+                          "learning_rate is 0.001 on rank 0 and 0.0001 on rank 1"));
     assert_int_not_equal(access(scratch_path("different"), F_OK), 0);
 }
 
