@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/executor.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/rng.h"
 #include "dist/own_address.h"
 #include "tensor/ops/ops.h"
@@ -15,7 +16,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NAME_MAX_LENGTH 64
@@ -121,6 +121,7 @@ static int has_come(struct roll_call *c, int32_t rank)
 {
     char key[NAME_MAX_LENGTH], at[24] = "";
     const char *keys = key;
+    int64_t seen = 0;
     size_t n = 0;
     int there = 0;
 
@@ -131,7 +132,7 @@ static int has_come(struct roll_call *c, int32_t rank)
         return there;
     if (sr1__store_get(c->store, key, at, sizeof(at) - 1, &n) != SR1_OK)
         c->failed = 1;
-    return strtoll(at, NULL, 10) >= c->meeting;
+    return sr1__parse_int(at, n, &seen) && seen >= c->meeting;
 }
 
 static void call_roll(void *arg)
@@ -270,7 +271,7 @@ static sr1_status mark_arrival(struct sr1__dist *d)
     char key[NAME_MAX_LENGTH], at[24];
 
     make_key("at", 0, d->rank, key);
-    snprintf(at, sizeof(at), "%020" PRId64, d->meetings);
+    snprintf(at, sizeof(at), "%" PRId64, d->meetings);
     return sr1__store_set(d->store, key, at, strlen(at));
 }
 

@@ -3,6 +3,7 @@
  */
 #include "policy/dataset_queries.h"
 #include "policy/rollout_internal.h"
+#include "policy/share_rollout.h"
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -28,6 +29,7 @@ struct sr1_evaluation {
 };
 
 struct evaluation_run {
+    struct sr1__dist *dist; /* who shares the rows; NULL: nobody */
     sr1_rollout *rollout;
     const sr1_dataset *data;
     const sr1_eval_options *o;
@@ -239,7 +241,10 @@ static sr1_status report_eval_progress(void *user, int64_t finished, int64_t tot
     const struct evaluation_run *w = user;
 
     (void)total;
-    return w->o->progress(w->o->user, w->done + finished, w->total, w->tokens + tokens);
+    /* other ranks are about as far */
+    finished = w->done + finished * sr1__dist_size(w->dist);
+    return w->o->progress(w->o->user, finished < w->total ? finished : w->total, w->total,
+                          w->tokens + tokens * sr1__dist_size(w->dist));
 }
 
 /* Point item i at its answer, if it was closed, and at its gold answers. */
@@ -284,46 +289,18 @@ static sr1_status embed_eval_chunk(const struct evaluation_run *w,
     return st;
 }
 
-/* The rewards of those that count; at[n] is where they stand in the chunk. */
-static sr1_status reward_counted(const struct evaluation_run *w,
-                                 const struct eval_chunk *c, size_t *at,
-                                 const sr1_trajectory **t, double *rewards, double *out)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < c->n; i++) {
-        if (sr1__trajectory_excluded(c->made[i]))
-            continue;
-        at[n] = i;
-        t[n++] = c->made[i];
-    }
-    SR1__TRY(sr1_reward_set_score(w->o->rewards, t, n, NULL, rewards));
-    for (size_t k = 0; k < n; k++)
-        out[at[k]] = rewards[k];
-    return SR1_OK;
-}
-
 /* Zeros without rewards, and for what is left out; NaN where a reward could not be had.
  */
 static sr1_status reward_eval_chunk(const struct evaluation_run *w,
                                     const struct eval_chunk *c, double *out)
 {
-    const sr1_trajectory **t;
-    double *rewards;
-    size_t *at;
-    sr1_status st;
-
     if (!w->o->rewards)
         return SR1_OK;
-    at = sr1__calloc(c->n, sizeof(*at));
-    t = sr1__calloc(c->n, sizeof(*t));
-    rewards = sr1__calloc(c->n, sizeof(*rewards));
-    st = at && t && rewards ? reward_counted(w, c, at, t, rewards, out)
-                            : sr1__fail_nomem("rewards");
-    sr1__free(at);
-    sr1__free((void *)t);
-    sr1__free(rewards);
-    return st;
+    SR1__TRY(sr1__score_shared(w->dist, w->o->rewards, c->made, c->n, out));
+    for (size_t i = 0; i < c->n; i++)
+        if (sr1__trajectory_excluded(c->made[i]))
+            out[i] = 0.0;
+    return SR1_OK;
 }
 
 static sr1_status note_finished(void *user, size_t index, sr1_trajectory *t)
@@ -370,12 +347,12 @@ static sr1_status answer_chunk(struct evaluation_run *w, struct eval_chunk *c,
 {
     sr1_status st;
 
-    if (w->o->partial) {
+    if (w->o->partial && !w->dist) { /* of several processes: whole chunks */
         w->early = sr1__calloc(c->n, sizeof(sr1_trajectory *));
         SR1__CHECK_ALLOC(w->early, "rows");
         w->n_early = c->n;
     }
-    st = sr1_rollout_generate(w->rollout, c->asked.queries, c->n, o, c->made);
+    st = sr1__generate_shared(w->dist, w->rollout, c->asked.queries, c->n, o, c->made);
     if (st == SR1_E_CANCELLED && w->early) {
         keep_finished(c, w);
         w->cancelled = 1;
@@ -501,12 +478,12 @@ static sr1_status read_eval_call(struct evaluation_run *w, sr1_eval_options *o,
     return SR1_OK;
 }
 
-sr1_status sr1__evaluate_filtered(sr1_evaluation **out, sr1_rollout *rollout,
-                                  const sr1_dataset *dataset,
+sr1_status sr1__evaluate_filtered(sr1_evaluation **out, struct sr1__dist *d,
+                                  sr1_rollout *rollout, const sr1_dataset *dataset,
                                   const sr1_eval_options *options)
 {
     sr1_eval_options o = eval_options_defaults;
-    struct evaluation_run w = {.rollout = rollout, .data = dataset};
+    struct evaluation_run w = {.dist = d, .rollout = rollout, .data = dataset};
 
     SR1__TRY(read_eval_call(&w, &o, options));
     return evaluate_rows(&w, out);

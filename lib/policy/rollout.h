@@ -31,9 +31,11 @@ struct sr1__remote_stats {
 sr1_status sr1__rollout_filter_prompts(const sr1_rollout *r, const sr1_dataset *d,
                                        const char *what, int64_t n, int64_t **rows,
                                        int64_t *kept);
-/* As sr1_evaluate, of a dataset all of whose prompts are known to fit. */
-sr1_status sr1__evaluate_filtered(sr1_evaluation **out, sr1_rollout *rollout,
-                                  const sr1_dataset *dataset,
+/* As sr1_evaluate, of a dataset all of whose prompts are known to fit; by the ranks of d,
+ * which each get the scores of all rows; d NULL: by this process. */
+struct sr1__dist;
+sr1_status sr1__evaluate_filtered(sr1_evaluation **out, struct sr1__dist *d,
+                                  sr1_rollout *rollout, const sr1_dataset *dataset,
                                   const sr1_eval_options *options);
 /* Does the environment of c search an engine that nobody named? SR1_E_CONFIG if so; the
  * other asks that of a rollout, whose engine may be the caller's. */

@@ -95,8 +95,8 @@ static sr1_status generate_groups(struct sr1__step_batch *b)
     double began = sr1__now();
 
     sr1__rollout_set_version(b->tr->rollout, b->tr->step);
-    SR1__TRY(sr1__generate_shared(b->tr, round->queries, round->n_queries, &o,
-                                  b->t + round->begin));
+    SR1__TRY(sr1__generate_shared(b->tr->dist, b->tr->rollout, round->queries,
+                                  round->n_queries, &o, b->t + round->begin));
     sr1__rollout_stats(b->tr->rollout, &stats);
     add_round_metrics(b, &stats, sr1__now() - began);
     return SR1_OK;
@@ -119,9 +119,10 @@ static sr1_status generate_greedy(struct sr1__step_batch *b)
     round->greedy = sr1__calloc(round->n_queries + 1, sizeof(sr1_trajectory *));
     if (!round->greedy)
         return sr1__fail_nomem("greedy rollouts");
-    SR1__TRY(sr1__context(
-        sr1__generate_shared(b->tr, round->queries, round->n_queries, &o, round->greedy),
-        "greedy rollouts"));
+    SR1__TRY(
+        sr1__context(sr1__generate_shared(b->tr->dist, b->tr->rollout, round->queries,
+                                          round->n_queries, &o, round->greedy),
+                     "greedy rollouts"));
     sr1__metrics_add(b->metrics, "seconds_rollout", sr1__now() - began, SR1__SUM);
     return SR1_OK;
 }

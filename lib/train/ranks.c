@@ -25,17 +25,20 @@ static void list_differences(json_t *first, json_t *other, int32_t rank,
 
     json_object_foreach(first, key, value)
     {
-        json_t *theirs = json_object_get(other, key);
-        char *a, *b;
+        const json_t *theirs = json_object_get(other, key);
+        struct sr1__buf a, b;
 
         if (json_equal(value, theirs) || text->len > 600)
             continue;
-        a = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-        b = json_dumps(theirs, JSON_ENCODE_ANY | JSON_COMPACT);
+        sr1__buf_init(&a, 0);
+        sr1__buf_init(&b, 0);
+        (void)sr1__json_dump(value, 0, &a);
+        (void)sr1__json_dump(theirs, 0, &b);
         sr1__buf_fmt(text, "%s %s is %.80s on rank 0 and %.80s on rank %" PRId32,
-                     text->len ? ";" : "", key, a ? a : "?", b ? b : "missing", rank);
-        free(a);
-        free(b);
+                     text->len ? ";" : "", key, sr1__buf_cstr(&a), sr1__buf_cstr(&b),
+                     rank);
+        sr1__buf_free(&a);
+        sr1__buf_free(&b);
     }
 }
 

@@ -5,6 +5,7 @@
 #ifndef SR1__TRAIN_RANKS_H
 #define SR1__TRAIN_RANKS_H
 
+#include "policy/share_rollout.h"
 #include "train/internal.h"
 
 /* Meet the other processes, where the keys and the environment say that there are any;
@@ -34,30 +35,13 @@ static inline size_t sr1__first_worker(const sr1_trainer *tr)
     return (size_t)tr->n_workers * (size_t)sr1__dist_rank(tr->dist);
 }
 
-/* Which rank asks question q of a round, and scores what comes of it: q mod N, as it is
- * worker q mod N's in one process. */
-static inline int32_t sr1__rank_of_question(const sr1_trainer *tr, size_t q)
-{
-    return (int32_t)(q % (size_t)sr1__dist_size(tr->dist));
-}
-
 /* What this process is, for a log: "rank 1 of 2 by torchrun on HOST"; 0: there is one
  * process only. */
 int sr1__ranks_text(const sr1_trainer *tr, char *text, size_t size);
 
-/* ---- share_rollout.c ---- */
-
-/* sr1_rollout_generate by all ranks: the rollout's statistics are those of all. */
-sr1_status sr1__generate_shared(sr1_trainer *tr, const sr1_query *queries, size_t n,
-                                const sr1_rollout_options *o, sr1_trajectory **out);
-/* SR1_E_STATE unless every rank has the same n trajectories in t, to the bit. */
-sr1_status sr1__check_shared(sr1_trainer *tr, sr1_trajectory *const *t, size_t n);
-
 /* ---- share_rewards.c ---- */
 
-/* Rewards of t[n], one of each question, which every rank has; NaN where it is excluded
- * or its reward could not be had. */
-sr1_status sr1__score_shared(const sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
-                             double *totals);
+/* SR1_E_STATE unless every rank has the same n trajectories in t, to the bit. */
+sr1_status sr1__check_shared(sr1_trainer *tr, sr1_trajectory *const *t, size_t n);
 
 #endif

@@ -248,7 +248,7 @@ static sr1_status run_validation(struct run *r, json_t *row)
     sr1_status st;
 
     sr1__rollout_use_local(tr->rollout, 1); /* a server may have older weights */
-    st = sr1__evaluate_filtered(&e, tr->rollout, tr->validation, &o);
+    st = sr1__evaluate_filtered(&e, tr->dist, tr->rollout, tr->validation, &o);
     sr1__rollout_use_local(tr->rollout, 0);
     if (st == SR1_OK)
         st = add_scores(row, e);

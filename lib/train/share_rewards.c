@@ -6,11 +6,12 @@
 #include "train/step_batch.h"
 
 #include <searchr1/ext/reward_set.h>
+#include <searchr1/ext/trajectory_details.h>
 
 #include "base/mem.h"
+#include "base/rng.h"
 #include "environment/trajectory/trajectory.h"
 
-#include <math.h>
 #include <string.h>
 
 /* Parts of one reward that another rank may send; a set has a few. */
@@ -20,7 +21,7 @@ static int is_own(const struct sr1__step_batch *b, size_t i, int32_t rank)
 {
     size_t question = (i - b->n_scored) / (size_t)b->group_size;
 
-    return sr1__rank_of_question(b->tr, question) == rank;
+    return sr1__rank_of_question(b->tr->dist, question) == rank;
 }
 
 static int counts_at_rank(const struct sr1__step_batch *b, size_t i, int32_t rank)
@@ -138,63 +139,33 @@ sr1_status sr1__apply_shared(struct sr1__step_batch *b)
     return st;
 }
 
-/* ---- greedy rollouts ---- */
+/* ---- the same on all ranks ---- */
 
-/* Scores of this rank's of t[n], side by side. */
-static sr1_status score_own(const sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
-                            double *scores, size_t *n_own)
+/* Whatever the update reads of a trajectory is in its binary form. */
+static sr1_status hash_trajectories(sr1_trajectory *const *t, size_t n, uint64_t *hash)
 {
-    const sr1_trajectory **own = sr1__calloc(n + 1, sizeof(const sr1_trajectory *));
-    int32_t self = sr1__dist_rank(tr->dist);
+    for (size_t i = 0; i < n; i++) {
+        void *bytes = NULL;
+        size_t size = 0;
+
+        SR1__TRY(sr1_trajectory_encode(t[i], &bytes, &size));
+        *hash = sr1__hash64(bytes, size, *hash);
+        sr1_free(bytes);
+    }
+    return SR1_OK;
+}
+
+sr1_status sr1__check_shared(sr1_trainer *tr, sr1_trajectory *const *t, size_t n)
+{
+    uint64_t hash = n;
     sr1_status st;
 
-    *n_own = 0;
-    SR1__CHECK_ALLOC(own, "trajectories to score");
-    for (size_t i = 0; i < n; i++)
-        if (sr1__rank_of_question(tr, i) == self && !sr1__trajectory_excluded(t[i]))
-            own[(*n_own)++] = t[i];
-    st = sr1_reward_set_score(tr->rewards, own, *n_own, NULL, scores);
-    sr1__free(own);
-    return st;
-}
-
-static sr1_status spread_scores(const struct sr1__gathered *g, int32_t rank, int32_t size,
-                                sr1_trajectory *const *t, size_t n, double *totals)
-{
-    struct sr1__reader r;
-    size_t bytes;
-    const void *given = sr1__gathered_of(g, rank, &bytes);
-
-    sr1__reader_init(&r, given, bytes);
-    for (size_t i = (size_t)rank; i < n; i += (size_t)size) {
-        const void *own;
-
-        totals[i] = NAN;
-        if (sr1__trajectory_excluded(t[i]))
-            continue;
-        own = sr1__read_bytes(&r, sizeof(*totals));
-        if (!r.failed)
-            memcpy(&totals[i], own, sizeof(*totals));
-    }
-    return r.failed ? sr1__fail(SR1_E_CORRUPT, "the rewards of rank %d are torn", rank)
-                    : SR1_OK;
-}
-
-sr1_status sr1__score_shared(const sr1_trainer *tr, sr1_trajectory *const *t, size_t n,
-                             double *totals)
-{
-    struct sr1__gathered g = {0};
-    double *own = sr1__calloc(n + 1, sizeof(*own));
-    size_t n_own = 0;
-    sr1_status st = own ? score_own(tr, t, n, own, &n_own)
-                        : sr1__fail_nomem("rewards of trajectories");
-
-    st = sr1__dist_agree(tr->dist, "rewards", st);
-    if (st == SR1_OK)
-        st = sr1__dist_gather(tr->dist, "rewards", own, n_own * sizeof(*own), &g);
-    for (int32_t rank = 0; st == SR1_OK && rank < sr1__dist_size(tr->dist); rank++)
-        st = spread_scores(&g, rank, sr1__dist_size(tr->dist), t, n, totals);
-    sr1__gathered_free(&g);
-    sr1__free(own);
-    return st;
+    if (!tr->dist)
+        return SR1_OK;
+    st = hash_trajectories(t, n, &hash);
+    SR1__TRY(sr1__dist_agree(tr->dist, "batch", st));
+    return sr1__dist_same(tr->dist,
+                          "the batch, with rewards and advantages, which must not depend "
+                          "on the process,",
+                          hash);
 }

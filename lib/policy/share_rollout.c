@@ -1,19 +1,24 @@
-/* train/share_rollout.c - rollouts by all ranks. Question q is rank q mod N's, as it is
+/* policy/share_rollout.c - rollouts by all ranks. Question q is rank q mod N's, as it is
  * worker q mod N's in one process. What a trajectory becomes is a function of the seed,
  * the step, its question and its number, so the place does not matter. The ranks then
  * exchange their trajectories in binary form, and every rank has the whole batch. */
-#include "train/ranks.h"
+#include "policy/share_rollout.h"
 
+#include "base/buf.h"
 #include "base/mem.h"
-#include "base/rng.h"
+#include "environment/trajectory/trajectory.h"
+#include "policy/rollout.h"
 
+#include <searchr1/ext/reward_set.h>
 #include <searchr1/ext/trajectory_details.h>
 
+#include <math.h>
 #include <string.h>
 
 /* The questions of one rank, and their trajectories. */
 struct rollout_share {
-    sr1_trainer *tr;
+    struct sr1__dist *dist;
+    sr1_rollout *rollout;
     size_t n_queries; /* of all ranks */
     size_t group;
     sr1_query *queries;   /* [n] of this rank, of the caller's struct_size */
@@ -23,7 +28,7 @@ struct rollout_share {
 
 static size_t count_queries_of(const struct rollout_share *s, size_t rank)
 {
-    size_t size = (size_t)sr1__dist_size(s->tr->dist);
+    size_t size = (size_t)sr1__dist_size(s->dist);
 
     return s->n_queries > rank ? (s->n_queries - rank + size - 1) / size : 0;
 }
@@ -31,14 +36,14 @@ static size_t count_queries_of(const struct rollout_share *s, size_t rank)
 /* Where trajectory i of a rank's share is in the whole. */
 static size_t place_of(const struct rollout_share *s, size_t rank, size_t i)
 {
-    size_t query = i / s->group * (size_t)sr1__dist_size(s->tr->dist) + rank;
+    size_t query = i / s->group * (size_t)sr1__dist_size(s->dist) + rank;
 
     return query * s->group + i % s->group;
 }
 
 static sr1_status take_share(struct rollout_share *s, const sr1_query *queries)
 {
-    size_t rank = (size_t)sr1__dist_rank(s->tr->dist);
+    size_t rank = (size_t)sr1__dist_rank(s->dist);
     size_t size = s->n_queries ? queries->struct_size : 1;
 
     s->n = count_queries_of(s, rank);
@@ -46,7 +51,7 @@ static sr1_status take_share(struct rollout_share *s, const sr1_query *queries)
     s->own = sr1__calloc(s->n * s->group + 1, sizeof(sr1_trajectory *));
     SR1__CHECK_ALLOC(s->queries && s->own, "a rank's questions");
     for (size_t i = 0; i < s->n; i++) {
-        size_t q = i * (size_t)sr1__dist_size(s->tr->dist) + rank;
+        size_t q = i * (size_t)sr1__dist_size(s->dist) + rank;
 
         memcpy((char *)s->queries + i * size, (const char *)queries + q * size, size);
     }
@@ -59,7 +64,7 @@ static sr1_status encode_share(const struct rollout_share *s, struct sr1__buf *b
 {
     struct sr1__rollout_stats stats;
 
-    sr1__rollout_stats(s->tr->rollout, &stats);
+    sr1__rollout_stats(s->rollout, &stats);
     sr1__buf_add(b, &stats, sizeof(stats));
     for (size_t i = 0; i < s->n * s->group; i++) {
         void *bytes = NULL;
@@ -125,7 +130,7 @@ static sr1_status take_gathered(const struct rollout_share *s, size_t rank,
     stats.failure[sizeof(stats.failure) - 1] = '\0';
     add_stats(sum, &stats);
     sr1__reader_init(&r, (const char *)bytes + sizeof(stats), n - sizeof(stats));
-    if (rank != (size_t)sr1__dist_rank(s->tr->dist))
+    if (rank != (size_t)sr1__dist_rank(s->dist))
         return decode_share(s, rank, &r, out);
     for (size_t i = 0; i < s->n * s->group; i++) {
         out[place_of(s, rank, i)] = s->own[i];
@@ -144,16 +149,15 @@ static sr1_status exchange_shares(const struct rollout_share *s, sr1_status st,
     sr1__buf_init(&b, SIZE_MAX / 2);
     if (st == SR1_OK)
         st = encode_share(s, &b);
-    st = sr1__dist_agree(s->tr->dist, "rollouts", st);
+    st = sr1__dist_agree(s->dist, "rollouts", st);
     if (st == SR1_OK)
-        st = sr1__dist_gather(s->tr->dist, "trajectories", b.data, b.len, &g);
+        st = sr1__dist_gather(s->dist, "trajectories", b.data, b.len, &g);
     sr1__buf_free(&b);
-    for (size_t rank = 0; st == SR1_OK && rank < (size_t)sr1__dist_size(s->tr->dist);
-         rank++)
+    for (size_t rank = 0; st == SR1_OK && rank < (size_t)sr1__dist_size(s->dist); rank++)
         st = take_gathered(s, rank, &g, &sum, out);
     sr1__gathered_free(&g);
     if (st == SR1_OK)
-        sr1__rollout_set_stats(s->tr->rollout, &sum);
+        sr1__rollout_set_stats(s->rollout, &sum);
     return st;
 }
 
@@ -165,49 +169,82 @@ static void free_share(struct rollout_share *s)
     sr1__free(s->queries);
 }
 
-sr1_status sr1__generate_shared(sr1_trainer *tr, const sr1_query *queries, size_t n,
+sr1_status sr1__generate_shared(struct sr1__dist *d, sr1_rollout *rollout,
+                                const sr1_query *queries, size_t n,
                                 const sr1_rollout_options *o, sr1_trajectory **out)
 {
-    struct rollout_share s = {.tr = tr, .n_queries = n, .group = (size_t)o->group_size};
+    struct rollout_share s = {
+        .dist = d, .rollout = rollout, .n_queries = n, .group = (size_t)o->group_size};
     sr1_status st;
 
-    if (!tr->dist)
-        return sr1_rollout_generate(tr->rollout, queries, n, o, out);
+    if (!d)
+        return sr1_rollout_generate(rollout, queries, n, o, out);
     st = take_share(&s, queries);
     if (st == SR1_OK)
-        st = sr1_rollout_generate(tr->rollout, s.queries, s.n, o, s.own);
+        st = sr1_rollout_generate(rollout, s.queries, s.n, o, s.own);
     st = exchange_shares(&s, st, out);
     free_share(&s);
     return st;
 }
 
-/* ---- the same on all ranks ---- */
+/* ---- rewards of one trajectory a question ---- */
 
-/* Whatever the update reads of a trajectory is in its binary form. */
-static sr1_status hash_trajectories(sr1_trajectory *const *t, size_t n, uint64_t *hash)
+/* Scores of this rank's of t[n], side by side. */
+static sr1_status score_own(const struct sr1__dist *d, sr1_reward_set *rewards,
+                            sr1_trajectory *const *t, size_t n, double *scores,
+                            size_t *n_own)
 {
-    for (size_t i = 0; i < n; i++) {
-        void *bytes = NULL;
-        size_t size = 0;
-
-        SR1__TRY(sr1_trajectory_encode(t[i], &bytes, &size));
-        *hash = sr1__hash64(bytes, size, *hash);
-        sr1_free(bytes);
-    }
-    return SR1_OK;
-}
-
-sr1_status sr1__check_shared(sr1_trainer *tr, sr1_trajectory *const *t, size_t n)
-{
-    uint64_t hash = n;
+    const sr1_trajectory **own = sr1__calloc(n + 1, sizeof(const sr1_trajectory *));
+    int32_t self = sr1__dist_rank(d);
     sr1_status st;
 
-    if (!tr->dist)
-        return SR1_OK;
-    st = hash_trajectories(t, n, &hash);
-    SR1__TRY(sr1__dist_agree(tr->dist, "batch", st));
-    return sr1__dist_same(tr->dist,
-                          "the batch, with rewards and advantages, which must not depend "
-                          "on the process,",
-                          hash);
+    *n_own = 0;
+    SR1__CHECK_ALLOC(own, "trajectories to score");
+    for (size_t i = 0; i < n; i++)
+        if (sr1__rank_of_question(d, i) == self && !sr1__trajectory_excluded(t[i]))
+            own[(*n_own)++] = t[i];
+    st = sr1_reward_set_score(rewards, own, *n_own, NULL, scores);
+    sr1__free(own);
+    return st;
+}
+
+static sr1_status spread_scores(const struct sr1__gathered *g, int32_t rank, int32_t size,
+                                sr1_trajectory *const *t, size_t n, double *totals)
+{
+    struct sr1__reader r;
+    size_t bytes;
+    const void *given = sr1__gathered_of(g, rank, &bytes);
+
+    sr1__reader_init(&r, given, bytes);
+    for (size_t i = (size_t)rank; i < n; i += (size_t)size) {
+        const void *own;
+
+        totals[i] = NAN;
+        if (sr1__trajectory_excluded(t[i]))
+            continue;
+        own = sr1__read_bytes(&r, sizeof(*totals));
+        if (!r.failed)
+            memcpy(&totals[i], own, sizeof(*totals));
+    }
+    return r.failed ? sr1__fail(SR1_E_CORRUPT, "the rewards of rank %d are torn", rank)
+                    : SR1_OK;
+}
+
+sr1_status sr1__score_shared(struct sr1__dist *d, sr1_reward_set *rewards,
+                             sr1_trajectory *const *t, size_t n, double *totals)
+{
+    struct sr1__gathered g = {0};
+    double *own = sr1__calloc(n + 1, sizeof(*own));
+    size_t n_own = 0;
+    sr1_status st = own ? score_own(d, rewards, t, n, own, &n_own)
+                        : sr1__fail_nomem("rewards of trajectories");
+
+    st = sr1__dist_agree(d, "rewards", st);
+    if (st == SR1_OK)
+        st = sr1__dist_gather(d, "rewards", own, n_own * sizeof(*own), &g);
+    for (int32_t rank = 0; st == SR1_OK && rank < sr1__dist_size(d); rank++)
+        st = spread_scores(&g, rank, sr1__dist_size(d), t, n, totals);
+    sr1__gathered_free(&g);
+    sr1__free(own);
+    return st;
 }
