@@ -38,6 +38,7 @@ struct request {
     const char *encoder;
     const char *device;
     const char *index_device; /* NULL: the same */
+    int other_weights;
     char **argv;              /* of the program */
     /* query */
     const char *remote;
