@@ -66,6 +66,7 @@ static sr1_status tell_difference(size_t row, const json_t *of_index,
                                   int allowed)
 {
     enum difference leads_to = compared[row].leads_to;
+    int refused = leads_to == REFUSED || (leads_to == REFUSED_UNLESS_ALLOWED && !allowed);
     struct sr1__buf b;
     sr1_status status;
 
@@ -76,7 +77,7 @@ static sr1_status tell_difference(size_t row, const json_t *of_index,
     sr1__buf_str(&b, ", the index was made with ");
     append_value(&b, of_index, compared[row].key);
     status = sr1__buf_status(&b, "encoding of an embedder");
-    if (status == SR1_OK && leads_to != TOLD && !(leads_to != REFUSED && allowed))
+    if (status == SR1_OK && refused)
         status = refuse_difference(b.data, leads_to);
     else if (status == SR1_OK && leads_to == TOLD)
         sr1__log(SR1_LOG_WARN,
