@@ -354,10 +354,11 @@ static sr1_status check_not_empty(const sr1_config *c, const char *path)
         if (*given)
             return SR1_OK;
     }
-    snprintf(text, sizeof(text),
-             "%.300s sets neither a model (model_name_or_path) nor questions (train_file) "
-             "or demonstrations (sft_file); sr1-train --keys lists all keys",
-             path);
+    snprintf(
+        text, sizeof(text),
+        "%.300s sets neither a model (model_name_or_path) nor questions (train_file) "
+        "or demonstrations (sft_file); sr1-train --keys lists all keys",
+        path);
     return sr1_set_error(SR1_E_CONFIG, text);
 }
 

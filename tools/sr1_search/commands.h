@@ -38,8 +38,8 @@ struct request {
     const char *encoder;
     const char *device;
     const char *index_device; /* NULL: the same */
-    int other_weights;
     char **argv;              /* of the program */
+    int other_weights;
     /* query */
     const char *remote;
     const char *web;
