@@ -149,6 +149,8 @@ static const struct args_option options[] = {
      0, 0},
     {"--index-device", ARGS_STRING, &request.index_device, "NAME",
      "query, serve: where vectors are searched, if not on --device", 0, 0},
+    {"--other-weights", ARGS_FLAG, &request.other_weights, NULL,
+     "query, serve: --encoder may have other weights than the index was made with", 0, 0},
     {"--remote", ARGS_STRING, &request.remote, "URL",
      "query, serve: ask the retrieval server there", 0, 0},
     {"--web", ARGS_STRING, &request.web, "PROVIDER",

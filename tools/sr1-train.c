@@ -340,6 +340,28 @@ static int list_keys(const char *const *parts, size_t n)
 
 /* ---- training ---- */
 
+/* A file in which nothing is set, before a rule about some key refuses it. */
+static sr1_status check_not_empty(const sr1_config *c, const char *path)
+{
+    static const char *const first[] = {"model_name_or_path", "train_file", "sft_file"};
+    char text[512];
+
+    for (size_t i = 0; i < sizeof(first) / sizeof(first[0]); i++) {
+        const char *given = NULL;
+
+        if (sr1_config_get_str(c, first[i], &given) != SR1_OK)
+            return SR1_E_CONFIG;
+        if (*given)
+            return SR1_OK;
+    }
+    snprintf(
+        text, sizeof(text),
+        "%.300s sets neither a model (model_name_or_path) nor questions (train_file) "
+        "or demonstrations (sft_file); sr1-train --keys lists all keys",
+        path);
+    return sr1_set_error(SR1_E_CONFIG, text);
+}
+
 /* The file rest[0] with the pairs behind it; free *c also after a failure. */
 static sr1_status read_config(sr1_config **c, const char *const *rest, size_t n)
 {
@@ -349,7 +371,7 @@ static sr1_status read_config(sr1_config **c, const char *const *rest, size_t n)
         st = sr1_config_load(*c, rest[0]);
     for (size_t i = 1; i < n && st == SR1_OK; i++)
         st = sr1_config_set_pair(*c, rest[i]);
-    return st;
+    return st == SR1_OK ? check_not_empty(*c, rest[0]) : st;
 }
 
 static sr1_status open_configured_trainer(sr1_trainer **out, const char *const *rest,

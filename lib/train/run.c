@@ -211,26 +211,41 @@ static sr1_status report_validation(void *user, int64_t done, int64_t total,
     return r->cb.phase ? r->cb.phase(r->cb.user, "validation", done, total) : SR1_OK;
 }
 
-/* Good enough (stop_at_exact_match), on all rows: the present step is the last one
- * planned. */
+static void end_after_this_step(struct run *r, const char *why)
+{
+    if (r->tr->step >= r->tr->planned)
+        return;
+    r->tr->planned = r->tr->step;
+    send_note(r, why);
+}
+
+/* Good enough (stop_at_exact_match), whatever the rows that could not be scored would
+ * say: the present step is the last one planned. */
 static sr1_status stop_when_good(struct run *r, const sr1_evaluation *e)
 {
     sr1_trainer *tr = r->tr;
     sr1_eval_scores all = {.struct_size = sizeof(all)};
-    double enough = tr->set.stop_at_exact_match;
-    char text[128];
+    double enough = tr->set.stop_at_exact_match, least;
+    char text[256];
 
     SR1__TRY(sr1_evaluation_scores(e, 0, &all));
-    if (enough <= 0 || !(all.exact_match >= enough) || all.excluded > 0)
+    if (enough <= 0 || !(all.exact_match >= enough))
         return SR1_OK;
-    tr->reached = all.exact_match;
-    if (tr->step >= tr->planned)
+    least = all.exact_match * (double)all.rows / (double)(all.rows + all.excluded);
+    if (least >= enough) {
+        tr->reached = least;
+        snprintf(text, sizeof(text),
+                 "step %" PRId64 ": exact match %.3f reaches stop_at_exact_match",
+                 tr->step, least);
+        end_after_this_step(r, text);
         return SR1_OK;
-    tr->planned = tr->step;
+    }
     snprintf(text, sizeof(text),
-             "step %" PRId64 ": exact match %.3f reaches stop_at_exact_match", tr->step,
-             all.exact_match);
-    send_note(r, text);
+             "step %" PRId64
+             ": exact match %.3f would end the run (stop_at_exact_match), "
+             "but %" PRId64 " of %" PRId64 " rows could not be scored",
+             tr->step, all.exact_match, all.excluded, all.rows + all.excluded);
+    send_warning(r, text);
     return SR1_OK;
 }
 
@@ -372,6 +387,23 @@ static void mark_place(sr1_trainer *tr)
                                          sr1__cursor_position(tr->cursor)};
 }
 
+/* The rounds of dynamic sampling ask further questions, so that the passes (num_epochs)
+ * may be over before the steps planned for them. */
+static void end_with_passes(struct run *r)
+{
+    const sr1_trainer *tr = r->tr;
+    char text[128];
+
+    if (tr->set.max_steps > 0 || tr->set.dynamic_sampling == 0 || tr->sampler.rule ||
+        !tr->cursor || sr1__cursor_epoch(tr->cursor) < tr->set.num_epochs)
+        return;
+    snprintf(text, sizeof(text),
+             "step %" PRId64 ": dynamic sampling has asked every question %" PRId64
+             " times (num_epochs)",
+             tr->step, tr->set.num_epochs);
+    end_after_this_step(r, text);
+}
+
 static sr1_status take_own_step(struct run *r, int64_t *rows)
 {
     sr1_trainer *tr = r->tr;
@@ -386,8 +418,10 @@ static sr1_status take_own_step(struct run *r, int64_t *rows)
         sr1__trajectory_store_new(&log, tr->set.trajectory_memory,
                                   tr->set.trajectory_memory ? tr->run_folder : NULL));
     st = tr->stage->step(tr, rows, n, &report, log);
-    if (tr->step > done)
+    if (tr->step > done) {
         mark_place(tr);
+        end_with_passes(r);
+    }
     if (st == SR1_OK)
         sr1__outage_watch(&r->outage, tr);
     if (st == SR1_OK)
@@ -468,6 +502,7 @@ static sr1_status run_steps(struct run *r)
     if (st == SR1_OK)
         st = record_owed(r);
     st = sr1__dist_agree(tr->dist, "before the first step", st);
+    end_with_passes(r);
     if (st == SR1_OK)
         st = share_decision(r, &all);
     while (st == SR1_OK && tr->step < tr->planned && !r->ends) {

@@ -256,12 +256,33 @@ def test_evaluate(rollout, tmp_path):
     assert rollout.evaluate(data, max_rows=2).total.rows == 2
     with pytest.raises(Mine):
         rollout.evaluate(data, trajectory=fails)
+    assert out.partial is False
     rewards = RewardSet([])
     rewards.add("brief", lambda ts: [-t.policy_count for t in ts])
     assert rollout.evaluate(data, rewards=rewards).total.reward < 0
     rewards.add("fails", fails)
     with pytest.raises(Mine):  # itself, not what the library makes of it
         rollout.evaluate(data, rewards=rewards)
+
+
+@pytest.mark.parametrize("stop", [errors.CancelledError, KeyboardInterrupt])
+def test_a_stopped_evaluation_gives_what_it_has(rollout, tmp_path, stop):
+    data = Dataset(tiny.questions(tmp_path / "q.jsonl", 6))
+    seen = []
+
+    def third(trajectory):
+        if len(seen) == 2:
+            raise stop
+        seen.append(trajectory)
+
+    out = rollout.evaluate(data, trajectory=third, partial=True)
+    assert out.partial and 0 < out.total.rows < 6
+    seen.clear()
+    with pytest.raises(stop):
+        rollout.evaluate(data, trajectory=third)
+    seen[:] = [None, None]
+    with pytest.raises(stop):  # nothing to give
+        rollout.evaluate(data, progress=lambda *_: third(None), partial=True)
 
 
 def test_borrowed_parts_need_their_owner(model_folder):

@@ -177,7 +177,8 @@ sr1_status output_check_folder(const char *folder, const char *const *inputs, si
 
     if (status != SR1_OK)
         return status;
-
+    if (*folder == '\0')
+        return sr1_set_error(SR1_E_INVALID, "the folder to write has no name: give one");
     if (stat(folder, &st) == 0 && !S_ISDIR(st.st_mode))
         return refuse_output_path(SR1_E_INVALID, "%.4000s is not a folder: name another",
                                   folder);

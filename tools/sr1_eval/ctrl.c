@@ -4,6 +4,7 @@
 
 #include "common/args.h"
 #include "common/progress.h"
+#include "common/stop.h"
 #include "common/table.h"
 #include "common/generators.h"
 #include "sr1_eval/figure.h"
@@ -26,6 +27,7 @@ struct ctrl_state {
     struct progress bar;
     char phase[32];
     int64_t missing;
+    int64_t done, total; /* of the phase */
 };
 
 /* ---- widths ---- */
@@ -127,7 +129,20 @@ static sr1_status show_ctrl_progress(void *user, const char *phase, int64_t done
         progress_clear(&r->bar);
         progress_begin(&r->bar, r->phase, "answers", 1.0);
     }
+    r->done = done;
+    r->total = total;
+    if (stop_asked())
+        return SR1_E_CANCELLED;
     progress_show(&r->bar, (double)done, (double)total, NULL);
+    return SR1_OK;
+}
+
+/* What is there already has its scores. */
+static sr1_status report_stopped_trees(const struct ctrl_state *r)
+{
+    fprintf(stderr, "sr1-eval: stopped in '%s' at %lld of %lld answers%s\n", r->phase,
+            (long long)r->done, (long long)r->total,
+            r->o->tree ? "; the same command goes on from its tree" : "");
     return SR1_OK;
 }
 
@@ -141,6 +156,8 @@ static sr1_status grow_revision_trees(struct ctrl_state *r, sr1_revision_tree_op
     if (st == SR1_OK)
         st = sr1_revision_trees_expand(trees, r->widths, r->n_widths, &r->missing);
     progress_clear(&r->bar);
+    if (st == SR1_E_CANCELLED && stop_asked())
+        st = report_stopped_trees(r);
     if (st == SR1_OK)
         *out = trees;
     else
@@ -191,6 +208,7 @@ static sr1_status evaluate_revisions(struct ctrl_state *r, const sr1_config *c,
     if (st == SR1_OK && r->n_widths > 2)
         st = sr1_generator_open_reviser(&f.reviser, c);
     progress_wait(NULL);
+    stop_note();
     *begun = st == SR1_OK;
     if (st == SR1_OK)
         st = grow_revision_trees(r, &f, out);
@@ -311,6 +329,8 @@ static int print_ctrl_json(const sr1_revision_trees *f, int64_t missing)
     }
     json_object_set_new(all, "layers", layers);
     json_object_set_new(all, "missing", json_integer(missing));
+    if (stop_asked())
+        json_object_set_new(all, "partial", json_true());
     code = figures_print(all);
     json_decref(all);
     return code;
@@ -342,8 +362,10 @@ int ctrl_run(const struct ctrl_options *o, sr1_config *c, const char *problems)
 
     if (st != SR1_OK)
         return begun ? tool_failed("sr1-eval", st) : tool_refused("sr1-eval", st);
+    if (stop_asked() && !o->json)
+        printf("partial: stopped before all answers were there\n");
     if ((o->json ? print_ctrl_json(f, r.missing) : print_ctrl_table(f)) == 0)
-        code = check_missing(&r);
+        code = stop_asked() ? TOOL_INTERRUPTED : check_missing(&r);
     else
         code = tool_failed("sr1-eval", sr1_set_error(SR1_E_NOMEM, "out of memory"));
     sr1_revision_trees_free(f);

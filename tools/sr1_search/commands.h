@@ -39,6 +39,7 @@ struct request {
     const char *device;
     const char *index_device; /* NULL: the same */
     char **argv;              /* of the program */
+    int other_weights;
     /* query */
     const char *remote;
     const char *web;

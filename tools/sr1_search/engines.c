@@ -119,6 +119,7 @@ static sr1_status open_dense_file(sr1_search **out, const struct request *r,
     sr1_dense_options_init(&o);
     o.threads = (int32_t)r->threads;
     o.device = r->index_device != NULL ? r->index_device : r->device;
+    o.other_weights = r->other_weights;
     print_device_memory(path, o.device);
     status = sr1_search_open_dense(out, path, encoder, &o);
     sr1_embedder_free(encoder);

@@ -9,7 +9,10 @@
 #include <searchr1/ext/bm25.h>
 #include <searchr1/ext/dense.h>
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 /* sr1_bm25_progress_fn; user: struct progress, or NULL to say nothing */
 static int32_t show_bm25_progress(void *user, uint64_t done, uint64_t total,
@@ -107,6 +110,17 @@ static sr1_status check_index_output(const struct request *r, const char *const 
     return output_check(&o, inputs, 2, r->force);
 }
 
+/* Nothing is begun without a corpus. */
+static sr1_status check_corpus(const char *path)
+{
+    char text[4200];
+
+    if (access(path, R_OK) == 0)
+        return SR1_OK;
+    snprintf(text, sizeof(text), "cannot open %.4000s: %s", path, strerror(errno));
+    return sr1_set_error(SR1_E_IO, text);
+}
+
 static int make_index(const struct args *a, const struct request *r,
                       const char *const *rest)
 {
@@ -145,7 +159,9 @@ int run_index(const struct args *a, const struct request *r, const char *const *
     code = check_index_options(a, r);
     if (code >= 0)
         return code;
-    status = check_index_output(r, rest);
+    status = check_corpus(rest[0]);
+    if (status == SR1_OK)
+        status = check_index_output(r, rest);
     return status == SR1_OK ? make_index(a, r, rest) : tool_refused("sr1-search", status);
 }
 

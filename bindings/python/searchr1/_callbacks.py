@@ -150,7 +150,8 @@ class Carrier:
     def fail(self, error: BaseException) -> int:
         """In a callback: keep the exception; returns the status to give the library."""
         self._keep(error)
-        kind = CallbackError if isinstance(error, Exception) else CancelledError
+        failed = isinstance(error, Exception) and not isinstance(error, CancelledError)
+        kind = CallbackError if failed else CancelledError
         return _tell(f"{type(error).__name__}: {error}", kind)
 
     def _keep(self, error: BaseException) -> None:

@@ -733,6 +733,7 @@ class DenseOptions(Sized):
     _fields_ = [
         ("threads", c_int32),
         ("device", c_char_p),
+        ("other_weights", c_int32),
     ]
 
 

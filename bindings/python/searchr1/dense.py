@@ -140,12 +140,21 @@ def verify_dense(path: PathLike) -> None:
 class Dense(Search):
     """A dense index, asked by embedding the queries: exact inner products with every
     vector. threads 0: one a processor. device: where vectors are searched, "cpu", "cuda",
-    "cuda:1" or "auto"; results do not depend on it."""
+    "cuda:1" or "auto"; results do not depend on it. other_weights: the embedder may be of
+    other weights than the one that made the index, where the two were trained to go
+    together."""
 
     def __init__(
-        self, path: PathLike, embedder: Embedder, threads: int = 0, device: str = "cpu"
+        self,
+        path: PathLike,
+        embedder: Embedder,
+        threads: int = 0,
+        device: str = "cpu",
+        other_weights: bool = False,
     ) -> None:
-        options = DenseOptions(threads=threads, device=optional(device))
+        options = DenseOptions(
+            threads=threads, device=optional(device), other_weights=other_weights
+        )
         super().__init__(
             make(lib.sr1_search_open_dense, path_bytes(path), embedder, byref(options)),
             _callbacks.Carrier(embedder.carrier),

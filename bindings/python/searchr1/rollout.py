@@ -31,6 +31,7 @@ from ._text import (
 from .config import Config, as_config
 from .data import Dataset, Row
 from .env import Environment
+from .errors import CancelledError
 from .model import Model
 from .search import as_search
 from .tokenizer import Tokenizer
@@ -147,6 +148,7 @@ class Evaluation:
 
     total: Scores
     by_source: Dict[str, Scores]
+    partial: bool = False  # stopped on request: of the rows before
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ class SynthReport:
     excluded: int  # ... a search of theirs, the server or a reward failed
 
 
-def read_evaluation(pointer: Any) -> Evaluation:
+def read_evaluation(pointer: Any, partial: bool = False) -> Evaluation:
     """Copy an evaluation of the library."""
     found = []
     for i in range(lib.sr1_evaluation_count(pointer)):
@@ -171,7 +173,8 @@ def read_evaluation(pointer: Any) -> Evaluation:
         found.append(
             Scores(**dict(scores.as_dict(), data_source=decode(scores.data_source)))
         )
-    return Evaluation(found[0], {scores.data_source: scores for scores in found[1:]})
+    by_source = {scores.data_source: scores for scores in found[1:]}
+    return Evaluation(found[0], by_source, partial)
 
 
 class Rollout(Handle):
@@ -329,10 +332,13 @@ class Rollout(Handle):
         trajectory: Optional[Callable[[Trajectory], Any]] = None,
         embedder: Optional[Handle] = None,
         rewards: Optional[Handle] = None,
+        partial: bool = False,
     ) -> Evaluation:
         """Answer the rows of a dataset (0: all) and score the answers. trajectory: called
         with each finished one, in row order. embedder: for the score "embedding".
-        rewards: a RewardSet, for the score "reward"."""
+        rewards: a RewardSet, for the score "reward". partial: where Ctrl-C, or a
+        CancelledError that progress or trajectory raises, ends it, the scores of the
+        rows before, if there are any."""
         others = (*self.carrier.others, getattr(embedder, "carrier", None))
         others = (*others, getattr(rewards, "_carrier", None))
         carrier = _callbacks.Carrier(self.carrier, *others)
@@ -349,11 +355,17 @@ class Rollout(Handle):
             trajectory=EvalOptionsTrajectory(*([tell] if trajectory else [])),
             embedder=embedder and embedder._as_parameter_,
             rewards=rewards and rewards._as_parameter_,
+            partial=partial,
         )
         out = c_void_p()
         try:
-            with carrier.call(rollout=True):
-                lib.sr1_evaluate(byref(out), self, dataset, byref(options))
+            try:
+                with carrier.call(rollout=True):
+                    lib.sr1_evaluate(byref(out), self, dataset, byref(options))
+            except (CancelledError, KeyboardInterrupt):
+                if not partial or not out:
+                    raise
+                return read_evaluation(out, partial=True)
             return read_evaluation(out)
         finally:
             lib.sr1_evaluation_free(out)

@@ -91,6 +91,9 @@ typedef struct sr1_dense_options {
      * on it: the device names candidates, the CPU scores them and makes sure that they
      * are enough. */
     const char *device;
+    int32_t other_weights; /* 1: the embedder may be of other weights than the one that
+                              made the index, for two that were trained to go together.
+                              Since 0.1 */
 } sr1_dense_options;
 
 /* Set struct_size, and every other field to its default. NULL is fine. */

@@ -206,6 +206,8 @@ def main():
         answer.serve()
     except Gone:
         pass
+    if not {"threading", "atexit"} & sys.modules.keys():
+        os._exit(0)  # taking the interpreter apart takes 2 ms
 
 
 main()

@@ -25,7 +25,7 @@ import linecache
 import marshal
 import re
 import resource
-import signal
+import _signal as signal  # the other one makes enums of all it returns
 import socket
 import traceback
 
@@ -117,15 +117,21 @@ def names_in(code):
     return names
 
 
-def asked_for(entry, test):
+def compiled(test):
+    """Its code; as it is when it has none, and fails when it is run."""
+    try:
+        return compile(test, "test", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return test
+
+
+def asked_for(entry, test, code):
     """Names of the answer's, as the first test shows: those that nothing else gives a
     meaning; and the function that a problem asks for, even where the language has one of
     that name."""
-    try:
-        used = names_in(compile(test, "test", "exec", dont_inherit=True))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {entry} if entry else set()  # it fails when it is run
-    theirs = {name for name in used if not is_common(name)}
+    if code is test:
+        return {entry} if entry else set()
+    theirs = {name for name in names_in(code) if not is_common(name)}
     if entry:
         return theirs | {entry}
     tree = ast.parse(test)
@@ -304,7 +310,9 @@ class Runner:
         self.link = AnswerLink(fd, self.fallback)
         self.asked = set()
         if self.style != "call":
-            self.asked = asked_for(self.entry, self.tests[0][0])
+            test = self.tests[0][0]
+            self.first = compiled(test)  # the others are where they are run
+            self.asked = asked_for(self.entry, test, self.first)
 
     # ---- running ----
 
@@ -337,7 +345,13 @@ class Runner:
         if self.style == "call":
             self.call(*self.tests[i])
         else:
-            exec(compile(self.tests[i][0], "test", "exec", dont_inherit=True), self.names)
+            exec(self.code_of(i), self.names)
+
+    def code_of(self, i):
+        test = self.tests[i][0]
+        if i == 0 and self.first is not test:
+            return self.first
+        return compile(test, "test", "exec", dont_inherit=True)
 
     def call(self, args, expected):
         args, expected = json.loads(args), json.loads(expected)

@@ -98,6 +98,7 @@ static sr1_status open_dense_engine(sr1_search **out, const sr1_config *c)
     sr1_dense_options_init(&o);
     o.threads = (int32_t)sr1__config_int(c, "search_threads");
     o.device = index_device(c);
+    o.other_weights = sr1__config_bool(c, "search_other_weights");
     st = sr1_search_open_dense(out, path, embedder, &o);
     sr1_embedder_free(embedder);
     return st;

@@ -146,7 +146,7 @@ static sr1_status read_dense_options(const sr1_dense_options *options,
 }
 
 static sr1_status check_embedder(const struct sr1__dense_meta *m,
-                                 const sr1_embedder *embedder)
+                                 const sr1_embedder *embedder, int other_weights)
 {
     const char *name = sr1_embedder_name(embedder);
     const char *own = sr1__embedder_encoding(embedder);
@@ -164,7 +164,7 @@ static sr1_status check_embedder(const struct sr1__dense_meta *m,
                  "the index was made with embedder '%.200s', its queries are embedded by "
                  "'%.200s'",
                  m->embedder, name);
-    return sr1__encoding_check(m->encoding, own, name);
+    return sr1__encoding_check(m->encoding, own, name, other_weights);
 }
 
 /* "auto" is content with this processor where no device can be had. */
@@ -193,7 +193,7 @@ static sr1_status open_device(struct dense *e, const char *device)
 static sr1_status fill_dense_engine(struct dense *e, sr1_embedder *embedder,
                                     const sr1_dense_options *o)
 {
-    SR1__TRY(check_embedder(sr1__dense_meta(e->ix), embedder));
+    SR1__TRY(check_embedder(sr1__dense_meta(e->ix), embedder, o->other_weights));
     SR1__TRY(sr1__pool_new(&e->pool, o->threads));
     SR1__TRY(sr1__doc_cache_new(&e->docs, DOC_CACHE_BYTES));
     e->embedder = sr1_embedder_retain(embedder);

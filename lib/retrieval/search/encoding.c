@@ -6,16 +6,18 @@
 
 #include <string.h>
 
-/* What is compared. refused: never right; else it may be wanted. */
+/* What is compared, and what a difference leads to. */
+enum difference { TOLD, REFUSED, REFUSED_UNLESS_ALLOWED };
+
 static const struct {
     const char *key;
-    int refused;
+    enum difference leads_to;
     const char *what;
 } compared[] = {
-    {"pooling", 1, "pool otherwise"},
-    {"normalize", 1, "are of another length (normalize)"},
-    {"weights", 0, "are of an encoder with other weights"},
-    {"prefix", 0, "are of texts with another prefix"},
+    {"pooling", REFUSED, "pool otherwise"},
+    {"normalize", REFUSED, "are of another length (normalize)"},
+    {"weights", REFUSED_UNLESS_ALLOWED, "are of an encoder with other weights"},
+    {"prefix", TOLD, "are of texts with another prefix"},
 };
 
 static sr1_status parse_encoding(json_t **out, const char *text)
@@ -47,10 +49,24 @@ static void append_value(struct sr1__buf *b, const json_t *side, const char *key
         sr1__buf_fmt(b, "%lld", (long long)json_integer_value(v));
 }
 
+static sr1_status refuse_difference(const char *text, enum difference leads_to)
+{
+    return sr1__fail(SR1_E_INVALID,
+                     "%s; open the embedder as the index was made, or build the index "
+                     "again%s",
+                     text,
+                     leads_to == REFUSED ? ""
+                                         : "; if the two were trained to go together, "
+                                           "allow it (search_other_weights)");
+}
+
 /* The text of the error or message. */
 static sr1_status tell_difference(size_t row, const json_t *of_index,
-                                  const json_t *of_embedder, const char *name)
+                                  const json_t *of_embedder, const char *name,
+                                  int allowed)
 {
+    enum difference leads_to = compared[row].leads_to;
+    int refused = leads_to == REFUSED || (leads_to == REFUSED_UNLESS_ALLOWED && !allowed);
     struct sr1__buf b;
     sr1_status status;
 
@@ -61,12 +77,9 @@ static sr1_status tell_difference(size_t row, const json_t *of_index,
     sr1__buf_str(&b, ", the index was made with ");
     append_value(&b, of_index, compared[row].key);
     status = sr1__buf_status(&b, "encoding of an embedder");
-    if (status == SR1_OK && compared[row].refused)
-        status = sr1__fail(SR1_E_INVALID,
-                           "%s; open the embedder as the index was made, or build the "
-                           "index again",
-                           b.data);
-    else if (status == SR1_OK)
+    if (status == SR1_OK && refused)
+        status = refuse_difference(b.data, leads_to);
+    else if (status == SR1_OK && leads_to == TOLD)
         sr1__log(SR1_LOG_WARN,
                  "%s; hits are right only if the two were trained to go together",
                  b.data);
@@ -75,20 +88,20 @@ static sr1_status tell_difference(size_t row, const json_t *of_index,
 }
 
 static sr1_status compare_sides(const json_t *of_index, const json_t *of_embedder,
-                                const char *name)
+                                const char *name, int allowed)
 {
     for (size_t i = 0; i < sizeof(compared) / sizeof(compared[0]); i++) {
         const json_t *a = json_object_get(of_index, compared[i].key);
         const json_t *b = json_object_get(of_embedder, compared[i].key);
 
         if (a != NULL && b != NULL && !json_equal(a, b))
-            SR1__TRY(tell_difference(i, of_index, of_embedder, name));
+            SR1__TRY(tell_difference(i, of_index, of_embedder, name, allowed));
     }
     return SR1_OK;
 }
 
 sr1_status sr1__encoding_check(const char *of_index, const char *of_embedder,
-                               const char *name)
+                               const char *name, int other_weights)
 {
     json_t *a = NULL;
     json_t *b = NULL;
@@ -100,8 +113,8 @@ sr1_status sr1__encoding_check(const char *of_index, const char *of_embedder,
     if (status == SR1_OK)
         status = parse_encoding(&b, of_embedder);
     if (status == SR1_OK)
-        status =
-            compare_sides(json_object_get(a, "query"), json_object_get(b, "query"), name);
+        status = compare_sides(json_object_get(a, "query"), json_object_get(b, "query"),
+                               name, other_weights);
     json_decref(a);
     json_decref(b);
     return status;

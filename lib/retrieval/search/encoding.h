@@ -19,9 +19,9 @@
 sr1_status sr1__encoding_of_documents(const char *encoding, struct sr1__buf *out);
 
 /* Compare the side "query" of an index's encoding with that of an embedder, `name`.
- * SR1_E_INVALID: their vectors cannot be compared (another pooling, another length). What
- * may be wanted (trained weights, another prefix) is logged. */
+ * SR1_E_INVALID: their vectors cannot be compared (another pooling, another length; other
+ * weights, unless they are allowed). Another prefix is logged. */
 sr1_status sr1__encoding_check(const char *of_index, const char *of_embedder,
-                               const char *name);
+                               const char *name, int other_weights);
 
 #endif

@@ -206,6 +206,36 @@ static void leaving_early_passes_nothing(void **state)
     sr1_problems_free(set);
 }
 
+/* A right answer whose program ends badly behind its tests, as in one file. */
+static void the_end_of_a_program_counts(void **state)
+{
+    static const struct {
+        const char *code;
+        int32_t verdict;
+    } ends[] = {
+        {"import atexit, os\natexit.register(os._exit, 3)\n", SR1_RUN_RUNTIME_ERROR},
+        {"import threading, os\nthreading.Timer(0.1, os._exit, (3,)).start()\n",
+         SR1_RUN_RUNTIME_ERROR},
+        {"import atexit, threading\n", SR1_RUN_PASSED},
+    };
+    sr1_problems *set = parse(add_row);
+    sr1_checker *k = make(1);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        char code[200];
+        sr1_check *c;
+
+        (void)snprintf(code, sizeof(code), "%sdef add(a, b):\n    return a + b",
+                       ends[i].code);
+        c = run(k, set, code);
+        assert_int_equal(report_of(c).verdict, ends[i].verdict);
+        sr1_check_free(c);
+    }
+    sr1_checker_free(k);
+    sr1_problems_free(set);
+}
+
 /* As they would in one file below the answer. */
 static void statements_share_what_a_file_would(void **state)
 {
@@ -1069,6 +1099,7 @@ int main(void)
         cmocka_unit_test(statements_are_run),
         cmocka_unit_test(the_first_failure_is_told),
         cmocka_unit_test(leaving_early_passes_nothing),
+        cmocka_unit_test(the_end_of_a_program_counts),
         cmocka_unit_test(statements_share_what_a_file_would),
         cmocka_unit_test(the_hosts_language_changes_nothing),
         cmocka_unit_test(time_runs_out_test_by_test),

@@ -853,8 +853,8 @@ static void keep_warning(void *user, int32_t level, const char *text)
 }
 
 /* Opens the index with an embedder of this encoding; the warning in *told. */
-static sr1_status opened(const char *index, struct world *w, const char *encoding,
-                         char told[600])
+static sr1_status opened_by(const char *index, struct world *w, const char *encoding,
+                            const sr1_dense_options *options, char told[600])
 {
     sr1_embedder *e = *encoding ? encoder_of(w, encoding) : world_embedder(w);
     sr1_search *engine = NULL;
@@ -862,11 +862,17 @@ static sr1_status opened(const char *index, struct world *w, const char *encodin
 
     told[0] = '\0';
     sr1_log_set(keep_warning, told);
-    status = sr1_search_open_dense(&engine, index, e, NULL);
+    status = sr1_search_open_dense(&engine, index, e, options);
     sr1_log_set(NULL, NULL);
     sr1_search_free(engine);
     sr1_embedder_free(e);
     return status;
+}
+
+static sr1_status opened(const char *index, struct world *w, const char *encoding,
+                         char told[600])
+{
+    return opened_by(index, w, encoding, NULL, told);
 }
 
 static void queries_are_embedded_as_documents_were(void **state)
@@ -875,7 +881,9 @@ static void queries_are_embedded_as_documents_were(void **state)
     struct world *w = world_new(ROWS, DIM, 5);
     const char *corpus = write_corpus("c.jsonl", ROWS);
     const char *index = scratch_path("encoded.idx");
+    const char *other = ENCODING(SIDE("00bb", "mean", ""), PLAIN);
     sr1_embedder *e = encoder_of(w, plain);
+    sr1_dense_options allowing;
     char told[600];
 
     (void)state;
@@ -887,9 +895,16 @@ static void queries_are_embedded_as_documents_were(void **state)
     refused(opened(index, w, ENCODING(SIDE("00aa", "cls", ""), PLAIN), told),
             SR1_E_INVALID,
             "'world' pool otherwise: pooling 'cls', the index was made with 'mean'");
-    assert_int_equal(opened(index, w, ENCODING(SIDE("00bb", "mean", ""), PLAIN), told),
-                     SR1_OK);
-    assert_non_null(strstr(told, "weights '00bb', the index was made with '00aa'"));
+    refused(opened(index, w, other, told), SR1_E_INVALID,
+            "weights '00bb', the index was made with '00aa'");
+    assert_non_null(strstr(sr1_last_error(), "allow it (search_other_weights)"));
+    sr1_dense_options_init(&allowing);
+    allowing.other_weights = 1;
+    assert_int_equal(opened_by(index, w, other, &allowing, told), SR1_OK);
+    assert_string_equal(told, "");
+    refused(
+        opened_by(index, w, ENCODING(SIDE("00aa", "cls", ""), PLAIN), &allowing, told),
+        SR1_E_INVALID, "'world' pool otherwise");
     assert_int_equal(
         opened(index, w, ENCODING(SIDE("00aa", "mean", "query: "), PLAIN), told), SR1_OK);
     assert_non_null(strstr(told, "prefix 'query: ', the index was made with ''"));

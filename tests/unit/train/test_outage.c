@@ -320,10 +320,11 @@ static void such_a_trajectory_survives_being_stored(void **state)
 
 /* ---- whole runs ---- */
 
-/* Two rows a step, one search each. */
-static sr1_trainer *open_run(struct engine *e, const char *run, const char *limit)
+/* Two rows a step, one search each; validation: NULL, or after which steps. */
+static sr1_trainer *open_run_validated(struct engine *e, const char *run,
+                                       const char *limit, const char *validation)
 {
-    char train[600], out[600];
+    char train[600], held[600], out[600];
     sr1_config *c;
     sr1_search_ops ops = {
         .struct_size = sizeof ops, .name = "failing", .search = engine_search};
@@ -331,14 +332,21 @@ static sr1_trainer *open_run(struct engine *e, const char *run, const char *limi
     sr1_trainer *tr = NULL;
 
     snprintf(train, sizeof train, "train_file=%s", tiny_questions("run.jsonl", 6));
+    snprintf(held, sizeof held, "validation_file=%s", tiny_questions("run.jsonl", 6));
     snprintf(out, sizeof out, "out=%s", scratch_path(run));
     c = tiny_config("searcher", "max_rows=1", "group_size=2", "batch_size=1",
-                    "max_steps=6", limit, train, out, NULL);
+                    "max_steps=6", limit, train, out, validation ? held : NULL,
+                    validation, NULL);
     OK(sr1_search_new(&search, &ops, e));
     OK(sr1_trainer_new(&tr, c, search));
     sr1_search_free(search);
     sr1_config_free(c);
     return tr;
+}
+
+static sr1_trainer *open_run(struct engine *e, const char *run, const char *limit)
+{
+    return open_run_validated(e, run, limit, NULL);
 }
 
 static void a_dead_engine_stops_the_run_with_a_checkpoint(void **state)
@@ -457,6 +465,41 @@ static void rows_without_a_search_are_no_wrong_answers(void **state)
     sr1_config_free(c);
 }
 
+static void keep_of_the_goal(void *user, const char *text)
+{
+    if (strstr(text, "would end the run") != NULL)
+        strcpy(user, text);
+}
+
+/* One of six validation rows has no result in step 1, in step 2 all have. */
+static int64_t steps_until(const char *run, const char *enough, char *said)
+{
+    struct engine e = {0x4, SR1_ACTION_TIMEOUT, 0}; /* the first after training's two */
+    sr1_run_callbacks cb = {
+        .struct_size = sizeof cb, .note = keep_of_the_goal, .user = said};
+    sr1_trainer *tr = open_run_validated(&e, run, enough, "validate_interval=1");
+    int64_t steps;
+
+    OK(sr1_trainer_run(tr, &cb));
+    steps = sr1_trainer_steps_done(tr);
+    sr1_trainer_free(tr);
+    return steps;
+}
+
+static void an_unknown_row_hides_no_goal(void **state)
+{
+    char said[300] = "";
+
+    (void)state;
+    /* 5 of 6 are enough whatever the sixth would be */
+    assert_int_equal(steps_until("five", "stop_at_exact_match=0.8", said), 1);
+    assert_string_equal(said, "");
+    assert_int_equal(steps_until("six", "stop_at_exact_match=0.9", said), 2);
+    assert_string_equal(said, "warning: step 1: exact match 1.000 would end the run "
+                              "(stop_at_exact_match), but 1 of 6 rows could not be "
+                              "scored");
+}
+
 static int make(void **state)
 {
     if (scratch_make(state) != 0)
@@ -481,6 +524,7 @@ int main(void)
         cmocka_unit_test(one_answer_in_between_goes_on),
         cmocka_unit_test(zero_never_stops_a_run),
         cmocka_unit_test(rows_without_a_search_are_no_wrong_answers),
+        cmocka_unit_test(an_unknown_row_hides_no_goal),
         cmocka_unit_test(tiny_nothing_leaks),
     };
 

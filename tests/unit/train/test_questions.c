@@ -107,6 +107,25 @@ static void rounds_are_bounded(void **state)
     json_decref(rows);
 }
 
+/* The first pass over seven questions takes two steps, not the four of seven by two. */
+static void passes_end_with_the_questions(void **state)
+{
+    sr1_trainer *tr = with_reward(open_trainer(
+        ASKED("passes", "dynamic_sampling=10", "max_steps=0", "num_epochs=1")));
+
+    (void)state;
+    assert_int_equal(sr1_trainer_steps_planned(tr), 4);
+    OK(sr1_trainer_run(tr, NULL));
+    assert_int_equal(sr1_trainer_steps_done(tr), 2);
+    step_asks("passes", 2, "4 5 6");
+    sr1_trainer_free(tr);
+    OK(sr1_trainer_resume(&tr, scratch_path("passes"), NULL));
+    tr = with_reward(tr);
+    OK(sr1_trainer_run(tr, NULL));
+    assert_int_equal(sr1_trainer_steps_done(tr), 2);
+    sr1_trainer_free(tr);
+}
+
 /* The greedy baselines of remax are of the further questions too. */
 static void baselines_are_asked_again(void **state)
 {
@@ -434,6 +453,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(zero_variance_groups_are_replaced),
         cmocka_unit_test(rounds_are_bounded),
+        cmocka_unit_test(passes_end_with_the_questions),
         cmocka_unit_test(baselines_are_asked_again),
         cmocka_unit_test(long_questions_are_left_out),
         cmocka_unit_test(the_least_seen_come_first),
