@@ -148,7 +148,9 @@ SR1_API const char *sr1_problem_data_source(const sr1_problem *problem);
 /* Return how the tests run a solution, SR1_CODE_*. */
 SR1_API int32_t sr1_problem_style(const sr1_problem *problem);
 
-/* Return the time limit of one test in seconds. */
+/* Return the time limit of one test in seconds: the row's, or where it has none that of
+ * sr1_problems_options (10 by default); 0 for NULL. A checker may set another limit
+ * (time_limit of its options) and bounds this one by its max_time_limit. */
 SR1_API double sr1_problem_time_limit(const sr1_problem *problem);
 
 /* Return the number of tests, at least 1. */
