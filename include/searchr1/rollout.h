@@ -104,7 +104,7 @@ typedef struct sr1_rollout_options {
 /* Set struct_size, and every other field to its default. NULL is fine. */
 SR1_API void sr1_rollout_options_init(sr1_rollout_options *options);
 
-/* Generate n * group_size trajectories into out, query by query (seed document:
+/* Generate n * group_size trajectories into out, query by query (specification:
  * generate_trajectory). A query without text gives an empty trajectory. options as in
  * sr1_rollout_options; it is required. Caller frees each with sr1_trajectory_free.
  * SR1_E_STATE: a callback of a running call of this rollout made the call. */
@@ -114,7 +114,7 @@ SR1_API sr1_status sr1_rollout_generate(sr1_rollout *rollout, const sr1_query *q
 
 /* Compute the log-probs of the policy tokens of n trajectories under the present weights
  * and the distribution that each was sampled from (temperature, top-p, top-k), without
- * gradient (seed document: recompute_log_probs). out [out_len] receives them trajectory
+ * gradient (specification: recompute_log_probs). out [out_len] receives them trajectory
  * by trajectory; out_len is the sum of the policy counts. SR1_E_STATE: the rollout has no
  * model. */
 SR1_API sr1_status sr1_rollout_log_probs(sr1_rollout *rollout,

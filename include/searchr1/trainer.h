@@ -22,7 +22,7 @@ typedef struct sr1_trainer sr1_trainer;
 /* All metrics of one step by name (sr1_step_metric). */
 typedef struct sr1_step_metrics sr1_step_metrics;
 
-/* What one step did: the figures of the seed document and a few more. "Last update" is
+/* What one step did: the figures of the specification and a few more. "Last update" is
  * the last of its update_times passes; where mini_batch_size cuts a pass into several
  * optimizer steps, figures are means over them, each counting as often as it has policy
  * tokens. */
@@ -88,7 +88,7 @@ SR1_API int64_t sr1_trainer_steps_done(const sr1_trainer *trainer);
 SR1_API int64_t sr1_trainer_steps_planned(const sr1_trainer *trainer);
 
 /* Update the policy by the configured loss from n trajectories (borrowed) that have
- * rewards and advantages and, with a critic, returns: update_times passes (seed document:
+ * rewards and advantages and, with a critic, returns: update_times passes (specification:
  * update_policy). Trajectories without policy tokens, and those that stopped with
  * SR1_STOP_ERROR, SR1_STOP_SEARCH_FAILED or SR1_STOP_UNSCORED, are skipped and counted.
  * With a frozen reference the reference log-probs of each trajectory are set. report
@@ -100,7 +100,7 @@ SR1_API sr1_status sr1_trainer_update(sr1_trainer *trainer,
                                       sr1_trajectory *const *trajectories, size_t n,
                                       sr1_step_report *report);
 
-/* Do one training step on n queries (seed document: train_step): generate group_size
+/* Do one training step on n queries (specification: train_step): generate group_size
  * trajectories per query (0: as configured), score them, compute advantages within each
  * group, update the policy. report (struct_size set) may be NULL. out [n * group_size]
  * (may be NULL) receives the trajectories; caller frees each with sr1_trajectory_free. */
@@ -110,7 +110,7 @@ SR1_API sr1_status sr1_trainer_train_step(sr1_trainer *trainer, const sr1_query 
 
 /* ---- metrics ---- */
 
-/* Name i of the metrics that every step has: those of the seed document, of verl and of
+/* Name i of the metrics that every step has: those of the specification, of verl and of
  * TRL, in the order of a row of metrics.jsonl (docs/formats.md has their meanings);
  * one figure may have several names. Static; NULL past the last. */
 SR1_API const char *sr1_step_metric_name(size_t i);
@@ -141,7 +141,7 @@ typedef sr1_status (*sr1_metric_sink_fn)(void *user, int64_t step,
 
 /* Give the trainer a sink, in place of the one it has; NULL: none. user is handed to each
  * call and stays the caller's: it must be valid until the sink is replaced or the trainer
- * is freed. */
+ * is freed. SR1_E_INVALID: trainer is NULL. */
 SR1_API sr1_status sr1_trainer_set_metric_sink(sr1_trainer *trainer,
                                                sr1_metric_sink_fn sink, void *user);
 

@@ -59,7 +59,7 @@ SR1_API void sr1_critique_style_free(sr1_critique_style *style);
 
 /* Write the prompt that asks a solver for a solution: by the style's solve_template, else
  * as sr1_problem_prompt. style may be NULL. *out is NUL-terminated; caller frees it with
- * sr1_free. */
+ * sr1_free. SR1_E_INVALID: problem or out is NULL. SR1_E_NOMEM. */
 SR1_API sr1_status sr1_critique_solve_prompt(const sr1_critique_style *style,
                                              const sr1_problem *problem, char **out);
 
@@ -160,7 +160,9 @@ SR1_API const char *sr1_generator_name(const sr1_generator *generator);
 /* Generate the next message of each of n conversations, whose elements lie
  * conversations[0].struct_size bytes apart. texts[i] receives a NUL-terminated text of
  * lens[i] bytes (lens may be NULL), or NULL where the generator failed for conversation
- * i. Caller frees each text with sr1_free. */
+ * i. Caller frees each text with sr1_free. A failure of the whole call (its function's
+ * status, SR1_E_CALLBACK if that is no SR1_E_*) writes no text. SR1_E_INVALID names a
+ * conversation without messages, or with another struct_size. */
 SR1_API sr1_status sr1_generator_generate(sr1_generator *generator,
                                           const sr1_conversation *conversations, size_t n,
                                           char **texts, size_t *lens);
@@ -269,8 +271,10 @@ SR1_API void sr1_revision_tree_options_init(sr1_revision_tree_options *options);
 
 /* Make one tree for each problem, of one node, and add the nodes of the file at
  * options->path. SR1_E_PARSE: a node of the file does not fit the problems.
- * SR1_E_INVALID: the file's name does not end in .jsonl. SR1_E_STATE: a node was made
- * with another made_by, or its problem has changed. Caller frees with
+ * SR1_E_INVALID: there are no problems, neither checker nor run, a critic without a
+ * reviser or the other way round, votes is not in 0..1000, or the file's name does not
+ * end in .jsonl; or the file has a node whose parent is not before it. SR1_E_STATE: a
+ * node was made with another made_by, or its problem has changed. Caller frees with
  * sr1_revision_trees_free. */
 SR1_API sr1_status sr1_revision_trees_open(sr1_revision_trees **out,
                                            const sr1_revision_tree_options *options);
