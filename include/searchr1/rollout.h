@@ -29,8 +29,9 @@ typedef struct sr1_rollout sr1_rollout;
 /* Make a rollout by a configuration (keys model_name_or_path, tokenizer, search_engine,
  * protocol, max_turns, ...). model, tokenizer and search are retained; where one is
  * NULL, the rollout opens what the configuration names. With the key use_openai a
- * server generates (docs/remote.md) and no model is opened. Caller frees with
- * sr1_rollout_free. */
+ * server generates (docs/remote.md) and no model is opened. SR1_E_CONFIG names the key
+ * that does not fit. Errors of what is opened as sr1_model_open, sr1_tokenizer_open and
+ * sr1_search_open. Caller frees with sr1_rollout_free. */
 SR1_API sr1_status sr1_rollout_new(sr1_rollout **out, const sr1_config *config,
                                    sr1_model *model, sr1_tokenizer *tokenizer,
                                    sr1_search *search);

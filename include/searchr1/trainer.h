@@ -53,8 +53,11 @@ typedef struct sr1_step_report {
 SR1_API sr1_status sr1_trainer_check(const sr1_config *config);
 
 /* Make a trainer by a configuration (copied). search (retained) replaces the configured
- * engine; NULL: the configured one. Nothing is written before sr1_trainer_run. Caller
- * frees with sr1_trainer_free. */
+ * engine; NULL: the configured one. Nothing is written before sr1_trainer_run.
+ * SR1_E_CONFIG names the key that does not fit, or two that do not fit together. Errors
+ * of the model and the device as sr1_model_open, of data files as sr1_dataset_open, of
+ * the engine as sr1_search_open. In a job of several processes the ranks meet here:
+ * SR1_E_TIMEOUT names those that did not come. Caller frees with sr1_trainer_free. */
 SR1_API sr1_status sr1_trainer_new(sr1_trainer **out, const sr1_config *config,
                                    sr1_search *search);
 
