@@ -111,23 +111,30 @@ SR1_API sr1_status sr1_env_sink_text(sr1_env_sink *sink, size_t i, const char *t
                                      size_t len);
 
 /* Record that the observation of action i contains the hit with this id (copied; NULL:
- * the hit has none). */
+ * the hit has none). SR1_E_INVALID: i is out of range. */
 SR1_API sr1_status sr1_env_sink_hit(sr1_env_sink *sink, size_t i, const char *id);
 
 /* Record how action i ended, SR1_ACTION_*. After SR1_ACTION_TIMEOUT and SR1_ACTION_ERROR
  * the trajectory ends with SR1_STOP_SEARCH_FAILED and is not trained on, unless the key
- * search_failure is "continue": then its observation is inserted as usual. */
+ * search_failure is "continue": then its observation is inserted as usual. SR1_E_INVALID:
+ * i is out of range, or the status is unknown. */
 SR1_API sr1_status sr1_env_sink_status(sr1_env_sink *sink, size_t i, int32_t status);
 
-/* End the trajectory with action i, after its observation. */
+/* End the trajectory with action i, after its observation: with SR1_STOP_EOS. A failed
+ * status (sr1_env_sink_status) that ends it wins; rewards and success count in both
+ * cases. Like all functions of a sink, only for the thread that runs act, within the
+ * call. SR1_E_INVALID: i is out of range. */
 SR1_API sr1_status sr1_env_sink_done(sr1_env_sink *sink, size_t i);
 
 /* Add a reward for action i to the rewards it has. The reward "environment" is the sum
- * over the actions of a trajectory. SR1_E_NUMERIC: the reward is not finite. */
+ * over the actions of a trajectory. SR1_E_NUMERIC: the reward is not finite.
+ * SR1_E_INVALID: i is out of range. */
 SR1_API sr1_status sr1_env_sink_reward(sr1_env_sink *sink, size_t i, double reward);
 
-/* Record that action i reached the goal of its trajectory. The trajectory goes on, unless
- * sr1_env_sink_done ends it. */
+/* Record that action i reached the goal of its trajectory: it counts in the success rate
+ * of metrics and evaluation, and in the rules of the key query_selection, not in the
+ * reward. The trajectory goes on, unless sr1_env_sink_done ends it. SR1_E_INVALID: i is
+ * out of range. */
 SR1_API sr1_status sr1_env_sink_success(sr1_env_sink *sink, size_t i);
 
 /* What kind of answer it is. */
@@ -239,7 +246,10 @@ SR1_API sr1_status sr1_tool_sink_text(sr1_tool_sink *sink, const char *text, siz
  * none). */
 SR1_API sr1_status sr1_tool_sink_hit(sr1_tool_sink *sink, const char *id);
 
-/* Set how the call ended, SR1_TOOL_*; the default is SR1_TOOL_OK. */
+/* Set how the call ended, SR1_TOOL_*; the default is SR1_TOOL_OK. After SR1_TOOL_FAILED
+ * the text is inserted as an error that the policy can react to. SR1_TOOL_TIMEOUT and
+ * SR1_TOOL_BROKEN are SR1_ACTION_TIMEOUT and SR1_ACTION_ERROR of the action
+ * (sr1_env_sink_status says what follows). SR1_E_INVALID: the status is unknown. */
 SR1_API sr1_status sr1_tool_sink_status(sr1_tool_sink *sink, int32_t status);
 
 /* Add a tool to an environment "tools" before a rollout holds the environment. ops is

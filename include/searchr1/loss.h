@@ -1,7 +1,8 @@
 /* searchr1/loss.h - a loss of the policy of your own, for the key `loss`.
  *
- * A loss sees the log-probs of n policy tokens and gives back the value and the slope of
- * each; nothing here knows a tensor. searchr1/ext/loss.h calls every loss, the built-in
+ * A loss sees the log-probs of n policy tokens and returns the value and the slope
+ * (d value / d new log-prob) of each: the derivative is written by hand, because nothing
+ * here knows a tensor or autograd. searchr1/ext/loss.h calls every loss, the built-in
  * ones too, as a pure function, with KL terms, weights and the critic's loss.
  *
  * Ownership: arrays are borrowed for the call.
@@ -22,12 +23,14 @@ typedef struct sr1_loss_batch {
     size_t struct_size;
     size_t n;
     const float *new_log_probs; /* under the weights being trained */
-    const float *old_log_probs; /* under the weights that sampled */
+    const float *old_log_probs; /* under the policy before the update: those recorded at
+                                   sampling, or computed anew (with a correction) */
     const float *ref_log_probs; /* KL anchor; may be NULL when beta is 0 */
     const float *advantages;
-    const float *weights;           /* share of each token in the mean; NULL: 1/n each */
-    const float *rollout_log_probs; /* as the sampler gave them, where old_log_probs were
-                                       computed anew; NULL: old_log_probs */
+    const float *weights;           /* of each token in the mean; NULL: 1/n each */
+    const float *rollout_log_probs; /* under the rollout policy, recorded at sampling,
+                                       where old_log_probs were computed anew; NULL:
+                                       old_log_probs */
     const float *entropies;         /* of the distribution at each token; may be NULL when
                                        entropy_coef is 0 */
     size_t n_seqs;
@@ -62,7 +65,8 @@ typedef struct sr1_loss_options {
     double correction_low;   /* importance weights below are dropped (masks only) */
     double correction_high;  /* and those above cut or dropped; > 0 */
     double off_policy_delta; /* tokens with A < 0 count nothing in a sequence whose mean
-                                of sampler's minus new log-probs is above */
+                                of rollout minus new log-probs is above (TRL:
+                                off_policy_mask_threshold) */
 } sr1_loss_options;
 
 /* What a loss needs of the batch beside new_log_probs. */
@@ -80,7 +84,7 @@ typedef struct sr1_loss_options {
  * importance weights are not in it: the library adds them. */
 typedef struct sr1_loss_terms {
     size_t struct_size; /* set by the library; later versions append fields */
-    double *values;     /* [n] loss of the token */
+    double *values;     /* [n] loss of the token (elsewhere: per_token_loss) */
     double *slopes;  /* [n] derivative by new_log_probs[i] of the sum of all values; with
                         those of a sequence that depend on each other, of the sum over
                         the sequence (its tokens have one weight) */
@@ -116,8 +120,9 @@ typedef struct sr1_loss_ops {
  * and to the key `loss`, in the order of registering behind the built-in ones. For the
  * life of the process, in which self (may be NULL) stays valid. A run that was begun with
  * it resumes in a process that has registered it before; another is refused by name. From
- * any thread. SR1_E_INVALID: the name is taken or no name, or a field contradicts
- * another. */
+ * any thread; ops and its texts are copied. SR1_E_INVALID: the name is taken or no name,
+ * compute is missing, or `needs` has an unknown flag. SR1_E_NOT_FOUND: the aggregation is
+ * unknown; the text lists the known ones. SR1_E_NOMEM. */
 SR1_API sr1_status sr1_loss_register(const sr1_loss_ops *ops, void *self);
 
 #ifdef __cplusplus

@@ -47,7 +47,7 @@ SR1_API sr1_status sr1_model_open(sr1_model **out, const char *folder,
 /* Write config.json and model.safetensors into a folder, which is made if it is missing;
  * sr1_model_open and transformers can load it. Of a model with an adapter the adapter
  * alone is written, as peft does, with the folder of its base in adapter_config.json;
- * SR1_E_INVALID: `folder` is that base.
+ * SR1_E_INVALID: `folder` is that base. SR1_E_IO: a file cannot be written.
  * Each file is replaced whole. */
 SR1_API sr1_status sr1_model_save(const sr1_model *model, const char *folder);
 

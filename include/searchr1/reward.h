@@ -155,7 +155,9 @@ SR1_API const char *sr1_reward_set_name(const sr1_reward_set *set, size_t i);
  * each reward before weighting, trajectory by trajectory; totals [n] (may be NULL)
  * receives the weighted sums. Where a reward is unknown (may_be_unknown), it and the
  * total are NaN. SR1_E_NUMERIC names a reward that is not finite. SR1_E_INVALID: a reward
- * needs ground truths and a trajectory has none. */
+ * needs ground truths and a trajectory has none. A reward whose score fails ends the call
+ * with its status (SR1_E_CALLBACK if that is no SR1_E_*), and the text names the reward.
+ * parts and totals are untouched on failure. */
 SR1_API sr1_status sr1_reward_set_score(sr1_reward_set *set,
                                         const sr1_trajectory *const *trajectories,
                                         size_t n, double *parts, double *totals);

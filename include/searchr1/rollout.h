@@ -29,8 +29,9 @@ typedef struct sr1_rollout sr1_rollout;
 /* Make a rollout by a configuration (keys model_name_or_path, tokenizer, search_engine,
  * protocol, max_turns, ...). model, tokenizer and search are retained; where one is
  * NULL, the rollout opens what the configuration names. With the key use_openai a
- * server generates (docs/remote.md) and no model is opened. Caller frees with
- * sr1_rollout_free. */
+ * server generates (docs/remote.md) and no model is opened. SR1_E_CONFIG names the key
+ * that does not fit. Errors of what is opened as sr1_model_open, sr1_tokenizer_open and
+ * sr1_search_open. Caller frees with sr1_rollout_free. */
 SR1_API sr1_status sr1_rollout_new(sr1_rollout **out, const sr1_config *config,
                                    sr1_model *model, sr1_tokenizer *tokenizer,
                                    sr1_search *search);
@@ -104,7 +105,7 @@ typedef struct sr1_rollout_options {
 /* Set struct_size, and every other field to its default. NULL is fine. */
 SR1_API void sr1_rollout_options_init(sr1_rollout_options *options);
 
-/* Generate n * group_size trajectories into out, query by query (seed document:
+/* Generate n * group_size trajectories into out, query by query (specification:
  * generate_trajectory). A query without text gives an empty trajectory. options as in
  * sr1_rollout_options; it is required. Caller frees each with sr1_trajectory_free.
  * SR1_E_STATE: a callback of a running call of this rollout made the call. */
@@ -114,7 +115,7 @@ SR1_API sr1_status sr1_rollout_generate(sr1_rollout *rollout, const sr1_query *q
 
 /* Compute the log-probs of the policy tokens of n trajectories under the present weights
  * and the distribution that each was sampled from (temperature, top-p, top-k), without
- * gradient (seed document: recompute_log_probs). out [out_len] receives them trajectory
+ * gradient (specification: recompute_log_probs). out [out_len] receives them trajectory
  * by trajectory; out_len is the sum of the policy counts. SR1_E_STATE: the rollout has no
  * model. */
 SR1_API sr1_status sr1_rollout_log_probs(sr1_rollout *rollout,

@@ -111,7 +111,8 @@ SR1_API sr1_status sr1_search_sink_hit(sr1_search_sink *sink, size_t query,
                                        double score);
 
 /* From inside ops->search: set how a query ended, SR1_ACTION_*, with a message (copied;
- * may be NULL). SR1_ACTION_TIMEOUT and SR1_ACTION_ERROR drop the hits of the query. */
+ * may be NULL). SR1_ACTION_TIMEOUT and SR1_ACTION_ERROR drop the hits of the query.
+ * SR1_E_INVALID: the index is out of range, or the status is unknown. */
 SR1_API sr1_status sr1_search_sink_status(sr1_search_sink *sink, size_t query,
                                           int32_t status, const char *message);
 
@@ -132,7 +133,8 @@ SR1_API const char *sr1_search_name(const sr1_search *engine);
 SR1_API sr1_status sr1_search_set_cache(sr1_search *engine, uint64_t max_bytes);
 
 /* Spread batches over this many threads, the caller's included: 0 means one a processor;
- * 1, the initial state, none. Engines without SR1_SEARCH_THREADS ignore it. */
+ * 1, the initial state, none. Engines without SR1_SEARCH_THREADS ignore it. Not while
+ * another thread searches with the engine. SR1_E_INVALID: threads is out of range. */
 SR1_API sr1_status sr1_search_set_threads(sr1_search *engine, int32_t threads);
 
 /* Search for n queries (UTF-8, NUL-terminated; n may be 0), top_k hits each, 1 to

@@ -22,7 +22,7 @@ typedef struct sr1_trainer sr1_trainer;
 /* All metrics of one step by name (sr1_step_metric). */
 typedef struct sr1_step_metrics sr1_step_metrics;
 
-/* What one step did: the figures of the seed document and a few more. "Last update" is
+/* What one step did: the figures of the specification and a few more. "Last update" is
  * the last of its update_times passes; where mini_batch_size cuts a pass into several
  * optimizer steps, figures are means over them, each counting as often as it has policy
  * tokens. */
@@ -53,8 +53,11 @@ typedef struct sr1_step_report {
 SR1_API sr1_status sr1_trainer_check(const sr1_config *config);
 
 /* Make a trainer by a configuration (copied). search (retained) replaces the configured
- * engine; NULL: the configured one. Nothing is written before sr1_trainer_run. Caller
- * frees with sr1_trainer_free. */
+ * engine; NULL: the configured one. Nothing is written before sr1_trainer_run.
+ * SR1_E_CONFIG names the key that does not fit, or two that do not fit together. Errors
+ * of the model and the device as sr1_model_open, of data files as sr1_dataset_open, of
+ * the engine as sr1_search_open. In a job of several processes the ranks meet here:
+ * SR1_E_TIMEOUT names those that did not come. Caller frees with sr1_trainer_free. */
 SR1_API sr1_status sr1_trainer_new(sr1_trainer **out, const sr1_config *config,
                                    sr1_search *search);
 
@@ -88,7 +91,7 @@ SR1_API int64_t sr1_trainer_steps_done(const sr1_trainer *trainer);
 SR1_API int64_t sr1_trainer_steps_planned(const sr1_trainer *trainer);
 
 /* Update the policy by the configured loss from n trajectories (borrowed) that have
- * rewards and advantages and, with a critic, returns: update_times passes (seed document:
+ * rewards and advantages and, with a critic, returns: update_times passes (specification:
  * update_policy). Trajectories without policy tokens, and those that stopped with
  * SR1_STOP_ERROR, SR1_STOP_SEARCH_FAILED or SR1_STOP_UNSCORED, are skipped and counted.
  * With a frozen reference the reference log-probs of each trajectory are set. report
@@ -100,7 +103,7 @@ SR1_API sr1_status sr1_trainer_update(sr1_trainer *trainer,
                                       sr1_trajectory *const *trajectories, size_t n,
                                       sr1_step_report *report);
 
-/* Do one training step on n queries (seed document: train_step): generate group_size
+/* Do one training step on n queries (specification: train_step): generate group_size
  * trajectories per query (0: as configured), score them, compute advantages within each
  * group, update the policy. report (struct_size set) may be NULL. out [n * group_size]
  * (may be NULL) receives the trajectories; caller frees each with sr1_trajectory_free. */
@@ -110,7 +113,7 @@ SR1_API sr1_status sr1_trainer_train_step(sr1_trainer *trainer, const sr1_query 
 
 /* ---- metrics ---- */
 
-/* Name i of the metrics that every step has: those of the seed document, of verl and of
+/* Name i of the metrics that every step has: those of the specification, of verl and of
  * TRL, in the order of a row of metrics.jsonl (docs/formats.md has their meanings);
  * one figure may have several names. Static; NULL past the last. */
 SR1_API const char *sr1_step_metric_name(size_t i);
@@ -141,7 +144,7 @@ typedef sr1_status (*sr1_metric_sink_fn)(void *user, int64_t step,
 
 /* Give the trainer a sink, in place of the one it has; NULL: none. user is handed to each
  * call and stays the caller's: it must be valid until the sink is replaced or the trainer
- * is freed. */
+ * is freed. SR1_E_INVALID: trainer is NULL. */
 SR1_API sr1_status sr1_trainer_set_metric_sink(sr1_trainer *trainer,
                                                sr1_metric_sink_fn sink, void *user);
 

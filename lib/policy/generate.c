@@ -251,13 +251,13 @@ static sr1_status generate_exclusively(sr1_rollout *r, const sr1_query *queries,
 }
 
 /* Warnings about settings, once. */
-static void tell_remarks(sr1_rollout *r)
+static void log_warnings(sr1_rollout *r)
 {
-    const char *remarks[] = {r->no_engine, r->odd_pair};
+    const char *warnings[] = {r->no_engine, r->odd_pair};
 
-    for (size_t i = 0; i < sizeof(remarks) / sizeof(remarks[0]) && !r->warned; i++)
-        if (remarks[i])
-            sr1__log(SR1_LOG_WARN, "%s", remarks[i]);
+    for (size_t i = 0; i < sizeof(warnings) / sizeof(warnings[0]) && !r->warned; i++)
+        if (warnings[i])
+            sr1__log(SR1_LOG_WARN, "%s", warnings[i]);
     r->warned = 1;
 }
 
@@ -274,7 +274,7 @@ sr1_status sr1_rollout_generate(sr1_rollout *r, const sr1_query *queries, size_t
         return sr1__fail(SR1_E_STATE, "rollout: it works already; a callback of its own "
                                       "cannot ask it for more");
     sr1__life_hold(&r->life);
-    tell_remarks(r);
+    log_warnings(r);
     st = generate_exclusively(r, queries, n, &o, out);
     atomic_store(&r->working, 0);
     sr1_rollout_free(r);

@@ -1,5 +1,5 @@
-/* policy/local_generator.c - a local model as a writer: conversations become prompts of a
- * rollout of its own, whose policy never acts, and what it says is the next message. */
+/* policy/local_generator.c - a local model as a generator: conversations become prompts
+ * of a rollout of its own, whose policy never acts and generates the next message. */
 #include "policy/local_generator.h"
 
 #include "base/log.h"
@@ -98,7 +98,8 @@ static sr1_status check_last(const sr1_conversation *c)
         c->roles[c->n - 1]);
 }
 
-/* A conversation that does not fit gets an empty text: it is not the writer's failure. */
+/* A conversation that does not fit gets an empty text: it is not the generator's failure.
+ */
 static sr1_status collect_fitting_conversations(const struct local_generator *l,
                                                 const sr1_conversation *const *c,
                                                 size_t n, struct generator_batch *b,
@@ -181,7 +182,7 @@ sr1_status sr1__local_generator_new(sr1_generator **out, sr1_rollout *r,
     sr1_status st;
 
     if (!l)
-        return sr1__fail_nomem("writer");
+        return sr1__fail_nomem("generator");
     *l = (struct local_generator){.rollout = r,
                                   .max_tokens = o->max_tokens,
                                   .greedy = o->temperature <= 0.0,

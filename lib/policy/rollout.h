@@ -43,10 +43,10 @@ int sr1__engine_is_unnamed(const sr1_config *c);
 sr1_status sr1__engine_check(const sr1_config *c);
 sr1_status sr1__rollout_check_engine(const sr1_rollout *r);
 /* What to say of such a configuration. */
-void sr1__engine_remark(const sr1_config *c, char *text, size_t size);
+void sr1__engine_warning(const sr1_config *c, char *text, size_t size);
 /* 1 with what to say where the policy is told to do what its environment does not answer,
  * else 0. */
-int sr1__env_pair_remark(const sr1_config *c, char *text, size_t size);
+int sr1__env_pair_warning(const sr1_config *c, char *text, size_t size);
 /* The model that revises critiques; NULL without one that is local. It stands still.
  * Borrowed until the rollout is freed. */
 sr1_model *sr1__rollout_reviser(const sr1_rollout *r);

@@ -399,7 +399,7 @@ sr1_status sr1__folder_check_room(const sr1_trainer *tr, char *warning, size_t s
 
 /* ---- journals ---- */
 
-int sr1__folder_remark_older(const sr1_trainer *tr, char *text, size_t size)
+int sr1__folder_text_older(const sr1_trainer *tr, char *text, size_t size)
 {
     if (!tr->resumed || !sr1__dir_has(tr->run_folder, "trajectories.jsonl"))
         return 0;
@@ -432,7 +432,7 @@ static int64_t find_last_step(const char *path)
     return step;
 }
 
-int sr1__folder_remark_lost(const sr1_trainer *tr, char *text, size_t size)
+int sr1__folder_text_lost(const sr1_trainer *tr, char *text, size_t size)
 {
     char *path = sr1__path_join(tr->run_folder, "metrics.jsonl");
     int64_t last = path && tr->resumed ? find_last_step(path) : 0;

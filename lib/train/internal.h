@@ -194,8 +194,8 @@ struct sr1_trainer {
     json_t *changes;         /* of it since the checkpoint, to be written */
     json_t *starts;          /* of the run, the present one last; NULL before it */
     json_t *restored;        /* the checkpoint's state that it goes on from, or NULL */
-    json_t *owed;            /* metrics of a step whose record failed, or NULL */
-    int64_t owed_at;         /* where in metrics.jsonl they are to be */
+    json_t *pending_row;     /* metrics of a step whose record failed, or NULL */
+    int64_t pending_row_at;  /* where in metrics.jsonl they are to be */
     double reached;          /* exact match that was good enough; 0: not yet */
     size_t n_configured;     /* rewards; the program's follow them */
     sr1_env *configured_env; /* borrowed: the rollout's as configured */
@@ -329,9 +329,9 @@ sr1_status sr1__outage_fail(const struct sr1__outage *o, const sr1_trainer *tr);
 
 /* ---- startup_warnings.c ---- */
 
-/* Is there remark i to make of the settings? 1 with its text, 0: no, -1: i is past the
+/* Is there warning i to give of the settings? 1 with its text, 0: no, -1: i is past the
  * last. */
-int sr1__remark(const sr1_trainer *tr, size_t i, char *text, size_t size);
+int sr1__startup_warning(const sr1_trainer *tr, size_t i, char *text, size_t size);
 
 /* ---- sft.c ---- */
 
@@ -376,10 +376,10 @@ sr1_status sr1__folder_write_config(sr1_trainer *tr);
 void sr1__folder_room(const sr1_trainer *tr, sr1_run_plan *plan);
 sr1_status sr1__folder_check_room(const sr1_trainer *tr, char *warning, size_t size);
 /* 1 with what to say where an older version left its trajectories in the folder. */
-int sr1__folder_remark_older(const sr1_trainer *tr, char *text, size_t size);
+int sr1__folder_text_older(const sr1_trainer *tr, char *text, size_t size);
 /* Had a run that goes on come further than to the step it goes on from? 1 with what to
  * say of it; before its journals are opened, which cuts them there. */
-int sr1__folder_remark_lost(const sr1_trainer *tr, char *text, size_t size);
+int sr1__folder_text_lost(const sr1_trainer *tr, char *text, size_t size);
 /* Open the journals; after a restore they are cut to the sizes they had then. */
 sr1_status sr1__folder_open_journals(sr1_trainer *tr);
 

@@ -35,7 +35,7 @@ struct run {
     sr1_run_callbacks cb;
     double saved_at; /* sr1__now() of the last checkpoint, or of the beginning */
     /* Since it was begun or resumed: all, and those that taught nothing. */
-    int64_t steps, barren;
+    int64_t steps, no_op_steps;
     int64_t skipped; /* updates before that */
     int32_t ends;    /* a rank was told to stop, or the searches fail for too long */
     struct sr1__outage outage;
@@ -140,12 +140,13 @@ static void send_warning(const struct run *r, const char *text)
     send_note(r, line);
 }
 
-static void make_remarks(const struct run *r)
+static void send_startup_warnings(const struct run *r)
 {
     char text[512];
     int made;
 
-    for (size_t i = 0; (made = sr1__remark(r->tr, i, text, sizeof(text))) >= 0; i++)
+    for (size_t i = 0; (made = sr1__startup_warning(r->tr, i, text, sizeof(text))) >= 0;
+         i++)
         if (made)
             send_warning(r, text);
 }
@@ -154,7 +155,7 @@ static void tell_changes(const struct run *r)
 {
     char text[1024];
 
-    if (sr1__folder_remark_older(r->tr, text, sizeof(text)))
+    if (sr1__folder_text_older(r->tr, text, sizeof(text)))
         send_note(r, text);
     for (size_t i = 0; i < json_array_size(r->tr->changes); i++)
         if (sr1__resume_change_text(r->tr, i, text, sizeof(text)))
@@ -179,7 +180,7 @@ static void sound_alarms(struct run *r)
     }
     r->tr->alarms = now;
     r->steps++;
-    r->barren += sr1__learned_nothing(m);
+    r->no_op_steps += sr1__learned_nothing(m);
 }
 
 /* A run that could not learn says so at its end. */
@@ -187,7 +188,7 @@ static void report_verdict(const struct run *r)
 {
     char line[160];
 
-    if (r->steps == 0 || r->barren < r->steps)
+    if (r->steps == 0 || r->no_op_steps < r->steps)
         return;
     snprintf(line, sizeof(line), "nothing was learned in %" PRId64 " step%s: %s",
              r->steps, r->steps == 1 ? "" : "s",
@@ -339,10 +340,10 @@ static void owe_record(sr1_trainer *tr, json_t *row, sr1_status st)
     struct sr1__error e;
 
     sr1__error_save(&e, st);
-    if (metrics_size(tr) == tr->owed_at && log_row(tr, row) != SR1_OK)
+    if (metrics_size(tr) == tr->pending_row_at && log_row(tr, row) != SR1_OK)
         sr1__log(SR1_LOG_WARN, "the metrics of step %" PRId64 " are not written: %s",
                  tr->step, sr1_last_error());
-    tr->owed = json_incref(row);
+    tr->pending_row = json_incref(row);
     (void)sr1__error_raise(&e);
 }
 
@@ -354,7 +355,7 @@ static sr1_status record_row(struct run *r, json_t *row,
     json_t *whole = json_deep_copy(row);
     sr1_status st = whole ? SR1_OK : sr1__fail_nomem("metrics");
 
-    tr->owed_at = metrics_size(tr);
+    tr->pending_row_at = metrics_size(tr);
     if (st == SR1_OK && log)
         st = log_trajectories(tr, log);
     if (st == SR1_OK)
@@ -372,11 +373,11 @@ static sr1_status record_step(struct run *r, struct sr1__trajectory_store *log)
 }
 
 /* Complete the record of the checkpoint's step. */
-static sr1_status record_owed(struct run *r)
+static sr1_status record_pending_row(struct run *r)
 {
-    json_t *row = r->tr->owed;
+    json_t *row = r->tr->pending_row;
 
-    r->tr->owed = NULL;
+    r->tr->pending_row = NULL;
     return row ? record_row(r, row, NULL) : SR1_OK;
 }
 
@@ -500,7 +501,7 @@ static sr1_status run_steps(struct run *r)
     sr1_status st = rows ? validate_start(r) : sr1__fail_nomem("rows of a batch");
 
     if (st == SR1_OK)
-        st = record_owed(r);
+        st = record_pending_row(r);
     st = sr1__dist_agree(tr->dist, "before the first step", st);
     end_with_passes(r);
     if (st == SR1_OK)
@@ -558,7 +559,7 @@ static sr1_status begin_folder(struct run *r)
     SR1__TRY(tr->resumed ? sr1__given_check(tr) : sr1__folder_begin(tr));
     SR1__TRY(sr1__record_begin(tr, &r->cb));
     SR1__TRY(tr->resumed ? sr1__resume_write_changes(tr) : sr1__folder_write_config(tr));
-    if (!sr1__folder_remark_lost(tr, lost, sizeof(lost)))
+    if (!sr1__folder_text_lost(tr, lost, sizeof(lost)))
         *lost = '\0';
     SR1__TRY(sr1__folder_open_journals(tr));
     if (*warning)
@@ -568,7 +569,7 @@ static sr1_status begin_folder(struct run *r)
     if (tr->resumed)
         tell_changes(r);
     else
-        make_remarks(r);
+        send_startup_warnings(r);
     return SR1_OK;
 }
 

@@ -1,4 +1,5 @@
-/* train/startup_warnings.c - remarks about the settings, logged before the first step. */
+/* train/startup_warnings.c - warnings about the settings, logged before the first step.
+ */
 #include "train/internal.h"
 
 #include "policy/rollout_internal.h"
@@ -10,7 +11,7 @@
 #include <stdio.h>
 
 /* Not set by the user, and different from other trainers' default. */
-static int remark_reference(const sr1_trainer *tr, char *text, size_t size)
+static int warn_reference(const sr1_trainer *tr, char *text, size_t size)
 {
     if (sr1__config_is_set(tr->config, "kl_reference") || tr->train == NULL ||
         tr->set.beta <= 0 || !sr1__config_is(tr->config, "kl_reference", "old"))
@@ -24,7 +25,7 @@ static int remark_reference(const sr1_trainer *tr, char *text, size_t size)
     return 1;
 }
 
-static int remark_warmup(const sr1_trainer *tr, char *text, size_t size)
+static int warn_warmup(const sr1_trainer *tr, char *text, size_t size)
 {
     const struct sr1__schedule *s = &tr->policy.schedule;
 
@@ -40,7 +41,7 @@ static int remark_warmup(const sr1_trainer *tr, char *text, size_t size)
 }
 
 /* A file of questions that no validation reads. */
-static int remark_validation(const sr1_trainer *tr, char *text, size_t size)
+static int warn_validation(const sr1_trainer *tr, char *text, size_t size)
 {
     if (!tr->validation || tr->set.validate_interval > 0 || tr->set.validate_at_start)
         return 0;
@@ -51,7 +52,7 @@ static int remark_validation(const sr1_trainer *tr, char *text, size_t size)
 }
 
 /* Keys that nothing reads, since another that they serve is off. */
-static int remark_unread(const sr1_trainer *tr, char *text, size_t size)
+static int warn_unread(const sr1_trainer *tr, char *text, size_t size)
 {
     const char *key = NULL, *why = "";
 
@@ -73,7 +74,7 @@ static int remark_unread(const sr1_trainer *tr, char *text, size_t size)
 }
 
 /* peft and TRL take any rank as well. */
-static int remark_rank(const sr1_trainer *tr, char *text, size_t size)
+static int warn_rank(const sr1_trainer *tr, char *text, size_t size)
 {
     int64_t rank = tr->set.lora.rank,
             width = tr->model ? sr1_model_info(tr->model, SR1_MODEL_HIDDEN) : 0;
@@ -88,7 +89,7 @@ static int remark_rank(const sr1_trainer *tr, char *text, size_t size)
 }
 
 /* Samples of one question and one step differ by their random numbers alone. */
-static int remark_repeats(const sr1_trainer *tr, char *text, size_t size)
+static int warn_repeats(const sr1_trainer *tr, char *text, size_t size)
 {
     const struct sr1__repeats *r = tr->train ? sr1__dataset_repeats(tr->train) : NULL;
 
@@ -104,31 +105,32 @@ static int remark_repeats(const sr1_trainer *tr, char *text, size_t size)
 }
 
 /* Of the environment as configured, where the policy is to act in it. */
-static int give_remark(const sr1_trainer *tr, const char *remark, char *text, size_t size)
+static int give_rollout_warning(const sr1_trainer *tr, const char *warning, char *text,
+                                size_t size)
 {
-    if (!remark || !(tr->train || tr->validation))
+    if (!warning || !(tr->train || tr->validation))
         return 0;
-    snprintf(text, size, "%s", remark);
+    snprintf(text, size, "%s", warning);
     return 1;
 }
 
-static int remark_engine(const sr1_trainer *tr, char *text, size_t size)
+static int warn_engine(const sr1_trainer *tr, char *text, size_t size)
 {
-    return give_remark(tr, tr->rollout->no_engine, text, size);
+    return give_rollout_warning(tr, tr->rollout->no_engine, text, size);
 }
 
-static int remark_pair(const sr1_trainer *tr, char *text, size_t size)
+static int warn_pair(const sr1_trainer *tr, char *text, size_t size)
 {
-    return give_remark(tr, tr->rollout->odd_pair, text, size);
+    return give_rollout_warning(tr, tr->rollout->odd_pair, text, size);
 }
 
-int sr1__remark(const sr1_trainer *tr, size_t i, char *text, size_t size)
+int sr1__startup_warning(const sr1_trainer *tr, size_t i, char *text, size_t size)
 {
-    static int (*const remarks[])(const sr1_trainer *, char *, size_t) = {
-        remark_reference, remark_warmup, remark_validation, remark_repeats,
-        remark_unread,    remark_rank,   remark_engine,     remark_pair};
+    static int (*const warnings[])(const sr1_trainer *, char *, size_t) = {
+        warn_reference, warn_warmup, warn_validation, warn_repeats,
+        warn_unread,    warn_rank,   warn_engine,     warn_pair};
 
-    if (i >= sizeof(remarks) / sizeof(remarks[0]))
+    if (i >= sizeof(warnings) / sizeof(warnings[0]))
         return -1;
-    return remarks[i](tr, text, size);
+    return warnings[i](tr, text, size);
 }

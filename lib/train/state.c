@@ -17,7 +17,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define OWED "owed_metrics" /* member of the state */
+#define PENDING_ROW "owed_metrics" /* member of the state */
 
 /* ---- the optimizer's tensors, as fp32 ---- */
 
@@ -200,8 +200,8 @@ static json_t *mark_json(const struct sr1__row_mark *mark)
 /* Without the row of a step whose record is to be completed. */
 static int64_t metrics_size(const sr1_trainer *tr)
 {
-    if (tr->owed)
-        return tr->owed_at;
+    if (tr->pending_row)
+        return tr->pending_row_at;
     return tr->metrics ? (int64_t)sr1__jsonl_size(tr->metrics) : 0;
 }
 
@@ -231,9 +231,9 @@ static sr1_status sync_journals(sr1_trainer *tr)
 sr1_status sr1__state_save(sr1_trainer *tr)
 {
     json_t *state = pack_counters(tr);
-    int bad = !state ||
-              (tr->record && json_object_set(state, "config", tr->record) != 0) ||
-              (tr->owed && json_object_set(state, OWED, tr->owed) != 0);
+    int bad =
+        !state || (tr->record && json_object_set(state, "config", tr->record) != 0) ||
+        (tr->pending_row && json_object_set(state, PENDING_ROW, tr->pending_row) != 0);
     sr1_status st = bad ? sr1__fail_nomem("checkpoint state") : sync_journals(tr);
 
     if (st == SR1_OK)
@@ -309,21 +309,21 @@ static sr1_status check_rows(sr1_trainer *tr, const json_t *state, int wanted)
 }
 
 /* The metrics of a step whose validation, or whatever followed it, failed. */
-static sr1_status restore_owed(sr1_trainer *tr, const json_t *state)
+static sr1_status restore_pending_row(sr1_trainer *tr, const json_t *state)
 {
-    const json_t *owed = json_object_get(state, OWED);
+    const json_t *pending = json_object_get(state, PENDING_ROW);
 
-    if (!json_is_object(owed))
+    if (!json_is_object(pending))
         return SR1_OK;
-    tr->owed = json_deep_copy(owed);
-    return tr->owed ? SR1_OK : sr1__fail_nomem("metrics");
+    tr->pending_row = json_deep_copy(pending);
+    return tr->pending_row ? SR1_OK : sr1__fail_nomem("metrics");
 }
 
 static sr1_status restore_counters(sr1_trainer *tr, const json_t *state)
 {
     int64_t epoch, position;
 
-    SR1__TRY(restore_owed(tr, state));
+    SR1__TRY(restore_pending_row(tr, state));
     SR1__TRY(restore_plan(tr, state));
     SR1__TRY(sr1__json_get_int(state, "epoch", &epoch));
     SR1__TRY(sr1__json_get_int(state, "position", &position));

@@ -223,6 +223,7 @@ sr1_status sr1__train_step(sr1_trainer *tr, const sr1_query *queries, size_t n,
                     report, out, log);
 }
 
+/* The step of the stage rl: run.c calls it through the row of stages.c. */
 sr1_status sr1__train_rows(sr1_trainer *tr, const int64_t *rows, size_t n,
                            sr1_step_report *report, struct sr1__trajectory_store *log)
 {

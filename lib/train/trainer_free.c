@@ -26,7 +26,7 @@ void sr1__trainer_release(sr1_trainer *tr)
     json_decref(tr->changes);
     json_decref(tr->starts);
     json_decref(tr->restored);
-    json_decref(tr->owed);
+    json_decref(tr->pending_row);
     sr1__dist_free(tr->dist);
     sr1_config_free(tr->config);
     sr1__free(tr->server_loaded);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # A module includes only itself and modules above it in the lists of lib/meson.build, and the
-# modules of a room stand together there. Torch's own headers stay within the C++ of
+# modules of a folder stand together there. Torch's own headers stay within the C++ of
 # lib/tensor/torch, lib/retrieval/faiss and lib/tensor/cuda. Tools and examples stand on the public
 # headers only.
 . "$(dirname "$0")/common.sh"
@@ -9,7 +9,7 @@ order=$(sed -n "s/^ *foreach m : \[\(.*\)\].*/\1/p" lib/meson.build | tr -d "',"
 [ -n "$order" ] || echo "no module list found" | report lib/meson.build
 
 echo "$order" | tr -s ' \n' '\n\n' | sed 's|/.*||' | grep . | uniq | sort | uniq -d |
-    sed 's|$|: its modules stand apart in lib/meson.build|' | report rooms
+    sed 's|$|: its modules stand apart in lib/meson.build|' | report folders
 
 # shellcheck disable=SC2046
 grep -nE '^[[:space:]]*#[[:space:]]*include' $(c_files lib) /dev/null |

@@ -226,7 +226,7 @@ static int is_always_zero(const struct loaded_run *r, const char *metric)
 }
 
 /* A run none of whose steps had anything to learn from. */
-static int is_barren(const struct loaded_run *r)
+static int has_learned_nothing(const struct loaded_run *r)
 {
     const struct column *c = series_find(&r->series, "health/alarm_zero_advantage");
     const struct column *trained =
@@ -341,7 +341,7 @@ json_t *run_verdict(const struct loaded_run *r)
             "There are no metrics yet: the run has not finished its first step.");
     else if (run_is_sft(r))
         judge_change(&list, r, "loss", "loss", 0);
-    else if (is_barren(r))
+    else if (has_learned_nothing(r))
         add_verdict_sentence(
             &list, "bad",
             "Nothing was learned: no step had two responses to compare that were worth "

@@ -1,4 +1,4 @@
-"""Learning to criticise: writers, prompts, trees of revisions (CTRL).
+"""Learning to criticise: generators, prompts, trees of revisions (CTRL).
 
     def solve(conversations):
         return [ask_a_model(c.messages) for c in conversations]
@@ -64,13 +64,13 @@ KINDS = ("root", "answer", "revision")
 Message = Tuple[str, str]
 
 
-# ---- writers ----
+# ---- generators ----
 
 
 @dataclass(frozen=True)
 class Conversation:
     """A conversation that wants its next message: (role, text) pairs. What is drawn depends
-    on the writer's seed, id (None: the texts) and sample."""
+    on the generator's seed, id (None: the texts) and sample."""
 
     messages: Tuple[Message, ...]
     id: Optional[str] = None
@@ -170,7 +170,7 @@ class Generator(Handle):
     def write(
         self, conversations: Sequence[Union[Conversation, Sequence[Message]]]
     ) -> List[Optional[str]]:
-        """The next message of each conversation; None where the writer failed for it."""
+        """The next message of each conversation; None where the generator failed for it."""
         n = len(conversations)
         given = [
             c if isinstance(c, Conversation) else Conversation(tuple(c))
@@ -331,7 +331,7 @@ def revision(
 def environment(
     problems: Problems, reviser: Any, style: Optional[Style] = None
 ) -> Environment:
-    """The environment in which a critique is answered by the revision of a writer."""
+    """The environment in which a critique is answered by the revision of a generator."""
     writer = as_generator(reviser)
     assert writer is not None
     self = Environment.__new__(Environment)
@@ -400,7 +400,7 @@ class RevisionTrees(Handle):
     ) -> None:
         """checker: a Checker, or a function. solver None: answers are the problems' own.
         path: a file of nodes that is read, if it is there, and added to. hints: the critic
-        is told what running the answer showed. made_by: names the writers and how they
+        is told what running the answer showed. made_by: names the generators and how they
         sample; a file made by others, or of problems that have changed, is refused."""
         writers = [as_generator(w) for w in (solver, critic, reviser)]
         self.carrier = _callbacks.Carrier(*(w.carrier for w in writers if w))

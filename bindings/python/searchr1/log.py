@@ -39,7 +39,7 @@ _receive = LogFn(_send)
 
 
 def tell(note: str) -> None:
-    """A line of a run that nobody else takes: its alarms and remarks are warnings."""
+    """A line of a run that nobody else takes: what the run warns of is a warning here."""
     word, _, rest = note.partition("warning: ")
     if _logger is not None:
         _logger.log(*(logging.INFO, "%s", note) if word else (logging.WARNING, "%s", rest))

@@ -173,7 +173,7 @@ class Batch:
     ref_log_probs: Any  # of the reference; may be None
     advantages: Any
     weights: Any  # share of each token in the mean; the library applies it
-    rollout_log_probs: Any  # as the sampler gave them; may be None
+    rollout_log_probs: Any  # under the rollout policy; may be None
     seq_begin: Any  # int64 [sequences + 1]; None where they are not known
 
 

@@ -56,7 +56,7 @@ class StepReport:
     seconds: float  # whole step
     trajectories: int
     trained: int  # of them in the update
-    # every figure by all its names: the seed document's, verl's, TRL's, and
+    # every figure by all its names: the specification's, verl's, TRL's, and
     # rewards/NAME/mean, in the order of a row of metrics.jsonl
     metrics: Mapping[str, float] = field(default_factory=dict, repr=False, compare=False)
 

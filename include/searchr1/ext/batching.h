@@ -77,7 +77,7 @@ typedef struct sr1_balance_report {
  * order in which they first occur. With equal_sizes 1 the parts differ by at most one
  * item; every item is in exactly one part. report (struct_size set) may be NULL.
  * SR1_E_INVALID: a length is negative, parts is 0, or the sum exceeds int64. SR1_E_LIMIT:
- * n and parts are too large. */
+ * n times the smaller of n and parts is above 2^26 (with equal_sizes, n alone). */
 SR1_API sr1_status sr1_balance(const int64_t *lengths, size_t n, size_t parts,
                                int32_t equal_sizes, int32_t *part,
                                sr1_balance_report *report);

@@ -148,7 +148,9 @@ SR1_API const char *sr1_problem_data_source(const sr1_problem *problem);
 /* Return how the tests run a solution, SR1_CODE_*. */
 SR1_API int32_t sr1_problem_style(const sr1_problem *problem);
 
-/* Return the time limit of one test in seconds. */
+/* Return the time limit of one test in seconds: the row's, or where it has none that of
+ * sr1_problems_options (10 by default); 0 for NULL. A checker may set another limit
+ * (time_limit of its options) and bounds this one by its max_time_limit. */
 SR1_API double sr1_problem_time_limit(const sr1_problem *problem);
 
 /* Return the number of tests, at least 1. */
@@ -283,9 +285,9 @@ SR1_API void sr1_checker_free(sr1_checker *checker);
 enum { SR1_CHECK_TEXT = 0, SR1_CHECK_PROGRAM = 1 };
 
 /* Start to run the program in text [len] (copied; form: SR1_CHECK_*) against the tests of
- * a problem, whose set is retained, and return at once. SR1_E_UNSUPPORTED: the sandbox is
- * a service that cannot judge from outside (option judge). Caller frees *out with
- * sr1_check_free. */
+ * a problem, whose set is retained, and return at once. From any thread. SR1_E_INVALID:
+ * an argument is NULL. SR1_E_UNSUPPORTED: the sandbox is a service that cannot judge from
+ * outside (option judge). Caller frees *out with sr1_check_free. */
 SR1_API sr1_status sr1_checker_submit(sr1_checker *checker, const sr1_problem *problem,
                                       int32_t form, const char *text, size_t len,
                                       sr1_check **out);

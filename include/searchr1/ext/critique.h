@@ -59,7 +59,7 @@ SR1_API void sr1_critique_style_free(sr1_critique_style *style);
 
 /* Write the prompt that asks a solver for a solution: by the style's solve_template, else
  * as sr1_problem_prompt. style may be NULL. *out is NUL-terminated; caller frees it with
- * sr1_free. */
+ * sr1_free. SR1_E_INVALID: problem or out is NULL. SR1_E_NOMEM. */
 SR1_API sr1_status sr1_critique_solve_prompt(const sr1_critique_style *style,
                                              const sr1_problem *problem, char **out);
 
@@ -100,7 +100,7 @@ SR1_API sr1_status sr1_critique_execution_feedback(const sr1_problem *problem,
                                                    const char *answer, size_t len,
                                                    const sr1_check *check, char **out);
 
-/* ---- writers ---- */
+/* ---- generators ---- */
 
 typedef struct sr1_generator sr1_generator;
 
@@ -111,19 +111,20 @@ typedef struct sr1_conversation {
     const char *const *contents; /* [n] */
     const size_t *sizes;         /* [n] bytes of contents */
     size_t n;
-    const char *id; /* what is drawn depends on the writer's seed, this and sample; NULL:
-                       on the contents in place of this */
+    const char *id; /* what is drawn depends on the generator's seed, this and sample;
+                       NULL: on the contents in place of this */
     int32_t sample;
 } sr1_conversation;
 
-/* Collects what a writer wrote; only valid inside the call it was given to. */
+/* Collects the messages that a generator writes; only valid inside the call it was given
+ * to. */
 typedef struct sr1_generator_sink sr1_generator_sink;
 
 enum {
     SR1_GENERATOR_CONCURRENT = 1 /* write may run in several threads at a time */
 };
 
-/* A writer of the caller's. Functions may be called from any thread. */
+/* A generator of the caller's. Functions may be called from any thread. */
 typedef struct sr1_generator_ops {
     size_t struct_size; /* set by the caller; later versions append fields */
     const char *name;   /* copied */
@@ -141,24 +142,28 @@ SR1_API sr1_status sr1_generator_sink_text(sr1_generator_sink *sink, size_t i,
                                            const char *text, size_t len);
 
 /* Make a generator of the caller's functions. ops is copied. On success the generator
- * owns self; on failure the caller still does. Caller frees with sr1_generator_free. */
+ * owns self; on failure the caller still does. Caller frees with sr1_generator_free.
+ * SR1_E_INVALID: out, the name or write is missing, or struct_size is not set.
+ * SR1_E_NOMEM. */
 SR1_API sr1_status sr1_generator_new(sr1_generator **out, const sr1_generator_ops *ops,
                                      void *self);
 
-/* Take one more reference. Returns writer; NULL for NULL. */
-SR1_API sr1_generator *sr1_generator_retain(sr1_generator *writer);
+/* Take one more reference. Returns generator; NULL for NULL. */
+SR1_API sr1_generator *sr1_generator_retain(sr1_generator *generator);
 
 /* Drop one reference; the last one frees the generator. NULL is fine. */
-SR1_API void sr1_generator_free(sr1_generator *writer);
+SR1_API void sr1_generator_free(sr1_generator *generator);
 
 /* Return the generator's name. Borrowed until the generator is freed. */
-SR1_API const char *sr1_generator_name(const sr1_generator *writer);
+SR1_API const char *sr1_generator_name(const sr1_generator *generator);
 
 /* Generate the next message of each of n conversations, whose elements lie
  * conversations[0].struct_size bytes apart. texts[i] receives a NUL-terminated text of
  * lens[i] bytes (lens may be NULL), or NULL where the generator failed for conversation
- * i. Caller frees each text with sr1_free. */
-SR1_API sr1_status sr1_generator_generate(sr1_generator *writer,
+ * i. Caller frees each text with sr1_free. A failure of the whole call (its function's
+ * status, SR1_E_CALLBACK if that is no SR1_E_*) writes no text. SR1_E_INVALID names a
+ * conversation without messages, or with another struct_size. */
+SR1_API sr1_status sr1_generator_generate(sr1_generator *generator,
                                           const sr1_conversation *conversations, size_t n,
                                           char **texts, size_t *lens);
 
@@ -180,7 +185,11 @@ SR1_API void sr1_generator_options_init(sr1_generator_options *options);
  * threads, max_rows and enable_thinking, and tokenizer if folder is its
  * model_name_or_path. The last message of a conversation must be the user's; a
  * conversation longer than the model's context gets an empty text. options may be NULL.
- * Caller frees with sr1_generator_free. */
+ * The generator has weights of its own, in the memory of its device until it is freed,
+ * and while it generates a KV cache for at most max_rows sequences. Any number of threads
+ * may use it; their calls run one after another. Caller frees with sr1_generator_free.
+ * SR1_E_INVALID: an option is negative. Errors of the folder, the model and the device as
+ * sr1_model_open, of the tokenizer as sr1_tokenizer_open. */
 SR1_API sr1_status sr1_generator_open_model(sr1_generator **out, const char *folder,
                                             const sr1_config *config,
                                             const sr1_generator_options *options);
@@ -262,8 +271,10 @@ SR1_API void sr1_revision_tree_options_init(sr1_revision_tree_options *options);
 
 /* Make one tree for each problem, of one node, and add the nodes of the file at
  * options->path. SR1_E_PARSE: a node of the file does not fit the problems.
- * SR1_E_INVALID: the file's name does not end in .jsonl. SR1_E_STATE: a node was made
- * with another made_by, or its problem has changed. Caller frees with
+ * SR1_E_INVALID: there are no problems, neither checker nor run, a critic without a
+ * reviser or the other way round, votes is not in 0..1000, or the file's name does not
+ * end in .jsonl; or the file has a node whose parent is not before it. SR1_E_STATE: a
+ * node was made with another made_by, or its problem has changed. Caller frees with
  * sr1_revision_trees_free. */
 SR1_API sr1_status sr1_revision_trees_open(sr1_revision_trees **out,
                                            const sr1_revision_tree_options *options);
@@ -390,7 +401,10 @@ SR1_API sr1_status sr1_revision_trees_write_demos(
  * file of JSON lines for the keys train_file and code_problems. Each row gets the first
  * answer of its problem as "solution", the critique prompt of that answer as
  * "critique_prompt" (for the key question_field) and its "id". Problems without an answer
- * are left out. *written (may be NULL) receives the number of rows. */
+ * are left out. The file is replaced when all went well. *written (may be NULL) receives
+ * the number of rows. SR1_E_INVALID: the files do not have as many rows as the problems
+ * were loaded from, or path is one of them or the file of nodes. Errors of files as
+ * sr1_dataset_open. */
 SR1_API sr1_status sr1_revision_trees_write_rows(const sr1_revision_trees *trees,
                                                  const char *const *problem_paths,
                                                  size_t n_paths, const char *path,

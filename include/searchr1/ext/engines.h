@@ -149,7 +149,8 @@ SR1_API void sr1_hybrid_options_init(sr1_hybrid_options *options);
  * options may be NULL. Engines with SR1_SEARCH_WAITS search at the same time, the others
  * one after another. A query that fails in one engine gets the hits of the others
  * (counted in fallbacks, and logged); it fails only when no engine found anything and one
- * failed. Caller frees with sr1_search_free. */
+ * failed. SR1_E_INVALID: n is out of range, an engine is NULL, or a weight or an option
+ * is out of range. Caller frees with sr1_search_free. */
 SR1_API sr1_status sr1_search_open_hybrid(sr1_search **out, sr1_search *const *engines,
                                           const double *weights, size_t n,
                                           const sr1_hybrid_options *options);
@@ -176,7 +177,8 @@ SR1_API sr1_status sr1_search_open_rerank(sr1_search **out, sr1_search *engine,
 
 /* From inside ops->search: attach a JSON object (copied) to the query's latest hit, as
  * row of sr1_search_hit. The object of a hit beyond top_k is dropped with the hit.
- * SR1_E_STATE: the query has no hit yet. */
+ * SR1_E_STATE: the query has no hit yet. SR1_E_INVALID: the index is out of range, or row
+ * is NULL. */
 SR1_API sr1_status sr1_search_sink_row(sr1_search_sink *sink, size_t query,
                                        const char *row);
 

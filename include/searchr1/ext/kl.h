@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* Compute the k3 estimate of KL(new || old), which is one where the new policy sampled
- * the tokens, mean over n (seed document: compute_kl_divergence; Schulman 2020):
+ * the tokens, mean over n (specification: compute_kl_divergence; Schulman 2020):
  *
  *     r = exp(old - new),  k3 = r - log r - 1 >= 0
  *
@@ -42,7 +42,8 @@ SR1_API sr1_status sr1_kl_k3_f32(const float *old_log_probs, const float *new_lo
  *
  * A '+' behind the name (k1+, k3+, ...) keeps the value and takes the derivative of k2,
  * which is unbiased for the gradient of the KL. kl [n] and derivative [n] may each be
- * NULL. SR1_E_NOT_FOUND lists the names. */
+ * NULL. SR1_E_NOT_FOUND lists the names. SR1_E_NUMERIC names the first
+ * token whose log-probs are not finite. */
 SR1_API sr1_status sr1_kl_tokens(const char *kind, const double *new_log_probs,
                                  const double *ref_log_probs, size_t n, double *kl,
                                  double *derivative);

@@ -37,9 +37,10 @@ typedef struct sr1_reward_options {
 SR1_API void sr1_reward_options_init(sr1_reward_options *options);
 
 /* Make a set of rewards. options may be NULL and is copied; embedder, checker and
- * problems are retained. SR1_E_NOT_FOUND names an unknown reward. SR1_E_CONFIG:
- * "embedding" has no embedder, or "execution" or "judgement" has no checker or no
- * problems. Caller frees with sr1_reward_set_free. */
+ * problems are retained. SR1_E_NOT_FOUND names an unknown reward or protocol.
+ * SR1_E_CONFIG: "embedding" has no embedder, "execution" or "judgement" has no checker or
+ * no problems, or there are not as many weights as rewards. SR1_E_INVALID: a reward is
+ * named twice. Caller frees with sr1_reward_set_free. */
 SR1_API sr1_status sr1_reward_set_new(sr1_reward_set **out,
                                       const sr1_reward_options *options);
 
@@ -62,7 +63,9 @@ SR1_API sr1_status sr1_reward_set_score_turns(sr1_reward_set *set,
                                               double *parts, double *totals);
 
 /* Begin to score a finished trajectory, which is retained until it is scored or given up.
- * Call from any thread, one call at a time. */
+ * Call from any thread, one call at a time. Nothing is begun for a trajectory that ended
+ * by a failure, or by rewards without ops->begin. A begin that fails ends the call with
+ * its status (SR1_E_CALLBACK if that is no SR1_E_*), and the text names the reward. */
 SR1_API sr1_status sr1_reward_set_begin(sr1_reward_set *set, sr1_trajectory *trajectory);
 
 /* Return 1 when a reward of the set can be begun early (ops->begin), else 0. */

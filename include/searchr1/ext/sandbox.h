@@ -1,4 +1,5 @@
-/* searchr1/ext/sandbox.h - run programs nobody has read, and say how they ended.
+/* searchr1/ext/sandbox.h - run untrusted programs in isolation, and report how they
+ * ended.
  *
  * A sandbox is a sr1_sandbox handle. The local one runs Python under bubblewrap: no
  * network, a read-only system, a private /tmp, a process namespace of its own, limits on
@@ -227,8 +228,9 @@ SR1_API sr1_status sr1_sandbox_start(sr1_sandbox *box, const sr1_program *progra
 SR1_API sr1_status sr1_sandbox_submit(sr1_sandbox *box, const sr1_submission *submission,
                                       sr1_execution **out);
 
-/* Execute a program as sr1_sandbox_start and wait until it has ended. Caller frees *out
- * with sr1_execution_free. */
+/* Execute a program as sr1_sandbox_start and wait until it has ended, however long that
+ * takes. Errors as sr1_sandbox_start; a program that fails is none, its result has the
+ * verdict. Caller frees *out with sr1_execution_free. */
 SR1_API sr1_status sr1_sandbox_run(sr1_sandbox *box, const sr1_program *program,
                                    sr1_execution **out);
 

@@ -64,7 +64,8 @@ SR1_API sr1_status sr1_metric_rouge_n(const char *answer, size_t len,
                                       int32_t n, double *out);
 
 /* Compute the F measure of ROUGE-L (Lin 2004) by the longest common subsequence, the best
- * of n_truths >= 1 references. SR1_E_LIMIT: a text has more than 4096 tokens. */
+ * of n_truths >= 1 references. In [0, 1]. SR1_E_INVALID: there is no reference.
+ * SR1_E_LIMIT: a text has more than 4096 tokens. */
 SR1_API sr1_status sr1_metric_rouge_l(const char *answer, size_t len,
                                       const char *const *truths, size_t n_truths,
                                       double *out);

@@ -125,7 +125,7 @@ SR1_API sr1_status sr1_trajectory_segment(const sr1_trajectory *t, size_t i,
 /* X(name, code, word): what a trajectory can hold for each of its policy tokens once it
  * was generated. Codes are never reused. */
 #define SR1_COLUMN_TABLE(X)                                                              \
-    X(SR1_COLUMN_ADVANTAGE, 0, "token_advantages") /* used in place of the one above */  \
+    X(SR1_COLUMN_ADVANTAGE, 0, "token_advantages")    /* in place of the trajectory's */ \
     X(SR1_COLUMN_REFERENCE, 1, "reference_log_probs") /* under the frozen reference */   \
     X(SR1_COLUMN_REWARD, 2, "token_rewards") /* earned at the token, KL taken off */     \
     X(SR1_COLUMN_VALUE, 3, "values")         /* the critic's, before the token */        \
@@ -143,8 +143,9 @@ enum { SR1_COLUMN_TABLE(SR1_COLUMN_ENUM) };
  * Static. */
 SR1_API const char *sr1_column_name(int32_t column);
 
-/* Return a column, float [m], one number for each policy token; NULL if it was not set or
- * the code is unknown. Borrowed until the column is next set. */
+/* Return a column (SR1_COLUMN_*), float [m], one number for each of the m policy tokens
+ * in their order (sr1_trajectory_policy_count); NULL if it was not set or the code is
+ * unknown. Borrowed until the column is next set or the trajectory is freed. */
 SR1_API const float *sr1_trajectory_column(const sr1_trajectory *t, int32_t column);
 
 /* Set a column to n numbers (copied), one for each policy token; n 0 removes it.

@@ -5,7 +5,7 @@
 
 #include <searchr1/ext/critique.h>
 
-/* SR1_WRITER_* of its table. */
+/* SR1_GENERATOR_* of its table. */
 int32_t sr1__generator_flags(const sr1_generator *generator);
 
 /* The caller's options (NULL: defaults), with zeros replaced by their defaults. */

@@ -41,7 +41,7 @@ static sr1_status open_over_engine(struct sr1__env_parts *parts,
 
     if (!r->search && !has_no_engine(q)) {
         if (sr1__engine_is_unnamed(q->config))
-            sr1__engine_remark(q->config, parts->no_engine, sizeof(parts->no_engine));
+            sr1__engine_warning(q->config, parts->no_engine, sizeof(parts->no_engine));
         SR1__TRY(sr1_search_open(&r->search, q->config));
     }
     SR1__TRY(sr1_env_open(&parts->env, q->name, r->search, q->options));
@@ -125,7 +125,7 @@ sr1_status sr1__env_parts_open(struct sr1__env_parts *parts, sr1_rollout *r,
         return sr1__fail(SR1_E_CONFIG, "environment '%.64s' cannot be opened",
                          sr1__config_str(c, "environment"));
     q.name = kind->name;
-    (void)sr1__env_pair_remark(c, parts->odd_pair, sizeof(parts->odd_pair));
+    (void)sr1__env_pair_warning(c, parts->odd_pair, sizeof(parts->odd_pair));
     return kind->open(parts, &q);
 }
 
@@ -146,7 +146,7 @@ int sr1__engine_is_unnamed(const sr1_config *c)
            !*sr1__config_str(c, "mock_knowledge");
 }
 
-void sr1__engine_remark(const sr1_config *c, char *text, size_t size)
+void sr1__engine_warning(const sr1_config *c, char *text, size_t size)
 {
     const char *given = sr1__config_given_engine(c);
 
@@ -170,7 +170,7 @@ sr1_status sr1__engine_check(const sr1_config *c)
 
     if (!sr1__engine_is_unnamed(c))
         return SR1_OK;
-    sr1__engine_remark(c, text, sizeof(text));
+    sr1__engine_warning(c, text, sizeof(text));
     return sr1__fail(SR1_E_CONFIG, "%s", text);
 }
 
@@ -186,7 +186,7 @@ static const struct {
     {"rlvcr", "to act in a world between <action> and </action>", "rooms"},
 };
 
-int sr1__env_pair_remark(const sr1_config *c, char *text, size_t size)
+int sr1__env_pair_warning(const sr1_config *c, char *text, size_t size)
 {
     const char *environment = sr1__config_str(c, "environment");
 

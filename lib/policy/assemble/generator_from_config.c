@@ -115,12 +115,12 @@ sr1_status sr1_generator_open_model(sr1_generator **out, const char *folder,
     sr1_status st;
 
     if (!out || !folder)
-        return sr1__fail(SR1_E_INVALID, "writer: out and folder are required");
+        return sr1__fail(SR1_E_INVALID, "generator: out and folder are required");
     SR1__TRY(sr1__generator_options_read(&o, options));
     SR1__TRY(config ? sr1_config_copy(&c, config) : sr1_config_new(&c));
     st = open_chat_model(out, c, folder, &o);
     sr1_config_free(c);
-    return sr1__context(st, "writer '%.256s'", folder);
+    return sr1__context(st, "generator '%.256s'", folder);
 }
 
 /* In a copy of the policy's configuration: a folder of its own, */
@@ -164,6 +164,6 @@ sr1_status sr1__reviser_open(sr1_generator **out, const sr1_config *c, int32_t e
 sr1_status sr1_generator_open_reviser(sr1_generator **out, const sr1_config *config)
 {
     if (!out || !config)
-        return sr1__fail(SR1_E_INVALID, "writer: out and config are required");
+        return sr1__fail(SR1_E_INVALID, "generator: out and config are required");
     return sr1__reviser_open(out, config, (int32_t)sr1__config_int(config, "workers"));
 }

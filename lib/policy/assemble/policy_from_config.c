@@ -335,7 +335,7 @@ static sr1_status hash_search_keys(const sr1_config *c, uint64_t *out)
     return st;
 }
 
-static sr1_status copy_remark(char **out, const char *text)
+static sr1_status copy_warning(char **out, const char *text)
 {
     *out = *text ? sr1__strdup(text) : NULL;
     return *text && !*out ? sr1__fail_nomem("rollout") : SR1_OK;
@@ -351,8 +351,8 @@ sr1_status sr1__rollout_complete(sr1_rollout *r, const sr1_config *c,
     read_limits(r, c);
     SR1__TRY(hash_search_keys(c, &r->search_keys));
     SR1__TRY(sr1__rollout_use_env(r, parts->env, parts->no_search_env, parts->reviser));
-    SR1__TRY(copy_remark(&r->no_engine, parts->no_engine));
-    SR1__TRY(copy_remark(&r->odd_pair, parts->odd_pair));
+    SR1__TRY(copy_warning(&r->no_engine, parts->no_engine));
+    SR1__TRY(copy_warning(&r->odd_pair, parts->odd_pair));
     SR1__TRY(check_thoughts(r));
     if (p->chat)
         SR1__TRY(sr1__turn_delimiters_make(&r->border, r->tokenizer, !r->thinking));

@@ -3,7 +3,7 @@
  *
  *     importance   exp(old - rollout) of the token, or of its sequence the product,
  *                  truncated at a bound (Yao et al. 2025, TIS) or dropped out of bounds
- *     off policy   0 for A < 0 in a sequence whose mean of sampler - new is above delta
+ *     off policy   0 for A < 0 in a sequence whose mean of rollout - new is above delta
  *                  (DeepSeek-V3.2 2025, off-policy sequence mask) */
 #include "signal/loss/loss.h"
 

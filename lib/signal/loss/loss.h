@@ -21,8 +21,8 @@
 /* ---- what one token costs ---- */
 
 struct sr1__loss_term {
-    double value;
-    double slope; /* d value / d new log-prob, or d log r */
+    double value; /* TRL: per_token_loss */
+    double slope; /* d value / d new log-prob, or d log r: autograd's part elsewhere */
     int bound;    /* what holds it, SR1_LOSS_BOUND_* */
 };
 

@@ -79,10 +79,11 @@ static sr1_status check_loss_needs(const struct sr1__loss_call *c)
     if (o->entropy_coef != 0.0)
         SR1__TRY(require_loss_array(c, c->b.entropies, "entropies (for entropy_coef)"));
     if (c->correction && c->row->ratio == SR1__RATIO_SEQUENCE_SUM)
-        return sr1__fail(SR1_E_INVALID,
-                         "loss %s weighs sequences by their importance itself; give the "
-                         "sampler's log-probs as old_log_probs, without a correction",
-                         c->row->name);
+        return sr1__fail(
+            SR1_E_INVALID,
+            "loss %s weighs sequences by their importance itself; give the "
+            "rollout policy's log-probs as old_log_probs, without a correction",
+            c->row->name);
     return SR1_OK;
 }
 

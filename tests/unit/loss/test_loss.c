@@ -168,7 +168,7 @@ static void parts_add_up(void **state)
     assert_true(sum.log_ratio_max == whole.log_ratio_max);
 }
 
-/* The seed document's example by hand: r = e^0.5, A = 1 is clipped to 1.2; KL to itself
+/* The specification's example by hand: r = e^0.5, A = 1 is clipped to 1.2; KL to itself
  * 0. */
 static void the_seed_formula_by_hand(void **state)
 {

@@ -604,7 +604,7 @@ static void end_process(void *user, const char *text)
     _exit(7);
 }
 
-/* The first thing that is told of a run is a remark on its settings. */
+/* The first thing that is told of a run is a warning about its settings. */
 static void a_run_killed_as_it_begins_may_begin_again(void **state)
 {
     sr1_run_callbacks cb = {.struct_size = sizeof cb, .note = end_process};

@@ -114,7 +114,7 @@ static void a_protocol_of_another_environment_is_told_of(void **state)
         OK(sr1_config_set(c, "protocol", rows[i].protocol));
         OK(sr1_config_set(c, "environment", rows[i].environment));
         OK(sr1_config_set(c, "prompt_template", rows[i].prompt));
-        assert_int_equal(sr1__env_pair_remark(c, text, sizeof text),
+        assert_int_equal(sr1__env_pair_warning(c, text, sizeof text),
                          rows[i].goes_with != NULL);
         if (rows[i].goes_with)
             assert_non_null(strstr(text, rows[i].goes_with));

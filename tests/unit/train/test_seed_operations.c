@@ -1,4 +1,4 @@
-/* Every operation of the seed document is a public call that works alone, and results
+/* Every operation of the specification is a public call that works alone, and results
  * carry its names. Only public headers are used for what is tested. */
 #include "step_metric.h"
 #include "support/tiny.h"
