@@ -10,6 +10,8 @@
 #include "dist/shard.h"
 #include "tensor/weights/safetensors.h"
 
+#include <searchr1/ext/plan.h>
+
 #include <errno.h>
 #include <sys/syscall.h>
 
@@ -302,13 +304,49 @@ static void parts_are_workers(void **state)
 
 static struct measured {
     int64_t own[RANKS_MAX], critic[RANKS_MAX], whole[RANKS_MAX];
+    int64_t planned[RANKS_MAX], planned_critic[RANKS_MAX];
 } * measured;
+
+/* What sr1-train --plan says of this rank. */
+static int64_t planned_bytes(const json_t *plan, const char *moments, const char *masters)
+{
+    int64_t bytes = 0;
+    size_t i;
+    json_t *item;
+
+    json_array_foreach(json_object_get(plan, "items"), i, item)
+    {
+        const char *name = json_string_value(json_object_get(item, "name"));
+
+        if (strcmp(name, moments) == 0 || strcmp(name, masters) == 0)
+            bytes += json_integer_value(json_object_get(item, "bytes"));
+    }
+    return bytes;
+}
+
+static void plan_states(void)
+{
+    sr1_config *c = config_of("measured");
+    sr1_plan *p = NULL;
+    json_t *plan = NULL;
+
+    OK(sr1_plan_new(&p, c, 0));
+    OK(sr1__json_parse(&plan, sr1_plan_json(p), strlen(sr1_plan_json(p)), "plan"));
+    measured->planned[ranks_self] =
+        planned_bytes(plan, "optimizer moments", "fp32 masters");
+    measured->planned_critic[ranks_self] =
+        planned_bytes(plan, "critic moments", "critic masters");
+    json_decref(plan);
+    sr1_plan_free(p);
+    sr1_config_free(c);
+}
 
 static void measure_states(const struct ranks *r)
 {
     sr1_trainer *tr;
 
     ranks_set_variables(r);
+    plan_states();
     tr = open_trainer(config_of("measured"));
     measured->own[ranks_self] = sr1__optimizer_bytes(tr->policy.optimizer);
     measured->whole[ranks_self] = sr1__optimizer_whole_bytes(tr->policy.optimizer);
@@ -336,6 +374,8 @@ static void ranks_have_a_part_of_the_states(void **state)
         for (int k = 0; k < 3; k++) {
             own += measured->own[k];
             critic += measured->critic[k];
+            assert_true(llabs(measured->planned[k] - measured->own[k]) < chunk);
+            assert_true(llabs(measured->planned_critic[k] - measured->critic[k]) < chunk);
             assert_true(measured->whole[k] == whole);
             if (run_sharded)
                 assert_true(measured->own[k] < whole / 3 + chunk &&
