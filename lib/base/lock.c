@@ -49,12 +49,12 @@ static int has_no_locks(int error)
            error == EINVAL || error == ENOLCK;
 }
 
-static int try_flock(int fd, int how)
+static int try_flock(int fd, int kind)
 {
     int rc;
 
     do
-        rc = flock(fd, how | LOCK_NB);
+        rc = flock(fd, kind | LOCK_NB);
     while (rc != 0 && errno == EINTR);
     return rc == 0 || has_no_locks(errno) ? 0 : errno;
 }
@@ -64,10 +64,10 @@ int sr1__flock(int fd)
     return try_flock(fd, LOCK_EX);
 }
 
-static sr1_status acquire_flock(int fd, int how, const char *path,
+static sr1_status acquire_flock(int fd, int kind, const char *path,
                                 char holder[SR1__LOCK_HOLDER])
 {
-    int error = try_flock(fd, how);
+    int error = try_flock(fd, kind);
 
     if (error == EWOULDBLOCK) {
         read_holder(fd, holder);
@@ -78,6 +78,19 @@ static sr1_status acquire_flock(int fd, int how, const char *path,
         return sr1__fail_errno("lock", path);
     }
     return SR1_OK;
+}
+
+sr1_status sr1__lock_look(const char *path, char holder[SR1__LOCK_HOLDER])
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    sr1_status st;
+
+    holder[0] = '\0';
+    if (fd < 0)
+        return errno == ENOENT ? SR1_OK : sr1__fail_errno("read", path);
+    st = acquire_flock(fd, LOCK_SH, path, holder);
+    close(fd);
+    return st;
 }
 
 sr1_status sr1__lock_take(struct sr1__lock **out, const char *path,
@@ -99,20 +112,6 @@ sr1_status sr1__lock_take(struct sr1__lock **out, const char *path,
     if (l->fd >= 0)
         close(l->fd);
     sr1__free(l);
-    return st;
-}
-
-/* Shared, so that those who ask do not shut one another out. */
-sr1_status sr1__lock_probe(const char *path, char holder[SR1__LOCK_HOLDER])
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    sr1_status st;
-
-    holder[0] = '\0';
-    if (fd < 0)
-        return sr1__fail_errno("read", path);
-    st = acquire_flock(fd, LOCK_SH, path, holder);
-    close(fd);
     return st;
 }
 

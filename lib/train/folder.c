@@ -24,8 +24,8 @@
 
 #define CHOOSE_ANOTHER ", or choose another folder with out=FOLDER"
 
-/* Take the folder's lock, or ask whether it is held (NULL). remedy ends the error where
- * another process holds it. */
+/* remedy ends the error where another process holds the folder. */
+/* NULL in *out's place: only look whether another holds it. */
 static sr1_status take_lock(const char *folder, const char *remedy,
                             struct sr1__lock **out)
 {
@@ -33,10 +33,9 @@ static sr1_status take_lock(const char *folder, const char *remedy,
     char *path = sr1__path_join(folder, ".lock");
     sr1_status st;
 
-    if (!path)
-        st = sr1__fail_nomem("path");
-    else
-        st = out ? sr1__lock_take(out, path, holder) : sr1__lock_probe(path, holder);
+    SR1__CHECK_ALLOC(path, "path");
+    st = out ? sr1__lock_take(out, path, holder) : sr1__lock_look(path, holder);
+
     if (st == SR1_E_STATE)
         st = sr1__fail(SR1_E_CONFIG, "%s: %s is training in it; wait for its end%s",
                        folder, holder, remedy);
@@ -310,8 +309,7 @@ char *sr1__folder_name(const sr1_config *c)
 
 static sr1_status check_idle(const char *folder, const char *remedy)
 {
-    sr1_status st =
-        sr1__dir_has(folder, ".lock") ? take_lock(folder, remedy, NULL) : SR1_OK;
+    sr1_status st = take_lock(folder, remedy, NULL);
 
     return st == SR1_E_CONFIG ? st : SR1_OK; /* others are met when it is taken */
 }
