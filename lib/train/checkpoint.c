@@ -5,6 +5,7 @@
 #include "base/map_watch.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/rng.h"
 #include "config/run_steps.h"
 
@@ -53,13 +54,17 @@ struct listing {
 /* The rank that writes a file: K - 1 of "NAME-0000K-of-0000N.SUFFIX", else 0. */
 static int32_t find_writer(const char *name)
 {
-    const char *end = strrchr(name, '.'), *of = end ? end - strlen("-00001-of-00001") : 0;
-    int k, n;
-    char dash[2] = "";
+    const size_t form = strlen("-00001-of-00001");
+    const char *end = strrchr(name, '.'), *at;
+    int64_t k, n;
 
-    if (!of || of < name || sscanf(of, "-%5d-of-%5d%1[.]", &k, &n, dash) != 3)
+    if (!end || (size_t)(end - name) < form)
         return 0;
-    return k > 0 && k <= n ? k - 1 : 0;
+    at = end - form;
+    if (*at != '-' || memcmp(at + 6, "-of-", 4) != 0 || !sr1__parse_int(at + 1, 5, &k) ||
+        !sr1__parse_int(at + 10, 5, &n))
+        return 0;
+    return k > 0 && k <= n ? (int32_t)(k - 1) : 0;
 }
 
 static sr1_status list_tree(const struct listing *l, const char *below);
