@@ -229,6 +229,14 @@ static sr1_status check_reward_weights(const sr1_config *c)
     return SR1_OK;
 }
 
+static sr1_status check_fsdp_size(const sr1_config *c)
+{
+    if (sr1__config_int(c, "fsdp_size") == 0)
+        return sr1__fail(SR1_E_CONFIG,
+                         "fsdp_size is 0; -1 shards over all processes, 1 over none");
+    return SR1_OK;
+}
+
 sr1_status sr1_config_validate(const sr1_config *config)
 {
     static sr1_status (*const rules[])(const sr1_config *) = {
@@ -236,7 +244,7 @@ sr1_status sr1_config_validate(const sr1_config *config)
         check_reference,         check_ratio_bounds,    check_importance_correction,
         check_data_splits,       check_validation_data, check_search_engine,
         check_critique_protocol, check_stage_files,     data_files,
-        check_reward_weights};
+        check_reward_weights,    check_fsdp_size};
 
     SR1__REQUIRE(config, "configuration: config");
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)

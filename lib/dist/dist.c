@@ -552,24 +552,32 @@ sr1_status sr1__dist_same(struct sr1__dist *d, const char *what, uint64_t value)
 
 /* ---- sums in the order of ranks ---- */
 
-/* flat [size * part]: part r goes to rank r, which adds up what all ranks sent it; the
- * sums go back to all. */
-static sr1_status sum_parts(struct sr1__dist *d, sr1_scope *s, const char *place,
-                            sr1_tensor *flat, int64_t part)
+/* flat [size * part]: part r goes to rank r, which adds up what all ranks sent it. got is
+ * as large as flat. */
+static sr1_status add_parts(struct sr1__dist *d, sr1_scope *s, const char *place,
+                            sr1_tensor *flat, sr1_tensor *got, sr1_tensor *sum)
 {
-    sr1_tensor *got = t_empty(s, SR1__F32, T_SHAPE((int64_t)d->size, part)), *sum;
+    int64_t part = t_numel(sum);
     struct sr1__work *w = NULL;
     sr1_status st = sr1__scope_status(s);
 
     if (st == SR1_OK)
         st = sr1__pg_all_to_all(&w, d->group, got, flat, transport_limit(d));
     SR1__TRY(run_work(d, st, w, place, d->limit));
-    sum = t_reshape(s, t_narrow(s, got, 0, 0, 1), T_SHAPE(part));
+    t_copy_(s, sum, t_narrow(s, got, 0, 0, part));
     for (int32_t r = 1; r < d->size; r++)
-        t_add_(s, sum, t_reshape(s, t_narrow(s, got, 0, r, 1), T_SHAPE(part)), 1.0);
-    st = sr1__scope_status(s);
+        t_add_(s, sum, t_narrow(s, got, 0, r * part, part), 1.0);
+    return sr1__scope_status(s);
+}
+
+/* The parts of all ranks into flat [size * part]. */
+static sr1_status gather_parts(struct sr1__dist *d, const char *place, sr1_status st,
+                               sr1_tensor *flat, sr1_tensor *part)
+{
+    struct sr1__work *w = NULL;
+
     if (st == SR1_OK)
-        st = sr1__pg_all_gather(&w, d->group, flat, sum, transport_limit(d));
+        st = sr1__pg_all_gather(&w, d->group, flat, part, transport_limit(d));
     return run_work(d, st, w, place, d->limit);
 }
 
@@ -579,13 +587,17 @@ static sr1_status sum_range(struct sr1__dist *d, const char *place, sr1_tensor *
 {
     int64_t part = (n + d->size - 1) / d->size;
     sr1_scope *s = sr1__scope_open(SR1__CPU, "%s", place);
-    sr1_tensor *flat, *range;
+    sr1_tensor *flat, *got, *sum, *range;
+    sr1_status st;
 
     sr1__scope_no_grad(s);
     flat = t_full(s, 0.0, SR1__F32, T_SHAPE(d->size * part));
+    got = t_empty(s, SR1__F32, T_SHAPE(d->size * part));
+    sum = t_empty(s, SR1__F32, T_SHAPE(part));
     range = t_narrow(s, data, 0, begin, n);
     t_copy_(s, t_narrow(s, flat, 0, 0, n), range);
-    sr1__scope_check(s, sum_parts(d, s, place, flat, part));
+    st = add_parts(d, s, place, flat, got, sum);
+    sr1__scope_check(s, gather_parts(d, place, st, flat, sum));
     t_copy_(s, range, t_narrow(s, flat, 0, 0, n));
     return sr1__scope_close(s);
 }
@@ -602,6 +614,34 @@ sr1_status sr1__dist_sum(struct sr1__dist *d, const char *place, sr1_tensor *dat
     for (int64_t begin = 0; begin < n; begin += step)
         SR1__TRY(sum_range(d, place, data, begin, n - begin < step ? n - begin : step));
     return SR1_OK;
+}
+
+sr1_status sr1__dist_reduce_scatter(struct sr1__dist *d, const char *place, sr1_status st,
+                                    sr1_tensor *sum, sr1_tensor *from)
+{
+    int64_t n = t_numel(from);
+    sr1_scope *s = sr1__scope_open(SR1__CPU, "%s", place);
+    sr1_tensor *got;
+    struct sr1__error e;
+
+    sr1__scope_no_grad(s);
+    got = t_empty(s, SR1__F32, T_SHAPE(n));
+    st = agree_with_size(d, place, st == SR1_OK ? sr1__scope_status(s) : st, (size_t)n);
+    if (st == SR1_OK)
+        st = check_sizes_equal(d, place);
+    if (st == SR1_OK)
+        st = add_parts(d, s, place, from, got, sum);
+    sr1__error_save(&e, st);
+    (void)sr1__scope_close(s);
+    return sr1__error_raise(&e);
+}
+
+sr1_status sr1__dist_all_gather(struct sr1__dist *d, const char *place, sr1_status st,
+                                sr1_tensor *all, sr1_tensor *own)
+{
+    SR1__TRY(agree_with_size(d, place, st, (size_t)t_numel(own)));
+    SR1__TRY(check_sizes_equal(d, place));
+    return gather_parts(d, place, SR1_OK, all, own);
 }
 
 /* ---- opening ---- */

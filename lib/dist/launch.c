@@ -235,3 +235,20 @@ sr1_status sr1__launch_read(struct sr1__launch *out, sr1__environment_fn get, vo
     *out = l;
     return SR1_OK;
 }
+
+sr1_status sr1__launch_world_size(int32_t *out)
+{
+    struct launch_source s = {get_from_process, NULL};
+    const struct launcher_row *row = find_launcher(&s);
+    struct sr1__launch l = {.world_size = 1};
+    int64_t size = 1;
+
+    if (row) {
+        SR1__TRY(read_ranks(&s, row, &l));
+        size = l.world_size;
+    } else {
+        SR1__TRY(read_number(&s, "WORLD_SIZE", 1, SR1__WORLD_MAX, &size));
+    }
+    *out = (int32_t)size;
+    return SR1_OK;
+}

@@ -35,4 +35,8 @@ typedef const char *(*sr1__environment_fn)(void *user, const char *name);
  * variable that is missing or no number within its bounds. */
 sr1_status sr1__launch_read(struct sr1__launch *out, sr1__environment_fn get, void *user);
 
+/* The world's size alone, of which a rank need not be known: WORLD_SIZE will do. 1 where
+ * no variable tells. */
+sr1_status sr1__launch_world_size(int32_t *out);
+
 #endif

@@ -5,6 +5,7 @@
 #include "base/map_watch.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/rng.h"
 #include "config/run_steps.h"
 
@@ -43,21 +44,45 @@ static sr1_status add_file(json_t *manifest, const char *name, const char *path)
     return SR1_OK;
 }
 
-static sr1_status list_tree(json_t *manifest, const char *root, const char *below);
+/* A tree and those of its files that count. */
+struct listing {
+    const char *root;
+    json_t *manifest;
+    int32_t rank; /* that wrote them; -1: all files */
+};
 
-static sr1_status list_entry(json_t *manifest, const char *root, const char *below,
+/* The rank that writes a file: K - 1 of "NAME-0000K-of-0000N.SUFFIX", else 0. */
+static int32_t find_writer(const char *name)
+{
+    const size_t form = strlen("-00001-of-00001");
+    const char *end = strrchr(name, '.'), *at;
+    int64_t k, n;
+
+    if (!end || (size_t)(end - name) < form)
+        return 0;
+    at = end - form;
+    if (*at != '-' || memcmp(at + 6, "-of-", 4) != 0 || !sr1__parse_int(at + 1, 5, &k) ||
+        !sr1__parse_int(at + 10, 5, &n))
+        return 0;
+    return k > 0 && k <= n ? (int32_t)(k - 1) : 0;
+}
+
+static sr1_status list_tree(const struct listing *l, const char *below);
+
+static sr1_status list_entry(const struct listing *l, const char *below,
                              const char *entry)
 {
     char *name = *below ? sr1__path_join(below, entry) : sr1__strdup(entry);
-    char *path = name ? sr1__path_join(root, name) : NULL;
+    char *path = name ? sr1__path_join(l->root, name) : NULL;
     sr1_status st = SR1_OK;
 
     if (!path)
         st = sr1__fail_nomem("checkpoint path");
     else if (sr1__path_is_dir(path))
-        st = list_tree(manifest, root, name);
-    else if (strcmp(name, STATE_FILE) != 0)
-        st = add_file(manifest, name, path);
+        st = list_tree(l, name);
+    else if (strcmp(name, STATE_FILE) != 0 &&
+             (l->rank < 0 || l->rank == find_writer(name)))
+        st = add_file(l->manifest, name, path);
     sr1__free(path);
     sr1__free(name);
     return st;
@@ -70,31 +95,31 @@ static void free_names(char **names, size_t n)
     sr1__free(names);
 }
 
-static sr1_status list_tree(json_t *manifest, const char *root, const char *below)
+static sr1_status list_tree(const struct listing *l, const char *below)
 {
-    char *path = *below ? sr1__path_join(root, below) : sr1__strdup(root);
+    char *path = *below ? sr1__path_join(l->root, below) : sr1__strdup(l->root);
     char **names = NULL;
     size_t n = 0;
     sr1_status st = path ? sr1__dir_list(path, &names, &n) : sr1__fail_nomem("path");
 
     for (size_t i = 0; i < n && st == SR1_OK; i++)
         if (names[i][0] != '.') /* of file managers and network file systems */
-            st = list_entry(manifest, root, below, names[i]);
+            st = list_entry(l, below, names[i]);
     free_names(names, n);
     sr1__free(path);
     return st;
 }
 
-static sr1_status make_manifest(json_t **out, const char *folder)
+static sr1_status make_manifest(json_t **out, const char *folder, int32_t rank)
 {
-    json_t *manifest = json_object();
-    sr1_status st = manifest ? list_tree(manifest, folder, "")
-                             : sr1__fail_nomem("checkpoint manifest");
+    struct listing l = {.root = folder, .manifest = json_object(), .rank = rank};
+    sr1_status st =
+        l.manifest ? list_tree(&l, "") : sr1__fail_nomem("checkpoint manifest");
 
     if (st == SR1_OK)
-        *out = manifest;
+        *out = l.manifest;
     else
-        json_decref(manifest);
+        json_decref(l.manifest);
     return st;
 }
 
@@ -137,20 +162,66 @@ static sr1_status make_state(json_t **out, json_t *manifest, int64_t step,
     return st;
 }
 
-static sr1_status write_state(const char *folder, int64_t step, const json_t *state)
+static sr1_status write_state(const char *folder, int64_t step, const json_t *state,
+                              json_t *manifest)
 {
-    json_t *manifest = NULL;
     json_t *all = NULL;
     char *path = sr1__path_join(folder, STATE_FILE);
-    sr1_status st = path ? make_manifest(&manifest, folder) : sr1__fail_nomem("path");
+    sr1_status st = path ? SR1_OK : sr1__fail_nomem("path");
 
     if (st == SR1_OK)
         st = make_state(&all, manifest, step, state);
     if (st == SR1_OK)
         st = sr1__json_save(all, 2, path);
     json_decref(all);
-    json_decref(manifest);
     sr1__free(path);
+    return st;
+}
+
+/* What another rank wrote. */
+static sr1_status add_files(json_t *manifest, const void *text, size_t n)
+{
+    json_t *part = NULL;
+    sr1_status st = sr1__json_parse(&part, text, n, "manifest of a rank");
+
+    if (st == SR1_OK && json_object_update_missing(manifest, part) != 0)
+        st = sr1__fail_nomem("checkpoint manifest");
+    json_decref(part);
+    return st;
+}
+
+static sr1_status add_ranks(struct sr1__dist *d, json_t *manifest,
+                            const struct sr1__gathered *g)
+{
+    for (int32_t r = 0; r < sr1__dist_size(d); r++) {
+        size_t n;
+        const void *text = sr1__gathered_of(g, r, &n);
+
+        if (r != sr1__dist_rank(d))
+            SR1__TRY(add_files(manifest, text, n));
+    }
+    return SR1_OK;
+}
+
+/* Files of all ranks, of which each hashes its own. */
+static sr1_status share_manifest(struct sr1__dist *d, const char *folder, json_t **out)
+{
+    struct sr1__buf b;
+    struct sr1__gathered g;
+    sr1_status st = make_manifest(out, folder, d ? sr1__dist_rank(d) : -1);
+
+    if (!d)
+        return st;
+    sr1__buf_init(&b, 0);
+    if (st == SR1_OK)
+        st = sr1__json_dump(*out, 0, &b);
+    st = sr1__dist_agree(d, "checkpoint manifest", st);
+    if (st == SR1_OK)
+        st = sr1__dist_gather(d, "files of a checkpoint", sr1__buf_cstr(&b), b.len, &g);
+    sr1__buf_free(&b);
+    SR1__TRY(st);
+    st = add_ranks(d, *out, &g);
+    sr1__gathered_free(&g);
     return st;
 }
 
@@ -218,39 +289,66 @@ static void prune_checkpoints(const char *run, int64_t newest, int64_t keep)
     (void)sr1__error_raise(&before);
 }
 
-sr1_status sr1__checkpoint_write(const char *run, int64_t step, const json_t *state,
-                                 int64_t keep, sr1__checkpoint_fill fill, void *self)
+/* The folder under its name to be, empty. */
+static sr1_status begin_folder(const char *temp)
 {
-    char *final = sr1__run_step_folder(run, step, "");
-    char *temp = sr1__run_step_folder(run, step, SR1__STEP_TEMPORARY);
+    SR1__TRY(sr1__dir_remove(temp));
+    return sr1__dir_make(temp);
+}
+
+/* It is whole but for the state, and becomes the checkpoint. */
+static sr1_status finish_folder(const struct sr1__checkpoint *c, const char *temp,
+                                const char *final, json_t *manifest)
+{
+    SR1__TRY(write_state(temp, c->step, c->state, manifest));
+    SR1__TRY(sr1__dir_remove(final));
+    SR1__TRY(sr1__rename_dir(temp, final));
+    /* The folder of checkpoints may be new, and journals too. */
+    return sr1__dir_sync(c->run);
+}
+
+/* All ranks return one status of each part before they go on to the next. */
+static sr1_status write_together(const struct sr1__checkpoint *c, const char *temp,
+                                 const char *final)
+{
+    int32_t rank = sr1__dist_rank(c->dist);
+    json_t *manifest = NULL;
+    sr1_status st = rank == 0 ? begin_folder(temp) : SR1_OK;
+
+    SR1__TRY(sr1__dist_agree(c->dist, "checkpoint folder", st));
+    SR1__TRY(sr1__dist_agree(c->dist, "checkpoint files", c->fill(c->self, temp)));
+    st = share_manifest(c->dist, temp, &manifest);
+    if (st == SR1_OK && rank == 0)
+        st = finish_folder(c, temp, final, manifest);
+    json_decref(manifest);
+    return sr1__dist_agree(c->dist, "checkpoint", st);
+}
+
+static void remove_failed(const char *temp, sr1_status st)
+{
+    struct sr1__error e;
+
+    sr1__error_save(&e, st);
+    (void)sr1__dir_remove(temp);
+    (void)sr1__error_raise(&e);
+}
+
+sr1_status sr1__checkpoint_write(const struct sr1__checkpoint *c)
+{
+    char *final = sr1__run_step_folder(c->run, c->step, "");
+    char *temp = sr1__run_step_folder(c->run, c->step, SR1__STEP_TEMPORARY);
     sr1_status st = final && temp ? SR1_OK : sr1__fail_nomem("checkpoint path");
 
+    st = sr1__dist_agree(c->dist, "checkpoint path", st);
     if (st == SR1_OK)
-        st = sr1__dir_remove(temp);
-    if (st == SR1_OK)
-        st = sr1__dir_make(temp);
-    if (st == SR1_OK)
-        st = fill(self, temp);
-    if (st == SR1_OK)
-        st = write_state(temp, step, state);
-    if (st == SR1_OK)
-        st = sr1__dir_remove(final);
-    if (st == SR1_OK)
-        st = sr1__rename_dir(temp, final);
-    if (st == SR1_OK) /* the folder of checkpoints may be new, and journals too */
-        st = sr1__dir_sync(run);
-    if (st == SR1_OK) {
-        prune_checkpoints(run, step, keep);
-    } else if (temp) {
-        struct sr1__error e;
-
-        sr1__error_save(&e, st);
-        (void)sr1__dir_remove(temp);
-        st = sr1__error_raise(&e);
-    }
+        st = write_together(c, temp, final);
+    if (sr1__dist_rank(c->dist) == 0 && st == SR1_OK)
+        prune_checkpoints(c->run, c->step, c->keep);
+    else if (sr1__dist_rank(c->dist) == 0 && temp)
+        remove_failed(temp, st);
     sr1__free(final);
     sr1__free(temp);
-    return sr1__context(st, "checkpoint of step %" PRId64, step);
+    return sr1__context(st, "checkpoint of step %" PRId64, c->step);
 }
 
 /* ---- reading ---- */
@@ -315,7 +413,7 @@ static sr1_status match_files(struct candidate *c, const json_t *all)
     const char *name;
     sr1_status st = SR1_OK;
 
-    SR1__TRY(make_manifest(&found, c->folder));
+    SR1__TRY(make_manifest(&found, c->folder, -1));
     name = find_difference(json_object_get(all, SR1__STATE_FILES), found);
     if (name)
         snprintf(c->fault, sizeof(c->fault), "%.400s is %s", name,

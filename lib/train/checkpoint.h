@@ -7,15 +7,30 @@
 #define SR1__TRAIN_CHECKPOINT_H
 
 #include "base/json.h"
+#include "dist/dist.h"
 
 /* Write files into an empty folder. */
 typedef sr1_status (*sr1__checkpoint_fill)(void *self, const char *folder);
 
+/* A checkpoint to write. All borrowed. */
+struct sr1__checkpoint {
+    struct sr1__dist *dist; /* ranks that write it together; NULL: this process alone */
+    const char *run;
+    int64_t step;
+    const json_t *state; /* the first rank's counts */
+    int64_t keep;
+    sr1__checkpoint_fill fill;
+    void *self;
+};
+
 /* Make step-N of the run (an older one of that number is replaced), then remove all but
  * the newest `keep` up to it (0: keep all), and those of later steps. One that cannot be
- * removed is told to the log. state is borrowed. */
-sr1_status sr1__checkpoint_write(const char *run, int64_t step, const json_t *state,
-                                 int64_t keep, sr1__checkpoint_fill fill, void *self);
+ * removed is told to the log.
+ *
+ * Every rank of dist calls it. All fill at once: rank r writes, and hashes, the files
+ * whose name ends in "-0000K-of-0000N.SUFFIX" with K = r + 1, and the first rank all
+ * others. Only after all are whole it writes the manifest and renames the folder. */
+sr1_status sr1__checkpoint_write(const struct sr1__checkpoint *c);
 
 /* The newest checkpoint that matches its manifest: its folder (caller frees with
  * sr1__free), step and state (new reference). Torn ones are passed over, told to the log

@@ -66,6 +66,7 @@ sr1_status sr1__critic_open(sr1_trainer *tr)
     tr->critic = (struct sr1__learner){
         .name = "critic",
         .dist = tr->dist,
+        .sharded = tr->sharded,
         .replicas = tr->critics,
         .n = tr->n_workers,
         .schedule = tr->set.schedule,

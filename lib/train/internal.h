@@ -152,6 +152,7 @@ struct sr1_trainer {
     sr1_config *config;
     struct sr1__launch launch;
     struct sr1__dist *dist; /* the job's other processes; NULL: there are none */
+    int32_t sharded;        /* each of them has a part of the optimizers' states */
     struct sr1__settings set;
     struct sr1__chosen chosen; /* of them, and set in config */
     sr1_rollout *rollout;

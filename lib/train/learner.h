@@ -3,7 +3,7 @@
 #ifndef SR1__TRAIN_LEARNER_H
 #define SR1__TRAIN_LEARNER_H
 
-#include "dist/dist.h"
+#include "dist/shard.h"
 #include "tensor/model/model.h"
 #include "tensor/ops/optimizer.h"
 #include "train/schedule.h"
@@ -20,14 +20,16 @@ struct sr1__learner {
     sr1_model **replicas; /* [n]; the first is the model. Borrowed */
     int32_t n;
     struct sr1__dist *dist; /* whose ranks learn together; borrowed; NULL: one process */
+    int32_t sharded;        /* each rank has a part of the optimizer's states */
+    struct sr1__shards *shards; /* which; NULL: all of them are here */
     struct sr1__optimizer *optimizer;
     struct sr1__loss_scale scale;
     struct sr1__schedule schedule;
     double max_grad_norm;
 };
 
-/* Fill *l, whose name, replicas, n, schedule and max_grad_norm are set: the weights
- * record gradients, the optimizer starts. loss_scale is for fp16. */
+/* Fill *l, whose name, replicas, n, dist, sharded, schedule and max_grad_norm are set:
+ * the weights record gradients, the optimizer starts. loss_scale is for fp16. */
 sr1_status sr1__learner_open(struct sr1__learner *l, const struct sr1__adamw *how,
                              double loss_scale);
 void sr1__learner_close(struct sr1__learner *l); /* a zeroed one is fine */

@@ -24,6 +24,7 @@ struct sr1__plan_shapes {
     int has_critic;                 /* key critic_model names one of its own */
     int has_reviser;
     int has_weights; /* there are weights beside the policy's config.json */
+    int32_t world;   /* processes of the job, by the environment's variables */
 };
 sr1_status sr1__plan_shapes_read(struct sr1__plan_shapes *out, const sr1_config *c);
 
@@ -59,6 +60,8 @@ struct sr1__plan_step {
     double passes;  /* micro-batches of an optimizer step */
     double policy;  /* most sampled tokens of a trajectory */
     double workers; /* side by side */
+    double ranks;   /* processes; the plan is of one of them */
+    double shards;  /* parts that optimizer states are in; 1: whole */
     int generates;  /* here, not by a server */
     int imitates;   /* stage sft */
 };

@@ -16,6 +16,7 @@ static const struct remedy {
     {"micro_batch_tokens", NULL, 256},
     {"max_rows", NULL, 1},
     {"reference_offload", "true", 0},
+    {"fsdp_size", "-1", 0},
     {"optimizer_offload", "true", 0},
     {"reference_dtype", "bf16", 0},
     {"reference_quantization", "int8", 0},
@@ -33,6 +34,8 @@ static int is_taken(const sr1_config *c, const struct remedy *r)
         return sr1__config_bool(c, r->key);
     if (strcmp(r->key, "lora_rank") == 0)
         return sr1__config_int(c, r->key) > 0;
+    if (strcmp(r->key, "fsdp_size") == 0)
+        return sr1__config_int(c, r->key) != 1;
     return sr1__config_is(c, r->key, r->value);
 }
 

@@ -64,11 +64,22 @@ static double longest_trajectory(const struct planner *p)
                 (double)p->policy.config.max_positions);
 }
 
+/* fsdp_size names the ranks of a job that is planned elsewhere, too. */
+static void count_ranks(struct planner *p)
+{
+    struct sr1__plan_step *s = &p->out->step;
+    double size = get_number(p, "fsdp_size"), world = p->shapes->world;
+
+    s->ranks = world > 1 || size <= 1 ? world : size;
+    s->shards = size < 0 || size > s->ranks ? s->ranks : size;
+}
+
 static void size_step(struct planner *p)
 {
     struct sr1__plan_step *s = &p->out->step;
-    double mini = (double)p->set.mini_batch_size, all;
+    double mini = (double)p->set.mini_batch_size, all, questions;
 
+    count_ranks(p);
     s->imitates = sr1__config_is(p->config, "stage", "sft");
     s->generates = !s->imitates && !sr1__config_bool(p->config, "use_openai");
     s->trajectories =
@@ -77,11 +88,13 @@ static void size_step(struct planner *p)
     s->policy = fmin(get_number(p, "max_tokens"), s->context);
     s->workers = sr1__plan_engine_count(p->config, p->policy.device,
                                         sr1__memory_parameters(&p->policy.config));
-    s->rows = fmin(get_number(p, "max_rows"), s->trajectories);
+    questions = ceil((double)p->set.batch_size / s->ranks); /* of this rank */
+    s->rows = fmin(get_number(p, "max_rows"),
+                   fmin(s->trajectories, questions * (double)p->set.group_size));
     all = s->context * (mini > 0 ? fmin(mini, s->trajectories) : s->trajectories);
     s->micro = fmin(fmax((double)p->set.micro_batch_tokens, s->context),
-                    fmax(s->context, ceil(all / s->workers)));
-    s->passes = fmax(1, ceil(all / s->micro / s->workers));
+                    fmax(s->context, ceil(all / s->workers / s->ranks)));
+    s->passes = fmax(1, ceil(all / s->micro / s->workers / s->ranks));
 }
 
 static struct sr1__memory_pass make_pass(const struct planner *p, int train)
@@ -263,14 +276,17 @@ static void plan_learner(struct planner *p, const struct sr1__memory_model *m,
                                      ? SR1__PLAN_HOST
                                      : SR1__PLAN_DEVICE;
 
-    add_item(p, n->moments, sr1__memory_moments(m), place, ALL & ~IN(LOAD));
-    add_item(p, n->masters, sr1__memory_masters(m), place, ALL & ~IN(LOAD));
+    add_item(p, n->moments, sr1__memory_moments(m) / s->shards, place, ALL & ~IN(LOAD));
+    add_item(p, n->masters, sr1__memory_masters(m) / s->shards, place, ALL & ~IN(LOAD));
     if (s->passes > 1)
         add_item(p, n->sums, s->workers * sums, SR1__PLAN_DEVICE, n->update);
-    else if (s->workers > 1)
+    else if (s->workers > 1 ||
+             (s->ranks > 1 && s->shards == 1)) /* before they are added */
         activations = fmax(activations, sums - grads);
     else
         piece = sr1__memory_grad_piece(m);
+    if (s->shards > 1) /* the part of the sums that is this rank's */
+        piece += sr1__memory_trained(m) * sizeof(float) / s->shards;
     if (place == SR1__PLAN_HOST)
         piece += sr1__memory_offload_piece(m);
     activations = fmax(activations, piece); /* once backward is over */

@@ -106,6 +106,9 @@ sr1_status sr1__plan_shapes_read(struct sr1__plan_shapes *out, const sr1_config 
     int there;
 
     memset(out, 0, sizeof *out);
+    out->world = 1;
+    if (!sr1__config_is(c, "distributed_backend", "none"))
+        SR1__TRY(sr1__launch_world_size(&out->world));
     if (!*policy)
         return sr1__fail(SR1_E_CONFIG,
                          "model_name_or_path is not set; name a model's folder, or a "

@@ -76,6 +76,10 @@ static void write_head(struct sr1__buf *b, const sr1_plan *p)
     if (s->workers > 1)
         sr1__buf_fmt(b, ", %.0f at once", s->workers);
     sr1__buf_char(b, '\n');
+    if (s->ranks > 1)
+        sr1__buf_fmt(b, "a process one of %.0f, %s\n", s->ranks,
+                     s->shards > 1 ? "each with a part of the optimizer's states"
+                                   : "each with all of the optimizer's states");
     write_chosen(b, p);
     sr1__buf_char(b, '\n');
 }
@@ -265,12 +269,13 @@ static json_t *list_chosen(const sr1_plan *p)
 
 static json_t *make_step(const struct sr1__plan_step *s)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "trajectories",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "trajectories",
                      make_bytes(s->trajectories), "tokens", make_bytes(s->context),
                      "decoded_at_once", make_bytes(s->generates ? s->rows : 0),
                      "micro_batch_tokens", make_bytes(s->micro), "micro_batches",
                      make_bytes(s->passes * s->workers), "workers",
-                     make_bytes(s->workers));
+                     make_bytes(s->workers), "world_size", make_bytes(s->ranks), "shards",
+                     make_bytes(s->shards));
 }
 
 static json_t *make_json(const sr1_plan *p)

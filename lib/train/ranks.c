@@ -168,6 +168,21 @@ static sr1_status refuse_unshared(const sr1_config *c)
     return SR1_OK;
 }
 
+/* The key fsdp_size, as verl understands it but for groups of ranks. */
+static sr1_status choose_sharding(sr1_trainer *tr)
+{
+    int64_t size = sr1__config_int(tr->config, "fsdp_size");
+
+    if (size > 1 && size < tr->launch.world_size)
+        return sr1__fail(SR1_E_UNSUPPORTED,
+                         "fsdp_size %" PRId64 " of a world of %" PRId32
+                         ": groups of processes with states of their own are not there "
+                         "yet; -1 shards over all, 1 over none",
+                         size, tr->launch.world_size);
+    tr->sharded = size != 1;
+    return SR1_OK;
+}
+
 sr1_status sr1__ranks_open(sr1_trainer *tr)
 {
     const sr1_config *c = tr->config;
@@ -189,6 +204,7 @@ sr1_status sr1__ranks_open(sr1_trainer *tr)
                          "distributed_backend nccl is not there yet; gloo is, also "
                          "between GPUs");
     SR1__TRY(refuse_unshared(c));
+    SR1__TRY(choose_sharding(tr));
     SR1__TRY(sr1__dist_open(&tr->dist, &tr->launch, &o));
     return compare_config(tr);
 }
@@ -207,9 +223,10 @@ int sr1__ranks_text(const sr1_trainer *tr, char *text, size_t size)
     if (!tr->dist)
         return 0;
     (void)gethostname(host, sizeof(host) - 1);
-    snprintf(text, size, "rank %" PRId32 " of %" PRId32 " by %s on %s, %s, gloo",
+    snprintf(text, size, "rank %" PRId32 " of %" PRId32 " by %s on %s, %s, gloo%s",
              tr->launch.rank, tr->launch.world_size, tr->launch.launcher, host,
-             sr1_model_device(tr->model));
+             sr1_model_device(tr->model),
+             tr->sharded ? ", optimizer states sharded" : "");
     return 1;
 }
 

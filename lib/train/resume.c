@@ -44,6 +44,7 @@ static const char *const free_keys[] = {
     "distributed_backend",
     "distributed_timeout",
     "distributed_debug",
+    "fsdp_size",
     "threads",
     "full_determinism",
     "workers",

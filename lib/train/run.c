@@ -290,9 +290,11 @@ static sr1_status save_checkpoint(struct run *r)
 {
     char text[128];
 
-    if (!sr1__is_first_rank(r->tr))
+    if (!r->tr->sharded && !sr1__is_first_rank(r->tr))
         return SR1_OK;
     SR1__TRY(sr1__state_save(r->tr));
+    if (!sr1__is_first_rank(r->tr))
+        return SR1_OK;
     SR1__TRY(sr1__record_saved(r->tr));
     r->saved_at = sr1__now();
     snprintf(text, sizeof(text), "checkpoint of step %" PRId64 " written", r->tr->step);
@@ -432,15 +434,24 @@ static sr1_status take_own_step(struct run *r, int64_t *rows)
         sound_alarms(r);
     if (st == SR1_OK && r->cb.step)
         st = r->cb.step(r->cb.user, &report, tr->planned);
-    if (st == SR1_OK && is_save_due(r))
-        st = save_checkpoint(r);
     return st;
+}
+
+/* Where the first rank's clock or count says so. */
+static sr1_status save_when_due(struct run *r)
+{
+    struct sr1__dist *d = r->tr->dist;
+    int32_t due = is_save_due(r);
+
+    SR1__TRY(sr1__dist_broadcast(d, "next checkpoint", 0, &due, sizeof(due)));
+    return due ? sr1__dist_agree(d, "checkpoint", save_checkpoint(r)) : SR1_OK;
 }
 
 /* A failure of one process is that of all. */
 static sr1_status take_step(struct run *r, int64_t *rows)
 {
-    return sr1__dist_agree(r->tr->dist, "end of the step", take_own_step(r, rows));
+    SR1__TRY(sr1__dist_agree(r->tr->dist, "end of the step", take_own_step(r, rows)));
+    return save_when_due(r);
 }
 
 /* What one process knows and all have to do alike before the next step. */
@@ -617,8 +628,8 @@ static sr1_status keep_whole_steps(struct run *r, sr1_status st)
     const sr1_trainer *tr = r->tr;
     struct sr1__error e;
 
-    if (!sr1__is_first_rank(tr) || tr->step == 0 || tr->step <= tr->saved ||
-        tr->in_update || tr->sampler.rule)
+    if ((!tr->sharded && !sr1__is_first_rank(tr)) || tr->step == 0 ||
+        tr->step <= tr->saved || tr->in_update || tr->sampler.rule)
         return st;
     sr1__error_save(&e, st);
     if (save_checkpoint(r) != SR1_OK)

@@ -11,6 +11,7 @@
 #include "config/run_config.h"
 #include "tensor/model/adapter.h"
 #include "train/checkpoint.h"
+#include "train/learner_states.h"
 
 #include <searchr1/ext/model_details.h>
 
@@ -18,89 +19,6 @@
 #include <string.h>
 
 #define PENDING_ROW "owed_metrics" /* member of the state */
-
-/* ---- the optimizer's tensors, as fp32 ---- */
-
-struct dump {
-    const struct sr1__learner *l;
-    float *row; /* the tensor being written */
-};
-
-static sr1_status read_tensor(void *arg, size_t i, const void **bytes)
-{
-    struct dump *d = arg;
-    sr1_tensor *t = sr1__optimizer_state(d->l->optimizer, i).tensor;
-    size_t n = (size_t)t_numel(t);
-    float *p = sr1__realloc(d->row, n + 1, sizeof(*p));
-    sr1_scope *s;
-
-    if (!p)
-        return sr1__fail_nomem("optimizer state");
-    d->row = p;
-    s = sr1__scope_open(d->l->replicas[0]->device, "optimizer state");
-    t_to_host_f32(s, t, p, n);
-    *bytes = p;
-    return sr1__scope_close(s);
-}
-
-static void describe_tensor(struct sr1__weight_out *w, struct sr1__named named)
-{
-    w->name = named.name;
-    w->dtype = SR1__WEIGHT_F32;
-    w->n_dims = t_ndim(named.tensor);
-    for (int32_t d = 0; d < w->n_dims && d < SR1__WEIGHT_MAX_DIMS; d++)
-        w->shape[d] = t_size(named.tensor, d);
-}
-
-static sr1_status save_optimizer(const struct sr1__learner *l, const char *folder)
-{
-    size_t n = sr1__optimizer_state_count(l->optimizer);
-    struct sr1__weight_out *out = sr1__calloc(n + 1, sizeof(*out));
-    struct dump d = {l, NULL};
-    sr1_status st;
-
-    if (!out)
-        return sr1__fail_nomem("optimizer state");
-    for (size_t i = 0; i < n; i++)
-        describe_tensor(&out[i], sr1__optimizer_state(l->optimizer, i));
-    st = sr1__weights_save(folder, out, n, 0, read_tensor, &d);
-    sr1__free(d.row);
-    sr1__free(out);
-    return st;
-}
-
-static sr1_status restore_tensor(const struct sr1__weights *w, struct sr1__named named)
-{
-    struct sr1__weight_out want;
-    const struct sr1__weight *found;
-    sr1_scope *s;
-
-    describe_tensor(&want, named);
-    SR1__TRY(sr1__weights_get(w, named.name, want.n_dims, want.shape, &found));
-    if (found->dtype != SR1__WEIGHT_F32)
-        return sr1__fail(SR1_E_CORRUPT, "%s: %s is not fp32", found->file, named.name);
-    s = sr1__scope_open(SR1__CPU, "%s", named.name); /* the copy goes to the tensor's */
-    sr1__scope_no_grad(s);
-    t_copy_(s, named.tensor, t_from_f32(s, found->data, found->n_dims, found->shape));
-    return sr1__scope_close(s);
-}
-
-static sr1_status restore_optimizer(struct sr1__learner *l, const char *folder)
-{
-    size_t n = sr1__optimizer_state_count(l->optimizer);
-    struct sr1__weights *w = NULL;
-    sr1_status st;
-
-    SR1__TRY(sr1__weights_open(&w, folder));
-    st = SR1_OK;
-    for (size_t i = 0; i < n && st == SR1_OK; i++)
-        st = restore_tensor(w, sr1__optimizer_state(l->optimizer, i));
-    st = sr1__weights_blame(w, st);
-    sr1__weights_close(w);
-    return st;
-}
-
-/* ---- the whole ---- */
 
 /* folder/name, made; caller frees with sr1__free. */
 static sr1_status make_below(const char *folder, const char *name, char **out)
@@ -131,7 +49,7 @@ static sr1_status write_below(const char *folder, const char *name,
 
 static sr1_status write_policy_optimizer(sr1_trainer *tr, const char *path)
 {
-    return save_optimizer(&tr->policy, path);
+    return sr1__learner_save_states(&tr->policy, path);
 }
 
 static sr1_status write_critic(sr1_trainer *tr, const char *path)
@@ -141,7 +59,7 @@ static sr1_status write_critic(sr1_trainer *tr, const char *path)
 
 static sr1_status write_critic_optimizer(sr1_trainer *tr, const char *path)
 {
-    return save_optimizer(&tr->critic, path);
+    return sr1__learner_save_states(&tr->critic, path);
 }
 
 static sr1_status write_sampler(sr1_trainer *tr, const char *path)
@@ -149,20 +67,26 @@ static sr1_status write_sampler(sr1_trainer *tr, const char *path)
     return sr1__sampler_save(tr, path);
 }
 
-static sr1_status fill_checkpoint(void *self, const char *folder)
+/* What every rank has: one writes it. */
+static sr1_status fill_common(sr1_trainer *tr, const char *folder)
 {
-    sr1_trainer *tr = self;
-
     SR1__TRY(write_below(folder, "model", sr1_trainer_save_model, tr));
-    SR1__TRY(write_below(folder, "optimizer", write_policy_optimizer, tr));
     if (tr->sampler.rule)
         SR1__TRY(write_below(folder, "questions", write_sampler, tr));
     if (sr1__weight_sync_keeps(tr))
         SR1__TRY(write_below(folder, "served", sr1__weight_sync_save, tr));
-    if (!tr->critics)
-        return SR1_OK;
-    SR1__TRY(write_below(folder, "critic", write_critic, tr));
-    return write_below(folder, "critic_optimizer", write_critic_optimizer, tr);
+    return tr->critics ? write_below(folder, "critic", write_critic, tr) : SR1_OK;
+}
+
+/* Each rank its own files. */
+static sr1_status fill_checkpoint(void *self, const char *folder)
+{
+    sr1_trainer *tr = self;
+
+    SR1__TRY(write_below(folder, "optimizer", write_policy_optimizer, tr));
+    if (tr->critics)
+        SR1__TRY(write_below(folder, "critic_optimizer", write_critic_optimizer, tr));
+    return sr1__dist_rank(tr->dist) == 0 ? fill_common(tr, folder) : SR1_OK;
 }
 
 /* By which the weights under an adapter are known again; null where all are saved. */
@@ -231,15 +155,21 @@ static sr1_status sync_journals(sr1_trainer *tr)
 sr1_status sr1__state_save(sr1_trainer *tr)
 {
     json_t *state = pack_counters(tr);
-    int bad =
-        !state || (tr->record && json_object_set(state, "config", tr->record) != 0) ||
-        (tr->pending_row && json_object_set(state, PENDING_ROW, tr->pending_row) != 0);
+    int bad = !state ||
+              (tr->record && json_object_set(state, "config", tr->record) != 0) ||
+              (tr->pending_row && json_object_set(state, PENDING_ROW, tr->pending_row) != 0);
+    struct sr1__checkpoint c = {.dist = tr->sharded ? tr->dist : NULL,
+                                .run = tr->run_folder,
+                                .step = tr->step,
+                                .state = state,
+                                .keep = tr->set.keep_checkpoints,
+                                .fill = fill_checkpoint,
+                                .self = tr};
     sr1_status st = bad ? sr1__fail_nomem("checkpoint state") : sync_journals(tr);
 
+    st = sr1__dist_agree(c.dist, "checkpoint state", st);
     if (st == SR1_OK)
-        st = sr1__checkpoint_write(tr->run_folder, tr->step, state,
-                                   tr->set.keep_checkpoints, fill_checkpoint, tr);
-
+        st = sr1__checkpoint_write(&c);
     json_decref(state);
     if (st == SR1_OK)
         tr->saved = tr->step;
@@ -391,7 +321,7 @@ static sr1_status restore_learner(struct sr1__learner *l, const char *folder,
     if (st == SR1_OK)
         st = restore_model(l, weights);
     if (st == SR1_OK)
-        st = restore_optimizer(l, state);
+        st = sr1__learner_load_states(l, state);
     sr1__free(weights);
     sr1__free(state);
     return st;

@@ -18,13 +18,9 @@ static int64_t served_bytes(const sr1_model *m)
 
 static int64_t learner_bytes(const struct sr1__learner *l)
 {
-    size_t n = l->optimizer ? sr1__optimizer_state_count(l->optimizer) : 0;
-    int64_t bytes = n ? sr1__state_model_bytes(l->replicas[0]) : 0;
-
-    for (size_t i = 0; i < n; i++)
-        bytes += t_numel(sr1__optimizer_state(l->optimizer, i).tensor) *
-                 (int64_t)sizeof(float);
-    return bytes;
+    return l->optimizer ? sr1__state_model_bytes(l->replicas[0]) +
+                              sr1__optimizer_whole_bytes(l->optimizer)
+                        : 0;
 }
 
 int64_t sr1__state_bytes(const sr1_trainer *tr)

@@ -15,6 +15,7 @@ static sr1_status open_policy(sr1_trainer *tr)
 
     tr->policy.name = "policy";
     tr->policy.dist = tr->dist;
+    tr->policy.sharded = tr->sharded;
     tr->policy.n = tr->n_workers;
     tr->policy.schedule = tr->set.schedule;
     tr->policy.max_grad_norm = tr->set.max_grad_norm;

@@ -76,7 +76,7 @@ static void compute(sr1__device device, int32_t dtype, float *out)
     out[LOSS] = (float)t_item(s, y);
     g = t_to(s, t_grad(s, w), SR1__F32);
     t_to_host_f32(s, g, out + GRADS, 3 * D * D);
-    sr1__scope_check(s, sr1__shim_global_norm(&g, 1, &n));
+    sr1__scope_check(s, sr1__shim_norms(&g, 1, &n));
     master = t_clone(s, t_to(s, t_detach(s, w), SR1__F32));
     sr1__scope_check(s, sr1__shim_adamw_(&master, &g, &avg, &sq, &step, 1, 0.1, 0.9,
                                          0.999, 0.01, 1e-8));

@@ -83,6 +83,20 @@ static inline sr1_status ranks_open(const struct ranks *r, struct sr1__dist **ou
     return sr1__dist_open(out, &l, &o);
 }
 
+/* The launcher's variables for what this process opens next. */
+static inline void ranks_set_variables(const struct ranks *r)
+{
+    char text[16];
+
+    snprintf(text, sizeof text, "%d", ranks_self);
+    setenv("RANK", text, 1);
+    setenv("LOCAL_RANK", text, 1);
+    snprintf(text, sizeof text, "%d", r->size);
+    setenv("WORLD_SIZE", text, 1);
+    snprintf(text, sizeof text, "%d", r->port);
+    setenv("MASTER_PORT", text, 1);
+}
+
 /* Run `body` in every rank. Ranks whose bit is in `may_die` may end in any way; the
  * others have to end with 0. */
 static inline void ranks_run(struct ranks *r, void (*body)(const struct ranks *r),

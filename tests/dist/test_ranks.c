@@ -6,20 +6,6 @@
 #include "base/mem.h"
 #include "base/rng.h"
 
-/* The launcher's variables for what this process opens next. */
-static void set_variables(const struct ranks *r)
-{
-    char text[16];
-
-    snprintf(text, sizeof text, "%d", ranks_self);
-    setenv("RANK", text, 1);
-    setenv("LOCAL_RANK", text, 1);
-    snprintf(text, sizeof text, "%d", r->size);
-    setenv("WORLD_SIZE", text, 1);
-    snprintf(text, sizeof text, "%d", r->port);
-    setenv("MASTER_PORT", text, 1);
-}
-
 /* Steps with mini-batches, two epochs, a reference and a validation in the midst. */
 #define CONFIG(name, ...)                                                                \
     RUN(name, "threads=1", "batch_size=3", "group_size=4", "beta=0.1",                   \
@@ -40,7 +26,7 @@ static void train_as_rank(const struct ranks *r)
 {
     sr1_trainer *tr;
 
-    set_variables(r);
+    ranks_set_variables(r);
     tr = open_trainer(config_of(run_name, run_workers));
     RANK_CHECK(sr1_trainer_rank(tr) == ranks_self);
     RANK_CHECK(sr1_trainer_world_size(tr) == r->size);
@@ -102,7 +88,7 @@ static void cut_short(const struct ranks *r)
 {
     sr1_trainer *tr;
 
-    set_variables(r);
+    ranks_set_variables(r);
     tr = open_trainer(config_of("resumed", 1));
     run_until(tr, 3);
     sr1_trainer_free(tr);
@@ -112,7 +98,7 @@ static void go_on(const struct ranks *r)
 {
     sr1_trainer *tr = NULL;
 
-    set_variables(r);
+    ranks_set_variables(r);
     sr1_config_free(config_of("resumed", 1)); /* which knows the tests' device */
     OK(sr1_trainer_resume(&tr, scratch_path("resumed"), NULL));
     RANK_CHECK(sr1_trainer_steps_done(tr) == 2);
@@ -153,7 +139,7 @@ static void train_variant(const struct ranks *r)
     sr1_config *c = config_of(run_name, run_workers);
 
     if (r->size > 1)
-        set_variables(r);
+        ranks_set_variables(r);
     for (size_t i = 0; i < 6 && variant[i]; i++)
         OK(sr1_config_set_pair(c, variant[i]));
     run_whole(c);
@@ -259,7 +245,7 @@ static void score_once(const struct ranks *r)
     sr1_config *c = config_of(strchr(estimator, '=') + 1, 1);
     sr1_trainer *tr;
 
-    set_variables(r);
+    ranks_set_variables(r);
     OK(sr1_config_set_pair(c, estimator));
     OK(sr1_config_set_pair(c, "validate_interval=0"));
     tr = open_trainer(c);
@@ -293,7 +279,7 @@ static void update_differently(const struct ranks *r)
     sr1_trajectory *t[2 * GROUP];
     sr1_trainer *tr;
 
-    set_variables(r);
+    ranks_set_variables(r);
     tr = open_trainer(config_of("differently", 1));
     make_batch(tr, t);
     OK(sr1_trajectory_set_advantage(t[2], 1.0 + ranks_self));
@@ -321,7 +307,7 @@ static void skip_alike(const struct ranks *r)
     sr1_trainer *tr;
     uint64_t before;
 
-    set_variables(r);
+    ranks_set_variables(r);
     tr = open_trainer(config_of("skips", 1));
     make_batch(tr, t);
     OK(sr1_trajectory_set_advantage(t[2], 3e38));
@@ -353,7 +339,7 @@ static void run_out_of_memory(const struct ranks *r)
     sr1_query q[] = {tiny_query("Where is the tower?"), tiny_query("Who was it?")};
     sr1_trainer *tr;
 
-    set_variables(r);
+    ranks_set_variables(r);
     tr = open_trainer(config_of("memory", 1));
     if (ranks_self == 1)
         sr1__mem_fail_at(fail_at);

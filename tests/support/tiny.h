@@ -160,10 +160,15 @@ static inline void tiny_teach(sr1_model *m, const sr1_tokenizer *t,
     free(head);
 }
 
+#ifndef TINY_WIDTH
+#define TINY_WIDTH "64" /* of the feed-forward layers */
+#endif
+
 static const char tiny_shape[] =
     "{\"architectures\": [\"Qwen3ForCausalLM\"], \"model_type\": \"qwen3\", "
     "\"hidden_size\": 64, \"num_hidden_layers\": %d, \"num_attention_heads\": 2, "
-    "\"num_key_value_heads\": 1, \"head_dim\": 32, \"intermediate_size\": 64, "
+    "\"num_key_value_heads\": 1, \"head_dim\": 32, \"intermediate_size\": " TINY_WIDTH
+    ", "
     "\"vocab_size\": 384, \"max_position_embeddings\": 512, \"rms_norm_eps\": 1e-6, "
     "\"rope_theta\": 10000.0, \"tie_word_embeddings\": false}";
 

@@ -212,7 +212,8 @@ sr1_status sr1__shim_parallel(int64_t n, int64_t grain,
                               void *arg);
 
 /* ---- many tensors at once (foreach.cpp) ---- */
-sr1_status sr1__shim_global_norm(sr1_tensor *const *list, size_t n, double *out);
+/* The L2 norm of each, added up in fp32: out[n]. */
+sr1_status sr1__shim_norms(sr1_tensor *const *list, size_t n, double *out);
 sr1_status sr1__shim_scale_all_(sr1_tensor *const *list, size_t n, double v);
 /* One AdamW update; step is a list of fp32 scalars on the device */
 sr1_status sr1__shim_adamw_(sr1_tensor *const *params, sr1_tensor *const *grads,

@@ -11,15 +11,21 @@
 
 static char train_path[512], knowledge_path[512];
 
+/* The files of a run beside its model. */
+static inline void runs_files(void)
+{
+    snprintf(train_path, sizeof train_path, "train_file=%s",
+             tiny_questions("train.jsonl", 7));
+    snprintf(knowledge_path, sizeof knowledge_path, "mock_knowledge=%s",
+             tiny_knowledge("facts.json"));
+}
+
 static inline int runs_make(void **state)
 {
     if (scratch_make(state) != 0)
         return -1;
     tiny_model("model", TINY_SEARCHER, 9);
-    snprintf(train_path, sizeof train_path, "train_file=%s",
-             tiny_questions("train.jsonl", 7));
-    snprintf(knowledge_path, sizeof knowledge_path, "mock_knowledge=%s",
-             tiny_knowledge("facts.json"));
+    runs_files();
     return 0;
 }
 
@@ -174,8 +180,8 @@ static inline double metric(const json_t *rows, size_t i, const char *key)
     return json_number_value(v);
 }
 
-/* All that does not depend on what is trained. */
-static inline void same_journals(const char *a, const char *b)
+/* What a run tells of its steps. */
+static inline void same_records(const char *a, const char *b)
 {
     json_t *x = metrics(a), *y = metrics(b);
 
@@ -188,6 +194,12 @@ static inline void same_journals(const char *a, const char *b)
     json_decref(x);
     json_decref(y);
     same_file(a, b, "trajectories.jsonl.zst");
+}
+
+/* All that does not depend on what is trained. */
+static inline void same_journals(const char *a, const char *b)
+{
+    same_records(a, b);
     same_file(a, b, "checkpoints/step-6/optimizer/model.safetensors");
 }
 

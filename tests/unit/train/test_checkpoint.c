@@ -61,6 +61,19 @@ static sr1_status fill_and_fail(void *self, const char *folder)
     return sr1__fail(SR1_E_IO, "no room");
 }
 
+static sr1_status write_checkpoint(const char *run, int64_t step, const json_t *state,
+                                   int64_t keep, sr1__checkpoint_fill how, void *self)
+{
+    struct sr1__checkpoint c = {.run = run,
+                                .step = step,
+                                .state = state,
+                                .keep = keep,
+                                .fill = how,
+                                .self = self};
+
+    return sr1__checkpoint_write(&c);
+}
+
 static void write_step(const char *run, int64_t step, int64_t keep)
 {
     json_t *state =
@@ -68,7 +81,7 @@ static void write_step(const char *run, int64_t step, int64_t keep)
     char text[32];
 
     snprintf(text, sizeof text, "weights %d", (int)step);
-    assert_int_equal(sr1__checkpoint_write(run, step, state, keep, fill, text), SR1_OK);
+    assert_int_equal(write_checkpoint(run, step, state, keep, fill, text), SR1_OK);
     json_decref(state);
 }
 
@@ -189,8 +202,7 @@ static void a_failed_write_leaves_the_old(void **state)
 
     (void)state;
     write_step(run, 1, 3);
-    assert_int_equal(sr1__checkpoint_write(run, 2, none, 3, fill_and_fail, text),
-                     SR1_E_IO);
+    assert_int_equal(write_checkpoint(run, 2, none, 3, fill_and_fail, text), SR1_E_IO);
     assert_non_null(strstr(sr1_last_error(), "checkpoint of step 2: no room"));
     assert_int_equal(newest(run, NULL), 1);
     assert_false(sr1__path_exists(scratch_path("failed/checkpoints/step-2")));
