@@ -67,6 +67,7 @@ static const char *const free_keys[] = {
     "openai_timeout",
     "openai_retries",
     "openai_concurrency",
+    "openai_probe_interval",
     "openai_rate_limit",
     "openai_sync_url",
     "openai_ca_file",

@@ -26,17 +26,19 @@ struct openai_server {
     sr1_model *model;
     sr1_tokenizer *tokenizer;
     struct sr1__decoder *decoder;
-    int plain;        /* models without max_model_len, no ids, stop texts cut off */
-    int no_ids;       /* neither token_ids nor token_id:... */
-    int no_log_probs; /* and no texts of tokens */
-    int cut_stop;     /* stop texts are cut off, ids and all */
-    int ignore_stop;  /* it goes on until its tokens run out */
-    int64_t most;     /* tokens of one answer at most; 0: as asked */
+    const char *model_name; /* NULL: "tiny" */
+    int plain;              /* models without max_model_len, no ids, stop texts cut off */
+    int no_ids;             /* neither token_ids nor token_id:... */
+    int no_log_probs;       /* and no texts of tokens */
+    int cut_stop;           /* stop texts are cut off, ids and all */
+    int ignore_stop;        /* it goes on until its tokens run out */
+    int64_t most;           /* tokens of one answer at most; 0: as asked */
     double delay_s;
     int fail_code;           /* answers of this code ... */
     int fail_first;          /* ... to the first so many, */
     int fail_every;          /* ... or to each so manieth */
     int garbage;             /* what is no JSON */
+    int down;                /* connections are closed without a word */
     int wrong_ids;           /* ids that do not spell the text */
     int cut_end;             /* the id that ends a message is not given */
     int adds_prompt;         /* it reads one id more than it was sent */
@@ -335,9 +337,16 @@ static inline void openai_answer(void *user, int nth, const char *request,
     json_t *q;
 
     (void)nth;
+    if (s->down) {
+        r->drop = 1;
+        return;
+    }
     if (strncmp(request, "GET /v1/models ", 15) == 0) {
-        r->body = s->plain ? "{\"data\": [{\"id\": \"tiny\"}]}"
-                           : "{\"data\": [{\"id\": \"tiny\", \"max_model_len\": 512}]}";
+        const char *name = s->model_name ? s->model_name : "tiny";
+
+        snprintf(r->made, sizeof r->made, "{\"data\": [{\"id\": \"%s\"%s}]}", name,
+                 s->plain ? "" : ", \"max_model_len\": 512");
+        r->body = r->made;
         return;
     }
     if (strncmp(request, "POST /update_weights_from_disk ", 31) == 0) {
@@ -374,15 +383,23 @@ static inline void openai_stop(struct openai_server *s)
     sr1_model_free(s->model);
 }
 
-/* Point a configuration at it. */
+/* Point a configuration at n of them. */
+static inline void openai_use_all(const struct openai_server *s, size_t n, sr1_config *c)
+{
+    struct sr1__buf urls;
+
+    sr1__buf_init(&urls, 0);
+    for (size_t i = 0; i < n; i++)
+        sr1__buf_fmt(&urls, "%s%s/v1", i ? ", " : "", s[i].http.url);
+    OK(sr1_config_set(c, "use_openai", "true"));
+    OK(sr1_config_set(c, "openai_base_url", sr1__buf_cstr(&urls)));
+    OK(sr1_config_set(c, "openai_retries", "1"));
+    sr1__buf_free(&urls);
+}
+
 static inline void openai_use(const struct openai_server *s, sr1_config *c)
 {
-    char url[96];
-
-    snprintf(url, sizeof url, "%s/v1", s->http.url);
-    OK(sr1_config_set(c, "use_openai", "true"));
-    OK(sr1_config_set(c, "openai_base_url", url));
-    OK(sr1_config_set(c, "openai_retries", "1"));
+    openai_use_all(s, 1, c);
 }
 
 #endif
