@@ -166,6 +166,7 @@ static sr1_status request_turn(struct sr1__remote_sequence *s)
         .seed = s->seed,
         .no_thinking = !s->engine->rollout->thinking,
     };
+    sr1_status st;
 
     if (s->engine->chat) {
         q.roles = (const char *const *)s->roles;
@@ -175,7 +176,9 @@ static sr1_status request_turn(struct sr1__remote_sequence *s)
         q.prompt_ids = s->ids.v;
         q.n_prompt_ids = s->ids.n;
     }
-    SR1__TRY(sr1__server_pool_run(s->engine->servers, s->question, &q, &s->results));
+    st = sr1__server_pool_run(s->engine->servers, s->question, &q, &s->results);
+    s->failed = st == SR1_E_NETWORK; /* none is left */
+    SR1__TRY(st);
     s->answer = (sr1_openai_result){.struct_size = sizeof(s->answer)};
     return sr1_openai_results_get(s->results, 0, &s->answer);
 }

@@ -85,6 +85,8 @@ sr1_status sr1__rollout_new_trained(sr1_rollout **out, const sr1_config *config,
                                     sr1_search *search);
 /* 1 where a server generates. */
 int32_t sr1__rollout_is_remote(const sr1_rollout *r);
+/* The servers; NULL where none generates. Borrowed until the rollout is freed. */
+struct sr1__server_pool *sr1__rollout_servers(const sr1_rollout *r);
 /* 1: the model generates in its place from now on, for its own evaluation; 0: no more. */
 void sr1__rollout_use_local(sr1_rollout *r, int32_t local);
 /* Steps the server's weights have seen: -1 until this is said. */

@@ -256,6 +256,13 @@ sr1_status sr1__server_engine_new(struct sr1__engine *out, const sr1_rollout *r,
     return SR1_OK;
 }
 
+struct sr1__server_pool *sr1__server_engine_pool(const struct sr1__engine *engine)
+{
+    const struct sr1__server_engine *e = engine->self;
+
+    return e->servers;
+}
+
 sr1_status sr1__server_engine_require_exact(struct sr1__engine *engine,
                                             const sr1_config *c)
 {

@@ -22,6 +22,8 @@ sr1_status sr1__server_engine_new(struct sr1__engine *out, const sr1_rollout *r,
  * the configuration cannot give them. */
 sr1_status sr1__server_engine_require_exact(struct sr1__engine *e, const sr1_config *c);
 
+struct sr1__server_pool *sr1__server_engine_pool(const struct sr1__engine *e);
+
 /* ---- an answer as tokens ---- */
 
 /* Where a turn's ids come from. */

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "config/config.h"
-#include "retrieval/net/http_client.h"
+#include "retrieval/net/openai_client.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -22,6 +22,7 @@ struct pool_server {
     char origin[SR1__ORIGIN_MAX];
     sr1_openai *client; /* NULL: it has not answered yet */
     int32_t live;       /* this and all below guarded by the pool's lock */
+    int32_t stale;      /* its weights are others, or not known */
     int32_t probing;
     double probe_at; /* not live: sr1__now() of the next probe */
     struct sr1__server_counts counts;
@@ -33,6 +34,7 @@ struct sr1__server_pool {
     size_t n;
     struct pool_server *servers; /* [n] */
     double rest_s;
+    int32_t held; /* servers that leave do not return by themselves */
     char *model;
     int32_t dialect;
     int64_t context;
@@ -194,6 +196,7 @@ static void count_request(struct sr1__server_pool *p, size_t i, int failed,
     leaves = failed && s->live && p->n > 1;
     if (leaves) {
         s->live = 0;
+        s->stale = p->held;
         s->probe_at = sr1__now() + p->rest_s;
     }
     pthread_mutex_unlock(&p->lock);
@@ -243,7 +246,7 @@ static void probe_rested(struct sr1__server_pool *p)
     double now = sr1__now();
 
     pthread_mutex_lock(&p->lock);
-    for (size_t i = 0; i < p->n && !s; i++)
+    for (size_t i = 0; i < p->n && !p->held && !s; i++)
         if (!p->servers[i].live && !p->servers[i].probing &&
             p->servers[i].probe_at <= now)
             s = &p->servers[i];
@@ -256,9 +259,11 @@ static void probe_rested(struct sr1__server_pool *p)
 
 /* ---- choosing ---- */
 
-static uint64_t score_server(const struct pool_server *s, uint64_t question)
+/* By its place in the list: a run has the same servers for its questions wherever the
+ * servers stand. */
+static uint64_t score_server(uint64_t place, uint64_t question)
 {
-    return sr1__hash64(s->url, strlen(s->url), question);
+    return sr1__hash64(&place, sizeof(place), question);
 }
 
 /* The server with the highest score, of those that live or (any) of all with a client
@@ -272,9 +277,9 @@ static size_t choose_server(struct sr1__server_pool *p, uint64_t question,
     pthread_mutex_lock(&p->lock);
     for (size_t i = 0; i < p->n; i++) {
         const struct pool_server *s = &p->servers[i];
-        uint64_t score = score_server(s, question);
+        uint64_t score = score_server(i, question);
 
-        if (tried[i] || !s->client || (!any && !s->live))
+        if (tried[i] || !s->client || s->stale || (!any && !s->live))
             continue;
         if (best == NO_SERVER || score > most) {
             best = i;
@@ -334,6 +339,53 @@ void sr1__server_pool_cancel(struct sr1__server_pool *p)
 {
     for (size_t i = 0; i < p->n; i++)
         sr1_openai_cancel(p->servers[i].client);
+}
+
+/* ---- weights ---- */
+
+void sr1__server_pool_hold(struct sr1__server_pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    p->held = 1;
+    pthread_mutex_unlock(&p->lock);
+}
+
+sr1_status sr1__server_pool_admit(struct sr1__server_pool *p, size_t i, const char *model)
+{
+    struct pool_server *s = &p->servers[i];
+    int returns = !s->live;
+
+    if (!s->client)
+        SR1__TRY(open_server_client(p, s));
+    if (model)
+        SR1__TRY(sr1__openai_set_model(s->client, model));
+    pthread_mutex_lock(&p->lock);
+    s->live = 1;
+    s->stale = 0;
+    pthread_mutex_unlock(&p->lock);
+    if (returns)
+        sr1__log(SR1_LOG_INFO, "generation server %s is back, with the present weights",
+                 s->origin);
+    return SR1_OK;
+}
+
+void sr1__server_pool_exclude(struct sr1__server_pool *p, size_t i, const char *why)
+{
+    struct pool_server *s = &p->servers[i];
+
+    pthread_mutex_lock(&p->lock);
+    s->live = 0;
+    s->stale = 1;
+    pthread_mutex_unlock(&p->lock);
+    sr1__log(SR1_LOG_WARN,
+             "generation server %s is left out until it has taken the present weights: "
+             "%s",
+             s->origin, why);
+}
+
+sr1_openai *sr1__server_pool_client(const struct sr1__server_pool *p, size_t i)
+{
+    return p->servers[i].client;
 }
 
 /* ---- what is known of them ---- */

@@ -50,6 +50,20 @@ sr1_status sr1__server_pool_run(struct sr1__server_pool *p, uint64_t question,
 /* End all running requests with SR1_E_CANCELLED. */
 void sr1__server_pool_cancel(struct sr1__server_pool *p);
 
+/* ---- weights ---- */
+
+/* From now on a server that leaves may have other weights when it answers again: it
+ * returns by sr1__server_pool_admit alone. */
+void sr1__server_pool_hold(struct sr1__server_pool *p);
+/* Server i has the present weights and generates. model: the name that requests ask for
+ * from now on, NULL: as before. Not while requests run. */
+sr1_status sr1__server_pool_admit(struct sr1__server_pool *p, size_t i,
+                                  const char *model);
+/* Server i does not have them, why: it is left out. */
+void sr1__server_pool_exclude(struct sr1__server_pool *p, size_t i, const char *why);
+/* The client of server i; NULL if it never answered. */
+sr1_openai *sr1__server_pool_client(const struct sr1__server_pool *p, size_t i);
+
 /* Of server i, since opening. */
 struct sr1__server_counts sr1__server_pool_counts(struct sr1__server_pool *p, size_t i);
 size_t sr1__server_pool_live(struct sr1__server_pool *p);
