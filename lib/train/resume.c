@@ -72,6 +72,7 @@ static const char *const free_keys[] = {
     "openai_engine",
     "openai_sync_url",
     "weight_sync_timeout",
+    "weight_sync_max_log_prob_diff",
     "pause_mode",
     "openai_ca_file",
     "proxy_url",

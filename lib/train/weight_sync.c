@@ -14,6 +14,7 @@
  * due at once. Then RUN/served may hold weights of steps that are done again: the next
  * checkpoint takes the server's from the one that it loaded. */
 #include "train/step_batch.h"
+#include "train/weight_proof.h"
 
 #include "base/file.h"
 #include "base/map_watch.h"
@@ -140,16 +141,15 @@ static void forget_adapter(sr1_trainer *tr, char *name)
     tr->adapter_name = name;
 }
 
-/* Give them to the servers; *name: that of an adapter. */
+/* Give them to the servers; *name: that of an adapter. taken[i]: server i has them. */
 static sr1_status push_folder(sr1_trainer *tr, const char *folder, int64_t version,
-                              const char *name)
+                              const char *name, uint8_t *taken)
 {
     char path[PATH_MAX];
     struct sr1__serving_weights w = {.folder = path,
                                      .version = version,
                                      .adapter = name,
                                      .old_adapter = tr->adapter_name};
-    uint8_t taken[SR1__SERVERS_MAX];
 
     if (!realpath(folder, path))
         return sr1__fail_errno("find", folder);
@@ -159,17 +159,20 @@ static sr1_status push_folder(sr1_trainer *tr, const char *folder, int64_t versi
 /* Have the servers load this folder; its weights have seen so many steps. */
 static sr1_status load_on_server(sr1_trainer *tr, const char *folder, int64_t version)
 {
+    uint8_t taken[SR1__SERVERS_MAX];
     char *name = NULL;
     sr1_status st;
 
     if (sends_adapters(tr) && !(name = make_adapter_name(tr, version)))
         return sr1__fail_nomem("adapter");
-    st = push_folder(tr, folder, version, name);
+    st = push_folder(tr, folder, version, name, taken);
     if (st != SR1_OK) {
         sr1__free(name);
         return st;
     }
     forget_adapter(tr, name);
+    if (version == tr->step) /* of older weights the policy knows nothing any more */
+        SR1__TRY(sr1__weight_proof(tr, taken));
     sr1__rollout_set_server_version(tr->rollout, version);
     tr->server_known = 1;
     return SR1_OK;

@@ -50,6 +50,7 @@ struct openai_server {
     int refuse_flush;
     char old_version[16]; /* it goes on saying; "": the one it was told */
     double update_delay_s;
+    const char *other_weights; /* that it loads in place of those it is told */
     int paused;
     char version[32];
     char adapter[64];        /* the name that completions must ask for; "": any */
@@ -369,7 +370,7 @@ static inline void openai_take(struct openai_server *s, const char *folder,
     openai_note(s, "update");
     s->loads++;
     snprintf(s->loaded, sizeof s->loaded, "%s", folder);
-    openai_load(s, folder);
+    openai_load(s, s->other_weights ? s->other_weights : folder);
     r->delay_s = s->update_delay_s;
 }
 

@@ -8,6 +8,7 @@
 #define QUESTIONS 8
 #define GROUP 2
 
+static const struct tiny_rule quiet[] = {{"", " so"}, {" so", "<|im_end|>"}};
 static struct openai_server servers[SERVERS];
 static char told[8192]; /* what was logged */
 
@@ -23,6 +24,7 @@ static int make(void **state)
     if (scratch_make(state) != 0)
         return -1;
     tiny_model("searcher", TINY_SEARCHER, 16);
+    tiny_model("quiet", quiet, 2, 16);
     sr1_log_set(on_log, NULL);
     return 0;
 }
@@ -199,6 +201,29 @@ static void a_server_that_fails_a_push_is_left_out(void **state)
     }
 }
 
+/* One that says it took the weights and has others is found out, and not asked. */
+static void each_push_is_proved_by_log_probs(void **state)
+{
+    sr1_step_report r;
+    char other[600];
+    sr1_trainer *tr;
+
+    (void)state;
+    snprintf(other, sizeof other, "%s", scratch_path("quiet"));
+    start_all(VLLM);
+    tr = tiny_trainer(config_of(SERVERS, NULL));
+    OK(run_step(tr, &r));
+    OK(run_step(tr, &r));
+    assert_true(step_metric(&r, "weight_sync/log_prob_diff") < 2e-5);
+    servers[2].other_weights = other;
+    REFUSED(run_step(tr, &r), SR1_E_STATE, "nats a token from the policy's");
+    assert_non_null(strstr(sr1_last_error(), servers[2].http.url));
+    servers[2].other_weights = NULL;
+    OK(run_step(tr, &r));
+    sr1_trainer_free(tr);
+    stop_all();
+}
+
 static void no_server_left_names_each(void **state)
 {
     sr1_step_report r;
@@ -320,6 +345,7 @@ int main(void)
         cmocka_unit_test(a_push_takes_every_step_at_every_server),
         cmocka_unit_test(each_servers_engine_is_known_by_its_routes),
         cmocka_unit_test(a_server_that_fails_a_push_is_left_out),
+        cmocka_unit_test(each_push_is_proved_by_log_probs),
         cmocka_unit_test(no_server_left_names_each),
         cmocka_unit_test(a_server_that_answers_again_waits_for_weights),
         cmocka_unit_test(an_adapter_is_served_by_a_name_of_its_own),
