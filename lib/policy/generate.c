@@ -203,8 +203,21 @@ static sr1_status make_row_texts(struct sr1__generation *g)
     return SR1_OK;
 }
 
-static void add_remote_stats(struct sr1__remote_stats *sum,
-                             const struct sr1__remote_stats *s)
+static void add_server_counts(struct sr1__remote_stats *sum,
+                              const struct sr1__remote_stats *s)
+{
+    for (int64_t i = 0; i < s->n_servers; i++) {
+        sum->servers[i].requests += s->servers[i].requests;
+        sum->servers[i].failures += s->servers[i].failures;
+    }
+    if (s->n_servers > 0 && (sum->n_servers == 0 || s->live < sum->live))
+        sum->live = s->live;
+    if (s->n_servers > sum->n_servers)
+        sum->n_servers = s->n_servers;
+}
+
+void sr1__remote_stats_add(struct sr1__remote_stats *sum,
+                           const struct sr1__remote_stats *s)
 {
     sum->answers += s->answers;
     for (size_t i = 0; i < sizeof(s->sources) / sizeof(s->sources[0]); i++)
@@ -214,6 +227,7 @@ static void add_remote_stats(struct sr1__remote_stats *sum,
     sum->dropped_tokens += s->dropped_tokens;
     sum->server_tokens += s->server_tokens;
     sum->failed += s->failed;
+    add_server_counts(sum, s);
 }
 
 static sr1_status generate_exclusively(sr1_rollout *r, const sr1_query *queries, size_t n,
@@ -246,7 +260,7 @@ static sr1_status generate_exclusively(sr1_rollout *r, const sr1_query *queries,
     g.stats.engine_queries = after.queries - before.queries;
     g.stats.engine_calls = after.calls - before.calls;
     r->stats = g.stats;
-    add_remote_stats(&r->remote_total, &g.stats.remote);
+    sr1__remote_stats_add(&r->remote_total, &g.stats.remote);
     return st;
 }
 

@@ -11,6 +11,7 @@
 #include "policy/server_engine.h"
 
 #include "base/mem.h"
+#include "base/rng.h"
 
 #include <string.h>
 
@@ -97,6 +98,7 @@ static sr1_status append_prompt_message(void *to, const char *role, const char *
 sr1_status sr1__remote_sequence_open(struct sr1__remote_sequence *s, const sr1_query *q)
 {
     sr1__buf_init(&s->said, 0);
+    s->question = sr1__hash64(q->text, q->text_len, 0);
     return s->engine->chat
                ? sr1__rollout_messages(s->engine->rollout, q, append_prompt_message, s)
                : SR1_OK;
@@ -164,6 +166,7 @@ static sr1_status request_turn(struct sr1__remote_sequence *s)
         .seed = s->seed,
         .no_thinking = !s->engine->rollout->thinking,
     };
+    sr1_status st;
 
     if (s->engine->chat) {
         q.roles = (const char *const *)s->roles;
@@ -173,7 +176,9 @@ static sr1_status request_turn(struct sr1__remote_sequence *s)
         q.prompt_ids = s->ids.v;
         q.n_prompt_ids = s->ids.n;
     }
-    SR1__TRY(sr1_openai_run(s->engine->client, &q, 1, &s->results));
+    st = sr1__server_pool_run(s->engine->servers, s->question, &q, &s->results);
+    s->failed = st == SR1_E_NETWORK; /* none is left */
+    SR1__TRY(st);
     s->answer = (sr1_openai_result){.struct_size = sizeof(s->answer)};
     return sr1_openai_results_get(s->results, 0, &s->answer);
 }

@@ -267,6 +267,11 @@ int32_t sr1__rollout_is_remote(const sr1_rollout *r)
     return r->server.ops != NULL;
 }
 
+struct sr1__server_pool *sr1__rollout_servers(const sr1_rollout *r)
+{
+    return r->server.ops ? sr1__server_engine_pool(&r->server) : NULL;
+}
+
 void sr1__rollout_use_local(sr1_rollout *r, int32_t local)
 {
     r->local = local;

@@ -4,6 +4,7 @@
 
 #include "tensor/model/model.h"
 #include "environment/trajectory/microbatch.h"
+#include "retrieval/net/server_pool.h"
 
 #include <searchr1/rollout.h>
 
@@ -15,7 +16,7 @@ struct sr1__pool;
 int32_t sr1__rollout_replicas(const sr1_rollout *r, sr1_model ***replicas,
                               struct sr1__pool **pool);
 
-/* Of answers of a server (remote.h). */
+/* Of answers of servers. */
 struct sr1__remote_stats {
     int64_t answers;
     int64_t sources[3];     /* of them, by SR1__REMOTE_* */
@@ -24,6 +25,9 @@ struct sr1__remote_stats {
     int64_t dropped_tokens; /* given beyond the end of a turn */
     int64_t server_tokens;  /* generated, as the server counted */
     int64_t failed;         /* trajectories left out: it gave no answer */
+    struct sr1__server_counts servers[SR1__SERVERS_MAX]; /* in the order of their key */
+    int64_t n_servers;                                   /* 0: nothing was asked */
+    int64_t live; /* of them, when the last generation was over */
 };
 /* Of the first n rows those whose prompts fit (key filter_overlong_prompts); without that
  * key the first that does not is SR1_E_LIMIT. what: "questions", for messages. Free *rows
@@ -67,6 +71,9 @@ struct sr1__rollout_stats {
     struct sr1__remote_stats remote;
 };
 
+/* Add what is counted; of live servers the fewer. */
+void sr1__remote_stats_add(struct sr1__remote_stats *sum,
+                           const struct sr1__remote_stats *s);
 /* Of the last generate. */
 void sr1__rollout_stats(const sr1_rollout *r, struct sr1__rollout_stats *out);
 /* Those of several rollouts that together were one. */
@@ -80,6 +87,8 @@ sr1_status sr1__rollout_new_trained(sr1_rollout **out, const sr1_config *config,
                                     sr1_search *search);
 /* 1 where a server generates. */
 int32_t sr1__rollout_is_remote(const sr1_rollout *r);
+/* The servers; NULL where none generates. Borrowed until the rollout is freed. */
+struct sr1__server_pool *sr1__rollout_servers(const sr1_rollout *r);
 /* 1: the model generates in its place from now on, for its own evaluation; 0: no more. */
 void sr1__rollout_use_local(sr1_rollout *r, int32_t local);
 /* Steps the server's weights have seen: -1 until this is said. */

@@ -1,4 +1,4 @@
-/* policy/server_engine.c - requests to a server side by side, each on a thread of an
+/* policy/server_engine.c - requests to servers side by side, each on a thread of an
  * executor that waits for its answer. None waits for another. */
 #include "policy/server_engine.h"
 
@@ -6,6 +6,8 @@
 #include "base/mem.h"
 
 #include <string.h>
+
+#define MOST_SLOTS 4096
 
 /* Ask for one sequence; a task of the executor. */
 static void run_request(void *arg)
@@ -29,7 +31,7 @@ static void cancel_requests(struct sr1__server_engine *e)
 
     sr1__executor_clear(e->executor);
     while (!sr1__executor_drain(e->executor, until)) {
-        sr1_openai_cancel(e->client);
+        sr1__server_pool_cancel(e->servers);
         until = sr1__now() + SR1__ENGINE_PATIENCE;
     }
 }
@@ -44,6 +46,8 @@ static sr1_status begin_remote(void *self, const struct sr1__engine_task *task)
     e->task = task;
     e->n_asked = e->n_answered = 0;
     e->woken = 0;
+    for (size_t i = 0; i < sr1__server_pool_size(e->servers); i++)
+        e->before[i] = sr1__server_pool_counts(e->servers, i);
     SR1__CALLOC(e->slots, n, "remote generation");
     for (size_t i = 0; i < n; i++)
         e->slots[i].engine = e;
@@ -154,6 +158,23 @@ static void close_remote(void *self, int32_t slot)
     sr1__remote_sequence_clear(&e->slots[slot]);
 }
 
+/* What this generation asked of each server. */
+static void count_server_requests(struct sr1__server_engine *e)
+{
+    struct sr1__remote_stats *stats = &e->task->stats->remote;
+
+    pthread_mutex_lock(e->task->lock);
+    stats->n_servers = (int64_t)sr1__server_pool_size(e->servers);
+    stats->live = (int64_t)sr1__server_pool_live(e->servers);
+    for (size_t i = 0; i < (size_t)stats->n_servers; i++) {
+        struct sr1__server_counts now = sr1__server_pool_counts(e->servers, i);
+
+        stats->servers[i].requests += now.requests - e->before[i].requests;
+        stats->servers[i].failures += now.failures - e->before[i].failures;
+    }
+    pthread_mutex_unlock(e->task->lock);
+}
+
 static void end_remote(void *self)
 {
     struct sr1__server_engine *e = self;
@@ -161,6 +182,7 @@ static void end_remote(void *self)
     if (e->executor)
         cancel_requests(e);
     sr1__executor_free(e->executor);
+    count_server_requests(e);
     for (int32_t i = 0; e->slots && i < e->task->n_slots; i++)
         sr1__remote_sequence_clear(&e->slots[i]);
     sr1__free(e->slots);
@@ -174,7 +196,7 @@ static void destroy_remote(void *self)
 {
     struct sr1__server_engine *e = self;
 
-    sr1_openai_free(e->client);
+    sr1__server_pool_free(e->servers);
     pthread_cond_destroy(&e->answered);
     pthread_mutex_destroy(&e->lock);
     sr1__free(e);
@@ -196,8 +218,17 @@ static const struct sr1__generation_ops remote_ops = {
 static int32_t uses_chat_endpoint(const struct sr1__server_engine *e, const sr1_config *c)
 {
     if (sr1__config_is(c, "openai_endpoint", "auto"))
-        return sr1_openai_dialect(e->client) != SR1_OPENAI_DIALECT_VLLM;
+        return sr1__server_pool_dialect(e->servers) != SR1_OPENAI_DIALECT_VLLM;
     return sr1__config_is(c, "openai_endpoint", "chat");
+}
+
+/* Of all servers; each slot may take a thread. */
+static int32_t count_slots(const struct sr1__server_engine *e, const sr1_config *c)
+{
+    int64_t n = sr1__config_int(c, "openai_concurrency") *
+                (int64_t)sr1__server_pool_size(e->servers);
+
+    return (int32_t)(n < MOST_SLOTS ? n : MOST_SLOTS);
 }
 
 sr1_status sr1__server_engine_new(struct sr1__engine *out, const sr1_rollout *r,
@@ -211,19 +242,25 @@ sr1_status sr1__server_engine_new(struct sr1__engine *out, const sr1_rollout *r,
     e->rollout = r;
     pthread_mutex_init(&e->lock, NULL);
     sr1__cond_init(&e->answered);
-    st = sr1_openai_open(&e->client, c);
+    st = sr1__server_pool_open(&e->servers, c);
     if (st != SR1_OK) {
         destroy_remote(e);
         return st;
     }
     e->chat = uses_chat_endpoint(e, c);
-    *context = sr1_openai_context(e->client);
-    *out =
-        (struct sr1__engine){.ops = &remote_ops,
-                             .self = e,
-                             .n_slots = (int32_t)sr1__config_int(c, "openai_concurrency"),
-                             .model = sr1_openai_model(e->client)};
+    *context = sr1__server_pool_context(e->servers);
+    *out = (struct sr1__engine){.ops = &remote_ops,
+                                .self = e,
+                                .n_slots = count_slots(e, c),
+                                .model = sr1__server_pool_model(e->servers)};
     return SR1_OK;
+}
+
+struct sr1__server_pool *sr1__server_engine_pool(const struct sr1__engine *engine)
+{
+    const struct sr1__server_engine *e = engine->self;
+
+    return e->servers;
 }
 
 sr1_status sr1__server_engine_require_exact(struct sr1__engine *engine,

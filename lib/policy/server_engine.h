@@ -1,5 +1,5 @@
-/* policy/server_engine.h - an OpenAI-style server (searchr1/ext/openai.h) as a generation
- * engine.
+/* policy/server_engine.h - OpenAI-style servers (retrieval/net/server_pool.h) as a
+ * generation engine.
  *
  *     server_engine.c  requests side by side, each on a thread that waits for its answer
  *     remote_turn.c    what a sequence asks, and what of an answer it gives
@@ -9,6 +9,7 @@
 
 #include "base/executor.h"
 #include "policy/rollout_internal.h"
+#include "retrieval/net/server_pool.h"
 
 #include <searchr1/ext/openai.h>
 
@@ -20,6 +21,8 @@ sr1_status sr1__server_engine_new(struct sr1__engine *out, const sr1_rollout *r,
 /* Train on it: from now on what has no ids and log-probs is refused. SR1_E_CONFIG where
  * the configuration cannot give them. */
 sr1_status sr1__server_engine_require_exact(struct sr1__engine *e, const sr1_config *c);
+
+struct sr1__server_pool *sr1__server_engine_pool(const struct sr1__engine *e);
 
 /* ---- an answer as tokens ---- */
 
@@ -54,6 +57,7 @@ struct sr1__remote_sequence {
     struct sr1__server_engine *engine;
     struct sr1__task task;
     int32_t answered;    /* and not taken yet; guarded by the engine's lock */
+    uint64_t question;   /* hash of it */
     struct sr1__ids ids; /* all that the sequence has */
     int64_t max_tokens;  /* of the next answer */
     int64_t seed;
@@ -72,8 +76,9 @@ struct sr1__remote_sequence {
 
 struct sr1__server_engine {
     const sr1_rollout *rollout;
-    sr1_openai *client;
-    int32_t chat;  /* turns go as messages */
+    struct sr1__server_pool *servers;
+    struct sr1__server_counts before[SR1__SERVERS_MAX]; /* as the generation began */
+    int32_t chat;                                       /* turns go as messages */
     int32_t exact; /* what has no token ids and log-probs is refused: training */
     const struct sr1__engine_task *task;
     struct sr1__remote_sequence *slots; /* [task->n_slots] */
@@ -84,7 +89,7 @@ struct sr1__server_engine {
     int32_t woken;
 };
 
-/* Chat: the prompt as messages. */
+/* A sequence of this question begins; chat: its prompt as messages. */
 sr1_status sr1__remote_sequence_open(struct sr1__remote_sequence *s, const sr1_query *q);
 /* Ask the server, and make tokens of its answer: in tokens, or failed, or error. */
 void sr1__remote_sequence_ask(struct sr1__remote_sequence *s);

@@ -110,6 +110,7 @@ static void add_stats(struct sr1__rollout_stats *sum, const struct sr1__rollout_
     sum->failed_searches += s->failed_searches;
     sum->engine_queries += s->engine_queries;
     sum->engine_calls += s->engine_calls;
+    sr1__remote_stats_add(&sum->remote, &s->remote);
     if (s->failure[0])
         memcpy(sum->failure, s->failure, sizeof(sum->failure));
 }

@@ -8,6 +8,9 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 /* Rewards that take long begin while other rows are generated. */
 static sr1_status begin_rewards(void *user, size_t index, sr1_trajectory *t)
 {
@@ -62,6 +65,23 @@ static void join_rounds(struct sr1__step_batch *b, const struct sr1__rollout_sta
     b->drifted += stats->remote.drifted;
 }
 
+/* Each server by its place in openai_base_url. */
+static void add_server_metrics(struct sr1_step_metrics *m,
+                               const struct sr1__remote_stats *remote)
+{
+    char name[64];
+
+    if (remote->n_servers == 0)
+        return;
+    sr1__metrics_add(m, "rollout/servers/live", (double)remote->live, SR1__LAST);
+    for (int64_t i = 0; i < remote->n_servers; i++) {
+        snprintf(name, sizeof(name), "rollout/servers/%" PRId64 "/requests", i);
+        sr1__metrics_add(m, name, (double)remote->servers[i].requests, SR1__SUM);
+        snprintf(name, sizeof(name), "rollout/servers/%" PRId64 "/failures", i);
+        sr1__metrics_add(m, name, (double)remote->servers[i].failures, SR1__SUM);
+    }
+}
+
 static void add_round_metrics(struct sr1__step_batch *b,
                               const struct sr1__rollout_stats *stats, double seconds)
 {
@@ -77,6 +97,7 @@ static void add_round_metrics(struct sr1__step_batch *b,
     sr1__metrics_add(m, "entropy", b->entropy, SR1__LAST);
     sr1__metrics_add(m, "text_drift", divide_sum((double)b->drifted, b->answers),
                      SR1__LAST);
+    add_server_metrics(m, &stats->remote);
 }
 
 /* ---- rollouts ---- */

@@ -204,6 +204,7 @@ struct sr1_trainer {
     int32_t model_saved;     /* RUN/model is that of tr->step */
     int32_t begun;           /* sr1_trainer_run was called */
     int32_t server_known;    /* the server that generates was told its weights */
+    char *adapter_name;      /* that the servers have; NULL: none */
     char *server_loaded;     /* the checkpoint's, if it still has them; else NULL */
     int32_t in_update;       /* the step under way may have changed weights */
     struct sr1__token_dropout dropout; /* of the epoch of an update that is under way */

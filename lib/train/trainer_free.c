@@ -30,6 +30,7 @@ void sr1__trainer_release(sr1_trainer *tr)
     sr1__dist_free(tr->dist);
     sr1_config_free(tr->config);
     sr1__free(tr->server_loaded);
+    sr1__free(tr->adapter_name);
     sr1__free(tr->run_folder);
     sr1__free(tr);
 }

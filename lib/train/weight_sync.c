@@ -3,9 +3,10 @@
  *
  * The server begins with the weights that training begins with; their version is 0.
  * OpenAI's API cannot send it others, so after k steps its trajectories are k steps old.
- * If a server can load a folder (SGLang's /update_weights_from_disk), openai_sync_url
- * makes it do so. Trajectories older than max_staleness are refused, unless
- * importance_correction weights them by their probability under the present policy.
+ * If a server can load a folder (retrieval/net/serving.h), weight_sync_backend or
+ * openai_sync_url makes it do so. Trajectories older than max_staleness are refused,
+ * unless importance_correction weights them by their probability under the present
+ * policy.
  *
  * Which weights the server has is unknown when a run begins (it may still serve those of
  * an earlier run), so it loads what training begins with. On resuming it loads the
@@ -13,20 +14,25 @@
  * due at once. Then RUN/served may hold weights of steps that are done again: the next
  * checkpoint takes the server's from the one that it loaded. */
 #include "train/step_batch.h"
+#include "train/weight_proof.h"
 
 #include "base/file.h"
 #include "base/map_watch.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "config/model_folder.h"
-#include "retrieval/net/service.h"
+#include "retrieval/net/serving.h"
 
+#include <searchr1/ext/model_details.h>
 #include <searchr1/ext/openai.h>
 #include <searchr1/ext/tokenizer.h>
 
 #include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static int64_t get_staleness(const sr1_trainer *tr)
@@ -36,7 +42,14 @@ static int64_t get_staleness(const sr1_trainer *tr)
 
 static int is_synced(const sr1_trainer *tr)
 {
-    return sr1__config_str(tr->config, "openai_sync_url")[0] != '\0';
+    return sr1__config_str(tr->config, "openai_sync_url")[0] != '\0' ||
+           !sr1__config_is(tr->config, "weight_sync_backend", "none");
+}
+
+/* Do the servers load adapters instead of whole models? */
+static int sends_adapters(const sr1_trainer *tr)
+{
+    return sr1__config_is(tr->config, "weight_sync_backend", "lora");
 }
 
 /* May trajectories this many steps old teach? */
@@ -47,7 +60,7 @@ static int may_train_on(const sr1_trainer *tr, int64_t steps)
 }
 
 #define REMEDY                                                                           \
-    "set openai_sync_url so that the server loads the policy's weights, "                \
+    "set weight_sync_backend so that the server loads the policy's weights, "            \
     "importance_correction so that the difference is weighed, or raise max_staleness"
 
 static int64_t get_interval(const sr1_trainer *tr)
@@ -63,10 +76,36 @@ static int64_t find_oldest(const sr1_trainer *tr)
     return is_synced(tr) && get_interval(tr) - 1 < last ? get_interval(tr) - 1 : last;
 }
 
+/* Keys that contradict one another. */
+static sr1_status check_engine_keys(const sr1_trainer *tr)
+{
+    const sr1_config *c = tr->config;
+    int by_url = sr1__config_str(c, "openai_sync_url")[0] != '\0';
+
+    if (by_url && !sr1__config_is(c, "openai_engine", "auto") &&
+        !sr1__config_is(c, "openai_engine", "url"))
+        return sr1__fail(SR1_E_CONFIG,
+                         "openai_sync_url is of openai_engine url, which is %s; leave "
+                         "one of them out",
+                         sr1__config_str(c, "openai_engine"));
+    if (!by_url && sr1__config_is(c, "openai_engine", "url") && is_synced(tr))
+        return sr1__fail(SR1_E_CONFIG, "openai_engine url needs openai_sync_url");
+    if (sends_adapters(tr) && by_url)
+        return sr1__fail(SR1_E_CONFIG,
+                         "weight_sync_backend lora needs openai_engine vllm or sglang; "
+                         "openai_sync_url takes whole models");
+    if (sends_adapters(tr) && sr1_model_info(tr->model, SR1_MODEL_LORA_RANK) == 0)
+        return sr1__fail(SR1_E_CONFIG,
+                         "weight_sync_backend lora sends adapters, and none is trained; "
+                         "set lora_rank, or weight_sync_backend to disk");
+    return SR1_OK;
+}
+
 sr1_status sr1__weight_sync_open(sr1_trainer *tr)
 {
     if (!sr1__rollout_is_remote(tr->rollout))
         return SR1_OK;
+    SR1__TRY(check_engine_keys(tr));
     sr1__rollout_set_server_version(tr->rollout, 0);
     if (tr->planned == 0 || may_train_on(tr, find_oldest(tr)))
         return SR1_OK;
@@ -85,101 +124,58 @@ sr1_status sr1__weight_sync_open(sr1_trainer *tr)
 
 /* ---- new weights for the server ---- */
 
-/* {"model_path": FOLDER}, the whole path of it. */
-static sr1_status write_load_request(const char *folder, struct sr1__buf *body)
+/* A name that the servers have never seen: adapters are cached by name. */
+static char *make_adapter_name(const sr1_trainer *tr, int64_t version)
+{
+    uint64_t run = sr1__hash64(tr->run_folder, strlen(tr->run_folder),
+                               (uint64_t)time(NULL) ^ ((uint64_t)getpid() << 32));
+    char name[64];
+
+    snprintf(name, sizeof(name), "sr1-%08" PRIx32 "-%" PRId64, (uint32_t)run, version);
+    return sr1__strdup(name);
+}
+
+static void forget_adapter(sr1_trainer *tr, char *name)
+{
+    sr1__free(tr->adapter_name);
+    tr->adapter_name = name;
+}
+
+/* Give them to the servers; *name: that of an adapter. taken[i]: server i has them. */
+static sr1_status push_folder(sr1_trainer *tr, const char *folder, int64_t version,
+                              const char *name, uint8_t *taken)
 {
     char path[PATH_MAX];
-    json_t *request;
-    sr1_status st;
+    struct sr1__serving_weights w = {.folder = path,
+                                     .version = version,
+                                     .adapter = name,
+                                     .old_adapter = tr->adapter_name};
 
     if (!realpath(folder, path))
         return sr1__fail_errno("find", folder);
-    request = json_pack("{s:s}", "model_path", path);
-    st = request ? sr1__json_dump(request, 0, body) : sr1__fail_nomem("request");
-    json_decref(request);
-    return st;
+    return sr1__serving_push(sr1__rollout_servers(tr->rollout), tr->config, &w, taken);
 }
 
-/* A server that answers may still have failed: {"success": false, "message": ...}. */
-static sr1_status check_answer(const struct sr1__http_response *r)
-{
-    json_t *said = NULL;
-    const char *why;
-    sr1_status st = SR1_OK;
-
-    if (sr1__json_parse(&said, sr1__buf_cstr(&r->body), r->body.len, "answer") != SR1_OK)
-        return SR1_OK; /* it need not say anything */
-    why = json_string_value(json_object_get(said, "message"));
-    if (json_is_false(json_object_get(said, "success")))
-        st = sr1__fail(SR1_E_NETWORK, "the server did not load the weights: %.300s",
-                       why ? why : "it does not say why");
-    json_decref(said);
-    return st;
-}
-
-static sr1_status send_load_request(const sr1_config *c, struct sr1__http *http,
-                                    const char *key, const char *authorization,
-                                    const struct sr1__buf *body)
-{
-    const char *headers[] = {"Content-Type: application/json", authorization};
-    struct sr1__http_request q = {.url = sr1__config_str(c, "openai_sync_url"),
-                                  .headers = headers,
-                                  .n_headers = authorization ? 2 : 1,
-                                  .body = sr1__buf_cstr(body),
-                                  .body_len = body->len};
-    struct sr1__http_response r;
-    sr1_status st;
-
-    SR1__TRY(sr1__http_run(http, &q, 1, &r));
-    st = r.status == SR1_OK ? check_answer(&r) : sr1__service_fail(key, &r);
-    sr1__http_response_free(&r);
-    return st;
-}
-
-/* The key of the server goes with it. */
-static sr1_status post_load_request(const sr1_config *c, const struct sr1__buf *body)
-{
-    struct sr1__http_options o = {
-        .connect_timeout_s = 10,
-        .timeout_s = sr1__config_real(c, "openai_timeout"),
-        .max_body = (size_t)1 << 20,
-        .concurrency = 1,
-        .retry = {(int32_t)sr1__config_int(c, "openai_retries"), 0.5, 20, 60},
-        .ca_file = sr1__config_str(c, "openai_ca_file"),
-    };
-    const char *set = sr1__config_secret(c, "openai_api_key");
-    char *key = NULL, *authorization = NULL;
-    struct sr1__http *http = NULL;
-    sr1_status st = *set ? sr1__service_key(&key, "OPENAI_API_KEY") : SR1_OK;
-
-    if (st == SR1_OK && key)
-        st = sr1__service_bearer(&authorization, key);
-    if (st == SR1_OK)
-        st = sr1__http_new(&http, &o);
-    if (st == SR1_OK)
-        st = send_load_request(c, http, key, authorization, body);
-    sr1__http_free(http);
-    sr1__service_wipe(authorization);
-    sr1__service_wipe(key);
-    return st;
-}
-
-/* Have the server load this folder; its weights have seen so many steps. */
+/* Have the servers load this folder; its weights have seen so many steps. */
 static sr1_status load_on_server(sr1_trainer *tr, const char *folder, int64_t version)
 {
-    struct sr1__buf body;
+    uint8_t taken[SR1__SERVERS_MAX];
+    char *name = NULL;
     sr1_status st;
 
-    sr1__buf_init(&body, 0);
-    st = write_load_request(folder, &body);
-    if (st == SR1_OK)
-        st = post_load_request(tr->config, &body);
-    if (st == SR1_OK) {
-        sr1__rollout_set_server_version(tr->rollout, version);
-        tr->server_known = 1;
+    if (sends_adapters(tr) && !(name = make_adapter_name(tr, version)))
+        return sr1__fail_nomem("adapter");
+    st = push_folder(tr, folder, version, name, taken);
+    if (st != SR1_OK) {
+        sr1__free(name);
+        return st;
     }
-    sr1__buf_free(&body);
-    return sr1__context(st, "openai_sync_url");
+    forget_adapter(tr, name);
+    if (version == tr->step) /* of older weights the policy knows nothing any more */
+        SR1__TRY(sr1__weight_proof(tr, taken));
+    sr1__rollout_set_server_version(tr->rollout, version);
+    tr->server_known = 1;
+    return SR1_OK;
 }
 
 static char *join_served_folder(const sr1_trainer *tr)
@@ -187,10 +183,12 @@ static char *join_served_folder(const sr1_trainer *tr)
     return sr1__path_join(tr->run_folder, "served");
 }
 
-/* Servers load whole models: an adapter is merged into its base. */
+/* Servers load whole models, an adapter merged into its base, or the adapter alone. */
 static sr1_status save_served(sr1_trainer *tr, const sr1_model *m, const char *folder)
 {
     SR1__TRY(sr1__dir_make(folder));
+    if (sends_adapters(tr))
+        return sr1_model_save(m, folder);
     SR1__TRY(sr1_model_save_merged(m, folder));
     return sr1_tokenizer_save(sr1_rollout_tokenizer(tr->rollout), folder);
 }
@@ -234,7 +232,11 @@ static sr1_status push_beginning(sr1_trainer *tr)
     sr1_status st;
 
     SR1__TRY(sr1__adapter_is_folder(folder, &adapter));
-    if (!adapter)
+    if (sends_adapters(tr) && tr->step == 0)
+        return push_weights(tr);
+    if (sends_adapters(tr) && !adapter) /* a new adapter changes nothing: their base */
+        return SR1_OK;
+    if (!adapter || sends_adapters(tr))
         return load_on_server(tr, folder, 0);
     SR1__TRY(sr1_model_open(&first, folder, &o));
     st = push_model(tr, first, 0);
@@ -247,7 +249,8 @@ static sr1_status push_beginning(sr1_trainer *tr)
 /* Does folder/served hold weights? */
 static int has_served(const char *folder)
 {
-    return sr1__dir_has(folder, "served/config.json");
+    return sr1__dir_has(folder, "served/config.json") ||
+           sr1__dir_has(folder, "served/adapter_config.json");
 }
 
 /* Without served weights newer ones are due where the run goes on from the checkpoint. */

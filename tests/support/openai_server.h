@@ -6,8 +6,9 @@
  *     s.no_ids = 1;
  *     openai_stop(&s);
  *
- * It answers as vLLM does; with `plain` set as OpenAI's own server. Requests are answered
- * one at a time, each on its own: nothing is kept between them. */
+ * It answers as vLLM does; with `plain` set as OpenAI's own server. With `engine` set it
+ * has the routes by which vLLM (VLLM_SERVER_DEV_MODE=1) or SGLang takes weights. Requests
+ * are answered one at a time, each on its own: nothing is kept between them. */
 #ifndef SR1_TESTS_OPENAI_SERVER_H
 #define SR1_TESTS_OPENAI_SERVER_H
 
@@ -26,22 +27,34 @@ struct openai_server {
     sr1_model *model;
     sr1_tokenizer *tokenizer;
     struct sr1__decoder *decoder;
-    int plain;        /* models without max_model_len, no ids, stop texts cut off */
-    int no_ids;       /* neither token_ids nor token_id:... */
-    int no_log_probs; /* and no texts of tokens */
-    int cut_stop;     /* stop texts are cut off, ids and all */
-    int ignore_stop;  /* it goes on until its tokens run out */
-    int64_t most;     /* tokens of one answer at most; 0: as asked */
+    const char *model_name; /* NULL: "tiny" */
+    int plain;              /* models without max_model_len, no ids, stop texts cut off */
+    int no_ids;             /* neither token_ids nor token_id:... */
+    int no_log_probs;       /* and no texts of tokens */
+    int cut_stop;           /* stop texts are cut off, ids and all */
+    int ignore_stop;        /* it goes on until its tokens run out */
+    int64_t most;           /* tokens of one answer at most; 0: as asked */
     double delay_s;
-    int fail_code;           /* answers of this code ... */
-    int fail_first;          /* ... to the first so many, */
-    int fail_every;          /* ... or to each so manieth */
-    int garbage;             /* what is no JSON */
-    int wrong_ids;           /* ids that do not spell the text */
-    int cut_end;             /* the id that ends a message is not given */
-    int adds_prompt;         /* it reads one id more than it was sent */
-    int default_top_k;       /* of its generation_config.json; 0: none */
-    int completions;         /* asked for so far */
+    int fail_code;     /* answers of this code ... */
+    int fail_first;    /* ... to the first so many, */
+    int fail_every;    /* ... or to each so manieth */
+    int garbage;       /* what is no JSON */
+    int down;          /* connections are closed without a word */
+    int wrong_ids;     /* ids that do not spell the text */
+    int cut_end;       /* the id that ends a message is not given */
+    int adds_prompt;   /* it reads one id more than it was sent */
+    int default_top_k; /* of its generation_config.json; 0: none */
+    int completions;   /* asked for so far */
+    enum { NO_ENGINE, VLLM, SGLANG } engine;
+    int die_after_pause; /* it is down then */
+    int refuse_flush;
+    char old_version[16]; /* it goes on saying; "": the one it was told */
+    double update_delay_s;
+    const char *other_weights; /* that it loads in place of those it is told */
+    int paused;
+    char version[32];
+    char adapter[64];        /* the name that completions must ask for; "": any */
+    char steps[512];         /* of the control routes asked for, "pause wait;..." */
     int loads;               /* POST /update_weights_from_disk */
     char loaded[512];        /* its last body */
     char *kept[OPENAI_KEPT]; /* bodies; they must outlive the reply */
@@ -327,6 +340,164 @@ static inline void openai_update(struct openai_server *s, const char *body)
     json_decref(q);
 }
 
+/* ---- control ---- */
+
+static inline void openai_note(struct openai_server *s, const char *step)
+{
+    size_t n = strlen(s->steps);
+
+    snprintf(s->steps + n, sizeof s->steps - n, "%s;", step);
+}
+
+static inline int openai_asked(const char *request, const char *line)
+{
+    return strncmp(request, line, strlen(line)) == 0;
+}
+
+static inline void openai_pause(struct openai_server *s, const char *mode)
+{
+    char step[64];
+
+    snprintf(step, sizeof step, "pause %s", mode);
+    openai_note(s, step);
+    s->paused = 1;
+    s->down = s->die_after_pause;
+}
+
+static inline void openai_take(struct openai_server *s, const char *folder,
+                               struct reply *r)
+{
+    openai_note(s, "update");
+    s->loads++;
+    snprintf(s->loaded, sizeof s->loaded, "%s", folder);
+    openai_load(s, s->other_weights ? s->other_weights : folder);
+    r->delay_s = s->update_delay_s;
+}
+
+static inline void openai_flush(struct openai_server *s, struct reply *r)
+{
+    openai_note(s, "flush");
+    r->body = "{\"success\": true}";
+    if (s->refuse_flush && s->engine == VLLM)
+        r->body = "{\"success\": false}";
+    else if (s->refuse_flush)
+        r->code = 400;
+}
+
+static inline void openai_say_version(struct openai_server *s, struct reply *r)
+{
+    openai_note(s, "version");
+    snprintf(r->made, sizeof r->made, "{\"weight_version\": \"%s\"}",
+             s->old_version[0] ? s->old_version : s->version);
+    r->body = r->made;
+}
+
+static inline const char *openai_member(const json_t *q, const char *name)
+{
+    const char *text = json_string_value(json_object_get(q, name));
+
+    return text ? text : "";
+}
+
+static inline void openai_adapt(struct openai_server *s, const json_t *q, int load)
+{
+    openai_note(s, load ? "load" : "unload");
+    if (!load)
+        return;
+    snprintf(s->adapter, sizeof s->adapter, "%s%s", s->engine == SGLANG ? "tiny:" : "",
+             openai_member(q, "lora_name"));
+    s->loads++;
+    snprintf(s->loaded, sizeof s->loaded, "%s", openai_member(q, "lora_path"));
+    openai_load(s, s->loaded);
+}
+
+/* 1: it was one of vLLM's routes. */
+static inline int openai_vllm(struct openai_server *s, const char *request,
+                              const json_t *q, struct reply *r)
+{
+    const json_t *kwargs = json_object_get(q, "kwargs");
+    char mode[16] = "";
+
+    if (sscanf(request, "POST /pause?mode=%15[a-z] ", mode) == 1) {
+        openai_pause(s, mode);
+    } else if (openai_asked(request, "GET /health ")) {
+        r->body = "";
+    } else if (openai_asked(request, "GET /version ")) {
+        r->body = "{\"version\": \"0.30.0\"}";
+    } else if (openai_asked(request, "GET /is_paused ")) {
+        r->body = s->paused ? "{\"is_paused\": true}" : "{\"is_paused\": false}";
+    } else if (openai_asked(request, "POST /collective_rpc ")) {
+        if (strcmp(openai_member(q, "method"), "reload_weights") != 0)
+            abort();
+        openai_take(s, openai_member(kwargs, "weights_path"), r);
+    } else if (openai_asked(request,
+                            "POST /reset_prefix_cache?reset_running_requests=true ")) {
+        openai_flush(s, r);
+    } else if (openai_asked(request, "POST /update_weight_version ")) {
+        snprintf(s->version, sizeof s->version, "%s", openai_member(q, "new_version"));
+    } else if (openai_asked(request, "GET /weight_info ")) {
+        openai_say_version(s, r);
+    } else if (openai_asked(request, "POST /resume ")) {
+        openai_note(s, "resume");
+        s->paused = 0;
+    } else if (openai_asked(request, "POST /v1/load_lora_adapter ")) {
+        openai_adapt(s, q, 1);
+    } else if (openai_asked(request, "POST /v1/unload_lora_adapter ")) {
+        openai_adapt(s, q, 0);
+    } else {
+        return 0;
+    }
+    return 1;
+}
+
+static inline int openai_sglang(struct openai_server *s, const char *request,
+                                const json_t *q, struct reply *r)
+{
+    if (openai_asked(request, "POST /pause_generation ")) {
+        openai_pause(s, openai_member(q, "mode"));
+    } else if (openai_asked(request, "GET /health ")) {
+        r->body = "";
+    } else if (openai_asked(request, "POST /update_weights_from_disk ")) {
+        if (!json_is_true(json_object_get(q, "flush_cache")))
+            abort();
+        snprintf(s->version, sizeof s->version, "%s", openai_member(q, "weight_version"));
+        openai_take(s, openai_member(q, "model_path"), r);
+        r->body = "{\"success\": true, \"message\": \"\", \"num_paused_requests\": 0}";
+    } else if (openai_asked(request, "POST /flush_cache ")) {
+        openai_flush(s, r);
+    } else if (openai_asked(request, "GET /model_info ")) {
+        openai_say_version(s, r);
+        s->steps[strlen(s->steps) - strlen("version;")] = '\0'; /* asked to detect, too */
+        snprintf(r->made + strlen(r->made) - 1, 64, ", \"model_path\": \"tiny\"}");
+    } else if (openai_asked(request, "POST /continue_generation ")) {
+        openai_note(s, "resume");
+        s->paused = 0;
+    } else if (openai_asked(request, "POST /load_lora_adapter ")) {
+        openai_adapt(s, q, 1);
+    } else if (openai_asked(request, "POST /unload_lora_adapter ")) {
+        openai_adapt(s, q, 0);
+    } else {
+        return 0;
+    }
+    return 1;
+}
+
+static inline int openai_control(struct openai_server *s, const char *request,
+                                 struct reply *r)
+{
+    json_t *q = json_loads(request_body(request), 0, NULL);
+    int known = s->engine == VLLM     ? openai_vllm(s, request, q, r)
+                : s->engine == SGLANG ? openai_sglang(s, request, q, r)
+                                      : 0;
+
+    json_decref(q);
+    if (!known && !openai_asked(request, "POST /v1/")) {
+        r->code = 404;
+        known = 1;
+    }
+    return known;
+}
+
 static inline void openai_answer(void *user, int nth, const char *request,
                                  struct reply *r)
 {
@@ -335,18 +506,33 @@ static inline void openai_answer(void *user, int nth, const char *request,
     json_t *q;
 
     (void)nth;
-    if (strncmp(request, "GET /v1/models ", 15) == 0) {
-        r->body = s->plain ? "{\"data\": [{\"id\": \"tiny\"}]}"
-                           : "{\"data\": [{\"id\": \"tiny\", \"max_model_len\": 512}]}";
+    if (s->down) {
+        r->drop = 1;
         return;
     }
-    if (strncmp(request, "POST /update_weights_from_disk ", 31) == 0) {
+    if (strncmp(request, "GET /v1/models ", 15) == 0) {
+        const char *name = s->model_name ? s->model_name : "tiny";
+
+        snprintf(r->made, sizeof r->made, "{\"data\": [{\"id\": \"%s\"%s}]}", name,
+                 s->plain ? "" : ", \"max_model_len\": 512");
+        r->body = r->made;
+        return;
+    }
+    if (s->engine == NO_ENGINE &&
+        strncmp(request, "POST /update_weights_from_disk ", 31) == 0) {
         openai_update(s, body);
         return;
     }
+    if (s->engine != NO_ENGINE && openai_control(s, request, r))
+        return;
     if (openai_fails(s, r))
         return;
     q = json_loads(body, 0, NULL);
+    if (s->paused || (s->adapter[0] && strcmp(openai_member(q, "model"), s->adapter))) {
+        r->code = s->paused ? 503 : 404;
+        json_decref(q);
+        return;
+    }
     if (strstr(request, " /v1/chat/completions "))
         openai_chat(s, q, r);
     else
@@ -374,15 +560,23 @@ static inline void openai_stop(struct openai_server *s)
     sr1_model_free(s->model);
 }
 
-/* Point a configuration at it. */
+/* Point a configuration at n of them. */
+static inline void openai_use_all(const struct openai_server *s, size_t n, sr1_config *c)
+{
+    struct sr1__buf urls;
+
+    sr1__buf_init(&urls, 0);
+    for (size_t i = 0; i < n; i++)
+        sr1__buf_fmt(&urls, "%s%s/v1", i ? ", " : "", s[i].http.url);
+    OK(sr1_config_set(c, "use_openai", "true"));
+    OK(sr1_config_set(c, "openai_base_url", sr1__buf_cstr(&urls)));
+    OK(sr1_config_set(c, "openai_retries", "1"));
+    sr1__buf_free(&urls);
+}
+
 static inline void openai_use(const struct openai_server *s, sr1_config *c)
 {
-    char url[96];
-
-    snprintf(url, sizeof url, "%s/v1", s->http.url);
-    OK(sr1_config_set(c, "use_openai", "true"));
-    OK(sr1_config_set(c, "openai_base_url", url));
-    OK(sr1_config_set(c, "openai_retries", "1"));
+    openai_use_all(s, 1, c);
 }
 
 #endif

@@ -195,6 +195,18 @@ const char *sr1_openai_model(const sr1_openai *client)
     return client ? client->model : "";
 }
 
+sr1_status sr1__openai_set_model(sr1_openai *c, const char *name)
+{
+    char *copy = sr1__strdup(name);
+
+    if (!copy)
+        return sr1__fail_nomem("model name");
+    sr1__free(c->model);
+    c->model = copy;
+    c->style.model = copy;
+    return SR1_OK;
+}
+
 int64_t sr1_openai_context(const sr1_openai *client)
 {
     return client ? client->context : 0;

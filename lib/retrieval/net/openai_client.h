@@ -27,4 +27,7 @@ struct sr1_openai {
 sr1_status sr1__openai_send(const sr1_openai *c, struct sr1__http_request *requests,
                             size_t n, struct sr1__http_response *responses);
 
+/* Ask for this model from now on. Not while requests run. */
+sr1_status sr1__openai_set_model(sr1_openai *c, const char *name);
+
 #endif

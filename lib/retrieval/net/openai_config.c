@@ -1,26 +1,48 @@
 /* retrieval/net/openai_config.c - open the client that the keys of a configuration
  * describe. */
-#include <searchr1/ext/openai.h>
+#include "retrieval/net/openai_config.h"
 
 #include "base/buf.h"
+#include "base/error.h"
+#include "base/mem.h"
 #include "config/config.h"
 
+#include <stdio.h>
 #include <string.h>
 
-/* openai_base_url, else that of vllm_server_host, else OpenAI's own. */
-static sr1_status write_base_url(const sr1_config *c, struct sr1__buf *url)
+/* One address: that of vllm_server_host, else OpenAI's own. */
+static sr1_status make_default_address(const sr1_config *c, char ***urls)
 {
-    const char *given = sr1__config_str(c, "openai_base_url");
     const char *host = sr1__config_str(c, "vllm_server_host");
+    const char *official = "https://api.openai.com/v1";
+    size_t size = strlen(host) + 64;
+    char **block = sr1__malloc(sizeof(char *) + size);
 
-    if (*given)
-        sr1__buf_str(url, given);
-    else if (*host)
-        sr1__buf_fmt(url, "http://%s:%d/v1", host,
-                     (int)sr1__config_int(c, "vllm_server_port"));
+    if (!block)
+        return sr1__fail_nomem("server address");
+    block[0] = (char *)(block + 1);
+    if (*host)
+        snprintf(block[0], size, "http://%s:%d/v1", host,
+                 (int)sr1__config_int(c, "vllm_server_port"));
     else
-        sr1__buf_str(url, "https://api.openai.com/v1");
-    return sr1__buf_status(url, "server address");
+        snprintf(block[0], size, "%s", official);
+    *urls = block;
+    return SR1_OK;
+}
+
+sr1_status sr1__openai_addresses(const sr1_config *c, char ***urls, size_t *n)
+{
+    SR1__TRY(sr1__config_list(c, "openai_base_url", urls, n));
+    if (*n > SR1__SERVERS_MAX) {
+        sr1__free(*urls);
+        return sr1__fail(SR1_E_CONFIG, "openai_base_url names %zu servers; at most %d",
+                         *n, SR1__SERVERS_MAX);
+    }
+    if (*n > 0)
+        return SR1_OK;
+    sr1__free(*urls);
+    *n = 1;
+    return make_default_address(c, urls);
 }
 
 /* The default is a model of OpenAI's own server; of another it is the one that it has. */
@@ -46,29 +68,45 @@ static int32_t find_config_dialect(const sr1_config *c)
     return i;
 }
 
-sr1_status sr1_openai_open(sr1_openai **out, const sr1_config *c)
+sr1_status sr1__openai_configure(sr1_openai_options *o, const sr1_config *c,
+                                 const char *url)
+{
+    sr1_openai_options_init(o);
+    o->base_url = url;
+    o->dialect = find_config_dialect(c);
+    o->timeout_s = sr1__config_real(c, "openai_timeout");
+    o->retries = (int32_t)sr1__config_int(c, "openai_retries");
+    o->concurrency = (int32_t)sr1__config_int(c, "openai_concurrency");
+    o->rate_limit = sr1__config_real(c, "openai_rate_limit");
+    o->ca_file = sr1__config_str(c, "openai_ca_file");
+    o->seed = (uint64_t)sr1__config_int(c, "seed");
+    return choose_config_model(c, &o->model);
+}
+
+static sr1_status open_only_address(sr1_openai **out, const sr1_config *c,
+                                    char *const *urls, size_t n)
 {
     sr1_openai_options o;
-    struct sr1__buf url;
+
+    if (n > 1)
+        return sr1__fail(SR1_E_CONFIG,
+                         "openai_base_url names %zu servers, and this client asks one; "
+                         "name one (rollouts take all of them)",
+                         n);
+    SR1__TRY(sr1__openai_configure(&o, c, urls[0]));
+    return sr1_openai_new(out, &o);
+}
+
+sr1_status sr1_openai_open(sr1_openai **out, const sr1_config *c)
+{
+    char **urls = NULL;
+    size_t n = 0;
     sr1_status st;
 
     if (!out || !c)
         return sr1__fail(SR1_E_INVALID, "openai: out and config are required");
-    sr1_openai_options_init(&o);
-    sr1__buf_init(&url, 0);
-    st = write_base_url(c, &url);
-    o.base_url = sr1__buf_cstr(&url);
-    o.dialect = find_config_dialect(c);
-    o.timeout_s = sr1__config_real(c, "openai_timeout");
-    o.retries = (int32_t)sr1__config_int(c, "openai_retries");
-    o.concurrency = (int32_t)sr1__config_int(c, "openai_concurrency");
-    o.rate_limit = sr1__config_real(c, "openai_rate_limit");
-    o.ca_file = sr1__config_str(c, "openai_ca_file");
-    o.seed = (uint64_t)sr1__config_int(c, "seed");
-    if (st == SR1_OK)
-        st = choose_config_model(c, &o.model);
-    if (st == SR1_OK)
-        st = sr1_openai_new(out, &o);
-    sr1__buf_free(&url);
+    SR1__TRY(sr1__openai_addresses(c, &urls, &n));
+    st = open_only_address(out, c, urls, n);
+    sr1__free(urls);
     return st;
 }
