@@ -42,8 +42,9 @@ typedef int (*sr1__jinja_text_of)(const char *s, size_t n, struct sr1__str *out)
 sr1_status sr1__jrun_bind_json(struct sr1__jrun *r, const char *name, const json_t *j,
                                sr1__jinja_text_of text_of);
 sr1_status sr1__jrun_bind_bool(struct sr1__jrun *r, const char *name, int value);
-/* Text that is the template's own, such as the name of a special token. */
-sr1_status sr1__jrun_bind_own(struct sr1__jrun *r, const char *name, const char *text);
+/* Text that is the template's own, such as the name of a special token; borrowed. */
+sr1_status sr1__jrun_bind_own(struct sr1__jrun *r, const char *name, const char *text,
+                              size_t n);
 /* Say that stretches of a text of messages[i] are the caller's own words. */
 sr1_status sr1__jrun_mark_own(struct sr1__jrun *r, const char *name, size_t i,
                               const char *member, const struct sr1__spans *own);

@@ -403,9 +403,11 @@ sr1_status sr1__jrun_bind_bool(struct sr1__jrun *r, const char *name, int value)
     return bind_value(r, name, sr1__jvalue_bool(value));
 }
 
-sr1_status sr1__jrun_bind_own(struct sr1__jrun *r, const char *name, const char *text)
+sr1_status sr1__jrun_bind_own(struct sr1__jrun *r, const char *name, const char *text,
+                              size_t n)
 {
-    return bind_value(r, name, sr1__jvalue_own(text));
+    return bind_value(r, name,
+                      sr1__jvalue_text((struct sr1__jtext){text, n, SR1__J_ALL_OWN}));
 }
 
 sr1_status sr1__jrun_mark_own(struct sr1__jrun *r, const char *name, size_t i,
