@@ -162,9 +162,9 @@ SR1_API sr1_status sr1_tokenizer_chat_json(const sr1_tokenizer *tokenizer,
                                            size_t *n_ids);
 
 /* Return the family of rules that the chat functions follow, one of
- * sr1_tokenizer_chat_family_name; "template" when the folder's own template, which is none
- * of a family, is run; "unknown" when there is no template or it cannot be run. Then the
- * chat functions fail until sr1_tokenizer_set_chat_family is called. Static. */
+ * sr1_tokenizer_chat_family_name; "template" when the folder's own template is run, for
+ * it is none of a family; "unknown" when there is no template or it cannot be run. Then
+ * the chat functions fail until sr1_tokenizer_set_chat_family is called. Static. */
 SR1_API const char *sr1_tokenizer_chat_family(const sr1_tokenizer *tokenizer);
 
 /* Return the name of family i, NULL past the last: "qwen3", "qwen3-thinking" (2507: the

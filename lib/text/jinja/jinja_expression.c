@@ -25,7 +25,7 @@ static sr1_status wrap_node(struct sr1__jparser *p, int kind, struct sr1__jnode 
 }
 
 /* The words of one level, and the level above it. */
-struct level {
+struct operator_level {
     const char *const *ops; /* NULL-terminated */
     int kind;
     parse_level operand;
@@ -39,7 +39,7 @@ static int find_op(const struct sr1__jparser *p, const char *const *ops)
     return -1;
 }
 
-static sr1_status parse_left(struct sr1__jparser *p, const struct level *l,
+static sr1_status parse_left(struct sr1__jparser *p, const struct operator_level *l,
                              struct sr1__jnode **out)
 {
     struct sr1__jnode *left = NULL, *n;
@@ -67,7 +67,7 @@ static sr1_status parse_operand(struct sr1__jparser *p, struct sr1__jnode **out)
 static sr1_status parse_power(struct sr1__jparser *p, struct sr1__jnode **out)
 {
     static const char *const ops[] = {"**", NULL};
-    static const struct level l = {ops, SR1__N_BINARY, parse_operand};
+    static const struct operator_level l = {ops, SR1__N_BINARY, parse_operand};
 
     return parse_left(p, &l, out);
 }
@@ -75,7 +75,7 @@ static sr1_status parse_power(struct sr1__jparser *p, struct sr1__jnode **out)
 static sr1_status parse_product(struct sr1__jparser *p, struct sr1__jnode **out)
 {
     static const char *const ops[] = {"*", "/", "//", "%", NULL};
-    static const struct level l = {ops, SR1__N_BINARY, parse_power};
+    static const struct operator_level l = {ops, SR1__N_BINARY, parse_power};
 
     return parse_left(p, &l, out);
 }
@@ -101,7 +101,7 @@ static sr1_status parse_concat(struct sr1__jparser *p, struct sr1__jnode **out)
 static sr1_status parse_sum(struct sr1__jparser *p, struct sr1__jnode **out)
 {
     static const char *const ops[] = {"+", "-", NULL};
-    static const struct level l = {ops, SR1__N_BINARY, parse_concat};
+    static const struct operator_level l = {ops, SR1__N_BINARY, parse_concat};
 
     return parse_left(p, &l, out);
 }

@@ -208,7 +208,7 @@ sr1_status sr1__jvalue_str(struct sr1__jrun *r, const struct sr1__jvalue *v,
 
 /* ---- json.dumps ---- */
 
-struct dump {
+struct json_dump {
     struct sr1__jout o;
     int ascii, sort;
     int pretty;               /* an indent is given, which may be "" */
@@ -230,7 +230,7 @@ static void dump_ascii(struct sr1__jout *o, uint32_t cp)
     sr1__jout_bytes(o, text, strlen(text), 0);
 }
 
-static void dump_text(struct dump *d, struct sr1__jtext t)
+static void dump_text(struct json_dump *d, struct sr1__jtext t)
 {
     static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
     uint32_t cp;
@@ -254,9 +254,9 @@ static void dump_text(struct dump *d, struct sr1__jtext t)
     sr1__jout_bytes(&d->o, "\"", 1, 0);
 }
 
-static sr1_status dump_value(struct dump *d, const struct sr1__jvalue *v);
+static sr1_status dump_value(struct json_dump *d, const struct sr1__jvalue *v);
 
-static void dump_line(struct dump *d)
+static void dump_line(struct json_dump *d)
 {
     if (!d->pretty)
         return;
@@ -265,7 +265,7 @@ static void dump_line(struct dump *d)
         sr1__jout_text(&d->o, d->indent);
 }
 
-static sr1_status dump_list(struct dump *d, const struct sr1__jlist *l)
+static sr1_status dump_list(struct json_dump *d, const struct sr1__jlist *l)
 {
     sr1__jout_bytes(&d->o, "[", 1, 0);
     d->level++;
@@ -282,7 +282,7 @@ static sr1_status dump_list(struct dump *d, const struct sr1__jlist *l)
     return d->o.status;
 }
 
-static int dump_scalar(struct dump *d, const struct sr1__jvalue *v)
+static int dump_scalar(struct json_dump *d, const struct sr1__jvalue *v)
 {
     char text[40];
 
@@ -303,7 +303,7 @@ static int dump_scalar(struct dump *d, const struct sr1__jvalue *v)
     return 1;
 }
 
-static sr1_status dump_key(struct dump *d, const struct sr1__jvalue *key)
+static sr1_status dump_key(struct json_dump *d, const struct sr1__jvalue *key)
 {
     if (key->kind == SR1__J_TEXT) {
         dump_text(d, key->text);
@@ -338,7 +338,7 @@ static sr1_status sort_pairs(struct sr1__jrun *r, struct sr1__jpair *v, size_t n
     return SR1_OK;
 }
 
-static sr1_status dump_dict(struct dump *d, const struct sr1__jdict *dict)
+static sr1_status dump_dict(struct json_dump *d, const struct sr1__jdict *dict)
 {
     struct sr1__jpair *v = dict->v;
 
@@ -364,7 +364,7 @@ static sr1_status dump_dict(struct dump *d, const struct sr1__jdict *dict)
     return d->o.status;
 }
 
-static sr1_status dump_value(struct dump *d, const struct sr1__jvalue *v)
+static sr1_status dump_value(struct json_dump *d, const struct sr1__jvalue *v)
 {
     sr1_status status;
 
@@ -388,7 +388,7 @@ static sr1_status dump_value(struct dump *d, const struct sr1__jvalue *v)
     return status;
 }
 
-static sr1_status read_dump_indent(struct dump *d, const struct sr1__jvalue *v)
+static sr1_status read_dump_indent(struct json_dump *d, const struct sr1__jvalue *v)
 {
     struct sr1__jvalue spaces;
     struct sr1__jout o;
@@ -411,7 +411,7 @@ static sr1_status read_dump_indent(struct dump *d, const struct sr1__jvalue *v)
     return SR1_OK;
 }
 
-static sr1_status read_separators(struct dump *d, const struct sr1__jvalue *v)
+static sr1_status read_separators(struct json_dump *d, const struct sr1__jvalue *v)
 {
     if (v->kind == SR1__J_ABSENT || v->kind == SR1__J_NONE)
         return SR1_OK;
@@ -426,7 +426,7 @@ static sr1_status read_separators(struct dump *d, const struct sr1__jvalue *v)
 sr1_status sr1__jinja_tojson(struct sr1__jrun *r, struct sr1__jcall *c,
                              struct sr1__jvalue *out)
 {
-    struct dump d = {.comma = {", ", 2, NULL}, .colon = {": ", 2, NULL}};
+    struct json_dump d = {.comma = {", ", 2, NULL}, .colon = {": ", 2, NULL}};
 
     sr1__jout_init(&d.o, r);
     d.ascii = sr1__jarg_true(&c->arg[0], 0);
